@@ -1,0 +1,33 @@
+/**
+ * Time and chance are injected: nothing in core, in the modules or in the software HCA reads a clock
+ * or makes a random number of its own.
+ */
+
+/** Monotonic time in microseconds from an arbitrary origin, possibly fractional. */
+export interface Clock {
+  now(): number;
+}
+
+/** A source of random numbers; the real one is cryptographic, since rkeys come from it. */
+export interface Random {
+  /** Uniform in 0 to 2^32 - 1. */
+  u32(): number;
+}
+
+/**
+ * Runs a task once, after the present call stack has unwound: at the end of the driver's pump that
+ * is under way, or of the next one, in the order in which tasks were given. Consumer code (upcalls,
+ * subscribers, promise settlement) starts only from here.
+ */
+export interface Scheduler {
+  defer(task: () => void): void;
+}
+
+/**
+ * Counts reasons to keep the process alive (open service points, waiters, subscriptions, enabled
+ * upcalls, connecting endpoints). Each `retain` is undone by exactly one `release`.
+ */
+export interface KeepAlive {
+  retain(): void;
+  release(): void;
+}

@@ -1,0 +1,178 @@
+/**
+ * Contract of a CM module (IBTA 12; rdma_cm's conventions on the wire). The module takes the queue
+ * pairs that it is handed from INIT to RTS and to ERR; core takes them to INIT and destroys them.
+ * Handlers run in the pump, one event at a time, in order.
+ */
+import type { Gid } from './address.js';
+import type { QueuePair } from './device.js';
+
+/** Private data limits in bytes, as consumers see them with rdma_cm's header in place. */
+export const CmPrivateData = { REQ: 56, REP: 196, REJ: 148, SIDR_REQ: 180, SIDR_REP: 136 } as const;
+
+/** Port spaces of rdma_cm; a service id is (space << 16) | port. */
+export const PortSpace = { TCP: 0x0106n, UDP: 0x0111n, IB: 0x013fn } as const;
+
+/** Service id of a port (0 to 65535) in a port space. */
+export function serviceIdOf(space: bigint, port: number): bigint {
+  return (space << 16n) | BigInt(port);
+}
+
+export interface CmModule {
+  /** @throws SpiError('EADDRINUSE') when somebody listens on that service id */
+  listen(options: CmListenOptions): CmListener;
+  /**
+   * Starts to connect; the outcome is an event.
+   * @throws SpiError('EINVAL') private data too long, QP not in INIT; ('ENETUNREACH') no local
+   * address of that family
+   */
+  connect(options: CmConnectOptions): CmConnection;
+  /** Present when the module resolves service ids for datagrams (SIDR). */
+  resolve?(options: CmResolveOptions): CmResolution;
+  /** Disconnects what is left (one DREQ each), stops timers. Idempotent. */
+  close(): Promise<void>;
+}
+
+export interface CmListenOptions {
+  readonly serviceId: bigint;
+  /** Requests handed out and not yet answered; further ones are dropped and the peer retries. */
+  readonly backlog: number;
+  readonly onRequest: (request: CmRequest) => void;
+  readonly onResolve?: (request: CmResolveRequest) => void;
+}
+
+export interface CmListener {
+  /** Later requests are refused (REJ 8); those handed out stay valid. */
+  close(): void;
+}
+
+/** What both sides choose. */
+export interface CmParameters {
+  /** RDMA reads and atomics that we serve, and that we issue; 0 to 255. */
+  readonly responderResources: number;
+  readonly initiatorDepth: number;
+  /** 0 to 7. */
+  readonly retryCount: number;
+  readonly rnrRetryCount: number;
+  /** RNR NAK timer code that our QP asks for, 0 to 31. */
+  readonly minRnrTimer: number;
+  /** Access flags of the QP. */
+  readonly accessFlags: number;
+}
+
+export interface CmConnectOptions extends CmParameters {
+  readonly qp: QueuePair;
+  readonly remoteGid: Gid;
+  readonly localGidIndex?: number;
+  readonly serviceId: bigint;
+  readonly privateData: Uint8Array;
+  /** Overall limit until the peer has answered, in microseconds; Infinity leaves it to CM retries. */
+  readonly timeoutUs: number;
+  /** Local ACK timeout exponent (4.096 us * 2^n, 1 to 31) proposed for both QPs; default 18. */
+  readonly ackTimeout?: number;
+  /** Upper bound in bytes; default the device's active MTU. */
+  readonly pathMtuBytes?: number;
+  readonly onEvent: (event: CmEvent) => void;
+}
+
+export type CmEvent =
+  /** Both sides are in RTS (active), or RTU or data has arrived (passive: no private data). */
+  | { readonly type: 'established'; readonly privateData: Uint8Array }
+  /** REJ: `reason` by IBTA table 108; `consumer` when the peer's consumer refused (28). */
+  | {
+      readonly type: 'rejected';
+      readonly reason: number;
+      readonly consumer: boolean;
+      readonly privateData: Uint8Array;
+    }
+  /** No answer within the CM's retries, or the network says so. */
+  | { readonly type: 'unreachable'; readonly detail: string }
+  /** `timeoutUs` has passed. */
+  | { readonly type: 'timed-out' }
+  /** The passive side's handshake did not finish. */
+  | { readonly type: 'accept-failed'; readonly detail: string }
+  /** Disconnected by either side; the QP is in ERR. */
+  | { readonly type: 'disconnected'; readonly byPeer: boolean }
+  /** The QP number may be used again. */
+  | { readonly type: 'timewait-exit' };
+
+export interface CmConnection {
+  /** Name of the state in the CM's table, for messages. */
+  readonly state: string;
+  readonly remoteGid: Gid;
+  /** Moves the QP to ERR and sends DREQ (or DREP if one has come). Later calls do nothing. */
+  disconnect(): void;
+  /** Core has seen data before RTU: the passive side is established now (IBTA 12.9.6). */
+  notifyEstablished(): void;
+  /** Ends the connection without waiting for the peer; no event follows. */
+  abandon(): void;
+  /** Messages and transitions, oldest first: text for people. */
+  flightRecord(): readonly string[];
+}
+
+export interface CmRequest {
+  readonly serviceId: bigint;
+  readonly privateData: Uint8Array;
+  readonly remoteGid: Gid;
+  /** Source port in rdma_cm's header; 0 if the request has none. */
+  readonly remotePort: number;
+  readonly localGid: Gid;
+  readonly remoteQpn: number;
+  /** What the peer serves and issues, crossed over: limits for our own parameters. */
+  readonly responderResources: number;
+  readonly initiatorDepth: number;
+  readonly retryCount: number;
+  readonly rnrRetryCount: number;
+  readonly pathMtuBytes: number;
+  /**
+   * Sends REP; the QP is ready to receive when this returns.
+   * @throws SpiError('EINVAL') private data too long, or QP not in INIT; ('ENOTCONN') the request is
+   * gone (peer gave up, already answered)
+   */
+  accept(options: CmAcceptOptions): CmConnection;
+  /** Sends REJ. @throws as accept */
+  reject(options: CmRejectOptions): void;
+}
+
+export interface CmAcceptOptions extends CmParameters {
+  readonly qp: QueuePair;
+  readonly privateData: Uint8Array;
+  readonly onEvent: (event: CmEvent) => void;
+}
+
+export interface CmRejectOptions {
+  /** IBTA table 108; 28 is "consumer reject", 8 "invalid service id". */
+  readonly reason: number;
+  readonly privateData: Uint8Array;
+}
+
+export interface CmResolveOptions {
+  readonly remoteGid: Gid;
+  readonly serviceId: bigint;
+  readonly privateData: Uint8Array;
+  readonly timeoutUs: number;
+  readonly onResult: (result: CmResolveResult) => void;
+}
+
+export interface CmResolution {
+  cancel(): void;
+}
+
+export interface CmResolveResult {
+  /** SIDR_REP status (0 valid QPN), or -1 for no answer. */
+  readonly status: number;
+  readonly qpn: number;
+  readonly qkey: number;
+  readonly privateData: Uint8Array;
+}
+
+export interface CmResolveRequest {
+  readonly serviceId: bigint;
+  readonly privateData: Uint8Array;
+  readonly remoteGid: Gid;
+  accept(options: {
+    readonly qpn: number;
+    readonly qkey: number;
+    readonly privateData: Uint8Array;
+  }): void;
+  reject(options: { readonly status: number; readonly privateData: Uint8Array }): void;
+}

@@ -1,0 +1,274 @@
+/**
+ * The verbs-level contract between core and a provider. Read docs/spi.md first: it says who may call
+ * what and when, re-entrancy, memory ordering and who owns which buffer until when.
+ *
+ * Every call here is synchronous and never blocks for long; what must wait (addresses, connections,
+ * completions) arrives through handlers, which run at the end of the driver's pump and never from
+ * inside a call of the consumer. Failures are SpiError.
+ */
+import type { Gid } from './address.js';
+import type { AsyncEventType, QpState, QpType } from './ib.js';
+import type { Ring, SharedReceiveRing } from './ring.js';
+
+/** Limits and identity of a device: the subset of `ibv_device_attr` and port attributes in use. */
+export interface DeviceAttributes {
+  readonly nodeGuid: bigint;
+  readonly vendorId: number;
+  readonly vendorPartId: number;
+  readonly hardwareVersion: number;
+  readonly firmwareVersion: string;
+  readonly portNumber: number;
+  /** Largest path MTU in bytes. */
+  readonly activeMtuBytes: number;
+  /** Largest message in bytes (2^31 by IBTA). */
+  readonly maxMessageBytes: number;
+  readonly maxQueuePairs: number;
+  /** Work requests outstanding per send or receive queue. */
+  readonly maxQueuePairWr: number;
+  readonly maxSge: number;
+  readonly maxInlineBytes: number;
+  readonly maxCompletionQueues: number;
+  readonly maxCompletionQueueEntries: number;
+  readonly maxMemoryRegions: number;
+  readonly maxMemoryRegionBytes: number;
+  readonly maxMemoryWindows: number;
+  readonly maxProtectionDomains: number;
+  readonly maxSharedReceiveQueues: number;
+  readonly maxSharedReceiveQueueWr: number;
+  /** RDMA reads and atomics that a QP can have outstanding as target, and as initiator. */
+  readonly maxResponderResources: number;
+  readonly maxInitiatorDepth: number;
+  /** Local CA ACK delay, as the exponent of 4.096 us * 2^n. */
+  readonly localAckDelay: number;
+}
+
+/** What a device can do; core turns the absence of one into DAT_MODEL_NOT_SUPPORTED. */
+export type DeviceCapability =
+  | 'rc'
+  | 'uc'
+  | 'ud'
+  | 'atomic'
+  | 'send-with-invalidate'
+  | 'shared-receive-queue'
+  | 'memory-window'
+  | 'multicast'
+  | 'xrc';
+
+export interface Device {
+  readonly name: string;
+  readonly attributes: DeviceAttributes;
+  readonly capabilities: ReadonlySet<DeviceCapability>;
+  /** The port's GID table; index 0 is the default source. */
+  readonly gids: readonly Gid[];
+
+  createProtectionDomain(): ProtectionDomain;
+  /** Memory that suits registration (page-aligned where it matters), zeroed. */
+  allocate(lengthBytes: number): ArrayBuffer;
+  createCompletionQueue(init: CompletionQueueInit): CompletionQueue;
+  createQueuePair(init: QueuePairInit): QueuePair;
+  createAddressHandle(pd: ProtectionDomain, attributes: AddressVector): AddressHandle;
+  /** Present with 'shared-receive-queue'. */
+  createSharedReceiveQueue?(init: SharedReceiveQueueInit): SharedReceiveQueue;
+  /** Present with 'memory-window'. `type` 2 windows are bound by BIND_MW work requests (2B). */
+  createMemoryWindow?(pd: ProtectionDomain, type: 1 | 2): MemoryWindow;
+  /** Present with 'xrc'. */
+  createXrcDomain?(): XrcDomainHandle;
+
+  /** Events of the device and its port; those of a queue pair or queue go to its own handler. */
+  setEventHandler(handler: (event: AsyncEventType) => void): void;
+  /** A network hint that a destination does not answer; the CM fails pending connects by it. */
+  setUnreachableHandler(handler: (gid: Gid) => void): void;
+
+  /**
+   * Drives the device once without blocking: takes in what has arrived, lets completions appear in
+   * their rings, sends what is due. For synchronous dequeue loops ('spin'). Handlers do not run from
+   * here. Returns true when anything moved.
+   */
+  progress(): boolean;
+  /** Ends the device. Idempotent; objects left over are destroyed first, in order. */
+  close(): Promise<void>;
+}
+
+export interface ProtectionDomain {
+  /**
+   * Registers memory.
+   * @param memory must be neither resizable nor pooled; it is kept alive until deregistered
+   * @param access bit set of `Access`
+   * @param iova virtual address of the first byte as the peer sees it
+   */
+  registerMemory(memory: ArrayBufferView, access: number, iova: bigint): MemoryRegion;
+  /** @throws SpiError('EBUSY') while regions, windows or queue pairs belong to it */
+  destroy(): void;
+}
+
+export interface MemoryRegion {
+  readonly lkey: number;
+  readonly rkey: number;
+  readonly lengthBytes: number;
+  readonly iova: bigint;
+  /** @throws SpiError('EBUSY') while a window is bound to it */
+  destroy(): void;
+}
+
+export interface MemoryWindow {
+  /** Handle for SQE.BIND_WINDOW. */
+  readonly handle: number;
+  /** Present remote key; a type 2 bind replaces it. */
+  readonly rkey: number;
+  destroy(): void;
+}
+
+export interface AddressVector {
+  readonly gid: Gid;
+  readonly localGidIndex: number;
+  /** 0 to 255. */
+  readonly trafficClass?: number;
+  /** 1 to 255; default 64. */
+  readonly hopLimit?: number;
+  /** 20 bits. */
+  readonly flowLabel?: number;
+}
+
+export interface AddressHandle {
+  /** Number for SQE.ADDRESS_HANDLE. */
+  readonly handle: number;
+  destroy(): void;
+}
+
+/** How core learns of completions: by a wake-up, by polling for a while, or only by dequeueing. */
+export type PollingMode = 'event' | 'adaptive' | 'spin';
+
+export interface CompletionQueueInit {
+  /** The ring gets at least this many entries. */
+  readonly minEntries: number;
+  /** Notification after `arm`; runs at the end of the pump. */
+  readonly onNotify: () => void;
+  /** CQ_ERR: the ring overran; every queue pair on it goes to ERR. */
+  readonly onEvent: (event: AsyncEventType) => void;
+}
+
+export interface CompletionQueue {
+  readonly ring: Ring;
+  /**
+   * Makes completions readable in the ring and returns how many are (at most the ring's size). The
+   * caller reads entries from `ring.consumer` on and then advances it. Never notifies.
+   */
+  poll(): number;
+  /**
+   * One-shot: notify for the next completion *added after this call* (with `solicitedOnly`, the next
+   * solicited or failed one). Arming again widens, never narrows, and nothing disarms.
+   * @throws SpiError when the provider cannot arm
+   */
+  arm(solicitedOnly: boolean): void;
+  setPolling(mode: PollingMode): void;
+  /**
+   * Replaces the ring by one of at least `minEntries`; unread completions move over in order. `ring`
+   * is a new object afterwards.
+   * @throws SpiError('EINVAL') when they do not fit
+   */
+  resize(minEntries: number): void;
+  /** @throws SpiError('EBUSY') while a queue pair uses it */
+  destroy(): void;
+}
+
+export interface QueuePairInit {
+  readonly type: QpType;
+  readonly pd: ProtectionDomain;
+  readonly sendCq: CompletionQueue;
+  readonly receiveCq: CompletionQueue;
+  /** Receives come from here instead of a receive ring. */
+  readonly srq?: SharedReceiveQueue;
+  readonly maxSendWr: number;
+  readonly maxReceiveWr: number;
+  readonly maxSendSge: number;
+  readonly maxReceiveSge: number;
+  readonly maxInlineBytes: number;
+  /** Comes back in CQE.QP_CONTEXT; u32. */
+  readonly context: number;
+  readonly onEvent: QueuePairEventHandler;
+  /** XRC_INI and XRC_TGT. */
+  readonly xrcDomain?: XrcDomainHandle;
+}
+
+export type QueuePairEventHandler = (event: AsyncEventType) => void;
+
+/** Attributes of a transition; which are required or allowed is in `qp-transitions.ts`. */
+export interface QueuePairAttributes {
+  readonly state?: QpState;
+  readonly currentState?: QpState;
+  readonly enableSqdAsyncNotify?: boolean;
+  /** Bit set of Access: what remote peers may do through this QP. */
+  readonly accessFlags?: number;
+  readonly pkeyIndex?: number;
+  readonly portNumber?: number;
+  readonly qkey?: number;
+  readonly addressVector?: AddressVector;
+  /** 256, 512, 1024, 2048 or 4096. */
+  readonly pathMtuBytes?: number;
+  readonly destinationQpn?: number;
+  readonly receivePsn?: number;
+  readonly sendPsn?: number;
+  /** RDMA reads and atomics served at a time (as target), and issued at a time (as initiator). */
+  readonly maxDestRdAtomic?: number;
+  readonly maxRdAtomic?: number;
+  /** RNR NAK timer code, 0 to 31 (IBTA table 45). */
+  readonly minRnrTimer?: number;
+  /** Local ACK timeout exponent, 0 to 31; 0 waits for ever. */
+  readonly timeout?: number;
+  /** 0 to 7 retries; 7 is seven (the kernel's rxe takes it for ever). */
+  readonly retryCount?: number;
+  /** 0 to 6 retries; 7 retries for ever (IBTA). */
+  readonly rnrRetryCount?: number;
+}
+
+export interface QueuePair {
+  readonly qpn: number;
+  readonly type: QpType;
+  readonly state: QpState;
+  readonly sendRing: Ring;
+  /** Absent with a shared receive queue and on XRC_INI. */
+  readonly receiveRing: Ring | undefined;
+  /**
+   * In front of the handler given at creation stands whoever sets this (the CM): it must pass on
+   * what is not its own.
+   */
+  eventHandler: QueuePairEventHandler;
+
+  /** Work has been added to `sendRing`: once per burst. */
+  ringSendDoorbell(): void;
+  /** Work has been added to `receiveRing`: once per burst. */
+  ringReceiveDoorbell(): void;
+  /** @throws SpiError('EINVAL') that names the missing, superfluous or wrong attribute */
+  modify(attributes: QueuePairAttributes): void;
+  query(): Readonly<QueuePairAttributes>;
+  /** The last transitions, PSNs and timeouts, oldest first: text for people. */
+  flightRecord(): readonly string[];
+  destroy(): void;
+}
+
+export interface SharedReceiveQueueInit {
+  readonly pd: ProtectionDomain;
+  readonly maxWr: number;
+  readonly maxSge: number;
+  /** SRQ_LIMIT_REACHED, SRQ_ERR. */
+  readonly onEvent: (event: AsyncEventType) => void;
+  /** An XRC SRQ: its domain and its completion queue. */
+  readonly xrc?: { readonly domain: XrcDomainHandle; readonly cq: CompletionQueue };
+}
+
+export interface SharedReceiveQueue {
+  /** 24 bits; what an XRC sender addresses. */
+  readonly srqn: number;
+  readonly ring: SharedReceiveRing;
+  ringDoorbell(): void;
+  /** Arms SRQ_LIMIT_REACHED: fires once when fewer than `limit` entries are left; 0 disarms. */
+  setLimit(limit: number): void;
+  resize(maxWr: number): void;
+  /** @throws SpiError('EBUSY') while a queue pair uses it */
+  destroy(): void;
+}
+
+/** The device's part of an XRC domain; counting and sharing are the XRC module's. */
+export interface XrcDomainHandle {
+  destroy(): void;
+}

@@ -1,0 +1,88 @@
+/**
+ * Contract of a MAD module: management datagrams on QP1 for agents (IBTA 13; the openib design of
+ * October 2004). Handlers are synchronous and run in the pump; the receive handler of a response runs
+ * before the send handler of its request.
+ */
+import type { Gid } from './address.js';
+import type { WcStatus } from './ib.js';
+
+/** Bytes of a MAD on the wire (IBTA 13.4.2). */
+export const MAD_BYTES = 256;
+
+export interface MadModule {
+  /**
+   * @throws SpiError('EINVAL') for a class, version or method that cannot be registered, or one that
+   * another agent already has
+   */
+  registerAgent(options: MadAgentOptions): MadAgent;
+  /** Unregisters what is left and closes QP1. Idempotent. */
+  close(): Promise<void>;
+}
+
+export interface MadAgentOptions {
+  /** 1 to 255 without the SMI classes. */
+  readonly managementClass: number;
+  readonly classVersion: number;
+  /** Methods (0 to 127) whose requests come to this agent; none for one that only asks. */
+  readonly methods: readonly number[];
+  /** Vendor classes 0x30 to 0x4F: the 24-bit OUI. */
+  readonly oui?: number;
+  /** Reassemble and segment by RMPP (classes that allow it). */
+  readonly rmpp?: boolean;
+  readonly onReceive: (mad: ReceivedMad) => void;
+  readonly onSend: (result: MadSendResult) => void;
+}
+
+export interface MadAgent {
+  /** Upper 32 bits (24 used) of the transaction ids of this agent's requests. */
+  readonly hiTid: number;
+  /**
+   * Posts a MAD. `onSend` reports it exactly once.
+   * @throws SpiError('EINVAL') for a wrong length, or when unregistering has begun
+   */
+  send(mad: MadSend): MadSendHandle;
+  /** Reported as WR_FLUSH_ERR, never from inside this call. */
+  cancel(handle: MadSendHandle): void;
+  /** Restarts the wait for the response with this timeout. */
+  modify(handle: MadSendHandle, timeoutUs: number): void;
+  /** Resolves when every send has been returned; no handler runs afterwards. */
+  unregister(): Promise<void>;
+}
+
+export interface MadAddress {
+  readonly gid: Gid;
+  readonly localGidIndex: number;
+  readonly qpn: number;
+  readonly qkey: number;
+}
+
+export interface MadSend {
+  readonly destination: MadAddress;
+  /** The MAD: 256 bytes, or more with RMPP; copied before `send` returns. */
+  readonly data: Uint8Array;
+  /** Wait for a response after the send completes, in microseconds; 0 expects none. */
+  readonly timeoutUs: number;
+  /** Times to send again when no response comes. */
+  readonly retries: number;
+  /** Comes back in the result. */
+  readonly context?: unknown;
+}
+
+/** Identity of a posted send. */
+export interface MadSendHandle {
+  readonly context: unknown;
+}
+
+export interface MadSendResult {
+  readonly handle: MadSendHandle;
+  /** SUCCESS, RESP_TIMEOUT_ERR, WR_FLUSH_ERR (cancelled, unregistered), or the failure of the send. */
+  readonly status: WcStatus;
+}
+
+export interface ReceivedMad {
+  /** Valid while the handler runs. */
+  readonly data: Uint8Array;
+  readonly source: MadAddress;
+  /** The request that this responds to. */
+  readonly request?: MadSendHandle;
+}

@@ -1,0 +1,118 @@
+/**
+ * PacketPort: what moves RoCEv2 packets for the software HCA. Three calls on the hot path, each for a
+ * burst: `receive`, `place`, `send`; descriptors are words in preallocated arrays. The in-memory port
+ * of mock, the dgram port and the native port pass one suite (test/port).
+ */
+import type { Gid } from './address.js';
+
+/** Received packet descriptor: 16 words. */
+export const RX = {
+  /** Byte offset in `rxArena` of the BTH. */
+  OFFSET: 0,
+  /** Bytes from the BTH to the end of the pad: the ICRC is verified and cut off. */
+  LENGTH: 1,
+  /** RxFlags. */
+  FLAGS: 2,
+  /** Index in `gids` of the address the packet came to. */
+  LOCAL_GID_INDEX: 3,
+  /** Source GID as four big-endian words. */
+  SOURCE_GID: 4,
+  SOURCE_PORT: 8,
+  WORDS: 16,
+} as const;
+
+/** RECOVERED_ID: the ICRC was checked with an IPv4 identification solved for, not seen. */
+export const RxFlags = { IPV6: 1, RECOVERED_ID: 2 } as const;
+
+/** Placement descriptor: payload of a received packet to registered memory. 6 words. */
+export const PLACE = {
+  /** Byte offset in `rxArena`. */
+  SOURCE: 0,
+  LENGTH: 1,
+  REGION: 2,
+  /** Byte offset in the region. */
+  OFFSET_LO: 3,
+  OFFSET_HI: 4,
+  WORDS: 6,
+} as const;
+
+/** Packet to send: 16 words, of which the last 12 hold up to 48 bytes of headers from the BTH on. */
+export const TX = {
+  PATH: 0,
+  /** Bytes of headers (a multiple of 4, up to 48). */
+  HEADER_LENGTH: 1,
+  /** First entry in `txSegments`, and how many (0 for none). */
+  FIRST_SEGMENT: 2,
+  SEGMENT_COUNT: 3,
+  HEADER: 4,
+  WORDS: 16,
+} as const;
+
+/** Payload segment of a packet to send: 4 words. Pad (BTH PadCnt zero bytes) and ICRC are the port's. */
+export const TX_SEGMENT = { REGION: 0, OFFSET_LO: 1, OFFSET_HI: 2, LENGTH: 3, WORDS: 4 } as const;
+
+export interface PacketPortCounters {
+  receivedPackets: number;
+  sentPackets: number;
+  /** Datagrams too short, too long or misshapen to hold a BTH and an ICRC. */
+  malformed: number;
+  badIcrc: number;
+  /** IPv4 packets accepted with a recovered identification. */
+  recoveredId: number;
+  /** Packets that the system refused to send (not those left for a later call). */
+  sendErrors: number;
+}
+
+export interface PacketPort {
+  /** Addresses this port sends from and receives on; index 0 is the default. */
+  readonly gids: readonly Gid[];
+  /** Largest RoCE path MTU of the link, in bytes: 256 to 4096. */
+  readonly mtuBytes: number;
+  readonly counters: PacketPortCounters;
+
+  /** Bytes of received packets; valid from `receive` until the next one. */
+  readonly rxArena: Uint8Array;
+  /** `RX.WORDS` words per packet of the last `receive`. */
+  readonly rxPackets: Uint32Array;
+  /** `PLACE.WORDS` words per placement; filled by the HCA before `place`. */
+  readonly placements: Uint32Array;
+  /** `TX.WORDS` words per packet; filled by the HCA before `send`. */
+  readonly txPackets: Uint32Array;
+  readonly txSegments: Uint32Array;
+
+  /** Takes in waiting packets without blocking. Only packets whose ICRC is right are counted. */
+  receive(): number;
+  /** Copies the first `count` placements, in order. The caller has made every check. */
+  place(count: number): void;
+  /**
+   * Sends packets `from` to `to` - 1, in order for each path. Returns the index of the first one not
+   * taken (`to` if all were): the caller offers the rest again after `onWritable`.
+   */
+  send(from: number, to: number): number;
+
+  /**
+   * Makes memory reachable for `place` and `send`; it is kept alive until removed.
+   * @returns a region number
+   */
+  addRegion(memory: ArrayBufferLike, byteOffset: number, byteLength: number): number;
+  removeRegion(region: number): void;
+  /**
+   * A destination. Paths are counted: the same arguments give the same number.
+   * @throws RangeError when no local address can reach the GID (wrong address family)
+   */
+  addPath(gid: Gid, localGidIndex: number): number;
+  removePath(path: number): void;
+
+  /** The driver's interest; a handler is never called from inside a port call. */
+  watch(handlers: PacketPortHandlers): void;
+  /** Whether waiting for packets keeps the process alive. */
+  setKeepAlive(alive: boolean): void;
+  close(): Promise<void>;
+}
+
+export interface PacketPortHandlers {
+  onReadable(): void;
+  onWritable(): void;
+  /** The network says that a destination does not answer (ICMP unreachable); a hint, not proof. */
+  onUnreachable(gid: Gid): void;
+}

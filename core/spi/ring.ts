@@ -1,0 +1,184 @@
+/**
+ * Rings: the data path of every provider, frozen early and documented in docs/spi.md.
+ *
+ * A ring is one ArrayBuffer: a control block with two free-running u32 indices a cache line apart,
+ * then a power of two of entries of equal size. One side produces, the other consumes; an index is
+ * stored with Atomics after the entries it covers are written, and loaded with Atomics before they
+ * are read. Words are little-endian, so that a segment has the memory layout of `struct ibv_sge`.
+ */
+
+/** Byte offset of the first entry; the control block lies before it. */
+export const RING_HEADER_BYTES = 128;
+const PRODUCER_WORD = 0;
+const CONSUMER_WORD = 16;
+
+/** Send queue entry: 16 words, then `maxSge` segments of 4 words (or the inline payload). */
+export const SQE = {
+  /** opcode (bits 0-7), flags (8-15), number of segments (16-23). */
+  CONTROL: 0,
+  /** Bytes of inline payload; 0 unless the INLINE flag is set. */
+  INLINE_LENGTH: 1,
+  COOKIE_LO: 2,
+  COOKIE_HI: 3,
+  REMOTE_ADDRESS_LO: 4,
+  REMOTE_ADDRESS_HI: 5,
+  RKEY: 6,
+  /** Immediate (the value whose big-endian bytes go on the wire) or the rkey to invalidate. */
+  IMMEDIATE_OR_INVALIDATE: 7,
+  /** Compare operand of compare-and-swap, or the addend of fetch-and-add. */
+  COMPARE_ADD_LO: 8,
+  COMPARE_ADD_HI: 9,
+  SWAP_LO: 10,
+  SWAP_HI: 11,
+  /** Bind: words 4, 5 hold the window's address. */
+  BIND_LENGTH_LO: 6,
+  BIND_LENGTH_HI: 7,
+  BIND_WINDOW: 8,
+  BIND_REGION_LKEY: 9,
+  BIND_ACCESS: 10,
+  BIND_RKEY: 11,
+  /** Datagrams: address handle number, destination QPN and Q_Key. */
+  ADDRESS_HANDLE: 12,
+  REMOTE_QPN: 13,
+  REMOTE_QKEY: 14,
+  XRC_SRQN: 15,
+  SEGMENTS: 16,
+} as const;
+
+/** Receive queue entry: 4 words, then `maxSge` segments. */
+export const RQE = { NUM_SGE: 0, FLAGS: 1, COOKIE_LO: 2, COOKIE_HI: 3, SEGMENTS: 4 } as const;
+
+/** Segment: address (u64), length, lkey: `struct ibv_sge` and DAT_LMR_TRIPLET alike. */
+export const SGE = { ADDRESS_LO: 0, ADDRESS_HI: 1, LENGTH: 2, LKEY: 3, WORDS: 4 } as const;
+
+/** Completion queue entry: 16 words. */
+export const CQE = {
+  /** status (bits 0-7), WcOpcode (8-15), WcFlags (16-23). */
+  CONTROL: 0,
+  QPN: 1,
+  COOKIE_LO: 2,
+  COOKIE_HI: 3,
+  BYTE_LENGTH: 4,
+  IMMEDIATE_OR_INVALIDATE: 5,
+  SOURCE_QPN: 6,
+  /** Provider detail of a failure: an AETH syndrome on RC, otherwise provider-defined. */
+  VENDOR_ERROR: 7,
+  /** Free-running index of the send or receive entry, or the slot number of an SRQ entry. */
+  WQE_INDEX: 8,
+  /** Number of the SRQ the receive came from; 0 if none. */
+  SRQN: 9,
+  /** The `context` number that the creator gave the queue pair: demultiplexing is a table look-up. */
+  QP_CONTEXT: 10,
+  WORDS: 16,
+} as const;
+
+export const CQE_BYTES = 64;
+
+/** Bytes of a send entry with `maxSge` segments or `maxInline` bytes of inline payload. */
+export function sqeBytes(maxSge: number, maxInline = 0): number {
+  return roundUp(64 + Math.max(maxSge * 16, maxInline), 64);
+}
+
+/** Bytes of a receive entry with `maxSge` segments. */
+export function rqeBytes(maxSge: number): number {
+  return roundUp(16 + maxSge * 16, 32);
+}
+
+function roundUp(value: number, multiple: number): number {
+  return Math.ceil(value / multiple) * multiple;
+}
+
+/** The smallest power of two that is at least `n` (n >= 1). */
+export function ringEntries(n: number): number {
+  return 2 ** Math.ceil(Math.log2(Math.max(1, n)));
+}
+
+/**
+ * A single-producer, single-consumer ring. `words` starts at the first entry: word w of entry i is
+ * `words[(i & mask) * strideWords + w]`. Indices are free-running u32; compare them with
+ * `(a - b) | 0`. What "consumed" means is the business of each queue: see docs/spi.md.
+ */
+export class Ring {
+  readonly words: Uint32Array;
+  readonly mask: number;
+  readonly strideWords: number;
+  private readonly control: Int32Array;
+
+  /**
+   * @param entries power of two, 1 to 2^24
+   * @param strideBytes bytes of an entry, a multiple of 4
+   * @throws RangeError for any other value, or a buffer that is too small
+   */
+  constructor(
+    readonly buffer: ArrayBufferLike,
+    readonly entries: number,
+    readonly strideBytes: number,
+  ) {
+    if (entries < 1 || entries > 2 ** 24 || (entries & (entries - 1)) !== 0) {
+      throw new RangeError(`ring entries ${entries}: must be a power of two up to 2^24`);
+    }
+    if (strideBytes < 4 || strideBytes % 4 !== 0) {
+      throw new RangeError(`ring stride ${strideBytes}: must be a positive multiple of 4`);
+    }
+    const needed = Ring.bytes(entries, strideBytes);
+    if (buffer.byteLength < needed) {
+      throw new RangeError(`ring buffer has ${buffer.byteLength} bytes; ${needed} needed`);
+    }
+    this.mask = entries - 1;
+    this.strideWords = strideBytes >>> 2;
+    this.control = new Int32Array(buffer, 0, RING_HEADER_BYTES >>> 2);
+    this.words = new Uint32Array(buffer, RING_HEADER_BYTES, (entries * strideBytes) >>> 2);
+  }
+
+  /** Bytes of the buffer that a ring needs. */
+  static bytes(entries: number, strideBytes: number): number {
+    return RING_HEADER_BYTES + entries * strideBytes;
+  }
+
+  /** A ring in memory of its own. */
+  static allocate(entries: number, strideBytes: number): Ring {
+    return new Ring(new ArrayBuffer(Ring.bytes(entries, strideBytes)), entries, strideBytes);
+  }
+
+  /** Index of the entry's first word in `words`. */
+  wordOf(index: number): number {
+    return (index & this.mask) * this.strideWords;
+  }
+
+  /** Byte offset in `buffer` of the entry. */
+  byteOf(index: number): number {
+    return RING_HEADER_BYTES + (index & this.mask) * this.strideBytes;
+  }
+
+  get producer(): number {
+    return Atomics.load(this.control, PRODUCER_WORD) >>> 0;
+  }
+
+  set producer(index: number) {
+    Atomics.store(this.control, PRODUCER_WORD, index | 0);
+  }
+
+  get consumer(): number {
+    return Atomics.load(this.control, CONSUMER_WORD) >>> 0;
+  }
+
+  set consumer(index: number) {
+    Atomics.store(this.control, CONSUMER_WORD, index | 0);
+  }
+
+  /** Entries produced and not yet consumed. */
+  get length(): number {
+    return (this.producer - this.consumer) >>> 0;
+  }
+}
+
+/**
+ * The ring of a shared receive queue: a free-list of slots, since entries complete in any order.
+ * The poster takes a free slot, writes the entry at `slots.wordOf(slot)` and submits the slot's
+ * number through `submissions`; the completion's WQE_INDEX names the slot, which is free again.
+ */
+export interface SharedReceiveRing {
+  readonly slots: Ring;
+  /** One word per entry: a slot number. */
+  readonly submissions: Ring;
+}

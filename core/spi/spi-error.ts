@@ -1,0 +1,35 @@
+/**
+ * What a provider or a module throws. `code` is the POSIX name that the verbs call would give; core
+ * turns it into a DatError with the operation and the consumer's value.
+ */
+export type SpiErrorCode =
+  | 'EINVAL'
+  | 'ENOMEM'
+  | 'EBUSY'
+  | 'EPERM'
+  | 'EACCES'
+  | 'ENODEV'
+  | 'EADDRINUSE'
+  | 'EADDRNOTAVAIL'
+  | 'ENETUNREACH'
+  | 'EHOSTUNREACH'
+  | 'ECONNREFUSED'
+  | 'ETIMEDOUT'
+  | 'EOVERFLOW'
+  | 'EISCONN'
+  | 'ENOTCONN'
+  | 'EOPNOTSUPP'
+  | 'EIO';
+
+export class SpiError extends Error {
+  override readonly name = 'SpiError';
+
+  /** @param message names the value and the limit, or the attribute and the transition */
+  constructor(
+    readonly code: SpiErrorCode,
+    message: string,
+    options?: { cause?: unknown },
+  ) {
+    super(message, options);
+  }
+}
