@@ -1,0 +1,39 @@
+// The one build entry: compile with tsc, drop outputs whose source is gone, build the addons.
+//
+//   node build.mjs            everything, tests included
+//   node build.mjs --library  what a consumer runs (no tests): the quicker half
+
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = dirname(fileURLToPath(import.meta.url));
+const outDir = join(root, 'dist');
+const outputSuffix = /\.(?:js|d\.ts)(?:\.map)?$/;
+
+/** tsc never deletes: without this, a removed test would go on running from its old output. */
+function pruneStaleOutputs(dir) {
+  for (const entry of readdirSync(dir, { withFileTypes: true })) {
+    const path = join(dir, entry.name);
+    if (entry.isDirectory()) {
+      pruneStaleOutputs(path);
+      if (readdirSync(path).length === 0) rmSync(path, { recursive: true });
+    } else if (outputSuffix.test(entry.name)) {
+      const source = join(root, relative(outDir, path)).replace(outputSuffix, '.ts');
+      if (!existsSync(source)) rmSync(path);
+    }
+  }
+}
+
+function run(...args) {
+  const { status, error } = spawnSync(process.execPath, args, { cwd: root, stdio: 'inherit' });
+  if (error) throw error;
+  if (status !== 0) process.exit(status ?? 1);
+}
+
+if (existsSync(outDir)) pruneStaleOutputs(outDir);
+const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
+run(tsc, '-b', process.argv.includes('--library') ? 'tsconfig.build.json' : 'tsconfig.json');
+run(join(root, 'providers/softroce/native/build.mjs'));
