@@ -82,10 +82,14 @@ function checkMeta(meta: PluginMeta): void {
     throw new TypeError(`${where}: a name is lower-case letters, digits and dashes`);
   }
   if (!KINDS.includes(meta.kind)) {
-    throw new TypeError(`${where}: kind ${JSON.stringify(meta.kind)} is none of ${KINDS.join(', ')}`);
+    throw new TypeError(
+      `${where}: kind ${JSON.stringify(meta.kind)} is none of ${KINDS.join(', ')}`,
+    );
   }
   if (!/^\d+\.\d+$/.test(meta.sdkVersion)) {
-    throw new TypeError(`${where}: sdkVersion ${JSON.stringify(meta.sdkVersion)} is not "major.minor"`);
+    throw new TypeError(
+      `${where}: sdkVersion ${JSON.stringify(meta.sdkVersion)} is not "major.minor"`,
+    );
   }
   for (const field of ['requires', 'provides'] as const) {
     const list: unknown = meta[field];
