@@ -34,7 +34,6 @@ export default defineConfig(
         { selector: 'TSEnumDeclaration', message: 'Use an `as const` object.' },
       ],
       '@typescript-eslint/consistent-type-imports': 'error',
-      '@typescript-eslint/consistent-type-exports': 'error',
       '@typescript-eslint/explicit-module-boundary-types': 'error',
       '@typescript-eslint/no-explicit-any': 'error',
       '@typescript-eslint/no-floating-promises': 'error',

@@ -1,9 +1,9 @@
 /** The plugin SDK (`dapl/spi`): contracts of providers and modules, and what they share. */
 export * from './address.js';
-export type * from './clock.js';
+export * from './clock.js';
 export * from './cm.js';
 export * from './define-plugin.js';
-export type * from './device.js';
+export * from './device.js';
 export * from './ib.js';
 export * from './logger.js';
 export * from './mad.js';
@@ -12,4 +12,4 @@ export * from './ring.js';
 export * from './spi-error.js';
 export * from './timers.js';
 export * from './tokens.js';
-export type * from './xrc.js';
+export * from './xrc.js';
