@@ -25,7 +25,7 @@ function codecOf(name: CmMessageName): WireCodec<Message> {
 }
 
 function fieldsOf(name: CmMessageName): [string, Field][] {
-  return Object.entries(codecOf(name).layout) as [string, Field][];
+  return Object.entries(codecOf(name).layout);
 }
 
 function zeroMessage(name: CmMessageName): Message {
