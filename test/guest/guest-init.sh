@@ -27,6 +27,7 @@ done
 
 if [ "$GUEST_SHELL" = 1 ]; then
   cd "$GUEST_CWD" || cd /
+  stty -F /dev/console rows "$GUEST_ROWS" cols "$GUEST_COLUMNS"
   setsid -c /bin/bash -l
 else
   "$GUEST_NODE" "$GUEST_AGENT" /dev/vport*p1

@@ -201,6 +201,8 @@ function prepare(config: GuestConfig, shell: boolean): GuestPaths {
     GUEST_AGENT: join(import.meta.dirname, 'agent.js'),
     GUEST_SHELL: shell ? '1' : '0',
     GUEST_CWD: repositoryRoot,
+    GUEST_ROWS: String(process.stdout.rows ?? 24),
+    GUEST_COLUMNS: String(process.stdout.columns ?? 80),
   };
   const lines = Object.entries(variables).map(([key, value]) => `${key}='${value}'`);
   writeFileSync(join(shareDir, 'start'), `${lines.join('\n')}\n. '${sourceDir}/guest-init.sh'\n`);
@@ -217,7 +219,7 @@ function qemuArguments(config: GuestConfig, paths: GuestPaths, shell: boolean): 
   const ninep = 'security_model=none,multidevs=remap';
   return [
     // KVM is not asked for: where it is offered without working, a guest would hang.
-    ...['-M', 'q35', '-accel', 'tcg,thread=multi', '-cpu', 'max', '-smp', String(config.cpus ?? 2)],
+    ...['-M', 'q35', '-accel', 'tcg,thread=multi', '-cpu', 'max', '-smp', String(config.cpus ?? 1)],
     ...['-m', String(config.memoryMiB ?? 1536), '-nodefaults', '-no-user-config', '-no-reboot'],
     ...['-display', 'none', '-kernel', config.kernel.image, '-initrd', config.kernel.initramfs],
     ...['-append', 'console=ttyS0 quiet panic=-1 mitigations=off'],

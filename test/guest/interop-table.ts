@@ -6,7 +6,9 @@ const COLUMNS = ['Counterpart', 'Version', 'Role', 'Transport', 'MTU', 'Result']
 export function interopTable(outcomes: readonly Outcome[]): string {
   const rows = outcomes.map(({ row, passed }) => [...cells(row), passed ? 'pass' : 'FAIL']);
   const table = [COLUMNS, ...rows];
-  const widths = COLUMNS.map((_, column) => Math.max(...table.map((row) => row[column]?.length ?? 0)));
+  const widths = COLUMNS.map((_, column) =>
+    Math.max(...table.map((row) => row[column]?.length ?? 0)),
+  );
   const rule = widths.map((width) => '-'.repeat(width));
   const lines = [COLUMNS, rule, ...rows].map((row) => {
     const padded = row.map((cell, column) => cell.padEnd(widths[column] ?? 0));

@@ -101,4 +101,9 @@ async function main(): Promise<number> {
   return inside(verb, args);
 }
 
-process.exit(await main());
+try {
+  process.exit(await main());
+} catch (error) {
+  log(error instanceof Error ? error.message : String(error));
+  process.exit(1);
+}

@@ -13,6 +13,7 @@ const PACKAGES = [
   'rdmacm-utils',
   'tcpdump',
   'tshark',
+  'xz-utils',
 ] as const;
 
 /** Installs what is missing. Returns undefined when all is there, else why the harness cannot run. */
