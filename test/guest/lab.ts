@@ -1,5 +1,4 @@
 import { execFileSync } from 'node:child_process';
-import { statSync } from 'node:fs';
 import { join } from 'node:path';
 
 import type { RunningCommand } from './command.js';
@@ -9,6 +8,8 @@ import { Host } from './host.js';
 import type { Kernel } from './kernel.js';
 import { runDir } from './sandbox.js';
 
+const QUIET_MS = 200;
+const QUIET_ROUNDS = 50;
 const BRIDGE = 'lab0';
 const HOST_IPV4 = '10.77.0.1';
 const HOST_IPV6 = 'fd77::1';
@@ -54,7 +55,7 @@ export class Lab {
   /** Captures RoCEv2 on the link of one guest. */
   async capture(name: string, guest: Guest): Promise<Capture> {
     const file = join(runDir, `${name}.pcap`);
-    const command = `exec tcpdump -i ${guest.tap} -s 0 -U -w '${file}' udp port 4791`;
+    const command = `exec tcpdump -i ${guest.tap} -s 0 -B 32768 --immediate-mode -U -w '${file}' udp port 4791`;
     const tcpdump = this.host.spawn(command);
     await tcpdump.waitForOutput(/listening on/, 10_000);
     return new Capture(file, tcpdump);
@@ -71,14 +72,28 @@ export class Capture {
     private readonly tcpdump: RunningCommand,
   ) {}
 
-  /** Ends the capture when it has been silent for a moment: tcpdump reads its ring with a delay. */
+  /** Ends the capture when nothing comes any more and tcpdump has written all that came. */
   async stop(): Promise<void> {
-    let size = -1;
-    for (let round = 0; round < 20 && size !== statSync(this.file).size; round++) {
-      size = statSync(this.file).size;
-      await new Promise((resolve) => setTimeout(resolve, 300));
+    let before = -1;
+    for (let round = 0; round < QUIET_ROUNDS; round++) {
+      const { captured, received } = await this.#counts();
+      if (captured === received && received === before) break;
+      before = received;
+      await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
     }
-    await this.tcpdump.stop('SIGTERM');
+    const { stderr } = await this.tcpdump.stop('SIGTERM');
+    if (!/\n0 packets dropped by kernel/.test(stderr)) throw new Error(`packets lost: ${stderr}`);
+  }
+
+  /** SIGUSR1 makes tcpdump print a line such as "7 packets captured, 9 packets received by ...". */
+  async #counts(): Promise<{ captured: number; received: number }> {
+    const seen = this.tcpdump.stderr.length;
+    this.tcpdump.kill('SIGUSR1');
+    const pattern =
+      /(\d+) packets? captured\D+(\d+) packets? received by filter\D+\d+ packets? dropped/;
+    await this.tcpdump.waitForOutput(new RegExp(`[^]{${seen}}[^]*${pattern.source}`), 5000);
+    const [, captured, received] = pattern.exec(this.tcpdump.stderr.slice(seen)) ?? [];
+    return { captured: Number(captured), received: Number(received) };
   }
 }
 

@@ -74,6 +74,7 @@ async function pingBetween(server: Machine, client: Machine, family: Family): Pr
   assert.equal(pinged.code, 0, `client: ${pinged.stdout}${pinged.stderr}`);
   assert.equal(pinged.stdout.match(/^ping data: rdma-ping-/gm)?.length, COUNT, pinged.stdout);
   const served = await serving.finish(RPING_TIMEOUT_MS);
+  assert.equal(served.code, 0, `server: ${served.stderr}`);
   assert.equal(
     served.stdout.match(/^server ping data: rdma-ping-/gm)?.length,
     COUNT,
