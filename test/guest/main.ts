@@ -3,7 +3,8 @@ import { cpSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { kernelToKernelCases } from './cases/rping.js';
-import { bootShell, Guest } from './guest.js';
+import { bootShell } from './guest.js';
+import type { Guest } from './guest.js';
 import { interopTable } from './interop-table.js';
 import { ensureKernel } from './kernel.js';
 import type { Kernel } from './kernel.js';

@@ -12,7 +12,7 @@ export interface InteropRow {
 export interface Case {
   readonly name: string;
   readonly row: InteropRow;
-  run(): Promise<void>;
+  readonly run: () => Promise<void>;
 }
 
 export interface Outcome {
