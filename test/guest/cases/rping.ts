@@ -6,6 +6,7 @@ import type { Lab, PathMtu } from '../lab.js';
 import type { Case } from '../suite.js';
 import { CM_ATTRIBUTE } from '../tshark.js';
 import { checkCapture, cmSequence } from '../wire-check.js';
+import { assertCodecsAgree } from './codecs.js';
 import { assertIcrcCheckNotices, assertTsharkNotices } from './checkers.js';
 
 /** Three packets and more at either MTU, and no multiple of anything. */
@@ -36,7 +37,7 @@ export function kernelToKernelCases(lab: Lab, version: string): Case[] {
       const row = {
         counterpart: 'rping',
         version,
-        role: 'none (kernel to kernel, checks the lab)',
+        role: 'reader: both ends are kernels, our codecs agree',
         transport: `rdma_cm, RC, ${family}`,
         mtuBytes,
       };
@@ -61,6 +62,7 @@ async function kernelToKernel(lab: Lab, mtuBytes: PathMtu, family: Family): Prom
   for (const [name, opcode] of Object.entries(EXPECTED_OPCODES)) {
     assert.ok(opcodes.has(opcode), `no ${name} in the capture`);
   }
+  assertCodecsAgree(capture.file);
   assertIcrcCheckNotices(capture.file);
   await assertTsharkNotices(capture.file);
 }
