@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { RunningCommand } from './command.js';
 import type { Machine, RunOptions, RunResult } from './command.js';
 
-/** The host's side of the lab. Inside the sandbox every process already is in the lab's namespace. */
+/** The host's side of the lab: in the sandbox, every process is in the lab's namespace. */
 export class Host implements Machine {
   readonly name = 'host';
 

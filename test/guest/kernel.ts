@@ -162,8 +162,8 @@ function busybox(): string {
 }
 
 /**
- * Makes a file or folder beside its place and renames it, so that a second run at the same time sees
- * all of it or nothing.
+ * Makes a file or folder beside its place and renames it, so that a second run at the same time
+ * sees all of it or nothing.
  */
 function makeAside(target: string, make: (path: string, aside: string) => void): string {
   const aside = mkdtempSync(join(cacheDir, 'tmp-'));

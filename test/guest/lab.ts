@@ -14,7 +14,7 @@ const BRIDGE = 'lab0';
 const HOST_IPV4 = '10.77.0.1';
 const HOST_IPV6 = 'fd77::1';
 
-/** Ethernet MTUs and what rxe makes of them (the largest IB MTU that leaves room for the headers). */
+/** Ethernet MTUs, by the IB MTU that rxe makes of them. */
 export const NETDEV_MTU_BYTES = { 1024: 1500, 4096: 9000 } as const;
 export type PathMtu = keyof typeof NETDEV_MTU_BYTES;
 export const PATH_MTUS = [1024, 4096] as const;
@@ -44,9 +44,8 @@ export class Lab {
     await Promise.all(
       this.guests.map(async (guest) => {
         const active = `ibv_devinfo -d rxe0 | grep -q 'active_mtu:[[:space:]]*${mtuBytes} '`;
-        const result = await guest.run(
-          `ip link set eth0 mtu ${netdevMtu}; for i in 1 2 3 4 5; do ${active} && exit; sleep 0.2; done; exit 1`,
-        );
+        const wait = `for i in 1 2 3 4 5; do ${active} && exit; sleep 0.2; done; exit 1`;
+        const result = await guest.run(`ip link set eth0 mtu ${netdevMtu}; ${wait}`);
         if (result.code !== 0) throw new Error(`${guest.name}: rxe0 did not get MTU ${mtuBytes}`);
       }),
     );
@@ -55,8 +54,8 @@ export class Lab {
   /** Captures RoCEv2 on the link of one guest. */
   async capture(name: string, guest: Guest): Promise<Capture> {
     const file = join(runDir, `${name}.pcap`);
-    const command = `exec tcpdump -i ${guest.tap} -s 0 -B 32768 --immediate-mode -U -w '${file}' udp port 4791`;
-    const tcpdump = this.host.spawn(command);
+    const options = `-i ${guest.tap} -s 0 -B 32768 --immediate-mode -U -w '${file}'`;
+    const tcpdump = this.host.spawn(`exec tcpdump ${options} udp port 4791`);
     await tcpdump.waitForOutput(/listening on/, 10_000);
     return new Capture(file, tcpdump);
   }

@@ -2,6 +2,7 @@
 import { cpSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { labCases, powerCutCase } from './cases/lab.js';
 import { kernelToKernelCases } from './cases/rping.js';
 import { bootShell } from './guest.js';
 import type { Guest } from './guest.js';
@@ -67,7 +68,8 @@ async function cases(kernel: Kernel, filter: string): Promise<number> {
   const lab = await Lab.start(kernel, 2);
   log(`${lab.guests.length} guests up after ${((performance.now() - start) / 1000).toFixed(1)} s`);
   const version = await counterpartVersion(lab.guest(0));
-  const chosen = kernelToKernelCases(lab, version).filter(({ name }) => name.includes(filter));
+  const all = [...labCases(lab), ...kernelToKernelCases(lab, version), powerCutCase(lab)];
+  const chosen = all.filter(({ name }) => name.includes(filter));
   const outcomes = await runCases(chosen, (line) => {
     process.stdout.write(`${line}\n`);
   });

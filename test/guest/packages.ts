@@ -9,6 +9,7 @@ const PACKAGES = [
   'ibverbs-utils',
   'iproute2',
   'kmod',
+  'procps',
   'qemu-system-x86',
   'rdmacm-utils',
   'tcpdump',
@@ -16,7 +17,7 @@ const PACKAGES = [
   'xz-utils',
 ] as const;
 
-/** Installs what is missing. Returns undefined when all is there, else why the harness cannot run. */
+/** Installs what is missing. Returns undefined when all is there, else why nothing can run. */
 export function ensurePackages(log: (line: string) => void): string | undefined {
   if (spawnSync('dpkg-query', ['--version'], { stdio: 'ignore' }).status !== 0) {
     return `this is no Debian: the guest needs the packages ${PACKAGES.join(' ')}`;
@@ -25,7 +26,8 @@ export function ensurePackages(log: (line: string) => void): string | undefined 
   const missing = PACKAGES.filter((name) => !isInstalled(name));
   if (missing.length > 0) {
     if (!isRoot) {
-      return `not root, and missing: run "apt-get install --no-install-recommends ${missing.join(' ')}"`;
+      const command = `apt-get install --no-install-recommends ${missing.join(' ')}`;
+      return `not root, and packages are missing: run "${command}"`;
     }
     log(`installing with apt-get: ${missing.join(' ')}`);
     apt(['update']);

@@ -21,7 +21,7 @@ export type FromAgent =
       readonly signal: string | null;
     };
 
-/** Splits a byte stream into parsed lines. Both ends are ours, so a bad line is our bug: it throws. */
+/** Splits a byte stream into parsed lines. Both ends are ours: a bad line is a bug, and throws. */
 export class LineParser<Message> {
   #rest = '';
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Real kernels in QEMU guests: every interop case, a shell, or one command. See docs/testing-guest.md.
+# Real kernels in QEMU guests: all interop cases, a shell, or a command (docs/testing-guest.md).
 #   test/guest/run.sh                      all cases (npm run test:guest)
 #   test/guest/run.sh cases <part of name> some of them; docs/interop.md is left alone
 #   test/guest/run.sh shell                a terminal in a guest (npm run guest)

@@ -1,10 +1,9 @@
-// No leftovers, by construction: everything that a run starts or makes lives in network, process and
-// mount namespaces of its own. They have no names (two runs cannot collide) and the kernel ends them
-// with their first process, however that process ends.
-import { spawn } from 'node:child_process';
+// No leftovers, by construction: everything that a run starts or makes lives in network, process
+// and mount namespaces of its own. They have no names (two runs cannot collide) and the kernel ends
+// them with their first process, however that process ends.
+import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { execFileSync } from 'node:child_process';
 
 import { cacheDir } from './paths.js';
 
@@ -42,7 +41,7 @@ export function runInSandbox(): Promise<number> {
   });
 }
 
-/** First thing inside: the private tmpfs, and an end as soon as the outer process asks or is gone. */
+/** First thing inside: the private tmpfs, and an end when the outer process asks or is gone. */
 export function enterSandbox(onStop: () => void): void {
   execFileSync('mount', ['-t', 'tmpfs', 'dapl-guest', runDir]);
   process.on('message', (message) => {
