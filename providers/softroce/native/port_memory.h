@@ -13,7 +13,7 @@ constexpr uint32_t kFlagRecoveredId = 2;
 }  // namespace rx
 
 namespace place {
-enum { kSource, kLength, kRegion, kOffsetLow, kOffsetHigh, kWords };
+enum { kSource, kLength, kRegion, kOffsetLow, kOffsetHigh, kWords = 6 };
 }
 
 namespace tx {
@@ -22,7 +22,7 @@ constexpr uint32_t kMaxHeaderBytes = 48;
 }  // namespace tx
 
 namespace segment {
-enum { kRegion, kOffsetLow, kOffsetHigh, kLength, kWords };
+enum { kRegion, kOffsetLow, kOffsetHigh, kLength, kWords = 4 };
 }
 
 /// Order of the Float64Array of counters; native-port.ts names them.
