@@ -27,9 +27,8 @@ export const BTH_FLAG = {
 /** FECN and BECN in byte 4. Masked in the ICRC, hence settable by the network. */
 export const BTH_CONGESTION = { fecn: 0x80, becn: 0x40 } as const;
 
-export const QPN_GSI = 1;
+/** Destination of multicast datagrams. The GSI's number is `GSI_QPN` of the SPI. */
 export const QPN_MULTICAST = 0xffffff;
-export const PKEY_DEFAULT = 0xffff;
 
 /** The 8-bit opcode; the top 3 bits name the transport. */
 export function bthOpcode(view: DataView, offset: number): number {

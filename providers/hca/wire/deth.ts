@@ -4,9 +4,6 @@ export const DETH_LENGTH = 8;
 
 const field = { qkey: 0, srcQpnWord: 4 } as const;
 
-/** The well-known Q_Key of QP1 (IBTA 3.5.3): both sides of the GSI use it. */
-export const QKEY_GSI = 0x80010000;
-
 export function dethQkey(view: DataView, offset: number): number {
   return view.getUint32(offset + field.qkey);
 }

@@ -10,6 +10,8 @@
  * or step by step, when header and payload are in different places: `begin`, `icrcBth`,
  * `icrcUpdate` as often as needed, `icrcValue`.
  */
+import { isIpv4Gid } from '../../../core/spi/address.js';
+import type { Gid } from '../../../core/spi/address.js';
 import { BTH_LENGTH } from './bth.js';
 import { crc32Byte, crc32Update } from './crc32.js';
 
@@ -38,12 +40,6 @@ const IPV6_TEMPLATE = Uint8Array.of(
   0, 0, 0, 0,  0, 0, 0xff, 0xff,
 );
 
-/** Whether a GID is an IPv4-mapped address, `::ffff:a.b.c.d`. */
-function isMappedIpv4(gid: Uint8Array): boolean {
-  for (let at = 0; at < 10; at += 1) if (gid[at] !== 0) return false;
-  return gid[10] === 0xff && gid[11] === 0xff;
-}
-
 /** The masked IP and UDP headers of one flow: 28 or 48 bytes, made once and used per packet. */
 export class PseudoHeader {
   readonly #bytes = new Uint8Array(IPV6_TEMPLATE.length);
@@ -58,18 +54,13 @@ export class PseudoHeader {
    * Both GIDs are 16 bytes and of one family: IPv4 if the source is `::ffff:a.b.c.d`.
    * @throws RangeError when a GID is not 16 bytes, a port is not 16 bits or the families differ
    */
-  setFlow(
-    sourceGid: Uint8Array,
-    destinationGid: Uint8Array,
-    sourcePort: number,
-    destinationPort: number,
-  ): this {
+  setFlow(sourceGid: Gid, destinationGid: Gid, sourcePort: number, destinationPort: number): this {
     checkGid('sourceGid', sourceGid);
     checkGid('destinationGid', destinationGid);
     checkPort('sourcePort', sourcePort);
     checkPort('destinationPort', destinationPort);
-    this.#isIpv4 = isMappedIpv4(sourceGid);
-    if (isMappedIpv4(destinationGid) !== this.#isIpv4) {
+    this.#isIpv4 = isIpv4Gid(sourceGid);
+    if (isIpv4Gid(destinationGid) !== this.#isIpv4) {
       throw new RangeError('sourceGid and destinationGid must be of one family, IPv4 or IPv6');
     }
     this.#bytes.set(this.#isIpv4 ? IPV4_TEMPLATE : IPV6_TEMPLATE);
@@ -145,7 +136,7 @@ export function writeIcrc(view: DataView, offset: number, icrc: number): void {
   view.setUint32(offset, icrc, true);
 }
 
-function checkGid(name: string, gid: Uint8Array): void {
+function checkGid(name: string, gid: Gid): void {
   if (gid.length !== 16) throw new RangeError(`${name} has ${gid.length} bytes, a GID has 16`);
 }
 

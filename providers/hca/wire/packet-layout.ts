@@ -3,6 +3,8 @@
  * untrusted bytes pass before any accessor may read them.
  *
  * Header offsets count from the start of the BTH. 0 means that the opcode has no such header.
+ * Lengths are those of a received packet as a PacketPort hands it over: from the BTH to the end of
+ * the padding, the ICRC cut off.
  */
 import { BTH_LENGTH, bthOpcode, bthPadCount, bthTransportVersion } from './bth.js';
 import { HEADER_LENGTH, OPCODES, PAYLOAD } from './opcode.js';
@@ -48,12 +50,12 @@ export const IETH_OFFSET_OF = offsetOf('IETH');
 /** Verdicts of `checkPacket`; everything but `ok` is a silent, counted drop. */
 export const PACKET_CHECK = {
   ok: 0,
-  /** Shorter than a BTH and an ICRC. */
+  /** Shorter than a BTH. */
   tooShort: 1,
   unknownOpcode: 2,
   /** TVer is not 0. */
   badTransportVersion: 3,
-  /** Shorter than the opcode's headers, the padding and the ICRC. */
+  /** Shorter than the opcode's headers and the padding. */
   truncated: 4,
   /** Payload and padding are not a multiple of 4 bytes (IBTA 9.2.3). */
   misaligned: 5,
@@ -65,23 +67,23 @@ export type PacketCheck = (typeof PACKET_CHECK)[keyof typeof PACKET_CHECK];
  * Checks the form of a packet. After `ok`, all header accessors of its opcode are in bounds and
  * `payloadLength` is 0 or more.
  * @param offset where the BTH starts; 0 to `view.byteLength`
- * @param lengthBytes of the UDP payload, BTH to ICRC inclusive; must lie within the view
+ * @param lengthBytes from the BTH to the end of the padding, without ICRC; within the view
  */
 export function checkPacket(view: DataView, offset: number, lengthBytes: number): PacketCheck {
-  if (lengthBytes < BTH_LENGTH + ICRC_LENGTH) return PACKET_CHECK.tooShort;
+  if (lengthBytes < BTH_LENGTH) return PACKET_CHECK.tooShort;
   const headerLength = HEADER_LENGTH_OF[bthOpcode(view, offset)] as number;
   if (headerLength === 0) return PACKET_CHECK.unknownOpcode;
   if (bthTransportVersion(view, offset) !== 0) return PACKET_CHECK.badTransportVersion;
-  const rest = lengthBytes - headerLength - ICRC_LENGTH;
+  const rest = lengthBytes - headerLength;
   if (rest < bthPadCount(view, offset)) return PACKET_CHECK.truncated;
   if ((rest & 3) !== 0) return PACKET_CHECK.misaligned;
   return PACKET_CHECK.ok;
 }
 
-/** Payload bytes of a packet that passed `checkPacket`, without padding. */
+/** Payload bytes of a packet that passed `checkPacket` with the same length, without padding. */
 export function payloadLength(view: DataView, offset: number, lengthBytes: number): number {
   const headerLength = HEADER_LENGTH_OF[bthOpcode(view, offset)] as number;
-  return lengthBytes - headerLength - bthPadCount(view, offset) - ICRC_LENGTH;
+  return lengthBytes - headerLength - bthPadCount(view, offset);
 }
 
 /** Bytes of padding that make a payload a multiple of 4. */
