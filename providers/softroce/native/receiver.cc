@@ -96,8 +96,9 @@ void Receiver::split(size_t slot, const UdpSocket& socket, uint32_t localIndex) 
 
 void Receiver::describe(const uint8_t* packet, size_t bytes, Peer& peer, uint32_t localIndex) {
   // Headers are multiples of four, payload and pad together as well.
-  const bool misshapen = bytes < kBthBytes + kIcrcBytes || bytes % 4 != 0 || bytes > maxPacketBytes_;
-  if (misshapen || packets_ == memory_.receivedCapacity) {
+  const bool tooShort = bytes < kBthBytes + kIcrcBytes;
+  if (tooShort || bytes % 4 != 0 || bytes > maxPacketBytes_ ||
+      packets_ == memory_.receivedCapacity) {
     count(kMalformed);
     return;
   }
