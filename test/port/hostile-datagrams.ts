@@ -99,7 +99,7 @@ function describeStrangers(family: Family, use: () => Scene): void {
     for (let i = 0; i < total; i++) {
       const size = 16 + ((random[i] ?? 0) & 0x7c);
       await stranger.send(random.subarray(i, i + size));
-      if (i % 64 === 0) seen += takeReceived(port).length;
+      if (i % 8 === 0) seen += takeReceived(port).length;
     }
     await until(() => {
       seen += takeReceived(port).length;
