@@ -36,12 +36,20 @@ export async function openDgramPort(options: SocketPortOptions): Promise<SocketP
     throw error;
   }
   const logger = options.logger ?? silentLogger;
+  sayWhatIsLost(logger);
+  return new DgramPort(sockets, gids, udpPort, options.mtuBytes, logger);
+}
+
+const informed = new WeakSet<Logger>();
+
+function sayWhatIsLost(logger: Logger): void {
+  if (informed.has(logger)) return;
+  informed.add(logger);
   logger.warn(
     'softroce works over node:dgram: slower, and of other RoCEv2 implementations it ' +
       'reaches none over IPv4 (the identification of sent packets is unknown) and hears none ' +
       'over IPv6 (datagrams without a UDP checksum are dropped)',
   );
-  return new DgramPort(sockets, gids, udpPort, options.mtuBytes, logger);
 }
 
 class DgramPort implements SocketPort {
