@@ -62,3 +62,8 @@ const REASONS: Readonly<Record<number, string>> = {
   10: ': stale connection',
   28: ': consumer reject',
 };
+
+/** The request that is answered is no more: the peer's doing, not the consumer's. */
+export function isRequestGone(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOTCONN';
+}

@@ -3,13 +3,22 @@
  * in their completions. `ep.reset()` ends it and starts another with a fresh queue pair number, so
  * that a late completion can never be taken for one of the next life.
  */
-import { spiCall } from '../errors/index.js';
+import {
+  type CompletionOwner,
+  type CompletionOwners,
+  type DatEvent,
+  type EventBatch,
+} from '../evd/index.js';
 import {
   Access,
+  type AsyncEventType,
+  type CompletionQueue,
   CQE,
+  type Device,
+  type ProtectionDomain,
   QpState,
+  QpType,
   type QueuePair,
-  type QueuePairInit,
   RQE,
   SQE,
   WcOpcode,
@@ -17,6 +26,8 @@ import {
   WrFlags,
   WrOpcode,
 } from '../spi/index.js';
+import { dtoEvent } from './dto-event.js';
+import type { EpAttributes } from './ep-attributes.js';
 import type { LmrSegment } from './segment.js';
 import { Slot, WorkQueue } from './work-queue.js';
 
@@ -34,61 +45,77 @@ export interface EpQueuesListener {
   onReclaimed(): void;
 }
 
-/** Limits of one life. */
-export interface EpQueuesLimits {
-  readonly maxRequestDtos: number;
-  readonly maxRecvDtos: number;
-  readonly maxRequestIov: number;
-  readonly maxRecvIov: number;
+/** What one life is made of. */
+export interface EpQueuesInit {
+  /** Named by its completions. */
+  readonly ep: object;
+  readonly device: Device;
+  readonly owners: CompletionOwners;
+  readonly pd: ProtectionDomain;
+  readonly requestCq: CompletionQueue;
+  readonly recvCq: CompletionQueue;
+  readonly attributes: EpAttributes;
+  readonly onQueuePairEvent: (event: AsyncEventType) => void;
+  readonly listener: EpQueuesListener;
 }
 
-export class EpQueues {
+/** What peers may do through the queue pair; what they may reach is up to each memory region. */
+export const EP_ACCESS =
+  Access.LOCAL_WRITE | Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC;
+
+export class EpQueues implements CompletionOwner {
   readonly qp: QueuePair;
   readonly sends: WorkQueue;
   readonly receives: WorkQueue;
   /** Until the connection is established, requests wait in the ring. */
   sendDoorbellOpen = false;
-  /** Completions that the consumer will see, taken in and not yet handed over. */
-  private unsignalledRun = 0;
+  private readonly context: number;
+  private readonly listener: EpQueuesListener;
   private readonly signalEvery: number;
+  private unsignalledRun = 0;
   private burstDepth = 0;
 
   /**
    * Creates the queue pair and takes it to INIT.
-   * @throws DatError
+   * @throws SpiError, or DatError when there are no completion contexts left
    */
-  constructor(
-    create: (sizes: EpQueueSizes) => QueuePair,
-    limits: EpQueuesLimits,
-    portNumber: number,
-    private readonly listener: EpQueuesListener,
-  ) {
-    this.qp = create({
-      // The marker that ends the queue takes the last entry.
-      maxSendWr: limits.maxRequestDtos + 1,
-      maxReceiveWr: limits.maxRecvDtos,
-      maxSendSge: limits.maxRequestIov,
-      maxReceiveSge: limits.maxRecvIov,
-      maxInlineBytes: 0,
-    });
+  constructor(private readonly init: EpQueuesInit) {
+    this.listener = init.listener;
+    this.context = init.owners.allocate(this);
+    const { attributes } = init;
+    try {
+      this.qp = this.createQueuePair();
+    } catch (error) {
+      init.owners.free(this.context);
+      throw error;
+    }
     const { sendRing, receiveRing } = this.qp;
     if (receiveRing === undefined) throw new Error('an RC queue pair has a receive ring');
-    this.sends = new WorkQueue(
-      sendRing,
-      limits.maxRequestDtos,
-      limits.maxRequestIov,
-      SQE.SEGMENTS,
-    );
-    this.receives = new WorkQueue(
-      receiveRing,
-      limits.maxRecvDtos,
-      limits.maxRecvIov,
-      RQE.SEGMENTS,
-    );
-    this.signalEvery = Math.max(1, limits.maxRequestDtos >>> 1);
-    const accessFlags = Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC;
-    const init = { state: QpState.INIT, pkeyIndex: 0, portNumber, accessFlags };
-    spiCall({ operation: 'ia.createEndpoint' }, () => this.qp.modify(init));
+    const { maxRequestDtos, maxRequestIov, maxRecvDtos, maxRecvIov } = attributes;
+    this.sends = new WorkQueue(sendRing, maxRequestDtos, maxRequestIov, SQE.SEGMENTS);
+    this.receives = new WorkQueue(receiveRing, maxRecvDtos, maxRecvIov, RQE.SEGMENTS);
+    this.signalEvery = Math.max(1, maxRequestDtos >>> 1);
+  }
+
+  private createQueuePair(): QueuePair {
+    const { device, attributes, pd, requestCq, recvCq, onQueuePairEvent } = this.init;
+    const qp = device.createQueuePair({
+      type: QpType.RC,
+      pd,
+      sendCq: requestCq,
+      receiveCq: recvCq,
+      // The marker that ends the queue takes the last entry.
+      maxSendWr: attributes.maxRequestDtos + 1,
+      maxReceiveWr: attributes.maxRecvDtos,
+      maxSendSge: attributes.maxRequestIov,
+      maxReceiveSge: attributes.maxRecvIov,
+      maxInlineBytes: 0,
+      context: this.context,
+      onEvent: onQueuePairEvent,
+    });
+    const { portNumber } = device.attributes;
+    qp.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber, accessFlags: EP_ACCESS });
+    return qp;
   }
 
   get sendsFull(): boolean {
@@ -208,25 +235,33 @@ export class EpQueues {
     return status !== WcStatus.SUCCESS || (slot & Slot.HIDDEN) === 0;
   }
 
+  toEvent(words: Uint32Array, at: number): DatEvent {
+    return dtoEvent(this.init.ep, words, at);
+  }
+
+  fill(batch: EventBatch, slot: number, words: Uint32Array, at: number): void {
+    batch.setDto(slot, this.init.ep, words, at);
+  }
+
   /** Moves the queue pair to ERR: what is outstanding flushes, also what waited for the doorbell. */
   toError(): void {
     if (this.qp.state !== QpState.ERR) this.qp.modify({ state: QpState.ERR });
     this.openSendDoorbell();
   }
 
-  /** Ends this life: no completion of it is taken in afterwards. */
+  /** Data has come before the CM's word: the CM may have the queue pair ready already. */
+  onEstablishedByData(): void {
+    if (this.qp.state === QpState.RTS) this.openSendDoorbell();
+  }
+
+  /** Ends this life: its completions that nobody has dequeued are lost. */
   destroy(): void {
     this.qp.destroy();
+    this.init.owners.free(this.context);
     this.sends.discard();
     this.receives.discard();
   }
 }
-
-/** Sizes for the device; the rest of QueuePairInit is the endpoint's. */
-export type EpQueueSizes = Pick<
-  QueuePairInit,
-  'maxSendWr' | 'maxReceiveWr' | 'maxSendSge' | 'maxReceiveSge' | 'maxInlineBytes'
->;
 
 function putSegments(queue: WorkQueue, segments: LmrSegment | readonly LmrSegment[]): number {
   if (!isList(segments)) {

@@ -8,12 +8,17 @@ export type HandleType = 'IA' | 'PZ' | 'LMR' | 'EVD' | 'EP' | 'PSP' | 'CR';
 
 const BRAND = Symbol.for('dapl:handle');
 
-let lastNumber = 0;
+let lastId = 0;
+
+/** The number of the next object; unique in the process. */
+export function nextHandleId(): number {
+  return ++lastId;
+}
 
 /** Base of the objects that a consumer holds. */
 export abstract class DatHandle {
   /** Names the object in traces and messages; unique in the process. */
-  readonly id = ++lastNumber;
+  readonly id = nextHandleId();
   abstract readonly handleType: HandleType;
   /** For the consumer's use (dat_set_consumer_context). */
   consumerContext: unknown = undefined;

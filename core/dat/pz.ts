@@ -37,8 +37,13 @@ export class Pz extends DatHandle {
         value: this.users,
       });
     }
-    spiCall({ operation: 'pz.free' }, () => this.pd.destroy());
-    this.markFreed('pz.free');
+    this.destroy('pz.free');
+  }
+
+  /** @internal */
+  destroy(by: string): void {
+    spiCall({ operation: by }, () => this.pd.destroy());
+    this.markFreed(by);
     this.ia.forget(this);
   }
 

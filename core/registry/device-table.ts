@@ -3,8 +3,10 @@
  * same time share one opening; a failed one leaves nothing open.
  */
 import { DeviceContainer, type DeviceServices, type Override, type TeardownStep } from '../di/index.js';
+import type { DeviceLease, DeviceRelease } from '../dat/context.js';
 import { DatError, toDatError } from '../errors/index.js';
 import {
+  type AsyncEventType,
   CM,
   type ConfiguredPlugin,
   DEVICE,
@@ -28,26 +30,16 @@ const TOKENS: Readonly<Record<ModuleKind, Token<{ close(): Promise<void> }>>> = 
   xrc: XRC,
 };
 
-/** An open device, held by one interface adapter. */
-export interface DeviceLease {
+/** An open device with its container, held by one interface adapter. */
+export interface OpenDevice extends DeviceLease {
   services(logger: Logger): DeviceServices;
-  /**
-   * Gives the device back, once. For the last holder, the steps that end it: the modules before the
-   * queue pairs go, the device after everything; `done` when they have run.
-   */
-  release(): DeviceRelease;
-}
-
-export interface DeviceRelease {
-  readonly modules: readonly TeardownStep[];
-  readonly device: readonly TeardownStep[];
-  done(): void;
 }
 
 interface Entry {
   readonly container: DeviceContainer;
   readonly modules: ModuleSet;
   readonly opened: Promise<void>;
+  readonly listeners: Set<(event: AsyncEventType) => void>;
   holders: number;
   /** Set while it is being ended; resolves when another opening may start. */
   closing: Promise<void> | undefined;
@@ -61,7 +53,7 @@ export class DeviceTable {
     provider: ConfiguredPlugin<'provider'>,
     modules: ModuleSet,
     logger: Logger,
-  ): Promise<DeviceLease> {
+  ): Promise<OpenDevice> {
     const key = `${provider.meta.name} ${provider.instance.deviceKey}`;
     let entry = this.entries.get(key);
     while (entry?.closing !== undefined) {
@@ -82,7 +74,11 @@ export class DeviceTable {
     logger: Logger,
   ): Entry {
     const container = new DeviceContainer(logger, overridesOf(modules));
-    const opened = open(container, provider).catch((error: unknown) => {
+    const listeners = new Set<(event: AsyncEventType) => void>();
+    const onEvent = (event: AsyncEventType): void => {
+      for (const listener of [...listeners]) listener(event);
+    };
+    const opened = open(container, provider, onEvent).catch((error: unknown) => {
       this.entries.delete(key);
       throw toDatError(error, {
         operation: 'openIa',
@@ -90,18 +86,31 @@ export class DeviceTable {
         map: { EADDRINUSE: ['DAT_PORT_IN_USE'] },
       });
     });
-    const entry: Entry = { container, modules, opened, holders: 0, closing: undefined };
+    const entry: Entry = {
+      container,
+      modules,
+      opened,
+      listeners,
+      holders: 0,
+      closing: undefined,
+    };
     this.entries.set(key, entry);
     return entry;
   }
 
-  private lease(key: string, entry: Entry): DeviceLease {
+  private lease(key: string, entry: Entry): OpenDevice {
     let released = false;
+    let unlisten = (): void => undefined;
     return {
+      onEvent: (listener) => {
+        entry.listeners.add(listener);
+        unlisten = () => void entry.listeners.delete(listener);
+      },
       services: (logger) => entry.container.servicesFor(logger),
       release: () => {
         if (released) return NOTHING;
         released = true;
+        unlisten();
         return --entry.holders > 0 ? NOTHING : this.end(key, entry);
       },
     };
@@ -134,10 +143,11 @@ const NOTHING: DeviceRelease = { modules: [], device: [], done: () => undefined 
 async function open(
   container: DeviceContainer,
   provider: ConfiguredPlugin<'provider'>,
+  onEvent: (event: AsyncEventType) => void,
 ): Promise<void> {
   try {
     await provider.instance.open(container, container.resolver);
-    container.resolver.resolve(DEVICE);
+    container.resolver.resolve(DEVICE).setEventHandler(onEvent);
     container.resolver.resolve(CM);
   } catch (error) {
     for (const token of [CM, MAD, XRC, DEVICE] as Token<{ close(): Promise<void> }>[]) {
