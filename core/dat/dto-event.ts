@@ -1,8 +1,9 @@
 /** A completion as an event: the slow, comfortable way; `EventBatch` is the quick one. */
 import { DatEventNumber, dtoOf, type DtoCompletionEvent, dtoStatusOf } from '../evd/index.js';
 import { CQE, WcFlags, WcStatus } from '../spi/index.js';
+import type { Ep } from './ep.js';
 
-export function dtoEvent(ep: object, words: Uint32Array, at: number): DtoCompletionEvent {
+export function dtoEvent(ep: Ep, words: Uint32Array, at: number): DtoCompletionEvent {
   const control = words[at + CQE.CONTROL] ?? 0;
   const status = control & 0xff;
   const flags = (control >>> 16) & 0xff;

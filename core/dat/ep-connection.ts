@@ -13,6 +13,8 @@ import { EP_TRANSITIONS, type EpStateName, type EpTrigger } from './ep-states.js
 /** What an event of the connection carries. */
 export interface ConnectionEventDetails {
   readonly privateData: Uint8Array;
+  /** Reject reason of the CM, where there is one. */
+  readonly rejectReason?: number;
   /** Why, for people; empty when there is nothing to say. */
   readonly detail: string;
   /** Of BROKEN: transitions of the endpoint, then of the queue pair, then messages of the CM. */
@@ -105,7 +107,7 @@ export class EpConnection {
   /** A request that is gone when it is answered: the handshake failed. */
   acceptFailed(detail: string): void {
     this.move('accept');
-    this.refuse('ACCEPT_COMPLETION_ERROR', detail, EMPTY);
+    this.refuse('ACCEPT_COMPLETION_ERROR', { privateData: EMPTY, detail, flightRecord: [] });
   }
 
   private onCmEvent(event: CmEvent, attempt: Attempt): void {
@@ -137,8 +139,12 @@ export class EpConnection {
     } else if (this.current === 'CONNECTED') {
       this.fail(`the handshake failed after data had arrived: ${detailOf(event)}`);
     } else if (this.isPending) {
-      const privateData = event.type === 'rejected' ? event.privateData : EMPTY;
-      this.refuse(refusalOf(event, attempt.active), detailOf(event), privateData);
+      this.refuse(refusalOf(event, attempt.active), {
+        privateData: event.type === 'rejected' ? event.privateData : EMPTY,
+        detail: detailOf(event),
+        flightRecord: [],
+        ...(event.type === 'rejected' && { rejectReason: event.reason }),
+      });
     }
   }
 
@@ -153,10 +159,10 @@ export class EpConnection {
     this.ports.post('ESTABLISHED', { privateData: visible, detail: '', flightRecord: [] }, true);
   }
 
-  private refuse(name: ConnectionEventName, detail: string, privateData: Uint8Array): void {
+  private refuse(name: ConnectionEventName, details: ConnectionEventDetails): void {
     this.move('refused');
     this.ports.queues.toError();
-    this.ports.post(name, { privateData, detail, flightRecord: [] }, false);
+    this.ports.post(name, details, false);
     this.watch();
   }
 

@@ -27,6 +27,7 @@ import {
   WrOpcode,
 } from '../spi/index.js';
 import { dtoEvent } from './dto-event.js';
+import type { Ep } from './ep.js';
 import type { EpAttributes } from './ep-attributes.js';
 import type { LmrSegment } from './segment.js';
 import { Slot, WorkQueue } from './work-queue.js';
@@ -48,7 +49,7 @@ export interface EpQueuesListener {
 /** What one life is made of. */
 export interface EpQueuesInit {
   /** Named by its completions. */
-  readonly ep: object;
+  readonly ep: Ep;
   readonly device: Device;
   readonly owners: CompletionOwners;
   readonly pd: ProtectionDomain;
@@ -255,8 +256,9 @@ export class EpQueues implements CompletionOwner {
   }
 
   /** Ends this life: its completions that nobody has dequeued are lost. */
-  destroy(): void {
+  destroy(purge: (context: number) => void): void {
     this.qp.destroy();
+    purge(this.context);
     this.init.owners.free(this.context);
     this.sends.discard();
     this.receives.discard();

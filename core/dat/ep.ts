@@ -83,7 +83,13 @@ export class Ep extends DatHandle {
     super();
     this.attributes = init.attributes;
     this.events = new EpEvents(this, ia, init);
-    this.queues = this.createQueues();
+    try {
+      this.events.attach((reason) => this.connection.onCompletionsLost(reason));
+      this.queues = this.createQueues();
+    } catch (error) {
+      this.events.close();
+      throw error;
+    }
     const queues = (): EpQueues => this.queues;
     this.connection = new EpConnection({
       keepAlive: ia.context.keepAlive,
@@ -285,7 +291,7 @@ export class Ep extends DatHandle {
   }
 
   /** @internal `cr.accept` */
-  accept(operation: string, request: CmRequest, privateData: Uint8Array): void {
+  accept(request: CmRequest, privateData: Uint8Array): void {
     const own = this.cmParameters();
     const parameters = {
       ...own,
@@ -451,7 +457,8 @@ export class Ep extends DatHandle {
   }
 
   private destroyQueues(by: string): void {
-    spiCall({ operation: by }, () => this.queues.destroy());
+    const purge = (context: number): void => this.events.purge(context);
+    spiCall({ operation: by }, () => this.queues.destroy(purge));
   }
 
   private cmParameters(): {

@@ -51,6 +51,6 @@ function each<T>(items: readonly T[], end: (item: T) => void): void {
 }
 
 async function freeAll(evds: ReadonlySet<Evd>): Promise<void> {
-  const results = await Promise.allSettled([...evds].map((evd) => evd.destroy()));
+  const results = await Promise.allSettled([...evds].map((evd) => evd.free()));
   for (const result of results) if (result.status === 'rejected') throw result.reason;
 }

@@ -86,7 +86,6 @@ export class Ia extends DatHandle {
       reportAsync: (event) => void this.asyncEvd.post(event),
     };
     this.asyncEvd = this.newEvd(init.asyncEvdQlen, EvdFlags.ASYNC);
-    this.asyncEvd.attach(EvdFlags.ASYNC, 'openIa');
     init.lease.onEvent((event) => reportDeviceEvent(event, this, this.asyncEvd));
   }
 
@@ -261,13 +260,15 @@ export class Ia extends DatHandle {
 
   /** @internal looks at every completion queue, so that finished requests let go of their memory */
   takeInCompletions(): void {
-    for (const evd of this.liveEvds()) evd.scan();
+    for (const evd of this.evds) evd.scan();
   }
 
   /** @internal */
   freePrivateEvd(evd: Evd): void {
-    this.evds.delete(evd);
-    void evd.free();
+    if (!this.evds.delete(evd)) return;
+    evd.free().catch((error: unknown) => {
+      this.context.logger.error(`private event dispatcher ${evd.id}`, { error: String(error) });
+    });
   }
 
   [inspect.custom](): string {

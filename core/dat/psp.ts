@@ -1,6 +1,6 @@
 /** Public service point (dat_psp): listens on a connection qualifier. */
 import { inspect } from 'node:util';
-import { type ConnectionRequestEvent, DatEventNumber, type Evd, EvdFlags } from '../evd/index.js';
+import { type ConnectionRequestEvent, DatEventNumber, type Evd } from '../evd/index.js';
 import { spiCall } from '../errors/index.js';
 import { type CmListener, type CmRequest, ipFromGid, PortSpace, serviceIdOf } from '../spi/index.js';
 import type { Observable } from '../stream/index.js';
@@ -25,6 +25,7 @@ export class Psp extends DatHandle {
   /** @internal requests handed out and not answered */
   readonly unanswered = new Set<Cr>();
   private readonly listener: CmListener;
+  private readonly detach: () => void;
 
   /** @internal */
   constructor(
@@ -43,7 +44,7 @@ export class Psp extends DatHandle {
         onRequest: (request) => this.onRequest(request),
       }),
     );
-    evd.attach(EvdFlags.CR, operation);
+    this.detach = evd.attach();
     keepAlive.retain();
   }
 
@@ -88,7 +89,7 @@ export class Psp extends DatHandle {
     this.markFreed(by);
     this.ia.forget(this);
     this.ia.context.keepAlive.release();
-    this.evd.detach(EvdFlags.CR);
+    this.detach();
     if (this.isPrivate) this.ia.freePrivateEvd(this.evd);
     spiCall({ operation: by }, () => this.listener.close());
   }

@@ -137,6 +137,16 @@ export class DeviceTable {
   }
 }
 
+/** Ends a lease outside of an interface adapter: none came about. */
+export async function giveBack(device: OpenDevice): Promise<void> {
+  const release = device.release();
+  try {
+    for (const step of [...release.modules, ...release.device]) await step.run();
+  } finally {
+    release.done();
+  }
+}
+
 const NOTHING: DeviceRelease = { modules: [], device: [], done: () => undefined };
 
 /** Opens the device and makes what every interface adapter needs; closes it again if that fails. */
