@@ -1,0 +1,2 @@
+/** The DAT API lived in as streams. */
+export { type EventStream, eventStream } from './event-stream.js';
