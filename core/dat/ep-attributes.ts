@@ -129,7 +129,12 @@ function checkLimits(operation: string, attributes: EpAttributes, device: Device
   check('maxRdmaBytes', 0, device.maxMessageBytes);
   check('maxRecvDtos', 1, device.maxQueuePairWr - 1);
   check('maxRequestDtos', 1, device.maxQueuePairWr - 1);
-  for (const name of ['maxRecvIov', 'maxRequestIov', 'maxRdmaReadIov', 'maxRdmaWriteIov'] as const) {
+  for (const name of [
+    'maxRecvIov',
+    'maxRequestIov',
+    'maxRdmaReadIov',
+    'maxRdmaWriteIov',
+  ] as const) {
     check(name, 1, device.maxSge);
   }
   check('maxRdmaReadIn', 0, device.maxResponderResources);

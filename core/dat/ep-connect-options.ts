@@ -76,7 +76,12 @@ function checkAddress(address: unknown): Gid {
 }
 
 /** The first of the values is what we support. */
-function checkModel(value: unknown, known: readonly number[], position: number, name: string): void {
+function checkModel(
+  value: unknown,
+  known: readonly number[],
+  position: number,
+  name: string,
+): void {
   checkOneOf(OPERATION, position, name, value, known);
   if (value === known[0]) return;
   throw new DatError('DAT_MODEL_NOT_SUPPORTED', {

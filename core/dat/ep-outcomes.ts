@@ -13,10 +13,7 @@ export type ConnectionEventName =
   | 'UNREACHABLE';
 
 /** A connect or accept that came to nothing. */
-export type RefusalName = Exclude<
-  ConnectionEventName,
-  'ESTABLISHED' | 'DISCONNECTED' | 'BROKEN'
->;
+export type RefusalName = Exclude<ConnectionEventName, 'ESTABLISHED' | 'DISCONNECTED' | 'BROKEN'>;
 
 type Refusal = Extract<
   CmEvent,

@@ -276,8 +276,6 @@ function putSegments(queue: WorkQueue, segments: LmrSegment | readonly LmrSegmen
 }
 
 /** `Array.isArray` does not narrow readonly arrays. */
-function isList(
-  segments: LmrSegment | readonly LmrSegment[],
-): segments is readonly LmrSegment[] {
+function isList(segments: LmrSegment | readonly LmrSegment[]): segments is readonly LmrSegment[] {
   return Array.isArray(segments);
 }

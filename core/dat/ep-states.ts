@@ -142,12 +142,7 @@ export const EP_TRANSITIONS: Readonly<
   },
   /** The peer disconnected, the connection broke, or the ordered disconnect is done. */
   ended: {
-    from: [
-      'ACTIVE_CONNECTION_PENDING',
-      'COMPLETION_PENDING',
-      'CONNECTED',
-      'DISCONNECT_PENDING',
-    ],
+    from: ['ACTIVE_CONNECTION_PENDING', 'COMPLETION_PENDING', 'CONNECTED', 'DISCONNECT_PENDING'],
     to: 'DISCONNECTED',
   },
   reset: { from: ['DISCONNECTED'], to: 'UNCONNECTED' },

@@ -7,7 +7,14 @@ import { inspect } from 'node:util';
 import type { Observable } from '../stream/index.js';
 import type { ConnectionEvent, DatEvent, Evd } from '../evd/index.js';
 import { DatError, spiCall } from '../errors/index.js';
-import { type CmRequest, ipFromGid, PortSpace, serviceIdOf, WrFlags, WrOpcode } from '../spi/index.js';
+import {
+  type CmRequest,
+  ipFromGid,
+  PortSpace,
+  serviceIdOf,
+  WrFlags,
+  WrOpcode,
+} from '../spi/index.js';
 import { type CloseFlag, CompletionFlags, flagNames, MemPrivileges } from './constants.js';
 import type { EpAttributes } from './ep-attributes.js';
 import { checkConnectOptions, type ConnectOptions } from './ep-connect-options.js';
@@ -189,16 +196,7 @@ export class Ep extends DatHandle {
     checkSegments('ep.postRdmaWrite', segments, pz, READ, maxRdmaWriteIov, maxRdmaBytes);
     const to = remoteSegment('ep.postRdmaWrite', remote);
     const { addressLo, addressHi, rmrContext } = to;
-    this.post(
-      WrOpcode.RDMA_WRITE,
-      0,
-      segments,
-      cookie,
-      flags,
-      addressLo,
-      addressHi,
-      rmrContext,
-    );
+    this.post(WrOpcode.RDMA_WRITE, 0, segments, cookie, flags, addressLo, addressHi, rmrContext);
   }
 
   /**
@@ -229,16 +227,7 @@ export class Ep extends DatHandle {
     checkSegments('ep.postRdmaRead', segments, pz, WRITE, maxRdmaReadIov, maxRdmaBytes);
     const from = remoteSegment('ep.postRdmaRead', remote);
     const { addressLo, addressHi, rmrContext } = from;
-    this.post(
-      WrOpcode.RDMA_READ,
-      0,
-      segments,
-      cookie,
-      flags,
-      addressLo,
-      addressHi,
-      rmrContext,
-    );
+    this.post(WrOpcode.RDMA_READ, 0, segments, cookie, flags, addressLo, addressHi, rmrContext);
   }
 
   /**

@@ -4,7 +4,14 @@
  */
 import { inspect } from 'node:util';
 import { tearDown } from '../di/index.js';
-import { CompletionOwners, type DatEvent, Evd, EvdFlags, type EvdHost, type EvdOptions } from '../evd/index.js';
+import {
+  CompletionOwners,
+  type DatEvent,
+  Evd,
+  EvdFlags,
+  type EvdHost,
+  type EvdOptions,
+} from '../evd/index.js';
 import { DatError, spiCall } from '../errors/index.js';
 import type { Observable } from '../stream/index.js';
 import { reportDeviceEvent } from './async-events.js';
@@ -98,16 +105,18 @@ export class Ia extends DatHandle {
   query(): { readonly ia: IaAttributes; readonly provider: ProviderAttributes } {
     this.assertOpen('ia.query');
     const { device } = this.context;
-    return { ia: iaAttributes(device), provider: providerAttributes(device, this.init.providerName) };
+    return {
+      ia: iaAttributes(device),
+      provider: providerAttributes(device, this.init.providerName),
+    };
   }
 
   /** Makes a protection zone (dat_pz_create). */
   createPz(): Pz {
     this.begin('ia.createPz');
     const { device } = this.context;
-    const pd = spiCall(
-      { operation: 'ia.createPz', map: { ENOMEM: NO_ZONE } },
-      () => device.createProtectionDomain(),
+    const pd = spiCall({ operation: 'ia.createPz', map: { ENOMEM: NO_ZONE } }, () =>
+      device.createProtectionDomain(),
     );
     return this.adopt(new Pz(this, pd));
   }
@@ -138,9 +147,7 @@ export class Ia extends DatHandle {
     const most = device.attributes.maxMemoryRegionBytes;
     checkInteger(operation, 1, 'lengthBytes', lengthBytes, 1, most);
     const privileges = this.checkLmrOptions(operation, options);
-    const buffer = spiCall({ operation, value: lengthBytes }, () =>
-      device.allocate(lengthBytes),
-    );
+    const buffer = spiCall({ operation, value: lengthBytes }, () => device.allocate(lengthBytes));
     const bytes = new Uint8Array(buffer, 0, lengthBytes);
     return this.register(operation, bytes, options.pz, privileges);
   }
@@ -323,9 +330,8 @@ export class Ia extends DatHandle {
 
   private register(operation: string, bytes: Uint8Array, pz: Pz, privileges: number): Lmr {
     const iova = randomIova(this.context.random);
-    const region = spiCall(
-      { operation, value: bytes.byteLength, map: { ENOMEM: NO_REGION } },
-      () => pz.pd.registerMemory(bytes, accessOf(privileges), iova),
+    const region = spiCall({ operation, value: bytes.byteLength, map: { ENOMEM: NO_REGION } }, () =>
+      pz.pd.registerMemory(bytes, accessOf(privileges), iova),
     );
     return this.adopt(new Lmr(this, pz, bytes, privileges, region));
   }

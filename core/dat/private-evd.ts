@@ -10,7 +10,11 @@ export type EvdUse = 'recv' | 'request' | 'connect' | 'cr';
 const USES = {
   recv: { stream: EvdFlags.DTO, name: 'DTO', subtype: 'DAT_INVALID_HANDLE_EVD_RECV' },
   request: { stream: EvdFlags.DTO, name: 'DTO', subtype: 'DAT_INVALID_HANDLE_EVD_REQUEST' },
-  connect: { stream: EvdFlags.CONNECTION, name: 'CONNECTION', subtype: 'DAT_INVALID_HANDLE_EVD_CONN' },
+  connect: {
+    stream: EvdFlags.CONNECTION,
+    name: 'CONNECTION',
+    subtype: 'DAT_INVALID_HANDLE_EVD_CONN',
+  },
   cr: { stream: EvdFlags.CR, name: 'CR', subtype: 'DAT_INVALID_HANDLE_EVD_CR' },
 } as const;
 
@@ -44,7 +48,7 @@ export function streamOf<E extends DatEvent>(
   isPrivate: boolean,
 ): Observable<E> {
   // A private EVD is fed by one kind of stream only.
-  if (isPrivate) return evd.events$ as Observable<DatEvent> as Observable<E>;
+  if (isPrivate) return evd.events$ as Observable<E>;
   throw new DatError('DAT_INVALID_STATE', {
     subtype: 'DAT_INVALID_STATE_EVD_IN_USE',
     operation,

@@ -2,7 +2,13 @@
 import { inspect } from 'node:util';
 import { type ConnectionRequestEvent, DatEventNumber, type Evd } from '../evd/index.js';
 import { spiCall } from '../errors/index.js';
-import { type CmListener, type CmRequest, ipFromGid, PortSpace, serviceIdOf } from '../spi/index.js';
+import {
+  type CmListener,
+  type CmRequest,
+  ipFromGid,
+  PortSpace,
+  serviceIdOf,
+} from '../spi/index.js';
 import type { Observable } from '../stream/index.js';
 import { Cr } from './cr.js';
 import { DatHandle } from './handle.js';

@@ -42,7 +42,7 @@ export class DeviceContainer implements Registrar {
   /** What core uses of the device, with a logger of the interface adapter's own. */
   servicesFor(logger: Logger): DeviceServices {
     const child = this.container.createChildContainer();
-    child.register(LOGGER as symbol, { useValue: logger });
+    child.register(LOGGER, { useValue: logger });
     return child.resolve(DeviceServices);
   }
 
@@ -52,16 +52,16 @@ export class DeviceContainer implements Registrar {
       this.made.add(token);
       return instance;
     });
-    this.container.register(token as symbol, { useFactory: once });
+    this.container.register(token, { useFactory: once });
   }
 }
 
 function resolverOf(container: DependencyContainer): Resolver {
-  const has = (token: Token<unknown>): boolean => container.isRegistered(token as symbol, true);
+  const has = (token: Token<unknown>): boolean => container.isRegistered(token, true);
   return {
     has,
     resolve<T>(token: Token<T>): T {
-      if (has(token)) return container.resolve<T>(token as symbol);
+      if (has(token)) return container.resolve<T>(token);
       throw new SpiError('ENODEV', `nothing is bound to ${String(token)} in this device`);
     },
   };

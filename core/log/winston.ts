@@ -20,9 +20,7 @@ export function createLogger(options: LoggerOptions = {}): Logger {
     createWinston({
       level: options.level ?? 'info',
       format: format.combine(format.timestamp(), line),
-      transports: [
-        new transports.Console({ stderrLevels: ['error', 'warn', 'info', 'debug'] }),
-      ],
+      transports: [new transports.Console({ stderrLevels: ['error', 'warn', 'info', 'debug'] })],
     }),
   );
 }

@@ -2,7 +2,12 @@
  * Devices of the process. A device is opened once for its key and counted; opens of one key at the
  * same time share one opening; a failed one leaves nothing open.
  */
-import { DeviceContainer, type DeviceServices, type Override, type TeardownStep } from '../di/index.js';
+import {
+  DeviceContainer,
+  type DeviceServices,
+  type Override,
+  type TeardownStep,
+} from '../di/index.js';
 import type { DeviceLease, DeviceRelease } from '../dat/context.js';
 import { DatError, toDatError } from '../errors/index.js';
 import {

@@ -16,7 +16,13 @@ import {
   silentLogger,
 } from '../spi/index.js';
 import { checkPlugin, checkRequirements, titleOf } from './checks.js';
-import { DeviceTable, giveBack, MODULE_KINDS, type ModuleKind, type ModuleSet } from './device-table.js';
+import {
+  DeviceTable,
+  giveBack,
+  MODULE_KINDS,
+  type ModuleKind,
+  type ModuleSet,
+} from './device-table.js';
 
 /** What `openIa` takes. */
 export interface OpenIaOptions {

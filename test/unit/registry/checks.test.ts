@@ -8,7 +8,13 @@ import {
   type ProviderInstance,
 } from '../../../core/spi/index.js';
 
-const META = { name: 'p', kind: 'provider', sdkVersion: '1.0', requires: [], provides: [] } as const;
+const META = {
+  name: 'p',
+  kind: 'provider',
+  sdkVersion: '1.0',
+  requires: [],
+  provides: [],
+} as const;
 const INSTANCE: ProviderInstance = { deviceKey: 'x', open: async () => undefined };
 
 function provider(meta: Partial<PluginMeta> = {}): ConfiguredPlugin<'provider'> {
@@ -58,7 +64,12 @@ describe('registry', () => {
     const register = (sdkVersion: string) => () =>
       createRegistry({ plugins: [provider({ sdkVersion })] });
     const code = 'DAT_PROVIDER_NOT_FOUND';
-    fails(register('2.0'), code, 'DAT_MAJOR_NOT_FOUND', /"p" was written for SDK 2\.0; this is 1\./);
+    fails(
+      register('2.0'),
+      code,
+      'DAT_MAJOR_NOT_FOUND',
+      /"p" was written for SDK 2\.0; this is 1\./,
+    );
     fails(register('1.9'), code, 'DAT_MINOR_NOT_FOUND', /SDK 1\.9; this is 1\./);
   });
 
@@ -70,8 +81,10 @@ describe('registry', () => {
 
   it('refuses what requires a capability that nobody provides, naming both sides', () => {
     const needsMad = cm({ requires: ['mad'] });
-    const call = (): unknown => createRegistry({ plugins: [provider({ provides: ['rc'] }), needsMad] });
-    const text = /cm plugin "c" requires "mad", which none provides: provider plugin "p" provides rc/;
+    const call = (): unknown =>
+      createRegistry({ plugins: [provider({ provides: ['rc'] }), needsMad] });
+    const text =
+      /cm plugin "c" requires "mad", which none provides: provider plugin "p" provides rc/;
     fails(call, 'DAT_MODEL_NOT_SUPPORTED', undefined, text);
     createRegistry({ plugins: [needsMad, provider({ provides: ['mad'] })] });
     const registry = createRegistry();
