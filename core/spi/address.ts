@@ -1,7 +1,7 @@
 /**
  * GIDs and IP addresses. On RoCEv2 a GID is the IP address: IPv6 as it is, IPv4 as ::ffff:a.b.c.d
- * (IBTA annex A17.4.5). Inside the SPI a GID is 16 bytes; on the packet path, four u32 in big-endian
- * reading.
+ * (IBTA annex A17.4.5). Inside the SPI a GID is 16 bytes; on the packet path, four u32 in
+ * big-endian reading.
  */
 export type Gid = Uint8Array;
 

@@ -1,6 +1,6 @@
 /**
- * Time and chance are injected: nothing in core, in the modules or in the software HCA reads a clock
- * or makes a random number of its own.
+ * Time and chance are injected: nothing in core, in the modules or in the software HCA reads a
+ * clock or makes a random number of its own.
  */
 
 /** Monotonic time in microseconds from an arbitrary origin, possibly fractional. */

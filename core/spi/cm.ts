@@ -65,7 +65,9 @@ export interface CmConnectOptions extends CmParameters {
   readonly localGidIndex?: number;
   readonly serviceId: bigint;
   readonly privateData: Uint8Array;
-  /** Overall limit until the peer has answered, in microseconds; Infinity leaves it to CM retries. */
+  /**
+   * Overall limit until the peer has answered, in microseconds; Infinity leaves it to CM retries.
+   */
   readonly timeoutUs: number;
   /** Local ACK timeout exponent (4.096 us * 2^n, 1 to 31) proposed for both QPs; default 18. */
   readonly ackTimeout?: number;
@@ -125,8 +127,8 @@ export interface CmRequest {
   readonly pathMtuBytes: number;
   /**
    * Sends REP; the QP is ready to receive when this returns.
-   * @throws SpiError('EINVAL') private data too long, or QP not in INIT; ('ENOTCONN') the request is
-   * gone (peer gave up, already answered)
+   * @throws SpiError('EINVAL') private data too long, or QP not in INIT; ('ENOTCONN') the request
+   * is gone (peer gave up, already answered)
    */
   accept(options: CmAcceptOptions): CmConnection;
   /** Sends REJ. @throws as accept */

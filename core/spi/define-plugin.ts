@@ -30,8 +30,8 @@ export interface ProviderInstance {
   /** Two instances with the same key share one device of the process. */
   readonly deviceKey: string;
   /**
-   * Opens the device and binds CLOCK, TIMERS, RANDOM, SCHEDULER, KEEP_ALIVE, DEVICE and the modules.
-   * The container already holds LOGGER. On failure nothing stays open.
+   * Opens the device and binds CLOCK, TIMERS, RANDOM, SCHEDULER, KEEP_ALIVE, DEVICE and the
+   * modules. The container already holds LOGGER. On failure nothing stays open.
    * @throws SpiError
    */
   open(registrar: Registrar, resolver: Resolver): Promise<void>;

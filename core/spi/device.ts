@@ -1,6 +1,6 @@
 /**
- * The verbs-level contract between core and a provider. Read docs/spi.md first: it says who may call
- * what and when, re-entrancy, memory ordering and who owns which buffer until when.
+ * The verbs-level contract between core and a provider. Read docs/spi.md first: it says who may
+ * call what and when, re-entrancy, memory ordering and who owns which buffer until when.
  *
  * Every call here is synchronous and never blocks for long; what must wait (addresses, connections,
  * completions) arrives through handlers, which run at the end of the driver's pump and never from
@@ -81,8 +81,8 @@ export interface Device {
 
   /**
    * Drives the device once without blocking: takes in what has arrived, lets completions appear in
-   * their rings, sends what is due. For synchronous dequeue loops ('spin'). Handlers do not run from
-   * here. Returns true when anything moved.
+   * their rings, sends what is due. For synchronous dequeue loops ('spin'). Handlers do not run
+   * from here. Returns true when anything moved.
    */
   progress(): boolean;
   /** Ends the device. Idempotent; objects left over are destroyed first, in order. */
@@ -155,15 +155,15 @@ export interface CompletionQueue {
    */
   poll(): number;
   /**
-   * One-shot: notify for the next completion *added after this call* (with `solicitedOnly`, the next
-   * solicited or failed one). Arming again widens, never narrows, and nothing disarms.
+   * One-shot: notify for the next completion *added after this call* (with `solicitedOnly`, the
+   * next solicited or failed one). Arming again widens, never narrows, and nothing disarms.
    * @throws SpiError when the provider cannot arm
    */
   arm(solicitedOnly: boolean): void;
   setPolling(mode: PollingMode): void;
   /**
-   * Replaces the ring by one of at least `minEntries`; unread completions move over in order. `ring`
-   * is a new object afterwards.
+   * Replaces the ring by one of at least `minEntries`; unread completions move over in order.
+   * `ring` is a new object afterwards.
    * @throws SpiError('EINVAL') when they do not fit
    */
   resize(minEntries: number): void;

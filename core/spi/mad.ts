@@ -1,7 +1,7 @@
 /**
  * Contract of a MAD module: management datagrams on QP1 for agents (IBTA 13; the openib design of
- * October 2004). Handlers are synchronous and run in the pump; the receive handler of a response runs
- * before the send handler of its request.
+ * October 2004). Handlers are synchronous and run in the pump; the receive handler of a response
+ * runs before the send handler of its request.
  */
 import type { Gid } from './address.js';
 import type { WcStatus } from './ib.js';
@@ -11,8 +11,8 @@ export const MAD_BYTES = 256;
 
 export interface MadModule {
   /**
-   * @throws SpiError('EINVAL') for a class, version or method that cannot be registered, or one that
-   * another agent already has
+   * @throws SpiError('EINVAL') for a class, version or method that cannot be registered, or one
+   * that another agent already has
    */
   registerAgent(options: MadAgentOptions): MadAgent;
   /** Unregisters what is left and closes QP1. Idempotent. */
@@ -75,7 +75,9 @@ export interface MadSendHandle {
 
 export interface MadSendResult {
   readonly handle: MadSendHandle;
-  /** SUCCESS, RESP_TIMEOUT_ERR, WR_FLUSH_ERR (cancelled, unregistered), or the failure of the send. */
+  /**
+   * SUCCESS, RESP_TIMEOUT_ERR, WR_FLUSH_ERR (cancelled, unregistered), or the failure of the send.
+   */
   readonly status: WcStatus;
 }
 

@@ -1,7 +1,7 @@
 /**
- * PacketPort: what moves RoCEv2 packets for the software HCA. Three calls on the hot path, each for a
- * burst: `receive`, `place`, `send`; descriptors are words in preallocated arrays. The in-memory port
- * of mock, the dgram port and the native port pass one suite (test/port).
+ * PacketPort: what moves RoCEv2 packets for the software HCA. Three calls on the hot path, each for
+ * a burst: `receive`, `place`, `send`; descriptors are words in preallocated arrays. The in-memory
+ * port of mock, the dgram port and the native port pass one suite (test/port).
  */
 import type { Gid } from './address.js';
 
@@ -36,7 +36,9 @@ export const PLACE = {
   WORDS: 6,
 } as const;
 
-/** Packet to send: 16 words, of which the last 12 hold up to 48 bytes of headers from the BTH on. */
+/**
+ * Packet to send: 16 words, of which the last 12 hold up to 48 bytes of headers from the BTH on.
+ */
 export const TX = {
   PATH: 0,
   /** Bytes of headers (a multiple of 4, up to 48). */
@@ -48,7 +50,10 @@ export const TX = {
   WORDS: 16,
 } as const;
 
-/** Payload segment of a packet to send: 4 words. Pad (BTH PadCnt zero bytes) and ICRC are the port's. */
+/**
+ * Payload segment of a packet to send: 4 words. Pad (BTH PadCnt zero bytes) and ICRC are the
+ * port's.
+ */
 export const TX_SEGMENT = { REGION: 0, OFFSET_LO: 1, OFFSET_HI: 2, LENGTH: 3, WORDS: 4 } as const;
 
 export interface PacketPortCounters {
@@ -85,8 +90,8 @@ export interface PacketPort {
   /** Copies the first `count` placements, in order. The caller has made every check. */
   place(count: number): void;
   /**
-   * Sends packets `from` to `to` - 1, in order for each path. Returns the index of the first one not
-   * taken (`to` if all were): the caller offers the rest again after `onWritable`.
+   * Sends packets `from` to `to` - 1, in order for each path. Returns the index of the first one
+   * not taken (`to` if all were): the caller offers the rest again after `onWritable`.
    */
   send(from: number, to: number): number;
 

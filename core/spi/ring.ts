@@ -67,7 +67,9 @@ export const CQE = {
   WQE_INDEX: 8,
   /** Number of the SRQ the receive came from; 0 if none. */
   SRQN: 9,
-  /** The `context` number that the creator gave the queue pair: demultiplexing is a table look-up. */
+  /**
+   * The `context` number that the creator gave the queue pair: demultiplexing is a table look-up.
+   */
   QP_CONTEXT: 10,
   WORDS: 16,
 } as const;

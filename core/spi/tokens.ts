@@ -1,4 +1,6 @@
-/** Injection tokens: what a device's container holds. `Symbol.for`, so that two copies of us agree. */
+/**
+ * Injection tokens: what a device's container holds. `Symbol.for`, so that two copies of us agree.
+ */
 import type { Clock, KeepAlive, Random, Scheduler } from './clock.js';
 import type { CmModule } from './cm.js';
 import type { Device } from './device.js';
@@ -12,7 +14,7 @@ declare const TYPE: unique symbol;
 /** A symbol that knows the type it stands for. */
 export type Token<T> = symbol & { readonly [TYPE]?: T };
 
-const token = <T>(name: string): Token<T> => Symbol.for(`dapl:${name}`) as Token<T>;
+const token = <T>(name: string): Token<T> => Symbol.for(`dapl:${name}`);
 
 export const CLOCK = token<Clock>('clock');
 export const TIMERS = token<Timers>('timers');

@@ -26,6 +26,7 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   writeFileSync,
 } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -35,7 +36,8 @@ import { fileURLToPath } from 'node:url';
 const here = dirname(fileURLToPath(import.meta.url));
 const root = resolve(here, '../../..');
 const outDir = join(root, 'build/native');
-const headers = createRequire(import.meta.url)('node-api-headers').include_dir;
+const require = createRequire(import.meta.url);
+const headers = require('node-api-headers').include_dir;
 
 /** Node's own headers: beside its binary, where the user said, or where Debian puts them. */
 const nodeInclude = [
@@ -110,6 +112,7 @@ function build(dir) {
   if (existsSync(target.output) && existsSync(stamp) && readFileSync(stamp, 'utf8') === digest) {
     return true;
   }
+  rmSync(target.output, { force: true }); // better none than one of other sources
   const absent = target.headers?.find((file) => !existsSync(join(nodeInclude ?? headers, file)));
   if (absent) {
     console.error(`${name}: Node's header ${absent} was not found, so ${target.without}.`);

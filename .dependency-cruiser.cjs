@@ -1,0 +1,124 @@
+// Which folder may import which: the layout of the design, as rules. test/architecture.test.ts
+// plants one violation of each and expects it to be reported under its name.
+
+const ours = '^(core|plugins|providers|samples|bench|test)/';
+const sansIo = '^(core|plugins/(mad|cm|xrc)|providers/hca)/';
+const shipped = '^(core|plugins|providers)/';
+const cli = '^plugins/cli/';
+
+/** Built-in modules without I/O, clock or randomness. */
+const pureBuiltins = '^(assert|async_hooks|buffer|diagnostics_channel|events|stream|util)(/|$)';
+
+const forbid = (name, comment, from, to) => ({ name, severity: 'error', comment, from, to });
+const npm = (name) => ({ path: `node_modules/${name}/` });
+
+module.exports = {
+  forbidden: [
+    forbid(
+      'core-knows-only-core',
+      'core imports nothing of ours outside core',
+      { path: '^core/' },
+      { path: ours, pathNot: '^core/' },
+    ),
+    forbid(
+      'spi-knows-only-the-spi',
+      'core/spi is what everybody else stands on',
+      { path: '^core/spi/' },
+      { path: `${ours}|node_modules/`, pathNot: '^core/spi/' },
+    ),
+    forbid(
+      'module-knows-only-the-spi',
+      'a protocol module imports core/spi and itself',
+      { path: '^plugins/(mad|cm|xrc)/' },
+      { path: ours, pathNot: ['^core/spi/', '^plugins/$1/'] },
+    ),
+    forbid(
+      'hca-knows-only-the-spi',
+      'the software HCA and the host helpers import core/spi and themselves',
+      { path: '^providers/(hca|host)/' },
+      { path: ours, pathNot: ['^core/spi/', '^providers/$1/'] },
+    ),
+    forbid(
+      'provider-knows-no-provider',
+      'what two providers need lives in providers/hca or providers/host',
+      { path: '^providers/([^/]+)/' },
+      { path: '^providers/', pathNot: '^providers/($1|hca|host)/' },
+    ),
+    forbid(
+      'provider-knows-spi-and-modules',
+      'a provider imports core/spi and the protocol modules',
+      { path: '^providers/' },
+      { path: ours, pathNot: ['^core/spi/', '^plugins/(mad|cm|xrc)/', '^providers/'] },
+    ),
+    forbid(
+      'samples-are-strangers',
+      'samples and the CLI use the public entries, as any other package would',
+      { path: '^(samples|plugins/cli)/' },
+      { path: ours, pathNot: '^$1/' },
+    ),
+    forbid(
+      'no-self-reference-inside',
+      'a self-reference would get round the rules above',
+      { path: shipped, pathNot: cli },
+      { path: '^(dist/|dapl(/|$))' },
+    ),
+    forbid(
+      'nothing-depends-on-tests',
+      'tests and benchmarks are leaves',
+      { path: ours, pathNot: '^(test|bench)/' },
+      { path: '^(test|bench)/' },
+    ),
+    forbid(
+      'rxjs-only-in-core-stream',
+      'streams are one view of an EVD, not the way core works',
+      { path: shipped, pathNot: ['^core/stream/', cli] },
+      npm('rxjs'),
+    ),
+    forbid(
+      'tsyringe-only-in-composition-roots',
+      'plugins and engines are plain classes with plain constructors',
+      { path: shipped, pathNot: ['^core/di/', '^providers/[^/]+/index\\.ts$'] },
+      npm('tsyringe'),
+    ),
+    forbid(
+      'winston-only-in-core-log',
+      'everything else knows the logger interface',
+      { path: shipped, pathNot: ['^core/log/', cli] },
+      npm('winston'),
+    ),
+    forbid(
+      'sans-io-imports-no-io',
+      'sockets, files, timers, clocks and random sources are injected',
+      { path: sansIo },
+      { dependencyTypes: ['core'], pathNot: pureBuiltins },
+    ),
+    forbid(
+      'no-dev-dependency-shipped',
+      'what users install must be a dependency',
+      { path: '^(core|plugins|providers|samples)/', pathNot: '/native/build\\.mjs$' },
+      { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] },
+    ),
+    forbid(
+      'no-import-of-outputs',
+      'sources import sources; only the exports map leads to dist',
+      {},
+      { path: '^dist/', dependencyTypes: ['local'] },
+    ),
+    forbid('no-unresolvable', 'the import leads nowhere', {}, { couldNotResolve: true }),
+    forbid(
+      'no-circular',
+      'a cycle of imports that exist at run time',
+      {},
+      { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
+    ),
+  ],
+  options: {
+    doNotFollow: { path: ['node_modules', '^dist/'] },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.build.json' },
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'types', 'default'],
+    },
+  },
+};

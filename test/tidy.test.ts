@@ -1,0 +1,121 @@
+// House style as a test: what neither the compiler, the linter nor the formatter can say.
+
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { extname, join } from 'node:path';
+
+const root = join(import.meta.dirname, '../..');
+const maxColumns = 100;
+const maxLines = 400;
+const codeExtensions = new Set(['.ts', '.js', '.mjs', '.cjs', '.c', '.cc', '.h', '.sh', '.py']);
+
+// Spelled in pieces so that this file passes its own test.
+const unfinished = new RegExp(`\\b(?:${['TO' + 'DO', 'FIX' + 'ME', 'XX' + 'X'].join('|')})\\b`);
+const machinePath = new RegExp(`(?<![\\w./-])/(?:${['work', 'farm', 'home', 'Users'].join('|')})/`);
+const registryHost = /https?:\/\/[\w.-]*(?:registry|artifactory|nexus|verdaccio)[\w.-]*/;
+const resolvedUrl = /"resolved":/;
+
+interface SourceFile {
+  readonly path: string;
+  readonly text: string;
+}
+
+const ignored = readFileSync(join(root, '.gitignore'), 'utf8').split('\n').filter(Boolean);
+const ignoredNames = new Set(['.git', ...ignored.map((line) => line.replace(/\/$/, ''))]);
+const ignoredExtensions = new Set(
+  ignored.filter((line) => line.startsWith('*.')).map((line) => line.slice(1)),
+);
+
+function* walk(dir: string): Generator<SourceFile> {
+  for (const entry of readdirSync(join(root, dir), { withFileTypes: true })) {
+    if (ignoredNames.has(entry.name) || ignoredExtensions.has(extname(entry.name))) continue;
+    const path = dir ? `${dir}/${entry.name}` : entry.name;
+    if (entry.isDirectory()) yield* walk(path);
+    else if (entry.isFile()) yield { path, text: readFileSync(join(root, path), 'utf8') };
+  }
+}
+
+const files = [...walk('')];
+const isCode = ({ path }: SourceFile): boolean =>
+  codeExtensions.has(extname(path)) || path === '.ci/run';
+
+/** `path:line` of every line the predicate is true for. */
+function linesWhere(among: readonly SourceFile[], bad: (line: string) => boolean): string[] {
+  return among.flatMap(({ path, text }) =>
+    text.split('\n').flatMap((line, i) => (bad(line) ? [`${path}:${i + 1}`] : [])),
+  );
+}
+
+describe('tidy', () => {
+  it('sees the tree', () => {
+    assert.ok(files.some(({ path }) => path === 'test/tidy.test.ts'));
+    assert.ok(!files.some(({ path }) => path.startsWith('node_modules/')));
+  });
+
+  it(`keeps code within ${maxColumns} columns`, () => {
+    const long = linesWhere(files.filter(isCode), (line) => [...line].length > maxColumns);
+    assert.deepEqual(long, []);
+  });
+
+  it(`keeps code files within ${maxLines} lines`, () => {
+    const long = files.filter(
+      (file) => isCode(file) && file.text.split('\n').length > maxLines + 1,
+    );
+    assert.deepEqual(
+      long.map(({ path }) => path),
+      [],
+    );
+  });
+
+  it('leaves nothing unfinished', () => {
+    const code = files.filter(({ path }) => path !== 'package-lock.json' && path !== 'LICENSE');
+    assert.deepEqual(
+      linesWhere(code, (line) => unfinished.test(line)),
+      [],
+    );
+  });
+
+  it('ends lines with LF and files with a newline', () => {
+    const bad = files.filter(({ text }) => text.includes('\r') || !/(?:^|\n)$/.test(text));
+    assert.deepEqual(
+      bad.map(({ path }) => path),
+      [],
+    );
+  });
+
+  it('names no path of a machine and no registry', () => {
+    const local = (line: string): boolean => machinePath.test(line) || registryHost.test(line);
+    assert.deepEqual(linesWhere(files, local), []);
+    const lock = files.filter(({ path }) => path === 'package-lock.json');
+    assert.equal(lock.length, 1);
+    assert.deepEqual(
+      linesWhere(lock, (line) => resolvedUrl.test(line)),
+      [],
+    );
+  });
+
+  it('has no default export', () => {
+    const sources = files.filter(({ path }) => path.endsWith('.ts'));
+    const bad = (line: string): boolean =>
+      /^export\s+default\b/.test(line) || /\bas\s+default\b/.test(line);
+    assert.deepEqual(linesWhere(sources, bad), []);
+  });
+
+  it('gives a reason with every lint exception', () => {
+    const sources = files.filter(
+      ({ path }) => path.endsWith('.ts') && path !== 'test/tidy.test.ts',
+    );
+    const bad = (line: string): boolean => /eslint-disable/.test(line) && !/ -- \S/.test(line);
+    assert.deepEqual(linesWhere(sources, bad), []);
+  });
+
+  it('pins every package exactly', () => {
+    const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Record<
+      'dependencies' | 'devDependencies',
+      Record<string, string>
+    >;
+    const all = { ...manifest.dependencies, ...manifest.devDependencies };
+    const loose = Object.entries(all).filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(version));
+    assert.deepEqual(loose, []);
+  });
+});
