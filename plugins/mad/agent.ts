@@ -15,7 +15,7 @@ import type {
 import { MadSend } from './mad-send.js';
 import type { MadSendOwner, MadSendServices } from './mad-send.js';
 import { responseKey } from './response-key.js';
-import { hiTidOf } from './header.js';
+import { parseMadHeader } from './wire/mad-header.js';
 
 /** Sends that one agent may have outstanding. */
 const MAX_SENDS = 65_536;
@@ -146,13 +146,11 @@ export class Agent implements MadAgent, MadSendOwner {
     }
     if (!Number.isInteger(retries) || retries < 0) throw invalid(`retries ${retries}: 0 or more`);
     if (timeoutUs === 0) return undefined;
-    const view = new DataView(data.buffer, data.byteOffset, MAD_BYTES);
-    if (hiTidOf(view) !== this.hiTid) {
-      throw invalid(
-        `transaction id begins with ${hiTidOf(view)}: a request of this agent has ${this.hiTid} there`,
-      );
+    const header = parseMadHeader(data);
+    if (header?.transactionIdHi !== this.hiTid) {
+      throw invalid(`a request of this agent has ${this.hiTid} in its transaction id's upper half`);
     }
-    const key = responseKey(view, destination.gid);
+    const key = responseKey(header, destination.gid);
     if (this.asking.has(key)) throw invalid('a request with this transaction id is outstanding');
     return key;
   }

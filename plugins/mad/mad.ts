@@ -2,7 +2,7 @@
  * The MAD module: agents over QP1 of one device (IBTA 13; ib_mad's agent model). Received MADs are
  * routed here: responses by transaction id, requests by class and method.
  */
-import { MAD_BYTES, SpiError, Timer } from '../../core/spi/index.js';
+import { SpiError, Timer } from '../../core/spi/index.js';
 import type {
   Clock,
   Device,
@@ -17,17 +17,20 @@ import type {
 } from '../../core/spi/index.js';
 import { Agent } from './agent.js';
 import { GsiPort } from './gsi-port.js';
-import { classOf, classVersionOf, hiTidOf, methodOf, ouiOf } from './header.js';
 import type { MadSendServices } from './mad-send.js';
 import { MethodTable } from './method-table.js';
 import { responseKey } from './response-key.js';
+import { isAcceptable, wantsAnswer } from './routing.js';
 import {
-  METHOD_GET_RESPONSE,
-  STATUS_UNSUPPORTED,
-  isAcceptable,
+  MAD_METHOD,
+  MAD_STATUS,
+  emitMadHeader,
   isResponse,
-  wantsAnswer,
-} from './routing.js';
+  isVendorRange2,
+  parseMadHeader,
+  vendorOui,
+} from './wire/mad-header.js';
+import type { MadHeader } from './wire/mad-header.js';
 
 export interface MadDependencies {
   readonly device: Device;
@@ -150,45 +153,40 @@ export class Mad implements MadModule {
   }
 
   private onMad(data: Uint8Array, source: MadAddress): void {
-    const view = new DataView(data.buffer, data.byteOffset, MAD_BYTES);
-    if (!isAcceptable(view)) {
+    const header = parseMadHeader(data);
+    if (!header || !isAcceptable(header)) {
       this.counters.refused++;
       return;
     }
-    if (isResponse(view)) this.onResponse(data, view, source);
-    else this.onRequest(data, view, source);
+    if (isResponse(header)) this.onResponse(data, header, source);
+    else this.onRequest(data, header, source);
   }
 
-  private onResponse(data: Uint8Array, view: DataView, source: MadAddress): void {
-    const agent = this.byHiTid.get(hiTidOf(view));
-    const taken = agent?.respond({ data, source }, responseKey(view, source.gid)) ?? false;
+  private onResponse(data: Uint8Array, header: MadHeader, source: MadAddress): void {
+    const agent = this.byHiTid.get(header.transactionIdHi);
+    const taken = agent?.respond({ data, source }, responseKey(header, source.gid)) ?? false;
     if (!taken) this.counters.unmatchedResponses++;
   }
 
-  private onRequest(data: Uint8Array, view: DataView, source: MadAddress): void {
-    const managementClass = classOf(view);
-    const agent = this.methods.find(
-      classVersionOf(view),
-      managementClass,
-      ouiOf(view),
-      methodOf(view),
-    );
+  private onRequest(data: Uint8Array, header: MadHeader, source: MadAddress): void {
+    const { classVersion, managementClass, method } = header;
+    const oui = isVendorRange2(managementClass) ? vendorOui(data) : 0;
+    const agent = this.methods.find(classVersion, managementClass, oui, method);
     if (agent) {
       agent.receive({ data, source });
       return;
     }
     this.counters.unmatchedRequests++;
-    if (wantsAnswer(view)) this.answerUnsupported(data, source);
+    if (wantsAnswer(header)) this.answerUnsupported(data, header, source);
   }
 
   /** Best effort: a flood of such requests takes no more than the room that is free on QP1. */
-  private answerUnsupported(request: Uint8Array, source: MadAddress): void {
+  private answerUnsupported(request: Uint8Array, header: MadHeader, source: MadAddress): void {
     if (!this.port.hasRoom) return;
     const { addresses } = this.port;
     const data = request.slice();
-    const view = new DataView(data.buffer);
-    view.setUint8(3, METHOD_GET_RESPONSE);
-    view.setUint16(4, STATUS_UNSUPPORTED);
+    const status = MAD_STATUS.METHOD_ATTRIBUTE_UNSUPPORTED;
+    emitMadHeader({ ...header, method: MAD_METHOD.GET_RESP, status }, data);
     try {
       const address = addresses.acquire(source.gid, source.localGidIndex);
       this.port.post({

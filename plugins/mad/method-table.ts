@@ -4,15 +4,12 @@
  */
 import { SpiError } from '../../core/spi/index.js';
 import type { MadAgentOptions } from '../../core/spi/index.js';
+import { MAD_CLASS, isVendorRange2 } from './wire/mad-header.js';
 
-const SMI_CLASSES = [0x01, 0x81];
+const SMI_CLASSES: readonly number[] = [MAD_CLASS.SUBN_LID, MAD_CLASS.SUBN_DIRECTED_ROUTE];
 const MAX_CLASS_VERSION = 0x82;
 const METHODS = 128;
 const MAX_OUIS_PER_CLASS = 8;
-
-export function isVendorRange2(managementClass: number): boolean {
-  return managementClass >= 0x30 && managementClass <= 0x4f;
-}
 
 export class MethodTable<Owner> {
   /** Key is class version and class; then OUI (0 outside vendor range 2); then method. */
