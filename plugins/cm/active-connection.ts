@@ -2,7 +2,7 @@
 import { PATH_MTU_BYTES, SpiError, Timer } from '../../core/spi/index.js';
 import type { CmConnectOptions, CmEvent } from '../../core/spi/index.js';
 import { Connection } from './connection.js';
-import type { CmPath, ConnectionServices, TransactionId } from './connection.js';
+import type { CmActions, CmPath, ConnectionServices, TransactionId } from './connection.js';
 import { QpControl } from './qp-control.js';
 import type { QpPlan } from './qp-control.js';
 import { REQ_RETRIES, ackTimeoutWithDelay, mraWaitUs } from './timing.js';
@@ -116,7 +116,7 @@ export class ActiveConnection extends Connection {
     if (timeoutUs < Infinity) timers.start(this.deadline, clock.now() + timeoutUs);
   }
 
-  protected readonly actions = {
+  protected readonly actions: CmActions = {
     sendReq: () => this.send({ name: 'REQ', body: this.req }),
     startRetries: () => this.startRetries(REQ_RETRIES),
     startDeadline: () => this.startDeadline(),

@@ -27,7 +27,10 @@ export function checkConnectOptions(options: CmConnectOptions): void {
   if (!(timeoutUs > 0)) throw new SpiError('EINVAL', `timeoutUs ${timeoutUs}: must be above 0`);
   if (ackTimeout !== undefined) checkRange('ackTimeout', ackTimeout, 1, 31);
   if (pathMtuBytes !== undefined && PATH_MTU_BYTES.indexOf(pathMtuBytes) < 1) {
-    throw new SpiError('EINVAL', `path MTU ${pathMtuBytes}: one of ${PATH_MTU_BYTES.slice(1).join()}`);
+    throw new SpiError(
+      'EINVAL',
+      `path MTU ${pathMtuBytes}: one of ${PATH_MTU_BYTES.slice(1).join()}`,
+    );
   }
 }
 

@@ -88,10 +88,14 @@ export class CmReceiver {
         this.deliver(this.findRejected(message.body), message, origin);
         break;
       case 'REP':
-        this.deliver(this.find(message.body), message, origin) || this.refuseRep(message.body, origin);
+        if (!this.deliver(this.find(message.body), message, origin)) {
+          this.refuseRep(message.body, origin);
+        }
         break;
       case 'DREQ':
-        this.deliver(this.find(message.body), message, origin) || this.answerDreq(message.body, origin);
+        if (!this.deliver(this.find(message.body), message, origin)) {
+          this.answerDreq(message.body, origin);
+        }
         break;
       default:
         this.deliver(this.find(message.body), message, origin);

@@ -44,7 +44,7 @@ export interface ConnectionServices {
   onUnexpected(connection: Connection, input: CmInput): void;
 }
 
-type Actions = Readonly<Partial<Record<CmAction, () => void>>>;
+export type CmActions = Readonly<Partial<Record<CmAction, () => void>>>;
 
 export abstract class Connection implements CmConnection {
   state: CmState;
@@ -57,7 +57,7 @@ export abstract class Connection implements CmConnection {
   /** Code of the time that packets of this connection may take. */
   protected abstract readonly ackTimeout: number;
   protected abstract readonly onEvent: ((event: CmEvent) => void) | undefined;
-  protected abstract readonly actions: Actions;
+  protected abstract readonly actions: CmActions;
   private readonly flight: FlightRecord;
   private readonly waitTimer = new Timer(() => this.onWaitOver());
   private policy: RetryPolicy = DREQ_RETRIES;
@@ -215,7 +215,7 @@ export abstract class Connection implements CmConnection {
     else this.dispatch(this.attempt < this.policy.retries ? 'retry' : 'exhausted');
   }
 
-  private readonly common: Actions = {
+  private readonly common: CmActions = {
     nextRetry: () => {
       this.attempt++;
       this.startWait();

@@ -1,4 +1,4 @@
-/** The passive side: REQ to the consumer, queue pair to RTR, REP, wait for RTU, queue pair to RTS. */
+/** The passive side: REQ to the consumer, queue pair to RTR, REP; by RTU, queue pair to RTS. */
 import { PATH_MTU_BYTES, SpiError } from '../../core/spi/index.js';
 import type {
   CmAcceptOptions,
@@ -7,7 +7,7 @@ import type {
   DeviceAttributes,
 } from '../../core/spi/index.js';
 import { Connection } from './connection.js';
-import type { CmPath, ConnectionServices, TransactionId } from './connection.js';
+import type { CmActions, CmPath, ConnectionServices, TransactionId } from './connection.js';
 import { QpControl } from './qp-control.js';
 import type { QpPlan } from './qp-control.js';
 import { rejOf } from './rej-message.js';
@@ -194,7 +194,7 @@ export class PassiveConnection extends Connection {
     return this.failure ?? `no answer to ${this.attempts} replies`;
   }
 
-  protected readonly actions = {
+  protected readonly actions: CmActions = {
     sendMraReq: () => {
       const { localCommId, remoteCommId } = this;
       const body = {

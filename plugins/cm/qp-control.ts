@@ -32,7 +32,10 @@ export function checkConnectable(qp: QueuePair): void {
     throw new SpiError('EINVAL', `a queue pair of type ${nameOf(QpType, qp.type)}: must be RC`);
   }
   if (qp.state !== QpState.INIT) {
-    throw new SpiError('EINVAL', `queue pair ${qp.qpn} is ${nameOf(QpState, qp.state)}: must be INIT`);
+    throw new SpiError(
+      'EINVAL',
+      `queue pair ${qp.qpn} is ${nameOf(QpState, qp.state)}: must be INIT`,
+    );
   }
 }
 

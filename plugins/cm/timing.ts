@@ -24,7 +24,7 @@ export const REQ_RETRIES: RetryPolicy = {
   retries: MAX_CM_RETRIES,
 };
 
-/** DREQ: 0.2, 0.4, 0.5, 0.5 ... s, 3.6 s in all; who disconnects from a dead peer waits no longer. */
+/** DREQ: 0.2, 0.4, 0.5, 0.5 ... s, 3.6 s in all; a dead peer costs no more. */
 export const DREQ_RETRIES: RetryPolicy = { firstUs: 200_000, limitUs: 500_000, retries: 7 };
 
 const LONGEST_REP_WAIT = 20;

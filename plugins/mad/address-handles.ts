@@ -1,6 +1,6 @@
 /**
- * Address handles of QP1, one a destination. A handle in use by a send stays; idle ones are kept for
- * the next send to the same place, up to a bound, and the one unused for longest goes first.
+ * Address handles of QP1, one a destination. A handle in use by a send stays; idle ones are kept
+ * for the next send to the same place, up to a bound, and the one unused for longest goes first.
  */
 import type { AddressHandle, Device, Gid, ProtectionDomain } from '../../core/spi/index.js';
 
@@ -11,7 +11,7 @@ export interface CachedAddress {
 }
 
 export class AddressHandles {
-  // A Map iterates in order of insertion; each use inserts anew, so the first idle one is the oldest.
+  // A Map iterates in order of insertion; each use inserts anew: the first idle one is the oldest.
   private readonly byKey = new Map<string, CachedAddress>();
 
   constructor(

@@ -140,7 +140,8 @@ export class Agent implements MadAgent, MadSendOwner {
   /** Returns what the response must match, if one is expected. */
   private checkSend({ data, timeoutUs, retries, destination }: MadSendOptions): string | undefined {
     const { invalid } = Agent;
-    if (data.length !== MAD_BYTES) throw invalid(`MAD of ${data.length} bytes: must be ${MAD_BYTES}`);
+    if (data.length !== MAD_BYTES)
+      throw invalid(`MAD of ${data.length} bytes: must be ${MAD_BYTES}`);
     if (!(timeoutUs >= 0 && timeoutUs < Infinity)) {
       throw invalid(`timeout ${timeoutUs} us: 0 (no response expected) or more, finite`);
     }

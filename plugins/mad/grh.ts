@@ -1,6 +1,6 @@
 /**
- * The 40 bytes in front of every received datagram (IBTA 11.4.1.2): on RoCEv2 the IP header, IPv6 as
- * it came, IPv4 in the last 20 bytes with the first 20 undefined (annex A17; wire facts 3.1).
+ * The 40 bytes in front of every received datagram (IBTA 11.4.1.2): on RoCEv2 the IP header, IPv6
+ * as it came, IPv4 in the last 20 bytes with the first 20 undefined (annex A17; wire facts 3.1).
  */
 import { gidEquals } from '../../core/spi/index.js';
 import type { Gid } from '../../core/spi/index.js';
@@ -39,7 +39,7 @@ function ipv4ChecksumIsRight(bytes: Uint8Array, at: number): boolean {
   let sum = 0;
   for (let i = 0; i < 20; i += 2) sum += ((bytes[at + i] ?? 0) << 8) | (bytes[at + i + 1] ?? 0);
   sum = (sum & 0xffff) + (sum >>> 16);
-  return ((sum & 0xffff) + (sum >>> 16)) === 0xffff;
+  return (sum & 0xffff) + (sum >>> 16) === 0xffff;
 }
 
 function mapped(bytes: Uint8Array, at: number): Gid {

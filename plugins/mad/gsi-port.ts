@@ -268,7 +268,10 @@ export class GsiPort {
     }
   }
 
-  /** Returns the number of receives posted anew. Cookies tell kinds apart: a failed completion has no opcode. */
+  /**
+   * Returns the number of receives posted anew. Cookies tell sends from receives: a failed
+   * completion has no opcode.
+   */
   private takeCompletion(): number {
     const ring = this.cq.ring;
     const { words } = ring;

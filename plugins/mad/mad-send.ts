@@ -44,7 +44,9 @@ export class MadSend implements MadSendHandle, WorkRequest {
   private retriesLeft: number;
   /** Entries on the port; RMPP has several. */
   private workRequests = 0;
-  private readonly timer = new Timer(() => this.advance(this.retriesLeft > 0 ? 'retry' : 'exhausted'));
+  private readonly timer = new Timer(() =>
+    this.advance(this.retriesLeft > 0 ? 'retry' : 'exhausted'),
+  );
 
   /** @param key what a response must match, undefined if none is expected */
   constructor(
@@ -100,7 +102,8 @@ export class MadSend implements MadSendHandle, WorkRequest {
 
   cancel(): void {
     this.advance('cancel');
-    if (this.state === 'CANCELLED' && this.services.port.withdraw(this)) this.takeOffPort('withdrawn');
+    if (this.state === 'CANCELLED' && this.services.port.withdraw(this))
+      this.takeOffPort('withdrawn');
   }
 
   /** The port is gone with our work requests. */

@@ -27,7 +27,9 @@ export class MethodTable<Owner> {
       throw invalid(`method ${hex(taken)} of class ${describe(options)} has an agent already`);
     }
     if (!ouis.has(oui) && ouis.size === MAX_OUIS_PER_CLASS) {
-      throw invalid(`class ${describe(options)}: ${MAX_OUIS_PER_CLASS} OUIs are registered already`);
+      throw invalid(
+        `class ${describe(options)}: ${MAX_OUIS_PER_CLASS} OUIs are registered already`,
+      );
     }
     for (const method of options.methods) methods.set(method, owner);
     ouis.set(oui, methods);
@@ -45,7 +47,12 @@ export class MethodTable<Owner> {
     if (ouis.size === 0) this.classes.delete(key);
   }
 
-  find(classVersion: number, managementClass: number, oui: number, method: number): Owner | undefined {
+  find(
+    classVersion: number,
+    managementClass: number,
+    oui: number,
+    method: number,
+  ): Owner | undefined {
     const ouis = this.classes.get((classVersion << 8) | managementClass);
     return ouis?.get(isVendorRange2(managementClass) ? oui : 0)?.get(method);
   }
@@ -58,7 +65,9 @@ function classKey({ classVersion, managementClass }: MadAgentOptions): number {
 function checkOptions(options: MadAgentOptions): void {
   const { managementClass, classVersion, methods, oui } = options;
   if (!isInteger(managementClass, 1, 255) || SMI_CLASSES.includes(managementClass)) {
-    throw invalid(`management class ${managementClass}: 1 to 255 without ${SMI_CLASSES.join(', ')}`);
+    throw invalid(
+      `management class ${managementClass}: 1 to 255 without ${SMI_CLASSES.join(', ')}`,
+    );
   }
   if (!isInteger(classVersion, 0, MAX_CLASS_VERSION)) {
     throw invalid(`class version ${classVersion}: 0 to ${MAX_CLASS_VERSION}`);
