@@ -1,7 +1,7 @@
 /**
  * The life of a posted MAD as a table: what the openib discussion of 4 October 2004 calls the
- * agent's list. "Work requests" are a send's entries on the port (one; several with RMPP); an event arises
- * when the last of them has completed.
+ * agent's list. "Work requests" are a send's entries on the port (one; several with RMPP); an event
+ * arises when the last of them has completed.
  *
  * A row says what is done, in this order, and where the send goes. A pair that has no row changes
  * nothing.
