@@ -7,8 +7,9 @@ import type {
   CmEvent,
   CmListener,
   CmRequest,
+  Gid,
 } from '../../core/spi/index.js';
-import { parseCmMad } from '../../plugins/cm/wire/message.js';
+import { emitCmMad, parseCmMad } from '../../plugins/cm/wire/message.js';
 import type { CmMessage } from '../../plugins/cm/wire/message.js';
 import { FakeNetwork } from './fake-network.js';
 import type { Parcel } from './fake-network.js';
@@ -45,6 +46,8 @@ export interface CmPairOptions {
   readonly b?: FakeNodeOptions;
   readonly ips?: readonly [string, string];
 }
+
+type BodyOf<N extends CmMessage['name']> = Extract<CmMessage, { readonly name: N }>['body'];
 
 export class CmPair {
   readonly world = new VirtualWorld();
@@ -113,6 +116,23 @@ export class CmPair {
     listener.close();
     if (!passive) throw new Error('no request has come');
     return { active, passive };
+  }
+
+  /** A message made by the test arrives at a node. */
+  inject(to: FakeNode, message: CmMessage, from: Gid = this.peerOf(to)): void {
+    const ids = { transactionIdHi: 7, transactionIdLo: 7, attributeModifier: 0 };
+    const [destination] = to.device.gids;
+    if (destination) to.device.receive(emitCmMad({ ...ids, message }), from, destination);
+  }
+
+  /** Bodies of the messages of a name carried so far. */
+  bodies<N extends CmMessage['name']>(name: N): BodyOf<N>[] {
+    const messages = this.network.carried.map(messageOf).filter((m) => m.name === name);
+    return messages.map(({ body }) => body as BodyOf<N>);
+  }
+
+  private peerOf(node: FakeNode): Gid {
+    return (node === this.a ? this.b : this.a).device.gids[0] ?? new Uint8Array(16);
   }
 
   /** Loses, duplicates or delays the n-th message (from 1) of a name; the rest is as it was. */
