@@ -1,6 +1,6 @@
 /**
- * The addon of test/native/verbs-rings over the fake libibverbs: its calls as they are, and errno as
- * SpiError.
+ * The addon of test/native/verbs-rings over the fake libibverbs: its calls as they are, and errno
+ * as SpiError.
  */
 import { createRequire } from 'node:module';
 import { constants } from 'node:os';

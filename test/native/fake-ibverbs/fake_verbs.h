@@ -1,7 +1,7 @@
 /*
  * A libibverbs without hardware: queue pairs of one device talk to each other in memory. For tests
- * of what is built on verbs. The calls are those of the public API (verbs_abi.h has the types); what
- * only a fake can do is at the end.
+ * of what is built on verbs. The calls are those of the public API (verbs_abi.h has the types);
+ * what only a fake can do is at the end.
  *
  * What it does as hardware does:
  * - A send queue slot is free again when a completion of it, or of a later request, is polled.

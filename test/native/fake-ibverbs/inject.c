@@ -5,13 +5,16 @@
 #include "internal.h"
 
 static const char *const FUNCTIONS[] = {
-    "ibv_get_device_list", "ibv_open_device",   "ibv_close_device",         "ibv_get_async_event",
-    "ibv_alloc_pd",        "ibv_dealloc_pd",    "ibv_reg_mr_iova",          "ibv_dereg_mr",
-    "ibv_alloc_mw",        "ibv_dealloc_mw",    "ibv_create_comp_channel",  "ibv_destroy_comp_channel",
-    "ibv_create_cq",       "ibv_resize_cq",     "ibv_destroy_cq",           "ibv_get_cq_event",
-    "ibv_poll_cq",         "ibv_req_notify_cq", "ibv_create_srq",           "ibv_modify_srq",
-    "ibv_destroy_srq",     "ibv_create_qp",     "ibv_modify_qp",            "ibv_query_qp",
-    "ibv_destroy_qp",      "ibv_post_send",     "ibv_post_recv",            "ibv_post_srq_recv",
+    "ibv_get_device_list", "ibv_open_device", "ibv_close_device",
+    "ibv_get_async_event", "ibv_alloc_pd", "ibv_dealloc_pd",
+    "ibv_reg_mr_iova", "ibv_dereg_mr", "ibv_alloc_mw",
+    "ibv_dealloc_mw", "ibv_create_comp_channel", "ibv_destroy_comp_channel",
+    "ibv_create_cq", "ibv_resize_cq", "ibv_destroy_cq",
+    "ibv_get_cq_event", "ibv_poll_cq", "ibv_req_notify_cq",
+    "ibv_create_srq", "ibv_modify_srq", "ibv_destroy_srq",
+    "ibv_create_qp", "ibv_modify_qp", "ibv_query_qp",
+    "ibv_destroy_qp", "ibv_post_send", "ibv_post_recv",
+    "ibv_post_srq_recv",
 };
 enum { COUNT = sizeof(FUNCTIONS) / sizeof(FUNCTIONS[0]) };
 
