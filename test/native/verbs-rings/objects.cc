@@ -72,7 +72,8 @@ CALL(close)
 
 double allocPd(const Args&, Instance& instance) {
   ibv_pd* pd = instance.library.ibv_alloc_pd(instance.context);
-  return pd ? instance.pds.add(pd) : -errno;
+  if (!pd) return -errno;
+  return instance.pds.add(pd);
 }
 CALL(allocPd)
 
