@@ -162,7 +162,7 @@ const INVALIDATE_AND_PLACE: readonly Row[] = [
   row(0x16, 'SEND_LAST_WITH_INVALIDATE', op.send, request | end | inv,  ['IETH'],         nonEmpty),
   row(0x17, 'SEND_ONLY_WITH_INVALIDATE', op.send, request | only | inv, ['IETH'],         upToMtu),
   row(0x1c, 'FLUSH',        op.flush,       request | only,             ['FETH', 'RETH'], none),
-  row(0x1d, 'ATOMIC_WRITE', op.atomicWrite, request | only,             ['RETH'],         eightBytes),
+  row(0x1d, 'ATOMIC_WRITE', op.atomicWrite, request | only,             ['RETH'],       eightBytes),
 ];
 
 // prettier-ignore
