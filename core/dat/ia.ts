@@ -13,6 +13,7 @@ import {
   type EvdOptions,
 } from '../evd/index.js';
 import { DatError, spiCall } from '../errors/index.js';
+import { randomIova } from '../spi/index.js';
 import type { Observable } from '../stream/index.js';
 import { reportDeviceEvent } from './async-events.js';
 import { type CloseFlag, flagNames, MemPrivileges, PspFlags } from './constants.js';
@@ -30,7 +31,6 @@ import {
   providerAttributes,
 } from './ia-attributes.js';
 import { type Child, closeSteps } from './ia-close.js';
-import { randomIova } from './iova.js';
 import { Lmr, type LmrOptions } from './lmr.js';
 import { checkMemory } from './memory-source.js';
 import { accessOf, PRIVILEGE_MASK } from './privileges.js';

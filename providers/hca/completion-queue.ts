@@ -31,6 +31,7 @@ export interface CompletionHost {
   completionsPending(cq: SoftCompletionQueue): void;
   notify(target: Notifiable, argument: number): void;
   onCqDestroyed(cq: SoftCompletionQueue): void;
+  onPollingChanged(from: PollingMode, to: PollingMode): void;
 }
 
 export class SoftCompletionQueue implements CompletionQueue, Notifiable {
@@ -115,6 +116,7 @@ export class SoftCompletionQueue implements CompletionQueue, Notifiable {
   }
 
   setPolling(mode: PollingMode): void {
+    this.host.onPollingChanged(this.pollingMode, mode);
     this.pollingMode = mode;
   }
 
@@ -139,6 +141,7 @@ export class SoftCompletionQueue implements CompletionQueue, Notifiable {
     if (this.destroyed) return;
     if (this.users > 0) throw new SpiError('EBUSY', `${this.users} queues complete here`);
     this.destroyed = true;
+    this.setPolling('event');
     this.host.onCqDestroyed(this);
   }
 

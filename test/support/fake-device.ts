@@ -77,7 +77,7 @@ export class FakeDevice implements Device {
   createProtectionDomain(): ProtectionDomain {
     return {
       registerMemory: (memory, access, iova) => {
-        const region = new FakeRegion(this, memory, access, iova, this.nextKey++);
+        const region = new FakeRegion(this, memory, access, iova ?? 0n, this.nextKey++);
         this.regions.push(region);
         return region;
       },
