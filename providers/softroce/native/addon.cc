@@ -1,4 +1,4 @@
-// The Node-API face of the port: class Port, and the pure functions that tests and tools use.
+// The Node-API face of the port: openPort, and the pure functions that tests and tools use.
 #include <errno.h>
 #include <node_api.h>
 #include <string.h>
@@ -71,7 +71,8 @@ Endpoint toEndpoint(napi_env env, napi_value gid, napi_value port) {
   return endpoint;
 }
 
-/// Arguments of a call, and the port that it is made on.
+/// Arguments of a call, and the port that it is for: the function carries it, since unwrapping an
+/// object costs more than all the rest of a call.
 template <size_t kCount>
 struct Call {
   napi_value arguments[kCount] = {};
@@ -79,12 +80,10 @@ struct Call {
 
   Call(napi_env env, napi_callback_info info) {
     size_t count = kCount;
-    napi_value self;
-    napi_get_cb_info(env, info, &count, arguments, &self, nullptr);
-    void* wrapped = nullptr;
-    if (napi_unwrap(env, self, &wrapped) != napi_ok) return;
-    port = static_cast<Port*>(wrapped);
-    if (!port->isOpen()) port = nullptr;
+    void* data = nullptr;
+    napi_get_cb_info(env, info, &count, arguments, nullptr, &data);
+    port = static_cast<Port*>(data);
+    if (port && !port->isOpen()) port = nullptr;
   }
 };
 
@@ -135,43 +134,6 @@ PortMemory shareMemory(napi_env env, napi_value arrays, std::vector<napi_ref>* r
   const size_t counters = share(env, arrays, "counters", &memory.counters, references);
   if (memory.arenaBytes < Receiver::kArenaBytes || counters < 8 * kCounters) memory.arena = nullptr;
   return memory;
-}
-
-/// new Port(gids, scopeIds, udpPort, maxPacketBytes, arrays)
-napi_value newPort(napi_env env, napi_callback_info info) {
-  size_t count = 5;
-  napi_value arguments[5] = {}, self;
-  napi_get_cb_info(env, info, &count, arguments, &self, nullptr);
-  const Bytes gids = toBytes(env, arguments[0]);
-  const Bytes scopeBytes = toBytes(env, arguments[1]);
-  const size_t addresses = gids.length / 16;
-  if (addresses < 1 || addresses > Receiver::kMaxSockets || scopeBytes.length != 4 * addresses) {
-    return throwRange(env, "a port has 1 to 64 addresses, not " + std::to_string(addresses));
-  }
-  std::vector<Endpoint> locals(addresses);
-  std::vector<uint32_t> scopes(addresses);
-  memcpy(scopes.data(), scopeBytes.data, scopeBytes.length);
-  for (size_t i = 0; i < addresses; i++) {
-    memcpy(locals[i].gid, gids.data + 16 * i, 16);
-    locals[i].port = static_cast<uint16_t>(toUint32(env, arguments[2]));
-  }
-  std::vector<napi_ref> references;
-  const PortMemory memory = shareMemory(env, arguments[4], &references);
-  Port* port = new Port(env, memory, references);
-  const auto finalize = [](napi_env, void* data, void*) { static_cast<Port*>(data)->release(); };
-  if (!memory.arena) {
-    port->release();
-    return throwRange(env, "the shared arrays are too small");
-  }
-  size_t failed = 0;
-  const int error = port->open(locals, scopes, toUint32(env, arguments[3]), &failed);
-  if (error != 0) {
-    port->release();
-    throwErrno(env, error, failed);
-    return nullptr;
-  }
-  napi_wrap(env, self, port, finalize, nullptr, nullptr);
-  return self;
 }
 
 napi_value receive(napi_env env, napi_callback_info info) {
@@ -355,29 +317,83 @@ napi_value planTrains(napi_env env, napi_callback_info info) {
   return unsignedNumber(env, trains);
 }
 
-napi_property_descriptor method(const char* name, napi_callback callback) {
-  return {name, nullptr, callback, nullptr, nullptr, nullptr, napi_enumerable, nullptr};
+struct Method {
+  const char* name;
+  napi_callback callback;
+};
+
+constexpr Method kPortMethods[] = {
+    {"receive", receive},           {"place", placeAll},
+    {"send", send},                 {"addRegion", addRegion},
+    {"removeRegion", removeRegion}, {"addPath", addPath},
+    {"removePath", removePath},     {"watch", watch},
+    {"setKeepAlive", setKeepAlive}, {"dropped", dropped},
+    {"close", closePort},
+};
+
+/// Each function keeps the port; with the last of them it goes.
+napi_value portObject(napi_env env, Port* port) {
+  napi_value object;
+  napi_create_object(env, &object);
+  for (const Method& method : kPortMethods) {
+    napi_value function;
+    napi_create_function(env, method.name, NAPI_AUTO_LENGTH, method.callback, port, &function);
+    napi_set_named_property(env, object, method.name, function);
+    port->retain();
+    napi_add_finalizer(
+        env, function, port,
+        [](napi_env, void* data, void*) { static_cast<Port*>(data)->release(); }, nullptr, nullptr);
+  }
+  return object;
 }
 
+/// openPort(gids, scopeIds, udpPort, maxPacketBytes, arrays): an object of functions
+napi_value openPort(napi_env env, napi_callback_info info) {
+  const Call<5> call(env, info);
+  const napi_value* arguments = call.arguments;
+  const Bytes gids = toBytes(env, arguments[0]);
+  const Bytes scopeBytes = toBytes(env, arguments[1]);
+  const size_t addresses = gids.length / 16;
+  if (addresses < 1 || addresses > Receiver::kMaxSockets || scopeBytes.length != 4 * addresses) {
+    return throwRange(env, "a port has 1 to 64 addresses, not " + std::to_string(addresses));
+  }
+  std::vector<Endpoint> locals(addresses);
+  std::vector<uint32_t> scopes(addresses);
+  memcpy(scopes.data(), scopeBytes.data, scopeBytes.length);
+  for (size_t i = 0; i < addresses; i++) {
+    memcpy(locals[i].gid, gids.data + 16 * i, 16);
+    locals[i].port = static_cast<uint16_t>(toUint32(env, arguments[2]));
+  }
+  std::vector<napi_ref> references;
+  const PortMemory memory = shareMemory(env, arguments[4], &references);
+  Port* port = new Port(env, memory, references);
+  if (!memory.arena) {
+    port->release();
+    return throwRange(env, "the shared arrays are too small");
+  }
+  size_t failed = 0;
+  const int error = port->open(locals, scopes, toUint32(env, arguments[3]), &failed);
+  if (error != 0) {
+    port->release();
+    throwErrno(env, error, failed);
+    return nullptr;
+  }
+  return portObject(env, port);
+}
+
+constexpr Method kFunctions[] = {
+    {"openPort", openPort},     {"findLink", findLinkOf},
+    {"crc32", crc32Of},         {"crc32Variants", crc32VariantNames},
+    {"icrc", icrcValue},        {"solveIdentification", solve},
+    {"planTrains", planTrains},
+};
+
 napi_value initialize(napi_env env, napi_value exports) {
-  const napi_property_descriptor methods[] = {
-      method("receive", receive),           method("place", placeAll),
-      method("send", send),                 method("addRegion", addRegion),
-      method("removeRegion", removeRegion), method("addPath", addPath),
-      method("removePath", removePath),     method("watch", watch),
-      method("setKeepAlive", setKeepAlive), method("dropped", dropped),
-      method("close", closePort),
-  };
-  napi_value portClass;
-  napi_define_class(env, "Port", NAPI_AUTO_LENGTH, newPort, nullptr,
-                    sizeof(methods) / sizeof(methods[0]), methods, &portClass);
-  const napi_property_descriptor functions[] = {
-      method("findLink", findLinkOf),    method("crc32Variants", crc32VariantNames),
-      method("crc32", crc32Of),          method("icrc", icrcValue),
-      method("planTrains", planTrains),  method("solveIdentification", solve),
-  };
-  napi_define_properties(env, exports, sizeof(functions) / sizeof(functions[0]), functions);
-  napi_set_named_property(env, exports, "Port", portClass);
+  for (const Method& method : kFunctions) {
+    napi_value function;
+    napi_create_function(env, method.name, NAPI_AUTO_LENGTH, method.callback, nullptr, &function);
+    napi_set_named_property(env, exports, method.name, function);
+  }
   napi_set_named_property(env, exports, "arenaBytes",
                           number(env, static_cast<double>(Receiver::kArenaBytes)));
   return exports;
