@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { RX } from '../../core/spi/index.js';
 import type { Bench } from './bench-pair.js';
 import { packet } from './bench-pair.js';
 import type { PacketSpec } from './harness.js';
@@ -8,16 +9,23 @@ export function describeMemory(use: () => Bench): void {
   it('places payload where it was told, in order', async () => {
     const bench = use();
     const { b, memory } = bench;
-    await sendAll(bench.a, [packet(bench, 0, 1000), packet(bench, 1, 1000)]);
-    await until(() => b.receive() === 2, 'both packets');
     const target = new Uint8Array(4096).fill(0xee);
     const region = b.addRegion(target.buffer, 1024, 2048);
-    const at = (i: number): number => (b.rxPackets[i * 16] ?? 0) + 12;
+    const receiveOne = async (psn: number): Promise<number> => {
+      await sendAll(bench.a, [packet(bench, psn, 1000)]);
+      await until(() => b.receive() === 1, 'the packet');
+      return (b.rxPackets[RX.OFFSET] ?? 0) + 12;
+    };
+    const first = await receiveOne(0);
     place(b, [
-      { source: at(0), length: 1000, region, offset: 0 },
-      { source: at(1), length: 1000, region, offset: 1048 },
-      { source: at(1), length: 10, region, offset: 5 }, // over the first
-      { source: at(0), length: 0, region, offset: 2048 },
+      { source: first, length: 1000, region, offset: 0 },
+      { source: first, length: 0, region, offset: 2048 },
+    ]);
+    const second = await receiveOne(1);
+    place(b, [
+      { source: second, length: 1000, region, offset: 1048 },
+      { source: second + 500, length: 10, region, offset: 5 }, // over the first
+      { source: second, length: 10, region, offset: 5 }, // and over that
     ]);
     const expected = new Uint8Array(4096).fill(0xee);
     expected.set(memory.subarray(0, 1000), 1024);
