@@ -239,6 +239,7 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
 
   /** The oldest send request fails, and with it the queue pair. */
   failOldest(status: number, vendorError: number): void {
+    if (this.state === QpState.ERR) return;
     this.flight.record(this.hca.nowUs, FLIGHT.FAILED, status, this.oldest);
     this.completeOldest(status, 0, vendorError);
     this.toError();

@@ -92,6 +92,8 @@ export class RcRequester {
     this.ackDeadlineUs = Infinity;
     this.waitingForReceiver = false;
     this.badIndex = -1;
+    // Nothing is awaited any more: whatever still comes is stale.
+    this.una = this.maxPsn;
   }
 
   /** Something has been sent that has not been acknowledged. */
