@@ -3,7 +3,7 @@
  * moved at all, so that what is measured is the software HCA.
  */
 import { PLACE, RX, TX, TX_SEGMENT, gidEquals, gidWords } from '../core/spi/index.js';
-import type { Gid, PacketPort, PacketPortCounters } from '../core/spi/index.js';
+import type { Gid, GidWords, PacketPort, PacketPortCounters } from '../core/spi/index.js';
 
 const BURST = 512;
 /** Room for the headers of one packet; the payload is only counted. */
@@ -30,6 +30,7 @@ export class LoopPort implements PacketPort {
   peer: LoopPort | undefined;
   private readonly words = new Uint32Array(this.rxArena.buffer);
   private readonly lengths = new Uint32Array(WAITING);
+  private source: GidWords | undefined;
   private head = 0;
   private tail = 0;
   private readonly paths: Gid[] = [];
@@ -40,7 +41,8 @@ export class LoopPort implements PacketPort {
 
   receive(): number {
     const count = Math.min(this.tail - this.head, BURST);
-    const source = gidWords(this.peer!.gids[0]!);
+    this.source ??= gidWords(this.peer!.gids[0]!);
+    const { source } = this;
     const { rxPackets } = this;
     for (let i = 0; i < count; i++) {
       const cell = (this.head + i) % WAITING;

@@ -2,7 +2,8 @@
  * Where a queue pair's receives come from: its own ring, or a shared receive queue. The entry taken
  * last stays readable here until the next one is taken.
  */
-import { RQE, Ring } from '../../core/spi/index.js';
+import { RQE } from '../../core/spi/index.js';
+import type { Ring } from '../../core/spi/index.js';
 
 export interface ReceiveQueue {
   /** Words of the ring that holds the entries. */

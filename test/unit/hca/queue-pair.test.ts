@@ -3,6 +3,7 @@ import {
   AsyncEventType,
   QpState,
   QpType,
+  Timer,
   WcFlags,
   WcOpcode,
   WcStatus,
@@ -128,7 +129,7 @@ describe('Queue pair', () => {
     pair.run(1000);
     assert.deepEqual([...drain(pair.a.sendCq), ...drain(pair.a.receiveCq)], []);
     assert.equal(qpA.sendRing.length, 0);
-    assert.deepEqual(qpA.query(), { state: QpState.RESET });
+    assert.deepEqual(qpA.query(), { state: QpState.RESET, currentState: QpState.RESET });
   });
 
   it('works again after RESET', () => {
@@ -254,6 +255,53 @@ describe('Queue pair', () => {
     assert.equal(pair.a.pumpRequests, 1, 'one request until pumped');
     pair.a.driver.pump();
     assert.deepEqual(told, ['second']);
+  });
+});
+
+describe('Driver', () => {
+  it('asks for a pump when a timer is started outside of one', () => {
+    const pair = new HcaPair();
+    const timer = new Timer(() => undefined);
+    const { driver } = pair.a;
+    driver.timers.start(timer, 5000);
+    driver.timers.start(timer, 6000);
+    assert.equal(pair.a.pumpRequests, 1);
+    driver.pump();
+    assert.equal(driver.nextDeadlineUs(), 6000);
+    driver.timers.start(timer, 7000);
+    assert.equal(pair.a.pumpRequests, 2);
+  });
+
+  it('runs handlers and tasks in the order of their causes', () => {
+    const { pair, qpA, qpB } = connected();
+    const order: string[] = [];
+    qpB.eventHandler = (event) => order.push(`event ${event}`);
+    pair.b.driver.defer(() => {
+      order.push('first');
+      pair.b.driver.defer(() => order.push('last'));
+    });
+    postSend(pair.a, qpA, { opcode: WrOpcode.RDMA_WRITE, segments: [{ offset: 0, length: 8 }] });
+    pair.a.driver.pump();
+    pair.b.driver.pump();
+    assert.deepEqual(order, ['first', `event ${AsyncEventType.QP_ACCESS_ERR}`, 'last']);
+  });
+
+  it('goes on after a port that took nothing, and keeps what it has not taken', () => {
+    const { pair, qpA, qpB } = connected();
+    for (let i = 0; i < 10; i++) postReceive(pair.b, qpB, [{ offset: 64, length: 64 }], i);
+    for (let i = 0; i < 10; i++) {
+      pair.a.port.sendCredit = i % 3;
+      postSend(pair.a, qpA, send);
+      pair.a.driver.pump();
+    }
+    pair.a.port.sendCredit = Infinity;
+    pair.a.driver.pump();
+    pair.b.driver.pump();
+    assert.deepEqual(
+      drain(pair.b.receiveCq).map((c) => c.cookie),
+      [0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
+    );
+    assert.equal(pair.a.driver.device.counters.retries, 0);
   });
 });
 
