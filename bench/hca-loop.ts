@@ -21,7 +21,7 @@ import { HcaDriver } from '../providers/hca/index.js';
 import { LoopPort } from './loop-port.js';
 
 const MEMORY = 4 << 20;
-const BASE = 0x10000n;
+const BASE = 0x10000;
 const RING = 256;
 const ALL = Access.LOCAL_WRITE | Access.REMOTE_WRITE | Access.REMOTE_READ;
 
@@ -55,7 +55,7 @@ function makeEnd(ip: string, qpCount: number): End {
     onNotify: ignore,
     onEvent: ignore,
   });
-  const region = pd.registerMemory(new Uint8Array(device.allocate(MEMORY)), ALL, BASE);
+  const region = pd.registerMemory(new Uint8Array(device.allocate(MEMORY)), ALL, BigInt(BASE));
   const qps = Array.from({ length: qpCount }, () =>
     device.createQueuePair({
       type: QpType.RC,
@@ -102,10 +102,10 @@ function writeSend(qp: QueuePair, end: End, peer: End, opcode: number, length: n
   const at = ring.wordOf(ring.producer);
   const { words } = ring;
   words[at + SQE.CONTROL] = opcode | (WrFlags.SIGNALED << 8) | (1 << 16);
-  words[at + SQE.REMOTE_ADDRESS_LO] = Number(BASE);
+  words[at + SQE.REMOTE_ADDRESS_LO] = BASE;
   words[at + SQE.REMOTE_ADDRESS_HI] = 0;
   words[at + SQE.RKEY] = peer.region.rkey;
-  words[at + SQE.SEGMENTS + SGE.ADDRESS_LO] = Number(BASE);
+  words[at + SQE.SEGMENTS + SGE.ADDRESS_LO] = BASE;
   words[at + SQE.SEGMENTS + SGE.ADDRESS_HI] = 0;
   words[at + SQE.SEGMENTS + SGE.LENGTH] = length;
   words[at + SQE.SEGMENTS + SGE.LKEY] = end.region.lkey;
@@ -117,7 +117,7 @@ function writeReceive(qp: QueuePair, end: End, length: number): void {
   const at = ring.wordOf(ring.producer);
   const { words } = ring;
   words[at + RQE.NUM_SGE] = 1;
-  words[at + RQE.SEGMENTS + SGE.ADDRESS_LO] = Number(BASE);
+  words[at + RQE.SEGMENTS + SGE.ADDRESS_LO] = BASE;
   words[at + RQE.SEGMENTS + SGE.LENGTH] = length;
   words[at + RQE.SEGMENTS + SGE.LKEY] = end.region.lkey;
   ring.producer += 1;

@@ -40,7 +40,8 @@ export class OwnReceiveQueue implements ReceiveQueue {
     }
     this.index = this.next;
     this.next = (this.next + 1) >>> 0;
-    this.ring.consumer = this.next;
+    // For people who look: an atomic store costs a call, so not for every entry.
+    if (this.next === this.known || (this.next & 15) === 0) this.ring.consumer = this.next;
     return this.ring.wordOf(this.index);
   }
 
