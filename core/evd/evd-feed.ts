@@ -78,8 +78,8 @@ export abstract class EvdFeed {
   }
 
   /**
-   * Looks at the completion queue: endpoints see what has come (`onCompletion`). Returns how many new
-   * events the consumer may see.
+   * Looks at the completion queue: endpoints see what has come (`onCompletion`). Returns how many
+   * new events the consumer may see.
    */
   scan(): number {
     return this.open ? this.store.scan() : 0;
@@ -270,7 +270,9 @@ export abstract class EvdFeed {
     });
   }
 
-  /** Tells once of a run of lost events; the asynchronous EVD itself tells when it has room again. */
+  /**
+   * Tells once of a run of lost events; the asynchronous EVD itself tells when it has room again.
+   */
   private overflowed(event: PostedEvent): void {
     const overflow = this.errorEvent(DatEventNumber.ASYNC_EVD_OVERFLOW, {
       reason: AsyncErrorReason.EVD.OVERFLOW,
