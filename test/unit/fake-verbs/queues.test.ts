@@ -4,7 +4,6 @@
 import assert from 'node:assert/strict';
 import { constants } from 'node:os';
 import { QpState, WcOpcode, WcStatus, WrOpcode } from '../../../core/spi/ib.js';
-import { SpiError } from '../../../core/spi/spi-error.js';
 import { Mode } from '../../fake-verbs/library.js';
 import { Pair, type PairOptions } from '../../fake-verbs/pair.js';
 import {
@@ -13,9 +12,7 @@ import {
   drain,
   postReceives,
   postSends,
-  read,
   type Send,
-  writeReceive,
 } from '../../fake-verbs/work.js';
 
 const { EINVAL, ENOMEM, EIO } = constants.errno;
