@@ -164,6 +164,14 @@ describe('fake verbs: completion queues, receives, objects', () => {
       assert.throws(() => pair.pd.destroy(), busy);
     });
 
+    it('are driven by nobody, and end once', async () => {
+      start();
+      assert.equal(pair.device.progress(), false, 'hardware needs no driving');
+      await pair.close();
+      await pair.device.close();
+      start();
+    });
+
     it('fail with the errno of the call, as SpiError', () => {
       start();
       const failing: [string, () => unknown][] = [
