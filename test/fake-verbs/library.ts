@@ -47,6 +47,8 @@ export interface Library {
   poll(cq: number): number;
   arm(cqAndSolicited: number): number;
   setMode(mode: number): number;
+  /** Microseconds between requests in THREAD mode. */
+  setPace(us: number): number;
   progress(limit: number): number;
   inject(name: string, nth: number, errno: number): number;
 }

@@ -77,7 +77,9 @@ export class VerbsQueuePair implements QueuePair {
   }
 
   get state(): QpState {
-    return this.dispatch.library.qpState(this.number) as QpState;
+    const state = this.dispatch.library.qpState(this.number);
+    if (state < 0) check('ibv_query_qp', -state);
+    return state as QpState;
   }
 
   ringSendDoorbell(): void {

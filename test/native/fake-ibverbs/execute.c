@@ -240,7 +240,7 @@ static struct qp *peer_of(struct qp *qp) {
   struct device *device = deviceOf(qp->verbs.context);
   uint32_t slot = qp->attr.dest_qp_num - FIRST_QPN;
   struct qp *peer = slot < MAX_QPS ? device->qps[slot] : NULL;
-  bool ready = peer && (peer->verbs.state == IBV_QPS_RTR || peer->verbs.state == IBV_QPS_RTS);
+  bool ready = peer && (peer->attr.qp_state == IBV_QPS_RTR || peer->attr.qp_state == IBV_QPS_RTS);
   return ready && peer->attr.dest_qp_num == qp->verbs.qp_num ? peer : NULL;
 }
 
@@ -291,8 +291,8 @@ static enum outcome flush_one(struct qp *qp) {
 }
 
 static enum outcome step(struct qp *qp) {
-  if (qp->verbs.state == IBV_QPS_ERR) return flush_one(qp);
-  if (qp->verbs.state != IBV_QPS_RTS || qp->executed == qp->posted) return WAITS;
+  if (qp->attr.qp_state == IBV_QPS_ERR) return flush_one(qp);
+  if (qp->attr.qp_state != IBV_QPS_RTS || qp->executed == qp->posted) return WAITS;
   return execute_head(qp);
 }
 

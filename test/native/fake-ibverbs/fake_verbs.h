@@ -67,6 +67,8 @@ enum fake_verbs_mode {
 
 /* Changes the mode; leaving THREAD joins the thread. Requests that wait stay waiting. */
 int fake_verbs_set_mode(struct ibv_context *context, enum fake_verbs_mode mode);
+/* The thread sleeps so long after each request (below a second); 0: it does not. */
+void fake_verbs_set_pace(struct ibv_context *context, unsigned microseconds);
 /* Carries out at most `limit` requests (0: all that can be); returns how many. */
 unsigned fake_verbs_progress(struct ibv_context *context, unsigned limit);
 /*

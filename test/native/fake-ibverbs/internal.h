@@ -30,6 +30,7 @@ struct device {
   pthread_cond_t acked;  /* events were acknowledged */
   enum fake_verbs_mode mode;
   bool stopping;
+  unsigned paceUs;
   pthread_t thread;
   unsigned objects;
   struct key keys[MAX_KEYS];

@@ -42,7 +42,7 @@ static bool mayInline(enum ibv_wr_opcode opcode) {
 static int postOneSend(struct qp *qp, const struct ibv_send_wr *wr) {
   int error = injected("ibv_post_send");
   if (error) return error;
-  if (qp->verbs.state < IBV_QPS_RTS) return EINVAL;
+  if (qp->attr.qp_state < IBV_QPS_RTS) return EINVAL;
   if (qp->posted - qp->freed == qp->sendSize) return ENOMEM;
   if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge) return EINVAL;
   if ((unsigned)wr->opcode > IBV_WR_SEND_WITH_INV) return EINVAL;
@@ -89,7 +89,7 @@ int post_recv(struct ibv_qp *verbs, struct ibv_recv_wr *wr, struct ibv_recv_wr *
   pthread_mutex_lock(&device->lock);
   for (; wr; wr = wr->next) {
     error = injected("ibv_post_recv");
-    if (!error && (verbs->srq || verbs->state == IBV_QPS_RESET)) error = EINVAL;
+    if (!error && (verbs->srq || qp->attr.qp_state == IBV_QPS_RESET)) error = EINVAL;
     if (!error) error = postOneReceive(&qp->receives, wr);
     if (error) break;
   }

@@ -60,15 +60,17 @@ static void discard(struct qp *qp) {
   qp->lastWqeReported = false;
 }
 
-void qp_fail(struct qp *qp) { qp->verbs.state = qp->attr.qp_state = IBV_QPS_ERR; }
+/* The `state` that callers see in struct ibv_qp follows by a modify or a query only. */
+void qp_fail(struct qp *qp) { qp->attr.qp_state = IBV_QPS_ERR; }
 
 int ibv_modify_qp(struct ibv_qp *verbs, struct ibv_qp_attr *attr, int mask) {
   struct device *device = deviceOf(verbs->context);
   struct qp *qp = (struct qp *)verbs;
   int error = injected("ibv_modify_qp");
   pthread_mutex_lock(&device->lock);
-  enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : verbs->state;
-  if (!error && !allowed(verbs->state, to, mask)) error = EINVAL;
+  enum ibv_qp_state from = qp->attr.qp_state;
+  enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
+  if (!error && !allowed(from, to, mask)) error = EINVAL;
   if (!error) {
     assign(qp, attr, mask);
     if (to == IBV_QPS_RESET) discard(qp);
@@ -88,6 +90,7 @@ int ibv_query_qp(struct ibv_qp *verbs, struct ibv_qp_attr *attr, int mask,
   struct qp *qp = (struct qp *)verbs;
   *attr = qp->attr;
   attr->cap = qp->cap;
+  verbs->state = attr->qp_state;
   *init_attr = (struct ibv_qp_init_attr){verbs->qp_context, verbs->send_cq, verbs->recv_cq,
                                          verbs->srq,        qp->cap,        verbs->qp_type,
                                          qp->signalAll};

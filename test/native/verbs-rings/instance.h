@@ -17,8 +17,8 @@
   X(ibv_destroy_comp_channel) X(ibv_create_cq) X(ibv_resize_cq) X(ibv_destroy_cq)         \
   X(ibv_get_cq_event) X(ibv_ack_cq_events) X(ibv_create_srq) X(ibv_modify_srq)            \
   X(ibv_destroy_srq) X(ibv_create_qp) X(ibv_modify_qp) X(ibv_query_qp) X(ibv_destroy_qp)  \
-  X(fake_verbs_set_mode) X(fake_verbs_progress) X(fake_verbs_inject)                      \
-  X(fake_verbs_clear_injections)
+  X(fake_verbs_set_mode) X(fake_verbs_set_pace) X(fake_verbs_progress)                    \
+  X(fake_verbs_inject) X(fake_verbs_clear_injections)
 
 struct Library {
 #define MEMBER(name) decltype(&::name) name = nullptr;

@@ -60,6 +60,7 @@ double open(const Args& args, Instance& instance) {
 CALL(open)
 
 double close(const Args&, Instance& instance) {
+  instance.library.fake_verbs_clear_injections();
   stopWatching(instance);
   if (int error = instance.library.ibv_destroy_comp_channel(instance.channel)) return error;
   if (int error = instance.library.ibv_close_device(instance.context)) return error;
@@ -216,8 +217,13 @@ double createQp(const Args& args, Instance& instance) {
 }
 CALL(createQp)
 
+// The state, or -errno.
 double qpState(const Args& args, Instance& instance) {
-  return instance.qps.at(args.u32(0))->verbs->state;
+  ibv_qp_attr attr;
+  ibv_qp_init_attr init;
+  ibv_qp* qp = instance.qps.at(args.u32(0))->verbs;
+  if (int error = instance.library.ibv_query_qp(qp, &attr, IBV_QP_STATE, &init)) return -error;
+  return attr.qp_state;
 }
 CALL(qpState)
 
@@ -318,6 +324,12 @@ double setMode(const Args& args, Instance& instance) {
 }
 CALL(setMode)
 
+double setPace(const Args& args, Instance& instance) {
+  instance.library.fake_verbs_set_pace(instance.context, args.u32(0));
+  return 0;
+}
+CALL(setPace)
+
 double progress(const Args& args, Instance& instance) {
   return instance.library.fake_verbs_progress(instance.context, args.u32(0));
 }
@@ -339,6 +351,6 @@ void exportObjects(napi_env env, napi_value exports, Instance* instance) {
   EXPORT(open) EXPORT(close) EXPORT(allocPd) EXPORT(deallocPd) EXPORT(regMr) EXPORT(deregMr)
   EXPORT(allocMw) EXPORT(mwRkey) EXPORT(deallocMw) EXPORT(createCq) EXPORT(resizeCq)
   EXPORT(destroyCq) EXPORT(createQp) EXPORT(qpState) EXPORT(modifyQp) EXPORT(destroyQp)
-  EXPORT(createSrq) EXPORT(limitSrq) EXPORT(destroySrq) EXPORT(setMode) EXPORT(progress)
-  EXPORT(inject)
+  EXPORT(createSrq) EXPORT(limitSrq) EXPORT(destroySrq) EXPORT(setMode) EXPORT(setPace)
+  EXPORT(progress) EXPORT(inject)
 }

@@ -34,6 +34,7 @@ int describeBind(const Tables& tables, const uint32_t* sqe, ibv_send_wr& wr) {
 // `inlined` is the one segment of a request whose payload stands in the entry.
 int describe(const Tables& tables, uint32_t* sqe, ibv_send_wr& wr, ibv_sge& inlined) {
   const uint32_t control = sqe[sqe::CONTROL];
+  if ((control & 0xff) > IBV_WR_SEND_WITH_INV) return EINVAL;
   wr.opcode = static_cast<ibv_wr_opcode>(control & 0xff);
   wr.send_flags = control >> 8 & 0xff;
   wr.sg_list = reinterpret_cast<ibv_sge*>(sqe + sqe::SEGMENTS);
@@ -121,16 +122,12 @@ void resume(Tables& tables, Queue& queue) {
   tables.stalled--;
 }
 
-ibv_qp_state stateOf(const Queue& queue) {
-  return __atomic_load_n(&queue.pair->verbs->state, __ATOMIC_RELAXED);
-}
-
 }  // namespace
 
 int postSends(Tables& tables, Queue& queue) {
-  if (stateOf(queue) < IBV_QPS_RTS) return 0;
-  resume(tables, queue);
   ibv_qp* qp = queue.pair->verbs;
+  if (qp->state < IBV_QPS_RTS) return 0;
+  resume(tables, queue);
   ibv_send_wr requests[BURST];
   ibv_sge inlined[BURST];
   int failure = 0;
@@ -160,9 +157,9 @@ int postSends(Tables& tables, Queue& queue) {
 }
 
 int postReceives(Tables& tables, Queue& queue) {
-  if (stateOf(queue) == IBV_QPS_RESET) return 0;
-  resume(tables, queue);
   ibv_qp* qp = queue.pair->verbs;
+  if (qp->state == IBV_QPS_RESET) return 0;
+  resume(tables, queue);
   ibv_recv_wr requests[BURST];
   int failure = 0;
   for (uint32_t end = queue.ring.producer(); queue.fetched != end && !queue.stalled && !failure;) {

@@ -3,13 +3,11 @@
 
 import assert from 'node:assert/strict';
 import { constants } from 'node:os';
-import { QpState, WcOpcode, WcStatus, WrOpcode } from '../../../core/spi/ib.js';
+import { QpState, WrOpcode } from '../../../core/spi/ib.js';
 import { SpiError } from '../../../core/spi/spi-error.js';
 import { Mode } from '../../fake-verbs/library.js';
 import { Pair, type PairOptions } from '../../fake-verbs/pair.js';
 import {
-  addSend,
-  type Completion,
   drain,
   postReceives,
   postSends,
@@ -19,9 +17,6 @@ import {
 } from '../../fake-verbs/work.js';
 
 const { EINVAL, ENOMEM, EIO } = constants.errno;
-const FLUSHED = WcStatus.WR_FLUSH_ERR;
-const outcomes = (completions: readonly Completion[]): [number, number][] =>
-  completions.map((c) => [c.index, c.status]);
 
 describe('fake verbs: completion queues, receives, objects', () => {
   let pair: Pair;
@@ -167,6 +162,14 @@ describe('fake verbs: completion queues, receives, objects', () => {
       const busy = { name: 'SpiError', code: 'EBUSY' };
       assert.throws(() => pair.queues['send A'].destroy(), busy);
       assert.throws(() => pair.pd.destroy(), busy);
+    });
+
+    it('are driven by nobody, and end once', async () => {
+      start();
+      assert.equal(pair.device.progress(), false, 'hardware needs no driving');
+      await pair.close();
+      await pair.device.close();
+      start();
     });
 
     it('fail with the errno of the call, as SpiError', () => {

@@ -4,7 +4,6 @@
 import assert from 'node:assert/strict';
 import { constants } from 'node:os';
 import { QpState, WcOpcode, WcStatus, WrOpcode } from '../../../core/spi/ib.js';
-import { SpiError } from '../../../core/spi/spi-error.js';
 import { Mode } from '../../fake-verbs/library.js';
 import { Pair, type PairOptions } from '../../fake-verbs/pair.js';
 import {
@@ -13,9 +12,7 @@ import {
   drain,
   postReceives,
   postSends,
-  read,
   type Send,
-  writeReceive,
 } from '../../fake-verbs/work.js';
 
 const { EINVAL, ENOMEM, EIO } = constants.errno;
@@ -97,6 +94,23 @@ describe('fake verbs: queues', () => {
         [6, WcStatus.LOC_QP_OP_ERR],
       ]);
       assert.equal(all.at(-1)?.vendorError, ENOMEM);
+    });
+
+    it('has no slot free for a send that is done but whose completion is not polled', () => {
+      start({ mode: Mode.MANUAL, maxSendWr: 6 });
+      for (let i = 0; i < 6; i++) addSend(pair.a.sendRing, write(i === 2 ? SIGNALED : 0));
+      pair.a.ringSendDoorbell();
+      assert.equal(pair.progress(), 6);
+      addSend(pair.a.sendRing, write());
+      pair.a.ringSendDoorbell();
+      assert.equal(pair.a.sendRing.consumer, 6, 'core would have refused it as well');
+      const first = drain(pair.queues['send A']);
+      pair.progress();
+      // 3, 4 and 5 have succeeded unsignalled: nothing tells, but for the one behind them.
+      assert.deepEqual(outcomes([...first, ...drain(pair.queues['send A'])]), [
+        [2, WcStatus.SUCCESS],
+        [6, WcStatus.LOC_QP_OP_ERR],
+      ]);
     });
 
     it('frees receives by their completion', () => {
