@@ -22,7 +22,6 @@ import type {
 /** Packets for the receiver in place of the one sent: none to lose it, two to repeat it. */
 export type PacketFilter = (packet: Uint8Array, from: MemoryPort) => readonly Uint8Array[];
 
-const HALF_BYTES = 8 << 20;
 const BURST = 1024;
 const TWO_32 = 4294967296;
 
@@ -41,7 +40,7 @@ export class MemoryPort implements PacketPort {
     sendErrors: 0,
   };
   /** Two halves: the peer fills one while the other is being read. */
-  readonly rxArena = new Uint8Array(2 * HALF_BYTES);
+  readonly rxArena: Uint8Array;
   readonly rxPackets = new Uint32Array(BURST * RX.WORDS);
   readonly placements = new Uint32Array(BURST * PLACE.WORDS);
   readonly txPackets = new Uint32Array(BURST * TX.WORDS);
@@ -62,7 +61,10 @@ export class MemoryPort implements PacketPort {
   constructor(
     gid: Gid,
     readonly mtuBytes = 4096,
+    /** Bytes that wait for `receive`; what comes beyond is lost. */
+    readonly bufferBytes = 1 << 20,
   ) {
+    this.rxArena = new Uint8Array(2 * bufferBytes);
     this.gids = [gid];
     this.txBytes = new Uint8Array(this.txPackets.buffer);
   }
@@ -154,14 +156,14 @@ export class MemoryPort implements PacketPort {
       for (const one of this.filter(packet, this)) peer.deliver(one);
       return;
     }
-    if (peer.waitingCount === BURST || peer.used + 5120 > HALF_BYTES) return;
-    const start = peer.half * HALF_BYTES + peer.used;
+    if (peer.waitingCount === BURST || peer.used + 5120 > peer.bufferBytes) return;
+    const start = peer.half * peer.bufferBytes + peer.used;
     peer.note(start, this.assemble(at, peer.rxArena, start));
   }
 
   private deliver(packet: Uint8Array): void {
-    if (this.waitingCount === BURST || this.used + packet.length > HALF_BYTES) return;
-    const start = this.half * HALF_BYTES + this.used;
+    if (this.waitingCount === BURST || this.used + packet.length > this.bufferBytes) return;
+    const start = this.half * this.bufferBytes + this.used;
     this.rxArena.set(packet, start);
     this.note(start, packet.length);
   }
