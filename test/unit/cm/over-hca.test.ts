@@ -1,4 +1,4 @@
-/** The MAD and CM modules on the software HCA: QP1, COMM_EST and queue pair states are real here. */
+/** The MAD and CM modules on the software HCA: QP1, COMM_EST and queue pairs are real here. */
 import assert from 'node:assert/strict';
 import {
   PortSpace,
@@ -254,7 +254,7 @@ describe('CM over the software HCA', () => {
       const random = new SeededRandom(seed);
       pair.filterMads(() => [0, 0, 1, 1, 1, 1, 1, 1, 2, 3][random.below(10)] ?? 1);
       pair.listen();
-      const { connection } = { connection: client.connect(server) };
+      const connection = client.connect(server);
       pair.run(random.below(20_000_000));
       connection.disconnect();
       pair.run(120_000_000);
