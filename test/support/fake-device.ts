@@ -3,7 +3,7 @@
  * provider would, and completed as the test says.
  */
 import {
-  type AsyncEventType,
+  AsyncEventType,
   CQE,
   CQE_BYTES,
   type CompletionQueue,
@@ -202,10 +202,15 @@ export class FakeCompletionQueue implements CompletionQueue {
     this.device.ended.push('cq');
   }
 
+  /** As if a completion had found the ring full: it is lost. */
+  overrun(): void {
+    this.device.world.defer(() => this.init.onEvent(AsyncEventType.CQ_ERR));
+  }
+
   push(words: Readonly<Record<number, number>>): void {
     const { ring } = this;
     if (ring.length === ring.entries) {
-      this.device.world.defer(() => this.init.onEvent(0));
+      this.overrun();
       return;
     }
     const at = ring.wordOf(ring.producer);
