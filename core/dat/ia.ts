@@ -267,7 +267,7 @@ export class Ia extends DatHandle {
 
   /** @internal looks at every completion queue, so that finished requests let go of their memory */
   takeInCompletions(): void {
-    for (const evd of this.evds) evd.scan();
+    for (const evd of this.liveEvds()) evd.scan();
   }
 
   /** @internal */
@@ -336,8 +336,14 @@ export class Ia extends DatHandle {
     return this.adopt(new Lmr(this, pz, bytes, privileges, region));
   }
 
+  /** The consumer frees event dispatchers without telling us. */
+  private liveEvds(): Evd[] {
+    for (const evd of this.evds) if (evd.isFreed) this.evds.delete(evd);
+    return [...this.evds];
+  }
+
   private checkUnused(): void {
-    const left = this.children.size + this.evds.size - 1;
+    const left = this.children.size + this.liveEvds().length - 1;
     if (left === 0) return;
     throw new DatError('DAT_INVALID_STATE', {
       subtype: 'DAT_INVALID_STATE_IA_IN_USE',
@@ -351,7 +357,8 @@ export class Ia extends DatHandle {
   private async runClose(): Promise<void> {
     const { clock, timers, keepAlive } = this.context;
     const { lease, closeTimeoutMs } = this.init;
-    const { children, evds } = this;
+    const { children } = this;
+    const evds = (): Evd[] => this.liveEvds();
     const release = lease.release();
     keepAlive.retain();
     try {
