@@ -1,6 +1,6 @@
 /**
- * Interface adapter (dat_ia): one opening of a device. It makes all other objects, and its close ends
- * those that are left, in order.
+ * Interface adapter (dat_ia): one opening of a device. It makes all other objects, and its close
+ * ends those that are left, in order.
  */
 import { inspect } from 'node:util';
 import { tearDown } from '../di/index.js';
@@ -30,7 +30,7 @@ import {
   providerAttributes,
 } from './ia-attributes.js';
 import { type Child, closeSteps } from './ia-close.js';
-import { randomIova } from './iova.js';
+import { registerAtRandom } from './iova.js';
 import { Lmr, type LmrOptions } from './lmr.js';
 import { checkMemory } from './memory-source.js';
 import { accessOf, PRIVILEGE_MASK } from './privileges.js';
@@ -240,8 +240,8 @@ export class Ia extends DatHandle {
 
   /**
    * Closes the adapter (dat_ia_close); its device ends with its last adapter.
-   * @param flag `graceful` only closes what has no objects left; `abrupt` (default) ends them first:
-   * connections (the peers are told), queue pairs, event dispatchers, memory regions, zones.
+   * @param flag `graceful` only closes what has no objects left; `abrupt` (default) ends them
+   * first: connections (the peers are told), queue pairs, event dispatchers, memory regions, zones.
    * Closing again returns the same promise.
    * @throws DatError DAT_INVALID_STATE / DAT_INVALID_STATE_IA_IN_USE (graceful, objects left);
    * DAT_INTERNAL_ERROR when a step failed or the time ran out: everything else has been ended
@@ -329,9 +329,8 @@ export class Ia extends DatHandle {
   }
 
   private register(operation: string, bytes: Uint8Array, pz: Pz, privileges: number): Lmr {
-    const iova = randomIova(this.context.random);
     const region = spiCall({ operation, value: bytes.byteLength, map: { ENOMEM: NO_REGION } }, () =>
-      pz.pd.registerMemory(bytes, accessOf(privileges), iova),
+      registerAtRandom(pz.pd, bytes, accessOf(privileges), this.context.random),
     );
     return this.adopt(new Lmr(this, pz, bytes, privileges, region));
   }

@@ -2,8 +2,8 @@
 import type { Logger } from '../spi/index.js';
 
 /**
- * Logs `evd.modifyUpcall(evd=7, policy=ONE)` at debug level. Ask `logger.isDebugEnabled()` first: the
- * arguments cost.
+ * Logs `evd.modifyUpcall(evd=7, policy=ONE)` at debug level. Ask `logger.isDebugEnabled()` first:
+ * the arguments cost.
  */
 export function traceCall(
   logger: Logger,

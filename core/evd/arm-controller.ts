@@ -1,7 +1,7 @@
 /**
- * When a completion queue is armed. The device's notification is one-shot, edge-triggered, and cannot
- * be taken back; so a queue is armed only while somebody wants its next event, never twice for the
- * same wish, and whoever arms looks once more afterwards (drain, arm, look).
+ * When a completion queue is armed. The device's notification is one-shot, edge-triggered, and
+ * cannot be taken back; so a queue is armed only while somebody wants its next event, never twice
+ * for the same wish, and whoever arms looks once more afterwards (drain, arm, look).
  */
 
 /** What is wanted of the next completion; a higher number includes the lower ones. */

@@ -1,4 +1,7 @@
-/** Who a completion belongs to: found by the `context` number of its queue pair, in one table look-up. */
+/**
+ * Who a completion belongs to: found by the `context` number of its queue pair, in one table
+ * look-up.
+ */
 import { DatError } from '../errors/index.js';
 import type { DatEvent } from './event.js';
 import type { EventBatch } from './event-batch.js';
@@ -6,10 +9,10 @@ import type { EventBatch } from './event-batch.js';
 /** An endpoint (or shared receive queue) as the event dispatchers see it. */
 export interface CompletionOwner {
   /**
-   * Called exactly once for each completion, in ring order, when it is first seen by core: before it
-   * can be dequeued, whether or not anybody dequeues it. Entries are reclaimed, early ESTABLISHED and
-   * breaking happen here. What it posts to this EVD stands before this completion (or behind it:
-   * `EventPlace`).
+   * Called exactly once for each completion, in ring order, when it is first seen by core: before
+   * it can be dequeued, whether or not anybody dequeues it. Entries are reclaimed, early
+   * ESTABLISHED and breaking happen here. What it posts to this EVD stands before this completion
+   * (or behind it: `EventPlace`).
    * @param words the words of the completion ring
    * @param at index of the entry's first word
    * @returns false for a completion that the consumer must not see (suppressed)
@@ -26,8 +29,8 @@ const SLOT_MASK = (1 << SLOT_BITS) - 1;
 const GENERATIONS = 0xfff;
 
 /**
- * The owners of one device or IA. A context is slot (20 bits) and generation (12 bits): a completion
- * that outlives its queue pair finds nobody, not the slot's next tenant.
+ * The owners of one device or IA. A context is slot (20 bits) and generation (12 bits): a
+ * completion that outlives its queue pair finds nobody, not the slot's next tenant.
  */
 export class CompletionOwners {
   private readonly contexts: number[] = [];

@@ -1,7 +1,7 @@
 /**
  * The pump of an EVD: hands events to whoever takes them, then arms the completion queue and looks
- * once more. It runs from the scheduler and from the device's notification, never from inside a call
- * of the consumer.
+ * once more. It runs from the scheduler and from the device's notification, never from inside a
+ * call of the consumer.
  */
 import type { Scheduler } from '../spi/index.js';
 import { type ArmController, Want } from './arm-controller.js';

@@ -1,4 +1,7 @@
-/** DTO completion statuses and operations, and how work completions map to them (DAT facts 3.2, 3.3). */
+/**
+ * DTO completion statuses and operations, and how work completions map to them (DAT facts 3.2,
+ * 3.3).
+ */
 import { WcOpcode, WcStatus } from '../spi/index.js';
 
 /** DAT_DTO_COMPLETION_STATUS. */

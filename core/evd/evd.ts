@@ -129,9 +129,9 @@ export class Evd
    * Waits until `threshold` events are queued, and takes the oldest (dat_evd_wait).
    *
    * Rejects with DatError: DAT_TIMEOUT_EXPIRED (nothing taken; `value.nmore` events wait),
-   * DAT_INTERRUPTED_CALL when `signal` fires, DAT_ABORT when the EVD is freed, DAT_INVALID_STATE when
-   * something else takes the events, the EVD is or becomes unwaitable, or `threshold` > 1 does not
-   * suit its configuration, DAT_INVALID_PARAMETER.
+   * DAT_INTERRUPTED_CALL when `signal` fires, DAT_ABORT when the EVD is freed, DAT_INVALID_STATE
+   * when something else takes the events, the EVD is or becomes unwaitable, or `threshold` > 1 does
+   * not suit its configuration, DAT_INVALID_PARAMETER.
    */
   wait(options: WaitOptions = {}): Promise<WaitResult<DatEvent>> {
     return new Promise((resolve, reject) => {
@@ -150,8 +150,8 @@ export class Evd
   }
 
   /**
-   * `for await (const batch of evd)`: everything that waits, in order, at least one event. Ends when
-   * the EVD is freed.
+   * `for await (const batch of evd)`: everything that waits, in order, at least one event. Ends
+   * when the EVD is freed.
    */
   [Symbol.asyncIterator](): BatchIterator {
     return new BatchIterator({
@@ -164,8 +164,8 @@ export class Evd
   // Push
 
   /**
-   * The events as a stream with one subscriber (`share()` it for more). Unsubscribing leaves the rest
-   * queued; it completes when the EVD is freed. A second subscriber gets DAT_INVALID_STATE.
+   * The events as a stream with one subscriber (`share()` it for more). Unsubscribing leaves the
+   * rest queued; it completes when the EVD is freed. A second subscriber gets DAT_INVALID_STATE.
    */
   get events$(): EventStream {
     return (this.stream ??= eventStream(this));
@@ -190,11 +190,11 @@ export class Evd
   /**
    * Changes policy and handler, from the next upcall on (dat_evd_modify_upcall). DISABLE: nothing
    * starts once this has returned. TEARDOWN: the promise resolves when the upcalls in progress have
-   * ended, but for `options.upcall` (in the synchronous part of a handler: that upcall) and for those
-   * that wait likewise.
+   * ended, but for `options.upcall` (in the synchronous part of a handler: that upcall) and for
+   * those that wait likewise.
    * @param handler default UPCALL_SAME; null takes the handler away
-   * @throws DatError DAT_INVALID_PARAMETER; DAT_INVALID_STATE while something else takes the events,
-   * or when `pending` is 'refuse' and events wait (`value` is their number)
+   * @throws DatError DAT_INVALID_PARAMETER; DAT_INVALID_STATE while something else takes the
+   * events, or when `pending` is 'refuse' and events wait (`value` is their number)
    */
   modifyUpcall(
     policy: 'TEARDOWN',
@@ -240,8 +240,8 @@ export class Evd
   }
 
   /**
-   * Resolves when the upcalls in progress now have ended, but for `upcall` (an upcall of any EVD; in
-   * the synchronous part of a handler: that upcall) and for those that wait likewise.
+   * Resolves when the upcalls in progress now have ended, but for `upcall` (an upcall of any EVD;
+   * in the synchronous part of a handler: that upcall) and for those that wait likewise.
    */
   drainUpcalls(upcall: Upcall | undefined = currentUpcall()): Promise<void> {
     return new Promise((resolve) => this.upcalls.gate.drain(upcall, resolve));
@@ -355,8 +355,8 @@ export class Evd
 
   /**
    * Frees the EVD at once: what is queued is lost, a waiter gets DAT_ABORT, an iteration and
-   * `events$` end, no upcall starts any more. The promise resolves when the upcalls in progress have
-   * ended (see `drainUpcalls`).
+   * `events$` end, no upcall starts any more. The promise resolves when the upcalls in progress
+   * have ended (see `drainUpcalls`).
    *
    * Rejects with DatError DAT_INVALID_STATE_EVD_IN_USE while endpoints or others feed it, and
    * DAT_INVALID_HANDLE when it was freed before.

@@ -1,7 +1,8 @@
 /**
- * The software queue of an EVD: a bounded ring of events, each with its place among the completions.
- * A place is the (u32, free-running) number of the completion that the event stands in front of.
- * Places never decrease along the queue, since the poster scans the completion queue first.
+ * The software queue of an EVD: a bounded ring of events, each with its place among the
+ * completions. A place is the (u32, free-running) number of the completion that the event stands in
+ * front of. Places never decrease along the queue, since the poster scans the completion queue
+ * first.
  */
 import type { PostedEvent } from './event.js';
 

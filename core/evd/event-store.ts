@@ -1,6 +1,6 @@
 /**
- * The one queue of an EVD: software events merged with completions by place. Software events wait in
- * a bounded queue, completions in their ring until they are taken.
+ * The one queue of an EVD: software events merged with completions by place. Software events wait
+ * in a bounded queue, completions in their ring until they are taken.
  */
 import type { CompletionQueue } from '../spi/index.js';
 import { CompletionCursor } from './completion-cursor.js';
@@ -10,9 +10,10 @@ import type { EventBatch } from './event-batch.js';
 import { EventQueue } from './event-queue.js';
 
 /**
- * Where a posted event stands on an EVD with completions. `behind`: behind all completions that are in
- * the queue now (they are scanned first). `here`: behind those scanned so far, in front of the next
- * one. From within `onCompletion` of a completion both mean in front of it, and `after` behind it.
+ * Where a posted event stands on an EVD with completions. `behind`: behind all completions that are
+ * in the queue now (they are scanned first). `here`: behind those scanned so far, in front of the
+ * next one. From within `onCompletion` of a completion both mean in front of it, and `after` behind
+ * it.
  */
 export type EventPlace = 'behind' | 'here' | 'after';
 

@@ -80,9 +80,9 @@ export class UpcallGate {
   }
 
   /**
-   * Calls `done`, once, when the upcalls in progress now have ended. `own`, the upcall that asks, is
-   * not waited for, nor are others that wait likewise: the last to ask finds all others waiting, so
-   * nobody waits in a circle.
+   * Calls `done`, once, when the upcalls in progress now have ended. `own`, the upcall that asks,
+   * is not waited for, nor are others that wait likewise: the last to ask finds all others waiting,
+   * so nobody waits in a circle.
    */
   drain(own: UpcallToken | undefined, done: () => void): void {
     const remaining = new Set(this.running);

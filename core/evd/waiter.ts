@@ -1,11 +1,15 @@
-/** One suspended `wait` or `next` of an iterator: what ends it, and what it holds on to until then. */
+/**
+ * One suspended `wait` or `next` of an iterator: what ends it, and what it holds on to until then.
+ */
 import { DatError } from '../errors/index.js';
 import { type Clock, Timer, type Timers } from '../spi/index.js';
 
 export interface WaiterInit {
   /** Events that must wait. */
   readonly threshold: number;
-  /** Enough events wait: takes what it wants and settles; false when there was nothing after all. */
+  /**
+   * Enough events wait: takes what it wants and settles; false when there was nothing after all.
+   */
   readonly satisfy: () => boolean;
   readonly reject: (error: DatError) => void;
   /** The EVD has been freed. */

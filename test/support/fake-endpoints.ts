@@ -41,9 +41,7 @@ export async function unconnected(
 }
 
 /** Connected by its own doing; ESTABLISHED has been dequeued. */
-export async function connected(
-  options?: (evd: Evd) => Partial<EndpointOptions>,
-): Promise<Bench> {
+export async function connected(options?: (evd: Evd) => Partial<EndpointOptions>): Promise<Bench> {
   const bench = await unconnected(options);
   bench.ep.connect({ address: '192.0.2.2', connQual: 7 });
   bench.cm.connection.emit({ type: 'established', privateData: NOTHING });
@@ -53,9 +51,7 @@ export async function connected(
 }
 
 /** Has accepted a request and waits for the handshake's end. */
-export async function accepting(
-  options?: (evd: Evd) => Partial<EndpointOptions>,
-): Promise<Bench> {
+export async function accepting(options?: (evd: Evd) => Partial<EndpointOptions>): Promise<Bench> {
   const bench = await unconnected(options);
   const psp = bench.ia.createPsp({ connQual: 7, evd: bench.evd });
   bench.cm.request(7);

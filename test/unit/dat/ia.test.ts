@@ -167,7 +167,10 @@ describe('closing', () => {
     const fake = new FakeProvider();
     fake.cm.close = () => new Promise<void>(() => undefined);
     const ia = await openIa(fake.plugin(), { closeTimeoutMs: 50 });
-    const failed = assert.rejects(ia.close(), has('DAT_INTERNAL_ERROR', /CM: not done within 50 ms/));
+    const failed = assert.rejects(
+      ia.close(),
+      has('DAT_INTERNAL_ERROR', /CM: not done within 50 ms/),
+    );
     await fake.world.settle();
     fake.world.advance(50_000);
     await failed;
@@ -178,8 +181,7 @@ describe('closing', () => {
   it('ends what the consumer awaits', async () => {
     const { ia, evd } = await unconnected();
     const waiting = assert.rejects(evd.wait(), has('DAT_ABORT'));
-    await using closed = ia;
-    await ia.close();
+    await ia[Symbol.asyncDispose]();
     await waiting;
   });
 });
@@ -242,7 +244,10 @@ describe('interface adapter', () => {
     const { ia, ep, lmr, pz } = await connected();
     ep.postRecv(lmr.segment());
     assert.match(inspect(ep), /^Ep \{ id: \d+, state: 'CONNECTED', qpn: 0x10, requests: 0\/128/);
-    assert.match(inspect(ia), /provider: 'fake', address: '192\.0\.2\.1', eps: 1, psps: 0, lmrs: 1/);
+    assert.match(
+      inspect(ia),
+      /provider: 'fake', address: '192\.0\.2\.1', eps: 1, psps: 0, lmrs: 1/,
+    );
     assert.match(inspect(lmr), /lengthBytes: 4096.*REMOTE_WRITE.*inFlight: 1/);
     assert.match(inspect(pz), /users: 2/);
     assert.match(inspect(ia.createPsp({ connQual: 7 })), /connQual: 7/);
