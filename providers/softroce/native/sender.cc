@@ -17,7 +17,7 @@ constexpr uint32_t kMaxSegments = 128;       // UDP_MAX_SEGMENTS of current kern
 constexpr uint32_t kOlderMaxSegments = 64;   // and of older ones
 constexpr size_t kMaxVectors = 1024;         // UIO_MAXIOV
 /// Up to here copying is quicker than another two entries in the gather list.
-constexpr uint32_t kCopyBytes = 1024;
+constexpr uint32_t kCopyBytes = 2048;
 /// A payload in more pieces than this is copied as well.
 constexpr uint32_t kMaxGathered = 8;
 
