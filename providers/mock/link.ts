@@ -1,6 +1,6 @@
 /**
- * One direction between two addresses: bandwidth, latency and what goes wrong. The options are those
- * of TigerBeetle's packet simulator; probabilities are percent of packets.
+ * One direction between two addresses: bandwidth, latency and what goes wrong. Probabilities are
+ * percent of packets, as in TigerBeetle's packet simulator.
  */
 import type { SeededRandom } from './seeded-random.js';
 import type { WirePacket } from './wire-packet.js';

@@ -1,6 +1,6 @@
 /**
- * Lets virtual time pass: in steps that a test asks for, or by itself. Between two steps one turn of
- * the event loop goes by, so that all microtasks of a step have ended before the next one.
+ * Lets virtual time pass: in steps that a test asks for, or by itself. Between two steps one turn
+ * of the event loop goes by, so that all microtasks of a step have ended before the next one.
  */
 import type { VirtualClock } from './virtual-clock.js';
 
@@ -9,7 +9,7 @@ export type RunOptions =
   | { readonly untilIdle: true }
   /** Exactly so many microseconds. */
   | { readonly forUs: number }
-  /** Until the condition holds, within so many microseconds (default: as long as anything happens). */
+  /** Until the condition holds, within so many microseconds; default Infinity. */
   | { readonly until: () => boolean; readonly withinUs?: number };
 
 /** A turn of the event loop: promises settle and their reactions run. */

@@ -29,10 +29,10 @@ export class SeededRandom implements Random {
     const result = Math.imul((times5 << 7) | (times5 >>> 25), 9) >>> 0;
     state[2] = (state[2] as number) ^ (state[0] as number);
     state[3] = (state[3] as number) ^ s1;
-    state[1] = s1 ^ (state[2] as number);
-    state[0] = (state[0] as number) ^ (state[3] as number);
-    state[2] = (state[2] as number) ^ (s1 << 9);
-    const s3 = state[3] as number;
+    state[1] = s1 ^ state[2];
+    state[0] = (state[0] as number) ^ state[3];
+    state[2] = state[2] ^ (s1 << 9);
+    const s3 = state[3];
     state[3] = (s3 << 11) | (s3 >>> 21);
     return result;
   }

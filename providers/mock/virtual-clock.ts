@@ -1,6 +1,6 @@
 /**
  * Virtual time: a heap of what is to happen. Time stands still while something happens and then
- * jumps to the earliest thing left. Things of the same time happen in the order they were asked for.
+ * jumps to the earliest thing left. Things of one time happen in the order they were asked for.
  */
 import type { Clock } from '../../core/spi/index.js';
 
@@ -43,7 +43,7 @@ export class VirtualClock implements Clock {
     return this.#heap[0]?.timeUs ?? Infinity;
   }
 
-  /** Lets `task` happen at a time in microseconds; a past time is now. Never runs it in the call. */
+  /** Lets `task` happen at a time in microseconds; a past time is now. Never runs it itself. */
   at(timeUs: number, task: () => void): VirtualEvent {
     if (Number.isNaN(timeUs) || timeUs === Infinity) {
       throw new RangeError(`time ${String(timeUs)}: must be finite`);
