@@ -27,7 +27,6 @@ import { OPCODE_BIT } from './wire/opcode.js';
 import {
   BITS_OF,
   HEADER_LENGTH_OF,
-  ICRC_LENGTH,
   PACKET_CHECK,
   checkPacket,
   payloadLength,
@@ -120,7 +119,7 @@ export class Hca implements CompletionHost {
     const { rx, counters } = this;
     const words = this.port.rxPackets;
     const offset = words[at + RX.OFFSET]!;
-    const length = words[at + RX.LENGTH]! + ICRC_LENGTH;
+    const length = words[at + RX.LENGTH]!;
     const verdict = checkPacket(rx.view, offset, length);
     if (verdict !== PACKET_CHECK.ok) {
       counters.drops[DROP_OF_CHECK[verdict]!] += 1;
