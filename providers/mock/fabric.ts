@@ -8,6 +8,7 @@ import { Link, checkLink, defaultLink } from './link.js';
 import type { LinkOptions } from './link.js';
 import { MemoryPort, checkPortOptions } from './memory-port.js';
 import type { MemoryPortOptions } from './memory-port.js';
+import type { MockNode } from './node.js';
 import { SeededRandom } from './seeded-random.js';
 import { Runner } from './runner.js';
 import type { RunOptions } from './runner.js';
@@ -57,7 +58,11 @@ export type FabricTap = (event: 'sent' | 'delivered', packet: WirePacket, nowUs:
 /** How long after a packet the word comes back that its destination does not exist. */
 const UNREACHABLE_AFTER_US = 100;
 
+let fabricsMade = 0;
+
 export class Fabric {
+  /** Tells the fabrics of a process apart. */
+  readonly id = ++fabricsMade;
   readonly clock: VirtualClock;
   readonly random: SeededRandom;
   readonly faults = new FaultScript();
@@ -78,6 +83,7 @@ export class Fabric {
   tap: FabricTap | undefined;
 
   readonly #ports = new Map<string, MemoryPort>();
+  readonly #nodes = new Map<string, MockNode>();
   readonly #links = new Map<string, Map<string, Link>>();
   readonly #settings: { readonly where: LinkSelection; readonly link: Partial<LinkOptions> }[] = [];
   /** Flows whose sender is about to hear that nobody is there: told once for many packets. */
@@ -124,9 +130,21 @@ export class Fabric {
     return port;
   }
 
+  /** For nodes: makes them findable. */
+  addNode(node: MockNode): void {
+    for (const gid of node.port.gids) this.#nodes.set(ipFromGid(gid), node);
+  }
+
+  /** The node that was opened last at this address: where its faults are. */
+  node(address: string): MockNode | undefined {
+    return this.#nodes.get(address);
+  }
+
   /** For the port itself, when it closes. */
   removePort(port: MemoryPort): void {
-    for (const gid of port.gids) this.#ports.delete(ipFromGid(gid));
+    for (const address of port.gids.map(ipFromGid)) {
+      if (this.#ports.get(address) === port) this.#ports.delete(address);
+    }
   }
 
   /** For ports: interest in keeping the process alive while time moves by itself. */

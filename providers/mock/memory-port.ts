@@ -100,6 +100,7 @@ export class MemoryPort implements PacketPort {
   #wakePending = false;
   #writablePending = false;
   #alive = false;
+  #unplugged = false;
   #closed = false;
 
   constructor(
@@ -148,7 +149,7 @@ export class MemoryPort implements PacketPort {
 
   send(from: number, to: number): number {
     if (to > TX_PACKETS) throw new RangeError(`packets up to ${to}, at most ${TX_PACKETS}`);
-    if (this.#closed) return to;
+    if (this.#closed || this.#unplugged) return to;
     for (let index = from; index < to; index++) {
       const at = index * TX.WORDS;
       const flow = this.#paths.flow(this.txPackets[at + TX.PATH] as number);
@@ -195,6 +196,13 @@ export class MemoryPort implements PacketPort {
     for (const packet of this.#waiting.splice(0)) this.fabric.pool.release(packet);
     this.#regions.clear();
     this.#handlers = undefined;
+  }
+
+  /** Pulls the plug: nothing arrives any more, and what is sent is lost. */
+  unplug(): void {
+    this.fabric.removePort(this);
+    this.#unplugged = true;
+    for (const packet of this.#waiting.splice(0)) this.fabric.pool.release(packet);
   }
 
   /** For the fabric: a packet has arrived; it belongs to the port now. */
