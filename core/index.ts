@@ -1,6 +1,6 @@
 /**
- * dapl: RDMA for Node.js, the DAT way. The consumer API: open an interface adapter with `openIa`, make
- * objects from it, post, and take events.
+ * dapl: RDMA for Node.js, the DAT way. The consumer API: open an interface adapter with `openIa`,
+ * make objects from it, post, and take events.
  */
 import 'reflect-metadata';
 
@@ -65,4 +65,5 @@ export {
   Registry,
   type RegistryOptions,
 } from './registry/index.js';
+export { nameOf } from './spi/ib.js';
 export type { EventStream, Observable } from './stream/index.js';

@@ -1,4 +1,6 @@
-/** Events of device and queue pairs, and which asynchronous error of DAT they are (DAT facts 3.4). */
+/**
+ * Events of device and queue pairs, and which asynchronous error of DAT they are (DAT facts 3.4).
+ */
 import { type AsyncErrorEvent, AsyncErrorReason, DatEventNumber, type Evd } from '../evd/index.js';
 import { AsyncEventType, nameOf } from '../spi/index.js';
 import type { Ep } from './ep.js';

@@ -4,7 +4,9 @@ import type { AsyncEventType } from '../spi/index.js';
 import type { TraceFields } from './trace.js';
 
 export interface IaContext extends DeviceServices {
-  /** Writes the one line of a traced call; absent unless debug was enabled when the IA was opened. */
+  /**
+   * Writes the one line of a traced call; absent unless debug was enabled when the IA was opened.
+   */
   readonly trace: ((call: string, fields: TraceFields) => void) | undefined;
 }
 

@@ -1,4 +1,6 @@
-/** Connection request (dat_cr): answered once, by accept or reject; the handle dies with the answer. */
+/**
+ * Connection request (dat_cr): answered once, by accept or reject; the handle dies with the answer.
+ */
 import { inspect } from 'node:util';
 import { DatError, spiCall, toDatError } from '../errors/index.js';
 import { CmPrivateData, type CmRequest, ipFromGid } from '../spi/index.js';
@@ -64,8 +66,9 @@ export class Cr extends DatHandle {
   }
 
   /**
-   * Accepts with an unconnected endpoint (dat_cr_accept). ESTABLISHED follows on its connect EVD, or
-   * ACCEPT_COMPLETION_ERROR. Post receives first: the endpoint is ready to receive when this returns.
+   * Accepts with an unconnected endpoint (dat_cr_accept). ESTABLISHED follows on its connect EVD,
+   * or ACCEPT_COMPLETION_ERROR. Post receives first: the endpoint is ready to receive when this
+   * returns.
    * @throws DatError DAT_INVALID_STATE unless the endpoint is UNCONNECTED; DAT_INVALID_HANDLE;
    * DAT_INVALID_PARAMETER
    */

@@ -55,7 +55,8 @@ const TRANSPORT_DEFAULTS = {
   // 268 ms: a dead peer is noticed in about two seconds with seven retries.
   ackTimeout: 16,
   retryCount: 7,
-  // Six waits of 20 ms: a finite budget, so that a peer that never posts a receive shows as an error.
+  // Six waits of 20 ms: a finite budget, so that a peer that never posts a receive shows as an
+  // error.
   rnrRetryCount: 6,
   minRnrTimer: 22,
   pathMtuBytes: 4096,

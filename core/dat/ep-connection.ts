@@ -1,8 +1,8 @@
 /**
  * The connection of an endpoint: its state machine over the CM module (tables in ep-states.ts and
- * ep-outcomes.ts). An end has an order that consumers rely on: the failed completion, then the flushed
- * ones, then exactly one event. "Then" is the order in which they are generated; nothing waits for the
- * consumer to dequeue.
+ * ep-outcomes.ts). An end has an order that consumers rely on: the failed completion, then the
+ * flushed ones, then exactly one event. "Then" is the order in which they are generated; nothing
+ * waits for the consumer to dequeue.
  */
 import { toDatError } from '../errors/index.js';
 import type { CmConnection, CmEvent, KeepAlive } from '../spi/index.js';
@@ -168,8 +168,8 @@ export class EpConnection {
 
   /**
    * A receive has succeeded. On an accepting endpoint that still waits, that is proof of the peer's
-   * side (IBTA 12.9.6; mailing list, June 2006): established now, before that receive shows; the CM's
-   * own word comes late and is swallowed.
+   * side (IBTA 12.9.6; mailing list, June 2006): established now, before that receive shows; the
+   * CM's own word comes late and is swallowed.
    */
   onReceived(): void {
     if (this.current !== 'COMPLETION_PENDING') return;

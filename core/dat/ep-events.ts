@@ -10,10 +10,11 @@ import { type AsyncEventType, type CompletionQueue, nameOf } from '../spi/index.
 import { AsyncEventType as AsyncEventTypes } from '../spi/index.js';
 import { type Observable, PresentValue } from '../stream/index.js';
 import { breakReasonOf, epBrokenEvent } from './async-events.js';
-import type { Ep, EpInit } from './ep.js';
+import type { Ep } from './ep.js';
 import type { ConnectionEventDetails, EpConnection } from './ep-connection.js';
 import type { ConnectionEventName } from './ep-outcomes.js';
 import type { EpStateName } from './ep-states.js';
+import type { EpInit } from './ep-types.js';
 import type { Ia } from './ia.js';
 import { streamOf } from './private-evd.js';
 

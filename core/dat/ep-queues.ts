@@ -1,7 +1,7 @@
 /**
- * One life of an endpoint's queue pair: writes requests and receives as words of the rings, and takes
- * in their completions. `ep.reset()` ends it and starts another with a fresh queue pair number, so
- * that a late completion can never be taken for one of the next life.
+ * One life of an endpoint's queue pair: writes requests and receives as words of the rings, and
+ * takes in their completions. `ep.reset()` ends it and starts another with a fresh queue pair
+ * number, so that a late completion can never be taken for one of the next life.
  */
 import {
   type CompletionOwner,
@@ -9,6 +9,7 @@ import {
   type DatEvent,
   type EventBatch,
 } from '../evd/index.js';
+import { toDatError } from '../errors/index.js';
 import {
   Access,
   type AsyncEventType,
@@ -45,6 +46,9 @@ export interface EpQueuesListener {
   /** Entries have been reclaimed. */
   onReclaimed(): void;
 }
+
+/** A doorbell throws when the device is gone for good. */
+const DOORBELL = { operation: 'ep.post', hint: 'the device is gone' };
 
 /** What one life is made of. */
 export interface EpQueuesInit {
@@ -176,8 +180,8 @@ export class EpQueues implements CompletionOwner {
   }
 
   /**
-   * An empty RDMA write, signalled and hidden, in the entry that is kept for it: its completion says
-   * that every request before it has ended, also those that end without a completion.
+   * An empty RDMA write, signalled and hidden, in the entry that is kept for it: its completion
+   * says that every request before it has ended, also those that end without a completion.
    */
   postMarker(): void {
     const { sends } = this;
@@ -208,11 +212,21 @@ export class EpQueues implements CompletionOwner {
   }
 
   private ringSends(): void {
-    if (this.sendDoorbellOpen && this.sends.publish()) this.qp.ringSendDoorbell();
+    if (!this.sendDoorbellOpen || !this.sends.publish()) return;
+    try {
+      this.qp.ringSendDoorbell();
+    } catch (error) {
+      throw toDatError(error, DOORBELL);
+    }
   }
 
   private ringReceives(): void {
-    if (this.receives.publish()) this.qp.ringReceiveDoorbell();
+    if (!this.receives.publish()) return;
+    try {
+      this.qp.ringReceiveDoorbell();
+    } catch (error) {
+      throw toDatError(error, DOORBELL);
+    }
   }
 
   /** Takes in a completion as it is scanned. Returns whether the consumer shall see it. */
@@ -244,7 +258,9 @@ export class EpQueues implements CompletionOwner {
     batch.setDto(slot, this.init.ep, words, at);
   }
 
-  /** Moves the queue pair to ERR: what is outstanding flushes, also what waited for the doorbell. */
+  /**
+   * Moves the queue pair to ERR: what is outstanding flushes, also what waited for the doorbell.
+   */
   toError(): void {
     if (this.qp.state !== QpState.ERR) this.qp.modify({ state: QpState.ERR });
     this.openSendDoorbell();

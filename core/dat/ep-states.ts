@@ -2,8 +2,9 @@
  * Endpoint states as data (DAT facts 2.2): DAT's names and numbers, which call is legal in which
  * state, and the subtype of DAT_INVALID_STATE that names a state.
  *
- * One deviation, ours on purpose (mailing list, June 2006): requests are legal in COMPLETION_PENDING.
- * They wait in the send queue, whose doorbell is withheld until the connection is established.
+ * One deviation, ours on purpose (mailing list, June 2006): requests are legal in
+ * COMPLETION_PENDING. They wait in the send queue, whose doorbell is withheld until the connection
+ * is established.
  */
 import type { DatSubtype } from '../errors/index.js';
 
@@ -63,7 +64,13 @@ export interface EpStateRule {
   readonly calls: Readonly<Record<EpCall, Legality>>;
 }
 
-type Row = readonly [DatSubtype, ...Legality[]];
+type Row = readonly [StateSubtype, ...Legality[]];
+/** A subtype of DAT_INVALID_STATE that names a state, without that prefix. */
+type StateSubtype = DatSubtype extends infer S
+  ? S extends `DAT_INVALID_STATE_${infer Name}`
+    ? Name
+    : never
+  : never;
 
 const Y = 'legal';
 const NO = 'illegal';
@@ -84,16 +91,16 @@ const COLUMNS = [
 
 // prettier-ignore
 const ROWS: Readonly<Record<EpStateName, Row>> = {
-  //                                                                   recv req con acc dgr dab rst free
-  UNCONNECTED:                  ['DAT_INVALID_STATE_EP_UNCONNECTED',    Y,  NO, Y,  Y,  NO, NO, N,  Y],
-  RESERVED:                     ['DAT_INVALID_STATE_EP_RESERVED',       Y,  NO, NO, NO, NO, NO, NO, NO],
-  PASSIVE_CONNECTION_PENDING:   ['DAT_INVALID_STATE_EP_PASSCONNPENDING', Y, NO, NO, Y,  NO, NO, NO, NO],
-  ACTIVE_CONNECTION_PENDING:    ['DAT_INVALID_STATE_EP_ACTCONNPENDING', Y,  NO, NO, NO, Y,  Y,  NO, Y],
-  TENTATIVE_CONNECTION_PENDING: ['DAT_INVALID_STATE_EP_TENTCONNPENDING', Y, NO, NO, Y,  NO, NO, NO, NO],
-  COMPLETION_PENDING:           ['DAT_INVALID_STATE_EP_COMPLPENDING',   Y,  W,  NO, NO, Y,  Y,  NO, Y],
-  CONNECTED:                    ['DAT_INVALID_STATE_EP_CONNECTED',      Y,  Y,  NO, NO, Y,  Y,  NO, Y],
-  DISCONNECT_PENDING:           ['DAT_INVALID_STATE_EP_DISCPENDING',    Y,  NO, NO, NO, NO, Y,  NO, Y],
-  DISCONNECTED:                 ['DAT_INVALID_STATE_EP_DISCONNECTED',   F,  F,  NO, NO, N,  N,  Y,  Y],
+  //                                                      recv req con acc dgr dab rst free
+  UNCONNECTED:                  ['EP_UNCONNECTED',       Y,  NO, Y,  Y,  NO, NO, N,  Y],
+  RESERVED:                     ['EP_RESERVED',          Y,  NO, NO, NO, NO, NO, NO, NO],
+  PASSIVE_CONNECTION_PENDING:   ['EP_PASSCONNPENDING',   Y,  NO, NO, Y,  NO, NO, NO, NO],
+  ACTIVE_CONNECTION_PENDING:    ['EP_ACTCONNPENDING',    Y,  NO, NO, NO, Y,  Y,  NO, Y],
+  TENTATIVE_CONNECTION_PENDING: ['EP_TENTCONNPENDING',   Y,  NO, NO, Y,  NO, NO, NO, NO],
+  COMPLETION_PENDING:           ['EP_COMPLPENDING',      Y,  W,  NO, NO, Y,  Y,  NO, Y],
+  CONNECTED:                    ['EP_CONNECTED',         Y,  Y,  NO, NO, Y,  Y,  NO, Y],
+  DISCONNECT_PENDING:           ['EP_DISCPENDING',       Y,  NO, NO, NO, NO, Y,  NO, Y],
+  DISCONNECTED:                 ['EP_DISCONNECTED',      F,  F,  NO, NO, N,  N,  Y,  Y],
 };
 
 /** The table: state by state. */
@@ -101,7 +108,7 @@ export const EP_STATES: Readonly<Record<EpStateName, EpStateRule>> = Object.from
   Object.entries(ROWS).map(([name, [subtype, ...cells]]) => [
     name,
     {
-      subtype,
+      subtype: `DAT_INVALID_STATE_${subtype}`,
       calls: Object.fromEntries(COLUMNS.map((call, i) => [call, cells[i] ?? NO])),
     },
   ]),

@@ -12,7 +12,8 @@ export type Child = Pz | Lmr | Ep | Psp;
 
 export interface CloseScope {
   readonly children: ReadonlySet<Child>;
-  readonly evds: ReadonlySet<Evd>;
+  /** Those that are left when it is their turn. */
+  readonly evds: () => readonly Evd[];
   readonly release: DeviceRelease;
 }
 
@@ -29,7 +30,7 @@ export function closeSteps({ children, evds, release }: CloseScope): TeardownSte
     step('connections', () => each(of(Ep), (ep) => ep.shutdown())),
     ...release.modules,
     step('queue pairs', () => each(of(Ep), (ep) => ep.destroy('ia.close'))),
-    step('event dispatchers', () => freeAll(evds)),
+    step('event dispatchers', () => freeAll(evds())),
     step('memory regions', () => each(of(Lmr), (lmr) => lmr.destroy('ia.close'))),
     step('protection zones', () => each(of(Pz), (pz) => pz.destroy('ia.close'))),
     ...release.device,
@@ -50,7 +51,7 @@ function each<T>(items: readonly T[], end: (item: T) => void): void {
   if (failures.length > 1) throw new AggregateError(failures, `${failures.length} objects failed`);
 }
 
-async function freeAll(evds: ReadonlySet<Evd>): Promise<void> {
-  const results = await Promise.allSettled([...evds].map((evd) => evd.free()));
+async function freeAll(evds: readonly Evd[]): Promise<void> {
+  const results = await Promise.allSettled(evds.map((evd) => evd.free()));
   for (const result of results) if (result.status === 'rejected') throw result.reason;
 }

@@ -1,6 +1,6 @@
 /**
- * Interface adapter (dat_ia): one opening of a device. It makes all other objects, and its close ends
- * those that are left, in order.
+ * Interface adapter (dat_ia): one opening of a device. It makes all other objects, and its close
+ * ends those that are left, in order.
  */
 import { inspect } from 'node:util';
 import { tearDown } from '../di/index.js';
@@ -13,7 +13,6 @@ import {
   type EvdOptions,
 } from '../evd/index.js';
 import { DatError, spiCall } from '../errors/index.js';
-import { randomIova } from '../spi/index.js';
 import type { Observable } from '../stream/index.js';
 import { reportDeviceEvent } from './async-events.js';
 import { type CloseFlag, flagNames, MemPrivileges, PspFlags } from './constants.js';
@@ -31,6 +30,7 @@ import {
   providerAttributes,
 } from './ia-attributes.js';
 import { type Child, closeSteps } from './ia-close.js';
+import { registerAtRandom } from './iova.js';
 import { Lmr, type LmrOptions } from './lmr.js';
 import { checkMemory } from './memory-source.js';
 import { accessOf, PRIVILEGE_MASK } from './privileges.js';
@@ -240,8 +240,8 @@ export class Ia extends DatHandle {
 
   /**
    * Closes the adapter (dat_ia_close); its device ends with its last adapter.
-   * @param flag `graceful` only closes what has no objects left; `abrupt` (default) ends them first:
-   * connections (the peers are told), queue pairs, event dispatchers, memory regions, zones.
+   * @param flag `graceful` only closes what has no objects left; `abrupt` (default) ends them
+   * first: connections (the peers are told), queue pairs, event dispatchers, memory regions, zones.
    * Closing again returns the same promise.
    * @throws DatError DAT_INVALID_STATE / DAT_INVALID_STATE_IA_IN_USE (graceful, objects left);
    * DAT_INTERNAL_ERROR when a step failed or the time ran out: everything else has been ended
@@ -267,7 +267,7 @@ export class Ia extends DatHandle {
 
   /** @internal looks at every completion queue, so that finished requests let go of their memory */
   takeInCompletions(): void {
-    for (const evd of this.evds) evd.scan();
+    for (const evd of this.liveEvds()) evd.scan();
   }
 
   /** @internal */
@@ -329,15 +329,20 @@ export class Ia extends DatHandle {
   }
 
   private register(operation: string, bytes: Uint8Array, pz: Pz, privileges: number): Lmr {
-    const iova = randomIova(this.context.random);
     const region = spiCall({ operation, value: bytes.byteLength, map: { ENOMEM: NO_REGION } }, () =>
-      pz.pd.registerMemory(bytes, accessOf(privileges), iova),
+      registerAtRandom(pz.pd, bytes, accessOf(privileges), this.context.random),
     );
     return this.adopt(new Lmr(this, pz, bytes, privileges, region));
   }
 
+  /** The consumer frees event dispatchers without telling us. */
+  private liveEvds(): Evd[] {
+    for (const evd of this.evds) if (evd.isFreed) this.evds.delete(evd);
+    return [...this.evds];
+  }
+
   private checkUnused(): void {
-    const left = this.children.size + this.evds.size - 1;
+    const left = this.children.size + this.liveEvds().length - 1;
     if (left === 0) return;
     throw new DatError('DAT_INVALID_STATE', {
       subtype: 'DAT_INVALID_STATE_IA_IN_USE',
@@ -351,7 +356,8 @@ export class Ia extends DatHandle {
   private async runClose(): Promise<void> {
     const { clock, timers, keepAlive } = this.context;
     const { lease, closeTimeoutMs } = this.init;
-    const { children, evds } = this;
+    const { children } = this;
+    const evds = (): Evd[] => this.liveEvds();
     const release = lease.release();
     keepAlive.retain();
     try {

@@ -9,7 +9,8 @@ export {
   Qos,
 } from './constants.js';
 export { type AnswerOptions, Cr, type CrParameters } from './cr.js';
-export { Ep, type EpParameters, type EpStatus } from './ep.js';
+export { Ep } from './ep.js';
+export { type EpParameters, type EpStatus } from './ep-types.js';
 export {
   type EpAttributeOptions,
   type EpAttributes,

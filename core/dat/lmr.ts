@@ -1,4 +1,6 @@
-/** Local memory region (dat_lmr): memory that requests use, and that peers reach by its rmrContext. */
+/**
+ * Local memory region (dat_lmr): memory that requests use, and that peers reach by its rmrContext.
+ */
 import { inspect } from 'node:util';
 import { DatError, spiCall } from '../errors/index.js';
 import type { MemoryRegion } from '../spi/index.js';
@@ -67,8 +69,8 @@ export class Lmr extends DatHandle {
 
   /**
    * Deregisters (dat_lmr_free). The memory is the consumer's again.
-   * @throws DatError DAT_INVALID_STATE / DAT_INVALID_STATE_LMR_IN_USE while posted requests use it: a
-   * request counts until its completion (or that of a later signalled one of its queue) has been
+   * @throws DatError DAT_INVALID_STATE / DAT_INVALID_STATE_LMR_IN_USE while posted requests use it:
+   * a request counts until its completion (or that of a later signalled one of its queue) has been
    * taken in, or its endpoint is reset or freed
    */
   free(): void {
@@ -80,7 +82,7 @@ export class Lmr extends DatHandle {
         subtype: 'DAT_INVALID_STATE_LMR_IN_USE',
         operation: 'lmr.free',
         message: `${this.inFlight} segments of posted requests use memory region ${this.id}`,
-        hint: 'wait for their completions, or reset or free the endpoint; after suppressed requests, post one with an event',
+        hint: SUPPRESSED_HINT,
         value: this.inFlight,
       });
     }
@@ -108,3 +110,7 @@ export class Lmr extends DatHandle {
     );
   }
 }
+
+const SUPPRESSED_HINT =
+  'wait for their completions, or reset or free the endpoint; ' +
+  'suppressed requests are known to have ended when a later one shows';

@@ -44,7 +44,9 @@ export function checkMemory(operation: string, position: number, memory: unknown
   return new Uint8Array(buffer, memory.byteOffset, memory.byteLength);
 }
 
-/** Node 20 has no `ArrayBuffer.prototype.detached`; a detached one has no bytes and takes no view. */
+/**
+ * Node 20 has no `ArrayBuffer.prototype.detached`; a detached one has no bytes and takes no view.
+ */
 function isDetached(buffer: ArrayBuffer): boolean {
   if (buffer.byteLength !== 0) return false;
   try {

@@ -19,7 +19,9 @@ import { streamOf } from './private-evd.js';
 export interface PspOptions {
   /** Connection qualifier: a port of rdma_cm's TCP port space, 1 to 65535. */
   readonly connQual: number;
-  /** Takes the requests; without one, they are offered as `psp.requests$`. Its qlen is the backlog. */
+  /**
+   * Takes the requests; without one, they are offered as `psp.requests$`. Its qlen is the backlog.
+   */
   readonly evd?: Evd;
   /** PspFlags.CONSUMER: the consumer brings the endpoint when it accepts. */
   readonly flags?: number;

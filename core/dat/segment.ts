@@ -1,6 +1,6 @@
 /**
- * Segments: what posted requests read and write. They are made once and used again and again: a post
- * copies the numbers, so moving a segment afterwards does not touch requests under way.
+ * Segments: what posted requests read and write. They are made once and used again and again: a
+ * post copies the numbers, so moving a segment afterwards does not touch requests under way.
  */
 import { DatError } from '../errors/index.js';
 import { checkInteger, invalid } from './guards.js';
@@ -58,8 +58,8 @@ export interface RemoteAddress {
 }
 
 /**
- * A remote address parsed once, without bigint on the hot path. `seek` moves it relative to its base;
- * a post copies its numbers.
+ * A remote address parsed once, without bigint on the hot path. `seek` moves it relative to its
+ * base; a post copies its numbers.
  */
 export class RemoteSegment {
   addressLo: number;

@@ -1,7 +1,7 @@
 /**
  * API tracing: one line a call, with parameter names and symbolic values, at debug level:
- * `ep.postSend(ep=3, segments=1, cookie=7, flags=SUPPRESS)`. Whether calls are traced is decided when
- * the interface adapter is opened, so that a call that is not traced pays for one comparison.
+ * `ep.postSend(ep=3, segments=1, cookie=7, flags=SUPPRESS)`. Whether calls are traced is decided
+ * when the interface adapter is opened, so that a call that is not traced pays for one comparison.
  */
 import type { Logger } from '../spi/index.js';
 import { DatHandle } from './handle.js';

@@ -34,7 +34,9 @@ export class DeviceContainer implements Registrar {
     if (!this.fixed.has(token)) this.register(token, factory);
   }
 
-  /** Whether something was bound to the token and has been made: only then is there an end to it. */
+  /**
+   * Whether something was bound to the token and has been made: only then is there an end to it.
+   */
   isMade(token: Token<unknown>): boolean {
     return this.made.has(token);
   }

@@ -1,7 +1,7 @@
 /**
- * Ending things in order. Steps run one after another; what fails is collected and stops nothing; one
- * deadline bounds the whole. A step that is not done by then is left behind, and the steps after it
- * are started without being waited for.
+ * Ending things in order. Steps run one after another; what fails is collected and stops nothing;
+ * one deadline bounds the whole. A step that is not done by then is left behind, and the steps
+ * after it are started without being waited for.
  */
 import { DatError } from '../errors/index.js';
 import { type Clock, Timer, type Timers } from '../spi/index.js';
@@ -19,7 +19,8 @@ export interface TeardownLimits {
 }
 
 /**
- * @throws DatError DAT_INTERNAL_ERROR whose cause is an AggregateError with the failure of each step
+ * @throws DatError DAT_INTERNAL_ERROR whose cause is an AggregateError with the failure of each
+ * step
  */
 export async function tearDown(
   steps: readonly TeardownStep[],
@@ -37,9 +38,10 @@ export async function tearDown(
   }
   deadline.stop();
   if (failures.length === 0) return;
+  const list = failures.map((failure) => failure.message).join('; ');
   throw new DatError('DAT_INTERNAL_ERROR', {
     operation: limits.operation,
-    message: `${failures.length} of ${steps.length} steps failed: ${failures.map((f) => f.message).join('; ')}`,
+    message: `${failures.length} of ${steps.length} steps failed: ${list}`,
     cause: new AggregateError(failures, 'teardown failed'),
   });
 }

@@ -139,8 +139,8 @@ export abstract class EvdFeed {
   }
 
   /**
-   * Takes completions in as they come, whether or not anybody wants the events: an endpoint that ends
-   * waits for its queues to run empty, and the consumer may never dequeue.
+   * Takes completions in as they come, whether or not anybody wants the events: an endpoint that
+   * ends waits for its queues to run empty, and the consumer may never dequeue.
    * @returns ends it; calling it again does nothing
    */
   hold(): () => void {
@@ -185,7 +185,9 @@ export abstract class EvdFeed {
     return !this.open;
   }
 
-  /** Events that wait at most; also the length of the completion queue that the consumer counts on. */
+  /**
+   * Events that wait at most; also the length of the completion queue that the consumer counts on.
+   */
   get qlen(): number {
     return this.store.qlen;
   }

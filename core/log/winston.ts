@@ -10,7 +10,9 @@ export interface LoggerOptions {
   readonly level?: LogLevel;
 }
 
-/** A logger that writes lines to standard error; give it to `openIa`. Without one, dapl is silent. */
+/**
+ * A logger that writes lines to standard error; give it to `openIa`. Without one, dapl is silent.
+ */
 export function createLogger(options: LoggerOptions = {}): Logger {
   const line = format.printf(({ timestamp, level, message, ...fields }) => {
     const extra = Object.keys(fields).length === 0 ? '' : ` ${JSON.stringify(fields)}`;

@@ -50,8 +50,8 @@ export function checkPlugin<K extends PluginKind>(
 }
 
 /**
- * Every capability that a plugin of the set requires is provided by another one of it, or by itself.
- * A module provides at least its own kind.
+ * Every capability that a plugin of the set requires is provided by another one of it, or by
+ * itself. A module provides at least its own kind.
  * @throws DatError DAT_MODEL_NOT_SUPPORTED
  */
 export function checkRequirements(operation: string, metas: readonly PluginMeta[]): void {

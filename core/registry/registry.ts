@@ -1,7 +1,7 @@
 /**
- * The registry: plugins by name, and the way to an open interface adapter (dat_registry, dat_ia_open).
- * A registry is an object; what is of the process is only the table of open devices, since a device
- * can be opened once.
+ * The registry: plugins by name, and the way to an open interface adapter (dat_registry,
+ * dat_ia_open). A registry is an object; what is of the process is only the table of open devices,
+ * since a device can be opened once.
  */
 import type { DeviceLease } from '../dat/context.js';
 import { checkInteger, checkOptions, invalid } from '../dat/guards.js';
@@ -66,9 +66,9 @@ export class Registry {
   /**
    * Registers a plugin (dat_registry_add_provider).
    * @param name what `openIa` and module options call it; default the plugin's own
-   * @throws DatError DAT_PROVIDER_ALREADY_REGISTERED; DAT_INVALID_PARAMETER for what is no configured
-   * plugin; DAT_PROVIDER_NOT_FOUND for another SDK version; DAT_MODEL_NOT_SUPPORTED when it requires
-   * what no plugin provides
+   * @throws DatError DAT_PROVIDER_ALREADY_REGISTERED; DAT_INVALID_PARAMETER for what is no
+   * configured plugin; DAT_PROVIDER_NOT_FOUND for another SDK version; DAT_MODEL_NOT_SUPPORTED when
+   * it requires what no plugin provides
    */
   register(plugin: ConfiguredPlugin, name?: string): void {
     const key = this.add('registry.register', plugin, name);

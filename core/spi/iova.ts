@@ -1,4 +1,6 @@
-/** Virtual addresses of memory regions: random and page-aligned, so that they tell a peer nothing. */
+/**
+ * Virtual addresses of memory regions: random and page-aligned, so that they tell a peer nothing.
+ */
 import type { Random } from './clock.js';
 
 const PAGE_MASK = 0xfffff000;

@@ -4,7 +4,7 @@
  * socket and no clock; whoever drives it says what time it is.
  */
 import { QpState } from '../../core/spi/index.js';
-import type { Gid, PacketPort, Random, Timers } from '../../core/spi/index.js';
+import type { Gid, PacketPort, Random, Timers, WcStatus } from '../../core/spi/index.js';
 import { RX, RxFlags } from '../../core/spi/index.js';
 import { AddressHandleTable } from './address-handle.js';
 import type { CompletionHost, SoftCompletionQueue } from './completion-queue.js';
@@ -67,6 +67,11 @@ export class Hca implements CompletionHost {
   nowUs = 0;
   /** The device's list of completion queues. */
   onCqGone: (cq: SoftCompletionQueue) => void = () => undefined;
+  /**
+   * Asked for every RC send request when its turn comes: a status other than SUCCESS makes it fail
+   * so, unsent and in its order. For fault injection.
+   */
+  sendFault: ((qp: SoftQueuePair, wrOpcode: number) => WcStatus | undefined) | undefined;
   /** True while the driver is at it: then nobody needs to be asked for a pump. */
   pumping = false;
   /** Completion queues whose consumer wants the port polled for a while after activity. */

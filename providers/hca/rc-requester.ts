@@ -149,7 +149,8 @@ export class RcRequester {
     const { sendRing } = qp;
     const at = sendRing.wordOf(qp.fetched);
     const slot = qp.fetched & sendRing.mask;
-    const status = this.inspect(sendRing.words, at, slot);
+    const found = this.inspect(sendRing.words, at, slot);
+    const status = qp.hca.sendFault?.(qp, sendRing.words[at + SQE.CONTROL]! & 0xff) ?? found;
     this.firstPsn[slot] = this.psn;
     qp.fetched = (qp.fetched + 1) >>> 0;
     if (status === WcStatus.SUCCESS) return true;

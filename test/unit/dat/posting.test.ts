@@ -141,7 +141,7 @@ describe('posting', () => {
     assert.equal(send?.type === 'dto' && send.transferredLength, 5);
   });
 
-  it('hides suppressed successes, signals often enough to reclaim, and shows failures', async () => {
+  it('hides suppressed successes, signals often enough to reclaim, shows failures', async () => {
     const { ep, lmr, evd, device } = await connected(8);
     const { qp } = device;
     for (let i = 0; i < 8; i++) ep.postSend(lmr.segment(), i, CompletionFlags.SUPPRESS);
@@ -203,12 +203,15 @@ describe('posting', () => {
   it('keeps regions that requests use', async () => {
     const { ep, lmr, ia, pz, evd, device } = await connected();
     ep.postSend(lmr.segment(), 1);
-    assert.throws(() => lmr.free(), (error) => {
-      assert.ok(DatError.isDatError(error));
-      assert.equal(error.subtype, 'DAT_INVALID_STATE_LMR_IN_USE');
-      assert.equal(error.value, 1);
-      return true;
-    });
+    assert.throws(
+      () => lmr.free(),
+      (error) => {
+        assert.ok(DatError.isDatError(error));
+        assert.equal(error.subtype, 'DAT_INVALID_STATE_LMR_IN_USE');
+        assert.equal(error.value, 1);
+        return true;
+      },
+    );
     assert.throws(() => pz.free(), /DAT_INVALID_STATE_PZ_IN_USE/);
     device.qp.completeSend();
     // Freed by the completion's arrival, not by its being dequeued.
