@@ -208,16 +208,15 @@ export class Simulation implements ConnectionHost {
     const feed = (): void => {
       if (busy().length === 0) return;
       for (const { open, endpoints } of this.connections) {
-        if (open) for (const endpoint of endpoints) this.workload.postReceives(endpoint, 16);
+        if (!open) continue;
+        for (const endpoint of endpoints) {
+          this.workload.postReceives(endpoint, 16);
+          this.workload.postMarker(endpoint);
+        }
       }
       this.after(FEED_US, feed);
     };
-    this.guard(() => {
-      for (const { open, endpoints } of this.connections) {
-        if (open) for (const endpoint of endpoints) this.workload.postMarker(endpoint);
-      }
-      feed();
-    });
+    this.guard(feed);
     this.#stepWhile(() => busy().length > 0 && clock.now() < deadlineUs);
     const [stuck] = busy();
     if (stuck) {

@@ -51,7 +51,7 @@ export class Workload {
 
   /** Posts a signalled request behind unsignalled ones, whose end would not be seen otherwise. */
   postMarker(endpoint: Endpoint): void {
-    if (endpoint.sends.outstanding.length === 0 || endpoint.unsignalled === 0) return;
+    if (endpoint.unsignalled === 0 || endpoint.sendRoom === 0) return;
     endpoint.unsignalled = endpoint.qp.sendRing.entries;
     const nothing = { length: 0, segments: [], payload: new Uint8Array(0) };
     const request = { ...nothing, remoteAddress: 0n, rkey: 0 };
