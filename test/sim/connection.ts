@@ -122,8 +122,8 @@ export class Connection {
   }
 
   #drain(): void {
-    this.nodeA.drain();
-    this.nodeB.drain();
+    this.nodeA.drainEarly();
+    this.nodeB.drainEarly();
   }
 
   #settle(what: string): void {

@@ -38,10 +38,10 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     let calls = 0;
     const deliver = cq.deliver.bind(cq);
     cq.deliver = (argument) => {
-      if (++calls !== 300) deliver(argument);
+      if (++calls !== 50) deliver(argument);
     };
   },
-  /** A memory region is never released. */
+  /** A memory region is never given back. */
   'leaked-region': (simulation) => {
     const pd = simulation.nodes[0]?.pd;
     if (pd) pd.registerMemory(new Uint8Array(4096), 0, 0n);

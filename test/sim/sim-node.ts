@@ -7,6 +7,8 @@ import type { Completion } from './send-checker.js';
 import { Violation } from './trace.js';
 import type { Trace } from './trace.js';
 
+const NOTIFY_WITHIN_US = 10;
+
 export interface CompletionTaker {
   readonly name: string;
   take(completion: Completion): void;
@@ -21,12 +23,16 @@ export class SimNode {
   notifications = 0;
   #destroyed = false;
 
-  /** @param guard runs a handler and keeps what it throws */
+  /**
+   * @param guard runs a handler and keeps what it throws
+   * @param after does so later
+   */
   constructor(
     readonly address: string,
     fabric: Fabric,
     private readonly trace: Trace,
     guard: (handler: () => void) => void,
+    private readonly after: (us: number, task: () => void) => void,
   ) {
     this.node = new MockNode(fabric, { addresses: [address] });
     const { device } = this.node;
@@ -40,6 +46,18 @@ export class SimNode {
         }),
     });
     this.cq.arm(false);
+  }
+
+  /** Reads all completions for someone who was not told of them, but who is about to be. */
+  drainEarly(): void {
+    if (this.cq.poll() > 0) {
+      const seen = this.notifications;
+      this.after(NOTIFY_WITHIN_US, () => {
+        if (this.notifications > seen) return;
+        throw new Violation(`${this.address}: completions came, and an armed queue did not tell`);
+      });
+    }
+    this.drain();
   }
 
   /** Reads all completions. */
@@ -62,9 +80,6 @@ export class SimNode {
   /** Destroys what the node has and checks that nothing is left of it. */
   async close(): Promise<void> {
     const { driver, device, port } = this.node;
-    this.cq.destroy();
-    this.pd.destroy();
-    this.#destroyed = true;
     const { hca } = device;
     const left = {
       'queue pairs': hca.queuePairs.size,
@@ -76,6 +91,9 @@ export class SimNode {
     for (const [what, count] of Object.entries(left)) {
       if (count !== 0) throw new Violation(`${this.address} leaks ${count} ${what}`);
     }
+    this.cq.destroy();
+    this.pd.destroy();
+    this.#destroyed = true;
     await this.node.close();
   }
 

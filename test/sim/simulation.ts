@@ -61,7 +61,9 @@ export class Simulation implements ConnectionHost {
     const count = options.nodes || this.random.between(2, 4);
     for (let i = 1; i <= count; i++) {
       const address = `10.0.0.${i}`;
-      this.nodes.push(new SimNode(address, this.fabric, this.trace, (run) => this.guard(run)));
+      const guard = (handler: () => void): void => this.guard(handler);
+      const after = (us: number, task: () => void): void => this.after(us, task);
+      this.nodes.push(new SimNode(address, this.fabric, this.trace, guard, after));
     }
     this.workload = new Workload(this.random.fork(), true);
     const addresses = this.nodes.map(({ address }) => address);
