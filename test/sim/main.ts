@@ -1,0 +1,62 @@
+/** `npm run sim`: one run of the simulator, or several with seeds that follow. */
+import { Command, InvalidArgumentError } from 'commander';
+import { PLANTS } from './plants.js';
+import { commandOf, defaultOptions } from './options.js';
+import type { SimOptions } from './options.js';
+import { Simulation } from './simulation.js';
+
+function number(text: string): number {
+  const value = Number(text);
+  if (!Number.isFinite(value) || value < 0) throw new InvalidArgumentError('a number from 0 on');
+  return value;
+}
+
+const program = new Command('sim')
+  .description('Runs the software HCA on a simulated fabric and checks everything it does.')
+  .option('--seed <number>', 'decides all that happens (default: a fresh one)', number)
+  .option('--seeds <count>', 'how many runs, with seeds that follow', number, 1)
+  .option('--ops <count>', 'send requests to post', number, defaultOptions.ops)
+  .option('--steps <count>', 'steps of virtual time at most', number, defaultOptions.steps)
+  .option('--nodes <count>', 'HCAs (default: 2 to 4, by the seed)', number, 0)
+  .option('--loss <percent>', 'fixed rate, in place of changing faults', number)
+  .option('--duplicate <percent>', 'likewise', number)
+  .option('--reorder <percent>', 'likewise', number)
+  .option('--corrupt <percent>', 'likewise', number)
+  .option('--quiet', 'no faults', false)
+  .option('--plant <name>', `a deliberate bug: ${Object.keys(PLANTS).join(', ')}`)
+  .option('--verbose', 'a line for each event', false)
+  .parse();
+
+interface Arguments extends Omit<SimOptions, 'log'> {
+  readonly seeds: number;
+  readonly verbose: boolean;
+}
+
+async function runOne(options: SimOptions): Promise<boolean> {
+  const simulation = new Simulation(options);
+  try {
+    const report = await simulation.run();
+    const rate = Math.round((report.packets / report.wallMs) * 1000);
+    console.log(
+      `seed ${options.seed}: ok, hash ${report.hash}, ${report.ops} requests, ` +
+        `${report.connections} connections, ${report.packets} packets, ${report.steps} steps, ` +
+        `${(report.virtualUs / 1e6).toFixed(3)} s in ${(report.wallMs / 1000).toFixed(2)} s ` +
+        `(${rate} packets/s)`,
+    );
+    return true;
+  } catch (error) {
+    for (const line of simulation.trace.lines) console.error(line);
+    const text = error instanceof Error && error.name !== 'Violation' ? error.stack : String(error);
+    console.error(`seed ${options.seed}: ${text ?? ''}\nRepeat with: ${commandOf(options)}`);
+    return false;
+  }
+}
+
+const { seeds, verbose, ...given } = program.opts<Arguments>();
+const first = (given.seed as number | undefined) ?? Math.floor(Date.now() % 2 ** 32);
+let failures = 0;
+for (let seed = first; seed < first + seeds; seed++) {
+  const log = verbose ? { log: (line: string) => console.log(line) } : {};
+  if (!(await runOne({ ...given, seed, ...log }))) failures++;
+}
+process.exitCode = failures > 0 ? 1 : 0;

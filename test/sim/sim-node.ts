@@ -1,0 +1,107 @@
+/** One HCA of the simulation: a node with a completion queue that endpoints share. */
+import type { CompletionQueue, ProtectionDomain } from '../../core/spi/index.js';
+import type { Fabric } from '../../providers/mock/index.js';
+import { MockNode } from '../../providers/mock/index.js';
+import { readCompletion } from './send-checker.js';
+import type { Completion } from './send-checker.js';
+import { Violation } from './trace.js';
+import type { Trace } from './trace.js';
+
+const NOTIFY_WITHIN_US = 10;
+
+export interface CompletionTaker {
+  readonly name: string;
+  take(completion: Completion): void;
+}
+
+export class SimNode {
+  readonly node: MockNode;
+  readonly pd: ProtectionDomain;
+  readonly cq: CompletionQueue;
+  /** Endpoints by the context number of their queue pairs. */
+  readonly takers = new Map<number, CompletionTaker>();
+  notifications = 0;
+  #destroyed = false;
+
+  /**
+   * @param guard runs a handler and keeps what it throws
+   * @param after does so later
+   */
+  constructor(
+    readonly address: string,
+    fabric: Fabric,
+    private readonly trace: Trace,
+    guard: (handler: () => void) => void,
+    private readonly after: (us: number, task: () => void) => void,
+  ) {
+    this.node = new MockNode(fabric, { addresses: [address] });
+    const { device } = this.node;
+    this.pd = device.createProtectionDomain();
+    this.cq = device.createCompletionQueue({
+      minEntries: 4096,
+      onNotify: () => guard(() => this.#onNotify()),
+      onEvent: (event) =>
+        guard(() => {
+          throw new Violation(`${address}: completion queue event ${event}`);
+        }),
+    });
+    this.cq.arm(false);
+  }
+
+  /** Reads all completions for someone who was not told of them, but who is about to be. */
+  drainEarly(): void {
+    if (this.cq.poll() > 0) {
+      const seen = this.notifications;
+      this.after(NOTIFY_WITHIN_US, () => {
+        if (this.notifications > seen) return;
+        throw new Violation(`${this.address}: completions came, and an armed queue did not tell`);
+      });
+    }
+    this.drain();
+  }
+
+  /** Reads all completions. */
+  drain(): void {
+    const { cq } = this;
+    for (let count = cq.poll(); count > 0; count--) {
+      const { ring } = cq;
+      const completion = readCompletion(ring.words, ring.wordOf(ring.consumer));
+      ring.consumer += 1;
+      const { context, status, wqeIndex } = completion;
+      this.trace.numbers(context, status, wqeIndex);
+      const taker = this.takers.get(context);
+      if (!taker) {
+        throw new Violation(`${this.address}: completion of a queue pair that is gone: ${context}`);
+      }
+      taker.take(completion);
+    }
+  }
+
+  /** Destroys what the node has and checks that nothing is left of it. */
+  async close(): Promise<void> {
+    const { driver, device, port } = this.node;
+    const { hca } = device;
+    const left = {
+      'queue pairs': hca.queuePairs.size,
+      'memory regions': hca.memory.size,
+      timers: driver.timers.size,
+      'port regions': port.usage.regions,
+      'port paths': port.usage.paths,
+    };
+    for (const [what, count] of Object.entries(left)) {
+      if (count !== 0) throw new Violation(`${this.address} leaks ${count} ${what}`);
+    }
+    this.cq.destroy();
+    this.pd.destroy();
+    this.#destroyed = true;
+    await this.node.close();
+  }
+
+  #onNotify(): void {
+    if (this.#destroyed) throw new Violation(`${this.address}: notified after the end`);
+    this.notifications++;
+    this.drain();
+    this.cq.arm(false);
+    this.drain();
+  }
+}

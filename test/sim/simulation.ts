@@ -1,0 +1,253 @@
+/**
+ * One run: nodes on a fabric, connections between them, a random workload, faults; then quiet, in
+ * which everything must end; then teardown, after which nothing may be left.
+ */
+import { Fabric, SeededRandom } from '../../providers/mock/index.js';
+import { Connection } from './connection.js';
+import type { ConnectionHost } from './connection.js';
+import { FaultSchedule } from './fault-schedule.js';
+import type { MemoryModel } from './memory-model.js';
+import type { SimOptions } from './options.js';
+import { PLANTS } from './plants.js';
+import { SimNode } from './sim-node.js';
+import { Trace, Violation } from './trace.js';
+import { Workload } from './workload.js';
+
+export interface SimReport {
+  readonly hash: string;
+  readonly ops: number;
+  readonly packets: number;
+  readonly steps: number;
+  readonly connections: number;
+  readonly virtualUs: number;
+  readonly wallMs: number;
+  readonly fabric: Readonly<Record<string, number>>;
+}
+
+const MEAN_ACTION_US = 60;
+const MEAN_LIFE_US = 40_000;
+/** Virtual time within which everything must end once the faults have. */
+const DRAIN_LIMIT_US = 5_000_000;
+const FEED_US = 200;
+const VERIFY_STEPS = 5000;
+const MAX_GRAVES = 40;
+
+export class Simulation implements ConnectionHost {
+  readonly random: SeededRandom;
+  readonly fabric: Fabric;
+  readonly trace: Trace;
+  readonly nodes: SimNode[] = [];
+  readonly connections: Connection[] = [];
+  readonly workload: Workload;
+  readonly faults: FaultSchedule;
+  readonly quiet: boolean;
+  steps = 0;
+  /** No new work; broken connections are not made again. */
+  ending = false;
+  #violation: unknown;
+  #contexts = 0;
+  #connects = 0;
+  /** Memory of endpoints that are gone: late packets must not change it. */
+  readonly #graves: MemoryModel[] = [];
+
+  constructor(readonly options: SimOptions) {
+    this.random = new SeededRandom(options.seed);
+    this.quiet = options.quiet;
+    const bandwidth = this.random.pick([1e9, 10e9, 100e9]);
+    const link = { bandwidth: this.quiet ? 100e9 : bandwidth };
+    this.fabric = new Fabric({ seed: this.random.u32(), mtuBytes: 1024, link });
+    this.trace = new Trace(() => this.fabric.clock.now(), options.log);
+    this.fabric.tap = (_event, packet) => this.trace.packet(packet);
+    const count = options.nodes || this.random.between(2, 4);
+    for (let i = 1; i <= count; i++) {
+      const address = `10.0.0.${i}`;
+      const guard = (handler: () => void): void => this.guard(handler);
+      const after = (us: number, task: () => void): void => this.after(us, task);
+      this.nodes.push(new SimNode(address, this.fabric, this.trace, guard, after));
+    }
+    this.workload = new Workload(this.random.fork(), true);
+    const addresses = this.nodes.map(({ address }) => address);
+    const { fabric, trace } = this;
+    this.faults = new FaultSchedule(fabric, addresses, this.random.fork(), trace, options);
+    this.#makeConnections();
+  }
+
+  get faultEpoch(): number {
+    return this.faults.epoch;
+  }
+
+  get faultsActive(): boolean {
+    return this.faults.active;
+  }
+
+  nextContext(): number {
+    return ++this.#contexts;
+  }
+
+  guard(handler: () => void): void {
+    try {
+      handler();
+    } catch (error) {
+      this.#violation ??= error;
+    }
+  }
+
+  onBroken(connection: Connection): void {
+    this.after(this.random.exponential(500), () => {
+      if (connection.open && connection.failing) this.#tearDown(connection, 'failed');
+    });
+  }
+
+  /** Runs a task at a later time, and keeps what it throws. */
+  after(us: number, task: () => void): void {
+    const { clock } = this.fabric;
+    clock.at(clock.now() + us, () => this.guard(task));
+  }
+
+  /** @throws Violation of what the checkers check */
+  async run(): Promise<SimReport> {
+    const started = performance.now();
+    this.#applyPlant();
+    for (const connection of this.connections) this.#connect(connection);
+    this.faults.start();
+    const { options } = this;
+    this.#stepWhile(() => this.workload.posted < options.ops && this.steps < options.steps);
+    this.#drain();
+    await this.#close();
+    return {
+      hash: this.trace.hash,
+      ops: this.workload.posted,
+      packets: this.fabric.counters.sent,
+      steps: this.steps,
+      connections: this.#connects,
+      virtualUs: Math.round(this.fabric.clock.now()),
+      wallMs: performance.now() - started,
+      fabric: { ...this.fabric.counters },
+    };
+  }
+
+  /** Memory of all endpoints, the living and the dead. */
+  verify(what: string): void {
+    for (const connection of this.connections) if (connection.open) connection.verify(what);
+    for (const grave of this.#graves) grave.verify(`${what}, after the end`);
+  }
+
+  #makeConnections(): void {
+    this.nodes.forEach((nodeA, i) => {
+      for (const [j, nodeB] of this.nodes.entries()) {
+        if (j <= i) continue;
+        for (let n = this.random.between(1, 3); n > 0; n--) {
+          const name = `c${this.connections.length}`;
+          this.connections.push(new Connection(name, nodeA, nodeB, this));
+        }
+      }
+    });
+  }
+
+  #connect(connection: Connection): void {
+    connection.connect();
+    this.#connects++;
+    const { incarnation } = connection;
+    for (const side of [0, 1] as const) this.#act(connection, incarnation, side);
+    this.after(this.random.exponential(MEAN_LIFE_US), () => {
+      if (this.ending || !connection.open || connection.incarnation !== incarnation) return;
+      if (this.random.percent(70)) this.#tearDown(connection, 'its time has come');
+      else this.#end(connection, () => connection.drop());
+    });
+  }
+
+  /** One side posts something, again and again as long as the connection lives. */
+  #act(connection: Connection, incarnation: number, side: 0 | 1): void {
+    this.after(this.random.exponential(MEAN_ACTION_US), () => {
+      const alive = connection.open && connection.incarnation === incarnation;
+      if (this.ending || !alive) return;
+      const endpoint = connection.endpoints[side];
+      if (!endpoint) return;
+      const most = this.random.between(1, 6);
+      if (this.random.percent(connection.receivePercent)) {
+        this.workload.postReceives(endpoint, most);
+      } else this.workload.postSends(endpoint, most);
+      this.#act(connection, incarnation, side);
+    });
+  }
+
+  #tearDown(connection: Connection, reason: string): void {
+    this.#end(connection, () => connection.tearDown(reason));
+  }
+
+  #end(connection: Connection, end: () => void): void {
+    end();
+    for (const { model } of connection.endpoints) this.#graves.push(model);
+    if (this.#graves.length > MAX_GRAVES) {
+      for (const grave of this.#graves.splice(0, 2)) grave.verify('after the end');
+    }
+    if (this.ending) return;
+    this.after(this.random.exponential(1000), () => {
+      if (!this.ending) this.#connect(connection);
+    });
+  }
+
+  #stepWhile(condition: () => boolean): void {
+    while (condition()) {
+      if (!this.fabric.step()) break;
+      this.steps++;
+      if (this.steps % VERIFY_STEPS === 0) this.guard(() => this.verify('periodic check'));
+      if (this.#violation !== undefined) this.#throw();
+    }
+  }
+
+  #throw(): never {
+    throw this.#violation instanceof Error ? this.#violation : new Error(String(this.#violation));
+  }
+
+  /** No faults and no new work: whatever is under way must end by itself. */
+  #drain(): void {
+    this.ending = true;
+    this.faults.stop();
+    const { clock } = this.fabric;
+    const deadlineUs = clock.now() + DRAIN_LIMIT_US;
+    const busy = (): Connection[] => this.connections.filter(({ idle }) => !idle);
+    const feed = (): void => {
+      if (busy().length === 0) return;
+      for (const { open, endpoints } of this.connections) {
+        if (!open) continue;
+        for (const endpoint of endpoints) {
+          this.workload.postReceives(endpoint, 16);
+          this.workload.postMarker(endpoint);
+        }
+      }
+      this.after(FEED_US, feed);
+    };
+    this.guard(feed);
+    this.#stepWhile(() => busy().length > 0 && clock.now() < deadlineUs);
+    const [stuck] = busy();
+    if (stuck) {
+      const { a, b } = stuck;
+      const waiting = [a, b].map(({ name, sends }) => `${name} ${sends.outstanding.length}`);
+      throw new Violation(`requests do not end without faults: ${waiting.join(', ')}`);
+    }
+  }
+
+  async #close(): Promise<void> {
+    for (const connection of this.connections) {
+      if (connection.open) this.#tearDown(connection, 'the run ends');
+    }
+    this.#stepWhile(() => this.fabric.clock.pending > 0);
+    this.guard(() => this.verify('end'));
+    if (this.#violation !== undefined) this.#throw();
+    for (const node of this.nodes) await node.close();
+    this.#stepWhile(() => this.fabric.clock.pending > 0);
+    const { inUse } = this.fabric.pool;
+    if (inUse !== 0) throw new Violation(`${inUse} packets are neither delivered nor lost`);
+  }
+
+  #applyPlant(): void {
+    const { plant } = this.options;
+    if (plant === undefined) return;
+    const apply = PLANTS[plant];
+    if (!apply) {
+      throw new RangeError(`no plant "${plant}": there are ${Object.keys(PLANTS).join(', ')}`);
+    }
+    apply(this);
+  }
+}
