@@ -1,4 +1,4 @@
-/** The native part of softroce (providers/softroce/native), if it has been built for this machine. */
+/** The native part of softroce (providers/softroce/native), if it has been built. */
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 

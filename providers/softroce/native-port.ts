@@ -9,15 +9,13 @@ import { loadNativeAddon, nativeAddonProblem } from './native-addon.js';
 import { PathTable } from './path-table.js';
 import type { SocketPort, SocketPortCounters, SocketPortOptions } from './port-options.js';
 import {
+  MAX_PACKET_BYTES,
   allocatePortArrays,
   bindError,
   checkOptions,
   checkRegion,
   pathMtu,
 } from './port-options.js';
-
-/** Largest RoCE packet a peer may send: headers, the largest path MTU, ICRC. */
-const MAX_PACKET_BYTES = 48 + 4096 + 4;
 
 /**
  * Opens a port on every address, or on none.

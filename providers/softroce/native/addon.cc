@@ -145,7 +145,7 @@ napi_value newPort(napi_env env, napi_callback_info info) {
   const Bytes gids = toBytes(env, arguments[0]);
   const Bytes scopeBytes = toBytes(env, arguments[1]);
   const size_t addresses = gids.length / 16;
-  if (addresses < 1 || addresses > 64 || scopeBytes.length != 4 * addresses) {
+  if (addresses < 1 || addresses > Receiver::kMaxSockets || scopeBytes.length != 4 * addresses) {
     return throwRange(env, "a port has 1 to 64 addresses, not " + std::to_string(addresses));
   }
   std::vector<Endpoint> locals(addresses);

@@ -1,5 +1,5 @@
-// The port as an object of the event loop: sockets, their readiness, and what becomes of it all when
-// it is closed or its thread ends. One per open device; no globals, so any number of threads.
+// The port as an object of the event loop: sockets, their readiness, and what becomes of it all
+// when it is closed or its thread ends. One per open device; no globals, so any number of threads.
 #pragma once
 
 #include <node_api.h>

@@ -17,7 +17,7 @@ constexpr uint32_t kMaxSegments = 128;       // UDP_MAX_SEGMENTS of current kern
 constexpr uint32_t kOlderMaxSegments = 64;   // and of older ones
 constexpr size_t kMaxVectors = 1024;         // UIO_MAXIOV
 /// Up to here copying is quicker than another two entries in the gather list.
-constexpr uint32_t kCopyBytes = 1024;
+constexpr uint32_t kCopyBytes = 2048;
 /// A payload in more pieces than this is copied as well.
 constexpr uint32_t kMaxGathered = 8;
 
@@ -137,7 +137,7 @@ uint32_t Sender::sendTrain(uint32_t first, Train train, Result* result) {
 }
 
 /// The kernel would not cut this train: because it is an older one with a lower limit, because a
-/// packet is longer than the link's MTU, or because the device cannot. Shorter trains, then singles.
+/// packet is longer than the link's MTU, or because the device cannot. Shorter trains, then none.
 uint32_t Sender::retreat(uint32_t first, Train train, Result* result) {
   if (train.count > kOlderMaxSegments && limits_.maxSegments > kOlderMaxSegments) {
     limits_.maxSegments = kOlderMaxSegments;
