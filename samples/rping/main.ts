@@ -29,7 +29,7 @@ const own =
   options.role === 'server'
     ? options.address
     : (options.source ?? (await sourceTowards(options.address)));
-const ia = await openIa(softroce({ address: own }));
+const ia = await openIa(softroce({ addresses: [own] }));
 let interrupted = false;
 process.once('SIGINT', () => {
   interrupted = true;
