@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { labCases, powerCutCase } from './cases/lab.js';
 import { packetPortCases } from './cases/packet-port.js';
-import { kernelToKernelCases } from './cases/rping.js';
+import { kernelToKernelCases, lossyCases, rpingCases } from './cases/rping.js';
 import { bootShell } from './guest.js';
 import type { Guest } from './guest.js';
 import { interopTable } from './interop-table.js';
@@ -73,6 +73,8 @@ async function cases(kernel: Kernel, filter: string): Promise<number> {
     ...labCases(lab),
     ...packetPortCases(lab, version),
     ...kernelToKernelCases(lab, version),
+    ...rpingCases(lab, version),
+    ...lossyCases(lab, version),
     powerCutCase(lab),
   ];
   const chosen = all.filter(({ name }) => name.includes(filter));

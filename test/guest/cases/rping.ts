@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 
 import type { Machine, RunResult } from '../command.js';
 import { PATH_MTUS } from '../lab.js';
 import type { Lab, PathMtu } from '../lab.js';
+import { repositoryRoot } from '../paths.js';
 import type { Case, InteropRow } from '../suite.js';
 import { CM_ATTRIBUTE } from '../tshark.js';
 import { checkCapture, cmSequence } from '../wire-check.js';
@@ -14,6 +16,7 @@ const SIZE_BYTES = 10_001;
 const COUNT = 5;
 const START_TIMEOUT_MS = 10_000;
 const PING_TIMEOUT_MS = 30_000;
+const NETEM = 'delay 1ms loss 5% duplicate 5% reorder 20%';
 const FAMILIES = ['IPv4', 'IPv6'] as const;
 type Family = (typeof FAMILIES)[number];
 
@@ -53,6 +56,45 @@ export function kernelToKernelCases(lab: Lab, version: string): Case[] {
   }));
 }
 
+/** Our sample over softroce on the host, against the rping of a guest. */
+export function rpingCases(lab: Lab, version: string): Case[] {
+  return (['server', 'client'] as const).flatMap((role) =>
+    matrix((mtuBytes, family) => ({
+      name: `rping, our ${role}, ${family}, MTU ${mtuBytes}`,
+      row: rowOf(version, role, family, mtuBytes),
+      run: async () => {
+        const [ours, kernel] = [samplePeer(lab), kernelPeer(lab, 0)];
+        const ends =
+          role === 'server' ? { server: ours, client: kernel } : { server: kernel, client: ours };
+        await captureOf(lab, `our-${role}-${family}-${mtuBytes}`, mtuBytes, family, ends);
+      },
+    })),
+  );
+}
+
+/** The guest's packets are lost, doubled and overtaken; ours arrive. Every byte must come right. */
+export function lossyCases(lab: Lab, version: string): Case[] {
+  return (['server', 'client'] as const).map((role) => ({
+    name: `rping, our ${role}, IPv4, MTU 1024, ${NETEM}`,
+    row: { ...rowOf(version, role, 'IPv4', 1024), transport: `rdma_cm, RC, IPv4, ${NETEM}` },
+    run: async () => {
+      const guest = lab.guest(0);
+      const netem = await guest.run(
+        `modprobe sch_netem && tc qdisc add dev eth0 root netem ${NETEM}`,
+      );
+      assert.equal(netem.code, 0, netem.stderr);
+      try {
+        const [ours, kernel] = [samplePeer(lab), kernelPeer(lab, 0)];
+        const ends =
+          role === 'server' ? { server: ours, client: kernel } : { server: kernel, client: ours };
+        await captureOf(lab, `lossy-${role}`, 1024, 'IPv4', ends);
+      } finally {
+        await guest.run('tc qdisc del dev eth0 root');
+      }
+    },
+  }));
+}
+
 function matrix(make: (mtuBytes: PathMtu, family: Family) => Case): Case[] {
   return PATH_MTUS.flatMap((mtuBytes) => FAMILIES.map((family) => make(mtuBytes, family)));
 }
@@ -64,6 +106,15 @@ function rowOf(version: string, role: string, family: Family, mtuBytes: PathMtu)
 function kernelPeer(lab: Lab, index: number): Peer {
   // Only its debugging output says that it listens.
   return { machine: lab.guest(index), program: 'stdbuf -oL rping -d', listening: /rdma_listen/ };
+}
+
+function samplePeer(lab: Lab): Peer {
+  const main = join(repositoryRoot, 'dist', 'samples', 'rping', 'main.js');
+  return {
+    machine: lab.host,
+    program: `exec '${process.execPath}' --enable-source-maps '${main}'`,
+    listening: /^listening/m,
+  };
 }
 
 /** One rping from end to end, and a capture of it that has stood every check. */
