@@ -1,6 +1,6 @@
 /**
- * What the packet port can carry by itself, without a protocol: two processes on loopback, the sender
- * kept within the receive buffer by a credit for every so many packets.
+ * What the packet port can carry by itself, without a protocol: two processes on loopback, the
+ * sender kept within the receive buffer by a credit for every so many packets.
  *
  *   node dist/bench/port-loop.js [seconds]
  */
@@ -199,9 +199,10 @@ async function main(seconds: number): Promise<void> {
   for (const job of jobs) {
     const { sent, sentTrains, counters } = await run({ ...job, seconds });
     const perSecond = (counters.receivedPackets ?? 0) / seconds;
-    const rate = ((perSecond * job.payloadBytes) / 1e9).toFixed(2);
+    const rates = [(perSecond * job.payloadBytes) / 1e9, perSecond / 1e6].map((x) => x.toFixed(2));
     console.log(
-      `${job.kind} ${String(job.payloadBytes)} B: ${rate} GB/s, ${(perSecond / 1e6).toFixed(2)} Mpkt/s,`,
+      `${job.kind} ${String(job.payloadBytes)} B, ${String(job.window)} in flight:`,
+      `${String(rates[0])} GB/s, ${String(rates[1])} Mpkt/s;`,
       `sent ${String(sent)} in ${String(sentTrains)} trains; received`,
       JSON.stringify(counters),
     );

@@ -5,6 +5,7 @@ export * from './cm.js';
 export * from './define-plugin.js';
 export * from './device.js';
 export * from './ib.js';
+export * from './iova.js';
 export * from './logger.js';
 export * from './mad.js';
 export * from './packet-port.js';

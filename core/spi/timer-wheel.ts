@@ -3,8 +3,7 @@
  * allocate nothing, expiry costs at most one move per level. A timer sits on the level of the highest
  * 6-bit digit in which its tick differs from the present one, so slots never wrap around.
  */
-import { Timer } from './timers.js';
-import type { Timers } from './timers.js';
+import type { Timer, Timers } from './timers.js';
 
 const TICK_US = 16;
 const SLOT_BITS = 6;

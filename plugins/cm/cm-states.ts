@@ -245,14 +245,12 @@ export const PASSIVE_TABLE: CmTable = {
     ...WAITING_FOR_CONSUMER,
     REQ: row('MRA_REQ_SENT', 'sendMraReq'),
     reject: row('IDLE', 'rejectReq'),
-    abandon: row('IDLE', 'rejectReq'),
     close: row('IDLE', 'rejectReq'),
   },
   MRA_REQ_SENT: {
     ...WAITING_FOR_CONSUMER,
     REQ: row('MRA_REQ_SENT', 'sendMraReq'),
     reject: row('IDLE', 'rejectReqMra'),
-    abandon: row('IDLE', 'rejectReqMra'),
     close: row('IDLE', 'rejectReqMra'),
   },
   REP_SENT: {

@@ -53,8 +53,8 @@ export interface CmOptions {
   readonly requestBurst?: number;
 }
 
-/** `close` waits that long for its last messages to leave. */
-const CLOSE_LIMIT_US = 1_000_000;
+/** `close` waits that long for its last messages to leave, and again for its agent to end. */
+const CLOSE_STEP_US = 500_000;
 
 export class Cm implements CmModule {
   readonly counters: CmCounters = newCmCounters();
@@ -63,6 +63,9 @@ export class Cm implements CmModule {
   private readonly listeners = new Listeners();
   private readonly services: ConnectionServices;
   private nextTransaction: number;
+  /** Messages that the MAD module has not reported yet. */
+  private unsent = 0;
+  private onAllSent: () => void = () => undefined;
   private closed: Promise<void> | undefined;
 
   /** @throws SpiError('EINVAL') when the MAD module has a CM already */
@@ -99,6 +102,8 @@ export class Cm implements CmModule {
       onReceive: ({ data, source }) => receiver.receive(data, source),
       onSend: ({ status }) => {
         if (status !== WcStatus.SUCCESS) this.counters.sendErrors++;
+        this.unsent--;
+        if (this.unsent === 0) this.onAllSent();
       },
     });
     device.setUnreachableHandler((gid) => receiver.onUnreachable(gid));
@@ -150,11 +155,23 @@ export class Cm implements CmModule {
     this.listeners.clear();
     for (const connection of this.table.all()) connection.dispatch('close');
     for (const connection of this.table.all()) connection.end();
+    return this.lastMessages();
+  }
+
+  /** Unregistering drops what has not reached QP1: the last messages go first. Both are bounded. */
+  private async lastMessages(): Promise<void> {
+    if (this.unsent > 0) {
+      await this.atMost(CLOSE_STEP_US, new Promise((resolve) => (this.onAllSent = resolve)));
+    }
+    await this.atMost(CLOSE_STEP_US, this.agent.unregister());
+  }
+
+  private atMost(limitUs: number, step: Promise<void>): Promise<void> {
+    const { timers, clock } = this.dependencies;
     return new Promise((resolve) => {
-      const { timers, clock } = this.dependencies;
       const limit = new Timer(() => resolve());
-      timers.start(limit, clock.now() + CLOSE_LIMIT_US);
-      void this.agent.unregister().then(() => {
+      timers.start(limit, clock.now() + limitUs);
+      void step.then(() => {
         timers.stop(limit);
         resolve();
       });
@@ -187,6 +204,7 @@ export class Cm implements CmModule {
     try {
       this.agent.send({ destination, data, timeoutUs: 0, retries: 0 });
       this.counters.sent++;
+      this.unsent++;
     } catch (error) {
       this.counters.sendErrors++;
       this.dependencies.logger.debug(`${message.name} cannot be sent`, { error });

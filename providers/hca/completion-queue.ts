@@ -31,6 +31,7 @@ export interface CompletionHost {
   completionsPending(cq: SoftCompletionQueue): void;
   notify(target: Notifiable, argument: number): void;
   onCqDestroyed(cq: SoftCompletionQueue): void;
+  onPollingChanged(from: PollingMode, to: PollingMode): void;
 }
 
 export class SoftCompletionQueue implements CompletionQueue, Notifiable {
@@ -40,6 +41,8 @@ export class SoftCompletionQueue implements CompletionQueue, Notifiable {
   overruns = 0;
   /** Queue pairs and XRC shared receive queues that complete here. */
   users = 0;
+  /** The consumer's index when it was last looked at: an atomic load costs a call. */
+  private consumed = 0;
   private written = 0;
   private published = 0;
   private solicited = false;
@@ -71,9 +74,12 @@ export class SoftCompletionQueue implements CompletionQueue, Notifiable {
   ): void {
     const ring = this.ring;
     if (this.written === this.published) this.host.completionsPending(this);
-    if ((this.written - ring.consumer) >>> 0 >= ring.entries) {
-      this.overruns += 1;
-      return;
+    if ((this.written - this.consumed) >>> 0 >= ring.entries) {
+      this.consumed = ring.consumer;
+      if ((this.written - this.consumed) >>> 0 >= ring.entries) {
+        this.overruns += 1;
+        return;
+      }
     }
     const words = ring.words;
     const at = ring.wordOf(this.written);
@@ -115,6 +121,7 @@ export class SoftCompletionQueue implements CompletionQueue, Notifiable {
   }
 
   setPolling(mode: PollingMode): void {
+    this.host.onPollingChanged(this.pollingMode, mode);
     this.pollingMode = mode;
   }
 
@@ -132,6 +139,7 @@ export class SoftCompletionQueue implements CompletionQueue, Notifiable {
     ring.producer = waiting;
     this.written = waiting;
     this.published = waiting;
+    this.consumed = 0;
     this.ring = ring;
   }
 
@@ -139,6 +147,7 @@ export class SoftCompletionQueue implements CompletionQueue, Notifiable {
     if (this.destroyed) return;
     if (this.users > 0) throw new SpiError('EBUSY', `${this.users} queues complete here`);
     this.destroyed = true;
+    this.setPolling('event');
     this.host.onCqDestroyed(this);
   }
 

@@ -23,7 +23,7 @@ export const DROP_REASONS = [
   'staleResponse',
   'missingResponse',
   'reservedSyndrome',
-  'afterFatalNak',
+  'backlogged',
 ] as const;
 
 export type DropReason = (typeof DROP_REASONS)[number];

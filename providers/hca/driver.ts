@@ -13,6 +13,7 @@ import type {
   PacketPortHandlers,
   Random,
   Scheduler,
+  Timer,
 } from '../../core/spi/index.js';
 import { HcaDevice } from './device.js';
 import { Hca } from './hca.js';
@@ -30,14 +31,30 @@ export interface HcaDriverOptions {
   readonly logger: Logger;
   readonly parameters?: Partial<HcaParameters>;
   /**
-   * Work waits for `pump`: a doorbell rang, or something was deferred, outside of one. Called at most
-   * once until the next pump, possibly from inside a consumer's call: it must only schedule.
+   * Work waits for `pump`: a doorbell rang, a timer was started or something was deferred, outside
+   * of one. Called at most once until the next pump, possibly from inside a consumer's call: it must only schedule.
    */
   readonly requestPump: () => void;
 }
 
+/** The wheel, which also asks for a pump: the real timer may have to be armed for a new deadline. */
+class DriverTimers extends TimerWheel {
+  constructor(
+    nowUs: number,
+    private readonly onStart: () => void,
+  ) {
+    super(nowUs);
+  }
+
+  override start(timer: Timer, deadlineUs: number): void {
+    super.start(timer, deadlineUs);
+    this.onStart();
+  }
+}
+
 export class HcaDriver implements Scheduler {
   readonly device: HcaDevice;
+  /** For modules and core too. */
   readonly timers: TimerWheel;
   private readonly hca: Hca;
   private readonly clock: Clock;
@@ -47,7 +64,7 @@ export class HcaDriver implements Scheduler {
     const { name, port, clock, random, logger } = options;
     this.clock = clock;
     this.logger = logger;
-    this.timers = new TimerWheel(clock.now());
+    this.timers = new DriverTimers(clock.now(), () => this.hca.requestPump());
     this.hca = new Hca({
       port,
       random,

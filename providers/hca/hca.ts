@@ -74,6 +74,8 @@ export class Hca implements CompletionHost {
   sendFault: ((qp: SoftQueuePair, wrOpcode: number) => WcStatus | undefined) | undefined;
   /** True while the driver is at it: then nobody needs to be asked for a pump. */
   pumping = false;
+  /** Completion queues whose consumer wants the port polled for a while after activity. */
+  adaptiveCqs = 0;
   private pumpRequested = false;
   private readonly rx = new ReceivedPacket();
   private rxArena: Uint8Array | undefined;
@@ -177,6 +179,10 @@ export class Hca implements CompletionHost {
 
   onCqDestroyed(cq: SoftCompletionQueue): void {
     this.onCqGone(cq);
+  }
+
+  onPollingChanged(from: PollingMode, to: PollingMode): void {
+    this.adaptiveCqs += (to === 'adaptive' ? 1 : 0) - (from === 'adaptive' ? 1 : 0);
   }
 
   requestPump(): void {

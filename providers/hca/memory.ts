@@ -3,7 +3,7 @@
  * is 32 random bits and serves as lkey and rkey; it is looked up again for every packet, so a region
  * that is gone is gone at once.
  */
-import { Access, SpiError } from '../../core/spi/index.js';
+import { Access, SpiError, randomIova } from '../../core/spi/index.js';
 import type { MemoryRegion, PacketPort, ProtectionDomain, Random } from '../../core/spi/index.js';
 import { KeyTable } from './key-table.js';
 
@@ -30,9 +30,9 @@ export class Domain implements ProtectionDomain {
     private readonly onDestroy: () => void,
   ) {}
 
-  registerMemory(memory: ArrayBufferView, access: number, iova: bigint): MemoryRegion {
+  registerMemory(memory: ArrayBufferView, access: number, iova?: bigint): MemoryRegion {
     if (this.destroyed) throw new SpiError('EINVAL', 'the protection domain is destroyed');
-    return this.memory.register(this, memory, access, iova);
+    return this.memory.register(this, memory, access, iova ?? this.memory.randomIova());
   }
 
   destroy(): void {
@@ -152,6 +152,10 @@ export class MemoryTable {
     this.region = region;
     this.offset = offset;
     return MEMORY_CHECK.OK;
+  }
+
+  randomIova(): bigint {
+    return randomIova(this.random);
   }
 
   private freshKey(): number {

@@ -4,7 +4,6 @@
  * completed, the next one to begin, the doorbell's.
  */
 import {
-  AsyncEventType,
   QpState,
   RQE,
   Ring,
@@ -19,6 +18,7 @@ import {
   sqeBytes,
 } from '../../core/spi/index.js';
 import type {
+  AsyncEventType,
   QpType,
   QueuePair,
   QueuePairAttributes,
@@ -133,8 +133,7 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
     checkAttributeValues(attributes, this.hca.limits);
     this.checkModify(to, attributes);
     if (to === QpState.RESET) this.attributes = {};
-    const { state: _state, currentState: _current, ...values } = attributes;
-    this.attributes = { ...this.attributes, ...values };
+    this.attributes = { ...this.attributes, ...attributes };
     if (to === QpState.ERR) this.toError();
     else {
       this.enter(to);
@@ -145,7 +144,7 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
   }
 
   query(): Readonly<QueuePairAttributes> {
-    return { ...this.attributes, state: this.state };
+    return { ...this.attributes, state: this.state, currentState: this.state };
   }
 
   flightRecord(): readonly string[] {
@@ -239,6 +238,7 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
 
   /** The oldest send request fails, and with it the queue pair. */
   failOldest(status: number, vendorError: number): void {
+    if (this.state === QpState.ERR) return;
     this.flight.record(this.hca.nowUs, FLIGHT.FAILED, status, this.oldest);
     this.completeOldest(status, 0, vendorError);
     this.toError();

@@ -92,6 +92,8 @@ export class RcRequester {
     this.ackDeadlineUs = Infinity;
     this.waitingForReceiver = false;
     this.badIndex = -1;
+    // Nothing is awaited any more: whatever still comes is stale.
+    this.una = this.maxPsn;
   }
 
   /** Something has been sent that has not been acknowledged. */
@@ -103,11 +105,15 @@ export class RcRequester {
   transmit(budget: number): boolean {
     const { tx } = this.qp.hca;
     const segments = this.qp.init.maxSendSge + 1;
+    const before = this.qp.fetched;
+    let more = false;
     for (let left = budget; this.ready(); left--) {
-      if (left === 0 || !tx.hasRoom(segments)) return true;
+      more = left === 0 || !tx.hasRoom(segments);
+      if (more) break;
       this.sendNext();
     }
-    return false;
+    if (this.qp.fetched !== before) this.qp.sendRing.consumer = this.qp.fetched;
+    return more;
   }
 
   // --- what may go ------------------------------------------------------------------------------
@@ -147,7 +153,6 @@ export class RcRequester {
     const status = qp.hca.sendFault?.(qp, sendRing.words[at + SQE.CONTROL]! & 0xff) ?? found;
     this.firstPsn[slot] = this.psn;
     qp.fetched = (qp.fetched + 1) >>> 0;
-    sendRing.consumer = qp.fetched;
     if (status === WcStatus.SUCCESS) return true;
     this.refuse(status);
     return false;

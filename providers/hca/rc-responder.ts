@@ -86,7 +86,7 @@ export class RcResponder {
     if (!this.communicating) this.onCommunication(rx.psn);
     if (this.responses.full) {
       // Our port does not get rid of what we owe already: as good as lost on the way.
-      drops.noReceive += 1;
+      drops.backlogged += 1;
       return;
     }
     const ahead = psnDiff(rx.psn, this.ePsn);

@@ -1,4 +1,4 @@
-/** The native part of softroce (providers/softroce/native), if it has been built for this machine. */
+/** The native part of softroce (providers/softroce/native), if it has been built. */
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 
@@ -33,13 +33,14 @@ export interface NativePortHandle {
 
 export interface NativeAddon {
   readonly arenaBytes: number;
-  readonly Port: new (
+  /** @throws Error with the `code` of the system and the index of the address */
+  openPort(
     gids: Uint8Array,
     scopeIds: Uint32Array,
     udpPort: number,
     maxPacketBytes: number,
     arrays: NativeArrays,
-  ) => NativePortHandle;
+  ): NativePortHandle;
   /** MTU and scope id of the interface that has the address. */
   findLink(gid: Uint8Array): [mtuBytes: number, scopeId: number] | undefined;
   /** CRC-32 implementations that this machine can run, slowest first; the last one is in use. */

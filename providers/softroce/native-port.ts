@@ -4,20 +4,18 @@
  */
 import type { Gid, Logger, PacketPortHandlers } from '../../core/spi/index.js';
 import { SpiError, ipFromGid, silentLogger } from '../../core/spi/index.js';
-import type { NativeAddon, NativePortHandle } from './native-addon.js';
+import type { NativeAddon, NativeArrays, NativePortHandle } from './native-addon.js';
 import { loadNativeAddon, nativeAddonProblem } from './native-addon.js';
 import { PathTable } from './path-table.js';
 import type { SocketPort, SocketPortCounters, SocketPortOptions } from './port-options.js';
 import {
+  MAX_PACKET_BYTES,
   allocatePortArrays,
   bindError,
   checkOptions,
   checkRegion,
   pathMtu,
 } from './port-options.js';
-
-/** Largest RoCE packet a peer may send: headers, the largest path MTU, ICRC. */
-const MAX_PACKET_BYTES = 48 + 4096 + 4;
 
 /**
  * Opens a port on every address, or on none.
@@ -131,13 +129,13 @@ function openHandle(
   gids: readonly Gid[],
   links: readonly ([number, number] | undefined)[],
   udpPort: number,
-  arrays: ConstructorParameters<NativeAddon['Port']>[4],
+  arrays: NativeArrays,
 ): NativePortHandle {
   const gidBytes = new Uint8Array(16 * gids.length);
   gids.forEach((gid, i) => gidBytes.set(gid, 16 * i));
   const scopes = Uint32Array.from(links, (link) => link?.[1] ?? 0);
   try {
-    return new addon.Port(gidBytes, scopes, udpPort, MAX_PACKET_BYTES, arrays);
+    return addon.openPort(gidBytes, scopes, udpPort, MAX_PACKET_BYTES, arrays);
   } catch (error) {
     const gid = gids[(error as { addressIndex?: number }).addressIndex ?? 0];
     throw bindError(error, gid ? ipFromGid(gid) : '', udpPort);

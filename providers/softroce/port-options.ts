@@ -45,6 +45,9 @@ export const PORT_CAPACITY = {
   TX_SEGMENTS: 4096,
 } as const;
 
+/** Largest RoCE packet a peer may send: headers, the largest path MTU, ICRC. */
+export const MAX_PACKET_BYTES = 48 + 4096 + 4;
+
 /** @param arenaBytes of received packets */
 export function allocatePortArrays(arenaBytes: number): {
   rxArena: Uint8Array;

@@ -3,7 +3,8 @@ import { cpSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { labCases, powerCutCase } from './cases/lab.js';
-import { kernelToKernelCases } from './cases/rping.js';
+import { packetPortCases } from './cases/packet-port.js';
+import { kernelToKernelCases, lossyCases, rpingCases } from './cases/rping.js';
 import { bootShell } from './guest.js';
 import type { Guest } from './guest.js';
 import { interopTable } from './interop-table.js';
@@ -68,7 +69,14 @@ async function cases(kernel: Kernel, filter: string): Promise<number> {
   const lab = await Lab.start(kernel, 2);
   log(`${lab.guests.length} guests up after ${((performance.now() - start) / 1000).toFixed(1)} s`);
   const version = await counterpartVersion(lab.guest(0));
-  const all = [...labCases(lab), ...kernelToKernelCases(lab, version), powerCutCase(lab)];
+  const all = [
+    ...labCases(lab),
+    ...packetPortCases(lab, version),
+    ...kernelToKernelCases(lab, version),
+    ...rpingCases(lab, version),
+    ...lossyCases(lab, version),
+    powerCutCase(lab),
+  ];
   const chosen = all.filter(({ name }) => name.includes(filter));
   const outcomes = await runCases(chosen, (line) => {
     process.stdout.write(`${line}\n`);

@@ -39,7 +39,8 @@ export function ensurePackages(log: (line: string) => void): string | undefined 
   } catch {
     return '/dev/net/tun cannot be opened: tap devices need it';
   }
-  return undefined;
+  const namespaces = spawnSync('unshare', ['--net', '--mount', '--pid', '--fork', 'true']);
+  return namespaces.status === 0 ? undefined : 'namespaces are not permitted here (unshare)';
 }
 
 export function apt(args: readonly string[], cwd?: string): void {

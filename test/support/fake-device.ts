@@ -1,39 +1,46 @@
-/** A device for tests of the MAD and CM modules: just as much of one as they use. */
-import { GSI_QPN, QpState, QpType, SpiError, isIpv4Gid } from '../../core/spi/index.js';
-import type {
-  AddressHandle,
-  AddressVector,
-  CompletionQueueInit,
-  Device,
-  DeviceAttributes,
-  DeviceCapability,
-  Gid,
-  MemoryRegion,
-  ProtectionDomain,
-  QueuePairInit,
+/**
+ * A device whose rings are real and whose wire is the test: requests are taken from the rings as a
+ * provider would, and completed as the test says.
+ */
+import {
+  AsyncEventType,
+  CQE,
+  CQE_BYTES,
+  type CompletionQueue,
+  type CompletionQueueInit,
+  type Device,
+  type DeviceAttributes,
+  gidFromIp,
+  type MemoryRegion,
+  type ProtectionDomain,
+  type QueuePairInit,
+  Ring,
+  ringEntries,
+  SpiError,
+  WcFlags,
 } from '../../core/spi/index.js';
-import type { FakeNetwork } from './fake-network.js';
-import { FakeCompletionQueue, FakeQueuePair } from './fake-queue-pair.js';
+import { ScriptedQueuePair } from './scripted-queue-pair.js';
+import type { FakeWorld } from './fake-world.js';
 
 const ATTRIBUTES: DeviceAttributes = {
-  nodeGuid: 0n,
-  vendorId: 0,
-  vendorPartId: 0,
-  hardwareVersion: 0,
-  firmwareVersion: 'fake',
+  nodeGuid: 0x1122334455667788n,
+  vendorId: 1,
+  vendorPartId: 2,
+  hardwareVersion: 3,
+  firmwareVersion: '4.5',
   portNumber: 1,
   activeMtuBytes: 1024,
   maxMessageBytes: 2 ** 31,
-  maxQueuePairs: 1024,
+  maxQueuePairs: 100,
   maxQueuePairWr: 1024,
-  maxSge: 4,
+  maxSge: 8,
   maxInlineBytes: 0,
-  maxCompletionQueues: 1024,
-  maxCompletionQueueEntries: 65_536,
-  maxMemoryRegions: 1024,
-  maxMemoryRegionBytes: 2 ** 31,
+  maxCompletionQueues: 100,
+  maxCompletionQueueEntries: 4096,
+  maxMemoryRegions: 100,
+  maxMemoryRegionBytes: 2 ** 40,
   maxMemoryWindows: 0,
-  maxProtectionDomains: 64,
+  maxProtectionDomains: 10,
   maxSharedReceiveQueues: 0,
   maxSharedReceiveQueueWr: 0,
   maxResponderResources: 16,
@@ -42,34 +49,33 @@ const ATTRIBUTES: DeviceAttributes = {
 };
 
 export class FakeDevice implements Device {
-  readonly name = 'fake';
-  readonly capabilities: ReadonlySet<DeviceCapability> = new Set(['rc', 'ud']);
-  readonly attributes: DeviceAttributes;
-  readonly addressHandles = new Map<number, AddressVector>();
-  readonly regions = new Map<number, Uint8Array>();
-  qp1: FakeQueuePair | undefined;
-  liveObjects = 0;
-  private nextNumber = 100;
-  private onUnreachable: (gid: Gid) => void = () => undefined;
+  readonly name = 'fake0';
+  readonly attributes = ATTRIBUTES;
+  readonly capabilities = new Set(['rc'] as const);
+  readonly gids = [gidFromIp('192.0.2.1')];
+  readonly queuePairs: ScriptedQueuePair[] = [];
+  readonly completionQueues: FakeCompletionQueue[] = [];
+  readonly regions: FakeRegion[] = [];
+  /** What was ended, in order. */
+  readonly ended: string[] = [];
+  closed = 0;
+  /** Where in a page this device thinks all memory to begin. */
+  pageOffset = 0n;
+  private nextKey = 0x100;
 
-  constructor(
-    readonly network: FakeNetwork,
-    readonly gids: readonly Gid[],
-    attributes: Partial<DeviceAttributes>,
-  ) {
-    this.attributes = { ...ATTRIBUTES, ...attributes };
-    network.devices.push(this);
-  }
-
-  number(): number {
-    return this.nextNumber++;
-  }
+  constructor(readonly world: FakeWorld) {}
 
   createProtectionDomain(): ProtectionDomain {
-    this.liveObjects++;
     return {
-      registerMemory: (memory) => this.register(memory),
-      destroy: () => void this.liveObjects--,
+      registerMemory: (memory, access, iova = 0x7000n + this.pageOffset) => {
+        if (this.pageOffset !== 0n && iova % 4096n === 0n) {
+          throw new SpiError('EINVAL', 'address and memory must agree within a page');
+        }
+        const region = new FakeRegion(this, memory, access, iova, this.nextKey++);
+        this.regions.push(region);
+        return region;
+      },
+      destroy: () => void this.ended.push('pd'),
     };
   }
 
@@ -78,84 +84,138 @@ export class FakeDevice implements Device {
   }
 
   createCompletionQueue(init: CompletionQueueInit): FakeCompletionQueue {
-    this.liveObjects++;
-    return new FakeCompletionQueue(this, init);
+    const cq = new FakeCompletionQueue(this, init);
+    this.completionQueues.push(cq);
+    return cq;
   }
 
-  createQueuePair(init: QueuePairInit): FakeQueuePair {
-    this.liveObjects++;
-    const qp = new FakeQueuePair(this, init, init.type === QpType.GSI ? GSI_QPN : this.number());
-    if (init.type === QpType.GSI) this.qp1 = qp;
+  createQueuePair(init: QueuePairInit): ScriptedQueuePair {
+    const qp = new ScriptedQueuePair(this, init, 0x10 + this.queuePairs.length);
+    this.queuePairs.push(qp);
     return qp;
   }
 
-  /** An RC queue pair in INIT, without queues of any use. */
-  connectableQp(): FakeQueuePair {
-    const cq = this.createCompletionQueue({
-      minEntries: 1,
-      onNotify: () => undefined,
-      onEvent: () => undefined,
-    });
-    const qp = this.createQueuePair({
-      type: QpType.RC,
-      pd: this.createProtectionDomain(),
-      sendCq: cq,
-      receiveCq: cq,
-      maxSendWr: 1,
-      maxReceiveWr: 1,
-      maxSendSge: 1,
-      maxReceiveSge: 1,
-      maxInlineBytes: 0,
-      context: 0,
-      onEvent: () => undefined,
-    });
-    qp.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber: 1, accessFlags: 0 });
-    return qp;
+  createAddressHandle(): never {
+    throw new SpiError('EOPNOTSUPP', 'no datagrams here');
   }
 
-  createAddressHandle(_pd: ProtectionDomain, attributes: AddressVector): AddressHandle {
-    const handle = this.number();
-    const local = this.gids[attributes.localGidIndex];
-    if (!local || isIpv4Gid(local) !== isIpv4Gid(attributes.gid)) {
-      throw new SpiError('ENETUNREACH', 'no address of that family');
-    }
-    this.addressHandles.set(handle, attributes);
-    return { handle, destroy: () => void this.addressHandles.delete(handle) };
+  deviceEventHandler: (event: AsyncEventType) => void = () => undefined;
+
+  setEventHandler(handler: (event: AsyncEventType) => void): void {
+    this.deviceEventHandler = handler;
   }
 
-  setEventHandler(): void {
-    // No test here has device events.
-  }
-
-  setUnreachableHandler(handler: (gid: Gid) => void): void {
-    this.onUnreachable = handler;
-  }
-
-  reportUnreachable(gid: Gid): void {
-    this.network.world.defer(() => this.onUnreachable(gid));
+  setUnreachableHandler(): void {
+    // No network, no hints.
   }
 
   progress(): boolean {
     return false;
   }
 
-  close(): Promise<void> {
-    return Promise.resolve();
+  async close(): Promise<void> {
+    this.closed++;
+    this.ended.push('device');
   }
 
-  receive(mad: Uint8Array, source: Gid, destination: Gid): void {
-    this.qp1?.receive(mad, source, destination);
+  /** The newest queue pair. */
+  get qp(): ScriptedQueuePair {
+    const qp = this.queuePairs.at(-1);
+    if (qp === undefined) throw new Error('no queue pair was made');
+    return qp;
+  }
+}
+
+export class FakeRegion implements MemoryRegion {
+  destroyed = false;
+
+  constructor(
+    private readonly device: FakeDevice,
+    readonly memory: ArrayBufferView,
+    readonly access: number,
+    readonly iova: bigint,
+    readonly lkey: number,
+  ) {}
+
+  get rkey(): number {
+    return this.lkey + 0x10000;
   }
 
-  private register(memory: ArrayBufferView): MemoryRegion {
-    this.liveObjects++;
-    const lkey = this.number();
-    const bytes = new Uint8Array(memory.buffer, memory.byteOffset, memory.byteLength);
-    this.regions.set(lkey, bytes);
-    const destroy = (): void => {
-      this.liveObjects--;
-      this.regions.delete(lkey);
-    };
-    return { lkey, rkey: lkey, lengthBytes: bytes.length, iova: 0n, destroy };
+  get lengthBytes(): number {
+    return this.memory.byteLength;
+  }
+
+  destroy(): void {
+    this.destroyed = true;
+    this.device.ended.push('mr');
+  }
+}
+
+export class FakeCompletionQueue implements CompletionQueue {
+  ring: Ring;
+  armed: 'no' | 'solicited' | 'next' = 'no';
+  arms = 0;
+  armFails = false;
+  destroyed = false;
+
+  constructor(
+    private readonly device: FakeDevice,
+    private readonly init: CompletionQueueInit,
+  ) {
+    this.ring = Ring.allocate(ringEntries(init.minEntries), CQE_BYTES);
+  }
+
+  poll(): number {
+    return this.ring.length;
+  }
+
+  arm(solicitedOnly: boolean): void {
+    if (this.armFails) throw new SpiError('EIO', 'cannot arm');
+    this.arms++;
+    if (this.armed !== 'next') this.armed = solicitedOnly ? 'solicited' : 'next';
+  }
+
+  setPolling(): void {
+    // Nothing polls here.
+  }
+
+  resize(minEntries: number): void {
+    const old = this.ring;
+    const ring = Ring.allocate(ringEntries(minEntries), CQE_BYTES);
+    if (old.length > ring.entries) throw new SpiError('EINVAL', 'completions do not fit');
+    for (let i = old.consumer; i !== old.producer; i = (i + 1) >>> 0) {
+      const from = old.wordOf(i);
+      ring.words.set(old.words.subarray(from, from + CQE.WORDS), ring.wordOf(ring.producer));
+      ring.producer = ring.producer + 1;
+    }
+    this.ring = ring;
+  }
+
+  destroy(): void {
+    this.destroyed = true;
+    this.device.ended.push('cq');
+  }
+
+  /** As if a completion had found the ring full: it is lost. */
+  overrun(): void {
+    this.device.world.defer(() => this.init.onEvent(AsyncEventType.CQ_ERR));
+  }
+
+  push(words: Readonly<Record<number, number>>): void {
+    const { ring } = this;
+    if (ring.length === ring.entries) {
+      this.overrun();
+      return;
+    }
+    const at = ring.wordOf(ring.producer);
+    ring.words.fill(0, at, at + CQE.WORDS);
+    for (const [word, value] of Object.entries(words)) ring.words[at + Number(word)] = value;
+    ring.producer = ring.producer + 1;
+    const control = words[CQE.CONTROL] ?? 0;
+    const solicited = (control & 0xff) !== 0 || ((control >>> 16) & WcFlags.SOLICITED) !== 0;
+    if (this.armed === 'next' || (this.armed === 'solicited' && solicited)) {
+      this.armed = 'no';
+      this.device.world.defer(this.init.onNotify);
+    }
   }
 }

@@ -1,7 +1,7 @@
 /** Joins fake devices; tests decide here what becomes of each MAD. */
 import { gidEquals } from '../../core/spi/index.js';
 import type { Gid } from '../../core/spi/index.js';
-import type { FakeDevice } from './fake-device.js';
+import type { FakeDevice } from './fake-gsi-device.js';
 import type { VirtualWorld } from './virtual-world.js';
 
 /** A MAD on its way, and what a test may do to it. */

@@ -5,7 +5,7 @@ import { Cm } from '../../plugins/cm/index.js';
 import type { CmOptions } from '../../plugins/cm/index.js';
 import { Mad } from '../../plugins/mad/index.js';
 import type { MadDependencies, MadOptions } from '../../plugins/mad/index.js';
-import { FakeDevice } from './fake-device.js';
+import { FakeDevice } from './fake-gsi-device.js';
 import type { FakeNetwork } from './fake-network.js';
 import { SeededRandom } from './virtual-world.js';
 

@@ -33,7 +33,7 @@ import type {
   QueuePairEventHandler,
   QueuePairInit,
 } from '../../core/spi/index.js';
-import type { FakeDevice } from './fake-device.js';
+import type { FakeDevice } from './fake-gsi-device.js';
 
 export class FakeCompletionQueue implements CompletionQueue {
   readonly ring: Ring;

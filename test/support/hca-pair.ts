@@ -80,7 +80,7 @@ export class Side {
   pumpRequests = 0;
 
   constructor(ip: string, clock: VirtualClock, seed: number, options: SideOptions = {}) {
-    this.port = new MemoryPort(gidFromIp(ip), options.mtuBytes);
+    this.port = new MemoryPort(gidFromIp(ip), options.mtuBytes, options.bufferBytes);
     this.driver = new HcaDriver({
       name: ip,
       port: this.port,
@@ -125,6 +125,7 @@ export interface SideOptions {
   readonly mtuBytes?: number;
   readonly cqEntries?: number;
   readonly memoryBytes?: number;
+  readonly bufferBytes?: number;
   readonly parameters?: Partial<HcaParameters>;
 }
 

@@ -6,7 +6,7 @@ import { Mad } from '../../plugins/mad/index.js';
 import type { MadOptions } from '../../plugins/mad/index.js';
 import { MAD_METHOD, emitMadHeader, parseMadHeader } from '../../plugins/mad/wire/mad-header.js';
 import type { MadHeader } from '../../plugins/mad/wire/mad-header.js';
-import { FakeDevice } from './fake-device.js';
+import { FakeDevice } from './fake-gsi-device.js';
 import { FakeNetwork } from './fake-network.js';
 import type { FakeQueuePair } from './fake-queue-pair.js';
 import { SeededRandom, VirtualWorld } from './virtual-world.js';

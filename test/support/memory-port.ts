@@ -9,6 +9,7 @@ import {
   TX,
   TX_SEGMENT,
   gidEquals,
+  gidFromIp,
   gidWords,
   isIpv4Gid,
 } from '../../core/spi/index.js';
@@ -22,8 +23,8 @@ import type {
 /** Packets for the receiver in place of the one sent: none to lose it, two to repeat it. */
 export type PacketFilter = (packet: Uint8Array, from: MemoryPort) => readonly Uint8Array[];
 
-const HALF_BYTES = 8 << 20;
 const BURST = 1024;
+const STRANGER = gidWords(gidFromIp('10.9.9.9'));
 const TWO_32 = 4294967296;
 
 interface RegionOfPort {
@@ -41,7 +42,7 @@ export class MemoryPort implements PacketPort {
     sendErrors: 0,
   };
   /** Two halves: the peer fills one while the other is being read. */
-  readonly rxArena = new Uint8Array(2 * HALF_BYTES);
+  readonly rxArena: Uint8Array;
   readonly rxPackets = new Uint32Array(BURST * RX.WORDS);
   readonly placements = new Uint32Array(BURST * PLACE.WORDS);
   readonly txPackets = new Uint32Array(BURST * TX.WORDS);
@@ -53,7 +54,7 @@ export class MemoryPort implements PacketPort {
   /** Packets that `send` still takes; Infinity as a rule. */
   sendCredit = Infinity;
   handlers: PacketPortHandlers | undefined;
-  private readonly waiting = new Uint32Array(2 * BURST);
+  private readonly waiting = new Uint32Array(3 * BURST);
   private waitingCount = 0;
   private half = 0;
   private used = 0;
@@ -62,7 +63,10 @@ export class MemoryPort implements PacketPort {
   constructor(
     gid: Gid,
     readonly mtuBytes = 4096,
+    /** Bytes that wait for `receive`; what comes beyond is lost. */
+    readonly bufferBytes = 1 << 20,
   ) {
+    this.rxArena = new Uint8Array(2 * bufferBytes);
     this.gids = [gid];
     this.txBytes = new Uint8Array(this.txPackets.buffer);
   }
@@ -73,14 +77,14 @@ export class MemoryPort implements PacketPort {
 
   receive(): number {
     const count = this.waitingCount;
-    const from = gidWords((this.peer as MemoryPort).gids[0] as Gid);
+    const peer = gidWords((this.peer as MemoryPort).gids[0] as Gid);
     for (let i = 0; i < count; i++) {
       const at = i * RX.WORDS;
-      this.rxPackets[at + RX.OFFSET] = this.waiting[i * 2] as number;
-      this.rxPackets[at + RX.LENGTH] = this.waiting[i * 2 + 1] as number;
+      this.rxPackets[at + RX.OFFSET] = this.waiting[i * 3] as number;
+      this.rxPackets[at + RX.LENGTH] = this.waiting[i * 3 + 1] as number;
       this.rxPackets[at + RX.FLAGS] = isIpv4Gid(this.gids[0] as Gid) ? 0 : RxFlags.IPV6;
       this.rxPackets[at + RX.LOCAL_GID_INDEX] = 0;
-      this.rxPackets.set(from, at + RX.SOURCE_GID);
+      this.rxPackets.set(this.waiting[i * 3 + 2] ? STRANGER : peer, at + RX.SOURCE_GID);
     }
     this.waitingCount = 0;
     this.used = 0;
@@ -111,9 +115,9 @@ export class MemoryPort implements PacketPort {
     return to;
   }
 
-  /** What arrives from nobody in particular. */
-  inject(packet: Uint8Array): void {
-    this.deliver(packet);
+  /** What somebody makes up: in the peer's name, or in that of a stranger. */
+  inject(packet: Uint8Array, byStranger = false): void {
+    this.deliver(packet, byStranger);
   }
 
   addRegion(memory: ArrayBufferLike, byteOffset: number, byteLength: number): number {
@@ -154,21 +158,22 @@ export class MemoryPort implements PacketPort {
       for (const one of this.filter(packet, this)) peer.deliver(one);
       return;
     }
-    if (peer.waitingCount === BURST || peer.used + 5120 > HALF_BYTES) return;
-    const start = peer.half * HALF_BYTES + peer.used;
+    if (peer.waitingCount === BURST || peer.used + 5120 > peer.bufferBytes) return;
+    const start = peer.half * peer.bufferBytes + peer.used;
     peer.note(start, this.assemble(at, peer.rxArena, start));
   }
 
-  private deliver(packet: Uint8Array): void {
-    if (this.waitingCount === BURST || this.used + packet.length > HALF_BYTES) return;
-    const start = this.half * HALF_BYTES + this.used;
+  private deliver(packet: Uint8Array, byStranger = false): void {
+    if (this.waitingCount === BURST || this.used + packet.length > this.bufferBytes) return;
+    const start = this.half * this.bufferBytes + this.used;
     this.rxArena.set(packet, start);
-    this.note(start, packet.length);
+    this.note(start, packet.length, byStranger);
   }
 
-  private note(start: number, length: number): void {
-    this.waiting[this.waitingCount * 2] = start;
-    this.waiting[this.waitingCount * 2 + 1] = length;
+  private note(start: number, length: number, byStranger = false): void {
+    this.waiting[this.waitingCount * 3] = start;
+    this.waiting[this.waitingCount * 3 + 1] = length;
+    this.waiting[this.waitingCount * 3 + 2] = byStranger ? 1 : 0;
     this.waitingCount += 1;
     this.used += (length + 15) & ~15;
   }

@@ -91,7 +91,10 @@ namespace {
 bool agrees(Crc32Update update) {
   static uint8_t sample[1100];
   uint32_t state = 1;
-  for (uint8_t& byte : sample) byte = static_cast<uint8_t>((state = state * 1664525 + 1013904223) >> 24);
+  for (uint8_t& byte : sample) {
+    state = state * 1664525 + 1013904223;
+    byte = static_cast<uint8_t>(state >> 24);
+  }
   for (size_t length = 8; length + 3 <= sizeof(sample); length += 17) {
     const uint8_t* data = sample + (length & 3);
     const uint64_t mask = (length & 4) ? 0xFF00000000 : 0;

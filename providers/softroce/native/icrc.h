@@ -37,8 +37,9 @@ inline uint32_t icrcOf(uint32_t headerReg, const uint8_t* bth, size_t bytes) {
   return ~crc32Update(headerReg, bth, bytes, kBthMask);
 }
 
-/// Solves for the identification that the sender's ICRC was made with. `difference` is the received
-/// ICRC XOR the one computed with identification 0; `coveredBytes` are those from the BTH to the pad.
+/// Solves for the identification that the sender's ICRC was made with. `difference` is the
+/// received ICRC XOR the one computed with identification 0; `coveredBytes` are those from the BTH
+/// to the pad.
 /// @returns false when no identification explains the difference: the packet is corrupt
 bool solveIdentification(uint32_t difference, size_t coveredBytes, uint16_t* id);
 

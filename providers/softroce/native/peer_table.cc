@@ -43,7 +43,10 @@ Verdict Peer::verify(const uint8_t* packet, size_t bytes) {
   }
   const size_t covered = bytes - kIcrcBytes;
   const uint32_t received = load32(packet + covered);
-  if (!ipv4_) return icrcOf(register_, packet, covered) == received ? Verdict::kGood : Verdict::kBad;
+  if (!ipv4_) {
+    const bool good = icrcOf(register_, packet, covered) == received;
+    return good ? Verdict::kGood : Verdict::kBad;
+  }
   const uint32_t header = register_ ^ identificationEffect(expectedId_);
   const uint32_t difference = icrcOf(header, packet, covered) ^ received;
   if (difference == 0) {

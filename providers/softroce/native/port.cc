@@ -235,12 +235,12 @@ void Port::onHandleClosed() {
   if (closed_ && !threadEnds_) call(closed_, 0, nullptr);
   drop(&closed_);
   const napi_async_cleanup_hook_handle cleanup = cleanup_;
-  if (released_) delete this;
+  if (users_ == 0) delete this;
   napi_remove_async_cleanup_hook(cleanup);
 }
 
 void Port::release() {
-  released_ = true;
+  if (users_ > 0 && --users_ > 0) return;
   if (open_) {
     close(nullptr);
   } else if (openHandles_ == 0) {

@@ -1,5 +1,5 @@
-// The port as an object of the event loop: sockets, their readiness, and what becomes of it all when
-// it is closed or its thread ends. One per open device; no globals, so any number of threads.
+// The port as an object of the event loop: sockets, their readiness, and what becomes of it all
+// when it is closed or its thread ends. One per open device; no globals, so any number of threads.
 #pragma once
 
 #include <node_api.h>
@@ -65,7 +65,9 @@ class Port {
   void setKeepAlive(bool alive);
   /// @param closed called when nothing of the port is left in the event loop; may be null
   void close(napi_ref closed);
-  /// The JavaScript object is gone: closes if need be and deletes the port.
+  /// Counts the JavaScript functions that use the port.
+  void retain() { users_++; }
+  /// One of them is gone; after the last the port closes, if need be, and is deleted.
   void release();
 
  private:
@@ -103,7 +105,7 @@ class Port {
   bool watched_ = false;
   bool keepAlive_ = false;
   bool wantWritable_ = false;
-  bool released_ = false;
+  size_t users_ = 0;
   size_t openHandles_ = 0;
   napi_ref closed_ = nullptr;
   napi_async_cleanup_hook_handle cleanup_ = nullptr;

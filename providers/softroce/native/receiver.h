@@ -16,6 +16,7 @@ namespace dapl {
 class Receiver {
  public:
   static constexpr size_t kTrains = 8;
+  static constexpr size_t kMaxSockets = 64;
   /// 64 KiB and a skew, lest all trains start in the same cache sets.
   static constexpr size_t kSlotBytes = 65536 + 320;
   static constexpr size_t kArenaBytes = kTrains * kSlotBytes;
@@ -48,6 +49,8 @@ class Receiver {
   size_t usedSlots_ = 0;
   uint32_t packets_ = 0;
   size_t firstSocket_ = 0;
+  /// Whether the socket had something last time.
+  bool busy_[kMaxSockets] = {};
 };
 
 }  // namespace dapl

@@ -137,7 +137,7 @@ uint32_t Sender::sendTrain(uint32_t first, Train train, Result* result) {
 }
 
 /// The kernel would not cut this train: because it is an older one with a lower limit, because a
-/// packet is longer than the link's MTU, or because the device cannot. Shorter trains, then singles.
+/// packet is longer than the link's MTU, or because the device cannot. Shorter trains, then none.
 uint32_t Sender::retreat(uint32_t first, Train train, Result* result) {
   if (train.count > kOlderMaxSegments && limits_.maxSegments > kOlderMaxSegments) {
     limits_.maxSegments = kOlderMaxSegments;

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 
-import type { Machine } from '../command.js';
+import type { Machine, RunResult } from '../command.js';
 import { PATH_MTUS } from '../lab.js';
 import type { Lab, PathMtu } from '../lab.js';
-import type { Case } from '../suite.js';
+import { repositoryRoot } from '../paths.js';
+import type { Case, InteropRow } from '../suite.js';
 import { CM_ATTRIBUTE } from '../tshark.js';
 import { checkCapture, cmSequence } from '../wire-check.js';
 import { assertCodecsAgree } from './codecs.js';
@@ -12,7 +14,9 @@ import { assertIcrcCheckNotices, assertTsharkNotices } from './checkers.js';
 /** Three packets and more at either MTU, and no multiple of anything. */
 const SIZE_BYTES = 10_001;
 const COUNT = 5;
-const RPING_TIMEOUT_MS = 30_000;
+const START_TIMEOUT_MS = 10_000;
+const PING_TIMEOUT_MS = 30_000;
+const NETEM = 'delay 1ms loss 5% duplicate 5% reorder 20%';
 const FAMILIES = ['IPv4', 'IPv6'] as const;
 type Family = (typeof FAMILIES)[number];
 
@@ -29,27 +33,100 @@ const EXPECTED_OPCODES = {
   acknowledge: 0x11,
 } as const;
 
-/** Kernel to kernel: the lab itself, and the checks that judge us, without our code. */
+/** An rping somewhere: librdmacm's in a guest, or our sample on the host. */
+interface Peer {
+  readonly machine: Machine;
+  readonly program: string;
+  /** What a server prints when it listens. */
+  readonly listening: RegExp;
+}
+
+/** Kernel to kernel: the lab itself, and the checks that judge us, without our provider. */
 export function kernelToKernelCases(lab: Lab, version: string): Case[] {
-  return PATH_MTUS.flatMap((mtuBytes) =>
-    FAMILIES.map((family): Case => {
-      const name = `rping kernel to kernel, ${family}, MTU ${mtuBytes}`;
-      const row = {
-        counterpart: 'rping',
-        version,
-        role: 'reader: both ends are kernels, our codecs agree',
-        transport: `rdma_cm, RC, ${family}`,
-        mtuBytes,
-      };
-      return { name, row, run: () => kernelToKernel(lab, mtuBytes, family) };
-    }),
+  return matrix((mtuBytes, family) => ({
+    name: `rping kernel to kernel, ${family}, MTU ${mtuBytes}`,
+    row: rowOf(version, 'reader: both ends are kernels, our codecs agree', family, mtuBytes),
+    run: async () => {
+      const ends = { server: kernelPeer(lab, 0), client: kernelPeer(lab, 1) };
+      const file = await captureOf(lab, `kernels-${family}-${mtuBytes}`, mtuBytes, family, ends);
+      assertCodecsAgree(file);
+      assertIcrcCheckNotices(file);
+      await assertTsharkNotices(file);
+    },
+  }));
+}
+
+/** Our sample over softroce on the host, against the rping of a guest. */
+export function rpingCases(lab: Lab, version: string): Case[] {
+  return (['server', 'client'] as const).flatMap((role) =>
+    matrix((mtuBytes, family) => ({
+      name: `rping, our ${role}, ${family}, MTU ${mtuBytes}`,
+      row: rowOf(version, role, family, mtuBytes),
+      run: async () => {
+        const [ours, kernel] = [samplePeer(lab), kernelPeer(lab, 0)];
+        const ends =
+          role === 'server' ? { server: ours, client: kernel } : { server: kernel, client: ours };
+        await captureOf(lab, `our-${role}-${family}-${mtuBytes}`, mtuBytes, family, ends);
+      },
+    })),
   );
 }
 
-async function kernelToKernel(lab: Lab, mtuBytes: PathMtu, family: Family): Promise<void> {
-  const [server, client] = [lab.guest(0), lab.guest(1)];
+/** The guest's packets are lost, doubled and overtaken; ours arrive. Every byte must come right. */
+export function lossyCases(lab: Lab, version: string): Case[] {
+  return (['server', 'client'] as const).map((role) => ({
+    name: `rping, our ${role}, IPv4, MTU 1024, ${NETEM}`,
+    row: { ...rowOf(version, role, 'IPv4', 1024), transport: `rdma_cm, RC, IPv4, ${NETEM}` },
+    run: async () => {
+      const guest = lab.guest(0);
+      const netem = await guest.run(
+        `modprobe sch_netem && tc qdisc add dev eth0 root netem ${NETEM}`,
+      );
+      assert.equal(netem.code, 0, netem.stderr);
+      try {
+        const [ours, kernel] = [samplePeer(lab), kernelPeer(lab, 0)];
+        const ends =
+          role === 'server' ? { server: ours, client: kernel } : { server: kernel, client: ours };
+        await captureOf(lab, `lossy-${role}`, 1024, 'IPv4', ends);
+      } finally {
+        await guest.run('tc qdisc del dev eth0 root');
+      }
+    },
+  }));
+}
+
+function matrix(make: (mtuBytes: PathMtu, family: Family) => Case): Case[] {
+  return PATH_MTUS.flatMap((mtuBytes) => FAMILIES.map((family) => make(mtuBytes, family)));
+}
+
+function rowOf(version: string, role: string, family: Family, mtuBytes: PathMtu): InteropRow {
+  return { counterpart: 'rping', version, role, transport: `rdma_cm, RC, ${family}`, mtuBytes };
+}
+
+function kernelPeer(lab: Lab, index: number): Peer {
+  // Only its debugging output says that it listens.
+  return { machine: lab.guest(index), program: 'stdbuf -oL rping -d', listening: /rdma_listen/ };
+}
+
+function samplePeer(lab: Lab): Peer {
+  const main = join(repositoryRoot, 'dist', 'samples', 'rping', 'main.js');
+  return {
+    machine: lab.host,
+    program: `exec '${process.execPath}' --enable-source-maps '${main}'`,
+    listening: /^listening/m,
+  };
+}
+
+/** One rping from end to end, and a capture of it that has stood every check. */
+async function captureOf(
+  lab: Lab,
+  name: string,
+  mtuBytes: PathMtu,
+  family: Family,
+  { server, client }: { readonly server: Peer; readonly client: Peer },
+): Promise<string> {
   await lab.setPathMtu(mtuBytes);
-  const capture = await lab.capture(`rping-${family}-${mtuBytes}`, server);
+  const capture = await lab.capture(name, lab.guest(0));
   try {
     await pingBetween(server, client, family);
   } finally {
@@ -59,27 +136,29 @@ async function kernelToKernel(lab: Lab, mtuBytes: PathMtu, family: Family): Prom
   const { REQ, REP, RTU, DREQ, DREP } = CM_ATTRIBUTE;
   assert.deepEqual(cmSequence(packets), [REQ, REP, RTU, DREQ, DREP]);
   const opcodes = new Set(packets.map(({ opcode }) => opcode));
-  for (const [name, opcode] of Object.entries(EXPECTED_OPCODES)) {
-    assert.ok(opcodes.has(opcode), `no ${name} in the capture`);
+  for (const [opcodeName, opcode] of Object.entries(EXPECTED_OPCODES)) {
+    assert.ok(opcodes.has(opcode), `no ${opcodeName} in the capture`);
   }
-  assertCodecsAgree(capture.file);
-  assertIcrcCheckNotices(capture.file);
-  await assertTsharkNotices(capture.file);
+  return capture.file;
 }
 
-async function pingBetween(server: Machine, client: Machine, family: Family): Promise<void> {
-  const address = family === 'IPv4' ? server.ipv4 : server.ipv6;
-  const common = `-a ${address} -C ${COUNT} -S ${SIZE_BYTES} -V -v`;
-  const serving = server.spawn(`stdbuf -oL rping -s ${common} -d`);
-  await serving.waitForOutput(/rdma_listen|listen/, 10_000);
-  const pinged = await client.run(`rping -c ${common}`, { timeoutMs: RPING_TIMEOUT_MS });
-  assert.equal(pinged.code, 0, `client: ${pinged.stdout}${pinged.stderr}`);
-  assert.equal(pinged.stdout.match(/^ping data: rdma-ping-/gm)?.length, COUNT, pinged.stdout);
-  const served = await serving.finish(RPING_TIMEOUT_MS);
-  assert.equal(served.code, 0, `server: ${served.stderr}`);
-  assert.equal(
-    served.stdout.match(/^server ping data: rdma-ping-/gm)?.length,
-    COUNT,
-    served.stdout,
-  );
+async function pingBetween(server: Peer, client: Peer, family: Family): Promise<void> {
+  const address = family === 'IPv4' ? server.machine.ipv4 : server.machine.ipv6;
+  const options = `-a ${address} -C ${COUNT} -S ${SIZE_BYTES} -V -v`;
+  const serving = server.machine.spawn(`${server.program} -s ${options}`);
+  try {
+    await serving.waitForOutput(server.listening, START_TIMEOUT_MS);
+    const pinging = client.machine.spawn(`${client.program} -c ${options}`);
+    assertPinged('client', await pinging.finish(PING_TIMEOUT_MS), /^ping data: rdma-ping-/gm);
+    const served = await serving.finish(PING_TIMEOUT_MS);
+    assertPinged('server', served, /^server ping data: rdma-ping-/gm);
+  } finally {
+    serving.kill();
+  }
+}
+
+function assertPinged(role: string, result: RunResult, pattern: RegExp): void {
+  const output = `${result.stdout.slice(-3000)}${result.stderr}`;
+  assert.equal(result.code, 0, `${role}: ${output}`);
+  assert.equal(result.stdout.match(pattern)?.length, COUNT, `${role}: ${output}`);
 }

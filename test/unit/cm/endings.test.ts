@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { QpState, gidFromIp } from '../../../core/spi/index.js';
 import type { CmEvent } from '../../../core/spi/index.js';
 import { CM_ATTRIBUTE } from '../../../plugins/cm/wire/attribute-id.js';
-import { CmPair, messageName, typesOf } from '../../support/cm-pair.js';
+import { CmPair, PARAMETERS, SERVICE, messageName, typesOf } from '../../support/cm-pair.js';
 import { FakeNode } from '../../support/fake-node.js';
 import { SeededRandom } from '../../support/virtual-world.js';
 
@@ -121,7 +121,7 @@ describe('CM: endings', () => {
     assert.equal(passive.connection.state, 'TIMEWAIT');
   });
 
-  it('drops and counts LAP, APR, SIDR, RTU and REJ for nobody, and what is no message', async () => {
+  it('drops and counts LAP, APR, SIDR, and RTU or REJ for nobody', async () => {
     const pair = new CmPair();
     const { b } = pair;
     const [from, to] = [gidFromIp('10.0.0.1'), gidFromIp('10.0.0.2')];
@@ -166,6 +166,33 @@ describe('CM: endings', () => {
   });
 });
 
+describe('CM: a device and itself', () => {
+  it('connects, and disconnects', async () => {
+    const pair = new CmPair();
+    const own = pair.b.device.gids[0];
+    assert.ok(own);
+    const events: CmEvent[] = [];
+    let passive: { events: CmEvent[] } | undefined;
+    pair.listen((request) => (passive = pair.accept(request)));
+    const connection = pair.b.cm.connect({
+      ...PARAMETERS,
+      qp: pair.b.device.connectableQp(),
+      remoteGid: own,
+      serviceId: SERVICE,
+      privateData: NONE,
+      timeoutUs: 1_000_000,
+      onEvent: (event) => events.push(event),
+    });
+    await pair.world.runFor(100_000);
+    connection.disconnect();
+    await pair.world.run();
+    const whole = ['established', 'disconnected', 'timewait-exit'];
+    assert.deepEqual(typesOf(events), whole);
+    assert.deepEqual(typesOf(passive?.events ?? []), whole);
+    assert.ok(pair.b.cm.isIdle);
+  });
+});
+
 describe('CM: a peer that comes back with the same queue pair', () => {
   it('is rejected as stale, and the old connection ends with DREQ', async () => {
     const pair = new CmPair();
@@ -183,12 +210,7 @@ describe('CM: a peer that comes back with the same queue pair', () => {
     Object.defineProperty(qp, 'qpn', { value: active.qp.qpn });
     const connect = (): unknown =>
       returned.cm.connect({
-        responderResources: 1,
-        initiatorDepth: 1,
-        retryCount: 7,
-        rnrRetryCount: 7,
-        minRnrTimer: 12,
-        accessFlags: 0,
+        ...PARAMETERS,
         qp,
         remoteGid: gidFromIp('10.0.0.2'),
         serviceId: good.serviceId,
@@ -315,17 +337,32 @@ describe('CM: closing the module', () => {
     assert.deepEqual(typesOf(events), ['rejected']);
   });
 
+  it('has the DREQs of more connections than QP1 has room for leave, too', async () => {
+    const pair = new CmPair({ a: { mad: { sendDepth: 4 } } });
+    pair.listen((request) => void pair.accept(request), 100);
+    for (let i = 0; i < 50; i++) pair.connect();
+    await pair.world.runFor(100_000);
+    const closed = pair.a.close();
+    await pair.world.runFor(100_000);
+    await closed;
+    assert.equal(pair.bodies('DREQ').length, 50);
+    assert.equal(pair.bodies('DREP').length, 50);
+  });
+
   it('is bounded when nothing leaves any more', async () => {
     const pair = new CmPair();
-    await pair.established();
+    const { active } = await pair.established();
     const { qp1 } = pair.a.device;
     assert.ok(qp1);
     qp1.holdCompletions = true;
     const begin = pair.world.now();
-    const closed = pair.a.cm.close();
-    await pair.world.run();
+    let open = true;
+    const closed = pair.a.close().then(() => (open = false));
+    await pair.world.runFor(2_100_000);
+    assert.equal(open, false);
     await closed;
-    assert.ok(pair.world.now() - begin < 2_100_000);
+    assert.ok(pair.world.now() - begin <= 2_100_000);
+    assert.equal(active.connection.state, 'IDLE');
   });
 });
 

@@ -243,7 +243,8 @@ describe('CM: seeded chaos', () => {
 
   function assertDefined(pair: CmPair, sides: readonly Side[], seed: number): void {
     for (const { connection, events } of sides) {
-      const record = `seed ${seed}: ${typesOf(events).join()}\n${connection.flightRecord().join('\n')}`;
+      const story = [typesOf(events).join(), ...connection.flightRecord()].join('\n');
+      const record = `seed ${seed}: ${story}`;
       assert.equal(connection.state, 'IDLE', record);
       assert.match(
         typesOf(events)

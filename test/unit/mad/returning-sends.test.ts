@@ -18,7 +18,7 @@ function tell(pair: MadPair, agent: MadAgent, context: string): void {
 }
 
 describe('MAD, scenario 1: the client unregisters', () => {
-  it('with a send on the wire: it comes back flushed when it completes, then it is over', async () => {
+  it('with a send on the wire: it comes back flushed when it completes', async () => {
     const pair = new MadPair();
     const agent = pair.asker();
     pair.a.qp1.holdCompletions = true;
@@ -32,7 +32,7 @@ describe('MAD, scenario 1: the client unregisters', () => {
     assert.deepEqual(pair.log, ['WR_FLUSH_ERR one', 'unregistered']);
   });
 
-  it('with a response outstanding: it comes back flushed at once, a late response is dropped', async () => {
+  it('with a response outstanding: it comes back flushed, a late response is dropped', async () => {
     const pair = new MadPair();
     pair.network.latencyUs = 500;
     pair.answerer();

@@ -16,7 +16,7 @@ describe('MAD: sends', () => {
     assert.equal(pair.world.activeTimers, 0);
   });
 
-  it('reports a response that overtakes the completion of its request in the same order', async () => {
+  it('has the same order for a response that overtakes the completion of its request', async () => {
     const pair = new MadPair();
     pair.answerer();
     const agent = pair.asker();
@@ -87,7 +87,7 @@ describe('MAD: sends', () => {
     assert.equal(pair.log.length, 1);
   });
 
-  it('returns a cancelled send flushed, never inside the call, and drops its response', async () => {
+  it('returns a cancelled send flushed, not inside the call, and drops its response', async () => {
     const pair = new MadPair();
     pair.network.fate = () => [];
     const agent = pair.asker();

@@ -1,0 +1,14 @@
+/** Errors of the DAT API. */
+export {
+  DAT_SUBTYPES,
+  DAT_TYPES,
+  DatClass,
+  type DatSubtype,
+  type DatSubtypeKey,
+  type DatType,
+  decodeReturnCode,
+  describeCode,
+  returnCodeOf,
+} from './codes.js';
+export { DatError, type DatErrorOptions } from './dat-error.js';
+export { type SpiErrorContext, spiCall, toDatError } from './from-spi.js';

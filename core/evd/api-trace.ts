@@ -1,0 +1,24 @@
+/** API tracing: one line a call, written like the call, with symbolic values. */
+import type { Logger } from '../spi/index.js';
+
+/**
+ * Logs `evd.modifyUpcall(evd=7, policy=ONE)` at debug level. Ask `logger.isDebugEnabled()` first:
+ * the arguments cost.
+ */
+export function traceCall(
+  logger: Logger,
+  call: string,
+  parameters: Readonly<Record<string, unknown>>,
+): void {
+  const list = Object.entries(parameters)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${name}=${textOf(value)}`);
+  logger.debug(`${call}(${list.join(', ')})`);
+}
+
+function textOf(value: unknown): string {
+  if (typeof value === 'function') return value.name === '' ? 'function' : value.name;
+  if (typeof value === 'symbol') return (value.description ?? 'symbol').replace('dapl:', '');
+  if (typeof value === 'object' && value !== null) return value.constructor.name;
+  return String(value);
+}

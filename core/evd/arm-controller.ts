@@ -1,0 +1,56 @@
+/**
+ * When a completion queue is armed. The device's notification is one-shot, edge-triggered, and
+ * cannot be taken back; so a queue is armed only while somebody wants its next event, never twice
+ * for the same wish, and whoever arms looks once more afterwards (drain, arm, look).
+ */
+
+/** What is wanted of the next completion; a higher number includes the lower ones. */
+export const Want = { NOTHING: 0, SOLICITED_OR_FAILED: 1, NEXT: 2 } as const;
+export type Want = (typeof Want)[keyof typeof Want];
+
+export class ArmController {
+  /** What the device is going to notify of. */
+  armed: Want = Want.NOTHING;
+  /** Notifications that nobody wanted any more when they came. */
+  stale = 0;
+  private failing = false;
+
+  /**
+   * @param arm asks the device; may throw
+   * @param onFailure told once, until arming succeeds again
+   */
+  constructor(
+    private readonly arm: (solicitedOnly: boolean) => void,
+    private readonly onFailure: (error: unknown) => void,
+  ) {}
+
+  /** Arms if need be. Returns true when the caller must look once more. */
+  request(want: Want): boolean {
+    if (want <= this.armed) return false;
+    try {
+      this.arm(want === Want.SOLICITED_OR_FAILED);
+    } catch (error) {
+      if (!this.failing) this.onFailure(error);
+      // What came before the attempt is still to be seen; looking again cannot lead here for ever,
+      // because only new completions are a reason to come back.
+      this.failing = true;
+      return true;
+    }
+    this.failing = false;
+    this.armed = want;
+    return true;
+  }
+
+  /** The device has notified. Returns false for a stale notification, which is absorbed. */
+  fired(want: Want): boolean {
+    this.armed = Want.NOTHING;
+    if (want !== Want.NOTHING) return true;
+    this.stale++;
+    return false;
+  }
+
+  /** The queue has been replaced: nothing is known about its notification. */
+  forget(): void {
+    this.armed = Want.NOTHING;
+  }
+}

@@ -1,0 +1,148 @@
+/**
+ * Core's side of a completion ring. Completions are scanned (shown to their owners, once, in order)
+ * and later taken. Numbers of completions are u32, free-running, and survive a resize of the ring.
+ */
+import { CQE, type CompletionQueue } from '../spi/index.js';
+import type { CompletionOwners } from './completion-owner.js';
+import type { DatEvent } from './event.js';
+import type { EventBatch } from './event-batch.js';
+
+export class CompletionCursor {
+  /** Number of the next completion to take. */
+  next = 0;
+  /** Number of the next completion to scan. */
+  scanned = 0;
+  /** An `onCompletion` is under way. */
+  scanning = false;
+  /** Completions whose owner had been freed. */
+  dropped = 0;
+  private hiddenCount = 0;
+  /** By number: completions between `next` and `scanned` that the consumer must not see. */
+  private hidden: Uint8Array;
+  private mask: number;
+  /** Ring index = number + base. */
+  private base: number;
+
+  constructor(
+    private readonly cq: CompletionQueue,
+    private readonly owners: CompletionOwners,
+  ) {
+    this.hidden = new Uint8Array(cq.ring.entries);
+    this.mask = cq.ring.mask;
+    this.base = cq.ring.consumer;
+  }
+
+  /** Completions scanned, visible and not yet taken. */
+  get pending(): number {
+    return ((this.scanned - this.next) >>> 0) - this.hiddenCount;
+  }
+
+  /** Shows new completions to their owners; returns how many the consumer may see. */
+  scan(): number {
+    if (this.scanning) return 0;
+    const end = (this.next + this.cq.poll()) >>> 0;
+    if (end === this.scanned) return 0;
+    const { words, strideWords, mask } = this.cq.ring;
+    let visible = 0;
+    this.scanning = true;
+    try {
+      while (this.scanned !== end) {
+        const at = ((this.scanned + this.base) & mask) * strideWords;
+        const owner = this.owners.lookup(words[at + CQE.QP_CONTEXT] ?? 0);
+        if (owner === undefined) this.dropped++;
+        if (owner?.onCompletion(words, at) === true) visible++;
+        else this.hide(this.scanned);
+        this.scanned = (this.scanned + 1) >>> 0;
+      }
+    } finally {
+      this.scanning = false;
+    }
+    this.skipHidden();
+    return visible;
+  }
+
+  /** Every scanned completion has been taken. */
+  get empty(): boolean {
+    return this.next === this.scanned;
+  }
+
+  /** Takes the next completion (there is one) as an event; undefined when its owner is gone. */
+  take(): DatEvent | undefined {
+    const words = this.cq.ring.words;
+    const at = this.wordOfNext();
+    const event = this.owners.lookup(words[at + CQE.QP_CONTEXT] ?? 0)?.toEvent(words, at);
+    this.advance();
+    if (event === undefined) this.dropped++;
+    return event;
+  }
+
+  /** Takes the next completion (there is one) into a batch; false when its owner is gone. */
+  takeInto(batch: EventBatch, slot: number): boolean {
+    const words = this.cq.ring.words;
+    const at = this.wordOfNext();
+    const owner = this.owners.lookup(words[at + CQE.QP_CONTEXT] ?? 0);
+    if (owner === undefined) this.dropped++;
+    else if (owner.fill === undefined) batch.setEvent(slot, owner.toEvent(words, at));
+    else owner.fill(batch, slot, words, at);
+    this.advance();
+    return owner !== undefined;
+  }
+
+  /** Hides what an owner has left in the queue, so that counts stay right when it goes. */
+  purge(context: number): void {
+    const ring = this.cq.ring;
+    for (let n = this.next; n !== this.scanned; n = (n + 1) >>> 0) {
+      const at = ((n + this.base) & ring.mask) * ring.strideWords;
+      if (ring.words[at + CQE.QP_CONTEXT] !== context || this.isHidden(n)) continue;
+      this.hide(n);
+    }
+    this.skipHidden();
+  }
+
+  /** After the ring has been replaced: what was unread has moved to the new one, in order. */
+  rebase(): void {
+    const ring = this.cq.ring;
+    const hidden = new Uint8Array(ring.entries);
+    for (let n = this.next; n !== this.scanned; n = (n + 1) >>> 0) {
+      hidden[n & ring.mask] = this.isHidden(n) ? 1 : 0;
+    }
+    this.hidden = hidden;
+    this.mask = ring.mask;
+    this.base = (ring.consumer - this.next) >>> 0;
+  }
+
+  private wordOfNext(): number {
+    const ring = this.cq.ring;
+    return ((this.next + this.base) & ring.mask) * ring.strideWords;
+  }
+
+  private advance(): void {
+    this.next = (this.next + 1) >>> 0;
+    if (this.hiddenCount > 0) this.passHidden();
+    this.cq.ring.consumer = this.next + this.base;
+  }
+
+  private isHidden(number: number): boolean {
+    return this.hidden[number & this.mask] === 1;
+  }
+
+  private hide(number: number): void {
+    this.hidden[number & this.mask] = 1;
+    this.hiddenCount++;
+  }
+
+  /** Gives hidden completions at the front back to the provider. */
+  private skipHidden(): void {
+    const before = this.next;
+    if (this.hiddenCount > 0) this.passHidden();
+    if (this.next !== before) this.cq.ring.consumer = this.next + this.base;
+  }
+
+  private passHidden(): void {
+    while (this.next !== this.scanned && this.isHidden(this.next)) {
+      this.hidden[this.next & this.mask] = 0;
+      this.hiddenCount--;
+      this.next = (this.next + 1) >>> 0;
+    }
+  }
+}

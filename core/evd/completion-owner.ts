@@ -1,0 +1,84 @@
+/**
+ * Who a completion belongs to: found by the `context` number of its queue pair, in one table
+ * look-up.
+ */
+import { DatError } from '../errors/index.js';
+import type { DatEvent } from './event.js';
+import type { EventBatch } from './event-batch.js';
+
+/** An endpoint (or shared receive queue) as the event dispatchers see it. */
+export interface CompletionOwner {
+  /**
+   * Called exactly once for each completion, in ring order, when it is first seen by core: before
+   * it can be dequeued, whether or not anybody dequeues it. Entries are reclaimed, early
+   * ESTABLISHED and breaking happen here. What it posts to this EVD stands before this completion
+   * (or behind it: `EventPlace`).
+   * @param words the words of the completion ring
+   * @param at index of the entry's first word
+   * @returns false for a completion that the consumer must not see (suppressed)
+   */
+  onCompletion(words: Uint32Array, at: number): boolean;
+  /** Makes the event, at the moment when it is handed over. */
+  toEvent(words: Uint32Array, at: number): DatEvent;
+  /** The same without an object: `batch.setDto` or `batch.setEvent`. Default: `toEvent`. */
+  fill?(batch: EventBatch, slot: number, words: Uint32Array, at: number): void;
+}
+
+const SLOT_BITS = 20;
+const SLOT_MASK = (1 << SLOT_BITS) - 1;
+const GENERATIONS = 0xfff;
+
+/**
+ * The owners of one device or IA. A context is slot (20 bits) and generation (12 bits): a
+ * completion that outlives its queue pair finds nobody, not the slot's next tenant.
+ */
+export class CompletionOwners {
+  private readonly contexts: number[] = [];
+  private readonly owners: (CompletionOwner | undefined)[] = [];
+  private readonly vacant: number[] = [];
+
+  /** @throws DatError DAT_INSUFFICIENT_RESOURCES beyond 2^20 owners */
+  allocate(owner: CompletionOwner): number {
+    const reused = this.vacant.shift();
+    if (reused !== undefined) return this.occupy(reused, owner);
+    if (this.owners.length > SLOT_MASK) {
+      throw new DatError('DAT_INSUFFICIENT_RESOURCES', {
+        subtype: 'DAT_RESOURCE_TEP',
+        operation: 'owners.allocate',
+        message: `all ${SLOT_MASK + 1} completion contexts are in use`,
+        value: SLOT_MASK + 1,
+      });
+    }
+    this.owners.push(undefined);
+    this.contexts.push(0);
+    return this.occupy(this.owners.length - 1, owner);
+  }
+
+  /** Completions of this context are dropped from now on. Freeing it again does nothing. */
+  free(context: number): void {
+    const slot = context & SLOT_MASK;
+    if (this.contexts[slot] !== context || this.owners[slot] === undefined) return;
+    this.owners[slot] = undefined;
+    this.vacant.push(slot);
+  }
+
+  /** The owner, or undefined when it has been freed. */
+  lookup(context: number): CompletionOwner | undefined {
+    const slot = context & SLOT_MASK;
+    return this.contexts[slot] === context ? this.owners[slot] : undefined;
+  }
+
+  /** Number of owners. */
+  get size(): number {
+    return this.owners.length - this.vacant.length;
+  }
+
+  private occupy(slot: number, owner: CompletionOwner): number {
+    const previous = (this.contexts[slot] ?? 0) >>> SLOT_BITS;
+    const generation = (previous % GENERATIONS) + 1;
+    const context = ((generation << SLOT_BITS) | slot) >>> 0;
+    this.contexts[slot] = context;
+    this.owners[slot] = owner;
+    return context;
+  }
+}

@@ -1,0 +1,131 @@
+/** What is wrong with a call on an EVD: parameters and states, as DatError. */
+import { DatError, type DatSubtype } from '../errors/index.js';
+import {
+  ALL_STREAMS,
+  EVD_CONFIGURATIONS,
+  EVD_TAKERS,
+  type EvdConfiguration,
+  type EvdTaker,
+} from './evd-states.js';
+import { UPCALL_POLICIES, type UpcallPolicy } from './upcall-policy.js';
+
+const MAX_UPCALL_LIMIT = 65536;
+
+/** @throws DatError DAT_INVALID_STATE when the present taker does not admit the new one */
+export function checkTaker(operation: string, present: EvdTaker, wanted: EvdTaker): void {
+  const row = EVD_TAKERS[present];
+  if (row.admits.includes(wanted)) return;
+  throw new DatError('DAT_INVALID_STATE', {
+    ...(row.subtype !== undefined && { subtype: row.subtype }),
+    operation,
+    message: `${row.text} takes the events of this EVD, so ${EVD_TAKERS[wanted].text} cannot`,
+    value: present,
+    hint: present === 'subscription' ? 'use share() for several subscribers' : 'end it first',
+  });
+}
+
+/** @throws DatError DAT_INVALID_PARAMETER or DAT_INVALID_STATE */
+export function checkThreshold(
+  threshold: number,
+  qlen: number,
+  configuration: EvdConfiguration,
+): void {
+  checkInteger('evd.wait', 'threshold', threshold, 1, qlen, 'DAT_INVALID_ARG3');
+  const row = EVD_CONFIGURATIONS[configuration];
+  if (threshold === 1 || row.threshold) return;
+  throw new DatError('DAT_INVALID_STATE', {
+    subtype: row.subtype,
+    operation: 'evd.wait',
+    message: `threshold ${threshold}: must be 1 while the EVD is in ${configuration} mode`,
+    value: threshold,
+  });
+}
+
+/** @throws DatError DAT_INVALID_PARAMETER unless undefined, Infinity or a number >= 0 */
+export function checkTimeout(timeoutMs: number | undefined): void {
+  if (timeoutMs === undefined || (typeof timeoutMs === 'number' && timeoutMs >= 0)) return;
+  throw new DatError('DAT_INVALID_PARAMETER', {
+    subtype: 'DAT_INVALID_ARG2',
+    operation: 'evd.wait',
+    message: `timeoutMs ${String(timeoutMs)}: must be 0 or more`,
+    value: timeoutMs,
+  });
+}
+
+/** @throws DatError DAT_INVALID_PARAMETER unless an integer within the bounds */
+export function checkInteger(
+  operation: string,
+  name: string,
+  value: number,
+  min: number,
+  max: number,
+  subtype: DatSubtype,
+): void {
+  if (Number.isSafeInteger(value) && value >= min && value <= max) return;
+  throw new DatError('DAT_INVALID_PARAMETER', {
+    subtype,
+    operation,
+    message: `${name} ${String(value)}: must be an integer from ${min} to ${max}`,
+    value,
+  });
+}
+
+/** @throws DatError DAT_INVALID_PARAMETER unless a non-empty set of EvdFlags */
+export function checkStreams(streams: number): void {
+  if (Number.isSafeInteger(streams) && streams > 0 && (streams & ~ALL_STREAMS) === 0) return;
+  throw new DatError('DAT_INVALID_PARAMETER', {
+    subtype: 'DAT_INVALID_ARG4',
+    operation: 'evd.create',
+    message: `streams ${String(streams)}: must be a non-empty set of EvdFlags`,
+    value: streams,
+  });
+}
+
+/** @throws DatError DAT_INVALID_PARAMETER */
+export function checkUpcall(
+  operation: string,
+  policy: UpcallPolicy,
+  handler: unknown,
+  limit: number,
+): void {
+  if (!Object.hasOwn(UPCALL_POLICIES, policy)) {
+    throw new DatError('DAT_INVALID_PARAMETER', {
+      subtype: 'DAT_INVALID_ARG2',
+      operation,
+      message: `policy ${String(policy)}: must be one of ${Object.keys(UPCALL_POLICIES).join(', ')}`,
+      value: policy,
+    });
+  }
+  const needsHandler = UPCALL_POLICIES[policy].enabled;
+  if (handler === undefined ? needsHandler : typeof handler !== 'function') {
+    throw new DatError('DAT_INVALID_PARAMETER', {
+      subtype: 'DAT_INVALID_ARG3',
+      operation,
+      message: `policy ${policy} needs a handler function`,
+      value: handler,
+    });
+  }
+  checkInteger(operation, 'limit', limit, 1, MAX_UPCALL_LIMIT, 'DAT_INVALID_ARG4');
+}
+
+export function invalidHandle(operation: string): DatError {
+  return new DatError('DAT_INVALID_HANDLE', {
+    subtype: 'DAT_INVALID_HANDLE_EVD_REQUEST',
+    operation,
+    message: 'the EVD has been freed',
+  });
+}
+
+export function unwaitableError(operation: string): DatError {
+  return new DatError('DAT_INVALID_STATE', {
+    subtype: 'DAT_INVALID_STATE_EVD_UNWAITABLE',
+    operation,
+  });
+}
+
+export function freedWhileWaiting(): DatError {
+  return new DatError('DAT_ABORT', {
+    operation: 'evd.wait',
+    message: 'the EVD has been freed',
+  });
+}

@@ -1,0 +1,314 @@
+/** The producers' side of an EVD: what endpoints, service points and the interface adapter use. */
+import { DatError, spiCall } from '../errors/index.js';
+import { AsyncEventType, type CompletionQueue, nameOf } from '../spi/index.js';
+import { ArmController } from './arm-controller.js';
+import { Dispatcher } from './dispatcher.js';
+import {
+  type AsyncErrorEvent,
+  AsyncErrorReason,
+  DatEventNumber,
+  type DatEvent,
+  type PostedEvent,
+} from './event.js';
+import { type EventPlace, EventStore } from './event-store.js';
+import { checkInteger, checkStreams } from './evd-checks.js';
+import type { EvdHost, EvdOptions } from './evd-host.js';
+import {
+  COMPLETION_STREAMS,
+  EVD_CONFIGURATIONS,
+  type EvdConfiguration,
+  EvdFlags,
+} from './evd-states.js';
+import type { UpcallOwner } from './upcall.js';
+import { UpcallRunner } from './upcall-runner.js';
+
+export abstract class EvdFeed {
+  readonly id: number;
+  /** Bit set of EvdFlags. */
+  readonly streams: number;
+  /** Present iff completions feed the EVD; queue pairs are created on it. */
+  readonly cq: CompletionQueue | undefined;
+  protected readonly store: EventStore;
+  protected readonly upcalls: UpcallRunner;
+  protected readonly arm: ArmController | undefined;
+  protected readonly dispatcher: Dispatcher;
+  protected users = 0;
+  protected open = true;
+  private readonly errorSources = new Map<EvdFeed, number>();
+  private readonly overrunListeners = new Set<() => void>();
+  protected reserved = 0;
+  private configuring = 0;
+  private engaged = false;
+  private overflowing = false;
+
+  constructor(
+    protected readonly host: EvdHost,
+    options: EvdOptions,
+  ) {
+    const { qlen, streams = EvdFlags.DEFAULT } = options;
+    const limit = host.device.attributes.maxCompletionQueueEntries;
+    checkInteger('evd.create', 'qlen', qlen, 1, limit, 'DAT_INVALID_ARG2');
+    checkStreams(streams);
+    this.id = options.id;
+    this.streams = streams;
+    this.cq = (streams & COMPLETION_STREAMS) === 0 ? undefined : this.createCq(qlen);
+    this.store = new EventStore(qlen, this.cq, host.owners, () => this.dispatcher.arrived());
+    this.upcalls = new UpcallRunner(
+      this.upcallOwner(),
+      this.store,
+      (error, event) => this.handlerFailed(error, event),
+      () => this.dispatcher.kick(),
+    );
+    this.arm = this.cq && this.createArm(this.cq);
+    this.dispatcher = new Dispatcher(this.store, this.upcalls, this.arm, host.scheduler);
+  }
+
+  /**
+   * Queues an event; see EventPlace for where. Returns false when there was no room: the event is
+   * lost, and EVD_OVERFLOW with this EVD is on the asynchronous EVD.
+   */
+  post(event: PostedEvent, place: EventPlace = 'behind'): boolean {
+    if (!this.open) return false;
+    if (this.store.post(event, place)) {
+      this.overflowing = false;
+      return true;
+    }
+    this.overflowed(event);
+    return false;
+  }
+
+  /**
+   * Looks at the completion queue: endpoints see what has come (`onCompletion`). Returns how many
+   * new events the consumer may see.
+   */
+  scan(): number {
+    return this.open ? this.store.scan() : 0;
+  }
+
+  /** Hides the completions of a context that nobody took; call it before `owners.free`. */
+  purge(context: number): void {
+    if (this.open) this.store.purge(context);
+  }
+
+  /**
+   * Counts a user: while there is one the EVD cannot be freed.
+   * @param configuration how the completions of this user notify; all users that say so must agree
+   * @returns ends the use; calling it again does nothing
+   * @throws DatError DAT_INVALID_STATE (DAT_INVALID_STATE_EVD_CONFIG_*) when they do not
+   */
+  attach(configuration?: EvdConfiguration): () => void {
+    const present = this.dispatcher.configuration;
+    if (configuration !== undefined && configuration !== present && this.configuring > 0) {
+      throw new DatError('DAT_INVALID_STATE', {
+        subtype: EVD_CONFIGURATIONS[present].subtype,
+        operation: 'evd.attach',
+        message: `${configuration} completions on an EVD whose other streams are ${present}`,
+        value: configuration,
+      });
+    }
+    this.users++;
+    if (configuration !== undefined) this.configure(configuration, 1);
+    let attached = true;
+    return () => {
+      if (!attached) return;
+      attached = false;
+      this.users--;
+      if (configuration !== undefined) this.configure(configuration, -1);
+    };
+  }
+
+  /**
+   * For a connect EVD: while a waiter, subscription or upcall takes its events, `source` (a DTO EVD
+   * of the same endpoint) is armed for failed completions even though nobody wants its events, so
+   * that the endpoint notices a failure and breaks without a dequeue.
+   * @returns ends it; calling it again does nothing
+   */
+  watchErrors(source: EvdFeed): () => void {
+    if (source === this) return () => undefined;
+    const count = this.errorSources.get(source) ?? 0;
+    this.errorSources.set(source, count + 1);
+    if (count === 0 && this.engaged) source.watched(1);
+    let watching = true;
+    return () => {
+      if (!watching) return;
+      watching = false;
+      const left = (this.errorSources.get(source) ?? 1) - 1;
+      if (left > 0) this.errorSources.set(source, left);
+      else if (this.errorSources.delete(source) && this.engaged) source.watched(-1);
+    };
+  }
+
+  /**
+   * Takes completions in as they come, whether or not anybody wants the events: an endpoint that
+   * ends waits for its queues to run empty, and the consumer may never dequeue.
+   * @returns ends it; calling it again does nothing
+   */
+  hold(): () => void {
+    this.dispatcher.holders++;
+    if (this.open) this.dispatcher.armAndLook();
+    let holding = true;
+    return () => {
+      if (holding) this.dispatcher.holders--;
+      holding = false;
+    };
+  }
+
+  /**
+   * Makes room in the completion queue for completions that the consumer does not count.
+   * @returns gives the room back; calling it again does nothing
+   */
+  reserve(entries: number): () => void {
+    this.reserved += entries;
+    const needed = this.store.qlen + this.reserved;
+    if (this.cq !== undefined && this.cq.ring.entries < needed) {
+      spiCall({ operation: 'evd.reserve', value: needed }, () => this.store.resizeCq(needed));
+      this.arm?.forget();
+      this.dispatcher.armAndLook();
+    }
+    let held = true;
+    return () => {
+      if (held) this.reserved -= entries;
+      held = false;
+    };
+  }
+
+  /**
+   * The completion queue has overrun: completions are lost, and what feeds it is broken.
+   * @returns ends it
+   */
+  onOverrun(listener: () => void): () => void {
+    this.overrunListeners.add(listener);
+    return () => void this.overrunListeners.delete(listener);
+  }
+
+  get isFreed(): boolean {
+    return !this.open;
+  }
+
+  /**
+   * Events that wait at most; also the length of the completion queue that the consumer counts on.
+   */
+  get qlen(): number {
+    return this.store.qlen;
+  }
+
+  /** The object that upcalls of this EVD belong to. */
+  protected abstract upcallOwner(): UpcallOwner;
+
+  /** Something takes events, or has stopped: counts as a reason to live, and watches for errors. */
+  protected engage(): void {
+    const { waiter, taker } = this.dispatcher;
+    const engaged = this.open && (waiter !== undefined || taker !== 'none');
+    if (engaged === this.engaged) return;
+    this.engaged = engaged;
+    if (engaged) this.host.keepAlive.retain();
+    else this.host.keepAlive.release();
+    for (const source of this.errorSources.keys()) source.watched(engaged ? 1 : -1);
+  }
+
+  private watched(change: 1 | -1): void {
+    this.dispatcher.watchers += change;
+    if (change > 0 && this.open) this.dispatcher.armAndLook();
+  }
+
+  private configure(configuration: EvdConfiguration, change: 1 | -1): void {
+    this.configuring += change;
+    this.dispatcher.configuration = this.configuring > 0 ? configuration : 'THRESHOLD';
+    if (this.open) this.dispatcher.armAndLook();
+  }
+
+  private createCq(minEntries: number): CompletionQueue {
+    const context = {
+      operation: 'evd.create',
+      value: minEntries,
+      map: { ENOMEM: ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_TEVD'] },
+    } as const;
+    return spiCall(context, () =>
+      this.host.device.createCompletionQueue({
+        minEntries,
+        onNotify: () => this.dispatcher.notified(),
+        onEvent: (event) => this.cqEvent(event),
+      }),
+    );
+  }
+
+  private createArm(cq: CompletionQueue): ArmController {
+    const arm = (solicitedOnly: boolean): void => cq.arm(solicitedOnly);
+    return new ArmController(arm, (cause) =>
+      this.report(DatEventNumber.ASYNC_PROVIDER_INTERNAL_ERROR, {
+        reason: AsyncErrorReason.EVD.OTHER,
+        message: `evd ${this.id}: the completion queue cannot be armed`,
+        cause,
+      }),
+    );
+  }
+
+  private cqEvent(event: AsyncEventType): void {
+    const overrun = event === AsyncEventType.CQ_ERR;
+    const name = nameOf(AsyncEventType, event);
+    if (overrun) for (const listener of [...this.overrunListeners]) listener();
+    this.report(
+      overrun ? DatEventNumber.ASYNC_EVD_OVERFLOW : DatEventNumber.ASYNC_PROVIDER_INTERNAL_ERROR,
+      {
+        reason: overrun ? AsyncErrorReason.EVD.OVERFLOW : AsyncErrorReason.EVD.OTHER,
+        message: overrun
+          ? `evd ${this.id}: the completion queue overran; its endpoints are broken`
+          : `evd ${this.id}: ${name} on the completion queue`,
+      },
+    );
+  }
+
+  private handlerFailed(cause: unknown, event: DatEvent | undefined): void {
+    const message = `evd ${this.id}: the upcall handler has failed`;
+    // The handler of the asynchronous EVD fails while it is told that it has failed: no end of it.
+    if (event?.type === 'async-error' && event.object === this) {
+      this.host.logger.error(message, { cause });
+      return;
+    }
+    this.report(DatEventNumber.ASYNC_PROVIDER_INTERNAL_ERROR, {
+      reason: AsyncErrorReason.EVD.OTHER,
+      message,
+      cause,
+    });
+  }
+
+  /**
+   * Tells once of a run of lost events; the asynchronous EVD itself tells when it has room again.
+   */
+  private overflowed(event: PostedEvent): void {
+    const overflow = this.errorEvent(DatEventNumber.ASYNC_EVD_OVERFLOW, {
+      reason: AsyncErrorReason.EVD.OVERFLOW,
+      message: `evd ${this.id}: more than ${this.store.qlen} events wait; the last is lost`,
+    });
+    this.host.logger.warn(overflow.message, { lost: event.type });
+    if (event.type === 'async-error') this.store.postLate(overflow);
+    else if (!this.overflowing) this.host.reportAsync(overflow);
+    this.overflowing = true;
+  }
+
+  private report(number: AsyncErrorEvent['number'], details: ErrorDetails): void {
+    this.host.reportAsync(this.errorEvent(number, details));
+  }
+
+  private errorEvent(number: AsyncErrorEvent['number'], details: ErrorDetails): AsyncErrorEvent {
+    return { type: 'async-error', number, object: this, ...details };
+  }
+
+  /** @throws DatError DAT_INVALID_STATE_EVD_IN_USE while something feeds the EVD */
+  protected checkUnused(operation: string): void {
+    if (this.users === 0) return;
+    throw new DatError('DAT_INVALID_STATE', {
+      subtype: 'DAT_INVALID_STATE_EVD_IN_USE',
+      operation,
+      message: `${this.users} endpoints, service points or adapters feed this EVD`,
+      value: this.users,
+      hint: 'free them first',
+    });
+  }
+}
+
+interface ErrorDetails {
+  readonly reason: number;
+  readonly message: string;
+  readonly cause?: unknown;
+}

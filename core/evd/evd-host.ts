@@ -1,0 +1,70 @@
+/** What an EVD needs from the interface adapter that it belongs to. */
+import type {
+  Clock,
+  Device,
+  DeviceAttributes,
+  KeepAlive,
+  Logger,
+  PollingMode,
+  Scheduler,
+  Timers,
+} from '../spi/index.js';
+import type { CompletionOwners } from './completion-owner.js';
+import type { AsyncErrorEvent } from './event.js';
+import type { NotifyHandler, Upcall, UpcallHandler } from './upcall.js';
+import type { PendingChoice, UpcallPolicy } from './upcall-policy.js';
+
+/** The part of a device that an EVD uses. */
+export interface EvdDevice extends Pick<Device, 'createCompletionQueue' | 'progress'> {
+  readonly attributes: Pick<DeviceAttributes, 'maxCompletionQueueEntries'>;
+}
+
+export interface EvdHost {
+  readonly device: EvdDevice;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly scheduler: Scheduler;
+  readonly keepAlive: KeepAlive;
+  readonly logger: Logger;
+  readonly owners: CompletionOwners;
+  /** Puts an event on the IA's asynchronous EVD. */
+  reportAsync(event: AsyncErrorEvent): void;
+}
+
+export interface EvdOptions {
+  /** Number for traces. */
+  readonly id: number;
+  /** Events that the software queue holds, and completions that the CQ holds at least. */
+  readonly qlen: number;
+  /** Bit set of EvdFlags; default EvdFlags.DEFAULT. */
+  readonly streams?: number;
+  readonly policy?: UpcallPolicy;
+  readonly handler?: UpcallHandler | NotifyHandler;
+  /** Upcalls at a time under MANY; default 16. */
+  readonly limit?: number;
+  /** Default 'event'. */
+  readonly polling?: PollingMode;
+}
+
+export interface ModifyUpcallOptions {
+  /** What becomes of events that wait; default 'deliver'. */
+  readonly pending?: PendingChoice;
+  /** Upcalls at a time under MANY: 1 or more; default 16. */
+  readonly limit?: number;
+  /** TEARDOWN: the upcall that asks, which is not waited for. */
+  readonly upcall?: Upcall;
+}
+
+export interface WaitOptions {
+  /** Events that must wait before the call returns: 1 (default) to qlen. */
+  readonly threshold?: number;
+  /** Milliseconds; 0 only looks. Default: no limit. */
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+export interface WaitResult<E> {
+  readonly event: E;
+  /** Events that wait behind it. */
+  readonly nmore: number;
+}

@@ -1,0 +1,300 @@
+/** The event dispatcher: one queue fed by streams of events, consumed by pull, push or upcall. */
+import { DatError, spiCall } from '../errors/index.js';
+
+import { eventStream, type EventStream } from '../stream/event-stream.js';
+
+import { DatEventNumber } from './event.js';
+
+import type { EventSink, EventSource } from './event-sink.js';
+import { checkInteger, checkTaker, checkUpcall, invalidHandle } from './evd-checks.js';
+import { EvdPull } from './evd-pull.js';
+import type { EvdHost, EvdOptions, ModifyUpcallOptions } from './evd-host.js';
+import { EVD_CONFIGURATIONS, EvdFlags, EvdState, type EvdTaker } from './evd-states.js';
+import {
+  type NotifyHandler,
+  type Upcall,
+  type UpcallHandler,
+  type UpcallOwner,
+  currentUpcall,
+} from './upcall.js';
+import {
+  DEFAULT_UPCALL_LIMIT,
+  UPCALL_POLICIES,
+  UPCALL_SAME,
+  type UpcallPolicy,
+} from './upcall-policy.js';
+
+/** What `evd.query()` answers (DAT_EVD_PARAM). */
+export interface EvdParam {
+  readonly id: number;
+  readonly qlen: number;
+  /** Bit set of EvdState. */
+  readonly state: number;
+  /** Bit set of EvdFlags. */
+  readonly streams: number;
+  readonly policy: UpcallPolicy;
+  /** Upcalls at a time under the policy; 0 when it is not enabled. */
+  readonly upcallLimit: number;
+  readonly upcallsInProgress: number;
+  readonly taker: EvdTaker;
+  /** Events that wait. */
+  readonly pending: number;
+  /** Endpoints, service points and adapters that feed it. */
+  readonly users: number;
+  /** Completions lost because their endpoint had been freed. */
+  readonly dropped: number;
+  /** Notifications absorbed because nobody wanted them any more. */
+  readonly staleNotifications: number;
+}
+
+type Handler = UpcallHandler | NotifyHandler;
+type HandlerOrSame = Handler | typeof UPCALL_SAME | null;
+
+export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDisposable {
+  private stream: EventStream | undefined;
+
+  /**
+   * @throws DatError DAT_INVALID_PARAMETER (qlen, streams, policy, handler, limit),
+   * DAT_INSUFFICIENT_RESOURCES when the device has no such completion queue
+   */
+  constructor(host: EvdHost, options: EvdOptions) {
+    const { policy = 'DISABLE', handler, limit = DEFAULT_UPCALL_LIMIT } = options;
+    checkUpcall('evd.create', policy, handler, limit);
+    super(host, options);
+    this.setPolling(options.polling ?? 'event');
+    this.upcalls.handler = handler;
+    this.upcalls.gate.setPolicy(policy, limit, true);
+    this.engage();
+    this.dispatcher.armAndLook();
+  }
+
+  // Push
+
+  /**
+   * The events as a stream with one subscriber (`share()` it for more). Unsubscribing leaves the
+   * rest queued; it completes when the EVD is freed. A second subscriber gets DAT_INVALID_STATE.
+   */
+  get events$(): EventStream {
+    return (this.stream ??= eventStream(this));
+  }
+
+  attachSink(sink: EventSink): () => void {
+    this.trace('evd.subscribe', {});
+    this.checkOpen('evd.subscribe');
+    checkTaker('evd.subscribe', this.dispatcher.taker, 'subscription');
+    this.dispatcher.sink = sink;
+    this.engage();
+    this.dispatcher.kick();
+    return () => {
+      if (this.dispatcher.sink !== sink) return;
+      this.dispatcher.sink = undefined;
+      this.engage();
+    };
+  }
+
+  // Upcalls
+
+  /**
+   * Changes policy and handler, from the next upcall on (dat_evd_modify_upcall). DISABLE: nothing
+   * starts once this has returned. TEARDOWN: the promise resolves when the upcalls in progress have
+   * ended, but for `options.upcall` (in the synchronous part of a handler: that upcall) and for
+   * those that wait likewise.
+   * @param handler default UPCALL_SAME; null takes the handler away
+   * @throws DatError DAT_INVALID_PARAMETER; DAT_INVALID_STATE while something else takes the
+   * events, or when `pending` is 'refuse' and events wait (`value` is their number)
+   */
+  modifyUpcall(
+    policy: 'TEARDOWN',
+    handler?: HandlerOrSame,
+    options?: ModifyUpcallOptions,
+  ): Promise<void>;
+  modifyUpcall(
+    policy: 'NOTIFY',
+    handler?: NotifyHandler | typeof UPCALL_SAME,
+    options?: ModifyUpcallOptions,
+  ): void;
+  modifyUpcall(
+    policy: 'DISABLE' | 'ONE' | 'MANY',
+    handler?: UpcallHandler | typeof UPCALL_SAME | null,
+    options?: ModifyUpcallOptions,
+  ): void;
+  modifyUpcall(
+    policy: UpcallPolicy,
+    handler: HandlerOrSame = UPCALL_SAME,
+    options: ModifyUpcallOptions = {},
+  ): Promise<void> | void {
+    const { pending = 'deliver', limit = DEFAULT_UPCALL_LIMIT } = options;
+    this.trace('evd.modifyUpcall', { policy, handler, ...options });
+    this.checkOpen('evd.modifyUpcall');
+    const next = handler === UPCALL_SAME ? this.upcalls.handler : (handler ?? undefined);
+    checkUpcall('evd.modifyUpcall', policy, next, limit);
+    const gate = this.upcalls.gate;
+    if (UPCALL_POLICIES[policy].enabled) {
+      checkTaker('evd.modifyUpcall', this.dispatcher.taker, 'upcall');
+      if (pending === 'refuse') this.refuseIfPending();
+      // What is in the queue by now is what `keep` keeps; anything found later is new.
+      if (pending === 'keep') this.store.scan();
+    }
+    this.upcalls.handler = next;
+    gate.setPolicy(policy, limit, pending !== 'keep');
+    this.engage();
+    if (gate.enabled) {
+      this.dispatcher.armAndLook();
+      this.dispatcher.kick();
+    }
+    if (policy !== 'TEARDOWN') return;
+    return this.drainUpcalls(options.upcall);
+  }
+
+  /**
+   * Resolves when the upcalls in progress now have ended, but for `upcall` (an upcall of any EVD;
+   * in the synchronous part of a handler: that upcall) and for those that wait likewise.
+   */
+  drainUpcalls(upcall: Upcall | undefined = currentUpcall()): Promise<void> {
+    return new Promise((resolve) => this.upcalls.gate.drain(upcall, resolve));
+  }
+
+  // States
+
+  /** Lets upcalls start again; what has come in between fires them. */
+  enable(): void {
+    this.trace('evd.enable', {});
+    this.checkOpen('evd.enable');
+    this.upcalls.gate.blocked = false;
+    this.dispatcher.kick();
+  }
+
+  /** No upcall starts any more; a waiter, an iterator and `events$` are not concerned. */
+  disable(): void {
+    this.trace('evd.disable', {});
+    this.checkOpen('evd.disable');
+    this.upcalls.gate.blocked = true;
+  }
+
+  /**
+   * Changes the length of both queues; no event is lost.
+   * @throws DatError DAT_INVALID_STATE when more events wait, DAT_INVALID_PARAMETER,
+   * DAT_INSUFFICIENT_RESOURCES
+   */
+  resize(qlen: number): void {
+    const operation = 'evd.resize';
+    this.trace(operation, { qlen });
+    this.checkOpen(operation);
+    const limit = this.host.device.attributes.maxCompletionQueueEntries;
+    checkInteger(operation, 'qlen', qlen, 1, limit, 'DAT_INVALID_ARG2');
+    this.store.scan();
+    if (this.store.pending > qlen) {
+      const message = `qlen ${qlen}: ${this.store.pending} events wait`;
+      throw new DatError('DAT_INVALID_STATE', { operation, message, value: qlen });
+    }
+    spiCall({ operation, value: qlen }, () => this.store.resize(qlen, qlen + this.reserved));
+    this.arm?.forget();
+    this.dispatcher.armAndLook();
+  }
+
+  query(): EvdParam {
+    this.checkOpen('evd.query');
+    this.store.scan();
+    const gate = this.upcalls.gate;
+    return {
+      id: this.id,
+      qlen: this.store.qlen,
+      state:
+        (gate.blocked ? EvdState.DISABLED : EvdState.ENABLED) |
+        (this.waitable ? EvdState.WAITABLE : EvdState.UNWAITABLE) |
+        EVD_CONFIGURATIONS[this.dispatcher.configuration].state,
+      streams: this.streams,
+      policy: gate.policy,
+      upcallLimit: gate.limit,
+      upcallsInProgress: gate.inProgress,
+      taker: this.dispatcher.taker,
+      pending: this.store.pending,
+      users: this.users,
+      dropped: this.store.dropped,
+      staleNotifications: this.arm?.stale ?? 0,
+    };
+  }
+
+  // Software events and the end
+
+  /**
+   * Queues a software event (dat_evd_post_se).
+   * @throws DatError DAT_QUEUE_FULL; DAT_INVALID_PARAMETER without EvdFlags.SOFTWARE
+   */
+  postSe(payload: unknown): void {
+    const operation = 'evd.postSe';
+    this.trace(operation, { payload });
+    this.checkOpen(operation);
+    if ((this.streams & EvdFlags.SOFTWARE) === 0) {
+      throw new DatError('DAT_INVALID_PARAMETER', {
+        subtype: 'DAT_INVALID_ARG1',
+        operation,
+        message: 'the EVD was created without EvdFlags.SOFTWARE',
+      });
+    }
+    if (
+      !this.store.post({ type: 'software', number: DatEventNumber.SOFTWARE, payload }, 'behind')
+    ) {
+      const message = `all ${this.store.qlen} events of the queue wait`;
+      throw new DatError('DAT_QUEUE_FULL', { operation, message, value: this.store.qlen });
+    }
+  }
+
+  /**
+   * Frees the EVD at once: what is queued is lost, a waiter gets DAT_ABORT, an iteration and
+   * `events$` end, no upcall starts any more. The promise resolves when the upcalls in progress
+   * have ended (see `drainUpcalls`).
+   *
+   * Rejects with DatError DAT_INVALID_STATE_EVD_IN_USE while endpoints or others feed it, and
+   * DAT_INVALID_HANDLE when it was freed before.
+   */
+  async free(options: { readonly upcall?: Upcall } = {}): Promise<void> {
+    this.trace('evd.free', {});
+    if (!this.open && this.upcalls.gate.inProgress === 0) throw invalidHandle('evd.free');
+    if (this.open) this.close();
+    await this.drainUpcalls(options.upcall ?? currentUpcall());
+  }
+
+  /** Frees the EVD unless that has been done. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.open) await this.free();
+  }
+
+  protected override upcallOwner(): UpcallOwner {
+    return this;
+  }
+
+  private close(): void {
+    const operation = 'evd.free';
+    this.checkUnused(operation);
+    const inUse = { EBUSY: ['DAT_INVALID_STATE', 'DAT_INVALID_STATE_EVD_IN_USE'] } as const;
+    spiCall({ operation, map: inUse }, () => this.cq?.destroy());
+    this.open = false;
+    this.dispatcher.close();
+    this.upcalls.gate.setPolicy('TEARDOWN', 0, false);
+    this.store.clear();
+    this.dropWaiter()?.freed();
+    const sink = this.dispatcher.sink;
+    this.dispatcher.sink = undefined;
+    if (sink !== undefined) this.host.scheduler.defer(() => sink.complete());
+    this.dispatcher.iterating = false;
+    this.engage();
+  }
+
+  /**
+   * Arms, polls, then counts: counting first would lose what the device completes in between. The
+   * notification that may come of it is absorbed.
+   */
+  private refuseIfPending(): void {
+    this.dispatcher.armAhead();
+    this.store.scan();
+    const pending = this.store.pending;
+    if (pending === 0) return;
+    throw new DatError('DAT_INVALID_STATE', {
+      operation: 'evd.modifyUpcall',
+      message: `${pending} events wait`,
+      value: pending,
+      hint: 'dequeue them and ask again',
+    });
+  }
+}

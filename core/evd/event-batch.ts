@@ -1,0 +1,88 @@
+/**
+ * A reusable batch for `Evd.dequeueInto`: columns of numbers, so that a completion costs no object.
+ * Slot i of each column speaks of the i-th event taken.
+ */
+import { WcFlags, WcStatus } from '../spi/index.js';
+import { CQE } from '../spi/index.js';
+import { dtoOf, dtoStatusOf } from './dto-status.js';
+import { DatEventNumber, type DatEvent } from './event.js';
+import type { EventEndpoint } from './event-objects.js';
+
+export class EventBatch {
+  /** Events of the last `dequeueInto`; slots from here on are stale. */
+  count = 0;
+  /** DatEventNumber. */
+  readonly numbers: Uint32Array;
+  /** Safe integers. */
+  readonly cookies: Float64Array;
+  /** DatDtoStatus. */
+  readonly statuses: Uint8Array;
+  /** DatDto. */
+  readonly operations: Uint8Array;
+  /** Bytes transferred; 0 unless the status is SUCCESS. */
+  readonly lengths: Uint32Array;
+  /** Immediate data or the invalidated RMR context; 0 without. */
+  readonly immediates: Uint32Array;
+  /** The endpoint of a completion. */
+  readonly eps: (EventEndpoint | undefined)[];
+  /** The event itself where columns do not hold it: all but DTO completions. */
+  readonly events: (DatEvent | undefined)[];
+
+  /**
+   * @param capacity events, at least 1
+   * @throws RangeError for another capacity
+   */
+  constructor(readonly capacity: number) {
+    if (!Number.isSafeInteger(capacity) || capacity < 1) {
+      throw new RangeError(`batch capacity ${capacity}: must be a positive integer`);
+    }
+    this.numbers = new Uint32Array(capacity);
+    this.cookies = new Float64Array(capacity);
+    this.statuses = new Uint8Array(capacity);
+    this.operations = new Uint8Array(capacity);
+    this.lengths = new Uint32Array(capacity);
+    this.immediates = new Uint32Array(capacity);
+    this.eps = new Array<EventEndpoint | undefined>(capacity).fill(undefined);
+    this.events = new Array<DatEvent | undefined>(capacity).fill(undefined);
+  }
+
+  /** Fills a slot from the words of a DTO completion (CQE at `words[at]`). */
+  setDto(slot: number, ep: EventEndpoint, words: Uint32Array, at: number): void {
+    const control = words[at + CQE.CONTROL] ?? 0;
+    const status = control & 0xff;
+    const flags = (control >>> 16) & 0xff;
+    this.numbers[slot] = DatEventNumber.DTO_COMPLETION;
+    this.cookies[slot] =
+      (words[at + CQE.COOKIE_LO] ?? 0) + (words[at + CQE.COOKIE_HI] ?? 0) * 0x1_0000_0000;
+    this.statuses[slot] = dtoStatusOf(status);
+    this.operations[slot] = dtoOf((control >>> 8) & 0xff);
+    this.lengths[slot] = status === WcStatus.SUCCESS ? (words[at + CQE.BYTE_LENGTH] ?? 0) : 0;
+    this.immediates[slot] =
+      (flags & (WcFlags.WITH_IMM | WcFlags.WITH_INV)) === 0
+        ? 0
+        : (words[at + CQE.IMMEDIATE_OR_INVALIDATE] ?? 0);
+    this.eps[slot] = ep;
+    this.events[slot] = undefined;
+  }
+
+  /** Fills a slot with an event object. */
+  setEvent(slot: number, event: DatEvent): void {
+    this.numbers[slot] = event.number;
+    this.events[slot] = event;
+    this.eps[slot] = 'ep' in event ? event.ep : undefined;
+    if (event.type !== 'dto' && event.type !== 'rmr-bind') return;
+    this.cookies[slot] = event.cookie;
+    this.statuses[slot] = event.status;
+    if (event.type !== 'dto') return;
+    this.operations[slot] = event.operation;
+    this.lengths[slot] = event.transferredLength;
+    this.immediates[slot] = event.immediate ?? event.invalidatedRmrContext ?? 0;
+  }
+
+  /** Forgets the objects of all slots, so that they can be collected. */
+  clear(): void {
+    this.count = 0;
+    this.eps.fill(undefined);
+    this.events.fill(undefined);
+  }
+}

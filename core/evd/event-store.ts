@@ -1,0 +1,148 @@
+/**
+ * The one queue of an EVD: software events merged with completions by place. Software events wait
+ * in a bounded queue, completions in their ring until they are taken.
+ */
+import type { CompletionQueue } from '../spi/index.js';
+import { CompletionCursor } from './completion-cursor.js';
+import type { CompletionOwners } from './completion-owner.js';
+import type { DatEvent, PostedEvent } from './event.js';
+import type { EventBatch } from './event-batch.js';
+import { EventQueue } from './event-queue.js';
+
+/**
+ * Where a posted event stands on an EVD with completions. `behind`: behind all completions that are
+ * in the queue now (they are scanned first). `here`: behind those scanned so far, in front of the
+ * next one. From within `onCompletion` of a completion both mean in front of it, and `after` behind
+ * it.
+ */
+export type EventPlace = 'behind' | 'here' | 'after';
+
+export class EventStore {
+  private readonly cursor: CompletionCursor | undefined;
+  private readonly queue: EventQueue;
+  /** Goes into the queue as soon as there is room. */
+  private late: PostedEvent | undefined;
+
+  /** @param onArrival told when something new has come that the consumer may see */
+  constructor(
+    qlen: number,
+    private readonly cq: CompletionQueue | undefined,
+    owners: CompletionOwners,
+    private readonly onArrival: () => void,
+  ) {
+    this.queue = new EventQueue(qlen);
+    this.cursor = cq === undefined ? undefined : new CompletionCursor(cq, owners);
+  }
+
+  get qlen(): number {
+    return this.queue.capacity;
+  }
+
+  /** Events that wait, as far as completions have been scanned. */
+  get pending(): number {
+    return this.queue.length + (this.cursor?.pending ?? 0);
+  }
+
+  /** Completions lost because their endpoint had been freed. */
+  get dropped(): number {
+    return this.cursor?.dropped ?? 0;
+  }
+
+  get full(): boolean {
+    return this.queue.full;
+  }
+
+  /** Looks at the completion queue; returns how many new events the consumer may see. */
+  scan(): number {
+    if (this.cursor === undefined) return 0;
+    const found = this.cursor.scan();
+    if (found > 0) this.onArrival();
+    return found;
+  }
+
+  /** Queues an event at its place; false when the queue is full. */
+  post(event: PostedEvent, place: EventPlace): boolean {
+    const cursor = this.cursor;
+    const inScan = cursor?.scanning ?? false;
+    if (place === 'behind' && !inScan) this.scan();
+    if (this.queue.full) return false;
+    const scanned = cursor?.scanned ?? 0;
+    this.queue.push(event, place === 'after' && inScan ? (scanned + 1) >>> 0 : scanned);
+    this.onArrival();
+    return true;
+  }
+
+  /** The queue is full: posts the event when it is not. One such event waits; others are as it. */
+  postLate(event: PostedEvent): void {
+    this.late ??= event;
+  }
+
+  /** Takes the oldest event, looking at the completion queue when none is known. */
+  take(): DatEvent | undefined {
+    const cursor = this.cursor;
+    if (cursor === undefined) return this.shift();
+    while (this.advanceTo(cursor)) {
+      if (this.queue.ready(cursor.next)) return this.shift();
+      const event = cursor.take();
+      if (event !== undefined) return event;
+    }
+    return undefined;
+  }
+
+  /** Takes the oldest event into a slot; false when there is none. */
+  takeInto(batch: EventBatch, slot: number): boolean {
+    const cursor = this.cursor;
+    if (cursor === undefined) return this.shiftInto(batch, slot);
+    while (this.advanceTo(cursor)) {
+      if (this.queue.ready(cursor.next)) return this.shiftInto(batch, slot);
+      if (cursor.takeInto(batch, slot)) return true;
+    }
+    return false;
+  }
+
+  /** Hides the completions that an endpoint leaves behind. */
+  purge(context: number): void {
+    this.scan();
+    this.cursor?.purge(context);
+  }
+
+  /** New limit of both queues; the caller has checked that what waits fits. */
+  resize(qlen: number, cqEntries: number): void {
+    this.resizeCq(cqEntries);
+    this.queue.resize(qlen);
+  }
+
+  /** New size of the completion queue alone. */
+  resizeCq(entries: number): void {
+    this.cq?.resize(entries);
+    this.cursor?.rebase();
+  }
+
+  clear(): void {
+    this.queue.clear();
+  }
+
+  /** Makes sure that an event is in reach; false when there is none. */
+  private advanceTo(cursor: CompletionCursor): boolean {
+    if (!cursor.empty || this.queue.ready(cursor.next)) return true;
+    this.scan();
+    return !cursor.empty || this.queue.ready(cursor.next);
+  }
+
+  private shift(): PostedEvent | undefined {
+    if (this.queue.length === 0) return undefined;
+    const event = this.queue.shift();
+    if (this.late !== undefined) {
+      this.queue.push(this.late, this.cursor?.scanned ?? 0);
+      this.late = undefined;
+    }
+    return event;
+  }
+
+  private shiftInto(batch: EventBatch, slot: number): boolean {
+    const event = this.shift();
+    if (event === undefined) return false;
+    batch.setEvent(slot, event);
+    return true;
+  }
+}

@@ -1,0 +1,155 @@
+/** Events as a consumer gets them: DAT's numbers, readonly, one union (DAT facts 3.1). */
+import type { DatDto, DatDtoStatus } from './dto-status.js';
+import type {
+  EventConnectionRequest,
+  EventEndpoint,
+  EventMemoryWindow,
+  EventServicePoint,
+  EventSubject,
+} from './event-objects.js';
+
+/** DAT_EVENT_NUMBER. */
+export const DatEventNumber = {
+  DTO_COMPLETION: 0x00001,
+  RMR_BIND_COMPLETION: 0x01001,
+  CONNECTION_REQUEST: 0x02001,
+  ESTABLISHED: 0x04001,
+  PEER_REJECTED: 0x04002,
+  NON_PEER_REJECTED: 0x04003,
+  ACCEPT_COMPLETION_ERROR: 0x04004,
+  DISCONNECTED: 0x04005,
+  BROKEN: 0x04006,
+  TIMED_OUT: 0x04007,
+  UNREACHABLE: 0x04008,
+  ASYNC_EVD_OVERFLOW: 0x08001,
+  ASYNC_IA_CATASTROPHIC: 0x08002,
+  ASYNC_EP_BROKEN: 0x08003,
+  ASYNC_TIMED_OUT: 0x08004,
+  ASYNC_PROVIDER_INTERNAL_ERROR: 0x08005,
+  ASYNC_HA_DOWN_TO_1: 0x08101,
+  ASYNC_HA_UP_TO_MULTI_PATH: 0x08102,
+  SOFTWARE: 0x10001,
+  IB_DTO: 0x40000,
+} as const;
+export type DatEventNumber = (typeof DatEventNumber)[keyof typeof DatEventNumber];
+
+type N = typeof DatEventNumber;
+export type ConnectionEventNumber =
+  | N['ESTABLISHED']
+  | N['PEER_REJECTED']
+  | N['NON_PEER_REJECTED']
+  | N['ACCEPT_COMPLETION_ERROR']
+  | N['DISCONNECTED']
+  | N['BROKEN']
+  | N['TIMED_OUT']
+  | N['UNREACHABLE'];
+export type AsyncErrorNumber =
+  | N['ASYNC_EVD_OVERFLOW']
+  | N['ASYNC_IA_CATASTROPHIC']
+  | N['ASYNC_EP_BROKEN']
+  | N['ASYNC_TIMED_OUT']
+  | N['ASYNC_PROVIDER_INTERNAL_ERROR']
+  | N['ASYNC_HA_DOWN_TO_1']
+  | N['ASYNC_HA_UP_TO_MULTI_PATH'];
+
+/** A data transfer operation has ended. */
+export interface DtoCompletionEvent {
+  readonly type: 'dto';
+  /** IB_DTO for the operations of the IB extensions. */
+  readonly number: N['DTO_COMPLETION'] | N['IB_DTO'];
+  readonly ep: EventEndpoint;
+  /** Safe integer that the consumer gave to the post. */
+  readonly cookie: number;
+  readonly status: DatDtoStatus;
+  /** Bytes; 0 unless `status` is SUCCESS. */
+  readonly transferredLength: number;
+  readonly operation: DatDto;
+  /** Immediate data of a receive, u32 in wire order. */
+  readonly immediate?: number;
+  /** The RMR context that the peer invalidated (receive with invalidate). */
+  readonly invalidatedRmrContext?: number;
+  /** Datagrams: queue pair number of the sender. */
+  readonly sourceQpn?: number;
+  /** Provider detail of a failure, for people. */
+  readonly vendorError?: number;
+}
+
+/** A bind, rebind or unbind has ended. */
+export interface RmrBindCompletionEvent {
+  readonly type: 'rmr-bind';
+  readonly number: N['RMR_BIND_COMPLETION'];
+  readonly rmr: EventMemoryWindow;
+  readonly ep: EventEndpoint;
+  readonly cookie: number;
+  readonly status: DatDtoStatus;
+}
+
+/** A peer asks for a connection. */
+export interface ConnectionRequestEvent {
+  readonly type: 'connection-request';
+  readonly number: N['CONNECTION_REQUEST'];
+  /** The service point that the request came to. */
+  readonly psp: EventServicePoint;
+  readonly cr: EventConnectionRequest;
+  /** Port of rdma_cm's TCP port space. */
+  readonly connQual: number;
+  /** Address of the interface adapter that the request came to. */
+  readonly localAddress?: string;
+  /** Private data was cut (DAT 2.0 truncate_flag). */
+  readonly truncated: boolean;
+}
+
+/** A connection has come, failed or gone. */
+export interface ConnectionEvent {
+  readonly type: 'connection';
+  readonly number: ConnectionEventNumber;
+  readonly ep: EventEndpoint;
+  /** What the peer sent along; empty when there is none. */
+  readonly privateData: Uint8Array;
+  /** Reject reason of the CM (IBTA 12.6.7.2) where there is one. */
+  readonly rejectReason?: number;
+  /** One sentence for people. */
+  readonly reason?: string;
+  /** BROKEN: the last transitions, PSNs and CM messages of the connection, oldest first. */
+  readonly flightRecord?: readonly string[];
+}
+
+/** DAT's reasons of asynchronous errors, by the kind of object that they name. */
+export const AsyncErrorReason = {
+  IA: { CATASTROPHIC: 0, OTHER: 1 },
+  EP: { TRANSFER_TO_ERROR: 0, OTHER: 1, SRQ_SOFT_HIGH_WATERMARK: 2 },
+  EVD: { OVERFLOW: 0, OTHER: 1 },
+  SRQ: { TRANSFER_TO_ERROR: 0, OTHER: 1, LOW_WATERMARK: 2 },
+  OTHER: { OTHER: 0 },
+} as const;
+
+/** Something went wrong that no call and no completion speaks of. */
+export interface AsyncErrorEvent {
+  readonly type: 'async-error';
+  readonly number: AsyncErrorNumber;
+  readonly object: EventSubject;
+  /** A number of `AsyncErrorReason` for the kind of `object`. */
+  readonly reason: number;
+  /** One sentence for people. */
+  readonly message: string;
+  /** What a handler threw, or a provider. */
+  readonly cause?: unknown;
+}
+
+/** What a consumer posted with `evd.postSe`. */
+export interface SoftwareEvent {
+  readonly type: 'software';
+  readonly number: N['SOFTWARE'];
+  readonly payload: unknown;
+}
+
+export type DatEvent =
+  | DtoCompletionEvent
+  | RmrBindCompletionEvent
+  | ConnectionRequestEvent
+  | ConnectionEvent
+  | AsyncErrorEvent
+  | SoftwareEvent;
+
+/** What the library posts to an EVD by itself, as opposed to completions and `postSe`. */
+export type PostedEvent = Exclude<DatEvent, DtoCompletionEvent | RmrBindCompletionEvent>;

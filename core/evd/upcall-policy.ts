@@ -1,0 +1,44 @@
+/** Upcall policies as data (kDAPL DAT_UPCALL_POLICY, DAT facts 4.5; reviewed in August 2005). */
+
+/** Policies by name; ONE is DAT 2.0's SINGLE_INSTANCE. */
+export const UpcallPolicy = {
+  DISABLE: 'DISABLE',
+  ONE: 'ONE',
+  SINGLE_INSTANCE: 'ONE',
+  NOTIFY: 'NOTIFY',
+  MANY: 'MANY',
+  TEARDOWN: 'TEARDOWN',
+} as const;
+export type UpcallPolicy = (typeof UpcallPolicy)[keyof typeof UpcallPolicy];
+
+interface PolicyRow {
+  /** DAT's number. */
+  readonly value: number;
+  /** May upcalls start? */
+  readonly enabled: boolean;
+  /** Is an event handed over, or does the consumer dequeue? */
+  readonly carriesEvent: boolean;
+  /** Upcalls in progress at a time; undefined where the consumer sets it. */
+  readonly limit: number | undefined;
+}
+
+export const UPCALL_POLICIES: Readonly<Record<UpcallPolicy, PolicyRow>> = {
+  DISABLE: { value: 0, enabled: false, carriesEvent: true, limit: 0 },
+  ONE: { value: 1, enabled: true, carriesEvent: true, limit: 1 },
+  NOTIFY: { value: 2, enabled: true, carriesEvent: false, limit: 1 },
+  MANY: { value: 100, enabled: true, carriesEvent: true, limit: undefined },
+  TEARDOWN: { value: -1, enabled: false, carriesEvent: true, limit: 0 },
+};
+
+/** Overlapping upcalls under MANY when the consumer names no limit. */
+export const DEFAULT_UPCALL_LIMIT = 16;
+
+/** Keep the present handler: only the policy changes (DAT_UPCALL_SAME). */
+export const UPCALL_SAME: unique symbol = Symbol.for('dapl:UPCALL_SAME');
+
+/**
+ * What becomes of events that wait when upcalls are enabled. `deliver` (INVOC_ANY): they fire the
+ * upcall. `keep` (INVOC_NEW): they stay until the next new event, whose upcall carries the oldest.
+ * `refuse`: the call fails with DAT_INVALID_STATE and changes nothing.
+ */
+export type PendingChoice = 'deliver' | 'keep' | 'refuse';

@@ -1,0 +1,91 @@
+/**
+ * The softroce provider (`dapl/providers/softroce`): RoCEv2 in user space over UDP 4791, wire
+ * compatible with Linux rdma_rxe and with RoCE adapters, without privileges.
+ */
+import {
+  CLOCK,
+  CM,
+  DEVICE,
+  KEEP_ALIVE,
+  LOGGER,
+  MAD,
+  PACKET_PORT,
+  RANDOM,
+  SCHEDULER,
+  SpiError,
+  TIMERS,
+  definePlugin,
+} from '../../core/spi/index.js';
+import type { ProviderInstance, Registrar, Resolver } from '../../core/spi/index.js';
+import { cm } from '../../plugins/cm/index.js';
+import { mad } from '../../plugins/mad/index.js';
+import type { HcaParameters } from '../hca/index.js';
+import { monotonicClock } from '../host/index.js';
+import { SoftroceNode } from './node.js';
+import { ROCE_UDP_PORT } from './port-options.js';
+import { openSocketPort } from './socket-port.js';
+
+export { ROCE_UDP_PORT } from './port-options.js';
+
+export interface SoftroceOptions {
+  /**
+   * 1 to 64 local IP addresses, in text; the first one is the default source. Addresses that no other
+   * program uses for RoCE: 127.0.0.1 and 127.0.0.2 can each be a device of a process of its own.
+   */
+  readonly addresses: readonly string[];
+  /** UDP port of both sides: 4791 (default) unless both ends are ours. */
+  readonly udpPort?: number;
+  /** Upper bound of the path MTU: 256, 512, 1024, 2048 or 4096; default what the link carries. */
+  readonly mtuBytes?: number;
+  /** `auto` (default): the native port where it has been built, else node:dgram, which is slower. */
+  readonly port?: 'auto' | 'native' | 'dgram';
+  readonly parameters?: Partial<HcaParameters>;
+}
+
+/** Opens with SpiError EADDRINUSE, EADDRNOTAVAIL, EACCES or EINVAL, which name the address. */
+export const softroce = definePlugin(
+  {
+    name: 'softroce',
+    kind: 'provider',
+    sdkVersion: '1.0',
+    requires: ['mad', 'cm'],
+    provides: ['rc', 'ud', 'atomic', 'mad', 'cm'],
+  },
+  (options: SoftroceOptions): ProviderInstance => {
+    const addresses = checkAddresses(options);
+    const { udpPort = ROCE_UDP_PORT, mtuBytes, port = 'auto', parameters = {} } = options;
+    return {
+      deviceKey: `softroce:${addresses.join(',')}:${udpPort}`,
+      async open(registrar: Registrar, resolver: Resolver): Promise<void> {
+        const logger = resolver.resolve(LOGGER).child({ provider: 'softroce' });
+        const socketPort = await openSocketPort({
+          addresses,
+          udpPort,
+          port,
+          logger,
+          ...(mtuBytes === undefined ? {} : { mtuBytes }),
+        });
+        const name = `softroce ${addresses[0] ?? ''}`;
+        const node = new SoftroceNode({ name, port: socketPort, logger, parameters });
+        registrar.bind(CLOCK, () => monotonicClock);
+        registrar.bind(TIMERS, () => node.timers);
+        registrar.bind(RANDOM, () => node.random);
+        registrar.bind(SCHEDULER, () => node.scheduler);
+        registrar.bind(KEEP_ALIVE, () => node.keepAlive);
+        registrar.bind(PACKET_PORT, () => socketPort);
+        registrar.bind(DEVICE, () => node.device);
+        registrar.bind(MAD, mad({}).instance);
+        registrar.bind(CM, cm({}).instance);
+      },
+    };
+  },
+);
+
+function checkAddresses(options: SoftroceOptions): readonly string[] {
+  const addresses: unknown = (options as Partial<SoftroceOptions> | undefined)?.addresses;
+  if (Array.isArray(addresses) && addresses.length > 0) return addresses as string[];
+  throw new SpiError(
+    'EINVAL',
+    "softroce needs the local addresses to open, for example { addresses: ['127.0.0.1'] }",
+  );
+}

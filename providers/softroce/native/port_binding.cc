@@ -1,0 +1,211 @@
+// The port as an object of JavaScript functions.
+#include <errno.h>
+
+#include <vector>
+
+#include "napi_helpers.h"
+
+namespace dapl {
+namespace {
+
+const char* codeOf(int error) {
+  switch (error) {
+    case EADDRINUSE: return "EADDRINUSE";
+    case EADDRNOTAVAIL: return "EADDRNOTAVAIL";
+    case EACCES: return "EACCES";
+    case EPERM: return "EPERM";
+    case EMFILE: return "EMFILE";
+    case EAFNOSUPPORT: return "EAFNOSUPPORT";
+    default: return "EIO";
+  }
+}
+
+void throwErrno(napi_env env, int error, size_t index) {
+  napi_value code, message, object;
+  napi_create_string_utf8(env, codeOf(error), NAPI_AUTO_LENGTH, &code);
+  napi_create_string_utf8(env, strerror(error), NAPI_AUTO_LENGTH, &message);
+  napi_create_error(env, code, message, &object);
+  napi_set_named_property(env, object, "addressIndex", number(env, static_cast<double>(index)));
+  napi_throw(env, object);
+}
+
+template <typename T>
+size_t share(napi_env env, napi_value arrays, const char* name, T** data,
+             std::vector<napi_ref>* references) {
+  const napi_value array = property(env, arrays, name);
+  const Bytes bytes = toBytes(env, array);
+  napi_ref reference = nullptr;
+  napi_create_reference(env, array, 1, &reference);
+  references->push_back(reference);
+  *data = reinterpret_cast<T*>(bytes.data);
+  return bytes.length;
+}
+
+PortMemory shareMemory(napi_env env, napi_value arrays, std::vector<napi_ref>* references) {
+  PortMemory memory;
+  memory.arenaBytes = share(env, arrays, "rxArena", &memory.arena, references);
+  memory.receivedCapacity =
+      share(env, arrays, "rxPackets", &memory.received, references) / (4 * rx::kWords);
+  memory.placementCapacity =
+      share(env, arrays, "placements", &memory.placements, references) / (4 * place::kWords);
+  memory.packetCapacity =
+      share(env, arrays, "txPackets", &memory.packets, references) / (4 * tx::kWords);
+  memory.segmentCapacity =
+      share(env, arrays, "txSegments", &memory.segments, references) / (4 * segment::kWords);
+  const size_t counters = share(env, arrays, "counters", &memory.counters, references);
+  if (memory.arenaBytes < Receiver::kArenaBytes || counters < 8 * kCounters) memory.arena = nullptr;
+  return memory;
+}
+
+napi_value receive(napi_env env, napi_callback_info info) {
+  const Call<1> call(env, info);
+  return unsignedNumber(env, call.port ? call.port->receive() : 0);
+}
+
+napi_value placeAll(napi_env env, napi_callback_info info) {
+  const Call<1> call(env, info);
+  const int64_t bad = call.port ? call.port->place(toUint32(env, call.arguments[0])) : 0;
+  if (bad < 0) return nullptr;
+  return throwRange(env, call.port ? "placement " + std::to_string(bad) + " is out of bounds"
+                                   : "the port is closed");
+}
+
+napi_value send(napi_env env, napi_callback_info info) {
+  const Call<2> call(env, info);
+  const uint32_t from = toUint32(env, call.arguments[0]);
+  const uint32_t to = toUint32(env, call.arguments[1]);
+  if (!call.port) return unsignedNumber(env, to);
+  const Sender::Result result = call.port->send(from, to);
+  if (result.invalid >= 0 && !result.wouldBlock) {
+    return throwRange(env, "packet " + std::to_string(result.invalid) + " is not valid: path, " +
+                               "header length, segments or size");
+  }
+  return unsignedNumber(env, result.next);
+}
+
+napi_value addRegion(napi_env env, napi_callback_info info) {
+  const Call<1> call(env, info);
+  if (!call.port) return throwRange(env, "the port is closed");
+  return unsignedNumber(env, call.port->regions().add(env, call.arguments[0]));
+}
+
+napi_value removeRegion(napi_env env, napi_callback_info info) {
+  const Call<1> call(env, info);
+  const uint32_t region = toUint32(env, call.arguments[0]);
+  if (!call.port || call.port->regions().remove(env, region)) return nullptr;
+  return throwRange(env, "no region " + std::to_string(region));
+}
+
+/// addPath(gid, port, localIndex)
+napi_value addPath(napi_env env, napi_callback_info info) {
+  const Call<3> call(env, info);
+  if (!call.port) return throwRange(env, "the port is closed");
+  const uint32_t local = toUint32(env, call.arguments[2]);
+  if (local >= call.port->addresses()) return throwRange(env, "no such local address");
+  const Endpoint destination = toEndpoint(env, call.arguments[0], call.arguments[1]);
+  return unsignedNumber(env, call.port->sender().addPath(destination, local));
+}
+
+napi_value removePath(napi_env env, napi_callback_info info) {
+  const Call<1> call(env, info);
+  const uint32_t path = toUint32(env, call.arguments[0]);
+  if (!call.port || call.port->sender().removePath(path)) return nullptr;
+  return throwRange(env, "no path " + std::to_string(path));
+}
+
+/// watch(onReadable, onWritable, onUnreachable)
+napi_value watch(napi_env env, napi_callback_info info) {
+  const Call<3> call(env, info);
+  if (!call.port) return nullptr;
+  Port::Handlers handlers;
+  napi_create_reference(env, call.arguments[0], 1, &handlers.readable);
+  napi_create_reference(env, call.arguments[1], 1, &handlers.writable);
+  napi_create_reference(env, call.arguments[2], 1, &handlers.unreachable);
+  call.port->watch(handlers);
+  return nullptr;
+}
+
+napi_value setKeepAlive(napi_env env, napi_callback_info info) {
+  const Call<1> call(env, info);
+  bool alive = false;
+  napi_get_value_bool(env, call.arguments[0], &alive);
+  if (call.port) call.port->setKeepAlive(alive);
+  return nullptr;
+}
+
+napi_value dropped(napi_env env, napi_callback_info info) {
+  const Call<1> call(env, info);
+  return unsignedNumber(env, call.port ? call.port->dropped() : 0);
+}
+
+/// close(onClosed)
+napi_value closePort(napi_env env, napi_callback_info info) {
+  const Call<1> call(env, info);
+  if (!call.port) return nullptr;
+  napi_ref closed = nullptr;
+  napi_create_reference(env, call.arguments[0], 1, &closed);
+  call.port->close(closed);
+  return nullptr;
+}
+
+constexpr Method kPortMethods[] = {
+    {"receive", receive},           {"place", placeAll},
+    {"send", send},                 {"addRegion", addRegion},
+    {"removeRegion", removeRegion}, {"addPath", addPath},
+    {"removePath", removePath},     {"watch", watch},
+    {"setKeepAlive", setKeepAlive}, {"dropped", dropped},
+    {"close", closePort},
+};
+
+/// Each function keeps the port; with the last of them it goes.
+napi_value portObject(napi_env env, Port* port) {
+  napi_value object;
+  napi_create_object(env, &object);
+  for (const Method& method : kPortMethods) {
+    napi_value function;
+    napi_create_function(env, method.name, NAPI_AUTO_LENGTH, method.callback, port, &function);
+    napi_set_named_property(env, object, method.name, function);
+    port->retain();
+    napi_add_finalizer(
+        env, function, port,
+        [](napi_env, void* data, void*) { static_cast<Port*>(data)->release(); }, nullptr, nullptr);
+  }
+  return object;
+}
+
+}  // namespace
+
+napi_value openPort(napi_env env, napi_callback_info info) {
+  const Call<5> call(env, info);
+  const napi_value* arguments = call.arguments;
+  const Bytes gids = toBytes(env, arguments[0]);
+  const Bytes scopeBytes = toBytes(env, arguments[1]);
+  const size_t addresses = gids.length / 16;
+  if (addresses < 1 || addresses > Receiver::kMaxSockets || scopeBytes.length != 4 * addresses) {
+    return throwRange(env, "a port has 1 to 64 addresses, not " + std::to_string(addresses));
+  }
+  std::vector<Endpoint> locals(addresses);
+  std::vector<uint32_t> scopes(addresses);
+  memcpy(scopes.data(), scopeBytes.data, scopeBytes.length);
+  for (size_t i = 0; i < addresses; i++) {
+    memcpy(locals[i].gid, gids.data + 16 * i, 16);
+    locals[i].port = static_cast<uint16_t>(toUint32(env, arguments[2]));
+  }
+  std::vector<napi_ref> references;
+  const PortMemory memory = shareMemory(env, arguments[4], &references);
+  Port* port = new Port(env, memory, references);
+  if (!memory.arena) {
+    port->release();
+    return throwRange(env, "the shared arrays are too small");
+  }
+  size_t failed = 0;
+  const int error = port->open(locals, scopes, toUint32(env, arguments[3]), &failed);
+  if (error != 0) {
+    port->release();
+    throwErrno(env, error, failed);
+    return nullptr;
+  }
+  return portObject(env, port);
+}
+
+}  // namespace dapl

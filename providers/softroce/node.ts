@@ -1,0 +1,113 @@
+/**
+ * A softroce device of this process: the software HCA on a socket port, driven by the event loop. A
+ * doorbell rung in consumer code leaves at the end of the present task (one microtask), so what a
+ * task posts goes out in one burst; packets and deadlines wake the loop.
+ */
+import type { Logger, Scheduler, Timer, Timers } from '../../core/spi/index.js';
+import { type HcaDevice, HcaDriver, type HcaParameters } from '../hca/index.js';
+import { KeepAliveCounter, RealTimer, SystemRandom, monotonicClock } from '../host/index.js';
+import type { SocketPort } from './port-options.js';
+
+/** How long the port is polled after activity while an EVD asks for `adaptive`. */
+const ADAPTIVE_POLL_US = 200;
+
+export interface SoftroceNodeOptions {
+  readonly name: string;
+  readonly port: SocketPort;
+  readonly logger: Logger;
+  readonly parameters: Partial<HcaParameters>;
+}
+
+export class SoftroceNode {
+  readonly port: SocketPort;
+  readonly device: HcaDevice;
+  readonly scheduler: Scheduler;
+  readonly random = new SystemRandom();
+  readonly keepAlive: KeepAliveCounter;
+  /** The device's wheel; a start outside of the pump moves the real timer too. */
+  readonly timers: Timers;
+  private readonly driver: HcaDriver;
+  private readonly timer: RealTimer;
+  private immediate: NodeJS.Immediate | undefined;
+  private pumpQueued = false;
+  private pollUntilUs = 0;
+  private alive = false;
+  private closed = false;
+
+  constructor(options: SoftroceNodeOptions) {
+    const { name, port, logger, parameters } = options;
+    this.port = port;
+    this.driver = new HcaDriver({
+      name,
+      port,
+      clock: monotonicClock,
+      random: this.random,
+      logger,
+      parameters,
+      requestPump: () => this.queuePump(),
+    });
+    this.scheduler = this.driver;
+    this.timer = new RealTimer(monotonicClock, () => this.pump());
+    this.keepAlive = new KeepAliveCounter((alive) => this.setKeepAlive(alive));
+    this.timers = {
+      start: (timer: Timer, deadlineUs: number) => {
+        this.driver.timers.start(timer, deadlineUs);
+        this.timer.arm(this.driver.nextDeadlineUs());
+      },
+      stop: (timer: Timer) => this.driver.timers.stop(timer),
+    };
+    port.watch(this.driver.portHandlers(() => this.pump()));
+    this.device = this.driver.device;
+    this.device.onClosed = () => this.close();
+  }
+
+  private queuePump(): void {
+    if (this.pumpQueued || this.closed) return;
+    this.pumpQueued = true;
+    queueMicrotask(() => this.pump());
+  }
+
+  private pump(): void {
+    this.pumpQueued = false;
+    if (this.closed) return;
+    const before = this.port.counters.receivedPackets;
+    const busy = this.driver.pump();
+    this.timer.arm(this.driver.nextDeadlineUs());
+    if (busy || this.pollsOn(before)) this.turn();
+  }
+
+  /** Whether the port is looked at again at once, without waiting for the system to wake us. */
+  private pollsOn(receivedBefore: number): boolean {
+    if (this.device.hca.adaptiveCqs === 0) return false;
+    const nowUs = monotonicClock.now();
+    if (this.port.counters.receivedPackets !== receivedBefore) {
+      this.pollUntilUs = nowUs + ADAPTIVE_POLL_US;
+    }
+    return nowUs < this.pollUntilUs;
+  }
+
+  /** Pumps again after the event loop has had its turn. */
+  private turn(): void {
+    if (this.immediate) return;
+    this.immediate = setImmediate(() => {
+      this.immediate = undefined;
+      this.pump();
+    });
+    if (!this.alive) this.immediate.unref();
+  }
+
+  private setKeepAlive(alive: boolean): void {
+    this.alive = alive;
+    this.port.setKeepAlive(alive);
+    this.timer.setKeepAlive(alive);
+    if (alive) this.immediate?.ref();
+    else this.immediate?.unref();
+  }
+
+  private close(): void {
+    this.closed = true;
+    this.timer.close();
+    if (this.immediate) clearImmediate(this.immediate);
+    this.immediate = undefined;
+  }
+}

@@ -1,0 +1,137 @@
+/** One connection with the buffers of rping, and its steps as promises. */
+import { DatDtoStatus, MemPrivileges } from 'dapl';
+import type { Cr, DtoCompletionEvent, Ep, Evd, Ia, Lmr, LmrSegment } from 'dapl';
+
+import { MESSAGE_BYTES, readPlace, writePlace } from './protocol.js';
+import type { BufferPlace } from './protocol.js';
+
+const STEP_TIMEOUT_MS = 10_000;
+/** The peer sends one message and waits for ours: two receives are never used up. */
+const RECEIVES = 2;
+
+export class Link {
+  /** What a client offers for reading. */
+  readonly source: Lmr;
+  /** What a client offers for writing; a server's own copy. */
+  readonly sink: Lmr;
+  private readonly message: LmrSegment;
+  private readonly receives: readonly LmrSegment[];
+  private readonly connections: Evd;
+  private readonly received: Evd;
+  private readonly requested: Evd;
+  private readonly ep: Ep;
+
+  constructor(ia: Ia, sizeBytes: number) {
+    const pz = ia.createPz();
+    const { LOCAL_READ, LOCAL_WRITE, REMOTE_READ, REMOTE_WRITE } = MemPrivileges;
+    const local = LOCAL_READ | LOCAL_WRITE;
+    this.source = ia.allocate(sizeBytes, { pz, privileges: local | REMOTE_READ });
+    this.sink = ia.allocate(sizeBytes, { pz, privileges: local | REMOTE_WRITE });
+    const messages = ia.allocate((1 + RECEIVES) * MESSAGE_BYTES, { pz });
+    const slot = (index: number): LmrSegment =>
+      messages.segment(index * MESSAGE_BYTES, MESSAGE_BYTES);
+    this.message = slot(0);
+    this.receives = Array.from({ length: RECEIVES }, (_, index) => slot(1 + index));
+    this.connections = ia.createEvd({ qlen: 8 });
+    this.received = ia.createEvd({ qlen: 8 });
+    this.requested = ia.createEvd({ qlen: 8 });
+    this.ep = ia.createEndpoint({
+      pz,
+      recvEvd: this.received,
+      requestEvd: this.requested,
+      connectEvd: this.connections,
+    });
+    this.receives.forEach((segment, index) => this.ep.postRecv(segment, index));
+  }
+
+  async connect(address: string, connQual: number): Promise<void> {
+    this.ep.connect({ address, connQual, timeoutMs: STEP_TIMEOUT_MS });
+    await this.established();
+  }
+
+  async accept(request: Cr): Promise<void> {
+    request.accept(this.ep);
+    await this.established();
+  }
+
+  private async established(): Promise<void> {
+    const { event } = await this.connections.wait({ timeoutMs: 2 * STEP_TIMEOUT_MS });
+    if (event.type === 'connection' && event.ep.state === 'CONNECTED') return;
+    throw new Error(`no connection: ${event.type === 'connection' ? event.reason : event.type}`);
+  }
+
+  /** The peer's next message; undefined when the connection has ended instead. */
+  async receive(): Promise<BufferPlace | undefined> {
+    const event = await this.completion(this.received);
+    if (event.status === DatDtoStatus.FLUSHED) return undefined;
+    succeeded(event, 'receive');
+    if (event.transferredLength !== MESSAGE_BYTES) {
+      throw new Error(`a message of ${event.transferredLength} bytes, not ${MESSAGE_BYTES}`);
+    }
+    const segment = this.receives[event.cookie];
+    if (segment === undefined) throw new Error(`receive ${event.cookie} was never posted`);
+    const place = readPlace(segment.bytes);
+    this.ep.postRecv(segment, event.cookie);
+    return place;
+  }
+
+  /** Tells the peer where a buffer is. */
+  async offer(buffer: Lmr): Promise<void> {
+    const { address, rmrContext: rkey = 0, lengthBytes } = buffer;
+    writePlace(this.message.bytes, { address, rkey, lengthBytes });
+    await this.send();
+  }
+
+  /** Tells the peer to go ahead: the content does not matter. */
+  async goAhead(): Promise<void> {
+    await this.send();
+  }
+
+  /** Reads the peer's buffer into `sink`. */
+  async read(place: BufferPlace): Promise<Uint8Array> {
+    const segment = this.segmentFor(place.lengthBytes);
+    const remote = { address: place.address, rmrContext: place.rkey };
+    this.ep.postRdmaRead(segment, 0, remote);
+    succeeded(await this.completion(this.requested), 'RDMA read');
+    return segment.bytes;
+  }
+
+  /** Writes the first bytes of `sink` into the peer's buffer. */
+  async write(place: BufferPlace, lengthBytes: number): Promise<void> {
+    const remote = { address: place.address, rmrContext: place.rkey };
+    this.ep.postRdmaWrite(this.segmentFor(lengthBytes), 0, remote);
+    succeeded(await this.completion(this.requested), 'RDMA write');
+  }
+
+  /** Ends the connection, unless the peer has; returns when it is over. */
+  async disconnect(): Promise<void> {
+    if (this.ep.state === 'CONNECTED') this.ep.disconnect('graceful');
+    await this.connections.wait({ timeoutMs: STEP_TIMEOUT_MS });
+  }
+
+  private segmentFor(lengthBytes: number): LmrSegment {
+    if (lengthBytes > this.sink.lengthBytes) {
+      const own = this.sink.lengthBytes;
+      throw new Error(`the peer's buffer has ${lengthBytes} bytes, ours ${own}: use -S`);
+    }
+    return this.sink.segment(0, lengthBytes);
+  }
+
+  private async send(): Promise<void> {
+    this.ep.postSend(this.message);
+    succeeded(await this.completion(this.requested), 'send');
+  }
+
+  private async completion(evd: Evd): Promise<DtoCompletionEvent> {
+    const { event } = await evd.wait({ timeoutMs: STEP_TIMEOUT_MS });
+    if (event.type !== 'dto') throw new Error(`a ${event.type} event among completions`);
+    return event;
+  }
+}
+
+function succeeded(event: DtoCompletionEvent, what: string): void {
+  if (event.status === DatDtoStatus.SUCCESS) return;
+  const names = Object.entries(DatDtoStatus);
+  const [name] = names.find(([, status]) => status === event.status) ?? [String(event.status)];
+  throw new Error(`${what} failed: ${name}`);
+}

@@ -1,0 +1,67 @@
+/** The command line: rping's own letters, so that either program can stand in for the other. */
+import { Command, InvalidArgumentError, Option } from 'commander';
+
+import { RPING_PORT, SIZE_BYTES } from './protocol.js';
+
+export interface Options {
+  readonly role: 'server' | 'client';
+  /** IP address: our own as a server, the server's as a client. */
+  readonly address: string;
+  /** Our own address as a client; default the one that the system would take to get there. */
+  readonly source: string | undefined;
+  readonly port: number;
+  /** Pings; 0 is for ever. */
+  readonly count: number;
+  readonly sizeBytes: number;
+  readonly verbose: boolean;
+  readonly validate: boolean;
+}
+
+export function parseOptions(argv: readonly string[]): Options {
+  const command = new Command('rping')
+    .description('RDMA ping-pong over softroce; the other end may be the rping of librdmacm')
+    .addOption(new Option('-s, --server', 'be the server').conflicts('client'))
+    .option('-c, --client', 'be the client')
+    .requiredOption('-a, --address <ip>', 'the address of the server')
+    .option('-I, --source <ip>', 'client: the own address')
+    .option('-p, --port <number>', 'port', integer(1, 65_535), RPING_PORT)
+    .option('-C, --count <number>', 'pings, 0 for ever', integer(0, 2 ** 31 - 1), 0)
+    .option('-S, --size <bytes>', 'of a ping', integer(SIZE_BYTES.min, SIZE_BYTES.max), 64)
+    .option('-v, --verbose', 'print the data', false)
+    .option('-V, --validate', 'client: compare what comes back', false)
+    .parse([...argv]);
+  const given = command.opts<Given>();
+  if (given.server !== true && given.client !== true) {
+    command.error('either --server or --client is needed');
+  }
+  return {
+    role: given.server === true ? 'server' : 'client',
+    address: given.address,
+    source: given.source,
+    port: given.port,
+    count: given.count,
+    sizeBytes: given.size,
+    verbose: given.verbose,
+    validate: given.validate,
+  };
+}
+
+interface Given {
+  readonly server?: boolean;
+  readonly client?: boolean;
+  readonly address: string;
+  readonly source?: string;
+  readonly port: number;
+  readonly count: number;
+  readonly size: number;
+  readonly verbose: boolean;
+  readonly validate: boolean;
+}
+
+function integer(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (Number.isInteger(value) && value >= min && value <= max) return value;
+    throw new InvalidArgumentError(`an integer from ${min} to ${max}`);
+  };
+}
