@@ -24,7 +24,7 @@ const program = new Command('sim')
   .option('--corrupt <percent>', 'likewise', number)
   .option('--quiet', 'no faults', false)
   .option('--plant <name>', `a deliberate bug: ${Object.keys(PLANTS).join(', ')}`)
-  .option('--verbose', 'a line for each event', false)
+  .option('--verbose', 'a line for each event, and what was seen how often', false)
   .parse();
 
 interface Arguments extends Omit<SimOptions, 'log'> {
@@ -32,7 +32,7 @@ interface Arguments extends Omit<SimOptions, 'log'> {
   readonly verbose: boolean;
 }
 
-async function runOne(options: SimOptions): Promise<boolean> {
+async function runOne(options: SimOptions, verbose: boolean): Promise<boolean> {
   const simulation = new Simulation(options);
   try {
     const report = await simulation.run();
@@ -43,6 +43,10 @@ async function runOne(options: SimOptions): Promise<boolean> {
         `${(report.virtualUs / 1e6).toFixed(3)} s in ${(report.wallMs / 1000).toFixed(2)} s ` +
         `(${rate} packets/s)`,
     );
+    if (verbose) {
+      console.log(report.fabric);
+      for (const [name, count] of report.marks) if (count > 0) console.log(`${count} ${name}`);
+    }
     return true;
   } catch (error) {
     for (const line of simulation.trace.lines) console.error(line);
@@ -57,6 +61,6 @@ const first = (given.seed as number | undefined) ?? Math.floor(Date.now() % 2 **
 let failures = 0;
 for (let seed = first; seed < first + seeds; seed++) {
   const log = verbose ? { log: (line: string) => console.log(line) } : {};
-  if (!(await runOne({ ...given, seed, ...log }))) failures++;
+  if (!(await runOne({ ...given, seed, ...log }, verbose))) failures++;
 }
 process.exitCode = failures > 0 ? 1 : 0;

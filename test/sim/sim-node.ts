@@ -20,6 +20,8 @@ export class SimNode {
   readonly cq: CompletionQueue;
   /** Endpoints by the context number of their queue pairs. */
   readonly takers = new Map<number, CompletionTaker>();
+  /** Completions by status. */
+  readonly statuses = new Map<number, number>();
   notifications = 0;
   #destroyed = false;
 
@@ -69,6 +71,7 @@ export class SimNode {
       ring.consumer += 1;
       const { context, status, wqeIndex } = completion;
       this.trace.numbers(context, status, wqeIndex);
+      this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1);
       const taker = this.takers.get(context);
       if (!taker) {
         throw new Violation(`${this.address}: completion of a queue pair that is gone: ${context}`);

@@ -2,6 +2,7 @@
  * One run: nodes on a fabric, connections between them, a random workload, faults; then quiet, in
  * which everything must end; then teardown, after which nothing may be left.
  */
+import { WcStatus, nameOf } from '../../core/spi/index.js';
 import { Fabric, SeededRandom } from '../../providers/mock/index.js';
 import { Connection } from './connection.js';
 import type { ConnectionHost } from './connection.js';
@@ -22,6 +23,8 @@ export interface SimReport {
   readonly virtualUs: number;
   readonly wallMs: number;
   readonly fabric: Readonly<Record<string, number>>;
+  /** How often each thing was seen: completion statuses, drops and counters of the HCAs. */
+  readonly marks: ReadonlyMap<string, number>;
 }
 
 const MEAN_ACTION_US = 60;
@@ -123,6 +126,7 @@ export class Simulation implements ConnectionHost {
       virtualUs: Math.round(this.fabric.clock.now()),
       wallMs: performance.now() - started,
       fabric: { ...this.fabric.counters },
+      marks: this.#marks(),
     };
   }
 
@@ -130,6 +134,20 @@ export class Simulation implements ConnectionHost {
   verify(what: string): void {
     for (const connection of this.connections) if (connection.open) connection.verify(what);
     for (const grave of this.#graves) grave.verify(`${what}, after the end`);
+  }
+
+  #marks(): Map<string, number> {
+    const marks = new Map<string, number>();
+    const add = (name: string, count: number): void =>
+      void marks.set(name, (marks.get(name) ?? 0) + count);
+    for (const { node, statuses } of this.nodes) {
+      for (const [status, count] of statuses) add(nameOf(WcStatus, status), count);
+      const { drops, ...counters } = { ...node.device.counters };
+      for (const [name, count] of Object.entries(drops)) add(`drop ${name}`, count);
+      for (const [name, count] of Object.entries(counters)) add(name, count);
+      add('badIcrc', node.port.counters.badIcrc);
+    }
+    return marks;
   }
 
   #makeConnections(): void {

@@ -10,8 +10,8 @@ import type { Plan, Segment, SendRequest } from './requests.js';
 
 /** The target slot whose words only atomics touch. */
 const ATOMIC_SLOT = 0;
-const MISTAKE_PERCENT = 0.4;
-const SHORT_RECEIVE_PERCENT = 0.3;
+const MISTAKE_PERCENT = 0.2;
+const SHORT_RECEIVE_PERCENT = 0.15;
 
 type Draft = Pick<SendRequest, 'length' | 'segments' | 'remoteAddress' | 'rkey' | 'payload'> &
   Partial<SendRequest>;
