@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { Ep } from '../../../core/dat/index.js';
 import { DatError } from '../../../core/errors/index.js';
 import {
   DatDtoStatus,
@@ -23,7 +24,7 @@ function setUp(options: Partial<EvdOptions> = {}): { host: FakeHost; evd: Evd } 
 }
 
 function connection(number: ConnectionEvent['number']): ConnectionEvent {
-  return { type: 'connection', number, ep: {}, privateData: new Uint8Array() };
+  return { type: 'connection', number, ep: {} as Ep, privateData: new Uint8Array() };
 }
 
 function drain(evd: Evd): unknown[] {
@@ -72,7 +73,9 @@ describe('evd: streams and queues', () => {
     for (const cookie of [1, 2, 3]) host.cq.add({ context: ep.context, cookie, lengthBytes: 64 });
     const first = evd.dequeue();
     assert.deepEqual(ep.seen, [1, 2, 3]);
-    assert.ok(first?.type === 'dto' && first.ep === ep && first.transferredLength === 64);
+    assert.ok(
+      first?.type === 'dto' && first.ep === ep.asEndpoint && first.transferredLength === 64,
+    );
     assert.deepEqual(drain(evd), [2, 3]);
     assert.deepEqual(ep.seen, [1, 2, 3]);
     assert.equal(evd.dequeue(), undefined);
@@ -388,7 +391,7 @@ describe('evd: limits and the end', () => {
   it('tells of its own overflow on the asynchronous EVD as soon as there is room', () => {
     const { host, evd } = setUp({ qlen: 1, streams: EvdFlags.ASYNC });
     host.reportAsync = (event) => void evd.post(event);
-    const error = { type: 'async-error', object: {}, reason: 0, message: 'x' } as const;
+    const error = { type: 'async-error', object: evd, reason: 0, message: 'x' } as const;
     for (let i = 0; i < 3; i++) {
       evd.post({ ...error, number: DatEventNumber.ASYNC_IA_CATASTROPHIC });
     }
