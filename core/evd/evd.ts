@@ -1,30 +1,14 @@
 /** The event dispatcher: one queue fed by streams of events, consumed by pull, push or upcall. */
 import { DatError, spiCall } from '../errors/index.js';
-import type { PollingMode } from '../spi/index.js';
+
 import { eventStream, type EventStream } from '../stream/event-stream.js';
-import { traceCall } from './api-trace.js';
-import { BatchIterator } from './batch-iterator.js';
-import { type DatEvent, DatEventNumber } from './event.js';
-import type { EventBatch } from './event-batch.js';
+
+import { DatEventNumber } from './event.js';
+
 import type { EventSink, EventSource } from './event-sink.js';
-import {
-  checkInteger,
-  checkTaker,
-  checkThreshold,
-  checkTimeout,
-  checkUpcall,
-  freedWhileWaiting,
-  invalidHandle,
-  unwaitableError,
-} from './evd-checks.js';
-import { EvdFeed } from './evd-feed.js';
-import type {
-  EvdHost,
-  EvdOptions,
-  ModifyUpcallOptions,
-  WaitOptions,
-  WaitResult,
-} from './evd-host.js';
+import { checkInteger, checkTaker, checkUpcall, invalidHandle } from './evd-checks.js';
+import { EvdPull } from './evd-pull.js';
+import type { EvdHost, EvdOptions, ModifyUpcallOptions } from './evd-host.js';
 import { EVD_CONFIGURATIONS, EvdFlags, EvdState, type EvdTaker } from './evd-states.js';
 import {
   type NotifyHandler,
@@ -39,10 +23,6 @@ import {
   UPCALL_SAME,
   type UpcallPolicy,
 } from './upcall-policy.js';
-import { Waiter, type WaiterInit, interruptedError, timeoutError } from './waiter.js';
-
-/** Events in one batch of an iteration. */
-const MAX_BATCH = 256;
 
 /** What `evd.query()` answers (DAT_EVD_PARAM). */
 export interface EvdParam {
@@ -70,12 +50,7 @@ export interface EvdParam {
 type Handler = UpcallHandler | NotifyHandler;
 type HandlerOrSame = Handler | typeof UPCALL_SAME | null;
 
-export class Evd
-  extends EvdFeed
-  implements EventSource, UpcallOwner, AsyncIterable<readonly DatEvent[]>, AsyncDisposable
-{
-  private polling: PollingMode = 'event';
-  private waitable = true;
+export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDisposable {
   private stream: EventStream | undefined;
 
   /**
@@ -91,74 +66,6 @@ export class Evd
     this.upcalls.gate.setPolicy(policy, limit, true);
     this.engage();
     this.dispatcher.armAndLook();
-  }
-
-  // Pull
-
-  /**
-   * Takes the oldest event; undefined is DAT_QUEUE_EMPTY. Always legal. In polling mode 'spin' an
-   * empty queue drives the device once.
-   * @throws DatError DAT_INVALID_HANDLE when freed
-   */
-  dequeue(): DatEvent | undefined {
-    this.checkOpen('evd.dequeue');
-    const event = this.store.take();
-    if (event !== undefined || !this.spin()) return event;
-    return this.store.take();
-  }
-
-  /**
-   * Takes up to `max` events (default: as many as the batch holds) into a reused batch, without
-   * making objects of DTO completions.
-   * @returns how many, also in `batch.count`
-   * @throws DatError DAT_INVALID_HANDLE when freed
-   */
-  dequeueInto(batch: EventBatch, max: number = batch.capacity): number {
-    this.checkOpen('evd.dequeueInto');
-    const end = Math.min(max, batch.capacity);
-    let count = 0;
-    while (count < end && this.store.takeInto(batch, count)) count++;
-    if (count === 0 && end > 0 && this.spin()) {
-      while (count < end && this.store.takeInto(batch, count)) count++;
-    }
-    batch.count = count;
-    return count;
-  }
-
-  /**
-   * Waits until `threshold` events are queued, and takes the oldest (dat_evd_wait).
-   *
-   * Rejects with DatError: DAT_TIMEOUT_EXPIRED (nothing taken; `value.nmore` events wait),
-   * DAT_INTERRUPTED_CALL when `signal` fires, DAT_ABORT when the EVD is freed, DAT_INVALID_STATE
-   * when something else takes the events, the EVD is or becomes unwaitable, or `threshold` > 1 does
-   * not suit its configuration, DAT_INVALID_PARAMETER.
-   */
-  wait(options: WaitOptions = {}): Promise<WaitResult<DatEvent>> {
-    return new Promise((resolve, reject) => {
-      const { threshold = 1, timeoutMs, signal } = options;
-      this.trace('evd.wait', { timeoutMs, threshold });
-      this.checkOpen('evd.wait');
-      checkTimeout(timeoutMs);
-      checkThreshold(threshold, this.store.qlen, this.dispatcher.configuration);
-      this.checkWaitable('evd.wait');
-      checkTaker('evd.wait', this.dispatcher.taker, 'waiter');
-      if (signal?.aborted === true) throw interruptedError(signal);
-      const satisfy = (): boolean => this.settleWait(resolve);
-      const onFree = (): void => reject(freedWhileWaiting());
-      this.suspend({ threshold, satisfy, reject, onFree, signal, timeoutMs });
-    });
-  }
-
-  /**
-   * `for await (const batch of evd)`: everything that waits, in order, at least one event. Ends
-   * when the EVD is freed.
-   */
-  [Symbol.asyncIterator](): BatchIterator {
-    return new BatchIterator({
-      beginIteration: () => this.iterate(true),
-      nextBatch: () => this.nextBatch(),
-      endIteration: () => this.iterate(false),
-    });
   }
 
   // Push
@@ -262,26 +169,6 @@ export class Evd
     this.trace('evd.disable', {});
     this.checkOpen('evd.disable');
     this.upcalls.gate.blocked = true;
-  }
-
-  /** The waiter, and every later one, gets DAT_INVALID_STATE_EVD_UNWAITABLE. */
-  setUnwaitable(): void {
-    this.trace('evd.setUnwaitable', {});
-    this.checkOpen('evd.setUnwaitable');
-    this.waitable = false;
-    this.dropWaiter()?.reject(unwaitableError('evd.wait'));
-  }
-
-  clearUnwaitable(): void {
-    this.trace('evd.clearUnwaitable', {});
-    this.checkOpen('evd.clearUnwaitable');
-    this.waitable = true;
-  }
-
-  /** How completions reach core: by wake-ups, by polling for a while, or only by dequeueing. */
-  setPolling(mode: PollingMode): void {
-    this.polling = mode;
-    this.cq?.setPolling(mode);
   }
 
   /**
@@ -394,84 +281,6 @@ export class Evd
     this.engage();
   }
 
-  /** Waits for what `init` says, or settles at once. */
-  private suspend(init: WaiterInit): void {
-    this.store.scan();
-    if (this.store.pending >= init.threshold && init.satisfy()) return;
-    const { timeoutMs, threshold, signal } = init;
-    if (timeoutMs === 0) throw timeoutError(0, this.store.pending, threshold);
-    const onTimeout = (): void => {
-      this.store.scan();
-      this.dispatcher.waiter = undefined;
-      const { pending } = this.store;
-      if (pending < threshold || !waiter.satisfy()) {
-        waiter.reject(timeoutError(timeoutMs ?? Infinity, pending, threshold));
-      }
-      this.engage();
-    };
-    const onAbort = (): void => {
-      if (signal !== undefined) this.dropWaiter()?.reject(interruptedError(signal));
-    };
-    const waiter = new Waiter(init, this.host.timers, this.host.clock, onTimeout, onAbort);
-    this.dispatcher.waiter = waiter;
-    this.engage();
-    this.dispatcher.armAndLook();
-  }
-
-  /** Takes the oldest event for a waiter, which is over. */
-  private settleWait(resolve: (result: WaitResult<DatEvent>) => void): boolean {
-    const event = this.store.take();
-    if (event === undefined) return false;
-    this.engage();
-    resolve({ event, nmore: this.store.pending });
-    return true;
-  }
-
-  private iterate(begin: boolean): void {
-    if (begin) {
-      this.checkOpen('evd.iterate');
-      this.checkWaitable('evd.iterate');
-      checkTaker('evd.iterate', this.dispatcher.taker, 'iterator');
-    }
-    this.dispatcher.iterating = begin;
-    this.engage();
-  }
-
-  private nextBatch(): Promise<readonly DatEvent[] | undefined> {
-    return new Promise((resolve, reject) => {
-      if (!this.open) {
-        resolve(undefined);
-        return;
-      }
-      this.checkWaitable('evd.iterate');
-      if (this.dispatcher.waiter !== undefined) checkTaker('evd.iterate', 'waiter', 'iterator');
-      this.suspend({
-        threshold: 1,
-        satisfy: () => this.settleBatch(resolve),
-        reject,
-        onFree: () => resolve(undefined),
-      });
-    });
-  }
-
-  private settleBatch(resolve: (batch: readonly DatEvent[]) => void): boolean {
-    const batch: DatEvent[] = [];
-    while (batch.length < MAX_BATCH) {
-      const event = this.store.take();
-      if (event === undefined) break;
-      batch.push(event);
-    }
-    if (batch.length > 0) resolve(batch);
-    return batch.length > 0;
-  }
-
-  private dropWaiter(): Waiter | undefined {
-    const waiter = this.dispatcher.waiter;
-    this.dispatcher.waiter = undefined;
-    this.engage();
-    return waiter;
-  }
-
   /**
    * Arms, polls, then counts: counting first would lose what the device completes in between. The
    * notification that may come of it is absorbed.
@@ -487,24 +296,5 @@ export class Evd
       value: pending,
       hint: 'dequeue them and ask again',
     });
-  }
-
-  /** Drives the device if that is how this EVD is polled. */
-  private spin(): boolean {
-    if (this.polling !== 'spin' || this.cq === undefined) return false;
-    return this.host.device.progress();
-  }
-
-  private checkOpen(operation: string): void {
-    if (!this.open) throw invalidHandle(operation);
-  }
-
-  private checkWaitable(operation: string): void {
-    if (!this.waitable) throw unwaitableError(operation);
-  }
-
-  private trace(call: string, parameters: Readonly<Record<string, unknown>>): void {
-    if (!this.host.logger.isDebugEnabled()) return;
-    traceCall(this.host.logger, call, { evd: this.id, ...parameters });
   }
 }

@@ -1,4 +1,6 @@
-/** A completion queue in memory: notification is one-shot and edge-triggered, as docs/spi.md says. */
+/**
+ * A completion queue in memory: notification is one-shot and edge-triggered, as docs/spi.md says.
+ */
 import {
   CQE,
   CQE_BYTES,

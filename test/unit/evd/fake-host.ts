@@ -5,7 +5,7 @@ import {
   type CompletionQueue,
   type CompletionQueueInit,
   type Logger,
-  Timer,
+  type Timer,
   WcStatus,
   silentLogger,
 } from '../../../core/spi/index.js';
@@ -75,6 +75,8 @@ export class FakeHost implements EvdHost {
   nowUs = 0;
   /** Reasons to live. */
   kept = 0;
+  /** Index of the first entry of the next completion ring. */
+  ringStart = 0;
   progressed = 0;
   onProgress: () => void = () => undefined;
   logger: Logger = silentLogger;
@@ -83,6 +85,7 @@ export class FakeHost implements EvdHost {
     attributes: { maxCompletionQueueEntries: 4096 },
     createCompletionQueue: (init: CompletionQueueInit): CompletionQueue => {
       const cq = new FakeCq(init);
+      cq.ring.producer = cq.ring.consumer = this.ringStart;
       this.cqs.push(cq);
       return cq;
     },

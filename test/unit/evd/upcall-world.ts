@@ -19,6 +19,9 @@ export interface Limits {
   readonly armFailures: number;
   /** Upcalls that outlive their call, at a time. */
   readonly asyncUpcalls: number;
+  /** Policies to enable, and what to do with events that wait. */
+  readonly policies: readonly ('ONE' | 'NOTIFY' | 'MANY')[];
+  readonly pending: readonly Pending[];
   /** The planted device: arming fires for what is already there. */
   readonly levelTriggered?: boolean;
 }
@@ -57,10 +60,14 @@ export class World {
   private policy: UpcallPolicy = 'DISABLE';
   /** A policy that a call under way is about to set. */
   private target: UpcallPolicy | undefined;
+  /** That call arms before it counts, whether or not an upcall could start. */
+  private refusing = false;
   /** Events that wait need not fire an upcall (keep, or NOTIFY has told of them). */
   private held = false;
   private arrivedSinceKeep = true;
   private completionsAtArm = 0;
+  /** Completions there were at the first arm of a call under way, if it has armed. */
+  private armedInCall: number | undefined;
   private serving = false;
   private onStack = 0;
   private polls = 0;
@@ -105,8 +112,8 @@ export class World {
     list.push(['dequeue', this.dequeue], ['free', () => this.free(undefined)]);
     list.push(['DISABLE', () => this.modify('DISABLE', 'deliver')]);
     if (this.teardowns.length < 2) list.push(['TEARDOWN', () => this.teardown(undefined)]);
-    for (const policy of ['ONE', 'NOTIFY', 'MANY'] as const) {
-      for (const pending of ['deliver', 'keep', 'refuse'] as const) {
+    for (const policy of this.limits.policies) {
+      for (const pending of this.limits.pending) {
         list.push([`${policy} ${pending}`, () => this.modify(policy, pending)]);
       }
     }
@@ -115,7 +122,7 @@ export class World {
 
   /** The rules that hold between steps. */
   async check(): Promise<void> {
-    await settle();
+    if (this.teardowns.length > 0) await settle();
     for (const { waitsFor, resolved } of this.teardowns) {
       const over = [...waitsFor].every((upcall) => !this.running.includes(upcall));
       if (resolved && !over)
@@ -198,6 +205,8 @@ export class World {
   private modify(policy: 'DISABLE' | 'ONE' | 'NOTIFY' | 'MANY', pending: Pending): void {
     const before = this.pending;
     this.target = policy;
+    this.refusing = pending === 'refuse';
+    this.armedInCall = undefined;
     if (pending === 'keep') this.arrivedSinceKeep = false;
     try {
       const options = { pending, limit: LIMIT };
@@ -205,6 +214,7 @@ export class World {
       else this.evd.modifyUpcall(policy, UPCALL_SAME, options);
     } catch (error) {
       this.target = undefined;
+      this.refusing = false;
       if (pending !== 'refuse' || this.pending === 0) throw error;
       return;
     }
@@ -212,15 +222,9 @@ export class World {
     if (pending === 'refuse' && before > 0) throw new Violation('enabled although events wait');
     this.policy = policy;
     this.held = pending === 'keep';
-    // What came while the call ran may count as old or as new.
-    if (pending === 'refuse') this.refused(before);
-  }
-
-  /** After a successful `refuse`, whatever came during the call must be on its way to an upcall. */
-  private refused(before: number): void {
-    if (this.pending > before && !this.cq.notification && this.host.tasks.length === 0) {
-      throw new Violation('refuse has missed what came meanwhile');
-    }
+    // What was there when the queue was armed was to be counted; what came later fires an upcall.
+    const counted = (this.armedInCall ?? 0) - this.takenCompletions;
+    if (pending === 'refuse' && counted > 0) throw new Violation('enabled although events wait');
   }
 
   private teardown(own: Running | undefined): void {
@@ -272,15 +276,16 @@ export class World {
   }
 
   private readonly beforePoll = (): void => {
-    if (++this.polls > 1000) throw new Violation('the pump does not come to rest');
+    if (++this.polls > 1000) throw new Fatal('the pump does not come to rest');
     this.interfere();
   };
 
   private readonly beforeArm = (): void => {
     const wanted = this.hasRoom() || (this.target !== undefined && this.hasRoom(this.target));
-    if (!wanted) throw new Violation('armed although nothing wants the next event');
+    if (!wanted && !this.refusing) throw new Fatal('armed although nothing wants the next event');
     if (this.armFailures < this.limits.armFailures && this.choose(2) === 1) {
       this.armFailures++;
+      this.armedInCall ??= this.completed;
       this.armFailed = true;
       this.cq.failArms++;
       return;
@@ -288,6 +293,7 @@ export class World {
     this.armFailed = false;
     this.interfere();
     this.completionsAtArm = this.completed;
+    this.armedInCall ??= this.completed;
     if (this.limits.levelTriggered === true && this.cq.ring.length > 0) this.cq.fire();
   };
 

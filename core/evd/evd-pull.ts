@@ -1,0 +1,211 @@
+/** Taking events off an EVD by asking: dequeue, wait, iterate. */
+import type { PollingMode } from '../spi/index.js';
+
+import { traceCall } from './api-trace.js';
+import { BatchIterator } from './batch-iterator.js';
+import { type DatEvent } from './event.js';
+import type { EventBatch } from './event-batch.js';
+
+import {
+  checkTaker,
+  checkThreshold,
+  checkTimeout,
+  freedWhileWaiting,
+  invalidHandle,
+  unwaitableError,
+} from './evd-checks.js';
+import { EvdFeed } from './evd-feed.js';
+import type { WaitOptions, WaitResult } from './evd-host.js';
+
+import { Waiter, type WaiterInit, interruptedError, timeoutError } from './waiter.js';
+
+/** Events in one batch of an iteration. */
+const MAX_BATCH = 256;
+
+export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly DatEvent[]> {
+  protected waitable = true;
+  private polling: PollingMode = 'event';
+
+  /**
+   * Takes the oldest event; undefined is DAT_QUEUE_EMPTY. Always legal. In polling mode 'spin' an
+   * empty queue drives the device once.
+   * @throws DatError DAT_INVALID_HANDLE when freed
+   */
+  dequeue(): DatEvent | undefined {
+    this.checkOpen('evd.dequeue');
+    const event = this.store.take();
+    if (event !== undefined || !this.spin()) return event;
+    return this.store.take();
+  }
+
+  /**
+   * Takes up to `max` events (default: as many as the batch holds) into a reused batch, without
+   * making objects of DTO completions.
+   * @returns how many, also in `batch.count`
+   * @throws DatError DAT_INVALID_HANDLE when freed
+   */
+  dequeueInto(batch: EventBatch, max: number = batch.capacity): number {
+    this.checkOpen('evd.dequeueInto');
+    const end = Math.min(max, batch.capacity);
+    let count = 0;
+    while (count < end && this.store.takeInto(batch, count)) count++;
+    if (count === 0 && end > 0 && this.spin()) {
+      while (count < end && this.store.takeInto(batch, count)) count++;
+    }
+    batch.count = count;
+    return count;
+  }
+
+  /**
+   * Waits until `threshold` events are queued, and takes the oldest (dat_evd_wait).
+   *
+   * Rejects with DatError: DAT_TIMEOUT_EXPIRED (nothing taken; `value.nmore` events wait),
+   * DAT_INTERRUPTED_CALL when `signal` fires, DAT_ABORT when the EVD is freed, DAT_INVALID_STATE
+   * when something else takes the events, the EVD is or becomes unwaitable, or `threshold` > 1 does
+   * not suit its configuration, DAT_INVALID_PARAMETER.
+   */
+  wait(options: WaitOptions = {}): Promise<WaitResult<DatEvent>> {
+    return new Promise((resolve, reject) => {
+      const { threshold = 1, timeoutMs, signal } = options;
+      this.trace('evd.wait', { timeoutMs, threshold });
+      this.checkOpen('evd.wait');
+      checkTimeout(timeoutMs);
+      checkThreshold(threshold, this.store.qlen, this.dispatcher.configuration);
+      this.checkWaitable('evd.wait');
+      checkTaker('evd.wait', this.dispatcher.taker, 'waiter');
+      if (signal?.aborted === true) throw interruptedError(signal);
+      const satisfy = (): boolean => this.settleWait(resolve);
+      const onFree = (): void => reject(freedWhileWaiting());
+      this.suspend({ threshold, satisfy, reject, onFree, signal, timeoutMs });
+    });
+  }
+
+  /**
+   * `for await (const batch of evd)`: everything that waits, in order, at least one event. Ends
+   * when the EVD is freed.
+   */
+  [Symbol.asyncIterator](): BatchIterator {
+    return new BatchIterator({
+      beginIteration: () => this.iterate(true),
+      nextBatch: () => this.nextBatch(),
+      endIteration: () => this.iterate(false),
+    });
+  }
+
+  /** The waiter, and every later one, gets DAT_INVALID_STATE_EVD_UNWAITABLE. */
+  setUnwaitable(): void {
+    this.trace('evd.setUnwaitable', {});
+    this.checkOpen('evd.setUnwaitable');
+    this.waitable = false;
+    this.dropWaiter()?.reject(unwaitableError('evd.wait'));
+  }
+
+  clearUnwaitable(): void {
+    this.trace('evd.clearUnwaitable', {});
+    this.checkOpen('evd.clearUnwaitable');
+    this.waitable = true;
+  }
+
+  /** How completions reach core: by wake-ups, by polling for a while, or only by dequeueing. */
+  setPolling(mode: PollingMode): void {
+    this.polling = mode;
+    this.cq?.setPolling(mode);
+  }
+
+  /** Waits for what `init` says, or settles at once. */
+  private suspend(init: WaiterInit): void {
+    this.store.scan();
+    if (this.store.pending >= init.threshold && init.satisfy()) return;
+    const { timeoutMs, threshold, signal } = init;
+    if (timeoutMs === 0) throw timeoutError(0, this.store.pending, threshold);
+    const onTimeout = (): void => {
+      this.store.scan();
+      this.dispatcher.waiter = undefined;
+      const { pending } = this.store;
+      if (pending < threshold || !waiter.satisfy()) {
+        waiter.reject(timeoutError(timeoutMs ?? Infinity, pending, threshold));
+      }
+      this.engage();
+    };
+    const onAbort = (): void => {
+      if (signal !== undefined) this.dropWaiter()?.reject(interruptedError(signal));
+    };
+    const waiter = new Waiter(init, this.host.timers, this.host.clock, onTimeout, onAbort);
+    this.dispatcher.waiter = waiter;
+    this.engage();
+    this.dispatcher.armAndLook();
+  }
+
+  /** Takes the oldest event for a waiter, which is over. */
+  private settleWait(resolve: (result: WaitResult<DatEvent>) => void): boolean {
+    const event = this.store.take();
+    if (event === undefined) return false;
+    this.engage();
+    resolve({ event, nmore: this.store.pending });
+    return true;
+  }
+
+  private iterate(begin: boolean): void {
+    if (begin) {
+      this.checkOpen('evd.iterate');
+      this.checkWaitable('evd.iterate');
+      checkTaker('evd.iterate', this.dispatcher.taker, 'iterator');
+    }
+    this.dispatcher.iterating = begin;
+    this.engage();
+  }
+
+  private nextBatch(): Promise<readonly DatEvent[] | undefined> {
+    return new Promise((resolve, reject) => {
+      if (!this.open) {
+        resolve(undefined);
+        return;
+      }
+      this.checkWaitable('evd.iterate');
+      if (this.dispatcher.waiter !== undefined) checkTaker('evd.iterate', 'waiter', 'iterator');
+      this.suspend({
+        threshold: 1,
+        satisfy: () => this.settleBatch(resolve),
+        reject,
+        onFree: () => resolve(undefined),
+      });
+    });
+  }
+
+  private settleBatch(resolve: (batch: readonly DatEvent[]) => void): boolean {
+    const batch: DatEvent[] = [];
+    while (batch.length < MAX_BATCH) {
+      const event = this.store.take();
+      if (event === undefined) break;
+      batch.push(event);
+    }
+    if (batch.length > 0) resolve(batch);
+    return batch.length > 0;
+  }
+
+  protected dropWaiter(): Waiter | undefined {
+    const waiter = this.dispatcher.waiter;
+    this.dispatcher.waiter = undefined;
+    this.engage();
+    return waiter;
+  }
+
+  /** Drives the device if that is how this EVD is polled. */
+  private spin(): boolean {
+    if (this.polling !== 'spin' || this.cq === undefined) return false;
+    return this.host.device.progress();
+  }
+
+  protected checkOpen(operation: string): void {
+    if (!this.open) throw invalidHandle(operation);
+  }
+
+  private checkWaitable(operation: string): void {
+    if (!this.waitable) throw unwaitableError(operation);
+  }
+
+  protected trace(call: string, parameters: Readonly<Record<string, unknown>>): void {
+    if (!this.host.logger.isDebugEnabled()) return;
+    traceCall(this.host.logger, call, { evd: this.id, ...parameters });
+  }
+}
