@@ -1,4 +1,5 @@
 /** Set-up shared by the EVD tests. */
+import type { Ep } from '../../../core/dat/index.js';
 import assert from 'node:assert/strict';
 import type { Ep } from '../../../core/dat/index.js';
 import { DatError } from '../../../core/errors/index.js';
