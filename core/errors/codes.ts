@@ -1,6 +1,6 @@
 /**
- * DAT return types and subtypes: the one table of them (DAT facts 0.3; dat_error.h). A numeric return
- * code is class (bits 30-31) | type (bits 16-29) | subtype (bits 0-15).
+ * DAT return types and subtypes: the one table of them (DAT facts 0.3; dat_error.h). A numeric
+ * return code is class (bits 30-31) | type (bits 16-29) | subtype (bits 0-15).
  */
 
 /** Class bits of a return code. */
@@ -162,8 +162,8 @@ export function describeCode(type: DatType, subtype?: DatSubtype): string {
 }
 
 /**
- * Names of a numeric return code (dat_strerror). The class bit may be missing, as it often is in the
- * reference implementation.
+ * Names of a numeric return code (dat_strerror). The class bit may be missing, as it often is in
+ * the reference implementation.
  * @returns undefined when no error has that number
  */
 export function decodeReturnCode(

@@ -47,7 +47,7 @@ export class DatError extends Error {
   }
 
   /** True for a DatError of any copy of this package. */
-  static isDatError(value: unknown): value is DatError {
+  static isDatError(this: void, value: unknown): value is DatError {
     return typeof value === 'object' && value !== null && BRAND in value;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Who a completion belongs to: found by the `context` number of its queue pair, in one table look-
- * up.
+ * Who a completion belongs to: found by the `context` number of its queue pair, in one table
+ * look-up.
  */
 import { DatError } from '../errors/index.js';
 import type { DatEvent } from './event.js';

@@ -22,6 +22,8 @@ export class Dispatcher {
   configuration: EvdConfiguration = 'THRESHOLD';
   /** Connect EVDs that want to know of failed completions here. */
   watchers = 0;
+  /** Endpoints that wait for their completions whether or not anybody takes events. */
+  holders = 0;
   private open = true;
   private scheduled = false;
   private pumping = false;
@@ -43,6 +45,7 @@ export class Dispatcher {
 
   /** What is wanted of the next completion. */
   get want(): Want {
+    if (this.open && this.holders > 0) return Want.NEXT;
     if (this.open && this.wantsNext()) {
       const { solicited } = EVD_CONFIGURATIONS[this.configuration];
       return solicited ? Want.SOLICITED_OR_FAILED : Want.NEXT;

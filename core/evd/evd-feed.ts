@@ -35,6 +35,8 @@ export abstract class EvdFeed {
   protected users = 0;
   protected open = true;
   private readonly errorSources = new Map<EvdFeed, number>();
+  private readonly overrunListeners = new Set<() => void>();
+  protected reserved = 0;
   private configuring = 0;
   private engaged = false;
   private overflowing = false;
@@ -136,6 +138,60 @@ export abstract class EvdFeed {
     };
   }
 
+  /**
+   * Takes completions in as they come, whether or not anybody wants the events: an endpoint that
+   * ends waits for its queues to run empty, and the consumer may never dequeue.
+   * @returns ends it; calling it again does nothing
+   */
+  hold(): () => void {
+    this.dispatcher.holders++;
+    if (this.open) this.dispatcher.armAndLook();
+    let holding = true;
+    return () => {
+      if (holding) this.dispatcher.holders--;
+      holding = false;
+    };
+  }
+
+  /**
+   * Makes room in the completion queue for completions that the consumer does not count.
+   * @returns gives the room back; calling it again does nothing
+   */
+  reserve(entries: number): () => void {
+    this.reserved += entries;
+    const needed = this.store.qlen + this.reserved;
+    if (this.cq !== undefined && this.cq.ring.entries < needed) {
+      spiCall({ operation: 'evd.reserve', value: needed }, () => this.store.resizeCq(needed));
+      this.arm?.forget();
+      this.dispatcher.armAndLook();
+    }
+    let held = true;
+    return () => {
+      if (held) this.reserved -= entries;
+      held = false;
+    };
+  }
+
+  /**
+   * The completion queue has overrun: completions are lost, and what feeds it is broken.
+   * @returns ends it
+   */
+  onOverrun(listener: () => void): () => void {
+    this.overrunListeners.add(listener);
+    return () => void this.overrunListeners.delete(listener);
+  }
+
+  get isFreed(): boolean {
+    return !this.open;
+  }
+
+  /**
+   * Events that wait at most; also the length of the completion queue that the consumer counts on.
+   */
+  get qlen(): number {
+    return this.store.qlen;
+  }
+
   /** The object that upcalls of this EVD belong to. */
   protected abstract upcallOwner(): UpcallOwner;
 
@@ -190,6 +246,7 @@ export abstract class EvdFeed {
   private cqEvent(event: AsyncEventType): void {
     const overrun = event === AsyncEventType.CQ_ERR;
     const name = nameOf(AsyncEventType, event);
+    if (overrun) for (const listener of [...this.overrunListeners]) listener();
     this.report(
       overrun ? DatEventNumber.ASYNC_EVD_OVERFLOW : DatEventNumber.ASYNC_PROVIDER_INTERNAL_ERROR,
       {

@@ -187,7 +187,7 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
       const message = `qlen ${qlen}: ${this.store.pending} events wait`;
       throw new DatError('DAT_INVALID_STATE', { operation, message, value: qlen });
     }
-    spiCall({ operation, value: qlen }, () => this.store.resize(qlen));
+    spiCall({ operation, value: qlen }, () => this.store.resize(qlen, qlen + this.reserved));
     this.arm?.forget();
     this.dispatcher.armAndLook();
   }

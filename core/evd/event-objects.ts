@@ -1,7 +1,14 @@
 /** The DAT objects that events name. An event holds the object itself, never a handle. */
-export type EventEndpoint = object;
-export type EventServicePoint = object;
-export type EventConnectionRequest = object;
+import type { Cr } from '../dat/cr.js';
+import type { Ep } from '../dat/ep.js';
+import type { Ia } from '../dat/ia.js';
+import type { Psp } from '../dat/psp.js';
+import type { EvdFeed } from './evd-feed.js';
+
+export type EventEndpoint = Ep;
+export type EventServicePoint = Psp;
+export type EventConnectionRequest = Cr;
+/** Memory windows have no class of their own yet: whatever posts the event knows it. */
 export type EventMemoryWindow = object;
-/** IA, EP, EVD, SRQ, LMR, RMR or PZ. */
-export type EventSubject = object;
+/** What an asynchronous error is about. */
+export type EventSubject = Ia | Ep | EvdFeed;

@@ -112,10 +112,15 @@ export class EventStore {
   }
 
   /** New limit of both queues; the caller has checked that what waits fits. */
-  resize(qlen: number): void {
-    this.cq?.resize(qlen);
-    this.cursor?.rebase();
+  resize(qlen: number, cqEntries: number): void {
+    this.resizeCq(cqEntries);
     this.queue.resize(qlen);
+  }
+
+  /** New size of the completion queue alone. */
+  resizeCq(entries: number): void {
+    this.cq?.resize(entries);
+    this.cursor?.rebase();
   }
 
   clear(): void {

@@ -91,7 +91,8 @@ export interface ConnectionRequestEvent {
   /** The service point that the request came to. */
   readonly psp: EventServicePoint;
   readonly cr: EventConnectionRequest;
-  readonly connQual: bigint;
+  /** Port of rdma_cm's TCP port space. */
+  readonly connQual: number;
   /** Address of the interface adapter that the request came to. */
   readonly localAddress?: string;
   /** Private data was cut (DAT 2.0 truncate_flag). */

@@ -94,9 +94,11 @@ export interface ProtectionDomain {
    * Registers memory.
    * @param memory must be neither resizable nor pooled; it is kept alive until deregistered
    * @param access bit set of `Access`
-   * @param iova virtual address of the first byte as the peer sees it
+   * @param iova address of the first byte, in segments and for the peer; absent: the provider's
+   * choice
+   * @throws SpiError('EINVAL') also when the device needs iova and memory to agree modulo its page
    */
-  registerMemory(memory: ArrayBufferView, access: number, iova: bigint): MemoryRegion;
+  registerMemory(memory: ArrayBufferView, access: number, iova?: bigint): MemoryRegion;
   /** @throws SpiError('EBUSY') while regions, windows or queue pairs belong to it */
   destroy(): void;
 }
@@ -151,12 +153,15 @@ export interface CompletionQueue {
   readonly ring: Ring;
   /**
    * Makes completions readable in the ring and returns how many are (at most the ring's size). The
-   * caller reads entries from `ring.consumer` on and then advances it. Never notifies.
+   * caller reads entries from `ring.consumer` on, advances it and polls again until 0. Never
+   * notifies.
+   * @throws SpiError('EIO') when the device is gone
    */
   poll(): number;
   /**
    * One-shot: notify for the next completion *added after this call* (with `solicitedOnly`, the
-   * next solicited or failed one). Arming again widens, never narrows, and nothing disarms.
+   * next solicited or failed one). Arming again widens, never narrows, and nothing disarms. A
+   * notification may find nothing to read.
    * @throws SpiError when the provider cannot arm
    */
   arm(solicitedOnly: boolean): void;
@@ -234,9 +239,9 @@ export interface QueuePair {
    */
   eventHandler: QueuePairEventHandler;
 
-  /** Work has been added to `sendRing`: once per burst. */
+  /** Work has been added to `sendRing`: once per burst. Before RTS nothing is fetched. */
   ringSendDoorbell(): void;
-  /** Work has been added to `receiveRing`: once per burst. */
+  /** Work has been added to `receiveRing`: once per burst. In RESET nothing is fetched. */
   ringReceiveDoorbell(): void;
   /** @throws SpiError('EINVAL') that names the missing, superfluous or wrong attribute */
   modify(attributes: QueuePairAttributes): void;
@@ -260,6 +265,7 @@ export interface SharedReceiveQueue {
   /** 24 bits; what an XRC sender addresses. */
   readonly srqn: number;
   readonly ring: SharedReceiveRing;
+  /** @throws SpiError when a slot is refused: it and those behind it stay in `submissions` */
   ringDoorbell(): void;
   /** Arms SRQ_LIMIT_REACHED: fires once when fewer than `limit` entries are left; 0 disarms. */
   setLimit(limit: number): void;

@@ -58,10 +58,12 @@ export const CQE = {
   QPN: 1,
   COOKIE_LO: 2,
   COOKIE_HI: 3,
+  /** On success: bytes received, or the length that the send entry names. */
   BYTE_LENGTH: 4,
   IMMEDIATE_OR_INVALIDATE: 5,
+  /** Datagrams only. */
   SOURCE_QPN: 6,
-  /** Provider detail of a failure: an AETH syndrome on RC, otherwise provider-defined. */
+  /** Provider detail of a failure: an AETH syndrome on RC, errno of a refusal, or its own. */
   VENDOR_ERROR: 7,
   /** Free-running index of the send or receive entry, or the slot number of an SRQ entry. */
   WQE_INDEX: 8,

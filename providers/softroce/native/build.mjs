@@ -2,13 +2,14 @@
 //
 //   node providers/softroce/native/build.mjs [directory...]
 //
-// Without arguments: every providers/*/native, and test/native, that holds a native.json.
+// Without arguments: every providers/*/native, and test/native/*, that holds a native.json.
 //
 // Such a directory holds its sources (*.c, *.cc) and a native.json:
 //   output     file made in build/native, such as "softroce-port.node"
 //   platforms  values of process.platform it is for; left out on any other
 //   flags      further compiler flags (optional)
 //   libraries  what to link against, such as "dl" (optional)
+//   include    directories of ours whose headers it uses, relative to it (optional)
 //   headers    headers needed from Node itself, such as "uv.h" (optional)
 //   without    what it means for the user when it cannot be built: the end of the sentence
 //
@@ -65,12 +66,21 @@ function plan(dir) {
   const manifest = JSON.parse(readFileSync(join(dir, 'native.json'), 'utf8'));
   const files = readdirSync(dir).sort();
   const sources = files.filter((file) => /\.cc?$/.test(file)).map((file) => join(dir, file));
-  const inputs = files.filter((file) => /\.(cc?|h|json|mjs)$/.test(file)).map((f) => join(dir, f));
+  const include = (manifest.include ?? []).map((path) => join(dir, path));
+  const inputs = [
+    ...files.filter((file) => /\.(cc?|h|json|mjs)$/.test(file)).map((file) => join(dir, file)),
+    ...include.flatMap((path) =>
+      readdirSync(path)
+        .filter((file) => file.endsWith('.h'))
+        .map((file) => join(path, file)),
+    ),
+  ];
   const isCpp = sources.some((source) => source.endsWith('.cc'));
   const flags = [
     ...commonFlags,
     ...(isCpp ? ['-std=c++17', '-fno-exceptions', '-fno-rtti'] : ['-std=c11', '-D_GNU_SOURCE']),
     ...(manifest.output.endsWith('.node') ? addonFlags : []),
+    ...include.map((path) => `-I${path}`),
     ...(manifest.headers && nodeInclude ? [`-isystem${nodeInclude}`] : []),
     ...(process.platform === 'darwin' ? darwinFlags : []),
     ...(manifest.flags ?? []),
@@ -142,7 +152,8 @@ function build(dir) {
 /** Every directory of the tree that has something to build. */
 function findDirectories() {
   const providers = readdirSync(join(root, 'providers')).map((name) => `providers/${name}/native`);
-  return [...providers, 'test/native']
+  const tests = readdirSync(join(root, 'test/native')).map((name) => `test/native/${name}`);
+  return [...providers, ...tests]
     .map((dir) => join(root, dir))
     .filter((dir) => existsSync(join(dir, 'native.json')))
     .filter((dir) => readdirSync(dir).some((file) => /\.cc?$/.test(file)));

@@ -1,4 +1,5 @@
 /** An interface adapter for one EVD under test: a fake device, virtual time, tasks run by hand. */
+import type { Ep } from '../../../core/dat/index.js';
 import {
   CQE,
   type CompletionQueue,
@@ -34,6 +35,11 @@ export class FakeEndpoint implements CompletionOwner {
     this.context = owners.allocate(this);
   }
 
+  /** Events name an endpoint; an EVD never looks into it. */
+  get asEndpoint(): Ep {
+    return this as unknown as Ep;
+  }
+
   onCompletion(words: Uint32Array, at: number): boolean {
     const cookie = words[at + CQE.COOKIE_LO] ?? 0;
     this.seen.push(cookie);
@@ -46,7 +52,7 @@ export class FakeEndpoint implements CompletionOwner {
     return {
       type: 'dto',
       number: DatEventNumber.DTO_COMPLETION,
-      ep: this,
+      ep: this.asEndpoint,
       cookie: words[at + CQE.COOKIE_LO] ?? 0,
       status: dtoStatusOf(control & 0xff),
       transferredLength:
@@ -56,7 +62,7 @@ export class FakeEndpoint implements CompletionOwner {
   }
 
   fill(batch: EventBatch, slot: number, words: Uint32Array, at: number): void {
-    batch.setDto(slot, this, words, at);
+    batch.setDto(slot, this.asEndpoint, words, at);
   }
 }
 

@@ -1,0 +1,60 @@
+/** Enumerations of DAT, with DAT's numbers (DAT facts 0.2). */
+
+/** Completion flags: a bit set, on a posted request and as an endpoint attribute. */
+export const CompletionFlags = {
+  DEFAULT: 0x00,
+  /** No event when the request succeeds; a failure always shows. */
+  SUPPRESS: 0x01,
+  /** A send asks for a notifying receive completion at the peer. */
+  SOLICITED_WAIT: 0x02,
+  /** An event without a notification; the endpoint attribute must allow it. */
+  UNSIGNALLED: 0x04,
+  /** Starts after the RDMA reads posted before it have completed. */
+  BARRIER_FENCE: 0x08,
+  /** Endpoint attribute only: `wait` counts to its threshold. */
+  EVD_THRESHOLD: 0x10,
+} as const;
+
+/** Memory privileges: a bit set. */
+export const MemPrivileges = {
+  NONE: 0x00,
+  LOCAL_READ: 0x01,
+  REMOTE_READ: 0x02,
+  LOCAL_WRITE: 0x10,
+  REMOTE_WRITE: 0x20,
+  ALL: 0x33,
+  /** IB extension: remote atomics. */
+  REMOTE_ATOMIC: 0x40,
+} as const;
+
+export const Qos = {
+  BEST_EFFORT: 0,
+  HIGH_THROUGHPUT: 1,
+  LOW_LATENCY: 2,
+  ECONOMY: 4,
+  PREMIUM: 8,
+} as const;
+
+export const ConnectFlags = {
+  DEFAULT: 0,
+  MULTIPATH_REQUESTED: 1,
+  MULTIPATH_REQUIRED: 2,
+} as const;
+
+export const PspFlags = { CONSUMER: 0, PROVIDER: 1 } as const;
+
+/** DAT_CLOSE_FLAGS in words; `abrupt` is DAT's default. */
+export type CloseFlag = 'abrupt' | 'graceful';
+
+/** DAT_TIMEOUT_INFINITE. */
+export const TIMEOUT_INFINITE = Infinity;
+
+/** The names of the bits that are set, for messages and traces: `SUPPRESS|BARRIER_FENCE`. */
+export function flagNames(table: Readonly<Record<string, number>>, value: number): string {
+  const names = Object.keys(table).filter((name) => {
+    const bit = table[name] ?? 0;
+    return bit !== 0 && (bit & (bit - 1)) === 0 && (value & bit) !== 0;
+  });
+  if (names.length > 0) return names.join('|');
+  return Object.keys(table).find((name) => table[name] === value) ?? String(value);
+}

@@ -1,0 +1,155 @@
+/** Endpoint attributes (DAT facts 5.6): defaults, limits and checks. */
+import { DatError } from '../errors/index.js';
+import type { DeviceAttributes } from '../spi/index.js';
+import { CompletionFlags, Qos } from './constants.js';
+import { checkBits, checkInteger, checkOneOf, checkOptions } from './guards.js';
+
+/** What an endpoint is made with. Lengths are in bytes. */
+export interface EpAttributes {
+  readonly serviceType: 'RC';
+  readonly maxMessageBytes: number;
+  readonly maxRdmaBytes: number;
+  readonly qos: number;
+  /** EVD_THRESHOLD. */
+  readonly recvCompletionFlags: number;
+  /** EVD_THRESHOLD. */
+  readonly requestCompletionFlags: number;
+  /** Requests and receives that may be outstanding. */
+  readonly maxRecvDtos: number;
+  readonly maxRequestDtos: number;
+  /** Segments of one receive, and of one request. */
+  readonly maxRecvIov: number;
+  readonly maxRequestIov: number;
+  readonly maxRdmaReadIov: number;
+  readonly maxRdmaWriteIov: number;
+  /** RDMA reads (and atomics) served, and issued, at a time. */
+  readonly maxRdmaReadIn: number;
+  readonly maxRdmaReadOut: number;
+  readonly transport: EpTransportAttributes;
+}
+
+/** DAT's transport-specific attributes: the reliable connection's own (IBTA 9.7.5, 9.7.6). */
+export interface EpTransportAttributes {
+  /** Local ACK timeout, exponent of 4.096 us * 2^n, 1 to 31; proposed for both queue pairs. */
+  readonly ackTimeout: number;
+  /** Times to send again without an answer, 0 to 7. */
+  readonly retryCount: number;
+  /** Times to send again after "receiver not ready", 0 to 6; 7 is for ever. */
+  readonly rnrRetryCount: number;
+  /** How long the peer shall wait when our receive queue is empty: timer code 0 to 31, table 45. */
+  readonly minRnrTimer: number;
+  /** Upper bound of the path MTU: 256, 512, 1024, 2048 or 4096. */
+  readonly pathMtuBytes: number;
+}
+
+/** What `createEndpoint` takes in place of defaults. */
+export type EpAttributeOptions = Partial<Omit<EpAttributes, 'transport'>> & {
+  readonly transport?: Partial<EpTransportAttributes>;
+};
+
+const DTO_DEFAULT = 128;
+const IOV_DEFAULT = 4;
+const READ_DEFAULT = 16;
+
+const TRANSPORT_DEFAULTS = {
+  // 268 ms: a dead peer is noticed in about two seconds with seven retries.
+  ackTimeout: 16,
+  retryCount: 7,
+  // Six waits of 20 ms: a finite budget, so that a peer that never posts a receive shows as an
+  // error.
+  rnrRetryCount: 6,
+  minRnrTimer: 22,
+  pathMtuBytes: 4096,
+} as const;
+
+/** The default attributes on a device. */
+export function defaultEpAttributes(device: DeviceAttributes): EpAttributes {
+  // One more entry than the consumer's limit is ours: the marker that ends a queue.
+  const dtos = Math.min(DTO_DEFAULT, device.maxQueuePairWr - 1);
+  const iov = Math.min(IOV_DEFAULT, device.maxSge);
+  return {
+    serviceType: 'RC',
+    maxMessageBytes: device.maxMessageBytes,
+    maxRdmaBytes: device.maxMessageBytes,
+    qos: Qos.BEST_EFFORT,
+    recvCompletionFlags: CompletionFlags.EVD_THRESHOLD,
+    requestCompletionFlags: CompletionFlags.EVD_THRESHOLD,
+    maxRecvDtos: dtos,
+    maxRequestDtos: dtos,
+    maxRecvIov: iov,
+    maxRequestIov: iov,
+    maxRdmaReadIov: iov,
+    maxRdmaWriteIov: iov,
+    maxRdmaReadIn: Math.min(READ_DEFAULT, device.maxResponderResources),
+    maxRdmaReadOut: Math.min(READ_DEFAULT, device.maxInitiatorDepth),
+    transport: TRANSPORT_DEFAULTS,
+  };
+}
+
+/**
+ * The attributes of a new endpoint: the options where given, else the defaults.
+ * @throws DatError DAT_INVALID_PARAMETER naming the attribute, its value and the device's limit;
+ * DAT_MODEL_NOT_SUPPORTED for a service type or QoS that the provider lacks
+ */
+export function epAttributes(
+  operation: string,
+  options: EpAttributeOptions,
+  device: DeviceAttributes,
+): EpAttributes {
+  const defaults = defaultEpAttributes(device);
+  checkOptions(operation, 6, options, Object.keys(defaults));
+  const transport = { ...defaults.transport, ...options.transport };
+  const attributes: EpAttributes = { ...defaults, ...options, transport };
+  checkModel(operation, attributes);
+  checkLimits(operation, attributes, device);
+  checkTransport(operation, attributes.transport);
+  return Object.freeze({ ...attributes, transport: Object.freeze(transport) });
+}
+
+function checkModel(operation: string, attributes: EpAttributes): void {
+  const unsupported = (what: string, value: unknown): DatError =>
+    new DatError('DAT_MODEL_NOT_SUPPORTED', {
+      operation,
+      message: `${what} ${String(value)} is not supported`,
+      value,
+    });
+  if (attributes.serviceType !== 'RC') {
+    throw unsupported('service type', attributes.serviceType);
+  }
+  if (attributes.qos !== Qos.BEST_EFFORT) throw unsupported('QoS', attributes.qos);
+  const flags = CompletionFlags.EVD_THRESHOLD;
+  const { recvCompletionFlags, requestCompletionFlags } = attributes;
+  checkBits(operation, 6, 'recvCompletionFlags', recvCompletionFlags, flags, 'EVD_THRESHOLD');
+  checkBits(operation, 6, 'requestCompletionFlags', requestCompletionFlags, flags, 'EVD_THRESHOLD');
+}
+
+function checkLimits(operation: string, attributes: EpAttributes, device: DeviceAttributes): void {
+  const check = (name: keyof EpAttributes, min: number, max: number): void =>
+    checkInteger(operation, 6, name, attributes[name], min, max);
+  check('maxMessageBytes', 0, device.maxMessageBytes);
+  check('maxRdmaBytes', 0, device.maxMessageBytes);
+  check('maxRecvDtos', 1, device.maxQueuePairWr - 1);
+  check('maxRequestDtos', 1, device.maxQueuePairWr - 1);
+  for (const name of [
+    'maxRecvIov',
+    'maxRequestIov',
+    'maxRdmaReadIov',
+    'maxRdmaWriteIov',
+  ] as const) {
+    check(name, 1, device.maxSge);
+  }
+  check('maxRdmaReadIn', 0, device.maxResponderResources);
+  check('maxRdmaReadOut', 0, device.maxInitiatorDepth);
+}
+
+function checkTransport(operation: string, transport: EpTransportAttributes): void {
+  const check = (name: keyof EpTransportAttributes, min: number, max: number): void =>
+    checkInteger(operation, 6, `transport.${name}`, transport[name], min, max);
+  checkOptions(operation, 6, transport, Object.keys(TRANSPORT_DEFAULTS));
+  check('ackTimeout', 1, 31);
+  check('retryCount', 0, 7);
+  check('rnrRetryCount', 0, 7);
+  check('minRnrTimer', 0, 31);
+  const mtus = [256, 512, 1024, 2048, 4096];
+  checkOneOf(operation, 6, 'transport.pathMtuBytes', transport.pathMtuBytes, mtus);
+}

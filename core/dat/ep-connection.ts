@@ -1,0 +1,370 @@
+/**
+ * The connection of an endpoint: its state machine over the CM module (tables in ep-states.ts and
+ * ep-outcomes.ts). An end has an order that consumers rely on: the failed completion, then the
+ * flushed ones, then exactly one event. "Then" is the order in which they are generated; nothing
+ * waits for the consumer to dequeue.
+ */
+import { toDatError } from '../errors/index.js';
+import type { CmConnection, CmEvent, KeepAlive } from '../spi/index.js';
+import { type ConnectionEventName, detailOf, refusalOf } from './ep-outcomes.js';
+import type { EpQueues } from './ep-queues.js';
+import { EP_TRANSITIONS, type EpStateName, type EpTrigger } from './ep-states.js';
+
+/** What an event of the connection carries. */
+export interface ConnectionEventDetails {
+  readonly privateData: Uint8Array;
+  /** Reject reason of the CM, where there is one. */
+  readonly rejectReason?: number;
+  /** Why, for people; empty when there is nothing to say. */
+  readonly detail: string;
+  /** Of BROKEN: transitions of the endpoint, then of the queue pair, then messages of the CM. */
+  readonly flightRecord: readonly string[];
+}
+
+/** What the connection needs of its endpoint. */
+export interface EpConnectionPorts {
+  readonly keepAlive: KeepAlive;
+  readonly queues: EpQueues;
+  /** Queues an event on the connect EVD; behind the completion being taken in, unless `before`. */
+  post(name: ConnectionEventName, details: ConnectionEventDetails, before: boolean): void;
+  postBrokenAsync(reason: string): void;
+  /** While true, completions are taken in even if no consumer asks for them. */
+  watchCompletions(watch: boolean): void;
+  /** Completions that have come become known now. */
+  takeInCompletions(): void;
+  onTransition(from: EpStateName, to: EpStateName): void;
+  nowUs(): number;
+}
+
+/** An end that waits for the queues to run empty up to these indices. */
+interface Ending {
+  readonly name: 'DISCONNECTED' | 'BROKEN';
+  readonly detail: string;
+  readonly sendTarget: number;
+  readonly receiveTarget: number;
+  /** A graceful disconnect ends when the CM's handshake has. */
+  awaitsCm: boolean;
+}
+
+const EMPTY = new Uint8Array(0);
+const RECORD_LENGTH = 32;
+
+/** One attempt at a connection; events of an earlier one fall on deaf ears. */
+class Attempt {
+  connection: CmConnection | undefined = undefined;
+  constructor(readonly active: boolean) {}
+}
+
+export class EpConnection {
+  private current: EpStateName = 'UNCONNECTED';
+  private attempt: Attempt | undefined = undefined;
+  private ending: Ending | undefined = undefined;
+  /** Graceful disconnect: requests up to this index finish first. */
+  private drainTarget: number | undefined = undefined;
+  private watching = false;
+  private retained = false;
+  private readonly record: string[] = [];
+
+  constructor(private readonly ports: EpConnectionPorts) {}
+
+  get state(): EpStateName {
+    return this.current;
+  }
+
+  get remoteGid(): Uint8Array | undefined {
+    return this.attempt?.connection?.remoteGid;
+  }
+
+  /**
+   * Starts an attempt; the outcome is an event.
+   * @param begin the CM's call; what it throws leaves the endpoint as it was
+   */
+  connect(begin: (onEvent: (event: CmEvent) => void) => CmConnection): void {
+    this.start('connect', new Attempt(true), begin);
+  }
+
+  accept(begin: (onEvent: (event: CmEvent) => void) => CmConnection): void {
+    this.start('accept', new Attempt(false), begin);
+  }
+
+  private start(
+    trigger: 'connect' | 'accept',
+    attempt: Attempt,
+    begin: (onEvent: (event: CmEvent) => void) => CmConnection,
+  ): void {
+    this.move(trigger);
+    this.attempt = attempt;
+    try {
+      attempt.connection = begin((event) => {
+        if (this.attempt === attempt) this.onCmEvent(event, attempt);
+      });
+    } catch (error) {
+      this.attempt = undefined;
+      this.move('accept-undone');
+      throw error;
+    }
+    this.watch();
+  }
+
+  /** A request that is gone when it is answered: the handshake failed. */
+  acceptFailed(detail: string): void {
+    this.move('accept');
+    this.refuse('ACCEPT_COMPLETION_ERROR', { privateData: EMPTY, detail, flightRecord: [] });
+  }
+
+  private onCmEvent(event: CmEvent, attempt: Attempt): void {
+    switch (event.type) {
+      case 'established':
+        this.establish(attempt, event.privateData);
+        this.ports.queues.openSendDoorbell();
+        return;
+      case 'rejected':
+      case 'unreachable':
+      case 'timed-out':
+      case 'accept-failed':
+        this.onRefusal(event, attempt);
+        return;
+      case 'disconnected':
+        this.onDisconnected(event.byPeer ? 'the peer disconnected' : '');
+        return;
+      case 'timewait-exit':
+        return;
+    }
+  }
+
+  private onRefusal(
+    event: Exclude<CmEvent, { type: 'established' | 'disconnected' | 'timewait-exit' }>,
+    attempt: Attempt,
+  ): void {
+    if (this.current === 'DISCONNECT_PENDING') {
+      this.onDisconnected('');
+    } else if (this.current === 'CONNECTED') {
+      this.fail(`the handshake failed after data had arrived: ${detailOf(event)}`);
+    } else if (this.isPending) {
+      this.refuse(refusalOf(event, attempt.active), {
+        privateData: event.type === 'rejected' ? event.privateData : EMPTY,
+        detail: detailOf(event),
+        flightRecord: [],
+        ...(event.type === 'rejected' && { rejectReason: event.reason }),
+      });
+    }
+  }
+
+  private get isPending(): boolean {
+    return this.current === 'ACTIVE_CONNECTION_PENDING' || this.current === 'COMPLETION_PENDING';
+  }
+
+  private establish(attempt: Attempt, privateData: Uint8Array): void {
+    if (!this.isPending) return;
+    this.move('established');
+    const visible = attempt.active ? privateData : EMPTY;
+    this.ports.post('ESTABLISHED', { privateData: visible, detail: '', flightRecord: [] }, true);
+  }
+
+  private refuse(name: ConnectionEventName, details: ConnectionEventDetails): void {
+    this.move('refused');
+    this.ports.queues.toError();
+    this.ports.post(name, details, false);
+    this.watch();
+  }
+
+  /**
+   * A receive has succeeded. On an accepting endpoint that still waits, that is proof of the peer's
+   * side (IBTA 12.9.6; mailing list, June 2006): established now, before that receive shows; the
+   * CM's own word comes late and is swallowed.
+   */
+  onReceived(): void {
+    if (this.current !== 'COMPLETION_PENDING') return;
+    const { attempt } = this;
+    if (attempt?.connection === undefined) return;
+    this.establish(attempt, EMPTY);
+    attempt.connection.notifyEstablished();
+    this.ports.queues.onEstablishedByData();
+  }
+
+  /** A request or receive has failed by itself. */
+  onFailed(): void {
+    if (this.current === 'DISCONNECT_PENDING') this.leave(false);
+    else if (this.current === 'CONNECTED' || this.isPending) this.fail('a request failed');
+  }
+
+  /** The queue pair went to its error state without a failed request. */
+  onQueuePairError(reason: string): void {
+    this.ports.takeInCompletions();
+    if (this.current === 'DISCONNECT_PENDING') {
+      this.leave(false);
+    } else if (this.current === 'CONNECTED' || this.isPending) {
+      this.ports.postBrokenAsync(reason);
+      this.fail(reason);
+    }
+  }
+
+  /** Completions are lost, so nothing can be waited for. */
+  onCompletionsLost(reason: string): void {
+    this.onQueuePairError(reason);
+    this.finishEnding();
+  }
+
+  private fail(detail: string): void {
+    this.move('ended');
+    this.beginEnding('BROKEN', detail);
+  }
+
+  /** The CM says that the connection is over, in order: by the peer, or by our own disconnect. */
+  private onDisconnected(detail: string): void {
+    // The end may be the answer to a failure of ours that nobody has looked at yet.
+    this.ports.takeInCompletions();
+    if (this.ending !== undefined) {
+      this.ending.awaitsCm = false;
+      this.onReclaimed();
+      return;
+    }
+    if (this.current === 'DISCONNECTED' || this.current === 'UNCONNECTED') return;
+    if (this.current !== 'DISCONNECT_PENDING') this.move('ended');
+    this.beginEnding('DISCONNECTED', detail);
+  }
+
+  private beginEnding(name: 'DISCONNECTED' | 'BROKEN', detail: string, awaitsCm = false): void {
+    this.drainTarget = undefined;
+    const { queues } = this.ports;
+    this.attempt?.connection?.disconnect();
+    queues.toError();
+    if (queues.sends.endsUnsignalled) queues.postMarker();
+    this.ending = {
+      name,
+      detail,
+      sendTarget: queues.sends.producer,
+      receiveTarget: queues.receives.producer,
+      awaitsCm,
+    };
+    this.watch();
+    this.onReclaimed();
+  }
+
+  /** Entries have been reclaimed: a drain or an end may be complete. */
+  onReclaimed(): void {
+    const { sends, receives } = this.ports.queues;
+    if (this.drainTarget !== undefined && reached(sends.reclaimed, this.drainTarget)) {
+      this.leave(true);
+      return;
+    }
+    const { ending } = this;
+    if (ending === undefined || ending.awaitsCm) return;
+    if (!reached(sends.reclaimed, ending.sendTarget)) return;
+    if (reached(receives.reclaimed, ending.receiveTarget)) this.finishEnding();
+  }
+
+  private finishEnding(): void {
+    const { ending } = this;
+    if (ending === undefined) return;
+    this.ending = undefined;
+    if (this.current === 'DISCONNECT_PENDING') this.move('ended');
+    const flightRecord = ending.name === 'BROKEN' ? this.flightRecord() : [];
+    this.ports.post(
+      ending.name,
+      { privateData: EMPTY, detail: ending.detail, flightRecord },
+      false,
+    );
+    this.watch();
+  }
+
+  /** dat_ep_disconnect; the caller has checked the state. */
+  disconnect(graceful: boolean): void {
+    if (this.current === 'ACTIVE_CONNECTION_PENDING') {
+      this.abandon();
+      this.move('ended');
+      this.beginEnding('DISCONNECTED', '');
+      return;
+    }
+    if (this.current !== 'DISCONNECT_PENDING') this.move('disconnecting');
+    const { sends } = this.ports.queues;
+    if (!graceful || !this.ports.queues.sendDoorbellOpen) {
+      this.leave(false);
+      return;
+    }
+    if (sends.endsUnsignalled) this.ports.queues.postMarker();
+    this.drainTarget = sends.producer;
+    this.watch();
+    this.onReclaimed();
+  }
+
+  /** Nothing of ours is under way any more (or it shall be flushed): DREQ, and the end. */
+  private leave(graceful: boolean): void {
+    if (this.ending === undefined) {
+      this.beginEnding('DISCONNECTED', '', graceful);
+    } else {
+      this.ending.awaitsCm &&= graceful;
+      this.onReclaimed();
+    }
+  }
+
+  private abandon(): void {
+    this.attempt?.connection?.abandon();
+    this.attempt = undefined;
+  }
+
+  /** dat_ep_reset: an end that is not yet reported is reported now; what is outstanding is lost. */
+  reset(): void {
+    this.finishEnding();
+    this.attempt = undefined;
+    this.move('reset');
+    this.watch();
+  }
+
+  /** dat_ep_free, and teardown: no event follows. */
+  shutdown(): void {
+    const wasPending = this.current === 'ACTIVE_CONNECTION_PENDING';
+    const { attempt } = this;
+    this.attempt = undefined;
+    this.ending = undefined;
+    this.drainTarget = undefined;
+    if (wasPending) attempt?.connection?.abandon();
+    else attempt?.connection?.disconnect();
+    if (this.current !== 'UNCONNECTED' && this.current !== 'DISCONNECTED') this.move('ended');
+    this.watch();
+  }
+
+  /** Transitions of the endpoint and the queue pair, and messages of the CM, each oldest first. */
+  flightRecord(): readonly string[] {
+    return [
+      ...this.record.map((line) => `ep: ${line}`),
+      ...this.ports.queues.qp.flightRecord().map((line) => `qp: ${line}`),
+      ...(this.attempt?.connection?.flightRecord() ?? []).map((line) => `cm: ${line}`),
+    ];
+  }
+
+  private move(trigger: EpTrigger): void {
+    const { from, to } = EP_TRANSITIONS[trigger];
+    const before = this.current;
+    if (!from.includes(before)) {
+      throw toDatError(new Error(`trigger ${trigger} in state ${before}`), { operation: 'ep' });
+    }
+    this.current = to;
+    this.record.push(`${this.ports.nowUs().toFixed(0)} us ${before} -> ${to} (${trigger})`);
+    if (this.record.length > RECORD_LENGTH) this.record.shift();
+    this.keepAlive();
+    this.ports.onTransition(before, to);
+  }
+
+  /** A connecting endpoint keeps the process alive. */
+  private keepAlive(): void {
+    const wanted = this.isPending;
+    if (wanted === this.retained) return;
+    this.retained = wanted;
+    if (wanted) this.ports.keepAlive.retain();
+    else this.ports.keepAlive.release();
+  }
+
+  /** While an end or a drain is under way, completions are taken in without the consumer. */
+  private watch(): void {
+    const wanted = this.ending !== undefined || this.drainTarget !== undefined;
+    if (wanted === this.watching) return;
+    this.watching = wanted;
+    this.ports.watchCompletions(wanted);
+  }
+}
+
+/** Free-running u32 indices: has `index` come to `target`? */
+function reached(index: number, target: number): boolean {
+  return ((index - target) | 0) >= 0;
+}

@@ -1,0 +1,124 @@
+/** Where an endpoint's events go, and what keeps its completions coming in. */
+import {
+  type CompletionOwners,
+  type ConnectionEvent,
+  type DatEvent,
+  DatEventNumber,
+  type Evd,
+} from '../evd/index.js';
+import { type AsyncEventType, type CompletionQueue, nameOf } from '../spi/index.js';
+import { AsyncEventType as AsyncEventTypes } from '../spi/index.js';
+import { type Observable, PresentValue } from '../stream/index.js';
+import { breakReasonOf, epBrokenEvent } from './async-events.js';
+import type { Ep } from './ep.js';
+import type { ConnectionEventDetails, EpConnection } from './ep-connection.js';
+import type { ConnectionEventName } from './ep-outcomes.js';
+import type { EpStateName } from './ep-states.js';
+import type { EpInit } from './ep-types.js';
+import type { Ia } from './ia.js';
+import { streamOf } from './private-evd.js';
+
+export class EpEvents {
+  /** Undone when the endpoint is freed. */
+  private readonly uses: (() => void)[] = [];
+  private readonly states: PresentValue<EpStateName>;
+  private holds: (() => void)[] = [];
+
+  constructor(
+    private readonly ep: Ep,
+    private readonly ia: Ia,
+    private readonly init: EpInit,
+  ) {
+    this.states = new PresentValue<EpStateName>('UNCONNECTED', ia.context.scheduler);
+  }
+
+  /**
+   * Counts the endpoint on its EVDs, for as long as it lives.
+   * @throws DatError DAT_INVALID_STATE when the streams of an EVD do not go together
+   */
+  attach(onCompletionsLost: (reason: string) => void): void {
+    const { connectEvd } = this.init;
+    this.uses.push(connectEvd.attach());
+    for (const evd of this.dtoEvds()) {
+      this.uses.push(evd.attach('THRESHOLD'), evd.reserve(1), connectEvd.watchErrors(evd));
+      const reason = `the completion queue of event dispatcher ${evd.id} overran`;
+      this.uses.push(evd.onOverrun(() => onCompletionsLost(reason)));
+    }
+  }
+
+  /** The endpoint is freed, or did not come about. */
+  close(): void {
+    this.watchCompletions(false);
+    for (const end of this.uses.splice(0).reverse()) end();
+    this.states.complete();
+    for (const evd of this.init.privateEvds) this.ia.freePrivateEvd(evd);
+  }
+
+  get owners(): CompletionOwners {
+    return this.ia.owners;
+  }
+
+  cqOf(evd: Evd): CompletionQueue {
+    if (evd.cq === undefined) throw new Error(`event dispatcher ${evd.id} has no completion queue`);
+    return evd.cq;
+  }
+
+  /** Hides what a queue pair that is going has left behind. */
+  purge(context: number): void {
+    for (const evd of this.dtoEvds()) evd.purge(context);
+  }
+
+  /** Completions that are there become known to the endpoint. */
+  takeInCompletions(): void {
+    for (const evd of this.dtoEvds()) evd.scan();
+  }
+
+  /** While true, completions are taken in even if nobody wants the EVD's events. */
+  watchCompletions(watch: boolean): void {
+    for (const end of this.holds.splice(0)) end();
+    if (watch) this.holds = this.dtoEvds().map((evd) => evd.hold());
+  }
+
+  post(name: ConnectionEventName, details: ConnectionEventDetails, before: boolean): void {
+    const { privateData, detail, flightRecord } = details;
+    const event: ConnectionEvent = {
+      type: 'connection',
+      number: DatEventNumber[name],
+      ep: this.ep,
+      privateData,
+      ...(details.rejectReason !== undefined && { rejectReason: details.rejectReason }),
+      ...(detail !== '' && { reason: detail }),
+      ...(name === 'BROKEN' && { flightRecord }),
+    };
+    this.init.connectEvd.post(event, before ? 'here' : 'after');
+  }
+
+  postBrokenAsync(reason: string): void {
+    this.ia.asyncEvd.post(epBrokenEvent(this.ep, `endpoint ${this.ep.id}: ${reason}`));
+  }
+
+  onTransition(from: EpStateName, to: EpStateName): void {
+    this.ia.context.logger.debug(`ep ${this.ep.id}: ${from} -> ${to}`);
+    this.states.set(to);
+  }
+
+  onQueuePairEvent(event: AsyncEventType, connection: EpConnection): void {
+    const reason = breakReasonOf(event);
+    if (reason !== undefined) connection.onQueuePairError(reason);
+    else this.ia.context.logger.debug(`ep ${this.ep.id}: ${nameOf(AsyncEventTypes, event)}`);
+  }
+
+  get state$(): Observable<EpStateName> {
+    return this.states.stream$;
+  }
+
+  stream<E extends DatEvent>(operation: string, ...evds: readonly Evd[]): Observable<E> {
+    const [first] = evds;
+    const isPrivate = evds.every((evd) => evd === first && this.init.privateEvds.includes(evd));
+    return streamOf<E>(operation, first as Evd, isPrivate);
+  }
+
+  private dtoEvds(): Evd[] {
+    return [...new Set([this.init.recvEvd, this.init.requestEvd])];
+  }
+}

@@ -1,0 +1,27 @@
+/** Objects of the DAT API. */
+export {
+  type CloseFlag,
+  CompletionFlags,
+  ConnectFlags,
+  flagNames,
+  MemPrivileges,
+  PspFlags,
+  Qos,
+} from './constants.js';
+export { type AnswerOptions, Cr, type CrParameters } from './cr.js';
+export { Ep } from './ep.js';
+export { type EpParameters, type EpStatus } from './ep-types.js';
+export {
+  type EpAttributeOptions,
+  type EpAttributes,
+  type EpTransportAttributes,
+} from './ep-attributes.js';
+export { type ConnectOptions } from './ep-connect-options.js';
+export { EP_STATES, type EpCall, EpState, type EpStateName, type Legality } from './ep-states.js';
+export { DatHandle, type HandleType } from './handle.js';
+export { type EndpointOptions, type EvdCreateOptions, Ia } from './ia.js';
+export { type IaAttributes, type ProviderAttributes } from './ia-attributes.js';
+export { Lmr, type LmrOptions } from './lmr.js';
+export { Psp, type PspOptions } from './psp.js';
+export { Pz } from './pz.js';
+export { LmrSegment, type RemoteAddress, RemoteSegment } from './segment.js';

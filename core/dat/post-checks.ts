@@ -1,0 +1,95 @@
+/** Checks of a post, on the hot path: nothing is made unless something is wrong. */
+import { DatError, type DatSubtype, type DatType } from '../errors/index.js';
+import { MemPrivileges } from './constants.js';
+import { invalid } from './guards.js';
+import type { Pz } from './pz.js';
+import { LmrSegment } from './segment.js';
+
+/**
+ * The segments of a request: live regions of the endpoint's zone, with the privilege, and no more
+ * than the limits. Returns their length in bytes.
+ */
+export function checkSegments(
+  operation: string,
+  segments: LmrSegment | readonly LmrSegment[],
+  pz: Pz,
+  privilege: number,
+  maxSegments: number,
+  maxBytes: number,
+): number {
+  let lengthBytes = 0;
+  if (segments instanceof LmrSegment) {
+    checkSegment(operation, segments, pz, privilege);
+    lengthBytes = segments.lengthBytes;
+  } else {
+    if (!Array.isArray(segments)) {
+      throw invalid(operation, 1, 'segments', segments, 'an LmrSegment or an array of them');
+    }
+    if (segments.length > maxSegments) {
+      throw invalid(operation, 1, 'the number of segments', segments.length, `<= ${maxSegments}`);
+    }
+    for (let i = 0; i < segments.length; i++) {
+      const segment: unknown = segments[i];
+      checkSegment(operation, segment, pz, privilege);
+      lengthBytes += segment.lengthBytes;
+    }
+  }
+  if (lengthBytes <= maxBytes) return lengthBytes;
+  throw new DatError('DAT_LENGTH_ERROR', {
+    operation,
+    message: `the segments have ${lengthBytes} bytes together; the endpoint takes ${maxBytes}`,
+    value: lengthBytes,
+  });
+}
+
+function checkSegment(
+  operation: string,
+  segment: unknown,
+  pz: Pz,
+  privilege: number,
+): asserts segment is LmrSegment {
+  if (!(segment instanceof LmrSegment)) {
+    throw invalid(operation, 1, 'a segment', segment, 'an LmrSegment, from lmr.segment()');
+  }
+  const { lmr } = segment;
+  if (lmr.isFreed || lmr.pz !== pz || (lmr.privileges & privilege) === 0 || isGone(segment)) {
+    throw refusal(operation, segment, pz, privilege);
+  }
+}
+
+/** The memory was transferred away after it was registered. */
+function isGone(segment: LmrSegment): boolean {
+  return segment.lmr.bytes.byteLength !== segment.lmr.lengthBytes;
+}
+
+function refusal(operation: string, segment: LmrSegment, pz: Pz, privilege: number): DatError {
+  const { lmr } = segment;
+  const error = (code: DatType, subtype: DatSubtype, message: string, hint?: string): DatError =>
+    new DatError(code, {
+      subtype,
+      operation,
+      message: `memory region ${lmr.id} ${message}`,
+      value: segment,
+      ...(hint !== undefined && { hint }),
+    });
+  if (lmr.isFreed) return error('DAT_INVALID_HANDLE', 'DAT_INVALID_HANDLE_LMR', 'has been freed');
+  const write = privilege === MemPrivileges.LOCAL_WRITE;
+  if (lmr.pz !== pz) {
+    const subtype = write ? 'DAT_PROTECTION_WRITE' : 'DAT_PROTECTION_READ';
+    const message = `belongs to protection zone ${lmr.pz.id}, the endpoint to ${pz.id}`;
+    return error('DAT_PROTECTION_VIOLATION', subtype, message);
+  }
+  if (isGone(segment)) {
+    const hint = 'its ArrayBuffer was transferred after registration';
+    return error('DAT_INVALID_STATE', 'DAT_INVALID_STATE_LMR_FREE', 'has lost its memory', hint);
+  }
+  const subtype = write ? 'DAT_PRIVILEGES_WRITE' : 'DAT_PRIVILEGES_READ';
+  const name = write ? 'LOCAL_WRITE' : 'LOCAL_READ';
+  return error('DAT_PRIVILEGES_VIOLATION', subtype, `was made without ${name}`);
+}
+
+/** A cookie: any safe integer that is not negative. It comes back in the event. */
+export function checkCookie(operation: string, cookie: unknown): asserts cookie is number {
+  if (Number.isSafeInteger(cookie) && (cookie as number) >= 0) return;
+  throw invalid(operation, 2, 'cookie', cookie, 'an integer from 0 to 2^53 - 1');
+}

@@ -1,0 +1,57 @@
+/** Protection zone (dat_pz): endpoints use the memory of their own zone only. */
+import { inspect } from 'node:util';
+import { DatError, spiCall } from '../errors/index.js';
+import type { ProtectionDomain } from '../spi/index.js';
+import { DatHandle } from './handle.js';
+import type { Ia } from './ia.js';
+
+/** Made by `ia.createPz()`. */
+export class Pz extends DatHandle {
+  readonly handleType = 'PZ';
+  /** @internal objects that refer to this zone */
+  users = 0;
+
+  /** @internal */
+  constructor(
+    readonly ia: Ia,
+    /** @internal */
+    readonly pd: ProtectionDomain,
+  ) {
+    super();
+  }
+
+  /**
+   * Frees the zone (dat_pz_free).
+   * @throws DatError DAT_INVALID_STATE / DAT_INVALID_STATE_PZ_IN_USE while endpoints or memory
+   * regions belong to it
+   */
+  free(): void {
+    this.assertLive('pz.free');
+    this.ia.context.trace?.('pz.free', { pz: this.id });
+    if (this.users > 0) {
+      throw new DatError('DAT_INVALID_STATE', {
+        subtype: 'DAT_INVALID_STATE_PZ_IN_USE',
+        operation: 'pz.free',
+        message: `${this.users} endpoints or memory regions belong to protection zone ${this.id}`,
+        hint: 'free them first',
+        value: this.users,
+      });
+    }
+    this.destroy('pz.free');
+  }
+
+  /** @internal */
+  destroy(by: string): void {
+    spiCall({ operation: by }, () => this.pd.destroy());
+    this.markFreed(by);
+    this.ia.forget(this);
+  }
+
+  [Symbol.dispose](): void {
+    if (!this.isFreed) this.free();
+  }
+
+  [inspect.custom](): string {
+    return `Pz { id: ${this.id}, users: ${this.users}${this.isFreed ? ', freed' : ''} }`;
+  }
+}

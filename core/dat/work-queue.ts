@@ -1,0 +1,120 @@
+/**
+ * Core's side of a send or receive ring: which entries are in use, and which regions they pin. An
+ * entry is free again when a completion of it, or of a later entry of its queue, has been read
+ * (docs/spi.md). Nothing here allocates after construction.
+ */
+import { type Ring, SGE } from '../spi/index.js';
+import type { Lmr } from './lmr.js';
+import type { LmrSegment } from './segment.js';
+
+/** Slot flags. */
+export const Slot = {
+  /** A success must not show. */
+  HIDDEN: 1,
+  SIGNALLED: 2,
+  /** Our own: no completion of it shows. */
+  MARKER: 4,
+} as const;
+
+export class WorkQueue {
+  /** Free-running index of the next entry to write. */
+  producer = 0;
+  /** Free-running index of the oldest entry not known to be finished. */
+  reclaimed = 0;
+  /** Producer index that the provider has been told. */
+  private published = 0;
+  private readonly slotFlags: Uint8Array;
+  private readonly slotSegments: Uint8Array;
+  private readonly slotRegions: (Lmr | undefined)[];
+
+  /**
+   * @param limit entries that the consumer may have outstanding
+   * @param segmentsAt first word of the segments within an entry
+   */
+  constructor(
+    readonly ring: Ring,
+    readonly limit: number,
+    readonly maxSegments: number,
+    private readonly segmentsAt: number,
+  ) {
+    this.slotFlags = new Uint8Array(ring.entries);
+    this.slotSegments = new Uint8Array(ring.entries);
+    this.slotRegions = new Array<Lmr | undefined>(ring.entries * maxSegments).fill(undefined);
+  }
+
+  get outstanding(): number {
+    return (this.producer - this.reclaimed) >>> 0;
+  }
+
+  /** Word of the entry that is written next. */
+  get nextWord(): number {
+    return this.ring.wordOf(this.producer);
+  }
+
+  /** Writes a segment of the next entry and pins its region. */
+  putSegment(index: number, segment: LmrSegment): void {
+    const { words, mask } = this.ring;
+    const at = this.nextWord + this.segmentsAt + index * SGE.WORDS;
+    words[at + SGE.ADDRESS_LO] = segment.addressLo;
+    words[at + SGE.ADDRESS_HI] = segment.addressHi;
+    words[at + SGE.LENGTH] = segment.lengthBytes;
+    words[at + SGE.LKEY] = segment.lmr.lmrContext;
+    segment.lmr.inFlight++;
+    this.slotRegions[(this.producer & mask) * this.maxSegments + index] = segment.lmr;
+  }
+
+  /** The next entry is complete: it becomes part of the queue. */
+  commit(segments: number, flags: number): void {
+    const slot = this.producer & this.ring.mask;
+    this.slotFlags[slot] = flags;
+    this.slotSegments[slot] = segments;
+    this.producer = (this.producer + 1) >>> 0;
+  }
+
+  /** Shows committed entries to the provider. Returns false when there are no new ones. */
+  publish(): boolean {
+    if (this.published === this.producer) return false;
+    this.published = this.producer;
+    this.ring.producer = this.producer;
+    return true;
+  }
+
+  /** Flags of an entry that is outstanding. */
+  flagsOf(index: number): number {
+    return this.slotFlags[index & this.ring.mask] ?? 0;
+  }
+
+  /** Whether a completion may name this entry now. */
+  isOutstanding(index: number): boolean {
+    return (index - this.reclaimed) >>> 0 < this.outstanding;
+  }
+
+  /** Whether the newest outstanding entry will end without a completion of its own. */
+  get endsUnsignalled(): boolean {
+    if (this.outstanding === 0) return false;
+    return (this.flagsOf((this.producer - 1) >>> 0) & Slot.SIGNALLED) === 0;
+  }
+
+  /** Frees the entries up to and with this one. */
+  reclaimThrough(index: number): void {
+    const end = (index + 1) >>> 0;
+    while (this.reclaimed !== end) this.releaseOldest();
+  }
+
+  /** Frees everything: the queue pair is gone. */
+  discard(): void {
+    while (this.reclaimed !== this.producer) this.releaseOldest();
+  }
+
+  private releaseOldest(): void {
+    const slot = this.reclaimed & this.ring.mask;
+    const first = slot * this.maxSegments;
+    const end = first + (this.slotSegments[slot] ?? 0);
+    for (let i = first; i < end; i++) {
+      const lmr = this.slotRegions[i];
+      if (lmr !== undefined) lmr.inFlight--;
+      this.slotRegions[i] = undefined;
+    }
+    this.reclaimed = (this.reclaimed + 1) >>> 0;
+  }
+}

@@ -1,0 +1,35 @@
+/** What core takes from a device's container. */
+import 'reflect-metadata';
+import { inject, injectable } from 'tsyringe';
+import {
+  CLOCK,
+  type Clock,
+  CM,
+  type CmModule,
+  DEVICE,
+  type Device,
+  KEEP_ALIVE,
+  type KeepAlive,
+  LOGGER,
+  type Logger,
+  RANDOM,
+  type Random,
+  SCHEDULER,
+  type Scheduler,
+  TIMERS,
+  type Timers,
+} from '../spi/index.js';
+
+@injectable()
+export class DeviceServices {
+  constructor(
+    @inject(DEVICE) readonly device: Device,
+    @inject(CM) readonly cm: CmModule,
+    @inject(CLOCK) readonly clock: Clock,
+    @inject(TIMERS) readonly timers: Timers,
+    @inject(RANDOM) readonly random: Random,
+    @inject(SCHEDULER) readonly scheduler: Scheduler,
+    @inject(KEEP_ALIVE) readonly keepAlive: KeepAlive,
+    @inject(LOGGER) readonly logger: Logger,
+  ) {}
+}

@@ -1,0 +1,2 @@
+/** Loggers. */
+export { createLogger, fromWinston, type LoggerOptions, type LogLevel } from './winston.js';

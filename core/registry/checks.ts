@@ -1,0 +1,84 @@
+/** Checks of plugins before anything opens. Each refusal is a sentence that names both sides. */
+import { show } from '../dat/show.js';
+import { DatError } from '../errors/index.js';
+import {
+  type ConfiguredPlugin,
+  isConfiguredPlugin,
+  type PluginKind,
+  type PluginMeta,
+  sdkMismatch,
+} from '../spi/index.js';
+
+/**
+ * A plugin that this version of the SDK takes.
+ * @throws DatError DAT_INVALID_PARAMETER for what is no configured plugin, or one of another kind;
+ * DAT_PROVIDER_NOT_FOUND / DAT_MAJOR_NOT_FOUND or DAT_MINOR_NOT_FOUND for another SDK version
+ */
+export function checkPlugin<K extends PluginKind>(
+  operation: string,
+  plugin: unknown,
+  kind?: K,
+): asserts plugin is ConfiguredPlugin<K> {
+  if (!isConfiguredPlugin(plugin)) {
+    const hint =
+      typeof plugin === 'function' ? 'call the plugin with its options' : 'use definePlugin';
+    throw new DatError('DAT_INVALID_PARAMETER', {
+      subtype: 'DAT_INVALID_ARG1',
+      operation,
+      message: `${show(plugin)} is not a configured plugin`,
+      hint,
+      value: plugin,
+    });
+  }
+  if (kind !== undefined && plugin.meta.kind !== kind) {
+    throw new DatError('DAT_INVALID_PARAMETER', {
+      subtype: 'DAT_INVALID_ARG1',
+      operation,
+      message: `${titleOf(plugin.meta)} stands where a ${kind} plugin belongs`,
+      value: plugin,
+    });
+  }
+  const mismatch = sdkMismatch(plugin.meta);
+  if (mismatch === undefined) return;
+  const sameMajor = sdkMismatch({ ...plugin.meta, sdkVersion: majorOnly(plugin.meta) });
+  throw new DatError('DAT_PROVIDER_NOT_FOUND', {
+    subtype: sameMajor === undefined ? 'DAT_MINOR_NOT_FOUND' : 'DAT_MAJOR_NOT_FOUND',
+    operation,
+    message: mismatch,
+    value: plugin.meta.sdkVersion,
+  });
+}
+
+/**
+ * Every capability that a plugin of the set requires is provided by another one of it, or by
+ * itself. A module provides at least its own kind.
+ * @throws DatError DAT_MODEL_NOT_SUPPORTED
+ */
+export function checkRequirements(operation: string, metas: readonly PluginMeta[]): void {
+  const provided = new Set(metas.flatMap((meta) => [...meta.provides, meta.kind as string]));
+  for (const meta of metas) {
+    const missing = meta.requires.find((capability) => !provided.has(capability));
+    if (missing === undefined) continue;
+    const others = metas.filter((other) => other !== meta).map(offerOf);
+    const rest = others.length === 0 ? 'nothing else is there' : others.join('; ');
+    throw new DatError('DAT_MODEL_NOT_SUPPORTED', {
+      operation,
+      message: `${titleOf(meta)} requires "${missing}", which none provides: ${rest}`,
+      value: missing,
+    });
+  }
+}
+
+/** `cm plugin "rdma-cm"`. */
+export function titleOf(meta: PluginMeta): string {
+  return `${meta.kind} plugin "${meta.name}"`;
+}
+
+function offerOf(meta: PluginMeta): string {
+  const list = meta.provides.length === 0 ? 'nothing' : meta.provides.join(', ');
+  return `${titleOf(meta)} provides ${list}`;
+}
+
+function majorOnly(meta: PluginMeta): string {
+  return `${meta.sdkVersion.split('.')[0] ?? ''}.0`;
+}

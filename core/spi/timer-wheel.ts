@@ -1,0 +1,210 @@
+/**
+ * A hierarchical timing wheel (Varghese and Lauck 1987, scheme 7): starting and stopping are O(1) and
+ * allocate nothing, expiry costs at most one move per level. A timer sits on the level of the highest
+ * 6-bit digit in which its tick differs from the present one, so slots never wrap around.
+ */
+import { Timer } from './timers.js';
+import type { Timers } from './timers.js';
+
+const TICK_US = 16;
+const SLOT_BITS = 6;
+const SLOTS = 1 << SLOT_BITS;
+/** 16 us * 64^8 is 142 years; what is further away (Infinity) waits in the last slot. */
+const LEVELS = 8;
+/** Slot of a timer that is due and waits for its turn within `advance`. */
+const DUE = LEVELS * SLOTS;
+const SPAN = Array.from({ length: LEVELS + 1 }, (_, level) => SLOTS ** level);
+/** So many timers of a slot are looked at for an exact deadline; beyond, its start is the bound. */
+const EXACT_LIMIT = 64;
+
+export class TimerWheel implements Timers {
+  private readonly heads: (Timer | null)[] = new Array<Timer | null>(DUE + 1).fill(null);
+  private readonly tails: (Timer | null)[] = new Array<Timer | null>(DUE + 1).fill(null);
+  /** Two words of occupied-slot bits a level. */
+  private readonly occupied = new Uint32Array(LEVELS * 2);
+  private tick: number;
+  private activeCount = 0;
+
+  /** @param nowUs the clock's present reading */
+  constructor(nowUs = 0) {
+    this.tick = tickOf(nowUs);
+  }
+
+  /** Timers that have not expired. */
+  get size(): number {
+    return this.activeCount;
+  }
+
+  start(timer: Timer, deadlineUs: number): void {
+    if (timer.slot >= 0) this.unlink(timer);
+    timer.deadlineUs = deadlineUs;
+    this.insert(timer);
+    this.activeCount += 1;
+  }
+
+  stop(timer: Timer): void {
+    if (timer.slot >= 0) this.unlink(timer);
+  }
+
+  /**
+   * Runs, in order of their deadlines, the timers due at `nowUs`. What a handler starts runs at the
+   * next call at the earliest; what it stops does not run.
+   * @returns the number of handlers run
+   */
+  advance(nowUs: number): number {
+    this.collect(nowUs);
+    let fired = 0;
+    let timer = this.heads[DUE] as Timer | null;
+    while (timer !== null) {
+      this.unlink(timer);
+      fired += 1;
+      timer.onExpire(nowUs);
+      timer = this.heads[DUE] as Timer | null;
+    }
+    return fired;
+  }
+
+  /**
+   * No timer is due before this time; Infinity without timers. It is the earliest deadline itself
+   * unless very many timers are close together, and then less than their slot's width early.
+   */
+  nextDeadlineUs(): number {
+    for (let level = 0; level < LEVELS; level++) {
+      const slot = this.firstSlot(level);
+      if (slot < 0) continue;
+      const start = this.slotStart(level, slot) * TICK_US;
+      let earliest = Infinity;
+      let timer = this.heads[level * SLOTS + slot] as Timer | null;
+      for (let seen = 0; timer !== null; seen++, timer = timer.next) {
+        if (seen === EXACT_LIMIT) return Math.min(start, earliest);
+        earliest = Math.min(earliest, timer.deadlineUs);
+      }
+      return earliest;
+    }
+    return Infinity;
+  }
+
+  /** Moves the wheel to `nowUs` and what is due to the DUE list. */
+  private collect(nowUs: number): void {
+    const target = tickOf(nowUs);
+    for (;;) {
+      const next = this.nextSlot();
+      if (next < 0) break;
+      const level = next >>> SLOT_BITS;
+      const start = this.slotStart(level, next & (SLOTS - 1));
+      if (start > target) break;
+      if (start > this.tick) this.tick = start;
+      if (level > 0) this.cascade(next);
+      else if (this.takeDue(next, nowUs)) break;
+    }
+    if (target > this.tick) this.tick = target;
+  }
+
+  /** Puts the timers of a slot of a higher level where they belong now. */
+  private cascade(from: number): void {
+    let timer = this.heads[from] as Timer | null;
+    this.heads[from] = null;
+    this.tails[from] = null;
+    this.clearBit(from);
+    while (timer !== null) {
+      const following: Timer | null = timer.next;
+      this.insert(timer);
+      timer = following;
+    }
+  }
+
+  /** Returns true when some timers of the slot are not due yet: nothing later is due either. */
+  private takeDue(from: number, nowUs: number): boolean {
+    let timer = this.heads[from] as Timer | null;
+    while (timer !== null) {
+      const following: Timer | null = timer.next;
+      if (timer.deadlineUs <= nowUs) {
+        this.unlink(timer);
+        this.activeCount += 1;
+        this.insertDue(timer);
+      }
+      timer = following;
+    }
+    return this.heads[from] !== null;
+  }
+
+  /** Sorted by deadline: the list comes slot by slot, so the place is near the tail. */
+  private insertDue(timer: Timer): void {
+    let before = this.tails[DUE] as Timer | null;
+    while (before !== null && before.deadlineUs > timer.deadlineUs) before = before.prev;
+    const after = before === null ? (this.heads[DUE] as Timer | null) : before.next;
+    this.link(timer, DUE, before, after);
+  }
+
+  private insert(timer: Timer): void {
+    const when = Math.max(tickOf(timer.deadlineUs), this.tick);
+    let level = 0;
+    while (
+      level < LEVELS - 1 &&
+      Math.floor(when / SPAN[level + 1]!) !== Math.floor(this.tick / SPAN[level + 1]!)
+    ) {
+      level += 1;
+    }
+    const digit = Math.floor(when / SPAN[level]!);
+    const beyond = Math.floor(when / SPAN[LEVELS]!) !== Math.floor(this.tick / SPAN[LEVELS]!);
+    const slot = beyond ? SLOTS - 1 : digit % SLOTS;
+    const index = level * SLOTS + slot;
+    this.occupied[level * 2 + (slot >>> 5)]! |= 1 << (slot & 31);
+    this.link(timer, index, this.tails[index] as Timer | null, null);
+  }
+
+  private link(timer: Timer, slot: number, before: Timer | null, after: Timer | null): void {
+    timer.slot = slot;
+    timer.prev = before;
+    timer.next = after;
+    if (before === null) this.heads[slot] = timer;
+    else before.next = timer;
+    if (after === null) this.tails[slot] = timer;
+    else after.prev = timer;
+  }
+
+  private unlink(timer: Timer): void {
+    const { slot, prev, next } = timer;
+    if (prev === null) this.heads[slot] = next;
+    else prev.next = next;
+    if (next === null) this.tails[slot] = prev;
+    else next.prev = prev;
+    timer.prev = null;
+    timer.next = null;
+    timer.slot = -1;
+    this.activeCount -= 1;
+    if (slot !== DUE && this.heads[slot] === null) this.clearBit(slot);
+  }
+
+  private clearBit(index: number): void {
+    const slot = index & (SLOTS - 1);
+    this.occupied[(index >>> SLOT_BITS) * 2 + (slot >>> 5)]! &= ~(1 << (slot & 31));
+  }
+
+  /** The slot that comes first in time: lower levels lie before higher ones. */
+  private nextSlot(): number {
+    for (let level = 0; level < LEVELS; level++) {
+      const slot = this.firstSlot(level);
+      if (slot >= 0) return level * SLOTS + slot;
+    }
+    return -1;
+  }
+
+  /** Every occupied slot lies at or after the present digit, so the lowest bit is the first. */
+  private firstSlot(level: number): number {
+    const low = this.occupied[level * 2]!;
+    if (low !== 0) return 31 - Math.clz32(low & -low);
+    const high = this.occupied[level * 2 + 1]!;
+    return high === 0 ? -1 : 63 - Math.clz32(high & -high);
+  }
+
+  /** First tick of a slot of the present round of its level. */
+  private slotStart(level: number, slot: number): number {
+    const round = Math.floor(this.tick / SPAN[level + 1]!);
+    return round * SPAN[level + 1]! + slot * SPAN[level]!;
+  }
+}
+
+function tickOf(timeUs: number): number {
+  return Math.floor(timeUs / TICK_US);
+}

@@ -1,0 +1,45 @@
+/** A value that changes, as an Observable that begins with the present one. */
+import { Observable, type Subscriber } from 'rxjs';
+import type { Scheduler } from '../spi/index.js';
+
+/**
+ * Subscribers hear of changes from the pump, never from inside the call that made them: each gets
+ * every value once, in order, the present one first.
+ */
+export class PresentValue<T> {
+  private readonly subscribers = new Set<Subscriber<T>>();
+  private completed = false;
+
+  constructor(
+    private value: T,
+    private readonly scheduler: Scheduler,
+  ) {}
+
+  /** Any number of subscribers. */
+  readonly stream$ = new Observable<T>((subscriber) => {
+    subscriber.next(this.value);
+    if (this.completed) {
+      subscriber.complete();
+      return undefined;
+    }
+    this.subscribers.add(subscriber);
+    return () => void this.subscribers.delete(subscriber);
+  });
+
+  set(value: T): void {
+    this.value = value;
+    const present = [...this.subscribers];
+    if (present.length === 0) return;
+    this.scheduler.defer(() => {
+      for (const subscriber of present) subscriber.next(value);
+    });
+  }
+
+  complete(): void {
+    this.completed = true;
+    const present = [...this.subscribers];
+    this.scheduler.defer(() => {
+      for (const subscriber of present) subscriber.complete();
+    });
+  }
+}

@@ -1,0 +1,36 @@
+/** What the CM has seen: nothing that arrives is dropped without a count. */
+export interface CmCounters {
+  sent: number;
+  sendErrors: number;
+  received: number;
+  /** No CM message of class version 2, or one with a field out of range. */
+  malformed: number;
+  /** A message for a connection from another address than its peer's. */
+  wrongSource: number;
+  /** A message for no connection of ours. */
+  unknownConnection: number;
+  /** A message or call that the state machine does not expect in that state. */
+  unexpected: number;
+  /** REQs above the rate, above the backlog, or with too many half-open ones. */
+  requestsDropped: number;
+  requestsRejected: number;
+  staleConnections: number;
+  /** LAP, APR, SIDR_REQ and SIDR_REP. */
+  unsupported: number;
+}
+
+export function newCmCounters(): CmCounters {
+  return {
+    sent: 0,
+    sendErrors: 0,
+    received: 0,
+    malformed: 0,
+    wrongSource: 0,
+    unknownConnection: 0,
+    unexpected: 0,
+    requestsDropped: 0,
+    requestsRejected: 0,
+    staleConnections: 0,
+    unsupported: 0,
+  };
+}

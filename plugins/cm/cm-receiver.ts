@@ -1,0 +1,227 @@
+/**
+ * What arrives: each message finds its connection, or what is due where there is none (wire facts
+ * 4.6). Nothing here throws for what a peer sends.
+ */
+import { gidEquals } from '../../core/spi/index.js';
+import type { Device, Gid, MadAddress } from '../../core/spi/index.js';
+import type { CmCounters } from './cm-counters.js';
+import type { CmOptions } from './cm.js';
+import type { Connection, ConnectionServices, TransactionId } from './connection.js';
+import { ActiveConnection } from './active-connection.js';
+import type { Listener, Listeners } from './listeners.js';
+import { PassiveConnection } from './passive-connection.js';
+import { RateLimit } from './rate-limit.js';
+import { guidOfInfo, rejOf } from './rej-message.js';
+import { checkReq, isRejection } from './req-check.js';
+import type { ReqContents } from './req-check.js';
+import { Request } from './request.js';
+import type { CmDreq } from './wire/dreq.js';
+import { parseCmMad } from './wire/message.js';
+import type { CmMessage } from './wire/message.js';
+import { MESSAGE_REJECTED } from './wire/rej.js';
+import type { CmRej } from './wire/rej.js';
+import { REJECT_REASON } from './wire/reject-reason.js';
+import type { CmRep } from './wire/rep.js';
+import type { CmReq } from './wire/req.js';
+
+export interface CmReceiverInit {
+  readonly services: ConnectionServices;
+  readonly device: Device;
+  readonly listeners: Listeners;
+  readonly counters: CmCounters;
+  readonly options: CmOptions;
+  newCommId(): number;
+  newPsn(): number;
+}
+
+/** Where a message came from, and what an answer to it takes over. */
+interface Origin {
+  readonly source: MadAddress;
+  readonly transactionId: TransactionId;
+}
+
+export class CmReceiver {
+  private readonly rate: RateLimit;
+  private readonly maxHalfOpen: number;
+  private halfOpen = 0;
+
+  constructor(private readonly init: CmReceiverInit) {
+    const { requestsPerSecond = 10_000, requestBurst = 2_000, maxHalfOpen = 1_024 } = init.options;
+    this.rate = new RateLimit(requestsPerSecond, requestBurst);
+    this.maxHalfOpen = maxHalfOpen;
+  }
+
+  receive(data: Uint8Array, source: MadAddress): void {
+    const { counters } = this.init;
+    const mad = parseCmMad(data);
+    if (!mad) {
+      counters.malformed++;
+      return;
+    }
+    counters.received++;
+    const transactionId = { hi: mad.transactionIdHi, lo: mad.transactionIdLo };
+    this.route(mad.message, { source, transactionId });
+  }
+
+  /** The network's hint: who waits for an answer from there need not. */
+  onUnreachable(gid: Gid): void {
+    for (const connection of this.init.services.table.all()) {
+      if (!gidEquals(connection.remoteGid, gid)) continue;
+      if (connection instanceof ActiveConnection || connection instanceof PassiveConnection) {
+        connection.onUnreachable();
+      }
+    }
+  }
+
+  private route(message: CmMessage, origin: Origin): void {
+    switch (message.name) {
+      case 'REQ':
+        this.onReq(message.body, message, origin);
+        break;
+      case 'LAP':
+      case 'APR':
+      case 'SIDR_REQ':
+      case 'SIDR_REP':
+        this.init.counters.unsupported++;
+        break;
+      case 'REJ':
+        this.deliver(this.findRejected(message.body), message, origin);
+        break;
+      case 'REP':
+        if (!this.deliver(this.find(message.body), message, origin)) {
+          this.refuseRep(message.body, origin);
+        }
+        break;
+      case 'DREQ':
+        if (!this.deliver(this.find(message.body), message, origin)) {
+          this.answerDreq(message.body, origin);
+        }
+        break;
+      default:
+        this.deliver(this.find(message.body), message, origin);
+    }
+  }
+
+  /** By both ids; the peer's is new to us in the answer to a REQ. */
+  private find(ids: { localCommId: number; remoteCommId: number }): Connection | undefined {
+    const connection = this.init.services.table.find(ids.remoteCommId);
+    if (!connection) return undefined;
+    const known = connection.remoteCommId;
+    return known === 0 || known === ids.localCommId ? connection : undefined;
+  }
+
+  private findRejected(rej: CmRej): Connection | undefined {
+    const { table } = this.init.services;
+    if (rej.reason === REJECT_REASON.TIMEOUT) {
+      const guid = guidOfInfo(rej);
+      if (guid !== undefined) return table.findRemote(rej.localCommId, guid);
+    }
+    const answersReq = rej.messageRejected === MESSAGE_REJECTED.req;
+    return answersReq ? table.find(rej.remoteCommId) : this.find(rej);
+  }
+
+  /** False if there is no connection; what comes from a third party is dropped. */
+  private deliver(connection: Connection | undefined, message: CmMessage, origin: Origin): boolean {
+    const { counters } = this.init;
+    if (!connection) {
+      counters.unknownConnection++;
+      return false;
+    }
+    if (!gidEquals(connection.remoteGid, origin.source.gid)) {
+      counters.wrongSource++;
+      return true;
+    }
+    if (message.name === 'DREQ' && message.body.remoteQpn !== connection.localQpn) {
+      counters.unexpected++;
+      return true;
+    }
+    connection.receive(message, origin.transactionId);
+    return true;
+  }
+
+  private onReq(req: CmReq, message: CmMessage, origin: Origin): void {
+    const { services, counters, device, listeners } = this.init;
+    const repeated = services.table.findRemote(req.localCommId, req.localCaGuid);
+    if (repeated) {
+      this.deliver(repeated, message, origin);
+      return;
+    }
+    if (!this.rate.take(services.clock.now())) {
+      counters.requestsDropped++;
+      return;
+    }
+    const checked = checkReq(req, origin.source.gid, device);
+    if (isRejection(checked)) {
+      this.rejectReq(req, origin, checked.reason, checked.info);
+      return;
+    }
+    if (this.isStale(req, origin)) {
+      this.rejectReq(req, origin, REJECT_REASON.STALE_CONNECTION);
+      return;
+    }
+    const listener = listeners.find(req.serviceId);
+    if (!listener) this.rejectReq(req, origin, REJECT_REASON.INVALID_SERVICE_ID);
+    else if (!listener.hasRoom || this.halfOpen >= this.maxHalfOpen) counters.requestsDropped++;
+    else this.handOut(req, checked, listener, origin);
+  }
+
+  /** The peer's queue pair is in a connection of ours: that one is a ghost, and is told so. */
+  private isStale(req: CmReq, { source }: Origin): boolean {
+    const { services, counters } = this.init;
+    const ghost = services.table.findRemoteQp(req.localQpn, req.localCaGuid);
+    if (!ghost || !gidEquals(ghost.remoteGid, source.gid)) return false;
+    counters.staleConnections++;
+    ghost.dispatch('stale');
+    return true;
+  }
+
+  private handOut(req: CmReq, contents: ReqContents, listener: Listener, origin: Origin): void {
+    const { services, device } = this.init;
+    listener.pending++;
+    this.halfOpen++;
+    const connection = new PassiveConnection(services, {
+      req,
+      transactionId: origin.transactionId,
+      localCommId: this.init.newCommId(),
+      path: { gid: origin.source.gid.slice(), localGidIndex: contents.localGidIndex },
+      deviceAttributes: device.attributes,
+      startingPsn: this.init.newPsn(),
+      onSettled: () => listener.pending--,
+      onClosedOrOpen: () => this.halfOpen--,
+    });
+    const request = new Request(connection, contents);
+    services.defer(() => {
+      if (connection.waitsForConsumer) listener.options.onRequest(request);
+    });
+  }
+
+  private rejectReq(req: CmReq, origin: Origin, reason: number, info?: Uint8Array): void {
+    this.init.counters.requestsRejected++;
+    const ids = { localCommId: 0, remoteCommId: req.localCommId };
+    this.sendRej({ ...ids, messageRejected: MESSAGE_REJECTED.req, reason, info }, origin);
+  }
+
+  /** A REP for nobody: its sender would repeat it until its retries are spent. */
+  private refuseRep(rep: CmRep, origin: Origin): void {
+    if (!this.rate.take(this.init.services.clock.now())) return;
+    const ids = { localCommId: rep.remoteCommId, remoteCommId: rep.localCommId };
+    const reason = REJECT_REASON.INVALID_COMMUNICATION_ID;
+    this.sendRej({ ...ids, messageRejected: MESSAGE_REJECTED.rep, reason }, origin);
+  }
+
+  private sendRej(options: Parameters<typeof rejOf>[0], origin: Origin): void {
+    const { source, transactionId } = origin;
+    this.init.services.send({ name: 'REJ', body: rejOf(options) }, transactionId, source);
+  }
+
+  /** Whoever asks is done: DREP, with the ids of the request crossed. */
+  private answerDreq(dreq: CmDreq, { source, transactionId }: Origin): void {
+    if (!this.rate.take(this.init.services.clock.now())) return;
+    const body = {
+      localCommId: dreq.remoteCommId,
+      remoteCommId: dreq.localCommId,
+      privateData: new Uint8Array(0),
+    };
+    this.init.services.send({ name: 'DREP', body }, transactionId, source);
+  }
+}

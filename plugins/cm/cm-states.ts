@@ -1,0 +1,283 @@
+/**
+ * The connection state machines of the CM as tables (IBTA 12.9.7, with Linux's conduct where the
+ * two differ; wire facts 4.4 to 4.6). `transition` is pure; connection.ts carries the actions out.
+ *
+ * A row says what is done, in this order, and the state afterwards: the state is set first, the
+ * consumer hears of it last. A pair without a row is unexpected: counted, logged, nothing else.
+ *
+ * Where we choose:
+ * - DREQ is answered by DREP at once; DREQ_RCVD is passed through.
+ * - A repeated REQ that still waits for the consumer is answered by MRA, which spares the peer's
+ *   retries (rdma_cm does the same with a delay).
+ * - A repeated REQ in REP_SENT has REP sent again at once.
+ * - A connect that is given up leaves by REJ 4 and IDLE; a REP that comes later meets an unknown id
+ *   and is answered by REJ 6.
+ */
+
+export type CmRole = 'active' | 'passive';
+
+export type CmState =
+  | 'IDLE'
+  | 'REQ_SENT'
+  | 'MRA_REQ_RCVD'
+  | 'REP_RCVD'
+  | 'REQ_RCVD'
+  | 'MRA_REQ_SENT'
+  | 'REP_SENT'
+  | 'MRA_REP_RCVD'
+  | 'ESTABLISHED'
+  | 'DREQ_SENT'
+  | 'DREQ_RCVD'
+  | 'TIMEWAIT';
+
+export type CmInput =
+  // from the peer; a REQ here repeats the one that made the connection
+  | 'REQ'
+  | 'MRA'
+  | 'REP'
+  | 'RTU'
+  | 'REJ'
+  /** REJ with reason 10. */
+  | 'REJ_STALE'
+  | 'DREQ'
+  | 'DREP'
+  // from the consumer
+  | 'connect'
+  | 'accept'
+  | 'reject'
+  | 'disconnect'
+  | 'abandon'
+  /** The module closes. */
+  | 'close'
+  // from here
+  /** The wait for an answer is over: with, and without, retries left. */
+  | 'retry'
+  | 'exhausted'
+  /** The consumer's time limit for connecting. */
+  | 'deadline'
+  | 'timewaitOver'
+  | 'qpReady'
+  | 'qpFailed'
+  /** The communication-established event, or the consumer has seen data. */
+  | 'commEst'
+  /** The network says that the peer's address does not answer. */
+  | 'unreachable'
+  /** The peer's queue pair has come up in another connection: this one is a ghost. */
+  | 'stale'
+  /** Goes on from DREQ_RCVD. */
+  | 'answer';
+
+export type CmAction =
+  | 'sendReq'
+  | 'sendMraReq'
+  | 'sendRep'
+  | 'sendRtu'
+  | 'sendDreq'
+  | 'sendDrep'
+  /** Answers a REQ: message 0, local id 0. */
+  | 'rejectReq'
+  /** Answers a REQ that MRA has given our id: message 0. */
+  | 'rejectReqMra'
+  /** Answers a REP: message 1. */
+  | 'rejectRep'
+  /** The wait is over: message 2, reason 4; a connect that is given up has remote id 0. */
+  | 'rejectTimeout'
+  /** The consumer quits between REP and RTU: message 2, reason 28. */
+  | 'rejectOther'
+  /** Stale connection, reason 10. */
+  | 'rejectStale'
+  | 'startRetries'
+  | 'startDreqRetries'
+  | 'nextRetry'
+  | 'extendWait'
+  | 'startDeadline'
+  | 'stopTimers'
+  | 'startTimewait'
+  /** Active side: INIT to RTR to RTS; raises qpReady or qpFailed. */
+  | 'raiseQp'
+  /** Passive side: RTR to RTS; raises qpReady or qpFailed. */
+  | 'startQp'
+  | 'failQp'
+  /** No event follows. */
+  | 'mute'
+  /** Raises `answer`. */
+  | 'goOn'
+  | 'reportEstablished'
+  | 'reportRejected'
+  | 'reportUnreachable'
+  | 'reportTimedOut'
+  | 'reportAcceptFailed'
+  | 'reportDisconnected'
+  | 'reportDisconnectedByPeer'
+  | 'reportTimewaitExit';
+
+export interface CmRow {
+  readonly actions: readonly CmAction[];
+  readonly next: CmState;
+}
+
+type CmTable = Readonly<Partial<Record<CmState, Readonly<Partial<Record<CmInput, CmRow>>>>>>;
+
+const row = (next: CmState, ...actions: CmAction[]): CmRow => ({ next, actions });
+
+const closeQuietly = row('TIMEWAIT', 'stopTimers', 'mute', 'failQp', 'sendDreq', 'startTimewait');
+
+const ESTABLISHED = {
+  DREQ: row('DREQ_RCVD', 'stopTimers', 'goOn'),
+  REJ: row('TIMEWAIT', 'stopTimers', 'failQp', 'startTimewait', 'reportDisconnectedByPeer'),
+  REJ_STALE: row('TIMEWAIT', 'stopTimers', 'failQp', 'startTimewait', 'reportDisconnectedByPeer'),
+  DREP: row('ESTABLISHED'),
+  MRA: row('ESTABLISHED'),
+  disconnect: row('DREQ_SENT', 'failQp', 'sendDreq', 'startDreqRetries'),
+  abandon: closeQuietly,
+  close: closeQuietly,
+  stale: row('DREQ_SENT', 'failQp', 'sendDreq', 'startDreqRetries', 'reportDisconnectedByPeer'),
+  commEst: row('ESTABLISHED'),
+  unreachable: row('ESTABLISHED'),
+} as const;
+
+const ending = row('TIMEWAIT', 'stopTimers', 'startTimewait', 'reportDisconnected');
+
+const ENDING: CmTable = {
+  DREQ_SENT: {
+    DREP: ending,
+    // Both sides disconnect at a time: each answers, none waits for the other's DREP.
+    DREQ: row('TIMEWAIT', 'stopTimers', 'sendDrep', 'startTimewait', 'reportDisconnected'),
+    REJ: ending,
+    REJ_STALE: ending,
+    REQ: row('DREQ_SENT'),
+    REP: row('DREQ_SENT'),
+    RTU: row('DREQ_SENT'),
+    MRA: row('DREQ_SENT'),
+    retry: row('DREQ_SENT', 'sendDreq', 'nextRetry'),
+    exhausted: ending,
+    unreachable: ending,
+    disconnect: row('DREQ_SENT'),
+    abandon: row('TIMEWAIT', 'stopTimers', 'mute', 'startTimewait'),
+    close: row('TIMEWAIT', 'stopTimers', 'mute', 'startTimewait'),
+    commEst: row('DREQ_SENT'),
+    stale: row('DREQ_SENT'),
+  },
+  DREQ_RCVD: {
+    answer: row('TIMEWAIT', 'failQp', 'sendDrep', 'startTimewait', 'reportDisconnectedByPeer'),
+  },
+  TIMEWAIT: {
+    DREQ: row('TIMEWAIT', 'sendDrep'),
+    REQ: row('TIMEWAIT', 'rejectStale'),
+    REP: row('TIMEWAIT'),
+    RTU: row('TIMEWAIT'),
+    REJ: row('TIMEWAIT'),
+    REJ_STALE: row('TIMEWAIT'),
+    DREP: row('TIMEWAIT'),
+    MRA: row('TIMEWAIT'),
+    disconnect: row('TIMEWAIT'),
+    abandon: row('TIMEWAIT', 'mute'),
+    close: row('TIMEWAIT', 'mute'),
+    commEst: row('TIMEWAIT'),
+    unreachable: row('TIMEWAIT'),
+    timewaitOver: row('IDLE', 'reportTimewaitExit'),
+  },
+};
+
+const WAITING_FOR_REP = {
+  REP: row('REP_RCVD', 'stopTimers', 'raiseQp'),
+  REJ: row('IDLE', 'stopTimers', 'reportRejected'),
+  REJ_STALE: row('TIMEWAIT', 'stopTimers', 'startTimewait', 'reportRejected'),
+  exhausted: row('IDLE', 'stopTimers', 'reportUnreachable'),
+  deadline: row('IDLE', 'stopTimers', 'rejectTimeout', 'reportTimedOut'),
+  unreachable: row('IDLE', 'stopTimers', 'reportUnreachable'),
+  disconnect: row('IDLE', 'stopTimers', 'rejectTimeout', 'failQp', 'reportDisconnected'),
+  abandon: row('IDLE', 'stopTimers', 'rejectTimeout', 'mute'),
+  close: row('IDLE', 'stopTimers', 'rejectTimeout', 'mute'),
+} as const;
+
+export const ACTIVE_TABLE: CmTable = {
+  IDLE: {
+    connect: row('REQ_SENT', 'sendReq', 'startRetries', 'startDeadline'),
+  },
+  REQ_SENT: {
+    ...WAITING_FOR_REP,
+    MRA: row('MRA_REQ_RCVD', 'extendWait'),
+    retry: row('REQ_SENT', 'sendReq', 'nextRetry'),
+  },
+  MRA_REQ_RCVD: {
+    ...WAITING_FOR_REP,
+    MRA: row('MRA_REQ_RCVD'),
+    retry: row('MRA_REQ_RCVD', 'sendReq', 'nextRetry'),
+  },
+  // The queue pair follows within the same call.
+  REP_RCVD: {
+    qpReady: row('ESTABLISHED', 'sendRtu', 'reportEstablished'),
+    qpFailed: row('IDLE', 'rejectRep', 'failQp', 'reportUnreachable'),
+    stale: row('TIMEWAIT', 'rejectRep', 'startTimewait', 'reportRejected'),
+  },
+  ESTABLISHED: { ...ESTABLISHED, REP: row('ESTABLISHED', 'sendRtu') },
+  ...ENDING,
+};
+
+const WAITING_FOR_CONSUMER = {
+  accept: row('REP_SENT', 'sendRep', 'startRetries'),
+  REJ: row('IDLE'),
+  REJ_STALE: row('IDLE'),
+  unreachable: row('IDLE'),
+  stale: row('IDLE'),
+} as const;
+
+const handshakeFailed = row('IDLE', 'stopTimers', 'failQp', 'reportAcceptFailed');
+const quit = ['stopTimers', 'failQp', 'rejectOther', 'startTimewait'] as const;
+
+const WAITING_FOR_RTU = {
+  RTU: row('ESTABLISHED', 'stopTimers', 'startQp'),
+  commEst: row('ESTABLISHED', 'stopTimers', 'startQp'),
+  REJ: handshakeFailed,
+  REJ_STALE: row('TIMEWAIT', 'stopTimers', 'failQp', 'startTimewait', 'reportAcceptFailed'),
+  DREQ: row('DREQ_RCVD', 'stopTimers', 'goOn'),
+  exhausted: row('IDLE', 'stopTimers', 'failQp', 'rejectTimeout', 'reportAcceptFailed'),
+  unreachable: handshakeFailed,
+  stale: handshakeFailed,
+  disconnect: row('TIMEWAIT', ...quit, 'reportDisconnected'),
+  abandon: row('TIMEWAIT', ...quit, 'mute'),
+  close: row('TIMEWAIT', ...quit, 'mute'),
+} as const;
+
+export const PASSIVE_TABLE: CmTable = {
+  REQ_RCVD: {
+    ...WAITING_FOR_CONSUMER,
+    REQ: row('MRA_REQ_SENT', 'sendMraReq'),
+    reject: row('IDLE', 'rejectReq'),
+    abandon: row('IDLE', 'rejectReq'),
+    close: row('IDLE', 'rejectReq'),
+  },
+  MRA_REQ_SENT: {
+    ...WAITING_FOR_CONSUMER,
+    REQ: row('MRA_REQ_SENT', 'sendMraReq'),
+    reject: row('IDLE', 'rejectReqMra'),
+    abandon: row('IDLE', 'rejectReqMra'),
+    close: row('IDLE', 'rejectReqMra'),
+  },
+  REP_SENT: {
+    ...WAITING_FOR_RTU,
+    REQ: row('REP_SENT', 'sendRep'),
+    MRA: row('MRA_REP_RCVD', 'extendWait'),
+    retry: row('REP_SENT', 'sendRep', 'nextRetry'),
+  },
+  MRA_REP_RCVD: {
+    ...WAITING_FOR_RTU,
+    REQ: row('MRA_REP_RCVD'),
+    MRA: row('MRA_REP_RCVD'),
+    retry: row('MRA_REP_RCVD', 'sendRep', 'nextRetry'),
+  },
+  ESTABLISHED: {
+    ...ESTABLISHED,
+    qpReady: row('ESTABLISHED', 'reportEstablished'),
+    qpFailed: row('DREQ_SENT', 'failQp', 'sendDreq', 'startDreqRetries', 'reportAcceptFailed'),
+    REQ: row('ESTABLISHED'),
+    RTU: row('ESTABLISHED'),
+  },
+  ...ENDING,
+};
+
+/** The row for an input, or undefined if it is unexpected in that state. */
+export function transition(role: CmRole, state: CmState, input: CmInput): CmRow | undefined {
+  return (role === 'active' ? ACTIVE_TABLE : PASSIVE_TABLE)[state]?.[input];
+}

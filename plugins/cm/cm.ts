@@ -1,0 +1,253 @@
+/**
+ * The CM module: connections over the MAD module of one device (IBTA 12, rdma_cm's conventions).
+ * What the consumer asks for is here; what arrives is in cm-receiver.ts.
+ */
+import { SpiError, Timer, isIpv4Gid } from '../../core/spi/index.js';
+import type {
+  Clock,
+  CmConnectOptions,
+  CmConnection,
+  CmListenOptions,
+  CmListener,
+  CmModule,
+  Device,
+  Gid,
+  Logger,
+  MadAgent,
+  MadModule,
+  Random,
+  Scheduler,
+  Timers,
+} from '../../core/spi/index.js';
+import { GSI_QKEY, GSI_QPN, WcStatus } from '../../core/spi/index.js';
+import { ActiveConnection } from './active-connection.js';
+import { checkConnectOptions } from './checks.js';
+import { CmReceiver } from './cm-receiver.js';
+import { newCmCounters } from './cm-counters.js';
+import type { CmCounters } from './cm-counters.js';
+import type { CmInput } from './cm-states.js';
+import { ConnectionTable } from './connection-table.js';
+import type { CmPath, Connection, ConnectionServices, TransactionId } from './connection.js';
+import { Listeners } from './listeners.js';
+import { checkConnectable } from './qp-control.js';
+import { reqOf } from './req-message.js';
+import { CM_CLASS, CM_CLASS_VERSION, CM_METHOD_SEND } from './wire/attribute-id.js';
+import { emitCmMad } from './wire/message.js';
+import type { CmMessage } from './wire/message.js';
+
+export interface CmDependencies {
+  readonly mad: MadModule;
+  readonly device: Device;
+  readonly timers: Timers;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly scheduler: Scheduler;
+  readonly logger: Logger;
+}
+
+export interface CmOptions {
+  /** Requests that may be between REQ and RTU at a time; further ones are dropped. Default 1024. */
+  readonly maxHalfOpen?: number;
+  /** Requests a second that are looked at, and how many at once; default 10,000 and 2,000. */
+  readonly requestsPerSecond?: number;
+  readonly requestBurst?: number;
+}
+
+/** `close` waits that long for its last messages to leave, and again for its agent to end. */
+const CLOSE_STEP_US = 500_000;
+
+export class Cm implements CmModule {
+  readonly counters: CmCounters = newCmCounters();
+  private readonly agent: MadAgent;
+  private readonly table = new ConnectionTable();
+  private readonly listeners = new Listeners();
+  private readonly services: ConnectionServices;
+  private nextTransaction: number;
+  /** Messages that the MAD module has not reported yet. */
+  private unsent = 0;
+  private onAllSent: () => void = () => undefined;
+  private closed: Promise<void> | undefined;
+
+  /** @throws SpiError('EINVAL') when the MAD module has a CM already */
+  constructor(
+    private readonly dependencies: CmDependencies,
+    options: CmOptions = {},
+  ) {
+    const { mad, device, clock, timers, logger, random } = dependencies;
+    this.nextTransaction = random.u32();
+    this.services = {
+      clock,
+      timers,
+      logger,
+      table: this.table,
+      guid: device.attributes.nodeGuid,
+      newTransactionId: () => this.newTransactionId(),
+      send: (message, transactionId, path) => this.send(message, transactionId, path),
+      defer: (task) => this.defer(task),
+      onUnexpected: (connection, input) => this.onUnexpected(connection, input),
+    };
+    const receiver = new CmReceiver({
+      services: this.services,
+      device,
+      listeners: this.listeners,
+      counters: this.counters,
+      options,
+      newCommId: () => this.newCommId(),
+      newPsn: () => this.newPsn(),
+    });
+    this.agent = mad.registerAgent({
+      managementClass: CM_CLASS,
+      classVersion: CM_CLASS_VERSION,
+      methods: [CM_METHOD_SEND],
+      onReceive: ({ data, source }) => receiver.receive(data, source),
+      onSend: ({ status }) => {
+        if (status !== WcStatus.SUCCESS) this.counters.sendErrors++;
+        this.unsent--;
+        if (this.unsent === 0) this.onAllSent();
+      },
+    });
+    device.setUnreachableHandler((gid) => receiver.onUnreachable(gid));
+  }
+
+  /** Connections that are not idle, timewait included. */
+  get connectionCount(): number {
+    return this.table.size;
+  }
+
+  /** True when nothing of any connection is held. */
+  get isIdle(): boolean {
+    return this.table.isEmpty;
+  }
+
+  listen(options: CmListenOptions): CmListener {
+    this.checkOpen();
+    return this.listeners.add(options);
+  }
+
+  connect(options: CmConnectOptions): CmConnection {
+    this.checkOpen();
+    checkConnectOptions(options);
+    checkConnectable(options.qp);
+    const { device, random } = this.dependencies;
+    const { index: localGidIndex, gid: localGid } = this.localGidFor(options);
+    const path = { gid: options.remoteGid.slice(), localGidIndex };
+    if (this.table.isLingering(options.qp.qpn, path.gid)) {
+      throw new SpiError('EINVAL', `queue pair ${options.qp.qpn}: the peer may still know it`);
+    }
+    const identity = {
+      localCommId: this.newCommId(),
+      localGid,
+      startingPsn: this.newPsn(),
+      sourcePort: ephemeralPort(random.u32()),
+    };
+    const req = reqOf(options, identity, device.attributes);
+    const connection = new ActiveConnection(this.services, path, options, req);
+    connection.dispatch('connect');
+    return connection;
+  }
+
+  close(): Promise<void> {
+    this.closed ??= this.shutDown();
+    return this.closed;
+  }
+
+  private shutDown(): Promise<void> {
+    this.listeners.clear();
+    for (const connection of this.table.all()) connection.dispatch('close');
+    for (const connection of this.table.all()) connection.end();
+    return this.lastMessages();
+  }
+
+  /** Unregistering drops what has not reached QP1: the last messages go first. Both are bounded. */
+  private async lastMessages(): Promise<void> {
+    if (this.unsent > 0) {
+      await this.atMost(CLOSE_STEP_US, new Promise((resolve) => (this.onAllSent = resolve)));
+    }
+    await this.atMost(CLOSE_STEP_US, this.agent.unregister());
+  }
+
+  private atMost(limitUs: number, step: Promise<void>): Promise<void> {
+    const { timers, clock } = this.dependencies;
+    return new Promise((resolve) => {
+      const limit = new Timer(() => resolve());
+      timers.start(limit, clock.now() + limitUs);
+      void step.then(() => {
+        timers.stop(limit);
+        resolve();
+      });
+    });
+  }
+
+  private checkOpen(): void {
+    if (this.closed) throw new SpiError('ENODEV', 'the CM module is closed');
+  }
+
+  /** @throws SpiError('ENETUNREACH') when no address of ours is of the peer's family */
+  private localGidFor(options: CmConnectOptions): { index: number; gid: Gid } {
+    const { gids } = this.dependencies.device;
+    const isIpv4 = isIpv4Gid(options.remoteGid);
+    const index = options.localGidIndex ?? gids.findIndex((gid) => isIpv4Gid(gid) === isIpv4);
+    const gid = gids[index];
+    if (gid && isIpv4Gid(gid) === isIpv4) return { index, gid };
+    const family = isIpv4 ? 'IPv4' : 'IPv6';
+    throw new SpiError('ENETUNREACH', `the device has no ${family} address to connect from`);
+  }
+
+  private send(message: CmMessage, transactionId: TransactionId, path: CmPath): void {
+    const data = emitCmMad({
+      transactionIdHi: transactionId.hi,
+      transactionIdLo: transactionId.lo,
+      attributeModifier: 0,
+      message,
+    });
+    const destination = { ...path, qpn: GSI_QPN, qkey: GSI_QKEY };
+    try {
+      this.agent.send({ destination, data, timeoutUs: 0, retries: 0 });
+      this.counters.sent++;
+      this.unsent++;
+    } catch (error) {
+      this.counters.sendErrors++;
+      this.dependencies.logger.debug(`${message.name} cannot be sent`, { error });
+    }
+  }
+
+  /** After `close`, nobody hears of anything. */
+  private defer(task: () => void): void {
+    const { scheduler, logger } = this.dependencies;
+    scheduler.defer(() => {
+      if (this.closed) return;
+      try {
+        task();
+      } catch (error) {
+        logger.error('a handler of CM events threw', { error });
+      }
+    });
+  }
+
+  private onUnexpected(connection: Connection, input: CmInput): void {
+    this.counters.unexpected++;
+    const { state, localCommId } = connection;
+    this.dependencies.logger.debug(`CM: ${input} in state ${state}`, { localCommId });
+  }
+
+  private newTransactionId(): TransactionId {
+    this.nextTransaction = (this.nextTransaction + 1) >>> 0;
+    return { hi: this.agent.hiTid, lo: this.nextTransaction };
+  }
+
+  private newCommId(): number {
+    for (;;) {
+      const commId = this.dependencies.random.u32() >>> 0;
+      if (commId !== 0 && !this.table.hasLocalId(commId)) return commId;
+    }
+  }
+
+  private newPsn(): number {
+    return this.dependencies.random.u32() & 0xffffff;
+  }
+}
+
+/** A port of the range that Linux takes for unbound sockets. */
+function ephemeralPort(random: number): number {
+  return 32_768 + (random % 28_232);
+}

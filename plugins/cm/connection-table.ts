@@ -1,0 +1,89 @@
+/**
+ * The connections of a device by every key that a message may name: our id; the peer's id and GUID
+ * (a repeated REQ); the peer's queue pair and GUID (a stale connection).
+ */
+import type { Gid } from '../../core/spi/index.js';
+import type { Connection } from './connection.js';
+
+export class ConnectionTable {
+  private readonly byLocalId = new Map<number, Connection>();
+  private readonly byRemoteId = new Map<string, Connection>();
+  private readonly byRemoteQp = new Map<string, Connection>();
+  /** Our queue pairs that the peer at an address may still know: no new connection of them. */
+  private readonly lingering = new Map<string, Connection>();
+
+  get size(): number {
+    return this.byLocalId.size;
+  }
+
+  /** True when every index is empty. */
+  get isEmpty(): boolean {
+    const { byLocalId, byRemoteId, byRemoteQp, lingering } = this;
+    return byLocalId.size + byRemoteId.size + byRemoteQp.size + lingering.size === 0;
+  }
+
+  all(): Connection[] {
+    return [...this.byLocalId.values()];
+  }
+
+  hasLocalId(commId: number): boolean {
+    return this.byLocalId.has(commId);
+  }
+
+  find(localCommId: number): Connection | undefined {
+    return this.byLocalId.get(localCommId);
+  }
+
+  findRemote(remoteCommId: number, guid: bigint): Connection | undefined {
+    return this.byRemoteId.get(key(remoteCommId, guid));
+  }
+
+  findRemoteQp(qpn: number, guid: bigint): Connection | undefined {
+    return this.byRemoteQp.get(key(qpn, guid));
+  }
+
+  isLingering(qpn: number, peer: Gid): boolean {
+    return this.lingering.has(qpKey(qpn, peer));
+  }
+
+  add(connection: Connection): void {
+    this.byLocalId.set(connection.localCommId, connection);
+  }
+
+  /** The peer's id, queue pair and GUID are known. */
+  addRemote(connection: Connection): void {
+    const { remoteCommId, remoteGuid, remoteQpn } = connection;
+    this.byRemoteId.set(key(remoteCommId, remoteGuid), connection);
+    this.byRemoteQp.set(key(remoteQpn, remoteGuid), connection);
+  }
+
+  addLingering(connection: Connection): void {
+    const { localQpn, remoteGid } = connection;
+    if (localQpn !== 0) this.lingering.set(qpKey(localQpn, remoteGid), connection);
+  }
+
+  /** The peer may use its queue pair anew; repeated messages still find the connection. */
+  forgetRemoteQp(connection: Connection): void {
+    forget(this.byRemoteQp, key(connection.remoteQpn, connection.remoteGuid), connection);
+  }
+
+  remove(connection: Connection): void {
+    const { localCommId, remoteCommId, remoteGuid, localQpn, remoteGid } = connection;
+    this.byLocalId.delete(localCommId);
+    forget(this.byRemoteId, key(remoteCommId, remoteGuid), connection);
+    forget(this.lingering, qpKey(localQpn, remoteGid), connection);
+    this.forgetRemoteQp(connection);
+  }
+}
+
+function key(number: number, guid: bigint): string {
+  return `${number}:${guid}`;
+}
+
+function qpKey(qpn: number, peer: Gid): string {
+  return `${qpn}:${peer.join('.')}`;
+}
+
+function forget(map: Map<string, Connection>, at: string, connection: Connection): void {
+  if (map.get(at) === connection) map.delete(at);
+}

@@ -1,0 +1,264 @@
+/**
+ * A connection: runs the rows of its table. What both sides have in common is here: identities, the
+ * wait for an answer, disconnecting, timewait; connecting is active-connection.ts and
+ * passive-connection.ts.
+ */
+import { SpiError, Timer } from '../../core/spi/index.js';
+import type { CmConnection, CmEvent, Clock, Gid, Logger, Timers } from '../../core/spi/index.js';
+import { transition } from './cm-states.js';
+import type { CmAction, CmInput, CmRole, CmState } from './cm-states.js';
+import type { ConnectionTable } from './connection-table.js';
+import { FlightRecord } from './flight-record.js';
+import type { QpControl } from './qp-control.js';
+import { guidInfo, rejOf } from './rej-message.js';
+import { DREQ_RETRIES, retryWaitUs, timewaitUs } from './timing.js';
+import type { RetryPolicy } from './timing.js';
+import type { CmMessage } from './wire/message.js';
+import { MESSAGE_REJECTED } from './wire/rej.js';
+import { REJECT_REASON, rejectReasonName } from './wire/reject-reason.js';
+
+export interface TransactionId {
+  readonly hi: number;
+  readonly lo: number;
+}
+
+/** Where the messages of a connection go, and come from. */
+export interface CmPath {
+  readonly gid: Gid;
+  readonly localGidIndex: number;
+}
+
+/** What a connection needs of the module. */
+export interface ConnectionServices {
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly logger: Logger;
+  readonly table: ConnectionTable;
+  /** Our node GUID. */
+  readonly guid: bigint;
+  newTransactionId(): TransactionId;
+  /** Sends a message; a path that fails is counted: retries and timeouts are for that. */
+  send(message: CmMessage, transactionId: TransactionId, path: CmPath): void;
+  /** Runs a task of the consumer's after the present stack has unwound, in order. */
+  defer(task: () => void): void;
+  onUnexpected(connection: Connection, input: CmInput): void;
+}
+
+export type CmActions = Readonly<Partial<Record<CmAction, () => void>>>;
+
+export abstract class Connection implements CmConnection {
+  state: CmState;
+  remoteCommId = 0;
+  remoteGuid = 0n;
+  remoteQpn = 0;
+  protected qpControl: QpControl | undefined;
+  /** Of the REQ: REP, RTU, MRA and REJ have the same one. */
+  protected abstract readonly transactionId: TransactionId;
+  /** Code of the time that packets of this connection may take. */
+  protected abstract readonly ackTimeout: number;
+  protected abstract readonly onEvent: ((event: CmEvent) => void) | undefined;
+  protected abstract readonly actions: CmActions;
+  private readonly flight: FlightRecord;
+  private readonly waitTimer = new Timer(() => this.onWaitOver());
+  private policy: RetryPolicy = DREQ_RETRIES;
+  private attempt = 0;
+  /** The least wait that an MRA has asked for. */
+  private mraWaitUs = 0;
+  private muted = false;
+  /** One event ends a connection for the consumer; `timewait-exit` may follow it. */
+  private endReported = false;
+  private dreqTransactionId: TransactionId | undefined;
+  private peerDreqTransactionId: TransactionId | undefined;
+
+  constructor(
+    protected readonly services: ConnectionServices,
+    readonly role: CmRole,
+    initial: CmState,
+    readonly localCommId: number,
+    readonly path: CmPath,
+  ) {
+    this.state = initial;
+    this.flight = new FlightRecord(services.clock.now());
+  }
+
+  get remoteGid(): Gid {
+    return this.path.gid;
+  }
+
+  get localQpn(): number {
+    return this.qpControl?.qp.qpn ?? 0;
+  }
+
+  disconnect(): void {
+    if (this.state !== 'IDLE' && !this.endReported) this.dispatch('disconnect');
+  }
+
+  notifyEstablished(): void {
+    if (this.state !== 'IDLE') this.dispatch('commEst');
+  }
+
+  abandon(): void {
+    if (this.state !== 'IDLE') this.dispatch('abandon');
+  }
+
+  flightRecord(): readonly string[] {
+    return this.flight.read();
+  }
+
+  /** A message of the peer's for this connection. */
+  receive(message: CmMessage, transactionId: TransactionId): void {
+    if (message.name === 'DREQ') this.peerDreqTransactionId = transactionId;
+    if (message.name === 'REJ') {
+      const { reason } = message.body;
+      this.note(`REJ: ${rejectReasonName(reason)}`);
+      this.dispatch(reason === REJECT_REASON.STALE_CONNECTION ? 'REJ_STALE' : 'REJ');
+    } else if (isInput(message.name)) {
+      this.dispatch(message.name);
+    }
+  }
+
+  /** Takes an input to the table; false if it is unexpected there. */
+  dispatch(input: CmInput): boolean {
+    const from = this.state;
+    const row = transition(this.role, from, input);
+    if (!row) {
+      this.note(`${input} in ${from}: unexpected`);
+      this.services.onUnexpected(this, input);
+      return false;
+    }
+    this.state = row.next;
+    this.note(`${input}: ${from} -> ${row.next}`);
+    for (const action of row.actions) this.run(action);
+    if (this.state === 'IDLE') this.end();
+    return true;
+  }
+
+  /** Drops all that is held, without a word to anybody. */
+  end(): void {
+    this.stopTimers();
+    this.qpControl?.release();
+    this.services.table.remove(this);
+    this.state = 'IDLE';
+  }
+
+  protected run(action: CmAction): void {
+    const perform = this.actions[action] ?? this.common[action];
+    if (!perform) throw new SpiError('EIO', `the ${this.role} side cannot ${action}`);
+    perform();
+  }
+
+  protected note(text: string): void {
+    this.flight.add(this.services.clock.now(), text);
+  }
+
+  protected send(message: CmMessage, transactionId = this.transactionId): void {
+    this.note(`${message.name} sent`);
+    this.services.send(message, transactionId, this.path);
+  }
+
+  protected sendRej(
+    messageRejected: number,
+    reason: number,
+    options: { localCommId?: number; remoteCommId?: number; info?: Uint8Array } = {},
+  ): void {
+    const { localCommId = this.localCommId, remoteCommId = this.remoteCommId, info } = options;
+    const body = rejOf({ localCommId, remoteCommId, messageRejected, reason, info });
+    this.send({ name: 'REJ', body });
+  }
+
+  /** An event for the consumer; none after `mute`, not even one that is under way. */
+  protected emit(event: CmEvent): void {
+    this.services.defer(() => {
+      if (!this.muted) this.onEvent?.(event);
+    });
+  }
+
+  /** An event that ends the connection: the first one counts. */
+  protected emitEnd(event: CmEvent): void {
+    if (this.endReported) return;
+    this.endReported = true;
+    this.emit(event);
+  }
+
+  protected startRetries(policy: RetryPolicy): void {
+    this.policy = policy;
+    this.attempt = 0;
+    this.mraWaitUs = 0;
+    this.startWait();
+  }
+
+  protected extendWait(waitUs: number): void {
+    this.mraWaitUs = Math.max(this.mraWaitUs, waitUs);
+    this.startWait();
+  }
+
+  protected get attempts(): number {
+    return this.attempt + 1;
+  }
+
+  protected stopTimers(): void {
+    this.services.timers.stop(this.waitTimer);
+  }
+
+  private startWait(): void {
+    const waitUs = Math.max(retryWaitUs(this.policy, this.attempt), this.mraWaitUs);
+    this.startTimer(waitUs);
+  }
+
+  private startTimer(waitUs: number): void {
+    const { timers, clock } = this.services;
+    timers.start(this.waitTimer, clock.now() + waitUs);
+  }
+
+  private onWaitOver(): void {
+    if (this.state === 'TIMEWAIT') this.dispatch('timewaitOver');
+    else this.dispatch(this.attempt < this.policy.retries ? 'retry' : 'exhausted');
+  }
+
+  private readonly common: CmActions = {
+    nextRetry: () => {
+      this.attempt++;
+      this.startWait();
+    },
+    stopTimers: () => this.stopTimers(),
+    startDreqRetries: () => {
+      this.stopTimers();
+      this.startRetries(DREQ_RETRIES);
+    },
+    startTimewait: () => {
+      this.services.table.forgetRemoteQp(this);
+      this.startTimer(timewaitUs(this.ackTimeout));
+    },
+    sendDreq: () => {
+      this.dreqTransactionId ??= this.services.newTransactionId();
+      const { localCommId, remoteCommId, remoteQpn } = this;
+      const body = { localCommId, remoteCommId, remoteQpn, privateData: new Uint8Array(0) };
+      this.send({ name: 'DREQ', body }, this.dreqTransactionId);
+    },
+    sendDrep: () => {
+      const { localCommId, remoteCommId } = this;
+      const body = { localCommId, remoteCommId, privateData: new Uint8Array(0) };
+      this.send({ name: 'DREP', body }, this.peerDreqTransactionId);
+    },
+    rejectStale: () => {
+      this.sendRej(MESSAGE_REJECTED.req, REJECT_REASON.STALE_CONNECTION, { localCommId: 0 });
+    },
+    rejectOther: () => this.sendRej(MESSAGE_REJECTED.other, REJECT_REASON.CONSUMER_REJECT),
+    rejectTimeout: () => {
+      const info = guidInfo(this.services.guid);
+      this.sendRej(MESSAGE_REJECTED.other, REJECT_REASON.TIMEOUT, { info });
+    },
+    failQp: () => this.qpControl?.toError(),
+    goOn: () => void this.dispatch('answer'),
+    mute: () => (this.muted = true),
+    reportDisconnected: () => this.emitEnd({ type: 'disconnected', byPeer: false }),
+    reportDisconnectedByPeer: () => this.emitEnd({ type: 'disconnected', byPeer: true }),
+    reportTimewaitExit: () => this.emit({ type: 'timewait-exit' }),
+  };
+}
+
+const INPUTS = ['REQ', 'MRA', 'REP', 'RTU', 'DREQ', 'DREP'] as const;
+
+function isInput(name: string): name is (typeof INPUTS)[number] {
+  return INPUTS.some((input) => input === name);
+}

@@ -1,0 +1,35 @@
+/** The CM module as a plugin, and its class for those who put a device together by hand. */
+import {
+  CLOCK,
+  DEVICE,
+  LOGGER,
+  MAD,
+  RANDOM,
+  SCHEDULER,
+  TIMERS,
+  definePlugin,
+} from '../../core/spi/index.js';
+import { Cm } from './cm.js';
+import type { CmOptions } from './cm.js';
+
+export { Cm } from './cm.js';
+export type { CmDependencies, CmOptions } from './cm.js';
+export type { CmCounters } from './cm-counters.js';
+
+export const cm = definePlugin(
+  { name: 'cm', kind: 'cm', sdkVersion: '1.0', requires: ['mad'], provides: ['cm'] },
+  (options: CmOptions = {}) =>
+    (resolver) =>
+      new Cm(
+        {
+          mad: resolver.resolve(MAD),
+          device: resolver.resolve(DEVICE),
+          timers: resolver.resolve(TIMERS),
+          clock: resolver.resolve(CLOCK),
+          random: resolver.resolve(RANDOM),
+          scheduler: resolver.resolve(SCHEDULER),
+          logger: resolver.resolve(LOGGER).child({ module: 'cm' }),
+        },
+        options,
+      ),
+);

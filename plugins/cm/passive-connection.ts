@@ -1,0 +1,226 @@
+/** The passive side: REQ to the consumer, queue pair to RTR, REP; by RTU, queue pair to RTS. */
+import { PATH_MTU_BYTES, SpiError } from '../../core/spi/index.js';
+import type {
+  CmAcceptOptions,
+  CmEvent,
+  CmRejectOptions,
+  DeviceAttributes,
+} from '../../core/spi/index.js';
+import { Connection } from './connection.js';
+import type { CmActions, CmPath, ConnectionServices, TransactionId } from './connection.js';
+import { QpControl } from './qp-control.js';
+import type { QpPlan } from './qp-control.js';
+import { rejOf } from './rej-message.js';
+import { MRA_SERVICE_TIMEOUT, mraWaitUs, repRetries } from './timing.js';
+import type { CmMessage } from './wire/message.js';
+import { MESSAGE_MRAED } from './wire/mra.js';
+import { MESSAGE_REJECTED } from './wire/rej.js';
+import { REJECT_REASON } from './wire/reject-reason.js';
+import type { CmRep } from './wire/rep.js';
+import type { CmReq } from './wire/req.js';
+
+export interface PassiveInit {
+  readonly req: CmReq;
+  readonly transactionId: TransactionId;
+  readonly localCommId: number;
+  readonly path: CmPath;
+  readonly deviceAttributes: DeviceAttributes;
+  readonly startingPsn: number;
+  /** The request no longer waits for the consumer: answered, or given up. */
+  readonly onSettled: () => void;
+  /** The connection is no longer half open. */
+  readonly onClosedOrOpen: () => void;
+}
+
+export class PassiveConnection extends Connection {
+  readonly req: CmReq;
+  protected readonly transactionId: TransactionId;
+  protected readonly ackTimeout: number;
+  protected onEvent: ((event: CmEvent) => void) | undefined;
+  private readonly startingPsn: number;
+  private plan: QpPlan | undefined;
+  private rep: CmRep | undefined;
+  private rejection: CmRejectOptions = {
+    reason: REJECT_REASON.CONSUMER_REJECT,
+    privateData: new Uint8Array(0),
+  };
+  private serviceTimeout = 0;
+  private failure: string | undefined;
+  private settled = false;
+  private halfOpen = true;
+
+  constructor(
+    services: ConnectionServices,
+    private readonly init: PassiveInit,
+  ) {
+    super(services, 'passive', 'REQ_RCVD', init.localCommId, init.path);
+    this.req = init.req;
+    this.transactionId = init.transactionId;
+    this.ackTimeout = init.req.primaryLocalAckTimeout;
+    this.startingPsn = init.startingPsn;
+    this.remoteCommId = init.req.localCommId;
+    this.remoteGuid = init.req.localCaGuid;
+    this.remoteQpn = init.req.localQpn;
+    services.table.add(this);
+    services.table.addRemote(this);
+  }
+
+  get waitsForConsumer(): boolean {
+    return this.state === 'REQ_RCVD' || this.state === 'MRA_REQ_SENT';
+  }
+
+  /** @throws SpiError of the provider when the queue pair does not become ready to receive */
+  accept(options: CmAcceptOptions): void {
+    const qpControl = new QpControl(options.qp, () => void this.dispatch('commEst'));
+    this.plan = this.planFor(options);
+    try {
+      qpControl.toRtr(this.plan);
+    } catch (error) {
+      qpControl.release();
+      throw error;
+    }
+    this.qpControl = qpControl;
+    this.onEvent = options.onEvent;
+    this.rep = this.repFor(options, this.plan);
+    this.services.table.addLingering(this);
+    this.dispatch('accept');
+  }
+
+  reject(options: CmRejectOptions): void {
+    this.rejection = { reason: options.reason, privateData: options.privateData.slice() };
+    this.dispatch('reject');
+  }
+
+  override receive(message: CmMessage, transactionId: TransactionId): void {
+    if (message.name === 'MRA') this.serviceTimeout = message.body.serviceTimeout;
+    if (message.name === 'REJ') this.failure = `the peer rejected it (${message.body.reason})`;
+    super.receive(message, transactionId);
+  }
+
+  override dispatch(input: Parameters<Connection['dispatch']>[0]): boolean {
+    const expected = super.dispatch(input);
+    this.settle();
+    return expected;
+  }
+
+  override end(): void {
+    super.end();
+    this.settle();
+  }
+
+  /** The network says that the peer does not answer. */
+  onUnreachable(): void {
+    this.failure = 'the network reports that the address is unreachable';
+    this.dispatch('unreachable');
+  }
+
+  private settle(): void {
+    if (!this.settled && !this.waitsForConsumer) {
+      this.settled = true;
+      this.init.onSettled();
+    }
+    const open = ['REQ_RCVD', 'MRA_REQ_SENT', 'REP_SENT', 'MRA_REP_RCVD'].includes(this.state);
+    if (this.halfOpen && !open) {
+      this.halfOpen = false;
+      this.init.onClosedOrOpen();
+    }
+  }
+
+  private planFor(options: CmAcceptOptions): QpPlan {
+    const { req, init, path } = this;
+    const { maxResponderResources, maxInitiatorDepth } = init.deviceAttributes;
+    return {
+      addressVector: { gid: path.gid, localGidIndex: path.localGidIndex },
+      pathMtuBytes: PATH_MTU_BYTES[req.pathMtu] ?? 0,
+      accessFlags: options.accessFlags,
+      destinationQpn: req.localQpn,
+      receivePsn: this.startingPsn,
+      sendPsn: req.startingPsn,
+      responderResources: Math.min(
+        options.responderResources,
+        req.initiatorDepth,
+        maxResponderResources,
+      ),
+      initiatorDepth: Math.min(options.initiatorDepth, req.responderResources, maxInitiatorDepth),
+      minRnrTimer: options.minRnrTimer,
+      ackTimeout: req.primaryLocalAckTimeout,
+      retryCount: req.retryCount,
+      rnrRetryCount: req.rnrRetryCount,
+    };
+  }
+
+  private repFor(options: CmAcceptOptions, plan: QpPlan): CmRep {
+    return {
+      localCommId: this.localCommId,
+      remoteCommId: this.remoteCommId,
+      localQkey: 0,
+      localQpn: options.qp.qpn,
+      vendorId: 0,
+      localEecn: 0,
+      startingPsn: plan.receivePsn,
+      responderResources: plan.responderResources,
+      initiatorDepth: plan.initiatorDepth,
+      targetAckDelay: this.init.deviceAttributes.localAckDelay,
+      failoverAccepted: 0,
+      endToEndFlowControl: 0,
+      rnrRetryCount: options.rnrRetryCount,
+      srq: options.qp.receiveRing ? 0 : 1,
+      localCaGuid: this.services.guid,
+      privateData: options.privateData.slice(),
+    };
+  }
+
+  /** RTR to RTS; a queue pair that has failed meanwhile ends the connection. */
+  private startQp(): void {
+    try {
+      if (this.plan) this.qpControl?.toRts(this.plan);
+    } catch (error) {
+      this.failure = `the queue pair cannot send: ${String(error)}`;
+      this.dispatch('qpFailed');
+      return;
+    }
+    this.dispatch('qpReady');
+  }
+
+  private sendRejection(localCommId: number): void {
+    const { reason, privateData } = this.rejection;
+    const { remoteCommId } = this;
+    const messageRejected = MESSAGE_REJECTED.req;
+    const body = rejOf({ localCommId, remoteCommId, messageRejected, reason, privateData });
+    this.send({ name: 'REJ', body });
+  }
+
+  private giveUpDetail(): string {
+    return this.failure ?? `no answer to ${this.attempts} replies`;
+  }
+
+  protected readonly actions: CmActions = {
+    sendMraReq: () => {
+      const { localCommId, remoteCommId } = this;
+      const body = {
+        localCommId,
+        remoteCommId,
+        messageMraed: MESSAGE_MRAED.req,
+        serviceTimeout: MRA_SERVICE_TIMEOUT,
+        privateData: new Uint8Array(0),
+      };
+      this.send({ name: 'MRA', body });
+    },
+    sendRep: () => {
+      if (!this.rep) throw new SpiError('EIO', 'REP_SENT without a REP');
+      this.send({ name: 'REP', body: this.rep });
+    },
+    startRetries: () => {
+      const { localCmResponseTimeout, maxCmRetries } = this.req;
+      this.startRetries(repRetries(localCmResponseTimeout, maxCmRetries));
+    },
+    extendWait: () => this.extendWait(mraWaitUs(this.serviceTimeout, this.ackTimeout)),
+    startQp: () => this.startQp(),
+    rejectReq: () => this.sendRejection(0),
+    rejectReqMra: () => this.sendRejection(this.localCommId),
+    reportEstablished: () => {
+      this.emit({ type: 'established', privateData: new Uint8Array(0) });
+    },
+    reportAcceptFailed: () => this.emitEnd({ type: 'accept-failed', detail: this.giveUpDetail() }),
+  };
+}

@@ -1,0 +1,105 @@
+/** Our REQ. The fields that RoCE does not use are as Linux has them (wire facts 4.2). */
+import { CmPrivateData, DEFAULT_PKEY, PATH_MTU_BYTES, isIpv4Gid } from '../../core/spi/index.js';
+import type { CmConnectOptions, DeviceAttributes, Gid } from '../../core/spi/index.js';
+import { checkPrivateData } from './checks.js';
+import {
+  DEFAULT_ACK_TIMEOUT,
+  LOCAL_CM_RESPONSE_TIMEOUT,
+  MAX_CM_RETRIES,
+  REMOTE_CM_RESPONSE_TIMEOUT,
+} from './timing.js';
+import { cmaAddressOfGid, joinCmaPrivateData } from './wire/cma-header.js';
+import { EXTENDED_TRANSPORT, ROCE_LID, TRANSPORT_SERVICE, reqCodec } from './wire/req.js';
+import type { CmReq } from './wire/req.js';
+import { isCmaServiceId } from './wire/service-id.js';
+
+const HOP_LIMIT = 64;
+const REQ_PRIVATE_DATA_BYTES = reqCodec.layout.privateData.length;
+
+export interface ReqIdentity {
+  readonly localCommId: number;
+  readonly localGid: Gid;
+  readonly startingPsn: number;
+  /** For rdma_cm's header. */
+  readonly sourcePort: number;
+}
+
+/** @throws SpiError('EINVAL') when the private data is too long */
+export function reqOf(
+  options: CmConnectOptions,
+  identity: ReqIdentity,
+  device: DeviceAttributes,
+): CmReq {
+  const noGid = new Uint8Array(16);
+  return {
+    localCommId: identity.localCommId,
+    vendorId: 0,
+    serviceId: options.serviceId,
+    localCaGuid: device.nodeGuid,
+    localQkey: 0,
+    localQpn: options.qp.qpn,
+    responderResources: Math.min(options.responderResources, device.maxResponderResources),
+    localEecn: 0,
+    initiatorDepth: Math.min(options.initiatorDepth, device.maxInitiatorDepth),
+    remoteEecn: 0,
+    remoteCmResponseTimeout: REMOTE_CM_RESPONSE_TIMEOUT,
+    transportServiceType: TRANSPORT_SERVICE.rc,
+    endToEndFlowControl: 0,
+    startingPsn: identity.startingPsn,
+    localCmResponseTimeout: LOCAL_CM_RESPONSE_TIMEOUT,
+    retryCount: options.retryCount,
+    partitionKey: DEFAULT_PKEY,
+    pathMtu: pathMtuCode(options, device),
+    rdcExists: 0,
+    rnrRetryCount: options.rnrRetryCount,
+    maxCmRetries: MAX_CM_RETRIES,
+    srq: options.qp.receiveRing ? 0 : 1,
+    extendedTransportType: EXTENDED_TRANSPORT.none,
+    primaryLocalLid: ROCE_LID,
+    primaryRemoteLid: ROCE_LID,
+    primaryLocalGid: identity.localGid,
+    primaryRemoteGid: options.remoteGid.slice(),
+    primaryFlowLabel: 0,
+    primaryPacketRate: 0,
+    primaryTrafficClass: 0,
+    primaryHopLimit: HOP_LIMIT,
+    primarySl: 0,
+    primarySubnetLocal: 0,
+    primaryLocalAckTimeout: options.ackTimeout ?? DEFAULT_ACK_TIMEOUT,
+    alternateLocalLid: 0,
+    alternateRemoteLid: 0,
+    alternateLocalGid: noGid,
+    alternateRemoteGid: noGid,
+    alternateFlowLabel: 0,
+    alternatePacketRate: 0,
+    alternateTrafficClass: 0,
+    alternateHopLimit: 0,
+    alternateSl: 0,
+    alternateSubnetLocal: 0,
+    alternateLocalAckTimeout: 0,
+    sapSupported: 0,
+    privateData: privateDataOf(options, identity),
+  };
+}
+
+function pathMtuCode({ pathMtuBytes }: CmConnectOptions, device: DeviceAttributes): number {
+  const bytes = Math.min(pathMtuBytes ?? device.activeMtuBytes, device.activeMtuBytes);
+  return PATH_MTU_BYTES.indexOf(bytes);
+}
+
+function privateDataOf(options: CmConnectOptions, identity: ReqIdentity): Uint8Array {
+  const { serviceId, privateData, remoteGid } = options;
+  if (!isCmaServiceId(serviceId)) {
+    checkPrivateData('REQ', privateData, REQ_PRIVATE_DATA_BYTES);
+    return privateData.slice();
+  }
+  checkPrivateData('REQ', privateData, CmPrivateData.REQ);
+  const header = {
+    version: 0,
+    ipVersion: isIpv4Gid(identity.localGid) ? 4 : 6,
+    sourcePort: identity.sourcePort,
+    sourceAddress: cmaAddressOfGid(identity.localGid),
+    destinationAddress: cmaAddressOfGid(remoteGid),
+  };
+  return joinCmaPrivateData(header, privateData, CmPrivateData.REQ);
+}

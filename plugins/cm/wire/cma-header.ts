@@ -1,0 +1,75 @@
+/**
+ * rdma_cm's private header: the first 36 bytes of the private data of REQ and SIDR_REQ (IBTA annex
+ * A11, wire facts 4.8). The consumer has what remains.
+ */
+import { isIpv4Gid } from '../../../core/spi/address.js';
+import type { Gid } from '../../../core/spi/address.js';
+import { bytes, uint, wireCodec } from './field-table.js';
+import type { Layout } from './field-table.js';
+
+export const CMA_HEADER_LENGTH = 36;
+
+export interface CmaHeader {
+  /** 0; a request with another one is rejected (28). */
+  readonly version: number;
+  /** 4 or 6. */
+  readonly ipVersion: number;
+  readonly sourcePort: number;
+  /** 16 bytes, see `gidOfCmaAddress`. */
+  readonly sourceAddress: Uint8Array;
+  readonly destinationAddress: Uint8Array;
+}
+
+const layout: Layout<CmaHeader> = {
+  version: uint(0, 0, 8),
+  ipVersion: uint(1, 0, 4),
+  sourcePort: uint(2, 0, 16),
+  sourceAddress: bytes(4, 16),
+  destinationAddress: bytes(20, 16),
+};
+
+export const cmaHeaderCodec = wireCodec<CmaHeader>('CMA header', CMA_HEADER_LENGTH, layout);
+
+/** A GID as this header has it: an IPv4 address in the last 4 bytes after twelve zeros. */
+export function cmaAddressOfGid(gid: Gid): Uint8Array {
+  const address = gid.slice();
+  if (isIpv4Gid(gid)) address.fill(0, 10, 12);
+  return address;
+}
+
+/** The GID of an address in a header with this IP version; undefined unless that is 4 or 6. */
+export function gidOfCmaAddress(address: Uint8Array, ipVersion: number): Gid | undefined {
+  if (ipVersion !== 4 && ipVersion !== 6) return undefined;
+  const gid = address.slice();
+  if (ipVersion === 4) gid.fill(0, 0, 10).fill(0xff, 10, 12);
+  return gid;
+}
+
+/**
+ * Header and consumer data, to be the private data of a REQ or SIDR_REQ.
+ * @param limitBytes for the consumer: `CmPrivateData.REQ` or `.SIDR_REQ` of the SPI
+ * @throws RangeError naming length and limit
+ */
+export function joinCmaPrivateData(
+  header: CmaHeader,
+  consumerData: Uint8Array,
+  limitBytes: number,
+): Uint8Array {
+  if (consumerData.length > limitBytes) {
+    throw new RangeError(
+      `private data has ${consumerData.length} bytes, must have at most ${limitBytes}`,
+    );
+  }
+  const joined = new Uint8Array(CMA_HEADER_LENGTH + consumerData.length);
+  cmaHeaderCodec.emit(header, joined.subarray(0, CMA_HEADER_LENGTH));
+  joined.set(consumerData, CMA_HEADER_LENGTH);
+  return joined;
+}
+
+/** Undefined when the private data is too short to hold the header. */
+export function splitCmaPrivateData(
+  privateData: Uint8Array,
+): { readonly header: CmaHeader; readonly consumerData: Uint8Array } | undefined {
+  const header = cmaHeaderCodec.parse(privateData.subarray(0, CMA_HEADER_LENGTH));
+  return header && { header, consumerData: privateData.slice(CMA_HEADER_LENGTH) };
+}

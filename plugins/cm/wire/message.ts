@@ -1,0 +1,135 @@
+/** A CM message in its MAD: 24 bytes of header, 232 of message (IBTA 12.6, 13.4.3). */
+import { MAD_BYTES } from '../../../core/spi/mad.js';
+import { aprCodec } from './apr.js';
+import {
+  CM_ATTRIBUTE,
+  CM_CLASS,
+  CM_CLASS_VERSION,
+  CM_MESSAGE_LENGTH,
+  CM_METHOD_SEND,
+} from './attribute-id.js';
+import type { CmMessageName } from './attribute-id.js';
+import { drepCodec } from './drep.js';
+import { dreqCodec } from './dreq.js';
+import { uint, wireCodec } from './field-table.js';
+import type { Layout, WireCodec } from './field-table.js';
+import { lapCodec } from './lap.js';
+import { mraCodec } from './mra.js';
+import { rejCodec } from './rej.js';
+import { repCodec } from './rep.js';
+import { reqCodec } from './req.js';
+import { rtuCodec } from './rtu.js';
+import { sidrRepCodec } from './sidr-rep.js';
+import { sidrReqCodec } from './sidr-req.js';
+
+/** The codec of each message, by its name. */
+export const CM_CODECS = {
+  REQ: reqCodec,
+  MRA: mraCodec,
+  REJ: rejCodec,
+  REP: repCodec,
+  RTU: rtuCodec,
+  DREQ: dreqCodec,
+  DREP: drepCodec,
+  SIDR_REQ: sidrReqCodec,
+  SIDR_REP: sidrRepCodec,
+  LAP: lapCodec,
+  APR: aprCodec,
+} as const;
+
+type BodyOf<N extends CmMessageName> =
+  (typeof CM_CODECS)[N] extends WireCodec<infer Body> ? Body : never;
+
+/** One of the eleven messages: switch on `name`, then `body` has its type. */
+export type CmMessage = {
+  [N in CmMessageName]: { readonly name: N; readonly body: BodyOf<N> };
+}[CmMessageName];
+
+/** What of the MAD header is not the same in all CM messages. */
+export interface CmMadHeader {
+  /** Upper 32 bits of the transaction id: whose agent asked. */
+  readonly transactionIdHi: number;
+  readonly transactionIdLo: number;
+  /** Vendor options in REQ, REP and SIDR_REP; else 0. */
+  readonly attributeModifier: number;
+}
+
+export interface CmMad extends CmMadHeader {
+  readonly message: CmMessage;
+}
+
+interface FullMadHeader extends CmMadHeader {
+  readonly baseVersion: number;
+  readonly managementClass: number;
+  readonly classVersion: number;
+  readonly method: number;
+  readonly attributeId: number;
+}
+
+const MAD_HEADER_LENGTH = MAD_BYTES - CM_MESSAGE_LENGTH;
+
+const madHeaderLayout: Layout<FullMadHeader> = {
+  baseVersion: uint(0, 0, 8),
+  managementClass: uint(1, 0, 8),
+  classVersion: uint(2, 0, 8),
+  method: uint(3, 0, 8),
+  transactionIdHi: uint(8, 0, 32),
+  transactionIdLo: uint(12, 0, 32),
+  attributeId: uint(16, 0, 16),
+  attributeModifier: uint(20, 0, 32),
+};
+
+const madHeaderCodec = wireCodec<FullMadHeader>('MAD header', MAD_HEADER_LENGTH, madHeaderLayout);
+
+const NAME_OF_ATTRIBUTE = new Map<number, CmMessageName>(
+  Object.entries(CM_ATTRIBUTE).map(([name, id]) => [id, name as CmMessageName]),
+);
+
+/** Undefined for anything that is not a well-formed CM message of class version 2: drop it. */
+export function parseCmMad(mad: Uint8Array): CmMad | undefined {
+  if (mad.length !== MAD_BYTES) return undefined;
+  const header = madHeaderCodec.parse(mad.subarray(0, MAD_HEADER_LENGTH));
+  if (header === undefined || !isCmHeader(header)) return undefined;
+  const name = NAME_OF_ATTRIBUTE.get(header.attributeId);
+  if (name === undefined) return undefined;
+  const body = CM_CODECS[name].parse(mad.subarray(MAD_HEADER_LENGTH));
+  if (body === undefined) return undefined;
+  const { transactionIdHi, transactionIdLo, attributeModifier } = header;
+  // The codec was chosen by the name, which the type system does not follow.
+  const message = { name, body } as CmMessage;
+  return { transactionIdHi, transactionIdLo, attributeModifier, message };
+}
+
+function isCmHeader(header: FullMadHeader): boolean {
+  return (
+    header.baseVersion === 1 &&
+    header.managementClass === CM_CLASS &&
+    header.classVersion === CM_CLASS_VERSION &&
+    header.method === CM_METHOD_SEND
+  );
+}
+
+/**
+ * The whole MAD, ready for QP1.
+ * @param mad 256 bytes to write; a new array when left out
+ * @throws RangeError naming field, value and limit
+ */
+export function emitCmMad(cm: CmMad, mad: Uint8Array = new Uint8Array(MAD_BYTES)): Uint8Array {
+  const { message, transactionIdHi, transactionIdLo, attributeModifier } = cm;
+  const codec = CM_CODECS[message.name] as WireCodec<typeof message.body>;
+  codec.emit(message.body, mad.subarray(MAD_HEADER_LENGTH));
+  madHeaderCodec.emit(
+    {
+      baseVersion: 1,
+      managementClass: CM_CLASS,
+      classVersion: CM_CLASS_VERSION,
+      method: CM_METHOD_SEND,
+      transactionIdHi,
+      transactionIdLo,
+      attributeId: CM_ATTRIBUTE[message.name],
+      attributeModifier,
+    },
+    mad.subarray(0, MAD_HEADER_LENGTH),
+  );
+  return mad;
+}

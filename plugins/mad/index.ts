@@ -1,0 +1,32 @@
+/** The MAD module as a plugin, and its class for those who put a device together by hand. */
+import {
+  CLOCK,
+  DEVICE,
+  LOGGER,
+  RANDOM,
+  SCHEDULER,
+  TIMERS,
+  definePlugin,
+} from '../../core/spi/index.js';
+import { Mad } from './mad.js';
+import type { MadOptions } from './mad.js';
+
+export { Mad } from './mad.js';
+export type { MadDependencies, MadOptions } from './mad.js';
+
+export const mad = definePlugin(
+  { name: 'mad', kind: 'mad', sdkVersion: '1.0', requires: [], provides: ['mad'] },
+  (options: MadOptions = {}) =>
+    (resolver) =>
+      new Mad(
+        {
+          device: resolver.resolve(DEVICE),
+          timers: resolver.resolve(TIMERS),
+          clock: resolver.resolve(CLOCK),
+          random: resolver.resolve(RANDOM),
+          scheduler: resolver.resolve(SCHEDULER),
+          logger: resolver.resolve(LOGGER).child({ module: 'mad' }),
+        },
+        options,
+      ),
+);

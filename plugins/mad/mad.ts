@@ -1,0 +1,205 @@
+/**
+ * The MAD module: agents over QP1 of one device (IBTA 13; ib_mad's agent model). Received MADs are
+ * routed here: responses by transaction id, requests by class and method.
+ */
+import { SpiError, Timer } from '../../core/spi/index.js';
+import type {
+  Clock,
+  Device,
+  Logger,
+  MadAddress,
+  MadAgent,
+  MadAgentOptions,
+  MadModule,
+  Random,
+  Scheduler,
+  Timers,
+} from '../../core/spi/index.js';
+import { Agent } from './agent.js';
+import { GsiPort } from './gsi-port.js';
+import type { MadSendServices } from './mad-send.js';
+import { MethodTable } from './method-table.js';
+import { responseKey } from './response-key.js';
+import { isAcceptable, wantsAnswer } from './routing.js';
+import {
+  MAD_METHOD,
+  MAD_STATUS,
+  emitMadHeader,
+  isResponse,
+  isVendorRange2,
+  parseMadHeader,
+  vendorOui,
+} from './wire/mad-header.js';
+import type { MadHeader } from './wire/mad-header.js';
+
+export interface MadDependencies {
+  readonly device: Device;
+  readonly timers: Timers;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly scheduler: Scheduler;
+  readonly logger: Logger;
+}
+
+export interface MadOptions {
+  /** Sends on QP1 at a time; default 128. */
+  readonly sendDepth?: number;
+  /** Receives posted on QP1; default 512. */
+  readonly receiveDepth?: number;
+  /** Address handles kept for later sends; default 256. */
+  readonly maxIdleAddresses?: number;
+}
+
+/** `close` waits this long for sends on QP1, then flushes it; and again, then does without. */
+const CLOSE_STEP_US = 500_000;
+
+export class Mad implements MadModule {
+  readonly counters = {
+    /** Wrong base version, a class of QP0, or a method that its class has not. */
+    refused: 0,
+    /** Responses that nobody waits for. */
+    unmatchedResponses: 0,
+    /** Requests that no agent takes; of these, Get and Set were answered. */
+    unmatchedRequests: 0,
+    answeredUnsupported: 0,
+  };
+  private readonly port: GsiPort;
+  private readonly services: MadSendServices;
+  private readonly methods = new MethodTable<Agent>();
+  private readonly byHiTid = new Map<number, Agent>();
+  /** Registered, or not yet through with unregistering. */
+  private readonly agents = new Set<Agent>();
+  private nextHiTid: number;
+  private closed: Promise<void> | undefined;
+
+  /** @throws SpiError when the device has no QP1 for us */
+  constructor(
+    private readonly dependencies: MadDependencies,
+    options: MadOptions = {},
+  ) {
+    const { device, scheduler, logger, random } = dependencies;
+    this.nextHiTid = random.u32() & 0xffffff;
+    this.port = new GsiPort({
+      device,
+      scheduler,
+      logger,
+      sendDepth: options.sendDepth ?? 128,
+      receiveDepth: options.receiveDepth ?? 512,
+      maxIdleAddresses: options.maxIdleAddresses ?? 256,
+      onMad: (data, source) => this.onMad(data, source),
+      onTorn: () => this.tearAgents(),
+    });
+    this.services = { ...dependencies, port: this.port };
+  }
+
+  get portCounters(): Readonly<GsiPort['counters']> {
+    return this.port.counters;
+  }
+
+  registerAgent(options: MadAgentOptions): MadAgent {
+    if (this.closed) throw new SpiError('ENODEV', 'the MAD module is closed');
+    if (options.rmpp === true) {
+      throw new SpiError('EOPNOTSUPP', 'RMPP is not supported by this MAD module');
+    }
+    const agent = new Agent(
+      this.allocateHiTid(),
+      options,
+      this.services,
+      this.dependencies.logger,
+      (leaving) => this.onUnregister(leaving),
+    );
+    this.methods.add(options, agent);
+    this.byHiTid.set(agent.hiTid, agent);
+    this.agents.add(agent);
+    return agent;
+  }
+
+  close(): Promise<void> {
+    this.closed ??= this.shutDown();
+    return this.closed;
+  }
+
+  private async shutDown(): Promise<void> {
+    const { timers, clock } = this.dependencies;
+    const deadline = clock.now() + CLOSE_STEP_US;
+    const tear = new Timer(() => this.port.tear('its sends did not complete'));
+    const flush = new Timer(() => {
+      this.port.flush();
+      timers.start(tear, deadline + CLOSE_STEP_US);
+    });
+    timers.start(flush, deadline);
+    await Promise.all([...this.agents].map((agent) => agent.unregister()));
+    timers.stop(flush);
+    timers.stop(tear);
+    this.port.close();
+  }
+
+  private onUnregister(agent: Agent): void {
+    this.methods.remove(agent.options);
+    this.byHiTid.delete(agent.hiTid);
+    void agent.ended.then(() => this.agents.delete(agent));
+  }
+
+  private tearAgents(): void {
+    for (const agent of this.agents) agent.tear();
+  }
+
+  /** 24 bits, cyclic: a late response of an agent long gone finds nobody. */
+  private allocateHiTid(): number {
+    do {
+      this.nextHiTid = (this.nextHiTid + 1) & 0xffffff;
+    } while (this.nextHiTid === 0 || this.byHiTid.has(this.nextHiTid));
+    return this.nextHiTid;
+  }
+
+  private onMad(data: Uint8Array, source: MadAddress): void {
+    const header = parseMadHeader(data);
+    if (!header || !isAcceptable(header)) {
+      this.counters.refused++;
+      return;
+    }
+    if (isResponse(header)) this.onResponse(data, header, source);
+    else this.onRequest(data, header, source);
+  }
+
+  private onResponse(data: Uint8Array, header: MadHeader, source: MadAddress): void {
+    const agent = this.byHiTid.get(header.transactionIdHi);
+    const taken = agent?.respond({ data, source }, responseKey(header, source.gid)) ?? false;
+    if (!taken) this.counters.unmatchedResponses++;
+  }
+
+  private onRequest(data: Uint8Array, header: MadHeader, source: MadAddress): void {
+    const { classVersion, managementClass, method } = header;
+    const oui = isVendorRange2(managementClass) ? vendorOui(data) : 0;
+    const agent = this.methods.find(classVersion, managementClass, oui, method);
+    if (agent) {
+      agent.receive({ data, source });
+      return;
+    }
+    this.counters.unmatchedRequests++;
+    if (wantsAnswer(header)) this.answerUnsupported(data, header, source);
+  }
+
+  /** Best effort: a flood of such requests takes no more than the room that is free on QP1. */
+  private answerUnsupported(request: Uint8Array, header: MadHeader, source: MadAddress): void {
+    if (!this.port.hasRoom) return;
+    const { addresses } = this.port;
+    const data = request.slice();
+    const status = MAD_STATUS.METHOD_ATTRIBUTE_UNSUPPORTED;
+    emitMadHeader({ ...header, method: MAD_METHOD.GET_RESP, status }, data);
+    try {
+      const address = addresses.acquire(source.gid, source.localGidIndex);
+      this.port.post({
+        data,
+        address,
+        qpn: source.qpn,
+        qkey: source.qkey,
+        mayRepost: () => false,
+        onComplete: () => addresses.release(address),
+      });
+      this.counters.answeredUnsupported++;
+    } catch (error) {
+      this.dependencies.logger.debug('a MAD cannot be answered', { error });
+    }
+  }
+}

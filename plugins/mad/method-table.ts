@@ -1,0 +1,103 @@
+/**
+ * Who gets a request: agents by class version, class, method, and OUI for vendor range 2 (IBTA
+ * 13.4.2; ib_mad's registration rules). One method has one agent.
+ */
+import { SpiError } from '../../core/spi/index.js';
+import type { MadAgentOptions } from '../../core/spi/index.js';
+import { MAD_CLASS, isVendorRange2 } from './wire/mad-header.js';
+
+const SMI_CLASSES: readonly number[] = [MAD_CLASS.SUBN_LID, MAD_CLASS.SUBN_DIRECTED_ROUTE];
+const MAX_CLASS_VERSION = 0x82;
+const METHODS = 128;
+const MAX_OUIS_PER_CLASS = 8;
+
+export class MethodTable<Owner> {
+  /** Key is class version and class; then OUI (0 outside vendor range 2); then method. */
+  private readonly classes = new Map<number, Map<number, Map<number, Owner>>>();
+
+  /** @throws SpiError('EINVAL'): nothing is entered then */
+  add(options: MadAgentOptions, owner: Owner): void {
+    checkOptions(options);
+    if (options.methods.length === 0) return;
+    const oui = options.oui ?? 0;
+    const ouis = this.classes.get(classKey(options)) ?? new Map<number, Map<number, Owner>>();
+    const methods = ouis.get(oui) ?? new Map<number, Owner>();
+    const taken = options.methods.find((method) => methods.has(method));
+    if (taken !== undefined) {
+      throw invalid(`method ${hex(taken)} of class ${describe(options)} has an agent already`);
+    }
+    if (!ouis.has(oui) && ouis.size === MAX_OUIS_PER_CLASS) {
+      throw invalid(
+        `class ${describe(options)}: ${MAX_OUIS_PER_CLASS} OUIs are registered already`,
+      );
+    }
+    for (const method of options.methods) methods.set(method, owner);
+    ouis.set(oui, methods);
+    this.classes.set(classKey(options), ouis);
+  }
+
+  remove(options: MadAgentOptions): void {
+    const key = classKey(options);
+    const oui = options.oui ?? 0;
+    const ouis = this.classes.get(key);
+    const methods = ouis?.get(oui);
+    if (!ouis || !methods) return;
+    for (const method of options.methods) methods.delete(method);
+    if (methods.size === 0) ouis.delete(oui);
+    if (ouis.size === 0) this.classes.delete(key);
+  }
+
+  find(
+    classVersion: number,
+    managementClass: number,
+    oui: number,
+    method: number,
+  ): Owner | undefined {
+    const ouis = this.classes.get((classVersion << 8) | managementClass);
+    return ouis?.get(isVendorRange2(managementClass) ? oui : 0)?.get(method);
+  }
+}
+
+function classKey({ classVersion, managementClass }: MadAgentOptions): number {
+  return (classVersion << 8) | managementClass;
+}
+
+function checkOptions(options: MadAgentOptions): void {
+  const { managementClass, classVersion, methods, oui } = options;
+  if (!isInteger(managementClass, 1, 255) || SMI_CLASSES.includes(managementClass)) {
+    throw invalid(
+      `management class ${managementClass}: 1 to 255 without ${SMI_CLASSES.join(', ')}`,
+    );
+  }
+  if (!isInteger(classVersion, 0, MAX_CLASS_VERSION)) {
+    throw invalid(`class version ${classVersion}: 0 to ${MAX_CLASS_VERSION}`);
+  }
+  if (isVendorRange2(managementClass) && !isInteger(oui ?? 0, 1, 0xffffff)) {
+    throw invalid(`OUI ${oui}: a class from 0x30 to 0x4f needs one, 1 to 0xffffff`);
+  }
+  if (!isVendorRange2(managementClass) && oui !== undefined) {
+    throw invalid(`OUI ${hex(oui)}: class ${hex(managementClass)} has none (0x30 to 0x4f do)`);
+  }
+  for (const method of methods) {
+    if (!isInteger(method, 0, METHODS - 1)) {
+      throw invalid(`method ${method}: 0 to ${METHODS - 1} (responses need no registration)`);
+    }
+  }
+}
+
+function describe({ managementClass, classVersion, oui }: MadAgentOptions): string {
+  const suffix = oui === undefined ? '' : ` of OUI ${hex(oui)}`;
+  return `${hex(managementClass)} version ${classVersion}${suffix}`;
+}
+
+function isInteger(value: number, min: number, max: number): boolean {
+  return Number.isInteger(value) && value >= min && value <= max;
+}
+
+function hex(value: number): string {
+  return `0x${value.toString(16)}`;
+}
+
+function invalid(message: string): SpiError {
+  return new SpiError('EINVAL', message);
+}

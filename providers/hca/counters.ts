@@ -1,0 +1,53 @@
+/** Counters of a device: every packet that is dropped is counted by its reason. */
+
+/** Why a packet went no further. The names are the keys of `HcaCounters.drops`. */
+export const DROP_REASONS = [
+  'tooShort',
+  'unknownOpcode',
+  'badTransportVersion',
+  'truncated',
+  'misaligned',
+  'unknownQpn',
+  'wrongTransport',
+  'wrongState',
+  'wrongSource',
+  'badPkey',
+  'badQkey',
+  'badLength',
+  'noReceive',
+  'bufferTooSmall',
+  'sequenceGap',
+  'duplicate',
+  'replayUnknown',
+  'ghostAck',
+  'staleResponse',
+  'missingResponse',
+  'reservedSyndrome',
+  'afterFatalNak',
+] as const;
+
+export type DropReason = (typeof DROP_REASONS)[number];
+
+export class HcaCounters {
+  readonly drops: Record<DropReason, number> = Object.fromEntries(
+    DROP_REASONS.map((reason) => [reason, 0]),
+  ) as Record<DropReason, number>;
+  acksSent = 0;
+  naksSent = 0;
+  rnrNaksSent = 0;
+  acksReceived = 0;
+  naksReceived = 0;
+  rnrNaksReceived = 0;
+  timeouts = 0;
+  /** Times that a requester went back to its oldest unacknowledged packet. */
+  retries = 0;
+  duplicateRequests = 0;
+  localErrors = 0;
+  completions = 0;
+  cqOverruns = 0;
+
+  /** Dropped packets, whatever the reason. */
+  get dropped(): number {
+    return DROP_REASONS.reduce((sum, reason) => sum + this.drops[reason], 0);
+  }
+}

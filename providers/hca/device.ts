@@ -1,0 +1,215 @@
+/** The software HCA as core sees it: makes the objects, and refuses what does not fit. */
+import { GSI_QPN, QpType, SpiError } from '../../core/spi/index.js';
+import type {
+  AddressHandle,
+  AddressVector,
+  AsyncEventType,
+  CompletionQueue,
+  CompletionQueueInit,
+  Device,
+  DeviceAttributes,
+  DeviceCapability,
+  Gid,
+  ProtectionDomain,
+  QueuePair,
+  QueuePairInit,
+  Random,
+} from '../../core/spi/index.js';
+import { MAX_CQ_ENTRIES, SoftCompletionQueue } from './completion-queue.js';
+import type { HcaCounters } from './counters.js';
+import type { Hca } from './hca.js';
+import { Domain } from './memory.js';
+import { MAX_MESSAGE_BYTES } from './parameters.js';
+import type { SoftQueuePair } from './queue-pair.js';
+import { RcQueuePair } from './rc-queue-pair.js';
+import { UdQueuePair } from './ud-queue-pair.js';
+
+/** Local CA ACK delay 2^15 * 4.096 us, as rxe says of itself: an event loop may be busy so long. */
+const LOCAL_ACK_DELAY = 15;
+const OBJECTS = 1 << 20;
+
+/** How a device is driven; the driver is its only implementation. */
+export interface DeviceDrive {
+  progress(): boolean;
+}
+
+export class HcaDevice implements Device {
+  readonly attributes: DeviceAttributes;
+  readonly capabilities: ReadonlySet<DeviceCapability> = new Set<DeviceCapability>([
+    'rc',
+    'ud',
+    'atomic',
+  ]);
+  private readonly domains = new Set<Domain>();
+  private readonly cqs = new Set<SoftCompletionQueue>();
+  private eventHandler: (event: AsyncEventType) => void = () => undefined;
+  private unreachableHandler: (gid: Gid) => void = () => undefined;
+  private closing: Promise<void> | undefined;
+
+  constructor(
+    readonly name: string,
+    readonly hca: Hca,
+    random: Random,
+    private readonly drive: DeviceDrive,
+  ) {
+    this.attributes = deviceAttributes(hca, random);
+    hca.onCqGone = (cq) => this.cqs.delete(cq);
+  }
+
+  get gids(): readonly Gid[] {
+    return this.hca.port.gids;
+  }
+
+  get counters(): HcaCounters {
+    return this.hca.counters;
+  }
+
+  createProtectionDomain(): ProtectionDomain {
+    this.checkOpen();
+    const domain: Domain = new Domain(this.hca.memory, () => this.domains.delete(domain));
+    this.domains.add(domain);
+    return domain;
+  }
+
+  allocate(lengthBytes: number): ArrayBuffer {
+    return new ArrayBuffer(lengthBytes);
+  }
+
+  createCompletionQueue(init: CompletionQueueInit): CompletionQueue {
+    this.checkOpen();
+    const cq = new SoftCompletionQueue(this.hca, init);
+    this.cqs.add(cq);
+    return cq;
+  }
+
+  createQueuePair(init: QueuePairInit): QueuePair {
+    this.checkOpen();
+    this.checkInit(init);
+    const { queuePairs } = this.hca;
+    const gsi = init.type === QpType.GSI;
+    if (gsi && queuePairs.find(GSI_QPN)) throw new SpiError('EBUSY', 'QP1 exists already');
+    const qpn = gsi ? GSI_QPN : queuePairs.freshQpn();
+    const qp: SoftQueuePair =
+      init.type === QpType.RC
+        ? new RcQueuePair(this.hca, qpn, init)
+        : new UdQueuePair(this.hca, qpn, init);
+    queuePairs.insert(qp);
+    for (const cq of [qp.sendCq, qp.receiveCq]) {
+      cq.users += 1;
+      cq.sources.add(qp);
+    }
+    qp.domain.children += 1;
+    return qp;
+  }
+
+  createAddressHandle(pd: ProtectionDomain, attributes: AddressVector): AddressHandle {
+    this.checkOpen();
+    if (!(pd instanceof Domain)) throw new SpiError('EINVAL', 'pd is of another provider');
+    let path: number;
+    try {
+      path = this.hca.port.addPath(attributes.gid, attributes.localGidIndex);
+    } catch (cause) {
+      throw new SpiError('ENETUNREACH', 'gid: no local address reaches it', { cause });
+    }
+    return this.hca.addressHandles.create(pd, path);
+  }
+
+  setEventHandler(handler: (event: AsyncEventType) => void): void {
+    this.eventHandler = handler;
+  }
+
+  setUnreachableHandler(handler: (gid: Gid) => void): void {
+    this.unreachableHandler = handler;
+  }
+
+  progress(): boolean {
+    return this.drive.progress();
+  }
+
+  close(): Promise<void> {
+    this.closing ??= this.destroyAll();
+    return this.closing;
+  }
+
+  /** An event of the device or its port, told at the end of the pump. */
+  raise(event: AsyncEventType): void {
+    this.hca.notifications.push(() => this.eventHandler(event));
+  }
+
+  /** The port's hint: connections there retry at once, and whoever connects there is told. */
+  onUnreachable(gid: Gid): void {
+    this.hca.onUnreachable(gid);
+    this.hca.notifications.push(() => this.unreachableHandler(gid));
+  }
+
+  private async destroyAll(): Promise<void> {
+    for (const qp of [...this.hca.queuePairs]) qp.destroy();
+    for (const cq of [...this.cqs]) cq.destroy();
+    this.hca.addressHandles.destroyAll();
+    this.hca.memory.destroyAll();
+    for (const domain of [...this.domains]) domain.destroy();
+    await this.hca.port.close();
+  }
+
+  private checkOpen(): void {
+    if (this.closing) throw new SpiError('ENODEV', `device ${this.name} is closed`);
+  }
+
+  private checkInit(init: QueuePairInit): void {
+    const { maxQueuePairWr, maxSge, maxInlineBytes, maxQueuePairs } = this.attributes;
+    if (init.type !== QpType.RC && init.type !== QpType.UD && init.type !== QpType.GSI) {
+      throw new SpiError('EOPNOTSUPP', `queue pair type ${init.type} is not supported`);
+    }
+    if (init.srq) throw new SpiError('EOPNOTSUPP', 'shared receive queues are not supported');
+    const ours =
+      init.pd instanceof Domain &&
+      init.sendCq instanceof SoftCompletionQueue &&
+      init.receiveCq instanceof SoftCompletionQueue;
+    if (!ours) throw new SpiError('EINVAL', 'pd or completion queue is of another provider');
+    if (this.hca.queuePairs.size >= maxQueuePairs) {
+      throw new SpiError('ENOMEM', `${maxQueuePairs} queue pairs exist already`);
+    }
+    limit('maxSendWr', init.maxSendWr, maxQueuePairWr);
+    limit('maxReceiveWr', init.maxReceiveWr, maxQueuePairWr);
+    limit('maxSendSge', init.maxSendSge, maxSge);
+    limit('maxReceiveSge', init.maxReceiveSge, maxSge);
+    limit('maxInlineBytes', init.maxInlineBytes, maxInlineBytes);
+    limit('context', init.context, 0xffffffff);
+  }
+}
+
+function limit(name: string, value: number, max: number): void {
+  if (!Number.isInteger(value) || value < 0 || value > max) {
+    throw new SpiError('EINVAL', `${name} ${value}: 0 to ${max}`);
+  }
+}
+
+function deviceAttributes(hca: Hca, random: Random): DeviceAttributes {
+  const { parameters, port } = hca;
+  return {
+    // Locally administered EUI-64: the universal/local bit says that we made it up (IBTA 4.1.1).
+    nodeGuid: (BigInt((random.u32() | 0x02000000) >>> 0) << 32n) | BigInt(random.u32()),
+    vendorId: 0xffffff,
+    vendorPartId: 0,
+    hardwareVersion: 0,
+    firmwareVersion: '0.1.0',
+    portNumber: 1,
+    activeMtuBytes: port.mtuBytes,
+    maxMessageBytes: MAX_MESSAGE_BYTES,
+    maxQueuePairs: parameters.maxQueuePairs,
+    maxQueuePairWr: parameters.maxQueuePairWr,
+    maxSge: parameters.maxSge,
+    maxInlineBytes: parameters.maxInlineBytes,
+    maxCompletionQueues: OBJECTS,
+    maxCompletionQueueEntries: MAX_CQ_ENTRIES,
+    maxMemoryRegions: OBJECTS,
+    maxMemoryRegionBytes: Number.MAX_SAFE_INTEGER,
+    maxMemoryWindows: 0,
+    maxProtectionDomains: OBJECTS,
+    maxSharedReceiveQueues: 0,
+    maxSharedReceiveQueueWr: 0,
+    maxResponderResources: parameters.maxResponderResources,
+    maxInitiatorDepth: parameters.maxInitiatorDepth,
+    localAckDelay: LOCAL_ACK_DELAY,
+  };
+}

@@ -1,0 +1,152 @@
+/**
+ * The pump: moves packets, timers and completions of a device, then runs the handlers and deferred
+ * tasks that are due, then sends what those posted. Sans-IO: the provider supplies the clock, calls
+ * `pump` when the port is readable, the deadline has come or `requestPump` asks, and arms one real
+ * timer for `nextDeadlineUs`.
+ */
+import { TimerWheel } from '../../core/spi/index.js';
+import type {
+  Clock,
+  Gid,
+  Logger,
+  PacketPort,
+  PacketPortHandlers,
+  Random,
+  Scheduler,
+} from '../../core/spi/index.js';
+import { HcaDevice } from './device.js';
+import { Hca } from './hca.js';
+import { defaultParameters } from './parameters.js';
+import type { HcaParameters } from './parameters.js';
+
+/** Bursts taken in per pump, so that handlers and the event loop get their turn under load. */
+const MAX_ROUNDS = 16;
+
+export interface HcaDriverOptions {
+  readonly name: string;
+  readonly port: PacketPort;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly parameters?: Partial<HcaParameters>;
+  /**
+   * Work waits for `pump`: a doorbell rang, or something was deferred, outside of one. Called at most
+   * once until the next pump, possibly from inside a consumer's call: it must only schedule.
+   */
+  readonly requestPump: () => void;
+}
+
+export class HcaDriver implements Scheduler {
+  readonly device: HcaDevice;
+  readonly timers: TimerWheel;
+  private readonly hca: Hca;
+  private readonly clock: Clock;
+  private readonly logger: Logger;
+
+  constructor(private readonly options: HcaDriverOptions) {
+    const { name, port, clock, random, logger } = options;
+    this.clock = clock;
+    this.logger = logger;
+    this.timers = new TimerWheel(clock.now());
+    this.hca = new Hca({
+      port,
+      random,
+      timers: this.timers,
+      parameters: { ...defaultParameters, ...options.parameters },
+      requestPump: options.requestPump,
+    });
+    this.hca.nowUs = clock.now();
+    this.device = new HcaDevice(name, this.hca, random, this);
+  }
+
+  /** Runs a task at the end of the pump under way, or of the next one. */
+  defer(task: () => void): void {
+    this.hca.notifications.push(task);
+  }
+
+  /** What the port is to be told with `watch`; `wake` schedules a pump. */
+  portHandlers(wake: () => void): PacketPortHandlers {
+    return {
+      onReadable: wake,
+      onWritable: wake,
+      onUnreachable: (gid: Gid) => {
+        this.hca.nowUs = this.clock.now();
+        this.device.onUnreachable(gid);
+      },
+    };
+  }
+
+  /**
+   * Moves everything that can move, then runs handlers. True when there is more to do at once: the
+   * provider lets its event loop turn and pumps again.
+   */
+  pump(): boolean {
+    const { hca } = this;
+    if (hca.pumping) return false;
+    hca.pumped();
+    hca.pumping = true;
+    let busy: boolean;
+    try {
+      busy = this.rounds();
+      busy = this.runNotifications() || busy;
+    } finally {
+      hca.pumping = false;
+    }
+    return busy;
+  }
+
+  /** For spin loops: the same without handlers; they are left to the next pump. */
+  progress(): boolean {
+    const { hca } = this;
+    if (hca.pumping) return this.round();
+    hca.pumping = true;
+    let moved: boolean;
+    try {
+      moved = this.round();
+    } finally {
+      hca.pumping = false;
+    }
+    if (hca.notifications.length > 0) hca.requestPump();
+    return moved;
+  }
+
+  /** When `pump` must be called at the latest, in microseconds of the clock; Infinity for never. */
+  nextDeadlineUs(): number {
+    return this.timers.nextDeadlineUs();
+  }
+
+  private rounds(): boolean {
+    for (let round = 0; round < MAX_ROUNDS; round++) if (!this.round()) return false;
+    return true;
+  }
+
+  /** Receive, place, complete; timers; transmit. True when packets came in or timers ran. */
+  private round(): boolean {
+    const { hca, timers } = this;
+    hca.nowUs = this.clock.now();
+    const received = hca.receive();
+    const expired = timers.advance(hca.nowUs);
+    if (expired > 0) hca.publish();
+    hca.transmit();
+    return received > 0 || expired > 0;
+  }
+
+  /**
+   * Runs what was due when this began, and what that led to as long as it stays within bounds; sends
+   * after each handler's burst is gathered. True when something is left.
+   */
+  private runNotifications(): boolean {
+    const { hca } = this;
+    const { notifications } = hca;
+    for (let rest = notifications.length + MAX_ROUNDS; rest > 0; rest--) {
+      if (notifications.length === 0) break;
+      try {
+        notifications.runOne();
+      } catch (error) {
+        this.logger.error('a handler threw', { device: this.options.name, error });
+      }
+    }
+    hca.transmit();
+    return notifications.length > 0;
+  }
+}

@@ -1,0 +1,300 @@
+/**
+ * The engine of the software HCA: takes packets in, checks and dispatches them, publishes
+ * completions, and lets queue pairs send by turns. It owns what all its objects share, knows no
+ * socket and no clock; whoever drives it says what time it is.
+ */
+import { QpState } from '../../core/spi/index.js';
+import type { Gid, PacketPort, Random, Timers, WcStatus } from '../../core/spi/index.js';
+import { RX, RxFlags } from '../../core/spi/index.js';
+import { AddressHandleTable } from './address-handle.js';
+import type { CompletionHost, SoftCompletionQueue } from './completion-queue.js';
+import { HcaCounters } from './counters.js';
+import { DROP_OF_CHECK } from './drop-reason.js';
+import { MemoryTable } from './memory.js';
+import { NotificationQueue } from './notification-queue.js';
+import type { Notifiable } from './notification-queue.js';
+import type { HcaParameters } from './parameters.js';
+import { PeerTable } from './peer-table.js';
+import { PlacementQueue } from './placement-queue.js';
+import type { AttributeLimits } from './queue-pair-attributes.js';
+import { QueuePairTable } from './queue-pair-table.js';
+import type { SoftQueuePair } from './queue-pair.js';
+import { ReceivedPacket } from './received-packet.js';
+import { TransmitQueue } from './transmit-queue.js';
+import { TurnQueue } from './turn-queue.js';
+import { bthDestQpn, bthPkey, bthPsn } from './wire/bth.js';
+import { OPCODE_BIT } from './wire/opcode.js';
+import {
+  BITS_OF,
+  HEADER_LENGTH_OF,
+  PACKET_CHECK,
+  checkPacket,
+  payloadLength,
+} from './wire/packet-layout.js';
+
+/** Membership bit aside, the one partition of RoCE (wire facts 1.2). */
+const PKEY_BASE = 0x7fff;
+
+const bit = (...states: readonly number[]): number =>
+  states.reduce((mask, state) => mask | (1 << state), 0);
+/** States that take requests and responses (wire facts 1.9, 2.8). */
+const TAKES_REQUESTS = bit(QpState.RTR, QpState.RTS, QpState.SQD, QpState.SQE);
+const TAKES_RESPONSES = bit(QpState.RTS, QpState.SQD);
+
+export interface HcaOptions {
+  readonly port: PacketPort;
+  readonly timers: Timers;
+  readonly random: Random;
+  readonly parameters: HcaParameters;
+  /** Something waits for the pump: called once until `pumped`. */
+  readonly requestPump: () => void;
+}
+
+export class Hca implements CompletionHost {
+  readonly port: PacketPort;
+  readonly timers: Timers;
+  readonly parameters: HcaParameters;
+  readonly limits: AttributeLimits;
+  readonly counters = new HcaCounters();
+  readonly queuePairs: QueuePairTable;
+  readonly peers = new PeerTable();
+  readonly memory: MemoryTable;
+  readonly addressHandles: AddressHandleTable;
+  readonly tx: TransmitQueue;
+  readonly placements: PlacementQueue;
+  readonly notifications: NotificationQueue;
+  /** Time as the driver told it last, in microseconds. */
+  nowUs = 0;
+  /** The device's list of completion queues. */
+  onCqGone: (cq: SoftCompletionQueue) => void = () => undefined;
+  /**
+   * Asked for every RC send request when its turn comes: a status other than SUCCESS makes it fail
+   * so, unsent and in its order. For fault injection.
+   */
+  sendFault: ((qp: SoftQueuePair, wrOpcode: number) => WcStatus | undefined) | undefined;
+  /** True while the driver is at it: then nobody needs to be asked for a pump. */
+  pumping = false;
+  private pumpRequested = false;
+  private readonly rx = new ReceivedPacket();
+  private rxArena: Uint8Array | undefined;
+  private readonly responders = new TurnQueue<SoftQueuePair>();
+  private readonly requesters = new TurnQueue<SoftQueuePair>();
+  private readonly dirtyCqs: SoftCompletionQueue[] = [];
+  /** Datagram queue pairs whose packets the port has yet to take. */
+  private readonly awaitingPort = new Set<SoftQueuePair>();
+  private readonly releasedRegions: number[] = [];
+  private readonly releasedPaths: number[] = [];
+
+  constructor(private readonly options: HcaOptions) {
+    const { port, random, parameters } = options;
+    this.port = port;
+    this.timers = options.timers;
+    this.parameters = parameters;
+    this.limits = { mtuBytes: port.mtuBytes, gidCount: port.gids.length, parameters };
+    this.queuePairs = new QueuePairTable(random);
+    this.memory = new MemoryTable(port, random, (region) => this.releaseRegion(region));
+    this.addressHandles = new AddressHandleTable((path) => this.releasePath(path));
+    this.tx = new TransmitQueue(port);
+    this.placements = new PlacementQueue(port);
+    this.notifications = new NotificationQueue(() => this.requestPump());
+  }
+
+  // --- receiving --------------------------------------------------------------------------------
+
+  /** Takes in one burst of the port; the number of packets. */
+  receive(): number {
+    const count = this.port.receive();
+    if (count > 0) {
+      this.lookAtArena();
+      for (let i = 0; i < count; i++) this.dispatch(i * RX.WORDS);
+      this.publish();
+    }
+    return count;
+  }
+
+  private lookAtArena(): void {
+    const arena = this.port.rxArena;
+    if (arena === this.rxArena) return;
+    this.rxArena = arena;
+    this.rx.view = new DataView(arena.buffer, arena.byteOffset, arena.byteLength);
+  }
+
+  /** One packet, in the order of checks of wire facts 1.9. */
+  private dispatch(at: number): void {
+    const { rx, counters } = this;
+    const words = this.port.rxPackets;
+    const offset = words[at + RX.OFFSET]!;
+    const length = words[at + RX.LENGTH]!;
+    const verdict = checkPacket(rx.view, offset, length);
+    if (verdict !== PACKET_CHECK.ok) {
+      counters.drops[DROP_OF_CHECK[verdict]!] += 1;
+      return;
+    }
+    const opcode = rx.view.getUint8(offset);
+    const qp = this.queuePairs.find(bthDestQpn(rx.view, offset));
+    if (qp === undefined) counters.drops.unknownQpn += 1;
+    else if (qp.transport !== opcode >>> 5) counters.drops.wrongTransport += 1;
+    else if ((statesFor(opcode) & (1 << qp.state)) === 0) counters.drops.wrongState += 1;
+    else {
+      rx.offset = offset;
+      rx.opcode = opcode;
+      rx.psn = bthPsn(rx.view, offset);
+      rx.payloadOffset = offset + HEADER_LENGTH_OF[opcode]!;
+      rx.payloadLength = payloadLength(rx.view, offset, length);
+      rx.localGidIndex = words[at + RX.LOCAL_GID_INDEX]!;
+      rx.source0 = words[at + RX.SOURCE_GID]!;
+      rx.source1 = words[at + RX.SOURCE_GID + 1]!;
+      rx.source2 = words[at + RX.SOURCE_GID + 2]!;
+      rx.source3 = words[at + RX.SOURCE_GID + 3]!;
+      rx.isIpv6 = (words[at + RX.FLAGS]! & RxFlags.IPV6) !== 0;
+      qp.receive(rx);
+    }
+  }
+
+  /** Ours is a full member's key, so a limited member's is good enough (IBTA 10.9.3). */
+  pkeyAllowed(rx: ReceivedPacket): boolean {
+    return (bthPkey(rx.view, rx.offset) & PKEY_BASE) === PKEY_BASE;
+  }
+
+  // --- completions and notifications ------------------------------------------------------------
+
+  completionsPending(cq: SoftCompletionQueue): void {
+    this.dirtyCqs.push(cq);
+  }
+
+  /** Puts received bytes in memory, then shows the completions that speak of them. */
+  publish(): void {
+    this.placements.flush();
+    const cqs = this.dirtyCqs;
+    // A queue that breaks down flushes queue pairs, which may add to the list.
+    for (let i = 0; i < cqs.length; i++) cqs[i]!.publish();
+    cqs.length = 0;
+  }
+
+  notify(target: Notifiable, argument: number): void {
+    this.notifications.push(target, argument);
+  }
+
+  onCqDestroyed(cq: SoftCompletionQueue): void {
+    this.onCqGone(cq);
+  }
+
+  requestPump(): void {
+    if (this.pumping || this.pumpRequested) return;
+    this.pumpRequested = true;
+    this.options.requestPump();
+  }
+
+  /** A pump has begun: the next request is news again. */
+  pumped(): void {
+    this.pumpRequested = false;
+  }
+
+  // --- sending ----------------------------------------------------------------------------------
+
+  scheduleResponses(qp: SoftQueuePair): void {
+    if (qp.responsesScheduled) return;
+    qp.responsesScheduled = true;
+    this.responders.push(qp);
+    this.requestPump();
+  }
+
+  scheduleRequests(qp: SoftQueuePair): void {
+    if (qp.requestsScheduled) return;
+    qp.requestsScheduled = true;
+    this.requesters.push(qp);
+    this.requestPump();
+  }
+
+  /**
+   * Sends what is due, responses first, a burst from each queue pair in turn, until nothing is left
+   * or the port takes no more. True when anything went out.
+   */
+  transmit(): boolean {
+    const before = this.tx.taken;
+    if (this.flush()) {
+      let more = true;
+      while (more) {
+        more = this.turns();
+        if (!this.flush()) break;
+      }
+      this.publish();
+    }
+    return this.tx.taken !== before;
+  }
+
+  /** Fills the port's arrays once; true when there is more to send than fits. */
+  private turns(): boolean {
+    const { burstPackets } = this.parameters;
+    const { responders, requesters, tx } = this;
+    while (responders.length > 0 && tx.hasRoom(1)) {
+      const qp = responders.shift();
+      qp.responsesScheduled = false;
+      if (!qp.destroyed && qp.transmitResponses(burstPackets)) this.scheduleResponses(qp);
+    }
+    const segments = this.parameters.maxSge + 1;
+    while (requesters.length > 0 && responders.length === 0 && tx.hasRoom(segments)) {
+      const qp = requesters.shift();
+      qp.requestsScheduled = false;
+      if (!qp.destroyed && qp.transmitRequests(burstPackets)) this.scheduleRequests(qp);
+    }
+    return responders.length > 0 || requesters.length > 0;
+  }
+
+  private flush(): boolean {
+    const all = this.tx.flush();
+    if (this.awaitingPort.size > 0) this.completeTaken();
+    if (all && this.releasedRegions.length + this.releasedPaths.length > 0) this.releaseNow();
+    return all;
+  }
+
+  awaitTaken(qp: SoftQueuePair): void {
+    this.awaitingPort.add(qp);
+  }
+
+  private completeTaken(): void {
+    for (const qp of this.awaitingPort) {
+      if (!qp.destroyed) qp.onPacketsTaken(this.tx.taken);
+      if (qp.destroyed || qp.oldest === qp.fetched) this.awaitingPort.delete(qp);
+    }
+  }
+
+  /** The network says that nothing listens there. */
+  onUnreachable(gid: Gid): void {
+    for (const qp of [...this.peers.at(gid)]) qp.requester.onUnreachable();
+    this.publish();
+  }
+
+  // --- what packets on their way to the port refer to --------------------------------------------
+
+  releaseRegion(region: number): void {
+    this.releasedRegions.push(region);
+    if (this.tx.waiting === 0) this.releaseNow();
+  }
+
+  releasePath(path: number): void {
+    this.releasedPaths.push(path);
+    if (this.tx.waiting === 0) this.releaseNow();
+  }
+
+  private releaseNow(): void {
+    for (const region of this.releasedRegions) this.port.removeRegion(region);
+    for (const path of this.releasedPaths) this.port.removePath(path);
+    this.releasedRegions.length = 0;
+    this.releasedPaths.length = 0;
+  }
+
+  onQueuePairDestroyed(qp: SoftQueuePair): void {
+    this.queuePairs.remove(qp);
+    this.awaitingPort.delete(qp);
+    qp.sendCq.sources.delete(qp);
+    qp.receiveCq.sources.delete(qp);
+    qp.sendCq.users -= 1;
+    qp.receiveCq.users -= 1;
+    qp.domain.children -= 1;
+  }
+}
+
+function statesFor(opcode: number): number {
+  return (BITS_OF[opcode]! & OPCODE_BIT.request) !== 0 ? TAKES_REQUESTS : TAKES_RESPONSES;
+}

@@ -1,0 +1,41 @@
+/** What can be tuned in the software HCA; every default says why it is what it is. */
+export interface HcaParameters {
+  /**
+   * PSNs that a queue pair may have outstanding. 256 packets of 4 KiB are 1 MiB: twice what 7 GB/s
+   * needs at the 75 us that a full pump of both sides takes, and a quarter of a 4 MiB socket buffer,
+   * so that four busy senders toward one socket still lose nothing. Linux rxe keeps to 128 itself
+   * and takes more; a receiver with a small buffer is the reason to lower it.
+   */
+  readonly windowPackets: number;
+  /** Packets that one queue pair may put out before the next one has its turn. */
+  readonly burstPackets: number;
+  /** The local ACK timer is at least this long: a garbage collection must not look like a loss. */
+  readonly minAckTimeoutUs: number;
+  /**
+   * Least time between two retries that network hints (ICMP unreachable) bring forward. With seven
+   * retries a dead peer is known after 8 * 120 ms.
+   */
+  readonly unreachableRetryUs: number;
+  readonly maxSge: number;
+  readonly maxInlineBytes: number;
+  readonly maxResponderResources: number;
+  readonly maxInitiatorDepth: number;
+  readonly maxQueuePairWr: number;
+  readonly maxQueuePairs: number;
+}
+
+export const defaultParameters: HcaParameters = {
+  windowPackets: 256,
+  burstPackets: 64,
+  minAckTimeoutUs: 1000,
+  unreachableRetryUs: 120_000,
+  maxSge: 16,
+  maxInlineBytes: 512,
+  maxResponderResources: 128,
+  maxInitiatorDepth: 128,
+  maxQueuePairWr: 1 << 20,
+  maxQueuePairs: 1 << 20,
+};
+
+/** The largest message (IBTA 9.7.1). */
+export const MAX_MESSAGE_BYTES = 0x80000000;

@@ -1,0 +1,311 @@
+/**
+ * What all queue pairs share: rings, the state machine, completions and flushing. The send queue has
+ * four free-running marks, oldest <= fetched <= visible <= producer: the oldest request that has not
+ * completed, the next one to begin, the doorbell's.
+ */
+import {
+  AsyncEventType,
+  QpState,
+  RQE,
+  Ring,
+  SQE,
+  WcOpcode,
+  WcStatus,
+  WrFlags,
+  WrOpcode,
+  checkQpTransition,
+  ringEntries,
+  rqeBytes,
+  sqeBytes,
+} from '../../core/spi/index.js';
+import type {
+  QpType,
+  QueuePair,
+  QueuePairAttributes,
+  QueuePairEventHandler,
+  QueuePairInit,
+} from '../../core/spi/index.js';
+import type { CompletionSource, SoftCompletionQueue } from './completion-queue.js';
+import { FLIGHT, FlightRecorder } from './flight-recorder.js';
+import type { Hca } from './hca.js';
+import type { Domain } from './memory.js';
+import type { Notifiable } from './notification-queue.js';
+import { checkAttributeValues } from './queue-pair-attributes.js';
+import { OwnReceiveQueue } from './receive-queue.js';
+import type { ReceiveQueue } from './receive-queue.js';
+import type { ReceivedPacket } from './received-packet.js';
+
+const WC_OPCODE = new Uint8Array(256);
+WC_OPCODE[WrOpcode.RDMA_WRITE] = WcOpcode.RDMA_WRITE;
+WC_OPCODE[WrOpcode.RDMA_WRITE_WITH_IMM] = WcOpcode.RDMA_WRITE;
+WC_OPCODE[WrOpcode.RDMA_READ] = WcOpcode.RDMA_READ;
+WC_OPCODE[WrOpcode.ATOMIC_CMP_AND_SWP] = WcOpcode.COMP_SWAP;
+WC_OPCODE[WrOpcode.ATOMIC_FETCH_AND_ADD] = WcOpcode.FETCH_ADD;
+WC_OPCODE[WrOpcode.LOCAL_INV] = WcOpcode.LOCAL_INV;
+WC_OPCODE[WrOpcode.BIND_MW] = WcOpcode.BIND_MW;
+
+export abstract class SoftQueuePair implements QueuePair, Notifiable, CompletionSource {
+  readonly type: QpType;
+  readonly domain: Domain;
+  readonly sendRing: Ring;
+  readonly receives: ReceiveQueue;
+  readonly flight = new FlightRecorder();
+  readonly sendCq: SoftCompletionQueue;
+  readonly receiveCq: SoftCompletionQueue;
+  readonly context: number;
+  state: QpState = QpState.RESET;
+  attributes: QueuePairAttributes = {};
+  eventHandler: QueuePairEventHandler;
+  oldest = 0;
+  fetched = 0;
+  visible = 0;
+  /** First word of the receive entry in use; -1 for none. */
+  receiveEntry = -1;
+  destroyed = false;
+  /** Places in the device's round robin of responses and of requests. */
+  responsesScheduled = false;
+  requestsScheduled = false;
+  private inlineRegion = -1;
+
+  protected constructor(
+    readonly hca: Hca,
+    readonly qpn: number,
+    readonly init: QueuePairInit,
+    sharedReceives?: ReceiveQueue,
+  ) {
+    this.type = init.type;
+    this.domain = init.pd as Domain;
+    this.sendCq = init.sendCq as SoftCompletionQueue;
+    this.receiveCq = init.receiveCq as SoftCompletionQueue;
+    this.context = init.context;
+    this.eventHandler = init.onEvent;
+    this.sendRing = Ring.allocate(
+      ringEntries(init.maxSendWr),
+      sqeBytes(init.maxSendSge, init.maxInlineBytes),
+    );
+    this.receives =
+      sharedReceives ??
+      new OwnReceiveQueue(
+        Ring.allocate(ringEntries(init.maxReceiveWr), rqeBytes(init.maxReceiveSge)),
+        init.maxReceiveSge,
+      );
+  }
+
+  get receiveRing(): Ring | undefined {
+    return this.receives instanceof OwnReceiveQueue ? this.receives.ring : undefined;
+  }
+
+  // --- what a transport adds -------------------------------------------------------------------
+
+  /** BTH transport codes (top 3 opcode bits) of its packets. */
+  abstract readonly transport: number;
+  /** A packet of the right transport, in a state that takes it. */
+  abstract receive(rx: ReceivedPacket): void;
+  /** Puts out up to `budget` packets; true when more could go at once. */
+  abstract transmitResponses(budget: number): boolean;
+  abstract transmitRequests(budget: number): boolean;
+  /** Values are checked and stored in `attributes`; `state` is still the old one. */
+  protected abstract enter(to: QpState): void;
+  /** Stops timers and forgets what is under way. */
+  protected abstract stop(): void;
+  /** The port has taken every packet up to this number. */
+  onPacketsTaken(_taken: number): void {}
+
+  // --- verbs -----------------------------------------------------------------------------------
+
+  ringSendDoorbell(): void {
+    this.visible = this.sendRing.producer;
+    if (this.state === QpState.RTS) this.hca.scheduleRequests(this);
+    else if (this.state === QpState.ERR || this.state === QpState.SQE) {
+      this.flushSends();
+      this.hca.publish();
+    }
+  }
+
+  ringReceiveDoorbell(): void {
+    if (this.state !== QpState.ERR) return;
+    this.flushReceives();
+    this.hca.publish();
+  }
+
+  modify(attributes: QueuePairAttributes): void {
+    const to = checkQpTransition(this.type, this.state, attributes);
+    checkAttributeValues(attributes, this.hca.limits);
+    this.checkModify(to, attributes);
+    if (to === QpState.RESET) this.attributes = {};
+    const { state: _state, currentState: _current, ...values } = attributes;
+    this.attributes = { ...this.attributes, ...values };
+    if (to === QpState.ERR) this.toError();
+    else {
+      this.enter(to);
+      this.setState(to);
+      this.entered(to);
+    }
+    this.hca.publish();
+  }
+
+  query(): Readonly<QueuePairAttributes> {
+    return { ...this.attributes, state: this.state };
+  }
+
+  flightRecord(): readonly string[] {
+    return this.flight.lines();
+  }
+
+  destroy(): void {
+    if (this.destroyed) return;
+    this.destroyed = true;
+    this.stop();
+    this.hca.onQueuePairDestroyed(this);
+    if (this.inlineRegion >= 0) this.hca.releaseRegion(this.inlineRegion);
+  }
+
+  // --- state -----------------------------------------------------------------------------------
+
+  /** Refuses transitions that the table cannot know of. */
+  protected checkModify(_to: QpState, _attributes: QueuePairAttributes): void {}
+  /** The new state is in force. */
+  protected entered(to: QpState): void {
+    if (to === QpState.RTS && this.fetched !== this.visible) this.hca.scheduleRequests(this);
+  }
+
+  protected setState(to: QpState): void {
+    if (to === this.state) return;
+    this.flight.record(this.hca.nowUs, FLIGHT.STATE, this.state, to);
+    this.state = to;
+  }
+
+  /** To ERR: everything that is left completes as flushed, in order within each queue. */
+  toError(): void {
+    if (this.state === QpState.ERR) return;
+    this.setState(QpState.ERR);
+    this.stop();
+    this.flushSends();
+    this.flushReceives();
+  }
+
+  onCqOverrun(): void {
+    if (this.state === QpState.ERR || this.state === QpState.RESET) return;
+    this.flight.record(this.hca.nowUs, FLIGHT.CQ_OVERRUN);
+    this.toError();
+  }
+
+  /** Empties both queues without completions (RESET). */
+  protected discardQueues(): void {
+    const producer = this.sendRing.producer;
+    this.oldest = producer;
+    this.fetched = producer;
+    this.visible = producer;
+    this.sendRing.consumer = producer;
+    this.receiveEntry = -1;
+    if (this.receives instanceof OwnReceiveQueue) this.receives.discard();
+  }
+
+  raise(event: AsyncEventType): void {
+    this.hca.notify(this, event);
+  }
+
+  deliver(argument: number): void {
+    if (!this.destroyed) this.eventHandler(argument as AsyncEventType);
+  }
+
+  // --- completions -----------------------------------------------------------------------------
+
+  /** Completes the oldest send request: silently when it succeeded and asked for no signal. */
+  completeOldest(status: number, byteLength: number, vendorError: number): void {
+    const index = this.oldest;
+    this.oldest = (index + 1) >>> 0;
+    const words = this.sendRing.words;
+    const at = this.sendRing.wordOf(index);
+    const control = words[at + SQE.CONTROL]!;
+    if (status === WcStatus.SUCCESS && (control & (WrFlags.SIGNALED << 8)) === 0) return;
+    this.hca.counters.completions += 1;
+    this.sendCq.push(
+      status,
+      WC_OPCODE[control & 0xff]!,
+      0,
+      this.qpn,
+      this.context,
+      index,
+      words[at + SQE.COOKIE_LO]!,
+      words[at + SQE.COOKIE_HI]!,
+      byteLength,
+      0,
+      0,
+      vendorError,
+      0,
+    );
+  }
+
+  /** The oldest send request fails, and with it the queue pair. */
+  failOldest(status: number, vendorError: number): void {
+    this.flight.record(this.hca.nowUs, FLIGHT.FAILED, status, this.oldest);
+    this.completeOldest(status, 0, vendorError);
+    this.toError();
+  }
+
+  /** Takes the next receive entry into use; false when there is none. */
+  takeReceive(): boolean {
+    this.receiveEntry = this.receives.take();
+    return this.receiveEntry >= 0;
+  }
+
+  /** Completes the receive entry in use. */
+  completeReceive(
+    status: number,
+    opcode: number,
+    flags: number,
+    byteLength: number,
+    immediate: number,
+    sourceQpn: number,
+  ): void {
+    const { receives, receiveEntry: entry } = this;
+    const words = receives.words;
+    this.receiveEntry = -1;
+    this.hca.counters.completions += 1;
+    this.receiveCq.push(
+      status,
+      opcode,
+      flags,
+      this.qpn,
+      this.context,
+      receives.index,
+      words[entry + RQE.COOKIE_LO]!,
+      words[entry + RQE.COOKIE_HI]!,
+      byteLength,
+      immediate,
+      sourceQpn,
+      0,
+      receives.srqn,
+    );
+  }
+
+  protected flushSends(): void {
+    const end = this.sendRing.producer;
+    while (this.oldest !== end) this.completeOldest(WcStatus.WR_FLUSH_ERR, 0, 0);
+    this.fetched = end;
+    this.visible = end;
+    this.sendRing.consumer = end;
+  }
+
+  /** Entries of a shared receive queue stay there, except the one in use. */
+  protected flushReceives(): void {
+    const shared = this.receives.srqn !== 0;
+    if (this.receiveEntry < 0 && !shared) this.takeReceive();
+    while (this.receiveEntry >= 0) {
+      this.completeReceive(WcStatus.WR_FLUSH_ERR, WcOpcode.RECV, 0, 0, 0, 0);
+      if (!shared) this.takeReceive();
+    }
+  }
+
+  // --- inline payload --------------------------------------------------------------------------
+
+  /** The port's number for the send ring, whose entries hold inline payload. */
+  inlinePayloadRegion(): number {
+    if (this.inlineRegion < 0) {
+      const { buffer } = this.sendRing;
+      this.inlineRegion = this.hca.port.addRegion(buffer, 0, buffer.byteLength);
+    }
+    return this.inlineRegion;
+  }
+}

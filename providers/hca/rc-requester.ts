@@ -1,0 +1,477 @@
+/**
+ * RC requester (IBTA 9.7.3): turns send requests into packets, from the oldest unacknowledged PSN
+ * when it must go back. A READ goes out in chunks, each a READ request of its own, so that the window
+ * bounds its responses too; a chunk's end is the same whenever it is asked for again.
+ */
+import { DEFAULT_PKEY, QpState, SQE, Timer, WcStatus } from '../../core/spi/index.js';
+import { WrFlags, WrOpcode } from '../../core/spi/index.js';
+import { FLIGHT } from './flight-recorder.js';
+import { MEMORY_CHECK } from './memory.js';
+import { MAX_MESSAGE_BYTES } from './parameters.js';
+import type { RcQueuePair } from './rc-queue-pair.js';
+import { SegmentCursor, segmentBytes } from './segment-cursor.js';
+import { writeAtomicEth } from './wire/atomic-eth.js';
+import { BTH_FLAG, writeBth } from './wire/bth.js';
+import { RC } from './wire/opcode.js';
+import {
+  ATOMIC_ETH_OFFSET_OF,
+  HEADER_LENGTH_OF,
+  IETH_OFFSET_OF,
+  IMMDT_OFFSET_OF,
+  RETH_OFFSET_OF,
+} from './wire/packet-layout.js';
+import { PSN_MASK, psnAdd, psnDiff } from './wire/psn.js';
+import { writeReth } from './wire/reth.js';
+
+const TWO_32 = 4294967296;
+/** IBTA lets the ACK timer take 1 to 4 times its nominal length: we back off within that. */
+const MAX_BACKOFF = 4;
+
+export class RcRequester {
+  /** Next PSN to send; after going back, below `maxPsn`. */
+  psn = 0;
+  /** One after the highest PSN ever sent. */
+  maxPsn = 0;
+  /** Oldest PSN without an acknowledgement. */
+  una = 0;
+  /** First PSN, number of PSNs and bytes of each request begun; by ring slot. */
+  readonly firstPsn: Uint32Array;
+  readonly packetCount: Uint32Array;
+  readonly lengthBytes: Uint32Array;
+  waitingForReceiver = false;
+  retriesLeft = 0;
+  rnrRetriesLeft = 0;
+  /** Packets of a READ request; set from the window and the depth. */
+  chunkPackets = 1;
+  /** The request being sent, and the next of its packets. */
+  private sendIndex = 0;
+  private packet = 0;
+  /** A request that cannot be sent: it fails when all before it have completed. */
+  private badIndex = -1;
+  private badStatus = 0;
+  private sinceAckRequest = 0;
+  private ackInterval = 1;
+  /** Ends (one after the last PSN) of READ and atomic requests in flight, a ring. */
+  private readEnds = new Uint32Array(1);
+  private readHead = 0;
+  private readCount = 0;
+  private backoff = 1;
+  private ackDeadlineUs = Infinity;
+  private lastHintUs = -Infinity;
+  private readonly cursor = new SegmentCursor();
+  private readonly ackTimer = new Timer((nowUs) => this.onAckTimer(nowUs));
+  private readonly rnrTimer = new Timer(() => this.onRnrTimer());
+
+  constructor(private readonly qp: RcQueuePair) {
+    const { entries } = qp.sendRing;
+    this.firstPsn = new Uint32Array(entries);
+    this.packetCount = new Uint32Array(entries);
+    this.lengthBytes = new Uint32Array(entries);
+  }
+
+  /** Entering RTS from RTR. */
+  begin(sendPsn: number): void {
+    const { attributes, hca } = this.qp;
+    this.psn = this.maxPsn = this.una = sendPsn & PSN_MASK;
+    this.sendIndex = this.qp.fetched;
+    this.packet = 0;
+    this.badIndex = -1;
+    const depth = attributes.maxRdAtomic ?? 0;
+    this.readEnds = new Uint32Array(Math.max(1, depth));
+    this.readCount = 0;
+    const { windowPackets } = hca.parameters;
+    this.chunkPackets = Math.max(1, Math.floor(windowPackets / Math.min(Math.max(depth, 1), 4)));
+    this.ackInterval = Math.max(1, windowPackets >> 2);
+    this.sinceAckRequest = 0;
+    this.reloadRetries();
+  }
+
+  stop(): void {
+    this.qp.hca.timers.stop(this.ackTimer);
+    this.qp.hca.timers.stop(this.rnrTimer);
+    this.ackDeadlineUs = Infinity;
+    this.waitingForReceiver = false;
+    this.badIndex = -1;
+  }
+
+  /** Something has been sent that has not been acknowledged. */
+  get outstanding(): boolean {
+    return this.una !== this.maxPsn;
+  }
+
+  /** Sends up to `budget` packets; true when more could go at once. */
+  transmit(budget: number): boolean {
+    const { tx } = this.qp.hca;
+    const segments = this.qp.init.maxSendSge + 1;
+    for (let left = budget; this.ready(); left--) {
+      if (left === 0 || !tx.hasRoom(segments)) return true;
+      this.sendNext();
+    }
+    return false;
+  }
+
+  // --- what may go ------------------------------------------------------------------------------
+
+  private ready(): boolean {
+    const { qp } = this;
+    if (this.waitingForReceiver || !(qp.state === QpState.RTS || qp.state === QpState.SQD)) {
+      return false;
+    }
+    if (this.sendIndex === qp.fetched && !this.fetch()) return false;
+    if (this.sendIndex === this.badIndex) return false;
+    const inFlight = (this.psn - this.una) & PSN_MASK;
+    if (inFlight >= qp.hca.parameters.windowPackets) return false;
+    const control = qp.sendRing.words[qp.sendRing.wordOf(this.sendIndex) + SQE.CONTROL]!;
+    if (this.packet === 0 && this.readCount > 0 && (control & (WrFlags.FENCE << 8)) !== 0) {
+      return false;
+    }
+    return !needsResponse(control & 0xff) || this.mayAsk(inFlight);
+  }
+
+  /** READ and atomic depth; a chunk that does not fit what is left of the window waits. */
+  private mayAsk(inFlight: number): boolean {
+    if (this.readCount >= this.readEnds.length) return false;
+    const rest = this.packetCount[this.sendIndex & this.qp.sendRing.mask]! - this.packet;
+    const chunk = Math.min(rest, this.chunkPackets);
+    return inFlight === 0 || inFlight + chunk <= this.qp.hca.parameters.windowPackets;
+  }
+
+  /** Begins the next request that the doorbell has shown. */
+  private fetch(): boolean {
+    const { qp } = this;
+    if (qp.fetched === qp.visible || qp.state !== QpState.RTS || this.badIndex >= 0) return false;
+    const { sendRing } = qp;
+    const at = sendRing.wordOf(qp.fetched);
+    const slot = qp.fetched & sendRing.mask;
+    const found = this.inspect(sendRing.words, at, slot);
+    const status = qp.hca.sendFault?.(qp, sendRing.words[at + SQE.CONTROL]! & 0xff) ?? found;
+    this.firstPsn[slot] = this.psn;
+    qp.fetched = (qp.fetched + 1) >>> 0;
+    sendRing.consumer = qp.fetched;
+    if (status === WcStatus.SUCCESS) return true;
+    this.refuse(status);
+    return false;
+  }
+
+  /** Checks a request and notes its size; a completion status. */
+  private inspect(words: Uint32Array, at: number, slot: number): number {
+    const control = words[at + SQE.CONTROL]!;
+    const opcode = control & 0xff;
+    const segments = (control >>> 16) & 0xff;
+    const inline = (control & (WrFlags.INLINE << 8)) !== 0;
+    const { maxSendSge, maxInlineBytes } = this.qp.init;
+    this.packetCount[slot] = 1;
+    this.lengthBytes[slot] = 0;
+    if (!isRcOpcode(opcode) || (inline && needsResponse(opcode))) return WcStatus.LOC_QP_OP_ERR;
+    if (needsResponse(opcode) && (this.qp.attributes.maxRdAtomic ?? 0) === 0) {
+      return WcStatus.LOC_QP_OP_ERR;
+    }
+    if (segments > maxSendSge) return WcStatus.LOC_QP_OP_ERR;
+    const length = inline
+      ? words[at + SQE.INLINE_LENGTH]!
+      : segmentBytes(words, at + SQE.SEGMENTS, segments);
+    if (length > (inline ? maxInlineBytes : MAX_MESSAGE_BYTES)) return WcStatus.LOC_LEN_ERR;
+    if (isAtomic(opcode)) return length === 8 ? WcStatus.SUCCESS : WcStatus.LOC_LEN_ERR;
+    this.lengthBytes[slot] = length;
+    this.packetCount[slot] = Math.max(1, Math.ceil(length / this.qp.mtuBytes));
+    return WcStatus.SUCCESS;
+  }
+
+  /** The request at `sendIndex` cannot go: it fails as soon as it is the oldest. */
+  private refuse(status: number): void {
+    this.badIndex = this.sendIndex;
+    this.badStatus = status;
+    this.qp.hca.counters.localErrors += 1;
+    this.failIfBad();
+  }
+
+  private failIfBad(): boolean {
+    if (this.badIndex < 0 || this.qp.oldest !== this.badIndex) return false;
+    this.qp.failOldest(this.badStatus, 0);
+    return true;
+  }
+
+  // --- packets ----------------------------------------------------------------------------------
+
+  private sendNext(): void {
+    const { qp } = this;
+    const at = qp.sendRing.wordOf(this.sendIndex);
+    const opcode = qp.sendRing.words[at + SQE.CONTROL]! & 0xff;
+    let sent: number;
+    if (opcode === WrOpcode.RDMA_READ) sent = this.sendRead(at);
+    else if (isAtomic(opcode)) sent = this.sendAtomic(at, opcode);
+    else sent = this.sendData(at, opcode);
+    if (sent === 0) return;
+    this.psn = psnAdd(this.psn, sent);
+    this.packet += sent;
+    if (this.packet === this.packetCount[this.sendIndex & qp.sendRing.mask]) {
+      this.sendIndex = (this.sendIndex + 1) >>> 0;
+      this.packet = 0;
+    }
+    if (psnDiff(this.psn, this.maxPsn) > 0) this.maxPsn = this.psn;
+    if (this.ackDeadlineUs === Infinity) this.restartAckTimer();
+  }
+
+  /** One packet of a SEND or WRITE; the number of PSNs used, 0 if the request turned out bad. */
+  private sendData(at: number, wrOpcode: number): number {
+    const { qp } = this;
+    const { words } = qp.sendRing;
+    const control = words[at + SQE.CONTROL]!;
+    const slot = this.sendIndex & qp.sendRing.mask;
+    const offset = this.packet * qp.mtuBytes;
+    const length = Math.min(qp.mtuBytes, this.lengthBytes[slot]! - offset);
+    const first = this.packet === 0;
+    const last = this.packet + 1 === this.packetCount[slot];
+    const opcode = dataOpcode(wrOpcode, first, last);
+    const header = qp.hca.tx.open(qp.path, HEADER_LENGTH_OF[opcode]!);
+    if (!this.addPayload(at, control, offset, length)) return 0;
+    this.sinceAckRequest += 1;
+    const ackReq = last || this.sinceAckRequest >= this.ackInterval;
+    if (ackReq) this.sinceAckRequest = 0;
+    const solicited = last && (control & (WrFlags.SOLICITED << 8)) !== 0;
+    const flags = solicited && wrOpcode !== WrOpcode.RDMA_WRITE ? BTH_FLAG.solicited : 0;
+    const { view } = qp.hca.tx;
+    writeBth(
+      view,
+      header,
+      opcode,
+      flags,
+      -length & 3,
+      DEFAULT_PKEY,
+      qp.destinationQpn,
+      ackReq,
+      this.psn,
+    );
+    const reth = RETH_OFFSET_OF[opcode]!;
+    if (reth !== 0) this.putReth(header + reth, at, 0, this.lengthBytes[slot]!);
+    const immediate = IMMDT_OFFSET_OF[opcode]! + IETH_OFFSET_OF[opcode]!;
+    if (immediate !== 0)
+      view.setUint32(header + immediate, words[at + SQE.IMMEDIATE_OR_INVALIDATE]!);
+    return 1;
+  }
+
+  /** Adds the payload to the open packet, or takes the packet back and refuses the request. */
+  private addPayload(at: number, control: number, offset: number, length: number): boolean {
+    if (length === 0) return true;
+    const { qp } = this;
+    const { hca, sendRing } = qp;
+    if ((control & (WrFlags.INLINE << 8)) !== 0) {
+      const start = sendRing.byteOf(this.sendIndex) + SQE.SEGMENTS * 4;
+      hca.tx.addSegment(qp.inlinePayloadRegion(), start + offset, length);
+      return true;
+    }
+    if (this.packet === 0 || this.cursorIndex !== this.sendIndex) {
+      this.cursor.start(sendRing.words, at + SQE.SEGMENTS, (control >>> 16) & 0xff);
+      this.cursorIndex = this.sendIndex;
+    }
+    this.cursor.seek(offset);
+    const verdict = this.cursor.gather(hca.memory, qp.domain, length, hca.tx);
+    if (verdict === MEMORY_CHECK.OK) return true;
+    hca.tx.abort();
+    this.refuse(WcStatus.LOC_PROT_ERR);
+    return false;
+  }
+  /** The request that `cursor` walks. */
+  private cursorIndex = -1;
+
+  private sendRead(at: number): number {
+    const { qp } = this;
+    const slot = this.sendIndex & qp.sendRing.mask;
+    const count = this.chunkEnd(slot, this.packet) - this.packet;
+    const offset = this.packet * qp.mtuBytes;
+    const length = Math.min(count * qp.mtuBytes, this.lengthBytes[slot]! - offset);
+    const header = qp.hca.tx.open(qp.path, HEADER_LENGTH_OF[RC.readRequest]!);
+    const { view } = qp.hca.tx;
+    writeBth(view, header, RC.readRequest, 0, 0, DEFAULT_PKEY, qp.destinationQpn, true, this.psn);
+    this.putReth(header + RETH_OFFSET_OF[RC.readRequest]!, at, offset, length);
+    this.noteRead(psnAdd(this.psn, count));
+    return count;
+  }
+
+  private sendAtomic(at: number, wrOpcode: number): number {
+    const { qp } = this;
+    const { words } = qp.sendRing;
+    const swap = wrOpcode === WrOpcode.ATOMIC_CMP_AND_SWP;
+    const opcode = swap ? RC.compareSwap : RC.fetchAdd;
+    const header = qp.hca.tx.open(qp.path, HEADER_LENGTH_OF[opcode]!);
+    const { view } = qp.hca.tx;
+    writeBth(view, header, opcode, 0, 0, DEFAULT_PKEY, qp.destinationQpn, true, this.psn);
+    writeAtomicEth(
+      view,
+      header + ATOMIC_ETH_OFFSET_OF[opcode]!,
+      words[at + SQE.REMOTE_ADDRESS_HI]!,
+      words[at + SQE.REMOTE_ADDRESS_LO]!,
+      words[at + SQE.RKEY]!,
+      swap ? words[at + SQE.SWAP_HI]! : words[at + SQE.COMPARE_ADD_HI]!,
+      swap ? words[at + SQE.SWAP_LO]! : words[at + SQE.COMPARE_ADD_LO]!,
+      swap ? words[at + SQE.COMPARE_ADD_HI]! : 0,
+      swap ? words[at + SQE.COMPARE_ADD_LO]! : 0,
+    );
+    this.noteRead(psnAdd(this.psn, 1));
+    return 1;
+  }
+
+  private putReth(reth: number, at: number, offset: number, length: number): void {
+    const { words } = this.qp.sendRing;
+    const low = words[at + SQE.REMOTE_ADDRESS_LO]! + offset;
+    const high = words[at + SQE.REMOTE_ADDRESS_HI]! + (low >= TWO_32 ? 1 : 0);
+    writeReth(this.qp.hca.tx.view, reth, high, low >>> 0, words[at + SQE.RKEY]!, length);
+  }
+
+  // --- READ and atomic bookkeeping --------------------------------------------------------------
+
+  /** One after the last packet of the chunk that packet `packet` of a READ belongs to. */
+  chunkEnd(slot: number, packet: number): number {
+    const end = (Math.floor(packet / this.chunkPackets) + 1) * this.chunkPackets;
+    return Math.min(end, this.packetCount[slot]!);
+  }
+
+  private noteRead(end: number): void {
+    const at = (this.readHead + this.readCount) % this.readEnds.length;
+    this.readEnds[at] = end;
+    this.readCount += 1;
+  }
+
+  // --- progress and its lack --------------------------------------------------------------------
+
+  /** The completer has moved `una`: reload what progress reloads, and go on. */
+  onProgress(): void {
+    const { qp } = this;
+    if (psnDiff(this.una, this.psn) > 0) this.resumeAt(this.una);
+    while (this.readCount > 0 && psnDiff(this.una, this.readEnds[this.readHead]!) >= 0) {
+      this.readHead = (this.readHead + 1) % this.readEnds.length;
+      this.readCount -= 1;
+    }
+    this.reloadRetries();
+    if (this.outstanding) this.restartAckTimer();
+    else this.ackDeadlineUs = Infinity;
+    if (this.failIfBad()) return;
+    if (qp.state === QpState.SQD) qp.checkDrained();
+    if (this.sendIndex !== qp.visible) qp.hca.scheduleRequests(qp);
+  }
+
+  /** Goes back to the oldest unacknowledged PSN; when no retry is left, its request fails. */
+  retry(): void {
+    const { qp } = this;
+    if (this.retriesLeft === 0) {
+      qp.failOldest(WcStatus.RETRY_EXC_ERR, 0);
+      return;
+    }
+    this.retriesLeft -= 1;
+    qp.hca.counters.retries += 1;
+    qp.flight.record(qp.hca.nowUs, FLIGHT.RETRY, this.retriesLeft, this.una);
+    this.goBack();
+    this.restartAckTimer();
+  }
+
+  /** Waits as the RNR NAK says, then starts again from `una`. */
+  waitForReceiver(delayUs: number): void {
+    const { qp } = this;
+    if (this.rnrRetriesLeft === 0) {
+      qp.failOldest(WcStatus.RNR_RETRY_EXC_ERR, 0);
+      return;
+    }
+    if ((qp.attributes.rnrRetryCount ?? 0) !== 7) this.rnrRetriesLeft -= 1;
+    this.goBack();
+    this.waitingForReceiver = true;
+    this.ackDeadlineUs = Infinity;
+    qp.hca.timers.start(this.rnrTimer, qp.hca.nowUs + delayUs);
+  }
+
+  /** A network hint that the peer is gone: a retry now, but not one for every hint. */
+  onUnreachable(): void {
+    const { hca, flight } = this.qp;
+    if (!this.outstanding || this.waitingForReceiver) return;
+    if (hca.nowUs - this.lastHintUs < hca.parameters.unreachableRetryUs) return;
+    this.lastHintUs = hca.nowUs;
+    flight.record(hca.nowUs, FLIGHT.UNREACHABLE, 0, this.una);
+    this.retry();
+  }
+
+  private goBack(): void {
+    this.resumeAt(this.una);
+    this.readCount = 0;
+    this.qp.hca.scheduleRequests(this.qp);
+  }
+
+  /** `psn` lies in the oldest request, or is where the next one begins. */
+  private resumeAt(psn: number): void {
+    const { qp } = this;
+    this.psn = psn;
+    this.sendIndex = qp.oldest;
+    this.packet =
+      qp.oldest === qp.fetched
+        ? 0
+        : (psn - this.firstPsn[qp.oldest & qp.sendRing.mask]!) & PSN_MASK;
+  }
+
+  private reloadRetries(): void {
+    this.retriesLeft = this.qp.attributes.retryCount ?? 0;
+    this.rnrRetriesLeft = this.qp.attributes.rnrRetryCount ?? 0;
+    this.backoff = 1;
+  }
+
+  // --- timers -----------------------------------------------------------------------------------
+
+  /**
+   * The wheel is touched only when the deadline moves forward: an expiry that comes too early finds
+   * the true deadline and waits on.
+   */
+  private restartAckTimer(): void {
+    const { hca, ackTimeoutUs } = this.qp;
+    if (ackTimeoutUs === Infinity) return;
+    this.ackDeadlineUs = hca.nowUs + ackTimeoutUs * this.backoff;
+    if (!this.ackTimer.active || this.ackDeadlineUs < this.ackTimer.deadlineUs) {
+      hca.timers.start(this.ackTimer, this.ackDeadlineUs);
+    }
+  }
+
+  private onAckTimer(nowUs: number): void {
+    const { hca, flight } = this.qp;
+    if (!this.outstanding || this.ackDeadlineUs === Infinity) {
+      this.ackDeadlineUs = Infinity;
+      return;
+    }
+    if (nowUs < this.ackDeadlineUs) {
+      hca.timers.start(this.ackTimer, this.ackDeadlineUs);
+      return;
+    }
+    hca.counters.timeouts += 1;
+    flight.record(nowUs, FLIGHT.ACK_TIMEOUT, this.qp.ackTimeoutUs * this.backoff, this.una);
+    this.backoff = Math.min(this.backoff * 2, MAX_BACKOFF);
+    this.qp.completer.onTimeout();
+    this.retry();
+  }
+
+  private onRnrTimer(): void {
+    this.waitingForReceiver = false;
+    this.qp.hca.scheduleRequests(this.qp);
+  }
+}
+
+function isAtomic(wrOpcode: number): boolean {
+  return wrOpcode === WrOpcode.ATOMIC_CMP_AND_SWP || wrOpcode === WrOpcode.ATOMIC_FETCH_AND_ADD;
+}
+
+/** READ and atomics: only their response completes them. */
+export function needsResponse(wrOpcode: number): boolean {
+  return wrOpcode >= WrOpcode.RDMA_READ && wrOpcode <= WrOpcode.ATOMIC_FETCH_AND_ADD;
+}
+
+function isRcOpcode(wrOpcode: number): boolean {
+  return wrOpcode <= WrOpcode.ATOMIC_FETCH_AND_ADD || wrOpcode === WrOpcode.SEND_WITH_INV;
+}
+
+function dataOpcode(wrOpcode: number, first: boolean, last: boolean): number {
+  if (wrOpcode === WrOpcode.RDMA_WRITE || wrOpcode === WrOpcode.RDMA_WRITE_WITH_IMM) {
+    if (!last) return first ? RC.writeFirst : RC.writeMiddle;
+    const immediate = wrOpcode === WrOpcode.RDMA_WRITE_WITH_IMM ? 1 : 0;
+    return (first ? RC.writeOnly : RC.writeLast) + immediate;
+  }
+  if (!last) return first ? RC.sendFirst : RC.sendMiddle;
+  if (wrOpcode === WrOpcode.SEND_WITH_INV) {
+    return first ? RC.sendOnlyInvalidate : RC.sendLastInvalidate;
+  }
+  const immediate = wrOpcode === WrOpcode.SEND_WITH_IMM ? 1 : 0;
+  return (first ? RC.sendOnly : RC.sendLast) + immediate;
+}

@@ -1,0 +1,355 @@
+/**
+ * RC responder (IBTA 9.7.4, in the order of checks there): PSN, opcode sequence, access flags,
+ * resources, length and rkey, execution, completion, acknowledgement. Nothing is placed before all
+ * checks of its packet have passed.
+ */
+import {
+  Access,
+  AsyncEventType,
+  QpState,
+  RQE,
+  WcFlags,
+  WcOpcode,
+  WcStatus,
+} from '../../core/spi/index.js';
+import { FLIGHT } from './flight-recorder.js';
+import { MEMORY_CHECK } from './memory.js';
+import { MAX_MESSAGE_BYTES } from './parameters.js';
+import { RcReads } from './rc-reads.js';
+import type { RcQueuePair } from './rc-queue-pair.js';
+import { segmentCount } from './receive-queue.js';
+import type { ReceivedPacket } from './received-packet.js';
+import { ResponseQueue } from './response-queue.js';
+import { SegmentCursor, segmentBytes } from './segment-cursor.js';
+import { SYNDROME, rnrNakSyndrome } from './wire/aeth-syndrome.js';
+import { bthAckReq, bthSolicited } from './wire/bth.js';
+import { immdtValue } from './wire/immdt.js';
+import { OPCODE_BIT, OPERATION } from './wire/opcode.js';
+import {
+  BITS_OF,
+  IMMDT_OFFSET_OF,
+  OPERATION_OF,
+  RETH_OFFSET_OF,
+  payloadLengthAllowed,
+} from './wire/packet-layout.js';
+import { PSN_MASK, psnAdd, psnDiff, psnNext } from './wire/psn.js';
+import { rethDmaLength, rethRkey, rethVaHi, rethVaLo } from './wire/reth.js';
+
+const TWO_32 = 4294967296;
+const NO_PSN = -1;
+
+/** What `admit` says of a packet in sequence. */
+const REFUSED = false;
+
+export class RcResponder {
+  /** Expected PSN. */
+  ePsn = 0;
+  /** Messages completed, modulo 2^24. */
+  msn = 0;
+  responses = new ResponseQueue(64);
+  readonly reads: RcReads;
+  /** OPERATION of the message under way, `unknown` between messages. */
+  private open: number = OPERATION.unknown;
+  /** PSN of the last SEND, WRITE or atomic executed: what a duplicate is answered with. */
+  private ackPsn = NO_PSN;
+  /** A sequence NAK has been sent for the present gap. */
+  private gapReported = false;
+  private communicating = false;
+  /** The WRITE under way: where the next byte goes, and how many are to come. */
+  private writeKey = 0;
+  private writeLo = 0;
+  private writeHi = 0;
+  private writeLeft = 0;
+  /** Length of the present message, whole (WRITE) or so far (SEND). */
+  private messageBytes = 0;
+  private receiveCapacity = 0;
+  private readonly cursor = new SegmentCursor();
+
+  constructor(private readonly qp: RcQueuePair) {
+    this.reads = new RcReads(qp, this);
+  }
+
+  /** Entering RTR. */
+  begin(receivePsn: number, resources: number): void {
+    this.ePsn = receivePsn & PSN_MASK;
+    this.msn = 0;
+    this.open = OPERATION.unknown;
+    this.ackPsn = NO_PSN;
+    this.gapReported = false;
+    this.communicating = false;
+    this.responses = new ResponseQueue(2 ** Math.ceil(Math.log2(64 + 4 * resources)));
+    this.reads.begin(resources);
+  }
+
+  receive(rx: ReceivedPacket): void {
+    const { drops } = this.qp.hca.counters;
+    if (!this.communicating) this.onCommunication(rx.psn);
+    if (this.responses.full) {
+      // Our port does not get rid of what we owe already: as good as lost on the way.
+      drops.noReceive += 1;
+      return;
+    }
+    const ahead = psnDiff(rx.psn, this.ePsn);
+    if (ahead > 0) this.onGap();
+    else if (ahead < 0) this.onDuplicate(rx);
+    else this.execute(rx);
+  }
+
+  private onCommunication(psn: number): void {
+    const { qp } = this;
+    this.communicating = true;
+    if (qp.state !== QpState.RTR) return;
+    qp.flight.record(qp.hca.nowUs, FLIGHT.COMM_EST, 0, psn);
+    qp.raise(AsyncEventType.COMM_EST);
+  }
+
+  // --- out of sequence --------------------------------------------------------------------------
+
+  private onGap(): void {
+    this.qp.hca.counters.drops.sequenceGap += 1;
+    if (this.gapReported) return;
+    this.gapReported = true;
+    this.sendNak(SYNDROME.nakPsnSequence);
+  }
+
+  private onDuplicate(rx: ReceivedPacket): void {
+    const { counters } = this.qp.hca;
+    counters.duplicateRequests += 1;
+    counters.drops.duplicate += 1;
+    const operation = OPERATION_OF[rx.opcode]!;
+    if (operation === OPERATION.readRequest) this.reads.repeatRead(rx);
+    else if (isAtomicOperation(operation)) this.reads.repeatAtomic(rx);
+    else if (this.ackPsn !== NO_PSN) this.sendAck(this.ackPsn);
+  }
+
+  // --- in sequence ------------------------------------------------------------------------------
+
+  private execute(rx: ReceivedPacket): void {
+    const operation = OPERATION_OF[rx.opcode]!;
+    const bits = BITS_OF[rx.opcode]!;
+    this.gapReported = false;
+    const starts = (bits & OPCODE_BIT.start) !== 0;
+    const inSequence = starts ? this.open === OPERATION.unknown : this.open === operation;
+    if (
+      !inSequence ||
+      !this.permitted(operation) ||
+      !payloadLengthAllowed(rx.opcode, rx.payloadLength, this.qp.mtuBytes)
+    ) {
+      this.refuse(SYNDROME.nakInvalidRequest, WcStatus.REM_INV_REQ_ERR);
+    } else if (operation === OPERATION.send) this.executeSend(rx, bits);
+    else if (operation === OPERATION.write) this.executeWrite(rx, bits);
+    else if (operation === OPERATION.readRequest) this.reads.executeRead(rx);
+    else this.reads.executeAtomic(rx);
+  }
+
+  /** Whether this queue pair lets its peer do that (IBTA 9.7.4.1.3). */
+  private permitted(operation: number): boolean {
+    const access = this.qp.attributes.accessFlags ?? 0;
+    switch (operation) {
+      case OPERATION.send:
+        return true;
+      case OPERATION.write:
+        return (access & Access.REMOTE_WRITE) !== 0;
+      case OPERATION.readRequest:
+        return (access & Access.REMOTE_READ) !== 0;
+      default:
+        return isAtomicOperation(operation) && (access & Access.REMOTE_ATOMIC) !== 0;
+    }
+  }
+
+  private executeSend(rx: ReceivedPacket, bits: number): void {
+    const { qp } = this;
+    if ((bits & OPCODE_BIT.start) !== 0 && !this.startSend()) return;
+    if (this.messageBytes + rx.payloadLength > this.receiveCapacity) {
+      this.refuse(SYNDROME.nakInvalidRequest, WcStatus.LOC_LEN_ERR);
+      return;
+    }
+    const { memory, placements } = qp.hca;
+    const verdict = this.cursor.scatter(
+      memory,
+      qp.domain,
+      rx.payloadLength,
+      rx.payloadOffset,
+      placements,
+    );
+    if (verdict !== MEMORY_CHECK.OK) {
+      qp.hca.counters.localErrors += 1;
+      this.refuse(SYNDROME.nakRemoteOperational, WcStatus.LOC_PROT_ERR);
+      return;
+    }
+    this.messageBytes += rx.payloadLength;
+    this.open = OPERATION.send;
+    this.finishPacket(rx, bits, WcOpcode.RECV);
+  }
+
+  /** Takes a receive for a new SEND; false when it had to be refused. */
+  private startSend(): boolean {
+    const { qp } = this;
+    if (!qp.takeReceive()) return this.notReady();
+    const { words, maxSge } = qp.receives;
+    const segments = segmentCount(words, qp.receiveEntry);
+    if (segments > maxSge) {
+      this.refuse(SYNDROME.nakRemoteOperational, WcStatus.LOC_QP_OP_ERR);
+      return false;
+    }
+    this.cursor.start(words, qp.receiveEntry + RQE.SEGMENTS, segments);
+    this.receiveCapacity = segmentBytes(words, qp.receiveEntry + RQE.SEGMENTS, segments);
+    this.messageBytes = 0;
+    return true;
+  }
+
+  private executeWrite(rx: ReceivedPacket, bits: number): void {
+    const { qp } = this;
+    if ((bits & OPCODE_BIT.start) !== 0 && !this.startWrite(rx)) return;
+    const last = (bits & OPCODE_BIT.end) !== 0;
+    const fits = last ? rx.payloadLength === this.writeLeft : rx.payloadLength < this.writeLeft;
+    if (!fits) {
+      this.refuse(SYNDROME.nakInvalidRequest, WcStatus.REM_INV_REQ_ERR);
+      return;
+    }
+    if (rx.payloadLength > 0 && !this.writable(rx.payloadLength)) return;
+    if ((bits & OPCODE_BIT.receive) !== 0 && !qp.takeReceive()) {
+      this.notReady();
+      return;
+    }
+    if (rx.payloadLength > 0) {
+      const { memory, placements } = qp.hca;
+      placements.add(rx.payloadOffset, rx.payloadLength, memory.region.port, memory.offset);
+    }
+    const low = this.writeLo + rx.payloadLength;
+    this.writeLo = low >>> 0;
+    if (low >= TWO_32) this.writeHi += 1;
+    this.writeLeft -= rx.payloadLength;
+    this.open = OPERATION.write;
+    this.finishPacket(rx, bits, WcOpcode.RECV_RDMA_WITH_IMM);
+  }
+
+  /** Checks the whole range of a new WRITE, so that nothing of a bad one is placed. */
+  private startWrite(rx: ReceivedPacket): boolean {
+    const reth = rx.offset + RETH_OFFSET_OF[rx.opcode]!;
+    const length = rethDmaLength(rx.view, reth);
+    this.writeKey = rethRkey(rx.view, reth);
+    this.writeLo = rethVaLo(rx.view, reth);
+    this.writeHi = rethVaHi(rx.view, reth);
+    this.writeLeft = length;
+    this.messageBytes = length;
+    if (length > MAX_MESSAGE_BYTES) {
+      this.refuse(SYNDROME.nakInvalidRequest, WcStatus.REM_INV_REQ_ERR);
+      return false;
+    }
+    return length === 0 || this.writable(length);
+  }
+
+  /** Checks the next `length` bytes of the WRITE under way against its rkey. */
+  private writable(length: number): boolean {
+    const { memory } = this.qp.hca;
+    const verdict = memory.check(
+      this.qp.domain,
+      this.writeKey,
+      this.writeLo,
+      this.writeHi,
+      length,
+      Access.REMOTE_WRITE,
+    );
+    if (verdict === MEMORY_CHECK.OK) return true;
+    this.refuse(SYNDROME.nakRemoteAccess, WcStatus.REM_ACCESS_ERR);
+    return false;
+  }
+
+  /** The packet of a SEND or WRITE has been executed. */
+  private finishPacket(rx: ReceivedPacket, bits: number, wcOpcode: number): void {
+    const psn = this.ePsn;
+    this.ackPsn = psn;
+    this.ePsn = psnNext(psn);
+    const last = (bits & OPCODE_BIT.end) !== 0;
+    if (last) {
+      this.open = OPERATION.unknown;
+      this.msn = psnNext(this.msn);
+    }
+    if (bthAckReq(rx.view, rx.offset)) this.sendAck(psn);
+    if (last && (bits & OPCODE_BIT.receive) !== 0) this.complete(rx, bits, wcOpcode);
+  }
+
+  private complete(rx: ReceivedPacket, bits: number, wcOpcode: number): void {
+    const { qp } = this;
+    if ((bits & OPCODE_BIT.invalidate) !== 0) {
+      // No key of ours can be invalidated by a peer: regions are not (IBTA 9.4.1.1.3), and windows
+      // there are none. The SEND itself has been done and is acknowledged.
+      qp.completeReceive(WcStatus.REM_INV_REQ_ERR, wcOpcode, 0, 0, 0, 0);
+      qp.toError();
+      return;
+    }
+    let flags = bthSolicited(rx.view, rx.offset) ? WcFlags.SOLICITED : 0;
+    let immediate = 0;
+    if ((bits & OPCODE_BIT.immediate) !== 0) {
+      flags |= WcFlags.WITH_IMM;
+      immediate = immdtValue(rx.view, rx.offset + IMMDT_OFFSET_OF[rx.opcode]!);
+    }
+    const bytes = this.messageBytes;
+    qp.completeReceive(WcStatus.SUCCESS, wcOpcode, flags, bytes, immediate, qp.destinationQpn);
+  }
+
+  // --- answers ----------------------------------------------------------------------------------
+
+  sendAck(psn: number): void {
+    this.responses.acknowledge(psn, SYNDROME.ack, this.msn);
+    this.qp.hca.scheduleResponses(this.qp);
+  }
+
+  private sendNak(syndrome: number): void {
+    const { qp } = this;
+    qp.flight.record(qp.hca.nowUs, FLIGHT.NAK_SENT, syndrome, this.ePsn);
+    this.responses.nak(this.ePsn, syndrome, this.msn);
+    qp.hca.scheduleResponses(qp);
+  }
+
+  /** No receive is posted: RNR NAK. Always false. */
+  private notReady(): boolean {
+    this.qp.hca.counters.drops.noReceive += 1;
+    this.sendNak(rnrNakSyndrome(this.qp.attributes.minRnrTimer ?? 0));
+    // What was in flight behind it is part of the same event, not a gap of its own.
+    this.gapReported = true;
+    return REFUSED;
+  }
+
+  /** A fatal NAK: the receive in use fails, or an event tells; the connection is over. */
+  refuse(syndrome: number, receiveStatus: number): void {
+    const { qp } = this;
+    this.sendNak(syndrome);
+    if (qp.receiveEntry >= 0) qp.completeReceive(receiveStatus, WcOpcode.RECV, 0, 0, 0, 0);
+    else {
+      const access = syndrome === SYNDROME.nakRemoteAccess;
+      qp.raise(access ? AsyncEventType.QP_ACCESS_ERR : AsyncEventType.QP_REQ_ERR);
+    }
+    qp.toError();
+  }
+
+  /**
+   * The memory of a READ went away before its responses had gone. In place of what is owed goes a
+   * NAK; false in ERR, where nobody needs one.
+   */
+  revoke(psn: number): boolean {
+    const { qp } = this;
+    if (qp.state === QpState.ERR) return false;
+    this.responses.clear();
+    this.responses.nak(psn, SYNDROME.nakRemoteAccess, this.msn);
+    qp.raise(AsyncEventType.QP_ACCESS_ERR);
+    qp.toError();
+    return true;
+  }
+
+  /** A READ or atomic request has been taken in: it uses `count` PSNs and is a message. */
+  advance(count: number): void {
+    this.ePsn = psnAdd(this.ePsn, count);
+    this.msn = psnNext(this.msn);
+  }
+
+  /** An atomic counts as executed for the answer to duplicates; a READ does not. */
+  noteExecuted(psn: number): void {
+    this.ackPsn = psn;
+  }
+}
+
+export function isAtomicOperation(operation: number): boolean {
+  return operation === OPERATION.compareSwap || operation === OPERATION.fetchAdd;
+}

@@ -1,0 +1,73 @@
+/**
+ * Responder resources (IBTA 9.7.4.1.2): the last READ and atomic requests of a connection, kept so
+ * that a duplicate can be answered again. As many as the peer may have outstanding.
+ */
+import { psnInRange } from './wire/psn.js';
+
+export const RESOURCE = { NONE: 0, READ: 1, ATOMIC: 2 } as const;
+
+/** Words of a resource. */
+export const RES = {
+  KIND: 0,
+  FIRST_PSN: 1,
+  /** PSNs that the request takes. */
+  COUNT: 2,
+  ADDRESS_LO: 3,
+  ADDRESS_HI: 4,
+  RKEY: 5,
+  LENGTH: 6,
+  /** Value before the atomic operation. */
+  ORIGINAL_LO: 7,
+  ORIGINAL_HI: 8,
+  MSN: 9,
+  /** Responses still owed: from packet NEXT to packet END - 1; START is where this answer began. */
+  NEXT: 10,
+  START: 11,
+  END: 12,
+  /** 1 once every response has been sent: what is owed now is a repetition. */
+  ANSWERED: 13,
+  STRIDE: 16,
+} as const;
+
+export class ResponderResources {
+  readonly words: Uint32Array;
+  private next = 0;
+
+  constructor(readonly count: number) {
+    this.words = new Uint32Array(count * RES.STRIDE);
+  }
+
+  clear(): void {
+    this.words.fill(0);
+    this.next = 0;
+  }
+
+  wordOf(resource: number): number {
+    return resource * RES.STRIDE;
+  }
+
+  /** The oldest resource, for a new request; -1 when the peer exceeds the depth agreed on. */
+  take(): number {
+    const at = this.wordOf(this.next);
+    const { words } = this;
+    const owed = words[at + RES.KIND] !== RESOURCE.NONE && words[at + RES.ANSWERED] === 0;
+    if (owed) return -1;
+    const resource = this.next;
+    this.next = (this.next + 1) % this.count;
+    return resource;
+  }
+
+  /** The resource of a duplicate request, -1 if it is no longer kept. */
+  find(kind: number, psn: number): number {
+    for (let resource = 0; resource < this.count; resource++) {
+      const at = this.wordOf(resource);
+      if (
+        this.words[at + RES.KIND] === kind &&
+        psnInRange(psn, this.words[at + RES.FIRST_PSN]!, this.words[at + RES.COUNT]!)
+      ) {
+        return resource;
+      }
+    }
+    return -1;
+  }
+}

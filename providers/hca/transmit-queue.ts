@@ -1,0 +1,88 @@
+/**
+ * Packets on their way to the port: descriptors are written straight into the port's arrays and
+ * offered in bursts. What the port does not take stays where it is and is offered again first.
+ */
+import { TX, TX_SEGMENT } from '../../core/spi/index.js';
+import type { PacketPort } from '../../core/spi/index.js';
+
+const TWO_32 = 4294967296;
+
+export class TransmitQueue {
+  /** Over `txPackets`: headers are written through it, big-endian, at the offset `open` returns. */
+  readonly view: DataView;
+  /** Packets ever opened, and ever taken by the port. */
+  built = 0;
+  taken = 0;
+  private readonly packets: Uint32Array;
+  private readonly segments: Uint32Array;
+  private readonly capacity: number;
+  private readonly segmentCapacity: number;
+  private from = 0;
+  private count = 0;
+  private segmentCount = 0;
+
+  constructor(private readonly port: PacketPort) {
+    this.packets = port.txPackets;
+    this.segments = port.txSegments;
+    this.view = new DataView(this.packets.buffer, this.packets.byteOffset, this.packets.byteLength);
+    this.capacity = Math.floor(this.packets.length / TX.WORDS);
+    this.segmentCapacity = Math.floor(this.segments.length / TX_SEGMENT.WORDS);
+  }
+
+  /** Packets that the port has not taken. */
+  get waiting(): number {
+    return this.count - this.from;
+  }
+
+  /** Whether one more packet with up to `segments` segments fits. */
+  hasRoom(segments: number): boolean {
+    return this.count < this.capacity && this.segmentCount + segments <= this.segmentCapacity;
+  }
+
+  /**
+   * Starts a packet; `hasRoom` must have said yes.
+   * @returns the byte offset in `view` of its BTH
+   */
+  open(path: number, headerLength: number): number {
+    const at = this.count * TX.WORDS;
+    this.packets[at + TX.PATH] = path;
+    this.packets[at + TX.HEADER_LENGTH] = headerLength;
+    this.packets[at + TX.FIRST_SEGMENT] = this.segmentCount;
+    this.packets[at + TX.SEGMENT_COUNT] = 0;
+    this.count += 1;
+    this.built += 1;
+    return (at + TX.HEADER) * 4;
+  }
+
+  /** Adds payload to the packet opened last. */
+  addSegment(region: number, offset: number, length: number): void {
+    const at = this.segmentCount * TX_SEGMENT.WORDS;
+    this.segments[at + TX_SEGMENT.REGION] = region;
+    this.segments[at + TX_SEGMENT.OFFSET_LO] = offset >>> 0;
+    this.segments[at + TX_SEGMENT.OFFSET_HI] = offset < TWO_32 ? 0 : offset / TWO_32;
+    this.segments[at + TX_SEGMENT.LENGTH] = length;
+    this.segmentCount += 1;
+    this.packets[(this.count - 1) * TX.WORDS + TX.SEGMENT_COUNT]! += 1;
+  }
+
+  /** Takes back the packet opened last. */
+  abort(): void {
+    this.count -= 1;
+    this.built -= 1;
+    this.segmentCount = this.packets[this.count * TX.WORDS + TX.FIRST_SEGMENT]!;
+  }
+
+  /** Offers everything to the port; true when all of it was taken. */
+  flush(): boolean {
+    if (this.count > this.from) {
+      const next = this.port.send(this.from, this.count);
+      this.taken += next - this.from;
+      this.from = next;
+    }
+    if (this.from < this.count) return false;
+    this.from = 0;
+    this.count = 0;
+    this.segmentCount = 0;
+    return true;
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * The one real timer of a device: wakes the driver at the wheel's next deadline. Deadlines further
+ * off than a millisecond use a timeout, which Node rounds to milliseconds; nearer ones turn with
+ * the event loop (setImmediate) until they are due.
+ */
+import type { Clock } from '../../core/spi/index.js';
+
+/** Below this a timeout would overshoot by more than what is left. */
+const IMMEDIATE_BELOW_US = 1000;
+/** The longest a Node timeout can be (2^31 - 1 ms); a later deadline is looked at again then. */
+const MAX_TIMEOUT_MS = 0x7fffffff;
+
+export class RealTimer {
+  #deadlineUs = Infinity;
+  #timeout: NodeJS.Timeout | undefined;
+  #timeoutDeadlineUs = Infinity;
+  #immediate: NodeJS.Immediate | undefined;
+  #keepAlive = false;
+
+  /** @param onDeadline called from the event loop, never from `arm` */
+  constructor(
+    private readonly clock: Clock,
+    private readonly onDeadline: () => void,
+  ) {}
+
+  /**
+   * Sets the deadline in microseconds of the clock; Infinity for none. Replaces an earlier one.
+   * Arming the same or a later deadline costs nothing: a wake-up that comes too early re-arms.
+   */
+  arm(deadlineUs: number): void {
+    this.#deadlineUs = deadlineUs;
+    if (deadlineUs === Infinity) this.#stop();
+    else if (!this.#immediate && deadlineUs < this.#timeoutDeadlineUs) this.#schedule();
+  }
+
+  /** Whether a deadline to come keeps the process alive. */
+  setKeepAlive(alive: boolean): void {
+    this.#keepAlive = alive;
+    if (alive) {
+      this.#timeout?.ref();
+      this.#immediate?.ref();
+    } else {
+      this.#timeout?.unref();
+      this.#immediate?.unref();
+    }
+  }
+
+  close(): void {
+    this.arm(Infinity);
+  }
+
+  #schedule(): void {
+    this.#stop();
+    const remainingUs = this.#deadlineUs - this.clock.now();
+    if (remainingUs < IMMEDIATE_BELOW_US) {
+      this.#immediate = setImmediate(() => this.#onWake());
+      if (!this.#keepAlive) this.#immediate.unref();
+      return;
+    }
+    const timeoutMs = Math.min(Math.floor(remainingUs / 1000), MAX_TIMEOUT_MS);
+    this.#timeoutDeadlineUs = this.#deadlineUs;
+    this.#timeout = setTimeout(() => this.#onWake(), timeoutMs);
+    if (!this.#keepAlive) this.#timeout.unref();
+  }
+
+  #onWake(): void {
+    this.#stop();
+    if (this.#deadlineUs === Infinity) return;
+    if (this.clock.now() < this.#deadlineUs) {
+      this.#schedule();
+      return;
+    }
+    this.#deadlineUs = Infinity;
+    this.onDeadline();
+  }
+
+  #stop(): void {
+    if (this.#timeout) clearTimeout(this.#timeout);
+    if (this.#immediate) clearImmediate(this.#immediate);
+    this.#timeout = this.#immediate = undefined;
+    this.#timeoutDeadlineUs = Infinity;
+  }
+}

@@ -1,0 +1,313 @@
+/**
+ * A network in one process: ports by address, a link for each direction between two of them, faults
+ * by chance and by script, and virtual time. One seed decides everything that happens.
+ */
+import { SpiError, ipFromGid } from '../../core/spi/index.js';
+import { FaultScript } from './faults.js';
+import { Link, checkLink, defaultLink } from './link.js';
+import type { LinkOptions } from './link.js';
+import { MemoryPort, checkPortOptions } from './memory-port.js';
+import type { MemoryPortOptions } from './memory-port.js';
+import type { MockNode } from './node.js';
+import { SeededRandom } from './seeded-random.js';
+import { Runner } from './runner.js';
+import type { RunOptions } from './runner.js';
+import { VirtualClock } from './virtual-clock.js';
+import { PacketPool } from './wire-packet.js';
+import type { WirePacket } from './wire-packet.js';
+
+export interface FabricOptions {
+  /** An integer from 0 to 2^53 - 1; default 1. */
+  readonly seed?: number;
+  /** Every link, unless `setLink` says otherwise. */
+  readonly link?: Partial<LinkOptions>;
+  /** Largest RoCE path MTU in bytes: 256, 512, 1024 (default), 2048 or 4096. */
+  readonly mtuBytes?: number;
+  /**
+   * Time moves by itself: `true` as fast as the program keeps up, 'paced' no faster than real time.
+   * Without it time stands still until `run` is called.
+   */
+  readonly autoRun?: boolean | 'paced';
+  /** The clock's first reading in microseconds. */
+  readonly startUs?: number;
+}
+
+/** Addresses in text; what is left out means all. */
+export interface LinkSelection {
+  readonly from?: string;
+  readonly to?: string;
+}
+
+/** What became of packets. Each packet sent is delivered or counted under one of the losses. */
+export interface FabricCounters {
+  sent: number;
+  delivered: number;
+  lost: number;
+  duplicated: number;
+  reordered: number;
+  corrupted: number;
+  /** Dropped by a partition, by a rule of the fault script, for want of a receiver. */
+  partitioned: number;
+  faulted: number;
+  undeliverable: number;
+}
+
+/** Shown every packet where it enters the wire and where it leaves it. */
+export type FabricTap = (event: 'sent' | 'delivered', packet: WirePacket, nowUs: number) => void;
+
+/** How long after a packet the word comes back that its destination does not exist. */
+const UNREACHABLE_AFTER_US = 100;
+
+let fabricsMade = 0;
+
+export class Fabric {
+  /** Tells the fabrics of a process apart. */
+  readonly id = ++fabricsMade;
+  readonly clock: VirtualClock;
+  readonly random: SeededRandom;
+  readonly faults = new FaultScript();
+  readonly counters: FabricCounters = {
+    sent: 0,
+    delivered: 0,
+    lost: 0,
+    duplicated: 0,
+    reordered: 0,
+    corrupted: 0,
+    partitioned: 0,
+    faulted: 0,
+    undeliverable: 0,
+  };
+  readonly mtuBytes: number;
+  /** Of the ports of this fabric. */
+  readonly pool = new PacketPool();
+  tap: FabricTap | undefined;
+
+  readonly #ports = new Map<string, MemoryPort>();
+  readonly #nodes = new Map<string, MockNode>();
+  readonly #links = new Map<string, Map<string, Link>>();
+  readonly #settings: { readonly where: LinkSelection; readonly link: Partial<LinkOptions> }[] = [];
+  /** Flows whose sender is about to hear that nobody is there: told once for many packets. */
+  readonly #unreachable = new Set<string>();
+  readonly #runner: Runner;
+
+  constructor(options: FabricOptions = {}) {
+    const { seed = 1, link = {}, mtuBytes = 1024, autoRun = false, startUs = 0 } = options;
+    checkPortOptions({ addresses: ['::1'], mtuBytes });
+    this.clock = new VirtualClock(startUs);
+    this.random = new SeededRandom(seed);
+    this.mtuBytes = mtuBytes;
+    this.setLink({}, link);
+    this.#runner = new Runner(this.clock, autoRun);
+  }
+
+  /** Whether time moves by itself. */
+  get autoRun(): boolean {
+    return this.#runner.auto;
+  }
+
+  /**
+   * Lets time pass, with microtasks drained between its steps.
+   * @throws Error when `until` has not come true and nothing more can happen, or in time
+   */
+  run(options: RunOptions): Promise<void> {
+    return this.#runner.run(options);
+  }
+
+  /** One step of time without draining microtasks: for programs that use none. */
+  step(): boolean {
+    return this.clock.step();
+  }
+
+  /** @throws SpiError('EADDRINUSE') when the fabric has a port of one of these addresses */
+  openPort(options: MemoryPortOptions): MemoryPort {
+    const port = new MemoryPort(this, options);
+    for (const address of port.gids.map(ipFromGid)) {
+      if (this.#ports.has(address)) {
+        throw new SpiError('EADDRINUSE', `${address} is in use on this fabric`);
+      }
+    }
+    for (const gid of port.gids) this.#ports.set(ipFromGid(gid), port);
+    return port;
+  }
+
+  /** For nodes: makes them findable. */
+  addNode(node: MockNode): void {
+    for (const gid of node.port.gids) this.#nodes.set(ipFromGid(gid), node);
+  }
+
+  /** The node that was opened last at this address: where its faults are. */
+  node(address: string): MockNode | undefined {
+    return this.#nodes.get(address);
+  }
+
+  /** For the port itself, when it closes. */
+  removePort(port: MemoryPort): void {
+    for (const address of port.gids.map(ipFromGid)) {
+      if (this.#ports.get(address) === port) this.#ports.delete(address);
+    }
+  }
+
+  /** For ports: interest in keeping the process alive while time moves by itself. */
+  keepAlive(change: 1 | -1): void {
+    this.#runner.keepAlive(change);
+  }
+
+  /** Changes links, present and future. @throws RangeError for an option out of its limits */
+  setLink(where: LinkSelection, link: Partial<LinkOptions>): void {
+    const known = this.#settings.filter((setting) => covers(where, setting.where));
+    for (const setting of known) checkLink({ ...defaultLink, ...setting.link, ...link });
+    checkLink({ ...defaultLink, ...link });
+    this.#settings.push({ where, link });
+    for (const existing of this.#select(where)) {
+      existing.options = { ...existing.options, ...link };
+    }
+  }
+
+  /** Packets from any of one side to any of the other are lost, in both directions or in one. */
+  partition(
+    side: readonly string[],
+    otherSide: readonly string[],
+    direction: 'both' | 'out' = 'both',
+  ): void {
+    for (const from of side) {
+      for (const to of otherSide) {
+        this.link(from, to).partitioned = true;
+        if (direction === 'both') this.link(to, from).partitioned = true;
+      }
+    }
+  }
+
+  /** Ends partitions and clogs of these links, or all. */
+  heal(where: LinkSelection = {}): void {
+    for (const link of this.#select(where)) {
+      link.partitioned = false;
+      this.#unclog(link);
+    }
+  }
+
+  /** Packets of a link wait until it is unclogged. */
+  clog(where: LinkSelection): void {
+    for (const link of this.#select(where)) link.clogged = true;
+  }
+
+  unclog(where: LinkSelection = {}): void {
+    for (const link of this.#select(where)) this.#unclog(link);
+  }
+
+  /** The link of one direction, made when first asked for. */
+  link(from: string, to: string): Link {
+    let links = this.#links.get(from);
+    if (!links) this.#links.set(from, (links = new Map<string, Link>()));
+    let link = links.get(to);
+    if (!link) {
+      link = new Link(from, to);
+      for (const setting of this.#settings) {
+        if (covers(setting.where, link)) link.options = { ...link.options, ...setting.link };
+      }
+      links.set(to, link);
+    }
+    return link;
+  }
+
+  /** Puts a packet on the wire; it belongs to the fabric from now on. */
+  transmit(packet: WirePacket): void {
+    this.counters.sent++;
+    const nowUs = this.clock.now();
+    this.tap?.('sent', packet, nowUs);
+    const link = this.link(packet.flow.from, packet.flow.to);
+    const arrivalUs = link.deliveryUs(nowUs, packet.length, this.random);
+    const action = this.faults.decide(packet);
+    if (action !== undefined) {
+      if (action.type === 'drop') return this.#drop(packet, 'faulted');
+      if (action.type === 'delay') return this.#arriveAt(arrivalUs + action.byUs, packet, link);
+      if (action.type === 'corrupt') this.#flip(packet, action.byteOffset, action.mask ?? 1);
+      if (action.type === 'duplicate') {
+        for (const afterUs of action.afterUs) this.#duplicate(packet, arrivalUs + afterUs, link);
+      }
+    }
+    if (link.partitioned) return this.#drop(packet, 'partitioned');
+    this.#chance(packet, arrivalUs, link);
+  }
+
+  #chance(packet: WirePacket, arrivalUs: number, link: Link): void {
+    const { random } = this;
+    const { options } = link;
+    if (random.percent(options.duplicatePercent)) {
+      this.#duplicate(packet, arrivalUs + random.unit() * options.duplicateDelayUs, link);
+    }
+    if (random.percent(options.lossPercent)) return this.#drop(packet, 'lost');
+    if (random.percent(options.corruptPercent)) {
+      for (let flips = random.between(1, 3); flips > 0; flips--) {
+        this.#flip(packet, random.below(packet.length), 1 << random.below(8));
+      }
+    }
+    if (random.percent(options.reorderPercent)) {
+      this.counters.reordered++;
+      this.#arriveAt(arrivalUs + random.unit() * options.reorderDelayUs, packet, link);
+    } else {
+      this.#arriveAt(link.inOrder(arrivalUs), packet, link);
+    }
+  }
+
+  #duplicate(packet: WirePacket, arrivalUs: number, link: Link): void {
+    this.counters.duplicated++;
+    this.#arriveAt(arrivalUs, this.pool.copy(packet), link);
+  }
+
+  #flip(packet: WirePacket, byteOffset: number, mask: number): void {
+    const at = byteOffset % packet.length;
+    packet.buffer[at] = (packet.buffer[at] as number) ^ mask;
+    this.counters.corrupted++;
+  }
+
+  #arriveAt(timeUs: number, packet: WirePacket, link: Link): void {
+    this.clock.at(timeUs, () => {
+      if (link.clogged) link.held.push(packet);
+      else this.#deliver(packet);
+    });
+  }
+
+  #unclog(link: Link): void {
+    link.clogged = false;
+    const nowUs = this.clock.now();
+    for (const packet of link.held.splice(0)) this.#arriveAt(nowUs, packet, link);
+  }
+
+  #deliver(packet: WirePacket): void {
+    const port = this.#ports.get(packet.flow.to);
+    if (!port) {
+      this.#reportUnreachable(packet);
+      return this.#drop(packet, 'undeliverable');
+    }
+    this.counters.delivered++;
+    this.tap?.('delivered', packet, this.clock.now());
+    port.deliver(packet);
+  }
+
+  #drop(packet: WirePacket, reason: 'lost' | 'partitioned' | 'faulted' | 'undeliverable'): void {
+    this.counters[reason]++;
+    this.pool.release(packet);
+  }
+
+  #reportUnreachable(packet: WirePacket): void {
+    const { from, to, destination } = packet.flow;
+    if (this.link(to, from).partitioned || this.#unreachable.has(`${from} ${to}`)) return;
+    this.#unreachable.add(`${from} ${to}`);
+    this.clock.at(this.clock.now() + UNREACHABLE_AFTER_US, () => {
+      this.#unreachable.delete(`${from} ${to}`);
+      this.#ports.get(from)?.unreachable(destination);
+    });
+  }
+
+  #select(where: LinkSelection): Link[] {
+    const all = [...this.#links.values()].flatMap((links) => [...links.values()]);
+    return all.filter((link) => covers(where, link));
+  }
+}
+
+function covers(where: LinkSelection, link: LinkSelection): boolean {
+  return (
+    (where.from === undefined || where.from === link.from) &&
+    (where.to === undefined || where.to === link.to)
+  );
+}

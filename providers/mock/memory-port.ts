@@ -1,0 +1,353 @@
+/**
+ * The packet port on a simulated fabric. Packets are real bytes with a real ICRC, so that
+ * corruption on the way is found out as it is on a network.
+ */
+import type {
+  Gid,
+  GidWords,
+  PacketPort,
+  PacketPortCounters,
+  PacketPortHandlers,
+} from '../../core/spi/index.js';
+import {
+  PLACE,
+  RX,
+  RxFlags,
+  SpiError,
+  TX,
+  TX_SEGMENT,
+  gidFromIp,
+  gidWords,
+  ipFromGid,
+  isIpv4Gid,
+} from '../../core/spi/index.js';
+import { BTH_LENGTH } from '../hca/wire/bth.js';
+import { icrcPacket, readIcrc, writeIcrc } from '../hca/wire/icrc.js';
+import type { Fabric } from './fabric.js';
+import { PathTable } from './path-table.js';
+import { RegionTable } from './region-table.js';
+import { ICRC_BYTES, MAX_PACKET_BYTES } from './wire-packet.js';
+import type { Flow, WirePacket } from './wire-packet.js';
+
+export interface MemoryPortOptions {
+  /** IP addresses in text, 1 to 64; the first one is the default. */
+  readonly addresses: readonly string[];
+  /** Lowers the fabric's MTU for this port: 256, 512, 1024, 2048 or 4096 bytes. */
+  readonly mtuBytes?: number;
+}
+
+const PATH_MTUS: readonly number[] = [256, 512, 1024, 2048, 4096];
+const RX_PACKETS = 64;
+const ARENA_STRIDE = (MAX_PACKET_BYTES + 63) & ~63;
+const PLACEMENTS = 1024;
+const TX_PACKETS = 256;
+const TX_SEGMENTS = 2048;
+/** Packets that wait for `receive`, at most; more are dropped and counted, as a NIC does. */
+const MAX_WAITING = 4096;
+const MAX_HEADER_BYTES = (TX.WORDS - TX.HEADER) * 4;
+const TWO_32 = 2 ** 32;
+
+/** @throws SpiError('EINVAL') naming the option, its value and its limits */
+export function checkPortOptions(options: MemoryPortOptions): Gid[] {
+  const { addresses, mtuBytes } = options;
+  if (addresses.length < 1 || addresses.length > 64) {
+    throw new SpiError('EINVAL', `addresses: 1 to 64, not ${addresses.length}`);
+  }
+  if (mtuBytes !== undefined && !PATH_MTUS.includes(mtuBytes)) {
+    throw new SpiError('EINVAL', `mtuBytes: ${PATH_MTUS.join(', ')}, not ${mtuBytes}`);
+  }
+  return addresses.map((address) => {
+    try {
+      return gidFromIp(address);
+    } catch (cause) {
+      throw new SpiError('EINVAL', `addresses: ${(cause as Error).message}`, { cause });
+    }
+  });
+}
+
+export interface MemoryPortCounters extends PacketPortCounters {
+  /** Packets that came faster than they were received. */
+  overruns: number;
+}
+
+export class MemoryPort implements PacketPort {
+  readonly gids: readonly Gid[];
+  readonly mtuBytes: number;
+  readonly counters: MemoryPortCounters = {
+    receivedPackets: 0,
+    sentPackets: 0,
+    malformed: 0,
+    badIcrc: 0,
+    recoveredId: 0,
+    sendErrors: 0,
+    overruns: 0,
+  };
+  readonly rxArena = new Uint8Array(RX_PACKETS * ARENA_STRIDE);
+  readonly rxPackets = new Uint32Array(RX_PACKETS * RX.WORDS);
+  readonly placements = new Uint32Array(PLACEMENTS * PLACE.WORDS);
+  readonly txPackets = new Uint32Array(TX_PACKETS * TX.WORDS);
+  readonly txSegments = new Uint32Array(TX_SEGMENTS * TX_SEGMENT.WORDS);
+
+  readonly #txHeaders = new Uint8Array(this.txPackets.buffer);
+  readonly #paths: PathTable;
+  readonly #regions = new RegionTable();
+  readonly #sources = new WeakMap<
+    Flow,
+    { readonly words: GidWords; readonly localIndex: number }
+  >();
+  #waiting: WirePacket[] = [];
+  #handlers: PacketPortHandlers | undefined;
+  #wakePending = false;
+  #writablePending = false;
+  #alive = false;
+  #unplugged = false;
+  #closed = false;
+
+  constructor(
+    private readonly fabric: Fabric,
+    options: MemoryPortOptions,
+  ) {
+    this.gids = checkPortOptions(options);
+    this.mtuBytes = Math.min(options.mtuBytes ?? 4096, fabric.mtuBytes);
+    this.#paths = new PathTable(this.gids);
+  }
+
+  /** What is registered with the port: both zero when its user has cleaned up. */
+  get usage(): { readonly regions: number; readonly paths: number } {
+    return { regions: this.#regions.size, paths: this.#paths.size };
+  }
+
+  receive(): number {
+    let count = 0;
+    let taken = 0;
+    for (const packet of this.#waiting) {
+      if (count === RX_PACKETS) break;
+      taken++;
+      if (this.#take(packet, count)) count++;
+      this.fabric.pool.release(packet);
+    }
+    if (taken > 0) this.#waiting = this.#waiting.slice(taken);
+    if (this.#waiting.length > 0) this.#wake();
+    this.counters.receivedPackets += count;
+    return count;
+  }
+
+  place(count: number): void {
+    if (count > PLACEMENTS) throw new RangeError(`${count} placements, at most ${PLACEMENTS}`);
+    const words = this.placements;
+    for (let at = 0; at < count * PLACE.WORDS; at += PLACE.WORDS) {
+      const source = words[at + PLACE.SOURCE] as number;
+      const length = words[at + PLACE.LENGTH] as number;
+      const offset = offsetAt(words, at + PLACE.OFFSET_LO);
+      const target = this.#regions.resolve(words[at + PLACE.REGION] as number, offset, length);
+      if (source + length > this.rxArena.length) {
+        throw new RangeError(`source ${source} + ${length} is outside of the arena`);
+      }
+      copyBytes(this.rxArena, source, target, offset, length);
+    }
+  }
+
+  send(from: number, to: number): number {
+    if (to > TX_PACKETS) throw new RangeError(`packets up to ${to}, at most ${TX_PACKETS}`);
+    if (this.#closed || this.#unplugged) return to;
+    for (let index = from; index < to; index++) {
+      const at = index * TX.WORDS;
+      const flow = this.#paths.flow(this.txPackets[at + TX.PATH] as number);
+      if (!flow) throw new RangeError(`packet ${index}: no path ${this.txPackets[at + TX.PATH]}`);
+      if (this.#mustWait(flow)) return index;
+      this.fabric.transmit(this.#assemble(at, flow));
+      this.counters.sentPackets++;
+    }
+    return to;
+  }
+
+  addRegion(memory: ArrayBufferLike, byteOffset: number, byteLength: number): number {
+    return this.#regions.add(memory, byteOffset, byteLength);
+  }
+
+  removeRegion(region: number): void {
+    if (!this.#closed) this.#regions.remove(region);
+  }
+
+  addPath(gid: Gid, localGidIndex: number): number {
+    return this.#paths.add(gid, localGidIndex);
+  }
+
+  removePath(path: number): void {
+    if (!this.#closed) this.#paths.remove(path);
+  }
+
+  watch(handlers: PacketPortHandlers): void {
+    this.#handlers = handlers;
+    if (this.#waiting.length > 0) this.#wake();
+  }
+
+  setKeepAlive(alive: boolean): void {
+    if (this.#closed || alive === this.#alive) return;
+    this.#alive = alive;
+    this.fabric.keepAlive(alive ? 1 : -1);
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.setKeepAlive(false);
+    this.#closed = true;
+    this.fabric.removePort(this);
+    for (const packet of this.#waiting.splice(0)) this.fabric.pool.release(packet);
+    this.#regions.clear();
+    this.#handlers = undefined;
+  }
+
+  /** Pulls the plug: nothing arrives any more, and what is sent is lost. */
+  unplug(): void {
+    this.fabric.removePort(this);
+    this.#unplugged = true;
+    for (const packet of this.#waiting.splice(0)) this.fabric.pool.release(packet);
+  }
+
+  /** For the fabric: a packet has arrived; it belongs to the port now. */
+  deliver(packet: WirePacket): void {
+    if (this.#closed || this.#waiting.length === MAX_WAITING) {
+      this.counters.overruns++;
+      this.fabric.pool.release(packet);
+      return;
+    }
+    this.#waiting.push(packet);
+    this.#wake();
+  }
+
+  /** For the fabric: word that nobody has that address. */
+  unreachable(gid: Gid): void {
+    this.#handlers?.onUnreachable(gid);
+  }
+
+  #wake(): void {
+    if (this.#wakePending || !this.#handlers) return;
+    this.#wakePending = true;
+    this.fabric.clock.soon(() => {
+      this.#wakePending = false;
+      if (this.#waiting.length > 0) this.#handlers?.onReadable();
+    });
+  }
+
+  /** Whether the link has enough to send for now; if so, `onWritable` comes at half of that. */
+  #mustWait(flow: Flow): boolean {
+    const link = this.fabric.link(flow.from, flow.to);
+    const nowUs = this.fabric.clock.now();
+    const backlogUs = link.backlogUs(nowUs);
+    if (backlogUs < link.options.maxBacklogUs) return false;
+    if (!this.#writablePending) {
+      this.#writablePending = true;
+      this.fabric.clock.at(nowUs + backlogUs - link.options.maxBacklogUs / 2, () => {
+        this.#writablePending = false;
+        this.#handlers?.onWritable();
+      });
+    }
+    return true;
+  }
+
+  /** Puts headers, payload, pad and ICRC together. */
+  #assemble(at: number, flow: Flow): WirePacket {
+    const headerBytes = this.txPackets[at + TX.HEADER_LENGTH] as number;
+    if (headerBytes < BTH_LENGTH || headerBytes > MAX_HEADER_BYTES || headerBytes % 4 !== 0) {
+      throw new RangeError(`header length ${headerBytes}: 12 to 48, a multiple of 4`);
+    }
+    const header = (at + TX.HEADER) * 4;
+    const padBytes = ((this.#txHeaders[header + 1] as number) >> 4) & 3;
+    const end = headerBytes + this.#payloadBytes(at) + padBytes;
+    if (end + ICRC_BYTES > MAX_PACKET_BYTES) {
+      throw new RangeError(`a packet of ${end + ICRC_BYTES} bytes, at most ${MAX_PACKET_BYTES}`);
+    }
+    const packet = this.fabric.pool.take(flow, end + ICRC_BYTES);
+    copyBytes(this.#txHeaders, header, packet.buffer, 0, headerBytes);
+    this.#gather(at, packet.buffer, headerBytes);
+    packet.buffer.fill(0, end - padBytes, end);
+    const register = flow.header.begin(packet.length);
+    writeIcrc(packet.view, end, icrcPacket(register, packet.buffer, 0, end));
+    return packet;
+  }
+
+  /** Adds up the segments of a packet and checks each. */
+  #payloadBytes(at: number): number {
+    const first = this.txPackets[at + TX.FIRST_SEGMENT] as number;
+    const count = this.txPackets[at + TX.SEGMENT_COUNT] as number;
+    if (first + count > TX_SEGMENTS) {
+      throw new RangeError(`segments ${first} + ${count}, at most ${TX_SEGMENTS}`);
+    }
+    const words = this.txSegments;
+    let bytes = 0;
+    for (let i = first; i < first + count; i++) {
+      const entry = i * TX_SEGMENT.WORDS;
+      const length = words[entry + TX_SEGMENT.LENGTH] as number;
+      const offset = offsetAt(words, entry + TX_SEGMENT.OFFSET_LO);
+      this.#regions.resolve(words[entry + TX_SEGMENT.REGION] as number, offset, length);
+      bytes += length;
+    }
+    return bytes;
+  }
+
+  #gather(at: number, target: Uint8Array, start: number): void {
+    const first = this.txPackets[at + TX.FIRST_SEGMENT] as number;
+    const count = this.txPackets[at + TX.SEGMENT_COUNT] as number;
+    const words = this.txSegments;
+    let to = start;
+    for (let i = first; i < first + count; i++) {
+      const entry = i * TX_SEGMENT.WORDS;
+      const length = words[entry + TX_SEGMENT.LENGTH] as number;
+      const offset = offsetAt(words, entry + TX_SEGMENT.OFFSET_LO);
+      const region = words[entry + TX_SEGMENT.REGION] as number;
+      copyBytes(this.#regions.resolve(region, offset, length), offset, target, to, length);
+      to += length;
+    }
+  }
+
+  /** Checks a packet and shows it as number `index`; false when it is dropped. */
+  #take(packet: WirePacket, index: number): boolean {
+    const end = packet.length - ICRC_BYTES;
+    if (end < BTH_LENGTH || end % 4 !== 0) {
+      this.counters.malformed++;
+      return false;
+    }
+    const register = packet.flow.header.begin(packet.length);
+    if (icrcPacket(register, packet.buffer, 0, end) !== readIcrc(packet.view, end)) {
+      this.counters.badIcrc++;
+      return false;
+    }
+    const offset = index * ARENA_STRIDE;
+    copyBytes(packet.buffer, 0, this.rxArena, offset, end);
+    this.#describe(index * RX.WORDS, offset, end, packet.flow);
+    return true;
+  }
+
+  #describe(at: number, offset: number, length: number, flow: Flow): void {
+    let source = this.#sources.get(flow);
+    if (!source) {
+      const localIndex = this.gids.findIndex((gid) => ipFromGid(gid) === flow.to);
+      source = { words: gidWords(flow.source), localIndex };
+      this.#sources.set(flow, source);
+    }
+    const words = this.rxPackets;
+    words[at + RX.OFFSET] = offset;
+    words[at + RX.LENGTH] = length;
+    words[at + RX.FLAGS] = isIpv4Gid(flow.source) ? 0 : RxFlags.IPV6;
+    words[at + RX.LOCAL_GID_INDEX] = source.localIndex;
+    for (let i = 0; i < 4; i++) words[at + RX.SOURCE_GID + i] = source.words[i] as number;
+    words[at + RX.SOURCE_PORT] = flow.sourcePort;
+  }
+}
+
+function offsetAt(words: Uint32Array, at: number): number {
+  return (words[at] as number) + (words[at + 1] as number) * TWO_32;
+}
+
+/** Short copies are quicker by hand than through a subarray. */
+function copyBytes(
+  source: Uint8Array,
+  from: number,
+  target: Uint8Array,
+  to: number,
+  length: number,
+): void {
+  if (length > 64) target.set(source.subarray(from, from + length), to);
+  else for (let i = 0; i < length; i++) target[to + i] = source[from + i] as number;
+}

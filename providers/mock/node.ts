@@ -1,0 +1,148 @@
+/**
+ * A node of a fabric: the software HCA on a memory port, driven by virtual time. The provider opens
+ * one for each device; tests of the verbs level use it as it is.
+ */
+import { AsyncEventType, silentLogger } from '../../core/spi/index.js';
+import type {
+  KeepAlive,
+  Logger,
+  Random,
+  Scheduler,
+  Timer,
+  Timers,
+  WcStatus,
+  WrOpcode,
+} from '../../core/spi/index.js';
+import { HcaDriver } from '../hca/index.js';
+import type { HcaDevice, HcaParameters } from '../hca/index.js';
+import { KeepAliveCounter } from '../host/index.js';
+import type { Fabric } from './fabric.js';
+import type { MemoryPort } from './memory-port.js';
+import { VirtualTimer } from './virtual-clock.js';
+
+export interface MockNodeOptions {
+  /** IP addresses in text, of the fabric's own making; the first one is the default. */
+  readonly addresses: readonly string[];
+  /** Default: `mock` and the first address. */
+  readonly name?: string;
+  readonly mtuBytes?: number;
+  readonly parameters?: Partial<HcaParameters>;
+  readonly logger?: Logger;
+}
+
+/** Which send work requests are to fail, and how. */
+export interface SendFaultRule {
+  readonly status: WcStatus;
+  readonly qpn?: number;
+  /** A number of `WrOpcode`. */
+  readonly opcode?: WrOpcode;
+  /** The first match that fails, from 1 (default). */
+  readonly nth?: number;
+}
+
+interface SendFault extends SendFaultRule {
+  left: number;
+}
+
+export class MockNode {
+  readonly port: MemoryPort;
+  readonly driver: HcaDriver;
+  readonly device: HcaDevice;
+  /** The device's wheel, for modules and core: a start outside of the pump is noticed too. */
+  readonly timers: Timers;
+  readonly keepAlive: KeepAlive;
+  readonly random: Random;
+  readonly #timer: VirtualTimer;
+  readonly #sendFaults: SendFault[] = [];
+  #wakePending = false;
+  #removed = false;
+
+  /** @throws SpiError('EADDRINUSE') as `Fabric.openPort` */
+  constructor(
+    readonly fabric: Fabric,
+    options: MockNodeOptions,
+  ) {
+    const { addresses, mtuBytes, logger = silentLogger, parameters = {} } = options;
+    this.port = fabric.openPort({ addresses, ...(mtuBytes === undefined ? {} : { mtuBytes }) });
+    this.random = fabric.random.fork();
+    this.driver = new HcaDriver({
+      name: options.name ?? `mock ${addresses[0] ?? ''}`,
+      port: this.port,
+      clock: fabric.clock,
+      random: this.random,
+      logger,
+      parameters,
+      requestPump: () => this.#wake(),
+    });
+    this.device = this.driver.device;
+    this.#timer = new VirtualTimer(fabric.clock, () => this.#pump());
+    this.port.watch(this.driver.portHandlers(() => this.#wake()));
+    this.keepAlive = new KeepAliveCounter((alive) => this.port.setKeepAlive(alive));
+    this.timers = {
+      start: (timer: Timer, deadlineUs: number) => {
+        this.driver.timers.start(timer, deadlineUs);
+        this.#arm();
+      },
+      stop: (timer: Timer) => this.driver.timers.stop(timer),
+    };
+    fabric.addNode(this);
+    this.device.hca.sendFault = (qp, opcode) => this.#sendFault(qp.qpn, opcode);
+  }
+
+  get scheduler(): Scheduler {
+    return this.driver;
+  }
+
+  /** The n-th send request that matches fails with this status, and its queue pair with it. */
+  failSend(rule: SendFaultRule): void {
+    this.#sendFaults.push({ ...rule, left: rule.nth ?? 1 });
+  }
+
+  /**
+   * The device is gone, as when an adapter is pulled out: its packets are lost, its queue pairs go
+   * to ERR and flush, and DEVICE_FATAL tells.
+   */
+  remove(): void {
+    if (this.#removed) return;
+    this.#removed = true;
+    this.port.unplug();
+    const { hca } = this.device;
+    for (const qp of [...hca.queuePairs]) qp.toError();
+    hca.publish();
+    this.device.raise(AsyncEventType.DEVICE_FATAL);
+  }
+
+  /** Ends the device; everything of it is destroyed in order. */
+  async close(): Promise<void> {
+    await this.device.close();
+    this.#timer.close();
+  }
+
+  #wake(): void {
+    if (this.#wakePending) return;
+    this.#wakePending = true;
+    this.fabric.clock.soon(() => this.#pump());
+  }
+
+  #pump(): void {
+    this.#wakePending = false;
+    const busy = this.driver.pump();
+    if (busy) this.#wake();
+    this.#arm();
+  }
+
+  #arm(): void {
+    this.#timer.arm(this.driver.nextDeadlineUs());
+  }
+
+  #sendFault(qpn: number, opcode: number): WcStatus | undefined {
+    for (const fault of this.#sendFaults) {
+      if (fault.qpn !== undefined && fault.qpn !== qpn) continue;
+      if (fault.opcode !== undefined && fault.opcode !== opcode) continue;
+      if (--fault.left > 0) continue;
+      this.#sendFaults.splice(this.#sendFaults.indexOf(fault), 1);
+      return fault.status;
+    }
+    return undefined;
+  }
+}

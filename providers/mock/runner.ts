@@ -1,0 +1,116 @@
+/**
+ * Lets virtual time pass: in steps that a test asks for, or by itself. Between two steps one turn
+ * of the event loop goes by, so that all microtasks of a step have ended before the next one.
+ */
+import type { VirtualClock } from './virtual-clock.js';
+
+export type RunOptions =
+  /** Until nothing more is to happen. */
+  | { readonly untilIdle: true }
+  /** Exactly so many microseconds. */
+  | { readonly forUs: number }
+  /** Until the condition holds, within so many microseconds; default Infinity. */
+  | { readonly until: () => boolean; readonly withinUs?: number };
+
+/** A turn of the event loop: promises settle and their reactions run. */
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** Longer than any program runs between two things that keep it alive; Node's own limit. */
+const KEEP_ALIVE_MS = 0x7fffffff;
+
+export class Runner {
+  readonly auto: boolean;
+  readonly #paced: boolean;
+  #running = 0;
+  #immediate: NodeJS.Immediate | undefined;
+  #timeout: NodeJS.Timeout | undefined;
+  #timeoutUs = Infinity;
+  #keepAliveReasons = 0;
+  #keepAliveTimer: NodeJS.Timeout | undefined;
+
+  constructor(
+    private readonly clock: VirtualClock,
+    autoRun: boolean | 'paced',
+  ) {
+    this.auto = autoRun !== false;
+    this.#paced = autoRun === 'paced';
+    if (this.auto) clock.onScheduled = () => this.#schedule();
+  }
+
+  async run(options: RunOptions): Promise<void> {
+    this.#running++;
+    try {
+      await turn();
+      if ('forUs' in options) await this.#runFor(options.forUs);
+      else if ('until' in options) await this.#runUntil(options.until, options.withinUs);
+      else while (this.clock.step()) await turn();
+    } finally {
+      this.#running--;
+      this.#schedule();
+    }
+  }
+
+  /** Counts reasons to keep the process alive; they matter only while time moves by itself. */
+  keepAlive(change: 1 | -1): void {
+    this.#keepAliveReasons += change;
+    if (!this.auto) return;
+    if (this.#keepAliveReasons > 0) {
+      this.#keepAliveTimer ??= setInterval(() => undefined, KEEP_ALIVE_MS);
+    } else {
+      clearInterval(this.#keepAliveTimer);
+      this.#keepAliveTimer = undefined;
+    }
+  }
+
+  async #runFor(forUs: number): Promise<void> {
+    const endUs = this.clock.now() + forUs;
+    while (this.clock.nextUs <= endUs) {
+      this.clock.step();
+      await turn();
+    }
+    this.clock.skipTo(endUs);
+  }
+
+  async #runUntil(condition: () => boolean, withinUs = Infinity): Promise<void> {
+    const startUs = this.clock.now();
+    while (!condition()) {
+      const nextUs = this.clock.nextUs;
+      if (nextUs === Infinity) {
+        throw new Error(`the condition is false, and nothing happens after ${startUs} us`);
+      }
+      if (nextUs > startUs + withinUs) {
+        throw new Error(`the condition is still false after ${withinUs} us of virtual time`);
+      }
+      this.clock.step();
+      await turn();
+    }
+  }
+
+  #schedule(): void {
+    if (!this.auto || this.#immediate || this.#running > 0) return;
+    const { nextUs } = this.clock;
+    if (nextUs >= this.#timeoutUs) return;
+    const aheadMs = this.#paced ? (nextUs - this.clock.now()) / 1000 : 0;
+    if (aheadMs >= 1) this.#sleep(nextUs, Math.min(aheadMs, KEEP_ALIVE_MS));
+    else this.#immediate = setImmediate(() => this.#autoStep());
+  }
+
+  /** Waits in real time; whether that keeps the process alive is said by `keepAlive` alone. */
+  #sleep(untilUs: number, delayMs: number): void {
+    clearTimeout(this.#timeout);
+    this.#timeoutUs = untilUs;
+    this.#timeout = setTimeout(() => this.#autoStep(), delayMs).unref();
+  }
+
+  #autoStep(): void {
+    clearTimeout(this.#timeout);
+    this.#timeout = this.#immediate = undefined;
+    this.#timeoutUs = Infinity;
+    if (this.#running > 0) return;
+    try {
+      this.clock.step();
+    } finally {
+      this.#schedule();
+    }
+  }
+}

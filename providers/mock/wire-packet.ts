@@ -1,0 +1,68 @@
+/** Packets on the simulated wire: the bytes of a UDP payload, and the flow they belong to. */
+import type { Gid } from '../../core/spi/index.js';
+import { ipFromGid } from '../../core/spi/index.js';
+import { PseudoHeader } from '../hca/wire/icrc.js';
+
+/** The longest headers of the port contract, the largest path MTU, and the ICRC. */
+export const MAX_PACKET_BYTES = 48 + 4096 + 4;
+export const ICRC_BYTES = 4;
+const BUFFER_BYTES = (MAX_PACKET_BYTES + 63) & ~63;
+const MAX_POOLED = 4096;
+
+/** Source and destination of packets, with the IP and UDP headers that the ICRC covers. */
+export class Flow {
+  readonly from: string;
+  readonly to: string;
+  readonly header: PseudoHeader;
+
+  /** @throws RangeError when the addresses are not of one family */
+  constructor(
+    readonly source: Gid,
+    readonly destination: Gid,
+    readonly sourcePort: number,
+    destinationPort: number,
+  ) {
+    this.from = ipFromGid(source);
+    this.to = ipFromGid(destination);
+    this.header = new PseudoHeader().setFlow(source, destination, sourcePort, destinationPort);
+  }
+}
+
+export interface WirePacket {
+  /** A buffer from the pool: the packet is its first `length` bytes, BTH to ICRC. */
+  readonly buffer: Uint8Array;
+  readonly view: DataView;
+  length: number;
+  flow: Flow;
+}
+
+/** Keeps buffers of delivered packets for the next ones. */
+export class PacketPool {
+  readonly #free: WirePacket[] = [];
+  /** Packets handed out and not given back: those on the wire and in the ports' queues. */
+  inUse = 0;
+
+  take(flow: Flow, length: number): WirePacket {
+    this.inUse++;
+    const packet = this.#free.pop() ?? newPacket(flow);
+    packet.flow = flow;
+    packet.length = length;
+    return packet;
+  }
+
+  copy(packet: WirePacket): WirePacket {
+    const twin = this.take(packet.flow, packet.length);
+    twin.buffer.set(packet.buffer.subarray(0, packet.length));
+    return twin;
+  }
+
+  release(packet: WirePacket): void {
+    this.inUse--;
+    if (this.#free.length < MAX_POOLED) this.#free.push(packet);
+  }
+}
+
+function newPacket(flow: Flow): WirePacket {
+  const buffer = new Uint8Array(BUFFER_BYTES);
+  return { buffer, view: new DataView(buffer.buffer), length: 0, flow };
+}

@@ -1,0 +1,142 @@
+/** The sending half of the dgram port: packets put together and handed to the sockets. */
+import type { Socket } from 'node:dgram';
+import type { Gid } from '../../core/spi/index.js';
+import { TX, TX_SEGMENT } from '../../core/spi/index.js';
+import { scopedAddress } from './dgram-socket.js';
+import { BTH_BYTES, FlowIcrc, ICRC_BYTES } from './flow-icrc.js';
+import type { JsRegions } from './js-regions.js';
+import type { SocketPortCounters } from './port-options.js';
+import { PORT_CAPACITY } from './port-options.js';
+
+/** Datagrams handed to the system and not yet taken, at most. */
+const MAX_IN_FLIGHT = 256;
+const MAX_DATAGRAM_BYTES = 65507;
+const UNREACHABLE = new Set(['EHOSTUNREACH', 'ENETUNREACH', 'ECONNREFUSED']);
+
+interface Path {
+  readonly gid: Gid;
+  readonly address: string;
+  readonly localIndex: number;
+  readonly flow: FlowIcrc;
+}
+
+export interface OutboxEvents {
+  onWritable(): void;
+  onUnreachable(gid: Gid): void;
+}
+
+export class DgramOutbox {
+  readonly #headers: Uint8Array;
+  readonly #paths: (Path | undefined)[] = [];
+  #inFlight = 0;
+  #refused = false;
+
+  constructor(
+    private readonly sockets: readonly Socket[],
+    private readonly udpPort: number,
+    private readonly packets: Uint32Array,
+    private readonly segments: Uint32Array,
+    private readonly regions: JsRegions,
+    private readonly counters: SocketPortCounters,
+    private readonly events: OutboxEvents,
+  ) {
+    this.#headers = new Uint8Array(packets.buffer);
+  }
+
+  addPath(gid: Gid, local: Gid, localIndex: number): number {
+    const port = this.udpPort;
+    const flow = new FlowIcrc({ gid: local, port }, { gid, port });
+    const path: Path = { gid, address: scopedAddress(gid, local), localIndex, flow };
+    const free = this.#paths.indexOf(undefined);
+    if (free < 0) return this.#paths.push(path) - 1;
+    this.#paths[free] = path;
+    return free;
+  }
+
+  removePath(path: number): void {
+    this.#paths[path] = undefined;
+  }
+
+  /** @returns the index of the first packet not taken */
+  send(from: number, to: number): number {
+    for (let i = from; i < to; i++) {
+      if (this.#inFlight >= MAX_IN_FLIGHT) {
+        this.#refused = true;
+        return i;
+      }
+      this.#sendPacket(i);
+    }
+    return to;
+  }
+
+  #sendPacket(index: number): void {
+    const at = index * TX.WORDS;
+    const path = this.#paths[word(this.packets, at + TX.PATH)];
+    const packet = path && this.#assemble(at);
+    if (!packet) {
+      throw new RangeError(
+        `packet ${String(index)} is not valid: path, header length, segments or size`,
+      );
+    }
+    const end = packet.length - ICRC_BYTES;
+    new DataView(packet.buffer).setUint32(end, path.flow.icrc(packet.subarray(0, end)), true);
+    this.#inFlight++;
+    this.sockets[path.localIndex]?.send(packet, this.udpPort, path.address, (error) => {
+      this.#onSent(error, path.gid);
+    });
+  }
+
+  /** Headers, payload and pad, with room for the ICRC; undefined when the descriptor is wrong. */
+  #assemble(at: number): Uint8Array | undefined {
+    const headerBytes = word(this.packets, at + TX.HEADER_LENGTH);
+    const first = word(this.packets, at + TX.FIRST_SEGMENT);
+    const end = first + word(this.packets, at + TX.SEGMENT_COUNT);
+    if (headerBytes < BTH_BYTES || headerBytes > 48 || headerBytes % 4 !== 0) return undefined;
+    if (end > PORT_CAPACITY.TX_SEGMENTS) return undefined;
+    const header = (at + TX.HEADER) * 4;
+    let bytes = headerBytes + (((this.#headers[header + 1] ?? 0) >> 4) & 3) + ICRC_BYTES;
+    for (let i = first; i < end; i++) {
+      bytes += word(this.segments, i * TX_SEGMENT.WORDS + TX_SEGMENT.LENGTH);
+    }
+    if (bytes > MAX_DATAGRAM_BYTES) return undefined;
+    const packet = new Uint8Array(bytes);
+    packet.set(this.#headers.subarray(header, header + headerBytes));
+    return this.#gather(packet, headerBytes, first, end) ? packet : undefined;
+  }
+
+  #gather(packet: Uint8Array, offset: number, first: number, end: number): boolean {
+    for (let i = first; i < end; i++) {
+      const at = i * TX_SEGMENT.WORDS;
+      const source = this.regions.resolve(
+        word(this.segments, at + TX_SEGMENT.REGION),
+        word(this.segments, at + TX_SEGMENT.OFFSET_LO),
+        word(this.segments, at + TX_SEGMENT.OFFSET_HI),
+        word(this.segments, at + TX_SEGMENT.LENGTH),
+      );
+      if (!source) return false;
+      packet.set(source, offset);
+      offset += source.length;
+    }
+    return true;
+  }
+
+  #onSent(error: Error | null, gid: Gid): void {
+    this.#inFlight--;
+    if (!error) {
+      this.counters.sentPackets++;
+      this.counters.sentTrains++;
+    } else {
+      this.counters.sendErrors++;
+      const { code } = error as { code?: string };
+      if (code !== undefined && UNREACHABLE.has(code)) this.events.onUnreachable(gid);
+    }
+    if (this.#refused && this.#inFlight <= MAX_IN_FLIGHT / 2) {
+      this.#refused = false;
+      this.events.onWritable();
+    }
+  }
+}
+
+function word(words: Uint32Array, at: number): number {
+  return words[at] ?? 0;
+}

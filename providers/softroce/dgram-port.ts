@@ -1,0 +1,205 @@
+/**
+ * The packet port over node:dgram, for machines without the native addon: slower, and deaf to part
+ * of the world. It does the same job between two ports of ours, because of how the ICRC is checked:
+ *
+ * - IPv4: the system puts an identification of its own into each datagram, while the ICRC is made
+ *   with 0. A receiver of ours does not see the header; it asks whether the ICRC fits *some*
+ *   identification (wire facts 1.7.4), and it does: 0. A receiver that sees the header, as the
+ *   kernel's rxe and every adapter do, finds another identification there and drops the packet.
+ * - IPv6 has no identification, so sending works everywhere; but datagrams with UDP checksum 0, as
+ *   rxe and adapters send them, are dropped by the system before they reach us.
+ */
+import type { Socket } from 'node:dgram';
+import type { Gid, Logger, PacketPortHandlers } from '../../core/spi/index.js';
+import { PLACE, silentLogger } from '../../core/spi/index.js';
+import { DgramInbox } from './dgram-inbox.js';
+import { DgramOutbox } from './dgram-outbox.js';
+import { bindSocket, linkMtu } from './dgram-socket.js';
+import { JsRegions } from './js-regions.js';
+import { PathTable } from './path-table.js';
+import type { SocketPort, SocketPortCounters, SocketPortOptions } from './port-options.js';
+import { PORT_CAPACITY, allocatePortArrays, checkOptions, pathMtu } from './port-options.js';
+
+const ARENA_BYTES = 512 << 10;
+
+/**
+ * Opens a port on every address, or on none, and says once what it cannot do.
+ * @throws SpiError EADDRINUSE, EADDRNOTAVAIL, EACCES, EINVAL
+ */
+export async function openDgramPort(options: SocketPortOptions): Promise<SocketPort> {
+  const { gids, udpPort } = checkOptions(options);
+  const sockets: Socket[] = [];
+  try {
+    for (const gid of gids) sockets.push(await bindSocket(gid, udpPort));
+  } catch (error) {
+    for (const socket of sockets) socket.close();
+    throw error;
+  }
+  const logger = options.logger ?? silentLogger;
+  sayWhatIsLost(logger);
+  return new DgramPort(sockets, gids, udpPort, options.mtuBytes, logger);
+}
+
+const informed = new WeakSet<Logger>();
+
+function sayWhatIsLost(logger: Logger): void {
+  if (informed.has(logger)) return;
+  informed.add(logger);
+  logger.warn(
+    'softroce works over node:dgram: slower, and of other RoCEv2 implementations it ' +
+      'reaches none over IPv4 (the identification of sent packets is unknown) and hears none ' +
+      'over IPv6 (datagrams without a UDP checksum are dropped)',
+  );
+}
+
+class DgramPort implements SocketPort {
+  readonly kind = 'dgram';
+  readonly mtuBytes: number;
+  readonly counters: SocketPortCounters = {
+    receivedPackets: 0,
+    sentPackets: 0,
+    malformed: 0,
+    badIcrc: 0,
+    recoveredId: 0,
+    sendErrors: 0,
+    sentTrains: 0,
+    receivedTrains: 0,
+    droppedDatagrams: 0,
+  };
+  readonly rxArena: Uint8Array;
+  readonly rxPackets: Uint32Array;
+  readonly placements: Uint32Array;
+  readonly txPackets: Uint32Array;
+  readonly txSegments: Uint32Array;
+
+  readonly #pathTable: PathTable;
+  readonly #regions = new JsRegions();
+  readonly #inbox: DgramInbox;
+  readonly #outbox: DgramOutbox;
+  #wakePending = false;
+  #handlers: PacketPortHandlers | undefined;
+  #closed: Promise<void> | undefined;
+
+  constructor(
+    private readonly sockets: readonly Socket[],
+    readonly gids: readonly Gid[],
+    udpPort: number,
+    mtuLimit: number | undefined,
+    logger: Logger,
+  ) {
+    const arrays = allocatePortArrays(ARENA_BYTES);
+    this.rxArena = arrays.rxArena;
+    this.rxPackets = arrays.rxPackets;
+    this.placements = arrays.placements;
+    this.txPackets = arrays.txPackets;
+    this.txSegments = arrays.txSegments;
+    this.mtuBytes = Math.min(...gids.map((gid) => pathMtu(linkMtu(gid), gid, mtuLimit)));
+    this.#pathTable = new PathTable(gids);
+    this.#inbox = new DgramInbox(gids, udpPort, this.counters);
+    this.#outbox = new DgramOutbox(
+      sockets,
+      udpPort,
+      this.txPackets,
+      this.txSegments,
+      this.#regions,
+      this.counters,
+      {
+        onWritable: () => {
+          if (!this.#closed) this.#handlers?.onWritable();
+        },
+        onUnreachable: (gid) => {
+          if (!this.#closed) this.#handlers?.onUnreachable(gid);
+        },
+      },
+    );
+    sockets.forEach((socket, index) => {
+      socket.on('message', (data, from) => {
+        if (this.#inbox.put(data, from, index)) this.#wake();
+      });
+      socket.on('error', (error) => logger.warn(`UDP socket: ${error.message}`));
+      socket.unref();
+    });
+  }
+
+  receive(): number {
+    const packets = this.#inbox.take(this.rxArena, this.rxPackets);
+    if (!this.#inbox.isEmpty) this.#wake();
+    return packets;
+  }
+
+  place(count: number): void {
+    const { PLACEMENTS } = PORT_CAPACITY;
+    if (count > PLACEMENTS) {
+      throw new RangeError(`${String(count)} placements, at most ${String(PLACEMENTS)}`);
+    }
+    for (let i = 0; i < count; i++) {
+      const at = i * PLACE.WORDS;
+      const [source = 0, length = 0, region = 0, low = 0, high = 0] = this.placements.subarray(
+        at,
+        at + PLACE.WORDS,
+      );
+      const target = this.#regions.resolve(region, low, high, length);
+      if (!target || source + length > ARENA_BYTES) {
+        throw new RangeError(`placement ${String(i)} is out of bounds`);
+      }
+      target.set(this.rxArena.subarray(source, source + length));
+    }
+  }
+
+  send(from: number, to: number): number {
+    if (to > PORT_CAPACITY.TX_PACKETS) {
+      throw new RangeError(`${String(to)} packets, at most ${String(PORT_CAPACITY.TX_PACKETS)}`);
+    }
+    return this.#closed ? to : this.#outbox.send(from, to);
+  }
+
+  addRegion(memory: ArrayBufferLike, byteOffset: number, byteLength: number): number {
+    return this.#regions.add(memory, byteOffset, byteLength);
+  }
+
+  removeRegion(region: number): void {
+    if (!this.#closed) this.#regions.remove(region);
+  }
+
+  addPath(gid: Gid, localGidIndex: number): number {
+    return this.#pathTable.add(gid, localGidIndex, () =>
+      this.#outbox.addPath(gid, this.gids[localGidIndex] ?? gid, localGidIndex),
+    );
+  }
+
+  removePath(path: number): void {
+    if (this.#pathTable.remove(path)) this.#outbox.removePath(path);
+  }
+
+  watch(handlers: PacketPortHandlers): void {
+    this.#handlers = handlers;
+    if (!this.#inbox.isEmpty) this.#wake();
+  }
+
+  setKeepAlive(alive: boolean): void {
+    if (this.#closed) return;
+    for (const socket of this.sockets) {
+      if (alive) socket.ref();
+      else socket.unref();
+    }
+  }
+
+  close(): Promise<void> {
+    if (this.#closed) return this.#closed;
+    this.#inbox.clear();
+    this.#closed = Promise.all(
+      this.sockets.map((socket) => new Promise<void>((resolve) => socket.close(resolve))),
+    ).then(() => this.#regions.clear());
+    return this.#closed;
+  }
+
+  /** One wake-up for all that arrives in the same turn of the event loop. */
+  #wake(): void {
+    if (this.#wakePending || !this.#handlers) return;
+    this.#wakePending = true;
+    setImmediate(() => {
+      this.#wakePending = false;
+      if (!this.#closed && !this.#inbox.isEmpty) this.#handlers?.onReadable();
+    });
+  }
+}

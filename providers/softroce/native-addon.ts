@@ -1,0 +1,90 @@
+/** The native part of softroce (providers/softroce/native), if it has been built. */
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+
+/** Arrays that a native port works on; the port keeps them alive. */
+export interface NativeArrays {
+  readonly rxArena: Uint8Array;
+  readonly rxPackets: Uint32Array;
+  readonly placements: Uint32Array;
+  readonly txPackets: Uint32Array;
+  readonly txSegments: Uint32Array;
+  readonly counters: Float64Array;
+}
+
+export interface NativePortHandle {
+  receive(): number;
+  place(count: number): void;
+  send(from: number, to: number): number;
+  addRegion(bytes: Uint8Array): number;
+  removeRegion(region: number): void;
+  addPath(gid: Uint8Array, udpPort: number, localIndex: number): number;
+  removePath(path: number): void;
+  watch(
+    onReadable: () => void,
+    onWritable: () => void,
+    onUnreachable: (gid: Uint8Array) => void,
+  ): void;
+  setKeepAlive(alive: boolean): void;
+  /** Datagrams lost to a full receive buffer, as the system counts them. */
+  dropped(): number;
+  close(onClosed: () => void): void;
+}
+
+export interface NativeAddon {
+  readonly arenaBytes: number;
+  readonly Port: new (
+    gids: Uint8Array,
+    scopeIds: Uint32Array,
+    udpPort: number,
+    maxPacketBytes: number,
+    arrays: NativeArrays,
+  ) => NativePortHandle;
+  /** MTU and scope id of the interface that has the address. */
+  findLink(gid: Uint8Array): [mtuBytes: number, scopeId: number] | undefined;
+  /** CRC-32 implementations that this machine can run, slowest first; the last one is in use. */
+  crc32Variants(): string[];
+  crc32(variant: number, bytes: Uint8Array): number;
+  /** @param bytes BTH to pad */
+  icrc(
+    sourceGid: Uint8Array,
+    sourcePort: number,
+    destinationGid: Uint8Array,
+    destinationPort: number,
+    identification: number,
+    bytes: Uint8Array,
+  ): number;
+  /** The IPv4 identification that explains the difference to the ICRC made with 0, or -1. */
+  solveIdentification(difference: number, bytes: number): number;
+  /** @returns how many trains were written to `out` as {first, count, segment size} */
+  planTrains(
+    paths: Uint32Array,
+    sizes: Uint32Array,
+    maxSegments: number,
+    maxBytes: number,
+    out: Uint32Array,
+  ): number;
+}
+
+/** From dist/providers/softroce to build/native. */
+const addonPath = fileURLToPath(
+  new URL('../../../build/native/softroce-port.node', import.meta.url),
+);
+
+let loaded: NativeAddon | undefined;
+let reason: string | undefined;
+
+/** @returns undefined when it cannot be loaded; `nativeAddonProblem` says why */
+export function loadNativeAddon(): NativeAddon | undefined {
+  if (loaded || reason !== undefined) return loaded;
+  try {
+    loaded = createRequire(import.meta.url)(addonPath) as NativeAddon;
+  } catch (error) {
+    reason = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
+  }
+  return loaded;
+}
+
+export function nativeAddonProblem(): string | undefined {
+  return reason;
+}

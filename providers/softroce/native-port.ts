@@ -1,0 +1,192 @@
+/**
+ * The packet port over the native addon: trains by GSO and GRO, ICRC by SIMD, payload gathered from
+ * and placed into registered memory without passing through JavaScript.
+ */
+import type { Gid, Logger, PacketPortHandlers } from '../../core/spi/index.js';
+import { SpiError, ipFromGid, silentLogger } from '../../core/spi/index.js';
+import type { NativeAddon, NativePortHandle } from './native-addon.js';
+import { loadNativeAddon, nativeAddonProblem } from './native-addon.js';
+import { PathTable } from './path-table.js';
+import type { SocketPort, SocketPortCounters, SocketPortOptions } from './port-options.js';
+import {
+  MAX_PACKET_BYTES,
+  allocatePortArrays,
+  bindError,
+  checkOptions,
+  checkRegion,
+  pathMtu,
+} from './port-options.js';
+
+/**
+ * Opens a port on every address, or on none.
+ * @throws SpiError EADDRINUSE, EADDRNOTAVAIL, EACCES, EINVAL; EOPNOTSUPP without the addon
+ */
+export function openNativePort(options: SocketPortOptions): SocketPort {
+  const addon = loadNativeAddon();
+  if (!addon) {
+    throw new SpiError('EOPNOTSUPP', `the native port is not there: ${nativeAddonProblem() ?? ''}`);
+  }
+  return new NativePort(addon, options);
+}
+
+class NativePort implements SocketPort {
+  readonly kind = 'native';
+  readonly gids: readonly Gid[];
+  readonly mtuBytes: number;
+  readonly counters: NativeCounters;
+  readonly rxArena: Uint8Array;
+  readonly rxPackets: Uint32Array;
+  readonly placements: Uint32Array;
+  readonly txPackets: Uint32Array;
+  readonly txSegments: Uint32Array;
+
+  readonly #native: NativePortHandle;
+  readonly #udpPort: number;
+  readonly #paths: PathTable;
+  readonly #logger: Logger;
+  #saidSegmentationOff = false;
+  #closed: Promise<void> | undefined;
+
+  constructor(addon: NativeAddon, options: SocketPortOptions) {
+    const { gids, udpPort } = checkOptions(options);
+    const links = gids.map((gid) => addon.findLink(gid));
+    const arrays = allocatePortArrays(addon.arenaBytes);
+    const words = new Float64Array(NativeCounters.WORDS);
+    // An address that no interface lists may still be a local one; if not, opening says so.
+    const mtus = gids.map((gid, i) => pathMtu(links[i]?.[0] ?? 1500, gid, options.mtuBytes));
+    this.gids = gids;
+    this.mtuBytes = Math.min(...mtus);
+    this.#udpPort = udpPort;
+    this.#paths = new PathTable(gids);
+    this.#logger = options.logger ?? silentLogger;
+    this.rxArena = arrays.rxArena;
+    this.rxPackets = arrays.rxPackets;
+    this.placements = arrays.placements;
+    this.txPackets = arrays.txPackets;
+    this.txSegments = arrays.txSegments;
+    this.#native = openHandle(addon, gids, links, udpPort, { ...arrays, counters: words });
+    this.counters = new NativeCounters(words, this.#native);
+  }
+
+  receive(): number {
+    return this.#native.receive();
+  }
+
+  place(count: number): void {
+    this.#native.place(count);
+  }
+
+  send(from: number, to: number): number {
+    const next = this.#native.send(from, to);
+    if (this.counters.segmentationOff && !this.#saidSegmentationOff) {
+      this.#saidSegmentationOff = true;
+      this.#logger.warn('UDP segmentation is not available: every packet is sent alone, slower');
+    }
+    return next;
+  }
+
+  addRegion(memory: ArrayBufferLike, byteOffset: number, byteLength: number): number {
+    return this.#native.addRegion(checkRegion(memory, byteOffset, byteLength));
+  }
+
+  removeRegion(region: number): void {
+    this.#native.removeRegion(region);
+  }
+
+  addPath(gid: Gid, localGidIndex: number): number {
+    return this.#paths.add(gid, localGidIndex, () =>
+      this.#native.addPath(gid, this.#udpPort, localGidIndex),
+    );
+  }
+
+  removePath(path: number): void {
+    if (this.#paths.remove(path)) this.#native.removePath(path);
+  }
+
+  watch(handlers: PacketPortHandlers): void {
+    this.#native.watch(
+      () => handlers.onReadable(),
+      () => handlers.onWritable(),
+      (gid) => handlers.onUnreachable(gid),
+    );
+  }
+
+  setKeepAlive(alive: boolean): void {
+    this.#native.setKeepAlive(alive);
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= new Promise((resolve) => {
+      this.counters.freeze();
+      this.#native.close(resolve);
+    });
+    return this.#closed;
+  }
+}
+
+function openHandle(
+  addon: NativeAddon,
+  gids: readonly Gid[],
+  links: readonly ([number, number] | undefined)[],
+  udpPort: number,
+  arrays: ConstructorParameters<NativeAddon['Port']>[4],
+): NativePortHandle {
+  const gidBytes = new Uint8Array(16 * gids.length);
+  gids.forEach((gid, i) => gidBytes.set(gid, 16 * i));
+  const scopes = Uint32Array.from(links, (link) => link?.[1] ?? 0);
+  try {
+    return new addon.Port(gidBytes, scopes, udpPort, MAX_PACKET_BYTES, arrays);
+  } catch (error) {
+    const gid = gids[(error as { addressIndex?: number }).addressIndex ?? 0];
+    throw bindError(error, gid ? ipFromGid(gid) : '', udpPort);
+  }
+}
+
+/** Views on the words that the native side counts in (port_memory.h: Counter). */
+class NativeCounters implements SocketPortCounters {
+  static readonly WORDS = 9;
+  readonly #words: Float64Array;
+  #dropped: () => number;
+
+  constructor(words: Float64Array, native: NativePortHandle) {
+    this.#words = words;
+    this.#dropped = () => native.dropped();
+  }
+
+  get receivedPackets(): number {
+    return this.#words[0] ?? 0;
+  }
+  get sentPackets(): number {
+    return this.#words[1] ?? 0;
+  }
+  get malformed(): number {
+    return this.#words[2] ?? 0;
+  }
+  get badIcrc(): number {
+    return this.#words[3] ?? 0;
+  }
+  get recoveredId(): number {
+    return this.#words[4] ?? 0;
+  }
+  get sendErrors(): number {
+    return this.#words[5] ?? 0;
+  }
+  get sentTrains(): number {
+    return this.#words[6] ?? 0;
+  }
+  get receivedTrains(): number {
+    return this.#words[7] ?? 0;
+  }
+  get segmentationOff(): boolean {
+    return this.#words[8] !== 0;
+  }
+  get droppedDatagrams(): number {
+    return this.#dropped();
+  }
+
+  /** The system's count goes with the sockets. */
+  freeze(): void {
+    const last = this.#dropped();
+    this.#dropped = () => last;
+  }
+}

@@ -1,0 +1,186 @@
+// CRC-32 by carry-less multiplication, after "Fast CRC Computation for Generic Polynomials Using
+// PCLMULQDQ Instruction" (Gopal et al., Intel, 2009): the message is folded, d bits at a time, onto
+// what follows it, until 128 bits are left, which are reduced to 32.
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#include "crc32.h"
+#include "crc32_math.h"
+
+#define DAPL_SSE __attribute__((target("pclmul,sse4.1")))
+#define DAPL_AVX2 __attribute__((target("pclmul,sse4.1,avx2,vpclmulqdq")))
+#define DAPL_AVX512 __attribute__((target("pclmul,sse4.1,avx2,avx512f,avx512vl,vpclmulqdq")))
+
+namespace dapl {
+namespace {
+
+using crc32_math::foldFactor;
+
+/// Factors that move 128 bits `distance` bits on: the first 64 bits have 64 further to go.
+#define DAPL_FACTORS(distance)                              \
+  static_cast<long long>(foldFactor((distance)-32)),        \
+      static_cast<long long>(foldFactor((distance) + 32))
+
+DAPL_SSE inline __m128i load128(const uint8_t* data) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(data));
+}
+
+DAPL_SSE inline __m128i fold128(__m128i value, __m128i factors, __m128i next) {
+  const __m128i low = _mm_clmulepi64_si128(value, factors, 0x00);
+  const __m128i high = _mm_clmulepi64_si128(value, factors, 0x11);
+  return _mm_xor_si128(_mm_xor_si128(low, high), next);
+}
+
+/// The first block with the register and the mask in it.
+DAPL_SSE inline __m128i firstBlock(uint32_t reg, const uint8_t* data, uint64_t mask) {
+  const __m128i masked =
+      _mm_or_si128(load128(data), _mm_cvtsi64_si128(static_cast<long long>(mask)));
+  return _mm_xor_si128(masked, _mm_cvtsi32_si128(static_cast<int>(reg)));
+}
+
+/// 128 bits to the register after them.
+DAPL_SSE inline uint32_t reduce(__m128i value) {
+  constexpr long long k96 = static_cast<long long>(foldFactor(96));
+  constexpr long long k64 = static_cast<long long>(foldFactor(64));
+  constexpr long long quotient = static_cast<long long>(crc32_math::quotientOfX64());
+  constexpr long long divisor = static_cast<long long>(crc32_math::wholePolynomial());
+  const __m128i low32 = _mm_set_epi64x(0, 0xFFFFFFFF);
+
+  // 128 bits to 96, then to 64.
+  value = _mm_xor_si128(_mm_srli_si128(value, 8),
+                        _mm_clmulepi64_si128(value, _mm_set_epi64x(0, k96), 0x00));
+  value = _mm_xor_si128(
+      _mm_srli_si128(value, 4),
+      _mm_clmulepi64_si128(_mm_and_si128(value, low32), _mm_set_epi64x(0, k64), 0x00));
+  // Barrett: subtract the multiple of P that the quotient names.
+  const __m128i multiple =
+      _mm_clmulepi64_si128(_mm_and_si128(value, low32), _mm_set_epi64x(0, quotient), 0x00);
+  const __m128i product =
+      _mm_clmulepi64_si128(_mm_and_si128(multiple, low32), _mm_set_epi64x(0, divisor), 0x00);
+  return static_cast<uint32_t>(_mm_extract_epi32(_mm_xor_si128(value, product), 1));
+}
+
+/// What is left after the wide loops: whole 16-byte blocks, then bytes.
+DAPL_SSE inline uint32_t finish(__m128i value, const uint8_t* data, size_t length) {
+  const __m128i factors = _mm_set_epi64x(DAPL_FACTORS(128));
+  while (length >= 16) {
+    value = fold128(value, factors, load128(data));
+    data += 16;
+    length -= 16;
+  }
+  const uint32_t reg = reduce(value);
+  return length == 0 ? reg : crc32Tables(reg, data, length, 0);
+}
+
+DAPL_AVX2 inline __m256i load256(const uint8_t* data) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(data));
+}
+
+DAPL_AVX2 inline __m256i fold256(__m256i value, __m256i factors, __m256i next) {
+  const __m256i low = _mm256_clmulepi64_epi128(value, factors, 0x00);
+  const __m256i high = _mm256_clmulepi64_epi128(value, factors, 0x11);
+  return _mm256_xor_si256(_mm256_xor_si256(low, high), next);
+}
+
+DAPL_AVX512 inline __m512i load512(const uint8_t* data) { return _mm512_loadu_si512(data); }
+
+DAPL_AVX512 inline __m512i fold512(__m512i value, __m512i factors, __m512i next) {
+  const __m512i low = _mm512_clmulepi64_epi128(value, factors, 0x00);
+  const __m512i high = _mm512_clmulepi64_epi128(value, factors, 0x11);
+  return _mm512_ternarylogic_epi64(low, high, next, 0x96);
+}
+
+// The zero-masked forms: the plain ones trip gcc's own "may be used uninitialized" (bug 105593).
+DAPL_AVX512 inline __m512i factors512(__m128i factors) {
+  return _mm512_maskz_broadcast_i32x4(0xFFFF, factors);
+}
+
+template <int kIndex>
+DAPL_AVX512 inline __m128i quarter(__m512i value) {
+  return _mm512_maskz_extracti32x4_epi32(0xF, value, kIndex);
+}
+
+}  // namespace
+
+DAPL_SSE uint32_t crc32Pclmul(uint32_t reg, const uint8_t* data, size_t length, uint64_t mask) {
+  if (length < 16) return crc32Tables(reg, data, length, mask);
+  __m128i a = firstBlock(reg, data, mask);
+  if (length < 64) return finish(a, data + 16, length - 16);
+  __m128i b = load128(data + 16), c = load128(data + 32), d = load128(data + 48);
+  data += 64;
+  length -= 64;
+  const __m128i factors = _mm_set_epi64x(DAPL_FACTORS(512));
+  while (length >= 64) {
+    a = fold128(a, factors, load128(data));
+    b = fold128(b, factors, load128(data + 16));
+    c = fold128(c, factors, load128(data + 32));
+    d = fold128(d, factors, load128(data + 48));
+    data += 64;
+    length -= 64;
+  }
+  const __m128i next = _mm_set_epi64x(DAPL_FACTORS(128));
+  return finish(fold128(fold128(fold128(a, next, b), next, c), next, d), data, length);
+}
+
+DAPL_AVX2 uint32_t crc32VpclmulAvx2(uint32_t reg, const uint8_t* data, size_t length,
+                                    uint64_t mask) {
+  if (length < 128) return crc32Pclmul(reg, data, length, mask);
+  __m256i a = _mm256_inserti128_si256(load256(data), firstBlock(reg, data, mask), 0);
+  __m256i b = load256(data + 32), c = load256(data + 64), d = load256(data + 96);
+  data += 128;
+  length -= 128;
+  const __m256i factors = _mm256_broadcastsi128_si256(_mm_set_epi64x(DAPL_FACTORS(1024)));
+  while (length >= 128) {
+    a = fold256(a, factors, load256(data));
+    b = fold256(b, factors, load256(data + 32));
+    c = fold256(c, factors, load256(data + 64));
+    d = fold256(d, factors, load256(data + 96));
+    data += 128;
+    length -= 128;
+  }
+  const __m256i next = _mm256_broadcastsi128_si256(_mm_set_epi64x(DAPL_FACTORS(256)));
+  a = fold256(fold256(fold256(a, next, b), next, c), next, d);
+  const __m128i factors128 = _mm_set_epi64x(DAPL_FACTORS(128));
+  const __m128i both =
+      fold128(_mm256_castsi256_si128(a), factors128, _mm256_extracti128_si256(a, 1));
+  return finish(both, data, length);
+}
+
+DAPL_AVX512 uint32_t crc32VpclmulAvx512(uint32_t reg, const uint8_t* data, size_t length,
+                                        uint64_t mask) {
+  if (length < 64) return crc32Pclmul(reg, data, length, mask);
+  __m512i a = _mm512_inserti32x4(load512(data), firstBlock(reg, data, mask), 0);
+  data += 64;
+  length -= 64;
+  const __m512i next = factors512(_mm_set_epi64x(DAPL_FACTORS(512)));
+  if (length >= 192) {
+    __m512i b = load512(data), c = load512(data + 64), d = load512(data + 128);
+    data += 192;
+    length -= 192;
+    const __m512i factors = factors512(_mm_set_epi64x(DAPL_FACTORS(2048)));
+    while (length >= 256) {
+      a = fold512(a, factors, load512(data));
+      b = fold512(b, factors, load512(data + 64));
+      c = fold512(c, factors, load512(data + 128));
+      d = fold512(d, factors, load512(data + 192));
+      data += 256;
+      length -= 256;
+    }
+    a = fold512(fold512(fold512(a, next, b), next, c), next, d);
+  }
+  while (length >= 64) {
+    a = fold512(a, next, load512(data));
+    data += 64;
+    length -= 64;
+  }
+  __m128i value = quarter<3>(a);
+  value = fold128(quarter<2>(a), _mm_set_epi64x(DAPL_FACTORS(128)), value);
+  value = fold128(quarter<1>(a), _mm_set_epi64x(DAPL_FACTORS(256)), value);
+  value = fold128(quarter<0>(a), _mm_set_epi64x(DAPL_FACTORS(384)), value);
+  return finish(value, data, length);
+}
+
+}  // namespace dapl
+
+#endif  // __x86_64__

@@ -1,0 +1,265 @@
+#include "port.h"
+
+#include <errno.h>
+#include <string.h>
+
+namespace dapl {
+namespace {
+constexpr uint64_t kQuietMs = 100;
+}  // namespace
+
+bool UnreachableList::add(const uint8_t* gid, uint64_t nowMs) {
+  for (Entry& entry : entries_) {
+    if (!entry.used || memcmp(entry.gid, gid, 16) != 0) continue;
+    if (entry.pending || nowMs - entry.sinceMs < kQuietMs) return false;
+    entry.pending = true;
+    entry.sinceMs = nowMs;
+    return true;
+  }
+  Entry& entry = entries_[oldest_++ % 16];
+  memcpy(entry.gid, gid, 16);
+  entry.sinceMs = nowMs;
+  entry.used = entry.pending = true;
+  return true;
+}
+
+bool UnreachableList::next(uint8_t* gid) {
+  for (Entry& entry : entries_) {
+    if (!entry.pending) continue;
+    entry.pending = false;
+    memcpy(gid, entry.gid, 16);
+    return true;
+  }
+  return false;
+}
+
+Port::Port(napi_env env, const PortMemory& memory, std::vector<napi_ref> arrays)
+    : env_(env), memory_(memory), arrays_(std::move(arrays)) {}
+
+Port::~Port() = default;
+
+int Port::open(const std::vector<Endpoint>& locals, const std::vector<uint32_t>& scopes,
+               size_t maxPacketBytes, size_t* failed) {
+  sockets_.resize(locals.size());
+  for (size_t i = 0; i < locals.size(); i++) {
+    sockets_[i].local = locals[i];
+    sockets_[i].scopeId = scopes[i];
+    const int error = openUdpSocket(&sockets_[i]);
+    if (error == 0) continue;
+    for (UdpSocket& socket : sockets_) closeUdpSocket(&socket);
+    *failed = i;
+    return error;
+  }
+  receiver_ = std::make_unique<Receiver>(memory_, maxPacketBytes);
+  sender_ = std::make_unique<Sender>(memory_, regions_, sockets_);
+
+  uv_loop_t* loop;
+  napi_get_uv_event_loop(env_, &loop);
+  wake_.data = this;
+  uv_async_init(loop, &wake_, [](uv_async_t* handle) {
+    static_cast<Port*>(handle->data)->tellUnreachable();
+  });
+  uv_unref(reinterpret_cast<uv_handle_t*>(&wake_));
+  openHandles_ = 1 + sockets_.size();
+  polls_.reset(new Poll[sockets_.size()]);
+  for (size_t i = 0; i < sockets_.size(); i++) {
+    polls_[i].port = this;
+    polls_[i].socket = i;
+    polls_[i].handle.data = &polls_[i];
+    uv_poll_init(loop, &polls_[i].handle, sockets_[i].fd);
+    uv_unref(reinterpret_cast<uv_handle_t*>(&polls_[i].handle));
+  }
+  open_ = true;
+  napi_add_async_cleanup_hook(
+      env_,
+      [](napi_async_cleanup_hook_handle, void* port) {
+        static_cast<Port*>(port)->threadEnds_ = true;
+        static_cast<Port*>(port)->close(nullptr);
+      },
+      this, &cleanup_);
+  return 0;
+}
+
+uint32_t Port::receive() {
+  bool delayedError = false;
+  const uint32_t packets = receiver_->receive(sockets_, &delayedError);
+  if (delayedError) {
+    for (size_t i = 0; i < sockets_.size(); i++) drainErrors(i);
+  }
+  return packets;
+}
+
+int64_t Port::place(uint32_t count) {
+  if (count > memory_.placementCapacity) return static_cast<int64_t>(memory_.placementCapacity);
+  regions_.beginCall(env_);
+  const uint32_t* entry = memory_.placements;
+  for (uint32_t i = 0; i < count; i++, entry += place::kWords) {
+    const uint64_t source = entry[place::kSource];
+    const uint32_t length = entry[place::kLength];
+    uint8_t* target = regions_.resolve(
+        entry[place::kRegion], join(entry[place::kOffsetLow], entry[place::kOffsetHigh]), length);
+    if (!target || source + length > memory_.arenaBytes) return i;
+    memcpy(target, memory_.arena + source, length);
+  }
+  return -1;
+}
+
+Sender::Result Port::send(uint32_t from, uint32_t to) {
+  regions_.beginCall(env_);
+  const Sender::Result result = sender_->send(from, to);
+  for (size_t i = 0; result.delayedErrors >> i; i++) {
+    if ((result.delayedErrors >> i) & 1) drainErrors(i);
+  }
+  if (result.unreachablePath >= 0) {
+    report(sender_->path(static_cast<uint32_t>(result.unreachablePath)).destination.gid);
+  }
+  if (result.wouldBlock && !wantWritable_) {
+    wantWritable_ = true;
+    for (size_t i = 0; watched_ && i < sockets_.size(); i++) startPoll(polls_[i]);
+  }
+  return result;
+}
+
+uint32_t Port::dropped() const {
+  uint32_t sum = 0;
+  for (const UdpSocket& socket : sockets_) sum += droppedDatagrams(socket);
+  return sum;
+}
+
+void Port::watch(const Handlers& handlers) {
+  drop(&handlers_.readable);
+  drop(&handlers_.writable);
+  drop(&handlers_.unreachable);
+  handlers_ = handlers;
+  watched_ = true;
+  for (size_t i = 0; i < sockets_.size(); i++) startPoll(polls_[i]);
+}
+
+void Port::setKeepAlive(bool alive) {
+  keepAlive_ = alive;
+  for (size_t i = 0; i < sockets_.size(); i++) {
+    uv_handle_t* handle = reinterpret_cast<uv_handle_t*>(&polls_[i].handle);
+    (alive ? uv_ref : uv_unref)(handle);
+  }
+}
+
+void Port::startPoll(Poll& poll) {
+  const int events = wantWritable_ ? UV_READABLE | UV_WRITABLE : UV_READABLE;
+  uv_poll_start(&poll.handle, events, [](uv_poll_t* handle, int status, int ready) {
+    Poll* poll = static_cast<Poll*>(handle->data);
+    poll->port->onPoll(*poll, status, ready);
+  });
+}
+
+void Port::onPoll(Poll& poll, int status, int events) {
+  if (status < 0) {
+    // libuv stops watching a descriptor that has an error report; ours are read and go on.
+    drainErrors(poll.socket);
+    startPoll(poll);
+    tellUnreachable();
+    return;
+  }
+  if (events & UV_WRITABLE) {
+    wantWritable_ = false;
+    for (size_t i = 0; i < sockets_.size(); i++) startPoll(polls_[i]);
+    call(handlers_.writable, 0, nullptr);
+  }
+  if (open_ && (events & UV_READABLE)) call(handlers_.readable, 0, nullptr);
+}
+
+void Port::drainErrors(size_t index) {
+  uint8_t gid[16];
+  bool unreachable;
+  while (nextError(sockets_[index], gid, &unreachable)) {
+    if (unreachable) report(gid);
+  }
+  int pending;  // an error without a report would keep the poll awake
+  socklen_t length = sizeof(pending);
+  getsockopt(sockets_[index].fd, SOL_SOCKET, SO_ERROR, &pending, &length);
+}
+
+void Port::report(const uint8_t* gid) {
+  if (unreachable_.add(gid, uv_hrtime() / 1000000)) uv_async_send(&wake_);
+}
+
+void Port::tellUnreachable() {
+  uint8_t gid[16];
+  while (open_ && watched_ && unreachable_.next(gid)) {
+    napi_handle_scope scope;
+    napi_open_handle_scope(env_, &scope);
+    void* bytes = nullptr;
+    napi_value buffer, view;
+    napi_create_arraybuffer(env_, sizeof(gid), &bytes, &buffer);
+    memcpy(bytes, gid, sizeof(gid));
+    napi_create_typedarray(env_, napi_uint8_array, sizeof(gid), buffer, 0, &view);
+    call(handlers_.unreachable, 1, &view);
+    napi_close_handle_scope(env_, scope);
+  }
+}
+
+void Port::call(napi_ref reference, size_t count, const napi_value* arguments) {
+  if (!reference) return;
+  napi_handle_scope scope;
+  napi_open_handle_scope(env_, &scope);
+  napi_value global, function, result;
+  napi_get_global(env_, &global);
+  napi_get_reference_value(env_, reference, &function);
+  if (napi_make_callback(env_, nullptr, global, function, count, arguments, &result) ==
+      napi_pending_exception) {
+    napi_value error;
+    napi_get_and_clear_last_exception(env_, &error);
+    napi_fatal_exception(env_, error);
+  }
+  napi_close_handle_scope(env_, scope);
+}
+
+void Port::close(napi_ref closed) {
+  if (!open_) return;
+  open_ = false;
+  closed_ = closed;
+  const auto onClose = [](uv_handle_t* handle) {
+    static_cast<Poll*>(handle->data)->port->onHandleClosed();
+  };
+  for (size_t i = 0; i < sockets_.size(); i++) {
+    uv_close(reinterpret_cast<uv_handle_t*>(&polls_[i].handle), onClose);
+    closeUdpSocket(&sockets_[i]);
+  }
+  uv_close(reinterpret_cast<uv_handle_t*>(&wake_), [](uv_handle_t* handle) {
+    static_cast<Port*>(handle->data)->onHandleClosed();
+  });
+}
+
+void Port::onHandleClosed() {
+  if (--openHandles_ > 0) return;
+  dropAll();
+  if (closed_ && !threadEnds_) call(closed_, 0, nullptr);
+  drop(&closed_);
+  const napi_async_cleanup_hook_handle cleanup = cleanup_;
+  if (released_) delete this;
+  napi_remove_async_cleanup_hook(cleanup);
+}
+
+void Port::release() {
+  released_ = true;
+  if (open_) {
+    close(nullptr);
+  } else if (openHandles_ == 0) {
+    dropAll();
+    delete this;
+  }
+}
+
+void Port::dropAll() {
+  regions_.clear(env_);
+  drop(&handlers_.readable);
+  drop(&handlers_.writable);
+  drop(&handlers_.unreachable);
+  for (napi_ref& array : arrays_) drop(&array);
+}
+
+void Port::drop(napi_ref* reference) {
+  if (*reference) napi_delete_reference(env_, *reference);
+  *reference = nullptr;
+}
+
+}  // namespace dapl

@@ -1,0 +1,113 @@
+// The port as an object of the event loop: sockets, their readiness, and what becomes of it all
+// when it is closed or its thread ends. One per open device; no globals, so any number of threads.
+#pragma once
+
+#include <node_api.h>
+#include <uv.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "port_memory.h"
+#include "receiver.h"
+#include "region_table.h"
+#include "sender.h"
+#include "udp_socket.h"
+
+namespace dapl {
+
+/// Destinations that did not answer, until JavaScript is told; each at most every 100 ms.
+class UnreachableList {
+ public:
+  /// @returns whether there is news to tell
+  bool add(const uint8_t* gid, uint64_t nowMs);
+  bool next(uint8_t* gid);
+
+ private:
+  struct Entry {
+    uint8_t gid[16];
+    uint64_t sinceMs = 0;
+    bool pending = false;
+    bool used = false;
+  };
+  Entry entries_[16] = {};
+  size_t oldest_ = 0;
+};
+
+class Port {
+ public:
+  struct Handlers {
+    napi_ref readable = nullptr;
+    napi_ref writable = nullptr;
+    napi_ref unreachable = nullptr;
+  };
+
+  Port(napi_env env, const PortMemory& memory, std::vector<napi_ref> arrays);
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
+
+  /// @returns 0 or errno; `failed` is the index of the address
+  int open(const std::vector<Endpoint>& locals, const std::vector<uint32_t>& scopes,
+           size_t maxPacketBytes, size_t* failed);
+  bool isOpen() const { return open_; }
+
+  uint32_t receive();
+  /// @returns the index of an entry that breaks the contract, or -1; those before it were copied
+  int64_t place(uint32_t count);
+  Sender::Result send(uint32_t from, uint32_t to);
+  RegionTable& regions() { return regions_; }
+  Sender& sender() { return *sender_; }
+  size_t addresses() const { return sockets_.size(); }
+  uint32_t dropped() const;
+
+  void watch(const Handlers& handlers);
+  void setKeepAlive(bool alive);
+  /// @param closed called when nothing of the port is left in the event loop; may be null
+  void close(napi_ref closed);
+  /// The JavaScript object is gone: closes if need be and deletes the port.
+  void release();
+
+ private:
+  struct Poll {
+    uv_poll_t handle;
+    Port* port;
+    size_t socket;
+  };
+  ~Port();
+
+  void startPoll(Poll& poll);
+  void onPoll(Poll& poll, int status, int events);
+  void drainErrors(size_t socket);
+  void report(const uint8_t* gid);
+  void tellUnreachable();
+  void call(napi_ref function, size_t count, const napi_value* arguments);
+  void onHandleClosed();
+  void drop(napi_ref* reference);
+  void dropAll();
+
+  napi_env env_;
+  PortMemory memory_;
+  std::vector<napi_ref> arrays_;
+  std::vector<UdpSocket> sockets_;
+  RegionTable regions_;
+  std::unique_ptr<Receiver> receiver_;
+  std::unique_ptr<Sender> sender_;
+  UnreachableList unreachable_;
+
+  Handlers handlers_;
+  std::unique_ptr<Poll[]> polls_;
+  /// Wakes the loop for news found inside a port call.
+  uv_async_t wake_;
+  bool open_ = false;
+  bool watched_ = false;
+  bool keepAlive_ = false;
+  bool wantWritable_ = false;
+  bool released_ = false;
+  size_t openHandles_ = 0;
+  napi_ref closed_ = nullptr;
+  napi_async_cleanup_hook_handle cleanup_ = nullptr;
+  bool threadEnds_ = false;
+};
+
+}  // namespace dapl

@@ -1,0 +1,60 @@
+// The arrays that the port shares with JavaScript: word layouts of core/spi/packet-port.ts.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace dapl {
+
+namespace rx {
+enum { kOffset, kLength, kFlags, kLocalGidIndex, kSourceGid, kSourcePort = 8, kWords = 16 };
+constexpr uint32_t kFlagIpv6 = 1;
+constexpr uint32_t kFlagRecoveredId = 2;
+}  // namespace rx
+
+namespace place {
+enum { kSource, kLength, kRegion, kOffsetLow, kOffsetHigh, kWords = 6 };
+}
+
+namespace tx {
+enum { kPath, kHeaderLength, kFirstSegment, kSegmentCount, kHeader, kWords = 16 };
+constexpr uint32_t kMaxHeaderBytes = 48;
+}  // namespace tx
+
+namespace segment {
+enum { kRegion, kOffsetLow, kOffsetHigh, kLength, kWords = 4 };
+}
+
+/// Order of the Float64Array of counters; native-port.ts names them.
+enum Counter {
+  kReceivedPackets,
+  kSentPackets,
+  kMalformed,
+  kBadIcrc,
+  kRecoveredId,
+  kSendErrors,
+  kSentTrains,
+  kReceivedTrains,
+  kSegmentationOff,
+  kCounters,
+};
+
+struct PortMemory {
+  uint8_t* arena = nullptr;
+  size_t arenaBytes = 0;
+  uint32_t* received = nullptr;
+  size_t receivedCapacity = 0;
+  uint32_t* placements = nullptr;
+  size_t placementCapacity = 0;
+  uint32_t* packets = nullptr;
+  size_t packetCapacity = 0;
+  uint32_t* segments = nullptr;
+  size_t segmentCapacity = 0;
+  double* counters = nullptr;
+};
+
+inline uint64_t join(uint32_t low, uint32_t high) {
+  return static_cast<uint64_t>(high) << 32 | low;
+}
+
+}  // namespace dapl

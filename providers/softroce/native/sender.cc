@@ -1,0 +1,265 @@
+#include "sender.h"
+
+#include <errno.h>
+#include <netinet/udp.h>
+#include <string.h>
+
+#include "icrc.h"
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+
+namespace dapl {
+namespace {
+
+constexpr uint32_t kMaxSegments = 128;       // UDP_MAX_SEGMENTS of current kernels
+constexpr uint32_t kOlderMaxSegments = 64;   // and of older ones
+constexpr size_t kMaxVectors = 1024;         // UIO_MAXIOV
+/// Up to here copying is quicker than another two entries in the gather list.
+constexpr uint32_t kCopyBytes = 2048;
+/// A payload in more pieces than this is copied as well.
+constexpr uint32_t kMaxGathered = 8;
+
+uint32_t padBytesOf(const uint32_t* words) {
+  return reinterpret_cast<const uint8_t*>(words + tx::kHeader)[1] >> 4 & 3;
+}
+
+uint64_t offsetOf(const uint32_t* entry) {
+  return join(entry[segment::kOffsetLow], entry[segment::kOffsetHigh]);
+}
+
+}  // namespace
+
+Sender::Sender(const PortMemory& memory, RegionTable& regions, std::vector<UdpSocket>& sockets)
+    : memory_(memory),
+      regions_(regions),
+      sockets_(sockets),
+      limits_{kMaxSegments, static_cast<uint32_t>(kMaxDatagramBytes)},
+      packetPaths_(memory.packetCapacity),
+      packetBytes_(memory.packetCapacity),
+      payloadBytes_(memory.packetCapacity),
+      vectors_(kMaxVectors),
+      scratch_(65536) {}
+
+uint32_t Sender::addPath(const Endpoint& destination, uint32_t localIndex) {
+  Path path;
+  path.used = true;
+  path.localIndex = localIndex;
+  path.destination = destination;
+  path.ipv4 = isIpv4(destination.gid);
+  path.addressBytes =
+      toSocketAddress(destination, sockets_[localIndex].scopeId, &path.address);
+  if (freePaths_.empty()) {
+    paths_.push_back(path);
+    return static_cast<uint32_t>(paths_.size() - 1);
+  }
+  const uint32_t number = freePaths_.back();
+  freePaths_.pop_back();
+  paths_[number] = path;
+  return number;
+}
+
+bool Sender::removePath(uint32_t number) {
+  if (number >= paths_.size() || !paths_[number].used) return false;
+  paths_[number].used = false;
+  freePaths_.push_back(number);
+  return true;
+}
+
+/// Checks a descriptor, and its segments' bounds, and sums up its size.
+bool Sender::measure(uint32_t packet) {
+  const uint32_t* words = memory_.packets + size_t{tx::kWords} * packet;
+  const uint32_t path = words[tx::kPath];
+  if (path >= paths_.size() || !paths_[path].used) return false;
+  const uint32_t header = words[tx::kHeaderLength];
+  if (header < kBthBytes || header > tx::kMaxHeaderBytes || header % 4 != 0) return false;
+  const uint64_t first = words[tx::kFirstSegment];
+  const uint64_t count = words[tx::kSegmentCount];
+  if (first + count > memory_.segmentCapacity) return false;
+  uint64_t payload = 0;
+  const uint32_t* entry = memory_.segments + first * segment::kWords;
+  for (uint64_t i = 0; i < count; i++, entry += segment::kWords) {
+    const uint32_t length = entry[segment::kLength];
+    if (!regions_.resolve(entry[segment::kRegion], offsetOf(entry), length)) return false;
+    payload += length;
+  }
+  const uint64_t bytes = header + payload + padBytesOf(words) + kIcrcBytes;
+  if (bytes > kMaxDatagramBytes) return false;
+  packetPaths_[packet] = path;
+  packetBytes_[packet] = static_cast<uint32_t>(bytes);
+  payloadBytes_[packet] = static_cast<uint32_t>(payload);
+  return true;
+}
+
+Sender::Result Sender::send(uint32_t from, uint32_t to) {
+  Result result;
+  result.next = from;
+  if (to > memory_.packetCapacity) {
+    result.invalid = static_cast<int64_t>(memory_.packetCapacity);
+    return result;
+  }
+  uint32_t measured = from;
+  while (measured < to && measure(measured)) measured++;
+  if (measured < to) result.invalid = measured;
+  while (result.next < measured) {
+    const uint32_t first = result.next;
+    const Train train =
+        nextTrain(&packetPaths_[first], &packetBytes_[first], measured - first, limits_);
+    result.next += sendTrain(first, train, &result);
+    if (result.wouldBlock) break;
+  }
+  return result;
+}
+
+/// @returns how many packets were taken: sent, or refused and counted
+uint32_t Sender::sendTrain(uint32_t first, Train train, Result* result) {
+  const uint32_t count = build(first, train.count);
+  const Path& path = paths_[packetPaths_[first]];
+  switch (transmit(path, count, train.segmentBytes, result)) {
+    case Outcome::kSent:
+      memory_.counters[kSentPackets] += count;
+      memory_.counters[kSentTrains] += 1;
+      return count;
+    case Outcome::kWouldBlock:
+      result->wouldBlock = true;
+      return 0;
+    case Outcome::kSegmentationRefused:
+      return retreat(first, {count, train.segmentBytes}, result);
+    case Outcome::kUnreachable:
+      result->unreachablePath = packetPaths_[first];
+      break;
+    case Outcome::kFailed:
+      break;
+  }
+  memory_.counters[kSendErrors] += count;
+  return count;
+}
+
+/// The kernel would not cut this train: because it is an older one with a lower limit, because a
+/// packet is longer than the link's MTU, or because the device cannot. Shorter trains, then none.
+uint32_t Sender::retreat(uint32_t first, Train train, Result* result) {
+  if (train.count > kOlderMaxSegments && limits_.maxSegments > kOlderMaxSegments) {
+    limits_.maxSegments = kOlderMaxSegments;
+    return 0;
+  }
+  uint32_t taken = 0;
+  bool accepted = false;
+  const double errors = memory_.counters[kSendErrors];
+  while (taken < train.count && !result->wouldBlock) {
+    taken += sendTrain(first + taken, {1, packetBytes_[first + taken]}, result);
+    accepted = accepted || (taken > 0 && memory_.counters[kSendErrors] == errors);
+  }
+  if (accepted) {  // alone they go: it is segmentation that does not work
+    limits_.maxSegments = 1;
+    memory_.counters[kSegmentationOff] = 1;
+  }
+  return taken;
+}
+
+/// Lays the train out. @returns how many of the packets are in it: the gather list may fill up
+uint32_t Sender::build(uint32_t first, uint32_t count) {
+  vectorCount_ = 0;
+  scratchUsed_ = 0;
+  scratchSent_ = 0;
+  Path& path = paths_[packetPaths_[first]];
+  for (uint32_t i = 0; i < count; i++) {
+    if (vectorCount_ + kMaxGathered + 2 > kMaxVectors) {
+      count = i;
+      break;
+    }
+    const uint32_t* words = memory_.packets + size_t{tx::kWords} * (first + i);
+    append(words, path, packetBytes_[first + i], i);
+  }
+  closeScratch();
+  return count;
+}
+
+void Sender::append(const uint32_t* words, Path& path, uint32_t bytes, uint32_t index) {
+  if (path.registerBytes != bytes) {
+    path.headerReg = headerRegister(sockets_[path.localIndex].local, path.destination, bytes);
+    path.registerBytes = bytes;
+  }
+  // Segment n of a segmented IPv4 datagram leaves with identification n (wire facts 1.7.3).
+  uint32_t reg = path.headerReg;
+  if (path.ipv4) reg ^= identificationEffect(static_cast<uint16_t>(index));
+
+  const uint32_t headerBytes = words[tx::kHeaderLength];
+  uint8_t* start = &scratch_[scratchUsed_];
+  memcpy(start, words + tx::kHeader, headerBytes);
+  scratchUsed_ += headerBytes;
+
+  const uint32_t payload = bytes - headerBytes - padBytesOf(words) - kIcrcBytes;
+  const bool copied = payload <= kCopyBytes || words[tx::kSegmentCount] > kMaxGathered;
+  if (!copied) {
+    reg = crc32Update(reg, start, headerBytes, kBthMask);
+    reg = appendPayload(words, reg);
+    start = &scratch_[scratchUsed_];
+  } else {
+    const uint32_t* entry = memory_.segments + size_t{words[tx::kFirstSegment]} * segment::kWords;
+    for (uint32_t i = 0; i < words[tx::kSegmentCount]; i++, entry += segment::kWords) {
+      const uint32_t length = entry[segment::kLength];
+      memcpy(&scratch_[scratchUsed_],
+             regions_.resolve(entry[segment::kRegion], offsetOf(entry), length), length);
+      scratchUsed_ += length;
+    }
+  }
+  for (uint32_t pad = padBytesOf(words); pad > 0; pad--) scratch_[scratchUsed_++] = 0;
+  const size_t tail = static_cast<size_t>(&scratch_[scratchUsed_] - start);
+  const uint32_t icrc = ~crc32Update(reg, start, tail, copied ? kBthMask : 0);
+  memcpy(&scratch_[scratchUsed_], &icrc, kIcrcBytes);
+  scratchUsed_ += kIcrcBytes;
+}
+
+/// Gathers the payload from where it lies. @returns the register after it
+uint32_t Sender::appendPayload(const uint32_t* words, uint32_t reg) {
+  closeScratch();
+  const uint32_t* entry = memory_.segments + size_t{words[tx::kFirstSegment]} * segment::kWords;
+  for (uint32_t i = 0; i < words[tx::kSegmentCount]; i++, entry += segment::kWords) {
+    const uint32_t length = entry[segment::kLength];
+    uint8_t* data = regions_.resolve(entry[segment::kRegion], offsetOf(entry), length);
+    reg = crc32Update(reg, data, length, 0);
+    vectors_[vectorCount_++] = {data, length};
+  }
+  return reg;
+}
+
+/// What has been written to the scratch bytes since last time becomes one entry of the gather list.
+void Sender::closeScratch() {
+  if (scratchUsed_ == scratchSent_) return;
+  vectors_[vectorCount_++] = {&scratch_[scratchSent_], scratchUsed_ - scratchSent_};
+  scratchSent_ = scratchUsed_;
+}
+
+Sender::Outcome Sender::transmit(const Path& path, uint32_t count, uint32_t segmentBytes,
+                                 Result* result) {
+  msghdr message{};
+  message.msg_name = const_cast<sockaddr*>(&path.address.any);
+  message.msg_namelen = path.addressBytes;
+  message.msg_iov = vectors_.data();
+  message.msg_iovlen = vectorCount_;
+  alignas(cmsghdr) uint8_t control[CMSG_SPACE(sizeof(uint16_t))] = {};
+  if (count > 1) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    cmsghdr* item = CMSG_FIRSTHDR(&message);
+    item->cmsg_level = IPPROTO_UDP;
+    item->cmsg_type = UDP_SEGMENT;
+    item->cmsg_len = CMSG_LEN(sizeof(uint16_t));
+    const uint16_t size = static_cast<uint16_t>(segmentBytes);
+    memcpy(CMSG_DATA(item), &size, sizeof(size));
+  }
+  const int fd = sockets_[path.localIndex].fd;
+  // An error may be the fate of an earlier datagram; reporting it clears it, and this one may go.
+  for (int attempt = 0; attempt < 3; attempt++) {
+    if (sendmsg(fd, &message, MSG_DONTWAIT) >= 0) return Outcome::kSent;
+    if (errno == EAGAIN) return Outcome::kWouldBlock;
+    if (count > 1 && (errno == EINVAL || errno == EIO)) return Outcome::kSegmentationRefused;
+    if (errno == EINTR) continue;
+    if (!isDelayedError(errno)) break;
+    result->delayedErrors |= uint64_t{1} << path.localIndex;
+  }
+  return isUnreachable(errno) ? Outcome::kUnreachable : Outcome::kFailed;
+}
+
+}  // namespace dapl

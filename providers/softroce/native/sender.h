@@ -1,0 +1,83 @@
+// Sends packets in trains: headers, payload from registered memory, pad and ICRC, one system call
+// for each train.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "port_memory.h"
+#include "region_table.h"
+#include "train_planner.h"
+#include "udp_socket.h"
+
+namespace dapl {
+
+struct Path {
+  bool used = false;
+  uint32_t localIndex = 0;
+  Endpoint destination{};
+  SocketAddress address{};
+  socklen_t addressBytes = 0;
+  bool ipv4 = false;
+  /// The register before the BTH, identification 0, for the length it was made for.
+  size_t registerBytes = 0;
+  uint32_t headerReg = 0;
+};
+
+class Sender {
+ public:
+  Sender(const PortMemory& memory, RegionTable& regions, std::vector<UdpSocket>& sockets);
+  Sender(const Sender&) = delete;
+  Sender& operator=(const Sender&) = delete;
+
+  uint32_t addPath(const Endpoint& destination, uint32_t localIndex);
+  bool removePath(uint32_t path);
+  const Path& path(uint32_t number) const { return paths_[number]; }
+
+  struct Result {
+    /// First packet not taken.
+    uint32_t next = 0;
+    /// Index of a descriptor that breaks the contract (nothing of it was sent), or -1.
+    int64_t invalid = -1;
+    bool wouldBlock = false;
+    /// Local indices (bits) of sockets with an error report waiting.
+    uint64_t delayedErrors = 0;
+    /// A path that the system has no way to, or -1.
+    int64_t unreachablePath = -1;
+  };
+  Result send(uint32_t from, uint32_t to);
+
+ private:
+  enum class Outcome { kSent, kWouldBlock, kUnreachable, kFailed, kSegmentationRefused };
+
+  bool measure(uint32_t packet);
+  uint32_t build(uint32_t first, uint32_t count);
+  void append(const uint32_t* words, Path& path, uint32_t bytes, uint32_t index);
+  uint32_t appendPayload(const uint32_t* words, uint32_t reg);
+  void closeScratch();
+  Outcome transmit(const Path& path, uint32_t count, uint32_t segmentBytes, Result* result);
+  uint32_t sendTrain(uint32_t first, Train train, Result* result);
+  uint32_t retreat(uint32_t first, Train train, Result* result);
+
+  PortMemory memory_;
+  RegionTable& regions_;
+  std::vector<UdpSocket>& sockets_;
+  std::vector<Path> paths_;
+  std::vector<uint32_t> freePaths_;
+  TrainLimits limits_;
+  /// Path and size of every packet of the present call, for the planner.
+  std::vector<uint32_t> packetPaths_;
+  std::vector<uint32_t> packetBytes_;
+  std::vector<uint32_t> payloadBytes_;
+  std::vector<iovec> vectors_;
+  size_t vectorCount_ = 0;
+  /// Headers, trailers and small payloads of a train, in the order of the wire.
+  std::vector<uint8_t> scratch_;
+  size_t scratchUsed_ = 0;
+  size_t scratchSent_ = 0;
+};
+
+}  // namespace dapl

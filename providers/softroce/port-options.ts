@@ -1,0 +1,147 @@
+/** What the two socket ports have in common: options, counters, sizes of the shared arrays. */
+import type { Gid, Logger, PacketPort, PacketPortCounters } from '../../core/spi/index.js';
+import {
+  PLACE,
+  RX,
+  SpiError,
+  TX,
+  TX_SEGMENT,
+  gidFromIp,
+  ipFromGid,
+  isIpv4Gid,
+} from '../../core/spi/index.js';
+
+/** The port of RoCEv2 (IANA; IBTA A17.3.1). */
+export const ROCE_UDP_PORT = 4791;
+
+export interface SocketPortOptions {
+  /** 1 to 64 local IP addresses, in text or as GIDs; the first one is the default. */
+  readonly addresses: readonly (string | Gid)[];
+  /** UDP port of both sides, 4791 unless two strangers must share a machine (tests). */
+  readonly udpPort?: number;
+  /** An upper limit for the path MTU: 256, 512, 1024, 2048 or 4096. */
+  readonly mtuBytes?: number;
+  readonly logger?: Logger;
+}
+
+export interface SocketPortCounters extends PacketPortCounters {
+  /** System calls that carried packets. */
+  sentTrains: number;
+  receivedTrains: number;
+  /** Datagrams lost because the receive buffer was full: of the system, or of the dgram port. */
+  droppedDatagrams: number;
+}
+
+export interface SocketPort extends PacketPort {
+  readonly kind: 'native' | 'dgram';
+  readonly counters: SocketPortCounters;
+}
+
+/** Capacities in packets and entries; `receive` and `send` move at most so many a call. */
+export const PORT_CAPACITY = {
+  RX_PACKETS: 1024,
+  PLACEMENTS: 2048,
+  TX_PACKETS: 1024,
+  TX_SEGMENTS: 4096,
+} as const;
+
+/** Largest RoCE packet a peer may send: headers, the largest path MTU, ICRC. */
+export const MAX_PACKET_BYTES = 48 + 4096 + 4;
+
+/** @param arenaBytes of received packets */
+export function allocatePortArrays(arenaBytes: number): {
+  rxArena: Uint8Array;
+  rxPackets: Uint32Array;
+  placements: Uint32Array;
+  txPackets: Uint32Array;
+  txSegments: Uint32Array;
+} {
+  return {
+    rxArena: new Uint8Array(arenaBytes),
+    rxPackets: new Uint32Array(PORT_CAPACITY.RX_PACKETS * RX.WORDS),
+    placements: new Uint32Array(PORT_CAPACITY.PLACEMENTS * PLACE.WORDS),
+    txPackets: new Uint32Array(PORT_CAPACITY.TX_PACKETS * TX.WORDS),
+    txSegments: new Uint32Array(PORT_CAPACITY.TX_SEGMENTS * TX_SEGMENT.WORDS),
+  };
+}
+
+/** @throws SpiError('EINVAL') naming the option, its value and its limits */
+export function checkOptions(options: SocketPortOptions): { gids: Gid[]; udpPort: number } {
+  const { addresses, udpPort = ROCE_UDP_PORT, mtuBytes } = options;
+  if (addresses.length < 1 || addresses.length > 64) {
+    throw new SpiError('EINVAL', `addresses: 1 to 64, not ${String(addresses.length)}`);
+  }
+  if (!Number.isInteger(udpPort) || udpPort < 1 || udpPort > 65535) {
+    throw new SpiError('EINVAL', `udpPort: 1 to 65535, not ${String(udpPort)}`);
+  }
+  if (mtuBytes !== undefined && !PATH_MTUS.includes(mtuBytes)) {
+    throw new SpiError('EINVAL', `mtuBytes: ${PATH_MTUS.join(', ')}, not ${String(mtuBytes)}`);
+  }
+  return { gids: addresses.map(toGid), udpPort };
+}
+
+function toGid(address: string | Gid): Gid {
+  try {
+    const gid = typeof address === 'string' ? gidFromIp(address) : Uint8Array.from(address);
+    if (gid.length === 16) return gid;
+  } catch (cause) {
+    throw new SpiError('EINVAL', `addresses: "${String(address)}" is not an IP address`, { cause });
+  }
+  throw new SpiError('EINVAL', `addresses: a GID has 16 bytes, not ${String(address.length)}`);
+}
+
+const PATH_MTUS: readonly number[] = [256, 512, 1024, 2048, 4096];
+
+/** UDP, the longest RoCE headers and the ICRC. */
+const HEADER_BYTES = 8 + 48 + 4;
+
+/** The largest path MTU whose packets fit the link whole, within the limit that was asked for. */
+export function pathMtu(linkMtuBytes: number, gid: Gid, limitBytes = 4096): number {
+  const room = linkMtuBytes - HEADER_BYTES - (isIpv4Gid(gid) ? 20 : 40);
+  const fitting = PATH_MTUS.filter((mtu) => mtu <= room && mtu <= limitBytes);
+  const mtu = fitting.at(-1);
+  if (mtu === undefined) {
+    const address = ipFromGid(gid);
+    throw new SpiError(
+      'EINVAL',
+      `the link of ${address} has an MTU of ${String(linkMtuBytes)}: no RoCE packet fits`,
+    );
+  }
+  return mtu;
+}
+
+/** Refuses memory that could move or shrink under the port. */
+export function checkRegion(
+  memory: ArrayBufferLike,
+  byteOffset: number,
+  byteLength: number,
+): Uint8Array {
+  if ('resizable' in memory && memory.resizable) {
+    throw new SpiError('EINVAL', 'a resizable ArrayBuffer cannot be registered');
+  }
+  if ('detached' in memory && memory.detached) {
+    throw new SpiError('EINVAL', 'a detached ArrayBuffer cannot be registered');
+  }
+  if (byteOffset + byteLength > memory.byteLength) {
+    const end = String(byteOffset + byteLength);
+    throw new SpiError('EINVAL', `the range ends at ${end} of ${String(memory.byteLength)} bytes`);
+  }
+  return new Uint8Array(memory, byteOffset, byteLength);
+}
+
+/** @throws SpiError with the code of the system, where it is one of ours */
+export function bindError(error: unknown, address: string, udpPort: number): SpiError {
+  const { code, message } = error as { code?: string; message?: string };
+  const where = `${address}, UDP port ${String(udpPort)}`;
+  switch (code) {
+    case 'EADDRINUSE':
+      return new SpiError(code, `${where} is in use by another program`, { cause: error });
+    case 'EADDRNOTAVAIL':
+      return new SpiError(code, `${address} is not an address of this machine`, { cause: error });
+    case 'EACCES':
+    case 'EPERM':
+      return new SpiError(code, `not permitted to use ${where}`, { cause: error });
+    default:
+      return new SpiError('EIO', `cannot open ${where}: ${message ?? ''}`, { cause: error });
+  }
+}

@@ -1,0 +1,23 @@
+/** Chooses the packet port of this machine. */
+import { silentLogger } from '../../core/spi/index.js';
+import { openDgramPort } from './dgram-port.js';
+import { loadNativeAddon, nativeAddonProblem } from './native-addon.js';
+import { openNativePort } from './native-port.js';
+import type { SocketPort, SocketPortOptions } from './port-options.js';
+
+export interface SocketPortChoice extends SocketPortOptions {
+  /** `auto` is native where the addon has been built, else dgram. */
+  readonly port?: 'auto' | 'native' | 'dgram';
+}
+
+/**
+ * Opens a port on every address, or on none.
+ * @throws SpiError EADDRINUSE, EADDRNOTAVAIL, EACCES, EINVAL; EOPNOTSUPP for `native` without addon
+ */
+export async function openSocketPort(options: SocketPortChoice): Promise<SocketPort> {
+  const { port = 'auto', logger = silentLogger } = options;
+  if (port === 'dgram') return openDgramPort(options);
+  if (port === 'native' || loadNativeAddon()) return openNativePort(options);
+  logger.debug('the native port cannot be loaded', { reason: nativeAddonProblem() ?? '' });
+  return openDgramPort(options);
+}

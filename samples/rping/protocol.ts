@@ -1,0 +1,73 @@
+/**
+ * The protocol of librdmacm's rping (port 7174), one ping:
+ *
+ * 1. the client sends the place of its source buffer;
+ * 2. the server reads it by RDMA and sends "go ahead";
+ * 3. the client sends the place of its sink buffer;
+ * 4. the server writes what it read into it by RDMA and sends "go ahead";
+ * 5. the client compares.
+ *
+ * Every message is 16 bytes: address u64, rkey u32, length u32, big-endian. What a "go ahead" says
+ * has no meaning. The text ends with a zero byte, and the server writes no further than that.
+ */
+
+export const RPING_PORT = 7174;
+export const MESSAGE_BYTES = 16;
+
+/** What rping itself accepts. */
+export const SIZE_BYTES = { min: 26, max: 65_535, default: 64 } as const;
+
+/** A buffer that the peer may read or write. */
+export interface BufferPlace {
+  readonly address: bigint;
+  readonly rkey: number;
+  readonly lengthBytes: number;
+}
+
+export function writePlace(message: Uint8Array, place: BufferPlace): void {
+  const view = viewOf(message);
+  view.setBigUint64(0, place.address);
+  view.setUint32(8, place.rkey);
+  view.setUint32(12, place.lengthBytes);
+}
+
+export function readPlace(message: Uint8Array): BufferPlace {
+  const view = viewOf(message);
+  return {
+    address: view.getBigUint64(0),
+    rkey: view.getUint32(8),
+    lengthBytes: view.getUint32(12),
+  };
+}
+
+const FIRST_LETTER = 'A'.charCodeAt(0);
+const LETTERS = 'z'.charCodeAt(0) - FIRST_LETTER + 1;
+
+/** Fills a buffer with the text of a ping: its number, then a run of letters, then a zero byte. */
+export function fillPing(buffer: Uint8Array, ping: number): void {
+  const head = new TextEncoder().encode(`rdma-ping-${ping}: `);
+  for (let at = head.length; at < buffer.length; at++) {
+    buffer[at] = FIRST_LETTER + ((ping + at - head.length) % LETTERS);
+  }
+  buffer.set(head);
+  buffer[buffer.length - 1] = 0;
+}
+
+/** Bytes of the text with its zero byte, or all when there is none. */
+export function textLength(buffer: Uint8Array): number {
+  const end = buffer.indexOf(0);
+  return end < 0 ? buffer.length : end + 1;
+}
+
+/** The text without its zero byte. */
+export function textOf(buffer: Uint8Array): string {
+  const end = buffer.indexOf(0);
+  return new TextDecoder('latin1').decode(end < 0 ? buffer : buffer.subarray(0, end));
+}
+
+function viewOf(message: Uint8Array): DataView {
+  if (message.length !== MESSAGE_BYTES) {
+    throw new RangeError(`an rping message has ${MESSAGE_BYTES} bytes, not ${message.length}`);
+  }
+  return new DataView(message.buffer, message.byteOffset, message.byteLength);
+}

@@ -1,0 +1,190 @@
+/** The sending side: connects, agrees where to start, and writes the file into the peer's slots. */
+import type { Hash } from 'node:crypto';
+import { type FileHandle, open } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { type Ia, type LmrSegment, RemoteSegment } from 'dapl';
+import { Channel, EP_ATTRIBUTES } from './channel.js';
+import { TransferFailure } from './failure.js';
+import type { Message } from './messages.js';
+import { hashOfPrefix } from './partial-file.js';
+import { type Progress, rateText, startProgress } from './progress.js';
+import { withIa } from './session.js';
+
+const CONNECT_TIMEOUT_MS = 3000;
+const MIB = 2 ** 20;
+
+export interface SendOptions {
+  readonly path: string;
+  /** Local address to send from. */
+  readonly from: string;
+  /** Address and port of the receiver. */
+  readonly to: string;
+  readonly port: number;
+  /** Aborted by SIGINT. */
+  readonly signal: AbortSignal;
+  readonly out: NodeJS.WriteStream;
+}
+
+/** @throws TransferFailure, or what the file system says */
+export async function sendFile(options: SendOptions): Promise<void> {
+  const file = await open(options.path, 'r');
+  try {
+    const stat = await file.stat();
+    if (!stat.isFile()) throw new TransferFailure(`"${options.path}" is not a regular file.`);
+    await withIa(options.from, (ia) => new Sender(ia, file, stat.size, options).run());
+  } finally {
+    await file.close();
+  }
+}
+
+class Sender {
+  private offsetBytes = 0;
+  private startedAtBytes = 0;
+  private startedMs = 0;
+  private progress: Progress | undefined;
+
+  constructor(
+    private readonly ia: Ia,
+    private readonly file: FileHandle,
+    private readonly sizeBytes: number,
+    private readonly options: SendOptions,
+  ) {}
+
+  async run(): Promise<void> {
+    const { options, ia } = this;
+    const pz = ia.createPz();
+    const ep = ia.createEndpoint({ pz, attributes: EP_ATTRIBUTES });
+    const channel = new Channel(ia, pz, ep, `${options.to} port ${options.port}`);
+    const onAbort = (): void => channel.stop(this.interruption());
+    options.signal.addEventListener('abort', onAbort);
+    try {
+      options.signal.throwIfAborted();
+      ep.connect({ address: options.to, connQual: options.port, timeoutMs: CONNECT_TIMEOUT_MS });
+      await channel.established();
+      await this.transfer(channel, pz);
+      ep.disconnect('graceful');
+    } catch (error) {
+      throw options.signal.aborted ? this.interruption() : this.withFigures(error);
+    } finally {
+      this.progress?.stop();
+      options.signal.removeEventListener('abort', onAbort);
+    }
+  }
+
+  private async transfer(channel: Channel, pz: ReturnType<Ia['createPz']>): Promise<void> {
+    const { options, sizeBytes } = this;
+    channel.send({ type: 'offer', sizeBytes, name: basename(options.path) });
+    const grant = await channel.expect('grant');
+    const hash = await this.agreeOnStart(channel, grant);
+    const memory = this.ia.allocate(grant.slots * grant.slotBytes, { pz });
+    const slots = Array.from({ length: grant.slots }, (_, i) =>
+      memory.segment(i * grant.slotBytes, grant.slotBytes),
+    );
+    this.progress = startProgress(sizeBytes, this.offsetBytes, options.out);
+    await this.pump(channel, grant, slots, hash);
+    channel.send({ type: 'done', digest: hash.digest() });
+    const result = await channel.expect('result');
+    this.progress.update(sizeBytes);
+    this.progress.stop();
+    this.progress = undefined;
+    this.report(result);
+  }
+
+  /** Goes on where the receiver stopped, if what it has is a prefix of this file. */
+  private async agreeOnStart(
+    channel: Channel,
+    grant: Extract<Message, { type: 'grant' }>,
+  ): Promise<Hash> {
+    const { path } = this.options;
+    let hash = await hashOfPrefix(path, 0);
+    if (grant.offsetBytes > 0 && grant.offsetBytes <= this.sizeBytes) {
+      const prefix = await hashOfPrefix(path, grant.offsetBytes);
+      if (prefix.copy().digest().equals(grant.prefixDigest)) {
+        hash = prefix;
+        this.offsetBytes = grant.offsetBytes;
+        this.options.out.write(`Resuming at ${(this.offsetBytes / MIB).toFixed(1)} MiB.\n`);
+      }
+    }
+    this.startedAtBytes = this.offsetBytes;
+    this.startedMs = performance.now();
+    channel.send({ type: 'start', offsetBytes: this.offsetBytes });
+    return hash;
+  }
+
+  /** Keeps every free slot filled; a credit frees one. */
+  private async pump(
+    channel: Channel,
+    grant: Extract<Message, { type: 'grant' }>,
+    slots: readonly LmrSegment[],
+    hash: Hash,
+  ): Promise<void> {
+    const remote = new RemoteSegment(grant);
+    const free = slots.map((_, i) => i);
+    let stored = this.offsetBytes;
+    while (this.offsetBytes < this.sizeBytes || free.length < slots.length) {
+      const slot = this.offsetBytes < this.sizeBytes ? free.shift() : undefined;
+      if (slot === undefined) {
+        const credit = await channel.expect('credit');
+        free.push(credit.slot);
+        stored = Math.min(stored + grant.slotBytes, this.sizeBytes);
+        this.progress?.update(stored);
+        continue;
+      }
+      const segment = slots[slot]!;
+      const lengthBytes = Math.min(grant.slotBytes, this.sizeBytes - this.offsetBytes);
+      segment.set(slot * grant.slotBytes, lengthBytes);
+      await this.read(segment.bytes);
+      hash.update(segment.bytes);
+      channel.write(segment, remote.seek(slot * grant.slotBytes));
+      channel.send({ type: 'chunk', slot, lengthBytes });
+      this.offsetBytes += lengthBytes;
+    }
+  }
+
+  private async read(bytes: Uint8Array): Promise<void> {
+    for (let at = 0; at < bytes.length;) {
+      const position = this.offsetBytes + at;
+      const { bytesRead } = await this.file.read(bytes, at, bytes.length - at, position);
+      if (bytesRead === 0) {
+        throw new TransferFailure(`"${this.options.path}" became shorter while it was sent.`);
+      }
+      at += bytesRead;
+    }
+  }
+
+  private report(result: Extract<Message, { type: 'result' }>): void {
+    const digest = Buffer.from(result.digest).toString('hex');
+    if (!result.verified) {
+      throw new TransferFailure(`The receiver got other bytes: its SHA-256 is ${digest}.`);
+    }
+    const seconds = (performance.now() - this.startedMs) / 1000;
+    const moved = this.sizeBytes - this.startedAtBytes;
+    this.options.out.write(
+      `Sent ${(moved / MIB).toFixed(1)} MiB in ${seconds.toFixed(2)} s: ` +
+        `${rateText(moved, seconds)}.\nSHA-256 ${digest} verified by the receiver.\n`,
+    );
+  }
+
+  private figures(): string {
+    if (this.startedMs === 0) return 'before any of the file was sent';
+    const seconds = (performance.now() - this.startedMs) / 1000;
+    const moved = this.offsetBytes - this.startedAtBytes;
+    return (
+      `after ${(this.offsetBytes / MIB).toFixed(1)} of ${(this.sizeBytes / MIB).toFixed(1)} MiB ` +
+      `(${rateText(moved, seconds)})`
+    );
+  }
+
+  private interruption(): TransferFailure {
+    return new TransferFailure(
+      `Interrupted ${this.figures()}. The same command resumes the transfer.`,
+      130,
+    );
+  }
+
+  private withFigures(error: unknown): unknown {
+    if (!(error instanceof TransferFailure) || this.startedMs === 0) return error;
+    const text = `${error.message} It ended ${this.figures()}; the same command resumes it.`;
+    return new TransferFailure(text, error.exitCode, { cause: error });
+  }
+}

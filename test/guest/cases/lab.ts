@@ -1,0 +1,70 @@
+// The lab's own promises: what the other cases rely on without looking.
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import type { Lab } from '../lab.js';
+import { runDir } from '../sandbox.js';
+import type { Case } from '../suite.js';
+
+/** More than the pipes and the serial port hold. */
+const MUCH_BYTES = 1_000_000;
+
+export function labCases(lab: Lab): Case[] {
+  return [
+    { name: 'lab: commands give output, exit code and signal', run: () => commands(lab) },
+    { name: 'lab: a late command is killed with all it started', run: () => lateCommand(lab) },
+    { name: 'lab: files go to a guest and come back', run: () => files(lab) },
+  ];
+}
+
+/** Ends a guest, so it comes last. */
+export function powerCutCase(lab: Lab): Case {
+  return { name: 'lab: a power cut ends the commands of its guest only', run: () => powerCut(lab) };
+}
+
+async function commands(lab: Lab): Promise<void> {
+  for (const machine of [lab.host, lab.guest(0)]) {
+    const failing = await machine.run('echo "out é $WORD"; echo err >&2; exit 7', {
+      env: { WORD: 'word' },
+    });
+    assert.deepEqual(failing, { code: 7, signal: null, stdout: 'out é word\n', stderr: 'err\n' });
+    const much = await machine.run(`head -c ${MUCH_BYTES} /dev/zero | tr '\\0' x`);
+    assert.equal(much.stdout, 'x'.repeat(MUCH_BYTES));
+    const killed = await machine.spawn('kill -TERM $$').finish();
+    assert.deepEqual([killed.code, killed.signal], [null, 'SIGTERM']);
+  }
+}
+
+async function lateCommand(lab: Lab): Promise<void> {
+  for (const machine of [lab.host, lab.guest(0)]) {
+    await assert.rejects(
+      machine.run('echo begun; sleep 4321 & wait', { timeoutMs: 500 }),
+      /not done in 500 ms: begun/,
+    );
+    const survivors = await machine.run('pgrep -f "[s]leep 4321"');
+    assert.deepEqual([survivors.code, survivors.stdout], [1, ''], `${machine.name} still runs it`);
+  }
+}
+
+async function files(lab: Lab): Promise<void> {
+  const guest = lab.guest(0);
+  const bytes = randomBytes(MUCH_BYTES);
+  const [sent, returned] = [join(runDir, 'sent'), join(runDir, 'returned')];
+  writeFileSync(sent, bytes);
+  const path = guest.put(sent);
+  const moved = await guest.run(`cp "${path}" /root/kept && rm "${path}"`);
+  assert.equal(moved.code, 0, moved.stderr);
+  await guest.get('/root/kept', returned);
+  assert.ok(readFileSync(returned).equals(bytes), 'the file changed on its way');
+}
+
+async function powerCut(lab: Lab): Promise<void> {
+  const [guest, other] = [lab.guest(1), lab.guest(0)];
+  const waiting = guest.spawn('sleep 1000');
+  await guest.kill();
+  assert.equal((await waiting.exited).signal, 'POWER_OFF');
+  assert.equal((await guest.run('true')).signal, 'POWER_OFF');
+  assert.equal((await other.run('true')).code, 0);
+}

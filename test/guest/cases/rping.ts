@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+
+import type { Machine, RunResult } from '../command.js';
+import { PATH_MTUS } from '../lab.js';
+import type { Lab, PathMtu } from '../lab.js';
+import type { Case, InteropRow } from '../suite.js';
+import { CM_ATTRIBUTE } from '../tshark.js';
+import { checkCapture, cmSequence } from '../wire-check.js';
+import { assertCodecsAgree } from './codecs.js';
+import { assertIcrcCheckNotices, assertTsharkNotices } from './checkers.js';
+
+/** Three packets and more at either MTU, and no multiple of anything. */
+const SIZE_BYTES = 10_001;
+const COUNT = 5;
+const START_TIMEOUT_MS = 10_000;
+const PING_TIMEOUT_MS = 30_000;
+const FAMILIES = ['IPv4', 'IPv6'] as const;
+type Family = (typeof FAMILIES)[number];
+
+/** RC opcodes that an rping of more than two packets shows. */
+const EXPECTED_OPCODES = {
+  sendOnly: 0x04,
+  writeFirst: 0x06,
+  writeMiddle: 0x07,
+  writeLast: 0x08,
+  readRequest: 0x0c,
+  readResponseFirst: 0x0d,
+  readResponseMiddle: 0x0e,
+  readResponseLast: 0x0f,
+  acknowledge: 0x11,
+} as const;
+
+/** An rping somewhere: librdmacm's in a guest, or our sample on the host. */
+interface Peer {
+  readonly machine: Machine;
+  readonly program: string;
+  /** What a server prints when it listens. */
+  readonly listening: RegExp;
+}
+
+/** Kernel to kernel: the lab itself, and the checks that judge us, without our provider. */
+export function kernelToKernelCases(lab: Lab, version: string): Case[] {
+  return matrix((mtuBytes, family) => ({
+    name: `rping kernel to kernel, ${family}, MTU ${mtuBytes}`,
+    row: rowOf(version, 'reader: both ends are kernels, our codecs agree', family, mtuBytes),
+    run: async () => {
+      const ends = { server: kernelPeer(lab, 0), client: kernelPeer(lab, 1) };
+      const file = await captureOf(lab, `kernels-${family}-${mtuBytes}`, mtuBytes, family, ends);
+      assertCodecsAgree(file);
+      assertIcrcCheckNotices(file);
+      await assertTsharkNotices(file);
+    },
+  }));
+}
+
+function matrix(make: (mtuBytes: PathMtu, family: Family) => Case): Case[] {
+  return PATH_MTUS.flatMap((mtuBytes) => FAMILIES.map((family) => make(mtuBytes, family)));
+}
+
+function rowOf(version: string, role: string, family: Family, mtuBytes: PathMtu): InteropRow {
+  return { counterpart: 'rping', version, role, transport: `rdma_cm, RC, ${family}`, mtuBytes };
+}
+
+function kernelPeer(lab: Lab, index: number): Peer {
+  // Only its debugging output says that it listens.
+  return { machine: lab.guest(index), program: 'stdbuf -oL rping -d', listening: /rdma_listen/ };
+}
+
+/** One rping from end to end, and a capture of it that has stood every check. */
+async function captureOf(
+  lab: Lab,
+  name: string,
+  mtuBytes: PathMtu,
+  family: Family,
+  { server, client }: { readonly server: Peer; readonly client: Peer },
+): Promise<string> {
+  await lab.setPathMtu(mtuBytes);
+  const capture = await lab.capture(name, lab.guest(0));
+  try {
+    await pingBetween(server, client, family);
+  } finally {
+    await capture.stop();
+  }
+  const packets = await checkCapture(capture.file);
+  const { REQ, REP, RTU, DREQ, DREP } = CM_ATTRIBUTE;
+  assert.deepEqual(cmSequence(packets), [REQ, REP, RTU, DREQ, DREP]);
+  const opcodes = new Set(packets.map(({ opcode }) => opcode));
+  for (const [opcodeName, opcode] of Object.entries(EXPECTED_OPCODES)) {
+    assert.ok(opcodes.has(opcode), `no ${opcodeName} in the capture`);
+  }
+  return capture.file;
+}
+
+async function pingBetween(server: Peer, client: Peer, family: Family): Promise<void> {
+  const address = family === 'IPv4' ? server.machine.ipv4 : server.machine.ipv6;
+  const options = `-a ${address} -C ${COUNT} -S ${SIZE_BYTES} -V -v`;
+  const serving = server.machine.spawn(`${server.program} -s ${options}`);
+  try {
+    await serving.waitForOutput(server.listening, START_TIMEOUT_MS);
+    const pinging = client.machine.spawn(`${client.program} -c ${options}`);
+    assertPinged('client', await pinging.finish(PING_TIMEOUT_MS), /^ping data: rdma-ping-/gm);
+    const served = await serving.finish(PING_TIMEOUT_MS);
+    assertPinged('server', served, /^server ping data: rdma-ping-/gm);
+  } finally {
+    serving.kill();
+  }
+}
+
+function assertPinged(role: string, result: RunResult, pattern: RegExp): void {
+  const output = `${result.stdout.slice(-3000)}${result.stderr}`;
+  assert.equal(result.code, 0, `${role}: ${output}`);
+  assert.equal(result.stdout.match(pattern)?.length, COUNT, `${role}: ${output}`);
+}

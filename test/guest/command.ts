@@ -1,0 +1,129 @@
+// One shape for "a command that runs somewhere", whether on the host (inside the lab's network
+// namespace) or in a guest, so that a case can swap the two ends of a connection.
+
+export interface RunOptions {
+  /** Milliseconds until the command is killed and the call rejects. Default 30000. */
+  readonly timeoutMs?: number;
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+export interface RunResult {
+  /** Exit code; null if a signal ended the command. */
+  readonly code: number | null;
+  readonly signal: string | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A place where commands run: the host side of the lab, or a guest. */
+export interface Machine {
+  readonly name: string;
+  readonly ipv4: string;
+  readonly ipv6: string;
+  /** Starts `command` with /bin/sh; the caller kills it or waits for its end. */
+  spawn(command: string, options?: RunOptions): RunningCommand;
+  /** Runs `command` with /bin/sh to its end. Rejects on timeout only: read `code`. */
+  run(command: string, options?: RunOptions): Promise<RunResult>;
+}
+
+const DEFAULT_TIMEOUT_MS = 30_000;
+
+export class RunningCommand {
+  readonly exited: Promise<RunResult>;
+  #stdout = '';
+  #stderr = '';
+  #ended = false;
+  #resolve!: (result: RunResult) => void;
+  readonly #watchers = new Set<() => void>();
+
+  constructor(
+    readonly label: string,
+    private readonly sendSignal: (signal: NodeJS.Signals) => void,
+  ) {
+    this.exited = new Promise((resolve) => {
+      this.#resolve = resolve;
+    });
+  }
+
+  get stdout(): string {
+    return this.#stdout;
+  }
+
+  get stderr(): string {
+    return this.#stderr;
+  }
+
+  /** Signals the command's whole process group; a command that has ended is left alone. */
+  kill(signal: NodeJS.Signals = 'SIGKILL'): void {
+    if (!this.#ended) this.sendSignal(signal);
+  }
+
+  /** Kills and waits for the end. */
+  async stop(signal: NodeJS.Signals = 'SIGKILL'): Promise<RunResult> {
+    this.kill(signal);
+    return this.exited;
+  }
+
+  /** Resolves when stdout and stderr together match; rejects at the command's end or on timeout. */
+  waitForOutput(pattern: RegExp, timeoutMs: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const finish = (error?: Error): void => {
+        clearTimeout(timer);
+        this.#watchers.delete(check);
+        if (error === undefined) resolve();
+        else reject(error);
+      };
+      const check = (): void => {
+        if (pattern.test(this.#stdout) || pattern.test(this.#stderr)) finish();
+        else if (this.#ended) finish(new Error(`${this.label} ended: ${this.#transcript()}`));
+      };
+      const timer = setTimeout(() => {
+        finish(
+          new Error(
+            `${this.label}: no ${String(pattern)} in ${timeoutMs} ms: ${this.#transcript()}`,
+          ),
+        );
+      }, timeoutMs);
+      this.#watchers.add(check);
+      check();
+    });
+  }
+
+  /** Resolves at the end; on timeout kills the command and rejects with what it had printed. */
+  async finish(timeoutMs: number = DEFAULT_TIMEOUT_MS): Promise<RunResult> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<'late'>((resolve) => {
+      timer = setTimeout(resolve, timeoutMs, 'late');
+    });
+    const first = await Promise.race([this.exited, late]);
+    clearTimeout(timer);
+    if (first !== 'late') return first;
+    this.kill('SIGKILL');
+    throw new Error(`${this.label}: not done in ${timeoutMs} ms: ${this.#transcript()}`);
+  }
+
+  /** For the machine that runs the command. */
+  feed(stream: 'stdout' | 'stderr', text: string): void {
+    if (stream === 'stdout') this.#stdout += text;
+    else this.#stderr += text;
+    this.#notify();
+  }
+
+  /** For the machine that runs the command. */
+  ended(code: number | null, signal: string | null): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#notify();
+    this.#resolve({ code, signal, stdout: this.#stdout, stderr: this.#stderr });
+  }
+
+  #notify(): void {
+    for (const check of [...this.#watchers]) check();
+  }
+
+  #transcript(): string {
+    const tail = `${this.#stdout}${this.#stderr}`.trim().slice(-800);
+    return tail === '' ? '(no output)' : tail;
+  }
+}

@@ -1,0 +1,64 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+
+/** What Wireshark's InfiniBand dissector says of one packet. */
+export interface Dissection {
+  readonly frame: number;
+  readonly source: string;
+  /** BTH opcode; undefined if the packet was not taken for RoCEv2. */
+  readonly opcode: number | undefined;
+  /** Attribute of a CM message (CM_ATTRIBUTE), if it is one. */
+  readonly cmAttribute: number | undefined;
+  readonly isMalformed: boolean;
+  readonly info: string;
+}
+
+/** Attribute ids of the communication management class. IBTA 1.7 table 102 and 12.6. */
+export const CM_ATTRIBUTE = {
+  REQ: 0x10,
+  MRA: 0x11,
+  REJ: 0x12,
+  REP: 0x13,
+  RTU: 0x14,
+  DREQ: 0x15,
+  DREP: 0x16,
+} as const;
+
+const CM_CLASS = 0x07;
+const TIMEOUT_MS = 60_000;
+const FIELDS = [
+  'frame.number',
+  'ip.src',
+  'ipv6.src',
+  'infiniband.bth.opcode',
+  'infiniband.mad.mgmtclass',
+  'infiniband.mad.attributeid',
+  '_ws.malformed',
+  '_ws.col.Info',
+];
+
+export async function dissect(file: string): Promise<Dissection[]> {
+  const fields = FIELDS.flatMap((field) => ['-e', field]);
+  const args = ['-n', '-r', file, '-T', 'fields', '-E', 'separator=/t', ...fields];
+  const { stdout } = await promisify(execFile)('tshark', args, {
+    timeout: TIMEOUT_MS,
+    maxBuffer: 1 << 28,
+  });
+  return stdout
+    .split('\n')
+    .filter((line) => line !== '')
+    .map(parseLine);
+}
+
+function parseLine(line: string): Dissection {
+  const [frame, ipv4, ipv6, opcode, mgmtClass, attribute, malformed, info] = line.split('\t');
+  const isCm = mgmtClass !== undefined && mgmtClass !== '' && Number(mgmtClass) === CM_CLASS;
+  return {
+    frame: Number(frame),
+    source: ipv4 === '' ? (ipv6 ?? '') : (ipv4 ?? ''),
+    opcode: opcode === undefined || opcode === '' ? undefined : Number(opcode),
+    cmAttribute: isCm ? Number(attribute) : undefined,
+    isMalformed: malformed !== undefined && malformed !== '',
+    info: info ?? '',
+  };
+}

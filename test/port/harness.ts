@@ -1,0 +1,128 @@
+/** Drives a PacketPort as the software HCA would, with objects instead of words. */
+import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Gid, PacketPort } from '../../core/spi/index.js';
+import { PLACE, RX, TX, TX_SEGMENT, gidFromWords } from '../../core/spi/index.js';
+
+export interface SegmentSpec {
+  readonly region: number;
+  readonly offset: number;
+  readonly length: number;
+}
+
+export interface PacketSpec {
+  readonly path: number;
+  readonly header: Uint8Array;
+  readonly segments?: readonly SegmentSpec[];
+}
+
+export interface ReceivedPacket {
+  /** BTH to pad. */
+  readonly bytes: Uint8Array;
+  readonly flags: number;
+  readonly localGidIndex: number;
+  readonly sourceGid: Gid;
+  readonly sourcePort: number;
+}
+
+/** A header of `bytes` (12 to 48) whose BTH carries a PSN and says how much pad follows. */
+export function header(psn: number, padBytes = 0, bytes = 12): Uint8Array {
+  const result = new Uint8Array(bytes).map((_, i) => (i * 31 + psn) & 0xff);
+  result.set([0x04, padBytes << 4, 0xff, 0xff, 0, 0, 0, 0x11]);
+  result.set([0, psn >> 16, psn >> 8, psn], 8);
+  return result;
+}
+
+export function psnOf(packet: ReceivedPacket): number {
+  const [, high = 0, middle = 0, low = 0] = packet.bytes.subarray(8, 12);
+  return (high << 16) | (middle << 8) | low;
+}
+
+export function describePackets(port: PacketPort, packets: readonly PacketSpec[]): void {
+  const headers = new Uint8Array(port.txPackets.buffer, port.txPackets.byteOffset);
+  let segment = 0;
+  packets.forEach((packet, i) => {
+    const { path, segments = [] } = packet;
+    port.txPackets.set([path, packet.header.length, segment, segments.length], i * TX.WORDS);
+    headers.set(packet.header, (i * TX.WORDS + TX.HEADER) * 4);
+    for (const { region, offset, length } of segments) {
+      const words = [region, offset >>> 0, Math.floor(offset / 2 ** 32), length];
+      port.txSegments.set(words, segment++ * TX_SEGMENT.WORDS);
+    }
+  });
+}
+
+/** Sends all, waiting when the port says so. The caller must have called `watch` through here. */
+export async function sendAll(port: PacketPort, packets: readonly PacketSpec[]): Promise<void> {
+  describePackets(port, packets);
+  let next = 0;
+  for (let tries = 0; next < packets.length; tries++) {
+    assert.ok(tries < 1000, 'the port takes no packets');
+    next = port.send(next, packets.length);
+    if (next < packets.length) await delay(1);
+  }
+}
+
+export function takeReceived(port: PacketPort): ReceivedPacket[] {
+  const packets: ReceivedPacket[] = [];
+  const count = port.receive();
+  for (let i = 0; i < count; i++) {
+    const words = port.rxPackets.subarray(i * RX.WORDS, (i + 1) * RX.WORDS);
+    const offset = words[RX.OFFSET] ?? 0;
+    packets.push({
+      bytes: port.rxArena.slice(offset, offset + (words[RX.LENGTH] ?? 0)),
+      flags: words[RX.FLAGS] ?? 0,
+      localGidIndex: words[RX.LOCAL_GID_INDEX] ?? 0,
+      sourceGid: gidFromWords(words, RX.SOURCE_GID),
+      sourcePort: words[RX.SOURCE_PORT] ?? 0,
+    });
+  }
+  return packets;
+}
+
+/** Receives until there are `count` packets, or for as long as it takes to be sure of fewer. */
+export async function receiveSome(
+  port: PacketPort,
+  count: number,
+  timeoutMs = 2000,
+): Promise<ReceivedPacket[]> {
+  const packets: ReceivedPacket[] = [];
+  for (const end = Date.now() + timeoutMs; packets.length < count && Date.now() < end;) {
+    const more = takeReceived(port);
+    packets.push(...more);
+    if (more.length === 0) await delay(1);
+  }
+  return packets;
+}
+
+export async function until(condition: () => boolean, what: string): Promise<void> {
+  for (const end = Date.now() + 3000; !condition(); await delay(2)) {
+    assert.ok(Date.now() < end, `waited in vain for ${what}`);
+  }
+}
+
+export interface PlacementSpec {
+  readonly source: number;
+  readonly length: number;
+  readonly region: number;
+  readonly offset: number;
+}
+
+export function place(port: PacketPort, placements: readonly PlacementSpec[]): void {
+  placements.forEach(({ source, length, region, offset }, i) => {
+    const words = [source, length, region, offset >>> 0, Math.floor(offset / 2 ** 32)];
+    port.placements.set(words, i * PLACE.WORDS);
+  });
+  port.place(placements.length);
+}
+
+/** Bytes that differ from place to place. */
+export function pattern(bytes: number, seed = 1): Uint8Array {
+  const result = new Uint8Array(bytes);
+  let state = seed;
+  for (let i = 0; i < bytes; i++) {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    result[i] = state >>> 24;
+  }
+  return result;
+}

@@ -1,0 +1,23 @@
+/** A worker thread with a native port: answers each packet with one that has the next PSN. */
+import { parentPort } from 'node:worker_threads';
+import { gidFromIp } from '../../core/spi/index.js';
+import { openNativePort } from '../../providers/softroce/native-port.js';
+import { describePackets, header, psnOf, takeReceived } from './harness.js';
+
+const port = openNativePort({ addresses: ['127.0.0.52'], udpPort: 47941 });
+const path = port.addPath(gidFromIp('127.0.0.53'), 0);
+port.watch({
+  onReadable() {
+    for (const received of takeReceived(port)) {
+      describePackets(port, [{ path, header: header(psnOf(received) + 1) }]);
+      port.send(0, 1);
+    }
+  },
+  onWritable() {},
+  onUnreachable() {},
+});
+port.setKeepAlive(true);
+parentPort?.on('message', () => {
+  void port.close().then(() => parentPort?.close());
+});
+parentPort?.postMessage('open');

@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict';
+import type { ChildProcess } from 'node:child_process';
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
+import { gidFromIp } from '../../core/spi/index.js';
+import { openDgramPort } from '../../providers/softroce/dgram-port.js';
+import { openNativePort } from '../../providers/softroce/native-port.js';
+import type { SocketPort, SocketPortOptions } from '../../providers/softroce/port-options.js';
+import { describePackets, header, pattern, psnOf, receiveSome, sendAll } from './harness.js';
+
+const quiet = { onReadable() {}, onWritable() {}, onUnreachable() {} };
+const sibling = (name: string): string => join(import.meta.dirname, name);
+
+describe('native port and the process', () => {
+  const start = async (mode: string): Promise<ChildProcess> => {
+    const child = fork(sibling('lifecycle-program.js'), ['47940', mode], { silent: true });
+    child.disconnect();
+    assert.ok(child.stdout);
+    await once(child.stdout, 'data');
+    return child;
+  };
+
+  for (const mode of ['close', 'idle']) {
+    it(`lets it end: ${mode}`, async () => {
+      const child = await start(mode);
+      assert.deepEqual(await once(child, 'exit'), [0, null]);
+    });
+  }
+
+  it('keeps it alive when told to', async () => {
+    const child = await start('alive');
+    await delay(200);
+    assert.equal(child.exitCode, null);
+    child.kill();
+    assert.deepEqual(await once(child, 'exit'), [null, 'SIGTERM']);
+  });
+});
+
+describe('native port in a worker thread', () => {
+  const exchange = async (): Promise<Worker> => {
+    const worker = new Worker(sibling('lifecycle-worker.js'));
+    await once(worker, 'message');
+    const port = openNativePort({ addresses: ['127.0.0.53'], udpPort: 47941 });
+    try {
+      const path = port.addPath(gidFromIp('127.0.0.52'), 0);
+      await sendAll(
+        port,
+        [1, 5, 9].map((psn) => ({ path, header: header(psn) })),
+      );
+      assert.deepEqual((await receiveSome(port, 3)).map(psnOf), [2, 6, 10]);
+    } finally {
+      await port.close();
+    }
+    return worker;
+  };
+
+  it('works, and closes', async () => {
+    const worker = await exchange();
+    const exit = once(worker, 'exit');
+    worker.postMessage('close');
+    assert.deepEqual(await exit, [0]);
+  });
+
+  it('may be left open when the thread is terminated', async () => {
+    for (let round = 0; round < 3; round++) await (await exchange()).terminate();
+  });
+});
+
+const kinds: readonly [string, (options: SocketPortOptions) => Promise<SocketPort>][] = [
+  ['native', (options) => Promise.resolve().then(() => openNativePort(options))],
+  ['dgram', openDgramPort],
+];
+
+for (const [kind, open] of kinds) {
+  describe(`opening a ${kind} port`, () => {
+    it('names a busy port', async () => {
+      const port = await open({ addresses: ['127.0.0.54'], udpPort: 47942 });
+      await assert.rejects(open({ addresses: ['127.0.0.54'], udpPort: 47942 }), {
+        code: 'EADDRINUSE',
+        message: '127.0.0.54, UDP port 47942 is in use by another program',
+      });
+      await port.close();
+      await (await open({ addresses: ['127.0.0.54'], udpPort: 47942 })).close();
+    });
+
+    it('leaves nothing open when one of several addresses fails', async () => {
+      const addresses = ['127.0.0.55', '203.0.113.9'];
+      await assert.rejects(open({ addresses, udpPort: 47943 }), {
+        code: 'EADDRNOTAVAIL',
+        message: '203.0.113.9 is not an address of this machine',
+      });
+      await (await open({ addresses: ['127.0.0.55'], udpPort: 47943 })).close();
+    });
+
+    it('refuses options out of range', async () => {
+      const addresses = ['127.0.0.56'];
+      const bad: readonly SocketPortOptions[] = [
+        { addresses: [] },
+        { addresses: ['localhost'] },
+        { addresses: [new Uint8Array(4)] },
+        { addresses: Array.from({ length: 65 }, () => '127.0.0.1') },
+        { addresses, udpPort: 0 },
+        { addresses, udpPort: 65536 },
+        { addresses, udpPort: 1.5 },
+        { addresses, mtuBytes: 1000 },
+        { addresses, mtuBytes: 8192 },
+      ];
+      for (const options of bad) await assert.rejects(open(options), { code: 'EINVAL' });
+    });
+
+    it('keeps to the limit of the path MTU that was asked for', async () => {
+      const port = await open({ addresses: ['127.0.0.56'], udpPort: 47944, mtuBytes: 1024 });
+      assert.equal(port.mtuBytes, 1024);
+      await port.close();
+    });
+
+    it('takes two ports in one process, independent of each other', async () => {
+      const one = await open({ addresses: ['127.0.0.57'], udpPort: 47945 });
+      const two = await open({ addresses: ['127.0.0.58'], udpPort: 47945 });
+      const path = one.addPath(gidFromIp('127.0.0.58'), 0);
+      one.watch(quiet);
+      two.watch(quiet);
+      await one.close();
+      const again = await open({ addresses: ['127.0.0.57'], udpPort: 47945 });
+      again.addPath(gidFromIp('127.0.0.58'), 0);
+      await sendAll(again, [{ path, header: header(3) }]);
+      assert.deepEqual((await receiveSome(two, 1)).map(psnOf), [3]);
+      await again.close();
+      await two.close();
+    });
+  });
+}
+
+describe('native port under load', () => {
+  it('counts what the full receive buffer made the system drop', async () => {
+    const a = openNativePort({ addresses: ['127.0.0.59'], udpPort: 47946 });
+    const b = openNativePort({ addresses: ['127.0.0.60'], udpPort: 47946 });
+    const memory = pattern(4096);
+    const region = a.addRegion(memory.buffer, 0, 4096);
+    const path = a.addPath(gidFromIp('127.0.0.60'), 0);
+    const segments = [{ region, offset: 0, length: 4096 }];
+    const burst = Array.from({ length: 150 }, (_, psn) => ({
+      path,
+      header: header(psn),
+      segments,
+    }));
+    describePackets(a, burst);
+    for (let i = 0; i < 60; i++) assert.equal(a.send(0, burst.length), burst.length);
+    let received = 0;
+    for (let packets = b.receive(); packets > 0; packets = b.receive()) received += packets;
+    assert.ok(b.counters.droppedDatagrams > 0, 'the buffer was not full');
+    assert.equal(b.counters.receivedTrains + b.counters.droppedDatagrams, a.counters.sentTrains);
+    assert.equal(b.counters.receivedPackets, received);
+    const dropped = b.counters.droppedDatagrams;
+    await b.close();
+    assert.equal(b.counters.droppedDatagrams, dropped);
+    await a.close();
+  });
+});

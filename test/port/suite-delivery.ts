@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict';
+import { ipFromGid, isIpv4Gid } from '../../core/spi/index.js';
+import type { Bench } from './bench-pair.js';
+import { assertDelivered, gidOf, packet } from './bench-pair.js';
+import type { ReceivedPacket } from './harness.js';
+import { describePackets, header, psnOf, receiveSome, sendAll, until } from './harness.js';
+
+export function describeDelivery(use: () => Bench): void {
+  it('names its addresses and a RoCE MTU', () => {
+    const { a, b } = use();
+    for (const port of [a, b]) {
+      assert.ok(port.gids.length > 0);
+      assert.ok([256, 512, 1024, 2048, 4096].includes(port.mtuBytes));
+    }
+  });
+
+  it('delivers every size and padding bit by bit', async () => {
+    const bench = use();
+    const sizes = [0, 1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 17, 63, 64, 65, 255, 256, 257, 1023, 1024];
+    sizes.push(1500, 2047, 2048, 2049, 4092, 4093, 4094, 4095, 4096);
+    await assertDelivered(
+      bench,
+      sizes.map((bytes, i) => packet(bench, i, bytes)),
+    );
+  });
+
+  it('delivers every header length', async () => {
+    const bench = use();
+    const lengths = [12, 16, 20, 24, 28, 32, 36, 40, 44, 48];
+    await assertDelivered(
+      bench,
+      lengths.flatMap((bytes, i) => [packet(bench, i, 0, bytes), packet(bench, i, 4096, bytes)]),
+    );
+  });
+
+  it('gathers a payload from many pieces', async () => {
+    const bench = use();
+    const { path, region } = bench;
+    const specs = [1, 2, 7, 8, 9, 30, 300].map((pieces, psn) => {
+      const segments = Array.from({ length: pieces }, (_, i) => ({
+        region,
+        offset: 5000 + 97 * i,
+        length: (i * 7) % 13, // some are empty
+      }));
+      const bytes = segments.reduce((sum, s) => sum + s.length, 0);
+      return { path, header: header(psn, -bytes & 3), segments };
+    });
+    await assertDelivered(bench, specs);
+  });
+
+  it('delivers long runs of equal packets, whatever they end with', async () => {
+    const bench = use();
+    for (const [count, bytes, last] of [
+      [40, 4096, 100],
+      [70, 1024, 1024],
+      [200, 64, 61],
+      [130, 0, 0],
+    ] as const) {
+      const specs = Array.from({ length: count }, (_, i) =>
+        packet(bench, i, i === count - 1 ? last : bytes),
+      );
+      await assertDelivered(bench, specs);
+    }
+  });
+
+  it('delivers the same when packets are offered one by one', async () => {
+    const bench = use();
+    for (let psn = 0; psn < 10; psn++) await assertDelivered(bench, [packet(bench, psn, 512)]);
+  });
+
+  it('delivers runs that are broken by longer and shorter packets', async () => {
+    const bench = use();
+    const sizes = [4096, 4096, 20, 4096, 4096, 4096, 8, 8, 8, 8, 9, 4096, 0, 0, 4096, 4096];
+    await assertDelivered(
+      bench,
+      sizes.map((bytes, i) => packet(bench, i, bytes, i % 5 === 0 ? 28 : 12)),
+    );
+  });
+
+  it('sends from the middle of the array', async () => {
+    const bench = use();
+    const specs = [0, 1, 2, 3].map((psn) => packet(bench, psn, 128));
+    describePackets(bench.a, specs);
+    assert.equal(bench.a.send(1, 3), 3);
+    const received = await receiveSome(bench.b, 2);
+    assert.deepEqual(received.map(psnOf), [1, 2]);
+    assert.equal((await receiveSome(bench.b, 1, 20)).length, 0);
+  });
+
+  it('says where a packet came from and to', async () => {
+    const bench = use();
+    await sendAll(bench.a, [packet(bench, 7, 8)]);
+    const [received] = await receiveSome(bench.b, 1);
+    assert.ok(received);
+    assert.equal(ipFromGid(received.sourceGid), ipFromGid(gidOf(bench.a)));
+    assert.equal(received.flags & 1, isIpv4Gid(received.sourceGid) ? 0 : 1);
+    assert.equal(received.localGidIndex, 0);
+  });
+
+  it('keeps the order of each path, and tells its own addresses apart', async function () {
+    const bench = use();
+    const { a, b } = bench;
+    if (b.gids.length < 2) return this.skip();
+    const other = a.addPath(gidOf(b, 1), 0);
+    const specs = Array.from({ length: 100 }, (_, psn) => ({
+      ...packet(bench, psn, 256),
+      path: psn % 3 === 0 ? other : bench.path,
+    }));
+    await sendAll(a, specs);
+    const received = await receiveSome(b, specs.length);
+    const of = (index: number): number[] =>
+      received.filter((r) => r.localGidIndex === index).map(psnOf);
+    const psns = specs.map((_, psn) => psn);
+    assert.deepEqual(
+      of(0),
+      psns.filter((psn) => psn % 3 !== 0),
+    );
+    assert.deepEqual(
+      of(1),
+      psns.filter((psn) => psn % 3 === 0),
+    );
+  });
+
+  it('loses nothing silently when more is sent than the system takes at once', async () => {
+    const bench = use();
+    const total = 4000;
+    const received: ReceivedPacket[] = [];
+    for (let first = 0; first < total; first += 200) {
+      const specs = Array.from({ length: 200 }, (_, i) => packet(bench, first + i, 1024));
+      await sendAll(bench.a, specs);
+      received.push(...(await receiveSome(bench.b, 200)));
+    }
+    assert.deepEqual(
+      received.map(psnOf),
+      Array.from({ length: total }, (_, psn) => psn),
+    );
+    await until(() => bench.a.counters.sentPackets === total, 'all packets to be counted');
+    assert.equal(bench.b.counters.receivedPackets, total);
+    assert.equal(bench.b.counters.badIcrc, 0);
+  });
+}

@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Gid } from '../../core/spi/index.js';
+import { gidEquals, gidFromIp, isIpv4Gid } from '../../core/spi/index.js';
+import type { Bench } from './bench-pair.js';
+import { assertDelivered, gidOf, nothing, packet } from './bench-pair.js';
+import { describePackets, psnOf, sendAll, takeReceived, until } from './harness.js';
+
+export function describePaths(use: () => Bench): void {
+  it('counts paths', async () => {
+    const bench = use();
+    const { a, b, path } = bench;
+    assert.equal(a.addPath(gidOf(b), 0), path);
+    a.removePath(path);
+    await assertDelivered(bench, [packet(bench, 1, 16)]);
+    a.removePath(path);
+    assert.throws(() => a.removePath(path), RangeError);
+    describePackets(a, [packet(bench, 1, 16)]);
+    assert.throws(() => a.send(0, 1), RangeError);
+  });
+
+  it('refuses a path to the other family, and from an address that it has not', () => {
+    const { a } = use();
+    const other = gidFromIp(isIpv4Gid(gidOf(a)) ? '::1' : '127.0.0.1');
+    assert.throws(() => a.addPath(other, 0), RangeError);
+    assert.throws(() => a.addPath(gidOf(a), a.gids.length), RangeError);
+  });
+}
+
+export function describeHandlers(use: () => Bench, silentAddress?: string): void {
+  it('calls onReadable for what arrives, but never inside a call', async () => {
+    const bench = use();
+    let inCall = false;
+    let readable = 0;
+    const received: number[] = [];
+    bench.b.watch({
+      ...nothing,
+      onReadable() {
+        assert.equal(inCall, false);
+        readable++;
+        received.push(...takeReceived(bench.b).map(psnOf));
+      },
+    });
+    bench.b.setKeepAlive(true);
+    for (let psn = 0; psn < 20; psn++) {
+      inCall = true;
+      describePackets(bench.a, [packet(bench, psn, 100)]);
+      assert.equal(bench.a.send(0, 1), 1);
+      bench.b.setKeepAlive(true);
+      inCall = false;
+      await delay(0);
+    }
+    await until(() => received.length === 20, 'all packets');
+    assert.deepEqual(
+      received,
+      Array.from({ length: 20 }, (_, psn) => psn),
+    );
+    assert.ok(readable > 0);
+  });
+
+  if (silentAddress === undefined) return;
+  it('hears that nobody listens at a destination', async function () {
+    const bench = use();
+    const silent = gidFromIp(silentAddress);
+    if (isIpv4Gid(silent) !== isIpv4Gid(gidOf(bench.a))) return this.skip();
+    const heard: Gid[] = [];
+    let inCall = false;
+    bench.a.watch({
+      ...nothing,
+      onUnreachable(gid) {
+        assert.equal(inCall, false);
+        heard.push(gid);
+      },
+    });
+    const path = bench.a.addPath(silent, 0);
+    for (let psn = 0; psn < 50; psn++) {
+      describePackets(bench.a, [{ ...packet(bench, psn, 10), path }]);
+      inCall = true;
+      assert.equal(bench.a.send(0, 1), 1);
+      bench.a.receive();
+      inCall = false;
+    }
+    await until(() => heard.length > 0, 'onUnreachable');
+    assert.ok(heard.every((gid) => gidEquals(gid, silent)));
+    assert.ok(heard.length < 10, 'it is told again and again');
+    await assertDelivered(bench, [packet(bench, 1, 16)]); // the port works on
+  });
+}
+
+export function describeClosing(use: () => Bench): void {
+  it('closes in the middle of things, once', async () => {
+    const bench = use();
+    let calls = 0;
+    let closing: Promise<void> | undefined;
+    bench.b.watch({
+      ...nothing,
+      onReadable() {
+        calls++;
+        closing ??= bench.b.close();
+      },
+    });
+    const specs = Array.from({ length: 50 }, (_, psn) => packet(bench, psn, 1024));
+    await sendAll(bench.a, specs);
+    await until(() => closing !== undefined, 'onReadable');
+    await Promise.all([closing, bench.b.close()]);
+    assert.equal(calls, 1);
+    assert.equal(bench.b.receive(), 0);
+    await delay(5);
+    assert.equal(calls, 1);
+  });
+
+  it('can be used, without effect, when closed', async () => {
+    const bench = use();
+    await bench.a.close();
+    describePackets(bench.a, [packet(bench, 0, 64)]);
+    assert.doesNotThrow(() => {
+      bench.a.send(0, 1);
+      bench.a.receive();
+      bench.a.setKeepAlive(true);
+      bench.a.removeRegion(bench.region);
+      bench.a.removePath(bench.path);
+    });
+    await bench.a.close();
+  });
+}

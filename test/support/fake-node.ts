@@ -1,0 +1,45 @@
+/** A node of the fake network: device, MAD module and CM module, as a provider wires them. */
+import { gidFromIp, silentLogger } from '../../core/spi/index.js';
+import type { DeviceAttributes } from '../../core/spi/index.js';
+import { Cm } from '../../plugins/cm/index.js';
+import type { CmOptions } from '../../plugins/cm/index.js';
+import { Mad } from '../../plugins/mad/index.js';
+import type { MadDependencies, MadOptions } from '../../plugins/mad/index.js';
+import { FakeDevice } from './fake-gsi-device.js';
+import type { FakeNetwork } from './fake-network.js';
+import { SeededRandom } from './virtual-world.js';
+
+export interface FakeNodeOptions {
+  readonly seed?: number;
+  readonly mad?: MadOptions;
+  readonly cm?: CmOptions;
+  readonly attributes?: Partial<DeviceAttributes>;
+}
+
+export class FakeNode {
+  readonly device: FakeDevice;
+  readonly mad: Mad;
+  readonly cm: Cm;
+
+  constructor(network: FakeNetwork, ip: string, options: FakeNodeOptions = {}) {
+    const { world } = network;
+    const random = new SeededRandom(options.seed ?? network.devices.length + 1);
+    const nodeGuid = (BigInt(random.u32()) << 32n) | BigInt(random.u32());
+    this.device = new FakeDevice(network, [gidFromIp(ip)], { nodeGuid, ...options.attributes });
+    const dependencies: MadDependencies = {
+      device: this.device,
+      timers: world,
+      clock: world,
+      scheduler: world,
+      random,
+      logger: silentLogger,
+    };
+    this.mad = new Mad(dependencies, options.mad);
+    this.cm = new Cm({ ...dependencies, mad: this.mad }, options.cm);
+  }
+
+  async close(): Promise<void> {
+    await this.cm.close();
+    await this.mad.close();
+  }
+}

@@ -1,0 +1,325 @@
+/** Two software HCAs on a virtual clock, and short ways to post and to read completions. */
+import {
+  Access,
+  CQE,
+  QpState,
+  QpType,
+  RQE,
+  SGE,
+  SQE,
+  WrFlags,
+  gidFromIp,
+  silentLogger,
+} from '../../core/spi/index.js';
+import type {
+  AsyncEventType,
+  CompletionQueue,
+  MemoryRegion,
+  ProtectionDomain,
+  QueuePair,
+  QueuePairAttributes,
+  QueuePairInit,
+  Random,
+} from '../../core/spi/index.js';
+import { HcaDriver } from '../../providers/hca/index.js';
+import type { HcaParameters } from '../../providers/hca/index.js';
+import { MemoryPort, joinPorts } from './memory-port.js';
+
+const ALL = Access.LOCAL_WRITE | Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC;
+
+/** Numerical Recipes' generator: the same numbers for the same seed. */
+export class SeededRandom implements Random {
+  constructor(private state: number) {}
+
+  u32(): number {
+    let x = (this.state = (this.state + 0x9e3779b9) | 0);
+    x = Math.imul(x ^ (x >>> 16), 0x21f0aaad);
+    x = Math.imul(x ^ (x >>> 15), 0x735a2d97);
+    return (x ^ (x >>> 15)) >>> 0;
+  }
+
+  below(limit: number): number {
+    return this.u32() % limit;
+  }
+}
+
+export class VirtualClock {
+  timeUs = 1000;
+  now(): number {
+    return this.timeUs;
+  }
+}
+
+export interface Completion {
+  readonly status: number;
+  readonly opcode: number;
+  readonly flags: number;
+  readonly qpn: number;
+  readonly cookie: number;
+  readonly byteLength: number;
+  readonly immediate: number;
+  readonly sourceQpn: number;
+  readonly vendorError: number;
+  readonly wqeIndex: number;
+  readonly context: number;
+}
+
+/** One side: a device with a domain, a CQ each way, memory registered whole. */
+export class Side {
+  readonly port: MemoryPort;
+  readonly driver: HcaDriver;
+  readonly pd: ProtectionDomain;
+  readonly sendCq: CompletionQueue;
+  readonly receiveCq: CompletionQueue;
+  readonly bytes: Uint8Array;
+  readonly region: MemoryRegion;
+  readonly base = 0x7f0000001000n;
+  readonly events: AsyncEventType[] = [];
+  readonly cqEvents: AsyncEventType[] = [];
+  notified = 0;
+  pumpRequests = 0;
+
+  constructor(ip: string, clock: VirtualClock, seed: number, options: SideOptions = {}) {
+    this.port = new MemoryPort(gidFromIp(ip), options.mtuBytes, options.bufferBytes);
+    this.driver = new HcaDriver({
+      name: ip,
+      port: this.port,
+      clock,
+      random: new SeededRandom(seed),
+      logger: silentLogger,
+      parameters: options.parameters ?? {},
+      requestPump: () => (this.pumpRequests += 1),
+    });
+    const { device } = this.driver;
+    this.pd = device.createProtectionDomain();
+    const cqInit = {
+      minEntries: options.cqEntries ?? 1024,
+      onNotify: () => (this.notified += 1),
+      onEvent: (event: AsyncEventType) => this.cqEvents.push(event),
+    };
+    this.sendCq = device.createCompletionQueue(cqInit);
+    this.receiveCq = device.createCompletionQueue(cqInit);
+    this.bytes = new Uint8Array(options.memoryBytes ?? 1 << 20);
+    this.region = this.pd.registerMemory(this.bytes, ALL, this.base);
+  }
+
+  createQp(init: Partial<QueuePairInit> = {}): QueuePair {
+    return this.driver.device.createQueuePair({
+      type: QpType.RC,
+      pd: this.pd,
+      sendCq: this.sendCq,
+      receiveCq: this.receiveCq,
+      maxSendWr: 128,
+      maxReceiveWr: 128,
+      maxSendSge: 16,
+      maxReceiveSge: 16,
+      maxInlineBytes: 256,
+      context: 7,
+      onEvent: (event) => this.events.push(event),
+      ...init,
+    });
+  }
+}
+
+export interface SideOptions {
+  readonly mtuBytes?: number;
+  readonly cqEntries?: number;
+  readonly memoryBytes?: number;
+  readonly bufferBytes?: number;
+  readonly parameters?: Partial<HcaParameters>;
+}
+
+export class HcaPair {
+  readonly clock = new VirtualClock();
+  readonly a: Side;
+  readonly b: Side;
+
+  constructor(seed = 1, options: SideOptions = {}) {
+    this.a = new Side('10.0.0.1', this.clock, seed, options);
+    this.b = new Side('10.0.0.2', this.clock, seed + 1, options);
+    joinPorts(this.a.port, this.b.port);
+  }
+
+  /** Pumps both until nothing moves at this time. */
+  settle(): void {
+    for (let quiet = 0; quiet < 2;) {
+      const requests = this.a.pumpRequests + this.b.pumpRequests;
+      const busy = [this.a.driver.pump(), this.b.driver.pump()].includes(true);
+      const more = this.a.port.pending + this.b.port.pending > 0;
+      const asked = this.a.pumpRequests + this.b.pumpRequests > requests;
+      quiet = busy || more || asked ? 0 : quiet + 1;
+    }
+  }
+
+  /** Lets time pass, from timer to timer, until `forUs` have gone. */
+  run(forUs: number): void {
+    const end = this.clock.timeUs + forUs;
+    this.settle();
+    for (;;) {
+      const next = Math.min(this.a.driver.nextDeadlineUs(), this.b.driver.nextDeadlineUs());
+      if (next > end) break;
+      this.clock.timeUs = Math.max(this.clock.timeUs, next);
+      this.settle();
+    }
+    this.clock.timeUs = end;
+  }
+}
+
+export const fastRetry = { timeout: 8, retryCount: 7, rnrRetryCount: 7, minRnrTimer: 1 };
+
+/** Takes two queue pairs to RTS, connected to each other. */
+export function connect(
+  pair: HcaPair,
+  qpA: QueuePair,
+  qpB: QueuePair,
+  overrides: QueuePairAttributes = {},
+  pathMtuBytes = 1024,
+): void {
+  const sides = [
+    { qp: qpA, peer: qpB, gid: pair.b.port.gids[0]!, sendPsn: 0xfffffa, receivePsn: 0x123 },
+    { qp: qpB, peer: qpA, gid: pair.a.port.gids[0]!, sendPsn: 0x123, receivePsn: 0xfffffa },
+  ];
+  const values = {
+    ...fastRetry,
+    maxRdAtomic: 4,
+    maxDestRdAtomic: 4,
+    accessFlags: ALL,
+    ...overrides,
+  };
+  for (const { qp, peer, gid, sendPsn, receivePsn } of sides) {
+    qp.modify({
+      state: QpState.INIT,
+      pkeyIndex: 0,
+      portNumber: 1,
+      accessFlags: values.accessFlags,
+    });
+    qp.modify({
+      state: QpState.RTR,
+      addressVector: { gid, localGidIndex: 0 },
+      pathMtuBytes,
+      destinationQpn: peer.qpn,
+      receivePsn,
+      maxDestRdAtomic: values.maxDestRdAtomic,
+      minRnrTimer: values.minRnrTimer,
+    });
+    qp.modify({
+      state: QpState.RTS,
+      sendPsn,
+      timeout: values.timeout,
+      retryCount: values.retryCount,
+      rnrRetryCount: values.rnrRetryCount,
+      maxRdAtomic: values.maxRdAtomic,
+    });
+  }
+}
+
+export interface Segment {
+  /** Offset in the side's memory. */
+  readonly offset: number;
+  readonly length: number;
+  readonly lkey?: number;
+}
+
+export interface SendRequest {
+  readonly opcode: number;
+  readonly cookie?: number;
+  readonly flags?: number;
+  readonly segments?: readonly Segment[];
+  readonly inline?: Uint8Array;
+  readonly remoteAddress?: bigint;
+  readonly rkey?: number;
+  readonly immediate?: number;
+  readonly compareAdd?: bigint;
+  readonly swap?: bigint;
+  readonly addressHandle?: number;
+  readonly remoteQpn?: number;
+  readonly remoteQkey?: number;
+}
+
+export function postSend(side: Side, qp: QueuePair, request: SendRequest, doorbell = true): void {
+  const ring = qp.sendRing;
+  const at = ring.wordOf(ring.producer);
+  const { words } = ring;
+  const segments = request.segments ?? [];
+  const flags = (request.flags ?? WrFlags.SIGNALED) | (request.inline ? WrFlags.INLINE : 0);
+  words.fill(0, at, at + SQE.SEGMENTS);
+  words[at + SQE.CONTROL] = request.opcode | (flags << 8) | (segments.length << 16);
+  words[at + SQE.COOKIE_LO] = request.cookie ?? 0;
+  putWide(words, at + SQE.REMOTE_ADDRESS_LO, request.remoteAddress ?? 0n);
+  words[at + SQE.RKEY] = request.rkey ?? 0;
+  words[at + SQE.IMMEDIATE_OR_INVALIDATE] = request.immediate ?? 0;
+  putWide(words, at + SQE.COMPARE_ADD_LO, request.compareAdd ?? 0n);
+  putWide(words, at + SQE.SWAP_LO, request.swap ?? 0n);
+  words[at + SQE.ADDRESS_HANDLE] = request.addressHandle ?? 0;
+  words[at + SQE.REMOTE_QPN] = request.remoteQpn ?? 0;
+  words[at + SQE.REMOTE_QKEY] = request.remoteQkey ?? 0;
+  if (request.inline) {
+    words[at + SQE.INLINE_LENGTH] = request.inline.length;
+    const start = ring.byteOf(ring.producer) + SQE.SEGMENTS * 4;
+    new Uint8Array(ring.buffer).set(request.inline, start);
+  }
+  putSegments(side, words, at + SQE.SEGMENTS, segments);
+  ring.producer += 1;
+  if (doorbell) qp.ringSendDoorbell();
+}
+
+export function postReceive(
+  side: Side,
+  qp: QueuePair,
+  segments: readonly Segment[],
+  cookie = 0,
+): void {
+  const ring = qp.receiveRing!;
+  const at = ring.wordOf(ring.producer);
+  ring.words[at + RQE.NUM_SGE] = segments.length;
+  ring.words[at + RQE.COOKIE_LO] = cookie;
+  ring.words[at + RQE.COOKIE_HI] = 0;
+  putSegments(side, ring.words, at + RQE.SEGMENTS, segments);
+  ring.producer += 1;
+  qp.ringReceiveDoorbell();
+}
+
+/** Reads and takes out all completions. */
+export function drain(cq: CompletionQueue): Completion[] {
+  const count = cq.poll();
+  const { ring } = cq;
+  const completions: Completion[] = [];
+  for (let i = 0; i < count; i++) {
+    const at = ring.wordOf(ring.consumer);
+    const word = (offset: number): number => ring.words[at + offset]!;
+    completions.push({
+      status: word(CQE.CONTROL) & 0xff,
+      opcode: (word(CQE.CONTROL) >>> 8) & 0xff,
+      flags: (word(CQE.CONTROL) >>> 16) & 0xff,
+      qpn: word(CQE.QPN),
+      cookie: word(CQE.COOKIE_LO),
+      byteLength: word(CQE.BYTE_LENGTH),
+      immediate: word(CQE.IMMEDIATE_OR_INVALIDATE),
+      sourceQpn: word(CQE.SOURCE_QPN),
+      vendorError: word(CQE.VENDOR_ERROR),
+      wqeIndex: word(CQE.WQE_INDEX),
+      context: word(CQE.QP_CONTEXT),
+    });
+    ring.consumer += 1;
+  }
+  return completions;
+}
+
+function putSegments(
+  side: Side,
+  words: Uint32Array,
+  at: number,
+  segments: readonly Segment[],
+): void {
+  for (const [i, { offset, length, lkey }] of segments.entries()) {
+    const word = at + i * SGE.WORDS;
+    putWide(words, word + SGE.ADDRESS_LO, side.base + BigInt(offset));
+    words[word + SGE.LENGTH] = length;
+    words[word + SGE.LKEY] = lkey ?? side.region.lkey;
+  }
+}
+
+function putWide(words: Uint32Array, at: number, value: bigint): void {
+  words[at] = Number(value & 0xffffffffn);
+  words[at + 1] = Number(value >> 32n);
+}

@@ -1,0 +1,383 @@
+/** Crossing disconnects, peers that come back, messages for nobody, and closing the module. */
+import assert from 'node:assert/strict';
+import { QpState, gidFromIp } from '../../../core/spi/index.js';
+import type { CmEvent } from '../../../core/spi/index.js';
+import { CM_ATTRIBUTE } from '../../../plugins/cm/wire/attribute-id.js';
+import { CmPair, PARAMETERS, SERVICE, messageName, typesOf } from '../../support/cm-pair.js';
+import { FakeNode } from '../../support/fake-node.js';
+import { SeededRandom } from '../../support/virtual-world.js';
+
+const NONE = new Uint8Array(0);
+
+describe('CM: endings', () => {
+  it('lets two DREQs cross: each side answers, neither reports twice', async () => {
+    const pair = new CmPair();
+    const { active, passive } = await pair.established();
+    active.connection.disconnect();
+    passive.connection.disconnect();
+    active.connection.disconnect();
+    await pair.world.run();
+    for (const { events } of [active, passive]) {
+      assert.deepEqual(events.slice(1), [
+        { type: 'disconnected', byPeer: false },
+        { type: 'timewait-exit' },
+      ]);
+    }
+    assert.deepEqual(pair.messages.slice(3).sort(), ['DREP', 'DREP', 'DREQ', 'DREQ']);
+    assert.ok(pair.a.cm.isIdle && pair.b.cm.isIdle);
+  });
+
+  it('moves the queue pair to ERR before DREQ leaves', async () => {
+    const pair = new CmPair();
+    const { active } = await pair.established();
+    const states: number[] = [];
+    pair.network.fate = (parcel) => {
+      if (messageName(parcel) === 'DREQ') states.push(active.qp.state);
+      return [10];
+    };
+    active.connection.disconnect();
+    await pair.world.run();
+    assert.deepEqual(states, [QpState.ERR]);
+  });
+
+  it('says nothing after abandon, and sends one DREQ or REJ', async () => {
+    const pair = new CmPair();
+    const { active, passive } = await pair.established();
+    active.connection.abandon();
+    active.connection.disconnect();
+    await pair.world.run();
+    assert.deepEqual(typesOf(active.events), ['established']);
+    assert.deepEqual(typesOf(passive.events), ['established', 'disconnected', 'timewait-exit']);
+    assert.deepEqual(pair.messages.slice(3), ['DREQ', 'DREP']);
+
+    const pending = pair.connect();
+    pending.connection.abandon();
+    await pair.world.run();
+    assert.deepEqual(pending.events, []);
+    assert.ok(pair.a.cm.isIdle);
+  });
+
+  it('takes back even an event that is under way', async () => {
+    const pair = new CmPair();
+    let seen: CmEvent[] = [];
+    pair.listen((request) => {
+      const { connection, events } = pair.accept(request);
+      seen = events;
+      connection.notifyEstablished();
+      connection.abandon();
+    });
+    pair.connect();
+    await pair.world.run();
+    assert.deepEqual(seen, []);
+  });
+
+  it('ends by a consumer that disconnects while it connects, on either side', async () => {
+    const pair = new CmPair();
+    let passive: { events: CmEvent[] } | undefined;
+    pair.listen((request) => {
+      const side = pair.accept(request);
+      side.connection.disconnect();
+      passive = side;
+    });
+    const { events } = pair.connect();
+    await pair.world.run();
+    assert.deepEqual(typesOf(passive?.events ?? []), ['disconnected', 'timewait-exit']);
+    assert.deepEqual(typesOf(events), ['established', 'disconnected', 'timewait-exit']);
+
+    const early = pair.connect();
+    early.connection.disconnect();
+    await pair.world.run();
+    assert.deepEqual(typesOf(early.events), ['disconnected']);
+    assert.ok(pair.a.cm.isIdle && pair.b.cm.isIdle);
+  });
+
+  it('answers a DREQ for nobody with DREP, ids crossed', async () => {
+    const pair = new CmPair();
+    const body = { localCommId: 5, remoteCommId: 6, remoteQpn: 9, privateData: NONE };
+    pair.inject(pair.b, { name: 'DREQ', body });
+    await pair.world.run();
+    const [drep] = pair.bodies('DREP');
+    assert.deepEqual([drep?.localCommId, drep?.remoteCommId], [6, 5]);
+    assert.equal(pair.b.cm.counters.unknownConnection, 1);
+  });
+
+  it('ignores a DREQ for another queue pair, and anything from a third party', async () => {
+    const pair = new CmPair();
+    const { active, passive } = await pair.established();
+    const [rep] = pair.bodies('REP');
+    assert.ok(rep);
+    const ids = { localCommId: rep.remoteCommId, remoteCommId: rep.localCommId };
+    const { qpn } = passive.qp;
+    pair.inject(pair.b, { name: 'DREQ', body: { ...ids, remoteQpn: qpn + 1, privateData: NONE } });
+    const stranger = gidFromIp('10.0.0.77');
+    const dreq = { ...ids, remoteQpn: qpn, privateData: NONE };
+    pair.inject(pair.b, { name: 'DREQ', body: dreq }, stranger);
+    await pair.world.runFor(1_000);
+    assert.equal(passive.connection.state, 'ESTABLISHED');
+    assert.equal(pair.b.cm.counters.wrongSource, 1);
+    assert.equal(active.connection.state, 'ESTABLISHED');
+    pair.inject(pair.b, { name: 'DREQ', body: dreq });
+    await pair.world.runFor(1_000);
+    assert.equal(passive.connection.state, 'TIMEWAIT');
+  });
+
+  it('drops and counts LAP, APR, SIDR, and RTU or REJ for nobody', async () => {
+    const pair = new CmPair();
+    const { b } = pair;
+    const [from, to] = [gidFromIp('10.0.0.1'), gidFromIp('10.0.0.2')];
+    const raw = (attribute: number): Uint8Array => {
+      const mad = new Uint8Array(256);
+      mad.set([1, 7, 2, 3]);
+      new DataView(mad.buffer).setUint16(16, attribute);
+      return mad;
+    };
+    const { LAP, APR, SIDR_REQ, SIDR_REP, RTU, REJ } = CM_ATTRIBUTE;
+    for (const id of [LAP, APR, SIDR_REQ, SIDR_REP, RTU, REJ, 0x99])
+      b.device.receive(raw(id), from, to);
+    await pair.world.run();
+    assert.equal(b.cm.counters.unsupported, 4);
+    assert.equal(b.cm.counters.unknownConnection, 2);
+    assert.equal(b.cm.counters.malformed, 1);
+    assert.deepEqual(pair.messages, []);
+  });
+
+  it('takes no harm from 20,000 random and mutated messages', async () => {
+    const pair = new CmPair();
+    const random = new SeededRandom(4);
+    const { active, passive } = await pair.established();
+    const samples = pair.network.carried.map(({ data }) => data);
+    const [from, to] = [gidFromIp('10.0.0.3'), gidFromIp('10.0.0.2')];
+    for (let i = 0; i < 20_000; i++) {
+      const mad = samples[random.u32() % samples.length]?.slice() ?? new Uint8Array(256);
+      const changes = 1 + (random.u32() % 6);
+      for (let c = 0; c < changes; c++) mad[4 + (random.u32() % 252)] = random.u32() & 0xff;
+      if (random.chance(0.2)) for (let at = 24; at < 256; at++) mad[at] = random.u32() & 0xff;
+      pair.b.device.receive(mad, from, to);
+      if (i % 256 === 0) await pair.world.runFor(1);
+    }
+    await pair.world.runFor(1_000);
+    assert.equal(passive.connection.state, 'ESTABLISHED');
+    assert.equal(active.connection.state, 'ESTABLISHED');
+    assert.equal(pair.requests.length, 1);
+    active.connection.disconnect();
+    await pair.world.run();
+    assert.ok(pair.b.cm.isIdle);
+    assert.equal(pair.world.activeTimers, 0);
+  });
+});
+
+describe('CM: a device and itself', () => {
+  it('connects, and disconnects', async () => {
+    const pair = new CmPair();
+    const own = pair.b.device.gids[0];
+    assert.ok(own);
+    const events: CmEvent[] = [];
+    let passive: { events: CmEvent[] } | undefined;
+    pair.listen((request) => (passive = pair.accept(request)));
+    const connection = pair.b.cm.connect({
+      ...PARAMETERS,
+      qp: pair.b.device.connectableQp(),
+      remoteGid: own,
+      serviceId: SERVICE,
+      privateData: NONE,
+      timeoutUs: 1_000_000,
+      onEvent: (event) => events.push(event),
+    });
+    await pair.world.runFor(100_000);
+    connection.disconnect();
+    await pair.world.run();
+    const whole = ['established', 'disconnected', 'timewait-exit'];
+    assert.deepEqual(typesOf(events), whole);
+    assert.deepEqual(typesOf(passive?.events ?? []), whole);
+    assert.ok(pair.b.cm.isIdle);
+  });
+});
+
+describe('CM: a peer that comes back with the same queue pair', () => {
+  it('is rejected as stale, and the old connection ends with DREQ', async () => {
+    const pair = new CmPair();
+    const { active, passive } = await pair.established();
+    const [good] = pair.bodies('REQ');
+    assert.ok(good);
+    pair.network.devices.splice(0, 1);
+    const returned = new FakeNode(pair.network, '10.0.0.1', {
+      seed: 99,
+      attributes: { nodeGuid: good.localCaGuid },
+    });
+    pair.listen((request) => void pair.accept(request));
+    const events: CmEvent[] = [];
+    const qp = returned.device.connectableQp();
+    Object.defineProperty(qp, 'qpn', { value: active.qp.qpn });
+    const connect = (): unknown =>
+      returned.cm.connect({
+        ...PARAMETERS,
+        qp,
+        remoteGid: gidFromIp('10.0.0.2'),
+        serviceId: good.serviceId,
+        privateData: NONE,
+        timeoutUs: Infinity,
+        onEvent: (event) => events.push(event),
+      });
+    connect();
+    await pair.world.runFor(50_000);
+    assert.ok(events[0]?.type === 'rejected' && events[0].reason === 10);
+    assert.deepEqual(typesOf(passive.events), ['established', 'disconnected']);
+    assert.deepEqual(pair.messages.slice(3), ['REQ', 'DREQ', 'REJ', 'DREP']);
+    assert.equal(pair.b.cm.counters.staleConnections, 1);
+
+    // In timewait, the queue pair is not for that peer; after it, the second attempt is a new one.
+    assert.throws(connect, /may still know it/);
+    await pair.world.runFor(5_000_000);
+    connect();
+    await pair.world.runFor(50_000);
+    assert.deepEqual(typesOf(events), ['rejected', 'timewait-exit', 'established']);
+  });
+
+  it('rejects a REP whose queue pair is in another connection', async () => {
+    const pair = new CmPair();
+    const { passive } = await pair.established();
+    pair.listen((request) => {
+      const qp = pair.b.device.connectableQp();
+      Object.defineProperty(qp, 'qpn', { value: passive.qp.qpn });
+      pair.accept(request, { qp });
+    });
+    const { events } = pair.connect();
+    await pair.world.runFor(50_000);
+    assert.ok(events[0]?.type === 'rejected' && events[0].reason === 10);
+    const [rej] = pair.bodies('REJ');
+    assert.deepEqual([rej?.messageRejected, rej?.reason], [1, 10]);
+  });
+
+  it('does not take a late copy of a REQ for a new one: REJ 10 in timewait', async () => {
+    const pair = new CmPair();
+    pair.tamper('REQ', 1, [10, 150_000]);
+    const { active } = await pair.established();
+    pair.listen(() => assert.fail('a ghost'));
+    active.connection.disconnect();
+    await pair.world.run();
+    assert.equal(pair.requests.length, 1);
+    assert.equal(pair.bodies('REJ')[0]?.reason, 10);
+    assert.deepEqual(typesOf(active.events), ['established', 'disconnected', 'timewait-exit']);
+  });
+});
+
+describe('CM: MRA', () => {
+  it('of the peer extends the wait for REP', async () => {
+    const pair = new CmPair();
+    pair.network.fate = (parcel) => (parcel.from === pair.a.device ? [] : [10]);
+    const { connection } = pair.connect();
+    const [req] = pair.bodies('REQ');
+    assert.ok(req);
+    const body = {
+      localCommId: 77,
+      remoteCommId: req.localCommId,
+      messageMraed: 0,
+      serviceTimeout: 22,
+      privateData: NONE,
+    };
+    pair.inject(pair.a, { name: 'MRA', body });
+    await pair.world.runFor(17_000_000);
+    assert.equal(connection.state, 'MRA_REQ_RCVD');
+    assert.deepEqual(pair.messages, ['REQ']);
+    await pair.world.runFor(2_000_000);
+    assert.deepEqual(pair.messages, ['REQ', 'REQ']);
+  });
+
+  it('of the peer extends the wait for RTU', async () => {
+    const pair = new CmPair();
+    pair.network.fate = (parcel) => (messageName(parcel) === 'RTU' ? [] : [10]);
+    const { passive } = await pair.established();
+    const [rep] = pair.bodies('REP');
+    assert.ok(rep);
+    const body = {
+      localCommId: rep.remoteCommId,
+      remoteCommId: rep.localCommId,
+      messageMraed: 1,
+      serviceTimeout: 21,
+      privateData: NONE,
+    };
+    pair.inject(pair.b, { name: 'MRA', body });
+    await pair.world.runFor(8_000_000);
+    assert.equal(passive.connection.state, 'MRA_REP_RCVD');
+    assert.equal(pair.bodies('REP').length, 1);
+    await pair.world.runFor(3_000_000);
+    assert.equal(pair.bodies('REP').length, 2);
+  });
+});
+
+describe('CM: closing the module', () => {
+  it('sends one DREQ for each live connection, and leaves nothing', async () => {
+    const pair = new CmPair();
+    const { active, passive } = await pair.established();
+    const pending = pair.connect();
+    await pair.world.runFor(1);
+    const before = pair.messages.length;
+    const closed = pair.a.close();
+    assert.equal(pair.a.cm.close(), pair.a.cm.close());
+    await pair.world.runFor(100_000);
+    await closed;
+    assert.deepEqual(pair.messages.slice(before).slice(0, 2).sort(), ['DREQ', 'REJ']);
+    assert.deepEqual(typesOf(passive.events), ['established', 'disconnected']);
+    assert.equal(active.qp.state, QpState.ERR);
+    assert.deepEqual([active.events.length, pending.events.length], [1, 0]);
+    assert.ok(pair.a.cm.isIdle);
+    assert.throws(() => pair.connect(), /closed/);
+    await pair.b.close();
+    await pair.world.run();
+    assert.equal(pair.world.activeTimers, 0);
+  });
+
+  it('rejects the requests that wait for their listener', async () => {
+    const pair = new CmPair();
+    pair.listen(() => undefined);
+    const { events } = pair.connect();
+    await pair.world.runFor(1_000);
+    void pair.b.close();
+    await pair.world.run();
+    assert.deepEqual(typesOf(events), ['rejected']);
+  });
+
+  it('has the DREQs of more connections than QP1 has room for leave, too', async () => {
+    const pair = new CmPair({ a: { mad: { sendDepth: 4 } } });
+    pair.listen((request) => void pair.accept(request), 100);
+    for (let i = 0; i < 50; i++) pair.connect();
+    await pair.world.runFor(100_000);
+    const closed = pair.a.close();
+    await pair.world.runFor(100_000);
+    await closed;
+    assert.equal(pair.bodies('DREQ').length, 50);
+    assert.equal(pair.bodies('DREP').length, 50);
+  });
+
+  it('is bounded when nothing leaves any more', async () => {
+    const pair = new CmPair();
+    const { active } = await pair.established();
+    const { qp1 } = pair.a.device;
+    assert.ok(qp1);
+    qp1.holdCompletions = true;
+    const begin = pair.world.now();
+    let open = true;
+    const closed = pair.a.close().then(() => (open = false));
+    await pair.world.runFor(2_100_000);
+    assert.equal(open, false);
+    await closed;
+    assert.ok(pair.world.now() - begin <= 2_100_000);
+    assert.equal(active.connection.state, 'IDLE');
+  });
+});
+
+describe('CM: flight record', () => {
+  it('tells what has happened, with times, oldest first', async () => {
+    const pair = new CmPair();
+    const { active } = await pair.established();
+    const record = active.connection.flightRecord();
+    assert.match(record[0] ?? '', /^\+0\.000 ms connect: IDLE -> REQ_SENT$/);
+    const events = record.map((line) => line.replace(/^\S+ ms /, ''));
+    assert.deepEqual(events.slice(1), [
+      'REQ sent',
+      'REP: REQ_SENT -> REP_RCVD',
+      'qpReady: REP_RCVD -> ESTABLISHED',
+      'RTU sent',
+    ]);
+  });
+});

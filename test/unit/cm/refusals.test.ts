@@ -1,0 +1,325 @@
+/** Rejections of either side, and what the module refuses its consumers. */
+import assert from 'node:assert/strict';
+import { QpState, SpiError, gidFromIp, serviceIdOf, PortSpace } from '../../../core/spi/index.js';
+import type { CmConnectOptions, CmEvent, CmRequest } from '../../../core/spi/index.js';
+import type { CmReq } from '../../../plugins/cm/wire/req.js';
+import { CmPair, PARAMETERS, SERVICE, text, textOf, typesOf } from '../../support/cm-pair.js';
+
+const withCode = (code: string, message: RegExp) => (error: unknown) =>
+  error instanceof SpiError && error.code === code && message.test(error.message);
+
+describe('CM: refusals', () => {
+  it('rejects a request for which nobody listens: reason 8', async () => {
+    const pair = new CmPair();
+    const { events, connection } = pair.connect();
+    await pair.world.run();
+    assert.equal(events.length, 1);
+    const [event] = events;
+    assert.ok(event?.type === 'rejected' && event.reason === 8 && !event.consumer);
+    assert.equal(connection.state, 'IDLE');
+    assert.deepEqual(pair.messages, ['REQ', 'REJ']);
+    assert.ok(pair.a.cm.isIdle && pair.b.cm.isIdle);
+  });
+
+  it('carries the consumer’s refusal with its private data: reason 28', async () => {
+    const pair = new CmPair();
+    pair.listen((request) => request.reject({ reason: 28, privateData: text('not today') }));
+    const { events, qp } = pair.connect();
+    await pair.world.run();
+    const [event] = events;
+    assert.ok(event?.type === 'rejected' && event.reason === 28 && event.consumer);
+    assert.equal(textOf(event.privateData), 'not today');
+    assert.equal(event.privateData.length, 148);
+    assert.equal(qp.state, QpState.INIT);
+    const [rej] = pair.bodies('REJ');
+    const [req] = pair.bodies('REQ');
+    assert.equal(rej?.messageRejected, 0);
+    assert.equal(rej.localCommId, 0);
+    assert.equal(rej.remoteCommId, req?.localCommId);
+    assert.equal(pair.world.activeTimers, 0);
+  });
+
+  it('refuses after the listener has closed, but keeps what was handed out', async () => {
+    const pair = new CmPair();
+    let request: CmRequest | undefined;
+    const listener = pair.listen((r) => (request = r));
+    const first = pair.connect();
+    await pair.world.runFor(1_000);
+    listener.close();
+    const second = pair.connect();
+    assert.ok(request);
+    pair.accept(request);
+    await pair.world.runFor(1_000);
+    assert.deepEqual(typesOf(first.events), ['established']);
+    assert.deepEqual(typesOf(second.events), ['rejected']);
+    pair.listen(() => undefined);
+  });
+
+  it('drops requests beyond the backlog; their peers retry and get in', async () => {
+    const pair = new CmPair();
+    const waiting: CmRequest[] = [];
+    pair.listen((request) => void waiting.push(request), 2);
+    const sides = [1, 2, 3, 4].map(() => pair.connect());
+    await pair.world.runFor(100_000);
+    assert.equal(waiting.length, 2);
+    assert.equal(pair.b.cm.counters.requestsDropped, 2);
+    for (const request of waiting.splice(0)) pair.accept(request);
+    await pair.world.runFor(600_000);
+    assert.equal(waiting.length, 2);
+    for (const request of waiting) pair.accept(request);
+    await pair.world.runFor(100_000);
+    for (const { events } of sides) assert.deepEqual(typesOf(events), ['established']);
+  });
+
+  it('caps half-open connections over all listeners', async () => {
+    const pair = new CmPair({ b: { cm: { maxHalfOpen: 3 } } });
+    pair.listen(() => undefined, 100);
+    for (let i = 0; i < 5; i++) pair.connect();
+    await pair.world.runFor(1_000);
+    assert.equal(pair.requests.length, 3);
+    assert.equal(pair.b.cm.counters.requestsDropped, 2);
+  });
+
+  it('bounds the rate of requests', async () => {
+    const pair = new CmPair({ b: { cm: { requestsPerSecond: 10, requestBurst: 5 } } });
+    for (let i = 0; i < 20; i++) pair.connect();
+    await pair.world.runFor(1_000);
+    assert.equal(pair.b.cm.counters.requestsRejected, 5);
+    assert.equal(pair.b.cm.counters.requestsDropped, 15);
+    // They are repeated, and some get through in each round.
+    await pair.world.runFor(2_000_000);
+    assert.ok(pair.b.cm.counters.requestsRejected > 10);
+  });
+
+  it('asks the peer to wait when the consumer is slow: MRA', async () => {
+    const pair = new CmPair();
+    let request: CmRequest | undefined;
+    pair.listen((r) => (request = r));
+    const { events } = pair.connect();
+    await pair.world.runFor(15_000_000);
+    assert.deepEqual(pair.messages, ['REQ', 'REQ', 'MRA']);
+    assert.ok(request);
+    pair.accept(request);
+    await pair.world.runFor(1_000);
+    assert.deepEqual(typesOf(events), ['established']);
+    assert.equal(pair.requests.length, 1);
+  });
+
+  it('rejects with its own id after MRA', async () => {
+    const pair = new CmPair();
+    let request: CmRequest | undefined;
+    pair.listen((r) => (request = r));
+    const { events } = pair.connect();
+    await pair.world.runFor(600_000);
+    request?.reject({ reason: 28, privateData: new Uint8Array(0) });
+    await pair.world.run();
+    assert.deepEqual(typesOf(events), ['rejected']);
+    assert.equal(pair.bodies('REJ')[0]?.localCommId, pair.bodies('MRA')[0]?.localCommId);
+    assert.notEqual(pair.bodies('REJ')[0]?.localCommId, 0);
+  });
+
+  it('has an answer for a request only once, and none when the peer has given up', async () => {
+    const pair = new CmPair();
+    pair.listen(() => undefined);
+    const { connection } = pair.connect();
+    pair.connect();
+    await pair.world.runFor(1_000);
+    connection.abandon();
+    await pair.world.runFor(1_000);
+    const [gone, present] = pair.requests;
+    assert.ok(gone && present);
+    assert.throws(() => pair.accept(gone), withCode('ENOTCONN', /gone/));
+    present.reject({ reason: 28, privateData: new Uint8Array(0) });
+    assert.throws(() => pair.accept(present), withCode('ENOTCONN', /gone/));
+    const again = { reason: 28, privateData: new Uint8Array(0) };
+    assert.throws(() => present.reject(again), withCode('ENOTCONN', /gone/));
+  });
+
+  it('names what is wrong with a connect', () => {
+    const pair = new CmPair();
+    const wrong: [Partial<CmConnectOptions>, string, RegExp][] = [
+      [{ privateData: new Uint8Array(57) }, 'EINVAL', /57 bytes.*REQ has room for 56/],
+      [{ retryCount: 8 }, 'EINVAL', /retryCount 8: 0 to 7/],
+      [{ minRnrTimer: 32 }, 'EINVAL', /minRnrTimer 32/],
+      [{ responderResources: 256 }, 'EINVAL', /responderResources 256/],
+      [{ ackTimeout: 0 }, 'EINVAL', /ackTimeout 0/],
+      [{ timeoutUs: 0 }, 'EINVAL', /timeoutUs 0/],
+      [{ pathMtuBytes: 1500 }, 'EINVAL', /path MTU 1500/],
+      [{ remoteGid: new Uint8Array(4) }, 'EINVAL', /GID of 4 bytes/],
+      [{ remoteGid: gidFromIp('fd00::9') }, 'ENETUNREACH', /IPv6/],
+    ];
+    for (const [override, code, message] of wrong) {
+      assert.throws(() => pair.connect(override), withCode(code, message));
+    }
+    const qp = pair.a.device.connectableQp();
+    qp.modify({ state: QpState.RTR });
+    assert.throws(() => pair.connect({ qp }), withCode('EINVAL', /RTR: must be INIT/));
+    assert.ok(pair.a.cm.isIdle);
+    assert.deepEqual(pair.messages, []);
+  });
+
+  it('names what is wrong with a listen, an accept and a reject', async () => {
+    const pair = new CmPair();
+    pair.listen(() => undefined);
+    assert.throws(() => pair.listen(() => undefined), withCode('EADDRINUSE', /0x1061d2f/));
+    const other = serviceIdOf(PortSpace.TCP, 1);
+    const options = { serviceId: other, backlog: 0, onRequest: () => undefined };
+    assert.throws(() => pair.b.cm.listen(options), withCode('EINVAL', /backlog 0/));
+    pair.connect();
+    await pair.world.runFor(1_000);
+    const [request] = pair.requests;
+    assert.ok(request);
+    const long = (bytes: number): { privateData: Uint8Array } => ({
+      privateData: new Uint8Array(bytes),
+    });
+    assert.throws(
+      () => pair.accept(request, long(197)),
+      withCode('EINVAL', /REP has room for 196/),
+    );
+    const reject = { reason: 28, ...long(149) };
+    assert.throws(() => request.reject(reject), withCode('EINVAL', /REJ has room for 148/));
+    assert.throws(
+      () => request.reject({ reason: 0, privateData: new Uint8Array(0) }),
+      withCode('EINVAL', /reason 0/),
+    );
+    pair.accept(request);
+  });
+
+  it('lets the consumer think again when its queue pair does not become ready', async () => {
+    const pair = new CmPair();
+    pair.listen(() => undefined);
+    const { events } = pair.connect();
+    await pair.world.runFor(1_000);
+    const [request] = pair.requests;
+    assert.ok(request);
+    const qp = pair.b.device.connectableQp();
+    qp.refuse = QpState.RTR;
+    const before = qp.eventHandler;
+    assert.throws(() => pair.accept(request, { qp }), withCode('EINVAL', /refuses RTR/));
+    assert.equal(qp.eventHandler, before);
+    request.reject({ reason: 28, privateData: new Uint8Array(0) });
+    await pair.world.run();
+    assert.deepEqual(typesOf(events), ['rejected']);
+  });
+
+  it('rejects REP when the active queue pair cannot follow it', async () => {
+    for (const refuse of [QpState.RTR, QpState.RTS]) {
+      const pair = new CmPair();
+      let passive: { events: CmEvent[] } | undefined;
+      pair.listen((request) => (passive = pair.accept(request)));
+      const qp = pair.a.device.connectableQp();
+      qp.refuse = refuse;
+      const { events } = pair.connect({ qp });
+      await pair.world.run();
+      assert.deepEqual(typesOf(events), ['unreachable']);
+      assert.deepEqual(typesOf(passive?.events ?? []), ['accept-failed']);
+      assert.deepEqual(pair.messages, ['REQ', 'REP', 'REJ']);
+      assert.equal(pair.bodies('REJ')[0]?.messageRejected, 1);
+      assert.ok(pair.a.cm.isIdle && pair.b.cm.isIdle);
+    }
+  });
+
+  it('ends a connection whose passive queue pair cannot send', async () => {
+    const pair = new CmPair();
+    let passive: { events: CmEvent[] } | undefined;
+    const qp = pair.b.device.connectableQp();
+    qp.refuse = QpState.RTS;
+    pair.listen((request) => (passive = pair.accept(request, { qp })));
+    const { events } = pair.connect();
+    await pair.world.run();
+    assert.deepEqual(typesOf(passive?.events ?? []), ['accept-failed', 'timewait-exit']);
+    assert.deepEqual(typesOf(events), ['established', 'disconnected', 'timewait-exit']);
+    assert.ok(pair.b.cm.isIdle);
+  });
+});
+
+describe('CM: what is wrong with a REQ', () => {
+  /** A good REQ, changed, as a peer at `a` would send it. */
+  const reasonFor = async (
+    change: (req: CmReq, pair: CmPair) => Partial<CmReq>,
+  ): Promise<number> => {
+    const pair = new CmPair();
+    pair.listen(() => undefined);
+    pair.network.fate = () => [];
+    pair.connect();
+    const [good] = pair.bodies('REQ');
+    assert.ok(good);
+    pair.inject(pair.b, { name: 'REQ', body: { ...good, ...change(good, pair) } });
+    await pair.world.runFor(10);
+    assert.equal(pair.requests.length === 0, pair.bodies('REJ').length === 1);
+    return pair.bodies('REJ')[0]?.reason ?? 0;
+  };
+  const privateData = (at: number, value: number) => (req: CmReq) => {
+    const changed = req.privateData.slice();
+    changed[at] = value;
+    return { privateData: changed };
+  };
+
+  const cases: [string, number, (req: CmReq, pair: CmPair) => Partial<CmReq>][] = [
+    ['nothing', 0, () => ({})],
+    ['an unknown service id', 8, () => ({ serviceId: SERVICE + 1n })],
+    ['an unreliable transport', 9, () => ({ transportServiceType: 1 })],
+    ['the extended transport', 9, () => ({ transportServiceType: 3 })],
+    ['a path MTU above ours', 26, () => ({ pathMtu: 5 })],
+    ['no path MTU', 26, () => ({ pathMtu: 0 })],
+    ['a path MTU below ours', 0, () => ({ pathMtu: 2 })],
+    ['a GID that is not ours', 12, () => ({ primaryRemoteGid: gidFromIp('10.0.0.9') })],
+    ['a GID that is not the sender’s', 12, () => ({ primaryLocalGid: gidFromIp('10.0.0.9') })],
+    ['a reserved queue pair', 5, () => ({ localQpn: 1 })],
+    ['another partition', 5, () => ({ partitionKey: 0x8001 })],
+    ['an alternate path', 18, () => ({ alternateLocalLid: 0xffff })],
+    ['another version of rdma_cm’s header', 28, privateData(0, 1)],
+    ['an IP version that does not exist', 28, privateData(1, 0x50)],
+    ['an IP version of the other family', 28, privateData(1, 0x60)],
+    ['another destination address', 28, privateData(35, 77)],
+  ];
+  for (const [what, reason, change] of cases) {
+    it(`${what}: ${reason === 0 ? 'handed out' : `reason ${reason}`}`, async () => {
+      assert.equal(await reasonFor(change), reason);
+    });
+  }
+
+  it('offers what it would take: the GID in ARI, the MTU in ARI', async () => {
+    const pair = new CmPair();
+    pair.network.fate = () => [];
+    pair.connect();
+    const [good] = pair.bodies('REQ');
+    assert.ok(good);
+    const elsewhere = { ...good, primaryRemoteGid: gidFromIp('10.0.0.9') };
+    pair.inject(pair.b, { name: 'REQ', body: elsewhere });
+    pair.inject(pair.b, { name: 'REQ', body: { ...good, pathMtu: 5 } });
+    await pair.world.runFor(10);
+    const [gid, mtu] = pair.bodies('REJ');
+    assert.deepEqual(
+      gid?.additionalRejectInfo.slice(0, gid.rejectInfoLength),
+      gidFromIp('10.0.0.2'),
+    );
+    assert.equal((mtu?.additionalRejectInfo[0] ?? 0) >>> 4, 3);
+  });
+
+  it('is nothing that our REQ has: its fields are as Linux has them', () => {
+    const pair = new CmPair();
+    pair.connect({ ackTimeout: 14, pathMtuBytes: 512 });
+    const [req] = pair.bodies('REQ');
+    assert.ok(req);
+    const { responderResources, initiatorDepth, retryCount, rnrRetryCount } = PARAMETERS;
+    const expected: Partial<CmReq> = {
+      responderResources,
+      initiatorDepth,
+      retryCount,
+      rnrRetryCount,
+      transportServiceType: 0,
+      remoteCmResponseTimeout: 20,
+      localCmResponseTimeout: 18,
+      maxCmRetries: 15,
+      partitionKey: 0xffff,
+      pathMtu: 2,
+      primaryLocalLid: 0xffff,
+      primaryRemoteLid: 0xffff,
+      primaryHopLimit: 64,
+      primaryLocalAckTimeout: 14,
+      alternateLocalLid: 0,
+    };
+    assert.deepEqual({ ...req, ...expected }, req);
+  });
+});

@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+
+import { gidFromIp } from '../../../core/spi/address.js';
+import { PortSpace, serviceIdOf } from '../../../core/spi/cm.js';
+import { CM_ATTRIBUTE } from '../../../plugins/cm/wire/attribute-id.js';
+import * as cma from '../../../plugins/cm/wire/cma-header.js';
+import { REJECT_REASON, rejectReasonName } from '../../../plugins/cm/wire/reject-reason.js';
+import * as serviceId from '../../../plugins/cm/wire/service-id.js';
+import * as time from '../../../plugins/cm/wire/time-codes.js';
+
+describe('CM numbers', () => {
+  it('attribute ids run from 0x10 to 0x1A', () => {
+    assert.equal(CM_ATTRIBUTE.REQ, 0x10);
+    assert.equal(CM_ATTRIBUTE.SIDR_REP, 0x18);
+    assert.equal(CM_ATTRIBUTE.APR, 0x1a);
+    assert.equal(new Set(Object.values(CM_ATTRIBUTE)).size, 11);
+  });
+
+  it('reject reasons have the numbers of the specification and names for people', () => {
+    const { INVALID_SERVICE_ID, STALE_CONNECTION, CONSUMER_REJECT } = REJECT_REASON;
+    assert.deepEqual([INVALID_SERVICE_ID, STALE_CONNECTION, CONSUMER_REJECT], [8, 10, 28]);
+    const codes = Object.values(REJECT_REASON);
+    const expected = Array.from({ length: 35 }, (_, index) => index + 1).filter((n) => n !== 34);
+    assert.deepEqual(codes, expected);
+    assert.equal(rejectReasonName(8), 'invalid service id');
+    assert.equal(rejectReasonName(34), 'reason 34');
+  });
+
+  it('service ids of rdma_cm come apart', () => {
+    const id = serviceIdOf(PortSpace.TCP, 7174);
+    assert.equal(id, 0x0000000001061c06n);
+    assert.equal(serviceId.portSpaceOf(id), PortSpace.TCP);
+    assert.equal(serviceId.portOf(id), 7174);
+    assert.equal(serviceId.isCmaServiceId(id), true);
+    assert.equal(serviceId.isCmaServiceId(0x1_0000_0000_0000_0000n >> 8n), false);
+    assert.equal(serviceId.isCmaServiceId(0x01071c06n), false);
+    assert.equal(serviceId.isLocallyAssigned(0x0200000000000001n), true);
+    assert.equal(serviceId.isLocallyAssigned(id), false);
+  });
+
+  it('time codes are 4.096 us * 2^code, and what Linux makes of them', () => {
+    assert.equal(time.timeUsOfCode(0), 4.096);
+    assert.equal(time.timeUsOfCode(19), 2_147_483.648);
+    const linux = [0, 8, 9, 18, 19, 20, 24].map(time.linuxTimeMsOfCode);
+    assert.deepEqual(linux, [1, 1, 2, 1024, 2048, 4096, 65536]);
+    for (let code = 0; code < 32; code += 1) {
+      assert.equal(time.codeOfTimeUs(time.timeUsOfCode(code)), code);
+    }
+    assert.equal(time.codeOfTimeUs(5), 1);
+    assert.equal(time.codeOfTimeUs(Infinity), 31);
+    assert.throws(() => time.timeUsOfCode(32), /time code is 32.*0 to 31/);
+    assert.throws(() => time.linuxTimeMsOfCode(-1), RangeError);
+  });
+});
+
+describe('rdma_cm header', () => {
+  const v4 = gidFromIp('192.168.77.2');
+  const v6 = gidFromIp('fd77::2');
+
+  it('has an IPv4 address after twelve zeros, an IPv6 address as it is', () => {
+    assert.equal(
+      Buffer.from(cma.cmaAddressOfGid(v4)).toString('hex'),
+      '000000000000000000000000c0a84d02',
+    );
+    assert.deepEqual(cma.cmaAddressOfGid(v6), v6);
+    assert.deepEqual(cma.gidOfCmaAddress(cma.cmaAddressOfGid(v4), 4), v4);
+    assert.deepEqual(cma.gidOfCmaAddress(v6, 6), v6);
+    assert.equal(cma.gidOfCmaAddress(v6, 5), undefined);
+  });
+
+  it('goes in front of the consumer data, bit for bit', () => {
+    const header = {
+      version: 0,
+      ipVersion: 4,
+      sourcePort: 0x8490,
+      sourceAddress: cma.cmaAddressOfGid(v4),
+      destinationAddress: v6,
+    };
+    const joined = cma.joinCmaPrivateData(header, Uint8Array.of(1, 2), 56);
+    assert.equal(
+      Buffer.from(joined).toString('hex'),
+      '00408490' + '000000000000000000000000c0a84d02' + 'fd770000000000000000000000000002' + '0102',
+    );
+    assert.deepEqual(cma.splitCmaPrivateData(joined), {
+      header,
+      consumerData: Uint8Array.of(1, 2),
+    });
+    assert.throws(() => cma.joinCmaPrivateData(header, new Uint8Array(57), 56), /57.*at most 56/);
+  });
+});

@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict';
+
+import { aethMsn, aethSyndrome, writeAeth } from '../../../providers/hca/wire/aeth.js';
+import * as atomic from '../../../providers/hca/wire/atomic-eth.js';
+import * as bth from '../../../providers/hca/wire/bth.js';
+import { dethQkey, dethSrcQpn, writeDeth } from '../../../providers/hca/wire/deth.js';
+import { PseudoHeader, icrcPacket, readIcrc, writeIcrc } from '../../../providers/hca/wire/icrc.js';
+import { immdtValue, writeImmdt } from '../../../providers/hca/wire/immdt.js';
+import { OPCODES } from '../../../providers/hca/wire/opcode.js';
+import * as layout from '../../../providers/hca/wire/packet-layout.js';
+import * as reth from '../../../providers/hca/wire/reth.js';
+import { GOLDEN_PACKETS, bytesOf, hexOf, viewOf } from './golden-packets.js';
+
+interface Split {
+  readonly roce: Uint8Array;
+  readonly pseudo: PseudoHeader;
+  readonly ipId: number;
+}
+
+function split(packet: Uint8Array): Split {
+  const view = viewOf(packet);
+  const isIpv4 = packet[0] === 0x45;
+  const udp = isIpv4 ? 20 : 40;
+  const [source, destination] = isIpv4
+    ? [mapped(packet.subarray(12, 16)), mapped(packet.subarray(16, 20))]
+    : [packet.slice(8, 24), packet.slice(24, 40)];
+  const pseudo = new PseudoHeader();
+  pseudo.setFlow(source, destination, view.getUint16(udp), view.getUint16(udp + 2));
+  return { roce: packet.slice(udp + 8), pseudo, ipId: isIpv4 ? view.getUint16(4) : 0 };
+}
+
+function mapped(ipv4: Uint8Array): Uint8Array {
+  return Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, ...ipv4);
+}
+
+/** Reads every header with its accessors and writes what was read to a buffer of 0xa5. */
+function copyByFields(roce: Uint8Array): Uint8Array {
+  const from = viewOf(roce);
+  const bytes = new Uint8Array(roce.length).fill(0xa5);
+  const to = viewOf(bytes);
+  const opcode = bth.bthOpcode(from, 0);
+  const flags =
+    (bth.bthSolicited(from, 0) ? bth.BTH_FLAG.solicited : 0) |
+    (bth.bthMigrated(from, 0) ? bth.BTH_FLAG.migrated : 0);
+  const pad = bth.bthPadCount(from, 0);
+  const [pkey, qpn, psn] = [bth.bthPkey(from, 0), bth.bthDestQpn(from, 0), bth.bthPsn(from, 0)];
+  bth.writeBth(to, 0, opcode, flags, pad, pkey, qpn, bth.bthAckReq(from, 0), psn);
+  copyExtensions(from, to, opcode);
+  const start = layout.HEADER_LENGTH_OF[opcode] ?? 0;
+  const length = layout.payloadLength(from, 0, roce.length - 4);
+  bytes.set(roce.subarray(start, start + length), start);
+  bytes.fill(0, start + length, start + length + pad);
+  return bytes;
+}
+
+function copyExtensions(from: DataView, to: DataView, opcode: number): void {
+  const at = (table: Uint8Array): number => table[opcode] ?? 0;
+  let offset = at(layout.DETH_OFFSET_OF);
+  if (offset > 0) writeDeth(to, offset, dethQkey(from, offset), dethSrcQpn(from, offset));
+  offset = at(layout.RETH_OFFSET_OF);
+  if (offset > 0) {
+    const va = [reth.rethVaHi(from, offset), reth.rethVaLo(from, offset)] as const;
+    reth.writeReth(
+      to,
+      offset,
+      ...va,
+      reth.rethRkey(from, offset),
+      reth.rethDmaLength(from, offset),
+    );
+  }
+  offset = at(layout.ATOMIC_ETH_OFFSET_OF);
+  if (offset > 0) {
+    atomic.writeAtomicEth(
+      to,
+      offset,
+      atomic.atomicVaHi(from, offset),
+      atomic.atomicVaLo(from, offset),
+      atomic.atomicRkey(from, offset),
+      atomic.atomicSwapAddHi(from, offset),
+      atomic.atomicSwapAddLo(from, offset),
+      atomic.atomicCompareHi(from, offset),
+      atomic.atomicCompareLo(from, offset),
+    );
+  }
+  offset = at(layout.AETH_OFFSET_OF);
+  if (offset > 0) writeAeth(to, offset, aethSyndrome(from, offset), aethMsn(from, offset));
+  offset = at(layout.ATOMIC_ACK_ETH_OFFSET_OF);
+  if (offset > 0) {
+    const original = [atomic.atomicAckHi(from, offset), atomic.atomicAckLo(from, offset)] as const;
+    atomic.writeAtomicAckEth(to, offset, ...original);
+  }
+  offset = at(layout.IMMDT_OFFSET_OF);
+  if (offset > 0) writeImmdt(to, offset, immdtValue(from, offset));
+}
+
+describe('golden packets', () => {
+  for (const { name, opcode, hex } of GOLDEN_PACKETS) {
+    it(`${name}: recognized, its ICRC is right`, () => {
+      const { roce, pseudo, ipId } = split(bytesOf(hex));
+      const end = roce.length - 4;
+      const verdict = layout.checkPacket(viewOf(roce), 0, end);
+      assert.equal(verdict, layout.PACKET_CHECK.ok);
+      assert.equal(OPCODES[roce[0] ?? 0]?.name, opcode);
+      const icrc = icrcPacket(pseudo.begin(roce.length, ipId), roce, 0, end);
+      assert.equal(icrc, readIcrc(viewOf(roce), end));
+    });
+
+    it(`${name}: written again byte for byte`, () => {
+      const { roce, pseudo, ipId } = split(bytesOf(hex));
+      const copy = copyByFields(roce);
+      const end = roce.length - 4;
+      const icrc = icrcPacket(pseudo.begin(roce.length, ipId), copy, 0, end);
+      writeIcrc(viewOf(copy), end, icrc);
+      assert.equal(hexOf(copy), hexOf(roce));
+    });
+  }
+
+  it('has the field values that the capture had', () => {
+    const write = split(bytesOf(GOLDEN_PACKETS[4]?.hex ?? '')).roce;
+    const view = viewOf(write);
+    assert.equal(bth.bthDestQpn(view, 0), 0xabcd);
+    assert.equal(bth.bthPsn(view, 0), 0x000102);
+    assert.equal(bth.bthAckReq(view, 0), true);
+    assert.equal(bth.bthPadCount(view, 0), 3);
+    assert.equal(bth.bthPkey(view, 0), 0xffff);
+    assert.equal(reth.rethVaHi(view, 12), 0);
+    assert.equal(reth.rethVaLo(view, 12), 0x2000);
+    assert.equal(reth.rethRkey(view, 12), 0x88);
+    assert.equal(reth.rethDmaLength(view, 12), 21);
+    assert.equal(layout.payloadLength(view, 0, write.length - 4), 21);
+    assert.equal(Buffer.from(write.subarray(28, 49)).toString(), 'hello-from-userspace\0');
+    const fetchAdd = viewOf(split(bytesOf(GOLDEN_PACKETS[6]?.hex ?? '')).roce);
+    assert.equal(atomic.atomicVaHi(fetchAdd, 12), 0x561c);
+    assert.equal(atomic.atomicVaLo(fetchAdd, 12), 0xeb9bb000);
+    assert.equal(atomic.atomicRkey(fetchAdd, 12), 0x0edc);
+    assert.equal(atomic.atomicSwapAddLo(fetchAdd, 12), 1);
+    const atomicAck = viewOf(split(bytesOf(GOLDEN_PACKETS[7]?.hex ?? '')).roce);
+    assert.equal(atomic.atomicAckHi(atomicAck, 16), 0xb25d9808);
+    assert.equal(atomic.atomicAckLo(atomicAck, 16), 0x888f4c0f);
+  });
+});

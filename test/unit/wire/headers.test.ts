@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict';
+
+import { aethMsn, aethSyndrome, writeAeth } from '../../../providers/hca/wire/aeth.js';
+import * as atomic from '../../../providers/hca/wire/atomic-eth.js';
+import * as bth from '../../../providers/hca/wire/bth.js';
+import { dethQkey, dethSrcQpn, writeDeth } from '../../../providers/hca/wire/deth.js';
+import { iethRkey, writeIeth } from '../../../providers/hca/wire/ieth.js';
+import { immdtValue, writeImmdt } from '../../../providers/hca/wire/immdt.js';
+import * as reth from '../../../providers/hca/wire/reth.js';
+import { writeXrceth, xrcethSrqn } from '../../../providers/hca/wire/xrceth.js';
+import { hexOf, viewOf } from './golden-packets.js';
+
+/** What `write` puts at offset 4 of a buffer of 0xa5, with the guards on both sides. */
+function image(length: number, write: (view: DataView, offset: number) => void): string {
+  const bytes = new Uint8Array(length + 8).fill(0xa5);
+  write(viewOf(bytes), 4);
+  assert.equal(hexOf(bytes.subarray(0, 4)), 'a5a5a5a5');
+  assert.equal(hexOf(bytes.subarray(length + 4)), 'a5a5a5a5');
+  return hexOf(bytes.subarray(4, length + 4));
+}
+
+function viewOfHex(hex: string): DataView {
+  return viewOf(Uint8Array.from(Buffer.from(`a5a5a5a5${hex}`, 'hex')));
+}
+
+describe('BTH', () => {
+  const write = (
+    ...fields: Parameters<typeof bth.writeBth> extends [unknown, unknown, ...infer F] ? F : never
+  ): string => image(12, (view, offset) => bth.writeBth(view, offset, ...fields));
+
+  it('puts each field where the specification has it and nothing elsewhere', () => {
+    assert.equal(write(0, 0, 0, 0, 0, false, 0), '000000000000000000000000');
+    assert.equal(write(0xff, 0, 0, 0, 0, false, 0), 'ff0000000000000000000000');
+    assert.equal(write(0, bth.BTH_FLAG.solicited, 0, 0, 0, false, 0), '008000000000000000000000');
+    assert.equal(write(0, bth.BTH_FLAG.migrated, 0, 0, 0, false, 0), '004000000000000000000000');
+    assert.equal(write(0, 0, 3, 0, 0, false, 0), '003000000000000000000000');
+    assert.equal(write(0, 0, 0, 0xffff, 0, false, 0), '0000ffff0000000000000000');
+    assert.equal(write(0, 0, 0, 0, 0xffffff, false, 0), '0000000000ffffff00000000');
+    assert.equal(write(0, 0, 0, 0, 0, true, 0), '000000000000000080000000');
+    assert.equal(write(0, 0, 0, 0, 0, false, 0xffffff), '000000000000000000ffffff');
+  });
+
+  it('cuts what is too wide instead of touching its neighbours', () => {
+    assert.equal(write(0, 0xff, 7, 0, -1, false, -1), '00f0000000ffffff00ffffff');
+  });
+
+  it('reads each field from a header whose other bits are set', () => {
+    const ones = viewOfHex('ffffffffffffffffffffffff');
+    const zeros = viewOfHex('000000000000000000000000');
+    assert.equal(bth.bthOpcode(ones, 4), 0xff);
+    assert.equal(bth.bthPadCount(ones, 4), 3);
+    assert.equal(bth.bthTransportVersion(ones, 4), 15);
+    assert.equal(bth.bthDestQpn(ones, 4), 0xffffff);
+    assert.equal(bth.bthPsn(ones, 4), 0xffffff);
+    assert.equal(bth.bthPkey(ones, 4), 0xffff);
+    for (const bit of [
+      bth.bthSolicited,
+      bth.bthMigrated,
+      bth.bthFecn,
+      bth.bthBecn,
+      bth.bthAckReq,
+    ]) {
+      assert.equal(bit(ones, 4), true);
+      assert.equal(bit(zeros, 4), false);
+    }
+    const others = viewOfHex('00cf0000ff0000007f000000');
+    assert.equal(bth.bthPadCount(others, 4), 0);
+    assert.equal(bth.bthAckReq(others, 4), false);
+    assert.equal(bth.bthDestQpn(others, 4), 0);
+    assert.equal(bth.bthPsn(others, 4), 0);
+  });
+
+  it('sets FECN and BECN only when told to', () => {
+    const marked = image(12, (view, offset) => {
+      bth.writeBth(view, offset, 0x81, 0, 0, 0, 0, false, 0);
+      bth.setBthCongestion(view, offset, bth.BTH_CONGESTION.becn);
+    });
+    assert.equal(marked, '810000004000000000000000');
+  });
+});
+
+describe('extension headers', () => {
+  it('RETH', () => {
+    const hex = '0123456789abcdeffedcba9880000000';
+    const written = image(16, (view, offset) =>
+      reth.writeReth(view, offset, 0x01234567, 0x89abcdef, 0xfedcba98, 0x80000000),
+    );
+    assert.equal(written, hex);
+    const view = viewOfHex(hex);
+    assert.equal(reth.rethVaHi(view, 4), 0x01234567);
+    assert.equal(reth.rethVaLo(view, 4), 0x89abcdef);
+    assert.equal(reth.rethRkey(view, 4), 0xfedcba98);
+    assert.equal(reth.rethDmaLength(view, 4), reth.MAX_MESSAGE_BYTES);
+  });
+
+  it('AETH', () => {
+    assert.equal(
+      image(4, (view, offset) => writeAeth(view, offset, 0xff, 0)),
+      'ff000000',
+    );
+    assert.equal(
+      image(4, (view, offset) => writeAeth(view, offset, 0, -1)),
+      '00ffffff',
+    );
+    const view = viewOfHex('62abcdef');
+    assert.equal(aethSyndrome(view, 4), 0x62);
+    assert.equal(aethMsn(view, 4), 0xabcdef);
+  });
+
+  it('DETH', () => {
+    const hex = '8001000000fedcba';
+    assert.equal(
+      image(8, (view, offset) => writeDeth(view, offset, 0x80010000, 0xfedcba)),
+      hex,
+    );
+    const view = viewOfHex('80010000fffedcba');
+    assert.equal(dethQkey(view, 4), 0x80010000);
+    assert.equal(dethSrcQpn(view, 4), 0xfedcba, 'the reserved byte is ignored');
+  });
+
+  it('XRCETH', () => {
+    assert.equal(
+      image(4, (view, offset) => writeXrceth(view, offset, 0xff123456)),
+      '00123456',
+    );
+    assert.equal(xrcethSrqn(viewOfHex('ff123456'), 4), 0x123456);
+  });
+
+  it('ImmDt and IETH', () => {
+    assert.equal(
+      image(4, (view, offset) => writeImmdt(view, offset, 0xdeadbeef)),
+      'deadbeef',
+    );
+    assert.equal(immdtValue(viewOfHex('deadbeef'), 4), 0xdeadbeef);
+    assert.equal(
+      image(4, (view, offset) => writeIeth(view, offset, 0xcafef00d)),
+      'cafef00d',
+    );
+    assert.equal(iethRkey(viewOfHex('cafef00d'), 4), 0xcafef00d);
+  });
+
+  it('AtomicETH', () => {
+    const hex = '0000000100000002000000030000000400000005fffffffefffffffd';
+    const written = image(28, (view, offset) =>
+      atomic.writeAtomicEth(view, offset, 1, 2, 3, 4, 5, 0xfffffffe, 0xfffffffd),
+    );
+    assert.equal(written, hex);
+    const view = viewOfHex(hex);
+    const read = [
+      atomic.atomicVaHi,
+      atomic.atomicVaLo,
+      atomic.atomicRkey,
+      atomic.atomicSwapAddHi,
+      atomic.atomicSwapAddLo,
+      atomic.atomicCompareHi,
+      atomic.atomicCompareLo,
+    ].map((accessor) => accessor(view, 4));
+    assert.deepEqual(read, [1, 2, 3, 4, 5, 0xfffffffe, 0xfffffffd]);
+  });
+
+  it('AtomicAckETH', () => {
+    const hex = 'b25d9808888f4c0f';
+    const written = image(8, (view, offset) =>
+      atomic.writeAtomicAckEth(view, offset, 0xb25d9808, 0x888f4c0f),
+    );
+    assert.equal(written, hex);
+    assert.equal(atomic.atomicAckHi(viewOfHex(hex), 4), 0xb25d9808);
+    assert.equal(atomic.atomicAckLo(viewOfHex(hex), 4), 0x888f4c0f);
+  });
+});
