@@ -10,7 +10,7 @@ import {
   Evd,
   EvdFlags,
   type EvdHost,
-  type EvdOptions,
+  type EvdAttributes,
 } from '../evd/index.js';
 import { DatError, spiCall } from '../errors/index.js';
 import type { Observable } from '../stream/index.js';
@@ -64,7 +64,7 @@ const CONNECTION_QLEN = 16;
 const REQUESTS_QLEN = 64;
 
 /** What `ia.createEvd` takes. */
-export type EvdCreateOptions = Omit<EvdOptions, 'id'>;
+export type EvdCreateOptions = EvdAttributes;
 
 /** Opened by `openIa()`. */
 export class Ia extends DatHandle {

@@ -42,9 +42,8 @@ type UpcallAtCreation =
       readonly handler: NotifyHandler;
     };
 
-export type EvdOptions = UpcallAtCreation & {
-  /** Number for traces. */
-  readonly id: number;
+/** What a consumer says of a new EVD. */
+export type EvdAttributes = UpcallAtCreation & {
   /** Events that the software queue holds, and completions that the CQ holds at least. */
   readonly qlen: number;
   /** Bit set of EvdFlags; default EvdFlags.DEFAULT. */
@@ -53,6 +52,11 @@ export type EvdOptions = UpcallAtCreation & {
   readonly limit?: number;
   /** Default 'event'. */
   readonly polling?: PollingMode;
+};
+
+export type EvdOptions = EvdAttributes & {
+  /** Number for traces. */
+  readonly id: number;
 };
 
 export interface ModifyUpcallOptions {

@@ -8,6 +8,7 @@ export type { EventSink, EventSource } from './event-sink.js';
 export type { EventPlace } from './event-store.js';
 export { Evd, type EvdParam } from './evd.js';
 export type {
+  EvdAttributes,
   EvdHost,
   EvdOptions,
   ModifyUpcallOptions,
