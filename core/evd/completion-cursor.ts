@@ -67,7 +67,7 @@ export class CompletionCursor {
     return this.next === this.scanned;
   }
 
-  /** Takes the next completion (there is one) as an event; undefined when its owner is gone. */
+  /** Takes the next completion (there is one); undefined when its owner is gone. */
   take(): DatEvent | undefined {
     const words = this.cq.ring.words;
     const at = this.wordOfNext();
@@ -78,8 +78,8 @@ export class CompletionCursor {
   }
 
   /**
-   * Takes the next completion (there is one) into a batch; false when its owner is gone. The entries
-   * taken go back to the provider with `commit`.
+   * Takes the next completion (there is one) into a batch; false when its owner is gone. The
+   * entries taken go back to the provider with `commit`.
    */
   takeInto(batch: EventBatch, slot: number): boolean {
     const words = this.cq.ring.words;
