@@ -89,10 +89,11 @@ export function checkUpcall(
   limit: number,
 ): void {
   if (!Object.hasOwn(UPCALL_POLICIES, policy)) {
+    const known = Object.keys(UPCALL_POLICIES).join(', ');
     throw new DatError('DAT_INVALID_PARAMETER', {
       subtype: 'DAT_INVALID_ARG2',
       operation,
-      message: `policy ${String(policy)}: must be one of ${Object.keys(UPCALL_POLICIES).join(', ')}`,
+      message: `policy ${String(policy)}: must be one of ${known}`,
       value: policy,
     });
   }

@@ -31,20 +31,29 @@ export interface EvdHost {
   reportAsync(event: AsyncErrorEvent): void;
 }
 
-export interface EvdOptions {
+/** Policy and handler at creation; both may come later (`modifyUpcall`). */
+type UpcallAtCreation =
+  | {
+      readonly policy?: Exclude<UpcallPolicy, 'NOTIFY'>;
+      readonly handler?: UpcallHandler;
+    }
+  | {
+      readonly policy: 'NOTIFY';
+      readonly handler: NotifyHandler;
+    };
+
+export type EvdOptions = UpcallAtCreation & {
   /** Number for traces. */
   readonly id: number;
   /** Events that the software queue holds, and completions that the CQ holds at least. */
   readonly qlen: number;
   /** Bit set of EvdFlags; default EvdFlags.DEFAULT. */
   readonly streams?: number;
-  readonly policy?: UpcallPolicy;
-  readonly handler?: UpcallHandler | NotifyHandler;
   /** Upcalls at a time under MANY; default 16. */
   readonly limit?: number;
   /** Default 'event'. */
   readonly polling?: PollingMode;
-}
+};
 
 export interface ModifyUpcallOptions {
   /** What becomes of events that wait; default 'deliver'. */

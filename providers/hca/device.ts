@@ -40,6 +40,8 @@ export class HcaDevice implements Device {
     'ud',
     'atomic',
   ]);
+  /** The provider's own end: its timers. */
+  onClosed: () => void = () => undefined;
   private readonly domains = new Set<Domain>();
   private readonly cqs = new Set<SoftCompletionQueue>();
   private eventHandler: (event: AsyncEventType) => void = () => undefined;
@@ -149,6 +151,7 @@ export class HcaDevice implements Device {
     this.hca.memory.destroyAll();
     for (const domain of [...this.domains]) domain.destroy();
     await this.hca.port.close();
+    this.onClosed();
   }
 
   private checkOpen(): void {

@@ -3,7 +3,7 @@
  * happens, and the state, the messages sent and the consumer's events are what is written here.
  */
 import assert from 'node:assert/strict';
-import { AsyncEventType } from '../../../core/spi/index.js';
+import { AsyncEventType, QpState } from '../../../core/spi/index.js';
 import type { CmEvent, CmRequest } from '../../../core/spi/index.js';
 import { ACTIVE_TABLE, PASSIVE_TABLE } from '../../../plugins/cm/cm-states.js';
 import type { CmInput, CmRole, CmState } from '../../../plugins/cm/cm-states.js';
@@ -164,7 +164,8 @@ class Scene {
 
   private async receiveReq(): Promise<void> {
     this.pair.listen((request) => (this.request = request));
-    this.pair.connect();
+    // Its REQ is all that is wanted of the peer: no timer of it is to run.
+    this.pair.connect().connection.abandon();
     this.injectReq();
     await this.pair.world.runFor(1);
   }
@@ -223,6 +224,34 @@ const REP = {
   localCaGuid: 1234n,
 };
 
+/** A connection that was, and is not any more, has flushed its queue pair. */
+function assertQueuePair({ side, role }: Scene, state: CmState, next: CmState): void {
+  const { qp } = side ?? {};
+  const connecting: readonly CmState[] = ['REQ_SENT', 'MRA_REQ_RCVD', 'REQ_RCVD', 'MRA_REQ_SENT'];
+  if (!qp || connecting.includes(state)) return;
+  const over: readonly CmState[] = ['IDLE', 'DREQ_SENT', 'TIMEWAIT'];
+  if (over.includes(next)) assert.equal(qp.state, QpState.ERR);
+  else if (next === 'ESTABLISHED') assert.equal(qp.state, QpState.RTS);
+  else assert.equal(qp.state, role === 'active' ? QpState.INIT : QpState.RTR);
+}
+
+/** With a silent peer, it is over by itself wherever nobody is waited for but the peer. */
+async function assertEnd(scene: Scene, input: CmInput, next: CmState): Promise<void> {
+  const { world } = scene.pair;
+  const lasting: readonly CmState[] = ['IDLE', 'ESTABLISHED', 'REQ_RCVD', 'MRA_REQ_SENT'];
+  if (lasting.includes(next)) {
+    assert.equal(world.activeTimers, 0);
+    return;
+  }
+  const told = scene.events.length;
+  await world.run();
+  assert.equal(scene.connection.state, 'IDLE');
+  assert.equal(world.activeTimers, 0);
+  assert.ok(scene.node.cm.isIdle);
+  if (input === 'abandon' || input === 'close') assert.equal(scene.events.length, told);
+  else assert.ok(scene.events.length > 0);
+}
+
 const nameOfEvent = (event: CmEvent): string =>
   event.type === 'disconnected' && event.byPeer ? 'disconnected by peer' : event.type;
 
@@ -245,6 +274,8 @@ describe('CM: every row, lived', () => {
         assert.equal(scene.pair.messages.slice(sent).join(), messages);
         assert.equal(scene.events.slice(told).map(nameOfEvent).join(), events);
         assert.equal(scene.node.cm.counters.unexpected, 0);
+        assertQueuePair(scene, state, next);
+        await assertEnd(scene, input, next);
       });
     }
   }

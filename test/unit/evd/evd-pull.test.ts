@@ -9,7 +9,6 @@ import {
   EventBatch,
 } from '../../../core/evd/index.js';
 import { WcFlags, WcStatus } from '../../../core/spi/index.js';
-import { label } from './fake-host.js';
 
 import { FakeHost, label } from './fake-host.js';
 import { ALL, connection, dat, drain, setUp } from './set-up.js';

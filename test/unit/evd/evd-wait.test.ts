@@ -88,7 +88,7 @@ describe('evd: wait', () => {
     assert.equal(label((await waiting).event), 'waited for');
   });
 
-  it('refuses thresholds and timeouts out of range, and thresholds without threshold mode', async () => {
+  it('refuses bad thresholds and timeouts, and thresholds without threshold mode', async () => {
     const { evd } = setUp();
     for (const threshold of [0, -1, 9, 1.5]) {
       await assert.rejects(

@@ -9,7 +9,7 @@ export const ALL = EvdFlags.DEFAULT | EvdFlags.SOFTWARE;
 
 export function setUp(options: Partial<EvdOptions> = {}): { host: FakeHost; evd: Evd } {
   const host = new FakeHost();
-  const evd = new Evd(host, { id: 7, qlen: 8, streams: ALL, ...options });
+  const evd = new Evd(host, { id: 7, qlen: 8, streams: ALL, ...options } as EvdOptions);
   return { host, evd };
 }
 

@@ -3,7 +3,8 @@
  * told apart by fingerprint, and a state is reached again by replaying its steps.
  */
 import type { Evd } from '../../../core/evd/index.js';
-import { Fatal, type Limits, Violation, World } from './upcall-world.js';
+import { Fatal, Violation } from './upcall-rules.js';
+import { type Limits, World } from './upcall-world.js';
 
 interface Step {
   readonly action: number;

@@ -8,8 +8,7 @@ import { EvdFlags, UPCALL_SAME } from '../../../core/evd/index.js';
 import { WcStatus } from '../../../core/spi/index.js';
 import type { FakeCq } from './fake-cq.js';
 import { type FakeEndpoint, FakeHost, settle } from './fake-host.js';
-
-export class Violation extends Error {}
+import { Fatal, Thenable, Violation } from './upcall-rules.js';
 
 export interface Limits {
   /** A device's own thread completes at any time; otherwise only between steps. */
@@ -84,8 +83,8 @@ export class World {
       id: 1,
       qlen: 8,
       streams: EvdFlags.DTO | EvdFlags.SOFTWARE,
-      handler: this.handler,
     });
+    this.evd.modifyUpcall('DISABLE', this.handler);
     this.ep = this.host.endpoint();
     this.cq = this.host.cq;
     this.cq.beforePoll = this.beforePoll;
@@ -96,7 +95,9 @@ export class World {
   actions(): [name: string, run: () => void][] {
     const list: [string, () => void][] = [];
     this.teardowns = this.teardowns.filter((teardown) => !this.isOver(teardown));
-    if (this.completed < this.limits.completions && !this.freed) list.push(['arrive', this.arrive]);
+    if (this.completed < this.limits.completions && !this.freed) {
+      list.push(['arrive', () => this.arrive()]);
+    }
     if (this.cq.notification) list.push(['notify', () => this.serve(() => this.cq.deliver())]);
     if (this.host.tasks.length > 0) {
       list.push(['task', () => this.serve(() => this.host.tasks.shift()?.())]);
@@ -173,11 +174,12 @@ export class World {
     return this.running.length + this.onStack < (ENABLED[policy] ?? 0);
   }
 
-  private readonly arrive = (): void => {
+  private readonly arrive = (status?: number): void => {
     this.completed++;
     this.held = false;
     this.arrivedSinceKeep = true;
-    this.cq.add({ context: this.ep.context, cookie: this.completed });
+    const completion = { context: this.ep.context, cookie: this.completed };
+    this.cq.add(status === undefined ? completion : { ...completion, status });
   };
 
   private readonly post = (): void => {
@@ -349,13 +351,7 @@ export class World {
   }
 
   /** A post that completes in error at once. */
-  private readonly failAtOnce = (): void => {
-    this.completed++;
-    this.held = false;
-    this.arrivedSinceKeep = true;
-    const status = WcStatus.LOC_PROT_ERR;
-    this.cq.add({ context: this.ep.context, cookie: this.completed, status });
-  };
+  private readonly failAtOnce = (): void => this.arrive(WcStatus.LOC_PROT_ERR);
 
   private then(action: () => void): undefined {
     action();
@@ -380,35 +376,6 @@ export class World {
     };
     this.running.push(running);
     return thenable;
-  }
-}
-
-/** Not to be swallowed as the failure of a handler. */
-export class Fatal extends Violation {
-  constructor(message: string) {
-    super(message);
-    Fatal.last ??= this;
-  }
-  static last: Fatal | undefined;
-}
-
-/** A promise that settles at once when it is told to. */
-class Thenable implements PromiseLike<void> {
-  private ok: (() => void) | undefined;
-  private fail: ((error: unknown) => void) | undefined;
-
-  then<A = void, B = never>(
-    ok?: ((value: void) => A | PromiseLike<A>) | null,
-    fail?: ((error: unknown) => B | PromiseLike<B>) | null,
-  ): PromiseLike<A | B> {
-    this.ok = () => void ok?.();
-    this.fail = (error) => void fail?.(error);
-    return this as unknown as PromiseLike<A | B>;
-  }
-
-  settle(error: unknown): void {
-    if (error === undefined) this.ok?.();
-    else this.fail?.(error);
   }
 }
 
