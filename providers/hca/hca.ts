@@ -4,7 +4,14 @@
  * socket and no clock; whoever drives it says what time it is.
  */
 import { QpState } from '../../core/spi/index.js';
-import type { Gid, PacketPort, Random, Timers, WcStatus } from '../../core/spi/index.js';
+import type {
+  Gid,
+  PacketPort,
+  PollingMode,
+  Random,
+  Timers,
+  WcStatus,
+} from '../../core/spi/index.js';
 import { RX, RxFlags } from '../../core/spi/index.js';
 import { AddressHandleTable } from './address-handle.js';
 import type { CompletionHost, SoftCompletionQueue } from './completion-queue.js';
