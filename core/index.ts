@@ -24,7 +24,6 @@ export {
   type EpStateName,
   type EpStatus,
   type EpTransportAttributes,
-  type EvdCreateOptions,
   flagNames,
   type HandleType,
   Ia,

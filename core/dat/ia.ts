@@ -10,7 +10,7 @@ import {
   Evd,
   EvdFlags,
   type EvdHost,
-  type EvdOptions,
+  type EvdCreateOptions,
 } from '../evd/index.js';
 import { DatError, spiCall } from '../errors/index.js';
 import type { Observable } from '../stream/index.js';
@@ -62,9 +62,6 @@ export interface IaInit {
 
 const CONNECTION_QLEN = 16;
 const REQUESTS_QLEN = 64;
-
-/** What `ia.createEvd` takes. */
-export type EvdCreateOptions = Omit<EvdOptions, 'id'>;
 
 /** Opened by `openIa()`. */
 export class Ia extends DatHandle {

@@ -19,7 +19,7 @@ export {
 export { type ConnectOptions } from './ep-connect-options.js';
 export { EP_STATES, type EpCall, EpState, type EpStateName, type Legality } from './ep-states.js';
 export { DatHandle, type HandleType } from './handle.js';
-export { type EndpointOptions, type EvdCreateOptions, Ia } from './ia.js';
+export { type EndpointOptions, Ia } from './ia.js';
 export { type IaAttributes, type ProviderAttributes } from './ia-attributes.js';
 export { Lmr, type LmrOptions } from './lmr.js';
 export { Psp, type PspOptions } from './psp.js';

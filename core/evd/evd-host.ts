@@ -42,9 +42,13 @@ type UpcallAtCreation =
       readonly handler: NotifyHandler;
     };
 
-export type EvdOptions = UpcallAtCreation & {
+export type EvdOptions = EvdCreateOptions & {
   /** Number for traces. */
   readonly id: number;
+};
+
+/** What `ia.createEvd` takes. */
+export type EvdCreateOptions = UpcallAtCreation & {
   /** Events that the software queue holds, and completions that the CQ holds at least. */
   readonly qlen: number;
   /** Bit set of EvdFlags; default EvdFlags.DEFAULT. */

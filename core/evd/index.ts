@@ -9,6 +9,7 @@ export type { EventPlace } from './event-store.js';
 export { Evd, type EvdParam } from './evd.js';
 export type {
   EvdHost,
+  EvdCreateOptions,
   EvdOptions,
   ModifyUpcallOptions,
   WaitOptions,

@@ -18,7 +18,8 @@ export class TransferFailure extends Error {
 export function sentenceOf(error: unknown): string {
   if (error instanceof TransferFailure) return error.message;
   if (DatError.isDatError(error)) return error.message;
-  if (error instanceof Error && 'code' in error) return fileSentence(error as NodeJS.ErrnoException);
+  if (error instanceof Error && 'code' in error)
+    return fileSentence(error as NodeJS.ErrnoException);
   return error instanceof Error ? error.message : String(error);
 }
 

@@ -24,7 +24,7 @@ describe('evd: limits and the end', () => {
   it('tells of its own overflow on the asynchronous EVD as soon as there is room', () => {
     const { host, evd } = setUp({ qlen: 1, streams: EvdFlags.ASYNC });
     host.reportAsync = (event) => void evd.post(event);
-    const error = { type: 'async-error', object: {}, reason: 0, message: 'x' } as const;
+    const error = { type: 'async-error', object: evd, reason: 0, message: 'x' } as const;
     for (let i = 0; i < 3; i++) {
       evd.post({ ...error, number: DatEventNumber.ASYNC_IA_CATASTROPHIC });
     }

@@ -42,7 +42,9 @@ describe('evd: streams and queues', () => {
     for (const cookie of [1, 2, 3]) host.cq.add({ context: ep.context, cookie, lengthBytes: 64 });
     const first = evd.dequeue();
     assert.deepEqual(ep.seen, [1, 2, 3]);
-    assert.ok(first?.type === 'dto' && first.ep === ep && first.transferredLength === 64);
+    assert.ok(
+      first?.type === 'dto' && (first.ep as unknown) === ep && first.transferredLength === 64,
+    );
     assert.deepEqual(drain(evd), [2, 3]);
     assert.deepEqual(ep.seen, [1, 2, 3]);
     assert.equal(evd.dequeue(), undefined);

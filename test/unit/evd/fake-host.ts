@@ -19,6 +19,7 @@ import {
   dtoStatusOf,
 } from '../../../core/evd/index.js';
 import type { EvdHost } from '../../../core/evd/evd-host.js';
+import type { Ep } from '../../../core/dat/index.js';
 import { FakeCq } from './fake-cq.js';
 
 /** Owns completions as an endpoint does, and remembers what it was shown. */
@@ -46,7 +47,7 @@ export class FakeEndpoint implements CompletionOwner {
     return {
       type: 'dto',
       number: DatEventNumber.DTO_COMPLETION,
-      ep: this,
+      ep: this as unknown as Ep,
       cookie: words[at + CQE.COOKIE_LO] ?? 0,
       status: dtoStatusOf(control & 0xff),
       transferredLength:
@@ -56,7 +57,7 @@ export class FakeEndpoint implements CompletionOwner {
   }
 
   fill(batch: EventBatch, slot: number, words: Uint32Array, at: number): void {
-    batch.setDto(slot, this, words, at);
+    batch.setDto(slot, this as unknown as Ep, words, at);
   }
 }
 

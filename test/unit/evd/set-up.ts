@@ -1,5 +1,6 @@
 /** Set-up shared by the EVD tests. */
 import assert from 'node:assert/strict';
+import type { Ep } from '../../../core/dat/index.js';
 import { DatError } from '../../../core/errors/index.js';
 import { Evd, EvdFlags, type EvdOptions, type ConnectionEvent } from '../../../core/evd/index.js';
 
@@ -14,7 +15,7 @@ export function setUp(options: Partial<EvdOptions> = {}): { host: FakeHost; evd:
 }
 
 export function connection(number: ConnectionEvent['number']): ConnectionEvent {
-  return { type: 'connection', number, ep: {}, privateData: new Uint8Array() };
+  return { type: 'connection', number, ep: {} as Ep, privateData: new Uint8Array() };
 }
 
 export function drain(evd: Evd): unknown[] {
