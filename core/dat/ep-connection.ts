@@ -30,6 +30,8 @@ export interface EpConnectionPorts {
   postBrokenAsync(reason: string): void;
   /** While true, completions are taken in even if no consumer asks for them. */
   watchCompletions(watch: boolean): void;
+  /** Completions that have come become known now. */
+  takeInCompletions(): void;
   onTransition(from: EpStateName, to: EpStateName): void;
   nowUs(): number;
 }
@@ -188,6 +190,7 @@ export class EpConnection {
 
   /** The queue pair went to its error state without a failed request. */
   onQueuePairError(reason: string): void {
+    this.ports.takeInCompletions();
     if (this.current === 'DISCONNECT_PENDING') {
       this.leave(false);
     } else if (this.current === 'CONNECTED' || this.isPending) {
@@ -209,6 +212,8 @@ export class EpConnection {
 
   /** The CM says that the connection is over, in order: by the peer, or by our own disconnect. */
   private onDisconnected(detail: string): void {
+    // The end may be the answer to a failure of ours that nobody has looked at yet.
+    this.ports.takeInCompletions();
     if (this.ending !== undefined) {
       this.ending.awaitsCm = false;
       this.onReclaimed();

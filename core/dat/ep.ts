@@ -55,6 +55,7 @@ export class Ep extends EpPosts {
       post: (name, details, before) => this.events.post(name, details, before),
       postBrokenAsync: (reason) => this.events.postBrokenAsync(reason),
       watchCompletions: (watch) => this.events.watchCompletions(watch),
+      takeInCompletions: () => this.events.takeInCompletions(),
       onTransition: (from, to) => this.events.onTransition(from, to),
       nowUs: () => ia.context.clock.now(),
     });

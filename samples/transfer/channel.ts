@@ -121,6 +121,17 @@ export class Channel {
     throw new TransferFailure(`The peer sent "${message.type}" where "${type}" was due.`);
   }
 
+  /** Disconnects when all that was posted has gone out; resolves when the connection has ended. */
+  async finish(): Promise<void> {
+    if (this.failure === undefined) this.ep.disconnect('graceful');
+    await this.ended();
+  }
+
+  /** Resolves when nothing more comes: the peer has disconnected, or the connection broke. */
+  async ended(): Promise<void> {
+    while (this.failure === undefined) await this.receive().catch(() => undefined);
+  }
+
   /** Ends the channel from this side: pending calls fail with `failure`. */
   fail(failure: TransferFailure): void {
     if (this.failure) return;

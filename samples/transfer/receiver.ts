@@ -76,7 +76,7 @@ class Receiver {
       cr.accept(ep);
       await channel.established();
       await this.take(channel, pz);
-      await channel.receive().catch(() => undefined);
+      await channel.ended();
     } catch (error) {
       await this.file?.keep();
       throw options.signal.aborted ? this.interruption() : this.withFigures(error);

@@ -62,7 +62,7 @@ class Sender {
       ep.connect({ address: options.to, connQual: options.port, timeoutMs: CONNECT_TIMEOUT_MS });
       await channel.established();
       await this.transfer(channel, pz);
-      ep.disconnect('graceful');
+      await channel.finish();
     } catch (error) {
       throw options.signal.aborted ? this.interruption() : this.withFigures(error);
     } finally {

@@ -1,6 +1,6 @@
 /** Set-up shared by the EVD tests. */
-import assert from 'node:assert/strict';
 import type { Ep } from '../../../core/dat/index.js';
+import assert from 'node:assert/strict';
 import { DatError } from '../../../core/errors/index.js';
 import { Evd, EvdFlags, type EvdOptions, type ConnectionEvent } from '../../../core/evd/index.js';
 
