@@ -28,9 +28,15 @@ export class TransferWorld {
     return new TransferWorld(directory, out, `127.0.${net}.1`, `127.0.${net}.2`);
   }
 
+  /** Ends what a test has left running. */
+  async stop(): Promise<void> {
+    const left = this.programs.splice(0);
+    for (const program of left) program.kill('SIGKILL');
+    await Promise.all(left.map((program) => program.ended));
+  }
+
   async close(): Promise<void> {
-    for (const program of this.programs) program.kill('SIGKILL');
-    await Promise.all(this.programs.map((program) => program.ended));
+    await this.stop();
     await rm(this.directory, { recursive: true, force: true });
   }
 
