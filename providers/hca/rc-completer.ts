@@ -6,7 +6,7 @@ import { SQE, WcStatus, WrOpcode } from '../../core/spi/index.js';
 import { FLIGHT } from './flight-recorder.js';
 import { MEMORY_CHECK } from './memory.js';
 import type { RcQueuePair } from './rc-queue-pair.js';
-import { needsResponse } from './rc-requester.js';
+import { needsResponse } from './rc-opcodes.js';
 import type { ReceivedPacket } from './received-packet.js';
 import { SegmentCursor } from './segment-cursor.js';
 import { aethSyndrome } from './wire/aeth.js';
