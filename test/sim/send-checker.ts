@@ -1,6 +1,6 @@
 /**
- * Checks one send queue: every request ends exactly once, in order, signalled as its flags say, with
- * a status that its plan and the state of the world allow.
+ * Checks one send queue: every request ends exactly once, in order, signalled as its flags say,
+ * with a status that its plan and the state of the world allow.
  */
 import { CQE, WcOpcode, WcStatus, WrFlags, WrOpcode, nameOf } from '../../core/spi/index.js';
 import type { SendRequest } from './requests.js';
