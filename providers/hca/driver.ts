@@ -126,7 +126,8 @@ export class HcaDriver implements Scheduler {
     } finally {
       hca.pumping = false;
     }
-    if (hca.notifications.length > 0) hca.requestPump();
+    // The pump to come arms the real timer for what has been started here.
+    if (moved || hca.notifications.length > 0) hca.requestPump();
     return moved;
   }
 
