@@ -32,12 +32,15 @@ export interface HcaDriverOptions {
   readonly parameters?: Partial<HcaParameters>;
   /**
    * Work waits for `pump`: a doorbell rang, a timer was started or something was deferred, outside
-   * of one. Called at most once until the next pump, possibly from inside a consumer's call: it must only schedule.
+   * of one. Called at most once until the next pump, possibly from inside a consumer's call: it
+   * must only schedule.
    */
   readonly requestPump: () => void;
 }
 
-/** The wheel, which also asks for a pump: the real timer may have to be armed for a new deadline. */
+/**
+ * The wheel, which also asks for a pump: the real timer may have to be armed for a new deadline.
+ */
 class DriverTimers extends TimerWheel {
   constructor(
     nowUs: number,
@@ -123,7 +126,8 @@ export class HcaDriver implements Scheduler {
     } finally {
       hca.pumping = false;
     }
-    if (hca.notifications.length > 0) hca.requestPump();
+    // The pump to come arms the real timer for what has been started here.
+    if (moved || hca.notifications.length > 0) hca.requestPump();
     return moved;
   }
 
@@ -149,8 +153,8 @@ export class HcaDriver implements Scheduler {
   }
 
   /**
-   * Runs what was due when this began, and what that led to as long as it stays within bounds; sends
-   * after each handler's burst is gathered. True when something is left.
+   * Runs what was due when this began, and what that led to as long as it stays within bounds;
+   * sends after each handler's burst is gathered. True when something is left.
    */
   private runNotifications(): boolean {
     const { hca } = this;
