@@ -2,9 +2,9 @@
 export interface HcaParameters {
   /**
    * PSNs that a queue pair may have outstanding. 256 packets of 4 KiB are 1 MiB: twice what 7 GB/s
-   * needs at the 75 us that a full pump of both sides takes, and a quarter of a 4 MiB socket buffer,
-   * so that four busy senders toward one socket still lose nothing. Linux rxe keeps to 128 itself
-   * and takes more; a receiver with a small buffer is the reason to lower it.
+   * needs at the 75 us that a full pump of both sides takes, and a quarter of a 4 MiB socket
+   * buffer, so that four busy senders toward one socket still lose nothing. Linux rxe keeps to 128
+   * itself and takes more; a receiver with a small buffer is the reason to lower it.
    */
   readonly windowPackets: number;
   /** Packets that one queue pair may put out before the next one has its turn. */

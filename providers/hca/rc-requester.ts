@@ -1,7 +1,8 @@
 /**
- * RC requester (IBTA 9.7.3): says which packet of which request goes next, and when; it starts again
- * from the oldest unacknowledged PSN when it must go back. A READ goes out in chunks, each a READ request of its own, so that the window
- * bounds its responses too; a chunk's end is the same whenever it is asked for again.
+ * RC requester (IBTA 9.7.3): says which packet of which request goes next, and when; it starts
+ * again from the oldest unacknowledged PSN when it must go back. A READ goes out in chunks, each a
+ * READ request of its own, so that the window bounds its responses too; a chunk's end is the same
+ * whenever it is asked for again.
  */
 import { QpState, SQE, Timer, WcStatus, WrFlags, WrOpcode } from '../../core/spi/index.js';
 import { FLIGHT } from './flight-recorder.js';
