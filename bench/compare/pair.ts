@@ -1,5 +1,6 @@
 /** The two processes of a transport. */
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess, fork, spawnSync } from 'node:child_process';
+import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import type { Cell, Measurement, Transport } from './cells.js';
 import type { Answer, Call, Count, Target } from './end.js';
@@ -19,7 +20,10 @@ export class Pair {
   /** @throws Error when an address or its UDP port cannot be had */
   static async open(transport: Transport): Promise<Pair> {
     const [left, right] = ADDRESSES[transport];
-    const ends = [new Peer(transport, left, right), new Peer(transport, right, left)] as const;
+    const ends = [
+      new Peer(transport, left, right, 0),
+      new Peer(transport, right, left, 1),
+    ] as const;
     try {
       await Promise.all(ends.map((end) => end.answer()));
     } catch (error) {
@@ -67,9 +71,10 @@ class Peer {
   private readonly child: ChildProcess;
   private readonly where: string;
 
-  constructor(transport: Transport, local: string, remote: string) {
+  constructor(transport: Transport, local: string, remote: string, core: number) {
     this.where = `${transport} on ${local}`;
     this.child = fork(WORKER, [transport, local, remote], { serialization: 'advanced' });
+    pin(this.child, core);
   }
 
   ask(call: Call): Promise<Answer> {
@@ -114,4 +119,10 @@ class Peer {
   kill(): void {
     this.child.kill('SIGKILL');
   }
+}
+
+/** A core for each side, where that can be had: two that spin must not share one. */
+function pin(child: ChildProcess, core: number): void {
+  if (availableParallelism() < 2 || child.pid === undefined) return;
+  spawnSync('taskset', ['--all-tasks', '--cpu-list', '--pid', String(core), String(child.pid)]);
 }
