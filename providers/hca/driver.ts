@@ -23,8 +23,9 @@ import type { HcaParameters } from './parameters.js';
 /** Bursts taken in per pump, so that handlers and the event loop get their turn under load. */
 const MAX_ROUNDS = 16;
 /**
- * Responses to up to so many packets wait for the handlers, so that an ACK and the message that they
- * answer with leave together. A longer burst is answered at once: its sender's window waits for it.
+ * Responses to up to so many packets wait for the handlers, so that an ACK and the message that
+ * they answer with leave together. A longer burst is answered at once: its sender's window waits
+ * for it.
  */
 const PATIENT_PACKETS = 16;
 

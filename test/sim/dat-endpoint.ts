@@ -1,6 +1,7 @@
 /**
  * One side of one connection through the DAT API, with its checks: every DTO ends exactly once and
- * in order, data never comes before ESTABLISHED, the end of the connection comes after all DTOs.
+ * in order, data never comes before ESTABLISHED, the one end of the connection comes after all
+ * DTOs.
  */
 import {
   CompletionFlags,
@@ -22,8 +23,6 @@ export type Taking = (typeof TAKING)[number];
 
 const SLOTS = 16;
 const SLOT_BYTES = 3000;
-/** Receive slots, READ slots, then bytes to send, then slots that the peer writes to. */
-const SOURCE = 2 * SLOTS * SLOT_BYTES;
 const DEQUEUE_US = 100;
 const MISTAKE_PERCENT = 0.2;
 const TERMINAL: readonly number[] = [
@@ -39,12 +38,8 @@ const TERMINAL: readonly number[] = [
 interface Request {
   readonly cookie: number;
   readonly suppressed: boolean;
-  /** What a READ or WRITE must have put where. */
-  readonly expected?: {
-    readonly bytes: Uint8Array;
-    readonly at: number;
-    readonly data: Uint8Array;
-  };
+  /** What a READ must bring, and where. */
+  readonly expected?: { readonly at: number; readonly data: Uint8Array };
   readonly slot: number;
 }
 
@@ -94,7 +89,7 @@ export class DatEndpoint {
     const transport = { ackTimeout: 9, retryCount: 7, rnrRetryCount: 7, minRnrTimer: 4 };
     const attributes = { maxRecvDtos: 16, maxRequestDtos: 16, transport };
     this.ep = ia.createEndpoint({ pz: this.#pz, ...evds, attributes });
-    const bytes = 4 * SLOTS * SLOT_BYTES;
+    const bytes = 3 * SLOTS * SLOT_BYTES;
     this.lmr = ia.allocate(bytes, { pz: this.#pz, privileges: MemPrivileges.ALL });
     for (let i = 0; i < bytes; i++) this.lmr.bytes[i] = world.random.u32();
     if (taking === 'stream') this.evd.events$.subscribe(handler);
@@ -126,39 +121,41 @@ export class DatEndpoint {
     const { random } = this.world;
     const suppressed = random.percent(30);
     const length = random.below(SLOT_BYTES);
-    const at = SOURCE + random.below(SLOTS * SLOT_BYTES - length);
+    const at = 2 * SLOTS * SLOT_BYTES + random.below(SLOTS * SLOT_BYTES - length);
     this.messages.push(this.lmr.bytes.slice(at, at + length));
     const cookie = this.#cookie(0);
     this.#requests.push({ cookie, suppressed, slot: -1 });
-    this.posted++;
+    this.#count();
     this.ep.postSend(this.lmr.segment(at, length), cookie, flagsOf(suppressed));
   }
 
-  /** READs of the peer's source area, which never changes, or a WRITE into a slot of its target. */
+  /**
+   * READs and WRITEs of the peer's source area, which never changes: a WRITE writes what is there.
+   */
   #rdma(read: boolean): void {
     const { random } = this.world;
     const { peer } = this;
-    const slot = this.#slot(read ? SLOTS : 2 * SLOTS);
-    if (!peer?.established || slot < 0) {
-      this.#busy.delete(slot);
-      return;
-    }
+    const slot = read ? this.#slot(SLOTS) : -1;
+    if (!peer?.established || (read && slot < 0)) return;
     const suppressed = random.percent(30);
     const length = random.between(1, SLOT_BYTES);
-    const source = SOURCE + random.below(SLOTS * SLOT_BYTES - length);
-    const target = SLOTS * SLOT_BYTES + slot * SLOT_BYTES;
+    const from = 2 * SLOTS * SLOT_BYTES + random.below(SLOTS * SLOT_BYTES - length);
     const { address, rmrContext = 0 } = peer.lmr;
     const key = random.percent(MISTAKE_PERCENT) ? random.u32() : rmrContext;
-    const remote = new RemoteSegment({ address, rmrContext: key }).seek(read ? source : target);
-    const [from, to, at] = read ? [peer, this, slot * SLOT_BYTES] : [this, peer, target];
-    const data = from.lmr.bytes.slice(source, source + length);
+    const remote = new RemoteSegment({ address, rmrContext: key }).seek(from);
+    const data = peer.lmr.bytes.slice(from, from + length);
     const cookie = this.#cookie(0);
-    this.posted++;
-    this.#requests.push({ cookie, suppressed, slot, expected: { bytes: to.lmr.bytes, at, data } });
-    const own = this.lmr.segment(read ? at : source, length);
-    const flags = flagsOf(suppressed);
-    if (read) this.ep.postRdmaRead(own, cookie, remote, flags);
-    else this.ep.postRdmaWrite(own, cookie, remote, flags);
+    const at = slot * SLOT_BYTES;
+    this.#count();
+    if (read) {
+      this.#requests.push({ cookie, suppressed, slot, expected: { at, data } });
+      const sink = this.lmr.segment(at, length);
+      this.ep.postRdmaRead(sink, cookie, remote, flagsOf(suppressed));
+    } else {
+      this.#requests.push({ cookie, suppressed, slot: -1 });
+      const own = this.lmr.segment(from, 0);
+      this.ep.postRdmaWrite(own, cookie, remote, flagsOf(suppressed));
+    }
   }
 
   // --- events -----------------------------------------------------------------------------------
@@ -214,7 +211,7 @@ export class DatEndpoint {
     if (event.status !== DatDtoStatus.SUCCESS) return;
     const message = this.peer?.messages[this.#received++];
     if (!message) throw new Violation(`${what}: nobody sent that`);
-    compare(this.lmr.bytes, receive.slot * SLOT_BYTES, message, what);
+    this.#compare(receive.slot * SLOT_BYTES, message, what);
     if (message.length !== event.transferredLength) throw new Violation(`${what}: wrong length`);
   }
 
@@ -232,9 +229,12 @@ export class DatEndpoint {
       return;
     }
     if (own?.suppressed) throw new Violation(`${what}: it was suppressed`);
-    for (const { expected } of [...ended, ...(own ? [own] : [])]) {
-      if (expected) compare(expected.bytes, expected.at, expected.data, what);
-    }
+    if (own?.expected) this.#compare(own.expected.at, own.expected.data, what);
+  }
+
+  #compare(at: number, expected: Uint8Array, what: string): void {
+    const actual = this.lmr.bytes.subarray(at, at + expected.length);
+    if (Buffer.compare(actual, expected) !== 0) throw new Violation(`${what}: wrong bytes`);
   }
 
   // --- end --------------------------------------------------------------------------------------
@@ -282,11 +282,10 @@ export class DatEndpoint {
     this.#nextCookie += 2;
     return this.#nextCookie + parity;
   }
-}
 
-function compare(bytes: Uint8Array, at: number, expected: Uint8Array, what: string): void {
-  const actual = bytes.subarray(at, at + expected.length);
-  if (Buffer.compare(actual, expected) !== 0) throw new Violation(`${what}: wrong bytes`);
+  #count(): void {
+    this.posted++;
+  }
 }
 
 function flagsOf(suppressed: boolean): number {
