@@ -36,7 +36,10 @@ export function table(summaries: readonly Summary[]): string {
   const widths = HEADINGS.map((_, column) => Math.max(...lines.map((l) => l[column]!.length)));
   return lines
     .map((line) =>
-      line.map((text, column) => text.padEnd(widths[column]!)).join('  ').trimEnd(),
+      line
+        .map((text, column) => text.padEnd(widths[column]!))
+        .join('  ')
+        .trimEnd(),
     )
     .join('\n');
 }

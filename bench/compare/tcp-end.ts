@@ -36,7 +36,9 @@ export class TcpEnd implements End {
 
   run(cell: Cell, target: Target, seconds: number): Promise<Count> {
     this.spin(cell);
-    return cell.workload === 'ping' ? this.ping(target, seconds) : this.stream(cell, target, seconds);
+    return cell.workload === 'ping'
+      ? this.ping(target, seconds)
+      : this.stream(cell, target, seconds);
   }
 
   stop(): Promise<void> {
