@@ -1,6 +1,6 @@
 /**
- * A connected endpoint with a control channel: messages by SEND through registered buffers, a queue of
- * received ones, and a probe that notices a dead peer while nothing else is on the way.
+ * A connected endpoint with a control channel: messages by SEND through registered buffers, a queue
+ * of received ones, and a probe that notices a dead peer while nothing else is on the way.
  */
 import {
   CompletionFlags,

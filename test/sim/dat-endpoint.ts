@@ -1,6 +1,7 @@
 /**
  * One side of one connection through the DAT API, with its checks: every DTO ends exactly once and
- * in order, data never comes before ESTABLISHED, the one end of the connection comes after all DTOs.
+ * in order, data never comes before ESTABLISHED, the one end of the connection comes after all
+ * DTOs.
  */
 import {
   CompletionFlags,
@@ -22,7 +23,8 @@ export type Taking = (typeof TAKING)[number];
 
 const SLOTS = 16;
 const SLOT_BYTES = 3000;
-const DEQUEUE_US = 40;
+const DEQUEUE_US = 100;
+const MISTAKE_PERCENT = 0.2;
 const TERMINAL: readonly number[] = [
   DatEventNumber.DISCONNECTED,
   DatEventNumber.BROKEN,
@@ -45,6 +47,8 @@ export interface DatWorld {
   readonly fabric: Fabric;
   readonly random: SeededRandom;
   readonly trace: Trace;
+  /** Counts how often a thing was seen. */
+  mark(name: string): void;
   guard(handler: () => void): void;
   onEnd(endpoint: DatEndpoint): void;
 }
@@ -125,7 +129,9 @@ export class DatEndpoint {
     this.ep.postSend(this.lmr.segment(at, length), cookie, flagsOf(suppressed));
   }
 
-  /** READs and WRITEs of the peer's source area, which never changes: a WRITE writes what is there. */
+  /**
+   * READs and WRITEs of the peer's source area, which never changes: a WRITE writes what is there.
+   */
   #rdma(read: boolean): void {
     const { random } = this.world;
     const { peer } = this;
@@ -135,7 +141,8 @@ export class DatEndpoint {
     const length = random.between(1, SLOT_BYTES);
     const from = 2 * SLOTS * SLOT_BYTES + random.below(SLOTS * SLOT_BYTES - length);
     const { address, rmrContext = 0 } = peer.lmr;
-    const remote = new RemoteSegment({ address, rmrContext }).seek(from);
+    const key = random.percent(MISTAKE_PERCENT) ? random.u32() : rmrContext;
+    const remote = new RemoteSegment({ address, rmrContext: key }).seek(from);
     const data = peer.lmr.bytes.slice(from, from + length);
     const cookie = this.#cookie(0);
     const at = slot * SLOT_BYTES;
@@ -146,7 +153,7 @@ export class DatEndpoint {
       this.ep.postRdmaRead(sink, cookie, remote, flagsOf(suppressed));
     } else {
       this.#requests.push({ cookie, suppressed, slot: -1 });
-      const own = this.lmr.segment(SLOT_BYTES * SLOTS * 2, 0);
+      const own = this.lmr.segment(from, 0);
       this.ep.postRdmaWrite(own, cookie, remote, flagsOf(suppressed));
     }
   }
@@ -165,7 +172,9 @@ export class DatEndpoint {
   }
 
   #takeConnection(event: ConnectionEvent): void {
-    const what = `${this.name}: ${nameOf(DatEventNumber, event.number)}`;
+    const name = nameOf(DatEventNumber, event.number);
+    const what = `${this.name}: ${name}`;
+    this.world.mark(name);
     this.world.trace.note(what);
     this.world.trace.numbers(event.number);
     if (this.end) throw new Violation(`${what} after the end`);
@@ -184,7 +193,9 @@ export class DatEndpoint {
   }
 
   #takeDto(event: DtoCompletionEvent): void {
-    const what = `${this.name}: DTO ${event.cookie} ${nameOf(DatDtoStatus, event.status)}`;
+    const status = nameOf(DatDtoStatus, event.status);
+    const what = `${this.name}: DTO ${event.cookie} ${status}`;
+    this.world.mark(`DTO ${status}`);
     this.world.trace.numbers(event.cookie, event.status, event.transferredLength);
     const success = event.status === DatDtoStatus.SUCCESS;
     if (success && !this.established) throw new Violation(`${what} before ESTABLISHED`);
@@ -232,7 +243,11 @@ export class DatEndpoint {
     this.ep.free();
     this.#freed = true;
     this.lmr.free();
-    this.evd.free();
+    this.evd.free().catch((error: unknown) => {
+      this.world.guard(() => {
+        throw error;
+      });
+    });
     this.#pz.free();
   }
 

@@ -7,18 +7,22 @@ import type { Ia } from '../../core/index.js';
 import { Fabric, SeededRandom, mock } from '../../providers/mock/index.js';
 import { DatEndpoint, TAKING } from './dat-endpoint.js';
 import type { DatWorld } from './dat-endpoint.js';
+import { DAT_PLANTS } from './dat-plants.js';
 import { FaultSchedule } from './fault-schedule.js';
 import type { SimOptions } from './options.js';
 import type { SimReport } from './simulation.js';
 import { Trace, Violation } from './trace.js';
 
 const FIRST_PORT = 7000;
-const MEAN_ACTION_US = 80;
+const MEAN_ACTION_US = 200;
+const PAIRS = 2;
 const MEAN_LIFE_US = 30_000;
+/** Many times what a request takes when nothing is stuck. */
+const US_PER_REQUEST = 5000;
 /** A side that has not heard of the end by then ends it itself. */
 const DEAF_US = 200_000;
 /** Virtual time within which every connection must end once the faults have. */
-const DRAIN_LIMIT_US = 300_000_000;
+const DRAIN_LIMIT_US = 20_000_000;
 
 interface Pair {
   readonly name: string;
@@ -38,6 +42,7 @@ export class DatSimulation implements DatWorld {
   readonly #addresses: readonly string[];
   readonly #ias: Ia[] = [];
   readonly #pairs: Pair[] = [];
+  readonly #marks = new Map<string, number>();
   #violation: unknown;
   #posted = 0;
   #connects = 0;
@@ -53,6 +58,10 @@ export class DatSimulation implements DatWorld {
     this.#addresses = Array.from({ length: count }, (_, i) => `10.0.0.${i + 1}`);
     const { fabric, trace } = this;
     this.#faults = new FaultSchedule(fabric, this.#addresses, this.random.fork(), trace, options);
+  }
+
+  mark(name: string): void {
+    this.#marks.set(name, (this.#marks.get(name) ?? 0) + 1);
   }
 
   guard(handler: () => void): void {
@@ -80,7 +89,7 @@ export class DatSimulation implements DatWorld {
     const started = performance.now();
     await this.#open();
     this.#faults.start();
-    await this.#runWhile(() => this.#posted < this.options.ops);
+    await this.#work();
     await this.#drain();
     const ended = this.fabric.clock.now();
     await this.#close();
@@ -93,35 +102,53 @@ export class DatSimulation implements DatWorld {
       virtualUs: Math.round(ended),
       wallMs: performance.now() - started,
       fabric: { ...this.fabric.counters },
-      marks: new Map(),
+      marks: this.#marks,
     };
+  }
+
+  /** Posts what is to be posted; consumers that hear nothing any more do not get on. */
+  async #work(): Promise<void> {
+    const { ops } = this.options;
+    const limitUs = ops * US_PER_REQUEST + DEAF_US;
+    await this.#runWhile(() => this.#posted < ops && this.fabric.clock.now() < limitUs);
+    if (this.#posted >= ops) return;
+    throw new Violation(`only ${this.#posted} of ${ops} requests were posted in ${limitUs} us`);
   }
 
   async #open(): Promise<void> {
     for (const address of this.#addresses) {
       this.#ias.push(await openIa(mock({ fabric: this.fabric, address })));
+      this.#plant(address);
     }
-    this.#ias.forEach((clientIa, i) => {
-      for (const [j, serverIa] of this.#ias.entries()) {
-        if (i === j) continue;
-        const port = FIRST_PORT + this.#pairs.length;
-        const name = `d${this.#pairs.length}`;
-        const pair: Pair = {
-          name,
-          port,
-          clientIa,
-          serverIa,
-          client: undefined,
-          server: undefined,
-          life: 0,
-        };
-        this.#pairs.push(pair);
-        serverIa.createPsp({ connQual: port }).requests$.subscribe(({ cr }) => {
-          this.guard(() => this.#answer(pair, cr));
-        });
-        this.#connect(pair);
+    for (const clientIa of this.#ias) {
+      for (const serverIa of this.#ias) {
+        for (let i = 0; i < PAIRS; i++)
+          if (serverIa !== clientIa) this.#makePair(clientIa, serverIa);
       }
+    }
+  }
+
+  #plant(address: string): void {
+    const { plant } = this.options;
+    const node = this.fabric.node(address);
+    if (plant === undefined || !node) return;
+    const apply = DAT_PLANTS[plant];
+    if (!apply) {
+      throw new RangeError(`no plant "${plant}": there are ${Object.keys(DAT_PLANTS).join(', ')}`);
+    }
+    apply(node);
+  }
+
+  #makePair(clientIa: Ia, serverIa: Ia): void {
+    const name = `d${this.#pairs.length}`;
+    const port = FIRST_PORT + this.#pairs.length;
+    const sides = { client: undefined, server: undefined };
+    const pair: Pair = { name, port, clientIa, serverIa, ...sides, life: 0 };
+    this.#pairs.push(pair);
+    serverIa.createPsp({ connQual: port }).requests$.subscribe(({ cr }) => {
+      this.guard(() => this.#answer(pair, cr));
     });
+    this.#connect(pair);
   }
 
   #connect(pair: Pair): void {
