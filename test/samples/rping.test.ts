@@ -7,7 +7,7 @@ const SERVER = '127.0.74.1';
 const CLIENT = '127.0.74.2';
 
 describe('rping', function () {
-  this.timeout(20_000);
+  this.timeout(40_000);
   const programs: Program[] = [];
 
   function start(...args: readonly string[]): Program {

@@ -8,7 +8,7 @@ import { timed } from './program.js';
 import { SOON_MS, TransferWorld } from './transfer-world.js';
 
 describe('transfer: one sentence for every failure', function () {
-  this.timeout(20_000);
+  this.timeout(40_000);
   let world: TransferWorld;
   let path: string;
   let taken: Socket | undefined;

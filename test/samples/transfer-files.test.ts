@@ -7,7 +7,7 @@ import { TransferWorld } from './transfer-world.js';
 const MIB = 2 ** 20;
 
 describe('transfer: files arrive', function () {
-  this.timeout(20_000);
+  this.timeout(40_000);
   let world: TransferWorld;
 
   beforeEach(async () => {
@@ -44,5 +44,5 @@ describe('transfer: files arrive', function () {
   });
 
   it('carries more slots than the window has', async () =>
-    arrives(await world.file('window', 40 * MIB)));
+    arrives(await world.file('window', 20 * MIB)));
 });
