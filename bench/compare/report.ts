@@ -58,7 +58,8 @@ function cellsOf({ label, unit, ours, peer, ratios }: Summary): string[] {
 }
 
 function range(values: readonly number[]): string {
-  return `${figure(median(values))} (${figure(Math.min(...values))}–${figure(Math.max(...values))})`;
+  const range = `${figure(Math.min(...values))}–${figure(Math.max(...values))}`;
+  return `${figure(median(values))} (${range})`;
 }
 
 function p99(all: readonly Measurement[]): string {

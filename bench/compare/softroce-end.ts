@@ -150,8 +150,9 @@ class Connection {
   /** The server's part: takes messages in and posts the receive again; echoes pings. */
   serve(batch: EventBatch, i: number): void {
     if (batch.operations[i] !== DatDto.RECEIVE) return;
-    const segment = this.segments[batch.cookies[i]!]!;
-    this.ep.postRecv(segment, batch.cookies[i]!);
+    const slot = batch.cookies[i]!;
+    const segment = this.segments[slot]!;
+    this.ep.postRecv(segment, slot);
     if (this.cell.workload === 'ping') this.ep.postSend(segment, 0, CompletionFlags.SUPPRESS);
   }
 

@@ -40,7 +40,8 @@ export class CompletionCursor {
   /** Shows new completions to their owners; returns how many the consumer may see. */
   scan(): number {
     if (this.scanning) return 0;
-    const end = (this.next + this.cq.poll()) >>> 0;
+    const readable = this.cq.poll();
+    const end = (this.cq.ring.consumer - this.base + readable) >>> 0;
     if (end === this.scanned) return 0;
     const { words, strideWords, mask } = this.cq.ring;
     let visible = 0;
@@ -66,7 +67,7 @@ export class CompletionCursor {
     return this.next === this.scanned;
   }
 
-  /** Takes the next completion (there is one) as an event; undefined when its owner is gone. */
+  /** Takes the next completion (there is one); undefined when its owner is gone. */
   take(): DatEvent | undefined {
     const words = this.cq.ring.words;
     const at = this.wordOfNext();
@@ -76,7 +77,10 @@ export class CompletionCursor {
     return event;
   }
 
-  /** Takes the next completion (there is one) into a batch; false when its owner is gone. */
+  /**
+   * Takes the next completion (there is one) into a batch; false when its owner is gone. The
+   * entries taken go back to the provider with `commit`.
+   */
   takeInto(batch: EventBatch, slot: number): boolean {
     const words = this.cq.ring.words;
     const at = this.wordOfNext();
@@ -84,8 +88,13 @@ export class CompletionCursor {
     if (owner === undefined) this.dropped++;
     else if (owner.fill === undefined) batch.setEvent(slot, owner.toEvent(words, at));
     else owner.fill(batch, slot, words, at);
-    this.advance();
+    this.step();
     return owner !== undefined;
+  }
+
+  /** Gives the entries taken so far back to the provider. */
+  commit(): void {
+    this.cq.ring.consumer = this.next + this.base;
   }
 
   /** Hides what an owner has left in the queue, so that counts stay right when it goes. */
@@ -117,9 +126,13 @@ export class CompletionCursor {
   }
 
   private advance(): void {
+    this.step();
+    this.commit();
+  }
+
+  private step(): void {
     this.next = (this.next + 1) >>> 0;
     if (this.hiddenCount > 0) this.passHidden();
-    this.cq.ring.consumer = this.next + this.base;
   }
 
   private isHidden(number: number): boolean {
@@ -135,7 +148,7 @@ export class CompletionCursor {
   private skipHidden(): void {
     const before = this.next;
     if (this.hiddenCount > 0) this.passHidden();
-    if (this.next !== before) this.cq.ring.consumer = this.next + this.base;
+    if (this.next !== before) this.commit();
   }
 
   private passHidden(): void {

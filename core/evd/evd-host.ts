@@ -42,12 +42,7 @@ type UpcallAtCreation =
       readonly handler: NotifyHandler;
     };
 
-export type EvdOptions = EvdCreateOptions & {
-  /** Number for traces. */
-  readonly id: number;
-};
-
-/** What `ia.createEvd` takes. */
+/** What a consumer says of a new EVD. */
 export type EvdCreateOptions = UpcallAtCreation & {
   /** Events that the software queue holds, and completions that the CQ holds at least. */
   readonly qlen: number;
@@ -57,6 +52,11 @@ export type EvdCreateOptions = UpcallAtCreation & {
   readonly limit?: number;
   /** Default 'event'. */
   readonly polling?: PollingMode;
+};
+
+export type EvdOptions = EvdCreateOptions & {
+  /** Number for traces. */
+  readonly id: number;
 };
 
 export interface ModifyUpcallOptions {

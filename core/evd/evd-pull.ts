@@ -47,11 +47,8 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
   dequeueInto(batch: EventBatch, max: number = batch.capacity): number {
     this.checkOpen('evd.dequeueInto');
     const end = Math.min(max, batch.capacity);
-    let count = 0;
-    while (count < end && this.store.takeInto(batch, count)) count++;
-    if (count === 0 && end > 0 && this.spin()) {
-      while (count < end && this.store.takeInto(batch, count)) count++;
-    }
+    let count = this.store.takeBatch(batch, end);
+    if (count === 0 && end > 0 && this.spin()) count = this.store.takeBatch(batch, end);
     batch.count = count;
     return count;
   }

@@ -89,15 +89,20 @@ export class EventStore {
     return undefined;
   }
 
-  /** Takes the oldest event into a slot; false when there is none. */
-  takeInto(batch: EventBatch, slot: number): boolean {
+  /** Takes up to `end` events into a batch, from slot 0 on; returns how many. */
+  takeBatch(batch: EventBatch, end: number): number {
     const cursor = this.cursor;
-    if (cursor === undefined) return this.shiftInto(batch, slot);
-    while (this.advanceTo(cursor)) {
-      if (this.queue.ready(cursor.next)) return this.shiftInto(batch, slot);
-      if (cursor.takeInto(batch, slot)) return true;
+    let count = 0;
+    if (cursor === undefined) {
+      while (count < end && this.shiftInto(batch, count)) count++;
+      return count;
     }
-    return false;
+    while (count < end && this.advanceTo(cursor)) {
+      if (this.queue.ready(cursor.next)) this.shiftInto(batch, count++);
+      else if (cursor.takeInto(batch, count)) count++;
+      if (cursor.empty || count === end) cursor.commit();
+    }
+    return count;
   }
 
   /** Hides the completions that an endpoint leaves behind. */

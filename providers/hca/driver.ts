@@ -23,8 +23,9 @@ import type { HcaParameters } from './parameters.js';
 /** Bursts taken in per pump, so that handlers and the event loop get their turn under load. */
 const MAX_ROUNDS = 16;
 /**
- * Responses to up to so many packets wait for the handlers, so that an ACK and the message that they
- * answer with leave together. A longer burst is answered at once: its sender's window waits for it.
+ * Responses to up to so many packets wait for the handlers, so that an ACK and the message that
+ * they answer with leave together. A longer burst is answered at once: its sender's window waits
+ * for it.
  */
 const PATIENT_PACKETS = 16;
 
@@ -37,12 +38,15 @@ export interface HcaDriverOptions {
   readonly parameters?: Partial<HcaParameters>;
   /**
    * Work waits for `pump`: a doorbell rang, a timer was started or something was deferred, outside
-   * of one. Called at most once until the next pump, possibly from inside a consumer's call: it must only schedule.
+   * of one. Called at most once until the next pump, possibly from inside a consumer's call: it
+   * must only schedule.
    */
   readonly requestPump: () => void;
 }
 
-/** The wheel, which also asks for a pump: the real timer may have to be armed for a new deadline. */
+/**
+ * The wheel, which also asks for a pump: the real timer may have to be armed for a new deadline.
+ */
 class DriverTimers extends TimerWheel {
   constructor(
     nowUs: number,
@@ -125,7 +129,9 @@ export class HcaDriver implements Scheduler {
     } finally {
       hca.pumping = false;
     }
-    if (hca.notifications.length > 0 || hca.sendsWaiting) hca.requestPump();
+    // The pump to come arms the real timer for what has been started here.
+    const waits = moved || hca.sendsWaiting || hca.notifications.length > 0;
+    if (waits) hca.requestPump();
     return moved;
   }
 
@@ -161,7 +167,9 @@ export class HcaDriver implements Scheduler {
   }
 
   /**
-   * Runs what was due when this began, and what that led to as long as it stays within bounds.
+    // The pump to come arms the real timer for what has been started here.
+    const waits = moved || hca.sendsWaiting || hca.notifications.length > 0;
+    if (waits) hca.requestPump();
    */
   private runNotifications(): void {
     const { hca } = this;

@@ -226,8 +226,8 @@ export class Hca implements CompletionHost {
   }
 
   /**
-   * Sends what is due, a burst from each queue pair in turn, until nothing is left or the port takes
-   * no more. True when anything went out.
+   * Sends what is due, a burst from each queue pair in turn, until nothing is left or the port
+   * takes no more. True when anything went out.
    */
   transmit(): boolean {
     const before = this.tx.taken;
@@ -244,7 +244,8 @@ export class Hca implements CompletionHost {
 
   /**
    * Fills the port's arrays once; true when there is more to send than fits. Responses come first,
-   * but for one burst of requests: an ACK behind the short SEND that answers leaves in its datagram.
+   * but for one burst of requests: an ACK behind the short SEND that answers leaves in its
+   * datagram.
    */
   private turns(): boolean {
     const { burstPackets } = this.parameters;

@@ -1,7 +1,7 @@
 /**
  * Protection domains, memory regions and the one check that every access passes (IBTA 10.6). A key
- * is 32 random bits and serves as lkey and rkey; it is looked up again for every packet, so a region
- * that is gone is gone at once.
+ * is 32 random bits and serves as lkey and rkey; it is looked up again for every packet, so a
+ * region that is gone is gone at once.
  */
 import { Access, SpiError, randomIova } from '../../core/spi/index.js';
 import type { MemoryRegion, PacketPort, ProtectionDomain, Random } from '../../core/spi/index.js';

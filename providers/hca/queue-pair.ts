@@ -1,7 +1,7 @@
 /**
- * What all queue pairs share: rings, the state machine, completions and flushing. The send queue has
- * four free-running marks, oldest <= fetched <= visible <= producer: the oldest request that has not
- * completed, the next one to begin, the doorbell's.
+ * What all queue pairs share: rings, the state machine, completions and flushing. The send queue
+ * has four free-running marks, oldest <= fetched <= visible <= producer: the oldest request that
+ * has not completed, the next one to begin, the doorbell's.
  */
 import {
   QpState,

@@ -190,7 +190,9 @@ export class RcReads {
     }
   }
 
-  /** Whether a repeated READ lies in the one kept: same key, the address that its PSN stands for. */
+  /**
+   * Whether a repeated READ lies in the one kept: same key, the address that its PSN stands for.
+   */
   private sameRead(
     rx: ReceivedPacket,
     reth: number,

@@ -1,6 +1,6 @@
 /**
- * A connected endpoint with a control channel: messages by SEND through registered buffers, a queue of
- * received ones, and a probe that notices a dead peer while nothing else is on the way.
+ * A connected endpoint with a control channel: messages by SEND through registered buffers, a queue
+ * of received ones, and a probe that notices a dead peer while nothing else is on the way.
  */
 import {
   CompletionFlags,
@@ -27,8 +27,8 @@ const PROBE_COOKIE = WRITE_COOKIE + 1;
 const PROBE_EVERY_MS = 500;
 
 /**
- * Short timeouts, so that a dead peer shows within seconds: 4.096 us * 2^14 = 67 ms for an ACK, seven
- * retries; a peer without a posted receive is waited for six times 82 ms.
+ * Short timeouts, so that a dead peer shows within seconds: 4.096 us * 2^14 = 67 ms for an ACK,
+ * seven retries; a peer without a posted receive is waited for six times 82 ms.
  */
 export const EP_ATTRIBUTES: EpAttributeOptions = {
   maxRecvDtos: BUFFERS,

@@ -3,6 +3,8 @@ import { Presets, SingleBar } from 'cli-progress';
 
 const MIB = 2 ** 20;
 
+const mib = (bytes: number): string => (bytes / MIB).toFixed(0);
+
 export interface Progress {
   /** @param doneBytes of the whole, those of an earlier run included */
   update(doneBytes: number): void;
@@ -38,8 +40,8 @@ function bar(totalBytes: number, startBytes: number, out: NodeJS.WriteStream): P
     Presets.shades_classic,
   );
   const payload = (doneBytes: number): object => ({
-    done: (doneBytes / MIB).toFixed(0),
-    size: (totalBytes / MIB).toFixed(0),
+    done: mib(doneBytes),
+    size: mib(totalBytes),
     rate: rateText(doneBytes - startBytes, (performance.now() - startedMs) / 1000),
   });
   single.start(totalBytes, startBytes, payload(startBytes));
@@ -62,8 +64,8 @@ function lines(totalBytes: number, startBytes: number, out: NodeJS.WriteStream):
       const eta = bytesPerSecond > 0 ? Math.ceil((totalBytes - doneBytes) / bytesPerSecond) : 0;
       const percent = totalBytes === 0 ? 100 : (100 * doneBytes) / totalBytes;
       out.write(
-        `${percent.toFixed(0)} % | ${(doneBytes / MIB).toFixed(0)}/${(totalBytes / MIB).toFixed(0)}` +
-          ` MiB | ${rateText(doneBytes - startBytes, seconds)} | ETA ${eta}s\n`,
+        `${percent.toFixed(0)} % | ${mib(doneBytes)}/${mib(totalBytes)} MiB` +
+          ` | ${rateText(doneBytes - startBytes, seconds)} | ETA ${eta}s\n`,
       );
     },
     stop: () => undefined,

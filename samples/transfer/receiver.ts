@@ -40,7 +40,7 @@ function nextRequest(ia: Ia, options: ReceiveOptions): Promise<Cr> {
     options.signal.addEventListener('abort', onAbort, { once: true });
     let taken = false;
     psp.requests$.subscribe((event: ConnectionRequestEvent) => {
-      const cr = event.cr as Cr;
+      const cr = event.cr;
       if (taken) {
         cr.reject({ privateData: new TextEncoder().encode('busy with another sender') });
         return;

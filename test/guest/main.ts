@@ -3,8 +3,11 @@ import { cpSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { labCases, powerCutCase } from './cases/lab.js';
+import { lostMessageCases } from './cases/lost-messages.js';
 import { packetPortCases } from './cases/packet-port.js';
+import { refusalCases } from './cases/refusals.js';
 import { kernelToKernelCases, lossyCases, rpingCases } from './cases/rping.js';
+import { ucmatoseCases } from './cases/ucmatose.js';
 import { bootShell } from './guest.js';
 import type { Guest } from './guest.js';
 import { interopTable } from './interop-table.js';
@@ -75,6 +78,9 @@ async function cases(kernel: Kernel, filter: string): Promise<number> {
     ...kernelToKernelCases(lab, version),
     ...rpingCases(lab, version),
     ...lossyCases(lab, version),
+    ...ucmatoseCases(lab, version),
+    ...refusalCases(lab, version),
+    ...lostMessageCases(lab, version),
     powerCutCase(lab),
   ];
   const chosen = all.filter(({ name }) => name.includes(filter));

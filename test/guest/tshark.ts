@@ -9,6 +9,10 @@ export interface Dissection {
   readonly opcode: number | undefined;
   /** Attribute of a CM message (CM_ATTRIBUTE), if it is one. */
   readonly cmAttribute: number | undefined;
+  /** Of a REJ. */
+  readonly rejectReason: number | undefined;
+  /** Of a REJ: hexadecimal digits; empty if there is none. */
+  readonly rejectPrivateData: string;
   readonly isMalformed: boolean;
   readonly info: string;
 }
@@ -33,6 +37,8 @@ const FIELDS = [
   'infiniband.bth.opcode',
   'infiniband.mad.mgmtclass',
   'infiniband.mad.attributeid',
+  'infiniband.cm.rej.reason',
+  'infiniband.cm.rej.private',
   '_ws.malformed',
   '_ws.col.Info',
 ];
@@ -51,13 +57,16 @@ export async function dissect(file: string): Promise<Dissection[]> {
 }
 
 function parseLine(line: string): Dissection {
-  const [frame, ipv4, ipv6, opcode, mgmtClass, attribute, malformed, info] = line.split('\t');
+  const [frame, ipv4, ipv6, opcode, mgmtClass, attribute, reason, rejectData, malformed, info] =
+    line.split('\t');
   const isCm = mgmtClass !== undefined && mgmtClass !== '' && Number(mgmtClass) === CM_CLASS;
   return {
     frame: Number(frame),
     source: ipv4 === '' ? (ipv6 ?? '') : (ipv4 ?? ''),
     opcode: opcode === undefined || opcode === '' ? undefined : Number(opcode),
     cmAttribute: isCm ? Number(attribute) : undefined,
+    rejectReason: reason === undefined || reason === '' ? undefined : Number(reason),
+    rejectPrivateData: (rejectData ?? '').replaceAll(':', ''),
     isMalformed: malformed !== undefined && malformed !== '',
     info: info ?? '',
   };

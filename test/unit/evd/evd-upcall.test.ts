@@ -220,7 +220,8 @@ describe('evd: upcalls', () => {
     });
     host.reportAsync = (event) => void evd.post(event);
     const { ASYNC_EP_BROKEN: number } = DatEventNumber;
-    evd.post({ type: 'async-error', number, object: evd, reason: 0, message: 'x' });
+    const object = new Evd(host, { id: 2, qlen: 1 });
+    evd.post({ type: 'async-error', number, object, reason: 0, message: 'x' });
     host.run();
     assert.equal(calls, 2);
   });
