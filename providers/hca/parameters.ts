@@ -2,8 +2,9 @@
 export interface HcaParameters {
   /**
    * PSNs that a queue pair may have outstanding at most; losses make it fewer for a while. 512
-   * packets of 4 KiB are 2 MiB: a full pump of both sides takes 75 us, which is 0.5 MiB at 7 GB/s, and
-   * the rest bridges the times that the system runs something else. Half of a 4 MiB socket buffer.
+   * packets of 4 KiB are 2 MiB: a full pump of both sides takes 75 us, which is 0.5 MiB at 7 GB/s,
+   * and the rest bridges the times that the system runs something else. Half of a 4 MiB socket
+   * buffer.
    */
   readonly windowPackets: number;
   /** Packets that one queue pair may put out before the next one has its turn. */

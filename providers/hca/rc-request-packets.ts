@@ -28,13 +28,14 @@ export class RcRequestPackets {
   /** The request that `cursor` walks. */
   private cursorIndex = -1;
 
+  /** @param window an acknowledgement is asked for four times a window, and by each last packet */
   constructor(
     private readonly qp: RcQueuePair,
     private readonly window: CongestionWindow,
   ) {}
 
-  /** Starts, or goes back. Every quarter of the window and the last of each ask for an ACK. */
-  restart(): void {
+  /** Starts anew, with a connection or with the oldest unacknowledged packet. */
+  begin(): void {
     this.sinceAckRequest = 0;
     this.cursorIndex = -1;
   }

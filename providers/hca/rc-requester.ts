@@ -74,7 +74,7 @@ export class RcRequester {
     const { windowPackets } = hca.parameters;
     this.chunkPackets = Math.max(1, Math.floor(windowPackets / Math.min(Math.max(depth, 1), 16)));
     this.window.begin(windowPackets);
-    this.packets.restart();
+    this.packets.begin();
     this.reloadRetries();
   }
 
@@ -308,7 +308,7 @@ export class RcRequester {
 
   private goBack(): void {
     this.resumeAt(this.una);
-    this.packets.restart();
+    this.packets.begin();
     this.readCount = 0;
     this.qp.hca.scheduleRequests(this.qp);
   }
