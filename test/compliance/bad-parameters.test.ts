@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { inspect } from 'node:util';
 import fc from 'fast-check';
 import {
   createRegistry,
@@ -67,7 +68,7 @@ function visible({ ia, ep, lmr, evd }: Peer): unknown {
     pending,
     taker,
     qlen,
-    String(ia),
+    inspect(ia),
     [...lmr.bytes.subarray(0, 64)],
   ];
 }
@@ -81,7 +82,6 @@ interface Row {
 }
 
 const CONNECT = ['address', 'connQual', 'timeoutMs', 'privateData', 'qos', 'flags'];
-const ATTRIBUTES = ['maxRecvDtos', 'maxRequestIov', 'maxRdmaReadIn', 'transport', 'qos', 'maxDtos'];
 const ENDPOINT = ['recvEvd', 'requestEvd', 'connectEvd', 'attributes', 'extra'];
 
 const active = (s: Scene): Peer => s.active;
