@@ -1,4 +1,6 @@
-/** One side of a connection as the behaviours see it: its objects, and its events as short texts. */
+/**
+ * One side of a connection as the behaviours see it: its objects, and its events as short texts.
+ */
 import assert from 'node:assert/strict';
 import {
   type ConnectOptions,
