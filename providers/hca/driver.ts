@@ -112,7 +112,7 @@ export class HcaDriver implements Scheduler {
     } finally {
       hca.pumping = false;
     }
-    return busy;
+    return busy || hca.unsent;
   }
 
   /** For spin loops: the same without handlers; they are left to the next pump. */
@@ -127,7 +127,7 @@ export class HcaDriver implements Scheduler {
       hca.pumping = false;
     }
     // The pump to come arms the real timer for what has been started here.
-    if (moved || hca.notifications.length > 0) hca.requestPump();
+    if (moved || hca.unsent || hca.notifications.length > 0) hca.requestPump();
     return moved;
   }
 
