@@ -1,5 +1,6 @@
 /** The two processes of a transport. */
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess, fork, spawnSync } from 'node:child_process';
+import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import type { Cell, Measurement, Transport } from './cells.js';
 import type { Answer, Call, Count, Target } from './end.js';
@@ -8,18 +9,24 @@ const WORKER = fileURLToPath(new URL('worker.js', import.meta.url));
 /** Longer than any cell may take beyond its own time. */
 const PATIENCE_MS = 15_000;
 
-/** Local addresses: the sender's and the receiver's. */
-const ADDRESSES: Readonly<Record<Transport, readonly [string, string]>> = {
-  softroce: ['127.0.0.1', '127.0.0.2'],
-  dgram: ['127.0.0.3', '127.0.0.4'],
-  tcp: ['127.0.0.1', '127.0.0.2'],
+/** Hosts of the sender and of the receiver. */
+const HOSTS: Readonly<Record<Transport, readonly [number, number]>> = {
+  softroce: [1, 2],
+  dgram: [3, 4],
+  tcp: [1, 2],
 };
 
 export class Pair {
-  /** @throws Error when an address or its UDP port cannot be had */
-  static async open(transport: Transport): Promise<Pair> {
-    const [left, right] = ADDRESSES[transport];
-    const ends = [new Peer(transport, left, right), new Peer(transport, right, left)] as const;
+  /**
+   * @param network the first three numbers of the local addresses
+   * @throws Error when an address or its UDP port cannot be had
+   */
+  static async open(transport: Transport, network: string): Promise<Pair> {
+    const [left, right] = HOSTS[transport].map((host) => `${network}.${host}`) as [string, string];
+    const ends = [
+      new Peer(transport, left, right, 0),
+      new Peer(transport, right, left, 1),
+    ] as const;
     try {
       await Promise.all(ends.map((end) => end.answer()));
     } catch (error) {
@@ -67,9 +74,10 @@ class Peer {
   private readonly child: ChildProcess;
   private readonly where: string;
 
-  constructor(transport: Transport, local: string, remote: string) {
+  constructor(transport: Transport, local: string, remote: string, core: number) {
     this.where = `${transport} on ${local}`;
     this.child = fork(WORKER, [transport, local, remote], { serialization: 'advanced' });
+    pin(this.child, core);
   }
 
   ask(call: Call): Promise<Answer> {
@@ -114,4 +122,10 @@ class Peer {
   kill(): void {
     this.child.kill('SIGKILL');
   }
+}
+
+/** A core for each side, where that can be had: two that spin must not share one. */
+function pin(child: ChildProcess, core: number): void {
+  if (availableParallelism() < 2 || child.pid === undefined) return;
+  spawnSync('taskset', ['--all-tasks', '--cpu-list', '--pid', String(core), String(child.pid)]);
 }

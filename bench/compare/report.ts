@@ -36,7 +36,10 @@ export function table(summaries: readonly Summary[]): string {
   const widths = HEADINGS.map((_, column) => Math.max(...lines.map((l) => l[column]!.length)));
   return lines
     .map((line) =>
-      line.map((text, column) => text.padEnd(widths[column]!)).join('  ').trimEnd(),
+      line
+        .map((text, column) => text.padEnd(widths[column]!))
+        .join('  ')
+        .trimEnd(),
     )
     .join('\n');
 }
@@ -55,7 +58,8 @@ function cellsOf({ label, unit, ours, peer, ratios }: Summary): string[] {
 }
 
 function range(values: readonly number[]): string {
-  return `${figure(median(values))} (${figure(Math.min(...values))}–${figure(Math.max(...values))})`;
+  const range = `${figure(Math.min(...values))}–${figure(Math.max(...values))}`;
+  return `${figure(median(values))} (${range})`;
 }
 
 function p99(all: readonly Measurement[]): string {

@@ -61,7 +61,9 @@ export class SoftroceEnd implements End {
     const established = connection.established();
     connection.ep.connect({ address: this.remote, connQual: target.port, timeoutMs: 3000 });
     await established;
-    return cell.workload === 'ping' ? ping(connection, seconds) : stream(connection, target, seconds);
+    return cell.workload === 'ping'
+      ? ping(connection, seconds)
+      : stream(connection, target, seconds);
   }
 
   async stop(): Promise<void> {
@@ -218,4 +220,3 @@ async function ping(connection: Connection, seconds: number): Promise<Count> {
   await consumed;
   return times.count();
 }
-

@@ -182,6 +182,7 @@ export class Hca implements CompletionHost {
   publish(): void {
     this.placements.flush();
     const cqs = this.dirtyCqs;
+    if (cqs.length === 0) return;
     // A queue that breaks down flushes queue pairs, which may add to the list.
     for (let i = 0; i < cqs.length; i++) cqs[i]!.publish();
     cqs.length = 0;
@@ -226,9 +227,14 @@ export class Hca implements CompletionHost {
     this.requestPump();
   }
 
+  /** Whether `transmit` has something to do. */
+  get sendsWaiting(): boolean {
+    return this.responders.length > 0 || this.requesters.length > 0 || this.tx.waiting > 0;
+  }
+
   /**
-   * Sends what is due, responses first, a burst from each queue pair in turn, until nothing is left,
-   * the port takes no more, or it is time for others (`unsent`). True when anything went out.
+   * Sends what is due, a burst from each queue pair in turn, until nothing is left, the port takes
+   * no more, or it is time for others (`unsent`). True when anything went out.
    */
   transmit(): boolean {
     const before = this.tx.taken;
@@ -245,22 +251,31 @@ export class Hca implements CompletionHost {
     return this.tx.taken !== before;
   }
 
-  /** Fills the port's arrays once; true when there is more to send than fits. */
+  /**
+   * Fills the port's arrays once; true when there is more to send than fits. Responses come first,
+   * but for one burst of requests: an ACK behind the short SEND that answers leaves in its
+   * datagram.
+   */
   private turns(): boolean {
     const { burstPackets } = this.parameters;
     const { responders, requesters, tx } = this;
+    if (requesters.length > 0) this.requestTurn(burstPackets);
     while (responders.length > 0 && tx.hasRoom(1)) {
       const qp = responders.shift();
       qp.responsesScheduled = false;
       if (!qp.destroyed && qp.transmitResponses(burstPackets)) this.scheduleResponses(qp);
     }
-    const segments = this.parameters.maxSge + 1;
-    while (requesters.length > 0 && responders.length === 0 && tx.hasRoom(segments)) {
-      const qp = requesters.shift();
-      qp.requestsScheduled = false;
-      if (!qp.destroyed && qp.transmitRequests(burstPackets)) this.scheduleRequests(qp);
-    }
+    while (requesters.length > 0 && responders.length === 0 && this.requestTurn(burstPackets));
     return responders.length > 0 || requesters.length > 0;
+  }
+
+  /** A burst of the requester whose turn it is; false when it may not fit. */
+  private requestTurn(burstPackets: number): boolean {
+    if (!this.tx.hasRoom(this.parameters.maxSge + 1)) return false;
+    const qp = this.requesters.shift();
+    qp.requestsScheduled = false;
+    if (!qp.destroyed && qp.transmitRequests(burstPackets)) this.scheduleRequests(qp);
+    return true;
   }
 
   private flush(): boolean {

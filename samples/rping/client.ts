@@ -11,17 +11,13 @@ export async function runClient(ia: Ia, options: Options): Promise<void> {
   for (let ping = 0; options.count === 0 || ping < options.count; ping++) {
     fillPing(link.source.bytes, ping);
     await link.offer(link.source);
-    await answer(link);
+    await link.answer();
     await link.offer(link.sink);
-    await answer(link);
+    await link.answer();
     if (options.validate && Buffer.compare(link.source.bytes, link.sink.bytes) !== 0) {
       throw new Error(`ping ${ping} came back changed`);
     }
     if (options.verbose) process.stdout.write(`ping data: ${textOf(link.sink.bytes)}\n`);
   }
   await link.disconnect();
-}
-
-async function answer(link: Link): Promise<void> {
-  if ((await link.receive()) === undefined) throw new Error('the server has ended the connection');
 }

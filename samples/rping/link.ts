@@ -1,6 +1,6 @@
 /** One connection with the buffers of rping, and its steps as promises. */
-import { DatDtoStatus, MemPrivileges } from 'dapl';
-import type { Cr, DtoCompletionEvent, Ep, Evd, Ia, Lmr, LmrSegment } from 'dapl';
+import { DatDtoStatus, DatEventNumber, MemPrivileges, nameOf } from 'dapl';
+import type { ConnectionEvent, Cr, DtoCompletionEvent, Ep, Evd, Ia, Lmr, LmrSegment } from 'dapl';
 
 import { MESSAGE_BYTES, readPlace, writePlace } from './protocol.js';
 import type { BufferPlace } from './protocol.js';
@@ -8,6 +8,16 @@ import type { BufferPlace } from './protocol.js';
 const STEP_TIMEOUT_MS = 10_000;
 /** The peer sends one message and waits for ours: two receives are never used up. */
 const RECEIVES = 2;
+
+/** There is no connection, or none any more: the last event says why. */
+export class ConnectionEnded extends Error {
+  constructor(
+    what: string,
+    readonly event: ConnectionEvent,
+  ) {
+    super(`${what}: ${nameOf(DatEventNumber, event.number)} ${event.reason ?? ''}`.trimEnd());
+  }
+}
 
 export class Link {
   /** What a client offers for reading. */
@@ -20,6 +30,8 @@ export class Link {
   private readonly received: Evd;
   private readonly requested: Evd;
   private readonly ep: Ep;
+  /** How the connection ended, once it has. */
+  private lastEvent: ConnectionEvent | undefined = undefined;
 
   constructor(ia: Ia, sizeBytes: number) {
     const pz = ia.createPz();
@@ -55,16 +67,18 @@ export class Link {
   }
 
   private async established(): Promise<void> {
-    const { event } = await this.connections.wait({ timeoutMs: 2 * STEP_TIMEOUT_MS });
-    if (event.type === 'connection' && event.ep.state === 'CONNECTED') return;
-    throw new Error(`no connection: ${event.type === 'connection' ? event.reason : event.type}`);
+    const event = await this.connectionEvent(2 * STEP_TIMEOUT_MS);
+    if (event.number !== DatEventNumber.ESTABLISHED) throw new ConnectionEnded('connect', event);
   }
 
   /** The peer's next message; undefined when the connection has ended instead. */
   async receive(): Promise<BufferPlace | undefined> {
     const event = await this.completion(this.received);
-    if (event.status === DatDtoStatus.FLUSHED) return undefined;
-    succeeded(event, 'receive');
+    if (event.status !== DatDtoStatus.SUCCESS) {
+      const ended = await this.ended(event, 'receive');
+      if (ended.event.number === DatEventNumber.DISCONNECTED) return undefined;
+      throw ended;
+    }
     if (event.transferredLength !== MESSAGE_BYTES) {
       throw new Error(`a message of ${event.transferredLength} bytes, not ${MESSAGE_BYTES}`);
     }
@@ -73,6 +87,13 @@ export class Link {
     const place = readPlace(segment.bytes);
     this.ep.postRecv(segment, event.cookie);
     return place;
+  }
+
+  /** As `receive`, for a side that is owed an answer. */
+  async answer(): Promise<void> {
+    if ((await this.receive()) === undefined && this.lastEvent !== undefined) {
+      throw new ConnectionEnded('no answer', this.lastEvent);
+    }
   }
 
   /** Tells the peer where a buffer is. */
@@ -92,7 +113,7 @@ export class Link {
     const segment = this.segmentFor(place.lengthBytes);
     const remote = { address: place.address, rmrContext: place.rkey };
     this.ep.postRdmaRead(segment, 0, remote);
-    succeeded(await this.completion(this.requested), 'RDMA read');
+    await this.succeeded(await this.completion(this.requested), 'RDMA read');
     return segment.bytes;
   }
 
@@ -100,13 +121,13 @@ export class Link {
   async write(place: BufferPlace, lengthBytes: number): Promise<void> {
     const remote = { address: place.address, rmrContext: place.rkey };
     this.ep.postRdmaWrite(this.segmentFor(lengthBytes), 0, remote);
-    succeeded(await this.completion(this.requested), 'RDMA write');
+    await this.succeeded(await this.completion(this.requested), 'RDMA write');
   }
 
   /** Ends the connection, unless the peer has; returns when it is over. */
   async disconnect(): Promise<void> {
     if (this.ep.state === 'CONNECTED') this.ep.disconnect('graceful');
-    await this.connections.wait({ timeoutMs: STEP_TIMEOUT_MS });
+    this.lastEvent ??= await this.connectionEvent(STEP_TIMEOUT_MS);
   }
 
   private segmentFor(lengthBytes: number): LmrSegment {
@@ -119,7 +140,7 @@ export class Link {
 
   private async send(): Promise<void> {
     this.ep.postSend(this.message);
-    succeeded(await this.completion(this.requested), 'send');
+    await this.succeeded(await this.completion(this.requested), 'send');
   }
 
   private async completion(evd: Evd): Promise<DtoCompletionEvent> {
@@ -127,11 +148,23 @@ export class Link {
     if (event.type !== 'dto') throw new Error(`a ${event.type} event among completions`);
     return event;
   }
-}
 
-function succeeded(event: DtoCompletionEvent, what: string): void {
-  if (event.status === DatDtoStatus.SUCCESS) return;
-  const names = Object.entries(DatDtoStatus);
-  const [name] = names.find(([, status]) => status === event.status) ?? [String(event.status)];
-  throw new Error(`${what} failed: ${name}`);
+  private async succeeded(completion: DtoCompletionEvent, what: string): Promise<void> {
+    if (completion.status !== DatDtoStatus.SUCCESS) throw await this.ended(completion, what);
+  }
+
+  /** A request fails because the connection ends, or ends it: its last event says why. */
+  private async ended(completion: DtoCompletionEvent, what: string): Promise<ConnectionEnded> {
+    this.lastEvent ??= await this.connectionEvent(STEP_TIMEOUT_MS);
+    return new ConnectionEnded(
+      `${what} failed (${nameOf(DatDtoStatus, completion.status)})`,
+      this.lastEvent,
+    );
+  }
+
+  private async connectionEvent(timeoutMs: number): Promise<ConnectionEvent> {
+    const { event } = await this.connections.wait({ timeoutMs });
+    if (event.type === 'connection') return event;
+    throw new Error(`a ${event.type} event of a connection`);
+  }
 }

@@ -2,33 +2,19 @@
  * rping in TypeScript: the ping-pong of librdmacm's rping over the DAT API. Either end may be the C
  * program: `rping -c -a 10.0.0.1 -v` against `node dist/samples/rping/main.js -s -a 10.0.0.1 -v`.
  */
-import { createSocket } from 'node:dgram';
-import { once } from 'node:events';
-
 import { openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 
 import { runClient } from './client.js';
+import { sourceAddressTowards } from '../source-address.js';
 import { parseOptions } from './options.js';
 import { runServer } from './server.js';
-
-/** The address that the system would send from. */
-async function sourceTowards(address: string): Promise<string> {
-  const socket = createSocket(address.includes(':') ? 'udp6' : 'udp4');
-  try {
-    socket.connect(1, address);
-    await once(socket, 'connect');
-    return socket.address().address;
-  } finally {
-    socket.close();
-  }
-}
 
 const options = parseOptions(process.argv);
 const own =
   options.role === 'server'
     ? options.address
-    : (options.source ?? (await sourceTowards(options.address)));
+    : (options.source ?? (await sourceAddressTowards(options.address)));
 const ia = await openIa(softroce({ addresses: [own] }));
 let interrupted = false;
 process.once('SIGINT', () => {

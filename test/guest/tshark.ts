@@ -9,6 +9,10 @@ export interface Dissection {
   readonly opcode: number | undefined;
   /** Attribute of a CM message (CM_ATTRIBUTE), if it is one. */
   readonly cmAttribute: number | undefined;
+  /** Of a REJ. */
+  readonly rejectReason: number | undefined;
+  /** Of a REJ: hexadecimal digits; empty if there is none. */
+  readonly rejectPrivateData: string;
   readonly isMalformed: boolean;
   readonly info: string;
 }
@@ -26,6 +30,11 @@ export const CM_ATTRIBUTE = {
 
 const CM_CLASS = 0x07;
 const TIMEOUT_MS = 60_000;
+/** Guesses at what messages carry; our payloads are bytes, and a wrong guess is "malformed". */
+const PAYLOAD_PROTOCOLS = [
+  ...['rpcordma', 'smc', 'smb_direct', 'nvme-rdma', 'lnet', 'iser', 'infiniband.eoib'],
+  ...['infiniband_sdp', 'fcoib', 'drbd'],
+];
 const FIELDS = [
   'frame.number',
   'ip.src',
@@ -33,13 +42,17 @@ const FIELDS = [
   'infiniband.bth.opcode',
   'infiniband.mad.mgmtclass',
   'infiniband.mad.attributeid',
+  'infiniband.cm.rej.reason',
+  'infiniband.cm.rej.private',
   '_ws.malformed',
   '_ws.col.Info',
 ];
 
 export async function dissect(file: string): Promise<Dissection[]> {
   const fields = FIELDS.flatMap((field) => ['-e', field]);
-  const args = ['-n', '-r', file, '-T', 'fields', '-E', 'separator=/t', ...fields];
+  const disabled = PAYLOAD_PROTOCOLS.flatMap((protocol) => ['--disable-protocol', protocol]);
+  const output = ['-T', 'fields', '-E', 'separator=/t', ...fields];
+  const args = ['-n', ...disabled, '-r', file, ...output];
   const { stdout } = await promisify(execFile)('tshark', args, {
     timeout: TIMEOUT_MS,
     maxBuffer: 1 << 28,
@@ -51,13 +64,16 @@ export async function dissect(file: string): Promise<Dissection[]> {
 }
 
 function parseLine(line: string): Dissection {
-  const [frame, ipv4, ipv6, opcode, mgmtClass, attribute, malformed, info] = line.split('\t');
+  const [frame, ipv4, ipv6, opcode, mgmtClass, attribute, reason, rejectData, malformed, info] =
+    line.split('\t');
   const isCm = mgmtClass !== undefined && mgmtClass !== '' && Number(mgmtClass) === CM_CLASS;
   return {
     frame: Number(frame),
     source: ipv4 === '' ? (ipv6 ?? '') : (ipv4 ?? ''),
     opcode: opcode === undefined || opcode === '' ? undefined : Number(opcode),
     cmAttribute: isCm ? Number(attribute) : undefined,
+    rejectReason: reason === undefined || reason === '' ? undefined : Number(reason),
+    rejectPrivateData: (rejectData ?? '').replaceAll(':', ''),
     isMalformed: malformed !== undefined && malformed !== '',
     info: info ?? '',
   };

@@ -1,6 +1,7 @@
 /**
  * One side of one connection through the DAT API, with its checks: every DTO ends exactly once and
- * in order, data never comes before ESTABLISHED, the one end of the connection comes after all DTOs.
+ * in order, data never comes before ESTABLISHED, the one end of the connection comes after all
+ * DTOs.
  */
 import {
   CompletionFlags,
@@ -128,7 +129,9 @@ export class DatEndpoint {
     this.ep.postSend(this.lmr.segment(at, length), cookie, flagsOf(suppressed));
   }
 
-  /** READs and WRITEs of the peer's source area, which never changes: a WRITE writes what is there. */
+  /**
+   * READs and WRITEs of the peer's source area, which never changes: a WRITE writes what is there.
+   */
   #rdma(read: boolean): void {
     const { random } = this.world;
     const { peer } = this;

@@ -155,7 +155,9 @@ export class Simulation implements ConnectionHost {
     return marks;
   }
 
-  /** Small windows make what is rare otherwise common: READs in many chunks, waiting, bursts of one. */
+  /**
+   * Small windows make what is rare otherwise common: READs in many chunks, waiting, bursts of one.
+   */
   #hcaParameters(): Partial<HcaParameters> {
     const { random } = this;
     return {

@@ -85,4 +85,3 @@ export async function openFake(options: OpenIaOptions = {}): Promise<FakeIa> {
   return { ia, fake, world, device, cm };
 }
 
-export { createRegistry };

@@ -15,7 +15,7 @@ import { assertIcrcCheckNotices, assertTsharkNotices } from './checkers.js';
 const SIZE_BYTES = 10_001;
 const COUNT = 5;
 const START_TIMEOUT_MS = 10_000;
-const PING_TIMEOUT_MS = 30_000;
+const PING_TIMEOUT_MS = 40_000;
 const NETEM = 'delay 1ms loss 5% duplicate 5% reorder 20%';
 const FAMILIES = ['IPv4', 'IPv6'] as const;
 type Family = (typeof FAMILIES)[number];
@@ -34,7 +34,7 @@ const EXPECTED_OPCODES = {
 } as const;
 
 /** An rping somewhere: librdmacm's in a guest, or our sample on the host. */
-interface Peer {
+export interface Peer {
   readonly machine: Machine;
   readonly program: string;
   /** What a server prints when it listens. */
@@ -103,12 +103,12 @@ function rowOf(version: string, role: string, family: Family, mtuBytes: PathMtu)
   return { counterpart: 'rping', version, role, transport: `rdma_cm, RC, ${family}`, mtuBytes };
 }
 
-function kernelPeer(lab: Lab, index: number): Peer {
+export function kernelPeer(lab: Lab, index: number): Peer {
   // Only its debugging output says that it listens.
   return { machine: lab.guest(index), program: 'stdbuf -oL rping -d', listening: /rdma_listen/ };
 }
 
-function samplePeer(lab: Lab): Peer {
+export function samplePeer(lab: Lab): Peer {
   const main = join(repositoryRoot, 'dist', 'samples', 'rping', 'main.js');
   return {
     machine: lab.host,
@@ -142,7 +142,7 @@ async function captureOf(
   return capture.file;
 }
 
-async function pingBetween(server: Peer, client: Peer, family: Family): Promise<void> {
+export async function pingBetween(server: Peer, client: Peer, family: Family): Promise<void> {
   const address = family === 'IPv4' ? server.machine.ipv4 : server.machine.ipv6;
   const options = `-a ${address} -C ${COUNT} -S ${SIZE_BYTES} -V -v`;
   const serving = server.machine.spawn(`${server.program} -s ${options}`);

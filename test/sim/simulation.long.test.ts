@@ -19,7 +19,9 @@ async function run(options: Partial<SimOptions>): Promise<SimReport> {
   }
 }
 
-/** What every machine sees with the fixed seeds: else the simulator has stopped trying something. */
+/**
+ * What every machine sees with the fixed seeds: else the simulator has stopped trying something.
+ */
 const MARKS = [
   'SUCCESS',
   'WR_FLUSH_ERR',

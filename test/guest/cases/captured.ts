@@ -1,0 +1,36 @@
+import { join } from 'node:path';
+
+import type { RunningCommand, RunResult } from '../command.js';
+import type { Guest } from '../guest.js';
+import type { Lab } from '../lab.js';
+import { repositoryRoot } from '../paths.js';
+import type { Dissection } from '../tshark.js';
+import { checkCapture } from '../wire-check.js';
+
+/** Runs `body` with a capture on the link of one guest; returns packets that stood every check. */
+export async function captured(
+  lab: Lab,
+  guest: Guest,
+  name: string,
+  body: () => Promise<void>,
+): Promise<Dissection[]> {
+  const capture = await lab.capture(name, guest);
+  try {
+    await body();
+  } finally {
+    await capture.stop();
+  }
+  return checkCapture(capture.file);
+}
+
+/** Starts our own end (test/guest/peer) on the host, and does not wait for it. */
+export function startPeer(lab: Lab, command: string): RunningCommand {
+  const main = join(repositoryRoot, 'dist', 'test', 'guest', 'peer', 'main.js');
+  return lab.host.spawn(`exec '${process.execPath}' --enable-source-maps '${main}' ${command}`);
+}
+
+/** What a command said, for the message of a failed assertion. */
+export function transcript(result: RunResult): string {
+  const output = `${result.stdout.slice(-1500)}${result.stderr.slice(-1500)}`;
+  return `exit code ${result.code}, signal ${result.signal}: ${output}`;
+}

@@ -1,0 +1,189 @@
+/**
+ * Our end of the cases that no sample fits: a program of its own, as a case may kill it.
+ *
+ *     connect <ip> <port> <count>      prints how each of the connects ended
+ *     reject <ip> <port> <text>        rejects one request, with the text as private data
+ *     idle <ip>                        opens the adapter; nobody listens
+ *     ucmatose-server <ip> <connections> <messages> <bytes>
+ *     ucmatose-client <ip> <connections> <messages> <bytes>
+ *     rping-in-sequence <ip> <count>   one connection after the other, one ping on each
+ *     rping-until-end <ip> <bytes>     pings until the connection ends, and prints its last event
+ *     memory-client <ip> <bytes>...    reads and writes the memory that memory-peer serves
+ *     memory-server <ip> <bytes>       serves memory to memory-peer
+ *     flood <ip>                       writes until the connection ends, and prints its last event
+ */
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+
+import { openIa } from 'dapl';
+import type { Cr, Ia } from 'dapl';
+import { softroce } from 'dapl/providers/softroce';
+
+import { runClient } from '../../../samples/rping/client.js';
+import { ConnectionEnded } from '../../../samples/rping/link.js';
+import type { Options } from '../../../samples/rping/options.js';
+import { RPING_PORT } from '../../../samples/rping/protocol.js';
+import { Exchange, textOf } from './exchange.js';
+import type { ExchangeOptions } from './exchange.js';
+import { driveMemory, floodMemory, serveMemory } from './memory.js';
+
+const UCMATOSE_PORT = 7471;
+const MEMORY_PORT = 7500;
+const FOR_EVER_MS = 1 << 30;
+
+type Verb = (ia: Ia, address: string, args: readonly string[]) => Promise<void>;
+
+const CLIENTS: Readonly<Record<string, Verb>> = {
+  connect,
+  flood: (ia, address) => floodMemory(ia, address, MEMORY_PORT),
+  'memory-client': (ia, address, sizes) => driveMemory(ia, address, MEMORY_PORT, sizes.map(Number)),
+  'ucmatose-client': ucmatoseClient,
+  'rping-in-sequence': rpingInSequence,
+  'rping-until-end': rpingUntilEnd,
+};
+
+const SERVERS: Readonly<Record<string, Verb>> = {
+  idle,
+  'memory-server': (ia, _, [length]) => serveMemory(ia, MEMORY_PORT, Number(length)),
+  reject,
+  'ucmatose-server': ucmatoseServer,
+};
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+async function connect(ia: Ia, address: string, args: readonly string[]): Promise<void> {
+  const connections = ia.createEvd({ qlen: 64 });
+  const connQual = Number(args[0]);
+  const count = Number(args[1]);
+  for (let index = 0; index < count; index++) {
+    const ep = ia.createEndpoint({ pz: ia.createPz(), connectEvd: connections });
+    ep.connect({ address, connQual, timeoutMs: 10_000 });
+  }
+  for (let left = count; left > 0; left--) {
+    const { event } = await connections.wait({ timeoutMs: 20_000 });
+    if (event.type === 'connection') print(textOf(event));
+  }
+}
+
+async function reject(ia: Ia, _: string, args: readonly string[]): Promise<void> {
+  const [cr] = await requests(ia, Number(args[0]), 1);
+  cr?.reject({ privateData: Buffer.from(args[1] ?? '') });
+  print('rejected');
+}
+
+async function idle(): Promise<void> {
+  print('listening');
+  setTimeout(() => undefined, FOR_EVER_MS);
+  await new Promise<never>(() => undefined);
+}
+
+async function ucmatoseServer(ia: Ia, _: string, args: readonly string[]): Promise<void> {
+  const options = exchangeOptions(args);
+  const exchange = new Exchange(ia, options);
+  const crs = await requests(ia, UCMATOSE_PORT, options.connections, (cr, index) => {
+    exchange.accept(index, cr);
+  });
+  await exchange.established();
+  await exchange.send();
+  await exchange.receive();
+  exchange.assertEchoed();
+  exchange.disconnect();
+  await exchange.disconnected();
+  print(`served ${crs.length}`);
+}
+
+async function ucmatoseClient(ia: Ia, address: string, args: readonly string[]): Promise<void> {
+  const options = exchangeOptions(args);
+  const exchange = new Exchange(ia, options);
+  exchange.connect(address, UCMATOSE_PORT);
+  await exchange.established();
+  await exchange.receive();
+  await exchange.send();
+  await exchange.disconnected();
+  print(`connected ${options.connections}`);
+}
+
+async function rpingInSequence(ia: Ia, address: string, args: readonly string[]): Promise<void> {
+  const count = Number(args[0]);
+  for (let index = 0; index < count; index++) await runClient(ia, pings(address, 1, 1000));
+  print(`connected ${count}`);
+}
+
+async function rpingUntilEnd(ia: Ia, address: string, args: readonly string[]): Promise<void> {
+  const start = performance.now();
+  print('pinging');
+  try {
+    await runClient(ia, pings(address, 0, Number(args[0])));
+  } catch (error) {
+    if (!(error instanceof ConnectionEnded)) throw error;
+    print(`after ${(performance.now() - start).toFixed(0)} ms: ${textOf(error.event)}`);
+  }
+}
+
+function pings(address: string, count: number, sizeBytes: number): Options {
+  return {
+    role: 'client',
+    address,
+    source: undefined,
+    port: RPING_PORT,
+    count,
+    sizeBytes,
+    verbose: false,
+    validate: true,
+  };
+}
+
+function exchangeOptions([connections, messages, size]: readonly string[]): ExchangeOptions {
+  return {
+    connections: Number(connections),
+    messages: Number(messages),
+    sizeBytes: Number(size),
+  };
+}
+
+/** The first `count` connection requests to a port. */
+async function requests(
+  ia: Ia,
+  connQual: number,
+  count: number,
+  onRequest: (cr: Cr, index: number) => void = () => undefined,
+): Promise<Cr[]> {
+  const evd = ia.createEvd({ qlen: 2 * count });
+  const psp = ia.createPsp({ connQual, evd });
+  print('listening');
+  const crs: Cr[] = [];
+  while (crs.length < count) {
+    const { event } = await evd.wait();
+    if (event.type !== 'connection-request') throw new Error(`a ${event.type} event at the psp`);
+    onRequest(event.cr, crs.length);
+    crs.push(event.cr);
+  }
+  psp.free();
+  return crs;
+}
+
+/** The address that the system would send from. */
+async function sourceTowards(address: string): Promise<string> {
+  const socket = createSocket(address.includes(':') ? 'udp6' : 'udp4');
+  socket.connect(1, address);
+  await once(socket, 'connect');
+  const source = socket.address().address;
+  socket.close();
+  return source;
+}
+
+const [name = '', address = '', ...args] = process.argv.slice(2);
+const verb = SERVERS[name] ?? CLIENTS[name];
+if (verb === undefined) throw new Error(`unknown verb ${name}`);
+const own = name in SERVERS ? address : await sourceTowards(address);
+const ia = await openIa(softroce({ addresses: [own] }));
+try {
+  await verb(ia, address, args);
+} catch (error) {
+  process.stderr.write(`peer: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+} finally {
+  await ia.close();
+}
