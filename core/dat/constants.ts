@@ -46,7 +46,6 @@ export const PspFlags = { CONSUMER: 0, PROVIDER: 1 } as const;
 /** DAT_CLOSE_FLAGS in words; `abrupt` is DAT's default. */
 export type CloseFlag = 'abrupt' | 'graceful';
 
-
 /** The names of the bits that are set, for messages and traces: `SUPPRESS|BARRIER_FENCE`. */
 export function flagNames(table: Readonly<Record<string, number>>, value: number): string {
   const names = Object.keys(table).filter((name) => {

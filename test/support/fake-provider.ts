@@ -84,4 +84,3 @@ export async function openFake(options: OpenIaOptions = {}): Promise<FakeIa> {
   const { world, device, cm } = fake;
   return { ia, fake, world, device, cm };
 }
-
