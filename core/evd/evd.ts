@@ -279,6 +279,7 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
     if (sink !== undefined) this.host.scheduler.defer(() => sink.complete());
     this.dispatcher.iterating = false;
     this.engage();
+    this.host.onEvdFreed(this);
   }
 
   /**
