@@ -18,12 +18,14 @@ export interface BenchOptions {
   /** Of each cell of a round. */
   readonly seconds: number;
   readonly rows: readonly Row[];
+  /** The first three numbers of the local addresses; default 127.0.0. */
+  readonly network?: string;
   readonly onRound?: (round: number) => void;
 }
 
 /** Warms every cell up, then measures them round by round. */
 export async function runBench(options: BenchOptions): Promise<Summary[]> {
-  const { rounds, seconds, rows, onRound } = options;
+  const { rounds, seconds, rows, network = '127.0.0', onRound } = options;
   const cells = new Map<string, Cell>();
   for (const { ours, peer } of rows) cells.set(ours.name, ours).set(peer.name, peer);
   const results = new Map<string, Measurement[]>();
@@ -31,7 +33,7 @@ export async function runBench(options: BenchOptions): Promise<Summary[]> {
   const pairs = new Map<Transport, Pair>();
   try {
     for (const { transport } of cells.values()) {
-      if (!pairs.has(transport)) pairs.set(transport, await Pair.open(transport));
+      if (!pairs.has(transport)) pairs.set(transport, await Pair.open(transport, network));
     }
     for (let round = 0; round <= rounds; round++) {
       onRound?.(round);

@@ -9,17 +9,20 @@ const WORKER = fileURLToPath(new URL('worker.js', import.meta.url));
 /** Longer than any cell may take beyond its own time. */
 const PATIENCE_MS = 15_000;
 
-/** Local addresses: the sender's and the receiver's. */
-const ADDRESSES: Readonly<Record<Transport, readonly [string, string]>> = {
-  softroce: ['127.0.0.1', '127.0.0.2'],
-  dgram: ['127.0.0.3', '127.0.0.4'],
-  tcp: ['127.0.0.1', '127.0.0.2'],
+/** Hosts of the sender and of the receiver. */
+const HOSTS: Readonly<Record<Transport, readonly [number, number]>> = {
+  softroce: [1, 2],
+  dgram: [3, 4],
+  tcp: [1, 2],
 };
 
 export class Pair {
-  /** @throws Error when an address or its UDP port cannot be had */
-  static async open(transport: Transport): Promise<Pair> {
-    const [left, right] = ADDRESSES[transport];
+  /**
+   * @param network the first three numbers of the local addresses
+   * @throws Error when an address or its UDP port cannot be had
+   */
+  static async open(transport: Transport, network: string): Promise<Pair> {
+    const [left, right] = HOSTS[transport].map((host) => `${network}.${host}`) as [string, string];
     const ends = [
       new Peer(transport, left, right, 0),
       new Peer(transport, right, left, 1),

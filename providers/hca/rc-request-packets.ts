@@ -5,6 +5,7 @@
 import { DEFAULT_PKEY, SQE, WrFlags, WrOpcode } from '../../core/spi/index.js';
 import { MEMORY_CHECK } from './memory.js';
 import { dataOpcode } from './rc-opcodes.js';
+import type { CongestionWindow } from './congestion-window.js';
 import type { RcQueuePair } from './rc-queue-pair.js';
 import { SegmentCursor } from './segment-cursor.js';
 import { writeAtomicEth } from './wire/atomic-eth.js';
@@ -23,16 +24,18 @@ const TWO_32 = 4294967296;
 
 export class RcRequestPackets {
   private sinceAckRequest = 0;
-  private ackInterval = 1;
   private readonly cursor = new SegmentCursor();
   /** The request that `cursor` walks. */
   private cursorIndex = -1;
 
-  constructor(private readonly qp: RcQueuePair) {}
+  /** @param window an acknowledgement is asked for four times a window, and by each last packet */
+  constructor(
+    private readonly qp: RcQueuePair,
+    private readonly window: CongestionWindow,
+  ) {}
 
-  /** Asks for an acknowledgement with every `ackInterval`-th packet and with the last of each. */
-  begin(ackInterval: number): void {
-    this.ackInterval = ackInterval;
+  /** Starts anew, with a connection or with the oldest unacknowledged packet. */
+  begin(): void {
     this.sinceAckRequest = 0;
     this.cursorIndex = -1;
   }
@@ -60,7 +63,7 @@ export class RcRequestPackets {
       return false;
     }
     this.sinceAckRequest += 1;
-    const ackReq = last || this.sinceAckRequest >= this.ackInterval;
+    const ackReq = last || this.sinceAckRequest >= this.window.packets >> 2;
     if (ackReq) this.sinceAckRequest = 0;
     const solicited = last && (control & (WrFlags.SOLICITED << 8)) !== 0;
     const flags = solicited && wrOpcode !== WrOpcode.RDMA_WRITE ? BTH_FLAG.solicited : 0;

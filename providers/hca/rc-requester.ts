@@ -5,6 +5,7 @@
  * whenever it is asked for again.
  */
 import { QpState, SQE, Timer, WcStatus, WrFlags, WrOpcode } from '../../core/spi/index.js';
+import { CongestionWindow } from './congestion-window.js';
 import { FLIGHT } from './flight-recorder.js';
 import { MAX_MESSAGE_BYTES } from './parameters.js';
 import { isAtomic, isRcOpcode, needsResponse } from './rc-opcodes.js';
@@ -30,8 +31,11 @@ export class RcRequester {
   waitingForReceiver = false;
   retriesLeft = 0;
   rnrRetriesLeft = 0;
-  /** Packets of a READ request; set from the window and the depth. */
+  /** Packets of a READ request; set from the largest window and the depth. */
   chunkPackets = 1;
+  private readonly window = new CongestionWindow();
+  /** PSNs up to here have been counted into the window. */
+  private counted = 0;
   /** The request being sent, and the next of its packets. */
   private sendIndex = 0;
   private packet = 0;
@@ -50,7 +54,7 @@ export class RcRequester {
   private readonly rnrTimer = new Timer(() => this.onRnrTimer());
 
   constructor(private readonly qp: RcQueuePair) {
-    this.packets = new RcRequestPackets(qp);
+    this.packets = new RcRequestPackets(qp, this.window);
     const { entries } = qp.sendRing;
     this.firstPsn = new Uint32Array(entries);
     this.packetCount = new Uint32Array(entries);
@@ -60,7 +64,7 @@ export class RcRequester {
   /** Entering RTS from RTR. */
   begin(sendPsn: number): void {
     const { attributes, hca } = this.qp;
-    this.psn = this.maxPsn = this.una = sendPsn & PSN_MASK;
+    this.psn = this.maxPsn = this.una = this.counted = sendPsn & PSN_MASK;
     this.sendIndex = this.qp.fetched;
     this.packet = 0;
     this.badIndex = -1;
@@ -68,8 +72,9 @@ export class RcRequester {
     this.readEnds = new Uint32Array(Math.max(1, depth));
     this.readCount = 0;
     const { windowPackets } = hca.parameters;
-    this.chunkPackets = Math.max(1, Math.floor(windowPackets / Math.min(Math.max(depth, 1), 4)));
-    this.packets.begin(Math.max(1, windowPackets >> 2));
+    this.chunkPackets = Math.max(1, Math.floor(windowPackets / Math.min(Math.max(depth, 1), 16)));
+    this.window.begin(windowPackets);
+    this.packets.begin();
     this.reloadRetries();
   }
 
@@ -113,7 +118,7 @@ export class RcRequester {
     if (this.sendIndex === qp.fetched && !this.fetch()) return false;
     if (this.sendIndex === this.badIndex) return false;
     const inFlight = (this.psn - this.una) & PSN_MASK;
-    if (inFlight >= qp.hca.parameters.windowPackets) return false;
+    if (inFlight >= this.window.packets) return false;
     const control = qp.sendRing.words[qp.sendRing.wordOf(this.sendIndex) + SQE.CONTROL]!;
     if (this.packet === 0 && this.readCount > 0 && (control & (WrFlags.FENCE << 8)) !== 0) {
       return false;
@@ -126,7 +131,7 @@ export class RcRequester {
     if (this.readCount >= this.readEnds.length) return false;
     const rest = this.packetCount[this.sendIndex & this.qp.sendRing.mask]! - this.packet;
     const chunk = Math.min(rest, this.chunkPackets);
-    return inFlight === 0 || inFlight + chunk <= this.qp.hca.parameters.windowPackets;
+    return inFlight === 0 || inFlight + chunk <= this.window.packets;
   }
 
   /** Begins the next request that the doorbell has shown. */
@@ -252,6 +257,8 @@ export class RcRequester {
       this.readHead = (this.readHead + 1) % this.readEnds.length;
       this.readCount -= 1;
     }
+    this.window.onAcknowledged((this.una - this.counted) & PSN_MASK);
+    this.counted = this.una;
     this.reloadRetries();
     if (this.outstanding) this.restartAckTimer();
     else this.ackDeadlineUs = Infinity;
@@ -270,6 +277,7 @@ export class RcRequester {
     this.retriesLeft -= 1;
     qp.hca.counters.retries += 1;
     qp.flight.record(qp.hca.nowUs, FLIGHT.RETRY, this.retriesLeft, this.una);
+    this.window.onLoss();
     this.goBack();
     this.restartAckTimer();
   }
@@ -300,6 +308,7 @@ export class RcRequester {
 
   private goBack(): void {
     this.resumeAt(this.una);
+    this.packets.begin();
     this.readCount = 0;
     this.qp.hca.scheduleRequests(this.qp);
   }
