@@ -151,7 +151,7 @@ class Connection {
   serve(batch: EventBatch, i: number): void {
     if (batch.operations[i] !== DatDto.RECEIVE) return;
     const segment = this.segments[batch.cookies[i]!]!;
-    this.ep.postRecv(segment, batch.cookies[i]!);
+    this.ep.postRecv(segment, batch.cookies[i]);
     if (this.cell.workload === 'ping') this.ep.postSend(segment, 0, CompletionFlags.SUPPRESS);
   }
 

@@ -62,7 +62,7 @@ function visible({ ia, ep, lmr, evd }: Peer): unknown {
     pending,
     taker,
     qlen,
-    String(ia),
+    ia.toString(),
     [...lmr.bytes.subarray(0, 64)],
   ];
 }
@@ -76,7 +76,6 @@ interface Row {
 }
 
 const CONNECT = ['address', 'connQual', 'timeoutMs', 'privateData', 'qos', 'flags'];
-const ATTRIBUTES = ['maxRecvDtos', 'maxRequestIov', 'maxRdmaReadIn', 'transport', 'qos', 'maxDtos'];
 const ENDPOINT = ['recvEvd', 'requestEvd', 'connectEvd', 'attributes', 'extra'];
 
 const active = (s: Scene): Peer => s.active;
