@@ -11,7 +11,7 @@ function answer(value: Answer['value'], error?: unknown): void {
   const message: Answer = {
     cpuSeconds: (user + system) / 1e6,
     ...(value !== undefined && { value }),
-    ...(error !== undefined && { error: inspect(error) }),
+    ...(error !== undefined && { error: error instanceof Error ? error.message : inspect(error) }),
   };
   process.send?.(message);
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { inspect } from 'node:util';
 import fc from 'fast-check';
 import {
   createRegistry,
@@ -62,7 +63,7 @@ function visible({ ia, ep, lmr, evd }: Peer): unknown {
     pending,
     taker,
     qlen,
-    ia.toString(),
+    inspect(ia),
     [...lmr.bytes.subarray(0, 64)],
   ];
 }
