@@ -71,7 +71,7 @@ async function inSequence(lab: Lab): Promise<void> {
   await lab.setPathMtu(1024);
   const guest = lab.guest(0);
   const packets = await captured(lab, guest, 'in-sequence', async () => {
-    const serving = guest.spawn(`stdbuf -oL rping -d -s -P -a ${guest.ipv4}`);
+    const serving = guest.spawn(`stdbuf -oL rping -d -s -P -a ${guest.ipv4} -S 1000`);
     try {
       await serving.waitForOutput(/rdma_listen/, START_TIMEOUT_MS);
       const client = await startPeer(lab, `rping-in-sequence ${guest.ipv4} ${SEQUENCE}`).finish(
