@@ -108,8 +108,8 @@ async function kernelServerKilled(lab: Lab): Promise<void> {
 }
 
 /**
- * Nobody disconnects for us. The kernel's client asks for ever (rxe takes 7 retries so), which must
- * not disturb our next process on the same address, and its DREQ must find an answer.
+ * Nobody disconnects for us. What the kernel's client still sends for the dead connection must not
+ * disturb our next process on the same address.
  */
 async function ourServerKilled(lab: Lab): Promise<void> {
   await lab.setPathMtu(1024);
