@@ -10,7 +10,7 @@ function answer(value: Answer['value'], error?: unknown): void {
   const message: Answer = {
     cpuSeconds: (user + system) / 1e6,
     ...(value !== undefined && { value }),
-    ...(error !== undefined && { error: error instanceof Error ? error.message : String(error) }),
+    ...(error !== undefined && { error: error instanceof Error ? error.message : 'no reason' }),
   };
   process.send?.(message);
 }

@@ -1,5 +1,5 @@
 /** Datagrams that nobody should send: random bytes, and packets seen before with parts changed. */
-import { SeededRandom } from 'dapl/providers/mock';
+import type { SeededRandom } from 'dapl/providers/mock';
 
 const OPCODE_WRITE_ONLY = 0x0a;
 const BTH = { OPCODE: 0, QPN: 5, PSN: 9, LENGTH: 12 } as const;

@@ -71,7 +71,7 @@ async function inSequence(lab: Lab): Promise<void> {
   await lab.setPathMtu(1024);
   const guest = lab.guest(0);
   const packets = await captured(lab, guest, 'in-sequence', async () => {
-    const serving = guest.spawn(`stdbuf -oL rping -d -s -P -a ${guest.ipv4}`);
+    const serving = guest.spawn(`stdbuf -oL rping -d -s -P -a ${guest.ipv4} -S 1000`);
     try {
       await serving.waitForOutput(/rdma_listen/, START_TIMEOUT_MS);
       const client = await startPeer(lab, `rping-in-sequence ${guest.ipv4} ${SEQUENCE}`).finish(
@@ -108,8 +108,8 @@ async function kernelServerKilled(lab: Lab): Promise<void> {
 }
 
 /**
- * Nobody disconnects for us. The kernel's client asks for ever (rxe takes 7 retries so), which must
- * not disturb our next process on the same address, and its DREQ must find an answer.
+ * Nobody disconnects for us. What the kernel's client still sends for the dead connection must not
+ * disturb our next process on the same address.
  */
 async function ourServerKilled(lab: Lab): Promise<void> {
   await lab.setPathMtu(1024);

@@ -9,13 +9,12 @@ import { captured, startPeer, transcript } from './captured.js';
 
 const START_TIMEOUT_MS = 10_000;
 const RUN_TIMEOUT_MS = 60_000;
-const FAMILIES = ['ipv4', 'ipv6'] as const;
 
 interface Load {
   readonly connections: number;
   readonly messages: number;
   readonly sizeBytes: number;
-  readonly family: (typeof FAMILIES)[number];
+  readonly family: 'ipv4' | 'ipv6';
 }
 
 /** One byte, one MTU, one byte more, many packets; many connections at once. */

@@ -144,14 +144,12 @@ export async function floodMemory(ia: Ia, address: string, port: number): Promis
   const link = new MemoryLink(ia, 65_536);
   const offer = await link.connect(address, port);
   process.stdout.write('flooding\n');
-  let endsBy: unknown;
-  while (endsBy === undefined) {
-    await link.write(0, link.memory.lengthBytes, offer, 0).catch((error: unknown) => {
-      endsBy = error;
-    });
+  try {
+    for (;;) await link.write(0, link.memory.lengthBytes, offer, 0);
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    process.stdout.write(`${error.message}\n${textOf(await link.connectionEvent())}\n`);
   }
-  const event = await link.connectionEvent();
-  process.stdout.write(`${String(endsBy)}\n${textOf(event)}\n`);
 }
 
 function fillPattern(bytes: Uint8Array): void {

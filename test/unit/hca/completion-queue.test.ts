@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { AsyncEventType, QpState, WcFlags, WrFlags, WrOpcode } from '../../../core/spi/index.js';
 import type { QueuePair } from '../../../core/spi/index.js';
-import { HcaPair, connectedPair, drain, postReceive, postSend } from '../../support/hca-pair.js';
+import type { HcaPair } from '../../support/hca-pair.js';
+import { connectedPair, drain, postReceive, postSend } from '../../support/hca-pair.js';
 
 const send = { opcode: WrOpcode.SEND, segments: [{ offset: 0, length: 8 }] };
 
