@@ -79,6 +79,7 @@ export class EpQueues implements CompletionOwner {
   private readonly signalEvery: number;
   private unsignalledRun = 0;
   private burstDepth = 0;
+  private ended = false;
 
   /**
    * Creates the queue pair and takes it to INIT.
@@ -199,7 +200,7 @@ export class EpQueues implements CompletionOwner {
   }
 
   endBurst(): void {
-    if (--this.burstDepth > 0) return;
+    if (--this.burstDepth > 0 || this.ended) return;
     this.ringReceives();
     this.ringSends();
   }
@@ -274,6 +275,7 @@ export class EpQueues implements CompletionOwner {
   /** Ends this life: its completions that nobody has dequeued are lost. */
   destroy(purge: (context: number) => void): void {
     this.qp.destroy();
+    this.ended = true;
     purge(this.context);
     this.init.owners.free(this.context);
     this.sends.discard();

@@ -33,6 +33,29 @@ describe('breaking', () => {
     assert.deepEqual(texts(drain(ia.asyncEvd)), []);
   });
 
+  it('leaves nothing of a burst behind that resets or frees the endpoint', async () => {
+    const { ep, cm, world, evd, device, lmr } = await connected();
+    const first = device.qp;
+    cm.connection.emit({ type: 'disconnected', byPeer: true });
+    world.pump();
+    drain(evd);
+    ep.burst(() => {
+      ep.postRecv(lmr.segment(), 1);
+      ep.reset();
+      ep.postRecv(lmr.segment(), 2);
+    });
+    assert.equal(first.receiveDoorbells, 0, 'the old queue pair is gone');
+    assert.deepEqual(texts(drain(evd)), []);
+    assert.equal(ep.receivesFree, ep.attributes.maxRecvDtos - 1);
+    const second = device.qp;
+    const before = second.receiveDoorbells;
+    ep.burst(() => {
+      ep.postRecv(lmr.segment(), 3);
+      ep.free();
+    });
+    assert.equal(second.receiveDoorbells, before);
+  });
+
   it('does not wait for the consumer to dequeue', async () => {
     const connect = (): object => ({});
     const bench = await connected(connect);
