@@ -1,6 +1,6 @@
 /**
- * A packet port that costs next to nothing: headers are handed to the peer in memory, payload is not
- * moved at all, so that what is measured is the software HCA.
+ * A packet port that costs next to nothing: headers are handed to the peer in memory, payload is
+ * not moved at all, so that what is measured is the software HCA.
  */
 import { PLACE, RX, TX, TX_SEGMENT, gidEquals, gidWords } from '../core/spi/index.js';
 import type { Gid, GidWords, PacketPort, PacketPortCounters } from '../core/spi/index.js';

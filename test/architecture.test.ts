@@ -7,7 +7,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } fr
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { ESLint } from 'eslint';
+import type { ESLint } from 'eslint';
 
 interface Violation {
   readonly from: string;
@@ -146,16 +146,21 @@ const lintPlants: readonly Plant[] = [
   },
 ];
 
-function cruise(cwd: string): CruiseResult {
-  const bin = join(root, 'node_modules/dependency-cruiser/bin/dependency-cruise.mjs');
-  const args = [bin, '--config', '.dependency-cruiser.cjs', '--output-type', 'json', '.'];
-  const { stdout, stderr } = spawnSync(process.execPath, args, {
-    cwd,
-    encoding: 'utf8',
-    maxBuffer: 2 ** 28,
-  });
+/** Runs a tool that reports JSON, in a process of its own: its heap would slow all later tests. */
+function report(cwd: string, bin: string, ...args: string[]): unknown {
+  const { stdout, stderr } = spawnSync(
+    process.execPath,
+    [join(root, 'node_modules', bin), ...args],
+    { cwd, encoding: 'utf8', maxBuffer: 2 ** 28 },
+  );
   assert.notEqual(stdout, '', stderr);
-  return JSON.parse(stdout) as CruiseResult;
+  return JSON.parse(stdout);
+}
+
+function cruise(cwd: string): CruiseResult {
+  const bin = 'dependency-cruiser/bin/dependency-cruise.mjs';
+  const args = ['--config', '.dependency-cruiser.cjs', '--output-type', 'json', '.'];
+  return report(cwd, bin, ...args) as CruiseResult;
 }
 
 function write(dir: string, file: string, source: string): void {
@@ -200,17 +205,14 @@ describe('architecture', function () {
     const planted = new Set(dependencyPlants.map(({ rule }) => rule));
     const unproven = rules.forbidden.filter(({ name }) => !planted.has(name));
     assert.deepEqual(unproven, [], 'every rule has a plant');
+    const accused = violations.filter(({ from }) => targets.includes(from));
+    assert.deepEqual(accused, [], 'files that break no rule are clean');
   });
 
-  it('reports nothing in files that break no rule', () => {
-    dir = makeTree([]);
-    assert.deepEqual(cruise(dir).summary.violations, []);
-  });
-
-  it('reports planted clocks, timers, randomness and style by lint rule', async () => {
+  it('reports planted clocks, timers, randomness and style by lint rule', () => {
     dir = makeTree(lintPlants);
-    const eslint = new ESLint({ cwd: dir, overrideConfigFile: join(dir, 'eslint.config.js') });
-    const results = await eslint.lintFiles(['**/planted-*.ts']);
+    const args = ['--format', 'json', '**/planted-*.ts'];
+    const results = report(dir, 'eslint/bin/eslint.js', ...args) as ESLint.LintResult[];
     const found = new Set(
       results.flatMap(({ filePath, messages }) =>
         messages.map(({ ruleId }) => `${ruleId ?? 'fatal'}: ${filePath.slice(dir.length + 1)}`),

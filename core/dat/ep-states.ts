@@ -26,7 +26,6 @@ export const EpState = {
   CONNECTED_SINGLE_PATH: 13,
   CONNECTED_MULTI_PATH: 14,
 } as const;
-export type EpStateNumber = (typeof EpState)[keyof typeof EpState];
 
 /** The states that an endpoint of ours enters. */
 export type EpStateName =

@@ -88,6 +88,7 @@ export class Ia extends DatHandle {
       ...init.context,
       owners: this.owners,
       reportAsync: (event) => void this.asyncEvd.post(event),
+      onEvdFreed: (evd) => void this.evds.delete(evd as Evd),
     };
     this.asyncEvd = this.newEvd(init.asyncEvdQlen, EvdFlags.ASYNC);
     init.lease.onEvent((event) => reportDeviceEvent(event, this, this.asyncEvd));
@@ -264,7 +265,7 @@ export class Ia extends DatHandle {
 
   /** @internal looks at every completion queue, so that finished requests let go of their memory */
   takeInCompletions(): void {
-    for (const evd of this.liveEvds()) evd.scan();
+    for (const evd of [...this.evds]) evd.scan();
   }
 
   /** @internal */
@@ -332,14 +333,8 @@ export class Ia extends DatHandle {
     return this.adopt(new Lmr(this, pz, bytes, privileges, region));
   }
 
-  /** The consumer frees event dispatchers without telling us. */
-  private liveEvds(): Evd[] {
-    for (const evd of this.evds) if (evd.isFreed) this.evds.delete(evd);
-    return [...this.evds];
-  }
-
   private checkUnused(): void {
-    const left = this.children.size + this.liveEvds().length - 1;
+    const left = this.children.size + this.evds.size - 1;
     if (left === 0) return;
     throw new DatError('DAT_INVALID_STATE', {
       subtype: 'DAT_INVALID_STATE_IA_IN_USE',
@@ -354,7 +349,7 @@ export class Ia extends DatHandle {
     const { clock, timers, keepAlive } = this.context;
     const { lease, closeTimeoutMs } = this.init;
     const { children } = this;
-    const evds = (): Evd[] => this.liveEvds();
+    const evds = (): Evd[] => [...this.evds];
     const release = lease.release();
     keepAlive.retain();
     try {

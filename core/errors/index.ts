@@ -11,4 +11,4 @@ export {
   returnCodeOf,
 } from './codes.js';
 export { DatError, type DatErrorOptions } from './dat-error.js';
-export { type SpiErrorContext, spiCall, toDatError } from './from-spi.js';
+export { spiCall, toDatError } from './from-spi.js';

@@ -29,6 +29,8 @@ export interface EvdHost {
   readonly owners: CompletionOwners;
   /** Puts an event on the IA's asynchronous EVD. */
   reportAsync(event: AsyncErrorEvent): void;
+  /** An EVD of this host has been freed: nothing needs to hold it any more. */
+  onEvdFreed(evd: object): void;
 }
 
 /** Policy and handler at creation; both may come later (`modifyUpcall`). */

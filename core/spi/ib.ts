@@ -52,8 +52,8 @@ export const WcOpcode = {
 export type WcOpcode = (typeof WcOpcode)[keyof typeof WcOpcode];
 
 /**
- * Completion flags. SOLICITED is ours: the sender set the solicited event bit. Verbs do not tell, so
- * nothing may depend on it.
+ * Completion flags. SOLICITED is ours: the sender set the solicited event bit. Verbs do not tell,
+ * so nothing may depend on it.
  */
 export const WcFlags = { GRH: 1, WITH_IMM: 2, WITH_INV: 8, SOLICITED: 0x20 } as const;
 

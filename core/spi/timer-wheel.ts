@@ -1,7 +1,7 @@
 /**
- * A hierarchical timing wheel (Varghese and Lauck 1987, scheme 7): starting and stopping are O(1) and
- * allocate nothing, expiry costs at most one move per level. A timer sits on the level of the highest
- * 6-bit digit in which its tick differs from the present one, so slots never wrap around.
+ * A hierarchical timing wheel (Varghese and Lauck 1987, scheme 7): starting and stopping are O(1)
+ * and allocate nothing, expiry costs at most one move per level. A timer sits on the level of the
+ * highest 6-bit digit in which its tick differs from the present one, so slots never wrap around.
  */
 import type { Timer, Timers } from './timers.js';
 

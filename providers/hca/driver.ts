@@ -22,6 +22,12 @@ import type { HcaParameters } from './parameters.js';
 
 /** Bursts taken in per pump, so that handlers and the event loop get their turn under load. */
 const MAX_ROUNDS = 16;
+/**
+ * Responses to up to so many packets wait for the handlers, so that an ACK and the message that
+ * they answer with leave together. A longer burst is answered at once: its sender's window waits
+ * for it.
+ */
+const PATIENT_PACKETS = 16;
 
 export interface HcaDriverOptions {
   readonly name: string;
@@ -32,12 +38,15 @@ export interface HcaDriverOptions {
   readonly parameters?: Partial<HcaParameters>;
   /**
    * Work waits for `pump`: a doorbell rang, a timer was started or something was deferred, outside
-   * of one. Called at most once until the next pump, possibly from inside a consumer's call: it must only schedule.
+   * of one. Called at most once until the next pump, possibly from inside a consumer's call: it
+   * must only schedule.
    */
   readonly requestPump: () => void;
 }
 
-/** The wheel, which also asks for a pump: the real timer may have to be armed for a new deadline. */
+/**
+ * The wheel, which also asks for a pump: the real timer may have to be armed for a new deadline.
+ */
 class DriverTimers extends TimerWheel {
   constructor(
     nowUs: number,
@@ -94,7 +103,7 @@ export class HcaDriver implements Scheduler {
   }
 
   /**
-   * Moves everything that can move, then runs handlers. True when there is more to do at once: the
+   * Moves everything that can move, and runs handlers. True when there is more to do at once: the
    * provider lets its event loop turn and pumps again.
    */
   pump(): boolean {
@@ -102,17 +111,14 @@ export class HcaDriver implements Scheduler {
     if (hca.pumping) return false;
     hca.pumped();
     hca.pumping = true;
-    let busy: boolean;
     try {
-      busy = this.rounds();
-      busy = this.runNotifications() || busy;
+      return this.rounds();
     } finally {
       hca.pumping = false;
     }
-    return busy;
   }
 
-  /** For spin loops: the same without handlers; they are left to the next pump. */
+  /** For spin loops: one round without handlers; they are left to the next pump. */
   progress(): boolean {
     const { hca } = this;
     if (hca.pumping) return this.round();
@@ -123,7 +129,9 @@ export class HcaDriver implements Scheduler {
     } finally {
       hca.pumping = false;
     }
-    if (hca.notifications.length > 0) hca.requestPump();
+    // The pump to come arms the real timer for what has been started here.
+    const waits = moved || hca.sendsWaiting || hca.notifications.length > 0;
+    if (waits) hca.requestPump();
     return moved;
   }
 
@@ -133,26 +141,37 @@ export class HcaDriver implements Scheduler {
   }
 
   private rounds(): boolean {
-    for (let round = 0; round < MAX_ROUNDS; round++) if (!this.round()) return false;
+    for (let round = 0; round < MAX_ROUNDS; round++) {
+      const moved = this.round();
+      const handlers = this.hca.notifications.length > 0;
+      if (handlers) this.runNotifications();
+      if (!moved && !handlers) return this.hca.unsent;
+    }
+    this.hca.transmit();
     return true;
   }
 
-  /** Receive, place, complete; timers; transmit. True when packets came in or timers ran. */
+  /**
+   * Transmit, receive, place, complete; timers. What that led to is sent by the next round, which
+   * comes at once. True when packets came in or timers ran.
+   */
   private round(): boolean {
     const { hca, timers } = this;
     hca.nowUs = this.clock.now();
+    hca.transmit();
     const received = hca.receive();
     const expired = timers.advance(hca.nowUs);
     if (expired > 0) hca.publish();
-    hca.transmit();
+    if (received > PATIENT_PACKETS) hca.transmit();
     return received > 0 || expired > 0;
   }
 
   /**
-   * Runs what was due when this began, and what that led to as long as it stays within bounds; sends
-   * after each handler's burst is gathered. True when something is left.
+    // The pump to come arms the real timer for what has been started here.
+    const waits = moved || hca.sendsWaiting || hca.notifications.length > 0;
+    if (waits) hca.requestPump();
    */
-  private runNotifications(): boolean {
+  private runNotifications(): void {
     const { hca } = this;
     const { notifications } = hca;
     for (let rest = notifications.length + MAX_ROUNDS; rest > 0; rest--) {
@@ -163,7 +182,5 @@ export class HcaDriver implements Scheduler {
         this.logger.error('a handler threw', { device: this.options.name, error });
       }
     }
-    hca.transmit();
-    return notifications.length > 0;
   }
 }

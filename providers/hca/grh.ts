@@ -1,7 +1,7 @@
 /**
  * The 40-byte area in front of every received datagram (IBTA 11.4.1.2; RoCEv2: the IP header). The
- * port hands on the addresses only, so the header is made from them: IPv6 whole, IPv4 in the last 20
- * bytes with a right checksum, by which consumers tell the two apart.
+ * port hands on the addresses only, so the header is made from them: IPv6 whole, IPv4 in the last
+ * 20 bytes with a right checksum, by which consumers tell the two apart.
  */
 import { GRH_LENGTH } from '../../core/spi/index.js';
 import type { Gid } from '../../core/spi/index.js';

@@ -1,12 +1,12 @@
 /**
- * RC completer (IBTA 9.7.5 to 9.7.7): what the requester makes of acknowledgements, NAKs and READ and
- * atomic responses. Anything outside una <= PSN < maxPsn is ignored, be it stale or a ghost.
+ * RC completer (IBTA 9.7.5 to 9.7.7): what the requester makes of acknowledgements, NAKs and READ
+ * and atomic responses. Anything outside una <= PSN < maxPsn is ignored, be it stale or a ghost.
  */
 import { SQE, WcStatus, WrOpcode } from '../../core/spi/index.js';
 import { FLIGHT } from './flight-recorder.js';
 import { MEMORY_CHECK } from './memory.js';
 import type { RcQueuePair } from './rc-queue-pair.js';
-import { needsResponse } from './rc-requester.js';
+import { needsResponse } from './rc-opcodes.js';
 import type { ReceivedPacket } from './received-packet.js';
 import { SegmentCursor } from './segment-cursor.js';
 import { aethSyndrome } from './wire/aeth.js';
@@ -186,7 +186,9 @@ export class RcCompleter {
     return rx.payloadLength === Math.min(rest, mtuBytes);
   }
 
-  /** Puts the result into the byte order of memory, in the packet: it is placed like any payload. */
+  /**
+   * Puts the result into the byte order of memory, in the packet: it is placed like any payload.
+   */
   private swapAtomicResult(rx: ReceivedPacket): void {
     const at = rx.offset + ATOMIC_ACK_ETH_OFFSET_OF[rx.opcode]!;
     const high = atomicAckHi(rx.view, at);

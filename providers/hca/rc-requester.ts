@@ -1,29 +1,19 @@
 /**
- * RC requester (IBTA 9.7.3): turns send requests into packets, from the oldest unacknowledged PSN
- * when it must go back. A READ goes out in chunks, each a READ request of its own, so that the window
- * bounds its responses too; a chunk's end is the same whenever it is asked for again.
+ * RC requester (IBTA 9.7.3): says which packet of which request goes next, and when; it starts
+ * again from the oldest unacknowledged PSN when it must go back. A READ goes out in chunks, each a
+ * READ request of its own, so that the window bounds its responses too; a chunk's end is the same
+ * whenever it is asked for again.
  */
-import { DEFAULT_PKEY, QpState, SQE, Timer, WcStatus } from '../../core/spi/index.js';
-import { WrFlags, WrOpcode } from '../../core/spi/index.js';
+import { QpState, SQE, Timer, WcStatus, WrFlags, WrOpcode } from '../../core/spi/index.js';
+import { CongestionWindow } from './congestion-window.js';
 import { FLIGHT } from './flight-recorder.js';
-import { MEMORY_CHECK } from './memory.js';
 import { MAX_MESSAGE_BYTES } from './parameters.js';
+import { isAtomic, isRcOpcode, needsResponse } from './rc-opcodes.js';
 import type { RcQueuePair } from './rc-queue-pair.js';
-import { SegmentCursor, segmentBytes } from './segment-cursor.js';
-import { writeAtomicEth } from './wire/atomic-eth.js';
-import { BTH_FLAG, writeBth } from './wire/bth.js';
-import { RC } from './wire/opcode.js';
-import {
-  ATOMIC_ETH_OFFSET_OF,
-  HEADER_LENGTH_OF,
-  IETH_OFFSET_OF,
-  IMMDT_OFFSET_OF,
-  RETH_OFFSET_OF,
-} from './wire/packet-layout.js';
+import { RcRequestPackets } from './rc-request-packets.js';
+import { segmentBytes } from './segment-cursor.js';
 import { PSN_MASK, psnAdd, psnDiff } from './wire/psn.js';
-import { writeReth } from './wire/reth.js';
 
-const TWO_32 = 4294967296;
 /** IBTA lets the ACK timer take 1 to 4 times its nominal length: we back off within that. */
 const MAX_BACKOFF = 4;
 
@@ -41,16 +31,17 @@ export class RcRequester {
   waitingForReceiver = false;
   retriesLeft = 0;
   rnrRetriesLeft = 0;
-  /** Packets of a READ request; set from the window and the depth. */
+  /** Packets of a READ request; set from the largest window and the depth. */
   chunkPackets = 1;
+  private readonly window = new CongestionWindow();
+  /** PSNs up to here have been counted into the window. */
+  private counted = 0;
   /** The request being sent, and the next of its packets. */
   private sendIndex = 0;
   private packet = 0;
   /** A request that cannot be sent: it fails when all before it have completed. */
   private badIndex = -1;
   private badStatus = 0;
-  private sinceAckRequest = 0;
-  private ackInterval = 1;
   /** Ends (one after the last PSN) of READ and atomic requests in flight, a ring. */
   private readEnds = new Uint32Array(1);
   private readHead = 0;
@@ -58,11 +49,12 @@ export class RcRequester {
   private backoff = 1;
   private ackDeadlineUs = Infinity;
   private lastHintUs = -Infinity;
-  private readonly cursor = new SegmentCursor();
+  private readonly packets: RcRequestPackets;
   private readonly ackTimer = new Timer((nowUs) => this.onAckTimer(nowUs));
   private readonly rnrTimer = new Timer(() => this.onRnrTimer());
 
   constructor(private readonly qp: RcQueuePair) {
+    this.packets = new RcRequestPackets(qp, this.window);
     const { entries } = qp.sendRing;
     this.firstPsn = new Uint32Array(entries);
     this.packetCount = new Uint32Array(entries);
@@ -72,17 +64,18 @@ export class RcRequester {
   /** Entering RTS from RTR. */
   begin(sendPsn: number): void {
     const { attributes, hca } = this.qp;
-    this.psn = this.maxPsn = this.una = sendPsn & PSN_MASK;
+    this.psn = this.maxPsn = this.una = this.counted = sendPsn & PSN_MASK;
     this.sendIndex = this.qp.fetched;
     this.packet = 0;
     this.badIndex = -1;
     const depth = attributes.maxRdAtomic ?? 0;
     this.readEnds = new Uint32Array(Math.max(1, depth));
+    this.readHead = 0;
     this.readCount = 0;
     const { windowPackets } = hca.parameters;
-    this.chunkPackets = Math.max(1, Math.floor(windowPackets / Math.min(Math.max(depth, 1), 4)));
-    this.ackInterval = Math.max(1, windowPackets >> 2);
-    this.sinceAckRequest = 0;
+    this.chunkPackets = Math.max(1, Math.floor(windowPackets / Math.min(Math.max(depth, 1), 16)));
+    this.window.begin(windowPackets);
+    this.packets.begin();
     this.reloadRetries();
   }
 
@@ -126,7 +119,7 @@ export class RcRequester {
     if (this.sendIndex === qp.fetched && !this.fetch()) return false;
     if (this.sendIndex === this.badIndex) return false;
     const inFlight = (this.psn - this.una) & PSN_MASK;
-    if (inFlight >= qp.hca.parameters.windowPackets) return false;
+    if (inFlight >= this.window.packets) return false;
     const control = qp.sendRing.words[qp.sendRing.wordOf(this.sendIndex) + SQE.CONTROL]!;
     if (this.packet === 0 && this.readCount > 0 && (control & (WrFlags.FENCE << 8)) !== 0) {
       return false;
@@ -139,7 +132,7 @@ export class RcRequester {
     if (this.readCount >= this.readEnds.length) return false;
     const rest = this.packetCount[this.sendIndex & this.qp.sendRing.mask]! - this.packet;
     const chunk = Math.min(rest, this.chunkPackets);
-    return inFlight === 0 || inFlight + chunk <= this.qp.hca.parameters.windowPackets;
+    return inFlight === 0 || inFlight + chunk <= this.window.packets;
   }
 
   /** Begins the next request that the doorbell has shown. */
@@ -200,16 +193,19 @@ export class RcRequester {
 
   private sendNext(): void {
     const { qp } = this;
-    const at = qp.sendRing.wordOf(this.sendIndex);
-    const opcode = qp.sendRing.words[at + SQE.CONTROL]! & 0xff;
-    let sent: number;
-    if (opcode === WrOpcode.RDMA_READ) sent = this.sendRead(at);
-    else if (isAtomic(opcode)) sent = this.sendAtomic(at, opcode);
-    else sent = this.sendData(at, opcode);
-    if (sent === 0) return;
+    const { sendRing } = qp;
+    const slot = this.sendIndex & sendRing.mask;
+    const opcode = sendRing.words[sendRing.wordOf(this.sendIndex) + SQE.CONTROL]! & 0xff;
+    let sent = 1;
+    if (opcode === WrOpcode.RDMA_READ) sent = this.sendRead(slot);
+    else if (isAtomic(opcode)) this.sendAtomic();
+    else if (!this.sendData(slot)) {
+      this.refuse(WcStatus.LOC_PROT_ERR);
+      return;
+    }
     this.psn = psnAdd(this.psn, sent);
     this.packet += sent;
-    if (this.packet === this.packetCount[this.sendIndex & qp.sendRing.mask]) {
+    if (this.packet === this.packetCount[slot]) {
       this.sendIndex = (this.sendIndex + 1) >>> 0;
       this.packet = 0;
     }
@@ -217,110 +213,25 @@ export class RcRequester {
     if (this.ackDeadlineUs === Infinity) this.restartAckTimer();
   }
 
-  /** One packet of a SEND or WRITE; the number of PSNs used, 0 if the request turned out bad. */
-  private sendData(at: number, wrOpcode: number): number {
-    const { qp } = this;
-    const { words } = qp.sendRing;
-    const control = words[at + SQE.CONTROL]!;
-    const slot = this.sendIndex & qp.sendRing.mask;
-    const offset = this.packet * qp.mtuBytes;
-    const length = Math.min(qp.mtuBytes, this.lengthBytes[slot]! - offset);
-    const first = this.packet === 0;
-    const last = this.packet + 1 === this.packetCount[slot];
-    const opcode = dataOpcode(wrOpcode, first, last);
-    const header = qp.hca.tx.open(qp.path, HEADER_LENGTH_OF[opcode]!);
-    if (!this.addPayload(at, control, offset, length)) return 0;
-    this.sinceAckRequest += 1;
-    const ackReq = last || this.sinceAckRequest >= this.ackInterval;
-    if (ackReq) this.sinceAckRequest = 0;
-    const solicited = last && (control & (WrFlags.SOLICITED << 8)) !== 0;
-    const flags = solicited && wrOpcode !== WrOpcode.RDMA_WRITE ? BTH_FLAG.solicited : 0;
-    const { view } = qp.hca.tx;
-    writeBth(
-      view,
-      header,
-      opcode,
-      flags,
-      -length & 3,
-      DEFAULT_PKEY,
-      qp.destinationQpn,
-      ackReq,
-      this.psn,
-    );
-    const reth = RETH_OFFSET_OF[opcode]!;
-    if (reth !== 0) this.putReth(header + reth, at, 0, this.lengthBytes[slot]!);
-    const immediate = IMMDT_OFFSET_OF[opcode]! + IETH_OFFSET_OF[opcode]!;
-    if (immediate !== 0)
-      view.setUint32(header + immediate, words[at + SQE.IMMEDIATE_OR_INVALIDATE]!);
-    return 1;
+  private sendData(slot: number): boolean {
+    const { packets, sendIndex, psn, packet } = this;
+    return packets.data(sendIndex, psn, packet, this.packetCount[slot]!, this.lengthBytes[slot]!);
   }
 
-  /** Adds the payload to the open packet, or takes the packet back and refuses the request. */
-  private addPayload(at: number, control: number, offset: number, length: number): boolean {
-    if (length === 0) return true;
-    const { qp } = this;
-    const { hca, sendRing } = qp;
-    if ((control & (WrFlags.INLINE << 8)) !== 0) {
-      const start = sendRing.byteOf(this.sendIndex) + SQE.SEGMENTS * 4;
-      hca.tx.addSegment(qp.inlinePayloadRegion(), start + offset, length);
-      return true;
-    }
-    if (this.packet === 0 || this.cursorIndex !== this.sendIndex) {
-      this.cursor.start(sendRing.words, at + SQE.SEGMENTS, (control >>> 16) & 0xff);
-      this.cursorIndex = this.sendIndex;
-    }
-    this.cursor.seek(offset);
-    const verdict = this.cursor.gather(hca.memory, qp.domain, length, hca.tx);
-    if (verdict === MEMORY_CHECK.OK) return true;
-    hca.tx.abort();
-    this.refuse(WcStatus.LOC_PROT_ERR);
-    return false;
-  }
-  /** The request that `cursor` walks. */
-  private cursorIndex = -1;
-
-  private sendRead(at: number): number {
-    const { qp } = this;
-    const slot = this.sendIndex & qp.sendRing.mask;
+  /** Asks for one chunk; the number of PSNs that its responses use. */
+  private sendRead(slot: number): number {
+    const { mtuBytes } = this.qp;
     const count = this.chunkEnd(slot, this.packet) - this.packet;
-    const offset = this.packet * qp.mtuBytes;
-    const length = Math.min(count * qp.mtuBytes, this.lengthBytes[slot]! - offset);
-    const header = qp.hca.tx.open(qp.path, HEADER_LENGTH_OF[RC.readRequest]!);
-    const { view } = qp.hca.tx;
-    writeBth(view, header, RC.readRequest, 0, 0, DEFAULT_PKEY, qp.destinationQpn, true, this.psn);
-    this.putReth(header + RETH_OFFSET_OF[RC.readRequest]!, at, offset, length);
+    const offset = this.packet * mtuBytes;
+    const length = Math.min(count * mtuBytes, this.lengthBytes[slot]! - offset);
+    this.packets.read(this.sendIndex, this.psn, offset, length);
     this.noteRead(psnAdd(this.psn, count));
     return count;
   }
 
-  private sendAtomic(at: number, wrOpcode: number): number {
-    const { qp } = this;
-    const { words } = qp.sendRing;
-    const swap = wrOpcode === WrOpcode.ATOMIC_CMP_AND_SWP;
-    const opcode = swap ? RC.compareSwap : RC.fetchAdd;
-    const header = qp.hca.tx.open(qp.path, HEADER_LENGTH_OF[opcode]!);
-    const { view } = qp.hca.tx;
-    writeBth(view, header, opcode, 0, 0, DEFAULT_PKEY, qp.destinationQpn, true, this.psn);
-    writeAtomicEth(
-      view,
-      header + ATOMIC_ETH_OFFSET_OF[opcode]!,
-      words[at + SQE.REMOTE_ADDRESS_HI]!,
-      words[at + SQE.REMOTE_ADDRESS_LO]!,
-      words[at + SQE.RKEY]!,
-      swap ? words[at + SQE.SWAP_HI]! : words[at + SQE.COMPARE_ADD_HI]!,
-      swap ? words[at + SQE.SWAP_LO]! : words[at + SQE.COMPARE_ADD_LO]!,
-      swap ? words[at + SQE.COMPARE_ADD_HI]! : 0,
-      swap ? words[at + SQE.COMPARE_ADD_LO]! : 0,
-    );
+  private sendAtomic(): void {
+    this.packets.atomic(this.sendIndex, this.psn);
     this.noteRead(psnAdd(this.psn, 1));
-    return 1;
-  }
-
-  private putReth(reth: number, at: number, offset: number, length: number): void {
-    const { words } = this.qp.sendRing;
-    const low = words[at + SQE.REMOTE_ADDRESS_LO]! + offset;
-    const high = words[at + SQE.REMOTE_ADDRESS_HI]! + (low >= TWO_32 ? 1 : 0);
-    writeReth(this.qp.hca.tx.view, reth, high, low >>> 0, words[at + SQE.RKEY]!, length);
   }
 
   // --- READ and atomic bookkeeping --------------------------------------------------------------
@@ -347,7 +258,10 @@ export class RcRequester {
       this.readHead = (this.readHead + 1) % this.readEnds.length;
       this.readCount -= 1;
     }
+    this.window.onAcknowledged((this.una - this.counted) & PSN_MASK);
+    this.counted = this.una;
     this.reloadRetries();
+    if (this.waitingForReceiver) this.leaveReceiverWait();
     if (this.outstanding) this.restartAckTimer();
     else this.ackDeadlineUs = Infinity;
     if (this.failIfBad()) return;
@@ -365,6 +279,7 @@ export class RcRequester {
     this.retriesLeft -= 1;
     qp.hca.counters.retries += 1;
     qp.flight.record(qp.hca.nowUs, FLIGHT.RETRY, this.retriesLeft, this.una);
+    this.window.onLoss();
     this.goBack();
     this.restartAckTimer();
   }
@@ -383,6 +298,12 @@ export class RcRequester {
     qp.hca.timers.start(this.rnrTimer, qp.hca.nowUs + delayUs);
   }
 
+  /** What the RNR NAK refused has been taken since: that NAK was a late or repeated one. */
+  private leaveReceiverWait(): void {
+    this.qp.hca.timers.stop(this.rnrTimer);
+    this.waitingForReceiver = false;
+  }
+
   /** A network hint that the peer is gone: a retry now, but not one for every hint. */
   onUnreachable(): void {
     const { hca, flight } = this.qp;
@@ -395,6 +316,7 @@ export class RcRequester {
 
   private goBack(): void {
     this.resumeAt(this.una);
+    this.packets.begin();
     this.readCount = 0;
     this.qp.hca.scheduleRequests(this.qp);
   }
@@ -452,31 +374,4 @@ export class RcRequester {
     this.waitingForReceiver = false;
     this.qp.hca.scheduleRequests(this.qp);
   }
-}
-
-function isAtomic(wrOpcode: number): boolean {
-  return wrOpcode === WrOpcode.ATOMIC_CMP_AND_SWP || wrOpcode === WrOpcode.ATOMIC_FETCH_AND_ADD;
-}
-
-/** READ and atomics: only their response completes them. */
-export function needsResponse(wrOpcode: number): boolean {
-  return wrOpcode >= WrOpcode.RDMA_READ && wrOpcode <= WrOpcode.ATOMIC_FETCH_AND_ADD;
-}
-
-function isRcOpcode(wrOpcode: number): boolean {
-  return wrOpcode <= WrOpcode.ATOMIC_FETCH_AND_ADD || wrOpcode === WrOpcode.SEND_WITH_INV;
-}
-
-function dataOpcode(wrOpcode: number, first: boolean, last: boolean): number {
-  if (wrOpcode === WrOpcode.RDMA_WRITE || wrOpcode === WrOpcode.RDMA_WRITE_WITH_IMM) {
-    if (!last) return first ? RC.writeFirst : RC.writeMiddle;
-    const immediate = wrOpcode === WrOpcode.RDMA_WRITE_WITH_IMM ? 1 : 0;
-    return (first ? RC.writeOnly : RC.writeLast) + immediate;
-  }
-  if (!last) return first ? RC.sendFirst : RC.sendMiddle;
-  if (wrOpcode === WrOpcode.SEND_WITH_INV) {
-    return first ? RC.sendOnlyInvalidate : RC.sendLastInvalidate;
-  }
-  const immediate = wrOpcode === WrOpcode.SEND_WITH_IMM ? 1 : 0;
-  return (first ? RC.sendOnly : RC.sendLast) + immediate;
 }

@@ -1,4 +1,6 @@
-/** The packet being looked at: one object, overwritten for each, so that dispatch allocates nothing. */
+/**
+ * The packet being looked at: one object, overwritten for each, so that dispatch allocates nothing.
+ */
 export class ReceivedPacket {
   view: DataView = new DataView(new ArrayBuffer(0));
   /** Offset in `view` of the BTH. */

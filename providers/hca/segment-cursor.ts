@@ -1,6 +1,6 @@
 /**
- * A place in the scatter/gather list of a work request. Lists are read in the ring, where core wrote
- * them; each segment's key, bounds and rights are checked whenever bytes of it move.
+ * A place in the scatter/gather list of a work request. Lists are read in the ring, where core
+ * wrote them; each segment's key, bounds and rights are checked whenever bytes of it move.
  */
 import { Access, SGE } from '../../core/spi/index.js';
 import { MEMORY_CHECK } from './memory.js';

@@ -185,8 +185,10 @@ export class Fabric {
     }
   }
 
-  /** Packets of a link wait until it is unclogged. */
+  /** Packets of these links, between the addresses there are, wait until they are unclogged. */
   clog(where: LinkSelection): void {
+    const addresses = [...this.#ports.keys()];
+    for (const from of addresses) for (const to of addresses) this.link(from, to);
     for (const link of this.#select(where)) link.clogged = true;
   }
 

@@ -76,6 +76,7 @@ export class MockNode {
     });
     this.device = this.driver.device;
     this.#timer = new VirtualTimer(fabric.clock, () => this.#pump());
+    this.device.onClosed = () => this.#timer.close();
     this.port.watch(this.driver.portHandlers(() => this.#wake()));
     this.keepAlive = new KeepAliveCounter((alive) => this.port.setKeepAlive(alive));
     this.timers = {
@@ -113,9 +114,8 @@ export class MockNode {
   }
 
   /** Ends the device; everything of it is destroyed in order. */
-  async close(): Promise<void> {
-    await this.device.close();
-    this.#timer.close();
+  close(): Promise<void> {
+    return this.device.close();
   }
 
   #wake(): void {

@@ -62,6 +62,12 @@ export class SeededRandom implements Random {
     return mean > 0 ? -Math.log(1 - this.unit()) * mean : 0;
   }
 
+  bytes(length: number): Uint8Array {
+    const bytes = new Uint8Array(length);
+    for (let at = 0; at < length; at++) bytes[at] = this.u32() >>> 24;
+    return bytes;
+  }
+
   /** @throws RangeError for an empty list */
   pick<T>(items: readonly T[]): T {
     if (items.length === 0) throw new RangeError('nothing to pick from');

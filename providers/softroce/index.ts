@@ -29,15 +29,18 @@ export { ROCE_UDP_PORT } from './port-options.js';
 
 export interface SoftroceOptions {
   /**
-   * 1 to 64 local IP addresses, in text; the first one is the default source. Addresses that no other
-   * program uses for RoCE: 127.0.0.1 and 127.0.0.2 can each be a device of a process of its own.
+   * 1 to 64 local IP addresses, in text; the first one is the default source. Addresses that no
+   * other program uses for RoCE: 127.0.0.1 and 127.0.0.2 can each be a device of a process of its
+   * own.
    */
   readonly addresses: readonly string[];
   /** UDP port of both sides: 4791 (default) unless both ends are ours. */
   readonly udpPort?: number;
   /** Upper bound of the path MTU: 256, 512, 1024, 2048 or 4096; default what the link carries. */
   readonly mtuBytes?: number;
-  /** `auto` (default): the native port where it has been built, else node:dgram, which is slower. */
+  /**
+   * `auto` (default): the native port where it has been built, else node:dgram, which is slower.
+   */
   readonly port?: 'auto' | 'native' | 'dgram';
   readonly parameters?: Partial<HcaParameters>;
 }

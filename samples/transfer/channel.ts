@@ -1,6 +1,6 @@
 /**
- * A connected endpoint with a control channel: messages by SEND through registered buffers, a queue of
- * received ones, and a probe that notices a dead peer while nothing else is on the way.
+ * A connected endpoint with a control channel: messages by SEND through registered buffers, a queue
+ * of received ones, and a probe that notices a dead peer while nothing else is on the way.
  */
 import {
   CompletionFlags,
@@ -25,15 +25,19 @@ const BUFFERS = 64;
 const WRITE_COOKIE = 2 * BUFFERS;
 const PROBE_COOKIE = WRITE_COOKIE + 1;
 const PROBE_EVERY_MS = 500;
+/** How long a channel that stops may take to tell the peer. */
+const GOODBYE_MS = 1500;
 
 /**
- * Short timeouts, so that a dead peer shows within seconds: 4.096 us * 2^14 = 67 ms for an ACK, seven
- * retries; a peer without a posted receive is waited for six times 82 ms.
+ * Short timeouts, so that a silent peer shows within three seconds: 4.096 us * 2^13 = 34 ms for an
+ * ACK at the accepting side, 134 ms at the connecting one (which adds the peer's ACK delay), and
+ * five retries that back off to four times that. A killed process shows sooner, by ICMP. A peer
+ * without a posted receive is waited for six times 82 ms.
  */
 export const EP_ATTRIBUTES: EpAttributeOptions = {
   maxRecvDtos: BUFFERS,
   maxRequestDtos: 4 * BUFFERS,
-  transport: { ackTimeout: 14, retryCount: 7, rnrRetryCount: 6, minRnrTimer: 26 },
+  transport: { ackTimeout: 13, retryCount: 5, rnrRetryCount: 6, minRnrTimer: 26 },
 };
 
 export class Channel {
@@ -46,8 +50,12 @@ export class Channel {
   private failure: TransferFailure | undefined;
   private readonly probe: NodeJS.Timeout;
   private probing = false;
+  /** The first status that says why the connection broke. */
+  private brokenBy: DatDtoStatus | undefined;
   private readonly up: Promise<void>;
   private settleUp!: { resolve: () => void; reject: (e: Error) => void };
+  private readonly over: Promise<void>;
+  private settleOver!: () => void;
 
   /** Posts the receives, so that the endpoint may connect or be used to accept. */
   constructor(
@@ -64,6 +72,9 @@ export class Channel {
       this.settleUp = { resolve, reject };
     });
     this.up.catch(() => undefined);
+    this.over = new Promise((resolve) => {
+      this.settleOver = resolve;
+    });
     for (let i = 0; i < BUFFERS; i++) {
       this.freeSends.push(i);
       ep.postRecv(this.receives[i]!, i);
@@ -82,7 +93,7 @@ export class Channel {
 
   /** Sends a message, after those that wait for a free buffer. */
   send(message: Message): void {
-    if (this.failure) return;
+    if (this.failure || this.ep.state !== 'CONNECTED') return;
     const buffer = this.freeSends.pop();
     if (buffer === undefined) {
       this.waitingSends.push(message);
@@ -97,7 +108,7 @@ export class Channel {
 
   /** Writes into the peer's memory, ahead of every later message. A failure ends the channel. */
   write(segment: LmrSegment, remote: RemoteSegment): void {
-    if (this.failure) return;
+    if (this.failure || this.ep.state !== 'CONNECTED') return;
     this.ep.postRdmaWrite(segment, WRITE_COOKIE, remote, CompletionFlags.SUPPRESS);
   }
 
@@ -118,7 +129,7 @@ export class Channel {
   async expect<T extends Message['type']>(type: T): Promise<Extract<Message, { type: T }>> {
     const message = await this.receive();
     if (message.type === type) return message as Extract<Message, { type: T }>;
-    throw new TransferFailure(`The peer sent "${message.type}" where "${type}" was due.`);
+    throw new TransferFailure(`The peer sent "${message.type}" where "${type}" was due`);
   }
 
   /** Disconnects when all that was posted has gone out; resolves when the connection has ended. */
@@ -145,44 +156,61 @@ export class Channel {
   /** Tells the peer why, and disconnects once that has been sent. */
   stop(failure: TransferFailure): void {
     if (this.failure) return;
-    if (this.ep.state === 'CONNECTED') {
-      this.send({ type: 'stop', reason: failure.message });
-      this.fail(failure);
-      this.ep.disconnect('graceful');
-    } else this.fail(failure);
+    this.send({ type: 'stop', reason: failure.what });
+    this.fail(failure);
+  }
+
+  /** Lets go of the connection; what was sent before has a moment to arrive. */
+  async close(): Promise<void> {
+    clearInterval(this.probe);
+    const { state } = this.ep;
+    if (state === 'CONNECTED') this.ep.disconnect('graceful');
+    else if (state !== 'DISCONNECT_PENDING') return;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise((resolve) => (timer = setTimeout(resolve, GOODBYE_MS)));
+    await Promise.race([this.over, late]);
+    clearTimeout(timer);
   }
 
   private onConnection(event: ConnectionEvent): void {
-    const N = DatEventNumber;
+    if (event.number === DatEventNumber.ESTABLISHED) {
+      this.settleUp.resolve();
+      return;
+    }
+    this.settleOver();
+    this.fail(new TransferFailure(this.endOf(event), { byPeer: true }));
+  }
+
+  /** What an event other than ESTABLISHED means. */
+  private endOf(event: ConnectionEvent): string {
+    const { peer } = this;
+    const reason = event.reason ?? nameOf(DatEventNumber, event.number);
     switch (event.number) {
-      case N.ESTABLISHED:
-        this.settleUp.resolve();
-        return;
-      case N.DISCONNECTED:
-        this.fail(new TransferFailure(`${this.peer} has disconnected.`));
-        return;
-      case N.PEER_REJECTED: {
+      case DatEventNumber.DISCONNECTED:
+        return `${peer} has disconnected`;
+      case DatEventNumber.PEER_REJECTED: {
         const why = new TextDecoder().decode(event.privateData).replaceAll('\0', '');
-        this.fail(
-          new TransferFailure(`${this.peer} refused the connection: ${why || 'no reason'}.`),
-        );
-        return;
+        return `${peer} refused the connection: ${why || 'no reason given'}`;
       }
-      case N.NON_PEER_REJECTED:
-        this.fail(new TransferFailure(`Nobody listens on ${this.peer}.`));
-        return;
-      case N.BROKEN:
-        this.fail(new TransferFailure(`The connection to ${this.peer} broke: ${reasonOf(event)}.`));
-        return;
+      case DatEventNumber.NON_PEER_REJECTED:
+        return `Nobody listens on ${peer}`;
+      case DatEventNumber.BROKEN: {
+        const { brokenBy } = this;
+        if (brokenBy === DatDtoStatus.TRANSPORT) return `${peer} does not answer any more`;
+        if (brokenBy === DatDtoStatus.RECEIVER_NOT_READY) return `${peer} takes no more messages`;
+        const status = brokenBy && nameOf(DatDtoStatus, brokenBy).toLowerCase();
+        return `The connection to ${peer} broke: ${status ?? reason}`;
+      }
       default:
-        this.fail(new TransferFailure(`${this.peer} cannot be reached: ${reasonOf(event)}.`));
+        return `${peer} cannot be reached: ${reason}`;
     }
   }
 
   private onCompletion(event: DtoCompletionEvent): void {
     const { cookie, status } = event;
     if (status !== DatDtoStatus.SUCCESS) {
-      // What follows it says more: BROKEN or DISCONNECTED is on its way.
+      // BROKEN or DISCONNECTED is on its way, and ends the channel.
+      if (status !== DatDtoStatus.FLUSHED) this.brokenBy ??= status;
       return;
     }
     if (cookie < BUFFERS) this.onReceive(cookie, event.transferredLength);
@@ -202,12 +230,13 @@ export class Channel {
     try {
       message = decode(segment.bytes.subarray(0, length));
     } catch (cause) {
-      this.stop(new TransferFailure(`${this.peer} does not speak this protocol.`, 1, { cause }));
+      this.stop(new TransferFailure(`${this.peer} does not speak this protocol`, { cause }));
       return;
     }
     if (this.ep.state === 'CONNECTED') this.ep.postRecv(segment, buffer);
     if (message.type === 'stop') {
-      this.fail(new TransferFailure(`${this.peer} stopped: ${message.reason}`));
+      const what = `${this.peer} stopped: ${message.reason}`;
+      this.fail(new TransferFailure(what, { byPeer: true }));
     } else if (this.waiter) {
       this.waiter.resolve(message);
       this.waiter = undefined;
@@ -220,8 +249,4 @@ export class Channel {
     this.probing = true;
     this.ep.postRdmaWrite([], PROBE_COOKIE, { address: 0n, rmrContext: 0 });
   }
-}
-
-function reasonOf(event: ConnectionEvent): string {
-  return event.reason ?? nameOf(DatEventNumber, event.number).toLowerCase().replaceAll('_', ' ');
 }

@@ -1,87 +1,122 @@
 /** Both sides on this machine, each a process of its own with an address of its own on loopback. */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { randomFillSync } from 'node:crypto';
-import { access, mkdtemp, open, rm } from 'node:fs/promises';
+import { mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { failureOf, type TransferFailure } from './failure.js';
+import { openFile } from './sender.js';
+import type { SocketKind } from './session.js';
+import { Side } from './side.js';
 
-const RECEIVER = '127.0.0.1';
-const SENDER = '127.0.0.2';
 const DEFAULT_BYTES = 256 * 2 ** 20;
+/** Where a file of the user's choice goes unless told otherwise. */
+const DEFAULT_DIRECTORY = 'received';
+/** The other side learns of a failure over the fabric; if not, it is told, then ended. */
+const INTERRUPT_AFTER_MS = 500;
+const KILL_AFTER_MS = 1000;
 
 export interface DemoOptions {
   /** The user's file; without one, 256 MiB of random bytes. */
   readonly path: string | undefined;
-  /** Where the received file goes; a temporary directory that goes away if there is none. */
+  /** Where the received file goes. */
   readonly directory: string | undefined;
+  /** Addresses of the sender and of the receiver. */
+  readonly from: string;
+  readonly to: string;
   readonly port: number;
+  readonly socket: SocketKind;
+  /** Aborted to interrupt. */
   readonly signal: AbortSignal;
   readonly out: NodeJS.WriteStream;
 }
 
-/** @returns the exit code: that of the side that failed first, or 0 */
-export async function demo(options: DemoOptions): Promise<number> {
-  if (options.path !== undefined) await access(options.path);
+/** @throws TransferFailure of the side that failed first, or what the file system says */
+export async function demo(options: DemoOptions): Promise<void> {
+  const { path, directory = DEFAULT_DIRECTORY } = options;
+  options.signal.throwIfAborted();
+  if (path !== undefined) {
+    await (await openFile(path)).close();
+    await runBoth(path, directory, options, 'the same command resumes it');
+    return;
+  }
   const scratch = await mkdtemp(join(tmpdir(), 'dapl-transfer-'));
   try {
-    const path = options.path ?? (await makeFile(scratch, options.out));
-    const directory = options.directory ?? join(scratch, 'received');
-    return await runBoth(path, directory, options);
+    const made = await makeFile(scratch, options);
+    await runBoth(made, options.directory ?? join(scratch, 'received'), options, '');
   } finally {
     await rm(scratch, { recursive: true, force: true });
   }
 }
 
-async function makeFile(directory: string, out: NodeJS.WriteStream): Promise<string> {
-  out.write('Making a file of 256 MiB of random bytes.\n');
+async function makeFile(directory: string, options: DemoOptions): Promise<string> {
+  options.out.write('Making a file of 256 MiB of random bytes.\n');
   const path = join(directory, 'random-256MiB');
   const file = await open(path, 'w');
-  const piece = new Uint8Array(2 ** 22);
-  for (let at = 0; at < DEFAULT_BYTES; at += piece.length) {
-    await file.write(randomFillSync(piece));
+  try {
+    const piece = new Uint8Array(2 ** 22);
+    for (let at = 0; at < DEFAULT_BYTES; at += piece.length) {
+      options.signal.throwIfAborted();
+      await file.writeFile(randomFillSync(piece));
+    }
+  } finally {
+    await file.close();
   }
-  await file.close();
   return path;
 }
 
-async function runBoth(path: string, directory: string, options: DemoOptions): Promise<number> {
-  const port = String(options.port);
-  const children: ChildProcess[] = [];
-  const forward = (): void => {
-    for (const child of children) child.kill('SIGINT');
-  };
-  options.signal.addEventListener('abort', forward, { once: true });
-  const start = (args: readonly string[]): ChildProcess => {
-    const child = spawn(
-      process.execPath,
-      [fileURLToPath(new URL('main.js', import.meta.url)), ...args],
-      {
-        stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-      },
-    );
-    children.push(child);
-    return child;
-  };
-  const receiver = start(['receive', '--listen', RECEIVER, '--port', port, '--out', directory]);
-  const receiverEnd = exitOf(receiver);
-  const ready = once(receiver, 'message').then(() => undefined);
-  const early = await Promise.race([receiverEnd, ready]);
-  if (early !== undefined) return early;
-  const sender = start(['send', path, '--from', SENDER, '--to', RECEIVER, '--port', port]);
-  const senderEnd = exitOf(sender);
-  const first = await Promise.race([receiverEnd, senderEnd]);
-  if (first !== 0) {
-    // The other side learns of it over the fabric; it must not outlive this command for long.
-    setTimeout(forward, 3000).unref();
+async function runBoth(
+  path: string,
+  directory: string,
+  options: DemoOptions,
+  hint: string,
+): Promise<void> {
+  const { from, to, signal, out } = options;
+  const common = ['--supervised', '--port', String(options.port), '--socket', options.socket];
+  const sides: Side[] = [];
+  const interrupt = (): void => endSoon(sides, 0);
+  signal.addEventListener('abort', interrupt);
+  try {
+    signal.throwIfAborted();
+    const receive = ['receive', '--listen', to, '--out', directory, ...common];
+    const receiver = new Side('receiver', receive, true);
+    sides.push(receiver);
+    await Promise.race([receiver.listening, receiver.ended]);
+    if (receiver.isRunning && !signal.aborted) {
+      const send = ['send', '--from', from, '--to', to, ...common, '--', path];
+      const sender = new Side('sender', send, false);
+      sides.push(sender);
+      out.write(`Process ${sender.pid} on ${from} sends to process ${receiver.pid} on ${to}.\n`);
+    }
+    await Promise.race(sides.map((side) => side.ended));
+    endSoon(sides, INTERRUPT_AFTER_MS);
+    await Promise.all(sides.map((side) => side.ended));
+    out.write(receiver.printed);
+  } finally {
+    signal.removeEventListener('abort', interrupt);
   }
-  const codes = await Promise.all([receiverEnd, senderEnd]);
-  return first !== 0 ? first : (codes.find((code) => code !== 0) ?? 0);
+  const failure = signal.aborted ? failureOf(signal.reason) : firstCause(sides);
+  if (failure) throw failure.after(figuresOf(sides), hint);
 }
 
-/** The exit code of a process; 1 if a signal ended it. */
-async function exitOf(child: ChildProcess): Promise<number> {
-  const [code] = (await once(child, 'exit')) as [number | null];
-  return code ?? 1;
+/** Sides that still run are interrupted after a while, and killed after another. */
+function endSoon(sides: readonly Side[], afterMs: number): void {
+  const kill = (): void => sides.filter((side) => side.isRunning).forEach((side) => side.kill());
+  const interrupt = (): void => {
+    sides.forEach((side) => side.interrupt());
+    setTimeout(kill, KILL_AFTER_MS).unref();
+  };
+  if (afterMs === 0) interrupt();
+  else setTimeout(interrupt, afterMs).unref();
+}
+
+/** The failure of the side that failed by itself, rather than because of the other or of us. */
+function firstCause(sides: readonly Side[]): TransferFailure | undefined {
+  const failed = sides.filter((side) => side.failure !== undefined);
+  const own = failed.filter((side) => !side.told);
+  return (own.find((side) => !side.failure?.byPeer) ?? own[0] ?? failed[0])?.failure;
+}
+
+/** What the sender says, if it can still say anything. */
+function figuresOf(sides: readonly Side[]): string | undefined {
+  return sides.map((side) => side.failure?.figures).findLast((figures) => figures !== undefined);
 }

@@ -1,39 +1,80 @@
 /** What ends a transfer before it is done: one clear sentence and an exit code. */
 import { DatError } from 'dapl';
 
+export interface FailureDetails {
+  /** 1 unless told otherwise; 130 for an interruption by SIGINT. */
+  readonly exitCode?: number;
+  /** Only the consequence of what has happened at the other side. */
+  readonly byPeer?: boolean;
+  /** How far it came: "after 12.0 of 256.0 MiB at 80 MiB/s". */
+  readonly figures?: string | undefined;
+  /** What that means for the next run: "the same command resumes it". */
+  readonly hint?: string;
+  readonly cause?: unknown;
+}
+
 export class TransferFailure extends Error {
   override readonly name = 'TransferFailure';
+  readonly exitCode: number;
+  readonly byPeer: boolean;
+  readonly figures: string | undefined;
 
-  /** @param exitCode 1 for a failure, 130 for an interruption by SIGINT */
+  /** @param what has happened: the beginning of a sentence */
   constructor(
-    message: string,
-    readonly exitCode = 1,
-    options?: { cause?: unknown },
+    readonly what: string,
+    details: FailureDetails = {},
   ) {
-    super(message, options);
+    const { exitCode = 1, byPeer = false, figures, hint, cause } = details;
+    super(
+      `${what}${figures ? `, ${figures}` : ''}${figures && hint ? `; ${hint}` : ''}.`,
+      cause === undefined ? undefined : { cause },
+    );
+    this.exitCode = exitCode;
+    this.byPeer = byPeer;
+    this.figures = figures;
+  }
+
+  /** The same, with how far it came. */
+  after(figures: string | undefined, hint: string): TransferFailure {
+    const { what, exitCode, byPeer } = this;
+    return new TransferFailure(what, { exitCode, byPeer, figures, hint, cause: this });
   }
 }
 
-/** The sentence for whatever was thrown. */
-export function sentenceOf(error: unknown): string {
-  if (error instanceof TransferFailure) return error.message;
-  if (DatError.isDatError(error)) return error.message;
-  if (error instanceof Error && 'code' in error)
-    return fileSentence(error as NodeJS.ErrnoException);
-  return error instanceof Error ? error.message : String(error);
+/** Whatever was thrown, as a failure that people understand. */
+export function failureOf(error: unknown): TransferFailure {
+  if (error instanceof TransferFailure) return error;
+  return new TransferFailure(whatOf(error), { cause: error });
 }
 
-function fileSentence(error: NodeJS.ErrnoException): string {
-  const path = error.path ?? 'file';
+function whatOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (DatError.isDatError(error)) {
+    const text = error.message.replace(`${error.operation}: `, '').replace(/ \[[A-Z_]+\]$/, '');
+    return text.slice(0, 1).toUpperCase() + text.slice(1);
+  }
+  return 'code' in error ? fileProblem(error as NodeJS.ErrnoException) : error.message;
+}
+
+function fileProblem(error: NodeJS.ErrnoException): string {
+  const path = JSON.stringify(error.path ?? 'the file');
   switch (error.code) {
     case 'ENOENT':
-      return `There is no file "${path}".`;
+      return `There is no ${path}`;
     case 'EACCES':
-      return `No permission for "${path}".`;
+    case 'EPERM':
+      return `No permission for ${path}`;
     case 'EISDIR':
-      return `"${path}" is a directory, not a file.`;
+      return `${path} is a directory, not a file`;
+    case 'ENOTDIR':
+      return `A part of ${path} is not a directory`;
     case 'ENOSPC':
-      return `No space left for "${path}".`;
+    case 'EDQUOT':
+      return `No space left for ${path}`;
+    case 'EROFS':
+      return `${path} is on a read-only file system`;
+    case 'ENAMETOOLONG':
+      return `The file system takes no name as long as ${path}`;
     default:
       return error.message;
   }

@@ -1,72 +1,110 @@
 #!/usr/bin/env node
 /**
- * `transfer`: moves a file between two processes with RDMA writes, through the DAT API over softroce.
- * Without a subcommand both sides run on this machine.
+ * `transfer`: moves a file between two processes with RDMA writes, through the DAT API over
+ * softroce. Without a subcommand both sides run on this machine.
  */
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { demo } from './demo.js';
-import { sentenceOf, TransferFailure } from './failure.js';
+import { failureOf } from './failure.js';
+import { interruptedBySignals } from './interruption.js';
 import { receiveFile } from './receiver.js';
 import { sendFile } from './sender.js';
-import { DEFAULT_PORT } from './session.js';
+import { DEFAULT_PORT, SOCKET_KINDS, type SocketKind } from './session.js';
+import { sourceAddressTowards } from '../source-address.js';
+import { report, reportFailure } from './supervision.js';
 
-const interrupted = new AbortController();
-process.on('SIGINT', () => interrupted.abort());
-const { signal } = interrupted;
-const out = process.stdout;
+const RECEIVER = '127.0.0.1';
+const SENDER = '127.0.0.2';
+
+const { stdout: out, stderr } = process;
+// Whoever reads our output may leave early (`| head`); the transfer does not depend on it.
+for (const stream of [out, stderr]) stream.on('error', () => undefined);
+
+interface Common {
+  readonly port: number;
+  readonly socket: SocketKind;
+  readonly supervised?: boolean;
+}
+
+/** Runs a command: a failure is one sentence, on stderr or to the supervising process. */
+async function run(
+  supervised: boolean,
+  work: (signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  try {
+    await work(interruptedBySignals(supervised));
+  } catch (error) {
+    const failure = failureOf(error);
+    if (supervised) reportFailure(failure);
+    else stderr.write(`${failure.message}\n`);
+    process.exitCode = failure.exitCode;
+  }
+}
 
 function port(text: string): number {
   const value = Number(text);
   if (Number.isInteger(value) && value >= 1 && value <= 65535) return value;
-  throw new InvalidArgumentError('a port is a number from 1 to 65535.');
+  throw new InvalidArgumentError('A port is a number from 1 to 65535.');
 }
 
-const program = new Command('transfer')
+/** The receiver's own address is taken when both are on this machine. */
+function sourceTowards(to: string): Promise<string> {
+  return to.startsWith('127.') ? Promise.resolve(SENDER) : sourceAddressTowards(to);
+}
+
+/** The options that every command has. */
+function withCommonOptions(command: Command): Command {
+  return command
+    .option('--port <number>', 'connection qualifier', port, DEFAULT_PORT)
+    .addOption(
+      new Option('--socket <kind>', 'how to reach the network')
+        .choices(SOCKET_KINDS)
+        .default('auto'),
+    );
+}
+
+const supervisedOption = (): Option => new Option('--supervised').hideHelp();
+
+const program = withCommonOptions(new Command('transfer'))
   .enablePositionalOptions()
   .description('Move a file between two processes with RDMA writes over softroce.')
   .argument('[file]', 'file to send; without one, 256 MiB of random bytes')
-  .option('--out <directory>', 'keep the received file here')
-  .option('--port <number>', 'connection qualifier', port, DEFAULT_PORT)
-  .action(async (path: string | undefined, options: { out?: string; port: number }) => {
-    const code = await demo({ path, directory: options.out, port: options.port, signal, out });
-    process.exitCode = code;
-  });
+  .option('--out <directory>', 'where the file goes (default: "received", if a file is given)')
+  .option('--from <address>', 'address of the sending process', SENDER)
+  .option('--to <address>', 'address of the receiving process', RECEIVER)
+  .action(
+    (path: string | undefined, options: Common & { out?: string; from: string; to: string }) =>
+      run(false, (signal) => demo({ ...options, path, directory: options.out, signal, out })),
+  );
 
-program
-  .command('receive')
+withCommonOptions(program.command('receive'))
   .description('take one file')
-  .option('--listen <address>', 'local address', '127.0.0.1')
-  .option('--port <number>', 'connection qualifier', port, DEFAULT_PORT)
+  .option('--listen <address>', 'local address', RECEIVER)
   .option('--out <directory>', 'directory for the file', '.')
-  .action(async (options: { listen: string; port: number; out: string }) => {
-    await receiveFile({
-      directory: options.out,
-      listen: options.listen,
-      port: options.port,
-      signal,
-      out,
-      onListening: () => {
-        out.write(`Listening on ${options.listen} port ${options.port}.\n`);
-        process.send?.('listening');
-        process.channel?.unref();
-      },
-    });
+  .addOption(supervisedOption())
+  .action((options: Common & { listen: string; out: string }) => {
+    const { listen, port, supervised = false } = options;
+    const onListening = (): void => {
+      if (supervised) report({ type: 'listening' });
+      else out.write(`Listening on ${listen} port ${port}.\n`);
+    };
+    const directory = options.out;
+    return run(supervised, (signal) =>
+      receiveFile({ ...options, directory, signal, out, onListening }),
+    );
   });
 
-program
-  .command('send')
+withCommonOptions(program.command('send'))
   .description('send one file')
   .argument('<file>', 'file to send')
-  .option('--from <address>', 'local address', '127.0.0.2')
-  .option('--to <address>', 'address of the receiver', '127.0.0.1')
-  .option('--port <number>', 'connection qualifier', port, DEFAULT_PORT)
-  .action(async (path: string, options: { from: string; to: string; port: number }) => {
-    await sendFile({ path, ...options, signal, out });
-  });
+  .option('--from <address>', `local address (default: ${SENDER} on loopback, else by route)`)
+  .option('--to <address>', 'address of the receiver', RECEIVER)
+  .addOption(supervisedOption())
+  .action((path: string, options: Common & { from?: string; to: string }) =>
+    run(options.supervised ?? false, async (signal) => {
+      const from = options.from ?? (await sourceTowards(options.to));
+      await sendFile({ ...options, from, path, signal, out });
+    }),
+  );
 
-try {
-  await program.parseAsync();
-} catch (error) {
-  process.stderr.write(`${sentenceOf(error)}\n`);
-  process.exitCode = error instanceof TransferFailure ? error.exitCode : 1;
-}
+await program.parseAsync();

@@ -1,17 +1,13 @@
 /** Progress for people: a bar on a terminal, a line a second elsewhere. */
 import { Presets, SingleBar } from 'cli-progress';
+import { partText, rateText } from './units.js';
 
-const MIB = 2 ** 20;
+const LINE_EVERY_MS = 1000;
 
 export interface Progress {
   /** @param doneBytes of the whole, those of an earlier run included */
   update(doneBytes: number): void;
   stop(): void;
-}
-
-/** Throughput of this run, as text. */
-export function rateText(bytes: number, seconds: number): string {
-  return `${(bytes / MIB / Math.max(seconds, 1e-9)).toFixed(0)} MiB/s`;
 }
 
 /**
@@ -23,48 +19,59 @@ export function startProgress(
   startBytes: number,
   out: NodeJS.WriteStream,
 ): Progress {
-  return out.isTTY ? bar(totalBytes, startBytes, out) : lines(totalBytes, startBytes, out);
+  const figures = figuresSince(performance.now(), totalBytes, startBytes);
+  return out.isTTY ? bar(totalBytes, startBytes, out, figures) : lines(out, figures);
 }
 
-function bar(totalBytes: number, startBytes: number, out: NodeJS.WriteStream): Progress {
-  const startedMs = performance.now();
+type Figures = (doneBytes: number) => { percent: string; text: string };
+
+function figuresSince(startedMs: number, totalBytes: number, startBytes: number): Figures {
+  return (doneBytes) => {
+    const seconds = (performance.now() - startedMs) / 1000;
+    const moved = doneBytes - startBytes;
+    const etaSeconds = moved > 0 ? Math.ceil(((totalBytes - doneBytes) * seconds) / moved) : 0;
+    const eta = moved > 0 || doneBytes === totalBytes ? `${etaSeconds} s` : '?';
+    const done = partText(doneBytes, totalBytes);
+    const percent = totalBytes === 0 ? 100 : Math.floor((100 * doneBytes) / totalBytes);
+    return { percent: `${percent} %`, text: `${done} | ${rateText(moved, seconds)} | ETA ${eta}` };
+  };
+}
+
+function bar(
+  totalBytes: number,
+  startBytes: number,
+  out: NodeJS.WriteStream,
+  figures: Figures,
+): Progress {
   const single = new SingleBar(
     {
       stream: out,
-      format: '{bar} {percentage} % | {done}/{size} MiB | {rate} | ETA {eta_formatted}',
+      format: '{bar} {percent} | {text}',
+      barsize: 24,
       hideCursor: true,
-      clearOnComplete: false,
+      // Signals are ours: the bar is stopped when the transfer has been.
+      gracefulExit: false,
     },
     Presets.shades_classic,
   );
-  const payload = (doneBytes: number): object => ({
-    done: (doneBytes / MIB).toFixed(0),
-    size: (totalBytes / MIB).toFixed(0),
-    rate: rateText(doneBytes - startBytes, (performance.now() - startedMs) / 1000),
-  });
-  single.start(totalBytes, startBytes, payload(startBytes));
+  // A bar of no bytes would stay empty: every bar has one to show.
+  const shown = (doneBytes: number): number => (totalBytes === 0 ? 1 : doneBytes);
+  single.start(Math.max(totalBytes, 1), shown(startBytes), figures(startBytes));
   return {
-    update: (doneBytes) => single.update(doneBytes, payload(doneBytes)),
+    update: (doneBytes) => single.update(shown(doneBytes), figures(doneBytes)),
     stop: () => single.stop(),
   };
 }
 
-function lines(totalBytes: number, startBytes: number, out: NodeJS.WriteStream): Progress {
-  const startedMs = performance.now();
-  let saidMs = startedMs;
+function lines(out: NodeJS.WriteStream, figures: Figures): Progress {
+  let saidMs = performance.now();
   return {
     update: (doneBytes) => {
       const nowMs = performance.now();
-      if (nowMs - saidMs < 1000) return;
+      if (nowMs - saidMs < LINE_EVERY_MS) return;
       saidMs = nowMs;
-      const seconds = (nowMs - startedMs) / 1000;
-      const bytesPerSecond = (doneBytes - startBytes) / seconds;
-      const eta = bytesPerSecond > 0 ? Math.ceil((totalBytes - doneBytes) / bytesPerSecond) : 0;
-      const percent = totalBytes === 0 ? 100 : (100 * doneBytes) / totalBytes;
-      out.write(
-        `${percent.toFixed(0)} % | ${(doneBytes / MIB).toFixed(0)}/${(totalBytes / MIB).toFixed(0)}` +
-          ` MiB | ${rateText(doneBytes - startBytes, seconds)} | ETA ${eta}s\n`,
-      );
+      const { percent, text } = figures(doneBytes);
+      out.write(`${percent} | ${text}\n`);
     },
     stop: () => undefined,
   };

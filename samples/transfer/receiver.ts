@@ -1,14 +1,13 @@
 /** The receiving side: listens, grants slots of registered memory, stores and verifies the file. */
 import { type ConnectionRequestEvent, type Cr, type Ia, MemPrivileges } from 'dapl';
 import { Channel, EP_ATTRIBUTES } from './channel.js';
-import { TransferFailure } from './failure.js';
-import { PartialFile } from './partial-file.js';
-import { rateText } from './progress.js';
-import { withIa } from './session.js';
+import { failureOf, TransferFailure } from './failure.js';
+import { PartialFile, prepareDirectory } from './partial-file.js';
+import { type SocketKind, withIa } from './session.js';
+import { partText, rateText, sizeText } from './units.js';
 
 const SLOTS = 16;
 const SLOT_BYTES = 2 ** 20;
-const MIB = 2 ** 20;
 
 export interface ReceiveOptions {
   /** Directory that the file is stored in. */
@@ -16,6 +15,8 @@ export interface ReceiveOptions {
   /** Local address and port to listen on. */
   readonly listen: string;
   readonly port: number;
+  readonly socket: SocketKind;
+  /** Aborted to interrupt, with a TransferFailure as its reason. */
   readonly signal: AbortSignal;
   readonly out: NodeJS.WriteStream;
   /** Called when connections are taken. */
@@ -24,7 +25,8 @@ export interface ReceiveOptions {
 
 /** Takes one file. @throws TransferFailure, or what the file system says */
 export async function receiveFile(options: ReceiveOptions): Promise<void> {
-  await withIa(options.listen, async (ia) => {
+  await prepareDirectory(options.directory);
+  await withIa(options.listen, options.socket, async (ia) => {
     const cr = await nextRequest(ia, options);
     await new Receiver(ia, options).run(cr);
   });
@@ -35,12 +37,17 @@ function nextRequest(ia: Ia, options: ReceiveOptions): Promise<Cr> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => {
       psp.free();
-      reject(new TransferFailure('Interrupted before a sender came.', 130));
+      const { what, exitCode } = failureOf(options.signal.reason);
+      reject(new TransferFailure(`${what} before a sender came`, { exitCode }));
     };
+    if (options.signal.aborted) {
+      onAbort();
+      return;
+    }
     options.signal.addEventListener('abort', onAbort, { once: true });
     let taken = false;
     psp.requests$.subscribe((event: ConnectionRequestEvent) => {
-      const cr = event.cr as Cr;
+      const cr = event.cr;
       if (taken) {
         cr.reject({ privateData: new TextEncoder().encode('busy with another sender') });
         return;
@@ -69,7 +76,7 @@ class Receiver {
     const pz = ia.createPz();
     const ep = ia.createEndpoint({ pz, attributes: EP_ATTRIBUTES });
     const channel = new Channel(ia, pz, ep, cr.remoteAddress);
-    const onAbort = (): void => channel.stop(this.interruption());
+    const onAbort = (): void => channel.stop(failureOf(options.signal.reason));
     options.signal.addEventListener('abort', onAbort);
     try {
       options.signal.throwIfAborted();
@@ -78,17 +85,21 @@ class Receiver {
       await this.take(channel, pz);
       await channel.ended();
     } catch (error) {
+      const failure = failureOf(options.signal.aborted ? options.signal.reason : error);
+      channel.stop(failure);
       await this.file?.keep();
-      throw options.signal.aborted ? this.interruption() : this.withFigures(error);
+      throw failure.after(this.figures(), 'what came is kept');
     } finally {
       options.signal.removeEventListener('abort', onAbort);
+      await channel.close();
     }
   }
 
   private async take(channel: Channel, pz: ReturnType<Ia['createPz']>): Promise<void> {
     const offer = await channel.expect('offer');
     this.sizeBytes = offer.sizeBytes;
-    const file = await PartialFile.open(this.options.directory, offer.name, offer.sizeBytes);
+    const { directory, signal } = this.options;
+    const file = await PartialFile.open(directory, offer.name, offer.sizeBytes, signal);
     this.file = file;
     const memory = this.ia.allocate(SLOTS * SLOT_BYTES, {
       pz,
@@ -104,7 +115,10 @@ class Receiver {
       slots: SLOTS,
     });
     const start = await channel.expect('start');
-    if (start.offsetBytes !== file.lengthBytes) await file.restart();
+    if (start.offsetBytes !== file.lengthBytes) {
+      if (start.offsetBytes !== 0) throw protocolFailure();
+      await file.restart();
+    }
     this.startedAtBytes = file.lengthBytes;
     this.startedMs = performance.now();
     const digest = await this.store(channel, memory.bytes);
@@ -116,9 +130,9 @@ class Receiver {
     for (;;) {
       const message = await channel.receive();
       if (message.type === 'done') return message.digest;
-      if (message.type !== 'chunk' || message.slot >= SLOTS || message.lengthBytes > SLOT_BYTES) {
-        throw new TransferFailure('The sender does not keep to the protocol.');
-      }
+      if (message.type !== 'chunk' || message.slot >= SLOTS) throw protocolFailure();
+      const roomBytes = Math.min(SLOT_BYTES, this.sizeBytes - this.file!.lengthBytes);
+      if (message.lengthBytes > roomBytes) throw protocolFailure();
       const at = message.slot * SLOT_BYTES;
       await this.file!.append(slots.subarray(at, at + message.lengthBytes));
       channel.send({ type: 'credit', slot: message.slot });
@@ -134,33 +148,24 @@ class Receiver {
     this.file = undefined;
     channel.send({ type: 'result', verified, digest: ours });
     const digest = Buffer.from(ours).toString('hex');
-    if (!verified)
-      throw new TransferFailure(`The SHA-256 differs: ${digest}. The file is dropped.`);
+    if (!verified) throw new TransferFailure(`The file is dropped: its SHA-256 became ${digest}`);
     const seconds = (performance.now() - this.startedMs) / 1000;
     const moved = this.sizeBytes - this.startedAtBytes;
     this.options.out.write(
-      `Received ${file.path}: ${(moved / MIB).toFixed(1)} MiB in ${seconds.toFixed(2)} s, ` +
+      `Received ${file.path}: ${sizeText(moved)} in ${seconds.toFixed(2)} s, ` +
         `${rateText(moved, seconds)}, SHA-256 verified.\n`,
     );
   }
 
-  private interruption(): TransferFailure {
-    return new TransferFailure(`Interrupted ${this.figures()}.`, 130);
-  }
-
-  private figures(): string {
+  private figures(): string | undefined {
+    if (this.startedMs === 0) return undefined;
     const stored = this.file?.lengthBytes ?? 0;
-    const seconds = Math.max((performance.now() - this.startedMs) / 1000, 1e-3);
-    if (this.startedMs === 0) return 'before any of the file came';
-    return (
-      `after ${(stored / MIB).toFixed(1)} of ${(this.sizeBytes / MIB).toFixed(1)} MiB ` +
-      `(${rateText(stored - this.startedAtBytes, seconds)}); what came is kept`
-    );
+    const seconds = (performance.now() - this.startedMs) / 1000;
+    const rate = rateText(stored - this.startedAtBytes, seconds);
+    return `after ${partText(stored, this.sizeBytes)} at ${rate}`;
   }
+}
 
-  private withFigures(error: unknown): unknown {
-    if (!(error instanceof TransferFailure) || this.startedMs === 0) return error;
-    const text = `${error.message} It ended ${this.figures()}.`;
-    return new TransferFailure(text, error.exitCode, { cause: error });
-  }
+function protocolFailure(): TransferFailure {
+  return new TransferFailure('The sender does not keep to the protocol');
 }

@@ -1,17 +1,19 @@
 /** The sending side: connects, agrees where to start, and writes the file into the peer's slots. */
 import type { Hash } from 'node:crypto';
-import { type FileHandle, open } from 'node:fs/promises';
+import { type FileHandle, open, stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { type Ia, type LmrSegment, RemoteSegment } from 'dapl';
 import { Channel, EP_ATTRIBUTES } from './channel.js';
-import { TransferFailure } from './failure.js';
+import { failureOf, TransferFailure } from './failure.js';
 import type { Message } from './messages.js';
 import { hashOfPrefix } from './partial-file.js';
-import { type Progress, rateText, startProgress } from './progress.js';
-import { withIa } from './session.js';
+import { type Progress, startProgress } from './progress.js';
+import { type SocketKind, withIa } from './session.js';
+import { partText, rateText, sizeText } from './units.js';
 
-const CONNECT_TIMEOUT_MS = 3000;
-const MIB = 2 ** 20;
+const CONNECT_TIMEOUT_MS = 2000;
+/** What we are ready to keep in memory for a receiver. */
+const MAX_WINDOW_BYTES = 2 ** 28;
 
 export interface SendOptions {
   readonly path: string;
@@ -20,25 +22,36 @@ export interface SendOptions {
   /** Address and port of the receiver. */
   readonly to: string;
   readonly port: number;
-  /** Aborted by SIGINT. */
+  readonly socket: SocketKind;
+  /** Aborted to interrupt, with a TransferFailure as its reason. */
   readonly signal: AbortSignal;
   readonly out: NodeJS.WriteStream;
 }
 
 /** @throws TransferFailure, or what the file system says */
 export async function sendFile(options: SendOptions): Promise<void> {
-  const file = await open(options.path, 'r');
+  const file = await openFile(options.path);
   try {
-    const stat = await file.stat();
-    if (!stat.isFile()) throw new TransferFailure(`"${options.path}" is not a regular file.`);
-    await withIa(options.from, (ia) => new Sender(ia, file, stat.size, options).run());
+    const { size } = await file.stat();
+    await withIa(options.from, options.socket, (ia) => new Sender(ia, file, size, options).run());
   } finally {
     await file.close();
   }
 }
 
+/** Opens a file to send. @throws TransferFailure when it is none, or what the file system says */
+export async function openFile(path: string): Promise<FileHandle> {
+  // Asked first: to open a pipe would wait for somebody to write into it.
+  if (!(await stat(path)).isFile()) {
+    throw new TransferFailure(`${JSON.stringify(path)} is not a regular file`);
+  }
+  return open(path, 'r');
+}
+
 class Sender {
+  /** Bytes handed over, and of these the ones that the receiver has stored. */
   private offsetBytes = 0;
+  private storedBytes = 0;
   private startedAtBytes = 0;
   private startedMs = 0;
   private progress: Progress | undefined;
@@ -55,7 +68,7 @@ class Sender {
     const pz = ia.createPz();
     const ep = ia.createEndpoint({ pz, attributes: EP_ATTRIBUTES });
     const channel = new Channel(ia, pz, ep, `${options.to} port ${options.port}`);
-    const onAbort = (): void => channel.stop(this.interruption());
+    const onAbort = (): void => channel.stop(failureOf(options.signal.reason));
     options.signal.addEventListener('abort', onAbort);
     try {
       options.signal.throwIfAborted();
@@ -64,10 +77,13 @@ class Sender {
       await this.transfer(channel, pz);
       await channel.finish();
     } catch (error) {
-      throw options.signal.aborted ? this.interruption() : this.withFigures(error);
+      const failure = failureOf(options.signal.aborted ? options.signal.reason : error);
+      channel.stop(failure);
+      throw failure.after(this.figures(), 'the same command resumes it');
     } finally {
       this.progress?.stop();
       options.signal.removeEventListener('abort', onAbort);
+      await channel.close();
     }
   }
 
@@ -75,6 +91,9 @@ class Sender {
     const { options, sizeBytes } = this;
     channel.send({ type: 'offer', sizeBytes, name: basename(options.path) });
     const grant = await channel.expect('grant');
+    if (grant.slots * grant.slotBytes > MAX_WINDOW_BYTES || grant.slots * grant.slotBytes === 0) {
+      throw protocolFailure();
+    }
     const hash = await this.agreeOnStart(channel, grant);
     const memory = this.ia.allocate(grant.slots * grant.slotBytes, { pz });
     const slots = Array.from({ length: grant.slots }, (_, i) =>
@@ -95,17 +114,17 @@ class Sender {
     channel: Channel,
     grant: Extract<Message, { type: 'grant' }>,
   ): Promise<Hash> {
-    const { path } = this.options;
-    let hash = await hashOfPrefix(path, 0);
+    const { path, signal } = this.options;
+    let hash = await hashOfPrefix(path, 0, signal);
     if (grant.offsetBytes > 0 && grant.offsetBytes <= this.sizeBytes) {
-      const prefix = await hashOfPrefix(path, grant.offsetBytes);
+      const prefix = await hashOfPrefix(path, grant.offsetBytes, signal);
       if (prefix.copy().digest().equals(grant.prefixDigest)) {
         hash = prefix;
         this.offsetBytes = grant.offsetBytes;
-        this.options.out.write(`Resuming at ${(this.offsetBytes / MIB).toFixed(1)} MiB.\n`);
+        this.options.out.write(`Resuming after ${partText(this.offsetBytes, this.sizeBytes)}.\n`);
       }
     }
-    this.startedAtBytes = this.offsetBytes;
+    this.startedAtBytes = this.storedBytes = this.offsetBytes;
     this.startedMs = performance.now();
     channel.send({ type: 'start', offsetBytes: this.offsetBytes });
     return hash;
@@ -120,14 +139,14 @@ class Sender {
   ): Promise<void> {
     const remote = new RemoteSegment(grant);
     const free = slots.map((_, i) => i);
-    let stored = this.offsetBytes;
     while (this.offsetBytes < this.sizeBytes || free.length < slots.length) {
       const slot = this.offsetBytes < this.sizeBytes ? free.shift() : undefined;
       if (slot === undefined) {
         const credit = await channel.expect('credit');
+        if (credit.slot >= slots.length || free.includes(credit.slot)) throw protocolFailure();
         free.push(credit.slot);
-        stored = Math.min(stored + grant.slotBytes, this.sizeBytes);
-        this.progress?.update(stored);
+        this.storedBytes = Math.min(this.storedBytes + grant.slotBytes, this.sizeBytes);
+        this.progress?.update(this.storedBytes);
         continue;
       }
       const segment = slots[slot]!;
@@ -146,7 +165,7 @@ class Sender {
       const position = this.offsetBytes + at;
       const { bytesRead } = await this.file.read(bytes, at, bytes.length - at, position);
       if (bytesRead === 0) {
-        throw new TransferFailure(`"${this.options.path}" became shorter while it was sent.`);
+        throw new TransferFailure(`"${this.options.path}" became shorter while it was sent`);
       }
       at += bytesRead;
     }
@@ -155,36 +174,24 @@ class Sender {
   private report(result: Extract<Message, { type: 'result' }>): void {
     const digest = Buffer.from(result.digest).toString('hex');
     if (!result.verified) {
-      throw new TransferFailure(`The receiver got other bytes: its SHA-256 is ${digest}.`);
+      throw new TransferFailure(`The receiver got other bytes: its SHA-256 is ${digest}`);
     }
     const seconds = (performance.now() - this.startedMs) / 1000;
     const moved = this.sizeBytes - this.startedAtBytes;
     this.options.out.write(
-      `Sent ${(moved / MIB).toFixed(1)} MiB in ${seconds.toFixed(2)} s: ` +
+      `Sent ${sizeText(moved)} in ${seconds.toFixed(2)} s: ` +
         `${rateText(moved, seconds)}.\nSHA-256 ${digest} verified by the receiver.\n`,
     );
   }
 
-  private figures(): string {
-    if (this.startedMs === 0) return 'before any of the file was sent';
+  private figures(): string | undefined {
+    if (this.startedMs === 0) return undefined;
     const seconds = (performance.now() - this.startedMs) / 1000;
-    const moved = this.offsetBytes - this.startedAtBytes;
-    return (
-      `after ${(this.offsetBytes / MIB).toFixed(1)} of ${(this.sizeBytes / MIB).toFixed(1)} MiB ` +
-      `(${rateText(moved, seconds)})`
-    );
+    const rate = rateText(this.storedBytes - this.startedAtBytes, seconds);
+    return `after ${partText(this.storedBytes, this.sizeBytes)} at ${rate}`;
   }
+}
 
-  private interruption(): TransferFailure {
-    return new TransferFailure(
-      `Interrupted ${this.figures()}. The same command resumes the transfer.`,
-      130,
-    );
-  }
-
-  private withFigures(error: unknown): unknown {
-    if (!(error instanceof TransferFailure) || this.startedMs === 0) return error;
-    const text = `${error.message} It ended ${this.figures()}; the same command resumes it.`;
-    return new TransferFailure(text, error.exitCode, { cause: error });
-  }
+function protocolFailure(): TransferFailure {
+  return new TransferFailure('The receiver does not keep to the protocol');
 }

@@ -1,7 +1,11 @@
 /** An interface adapter over softroce for the length of one transfer. */
 import { type Ia, openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
-import { sentenceOf, TransferFailure } from './failure.js';
+import { failureOf, TransferFailure } from './failure.js';
+
+/** How softroce reaches the network: its native addon, Node's own sockets, or what there is. */
+export const SOCKET_KINDS = ['auto', 'native', 'dgram'] as const;
+export type SocketKind = (typeof SOCKET_KINDS)[number];
 
 /** Port (connection qualifier) that the receiver listens on unless told otherwise. */
 export const DEFAULT_PORT = 7471;
@@ -10,12 +14,16 @@ export const DEFAULT_PORT = 7471;
  * Opens `address`, does the work, and closes what it made, whatever comes.
  * @throws TransferFailure when the address or its UDP port cannot be had
  */
-export async function withIa<T>(address: string, work: (ia: Ia) => Promise<T>): Promise<T> {
+export async function withIa<T>(
+  address: string,
+  socket: SocketKind,
+  work: (ia: Ia) => Promise<T>,
+): Promise<T> {
   let ia: Ia;
   try {
-    ia = await openIa(softroce({ addresses: [address] }));
+    ia = await openIa(softroce({ addresses: [address], port: socket }));
   } catch (cause) {
-    throw new TransferFailure(`Cannot open ${address}: ${sentenceOf(cause)}`, 1, { cause });
+    throw new TransferFailure(`No RDMA on ${address}: ${failureOf(cause).what}`, { cause });
   }
   try {
     return await work(ia);

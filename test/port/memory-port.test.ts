@@ -2,7 +2,10 @@ import { Fabric } from '../../providers/mock/fabric.js';
 import { describePacketPort } from './packet-port-suite.js';
 
 describePacketPort('memory port', {
-  capabilities: { families: ['ipv4', 'ipv6'], silentAddress: '10.0.0.77' },
+  capabilities: {
+    families: ['ipv4', 'ipv6'],
+    silentAddresses: { ipv4: '10.0.0.77', ipv6: 'fd00::77' },
+  },
   createPair(family) {
     const fabric = new Fabric({ autoRun: true, mtuBytes: 4096 });
     const [one, two, three] =

@@ -2,7 +2,7 @@ import { openNativePort } from '../../providers/softroce/native-port.js';
 import { describePacketPort } from './packet-port-suite.js';
 
 describePacketPort('native port', {
-  capabilities: { families: ['ipv4', 'ipv6'], silentAddress: '127.0.0.77' },
+  capabilities: { families: ['ipv4', 'ipv6'], silentAddresses: { ipv4: '127.0.0.77' } },
   createPair(family) {
     if (family === 'ipv6') {
       const port = openNativePort({ addresses: ['::1'], udpPort: 47920 });

@@ -10,8 +10,8 @@ export type Family = 'ipv4' | 'ipv6';
 
 export interface PortCapabilities {
   readonly families: readonly Family[];
-  /** An address of the family where nobody listens, if the port hears of that. */
-  readonly silentAddress?: string;
+  /** An address of each family where nobody listens, if the port hears of that. */
+  readonly silentAddresses?: Readonly<Partial<Record<Family, string>>>;
 }
 
 export interface PortSuite {
@@ -43,7 +43,7 @@ export function describePacketPort(name: string, suite: PortSuite): void {
       describeDelivery(() => bench);
       describeMemory(() => bench);
       describePaths(() => bench);
-      describeHandlers(() => bench, suite.capabilities.silentAddress);
+      describeHandlers(() => bench, suite.capabilities.silentAddresses?.[family]);
       describeClosing(() => bench);
     });
   }

@@ -59,10 +59,9 @@ export function describeHandlers(use: () => Bench, silentAddress?: string): void
   });
 
   if (silentAddress === undefined) return;
-  it('hears that nobody listens at a destination', async function () {
+  it('hears that nobody listens at a destination', async () => {
     const bench = use();
     const silent = gidFromIp(silentAddress);
-    if (isIpv4Gid(silent) !== isIpv4Gid(gidOf(bench.a))) return this.skip();
     const heard: Gid[] = [];
     let inCall = false;
     bench.a.watch({

@@ -15,6 +15,8 @@ export interface ConnectionHost {
   readonly faultsActive: boolean;
   nextContext(): number;
   guard(handler: () => void): void;
+  /** Runs a task at a later time, and keeps what it throws. */
+  after(us: number, task: () => void): void;
   onBroken(connection: Connection): void;
 }
 
@@ -39,7 +41,7 @@ export class Connection {
 
   get lossy(): boolean {
     const { faultsActive, faultEpoch } = this.host;
-    return faultsActive || !this.#openedQuietly || faultEpoch !== this.#epoch;
+    return !this.possible || faultsActive || !this.#openedQuietly || faultEpoch !== this.#epoch;
   }
 
   get endpoints(): readonly Endpoint[] {
@@ -48,6 +50,21 @@ export class Connection {
 
   get idle(): boolean {
     return !this.open || (this.a.idle && this.b.idle);
+  }
+
+  /** Both HCAs are there. */
+  get possible(): boolean {
+    return !this.nodeA.removed && !this.nodeB.removed;
+  }
+
+  uses(node: SimNode): boolean {
+    return node === this.nodeA || node === this.nodeB;
+  }
+
+  /** Marks it as failed. */
+  fail(): this {
+    this.failing = true;
+    return this;
   }
 
   connect(): void {
@@ -63,6 +80,8 @@ export class Connection {
       isLossy: () => this.lossy,
       guard: (handler: () => void) => this.host.guard(handler),
       onBroken: () => this.#onBroken(),
+      onDrained: (endpoint: Endpoint) =>
+        this.host.after(random.exponential(200), () => endpoint.resume()),
     };
     const make = (side: string, node: SimNode): Endpoint =>
       new Endpoint(

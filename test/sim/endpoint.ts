@@ -11,7 +11,7 @@ import { MemoryModel } from './memory-model.js';
 import { ReceiveChecker } from './receive-checker.js';
 import { scatter, writeReceive, writeSend } from './requests.js';
 import type { ReceiveRequest, SendRequest } from './requests.js';
-import { SendChecker, consumesReceive } from './send-checker.js';
+import { SendChecker, consumesReceive, isAbuse } from './send-checker.js';
 import type { Completion, SendWorld } from './send-checker.js';
 import type { CompletionTaker, SimNode } from './sim-node.js';
 import { Violation } from './trace.js';
@@ -40,6 +40,8 @@ export interface EndpointWorld {
   guard(handler: () => void): void;
   /** The queue pair has failed. */
   onBroken(endpoint: Endpoint): void;
+  /** All that its send queue had begun has ended. */
+  onDrained(endpoint: Endpoint): void;
 }
 
 export class Endpoint implements CompletionTaker {
@@ -65,6 +67,10 @@ export class Endpoint implements CompletionTaker {
   /** Why the queue pair is in ERR: what must explain flushed requests. */
   readonly reasons: string[] = [];
   destroyed = false;
+  /** Its target memory has been deregistered while the peer may still reach for it. */
+  revoked = false;
+  /** In SQD, or on the way there. */
+  paused = false;
   #partialKept = false;
 
   constructor(
@@ -163,6 +169,25 @@ export class Endpoint implements CompletionTaker {
     if (this.broken) return;
     this.reasons.push(reason);
     this.qp.modify({ state: QpState.ERR });
+  }
+
+  /** Takes its target memory away from the peer, whatever is under way. */
+  revoke(): void {
+    this.revoked = true;
+    this.target.destroy();
+  }
+
+  /** Lets the send queue drain (SQD); it goes on some time after SQ_DRAINED. */
+  pause(): void {
+    if (this.paused || this.qp.state !== QpState.RTS) return;
+    this.paused = true;
+    this.qp.modify({ state: QpState.SQD, enableSqdAsyncNotify: true });
+  }
+
+  resume(): void {
+    if (this.destroyed || this.qp.state !== QpState.SQD) return;
+    this.paused = false;
+    this.qp.modify({ state: QpState.RTS });
   }
 
   /** Ends it: its memory and its number are gone. Its completions must have been read. */
@@ -300,14 +325,16 @@ export class Endpoint implements CompletionTaker {
     const name = nameOf(AsyncEventType, event);
     this.trace.note(`${this.name} event ${name}`);
     if (event === AsyncEventType.COMM_EST) return;
-    if (event === AsyncEventType.QP_ACCESS_ERR && this.#peerAbuses()) this.#fail(name);
+    if (event === AsyncEventType.SQ_DRAINED && this.paused) this.world.onDrained(this);
+    else if (event === AsyncEventType.QP_ACCESS_ERR && this.#isReachedFor()) this.#fail(name);
     else throw new Violation(`${this.name}: event ${name}, and nothing explains it`);
   }
 
-  #peerAbuses(): boolean {
+  /** Whether the peer may have reached for memory that it has no right to. */
+  #isReachedFor(): boolean {
     const { outstanding, failure } = this.peer.sends;
-    const bad = outstanding.some(({ plan }) => plan === 'bad-rkey' || plan === 'out-of-bounds');
-    return bad || failure === WcStatus.REM_ACCESS_ERR || this.peer.broken;
+    const refused = failure === WcStatus.REM_ACCESS_ERR || this.peer.broken;
+    return this.revoked || refused || outstanding.some(isAbuse);
   }
 
   #fail(reason: string): void {
@@ -319,6 +346,7 @@ export class Endpoint implements CompletionTaker {
   #sendWorld(): SendWorld {
     return {
       unreachable: this.world.isLossy() || this.peer.broken || this.peer.destroyed,
+      revoked: this.peer.revoked,
       rnrLimited: this.parameters.rnrRetryCount < 7,
       broken: this.broken,
       tooLong: (request) => this.peer.receives.tooLong(request),

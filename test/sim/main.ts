@@ -1,5 +1,6 @@
 /** `npm run sim`: one run of the simulator, or several with seeds that follow. */
 import { Command, InvalidArgumentError } from 'commander';
+import { DatSimulation } from './dat-simulation.js';
 import { PLANTS } from './plants.js';
 import { commandOf, defaultOptions } from './options.js';
 import type { SimOptions } from './options.js';
@@ -22,6 +23,7 @@ const program = new Command('sim')
   .option('--duplicate <percent>', 'likewise', number)
   .option('--reorder <percent>', 'likewise', number)
   .option('--corrupt <percent>', 'likewise', number)
+  .option('--dat', 'through the whole DAT API, in place of the verbs', false)
   .option('--quiet', 'no faults', false)
   .option('--plant <name>', `a deliberate bug: ${Object.keys(PLANTS).join(', ')}`)
   .option('--verbose', 'a line for each event, and what was seen how often', false)
@@ -33,7 +35,7 @@ interface Arguments extends Omit<SimOptions, 'log'> {
 }
 
 async function runOne(options: SimOptions, verbose: boolean): Promise<boolean> {
-  const simulation = new Simulation(options);
+  const simulation = options.dat ? new DatSimulation(options) : new Simulation(options);
   try {
     const report = await simulation.run();
     const rate = Math.round((report.packets / report.wallMs) * 1000);

@@ -27,7 +27,9 @@ export class MemoryModel {
     return effect;
   }
 
-  /** The request has succeeded: its bytes are there, except where a later one may have overwritten. */
+  /**
+   * The request has succeeded: its bytes are there, but for what a later one may have put there.
+   */
   commit(effect: Effect, what: string): void {
     this.pending.delete(effect);
     this.shadow.set(effect.data, effect.offset);

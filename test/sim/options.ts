@@ -7,6 +7,8 @@ export interface SimOptions {
   readonly ops: number;
   /** Number of HCAs; 0 lets the seed choose 2 to 4. */
   readonly nodes: number;
+  /** Through the whole DAT API; otherwise at the verbs level. */
+  readonly dat: boolean;
   /** Fixed fault rates in percent of packets, in place of changing ones. */
   readonly loss?: number;
   readonly duplicate?: number;
@@ -25,6 +27,7 @@ export const defaultOptions: SimOptions = {
   steps: 2_000_000,
   ops: 4000,
   nodes: 0,
+  dat: false,
   quiet: false,
 };
 
@@ -38,6 +41,7 @@ export function commandOf(options: SimOptions): string {
     const value = options[name];
     if (value !== undefined) parts.push(`--${name} ${value}`);
   }
+  if (options.dat) parts.push('--dat');
   if (options.quiet) parts.push('--quiet');
   return parts.join(' ');
 }

@@ -3,6 +3,7 @@
  * where the real ones would sit: the port, the completion queue, the notification.
  */
 import { PLACE } from '../../core/spi/index.js';
+import type { CompletionQueue } from '../../core/spi/index.js';
 import { SoftCompletionQueue } from '../../providers/hca/completion-queue.js';
 import type { MemoryPort } from '../../providers/mock/index.js';
 import type { Simulation } from './simulation.js';
@@ -33,13 +34,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   },
   /** A completion queue does not tell, though it is armed. */
   'lost-notification': (simulation) => {
-    const cq = simulation.nodes[0]?.cq;
-    if (!(cq instanceof SoftCompletionQueue)) return;
-    let calls = 0;
-    const deliver = cq.deliver.bind(cq);
-    cq.deliver = (argument) => {
-      if (++calls !== 50) deliver(argument);
-    };
+    loseNotification(simulation.nodes[0]?.cq, 50);
   },
   /** A memory region is never given back. */
   'leaked-region': (simulation) => {
@@ -76,7 +71,8 @@ function replayPlacements(port: MemoryPort): void {
   };
 }
 
-function flipBits(port: MemoryPort): void {
+/** Changes a byte of every hundredth burst on its way into memory. */
+export function flipBits(port: MemoryPort): void {
   const place = port.place.bind(port);
   let calls = 0;
   port.place = (count) => {
@@ -87,13 +83,30 @@ function flipBits(port: MemoryPort): void {
 }
 
 function everyCompletion(simulation: Simulation, nth: number, times: number): void {
-  for (const { cq } of simulation.nodes) {
-    if (!(cq instanceof SoftCompletionQueue)) continue;
-    const push = cq.push.bind(cq);
-    let calls = 0;
-    cq.push = (...completion) => {
-      const repeat = ++calls % nth === 0 ? times : 1;
-      for (let i = 0; i < repeat; i++) push(...completion);
-    };
-  }
+  for (const { cq } of simulation.nodes) repeatCompletion(cq, nth, times);
+}
+
+/** Every n-th completion comes so many times. */
+export function repeatCompletion(
+  cq: CompletionQueue | undefined,
+  nth: number,
+  times: number,
+): void {
+  if (!(cq instanceof SoftCompletionQueue)) return;
+  const push = cq.push.bind(cq);
+  let calls = 0;
+  cq.push = (...completion) => {
+    const repeat = ++calls % nth === 0 ? times : 1;
+    for (let i = 0; i < repeat; i++) push(...completion);
+  };
+}
+
+/** The n-th notification does not come. */
+function loseNotification(cq: CompletionQueue | undefined, nth: number): void {
+  if (!(cq instanceof SoftCompletionQueue)) return;
+  let calls = 0;
+  const deliver = cq.deliver.bind(cq);
+  cq.deliver = (argument) => {
+    if (++calls !== nth) deliver(argument);
+  };
 }

@@ -1,6 +1,6 @@
 /**
- * Checks one send queue: every request ends exactly once, in order, signalled as its flags say, with
- * a status that its plan and the state of the world allow.
+ * Checks one send queue: every request ends exactly once, in order, signalled as its flags say,
+ * with a status that its plan and the state of the world allow.
  */
 import { CQE, WcOpcode, WcStatus, WrFlags, WrOpcode, nameOf } from '../../core/spi/index.js';
 import type { SendRequest } from './requests.js';
@@ -40,6 +40,8 @@ export interface SendWorld {
   readonly unreachable: boolean;
   /** Retries of "receiver not ready" are limited. */
   readonly rnrLimited: boolean;
+  /** The peer's target memory has been deregistered. */
+  readonly revoked: boolean;
   /** The queue pair is in ERR. */
   readonly broken: boolean;
   /** Whether the receive that this request meets is too small for it. */
@@ -150,7 +152,7 @@ function allowed(request: SendRequest, status: number, world: SendWorld): boolea
     case WcStatus.LOC_PROT_ERR:
       return request.plan === 'bad-lkey';
     case WcStatus.REM_ACCESS_ERR:
-      return request.plan === 'bad-rkey' || request.plan === 'out-of-bounds';
+      return isAbuse(request) || (world.revoked && usesTarget(request));
     case WcStatus.REM_INV_REQ_ERR:
       return world.tooLong(request);
     case WcStatus.RETRY_EXC_ERR:
@@ -160,6 +162,16 @@ function allowed(request: SendRequest, status: number, world: SendWorld): boolea
     default:
       return false;
   }
+}
+
+/** It must be refused by the peer. */
+export function isAbuse({ plan }: SendRequest): boolean {
+  return plan === 'bad-rkey' || plan === 'out-of-bounds';
+}
+
+/** It reaches into the peer's target memory. */
+function usesTarget(request: SendRequest): boolean {
+  return request.rkey !== 0 && request.length > 0;
 }
 
 /** SEND and WRITE with immediate use up a receive of the peer. */

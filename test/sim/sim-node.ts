@@ -1,5 +1,7 @@
 /** One HCA of the simulation: a node with a completion queue that endpoints share. */
+import { AsyncEventType, nameOf } from '../../core/spi/index.js';
 import type { CompletionQueue, ProtectionDomain } from '../../core/spi/index.js';
+import type { HcaParameters } from '../../providers/hca/index.js';
 import type { Fabric } from '../../providers/mock/index.js';
 import { MockNode } from '../../providers/mock/index.js';
 import { readCompletion } from './send-checker.js';
@@ -23,6 +25,9 @@ export class SimNode {
   /** Completions by status. */
   readonly statuses = new Map<number, number>();
   notifications = 0;
+  /** It has been pulled out. */
+  removed = false;
+  #fatalEvents = 0;
   #destroyed = false;
 
   /**
@@ -32,12 +37,14 @@ export class SimNode {
   constructor(
     readonly address: string,
     fabric: Fabric,
+    parameters: Partial<HcaParameters>,
     private readonly trace: Trace,
     guard: (handler: () => void) => void,
     private readonly after: (us: number, task: () => void) => void,
   ) {
-    this.node = new MockNode(fabric, { addresses: [address] });
+    this.node = new MockNode(fabric, { addresses: [address], parameters });
     const { device } = this.node;
+    device.setEventHandler((event) => guard(() => this.#onDeviceEvent(event)));
     this.pd = device.createProtectionDomain();
     this.cq = device.createCompletionQueue({
       minEntries: 4096,
@@ -98,6 +105,22 @@ export class SimNode {
     this.pd.destroy();
     this.#destroyed = true;
     await this.node.close();
+  }
+
+  /** Pulls it out; everything on it must end by itself. */
+  remove(): void {
+    this.removed = true;
+    this.node.remove();
+    this.after(NOTIFY_WITHIN_US, () => {
+      if (this.#fatalEvents !== 1) throw new Violation(`${this.address}: removal was not told`);
+    });
+  }
+
+  #onDeviceEvent(event: AsyncEventType): void {
+    this.trace.note(`${this.address} event ${nameOf(AsyncEventType, event)}`);
+    if (event !== AsyncEventType.DEVICE_FATAL || !this.removed || ++this.#fatalEvents > 1) {
+      throw new Violation(`${this.address}: device event ${event}, and nothing explains it`);
+    }
   }
 
   #onNotify(): void {

@@ -3,8 +3,10 @@
  * which everything must end; then teardown, after which nothing may be left.
  */
 import { WcStatus, nameOf } from '../../core/spi/index.js';
+import type { HcaParameters } from '../../providers/hca/index.js';
 import { Fabric, SeededRandom } from '../../providers/mock/index.js';
 import { Connection } from './connection.js';
+import type { Endpoint } from './endpoint.js';
 import type { ConnectionHost } from './connection.js';
 import { FaultSchedule } from './fault-schedule.js';
 import type { MemoryModel } from './memory-model.js';
@@ -66,7 +68,9 @@ export class Simulation implements ConnectionHost {
       const address = `10.0.0.${i}`;
       const guard = (handler: () => void): void => this.guard(handler);
       const after = (us: number, task: () => void): void => this.after(us, task);
-      this.nodes.push(new SimNode(address, this.fabric, this.trace, guard, after));
+      this.nodes.push(
+        new SimNode(address, this.fabric, this.#hcaParameters(), this.trace, guard, after),
+      );
     }
     this.workload = new Workload(this.random.fork(), true);
     const addresses = this.nodes.map(({ address }) => address);
@@ -113,6 +117,7 @@ export class Simulation implements ConnectionHost {
     this.#applyPlant();
     for (const connection of this.connections) this.#connect(connection);
     this.faults.start();
+    this.#planRemoval();
     const { options } = this;
     this.#stepWhile(() => this.workload.posted < options.ops && this.steps < options.steps);
     this.#drain();
@@ -150,6 +155,17 @@ export class Simulation implements ConnectionHost {
     return marks;
   }
 
+  /**
+   * Small windows make what is rare otherwise common: READs in many chunks, waiting, bursts of one.
+   */
+  #hcaParameters(): Partial<HcaParameters> {
+    const { random } = this;
+    return {
+      windowPackets: random.pick([2, 4, 8, 32, 256]),
+      burstPackets: random.pick([1, 4, 64]),
+    };
+  }
+
   #makeConnections(): void {
     this.nodes.forEach((nodeA, i) => {
       for (const [j, nodeB] of this.nodes.entries()) {
@@ -181,11 +197,42 @@ export class Simulation implements ConnectionHost {
       if (this.ending || !alive) return;
       const endpoint = connection.endpoints[side];
       if (!endpoint) return;
+      if (this.random.percent(1)) this.#meddle(endpoint);
       const most = this.random.between(1, 6);
       if (this.random.percent(connection.receivePercent)) {
         this.workload.postReceives(endpoint, most);
       } else this.workload.postSends(endpoint, most);
       this.#act(connection, incarnation, side);
+    });
+  }
+
+  /** What consumers do besides posting. */
+  #meddle(endpoint: Endpoint): void {
+    const kind = this.random.below(10);
+    if (kind < 4) endpoint.pause();
+    else if (kind < 9) endpoint.node.node.device.progress();
+    else if (!endpoint.revoked) {
+      this.trace.note(`${endpoint.name} takes its target memory away`);
+      endpoint.verify('revocation');
+      endpoint.revoke();
+    }
+  }
+
+  /** One HCA is pulled out in some runs. */
+  #planRemoval(): void {
+    if (this.quiet || this.nodes.length < 3 || !this.random.percent(25)) return;
+    const node = this.random.pick(this.nodes);
+    this.after(this.random.exponential(30_000), () => {
+      if (this.ending) return;
+      this.trace.note(`${node.address} is removed`);
+      const hit = this.connections.filter((each) => each.open && each.uses(node));
+      for (const { endpoints } of hit) {
+        for (const endpoint of endpoints) {
+          if (endpoint.node === node) endpoint.reasons.push('removal');
+        }
+      }
+      node.remove();
+      for (const connection of hit) this.onBroken(connection.fail());
     });
   }
 
@@ -201,7 +248,7 @@ export class Simulation implements ConnectionHost {
     }
     if (this.ending) return;
     this.after(this.random.exponential(1000), () => {
-      if (!this.ending) this.#connect(connection);
+      if (!this.ending && connection.possible) this.#connect(connection);
     });
   }
 

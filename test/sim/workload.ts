@@ -286,7 +286,10 @@ export class Workload {
     const skew = atomic ? Number(-(peer.base + BigInt(offset)) & 7n) : 0;
     const low = offset < target ? offset - 8 : offset;
     const remoteAddress = peer.base + BigInt((skew > 0 ? low : offset) + skew);
-    return { ...request, ...clean, plan, remoteAddress };
+    // A long READ goes out in parts, and those that lie within the target may be answered.
+    const within = request.opcode === WrOpcode.RDMA_READ && offset >= target ? end - offset : 0;
+    const local = spread(logicalBytes(peer, offset, Math.max(0, within)), request.segments);
+    return { ...request, ...clean, local, plan, remoteAddress };
   }
 
   #u64(): bigint {
@@ -309,7 +312,8 @@ function spread(bytes: Uint8Array, segments: readonly Segment[]): Effect[] {
   const effects: Effect[] = [];
   let done = 0;
   for (const { offset, length } of segments) {
-    if (length > 0) effects.push({ offset, data: bytes.subarray(done, done + length) });
+    const data = bytes.subarray(done, done + length);
+    if (data.length > 0) effects.push({ offset, data });
     done += length;
   }
   return effects;

@@ -5,9 +5,9 @@ import { Cm } from '../../plugins/cm/index.js';
 import type { CmOptions } from '../../plugins/cm/index.js';
 import { Mad } from '../../plugins/mad/index.js';
 import type { MadDependencies, MadOptions } from '../../plugins/mad/index.js';
+import { SeededRandom } from '../../providers/mock/index.js';
 import { FakeDevice } from './fake-gsi-device.js';
 import type { FakeNetwork } from './fake-network.js';
-import { SeededRandom } from './virtual-world.js';
 
 export interface FakeNodeOptions {
   readonly seed?: number;

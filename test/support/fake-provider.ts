@@ -1,5 +1,5 @@
 /** A provider of fakes, and an interface adapter opened on it. */
-import { createRegistry, type Ia, type OpenIaOptions, openIa } from '../../core/index.js';
+import { type Ia, type OpenIaOptions, openIa } from '../../core/index.js';
 import {
   CLOCK,
   CM,
@@ -84,5 +84,3 @@ export async function openFake(options: OpenIaOptions = {}): Promise<FakeIa> {
   const { world, device, cm } = fake;
   return { ia, fake, world, device, cm };
 }
-
-export { createRegistry };

@@ -19,29 +19,13 @@ import type {
   QueuePair,
   QueuePairAttributes,
   QueuePairInit,
-  Random,
 } from '../../core/spi/index.js';
 import { HcaDriver } from '../../providers/hca/index.js';
 import type { HcaParameters } from '../../providers/hca/index.js';
+import { SeededRandom } from '../../providers/mock/index.js';
 import { MemoryPort, joinPorts } from './memory-port.js';
 
 const ALL = Access.LOCAL_WRITE | Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC;
-
-/** Numerical Recipes' generator: the same numbers for the same seed. */
-export class SeededRandom implements Random {
-  constructor(private state: number) {}
-
-  u32(): number {
-    let x = (this.state = (this.state + 0x9e3779b9) | 0);
-    x = Math.imul(x ^ (x >>> 16), 0x21f0aaad);
-    x = Math.imul(x ^ (x >>> 15), 0x735a2d97);
-    return (x ^ (x >>> 15)) >>> 0;
-  }
-
-  below(limit: number): number {
-    return this.u32() % limit;
-  }
-}
 
 export class VirtualClock {
   timeUs = 1000;
@@ -322,4 +306,16 @@ function putSegments(
 function putWide(words: Uint32Array, at: number, value: bigint): void {
   words[at] = Number(value & 0xffffffffn);
   words[at + 1] = Number(value >> 32n);
+}
+
+/** Two sides with a queue pair each, connected. */
+export function connectedPair(
+  seed: number,
+  options: SideOptions = {},
+): { pair: HcaPair; qpA: QueuePair; qpB: QueuePair } {
+  const pair = new HcaPair(seed, options);
+  const qpA = pair.a.createQp();
+  const qpB = pair.b.createQp();
+  connect(pair, qpA, qpB);
+  return { pair, qpA, qpB };
 }

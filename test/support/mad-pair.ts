@@ -6,10 +6,11 @@ import { Mad } from '../../plugins/mad/index.js';
 import type { MadOptions } from '../../plugins/mad/index.js';
 import { MAD_METHOD, emitMadHeader, parseMadHeader } from '../../plugins/mad/wire/mad-header.js';
 import type { MadHeader } from '../../plugins/mad/wire/mad-header.js';
+import { SeededRandom } from '../../providers/mock/index.js';
 import { FakeDevice } from './fake-gsi-device.js';
 import { FakeNetwork } from './fake-network.js';
 import type { FakeQueuePair } from './fake-queue-pair.js';
-import { SeededRandom, VirtualWorld } from './virtual-world.js';
+import { VirtualWorld } from './virtual-world.js';
 
 /** Vendor range 1: no OUI. */
 export const VENDOR_CLASS = 0x0a;

@@ -1,6 +1,6 @@
 /**
- * Two PacketPorts joined in memory, for tests and benchmarks of the software HCA: what one sends, the
- * other receives, unless a filter drops, repeats, changes or holds it.
+ * Two PacketPorts joined in memory, for tests and benchmarks of the software HCA: what one sends,
+ * the other receives, unless a filter drops, repeats, changes or holds it.
  */
 import {
   PLACE,

@@ -2,7 +2,7 @@
  * Virtual time for tests of sans-IO modules: a clock, timers, deferred tasks and messages under
  * way, run in order of time by `run`. Nothing here knows a device.
  */
-import type { Clock, Random, Scheduler, Timer, Timers } from '../../core/spi/index.js';
+import type { Clock, Scheduler, Timer, Timers } from '../../core/spi/index.js';
 
 /** Longer than any chain of promises here: each turn settles one link. */
 const MICROTASK_TURNS = 12;
@@ -107,23 +107,5 @@ export class VirtualWorld implements Clock, Timers, Scheduler {
       this.stop(timer);
       timer.onExpire(now);
     }
-  }
-}
-
-/** A small seeded generator (mulberry32): good enough to vary tests, and the same every time. */
-export class SeededRandom implements Random {
-  constructor(private state: number) {}
-
-  u32(): number {
-    this.state = (this.state + 0x6d2b79f5) | 0;
-    let t = this.state;
-    t = Math.imul(t ^ (t >>> 15), t | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return (t ^ (t >>> 14)) >>> 0;
-  }
-
-  /** True in `share` of the cases. */
-  chance(share: number): boolean {
-    return this.u32() / 2 ** 32 < share;
   }
 }

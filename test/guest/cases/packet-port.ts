@@ -1,6 +1,7 @@
 // Our native packet port against the kernel, with nothing above it: connection requests for a port
 // where nobody listens, sent as one train; rxe must take each packet of it and ib_cm reject each
-// request. This is where ICRC, IP identifications of a train, and IPv6 without checksums are decided.
+// request. This is where ICRC, IP identifications of a train, and IPv6 without checksums are
+// decided.
 import assert from 'node:assert/strict';
 
 import { gidFromIp, PortSpace, RX, serviceIdOf, TX, TX_SEGMENT } from '../../../core/spi/index.js';

@@ -1,4 +1,6 @@
-/** Several connections on shared event dispatchers, with messages of one size: what ucmatose does. */
+/**
+ * Several connections on shared event dispatchers, with messages of one size: what ucmatose does.
+ */
 import { DatDto, DatDtoStatus, DatEventNumber, nameOf } from 'dapl';
 import type { ConnectionEvent, Cr, Ep, Evd, Ia, LmrSegment } from 'dapl';
 

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { QpState, gidFromIp } from '../../../core/spi/index.js';
 import type { CmEvent } from '../../../core/spi/index.js';
 import { CM_ATTRIBUTE } from '../../../plugins/cm/wire/attribute-id.js';
+import { SeededRandom } from '../../../providers/mock/index.js';
 import { CmPair, PARAMETERS, SERVICE, messageName, typesOf } from '../../support/cm-pair.js';
 import { FakeNode } from '../../support/fake-node.js';
-import { SeededRandom } from '../../support/virtual-world.js';
 
 const NONE = new Uint8Array(0);
 
@@ -151,7 +151,7 @@ describe('CM: endings', () => {
       const mad = samples[random.u32() % samples.length]?.slice() ?? new Uint8Array(256);
       const changes = 1 + (random.u32() % 6);
       for (let c = 0; c < changes; c++) mad[4 + (random.u32() % 252)] = random.u32() & 0xff;
-      if (random.chance(0.2)) for (let at = 24; at < 256; at++) mad[at] = random.u32() & 0xff;
+      if (random.percent(20)) for (let at = 24; at < 256; at++) mad[at] = random.u32() & 0xff;
       pair.b.device.receive(mad, from, to);
       if (i % 256 === 0) await pair.world.runFor(1);
     }

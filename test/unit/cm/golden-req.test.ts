@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { ipFromGid } from '../../../core/spi/address.js';
 import { cmaHeaderCodec, splitCmaPrivateData } from '../../../plugins/cm/wire/cma-header.js';
 import { emitCmMad, parseCmMad } from '../../../plugins/cm/wire/message.js';
-import { SeededRandom } from '../support/seeded-random.js';
 import { GOLDEN_PACKETS, bytesOf, hexOf } from '../wire/golden-packets.js';
+import { SeededRandom } from '../../../providers/mock/index.js';
 
 const packet = bytesOf(GOLDEN_PACKETS.find(({ name }) => name.includes('CM REQ'))?.hex ?? '');
 /** After IPv4, UDP, BTH and DETH; before the ICRC. */

@@ -18,7 +18,8 @@ import type {
 import { Cm } from '../../../plugins/cm/index.js';
 import { parseCmMad } from '../../../plugins/cm/wire/message.js';
 import { Mad } from '../../../plugins/mad/index.js';
-import { HcaPair, SeededRandom, drain, postReceive, postSend } from '../../support/hca-pair.js';
+import { SeededRandom } from '../../../providers/mock/index.js';
+import { HcaPair, drain, postReceive, postSend } from '../../support/hca-pair.js';
 import type { Side } from '../../support/hca-pair.js';
 
 const SERVICE = serviceIdOf(PortSpace.TCP, 20_049);

@@ -146,7 +146,7 @@ describe('core over the software HCA, CM and MAD of mock', () => {
     await end(pair);
   });
 
-  it('is told when nobody listens, when the consumer refuses, and when nobody is there', async () => {
+  it('is told when nobody listens, when the consumer refuses, when nobody is there', async () => {
     const fabric = new Fabric({ seed: 2, autoRun: false });
     const client = await open(fabric, CLIENT);
     const server = await open(fabric, SERVER);

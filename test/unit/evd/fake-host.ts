@@ -64,6 +64,7 @@ export class FakeEndpoint implements CompletionOwner {
 export class FakeHost implements EvdHost {
   readonly cqs: FakeCq[] = [];
   readonly tasks: (() => void)[] = [];
+  readonly freed: object[] = [];
   readonly async: AsyncErrorEvent[] = [];
   readonly owners = new CompletionOwners();
   readonly active = new Set<Timer>();
@@ -108,6 +109,10 @@ export class FakeHost implements EvdHost {
 
   reportAsync(event: AsyncErrorEvent): void {
     this.async.push(event);
+  }
+
+  onEvdFreed(evd: object): void {
+    this.freed.push(evd);
   }
 
   get cq(): FakeCq {

@@ -150,7 +150,7 @@ describe('fake verbs: notification', () => {
       };
     };
 
-    it('loses nothing in 100,000 completions, and the bytes are there before each', async function () {
+    it('loses nothing in 100,000 completions; the bytes are there before each', async function () {
       this.timeout(60_000);
       const TOTAL = 100_000;
       start({ mode: Mode.THREAD, maxSendWr: DEPTH, cqEntries: DEPTH });

@@ -298,7 +298,7 @@ describe('RC retries', () => {
   }
 
   for (const retries of [0, 2, 7]) {
-    it(`gives up after ${retries} retries of a silent peer, within 1 to 4 times the timeout each`, () => {
+    it(`gives up on a silent peer after ${retries} retries, each 1 to 4 times the timeout`, () => {
       const { pair, qpA } = connected({ retryCount: retries, timeout: 12 });
       let packets = 0;
       pair.a.port.filter = () => {

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { QpState, WcStatus, WrOpcode } from '../../../core/spi/index.js';
 import type { QueuePair } from '../../../core/spi/index.js';
 import type { DropReason } from '../../../providers/hca/index.js';
-import { HcaPair, connect, drain, postReceive, postSend } from '../../support/hca-pair.js';
+import { connectedPair, drain, postReceive, postSend } from '../../support/hca-pair.js';
+import type { HcaPair } from '../../support/hca-pair.js';
 
 const A_PSN = 0xfffffa;
 
@@ -51,12 +52,9 @@ function watch(pair: HcaPair, side: 'a' | 'b'): string[] {
 }
 
 function connected(): { pair: HcaPair; qpA: QueuePair; qpB: QueuePair } {
-  const pair = new HcaPair(31);
-  const qpA = pair.a.createQp();
-  const qpB = pair.b.createQp();
-  connect(pair, qpA, qpB);
-  for (let i = 0; i < 8; i++) postReceive(pair.b, qpB, [{ offset: 64, length: 4096 }]);
-  return { pair, qpA, qpB };
+  const all = connectedPair(31);
+  for (let i = 0; i < 8; i++) postReceive(all.pair.b, all.qpB, [{ offset: 64, length: 4096 }]);
+  return all;
 }
 
 const SEND_ONLY = 4;

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 
 import * as mad from '../../../plugins/mad/wire/mad-header.js';
 import * as rmpp from '../../../plugins/mad/wire/rmpp-header.js';
-import { SeededRandom } from '../support/seeded-random.js';
+import { SeededRandom } from '../../../providers/mock/index.js';
 
 const ZERO_MAD: mad.MadHeader = {
   baseVersion: 0,

@@ -12,7 +12,8 @@ import {
 import type { CmConnection, CmEvent, CompletionQueue, QueuePair } from '../../../core/spi/index.js';
 import { Fabric } from '../../../providers/mock/index.js';
 import type { FabricOptions } from '../../../providers/mock/index.js';
-import { Container, openMock } from './container.js';
+import type { Container } from './container.js';
+import { openMock } from './container.js';
 
 const SERVICE = 0x0106_1234n;
 const PARAMETERS = {

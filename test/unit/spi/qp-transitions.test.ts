@@ -30,7 +30,10 @@ const VALUES: Required<Omit<QueuePairAttributes, 'state' | 'currentState'>> = {
 };
 type Name = keyof typeof VALUES | 'currentState';
 
-/** Columns of the state table of the wire facts (2.7), in its names; R/O as there, ALT_PATH left out. */
+/**
+ * Columns of the state table of the wire facts (2.7), in its names; R/O as there, ALT_PATH left
+ * out.
+ */
 const NAMES: Readonly<Record<string, Name>> = {
   PKEY: 'pkeyIndex',
   PORT: 'portNumber',

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { Timer, TimerWheel } from '../../../core/spi/index.js';
-import { SeededRandom } from '../../support/hca-pair.js';
+import { SeededRandom } from '../../../providers/mock/index.js';
 
 /** Distances that reach every level, the next tick and the same one. */
 const REACH = [0, 1, 15, 16, 17, 1000, 70_000, 5e6, 3e8, 2e10, 1e13];

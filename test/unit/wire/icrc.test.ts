@@ -11,7 +11,7 @@ import {
   readIcrc,
   writeIcrc,
 } from '../../../providers/hca/wire/icrc.js';
-import { SeededRandom } from '../support/seeded-random.js';
+import { SeededRandom } from '../../../providers/mock/index.js';
 import { bytesOf, hexOf, viewOf } from './golden-packets.js';
 
 const V4_A = bytesOf('00000000000000000000ffffc0a84d01');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 
 import { PseudoHeader, icrcPacket } from '../../../providers/hca/wire/icrc.js';
 import { recoverIpId } from '../../../providers/hca/wire/ip-id.js';
-import { SeededRandom } from '../support/seeded-random.js';
+import { SeededRandom } from '../../../providers/mock/index.js';
 import { GOLDEN_PACKETS, bytesOf, viewOf } from './golden-packets.js';
 
 function randomFlow(random: SeededRandom): PseudoHeader {
@@ -57,7 +57,7 @@ describe('IP identification recovery', () => {
     const rounds = 2_000_000;
     let passed = 0;
     for (let round = 0; round < rounds; round += 1) {
-      if (recoverIpId(random.uint32(), random.uint32(), 48 + (round & 0x3f)) >= 0) passed += 1;
+      if (recoverIpId(random.u32(), random.u32(), 48 + (round & 0x3f)) >= 0) passed += 1;
     }
     const expected = rounds / 65536;
     assert.ok(passed > expected / 2 && passed < expected * 2, `${passed} of ${rounds}`);

@@ -9,7 +9,7 @@ import { immdtValue } from '../../../providers/hca/wire/immdt.js';
 import * as layout from '../../../providers/hca/wire/packet-layout.js';
 import { rethDmaLength } from '../../../providers/hca/wire/reth.js';
 import { xrcethSrqn } from '../../../providers/hca/wire/xrceth.js';
-import { SeededRandom } from '../support/seeded-random.js';
+import { SeededRandom } from '../../../providers/mock/index.js';
 import { GOLDEN_PACKETS, bytesOf } from './golden-packets.js';
 
 const ACCESSORS: readonly (readonly [Uint8Array, (view: DataView, offset: number) => number])[] = [

@@ -1,5 +1,6 @@
 /** Each message of a connection lost, duplicated, or delayed past the next. */
 import assert from 'node:assert/strict';
+import { SeededRandom } from '../../../providers/mock/index.js';
 import { CmPair, messageOf, typesOf } from '../../support/cm-pair.js';
 import type { Side } from '../../support/cm-pair.js';
 
@@ -184,23 +185,22 @@ describe('CM: a peer that is silent', () => {
 
 describe('CM: seeded chaos', () => {
   const chaos = async (seed: number): Promise<void> => {
-    const { SeededRandom } = await import('../../support/virtual-world.js');
     const random = new SeededRandom(seed);
     const pair = new CmPair({ a: { seed: seed * 2 + 1 }, b: { seed: seed * 3 + 2 } });
     const loss = (random.u32() % 40) / 100;
     pair.network.fate = () => {
-      if (random.chance(loss)) return [];
-      const delay = random.chance(0.2) ? random.u32() % 2_000_000 : random.u32() % 500;
-      return random.chance(0.15) ? [delay, random.u32() % 3_000_000] : [delay];
+      if (random.percent(loss * 100)) return [];
+      const delay = random.percent(20) ? random.u32() % 2_000_000 : random.u32() % 500;
+      return random.percent(15) ? [delay, random.u32() % 3_000_000] : [delay];
     };
     const sides: Side[] = [];
     pair.listen((request) => {
-      if (random.chance(0.15)) request.reject({ reason: 28, privateData: new Uint8Array(0) });
-      else if (random.chance(0.2)) delayedAccept(pair, request, random.u32() % 3_000_000, sides);
+      if (random.percent(15)) request.reject({ reason: 28, privateData: new Uint8Array(0) });
+      else if (random.percent(20)) delayedAccept(pair, request, random.u32() % 3_000_000, sides);
       else sides.push(pair.accept(request));
     });
     for (let i = 0; i < 3; i++) {
-      const timeoutUs = random.chance(0.3) ? 1 + (random.u32() % 4_000_000) : Infinity;
+      const timeoutUs = random.percent(30) ? 1 + (random.u32() % 4_000_000) : Infinity;
       sides.push(pair.connect({ timeoutUs }));
     }
     await pair.world.runFor(random.u32() % 8_000_000);

@@ -1,14 +1,8 @@
 import assert from 'node:assert/strict';
 import { QpState, WcOpcode, WcStatus, WrFlags, WrOpcode } from '../../../core/spi/index.js';
 import type { QueuePair } from '../../../core/spi/index.js';
-import {
-  HcaPair,
-  SeededRandom,
-  connect,
-  drain,
-  postReceive,
-  postSend,
-} from '../../support/hca-pair.js';
+import { SeededRandom } from '../../../providers/mock/index.js';
+import { HcaPair, connect, drain, postReceive, postSend } from '../../support/hca-pair.js';
 import type { PacketFilter } from '../../support/memory-port.js';
 
 const MTU = 256;

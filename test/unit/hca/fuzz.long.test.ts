@@ -1,14 +1,8 @@
 import assert from 'node:assert/strict';
 import { Access, QpState, QpType, WrOpcode } from '../../../core/spi/index.js';
 import type { MemoryRegion, QueuePair } from '../../../core/spi/index.js';
-import {
-  HcaPair,
-  SeededRandom,
-  connect,
-  drain,
-  postReceive,
-  postSend,
-} from '../../support/hca-pair.js';
+import { SeededRandom } from '../../../providers/mock/index.js';
+import { HcaPair, connect, drain, postReceive, postSend } from '../../support/hca-pair.js';
 
 const GUARD = 0x10000;
 const GRANTED = 0x10000;

@@ -1,0 +1,54 @@
+/** One side of a cell, in a process of its own; the benchmark tells it what to do by messages. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Cell } from './cells.js';
+
+/** Where the server is to be found, and what of its memory may be written. */
+export interface Target {
+  readonly port: number;
+  readonly address: bigint;
+  readonly rmrContext: number;
+}
+
+/** What the client has counted. */
+export interface Count {
+  readonly messages: number;
+  readonly seconds: number;
+  /** Half round trips in microseconds: median and 99th percentile. */
+  readonly p50?: number;
+  readonly p99?: number;
+}
+
+export interface End {
+  /** Server: gets ready for one connection. */
+  listen(cell: Cell): Promise<Target>;
+  /** Client: connects, measures for so many seconds, and waits for what is in flight. */
+  run(cell: Cell, target: Target, seconds: number): Promise<Count>;
+  /** Ends the connection. */
+  stop(): Promise<void>;
+  /** Ends everything. */
+  close(): Promise<void>;
+}
+
+export type Call =
+  | { readonly call: 'listen'; readonly cell: Cell }
+  | { readonly call: 'run'; readonly cell: Cell; readonly target: Target; readonly seconds: number }
+  | { readonly call: 'stop' }
+  | { readonly call: 'close' };
+
+export interface Answer {
+  readonly value?: Target | Count;
+  readonly error?: string;
+  /** User and system time of the process, in seconds. */
+  readonly cpuSeconds: number;
+}
+
+/** Turns of a spin loop between two turns of the event loop. */
+const SPIN_TURNS = 4096;
+
+/** Calls `turn` without sleeping until `done`; messages and handlers have their turn in between. */
+export async function spinUntil(done: () => boolean, turn: () => void): Promise<void> {
+  while (!done()) {
+    for (let i = 0; i < SPIN_TURNS && !done(); i++) turn();
+    await nextTurn();
+  }
+}

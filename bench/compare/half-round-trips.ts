@@ -1,0 +1,44 @@
+/** Times of a ping-pong: half of each round trip, for a given time. */
+import { performance } from 'node:perf_hooks';
+import { type Histogram, build } from 'hdr-histogram-js';
+import type { Count } from './end.js';
+
+/** Round trips of the warm-up are not counted. */
+const WARM_UP = 200;
+
+export class HalfRoundTrips {
+  /** Nanoseconds. */
+  private readonly histogram: Histogram = build({
+    lowestDiscernibleValue: 10,
+    highestTrackableValue: 1e10,
+    numberOfSignificantValueDigits: 3,
+  });
+  private startMs = 0;
+  private sinceMs = 0;
+  private laps = 0;
+
+  constructor(private readonly seconds: number) {}
+
+  start(): void {
+    this.startMs = performance.now();
+    this.sinceMs = this.startMs;
+  }
+
+  /** A round trip is over; false when the time is up. */
+  lap(): boolean {
+    const nowMs = performance.now();
+    this.laps += 1;
+    if (this.laps > WARM_UP) this.histogram.recordValue((nowMs - this.sinceMs) * 5e5);
+    this.sinceMs = nowMs;
+    return nowMs - this.startMs < this.seconds * 1000 || this.laps <= WARM_UP;
+  }
+
+  count(): Count {
+    return {
+      messages: this.laps,
+      seconds: (this.sinceMs - this.startMs) / 1000,
+      p50: this.histogram.getValueAtPercentile(50) / 1000,
+      p99: this.histogram.getValueAtPercentile(99) / 1000,
+    };
+  }
+}

@@ -1,0 +1,50 @@
+/** A process of the benchmark: one side of every cell of a transport. */
+import { type Answer, type Call, type End } from './end.js';
+import { SoftroceEnd } from './softroce-end.js';
+import { TcpEnd } from './tcp-end.js';
+
+const [transport = '', local = '', remote = ''] = process.argv.slice(2);
+
+function answer(value: Answer['value'], error?: unknown): void {
+  const { user, system } = process.cpuUsage();
+  const message: Answer = {
+    cpuSeconds: (user + system) / 1e6,
+    ...(value !== undefined && { value }),
+    ...(error !== undefined && { error: error instanceof Error ? error.message : 'no reason' }),
+  };
+  process.send?.(message);
+}
+
+async function perform(end: End, request: Call): Promise<Answer['value']> {
+  switch (request.call) {
+    case 'listen':
+      return end.listen(request.cell);
+    case 'run':
+      return end.run(request.cell, request.target, request.seconds);
+    case 'stop':
+      await end.stop();
+      return undefined;
+    case 'close':
+      await end.close();
+      process.disconnect();
+      return undefined;
+  }
+}
+
+try {
+  const end: End =
+    transport === 'tcp'
+      ? new TcpEnd(local, remote)
+      : await SoftroceEnd.open(transport === 'dgram' ? 'dgram' : 'native', local, remote);
+  process.on('message', (request: Call) => {
+    perform(end, request).then(
+      (value) => process.connected && answer(value),
+      (error: unknown) => answer(undefined, error),
+    );
+  });
+  // The benchmark has gone: so do we, whatever is under way.
+  process.on('disconnect', () => process.exit(0));
+  answer(undefined);
+} catch (error) {
+  answer(undefined, error);
+}

@@ -1,0 +1,145 @@
+/**
+ * Builds the packets of RC requests (IBTA 9.4) in the transmit queue, straight from send ring
+ * entries. Which request, which of its packets and under which PSN is the requester's business.
+ */
+import { DEFAULT_PKEY, SQE, WrFlags, WrOpcode } from '../../core/spi/index.js';
+import { MEMORY_CHECK } from './memory.js';
+import { dataOpcode } from './rc-opcodes.js';
+import type { CongestionWindow } from './congestion-window.js';
+import type { RcQueuePair } from './rc-queue-pair.js';
+import { SegmentCursor } from './segment-cursor.js';
+import { writeAtomicEth } from './wire/atomic-eth.js';
+import { BTH_FLAG, writeBth } from './wire/bth.js';
+import { RC } from './wire/opcode.js';
+import {
+  ATOMIC_ETH_OFFSET_OF,
+  HEADER_LENGTH_OF,
+  IETH_OFFSET_OF,
+  IMMDT_OFFSET_OF,
+  RETH_OFFSET_OF,
+} from './wire/packet-layout.js';
+import { writeReth } from './wire/reth.js';
+
+const TWO_32 = 4294967296;
+
+export class RcRequestPackets {
+  private sinceAckRequest = 0;
+  private readonly cursor = new SegmentCursor();
+  /** The request that `cursor` walks. */
+  private cursorIndex = -1;
+
+  /** @param window an acknowledgement is asked for four times a window, and by each last packet */
+  constructor(
+    private readonly qp: RcQueuePair,
+    private readonly window: CongestionWindow,
+  ) {}
+
+  /** Starts anew, with a connection or with the oldest unacknowledged packet. */
+  begin(): void {
+    this.sinceAckRequest = 0;
+    this.cursorIndex = -1;
+  }
+
+  /** Packet `packet` of `packetCount` of a SEND or WRITE; false if its memory may not be read. */
+  data(
+    index: number,
+    psn: number,
+    packet: number,
+    packetCount: number,
+    lengthBytes: number,
+  ): boolean {
+    const { qp } = this;
+    const { words } = qp.sendRing;
+    const at = qp.sendRing.wordOf(index);
+    const control = words[at + SQE.CONTROL]!;
+    const wrOpcode = control & 0xff;
+    const offset = packet * qp.mtuBytes;
+    const length = Math.min(qp.mtuBytes, lengthBytes - offset);
+    const last = packet + 1 === packetCount;
+    const opcode = dataOpcode(wrOpcode, packet === 0, last);
+    const header = qp.hca.tx.open(qp.path, HEADER_LENGTH_OF[opcode]!);
+    if (!this.addPayload(index, control, offset, length)) {
+      qp.hca.tx.abort();
+      return false;
+    }
+    this.sinceAckRequest += 1;
+    const ackReq = last || this.sinceAckRequest >= this.window.packets >> 2;
+    if (ackReq) this.sinceAckRequest = 0;
+    const solicited = last && (control & (WrFlags.SOLICITED << 8)) !== 0;
+    const flags = solicited && wrOpcode !== WrOpcode.RDMA_WRITE ? BTH_FLAG.solicited : 0;
+    const { view } = qp.hca.tx;
+    writeBth(
+      view,
+      header,
+      opcode,
+      flags,
+      -length & 3,
+      DEFAULT_PKEY,
+      qp.destinationQpn,
+      ackReq,
+      psn,
+    );
+    const reth = RETH_OFFSET_OF[opcode]!;
+    if (reth !== 0) this.putReth(header + reth, at, 0, lengthBytes);
+    const extra = IMMDT_OFFSET_OF[opcode]! + IETH_OFFSET_OF[opcode]!;
+    if (extra !== 0) view.setUint32(header + extra, words[at + SQE.IMMEDIATE_OR_INVALIDATE]!);
+    return true;
+  }
+
+  /** A READ request for `lengthBytes` from byte `offset` of the message. */
+  read(index: number, psn: number, offset: number, lengthBytes: number): void {
+    const { qp } = this;
+    const header = qp.hca.tx.open(qp.path, HEADER_LENGTH_OF[RC.readRequest]!);
+    const { view } = qp.hca.tx;
+    writeBth(view, header, RC.readRequest, 0, 0, DEFAULT_PKEY, qp.destinationQpn, true, psn);
+    const reth = header + RETH_OFFSET_OF[RC.readRequest]!;
+    this.putReth(reth, qp.sendRing.wordOf(index), offset, lengthBytes);
+  }
+
+  atomic(index: number, psn: number): void {
+    const { qp } = this;
+    const { words } = qp.sendRing;
+    const at = qp.sendRing.wordOf(index);
+    const swap = (words[at + SQE.CONTROL]! & 0xff) === WrOpcode.ATOMIC_CMP_AND_SWP;
+    const opcode = swap ? RC.compareSwap : RC.fetchAdd;
+    const header = qp.hca.tx.open(qp.path, HEADER_LENGTH_OF[opcode]!);
+    const { view } = qp.hca.tx;
+    writeBth(view, header, opcode, 0, 0, DEFAULT_PKEY, qp.destinationQpn, true, psn);
+    writeAtomicEth(
+      view,
+      header + ATOMIC_ETH_OFFSET_OF[opcode]!,
+      words[at + SQE.REMOTE_ADDRESS_HI]!,
+      words[at + SQE.REMOTE_ADDRESS_LO]!,
+      words[at + SQE.RKEY]!,
+      swap ? words[at + SQE.SWAP_HI]! : words[at + SQE.COMPARE_ADD_HI]!,
+      swap ? words[at + SQE.SWAP_LO]! : words[at + SQE.COMPARE_ADD_LO]!,
+      swap ? words[at + SQE.COMPARE_ADD_HI]! : 0,
+      swap ? words[at + SQE.COMPARE_ADD_LO]! : 0,
+    );
+  }
+
+  /** Adds `length` bytes from `offset` of the message to the open packet. */
+  private addPayload(index: number, control: number, offset: number, length: number): boolean {
+    if (length === 0) return true;
+    const { hca, sendRing, domain } = this.qp;
+    if ((control & (WrFlags.INLINE << 8)) !== 0) {
+      const start = sendRing.byteOf(index) + SQE.SEGMENTS * 4;
+      hca.tx.addSegment(this.qp.inlinePayloadRegion(), start + offset, length);
+      return true;
+    }
+    if (offset === 0 || this.cursorIndex !== index) {
+      const segments = sendRing.wordOf(index) + SQE.SEGMENTS;
+      this.cursor.start(sendRing.words, segments, (control >>> 16) & 0xff);
+      this.cursorIndex = index;
+    }
+    this.cursor.seek(offset);
+    return this.cursor.gather(hca.memory, domain, length, hca.tx) === MEMORY_CHECK.OK;
+  }
+
+  private putReth(reth: number, at: number, offset: number, length: number): void {
+    const { words } = this.qp.sendRing;
+    const low = words[at + SQE.REMOTE_ADDRESS_LO]! + offset;
+    const high = words[at + SQE.REMOTE_ADDRESS_HI]! + (low >= TWO_32 ? 1 : 0);
+    writeReth(this.qp.hca.tx.view, reth, high, low >>> 0, words[at + SQE.RKEY]!, length);
+  }
+}

@@ -1,0 +1,277 @@
+import assert from 'node:assert/strict';
+import { inspect } from 'node:util';
+import fc from 'fast-check';
+import {
+  createRegistry,
+  DatError,
+  type Ep,
+  EventBatch,
+  MemPrivileges,
+  openIa,
+  RemoteSegment,
+} from 'dapl';
+import { type Logger, silentLogger } from 'dapl/spi';
+import { Fabric, mock } from 'dapl/providers/mock';
+import { anyValue, optionsLike } from './hostile-values.js';
+import { connected, meet, type Peer, type Peers } from './suite/peer.js';
+
+const ACTIVE = '192.0.2.1';
+const PASSIVE = '192.0.2.2';
+const RUNS = 150;
+
+/** Calls are traced, before they are checked: that must not fail either. */
+const logger: Logger = { ...silentLogger, isDebugEnabled: () => true, child: () => logger };
+
+/** Past the type checker, as a JavaScript caller would. */
+type Call = (...values: readonly unknown[]) => unknown;
+const call = (object: object, name: string): Call => {
+  const method = (object as Readonly<Record<string, unknown>>)[name] as Call;
+  return (...values) => method.apply(object, [...values]);
+};
+
+interface Scene extends Peers {
+  readonly fabric: Fabric;
+  /** Handles of every kind that are freed, and of another adapter. */
+  readonly strange: readonly unknown[];
+}
+
+async function scene(connect: boolean): Promise<Scene> {
+  const fabric = new Fabric({ seed: 1, autoRun: true });
+  const open = (address: string): ReturnType<typeof openIa> =>
+    openIa(mock({ fabric, address }), { logger });
+  const [active, passive] = [await open(ACTIVE), await open(PASSIVE)];
+  const close = async (): Promise<void> => {
+    await Promise.all([active.close(), passive.close()]);
+  };
+  const pair = { active, passive, passiveAddress: PASSIVE, close };
+  const peers = connect ? await connected(pair) : meet(pair);
+  const pz = active.createPz();
+  const freed = active.allocate(8, { pz });
+  const segment = freed.segment();
+  freed.free();
+  pz.free();
+  const { ep, evd, lmr } = peers.passive;
+  const foreign = [ep, evd, lmr, peers.passive.pz, lmr.segment(), passive];
+  return { ...peers, fabric, strange: [pz, freed, segment, ...foreign] };
+}
+
+/** What a caller can see of an endpoint, its memory and its adapter. */
+function visible({ ia, ep, lmr, evd }: Peer): unknown {
+  const { state, qpn, requestsFree, receivesFree } = ep;
+  const { policy, pending, taker, qlen } = evd.query();
+  return [
+    state,
+    qpn,
+    requestsFree,
+    receivesFree,
+    policy,
+    pending,
+    taker,
+    qlen,
+    inspect(ia),
+    [...lmr.bytes.subarray(0, 64)],
+  ];
+}
+
+/** Calls, each with the kinds of its parameters; `ok` undoes what a legal call has done. */
+interface Row {
+  readonly name: string;
+  readonly connected?: boolean;
+  readonly on: (scene: Scene) => object;
+  readonly parameters: readonly fc.Arbitrary<unknown>[];
+}
+
+const CONNECT = ['address', 'connQual', 'timeoutMs', 'privateData', 'qos', 'flags'];
+const ENDPOINT = ['recvEvd', 'requestEvd', 'connectEvd', 'attributes', 'extra'];
+
+const active = (s: Scene): Peer => s.active;
+const ep = (s: Scene): Ep => s.active.ep;
+const POST = { connected: true, on: ep } as const;
+
+const ROWS: readonly Row[] = [
+  {
+    name: 'createPsp',
+    on: (s) => active(s).ia,
+    parameters: [optionsLike(['connQual', 'evd', 'flags'])],
+  },
+  {
+    name: 'createEvd',
+    on: (s) => active(s).ia,
+    parameters: [optionsLike(['qlen', 'streams', 'policy', 'handler', 'limit', 'polling'])],
+  },
+  {
+    name: 'createEndpoint',
+    on: (s) => active(s).ia,
+    parameters: [optionsLike(['pz', ...ENDPOINT])],
+  },
+  {
+    name: 'createLmr',
+    on: (s) => active(s).ia,
+    parameters: [anyValue, optionsLike(['pz', 'privileges'])],
+  },
+  {
+    name: 'allocate',
+    on: (s) => active(s).ia,
+    parameters: [anyValue, optionsLike(['pz', 'privileges'])],
+  },
+  { name: 'connect', on: ep, parameters: [optionsLike(CONNECT)] },
+  { name: 'disconnect', on: ep, parameters: [anyValue] },
+  { name: 'postRecv', ...POST, parameters: [anyValue, anyValue, anyValue] },
+  { name: 'postSend', ...POST, parameters: [anyValue, anyValue, anyValue] },
+  {
+    name: 'postRdmaWrite',
+    ...POST,
+    parameters: [anyValue, anyValue, optionsLike(['address', 'rmrContext']), anyValue],
+  },
+  {
+    name: 'postRdmaRead',
+    ...POST,
+    parameters: [anyValue, anyValue, optionsLike(['address', 'rmrContext']), anyValue],
+  },
+  { name: 'burst', ...POST, parameters: [anyValue] },
+  { name: 'segment', on: (s) => active(s).lmr, parameters: [anyValue, anyValue] },
+  { name: 'set', on: (s) => active(s).lmr.segment(), parameters: [anyValue, anyValue] },
+  { name: 'seek', on: (s) => active(s).remote(), parameters: [anyValue] },
+  {
+    name: 'wait',
+    on: (s) => active(s).evd,
+    parameters: [optionsLike(['threshold', 'timeoutMs', 'signal'])],
+  },
+  { name: 'dequeueInto', on: (s) => active(s).evd, parameters: [anyValue, anyValue] },
+  {
+    name: 'modifyUpcall',
+    on: (s) => active(s).evd,
+    parameters: [anyValue, anyValue, optionsLike(['pending', 'limit', 'upcall'])],
+  },
+  { name: 'resize', on: (s) => active(s).evd, parameters: [anyValue] },
+  { name: 'setPolling', on: (s) => active(s).evd, parameters: [anyValue] },
+  { name: 'close', on: (s) => active(s).ia, parameters: [anyValue] },
+];
+
+/** Whether the call went through, after all; what it throws is a DatError. */
+async function outcome(row: string, run: () => unknown): Promise<'refused' | 'taken'> {
+  try {
+    const result = run();
+    // A promise that waits for events is legal; one that fails says so at once.
+    if (result instanceof Promise) {
+      const soon = new Promise((resolve) => setImmediate(resolve));
+      await Promise.race([result, soon]);
+      result.catch(() => undefined);
+    }
+    return 'taken';
+  } catch (error) {
+    if (!DatError.isDatError(error)) {
+      const what = error instanceof Error ? error.stack : String(error);
+      assert.fail(`${row} threw what is not a DatError: ${what}`);
+    }
+    assert.notEqual(error.code, 'DAT_INTERNAL_ERROR', error.message);
+    return 'refused';
+  }
+}
+
+describe('Bad parameters', () => {
+  for (const row of ROWS) {
+    it(`${row.name} with any values: taken, or a DatError and nothing changed`, async function () {
+      this.timeout(20_000);
+      let here = await scene(row.connected === true);
+      let refusals = 0;
+      await fc.assert(
+        fc.asyncProperty(fc.tuple(...row.parameters), async (values) => {
+          const before = visible(here.active);
+          const target = row.on(here);
+          const result = await outcome(row.name, () => call(target, row.name)(...values));
+          if (result === 'refused') {
+            refusals++;
+            assert.deepEqual(visible(here.active), before);
+            return;
+          }
+          await here.pair.close();
+          here = await scene(row.connected === true);
+        }),
+        { numRuns: RUNS, seed: 7 },
+      );
+      await here.pair.close();
+      assert.ok(refusals > RUNS / 10, `${refusals} of ${RUNS} calls were refused`);
+    });
+  }
+
+  it('freed and foreign handles are refused wherever a handle goes', async () => {
+    const { active, strange, pair } = await scene(true);
+    const { ia, pz } = active;
+    const connQual = 7;
+    for (const handle of strange) {
+      const before = visible(active);
+      const calls: Readonly<Record<string, () => unknown>> = {
+        'endpoint pz': () => call(ia, 'createEndpoint')({ pz: handle }),
+        'endpoint evd': () => call(ia, 'createEndpoint')({ pz, recvEvd: handle }),
+        'region pz': () => call(ia, 'allocate')(8, { pz: handle }),
+        'service point evd': () => call(ia, 'createPsp')({ connQual, evd: handle }),
+        'segment to send': () => call(active.ep, 'postSend')(handle),
+        'segments to receive into': () => call(active.ep, 'postRecv')([handle]),
+      };
+      for (const [name, run] of Object.entries(calls)) {
+        assert.equal(await outcome(name, run), 'refused', name);
+        assert.deepEqual(visible(active), before);
+      }
+    }
+    await pair.close();
+  });
+
+  it('cr.accept and cr.reject with any values', async () => {
+    const { pair, active, passive } = await scene(false);
+    const psp = passive.ia.createPsp({ connQual: 7471, evd: passive.evd });
+    active.ep.connect({ address: PASSIVE, connQual: 7471 });
+    const cr = await passive.request();
+    psp.free();
+    const options = optionsLike(['privateData', 'extra']);
+    await fc.assert(
+      fc.asyncProperty(anyValue, options, async (ep, given) => {
+        assert.equal(await outcome('cr.accept', () => call(cr, 'accept')(ep, given)), 'refused');
+      }),
+      { numRuns: RUNS, seed: 7 },
+    );
+    cr.accept(passive.ep);
+    await active.expect('ESTABLISHED');
+    await pair.close();
+  });
+
+  it('openIa and the registry with any values', async () => {
+    const registry = createRegistry({ plugins: [] });
+    const options = optionsLike(['modules', 'logger', 'asyncEvdQlen', 'closeTimeoutMs']);
+    await fc.assert(
+      fc.asyncProperty(anyValue, options, async (plugin, given) => {
+        const opening = call({ openIa }, 'openIa')(plugin, given) as Promise<unknown>;
+        const error: unknown = await opening.then(
+          () => undefined,
+          (reason: unknown) => reason,
+        );
+        assert.ok(DatError.isDatError(error), String(error));
+        for (const name of ['register', 'unregister']) {
+          const run = (): unknown => call(registry, name)(plugin, given);
+          assert.equal(await outcome(name, run), 'refused');
+        }
+      }),
+      { numRuns: RUNS, seed: 7 },
+    );
+  });
+
+  it('RemoteSegment and EventBatch with any values', () => {
+    const make = (type: unknown, value: unknown): void => {
+      try {
+        new (type as new (value: unknown) => unknown)(value);
+      } catch (error) {
+        assert.ok(DatError.isDatError(error), String(error));
+      }
+    };
+    const remote = optionsLike(['address', 'rmrContext']);
+    fc.assert(
+      fc.property(remote, (value) => make(RemoteSegment, value)),
+      { seed: 7 },
+    );
+    fc.assert(
+      fc.property(anyValue, (value) => make(EventBatch, value)),
+      { seed: 7 },
+    );
+    assert.ok(MemPrivileges.ALL > 0);
+  });
+});

@@ -1,0 +1,34 @@
+import { openIa } from 'dapl';
+import { softroce } from 'dapl/providers/softroce';
+import { describeProvider } from 'dapl/testing';
+
+const ACTIVE = '127.0.2.1';
+const PASSIVE = '127.0.2.2';
+
+/** node:dgram hears nothing of ICMP errors on a socket that is not connected. */
+const PORTS = {
+  native: ['unreachable', 'second-adapter', 'loopback'],
+  dgram: ['second-adapter', 'loopback'],
+} as const;
+
+for (const port of ['native', 'dgram'] as const) {
+  describeProvider(`softroce over the ${port} port`, {
+    capabilities: PORTS[port],
+    async openPair() {
+      const provider = (address: string): ReturnType<typeof softroce> =>
+        softroce({ addresses: [address], port });
+      const active = await openIa(provider(ACTIVE));
+      const passive = await openIa(provider(PASSIVE));
+      return {
+        active,
+        passive,
+        passiveAddress: PASSIVE,
+        unreachableAddress: '127.0.2.99',
+        openPassiveAgain: (options) => openIa(provider(PASSIVE), options),
+        close: async () => {
+          await Promise.all([active.close(), passive.close()]);
+        },
+      };
+    },
+  });
+}

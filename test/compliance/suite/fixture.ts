@@ -1,0 +1,40 @@
+/** What a provider's author supplies to run the suite. */
+import type { Ia, OpenIaOptions } from 'dapl';
+
+/** What a fixture, or the provider under it, can do beyond opening a pair of adapters. */
+export type Capability =
+  /** `CompliancePair.unreachableAddress`: an address where nobody is, and the network says so. */
+  | 'unreachable'
+  /** `CompliancePair.cut`: the peers lose sight of each other. */
+  | 'cut'
+  /** `CompliancePair.openPassiveAgain`: another adapter on a device that is open. */
+  | 'second-adapter'
+  /** An endpoint reaches a service point of its own adapter. */
+  | 'loopback';
+
+/** Two open interface adapters that reach each other. */
+export interface CompliancePair {
+  /** Connects. */
+  readonly active: Ia;
+  /** Listens. */
+  readonly passive: Ia;
+  /** Where `active` finds `passive`: an IP address in text. */
+  readonly passiveAddress: string;
+  readonly unreachableAddress?: string;
+  /** Opens the device of `passive` once more; `close` need not close what it returned. */
+  openPassiveAgain?(options?: OpenIaOptions): Promise<Ia>;
+  /** Nothing passes between the two any more, in either direction. */
+  cut?(): void;
+  /** Resolves when what was under way has happened; default: 20 ms. */
+  settle?(): Promise<void>;
+  /** Closes both adapters. */
+  close(): Promise<void>;
+}
+
+/** How the suite gets at a provider. */
+export interface ProviderFixture {
+  /** Behaviours that need another one are reported as not applicable. */
+  readonly capabilities: readonly Capability[];
+  /** A fresh pair for every behaviour. */
+  openPair(): Promise<CompliancePair>;
+}

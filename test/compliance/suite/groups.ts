@@ -1,0 +1,21 @@
+/** All behaviours, in the order in which a provider's author meets them. */
+import type { BehaviourGroup } from './behaviour.js';
+import { closing } from './closing.js';
+import { connecting } from './connecting.js';
+import { disconnecting } from './disconnecting.js';
+import { dispatching } from './dispatching.js';
+import { flowControl } from './flow-control.js';
+import { protecting } from './protecting.js';
+import { states } from './states.js';
+import { transferring } from './transferring.js';
+
+export const behaviourGroups: readonly BehaviourGroup[] = [
+  connecting,
+  states,
+  transferring,
+  flowControl,
+  protecting,
+  dispatching,
+  disconnecting,
+  closing,
+];

@@ -1,0 +1,121 @@
+/** The endpoint's states: which call is legal in which, and what a post does in each. */
+import assert from 'node:assert/strict';
+import { EP_STATES, type Ep, type EpCall, type EpStateName } from 'dapl';
+import { group } from './behaviour.js';
+import type { CompliancePair } from './fixture.js';
+import { ask, CONN_QUAL, connected, meet, type Peer, refuses } from './peer.js';
+
+/** A peer whose endpoint is in that state. */
+type Reach = (pair: CompliancePair) => Promise<Peer>;
+
+/** The states that a consumer meets on a connected-service endpoint. */
+const REACH: Partial<Record<EpStateName, Reach>> = {
+  UNCONNECTED: async (pair) => meet(pair).active,
+  ACTIVE_CONNECTION_PENDING: async (pair) => {
+    const peers = meet(pair);
+    await ask(peers);
+    return peers.active;
+  },
+  COMPLETION_PENDING: async (pair) => {
+    const peers = meet(pair);
+    const cr = await ask(peers);
+    cr.accept(peers.passive.ep);
+    return peers.passive;
+  },
+  CONNECTED: async (pair) => (await connected(pair)).active,
+  DISCONNECT_PENDING: async (pair) => {
+    const { active } = await connected(pair);
+    active.ep.disconnect('graceful');
+    return active;
+  },
+  DISCONNECTED: async (pair) => {
+    const { active } = await connected(pair);
+    active.ep.disconnect();
+    await active.expect('DISCONNECTED');
+    return active;
+  },
+};
+
+const CALLS: Readonly<Partial<Record<EpCall, (ep: Ep, pair: CompliancePair) => void>>> = {
+  postReceive: (ep) => ep.postRecv([], 1),
+  postRequest: (ep) => ep.postSend([], 2),
+  connect: (ep, pair) => ep.connect({ address: pair.passiveAddress, connQual: CONN_QUAL }),
+  disconnectGraceful: (ep) => ep.disconnect('graceful'),
+  disconnectAbrupt: (ep) => ep.disconnect('abrupt'),
+  reset: (ep) => ep.reset(),
+  free: (ep) => ep.free(),
+};
+
+export const states = group('Endpoint states', (claim) => {
+  for (const [name, reach] of Object.entries(REACH)) {
+    const state = name as EpStateName;
+    const { calls, subtype } = EP_STATES[state];
+    const illegal = Object.entries(CALLS).filter(([call]) => calls[call as EpCall] === 'illegal');
+    const list = illegal.map(([call]) => call).join(', ');
+    if (illegal.length > 0) {
+      claim(`${state} refuses ${list}, and stays as it is`, async (pair) => {
+        const { ep } = await reach(pair);
+        assert.equal(ep.state, state);
+        for (const [, call] of illegal) refuses(() => call(ep, pair), subtype);
+        assert.equal(ep.state, state);
+        assert.equal(ep.isFreed, false);
+      });
+    }
+    for (const [call, run] of Object.entries(CALLS)) {
+      if (calls[call as EpCall] === 'illegal') continue;
+      claim(`${state} takes ${call}`, async (pair) => {
+        const peer = await reach(pair);
+        assert.equal(peer.ep.state, state);
+        run(peer.ep, pair);
+      });
+    }
+  }
+
+  claim('a receive posted in UNCONNECTED takes the first message', async (pair) => {
+    const peers = meet(pair);
+    const { active, passive } = peers;
+    passive.ep.postRecv(passive.lmr.segment(0, 64), 1);
+    (await ask(peers)).accept(passive.ep);
+    await active.expect('ESTABLISHED');
+    active.ep.postSend(active.lmr.segment(0, 64), 2);
+    await passive.expect('ESTABLISHED', 'dto 1 SUCCESS');
+  });
+
+  claim('posts in DISCONNECTED are flushed at once', async (pair) => {
+    const { active, passive } = await connected(pair);
+    active.ep.disconnect();
+    await active.expect('DISCONNECTED');
+    active.ep.postRecv(active.lmr.segment(), 1);
+    await active.expect('dto 1 FLUSHED');
+    active.ep.postSend(active.lmr.segment(0, 8), 2);
+    await active.expect('dto 2 FLUSHED');
+    active.ep.postRdmaWrite(active.lmr.segment(0, 8), 3, passive.remote(), 1);
+    await active.expect('dto 3 FLUSHED');
+  });
+
+  claim('reset drops posted receives, and they complete no more', async (pair) => {
+    const { active } = await connected(pair);
+    active.ep.disconnect();
+    await active.expect('DISCONNECTED');
+    active.ep.postRecv(active.lmr.segment(), 1);
+    active.ep.reset();
+    assert.deepEqual(active.drain(), []);
+    active.lmr.free();
+  });
+
+  claim('a full queue is DAT_RESOURCE_CREDITS, and the endpoint goes on', async (pair) => {
+    const attributes = { maxRecvDtos: 2, maxRequestDtos: 2 };
+    const { active, passive } = await connected(pair, { attributes });
+    passive.ep.postRecv([], 1);
+    passive.ep.postRecv([], 2);
+    refuses(() => passive.ep.postRecv([], 3), 'DAT_RESOURCE_CREDITS');
+    active.ep.postSend([], 1);
+    active.ep.postSend([], 2);
+    refuses(() => active.ep.postSend([], 3), 'DAT_RESOURCE_CREDITS');
+    await active.expect('dto 1 SUCCESS', 'dto 2 SUCCESS');
+    await passive.expect('dto 1 SUCCESS', 'dto 2 SUCCESS');
+    passive.ep.postRecv([], 4);
+    active.ep.postSend([], 4);
+    await active.expect('dto 4 SUCCESS');
+  });
+});

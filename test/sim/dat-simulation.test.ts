@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { DAT_PLANTS } from './dat-plants.js';
+import { DatSimulation } from './dat-simulation.js';
+import { commandOf, defaultOptions } from './options.js';
+import type { SimOptions } from './options.js';
+import type { SimReport } from './simulation.js';
+import { Violation } from './trace.js';
+
+async function run(options: Partial<SimOptions>): Promise<SimReport> {
+  const all = { ...defaultOptions, dat: true, ops: 3000, ...options };
+  const simulation = new DatSimulation(all);
+  try {
+    return await simulation.run();
+  } catch (error) {
+    const lines = [...simulation.trace.lines, `Repeat with: ${commandOf(all)}`];
+    throw new Error(`${String(error)}\n${lines.join('\n')}`, { cause: error });
+  }
+}
+
+const MARKS = [
+  'ESTABLISHED',
+  'PEER_REJECTED',
+  'DISCONNECTED',
+  'BROKEN',
+  'DTO SUCCESS',
+  'DTO FLUSHED',
+  'DTO REMOTE_ACCESS',
+  'DTO TRANSPORT',
+];
+
+describe('simulator, DAT API', function () {
+  this.timeout(60_000);
+  const marks = new Set<string>();
+
+  for (const seed of [3, 4, 5]) {
+    it(`finds nothing with seed ${seed}`, async () => {
+      for (const name of (await run({ seed })).marks.keys()) marks.add(name);
+    });
+  }
+
+  const fresh = Date.now() % 2 ** 32;
+  it(`finds nothing with the fresh seed ${fresh}`, async () => {
+    await run({ seed: fresh });
+  });
+
+  it('has seen every kind of end', () => {
+    assert.deepEqual(
+      MARKS.filter((name) => !marks.has(name)),
+      [],
+    );
+  });
+
+  it('does the same with the same seed', async () => {
+    const [one, again] = [await run({ seed: 9, ops: 1000 }), await run({ seed: 9, ops: 1000 })];
+    assert.equal(one.hash, again.hash);
+  });
+
+  for (const plant of Object.keys(DAT_PLANTS)) {
+    it(`catches the planted bug "${plant}"`, async () => {
+      const options = { ...defaultOptions, dat: true, seed: 1, ops: 1000, plant };
+      await assert.rejects(new DatSimulation(options).run(), Violation);
+    });
+  }
+});

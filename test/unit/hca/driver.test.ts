@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { AsyncEventType, Timer, WrOpcode } from '../../../core/spi/index.js';
+import { HcaPair, connectedPair, drain, postReceive, postSend } from '../../support/hca-pair.js';
+
+const send = { opcode: WrOpcode.SEND, segments: [{ offset: 0, length: 8 }] };
+
+describe('Driver', () => {
+  it('asks for a pump when a timer is started outside of one', () => {
+    const pair = new HcaPair();
+    const timer = new Timer(() => undefined);
+    const { driver } = pair.a;
+    driver.timers.start(timer, 5000);
+    driver.timers.start(timer, 6000);
+    assert.equal(pair.a.pumpRequests, 1);
+    driver.pump();
+    assert.equal(driver.nextDeadlineUs(), 6000);
+    driver.timers.start(timer, 7000);
+    assert.equal(pair.a.pumpRequests, 2);
+  });
+
+  it('runs handlers and tasks in the order of their causes', () => {
+    const { pair, qpA, qpB } = connectedPair(21);
+    const order: string[] = [];
+    qpB.eventHandler = (event) => order.push(`event ${event}`);
+    pair.b.driver.defer(() => {
+      order.push('first');
+      pair.b.driver.defer(() => order.push('last'));
+    });
+    postSend(pair.a, qpA, { opcode: WrOpcode.RDMA_WRITE, segments: [{ offset: 0, length: 8 }] });
+    pair.a.driver.pump();
+    pair.b.driver.pump();
+    assert.deepEqual(order, ['first', `event ${AsyncEventType.QP_ACCESS_ERR}`, 'last']);
+  });
+
+  it('goes on after a port that took nothing, and keeps what it has not taken', () => {
+    const { pair, qpA, qpB } = connectedPair(21);
+    for (let i = 0; i < 10; i++) postReceive(pair.b, qpB, [{ offset: 64, length: 64 }], i);
+    for (let i = 0; i < 10; i++) {
+      pair.a.port.sendCredit = i % 3;
+      postSend(pair.a, qpA, send);
+      pair.a.driver.pump();
+    }
+    pair.a.port.sendCredit = Infinity;
+    pair.a.driver.pump();
+    pair.b.driver.pump();
+    assert.deepEqual(
+      drain(pair.b.receiveCq).map((c) => c.cookie),
+      [0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
+    );
+    assert.equal(pair.a.driver.device.counters.retries, 0);
+  });
+});
