@@ -151,7 +151,8 @@ async function loseFirst(
   direction: Direction,
   message: CmName,
 ): Promise<RunningCommand> {
-  const match = `match u8 0x64 0xff at 28 match u16 0x${CM_ATTRIBUTE[message].toString(16)} 0xffff at 64`;
+  const attribute = `0x${CM_ATTRIBUTE[message].toString(16)}`;
+  const match = `match u8 0x64 0xff at 28 match u16 ${attribute} 0xffff at 64`;
   const filter = `tc filter add dev eth0 ${direction} protocol ip u32 ${match} action trap`;
   const begun = await guest.run(`tc qdisc add dev eth0 clsact && ${filter}`);
   assert.equal(begun.code, 0, begun.stderr);
