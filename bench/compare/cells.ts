@@ -37,7 +37,7 @@ function cell(
   return { name, transport, workload, bytes, depth, mode };
 }
 
-const tcpMib = cell('tcp', 'send', MIB, 8, 'event');
+const tcpMib = cell('tcp', 'send', MIB, 4, 'event');
 const tcp64Kib = cell('tcp', 'send', 64 * KIB, 32, 'event');
 const tcpPing = cell('tcp', 'ping', 8, 1, 'event');
 const tcpPingSpin = cell('tcp', 'ping', 8, 1, 'spin');

@@ -23,8 +23,6 @@ import { type Count, type End, type Target, spinUntil } from './end.js';
 import { HalfRoundTrips } from './half-round-trips.js';
 
 const CONN_QUAL = 7500;
-/** Receives posted beyond what the sender has in flight. */
-const SPARE_RECEIVES = 64;
 const BATCH = 256;
 const PRIVILEGES =
   MemPrivileges.LOCAL_READ | MemPrivileges.LOCAL_WRITE | MemPrivileges.REMOTE_WRITE;
@@ -43,7 +41,7 @@ export class SoftroceEnd implements End {
   ) {}
 
   listen(cell: Cell): Promise<Target> {
-    const connection = new Connection(this.ia, cell, cell.depth + SPARE_RECEIVES);
+    const connection = new Connection(this.ia, cell, 2 * cell.depth);
     this.connection = connection;
     const psp = this.ia.createPsp({ connQual: CONN_QUAL });
     psp.requests$.subscribe((event) => {
@@ -150,8 +148,9 @@ class Connection {
   /** The server's part: takes messages in and posts the receive again; echoes pings. */
   serve(batch: EventBatch, i: number): void {
     if (batch.operations[i] !== DatDto.RECEIVE) return;
-    const segment = this.segments[batch.cookies[i]!]!;
-    this.ep.postRecv(segment, batch.cookies[i]);
+    const slot = batch.cookies[i]!;
+    const segment = this.segments[slot]!;
+    this.ep.postRecv(segment, slot);
     if (this.cell.workload === 'ping') this.ep.postSend(segment, 0, CompletionFlags.SUPPRESS);
   }
 

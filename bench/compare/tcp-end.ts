@@ -65,14 +65,15 @@ export class TcpEnd implements End {
   /** A write each message, so many unfinished; then until the other side has read it all. */
   private stream(cell: Cell, target: Target, seconds: number): Promise<Count> {
     return new Promise((resolve, reject) => {
-      const payload = Buffer.alloc(cell.bytes, 1);
+      // As much memory as softroce sends from.
+      const payloads = Array.from({ length: cell.depth }, () => Buffer.alloc(cell.bytes, 1));
       const send = (socket: Socket): void => {
         let messages = 0;
         const startMs = performance.now();
         const next = (): void => {
           if (performance.now() - startMs < seconds * 1000) {
+            socket.write(payloads[messages % cell.depth]!, next);
             messages += 1;
-            socket.write(payload, next);
           } else if (!socket.writableEnded) socket.end();
         };
         for (let i = 0; i < cell.depth; i++) next();

@@ -1,5 +1,4 @@
 /** A process of the benchmark: one side of every cell of a transport. */
-import { inspect } from 'node:util';
 import { type Answer, type Call, type End } from './end.js';
 import { SoftroceEnd } from './softroce-end.js';
 import { TcpEnd } from './tcp-end.js';
@@ -11,7 +10,7 @@ function answer(value: Answer['value'], error?: unknown): void {
   const message: Answer = {
     cpuSeconds: (user + system) / 1e6,
     ...(value !== undefined && { value }),
-    ...(error !== undefined && { error: error instanceof Error ? error.message : inspect(error) }),
+    ...(error !== undefined && { error: error instanceof Error ? error.message : 'no reason' }),
   };
   process.send?.(message);
 }

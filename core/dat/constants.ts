@@ -1,4 +1,5 @@
 /** Enumerations of DAT, with DAT's numbers (DAT facts 0.2). */
+import { show } from './show.js';
 
 /** Completion flags: a bit set, on a posted request and as an endpoint attribute. */
 export const CompletionFlags = {
@@ -47,7 +48,8 @@ export const PspFlags = { CONSUMER: 0, PROVIDER: 1 } as const;
 export type CloseFlag = 'abrupt' | 'graceful';
 
 /** The names of the bits that are set, for messages and traces: `SUPPRESS|BARRIER_FENCE`. */
-export function flagNames(table: Readonly<Record<string, number>>, value: number): string {
+export function flagNames(table: Readonly<Record<string, number>>, value: unknown): string {
+  if (typeof value !== 'number') return show(value);
   const names = Object.keys(table).filter((name) => {
     const bit = table[name] ?? 0;
     return bit !== 0 && (bit & (bit - 1)) === 0 && (value & bit) !== 0;

@@ -8,7 +8,7 @@ import { CompletionFlags, flagNames, MemPrivileges } from './constants.js';
 import type { EpAttributes } from './ep-attributes.js';
 import type { EpQueues } from './ep-queues.js';
 import { EP_STATES, type EpCall, type EpStateName, type Legality } from './ep-states.js';
-import { checkBits, invalid } from './guards.js';
+import { checkBits, invalid, isBitSet } from './guards.js';
 import { DatHandle } from './handle.js';
 import type { Ia } from './ia.js';
 import { checkCookie, checkSegments } from './post-checks.js';
@@ -145,6 +145,7 @@ export abstract class EpPosts extends DatHandle {
    */
   burst(work: () => void): void {
     this.assertLive('ep.burst');
+    if (typeof work !== 'function') throw invalid('ep.burst', 1, 'work', work, 'a function');
     const { queues } = this;
     queues.beginBurst();
     try {
@@ -170,7 +171,7 @@ export abstract class EpPosts extends DatHandle {
     this.assertLive(operation);
     this.checkLegal(operation, 'postRequest');
     checkCookie(operation, cookie);
-    if ((flags & ~mask) === 0 && Number.isInteger(flags)) return;
+    if (isBitSet(flags, mask)) return;
     checkBits(operation, 4, 'flags', flags, mask, `of ${flagNames(CompletionFlags, mask)}`);
   }
 
@@ -226,7 +227,7 @@ export abstract class EpPosts extends DatHandle {
       ep: this.id,
       segments: countOf(segments),
       cookie,
-      remote: remote && new Symbolic(`0x${remote.address.toString(16)}`),
+      remote: remoteText(remote),
       flags: new Symbolic(flagNames(CompletionFlags, flags)),
     });
   }
@@ -242,4 +243,10 @@ function remoteSegment(operation: string, remote: RemoteSegment | RemoteAddress)
 
 function countOf(segments: unknown): number {
   return Array.isArray(segments) ? segments.length : 1;
+}
+
+/** Traces are written before parameters are checked. */
+function remoteText(remote: RemoteAddress | undefined): Symbolic | undefined {
+  const address: unknown = remote?.address;
+  return typeof address === 'bigint' ? new Symbolic(`0x${address.toString(16)}`) : undefined;
 }

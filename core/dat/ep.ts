@@ -136,7 +136,10 @@ export class Ep extends EpPosts {
    * DISCONNECT_PENDING
    */
   disconnect(flag: CloseFlag = 'abrupt'): void {
-    this.ia.context.trace?.('ep.disconnect', { ep: this.id, flag: new Symbolic(String(flag)) });
+    this.ia.context.trace?.('ep.disconnect', {
+      ep: this.id,
+      flag: new Symbolic(typeof flag === 'string' ? flag : '?'),
+    });
     this.assertLive('ep.disconnect');
     checkOneOf('ep.disconnect', 2, 'flag', flag, ['abrupt', 'graceful']);
     const call = flag === 'graceful' ? 'disconnectGraceful' : 'disconnectAbrupt';

@@ -47,6 +47,16 @@ export function checkOneOf(
   throw invalid(operation, position, name, value, `one of ${allowed.map(show).join(', ')}`);
 }
 
+/** A number without bits outside `mask`; bit operators alone would not see those from 2^32 on. */
+export function isBitSet(value: unknown, mask: number): value is number {
+  return (
+    Number.isInteger(value) &&
+    (value as number) >= 0 &&
+    ((value as number) & ~mask) === 0 &&
+    (value as number) <= mask
+  );
+}
+
 /** A bit set without bits outside `mask`. */
 export function checkBits(
   operation: string,
@@ -56,9 +66,7 @@ export function checkBits(
   mask: number,
   expected: string,
 ): asserts value is number {
-  if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && (value & ~mask) === 0) {
-    return;
-  }
+  if (isBitSet(value, mask)) return;
   throw invalid(operation, position, name, value, expected);
 }
 

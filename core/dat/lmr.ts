@@ -5,6 +5,7 @@ import { inspect } from 'node:util';
 import { DatError, spiCall } from '../errors/index.js';
 import type { MemoryRegion } from '../spi/index.js';
 import { flagNames, MemPrivileges } from './constants.js';
+import { checkInteger } from './guards.js';
 import { DatHandle } from './handle.js';
 import type { Ia } from './ia.js';
 import type { Pz } from './pz.js';
@@ -63,8 +64,9 @@ export class Lmr extends DatHandle {
    */
   segment(offsetBytes = 0, lengthBytes?: number): LmrSegment {
     this.assertLive('lmr.segment');
+    checkInteger('lmr.segment', 1, 'offsetBytes', offsetBytes, 0, this.lengthBytes);
     const rest = Math.min(this.lengthBytes - offsetBytes, 2 ** 32 - 1);
-    return new LmrSegment(this, offsetBytes, lengthBytes ?? Math.max(0, rest));
+    return new LmrSegment(this, offsetBytes, lengthBytes ?? rest);
   }
 
   /**

@@ -16,6 +16,7 @@ export function show(value: unknown): string {
 
 function describeObject(value: object): string {
   if (Array.isArray(value)) return `an array of ${value.length}`;
-  const { name } = (value.constructor as { name?: string } | undefined) ?? {};
-  return name === undefined || name === 'Object' ? 'an object' : `a ${name}`;
+  const constructor: unknown = value.constructor;
+  const name = typeof constructor === 'function' ? constructor.name : 'Object';
+  return name === 'Object' ? 'an object' : `a ${String(name)}`;
 }

@@ -1,4 +1,5 @@
 /** API tracing: one line a call, written like the call, with symbolic values. */
+import { show } from '../dat/show.js';
 import type { Logger } from '../spi/index.js';
 
 /**
@@ -19,6 +20,6 @@ export function traceCall(
 function textOf(value: unknown): string {
   if (typeof value === 'function') return value.name === '' ? 'function' : value.name;
   if (typeof value === 'symbol') return (value.description ?? 'symbol').replace('dapl:', '');
-  if (typeof value === 'object' && value !== null) return value.constructor.name;
+  if (typeof value === 'object' && value !== null) return show(value);
   return String(value);
 }

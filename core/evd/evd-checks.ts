@@ -1,4 +1,5 @@
 /** What is wrong with a call on an EVD: parameters and states, as DatError. */
+import { show } from '../dat/show.js';
 import { DatError, type DatSubtype } from '../errors/index.js';
 import {
   ALL_STREAMS,
@@ -47,7 +48,7 @@ export function checkTimeout(timeoutMs: number | undefined): void {
   throw new DatError('DAT_INVALID_PARAMETER', {
     subtype: 'DAT_INVALID_ARG2',
     operation: 'evd.wait',
-    message: `timeoutMs ${String(timeoutMs)}: must be 0 or more`,
+    message: `timeoutMs ${show(timeoutMs)}: must be 0 or more`,
     value: timeoutMs,
   });
 }
@@ -65,18 +66,24 @@ export function checkInteger(
   throw new DatError('DAT_INVALID_PARAMETER', {
     subtype,
     operation,
-    message: `${name} ${String(value)}: must be an integer from ${min} to ${max}`,
+    message: `${name} ${show(value)}: must be an integer from ${min} to ${max}`,
     value,
   });
 }
 
 /** @throws DatError DAT_INVALID_PARAMETER unless a non-empty set of EvdFlags */
 export function checkStreams(streams: number): void {
-  if (Number.isSafeInteger(streams) && streams > 0 && (streams & ~ALL_STREAMS) === 0) return;
+  if (
+    Number.isSafeInteger(streams) &&
+    streams > 0 &&
+    streams <= ALL_STREAMS &&
+    (streams & ~ALL_STREAMS) === 0
+  )
+    return;
   throw new DatError('DAT_INVALID_PARAMETER', {
     subtype: 'DAT_INVALID_ARG4',
     operation: 'evd.create',
-    message: `streams ${String(streams)}: must be a non-empty set of EvdFlags`,
+    message: `streams ${show(streams)}: must be a non-empty set of EvdFlags`,
     value: streams,
   });
 }
@@ -88,12 +95,12 @@ export function checkUpcall(
   handler: unknown,
   limit: number,
 ): void {
-  if (!Object.hasOwn(UPCALL_POLICIES, policy)) {
+  if (typeof policy !== 'string' || !Object.hasOwn(UPCALL_POLICIES, policy)) {
     const known = Object.keys(UPCALL_POLICIES).join(', ');
     throw new DatError('DAT_INVALID_PARAMETER', {
       subtype: 'DAT_INVALID_ARG2',
       operation,
-      message: `policy ${String(policy)}: must be one of ${known}`,
+      message: `policy ${show(policy)}: must be one of ${known}`,
       value: policy,
     });
   }
@@ -107,6 +114,26 @@ export function checkUpcall(
     });
   }
   checkInteger(operation, 'limit', limit, 1, MAX_UPCALL_LIMIT, 'DAT_INVALID_ARG4');
+}
+
+/** @throws DatError DAT_INVALID_PARAMETER unless the condition holds */
+export function checkParameter(
+  operation: string,
+  name: string,
+  value: unknown,
+  holds: boolean,
+  expected: string,
+  subtype: DatSubtype,
+): void {
+  if (holds) return;
+  const message = `${name} ${show(value)}: must be ${expected}`;
+  throw new DatError('DAT_INVALID_PARAMETER', { subtype, operation, message, value });
+}
+
+/** @throws DatError DAT_INVALID_PARAMETER unless an object */
+export function checkOptions(operation: string, options: unknown, subtype: DatSubtype): void {
+  const isObject = typeof options === 'object' && options !== null;
+  checkParameter(operation, 'options', options, isObject, 'an object', subtype);
 }
 
 export function invalidHandle(operation: string): DatError {

@@ -4,9 +4,12 @@ import type { PollingMode } from '../spi/index.js';
 import { traceCall } from './api-trace.js';
 import { BatchIterator } from './batch-iterator.js';
 import { type DatEvent } from './event.js';
-import type { EventBatch } from './event-batch.js';
+import { EventBatch } from './event-batch.js';
 
 import {
+  checkInteger,
+  checkOptions,
+  checkParameter,
   checkTaker,
   checkThreshold,
   checkTimeout,
@@ -19,6 +22,9 @@ import type { WaitOptions, WaitResult } from './evd-host.js';
 
 import { Waiter, type WaiterInit, interruptedError, timeoutError } from './waiter.js';
 
+const POLLING_MODES = ['event', 'adaptive', 'spin'] as const satisfies readonly PollingMode[];
+/** No limit but the batch's own. */
+const MAX_EVENTS = 0x7fffffff;
 /** Events in one batch of an iteration. */
 const MAX_BATCH = 256;
 
@@ -44,8 +50,14 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
    * @returns how many, also in `batch.count`
    * @throws DatError DAT_INVALID_HANDLE when freed
    */
-  dequeueInto(batch: EventBatch, max: number = batch.capacity): number {
-    this.checkOpen('evd.dequeueInto');
+  dequeueInto(batch: EventBatch, max: number = MAX_EVENTS): number {
+    const operation = 'evd.dequeueInto';
+    this.checkOpen(operation);
+    const isBatch = batch instanceof EventBatch;
+    checkParameter(operation, 'batch', batch, isBatch, 'an EventBatch', 'DAT_INVALID_ARG1');
+    if (!Number.isInteger(max)) {
+      checkInteger(operation, 'max', max, 0, batch.capacity, 'DAT_INVALID_ARG2');
+    }
     const end = Math.min(max, batch.capacity);
     let count = this.store.takeBatch(batch, end);
     if (count === 0 && end > 0 && this.spin()) count = this.store.takeBatch(batch, end);
@@ -63,9 +75,12 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
    */
   wait(options: WaitOptions = {}): Promise<WaitResult<DatEvent>> {
     return new Promise((resolve, reject) => {
+      checkOptions('evd.wait', options, 'DAT_INVALID_ARG1');
       const { threshold = 1, timeoutMs, signal } = options;
       this.trace('evd.wait', { timeoutMs, threshold });
       this.checkOpen('evd.wait');
+      const isSignal = signal === undefined || signal instanceof AbortSignal;
+      checkParameter('evd.wait', 'signal', signal, isSignal, 'an AbortSignal', 'DAT_INVALID_ARG1');
       checkTimeout(timeoutMs);
       checkThreshold(threshold, this.store.qlen, this.dispatcher.configuration);
       this.checkWaitable('evd.wait');
@@ -105,6 +120,15 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
 
   /** How completions reach core: by wake-ups, by polling for a while, or only by dequeueing. */
   setPolling(mode: PollingMode): void {
+    this.trace('evd.setPolling', { mode });
+    this.checkOpen('evd.setPolling');
+    this.applyPolling(mode);
+  }
+
+  protected applyPolling(mode: PollingMode): void {
+    const known = (POLLING_MODES as readonly unknown[]).includes(mode);
+    const expected = `one of ${POLLING_MODES.join(', ')}`;
+    checkParameter('evd.setPolling', 'mode', mode, known, expected, 'DAT_INVALID_ARG2');
     this.polling = mode;
     this.cq?.setPolling(mode);
   }

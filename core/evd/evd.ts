@@ -6,13 +6,20 @@ import { eventStream, type EventStream } from '../stream/event-stream.js';
 import { DatEventNumber } from './event.js';
 
 import type { EventSink, EventSource } from './event-sink.js';
-import { checkInteger, checkTaker, checkUpcall, invalidHandle } from './evd-checks.js';
+import {
+  checkInteger,
+  checkOptions,
+  checkParameter,
+  checkTaker,
+  checkUpcall,
+  invalidHandle,
+} from './evd-checks.js';
 import { EvdPull } from './evd-pull.js';
 import type { EvdHost, EvdOptions, ModifyUpcallOptions } from './evd-host.js';
 import { EVD_CONFIGURATIONS, EvdFlags, EvdState, type EvdTaker } from './evd-states.js';
 import {
   type NotifyHandler,
-  type Upcall,
+  Upcall,
   type UpcallHandler,
   type UpcallOwner,
   currentUpcall,
@@ -21,6 +28,7 @@ import {
   DEFAULT_UPCALL_LIMIT,
   UPCALL_POLICIES,
   UPCALL_SAME,
+  type PendingChoice,
   type UpcallPolicy,
 } from './upcall-policy.js';
 
@@ -61,7 +69,7 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
     const { policy = 'DISABLE', handler, limit = DEFAULT_UPCALL_LIMIT } = options;
     checkUpcall('evd.create', policy, handler, limit);
     super(host, options);
-    this.setPolling(options.polling ?? 'event');
+    this.applyPolling(options.polling ?? 'event');
     this.upcalls.handler = handler;
     this.upcalls.gate.setPolicy(policy, limit, true);
     this.engage();
@@ -123,11 +131,14 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
     handler: HandlerOrSame = UPCALL_SAME,
     options: ModifyUpcallOptions = {},
   ): Promise<void> | void {
+    checkOptions('evd.modifyUpcall', options, 'DAT_INVALID_ARG4');
     const { pending = 'deliver', limit = DEFAULT_UPCALL_LIMIT } = options;
     this.trace('evd.modifyUpcall', { policy, handler, ...options });
     this.checkOpen('evd.modifyUpcall');
     const next = handler === UPCALL_SAME ? this.upcalls.handler : (handler ?? undefined);
     checkUpcall('evd.modifyUpcall', policy, next, limit);
+    checkPending(pending);
+    checkCaller('evd.modifyUpcall', options.upcall);
     const gate = this.upcalls.gate;
     if (UPCALL_POLICIES[policy].enabled) {
       checkTaker('evd.modifyUpcall', this.dispatcher.taker, 'upcall');
@@ -151,7 +162,10 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
    * in the synchronous part of a handler: that upcall) and for those that wait likewise.
    */
   drainUpcalls(upcall: Upcall | undefined = currentUpcall()): Promise<void> {
-    return new Promise((resolve) => this.upcalls.gate.drain(upcall, resolve));
+    return new Promise((resolve) => {
+      checkCaller('evd.drainUpcalls', upcall);
+      this.upcalls.gate.drain(upcall, resolve);
+    });
   }
 
   // States
@@ -250,6 +264,8 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
    */
   async free(options: { readonly upcall?: Upcall } = {}): Promise<void> {
     this.trace('evd.free', {});
+    checkOptions('evd.free', options, 'DAT_INVALID_ARG2');
+    checkCaller('evd.free', options.upcall);
     if (!this.open && this.upcalls.gate.inProgress === 0) throw invalidHandle('evd.free');
     if (this.open) this.close();
     await this.drainUpcalls(options.upcall ?? currentUpcall());
@@ -298,4 +314,15 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
       hint: 'dequeue them and ask again',
     });
   }
+}
+
+function checkPending(pending: PendingChoice): void {
+  const known = ['deliver', 'keep', 'refuse'].includes(pending);
+  const expected = 'deliver, keep or refuse';
+  checkParameter('evd.modifyUpcall', 'pending', pending, known, expected, 'DAT_INVALID_ARG4');
+}
+
+function checkCaller(operation: string, upcall: unknown): void {
+  const isUpcall = upcall === undefined || upcall instanceof Upcall;
+  checkParameter(operation, 'upcall', upcall, isUpcall, 'an Upcall', 'DAT_INVALID_ARG4');
 }

@@ -7,6 +7,9 @@ import { CQE } from '../spi/index.js';
 import { dtoOf, dtoStatusOf } from './dto-status.js';
 import { DatEventNumber, type DatEvent } from './event.js';
 import type { EventEndpoint } from './event-objects.js';
+import { checkInteger } from './evd-checks.js';
+
+const MAX_CAPACITY = 2 ** 20;
 
 export class EventBatch {
   /** Events of the last `dequeueInto`; slots from here on are stale. */
@@ -29,13 +32,11 @@ export class EventBatch {
   readonly events: (DatEvent | undefined)[];
 
   /**
-   * @param capacity events, at least 1
-   * @throws RangeError for another capacity
+   * @param capacity events, 1 to 2^20
+   * @throws DatError DAT_INVALID_PARAMETER for another capacity
    */
   constructor(readonly capacity: number) {
-    if (!Number.isSafeInteger(capacity) || capacity < 1) {
-      throw new RangeError(`batch capacity ${capacity}: must be a positive integer`);
-    }
+    checkInteger('EventBatch', 'capacity', capacity, 1, MAX_CAPACITY, 'DAT_INVALID_ARG1');
     this.numbers = new Uint32Array(capacity);
     this.cookies = new Float64Array(capacity);
     this.statuses = new Uint8Array(capacity);

@@ -4,7 +4,7 @@
  * since a device can be opened once.
  */
 import type { DeviceLease } from '../dat/context.js';
-import { checkInteger, checkOptions, invalid } from '../dat/guards.js';
+import { checkInteger, checkOneOf, checkOptions, invalid } from '../dat/guards.js';
 import { Ia } from '../dat/ia.js';
 import { traceTo } from '../dat/trace.js';
 import { DatError } from '../errors/index.js';
@@ -167,6 +167,8 @@ export class Registry {
   }
 
   private find(operation: string, kind: PluginKind, name: string): Entry {
+    if (typeof name !== 'string') throw invalid(operation, 1, 'name', name, 'a string');
+    checkOneOf(operation, 2, 'kind', kind, ['provider', ...MODULE_KINDS]);
     const entry = this.entries.get(keyOf(kind, name));
     if (entry !== undefined) return entry;
     const known = this.list(kind).map((item) => item.name);

@@ -64,7 +64,7 @@ export class ActiveConnection extends Connection {
     this.remoteCommId = rep.localCommId;
     this.remoteGuid = rep.localCaGuid;
     this.remoteQpn = rep.localQpn;
-    if (this.services.table.findRemoteQp(rep.localQpn, rep.localCaGuid)) {
+    if (this.services.table.findRemoteQp(rep.localQpn, rep.localCaGuid, this.remoteGid)) {
       this.rejectReason = REJECT_REASON.STALE_CONNECTION;
       this.dispatch('stale');
       return;

@@ -85,7 +85,7 @@ export class CmReceiver {
         this.init.counters.unsupported++;
         break;
       case 'REJ':
-        this.deliver(this.findRejected(message.body), message, origin);
+        this.deliver(this.findRejected(message.body, origin), message, origin);
         break;
       case 'REP':
         if (!this.deliver(this.find(message.body), message, origin)) {
@@ -110,11 +110,11 @@ export class CmReceiver {
     return known === 0 || known === ids.localCommId ? connection : undefined;
   }
 
-  private findRejected(rej: CmRej): Connection | undefined {
+  private findRejected(rej: CmRej, { source }: Origin): Connection | undefined {
     const { table } = this.init.services;
     if (rej.reason === REJECT_REASON.TIMEOUT) {
       const guid = guidOfInfo(rej);
-      if (guid !== undefined) return table.findRemote(rej.localCommId, guid);
+      if (guid !== undefined) return table.findRemote(rej.localCommId, guid, source.gid);
     }
     const answersReq = rej.messageRejected === MESSAGE_REJECTED.req;
     return answersReq ? table.find(rej.remoteCommId) : this.find(rej);
@@ -141,7 +141,7 @@ export class CmReceiver {
 
   private onReq(req: CmReq, message: CmMessage, origin: Origin): void {
     const { services, counters, device, listeners } = this.init;
-    const repeated = services.table.findRemote(req.localCommId, req.localCaGuid);
+    const repeated = services.table.findRemote(req.localCommId, req.localCaGuid, origin.source.gid);
     if (repeated) {
       this.deliver(repeated, message, origin);
       return;
@@ -168,8 +168,8 @@ export class CmReceiver {
   /** The peer's queue pair is in a connection of ours: that one is a ghost, and is told so. */
   private isStale(req: CmReq, { source }: Origin): boolean {
     const { services, counters } = this.init;
-    const ghost = services.table.findRemoteQp(req.localQpn, req.localCaGuid);
-    if (!ghost || !gidEquals(ghost.remoteGid, source.gid)) return false;
+    const ghost = services.table.findRemoteQp(req.localQpn, req.localCaGuid, source.gid);
+    if (!ghost) return false;
     counters.staleConnections++;
     ghost.dispatch('stale');
     return true;

@@ -1,6 +1,7 @@
 /**
  * The connections of a device by every key that a message may name: our id; the peer's id and GUID
- * (a repeated REQ); the peer's queue pair and GUID (a stale connection).
+ * (a repeated REQ); the peer's queue pair and GUID (a stale connection). Ids and GUID are what the
+ * peer says; its address, which is part of each key, keeps it out of the way of others.
  */
 import type { Gid } from '../../core/spi/index.js';
 import type { Connection } from './connection.js';
@@ -34,12 +35,12 @@ export class ConnectionTable {
     return this.byLocalId.get(localCommId);
   }
 
-  findRemote(remoteCommId: number, guid: bigint): Connection | undefined {
-    return this.byRemoteId.get(key(remoteCommId, guid));
+  findRemote(remoteCommId: number, guid: bigint, peer: Gid): Connection | undefined {
+    return this.byRemoteId.get(key(remoteCommId, guid, peer));
   }
 
-  findRemoteQp(qpn: number, guid: bigint): Connection | undefined {
-    return this.byRemoteQp.get(key(qpn, guid));
+  findRemoteQp(qpn: number, guid: bigint, peer: Gid): Connection | undefined {
+    return this.byRemoteQp.get(key(qpn, guid, peer));
   }
 
   isLingering(qpn: number, peer: Gid): boolean {
@@ -52,9 +53,9 @@ export class ConnectionTable {
 
   /** The peer's id, queue pair and GUID are known. */
   addRemote(connection: Connection): void {
-    const { remoteCommId, remoteGuid, remoteQpn } = connection;
-    this.byRemoteId.set(key(remoteCommId, remoteGuid), connection);
-    this.byRemoteQp.set(key(remoteQpn, remoteGuid), connection);
+    const { remoteCommId, remoteGuid, remoteQpn, remoteGid } = connection;
+    this.byRemoteId.set(key(remoteCommId, remoteGuid, remoteGid), connection);
+    this.byRemoteQp.set(key(remoteQpn, remoteGuid, remoteGid), connection);
   }
 
   addLingering(connection: Connection): void {
@@ -64,20 +65,21 @@ export class ConnectionTable {
 
   /** The peer may use its queue pair anew; repeated messages still find the connection. */
   forgetRemoteQp(connection: Connection): void {
-    forget(this.byRemoteQp, key(connection.remoteQpn, connection.remoteGuid), connection);
+    const { remoteQpn, remoteGuid, remoteGid } = connection;
+    forget(this.byRemoteQp, key(remoteQpn, remoteGuid, remoteGid), connection);
   }
 
   remove(connection: Connection): void {
     const { localCommId, remoteCommId, remoteGuid, localQpn, remoteGid } = connection;
     this.byLocalId.delete(localCommId);
-    forget(this.byRemoteId, key(remoteCommId, remoteGuid), connection);
+    forget(this.byRemoteId, key(remoteCommId, remoteGuid, remoteGid), connection);
     forget(this.lingering, qpKey(localQpn, remoteGid), connection);
     this.forgetRemoteQp(connection);
   }
 }
 
-function key(number: number, guid: bigint): string {
-  return `${number}:${guid}`;
+function key(number: number, guid: bigint, peer: Gid): string {
+  return `${number}:${guid}:${peer.join('.')}`;
 }
 
 function qpKey(qpn: number, peer: Gid): string {

@@ -127,18 +127,21 @@ export class SoftCompletionQueue implements CompletionQueue, Notifiable {
 
   resize(minEntries: number): void {
     const old = this.ring;
-    const waiting = old.length;
+    // What is written and not yet shown moves along.
+    const first = old.consumer;
+    const waiting = (this.written - first) >>> 0;
+    const shown = (this.published - first) >>> 0;
     if (minEntries < waiting) {
       throw new SpiError('EINVAL', `${waiting} unread completions do not fit ${minEntries}`);
     }
     const ring = Ring.allocate(checkedEntries(minEntries), CQE_BYTES);
     for (let i = 0; i < waiting; i++) {
-      const from = old.wordOf(old.consumer + i);
+      const from = old.wordOf(first + i);
       ring.words.set(old.words.subarray(from, from + CQE.WORDS), ring.wordOf(i));
     }
-    ring.producer = waiting;
+    ring.producer = shown;
     this.written = waiting;
-    this.published = waiting;
+    this.published = shown;
     this.consumed = 0;
     this.ring = ring;
   }

@@ -145,7 +145,7 @@ export class HcaDriver implements Scheduler {
       const moved = this.round();
       const handlers = this.hca.notifications.length > 0;
       if (handlers) this.runNotifications();
-      if (!moved && !handlers) return false;
+      if (!moved && !handlers) return this.hca.unsent;
     }
     this.hca.transmit();
     return true;

@@ -39,6 +39,11 @@ import {
   payloadLength,
 } from './wire/packet-layout.js';
 
+/**
+ * Bursts handed to the port before the driver is asked to come back: a peer may ask for a READ of
+ * 2 GiB, and whoever else has something to say or to do must not wait for the end of it.
+ */
+const MAX_BURSTS = 2;
 /** Membership bit aside, the one partition of RoCE (wire facts 1.2). */
 const PKEY_BASE = 0x7fff;
 
@@ -81,6 +86,8 @@ export class Hca implements CompletionHost {
   sendFault: ((qp: SoftQueuePair, wrOpcode: number) => WcStatus | undefined) | undefined;
   /** True while the driver is at it: then nobody needs to be asked for a pump. */
   pumping = false;
+  /** The port would take more, but others are to have their turn first. */
+  unsent = false;
   /** Completion queues whose consumer wants the port polled for a while after activity. */
   adaptiveCqs = 0;
   private pumpRequested = false;
@@ -103,7 +110,7 @@ export class Hca implements CompletionHost {
     this.queuePairs = new QueuePairTable(random);
     this.memory = new MemoryTable(port, random, (region) => this.releaseRegion(region));
     this.addressHandles = new AddressHandleTable((path) => this.releasePath(path));
-    this.tx = new TransmitQueue(port);
+    this.tx = new TransmitQueue(port, (region) => this.memory.isThere(region));
     this.placements = new PlacementQueue(port);
     this.notifications = new NotificationQueue(() => this.requestPump());
   }
@@ -226,19 +233,21 @@ export class Hca implements CompletionHost {
   }
 
   /**
-   * Sends what is due, a burst from each queue pair in turn, until nothing is left or the port
-   * takes no more. True when anything went out.
+   * Sends what is due, a burst from each queue pair in turn, until nothing is left, the port takes
+   * no more, or it is time for others (`unsent`). True when anything went out.
    */
   transmit(): boolean {
     const before = this.tx.taken;
+    this.unsent = false;
     if (this.flush()) {
       let more = true;
-      while (more) {
+      for (let bursts = 0; more && bursts < MAX_BURSTS; bursts++) {
         more = this.turns();
-        if (!this.flush()) break;
+        if (!this.flush()) more = false;
       }
-      this.publish();
+      this.unsent = more;
     }
+    this.publish();
     return this.tx.taken !== before;
   }
 
@@ -306,7 +315,10 @@ export class Hca implements CompletionHost {
   }
 
   private releaseNow(): void {
-    for (const region of this.releasedRegions) this.port.removeRegion(region);
+    for (const region of this.releasedRegions) {
+      this.memory.forget(region);
+      this.port.removeRegion(region);
+    }
     for (const path of this.releasedPaths) this.port.removePath(path);
     this.releasedRegions.length = 0;
     this.releasedPaths.length = 0;

@@ -54,6 +54,7 @@ export class Region implements MemoryRegion {
   /** The memory itself, for what is read or written by the HCA: atomics and datagram GRH areas. */
   readonly view: DataView;
   destroyed = false;
+  private readonly bytes: Uint8Array;
 
   constructor(
     private readonly table: MemoryTable,
@@ -71,6 +72,12 @@ export class Region implements MemoryRegion {
     this.iovaLo = Number(iova & 0xffffffffn);
     this.iovaHi = Number(iova >> 32n);
     this.view = new DataView(memory.buffer, memory.byteOffset, memory.byteLength);
+    this.bytes = new Uint8Array(memory.buffer, memory.byteOffset, memory.byteLength);
+  }
+
+  /** False once its owner has transferred the memory away: a detached view is empty. */
+  get isThere(): boolean {
+    return this.bytes.length === this.lengthBytes;
   }
 
   destroy(): void {
@@ -82,6 +89,8 @@ export class Region implements MemoryRegion {
 
 export class MemoryTable {
   private readonly regions = new KeyTable<Region>();
+  /** By the port's number, until no packet to send refers to it. */
+  private readonly byPort = new Map<number, Region>();
   /** What the last successful `check` found. */
   region!: Region;
   offset = 0;
@@ -114,6 +123,7 @@ export class MemoryTable {
     const number = this.port.addRegion(memory.buffer, memory.byteOffset, memory.byteLength);
     const region = new Region(this, domain, this.freshKey(), access, base, memory, number);
     this.regions.insert(region.key, region);
+    this.byPort.set(number, region);
     domain.children += 1;
     return region;
   }
@@ -143,7 +153,7 @@ export class MemoryTable {
     access: number,
   ): number {
     const region = this.regions.find(key);
-    if (region === undefined) return MEMORY_CHECK.BAD_KEY;
+    if (region === undefined || !region.isThere) return MEMORY_CHECK.BAD_KEY;
     if (region.domain !== domain) return MEMORY_CHECK.WRONG_DOMAIN;
     // Exact below 2^53; beyond that, rounding keeps it far above every length, or below zero.
     const offset = (addressHi - region.iovaHi) * TWO_32 + (addressLo - region.iovaLo);
@@ -152,6 +162,16 @@ export class MemoryTable {
     this.region = region;
     this.offset = offset;
     return MEMORY_CHECK.OK;
+  }
+
+  /** Whether the memory behind a region of the port is there; what is not ours always is. */
+  isThere(portRegion: number): boolean {
+    return this.byPort.get(portRegion)?.isThere ?? true;
+  }
+
+  /** The port's number is free again. */
+  forget(portRegion: number): void {
+    this.byPort.delete(portRegion);
   }
 
   randomIova(): bigint {

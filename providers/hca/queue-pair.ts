@@ -8,6 +8,7 @@ import {
   RQE,
   Ring,
   SQE,
+  SpiError,
   WcOpcode,
   WcStatus,
   WrFlags,
@@ -114,6 +115,7 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
   // --- verbs -----------------------------------------------------------------------------------
 
   ringSendDoorbell(): void {
+    if (this.destroyed) return;
     this.visible = this.sendRing.producer;
     if (this.state === QpState.RTS) this.hca.scheduleRequests(this);
     else if (this.state === QpState.ERR || this.state === QpState.SQE) {
@@ -123,12 +125,13 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
   }
 
   ringReceiveDoorbell(): void {
-    if (this.state !== QpState.ERR) return;
+    if (this.destroyed || this.state !== QpState.ERR) return;
     this.flushReceives();
     this.hca.publish();
   }
 
   modify(attributes: QueuePairAttributes): void {
+    if (this.destroyed) throw new SpiError('EINVAL', `queue pair ${this.qpn} is destroyed`);
     const to = checkQpTransition(this.type, this.state, attributes);
     checkAttributeValues(attributes, this.hca.limits);
     this.checkModify(to, attributes);

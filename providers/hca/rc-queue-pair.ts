@@ -114,6 +114,7 @@ export class RcQueuePair extends SoftQueuePair {
     this.destinationQpn = attributes.destinationQpn ?? 0;
     this.mtuBytes = attributes.pathMtuBytes ?? 256;
     this.ackTimeoutUs = this.nominalTimeoutUs();
+    if (to === QpState.SQD && this.state !== QpState.SQD) this.drainReported = false;
     if (to === QpState.RTR) {
       this.responder.begin(attributes.receivePsn ?? 0, attributes.maxDestRdAtomic ?? 0);
     }
@@ -125,9 +126,7 @@ export class RcQueuePair extends SoftQueuePair {
 
   protected override entered(to: QpState): void {
     super.entered(to);
-    if (to !== QpState.SQD) return;
-    this.drainReported = false;
-    this.checkDrained();
+    if (to === QpState.SQD) this.checkDrained();
   }
 
   protected override stop(): void {

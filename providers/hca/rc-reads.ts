@@ -45,7 +45,7 @@ export class RcReads {
 
   /** @param count READ and atomic requests that the peer may have outstanding */
   begin(count: number): void {
-    if (count === this.resources.count) this.resources.clear();
+    if (count === this.resources.depth) this.resources.clear();
     else this.resources = new ResponderResources(count);
   }
 
@@ -229,13 +229,20 @@ export class RcReads {
    * younger one in the same place. True when it owes nothing more.
    */
   transmitOne(resource: number, psn: number): boolean {
+    const { qp } = this;
     const { words } = this.resources;
     const at = this.resources.wordOf(resource);
     const next = words[at + RES.NEXT]!;
     if (words[at + RES.FIRST_PSN] !== psn || next >= words[at + RES.END]!) return true;
     if (words[at + RES.KIND] === RESOURCE.ATOMIC) this.sendAtomicResult(at);
     else if (!this.sendReadPacket(at, next)) {
-      return !this.responder.revoke(psnAdd(words[at + RES.FIRST_PSN]!, next));
+      if (words[at + RES.ANSWERED] === 0) {
+        return !this.responder.revoke(psnAdd(words[at + RES.FIRST_PSN]!, next));
+      }
+      // Answered in full before the memory went: a late duplicate must not end the connection.
+      qp.hca.counters.drops.replayUnknown += 1;
+      words[at + RES.NEXT] = words[at + RES.END]!;
+      return true;
     }
     words[at + RES.NEXT] = next + 1;
     if (next + 1 < words[at + RES.END]!) return false;

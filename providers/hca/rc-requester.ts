@@ -70,6 +70,7 @@ export class RcRequester {
     this.badIndex = -1;
     const depth = attributes.maxRdAtomic ?? 0;
     this.readEnds = new Uint32Array(Math.max(1, depth));
+    this.readHead = 0;
     this.readCount = 0;
     const { windowPackets } = hca.parameters;
     this.chunkPackets = Math.max(1, Math.floor(windowPackets / Math.min(Math.max(depth, 1), 16)));
@@ -260,6 +261,7 @@ export class RcRequester {
     this.window.onAcknowledged((this.una - this.counted) & PSN_MASK);
     this.counted = this.una;
     this.reloadRetries();
+    if (this.waitingForReceiver) this.leaveReceiverWait();
     if (this.outstanding) this.restartAckTimer();
     else this.ackDeadlineUs = Infinity;
     if (this.failIfBad()) return;
@@ -294,6 +296,12 @@ export class RcRequester {
     this.waitingForReceiver = true;
     this.ackDeadlineUs = Infinity;
     qp.hca.timers.start(this.rnrTimer, qp.hca.nowUs + delayUs);
+  }
+
+  /** What the RNR NAK refused has been taken since: that NAK was a late or repeated one. */
+  private leaveReceiverWait(): void {
+    this.qp.hca.timers.stop(this.rnrTimer);
+    this.waitingForReceiver = false;
   }
 
   /** A network hint that the peer is gone: a retry now, but not one for every hint. */

@@ -2,6 +2,7 @@
  * Responder resources (IBTA 9.7.4.1.2): the last READ and atomic requests of a connection, kept so
  * that a duplicate can be answered again. As many as the peer may have outstanding.
  */
+import { ringEntries } from '../../core/spi/index.js';
 import { psnInRange } from './wire/psn.js';
 
 export const RESOURCE = { NONE: 0, READ: 1, ATOMIC: 2 } as const;
@@ -33,8 +34,13 @@ export class ResponderResources {
   readonly words: Uint32Array;
   private next = 0;
 
-  constructor(readonly count: number) {
-    this.words = new Uint32Array(count * RES.STRIDE);
+  /** How many are kept. A power of two: rxe rounds the depth it was granted up to one. */
+  readonly count: number;
+
+  /** @param depth READ and atomic requests that the peer was granted */
+  constructor(readonly depth: number) {
+    this.count = depth === 0 ? 0 : ringEntries(depth);
+    this.words = new Uint32Array(this.count * RES.STRIDE);
   }
 
   clear(): void {
@@ -53,13 +59,17 @@ export class ResponderResources {
     const owed = words[at + RES.KIND] !== RESOURCE.NONE && words[at + RES.ANSWERED] === 0;
     if (owed) return -1;
     const resource = this.next;
-    this.next = (this.next + 1) % this.count;
+    this.next = (this.next + 1) & (this.count - 1);
     return resource;
   }
 
-  /** The resource of a duplicate request, -1 if it is no longer kept. */
+  /**
+   * The resource of a duplicate request, -1 if it is no longer kept. The youngest one that fits: PSNs
+   * go round, and where requests are rare an older one may have had the same.
+   */
   find(kind: number, psn: number): number {
-    for (let resource = 0; resource < this.count; resource++) {
+    for (let age = 1; age <= this.count; age++) {
+      const resource = (this.next - age) & (this.count - 1);
       const at = this.wordOf(resource);
       if (
         this.words[at + RES.KIND] === kind &&

@@ -21,7 +21,11 @@ export class TransmitQueue {
   private count = 0;
   private segmentCount = 0;
 
-  constructor(private readonly port: PacketPort) {
+  /** @param isThere whether the memory of a region has not been transferred away */
+  constructor(
+    private readonly port: PacketPort,
+    private readonly isThere: (region: number) => boolean,
+  ) {
     this.packets = port.txPackets;
     this.segments = port.txSegments;
     this.view = new DataView(this.packets.buffer, this.packets.byteOffset, this.packets.byteLength);
@@ -72,10 +76,47 @@ export class TransmitQueue {
     this.segmentCount = this.packets[this.count * TX.WORDS + TX.FIRST_SEGMENT]!;
   }
 
+  /** The index of the first packet that the port has not taken. */
+  private offer(): number {
+    try {
+      return this.port.send(this.from, this.count);
+    } catch (error) {
+      if (this.firstGone(this.from) < 0) throw error;
+      return this.offerWhatIsThere();
+    }
+  }
+
+  /**
+   * Leaves out packets that waited so long that their memory has been transferred away. What stands
+   * before the first of them may leave twice, which every receiver must bear anyway.
+   */
+  private offerWhatIsThere(): number {
+    let next = this.from;
+    for (let gone = this.firstGone(next); gone >= 0; gone = this.firstGone(next)) {
+      if (gone > next) next = this.port.send(next, gone);
+      if (next < gone) return next;
+      next = gone + 1;
+    }
+    return next < this.count ? this.port.send(next, this.count) : next;
+  }
+
+  /** The first packet from `packet` on whose memory is not there, or -1. */
+  private firstGone(packet: number): number {
+    for (let at = packet; at < this.count; at++) {
+      const first = this.packets[at * TX.WORDS + TX.FIRST_SEGMENT]!;
+      const end = first + this.packets[at * TX.WORDS + TX.SEGMENT_COUNT]!;
+      for (let segment = first; segment < end; segment++) {
+        const region = this.segments[segment * TX_SEGMENT.WORDS + TX_SEGMENT.REGION]!;
+        if (!this.isThere(region)) return at;
+      }
+    }
+    return -1;
+  }
+
   /** Offers everything to the port; true when all of it was taken. */
   flush(): boolean {
     if (this.count > this.from) {
-      const next = this.port.send(this.from, this.count);
+      const next = this.offer();
       this.taken += next - this.from;
       this.from = next;
     }

@@ -5,6 +5,7 @@ import type { ConnectionEvent, Cr, DtoCompletionEvent, Ep, Evd, Ia, Lmr, LmrSegm
 import { MESSAGE_BYTES, readPlace, writePlace } from './protocol.js';
 import type { BufferPlace } from './protocol.js';
 
+const CONNECT_TIMEOUT_MS = 2000;
 const STEP_TIMEOUT_MS = 10_000;
 /** The peer sends one message and waits for ours: two receives are never used up. */
 const RECEIVES = 2;
@@ -57,7 +58,7 @@ export class Link {
   }
 
   async connect(address: string, connQual: number): Promise<void> {
-    this.ep.connect({ address, connQual, timeoutMs: STEP_TIMEOUT_MS });
+    this.ep.connect({ address, connQual, timeoutMs: CONNECT_TIMEOUT_MS });
     await this.established();
   }
 

@@ -12,8 +12,8 @@ const DEFAULT_BYTES = 256 * 2 ** 20;
 /** Where a file of the user's choice goes unless told otherwise. */
 const DEFAULT_DIRECTORY = 'received';
 /** The other side learns of a failure over the fabric; if not, it is told, then ended. */
-const INTERRUPT_AFTER_MS = 1500;
-const KILL_AFTER_MS = 1500;
+const INTERRUPT_AFTER_MS = 500;
+const KILL_AFTER_MS = 1000;
 
 export interface DemoOptions {
   /** The user's file; without one, 256 MiB of random bytes. */

@@ -58,7 +58,14 @@ export class PartialFile {
 
   /** Stores the next bytes; they must not change until the promise resolves. */
   async append(bytes: Uint8Array): Promise<void> {
+    const stored = this.store(bytes);
+    // While the file system is at it.
     this.hash.update(bytes);
+    await stored;
+    this.lengthBytes += bytes.length;
+  }
+
+  private async store(bytes: Uint8Array): Promise<void> {
     for (let at = 0; at < bytes.length;) {
       const { bytesWritten } = await this.file
         .write(bytes, at, bytes.length - at)
@@ -68,7 +75,6 @@ export class PartialFile {
         });
       at += bytesWritten;
     }
-    this.lengthBytes += bytes.length;
   }
 
   /** The file is whole: it gets its name. */

@@ -11,7 +11,7 @@ import { type Progress, startProgress } from './progress.js';
 import { type SocketKind, withIa } from './session.js';
 import { partText, rateText, sizeText } from './units.js';
 
-const CONNECT_TIMEOUT_MS = 3000;
+const CONNECT_TIMEOUT_MS = 2000;
 /** What we are ready to keep in memory for a receiver. */
 const MAX_WINDOW_BYTES = 2 ** 28;
 

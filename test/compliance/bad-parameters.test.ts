@@ -9,6 +9,7 @@ import {
   openIa,
   RemoteSegment,
 } from 'dapl';
+import { type Logger, silentLogger } from 'dapl/spi';
 import { Fabric, mock } from 'dapl/providers/mock';
 import { anyValue, optionsLike } from './hostile-values.js';
 import { connected, meet, type Peer, type Peers } from './suite/peer.js';
@@ -16,6 +17,9 @@ import { connected, meet, type Peer, type Peers } from './suite/peer.js';
 const ACTIVE = '192.0.2.1';
 const PASSIVE = '192.0.2.2';
 const RUNS = 150;
+
+/** Calls are traced, before they are checked: that must not fail either. */
+const logger: Logger = { ...silentLogger, isDebugEnabled: () => true, child: () => logger };
 
 /** Past the type checker, as a JavaScript caller would. */
 type Call = (...values: readonly unknown[]) => unknown;
@@ -32,7 +36,8 @@ interface Scene extends Peers {
 
 async function scene(connect: boolean): Promise<Scene> {
   const fabric = new Fabric({ seed: 1, autoRun: true });
-  const open = (address: string): ReturnType<typeof openIa> => openIa(mock({ fabric, address }));
+  const open = (address: string): ReturnType<typeof openIa> =>
+    openIa(mock({ fabric, address }), { logger });
   const [active, passive] = [await open(ACTIVE), await open(PASSIVE)];
   const close = async (): Promise<void> => {
     await Promise.all([active.close(), passive.close()]);

@@ -70,7 +70,7 @@ interface Scene {
   readonly taps: readonly [active: Tap, passive: Tap];
   /** A stranger, and somebody at the peer's address. */
   readonly strangers: readonly Stranger[];
-  connectPeers(): Promise<{ active: Peer; passive: Peer; readonly free: () => Promise<void> }>;
+  connectPeers(): Promise<{ active: Peer; passive: Peer; free: () => Promise<void> }>;
   close(): Promise<void>;
 }
 
@@ -115,9 +115,7 @@ function refused({ port, device }: Tap): number {
 }
 
 /** A victim: makes packets to capture and to change, and may break. */
-async function victim(
-  scene: Scene,
-): Promise<{ write: Uint8Array; readonly free: () => Promise<void> }> {
+async function victim(scene: Scene): Promise<{ write: Uint8Array; free: () => Promise<void> }> {
   const [, tap] = scene.taps;
   const { active, passive, free } = await scene.connectPeers();
   const qpns = new Set([GSI_QPN, passive.ep.qpn]);

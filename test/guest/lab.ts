@@ -10,6 +10,8 @@ import { runDir } from './sandbox.js';
 
 const QUIET_MS = 200;
 const QUIET_ROUNDS = 50;
+/** The longest frame and more: a slot of the capture buffer is as long, so less means more slots. */
+const SNAP_BYTES = 16_384;
 const BRIDGE = 'lab0';
 const HOST_IPV4 = '10.77.0.1';
 const HOST_IPV6 = 'fd77::1';
@@ -54,7 +56,7 @@ export class Lab {
   /** Captures RoCEv2 on the link of one guest. */
   async capture(name: string, guest: Guest): Promise<Capture> {
     const file = join(runDir, `${name}.pcap`);
-    const options = `-i ${guest.tap} -s 0 -B 32768 --immediate-mode -U -w '${file}'`;
+    const options = `-i ${guest.tap} -s ${SNAP_BYTES} -B 65536 --immediate-mode -U -w '${file}'`;
     const tcpdump = this.host.spawn(`exec tcpdump ${options} udp port 4791`);
     await tcpdump.waitForOutput(/listening on/, 10_000);
     return new Capture(file, tcpdump);
@@ -81,7 +83,8 @@ export class Capture {
       await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
     }
     const { stderr } = await this.tcpdump.stop('SIGTERM');
-    if (!/\n0 packets dropped by kernel/.test(stderr)) throw new Error(`packets lost: ${stderr}`);
+    if (!/\n0 packets dropped by kernel/.test(stderr))
+      throw new Error(`packets lost: ${stderr.slice(-300)}`);
   }
 
   /** SIGUSR1 makes tcpdump print a line such as "7 packets captured, 9 packets received by ...". */

@@ -3,7 +3,9 @@ import { cpSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { labCases, powerCutCase } from './cases/lab.js';
+import { faultCases, powerOffCase } from './cases/faults.js';
 import { lostMessageCases } from './cases/lost-messages.js';
+import { memoryCases } from './cases/memory.js';
 import { packetPortCases } from './cases/packet-port.js';
 import { refusalCases } from './cases/refusals.js';
 import { kernelToKernelCases, lossyCases, rpingCases } from './cases/rping.js';
@@ -80,8 +82,11 @@ async function cases(kernel: Kernel, filter: string): Promise<number> {
     ...lossyCases(lab, version),
     ...ucmatoseCases(lab, version),
     ...refusalCases(lab, version),
+    ...memoryCases(lab, version),
     ...lostMessageCases(lab, version),
+    ...faultCases(lab, version),
     powerCutCase(lab),
+    powerOffCase(lab, version),
   ];
   const chosen = all.filter(({ name }) => name.includes(filter));
   const outcomes = await runCases(chosen, (line) => {

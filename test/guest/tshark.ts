@@ -30,6 +30,11 @@ export const CM_ATTRIBUTE = {
 
 const CM_CLASS = 0x07;
 const TIMEOUT_MS = 60_000;
+/** Guesses at what messages carry; our payloads are bytes, and a wrong guess is "malformed". */
+const PAYLOAD_PROTOCOLS = [
+  ...['rpcordma', 'smc', 'smb_direct', 'nvme-rdma', 'lnet', 'iser', 'infiniband.eoib'],
+  ...['infiniband_sdp', 'fcoib', 'drbd'],
+];
 const FIELDS = [
   'frame.number',
   'ip.src',
@@ -45,7 +50,9 @@ const FIELDS = [
 
 export async function dissect(file: string): Promise<Dissection[]> {
   const fields = FIELDS.flatMap((field) => ['-e', field]);
-  const args = ['-n', '-r', file, '-T', 'fields', '-E', 'separator=/t', ...fields];
+  const disabled = PAYLOAD_PROTOCOLS.flatMap((protocol) => ['--disable-protocol', protocol]);
+  const output = ['-T', 'fields', '-E', 'separator=/t', ...fields];
+  const args = ['-n', ...disabled, '-r', file, ...output];
   const { stdout } = await promisify(execFile)('tshark', args, {
     timeout: TIMEOUT_MS,
     maxBuffer: 1 << 28,

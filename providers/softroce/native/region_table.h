@@ -29,12 +29,12 @@ class RegionTable {
     napi_ref view = nullptr;
     uint8_t* data = nullptr;
     uint64_t length = 0;
-    uint32_t checkedInCall = 0;
+    uint64_t checkedInCall = 0;
   };
   bool isAlive(Region& region);
 
   napi_env env_ = nullptr;
-  uint32_t call_ = 0;
+  uint64_t call_ = 0;
   std::vector<Region> regions_;
   std::vector<uint32_t> free_;
 };

@@ -19,7 +19,7 @@ export function labCases(lab: Lab): Case[] {
   ];
 }
 
-/** Ends a guest, so it comes last. */
+/** Ends a guest, so it comes late. */
 export function powerCutCase(lab: Lab): Case {
   return { name: 'lab: a power cut ends the commands of its guest only', run: () => powerCut(lab) };
 }

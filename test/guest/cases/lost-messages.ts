@@ -11,15 +11,20 @@ import { pingBetween, kernelPeer, samplePeer } from './rping.js';
 
 const START_TIMEOUT_MS = 10_000;
 const LOSS_TIMEOUT_MS = 60_000;
+/** Under load, looking takes the guest a while. */
+const WATCH_TIMEOUT_MS = 5000;
 type CmName = keyof typeof CM_ATTRIBUTE;
 
-/** Who sends what: the client of an rping asks, and disconnects. */
+/**
+ * Who sends what: the client of an rping asks, and disconnects. The kernel's rping does not wait for
+ * the DREP, and its end stops the retries of DREQ: that one is lost for ever, so another case has it.
+ */
 const FROM_CLIENT: readonly CmName[] = ['REQ', 'RTU', 'DREQ'];
 const FROM_SERVER: readonly CmName[] = ['REP', 'DREP'];
 
 export function lostMessageCases(lab: Lab, version: string): Case[] {
   const rpings = (['server', 'client'] as const).flatMap((role) =>
-    [...FROM_CLIENT, ...FROM_SERVER].map((message): Case => {
+    [...FROM_CLIENT, ...FROM_SERVER].filter(isRepeatedBy(role)).map((message): Case => {
       const fromClient = FROM_CLIENT.includes(message);
       const byUs = fromClient === (role === 'client');
       const sender = byUs ? 'ours' : "the kernel's";
@@ -37,7 +42,16 @@ export function lostMessageCases(lab: Lab, version: string): Case[] {
       row: { ...rowOf(version, 'server', 'first RTU lost, no data'), counterpart: 'ucmatose' },
       run: () => lostRtuWithoutData(lab),
     },
+    {
+      name: "lost DREQ, the kernel's: ucmatose, our client",
+      row: { ...rowOf(version, 'client', 'first DREQ lost'), counterpart: 'ucmatose' },
+      run: () => lostDreqOfKernel(lab),
+    },
   ];
+}
+
+function isRepeatedBy(role: string): (message: CmName) => boolean {
+  return (message) => role === 'client' || message !== 'DREQ';
 }
 
 function rowOf(version: string, role: string, what: string): NonNullable<Case['row']> {
@@ -83,6 +97,25 @@ async function lostRtuWithoutData(lab: Lab): Promise<void> {
   });
 }
 
+/** The server disconnects, and waits for our answer. */
+async function lostDreqOfKernel(lab: Lab): Promise<void> {
+  await withLoss(lab, 'egress', 'DREQ', 'lost-DREQ-ucmatose', async () => {
+    const guest = lab.guest(0);
+    const serving = guest.spawn(`stdbuf -oL ucmatose -b ${guest.ipv4} -c 1 -C 3 -S 1000`);
+    try {
+      await serving.waitForOutput(/starting server/, START_TIMEOUT_MS);
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      const peer = startPeer(lab, `ucmatose-client ${guest.ipv4} 1 3 1000`);
+      const client = await peer.finish(LOSS_TIMEOUT_MS);
+      assert.equal(client.code, 0, transcript(client));
+      const served = await serving.finish();
+      assert.equal(served.code, 0, transcript(served));
+    } finally {
+      serving.kill();
+    }
+  });
+}
+
 async function withLoss(
   lab: Lab,
   direction: Direction,
@@ -96,7 +129,7 @@ async function withLoss(
     const watch = await loseFirst(guest, direction, message);
     try {
       await body();
-      const lost = await watch.finish(1000);
+      const lost = await watch.finish(WATCH_TIMEOUT_MS);
       assert.equal(lost.code, 0, `no ${message} was lost: ${transcript(lost)}`);
     } finally {
       watch.kill();
@@ -109,6 +142,8 @@ type Direction = 'ingress' | 'egress';
 
 /**
  * Drops messages of a kind at the guest's link until one has been dropped; the command ends then.
+ * "trap" lets the sender believe that the packet has left; "drop" tells rxe, which then holds back
+ * everything of that queue pair.
  * Offsets from the IPv4 header: 28 is the BTH, 64 the attribute of the MAD.
  */
 async function loseFirst(
@@ -116,11 +151,10 @@ async function loseFirst(
   direction: Direction,
   message: CmName,
 ): Promise<RunningCommand> {
-  const attribute = `0x${CM_ATTRIBUTE[message].toString(16)}`;
-  const match = `match u8 0x64 0xff at 28 match u16 ${attribute} 0xffff at 64`;
-  const filter = `tc filter add dev eth0 ${direction} protocol ip u32 ${match} action drop`;
+  const match = `match u8 0x64 0xff at 28 match u16 0x${CM_ATTRIBUTE[message].toString(16)} 0xffff at 64`;
+  const filter = `tc filter add dev eth0 ${direction} protocol ip u32 ${match} action trap`;
   const begun = await guest.run(`tc qdisc add dev eth0 clsact && ${filter}`);
   assert.equal(begun.code, 0, begun.stderr);
-  const dropped = `tc -s filter show dev eth0 ${direction} | grep -q 'dropped [1-9]'`;
+  const dropped = `tc -s filter show dev eth0 ${direction} | grep -q ' [1-9][0-9]* pkt'`;
   return guest.spawn(`until ${dropped}; do sleep 0.1; done; tc qdisc del dev eth0 clsact`);
 }

@@ -78,9 +78,8 @@ async function ourServer(lab: Lab, load: Load): Promise<void> {
 async function ourClient(lab: Lab, load: Load): Promise<void> {
   const { connections, messages, sizeBytes, family } = load;
   const guest = lab.guest(0);
-  const listen = family === 'ipv6' ? '-f ip6' : '';
   const serving = guest.spawn(
-    `stdbuf -oL ucmatose ${listen} -c ${connections} -C ${messages} -S ${sizeBytes}`,
+    `stdbuf -oL ucmatose -b ${guest[family]} -c ${connections} -C ${messages} -S ${sizeBytes}`,
   );
   try {
     await serving.waitForOutput(/starting server/, START_TIMEOUT_MS);
@@ -88,7 +87,8 @@ async function ourClient(lab: Lab, load: Load): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 500));
     const args = `${guest[family]} ${connections} ${messages} ${sizeBytes}`;
     const client = await startPeer(lab, `ucmatose-client ${args}`).finish(RUN_TIMEOUT_MS);
-    assert.equal(client.stdout, `connected ${connections}\n`, transcript(client));
+    const told = `${transcript(client)}${serving.stdout}${serving.stderr}`;
+    assert.equal(client.stdout, `connected ${connections}\n`, told);
     const served = await serving.finish();
     assert.equal(served.code, 0, transcript(served));
     assert.match(served.stdout, /data transfers complete/);

@@ -8,6 +8,9 @@
  *     ucmatose-client <ip> <connections> <messages> <bytes>
  *     rping-in-sequence <ip> <count>   one connection after the other, one ping on each
  *     rping-until-end <ip> <bytes>     pings until the connection ends, and prints its last event
+ *     memory-client <ip> <bytes>...    reads and writes the memory that memory-peer serves
+ *     memory-server <ip> <bytes>       serves memory to memory-peer
+ *     flood <ip>                       writes until the connection ends, and prints its last event
  */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -22,14 +25,18 @@ import type { Options } from '../../../samples/rping/options.js';
 import { RPING_PORT } from '../../../samples/rping/protocol.js';
 import { Exchange, textOf } from './exchange.js';
 import type { ExchangeOptions } from './exchange.js';
+import { driveMemory, floodMemory, serveMemory } from './memory.js';
 
 const UCMATOSE_PORT = 7471;
+const MEMORY_PORT = 7500;
 const FOR_EVER_MS = 1 << 30;
 
 type Verb = (ia: Ia, address: string, args: readonly string[]) => Promise<void>;
 
 const CLIENTS: Readonly<Record<string, Verb>> = {
   connect,
+  flood: (ia, address) => floodMemory(ia, address, MEMORY_PORT),
+  'memory-client': (ia, address, sizes) => driveMemory(ia, address, MEMORY_PORT, sizes.map(Number)),
   'ucmatose-client': ucmatoseClient,
   'rping-in-sequence': rpingInSequence,
   'rping-until-end': rpingUntilEnd,
@@ -37,6 +44,7 @@ const CLIENTS: Readonly<Record<string, Verb>> = {
 
 const SERVERS: Readonly<Record<string, Verb>> = {
   idle,
+  'memory-server': (ia, _, [length]) => serveMemory(ia, MEMORY_PORT, Number(length)),
   reject,
   'ucmatose-server': ucmatoseServer,
 };

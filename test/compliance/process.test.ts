@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+
+const [LISTENER, CONNECTOR] = ['127.0.2.41', '127.0.2.42'] as const;
+
+interface Program {
+  readonly child: ChildProcess;
+  readonly lines: string[];
+  /** Resolves when the program has said this. */
+  said(line: string): Promise<void>;
+}
+
+function start(...parameters: readonly string[]): Program {
+  const path = join(import.meta.dirname, 'process-program.js');
+  const child = fork(path, parameters, { silent: true });
+  child.disconnect();
+  const lines: string[] = [];
+  child.stdout?.on('data', (data: Buffer) => lines.push(...data.toString().trim().split('\n')));
+  child.stderr?.on('data', (data: Buffer) => lines.push(`stderr: ${data.toString()}`));
+  const said = async (line: string): Promise<void> => {
+    while (!lines.includes(line)) {
+      assert.equal(child.exitCode, null, lines.join('; '));
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  };
+  return { child, lines, said };
+}
+
+describe('Processes', function () {
+  this.timeout(20_000);
+  const children: ChildProcess[] = [];
+  const run = (...parameters: readonly string[]): Program => {
+    const program = start(...parameters);
+    children.push(program.child);
+    return program;
+  };
+
+  afterEach(() => {
+    for (const child of children.splice(0)) child.kill('SIGKILL');
+  });
+
+  it('two processes connect, write, send and disconnect; both end by themselves', async () => {
+    const listener = run('listen', LISTENER);
+    await listener.said('listening');
+    const connector = run('connect', CONNECTOR, LISTENER);
+    const exits = [once(listener.child, 'exit'), once(connector.child, 'exit')];
+    assert.deepEqual(await Promise.all(exits), [
+      [0, null],
+      [0, null],
+    ]);
+    assert.deepEqual(listener.lines, ['listening', `sum ${3 * 300_000}`, 'done']);
+    assert.deepEqual(connector.lines, ['done']);
+  });
+
+  it('a service point keeps its process alive, an idle adapter does not', async () => {
+    const listener = run('listen', LISTENER);
+    await listener.said('listening');
+    const idle = run('idle', CONNECTOR);
+    assert.deepEqual(await once(idle.child, 'exit'), [0, null]);
+    assert.deepEqual(idle.lines, ['done']);
+    assert.equal(listener.child.exitCode, null);
+  });
+
+  it('a process that is killed: its peer gets TRANSPORT and one BROKEN', async () => {
+    const listener = run('listen', LISTENER);
+    await listener.said('listening');
+    const writer = run('write', CONNECTOR, LISTENER);
+    await writer.said('writing');
+    listener.child.kill('SIGKILL');
+    assert.deepEqual(await once(writer.child, 'exit'), [0, null]);
+    assert.deepEqual(writer.lines, ['writing', 'TRANSPORT, 1 BROKEN', 'done']);
+  });
+});
