@@ -64,8 +64,8 @@ export class ResponderResources {
   }
 
   /**
-   * The resource of a duplicate request, -1 if it is no longer kept. The youngest one that fits: PSNs
-   * go round, and where requests are rare an older one may have had the same.
+   * The resource of a duplicate request, -1 if it is no longer kept. The youngest one that fits:
+   * PSNs go round, and where requests are rare an older one may have had the same.
    */
   find(kind: number, psn: number): number {
     for (let age = 1; age <= this.count; age++) {

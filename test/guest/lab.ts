@@ -10,7 +10,9 @@ import { runDir } from './sandbox.js';
 
 const QUIET_MS = 200;
 const QUIET_ROUNDS = 50;
-/** The longest frame and more: a slot of the capture buffer is as long, so less means more slots. */
+/**
+ * The longest frame and more: a slot of the capture buffer is as long, so less means more slots.
+ */
 const SNAP_BYTES = 16_384;
 const BRIDGE = 'lab0';
 const HOST_IPV4 = '10.77.0.1';

@@ -20,7 +20,9 @@ export class TransferWorld {
     readonly from: string,
   ) {}
 
-  /** @param net third number of the addresses: one per test file, so that files may run side by side */
+  /**
+   * @param net third number of the addresses: one per test file, so that files may run side by side
+   */
   static async make(net: number): Promise<TransferWorld> {
     const directory = await mkdtemp(join(tmpdir(), 'dapl-test-transfer-'));
     const out = join(directory, 'out');

@@ -16,8 +16,9 @@ const WATCH_TIMEOUT_MS = 5000;
 type CmName = keyof typeof CM_ATTRIBUTE;
 
 /**
- * Who sends what: the client of an rping asks, and disconnects. The kernel's rping does not wait for
- * the DREP, and its end stops the retries of DREQ: that one is lost for ever, so another case has it.
+ * Who sends what: the client of an rping asks, and disconnects. The kernel's rping does not wait
+ * for the DREP, and its end stops the retries of DREQ: that one is lost for ever, so another case
+ * has it.
  */
 const FROM_CLIENT: readonly CmName[] = ['REQ', 'RTU', 'DREQ'];
 const FROM_SERVER: readonly CmName[] = ['REP', 'DREP'];
@@ -151,7 +152,8 @@ async function loseFirst(
   direction: Direction,
   message: CmName,
 ): Promise<RunningCommand> {
-  const match = `match u8 0x64 0xff at 28 match u16 0x${CM_ATTRIBUTE[message].toString(16)} 0xffff at 64`;
+  const number = `0x${CM_ATTRIBUTE[message].toString(16)}`;
+  const match = `match u8 0x64 0xff at 28 match u16 ${number} 0xffff at 64`;
   const filter = `tc filter add dev eth0 ${direction} protocol ip u32 ${match} action trap`;
   const begun = await guest.run(`tc qdisc add dev eth0 clsact && ${filter}`);
   assert.equal(begun.code, 0, begun.stderr);

@@ -1,4 +1,6 @@
-/** A third party that claims the identity of a peer: neither its ids nor its queue pair block it. */
+/**
+ * A third party that claims the identity of a peer: neither its ids nor its queue pair block it.
+ */
 import assert from 'node:assert/strict';
 import { gidFromIp } from '../../../core/spi/index.js';
 import { CmPair, PARAMETERS, text, typesOf } from '../../support/cm-pair.js';
