@@ -1,8 +1,9 @@
 /**
  * How many packets a requester may have outstanding: what the path and the peer's receive buffer
  * take, found out as TCP Reno does (RFC 5681). It doubles each round trip until the first loss, is
- * halved at a loss, and then grows by one packet a round trip. Without that, a receiver with a small
- * socket buffer (212 KiB is what Linux gives without privileges) would lose part of every window.
+ * halved at a loss, and then grows by one packet a round trip. Without that, a receiver with a
+ * small socket buffer (212 KiB is what Linux gives without privileges) would lose part of every
+ * window.
  */
 const INITIAL_PACKETS = 64;
 /** Enough that the packet behind a lost one tells of the loss before a timeout does. */

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { inspect } from 'node:util';
 import fc from 'fast-check';
 import {
   createRegistry,
@@ -68,7 +67,6 @@ function visible({ ia, ep, lmr, evd }: Peer): unknown {
     pending,
     taker,
     qlen,
-    inspect(ia),
     [...lmr.bytes.subarray(0, 64)],
   ];
 }
