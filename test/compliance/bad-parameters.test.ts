@@ -55,7 +55,7 @@ async function scene(connect: boolean): Promise<Scene> {
 }
 
 /** What a caller can see of an endpoint, its memory and its adapter. */
-function visible({ ia, ep, lmr, evd }: Peer): unknown {
+function visible({ ep, lmr, evd }: Peer): unknown {
   const { state, qpn, requestsFree, receivesFree } = ep;
   const { policy, pending, taker, qlen } = evd.query();
   return [
