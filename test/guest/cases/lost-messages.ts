@@ -16,8 +16,8 @@ const WATCH_TIMEOUT_MS = 5000;
 type CmName = keyof typeof CM_ATTRIBUTE;
 
 /**
- * Who sends what: the client of an rping asks, and disconnects. The kernel's rping does not wait for
- * the DREP, and its end stops the retries of DREQ: that one is lost for ever, so another case has it.
+ * Who sends what: the client of an rping asks, and disconnects. The kernel's rping does not wait
+ * for DREP, and its end stops the retries of DREQ: lost for ever, so another case has that one.
  */
 const FROM_CLIENT: readonly CmName[] = ['REQ', 'RTU', 'DREQ'];
 const FROM_SERVER: readonly CmName[] = ['REP', 'DREP'];
