@@ -47,7 +47,6 @@ export const PspFlags = { CONSUMER: 0, PROVIDER: 1 } as const;
 /** DAT_CLOSE_FLAGS in words; `abrupt` is DAT's default. */
 export type CloseFlag = 'abrupt' | 'graceful';
 
-
 /** The names of the bits that are set, for messages and traces: `SUPPRESS|BARRIER_FENCE`. */
 export function flagNames(table: Readonly<Record<string, number>>, value: unknown): string {
   if (typeof value !== 'number') return show(value);

@@ -4,11 +4,7 @@ export { DatDtoStatus, dtoOf, dtoStatusOf } from './dto-status.js';
 export * from './event.js';
 export { EventBatch } from './event-batch.js';
 export { Evd } from './evd.js';
-export type {
-  EvdHost,
-  EvdCreateOptions,
-  EvdOptions,
-} from './evd-host.js';
+export type { EvdHost, EvdCreateOptions, EvdOptions } from './evd-host.js';
 export { EvdFlags, EvdState } from './evd-states.js';
 export { Upcall } from './upcall.js';
 export { UPCALL_SAME, UpcallPolicy } from './upcall-policy.js';
