@@ -30,8 +30,8 @@ const PROVIDERS: Readonly<Record<string, () => Provider>> = {
 };
 
 /**
- * Repeats `cycle`, and compares what is held after each half: whatever a cycle keeps shows `cycles
- * / 2` times.
+ * Repeats `cycle`, and compares what is held after each half: whatever a cycle keeps shows
+ * `cycles / 2` times.
  */
 async function assertFlat(
   cycles: number,
