@@ -1,5 +1,5 @@
 /**
- * One side of a connection between two processes, for process.test.ts:
+ * One side of a connection between two processes, for process.long.test.ts:
  *
  *   process-program.js listen|connect|write|idle <own address> [<peer address>]
  */
