@@ -5,6 +5,8 @@ import type { CmConnectOptions, CmEvent, CmRequest } from '../../../core/spi/ind
 import type { CmReq } from '../../../plugins/cm/wire/req.js';
 import { CmPair, PARAMETERS, SERVICE, text, textOf, typesOf } from '../../support/cm-pair.js';
 
+const DATAGRAMS = serviceIdOf(PortSpace.UDP, 4_000);
+
 const withCode = (code: string, message: RegExp) => (error: unknown) =>
   error instanceof SpiError && error.code === code && message.test(error.message);
 
@@ -240,6 +242,7 @@ describe('CM: what is wrong with a REQ', () => {
   ): Promise<number> => {
     const pair = new CmPair();
     pair.listen(() => undefined);
+    pair.b.cm.listen({ serviceId: DATAGRAMS, backlog: 1, onResolve: () => undefined });
     pair.network.fate = () => [];
     pair.connect();
     const [good] = pair.bodies('REQ');
@@ -267,6 +270,7 @@ describe('CM: what is wrong with a REQ', () => {
     ['a GID that is not the sender’s', 12, () => ({ primaryLocalGid: gidFromIp('10.0.0.9') })],
     ['a reserved queue pair', 5, () => ({ localQpn: 1 })],
     ['another partition', 5, () => ({ partitionKey: 0x8001 })],
+    ['a service of datagrams', 9, () => ({ serviceId: DATAGRAMS })],
     ['an alternate path', 18, () => ({ alternateLocalLid: 0xffff })],
     ['another version of rdma_cm’s header', 28, privateData(0, 1)],
     ['an IP version that does not exist', 28, privateData(1, 0x50)],
@@ -295,6 +299,32 @@ describe('CM: what is wrong with a REQ', () => {
       gidFromIp('10.0.0.2'),
     );
     assert.equal((mtu?.additionalRejectInfo[0] ?? 0) >>> 4, 3);
+  });
+
+  it('carries a consumer’s reason and additional information to the other consumer', async () => {
+    const pair = new CmPair();
+    const info = Uint8Array.of(9, 8, 7);
+    pair.listen((request) => request.reject({ reason: 24, privateData: text('there'), info }));
+    const { events } = pair.connect();
+    await pair.world.run();
+    const [event] = events;
+    assert.ok(event?.type === 'rejected' && event.reason === 24 && !event.consumer);
+    assert.deepEqual(event.info, info);
+    assert.equal(textOf(event.privateData), 'there');
+    const [rej] = pair.bodies('REJ');
+    assert.equal(rej?.rejectInfoLength, 3);
+  });
+
+  it('has no room for more than 72 bytes of additional information', async () => {
+    const pair = new CmPair();
+    pair.listen(() => undefined);
+    pair.connect();
+    await pair.world.runFor(1_000);
+    const reject = { reason: 28, privateData: new Uint8Array(0), info: new Uint8Array(73) };
+    assert.throws(
+      () => pair.requests[0]?.reject(reject),
+      withCode('EINVAL', /information 73: 0 to 72/),
+    );
   });
 
   it('is nothing that our REQ has: its fields are as Linux has them', () => {
