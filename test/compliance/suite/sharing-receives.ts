@@ -1,6 +1,7 @@
 /** Shared receive queues: one pool of receives for many endpoints. */
 import assert from 'node:assert/strict';
-import { AsyncErrorReason, type DatEvent, type Ep, MemPrivileges, Srq } from 'dapl';
+import type { Srq } from 'dapl';
+import { AsyncErrorReason, type DatEvent, type Ep, MemPrivileges } from 'dapl';
 import { type Claim, group } from './behaviour.js';
 import type { CompliancePair } from './fixture.js';
 import { join, meet, type Peers, refuses, settle, textOf } from './peer.js';
