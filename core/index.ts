@@ -41,6 +41,14 @@ export {
   Qos,
   type RemoteAddress,
   RemoteSegment,
+  Srq,
+  SRQ_STATES,
+  type SrqAttributes,
+  type SrqOptions,
+  type SrqParameters,
+  SrqState,
+  type SrqStateName,
+  type SrqStateRule,
 } from './dat/index.js';
 export {
   DAT_SUBTYPES,
