@@ -19,7 +19,8 @@ export {
 export { type ConnectOptions } from './ep-connect-options.js';
 export { EP_STATES, type EpCall, EpState, type EpStateName, type Legality } from './ep-states.js';
 export { DatHandle, type HandleType } from './handle.js';
-export { type EndpointOptions, Ia } from './ia.js';
+export { Ia } from './ia.js';
+export { type EndpointOptions } from './ia-endpoints.js';
 export { type IaAttributes, type ProviderAttributes } from './ia-attributes.js';
 export { Lmr, type LmrOptions } from './lmr.js';
 export { Psp, type PspOptions } from './psp.js';

@@ -3,6 +3,7 @@
  * simulated network with virtual time, for tests of protocols and applications. See docs/mock.md.
  */
 import { mad } from '../../plugins/mad/index.js';
+import { xrc } from '../../plugins/xrc/index.js';
 import { cm } from '../../plugins/cm/index.js';
 import {
   CLOCK,
@@ -15,6 +16,7 @@ import {
   RANDOM,
   SCHEDULER,
   TIMERS,
+  XRC,
   definePlugin,
 } from '../../core/spi/index.js';
 import type { ProviderInstance, Registrar, Resolver } from '../../core/spi/index.js';
@@ -50,7 +52,7 @@ export const mock = definePlugin(
     kind: 'provider',
     sdkVersion: '1.0',
     requires: [],
-    provides: ['rc', 'ud', 'atomic', 'mad', 'cm'],
+    provides: ['rc', 'ud', 'atomic', 'mad', 'cm', 'xrc'],
   },
   (options: MockOptions): ProviderInstance => ({
     deviceKey: `mock:${options.fabric.id}:${options.address}`,
@@ -71,6 +73,7 @@ export const mock = definePlugin(
       registrar.bind(DEVICE, () => node.device);
       registrar.bind(MAD, mad({}).instance);
       registrar.bind(CM, cm({}).instance);
+      registrar.bind(XRC, xrc({}).instance);
     },
   }),
 );

@@ -14,11 +14,13 @@ import {
   SCHEDULER,
   SpiError,
   TIMERS,
+  XRC,
   definePlugin,
 } from '../../core/spi/index.js';
 import type { ProviderInstance, Registrar, Resolver } from '../../core/spi/index.js';
 import { cm } from '../../plugins/cm/index.js';
 import { mad } from '../../plugins/mad/index.js';
+import { xrc } from '../../plugins/xrc/index.js';
 import type { HcaParameters } from '../hca/index.js';
 import { monotonicClock } from '../host/index.js';
 import { SoftroceNode } from './node.js';
@@ -51,8 +53,8 @@ export const softroce = definePlugin(
     name: 'softroce',
     kind: 'provider',
     sdkVersion: '1.0',
-    requires: ['mad', 'cm'],
-    provides: ['rc', 'ud', 'atomic', 'mad', 'cm'],
+    requires: ['mad', 'cm', 'xrc'],
+    provides: ['rc', 'ud', 'atomic', 'mad', 'cm', 'xrc'],
   },
   (options: SoftroceOptions): ProviderInstance => {
     const addresses = checkAddresses(options);
@@ -79,6 +81,7 @@ export const softroce = definePlugin(
         registrar.bind(DEVICE, () => node.device);
         registrar.bind(MAD, mad({}).instance);
         registrar.bind(CM, cm({}).instance);
+        registrar.bind(XRC, xrc({}).instance);
       },
     };
   },
