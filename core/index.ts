@@ -25,7 +25,6 @@ export {
   type EpCounterValues,
   type EpParameters,
   type EpReceives,
-  type EpSrq,
   EP_STATES,
   EpState,
   type EpStateName,
@@ -52,6 +51,14 @@ export {
   RemoteSegment,
   type RmrTriplet,
   type Segments,
+  Srq,
+  SRQ_STATES,
+  type SrqAttributes,
+  type SrqOptions,
+  type SrqParameters,
+  SrqState,
+  type SrqStateName,
+  type SrqStateRule,
 } from './dat/index.js';
 export {
   DAT_SUBTYPES,
@@ -69,9 +76,19 @@ export * from './evd/public.js';
 export { createLogger, fromWinston, type LoggerOptions, type LogLevel } from './log/index.js';
 export {
   createRegistry,
+  type DatConf,
+  type DatConfEntry,
+  formatDatConf,
+  type IaName,
   type ModuleKind,
   openIa,
   type OpenIaOptions,
+  type OpenTarget,
+  parseDatConf,
+  type ProviderInfo,
+  type ProviderLoader,
+  type ProviderRelation,
+  type Registration,
   Registry,
   type RegistryOptions,
 } from './registry/index.js';

@@ -39,6 +39,8 @@ export interface Ending {
   readonly receiveTarget: number;
   /** A graceful disconnect ends when the CM's handshake has. */
   awaitsCm: boolean;
+  /** With a shared receive queue, the provider says when no receive will complete any more. */
+  readonly awaitsReceives: boolean;
 }
 
 /** One attempt at a connection; events of an earlier one fall on deaf ears. */

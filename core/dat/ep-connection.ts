@@ -222,9 +222,16 @@ export class EpConnection {
       sendTarget: queues.sends.producer,
       receiveTarget: queues.receives.producer,
       awaitsCm,
+      awaitsReceives: this.attempt !== undefined,
     };
     this.watch();
     this.onReclaimed();
+  }
+
+  /** No receive of the shared queue will complete here any more. */
+  onLastReceive(): void {
+    this.ports.takeInCompletions();
+    this.ports.queues.onLastReceive();
   }
 
   /** Entries have been reclaimed: a drain or an end may be complete. */
@@ -236,6 +243,7 @@ export class EpConnection {
     }
     const { ending } = this;
     if (ending === undefined || ending.awaitsCm) return;
+    if (ending.awaitsReceives && !this.ports.queues.receivesEnded) return;
     if (!reached(sends.reclaimed, ending.sendTarget)) return;
     if (reached(receives.reclaimed, ending.receiveTarget)) this.finishEnding();
   }

@@ -18,6 +18,7 @@ import type { EpInit } from './ep-types.js';
 import { EpWatermarks } from './ep-watermarks.js';
 import type { Ia } from './ia.js';
 import type { Pz } from './pz.js';
+import type { Srq } from './srq.js';
 
 /** A service point's hold on an endpoint. */
 export type EpHold = 'reserve' | 'unreserve' | 'request' | 'reject';
@@ -86,6 +87,11 @@ export abstract class EpCore extends EpIbPosts {
 
   get pz(): Pz {
     return this.init.pz;
+  }
+
+  /** The shared receive queue that it was made with. */
+  get srq(): Srq | undefined {
+    return this.init.srq;
   }
 
   /** Queue pair number; another one after each reset. */

@@ -24,7 +24,6 @@ import {
   Ring,
   RQE,
   rqeBytes,
-  type SharedReceiveQueue,
   SQE,
   WcFlags,
   WcOpcode,
@@ -37,6 +36,7 @@ import type { Ep } from './ep.js';
 import type { EpAttributes } from './ep-attributes.js';
 import type { EpCounters } from './ep-counters.js';
 import type { LmrSegment, Segments } from './segment.js';
+import type { Srq } from './srq.js';
 import { Slot, WorkQueue } from './work-queue.js';
 
 const U32 = 2 ** 32;
@@ -59,13 +59,6 @@ export interface EpQueuesListener {
 /** A doorbell throws when the device is gone for good. */
 const DOORBELL = { operation: 'ep.post', hint: 'the device is gone' };
 
-/** A shared receive queue as an endpoint sees it. */
-export interface EpReceiveSource {
-  readonly queue: SharedReceiveQueue;
-  /** A completion names the slot: it is free again. False when it was not posted. */
-  readonly slots: { reclaim(slot: number): boolean };
-}
-
 /** What one life is made of. */
 export interface EpQueuesInit {
   /** Named by its completions. */
@@ -77,7 +70,7 @@ export interface EpQueuesInit {
   readonly recvCq: CompletionQueue;
   readonly attributes: EpAttributes;
   /** Receives come from here instead of a queue of the endpoint's own. */
-  readonly srq: EpReceiveSource | undefined;
+  readonly srq: Srq | undefined;
   readonly counters: EpCounters;
   readonly onQueuePairEvent: (event: AsyncEventType) => void;
   readonly listener: EpQueuesListener;
@@ -97,6 +90,8 @@ export class EpQueues implements CompletionOwner {
   readonly counters: EpCounters;
   /** Until the connection is established, requests wait in the ring. */
   sendDoorbellOpen = false;
+  /** QP_LAST_WQE_REACHED: no receive of a shared receive queue will complete here any more. */
+  receivesEnded: boolean;
   private readonly context: number;
   private readonly listener: EpQueuesListener;
   private readonly signalEvery: number;
@@ -112,19 +107,28 @@ export class EpQueues implements CompletionOwner {
     this.listener = init.listener;
     this.counters = init.counters;
     this.context = init.owners.allocate(this);
-    const { attributes, srq } = init;
+    const { attributes } = init;
     try {
       this.qp = this.createQueuePair();
     } catch (error) {
       init.owners.free(this.context);
       throw error;
     }
-    const { sendRing, receiveRing = NO_RECEIVES } = this.qp;
-    const { maxRequestDtos, maxRecvDtos, maxRecvIov } = attributes;
+    const { sendRing } = this.qp;
+    const { maxRequestDtos } = attributes;
     this.sends = new WorkQueue(sendRing, maxRequestDtos, sendIov(attributes), SQE.SEGMENTS);
-    const receives = srq === undefined ? maxRecvDtos : 0;
-    this.receives = new WorkQueue(receiveRing, receives, maxRecvIov, RQE.SEGMENTS);
+    this.receives = this.createReceives();
+    this.receivesEnded = init.srq === undefined;
     this.signalEvery = Math.max(1, maxRequestDtos >>> 1);
+  }
+
+  /** With a shared receive queue, one that stays empty. */
+  private createReceives(): WorkQueue {
+    const { maxRecvDtos, maxRecvIov } = this.init.attributes;
+    const { receiveRing } = this.qp;
+    if (this.init.srq !== undefined) return new WorkQueue(NO_RECEIVES, 0, 1, RQE.SEGMENTS);
+    if (receiveRing === undefined) throw new Error('an RC queue pair has a receive ring');
+    return new WorkQueue(receiveRing, maxRecvDtos, maxRecvIov, RQE.SEGMENTS);
   }
 
   private createQueuePair(): QueuePair {
@@ -137,9 +141,9 @@ export class EpQueues implements CompletionOwner {
       ...(srq !== undefined && { srq: srq.queue }),
       // The marker that ends the queue takes the last entry.
       maxSendWr: attributes.maxRequestDtos + 1,
-      maxReceiveWr: srq === undefined ? attributes.maxRecvDtos : 0,
+      maxReceiveWr: attributes.maxRecvDtos,
       maxSendSge: sendIov(attributes),
-      maxReceiveSge: srq === undefined ? attributes.maxRecvIov : 0,
+      maxReceiveSge: attributes.maxRecvIov,
       maxInlineBytes: 0,
       context: this.context,
       onEvent: onQueuePairEvent,
@@ -308,6 +312,12 @@ export class EpQueues implements CompletionOwner {
   private onReceived(control: number, lengthBytes: number): void {
     this.counters.received(control, lengthBytes);
     this.listener.onReceived();
+  }
+
+  /** The provider says that no receive of a shared queue will complete here any more. */
+  onLastReceive(): void {
+    this.receivesEnded = true;
+    this.listener.onReclaimed();
   }
 
   toEvent(words: Uint32Array, at: number): DatEvent {

@@ -1,17 +1,10 @@
 /** Plain data about endpoints. */
 import type { Evd } from '../evd/index.js';
 import type { EpAttributes } from './ep-attributes.js';
-import type { EpReceiveSource } from './ep-queues.js';
 import type { EpInitialState, EpStateName } from './ep-states.js';
 import type { Ia } from './ia.js';
 import type { Pz } from './pz.js';
-
-/** A shared receive queue as the endpoints that receive from it need it. */
-export interface EpSrq extends EpReceiveSource {
-  readonly id: number;
-  /** Endpoints that receive from it. */
-  users: number;
-}
+import type { Srq } from './srq.js';
 
 /** What an endpoint is made of: the event dispatchers are there, given or private. */
 export interface EpInit {
@@ -21,7 +14,7 @@ export interface EpInit {
   readonly connectEvd: Evd;
   /** The private ones of these, offered as streams and freed with the endpoint. */
   readonly privateEvds: readonly Evd[];
-  readonly srq?: EpSrq;
+  readonly srq: Srq | undefined;
   readonly attributes: EpAttributes;
   /** Default UNCONNECTED. */
   readonly initialState?: EpInitialState;
@@ -34,11 +27,11 @@ export interface EpParameters {
   /** DAT_EP_STATE. */
   readonly stateNumber: number;
   readonly pz: Pz;
+  /** Receives come from here. */
+  readonly srq: Srq | undefined;
   readonly recvEvd: Evd;
   readonly requestEvd: Evd;
   readonly connectEvd: Evd;
-  /** Where receives come from, if not from a queue of the endpoint's own. */
-  readonly srq: EpSrq | undefined;
   readonly attributes: EpAttributes;
   readonly localAddress: string;
   /** Of the present or last connection. */

@@ -10,7 +10,7 @@ export {
 } from './constants.js';
 export { type AnswerOptions, Cr, type CrParameters } from './cr.js';
 export { Ep } from './ep.js';
-export { type EpParameters, type EpReceives, type EpSrq, type EpStatus } from './ep-types.js';
+export { type EpParameters, type EpReceives, type EpStatus } from './ep-types.js';
 export { type EpCounterValues } from './ep-counters.js';
 export { type ModifyOptions } from './ep-modify.js';
 export { EP_ATTRIBUTE_FIELDS, EP_FIELDS, type Modifiable } from './ep-modify-table.js';
@@ -34,3 +34,12 @@ export { Psp, type PspOptions } from './psp.js';
 export { Pz } from './pz.js';
 export { type RmrTriplet } from './rmr-contexts.js';
 export { LmrSegment, type RemoteAddress, RemoteSegment, type Segments } from './segment.js';
+export { Srq, type SrqParameters } from './srq.js';
+export {
+  SRQ_STATES,
+  type SrqAttributes,
+  type SrqOptions,
+  SrqState,
+  type SrqStateName,
+  type SrqStateRule,
+} from './srq-attributes.js';

@@ -6,6 +6,7 @@ import type { CmActions, CmPath, ConnectionServices, TransactionId } from './con
 import { QpControl } from './qp-control.js';
 import type { QpPlan } from './qp-control.js';
 import { REQ_RETRIES, ackTimeoutWithDelay, mraWaitUs } from './timing.js';
+import { infoOf } from './rej-message.js';
 import type { CmMessage } from './wire/message.js';
 import type { CmRej } from './wire/rej.js';
 import { MESSAGE_REJECTED } from './wire/rej.js';
@@ -136,7 +137,8 @@ export class ActiveConnection extends Connection {
       const reason = this.rej?.reason ?? this.rejectReason;
       const consumer = reason === REJECT_REASON.CONSUMER_REJECT;
       const privateData = this.rej?.privateData ?? new Uint8Array(0);
-      this.emitEnd({ type: 'rejected', reason, consumer, privateData });
+      const info = this.rej && infoOf(this.rej);
+      this.emitEnd({ type: 'rejected', reason, consumer, privateData, ...(info && { info }) });
     },
     reportUnreachable: () => this.emitEnd({ type: 'unreachable', detail: this.giveUpDetail() }),
     reportTimedOut: () => this.emitEnd({ type: 'timed-out' }),

@@ -5,6 +5,7 @@ import type {
   CmEvent,
   CmRejectOptions,
   DeviceAttributes,
+  QueuePair,
 } from '../../core/spi/index.js';
 import { Connection } from './connection.js';
 import type { CmActions, CmPath, ConnectionServices, TransactionId } from './connection.js';
@@ -69,6 +70,11 @@ export class PassiveConnection extends Connection {
     return this.state === 'REQ_RCVD' || this.state === 'MRA_REQ_SENT';
   }
 
+  /** @throws SpiError('EINVAL') when the peer may still know the queue pair by a connection */
+  checkUnknown({ qpn }: QueuePair): void {
+    this.services.table.checkUnknown(qpn, this.remoteGid);
+  }
+
   /** @throws SpiError of the provider when the queue pair does not become ready to receive */
   accept(options: CmAcceptOptions): void {
     const qpControl = new QpControl(options.qp, () => void this.dispatch('commEst'));
@@ -87,7 +93,12 @@ export class PassiveConnection extends Connection {
   }
 
   reject(options: CmRejectOptions): void {
-    this.rejection = { reason: options.reason, privateData: options.privateData.slice() };
+    const { reason, privateData, info } = options;
+    this.rejection = {
+      reason,
+      privateData: privateData.slice(),
+      ...(info && { info: info.slice() }),
+    };
     this.dispatch('reject');
   }
 
@@ -183,10 +194,9 @@ export class PassiveConnection extends Connection {
   }
 
   private sendRejection(localCommId: number): void {
-    const { reason, privateData } = this.rejection;
-    const { remoteCommId } = this;
+    const { remoteCommId, rejection } = this;
     const messageRejected = MESSAGE_REJECTED.req;
-    const body = rejOf({ localCommId, remoteCommId, messageRejected, reason, privateData });
+    const body = rejOf({ localCommId, remoteCommId, messageRejected, ...rejection });
     this.send({ name: 'REJ', body });
   }
 

@@ -1,14 +1,15 @@
 /** Our REQ. The fields that RoCE does not use are as Linux has them (wire facts 4.2). */
-import { CmPrivateData, DEFAULT_PKEY, PATH_MTU_BYTES, isIpv4Gid } from '../../core/spi/index.js';
+import { CmPrivateData, DEFAULT_PKEY, PATH_MTU_BYTES } from '../../core/spi/index.js';
 import type { CmConnectOptions, DeviceAttributes, Gid } from '../../core/spi/index.js';
 import { checkPrivateData } from './checks.js';
+import { cmaHeaderOf } from './cma-contents.js';
 import {
   DEFAULT_ACK_TIMEOUT,
   LOCAL_CM_RESPONSE_TIMEOUT,
   MAX_CM_RETRIES,
   REMOTE_CM_RESPONSE_TIMEOUT,
 } from './timing.js';
-import { cmaAddressOfGid, joinCmaPrivateData } from './wire/cma-header.js';
+import { joinCmaPrivateData } from './wire/cma-header.js';
 import { EXTENDED_TRANSPORT, ROCE_LID, TRANSPORT_SERVICE, reqCodec } from './wire/req.js';
 import type { CmReq } from './wire/req.js';
 import { isCmaServiceId } from './wire/service-id.js';
@@ -94,12 +95,6 @@ function privateDataOf(options: CmConnectOptions, identity: ReqIdentity): Uint8A
     return privateData.slice();
   }
   checkPrivateData('REQ', privateData, CmPrivateData.REQ);
-  const header = {
-    version: 0,
-    ipVersion: isIpv4Gid(identity.localGid) ? 4 : 6,
-    sourcePort: identity.sourcePort,
-    sourceAddress: cmaAddressOfGid(identity.localGid),
-    destinationAddress: cmaAddressOfGid(remoteGid),
-  };
+  const header = cmaHeaderOf(identity.localGid, remoteGid, identity.sourcePort);
   return joinCmaPrivateData(header, privateData, CmPrivateData.REQ);
 }

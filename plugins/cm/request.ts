@@ -7,10 +7,11 @@ import type {
   CmRequest,
   Gid,
 } from '../../core/spi/index.js';
-import { checkParameters, checkPrivateData } from './checks.js';
+import { checkParameters, checkPrivateData, checkRange } from './checks.js';
 import type { PassiveConnection } from './passive-connection.js';
 import { checkConnectable } from './qp-control.js';
 import type { ReqContents } from './req-check.js';
+import { REJECT_INFO_LENGTH } from './wire/rej.js';
 
 export class Request implements CmRequest {
   readonly serviceId: bigint;
@@ -48,6 +49,7 @@ export class Request implements CmRequest {
     checkPrivateData('REP', options.privateData, CmPrivateData.REP);
     checkParameters(options);
     checkConnectable(options.qp);
+    this.connection.checkUnknown(options.qp);
     this.connection.accept(options);
     return this.connection;
   }
@@ -55,6 +57,7 @@ export class Request implements CmRequest {
   reject(options: CmRejectOptions): void {
     this.checkWaiting();
     checkPrivateData('REJ', options.privateData, CmPrivateData.REJ);
+    checkRange('additional reject information', options.info?.length ?? 0, 0, REJECT_INFO_LENGTH);
     if (!Number.isInteger(options.reason) || options.reason < 1 || options.reason > 0xffff) {
       throw new SpiError('EINVAL', `reject reason ${options.reason}: 1 to 65535`);
     }

@@ -57,7 +57,7 @@ export class FakeCm implements CmModule {
     if (listener === undefined) throw new Error(`nobody listens on port ${port}`);
     const request = new FakeRequest(this, serviceId, privateData);
     this.requests.push(request);
-    this.world.defer(() => listener.onRequest(request));
+    this.world.defer(() => listener.onRequest?.(request));
     return request;
   }
 
