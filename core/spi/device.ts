@@ -266,6 +266,8 @@ export interface SharedReceiveQueue {
   /** 24 bits; what an XRC sender addresses. */
   readonly srqn: number;
   readonly ring: SharedReceiveRing;
+  /** Entries that no queue pair has taken; absent when the provider cannot tell. */
+  readonly available?: number;
   /** @throws SpiError when a slot is refused: it and those behind it stay in `submissions` */
   ringDoorbell(): void;
   /**
