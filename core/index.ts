@@ -41,6 +41,14 @@ export {
   Qos,
   type RemoteAddress,
   RemoteSegment,
+  Srq,
+  SRQ_STATES,
+  type SrqAttributes,
+  type SrqOptions,
+  type SrqParameters,
+  SrqState,
+  type SrqStateName,
+  type SrqStateRule,
 } from './dat/index.js';
 export {
   DAT_SUBTYPES,
@@ -58,9 +66,19 @@ export * from './evd/public.js';
 export { createLogger, fromWinston, type LoggerOptions, type LogLevel } from './log/index.js';
 export {
   createRegistry,
+  type DatConf,
+  type DatConfEntry,
+  formatDatConf,
+  type IaName,
   type ModuleKind,
   openIa,
   type OpenIaOptions,
+  type OpenTarget,
+  parseDatConf,
+  type ProviderInfo,
+  type ProviderLoader,
+  type ProviderRelation,
+  type Registration,
   Registry,
   type RegistryOptions,
 } from './registry/index.js';

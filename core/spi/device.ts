@@ -181,7 +181,7 @@ export interface QueuePairInit {
   readonly pd: ProtectionDomain;
   readonly sendCq: CompletionQueue;
   readonly receiveCq: CompletionQueue;
-  /** Receives come from here instead of a receive ring. */
+  /** Receives come from here instead of a receive ring; `maxReceiveWr` means nothing then. */
   readonly srq?: SharedReceiveQueue;
   readonly maxSendWr: number;
   readonly maxReceiveWr: number;
@@ -252,6 +252,7 @@ export interface QueuePair {
 }
 
 export interface SharedReceiveQueueInit {
+  /** The keys of its segments are of this domain, whatever the queue pairs' domains are. */
   readonly pd: ProtectionDomain;
   readonly maxWr: number;
   readonly maxSge: number;
@@ -265,10 +266,21 @@ export interface SharedReceiveQueue {
   /** 24 bits; what an XRC sender addresses. */
   readonly srqn: number;
   readonly ring: SharedReceiveRing;
+  /** Entries that no queue pair has taken; absent when the provider cannot tell. */
+  readonly available?: number;
   /** @throws SpiError when a slot is refused: it and those behind it stay in `submissions` */
   ringDoorbell(): void;
-  /** Arms SRQ_LIMIT_REACHED: fires once when fewer than `limit` entries are left; 0 disarms. */
+  /**
+   * Arms SRQ_LIMIT_REACHED: fires once when fewer than `limit` entries wait to be taken, at the
+   * latest when the next one is; 0 disarms.
+   * @throws SpiError('EINVAL') for more than `maxWr`
+   */
   setLimit(limit: number): void;
+  /**
+   * Nothing is lost: slots keep their numbers and entries, submissions their indices. `ring` is a
+   * new object when it had to grow; it never has fewer slots than before.
+   * @throws SpiError('EINVAL') when more than `maxWr` entries have not completed; ('EOPNOTSUPP')
+   */
   resize(maxWr: number): void;
   /** @throws SpiError('EBUSY') while a queue pair uses it */
   destroy(): void;

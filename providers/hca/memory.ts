@@ -23,12 +23,16 @@ export const MEMORY_CHECK = { OK: 0, BAD_KEY: 1, WRONG_DOMAIN: 2, BOUNDS: 3, RIG
 export class Domain implements ProtectionDomain {
   /** Regions, windows, queue pairs, shared receive queues and address handles that belong here. */
   children = 0;
-  private destroyed = false;
+  destroyed = false;
 
   constructor(
     private readonly memory: MemoryTable,
     private readonly onDestroy: () => void,
   ) {}
+
+  belongsTo(memory: MemoryTable): boolean {
+    return this.memory === memory;
+  }
 
   registerMemory(memory: ArrayBufferView, access: number, iova?: bigint): MemoryRegion {
     if (this.destroyed) throw new SpiError('EINVAL', 'the protection domain is destroyed');

@@ -4,6 +4,7 @@
  * has not completed, the next one to begin, the doorbell's.
  */
 import {
+  AsyncEventType,
   QpState,
   RQE,
   Ring,
@@ -19,7 +20,6 @@ import {
   sqeBytes,
 } from '../../core/spi/index.js';
 import type {
-  AsyncEventType,
   QpType,
   QueuePair,
   QueuePairAttributes,
@@ -32,9 +32,10 @@ import type { Hca } from './hca.js';
 import type { Domain } from './memory.js';
 import type { Notifiable } from './notification-queue.js';
 import { checkAttributeValues } from './queue-pair-attributes.js';
-import { OwnReceiveQueue } from './receive-queue.js';
-import type { ReceiveQueue } from './receive-queue.js';
+import { OwnReceiveQueue } from './receive-source.js';
+import type { ReceiveSource } from './receive-source.js';
 import type { ReceivedPacket } from './received-packet.js';
+import type { SoftSharedReceiveQueue } from './shared-receive-queue.js';
 
 const WC_OPCODE = new Uint8Array(256);
 WC_OPCODE[WrOpcode.RDMA_WRITE] = WcOpcode.RDMA_WRITE;
@@ -49,7 +50,9 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
   readonly type: QpType;
   readonly domain: Domain;
   readonly sendRing: Ring;
-  readonly receives: ReceiveQueue;
+  /** Where receives come from; on an XRC target, the queue that the present message names. */
+  receives: ReceiveSource;
+  readonly srq: SoftSharedReceiveQueue | undefined;
   readonly flight = new FlightRecorder();
   readonly sendCq: SoftCompletionQueue;
   readonly receiveCq: SoftCompletionQueue;
@@ -60,8 +63,9 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
   oldest = 0;
   fetched = 0;
   visible = 0;
-  /** First word of the receive entry in use; -1 for none. */
+  /** First word of the receive entry in use, -1 for none; and its WQE_INDEX. */
   receiveEntry = -1;
+  private receiveIndex = 0;
   destroyed = false;
   /** Places in the device's round robin of responses and of requests. */
   responsesScheduled = false;
@@ -72,7 +76,7 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
     readonly hca: Hca,
     readonly qpn: number,
     readonly init: QueuePairInit,
-    sharedReceives?: ReceiveQueue,
+    receives?: ReceiveSource,
   ) {
     this.type = init.type;
     this.domain = init.pd as Domain;
@@ -84,16 +88,12 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
       ringEntries(init.maxSendWr),
       sqeBytes(init.maxSendSge, init.maxInlineBytes),
     );
-    this.receives =
-      sharedReceives ??
-      new OwnReceiveQueue(
-        Ring.allocate(ringEntries(init.maxReceiveWr), rqeBytes(init.maxReceiveSge)),
-        init.maxReceiveSge,
-      );
+    this.srq = init.srq as SoftSharedReceiveQueue | undefined;
+    this.receives = receives ?? this.srq ?? ownReceiveQueue(init);
   }
 
   get receiveRing(): Ring | undefined {
-    return this.receives instanceof OwnReceiveQueue ? this.receives.ring : undefined;
+    return this.receives.ownRing;
   }
 
   // --- what a transport adds -------------------------------------------------------------------
@@ -158,6 +158,7 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
     if (this.destroyed) return;
     this.destroyed = true;
     this.stop();
+    this.putBackReceive();
     this.hca.onQueuePairDestroyed(this);
     if (this.inlineRegion >= 0) this.hca.releaseRegion(this.inlineRegion);
   }
@@ -184,6 +185,7 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
     this.stop();
     this.flushSends();
     this.flushReceives();
+    if (this.receives.srqn !== 0) this.raise(AsyncEventType.QP_LAST_WQE_REACHED);
   }
 
   onCqOverrun(): void {
@@ -199,8 +201,8 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
     this.fetched = producer;
     this.visible = producer;
     this.sendRing.consumer = producer;
-    this.receiveEntry = -1;
-    if (this.receives instanceof OwnReceiveQueue) this.receives.discard();
+    this.putBackReceive();
+    this.receives.discard();
   }
 
   raise(event: AsyncEventType): void {
@@ -249,8 +251,21 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
 
   /** Takes the next receive entry into use; false when there is none. */
   takeReceive(): boolean {
-    this.receiveEntry = this.receives.take();
-    return this.receiveEntry >= 0;
+    return this.useReceive(this.receives.take());
+  }
+
+  private useReceive(index: number): boolean {
+    if (index < 0) return false;
+    this.receiveIndex = index;
+    this.receiveEntry = this.receives.wordOf(index);
+    return true;
+  }
+
+  /** The receive entry in use is not needed after all: the next message takes it. */
+  putBackReceive(): void {
+    if (this.receiveEntry < 0) return;
+    this.receiveEntry = -1;
+    this.receives.putBack(this.receiveIndex);
   }
 
   /** Completes the receive entry in use. */
@@ -262,17 +277,18 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
     immediate: number,
     sourceQpn: number,
   ): void {
-    const { receives, receiveEntry: entry } = this;
+    const { receives, receiveEntry: entry, receiveIndex: index } = this;
     const words = receives.words;
     this.receiveEntry = -1;
+    receives.release(index);
     this.hca.counters.completions += 1;
-    this.receiveCq.push(
+    (receives.completionQueue ?? this.receiveCq).push(
       status,
       opcode,
       flags,
       this.qpn,
       this.context,
-      receives.index,
+      index,
       words[entry + RQE.COOKIE_LO]!,
       words[entry + RQE.COOKIE_HI]!,
       byteLength,
@@ -291,13 +307,12 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
     this.sendRing.consumer = end;
   }
 
-  /** Entries of a shared receive queue stay there, except the one in use. */
+  /** Completes the entry in use, and those that nobody else can take. */
   protected flushReceives(): void {
-    const shared = this.receives.srqn !== 0;
-    if (this.receiveEntry < 0 && !shared) this.takeReceive();
+    if (this.receiveEntry < 0) this.useReceive(this.receives.takeForFlush());
     while (this.receiveEntry >= 0) {
       this.completeReceive(WcStatus.WR_FLUSH_ERR, WcOpcode.RECV, 0, 0, 0, 0);
-      if (!shared) this.takeReceive();
+      this.useReceive(this.receives.takeForFlush());
     }
   }
 
@@ -311,4 +326,9 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
     }
     return this.inlineRegion;
   }
+}
+
+function ownReceiveQueue(init: QueuePairInit): OwnReceiveQueue {
+  const ring = Ring.allocate(ringEntries(init.maxReceiveWr), rqeBytes(init.maxReceiveSge));
+  return new OwnReceiveQueue(ring, init.maxReceiveSge, init.pd as Domain);
 }

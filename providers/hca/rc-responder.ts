@@ -17,7 +17,7 @@ import { MEMORY_CHECK } from './memory.js';
 import { MAX_MESSAGE_BYTES } from './parameters.js';
 import { RcReads } from './rc-reads.js';
 import type { RcQueuePair } from './rc-queue-pair.js';
-import { segmentCount } from './receive-queue.js';
+import { segmentCount } from './receive-source.js';
 import type { ReceivedPacket } from './received-packet.js';
 import { ResponseQueue } from './response-queue.js';
 import { SegmentCursor, segmentBytes } from './segment-cursor.js';
@@ -167,7 +167,7 @@ export class RcResponder {
     const { memory, placements } = qp.hca;
     const verdict = this.cursor.scatter(
       memory,
-      qp.domain,
+      qp.receives.domain,
       rx.payloadLength,
       rx.payloadOffset,
       placements,

@@ -19,10 +19,16 @@ import {
   XRC,
   definePlugin,
 } from '../../core/spi/index.js';
-import type { ProviderInstance, Registrar, Resolver } from '../../core/spi/index.js';
+import type {
+  DatProviderInit,
+  ProviderInstance,
+  Registrar,
+  Resolver,
+} from '../../core/spi/index.js';
 import type { HcaParameters } from '../hca/index.js';
 import type { Fabric } from './fabric.js';
 import { MockNode } from './node.js';
+import { optionsOf } from './provider-init.js';
 
 export { Fabric } from './fabric.js';
 export type { FabricCounters, FabricOptions, FabricTap, LinkSelection } from './fabric.js';
@@ -33,6 +39,7 @@ export { MemoryPort } from './memory-port.js';
 export type { MemoryPortOptions } from './memory-port.js';
 export { MockNode } from './node.js';
 export type { MockNodeOptions, SendFaultRule } from './node.js';
+export { namedFabric } from './provider-init.js';
 export type { RunOptions } from './runner.js';
 export { SeededRandom } from './seeded-random.js';
 export { VirtualClock, VirtualTimer } from './virtual-clock.js';
@@ -45,6 +52,10 @@ export interface MockOptions {
   readonly parameters?: Partial<HcaParameters>;
 }
 
+interface MockInstance extends ProviderInstance {
+  readonly fabric: Fabric;
+}
+
 /** A device on a simulated fabric; `fabric.node(address)` is its other side, where faults are. */
 export const mock = definePlugin(
   {
@@ -54,8 +65,11 @@ export const mock = definePlugin(
     requires: [],
     provides: ['rc', 'ud', 'atomic', 'mad', 'cm', 'xrc'],
   },
-  (options: MockOptions): ProviderInstance => ({
+  (options: MockOptions): MockInstance => ({
     deviceKey: `mock:${options.fabric.id}:${options.address}`,
+    fabric: options.fabric,
+    // All nodes of a fabric reach the same peers.
+    relatedTo: (other) => (other as Partial<MockInstance>).fabric === options.fabric,
     async open(registrar: Registrar, resolver: Resolver): Promise<void> {
       const { fabric, address, mtuBytes, parameters } = options;
       const node = new MockNode(fabric, {
@@ -77,3 +91,6 @@ export const mock = definePlugin(
     },
   }),
 );
+
+/** Opened by a line of dat.conf (docs/registry.md). */
+export const datProviderInit: DatProviderInit = (_info, iaParams) => mock(optionsOf(iaParams));

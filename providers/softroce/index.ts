@@ -17,7 +17,12 @@ import {
   XRC,
   definePlugin,
 } from '../../core/spi/index.js';
-import type { ProviderInstance, Registrar, Resolver } from '../../core/spi/index.js';
+import type {
+  DatProviderInit,
+  ProviderInstance,
+  Registrar,
+  Resolver,
+} from '../../core/spi/index.js';
 import { cm } from '../../plugins/cm/index.js';
 import { mad } from '../../plugins/mad/index.js';
 import { xrc } from '../../plugins/xrc/index.js';
@@ -25,6 +30,7 @@ import type { HcaParameters } from '../hca/index.js';
 import { monotonicClock } from '../host/index.js';
 import { SoftroceNode } from './node.js';
 import { ROCE_UDP_PORT } from './port-options.js';
+import { optionsOf } from './provider-init.js';
 import { openSocketPort } from './socket-port.js';
 
 export { ROCE_UDP_PORT } from './port-options.js';
@@ -86,6 +92,9 @@ export const softroce = definePlugin(
     };
   },
 );
+
+/** Opened by a line of dat.conf (docs/registry.md). */
+export const datProviderInit: DatProviderInit = (_info, iaParams) => softroce(optionsOf(iaParams));
 
 function checkAddresses(options: SoftroceOptions): readonly string[] {
   const addresses: unknown = (options as Partial<SoftroceOptions> | undefined)?.addresses;

@@ -19,6 +19,8 @@ import type {
   QueuePair,
   QueuePairAttributes,
   QueuePairInit,
+  SharedReceiveQueue,
+  SharedReceiveQueueInit,
 } from '../../core/spi/index.js';
 import { HcaDriver } from '../../providers/hca/index.js';
 import type { HcaParameters } from '../../providers/hca/index.js';
@@ -45,6 +47,7 @@ export interface Completion {
   readonly sourceQpn: number;
   readonly vendorError: number;
   readonly wqeIndex: number;
+  readonly srqn: number;
   readonly context: number;
 }
 
@@ -60,6 +63,7 @@ export class Side {
   readonly base = 0x7f0000001000n;
   readonly events: AsyncEventType[] = [];
   readonly cqEvents: AsyncEventType[] = [];
+  readonly srqEvents: AsyncEventType[] = [];
   notified = 0;
   pumpRequests = 0;
 
@@ -100,6 +104,16 @@ export class Side {
       maxInlineBytes: 256,
       context: 7,
       onEvent: (event) => this.events.push(event),
+      ...init,
+    });
+  }
+
+  createSrq(init: Partial<SharedReceiveQueueInit> = {}): SharedReceiveQueue {
+    return this.driver.device.createSharedReceiveQueue({
+      pd: this.pd,
+      maxWr: 8,
+      maxSge: 2,
+      onEvent: (event) => this.srqEvents.push(event),
       ...init,
     });
   }
@@ -263,6 +277,36 @@ export function postReceive(
   qp.ringReceiveDoorbell();
 }
 
+/** Writes a slot of a shared receive queue and submits it. */
+export function postShared(
+  side: Side,
+  srq: SharedReceiveQueue,
+  slot: number,
+  segments: readonly Segment[],
+  cookie = slot,
+): void {
+  submitSlot(side, srq, slot, segments, cookie);
+  srq.ringDoorbell();
+}
+
+/** As `postShared`, without the doorbell. */
+export function submitSlot(
+  side: Side,
+  srq: SharedReceiveQueue,
+  slot: number,
+  segments: readonly Segment[],
+  cookie = slot,
+): void {
+  const { slots, submissions } = srq.ring;
+  const at = slots.wordOf(slot);
+  slots.words[at + RQE.NUM_SGE] = segments.length;
+  slots.words[at + RQE.COOKIE_LO] = cookie;
+  slots.words[at + RQE.COOKIE_HI] = 0;
+  putSegments(side, slots.words, at + RQE.SEGMENTS, segments);
+  submissions.words[submissions.wordOf(submissions.producer)] = slot;
+  submissions.producer += 1;
+}
+
 /** Reads and takes out all completions. */
 export function drain(cq: CompletionQueue): Completion[] {
   const count = cq.poll();
@@ -282,6 +326,7 @@ export function drain(cq: CompletionQueue): Completion[] {
       sourceQpn: word(CQE.SOURCE_QPN),
       vendorError: word(CQE.VENDOR_ERROR),
       wqeIndex: word(CQE.WQE_INDEX),
+      srqn: word(CQE.SRQN),
       context: word(CQE.QP_CONTEXT),
     });
     ring.consumer += 1;

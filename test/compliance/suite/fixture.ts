@@ -10,7 +10,9 @@ export type Capability =
   /** `CompliancePair.openPassiveAgain`: another adapter on a device that is open. */
   | 'second-adapter'
   /** An endpoint reaches a service point of its own adapter. */
-  | 'loopback';
+  | 'loopback'
+  /** `ia.createSrq`: the provider attribute `srqSupported`. */
+  | 'shared-receive-queue';
 
 /** Two open interface adapters that reach each other. */
 export interface CompliancePair {

@@ -6,6 +6,7 @@ import { disconnecting } from './disconnecting.js';
 import { dispatching } from './dispatching.js';
 import { flowControl } from './flow-control.js';
 import { protecting } from './protecting.js';
+import { sharingReceives } from './sharing-receives.js';
 import { states } from './states.js';
 import { transferring } from './transferring.js';
 
@@ -14,6 +15,7 @@ export const behaviourGroups: readonly BehaviourGroup[] = [
   states,
   transferring,
   flowControl,
+  sharingReceives,
   protecting,
   dispatching,
   disconnecting,
