@@ -4,7 +4,7 @@ import type { Ia } from './ia.js';
 import { show } from './show.js';
 
 /** DAT_HANDLE_TYPE. */
-export type HandleType = 'IA' | 'PZ' | 'LMR' | 'EVD' | 'EP' | 'PSP' | 'CR';
+export type HandleType = 'IA' | 'PZ' | 'LMR' | 'EVD' | 'CNO' | 'EP' | 'PSP' | 'CR';
 
 const BRAND = Symbol.for('dapl:handle');
 

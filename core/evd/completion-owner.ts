@@ -15,9 +15,10 @@ export interface CompletionOwner {
    * (or behind it: `EventPlace`).
    * @param words the words of the completion ring
    * @param at index of the entry's first word
-   * @returns false for a completion that the consumer must not see (suppressed)
+   * @returns false for a completion that the consumer must not see (suppressed); 'silent' for one
+   * that is queued without waking anybody (UNSIGNALLED). A failed one is neither.
    */
-  onCompletion(words: Uint32Array, at: number): boolean;
+  onCompletion(words: Uint32Array, at: number): boolean | 'silent';
   /** Makes the event, at the moment when it is handed over. */
   toEvent(words: Uint32Array, at: number): DatEvent;
   /** The same without an object: `batch.setDto` or `batch.setEvent`. Default: `toEvent`. */
