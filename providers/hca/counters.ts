@@ -14,6 +14,7 @@ export const DROP_REASONS = [
   'badPkey',
   'badQkey',
   'badLength',
+  'refusedAccess',
   'noReceive',
   'bufferTooSmall',
   'sequenceGap',

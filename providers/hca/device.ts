@@ -26,11 +26,13 @@ import { MAX_MESSAGE_BYTES } from './parameters.js';
 import type { SoftQueuePair } from './queue-pair.js';
 import { RcQueuePair } from './rc-queue-pair.js';
 import { SoftSharedReceiveQueue } from './shared-receive-queue.js';
+import { UcQueuePair } from './uc-queue-pair.js';
 import { UdQueuePair } from './ud-queue-pair.js';
 
 /** Local CA ACK delay 2^15 * 4.096 us, as rxe says of itself: an event loop may be busy so long. */
 const LOCAL_ACK_DELAY = 15;
 const OBJECTS = 1 << 20;
+const TYPES: readonly QpType[] = [QpType.RC, QpType.UC, QpType.UD, QpType.GSI];
 
 /** How a device is driven; the driver is its only implementation. */
 export interface DeviceDrive {
@@ -41,6 +43,7 @@ export class HcaDevice implements Device {
   readonly attributes: DeviceAttributes;
   readonly capabilities: ReadonlySet<DeviceCapability> = new Set<DeviceCapability>([
     'rc',
+    'uc',
     'ud',
     'atomic',
     'shared-receive-queue',
@@ -98,10 +101,7 @@ export class HcaDevice implements Device {
     const gsi = init.type === QpType.GSI;
     if (gsi && queuePairs.find(GSI_QPN)) throw new SpiError('EBUSY', 'QP1 exists already');
     const qpn = gsi ? GSI_QPN : queuePairs.freshQpn();
-    const qp: SoftQueuePair =
-      init.type === QpType.RC
-        ? new RcQueuePair(this.hca, qpn, init)
-        : new UdQueuePair(this.hca, qpn, init);
+    const qp = newQueuePair(this.hca, qpn, init);
     queuePairs.insert(qp);
     for (const cq of [qp.sendCq, qp.receiveCq]) {
       cq.users += 1;
@@ -199,7 +199,7 @@ export class HcaDevice implements Device {
 
   private checkInit(init: QueuePairInit): void {
     const { maxQueuePairWr, maxSge, maxInlineBytes, maxQueuePairs } = this.attributes;
-    if (init.type !== QpType.RC && init.type !== QpType.UD && init.type !== QpType.GSI) {
+    if (!TYPES.includes(init.type)) {
       throw new SpiError('EOPNOTSUPP', `queue pair type ${init.type} is not supported`);
     }
     checkDomain(init.pd, this.hca);
@@ -216,6 +216,17 @@ export class HcaDevice implements Device {
     limit('maxReceiveSge', init.maxReceiveSge, maxSge);
     limit('maxInlineBytes', init.maxInlineBytes, maxInlineBytes);
     limit('context', init.context, 0xffffffff);
+  }
+}
+
+function newQueuePair(hca: Hca, qpn: number, init: QueuePairInit): SoftQueuePair {
+  switch (init.type) {
+    case QpType.RC:
+      return new RcQueuePair(hca, qpn, init);
+    case QpType.UC:
+      return new UcQueuePair(hca, qpn, init);
+    default:
+      return new UdQueuePair(hca, qpn, init);
   }
 }
 

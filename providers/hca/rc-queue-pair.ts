@@ -1,10 +1,6 @@
 /** Reliable connected queue pair: requester, completer and responder of one connection. */
 import { DEFAULT_PKEY, QpState } from '../../core/spi/index.js';
-import type {
-  AddressVector,
-  QueuePairAttributes,
-  QueuePairInit,
-} from '../../core/spi/index.js';
+import type { AddressVector, QueuePairAttributes, QueuePairInit } from '../../core/spi/index.js';
 import type { Hca } from './hca.js';
 import { PeerPath } from './peer-path.js';
 import { SoftQueuePair } from './queue-pair.js';
