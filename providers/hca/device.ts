@@ -16,6 +16,7 @@ import type {
   Random,
   SharedReceiveQueue,
   SharedReceiveQueueInit,
+  XrcDomainHandle,
 } from '../../core/spi/index.js';
 import { MAX_CQ_ENTRIES, SoftCompletionQueue } from './completion-queue.js';
 import type { HcaCounters } from './counters.js';
@@ -26,10 +27,14 @@ import type { SoftQueuePair } from './queue-pair.js';
 import { RcQueuePair } from './rc-queue-pair.js';
 import { SoftSharedReceiveQueue } from './shared-receive-queue.js';
 import { UdQueuePair } from './ud-queue-pair.js';
+import { SoftXrcDomain, checkXrcDomain } from './xrc-domain.js';
+import { XrcInitiator } from './xrc-initiator.js';
+import { XrcTarget } from './xrc-target.js';
 
 /** Local CA ACK delay 2^15 * 4.096 us, as rxe says of itself: an event loop may be busy so long. */
 const LOCAL_ACK_DELAY = 15;
 const OBJECTS = 1 << 20;
+const TYPES: readonly QpType[] = [QpType.RC, QpType.UD, QpType.GSI, QpType.XRC_INI, QpType.XRC_TGT];
 
 /** How a device is driven; the driver is its only implementation. */
 export interface DeviceDrive {
@@ -43,6 +48,7 @@ export class HcaDevice implements Device {
     'ud',
     'atomic',
     'shared-receive-queue',
+    'xrc',
   ]);
   /** The provider's own end: its timers. */
   onClosed: () => void = () => undefined;
@@ -95,10 +101,7 @@ export class HcaDevice implements Device {
     const gsi = init.type === QpType.GSI;
     if (gsi && queuePairs.find(GSI_QPN)) throw new SpiError('EBUSY', 'QP1 exists already');
     const qpn = gsi ? GSI_QPN : queuePairs.freshQpn();
-    const qp: SoftQueuePair =
-      init.type === QpType.RC
-        ? new RcQueuePair(this.hca, qpn, init)
-        : new UdQueuePair(this.hca, qpn, init);
+    const qp = newQueuePair(this.hca, qpn, init);
     queuePairs.insert(qp);
     for (const cq of [qp.sendCq, qp.receiveCq]) {
       cq.users += 1;
@@ -106,14 +109,15 @@ export class HcaDevice implements Device {
     }
     qp.domain.children += 1;
     if (qp.srq) qp.srq.users += 1;
+    if (qp.xrcDomain) qp.xrcDomain.children += 1;
     return qp;
   }
 
   createSharedReceiveQueue(init: SharedReceiveQueueInit): SharedReceiveQueue {
     this.checkOpen();
     const { maxSharedReceiveQueues, maxSharedReceiveQueueWr, maxSge } = this.attributes;
-    if (init.xrc) throw new SpiError('EOPNOTSUPP', 'XRC shared receive queues are not supported');
     checkDomain(init.pd, this.hca);
+    if (init.xrc) checkXrcParts(init.xrc, this.hca);
     limit('maxSge', init.maxSge, maxSge);
     const { sharedReceives } = this.hca;
     if (sharedReceives.size >= maxSharedReceiveQueues) {
@@ -123,7 +127,17 @@ export class HcaDevice implements Device {
     const srq = new SoftSharedReceiveQueue(this.hca, srqn, init, maxSharedReceiveQueueWr);
     sharedReceives.insert(srq);
     srq.domain.children += 1;
+    if (srq.xrcDomain) srq.xrcDomain.children += 1;
+    if (srq.completionQueue) {
+      srq.completionQueue.users += 1;
+      srq.completionQueue.sources.add(srq);
+    }
     return srq;
+  }
+
+  createXrcDomain(): XrcDomainHandle {
+    this.checkOpen();
+    return new SoftXrcDomain(this.hca);
   }
 
   createAddressHandle(pd: ProtectionDomain, attributes: AddressVector): AddressHandle {
@@ -183,7 +197,7 @@ export class HcaDevice implements Device {
 
   private checkInit(init: QueuePairInit): void {
     const { maxQueuePairWr, maxSge, maxInlineBytes, maxQueuePairs } = this.attributes;
-    if (init.type !== QpType.RC && init.type !== QpType.UD && init.type !== QpType.GSI) {
+    if (!TYPES.includes(init.type)) {
       throw new SpiError('EOPNOTSUPP', `queue pair type ${init.type} is not supported`);
     }
     checkDomain(init.pd, this.hca);
@@ -191,6 +205,7 @@ export class HcaDevice implements Device {
       init.sendCq instanceof SoftCompletionQueue && init.receiveCq instanceof SoftCompletionQueue;
     if (!ours) throw new SpiError('EINVAL', 'a completion queue is of another provider');
     if (init.srq) checkSharedReceives(init.srq, this.hca);
+    if (isXrc(init.type)) checkXrcDomain(init.xrcDomain, this.hca);
     if (this.hca.queuePairs.size >= maxQueuePairs) {
       throw new SpiError('ENOMEM', `${maxQueuePairs} queue pairs exist already`);
     }
@@ -200,6 +215,30 @@ export class HcaDevice implements Device {
     limit('maxReceiveSge', init.maxReceiveSge, maxSge);
     limit('maxInlineBytes', init.maxInlineBytes, maxInlineBytes);
     limit('context', init.context, 0xffffffff);
+  }
+}
+
+function newQueuePair(hca: Hca, qpn: number, init: QueuePairInit): SoftQueuePair {
+  switch (init.type) {
+    case QpType.RC:
+      return new RcQueuePair(hca, qpn, init);
+    case QpType.XRC_INI:
+      return new XrcInitiator(hca, qpn, init);
+    case QpType.XRC_TGT:
+      return new XrcTarget(hca, qpn, init);
+    default:
+      return new UdQueuePair(hca, qpn, init);
+  }
+}
+
+function isXrc(type: QpType): boolean {
+  return type === QpType.XRC_INI || type === QpType.XRC_TGT;
+}
+
+function checkXrcParts({ domain, cq }: NonNullable<SharedReceiveQueueInit['xrc']>, hca: Hca): void {
+  checkXrcDomain(domain, hca);
+  if (!(cq instanceof SoftCompletionQueue)) {
+    throw new SpiError('EINVAL', 'the completion queue is of another provider');
   }
 }
 

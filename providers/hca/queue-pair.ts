@@ -36,6 +36,7 @@ import { OwnReceiveQueue } from './receive-source.js';
 import type { ReceiveSource } from './receive-source.js';
 import type { ReceivedPacket } from './received-packet.js';
 import type { SoftSharedReceiveQueue } from './shared-receive-queue.js';
+import type { SoftXrcDomain } from './xrc-domain.js';
 
 const WC_OPCODE = new Uint8Array(256);
 WC_OPCODE[WrOpcode.RDMA_WRITE] = WcOpcode.RDMA_WRITE;
@@ -53,6 +54,8 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
   /** Where receives come from; on an XRC target, the queue that the present message names. */
   receives: ReceiveSource;
   readonly srq: SoftSharedReceiveQueue | undefined;
+  /** Of XRC queue pairs. */
+  xrcDomain: SoftXrcDomain | undefined = undefined;
   readonly flight = new FlightRecorder();
   readonly sendCq: SoftCompletionQueue;
   readonly receiveCq: SoftCompletionQueue;
@@ -94,6 +97,11 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
 
   get receiveRing(): Ring | undefined {
     return this.receives.ownRing;
+  }
+
+  /** Its receives stay for others when it ends: it says when it takes no more (IBTA 11.5.2.2). */
+  get sharesReceives(): boolean {
+    return this.receives.srqn !== 0;
   }
 
   // --- what a transport adds -------------------------------------------------------------------
@@ -185,7 +193,7 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
     this.stop();
     this.flushSends();
     this.flushReceives();
-    if (this.receives.srqn !== 0) this.raise(AsyncEventType.QP_LAST_WQE_REACHED);
+    if (this.sharesReceives) this.raise(AsyncEventType.QP_LAST_WQE_REACHED);
   }
 
   onCqOverrun(): void {

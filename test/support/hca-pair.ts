@@ -232,6 +232,7 @@ export interface SendRequest {
   readonly addressHandle?: number;
   readonly remoteQpn?: number;
   readonly remoteQkey?: number;
+  readonly xrcSrqn?: number;
 }
 
 export function postSend(side: Side, qp: QueuePair, request: SendRequest, doorbell = true): void {
@@ -251,6 +252,7 @@ export function postSend(side: Side, qp: QueuePair, request: SendRequest, doorbe
   words[at + SQE.ADDRESS_HANDLE] = request.addressHandle ?? 0;
   words[at + SQE.REMOTE_QPN] = request.remoteQpn ?? 0;
   words[at + SQE.REMOTE_QKEY] = request.remoteQkey ?? 0;
+  words[at + SQE.XRC_SRQN] = request.xrcSrqn ?? 0;
   if (request.inline) {
     words[at + SQE.INLINE_LENGTH] = request.inline.length;
     const start = ring.byteOf(ring.producer) + SQE.SEGMENTS * 4;
