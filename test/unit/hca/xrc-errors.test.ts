@@ -139,7 +139,7 @@ describe('XRC violations (wire facts 5.3)', () => {
 });
 
 describe('XRC: flow control and errors', () => {
-  it('an empty queue answers RNR; a slow receiver holds up the connection, then all goes on', () => {
+  it('an empty queue answers RNR; a slow receiver holds up the others', () => {
     const pair = new XrcHcaPair(2);
     pair.receivers[1]!.post(0, TO, 64);
     post(pair, send(5), 0);

@@ -1,4 +1,4 @@
-/** XRC when any one packet is lost, repeated or late: each operation once, in order, bytes right. */
+/** XRC when a packet is lost, repeated or late: each operation once, in order, bytes right. */
 import assert from 'node:assert/strict';
 import { WcStatus, WrOpcode } from '../../../core/spi/index.js';
 import { drain, postSend } from '../../support/hca-pair.js';
