@@ -7,7 +7,6 @@ import type {
   QueuePairInit,
 } from '../../core/spi/index.js';
 import type { Hca } from './hca.js';
-import type { Domain } from './memory.js';
 import { SoftQueuePair } from './queue-pair.js';
 import { RcCompleter } from './rc-completer.js';
 import { RcRequester } from './rc-requester.js';
@@ -25,8 +24,6 @@ const NO_GID: GidWords = [0, 0, 0, 0];
 
 export class RcQueuePair extends SoftQueuePair {
   override readonly transport: number;
-  /** The domain that a peer's keys belong to: of an XRC target, that of the SRQ it names. */
-  accessDomain: Domain;
   readonly requester: RcRequester;
   readonly completer: RcCompleter;
   readonly responder: RcResponder;
@@ -50,7 +47,6 @@ export class RcQueuePair extends SoftQueuePair {
   ) {
     super(hca, qpn, init, receives);
     this.transport = opcodeBase >>> 5;
-    this.accessDomain = this.domain;
     this.requester = new RcRequester(this);
     this.completer = new RcCompleter(this);
     this.responder = new RcResponder(this);

@@ -67,7 +67,7 @@ export class RcReads {
     const lo = rethVaLo(rx.view, reth);
     const hi = rethVaHi(rx.view, reth);
     const key = rethRkey(rx.view, reth);
-    if (length > 0 && !this.readable(qp.accessDomain, key, lo, hi, length)) {
+    if (length > 0 && !this.readable(qp.remoteDomain, key, lo, hi, length)) {
       responder.refuse(SYNDROME.nakRemoteAccess, WcStatus.REM_ACCESS_ERR);
       return;
     }
@@ -88,7 +88,7 @@ export class RcReads {
       return;
     }
     const { memory, placements } = qp.hca;
-    const verdict = memory.check(qp.accessDomain, key, lo, hi, 8, Access.REMOTE_ATOMIC);
+    const verdict = memory.checkRemote(qp, qp.remoteDomain, key, lo, hi, 8, Access.REMOTE_ATOMIC);
     if (verdict !== MEMORY_CHECK.OK) {
       responder.refuse(SYNDROME.nakRemoteAccess, WcStatus.REM_ACCESS_ERR);
       return;
@@ -155,7 +155,7 @@ export class RcReads {
     words[at + RES.RKEY] = key;
     words[at + RES.LENGTH] = length;
     words[at + RES.ANSWERED] = 0;
-    this.domains[resource] = this.qp.accessDomain;
+    this.domains[resource] = this.qp.remoteDomain;
     this.responder.advance(count);
     words[at + RES.MSN] = this.responder.msn;
     return at;
@@ -298,8 +298,11 @@ export class RcReads {
   }
 
   private readable(domain: Domain, key: number, lo: number, hi: number, length: number): boolean {
-    const { memory } = this.qp.hca;
-    return memory.check(domain, key, lo, hi, length, Access.REMOTE_READ) === MEMORY_CHECK.OK;
+    const { qp } = this;
+    const { memory } = qp.hca;
+    const right = Access.REMOTE_READ;
+    const verdict = memory.checkRemote(qp, domain, key, lo, hi, length, right);
+    return verdict === MEMORY_CHECK.OK;
   }
 }
 

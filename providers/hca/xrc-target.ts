@@ -6,6 +6,7 @@
 import { SpiError, WcStatus } from '../../core/spi/index.js';
 import type { QueuePairInit } from '../../core/spi/index.js';
 import type { Hca } from './hca.js';
+import type { Domain } from './memory.js';
 import { RcQueuePair } from './rc-queue-pair.js';
 import { noReceives } from './receive-source.js';
 import type { ReceivedPacket } from './received-packet.js';
@@ -39,6 +40,11 @@ export class XrcTarget extends RcQueuePair {
     throw new SpiError('EINVAL', 'an XRC target has no receives of its own');
   }
 
+  /** That of the queue which the present message names. */
+  override get remoteDomain(): Domain {
+    return this.receives.domain;
+  }
+
   override get sharesReceives(): boolean {
     return true;
   }
@@ -63,7 +69,6 @@ export class XrcTarget extends RcQueuePair {
     }
     this.named = found;
     this.receives = found;
-    this.accessDomain = found.domain;
     return true;
   }
 
