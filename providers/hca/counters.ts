@@ -10,6 +10,7 @@ export const DROP_REASONS = [
   'unknownQpn',
   'wrongTransport',
   'wrongState',
+  'wrongDirection',
   'wrongSource',
   'badPkey',
   'badQkey',
