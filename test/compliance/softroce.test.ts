@@ -7,7 +7,7 @@ const PASSIVE = '127.0.2.2';
 
 /** node:dgram hears nothing of ICMP errors on a socket that is not connected. */
 const PORTS = {
-  native: ['unreachable', 'second-adapter', 'loopback', 'shared-receive-queue'],
+  native: ['unreachable', 'second-adapter', 'loopback', 'shared-receive-queue', 'file-mapping'],
   dgram: ['second-adapter', 'loopback', 'shared-receive-queue'],
 } as const;
 

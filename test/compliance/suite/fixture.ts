@@ -12,7 +12,9 @@ export type Capability =
   /** An endpoint reaches a service point of its own adapter. */
   | 'loopback'
   /** `ia.createSrq`: the provider attribute `srqSupported`. */
-  | 'shared-receive-queue';
+  | 'shared-receive-queue'
+  /** `ia.mapFile`. */
+  | 'file-mapping';
 
 /** Two open interface adapters that reach each other. */
 export interface CompliancePair {

@@ -6,6 +6,7 @@ import { disconnecting } from './disconnecting.js';
 import { dispatching } from './dispatching.js';
 import { flowControl } from './flow-control.js';
 import { protecting } from './protecting.js';
+import { registering } from './registering.js';
 import { sharingReceives } from './sharing-receives.js';
 import { states } from './states.js';
 import { transferring } from './transferring.js';
@@ -16,6 +17,7 @@ export const behaviourGroups: readonly BehaviourGroup[] = [
   transferring,
   flowControl,
   sharingReceives,
+  registering,
   protecting,
   dispatching,
   disconnecting,
