@@ -7,7 +7,7 @@ import { type Ia, type Lmr, MemPrivileges, MemType, VaType } from 'dapl';
 import { type Claim, group } from './behaviour.js';
 import { assertAll, connected, meet, type Peer, type Peers, refuses } from './peer.js';
 
-const { ALL, LOCAL_READ, LOCAL_WRITE, REMOTE_READ } = MemPrivileges;
+const { ALL, LOCAL_READ, REMOTE_READ } = MemPrivileges;
 
 /** The active side writes 64 times this byte to the region. */
 async function write({ active, passive }: Peers, lmr: Lmr, byte: number): Promise<void> {

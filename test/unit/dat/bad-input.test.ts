@@ -153,7 +153,7 @@ const ROWS: readonly BadInput[] = [
   ],
   [
     'memory detached buffer',
-    (b) => b.ia.createLmr(detached().buffer as ArrayBuffer, { pz: b.pz }),
+    (b) => b.ia.createLmr(detached().buffer, { pz: b.pz }),
     'DAT_INVALID_ARG2',
     /not transferred away/,
   ],
