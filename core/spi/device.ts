@@ -77,7 +77,7 @@ export interface Device {
   createAddressHandle(pd: ProtectionDomain, attributes: AddressVector): AddressHandle;
   /** Present with 'shared-receive-queue'. */
   createSharedReceiveQueue?(init: SharedReceiveQueueInit): SharedReceiveQueue;
-  /** Present with 'memory-window'. `type` 2 windows are bound by BIND_MW work requests (2B). */
+  /** Present with 'memory-window'. */
   createMemoryWindow?(pd: ProtectionDomain, type: 1 | 2): MemoryWindow;
   /** Present with 'xrc'. */
   createXrcDomain?(): XrcDomainHandle;
@@ -131,11 +131,19 @@ export interface MemoryRegion {
   destroy(): void;
 }
 
+/**
+ * A remote key for part of a region. BIND_MW gives it (SQE.BIND_*), and a key with it that the
+ * consumer chooses: the upper 24 bits of the present one, other lower 8 (`nextRkey`). It is open to
+ * the queue pairs of its domain (type 1), or to the one it was bound through (type 2, 2B in IBTA).
+ * Type 1 is bound anew or, with length 0, unbound by binding; type 2 must be invalidated first
+ * (LOCAL_INV, SEND_WITH_INV of the peer), and is when its queue pair is reset or destroyed.
+ */
 export interface MemoryWindow {
   /** Handle for SQE.BIND_WINDOW. */
   readonly handle: number;
-  /** Present remote key; a type 2 bind replaces it. */
+  /** Present remote key; a bind replaces it when it is done. */
   readonly rkey: number;
+  /** Takes the key back, also from a peer who is using it. */
   destroy(): void;
 }
 

@@ -10,6 +10,7 @@ import type {
   DeviceAttributes,
   DeviceCapability,
   Gid,
+  MemoryWindow,
   ProtectionDomain,
   QueuePair,
   QueuePairInit,
@@ -43,6 +44,8 @@ export class HcaDevice implements Device {
     'ud',
     'atomic',
     'shared-receive-queue',
+    'memory-window',
+    'send-with-invalidate',
   ]);
   /** The provider's own end: its timers. */
   onClosed: () => void = () => undefined;
@@ -126,6 +129,19 @@ export class HcaDevice implements Device {
     sharedReceives.insert(srq);
     srq.domain.children += 1;
     return srq;
+  }
+
+  createMemoryWindow(pd: ProtectionDomain, type: 1 | 2): MemoryWindow {
+    this.checkOpen();
+    checkDomain(pd, this.hca);
+    if (type !== 1 && type !== 2)
+      throw new SpiError('EINVAL', `memory window type ${String(type)}`);
+    const { windows } = this.hca.memory;
+    const { maxMemoryWindows } = this.attributes;
+    if (windows.size >= maxMemoryWindows) {
+      throw new SpiError('ENOMEM', `${maxMemoryWindows} memory windows exist already`);
+    }
+    return windows.create(pd as Domain, type);
   }
 
   createAddressHandle(pd: ProtectionDomain, attributes: AddressVector): AddressHandle {
@@ -245,7 +261,7 @@ function deviceAttributes(hca: Hca, random: Random): DeviceAttributes {
     maxCompletionQueueEntries: MAX_CQ_ENTRIES,
     maxMemoryRegions: OBJECTS,
     maxMemoryRegionBytes: Number.MAX_SAFE_INTEGER,
-    maxMemoryWindows: 0,
+    maxMemoryWindows: OBJECTS,
     maxProtectionDomains: OBJECTS,
     maxSharedReceiveQueues: OBJECTS,
     maxSharedReceiveQueueWr: parameters.maxQueuePairWr,

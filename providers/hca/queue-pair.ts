@@ -30,6 +30,7 @@ import type { CompletionSource, SoftCompletionQueue } from './completion-queue.j
 import { FLIGHT, FlightRecorder } from './flight-recorder.js';
 import type { Hca } from './hca.js';
 import type { Domain } from './memory.js';
+import type { Window, WindowBinder } from './memory-window.js';
 import type { Notifiable } from './notification-queue.js';
 import { checkAttributeValues } from './queue-pair-attributes.js';
 import { OwnReceiveQueue } from './receive-source.js';
@@ -46,13 +47,17 @@ WC_OPCODE[WrOpcode.ATOMIC_FETCH_AND_ADD] = WcOpcode.FETCH_ADD;
 WC_OPCODE[WrOpcode.LOCAL_INV] = WcOpcode.LOCAL_INV;
 WC_OPCODE[WrOpcode.BIND_MW] = WcOpcode.BIND_MW;
 
-export abstract class SoftQueuePair implements QueuePair, Notifiable, CompletionSource {
+export abstract class SoftQueuePair
+  implements QueuePair, Notifiable, CompletionSource, WindowBinder
+{
   readonly type: QpType;
   readonly domain: Domain;
   readonly sendRing: Ring;
   /** Where receives come from; on an XRC target, the queue that the present message names. */
   receives: ReceiveSource;
   readonly srq: SoftSharedReceiveQueue | undefined;
+  /** Type 2 windows bound through it: they are open to its peer alone, and end with it. */
+  readonly windows = new Set<Window>();
   readonly flight = new FlightRecorder();
   readonly sendCq: SoftCompletionQueue;
   readonly receiveCq: SoftCompletionQueue;
@@ -94,6 +99,11 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
 
   get receiveRing(): Ring | undefined {
     return this.receives.ownRing;
+  }
+
+  /** The domain that remote keys belong to. */
+  get remoteDomain(): Domain {
+    return this.domain;
   }
 
   // --- what a transport adds -------------------------------------------------------------------
@@ -159,6 +169,7 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
     this.destroyed = true;
     this.stop();
     this.putBackReceive();
+    this.unbindWindows();
     this.hca.onQueuePairDestroyed(this);
     if (this.inlineRegion >= 0) this.hca.releaseRegion(this.inlineRegion);
   }
@@ -194,7 +205,7 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
     this.toError();
   }
 
-  /** Empties both queues without completions (RESET). */
+  /** Empties both queues without completions, and ends what the peer was granted (RESET). */
   protected discardQueues(): void {
     const producer = this.sendRing.producer;
     this.oldest = producer;
@@ -203,6 +214,11 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
     this.sendRing.consumer = producer;
     this.putBackReceive();
     this.receives.discard();
+    this.unbindWindows();
+  }
+
+  private unbindWindows(): void {
+    for (const window of this.windows) window.unbind();
   }
 
   raise(event: AsyncEventType): void {
@@ -274,7 +290,7 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
     opcode: number,
     flags: number,
     byteLength: number,
-    immediate: number,
+    immediateOrKey: number,
     sourceQpn: number,
   ): void {
     const { receives, receiveEntry: entry, receiveIndex: index } = this;
@@ -292,7 +308,7 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
       words[entry + RQE.COOKIE_LO]!,
       words[entry + RQE.COOKIE_HI]!,
       byteLength,
-      immediate,
+      immediateOrKey,
       sourceQpn,
       0,
       receives.srqn,

@@ -15,6 +15,7 @@ import type {
   AsyncEventType,
   CompletionQueue,
   MemoryRegion,
+  MemoryWindow,
   ProtectionDomain,
   QueuePair,
   QueuePairAttributes,
@@ -232,6 +233,17 @@ export interface SendRequest {
   readonly addressHandle?: number;
   readonly remoteQpn?: number;
   readonly remoteQkey?: number;
+  readonly bind?: Bind;
+}
+
+/** Operands of BIND_MW. */
+export interface Bind {
+  readonly window: MemoryWindow;
+  readonly rkey: number;
+  readonly region: MemoryRegion;
+  readonly address: bigint;
+  readonly length: number;
+  readonly access: number;
 }
 
 export function postSend(side: Side, qp: QueuePair, request: SendRequest, doorbell = true): void {
@@ -251,6 +263,7 @@ export function postSend(side: Side, qp: QueuePair, request: SendRequest, doorbe
   words[at + SQE.ADDRESS_HANDLE] = request.addressHandle ?? 0;
   words[at + SQE.REMOTE_QPN] = request.remoteQpn ?? 0;
   words[at + SQE.REMOTE_QKEY] = request.remoteQkey ?? 0;
+  if (request.bind) putBind(words, at, request.bind);
   if (request.inline) {
     words[at + SQE.INLINE_LENGTH] = request.inline.length;
     const start = ring.byteOf(ring.producer) + SQE.SEGMENTS * 4;
@@ -259,6 +272,15 @@ export function postSend(side: Side, qp: QueuePair, request: SendRequest, doorbe
   putSegments(side, words, at + SQE.SEGMENTS, segments);
   ring.producer += 1;
   if (doorbell) qp.ringSendDoorbell();
+}
+
+function putBind(words: Uint32Array, at: number, bind: Bind): void {
+  putWide(words, at + SQE.REMOTE_ADDRESS_LO, bind.address);
+  putWide(words, at + SQE.BIND_LENGTH_LO, BigInt(bind.length));
+  words[at + SQE.BIND_WINDOW] = bind.window.handle;
+  words[at + SQE.BIND_REGION_LKEY] = bind.region.lkey;
+  words[at + SQE.BIND_ACCESS] = bind.access;
+  words[at + SQE.BIND_RKEY] = bind.rkey;
 }
 
 export function postReceive(
