@@ -21,7 +21,7 @@ import {
 import { checkMemory } from './memory-source.js';
 import { checkLiveSegments } from './post-checks.js';
 import { accessOf } from './privileges.js';
-import type { LmrSegment } from './segment.js';
+import type { Segments } from './segment.js';
 import { shareMemory } from './shared-memory.js';
 
 /** Memory that `createLmr` takes. */
@@ -109,13 +109,13 @@ export abstract class IaRegions extends IaBase {
    * `lmrSyncReq` is false: memory is coherent, and this only checks.
    * @throws DatError DAT_INVALID_PARAMETER, DAT_INVALID_HANDLE (freed or foreign region)
    */
-  syncRdmaRead(segments: LmrSegment | readonly LmrSegment[]): void {
+  syncRdmaRead(segments: Segments): void {
     this.begin('ia.syncRdmaRead', { segments });
     checkLiveSegments('ia.syncRdmaRead', 2, segments, this.self);
   }
 
   /** Before looking at what peers have written (dat_lmr_sync_rdma_write); as `syncRdmaRead`. */
-  syncRdmaWrite(segments: LmrSegment | readonly LmrSegment[]): void {
+  syncRdmaWrite(segments: Segments): void {
     this.begin('ia.syncRdmaWrite', { segments });
     checkLiveSegments('ia.syncRdmaWrite', 2, segments, this.self);
   }

@@ -39,6 +39,8 @@ export { Psp, type PspOptions } from './psp.js';
 export { Pz } from './pz.js';
 export { type RmrTriplet } from './rmr-contexts.js';
 export { LmrSegment, type RemoteAddress, RemoteSegment, type Segments } from './segment.js';
+export { Rmr, type RmrParameters, type RmrScope } from './rmr.js';
+export { type RmrBindOptions } from './rmr-options.js';
 export { Srq, type SrqParameters } from './srq.js';
 export {
   SRQ_STATES,

@@ -89,8 +89,8 @@ export class Lmr extends DatHandle {
   }
 
   /**
-   * Virtual address of the first byte as a peer sees it: random, page-aligned, not a pointer; 0 in a
-   * zero-based region.
+   * Virtual address of the first byte as a peer sees it: random, page-aligned, not a pointer; 0 in
+   * a zero-based region.
    */
   get address(): bigint {
     return this.region.iova;

@@ -61,7 +61,7 @@ function checkSegment(
 }
 
 /** The memory was transferred away after it was registered. */
-function isGone(segment: LmrSegment): boolean {
+export function isGone(segment: LmrSegment): boolean {
   return segment.lmr.bytes.byteLength !== segment.lmr.lengthBytes;
 }
 

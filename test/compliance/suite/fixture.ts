@@ -13,6 +13,8 @@ export type Capability =
   | 'loopback'
   /** `ia.createSrq`: the provider attribute `srqSupported`. */
   | 'shared-receive-queue'
+  /** `ia.createRmr` and `ia.createRmrForEp`. */
+  | 'memory-window'
   /** `ia.mapFile`. */
   | 'file-mapping';
 

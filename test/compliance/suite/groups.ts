@@ -10,6 +10,7 @@ import { registering } from './registering.js';
 import { sharingReceives } from './sharing-receives.js';
 import { states } from './states.js';
 import { transferring } from './transferring.js';
+import { windows } from './windows.js';
 
 export const behaviourGroups: readonly BehaviourGroup[] = [
   connecting,
@@ -19,6 +20,7 @@ export const behaviourGroups: readonly BehaviourGroup[] = [
   sharingReceives,
   registering,
   protecting,
+  windows,
   dispatching,
   disconnecting,
   closing,
