@@ -56,6 +56,8 @@ export {
   DatClass,
   DatError,
   type DatErrorOptions,
+  type DatErrorText,
+  datStrError,
   type DatSubtype,
   type DatType,
   decodeReturnCode,
