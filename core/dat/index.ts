@@ -21,7 +21,8 @@ export { EP_STATES, type EpCall, EpState, type EpStateName, type Legality } from
 export { DatHandle, type HandleType } from './handle.js';
 export { Ia } from './ia.js';
 export { type EndpointOptions } from './ia-endpoints.js';
-export { type IaAttributes, type ProviderAttributes } from './ia-attributes.js';
+export { type IaAttributes, type IaQuery } from './ia-attributes.js';
+export { type EvdStream, type ProviderAttributes } from './provider-attributes.js';
 export { Lmr, type LmrOptions } from './lmr.js';
 export { Psp, type PspOptions } from './psp.js';
 export { Pz } from './pz.js';
