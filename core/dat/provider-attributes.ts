@@ -2,7 +2,7 @@
  * Attributes of a provider, under DAT's names (DAT facts 5.4, 5.5). What differs between devices is
  * derived from what the device can do; the rest is core's own doing and the same everywhere.
  */
-import { EvdFlags, type UpcallPolicy } from '../evd/index.js';
+import type { EvdFlags, UpcallPolicy } from '../evd/index.js';
 import { CmPrivateData, type Device, type DeviceCapability, ipFromGid } from '../spi/index.js';
 import { CompletionFlags, Qos } from './constants.js';
 
