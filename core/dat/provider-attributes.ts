@@ -85,7 +85,9 @@ export interface ProviderAttributes {
   readonly providerSpecific: Readonly<Record<string, string>>;
 }
 
-const { SUPPRESS, SOLICITED_WAIT, BARRIER_FENCE, EVD_THRESHOLD } = CompletionFlags;
+const { SUPPRESS, SOLICITED_WAIT, UNSIGNALLED, BARRIER_FENCE, EVD_THRESHOLD } = CompletionFlags;
+
+const COMPLETION_FLAGS = SUPPRESS | SOLICITED_WAIT | UNSIGNALLED | BARRIER_FENCE | EVD_THRESHOLD;
 
 export function providerAttributes(device: Device, providerName: string): ProviderAttributes {
   const { capabilities } = device;
@@ -100,7 +102,7 @@ export function providerAttributes(device: Device, providerName: string): Provid
     lmrMemTypesSupported: ['VIRTUAL'],
     iovOwnershipOnReturn: 'CONSUMER',
     datQosSupported: Qos.BEST_EFFORT,
-    completionFlagsSupported: SUPPRESS | SOLICITED_WAIT | BARRIER_FENCE | EVD_THRESHOLD,
+    completionFlagsSupported: COMPLETION_FLAGS,
     isThreadSafe: false,
     maxPrivateDataSize: CmPrivateData.REQ,
     supportsMultipath: false,
