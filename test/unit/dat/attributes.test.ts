@@ -123,7 +123,8 @@ for (const [name, open] of Object.entries(PROVIDERS)) {
       const { completionFlagsSupported } = ia.query().provider;
       const pz = ia.createPz();
       for (const flag of ['UNSIGNALLED', 'EVD_THRESHOLD'] as const) {
-        const attributes = { requestCompletionFlags: CompletionFlags[flag] };
+        const flags = CompletionFlags[flag];
+        const attributes = { requestCompletionFlags: flags, recvCompletionFlags: flags };
         const make = (): void => ia.createEndpoint({ pz, attributes }).free();
         if ((completionFlagsSupported & CompletionFlags[flag]) !== 0) make();
         else assert.throws(make, DatError, flag);
