@@ -2,7 +2,7 @@
  * Attributes of a provider, under DAT's names (DAT facts 5.4, 5.5). What differs between devices is
  * derived from what the device can do; the rest is core's own doing and the same everywhere.
  */
-import type { EvdFlags, UpcallPolicy } from '../evd/index.js';
+import { EVD_STREAM_MERGING, type EvdFlags, type UpcallPolicy } from '../evd/index.js';
 import { CmPrivateData, type Device, type DeviceCapability, ipFromGid } from '../spi/index.js';
 import { CompletionFlags, Qos } from './constants.js';
 
@@ -130,11 +130,12 @@ export function providerAttributes(device: Device, providerName: string): Provid
   };
 }
 
-/** Every stream goes with every other: a software event has its place among completions. */
+/** The table that event dispatchers are made by, with names in place of places. */
 function mergingTable(): ProviderAttributes['evdStreamMergingSupported'] {
-  const row = Object.fromEntries(EVD_STREAMS.map((stream) => [stream, true]));
+  const row = (cells: readonly boolean[]): [EvdStream, boolean][] =>
+    EVD_STREAMS.map((stream, i) => [stream, cells[i] === true]);
   return Object.fromEntries(
-    EVD_STREAMS.map((stream) => [stream, { ...row }]),
+    EVD_STREAMS.map((stream, i) => [stream, Object.fromEntries(row(EVD_STREAM_MERGING[i] ?? []))]),
   ) as ProviderAttributes['evdStreamMergingSupported'];
 }
 

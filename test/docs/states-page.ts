@@ -2,6 +2,7 @@
 import { endpointStates } from './endpoint-states.js';
 import { dispatcherStates } from './dispatcher-states.js';
 import { page } from './markdown.js';
+import { notificationStates } from './notification-states.js';
 import { queuePairStates } from './queue-pair-states.js';
 import { sharedQueueStates } from './shared-queue-states.js';
 
@@ -15,6 +16,7 @@ export function statesPage(): string {
     ].join('\n'),
     ...endpointStates(),
     ...dispatcherStates(),
+    ...notificationStates(),
     ...sharedQueueStates(),
     ...queuePairStates(),
   );
