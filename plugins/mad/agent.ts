@@ -20,8 +20,8 @@ import type { RmppHost, RmppServices } from './rmpp-transfers.js';
 import { checkSend } from './send-checks.js';
 import { SingleMad } from './transmission.js';
 import type { Destination } from './transmission.js';
-import { isResponse } from './wire/mad-header.js';
-import type { MadHeader } from './wire/mad-header.js';
+import { isResponse } from '../../core/spi/mad-header.js';
+import type { MadHeader } from '../../core/spi/mad-header.js';
 import { isRmppActive } from './wire/rmpp-header.js';
 
 /** What agents share. */

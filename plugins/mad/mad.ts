@@ -32,8 +32,8 @@ import {
   isVendorRange2,
   parseMadHeader,
   vendorOui,
-} from './wire/mad-header.js';
-import type { MadHeader } from './wire/mad-header.js';
+} from '../../core/spi/mad-header.js';
+import type { MadHeader } from '../../core/spi/mad-header.js';
 
 export interface MadDependencies {
   readonly device: Device;

@@ -4,7 +4,7 @@
  */
 import { SpiError } from '../../core/spi/index.js';
 import type { MadAgentOptions } from '../../core/spi/index.js';
-import { MAD_CLASS, isRmppClass, isVendorRange2 } from './wire/mad-header.js';
+import { MAD_CLASS, isRmppClass, isVendorRange2 } from '../../core/spi/mad-header.js';
 
 const SMI_CLASSES: readonly number[] = [MAD_CLASS.SUBN_LID, MAD_CLASS.SUBN_DIRECTED_ROUTE];
 const MAX_CLASS_VERSION = 0x82;

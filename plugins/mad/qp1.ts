@@ -11,7 +11,6 @@ import {
   QpState,
   QpType,
   RQE,
-  Ring,
   SGE,
   SQE,
   SpiError,
@@ -25,6 +24,7 @@ import type {
   MemoryRegion,
   ProtectionDomain,
   QueuePair,
+  Ring,
   WcStatus,
 } from '../../core/spi/index.js';
 

@@ -8,7 +8,7 @@ import type { Logger, MadAddress, WcStatus } from '../../core/spi/index.js';
 import type { CachedAddress } from './address-handles.js';
 import type { GsiPort, WorkRequest } from './gsi-port.js';
 import type { TransmissionOwner } from './transmission.js';
-import { METHOD_RESPONSE_BIT } from './wire/mad-header.js';
+import { METHOD_RESPONSE_BIT } from '../../core/spi/mad-header.js';
 import {
   RMPP_FLAG,
   RMPP_NO_RESPONSE_TIME,

@@ -3,8 +3,8 @@
  *
  * The ACK timer is the kernel's (the timeout of the send, 2 s at most), and only it costs retries.
  * Two things recover sooner, and look to any receiver like an impatient sender: the oldest segment
- * without ACK goes out again when an ACK shows that it is missing; and, with the newest, after a few
- * round trips of silence.
+ * without ACK goes out again when an ACK shows that it is missing; and, with the newest, after a
+ * few round trips of silence.
  */
 import { MAD_BYTES, Timer, WcStatus } from '../../core/spi/index.js';
 import type { Clock, MadAddress, Timers } from '../../core/spi/index.js';
@@ -22,7 +22,7 @@ import type {
   TransmissionEnd,
   TransmissionOwner,
 } from './transmission.js';
-import type { MadHeader } from './wire/mad-header.js';
+import type { MadHeader } from '../../core/spi/mad-header.js';
 import { RMPP_STATUS } from './wire/rmpp-header.js';
 
 /** Segments on the port at a time: others want their share of QP1. */

@@ -11,8 +11,8 @@ import { RmppReceiver } from './rmpp-receiver.js';
 import { RmppSender } from './rmpp-sender.js';
 import type { RmppSenderInit } from './rmpp-sender.js';
 import type { TransmissionOwner } from './transmission.js';
-import { METHOD_RESPONSE_BIT, classHeaderLength } from './wire/mad-header.js';
-import type { MadHeader } from './wire/mad-header.js';
+import { METHOD_RESPONSE_BIT, classHeaderLength } from '../../core/spi/mad-header.js';
+import type { MadHeader } from '../../core/spi/mad-header.js';
 import {
   RMPP_FLAG,
   RMPP_STATUS,

@@ -7,8 +7,8 @@ import {
   classHeaderLength,
   headerOfAnyLength,
   isRmppClass,
-} from './wire/mad-header.js';
-import type { MadHeader } from './wire/mad-header.js';
+} from '../../core/spi/mad-header.js';
+import type { MadHeader } from '../../core/spi/mad-header.js';
 import { isRmppActive } from './wire/rmpp-header.js';
 
 export interface CheckedSend {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { nameOf, WcStatus } from '../../core/spi/index.js';
 import type { MadAgent, MadSendResult, ReceivedMad } from '../../core/spi/index.js';
 import type { MadOptions } from '../../plugins/mad/index.js';
-import { emitMadHeader, headerOfAnyLength } from '../../plugins/mad/wire/mad-header.js';
+import { emitMadHeader, headerOfAnyLength } from '../../core/spi/mad-header.js';
 import { RMPP_TYPE, emitRmppHeader, parseRmppHeader } from '../../plugins/mad/wire/rmpp-header.js';
 import type { RmppHeader } from '../../plugins/mad/wire/rmpp-header.js';
 import { SeededRandom } from '../../providers/mock/index.js';

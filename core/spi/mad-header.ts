@@ -1,5 +1,5 @@
 /** The 24-byte header common to all management datagrams (IBTA 13.4.3), and its numbers. */
-import { MAD_BYTES } from '../../../core/spi/mad.js';
+import { MAD_BYTES } from './mad.js';
 
 export const MAD_HEADER_LENGTH = 24;
 /** Bytes after the header in a MAD without further headers. */
