@@ -10,7 +10,13 @@ export type Capability =
   /** `CompliancePair.openPassiveAgain`: another adapter on a device that is open. */
   | 'second-adapter'
   /** An endpoint reaches a service point of its own adapter. */
-  | 'loopback';
+  | 'loopback'
+  /** `ia.createSrq`: the provider attribute `srqSupported`. */
+  | 'shared-receive-queue'
+  /** Fetch-and-add, compare-and-swap: the provider attributes DAT_IB_FETCH_AND_ADD, _CMP_AND_SWAP. */
+  | 'atomic'
+  /** `ep.postSendWithInvalidate`. */
+  | 'send-with-invalidate';
 
 /** Two open interface adapters that reach each other. */
 export interface CompliancePair {

@@ -1,0 +1,152 @@
+/**
+ * What every call of an interface adapter stands on: its objects, its event dispatchers, and the
+ * guards of a call. The calls themselves are in ia-memory, ia-endpoints and ia-service-points.
+ */
+import {
+  Cno,
+  type CnoOptions,
+  CompletionOwners,
+  type DatEvent,
+  Evd,
+  type EvdCreateOptions,
+  EvdFlags,
+  type EvdHost,
+} from '../evd/index.js';
+import { DatError } from '../errors/index.js';
+import type { Observable } from '../stream/index.js';
+import { reportDeviceEvent } from './async-events.js';
+import type { DeviceLease, IaContext } from './context.js';
+import { checkOptions } from './guards.js';
+import { DatHandle, nextHandleId } from './handle.js';
+import type { Ia } from './ia.js';
+import { addressOf } from './ia-attributes.js';
+import type { Child } from './ia-close.js';
+import { checkEvd, type EvdUse, streamOf } from './private-evd.js';
+import { RmrContexts } from './rmr-contexts.js';
+
+/** @internal how an IA is made */
+export interface IaInit {
+  readonly context: IaContext;
+  readonly lease: DeviceLease;
+  readonly providerName: string;
+  readonly asyncEvdQlen: number;
+  readonly closeTimeoutMs: number;
+}
+
+export abstract class IaBase extends DatHandle {
+  readonly handleType = 'IA';
+  /** @internal */
+  readonly context: IaContext;
+  /** @internal */
+  readonly owners = new CompletionOwners();
+  /** @internal what the remote contexts of this adapter open */
+  readonly rmrContexts = new RmrContexts();
+  /** Takes asynchronous errors, of all objects of this adapter. */
+  readonly asyncEvd: Evd;
+  /** Address of the default source, as text. */
+  readonly address: string;
+  protected readonly children = new Set<Child>();
+  protected readonly evds = new Set<Evd>();
+  protected readonly cnos = new Set<Cno>();
+  protected closing: Promise<void> | undefined = undefined;
+  private readonly host: EvdHost;
+
+  /** @internal */
+  constructor(protected readonly init: IaInit) {
+    super();
+    this.context = init.context;
+    this.address = addressOf(init.context.device);
+    this.host = {
+      ...init.context,
+      owners: this.owners,
+      reportAsync: (event) => void this.asyncEvd.post(event),
+      onEvdFreed: (evd) => void this.evds.delete(evd as Evd),
+      onCnoFreed: (cno) => void this.cnos.delete(cno as Cno),
+    };
+    this.asyncEvd = this.newEvd(init.asyncEvdQlen, EvdFlags.ASYNC);
+    init.lease.onEvent((event) => reportDeviceEvent(event, this.self, this.asyncEvd));
+  }
+
+  /** This adapter, as its objects know it. */
+  protected abstract get self(): Ia;
+
+  /** Asynchronous errors. One subscriber. */
+  get async$(): Observable<DatEvent> {
+    return streamOf('ia.async$', this.asyncEvd, true);
+  }
+
+  /**
+   * Makes an event dispatcher (dat_evd_create).
+   * @throws DatError DAT_INVALID_PARAMETER; DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_TEVD
+   */
+  createEvd(options: EvdCreateOptions): Evd {
+    this.begin('ia.createEvd', { qlen: options?.qlen });
+    const evd = new Evd(this.host, { ...options, id: nextHandleId() });
+    this.evds.add(evd);
+    return evd;
+  }
+
+  /**
+   * Makes a notification object (dat_cno_create), for many EVDs to be waited for in one place.
+   * @throws DatError DAT_INVALID_PARAMETER
+   */
+  createCno(options: CnoOptions = {}): Cno {
+    this.begin('ia.createCno', {});
+    checkOptions('ia.createCno', 2, options, ['agent']);
+    const cno = new Cno(this.host, { ...options, id: nextHandleId() });
+    this.cnos.add(cno);
+    return cno;
+  }
+
+  /** @internal an object has been freed */
+  forget(child: Child): void {
+    this.children.delete(child);
+  }
+
+  /** @internal looks at every completion queue, so that finished requests let go of their memory */
+  takeInCompletions(): void {
+    for (const evd of [...this.evds]) evd.scan();
+  }
+
+  /** @internal */
+  freePrivateEvd(evd: Evd): void {
+    if (!this.evds.delete(evd)) return;
+    evd.free().catch((error: unknown) => {
+      this.context.logger.error(`private event dispatcher ${evd.id}`, { error: String(error) });
+    });
+  }
+
+  /** Every call starts here: it is traced, and the adapter is open. */
+  protected begin(call: string, fields: Readonly<Record<string, unknown>> = {}): void {
+    this.context.trace?.(call, { ia: this.id, ...fields });
+    this.assertOpen(call);
+  }
+
+  protected assertOpen(operation: string): void {
+    this.assertLive(operation);
+    if (this.closing === undefined) return;
+    throw new DatError('DAT_INVALID_HANDLE', {
+      subtype: 'DAT_INVALID_HANDLE_IA',
+      operation,
+      message: `interface adapter ${this.id} is being closed`,
+      value: this,
+    });
+  }
+
+  /** The object ends with the adapter, at the latest. */
+  protected adopt<T extends Child>(child: T): T {
+    this.children.add(child);
+    return child;
+  }
+
+  protected newEvd(qlen: number, streams: number): Evd {
+    const evd = new Evd(this.host, { id: nextHandleId(), qlen, streams });
+    this.evds.add(evd);
+    return evd;
+  }
+
+  /** @internal @throws DatError DAT_INVALID_HANDLE unless absent, or ours and takes the stream */
+  checkEvdOption(operation: string, use: EvdUse, evd: Evd | undefined): void {
+    if (evd !== undefined) checkEvd(operation, use, evd, this.evds);
+  }
+}

@@ -1,0 +1,93 @@
+/** The calls of an interface adapter that make endpoints. */
+import { type Evd, EvdFlags } from '../evd/index.js';
+import { Ep } from './ep.js';
+import { type EpAttributeOptions, epAttributes } from './ep-attributes.js';
+import { checkCompletionModel } from './ep-completion-flags.js';
+import type { EpInitialState } from './ep-states.js';
+import { checkOptions } from './guards.js';
+import { checkHandle } from './handle.js';
+import { IaMemory } from './ia-memory.js';
+import { Pz } from './pz.js';
+import { Srq } from './srq.js';
+
+/** What `ia.createEndpoint` takes. An EVD that is not given is private: see `Ep.completions$`. */
+export interface EndpointOptions {
+  readonly pz: Pz;
+  /** Takes completions of receives. */
+  readonly recvEvd?: Evd;
+  /** Takes completions of requests; may be the same. */
+  readonly requestEvd?: Evd;
+  /** Takes connection events; may be the same. */
+  readonly connectEvd?: Evd;
+  readonly attributes?: EpAttributeOptions;
+  /**
+   * Receives come from this queue, for as long as the endpoint lives (dat_ep_create_with_srq); its
+   * zone may be another one.
+   */
+  readonly srq?: Srq;
+}
+
+export abstract class IaEndpoints extends IaMemory {
+  /**
+   * Makes an endpoint (dat_ep_create, dat_ep_create_with_srq), UNCONNECTED.
+   * @throws DatError DAT_INVALID_HANDLE, DAT_INVALID_PARAMETER (attributes),
+   * DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_TEP; DAT_INVALID_STATE / DAT_INVALID_STATE_SRQ_ERROR
+   */
+  createEndpoint(options: EndpointOptions): Ep {
+    const operation = 'ia.createEndpoint';
+    this.begin(operation);
+    return this.makeEndpoint(operation, options, 'UNCONNECTED');
+  }
+
+  /** @internal also what the provider makes for a request: TENTATIVE_CONNECTION_PENDING */
+  makeEndpoint(operation: string, options: EndpointOptions, initialState: EpInitialState): Ep {
+    checkOptions(operation, 1, options, EP_OPTIONS);
+    checkHandle(operation, Pz, 'PZ', options.pz, this.self);
+    const { srq, recvEvd, requestEvd, connectEvd } = options;
+    if (srq !== undefined) this.checkSrq(operation, srq);
+    this.checkEvdOption(operation, 'recv', recvEvd);
+    this.checkEvdOption(operation, 'request', requestEvd);
+    this.checkEvdOption(operation, 'connect', connectEvd);
+    const attributes = epAttributes(
+      operation,
+      options.attributes ?? {},
+      this.context.device.attributes,
+    );
+    checkCompletionModel(operation, attributes, recvEvd, requestEvd);
+    const privateEvds: Evd[] = [];
+    const makePrivate = (qlen: number, streams: number): Evd => {
+      const evd = this.newEvd(qlen, streams);
+      privateEvds.push(evd);
+      return evd;
+    };
+    const recvDtos = srq?.maxRecvDtos ?? attributes.maxRecvDtos;
+    const dtos = recvDtos + attributes.maxRequestDtos;
+    const ownDto = recvEvd && requestEvd ? undefined : makePrivate(dtos, EvdFlags.DTO);
+    const connect = connectEvd ?? makePrivate(CONNECTION_QLEN, EvdFlags.CONNECTION);
+    try {
+      return this.adopt(
+        new Ep(this.self, {
+          pz: options.pz,
+          recvEvd: recvEvd ?? (ownDto as Evd),
+          requestEvd: requestEvd ?? (ownDto as Evd),
+          connectEvd: connect,
+          privateEvds,
+          attributes,
+          initialState,
+          srq,
+        }),
+      );
+    } catch (error) {
+      for (const evd of privateEvds) this.freePrivateEvd(evd);
+      throw error;
+    }
+  }
+
+  private checkSrq(operation: string, srq: Srq): void {
+    checkHandle(operation, Srq, 'SRQ', srq, this.self);
+    srq.assertUsable(operation);
+  }
+}
+
+const CONNECTION_QLEN = 16;
+const EP_OPTIONS = ['pz', 'recvEvd', 'requestEvd', 'connectEvd', 'attributes', 'srq'];
