@@ -53,7 +53,7 @@ export interface ProviderAttributes {
   /** Bytes of private data that a connect takes. */
   readonly maxPrivateDataSize: number;
   readonly supportsMultipath: false;
-  readonly epCreator: 'NEVER';
+  readonly epCreator: 'IFASKED';
   readonly pzSupport: 'UNIQUE';
   /** Bytes. */
   readonly optimalBufferAlignment: number;
@@ -123,7 +123,7 @@ export function providerAttributes(device: Device, providerName: string): Provid
     isThreadSafe: false,
     maxPrivateDataSize: CmPrivateData.REQ,
     supportsMultipath: false,
-    epCreator: 'NEVER',
+    epCreator: 'IFASKED',
     pzSupport: 'UNIQUE',
     optimalBufferAlignment: 256,
     srqSupported: device.capabilities.has('shared-receive-queue'),

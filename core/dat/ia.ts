@@ -18,9 +18,9 @@ import {
 import { type Child, closeSteps } from './ia-close.js';
 import { IaServicePoints } from './ia-service-points.js';
 import { Lmr } from './lmr.js';
-import { Psp } from './psp.js';
 import { Pz } from './pz.js';
 import { Rmr } from './rmr.js';
+import { ServicePoint } from './service-point.js';
 import { Srq } from './srq.js';
 import { Symbolic } from './trace.js';
 
@@ -64,7 +64,7 @@ export class Ia extends IaServicePoints {
     const state = this.isFreed ? ', closed' : '';
     return (
       `Ia { id: ${this.id}, provider: '${this.init.providerName}', address: '${this.address}', ` +
-      `eps: ${count(Ep)}, psps: ${count(Psp)}, lmrs: ${count(Lmr)}, ` +
+      `eps: ${count(Ep)}, psps: ${count(ServicePoint)}, lmrs: ${count(Lmr)}, ` +
       `rmrs: ${count(Rmr)}, srqs: ${count(Srq)}, pzs: ${count(Pz)}${state} }`
     );
   }

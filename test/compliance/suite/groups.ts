@@ -5,6 +5,7 @@ import { connecting } from './connecting.js';
 import { disconnecting } from './disconnecting.js';
 import { dispatching } from './dispatching.js';
 import { flowControl } from './flow-control.js';
+import { listening } from './listening.js';
 import { protecting } from './protecting.js';
 import { registering } from './registering.js';
 import { sharingReceives } from './sharing-receives.js';
@@ -14,6 +15,7 @@ import { windows } from './windows.js';
 
 export const behaviourGroups: readonly BehaviourGroup[] = [
   connecting,
+  listening,
   states,
   transferring,
   flowControl,
