@@ -36,7 +36,11 @@ export { type EvdStream, type ProviderAttributes } from './provider-attributes.j
 export { type LmrMemory, type MemTypeHint } from './ia-regions.js';
 export { Lmr, type LmrParameters } from './lmr.js';
 export { type CreateLmrOptions, type LmrOptions, type MapFileOptions } from './lmr-options.js';
-export { Psp, type PspOptions } from './psp.js';
+export { type Comm, Csp, type CspOptions, type CspParameters } from './csp.js';
+export { Psp, type PspAnyOptions, type PspOptions, type PspParameters } from './psp.js';
+export { Rsp, type RspOptions, type RspParameters } from './rsp.js';
+export { ServicePoint } from './service-point.js';
+export { CR_TRANSITIONS, type CrStateName, SP_TRANSITIONS, type SpStateName } from './sp-states.js';
 export { Pz } from './pz.js';
 export { type RmrTriplet } from './rmr-contexts.js';
 export { LmrSegment, type RemoteAddress, RemoteSegment, type Segments } from './segment.js';

@@ -7,6 +7,7 @@ import { disconnecting } from './disconnecting.js';
 import { dispatching } from './dispatching.js';
 import { flowControl } from './flow-control.js';
 import { immediates } from './immediates.js';
+import { listening } from './listening.js';
 import { protecting } from './protecting.js';
 import { registering } from './registering.js';
 import { sharingReceives } from './sharing-receives.js';
@@ -16,6 +17,7 @@ import { windows } from './windows.js';
 
 export const behaviourGroups: readonly BehaviourGroup[] = [
   connecting,
+  listening,
   states,
   transferring,
   immediates,
