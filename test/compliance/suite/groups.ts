@@ -7,6 +7,8 @@ import { disconnecting } from './disconnecting.js';
 import { dispatching } from './dispatching.js';
 import { flowControl } from './flow-control.js';
 import { immediates } from './immediates.js';
+import { modifying } from './modifying.js';
+import { notifying } from './notifying.js';
 import { protecting } from './protecting.js';
 import { sharingReceives } from './sharing-receives.js';
 import { states } from './states.js';
@@ -18,6 +20,8 @@ export const behaviourGroups: readonly BehaviourGroup[] = [
   transferring,
   immediates,
   atomics,
+  notifying,
+  modifying,
   flowControl,
   sharingReceives,
   protecting,
