@@ -2,6 +2,7 @@
 import { atomics } from './atomics.js';
 import type { BehaviourGroup } from './behaviour.js';
 import { closing } from './closing.js';
+import { connectVariants } from './connect-variants.js';
 import { connecting } from './connecting.js';
 import { disconnecting } from './disconnecting.js';
 import { dispatching } from './dispatching.js';
@@ -9,6 +10,7 @@ import { flowControl } from './flow-control.js';
 import { immediates } from './immediates.js';
 import { modifying } from './modifying.js';
 import { notifying } from './notifying.js';
+import { observing } from './observing.js';
 import { protecting } from './protecting.js';
 import { sharingReceives } from './sharing-receives.js';
 import { states } from './states.js';
@@ -16,12 +18,14 @@ import { transferring } from './transferring.js';
 
 export const behaviourGroups: readonly BehaviourGroup[] = [
   connecting,
+  connectVariants,
   states,
   transferring,
   immediates,
   atomics,
   notifying,
   modifying,
+  observing,
   flowControl,
   sharingReceives,
   protecting,

@@ -67,7 +67,7 @@ export const notifying = group('Completion flags', (claim) => {
     const scene = await separate(pair, { requestCompletionFlags: UNSIGNALLED });
     const { active, passive, requests } = scene;
     const seen: string[] = [];
-    await requests.modifyUpcall(UpcallPolicy.ONE, (event) => void seen.push(textOf(event)));
+    requests.modifyUpcall(UpcallPolicy.ONE, (event) => void seen.push(textOf(event)));
     active.ep.postRdmaWrite([], 1, passive.remote(), UNSIGNALLED);
     await settle(pair);
     assert.deepEqual(seen, []);
