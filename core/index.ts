@@ -34,6 +34,7 @@ export {
   type HandleType,
   Ia,
   type IaAttributes,
+  type IaCounterValues,
   type Legality,
   Lmr,
   type LmrOptions,

@@ -1,7 +1,7 @@
 /**
  * Events of device and queue pairs, and which asynchronous error of DAT they are (DAT facts 3.4).
  */
-import { type AsyncErrorEvent, AsyncErrorReason, DatEventNumber, type Evd } from '../evd/index.js';
+import { type AsyncErrorEvent, AsyncErrorReason, DatEventNumber } from '../evd/index.js';
 import { AsyncEventType, nameOf } from '../spi/index.js';
 import type { Ep } from './ep.js';
 import type { Ia } from './ia.js';
@@ -34,14 +34,14 @@ export function breakReasonOf(event: AsyncEventType): string | undefined {
 }
 
 /** Puts an event of the device on the adapter's asynchronous EVD, or into the log. */
-export function reportDeviceEvent(event: AsyncEventType, ia: Ia, asyncEvd: Evd): void {
+export function reportDeviceEvent(event: AsyncEventType, ia: Ia): void {
   const name = nameOf(AsyncEventType, event);
   if (!CATASTROPHIC.includes(event)) {
     ia.context.logger.info(`device event ${name}`, { device: ia.context.device.name });
     return;
   }
   const fatal = event === AsyncEventType.DEVICE_FATAL;
-  asyncEvd.post({
+  ia.reportAsync({
     type: 'async-error',
     number: DatEventNumber.ASYNC_IA_CATASTROPHIC,
     object: ia,

@@ -42,6 +42,7 @@ export class Cr extends DatHandle {
     private readonly request: CmRequest,
   ) {
     super();
+    ia.counts.count('cr');
   }
 
   /** What the peer sent along; rdma_cm pads it with zeros to 56 bytes. */
@@ -89,6 +90,7 @@ export class Cr extends DatHandle {
       });
     }
     spiCall({ operation }, () => ep.accept(this.request, privateData));
+    this.ia.counts.count('crAccepted');
     this.retire(operation);
   }
 
@@ -111,6 +113,7 @@ export class Cr extends DatHandle {
   }
 
   private answerReject(operation: string, reason: number, privateData: Uint8Array): void {
+    this.ia.counts.count('crRejected');
     this.retire(operation);
     try {
       this.request.reject({ reason, privateData });

@@ -51,6 +51,7 @@ export abstract class IaMemory extends IaBase {
     checkInteger(operation, 1, 'lengthBytes', lengthBytes, 1, most);
     const privileges = this.checkLmrOptions(operation, options);
     const buffer = spiCall({ operation, value: lengthBytes }, () => device.allocate(lengthBytes));
+    this.counts.allocated(lengthBytes);
     const bytes = new Uint8Array(buffer, 0, lengthBytes);
     return this.register(operation, bytes, options.pz, privileges);
   }

@@ -29,6 +29,7 @@ export { DatHandle, type HandleType } from './handle.js';
 export { Ia } from './ia.js';
 export { type EndpointOptions } from './ia-endpoints.js';
 export { type IaAttributes, type ProviderAttributes } from './ia-attributes.js';
+export { type IaCounterValues } from './ia-counters.js';
 export { Lmr, type LmrOptions } from './lmr.js';
 export { Psp, type PspOptions } from './psp.js';
 export { Pz } from './pz.js';

@@ -124,6 +124,32 @@ export const observing = group('Observing endpoints', (claim) => {
     assert.ok(Object.values(passive.ep.counters()).every((count) => count === 0));
   });
 
+  claim('counters of event dispatcher and adapter', async (pair) => {
+    const { active, passive } = await connected(pair);
+    const { ia, evd, ep } = active;
+    evd.counters({ reset: true });
+    evd.dequeue();
+    ep.postRdmaWrite([], 1, passive.remote());
+    await active.expect('dto 1 SUCCESS');
+    ep.disconnect();
+    await active.expect('DISCONNECTED');
+    const { wait, waitBlocked, connectionNotify, dequeue, dequeueNotFound } = evd.counters();
+    assert.equal(wait, 2);
+    assert.ok(waitBlocked <= 2);
+    assert.deepEqual([connectionNotify, dequeue, dequeueNotFound], [1, 1, 1]);
+    const { epCreate, epFree, pzCreate, memoryAllocateData } = ia.counters();
+    assert.deepEqual([epCreate, epFree, pzCreate], [1, 0, 1]);
+    assert.equal(memoryAllocateData, active.lmr.lengthBytes);
+    ep.free();
+    assert.equal(ia.counters({ reset: true }).epFree, 1);
+    assert.ok(Object.values(ia.counters()).every((count) => count === 0));
+    const { cr, crAccepted, crRejected } = passive.ia.counters();
+    assert.deepEqual([cr, crAccepted, crRejected], [1, 1, 0]);
+    for (const object of [ia, evd, passive.ep]) {
+      refuses(() => object.counters({ reset: 1 as unknown as boolean }), 'DAT_INVALID_PARAMETER');
+    }
+  });
+
   claim('connection$, completions$ and state$ tell the whole life of an endpoint', async (pair) => {
     const peers = meet(pair);
     const { active, passive } = peers;
