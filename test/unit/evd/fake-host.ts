@@ -11,6 +11,7 @@ import {
 import {
   type AsyncErrorEvent,
   type CompletionOwner,
+  type CompletionView,
   CompletionOwners,
   type DatEvent,
   DatEventNumber,
@@ -37,7 +38,7 @@ export class FakeEndpoint implements CompletionOwner {
     this.context = owners.allocate(this);
   }
 
-  onCompletion(words: Uint32Array, at: number): boolean | 'silent' {
+  onCompletion(words: Uint32Array, at: number): CompletionView {
     const cookie = words[at + CQE.COOKIE_LO] ?? 0;
     this.seen.push(cookie);
     const status = (words[at + CQE.CONTROL] ?? 0) & 0xff;
