@@ -105,7 +105,7 @@ export function iaAttributes(device: Device): IaAttributes {
     maxRdmaReadOut: a.maxInitiatorDepth,
     maxRdmaReadPerEpInGuaranteed: true,
     maxRdmaReadPerEpOutGuaranteed: true,
-    zbSupported: false,
+    zbSupported: true,
   };
 }
 

@@ -6,10 +6,11 @@ import { Ep } from './ep.js';
 import { Lmr } from './lmr.js';
 import { Psp } from './psp.js';
 import { Pz } from './pz.js';
+import { Rmr } from './rmr.js';
 import { Srq } from './srq.js';
 
 /** Objects that an interface adapter counts; event dispatchers are apart. */
-export type Child = Pz | Lmr | Ep | Psp | Srq;
+export type Child = Pz | Lmr | Rmr | Ep | Psp | Srq;
 
 export interface CloseScope {
   readonly children: ReadonlySet<Child>;
@@ -37,6 +38,7 @@ export function closeSteps({ children, evds, cnos, callers, release }: CloseScop
     }),
     ...release.modules,
     step('queue pairs', () => each(of(Ep), (ep) => ep.destroy('ia.close'))),
+    step('memory windows', () => each(of(Rmr), (rmr) => rmr.destroy('ia.close'))),
     step('shared receive queues', () => each(of(Srq), (srq) => srq.destroy('ia.close'))),
     step('event dispatchers', () => freeAll(evds(), callers)),
     step('notification objects', () => each(cnos(), (cno) => cno.close())),

@@ -20,6 +20,7 @@ import { IaServicePoints } from './ia-service-points.js';
 import { Lmr } from './lmr.js';
 import { Psp } from './psp.js';
 import { Pz } from './pz.js';
+import { Rmr } from './rmr.js';
 import { Srq } from './srq.js';
 import { Symbolic } from './trace.js';
 
@@ -80,7 +81,7 @@ export class Ia extends IaServicePoints {
     return (
       `Ia { id: ${this.id}, provider: '${this.init.providerName}', address: '${this.address}', ` +
       `eps: ${count(Ep)}, psps: ${count(Psp)}, lmrs: ${count(Lmr)}, ` +
-      `srqs: ${count(Srq)}, pzs: ${count(Pz)}${state} }`
+      `rmrs: ${count(Rmr)}, srqs: ${count(Srq)}, pzs: ${count(Pz)}${state} }`
     );
   }
 

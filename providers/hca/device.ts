@@ -49,6 +49,8 @@ export class HcaDevice implements Device {
   ]);
   /** The provider's own end: its timers. */
   onClosed: () => void = () => undefined;
+  /** Set by a provider that can. */
+  mapFile?: NonNullable<Device['mapFile']>;
   private readonly domains = new Set<Domain>();
   private readonly cqs = new Set<SoftCompletionQueue>();
   private eventHandler: (event: AsyncEventType) => void = () => undefined;

@@ -76,6 +76,7 @@ export abstract class SoftQueuePair
   responsesScheduled = false;
   requestsScheduled = false;
   private inlineRegion = -1;
+  private drainReported = false;
 
   protected constructor(
     readonly hca: Hca,
@@ -149,9 +150,10 @@ export abstract class SoftQueuePair
     this.attributes = { ...this.attributes, ...attributes };
     if (to === QpState.ERR) this.toError();
     else {
+      const from = this.state;
       this.enter(to);
       this.setState(to);
-      this.entered(to);
+      this.entered(to, from);
     }
     this.hca.publish();
   }
@@ -177,10 +179,27 @@ export abstract class SoftQueuePair
   // --- state -----------------------------------------------------------------------------------
 
   /** Refuses transitions that the table cannot know of. */
-  protected checkModify(_to: QpState, _attributes: QueuePairAttributes): void {}
+  protected checkModify(to: QpState, _attributes: QueuePairAttributes): void {
+    const draining = this.state === QpState.SQD && this.oldest !== this.fetched;
+    if (draining && (to === QpState.RTS || to === QpState.SQD)) {
+      throw new SpiError('EINVAL', `SQD: ${this.fetched - this.oldest} requests still drain`);
+    }
+  }
+
   /** The new state is in force. */
-  protected entered(to: QpState): void {
+  protected entered(to: QpState, from: QpState): void {
+    if (to === QpState.SQD && from !== QpState.SQD) {
+      this.drainReported = false;
+      this.checkDrained();
+    }
     if (to === QpState.RTS && this.fetched !== this.visible) this.hca.scheduleRequests(this);
+  }
+
+  /** SQD: tells, once, that every request begun has completed. */
+  checkDrained(): void {
+    if (this.state !== QpState.SQD || this.drainReported || this.oldest !== this.fetched) return;
+    this.drainReported = true;
+    if (this.attributes.enableSqdAsyncNotify === true) this.raise(AsyncEventType.SQ_DRAINED);
   }
 
   protected setState(to: QpState): void {

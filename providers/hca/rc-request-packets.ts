@@ -3,11 +3,10 @@
  * entries. Which request, which of its packets and under which PSN is the requester's business.
  */
 import { DEFAULT_PKEY, SQE, WrFlags, WrOpcode } from '../../core/spi/index.js';
-import { MEMORY_CHECK } from './memory.js';
 import { dataOpcode } from './rc-opcodes.js';
 import type { CongestionWindow } from './congestion-window.js';
 import type { RcQueuePair } from './rc-queue-pair.js';
-import { SegmentCursor } from './segment-cursor.js';
+import { RequestPayload } from './request-payload.js';
 import { writeAtomicEth } from './wire/atomic-eth.js';
 import { BTH_FLAG, writeBth } from './wire/bth.js';
 import { RC } from './wire/opcode.js';
@@ -24,20 +23,20 @@ const TWO_32 = 4294967296;
 
 export class RcRequestPackets {
   private sinceAckRequest = 0;
-  private readonly cursor = new SegmentCursor();
-  /** The request that `cursor` walks. */
-  private cursorIndex = -1;
+  private readonly payload: RequestPayload;
 
   /** @param window an acknowledgement is asked for four times a window, and by each last packet */
   constructor(
     private readonly qp: RcQueuePair,
     private readonly window: CongestionWindow,
-  ) {}
+  ) {
+    this.payload = new RequestPayload(qp);
+  }
 
   /** Starts anew, with a connection or with the oldest unacknowledged packet. */
   begin(): void {
     this.sinceAckRequest = 0;
-    this.cursorIndex = -1;
+    this.payload.begin();
   }
 
   /** Packet `packet` of `packetCount` of a SEND or WRITE; false if its memory may not be read. */
@@ -58,7 +57,7 @@ export class RcRequestPackets {
     const last = packet + 1 === packetCount;
     const opcode = dataOpcode(wrOpcode, packet === 0, last);
     const header = qp.hca.tx.open(qp.path, HEADER_LENGTH_OF[opcode]!);
-    if (!this.addPayload(index, control, offset, length)) {
+    if (!this.payload.add(index, offset, length)) {
       qp.hca.tx.abort();
       return false;
     }
@@ -116,24 +115,6 @@ export class RcRequestPackets {
       swap ? words[at + SQE.COMPARE_ADD_HI]! : 0,
       swap ? words[at + SQE.COMPARE_ADD_LO]! : 0,
     );
-  }
-
-  /** Adds `length` bytes from `offset` of the message to the open packet. */
-  private addPayload(index: number, control: number, offset: number, length: number): boolean {
-    if (length === 0) return true;
-    const { hca, sendRing, domain } = this.qp;
-    if ((control & (WrFlags.INLINE << 8)) !== 0) {
-      const start = sendRing.byteOf(index) + SQE.SEGMENTS * 4;
-      hca.tx.addSegment(this.qp.inlinePayloadRegion(), start + offset, length);
-      return true;
-    }
-    if (offset === 0 || this.cursorIndex !== index) {
-      const segments = sendRing.wordOf(index) + SQE.SEGMENTS;
-      this.cursor.start(sendRing.words, segments, (control >>> 16) & 0xff);
-      this.cursorIndex = index;
-    }
-    this.cursor.seek(offset);
-    return this.cursor.gather(hca.memory, domain, length, hca.tx) === MEMORY_CHECK.OK;
   }
 
   private putReth(reth: number, at: number, offset: number, length: number): void {

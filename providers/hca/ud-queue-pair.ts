@@ -199,6 +199,7 @@ export class UdQueuePair extends SoftQueuePair {
     ) {
       this.completeOldest(WcStatus.SUCCESS, 0, 0);
     }
+    this.checkDrained();
   }
 
   /** A bad request stops the send queue (SQE, IBTA 10.3.1.7): it fails, what follows is flushed. */

@@ -12,9 +12,11 @@ import { modifying } from './modifying.js';
 import { notifying } from './notifying.js';
 import { observing } from './observing.js';
 import { protecting } from './protecting.js';
+import { registering } from './registering.js';
 import { sharingReceives } from './sharing-receives.js';
 import { states } from './states.js';
 import { transferring } from './transferring.js';
+import { windows } from './windows.js';
 
 export const behaviourGroups: readonly BehaviourGroup[] = [
   connecting,
@@ -28,7 +30,9 @@ export const behaviourGroups: readonly BehaviourGroup[] = [
   observing,
   flowControl,
   sharingReceives,
+  registering,
   protecting,
+  windows,
   dispatching,
   disconnecting,
   closing,
