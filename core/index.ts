@@ -35,6 +35,7 @@ export {
   Ia,
   type EvdStream,
   type IaAttributes,
+  type IaCounterValues,
   type IaQuery,
   type Legality,
   Lmr,
