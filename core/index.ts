@@ -41,6 +41,17 @@ export {
   Qos,
   type RemoteAddress,
   RemoteSegment,
+  type ResolveOptions,
+  type ServeOptions,
+  type ServiceAnswer,
+  type ServiceRequest,
+  type UdAddress,
+  UdAddressHandle,
+  type UdEndpointOptions,
+  UdEp,
+  type UdEpAttributes,
+  type UdEpState,
+  UdService,
 } from './dat/index.js';
 export {
   DAT_SUBTYPES,

@@ -4,6 +4,7 @@
 import { type AsyncErrorEvent, AsyncErrorReason, DatEventNumber, type Evd } from '../evd/index.js';
 import { AsyncEventType, nameOf } from '../spi/index.js';
 import type { Ep } from './ep.js';
+import type { UdEp } from './ep-ud.js';
 import type { Ia } from './ia.js';
 
 /** What ends the adapter, for all that it knows. */
@@ -51,7 +52,7 @@ export function reportDeviceEvent(event: AsyncEventType, ia: Ia, asyncEvd: Evd):
 }
 
 /** EP_BROKEN: the queue pair of an endpoint went to its error state by itself. */
-export function epBrokenEvent(ep: Ep, message: string): AsyncErrorEvent {
+export function epBrokenEvent(ep: Ep | UdEp, message: string): AsyncErrorEvent {
   return {
     type: 'async-error',
     number: DatEventNumber.ASYNC_EP_BROKEN,

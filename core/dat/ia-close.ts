@@ -3,12 +3,13 @@ import type { TeardownStep } from '../di/index.js';
 import type { Evd } from '../evd/index.js';
 import type { DeviceRelease } from './context.js';
 import { Ep } from './ep.js';
+import { UdEp } from './ep-ud.js';
 import { Lmr } from './lmr.js';
 import { Psp } from './psp.js';
 import { Pz } from './pz.js';
 
 /** Objects that an interface adapter counts; event dispatchers are apart. */
-export type Child = Pz | Lmr | Ep | Psp;
+export type Child = Pz | Lmr | Ep | UdEp | Psp;
 
 export interface CloseScope {
   readonly children: ReadonlySet<Child>;
@@ -27,9 +28,10 @@ export function closeSteps({ children, evds, release }: CloseScope): TeardownSte
   const step = (name: string, run: () => void | Promise<void>): TeardownStep => ({ name, run });
   return [
     step('service points', () => each(of(Psp), (psp) => psp.shutdown('ia.close'))),
+    step('datagram services', () => each(of(UdEp), (ep) => ep.shutdown('ia.close'))),
     step('connections', () => each(of(Ep), (ep) => ep.shutdown())),
     ...release.modules,
-    step('queue pairs', () => each(of(Ep), (ep) => ep.destroy('ia.close'))),
+    step('queue pairs', () => each([...of(Ep), ...of(UdEp)], (ep) => ep.destroy('ia.close'))),
     step('event dispatchers', () => freeAll(evds())),
     step('memory regions', () => each(of(Lmr), (lmr) => lmr.destroy('ia.close'))),
     step('protection zones', () => each(of(Pz), (pz) => pz.destroy('ia.close'))),

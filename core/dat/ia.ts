@@ -16,14 +16,14 @@ import {
   providerAttributes,
 } from './ia-attributes.js';
 import { type Child, closeSteps } from './ia-close.js';
-import { IaServicePoints } from './ia-service-points.js';
+import { IaDatagrams } from './ia-datagrams.js';
 import { Lmr } from './lmr.js';
 import { Psp } from './psp.js';
 import { Pz } from './pz.js';
 import { Symbolic } from './trace.js';
 
 /** Opened by `openIa()`. */
-export class Ia extends IaServicePoints {
+export class Ia extends IaDatagrams {
   /** Attributes of adapter and provider (dat_ia_query). */
   query(): { readonly ia: IaAttributes; readonly provider: ProviderAttributes } {
     this.assertOpen('ia.query');

@@ -1,6 +1,6 @@
 /** Event dispatchers, events, upcalls. */
 export { type CompletionOwner, CompletionOwners } from './completion-owner.js';
-export { DatDtoStatus, dtoOf, dtoStatusOf } from './dto-status.js';
+export { DatDto, DatDtoStatus, dtoOf, dtoStatusOf } from './dto-status.js';
 export * from './event.js';
 export { EventBatch } from './event-batch.js';
 export { Evd } from './evd.js';

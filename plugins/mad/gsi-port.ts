@@ -22,6 +22,8 @@ import {
   WrFlags,
   WrOpcode,
   AsyncEventType,
+  grhAddresses,
+  localIndexOf,
   nameOf,
 } from '../../core/spi/index.js';
 import type {
@@ -36,7 +38,6 @@ import type {
 } from '../../core/spi/index.js';
 import { AddressHandles } from './address-handles.js';
 import type { CachedAddress } from './address-handles.js';
-import { grhAddresses, localIndexOf } from './grh.js';
 
 /** One entry for QP1. */
 export interface WorkRequest {
