@@ -152,7 +152,8 @@ export function checkAddressHandle(
     operation,
     message: isHandle
       ? `address handle ${value.id} has been freed`
-      : `${show(value)} is not an address handle: ep.resolve() and ep.createAddressHandle() make them`,
+      : `${show(value)} is not an address handle`,
+    ...(!isHandle && { hint: 'ep.resolve() and ep.createAddressHandle() make them' }),
     value,
   });
 }

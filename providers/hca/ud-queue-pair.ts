@@ -196,15 +196,26 @@ export class UdQueuePair extends SoftQueuePair {
       this.oldest !== this.fetched &&
       this.packetNumber[this.oldest & this.sendRing.mask]! <= taken
     ) {
-      this.completeOldest(WcStatus.SUCCESS, 0, 0);
+      this.completeOldest(WcStatus.SUCCESS, this.lengthOf(this.oldest), 0);
     }
+  }
+
+  /** Bytes that a send entry names; the entry is ours until it completes. */
+  private lengthOf(index: number): number {
+    const { words } = this.sendRing;
+    const at = this.sendRing.wordOf(index);
+    const control = words[at + SQE.CONTROL]!;
+    if ((control & (WrFlags.INLINE << 8)) !== 0) return words[at + SQE.INLINE_LENGTH]!;
+    return segmentBytes(words, at + SQE.SEGMENTS, (control >>> 16) & 0xff);
   }
 
   /** A bad request stops the send queue (SQE, IBTA 10.3.1.7): it fails, what follows is flushed. */
   private refuse(status: number): void {
     this.hca.counters.localErrors += 1;
     // What was sent before it has left our hands, whether the port has taken it yet or not.
-    while (this.oldest !== this.fetched) this.completeOldest(WcStatus.SUCCESS, 0, 0);
+    while (this.oldest !== this.fetched) {
+      this.completeOldest(WcStatus.SUCCESS, this.lengthOf(this.oldest), 0);
+    }
     this.completeOldest(status, 0, 0);
     this.setState(QpState.SQE);
     this.flushSends();

@@ -10,7 +10,9 @@ export type Capability =
   /** `CompliancePair.openPassiveAgain`: another adapter on a device that is open. */
   | 'second-adapter'
   /** An endpoint reaches a service point of its own adapter. */
-  | 'loopback';
+  | 'loopback'
+  /** The device has unreliable datagrams, the CM module resolves their services. */
+  | 'ud';
 
 /** Two open interface adapters that reach each other. */
 export interface CompliancePair {

@@ -2,6 +2,7 @@
 import type { BehaviourGroup } from './behaviour.js';
 import { closing } from './closing.js';
 import { connecting } from './connecting.js';
+import { datagrams } from './datagrams.js';
 import { disconnecting } from './disconnecting.js';
 import { dispatching } from './dispatching.js';
 import { flowControl } from './flow-control.js';
@@ -16,6 +17,7 @@ export const behaviourGroups: readonly BehaviourGroup[] = [
   flowControl,
   protecting,
   dispatching,
+  datagrams,
   disconnecting,
   closing,
 ];
