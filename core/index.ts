@@ -52,6 +52,14 @@ export {
   type UdEpAttributes,
   type UdEpState,
   UdService,
+  Srq,
+  SRQ_STATES,
+  type SrqAttributes,
+  type SrqOptions,
+  type SrqParameters,
+  SrqState,
+  type SrqStateName,
+  type SrqStateRule,
 } from './dat/index.js';
 export {
   DAT_SUBTYPES,
@@ -69,9 +77,19 @@ export * from './evd/public.js';
 export { createLogger, fromWinston, type LoggerOptions, type LogLevel } from './log/index.js';
 export {
   createRegistry,
+  type DatConf,
+  type DatConfEntry,
+  formatDatConf,
+  type IaName,
   type ModuleKind,
   openIa,
   type OpenIaOptions,
+  type OpenTarget,
+  parseDatConf,
+  type ProviderInfo,
+  type ProviderLoader,
+  type ProviderRelation,
+  type Registration,
   Registry,
   type RegistryOptions,
 } from './registry/index.js';

@@ -44,6 +44,8 @@ interface Ending {
   readonly receiveTarget: number;
   /** A graceful disconnect ends when the CM's handshake has. */
   awaitsCm: boolean;
+  /** With a shared receive queue, the provider says when no receive will complete any more. */
+  readonly awaitsReceives: boolean;
 }
 
 const EMPTY = new Uint8Array(0);
@@ -236,9 +238,16 @@ export class EpConnection {
       sendTarget: queues.sends.producer,
       receiveTarget: queues.receives.producer,
       awaitsCm,
+      awaitsReceives: this.attempt !== undefined,
     };
     this.watch();
     this.onReclaimed();
+  }
+
+  /** No receive of the shared queue will complete here any more. */
+  onLastReceive(): void {
+    this.ports.takeInCompletions();
+    this.ports.queues.onLastReceive();
   }
 
   /** Entries have been reclaimed: a drain or an end may be complete. */
@@ -250,6 +259,7 @@ export class EpConnection {
     }
     const { ending } = this;
     if (ending === undefined || ending.awaitsCm) return;
+    if (ending.awaitsReceives && !this.ports.queues.receivesEnded) return;
     if (!reached(sends.reclaimed, ending.sendTarget)) return;
     if (reached(receives.reclaimed, ending.receiveTarget)) this.finishEnding();
   }

@@ -103,6 +103,10 @@ export class EpEvents {
   }
 
   onQueuePairEvent(event: AsyncEventType, connection: EpConnection): void {
+    if (event === AsyncEventTypes.QP_LAST_WQE_REACHED) {
+      connection.onLastReceive();
+      return;
+    }
     const reason = breakReasonOf(event);
     if (reason !== undefined) connection.onQueuePairError(reason);
     else this.ia.context.logger.debug(`ep ${this.ep.id}: ${nameOf(AsyncEventTypes, event)}`);

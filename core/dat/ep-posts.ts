@@ -14,6 +14,7 @@ import type { Ia } from './ia.js';
 import { checkCookie, checkSegments } from './post-checks.js';
 import type { Pz } from './pz.js';
 import { checkRemote, type LmrSegment, type RemoteAddress, RemoteSegment } from './segment.js';
+import type { Srq } from './srq.js';
 import { Symbolic } from './trace.js';
 
 type Segments = LmrSegment | readonly LmrSegment[];
@@ -28,6 +29,7 @@ export abstract class EpPosts extends DatHandle {
   abstract readonly attributes: EpAttributes;
   abstract readonly state: EpStateName;
   abstract readonly pz: Pz;
+  abstract readonly srq: Srq | undefined;
   /** Of the present life: `ep.reset()` puts others in place. */
   protected abstract queues: EpQueues;
 
@@ -77,6 +79,7 @@ export abstract class EpPosts extends DatHandle {
     trace?.('ep.postRecv', { ep: this.id, segments: countOf(segments), cookie });
     this.assertLive('ep.postRecv');
     this.checkLegal('ep.postRecv', 'postReceive');
+    if (this.srq !== undefined) throw refuseShared(this.srq);
     checkCookie('ep.postRecv', cookie);
     if (flags !== DEFAULT) throw invalid('ep.postRecv', 3, 'flags', flags, 'DEFAULT');
     const { maxRecvIov } = this.attributes;
@@ -235,6 +238,17 @@ export abstract class EpPosts extends DatHandle {
 
 const READ = MemPrivileges.LOCAL_READ;
 const WRITE = MemPrivileges.LOCAL_WRITE;
+
+function refuseShared(srq: Srq): DatError {
+  return new DatError('DAT_INVALID_STATE', {
+    subtype: 'DAT_INVALID_STATE_SRQ_IN_USE',
+    operation: 'ep.postRecv',
+    message: `the endpoint receives from shared receive queue ${srq.id}`,
+    hint: 'use srq.postRecv()',
+    value: srq,
+  });
+}
+
 function remoteSegment(operation: string, remote: RemoteSegment | RemoteAddress): RemoteSegment {
   if (remote instanceof RemoteSegment) return remote;
   checkRemote(operation, 3, remote);

@@ -20,7 +20,9 @@ import {
   QpState,
   QpType,
   type QueuePair,
+  Ring,
   RQE,
+  rqeBytes,
   SQE,
   WcOpcode,
   WcStatus,
@@ -31,6 +33,7 @@ import { dtoEvent } from './dto-event.js';
 import type { Ep } from './ep.js';
 import type { EpAttributes } from './ep-attributes.js';
 import type { LmrSegment } from './segment.js';
+import type { Srq } from './srq.js';
 import { Slot, WorkQueue } from './work-queue.js';
 
 const U32 = 2 ** 32;
@@ -60,6 +63,8 @@ export interface EpQueuesInit {
   readonly requestCq: CompletionQueue;
   readonly recvCq: CompletionQueue;
   readonly attributes: EpAttributes;
+  /** Receives come from here, in place of a queue of its own. */
+  readonly srq: Srq | undefined;
   readonly onQueuePairEvent: (event: AsyncEventType) => void;
   readonly listener: EpQueuesListener;
 }
@@ -74,6 +79,8 @@ export class EpQueues implements CompletionOwner {
   readonly receives: WorkQueue;
   /** Until the connection is established, requests wait in the ring. */
   sendDoorbellOpen = false;
+  /** No receive will complete any more (QP_LAST_WQE_REACHED): said of shared receive queues only. */
+  receivesEnded: boolean;
   private readonly context: number;
   private readonly listener: EpQueuesListener;
   private readonly signalEvery: number;
@@ -95,21 +102,30 @@ export class EpQueues implements CompletionOwner {
       init.owners.free(this.context);
       throw error;
     }
-    const { sendRing, receiveRing } = this.qp;
-    if (receiveRing === undefined) throw new Error('an RC queue pair has a receive ring');
-    const { maxRequestDtos, maxRequestIov, maxRecvDtos, maxRecvIov } = attributes;
-    this.sends = new WorkQueue(sendRing, maxRequestDtos, maxRequestIov, SQE.SEGMENTS);
-    this.receives = new WorkQueue(receiveRing, maxRecvDtos, maxRecvIov, RQE.SEGMENTS);
+    const { maxRequestDtos, maxRequestIov } = attributes;
+    this.sends = new WorkQueue(this.qp.sendRing, maxRequestDtos, maxRequestIov, SQE.SEGMENTS);
+    this.receives = this.createReceives();
+    this.receivesEnded = init.srq === undefined;
     this.signalEvery = Math.max(1, maxRequestDtos >>> 1);
   }
 
+  /** With a shared receive queue, one that stays empty. */
+  private createReceives(): WorkQueue {
+    const { maxRecvDtos, maxRecvIov } = this.init.attributes;
+    const { receiveRing } = this.qp;
+    if (this.init.srq !== undefined) return new WorkQueue(NO_RING, 0, 1, RQE.SEGMENTS);
+    if (receiveRing === undefined) throw new Error('an RC queue pair has a receive ring');
+    return new WorkQueue(receiveRing, maxRecvDtos, maxRecvIov, RQE.SEGMENTS);
+  }
+
   private createQueuePair(): QueuePair {
-    const { device, attributes, pd, requestCq, recvCq, onQueuePairEvent } = this.init;
+    const { device, attributes, pd, requestCq, recvCq, srq, onQueuePairEvent } = this.init;
     const qp = device.createQueuePair({
       type: QpType.RC,
       pd,
       sendCq: requestCq,
       receiveCq: recvCq,
+      ...(srq !== undefined && { srq: srq.queue }),
       // The marker that ends the queue takes the last entry.
       maxSendWr: attributes.maxRequestDtos + 1,
       maxReceiveWr: attributes.maxRecvDtos,
@@ -236,19 +252,38 @@ export class EpQueues implements CompletionOwner {
     const index = words[at + CQE.WQE_INDEX] ?? 0;
     const status = control & 0xff;
     const isReceive = ((control >>> 8) & RECEIVE_BIT) !== 0;
+    if (isReceive && this.init.srq !== undefined) {
+      return this.onSharedReceive(this.init.srq, index, status);
+    }
     const queue = isReceive ? this.receives : this.sends;
     // A provider that completes what is not outstanding would free entries in use.
     if (!queue.isOutstanding(index)) return false;
     const slot = queue.flagsOf(index);
     queue.reclaimThrough(index);
+    this.tell(isReceive, status);
+    if ((slot & Slot.MARKER) !== 0) return false;
+    return status !== WcStatus.SUCCESS || (slot & Slot.HIDDEN) === 0;
+  }
+
+  private onSharedReceive(srq: Srq, slot: number, status: number): boolean {
+    if (!srq.slots.reclaim(slot)) return false;
+    this.tell(true, status);
+    return true;
+  }
+
+  private tell(isReceive: boolean, status: number): void {
     if (status === WcStatus.SUCCESS) {
       if (isReceive) this.listener.onReceived();
     } else if (status !== WcStatus.WR_FLUSH_ERR) {
       this.listener.onFailed();
     }
     this.listener.onReclaimed();
-    if ((slot & Slot.MARKER) !== 0) return false;
-    return status !== WcStatus.SUCCESS || (slot & Slot.HIDDEN) === 0;
+  }
+
+  /** The provider says that no receive of a shared queue will complete here any more. */
+  onLastReceive(): void {
+    this.receivesEnded = true;
+    this.listener.onReclaimed();
   }
 
   toEvent(words: Uint32Array, at: number): DatEvent {
@@ -282,6 +317,9 @@ export class EpQueues implements CompletionOwner {
     this.receives.discard();
   }
 }
+
+/** The receive ring of an endpoint that has none. */
+const NO_RING = Ring.allocate(1, rqeBytes(1));
 
 function putSegments(queue: WorkQueue, segments: LmrSegment | readonly LmrSegment[]): number {
   if (!isList(segments)) {

@@ -4,6 +4,7 @@ import type { EpAttributes } from './ep-attributes.js';
 import type { EpStateName } from './ep-states.js';
 import type { Ia } from './ia.js';
 import type { Pz } from './pz.js';
+import type { Srq } from './srq.js';
 
 /** What an endpoint is made of: the event dispatchers are there, given or private. */
 export interface EpInit {
@@ -14,6 +15,7 @@ export interface EpInit {
   /** The private ones of these, offered as streams and freed with the endpoint. */
   readonly privateEvds: readonly Evd[];
   readonly attributes: EpAttributes;
+  readonly srq: Srq | undefined;
 }
 
 /** What `ep.query()` tells. */
@@ -23,6 +25,8 @@ export interface EpParameters {
   /** DAT_EP_STATE. */
   readonly stateNumber: number;
   readonly pz: Pz;
+  /** Receives come from here. */
+  readonly srq: Srq | undefined;
   readonly recvEvd: Evd;
   readonly requestEvd: Evd;
   readonly connectEvd: Evd;

@@ -21,6 +21,7 @@ import type { EpInit, EpParameters, EpStatus } from './ep-types.js';
 import { checkOneOf } from './guards.js';
 import type { Ia } from './ia.js';
 import type { Pz } from './pz.js';
+import type { Srq } from './srq.js';
 import { Symbolic } from './trace.js';
 
 /** Made by `ia.createEndpoint()`. */
@@ -60,10 +61,16 @@ export class Ep extends EpPosts {
       nowUs: () => ia.context.clock.now(),
     });
     init.pz.users++;
+    if (init.srq !== undefined) init.srq.users++;
   }
 
   get state(): EpStateName {
     return this.connection.state;
+  }
+
+  /** The shared receive queue that it was made with. */
+  get srq(): Srq | undefined {
+    return this.init.srq;
   }
 
   get pz(): Pz {
@@ -190,6 +197,7 @@ export class Ep extends EpPosts {
     this.markFreed(by);
     this.events.close();
     this.init.pz.users--;
+    if (this.init.srq !== undefined) this.init.srq.users--;
     this.ia.forget(this);
   }
 
@@ -197,13 +205,14 @@ export class Ep extends EpPosts {
   query(): EpParameters {
     this.assertLive('ep.query');
     const { ia, state, pz, attributes, qpn } = this;
-    const { recvEvd, requestEvd, connectEvd } = this.init;
+    const { srq, recvEvd, requestEvd, connectEvd } = this.init;
     const remote = this.connection.remoteGid;
     return {
       ia,
       state,
       stateNumber: EpState[state],
       pz,
+      srq,
       recvEvd,
       requestEvd,
       connectEvd,
@@ -264,7 +273,7 @@ export class Ep extends EpPosts {
   }
 
   private createQueues(): EpQueues {
-    const { pz, recvEvd, requestEvd, attributes } = this.init;
+    const { pz, srq, recvEvd, requestEvd, attributes } = this.init;
     const create = (): EpQueues =>
       new EpQueues({
         ep: this,
@@ -274,6 +283,7 @@ export class Ep extends EpPosts {
         recvCq: this.events.cqOf(recvEvd),
         requestCq: this.events.cqOf(requestEvd),
         attributes,
+        srq,
         onQueuePairEvent: (event) => this.events.onQueuePairEvent(event, this.connection),
         listener: {
           onReceived: () => this.connection.onReceived(),

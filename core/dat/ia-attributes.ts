@@ -66,6 +66,12 @@ export interface ProviderAttributes {
   readonly providerSpecific: Readonly<Record<string, string>>;
 }
 
+/** What `ia.query()` answers. */
+export interface IaQuery {
+  readonly ia: IaAttributes;
+  readonly provider: ProviderAttributes;
+}
+
 export function iaAttributes(device: Device): IaAttributes {
   const a = device.attributes;
   return {

@@ -7,9 +7,10 @@ import { UdEp } from './ep-ud.js';
 import { Lmr } from './lmr.js';
 import { Psp } from './psp.js';
 import { Pz } from './pz.js';
+import { Srq } from './srq.js';
 
 /** Objects that an interface adapter counts; event dispatchers are apart. */
-export type Child = Pz | Lmr | Ep | UdEp | Psp;
+export type Child = Pz | Lmr | Ep | UdEp | Psp | Srq;
 
 export interface CloseScope {
   readonly children: ReadonlySet<Child>;
@@ -29,9 +30,13 @@ export function closeSteps({ children, evds, release }: CloseScope): TeardownSte
   return [
     step('service points', () => each(of(Psp), (psp) => psp.shutdown('ia.close'))),
     step('datagram services', () => each(of(UdEp), (ep) => ep.shutdown('ia.close'))),
-    step('connections', () => each(of(Ep), (ep) => ep.shutdown())),
+    step('connections', () => {
+      for (const srq of of(Srq)) srq.shutdown();
+      each(of(Ep), (ep) => ep.shutdown());
+    }),
     ...release.modules,
     step('queue pairs', () => each([...of(Ep), ...of(UdEp)], (ep) => ep.destroy('ia.close'))),
+    step('shared receive queues', () => each(of(Srq), (srq) => srq.destroy('ia.close'))),
     step('event dispatchers', () => freeAll(evds())),
     step('memory regions', () => each(of(Lmr), (lmr) => lmr.destroy('ia.close'))),
     step('protection zones', () => each(of(Pz), (pz) => pz.destroy('ia.close'))),

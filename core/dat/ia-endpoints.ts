@@ -6,6 +6,7 @@ import { checkOptions } from './guards.js';
 import { checkHandle } from './handle.js';
 import { IaMemory } from './ia-memory.js';
 import { Pz } from './pz.js';
+import { Srq } from './srq.js';
 
 /** What `ia.createEndpoint` takes. An EVD that is not given is private: see `Ep.completions$`. */
 export interface EndpointOptions {
@@ -17,20 +18,26 @@ export interface EndpointOptions {
   /** Takes connection events; may be the same. */
   readonly connectEvd?: Evd;
   readonly attributes?: EpAttributeOptions;
+  /**
+   * Receives come from this queue, for as long as the endpoint lives (dat_ep_create_with_srq); its
+   * zone may be another one.
+   */
+  readonly srq?: Srq;
 }
 
 export abstract class IaEndpoints extends IaMemory {
   /**
-   * Makes an endpoint (dat_ep_create), UNCONNECTED.
+   * Makes an endpoint (dat_ep_create, dat_ep_create_with_srq), UNCONNECTED.
    * @throws DatError DAT_INVALID_HANDLE, DAT_INVALID_PARAMETER (attributes),
-   * DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_TEP
+   * DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_TEP; DAT_INVALID_STATE / DAT_INVALID_STATE_SRQ_ERROR
    */
   createEndpoint(options: EndpointOptions): Ep {
     const operation = 'ia.createEndpoint';
     this.begin(operation);
     checkOptions(operation, 1, options, EP_OPTIONS);
     checkHandle(operation, Pz, 'PZ', options.pz, this.self);
-    const { recvEvd, requestEvd, connectEvd } = options;
+    const { srq, recvEvd, requestEvd, connectEvd } = options;
+    if (srq !== undefined) this.checkSrq(operation, srq);
     this.checkEvdOption(operation, 'recv', recvEvd);
     this.checkEvdOption(operation, 'request', requestEvd);
     this.checkEvdOption(operation, 'connect', connectEvd);
@@ -45,7 +52,8 @@ export abstract class IaEndpoints extends IaMemory {
       privateEvds.push(evd);
       return evd;
     };
-    const dtos = attributes.maxRecvDtos + attributes.maxRequestDtos;
+    const recvDtos = srq?.maxRecvDtos ?? attributes.maxRecvDtos;
+    const dtos = recvDtos + attributes.maxRequestDtos;
     const ownDto = recvEvd && requestEvd ? undefined : makePrivate(dtos, EvdFlags.DTO);
     const connect = connectEvd ?? makePrivate(CONNECTION_QLEN, EvdFlags.CONNECTION);
     try {
@@ -57,6 +65,7 @@ export abstract class IaEndpoints extends IaMemory {
           connectEvd: connect,
           privateEvds,
           attributes,
+          srq,
         }),
       );
     } catch (error) {
@@ -64,7 +73,12 @@ export abstract class IaEndpoints extends IaMemory {
       throw error;
     }
   }
+
+  private checkSrq(operation: string, srq: Srq): void {
+    checkHandle(operation, Srq, 'SRQ', srq, this.self);
+    srq.assertUsable(operation);
+  }
 }
 
 const CONNECTION_QLEN = 16;
-const EP_OPTIONS = ['pz', 'recvEvd', 'requestEvd', 'connectEvd', 'attributes'];
+const EP_OPTIONS = ['pz', 'recvEvd', 'requestEvd', 'connectEvd', 'attributes', 'srq'];

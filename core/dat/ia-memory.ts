@@ -1,5 +1,5 @@
 /** The calls of an interface adapter that make protection zones and memory regions. */
-import { spiCall } from '../errors/index.js';
+import { DatError, spiCall } from '../errors/index.js';
 import { flagNames, MemPrivileges } from './constants.js';
 import { checkBits, checkInteger, checkOptions } from './guards.js';
 import { checkHandle } from './handle.js';
@@ -9,6 +9,8 @@ import { Lmr, type LmrOptions } from './lmr.js';
 import { checkMemory } from './memory-source.js';
 import { accessOf, PRIVILEGE_MASK } from './privileges.js';
 import { Pz } from './pz.js';
+import { Srq } from './srq.js';
+import { srqAttributes, type SrqOptions } from './srq-attributes.js';
 import { Symbolic } from './trace.js';
 
 export abstract class IaMemory extends IaBase {
@@ -53,6 +55,36 @@ export abstract class IaMemory extends IaBase {
     return this.register(operation, bytes, options.pz, privileges);
   }
 
+  /**
+   * Makes a shared receive queue (dat_srq_create): pass it to `createEndpoint`.
+   * @throws DatError DAT_MODEL_NOT_SUPPORTED when the provider has none (provider attribute
+   * `srqSupported`); DAT_INVALID_PARAMETER; DAT_INVALID_HANDLE (pz);
+   * DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_SRQ
+   */
+  createSrq(options: SrqOptions): Srq {
+    const operation = 'ia.createSrq';
+    this.begin(operation, { maxRecvDtos: options?.maxRecvDtos });
+    const { device } = this.context;
+    checkOptions(operation, 1, options, SRQ_OPTIONS);
+    checkHandle(operation, Pz, 'PZ', options.pz, this.self);
+    if (device.createSharedReceiveQueue === undefined) {
+      throw new DatError('DAT_MODEL_NOT_SUPPORTED', {
+        operation,
+        message: 'this provider has no shared receive queues',
+        hint: 'ia.query().provider.srqSupported tells',
+      });
+    }
+    const attributes = srqAttributes(operation, options, device.attributes);
+    const { maxRecvDtos: maxWr, maxRecvIov: maxSge } = attributes;
+    const context = { operation, value: maxWr, map: { ENOMEM: NO_SRQ } };
+    const create = device.createSharedReceiveQueue.bind(device);
+    const { pd } = options.pz;
+    const srq = new Srq(this.self, options.pz, attributes, (onEvent) =>
+      spiCall(context, () => create({ pd, maxWr, maxSge, onEvent })),
+    );
+    return this.adopt(srq);
+  }
+
   private checkLmrOptions(operation: string, options: LmrOptions): number {
     checkOptions(operation, 5, options, ['pz', 'privileges']);
     checkHandle(operation, Pz, 'PZ', options.pz, this.self);
@@ -73,6 +105,8 @@ export abstract class IaMemory extends IaBase {
 const { LOCAL_READ, LOCAL_WRITE } = MemPrivileges;
 const DEFAULT_PRIVILEGES = LOCAL_READ | LOCAL_WRITE;
 const NO_ZONE = ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_PROTECTION_DOMAIN'] as const;
+const SRQ_OPTIONS = ['pz', 'maxRecvDtos', 'maxRecvIov', 'lowWatermark'];
+const NO_SRQ = ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_SRQ'] as const;
 const NO_REGION = ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_MEMORY_REGION'] as const;
 
 function privilegesText(options: LmrOptions | undefined): Symbolic {

@@ -20,6 +20,7 @@ import { IaDatagrams } from './ia-datagrams.js';
 import { Lmr } from './lmr.js';
 import { Psp } from './psp.js';
 import { Pz } from './pz.js';
+import { Srq } from './srq.js';
 import { Symbolic } from './trace.js';
 
 /** Opened by `openIa()`. */
@@ -62,7 +63,8 @@ export class Ia extends IaDatagrams {
     const state = this.isFreed ? ', closed' : '';
     return (
       `Ia { id: ${this.id}, provider: '${this.init.providerName}', address: '${this.address}', ` +
-      `eps: ${count(Ep)}, psps: ${count(Psp)}, lmrs: ${count(Lmr)}, pzs: ${count(Pz)}${state} }`
+      `eps: ${count(Ep)}, psps: ${count(Psp)}, lmrs: ${count(Lmr)}, ` +
+      `srqs: ${count(Srq)}, pzs: ${count(Pz)}${state} }`
     );
   }
 

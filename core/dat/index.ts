@@ -36,4 +36,13 @@ export { type IaAttributes, type ProviderAttributes } from './ia-attributes.js';
 export { Lmr, type LmrOptions } from './lmr.js';
 export { Psp, type PspOptions } from './psp.js';
 export { Pz } from './pz.js';
+export { Srq, type SrqParameters } from './srq.js';
+export {
+  SRQ_STATES,
+  type SrqAttributes,
+  type SrqOptions,
+  SrqState,
+  type SrqStateName,
+  type SrqStateRule,
+} from './srq-attributes.js';
 export { LmrSegment, type RemoteAddress, RemoteSegment } from './segment.js';

@@ -76,7 +76,7 @@ function refusal(operation: string, segment: LmrSegment, pz: Pz, privilege: numb
   const write = privilege === MemPrivileges.LOCAL_WRITE;
   if (lmr.pz !== pz) {
     const subtype = write ? 'DAT_PROTECTION_WRITE' : 'DAT_PROTECTION_READ';
-    const message = `belongs to protection zone ${lmr.pz.id}, the endpoint to ${pz.id}`;
+    const message = `belongs to protection zone ${lmr.pz.id}, the queue to ${pz.id}`;
     return error('DAT_PROTECTION_VIOLATION', subtype, message);
   }
   if (isGone(segment)) {

@@ -3,6 +3,7 @@
  * look-up.
  */
 import { DatError } from '../errors/index.js';
+import { CQE } from '../spi/index.js';
 import type { DatEvent } from './event.js';
 import type { EventBatch } from './event-batch.js';
 
@@ -36,6 +37,7 @@ export class CompletionOwners {
   private readonly contexts: number[] = [];
   private readonly owners: (CompletionOwner | undefined)[] = [];
   private readonly vacant: number[] = [];
+  private readonly shared = new Map<number, CompletionOwner>();
 
   /** @throws DatError DAT_INSUFFICIENT_RESOURCES beyond 2^20 owners */
   allocate(owner: CompletionOwner): number {
@@ -66,6 +68,24 @@ export class CompletionOwners {
   lookup(context: number): CompletionOwner | undefined {
     const slot = context & SLOT_MASK;
     return this.contexts[slot] === context ? this.owners[slot] : undefined;
+  }
+
+  /**
+   * Whom the completion at `words[at]` belongs to: the owner of its queue pair; where that is gone,
+   * or not of this process (XRC targets), the shared receive queue that its receive came from.
+   */
+  ownerOf(words: Uint32Array, at: number): CompletionOwner | undefined {
+    const owner = this.lookup(words[at + CQE.QP_CONTEXT] ?? 0);
+    return owner ?? this.shared.get(words[at + CQE.SRQN] ?? 0);
+  }
+
+  /** Makes a shared receive queue known by its number. */
+  addShared(srqn: number, owner: CompletionOwner): void {
+    this.shared.set(srqn, owner);
+  }
+
+  removeShared(srqn: number): void {
+    this.shared.delete(srqn);
   }
 
   /** Number of owners. */

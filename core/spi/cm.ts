@@ -117,6 +117,8 @@ export interface CmConnection {
 
 export interface CmRequest {
   readonly serviceId: bigint;
+  /** What it is to be accepted with: an RC queue pair, or an XRC target. */
+  readonly transport: 'rc' | 'xrc';
   readonly privateData: Uint8Array;
   readonly remoteGid: Gid;
   /** Source port in rdma_cm's header; 0 if the request has none. */

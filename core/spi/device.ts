@@ -69,7 +69,7 @@ export interface Device {
   createAddressHandle(pd: ProtectionDomain, attributes: AddressVector): AddressHandle;
   /** Present with 'shared-receive-queue'. */
   createSharedReceiveQueue?(init: SharedReceiveQueueInit): SharedReceiveQueue;
-  /** Present with 'memory-window'. `type` 2 windows are bound by BIND_MW work requests (2B). */
+  /** Present with 'memory-window'. */
   createMemoryWindow?(pd: ProtectionDomain, type: 1 | 2): MemoryWindow;
   /** Present with 'xrc'. */
   createXrcDomain?(): XrcDomainHandle;
@@ -112,11 +112,19 @@ export interface MemoryRegion {
   destroy(): void;
 }
 
+/**
+ * A remote key for part of a region. BIND_MW gives it (SQE.BIND_*), and a key with it that the
+ * consumer chooses: the upper 24 bits of the present one, other lower 8 (`nextRkey`). It is open to
+ * the queue pairs of its domain (type 1), or to the one it was bound through (type 2, 2B in IBTA).
+ * Type 1 is bound anew or, with length 0, unbound by binding; type 2 must be invalidated first
+ * (LOCAL_INV, SEND_WITH_INV of the peer), and is when its queue pair is reset or destroyed.
+ */
 export interface MemoryWindow {
   /** Handle for SQE.BIND_WINDOW. */
   readonly handle: number;
-  /** Present remote key; a type 2 bind replaces it. */
+  /** Present remote key; a bind replaces it when it is done. */
   readonly rkey: number;
+  /** Takes the key back, also from a peer who is using it. */
   destroy(): void;
 }
 
@@ -181,7 +189,7 @@ export interface QueuePairInit {
   readonly pd: ProtectionDomain;
   readonly sendCq: CompletionQueue;
   readonly receiveCq: CompletionQueue;
-  /** Receives come from here instead of a receive ring. */
+  /** Receives come from here instead of a receive ring; `maxReceiveWr` means nothing then. */
   readonly srq?: SharedReceiveQueue;
   readonly maxSendWr: number;
   readonly maxReceiveWr: number;
@@ -252,6 +260,7 @@ export interface QueuePair {
 }
 
 export interface SharedReceiveQueueInit {
+  /** The keys of its segments are of this domain, whatever the queue pairs' domains are. */
   readonly pd: ProtectionDomain;
   readonly maxWr: number;
   readonly maxSge: number;
@@ -265,10 +274,21 @@ export interface SharedReceiveQueue {
   /** 24 bits; what an XRC sender addresses. */
   readonly srqn: number;
   readonly ring: SharedReceiveRing;
+  /** Entries that no queue pair has taken; absent when the provider cannot tell. */
+  readonly available?: number;
   /** @throws SpiError when a slot is refused: it and those behind it stay in `submissions` */
   ringDoorbell(): void;
-  /** Arms SRQ_LIMIT_REACHED: fires once when fewer than `limit` entries are left; 0 disarms. */
+  /**
+   * Arms SRQ_LIMIT_REACHED: fires once when fewer than `limit` entries wait to be taken, at the
+   * latest when the next one is; 0 disarms.
+   * @throws SpiError('EINVAL') for more than `maxWr`
+   */
   setLimit(limit: number): void;
+  /**
+   * Nothing is lost: slots keep their numbers and entries, submissions their indices. `ring` is a
+   * new object when it had to grow; it never has fewer slots than before.
+   * @throws SpiError('EINVAL') when more than `maxWr` entries have not completed; ('EOPNOTSUPP')
+   */
   resize(maxWr: number): void;
   /** @throws SpiError('EBUSY') while a queue pair uses it */
   destroy(): void;

@@ -191,6 +191,7 @@ export class CmReceiver {
     this.halfOpen++;
     const connection = new PassiveConnection(services, {
       req,
+      transport: contents.transport,
       transactionId: origin.transactionId,
       localCommId: this.init.newCommId(),
       path: { gid: origin.source.gid.slice(), localGidIndex: contents.localGidIndex },

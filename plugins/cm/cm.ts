@@ -35,6 +35,7 @@ import { checkConnectable } from './qp-control.js';
 import { RateLimit } from './rate-limit.js';
 import { reqOf } from './req-message.js';
 import { Sidr } from './sidr.js';
+import { transportOfAsker } from './transport.js';
 import { CM_CLASS, CM_CLASS_VERSION, CM_METHOD_SEND } from './wire/attribute-id.js';
 import { emitCmMad } from './wire/message.js';
 import type { CmMessage } from './wire/message.js';
@@ -142,6 +143,7 @@ export class Cm implements CmModule {
   connect(options: CmConnectOptions): CmConnection {
     this.checkOpen();
     checkConnectOptions(options);
+    transportOfAsker(options.qp);
     checkConnectable(options.qp);
     const { device, random } = this.dependencies;
     const { index: localGidIndex, gid: localGid } = this.localGidFor(options);

@@ -13,6 +13,8 @@ import { QpControl } from './qp-control.js';
 import type { QpPlan } from './qp-control.js';
 import { rejOf } from './rej-message.js';
 import { MRA_SERVICE_TIMEOUT, mraWaitUs, repRetries } from './timing.js';
+import { answererFields } from './transport.js';
+import type { CmTransport } from './transport.js';
 import type { CmMessage } from './wire/message.js';
 import { MESSAGE_MRAED } from './wire/mra.js';
 import { MESSAGE_REJECTED } from './wire/rej.js';
@@ -22,6 +24,7 @@ import type { CmReq } from './wire/req.js';
 
 export interface PassiveInit {
   readonly req: CmReq;
+  readonly transport: CmTransport;
   readonly transactionId: TransactionId;
   readonly localCommId: number;
   readonly path: CmPath;
@@ -35,6 +38,7 @@ export interface PassiveInit {
 
 export class PassiveConnection extends Connection {
   readonly req: CmReq;
+  readonly transport: CmTransport;
   protected readonly transactionId: TransactionId;
   protected readonly ackTimeout: number;
   protected onEvent: ((event: CmEvent) => void) | undefined;
@@ -56,6 +60,7 @@ export class PassiveConnection extends Connection {
   ) {
     super(services, 'passive', 'REQ_RCVD', init.localCommId, init.path);
     this.req = init.req;
+    this.transport = init.transport;
     this.transactionId = init.transactionId;
     this.ackTimeout = init.req.primaryLocalAckTimeout;
     this.startingPsn = init.startingPsn;
@@ -164,10 +169,9 @@ export class PassiveConnection extends Connection {
     return {
       localCommId: this.localCommId,
       remoteCommId: this.remoteCommId,
+      ...answererFields(this.transport, options.qp),
       localQkey: 0,
-      localQpn: options.qp.qpn,
       vendorId: 0,
-      localEecn: 0,
       startingPsn: plan.receivePsn,
       responderResources: plan.responderResources,
       initiatorDepth: plan.initiatorDepth,
@@ -175,7 +179,6 @@ export class PassiveConnection extends Connection {
       failoverAccepted: 0,
       endToEndFlowControl: 0,
       rnrRetryCount: options.rnrRetryCount,
-      srq: options.qp.receiveRing ? 0 : 1,
       localCaGuid: this.services.guid,
       privateData: options.privateData.slice(),
     };

@@ -6,8 +6,9 @@ import { DEFAULT_PKEY, PATH_MTU_BYTES, gidEquals } from '../../core/spi/index.js
 import type { Device, Gid } from '../../core/spi/index.js';
 import { cmaContentsOf } from './cma-contents.js';
 import type { CmaContents } from './cma-contents.js';
+import { transportOf } from './transport.js';
+import type { CmTransport } from './transport.js';
 import { REJECT_REASON } from './wire/reject-reason.js';
-import { TRANSPORT_SERVICE } from './wire/req.js';
 import type { CmReq } from './wire/req.js';
 
 export interface ReqRejection {
@@ -16,6 +17,7 @@ export interface ReqRejection {
 }
 
 export interface ReqContents extends CmaContents {
+  readonly transport: CmTransport;
   readonly localGidIndex: number;
 }
 
@@ -27,19 +29,20 @@ export function checkReq(req: CmReq, source: Gid, device: Device): ReqContents |
     const [ours] = device.gids;
     return ours ? { reason, info: ours } : { reason };
   }
-  return checkTransport(req, device) ?? contentsOf(req, localGidIndex);
+  const transport = transportOf(req);
+  if (transport === undefined || !device.capabilities.has(transport)) {
+    return { reason: REJECT_REASON.INVALID_TRANSPORT_SERVICE_TYPE };
+  }
+  return checkPath(req, device) ?? contentsOf(req, transport, localGidIndex);
 }
 
 export function isRejection(checked: ReqContents | ReqRejection): checked is ReqRejection {
   return 'reason' in checked;
 }
 
-function checkTransport(req: CmReq, device: Device): ReqRejection | undefined {
+function checkPath(req: CmReq, device: Device): ReqRejection | undefined {
   const { activeMtuBytes } = device.attributes;
   const mtuBytes = PATH_MTU_BYTES[req.pathMtu] ?? 0;
-  if (req.transportServiceType !== TRANSPORT_SERVICE.rc) {
-    return { reason: REJECT_REASON.INVALID_TRANSPORT_SERVICE_TYPE };
-  }
   if (req.localQpn < 2 || (req.partitionKey & 0x7fff) !== (DEFAULT_PKEY & 0x7fff)) {
     return { reason: REJECT_REASON.UNSUPPORTED_REQUEST };
   }
@@ -54,8 +57,12 @@ function checkTransport(req: CmReq, device: Device): ReqRejection | undefined {
   return undefined;
 }
 
-function contentsOf(req: CmReq, localGidIndex: number): ReqContents | ReqRejection {
+function contentsOf(
+  req: CmReq,
+  transport: CmTransport,
+  localGidIndex: number,
+): ReqContents | ReqRejection {
   const contents = cmaContentsOf(req.serviceId, req.privateData, req.primaryRemoteGid);
   if (!contents) return { reason: REJECT_REASON.CONSUMER_REJECT };
-  return { localGidIndex, ...contents };
+  return { transport, localGidIndex, ...contents };
 }

@@ -11,10 +11,13 @@ import { checkParameters, checkPrivateData, checkRange } from './checks.js';
 import type { PassiveConnection } from './passive-connection.js';
 import { checkConnectable } from './qp-control.js';
 import type { ReqContents } from './req-check.js';
+import { checkAnswerer } from './transport.js';
+import type { CmTransport } from './transport.js';
 import { REJECT_INFO_LENGTH } from './wire/rej.js';
 
 export class Request implements CmRequest {
   readonly serviceId: bigint;
+  readonly transport: CmTransport;
   readonly privateData: Uint8Array;
   readonly remoteGid: Gid;
   readonly remotePort: number;
@@ -32,6 +35,7 @@ export class Request implements CmRequest {
   ) {
     const { req } = connection;
     this.serviceId = req.serviceId;
+    this.transport = connection.transport;
     this.privateData = contents.privateData;
     this.remoteGid = req.primaryLocalGid;
     this.remotePort = contents.remotePort;
@@ -48,6 +52,7 @@ export class Request implements CmRequest {
     this.checkWaiting();
     checkPrivateData('REP', options.privateData, CmPrivateData.REP);
     checkParameters(options);
+    checkAnswerer(options.qp, this.transport);
     checkConnectable(options.qp);
     this.connection.checkUnknown(options.qp);
     this.connection.accept(options);

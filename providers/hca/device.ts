@@ -10,10 +10,13 @@ import type {
   DeviceAttributes,
   DeviceCapability,
   Gid,
+  MemoryWindow,
   ProtectionDomain,
   QueuePair,
   QueuePairInit,
   Random,
+  SharedReceiveQueue,
+  SharedReceiveQueueInit,
 } from '../../core/spi/index.js';
 import { MAX_CQ_ENTRIES, SoftCompletionQueue } from './completion-queue.js';
 import type { HcaCounters } from './counters.js';
@@ -22,6 +25,7 @@ import { Domain } from './memory.js';
 import { MAX_MESSAGE_BYTES } from './parameters.js';
 import type { SoftQueuePair } from './queue-pair.js';
 import { RcQueuePair } from './rc-queue-pair.js';
+import { SoftSharedReceiveQueue } from './shared-receive-queue.js';
 import { UdQueuePair } from './ud-queue-pair.js';
 
 /** Local CA ACK delay 2^15 * 4.096 us, as rxe says of itself: an event loop may be busy so long. */
@@ -39,6 +43,9 @@ export class HcaDevice implements Device {
     'rc',
     'ud',
     'atomic',
+    'shared-receive-queue',
+    'memory-window',
+    'send-with-invalidate',
   ]);
   /** The provider's own end: its timers. */
   onClosed: () => void = () => undefined;
@@ -101,19 +108,50 @@ export class HcaDevice implements Device {
       cq.sources.add(qp);
     }
     qp.domain.children += 1;
+    if (qp.srq) qp.srq.users += 1;
     return qp;
+  }
+
+  createSharedReceiveQueue(init: SharedReceiveQueueInit): SharedReceiveQueue {
+    this.checkOpen();
+    const { maxSharedReceiveQueues, maxSharedReceiveQueueWr, maxSge } = this.attributes;
+    if (init.xrc) throw new SpiError('EOPNOTSUPP', 'XRC shared receive queues are not supported');
+    checkDomain(init.pd, this.hca);
+    limit('maxSge', init.maxSge, maxSge);
+    const { sharedReceives } = this.hca;
+    if (sharedReceives.size >= maxSharedReceiveQueues) {
+      throw new SpiError('ENOMEM', `${maxSharedReceiveQueues} shared receive queues exist already`);
+    }
+    const srqn = sharedReceives.freshNumber();
+    const srq = new SoftSharedReceiveQueue(this.hca, srqn, init, maxSharedReceiveQueueWr);
+    sharedReceives.insert(srq);
+    srq.domain.children += 1;
+    return srq;
+  }
+
+  createMemoryWindow(pd: ProtectionDomain, type: 1 | 2): MemoryWindow {
+    this.checkOpen();
+    checkDomain(pd, this.hca);
+    if (type !== 1 && type !== 2)
+      throw new SpiError('EINVAL', `memory window type ${String(type)}`);
+    const { windows } = this.hca.memory;
+    const { maxMemoryWindows } = this.attributes;
+    if (windows.size >= maxMemoryWindows) {
+      throw new SpiError('ENOMEM', `${maxMemoryWindows} memory windows exist already`);
+    }
+    return windows.create(pd as Domain, type);
   }
 
   createAddressHandle(pd: ProtectionDomain, attributes: AddressVector): AddressHandle {
     this.checkOpen();
-    if (!(pd instanceof Domain)) throw new SpiError('EINVAL', 'pd is of another provider');
+    checkDomain(pd, this.hca);
     let path: number;
     try {
       path = this.hca.port.addPath(attributes.gid, attributes.localGidIndex);
     } catch (cause) {
       throw new SpiError('ENETUNREACH', 'gid: no local address reaches it', { cause });
     }
-    return this.hca.addressHandles.create(pd, path);
+    return this.hca.addressHandles.create(pd as Domain, path);
   }
 
   setEventHandler(handler: (event: AsyncEventType) => void): void {
@@ -146,6 +184,7 @@ export class HcaDevice implements Device {
 
   private async destroyAll(): Promise<void> {
     for (const qp of [...this.hca.queuePairs]) qp.destroy();
+    this.hca.sharedReceives.destroyAll();
     for (const cq of [...this.cqs]) cq.destroy();
     this.hca.addressHandles.destroyAll();
     this.hca.memory.destroyAll();
@@ -163,12 +202,11 @@ export class HcaDevice implements Device {
     if (init.type !== QpType.RC && init.type !== QpType.UD && init.type !== QpType.GSI) {
       throw new SpiError('EOPNOTSUPP', `queue pair type ${init.type} is not supported`);
     }
-    if (init.srq) throw new SpiError('EOPNOTSUPP', 'shared receive queues are not supported');
+    checkDomain(init.pd, this.hca);
     const ours =
-      init.pd instanceof Domain &&
-      init.sendCq instanceof SoftCompletionQueue &&
-      init.receiveCq instanceof SoftCompletionQueue;
-    if (!ours) throw new SpiError('EINVAL', 'pd or completion queue is of another provider');
+      init.sendCq instanceof SoftCompletionQueue && init.receiveCq instanceof SoftCompletionQueue;
+    if (!ours) throw new SpiError('EINVAL', 'a completion queue is of another provider');
+    if (init.srq) checkSharedReceives(init.srq, this.hca);
     if (this.hca.queuePairs.size >= maxQueuePairs) {
       throw new SpiError('ENOMEM', `${maxQueuePairs} queue pairs exist already`);
     }
@@ -179,6 +217,20 @@ export class HcaDevice implements Device {
     limit('maxInlineBytes', init.maxInlineBytes, maxInlineBytes);
     limit('context', init.context, 0xffffffff);
   }
+}
+
+function checkDomain(pd: ProtectionDomain, hca: Hca): void {
+  if (!(pd instanceof Domain) || !pd.belongsTo(hca.memory)) {
+    throw new SpiError('EINVAL', 'pd is of another device');
+  }
+  if (pd.destroyed) throw new SpiError('EINVAL', 'the protection domain is destroyed');
+}
+
+function checkSharedReceives(srq: SharedReceiveQueue, hca: Hca): void {
+  if (!(srq instanceof SoftSharedReceiveQueue) || hca.sharedReceives.find(srq.srqn) !== srq) {
+    throw new SpiError('EINVAL', 'srq is destroyed, or of another device');
+  }
+  if (srq.completionQueue) throw new SpiError('EINVAL', 'an XRC SRQ belongs to no queue pair');
 }
 
 function limit(name: string, value: number, max: number): void {
@@ -207,10 +259,10 @@ function deviceAttributes(hca: Hca, random: Random): DeviceAttributes {
     maxCompletionQueueEntries: MAX_CQ_ENTRIES,
     maxMemoryRegions: OBJECTS,
     maxMemoryRegionBytes: Number.MAX_SAFE_INTEGER,
-    maxMemoryWindows: 0,
+    maxMemoryWindows: OBJECTS,
     maxProtectionDomains: OBJECTS,
-    maxSharedReceiveQueues: 0,
-    maxSharedReceiveQueueWr: 0,
+    maxSharedReceiveQueues: OBJECTS,
+    maxSharedReceiveQueueWr: parameters.maxQueuePairWr,
     maxResponderResources: parameters.maxResponderResources,
     maxInitiatorDepth: parameters.maxInitiatorDepth,
     localAckDelay: LOCAL_ACK_DELAY,

@@ -11,7 +11,7 @@ import { SoftQueuePair } from './queue-pair.js';
 import { RcCompleter } from './rc-completer.js';
 import { RcRequester } from './rc-requester.js';
 import { RcResponder } from './rc-responder.js';
-import type { ReceiveQueue } from './receive-queue.js';
+import type { ReceiveSource } from './receive-source.js';
 import type { ReceivedPacket } from './received-packet.js';
 import { RESPONSE } from './response-queue.js';
 import { AETH_TYPE, SYNDROME, syndromeType } from './wire/aeth-syndrome.js';
@@ -37,8 +37,8 @@ export class RcQueuePair extends SoftQueuePair {
   private localGidIndex = 0;
   private drainReported = false;
 
-  constructor(hca: Hca, qpn: number, init: QueuePairInit, sharedReceives?: ReceiveQueue) {
-    super(hca, qpn, init, sharedReceives);
+  constructor(hca: Hca, qpn: number, init: QueuePairInit, receives?: ReceiveSource) {
+    super(hca, qpn, init, receives);
     this.requester = new RcRequester(this);
     this.completer = new RcCompleter(this);
     this.responder = new RcResponder(this);

@@ -84,7 +84,7 @@ export class RcReads {
       return;
     }
     const { memory, placements } = qp.hca;
-    const verdict = memory.check(qp.domain, key, lo, hi, 8, Access.REMOTE_ATOMIC);
+    const verdict = memory.checkRemote(qp, qp.remoteDomain, key, lo, hi, 8, Access.REMOTE_ATOMIC);
     if (verdict !== MEMORY_CHECK.OK) {
       responder.refuse(SYNDROME.nakRemoteAccess, WcStatus.REM_ACCESS_ERR);
       return;
@@ -291,9 +291,11 @@ export class RcReads {
   }
 
   private readable(key: number, lo: number, hi: number, length: number): boolean {
-    const { memory } = this.qp.hca;
-    const { domain } = this.qp;
-    return memory.check(domain, key, lo, hi, length, Access.REMOTE_READ) === MEMORY_CHECK.OK;
+    const { qp } = this;
+    const { memory } = qp.hca;
+    const right = Access.REMOTE_READ;
+    const verdict = memory.checkRemote(qp, qp.remoteDomain, key, lo, hi, length, right);
+    return verdict === MEMORY_CHECK.OK;
   }
 }
 

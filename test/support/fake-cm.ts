@@ -121,6 +121,7 @@ export class FakeConnection implements CmConnection {
 }
 
 export class FakeRequest implements CmRequest {
+  transport: 'rc' | 'xrc' = 'rc';
   readonly remoteGid = gidFromIp('192.0.2.2');
   readonly localGid = gidFromIp('192.0.2.1');
   readonly remotePort = 4000;

@@ -43,7 +43,7 @@ const ATTRIBUTES: DeviceAttributes = {
 
 export class FakeDevice implements Device {
   readonly name = 'fake';
-  readonly capabilities: ReadonlySet<DeviceCapability> = new Set(['rc', 'ud']);
+  readonly capabilities = new Set<DeviceCapability>(['rc', 'ud', 'xrc']);
   readonly attributes: DeviceAttributes;
   readonly addressHandles = new Map<number, AddressVector>();
   readonly regions = new Map<number, Uint8Array>();
@@ -89,15 +89,15 @@ export class FakeDevice implements Device {
     return qp;
   }
 
-  /** An RC queue pair in INIT, without queues of any use. */
-  connectableQp(): FakeQueuePair {
+  /** A connected queue pair in INIT, without queues of any use. */
+  connectableQp(type: QpType = QpType.RC): FakeQueuePair {
     const cq = this.createCompletionQueue({
       minEntries: 1,
       onNotify: () => undefined,
       onEvent: () => undefined,
     });
     const qp = this.createQueuePair({
-      type: QpType.RC,
+      type,
       pd: this.createProtectionDomain(),
       sendCq: cq,
       receiveCq: cq,

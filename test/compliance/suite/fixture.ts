@@ -12,7 +12,9 @@ export type Capability =
   /** An endpoint reaches a service point of its own adapter. */
   | 'loopback'
   /** The device has unreliable datagrams, the CM module resolves their services. */
-  | 'ud';
+  | 'ud'
+  /** `ia.createSrq`: the provider attribute `srqSupported`. */
+  | 'shared-receive-queue';
 
 /** Two open interface adapters that reach each other. */
 export interface CompliancePair {

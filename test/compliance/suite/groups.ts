@@ -7,6 +7,7 @@ import { disconnecting } from './disconnecting.js';
 import { dispatching } from './dispatching.js';
 import { flowControl } from './flow-control.js';
 import { protecting } from './protecting.js';
+import { sharingReceives } from './sharing-receives.js';
 import { states } from './states.js';
 import { transferring } from './transferring.js';
 
@@ -15,6 +16,7 @@ export const behaviourGroups: readonly BehaviourGroup[] = [
   states,
   transferring,
   flowControl,
+  sharingReceives,
   protecting,
   dispatching,
   datagrams,
