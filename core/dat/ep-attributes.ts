@@ -2,7 +2,8 @@
 import { DatError } from '../errors/index.js';
 import type { DeviceAttributes } from '../spi/index.js';
 import { CompletionFlags, Qos } from './constants.js';
-import { checkBits, checkInteger, checkOneOf, checkOptions } from './guards.js';
+import { checkCompletionFlags } from './ep-completion-flags.js';
+import { checkInteger, checkOneOf, checkOptions } from './guards.js';
 
 /** What an endpoint is made with. Lengths are in bytes. */
 export interface EpAttributes {
@@ -10,9 +11,13 @@ export interface EpAttributes {
   readonly maxMessageBytes: number;
   readonly maxRdmaBytes: number;
   readonly qos: number;
-  /** EVD_THRESHOLD. */
+  /**
+   * How completions of receives notify: EVD_THRESHOLD (default; all do, and `evd.wait` counts),
+   * DEFAULT (all do), SOLICITED_WAIT (those that the sender asked for), UNSIGNALLED (those not
+   * posted with that flag). One event dispatcher takes streams of one kind.
+   */
   readonly recvCompletionFlags: number;
-  /** EVD_THRESHOLD. */
+  /** EVD_THRESHOLD, DEFAULT or UNSIGNALLED; SUPPRESS may be added, and changes nothing. */
   readonly requestCompletionFlags: number;
   /** Requests and receives that may be outstanding. */
   readonly maxRecvDtos: number;
@@ -88,7 +93,7 @@ export function defaultEpAttributes(device: DeviceAttributes): EpAttributes {
 }
 
 /**
- * The attributes of a new endpoint: the options where given, else the defaults.
+ * The attributes of an endpoint: the options where given, else the defaults, or what it has.
  * @throws DatError DAT_INVALID_PARAMETER naming the attribute, its value and the device's limit;
  * DAT_MODEL_NOT_SUPPORTED for a service type or QoS that the provider lacks
  */
@@ -96,8 +101,8 @@ export function epAttributes(
   operation: string,
   options: EpAttributeOptions,
   device: DeviceAttributes,
+  defaults: EpAttributes = defaultEpAttributes(device),
 ): EpAttributes {
-  const defaults = defaultEpAttributes(device);
   checkOptions(operation, 6, options, Object.keys(defaults));
   const transport = { ...defaults.transport, ...options.transport };
   const attributes: EpAttributes = { ...defaults, ...options, transport };
@@ -118,10 +123,7 @@ function checkModel(operation: string, attributes: EpAttributes): void {
     throw unsupported('service type', attributes.serviceType);
   }
   if (attributes.qos !== Qos.BEST_EFFORT) throw unsupported('QoS', attributes.qos);
-  const flags = CompletionFlags.EVD_THRESHOLD;
-  const { recvCompletionFlags, requestCompletionFlags } = attributes;
-  checkBits(operation, 6, 'recvCompletionFlags', recvCompletionFlags, flags, 'EVD_THRESHOLD');
-  checkBits(operation, 6, 'requestCompletionFlags', requestCompletionFlags, flags, 'EVD_THRESHOLD');
+  checkCompletionFlags(operation, attributes);
 }
 
 function checkLimits(operation: string, attributes: EpAttributes, device: DeviceAttributes): void {

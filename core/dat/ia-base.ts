@@ -19,6 +19,7 @@ import type { Ia } from './ia.js';
 import { addressOf } from './ia-attributes.js';
 import type { Child } from './ia-close.js';
 import { checkEvd, type EvdUse, streamOf } from './private-evd.js';
+import { RmrContexts } from './rmr-contexts.js';
 
 /** @internal how an IA is made */
 export interface IaInit {
@@ -35,6 +36,8 @@ export abstract class IaBase extends DatHandle {
   readonly context: IaContext;
   /** @internal */
   readonly owners = new CompletionOwners();
+  /** @internal what the remote contexts of this adapter open */
+  readonly rmrContexts = new RmrContexts();
   /** Takes asynchronous errors, of all objects of this adapter. */
   readonly asyncEvd: Evd;
   /** Address of the default source, as text. */
@@ -125,8 +128,8 @@ export abstract class IaBase extends DatHandle {
     return evd;
   }
 
-  /** @throws DatError DAT_INVALID_HANDLE unless it is absent, or ours and takes the stream */
-  protected checkEvdOption(operation: string, use: EvdUse, evd: Evd | undefined): void {
+  /** @internal @throws DatError DAT_INVALID_HANDLE unless absent, or ours and takes the stream */
+  checkEvdOption(operation: string, use: EvdUse, evd: Evd | undefined): void {
     if (evd !== undefined) checkEvd(operation, use, evd, this.evds);
   }
 }

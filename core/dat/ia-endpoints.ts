@@ -2,6 +2,8 @@
 import { type Evd, EvdFlags } from '../evd/index.js';
 import { Ep } from './ep.js';
 import { type EpAttributeOptions, epAttributes } from './ep-attributes.js';
+import { checkCompletionModel } from './ep-completion-flags.js';
+import type { EpInitialState } from './ep-states.js';
 import { checkOptions } from './guards.js';
 import { checkHandle } from './handle.js';
 import { IaMemory } from './ia-memory.js';
@@ -34,6 +36,11 @@ export abstract class IaEndpoints extends IaMemory {
   createEndpoint(options: EndpointOptions): Ep {
     const operation = 'ia.createEndpoint';
     this.begin(operation);
+    return this.makeEndpoint(operation, options, 'UNCONNECTED');
+  }
+
+  /** @internal also what the provider makes for a request: TENTATIVE_CONNECTION_PENDING */
+  makeEndpoint(operation: string, options: EndpointOptions, initialState: EpInitialState): Ep {
     checkOptions(operation, 1, options, EP_OPTIONS);
     checkHandle(operation, Pz, 'PZ', options.pz, this.self);
     const { srq, recvEvd, requestEvd, connectEvd } = options;
@@ -46,6 +53,7 @@ export abstract class IaEndpoints extends IaMemory {
       options.attributes ?? {},
       this.context.device.attributes,
     );
+    checkCompletionModel(operation, attributes, recvEvd, requestEvd);
     const privateEvds: Evd[] = [];
     const makePrivate = (qlen: number, streams: number): Evd => {
       const evd = this.newEvd(qlen, streams);
@@ -65,6 +73,7 @@ export abstract class IaEndpoints extends IaMemory {
           connectEvd: connect,
           privateEvds,
           attributes,
+          initialState,
           srq,
         }),
       );

@@ -9,15 +9,11 @@ import { DatError } from '../errors/index.js';
 import type { CloseFlag } from './constants.js';
 import { Ep } from './ep.js';
 import { checkOneOf } from './guards.js';
-import {
-  type IaAttributes,
-  iaAttributes,
-  type ProviderAttributes,
-  providerAttributes,
-} from './ia-attributes.js';
+import { iaAttributes, type IaQuery } from './ia-attributes.js';
 import { type Child, closeSteps } from './ia-close.js';
 import { IaDatagrams } from './ia-datagrams.js';
 import { Lmr } from './lmr.js';
+import { providerAttributes } from './provider-attributes.js';
 import { Psp } from './psp.js';
 import { Pz } from './pz.js';
 import { Srq } from './srq.js';
@@ -26,7 +22,7 @@ import { Symbolic } from './trace.js';
 /** Opened by `openIa()`. */
 export class Ia extends IaDatagrams {
   /** Attributes of adapter and provider (dat_ia_query). */
-  query(): { readonly ia: IaAttributes; readonly provider: ProviderAttributes } {
+  query(): IaQuery {
     this.assertOpen('ia.query');
     const { device } = this.context;
     return {

@@ -10,13 +10,20 @@ export {
 } from './constants.js';
 export { type AnswerOptions, Cr, type CrParameters } from './cr.js';
 export { Ep } from './ep.js';
-export { type EpParameters, type EpStatus } from './ep-types.js';
+export { type EpParameters, type EpReceives, type EpStatus } from './ep-types.js';
+export { type EpCounterValues } from './ep-counters.js';
+export { type ModifyOptions } from './ep-modify.js';
+export { EP_ATTRIBUTE_FIELDS, EP_FIELDS, type Modifiable } from './ep-modify-table.js';
 export {
   type EpAttributeOptions,
   type EpAttributes,
   type EpTransportAttributes,
 } from './ep-attributes.js';
-export { type ConnectOptions } from './ep-connect-options.js';
+export {
+  type CommonAddress,
+  type ConnectOptions,
+  type DupConnectOptions,
+} from './ep-connect-options.js';
 export { EP_STATES, type EpCall, EpState, type EpStateName, type Legality } from './ep-states.js';
 export { UdEp, type UdEpState } from './ep-ud.js';
 export { type UdAddress, UdAddressHandle } from './ep-ud-address.js';
@@ -32,10 +39,13 @@ export { DatHandle, type HandleType } from './handle.js';
 export { Ia } from './ia.js';
 export { type EndpointOptions } from './ia-endpoints.js';
 export { type UdEndpointOptions } from './ia-datagrams.js';
-export { type IaAttributes, type ProviderAttributes } from './ia-attributes.js';
+export { type IaAttributes, type IaQuery } from './ia-attributes.js';
+export { type EvdStream, type ProviderAttributes } from './provider-attributes.js';
 export { Lmr, type LmrOptions } from './lmr.js';
 export { Psp, type PspOptions } from './psp.js';
 export { Pz } from './pz.js';
+export { type RmrTriplet } from './rmr-contexts.js';
+export { LmrSegment, type RemoteAddress, RemoteSegment, type Segments } from './segment.js';
 export { Srq, type SrqParameters } from './srq.js';
 export {
   SRQ_STATES,
@@ -45,4 +55,3 @@ export {
   type SrqStateName,
   type SrqStateRule,
 } from './srq-attributes.js';
-export { LmrSegment, type RemoteAddress, RemoteSegment } from './segment.js';

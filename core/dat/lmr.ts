@@ -30,6 +30,7 @@ export class Lmr extends DatHandle {
   readonly lmrContext: number;
   /** What a peer names to reach this region (rkey); undefined without a remote privilege. */
   readonly rmrContext: number | undefined;
+  private readonly closeContext: (() => void) | undefined;
   /** @internal segments of posted requests that are not known to be finished */
   inFlight = 0;
 
@@ -49,6 +50,9 @@ export class Lmr extends DatHandle {
     this.lmrContext = region.lkey;
     this.rmrContext = (privileges & REMOTE_PRIVILEGES) === 0 ? undefined : region.rkey;
     pz.users++;
+    if (this.rmrContext !== undefined) {
+      this.closeContext = ia.rmrContexts.open(this.rmrContext, this, 0, this.lengthBytes);
+    }
   }
 
   /** Virtual address of the first byte as a peer sees it: random, page-aligned, not a pointer. */
@@ -94,6 +98,7 @@ export class Lmr extends DatHandle {
   /** @internal teardown: whatever is in flight has been discarded with its endpoint */
   destroy(by: string): void {
     spiCall({ operation: by }, () => this.region.destroy());
+    this.closeContext?.();
     this.markFreed(by);
     this.pz.users--;
     this.ia.forget(this);

@@ -49,6 +49,9 @@ export class LmrSegment {
   }
 }
 
+/** What a post reads or writes: one part of a region, or several in order. */
+export type Segments = LmrSegment | readonly LmrSegment[];
+
 /** DAT_RMR_TRIPLET as an application writes it: where to read or write in the peer's memory. */
 export interface RemoteAddress {
   /** Virtual address as the peer told it, u64. */

@@ -37,29 +37,30 @@ export class CompletionCursor {
     return ((this.scanned - this.next) >>> 0) - this.hiddenCount;
   }
 
-  /** Shows new completions to their owners; returns how many the consumer may see. */
+  /** Shows new completions to their owners; returns how many notify the consumer. */
   scan(): number {
     if (this.scanning) return 0;
     const readable = this.cq.poll();
     const end = (this.cq.ring.consumer - this.base + readable) >>> 0;
     if (end === this.scanned) return 0;
     const { words, strideWords, mask } = this.cq.ring;
-    let visible = 0;
+    let notifying = 0;
     this.scanning = true;
     try {
       while (this.scanned !== end) {
         const at = ((this.scanned + this.base) & mask) * strideWords;
         const owner = this.owners.ownerOf(words, at);
         if (owner === undefined) this.dropped++;
-        if (owner?.onCompletion(words, at) === true) visible++;
-        else this.hide(this.scanned);
+        const view = owner?.onCompletion(words, at) ?? false;
+        if (view === true) notifying++;
+        else if (view === false) this.hide(this.scanned);
         this.scanned = (this.scanned + 1) >>> 0;
       }
     } finally {
       this.scanning = false;
     }
     this.skipHidden();
-    return visible;
+    return notifying;
   }
 
   /** Every scanned completion has been taken. */

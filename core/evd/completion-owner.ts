@@ -7,6 +7,12 @@ import { CQE } from '../spi/index.js';
 import type { DatEvent } from './event.js';
 import type { EventBatch } from './event-batch.js';
 
+/**
+ * What the consumer sees of a completion: nothing (suppressed); an event; or an event that does not
+ * notify (unsignalled): it waits for the next one that does, or for a dequeue.
+ */
+export type CompletionView = boolean | 'quiet';
+
 /** An endpoint (or shared receive queue) as the event dispatchers see it. */
 export interface CompletionOwner {
   /**
@@ -16,9 +22,8 @@ export interface CompletionOwner {
    * (or behind it: `EventPlace`).
    * @param words the words of the completion ring
    * @param at index of the entry's first word
-   * @returns false for a completion that the consumer must not see (suppressed)
    */
-  onCompletion(words: Uint32Array, at: number): boolean;
+  onCompletion(words: Uint32Array, at: number): CompletionView;
   /** Makes the event, at the moment when it is handed over. */
   toEvent(words: Uint32Array, at: number): DatEvent;
   /** The same without an object: `batch.setDto` or `batch.setEvent`. Default: `toEvent`. */

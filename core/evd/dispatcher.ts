@@ -25,6 +25,8 @@ export class Dispatcher {
   /** Endpoints that wait for their completions whether or not anybody takes events. */
   holders = 0;
   private open = true;
+  /** Something that notifies has come, or somebody new takes events: there is work to hand over. */
+  private due = false;
   private scheduled = false;
   private pumping = false;
   private again = false;
@@ -55,6 +57,7 @@ export class Dispatcher {
 
   /** Something may have to be done: run the pump soon. */
   kick(): void {
+    this.due = true;
     if (this.pumping) this.again = true;
     else if (!this.scheduled && this.open) {
       this.scheduled = true;
@@ -62,8 +65,9 @@ export class Dispatcher {
     }
   }
 
-  /** Something new is in the queue. */
+  /** Something new that notifies is in the queue. */
   arrived(): void {
+    this.due = true;
     this.upcalls.gate.arrived();
     if (this.wantsNext()) this.kick();
   }
@@ -106,7 +110,10 @@ export class Dispatcher {
       do {
         this.again = false;
         this.store.scan();
-        budget = this.serve(budget);
+        if (this.due) {
+          this.due = false;
+          budget = this.serve(budget);
+        }
         if (budget > 0) this.armAndLook();
       } while (this.again && budget > 0 && this.open);
     } finally {

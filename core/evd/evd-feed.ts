@@ -79,7 +79,7 @@ export abstract class EvdFeed {
 
   /**
    * Looks at the completion queue: endpoints see what has come (`onCompletion`). Returns how many
-   * new events the consumer may see.
+   * new events notify the consumer.
    */
   scan(): number {
     return this.open ? this.store.scan() : 0;

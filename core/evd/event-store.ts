@@ -23,7 +23,7 @@ export class EventStore {
   /** Goes into the queue as soon as there is room. */
   private late: PostedEvent | undefined;
 
-  /** @param onArrival told when something new has come that the consumer may see */
+  /** @param onArrival told when something new has come that notifies the consumer */
   constructor(
     qlen: number,
     private readonly cq: CompletionQueue | undefined,
@@ -52,7 +52,7 @@ export class EventStore {
     return this.queue.full;
   }
 
-  /** Looks at the completion queue; returns how many new events the consumer may see. */
+  /** Looks at the completion queue; returns how many new events notify the consumer. */
   scan(): number {
     if (this.cursor === undefined) return 0;
     const found = this.cursor.scan();

@@ -7,6 +7,8 @@ import {
   type EpCall,
   EpState,
   type EpStateName,
+  type Lmr,
+  type RmrTriplet,
 } from '../../../core/index.js';
 import { QpState } from '../../../core/spi/index.js';
 import {
@@ -19,8 +21,26 @@ import {
 } from '../../support/fake-endpoints.js';
 
 /** Ways into the states that an endpoint can be brought to. */
-const WAYS: Partial<Record<EpStateName, () => Promise<Bench>>> = {
+const WAYS: Readonly<Record<EpStateName, () => Promise<Bench>>> = {
   UNCONNECTED: () => unconnected(),
+  RESERVED: async () => {
+    const bench = await unconnected();
+    bench.ep.hold('test', 'reserve');
+    return bench;
+  },
+  PASSIVE_CONNECTION_PENDING: async () => {
+    const bench = await unconnected();
+    bench.ep.hold('test', 'reserve');
+    bench.ep.hold('test', 'request');
+    return bench;
+  },
+  TENTATIVE_CONNECTION_PENDING: async () => {
+    const bench = await unconnected();
+    const { pz, evd } = bench;
+    const evds = { recvEvd: evd, requestEvd: evd, connectEvd: evd };
+    const ep = bench.ia.makeEndpoint('test', { pz, ...evds }, 'TENTATIVE_CONNECTION_PENDING');
+    return { ...bench, ep };
+  },
   ACTIVE_CONNECTION_PENDING: async () => {
     const bench = await unconnected();
     bench.ep.connect({ address: '192.0.2.2', connQual: 7 });
@@ -42,7 +62,7 @@ const WAYS: Partial<Record<EpStateName, () => Promise<Bench>>> = {
   },
 };
 
-const CALLS: Readonly<Record<EpCall, (ep: Ep, bench: Bench) => void>> = {
+const CALLS: Readonly<Record<Exclude<EpCall, 'bindRmr'>, (ep: Ep, bench: Bench) => void>> = {
   postReceive: (ep, { lmr }) => ep.postRecv(lmr.segment(), 1),
   postRequest: (ep, { lmr }) => ep.postSend(lmr.segment(), 1),
   connect: (ep) => ep.connect({ address: '192.0.2.2', connQual: 7 }),
@@ -58,7 +78,40 @@ const CALLS: Readonly<Record<EpCall, (ep: Ep, bench: Bench) => void>> = {
   disconnectAbrupt: (ep) => ep.disconnect('abrupt'),
   reset: (ep) => ep.reset(),
   free: (ep) => ep.free(),
+  reserve: (ep) => ep.hold('test', 'reserve'),
+  modifyPz: (ep, { ia }) => ep.modify({ pz: ia.createPz() }),
+  modifyAttributes: (ep) => ep.modify({ attributes: { maxRecvDtos: 9 } }),
+  modifyTransport: (ep) => ep.modify({ attributes: { transport: { retryCount: 3 } } }),
+  query: (ep) => {
+    ep.query();
+    ep.getStatus();
+    ep.recvQuery();
+    ep.counters();
+    ep.setWatermark(100);
+  },
 };
+
+/** Other ways to make the same call. */
+const VARIANTS: readonly (readonly [name: EpCall, call: (ep: Ep, bench: Bench) => void])[] = [
+  ['connect', (ep) => ep.commonConnect('192.0.2.2:7')],
+  ['connect', (ep) => ep.commonConnect({ address: '192.0.2.2', port: 7 })],
+  ['postRequest', (ep, { lmr }) => ep.postSendWithImmediate(lmr.segment(), 1, 5)],
+  ['postRequest', (ep, { lmr }) => ep.postSendWithInvalidate(lmr.segment(), 1, 5)],
+  ['postRequest', (ep, { lmr }) => ep.postRdmaWrite(lmr.segment(), 1, REMOTE)],
+  ['postRequest', (ep, { lmr }) => ep.postRdmaWriteWithImmediate(lmr.segment(), 1, REMOTE, 5)],
+  ['postRequest', (ep, { lmr }) => ep.postRdmaRead(lmr.segment(), 1, REMOTE)],
+  ['postRequest', (ep, { lmr }) => ep.postRdmaReadToRmr(sinkOf(lmr), 1, REMOTE)],
+  ['postRequest', (ep, { lmr }) => ep.postFetchAdd(lmr.segment(0, 8), 1, REMOTE, 1n)],
+  ['postRequest', (ep, { lmr }) => ep.postCompareSwap(lmr.segment(0, 8), 1, REMOTE, 1n, 2n)],
+  ['modifyAttributes', (ep, { evd }) => ep.modify({ recvEvd: evd, requestEvd: evd })],
+  ['modifyAttributes', (ep) => ep.modify({ attributes: { maxRdmaReadIn: 1, maxRdmaReadOut: 1 } })],
+];
+
+const REMOTE = { address: 64n, rmrContext: 1 };
+
+function sinkOf({ address, rmrContext }: Lmr): RmrTriplet {
+  return { address, rmrContext: rmrContext ?? 0, lengthBytes: 8 };
+}
 
 describe('endpoint states', () => {
   it("have DAT's numbers and a subtype each", () => {
@@ -72,11 +125,15 @@ describe('endpoint states', () => {
 
   for (const [state, way] of Object.entries(WAYS)) {
     const { calls, subtype } = EP_STATES[state as EpStateName];
-    for (const [name, call] of Object.entries(CALLS)) {
-      const legality = calls[name as EpCall];
-      it(`${state}: ${name} is ${legality}`, async () => {
+    const all = [...(Object.entries(CALLS) as typeof VARIANTS), ...VARIANTS];
+    for (const [i, [name, call]] of all.entries()) {
+      const legality = calls[name];
+      it(`${state}: ${name} is ${legality} (call ${i})`, async () => {
         const bench = await way();
         const { ep, device, evd } = bench;
+        for (const capability of ['atomic', 'send-with-invalidate'] as const) {
+          device.capabilities.add(capability);
+        }
         const { qp } = device;
         assert.equal(ep.state, state);
         const before = { sends: qp.sendDoorbells, modifications: qp.modifications.length };

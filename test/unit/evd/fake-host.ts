@@ -52,7 +52,7 @@ export class FakeEndpoint implements CompletionOwner {
       status: dtoStatusOf(control & 0xff),
       transferredLength:
         (control & 0xff) === WcStatus.SUCCESS ? (words[at + CQE.BYTE_LENGTH] ?? 0) : 0,
-      operation: dtoOf((control >>> 8) & 0xff),
+      operation: dtoOf((control >>> 8) & 0xff, (control >>> 16) & 0xff),
     };
   }
 

@@ -1,0 +1,66 @@
+/** Event dispatchers: core/evd/evd-states.ts and upcall-policy.ts. */
+import {
+  EVD_CONFIGURATIONS,
+  EVD_TAKERS,
+  EvdState,
+  type EvdTaker,
+} from '../../core/evd/evd-states.js';
+import { UPCALL_POLICIES } from '../../core/evd/upcall-policy.js';
+import { code, diagram, table } from './markdown.js';
+
+export function dispatcherStates(): string[] {
+  const bits = Object.entries(EvdState).map(([name, bit]) => [
+    code(name),
+    `0x${bit.toString(16).padStart(2, '0')}`,
+  ]);
+  const configurations = Object.entries(EVD_CONFIGURATIONS).map(([name, row]) => [
+    code(name),
+    row.threshold ? 'any' : '1',
+    row.solicited ? 'solicited and failed ones' : 'all',
+    code(row.subtype),
+  ]);
+  const takers = Object.entries(EVD_TAKERS).map(([name, row]) => [
+    row.text,
+    row.admits.map((taker: EvdTaker) => EVD_TAKERS[taker].text).join(', ') || '-',
+    yes(row.needsEnabled),
+    yes(row.needsWaitable),
+    name === 'none' ? '' : code(row.subtype ?? 'DAT_INVALID_STATE'),
+  ]);
+  const policies = Object.entries(UPCALL_POLICIES).map(([name, row]) => [
+    code(name),
+    String(row.value),
+    yes(row.enabled),
+    row.enabled ? (row.carriesEvent ? 'yes' : 'no: the consumer dequeues') : '',
+    row.limit === undefined ? 'as the consumer says' : String(row.limit),
+  ]);
+  return [
+    '## Event dispatcher',
+    table(['Bit of `evd.query().state`', 'Value'], bits),
+    diagram([
+      { from: 'ENABLED', to: 'DISABLED', label: 'disable' },
+      { from: 'DISABLED', to: 'ENABLED', label: 'enable' },
+      { from: 'WAITABLE', to: 'UNWAITABLE', label: 'setUnwaitable' },
+      { from: 'UNWAITABLE', to: 'WAITABLE', label: 'clearUnwaitable' },
+    ]),
+    '### Who takes the events',
+    [
+      'At most one at a time; a second one gets `DAT_INVALID_STATE` with the subtype of the first.',
+      '`dequeue()` is always legal.',
+    ].join('\n'),
+    table(
+      ['Taker', 'Admits', 'Stopped by disable()', 'Ended by setUnwaitable()', 'Subtype'],
+      takers,
+    ),
+    '### How completions notify',
+    table(
+      ['Configuration', 'Threshold of wait', 'Completions that notify', 'Subtype'],
+      configurations,
+    ),
+    '### Upcall policies',
+    table(['Policy', 'DAT number', 'Upcalls start', 'Carries an event', 'At a time'], policies),
+  ];
+}
+
+function yes(value: boolean): string {
+  return value ? 'yes' : 'no';
+}
