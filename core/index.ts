@@ -108,4 +108,4 @@ export {
   type RegistryOptions,
 } from './registry/index.js';
 export { nameOf } from './spi/ib.js';
-export type { EventStream, Observable } from './stream/index.js';
+export type { EventStream, NotificationStream, Observable } from './stream/index.js';

@@ -291,7 +291,7 @@ export class EpQueues implements CompletionOwner {
     if ((slot & Slot.MARKER) !== 0) return false;
     if (status !== WcStatus.SUCCESS) return true;
     if ((slot & Slot.HIDDEN) !== 0) return false;
-    return (slot & Slot.QUIET) === 0 ? true : 'quiet';
+    return (slot & Slot.QUIET) === 0 ? true : 'silent';
   }
 
   /** The entry's flags, and it is free; a provider that completes what is not outstanding errs. */

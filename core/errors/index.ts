@@ -13,3 +13,4 @@ export {
 export { DatError, type DatErrorOptions } from './dat-error.js';
 export { spiCall, toDatError } from './from-spi.js';
 export { type DatErrorText, datStrError } from './strerror.js';
+export { show } from './show.js';

@@ -5,6 +5,7 @@ import type { UdEp } from '../dat/ep-ud.js';
 import type { Ia } from '../dat/ia.js';
 import type { Psp } from '../dat/psp.js';
 import type { Srq } from '../dat/srq.js';
+import type { Cno } from './cno.js';
 import type { EvdFeed } from './evd-feed.js';
 
 export type EventEndpoint = Ep;
@@ -15,4 +16,4 @@ export type EventConnectionRequest = Cr;
 /** Memory windows have no class of their own yet: whatever posts the event knows it. */
 export type EventMemoryWindow = object;
 /** What an asynchronous error is about. */
-export type EventSubject = Ia | Ep | UdEp | Srq | EvdFeed;
+export type EventSubject = Ia | Ep | UdEp | Srq | EvdFeed | Cno;

@@ -257,6 +257,7 @@ function deviceAttributes(hca: Hca, random: Random): DeviceAttributes {
     maxInlineBytes: parameters.maxInlineBytes,
     maxCompletionQueues: OBJECTS,
     maxCompletionQueueEntries: MAX_CQ_ENTRIES,
+    reportsSolicited: true,
     maxMemoryRegions: OBJECTS,
     maxMemoryRegionBytes: Number.MAX_SAFE_INTEGER,
     maxMemoryWindows: OBJECTS,

@@ -7,8 +7,23 @@ const PASSIVE = '127.0.2.2';
 
 /** node:dgram hears nothing of ICMP errors on a socket that is not connected. */
 const PORTS = {
-  native: ['unreachable', 'second-adapter', 'loopback', 'shared-receive-queue', 'ud'],
-  dgram: ['second-adapter', 'loopback', 'shared-receive-queue', 'ud'],
+  native: [
+    'unreachable',
+    'second-adapter',
+    'loopback',
+    'shared-receive-queue',
+    'atomic',
+    'send-with-invalidate',
+    'ud',
+  ],
+  dgram: [
+    'second-adapter',
+    'loopback',
+    'shared-receive-queue',
+    'atomic',
+    'send-with-invalidate',
+    'ud',
+  ],
 } as const;
 
 for (const port of ['native', 'dgram'] as const) {

@@ -14,7 +14,11 @@ export type Capability =
   /** The device has unreliable datagrams, the CM module resolves their services. */
   | 'ud'
   /** `ia.createSrq`: the provider attribute `srqSupported`. */
-  | 'shared-receive-queue';
+  | 'shared-receive-queue'
+  /** Fetch-and-add, compare-and-swap: the provider attributes DAT_IB_FETCH_AND_ADD, _CMP_AND_SWAP. */
+  | 'atomic'
+  /** `ep.postSendWithInvalidate`. */
+  | 'send-with-invalidate';
 
 /** Two open interface adapters that reach each other. */
 export interface CompliancePair {

@@ -1,4 +1,5 @@
 /** All behaviours, in the order in which a provider's author meets them. */
+import { atomics } from './atomics.js';
 import type { BehaviourGroup } from './behaviour.js';
 import { closing } from './closing.js';
 import { connecting } from './connecting.js';
@@ -6,6 +7,7 @@ import { datagrams } from './datagrams.js';
 import { disconnecting } from './disconnecting.js';
 import { dispatching } from './dispatching.js';
 import { flowControl } from './flow-control.js';
+import { immediates } from './immediates.js';
 import { protecting } from './protecting.js';
 import { sharingReceives } from './sharing-receives.js';
 import { states } from './states.js';
@@ -15,6 +17,8 @@ export const behaviourGroups: readonly BehaviourGroup[] = [
   connecting,
   states,
   transferring,
+  immediates,
+  atomics,
   flowControl,
   sharingReceives,
   protecting,
