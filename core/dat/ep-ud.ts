@@ -167,14 +167,14 @@ export class UdEp extends DatHandle {
    * The same with immediate data: the peer's event is RECV_UD_IMMED.
    * @param immediate u32, in wire order
    */
-  postSendUdImmed(
+  postSendUdWithImmediate(
     segments: Segments,
     to: UdAddressHandle,
     immediate: number,
     cookie = 0,
     flags: number = DEFAULT,
   ): void {
-    const operation = 'ep.postSendUdImmed';
+    const operation = 'ep.postSendUdWithImmediate';
     checkInteger(operation, 3, 'immediate', immediate, 0, MAX_U32);
     this.post(operation, WrOpcode.SEND_WITH_IMM, segments, to, cookie, flags, immediate);
   }
