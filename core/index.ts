@@ -38,6 +38,13 @@ export {
   Lmr,
   type LmrOptions,
   LmrSegment,
+  type MadRequestOptions,
+  type MadRespondOptions,
+  type MadSendOptions,
+  ManagementAgent,
+  type ManagementAgentOptions,
+  type ManagementDatagram,
+  type ManagementRequest,
   MemPrivileges,
   type Modifiable,
   type ModifyOptions,
@@ -93,4 +100,5 @@ export {
   type RegistryOptions,
 } from './registry/index.js';
 export { nameOf } from './spi/ib.js';
+export { MadClass, MadMethod, MadStatus } from './spi/mad-header.js';
 export type { EventStream, NotificationStream, Observable } from './stream/index.js';

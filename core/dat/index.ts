@@ -29,7 +29,14 @@ export { DatHandle, type HandleType } from './handle.js';
 export { Ia } from './ia.js';
 export { type EndpointOptions } from './ia-endpoints.js';
 export { type IaAttributes, type ProviderAttributes } from './ia-attributes.js';
+export { type ManagementAgentOptions } from './ia-mad.js';
 export { Lmr, type LmrOptions } from './lmr.js';
+export { ManagementAgent, type ManagementDatagram, type ManagementRequest } from './mad-agent.js';
+export {
+  type MadRequestOptions,
+  type MadRespondOptions,
+  type MadSendOptions,
+} from './mad-checks.js';
 export { Psp, type PspOptions } from './psp.js';
 export { Pz } from './pz.js';
 export { type RmrTriplet } from './rmr-contexts.js';

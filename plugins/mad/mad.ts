@@ -25,8 +25,8 @@ import { DEFAULT_RMPP_LIMITS, RmppAllowance } from './rmpp-limits.js';
 import type { RmppLimits } from './rmpp-limits.js';
 import { isAcceptable, wantsAnswer } from './routing.js';
 import {
-  MAD_METHOD,
-  MAD_STATUS,
+  MadMethod,
+  MadStatus,
   emitMadHeader,
   isResponse,
   isVendorRange2,
@@ -201,8 +201,8 @@ export class Mad implements MadModule {
     if (!this.port.hasRoom) return;
     const { addresses } = this.port;
     const data = request.slice();
-    const status = MAD_STATUS.METHOD_ATTRIBUTE_UNSUPPORTED;
-    emitMadHeader({ ...header, method: MAD_METHOD.GET_RESP, status }, data);
+    const status = MadStatus.METHOD_ATTRIBUTE_UNSUPPORTED;
+    emitMadHeader({ ...header, method: MadMethod.GET_RESP, status }, data);
     try {
       const address = addresses.acquire(source.gid, source.localGidIndex);
       this.port.post({

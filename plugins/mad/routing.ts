@@ -1,5 +1,5 @@
 /** Which received MADs are taken at all, and which are answered although nobody takes them. */
-import { CLASS_PORT_INFO_ATTRIBUTE, MAD_CLASS, MAD_METHOD } from '../../core/spi/mad-header.js';
+import { CLASS_PORT_INFO_ATTRIBUTE, MadClass, MadMethod } from '../../core/spi/mad-header.js';
 import type { MadHeader } from '../../core/spi/mad-header.js';
 
 /**
@@ -8,13 +8,13 @@ import type { MadHeader } from '../../core/spi/mad-header.js';
  */
 export function isAcceptable(header: MadHeader): boolean {
   const { managementClass, method, attributeId } = header;
-  if (managementClass === MAD_CLASS.SUBN_LID) return false;
-  if (managementClass === MAD_CLASS.SUBN_DIRECTED_ROUTE) return false;
-  if (managementClass !== MAD_CLASS.CM) return true;
-  return method === MAD_METHOD.SEND || attributeId === CLASS_PORT_INFO_ATTRIBUTE;
+  if (managementClass === MadClass.SUBN_LID) return false;
+  if (managementClass === MadClass.SUBN_DIRECTED_ROUTE) return false;
+  if (managementClass !== MadClass.CM) return true;
+  return method === MadMethod.SEND || attributeId === CLASS_PORT_INFO_ATTRIBUTE;
 }
 
 /** Get and Set are answered even where no agent takes them (IBTA 13.4.7). */
 export function wantsAnswer({ method }: MadHeader): boolean {
-  return method === MAD_METHOD.GET || method === MAD_METHOD.SET;
+  return method === MadMethod.GET || method === MadMethod.SET;
 }
