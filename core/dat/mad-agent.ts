@@ -147,8 +147,7 @@ export class ManagementAgent {
     const { context, methods, onUnregister } = this.init;
     if (this.ended === undefined) {
       context.trace?.('agent.unregister', { agent: this.id });
-      this.ended = this.agent.unregister();
-      this.inbox.complete();
+      this.ended = this.agent.unregister().then(() => this.inbox.complete());
       onUnregister(this);
       if (methods.length > 0) context.keepAlive.release();
     }

@@ -34,6 +34,10 @@ export class Inbox<T> {
       );
       return undefined;
     }
+    if (this.completed) {
+      subscriber.complete();
+      return undefined;
+    }
     this.subscriber = subscriber;
     this.scheduler.defer(() => this.drain());
     return () => {
@@ -49,11 +53,11 @@ export class Inbox<T> {
     return true;
   }
 
-  /** Nothing comes any more; what waits is dropped. */
+  /** Nothing comes any more; what waits is dropped. Not from inside a call of the consumer's. */
   complete(): void {
     this.completed = true;
     this.waiting.length = 0;
-    this.scheduler.defer(() => this.subscriber?.complete());
+    this.subscriber?.complete();
   }
 
   private drain(): void {
@@ -62,6 +66,5 @@ export class Inbox<T> {
       if (item === undefined) break;
       this.subscriber.next(item);
     }
-    if (this.completed) this.subscriber?.complete();
   }
 }

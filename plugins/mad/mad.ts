@@ -193,7 +193,7 @@ export class Mad implements MadModule {
       return;
     }
     this.counters.unmatchedRequests++;
-    if (wantsAnswer(header)) this.answerUnsupported(data, header, source);
+    if (wantsAnswer(header, data)) this.answerUnsupported(data, header, source);
   }
 
   /** Best effort: a flood of such requests takes no more than the room that is free on QP1. */

@@ -1,5 +1,11 @@
 /** Which received MADs are taken at all, and which are answered although nobody takes them. */
-import { CLASS_PORT_INFO_ATTRIBUTE, MadClass, MadMethod } from '../../core/spi/mad-header.js';
+import {
+  CLASS_PORT_INFO_ATTRIBUTE,
+  MadClass,
+  MadMethod,
+  isRmppClass,
+} from '../../core/spi/mad-header.js';
+import { RMPP_TYPE, isRmppActive, parseRmppHeader } from './wire/rmpp-header.js';
 import type { MadHeader } from '../../core/spi/mad-header.js';
 
 /**
@@ -14,7 +20,12 @@ export function isAcceptable(header: MadHeader): boolean {
   return method === MadMethod.SEND || attributeId === CLASS_PORT_INFO_ATTRIBUTE;
 }
 
-/** Get and Set are answered even where no agent takes them (IBTA 13.4.7). */
-export function wantsAnswer({ method }: MadHeader): boolean {
-  return method === MadMethod.GET || method === MadMethod.SET;
+/**
+ * Get and Set are answered even where no agent takes them (IBTA 13.4.7); not so what only speaks of
+ * an RMPP transfer that is none of ours.
+ */
+export function wantsAnswer({ method, managementClass }: MadHeader, mad: Uint8Array): boolean {
+  if (method !== MadMethod.GET && method !== MadMethod.SET) return false;
+  const rmpp = isRmppClass(managementClass) && isRmppActive(mad) ? parseRmppHeader(mad) : undefined;
+  return rmpp === undefined || rmpp.type === RMPP_TYPE.DATA;
 }
