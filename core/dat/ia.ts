@@ -14,8 +14,9 @@ import { type Child, closeSteps, excuse } from './ia-close.js';
 import { IaServicePoints } from './ia-service-points.js';
 import { Lmr } from './lmr.js';
 import { providerAttributes } from './provider-attributes.js';
-import { Psp } from './psp.js';
 import { Pz } from './pz.js';
+import { Rmr } from './rmr.js';
+import { ServicePoint } from './service-point.js';
 import { Srq } from './srq.js';
 import { Symbolic } from './trace.js';
 
@@ -75,8 +76,8 @@ export class Ia extends IaServicePoints {
     const state = this.isFreed ? ', closed' : '';
     return (
       `Ia { id: ${this.id}, provider: '${this.init.providerName}', address: '${this.address}', ` +
-      `eps: ${count(Ep)}, psps: ${count(Psp)}, lmrs: ${count(Lmr)}, ` +
-      `srqs: ${count(Srq)}, pzs: ${count(Pz)}${state} }`
+      `eps: ${count(Ep)}, psps: ${count(ServicePoint)}, lmrs: ${count(Lmr)}, ` +
+      `rmrs: ${count(Rmr)}, srqs: ${count(Srq)}, pzs: ${count(Pz)}${state} }`
     );
   }
 
