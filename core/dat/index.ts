@@ -28,9 +28,20 @@ export {
   type DupConnectOptions,
 } from './ep-connect-options.js';
 export { EP_STATES, type EpCall, EpState, type EpStateName, type Legality } from './ep-states.js';
+export { UdEp, type UdEpState } from './ep-ud.js';
+export { type UdAddress, UdAddressHandle } from './ep-ud-address.js';
+export { type UdEpAttributes } from './ep-ud-attributes.js';
+export { type ResolveOptions } from './ep-ud-resolve.js';
+export {
+  type ServeOptions,
+  type ServiceAnswer,
+  type ServiceRequest,
+  UdService,
+} from './ep-ud-service.js';
 export { DatHandle, type HandleType } from './handle.js';
 export { Ia } from './ia.js';
 export { type EndpointOptions } from './ia-endpoints.js';
+export { type UdEndpointOptions } from './ia-datagrams.js';
 export { type IaAttributes, type IaQuery } from './ia-attributes.js';
 export { type EvdStream, type ProviderAttributes } from './provider-attributes.js';
 export { type IaCounterValues } from './ia-counters.js';

@@ -4,6 +4,7 @@ import type { BehaviourGroup } from './behaviour.js';
 import { closing } from './closing.js';
 import { connectVariants } from './connect-variants.js';
 import { connecting } from './connecting.js';
+import { datagrams } from './datagrams.js';
 import { disconnecting } from './disconnecting.js';
 import { dispatching } from './dispatching.js';
 import { flowControl } from './flow-control.js';
@@ -36,6 +37,7 @@ export const behaviourGroups: readonly BehaviourGroup[] = [
   protecting,
   windows,
   dispatching,
+  datagrams,
   disconnecting,
   closing,
 ];
