@@ -33,7 +33,9 @@ export {
   flagNames,
   type HandleType,
   Ia,
+  type EvdStream,
   type IaAttributes,
+  type IaQuery,
   type Legality,
   Lmr,
   type LmrMemory,
@@ -92,6 +94,8 @@ export {
   DatClass,
   DatError,
   type DatErrorOptions,
+  type DatErrorText,
+  datStrError,
   type DatSubtype,
   type DatType,
   decodeReturnCode,
@@ -119,4 +123,4 @@ export {
   type RegistryOptions,
 } from './registry/index.js';
 export { nameOf } from './spi/ib.js';
-export type { EventStream, Observable } from './stream/index.js';
+export type { EventStream, NotificationStream, Observable } from './stream/index.js';

@@ -305,7 +305,7 @@ export class EpQueues implements CompletionOwner {
       this.binds.hide(index);
       return false;
     }
-    return (slot & Slot.QUIET) === 0 ? true : 'quiet';
+    return (slot & Slot.QUIET) === 0 ? true : 'silent';
   }
 
   /** The entry's flags, and it is free; a provider that completes what is not outstanding errs. */

@@ -31,7 +31,8 @@ export { EP_STATES, type EpCall, EpState, type EpStateName, type Legality } from
 export { DatHandle, type HandleType } from './handle.js';
 export { Ia } from './ia.js';
 export { type EndpointOptions } from './ia-endpoints.js';
-export { type IaAttributes, type ProviderAttributes } from './ia-attributes.js';
+export { type IaAttributes, type IaQuery } from './ia-attributes.js';
+export { type EvdStream, type ProviderAttributes } from './provider-attributes.js';
 export { type LmrMemory, type MemTypeHint } from './ia-regions.js';
 export { Lmr, type LmrParameters } from './lmr.js';
 export { type CreateLmrOptions, type LmrOptions, type MapFileOptions } from './lmr-options.js';

@@ -5,6 +5,7 @@ import type { Ia } from '../dat/ia.js';
 import type { ServicePoint } from '../dat/service-point.js';
 import type { Rmr } from '../dat/rmr.js';
 import type { Srq } from '../dat/srq.js';
+import type { Cno } from './cno.js';
 import type { EvdFeed } from './evd-feed.js';
 
 export type EventEndpoint = Ep;
@@ -12,4 +13,4 @@ export type EventServicePoint = ServicePoint;
 export type EventConnectionRequest = Cr;
 export type EventMemoryWindow = Rmr;
 /** What an asynchronous error is about. */
-export type EventSubject = Ia | Ep | Srq | EvdFeed;
+export type EventSubject = Ia | Ep | Srq | EvdFeed | Cno;

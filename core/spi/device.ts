@@ -38,6 +38,8 @@ export interface DeviceAttributes {
   /** RDMA reads and atomics that a QP can have outstanding as target, and as initiator. */
   readonly maxResponderResources: number;
   readonly maxInitiatorDepth: number;
+  /** WcFlags.SOLICITED says which completions are solicited. Absent: nobody knows (verbs). */
+  readonly reportsSolicited?: boolean;
   /** Local CA ACK delay, as the exponent of 4.096 us * 2^n. */
   readonly localAckDelay: number;
 }

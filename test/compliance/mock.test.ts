@@ -12,6 +12,8 @@ describeProvider('mock', {
     'second-adapter',
     'loopback',
     'shared-receive-queue',
+    'atomic',
+    'send-with-invalidate',
     'memory-window',
   ],
   async openPair() {

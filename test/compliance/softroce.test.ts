@@ -12,10 +12,19 @@ const PORTS = {
     'second-adapter',
     'loopback',
     'shared-receive-queue',
+    'atomic',
+    'send-with-invalidate',
     'memory-window',
     'file-mapping',
   ],
-  dgram: ['second-adapter', 'loopback', 'shared-receive-queue', 'memory-window'],
+  dgram: [
+    'second-adapter',
+    'loopback',
+    'shared-receive-queue',
+    'atomic',
+    'send-with-invalidate',
+    'memory-window',
+  ],
 } as const;
 
 for (const port of ['native', 'dgram'] as const) {

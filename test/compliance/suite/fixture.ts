@@ -13,6 +13,10 @@ export type Capability =
   | 'loopback'
   /** `ia.createSrq`: the provider attribute `srqSupported`. */
   | 'shared-receive-queue'
+  /** Fetch-and-add, compare-and-swap: the provider attributes DAT_IB_FETCH_AND_ADD, _CMP_AND_SWAP. */
+  | 'atomic'
+  /** `ep.postSendWithInvalidate`. */
+  | 'send-with-invalidate'
   /** `ia.createRmr` and `ia.createRmrForEp`. */
   | 'memory-window'
   /** `ia.mapFile`. */

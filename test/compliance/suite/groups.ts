@@ -1,10 +1,13 @@
 /** All behaviours, in the order in which a provider's author meets them. */
+import { answering } from './answering.js';
+import { atomics } from './atomics.js';
 import type { BehaviourGroup } from './behaviour.js';
 import { closing } from './closing.js';
 import { connecting } from './connecting.js';
 import { disconnecting } from './disconnecting.js';
 import { dispatching } from './dispatching.js';
 import { flowControl } from './flow-control.js';
+import { immediates } from './immediates.js';
 import { listening } from './listening.js';
 import { protecting } from './protecting.js';
 import { registering } from './registering.js';
@@ -16,8 +19,11 @@ import { windows } from './windows.js';
 export const behaviourGroups: readonly BehaviourGroup[] = [
   connecting,
   listening,
+  answering,
   states,
   transferring,
+  immediates,
+  atomics,
   flowControl,
   sharingReceives,
   registering,
