@@ -1,4 +1,5 @@
 /** All behaviours, in the order in which a provider's author meets them. */
+import { answering } from './answering.js';
 import { atomics } from './atomics.js';
 import type { BehaviourGroup } from './behaviour.js';
 import { closing } from './closing.js';
@@ -23,6 +24,7 @@ import { windows } from './windows.js';
 export const behaviourGroups: readonly BehaviourGroup[] = [
   connecting,
   listening,
+  answering,
   connectVariants,
   states,
   transferring,
