@@ -1,6 +1,7 @@
 /** All behaviours, in the order in which a provider's author meets them. */
 import { atomics } from './atomics.js';
 import type { BehaviourGroup } from './behaviour.js';
+import { breaking } from './breaking.js';
 import { closing } from './closing.js';
 import { connectVariants } from './connect-variants.js';
 import { connecting } from './connecting.js';
@@ -35,5 +36,6 @@ export const behaviourGroups: readonly BehaviourGroup[] = [
   windows,
   dispatching,
   disconnecting,
+  breaking,
   closing,
 ];
