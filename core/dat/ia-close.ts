@@ -4,13 +4,13 @@ import type { Cno, Evd, Upcall } from '../evd/index.js';
 import type { DeviceRelease } from './context.js';
 import { Ep } from './ep.js';
 import { Lmr } from './lmr.js';
-import { Psp } from './psp.js';
 import { Pz } from './pz.js';
 import { Rmr } from './rmr.js';
+import { ServicePoint } from './service-point.js';
 import { Srq } from './srq.js';
 
 /** Objects that an interface adapter counts; event dispatchers are apart. */
-export type Child = Pz | Lmr | Rmr | Ep | Psp | Srq;
+export type Child = Pz | Lmr | Rmr | Ep | ServicePoint | Srq;
 
 export interface CloseScope {
   readonly children: ReadonlySet<Child>;
@@ -31,7 +31,7 @@ export function closeSteps({ children, evds, cnos, callers, release }: CloseScop
     [...children].filter((child): child is T => child instanceof type);
   const step = (name: string, run: () => void | Promise<void>): TeardownStep => ({ name, run });
   return [
-    step('service points', () => each(of(Psp), (psp) => psp.shutdown('ia.close'))),
+    step('service points', () => each(of(ServicePoint), (point) => point.shutdown('ia.close'))),
     step('connections', () => {
       for (const srq of of(Srq)) srq.shutdown();
       each(of(Ep), (ep) => ep.shutdown());

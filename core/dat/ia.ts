@@ -9,18 +9,14 @@ import { DatError } from '../errors/index.js';
 import type { CloseFlag } from './constants.js';
 import { Ep } from './ep.js';
 import { checkOneOf, checkOptions, invalid } from './guards.js';
-import {
-  type IaAttributes,
-  iaAttributes,
-  type ProviderAttributes,
-  providerAttributes,
-} from './ia-attributes.js';
+import { iaAttributes, type IaQuery } from './ia-attributes.js';
 import { type Child, closeSteps, excuse } from './ia-close.js';
 import { IaServicePoints } from './ia-service-points.js';
 import { Lmr } from './lmr.js';
-import { Psp } from './psp.js';
+import { providerAttributes } from './provider-attributes.js';
 import { Pz } from './pz.js';
 import { Rmr } from './rmr.js';
+import { ServicePoint } from './service-point.js';
 import { Srq } from './srq.js';
 import { Symbolic } from './trace.js';
 
@@ -32,7 +28,7 @@ export class Ia extends IaServicePoints {
   private ending: readonly Evd[] = [];
 
   /** Attributes of adapter and provider (dat_ia_query). */
-  query(): { readonly ia: IaAttributes; readonly provider: ProviderAttributes } {
+  query(): IaQuery {
     this.assertOpen('ia.query');
     const { device } = this.context;
     return {
@@ -80,7 +76,7 @@ export class Ia extends IaServicePoints {
     const state = this.isFreed ? ', closed' : '';
     return (
       `Ia { id: ${this.id}, provider: '${this.init.providerName}', address: '${this.address}', ` +
-      `eps: ${count(Ep)}, psps: ${count(Psp)}, lmrs: ${count(Lmr)}, ` +
+      `eps: ${count(Ep)}, psps: ${count(ServicePoint)}, lmrs: ${count(Lmr)}, ` +
       `rmrs: ${count(Rmr)}, srqs: ${count(Srq)}, pzs: ${count(Pz)}${state} }`
     );
   }

@@ -7,6 +7,6 @@ export * from './event.js';
 export { EventBatch } from './event-batch.js';
 export { Evd } from './evd.js';
 export type { EvdHost, EvdCreateOptions, EvdOptions } from './evd-host.js';
-export { type EvdConfiguration, EvdFlags, EvdState } from './evd-states.js';
+export { EVD_STREAM_MERGING, type EvdConfiguration, EvdFlags, EvdState } from './evd-states.js';
 export { Upcall, currentUpcall } from './upcall.js';
 export { UPCALL_SAME, UpcallPolicy } from './upcall-policy.js';

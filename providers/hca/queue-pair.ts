@@ -37,6 +37,7 @@ import { OwnReceiveQueue } from './receive-source.js';
 import type { ReceiveSource } from './receive-source.js';
 import type { ReceivedPacket } from './received-packet.js';
 import type { SoftSharedReceiveQueue } from './shared-receive-queue.js';
+import type { SoftXrcDomain } from './xrc-domain.js';
 
 const WC_OPCODE = new Uint8Array(256);
 WC_OPCODE[WrOpcode.RDMA_WRITE] = WcOpcode.RDMA_WRITE;
@@ -56,6 +57,8 @@ export abstract class SoftQueuePair
   /** Where receives come from; on an XRC target, the queue that the present message names. */
   receives: ReceiveSource;
   readonly srq: SoftSharedReceiveQueue | undefined;
+  /** Of XRC queue pairs. */
+  xrcDomain: SoftXrcDomain | undefined = undefined;
   /** Type 2 windows bound through it: they are open to its peer alone, and end with it. */
   readonly windows = new Set<Window>();
   readonly flight = new FlightRecorder();
@@ -100,6 +103,11 @@ export abstract class SoftQueuePair
 
   get receiveRing(): Ring | undefined {
     return this.receives.ownRing;
+  }
+
+  /** Its receives stay for others when it ends: it says when it takes no more (IBTA 11.5.2.2). */
+  get sharesReceives(): boolean {
+    return this.receives.srqn !== 0;
   }
 
   /** The domain that remote keys belong to. */
@@ -215,7 +223,7 @@ export abstract class SoftQueuePair
     this.stop();
     this.flushSends();
     this.flushReceives();
-    if (this.receives.srqn !== 0) this.raise(AsyncEventType.QP_LAST_WQE_REACHED);
+    if (this.sharesReceives) this.raise(AsyncEventType.QP_LAST_WQE_REACHED);
   }
 
   onCqOverrun(): void {

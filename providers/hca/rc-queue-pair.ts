@@ -1,10 +1,6 @@
 /** Reliable connected queue pair: requester, completer and responder of one connection. */
 import { DEFAULT_PKEY, QpState } from '../../core/spi/index.js';
-import type {
-  AddressVector,
-  QueuePairAttributes,
-  QueuePairInit,
-} from '../../core/spi/index.js';
+import type { AddressVector, QueuePairAttributes, QueuePairInit } from '../../core/spi/index.js';
 import type { Hca } from './hca.js';
 import { PeerPath } from './peer-path.js';
 import { SoftQueuePair } from './queue-pair.js';
@@ -17,11 +13,11 @@ import { RESPONSE } from './response-queue.js';
 import { AETH_TYPE, SYNDROME, syndromeType } from './wire/aeth-syndrome.js';
 import { writeAeth } from './wire/aeth.js';
 import { BTH_LENGTH, writeBth } from './wire/bth.js';
-import { OPCODE_BIT, RC, TRANSPORT } from './wire/opcode.js';
+import { OPCODE_BIT, RC } from './wire/opcode.js';
 import { BITS_OF, HEADER_LENGTH_OF } from './wire/packet-layout.js';
 
 export class RcQueuePair extends SoftQueuePair {
-  override readonly transport = TRANSPORT.rc;
+  override readonly transport: number;
   readonly requester: RcRequester;
   readonly completer: RcCompleter;
   readonly responder: RcResponder;
@@ -31,8 +27,16 @@ export class RcQueuePair extends SoftQueuePair {
   ackTimeoutUs = Infinity;
   private readonly peerPath: PeerPath;
 
-  constructor(hca: Hca, qpn: number, init: QueuePairInit, receives?: ReceiveSource) {
+  /** @param opcodeBase what its transport adds to the opcodes of RC */
+  constructor(
+    hca: Hca,
+    qpn: number,
+    init: QueuePairInit,
+    receives?: ReceiveSource,
+    readonly opcodeBase = 0,
+  ) {
     super(hca, qpn, init, receives);
+    this.transport = opcodeBase >>> 5;
     this.peerPath = new PeerPath(hca);
     this.requester = new RcRequester(this);
     this.completer = new RcCompleter(this);
@@ -47,6 +51,11 @@ export class RcQueuePair extends SoftQueuePair {
     else if (!this.hca.pkeyAllowed(rx)) counters.drops.badPkey += 1;
     else if ((BITS_OF[rx.opcode]! & OPCODE_BIT.request) !== 0) this.responder.receive(rx);
     else this.completer.receive(rx);
+  }
+
+  /** XRC: the receives that a request names; false when it had to be refused. */
+  selectReceives(_rx: ReceivedPacket): boolean {
+    return true;
   }
 
   /** The port's number for the way to the peer. */
@@ -77,9 +86,10 @@ export class RcQueuePair extends SoftQueuePair {
     if (syndrome === SYNDROME.ack) counters.acksSent += 1;
     else if (syndromeType(syndrome) === AETH_TYPE.rnrNak) counters.rnrNaksSent += 1;
     else counters.naksSent += 1;
-    const header = tx.open(this.path, HEADER_LENGTH_OF[RC.acknowledge]!);
+    const opcode = RC.acknowledge + this.opcodeBase;
+    const header = tx.open(this.path, HEADER_LENGTH_OF[opcode]!);
     const { view } = tx;
-    writeBth(view, header, RC.acknowledge, 0, 0, DEFAULT_PKEY, this.destinationQpn, false, psn);
+    writeBth(view, header, opcode, 0, 0, DEFAULT_PKEY, this.destinationQpn, false, psn);
     writeAeth(view, header + BTH_LENGTH, syndrome, msn);
   }
 

@@ -9,15 +9,17 @@ import type { RcQueuePair } from './rc-queue-pair.js';
 import { RequestPayload } from './request-payload.js';
 import { writeAtomicEth } from './wire/atomic-eth.js';
 import { BTH_FLAG, writeBth } from './wire/bth.js';
-import { RC } from './wire/opcode.js';
+import { RC, XRC_BASE } from './wire/opcode.js';
 import {
   ATOMIC_ETH_OFFSET_OF,
   HEADER_LENGTH_OF,
   IETH_OFFSET_OF,
   IMMDT_OFFSET_OF,
   RETH_OFFSET_OF,
+  XRCETH_OFFSET_OF,
 } from './wire/packet-layout.js';
 import { writeReth } from './wire/reth.js';
+import { writeXrceth } from './wire/xrceth.js';
 
 const TWO_32 = 4294967296;
 
@@ -55,7 +57,7 @@ export class RcRequestPackets {
     const offset = packet * qp.mtuBytes;
     const length = Math.min(qp.mtuBytes, lengthBytes - offset);
     const last = packet + 1 === packetCount;
-    const opcode = dataOpcode(wrOpcode, packet === 0, last);
+    const opcode = dataOpcode(wrOpcode, packet === 0, last) + qp.opcodeBase;
     const header = qp.hca.tx.open(qp.path, HEADER_LENGTH_OF[opcode]!);
     if (!this.payload.add(index, offset, length)) {
       qp.hca.tx.abort();
@@ -78,6 +80,7 @@ export class RcRequestPackets {
       ackReq,
       psn,
     );
+    if (qp.opcodeBase === XRC_BASE) this.putXrceth(header, opcode, at);
     const reth = RETH_OFFSET_OF[opcode]!;
     if (reth !== 0) this.putReth(header + reth, at, 0, lengthBytes);
     const extra = IMMDT_OFFSET_OF[opcode]! + IETH_OFFSET_OF[opcode]!;
@@ -88,11 +91,13 @@ export class RcRequestPackets {
   /** A READ request for `lengthBytes` from byte `offset` of the message. */
   read(index: number, psn: number, offset: number, lengthBytes: number): void {
     const { qp } = this;
-    const header = qp.hca.tx.open(qp.path, HEADER_LENGTH_OF[RC.readRequest]!);
+    const opcode = RC.readRequest + qp.opcodeBase;
+    const header = qp.hca.tx.open(qp.path, HEADER_LENGTH_OF[opcode]!);
     const { view } = qp.hca.tx;
-    writeBth(view, header, RC.readRequest, 0, 0, DEFAULT_PKEY, qp.destinationQpn, true, psn);
-    const reth = header + RETH_OFFSET_OF[RC.readRequest]!;
-    this.putReth(reth, qp.sendRing.wordOf(index), offset, lengthBytes);
+    const at = qp.sendRing.wordOf(index);
+    writeBth(view, header, opcode, 0, 0, DEFAULT_PKEY, qp.destinationQpn, true, psn);
+    if (qp.opcodeBase === XRC_BASE) this.putXrceth(header, opcode, at);
+    this.putReth(header + RETH_OFFSET_OF[opcode]!, at, offset, lengthBytes);
   }
 
   atomic(index: number, psn: number): void {
@@ -100,10 +105,11 @@ export class RcRequestPackets {
     const { words } = qp.sendRing;
     const at = qp.sendRing.wordOf(index);
     const swap = (words[at + SQE.CONTROL]! & 0xff) === WrOpcode.ATOMIC_CMP_AND_SWP;
-    const opcode = swap ? RC.compareSwap : RC.fetchAdd;
+    const opcode = (swap ? RC.compareSwap : RC.fetchAdd) + qp.opcodeBase;
     const header = qp.hca.tx.open(qp.path, HEADER_LENGTH_OF[opcode]!);
     const { view } = qp.hca.tx;
     writeBth(view, header, opcode, 0, 0, DEFAULT_PKEY, qp.destinationQpn, true, psn);
+    if (qp.opcodeBase === XRC_BASE) this.putXrceth(header, opcode, at);
     writeAtomicEth(
       view,
       header + ATOMIC_ETH_OFFSET_OF[opcode]!,
@@ -115,6 +121,11 @@ export class RcRequestPackets {
       swap ? words[at + SQE.COMPARE_ADD_HI]! : 0,
       swap ? words[at + SQE.COMPARE_ADD_LO]! : 0,
     );
+  }
+
+  private putXrceth(header: number, opcode: number, at: number): void {
+    const srqn = this.qp.sendRing.words[at + SQE.XRC_SRQN]!;
+    writeXrceth(this.qp.hca.tx.view, header + XRCETH_OFFSET_OF[opcode]!, srqn);
   }
 
   private putReth(reth: number, at: number, offset: number, length: number): void {

@@ -9,6 +9,7 @@ import { disconnecting } from './disconnecting.js';
 import { dispatching } from './dispatching.js';
 import { flowControl } from './flow-control.js';
 import { immediates } from './immediates.js';
+import { listening } from './listening.js';
 import { modifying } from './modifying.js';
 import { notifying } from './notifying.js';
 import { observing } from './observing.js';
@@ -21,6 +22,7 @@ import { windows } from './windows.js';
 
 export const behaviourGroups: readonly BehaviourGroup[] = [
   connecting,
+  listening,
   connectVariants,
   states,
   transferring,
