@@ -2,6 +2,7 @@
 import { answering } from './answering.js';
 import { atomics } from './atomics.js';
 import type { BehaviourGroup } from './behaviour.js';
+import { breaking } from './breaking.js';
 import { closing } from './closing.js';
 import { connectVariants } from './connect-variants.js';
 import { connecting } from './connecting.js';
@@ -41,5 +42,6 @@ export const behaviourGroups: readonly BehaviourGroup[] = [
   dispatching,
   datagrams,
   disconnecting,
+  breaking,
   closing,
 ];
