@@ -14,7 +14,6 @@ import { CM_ATTRIBUTE, type CmMessageName } from '../../plugins/cm/wire/attribut
 import { emitCmMad } from '../../plugins/cm/wire/message.js';
 import { Mad } from '../../plugins/mad/index.js';
 import { OPCODES } from '../../providers/hca/wire/opcode.js';
-import { icrcFault } from '../guest/icrc.js';
 import { readPcap, writePcap } from '../guest/pcap.js';
 import { complaintOf, type Decoded, decode } from './decode.js';
 import { frameOf } from './frames.js';
@@ -94,8 +93,9 @@ describe('tshark reads what we send', function () {
       await pause(10);
       await Promise.all(ias.map((ia) => ia.close()));
       writePcap(file, frames);
-      const packets = await decode(file);
+      const packets = await decode(file, CM_FIELDS);
       assert.equal(packets.length, frames.length);
+      assertCmFields(packets);
       assert.deepEqual(
         packets.flatMap((packet) => complaintOf(packet) ?? []),
         [],
@@ -106,7 +106,7 @@ describe('tshark reads what we send', function () {
     });
   }
 
-  it('on a real socket, with right checksums: every operation, every CM message', async () => {
+  it('on a real socket: every operation, every CM message', async () => {
     const file = join(directory, 'softroce.pcap');
     const dumpcap = await startCapture(file);
     const [active, passive] = ['127.0.3.1', '127.0.3.2'];
@@ -120,23 +120,60 @@ describe('tshark reads what we send', function () {
       passiveAddress: passive,
       pause: (ms) => sleep(ms),
     };
-    await playAll(stage);
-    await Promise.all(ias.map((ia) => ia.close()));
-    await stopCapture(dumpcap);
-    const frames = readPcap(file);
+    try {
+      await playAll(stage);
+    } finally {
+      await Promise.all(ias.map((ia) => ia.close()));
+      await stopCapture(dumpcap);
+    }
     const packets = await decode(file);
+    assertSameOpcodes(readPcap(file), packets);
     assert.deepEqual(
       packets.flatMap((packet) => complaintOf(packet) ?? []),
-      [],
-    );
-    assert.deepEqual(
-      frames.flatMap((frame) => icrcFault(frame) ?? []),
       [],
     );
     assertOpcodes(packets, [...RC_CODES, ...UD_CODES]);
     assertCmMessages(packets, ALL_BUT_LAP);
   });
 });
+
+const REQ = 'infiniband.cm.req';
+const REP = 'infiniband.cm.rep';
+const CM_FIELDS = [
+  ...[`${REQ}.serviceid`, `${REQ}.localqpn`, `${REQ}.startpsn`, `${REQ}.pkey`, `${REQ}.pppmtu`],
+  ...[`${REQ}.retrcount`, `${REQ}.prim_locallid`, `${REQ}.prim_hoplim`, `${REQ}.ip_cm.ipv`],
+  ...[`${REQ}.ip_cm.private`, `${REP}.localqpn`, `${REP}.startpsn`, `${REP}.private`, REQ],
+  ...[`${REP}.remotecommid`, 'infiniband.cm.rej.reason', 'infiniband.cm.rej.private'],
+  ...[`${REQ}.remoteqpneecn`, 'infiniband.cm.rtu.localcommid', 'infiniband.cm.dreq.localcommid'],
+];
+
+/** What our messages mean to the dissector is what they mean to us. */
+function assertCmFields(packets: readonly Decoded[]): void {
+  const of = (name: CmMessageName): Decoded[] =>
+    packets.filter((packet) => CM_NAMES[name].test(packet['_ws.col.Info'] ?? ''));
+  const value = (packet: Decoded | undefined, field: string): number => Number(packet?.[field]);
+  const hex = (text: string): string => Buffer.from(text).toString('hex');
+  for (const req of of('REQ')) {
+    assert.equal(BigInt(req[`${REQ}.serviceid`] ?? 0), 0x0106_1d2fn);
+    assert.equal(value(req, `${REQ}.pkey`), 0xffff);
+    assert.equal(value(req, `${REQ}.pppmtu`), 3);
+    assert.equal(value(req, `${REQ}.retrcount`), 7);
+    assert.equal(value(req, `${REQ}.prim_locallid`), 0xffff);
+    assert.equal(value(req, `${REQ}.prim_hoplim`), 64);
+  }
+  const reasons = of('REJ').map((rej) => value(rej, 'infiniband.cm.rej.reason'));
+  assert.deepEqual(reasons, [8, 28]);
+  const [, refused] = of('REJ');
+  assert.ok(refused?.['infiniband.cm.rej.private']?.replaceAll(':', '').startsWith(hex('no')));
+  const [rep] = of('REP');
+  assert.ok(rep?.[`${REP}.private`]?.replaceAll(':', '').startsWith(hex('welcome')));
+  const req = of('REQ').find((one) => one[REQ] === rep?.[`${REP}.remotecommid`]);
+  assert.ok(req?.[`${REQ}.ip_cm.private`]?.replaceAll(':', '').startsWith(hex('hello')));
+  const [rtu] = of('RTU');
+  assert.equal(value(rtu, 'infiniband.cm.rtu.localcommid'), value(req, REQ));
+  const dreq = of('DREQ').find((one) => one['infiniband.cm.dreq.localcommid'] === req?.[REQ]);
+  assert.equal(value(dreq, `${REQ}.remoteqpneecn`), value(rep, `${REP}.localqpn`));
+}
 
 /** The opcode that tshark reads is the byte behind the headers. */
 function assertSameOpcodes(frames: readonly Buffer[], packets: readonly Decoded[]): void {

@@ -36,6 +36,8 @@ export function frame(from: string, to: string, payload: Uint8Array): Buffer {
   udp.writeUInt16BE(ROCE_PORT, 2);
   udp.writeUInt16BE(UDP_BYTES + payload.length, 4);
   udp.set(payload, UDP_BYTES);
+  // Optional over IPv4, and not sent there.
+  if (!isIpv4) udp.writeUInt16BE(udpChecksum(source, destination, udp), 6);
   return bytes;
 }
 
@@ -47,10 +49,7 @@ function writeIpv4(ip: Buffer, source: Uint8Array, destination: Uint8Array, byte
   ip[9] = UDP;
   ip.set(source.subarray(12), 12);
   ip.set(destination.subarray(12), 16);
-  let sum = 0;
-  for (let at = 0; at < IPV4_BYTES; at += 2) sum += ip.readUInt16BE(at);
-  while (sum > 0xffff) sum = (sum & 0xffff) + (sum >>> 16);
-  ip.writeUInt16BE(~sum & 0xffff, 10);
+  ip.writeUInt16BE(checksum(ip.subarray(0, IPV4_BYTES)), 10);
 }
 
 function writeIpv6(ip: Buffer, source: Uint8Array, destination: Uint8Array, bytes: number): void {
@@ -60,4 +59,21 @@ function writeIpv6(ip: Buffer, source: Uint8Array, destination: Uint8Array, byte
   ip[7] = HOP_LIMIT;
   ip.set(source, 8);
   ip.set(destination, 24);
+}
+
+/** Over the pseudo header of IPv6 (RFC 8200, 8.1); 0 is written as its complement. */
+function udpChecksum(source: Uint8Array, destination: Uint8Array, udp: Buffer): number {
+  const pseudo = Buffer.alloc(8);
+  pseudo.writeUInt32BE(udp.length, 0);
+  pseudo[7] = UDP;
+  return checksum(Buffer.concat([source, destination, pseudo, udp])) || 0xffff;
+}
+
+/** RFC 1071. */
+function checksum(bytes: Buffer): number {
+  let sum = 0;
+  for (let at = 0; at + 1 < bytes.length; at += 2) sum += bytes.readUInt16BE(at);
+  if (bytes.length % 2 === 1) sum += (bytes.at(-1) ?? 0) << 8;
+  while (sum > 0xffff) sum = (sum & 0xffff) + (sum >>> 16);
+  return ~sum & 0xffff;
 }
