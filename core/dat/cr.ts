@@ -53,6 +53,11 @@ export class Cr extends DatHandle {
     return ipFromGid(this.request.remoteGid);
   }
 
+  /** What it is to be accepted with: an endpoint (`rc`), or an XRC domain (`domain.accept`). */
+  get transport(): 'rc' | 'xrc' {
+    return this.request.transport;
+  }
+
   /** dat_cr_query. */
   query(): CrParameters {
     this.assertLive('cr.query');
@@ -103,6 +108,14 @@ export class Cr extends DatHandle {
     checkOptions(operation, 2, options, ['privateData']);
     const privateData = checkPrivateData(operation, 2, options.privateData, CmPrivateData.REJ);
     this.answerReject(operation, REJECT_CONSUMER, privateData);
+  }
+
+  /** @internal accepts by other means than an endpoint; what `accept` throws leaves it as it was */
+  answer<T>(operation: string, accept: (request: CmRequest) => T): T {
+    this.assertLive(operation);
+    const answered = spiCall({ operation }, () => accept(this.request));
+    this.retire(operation);
+    return answered;
   }
 
   /** @internal there was no room for the request */

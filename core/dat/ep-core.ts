@@ -184,6 +184,7 @@ export abstract class EpCore extends EpIbPosts {
         requestCq: this.events.cqOf(requestEvd),
         attributes,
         srq,
+        xrc: init.xrc,
         counters: this.counts,
         onQueuePairEvent: (event) => this.events.onQueuePairEvent(event, this.connection),
         listener: {

@@ -7,9 +7,10 @@ import { Lmr } from './lmr.js';
 import { Psp } from './psp.js';
 import { Pz } from './pz.js';
 import { Srq } from './srq.js';
+import { XrcDomain } from './xrc-domain.js';
 
 /** Objects that an interface adapter counts; event dispatchers are apart. */
-export type Child = Pz | Lmr | Ep | Psp | Srq;
+export type Child = Pz | Lmr | Ep | Psp | Srq | XrcDomain;
 
 export interface CloseScope {
   readonly children: ReadonlySet<Child>;
@@ -35,6 +36,7 @@ export function closeSteps({ children, evds, release }: CloseScope): TeardownSte
     ...release.modules,
     step('queue pairs', () => each(of(Ep), (ep) => ep.destroy('ia.close'))),
     step('shared receive queues', () => each(of(Srq), (srq) => srq.destroy('ia.close'))),
+    step('XRC domains', () => each(of(XrcDomain), (domain) => domain.destroy('ia.close'))),
     step('event dispatchers', () => freeAll(evds())),
     step('memory regions', () => each(of(Lmr), (lmr) => lmr.destroy('ia.close'))),
     step('protection zones', () => each(of(Pz), (pz) => pz.destroy('ia.close'))),

@@ -16,7 +16,7 @@ import {
   providerAttributes,
 } from './ia-attributes.js';
 import { type Child, closeSteps } from './ia-close.js';
-import { IaServicePoints } from './ia-service-points.js';
+import { IaXrc } from './ia-xrc.js';
 import { Lmr } from './lmr.js';
 import { Psp } from './psp.js';
 import { Pz } from './pz.js';
@@ -24,7 +24,7 @@ import { Srq } from './srq.js';
 import { Symbolic } from './trace.js';
 
 /** Opened by `openIa()`. */
-export class Ia extends IaServicePoints {
+export class Ia extends IaXrc {
   /** Attributes of adapter and provider (dat_ia_query). */
   query(): { readonly ia: IaAttributes; readonly provider: ProviderAttributes } {
     this.assertOpen('ia.query');

@@ -29,6 +29,7 @@ export { DatHandle, type HandleType } from './handle.js';
 export { Ia } from './ia.js';
 export { type EndpointOptions } from './ia-endpoints.js';
 export { type IaAttributes, type ProviderAttributes } from './ia-attributes.js';
+export { type XrcDomainOptions } from './ia-xrc.js';
 export { Lmr, type LmrOptions } from './lmr.js';
 export { Psp, type PspOptions } from './psp.js';
 export { Pz } from './pz.js';
@@ -43,3 +44,11 @@ export {
   type SrqStateName,
   type SrqStateRule,
 } from './srq-attributes.js';
+export {
+  type XrcAcceptOptions,
+  XrcDomain,
+  type XrcInitiatorOptions,
+  type XrcTargetOptions,
+} from './xrc-domain.js';
+export { XrcInitiator } from './xrc-initiator.js';
+export { XrcSrq, type XrcSrqOptions } from './xrc-srq.js';

@@ -14,8 +14,16 @@ const PORTS = {
     'shared-receive-queue',
     'atomic',
     'send-with-invalidate',
+    'xrc',
   ],
-  dgram: ['second-adapter', 'loopback', 'shared-receive-queue', 'atomic', 'send-with-invalidate'],
+  dgram: [
+    'second-adapter',
+    'loopback',
+    'shared-receive-queue',
+    'atomic',
+    'send-with-invalidate',
+    'xrc',
+  ],
 } as const;
 
 for (const port of ['native', 'dgram'] as const) {

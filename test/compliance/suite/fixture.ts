@@ -16,7 +16,9 @@ export type Capability =
   /** Fetch-and-add, compare-and-swap: the provider attributes DAT_IB_FETCH_AND_ADD, _CMP_AND_SWAP. */
   | 'atomic'
   /** `ep.postSendWithInvalidate`. */
-  | 'send-with-invalidate';
+  | 'send-with-invalidate'
+  /** `ia.openXrcDomain`. */
+  | 'xrc';
 
 /** Two open interface adapters that reach each other. */
 export interface CompliancePair {

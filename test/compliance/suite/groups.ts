@@ -8,6 +8,7 @@ import { dispatching } from './dispatching.js';
 import { flowControl } from './flow-control.js';
 import { immediates } from './immediates.js';
 import { protecting } from './protecting.js';
+import { reachingMany } from './reaching-many.js';
 import { sharingReceives } from './sharing-receives.js';
 import { states } from './states.js';
 import { transferring } from './transferring.js';
@@ -20,6 +21,7 @@ export const behaviourGroups: readonly BehaviourGroup[] = [
   atomics,
   flowControl,
   sharingReceives,
+  reachingMany,
   protecting,
   dispatching,
   disconnecting,
