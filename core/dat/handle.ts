@@ -5,7 +5,19 @@ import { show } from './show.js';
 
 /** DAT_HANDLE_TYPE. */
 export type HandleType =
-  'IA' | 'PZ' | 'LMR' | 'RMR' | 'SRQ' | 'EVD' | 'EP' | 'PSP' | 'RSP' | 'CSP' | 'CR' | 'XRC_DOMAIN';
+  | 'IA'
+  | 'PZ'
+  | 'LMR'
+  | 'RMR'
+  | 'SRQ'
+  | 'EVD'
+  | 'CNO'
+  | 'EP'
+  | 'PSP'
+  | 'RSP'
+  | 'CSP'
+  | 'CR'
+  | 'XRC_DOMAIN';
 
 const BRAND = Symbol.for('dapl:handle');
 

@@ -5,8 +5,11 @@ export {
   ConnectFlags,
   flagNames,
   MemPrivileges,
+  MemType,
+  type MemTypeName,
   PspFlags,
   Qos,
+  VaType,
 } from './constants.js';
 export { type AnswerOptions, Cr, type CrParameters } from './cr.js';
 export { Ep } from './ep.js';
@@ -28,13 +31,23 @@ export { EP_STATES, type EpCall, EpState, type EpStateName, type Legality } from
 export { DatHandle, type HandleType } from './handle.js';
 export { Ia } from './ia.js';
 export { type EndpointOptions } from './ia-endpoints.js';
-export { type IaAttributes, type ProviderAttributes } from './ia-attributes.js';
 export { type XrcDomainOptions } from './ia-xrc.js';
-export { Lmr, type LmrOptions } from './lmr.js';
-export { Psp, type PspOptions } from './psp.js';
+export { type IaAttributes, type IaQuery } from './ia-attributes.js';
+export { type EvdStream, type ProviderAttributes } from './provider-attributes.js';
+export { type IaCounterValues } from './ia-counters.js';
+export { type LmrMemory, type MemTypeHint } from './ia-regions.js';
+export { Lmr, type LmrParameters } from './lmr.js';
+export { type CreateLmrOptions, type LmrOptions, type MapFileOptions } from './lmr-options.js';
+export { type Comm, Csp, type CspOptions, type CspParameters } from './csp.js';
+export { Psp, type PspAnyOptions, type PspOptions, type PspParameters } from './psp.js';
+export { Rsp, type RspOptions, type RspParameters } from './rsp.js';
+export { ServicePoint } from './service-point.js';
+export { CR_TRANSITIONS, type CrStateName, SP_TRANSITIONS, type SpStateName } from './sp-states.js';
 export { Pz } from './pz.js';
 export { type RmrTriplet } from './rmr-contexts.js';
 export { LmrSegment, type RemoteAddress, RemoteSegment, type Segments } from './segment.js';
+export { Rmr, type RmrParameters, type RmrScope } from './rmr.js';
+export { type RmrBindOptions } from './rmr-options.js';
 export { Srq, type SrqParameters } from './srq.js';
 export {
   SRQ_STATES,

@@ -24,7 +24,7 @@ import type { EndpointOptions } from './ia-endpoints.js';
 import { checkInteger, checkOneOf, checkOptions, checkPrivateData } from './guards.js';
 import { checkHandle, DatHandle } from './handle.js';
 import type { Ia } from './ia.js';
-import type { XrcInitiator} from './xrc-initiator.js';
+import type { XrcInitiator } from './xrc-initiator.js';
 import { MAX_SRQN } from './xrc-initiator.js';
 import type { XrcSrq, XrcSrqOptions } from './xrc-srq.js';
 

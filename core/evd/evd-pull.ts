@@ -17,9 +17,11 @@ import {
   invalidHandle,
   unwaitableError,
 } from './evd-checks.js';
+import { EVD_COUNTER, type EvdCounterValues } from './evd-counters.js';
 import { EvdFeed } from './evd-feed.js';
 import type { WaitOptions, WaitResult } from './evd-host.js';
 
+import { EVD_SUBSTATES, type EvdWaiting } from './evd-states.js';
 import { Waiter, type WaiterInit, interruptedError, timeoutError } from './waiter.js';
 
 const POLLING_MODES = ['event', 'adaptive', 'spin'] as const satisfies readonly PollingMode[];
@@ -29,7 +31,7 @@ const MAX_EVENTS = 0x7fffffff;
 const MAX_BATCH = 256;
 
 export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly DatEvent[]> {
-  protected waitable = true;
+  protected waiting: EvdWaiting = 'WAITABLE';
   private polling: PollingMode = 'event';
 
   /**
@@ -39,9 +41,10 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
    */
   dequeue(): DatEvent | undefined {
     this.checkOpen('evd.dequeue');
-    const event = this.store.take();
-    if (event !== undefined || !this.spin()) return event;
-    return this.store.take();
+    let event = this.store.take();
+    if (event === undefined && this.spin()) event = this.store.take();
+    this.countDequeue(event !== undefined);
+    return event;
   }
 
   /**
@@ -62,7 +65,29 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
     let count = this.store.takeBatch(batch, end);
     if (count === 0 && end > 0 && this.spin()) count = this.store.takeBatch(batch, end);
     batch.count = count;
+    this.countDequeue(count > 0);
     return count;
+  }
+
+  private countDequeue(found: boolean): void {
+    this.counts.bump(EVD_COUNTER.DEQUEUE, 1);
+    this.counts.bump(found ? EVD_COUNTER.FOUND : EVD_COUNTER.NOT_FOUND, 1);
+  }
+
+  /**
+   * What has been dequeued, waited for and notified (dat_ib_query_counters on an EVD).
+   * @param options `reset`: the counters begin again at 0; what was counted is returned
+   * @throws DatError DAT_INVALID_HANDLE when freed; DAT_INVALID_PARAMETER
+   */
+  counters(options: { readonly reset?: boolean } = {}): EvdCounterValues {
+    const operation = 'evd.counters';
+    this.trace(operation, { reset: options?.reset });
+    this.checkOpen(operation);
+    checkOptions(operation, options, 'DAT_INVALID_ARG1');
+    const { reset = false } = options;
+    const isFlag = typeof reset === 'boolean';
+    checkParameter(operation, 'reset', reset, isFlag, 'a boolean', 'DAT_INVALID_ARG1');
+    return this.counts.read(reset);
   }
 
   /**
@@ -79,13 +104,14 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
       const { threshold = 1, timeoutMs, signal } = options;
       this.trace('evd.wait', { timeoutMs, threshold });
       this.checkOpen('evd.wait');
+      this.counts.count('wait');
       const isSignal = signal === undefined || signal instanceof AbortSignal;
       checkParameter('evd.wait', 'signal', signal, isSignal, 'an AbortSignal', 'DAT_INVALID_ARG1');
-      checkTimeout(timeoutMs);
+      checkTimeout('evd.wait', timeoutMs);
       checkThreshold(threshold, this.store.qlen, this.dispatcher.configuration);
       this.checkWaitable('evd.wait');
       checkTaker('evd.wait', this.dispatcher.taker, 'waiter');
-      if (signal?.aborted === true) throw interruptedError(signal);
+      if (signal?.aborted === true) throw interruptedError('evd.wait', signal);
       const satisfy = (): boolean => this.settleWait(resolve);
       const onFree = (): void => reject(freedWhileWaiting());
       this.suspend({ threshold, satisfy, reject, onFree, signal, timeoutMs });
@@ -108,14 +134,14 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
   setUnwaitable(): void {
     this.trace('evd.setUnwaitable', {});
     this.checkOpen('evd.setUnwaitable');
-    this.waitable = false;
+    this.waiting = EVD_SUBSTATES[this.waiting].setUnwaitable;
     this.dropWaiter()?.reject(unwaitableError('evd.wait'));
   }
 
   clearUnwaitable(): void {
     this.trace('evd.clearUnwaitable', {});
     this.checkOpen('evd.clearUnwaitable');
-    this.waitable = true;
+    this.waiting = EVD_SUBSTATES[this.waiting].clearUnwaitable;
   }
 
   /** How completions reach core: by wake-ups, by polling for a while, or only by dequeueing. */
@@ -149,8 +175,9 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
       this.engage();
     };
     const onAbort = (): void => {
-      if (signal !== undefined) this.dropWaiter()?.reject(interruptedError(signal));
+      if (signal !== undefined) this.dropWaiter()?.reject(interruptedError('evd.wait', signal));
     };
+    this.counts.count('waitBlocked');
     const waiter = new Waiter(init, this.host.timers, this.host.clock, onTimeout, onAbort);
     this.dispatcher.waiter = waiter;
     this.engage();
@@ -222,7 +249,7 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
   }
 
   private checkWaitable(operation: string): void {
-    if (!this.waitable) throw unwaitableError(operation);
+    if (this.waiting === 'UNWAITABLE') throw unwaitableError(operation);
   }
 
   protected trace(call: string, parameters: Readonly<Record<string, unknown>>): void {

@@ -8,6 +8,7 @@ import type { CompletionOwners } from './completion-owner.js';
 import type { DatEvent, PostedEvent } from './event.js';
 import type { EventBatch } from './event-batch.js';
 import { EventQueue } from './event-queue.js';
+import { Notice } from './notice.js';
 
 /**
  * Where a posted event stands on an EVD with completions. `behind`: behind all completions that are
@@ -23,15 +24,18 @@ export class EventStore {
   /** Goes into the queue as soon as there is room. */
   private late: PostedEvent | undefined;
 
-  /** @param onArrival told when something new has come that notifies the consumer */
+  /** @param onArrival told when something new has come that the consumer may see */
   constructor(
     qlen: number,
     private readonly cq: CompletionQueue | undefined,
     owners: CompletionOwners,
-    private readonly onArrival: () => void,
+    /** Completions say whether they are solicited. */
+    readonly reportsSolicited: boolean,
+    private readonly onArrival: (notice: Notice) => void,
   ) {
     this.queue = new EventQueue(qlen);
-    this.cursor = cq === undefined ? undefined : new CompletionCursor(cq, owners);
+    const plain = reportsSolicited ? Notice.UNSOLICITED : Notice.UNKNOWN;
+    this.cursor = cq === undefined ? undefined : new CompletionCursor(cq, owners, plain);
   }
 
   get qlen(): number {
@@ -52,11 +56,11 @@ export class EventStore {
     return this.queue.full;
   }
 
-  /** Looks at the completion queue; returns how many new events notify the consumer. */
+  /** Looks at the completion queue; returns how many new events the consumer may see. */
   scan(): number {
     if (this.cursor === undefined) return 0;
     const found = this.cursor.scan();
-    if (found > 0) this.onArrival();
+    if (found > 0) this.onArrival(this.cursor.notice);
     return found;
   }
 
@@ -68,7 +72,7 @@ export class EventStore {
     if (this.queue.full) return false;
     const scanned = cursor?.scanned ?? 0;
     this.queue.push(event, place === 'after' && inScan ? (scanned + 1) >>> 0 : scanned);
-    this.onArrival();
+    this.onArrival(Notice.ALWAYS);
     return true;
   }
 

@@ -95,7 +95,7 @@ export interface ConnectionRequestEvent {
   readonly type: 'connection-request';
   readonly number: N['CONNECTION_REQUEST'];
   /** The service point that the request came to. */
-  readonly psp: EventServicePoint;
+  readonly sp: EventServicePoint;
   readonly cr: EventConnectionRequest;
   /** Port of rdma_cm's TCP port space. */
   readonly connQual: number;

@@ -15,6 +15,7 @@ export const DROP_REASONS = [
   'badPkey',
   'badQkey',
   'badLength',
+  'refusedAccess',
   'noReceive',
   'bufferTooSmall',
   'sequenceGap',

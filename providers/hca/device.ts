@@ -24,18 +24,14 @@ import type { HcaCounters } from './counters.js';
 import type { Hca } from './hca.js';
 import { Domain } from './memory.js';
 import { MAX_MESSAGE_BYTES } from './parameters.js';
-import type { SoftQueuePair } from './queue-pair.js';
-import { RcQueuePair } from './rc-queue-pair.js';
+import { QUEUE_PAIR_CLASSES } from './queue-pair-classes.js';
+import type { QueuePairClass } from './queue-pair-classes.js';
 import { SoftSharedReceiveQueue } from './shared-receive-queue.js';
-import { UdQueuePair } from './ud-queue-pair.js';
 import { SoftXrcDomain, checkXrcDomain } from './xrc-domain.js';
-import { XrcInitiator } from './xrc-initiator.js';
-import { XrcTarget } from './xrc-target.js';
 
 /** Local CA ACK delay 2^15 * 4.096 us, as rxe says of itself: an event loop may be busy so long. */
 const LOCAL_ACK_DELAY = 15;
 const OBJECTS = 1 << 20;
-const TYPES: readonly QpType[] = [QpType.RC, QpType.UD, QpType.GSI, QpType.XRC_INI, QpType.XRC_TGT];
 
 /** How a device is driven; the driver is its only implementation. */
 export interface DeviceDrive {
@@ -46,6 +42,7 @@ export class HcaDevice implements Device {
   readonly attributes: DeviceAttributes;
   readonly capabilities: ReadonlySet<DeviceCapability> = new Set<DeviceCapability>([
     'rc',
+    'uc',
     'ud',
     'atomic',
     'shared-receive-queue',
@@ -55,6 +52,8 @@ export class HcaDevice implements Device {
   ]);
   /** The provider's own end: its timers. */
   onClosed: () => void = () => undefined;
+  /** Set by a provider that can. */
+  mapFile?: NonNullable<Device['mapFile']>;
   private readonly domains = new Set<Domain>();
   private readonly cqs = new Set<SoftCompletionQueue>();
   private eventHandler: (event: AsyncEventType) => void = () => undefined;
@@ -99,12 +98,12 @@ export class HcaDevice implements Device {
 
   createQueuePair(init: QueuePairInit): QueuePair {
     this.checkOpen();
-    this.checkInit(init);
+    const QueuePair = this.checkedClass(init);
     const { queuePairs } = this.hca;
     const gsi = init.type === QpType.GSI;
     if (gsi && queuePairs.find(GSI_QPN)) throw new SpiError('EBUSY', 'QP1 exists already');
     const qpn = gsi ? GSI_QPN : queuePairs.freshQpn();
-    const qp = newQueuePair(this.hca, qpn, init);
+    const qp = new QueuePair(this.hca, qpn, init);
     queuePairs.insert(qp);
     for (const cq of [qp.sendCq, qp.receiveCq]) {
       cq.users += 1;
@@ -211,9 +210,11 @@ export class HcaDevice implements Device {
     if (this.closing) throw new SpiError('ENODEV', `device ${this.name} is closed`);
   }
 
-  private checkInit(init: QueuePairInit): void {
+  /** The class of a queue pair that is good to make. */
+  private checkedClass(init: QueuePairInit): QueuePairClass {
     const { maxQueuePairWr, maxSge, maxInlineBytes, maxQueuePairs } = this.attributes;
-    if (!TYPES.includes(init.type)) {
+    const found = QUEUE_PAIR_CLASSES.get(init.type);
+    if (!found) {
       throw new SpiError('EOPNOTSUPP', `queue pair type ${init.type} is not supported`);
     }
     checkDomain(init.pd, this.hca);
@@ -231,19 +232,7 @@ export class HcaDevice implements Device {
     limit('maxReceiveSge', init.maxReceiveSge, maxSge);
     limit('maxInlineBytes', init.maxInlineBytes, maxInlineBytes);
     limit('context', init.context, 0xffffffff);
-  }
-}
-
-function newQueuePair(hca: Hca, qpn: number, init: QueuePairInit): SoftQueuePair {
-  switch (init.type) {
-    case QpType.RC:
-      return new RcQueuePair(hca, qpn, init);
-    case QpType.XRC_INI:
-      return new XrcInitiator(hca, qpn, init);
-    case QpType.XRC_TGT:
-      return new XrcTarget(hca, qpn, init);
-    default:
-      return new UdQueuePair(hca, qpn, init);
+    return found;
   }
 }
 
@@ -296,6 +285,7 @@ function deviceAttributes(hca: Hca, random: Random): DeviceAttributes {
     maxInlineBytes: parameters.maxInlineBytes,
     maxCompletionQueues: OBJECTS,
     maxCompletionQueueEntries: MAX_CQ_ENTRIES,
+    reportsSolicited: true,
     maxMemoryRegions: OBJECTS,
     maxMemoryRegionBytes: Number.MAX_SAFE_INTEGER,
     maxMemoryWindows: OBJECTS,

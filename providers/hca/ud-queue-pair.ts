@@ -40,14 +40,16 @@ export class UdQueuePair extends SoftQueuePair {
   override readonly transport = TRANSPORT.ud;
   private psn = 0;
   private qkey = 0;
-  /** Number of the packet of each request in flight to the port; by ring slot. */
+  /** Number and bytes of the packet of each request in flight to the port; by ring slot. */
   private readonly packetNumber: Float64Array;
+  private readonly lengthBytes: Uint32Array;
   private readonly cursor = new SegmentCursor();
   private readonly grhArea = new Uint8Array(GRH_LENGTH);
 
   constructor(hca: Hca, qpn: number, init: QueuePairInit, receives?: ReceiveSource) {
     super(hca, qpn, init, receives);
     this.packetNumber = new Float64Array(this.sendRing.entries);
+    this.lengthBytes = new Uint32Array(this.sendRing.entries);
   }
 
   // --- receiving --------------------------------------------------------------------------------
@@ -180,6 +182,7 @@ export class UdQueuePair extends SoftQueuePair {
     if (immediate) tx.view.setUint32(deth + DETH_LENGTH, words[at + SQE.IMMEDIATE_OR_INVALIDATE]!);
     this.psn = psnNext(this.psn);
     this.packetNumber[this.fetched & sendRing.mask] = tx.built;
+    this.lengthBytes[this.fetched & sendRing.mask] = length;
     this.fetched = (this.fetched + 1) >>> 0;
     sendRing.consumer = this.fetched;
     hca.awaitTaken(this);
@@ -193,11 +196,9 @@ export class UdQueuePair extends SoftQueuePair {
   }
 
   override onPacketsTaken(taken: number): void {
-    while (
-      this.oldest !== this.fetched &&
-      this.packetNumber[this.oldest & this.sendRing.mask]! <= taken
-    ) {
-      this.completeOldest(WcStatus.SUCCESS, 0, 0);
+    const { mask } = this.sendRing;
+    while (this.oldest !== this.fetched && this.packetNumber[this.oldest & mask]! <= taken) {
+      this.completeOldest(WcStatus.SUCCESS, this.lengthBytes[this.oldest & mask]!, 0);
     }
     this.checkDrained();
   }
@@ -206,7 +207,7 @@ export class UdQueuePair extends SoftQueuePair {
   private refuse(status: number): void {
     this.hca.counters.localErrors += 1;
     // What was sent before it has left our hands, whether the port has taken it yet or not.
-    while (this.oldest !== this.fetched) this.completeOldest(WcStatus.SUCCESS, 0, 0);
+    this.onPacketsTaken(Infinity);
     this.completeOldest(status, 0, 0);
     this.setState(QpState.SQE);
     this.flushSends();

@@ -15,6 +15,8 @@ const PORTS = {
     'atomic',
     'send-with-invalidate',
     'xrc',
+    'memory-window',
+    'file-mapping',
   ],
   dgram: [
     'second-adapter',
@@ -23,6 +25,7 @@ const PORTS = {
     'atomic',
     'send-with-invalidate',
     'xrc',
+    'memory-window',
   ],
 } as const;
 

@@ -17,6 +17,10 @@ export type Capability =
   | 'atomic'
   /** `ep.postSendWithInvalidate`. */
   | 'send-with-invalidate'
+  /** `ia.createRmr` and `ia.createRmrForEp`. */
+  | 'memory-window'
+  /** `ia.mapFile`. */
+  | 'file-mapping'
   /** `ia.openXrcDomain`. */
   | 'xrc';
 
