@@ -315,7 +315,7 @@ export class RcRequester {
   retry(): void {
     const { qp } = this;
     if (this.retriesLeft === 0) {
-      qp.failOldest(WcStatus.RETRY_EXC_ERR, 0);
+      if (!qp.completer.failRefused()) qp.failOldest(WcStatus.RETRY_EXC_ERR, 0);
       return;
     }
     this.retriesLeft -= 1;
@@ -409,7 +409,7 @@ export class RcRequester {
     flight.record(nowUs, FLIGHT.ACK_TIMEOUT, this.qp.ackTimeoutUs * this.backoff, this.una);
     this.backoff = Math.min(this.backoff * 2, MAX_BACKOFF);
     this.qp.completer.onTimeout();
-    this.retry();
+    if (!this.qp.completer.failRefused()) this.retry();
   }
 
   private onRnrTimer(): void {
