@@ -5,7 +5,7 @@ import { show } from './show.js';
 
 /** DAT_HANDLE_TYPE. */
 export type HandleType =
-  'IA' | 'PZ' | 'LMR' | 'RMR' | 'SRQ' | 'EVD' | 'EP' | 'PSP' | 'RSP' | 'CSP' | 'CR';
+  'IA' | 'PZ' | 'LMR' | 'RMR' | 'SRQ' | 'EVD' | 'CNO' | 'EP' | 'PSP' | 'RSP' | 'CSP' | 'CR';
 
 const BRAND = Symbol.for('dapl:handle');
 

@@ -3,6 +3,8 @@
  * guards of a call. The calls themselves are in ia-memory, ia-endpoints and ia-service-points.
  */
 import {
+  Cno,
+  type CnoOptions,
   CompletionOwners,
   type DatEvent,
   Evd,
@@ -14,6 +16,7 @@ import { DatError } from '../errors/index.js';
 import type { Observable } from '../stream/index.js';
 import { reportDeviceEvent } from './async-events.js';
 import type { DeviceLease, IaContext } from './context.js';
+import { checkOptions } from './guards.js';
 import { DatHandle, nextHandleId } from './handle.js';
 import type { Ia } from './ia.js';
 import { addressOf } from './ia-attributes.js';
@@ -44,6 +47,7 @@ export abstract class IaBase extends DatHandle {
   readonly address: string;
   protected readonly children = new Set<Child>();
   protected readonly evds = new Set<Evd>();
+  protected readonly cnos = new Set<Cno>();
   protected closing: Promise<void> | undefined = undefined;
   private readonly host: EvdHost;
 
@@ -57,6 +61,7 @@ export abstract class IaBase extends DatHandle {
       owners: this.owners,
       reportAsync: (event) => void this.asyncEvd.post(event),
       onEvdFreed: (evd) => void this.evds.delete(evd as Evd),
+      onCnoFreed: (cno) => void this.cnos.delete(cno as Cno),
     };
     this.asyncEvd = this.newEvd(init.asyncEvdQlen, EvdFlags.ASYNC);
     init.lease.onEvent((event) => reportDeviceEvent(event, this.self, this.asyncEvd));
@@ -79,6 +84,18 @@ export abstract class IaBase extends DatHandle {
     const evd = new Evd(this.host, { ...options, id: nextHandleId() });
     this.evds.add(evd);
     return evd;
+  }
+
+  /**
+   * Makes a notification object (dat_cno_create), for many EVDs to be waited for in one place.
+   * @throws DatError DAT_INVALID_PARAMETER
+   */
+  createCno(options: CnoOptions = {}): Cno {
+    this.begin('ia.createCno', {});
+    checkOptions('ia.createCno', 2, options, ['agent']);
+    const cno = new Cno(this.host, { ...options, id: nextHandleId() });
+    this.cnos.add(cno);
+    return cno;
   }
 
   /** @internal an object has been freed */

@@ -1,20 +1,24 @@
 /** The order in which an interface adapter ends what is left of it (design: teardown). */
 import type { TeardownStep } from '../di/index.js';
-import type { Evd } from '../evd/index.js';
+import type { Cno, Evd, Upcall } from '../evd/index.js';
 import type { DeviceRelease } from './context.js';
 import { Ep } from './ep.js';
 import { Lmr } from './lmr.js';
 import { Psp } from './psp.js';
 import { Pz } from './pz.js';
+import { Rmr } from './rmr.js';
 import { Srq } from './srq.js';
 
 /** Objects that an interface adapter counts; event dispatchers are apart. */
-export type Child = Pz | Lmr | Ep | Psp | Srq;
+export type Child = Pz | Lmr | Rmr | Ep | Psp | Srq;
 
 export interface CloseScope {
   readonly children: ReadonlySet<Child>;
   /** Those that are left when it is their turn. */
   readonly evds: () => readonly Evd[];
+  readonly cnos: () => readonly Cno[];
+  /** The upcalls that the adapter is closed from, which must not be waited for; may grow. */
+  readonly callers: ReadonlySet<Upcall>;
   readonly release: DeviceRelease;
 }
 
@@ -22,7 +26,7 @@ export interface CloseScope {
  * Connections first, while everything that tells the peer still works; the modules, if this is the
  * last adapter of the device; then queue pairs, completion queues, regions, zones; the device.
  */
-export function closeSteps({ children, evds, release }: CloseScope): TeardownStep[] {
+export function closeSteps({ children, evds, cnos, callers, release }: CloseScope): TeardownStep[] {
   const of = <T extends Child>(type: abstract new (...args: never[]) => T): T[] =>
     [...children].filter((child): child is T => child instanceof type);
   const step = (name: string, run: () => void | Promise<void>): TeardownStep => ({ name, run });
@@ -34,8 +38,10 @@ export function closeSteps({ children, evds, release }: CloseScope): TeardownSte
     }),
     ...release.modules,
     step('queue pairs', () => each(of(Ep), (ep) => ep.destroy('ia.close'))),
+    step('memory windows', () => each(of(Rmr), (rmr) => rmr.destroy('ia.close'))),
     step('shared receive queues', () => each(of(Srq), (srq) => srq.destroy('ia.close'))),
-    step('event dispatchers', () => freeAll(evds())),
+    step('event dispatchers', () => freeAll(evds(), callers)),
+    step('notification objects', () => each(cnos(), (cno) => cno.close())),
     step('memory regions', () => each(of(Lmr), (lmr) => lmr.destroy('ia.close'))),
     step('protection zones', () => each(of(Pz), (pz) => pz.destroy('ia.close'))),
     ...release.device,
@@ -56,7 +62,14 @@ function each<T>(items: readonly T[], end: (item: T) => void): void {
   if (failures.length > 1) throw new AggregateError(failures, `${failures.length} objects failed`);
 }
 
-async function freeAll(evds: readonly Evd[]): Promise<void> {
-  const results = await Promise.allSettled(evds.map((evd) => evd.free()));
+async function freeAll(evds: readonly Evd[], callers: ReadonlySet<Upcall>): Promise<void> {
+  const ends = evds.map((evd) => evd.free());
+  for (const upcall of callers) excuse(evds, upcall);
+  const results = await Promise.allSettled(ends);
   for (const result of results) if (result.status === 'rejected') throw result.reason;
+}
+
+/** What has been freed does not wait for this upcall any more: it waits itself. */
+export function excuse(evds: readonly Evd[], upcall: Upcall): void {
+  for (const evd of evds) evd.excuse(upcall);
 }

@@ -62,7 +62,7 @@ export abstract class IaEndpoints extends IaMemory {
     };
     const recvDtos = srq?.maxRecvDtos ?? attributes.maxRecvDtos;
     const dtos = recvDtos + attributes.maxRequestDtos;
-    const ownDto = recvEvd && requestEvd ? undefined : makePrivate(dtos, EvdFlags.DTO);
+    const ownDto = recvEvd && requestEvd ? undefined : makePrivate(dtos, DTO_STREAMS);
     const connect = connectEvd ?? makePrivate(CONNECTION_QLEN, EvdFlags.CONNECTION);
     try {
       return this.adopt(
@@ -90,4 +90,5 @@ export abstract class IaEndpoints extends IaMemory {
 }
 
 const CONNECTION_QLEN = 16;
+const DTO_STREAMS = EvdFlags.DTO | EvdFlags.RMR_BIND;
 const EP_OPTIONS = ['pz', 'recvEvd', 'requestEvd', 'connectEvd', 'attributes', 'srq'];

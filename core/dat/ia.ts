@@ -4,29 +4,31 @@
  */
 import { inspect } from 'node:util';
 import { tearDown } from '../di/index.js';
-import type { Evd } from '../evd/index.js';
+import { type Cno, currentUpcall, type Evd, Upcall } from '../evd/index.js';
 import { DatError } from '../errors/index.js';
 import type { CloseFlag } from './constants.js';
 import { Ep } from './ep.js';
-import { checkOneOf } from './guards.js';
-import {
-  type IaAttributes,
-  iaAttributes,
-  type ProviderAttributes,
-  providerAttributes,
-} from './ia-attributes.js';
-import { type Child, closeSteps } from './ia-close.js';
+import { checkOneOf, checkOptions, invalid } from './guards.js';
+import { iaAttributes, type IaQuery } from './ia-attributes.js';
+import { type Child, closeSteps, excuse } from './ia-close.js';
 import { IaServicePoints } from './ia-service-points.js';
 import { Lmr } from './lmr.js';
+import { providerAttributes } from './provider-attributes.js';
 import { Psp } from './psp.js';
 import { Pz } from './pz.js';
+import { Rmr } from './rmr.js';
 import { Srq } from './srq.js';
 import { Symbolic } from './trace.js';
 
 /** Opened by `openIa()`. */
 export class Ia extends IaServicePoints {
+  /** Upcalls that have closed the adapter. */
+  private readonly callers = new Set<Upcall>();
+  /** Event dispatchers that the close is ending. */
+  private ending: readonly Evd[] = [];
+
   /** Attributes of adapter and provider (dat_ia_query). */
-  query(): { readonly ia: IaAttributes; readonly provider: ProviderAttributes } {
+  query(): IaQuery {
     this.assertOpen('ia.query');
     const { device } = this.context;
     return {
@@ -40,14 +42,25 @@ export class Ia extends IaServicePoints {
    * @param flag `graceful` only closes what has no objects left; `abrupt` (default) ends them
    * first: connections (the peers are told), queue pairs, event dispatchers, memory regions, zones.
    * Closing again returns the same promise.
+   * @param options.upcall the upcall that the adapter is closed from, which is not waited for; in
+   * the synchronous part of a handler that is known
    * @throws DatError DAT_INVALID_STATE / DAT_INVALID_STATE_IA_IN_USE (graceful, objects left);
    * DAT_INTERNAL_ERROR when a step failed or the time ran out: everything else has been ended
    */
-  async close(flag: CloseFlag = 'abrupt'): Promise<void> {
+  async close(
+    flag: CloseFlag = 'abrupt',
+    options: { readonly upcall?: Upcall } = {},
+  ): Promise<void> {
     checkOneOf('ia.close', 2, 'flag', flag, ['abrupt', 'graceful']);
+    checkOptions('ia.close', 3, options, ['upcall']);
+    const { upcall = currentUpcall() } = options;
+    if (upcall !== undefined && !(upcall instanceof Upcall)) {
+      throw invalid('ia.close', 3, 'upcall', upcall, 'an Upcall');
+    }
     this.context.trace?.('ia.close', { ia: this.id, flag: new Symbolic(flag) });
+    if (this.closing === undefined && flag === 'graceful') this.checkUnused();
+    if (upcall !== undefined) this.closedFrom(upcall);
     if (this.closing !== undefined) return this.closing;
-    if (flag === 'graceful') this.checkUnused();
     this.closing = this.runClose();
     return this.closing;
   }
@@ -64,7 +77,7 @@ export class Ia extends IaServicePoints {
     return (
       `Ia { id: ${this.id}, provider: '${this.init.providerName}', address: '${this.address}', ` +
       `eps: ${count(Ep)}, psps: ${count(Psp)}, lmrs: ${count(Lmr)}, ` +
-      `srqs: ${count(Srq)}, pzs: ${count(Pz)}${state} }`
+      `rmrs: ${count(Rmr)}, srqs: ${count(Srq)}, pzs: ${count(Pz)}${state} }`
     );
   }
 
@@ -72,8 +85,14 @@ export class Ia extends IaServicePoints {
     return this;
   }
 
+  /** Whoever closes from an upcall, first or later, is not waited for by the close. */
+  private closedFrom(upcall: Upcall): void {
+    this.callers.add(upcall);
+    excuse(this.ending, upcall);
+  }
+
   private checkUnused(): void {
-    const left = this.children.size + this.evds.size - 1;
+    const left = this.children.size + this.evds.size - 1 + this.cnos.size;
     if (left === 0) return;
     throw new DatError('DAT_INVALID_STATE', {
       subtype: 'DAT_INVALID_STATE_IA_IN_USE',
@@ -87,12 +106,16 @@ export class Ia extends IaServicePoints {
   private async runClose(): Promise<void> {
     const { clock, timers, keepAlive } = this.context;
     const { lease, closeTimeoutMs } = this.init;
-    const { children } = this;
-    const evds = (): Evd[] => [...this.evds];
+    const { children, callers } = this;
+    const evds = (): readonly Evd[] => {
+      this.ending = [...this.evds];
+      return this.ending;
+    };
+    const cnos = (): Cno[] => [...this.cnos];
     const release = lease.release();
     keepAlive.retain();
     try {
-      await tearDown(closeSteps({ children, evds, release }), {
+      await tearDown(closeSteps({ children, evds, cnos, callers, release }), {
         operation: 'ia.close',
         clock,
         timers,

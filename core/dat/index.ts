@@ -5,8 +5,11 @@ export {
   ConnectFlags,
   flagNames,
   MemPrivileges,
+  MemType,
+  type MemTypeName,
   PspFlags,
   Qos,
+  VaType,
 } from './constants.js';
 export { type AnswerOptions, Cr, type CrParameters } from './cr.js';
 export { Ep } from './ep.js';
@@ -28,12 +31,17 @@ export { EP_STATES, type EpCall, EpState, type EpStateName, type Legality } from
 export { DatHandle, type HandleType } from './handle.js';
 export { Ia } from './ia.js';
 export { type EndpointOptions } from './ia-endpoints.js';
-export { type IaAttributes, type ProviderAttributes } from './ia-attributes.js';
-export { Lmr, type LmrOptions } from './lmr.js';
+export { type IaAttributes, type IaQuery } from './ia-attributes.js';
+export { type EvdStream, type ProviderAttributes } from './provider-attributes.js';
+export { type LmrMemory, type MemTypeHint } from './ia-regions.js';
+export { Lmr, type LmrParameters } from './lmr.js';
+export { type CreateLmrOptions, type LmrOptions, type MapFileOptions } from './lmr-options.js';
 export { Psp, type PspOptions } from './psp.js';
 export { Pz } from './pz.js';
 export { type RmrTriplet } from './rmr-contexts.js';
 export { LmrSegment, type RemoteAddress, RemoteSegment, type Segments } from './segment.js';
+export { Rmr, type RmrParameters, type RmrScope } from './rmr.js';
+export { type RmrBindOptions } from './rmr-options.js';
 export { Srq, type SrqParameters } from './srq.js';
 export {
   SRQ_STATES,

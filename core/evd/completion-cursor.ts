@@ -2,10 +2,11 @@
  * Core's side of a completion ring. Completions are scanned (shown to their owners, once, in order)
  * and later taken. Numbers of completions are u32, free-running, and survive a resize of the ring.
  */
-import { CQE, type CompletionQueue } from '../spi/index.js';
+import { CQE, type CompletionQueue, WcFlags, WcStatus } from '../spi/index.js';
 import type { CompletionOwners } from './completion-owner.js';
 import type { DatEvent } from './event.js';
 import type { EventBatch } from './event-batch.js';
+import { Notice } from './notice.js';
 
 export class CompletionCursor {
   /** Number of the next completion to take. */
@@ -16,6 +17,8 @@ export class CompletionCursor {
   scanning = false;
   /** Completions whose owner had been freed. */
   dropped = 0;
+  /** The loudest of the completions that the last `scan` found. */
+  notice: Notice = Notice.NONE;
   private hiddenCount = 0;
   /** By number: completions between `next` and `scanned` that the consumer must not see. */
   private hidden: Uint8Array;
@@ -26,6 +29,8 @@ export class CompletionCursor {
   constructor(
     private readonly cq: CompletionQueue,
     private readonly owners: CompletionOwners,
+    /** What is heard of a completion that succeeds and is not flagged as solicited. */
+    private readonly plain: Notice,
   ) {
     this.hidden = new Uint8Array(cq.ring.entries);
     this.mask = cq.ring.mask;
@@ -37,30 +42,32 @@ export class CompletionCursor {
     return ((this.scanned - this.next) >>> 0) - this.hiddenCount;
   }
 
-  /** Shows new completions to their owners; returns how many notify the consumer. */
+  /** Shows new completions to their owners; returns how many the consumer may see. */
   scan(): number {
     if (this.scanning) return 0;
     const readable = this.cq.poll();
     const end = (this.cq.ring.consumer - this.base + readable) >>> 0;
     if (end === this.scanned) return 0;
     const { words, strideWords, mask } = this.cq.ring;
-    let notifying = 0;
+    let visible = 0;
+    this.notice = Notice.NONE;
     this.scanning = true;
     try {
       while (this.scanned !== end) {
         const at = ((this.scanned + this.base) & mask) * strideWords;
         const owner = this.owners.ownerOf(words, at);
         if (owner === undefined) this.dropped++;
-        const view = owner?.onCompletion(words, at) ?? false;
-        if (view === true) notifying++;
-        else if (view === false) this.hide(this.scanned);
+        const seen = owner?.onCompletion(words, at) ?? false;
+        if (seen === false) this.hide(this.scanned);
+        else visible++;
+        if (seen === true) this.hear(words[at + CQE.CONTROL] ?? 0);
         this.scanned = (this.scanned + 1) >>> 0;
       }
     } finally {
       this.scanning = false;
     }
     this.skipHidden();
-    return notifying;
+    return visible;
   }
 
   /** Every scanned completion has been taken. */
@@ -119,6 +126,13 @@ export class CompletionCursor {
     this.hidden = hidden;
     this.mask = ring.mask;
     this.base = (ring.consumer - this.next) >>> 0;
+  }
+
+  private hear(control: number): void {
+    const failed = (control & 0xff) !== WcStatus.SUCCESS;
+    const loud = failed || ((control >>> 16) & WcFlags.SOLICITED) !== 0;
+    const notice = loud ? Notice.ALWAYS : this.plain;
+    if (notice > this.notice) this.notice = notice;
   }
 
   private wordOfNext(): number {

@@ -11,7 +11,7 @@ import type { EventBatch } from './event-batch.js';
  * What the consumer sees of a completion: nothing (suppressed); an event; or an event that does not
  * notify (unsignalled): it waits for the next one that does, or for a dequeue.
  */
-export type CompletionView = boolean | 'quiet';
+export type CompletionView = boolean | 'silent';
 
 /** An endpoint (or shared receive queue) as the event dispatchers see it. */
 export interface CompletionOwner {

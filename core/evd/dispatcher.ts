@@ -8,8 +8,14 @@ import { type ArmController, Want } from './arm-controller.js';
 import { EVD_CONFIGURATIONS, type EvdConfiguration, type EvdTaker } from './evd-states.js';
 import type { EventSink } from './event-sink.js';
 import type { EventStore } from './event-store.js';
+import { Notice } from './notice.js';
 import type { UpcallRunner } from './upcall-runner.js';
 import type { Waiter } from './waiter.js';
+
+/** What is told of new events while nothing takes them. */
+export interface Notifiable {
+  notify(): void;
+}
 
 /** Events handed over in one turn, so that a busy EVD does not keep packets from being served. */
 const BURST = 256;
@@ -24,9 +30,12 @@ export class Dispatcher {
   watchers = 0;
   /** Endpoints that wait for their completions whether or not anybody takes events. */
   holders = 0;
+  cno: Notifiable | undefined;
   private open = true;
-  /** Something that notifies has come, or somebody new takes events: there is work to hand over. */
-  private due = false;
+  /** Something that waits has called for attention, and the present taker has not been told. */
+  private noticed = false;
+  /** What is found now came after the last arm, or with a notification. */
+  private looking = false;
   private scheduled = false;
   private pumping = false;
   private again = false;
@@ -57,7 +66,6 @@ export class Dispatcher {
 
   /** Something may have to be done: run the pump soon. */
   kick(): void {
-    this.due = true;
     if (this.pumping) this.again = true;
     else if (!this.scheduled && this.open) {
       this.scheduled = true;
@@ -65,21 +73,35 @@ export class Dispatcher {
     }
   }
 
-  /** Something new that notifies is in the queue. */
-  arrived(): void {
-    this.due = true;
+  /** Something new is in the queue. */
+  arrived(notice: Notice): void {
+    if (notice >= this.audible) this.alert();
+  }
+
+  /** What waits is to be told to whoever takes the events, or to the CNO. */
+  alert(): void {
+    this.noticed = true;
     this.upcalls.gate.arrived();
     if (this.wantsNext()) this.kick();
   }
 
   /** The device has notified. */
   notified(): void {
-    if (this.arm?.fired(this.want) === true) this.pump();
+    if (this.arm?.fired(this.want) !== true) return;
+    if (EVD_CONFIGURATIONS[this.configuration].solicited) this.findSolicited();
+    this.pump();
   }
 
   /** Arms if need be, and looks once more; what that finds is handed over by the pump. */
   armAndLook(): void {
-    if (this.arm?.request(this.want) === true) this.store.scan();
+    if (this.arm?.request(this.want) === true) this.look();
+  }
+
+  /** Another takes the events now, or nobody: the CNO may have to hear of what waits. */
+  takerChanged(): void {
+    if (this.cno === undefined || !this.open) return;
+    this.armAndLook();
+    if (this.noticed) this.kick();
   }
 
   /** Arms although nothing is wanted yet: the first half of enabling with `refuse`. */
@@ -95,7 +117,30 @@ export class Dispatcher {
 
   private wantsNext(): boolean {
     if (this.waiter !== undefined || this.sink !== undefined) return true;
-    return this.upcalls.gate.wantsNext;
+    return this.upcalls.gate.wantsNext || this.cnoWants;
+  }
+
+  /** A CNO hears of events that nothing takes, while the EVD is ENABLED. */
+  private get cnoWants(): boolean {
+    return this.cno !== undefined && !this.upcalls.gate.blocked && this.taker === 'none';
+  }
+
+  /** The least notice that is heard. */
+  private get audible(): Notice {
+    if (!EVD_CONFIGURATIONS[this.configuration].solicited) return Notice.UNSOLICITED;
+    return this.looking ? Notice.UNKNOWN : Notice.ALWAYS;
+  }
+
+  private look(): void {
+    this.looking = true;
+    this.store.scan();
+    this.looking = false;
+  }
+
+  /** The completion that the device notifies of may have been seen, and not known as solicited. */
+  private findSolicited(): void {
+    this.look();
+    if (this.store.pending > 0 && !this.store.reportsSolicited) this.alert();
   }
 
   private readonly runScheduled = (): void => {
@@ -109,11 +154,9 @@ export class Dispatcher {
     try {
       do {
         this.again = false;
+        if (this.store.pending === 0) this.calm();
         this.store.scan();
-        if (this.due) {
-          this.due = false;
-          budget = this.serve(budget);
-        }
+        budget = this.serve(budget);
         if (budget > 0) this.armAndLook();
       } while (this.again && budget > 0 && this.open);
     } finally {
@@ -122,16 +165,29 @@ export class Dispatcher {
     }
   }
 
+  /** Nothing waits, so nothing calls for attention. */
+  private calm(): void {
+    this.noticed = false;
+    this.upcalls.gate.due = false;
+  }
+
   /** Hands over what may be handed over; returns what is left of the budget. */
   private serve(budget: number): number {
     if (!this.open) return budget;
     if (this.waiter !== undefined) return this.serveWaiter(this.waiter, budget);
     if (this.sink !== undefined) return this.serveSink(budget);
+    if (this.cnoWants) this.serveCno();
     return this.upcalls.run(budget);
   }
 
+  private serveCno(): void {
+    if (!this.noticed || this.store.pending === 0) return;
+    this.noticed = false;
+    this.cno?.notify();
+  }
+
   private serveWaiter(waiter: Waiter, budget: number): number {
-    if (this.store.pending < waiter.threshold) return budget;
+    if (!this.noticed || this.store.pending < waiter.threshold) return budget;
     this.waiter = undefined;
     if (waiter.satisfy()) return budget - 1;
     // The endpoints of what was counted have been freed meanwhile.
@@ -142,7 +198,7 @@ export class Dispatcher {
   private serveSink(budget: number): number {
     let left = budget;
     const sink = this.sink;
-    while (left > 0 && sink !== undefined && this.sink === sink) {
+    while (this.noticed && left > 0 && sink !== undefined && this.sink === sink) {
       const event = this.store.take();
       if (event === undefined) break;
       sink.next(event);

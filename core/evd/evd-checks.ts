@@ -1,6 +1,6 @@
 /** What is wrong with a call on an EVD: parameters and states, as DatError. */
-import { show } from '../dat/show.js';
-import { DatError, type DatSubtype } from '../errors/index.js';
+
+import { DatError, type DatSubtype, show } from '../errors/index.js';
 import {
   ALL_STREAMS,
   EVD_CONFIGURATIONS,
@@ -25,6 +25,17 @@ export function checkTaker(operation: string, present: EvdTaker, wanted: EvdTake
   });
 }
 
+/** @throws DatError DAT_INVALID_STATE when a stream has a subscriber already */
+export function checkSubscriber(operation: string, present: boolean): void {
+  if (!present) return;
+  throw new DatError('DAT_INVALID_STATE', {
+    operation,
+    message: 'there is a subscriber already',
+    value: 'subscription',
+    hint: 'use share() for several subscribers',
+  });
+}
+
 /** @throws DatError DAT_INVALID_PARAMETER or DAT_INVALID_STATE */
 export function checkThreshold(
   threshold: number,
@@ -43,11 +54,11 @@ export function checkThreshold(
 }
 
 /** @throws DatError DAT_INVALID_PARAMETER unless undefined, Infinity or a number >= 0 */
-export function checkTimeout(timeoutMs: number | undefined): void {
+export function checkTimeout(operation: string, timeoutMs: number | undefined): void {
   if (timeoutMs === undefined || (typeof timeoutMs === 'number' && timeoutMs >= 0)) return;
   throw new DatError('DAT_INVALID_PARAMETER', {
     subtype: 'DAT_INVALID_ARG2',
-    operation: 'evd.wait',
+    operation,
     message: `timeoutMs ${show(timeoutMs)}: must be 0 or more`,
     value: timeoutMs,
   });
@@ -69,6 +80,20 @@ export function checkInteger(
     message: `${name} ${show(value)}: must be an integer from ${min} to ${max}`,
     value,
   });
+}
+
+/** @throws DatError DAT_INVALID_PARAMETER, or DAT_INSUFFICIENT_RESOURCES beyond the device */
+export function checkQlen(qlen: number, limit: number): void {
+  if (Number.isSafeInteger(qlen) && qlen > limit) {
+    throw new DatError('DAT_INSUFFICIENT_RESOURCES', {
+      subtype: 'DAT_RESOURCE_TEVD',
+      operation: 'evd.create',
+      message: `qlen ${qlen}: the device has queues of ${limit} events`,
+      value: qlen,
+      hint: 'the adapter attribute maxEvdQlen tells the limit',
+    });
+  }
+  checkInteger('evd.create', 'qlen', qlen, 1, limit, 'DAT_INVALID_ARG2');
 }
 
 /** @throws DatError DAT_INVALID_PARAMETER unless a non-empty set of EvdFlags */

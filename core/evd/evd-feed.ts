@@ -11,7 +11,7 @@ import {
   type PostedEvent,
 } from './event.js';
 import { type EventPlace, EventStore } from './event-store.js';
-import { checkInteger, checkStreams } from './evd-checks.js';
+import { checkQlen, checkStreams } from './evd-checks.js';
 import type { EvdHost, EvdOptions } from './evd-host.js';
 import {
   COMPLETION_STREAMS,
@@ -38,7 +38,10 @@ export abstract class EvdFeed {
   private readonly overrunListeners = new Set<() => void>();
   protected reserved = 0;
   private configuring = 0;
+  /** Users whose events are no completions. */
+  private plainUsers = 0;
   private engaged = false;
+  private vigilant = false;
   private overflowing = false;
 
   constructor(
@@ -46,13 +49,15 @@ export abstract class EvdFeed {
     options: EvdOptions,
   ) {
     const { qlen, streams = EvdFlags.DEFAULT } = options;
-    const limit = host.device.attributes.maxCompletionQueueEntries;
-    checkInteger('evd.create', 'qlen', qlen, 1, limit, 'DAT_INVALID_ARG2');
+    const { maxCompletionQueueEntries, reportsSolicited = false } = host.device.attributes;
+    checkQlen(qlen, maxCompletionQueueEntries);
     checkStreams(streams);
     this.id = options.id;
     this.streams = streams;
     this.cq = (streams & COMPLETION_STREAMS) === 0 ? undefined : this.createCq(qlen);
-    this.store = new EventStore(qlen, this.cq, host.owners, () => this.dispatcher.arrived());
+    this.store = new EventStore(qlen, this.cq, host.owners, reportsSolicited, (notice) => {
+      this.dispatcher.arrived(notice);
+    });
     this.upcalls = new UpcallRunner(
       this.upcallOwner(),
       this.store,
@@ -92,29 +97,38 @@ export abstract class EvdFeed {
 
   /**
    * Counts a user: while there is one the EVD cannot be freed.
-   * @param configuration how the completions of this user notify; all users that say so must agree
+   * @param configuration how the completions of this user notify: NOTIFY if some may be UNSIGNALLED,
+   * SOLICITED, or THRESHOLD; none for a stream of other events. All users must agree, and other
+   * events go with THRESHOLD only (DAT facts 4.1)
    * @returns ends the use; calling it again does nothing
    * @throws DatError DAT_INVALID_STATE (DAT_INVALID_STATE_EVD_CONFIG_*) when they do not
    */
   attach(configuration?: EvdConfiguration): () => void {
-    const present = this.dispatcher.configuration;
-    if (configuration !== undefined && configuration !== present && this.configuring > 0) {
-      throw new DatError('DAT_INVALID_STATE', {
-        subtype: EVD_CONFIGURATIONS[present].subtype,
-        operation: 'evd.attach',
-        message: `${configuration} completions on an EVD whose other streams are ${present}`,
-        value: configuration,
-      });
-    }
+    this.checkAgreement(configuration);
     this.users++;
-    if (configuration !== undefined) this.configure(configuration, 1);
+    if (configuration === undefined) this.plainUsers++;
+    else this.configure(configuration, 1);
     let attached = true;
     return () => {
       if (!attached) return;
       attached = false;
       this.users--;
-      if (configuration !== undefined) this.configure(configuration, -1);
+      if (configuration === undefined) this.plainUsers--;
+      else this.configure(configuration, -1);
     };
+  }
+
+  private checkAgreement(wanted: EvdConfiguration = 'THRESHOLD'): void {
+    const present = this.dispatcher.configuration;
+    const others = this.configuring > 0 || this.plainUsers > 0;
+    if (wanted === present || !others) return;
+    throw new DatError('DAT_INVALID_STATE', {
+      subtype: EVD_CONFIGURATIONS[present].subtype,
+      operation: 'evd.attach',
+      message: `a stream of kind ${wanted} on an EVD whose other streams are ${present}`,
+      value: wanted,
+      hint: 'use one EVD for each kind of completion flags, and another for other events',
+    });
   }
 
   /**
@@ -127,14 +141,14 @@ export abstract class EvdFeed {
     if (source === this) return () => undefined;
     const count = this.errorSources.get(source) ?? 0;
     this.errorSources.set(source, count + 1);
-    if (count === 0 && this.engaged) source.watched(1);
+    if (count === 0 && this.vigilant) source.watched(1);
     let watching = true;
     return () => {
       if (!watching) return;
       watching = false;
       const left = (this.errorSources.get(source) ?? 1) - 1;
       if (left > 0) this.errorSources.set(source, left);
-      else if (this.errorSources.delete(source) && this.engaged) source.watched(-1);
+      else if (this.errorSources.delete(source) && this.vigilant) source.watched(-1);
     };
   }
 
@@ -197,13 +211,22 @@ export abstract class EvdFeed {
 
   /** Something takes events, or has stopped: counts as a reason to live, and watches for errors. */
   protected engage(): void {
-    const { waiter, taker } = this.dispatcher;
+    const { waiter, taker, cno } = this.dispatcher;
     const engaged = this.open && (waiter !== undefined || taker !== 'none');
-    if (engaged === this.engaged) return;
-    this.engaged = engaged;
-    if (engaged) this.host.keepAlive.retain();
-    else this.host.keepAlive.release();
-    for (const source of this.errorSources.keys()) source.watched(engaged ? 1 : -1);
+    if (engaged !== this.engaged) {
+      this.engaged = engaged;
+      if (engaged) this.host.keepAlive.retain();
+      else this.host.keepAlive.release();
+    }
+    this.watch(engaged || (this.open && cno !== undefined));
+    this.dispatcher.takerChanged();
+  }
+
+  /** Failures on the queues of the same endpoints are looked for, or not. */
+  private watch(vigilant: boolean): void {
+    if (vigilant === this.vigilant) return;
+    this.vigilant = vigilant;
+    for (const source of this.errorSources.keys()) source.watched(vigilant ? 1 : -1);
   }
 
   private watched(change: 1 | -1): void {

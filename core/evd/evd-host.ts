@@ -9,6 +9,7 @@ import type {
   Scheduler,
   Timers,
 } from '../spi/index.js';
+import type { Cno } from './cno.js';
 import type { CompletionOwners } from './completion-owner.js';
 import type { AsyncErrorEvent } from './event.js';
 import type { NotifyHandler, Upcall, UpcallHandler } from './upcall.js';
@@ -16,7 +17,7 @@ import type { PendingChoice, UpcallPolicy } from './upcall-policy.js';
 
 /** The part of a device that an EVD uses. */
 export interface EvdDevice extends Pick<Device, 'createCompletionQueue' | 'progress'> {
-  readonly attributes: Pick<DeviceAttributes, 'maxCompletionQueueEntries'>;
+  readonly attributes: Pick<DeviceAttributes, 'maxCompletionQueueEntries' | 'reportsSolicited'>;
 }
 
 export interface EvdHost {
@@ -31,6 +32,8 @@ export interface EvdHost {
   reportAsync(event: AsyncErrorEvent): void;
   /** An EVD of this host has been freed: nothing needs to hold it any more. */
   onEvdFreed(evd: object): void;
+  /** The same of a CNO. */
+  onCnoFreed(cno: object): void;
 }
 
 /** Policy and handler at creation; both may come later (`modifyUpcall`). */
@@ -54,6 +57,8 @@ export type EvdCreateOptions = UpcallAtCreation & {
   readonly limit?: number;
   /** Default 'event'. */
   readonly polling?: PollingMode;
+  /** Is notified of new events that nothing takes by itself; see `evd.modifyCno`. */
+  readonly cno?: Cno | null;
 };
 
 export type EvdOptions = EvdCreateOptions & {

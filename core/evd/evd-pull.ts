@@ -20,6 +20,7 @@ import {
 import { EvdFeed } from './evd-feed.js';
 import type { WaitOptions, WaitResult } from './evd-host.js';
 
+import { EVD_SUBSTATES, type EvdWaiting } from './evd-states.js';
 import { Waiter, type WaiterInit, interruptedError, timeoutError } from './waiter.js';
 
 const POLLING_MODES = ['event', 'adaptive', 'spin'] as const satisfies readonly PollingMode[];
@@ -29,7 +30,7 @@ const MAX_EVENTS = 0x7fffffff;
 const MAX_BATCH = 256;
 
 export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly DatEvent[]> {
-  protected waitable = true;
+  protected waiting: EvdWaiting = 'WAITABLE';
   private polling: PollingMode = 'event';
 
   /**
@@ -81,11 +82,11 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
       this.checkOpen('evd.wait');
       const isSignal = signal === undefined || signal instanceof AbortSignal;
       checkParameter('evd.wait', 'signal', signal, isSignal, 'an AbortSignal', 'DAT_INVALID_ARG1');
-      checkTimeout(timeoutMs);
+      checkTimeout('evd.wait', timeoutMs);
       checkThreshold(threshold, this.store.qlen, this.dispatcher.configuration);
       this.checkWaitable('evd.wait');
       checkTaker('evd.wait', this.dispatcher.taker, 'waiter');
-      if (signal?.aborted === true) throw interruptedError(signal);
+      if (signal?.aborted === true) throw interruptedError('evd.wait', signal);
       const satisfy = (): boolean => this.settleWait(resolve);
       const onFree = (): void => reject(freedWhileWaiting());
       this.suspend({ threshold, satisfy, reject, onFree, signal, timeoutMs });
@@ -108,14 +109,14 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
   setUnwaitable(): void {
     this.trace('evd.setUnwaitable', {});
     this.checkOpen('evd.setUnwaitable');
-    this.waitable = false;
+    this.waiting = EVD_SUBSTATES[this.waiting].setUnwaitable;
     this.dropWaiter()?.reject(unwaitableError('evd.wait'));
   }
 
   clearUnwaitable(): void {
     this.trace('evd.clearUnwaitable', {});
     this.checkOpen('evd.clearUnwaitable');
-    this.waitable = true;
+    this.waiting = EVD_SUBSTATES[this.waiting].clearUnwaitable;
   }
 
   /** How completions reach core: by wake-ups, by polling for a while, or only by dequeueing. */
@@ -149,7 +150,7 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
       this.engage();
     };
     const onAbort = (): void => {
-      if (signal !== undefined) this.dropWaiter()?.reject(interruptedError(signal));
+      if (signal !== undefined) this.dropWaiter()?.reject(interruptedError('evd.wait', signal));
     };
     const waiter = new Waiter(init, this.host.timers, this.host.clock, onTimeout, onAbort);
     this.dispatcher.waiter = waiter;
@@ -222,7 +223,7 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
   }
 
   private checkWaitable(operation: string): void {
-    if (!this.waitable) throw unwaitableError(operation);
+    if (this.waiting === 'UNWAITABLE') throw unwaitableError(operation);
   }
 
   protected trace(call: string, parameters: Readonly<Record<string, unknown>>): void {

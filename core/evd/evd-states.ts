@@ -28,6 +28,38 @@ export const EvdState = {
   CONFIG_THRESHOLD: 0x30,
 } as const;
 
+/** Two independent substates, and the call that leads from one to the other (DAT facts 2.3). */
+export type EvdTriggering = 'ENABLED' | 'DISABLED';
+export type EvdWaiting = 'WAITABLE' | 'UNWAITABLE';
+
+export const EVD_SUBSTATES = {
+  /** Initial. New events notify the CNO, or start upcalls (which DAT makes by way of a CNO). */
+  ENABLED: { bit: EvdState.ENABLED, enable: 'ENABLED', disable: 'DISABLED' },
+  /** Neither; a waiter, an iteration, `events$` and `dequeue` are not concerned. */
+  DISABLED: { bit: EvdState.DISABLED, enable: 'ENABLED', disable: 'DISABLED' },
+  /** Initial. */
+  WAITABLE: {
+    bit: EvdState.WAITABLE,
+    setUnwaitable: 'UNWAITABLE',
+    clearUnwaitable: 'WAITABLE',
+  },
+  /** `wait` and iterations get DAT_INVALID_STATE_EVD_UNWAITABLE, also those under way. */
+  UNWAITABLE: {
+    bit: EvdState.UNWAITABLE,
+    setUnwaitable: 'UNWAITABLE',
+    clearUnwaitable: 'WAITABLE',
+  },
+} as const;
+
+/**
+ * Streams that one EVD may take together (provider attribute evd_stream_merging_supported), in
+ * DAT's order: software, connection requests, DTO, connection, RMR bind, asynchronous errors. All
+ * of them: events of all streams are put in one order.
+ */
+export const EVD_STREAM_MERGING: readonly (readonly boolean[])[] = Array.from({ length: 6 }, () =>
+  Array.from({ length: 6 }, () => true),
+);
+
 /** How completions of the EVD's streams notify; set by the endpoints that feed it. */
 export type EvdConfiguration = 'NOTIFY' | 'SOLICITED' | 'THRESHOLD';
 

@@ -5,6 +5,8 @@ import { eventStream, type EventStream } from '../stream/event-stream.js';
 
 import { DatEventNumber } from './event.js';
 
+import type { Cno } from './cno.js';
+import { checkCno } from './cno-parameter.js';
 import type { EventSink, EventSource } from './event-sink.js';
 import {
   checkInteger,
@@ -16,7 +18,7 @@ import {
 } from './evd-checks.js';
 import { EvdPull } from './evd-pull.js';
 import type { EvdHost, EvdOptions, ModifyUpcallOptions } from './evd-host.js';
-import { EVD_CONFIGURATIONS, EvdFlags, EvdState, type EvdTaker } from './evd-states.js';
+import { EVD_CONFIGURATIONS, EVD_SUBSTATES, EvdFlags, type EvdTaker } from './evd-states.js';
 import {
   type NotifyHandler,
   Upcall,
@@ -40,6 +42,8 @@ export interface EvdParam {
   readonly state: number;
   /** Bit set of EvdFlags. */
   readonly streams: number;
+  /** Notified of events that nothing takes; null without. */
+  readonly cno: Cno | null;
   readonly policy: UpcallPolicy;
   /** Upcalls at a time under the policy; 0 when it is not enabled. */
   readonly upcallLimit: number;
@@ -59,19 +63,25 @@ type Handler = UpcallHandler | NotifyHandler;
 type HandlerOrSame = Handler | typeof UPCALL_SAME | null;
 
 export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDisposable {
+  readonly handleType = 'EVD';
+  /** For the consumer's use (dat_set_consumer_context). */
+  consumerContext: unknown = undefined;
   private stream: EventStream | undefined;
+  private cno: Cno | null = null;
 
   /**
    * @throws DatError DAT_INVALID_PARAMETER (qlen, streams, policy, handler, limit),
    * DAT_INSUFFICIENT_RESOURCES when the device has no such completion queue
    */
   constructor(host: EvdHost, options: EvdOptions) {
-    const { policy = 'DISABLE', handler, limit = DEFAULT_UPCALL_LIMIT } = options;
+    const { policy = 'DISABLE', handler, limit = DEFAULT_UPCALL_LIMIT, cno = null } = options;
+    checkCno('evd.create', cno, host);
     checkUpcall('evd.create', policy, handler, limit);
     super(host, options);
     this.applyPolling(options.polling ?? 'event');
     this.upcalls.handler = handler;
-    this.upcalls.gate.setPolicy(policy, limit, true);
+    this.upcalls.gate.setPolicy(policy, limit, false);
+    this.setCno(cno);
     this.engage();
     this.dispatcher.armAndLook();
   }
@@ -92,7 +102,7 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
     checkTaker('evd.subscribe', this.dispatcher.taker, 'subscription');
     this.dispatcher.sink = sink;
     this.engage();
-    this.dispatcher.kick();
+    this.dispatcher.alert();
     return () => {
       if (this.dispatcher.sink !== sink) return;
       this.dispatcher.sink = undefined;
@@ -144,10 +154,10 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
       checkTaker('evd.modifyUpcall', this.dispatcher.taker, 'upcall');
       if (pending === 'refuse') this.refuseIfPending();
       // What is in the queue by now is what `keep` keeps; anything found later is new.
-      if (pending === 'keep') this.store.scan();
+      this.store.scan();
     }
     this.upcalls.handler = next;
-    gate.setPolicy(policy, limit, pending !== 'keep');
+    gate.setPolicy(policy, limit, pending !== 'keep' && this.store.pending > 0);
     this.engage();
     if (gate.enabled) {
       this.dispatcher.armAndLook();
@@ -168,21 +178,46 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
     });
   }
 
+  /** @internal this upcall waits for upcalls to end: nobody waits for it any more */
+  excuse(upcall: Upcall): void {
+    this.upcalls.gate.excuse(upcall);
+  }
+
   // States
 
-  /** Lets upcalls start again; what has come in between fires them. */
+  /**
+   * Lets the CNO be notified and upcalls start again (dat_evd_enable); what has come in between
+   * notifies, or fires them.
+   */
   enable(): void {
     this.trace('evd.enable', {});
     this.checkOpen('evd.enable');
-    this.upcalls.gate.blocked = false;
+    this.setTriggering('enable');
+    this.dispatcher.armAndLook();
     this.dispatcher.kick();
   }
 
-  /** No upcall starts any more; a waiter, an iterator and `events$` are not concerned. */
+  /**
+   * The CNO is not notified, and no upcall starts, any more (dat_evd_disable); a waiter, an
+   * iteration and `events$` are not concerned.
+   */
   disable(): void {
     this.trace('evd.disable', {});
     this.checkOpen('evd.disable');
-    this.upcalls.gate.blocked = true;
+    this.setTriggering('disable');
+  }
+
+  /**
+   * Names the CNO that is notified of events which nothing takes (dat_evd_modify_cno); null for
+   * none. Events that wait notify it too. What the former CNO has been notified of stays with it.
+   * @throws DatError DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_CNO unless a live one of this adapter
+   */
+  modifyCno(cno: Cno | null): void {
+    this.trace('evd.modifyCno', { cno: cno?.id ?? 'null' });
+    this.checkOpen('evd.modifyCno');
+    checkCno('evd.modifyCno', cno, this.host);
+    this.setCno(cno);
+    this.engage();
   }
 
   /**
@@ -197,11 +232,16 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
     const limit = this.host.device.attributes.maxCompletionQueueEntries;
     checkInteger(operation, 'qlen', qlen, 1, limit, 'DAT_INVALID_ARG2');
     this.store.scan();
-    if (this.store.pending > qlen) {
-      const message = `qlen ${qlen}: ${this.store.pending} events wait`;
+    const waited = this.dispatcher.waiter?.threshold ?? 0;
+    const present = Math.max(this.store.pending, waited);
+    if (present > qlen) {
+      const verb = present === waited ? 'are waited for' : 'wait';
+      const message = `qlen ${qlen}: ${present} events ${verb}`;
       throw new DatError('DAT_INVALID_STATE', { operation, message, value: qlen });
     }
-    spiCall({ operation, value: qlen }, () => this.store.resize(qlen, qlen + this.reserved));
+    const tooMany = { EINVAL: ['DAT_INVALID_STATE'] } as const;
+    const context = { operation, value: qlen, map: tooMany };
+    spiCall(context, () => this.store.resize(qlen, qlen + this.reserved));
     this.arm?.forget();
     this.dispatcher.armAndLook();
   }
@@ -214,10 +254,11 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
       id: this.id,
       qlen: this.store.qlen,
       state:
-        (gate.blocked ? EvdState.DISABLED : EvdState.ENABLED) |
-        (this.waitable ? EvdState.WAITABLE : EvdState.UNWAITABLE) |
+        EVD_SUBSTATES[gate.blocked ? 'DISABLED' : 'ENABLED'].bit |
+        EVD_SUBSTATES[this.waiting].bit |
         EVD_CONFIGURATIONS[this.dispatcher.configuration].state,
       streams: this.streams,
+      cno: this.cno,
       policy: gate.policy,
       upcallLimit: gate.limit,
       upcallsInProgress: gate.inProgress,
@@ -280,6 +321,20 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
     return this;
   }
 
+  private setTriggering(call: 'enable' | 'disable'): void {
+    const { gate } = this.upcalls;
+    gate.blocked = EVD_SUBSTATES[gate.blocked ? 'DISABLED' : 'ENABLED'][call] === 'DISABLED';
+  }
+
+  private setCno(cno: Cno | null): void {
+    if (cno === this.cno) return;
+    this.cno?.detach(this);
+    this.cno = cno;
+    cno?.attach(this);
+    this.dispatcher.cno = cno === null ? undefined : { notify: () => cno.notify(this) };
+    if (cno !== null && this.store.pending > 0) this.dispatcher.alert();
+  }
+
   private close(): void {
     const operation = 'evd.free';
     this.checkUnused(operation);
@@ -294,6 +349,7 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
     this.dispatcher.sink = undefined;
     if (sink !== undefined) this.host.scheduler.defer(() => sink.complete());
     this.dispatcher.iterating = false;
+    this.setCno(null);
     this.engage();
     this.host.onEvdFreed(this);
   }

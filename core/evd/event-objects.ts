@@ -3,13 +3,14 @@ import type { Cr } from '../dat/cr.js';
 import type { Ep } from '../dat/ep.js';
 import type { Ia } from '../dat/ia.js';
 import type { Psp } from '../dat/psp.js';
+import type { Rmr } from '../dat/rmr.js';
 import type { Srq } from '../dat/srq.js';
+import type { Cno } from './cno.js';
 import type { EvdFeed } from './evd-feed.js';
 
 export type EventEndpoint = Ep;
 export type EventServicePoint = Psp;
 export type EventConnectionRequest = Cr;
-/** Memory windows have no class of their own yet: whatever posts the event knows it. */
-export type EventMemoryWindow = object;
+export type EventMemoryWindow = Rmr;
 /** What an asynchronous error is about. */
-export type EventSubject = Ia | Ep | Srq | EvdFeed;
+export type EventSubject = Ia | Ep | Srq | EvdFeed | Cno;

@@ -8,6 +8,7 @@ import type { CompletionOwners } from './completion-owner.js';
 import type { DatEvent, PostedEvent } from './event.js';
 import type { EventBatch } from './event-batch.js';
 import { EventQueue } from './event-queue.js';
+import { Notice } from './notice.js';
 
 /**
  * Where a posted event stands on an EVD with completions. `behind`: behind all completions that are
@@ -28,10 +29,13 @@ export class EventStore {
     qlen: number,
     private readonly cq: CompletionQueue | undefined,
     owners: CompletionOwners,
-    private readonly onArrival: () => void,
+    /** Completions say whether they are solicited. */
+    readonly reportsSolicited: boolean,
+    private readonly onArrival: (notice: Notice) => void,
   ) {
     this.queue = new EventQueue(qlen);
-    this.cursor = cq === undefined ? undefined : new CompletionCursor(cq, owners);
+    const plain = reportsSolicited ? Notice.UNSOLICITED : Notice.UNKNOWN;
+    this.cursor = cq === undefined ? undefined : new CompletionCursor(cq, owners, plain);
   }
 
   get qlen(): number {
@@ -56,7 +60,7 @@ export class EventStore {
   scan(): number {
     if (this.cursor === undefined) return 0;
     const found = this.cursor.scan();
-    if (found > 0) this.onArrival();
+    if (found > 0) this.onArrival(this.cursor.notice);
     return found;
   }
 
@@ -68,7 +72,7 @@ export class EventStore {
     if (this.queue.full) return false;
     const scanned = cursor?.scanned ?? 0;
     this.queue.push(event, place === 'after' && inScan ? (scanned + 1) >>> 0 : scanned);
-    this.onArrival();
+    this.onArrival(Notice.ALWAYS);
     return true;
   }
 

@@ -1,9 +1,19 @@
 /** What consumers see of event dispatchers. */
+export { Cno, type CnoAgent, type CnoOptions, type CnoParam, type CnoWaitOptions } from './cno.js';
+export type { CnoHandle } from './cno-handle.js';
+export { CNO_STATES, type CnoInput, type CnoState } from './cno-states.js';
 export { DatDto, DatDtoStatus } from './dto-status.js';
 export * from './event.js';
 export { EventBatch } from './event-batch.js';
 export { Evd, type EvdParam } from './evd.js';
 export type { EvdCreateOptions, ModifyUpcallOptions, WaitOptions, WaitResult } from './evd-host.js';
-export { EvdFlags, EvdState, type EvdTaker } from './evd-states.js';
+export {
+  EVD_STREAM_MERGING,
+  EVD_SUBSTATES,
+  EVD_TAKERS,
+  EvdFlags,
+  EvdState,
+  type EvdTaker,
+} from './evd-states.js';
 export { type NotifyHandler, Upcall, type UpcallHandler } from './upcall.js';
 export { type PendingChoice, UPCALL_SAME, UpcallPolicy } from './upcall-policy.js';

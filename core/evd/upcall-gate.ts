@@ -22,7 +22,8 @@ export class UpcallGate {
   limit = 0;
   /**
    * Something calls for an upcall. Set by each new event and by enabling with `deliver`; reset by
-   * enabling with `keep`, and under NOTIFY by the start of the one call that tells of it.
+   * enabling with `keep`, when the queue has run empty, and under NOTIFY by the start of the one
+   * call that tells of it.
    */
   due = false;
   /** The EVD is DISABLED: nothing starts until it is enabled again. */
@@ -94,6 +95,14 @@ export class UpcallGate {
     const drain = { remaining, own, done };
     this.drains.push(drain);
     this.finish(drain);
+  }
+
+  /** An upcall in progress that nobody waits for any more, because it waits itself. */
+  excuse(token: UpcallToken): void {
+    for (const drain of [...this.drains]) {
+      drain.remaining.delete(token);
+      this.finish(drain);
+    }
   }
 
   private finish(drain: Drain): void {

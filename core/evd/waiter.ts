@@ -72,10 +72,10 @@ export function timeoutError(timeoutMs: number, nmore: number, threshold: number
   });
 }
 
-export function interruptedError(signal: AbortSignal): DatError {
+export function interruptedError(operation: string, signal: AbortSignal): DatError {
   return new DatError('DAT_INTERRUPTED_CALL', {
     subtype: 'DAT_SUB_INTERRUPTED',
-    operation: 'evd.wait',
+    operation,
     cause: signal.reason,
   });
 }

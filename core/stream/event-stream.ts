@@ -1,14 +1,17 @@
-/** The events of an EVD as an Observable. */
+/** The events of an EVD, and the notifications of a CNO, as Observables. */
 import { Observable } from 'rxjs';
 import type { DatEvent } from '../evd/event.js';
+import type { Evd } from '../evd/evd.js';
 import type { EventSource } from '../evd/event-sink.js';
 
 export type EventStream = Observable<DatEvent>;
+/** The EVD is a hint: see `Cno.wait`. */
+export type NotificationStream = Observable<Evd | undefined>;
 
 /**
  * A cold Observable that takes the events while it is subscribed: one subscriber at a time, a
  * second one gets DAT_INVALID_STATE as its error. It never errors for what an event says.
  */
-export function eventStream(source: EventSource): EventStream {
-  return new Observable<DatEvent>((subscriber) => source.attachSink(subscriber));
+export function eventStream<T = DatEvent>(source: EventSource<T>): Observable<T> {
+  return new Observable<T>((subscriber) => source.attachSink(subscriber));
 }

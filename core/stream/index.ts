@@ -1,4 +1,4 @@
 /** The DAT API lived in as streams. */
-export type { EventStream } from './event-stream.js';
+export type { EventStream, NotificationStream } from './event-stream.js';
 export { PresentValue } from './present-value.js';
 export type { Observable } from 'rxjs';

@@ -1,6 +1,6 @@
 /** Which received MADs are taken at all, and which are answered although nobody takes them. */
-import { CLASS_PORT_INFO_ATTRIBUTE, MAD_CLASS, MAD_METHOD } from './wire/mad-header.js';
-import type { MadHeader } from './wire/mad-header.js';
+import { CLASS_PORT_INFO_ATTRIBUTE, MAD_CLASS, MAD_METHOD } from '../../core/spi/mad-header.js';
+import type { MadHeader } from '../../core/spi/mad-header.js';
 
 /**
  * SMI classes are QP0's, and the CM asks nothing but ClassPortInfo (IBTA 13.5.1, 16.7.1). Which

@@ -52,6 +52,8 @@ export class HcaDevice implements Device {
   ]);
   /** The provider's own end: its timers. */
   onClosed: () => void = () => undefined;
+  /** Set by a provider that can. */
+  mapFile?: NonNullable<Device['mapFile']>;
   private readonly domains = new Set<Domain>();
   private readonly cqs = new Set<SoftCompletionQueue>();
   private eventHandler: (event: AsyncEventType) => void = () => undefined;
@@ -283,6 +285,7 @@ function deviceAttributes(hca: Hca, random: Random): DeviceAttributes {
     maxInlineBytes: parameters.maxInlineBytes,
     maxCompletionQueues: OBJECTS,
     maxCompletionQueueEntries: MAX_CQ_ENTRIES,
+    reportsSolicited: true,
     maxMemoryRegions: OBJECTS,
     maxMemoryRegionBytes: Number.MAX_SAFE_INTEGER,
     maxMemoryWindows: OBJECTS,

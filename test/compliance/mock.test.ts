@@ -14,6 +14,7 @@ describeProvider('mock', {
     'shared-receive-queue',
     'atomic',
     'send-with-invalidate',
+    'memory-window',
   ],
   async openPair() {
     const fabric = new Fabric({ seed: 1, autoRun: true });

@@ -14,8 +14,17 @@ const PORTS = {
     'shared-receive-queue',
     'atomic',
     'send-with-invalidate',
+    'memory-window',
+    'file-mapping',
   ],
-  dgram: ['second-adapter', 'loopback', 'shared-receive-queue', 'atomic', 'send-with-invalidate'],
+  dgram: [
+    'second-adapter',
+    'loopback',
+    'shared-receive-queue',
+    'atomic',
+    'send-with-invalidate',
+    'memory-window',
+  ],
 } as const;
 
 for (const port of ['native', 'dgram'] as const) {

@@ -16,7 +16,11 @@ export type Capability =
   /** Fetch-and-add, compare-and-swap: the provider attributes DAT_IB_FETCH_AND_ADD, _CMP_AND_SWAP. */
   | 'atomic'
   /** `ep.postSendWithInvalidate`. */
-  | 'send-with-invalidate';
+  | 'send-with-invalidate'
+  /** `ia.createRmr` and `ia.createRmrForEp`. */
+  | 'memory-window'
+  /** `ia.mapFile`. */
+  | 'file-mapping';
 
 /** Two open interface adapters that reach each other. */
 export interface CompliancePair {

@@ -8,9 +8,11 @@ import { dispatching } from './dispatching.js';
 import { flowControl } from './flow-control.js';
 import { immediates } from './immediates.js';
 import { protecting } from './protecting.js';
+import { registering } from './registering.js';
 import { sharingReceives } from './sharing-receives.js';
 import { states } from './states.js';
 import { transferring } from './transferring.js';
+import { windows } from './windows.js';
 
 export const behaviourGroups: readonly BehaviourGroup[] = [
   connecting,
@@ -20,7 +22,9 @@ export const behaviourGroups: readonly BehaviourGroup[] = [
   atomics,
   flowControl,
   sharingReceives,
+  registering,
   protecting,
+  windows,
   dispatching,
   disconnecting,
   closing,

@@ -25,7 +25,6 @@ describe('evd: streams and queues', () => {
     const bad: Partial<EvdOptions>[] = [
       { qlen: 0 },
       { qlen: 1.5 },
-      { qlen: 4097 },
       { streams: 0 },
       { streams: 0x200 },
       { policy: 'ONE' },
@@ -34,6 +33,8 @@ describe('evd: streams and queues', () => {
     for (const options of bad) {
       assert.throws(() => setUp(options), dat('DAT_INVALID_PARAMETER'), JSON.stringify(options));
     }
+    const tooMany = dat('DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_TEVD');
+    assert.throws(() => setUp({ qlen: 4097 }), tooMany);
   });
 
   it('dequeues completions in order, each shown to its endpoint once', () => {

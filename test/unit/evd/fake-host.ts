@@ -11,6 +11,7 @@ import {
 import {
   type AsyncErrorEvent,
   type CompletionOwner,
+  type CompletionView,
   CompletionOwners,
   type DatEvent,
   DatEventNumber,
@@ -29,16 +30,20 @@ export class FakeEndpoint implements CompletionOwner {
   readonly seen: number[] = [];
   /** Cookies that the consumer must not see. */
   readonly suppressed = new Set<number>();
+  /** Cookies of requests that were posted UNSIGNALLED. */
+  readonly silent = new Set<number>();
   onEach: (cookie: number, status: number) => void = () => undefined;
 
   constructor(owners: CompletionOwners) {
     this.context = owners.allocate(this);
   }
 
-  onCompletion(words: Uint32Array, at: number): boolean {
+  onCompletion(words: Uint32Array, at: number): CompletionView {
     const cookie = words[at + CQE.COOKIE_LO] ?? 0;
     this.seen.push(cookie);
-    this.onEach(cookie, (words[at + CQE.CONTROL] ?? 0) & 0xff);
+    const status = (words[at + CQE.CONTROL] ?? 0) & 0xff;
+    this.onEach(cookie, status);
+    if (this.silent.has(cookie) && status === WcStatus.SUCCESS) return 'silent';
     return !this.suppressed.has(cookie);
   }
 
@@ -78,7 +83,7 @@ export class FakeHost implements EvdHost {
   logger: Logger = silentLogger;
 
   readonly device = {
-    attributes: { maxCompletionQueueEntries: 4096 },
+    attributes: { maxCompletionQueueEntries: 4096, reportsSolicited: false },
     createCompletionQueue: (init: CompletionQueueInit): CompletionQueue => {
       const cq = new FakeCq(init);
       cq.ring.producer = cq.ring.consumer = this.ringStart;
@@ -109,6 +114,10 @@ export class FakeHost implements EvdHost {
 
   reportAsync(event: AsyncErrorEvent): void {
     this.async.push(event);
+  }
+
+  onCnoFreed(cno: object): void {
+    this.freed.push(cno);
   }
 
   onEvdFreed(evd: object): void {

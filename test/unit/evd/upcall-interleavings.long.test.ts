@@ -132,7 +132,7 @@ const BUGS: readonly (PlantedBug & { readonly limits: Limits; readonly found: Re
   {
     name: 'arming whether or not anything wants the next event',
     file: 'dispatcher',
-    edits: [['return this.upcalls.gate.wantsNext;', 'return true;']],
+    edits: [['return this.upcalls.gate.wantsNext || this.cnoWants;', 'return true;']],
     limits: software,
     found: /armed although/,
   },

@@ -1,5 +1,5 @@
 /** The 24-byte header common to all management datagrams (IBTA 13.4.3), and its numbers. */
-import { MAD_BYTES } from '../../../core/spi/mad.js';
+import { MAD_BYTES } from './mad.js';
 
 export const MAD_HEADER_LENGTH = 24;
 /** Bytes after the header in a MAD without further headers. */
@@ -83,7 +83,14 @@ const field = {
 
 /** Undefined when the MAD is not 256 bytes or its base version is not 1: drop it. */
 export function parseMadHeader(mad: Uint8Array): MadHeader | undefined {
-  if (mad.length !== MAD_BYTES || mad[field.baseVersion] !== MAD_BASE_VERSION) return undefined;
+  return mad.length === MAD_BYTES ? headerOfAnyLength(mad) : undefined;
+}
+
+/** The header of a MAD that RMPP cuts into segments: undefined when there is none of version 1. */
+export function headerOfAnyLength(mad: Uint8Array): MadHeader | undefined {
+  if (mad.length < MAD_HEADER_LENGTH || mad[field.baseVersion] !== MAD_BASE_VERSION) {
+    return undefined;
+  }
   const view = new DataView(mad.buffer, mad.byteOffset, MAD_HEADER_LENGTH);
   return {
     baseVersion: MAD_BASE_VERSION,
@@ -149,6 +156,18 @@ export function isVendorRange2(managementClass: number): boolean {
     managementClass <= MAD_CLASS.VENDOR_RANGE2_LAST
   );
 }
+
+/** Whether a class may use RMPP (IBTA 13.6; the kernel's list). */
+export function isRmppClass(managementClass: number): boolean {
+  return RMPP_CLASSES.includes(managementClass) || isVendorRange2(managementClass);
+}
+
+const RMPP_CLASSES: readonly number[] = [
+  MAD_CLASS.SUBN_ADM,
+  MAD_CLASS.DEV_MGT,
+  MAD_CLASS.DEV_ADM,
+  MAD_CLASS.BIS,
+];
 
 /** Offset of the 3-byte OUI in a vendor range 2 MAD. */
 const OUI_OFFSET = 37;

@@ -1,0 +1,30 @@
+// Generated pages say what the code says.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { EP_STATES } from '../../core/dat/ep-states.js';
+import { table } from './markdown.js';
+import { GENERATED_PAGES } from './pages.js';
+
+const docs = join(import.meta.dirname, '../../../docs');
+
+describe('generated pages', () => {
+  for (const [name, make] of Object.entries(GENERATED_PAGES)) {
+    it(`docs/${name} is what the code says: if not, run npm run docs`, () => {
+      assert.equal(readFileSync(join(docs, name), 'utf8'), make());
+    });
+  }
+
+  it('shows every state of an endpoint with its subtype', () => {
+    const text = GENERATED_PAGES['states.md']?.() ?? '';
+    for (const [state, { subtype }] of Object.entries(EP_STATES)) {
+      assert.ok(text.includes(`\`${state}\``) && text.includes(`\`${subtype}\``), state);
+    }
+    assert.match(text, /CONNECTED --> DISCONNECT_PENDING: disconnecting/);
+  });
+
+  it('pads tables', () => {
+    assert.equal(table(['a', 'bc'], [['def', 'g']]), '| a   | bc  |\n| --- | --- |\n| def | g   |');
+  });
+});
