@@ -247,7 +247,13 @@ export interface Bind {
   readonly access: number;
 }
 
-export function postSend(side: Side, qp: QueuePair, request: SendRequest, doorbell = true): void {
+/** What posting needs of a side. */
+export interface Memory {
+  readonly base: bigint;
+  readonly region: MemoryRegion;
+}
+
+export function postSend(side: Memory, qp: QueuePair, request: SendRequest, doorbell = true): void {
   const ring = qp.sendRing;
   const at = ring.wordOf(ring.producer);
   const { words } = ring;
@@ -286,7 +292,7 @@ function putBind(words: Uint32Array, at: number, bind: Bind): void {
 }
 
 export function postReceive(
-  side: Side,
+  side: Memory,
   qp: QueuePair,
   segments: readonly Segment[],
   cookie = 0,
@@ -303,7 +309,7 @@ export function postReceive(
 
 /** Writes a slot of a shared receive queue and submits it. */
 export function postShared(
-  side: Side,
+  side: Memory,
   srq: SharedReceiveQueue,
   slot: number,
   segments: readonly Segment[],
@@ -315,7 +321,7 @@ export function postShared(
 
 /** As `postShared`, without the doorbell. */
 export function submitSlot(
-  side: Side,
+  side: Memory,
   srq: SharedReceiveQueue,
   slot: number,
   segments: readonly Segment[],
@@ -359,7 +365,7 @@ export function drain(cq: CompletionQueue): Completion[] {
 }
 
 function putSegments(
-  side: Side,
+  side: Memory,
   words: Uint32Array,
   at: number,
   segments: readonly Segment[],
