@@ -11,17 +11,17 @@ import { Ep } from './ep.js';
 import { checkOneOf, checkOptions, invalid } from './guards.js';
 import { iaAttributes, type IaQuery } from './ia-attributes.js';
 import { type Child, closeSteps, excuse } from './ia-close.js';
-import { IaServicePoints } from './ia-service-points.js';
+import { IaDatagrams } from './ia-datagrams.js';
 import { Lmr } from './lmr.js';
 import { providerAttributes } from './provider-attributes.js';
-import { Psp } from './psp.js';
 import { Pz } from './pz.js';
 import { Rmr } from './rmr.js';
+import { ServicePoint } from './service-point.js';
 import { Srq } from './srq.js';
 import { Symbolic } from './trace.js';
 
 /** Opened by `openIa()`. */
-export class Ia extends IaServicePoints {
+export class Ia extends IaDatagrams {
   /** Upcalls that have closed the adapter. */
   private readonly callers = new Set<Upcall>();
   /** Event dispatchers that the close is ending. */
@@ -76,7 +76,7 @@ export class Ia extends IaServicePoints {
     const state = this.isFreed ? ', closed' : '';
     return (
       `Ia { id: ${this.id}, provider: '${this.init.providerName}', address: '${this.address}', ` +
-      `eps: ${count(Ep)}, psps: ${count(Psp)}, lmrs: ${count(Lmr)}, ` +
+      `eps: ${count(Ep)}, psps: ${count(ServicePoint)}, lmrs: ${count(Lmr)}, ` +
       `rmrs: ${count(Rmr)}, srqs: ${count(Srq)}, pzs: ${count(Pz)}${state} }`
     );
   }

@@ -28,15 +28,31 @@ export {
   type DupConnectOptions,
 } from './ep-connect-options.js';
 export { EP_STATES, type EpCall, EpState, type EpStateName, type Legality } from './ep-states.js';
+export { UdEp, type UdEpState } from './ep-ud.js';
+export { type UdAddress, UdAddressHandle } from './ep-ud-address.js';
+export { type UdEpAttributes } from './ep-ud-attributes.js';
+export { type ResolveOptions } from './ep-ud-resolve.js';
+export {
+  type ServeOptions,
+  type ServiceAnswer,
+  type ServiceRequest,
+  UdService,
+} from './ep-ud-service.js';
 export { DatHandle, type HandleType } from './handle.js';
 export { Ia } from './ia.js';
 export { type EndpointOptions } from './ia-endpoints.js';
+export { type UdEndpointOptions } from './ia-datagrams.js';
 export { type IaAttributes, type IaQuery } from './ia-attributes.js';
 export { type EvdStream, type ProviderAttributes } from './provider-attributes.js';
+export { type IaCounterValues } from './ia-counters.js';
 export { type LmrMemory, type MemTypeHint } from './ia-regions.js';
 export { Lmr, type LmrParameters } from './lmr.js';
 export { type CreateLmrOptions, type LmrOptions, type MapFileOptions } from './lmr-options.js';
-export { Psp, type PspOptions } from './psp.js';
+export { type Comm, Csp, type CspOptions, type CspParameters } from './csp.js';
+export { Psp, type PspAnyOptions, type PspOptions, type PspParameters } from './psp.js';
+export { Rsp, type RspOptions, type RspParameters } from './rsp.js';
+export { ServicePoint } from './service-point.js';
+export { CR_TRANSITIONS, type CrStateName, SP_TRANSITIONS, type SpStateName } from './sp-states.js';
 export { Pz } from './pz.js';
 export { type RmrTriplet } from './rmr-contexts.js';
 export { LmrSegment, type RemoteAddress, RemoteSegment, type Segments } from './segment.js';

@@ -40,7 +40,7 @@ export interface ProviderAttributes {
   readonly maxPrivateDataSize: number;
   readonly supportsMultipath: false;
   /** Whether the provider makes endpoints for the requests of a service point. */
-  readonly epCreator: 'NEVER' | 'IFASKED' | 'ALWAYS';
+  readonly epCreator: 'IFASKED';
   readonly pzSupport: 'UNIQUE';
   /** Bytes. */
   readonly optimalBufferAlignment: number;
@@ -106,7 +106,7 @@ export function providerAttributes(device: Device, providerName: string): Provid
     isThreadSafe: false,
     maxPrivateDataSize: CmPrivateData.REQ,
     supportsMultipath: false,
-    epCreator: 'NEVER',
+    epCreator: 'IFASKED',
     pzSupport: 'UNIQUE',
     optimalBufferAlignment: 256,
     evdStreamMergingSupported: mergingTable(),

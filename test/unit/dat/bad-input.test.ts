@@ -100,8 +100,8 @@ const ROWS: readonly BadInput[] = [
   [
     'psp provider',
     (b) => b.ia.createPsp({ connQual: 1, flags: PspFlags.PROVIDER }),
-    'DAT_MODEL_NOT_SUPPORTED',
-    /ep_creator is NEVER/,
+    'DAT_INVALID_ARG4',
+    /endpoint is undefined/,
   ],
   [
     'allocate nothing',
