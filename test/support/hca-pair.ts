@@ -212,6 +212,31 @@ export function connect(
   }
 }
 
+/** Takes two UC queue pairs to RTS, connected to each other. */
+export function connectUc(
+  pair: HcaPair,
+  qpA: QueuePair,
+  qpB: QueuePair,
+  overrides: Pick<QueuePairAttributes, 'accessFlags' | 'pathMtuBytes'> = {},
+): void {
+  const sides = [
+    { qp: qpA, peer: qpB, gid: pair.b.port.gids[0]! },
+    { qp: qpB, peer: qpA, gid: pair.a.port.gids[0]! },
+  ];
+  const { accessFlags = ALL, pathMtuBytes = 1024 } = overrides;
+  for (const { qp, peer, gid } of sides) {
+    qp.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber: 1, accessFlags });
+    qp.modify({
+      state: QpState.RTR,
+      addressVector: { gid, localGidIndex: 0 },
+      pathMtuBytes,
+      destinationQpn: peer.qpn,
+      receivePsn: 0xfffffe,
+    });
+  }
+  for (const { qp } of sides) qp.modify({ state: QpState.RTS, sendPsn: 0xfffffe });
+}
+
 export interface Segment {
   /** Offset in the side's memory. */
   readonly offset: number;

@@ -1,9 +1,16 @@
 import assert from 'node:assert/strict';
-import { Access, QpState, QpType, WcStatus, WrOpcode } from '../../../core/spi/index.js';
+import { QpState, QpType, WcStatus, WrOpcode } from '../../../core/spi/index.js';
 import type { QueuePair } from '../../../core/spi/index.js';
 import { SeededRandom } from '../../../providers/mock/index.js';
-import { HcaPair, drain, postReceive, postSend, postShared } from '../../support/hca-pair.js';
-import type { Completion, Side } from '../../support/hca-pair.js';
+import {
+  HcaPair,
+  connectUc,
+  drain,
+  postReceive,
+  postSend,
+  postShared,
+} from '../../support/hca-pair.js';
+import type { Completion } from '../../support/hca-pair.js';
 
 const MTU = 256;
 const SLOT_BYTES = 2048;
@@ -15,19 +22,6 @@ const TARGET = 0x40000;
 
 /** The content of a message: its number is in every byte. */
 const pattern = (message: number, at: number): number => (message * 31 + at * 7) & 0xff;
-
-function toRts(qp: QueuePair, peer: QueuePair, to: Side): void {
-  const accessFlags = Access.REMOTE_WRITE;
-  qp.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber: 1, accessFlags });
-  qp.modify({
-    state: QpState.RTR,
-    addressVector: { gid: to.port.gids[0]!, localGidIndex: 0 },
-    pathMtuBytes: MTU,
-    destinationQpn: peer.qpn,
-    receivePsn: 0xffff00,
-  });
-  qp.modify({ state: QpState.RTS, sendPsn: 0xffff00 });
-}
 
 interface Message {
   readonly length: number;
@@ -54,8 +48,7 @@ class Run {
     const srq = shared ? b.createSrq({ maxWr: SLOTS }) : undefined;
     this.#qpA = a.createQp({ type: QpType.UC });
     this.#qpB = b.createQp({ type: QpType.UC, ...(srq && { srq }) });
-    toRts(this.#qpA, this.#qpB, b);
-    toRts(this.#qpB, this.#qpA, a);
+    connectUc(this.pair, this.#qpA, this.#qpB, { pathMtuBytes: MTU });
     a.port.filter = (packet) => this.#fault(packet);
     this.post = srq
       ? (slot) => postShared(b, srq, slot, [this.#buffer(slot)])
