@@ -49,6 +49,13 @@ export {
   type MemTypeName,
   VaType,
   LmrSegment,
+  type MadRequestOptions,
+  type MadRespondOptions,
+  type MadSendOptions,
+  ManagementAgent,
+  type ManagementAgentOptions,
+  type ManagementDatagram,
+  type ManagementRequest,
   MemPrivileges,
   type Modifiable,
   type ModifyOptions,
@@ -135,4 +142,5 @@ export {
   type RegistryOptions,
 } from './registry/index.js';
 export { nameOf } from './spi/ib.js';
+export { MadClass, MadMethod, MadStatus } from './spi/mad-header.js';
 export type { EventStream, NotificationStream, Observable } from './stream/index.js';

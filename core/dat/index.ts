@@ -53,6 +53,13 @@ export { Psp, type PspAnyOptions, type PspOptions, type PspParameters } from './
 export { Rsp, type RspOptions, type RspParameters } from './rsp.js';
 export { ServicePoint } from './service-point.js';
 export { CR_TRANSITIONS, type CrStateName, SP_TRANSITIONS, type SpStateName } from './sp-states.js';
+export { type ManagementAgentOptions } from './ia-mad.js';
+export { ManagementAgent, type ManagementDatagram, type ManagementRequest } from './mad-agent.js';
+export {
+  type MadRequestOptions,
+  type MadRespondOptions,
+  type MadSendOptions,
+} from './mad-checks.js';
 export { Pz } from './pz.js';
 export { type RmrTriplet } from './rmr-contexts.js';
 export { LmrSegment, type RemoteAddress, RemoteSegment, type Segments } from './segment.js';

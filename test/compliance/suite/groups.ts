@@ -1,6 +1,8 @@
 /** All behaviours, in the order in which a provider's author meets them. */
+import { answering } from './answering.js';
 import { atomics } from './atomics.js';
 import type { BehaviourGroup } from './behaviour.js';
+import { breaking } from './breaking.js';
 import { closing } from './closing.js';
 import { connectVariants } from './connect-variants.js';
 import { connecting } from './connecting.js';
@@ -23,6 +25,7 @@ import { windows } from './windows.js';
 export const behaviourGroups: readonly BehaviourGroup[] = [
   connecting,
   listening,
+  answering,
   connectVariants,
   states,
   transferring,
@@ -39,5 +42,6 @@ export const behaviourGroups: readonly BehaviourGroup[] = [
   dispatching,
   datagrams,
   disconnecting,
+  breaking,
   closing,
 ];
