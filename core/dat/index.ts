@@ -28,7 +28,7 @@ export {
   type DupConnectOptions,
 } from './ep-connect-options.js';
 export { EP_STATES, type EpCall, EpState, type EpStateName, type Legality } from './ep-states.js';
-export { DatHandle, type HandleType } from './handle.js';
+export { DatHandle, type HandleType, HandleTypeNumber } from './handle.js';
 export { Ia } from './ia.js';
 export { type EndpointOptions } from './ia-endpoints.js';
 export { type IaAttributes, type IaQuery } from './ia-attributes.js';
@@ -41,7 +41,7 @@ export { Psp, type PspAnyOptions, type PspOptions, type PspParameters } from './
 export { Rsp, type RspOptions, type RspParameters } from './rsp.js';
 export { ServicePoint } from './service-point.js';
 export { CR_TRANSITIONS, type CrStateName, SP_TRANSITIONS, type SpStateName } from './sp-states.js';
-export { Pz } from './pz.js';
+export { Pz, type PzParameters } from './pz.js';
 export { type RmrTriplet } from './rmr-contexts.js';
 export { LmrSegment, type RemoteAddress, RemoteSegment, type Segments } from './segment.js';
 export { Rmr, type RmrParameters, type RmrScope } from './rmr.js';

@@ -4,6 +4,7 @@ import { dispatcherStates } from './dispatcher-states.js';
 import { page } from './markdown.js';
 import { notificationStates } from './notification-states.js';
 import { queuePairStates } from './queue-pair-states.js';
+import { servicePointStates } from './service-point-states.js';
 import { sharedQueueStates } from './shared-queue-states.js';
 
 export function statesPage(): string {
@@ -17,6 +18,7 @@ export function statesPage(): string {
     ...endpointStates(),
     ...dispatcherStates(),
     ...notificationStates(),
+    ...servicePointStates(),
     ...sharedQueueStates(),
     ...queuePairStates(),
   );
