@@ -1,8 +1,9 @@
 /** What becomes of events of device and queue pairs, by the table of async-event-table.ts. */
-import { type AsyncErrorEvent, AsyncErrorReason, DatEventNumber, type Evd } from '../evd/index.js';
+import { type AsyncErrorEvent, AsyncErrorReason, DatEventNumber } from '../evd/index.js';
 import { AsyncEventType, nameOf } from '../spi/index.js';
 import { asyncEventRow } from './async-event-table.js';
 import type { Ep } from './ep.js';
+import type { UdEp } from './ep-ud.js';
 import type { Ia } from './ia.js';
 
 /** Why an event of a queue pair breaks its connection; undefined if it does not. */
@@ -12,7 +13,7 @@ export function breakReasonOf(event: AsyncEventType): string | undefined {
 }
 
 /** Puts an event of the device on the adapter's asynchronous EVD, or into the log. */
-export function reportDeviceEvent(event: AsyncEventType, ia: Ia, asyncEvd: Evd): void {
+export function reportDeviceEvent(event: AsyncEventType, ia: Ia): void {
   const row = asyncEventRow(event);
   const { name } = ia.context.device;
   const text = `device ${name}: ${nameOf(AsyncEventType, event)}, ${row?.sentence ?? 'unknown'}`;
@@ -21,11 +22,11 @@ export function reportDeviceEvent(event: AsyncEventType, ia: Ia, asyncEvd: Evd):
     return;
   }
   const { number, reason } = row;
-  asyncEvd.post({ type: 'async-error', number, object: ia, reason, message: text });
+  ia.reportAsync({ type: 'async-error', number, object: ia, reason, message: text });
 }
 
 /** EP_BROKEN: the queue pair of an endpoint went to its error state by itself. */
-export function epBrokenEvent(ep: Ep, message: string): AsyncErrorEvent {
+export function epBrokenEvent(ep: Ep | UdEp, message: string): AsyncErrorEvent {
   return {
     type: 'async-error',
     number: DatEventNumber.ASYNC_EP_BROKEN,

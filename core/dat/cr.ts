@@ -56,6 +56,7 @@ export class Cr extends DatHandle {
   ) {
     super();
     this.ia = sp.ia;
+    this.ia.counts.count('cr');
   }
 
   /** What became of it. */
@@ -103,6 +104,7 @@ export class Cr extends DatHandle {
     checkOptions(operation, 3, options, ['privateData']);
     const privateData = checkPrivateData(operation, 3, options.privateData, CmPrivateData.REP);
     spiCall({ operation }, () => endpoint.accept(this.request, privateData));
+    this.ia.counts.count('crAccepted');
     this.retire(operation, 'accept');
   }
 
@@ -195,6 +197,7 @@ export class Cr extends DatHandle {
   }
 
   private answerReject(operation: string, reason: number, privateData: Uint8Array): void {
+    this.ia.counts.count('crRejected');
     this.retire(operation, 'reject');
     try {
       this.request.reject({ reason, privateData });

@@ -57,9 +57,11 @@ const IOV_DEFAULT = 4;
 const READ_DEFAULT = 16;
 
 const TRANSPORT_DEFAULTS = {
-  // 268 ms, 537 ms with the ACK delay of a softroce peer. Seven retries that back off to four times
-  // that: a silent peer is noticed after 15 s, a killed process after one, by ICMP.
-  ackTimeout: 16,
+  // 134 ms: what a softroce peer says that its event loop may be busy (its ACK delay), which comes
+  // on top for the side that connects: 268 ms. Less would send again to a peer that is only busy.
+  // Seven retries that back off to four times that: a silent peer is noticed after 7 s at most (3.6
+  // s by the accepting side), a killed process within one, by ICMP. A lost tail costs one timeout.
+  ackTimeout: 15,
   retryCount: 7,
   // Six waits of 20 ms: a finite budget, so that a peer that never posts a receive shows as an
   // error.

@@ -77,6 +77,7 @@ export abstract class IaRegions extends IaBase {
     checkInteger(operation, 1, 'lengthBytes', lengthBytes, 1, most);
     const checked = checkLmrOptions(operation, this.self, options);
     const buffer = spiCall({ operation, value: lengthBytes }, () => device.allocate(lengthBytes));
+    this.counts.allocated(lengthBytes);
     return this.register(operation, new Uint8Array(buffer, 0, lengthBytes), checked, 'VIRTUAL');
   }
 

@@ -40,7 +40,7 @@ export interface ProviderAttributes {
   readonly maxPrivateDataSize: number;
   readonly supportsMultipath: false;
   /** Whether the provider makes endpoints for the requests of a service point. */
-  readonly epCreator: 'NEVER' | 'IFASKED' | 'ALWAYS';
+  readonly epCreator: 'IFASKED';
   readonly pzSupport: 'UNIQUE';
   /** Bytes. */
   readonly optimalBufferAlignment: number;
@@ -99,7 +99,12 @@ export function providerAttributes(device: Device, providerName: string): Provid
     providerVersion: '2.0',
     datVersionMajor: 2,
     datVersionMinor: 0,
-    lmrMemTypesSupported: memTypes(device),
+    lmrMemTypesSupported: [
+      'VIRTUAL',
+      'LMR',
+      'SHARED_VIRTUAL',
+      ...(device.mapFile === undefined ? [] : (['FILE'] as const)),
+    ],
     iovOwnershipOnReturn: 'CONSUMER',
     datQosSupported: Qos.BEST_EFFORT,
     completionFlagsSupported: COMPLETION_FLAGS,
@@ -128,11 +133,6 @@ export function providerAttributes(device: Device, providerName: string): Provid
     fmrSupported: false,
     providerSpecific: providerSpecific(device, providerName),
   };
-}
-
-function memTypes(device: Device): MemTypeName[] {
-  const always: MemTypeName[] = ['VIRTUAL', 'LMR', 'SHARED_VIRTUAL'];
-  return device.mapFile === undefined ? always : [...always, 'FILE'];
 }
 
 /** The table that event dispatchers are made by, with names in place of places. */

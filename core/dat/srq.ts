@@ -276,7 +276,7 @@ export class Srq extends DatHandle {
   }
 
   private report(reason: number, what: string): void {
-    this.ia.asyncEvd.post({
+    this.ia.reportAsync({
       type: 'async-error',
       number: DatEventNumber.ASYNC_PROVIDER_INTERNAL_ERROR,
       object: this,

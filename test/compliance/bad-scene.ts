@@ -64,6 +64,7 @@ function resolved(value: unknown, here: Scene): unknown {
 export function visible({ ep, lmr, evd }: Peer): unknown {
   const { state, qpn, requestsFree, receivesFree } = ep;
   const { policy, pending, taker, qlen } = evd.query();
+  const { attributes, srq, softWatermark, hardWatermark } = ep.query();
   return [
     state,
     qpn,
@@ -73,6 +74,7 @@ export function visible({ ep, lmr, evd }: Peer): unknown {
     pending,
     taker,
     qlen,
+    { ...attributes, srq, softWatermark, hardWatermark },
     [...lmr.bytes.subarray(0, 64)],
   ];
 }
@@ -108,8 +110,8 @@ export async function outcome(row: string, run: () => unknown): Promise<'refused
 
 /** A test a row: whatever is passed, the call is taken, or refused and nothing changes. */
 export function checkRows(rows: readonly Row[]): void {
-  for (const row of rows) {
-    it(`${row.name} with any values: taken, or a DatError and nothing changed`, async function () {
+  for (const [i, row] of rows.entries()) {
+    it(`${row.name} (${i}) with any values: taken, or a DatError and nothing changed`, async function () {
       this.timeout(20_000);
       let here = await scene(row.connected === true);
       let refusals = 0;

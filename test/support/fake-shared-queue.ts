@@ -1,6 +1,5 @@
 /** A shared receive queue whose slots are real, and taken as a test says. */
-import type {
-  AsyncEventType} from '../../core/spi/index.js';
+import type { AsyncEventType } from '../../core/spi/index.js';
 import {
   CQE,
   RQE,
