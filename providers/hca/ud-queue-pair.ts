@@ -203,6 +203,15 @@ export class UdQueuePair extends SoftQueuePair {
     this.checkDrained();
   }
 
+  /** Bytes that a send entry names; the entry is ours until it completes. */
+  private lengthOf(index: number): number {
+    const { words } = this.sendRing;
+    const at = this.sendRing.wordOf(index);
+    const control = words[at + SQE.CONTROL]!;
+    if ((control & (WrFlags.INLINE << 8)) !== 0) return words[at + SQE.INLINE_LENGTH]!;
+    return segmentBytes(words, at + SQE.SEGMENTS, (control >>> 16) & 0xff);
+  }
+
   /** A bad request stops the send queue (SQE, IBTA 10.3.1.7): it fails, what follows is flushed. */
   private refuse(status: number): void {
     this.hca.counters.localErrors += 1;

@@ -15,6 +15,7 @@ describeProvider('mock', {
     'atomic',
     'send-with-invalidate',
     'memory-window',
+    'ud',
   ],
   async openPair() {
     const fabric = new Fabric({ seed: 1, autoRun: true });

@@ -16,6 +16,7 @@ const PORTS = {
     'send-with-invalidate',
     'memory-window',
     'file-mapping',
+    'ud',
   ],
   dgram: [
     'second-adapter',
@@ -24,6 +25,7 @@ const PORTS = {
     'atomic',
     'send-with-invalidate',
     'memory-window',
+    'ud',
   ],
 } as const;
 
