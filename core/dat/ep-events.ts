@@ -142,12 +142,12 @@ export class EpEvents {
   }
 
   postBrokenAsync(reason: string): void {
-    this.ia.asyncEvd.post(epBrokenEvent(this.ep, `endpoint ${this.ep.id}: ${reason}`));
+    this.ia.reportAsync(epBrokenEvent(this.ep, `endpoint ${this.ep.id}: ${reason}`));
   }
 
   /** More receives are held than the soft high watermark. */
   postWatermark(count: number, mark: number): void {
-    this.ia.asyncEvd.post({
+    this.ia.reportAsync({
       type: 'async-error',
       number: DatEventNumber.ASYNC_PROVIDER_INTERNAL_ERROR,
       object: this.ep,

@@ -33,9 +33,10 @@ import {
 } from '../spi/index.js';
 import { dtoEvent } from './dto-event.js';
 import type { Ep } from './ep.js';
+import { EpBinds } from './ep-binds.js';
 import type { EpAttributes } from './ep-attributes.js';
 import type { EpCounters } from './ep-counters.js';
-import type { LmrSegment, Segments } from './segment.js';
+import type { Segments } from './segment.js';
 import type { Srq } from './srq.js';
 import { Slot, WorkQueue } from './work-queue.js';
 
@@ -92,6 +93,8 @@ export class EpQueues implements CompletionOwner {
   sendDoorbellOpen = false;
   /** QP_LAST_WQE_REACHED: no receive of a shared receive queue will complete here any more. */
   receivesEnded: boolean;
+  /** Binds of windows that are under way. */
+  readonly binds: EpBinds;
   private readonly context: number;
   private readonly listener: EpQueuesListener;
   private readonly signalEvery: number;
@@ -106,6 +109,7 @@ export class EpQueues implements CompletionOwner {
   constructor(private readonly init: EpQueuesInit) {
     this.listener = init.listener;
     this.counters = init.counters;
+    this.binds = new EpBinds(init.ep, this);
     this.context = init.owners.allocate(this);
     const { attributes } = init;
     try {
@@ -182,7 +186,7 @@ export class EpQueues implements CompletionOwner {
     const suppress = (slotFlags & Slot.HIDDEN) !== 0;
     const signal = !suppress || ++this.unsignalledRun >= this.signalEvery;
     if (signal) this.unsignalledRun = 0;
-    const count = putSegments(sends, segments);
+    const count = sends.putSegments(segments);
     const at = sends.nextWord;
     const flags = signal ? wrFlags | WrFlags.SIGNALED : wrFlags;
     words[at + SQE.CONTROL] = opcode | (flags << 8) | (count << 16);
@@ -194,6 +198,11 @@ export class EpQueues implements CompletionOwner {
     words[at + SQE.RKEY] = rkey;
     words[at + SQE.IMMEDIATE_OR_INVALIDATE] = immediate;
     sends.commit(count, signal ? slotFlags | Slot.SIGNALLED : slotFlags);
+    this.kickSends();
+  }
+
+  /** What has been written may leave, unless a burst is under way. */
+  kickSends(): void {
     if (this.burstDepth === 0) this.ringSends();
   }
 
@@ -207,7 +216,7 @@ export class EpQueues implements CompletionOwner {
   postReceive(segments: Segments, cookie: number, slotFlags: number): void {
     const { receives } = this;
     const { words } = receives.ring;
-    const count = putSegments(receives, segments);
+    const count = receives.putSegments(segments);
     const at = receives.nextWord;
     words[at + RQE.NUM_SGE] = count;
     words[at + RQE.FLAGS] = 0;
@@ -278,19 +287,24 @@ export class EpQueues implements CompletionOwner {
     const control = words[at + CQE.CONTROL] ?? 0;
     const status = control & 0xff;
     const isReceive = ((control >>> 8) & RECEIVE_BIT) !== 0;
-    const slot = this.reclaim(words[at + CQE.WQE_INDEX] ?? 0, isReceive);
+    const index = words[at + CQE.WQE_INDEX] ?? 0;
+    const slot = this.reclaim(index, isReceive);
     if (slot === UNKNOWN_SLOT) return false;
+    if (!isReceive && !this.binds.idle) this.binds.onCompletion(index, status);
     // Verbs do not tell a write with immediate data from one without.
     if ((slot & Slot.IMMEDIATE) !== 0) words[at + CQE.CONTROL] = control | (WcFlags.WITH_IMM << 16);
     if (status === WcStatus.SUCCESS) {
-      if (isReceive) this.onReceived(control, words[at + CQE.BYTE_LENGTH] ?? 0);
+      if (isReceive) this.onReceived(words, at);
     } else if (status !== WcStatus.WR_FLUSH_ERR) {
       this.listener.onFailed();
     }
     this.listener.onReclaimed();
     if ((slot & Slot.MARKER) !== 0) return false;
     if (status !== WcStatus.SUCCESS) return true;
-    if ((slot & Slot.HIDDEN) !== 0) return false;
+    if ((slot & Slot.HIDDEN) !== 0) {
+      this.binds.hide(index);
+      return false;
+    }
     return (slot & Slot.QUIET) === 0 ? true : 'silent';
   }
 
@@ -309,8 +323,12 @@ export class EpQueues implements CompletionOwner {
     return flags;
   }
 
-  private onReceived(control: number, lengthBytes: number): void {
-    this.counters.received(control, lengthBytes);
+  private onReceived(words: Uint32Array, at: number): void {
+    const control = words[at + CQE.CONTROL] ?? 0;
+    this.counters.received(control, words[at + CQE.BYTE_LENGTH] ?? 0);
+    if (((control >>> 16) & WcFlags.WITH_INV) !== 0) {
+      this.binds.onInvalidated(words[at + CQE.IMMEDIATE_OR_INVALIDATE] ?? 0);
+    }
     this.listener.onReceived();
   }
 
@@ -322,12 +340,19 @@ export class EpQueues implements CompletionOwner {
 
   toEvent(words: Uint32Array, at: number): DatEvent {
     this.dequeued(words[at + CQE.CONTROL] ?? 0);
-    return dtoEvent(this.init.ep, words, at);
+    return this.bindEvent(words, at) ?? dtoEvent(this.init.ep, words, at);
   }
 
   fill(batch: EventBatch, slot: number, words: Uint32Array, at: number): void {
     this.dequeued(words[at + CQE.CONTROL] ?? 0);
-    batch.setDto(slot, this.init.ep, words, at);
+    const bind = this.bindEvent(words, at);
+    if (bind === undefined) batch.setDto(slot, this.init.ep, words, at);
+    else batch.setEvent(slot, bind);
+  }
+
+  private bindEvent(words: Uint32Array, at: number): DatEvent | undefined {
+    const isReceive = (((words[at + CQE.CONTROL] ?? 0) >>> 8) & RECEIVE_BIT) !== 0;
+    return isReceive ? undefined : this.binds.eventOf(words, at);
   }
 
   /** A receive of the shared queue is the consumer's again. */
@@ -354,6 +379,7 @@ export class EpQueues implements CompletionOwner {
     this.ended = true;
     purge(this.context);
     this.init.owners.free(this.context);
+    this.binds.discard();
     this.sends.discard();
     this.receives.discard();
   }
@@ -363,19 +389,4 @@ export class EpQueues implements CompletionOwner {
 function sendIov(attributes: EpAttributes): number {
   const { maxRequestIov, maxRdmaReadIov, maxRdmaWriteIov } = attributes;
   return Math.max(maxRequestIov, maxRdmaReadIov, maxRdmaWriteIov);
-}
-
-function putSegments(queue: WorkQueue, segments: Segments): number {
-  if (!isList(segments)) {
-    queue.putSegment(0, segments);
-    return 1;
-  }
-  let count = 0;
-  for (const segment of segments) queue.putSegment(count++, segment);
-  return count;
-}
-
-/** `Array.isArray` does not narrow readonly arrays. */
-function isList(segments: Segments): segments is readonly LmrSegment[] {
-  return Array.isArray(segments);
 }

@@ -3,13 +3,15 @@ import type { TeardownStep } from '../di/index.js';
 import type { Cno, Evd, Upcall } from '../evd/index.js';
 import type { DeviceRelease } from './context.js';
 import { Ep } from './ep.js';
+import { UdEp } from './ep-ud.js';
 import { Lmr } from './lmr.js';
-import { Psp } from './psp.js';
 import { Pz } from './pz.js';
+import { Rmr } from './rmr.js';
+import { ServicePoint } from './service-point.js';
 import { Srq } from './srq.js';
 
 /** Objects that an interface adapter counts; event dispatchers are apart. */
-export type Child = Pz | Lmr | Ep | Psp | Srq;
+export type Child = Pz | Lmr | Rmr | Ep | UdEp | ServicePoint | Srq;
 
 export interface CloseScope {
   readonly children: ReadonlySet<Child>;
@@ -34,7 +36,8 @@ export function closeSteps(scope: CloseScope): TeardownStep[] {
     [...children].filter((child): child is T => child instanceof type);
   const step = (name: string, run: () => void | Promise<void>): TeardownStep => ({ name, run });
   return [
-    step('service points', () => each(of(Psp), (psp) => psp.shutdown('ia.close'))),
+    step('service points', () => each(of(ServicePoint), (point) => point.shutdown('ia.close'))),
+    step('datagram services', () => each(of(UdEp), (ep) => ep.shutdown('ia.close'))),
     step('connections', () => {
       for (const srq of of(Srq)) srq.shutdown();
       each(of(Ep), (ep) => ep.shutdown());
@@ -42,7 +45,8 @@ export function closeSteps(scope: CloseScope): TeardownStep[] {
     ...release.modules.filter(isCm),
     step('MAD agents', endAgents),
     ...release.modules.filter((module) => !isCm(module)),
-    step('queue pairs', () => each(of(Ep), (ep) => ep.destroy('ia.close'))),
+    step('queue pairs', () => each([...of(Ep), ...of(UdEp)], (ep) => ep.destroy('ia.close'))),
+    step('memory windows', () => each(of(Rmr), (rmr) => rmr.destroy('ia.close'))),
     step('shared receive queues', () => each(of(Srq), (srq) => srq.destroy('ia.close'))),
     step('event dispatchers', () => freeAll(evds(), callers)),
     step('notification objects', () => each(cnos(), (cno) => cno.close())),

@@ -30,6 +30,9 @@ export interface EndpointOptions {
 export abstract class IaEndpoints extends IaMemory {
   /**
    * Makes an endpoint (dat_ep_create, dat_ep_create_with_srq), UNCONNECTED.
+   *
+   * DAT wants DTO counts of 0 where there is no EVD. Here an endpoint is never without: what is not
+   * given is private to it, sized for its DTO counts, and offered as a stream.
    * @throws DatError DAT_INVALID_HANDLE, DAT_INVALID_PARAMETER (attributes),
    * DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_TEP; DAT_INVALID_STATE / DAT_INVALID_STATE_SRQ_ERROR
    */
@@ -62,7 +65,7 @@ export abstract class IaEndpoints extends IaMemory {
     };
     const recvDtos = srq?.maxRecvDtos ?? attributes.maxRecvDtos;
     const dtos = recvDtos + attributes.maxRequestDtos;
-    const ownDto = recvEvd && requestEvd ? undefined : makePrivate(dtos, EvdFlags.DTO);
+    const ownDto = recvEvd && requestEvd ? undefined : makePrivate(dtos, DTO_STREAMS);
     const connect = connectEvd ?? makePrivate(CONNECTION_QLEN, EvdFlags.CONNECTION);
     try {
       return this.adopt(
@@ -90,4 +93,5 @@ export abstract class IaEndpoints extends IaMemory {
 }
 
 const CONNECTION_QLEN = 16;
+const DTO_STREAMS = EvdFlags.DTO | EvdFlags.RMR_BIND;
 const EP_OPTIONS = ['pz', 'recvEvd', 'requestEvd', 'connectEvd', 'attributes', 'srq'];

@@ -9,23 +9,20 @@ import { DatError } from '../errors/index.js';
 import type { CloseFlag } from './constants.js';
 import { Ep } from './ep.js';
 import { checkOneOf, checkOptions, invalid } from './guards.js';
-import {
-  type IaAttributes,
-  iaAttributes,
-  type ProviderAttributes,
-  providerAttributes,
-} from './ia-attributes.js';
+import { iaAttributes, type IaQuery } from './ia-attributes.js';
 import { type Child, closeSteps, excuse } from './ia-close.js';
+import { IaDatagrams } from './ia-datagrams.js';
 import { IaMad } from './ia-mad.js';
-import { IaServicePoints } from './ia-service-points.js';
 import { Lmr } from './lmr.js';
-import { Psp } from './psp.js';
+import { providerAttributes } from './provider-attributes.js';
 import { Pz } from './pz.js';
+import { Rmr } from './rmr.js';
+import { ServicePoint } from './service-point.js';
 import { Srq } from './srq.js';
 import { Symbolic } from './trace.js';
 
 /** Opened by `openIa()`. */
-export class Ia extends IaServicePoints {
+export class Ia extends IaDatagrams {
   /** Upcalls that have closed the adapter. */
   private readonly callers = new Set<Upcall>();
   /** Event dispatchers that the close is ending. */
@@ -38,7 +35,7 @@ export class Ia extends IaServicePoints {
   );
 
   /** Attributes of adapter and provider (dat_ia_query). */
-  query(): { readonly ia: IaAttributes; readonly provider: ProviderAttributes } {
+  query(): IaQuery {
     this.assertOpen('ia.query');
     const { device } = this.context;
     return {
@@ -86,8 +83,8 @@ export class Ia extends IaServicePoints {
     const state = this.isFreed ? ', closed' : '';
     return (
       `Ia { id: ${this.id}, provider: '${this.init.providerName}', address: '${this.address}', ` +
-      `eps: ${count(Ep)}, psps: ${count(Psp)}, lmrs: ${count(Lmr)}, ` +
-      `srqs: ${count(Srq)}, pzs: ${count(Pz)}${state} }`
+      `eps: ${count(Ep)}, psps: ${count(ServicePoint)}, lmrs: ${count(Lmr)}, ` +
+      `rmrs: ${count(Rmr)}, srqs: ${count(Srq)}, pzs: ${count(Pz)}${state} }`
     );
   }
 

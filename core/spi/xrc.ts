@@ -6,7 +6,6 @@
 import type {
   AddressVector,
   CompletionQueue,
-  ProtectionDomain,
   QueuePair,
   QueuePairAttributes,
   QueuePairEventHandler,

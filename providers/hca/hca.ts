@@ -337,11 +337,17 @@ export class Hca implements CompletionHost, SharedReceiveHost {
     qp.receiveCq.users -= 1;
     qp.domain.children -= 1;
     if (qp.srq) qp.srq.users -= 1;
+    if (qp.xrcDomain) qp.xrcDomain.children -= 1;
   }
 
   onSharedReceiveQueueDestroyed(srq: SoftSharedReceiveQueue): void {
     this.sharedReceives.remove(srq);
     srq.domain.children -= 1;
+    const { completionQueue: cq, xrcDomain } = srq;
+    if (xrcDomain) xrcDomain.children -= 1;
+    if (!cq) return;
+    cq.users -= 1;
+    cq.sources.delete(srq);
   }
 }
 

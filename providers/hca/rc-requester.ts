@@ -264,7 +264,7 @@ export class RcRequester {
     }
     this.sendIndex = (this.sendIndex + 1) >>> 0;
     this.completeLocal();
-    if (this.qp.state === QpState.SQD) this.qp.checkDrained();
+    this.qp.checkDrained();
   }
 
   /** Completes the local operations that are the oldest requests and have been done. */
@@ -307,7 +307,7 @@ export class RcRequester {
     if (this.outstanding) this.restartAckTimer();
     else this.ackDeadlineUs = Infinity;
     if (this.failIfBad()) return;
-    if (qp.state === QpState.SQD) qp.checkDrained();
+    qp.checkDrained();
     if (this.sendIndex !== qp.visible) qp.hca.scheduleRequests(qp);
   }
 

@@ -40,14 +40,16 @@ export class UdQueuePair extends SoftQueuePair {
   override readonly transport = TRANSPORT.ud;
   private psn = 0;
   private qkey = 0;
-  /** Number of the packet of each request in flight to the port; by ring slot. */
+  /** Number and bytes of the packet of each request in flight to the port; by ring slot. */
   private readonly packetNumber: Float64Array;
+  private readonly lengthBytes: Uint32Array;
   private readonly cursor = new SegmentCursor();
   private readonly grhArea = new Uint8Array(GRH_LENGTH);
 
   constructor(hca: Hca, qpn: number, init: QueuePairInit, receives?: ReceiveSource) {
     super(hca, qpn, init, receives);
     this.packetNumber = new Float64Array(this.sendRing.entries);
+    this.lengthBytes = new Uint32Array(this.sendRing.entries);
   }
 
   // --- receiving --------------------------------------------------------------------------------
@@ -180,6 +182,7 @@ export class UdQueuePair extends SoftQueuePair {
     if (immediate) tx.view.setUint32(deth + DETH_LENGTH, words[at + SQE.IMMEDIATE_OR_INVALIDATE]!);
     this.psn = psnNext(this.psn);
     this.packetNumber[this.fetched & sendRing.mask] = tx.built;
+    this.lengthBytes[this.fetched & sendRing.mask] = length;
     this.fetched = (this.fetched + 1) >>> 0;
     sendRing.consumer = this.fetched;
     hca.awaitTaken(this);
@@ -193,19 +196,27 @@ export class UdQueuePair extends SoftQueuePair {
   }
 
   override onPacketsTaken(taken: number): void {
-    while (
-      this.oldest !== this.fetched &&
-      this.packetNumber[this.oldest & this.sendRing.mask]! <= taken
-    ) {
-      this.completeOldest(WcStatus.SUCCESS, 0, 0);
+    const { mask } = this.sendRing;
+    while (this.oldest !== this.fetched && this.packetNumber[this.oldest & mask]! <= taken) {
+      this.completeOldest(WcStatus.SUCCESS, this.lengthBytes[this.oldest & mask]!, 0);
     }
+    this.checkDrained();
+  }
+
+  /** Bytes that a send entry names; the entry is ours until it completes. */
+  private lengthOf(index: number): number {
+    const { words } = this.sendRing;
+    const at = this.sendRing.wordOf(index);
+    const control = words[at + SQE.CONTROL]!;
+    if ((control & (WrFlags.INLINE << 8)) !== 0) return words[at + SQE.INLINE_LENGTH]!;
+    return segmentBytes(words, at + SQE.SEGMENTS, (control >>> 16) & 0xff);
   }
 
   /** A bad request stops the send queue (SQE, IBTA 10.3.1.7): it fails, what follows is flushed. */
   private refuse(status: number): void {
     this.hca.counters.localErrors += 1;
     // What was sent before it has left our hands, whether the port has taken it yet or not.
-    while (this.oldest !== this.fetched) this.completeOldest(WcStatus.SUCCESS, 0, 0);
+    this.onPacketsTaken(Infinity);
     this.completeOldest(status, 0, 0);
     this.setState(QpState.SQE);
     this.flushSends();

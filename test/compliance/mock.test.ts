@@ -14,6 +14,8 @@ describeProvider('mock', {
     'shared-receive-queue',
     'atomic',
     'send-with-invalidate',
+    'memory-window',
+    'ud',
   ],
   async openPair() {
     const fabric = new Fabric({ seed: 1, autoRun: true });

@@ -14,8 +14,19 @@ const PORTS = {
     'shared-receive-queue',
     'atomic',
     'send-with-invalidate',
+    'memory-window',
+    'file-mapping',
+    'ud',
   ],
-  dgram: ['second-adapter', 'loopback', 'shared-receive-queue', 'atomic', 'send-with-invalidate'],
+  dgram: [
+    'second-adapter',
+    'loopback',
+    'shared-receive-queue',
+    'atomic',
+    'send-with-invalidate',
+    'memory-window',
+    'ud',
+  ],
 } as const;
 
 for (const port of ['native', 'dgram'] as const) {

@@ -233,6 +233,7 @@ export interface SendRequest {
   readonly addressHandle?: number;
   readonly remoteQpn?: number;
   readonly remoteQkey?: number;
+  readonly xrcSrqn?: number;
   readonly bind?: Bind;
 }
 
@@ -263,6 +264,7 @@ export function postSend(side: Side, qp: QueuePair, request: SendRequest, doorbe
   words[at + SQE.ADDRESS_HANDLE] = request.addressHandle ?? 0;
   words[at + SQE.REMOTE_QPN] = request.remoteQpn ?? 0;
   words[at + SQE.REMOTE_QKEY] = request.remoteQkey ?? 0;
+  words[at + SQE.XRC_SRQN] = request.xrcSrqn ?? 0;
   if (request.bind) putBind(words, at, request.bind);
   if (request.inline) {
     words[at + SQE.INLINE_LENGTH] = request.inline.length;
