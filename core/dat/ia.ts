@@ -15,7 +15,7 @@ import {
   type ProviderAttributes,
   providerAttributes,
 } from './ia-attributes.js';
-import { type Child, closeSteps, excuse } from './ia-close.js';
+import { type Child, closeSteps } from './ia-close.js';
 import { IaServicePoints } from './ia-service-points.js';
 import { Lmr } from './lmr.js';
 import { Psp } from './psp.js';
@@ -89,7 +89,7 @@ export class Ia extends IaServicePoints {
   /** Whoever closes from an upcall, first or later, is not waited for by the close. */
   private closedFrom(upcall: Upcall): void {
     this.callers.add(upcall);
-    excuse(this.ending, upcall);
+    for (const evd of this.ending) evd.joinEnd(upcall);
   }
 
   private checkUnused(): void {
