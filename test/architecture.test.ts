@@ -54,6 +54,12 @@ const dependencyPlants: readonly Plant[] = [
   plant('spi-knows-only-the-spi', 'core/spi/planted-2.ts', 'rxjs'),
   plant('module-knows-only-the-spi', 'plugins/cm/planted-1.ts', '../mad/planted-target.js'),
   plant('module-knows-only-the-spi', 'plugins/xrc/planted-1.ts', '../../core/planted-target.js'),
+  plant(
+    'node-entry-knows-only-core',
+    'plugins/node/planted-1.ts',
+    '../../providers/mock/planted-target.js',
+  ),
+  plant('pcap-knows-only-the-spi', 'plugins/pcap/planted-1.ts', '../../core/planted-target.js'),
   plant('hca-knows-only-the-spi', 'providers/hca/planted-1.ts', '../../core/planted-target.js'),
   plant(
     'hca-knows-only-the-spi',

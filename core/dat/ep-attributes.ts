@@ -2,17 +2,26 @@
 import { DatError } from '../errors/index.js';
 import type { DeviceAttributes } from '../spi/index.js';
 import { CompletionFlags, Qos } from './constants.js';
-import { checkBits, checkInteger, checkOneOf, checkOptions } from './guards.js';
+import { checkCompletionFlags } from './ep-completion-flags.js';
+import { checkWatermark } from './ep-watermarks.js';
+import { checkInteger, checkOneOf, checkOptions } from './guards.js';
 
-/** What an endpoint is made with. Lengths are in bytes. */
+/**
+ * What an endpoint is made with (DAT_EP_ATTR). Lengths are in bytes. `transport` is DAT's list of
+ * transport-specific attributes; provider-specific ones there are none.
+ */
 export interface EpAttributes {
   readonly serviceType: 'RC';
   readonly maxMessageBytes: number;
   readonly maxRdmaBytes: number;
   readonly qos: number;
-  /** EVD_THRESHOLD. */
+  /**
+   * How completions of receives notify: EVD_THRESHOLD (default; all do, and `evd.wait` counts),
+   * DEFAULT (all do), SOLICITED_WAIT (those that the sender asked for), UNSIGNALLED (those not
+   * posted with that flag). One event dispatcher takes streams of one kind.
+   */
   readonly recvCompletionFlags: number;
-  /** EVD_THRESHOLD. */
+  /** EVD_THRESHOLD, DEFAULT or UNSIGNALLED; SUPPRESS may be added, and changes nothing. */
   readonly requestCompletionFlags: number;
   /** Requests and receives that may be outstanding. */
   readonly maxRecvDtos: number;
@@ -25,6 +34,8 @@ export interface EpAttributes {
   /** RDMA reads (and atomics) served, and issued, at a time. */
   readonly maxRdmaReadIn: number;
   readonly maxRdmaReadOut: number;
+  /** DAT's srq_soft_hw: `setWatermark` with this soft mark when the endpoint is made. */
+  readonly srqSoftHighWatermark: number;
   readonly transport: EpTransportAttributes;
 }
 
@@ -52,9 +63,11 @@ const IOV_DEFAULT = 4;
 const READ_DEFAULT = 16;
 
 const TRANSPORT_DEFAULTS = {
-  // 268 ms, 537 ms with the ACK delay of a softroce peer. Seven retries that back off to four times
-  // that: a silent peer is noticed after 15 s, a killed process after one, by ICMP.
-  ackTimeout: 16,
+  // 134 ms: what a softroce peer says that its event loop may be busy (its ACK delay), which comes
+  // on top for the side that connects: 268 ms. Less would send again to a peer that is only busy.
+  // Seven retries that back off to four times that: a silent peer is noticed after 7 s at most (3.6
+  // s by the accepting side), a killed process within one, by ICMP. A lost tail costs one timeout.
+  ackTimeout: 15,
   retryCount: 7,
   // Six waits of 20 ms: a finite budget, so that a peer that never posts a receive shows as an
   // error.
@@ -83,12 +96,13 @@ export function defaultEpAttributes(device: DeviceAttributes): EpAttributes {
     maxRdmaWriteIov: iov,
     maxRdmaReadIn: Math.min(READ_DEFAULT, device.maxResponderResources),
     maxRdmaReadOut: Math.min(READ_DEFAULT, device.maxInitiatorDepth),
+    srqSoftHighWatermark: Infinity,
     transport: TRANSPORT_DEFAULTS,
   };
 }
 
 /**
- * The attributes of a new endpoint: the options where given, else the defaults.
+ * The attributes of an endpoint: the options where given, else the defaults, or what it has.
  * @throws DatError DAT_INVALID_PARAMETER naming the attribute, its value and the device's limit;
  * DAT_MODEL_NOT_SUPPORTED for a service type or QoS that the provider lacks
  */
@@ -96,8 +110,8 @@ export function epAttributes(
   operation: string,
   options: EpAttributeOptions,
   device: DeviceAttributes,
+  defaults: EpAttributes = defaultEpAttributes(device),
 ): EpAttributes {
-  const defaults = defaultEpAttributes(device);
   checkOptions(operation, 6, options, Object.keys(defaults));
   const transport = { ...defaults.transport, ...options.transport };
   const attributes: EpAttributes = { ...defaults, ...options, transport };
@@ -118,10 +132,7 @@ function checkModel(operation: string, attributes: EpAttributes): void {
     throw unsupported('service type', attributes.serviceType);
   }
   if (attributes.qos !== Qos.BEST_EFFORT) throw unsupported('QoS', attributes.qos);
-  const flags = CompletionFlags.EVD_THRESHOLD;
-  const { recvCompletionFlags, requestCompletionFlags } = attributes;
-  checkBits(operation, 6, 'recvCompletionFlags', recvCompletionFlags, flags, 'EVD_THRESHOLD');
-  checkBits(operation, 6, 'requestCompletionFlags', requestCompletionFlags, flags, 'EVD_THRESHOLD');
+  checkCompletionFlags(operation, attributes);
 }
 
 function checkLimits(operation: string, attributes: EpAttributes, device: DeviceAttributes): void {
@@ -139,6 +150,7 @@ function checkLimits(operation: string, attributes: EpAttributes, device: Device
   ] as const) {
     check(name, 1, device.maxSge);
   }
+  checkWatermark(operation, 6, 'srqSoftHighWatermark', attributes.srqSoftHighWatermark);
   check('maxRdmaReadIn', 0, device.maxResponderResources);
   check('maxRdmaReadOut', 0, device.maxInitiatorDepth);
 }

@@ -5,58 +5,27 @@
  * waits for the consumer to dequeue.
  */
 import { toDatError } from '../errors/index.js';
-import type { CmConnection, CmEvent, KeepAlive } from '../spi/index.js';
+import type { CmConnection, CmEvent } from '../spi/index.js';
+import {
+  Attempt,
+  type ConnectionEventDetails,
+  type Ending,
+  type EpConnectionPorts,
+} from './ep-attempt.js';
+import type { ConnectTarget } from './ep-connect-options.js';
 import { type ConnectionEventName, detailOf, refusalOf } from './ep-outcomes.js';
-import type { EpQueues } from './ep-queues.js';
-import { EP_TRANSITIONS, type EpStateName, type EpTrigger } from './ep-states.js';
-
-/** What an event of the connection carries. */
-export interface ConnectionEventDetails {
-  readonly privateData: Uint8Array;
-  /** Reject reason of the CM, where there is one. */
-  readonly rejectReason?: number;
-  /** Why, for people; empty when there is nothing to say. */
-  readonly detail: string;
-  /** Of BROKEN: transitions of the endpoint, then of the queue pair, then messages of the CM. */
-  readonly flightRecord: readonly string[];
-}
-
-/** What the connection needs of its endpoint. */
-export interface EpConnectionPorts {
-  readonly keepAlive: KeepAlive;
-  readonly queues: EpQueues;
-  /** Queues an event on the connect EVD; behind the completion being taken in, unless `before`. */
-  post(name: ConnectionEventName, details: ConnectionEventDetails, before: boolean): void;
-  postBrokenAsync(reason: string): void;
-  /** While true, completions are taken in even if no consumer asks for them. */
-  watchCompletions(watch: boolean): void;
-  /** Completions that have come become known now. */
-  takeInCompletions(): void;
-  onTransition(from: EpStateName, to: EpStateName): void;
-  nowUs(): number;
-}
-
-/** An end that waits for the queues to run empty up to these indices. */
-interface Ending {
-  readonly name: 'DISCONNECTED' | 'BROKEN';
-  readonly detail: string;
-  readonly sendTarget: number;
-  readonly receiveTarget: number;
-  /** A graceful disconnect ends when the CM's handshake has. */
-  awaitsCm: boolean;
-}
+import {
+  EP_TRANSITIONS,
+  type EpInitialState,
+  type EpStateName,
+  type EpTrigger,
+} from './ep-states.js';
 
 const EMPTY = new Uint8Array(0);
 const RECORD_LENGTH = 32;
 
-/** One attempt at a connection; events of an earlier one fall on deaf ears. */
-class Attempt {
-  connection: CmConnection | undefined = undefined;
-  constructor(readonly active: boolean) {}
-}
-
 export class EpConnection {
-  private current: EpStateName = 'UNCONNECTED';
+  private current: EpStateName;
   private attempt: Attempt | undefined = undefined;
   private ending: Ending | undefined = undefined;
   /** Graceful disconnect: requests up to this index finish first. */
@@ -65,7 +34,12 @@ export class EpConnection {
   private retained = false;
   private readonly record: string[] = [];
 
-  constructor(private readonly ports: EpConnectionPorts) {}
+  constructor(
+    private readonly ports: EpConnectionPorts,
+    initialState: EpInitialState,
+  ) {
+    this.current = initialState;
+  }
 
   get state(): EpStateName {
     return this.current;
@@ -75,16 +49,22 @@ export class EpConnection {
     return this.attempt?.connection?.remoteGid;
   }
 
+  /** What the present or last attempt has connected to; undefined when it has accepted. */
+  get target(): ConnectTarget | undefined {
+    return this.attempt?.target;
+  }
+
   /**
    * Starts an attempt; the outcome is an event.
+   * @param target what `begin` connects to
    * @param begin the CM's call; what it throws leaves the endpoint as it was
    */
-  connect(begin: (onEvent: (event: CmEvent) => void) => CmConnection): void {
-    this.start('connect', new Attempt(true), begin);
+  connect(target: ConnectTarget, begin: (onEvent: (event: CmEvent) => void) => CmConnection): void {
+    this.start('connect', new Attempt(target), begin);
   }
 
   accept(begin: (onEvent: (event: CmEvent) => void) => CmConnection): void {
-    this.start('accept', new Attempt(false), begin);
+    this.start('accept', new Attempt(undefined), begin);
   }
 
   private start(
@@ -92,6 +72,7 @@ export class EpConnection {
     attempt: Attempt,
     begin: (onEvent: (event: CmEvent) => void) => CmConnection,
   ): void {
+    const before = this.current;
     this.move(trigger);
     this.attempt = attempt;
     try {
@@ -100,7 +81,7 @@ export class EpConnection {
       });
     } catch (error) {
       this.attempt = undefined;
-      this.move('accept-undone');
+      this.enter(before, `${trigger} threw`);
       throw error;
     }
     this.watch();
@@ -199,6 +180,11 @@ export class EpConnection {
     }
   }
 
+  /** More has come than the consumer allows. */
+  onOverrun(reason: string): void {
+    if (this.current === 'CONNECTED') this.fail(reason);
+  }
+
   /** Completions are lost, so nothing can be waited for. */
   onCompletionsLost(reason: string): void {
     this.onQueuePairError(reason);
@@ -236,9 +222,16 @@ export class EpConnection {
       sendTarget: queues.sends.producer,
       receiveTarget: queues.receives.producer,
       awaitsCm,
+      awaitsReceives: this.attempt !== undefined,
     };
     this.watch();
     this.onReclaimed();
+  }
+
+  /** No receive of the shared queue will complete here any more. */
+  onLastReceive(): void {
+    this.ports.takeInCompletions();
+    this.ports.queues.onLastReceive();
   }
 
   /** Entries have been reclaimed: a drain or an end may be complete. */
@@ -250,6 +243,7 @@ export class EpConnection {
     }
     const { ending } = this;
     if (ending === undefined || ending.awaitsCm) return;
+    if (ending.awaitsReceives && !this.ports.queues.receivesEnded) return;
     if (!reached(sends.reclaimed, ending.sendTarget)) return;
     if (reached(receives.reclaimed, ending.receiveTarget)) this.finishEnding();
   }
@@ -320,7 +314,9 @@ export class EpConnection {
     this.drainTarget = undefined;
     if (wasPending) attempt?.connection?.abandon();
     else attempt?.connection?.disconnect();
-    if (this.current !== 'UNCONNECTED' && this.current !== 'DISCONNECTED') this.move('ended');
+    for (const trigger of ['ended', 'torn-down'] as const) {
+      if (EP_TRANSITIONS[trigger].from.includes(this.current)) this.move(trigger);
+    }
     this.watch();
   }
 
@@ -333,17 +329,28 @@ export class EpConnection {
     ];
   }
 
+  /** A trigger that is no more than a change of state: what a reserved service point does. */
+  hold(trigger: 'reserve' | 'unreserve' | 'request' | 'reject'): void {
+    this.move(trigger);
+  }
+
   private move(trigger: EpTrigger): void {
     const { from, to } = EP_TRANSITIONS[trigger];
-    const before = this.current;
-    if (!from.includes(before)) {
-      throw toDatError(new Error(`trigger ${trigger} in state ${before}`), { operation: 'ep' });
+    if (!from.includes(this.current)) {
+      throw toDatError(new Error(`trigger ${trigger} in state ${this.current}`), {
+        operation: 'ep',
+      });
     }
-    this.current = to;
-    this.record.push(`${this.ports.nowUs().toFixed(0)} us ${before} -> ${to} (${trigger})`);
+    this.enter(to, trigger);
+  }
+
+  private enter(state: EpStateName, why: string): void {
+    const before = this.current;
+    this.current = state;
+    this.record.push(`${this.ports.nowUs().toFixed(0)} us ${before} -> ${state} (${why})`);
     if (this.record.length > RECORD_LENGTH) this.record.shift();
     this.keepAlive();
-    this.ports.onTransition(before, to);
+    this.ports.onTransition(before, state);
   }
 
   /** A connecting endpoint keeps the process alive. */

@@ -1,5 +1,6 @@
 /** Where an endpoint's events go, and what keeps its completions coming in. */
 import {
+  AsyncErrorReason,
   type CompletionOwners,
   type ConnectionEvent,
   type DatEvent,
@@ -11,25 +12,35 @@ import { AsyncEventType as AsyncEventTypes } from '../spi/index.js';
 import { type Observable, PresentValue } from '../stream/index.js';
 import { breakReasonOf, epBrokenEvent } from './async-events.js';
 import type { Ep } from './ep.js';
-import type { ConnectionEventDetails, EpConnection } from './ep-connection.js';
+import { configurationOf } from './ep-completion-flags.js';
+import type { ConnectionEventDetails } from './ep-attempt.js';
+import type { EpConnection } from './ep-connection.js';
 import type { ConnectionEventName } from './ep-outcomes.js';
 import type { EpStateName } from './ep-states.js';
 import type { EpInit } from './ep-types.js';
 import type { Ia } from './ia.js';
 import { streamOf } from './private-evd.js';
 
+/** Other event dispatchers stand ready; one of the two calls follows. */
+export interface EvdSwap {
+  commit(): void;
+  abort(): void;
+}
+
 export class EpEvents {
   /** Undone when the endpoint is freed. */
   private readonly uses: (() => void)[] = [];
   private readonly states: PresentValue<EpStateName>;
   private holds: (() => void)[] = [];
+  private onCompletionsLost: (reason: string) => void = () => undefined;
 
   constructor(
     private readonly ep: Ep,
     private readonly ia: Ia,
-    private readonly init: EpInit,
+    private init: EpInit,
+    initialState: EpStateName,
   ) {
-    this.states = new PresentValue<EpStateName>('UNCONNECTED', ia.context.scheduler);
+    this.states = new PresentValue<EpStateName>(initialState, ia.context.scheduler);
   }
 
   /**
@@ -37,19 +48,56 @@ export class EpEvents {
    * @throws DatError DAT_INVALID_STATE when the streams of an EVD do not go together
    */
   attach(onCompletionsLost: (reason: string) => void): void {
-    const { connectEvd } = this.init;
-    this.uses.push(connectEvd.attach());
-    for (const evd of this.dtoEvds()) {
-      this.uses.push(evd.attach('THRESHOLD'), evd.reserve(1), connectEvd.watchErrors(evd));
+    this.onCompletionsLost = onCompletionsLost;
+    this.use(this.init, this.uses);
+  }
+
+  /**
+   * Counts the endpoint on the EVDs that it is going to have, in place of those that it has: its
+   * own present configuration must not stand in its way.
+   * @throws DatError DAT_INVALID_STATE when the streams of an EVD do not go together
+   */
+  prepare(next: EpInit): EvdSwap {
+    const old = this.init;
+    const restore = (): void => {
+      end(this.uses);
+      this.use(old, this.uses);
+    };
+    end(this.uses);
+    try {
+      this.use(next, this.uses);
+    } catch (error) {
+      restore();
+      throw error;
+    }
+    return {
+      commit: () => {
+        this.init = next;
+        for (const evd of old.privateEvds) {
+          if (!next.privateEvds.includes(evd)) this.ia.freePrivateEvd(evd);
+        }
+      },
+      abort: restore,
+    };
+  }
+
+  /** Counts an endpoint of these parts; `uses` undo it. */
+  private use(init: EpInit, uses: (() => void)[]): void {
+    const { connectEvd, recvEvd, requestEvd, attributes } = init;
+    uses.push(connectEvd.attach());
+    uses.push(recvEvd.attach(configurationOf(attributes.recvCompletionFlags)));
+    uses.push(requestEvd.attach(configurationOf(attributes.requestCompletionFlags)));
+    for (const evd of new Set([recvEvd, requestEvd])) {
+      uses.push(evd.reserve(1), connectEvd.watchErrors(evd));
       const reason = `the completion queue of event dispatcher ${evd.id} overran`;
-      this.uses.push(evd.onOverrun(() => onCompletionsLost(reason)));
+      uses.push(evd.onOverrun(() => this.onCompletionsLost(reason)));
     }
   }
 
   /** The endpoint is freed, or did not come about. */
   close(): void {
     this.watchCompletions(false);
-    for (const end of this.uses.splice(0).reverse()) end();
+    end(this.uses);
     this.states.complete();
     for (const evd of this.init.privateEvds) this.ia.freePrivateEvd(evd);
   }
@@ -94,7 +142,18 @@ export class EpEvents {
   }
 
   postBrokenAsync(reason: string): void {
-    this.ia.asyncEvd.post(epBrokenEvent(this.ep, `endpoint ${this.ep.id}: ${reason}`));
+    this.ia.reportAsync(epBrokenEvent(this.ep, `endpoint ${this.ep.id}: ${reason}`));
+  }
+
+  /** More receives are held than the soft high watermark. */
+  postWatermark(count: number, mark: number): void {
+    this.ia.reportAsync({
+      type: 'async-error',
+      number: DatEventNumber.ASYNC_PROVIDER_INTERNAL_ERROR,
+      object: this.ep,
+      reason: AsyncErrorReason.EP.SRQ_SOFT_HIGH_WATERMARK,
+      message: `endpoint ${this.ep.id}: ${count} receives: the soft high watermark is ${mark}`,
+    });
   }
 
   onTransition(from: EpStateName, to: EpStateName): void {
@@ -103,6 +162,10 @@ export class EpEvents {
   }
 
   onQueuePairEvent(event: AsyncEventType, connection: EpConnection): void {
+    if (event === AsyncEventTypes.QP_LAST_WQE_REACHED) {
+      connection.onLastReceive();
+      return;
+    }
     const reason = breakReasonOf(event);
     if (reason !== undefined) connection.onQueuePairError(reason);
     else this.ia.context.logger.debug(`ep ${this.ep.id}: ${nameOf(AsyncEventTypes, event)}`);
@@ -121,4 +184,8 @@ export class EpEvents {
   private dtoEvds(): Evd[] {
     return [...new Set([this.init.recvEvd, this.init.requestEvd])];
   }
+}
+
+function end(uses: (() => void)[]): void {
+  for (const undo of uses.splice(0).reverse()) undo();
 }

@@ -20,19 +20,27 @@ type Refusal = Extract<
   { type: 'rejected' | 'unreachable' | 'timed-out' | 'accept-failed' }
 >;
 
-/** The side that called `connect`. */
-const ACTIVE: Readonly<Record<Refusal['type'], RefusalName>> = {
-  rejected: 'NON_PEER_REJECTED',
-  unreachable: 'UNREACHABLE',
-  'timed-out': 'TIMED_OUT',
-  'accept-failed': 'NON_PEER_REJECTED',
+type RefusalKind = Refusal['type'] | 'rejected-by-consumer';
+
+/**
+ * What a refusal is to the side that called `connect`, and to the one that called `accept`, which
+ * has one event for all of them.
+ */
+export const CM_REFUSALS: Readonly<
+  Record<RefusalKind, { readonly active: RefusalName; readonly passive: RefusalName }>
+> = {
+  'rejected-by-consumer': { active: 'PEER_REJECTED', passive: 'ACCEPT_COMPLETION_ERROR' },
+  rejected: { active: 'NON_PEER_REJECTED', passive: 'ACCEPT_COMPLETION_ERROR' },
+  unreachable: { active: 'UNREACHABLE', passive: 'ACCEPT_COMPLETION_ERROR' },
+  'timed-out': { active: 'TIMED_OUT', passive: 'ACCEPT_COMPLETION_ERROR' },
+  'accept-failed': { active: 'NON_PEER_REJECTED', passive: 'ACCEPT_COMPLETION_ERROR' },
 };
 
-/** Which event a refusal is. The accepting side has one for all of them. */
+/** Which event a refusal is. */
 export function refusalOf(event: Refusal, active: boolean): RefusalName {
-  if (!active) return 'ACCEPT_COMPLETION_ERROR';
-  if (event.type === 'rejected' && event.consumer) return 'PEER_REJECTED';
-  return ACTIVE[event.type];
+  const byConsumer = event.type === 'rejected' && event.consumer;
+  const row = CM_REFUSALS[byConsumer ? 'rejected-by-consumer' : event.type];
+  return active ? row.active : row.passive;
 }
 
 /** Why, in words. */

@@ -1,45 +1,28 @@
 /**
- * The data path of an endpoint: posting. Each call checks its parameters, writes words into a ring
- * and rings a doorbell; nothing is allocated unless something is wrong.
+ * The data path of an endpoint: DAT's own posting calls. Each checks its parameters, writes words
+ * into a ring and rings a doorbell; nothing is allocated unless something is wrong. Those of the IB
+ * extensions are in ep-ib-posts.ts.
  */
-import { DatError } from '../errors/index.js';
 import { WrFlags, WrOpcode } from '../spi/index.js';
 import { CompletionFlags, flagNames, MemPrivileges } from './constants.js';
-import type { EpAttributes } from './ep-attributes.js';
-import type { EpQueues } from './ep-queues.js';
-import { EP_STATES, type EpCall, type EpStateName, type Legality } from './ep-states.js';
-import { checkBits, invalid, isBitSet } from './guards.js';
-import { DatHandle } from './handle.js';
-import type { Ia } from './ia.js';
+import { countOf, EpPoster, remoteSegment } from './ep-poster.js';
+import { checkBits, checkInteger } from './guards.js';
 import { checkCookie, checkSegments } from './post-checks.js';
-import type { Pz } from './pz.js';
-import { checkRemote, type LmrSegment, type RemoteAddress, RemoteSegment } from './segment.js';
-import { Symbolic } from './trace.js';
+import type { RmrTriplet } from './rmr-contexts.js';
+import type { RemoteAddress, RemoteSegment, Segments } from './segment.js';
+import { Slot } from './work-queue.js';
 
-type Segments = LmrSegment | readonly LmrSegment[];
+const { SUPPRESS, SOLICITED_WAIT, UNSIGNALLED, BARRIER_FENCE, DEFAULT } = CompletionFlags;
+export const RDMA_FLAGS = SUPPRESS | BARRIER_FENCE;
+export const SEND_FLAGS = RDMA_FLAGS | SOLICITED_WAIT;
 
-const { SUPPRESS, SOLICITED_WAIT, BARRIER_FENCE, DEFAULT } = CompletionFlags;
-const RDMA_FLAGS = SUPPRESS | BARRIER_FENCE;
-const SEND_FLAGS = RDMA_FLAGS | SOLICITED_WAIT;
+const READ = MemPrivileges.LOCAL_READ;
+const WRITE = MemPrivileges.LOCAL_WRITE;
+const MAX_U32 = 2 ** 32 - 1;
 
 /** The part of `Ep` that posts. */
-export abstract class EpPosts extends DatHandle {
-  abstract readonly ia: Ia;
-  abstract readonly attributes: EpAttributes;
-  abstract readonly state: EpStateName;
-  abstract readonly pz: Pz;
-  /** Of the present life: `ep.reset()` puts others in place. */
-  protected abstract queues: EpQueues;
-
-  /** Completions that have come become known. */
-  protected abstract takeInCompletions(): void;
-
-  /** Requests that can be posted before the queue is full. */
-  get requestsFree(): number {
-    return Math.max(0, this.queues.sends.limit - this.queues.sends.outstanding);
-  }
-
-  /** Receives that can be posted before the queue is full. */
+export abstract class EpPosts extends EpPoster {
+  /** Receives that can be posted before the queue is full; 0 with a shared receive queue. */
   get receivesFree(): number {
     return Math.max(0, this.queues.receives.limit - this.queues.receives.outstanding);
   }
@@ -48,7 +31,8 @@ export abstract class EpPosts extends DatHandle {
    * Posts a send (dat_ep_post_send). The peer's oldest receive takes it.
    * @param segments what to send, gathered in order; an empty array is an empty message
    * @param cookie comes back in the event: an integer from 0 to 2^53 - 1
-   * @param flags CompletionFlags: SUPPRESS, SOLICITED_WAIT, BARRIER_FENCE
+   * @param flags CompletionFlags: SUPPRESS, SOLICITED_WAIT, BARRIER_FENCE, and UNSIGNALLED where
+   * the endpoint's `requestCompletionFlags` allow it
    * @throws DatError DAT_INVALID_STATE unless CONNECTED, COMPLETION_PENDING (it waits until the
    * connection is established) or DISCONNECTED (it is flushed); DAT_INSUFFICIENT_RESOURCES /
    * DAT_RESOURCE_CREDITS when `maxRequestDtos` requests are outstanding; DAT_PROTECTION_VIOLATION,
@@ -57,39 +41,64 @@ export abstract class EpPosts extends DatHandle {
    */
   postSend(segments: Segments, cookie = 0, flags: number = DEFAULT): void {
     this.traceRequest('ep.postSend', segments, cookie, undefined, flags);
-    const { pz, attributes } = this;
-    this.checkRequest('ep.postSend', cookie, flags, SEND_FLAGS);
-    const { maxRequestIov, maxMessageBytes } = attributes;
-    checkSegments('ep.postSend', segments, pz, READ, maxRequestIov, maxMessageBytes);
-    const wrFlags = (flags & SOLICITED_WAIT) === 0 ? 0 : WrFlags.SOLICITED;
-    this.post(WrOpcode.SEND, wrFlags, segments, cookie, flags, 0, 0, 0);
+    this.send('ep.postSend', WrOpcode.SEND, segments, cookie, flags, 0);
+  }
+
+  /**
+   * Posts a send that also invalidates a remote context at the peer
+   * (dat_ep_post_send_with_invalidate): when the peer's receive completes, nobody reaches its
+   * memory by that context any more. The event of that receive names it.
+   * @param rmrContext the peer's, u32: of an RMR that is bound, as the peer told it
+   * @throws DatError as `postSend`; DAT_MODEL_NOT_SUPPORTED where the device cannot. A context that
+   * the peer does not know, or that is not to be invalidated by this connection, breaks it: the
+   * request completes as REMOTE_RESPONDER or REMOTE_ACCESS
+   */
+  postSendWithInvalidate(
+    segments: Segments,
+    cookie: number,
+    rmrContext: number,
+    flags: number = DEFAULT,
+  ): void {
+    const operation = 'ep.postSendWithInvalidate';
+    this.traceRequest(operation, segments, cookie, undefined, flags);
+    this.checkCapability(operation, 'send-with-invalidate');
+    checkInteger(operation, 3, 'rmrContext', rmrContext, 0, MAX_U32);
+    this.send(operation, WrOpcode.SEND_WITH_INV, segments, cookie, flags, rmrContext);
   }
 
   /**
    * Posts a receive (dat_ep_post_recv). Legal in every state; flushed at once in DISCONNECTED.
    * @param segments where the next message goes, scattered in order
    * @param cookie comes back in the event: an integer from 0 to 2^53 - 1
+   * @param flags UNSIGNALLED where the endpoint's `recvCompletionFlags` allow it
    * @throws DatError DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_CREDITS when `maxRecvDtos` receives
-   * are outstanding; DAT_PRIVILEGES_VIOLATION (LOCAL_WRITE) and the rest as `postSend`
+   * are outstanding; DAT_INVALID_STATE / DAT_INVALID_STATE_SRQ_IN_USE with a shared receive queue:
+   * post to that; DAT_PRIVILEGES_VIOLATION (LOCAL_WRITE) and the rest as `postSend`
    */
   postRecv(segments: Segments, cookie = 0, flags: number = DEFAULT): void {
+    const operation = 'ep.postRecv';
     const trace = this.ia.context.trace;
-    trace?.('ep.postRecv', { ep: this.id, segments: countOf(segments), cookie });
-    this.assertLive('ep.postRecv');
-    this.checkLegal('ep.postRecv', 'postReceive');
-    checkCookie('ep.postRecv', cookie);
-    if (flags !== DEFAULT) throw invalid('ep.postRecv', 3, 'flags', flags, 'DEFAULT');
-    const { maxRecvIov } = this.attributes;
-    checkSegments('ep.postRecv', segments, this.pz, WRITE, maxRecvIov, Infinity);
-    if (this.queues.receivesFull) this.makeRoom('ep.postRecv', false);
-    this.queues.postReceive(segments, cookie);
+    trace?.(operation, { ep: this.id, segments: countOf(segments), cookie });
+    this.assertLive(operation);
+    this.checkLegal(operation, 'postReceive');
+    checkCookie(operation, cookie);
+    const { maxRecvIov, recvCompletionFlags } = this.attributes;
+    if (flags !== DEFAULT) {
+      const mask = recvCompletionFlags & UNSIGNALLED;
+      checkBits(operation, 3, 'flags', flags, mask, flagNames(CompletionFlags, mask));
+    }
+    this.checkOwnReceives(operation);
+    checkSegments(operation, segments, this.pz, WRITE, maxRecvIov, Infinity);
+    if (this.queues.receivesFull) this.makeRoom(operation, false);
+    this.queues.postReceive(segments, cookie, flags === DEFAULT ? 0 : Slot.QUIET);
+    this.afterReceivePosted();
   }
 
   /**
    * Posts an RDMA write (dat_ep_post_rdma_write): the peer's memory changes without its doing.
    * @param segments what to write, gathered in order
    * @param remote where to; a RemoteSegment spares the bigint
-   * @param flags CompletionFlags: SUPPRESS, BARRIER_FENCE
+   * @param flags CompletionFlags: SUPPRESS, BARRIER_FENCE, UNSIGNALLED as `postSend`
    * @throws DatError as `postSend`
    */
   postRdmaWrite(
@@ -99,20 +108,15 @@ export abstract class EpPosts extends DatHandle {
     flags: number = DEFAULT,
   ): void {
     this.traceRequest('ep.postRdmaWrite', segments, cookie, remote, flags);
-    const { pz, attributes } = this;
-    this.checkRequest('ep.postRdmaWrite', cookie, flags, RDMA_FLAGS);
-    const { maxRdmaWriteIov, maxRdmaBytes } = attributes;
-    checkSegments('ep.postRdmaWrite', segments, pz, READ, maxRdmaWriteIov, maxRdmaBytes);
-    const to = remoteSegment('ep.postRdmaWrite', remote);
-    const { addressLo, addressHi, rmrContext } = to;
-    this.post(WrOpcode.RDMA_WRITE, 0, segments, cookie, flags, addressLo, addressHi, rmrContext);
+    const opcode = WrOpcode.RDMA_WRITE;
+    this.write('ep.postRdmaWrite', opcode, RDMA_FLAGS, segments, cookie, remote, flags, 0);
   }
 
   /**
    * Posts an RDMA read (dat_ep_post_rdma_read) of as many bytes as the segments hold.
    * @param segments where to, scattered in order; needs LOCAL_WRITE
    * @param remote where from
-   * @param flags CompletionFlags: SUPPRESS, BARRIER_FENCE
+   * @param flags CompletionFlags: SUPPRESS, BARRIER_FENCE, UNSIGNALLED as `postSend`
    * @throws DatError as `postSend`; DAT_INVALID_STATE when the connection allows no reads
    * (`maxRdmaReadOut` 0)
    */
@@ -123,130 +127,100 @@ export abstract class EpPosts extends DatHandle {
     flags: number = DEFAULT,
   ): void {
     this.traceRequest('ep.postRdmaRead', segments, cookie, remote, flags);
-    const { pz, attributes } = this;
-    this.checkRequest('ep.postRdmaRead', cookie, flags, RDMA_FLAGS);
-    const { maxRdmaReadIov, maxRdmaBytes, maxRdmaReadOut } = attributes;
-    if (maxRdmaReadOut === 0) {
-      throw new DatError('DAT_INVALID_STATE', {
-        operation: 'ep.postRdmaRead',
-        message: 'the endpoint was made with maxRdmaReadOut 0: it may not issue reads',
-        value: 0,
-      });
-    }
-    checkSegments('ep.postRdmaRead', segments, pz, WRITE, maxRdmaReadIov, maxRdmaBytes);
-    const from = remoteSegment('ep.postRdmaRead', remote);
-    const { addressLo, addressHi, rmrContext } = from;
-    this.post(WrOpcode.RDMA_READ, 0, segments, cookie, flags, addressLo, addressHi, rmrContext);
+    this.read('ep.postRdmaRead', segments, cookie, remote, flags);
   }
 
   /**
-   * Everything that `work` posts on this endpoint leaves with one doorbell per queue, also when
-   * `work` throws. Bursts nest; the outermost rings.
+   * Posts an RDMA read whose sink is named by a remote context of our own
+   * (dat_ep_post_rdma_read_to_rmr): the way of iWARP, where a sink is what a peer may write to. The
+   * context is looked up when the read is posted; an RMR that is rebound later does not move it.
+   * @param sink a part of a region or of a bound RMR of this adapter, in the endpoint's zone; the
+   * region needs LOCAL_WRITE
+   * @throws DatError as `postRdmaRead`; DAT_INVALID_PARAMETER for a context that is not ours, or a
+   * part outside of what it opens
    */
-  burst(work: () => void): void {
-    this.assertLive('ep.burst');
-    if (typeof work !== 'function') throw invalid('ep.burst', 1, 'work', work, 'a function');
-    const { queues } = this;
-    queues.beginBurst();
-    try {
-      work();
-    } finally {
-      queues.endBurst();
-    }
-  }
-
-  protected checkLegal(operation: string, call: EpCall): Legality {
-    const { subtype, calls } = EP_STATES[this.state];
-    const legality = calls[call];
-    if (legality !== 'illegal') return legality;
-    throw new DatError('DAT_INVALID_STATE', {
-      subtype,
-      operation,
-      message: `endpoint ${this.id} is ${this.state}`,
-      value: this.state,
-    });
-  }
-
-  private checkRequest(operation: string, cookie: number, flags: number, mask: number): void {
+  postRdmaReadToRmr(
+    sink: RmrTriplet,
+    cookie: number,
+    remote: RemoteSegment | RemoteAddress,
+    flags: number = DEFAULT,
+  ): void {
+    const operation = 'ep.postRdmaReadToRmr';
+    this.traceRequest(operation, sink, cookie, remote, flags);
     this.assertLive(operation);
-    this.checkLegal(operation, 'postRequest');
-    checkCookie(operation, cookie);
-    if (isBitSet(flags, mask)) return;
-    checkBits(operation, 4, 'flags', flags, mask, `of ${flagNames(CompletionFlags, mask)}`);
+    const segment = this.ia.rmrContexts.resolve(operation, 1, sink);
+    this.read(operation, segment, cookie, remote, flags);
   }
 
-  private post(
+  /** @throws DatError DAT_INVALID_STATE_SRQ_IN_USE when receives come from a shared queue */
+  protected abstract checkOwnReceives(operation: string): void;
+
+  /** A receive has been posted: a watermark may have been passed. */
+  protected abstract afterReceivePosted(): void;
+
+  protected send(
+    operation: string,
     opcode: number,
-    wrFlags: number,
     segments: Segments,
     cookie: number,
     flags: number,
-    addressLo: number,
-    addressHi: number,
-    rkey: number,
+    immediate: number,
   ): void {
-    if (this.queues.sendsFull) this.makeRoom('ep.post', true);
-    const fence = (flags & BARRIER_FENCE) === 0 ? 0 : WrFlags.FENCE;
-    this.queues.postRequest(
+    this.checkRequest(operation, cookie, flags, SEND_FLAGS);
+    const { maxRequestIov, maxMessageBytes } = this.attributes;
+    const bytes = checkSegments(operation, segments, this.pz, READ, maxRequestIov, maxMessageBytes);
+    const solicited = (flags & SOLICITED_WAIT) === 0 ? 0 : WrFlags.SOLICITED;
+    this.post(operation, opcode, solicited, segments, cookie, flags, 0, 0, 0, immediate, 0);
+    this.queues.counters.posted(opcode, bytes);
+  }
+
+  protected write(
+    operation: string,
+    opcode: number,
+    mask: number,
+    segments: Segments,
+    cookie: number,
+    remote: RemoteSegment | RemoteAddress,
+    flags: number,
+    immediate: number,
+  ): void {
+    this.checkRequest(operation, cookie, flags, mask);
+    const { maxRdmaWriteIov, maxRdmaBytes } = this.attributes;
+    const bytes = checkSegments(operation, segments, this.pz, READ, maxRdmaWriteIov, maxRdmaBytes);
+    const to = remoteSegment(operation, remote);
+    const { addressLo: lo, addressHi: hi, rmrContext } = to;
+    const solicited = (flags & SOLICITED_WAIT) === 0 ? 0 : WrFlags.SOLICITED;
+    const slot = opcode === WrOpcode.RDMA_WRITE ? 0 : Slot.IMMEDIATE;
+    this.post(
+      operation,
       opcode,
-      wrFlags | fence,
-      (flags & SUPPRESS) !== 0,
+      solicited,
       segments,
       cookie,
-      addressLo,
-      addressHi,
-      rkey,
+      flags,
+      lo,
+      hi,
+      rmrContext,
+      immediate,
+      slot,
     );
+    this.queues.counters.posted(opcode, bytes);
   }
 
-  /** The queue looks full: perhaps completions wait to be taken in. */
-  private makeRoom(operation: string, request: boolean): void {
-    this.takeInCompletions();
-    const full = request ? this.queues.sendsFull : this.queues.receivesFull;
-    if (!full) return;
-    const limit = request ? this.attributes.maxRequestDtos : this.attributes.maxRecvDtos;
-    throw new DatError('DAT_INSUFFICIENT_RESOURCES', {
-      subtype: 'DAT_RESOURCE_CREDITS',
-      operation,
-      message: `${limit} ${request ? 'requests' : 'receives'} are outstanding: the queue is full`,
-      hint: 'wait for completions, or ask for more in the endpoint attributes',
-      value: limit,
-    });
-  }
-
-  private traceRequest(
-    call: string,
+  private read(
+    operation: string,
     segments: Segments,
     cookie: number,
-    remote: RemoteAddress | undefined,
+    remote: RemoteSegment | RemoteAddress,
     flags: number,
   ): void {
-    const { trace } = this.ia.context;
-    if (trace === undefined) return;
-    trace(call, {
-      ep: this.id,
-      segments: countOf(segments),
-      cookie,
-      remote: remoteText(remote),
-      flags: new Symbolic(flagNames(CompletionFlags, flags)),
-    });
+    this.checkRequest(operation, cookie, flags, RDMA_FLAGS);
+    this.checkInitiator(operation);
+    const { maxRdmaReadIov, maxRdmaBytes } = this.attributes;
+    const bytes = checkSegments(operation, segments, this.pz, WRITE, maxRdmaReadIov, maxRdmaBytes);
+    const from = remoteSegment(operation, remote);
+    const { addressLo: lo, addressHi: hi, rmrContext } = from;
+    this.post(operation, WrOpcode.RDMA_READ, 0, segments, cookie, flags, lo, hi, rmrContext, 0, 0);
+    this.queues.counters.posted(WrOpcode.RDMA_READ, bytes);
   }
-}
-
-const READ = MemPrivileges.LOCAL_READ;
-const WRITE = MemPrivileges.LOCAL_WRITE;
-function remoteSegment(operation: string, remote: RemoteSegment | RemoteAddress): RemoteSegment {
-  if (remote instanceof RemoteSegment) return remote;
-  checkRemote(operation, 3, remote);
-  return new RemoteSegment(remote);
-}
-
-function countOf(segments: unknown): number {
-  return Array.isArray(segments) ? segments.length : 1;
-}
-
-/** Traces are written before parameters are checked. */
-function remoteText(remote: RemoteAddress | undefined): Symbolic | undefined {
-  const address: unknown = remote?.address;
-  return typeof address === 'bigint' ? new Symbolic(`0x${address.toString(16)}`) : undefined;
 }

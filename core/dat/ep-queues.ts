@@ -6,6 +6,7 @@
 import {
   type CompletionOwner,
   type CompletionOwners,
+  type CompletionView,
   type DatEvent,
   type EventBatch,
 } from '../evd/index.js';
@@ -20,8 +21,11 @@ import {
   QpState,
   QpType,
   type QueuePair,
+  Ring,
   RQE,
+  rqeBytes,
   SQE,
+  WcFlags,
   WcOpcode,
   WcStatus,
   WrFlags,
@@ -29,13 +33,19 @@ import {
 } from '../spi/index.js';
 import { dtoEvent } from './dto-event.js';
 import type { Ep } from './ep.js';
+import { EpBinds } from './ep-binds.js';
 import type { EpAttributes } from './ep-attributes.js';
-import type { LmrSegment } from './segment.js';
+import type { EpCounters } from './ep-counters.js';
+import type { Segments } from './segment.js';
+import type { Srq } from './srq.js';
 import { Slot, WorkQueue } from './work-queue.js';
 
 const U32 = 2 ** 32;
 /** WcOpcode of everything that comes from a receive queue. */
 const RECEIVE_BIT = WcOpcode.RECV;
+const UNKNOWN_SLOT = -1;
+/** In place of a receive ring where there is none: nothing is ever posted to it. */
+const NO_RECEIVES = Ring.allocate(1, rqeBytes(1));
 
 /** What the endpoint makes of completions. Called while the CQ is scanned, in ring order. */
 export interface EpQueuesListener {
@@ -60,6 +70,9 @@ export interface EpQueuesInit {
   readonly requestCq: CompletionQueue;
   readonly recvCq: CompletionQueue;
   readonly attributes: EpAttributes;
+  /** Receives come from here instead of a queue of the endpoint's own. */
+  readonly srq: Srq | undefined;
+  readonly counters: EpCounters;
   readonly onQueuePairEvent: (event: AsyncEventType) => void;
   readonly listener: EpQueuesListener;
 }
@@ -71,9 +84,17 @@ export const EP_ACCESS =
 export class EpQueues implements CompletionOwner {
   readonly qp: QueuePair;
   readonly sends: WorkQueue;
+  /** With a shared receive queue, one that is always empty. */
   readonly receives: WorkQueue;
+  /** Receives taken from the shared queue whose completions nobody has dequeued. */
+  sharedPending = 0;
+  readonly counters: EpCounters;
   /** Until the connection is established, requests wait in the ring. */
   sendDoorbellOpen = false;
+  /** QP_LAST_WQE_REACHED: no receive of a shared receive queue will complete here any more. */
+  receivesEnded: boolean;
+  /** Binds of windows that are under way. */
+  readonly binds: EpBinds;
   private readonly context: number;
   private readonly listener: EpQueuesListener;
   private readonly signalEvery: number;
@@ -87,6 +108,8 @@ export class EpQueues implements CompletionOwner {
    */
   constructor(private readonly init: EpQueuesInit) {
     this.listener = init.listener;
+    this.counters = init.counters;
+    this.binds = new EpBinds(init.ep, this);
     this.context = init.owners.allocate(this);
     const { attributes } = init;
     try {
@@ -95,25 +118,35 @@ export class EpQueues implements CompletionOwner {
       init.owners.free(this.context);
       throw error;
     }
-    const { sendRing, receiveRing } = this.qp;
-    if (receiveRing === undefined) throw new Error('an RC queue pair has a receive ring');
-    const { maxRequestDtos, maxRequestIov, maxRecvDtos, maxRecvIov } = attributes;
-    this.sends = new WorkQueue(sendRing, maxRequestDtos, maxRequestIov, SQE.SEGMENTS);
-    this.receives = new WorkQueue(receiveRing, maxRecvDtos, maxRecvIov, RQE.SEGMENTS);
+    const { sendRing } = this.qp;
+    const { maxRequestDtos } = attributes;
+    this.sends = new WorkQueue(sendRing, maxRequestDtos, sendIov(attributes), SQE.SEGMENTS);
+    this.receives = this.createReceives();
+    this.receivesEnded = init.srq === undefined;
     this.signalEvery = Math.max(1, maxRequestDtos >>> 1);
   }
 
+  /** With a shared receive queue, one that stays empty. */
+  private createReceives(): WorkQueue {
+    const { maxRecvDtos, maxRecvIov } = this.init.attributes;
+    const { receiveRing } = this.qp;
+    if (this.init.srq !== undefined) return new WorkQueue(NO_RECEIVES, 0, 1, RQE.SEGMENTS);
+    if (receiveRing === undefined) throw new Error('an RC queue pair has a receive ring');
+    return new WorkQueue(receiveRing, maxRecvDtos, maxRecvIov, RQE.SEGMENTS);
+  }
+
   private createQueuePair(): QueuePair {
-    const { device, attributes, pd, requestCq, recvCq, onQueuePairEvent } = this.init;
+    const { device, attributes, pd, requestCq, recvCq, srq, onQueuePairEvent } = this.init;
     const qp = device.createQueuePair({
       type: QpType.RC,
       pd,
       sendCq: requestCq,
       receiveCq: recvCq,
+      ...(srq !== undefined && { srq: srq.queue }),
       // The marker that ends the queue takes the last entry.
       maxSendWr: attributes.maxRequestDtos + 1,
       maxReceiveWr: attributes.maxRecvDtos,
-      maxSendSge: attributes.maxRequestIov,
+      maxSendSge: sendIov(attributes),
       maxReceiveSge: attributes.maxRecvIov,
       maxInlineBytes: 0,
       context: this.context,
@@ -135,23 +168,25 @@ export class EpQueues implements CompletionOwner {
   /**
    * Writes a request. The caller has checked everything, including that there is room.
    * @param wrFlags WrFlags without SIGNALED
-   * @param suppress the consumer wants no event of a success
+   * @param slotFlags Slot.HIDDEN: the consumer wants no event of a success; QUIET, IMMEDIATE
    */
   postRequest(
     opcode: number,
     wrFlags: number,
-    suppress: boolean,
-    segments: LmrSegment | readonly LmrSegment[],
+    slotFlags: number,
+    segments: Segments,
     cookie: number,
     addressLo: number,
     addressHi: number,
     rkey: number,
+    immediate: number,
   ): void {
     const { sends } = this;
     const { words } = sends.ring;
+    const suppress = (slotFlags & Slot.HIDDEN) !== 0;
     const signal = !suppress || ++this.unsignalledRun >= this.signalEvery;
     if (signal) this.unsignalledRun = 0;
-    const count = putSegments(sends, segments);
+    const count = sends.putSegments(segments);
     const at = sends.nextWord;
     const flags = signal ? wrFlags | WrFlags.SIGNALED : wrFlags;
     words[at + SQE.CONTROL] = opcode | (flags << 8) | (count << 16);
@@ -161,23 +196,40 @@ export class EpQueues implements CompletionOwner {
     words[at + SQE.REMOTE_ADDRESS_LO] = addressLo;
     words[at + SQE.REMOTE_ADDRESS_HI] = addressHi;
     words[at + SQE.RKEY] = rkey;
-    words[at + SQE.IMMEDIATE_OR_INVALIDATE] = 0;
-    sends.commit(count, (suppress ? Slot.HIDDEN : 0) | (signal ? Slot.SIGNALLED : 0));
+    words[at + SQE.IMMEDIATE_OR_INVALIDATE] = immediate;
+    sends.commit(count, signal ? slotFlags | Slot.SIGNALLED : slotFlags);
+    this.kickSends();
+  }
+
+  /** What has been written may leave, unless a burst is under way. */
+  kickSends(): void {
     if (this.burstDepth === 0) this.ringSends();
   }
 
+  /** The operands of the atomic that is posted next: two pairs of words, low word first. */
+  putOperands(operands: Uint32Array): void {
+    const { sends } = this;
+    sends.ring.words.set(operands, sends.nextWord + SQE.COMPARE_ADD_LO);
+  }
+
   /** Writes a receive. The caller has checked everything, including that there is room. */
-  postReceive(segments: LmrSegment | readonly LmrSegment[], cookie: number): void {
+  postReceive(segments: Segments, cookie: number, slotFlags: number): void {
     const { receives } = this;
     const { words } = receives.ring;
-    const count = putSegments(receives, segments);
+    const count = receives.putSegments(segments);
     const at = receives.nextWord;
     words[at + RQE.NUM_SGE] = count;
     words[at + RQE.FLAGS] = 0;
     words[at + RQE.COOKIE_LO] = cookie >>> 0;
     words[at + RQE.COOKIE_HI] = Math.floor(cookie / U32);
-    receives.commit(count, Slot.SIGNALLED);
+    receives.commit(count, slotFlags | Slot.SIGNALLED);
     if (this.burstDepth === 0) this.ringReceives();
+  }
+
+  /** Takes over the receives posted on queues that these replace. */
+  takeReceives(from: EpQueues): void {
+    from.receives.moveTo(this.receives);
+    this.ringReceives();
   }
 
   /**
@@ -230,33 +282,82 @@ export class EpQueues implements CompletionOwner {
     }
   }
 
-  /** Takes in a completion as it is scanned. Returns whether the consumer shall see it. */
-  onCompletion(words: Uint32Array, at: number): boolean {
+  /** Takes in a completion as it is scanned. */
+  onCompletion(words: Uint32Array, at: number): CompletionView {
     const control = words[at + CQE.CONTROL] ?? 0;
-    const index = words[at + CQE.WQE_INDEX] ?? 0;
     const status = control & 0xff;
     const isReceive = ((control >>> 8) & RECEIVE_BIT) !== 0;
-    const queue = isReceive ? this.receives : this.sends;
-    // A provider that completes what is not outstanding would free entries in use.
-    if (!queue.isOutstanding(index)) return false;
-    const slot = queue.flagsOf(index);
-    queue.reclaimThrough(index);
+    const index = words[at + CQE.WQE_INDEX] ?? 0;
+    const slot = this.reclaim(index, isReceive);
+    if (slot === UNKNOWN_SLOT) return false;
+    if (!isReceive && !this.binds.idle) this.binds.onCompletion(index, status);
+    // Verbs do not tell a write with immediate data from one without.
+    if ((slot & Slot.IMMEDIATE) !== 0) words[at + CQE.CONTROL] = control | (WcFlags.WITH_IMM << 16);
     if (status === WcStatus.SUCCESS) {
-      if (isReceive) this.listener.onReceived();
+      if (isReceive) this.onReceived(words, at);
     } else if (status !== WcStatus.WR_FLUSH_ERR) {
       this.listener.onFailed();
     }
     this.listener.onReclaimed();
     if ((slot & Slot.MARKER) !== 0) return false;
-    return status !== WcStatus.SUCCESS || (slot & Slot.HIDDEN) === 0;
+    if (status !== WcStatus.SUCCESS) return true;
+    if ((slot & Slot.HIDDEN) !== 0) {
+      this.binds.hide(index);
+      return false;
+    }
+    return (slot & Slot.QUIET) === 0 ? true : 'silent';
+  }
+
+  /** The entry's flags, and it is free; a provider that completes what is not outstanding errs. */
+  private reclaim(index: number, isReceive: boolean): number {
+    const { srq } = this.init;
+    if (isReceive && srq !== undefined) {
+      if (!srq.slots.reclaim(index)) return UNKNOWN_SLOT;
+      this.sharedPending++;
+      return Slot.SIGNALLED;
+    }
+    const queue = isReceive ? this.receives : this.sends;
+    if (!queue.isOutstanding(index)) return UNKNOWN_SLOT;
+    const flags = queue.flagsOf(index);
+    queue.reclaimThrough(index);
+    return flags;
+  }
+
+  private onReceived(words: Uint32Array, at: number): void {
+    const control = words[at + CQE.CONTROL] ?? 0;
+    this.counters.received(control, words[at + CQE.BYTE_LENGTH] ?? 0);
+    if (((control >>> 16) & WcFlags.WITH_INV) !== 0) {
+      this.binds.onInvalidated(words[at + CQE.IMMEDIATE_OR_INVALIDATE] ?? 0);
+    }
+    this.listener.onReceived();
+  }
+
+  /** The provider says that no receive of a shared queue will complete here any more. */
+  onLastReceive(): void {
+    this.receivesEnded = true;
+    this.listener.onReclaimed();
   }
 
   toEvent(words: Uint32Array, at: number): DatEvent {
-    return dtoEvent(this.init.ep, words, at);
+    this.dequeued(words[at + CQE.CONTROL] ?? 0);
+    return this.bindEvent(words, at) ?? dtoEvent(this.init.ep, words, at);
   }
 
   fill(batch: EventBatch, slot: number, words: Uint32Array, at: number): void {
-    batch.setDto(slot, this.init.ep, words, at);
+    this.dequeued(words[at + CQE.CONTROL] ?? 0);
+    const bind = this.bindEvent(words, at);
+    if (bind === undefined) batch.setDto(slot, this.init.ep, words, at);
+    else batch.setEvent(slot, bind);
+  }
+
+  private bindEvent(words: Uint32Array, at: number): DatEvent | undefined {
+    const isReceive = (((words[at + CQE.CONTROL] ?? 0) >>> 8) & RECEIVE_BIT) !== 0;
+    return isReceive ? undefined : this.binds.eventOf(words, at);
+  }
+
+  /** A receive of the shared queue is the consumer's again. */
+  private dequeued(control: number): void {
+    if (this.sharedPending > 0 && ((control >>> 8) & RECEIVE_BIT) !== 0) this.sharedPending--;
   }
 
   /**
@@ -278,22 +379,14 @@ export class EpQueues implements CompletionOwner {
     this.ended = true;
     purge(this.context);
     this.init.owners.free(this.context);
+    this.binds.discard();
     this.sends.discard();
     this.receives.discard();
   }
 }
 
-function putSegments(queue: WorkQueue, segments: LmrSegment | readonly LmrSegment[]): number {
-  if (!isList(segments)) {
-    queue.putSegment(0, segments);
-    return 1;
-  }
-  let count = 0;
-  for (const segment of segments) queue.putSegment(count++, segment);
-  return count;
-}
-
-/** `Array.isArray` does not narrow readonly arrays. */
-function isList(segments: LmrSegment | readonly LmrSegment[]): segments is readonly LmrSegment[] {
-  return Array.isArray(segments);
+/** An RDMA write or read may take more segments than a send. */
+function sendIov(attributes: EpAttributes): number {
+  const { maxRequestIov, maxRdmaReadIov, maxRdmaWriteIov } = attributes;
+  return Math.max(maxRequestIov, maxRdmaReadIov, maxRdmaWriteIov);
 }

@@ -39,16 +39,30 @@ export type EpStateName =
   | 'DISCONNECT_PENDING'
   | 'DISCONNECTED';
 
-/** Calls whose legality depends on the state. */
+/** Where an endpoint begins: made by the consumer, or by the provider for a request. */
+export type EpInitialState = Extract<EpStateName, 'UNCONNECTED' | 'TENTATIVE_CONNECTION_PENDING'>;
+
+/** Calls, as far as their legality depends on the state. */
 export type EpCall =
   | 'postReceive'
+  /** Sends, RDMA and atomics alike. */
   | 'postRequest'
+  | 'bindRmr'
+  /** `connect`, `dupConnect` and `commonConnect`. */
   | 'connect'
+  /** A reserved service point takes the endpoint. */
+  | 'reserve'
   | 'accept'
   | 'disconnectGraceful'
   | 'disconnectAbrupt'
   | 'reset'
-  | 'free';
+  | 'free'
+  /** `ep.modify`, by what is modified: see ep-modify-table.ts. */
+  | 'modifyPz'
+  | 'modifyAttributes'
+  | 'modifyTransport'
+  /** `query`, `getStatus`, `recvQuery`, `counters`, `setWatermark`. */
+  | 'query';
 
 /**
  * legal; illegal (DAT_INVALID_STATE); no-op; flushed: taken, and completed as flushed at once;
@@ -80,7 +94,9 @@ const W = 'withheld';
 const COLUMNS = [
   'postReceive',
   'postRequest',
+  'bindRmr',
   'connect',
+  'reserve',
   'accept',
   'disconnectGraceful',
   'disconnectAbrupt',
@@ -90,17 +106,40 @@ const COLUMNS = [
 
 // prettier-ignore
 const ROWS: Readonly<Record<EpStateName, Row>> = {
-  //                                                      recv req con acc dgr dab rst free
-  UNCONNECTED:                  ['EP_UNCONNECTED',       Y,  NO, Y,  Y,  NO, NO, N,  Y],
-  RESERVED:                     ['EP_RESERVED',          Y,  NO, NO, NO, NO, NO, NO, NO],
-  PASSIVE_CONNECTION_PENDING:   ['EP_PASSCONNPENDING',   Y,  NO, NO, Y,  NO, NO, NO, NO],
-  ACTIVE_CONNECTION_PENDING:    ['EP_ACTCONNPENDING',    Y,  NO, NO, NO, Y,  Y,  NO, Y],
-  TENTATIVE_CONNECTION_PENDING: ['EP_TENTCONNPENDING',   Y,  NO, NO, Y,  NO, NO, NO, NO],
-  COMPLETION_PENDING:           ['EP_COMPLPENDING',      Y,  W,  NO, NO, Y,  Y,  NO, Y],
-  CONNECTED:                    ['EP_CONNECTED',         Y,  Y,  NO, NO, Y,  Y,  NO, Y],
-  DISCONNECT_PENDING:           ['EP_DISCPENDING',       Y,  NO, NO, NO, NO, Y,  NO, Y],
-  DISCONNECTED:                 ['EP_DISCONNECTED',      F,  F,  NO, NO, N,  N,  Y,  Y],
+  //                                                    recv req bind con rsv acc dgr dab rst free
+  UNCONNECTED:                  ['EP_UNCONNECTED',     Y,  NO, NO,  Y,  Y,  Y,  NO, NO, N,  Y],
+  RESERVED:                     ['EP_RESERVED',        Y,  NO, NO,  NO, NO, NO, NO, NO, NO, NO],
+  PASSIVE_CONNECTION_PENDING:   ['EP_PASSCONNPENDING', Y,  NO, NO,  NO, NO, Y,  NO, NO, NO, NO],
+  ACTIVE_CONNECTION_PENDING:    ['EP_ACTCONNPENDING',  Y,  NO, NO,  NO, NO, NO, Y,  Y,  NO, Y],
+  TENTATIVE_CONNECTION_PENDING: ['EP_TENTCONNPENDING', Y,  NO, NO,  NO, NO, Y,  NO, NO, NO, NO],
+  COMPLETION_PENDING:           ['EP_COMPLPENDING',    Y,  W,  W,   NO, NO, NO, Y,  Y,  NO, Y],
+  CONNECTED:                    ['EP_CONNECTED',       Y,  Y,  Y,   NO, NO, NO, Y,  Y,  NO, Y],
+  DISCONNECT_PENDING:           ['EP_DISCPENDING',     Y,  NO, NO,  NO, NO, NO, NO, Y,  NO, Y],
+  DISCONNECTED:                 ['EP_DISCONNECTED',    F,  F,  F,   NO, NO, NO, N,  N,  Y,  Y],
 };
+
+/** `ep.modify`, where it is legal; each state is legal for `query`. */
+const MODIFIABLE_IN: Readonly<Record<Extract<EpCall, `modify${string}`>, readonly EpStateName[]>> =
+  {
+    modifyPz: ['UNCONNECTED', 'TENTATIVE_CONNECTION_PENDING'],
+    modifyAttributes: [
+      'UNCONNECTED',
+      'RESERVED',
+      'PASSIVE_CONNECTION_PENDING',
+      'TENTATIVE_CONNECTION_PENDING',
+    ],
+    modifyTransport: ['UNCONNECTED'],
+  };
+
+function modifications(state: EpStateName): Record<keyof typeof MODIFIABLE_IN, Legality> {
+  const legality = (call: keyof typeof MODIFIABLE_IN): Legality =>
+    MODIFIABLE_IN[call].includes(state) ? Y : NO;
+  return {
+    modifyPz: legality('modifyPz'),
+    modifyAttributes: legality('modifyAttributes'),
+    modifyTransport: legality('modifyTransport'),
+  };
+}
 
 /** The table: state by state. */
 export const EP_STATES: Readonly<Record<EpStateName, EpStateRule>> = Object.fromEntries(
@@ -108,35 +147,48 @@ export const EP_STATES: Readonly<Record<EpStateName, EpStateRule>> = Object.from
     name,
     {
       subtype: `DAT_INVALID_STATE_${subtype}`,
-      calls: Object.fromEntries(COLUMNS.map((call, i) => [call, cells[i] ?? NO])),
+      calls: {
+        ...Object.fromEntries(COLUMNS.map((call, i) => [call, cells[i] ?? NO])),
+        ...modifications(name as EpStateName),
+        query: Y,
+      },
     },
   ]),
 ) as Record<EpStateName, EpStateRule>;
 
-/** What an endpoint does of its own accord; calls of the consumer are in `EpCall`. */
+/** What moves an endpoint; calls of the consumer are in `EpCall`. */
 export type EpTrigger =
+  | 'reserve'
+  | 'unreserve'
+  | 'request'
+  | 'reject'
   | 'connect'
   | 'accept'
-  | 'accept-undone'
   | 'established'
   | 'refused'
   | 'disconnecting'
   | 'ended'
+  | 'torn-down'
   | 'reset';
 
-/** Where a trigger may start, and where it leads (DAT facts 2.2, transition table). */
+/**
+ * Where a trigger may start, and where it leads (DAT facts 2.2, transition table). A connect or
+ * accept that throws puts the endpoint back where it was. An endpoint that the provider makes for a
+ * request begins in TENTATIVE_CONNECTION_PENDING; its rejection ends it.
+ */
 export const EP_TRANSITIONS: Readonly<
   Record<EpTrigger, { readonly from: readonly EpStateName[]; readonly to: EpStateName }>
 > = {
+  /** A reserved service point holds it; the service point is freed. */
+  reserve: { from: ['UNCONNECTED'], to: 'RESERVED' },
+  unreserve: { from: ['RESERVED'], to: 'UNCONNECTED' },
+  /** The request of the reserved service point has come; the consumer rejects it. */
+  request: { from: ['RESERVED'], to: 'PASSIVE_CONNECTION_PENDING' },
+  reject: { from: ['PASSIVE_CONNECTION_PENDING'], to: 'UNCONNECTED' },
   connect: { from: ['UNCONNECTED'], to: 'ACTIVE_CONNECTION_PENDING' },
   accept: {
     from: ['UNCONNECTED', 'PASSIVE_CONNECTION_PENDING', 'TENTATIVE_CONNECTION_PENDING'],
     to: 'COMPLETION_PENDING',
-  },
-  /** The call that began it has thrown. */
-  'accept-undone': {
-    from: ['ACTIVE_CONNECTION_PENDING', 'COMPLETION_PENDING'],
-    to: 'UNCONNECTED',
   },
   established: { from: ['ACTIVE_CONNECTION_PENDING', 'COMPLETION_PENDING'], to: 'CONNECTED' },
   /** Rejected, unreachable, timed out, or the handshake failed. */
@@ -149,6 +201,11 @@ export const EP_TRANSITIONS: Readonly<
   /** The peer disconnected, the connection broke, or the ordered disconnect is done. */
   ended: {
     from: ['ACTIVE_CONNECTION_PENDING', 'COMPLETION_PENDING', 'CONNECTED', 'DISCONNECT_PENDING'],
+    to: 'DISCONNECTED',
+  },
+  /** The adapter is closed while a service point or a request holds the endpoint. */
+  'torn-down': {
+    from: ['RESERVED', 'PASSIVE_CONNECTION_PENDING', 'TENTATIVE_CONNECTION_PENDING'],
     to: 'DISCONNECTED',
   },
   reset: { from: ['DISCONNECTED'], to: 'UNCONNECTED' },

@@ -1,9 +1,10 @@
 /** Plain data about endpoints. */
 import type { Evd } from '../evd/index.js';
 import type { EpAttributes } from './ep-attributes.js';
-import type { EpStateName } from './ep-states.js';
+import type { EpInitialState, EpStateName } from './ep-states.js';
 import type { Ia } from './ia.js';
 import type { Pz } from './pz.js';
+import type { Srq } from './srq.js';
 
 /** What an endpoint is made of: the event dispatchers are there, given or private. */
 export interface EpInit {
@@ -13,16 +14,21 @@ export interface EpInit {
   readonly connectEvd: Evd;
   /** The private ones of these, offered as streams and freed with the endpoint. */
   readonly privateEvds: readonly Evd[];
+  readonly srq: Srq | undefined;
   readonly attributes: EpAttributes;
+  /** Default UNCONNECTED. */
+  readonly initialState?: EpInitialState;
 }
 
-/** What `ep.query()` tells. */
+/** What `ep.query()` tells (DAT_EP_PARAM). */
 export interface EpParameters {
   readonly ia: Ia;
   readonly state: EpStateName;
   /** DAT_EP_STATE. */
   readonly stateNumber: number;
   readonly pz: Pz;
+  /** Receives come from here. */
+  readonly srq: Srq | undefined;
   readonly recvEvd: Evd;
   readonly requestEvd: Evd;
   readonly connectEvd: Evd;
@@ -30,6 +36,11 @@ export interface EpParameters {
   readonly localAddress: string;
   /** Of the present or last connection. */
   readonly remoteAddress: string | undefined;
+  /** What it connected to; undefined when it has accepted. */
+  readonly remoteConnQual: number | undefined;
+  /** As armed with `setWatermark`; Infinity when not. */
+  readonly softWatermark: number;
+  readonly hardWatermark: number;
   /** Queue pair number; another one after each reset. */
   readonly qpn: number;
 }
@@ -37,7 +48,14 @@ export interface EpParameters {
 /** What `ep.getStatus()` tells. */
 export interface EpStatus {
   readonly state: EpStateName;
-  /** No receive (no request) is outstanding, as far as completions have been taken in. */
+  /** No receive (no request) is outstanding. */
   readonly recvIdle: boolean;
   readonly requestIdle: boolean;
+}
+
+/** What `ep.recvQuery()` tells. */
+export interface EpReceives {
+  readonly buffersAllocated: number;
+  /** Receives that complete, at most, if all messages under way arrive. */
+  readonly bufferSpan: number;
 }

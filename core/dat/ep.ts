@@ -3,98 +3,202 @@
  * complete as events; connecting and disconnecting is asynchronous, as in DAT: calls return at once
  * and events follow on the connect EVD.
  */
-import { inspect } from 'node:util';
-import { spiCall } from '../errors/index.js';
-import type { ConnectionEvent, DatEvent } from '../evd/index.js';
-import { type CmRequest, ipFromGid, PortSpace, serviceIdOf } from '../spi/index.js';
-import type { Observable } from '../stream/index.js';
+import { DatError, spiCall } from '../errors/index.js';
+import { ipFromGid, PortSpace, serviceIdOf } from '../spi/index.js';
 import type { CloseFlag } from './constants.js';
-import type { EpAttributes } from './ep-attributes.js';
-import { checkConnectOptions, type ConnectOptions } from './ep-connect-options.js';
-import { EpConnection } from './ep-connection.js';
-import { EpEvents } from './ep-events.js';
-import { isRequestGone } from './ep-outcomes.js';
-import { EpPosts } from './ep-posts.js';
-import { EP_ACCESS, EpQueues } from './ep-queues.js';
-import { EpState, type EpStateName } from './ep-states.js';
-import type { EpInit, EpParameters, EpStatus } from './ep-types.js';
+import {
+  checkCommonAddress,
+  checkConnectOptions,
+  checkDupOptions,
+  type CheckedConnectOptions,
+  type CommonAddress,
+  type ConnectOptions,
+  type DupConnectOptions,
+} from './ep-connect-options.js';
+import { modifiedInit, type ModifyOptions } from './ep-modify.js';
+import { EpObserving } from './ep-observing.js';
 import { checkOneOf } from './guards.js';
-import type { Ia } from './ia.js';
-import type { Pz } from './pz.js';
+import { checkHandle } from './handle.js';
 import { Symbolic } from './trace.js';
 
 /** Made by `ia.createEndpoint()`. */
-export class Ep extends EpPosts {
-  readonly handleType = 'EP';
-  readonly attributes: EpAttributes;
-  protected queues: EpQueues;
-  private readonly connection: EpConnection;
-  private readonly events: EpEvents;
-
-  /** @internal */
-  constructor(
-    readonly ia: Ia,
-    private readonly init: EpInit,
-  ) {
-    super();
-    this.attributes = init.attributes;
-    this.events = new EpEvents(this, ia, init);
-    try {
-      this.events.attach((reason) => this.connection.onCompletionsLost(reason));
-      this.queues = this.createQueues();
-    } catch (error) {
-      this.events.close();
-      throw error;
-    }
-    const queues = (): EpQueues => this.queues;
-    this.connection = new EpConnection({
-      keepAlive: ia.context.keepAlive,
-      get queues() {
-        return queues();
-      },
-      post: (name, details, before) => this.events.post(name, details, before),
-      postBrokenAsync: (reason) => this.events.postBrokenAsync(reason),
-      watchCompletions: (watch) => this.events.watchCompletions(watch),
-      takeInCompletions: () => this.events.takeInCompletions(),
-      onTransition: (from, to) => this.events.onTransition(from, to),
-      nowUs: () => ia.context.clock.now(),
-    });
-    init.pz.users++;
-  }
-
-  get state(): EpStateName {
-    return this.connection.state;
-  }
-
-  get pz(): Pz {
-    return this.init.pz;
-  }
-
-  /** Queue pair number; another one after each reset. */
-  get qpn(): number {
-    return this.queues.qp.qpn;
-  }
-
+export class Ep extends EpObserving {
   /**
    * Starts to connect (dat_ep_connect). The outcome is an event on the connect EVD: ESTABLISHED,
    * PEER_REJECTED, NON_PEER_REJECTED, UNREACHABLE, TIMED_OUT.
    * @throws DatError DAT_INVALID_STATE unless UNCONNECTED; DAT_INVALID_ADDRESS;
-   * DAT_INVALID_PARAMETER
+   * DAT_INVALID_PARAMETER; DAT_MODEL_NOT_SUPPORTED (QoS, multipath)
    */
   connect(options: ConnectOptions): void {
-    this.ia.context.trace?.('ep.connect', {
+    const operation = 'ep.connect';
+    this.ia.context.trace?.(operation, {
       ep: this.id,
       address: options?.address,
       connQual: options?.connQual,
       timeoutMs: options?.timeoutMs,
     });
-    this.assertLive('ep.connect');
-    this.checkLegal('ep.connect', 'connect');
-    const { remoteGid, port, timeoutUs, privateData } = checkConnectOptions(options);
+    this.assertLive(operation);
+    this.checkLegal(operation, 'connect');
+    this.begin(operation, checkConnectOptions(operation, options));
+  }
+
+  /**
+   * Starts to connect to where a connected endpoint is connected to (dat_ep_dup_connect): the same
+   * address and connection qualifier. The outcome is an event, as of `connect`.
+   * @param connected an endpoint of this adapter that connected by itself
+   * @throws DatError as `connect`; DAT_INVALID_STATE when `connected` is not CONNECTED;
+   * DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER when it accepted its connection: the peer then
+   * listens nowhere that we know
+   */
+  dupConnect(connected: Ep, options: DupConnectOptions = {}): void {
+    const operation = 'ep.dupConnect';
+    const trace = this.ia.context.trace;
+    trace?.(operation, { ep: this.id, connected, timeoutMs: options?.timeoutMs });
+    this.assertLive(operation);
+    this.checkLegal(operation, 'connect');
+    checkHandle(operation, Ep, 'EP', connected, this.ia);
+    if (connected.state !== 'CONNECTED') {
+      throw new DatError('DAT_INVALID_STATE', {
+        subtype: 'DAT_INVALID_STATE_EP_NOTREADY',
+        operation,
+        message: `endpoint ${connected.id}, to connect like, is ${connected.state}`,
+        value: connected.state,
+      });
+    }
+    const { target } = connected.connection;
+    if (target === undefined) {
+      throw new DatError('DAT_INVALID_PARAMETER', {
+        subtype: 'DAT_INVALID_ARG2',
+        operation,
+        message: `endpoint ${connected.id} accepted its connection: its peer need not listen`,
+        hint: 'use connect() with an address and a connection qualifier',
+        value: connected,
+      });
+    }
+    this.begin(operation, { ...target, ...checkDupOptions(operation, options) });
+  }
+
+  /**
+   * Starts to connect by one address that says everything (dat_ep_common_connect): the text
+   * `192.0.2.2:7471` or `[2001:db8::2]:7471`, or what `net` calls an AddressInfo. The outcome is an
+   * event, as of `connect`.
+   * @throws DatError as `connect`
+   */
+  commonConnect(address: CommonAddress, options: DupConnectOptions = {}): void {
+    const operation = 'ep.commonConnect';
+    const trace = this.ia.context.trace;
+    trace?.(operation, { ep: this.id, address, timeoutMs: options?.timeoutMs });
+    this.assertLive(operation);
+    this.checkLegal(operation, 'connect');
+    const target = checkCommonAddress(operation, address);
+    this.begin(operation, { ...target, ...checkDupOptions(operation, options) });
+  }
+
+  /**
+   * Ends the connection (dat_ep_disconnect); DISCONNECTED follows on the connect EVD. No-op in
+   * DISCONNECTED.
+   * @param flag `graceful` lets posted requests finish first; `abrupt` (default) flushes them
+   * @throws DatError DAT_INVALID_STATE when there is nothing to disconnect; `graceful` also in
+   * DISCONNECT_PENDING
+   */
+  disconnect(flag: CloseFlag = 'abrupt'): void {
+    const operation = 'ep.disconnect';
+    this.ia.context.trace?.(operation, {
+      ep: this.id,
+      flag: new Symbolic(typeof flag === 'string' ? flag : '?'),
+    });
+    this.assertLive(operation);
+    checkOneOf(operation, 2, 'flag', flag, ['abrupt', 'graceful']);
+    const call = flag === 'graceful' ? 'disconnectGraceful' : 'disconnectAbrupt';
+    if (this.checkLegal(operation, call) === 'no-op') return;
+    this.counts.count('disconnect');
+    this.connection.disconnect(flag === 'graceful');
+  }
+
+  /**
+   * Makes a disconnected endpoint usable again (dat_ep_reset) with a fresh queue pair number;
+   * posted receives are gone, and so are completions that nobody has dequeued. No-op in
+   * UNCONNECTED.
+   * @throws DatError DAT_INVALID_STATE in any other state
+   */
+  reset(): void {
+    const operation = 'ep.reset';
+    this.ia.context.trace?.(operation, { ep: this.id });
+    this.assertLive(operation);
+    if (this.checkLegal(operation, 'reset') === 'no-op') return;
+    const next = this.createQueues(this.init);
+    this.connection.reset();
+    this.destroyQueues(operation, this.queues);
+    this.queues = next;
+  }
+
+  /**
+   * Changes what the endpoint was made with (dat_ep_modify). Which field may be changed in which
+   * state is the table of ep-modify-table.ts. Receives that are posted stay posted; under another
+   * zone they complete with a protection error when a message wants them.
+   * @throws DatError DAT_INVALID_PARAMETER for a field that is read-only, or a value out of range;
+   * DAT_INVALID_STATE for a field that cannot be changed in this state; DAT_INVALID_HANDLE;
+   * DAT_MODEL_NOT_SUPPORTED. Nothing has changed then.
+   */
+  modify(options: ModifyOptions): void {
+    const operation = 'ep.modify';
+    this.ia.context.trace?.(operation, { ep: this.id, ...fieldsOf(options) });
+    this.assertLive(operation);
+    const { init, ia } = this;
+    const { next, rebuild } = modifiedInit(operation, options, {
+      init,
+      ia,
+      queues: this.queues,
+      checkLegal: (call) => void this.checkLegal(operation, call),
+    });
+    const swap = this.events.prepare(next);
+    if (rebuild) {
+      try {
+        const queues = this.createQueues(next);
+        queues.takeReceives(this.queues);
+        this.destroyQueues(operation, this.queues);
+        this.queues = queues;
+      } catch (error) {
+        swap.abort();
+        throw error;
+      }
+    }
+    init.pz.users--;
+    next.pz.users++;
+    this.init = next;
+    swap.commit();
+    const soft = next.attributes.srqSoftHighWatermark;
+    if (soft !== init.attributes.srqSoftHighWatermark)
+      this.setWatermark(soft, this.watermarks.hard);
+  }
+
+  /**
+   * Frees the endpoint (dat_ep_free); a connection is ended abruptly, without an event.
+   * @throws DatError DAT_INVALID_STATE while a service point or a connection request holds it
+   */
+  free(): void {
+    const operation = 'ep.free';
+    this.ia.context.trace?.(operation, { ep: this.id });
+    this.assertLive(operation);
+    this.checkLegal(operation, 'free');
+    this.shutdown();
+    this.destroy(operation);
+  }
+
+  [Symbol.dispose](): void {
+    if (!this.isFreed) this.free();
+  }
+
+  protected asEp(): Ep {
+    return this;
+  }
+
+  private begin(operation: string, options: CheckedConnectOptions): void {
+    const { remoteGid, port, privateData, timeoutUs } = options;
     const { ackTimeout, pathMtuBytes } = this.attributes.transport;
     const { cm } = this.ia.context;
-    spiCall({ operation: 'ep.connect', value: options.address }, () =>
-      this.connection.connect((onEvent) =>
+    spiCall({ operation, value: ipFromGid(remoteGid) }, () =>
+      this.connection.connect({ remoteGid, port }, (onEvent) =>
         cm.connect({
           ...this.cmParameters(),
           qp: this.queues.qp,
@@ -108,208 +212,12 @@ export class Ep extends EpPosts {
         }),
       ),
     );
-  }
-
-  /** @internal `cr.accept` */
-  accept(request: CmRequest, privateData: Uint8Array): void {
-    const own = this.cmParameters();
-    const parameters = {
-      ...own,
-      responderResources: Math.min(own.responderResources, request.responderResources),
-      initiatorDepth: Math.min(own.initiatorDepth, request.initiatorDepth),
-      qp: this.queues.qp,
-      privateData,
-    };
-    try {
-      this.connection.accept((onEvent) => request.accept({ ...parameters, onEvent }));
-    } catch (error) {
-      if (!isRequestGone(error)) throw error;
-      this.connection.acceptFailed('the peer gave up before it was answered');
-    }
-  }
-
-  /**
-   * Ends the connection (dat_ep_disconnect); DISCONNECTED follows on the connect EVD. No-op in
-   * DISCONNECTED.
-   * @param flag `graceful` lets posted requests finish first; `abrupt` (default) flushes them
-   * @throws DatError DAT_INVALID_STATE when there is nothing to disconnect; `graceful` also in
-   * DISCONNECT_PENDING
-   */
-  disconnect(flag: CloseFlag = 'abrupt'): void {
-    this.ia.context.trace?.('ep.disconnect', {
-      ep: this.id,
-      flag: new Symbolic(typeof flag === 'string' ? flag : '?'),
-    });
-    this.assertLive('ep.disconnect');
-    checkOneOf('ep.disconnect', 2, 'flag', flag, ['abrupt', 'graceful']);
-    const call = flag === 'graceful' ? 'disconnectGraceful' : 'disconnectAbrupt';
-    if (this.checkLegal('ep.disconnect', call) === 'no-op') return;
-    this.connection.disconnect(flag === 'graceful');
-  }
-
-  /**
-   * Makes a disconnected endpoint usable again (dat_ep_reset) with a fresh queue pair number;
-   * posted receives are gone, and so are completions that nobody has dequeued. No-op in
-   * UNCONNECTED.
-   * @throws DatError DAT_INVALID_STATE in any other state
-   */
-  reset(): void {
-    this.ia.context.trace?.('ep.reset', { ep: this.id });
-    this.assertLive('ep.reset');
-    if (this.checkLegal('ep.reset', 'reset') === 'no-op') return;
-    const next = this.createQueues();
-    this.connection.reset();
-    this.destroyQueues('ep.reset');
-    this.queues = next;
-  }
-
-  /**
-   * Frees the endpoint (dat_ep_free); a connection is ended abruptly, without an event.
-   * @throws DatError DAT_INVALID_STATE while a connection request holds it
-   */
-  free(): void {
-    this.ia.context.trace?.('ep.free', { ep: this.id });
-    this.assertLive('ep.free');
-    this.checkLegal('ep.free', 'free');
-    this.shutdown();
-    this.destroy('ep.free');
-  }
-
-  [Symbol.dispose](): void {
-    if (!this.isFreed) this.free();
-  }
-
-  /** @internal teardown, first part: the CM tells the peer */
-  shutdown(): void {
-    this.connection.shutdown();
-  }
-
-  /** @internal teardown, second part */
-  destroy(by: string): void {
-    this.destroyQueues(by);
-    this.markFreed(by);
-    this.events.close();
-    this.init.pz.users--;
-    this.ia.forget(this);
-  }
-
-  /** dat_ep_query. */
-  query(): EpParameters {
-    this.assertLive('ep.query');
-    const { ia, state, pz, attributes, qpn } = this;
-    const { recvEvd, requestEvd, connectEvd } = this.init;
-    const remote = this.connection.remoteGid;
-    return {
-      ia,
-      state,
-      stateNumber: EpState[state],
-      pz,
-      recvEvd,
-      requestEvd,
-      connectEvd,
-      attributes,
-      localAddress: ia.address,
-      remoteAddress: remote && ipFromGid(remote),
-      qpn,
-    };
-  }
-
-  /** dat_ep_get_status. */
-  getStatus(): EpStatus {
-    this.assertLive('ep.getStatus');
-    return {
-      state: this.state,
-      recvIdle: this.queues.receives.outstanding === 0,
-      requestIdle: this.queues.sends.outstanding === 0,
-    };
-  }
-
-  /** Last transitions of endpoint and queue pair, and messages of the CM, for people. */
-  flightRecord(): readonly string[] {
-    return this.connection.flightRecord();
-  }
-
-  /**
-   * Connection events, when the endpoint was made without a connect EVD. One subscriber.
-   * @throws DatError DAT_INVALID_STATE when there is an EVD: use its `events$`
-   */
-  get connection$(): Observable<ConnectionEvent> {
-    return this.events.stream<ConnectionEvent>('ep.connection$', this.init.connectEvd);
-  }
-
-  /**
-   * DTO completions, when the endpoint was made without EVDs for receives and requests.
-   * @throws DatError DAT_INVALID_STATE when there are EVDs: use their `events$`
-   */
-  get completions$(): Observable<DatEvent> {
-    return this.events.stream<DatEvent>('ep.completions$', this.init.requestEvd, this.init.recvEvd);
-  }
-
-  /** The state, now and whenever it changes; completes when the endpoint is freed. */
-  get state$(): Observable<EpStateName> {
-    return this.events.state$;
-  }
-
-  [inspect.custom](): string {
-    const { sends, receives } = this.queues;
-    return (
-      `Ep { id: ${this.id}, state: '${this.state}', qpn: 0x${this.qpn.toString(16)}, ` +
-      `requests: ${sends.outstanding}/${sends.limit}, ` +
-      `receives: ${receives.outstanding}/${receives.limit}${this.isFreed ? ', freed' : ''} }`
-    );
-  }
-
-  protected takeInCompletions(): void {
-    this.events.takeInCompletions();
-  }
-
-  private createQueues(): EpQueues {
-    const { pz, recvEvd, requestEvd, attributes } = this.init;
-    const create = (): EpQueues =>
-      new EpQueues({
-        ep: this,
-        device: this.ia.context.device,
-        owners: this.ia.owners,
-        pd: pz.pd,
-        recvCq: this.events.cqOf(recvEvd),
-        requestCq: this.events.cqOf(requestEvd),
-        attributes,
-        onQueuePairEvent: (event) => this.events.onQueuePairEvent(event, this.connection),
-        listener: {
-          onReceived: () => this.connection.onReceived(),
-          onFailed: () => this.connection.onFailed(),
-          onReclaimed: () => this.connection.onReclaimed(),
-        },
-      });
-    return spiCall({ operation: 'ia.createEndpoint', map: NO_QUEUE_PAIR }, create);
-  }
-
-  private destroyQueues(by: string): void {
-    const purge = (context: number): void => this.events.purge(context);
-    spiCall({ operation: by }, () => this.queues.destroy(purge));
-  }
-
-  private cmParameters(): {
-    responderResources: number;
-    initiatorDepth: number;
-    retryCount: number;
-    rnrRetryCount: number;
-    minRnrTimer: number;
-    accessFlags: number;
-  } {
-    const { maxRdmaReadIn, maxRdmaReadOut, transport } = this.attributes;
-    const { retryCount, rnrRetryCount, minRnrTimer } = transport;
-    return {
-      responderResources: maxRdmaReadIn,
-      initiatorDepth: maxRdmaReadOut,
-      retryCount,
-      rnrRetryCount,
-      minRnrTimer,
-      accessFlags: EP_ACCESS,
-    };
+    this.counts.count('connect');
   }
 }
 
-const NO_QUEUE_PAIR = {
-  ENOMEM: ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_TEP'],
-} as const;
+/** Names of what a modify changes, for the trace: written before anything is checked. */
+function fieldsOf(options: unknown): { readonly fields: Symbolic } {
+  const given = typeof options === 'object' && options !== null ? Object.keys(options) : [];
+  return { fields: new Symbolic(given.join('|')) };
+}

@@ -118,3 +118,11 @@ export function checkTimeout(
   if (typeof value === 'number' && value > 0) return;
   throw invalid(operation, position, name, value, 'a number of milliseconds above 0, or Infinity');
 }
+
+/** Options of a query of counters: whether they begin again at 0. */
+export function checkReset(operation: string, options: unknown): boolean {
+  checkOptions(operation, 1, options, ['reset']);
+  const { reset = false } = options;
+  if (typeof reset === 'boolean') return reset;
+  throw invalid(operation, 1, 'reset', reset, 'a boolean');
+}

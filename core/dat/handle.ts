@@ -4,7 +4,8 @@ import type { Ia } from './ia.js';
 import { show } from './show.js';
 
 /** DAT_HANDLE_TYPE. */
-export type HandleType = 'IA' | 'PZ' | 'LMR' | 'EVD' | 'CNO' | 'EP' | 'PSP' | 'CR';
+export type HandleType =
+  'IA' | 'PZ' | 'LMR' | 'RMR' | 'SRQ' | 'EVD' | 'CNO' | 'EP' | 'PSP' | 'RSP' | 'CSP' | 'CR';
 
 const BRAND = Symbol.for('dapl:handle');
 

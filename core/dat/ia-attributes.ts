@@ -1,17 +1,25 @@
-/** Attributes of an interface adapter and its provider, under DAT's names (DAT facts 5.3, 5.4). */
-import { CmPrivateData, type Device, ipFromGid } from '../spi/index.js';
-import { CompletionFlags, Qos } from './constants.js';
+/** Attributes of an interface adapter, under DAT's names (DAT facts 5.3). */
+import { type Device, ipFromGid } from '../spi/index.js';
+import type { ProviderAttributes } from './provider-attributes.js';
 
-/** DAT_IA_ATTR; lengths are in bytes. */
+/** DAT_IA_ATTR; lengths are in bytes. A limit of 0 says that there is no such object. */
 export interface IaAttributes {
+  /** The device; the name in the registry is the provider attribute `providerName`. */
   readonly adapterName: string;
+  /** The vendor's number in hexadecimal. */
   readonly vendorName: string;
   readonly hardwareVersionMajor: number;
   readonly hardwareVersionMinor: number;
+  readonly firmwareVersionMajor: number;
+  readonly firmwareVersionMinor: number;
+  /** In full, as the device tells it. */
   readonly firmwareVersion: string;
+  /** IP address in text. */
   readonly iaAddress: string;
   readonly maxEps: number;
+  /** In each direction. */
   readonly maxDtoPerEp: number;
+  /** RDMA reads and atomics at a time as their target, and as their originator. */
   readonly maxRdmaReadPerEpIn: number;
   readonly maxRdmaReadPerEpOut: number;
   readonly maxEvds: number;
@@ -26,53 +34,48 @@ export interface IaAttributes {
   readonly maxRmrs: number;
   readonly maxRmrTargetAddress: bigint;
   readonly maxSrqs: number;
+  readonly maxEpPerSrq: number;
   readonly maxRecvPerSrq: number;
   readonly maxIovSegmentsPerRdmaRead: number;
   readonly maxIovSegmentsPerRdmaWrite: number;
+  /** Of the whole adapter: every endpoint has its own. */
   readonly maxRdmaReadIn: number;
   readonly maxRdmaReadOut: number;
+  /** What an endpoint asks for within the limits, it gets. */
   readonly maxRdmaReadPerEpInGuaranteed: boolean;
   readonly maxRdmaReadPerEpOutGuaranteed: boolean;
+  /** Zero-based regions. */
   readonly zbSupported: boolean;
+  /** Calls of the InfiniBand extensions, and the level of their interface. */
+  readonly extensionSupported: 'IB';
+  readonly extensionVersion: number;
+  /** kDAPL: the key of all memory. */
+  readonly reservedLmrSupported: false;
+  /** Named attributes of the transport. */
+  readonly transportAttributes: Readonly<Record<string, string>>;
+  readonly vendorAttributes: Readonly<Record<string, string>>;
 }
 
-/** DAT_PROVIDER_ATTR. */
-export interface ProviderAttributes {
-  readonly providerName: string;
-  readonly providerVersion: string;
-  readonly datVersionMajor: 2;
-  readonly datVersionMinor: 0;
-  readonly lmrMemTypesSupported: readonly string[];
-  readonly iovOwnershipOnReturn: 'CONSUMER';
-  /** Bit set of Qos; BEST_EFFORT is 0. */
-  readonly datQosSupported: number;
-  /** Bit set of CompletionFlags. */
-  readonly completionFlagsSupported: number;
-  /** Objects belong to the thread that made them. */
-  readonly isThreadSafe: false;
-  /** Bytes of private data that a connect takes. */
-  readonly maxPrivateDataSize: number;
-  readonly supportsMultipath: false;
-  readonly epCreator: 'NEVER';
-  readonly pzSupport: 'UNIQUE';
-  /** Bytes. */
-  readonly optimalBufferAlignment: number;
-  readonly srqSupported: boolean;
-  readonly lmrSyncReq: false;
-  /** Posts never block. */
-  readonly dtoAsyncReturnGuaranteed: true;
-  readonly rdmaWriteForRdmaReadReq: false;
-  /** Named attributes of the IB providers (DAT facts 5.5). */
-  readonly providerSpecific: Readonly<Record<string, string>>;
+/** dat_ib_extensions.h 2.0.9. */
+const IB_EXTENSION_VERSION = 209;
+
+/** What `ia.query()` answers. */
+export interface IaQuery {
+  readonly ia: IaAttributes;
+  readonly provider: ProviderAttributes;
 }
 
 export function iaAttributes(device: Device): IaAttributes {
   const a = device.attributes;
+  const firmware = /(\d+)(?:\.(\d+))?/.exec(a.firmwareVersion);
+  const srqs = device.capabilities.has('shared-receive-queue') ? a.maxSharedReceiveQueues : 0;
   return {
     adapterName: device.name,
     vendorName: `0x${a.vendorId.toString(16)}`,
     hardwareVersionMajor: a.hardwareVersion,
     hardwareVersionMinor: 0,
+    firmwareVersionMajor: Number(firmware?.[1] ?? 0),
+    firmwareVersionMinor: Number(firmware?.[2] ?? 0),
     firmwareVersion: a.firmwareVersion,
     iaAddress: addressOf(device),
     maxEps: a.maxQueuePairs,
@@ -89,51 +92,28 @@ export function iaAttributes(device: Device): IaAttributes {
     maxPzs: a.maxProtectionDomains,
     maxMessageSize: a.maxMessageBytes,
     maxRdmaSize: a.maxMessageBytes,
-    maxRmrs: a.maxMemoryWindows,
+    maxRmrs: device.capabilities.has('memory-window') ? a.maxMemoryWindows : 0,
     maxRmrTargetAddress: BigInt(a.maxMemoryRegionBytes),
-    maxSrqs: a.maxSharedReceiveQueues,
-    maxRecvPerSrq: a.maxSharedReceiveQueueWr,
+    maxSrqs: srqs,
+    maxEpPerSrq: srqs === 0 ? 0 : a.maxQueuePairs,
+    maxRecvPerSrq: srqs === 0 ? 0 : a.maxSharedReceiveQueueWr,
     maxIovSegmentsPerRdmaRead: a.maxSge,
     maxIovSegmentsPerRdmaWrite: a.maxSge,
-    maxRdmaReadIn: a.maxResponderResources,
-    maxRdmaReadOut: a.maxInitiatorDepth,
+    maxRdmaReadIn: a.maxResponderResources * a.maxQueuePairs,
+    maxRdmaReadOut: a.maxInitiatorDepth * a.maxQueuePairs,
     maxRdmaReadPerEpInGuaranteed: true,
     maxRdmaReadPerEpOutGuaranteed: true,
-    zbSupported: false,
-  };
-}
-
-export function providerAttributes(device: Device, providerName: string): ProviderAttributes {
-  const { SUPPRESS, SOLICITED_WAIT, BARRIER_FENCE, EVD_THRESHOLD } = CompletionFlags;
-  return {
-    providerName,
-    providerVersion: '2.0',
-    datVersionMajor: 2,
-    datVersionMinor: 0,
-    lmrMemTypesSupported: ['VIRTUAL'],
-    iovOwnershipOnReturn: 'CONSUMER',
-    datQosSupported: Qos.BEST_EFFORT,
-    completionFlagsSupported: SUPPRESS | SOLICITED_WAIT | BARRIER_FENCE | EVD_THRESHOLD,
-    isThreadSafe: false,
-    maxPrivateDataSize: CmPrivateData.REQ,
-    supportsMultipath: false,
-    epCreator: 'NEVER',
-    pzSupport: 'UNIQUE',
-    optimalBufferAlignment: 256,
-    srqSupported: device.capabilities.has('shared-receive-queue'),
-    lmrSyncReq: false,
-    dtoAsyncReturnGuaranteed: true,
-    rdmaWriteForRdmaReadReq: false,
-    providerSpecific: {
-      DAT_IB_PROVIDER_NAME: providerName,
-      DAT_IB_DEVICE_NAME: device.name,
-      DAT_IB_CONNECTIVITY_MODE: 'DIRECT',
-      DAT_IB_RDMA_READ: 'TRUE',
-      DAT_IB_NODE_GUID: device.attributes.nodeGuid.toString(16).padStart(16, '0'),
-      DAT_IB_GID: addressOf(device),
-      DAT_IB_TRANSPORT_MTU: String(device.attributes.activeMtuBytes),
-      DAT_IB_PORT_NUMBER: String(device.attributes.portNumber),
+    zbSupported: true,
+    extensionSupported: 'IB',
+    extensionVersion: IB_EXTENSION_VERSION,
+    reservedLmrSupported: false,
+    transportAttributes: {
+      nodeGuid: a.nodeGuid.toString(16).padStart(16, '0'),
+      portNumber: String(a.portNumber),
+      activeMtuBytes: String(a.activeMtuBytes),
+      gids: device.gids.map(ipFromGid).join(','),
     },
+    vendorAttributes: { vendorPartId: `0x${a.vendorPartId.toString(16)}` },
   };
 }
 

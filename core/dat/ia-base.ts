@@ -6,7 +6,9 @@ import {
   Cno,
   type CnoOptions,
   CompletionOwners,
+  type AsyncErrorEvent,
   type DatEvent,
+  DatEventNumber,
   Evd,
   type EvdCreateOptions,
   EvdFlags,
@@ -16,12 +18,14 @@ import { DatError } from '../errors/index.js';
 import type { Observable } from '../stream/index.js';
 import { reportDeviceEvent } from './async-events.js';
 import type { DeviceLease, IaContext } from './context.js';
-import { checkOptions } from './guards.js';
+import { checkOptions, checkReset } from './guards.js';
 import { DatHandle, nextHandleId } from './handle.js';
 import type { Ia } from './ia.js';
 import { addressOf } from './ia-attributes.js';
 import type { Child } from './ia-close.js';
+import { IaCounters, type IaCounterValues } from './ia-counters.js';
 import { checkEvd, type EvdUse, streamOf } from './private-evd.js';
+import { RmrContexts } from './rmr-contexts.js';
 
 /** @internal how an IA is made */
 export interface IaInit {
@@ -38,6 +42,8 @@ export abstract class IaBase extends DatHandle {
   readonly context: IaContext;
   /** @internal */
   readonly owners = new CompletionOwners();
+  /** @internal what the remote contexts of this adapter open */
+  readonly rmrContexts = new RmrContexts();
   /** Takes asynchronous errors, of all objects of this adapter. */
   readonly asyncEvd: Evd;
   /** Address of the default source, as text. */
@@ -45,6 +51,8 @@ export abstract class IaBase extends DatHandle {
   protected readonly children = new Set<Child>();
   protected readonly evds = new Set<Evd>();
   protected readonly cnos = new Set<Cno>();
+  /** @internal */
+  readonly counts = new IaCounters();
   protected closing: Promise<void> | undefined = undefined;
   private readonly host: EvdHost;
 
@@ -56,12 +64,18 @@ export abstract class IaBase extends DatHandle {
     this.host = {
       ...init.context,
       owners: this.owners,
-      reportAsync: (event) => void this.asyncEvd.post(event),
-      onEvdFreed: (evd) => void this.evds.delete(evd as Evd),
-      onCnoFreed: (cno) => void this.cnos.delete(cno as Cno),
+      reportAsync: (event) => this.reportAsync(event),
+      onEvdFreed: (evd) => {
+        this.evds.delete(evd as Evd);
+        this.counts.count('evdFree');
+      },
+      onCnoFreed: (cno) => {
+        this.cnos.delete(cno as Cno);
+        this.counts.count('cnoFree');
+      },
     };
     this.asyncEvd = this.newEvd(init.asyncEvdQlen, EvdFlags.ASYNC);
-    init.lease.onEvent((event) => reportDeviceEvent(event, this.self, this.asyncEvd));
+    init.lease.onEvent((event) => reportDeviceEvent(event, this.self));
   }
 
   /** This adapter, as its objects know it. */
@@ -80,6 +94,7 @@ export abstract class IaBase extends DatHandle {
     this.begin('ia.createEvd', { qlen: options?.qlen });
     const evd = new Evd(this.host, { ...options, id: nextHandleId() });
     this.evds.add(evd);
+    this.counts.count('evdCreate');
     return evd;
   }
 
@@ -92,12 +107,32 @@ export abstract class IaBase extends DatHandle {
     checkOptions('ia.createCno', 2, options, ['agent']);
     const cno = new Cno(this.host, { ...options, id: nextHandleId() });
     this.cnos.add(cno);
+    this.counts.count('cnoCreate');
     return cno;
+  }
+
+  /**
+   * What the adapter has made, freed, answered and reported (dat_ib_query_counters on an IA).
+   * @param options `reset`: the counters begin again at 0; what was counted is returned
+   * @throws DatError DAT_INVALID_PARAMETER
+   */
+  counters(options: { readonly reset?: boolean } = {}): IaCounterValues {
+    const operation = 'ia.counters';
+    this.begin(operation, { reset: options?.reset });
+    return this.counts.read(checkReset(operation, options));
+  }
+
+  /** @internal queues an asynchronous error */
+  reportAsync(event: AsyncErrorEvent): void {
+    this.counts.count('asyncError');
+    if (event.number === DatEventNumber.ASYNC_EP_BROKEN) this.counts.count('asyncEpBroken');
+    if (event.number === DatEventNumber.ASYNC_EVD_OVERFLOW) this.counts.count('asyncEvdOverflow');
+    this.asyncEvd.post(event);
   }
 
   /** @internal an object has been freed */
   forget(child: Child): void {
-    this.children.delete(child);
+    if (this.children.delete(child)) this.counts.object(child.handleType, 'Free');
   }
 
   /** @internal looks at every completion queue, so that finished requests let go of their memory */
@@ -133,17 +168,19 @@ export abstract class IaBase extends DatHandle {
   /** The object ends with the adapter, at the latest. */
   protected adopt<T extends Child>(child: T): T {
     this.children.add(child);
+    this.counts.object(child.handleType, 'Create');
     return child;
   }
 
   protected newEvd(qlen: number, streams: number): Evd {
     const evd = new Evd(this.host, { id: nextHandleId(), qlen, streams });
     this.evds.add(evd);
+    this.counts.count('evdCreate');
     return evd;
   }
 
-  /** @throws DatError DAT_INVALID_HANDLE unless it is absent, or ours and takes the stream */
-  protected checkEvdOption(operation: string, use: EvdUse, evd: Evd | undefined): void {
+  /** @internal @throws DatError DAT_INVALID_HANDLE unless absent, or ours and takes the stream */
+  checkEvdOption(operation: string, use: EvdUse, evd: Evd | undefined): void {
     if (evd !== undefined) checkEvd(operation, use, evd, this.evds);
   }
 }

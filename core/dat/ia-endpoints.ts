@@ -2,10 +2,13 @@
 import { type Evd, EvdFlags } from '../evd/index.js';
 import { Ep } from './ep.js';
 import { type EpAttributeOptions, epAttributes } from './ep-attributes.js';
+import { checkCompletionModel } from './ep-completion-flags.js';
+import type { EpInitialState } from './ep-states.js';
 import { checkOptions } from './guards.js';
 import { checkHandle } from './handle.js';
 import { IaMemory } from './ia-memory.js';
 import { Pz } from './pz.js';
+import { Srq } from './srq.js';
 
 /** What `ia.createEndpoint` takes. An EVD that is not given is private: see `Ep.completions$`. */
 export interface EndpointOptions {
@@ -17,20 +20,34 @@ export interface EndpointOptions {
   /** Takes connection events; may be the same. */
   readonly connectEvd?: Evd;
   readonly attributes?: EpAttributeOptions;
+  /**
+   * Receives come from this queue, for as long as the endpoint lives (dat_ep_create_with_srq); its
+   * zone may be another one.
+   */
+  readonly srq?: Srq;
 }
 
 export abstract class IaEndpoints extends IaMemory {
   /**
-   * Makes an endpoint (dat_ep_create), UNCONNECTED.
+   * Makes an endpoint (dat_ep_create, dat_ep_create_with_srq), UNCONNECTED.
+   *
+   * DAT wants DTO counts of 0 where there is no EVD. Here an endpoint is never without: what is not
+   * given is private to it, sized for its DTO counts, and offered as a stream.
    * @throws DatError DAT_INVALID_HANDLE, DAT_INVALID_PARAMETER (attributes),
-   * DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_TEP
+   * DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_TEP; DAT_INVALID_STATE / DAT_INVALID_STATE_SRQ_ERROR
    */
   createEndpoint(options: EndpointOptions): Ep {
     const operation = 'ia.createEndpoint';
     this.begin(operation);
+    return this.makeEndpoint(operation, options, 'UNCONNECTED');
+  }
+
+  /** @internal also what the provider makes for a request: TENTATIVE_CONNECTION_PENDING */
+  makeEndpoint(operation: string, options: EndpointOptions, initialState: EpInitialState): Ep {
     checkOptions(operation, 1, options, EP_OPTIONS);
     checkHandle(operation, Pz, 'PZ', options.pz, this.self);
-    const { recvEvd, requestEvd, connectEvd } = options;
+    const { srq, recvEvd, requestEvd, connectEvd } = options;
+    if (srq !== undefined) this.checkSrq(operation, srq);
     this.checkEvdOption(operation, 'recv', recvEvd);
     this.checkEvdOption(operation, 'request', requestEvd);
     this.checkEvdOption(operation, 'connect', connectEvd);
@@ -39,14 +56,16 @@ export abstract class IaEndpoints extends IaMemory {
       options.attributes ?? {},
       this.context.device.attributes,
     );
+    checkCompletionModel(operation, attributes, recvEvd, requestEvd);
     const privateEvds: Evd[] = [];
     const makePrivate = (qlen: number, streams: number): Evd => {
       const evd = this.newEvd(qlen, streams);
       privateEvds.push(evd);
       return evd;
     };
-    const dtos = attributes.maxRecvDtos + attributes.maxRequestDtos;
-    const ownDto = recvEvd && requestEvd ? undefined : makePrivate(dtos, EvdFlags.DTO);
+    const recvDtos = srq?.maxRecvDtos ?? attributes.maxRecvDtos;
+    const dtos = recvDtos + attributes.maxRequestDtos;
+    const ownDto = recvEvd && requestEvd ? undefined : makePrivate(dtos, DTO_STREAMS);
     const connect = connectEvd ?? makePrivate(CONNECTION_QLEN, EvdFlags.CONNECTION);
     try {
       return this.adopt(
@@ -57,6 +76,8 @@ export abstract class IaEndpoints extends IaMemory {
           connectEvd: connect,
           privateEvds,
           attributes,
+          initialState,
+          srq,
         }),
       );
     } catch (error) {
@@ -64,7 +85,13 @@ export abstract class IaEndpoints extends IaMemory {
       throw error;
     }
   }
+
+  private checkSrq(operation: string, srq: Srq): void {
+    checkHandle(operation, Srq, 'SRQ', srq, this.self);
+    srq.assertUsable(operation);
+  }
 }
 
 const CONNECTION_QLEN = 16;
-const EP_OPTIONS = ['pz', 'recvEvd', 'requestEvd', 'connectEvd', 'attributes'];
+const DTO_STREAMS = EvdFlags.DTO | EvdFlags.RMR_BIND;
+const EP_OPTIONS = ['pz', 'recvEvd', 'requestEvd', 'connectEvd', 'attributes', 'srq'];

@@ -9,28 +9,33 @@ import { DatError } from '../errors/index.js';
 import type { CloseFlag } from './constants.js';
 import { Ep } from './ep.js';
 import { checkOneOf, checkOptions, invalid } from './guards.js';
-import {
-  type IaAttributes,
-  iaAttributes,
-  type ProviderAttributes,
-  providerAttributes,
-} from './ia-attributes.js';
+import { iaAttributes, type IaQuery } from './ia-attributes.js';
 import { type Child, closeSteps } from './ia-close.js';
-import { IaServicePoints } from './ia-service-points.js';
+import { IaDatagrams } from './ia-datagrams.js';
+import { IaMad } from './ia-mad.js';
 import { Lmr } from './lmr.js';
-import { Psp } from './psp.js';
+import { providerAttributes } from './provider-attributes.js';
 import { Pz } from './pz.js';
+import { Rmr } from './rmr.js';
+import { ServicePoint } from './service-point.js';
+import { Srq } from './srq.js';
 import { Symbolic } from './trace.js';
 
 /** Opened by `openIa()`. */
-export class Ia extends IaServicePoints {
+export class Ia extends IaDatagrams {
   /** Upcalls that have closed the adapter. */
   private readonly callers = new Set<Upcall>();
   /** Event dispatchers that the close is ending. */
   private ending: readonly Evd[] = [];
+  /** Management datagrams: agents of an application's own. */
+  readonly mad = new IaMad(
+    this.context,
+    () => this.init.lease.mad(),
+    (operation) => this.assertOpen(operation),
+  );
 
   /** Attributes of adapter and provider (dat_ia_query). */
-  query(): { readonly ia: IaAttributes; readonly provider: ProviderAttributes } {
+  query(): IaQuery {
     this.assertOpen('ia.query');
     const { device } = this.context;
     return {
@@ -78,7 +83,8 @@ export class Ia extends IaServicePoints {
     const state = this.isFreed ? ', closed' : '';
     return (
       `Ia { id: ${this.id}, provider: '${this.init.providerName}', address: '${this.address}', ` +
-      `eps: ${count(Ep)}, psps: ${count(Psp)}, lmrs: ${count(Lmr)}, pzs: ${count(Pz)}${state} }`
+      `eps: ${count(Ep)}, psps: ${count(ServicePoint)}, lmrs: ${count(Lmr)}, ` +
+      `rmrs: ${count(Rmr)}, srqs: ${count(Srq)}, pzs: ${count(Pz)}${state} }`
     );
   }
 
@@ -93,7 +99,7 @@ export class Ia extends IaServicePoints {
   }
 
   private checkUnused(): void {
-    const left = this.children.size + this.evds.size - 1 + this.cnos.size;
+    const left = this.children.size + this.evds.size - 1 + this.cnos.size + this.mad.size;
     if (left === 0) return;
     throw new DatError('DAT_INVALID_STATE', {
       subtype: 'DAT_INVALID_STATE_IA_IN_USE',
@@ -113,10 +119,11 @@ export class Ia extends IaServicePoints {
       return this.ending;
     };
     const cnos = (): Cno[] => [...this.cnos];
+    const endAgents = (): Promise<void> => this.mad.unregisterAll();
     const release = lease.release();
     keepAlive.retain();
     try {
-      await tearDown(closeSteps({ children, evds, cnos, callers, release }), {
+      await tearDown(closeSteps({ children, evds, cnos, callers, endAgents, release }), {
         operation: 'ia.close',
         clock,
         timers,

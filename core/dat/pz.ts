@@ -22,8 +22,8 @@ export class Pz extends DatHandle {
 
   /**
    * Frees the zone (dat_pz_free).
-   * @throws DatError DAT_INVALID_STATE / DAT_INVALID_STATE_PZ_IN_USE while endpoints or memory
-   * regions belong to it
+   * @throws DatError DAT_INVALID_STATE / DAT_INVALID_STATE_PZ_IN_USE while endpoints, memory
+   * regions, windows or shared receive queues belong to it
    */
   free(): void {
     this.assertLive('pz.free');
@@ -32,7 +32,7 @@ export class Pz extends DatHandle {
       throw new DatError('DAT_INVALID_STATE', {
         subtype: 'DAT_INVALID_STATE_PZ_IN_USE',
         operation: 'pz.free',
-        message: `${this.users} endpoints or memory regions belong to protection zone ${this.id}`,
+        message: `${this.users} objects belong to protection zone ${this.id}`,
         hint: 'free them first',
         value: this.users,
       });

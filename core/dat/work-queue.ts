@@ -5,7 +5,7 @@
  */
 import { type Ring, SGE } from '../spi/index.js';
 import type { Lmr } from './lmr.js';
-import type { LmrSegment } from './segment.js';
+import { isList, type LmrSegment, type Segments } from './segment.js';
 
 /** Slot flags. */
 export const Slot = {
@@ -14,6 +14,10 @@ export const Slot = {
   SIGNALLED: 2,
   /** Our own: no completion of it shows. */
   MARKER: 4,
+  /** A success shows, and does not notify. */
+  QUIET: 8,
+  /** An RDMA write with immediate data. */
+  IMMEDIATE: 16,
 } as const;
 
 export class WorkQueue {
@@ -51,8 +55,19 @@ export class WorkQueue {
     return this.ring.wordOf(this.producer);
   }
 
+  /** Writes the segments of the next entry; returns how many there are. */
+  putSegments(segments: Segments): number {
+    if (!isList(segments)) {
+      this.putSegment(0, segments);
+      return 1;
+    }
+    let count = 0;
+    for (const segment of segments) this.putSegment(count++, segment);
+    return count;
+  }
+
   /** Writes a segment of the next entry and pins its region. */
-  putSegment(index: number, segment: LmrSegment): void {
+  private putSegment(index: number, segment: LmrSegment): void {
     const { words, mask } = this.ring;
     const at = this.nextWord + this.segmentsAt + index * SGE.WORDS;
     words[at + SGE.ADDRESS_LO] = segment.addressLo;
@@ -99,6 +114,45 @@ export class WorkQueue {
   reclaimThrough(index: number): void {
     const end = (index + 1) >>> 0;
     while (this.reclaimed !== end) this.releaseOldest();
+  }
+
+  /**
+   * Writes what is outstanding into another queue of the same kind, in order, and lets go of it
+   * here. There must be room.
+   */
+  moveTo(other: WorkQueue): void {
+    const { words, mask } = this.ring;
+    for (let i = this.reclaimed; i !== this.producer; i = (i + 1) >>> 0) {
+      const slot = i & mask;
+      const segments = this.slotSegments[slot] ?? 0;
+      const from = this.ring.wordOf(i);
+      other.ring.words.set(
+        words.subarray(from, from + this.segmentsAt + segments * SGE.WORDS),
+        other.nextWord,
+      );
+      other.adopt(this.slotRegions, slot * this.maxSegments, segments);
+      other.commit(segments, this.slotFlags[slot] ?? 0);
+    }
+    this.discard();
+  }
+
+  /** Pins the regions of segments that have been copied. */
+  private adopt(regions: readonly (Lmr | undefined)[], first: number, count: number): void {
+    const to = (this.producer & this.ring.mask) * this.maxSegments;
+    for (let i = 0; i < count; i++) {
+      const lmr = regions[first + i];
+      if (lmr !== undefined) lmr.inFlight++;
+      this.slotRegions[to + i] = lmr;
+    }
+  }
+
+  /** Most segments of one entry that is outstanding. */
+  get widest(): number {
+    let widest = 0;
+    for (let i = this.reclaimed; i !== this.producer; i = (i + 1) >>> 0) {
+      widest = Math.max(widest, this.slotSegments[i & this.ring.mask] ?? 0);
+    }
+    return widest;
   }
 
   /** Frees everything: the queue pair is gone. */

@@ -31,7 +31,7 @@ export const DAT_TYPES = {
   DAT_RESERVED_LMR: [21, 'the reserved region cannot be used here'],
   DAT_PORT_IN_USE: [22, 'the port is in use'],
   DAT_COMM_NOT_SUPPORTED: [23, 'the communicator is not supported'],
-  DAT_EXTENSION: [0x1000, 'an extension failed'],
+  DAT_EXTENSION_BASE: [0x1000, 'an extension failed'],
   DAT_NOT_IMPLEMENTED: [0x3fff, 'not implemented'],
 } as const satisfies Record<string, readonly [number, string]>;
 

@@ -1,27 +1,8 @@
-/** SpiError → DatError: dapl's errno table with subtypes filled in (DAT facts 3.6). */
+/** SpiError → DatError, by the table of errno.ts. */
 import { SpiError, type SpiErrorCode } from '../spi/index.js';
 import type { DatSubtype, DatType } from './codes.js';
 import { DatError } from './dat-error.js';
-
-const BY_ERRNO: Readonly<Record<SpiErrorCode, readonly [DatType, DatSubtype?]>> = {
-  EINVAL: ['DAT_INVALID_PARAMETER'],
-  ENOMEM: ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_MEMORY'],
-  EBUSY: ['DAT_INVALID_STATE'],
-  EPERM: ['DAT_PROTECTION_VIOLATION'],
-  EACCES: ['DAT_PRIVILEGES_VIOLATION'],
-  ENODEV: ['DAT_PROVIDER_NOT_FOUND'],
-  EADDRINUSE: ['DAT_CONN_QUAL_IN_USE'],
-  EADDRNOTAVAIL: ['DAT_INVALID_ADDRESS', 'DAT_INVALID_ADDRESS_UNSUPPORTED'],
-  ENETUNREACH: ['DAT_INVALID_ADDRESS', 'DAT_INVALID_ADDRESS_UNREACHABLE'],
-  EHOSTUNREACH: ['DAT_INVALID_ADDRESS', 'DAT_INVALID_ADDRESS_UNREACHABLE'],
-  ECONNREFUSED: ['DAT_INVALID_STATE', 'DAT_INVALID_STATE_EP_NOTREADY'],
-  ETIMEDOUT: ['DAT_TIMEOUT_EXPIRED'],
-  EOVERFLOW: ['DAT_LENGTH_ERROR'],
-  EISCONN: ['DAT_INVALID_STATE', 'DAT_INVALID_STATE_EP_CONNECTED'],
-  ENOTCONN: ['DAT_INVALID_STATE', 'DAT_INVALID_STATE_EP_UNCONNECTED'],
-  EOPNOTSUPP: ['DAT_MODEL_NOT_SUPPORTED'],
-  EIO: ['DAT_INTERNAL_ERROR'],
-};
+import { DAT_BY_ERRNO } from './errno.js';
 
 /** What the caller knows better than the errno does. */
 export interface SpiErrorContext {
@@ -40,7 +21,7 @@ export function toDatError(error: unknown, context: SpiErrorContext): DatError {
   if (DatError.isDatError(error)) return error;
   const spi = isSpiError(error) ? error : undefined;
   const [code, subtype] = spi
-    ? (context.map?.[spi.code] ?? BY_ERRNO[spi.code])
+    ? (context.map?.[spi.code] ?? DAT_BY_ERRNO[spi.code])
     : (['DAT_INTERNAL_ERROR'] as const);
   return new DatError(code, {
     ...(subtype !== undefined && { subtype }),
@@ -69,6 +50,6 @@ function isSpiError(error: unknown): error is SpiError {
     error.name === 'SpiError' &&
     'code' in error &&
     typeof error.code === 'string' &&
-    error.code in BY_ERRNO
+    error.code in DAT_BY_ERRNO
   );
 }

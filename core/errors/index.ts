@@ -12,4 +12,5 @@ export {
 } from './codes.js';
 export { DatError, type DatErrorOptions } from './dat-error.js';
 export { spiCall, toDatError } from './from-spi.js';
+export { type DatErrorText, datStrError } from './strerror.js';
 export { show } from './show.js';

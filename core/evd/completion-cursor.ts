@@ -55,7 +55,7 @@ export class CompletionCursor {
     try {
       while (this.scanned !== end) {
         const at = ((this.scanned + this.base) & mask) * strideWords;
-        const owner = this.owners.lookup(words[at + CQE.QP_CONTEXT] ?? 0);
+        const owner = this.owners.ownerOf(words, at);
         if (owner === undefined) this.dropped++;
         const seen = owner?.onCompletion(words, at) ?? false;
         if (seen === false) this.hide(this.scanned);
@@ -79,7 +79,7 @@ export class CompletionCursor {
   take(): DatEvent | undefined {
     const words = this.cq.ring.words;
     const at = this.wordOfNext();
-    const event = this.owners.lookup(words[at + CQE.QP_CONTEXT] ?? 0)?.toEvent(words, at);
+    const event = this.owners.ownerOf(words, at)?.toEvent(words, at);
     this.advance();
     if (event === undefined) this.dropped++;
     return event;
@@ -92,7 +92,7 @@ export class CompletionCursor {
   takeInto(batch: EventBatch, slot: number): boolean {
     const words = this.cq.ring.words;
     const at = this.wordOfNext();
-    const owner = this.owners.lookup(words[at + CQE.QP_CONTEXT] ?? 0);
+    const owner = this.owners.ownerOf(words, at);
     if (owner === undefined) this.dropped++;
     else if (owner.fill === undefined) batch.setEvent(slot, owner.toEvent(words, at));
     else owner.fill(batch, slot, words, at);

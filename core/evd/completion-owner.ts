@@ -3,8 +3,16 @@
  * look-up.
  */
 import { DatError } from '../errors/index.js';
+import { CQE } from '../spi/index.js';
 import type { DatEvent } from './event.js';
 import type { EventBatch } from './event-batch.js';
+
+/**
+ * What the consumer sees of a completion: nothing (suppressed); an event; or an event that does not
+ * notify (unsignalled): it waits for the next one that does, or for a dequeue. A failed one is
+ * always an event that notifies.
+ */
+export type CompletionView = boolean | 'silent';
 
 /** An endpoint (or shared receive queue) as the event dispatchers see it. */
 export interface CompletionOwner {
@@ -15,10 +23,8 @@ export interface CompletionOwner {
    * (or behind it: `EventPlace`).
    * @param words the words of the completion ring
    * @param at index of the entry's first word
-   * @returns false for a completion that the consumer must not see (suppressed); 'silent' for one
-   * that is queued without waking anybody (UNSIGNALLED). A failed one is neither.
    */
-  onCompletion(words: Uint32Array, at: number): boolean | 'silent';
+  onCompletion(words: Uint32Array, at: number): CompletionView;
   /** Makes the event, at the moment when it is handed over. */
   toEvent(words: Uint32Array, at: number): DatEvent;
   /** The same without an object: `batch.setDto` or `batch.setEvent`. Default: `toEvent`. */
@@ -37,6 +43,7 @@ export class CompletionOwners {
   private readonly contexts: number[] = [];
   private readonly owners: (CompletionOwner | undefined)[] = [];
   private readonly vacant: number[] = [];
+  private readonly shared = new Map<number, CompletionOwner>();
 
   /** @throws DatError DAT_INSUFFICIENT_RESOURCES beyond 2^20 owners */
   allocate(owner: CompletionOwner): number {
@@ -67,6 +74,24 @@ export class CompletionOwners {
   lookup(context: number): CompletionOwner | undefined {
     const slot = context & SLOT_MASK;
     return this.contexts[slot] === context ? this.owners[slot] : undefined;
+  }
+
+  /**
+   * Whom the completion at `words[at]` belongs to: the owner of its queue pair; where that is gone,
+   * or not of this process (XRC targets), the shared receive queue that its receive came from.
+   */
+  ownerOf(words: Uint32Array, at: number): CompletionOwner | undefined {
+    const owner = this.lookup(words[at + CQE.QP_CONTEXT] ?? 0);
+    return owner ?? this.shared.get(words[at + CQE.SRQN] ?? 0);
+  }
+
+  /** Makes a shared receive queue known by its number. */
+  addShared(srqn: number, owner: CompletionOwner): void {
+    this.shared.set(srqn, owner);
+  }
+
+  removeShared(srqn: number): void {
+    this.shared.delete(srqn);
   }
 
   /** Number of owners. */

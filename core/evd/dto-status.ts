@@ -2,7 +2,10 @@
  * DTO completion statuses and operations, and how work completions map to them (DAT facts 3.2,
  * 3.3).
  */
-import { WcOpcode, WcStatus } from '../spi/index.js';
+import { WcFlags, WcOpcode, WcStatus } from '../spi/index.js';
+import { DatEventNumber, type DtoCompletionEvent } from './event.js';
+
+type DtoEventNumber = DtoCompletionEvent['number'];
 
 /** DAT_DTO_COMPLETION_STATUS. */
 export const DatDtoStatus = {
@@ -80,12 +83,30 @@ const DTO_BY_WC: Readonly<Record<WcOpcode, DatDto>> = {
   [WcOpcode.RECV_RDMA_WITH_IMM]: DatDto.RECV_IMMED,
 };
 
+/** Operations from here on are of the IB extensions. */
+const EXTENSION_BASE = DatDto.RDMA_WRITE_IMMED;
+
+/** The number of the event that tells of a DTO. */
+export function dtoEventNumber(dto: DatDto): DtoEventNumber {
+  return dto < EXTENSION_BASE ? DatEventNumber.DTO_COMPLETION : DatEventNumber.IB_DTO;
+}
+
 /** The DTO status of a work completion's status; a status that nobody knows is FLUSHED. */
 export function dtoStatusOf(wcStatus: number): DatDtoStatus {
   return STATUS_BY_WC[wcStatus as WcStatus] ?? DatDtoStatus.FLUSHED;
 }
 
-/** The DTO of a work completion's opcode; receives by their plain kind, whatever came with them. */
-export function dtoOf(wcOpcode: number): DatDto {
+/**
+ * The DTO of a completion's opcode and flags. WITH_IMM on a write is core's own doing: verbs have
+ * one opcode for both kinds.
+ */
+export function dtoOf(wcOpcode: number, wcFlags: number): DatDto {
+  if ((wcFlags & (WcFlags.WITH_IMM | WcFlags.WITH_INV)) !== 0) {
+    const withInvalidate = (wcFlags & WcFlags.WITH_INV) !== 0;
+    if (wcOpcode === WcOpcode.RDMA_WRITE) return DatDto.RDMA_WRITE_IMMED;
+    if (wcOpcode === WcOpcode.RECV) {
+      return withInvalidate ? DatDto.RECEIVE_WITH_INVALIDATE : DatDto.RECV_MSG_IMMED;
+    }
+  }
   return DTO_BY_WC[wcOpcode as WcOpcode] ?? DatDto.SEND;
 }

@@ -4,8 +4,8 @@
  */
 import { WcFlags, WcStatus } from '../spi/index.js';
 import { CQE } from '../spi/index.js';
-import { dtoOf, dtoStatusOf } from './dto-status.js';
-import { DatEventNumber, type DatEvent } from './event.js';
+import { DatDto, dtoEventNumber, dtoOf, dtoStatusOf } from './dto-status.js';
+import type { DatEvent } from './event.js';
 import type { EventEndpoint } from './event-objects.js';
 import { checkInteger } from './evd-checks.js';
 
@@ -26,7 +26,7 @@ export class EventBatch {
   readonly lengths: Uint32Array;
   /** Immediate data or the invalidated RMR context; 0 without. */
   readonly immediates: Uint32Array;
-  /** The endpoint of a completion. */
+  /** The endpoint of a completion; that of a datagram is in its event. */
   readonly eps: (EventEndpoint | undefined)[];
   /** The event itself where columns do not hold it: all but DTO completions. */
   readonly events: (DatEvent | undefined)[];
@@ -52,14 +52,15 @@ export class EventBatch {
     const control = words[at + CQE.CONTROL] ?? 0;
     const status = control & 0xff;
     const flags = (control >>> 16) & 0xff;
-    this.numbers[slot] = DatEventNumber.DTO_COMPLETION;
     this.cookies[slot] =
       (words[at + CQE.COOKIE_LO] ?? 0) + (words[at + CQE.COOKIE_HI] ?? 0) * 0x1_0000_0000;
     this.statuses[slot] = dtoStatusOf(status);
-    this.operations[slot] = dtoOf((control >>> 8) & 0xff);
+    const operation = dtoOf((control >>> 8) & 0xff, flags);
+    this.operations[slot] = operation;
+    this.numbers[slot] = dtoEventNumber(operation);
     this.lengths[slot] = status === WcStatus.SUCCESS ? (words[at + CQE.BYTE_LENGTH] ?? 0) : 0;
     this.immediates[slot] =
-      (flags & (WcFlags.WITH_IMM | WcFlags.WITH_INV)) === 0
+      (flags & (WcFlags.WITH_IMM | WcFlags.WITH_INV)) === 0 || operation === DatDto.RDMA_WRITE_IMMED
         ? 0
         : (words[at + CQE.IMMEDIATE_OR_INVALIDATE] ?? 0);
     this.eps[slot] = ep;
@@ -70,14 +71,16 @@ export class EventBatch {
   setEvent(slot: number, event: DatEvent): void {
     this.numbers[slot] = event.number;
     this.events[slot] = event;
-    this.eps[slot] = 'ep' in event ? event.ep : undefined;
-    if (event.type !== 'dto' && event.type !== 'rmr-bind') return;
+    const isDatagram = event.type === 'datagram';
+    this.eps[slot] = 'ep' in event && !isDatagram ? event.ep : undefined;
+    if (event.type !== 'dto' && event.type !== 'rmr-bind' && !isDatagram) return;
     this.cookies[slot] = event.cookie;
     this.statuses[slot] = event.status;
-    if (event.type !== 'dto') return;
+    if (event.type === 'rmr-bind') return;
     this.operations[slot] = event.operation;
     this.lengths[slot] = event.transferredLength;
-    this.immediates[slot] = event.immediate ?? event.invalidatedRmrContext ?? 0;
+    const invalidated = event.type === 'dto' ? event.invalidatedRmrContext : undefined;
+    this.immediates[slot] = event.immediate ?? invalidated ?? 0;
   }
 
   /** Forgets the objects of all slots, so that they can be collected. */

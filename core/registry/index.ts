@@ -1,9 +1,15 @@
 /** Registry of plugins, and opening. */
+export { type DatConf, type DatConfEntry, formatDatConf, parseDatConf } from './dat-conf.js';
 export { type ModuleKind } from './device-table.js';
+export type { OpenIaOptions } from './opening.js';
+export type { Registration } from './plugin-table.js';
+export type { IaName, ProviderInfo } from './provider-info.js';
 export {
   createRegistry,
   openIa,
-  type OpenIaOptions,
+  type OpenTarget,
   Registry,
   type RegistryOptions,
 } from './registry.js';
+export type { ProviderRelation } from './relation.js';
+export type { ProviderLoader } from './static-provider.js';

@@ -1,195 +1,240 @@
 /**
- * The registry: plugins by name, and the way to an open interface adapter (dat_registry,
- * dat_ia_open). A registry is an object; what is of the process is only the table of open devices,
- * since a device can be opened once.
+ * The registry: plugins and adapters by name, and the way to an open interface adapter
+ * (dat_registry, dat_ia_open). A registry is an object; what is of the process is only the table of
+ * open devices, since a device can be opened once.
  */
-import type { DeviceLease } from '../dat/context.js';
-import { checkInteger, checkOneOf, checkOptions, invalid } from '../dat/guards.js';
-import { Ia } from '../dat/ia.js';
-import { traceTo } from '../dat/trace.js';
+import type { Ia } from '../dat/ia.js';
+import type { IaQuery } from '../dat/ia-attributes.js';
 import { DatError } from '../errors/index.js';
 import {
   type ConfiguredPlugin,
-  type Logger,
+  isConfiguredPlugin,
   type PluginKind,
   type PluginMeta,
-  silentLogger,
+  type ProviderInstance,
 } from '../spi/index.js';
-import { checkPlugin, checkRequirements, titleOf } from './checks.js';
-import {
-  DeviceTable,
-  giveBack,
-  MODULE_KINDS,
-  type ModuleKind,
-  type ModuleSet,
-} from './device-table.js';
-
-/** What `openIa` takes. */
-export interface OpenIaOptions {
-  /** Modules in place of the provider's own: configured plugins, or names of registered ones. */
-  readonly modules?: { readonly [K in ModuleKind]?: ConfiguredPlugin<K> | string };
-  /** Default: silent. */
-  readonly logger?: Logger;
-  /** Events that `ia.asyncEvd` holds; default 64. */
-  readonly asyncEvdQlen?: number;
-  /** Bound of `ia.close()` in milliseconds; default 5000. */
-  readonly closeTimeoutMs?: number;
-}
+import { checkPlugin, checkRequirements } from './checks.js';
+import { type DatConf } from './dat-conf.js';
+import { MODULE_KINDS, type ModuleKind, type ModuleSet } from './device-table.js';
+import { checkOpenOptions, open, type OpenIaOptions } from './opening.js';
+import { PluginTable, type Registration } from './plugin-table.js';
+import { type IaName, matchProviders, type ProviderInfo, providerQuery } from './provider-info.js';
+import { type ProviderRelation, relationOf } from './relation.js';
+import { type ProviderLoader, StaticProvider } from './static-provider.js';
 
 export interface RegistryOptions {
   readonly plugins?: readonly ConfiguredPlugin[];
+  /** Static entries (`parseDatConf`), and how their libraries are loaded. */
+  readonly datConf?: DatConf;
+  /** Default: nothing can be loaded. */
+  readonly load?: ProviderLoader;
+  /** Every provider that is opened goes through it: for what listens in, such as a capture. */
+  readonly decorate?: (provider: ConfiguredPlugin<'provider'>) => ConfiguredPlugin<'provider'>;
 }
 
-const OPEN_OPTIONS = ['modules', 'logger', 'asyncEvdQlen', 'closeTimeoutMs'];
-const ASYNC_QLEN = 64;
-const CLOSE_TIMEOUT_MS = 5000;
-const HOUR_MS = 3_600_000;
+/** What `openIa` opens: a name, or a provider at hand. */
+export type OpenTarget = string | IaName | ConfiguredPlugin<'provider'>;
 
-/** Open devices of this process. */
-const devices = new DeviceTable();
-
-interface Entry {
-  readonly name: string;
-  readonly plugin: ConfiguredPlugin;
-  openIas: number;
+/** A provider that a name leads to. */
+interface Candidate {
+  readonly info: ProviderInfo;
+  readonly plugin: () => Promise<ConfiguredPlugin<'provider'>>;
+  readonly count: (by: number) => void;
 }
 
 export class Registry {
-  private readonly entries = new Map<string, Entry>();
+  private readonly plugins = new PluginTable();
+  private readonly statics: readonly StaticProvider[];
+  private readonly decorate: (
+    provider: ConfiguredPlugin<'provider'>,
+  ) => ConfiguredPlugin<'provider'>;
+  /** Lines of dat.conf that were skipped, and why. */
+  readonly datConfErrors: readonly DatError[];
 
   /** @internal use `createRegistry` */
-  constructor(plugins: readonly ConfiguredPlugin[]) {
-    for (const plugin of plugins) this.add('createRegistry', plugin, undefined);
-    checkRequirements('createRegistry', this.metas());
+  constructor(options: RegistryOptions) {
+    const { plugins = [], datConf = { entries: [], errors: [] }, load = loadNothing } = options;
+    for (const plugin of plugins) this.plugins.add('createRegistry', plugin);
+    checkRequirements('createRegistry', this.plugins.metas);
+    this.statics = datConf.entries
+      .filter(({ api, isDefault }) => api === 'u' && isDefault)
+      .map((entry) => new StaticProvider(entry, load));
+    this.datConfErrors = datConf.errors;
+    this.decorate = options.decorate ?? ((provider) => provider);
   }
 
   /**
-   * Registers a plugin (dat_registry_add_provider).
-   * @param name what `openIa` and module options call it; default the plugin's own
+   * Registers a plugin (dat_registry_add_provider). It goes before lines of dat.conf that have the
+   * same name.
+   * @param registration its name, or name, API version and thread safety
    * @throws DatError DAT_PROVIDER_ALREADY_REGISTERED; DAT_INVALID_PARAMETER for what is no
    * configured plugin; DAT_PROVIDER_NOT_FOUND for another SDK version; DAT_MODEL_NOT_SUPPORTED when
    * it requires what no plugin provides
    */
-  register(plugin: ConfiguredPlugin, name?: string): void {
-    const key = this.add('registry.register', plugin, name);
+  register(plugin: ConfiguredPlugin, registration?: string | Registration): void {
+    const entry = this.plugins.add('registry.register', plugin, registration);
     try {
-      checkRequirements('registry.register', this.metas());
+      checkRequirements('registry.register', this.plugins.metas);
     } catch (error) {
-      this.entries.delete(key);
+      this.plugins.remove(entry);
       throw error;
     }
   }
 
   /**
-   * Withdraws a plugin (dat_registry_remove_provider).
+   * Withdraws a plugin (dat_registry_remove_provider): the first of that name. Lines of dat.conf
+   * stay, as in DAT.
    * @throws DatError DAT_PROVIDER_NOT_FOUND; DAT_PROVIDER_IN_USE while adapters of it are open
    */
   unregister(name: string, kind: PluginKind = 'provider'): void {
-    const entry = this.find('registry.unregister', kind, name);
+    const entry = this.plugins.find('registry.unregister', kind, name);
     if (entry.openIas > 0) {
       throw new DatError('DAT_PROVIDER_IN_USE', {
         operation: 'registry.unregister',
         message: `"${name}" has ${entry.openIas} open interface adapters`,
+        hint: 'close them first',
         value: name,
       });
     }
-    this.entries.delete(keyOf(kind, name));
+    this.plugins.remove(entry);
   }
 
-  /** What is registered (dat_registry_list_providers): all kinds, or one. */
+  /** The plugins that are registered: all kinds, or one. */
   list(kind?: PluginKind): readonly { readonly name: string; readonly meta: PluginMeta }[] {
-    return [...this.entries.values()]
-      .filter(({ plugin }) => kind === undefined || plugin.meta.kind === kind)
-      .map(({ name, plugin }) => ({ name, meta: plugin.meta }));
+    return this.plugins.all
+      .filter((entry) => kind === undefined || entry.kind === kind)
+      .map(({ info, plugin }) => ({ name: info.iaName, meta: plugin.meta }));
   }
 
   /**
-   * Opens an interface adapter (dat_ia_open) of a registered provider, or of one at hand.
-   * @throws DatError DAT_PROVIDER_NOT_FOUND / DAT_NAME_NOT_REGISTERED; DAT_INVALID_STATE when the
-   * device is open with other modules; DAT_MODEL_NOT_SUPPORTED; whatever opening the device gave
+   * Adapters that can be opened by name (dat_registry_list_providers), in the order in which they
+   * are tried: registered providers, then lines of dat.conf. Nothing is loaded for it.
    */
-  async openIa(
-    provider: string | ConfiguredPlugin<'provider'>,
-    options: OpenIaOptions = {},
-  ): Promise<Ia> {
-    const entry =
-      typeof provider === 'string' ? this.find('openIa', 'provider', provider) : undefined;
-    const plugin = entry?.plugin ?? provider;
-    checkPlugin('openIa', plugin, 'provider');
+  listProviders(): readonly ProviderInfo[] {
+    return this.candidates().map(({ info }) => info);
+  }
+
+  /**
+   * Opens an interface adapter (dat_ia_open, dat_ia_openv) by name, or of a provider at hand. Of
+   * several lines of dat.conf that fit, the next is tried when the library of one does not load.
+   * @throws DatError DAT_PROVIDER_NOT_FOUND, whose subtype tells a name, a major or minor version
+   * and a thread safety that are not there apart; DAT_INVALID_STATE when the device is open with
+   * other modules; DAT_MODEL_NOT_SUPPORTED; whatever opening the device gave
+   */
+  async openIa(target: OpenTarget, options: OpenIaOptions = {}): Promise<Ia> {
+    checkOpenOptions(options);
     const modules = this.modulesOf(options);
-    const count = (by: number): void => {
-      if (entry !== undefined) entry.openIas += by;
-    };
+    const { provider: plain, name, count } = await this.resolve('openIa', target);
     count(1);
     try {
-      return await open(plugin, entry?.name ?? plugin.meta.name, modules, options, () => count(-1));
+      const provider = this.decorate(plain);
+      return await open({ provider, name, modules, options, onClosed: () => count(-1) });
     } catch (error) {
       count(-1);
       throw error;
     }
   }
 
-  private modulesOf(options: OpenIaOptions): ModuleSet {
-    checkOptions('openIa', 2, options, OPEN_OPTIONS);
-    const { modules = {} } = options;
-    checkOptions('openIa', 2, modules, MODULE_KINDS);
+  /**
+   * Attributes of an adapter and its provider, without keeping it open (dat_ib_open_query and
+   * dat_ib_close_query).
+   * @throws DatError as `openIa`
+   */
+  async queryIa(target: OpenTarget, options: OpenIaOptions = {}): Promise<IaQuery> {
+    const ia = await this.openIa(target, options);
+    try {
+      return ia.query();
+    } finally {
+      await ia.close();
+    }
+  }
+
+  /**
+   * Whether two adapters can be alternate paths (dat_registry_providers_related). Providers are
+   * loaded for it, no device is opened.
+   * @throws DatError DAT_PROVIDER_NOT_FOUND
+   */
+  async providersRelated(one: string | IaName, other: string | IaName): Promise<ProviderRelation> {
+    const operation = 'registry.providersRelated';
+    const instance = async (target: string | IaName): Promise<ProviderInstance> =>
+      (await this.resolve(operation, target)).provider.instance;
+    return relationOf(await instance(one), await instance(other));
+  }
+
+  private async resolve(
+    operation: string,
+    target: OpenTarget,
+  ): Promise<{
+    readonly provider: ConfiguredPlugin<'provider'>;
+    readonly name: string;
+    readonly count: (by: number) => void;
+  }> {
+    if (!isName(target)) {
+      checkPlugin(operation, target, 'provider');
+      return { provider: target, name: target.meta.name, count: () => undefined };
+    }
+    const query = providerQuery(operation, target);
+    const matches = matchProviders(operation, query, this.candidates(), this.hint());
+    const failures: Error[] = [];
+    for (const { plugin, count } of matches) {
+      try {
+        return { provider: await plugin(), name: query.name, count };
+      } catch (error) {
+        failures.push(error as Error);
+      }
+    }
+    const [first] = failures;
+    if (failures.length === 1 && first !== undefined) throw first;
+    throw new DatError('DAT_PROVIDER_NOT_FOUND', {
+      subtype: 'DAT_NAME_NOT_REGISTERED',
+      operation,
+      message:
+        `${failures.length} providers called "${query.name}" do not load: ` + texts(failures),
+      value: query.name,
+      cause: new AggregateError(failures, 'providers do not load'),
+    });
+  }
+
+  private candidates(): readonly Candidate[] {
+    const registered = this.plugins.ofKind('provider').map((entry): Candidate => {
+      const plugin = entry.plugin as ConfiguredPlugin<'provider'>;
+      const count = (by: number): void => void (entry.openIas += by);
+      return { info: entry.info, plugin: async () => plugin, count };
+    });
+    const lines = this.statics.map((line): Candidate => ({
+      info: line.info,
+      plugin: () => line.plugin(),
+      count: () => undefined,
+    }));
+    return [...registered, ...lines];
+  }
+
+  /** A line that was skipped may be the one that is looked for. */
+  private hint(): string | undefined {
+    const [first] = this.datConfErrors;
+    if (first === undefined) return undefined;
+    const { length } = this.datConfErrors;
+    return `lines of dat.conf that were skipped: ${length}, first ${first.operation}`;
+  }
+
+  private modulesOf({ modules = {} }: OpenIaOptions): ModuleSet {
     const chosen: { [K in ModuleKind]?: ConfiguredPlugin<K> } = {};
     const choose = <K extends ModuleKind>(kind: K): void => {
       const given: unknown = modules[kind];
       if (given === undefined) return;
       const plugin: unknown =
-        typeof given === 'string' ? this.find('openIa', kind, given).plugin : given;
+        typeof given === 'string' ? this.plugins.find('openIa', kind, given).plugin : given;
       checkPlugin(`openIa`, plugin, kind);
       Object.assign(chosen, { [kind]: plugin });
     };
     for (const kind of MODULE_KINDS) choose(kind);
     return chosen;
   }
-
-  private add(operation: string, plugin: unknown, alias: string | undefined): string {
-    checkPlugin(operation, plugin);
-    const name = alias ?? plugin.meta.name;
-    if (typeof name !== 'string' || name === '') {
-      throw invalid(operation, 2, 'name', name, 'a string of at least one character');
-    }
-    const key = keyOf(plugin.meta.kind, name);
-    const present = this.entries.get(key);
-    if (present !== undefined) {
-      throw new DatError('DAT_PROVIDER_ALREADY_REGISTERED', {
-        operation,
-        message: `the name "${name}" is taken by ${titleOf(present.plugin.meta)}`,
-        hint: 'register it under another name',
-        value: name,
-      });
-    }
-    this.entries.set(key, { name, plugin, openIas: 0 });
-    return key;
-  }
-
-  private find(operation: string, kind: PluginKind, name: string): Entry {
-    if (typeof name !== 'string') throw invalid(operation, 1, 'name', name, 'a string');
-    checkOneOf(operation, 2, 'kind', kind, ['provider', ...MODULE_KINDS]);
-    const entry = this.entries.get(keyOf(kind, name));
-    if (entry !== undefined) return entry;
-    const known = this.list(kind).map((item) => item.name);
-    throw new DatError('DAT_PROVIDER_NOT_FOUND', {
-      subtype: 'DAT_NAME_NOT_REGISTERED',
-      operation,
-      message:
-        `no ${kind} plugin is registered as "${name}"; ` +
-        (known.length === 0 ? 'there is none' : `there are ${known.join(', ')}`),
-      value: name,
-    });
-  }
-
-  private metas(): PluginMeta[] {
-    return [...this.entries.values()].map(({ plugin }) => plugin.meta);
-  }
 }
 
 /** @throws DatError as `Registry.register` */
 export function createRegistry(options: RegistryOptions = {}): Registry {
-  return new Registry(options.plugins ?? []);
+  return new Registry(options);
 }
 
 /** Opens an interface adapter of a configured provider, without a registry of one's own. */
@@ -197,48 +242,18 @@ export async function openIa(
   provider: ConfiguredPlugin<'provider'>,
   options: OpenIaOptions = {},
 ): Promise<Ia> {
-  return new Registry([]).openIa(provider, options);
+  return new Registry({}).openIa(provider, options);
 }
 
-async function open(
-  provider: ConfiguredPlugin<'provider'>,
-  providerName: string,
-  modules: ModuleSet,
-  options: OpenIaOptions,
-  onClosed: () => void,
-): Promise<Ia> {
-  const {
-    logger = silentLogger,
-    asyncEvdQlen = ASYNC_QLEN,
-    closeTimeoutMs = CLOSE_TIMEOUT_MS,
-  } = options;
-  checkInteger('openIa', 2, 'asyncEvdQlen', asyncEvdQlen, 1, 2 ** 20);
-  checkInteger('openIa', 2, 'closeTimeoutMs', closeTimeoutMs, 1, HOUR_MS);
-  const used = MODULE_KINDS.flatMap((kind) => modules[kind]?.meta ?? []);
-  checkRequirements('openIa', [provider.meta, ...used]);
-  const device = await devices.acquire(provider, modules, logger);
-  try {
-    const services = device.services(logger);
-    const context = { ...services, trace: traceTo(logger) };
-    const lease: DeviceLease = {
-      onEvent: (listener) => device.onEvent(listener),
-      release: () => {
-        const release = device.release();
-        const done = (): void => {
-          release.done();
-          onClosed();
-        };
-        return { ...release, done };
-      },
-    };
-    return new Ia({ context, lease, providerName, asyncEvdQlen, closeTimeoutMs });
-  } catch (error) {
-    await giveBack(device);
-    throw error;
-  }
+function isName(target: OpenTarget): target is string | IaName {
+  if (typeof target === 'string') return true;
+  return typeof target === 'object' && !isConfiguredPlugin(target) && 'name' in (target ?? {});
 }
 
-/** Names are unique among the plugins of a kind. */
-function keyOf(kind: PluginKind, name: string): string {
-  return `${kind} ${name}`;
+function texts(errors: readonly Error[]): string {
+  return errors.map(({ message }) => message).join('; ');
+}
+
+async function loadNothing(libPath: string): Promise<never> {
+  throw new Error(`this registry loads no libraries, so not ${libPath} either`);
 }

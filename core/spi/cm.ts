@@ -36,7 +36,9 @@ export interface CmListenOptions {
   readonly serviceId: bigint;
   /** Requests handed out and not yet answered; further ones are dropped and the peer retries. */
   readonly backlog: number;
-  readonly onRequest: (request: CmRequest) => void;
+  /** Connection requests; without it, they are refused (REJ 9). */
+  readonly onRequest?: (request: CmRequest) => void;
+  /** Questions for the queue pair of a datagram service (SIDR); without it, status 1 is told. */
   readonly onResolve?: (request: CmResolveRequest) => void;
 }
 
@@ -85,6 +87,8 @@ export type CmEvent =
       readonly reason: number;
       readonly consumer: boolean;
       readonly privateData: Uint8Array;
+      /** Additional reject information (ARI): an acceptable GID, an MTU ...; absent if none. */
+      readonly info?: Uint8Array;
     }
   /** No answer within the CM's retries, or the network says so. */
   | { readonly type: 'unreachable'; readonly detail: string }
@@ -113,6 +117,8 @@ export interface CmConnection {
 
 export interface CmRequest {
   readonly serviceId: bigint;
+  /** What it is to be accepted with: an RC queue pair, or an XRC target. */
+  readonly transport: 'rc' | 'xrc';
   readonly privateData: Uint8Array;
   readonly remoteGid: Gid;
   /** Source port in rdma_cm's header; 0 if the request has none. */
@@ -145,36 +151,66 @@ export interface CmRejectOptions {
   /** IBTA table 108; 28 is "consumer reject", 8 "invalid service id". */
   readonly reason: number;
   readonly privateData: Uint8Array;
+  /** Additional reject information, at most 72 bytes. */
+  readonly info?: Uint8Array;
 }
 
 export interface CmResolveOptions {
   readonly remoteGid: Gid;
+  readonly localGidIndex?: number;
   readonly serviceId: bigint;
+  /** At most 180 bytes, or 216 with a service id that is not rdma_cm's. */
   readonly privateData: Uint8Array;
+  /** Overall limit in microseconds; Infinity leaves it to CM retries. */
   readonly timeoutUs: number;
+  /** Called once, unless cancelled. */
   readonly onResult: (result: CmResolveResult) => void;
 }
 
 export interface CmResolution {
+  /** Name of the state in the CM's table, for messages. */
+  readonly state: string;
+  /** No result follows. */
   cancel(): void;
 }
 
 export interface CmResolveResult {
-  /** SIDR_REP status (0 valid QPN), or -1 for no answer. */
+  /** SIDR_REP status (IBTA 12.11.2.1): 0 is a valid QPN; -1 for no answer. */
   readonly status: number;
   readonly qpn: number;
   readonly qkey: number;
   readonly privateData: Uint8Array;
+  /** With status -1: why there is no answer. */
+  readonly failure?: 'timed-out' | 'unreachable';
 }
 
+/** A question for the queue pair of a datagram service; answered once. */
 export interface CmResolveRequest {
   readonly serviceId: bigint;
   readonly privateData: Uint8Array;
   readonly remoteGid: Gid;
-  accept(options: {
-    readonly qpn: number;
-    readonly qkey: number;
-    readonly privateData: Uint8Array;
-  }): void;
-  reject(options: { readonly status: number; readonly privateData: Uint8Array }): void;
+  /** Source port in rdma_cm's header; 0 if the request has none. */
+  readonly remotePort: number;
+  readonly localGid: Gid;
+  /**
+   * Sends SIDR_REP with the queue pair.
+   * @throws SpiError('EINVAL') private data too long, QPN or Q_Key out of range; ('ENOTCONN') the
+   * request is gone (peer gave up, already answered)
+   */
+  accept(options: CmResolveAcceptOptions): void;
+  /** Sends SIDR_REP without one. @throws as accept */
+  reject(options: CmResolveRejectOptions): void;
+}
+
+export interface CmResolveAcceptOptions {
+  readonly qpn: number;
+  readonly qkey: number;
+  /** At most 136 bytes. */
+  readonly privateData: Uint8Array;
+}
+
+export interface CmResolveRejectOptions {
+  /** SIDR_REP status, 1 to 255; 2 is "rejected by service provider". */
+  readonly status: number;
+  readonly privateData: Uint8Array;
 }

@@ -35,6 +35,11 @@ export interface ProviderInstance {
    * @throws SpiError
    */
   open(registrar: Registrar, resolver: Resolver): Promise<void>;
+  /**
+   * Whether this adapter and another one can be alternate paths to the same peers
+   * (dat_registry_providers_related). Absent: unknown, unless both are one device.
+   */
+  relatedTo?(other: ProviderInstance): boolean | undefined;
 }
 
 export interface PluginInstances {

@@ -66,12 +66,20 @@ export interface Device {
   createProtectionDomain(): ProtectionDomain;
   /** Memory that suits registration (page-aligned where it matters), zeroed. */
   allocate(lengthBytes: number): ArrayBuffer;
+  /**
+   * A part of a file as memory; absent where there is no such thing. It lives for as long as
+   * anything refers to it, a registration included. A file that is cut short under a mapping ends
+   * the process when what is gone is touched: that is the operating system's.
+   * @throws SpiError('EINVAL') beyond the end of the file, or for what is no regular file;
+   * ('EACCES') shared with a file that is not open for reading and writing; ('ENOMEM')
+   */
+  mapFile?(file: FileMapping): Uint8Array;
   createCompletionQueue(init: CompletionQueueInit): CompletionQueue;
   createQueuePair(init: QueuePairInit): QueuePair;
   createAddressHandle(pd: ProtectionDomain, attributes: AddressVector): AddressHandle;
   /** Present with 'shared-receive-queue'. */
   createSharedReceiveQueue?(init: SharedReceiveQueueInit): SharedReceiveQueue;
-  /** Present with 'memory-window'. `type` 2 windows are bound by BIND_MW work requests (2B). */
+  /** Present with 'memory-window'. */
   createMemoryWindow?(pd: ProtectionDomain, type: 1 | 2): MemoryWindow;
   /** Present with 'xrc'. */
   createXrcDomain?(): XrcDomainHandle;
@@ -89,6 +97,17 @@ export interface Device {
   progress(): boolean;
   /** Ends the device. Idempotent; objects left over are destroyed first, in order. */
   close(): Promise<void>;
+}
+
+/** Which part of which file, and how. */
+export interface FileMapping {
+  /** An open file descriptor; it may be closed afterwards. */
+  readonly fd: number;
+  readonly offsetBytes: number;
+  /** Absent: up to the end of the file. */
+  readonly lengthBytes: number | undefined;
+  /** Changes go to the file and to others that map it; else they stay private (copy on write). */
+  readonly shared: boolean;
 }
 
 export interface ProtectionDomain {
@@ -114,11 +133,19 @@ export interface MemoryRegion {
   destroy(): void;
 }
 
+/**
+ * A remote key for part of a region. BIND_MW gives it (SQE.BIND_*), and a key with it that the
+ * consumer chooses: the upper 24 bits of the present one, other lower 8 (`nextRkey`). It is open to
+ * the queue pairs of its domain (type 1), or to the one it was bound through (type 2, 2B in IBTA).
+ * Type 1 is bound anew or, with length 0, unbound by binding; type 2 must be invalidated first
+ * (LOCAL_INV, SEND_WITH_INV of the peer), and is when its queue pair is reset or destroyed.
+ */
 export interface MemoryWindow {
   /** Handle for SQE.BIND_WINDOW. */
   readonly handle: number;
-  /** Present remote key; a type 2 bind replaces it. */
+  /** Present remote key; a bind replaces it when it is done. */
   readonly rkey: number;
+  /** Takes the key back, also from a peer who is using it. */
   destroy(): void;
 }
 
@@ -183,7 +210,7 @@ export interface QueuePairInit {
   readonly pd: ProtectionDomain;
   readonly sendCq: CompletionQueue;
   readonly receiveCq: CompletionQueue;
-  /** Receives come from here instead of a receive ring. */
+  /** Receives come from here instead of a receive ring; `maxReceiveWr` means nothing then. */
   readonly srq?: SharedReceiveQueue;
   readonly maxSendWr: number;
   readonly maxReceiveWr: number;
@@ -254,6 +281,7 @@ export interface QueuePair {
 }
 
 export interface SharedReceiveQueueInit {
+  /** The keys of its segments are of this domain, whatever the queue pairs' domains are. */
   readonly pd: ProtectionDomain;
   readonly maxWr: number;
   readonly maxSge: number;
@@ -267,10 +295,21 @@ export interface SharedReceiveQueue {
   /** 24 bits; what an XRC sender addresses. */
   readonly srqn: number;
   readonly ring: SharedReceiveRing;
+  /** Entries that no queue pair has taken; absent when the provider cannot tell. */
+  readonly available?: number;
   /** @throws SpiError when a slot is refused: it and those behind it stay in `submissions` */
   ringDoorbell(): void;
-  /** Arms SRQ_LIMIT_REACHED: fires once when fewer than `limit` entries are left; 0 disarms. */
+  /**
+   * Arms SRQ_LIMIT_REACHED: fires once when fewer than `limit` entries wait to be taken, at the
+   * latest when the next one is; 0 disarms.
+   * @throws SpiError('EINVAL') for more than `maxWr`
+   */
   setLimit(limit: number): void;
+  /**
+   * Nothing is lost: slots keep their numbers and entries, submissions their indices. `ring` is a
+   * new object when it had to grow; it never has fewer slots than before.
+   * @throws SpiError('EINVAL') when more than `maxWr` entries have not completed; ('EOPNOTSUPP')
+   */
   resize(maxWr: number): void;
   /** @throws SpiError('EBUSY') while a queue pair uses it */
   destroy(): void;

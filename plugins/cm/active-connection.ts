@@ -6,6 +6,9 @@ import type { CmActions, CmPath, ConnectionServices, TransactionId } from './con
 import { QpControl } from './qp-control.js';
 import type { QpPlan } from './qp-control.js';
 import { REQ_RETRIES, ackTimeoutWithDelay, mraWaitUs } from './timing.js';
+import { infoOf } from './rej-message.js';
+import { answererQpn, transportOfAsker } from './transport.js';
+import type { CmTransport } from './transport.js';
 import type { CmMessage } from './wire/message.js';
 import type { CmRej } from './wire/rej.js';
 import { MESSAGE_REJECTED } from './wire/rej.js';
@@ -18,6 +21,7 @@ export class ActiveConnection extends Connection {
   protected readonly ackTimeout: number;
   protected readonly onEvent: (event: CmEvent) => void;
   private readonly deadline = new Timer(() => void this.dispatch('deadline'));
+  private readonly transport: CmTransport;
   private rep: CmRep | undefined;
   private rej: CmRej | undefined;
   private serviceTimeout = 0;
@@ -34,6 +38,7 @@ export class ActiveConnection extends Connection {
     this.transactionId = services.newTransactionId();
     this.ackTimeout = req.primaryLocalAckTimeout;
     this.onEvent = options.onEvent;
+    this.transport = transportOfAsker(options.qp);
     this.qpControl = new QpControl(options.qp, () => void this.dispatch('commEst'));
     services.table.add(this);
     services.table.addLingering(this);
@@ -63,8 +68,8 @@ export class ActiveConnection extends Connection {
     if (!rep) throw new SpiError('EIO', 'REP_RCVD without a REP');
     this.remoteCommId = rep.localCommId;
     this.remoteGuid = rep.localCaGuid;
-    this.remoteQpn = rep.localQpn;
-    if (this.services.table.findRemoteQp(rep.localQpn, rep.localCaGuid, this.remoteGid)) {
+    this.remoteQpn = answererQpn(this.transport, rep);
+    if (this.services.table.findRemoteQp(this.remoteQpn, rep.localCaGuid, this.remoteGid)) {
       this.rejectReason = REJECT_REASON.STALE_CONNECTION;
       this.dispatch('stale');
       return;
@@ -89,19 +94,20 @@ export class ActiveConnection extends Connection {
   /** @throws SpiError('EINVAL') for a REP that no queue pair can follow */
   private plan(rep: CmRep): QpPlan {
     const { req, options } = this;
-    if (rep.localQpn < 2) throw new SpiError('EINVAL', `REP names queue pair ${rep.localQpn}`);
+    const { remoteQpn } = this;
+    if (remoteQpn < 2) throw new SpiError('EINVAL', `REP names queue pair ${remoteQpn}`);
     return {
       addressVector: { gid: this.path.gid, localGidIndex: this.path.localGidIndex },
       pathMtuBytes: PATH_MTU_BYTES[req.pathMtu] ?? 0,
       accessFlags: options.accessFlags,
-      destinationQpn: rep.localQpn,
+      destinationQpn: remoteQpn,
       receivePsn: req.startingPsn,
       sendPsn: rep.startingPsn,
       responderResources: Math.min(req.responderResources, rep.initiatorDepth),
       initiatorDepth: Math.min(req.initiatorDepth, rep.responderResources),
       minRnrTimer: options.minRnrTimer,
       ackTimeout: ackTimeoutWithDelay(req.primaryLocalAckTimeout, rep.targetAckDelay),
-      retryCount: req.retryCount,
+      retryCount: options.retryCount,
       rnrRetryCount: rep.rnrRetryCount,
     };
   }
@@ -136,7 +142,8 @@ export class ActiveConnection extends Connection {
       const reason = this.rej?.reason ?? this.rejectReason;
       const consumer = reason === REJECT_REASON.CONSUMER_REJECT;
       const privateData = this.rej?.privateData ?? new Uint8Array(0);
-      this.emitEnd({ type: 'rejected', reason, consumer, privateData });
+      const info = this.rej && infoOf(this.rej);
+      this.emitEnd({ type: 'rejected', reason, consumer, privateData, ...(info && { info }) });
     },
     reportUnreachable: () => this.emitEnd({ type: 'unreachable', detail: this.giveUpDetail() }),
     reportTimedOut: () => this.emitEnd({ type: 'timed-out' }),

@@ -1,6 +1,6 @@
 /** What the consumer passes in, checked with a sentence that names value and limit. */
 import { PATH_MTU_BYTES, SpiError } from '../../core/spi/index.js';
-import type { CmConnectOptions, CmParameters } from '../../core/spi/index.js';
+import type { CmConnectOptions, CmParameters, CmResolveOptions } from '../../core/spi/index.js';
 
 export function checkPrivateData(message: string, data: Uint8Array, limitBytes: number): void {
   if (data.length <= limitBytes) return;
@@ -18,13 +18,18 @@ export function checkParameters(parameters: CmParameters): void {
   checkRange('minRnrTimer', parameters.minRnrTimer, 0, 31);
 }
 
-export function checkConnectOptions(options: CmConnectOptions): void {
-  const { remoteGid, timeoutUs, ackTimeout, pathMtuBytes } = options;
-  checkParameters(options);
+/** Whom to ask, and for how long at most. */
+export function checkPeer({ remoteGid, timeoutUs }: CmConnectOptions | CmResolveOptions): void {
   if (remoteGid.length !== 16) {
     throw new SpiError('EINVAL', `a remote GID of ${remoteGid.length} bytes: must be 16`);
   }
   if (!(timeoutUs > 0)) throw new SpiError('EINVAL', `timeoutUs ${timeoutUs}: must be above 0`);
+}
+
+export function checkConnectOptions(options: CmConnectOptions): void {
+  const { ackTimeout, pathMtuBytes } = options;
+  checkParameters(options);
+  checkPeer(options);
   if (ackTimeout !== undefined) checkRange('ackTimeout', ackTimeout, 1, 31);
   if (pathMtuBytes !== undefined && PATH_MTU_BYTES.indexOf(pathMtuBytes) < 1) {
     throw new SpiError(
@@ -34,7 +39,7 @@ export function checkConnectOptions(options: CmConnectOptions): void {
   }
 }
 
-function checkRange(name: string, value: number, min: number, max: number): void {
+export function checkRange(name: string, value: number, min: number, max: number): void {
   if (Number.isInteger(value) && value >= min && value <= max) return;
   throw new SpiError('EINVAL', `${name} ${value}: ${min} to ${max}`);
 }

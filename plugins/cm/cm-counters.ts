@@ -11,12 +11,10 @@ export interface CmCounters {
   unknownConnection: number;
   /** A message or call that the state machine does not expect in that state. */
   unexpected: number;
-  /** REQs above the rate, above the backlog, or with too many half-open ones. */
+  /** REQs and SIDR_REQs above the rate, above the backlog, or with too many half-open ones. */
   requestsDropped: number;
   requestsRejected: number;
   staleConnections: number;
-  /** LAP, APR, SIDR_REQ and SIDR_REP. */
-  unsupported: number;
 }
 
 export function newCmCounters(): CmCounters {
@@ -31,6 +29,5 @@ export function newCmCounters(): CmCounters {
     requestsDropped: 0,
     requestsRejected: 0,
     staleConnections: 0,
-    unsupported: 0,
   };
 }

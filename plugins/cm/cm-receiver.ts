@@ -4,18 +4,22 @@
  */
 import { gidEquals } from '../../core/spi/index.js';
 import type { Device, Gid, MadAddress } from '../../core/spi/index.js';
-import type { CmCounters } from './cm-counters.js';
-import type { CmOptions } from './cm.js';
-import type { Connection, ConnectionServices, TransactionId } from './connection.js';
 import { ActiveConnection } from './active-connection.js';
+import { aprOf } from './apr-message.js';
+import type { CmCounters } from './cm-counters.js';
+import type { Connection, ConnectionServices } from './connection.js';
 import type { Listener, Listeners } from './listeners.js';
+import type { Origin } from './origin.js';
 import { PassiveConnection } from './passive-connection.js';
-import { RateLimit } from './rate-limit.js';
+import type { RateLimit } from './rate-limit.js';
 import { guidOfInfo, rejOf } from './rej-message.js';
 import { checkReq, isRejection } from './req-check.js';
 import type { ReqContents } from './req-check.js';
 import { Request } from './request.js';
+import type { Sidr } from './sidr.js';
+import { AP_STATUS } from './wire/apr.js';
 import type { CmDreq } from './wire/dreq.js';
+import type { CmLap } from './wire/lap.js';
 import { parseCmMad } from './wire/message.js';
 import type { CmMessage } from './wire/message.js';
 import { MESSAGE_REJECTED } from './wire/rej.js';
@@ -29,27 +33,17 @@ export interface CmReceiverInit {
   readonly device: Device;
   readonly listeners: Listeners;
   readonly counters: CmCounters;
-  readonly options: CmOptions;
+  readonly rate: RateLimit;
+  readonly sidr: Sidr;
+  readonly maxHalfOpen: number;
   newCommId(): number;
   newPsn(): number;
 }
 
-/** Where a message came from, and what an answer to it takes over. */
-interface Origin {
-  readonly source: MadAddress;
-  readonly transactionId: TransactionId;
-}
-
 export class CmReceiver {
-  private readonly rate: RateLimit;
-  private readonly maxHalfOpen: number;
   private halfOpen = 0;
 
-  constructor(private readonly init: CmReceiverInit) {
-    const { requestsPerSecond = 10_000, requestBurst = 2_000, maxHalfOpen = 1_024 } = init.options;
-    this.rate = new RateLimit(requestsPerSecond, requestBurst);
-    this.maxHalfOpen = maxHalfOpen;
-  }
+  constructor(private readonly init: CmReceiverInit) {}
 
   receive(data: Uint8Array, source: MadAddress): void {
     const { counters } = this.init;
@@ -71,6 +65,7 @@ export class CmReceiver {
         connection.onUnreachable();
       }
     }
+    this.init.sidr.onUnreachable(gid);
   }
 
   private route(message: CmMessage, origin: Origin): void {
@@ -78,11 +73,16 @@ export class CmReceiver {
       case 'REQ':
         this.onReq(message.body, message, origin);
         break;
-      case 'LAP':
-      case 'APR':
       case 'SIDR_REQ':
+        this.init.sidr.onReq(message.body, origin);
+        break;
       case 'SIDR_REP':
-        this.init.counters.unsupported++;
+        this.init.sidr.onRep(message.body, origin);
+        break;
+      case 'LAP':
+        if (!this.deliver(this.find(message.body), message, origin)) {
+          this.refuseLap(message.body, origin, AP_STATUS.INVALID_COMM_ID);
+        }
         break;
       case 'REJ':
         this.deliver(this.findRejected(message.body, origin), message, origin);
@@ -135,6 +135,10 @@ export class CmReceiver {
       counters.unexpected++;
       return true;
     }
+    if (message.name === 'LAP' && message.body.remoteQpn !== connection.localQpn) {
+      this.refuseLap(message.body, origin, AP_STATUS.INVALID_QPN);
+      return true;
+    }
     connection.receive(message, origin.transactionId);
     return true;
   }
@@ -146,7 +150,7 @@ export class CmReceiver {
       this.deliver(repeated, message, origin);
       return;
     }
-    if (!this.rate.take(services.clock.now())) {
+    if (!this.init.rate.take(services.clock.now())) {
       counters.requestsDropped++;
       return;
     }
@@ -160,9 +164,15 @@ export class CmReceiver {
       return;
     }
     const listener = listeners.find(req.serviceId);
-    if (!listener) this.rejectReq(req, origin, REJECT_REASON.INVALID_SERVICE_ID);
-    else if (!listener.hasRoom || this.halfOpen >= this.maxHalfOpen) counters.requestsDropped++;
-    else this.handOut(req, checked, listener, origin);
+    if (!listener) {
+      this.rejectReq(req, origin, REJECT_REASON.INVALID_SERVICE_ID);
+    } else if (!listener.options.onRequest) {
+      this.rejectReq(req, origin, REJECT_REASON.INVALID_TRANSPORT_SERVICE_TYPE);
+    } else if (!listener.hasRoom || this.halfOpen >= this.init.maxHalfOpen) {
+      counters.requestsDropped++;
+    } else {
+      this.handOut(req, checked, listener, origin);
+    }
   }
 
   /** The peer's queue pair is in a connection of ours: that one is a ghost, and is told so. */
@@ -181,6 +191,7 @@ export class CmReceiver {
     this.halfOpen++;
     const connection = new PassiveConnection(services, {
       req,
+      transport: contents.transport,
       transactionId: origin.transactionId,
       localCommId: this.init.newCommId(),
       path: { gid: origin.source.gid.slice(), localGidIndex: contents.localGidIndex },
@@ -191,7 +202,7 @@ export class CmReceiver {
     });
     const request = new Request(connection, contents);
     services.defer(() => {
-      if (connection.waitsForConsumer) listener.options.onRequest(request);
+      if (connection.waitsForConsumer) listener.options.onRequest?.(request);
     });
   }
 
@@ -203,7 +214,7 @@ export class CmReceiver {
 
   /** A REP for nobody: its sender would repeat it until its retries are spent. */
   private refuseRep(rep: CmRep, origin: Origin): void {
-    if (!this.rate.take(this.init.services.clock.now())) return;
+    if (!this.init.rate.take(this.init.services.clock.now())) return;
     const ids = { localCommId: rep.remoteCommId, remoteCommId: rep.localCommId };
     const reason = REJECT_REASON.INVALID_COMMUNICATION_ID;
     this.sendRej({ ...ids, messageRejected: MESSAGE_REJECTED.rep, reason }, origin);
@@ -214,9 +225,17 @@ export class CmReceiver {
     this.init.services.send({ name: 'REJ', body: rejOf(options) }, transactionId, source);
   }
 
+  /** There are no alternate paths on RoCE: whoever asks is told so at once. */
+  private refuseLap(lap: CmLap, { source, transactionId }: Origin, apStatus: number): void {
+    if (!this.init.rate.take(this.init.services.clock.now())) return;
+    const ids = { localCommId: lap.remoteCommId, remoteCommId: lap.localCommId };
+    const body = aprOf({ ...ids, apStatus });
+    this.init.services.send({ name: 'APR', body }, transactionId, source);
+  }
+
   /** Whoever asks is done: DREP, with the ids of the request crossed. */
   private answerDreq(dreq: CmDreq, { source, transactionId }: Origin): void {
-    if (!this.rate.take(this.init.services.clock.now())) return;
+    if (!this.init.rate.take(this.init.services.clock.now())) return;
     const body = {
       localCommId: dreq.remoteCommId,
       remoteCommId: dreq.localCommId,

@@ -41,6 +41,9 @@ export type CmInput =
   | 'REJ_STALE'
   | 'DREQ'
   | 'DREP'
+  | 'LAP'
+  /** Unexpected everywhere: nobody here asks for alternate paths. */
+  | 'APR'
   // from the consumer
   | 'connect'
   | 'accept'
@@ -86,6 +89,8 @@ export type CmAction =
   | 'rejectOther'
   /** Stale connection, reason 10. */
   | 'rejectStale'
+  /** Answers a LAP by APR: unsupported, as there are no alternate paths on RoCE. */
+  | 'refusePath'
   | 'startRetries'
   | 'startDreqRetries'
   | 'nextRetry'
@@ -128,6 +133,7 @@ const ESTABLISHED = {
   REJ_STALE: row('TIMEWAIT', 'stopTimers', 'failQp', 'startTimewait', 'reportDisconnectedByPeer'),
   DREP: row('ESTABLISHED'),
   MRA: row('ESTABLISHED'),
+  LAP: row('ESTABLISHED', 'refusePath'),
   disconnect: row('DREQ_SENT', 'failQp', 'sendDreq', 'startDreqRetries'),
   abandon: closeQuietly,
   close: closeQuietly,
@@ -149,6 +155,7 @@ const ENDING: CmTable = {
     REP: row('DREQ_SENT'),
     RTU: row('DREQ_SENT'),
     MRA: row('DREQ_SENT'),
+    LAP: row('DREQ_SENT'),
     retry: row('DREQ_SENT', 'sendDreq', 'nextRetry'),
     exhausted: ending,
     unreachable: ending,
@@ -170,6 +177,7 @@ const ENDING: CmTable = {
     REJ_STALE: row('TIMEWAIT'),
     DREP: row('TIMEWAIT'),
     MRA: row('TIMEWAIT'),
+    LAP: row('TIMEWAIT'),
     disconnect: row('TIMEWAIT'),
     abandon: row('TIMEWAIT', 'mute'),
     close: row('TIMEWAIT', 'mute'),
@@ -257,12 +265,14 @@ export const PASSIVE_TABLE: CmTable = {
     ...WAITING_FOR_RTU,
     REQ: row('REP_SENT', 'sendRep'),
     MRA: row('MRA_REP_RCVD', 'extendWait'),
+    LAP: row('REP_SENT', 'refusePath'),
     retry: row('REP_SENT', 'sendRep', 'nextRetry'),
   },
   MRA_REP_RCVD: {
     ...WAITING_FOR_RTU,
     REQ: row('MRA_REP_RCVD'),
     MRA: row('MRA_REP_RCVD'),
+    LAP: row('MRA_REP_RCVD', 'refusePath'),
     retry: row('MRA_REP_RCVD', 'sendRep', 'nextRetry'),
   },
   ESTABLISHED: {

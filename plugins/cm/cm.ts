@@ -10,6 +10,8 @@ import type {
   CmListenOptions,
   CmListener,
   CmModule,
+  CmResolution,
+  CmResolveOptions,
   Device,
   Gid,
   Logger,
@@ -21,7 +23,7 @@ import type {
 } from '../../core/spi/index.js';
 import { GSI_QKEY, GSI_QPN, WcStatus } from '../../core/spi/index.js';
 import { ActiveConnection } from './active-connection.js';
-import { checkConnectOptions } from './checks.js';
+import { checkConnectOptions, checkPeer } from './checks.js';
 import { CmReceiver } from './cm-receiver.js';
 import { newCmCounters } from './cm-counters.js';
 import type { CmCounters } from './cm-counters.js';
@@ -30,7 +32,10 @@ import { ConnectionTable } from './connection-table.js';
 import type { CmPath, Connection, ConnectionServices, TransactionId } from './connection.js';
 import { Listeners } from './listeners.js';
 import { checkConnectable } from './qp-control.js';
+import { RateLimit } from './rate-limit.js';
 import { reqOf } from './req-message.js';
+import { Sidr } from './sidr.js';
+import { transportOfAsker } from './transport.js';
 import { CM_CLASS, CM_CLASS_VERSION, CM_METHOD_SEND } from './wire/attribute-id.js';
 import { emitCmMad } from './wire/message.js';
 import type { CmMessage } from './wire/message.js';
@@ -46,7 +51,10 @@ export interface CmDependencies {
 }
 
 export interface CmOptions {
-  /** Requests that may be between REQ and RTU at a time; further ones are dropped. Default 1024. */
+  /**
+   * Requests that may be between REQ and RTU at a time, and service id resolutions that may wait
+   * for their listeners; further ones are dropped. Default 1024.
+   */
   readonly maxHalfOpen?: number;
   /** Requests a second that are looked at, and how many at once; default 10,000 and 2,000. */
   readonly requestsPerSecond?: number;
@@ -62,6 +70,7 @@ export class Cm implements CmModule {
   private readonly table = new ConnectionTable();
   private readonly listeners = new Listeners();
   private readonly services: ConnectionServices;
+  private readonly sidr: Sidr;
   private nextTransaction: number;
   /** Messages that the MAD module has not reported yet. */
   private unsent = 0;
@@ -86,12 +95,19 @@ export class Cm implements CmModule {
       defer: (task) => this.defer(task),
       onUnexpected: (connection, input) => this.onUnexpected(connection, input),
     };
-    const receiver = new CmReceiver({
+    const { requestsPerSecond = 10_000, requestBurst = 2_000, maxHalfOpen = 1_024 } = options;
+    const shared = {
       services: this.services,
       device,
       listeners: this.listeners,
       counters: this.counters,
-      options,
+      rate: new RateLimit(requestsPerSecond, requestBurst),
+    };
+    this.sidr = new Sidr({ ...shared, limit: maxHalfOpen });
+    const receiver = new CmReceiver({
+      ...shared,
+      sidr: this.sidr,
+      maxHalfOpen,
       newCommId: () => this.newCommId(),
       newPsn: () => this.newPsn(),
     });
@@ -114,9 +130,9 @@ export class Cm implements CmModule {
     return this.table.size;
   }
 
-  /** True when nothing of any connection is held. */
+  /** True when nothing of any connection or resolution is held. */
   get isIdle(): boolean {
-    return this.table.isEmpty;
+    return this.table.isEmpty && this.sidr.isEmpty;
   }
 
   listen(options: CmListenOptions): CmListener {
@@ -127,13 +143,12 @@ export class Cm implements CmModule {
   connect(options: CmConnectOptions): CmConnection {
     this.checkOpen();
     checkConnectOptions(options);
+    transportOfAsker(options.qp);
     checkConnectable(options.qp);
     const { device, random } = this.dependencies;
     const { index: localGidIndex, gid: localGid } = this.localGidFor(options);
     const path = { gid: options.remoteGid.slice(), localGidIndex };
-    if (this.table.isLingering(options.qp.qpn, path.gid)) {
-      throw new SpiError('EINVAL', `queue pair ${options.qp.qpn}: the peer may still know it`);
-    }
+    this.table.checkUnknown(options.qp.qpn, path.gid);
     const identity = {
       localCommId: this.newCommId(),
       localGid,
@@ -146,6 +161,21 @@ export class Cm implements CmModule {
     return connection;
   }
 
+  /**
+   * Asks for the queue pair of a datagram service (SIDR).
+   * @throws SpiError('EINVAL') private data too long; ('ENETUNREACH') no local address of that
+   * family
+   */
+  resolve(options: CmResolveOptions): CmResolution {
+    this.checkOpen();
+    checkPeer(options);
+    const { random } = this.dependencies;
+    const { index: localGidIndex, gid: localGid } = this.localGidFor(options);
+    const sourcePort = ephemeralPort(random.u32());
+    const identity = { requestId: this.newRequestId(), localGid, sourcePort };
+    return this.sidr.resolve(options, identity, { gid: options.remoteGid.slice(), localGidIndex });
+  }
+
   close(): Promise<void> {
     this.closed ??= this.shutDown();
     return this.closed;
@@ -153,6 +183,7 @@ export class Cm implements CmModule {
 
   private shutDown(): Promise<void> {
     this.listeners.clear();
+    this.sidr.close();
     for (const connection of this.table.all()) connection.dispatch('close');
     for (const connection of this.table.all()) connection.end();
     return this.lastMessages();
@@ -183,7 +214,7 @@ export class Cm implements CmModule {
   }
 
   /** @throws SpiError('ENETUNREACH') when no address of ours is of the peer's family */
-  private localGidFor(options: CmConnectOptions): { index: number; gid: Gid } {
+  private localGidFor(options: CmConnectOptions | CmResolveOptions): { index: number; gid: Gid } {
     const { gids } = this.dependencies.device;
     const isIpv4 = isIpv4Gid(options.remoteGid);
     const index = options.localGidIndex ?? gids.findIndex((gid) => isIpv4Gid(gid) === isIpv4);
@@ -239,6 +270,13 @@ export class Cm implements CmModule {
     for (;;) {
       const commId = this.dependencies.random.u32() >>> 0;
       if (commId !== 0 && !this.table.hasLocalId(commId)) return commId;
+    }
+  }
+
+  private newRequestId(): number {
+    for (;;) {
+      const requestId = this.dependencies.random.u32() >>> 0;
+      if (!this.sidr.hasRequestId(requestId)) return requestId;
     }
   }
 

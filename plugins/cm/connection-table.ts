@@ -3,6 +3,7 @@
  * (a repeated REQ); the peer's queue pair and GUID (a stale connection). Ids and GUID are what the
  * peer says; its address, which is part of each key, keeps it out of the way of others.
  */
+import { SpiError } from '../../core/spi/index.js';
 import type { Gid } from '../../core/spi/index.js';
 import type { Connection } from './connection.js';
 
@@ -43,8 +44,10 @@ export class ConnectionTable {
     return this.byRemoteQp.get(key(qpn, guid, peer));
   }
 
-  isLingering(qpn: number, peer: Gid): boolean {
-    return this.lingering.has(qpKey(qpn, peer));
+  /** @throws SpiError('EINVAL') when the peer may still know the queue pair by a connection */
+  checkUnknown(qpn: number, peer: Gid): void {
+    if (!this.lingering.has(qpKey(qpn, peer))) return;
+    throw new SpiError('EINVAL', `queue pair ${qpn}: the peer may still know it`);
   }
 
   add(connection: Connection): void {

@@ -5,6 +5,7 @@
  */
 import { SpiError, Timer } from '../../core/spi/index.js';
 import type { CmConnection, CmEvent, Clock, Gid, Logger, Timers } from '../../core/spi/index.js';
+import { aprOf } from './apr-message.js';
 import { transition } from './cm-states.js';
 import type { CmAction, CmInput, CmRole, CmState } from './cm-states.js';
 import type { ConnectionTable } from './connection-table.js';
@@ -13,6 +14,7 @@ import type { QpControl } from './qp-control.js';
 import { guidInfo, rejOf } from './rej-message.js';
 import { DREQ_RETRIES, retryWaitUs, timewaitUs } from './timing.js';
 import type { RetryPolicy } from './timing.js';
+import { AP_STATUS } from './wire/apr.js';
 import type { CmMessage } from './wire/message.js';
 import { MESSAGE_REJECTED } from './wire/rej.js';
 import { REJECT_REASON, rejectReasonName } from './wire/reject-reason.js';
@@ -69,6 +71,7 @@ export abstract class Connection implements CmConnection {
   private endReported = false;
   private dreqTransactionId: TransactionId | undefined;
   private peerDreqTransactionId: TransactionId | undefined;
+  private lapTransactionId: TransactionId | undefined;
 
   constructor(
     protected readonly services: ConnectionServices,
@@ -108,6 +111,7 @@ export abstract class Connection implements CmConnection {
   /** A message of the peer's for this connection. */
   receive(message: CmMessage, transactionId: TransactionId): void {
     if (message.name === 'DREQ') this.peerDreqTransactionId = transactionId;
+    if (message.name === 'LAP') this.lapTransactionId = transactionId;
     if (message.name === 'REJ') {
       const { reason } = message.body;
       this.note(`REJ: ${rejectReasonName(reason)}`);
@@ -240,6 +244,11 @@ export abstract class Connection implements CmConnection {
       const body = { localCommId, remoteCommId, privateData: new Uint8Array(0) };
       this.send({ name: 'DREP', body }, this.peerDreqTransactionId);
     },
+    refusePath: () => {
+      const { localCommId, remoteCommId } = this;
+      const body = aprOf({ localCommId, remoteCommId, apStatus: AP_STATUS.UNSUPPORTED });
+      this.send({ name: 'APR', body }, this.lapTransactionId);
+    },
     rejectStale: () => {
       this.sendRej(MESSAGE_REJECTED.req, REJECT_REASON.STALE_CONNECTION, { localCommId: 0 });
     },
@@ -257,7 +266,7 @@ export abstract class Connection implements CmConnection {
   };
 }
 
-const INPUTS = ['REQ', 'MRA', 'REP', 'RTU', 'DREQ', 'DREP'] as const;
+const INPUTS = ['REQ', 'MRA', 'REP', 'RTU', 'DREQ', 'DREP', 'LAP', 'APR'] as const;
 
 function isInput(name: string): name is (typeof INPUTS)[number] {
   return INPUTS.some((input) => input === name);

@@ -5,6 +5,7 @@ import type {
   CmEvent,
   CmRejectOptions,
   DeviceAttributes,
+  QueuePair,
 } from '../../core/spi/index.js';
 import { Connection } from './connection.js';
 import type { CmActions, CmPath, ConnectionServices, TransactionId } from './connection.js';
@@ -12,6 +13,8 @@ import { QpControl } from './qp-control.js';
 import type { QpPlan } from './qp-control.js';
 import { rejOf } from './rej-message.js';
 import { MRA_SERVICE_TIMEOUT, mraWaitUs, repRetries } from './timing.js';
+import { answererFields } from './transport.js';
+import type { CmTransport } from './transport.js';
 import type { CmMessage } from './wire/message.js';
 import { MESSAGE_MRAED } from './wire/mra.js';
 import { MESSAGE_REJECTED } from './wire/rej.js';
@@ -21,6 +24,7 @@ import type { CmReq } from './wire/req.js';
 
 export interface PassiveInit {
   readonly req: CmReq;
+  readonly transport: CmTransport;
   readonly transactionId: TransactionId;
   readonly localCommId: number;
   readonly path: CmPath;
@@ -34,6 +38,7 @@ export interface PassiveInit {
 
 export class PassiveConnection extends Connection {
   readonly req: CmReq;
+  readonly transport: CmTransport;
   protected readonly transactionId: TransactionId;
   protected readonly ackTimeout: number;
   protected onEvent: ((event: CmEvent) => void) | undefined;
@@ -55,6 +60,7 @@ export class PassiveConnection extends Connection {
   ) {
     super(services, 'passive', 'REQ_RCVD', init.localCommId, init.path);
     this.req = init.req;
+    this.transport = init.transport;
     this.transactionId = init.transactionId;
     this.ackTimeout = init.req.primaryLocalAckTimeout;
     this.startingPsn = init.startingPsn;
@@ -67,6 +73,11 @@ export class PassiveConnection extends Connection {
 
   get waitsForConsumer(): boolean {
     return this.state === 'REQ_RCVD' || this.state === 'MRA_REQ_SENT';
+  }
+
+  /** @throws SpiError('EINVAL') when the peer may still know the queue pair by a connection */
+  checkUnknown({ qpn }: QueuePair): void {
+    this.services.table.checkUnknown(qpn, this.remoteGid);
   }
 
   /** @throws SpiError of the provider when the queue pair does not become ready to receive */
@@ -87,7 +98,12 @@ export class PassiveConnection extends Connection {
   }
 
   reject(options: CmRejectOptions): void {
-    this.rejection = { reason: options.reason, privateData: options.privateData.slice() };
+    const { reason, privateData, info } = options;
+    this.rejection = {
+      reason,
+      privateData: privateData.slice(),
+      ...(info && { info: info.slice() }),
+    };
     this.dispatch('reject');
   }
 
@@ -153,10 +169,9 @@ export class PassiveConnection extends Connection {
     return {
       localCommId: this.localCommId,
       remoteCommId: this.remoteCommId,
+      ...answererFields(this.transport, options.qp),
       localQkey: 0,
-      localQpn: options.qp.qpn,
       vendorId: 0,
-      localEecn: 0,
       startingPsn: plan.receivePsn,
       responderResources: plan.responderResources,
       initiatorDepth: plan.initiatorDepth,
@@ -164,7 +179,6 @@ export class PassiveConnection extends Connection {
       failoverAccepted: 0,
       endToEndFlowControl: 0,
       rnrRetryCount: options.rnrRetryCount,
-      srq: options.qp.receiveRing ? 0 : 1,
       localCaGuid: this.services.guid,
       privateData: options.privateData.slice(),
     };
@@ -183,10 +197,9 @@ export class PassiveConnection extends Connection {
   }
 
   private sendRejection(localCommId: number): void {
-    const { reason, privateData } = this.rejection;
-    const { remoteCommId } = this;
+    const { remoteCommId, rejection } = this;
     const messageRejected = MESSAGE_REJECTED.req;
-    const body = rejOf({ localCommId, remoteCommId, messageRejected, reason, privateData });
+    const body = rejOf({ localCommId, remoteCommId, messageRejected, ...rejection });
     this.send({ name: 'REJ', body });
   }
 

@@ -26,11 +26,8 @@ export interface QpPlan {
   readonly rnrRetryCount: number;
 }
 
-/** @throws SpiError('EINVAL') unless it is a reliable connected queue pair in INIT */
+/** @throws SpiError('EINVAL') unless the queue pair is in INIT */
 export function checkConnectable(qp: QueuePair): void {
-  if (qp.type !== QpType.RC) {
-    throw new SpiError('EINVAL', `a queue pair of type ${nameOf(QpType, qp.type)}: must be RC`);
-  }
   if (qp.state !== QpState.INIT) {
     throw new SpiError(
       'EINVAL',
@@ -65,13 +62,17 @@ export class QpControl {
       accessFlags: plan.accessFlags,
       destinationQpn: plan.destinationQpn,
       receivePsn: plan.receivePsn,
-      maxDestRdAtomic: plan.responderResources,
-      minRnrTimer: plan.minRnrTimer,
+      ...(this.qp.type !== QpType.XRC_INI && {
+        maxDestRdAtomic: plan.responderResources,
+        minRnrTimer: plan.minRnrTimer,
+      }),
     });
   }
 
   /** @throws SpiError of the provider */
   toRts(plan: QpPlan): void {
+    // A target never sends.
+    if (this.qp.type === QpType.XRC_TGT) return;
     const attributes: QueuePairAttributes = {
       state: QpState.RTS,
       sendPsn: plan.sendPsn,

@@ -39,3 +39,8 @@ export function guidOfInfo({ rejectInfoLength, additionalRejectInfo }: CmRej): b
   const { buffer, byteOffset } = additionalRejectInfo;
   return new DataView(buffer, byteOffset, 8).getBigUint64(0);
 }
+
+/** The additional information of a REJ, or undefined when it has none. */
+export function infoOf({ rejectInfoLength, additionalRejectInfo }: CmRej): Uint8Array | undefined {
+  return rejectInfoLength > 0 ? additionalRejectInfo.slice(0, rejectInfoLength) : undefined;
+}

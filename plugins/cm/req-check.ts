@@ -2,24 +2,23 @@
  * What is wrong with a REQ, before anybody hears of it: the reason to reject it with, or what its
  * listener is told (wire facts 4.8, "what makes Linux reject a REQ").
  */
-import { DEFAULT_PKEY, PATH_MTU_BYTES, gidEquals, isIpv4Gid } from '../../core/spi/index.js';
+import { DEFAULT_PKEY, PATH_MTU_BYTES, gidEquals } from '../../core/spi/index.js';
 import type { Device, Gid } from '../../core/spi/index.js';
-import { gidOfCmaAddress, splitCmaPrivateData } from './wire/cma-header.js';
+import { cmaContentsOf } from './cma-contents.js';
+import type { CmaContents } from './cma-contents.js';
+import { transportOf } from './transport.js';
+import type { CmTransport } from './transport.js';
 import { REJECT_REASON } from './wire/reject-reason.js';
-import { TRANSPORT_SERVICE } from './wire/req.js';
 import type { CmReq } from './wire/req.js';
-import { isCmaServiceId } from './wire/service-id.js';
 
 export interface ReqRejection {
   readonly reason: number;
   readonly info?: Uint8Array;
 }
 
-export interface ReqContents {
+export interface ReqContents extends CmaContents {
+  readonly transport: CmTransport;
   readonly localGidIndex: number;
-  /** Of rdma_cm's header, 0 without one. */
-  readonly remotePort: number;
-  readonly privateData: Uint8Array;
 }
 
 /** @param source the address that the REQ came from: its connection is to be with nobody else */
@@ -30,19 +29,20 @@ export function checkReq(req: CmReq, source: Gid, device: Device): ReqContents |
     const [ours] = device.gids;
     return ours ? { reason, info: ours } : { reason };
   }
-  return checkTransport(req, device) ?? contentsOf(req, localGidIndex);
+  const transport = transportOf(req);
+  if (transport === undefined || !device.capabilities.has(transport)) {
+    return { reason: REJECT_REASON.INVALID_TRANSPORT_SERVICE_TYPE };
+  }
+  return checkPath(req, device) ?? contentsOf(req, transport, localGidIndex);
 }
 
 export function isRejection(checked: ReqContents | ReqRejection): checked is ReqRejection {
   return 'reason' in checked;
 }
 
-function checkTransport(req: CmReq, device: Device): ReqRejection | undefined {
+function checkPath(req: CmReq, device: Device): ReqRejection | undefined {
   const { activeMtuBytes } = device.attributes;
   const mtuBytes = PATH_MTU_BYTES[req.pathMtu] ?? 0;
-  if (req.transportServiceType !== TRANSPORT_SERVICE.rc) {
-    return { reason: REJECT_REASON.INVALID_TRANSPORT_SERVICE_TYPE };
-  }
   if (req.localQpn < 2 || (req.partitionKey & 0x7fff) !== (DEFAULT_PKEY & 0x7fff)) {
     return { reason: REJECT_REASON.UNSUPPORTED_REQUEST };
   }
@@ -57,23 +57,12 @@ function checkTransport(req: CmReq, device: Device): ReqRejection | undefined {
   return undefined;
 }
 
-function contentsOf(req: CmReq, localGidIndex: number): ReqContents | ReqRejection {
-  if (!isCmaServiceId(req.serviceId)) {
-    return { localGidIndex, remotePort: 0, privateData: req.privateData };
-  }
-  const split = splitCmaPrivateData(req.privateData);
-  if (!split || !isCmaHeaderOf(split.header, req)) {
-    return { reason: REJECT_REASON.CONSUMER_REJECT };
-  }
-  return { localGidIndex, remotePort: split.header.sourcePort, privateData: split.consumerData };
-}
-
-type CmaHeader = NonNullable<ReturnType<typeof splitCmaPrivateData>>['header'];
-
-/** Version 0, one family throughout, and addressed to the GID that REQ names. */
-function isCmaHeaderOf(header: CmaHeader, req: CmReq): boolean {
-  const destination = gidOfCmaAddress(header.destinationAddress, header.ipVersion);
-  if (header.version !== 0 || !destination) return false;
-  if ((header.ipVersion === 4) !== isIpv4Gid(req.primaryLocalGid)) return false;
-  return gidEquals(destination, req.primaryRemoteGid);
+function contentsOf(
+  req: CmReq,
+  transport: CmTransport,
+  localGidIndex: number,
+): ReqContents | ReqRejection {
+  const contents = cmaContentsOf(req.serviceId, req.privateData, req.primaryRemoteGid);
+  if (!contents) return { reason: REJECT_REASON.CONSUMER_REJECT };
+  return { transport, localGidIndex, ...contents };
 }

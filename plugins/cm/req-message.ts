@@ -1,15 +1,17 @@
 /** Our REQ. The fields that RoCE does not use are as Linux has them (wire facts 4.2). */
-import { CmPrivateData, DEFAULT_PKEY, PATH_MTU_BYTES, isIpv4Gid } from '../../core/spi/index.js';
+import { CmPrivateData, DEFAULT_PKEY, PATH_MTU_BYTES } from '../../core/spi/index.js';
 import type { CmConnectOptions, DeviceAttributes, Gid } from '../../core/spi/index.js';
 import { checkPrivateData } from './checks.js';
+import { cmaHeaderOf } from './cma-contents.js';
 import {
   DEFAULT_ACK_TIMEOUT,
   LOCAL_CM_RESPONSE_TIMEOUT,
   MAX_CM_RETRIES,
   REMOTE_CM_RESPONSE_TIMEOUT,
 } from './timing.js';
-import { cmaAddressOfGid, joinCmaPrivateData } from './wire/cma-header.js';
-import { EXTENDED_TRANSPORT, ROCE_LID, TRANSPORT_SERVICE, reqCodec } from './wire/req.js';
+import { joinCmaPrivateData } from './wire/cma-header.js';
+import { transportFields, transportOfAsker } from './transport.js';
+import { ROCE_LID, reqCodec } from './wire/req.js';
 import type { CmReq } from './wire/req.js';
 import { isCmaServiceId } from './wire/service-id.js';
 
@@ -32,29 +34,29 @@ export function reqOf(
 ): CmReq {
   const noGid = new Uint8Array(16);
   return {
+    ...transportFields(transportOfAsker(options.qp), {
+      responderResources: Math.min(options.responderResources, device.maxResponderResources),
+      retryCount: options.retryCount,
+      rnrRetryCount: options.rnrRetryCount,
+      srq: options.qp.receiveRing ? 0 : 1,
+    }),
     localCommId: identity.localCommId,
     vendorId: 0,
     serviceId: options.serviceId,
     localCaGuid: device.nodeGuid,
     localQkey: 0,
     localQpn: options.qp.qpn,
-    responderResources: Math.min(options.responderResources, device.maxResponderResources),
     localEecn: 0,
     initiatorDepth: Math.min(options.initiatorDepth, device.maxInitiatorDepth),
     remoteEecn: 0,
     remoteCmResponseTimeout: REMOTE_CM_RESPONSE_TIMEOUT,
-    transportServiceType: TRANSPORT_SERVICE.rc,
     endToEndFlowControl: 0,
     startingPsn: identity.startingPsn,
     localCmResponseTimeout: LOCAL_CM_RESPONSE_TIMEOUT,
-    retryCount: options.retryCount,
     partitionKey: DEFAULT_PKEY,
     pathMtu: pathMtuCode(options, device),
     rdcExists: 0,
-    rnrRetryCount: options.rnrRetryCount,
     maxCmRetries: MAX_CM_RETRIES,
-    srq: options.qp.receiveRing ? 0 : 1,
-    extendedTransportType: EXTENDED_TRANSPORT.none,
     primaryLocalLid: ROCE_LID,
     primaryRemoteLid: ROCE_LID,
     primaryLocalGid: identity.localGid,
@@ -94,12 +96,6 @@ function privateDataOf(options: CmConnectOptions, identity: ReqIdentity): Uint8A
     return privateData.slice();
   }
   checkPrivateData('REQ', privateData, CmPrivateData.REQ);
-  const header = {
-    version: 0,
-    ipVersion: isIpv4Gid(identity.localGid) ? 4 : 6,
-    sourcePort: identity.sourcePort,
-    sourceAddress: cmaAddressOfGid(identity.localGid),
-    destinationAddress: cmaAddressOfGid(remoteGid),
-  };
+  const header = cmaHeaderOf(identity.localGid, remoteGid, identity.sourcePort);
   return joinCmaPrivateData(header, privateData, CmPrivateData.REQ);
 }

@@ -7,13 +7,17 @@ import type {
   CmRequest,
   Gid,
 } from '../../core/spi/index.js';
-import { checkParameters, checkPrivateData } from './checks.js';
+import { checkParameters, checkPrivateData, checkRange } from './checks.js';
 import type { PassiveConnection } from './passive-connection.js';
 import { checkConnectable } from './qp-control.js';
 import type { ReqContents } from './req-check.js';
+import { checkAnswerer } from './transport.js';
+import type { CmTransport } from './transport.js';
+import { REJECT_INFO_LENGTH } from './wire/rej.js';
 
 export class Request implements CmRequest {
   readonly serviceId: bigint;
+  readonly transport: CmTransport;
   readonly privateData: Uint8Array;
   readonly remoteGid: Gid;
   readonly remotePort: number;
@@ -31,6 +35,7 @@ export class Request implements CmRequest {
   ) {
     const { req } = connection;
     this.serviceId = req.serviceId;
+    this.transport = connection.transport;
     this.privateData = contents.privateData;
     this.remoteGid = req.primaryLocalGid;
     this.remotePort = contents.remotePort;
@@ -47,7 +52,9 @@ export class Request implements CmRequest {
     this.checkWaiting();
     checkPrivateData('REP', options.privateData, CmPrivateData.REP);
     checkParameters(options);
+    checkAnswerer(options.qp, this.transport);
     checkConnectable(options.qp);
+    this.connection.checkUnknown(options.qp);
     this.connection.accept(options);
     return this.connection;
   }
@@ -55,6 +62,7 @@ export class Request implements CmRequest {
   reject(options: CmRejectOptions): void {
     this.checkWaiting();
     checkPrivateData('REJ', options.privateData, CmPrivateData.REJ);
+    checkRange('additional reject information', options.info?.length ?? 0, 0, REJECT_INFO_LENGTH);
     if (!Number.isInteger(options.reason) || options.reason < 1 || options.reason > 0xffff) {
       throw new SpiError('EINVAL', `reject reason ${options.reason}: 1 to 65535`);
     }

@@ -17,7 +17,7 @@ export const MAX_CM_RETRIES = 15;
 export const REMOTE_CM_RESPONSE_TIMEOUT = 20;
 /** How long we take: 1.07 s, after which a Linux peer that has not got RTU repeats REP. */
 export const LOCAL_CM_RESPONSE_TIMEOUT = 18;
-/** An unanswered REQ of ours: 0.5, 1, 2, 4, 4 ... s, 54 s in all. */
+/** An unanswered REQ or SIDR_REQ of ours: 0.5, 1, 2, 4, 4 ... s, 54 s in all. */
 export const REQ_RETRIES: RetryPolicy = {
   firstUs: 500_000,
   limitUs: 4_000_000,
@@ -26,6 +26,11 @@ export const REQ_RETRIES: RetryPolicy = {
 
 /** DREQ: 0.2, 0.4, 0.5, 0.5 ... s, 3.6 s in all; a dead peer costs no more. */
 export const DREQ_RETRIES: RetryPolicy = { firstUs: 200_000, limitUs: 500_000, retries: 7 };
+
+/** A SIDR_REQ is forgotten 69 s after it came last: Linux asks for 65 s, and we for less. */
+export const SIDR_UNANSWERED_US = timeUsOfCode(24);
+/** A SIDR_REP can be had again for 8.6 s: Linux asks every 4 s. */
+export const SIDR_ANSWERED_US = timeUsOfCode(21);
 
 const LONGEST_REP_WAIT = 20;
 

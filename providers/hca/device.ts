@@ -10,19 +10,24 @@ import type {
   DeviceAttributes,
   DeviceCapability,
   Gid,
+  MemoryWindow,
   ProtectionDomain,
   QueuePair,
   QueuePairInit,
   Random,
+  SharedReceiveQueue,
+  SharedReceiveQueueInit,
+  XrcDomainHandle,
 } from '../../core/spi/index.js';
 import { MAX_CQ_ENTRIES, SoftCompletionQueue } from './completion-queue.js';
 import type { HcaCounters } from './counters.js';
 import type { Hca } from './hca.js';
 import { Domain } from './memory.js';
 import { MAX_MESSAGE_BYTES } from './parameters.js';
-import type { SoftQueuePair } from './queue-pair.js';
-import { RcQueuePair } from './rc-queue-pair.js';
-import { UdQueuePair } from './ud-queue-pair.js';
+import { QUEUE_PAIR_CLASSES } from './queue-pair-classes.js';
+import type { QueuePairClass } from './queue-pair-classes.js';
+import { SoftSharedReceiveQueue } from './shared-receive-queue.js';
+import { SoftXrcDomain, checkXrcDomain } from './xrc-domain.js';
 
 /** Local CA ACK delay 2^15 * 4.096 us, as rxe says of itself: an event loop may be busy so long. */
 const LOCAL_ACK_DELAY = 15;
@@ -37,11 +42,18 @@ export class HcaDevice implements Device {
   readonly attributes: DeviceAttributes;
   readonly capabilities: ReadonlySet<DeviceCapability> = new Set<DeviceCapability>([
     'rc',
+    'uc',
     'ud',
     'atomic',
+    'shared-receive-queue',
+    'xrc',
+    'memory-window',
+    'send-with-invalidate',
   ]);
   /** The provider's own end: its timers. */
   onClosed: () => void = () => undefined;
+  /** Set by a provider that can. */
+  mapFile?: NonNullable<Device['mapFile']>;
   private readonly domains = new Set<Domain>();
   private readonly cqs = new Set<SoftCompletionQueue>();
   private eventHandler: (event: AsyncEventType) => void = () => undefined;
@@ -86,34 +98,73 @@ export class HcaDevice implements Device {
 
   createQueuePair(init: QueuePairInit): QueuePair {
     this.checkOpen();
-    this.checkInit(init);
+    const QueuePair = this.checkedClass(init);
     const { queuePairs } = this.hca;
     const gsi = init.type === QpType.GSI;
     if (gsi && queuePairs.find(GSI_QPN)) throw new SpiError('EBUSY', 'QP1 exists already');
     const qpn = gsi ? GSI_QPN : queuePairs.freshQpn();
-    const qp: SoftQueuePair =
-      init.type === QpType.RC
-        ? new RcQueuePair(this.hca, qpn, init)
-        : new UdQueuePair(this.hca, qpn, init);
+    const qp = new QueuePair(this.hca, qpn, init);
     queuePairs.insert(qp);
     for (const cq of [qp.sendCq, qp.receiveCq]) {
       cq.users += 1;
       cq.sources.add(qp);
     }
     qp.domain.children += 1;
+    if (qp.srq) qp.srq.users += 1;
+    if (qp.xrcDomain) qp.xrcDomain.children += 1;
     return qp;
+  }
+
+  createSharedReceiveQueue(init: SharedReceiveQueueInit): SharedReceiveQueue {
+    this.checkOpen();
+    const { maxSharedReceiveQueues, maxSharedReceiveQueueWr, maxSge } = this.attributes;
+    checkDomain(init.pd, this.hca);
+    if (init.xrc) checkXrcParts(init.xrc, this.hca);
+    limit('maxSge', init.maxSge, maxSge);
+    const { sharedReceives } = this.hca;
+    if (sharedReceives.size >= maxSharedReceiveQueues) {
+      throw new SpiError('ENOMEM', `${maxSharedReceiveQueues} shared receive queues exist already`);
+    }
+    const srqn = sharedReceives.freshNumber();
+    const srq = new SoftSharedReceiveQueue(this.hca, srqn, init, maxSharedReceiveQueueWr);
+    sharedReceives.insert(srq);
+    srq.domain.children += 1;
+    if (srq.xrcDomain) srq.xrcDomain.children += 1;
+    if (srq.completionQueue) {
+      srq.completionQueue.users += 1;
+      srq.completionQueue.sources.add(srq);
+    }
+    return srq;
+  }
+
+  createXrcDomain(): XrcDomainHandle {
+    this.checkOpen();
+    return new SoftXrcDomain(this.hca);
+  }
+
+  createMemoryWindow(pd: ProtectionDomain, type: 1 | 2): MemoryWindow {
+    this.checkOpen();
+    checkDomain(pd, this.hca);
+    if (type !== 1 && type !== 2)
+      throw new SpiError('EINVAL', `memory window type ${String(type)}`);
+    const { windows } = this.hca.memory;
+    const { maxMemoryWindows } = this.attributes;
+    if (windows.size >= maxMemoryWindows) {
+      throw new SpiError('ENOMEM', `${maxMemoryWindows} memory windows exist already`);
+    }
+    return windows.create(pd as Domain, type);
   }
 
   createAddressHandle(pd: ProtectionDomain, attributes: AddressVector): AddressHandle {
     this.checkOpen();
-    if (!(pd instanceof Domain)) throw new SpiError('EINVAL', 'pd is of another provider');
+    checkDomain(pd, this.hca);
     let path: number;
     try {
       path = this.hca.port.addPath(attributes.gid, attributes.localGidIndex);
     } catch (cause) {
       throw new SpiError('ENETUNREACH', 'gid: no local address reaches it', { cause });
     }
-    return this.hca.addressHandles.create(pd, path);
+    return this.hca.addressHandles.create(pd as Domain, path);
   }
 
   setEventHandler(handler: (event: AsyncEventType) => void): void {
@@ -146,6 +197,7 @@ export class HcaDevice implements Device {
 
   private async destroyAll(): Promise<void> {
     for (const qp of [...this.hca.queuePairs]) qp.destroy();
+    this.hca.sharedReceives.destroyAll();
     for (const cq of [...this.cqs]) cq.destroy();
     this.hca.addressHandles.destroyAll();
     this.hca.memory.destroyAll();
@@ -158,17 +210,19 @@ export class HcaDevice implements Device {
     if (this.closing) throw new SpiError('ENODEV', `device ${this.name} is closed`);
   }
 
-  private checkInit(init: QueuePairInit): void {
+  /** The class of a queue pair that is good to make. */
+  private checkedClass(init: QueuePairInit): QueuePairClass {
     const { maxQueuePairWr, maxSge, maxInlineBytes, maxQueuePairs } = this.attributes;
-    if (init.type !== QpType.RC && init.type !== QpType.UD && init.type !== QpType.GSI) {
+    const found = QUEUE_PAIR_CLASSES.get(init.type);
+    if (!found) {
       throw new SpiError('EOPNOTSUPP', `queue pair type ${init.type} is not supported`);
     }
-    if (init.srq) throw new SpiError('EOPNOTSUPP', 'shared receive queues are not supported');
+    checkDomain(init.pd, this.hca);
     const ours =
-      init.pd instanceof Domain &&
-      init.sendCq instanceof SoftCompletionQueue &&
-      init.receiveCq instanceof SoftCompletionQueue;
-    if (!ours) throw new SpiError('EINVAL', 'pd or completion queue is of another provider');
+      init.sendCq instanceof SoftCompletionQueue && init.receiveCq instanceof SoftCompletionQueue;
+    if (!ours) throw new SpiError('EINVAL', 'a completion queue is of another provider');
+    if (init.srq) checkSharedReceives(init.srq, this.hca);
+    if (isXrc(init.type)) checkXrcDomain(init.xrcDomain, this.hca);
     if (this.hca.queuePairs.size >= maxQueuePairs) {
       throw new SpiError('ENOMEM', `${maxQueuePairs} queue pairs exist already`);
     }
@@ -178,7 +232,33 @@ export class HcaDevice implements Device {
     limit('maxReceiveSge', init.maxReceiveSge, maxSge);
     limit('maxInlineBytes', init.maxInlineBytes, maxInlineBytes);
     limit('context', init.context, 0xffffffff);
+    return found;
   }
+}
+
+function isXrc(type: QpType): boolean {
+  return type === QpType.XRC_INI || type === QpType.XRC_TGT;
+}
+
+function checkXrcParts({ domain, cq }: NonNullable<SharedReceiveQueueInit['xrc']>, hca: Hca): void {
+  checkXrcDomain(domain, hca);
+  if (!(cq instanceof SoftCompletionQueue)) {
+    throw new SpiError('EINVAL', 'the completion queue is of another provider');
+  }
+}
+
+function checkDomain(pd: ProtectionDomain, hca: Hca): void {
+  if (!(pd instanceof Domain) || !pd.belongsTo(hca.memory)) {
+    throw new SpiError('EINVAL', 'pd is of another device');
+  }
+  if (pd.destroyed) throw new SpiError('EINVAL', 'the protection domain is destroyed');
+}
+
+function checkSharedReceives(srq: SharedReceiveQueue, hca: Hca): void {
+  if (!(srq instanceof SoftSharedReceiveQueue) || hca.sharedReceives.find(srq.srqn) !== srq) {
+    throw new SpiError('EINVAL', 'srq is destroyed, or of another device');
+  }
+  if (srq.completionQueue) throw new SpiError('EINVAL', 'an XRC SRQ belongs to no queue pair');
 }
 
 function limit(name: string, value: number, max: number): void {
@@ -208,10 +288,10 @@ function deviceAttributes(hca: Hca, random: Random): DeviceAttributes {
     reportsSolicited: true,
     maxMemoryRegions: OBJECTS,
     maxMemoryRegionBytes: Number.MAX_SAFE_INTEGER,
-    maxMemoryWindows: 0,
+    maxMemoryWindows: OBJECTS,
     maxProtectionDomains: OBJECTS,
-    maxSharedReceiveQueues: 0,
-    maxSharedReceiveQueueWr: 0,
+    maxSharedReceiveQueues: OBJECTS,
+    maxSharedReceiveQueueWr: parameters.maxQueuePairWr,
     maxResponderResources: parameters.maxResponderResources,
     maxInitiatorDepth: parameters.maxInitiatorDepth,
     localAckDelay: LOCAL_ACK_DELAY,

@@ -27,6 +27,8 @@ import type { AttributeLimits } from './queue-pair-attributes.js';
 import { QueuePairTable } from './queue-pair-table.js';
 import type { SoftQueuePair } from './queue-pair.js';
 import { ReceivedPacket } from './received-packet.js';
+import type { SharedReceiveHost, SoftSharedReceiveQueue } from './shared-receive-queue.js';
+import { SharedReceiveTable } from './shared-receive-table.js';
 import { TransmitQueue } from './transmit-queue.js';
 import { TurnQueue } from './turn-queue.js';
 import { bthDestQpn, bthPkey, bthPsn } from './wire/bth.js';
@@ -62,13 +64,14 @@ export interface HcaOptions {
   readonly requestPump: () => void;
 }
 
-export class Hca implements CompletionHost {
+export class Hca implements CompletionHost, SharedReceiveHost {
   readonly port: PacketPort;
   readonly timers: Timers;
   readonly parameters: HcaParameters;
   readonly limits: AttributeLimits;
   readonly counters = new HcaCounters();
   readonly queuePairs: QueuePairTable;
+  readonly sharedReceives: SharedReceiveTable;
   readonly peers = new PeerTable();
   readonly memory: MemoryTable;
   readonly addressHandles: AddressHandleTable;
@@ -108,6 +111,7 @@ export class Hca implements CompletionHost {
     this.parameters = parameters;
     this.limits = { mtuBytes: port.mtuBytes, gidCount: port.gids.length, parameters };
     this.queuePairs = new QueuePairTable(random);
+    this.sharedReceives = new SharedReceiveTable(random);
     this.memory = new MemoryTable(port, random, (region) => this.releaseRegion(region));
     this.addressHandles = new AddressHandleTable((path) => this.releasePath(path));
     this.tx = new TransmitQueue(port, (region) => this.memory.isThere(region));
@@ -332,6 +336,18 @@ export class Hca implements CompletionHost {
     qp.sendCq.users -= 1;
     qp.receiveCq.users -= 1;
     qp.domain.children -= 1;
+    if (qp.srq) qp.srq.users -= 1;
+    if (qp.xrcDomain) qp.xrcDomain.children -= 1;
+  }
+
+  onSharedReceiveQueueDestroyed(srq: SoftSharedReceiveQueue): void {
+    this.sharedReceives.remove(srq);
+    srq.domain.children -= 1;
+    const { completionQueue: cq, xrcDomain } = srq;
+    if (xrcDomain) xrcDomain.children -= 1;
+    if (!cq) return;
+    cq.users -= 1;
+    cq.sources.delete(srq);
   }
 }
 

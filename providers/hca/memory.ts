@@ -6,6 +6,8 @@
 import { Access, SpiError, randomIova } from '../../core/spi/index.js';
 import type { MemoryRegion, PacketPort, ProtectionDomain, Random } from '../../core/spi/index.js';
 import { KeyTable } from './key-table.js';
+import { WindowTable, offsetInWindow } from './memory-window.js';
+import type { WindowBinder, WindowHost } from './memory-window.js';
 
 const TWO_32 = 4294967296;
 const ALL_ACCESS =
@@ -23,12 +25,16 @@ export const MEMORY_CHECK = { OK: 0, BAD_KEY: 1, WRONG_DOMAIN: 2, BOUNDS: 3, RIG
 export class Domain implements ProtectionDomain {
   /** Regions, windows, queue pairs, shared receive queues and address handles that belong here. */
   children = 0;
-  private destroyed = false;
+  destroyed = false;
 
   constructor(
     private readonly memory: MemoryTable,
     private readonly onDestroy: () => void,
   ) {}
+
+  belongsTo(memory: MemoryTable): boolean {
+    return this.memory === memory;
+  }
 
   registerMemory(memory: ArrayBufferView, access: number, iova?: bigint): MemoryRegion {
     if (this.destroyed) throw new SpiError('EINVAL', 'the protection domain is destroyed');
@@ -54,6 +60,7 @@ export class Region implements MemoryRegion {
   /** The memory itself, for what is read or written by the HCA: atomics and datagram GRH areas. */
   readonly view: DataView;
   destroyed = false;
+  boundWindows = 0;
   private readonly bytes: Uint8Array;
 
   constructor(
@@ -82,12 +89,16 @@ export class Region implements MemoryRegion {
 
   destroy(): void {
     if (this.destroyed) return;
+    if (this.boundWindows > 0) {
+      throw new SpiError('EBUSY', `${this.boundWindows} windows are bound to the memory region`);
+    }
     this.destroyed = true;
     this.table.remove(this);
   }
 }
 
-export class MemoryTable {
+export class MemoryTable implements WindowHost {
+  readonly windows: WindowTable;
   private readonly regions = new KeyTable<Region>();
   /** By the port's number, until no packet to send refers to it. */
   private readonly byPort = new Map<number, Region>();
@@ -100,7 +111,9 @@ export class MemoryTable {
     private readonly port: PacketPort,
     private readonly random: Random,
     private readonly release: (portRegion: number) => void,
-  ) {}
+  ) {
+    this.windows = new WindowTable(this, random);
+  }
 
   get size(): number {
     return this.regions.size;
@@ -130,6 +143,7 @@ export class MemoryTable {
 
   /** The device closes: whatever is left goes. */
   destroyAll(): void {
+    this.windows.destroyAll();
     for (const region of [...this.regions]) region.destroy();
   }
 
@@ -164,6 +178,46 @@ export class MemoryTable {
     return MEMORY_CHECK.OK;
   }
 
+  /**
+   * The same for a peer of queue pair `qp`: `key` may be that of a window, which is open to the
+   * queue pairs of its domain (type 1) or to one of them (type 2).
+   */
+  checkRemote(
+    qp: WindowBinder,
+    domain: Domain,
+    key: number,
+    addressLo: number,
+    addressHi: number,
+    length: number,
+    access: number,
+  ): number {
+    const window = this.windows.find(key);
+    if (window === undefined) {
+      return this.check(domain, key, addressLo, addressHi, length, access);
+    }
+    const { region } = window;
+    if (region === undefined || !region.isThere) return MEMORY_CHECK.BAD_KEY;
+    if (window.domain !== domain) return MEMORY_CHECK.WRONG_DOMAIN;
+    if (window.type === 2 && window.binder !== qp) return MEMORY_CHECK.WRONG_DOMAIN;
+    const offset = offsetInWindow(window, addressLo, addressHi, length);
+    if (offset < 0) return MEMORY_CHECK.BOUNDS;
+    if ((window.access & access) !== access) return MEMORY_CHECK.RIGHTS;
+    this.region = region;
+    this.offset = window.offset + offset;
+    return MEMORY_CHECK.OK;
+  }
+
+  findRegion(key: number): Region | undefined {
+    return this.regions.find(key);
+  }
+
+  regionHasPrefix(prefix: number): boolean {
+    for (let key = 0; key < 256; key++) {
+      if (this.regions.find(((prefix << 8) | key) >>> 0) !== undefined) return true;
+    }
+    return false;
+  }
+
   /** Whether the memory behind a region of the port is there; what is not ours always is. */
   isThere(portRegion: number): boolean {
     return this.byPort.get(portRegion)?.isThere ?? true;
@@ -181,7 +235,8 @@ export class MemoryTable {
   private freshKey(): number {
     for (;;) {
       const key = this.random.u32() >>> 0;
-      if (key !== 0 && this.regions.find(key) === undefined) return key;
+      const free = this.regions.find(key) === undefined && !this.windows.has(key >>> 8);
+      if (key !== 0 && free) return key;
     }
   }
 }

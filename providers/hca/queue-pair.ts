@@ -4,6 +4,7 @@
  * has not completed, the next one to begin, the doorbell's.
  */
 import {
+  AsyncEventType,
   QpState,
   RQE,
   Ring,
@@ -19,7 +20,6 @@ import {
   sqeBytes,
 } from '../../core/spi/index.js';
 import type {
-  AsyncEventType,
   QpType,
   QueuePair,
   QueuePairAttributes,
@@ -30,11 +30,14 @@ import type { CompletionSource, SoftCompletionQueue } from './completion-queue.j
 import { FLIGHT, FlightRecorder } from './flight-recorder.js';
 import type { Hca } from './hca.js';
 import type { Domain } from './memory.js';
+import type { Window, WindowBinder } from './memory-window.js';
 import type { Notifiable } from './notification-queue.js';
 import { checkAttributeValues } from './queue-pair-attributes.js';
-import { OwnReceiveQueue } from './receive-queue.js';
-import type { ReceiveQueue } from './receive-queue.js';
+import { OwnReceiveQueue } from './receive-source.js';
+import type { ReceiveSource } from './receive-source.js';
 import type { ReceivedPacket } from './received-packet.js';
+import type { SoftSharedReceiveQueue } from './shared-receive-queue.js';
+import type { SoftXrcDomain } from './xrc-domain.js';
 
 const WC_OPCODE = new Uint8Array(256);
 WC_OPCODE[WrOpcode.RDMA_WRITE] = WcOpcode.RDMA_WRITE;
@@ -45,11 +48,19 @@ WC_OPCODE[WrOpcode.ATOMIC_FETCH_AND_ADD] = WcOpcode.FETCH_ADD;
 WC_OPCODE[WrOpcode.LOCAL_INV] = WcOpcode.LOCAL_INV;
 WC_OPCODE[WrOpcode.BIND_MW] = WcOpcode.BIND_MW;
 
-export abstract class SoftQueuePair implements QueuePair, Notifiable, CompletionSource {
+export abstract class SoftQueuePair
+  implements QueuePair, Notifiable, CompletionSource, WindowBinder
+{
   readonly type: QpType;
   readonly domain: Domain;
   readonly sendRing: Ring;
-  readonly receives: ReceiveQueue;
+  /** Where receives come from; on an XRC target, the queue that the present message names. */
+  receives: ReceiveSource;
+  readonly srq: SoftSharedReceiveQueue | undefined;
+  /** Of XRC queue pairs. */
+  xrcDomain: SoftXrcDomain | undefined = undefined;
+  /** Type 2 windows bound through it: they are open to its peer alone, and end with it. */
+  readonly windows = new Set<Window>();
   readonly flight = new FlightRecorder();
   readonly sendCq: SoftCompletionQueue;
   readonly receiveCq: SoftCompletionQueue;
@@ -60,19 +71,21 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
   oldest = 0;
   fetched = 0;
   visible = 0;
-  /** First word of the receive entry in use; -1 for none. */
+  /** First word of the receive entry in use, -1 for none; and its WQE_INDEX. */
   receiveEntry = -1;
+  private receiveIndex = 0;
   destroyed = false;
   /** Places in the device's round robin of responses and of requests. */
   responsesScheduled = false;
   requestsScheduled = false;
   private inlineRegion = -1;
+  private drainReported = false;
 
   protected constructor(
     readonly hca: Hca,
     readonly qpn: number,
     readonly init: QueuePairInit,
-    sharedReceives?: ReceiveQueue,
+    receives?: ReceiveSource,
   ) {
     this.type = init.type;
     this.domain = init.pd as Domain;
@@ -84,16 +97,22 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
       ringEntries(init.maxSendWr),
       sqeBytes(init.maxSendSge, init.maxInlineBytes),
     );
-    this.receives =
-      sharedReceives ??
-      new OwnReceiveQueue(
-        Ring.allocate(ringEntries(init.maxReceiveWr), rqeBytes(init.maxReceiveSge)),
-        init.maxReceiveSge,
-      );
+    this.srq = init.srq as SoftSharedReceiveQueue | undefined;
+    this.receives = receives ?? this.srq ?? ownReceiveQueue(init);
   }
 
   get receiveRing(): Ring | undefined {
-    return this.receives instanceof OwnReceiveQueue ? this.receives.ring : undefined;
+    return this.receives.ownRing;
+  }
+
+  /** Its receives stay for others when it ends: it says when it takes no more (IBTA 11.5.2.2). */
+  get sharesReceives(): boolean {
+    return this.receives.srqn !== 0;
+  }
+
+  /** The domain that remote keys belong to. */
+  get remoteDomain(): Domain {
+    return this.domain;
   }
 
   // --- what a transport adds -------------------------------------------------------------------
@@ -139,9 +158,10 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
     this.attributes = { ...this.attributes, ...attributes };
     if (to === QpState.ERR) this.toError();
     else {
+      const from = this.state;
       this.enter(to);
       this.setState(to);
-      this.entered(to);
+      this.entered(to, from);
     }
     this.hca.publish();
   }
@@ -158,6 +178,8 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
     if (this.destroyed) return;
     this.destroyed = true;
     this.stop();
+    this.putBackReceive();
+    this.unbindWindows();
     this.hca.onQueuePairDestroyed(this);
     if (this.inlineRegion >= 0) this.hca.releaseRegion(this.inlineRegion);
   }
@@ -165,10 +187,27 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
   // --- state -----------------------------------------------------------------------------------
 
   /** Refuses transitions that the table cannot know of. */
-  protected checkModify(_to: QpState, _attributes: QueuePairAttributes): void {}
+  protected checkModify(to: QpState, _attributes: QueuePairAttributes): void {
+    const draining = this.state === QpState.SQD && this.oldest !== this.fetched;
+    if (draining && (to === QpState.RTS || to === QpState.SQD)) {
+      throw new SpiError('EINVAL', `SQD: ${this.fetched - this.oldest} requests still drain`);
+    }
+  }
+
   /** The new state is in force. */
-  protected entered(to: QpState): void {
+  protected entered(to: QpState, from: QpState): void {
+    if (to === QpState.SQD && from !== QpState.SQD) {
+      this.drainReported = false;
+      this.checkDrained();
+    }
     if (to === QpState.RTS && this.fetched !== this.visible) this.hca.scheduleRequests(this);
+  }
+
+  /** SQD: tells, once, that every request begun has completed. */
+  checkDrained(): void {
+    if (this.state !== QpState.SQD || this.drainReported || this.oldest !== this.fetched) return;
+    this.drainReported = true;
+    if (this.attributes.enableSqdAsyncNotify === true) this.raise(AsyncEventType.SQ_DRAINED);
   }
 
   protected setState(to: QpState): void {
@@ -184,6 +223,7 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
     this.stop();
     this.flushSends();
     this.flushReceives();
+    if (this.sharesReceives) this.raise(AsyncEventType.QP_LAST_WQE_REACHED);
   }
 
   onCqOverrun(): void {
@@ -192,15 +232,20 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
     this.toError();
   }
 
-  /** Empties both queues without completions (RESET). */
+  /** Empties both queues without completions, and ends what the peer was granted (RESET). */
   protected discardQueues(): void {
     const producer = this.sendRing.producer;
     this.oldest = producer;
     this.fetched = producer;
     this.visible = producer;
     this.sendRing.consumer = producer;
-    this.receiveEntry = -1;
-    if (this.receives instanceof OwnReceiveQueue) this.receives.discard();
+    this.putBackReceive();
+    this.receives.discard();
+    this.unbindWindows();
+  }
+
+  private unbindWindows(): void {
+    for (const window of this.windows) window.unbind();
   }
 
   raise(event: AsyncEventType): void {
@@ -249,8 +294,21 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
 
   /** Takes the next receive entry into use; false when there is none. */
   takeReceive(): boolean {
-    this.receiveEntry = this.receives.take();
-    return this.receiveEntry >= 0;
+    return this.useReceive(this.receives.take());
+  }
+
+  private useReceive(index: number): boolean {
+    if (index < 0) return false;
+    this.receiveIndex = index;
+    this.receiveEntry = this.receives.wordOf(index);
+    return true;
+  }
+
+  /** The receive entry in use is not needed after all: the next message takes it. */
+  putBackReceive(): void {
+    if (this.receiveEntry < 0) return;
+    this.receiveEntry = -1;
+    this.receives.putBack(this.receiveIndex);
   }
 
   /** Completes the receive entry in use. */
@@ -259,24 +317,25 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
     opcode: number,
     flags: number,
     byteLength: number,
-    immediate: number,
+    immediateOrKey: number,
     sourceQpn: number,
   ): void {
-    const { receives, receiveEntry: entry } = this;
+    const { receives, receiveEntry: entry, receiveIndex: index } = this;
     const words = receives.words;
     this.receiveEntry = -1;
+    receives.release(index);
     this.hca.counters.completions += 1;
-    this.receiveCq.push(
+    (receives.completionQueue ?? this.receiveCq).push(
       status,
       opcode,
       flags,
       this.qpn,
       this.context,
-      receives.index,
+      index,
       words[entry + RQE.COOKIE_LO]!,
       words[entry + RQE.COOKIE_HI]!,
       byteLength,
-      immediate,
+      immediateOrKey,
       sourceQpn,
       0,
       receives.srqn,
@@ -291,13 +350,12 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
     this.sendRing.consumer = end;
   }
 
-  /** Entries of a shared receive queue stay there, except the one in use. */
+  /** Completes the entry in use, and those that nobody else can take. */
   protected flushReceives(): void {
-    const shared = this.receives.srqn !== 0;
-    if (this.receiveEntry < 0 && !shared) this.takeReceive();
+    if (this.receiveEntry < 0) this.useReceive(this.receives.takeForFlush());
     while (this.receiveEntry >= 0) {
       this.completeReceive(WcStatus.WR_FLUSH_ERR, WcOpcode.RECV, 0, 0, 0, 0);
-      if (!shared) this.takeReceive();
+      this.useReceive(this.receives.takeForFlush());
     }
   }
 
@@ -311,4 +369,9 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
     }
     return this.inlineRegion;
   }
+}
+
+function ownReceiveQueue(init: QueuePairInit): OwnReceiveQueue {
+  const ring = Ring.allocate(ringEntries(init.maxReceiveWr), rqeBytes(init.maxReceiveSge));
+  return new OwnReceiveQueue(ring, init.maxReceiveSge, init.pd as Domain);
 }

@@ -129,6 +129,7 @@ export class RcCompleter {
       }
       requester.una = end;
       qp.completeOldest(WcStatus.SUCCESS, requester.lengthBytes[slot]!, 0);
+      requester.completeLocal();
     }
     if (requester.una !== before) this.onProgress();
     if (missing) this.onMissingResponse();
@@ -228,6 +229,7 @@ export class RcCompleter {
       this.cursorIndex = -1;
       const bytes = requester.lengthBytes[slot]!;
       qp.completeOldest(WcStatus.SUCCESS, bytes === 0 ? payloadLength : bytes, 0);
+      requester.completeLocal();
     }
     this.onProgress();
   }

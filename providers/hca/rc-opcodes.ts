@@ -2,9 +2,9 @@
 import { WrOpcode } from '../../core/spi/index.js';
 import { RC } from './wire/opcode.js';
 
-/** A request that an RC queue pair can send at all. */
+/** A request that an RC queue pair knows: the numbers of WrOpcode have no gap. */
 export function isRcOpcode(wrOpcode: number): boolean {
-  return wrOpcode <= WrOpcode.ATOMIC_FETCH_AND_ADD || wrOpcode === WrOpcode.SEND_WITH_INV;
+  return wrOpcode <= WrOpcode.SEND_WITH_INV;
 }
 
 export function isAtomic(wrOpcode: number): boolean {

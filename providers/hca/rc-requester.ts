@@ -7,6 +7,7 @@
 import { QpState, SQE, Timer, WcStatus, WrFlags, WrOpcode } from '../../core/spi/index.js';
 import { CongestionWindow } from './congestion-window.js';
 import { FLIGHT } from './flight-recorder.js';
+import { executeLocalOperation, isLocalOperation } from './local-operations.js';
 import { MAX_MESSAGE_BYTES } from './parameters.js';
 import { isAtomic, isRcOpcode, needsResponse } from './rc-opcodes.js';
 import type { RcQueuePair } from './rc-queue-pair.js';
@@ -16,6 +17,9 @@ import { PSN_MASK, psnAdd, psnDiff } from './wire/psn.js';
 
 /** IBTA lets the ACK timer take 1 to 4 times its nominal length: we back off within that. */
 const MAX_BACKOFF = 4;
+
+/** Requests that put nothing on the wire. */
+const LOCAL = { NO: 0, TO_DO: 1, DONE: 2 } as const;
 
 export class RcRequester {
   /** Next PSN to send; after going back, below `maxPsn`. */
@@ -28,6 +32,8 @@ export class RcRequester {
   readonly firstPsn: Uint32Array;
   readonly packetCount: Uint32Array;
   readonly lengthBytes: Uint32Array;
+  /** LOCAL of each request begun: going back does not repeat what is done. */
+  private readonly local: Uint8Array;
   waitingForReceiver = false;
   retriesLeft = 0;
   rnrRetriesLeft = 0;
@@ -59,6 +65,7 @@ export class RcRequester {
     this.firstPsn = new Uint32Array(entries);
     this.packetCount = new Uint32Array(entries);
     this.lengthBytes = new Uint32Array(entries);
+    this.local = new Uint8Array(entries);
   }
 
   /** Entering RTS from RTR. */
@@ -160,7 +167,12 @@ export class RcRequester {
     const { maxSendSge, maxInlineBytes } = this.qp.init;
     this.packetCount[slot] = 1;
     this.lengthBytes[slot] = 0;
+    this.local[slot] = isLocalOperation(opcode) ? LOCAL.TO_DO : LOCAL.NO;
     if (!isRcOpcode(opcode) || (inline && needsResponse(opcode))) return WcStatus.LOC_QP_OP_ERR;
+    if (this.local[slot] !== LOCAL.NO) {
+      this.packetCount[slot] = 0;
+      return WcStatus.SUCCESS;
+    }
     if (needsResponse(opcode) && (this.qp.attributes.maxRdAtomic ?? 0) === 0) {
       return WcStatus.LOC_QP_OP_ERR;
     }
@@ -197,6 +209,10 @@ export class RcRequester {
     const slot = this.sendIndex & sendRing.mask;
     const opcode = sendRing.words[sendRing.wordOf(this.sendIndex) + SQE.CONTROL]! & 0xff;
     let sent = 1;
+    if (this.local[slot] !== LOCAL.NO) {
+      this.doLocally(slot);
+      return;
+    }
     if (opcode === WrOpcode.RDMA_READ) sent = this.sendRead(slot);
     else if (isAtomic(opcode)) this.sendAtomic();
     else if (!this.sendData(slot)) {
@@ -234,6 +250,32 @@ export class RcRequester {
     this.noteRead(psnAdd(this.psn, 1));
   }
 
+  // --- local operations -------------------------------------------------------------------------
+
+  /** Does the request at `sendIndex`, once; it completes when all before it have. */
+  private doLocally(slot: number): void {
+    if (this.local[slot] === LOCAL.TO_DO) {
+      const status = executeLocalOperation(this.qp, this.sendIndex);
+      if (status !== WcStatus.SUCCESS) {
+        this.refuse(status);
+        return;
+      }
+      this.local[slot] = LOCAL.DONE;
+    }
+    this.sendIndex = (this.sendIndex + 1) >>> 0;
+    this.completeLocal();
+    this.qp.checkDrained();
+  }
+
+  /** Completes the local operations that are the oldest requests and have been done. */
+  completeLocal(): void {
+    const { qp } = this;
+    const { mask } = qp.sendRing;
+    while (qp.oldest !== qp.fetched && this.local[qp.oldest & mask] === LOCAL.DONE) {
+      qp.completeOldest(WcStatus.SUCCESS, 0, 0);
+    }
+  }
+
   // --- READ and atomic bookkeeping --------------------------------------------------------------
 
   /** One after the last packet of the chunk that packet `packet` of a READ belongs to. */
@@ -265,7 +307,7 @@ export class RcRequester {
     if (this.outstanding) this.restartAckTimer();
     else this.ackDeadlineUs = Infinity;
     if (this.failIfBad()) return;
-    if (qp.state === QpState.SQD) qp.checkDrained();
+    qp.checkDrained();
     if (this.sendIndex !== qp.visible) qp.hca.scheduleRequests(qp);
   }
 

@@ -17,16 +17,18 @@ import { MEMORY_CHECK } from './memory.js';
 import { MAX_MESSAGE_BYTES } from './parameters.js';
 import { RcReads } from './rc-reads.js';
 import type { RcQueuePair } from './rc-queue-pair.js';
-import { segmentCount } from './receive-queue.js';
+import { segmentCount } from './receive-source.js';
 import type { ReceivedPacket } from './received-packet.js';
 import { ResponseQueue } from './response-queue.js';
 import { SegmentCursor, segmentBytes } from './segment-cursor.js';
 import { SYNDROME, rnrNakSyndrome } from './wire/aeth-syndrome.js';
 import { bthAckReq, bthSolicited } from './wire/bth.js';
+import { iethRkey } from './wire/ieth.js';
 import { immdtValue } from './wire/immdt.js';
 import { OPCODE_BIT, OPERATION } from './wire/opcode.js';
 import {
   BITS_OF,
+  IETH_OFFSET_OF,
   IMMDT_OFFSET_OF,
   OPERATION_OF,
   RETH_OFFSET_OF,
@@ -136,7 +138,8 @@ export class RcResponder {
       !payloadLengthAllowed(rx.opcode, rx.payloadLength, this.qp.mtuBytes)
     ) {
       this.refuse(SYNDROME.nakInvalidRequest, WcStatus.REM_INV_REQ_ERR);
-    } else if (operation === OPERATION.send) this.executeSend(rx, bits);
+    } else if (this.qp.opcodeBase !== 0 && !this.qp.selectReceives(rx)) return;
+    else if (operation === OPERATION.send) this.executeSend(rx, bits);
     else if (operation === OPERATION.write) this.executeWrite(rx, bits);
     else if (operation === OPERATION.readRequest) this.reads.executeRead(rx);
     else this.reads.executeAtomic(rx);
@@ -167,7 +170,7 @@ export class RcResponder {
     const { memory, placements } = qp.hca;
     const verdict = this.cursor.scatter(
       memory,
-      qp.domain,
+      qp.receives.domain,
       rx.payloadLength,
       rx.payloadOffset,
       placements,
@@ -242,9 +245,10 @@ export class RcResponder {
 
   /** Checks the next `length` bytes of the WRITE under way against its rkey. */
   private writable(length: number): boolean {
-    const { memory } = this.qp.hca;
-    const verdict = memory.check(
-      this.qp.domain,
+    const { qp } = this;
+    const verdict = qp.hca.memory.checkRemote(
+      qp,
+      qp.remoteDomain,
       this.writeKey,
       this.writeLo,
       this.writeHi,
@@ -272,21 +276,24 @@ export class RcResponder {
 
   private complete(rx: ReceivedPacket, bits: number, wcOpcode: number): void {
     const { qp } = this;
-    if ((bits & OPCODE_BIT.invalidate) !== 0) {
-      // No key of ours can be invalidated by a peer: regions are not (IBTA 9.4.1.1.3), and windows
-      // there are none. The SEND itself has been done and is acknowledged.
-      qp.completeReceive(WcStatus.REM_INV_REQ_ERR, wcOpcode, 0, 0, 0, 0);
-      qp.toError();
-      return;
-    }
     let flags = bthSolicited(rx.view, rx.offset) ? WcFlags.SOLICITED : 0;
-    let immediate = 0;
-    if ((bits & OPCODE_BIT.immediate) !== 0) {
+    let immediateOrKey = 0;
+    if ((bits & OPCODE_BIT.invalidate) !== 0) {
+      flags |= WcFlags.WITH_INV;
+      immediateOrKey = iethRkey(rx.view, rx.offset + IETH_OFFSET_OF[rx.opcode]!);
+      if (!qp.hca.memory.windows.invalidate(qp, immediateOrKey)) {
+        // Not a window that is this peer's (IBTA 9.9.6.1, class J): the SEND itself has been done
+        // and is acknowledged; the connection is over.
+        qp.completeReceive(WcStatus.REM_INV_REQ_ERR, wcOpcode, 0, 0, 0, 0);
+        qp.toError();
+        return;
+      }
+    } else if ((bits & OPCODE_BIT.immediate) !== 0) {
       flags |= WcFlags.WITH_IMM;
-      immediate = immdtValue(rx.view, rx.offset + IMMDT_OFFSET_OF[rx.opcode]!);
+      immediateOrKey = immdtValue(rx.view, rx.offset + IMMDT_OFFSET_OF[rx.opcode]!);
     }
     const bytes = this.messageBytes;
-    qp.completeReceive(WcStatus.SUCCESS, wcOpcode, flags, bytes, immediate, qp.destinationQpn);
+    qp.completeReceive(WcStatus.SUCCESS, wcOpcode, flags, bytes, immediateOrKey, qp.destinationQpn);
   }
 
   // --- answers ----------------------------------------------------------------------------------
@@ -316,8 +323,10 @@ export class RcResponder {
   refuse(syndrome: number, receiveStatus: number): void {
     const { qp } = this;
     this.sendNak(syndrome);
-    if (qp.receiveEntry >= 0) qp.completeReceive(receiveStatus, WcOpcode.RECV, 0, 0, 0, 0);
-    else {
+    const tells = qp.receiveEntry >= 0;
+    if (tells) qp.completeReceive(receiveStatus, WcOpcode.RECV, 0, 0, 0, 0);
+    // The receive of an XRC target is told to the owner of its queue: others hold the target.
+    if (!tells || qp.receives.completionQueue) {
       const access = syndrome === SYNDROME.nakRemoteAccess;
       qp.raise(access ? AsyncEventType.QP_ACCESS_ERR : AsyncEventType.QP_REQ_ERR);
     }

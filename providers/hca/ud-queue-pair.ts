@@ -23,8 +23,8 @@ import { writeGrhArea } from './grh.js';
 import type { Hca } from './hca.js';
 import { MEMORY_CHECK } from './memory.js';
 import { SoftQueuePair } from './queue-pair.js';
-import { segmentCount } from './receive-queue.js';
-import type { ReceiveQueue } from './receive-queue.js';
+import { segmentCount } from './receive-source.js';
+import type { ReceiveSource } from './receive-source.js';
 import type { ReceivedPacket } from './received-packet.js';
 import { SegmentCursor, segmentBytes } from './segment-cursor.js';
 import { BTH_FLAG, BTH_LENGTH, bthSolicited, writeBth } from './wire/bth.js';
@@ -40,14 +40,16 @@ export class UdQueuePair extends SoftQueuePair {
   override readonly transport = TRANSPORT.ud;
   private psn = 0;
   private qkey = 0;
-  /** Number of the packet of each request in flight to the port; by ring slot. */
+  /** Number and bytes of the packet of each request in flight to the port; by ring slot. */
   private readonly packetNumber: Float64Array;
+  private readonly lengthBytes: Uint32Array;
   private readonly cursor = new SegmentCursor();
   private readonly grhArea = new Uint8Array(GRH_LENGTH);
 
-  constructor(hca: Hca, qpn: number, init: QueuePairInit, sharedReceives?: ReceiveQueue) {
-    super(hca, qpn, init, sharedReceives);
+  constructor(hca: Hca, qpn: number, init: QueuePairInit, receives?: ReceiveSource) {
+    super(hca, qpn, init, receives);
     this.packetNumber = new Float64Array(this.sendRing.entries);
+    this.lengthBytes = new Uint32Array(this.sendRing.entries);
   }
 
   // --- receiving --------------------------------------------------------------------------------
@@ -58,11 +60,11 @@ export class UdQueuePair extends SoftQueuePair {
     if (!this.hca.pkeyAllowed(rx)) counters.drops.badPkey += 1;
     else if (dethQkey(rx.view, deth) !== this.qkey) counters.drops.badQkey += 1;
     else if (rx.payloadLength > this.hca.port.mtuBytes) counters.drops.badLength += 1;
-    else if (this.receiveEntry < 0 && !this.takeReceive()) counters.drops.noReceive += 1;
+    else if (!this.takeReceive()) counters.drops.noReceive += 1;
     else this.accept(rx, dethSrcQpn(rx.view, deth));
   }
 
-  /** A receive is at hand; after a datagram that did not fit, still the same one. */
+  /** A receive is at hand; when the datagram does not fit, the next one may. */
   private accept(rx: ReceivedPacket, sourceQpn: number): void {
     const { hca, receives } = this;
     const { words, maxSge } = receives;
@@ -71,6 +73,7 @@ export class UdQueuePair extends SoftQueuePair {
     const bytes = GRH_LENGTH + rx.payloadLength;
     if (segments <= maxSge && segmentBytes(words, first, segments) < bytes) {
       hca.counters.drops.bufferTooSmall += 1;
+      this.putBackReceive();
       return;
     }
     const status = segments <= maxSge ? this.scatter(rx, first, segments) : WcStatus.LOC_QP_OP_ERR;
@@ -90,15 +93,15 @@ export class UdQueuePair extends SoftQueuePair {
 
   /** The GRH area is written here, the payload is placed by the port; a completion status. */
   private scatter(rx: ReceivedPacket, first: number, segments: number): number {
-    const { hca, cursor } = this;
-    cursor.start(this.receives.words, first, segments);
+    const { hca, cursor, receives } = this;
+    cursor.start(receives.words, first, segments);
     writeGrhArea(this.grhArea, rx, hca.port.gids[rx.localGidIndex]!);
-    if (cursor.write(hca.memory, this.domain, this.grhArea) !== MEMORY_CHECK.OK) {
+    if (cursor.write(hca.memory, receives.domain, this.grhArea) !== MEMORY_CHECK.OK) {
       return WcStatus.LOC_PROT_ERR;
     }
     const verdict = cursor.scatter(
       hca.memory,
-      this.domain,
+      receives.domain,
       rx.payloadLength,
       rx.payloadOffset,
       hca.placements,
@@ -179,6 +182,7 @@ export class UdQueuePair extends SoftQueuePair {
     if (immediate) tx.view.setUint32(deth + DETH_LENGTH, words[at + SQE.IMMEDIATE_OR_INVALIDATE]!);
     this.psn = psnNext(this.psn);
     this.packetNumber[this.fetched & sendRing.mask] = tx.built;
+    this.lengthBytes[this.fetched & sendRing.mask] = length;
     this.fetched = (this.fetched + 1) >>> 0;
     sendRing.consumer = this.fetched;
     hca.awaitTaken(this);
@@ -192,19 +196,27 @@ export class UdQueuePair extends SoftQueuePair {
   }
 
   override onPacketsTaken(taken: number): void {
-    while (
-      this.oldest !== this.fetched &&
-      this.packetNumber[this.oldest & this.sendRing.mask]! <= taken
-    ) {
-      this.completeOldest(WcStatus.SUCCESS, 0, 0);
+    const { mask } = this.sendRing;
+    while (this.oldest !== this.fetched && this.packetNumber[this.oldest & mask]! <= taken) {
+      this.completeOldest(WcStatus.SUCCESS, this.lengthBytes[this.oldest & mask]!, 0);
     }
+    this.checkDrained();
+  }
+
+  /** Bytes that a send entry names; the entry is ours until it completes. */
+  private lengthOf(index: number): number {
+    const { words } = this.sendRing;
+    const at = this.sendRing.wordOf(index);
+    const control = words[at + SQE.CONTROL]!;
+    if ((control & (WrFlags.INLINE << 8)) !== 0) return words[at + SQE.INLINE_LENGTH]!;
+    return segmentBytes(words, at + SQE.SEGMENTS, (control >>> 16) & 0xff);
   }
 
   /** A bad request stops the send queue (SQE, IBTA 10.3.1.7): it fails, what follows is flushed. */
   private refuse(status: number): void {
     this.hca.counters.localErrors += 1;
     // What was sent before it has left our hands, whether the port has taken it yet or not.
-    while (this.oldest !== this.fetched) this.completeOldest(WcStatus.SUCCESS, 0, 0);
+    this.onPacketsTaken(Infinity);
     this.completeOldest(status, 0, 0);
     this.setState(QpState.SQE);
     this.flushSends();

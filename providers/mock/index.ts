@@ -3,6 +3,7 @@
  * simulated network with virtual time, for tests of protocols and applications. See docs/mock.md.
  */
 import { mad } from '../../plugins/mad/index.js';
+import { xrc } from '../../plugins/xrc/index.js';
 import { cm } from '../../plugins/cm/index.js';
 import {
   CLOCK,
@@ -15,12 +16,19 @@ import {
   RANDOM,
   SCHEDULER,
   TIMERS,
+  XRC,
   definePlugin,
 } from '../../core/spi/index.js';
-import type { ProviderInstance, Registrar, Resolver } from '../../core/spi/index.js';
+import type {
+  DatProviderInit,
+  ProviderInstance,
+  Registrar,
+  Resolver,
+} from '../../core/spi/index.js';
 import type { HcaParameters } from '../hca/index.js';
 import type { Fabric } from './fabric.js';
 import { MockNode } from './node.js';
+import { optionsOf } from './provider-init.js';
 
 export { Fabric } from './fabric.js';
 export type { FabricCounters, FabricOptions, FabricTap, LinkSelection } from './fabric.js';
@@ -31,6 +39,7 @@ export { MemoryPort } from './memory-port.js';
 export type { MemoryPortOptions } from './memory-port.js';
 export { MockNode } from './node.js';
 export type { MockNodeOptions, SendFaultRule } from './node.js';
+export { namedFabric } from './provider-init.js';
 export type { RunOptions } from './runner.js';
 export { SeededRandom } from './seeded-random.js';
 export { VirtualClock, VirtualTimer } from './virtual-clock.js';
@@ -43,6 +52,10 @@ export interface MockOptions {
   readonly parameters?: Partial<HcaParameters>;
 }
 
+interface MockInstance extends ProviderInstance {
+  readonly fabric: Fabric;
+}
+
 /** A device on a simulated fabric; `fabric.node(address)` is its other side, where faults are. */
 export const mock = definePlugin(
   {
@@ -50,10 +63,13 @@ export const mock = definePlugin(
     kind: 'provider',
     sdkVersion: '1.0',
     requires: [],
-    provides: ['rc', 'ud', 'atomic', 'mad', 'cm'],
+    provides: ['rc', 'ud', 'atomic', 'mad', 'cm', 'xrc'],
   },
-  (options: MockOptions): ProviderInstance => ({
+  (options: MockOptions): MockInstance => ({
     deviceKey: `mock:${options.fabric.id}:${options.address}`,
+    fabric: options.fabric,
+    // All nodes of a fabric reach the same peers.
+    relatedTo: (other) => (other as Partial<MockInstance>).fabric === options.fabric,
     async open(registrar: Registrar, resolver: Resolver): Promise<void> {
       const { fabric, address, mtuBytes, parameters } = options;
       const node = new MockNode(fabric, {
@@ -71,6 +87,10 @@ export const mock = definePlugin(
       registrar.bind(DEVICE, () => node.device);
       registrar.bind(MAD, mad({}).instance);
       registrar.bind(CM, cm({}).instance);
+      registrar.bind(XRC, xrc({}).instance);
     },
   }),
 );
+
+/** Opened by a line of dat.conf (docs/registry.md). */
+export const datProviderInit: DatProviderInit = (_info, iaParams) => mock(optionsOf(iaParams));

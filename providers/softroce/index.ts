@@ -14,15 +14,23 @@ import {
   SCHEDULER,
   SpiError,
   TIMERS,
+  XRC,
   definePlugin,
 } from '../../core/spi/index.js';
-import type { ProviderInstance, Registrar, Resolver } from '../../core/spi/index.js';
+import type {
+  DatProviderInit,
+  ProviderInstance,
+  Registrar,
+  Resolver,
+} from '../../core/spi/index.js';
 import { cm } from '../../plugins/cm/index.js';
 import { mad } from '../../plugins/mad/index.js';
+import { xrc } from '../../plugins/xrc/index.js';
 import type { HcaParameters } from '../hca/index.js';
 import { monotonicClock } from '../host/index.js';
 import { SoftroceNode } from './node.js';
 import { ROCE_UDP_PORT } from './port-options.js';
+import { optionsOf } from './provider-init.js';
 import { openSocketPort } from './socket-port.js';
 
 export { ROCE_UDP_PORT } from './port-options.js';
@@ -51,8 +59,8 @@ export const softroce = definePlugin(
     name: 'softroce',
     kind: 'provider',
     sdkVersion: '1.0',
-    requires: ['mad', 'cm'],
-    provides: ['rc', 'ud', 'atomic', 'mad', 'cm'],
+    requires: ['mad', 'cm', 'xrc'],
+    provides: ['rc', 'ud', 'atomic', 'mad', 'cm', 'xrc'],
   },
   (options: SoftroceOptions): ProviderInstance => {
     const addresses = checkAddresses(options);
@@ -79,10 +87,14 @@ export const softroce = definePlugin(
         registrar.bind(DEVICE, () => node.device);
         registrar.bind(MAD, mad({}).instance);
         registrar.bind(CM, cm({}).instance);
+        registrar.bind(XRC, xrc({}).instance);
       },
     };
   },
 );
+
+/** Opened by a line of dat.conf (docs/registry.md). */
+export const datProviderInit: DatProviderInit = (_info, iaParams) => softroce(optionsOf(iaParams));
 
 function checkAddresses(options: SoftroceOptions): readonly string[] {
   const addresses: unknown = (options as Partial<SoftroceOptions> | undefined)?.addresses;

@@ -6,7 +6,17 @@ const ACTIVE = '192.0.2.1';
 const PASSIVE = '192.0.2.2';
 
 describeProvider('mock', {
-  capabilities: ['unreachable', 'cut', 'second-adapter', 'loopback'],
+  capabilities: [
+    'unreachable',
+    'cut',
+    'second-adapter',
+    'loopback',
+    'shared-receive-queue',
+    'atomic',
+    'send-with-invalidate',
+    'memory-window',
+    'ud',
+  ],
   async openPair() {
     const fabric = new Fabric({ seed: 1, autoRun: true });
     const active = await openIa(mock({ fabric, address: ACTIVE }));

@@ -7,8 +7,26 @@ const PASSIVE = '127.0.2.2';
 
 /** node:dgram hears nothing of ICMP errors on a socket that is not connected. */
 const PORTS = {
-  native: ['unreachable', 'second-adapter', 'loopback'],
-  dgram: ['second-adapter', 'loopback'],
+  native: [
+    'unreachable',
+    'second-adapter',
+    'loopback',
+    'shared-receive-queue',
+    'atomic',
+    'send-with-invalidate',
+    'memory-window',
+    'file-mapping',
+    'ud',
+  ],
+  dgram: [
+    'second-adapter',
+    'loopback',
+    'shared-receive-queue',
+    'atomic',
+    'send-with-invalidate',
+    'memory-window',
+    'ud',
+  ],
 } as const;
 
 for (const port of ['native', 'dgram'] as const) {

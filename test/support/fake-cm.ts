@@ -57,7 +57,7 @@ export class FakeCm implements CmModule {
     if (listener === undefined) throw new Error(`nobody listens on port ${port}`);
     const request = new FakeRequest(this, serviceId, privateData);
     this.requests.push(request);
-    this.world.defer(() => listener.onRequest(request));
+    this.world.defer(() => listener.onRequest?.(request));
     return request;
   }
 
@@ -121,6 +121,7 @@ export class FakeConnection implements CmConnection {
 }
 
 export class FakeRequest implements CmRequest {
+  transport: 'rc' | 'xrc' = 'rc';
   readonly remoteGid = gidFromIp('192.0.2.2');
   readonly localGid = gidFromIp('192.0.2.1');
   readonly remotePort = 4000;

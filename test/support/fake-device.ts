@@ -9,6 +9,7 @@ import {
   type CompletionQueue,
   type CompletionQueueInit,
   type Device,
+  type DeviceCapability,
   type DeviceAttributes,
   gidFromIp,
   type MemoryRegion,
@@ -51,7 +52,7 @@ const ATTRIBUTES: DeviceAttributes = {
 export class FakeDevice implements Device {
   readonly name = 'fake0';
   readonly attributes = ATTRIBUTES;
-  readonly capabilities = new Set(['rc'] as const);
+  readonly capabilities = new Set<DeviceCapability>(['rc']);
   readonly gids = [gidFromIp('192.0.2.1')];
   readonly queuePairs: ScriptedQueuePair[] = [];
   readonly completionQueues: FakeCompletionQueue[] = [];

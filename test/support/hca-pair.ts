@@ -15,10 +15,13 @@ import type {
   AsyncEventType,
   CompletionQueue,
   MemoryRegion,
+  MemoryWindow,
   ProtectionDomain,
   QueuePair,
   QueuePairAttributes,
   QueuePairInit,
+  SharedReceiveQueue,
+  SharedReceiveQueueInit,
 } from '../../core/spi/index.js';
 import { HcaDriver } from '../../providers/hca/index.js';
 import type { HcaParameters } from '../../providers/hca/index.js';
@@ -45,6 +48,7 @@ export interface Completion {
   readonly sourceQpn: number;
   readonly vendorError: number;
   readonly wqeIndex: number;
+  readonly srqn: number;
   readonly context: number;
 }
 
@@ -60,6 +64,7 @@ export class Side {
   readonly base = 0x7f0000001000n;
   readonly events: AsyncEventType[] = [];
   readonly cqEvents: AsyncEventType[] = [];
+  readonly srqEvents: AsyncEventType[] = [];
   notified = 0;
   pumpRequests = 0;
 
@@ -100,6 +105,16 @@ export class Side {
       maxInlineBytes: 256,
       context: 7,
       onEvent: (event) => this.events.push(event),
+      ...init,
+    });
+  }
+
+  createSrq(init: Partial<SharedReceiveQueueInit> = {}): SharedReceiveQueue {
+    return this.driver.device.createSharedReceiveQueue({
+      pd: this.pd,
+      maxWr: 8,
+      maxSge: 2,
+      onEvent: (event) => this.srqEvents.push(event),
       ...init,
     });
   }
@@ -218,6 +233,18 @@ export interface SendRequest {
   readonly addressHandle?: number;
   readonly remoteQpn?: number;
   readonly remoteQkey?: number;
+  readonly xrcSrqn?: number;
+  readonly bind?: Bind;
+}
+
+/** Operands of BIND_MW. */
+export interface Bind {
+  readonly window: MemoryWindow;
+  readonly rkey: number;
+  readonly region: MemoryRegion;
+  readonly address: bigint;
+  readonly length: number;
+  readonly access: number;
 }
 
 export function postSend(side: Side, qp: QueuePair, request: SendRequest, doorbell = true): void {
@@ -237,6 +264,8 @@ export function postSend(side: Side, qp: QueuePair, request: SendRequest, doorbe
   words[at + SQE.ADDRESS_HANDLE] = request.addressHandle ?? 0;
   words[at + SQE.REMOTE_QPN] = request.remoteQpn ?? 0;
   words[at + SQE.REMOTE_QKEY] = request.remoteQkey ?? 0;
+  words[at + SQE.XRC_SRQN] = request.xrcSrqn ?? 0;
+  if (request.bind) putBind(words, at, request.bind);
   if (request.inline) {
     words[at + SQE.INLINE_LENGTH] = request.inline.length;
     const start = ring.byteOf(ring.producer) + SQE.SEGMENTS * 4;
@@ -245,6 +274,15 @@ export function postSend(side: Side, qp: QueuePair, request: SendRequest, doorbe
   putSegments(side, words, at + SQE.SEGMENTS, segments);
   ring.producer += 1;
   if (doorbell) qp.ringSendDoorbell();
+}
+
+function putBind(words: Uint32Array, at: number, bind: Bind): void {
+  putWide(words, at + SQE.REMOTE_ADDRESS_LO, bind.address);
+  putWide(words, at + SQE.BIND_LENGTH_LO, BigInt(bind.length));
+  words[at + SQE.BIND_WINDOW] = bind.window.handle;
+  words[at + SQE.BIND_REGION_LKEY] = bind.region.lkey;
+  words[at + SQE.BIND_ACCESS] = bind.access;
+  words[at + SQE.BIND_RKEY] = bind.rkey;
 }
 
 export function postReceive(
@@ -261,6 +299,36 @@ export function postReceive(
   putSegments(side, ring.words, at + RQE.SEGMENTS, segments);
   ring.producer += 1;
   qp.ringReceiveDoorbell();
+}
+
+/** Writes a slot of a shared receive queue and submits it. */
+export function postShared(
+  side: Side,
+  srq: SharedReceiveQueue,
+  slot: number,
+  segments: readonly Segment[],
+  cookie = slot,
+): void {
+  submitSlot(side, srq, slot, segments, cookie);
+  srq.ringDoorbell();
+}
+
+/** As `postShared`, without the doorbell. */
+export function submitSlot(
+  side: Side,
+  srq: SharedReceiveQueue,
+  slot: number,
+  segments: readonly Segment[],
+  cookie = slot,
+): void {
+  const { slots, submissions } = srq.ring;
+  const at = slots.wordOf(slot);
+  slots.words[at + RQE.NUM_SGE] = segments.length;
+  slots.words[at + RQE.COOKIE_LO] = cookie;
+  slots.words[at + RQE.COOKIE_HI] = 0;
+  putSegments(side, slots.words, at + RQE.SEGMENTS, segments);
+  submissions.words[submissions.wordOf(submissions.producer)] = slot;
+  submissions.producer += 1;
 }
 
 /** Reads and takes out all completions. */
@@ -282,6 +350,7 @@ export function drain(cq: CompletionQueue): Completion[] {
       sourceQpn: word(CQE.SOURCE_QPN),
       vendorError: word(CQE.VENDOR_ERROR),
       wqeIndex: word(CQE.WQE_INDEX),
+      srqn: word(CQE.SRQN),
       context: word(CQE.QP_CONTEXT),
     });
     ring.consumer += 1;

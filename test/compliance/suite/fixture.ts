@@ -10,7 +10,19 @@ export type Capability =
   /** `CompliancePair.openPassiveAgain`: another adapter on a device that is open. */
   | 'second-adapter'
   /** An endpoint reaches a service point of its own adapter. */
-  | 'loopback';
+  | 'loopback'
+  /** The device has unreliable datagrams, the CM module resolves their services. */
+  | 'ud'
+  /** `ia.createSrq`: the provider attribute `srqSupported`. */
+  | 'shared-receive-queue'
+  /** Fetch-and-add, compare-and-swap: the provider attribute DAT_IB_FETCH_AND_ADD. */
+  | 'atomic'
+  /** `ep.postSendWithInvalidate`. */
+  | 'send-with-invalidate'
+  /** `ia.createRmr` and `ia.createRmrForEp`. */
+  | 'memory-window'
+  /** `ia.mapFile`. */
+  | 'file-mapping';
 
 /** Two open interface adapters that reach each other. */
 export interface CompliancePair {

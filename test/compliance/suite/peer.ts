@@ -8,6 +8,7 @@ import {
   DatDtoStatus,
   type DatEvent,
   DatEventNumber,
+  type EndpointOptions,
   type EpAttributeOptions,
   type Ep,
   type Evd,
@@ -52,10 +53,10 @@ export class Peer {
   }
 
   /** One more endpoint on the same event dispatcher. */
-  endpoint(evd: Evd = this.evd): Ep {
+  endpoint(evd: Evd = this.evd, more: Partial<EndpointOptions> = {}): Ep {
     const { attributes = {} } = this.options;
     const evds = { recvEvd: evd, requestEvd: evd, connectEvd: evd };
-    return this.ia.createEndpoint({ pz: this.pz, ...evds, attributes });
+    return this.ia.createEndpoint({ pz: this.pz, ...evds, attributes, ...more });
   }
 
   /** Its region, or another, as a peer names it. */
@@ -148,6 +149,18 @@ export async function connected(pair: CompliancePair, options?: PeersOptions): P
   const peers = meet(pair, options);
   await connect(peers);
   return peers;
+}
+
+/** Connects an endpoint of the active side to one of the passive side. */
+export async function join(peers: Peers, from: Ep, to: Ep): Promise<void> {
+  const { pair, active, passive } = peers;
+  const psp = passive.ia.createPsp({ connQual: CONN_QUAL, evd: passive.evd });
+  from.connect({ address: pair.passiveAddress, connQual: CONN_QUAL });
+  const cr = await passive.request();
+  psp.free();
+  cr.accept(to);
+  await active.expect('ESTABLISHED');
+  await passive.expect('ESTABLISHED');
 }
 
 export async function connect(peers: Peers): Promise<void> {

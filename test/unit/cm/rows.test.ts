@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { AsyncEventType, QpState } from '../../../core/spi/index.js';
 import type { CmEvent, CmRequest } from '../../../core/spi/index.js';
-import { ACTIVE_TABLE, PASSIVE_TABLE } from '../../../plugins/cm/cm-states.js';
+import { ACTIVE_TABLE, PASSIVE_TABLE, transition } from '../../../plugins/cm/cm-states.js';
 import type { CmInput, CmRole, CmState } from '../../../plugins/cm/cm-states.js';
 import type { Connection } from '../../../plugins/cm/connection.js';
 import { CmPair } from '../../support/cm-pair.js';
@@ -52,6 +52,7 @@ const PASSIVE: readonly Line[] = [
     [state, 'RTU', 'ESTABLISHED', '', 'established'],
     [state, 'commEst', 'ESTABLISHED', '', 'established'],
     [state, 'MRA', 'MRA_REP_RCVD', '', ''],
+    [state, 'LAP', state, 'APR', ''],
     [state, 'REJ', 'IDLE', '', 'accept-failed'],
     [state, 'REJ_STALE', 'TIMEWAIT', '', 'accept-failed'],
     [state, 'DREQ', 'TIMEWAIT', 'DREP', 'disconnected by peer'],
@@ -78,6 +79,7 @@ const COMMON: readonly Line[] = [
   ['ESTABLISHED', 'DREQ', 'TIMEWAIT', 'DREP', 'disconnected by peer'],
   ['ESTABLISHED', 'DREP', 'ESTABLISHED', '', ''],
   ['ESTABLISHED', 'MRA', 'ESTABLISHED', '', ''],
+  ['ESTABLISHED', 'LAP', 'ESTABLISHED', 'APR', ''],
   ['ESTABLISHED', 'REJ', 'TIMEWAIT', '', 'disconnected by peer'],
   ['ESTABLISHED', 'REJ_STALE', 'TIMEWAIT', '', 'disconnected by peer'],
   ['ESTABLISHED', 'disconnect', 'DREQ_SENT', 'DREQ', ''],
@@ -92,6 +94,7 @@ const COMMON: readonly Line[] = [
   ['DREQ_SENT', 'REJ_STALE', 'TIMEWAIT', '', 'disconnected'],
   ['DREQ_SENT', 'REP', 'DREQ_SENT', '', ''],
   ['DREQ_SENT', 'MRA', 'DREQ_SENT', '', ''],
+  ['DREQ_SENT', 'LAP', 'DREQ_SENT', '', ''],
   ['DREQ_SENT', 'retry', 'DREQ_SENT', 'DREQ', ''],
   ['DREQ_SENT', 'exhausted', 'TIMEWAIT', '', 'disconnected'],
   ['DREQ_SENT', 'unreachable', 'TIMEWAIT', '', 'disconnected'],
@@ -106,6 +109,7 @@ const COMMON: readonly Line[] = [
   ['TIMEWAIT', 'REJ_STALE', 'TIMEWAIT', '', ''],
   ['TIMEWAIT', 'DREP', 'TIMEWAIT', '', ''],
   ['TIMEWAIT', 'MRA', 'TIMEWAIT', '', ''],
+  ['TIMEWAIT', 'LAP', 'TIMEWAIT', '', ''],
   ['TIMEWAIT', 'disconnect', 'TIMEWAIT', '', ''],
   ['TIMEWAIT', 'abandon', 'TIMEWAIT', '', ''],
   ['TIMEWAIT', 'close', 'TIMEWAIT', '', ''],
@@ -186,7 +190,11 @@ class Scene {
     else if (input === 'REP') pair.inject(node, { name: 'REP', body: { ...REP, ...ids } });
     else if (input === 'RTU' || input === 'DREP') pair.inject(node, { name: input, body: ids });
     else if (input === 'DREQ') pair.inject(node, { name: 'DREQ', body: { ...ids, remoteQpn } });
-    else if (input === 'REJ') pair.inject(node, { name: 'REJ', body: { ...rej, reason: 28 } });
+    else if (input === 'LAP') {
+      pair.inject(node, { name: 'LAP', body: { ...LAP, ...ids, remoteQpn } });
+    } else if (input === 'APR') {
+      pair.inject(node, { name: 'APR', body: { ...APR, ...ids } });
+    } else if (input === 'REJ') pair.inject(node, { name: 'REJ', body: { ...rej, reason: 28 } });
     else if (input === 'REJ_STALE') {
       pair.inject(node, { name: 'REJ', body: { ...rej, reason: 10 } });
     } else if (input === 'MRA') {
@@ -223,6 +231,23 @@ const REP = {
   srq: 0,
   localCaGuid: 1234n,
 };
+
+const LAP = {
+  remoteCmResponseTimeout: 20,
+  alternateLocalLid: 1,
+  alternateRemoteLid: 2,
+  alternateLocalGid: new Uint8Array(16),
+  alternateRemoteGid: new Uint8Array(16),
+  alternateFlowLabel: 0,
+  alternateTrafficClass: 0,
+  alternateHopLimit: 64,
+  alternatePacketRate: 0,
+  alternateSl: 0,
+  alternateSubnetLocal: 0,
+  alternateLocalAckTimeout: 18,
+};
+
+const APR = { additionalInfoLength: 0, apStatus: 0, additionalInfo: NONE };
 
 /** A connection that was, and is not any more, has flushed its queue pair. */
 function assertQueuePair({ side, role }: Scene, state: CmState, next: CmState): void {
@@ -276,6 +301,53 @@ describe('CM: every row, lived', () => {
         assert.equal(scene.node.cm.counters.unexpected, 0);
         assertQueuePair(scene, state, next);
         await assertEnd(scene, input, next);
+      });
+    }
+  }
+
+  // What no row is for is dropped: nothing changes, nothing is sent, nobody is told, it is counted.
+  const MESSAGES: readonly CmInput[] = [
+    'REQ',
+    'MRA',
+    'REP',
+    'RTU',
+    'REJ',
+    'REJ_STALE',
+    'DREQ',
+    'DREP',
+    'LAP',
+    'APR',
+  ];
+  const STATES: Record<CmRole, readonly CmState[]> = {
+    active: ['REQ_SENT', 'MRA_REQ_RCVD', 'ESTABLISHED', 'DREQ_SENT', 'TIMEWAIT'],
+    passive: [
+      'REQ_RCVD',
+      'MRA_REQ_SENT',
+      'REP_SENT',
+      'MRA_REP_RCVD',
+      'ESTABLISHED',
+      'DREQ_SENT',
+      'TIMEWAIT',
+    ],
+  };
+  for (const role of ['active', 'passive'] as const) {
+    for (const state of STATES[role]) {
+      const unexpected = MESSAGES.filter((message) => !transition(role, state, message));
+      it(`${role}, ${state}: takes no notice of ${unexpected.join(', ')}`, async () => {
+        const scene = new Scene(role);
+        await scene.reach(state);
+        const sent = scene.pair.messages.length;
+        const told = scene.events.length;
+        for (const message of unexpected) {
+          // A REQ to the active side is nothing of this connection, and a request of its own.
+          if (role === 'active' && message === 'REQ') continue;
+          const { unexpected: before } = scene.node.cm.counters;
+          await scene.happen(message);
+          assert.equal(scene.connection.state, state, message);
+          assert.equal(scene.node.cm.counters.unexpected, before + 1, message);
+        }
+        assert.equal(scene.pair.messages.length, sent);
+        assert.equal(scene.events.length, told);
       });
     }
   }

@@ -6,6 +6,7 @@ import {
   MemPrivileges,
   PspFlags,
   Qos,
+  VaType,
 } from '../../../core/index.js';
 import { type BadInput, refuses, wrong } from '../../support/bad-input.js';
 import { connected, unconnected } from '../../support/fake-endpoints.js';
@@ -99,8 +100,8 @@ const ROWS: readonly BadInput[] = [
   [
     'psp provider',
     (b) => b.ia.createPsp({ connQual: 1, flags: PspFlags.PROVIDER }),
-    'DAT_MODEL_NOT_SUPPORTED',
-    /ep_creator is NEVER/,
+    'DAT_INVALID_ARG4',
+    /endpoint is undefined/,
   ],
   [
     'allocate nothing',
@@ -133,10 +134,10 @@ const ROWS: readonly BadInput[] = [
     /5 bytes of Node's shared pool of 8192.*allocUnsafeSlow/,
   ],
   [
-    'memory shared',
-    (b) => b.ia.createLmr(new Uint8Array(new SharedArrayBuffer(8)), { pz: b.pz }),
+    'zero-based memory of a device that has none',
+    (b) => b.ia.allocate(8, { pz: b.pz, vaType: VaType.ZB }),
     'DAT_MODEL_NOT_SUPPORTED',
-    /SharedArrayBuffer/,
+    /zbSupported/,
   ],
   [
     'memory resizable',
@@ -152,7 +153,7 @@ const ROWS: readonly BadInput[] = [
   ],
   [
     'memory detached buffer',
-    (b) => b.ia.createLmr(detached().buffer as ArrayBuffer, { pz: b.pz }),
+    (b) => b.ia.createLmr(detached().buffer, { pz: b.pz }),
     'DAT_INVALID_ARG2',
     /not transferred away/,
   ],

@@ -11,6 +11,7 @@ import {
 import {
   type AsyncErrorEvent,
   type CompletionOwner,
+  type CompletionView,
   CompletionOwners,
   type DatEvent,
   DatEventNumber,
@@ -37,7 +38,7 @@ export class FakeEndpoint implements CompletionOwner {
     this.context = owners.allocate(this);
   }
 
-  onCompletion(words: Uint32Array, at: number): boolean | 'silent' {
+  onCompletion(words: Uint32Array, at: number): CompletionView {
     const cookie = words[at + CQE.COOKIE_LO] ?? 0;
     this.seen.push(cookie);
     const status = (words[at + CQE.CONTROL] ?? 0) & 0xff;
@@ -56,7 +57,7 @@ export class FakeEndpoint implements CompletionOwner {
       status: dtoStatusOf(control & 0xff),
       transferredLength:
         (control & 0xff) === WcStatus.SUCCESS ? (words[at + CQE.BYTE_LENGTH] ?? 0) : 0,
-      operation: dtoOf((control >>> 8) & 0xff),
+      operation: dtoOf((control >>> 8) & 0xff, (control >>> 16) & 0xff),
     };
   }
 

@@ -340,6 +340,7 @@ export class EvdWorld implements Searchable {
         children: new Set(),
         evds: () => evds,
         cnos: () => this.cno?.list ?? [],
+        endAgents: () => Promise.resolve(),
         callers: this.callers,
         release: { modules: [], device: [], done: () => undefined },
       }),

@@ -1,0 +1,55 @@
+/** What the connection of an endpoint works with: its ports, an attempt, and an end under way. */
+import type { CmConnection, KeepAlive } from '../spi/index.js';
+import type { ConnectTarget } from './ep-connect-options.js';
+import type { ConnectionEventName } from './ep-outcomes.js';
+import type { EpQueues } from './ep-queues.js';
+import type { EpStateName } from './ep-states.js';
+
+/** What an event of the connection carries. */
+export interface ConnectionEventDetails {
+  readonly privateData: Uint8Array;
+  /** Reject reason of the CM, where there is one. */
+  readonly rejectReason?: number;
+  /** Why, for people; empty when there is nothing to say. */
+  readonly detail: string;
+  /** Of BROKEN: transitions of the endpoint, then of the queue pair, then messages of the CM. */
+  readonly flightRecord: readonly string[];
+}
+
+/** What the connection needs of its endpoint. */
+export interface EpConnectionPorts {
+  readonly keepAlive: KeepAlive;
+  readonly queues: EpQueues;
+  /** Queues an event on the connect EVD; behind the completion being taken in, unless `before`. */
+  post(name: ConnectionEventName, details: ConnectionEventDetails, before: boolean): void;
+  postBrokenAsync(reason: string): void;
+  /** While true, completions are taken in even if no consumer asks for them. */
+  watchCompletions(watch: boolean): void;
+  /** Completions that have come become known now. */
+  takeInCompletions(): void;
+  onTransition(from: EpStateName, to: EpStateName): void;
+  nowUs(): number;
+}
+
+/** An end that waits for the queues to run empty up to these indices. */
+export interface Ending {
+  readonly name: 'DISCONNECTED' | 'BROKEN';
+  readonly detail: string;
+  readonly sendTarget: number;
+  readonly receiveTarget: number;
+  /** A graceful disconnect ends when the CM's handshake has. */
+  awaitsCm: boolean;
+  /** With a shared receive queue, the provider says when no receive will complete any more. */
+  readonly awaitsReceives: boolean;
+}
+
+/** One attempt at a connection; events of an earlier one fall on deaf ears. */
+export class Attempt {
+  connection: CmConnection | undefined = undefined;
+  /** @param target where to; an attempt without one has accepted */
+  constructor(readonly target: ConnectTarget | undefined) {}
+
+  get active(): boolean {
+    return this.target !== undefined;
+  }
+}

@@ -1,0 +1,240 @@
+/**
+ * What an endpoint is made of, and how its parts work together: queues (one life each), connection,
+ * events, watermarks, counters. The consumer's calls are in ep.ts and ep-observing.ts; postings in
+ * ep-posts.ts and ep-ib-posts.ts.
+ */
+import { DatError, spiCall } from '../errors/index.js';
+import type { Evd } from '../evd/index.js';
+import type { CmRequest } from '../spi/index.js';
+import type { Ep } from './ep.js';
+import type { EpAttributes } from './ep-attributes.js';
+import { EpConnection } from './ep-connection.js';
+import { EpCounters } from './ep-counters.js';
+import { EpEvents } from './ep-events.js';
+import { EpBindPosts } from './ep-bind-posts.js';
+import { isRequestGone } from './ep-outcomes.js';
+import { EP_ACCESS, EpQueues } from './ep-queues.js';
+import type { EpStateName } from './ep-states.js';
+import type { EpInit } from './ep-types.js';
+import { EpWatermarks } from './ep-watermarks.js';
+import type { Ia } from './ia.js';
+import type { Pz } from './pz.js';
+import type { Srq } from './srq.js';
+
+/** A service point's hold on an endpoint. */
+export type EpHold = 'reserve' | 'unreserve' | 'request' | 'reject';
+
+export abstract class EpCore extends EpBindPosts {
+  readonly handleType = 'EP';
+  protected queues: EpQueues;
+  protected readonly connection: EpConnection;
+  protected readonly events: EpEvents;
+  protected readonly counts = new EpCounters();
+  protected readonly watermarks: EpWatermarks;
+
+  /** @internal */
+  constructor(
+    readonly ia: Ia,
+    protected init: EpInit,
+  ) {
+    super();
+    const { initialState = 'UNCONNECTED' } = init;
+    this.events = new EpEvents(this.asEp(), ia, init, initialState);
+    try {
+      this.events.attach((reason) => this.connection.onCompletionsLost(reason));
+      this.queues = this.createQueues(init);
+    } catch (error) {
+      this.events.close();
+      throw error;
+    }
+    const queues = (): EpQueues => this.queues;
+    this.connection = new EpConnection(
+      {
+        keepAlive: ia.context.keepAlive,
+        get queues() {
+          return queues();
+        },
+        post: (name, details, before) => {
+          if (name === 'BROKEN') this.counts.count('broken');
+          this.events.post(name, details, before);
+        },
+        postBrokenAsync: (reason) => this.events.postBrokenAsync(reason),
+        watchCompletions: (watch) => this.events.watchCompletions(watch),
+        takeInCompletions: () => this.events.takeInCompletions(),
+        onTransition: (from, to) => this.onTransition(from, to),
+        nowUs: () => ia.context.clock.now(),
+      },
+      initialState,
+    );
+    this.watermarks = new EpWatermarks({
+      onSoft: (count, mark) => this.events.postWatermark(count, mark),
+      onHard: (count, mark) =>
+        this.connection.onOverrun(`${count} receives: the hard high watermark is ${mark}`),
+    });
+    this.watermarks.set(init.attributes.srqSoftHighWatermark, Infinity);
+    init.pz.users++;
+    if (init.srq !== undefined) init.srq.users++;
+  }
+
+  protected get bindEvd(): Evd {
+    return this.init.requestEvd;
+  }
+
+  /** This endpoint, as its events name it. */
+  protected abstract asEp(): Ep;
+
+  get attributes(): EpAttributes {
+    return this.init.attributes;
+  }
+
+  get state(): EpStateName {
+    return this.connection.state;
+  }
+
+  get pz(): Pz {
+    return this.init.pz;
+  }
+
+  /** The shared receive queue that it was made with. */
+  get srq(): Srq | undefined {
+    return this.init.srq;
+  }
+
+  /** Queue pair number; another one after each reset. */
+  get qpn(): number {
+    return this.queues.qp.qpn;
+  }
+
+  /** @internal `cr.accept` */
+  accept(request: CmRequest, privateData: Uint8Array): void {
+    const own = this.cmParameters();
+    const parameters = {
+      ...own,
+      responderResources: Math.min(own.responderResources, request.responderResources),
+      initiatorDepth: Math.min(own.initiatorDepth, request.initiatorDepth),
+      qp: this.queues.qp,
+      privateData,
+    };
+    try {
+      this.connection.accept((onEvent) => request.accept({ ...parameters, onEvent }));
+    } catch (error) {
+      if (!isRequestGone(error)) throw error;
+      this.connection.acceptFailed('the peer gave up before it was answered');
+    }
+    this.counts.count('accept');
+  }
+
+  /**
+   * @internal a service point takes hold of the endpoint, or lets it go
+   * @throws DatError DAT_INVALID_STATE when an endpoint to reserve is not UNCONNECTED
+   */
+  hold(operation: string, what: EpHold): void {
+    if (what === 'reserve') this.checkLegal(operation, 'reserve');
+    this.connection.hold(what);
+  }
+
+  /** @internal teardown, first part: the CM tells the peer */
+  shutdown(): void {
+    this.connection.shutdown();
+  }
+
+  /** @internal teardown, second part */
+  destroy(by: string): void {
+    this.destroyQueues(by, this.queues);
+    this.markFreed(by);
+    this.events.close();
+    this.init.pz.users--;
+    if (this.init.srq !== undefined) this.init.srq.users--;
+    this.ia.forget(this.asEp());
+  }
+
+  protected takeInCompletions(): void {
+    this.events.takeInCompletions();
+  }
+
+  protected checkOwnReceives(operation: string): void {
+    const { srq } = this.init;
+    if (srq === undefined) return;
+    throw new DatError('DAT_INVALID_STATE', {
+      subtype: 'DAT_INVALID_STATE_SRQ_IN_USE',
+      operation,
+      message: `endpoint ${this.id} receives from shared receive queue ${srq.id}`,
+      hint: 'post to that: srq.postRecv()',
+      value: srq,
+    });
+  }
+
+  protected afterReceivePosted(): void {
+    this.counts.receivePosted();
+    this.watermarks.look(this.receiveBuffers);
+  }
+
+  /**
+   * Receive buffers that the endpoint holds: posted and not completed; of a shared queue, taken and
+   * not yet dequeued.
+   */
+  protected get receiveBuffers(): number {
+    const { queues, init } = this;
+    return init.srq === undefined ? queues.receives.outstanding : queues.sharedPending;
+  }
+
+  protected createQueues(init: EpInit): EpQueues {
+    const { pz, recvEvd, requestEvd, attributes, srq } = init;
+    const create = (): EpQueues =>
+      new EpQueues({
+        ep: this.asEp(),
+        device: this.ia.context.device,
+        owners: this.ia.owners,
+        pd: pz.pd,
+        recvCq: this.events.cqOf(recvEvd),
+        requestCq: this.events.cqOf(requestEvd),
+        attributes,
+        srq,
+        counters: this.counts,
+        onQueuePairEvent: (event) => this.events.onQueuePairEvent(event, this.connection),
+        listener: {
+          onReceived: () => {
+            this.connection.onReceived();
+            if (srq !== undefined) this.watermarks.look(this.receiveBuffers);
+          },
+          onFailed: () => this.connection.onFailed(),
+          onReclaimed: () => this.connection.onReclaimed(),
+        },
+      });
+    return spiCall({ operation: 'ia.createEndpoint', map: NO_QUEUE_PAIR }, create);
+  }
+
+  protected destroyQueues(by: string, queues: EpQueues): void {
+    const purge = (context: number): void => this.events.purge(context);
+    spiCall({ operation: by }, () => queues.destroy(purge));
+  }
+
+  protected cmParameters(): {
+    responderResources: number;
+    initiatorDepth: number;
+    retryCount: number;
+    rnrRetryCount: number;
+    minRnrTimer: number;
+    accessFlags: number;
+  } {
+    const { maxRdmaReadIn, maxRdmaReadOut, transport } = this.attributes;
+    const { retryCount, rnrRetryCount, minRnrTimer } = transport;
+    return {
+      responderResources: maxRdmaReadIn,
+      initiatorDepth: maxRdmaReadOut,
+      retryCount,
+      rnrRetryCount,
+      minRnrTimer,
+      accessFlags: EP_ACCESS,
+    };
+  }
+
+  private onTransition(from: EpStateName, to: EpStateName): void {
+    this.events.onTransition(from, to);
+    if (to === 'CONNECTED') this.watermarks.look(this.receiveBuffers);
+  }
+}
+
+const NO_QUEUE_PAIR = {
+  ENOMEM: ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_TEP'],
+} as const;

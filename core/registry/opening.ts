@@ -1,0 +1,85 @@
+/** Opening an interface adapter of a provider (dat_ia_open): options, modules, device. */
+import type { DeviceLease } from '../dat/context.js';
+import { checkInteger, checkOptions } from '../dat/guards.js';
+import { Ia } from '../dat/ia.js';
+import { traceTo } from '../dat/trace.js';
+import { type ConfiguredPlugin, type Logger, silentLogger } from '../spi/index.js';
+import { checkRequirements } from './checks.js';
+import {
+  DeviceTable,
+  giveBack,
+  MODULE_KINDS,
+  type ModuleKind,
+  type ModuleSet,
+} from './device-table.js';
+
+/** What `openIa` takes. */
+export interface OpenIaOptions {
+  /** Modules in place of the provider's own: configured plugins, or names of registered ones. */
+  readonly modules?: { readonly [K in ModuleKind]?: ConfiguredPlugin<K> | string };
+  /** Default: silent. */
+  readonly logger?: Logger;
+  /** Events that `ia.asyncEvd` holds; default 64. */
+  readonly asyncEvdQlen?: number;
+  /** Bound of `ia.close()` in milliseconds; default 5000. */
+  readonly closeTimeoutMs?: number;
+}
+
+const OPEN_OPTIONS = ['modules', 'logger', 'asyncEvdQlen', 'closeTimeoutMs'];
+const ASYNC_QLEN = 64;
+const CLOSE_TIMEOUT_MS = 5000;
+const HOUR_MS = 3_600_000;
+
+/** Open devices of this process. */
+const devices = new DeviceTable();
+
+export interface Opening {
+  readonly provider: ConfiguredPlugin<'provider'>;
+  /** What the adapter is called: its name in the registry. */
+  readonly name: string;
+  readonly modules: ModuleSet;
+  readonly options: OpenIaOptions;
+  readonly onClosed: () => void;
+}
+
+/** @throws DatError DAT_INVALID_PARAMETER */
+export function checkOpenOptions(options: OpenIaOptions): void {
+  checkOptions('openIa', 2, options, OPEN_OPTIONS);
+  const { modules, asyncEvdQlen = ASYNC_QLEN, closeTimeoutMs = CLOSE_TIMEOUT_MS } = options;
+  if (modules !== undefined) checkOptions('openIa', 2, modules, MODULE_KINDS);
+  checkInteger('openIa', 2, 'asyncEvdQlen', asyncEvdQlen, 1, 2 ** 20);
+  checkInteger('openIa', 2, 'closeTimeoutMs', closeTimeoutMs, 1, HOUR_MS);
+}
+
+/** @throws DatError as `Registry.openIa`; nothing stays open then */
+export async function open(opening: Opening): Promise<Ia> {
+  const { provider, name, modules, options, onClosed } = opening;
+  const {
+    logger = silentLogger,
+    asyncEvdQlen = ASYNC_QLEN,
+    closeTimeoutMs = CLOSE_TIMEOUT_MS,
+  } = options;
+  const used = MODULE_KINDS.flatMap((kind) => modules[kind]?.meta ?? []);
+  checkRequirements('openIa', [provider.meta, ...used]);
+  const device = await devices.acquire(provider, modules, logger);
+  try {
+    const services = device.services(logger);
+    const context = { ...services, trace: traceTo(logger) };
+    const lease: DeviceLease = {
+      onEvent: (listener) => device.onEvent(listener),
+      mad: () => device.mad(),
+      release: () => {
+        const release = device.release();
+        const done = (): void => {
+          release.done();
+          onClosed();
+        };
+        return { ...release, done };
+      },
+    };
+    return new Ia({ context, lease, providerName: name, asyncEvdQlen, closeTimeoutMs });
+  } catch (error) {
+    await giveBack(device);
+    throw error;
+  }
+}

@@ -1,0 +1,106 @@
+/** The plugins of a registry: providers and modules by name, and what is open of each. */
+import { checkOneOf, invalid } from '../dat/guards.js';
+import { DatError } from '../errors/index.js';
+import type { ConfiguredPlugin, PluginKind, PluginMeta } from '../spi/index.js';
+import { checkPlugin, titleOf } from './checks.js';
+import { MODULE_KINDS } from './device-table.js';
+import { parseVersion, type ProviderInfo } from './provider-info.js';
+
+/** How a plugin is registered; a string is its name. */
+export interface Registration {
+  /** What `openIa` and module options call it; default the plugin's own name. */
+  readonly name?: string;
+  /** API version of a provider, `major.minor`; default `2.0`. */
+  readonly version?: string;
+  /** Default false. */
+  readonly threadSafe?: boolean;
+}
+
+/** A registered plugin. */
+export interface PluginEntry {
+  readonly kind: PluginKind;
+  readonly info: ProviderInfo;
+  readonly plugin: ConfiguredPlugin;
+  openIas: number;
+}
+
+export class PluginTable {
+  private entries: readonly PluginEntry[] = [];
+
+  get all(): readonly PluginEntry[] {
+    return this.entries;
+  }
+
+  get metas(): readonly PluginMeta[] {
+    return this.entries.map(({ plugin }) => plugin.meta);
+  }
+
+  ofKind(kind: PluginKind): readonly PluginEntry[] {
+    return this.entries.filter((entry) => entry.kind === kind);
+  }
+
+  /**
+   * @throws DatError DAT_PROVIDER_ALREADY_REGISTERED when name, version and thread safety are taken
+   */
+  add(operation: string, plugin: unknown, registration: string | Registration = {}): PluginEntry {
+    checkPlugin(operation, plugin);
+    const options = typeof registration === 'string' ? { name: registration } : registration;
+    const { name = plugin.meta.name, version, threadSafe = false } = options;
+    if (typeof name !== 'string' || name === '') {
+      throw invalid(operation, 2, 'name', name, 'a string of at least one character');
+    }
+    checkOneOf(operation, 2, 'threadSafe', threadSafe, [true, false]);
+    const { major, minor } = parseVersion(operation, version);
+    const info: ProviderInfo = {
+      iaName: name,
+      versionMajor: major,
+      versionMinor: minor,
+      isThreadSafe: threadSafe,
+      origin: 'registered',
+    };
+    const present = this.ofKind(plugin.meta.kind).find((entry) => same(entry.info, info));
+    if (present !== undefined) throw taken(operation, name, present.plugin);
+    const entry = { kind: plugin.meta.kind, info, plugin, openIas: 0 };
+    this.entries = [...this.entries, entry];
+    return entry;
+  }
+
+  remove(entry: PluginEntry): void {
+    this.entries = this.entries.filter((other) => other !== entry);
+  }
+
+  /** @throws DatError DAT_PROVIDER_NOT_FOUND / DAT_NAME_NOT_REGISTERED; DAT_INVALID_PARAMETER */
+  find(operation: string, kind: PluginKind, name: string): PluginEntry {
+    if (typeof name !== 'string') throw invalid(operation, 1, 'name', name, 'a string');
+    checkOneOf(operation, 2, 'kind', kind, ['provider', ...MODULE_KINDS]);
+    const entry = this.ofKind(kind).find(({ info }) => info.iaName === name);
+    if (entry !== undefined) return entry;
+    const known = this.ofKind(kind).map(({ info }) => info.iaName);
+    throw new DatError('DAT_PROVIDER_NOT_FOUND', {
+      subtype: 'DAT_NAME_NOT_REGISTERED',
+      operation,
+      message:
+        `no ${kind} plugin is registered as "${name}"; ` +
+        (known.length === 0 ? 'there is none' : `there are ${known.join(', ')}`),
+      value: name,
+    });
+  }
+}
+
+function same(a: ProviderInfo, b: ProviderInfo): boolean {
+  return (
+    a.iaName === b.iaName &&
+    a.versionMajor === b.versionMajor &&
+    a.versionMinor === b.versionMinor &&
+    a.isThreadSafe === b.isThreadSafe
+  );
+}
+
+function taken(operation: string, name: string, plugin: ConfiguredPlugin): DatError {
+  return new DatError('DAT_PROVIDER_ALREADY_REGISTERED', {
+    operation,
+    message: `the name "${name}" is taken by ${titleOf(plugin.meta)}`,
+    hint: 'register it under another name',
+    value: name,
+  });
+}

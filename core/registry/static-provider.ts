@@ -1,0 +1,78 @@
+/** A line of dat.conf as a provider: its module is loaded when it is first opened. */
+import { DatError } from '../errors/index.js';
+import { type ConfiguredPlugin, type DatProviderInit } from '../spi/index.js';
+import { checkPlugin } from './checks.js';
+import type { DatConfEntry } from './dat-conf.js';
+import type { ProviderInfo } from './provider-info.js';
+
+/**
+ * Loads a provider's module: what `import()` of the library gives. Files and packages are not
+ * reached from here.
+ * @param libPath as the line has it
+ */
+export type ProviderLoader = (libPath: string) => Promise<unknown>;
+
+export class StaticProvider {
+  readonly info: ProviderInfo;
+  private loading: Promise<ConfiguredPlugin<'provider'>> | undefined = undefined;
+
+  constructor(
+    private readonly entry: DatConfEntry,
+    private readonly load: ProviderLoader,
+  ) {
+    const { iaName, versionMajor, versionMinor, isThreadSafe, libPath, iaParams } = entry;
+    const version = { versionMajor, versionMinor };
+    this.info = { iaName, ...version, isThreadSafe, origin: 'dat.conf', libPath, iaParams };
+  }
+
+  /**
+   * The provider, configured; loaded once, and again after a failure.
+   * @throws DatError DAT_PROVIDER_NOT_FOUND with the step that failed
+   */
+  plugin(): Promise<ConfiguredPlugin<'provider'>> {
+    this.loading ??= this.make().catch((error: unknown) => {
+      this.loading = undefined;
+      throw error;
+    });
+    return this.loading;
+  }
+
+  private async make(): Promise<ConfiguredPlugin<'provider'>> {
+    const { libPath, iaParams } = this.entry;
+    const module: unknown = await this.step(`cannot load ${libPath}`, () => this.load(libPath));
+    const init = initOf(module);
+    if (init === undefined) throw this.failed(`${libPath} exports no function datProviderInit`);
+    const problem = `${libPath} refuses its ia_params ${JSON.stringify(iaParams)}`;
+    const plugin: unknown = await this.step(problem, async () => init(this.entry, iaParams));
+    checkPlugin('openIa', plugin, 'provider');
+    return plugin;
+  }
+
+  private async step<T>(problem: string, run: () => Promise<T>): Promise<T> {
+    try {
+      return await run();
+    } catch (error) {
+      throw this.failed(`${problem}: ${textOf(error)}`, error);
+    }
+  }
+
+  private failed(message: string, cause?: unknown): DatError {
+    return new DatError('DAT_PROVIDER_NOT_FOUND', {
+      subtype: 'DAT_NAME_NOT_REGISTERED',
+      operation: 'openIa',
+      message: `"${this.entry.iaName}": ${message}`,
+      value: this.entry.libPath,
+      ...(cause !== undefined && { cause }),
+    });
+  }
+}
+
+function initOf(module: unknown): DatProviderInit | undefined {
+  if (typeof module !== 'object' || module === null) return undefined;
+  const init: unknown = (module as { readonly datProviderInit?: unknown }).datProviderInit;
+  return typeof init === 'function' ? (init as DatProviderInit) : undefined;
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,46 @@
+/**
+ * The ia_params field of dat.conf as our providers write it: words for the device and its port, as
+ * OpenFabrics has them, then `name=value` options.
+ */
+import { SpiError } from './spi-error.js';
+
+export interface IaParams {
+  /** The words before the first option: `["eth0", "0"]`. */
+  readonly words: readonly string[];
+  readonly options: ReadonlyMap<string, string>;
+}
+
+/**
+ * @param known names of options
+ * @throws SpiError('EINVAL') for an option that is unknown, without a value or given twice, and for
+ * a word that follows an option
+ */
+export function readIaParams(iaParams: string, known: readonly string[]): IaParams {
+  const words: string[] = [];
+  const options = new Map<string, string>();
+  for (const item of iaParams.split(/\s+/).filter(Boolean)) {
+    const [, name, value] = /^([A-Za-z]\w*)=(.*)$/.exec(item) ?? [];
+    if (name === undefined || value === undefined) {
+      if (options.size > 0) throw refused(item, 'words come before options');
+      words.push(item);
+      continue;
+    }
+    if (!known.includes(name)) throw refused(item, `options are ${known.join(', ')}`);
+    if (options.has(name)) throw refused(item, `${name} is given twice`);
+    if (value === '') throw refused(item, `${name} has no value`);
+    options.set(name, value);
+  }
+  return { words, options };
+}
+
+/** The integer that an option holds; undefined when it is not given. */
+export function integerOption(params: IaParams, name: string): number | undefined {
+  const text = params.options.get(name);
+  if (text === undefined) return undefined;
+  if (!/^\d{1,15}$/.test(text)) throw refused(`${name}=${text}`, 'it must be a whole number');
+  return Number(text);
+}
+
+function refused(item: string, why: string): SpiError {
+  return new SpiError('EINVAL', `ia_params ${JSON.stringify(item)}: ${why}`);
+}

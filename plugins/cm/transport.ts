@@ -1,0 +1,98 @@
+/**
+ * Which transport a REQ speaks of, and what differs for it: a table. An XRC initiator asks, a
+ * target answers; its number goes in REP's EE context field (IBTA annex A14, wire facts 5.2).
+ */
+import { QpType, SpiError, nameOf } from '../../core/spi/index.js';
+import type { QueuePair } from '../../core/spi/index.js';
+import type { CmRep } from './wire/rep.js';
+import { EXTENDED_TRANSPORT, TRANSPORT_SERVICE } from './wire/req.js';
+import type { CmReq } from './wire/req.js';
+
+export type CmTransport = 'rc' | 'xrc';
+
+interface Row {
+  /** Types of the queue pairs that ask and answer. */
+  readonly active: QpType;
+  readonly passive: QpType;
+  /** REQ's transport service type, and its extension. */
+  readonly service: number;
+  readonly extended: number;
+}
+
+const TABLE: Readonly<Record<CmTransport, Row>> = {
+  rc: {
+    active: QpType.RC,
+    passive: QpType.RC,
+    service: TRANSPORT_SERVICE.rc,
+    extended: EXTENDED_TRANSPORT.none,
+  },
+  xrc: {
+    active: QpType.XRC_INI,
+    passive: QpType.XRC_TGT,
+    service: TRANSPORT_SERVICE.extended,
+    extended: EXTENDED_TRANSPORT.xrc,
+  },
+};
+const TRANSPORTS = Object.keys(TABLE) as CmTransport[];
+
+/** Fields of a REQ that depend on the asking queue pair. */
+export type TransportFields = Pick<
+  CmReq,
+  | 'transportServiceType'
+  | 'extendedTransportType'
+  | 'responderResources'
+  | 'retryCount'
+  | 'rnrRetryCount'
+  | 'srq'
+>;
+
+/** @throws SpiError('EINVAL') when no queue pair of that type asks for connections */
+export function transportOfAsker(qp: QueuePair): CmTransport {
+  const found = TRANSPORTS.find((transport) => TABLE[transport].active === qp.type);
+  if (found) return found;
+  throw wrongType(qp, 'RC or XRC_INI');
+}
+
+/** @throws SpiError('EINVAL') when the queue pair cannot answer a request of that transport */
+export function checkAnswerer(qp: QueuePair, transport: CmTransport): void {
+  const { passive } = TABLE[transport];
+  if (qp.type !== passive) throw wrongType(qp, nameOf(QpType, passive));
+}
+
+/** The transport of a REQ; undefined for one that is neither reliable connected nor XRC. */
+export function transportOf(req: CmReq): CmTransport | undefined {
+  return TRANSPORTS.find(
+    (transport) =>
+      TABLE[transport].service === req.transportServiceType &&
+      TABLE[transport].extended === req.extendedTransportType,
+  );
+}
+
+/** An XRC initiator serves nothing, so what it says of that is 0 (as Linux has it). */
+export function transportFields(
+  transport: CmTransport,
+  own: Omit<TransportFields, 'transportServiceType' | 'extendedTransportType'>,
+): TransportFields {
+  const { service, extended } = TABLE[transport];
+  const fields = { transportServiceType: service, extendedTransportType: extended };
+  if (transport === 'rc') return { ...own, ...fields };
+  return { ...fields, responderResources: 0, retryCount: 0, rnrRetryCount: 0, srq: 0 };
+}
+
+/** Where a REP names the queue pair that answers; a target has its receives from SRQs only. */
+export function answererFields(
+  transport: CmTransport,
+  { qpn, receiveRing }: QueuePair,
+): Pick<CmRep, 'localQpn' | 'localEecn' | 'srq'> {
+  if (transport === 'xrc') return { localQpn: 0, localEecn: qpn, srq: 1 };
+  return { localQpn: qpn, localEecn: 0, srq: receiveRing ? 0 : 1 };
+}
+
+export function answererQpn(transport: CmTransport, rep: CmRep): number {
+  return transport === 'xrc' ? rep.localEecn : rep.localQpn;
+}
+
+function wrongType(qp: QueuePair, expected: string): SpiError {
+  const type = nameOf(QpType, qp.type);
+  return new SpiError('EINVAL', `a queue pair of type ${type}: must be ${expected}`);
+}

@@ -1,0 +1,58 @@
+/**
+ * Where dat.conf is (DAT facts 5.1): the file that DAT_OVERRIDE names, else the first one there is
+ * of the usual places.
+ */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DatError } from '../../core/errors/index.js';
+import { type DatConf, parseDatConf } from '../../core/registry/index.js';
+
+export interface DatConfFile extends DatConf {
+  /** Absent when there is none. */
+  readonly path?: string;
+  /** Where it was looked for. */
+  readonly searched: readonly string[];
+}
+
+/** The places, in order, when DAT_OVERRIDE names none. */
+export function defaultPaths(
+  platform: NodeJS.Platform = process.platform,
+  env: NodeJS.ProcessEnv = process.env,
+): readonly string[] {
+  if (platform === 'win32') return [join(env['SystemDrive'] ?? 'C:', 'DAT', 'dat.conf')];
+  return ['/etc/dat.conf', '/usr/local/etc/dat.conf', '/etc/rdma/dat.conf'];
+}
+
+/**
+ * Reads the machine's dat.conf. That there is none is no error, unless one was named.
+ * @param path of a file that must be there; default DAT_OVERRIDE
+ * @throws DatError DAT_INTERNAL_ERROR when a file that was named, or that is there, cannot be read
+ */
+export async function readDatConf(
+  path: string | undefined = process.env['DAT_OVERRIDE'] || undefined,
+): Promise<DatConfFile> {
+  const searched = path === undefined ? defaultPaths() : [path];
+  for (const candidate of searched) {
+    const text = await readIfThere(candidate, path !== undefined);
+    if (text !== undefined) {
+      return { ...parseDatConf(text, candidate), path: candidate, searched };
+    }
+  }
+  return { entries: [], errors: [], searched };
+}
+
+async function readIfThere(path: string, required: boolean): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (!required && (code === 'ENOENT' || code === 'ENOTDIR')) return undefined;
+    throw new DatError('DAT_INTERNAL_ERROR', {
+      operation: 'readDatConf',
+      message: `the static registry cannot be read: ${message}`,
+      hint: required ? 'DAT_OVERRIDE, or the path given, names it' : 'set DAT_OVERRIDE to another',
+      value: path,
+      cause: error,
+    });
+  }
+}

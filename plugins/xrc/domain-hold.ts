@@ -1,0 +1,139 @@
+/** What a consumer gets of `openDomain`: its own objects in the domain, and what all may do. */
+import { QpType, SpiError } from '../../core/spi/index.js';
+import type {
+  Device,
+  QueuePair,
+  QueuePairAttributes,
+  QueuePairEventHandler,
+  SharedReceiveQueue,
+  XrcConsumer,
+  XrcDomain,
+  XrcInitiatorInit,
+  XrcPreparedTargetInit,
+  XrcSharedReceiveQueueInit,
+  XrcTargetInit,
+} from '../../core/spi/index.js';
+import type { SharedDomain } from './shared-domain.js';
+
+interface Destroyable {
+  destroy(): void;
+}
+
+export class DomainHold implements XrcDomain {
+  private readonly queues = new Set<Destroyable>();
+  private readonly initiators = new Set<Destroyable>();
+  private open = true;
+
+  /** @param onClose its consumer forgets it */
+  constructor(
+    private readonly domain: SharedDomain,
+    private readonly consumer: XrcConsumer,
+    private readonly device: Device,
+    private readonly onClose: () => void,
+  ) {
+    domain.hold(consumer);
+  }
+
+  get key(): string | undefined {
+    return this.domain.key;
+  }
+
+  get targets(): readonly number[] {
+    return this.domain.qpns;
+  }
+
+  createSharedReceiveQueue(init: XrcSharedReceiveQueueInit): SharedReceiveQueue {
+    this.checkOpen();
+    const { cq, ...rest } = init;
+    const srq = this.device.createSharedReceiveQueue?.({
+      ...rest,
+      xrc: { domain: this.domain.handle, cq },
+    });
+    if (!srq) {
+      throw new SpiError('EOPNOTSUPP', `device ${this.device.name} has no shared receive queues`);
+    }
+    return counted(srq, this.queues);
+  }
+
+  createInitiator(init: XrcInitiatorInit): QueuePair {
+    this.checkOpen();
+    const qp = this.device.createQueuePair({
+      ...init,
+      type: QpType.XRC_INI,
+      receiveCq: init.sendCq,
+      maxReceiveWr: 0,
+      maxReceiveSge: 0,
+      xrcDomain: this.domain.handle,
+    });
+    return counted(qp, this.initiators);
+  }
+
+  createTarget(init: XrcTargetInit): number {
+    this.checkOpen();
+    return this.domain.createTarget(this.consumer, init).qpn;
+  }
+
+  prepareTarget(init: XrcPreparedTargetInit): QueuePair {
+    this.checkOpen();
+    return this.domain.prepareTarget(this.consumer, init).qp;
+  }
+
+  register(qpn: number, onEvent: QueuePairEventHandler): void {
+    this.checkOpen();
+    this.domain.target(qpn).register(this.consumer, onEvent);
+  }
+
+  unregister(qpn: number): void {
+    this.checkOpen();
+    this.domain.target(qpn).unregister(this.consumer);
+  }
+
+  modify(qpn: number, attributes: QueuePairAttributes): void {
+    this.checkOpen();
+    this.domain.target(qpn).qp.modify(attributes);
+  }
+
+  query(qpn: number): Readonly<QueuePairAttributes> {
+    this.checkOpen();
+    return this.domain.target(qpn).qp.query();
+  }
+
+  close(): void {
+    if (!this.open) return;
+    const { queues, initiators } = this;
+    if (queues.size + initiators.size > 0) {
+      throw new SpiError(
+        'EBUSY',
+        `${queues.size} shared receive queues and ${initiators.size} initiators of this ` +
+          'consumer are in the domain',
+      );
+    }
+    this.open = false;
+    this.onClose();
+    this.domain.leave(this.consumer);
+  }
+
+  /** The consumer's end: what is its own goes first. */
+  release(): void {
+    for (const object of [...this.initiators, ...this.queues]) object.destroy();
+    this.close();
+  }
+
+  private checkOpen(): void {
+    if (!this.open) throw new SpiError('EINVAL', 'this hold on the domain has been given up');
+  }
+}
+
+/**
+ * Counts an object until it is destroyed, whoever does it. It stays the device's own object: a
+ * wrapper would stand in the data path.
+ */
+function counted<T extends Destroyable>(object: T, among: Set<Destroyable>): T {
+  const destroy = object.destroy.bind(object);
+  object.destroy = () => {
+    destroy();
+    among.delete(object);
+  };
+  among.add(object);
+  return object;
+}

@@ -1,0 +1,17 @@
+/** The XRC module as a plugin, and its class for those who put a device together by hand. */
+import { DEVICE, LOGGER, definePlugin } from '../../core/spi/index.js';
+import { Xrc } from './xrc.js';
+
+export { Xrc } from './xrc.js';
+export type { XrcDependencies } from './xrc.js';
+export { TARGET_ATTRIBUTES, TARGET_CAPABILITIES } from './target-attributes.js';
+
+export const xrc = definePlugin(
+  { name: 'xrc', kind: 'xrc', sdkVersion: '1.0', requires: [], provides: ['xrc'] },
+  (_options: Readonly<Record<string, never>> = {}) =>
+    (resolver) =>
+      new Xrc({
+        device: resolver.resolve(DEVICE),
+        logger: resolver.resolve(LOGGER).child({ module: 'xrc' }),
+      }),
+);

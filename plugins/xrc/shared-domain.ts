@@ -1,0 +1,147 @@
+/**
+ * A domain as its consumers share it: the device's part, the targets, and who holds it. Targets
+ * need a protection domain and a completion queue only because every queue pair has them; the
+ * domain has one of each, in which nothing ever appears.
+ */
+import { Access, QpState, QpType, SpiError } from '../../core/spi/index.js';
+import type {
+  AsyncEventType,
+  CompletionQueue,
+  Device,
+  Logger,
+  ProtectionDomain,
+  QueuePair,
+  QueuePairAttributes,
+  XrcConsumer,
+  XrcDomainHandle,
+  XrcPreparedTargetInit,
+  XrcTargetInit,
+  XrcTargetOwner,
+} from '../../core/spi/index.js';
+import { Target } from './target.js';
+import { TARGET_CAPABILITIES, planTarget } from './target-attributes.js';
+
+const EVERY_ACCESS =
+  Access.LOCAL_WRITE | Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC;
+
+export class SharedDomain {
+  readonly handle: XrcDomainHandle;
+  private readonly targets = new Map<number, Target>();
+  /** Holds of each consumer. */
+  private readonly holds = new Map<XrcConsumer, number>();
+  private pd: ProtectionDomain | undefined;
+  private cq: CompletionQueue | undefined;
+
+  /** @param onEnd its last hold has been given up */
+  constructor(
+    readonly key: string | undefined,
+    private readonly device: Device,
+    private readonly logger: Logger,
+    private readonly onEnd: () => void,
+  ) {
+    const handle = device.createXrcDomain?.();
+    if (!handle) throw new SpiError('EOPNOTSUPP', `device ${device.name} knows no XRC`);
+    this.handle = handle;
+  }
+
+  get qpns(): number[] {
+    return [...this.targets.keys()];
+  }
+
+  hold(consumer: XrcConsumer): void {
+    this.holds.set(consumer, (this.holds.get(consumer) ?? 0) + 1);
+  }
+
+  /** The consumer's last hold unregisters it everywhere; the domain's last one ends the domain. */
+  leave(consumer: XrcConsumer): void {
+    const left = (this.holds.get(consumer) ?? 1) - 1;
+    if (left > 0) {
+      this.holds.set(consumer, left);
+      return;
+    }
+    this.holds.delete(consumer);
+    for (const target of [...this.targets.values()]) {
+      if (target.has(consumer)) target.unregister(consumer);
+    }
+    if (this.holds.size === 0) this.end();
+  }
+
+  /** @throws SpiError of the table, or of the device: then nothing is left of it */
+  createTarget(consumer: XrcConsumer, init: XrcTargetInit): Target {
+    const plan = planTarget(init.attributes);
+    return this.newTarget(consumer, init, plan.init, plan.rtr);
+  }
+
+  /** A target in INIT. */
+  prepareTarget(consumer: XrcConsumer, init: XrcPreparedTargetInit): Target {
+    const { accessFlags = EVERY_ACCESS, pkeyIndex = 0, portNumber } = init.attributes ?? {};
+    return this.newTarget(consumer, init, {
+      state: QpState.INIT,
+      accessFlags,
+      pkeyIndex,
+      portNumber: portNumber ?? this.device.attributes.portNumber,
+    });
+  }
+
+  /** @throws SpiError('EINVAL') there is none of that number */
+  target(qpn: number): Target {
+    const target = this.targets.get(qpn);
+    if (target) return target;
+    const key = this.key === undefined ? 'a private domain' : `domain "${this.key}"`;
+    throw new SpiError('EINVAL', `no target ${qpn} in ${key}`);
+  }
+
+  private newTarget(
+    consumer: XrcConsumer,
+    init: Omit<XrcTargetInit, 'attributes'>,
+    ...transitions: readonly QueuePairAttributes[]
+  ): Target {
+    checkOwner(init.owner);
+    const qp = this.createQueuePair((event) => target.deliver(event));
+    const { qpn } = qp;
+    const target = new Target(qp, init.owner, this.logger, () => this.targets.delete(qpn));
+    this.targets.set(qpn, target);
+    if (init.owner === 'consumer') target.register(consumer, init.onEvent);
+    try {
+      for (const attributes of transitions) qp.modify(attributes);
+    } catch (error) {
+      target.end();
+      throw error;
+    }
+    return target;
+  }
+
+  private createQueuePair(onEvent: (event: AsyncEventType) => void): QueuePair {
+    const { device } = this;
+    this.pd ??= device.createProtectionDomain();
+    this.cq ??= device.createCompletionQueue({
+      minEntries: 1,
+      onNotify: () => undefined,
+      onEvent: () => undefined,
+    });
+    return device.createQueuePair({
+      ...TARGET_CAPABILITIES,
+      type: QpType.XRC_TGT,
+      pd: this.pd,
+      sendCq: this.cq,
+      receiveCq: this.cq,
+      // Nobody's: what its peers send completes with the SRQ that they name.
+      context: 0,
+      onEvent,
+      xrcDomain: this.handle,
+    });
+  }
+
+  private end(): void {
+    this.onEnd();
+    for (const target of [...this.targets.values()]) target.end();
+    this.cq?.destroy();
+    this.pd?.destroy();
+    this.handle.destroy();
+  }
+}
+
+function checkOwner(owner: XrcTargetOwner): void {
+  if (owner === 'consumer' || owner === 'domain') return;
+  throw new SpiError('EINVAL', `owner ${String(owner)}: 'consumer' or 'domain'`);
+}

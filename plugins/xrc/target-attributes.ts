@@ -1,0 +1,192 @@
+/**
+ * What creating a target QP is told, as a table (openib-general, December 2007): one call takes it
+ * from RESET through INIT to RTR, so the table says for each attribute which transition it is of,
+ * and whether it is needed, has a default, is accepted without effect or is refused. A target has
+ * no send queue.
+ */
+import { PATH_MTU_BYTES, PathMigrationState, QpState, SpiError } from '../../core/spi/index.js';
+import type {
+  AddressVector,
+  QueuePairAttributes,
+  XrcTargetAttributes,
+} from '../../core/spi/index.js';
+
+/** What a target QP has, whatever is asked for: the numbers that drivers have used since 2007. */
+export const TARGET_CAPABILITIES = {
+  maxSendWr: 1,
+  maxReceiveWr: 0,
+  maxSendSge: 1,
+  maxReceiveSge: 0,
+  maxInlineBytes: 0,
+} as const;
+
+/** Bits of `ibv_qp_attr_mask`, by the names of verbs. */
+const MASK = {
+  STATE: 1 << 0,
+  CUR_STATE: 1 << 1,
+  EN_SQD_ASYNC_NOTIFY: 1 << 2,
+  ACCESS_FLAGS: 1 << 3,
+  PKEY_INDEX: 1 << 4,
+  PORT: 1 << 5,
+  QKEY: 1 << 6,
+  AV: 1 << 7,
+  PATH_MTU: 1 << 8,
+  TIMEOUT: 1 << 9,
+  RETRY_CNT: 1 << 10,
+  RNR_RETRY: 1 << 11,
+  RQ_PSN: 1 << 12,
+  MAX_QP_RD_ATOMIC: 1 << 13,
+  ALT_PATH: 1 << 14,
+  MIN_RNR_TIMER: 1 << 15,
+  SQ_PSN: 1 << 16,
+  MAX_DEST_RD_ATOMIC: 1 << 17,
+  PATH_MIG_STATE: 1 << 18,
+  DEST_QPN: 1 << 20,
+} as const;
+
+type Name = keyof XrcTargetAttributes;
+type Use = 'needed' | 'default' | 'accepted' | 'refused';
+/** Says what a value must be, or undefined when it is so. */
+type Check = (value: unknown) => string | undefined;
+
+interface Row {
+  readonly use: Use;
+  readonly transition: 'RESET->INIT' | 'INIT->RTR';
+  readonly mask: keyof typeof MASK;
+  readonly check: Check;
+  readonly fallback?: number;
+}
+
+const upTo =
+  (max: number): Check =>
+  (value) =>
+    Number.isInteger(value) && (value as number) >= 0 && (value as number) <= max
+      ? undefined
+      : `0 to ${max}`;
+const oneOf =
+  (values: readonly number[]): Check =>
+  (value) =>
+    values.includes(value as number) ? undefined : `one of ${values.join(', ')}`;
+const vector: Check = (value) =>
+  (value as Partial<AddressVector> | null)?.gid?.length === 16
+    ? undefined
+    : 'an address vector whose gid has 16 bytes';
+const port: Check = (value) =>
+  value === 0 || upTo(255)(value) !== undefined ? '1 to 255' : undefined;
+const nothing: Check = () => undefined;
+
+const BITS_24 = 0xffffff;
+const BITS_32 = 0xffffffff;
+const mtus = PATH_MTU_BYTES.slice(1);
+const migrationStates = Object.values(PathMigrationState);
+
+const row = (
+  use: Use,
+  transition: Row['transition'],
+  mask: Row['mask'],
+  check: Check,
+  fallback?: number,
+): Row => ({ use, transition, mask, check, ...(fallback !== undefined && { fallback }) });
+
+const INIT = 'RESET->INIT';
+const RTR = 'INIT->RTR';
+
+// prettier-ignore
+export const TARGET_ATTRIBUTES: Readonly<Record<Name, Row>> = {
+  accessFlags:            row('needed',   INIT, 'ACCESS_FLAGS',         upTo(BITS_32)),
+  pkeyIndex:              row('needed',   INIT, 'PKEY_INDEX',           upTo(0xffff)),
+  portNumber:             row('needed',   INIT, 'PORT',                 port),
+  addressVector:          row('needed',   RTR,  'AV',                   vector),
+  pathMtuBytes:           row('needed',   RTR,  'PATH_MTU',             oneOf(mtus)),
+  destinationQpn:         row('needed',   RTR,  'DEST_QPN',             upTo(BITS_24)),
+  receivePsn:             row('needed',   RTR,  'RQ_PSN',               upTo(BITS_24)),
+  minRnrTimer:            row('default',  RTR,  'MIN_RNR_TIMER',        upTo(31), 0),
+  maxDestRdAtomic:        row('default',  RTR,  'MAX_DEST_RD_ATOMIC',   upTo(255), 0),
+  timeout:                row('accepted', RTR,  'TIMEOUT',              upTo(31)),
+  retryCount:             row('accepted', RTR,  'RETRY_CNT',            upTo(7)),
+  rnrRetryCount:          row('accepted', RTR,  'RNR_RETRY',            upTo(7)),
+  qkey:                   row('accepted', RTR,  'QKEY',                 upTo(BITS_32)),
+  pathMigrationState:     row('accepted', RTR,  'PATH_MIG_STATE',       oneOf(migrationStates)),
+  alternateAddressVector: row('accepted', RTR,  'ALT_PATH',             vector),
+  alternatePkeyIndex:     row('accepted', RTR,  'ALT_PATH',             upTo(0xffff)),
+  alternatePortNumber:    row('accepted', RTR,  'ALT_PATH',             port),
+  alternateTimeout:       row('accepted', RTR,  'ALT_PATH',             upTo(31)),
+  state:                  row('refused',  RTR,  'STATE',                nothing),
+  currentState:           row('refused',  INIT, 'CUR_STATE',            nothing),
+  sendPsn:                row('refused',  RTR,  'SQ_PSN',               nothing),
+  maxRdAtomic:            row('refused',  RTR,  'MAX_QP_RD_ATOMIC',     nothing),
+  enableSqdAsyncNotify:   row('refused',  RTR,  'EN_SQD_ASYNC_NOTIFY',  nothing),
+};
+
+const NAMES = Object.keys(TARGET_ATTRIBUTES) as Name[];
+const REASON: Partial<Record<Name, string>> = {
+  state: 'the call itself ends in RTR',
+  currentState: 'the call begins in RESET',
+};
+const NO_SEND_QUEUE = 'a target has no send queue';
+
+export interface TargetPlan {
+  readonly init: QueuePairAttributes;
+  readonly rtr: QueuePairAttributes;
+}
+
+/**
+ * The two transitions of a new target.
+ * @throws SpiError('EINVAL') that names the attribute, the transition and the mask
+ */
+export function planTarget(given: XrcTargetAttributes): TargetPlan {
+  const names = checkKnown(given);
+  const mask = names.reduce((bits, name) => bits | MASK[TARGET_ATTRIBUTES[name].mask], 0);
+  for (const name of names) {
+    if (TARGET_ATTRIBUTES[name].use !== 'refused') continue;
+    throw problem(name, `refused: ${REASON[name] ?? NO_SEND_QUEUE}`, mask);
+  }
+  for (const name of NAMES) {
+    if (TARGET_ATTRIBUTES[name].use === 'needed' && given[name] === undefined) {
+      throw problem(name, 'missing', mask);
+    }
+  }
+  for (const name of names) {
+    const expected = TARGET_ATTRIBUTES[name].check(given[name]);
+    if (expected !== undefined) throw problem(name, `${textOf(given[name])}: ${expected}`, mask);
+  }
+  return {
+    init: { ...pick(given, 'RESET->INIT'), state: QpState.INIT },
+    rtr: { ...pick(given, 'INIT->RTR'), state: QpState.RTR },
+  };
+}
+
+function checkKnown(given: XrcTargetAttributes): Name[] {
+  const names = Object.keys(given).filter((name) => given[name as Name] !== undefined);
+  const unknown = names.find((name) => !(name in TARGET_ATTRIBUTES));
+  if (unknown === undefined) return names as Name[];
+  throw new SpiError(
+    'EINVAL',
+    `XRC_TGT RESET->INIT->RTR: takes no ${unknown} (it has no bit in the mask)`,
+  );
+}
+
+/** What takes effect in a transition; the rest has been checked and is forgotten. */
+function pick(given: XrcTargetAttributes, transition: Row['transition']): QueuePairAttributes {
+  const picked: Record<string, unknown> = {};
+  for (const name of NAMES) {
+    const row = TARGET_ATTRIBUTES[name];
+    if (row.transition !== transition || row.use === 'accepted' || row.use === 'refused') continue;
+    picked[name] = given[name] ?? row.fallback;
+  }
+  return picked;
+}
+
+function problem(name: Name, what: string, given: number): SpiError {
+  const { transition, mask } = TARGET_ATTRIBUTES[name];
+  const bits = `IBV_QP_${mask} ${hex(MASK[mask])} in mask ${hex(given)}`;
+  return new SpiError('EINVAL', `XRC_TGT ${transition}: ${name} ${what} (${bits})`);
+}
+
+function hex(bits: number): string {
+  return `0x${bits.toString(16)}`;
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'number' || typeof value === 'string' ? `${value}` : typeof value;
+}

@@ -1,0 +1,90 @@
+/**
+ * The XRC module: domains of one device by key, and what each consumer holds of them. Counting and
+ * sharing are here, not in the provider. Everything that crosses from one consumer to another is a
+ * key, a number or an event, so that a registry in another process could stand in this one's place.
+ */
+import { SpiError } from '../../core/spi/index.js';
+import type {
+  Device,
+  Logger,
+  XrcConsumer,
+  XrcDomain,
+  XrcModule,
+  XrcOpenMode,
+} from '../../core/spi/index.js';
+import { DomainHold } from './domain-hold.js';
+import { SharedDomain } from './shared-domain.js';
+
+export interface XrcDependencies {
+  readonly device: Device;
+  readonly logger: Logger;
+}
+
+const MODES: readonly unknown[] = ['create', 'exclusive', 'existing'];
+
+export class Xrc implements XrcModule {
+  private readonly byKey = new Map<string, SharedDomain>();
+  private readonly holds = new Map<XrcConsumer, Set<DomainHold>>();
+  private closed = false;
+
+  constructor(private readonly dependencies: XrcDependencies) {}
+
+  openDomain(consumer: XrcConsumer, key: string | undefined, mode: XrcOpenMode): XrcDomain {
+    const { device } = this.dependencies;
+    if (this.closed) throw new SpiError('ENODEV', `device ${device.name} is closed`);
+    if (!device.capabilities.has('xrc')) {
+      throw new SpiError('EOPNOTSUPP', `device ${device.name} knows no XRC`);
+    }
+    if (!MODES.includes(mode)) {
+      throw new SpiError('EINVAL', `mode ${String(mode)}: ${MODES.join(', ')}`);
+    }
+    const domain = this.find(key, mode) ?? this.create(key);
+    const own = this.holds.get(consumer) ?? new Set<DomainHold>();
+    this.holds.set(consumer, own);
+    const hold: DomainHold = new DomainHold(domain, consumer, device, () => {
+      own.delete(hold);
+      if (own.size === 0) this.holds.delete(consumer);
+    });
+    own.add(hold);
+    return hold;
+  }
+
+  /** What fails of it stops nothing: the rest ends all the same, then the failures are told. */
+  release(consumer: XrcConsumer): void {
+    const failures: unknown[] = [];
+    for (const hold of [...(this.holds.get(consumer) ?? [])]) {
+      try {
+        hold.release();
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    if (failures.length === 1) throw failures[0];
+    if (failures.length > 1) throw new AggregateError(failures, 'XRC domains that do not close');
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    for (const consumer of [...this.holds.keys()]) this.release(consumer);
+  }
+
+  private find(key: string | undefined, mode: XrcOpenMode): SharedDomain | undefined {
+    const domain = key === undefined ? undefined : this.byKey.get(key);
+    if (domain && mode === 'exclusive') {
+      throw new SpiError('EINVAL', `XRC domain "${domain.key ?? ''}" exists already`);
+    }
+    if (!domain && mode === 'existing') {
+      throw new SpiError('ENODEV', `there is no XRC domain "${key ?? ''}"`);
+    }
+    return domain;
+  }
+
+  private create(key: string | undefined): SharedDomain {
+    const { device, logger } = this.dependencies;
+    const domain = new SharedDomain(key, device, logger, () => {
+      if (key !== undefined) this.byKey.delete(key);
+    });
+    if (key !== undefined) this.byKey.set(key, domain);
+    return domain;
+  }
+}

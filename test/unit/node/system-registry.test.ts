@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  DatDtoStatus,
+  DatError,
+  type DatEvent,
+  EvdFlags,
+  formatDatConf,
+  type Ia,
+  loadRegistry,
+  openIa,
+  parseDatConf,
+  readDatConf,
+  systemRegistry,
+} from 'dapl';
+import { Fabric, mock, namedFabric } from 'dapl/providers/mock';
+import { softroce } from 'dapl/providers/softroce';
+import { defaultPaths } from '../../../plugins/node/dat-conf-file.js';
+
+const UDP_PORT = 15791;
+const line = (name: string, lib: string, params: string): string =>
+  `${name} u2.0 nonthreadsafe default ${lib} dapl.2.0 "${params}" ""\n`;
+const SOFTROCE = 'dapl/providers/softroce';
+const MOCK = 'dapl/providers/mock';
+const CONF = [
+  line('soft-a', SOFTROCE, `127.7.1.1 0 udpPort=${UDP_PORT}`),
+  line('soft-b', SOFTROCE, `127.7.1.2 udpPort=${UDP_PORT}`),
+  line('mock-a', MOCK, '10.0.0.1 fabric=conf seed=3'),
+  line('mock-b', MOCK, '10.0.0.2 1 fabric=conf'),
+  line('other', MOCK, '10.0.0.1 fabric=else'),
+  line('mine', './mine.mjs', '10.0.0.9'),
+  line('stray', '@acme/none', ''),
+  line('verbs', 'dapl/providers/verbs', 'mlx5_0 1'),
+  line('ofa', 'libdaplofa.so.2', 'ib0 0'),
+  line('bad-mtu', MOCK, '10.0.0.1 mtu=3'),
+  line('bad-if', SOFTROCE, 'no-such-if'),
+].join('');
+
+/** One message from one adapter to the other. */
+async function sendOne(from: Ia, to: Ia, connQual: number): Promise<string> {
+  const serverPz = to.createPz();
+  const inbox = to.allocate(64, { pz: serverPz });
+  const serverEp = to.createEndpoint({ pz: serverPz });
+  serverEp.postRecv(inbox.segment(), 1);
+  to.createPsp({ connQual }).requests$.subscribe(({ cr }) => cr.accept(serverEp));
+  const arrival = new Promise<DatEvent>((resolve) => serverEp.completions$.subscribe(resolve));
+  const pz = from.createPz();
+  const outbox = from.allocate(64, { pz });
+  const { written } = new TextEncoder().encodeInto(`over ${from.address}`, outbox.bytes);
+  const evd = from.createEvd({ qlen: 64, streams: EvdFlags.DTO | EvdFlags.CONNECTION });
+  const ep = from.createEndpoint({ pz, connectEvd: evd, requestEvd: evd, recvEvd: evd });
+  ep.connect({ address: to.address, connQual });
+  await evd.wait();
+  ep.postSend(outbox.segment(0, written), 2);
+  const event = await arrival;
+  assert.ok(event.type === 'dto' && event.status === DatDtoStatus.SUCCESS);
+  return new TextDecoder().decode(inbox.bytes.subarray(0, event.transferredLength));
+}
+
+describe('registry of the machine', () => {
+  let folder: string;
+  let path: string;
+  const override = process.env['DAT_OVERRIDE'];
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'dapl-conf-'));
+    path = join(folder, 'dat.conf');
+    await writeFile(path, CONF);
+    const entry = import.meta.resolve('dapl/providers/mock');
+    const source = `export { datProviderInit } from ${JSON.stringify(entry)};\n`;
+    await writeFile(join(folder, 'mine.mjs'), source);
+    process.env['DAT_OVERRIDE'] = path;
+  });
+
+  after(async () => {
+    if (override === undefined) delete process.env['DAT_OVERRIDE'];
+    else process.env['DAT_OVERRIDE'] = override;
+    await rm(folder, { recursive: true });
+  });
+
+  it('reads the file that DAT_OVERRIDE names', async () => {
+    const conf = await readDatConf();
+    assert.equal(conf.path, path);
+    assert.equal(conf.entries.length, 11);
+    assert.deepEqual(parseDatConf(formatDatConf(conf.entries)).entries, conf.entries);
+  });
+
+  it('looks in the usual places otherwise', () => {
+    assert.equal(defaultPaths('linux')[0], '/etc/dat.conf');
+    assert.match(defaultPaths('win32', {})[0] ?? '', /C:.DAT.dat\.conf/);
+  });
+
+  it('fails when a file that was named is not there', async () => {
+    await assert.rejects(readDatConf(join(folder, 'none')), (error) => {
+      assert.ok(DatError.isDatError(error));
+      assert.equal(error.code, 'DAT_INTERNAL_ERROR');
+      assert.match(error.message, /registry cannot be read: ENOENT.*DAT_OVERRIDE/);
+      return true;
+    });
+  });
+
+  it('opens adapters of several providers in one process, which all work', async () => {
+    const names = ['soft-a', 'soft-b', 'mock-a', 'mock-b'];
+    const adapters = await Promise.all(names.map((name) => openIa(name)));
+    const [softA, softB, mockA, mockB] = adapters as [Ia, Ia, Ia, Ia];
+    const texts = await Promise.all([sendOne(softA, softB, 7), sendOne(mockA, mockB, 7)]);
+    assert.deepEqual(texts, ['over 127.7.1.1', 'over 10.0.0.1']);
+    assert.equal(softA.query().provider.providerName, 'soft-a');
+    assert.ok(namedFabric('conf').counters.delivered > 0);
+    await Promise.all(adapters.map((ia) => ia.close()));
+  });
+
+  it('shares a device, and its modules, between a name and a provider at hand', async () => {
+    const byName = await openIa('mock-a');
+    const atHand = await openIa(mock({ fabric: namedFabric('conf'), address: '10.0.0.1' }));
+    assert.equal(byName.query().provider.providerSpecific['DAT_IB_NODE_GUID'], guid(atHand));
+    byName.createPsp({ connQual: 9 });
+    assert.throws(
+      () => atHand.createPsp({ connQual: 9 }),
+      (error) => DatError.isDatError(error) && error.code === 'DAT_CONN_QUAL_IN_USE',
+    );
+    await byName.close();
+    assert.equal(atHand.query().ia.iaAddress, '10.0.0.1');
+    await atHand.close();
+  });
+
+  it('imports a file beside dat.conf', async () => {
+    const ia = await openIa('mine');
+    assert.equal(ia.address, '10.0.0.9');
+    await ia.close();
+  });
+
+  const failing: readonly (readonly [string, RegExp])[] = [
+    ['stray', /"stray": cannot load @acme\/none: Cannot find package/],
+    ['verbs', /"verbs": cannot load dapl\/providers\/verbs: Package subpath/],
+    ['ofa', /libdaplofa\.so\.2: a shared object of another DAT library/],
+    ['bad-mtu', /refuses its ia_params .*"mtu=3": options are fabric, seed, mtuBytes/],
+    ['bad-if', /"no-such-if" must be an address, or an interface: one of /],
+    ['nowhere', /no provider plugin is registered as "nowhere"; there are soft-a, soft-b/],
+  ];
+  for (const [name, text] of failing) {
+    it(`says why ${name} does not open`, async () => {
+      await assert.rejects(openIa(name), (error) => {
+        assert.ok(DatError.isDatError(error), String(error));
+        assert.equal(error.code, 'DAT_PROVIDER_NOT_FOUND');
+        assert.equal(error.subtype, 'DAT_NAME_NOT_REGISTERED');
+        assert.match(error.message, text);
+        return true;
+      });
+    });
+  }
+
+  it('knows what is related', async () => {
+    const registry = await systemRegistry();
+    assert.equal(await registry.providersRelated('mock-a', 'mock-b'), 'TRUE');
+    assert.equal(await registry.providersRelated('mock-a', 'other'), 'FALSE');
+    assert.equal(await registry.providersRelated('mock-a', 'soft-a'), 'FALSE');
+    assert.equal(await registry.providersRelated('soft-a', 'soft-b'), 'UNKNOWN');
+  });
+
+  it('is one for the process; others are objects', async () => {
+    const registry = await systemRegistry();
+    assert.equal(await systemRegistry(), registry);
+    const fabric = new Fabric({ autoRun: true });
+    registry.register(mock({ fabric, address: '10.1.0.1' }), 'by-hand');
+    await (await openIa('by-hand')).close();
+    await assert.rejects((await loadRegistry(path)).openIa('by-hand'), /"by-hand"/);
+    registry.unregister('by-hand');
+  });
+
+  it('needs no dat.conf for a provider at hand', async () => {
+    process.env['DAT_OVERRIDE'] = join(folder, 'none');
+    const ia = await openIa(softroce({ addresses: ['127.7.1.3'], udpPort: UDP_PORT }));
+    await ia.close();
+    process.env['DAT_OVERRIDE'] = path;
+  });
+});
+
+function guid(ia: Ia): string | undefined {
+  return ia.query().provider.providerSpecific['DAT_IB_NODE_GUID'];
+}
