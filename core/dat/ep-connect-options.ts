@@ -103,7 +103,8 @@ export function checkConnQual(operation: string, position: number, connQual: unk
   checkInteger(operation, position, 'connQual', connQual, 1, 65535);
 }
 
-function checkAddress(operation: string, address: unknown): Gid {
+/** @throws DatError DAT_INVALID_ADDRESS, DAT_INVALID_PARAMETER */
+export function checkAddress(operation: string, address: unknown): Gid {
   if (typeof address !== 'string') {
     throw invalid(operation, 2, 'address', address, 'the text of an IP address');
   }
