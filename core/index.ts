@@ -49,6 +49,13 @@ export {
   type MemTypeName,
   VaType,
   LmrSegment,
+  type MadRequestOptions,
+  type MadRespondOptions,
+  type MadSendOptions,
+  ManagementAgent,
+  type ManagementAgentOptions,
+  type ManagementDatagram,
+  type ManagementRequest,
   MemPrivileges,
   type Modifiable,
   type ModifyOptions,
@@ -74,6 +81,17 @@ export {
   Qos,
   type RemoteAddress,
   RemoteSegment,
+  type ResolveOptions,
+  type ServeOptions,
+  type ServiceAnswer,
+  type ServiceRequest,
+  type UdAddress,
+  UdAddressHandle,
+  type UdEndpointOptions,
+  UdEp,
+  type UdEpAttributes,
+  type UdEpState,
+  UdService,
   type RmrTriplet,
   type Segments,
   Rmr,
@@ -133,4 +151,5 @@ export {
   type RegistryOptions,
 } from './registry/index.js';
 export { nameOf } from './spi/ib.js';
+export { MadClass, MadMethod, MadStatus } from './spi/mad-header.js';
 export type { EventStream, NotificationStream, Observable } from './stream/index.js';

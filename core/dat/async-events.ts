@@ -3,6 +3,7 @@ import { type AsyncErrorEvent, AsyncErrorReason, DatEventNumber } from '../evd/i
 import { AsyncEventType, nameOf } from '../spi/index.js';
 import { asyncEventRow } from './async-event-table.js';
 import type { Ep } from './ep.js';
+import type { UdEp } from './ep-ud.js';
 import type { Ia } from './ia.js';
 
 /** Why an event of a queue pair breaks its connection; undefined if it does not. */
@@ -25,7 +26,7 @@ export function reportDeviceEvent(event: AsyncEventType, ia: Ia): void {
 }
 
 /** EP_BROKEN: the queue pair of an endpoint went to its error state by itself. */
-export function epBrokenEvent(ep: Ep, message: string): AsyncErrorEvent {
+export function epBrokenEvent(ep: Ep | UdEp, message: string): AsyncErrorEvent {
   return {
     type: 'async-error',
     number: DatEventNumber.ASYNC_EP_BROKEN,

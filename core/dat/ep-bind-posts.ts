@@ -35,7 +35,7 @@ export abstract class EpBindPosts extends EpIbPosts {
     throw new DatError('DAT_INSUFFICIENT_RESOURCES', {
       subtype: 'DAT_RESOURCE_CREDITS',
       operation,
-      message: `the bind takes ${entries} entries of the request queue; ${this.requestsFree} are free`,
+      message: `it takes ${entries} entries of the request queue; ${this.requestsFree} are free`,
       hint: 'wait for completions, or ask for more in the endpoint attributes',
       value: this.requestsFree,
     });

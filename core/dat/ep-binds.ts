@@ -140,7 +140,7 @@ export class EpBinds {
     for (const rmr of this.own) if (rmr.closeIf(rkey)) this.own.delete(rmr);
   }
 
-  /** The queue pair is gone: what was under way has not happened, and its own windows are closed. */
+  /** The queue pair is gone: what was under way has not happened, its own windows are closed. */
   discard(): void {
     for (const bind of this.pending.splice(0)) this.settle(bind, WcStatus.WR_FLUSH_ERR);
     for (const rmr of this.own) rmr.onClosed();

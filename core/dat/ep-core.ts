@@ -71,6 +71,7 @@ export abstract class EpCore extends EpBindPosts {
       onHard: (count, mark) =>
         this.connection.onOverrun(`${count} receives: the hard high watermark is ${mark}`),
     });
+    this.watermarks.set(init.attributes.srqSoftHighWatermark, Infinity);
     init.pz.users++;
     if (init.srq !== undefined) init.srq.users++;
   }

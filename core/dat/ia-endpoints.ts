@@ -31,6 +31,9 @@ export interface EndpointOptions {
 export abstract class IaEndpoints extends IaMemory {
   /**
    * Makes an endpoint (dat_ep_create, dat_ep_create_with_srq), UNCONNECTED.
+   *
+   * DAT wants DTO counts of 0 where there is no EVD. Here an endpoint is never without: what is not
+   * given is private to it, sized for its DTO counts, and offered as a stream.
    * @throws DatError DAT_INVALID_HANDLE, DAT_INVALID_PARAMETER (attributes),
    * DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_TEP; DAT_INVALID_STATE / DAT_INVALID_STATE_SRQ_ERROR
    */

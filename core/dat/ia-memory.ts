@@ -22,8 +22,8 @@ export abstract class IaMemory extends IaRegions {
   }
 
   /**
-   * Makes a memory window, unbound (dat_rmr_create): bound, it is open to peers of every endpoint of
-   * its zone.
+   * Makes a memory window, unbound (dat_rmr_create): bound, it is open to peers of every endpoint
+   * of its zone.
    * @throws DatError DAT_MODEL_NOT_SUPPORTED when the provider has no windows; DAT_INVALID_HANDLE;
    * DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_MEMORY_REGION
    */

@@ -4,7 +4,7 @@ import { EvdFlags } from '../evd/index.js';
 import type { XrcDomain as XrcHold, XrcModule, XrcOpenMode } from '../spi/index.js';
 import { checkOneOf, checkOptions, invalid } from './guards.js';
 import { checkHandle } from './handle.js';
-import { IaServicePoints } from './ia-service-points.js';
+import { IaDatagrams } from './ia-datagrams.js';
 import { Pz } from './pz.js';
 import { srqAttributes } from './srq-attributes.js';
 import { XrcDomain, type XrcInitiatorOptions } from './xrc-domain.js';
@@ -21,7 +21,7 @@ export interface XrcDomainOptions {
   readonly mode?: XrcOpenMode;
 }
 
-export abstract class IaXrc extends IaServicePoints {
+export abstract class IaXrc extends IaDatagrams {
   /**
    * Opens an XRC domain of the device.
    * @throws DatError DAT_MODEL_NOT_SUPPORTED where the device has no XRC; DAT_INVALID_STATE

@@ -11,6 +11,7 @@ import { Ep } from './ep.js';
 import { checkOneOf, checkOptions, invalid } from './guards.js';
 import { iaAttributes, type IaQuery } from './ia-attributes.js';
 import { type Child, closeSteps, excuse } from './ia-close.js';
+import { IaMad } from './ia-mad.js';
 import { IaXrc } from './ia-xrc.js';
 import { Lmr } from './lmr.js';
 import { providerAttributes } from './provider-attributes.js';
@@ -26,6 +27,12 @@ export class Ia extends IaXrc {
   private readonly callers = new Set<Upcall>();
   /** Event dispatchers that the close is ending. */
   private ending: readonly Evd[] = [];
+  /** Management datagrams: agents of an application's own. */
+  readonly mad = new IaMad(
+    this.context,
+    () => this.init.lease.mad(),
+    (operation) => this.assertOpen(operation),
+  );
 
   /** Attributes of adapter and provider (dat_ia_query). */
   query(): IaQuery {
@@ -92,7 +99,7 @@ export class Ia extends IaXrc {
   }
 
   private checkUnused(): void {
-    const left = this.children.size + this.evds.size - 1 + this.cnos.size;
+    const left = this.children.size + this.evds.size - 1 + this.cnos.size + this.mad.size;
     if (left === 0) return;
     throw new DatError('DAT_INVALID_STATE', {
       subtype: 'DAT_INVALID_STATE_IA_IN_USE',
@@ -112,10 +119,11 @@ export class Ia extends IaXrc {
       return this.ending;
     };
     const cnos = (): Cno[] => [...this.cnos];
+    const endAgents = (): Promise<void> => this.mad.unregisterAll();
     const release = lease.release();
     keepAlive.retain();
     try {
-      await tearDown(closeSteps({ children, evds, cnos, callers, release }), {
+      await tearDown(closeSteps({ children, evds, cnos, callers, endAgents, release }), {
         operation: 'ia.close',
         clock,
         timers,

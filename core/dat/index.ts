@@ -28,9 +28,20 @@ export {
   type DupConnectOptions,
 } from './ep-connect-options.js';
 export { EP_STATES, type EpCall, EpState, type EpStateName, type Legality } from './ep-states.js';
+export { UdEp, type UdEpState } from './ep-ud.js';
+export { type UdAddress, UdAddressHandle } from './ep-ud-address.js';
+export { type UdEpAttributes } from './ep-ud-attributes.js';
+export { type ResolveOptions } from './ep-ud-resolve.js';
+export {
+  type ServeOptions,
+  type ServiceAnswer,
+  type ServiceRequest,
+  UdService,
+} from './ep-ud-service.js';
 export { DatHandle, type HandleType } from './handle.js';
 export { Ia } from './ia.js';
 export { type EndpointOptions } from './ia-endpoints.js';
+export { type UdEndpointOptions } from './ia-datagrams.js';
 export { type XrcDomainOptions } from './ia-xrc.js';
 export { type IaAttributes, type IaQuery } from './ia-attributes.js';
 export { type EvdStream, type ProviderAttributes } from './provider-attributes.js';
@@ -43,6 +54,13 @@ export { Psp, type PspAnyOptions, type PspOptions, type PspParameters } from './
 export { Rsp, type RspOptions, type RspParameters } from './rsp.js';
 export { ServicePoint } from './service-point.js';
 export { CR_TRANSITIONS, type CrStateName, SP_TRANSITIONS, type SpStateName } from './sp-states.js';
+export { type ManagementAgentOptions } from './ia-mad.js';
+export { ManagementAgent, type ManagementDatagram, type ManagementRequest } from './mad-agent.js';
+export {
+  type MadRequestOptions,
+  type MadRespondOptions,
+  type MadSendOptions,
+} from './mad-checks.js';
 export { Pz } from './pz.js';
 export { type RmrTriplet } from './rmr-contexts.js';
 export { LmrSegment, type RemoteAddress, RemoteSegment, type Segments } from './segment.js';

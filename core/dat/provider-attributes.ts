@@ -4,7 +4,7 @@
  */
 import { EVD_STREAM_MERGING, type EvdFlags, type UpcallPolicy } from '../evd/index.js';
 import { CmPrivateData, type Device, type DeviceCapability, ipFromGid } from '../spi/index.js';
-import { CompletionFlags, Qos } from './constants.js';
+import { CompletionFlags, type MemTypeName, Qos } from './constants.js';
 
 /** The streams that feed an EVD, in DAT's order. */
 export const EVD_STREAMS = [
@@ -27,7 +27,7 @@ export interface ProviderAttributes {
   /** The API that is implemented. */
   readonly datVersionMajor: 2;
   readonly datVersionMinor: 0;
-  readonly lmrMemTypesSupported: readonly string[];
+  readonly lmrMemTypesSupported: readonly MemTypeName[];
   /** The list of segments is the consumer's again when a post returns. */
   readonly iovOwnershipOnReturn: 'CONSUMER';
   /** Bit set of Qos; BEST_EFFORT is 0. */
@@ -99,7 +99,7 @@ export function providerAttributes(device: Device, providerName: string): Provid
     providerVersion: '2.0',
     datVersionMajor: 2,
     datVersionMinor: 0,
-    lmrMemTypesSupported: ['VIRTUAL'],
+    lmrMemTypesSupported: memTypes(device),
     iovOwnershipOnReturn: 'CONSUMER',
     datQosSupported: Qos.BEST_EFFORT,
     completionFlagsSupported: COMPLETION_FLAGS,
@@ -128,6 +128,11 @@ export function providerAttributes(device: Device, providerName: string): Provid
     fmrSupported: false,
     providerSpecific: providerSpecific(device, providerName),
   };
+}
+
+function memTypes(device: Device): MemTypeName[] {
+  const always: MemTypeName[] = ['VIRTUAL', 'LMR', 'SHARED_VIRTUAL'];
+  return device.mapFile === undefined ? always : [...always, 'FILE'];
 }
 
 /** The table that event dispatchers are made by, with names in place of places. */

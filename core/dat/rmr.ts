@@ -205,7 +205,8 @@ export class Rmr extends DatHandle {
       newest === undefined
         ? 'unbound'
         : `lmr: ${newest.lmr.id}, ${flagNames(MemPrivileges, newest.privileges)}`;
-    return `Rmr { id: ${this.id}, scope: '${this.scope}', ${what}${this.isFreed ? ', freed' : ''} }`;
+    const freed = this.isFreed ? ', freed' : '';
+    return `Rmr { id: ${this.id}, scope: '${this.scope}', ${what}${freed} }`;
   }
 
   /** What it is bound to when all that is posted has been done. */

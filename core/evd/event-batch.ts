@@ -26,7 +26,7 @@ export class EventBatch {
   readonly lengths: Uint32Array;
   /** Immediate data or the invalidated RMR context; 0 without. */
   readonly immediates: Uint32Array;
-  /** The endpoint of a completion. */
+  /** The endpoint of a completion; that of a datagram is in its event. */
   readonly eps: (EventEndpoint | undefined)[];
   /** The event itself where columns do not hold it: all but DTO completions. */
   readonly events: (DatEvent | undefined)[];
@@ -71,14 +71,16 @@ export class EventBatch {
   setEvent(slot: number, event: DatEvent): void {
     this.numbers[slot] = event.number;
     this.events[slot] = event;
-    this.eps[slot] = 'ep' in event ? event.ep : undefined;
-    if (event.type !== 'dto' && event.type !== 'rmr-bind') return;
+    const isDatagram = event.type === 'datagram';
+    this.eps[slot] = 'ep' in event && !isDatagram ? event.ep : undefined;
+    if (event.type !== 'dto' && event.type !== 'rmr-bind' && !isDatagram) return;
     this.cookies[slot] = event.cookie;
     this.statuses[slot] = event.status;
-    if (event.type !== 'dto') return;
+    if (event.type === 'rmr-bind') return;
     this.operations[slot] = event.operation;
     this.lengths[slot] = event.transferredLength;
-    this.immediates[slot] = event.immediate ?? event.invalidatedRmrContext ?? 0;
+    const invalidated = event.type === 'dto' ? event.invalidatedRmrContext : undefined;
+    this.immediates[slot] = event.immediate ?? invalidated ?? 0;
   }
 
   /** Forgets the objects of all slots, so that they can be collected. */

@@ -3,6 +3,7 @@ import type { AsyncEventType } from '../spi/index.js';
 import type { DatDto, DatDtoStatus } from './dto-status.js';
 import type {
   EventConnectionRequest,
+  EventDatagramEndpoint,
   EventEndpoint,
   EventMemoryWindow,
   EventServicePoint,
@@ -74,8 +75,33 @@ export interface DtoCompletionEvent {
   readonly immediate?: number;
   /** The RMR context that the peer invalidated (receive with invalidate). */
   readonly invalidatedRmrContext?: number;
-  /** Datagrams: queue pair number of the sender. */
-  readonly sourceQpn?: number;
+  /** Provider detail of a failure, for people. */
+  readonly vendorError?: number;
+}
+
+/** Where a datagram came from: what `ep.createAddressHandle` takes, to answer it. */
+export interface DatagramSource {
+  /** IP address, as text. */
+  readonly address: string;
+  readonly qpn: number;
+}
+
+/** A datagram has been sent, or has come (IB extension, DAT facts 1.8). */
+export interface DatagramEvent {
+  readonly type: 'datagram';
+  readonly number: N['IB_DTO'];
+  readonly ep: EventDatagramEndpoint;
+  /** Safe integer that the consumer gave to the post. */
+  readonly cookie: number;
+  readonly status: DatDtoStatus;
+  /** Bytes, with the 40 of the GRH area on a receive; 0 unless `status` is SUCCESS. */
+  readonly transferredLength: number;
+  /** DatDto.SEND_UD, RECV_UD or RECV_UD_IMMED. */
+  readonly operation: DatDto;
+  /** Of a receive that succeeded. */
+  readonly source?: DatagramSource;
+  /** RECV_UD_IMMED: u32 in wire order. */
+  readonly immediate?: number;
   /** Provider detail of a failure, for people. */
   readonly vendorError?: number;
 }
@@ -189,6 +215,7 @@ export type DatEvent =
   | XrcReceiveEvent
   | XrcTargetEvent
   | DtoCompletionEvent
+  | DatagramEvent
   | RmrBindCompletionEvent
   | ConnectionRequestEvent
   | ConnectionEvent
@@ -198,5 +225,5 @@ export type DatEvent =
 /** What the library posts to an EVD by itself, as opposed to completions and `postSe`. */
 export type PostedEvent = Exclude<
   DatEvent,
-  DtoCompletionEvent | RmrBindCompletionEvent | XrcReceiveEvent
+  DtoCompletionEvent | DatagramEvent | RmrBindCompletionEvent | XrcReceiveEvent
 >;

@@ -112,6 +112,10 @@ export class DeviceTable {
         unlisten = () => void entry.listeners.delete(listener);
       },
       services: (logger) => entry.container.servicesFor(logger),
+      mad: () => {
+        const { resolver } = entry.container;
+        return resolver.has(MAD) ? resolver.resolve(MAD) : undefined;
+      },
       release: () => {
         if (released) return NOTHING;
         released = true;

@@ -14,12 +14,13 @@ import {
   GSI_QKEY,
   QpState,
   WcStatus,
+  grhAddresses,
+  localIndexOf,
   nameOf,
 } from '../../core/spi/index.js';
 import type { Device, Logger, MadAddress, Scheduler } from '../../core/spi/index.js';
 import { AddressHandles } from './address-handles.js';
 import type { CachedAddress } from './address-handles.js';
-import { grhAddresses, localIndexOf } from './grh.js';
 import { Qp1, RECEIVED_BYTES } from './qp1.js';
 
 /** One entry for QP1. */

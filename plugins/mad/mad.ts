@@ -25,8 +25,8 @@ import { DEFAULT_RMPP_LIMITS, RmppAllowance } from './rmpp-limits.js';
 import type { RmppLimits } from './rmpp-limits.js';
 import { isAcceptable, wantsAnswer } from './routing.js';
 import {
-  MAD_METHOD,
-  MAD_STATUS,
+  MadMethod,
+  MadStatus,
   emitMadHeader,
   isResponse,
   isVendorRange2,
@@ -193,7 +193,7 @@ export class Mad implements MadModule {
       return;
     }
     this.counters.unmatchedRequests++;
-    if (wantsAnswer(header)) this.answerUnsupported(data, header, source);
+    if (wantsAnswer(header, data)) this.answerUnsupported(data, header, source);
   }
 
   /** Best effort: a flood of such requests takes no more than the room that is free on QP1. */
@@ -201,8 +201,8 @@ export class Mad implements MadModule {
     if (!this.port.hasRoom) return;
     const { addresses } = this.port;
     const data = request.slice();
-    const status = MAD_STATUS.METHOD_ATTRIBUTE_UNSUPPORTED;
-    emitMadHeader({ ...header, method: MAD_METHOD.GET_RESP, status }, data);
+    const status = MadStatus.METHOD_ATTRIBUTE_UNSUPPORTED;
+    emitMadHeader({ ...header, method: MadMethod.GET_RESP, status }, data);
     try {
       const address = addresses.acquire(source.gid, source.localGidIndex);
       this.port.post({

@@ -4,9 +4,9 @@
  */
 import { SpiError } from '../../core/spi/index.js';
 import type { MadAgentOptions } from '../../core/spi/index.js';
-import { MAD_CLASS, isRmppClass, isVendorRange2 } from '../../core/spi/mad-header.js';
+import { MadClass, isRmppClass, isVendorRange2 } from '../../core/spi/mad-header.js';
 
-const SMI_CLASSES: readonly number[] = [MAD_CLASS.SUBN_LID, MAD_CLASS.SUBN_DIRECTED_ROUTE];
+const SMI_CLASSES: readonly number[] = [MadClass.SUBN_LID, MadClass.SUBN_DIRECTED_ROUTE];
 const MAX_CLASS_VERSION = 0x82;
 const METHODS = 128;
 const MAX_OUIS_PER_CLASS = 8;

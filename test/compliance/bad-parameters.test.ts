@@ -218,7 +218,7 @@ async function outcome(row: string, run: () => unknown): Promise<'refused' | 'ta
 
 describe('Bad parameters', () => {
   for (const [i, row] of ROWS.entries()) {
-    it(`${row.name} (${i}) with any values: taken, or a DatError and nothing changed`, async function () {
+    it(`${row.name} (${i}) with any values: taken, or refused and nothing changed`, async function () {
       this.timeout(20_000);
       let here = await scene(row.connected === true);
       let refusals = 0;

@@ -16,6 +16,7 @@ describeProvider('mock', {
     'send-with-invalidate',
     'xrc',
     'memory-window',
+    'ud',
   ],
   async openPair() {
     const fabric = new Fabric({ seed: 1, autoRun: true });

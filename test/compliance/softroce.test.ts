@@ -17,6 +17,7 @@ const PORTS = {
     'xrc',
     'memory-window',
     'file-mapping',
+    'ud',
   ],
   dgram: [
     'second-adapter',
@@ -26,6 +27,7 @@ const PORTS = {
     'send-with-invalidate',
     'xrc',
     'memory-window',
+    'ud',
   ],
 } as const;
 

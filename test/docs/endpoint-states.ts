@@ -51,8 +51,8 @@ export function endpointStates(): string[] {
     table(['Number', 'State', 'Subtype of DAT_INVALID_STATE'], numbers),
     '### What is legal in which state',
     [
-      '`-`: `DAT_INVALID_STATE`. `no-op`: taken, nothing happens. `flushed`: taken, and completed as',
-      'FLUSHED at once. `withheld`: taken, and sent when the connection is established.',
+      '`-`: `DAT_INVALID_STATE`. `no-op`: taken, nothing happens. `flushed`: taken, and completed',
+      'as FLUSHED at once. `withheld`: taken, and sent when the connection is established.',
     ].join('\n'),
     table(['Call', ...names.map(shorten)], legality),
     '### What `ep.modify` may change',

@@ -24,8 +24,9 @@ export function notificationStates(): string[] {
   return [
     '## Notification object',
     [
-      '`notify`: an EVD of it has a new event, or `cno.trigger()`. `take`: a waiter, a subscriber or a',
-      'reader of its handle. `orphan`: its last EVD has gone. `close`: freed, or its adapter closed.',
+      '`notify`: an EVD of it has a new event, or `cno.trigger()`. `take`: a waiter, a subscriber',
+      'or a reader of its handle. `orphan`: its last EVD has gone. `close`: freed, or its',
+      'adapter closed.',
     ].join('\n'),
     table(['State', 'What happens', 'Next', 'With it'], rows),
     diagram(arrows, 'UNTRIGGERED'),

@@ -41,6 +41,10 @@ export class FakeWorld implements Clock, Scheduler, KeepAlive, Random, Timers {
     this.timers.delete(timer);
   }
 
+  get tasksWaiting(): number {
+    return this.tasks.length;
+  }
+
   get timersRunning(): number {
     return this.timers.size;
   }

@@ -11,9 +11,11 @@ export type Capability =
   | 'second-adapter'
   /** An endpoint reaches a service point of its own adapter. */
   | 'loopback'
+  /** The device has unreliable datagrams, the CM module resolves their services. */
+  | 'ud'
   /** `ia.createSrq`: the provider attribute `srqSupported`. */
   | 'shared-receive-queue'
-  /** Fetch-and-add, compare-and-swap: the provider attributes DAT_IB_FETCH_AND_ADD, _CMP_AND_SWAP. */
+  /** Fetch-and-add, compare-and-swap: the provider attribute DAT_IB_FETCH_AND_ADD. */
   | 'atomic'
   /** `ep.postSendWithInvalidate`. */
   | 'send-with-invalidate'

@@ -1,9 +1,12 @@
 /** All behaviours, in the order in which a provider's author meets them. */
+import { answering } from './answering.js';
 import { atomics } from './atomics.js';
 import type { BehaviourGroup } from './behaviour.js';
+import { breaking } from './breaking.js';
 import { closing } from './closing.js';
 import { connectVariants } from './connect-variants.js';
 import { connecting } from './connecting.js';
+import { datagrams } from './datagrams.js';
 import { disconnecting } from './disconnecting.js';
 import { dispatching } from './dispatching.js';
 import { flowControl } from './flow-control.js';
@@ -23,6 +26,7 @@ import { windows } from './windows.js';
 export const behaviourGroups: readonly BehaviourGroup[] = [
   connecting,
   listening,
+  answering,
   connectVariants,
   states,
   transferring,
@@ -38,6 +42,8 @@ export const behaviourGroups: readonly BehaviourGroup[] = [
   protecting,
   windows,
   dispatching,
+  datagrams,
   disconnecting,
+  breaking,
   closing,
 ];

@@ -58,6 +58,20 @@ export const observing = group('Observing endpoints', (claim) => {
     assert.equal(ep.state, 'CONNECTED');
   });
 
+  claim('soft high watermark as an attribute, and modified', async (pair) => {
+    const { active } = meet(pair, { attributes: { srqSoftHighWatermark: 1 } });
+    const { ep, ia } = active;
+    ep.postRecv([], 1);
+    assert.equal(ia.asyncEvd.dequeue(), undefined);
+    ep.postRecv([], 2);
+    assert.equal(ia.asyncEvd.dequeue()?.type, 'async-error');
+    ep.modify({ attributes: { srqSoftHighWatermark: 2 } });
+    ep.postRecv([], 3);
+    assert.equal(ia.asyncEvd.dequeue()?.type, 'async-error');
+    refuses(() => ep.modify({ attributes: { srqSoftHighWatermark: -1 } }), 'DAT_INVALID_ARG6');
+    await settle(pair);
+  });
+
   claim('hard high watermark: the connection is broken, once', async (pair) => {
     const peers = await connected(pair);
     const { active, passive } = peers;

@@ -181,7 +181,7 @@ describe('CM: resolving over a bad network', () => {
     assert.equal(results[0]?.qpn, 4);
   });
 
-  it('ends by its time limit, by the network’s hint, or by cancel: at most one result', async () => {
+  it('ends by its time limit, the network’s hint or cancel: at most one result', async () => {
     const pair = new SidrPair();
     pair.network.fate = () => [];
     const timed = pair.ask({ timeoutUs: 2_000_000 });

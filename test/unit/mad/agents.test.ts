@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { SpiError, ipFromGid } from '../../../core/spi/index.js';
 import type { MadAgentOptions, ReceivedMad } from '../../../core/spi/index.js';
-import { grhAddresses } from '../../../plugins/mad/grh.js';
+import { grhAddresses } from '../../../core/spi/index.js';
 import { MadPair, VENDOR_CLASS, answerTo, headerOf, madOf } from '../../support/mad-pair.js';
 
 const nothing = (): void => undefined;

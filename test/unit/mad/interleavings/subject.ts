@@ -103,6 +103,7 @@ export class MadSubject implements Subject {
     this.actions[verb]?.(name);
     this.look();
     await settle();
+    this.check();
   }
 
   fingerprint(): string {
@@ -117,6 +118,13 @@ export class MadSubject implements Subject {
     const unseen = injected.slice(mad.portCounters.received);
     const surroundings = [world, dead, state, outstanding, unread, unseen];
     return textOf([mad, surroundings, peer, observer, done, incoming, closed], IGNORED);
+  }
+
+  private check(): void {
+    const { violation, allReported } = this.observer;
+    if (violation instanceof Error) throw violation;
+    const quiet = allReported && this.incoming === 0 && !this.done.has('close');
+    if (quiet) assert.equal(this.world.activeTimers, 0, 'a timer is left');
   }
 
   async finish(): Promise<void> {
@@ -207,6 +215,7 @@ export class MadSubject implements Subject {
   }
 
   private close(): void {
+    this.done.add('close');
     const closed = this.observer.call(() => this.mad.close());
     for (const name of ['a', 'b']) this.observer.unregistered.add(name);
     void closed.then(() => {
@@ -270,10 +279,7 @@ export class MadSubject implements Subject {
       this.done.add(`cancel: ${name}`);
       this.cancel(name);
     },
-    close: () => {
-      this.done.add('close');
-      this.close();
-    },
+    close: () => this.close(),
     respond: (name) => {
       const view = this.viewOf(name);
       view.responses++;
@@ -362,6 +368,7 @@ export class MadSubject implements Subject {
       } else if (world.activeTimers > 0) world.expire(0);
       else return;
       this.look();
+      this.check();
     }
     throw new Error('it does not come to rest');
   }

@@ -1,0 +1,386 @@
+/**
+ * Endpoint for unreliable datagrams (IB extension, DAT facts 1.8): sends to whom it has an address
+ * handle for, and receives from everybody with its Q_Key. It has no connection and no connection
+ * events; a datagram may be lost, and is whole if it comes.
+ */
+import { inspect } from 'node:util';
+import { DatError, spiCall } from '../errors/index.js';
+import type { DatagramEvent, DatEvent, Evd } from '../evd/index.js';
+import {
+  type AsyncEventType,
+  type CompletionQueue,
+  GRH_LENGTH,
+  WrFlags,
+  WrOpcode,
+} from '../spi/index.js';
+import type { Observable } from '../stream/index.js';
+import { breakReasonOf, epBrokenEvent } from './async-events.js';
+import { CompletionFlags, flagNames, MemPrivileges } from './constants.js';
+import { checkAddressHandle, checkUdAddress, UdAddressHandle } from './ep-ud-address.js';
+import type { CheckedUdAddress, UdAddress } from './ep-ud-address.js';
+import type { UdEpAttributes } from './ep-ud-attributes.js';
+import { UdQueues } from './ep-ud-queues.js';
+import { checkResolveOptions, type ResolveOptions, Resolutions } from './ep-ud-resolve.js';
+import { type ServeOptions, UdService } from './ep-ud-service.js';
+import { checkBits, checkInteger, invalid, isBitSet } from './guards.js';
+import { DatHandle } from './handle.js';
+import type { Ia } from './ia.js';
+import { checkCookie, checkSegments } from './post-checks.js';
+import { streamOf } from './private-evd.js';
+import type { Pz } from './pz.js';
+import { LmrSegment } from './segment.js';
+import { Symbolic } from './trace.js';
+
+type Segments = LmrSegment | readonly LmrSegment[];
+
+const { SUPPRESS, SOLICITED_WAIT, DEFAULT } = CompletionFlags;
+const SEND_FLAGS = SUPPRESS | SOLICITED_WAIT;
+const MAX_U32 = 2 ** 32 - 1;
+const NONE = new Uint8Array(0);
+
+/** @internal what an endpoint for datagrams is made of */
+export interface UdEpInit {
+  readonly pz: Pz;
+  readonly recvEvd: Evd;
+  readonly requestEvd: Evd;
+  readonly privateEvds: readonly Evd[];
+  readonly attributes: UdEpAttributes;
+}
+
+/** READY, or ERROR after a failure of the queue pair: everything flushes until `ep.reset()`. */
+export type UdEpState = 'READY' | 'ERROR';
+
+/** Made by `ia.createUdEndpoint()`. */
+export class UdEp extends DatHandle {
+  /** Bytes in front of every datagram received: the GRH area (IBTA 11.4.1.2). */
+  static readonly GRH_BYTES = GRH_LENGTH;
+  readonly handleType = 'EP';
+  readonly attributes: UdEpAttributes;
+  private current: UdEpState = 'READY';
+  private queues: UdQueues;
+  private readonly uses: (() => void)[] = [];
+  private readonly handles = new Set<UdAddressHandle>();
+  private readonly services = new Set<UdService>();
+  private readonly resolutions: Resolutions;
+
+  /** @internal */
+  constructor(
+    readonly ia: Ia,
+    private readonly init: UdEpInit,
+  ) {
+    super();
+    this.attributes = init.attributes;
+    this.resolutions = new Resolutions(ia.context.cm, ia.context.keepAlive);
+    try {
+      this.attach();
+      this.queues = this.createQueues();
+    } catch (error) {
+      this.detach();
+      throw error;
+    }
+    init.pz.users++;
+  }
+
+  get state(): UdEpState {
+    return this.current;
+  }
+
+  get pz(): Pz {
+    return this.init.pz;
+  }
+
+  /** Queue pair number; another one after each reset. */
+  get qpn(): number {
+    return this.queues.qp.qpn;
+  }
+
+  /** Bytes of the largest datagram: the device's MTU. */
+  get maxDatagramBytes(): number {
+    return this.ia.context.device.attributes.activeMtuBytes;
+  }
+
+  /** Sends that can be posted before the queue is full. */
+  get requestsFree(): number {
+    return Math.max(0, this.queues.sends.limit - this.queues.sends.outstanding);
+  }
+
+  /** Receives that can be posted before the queue is full. */
+  get receivesFree(): number {
+    return Math.max(0, this.queues.receives.limit - this.queues.receives.outstanding);
+  }
+
+  /**
+   * Asks a peer for the endpoint of a service (SIDR), Linux's rdma_cm services among them.
+   * @returns where to send to; free it when it is of no use any more
+   * @throws DatError, as rejections too: DAT_CONN_QUAL_UNAVAILABLE when the peer refuses (`value`
+   * has the SIDR status and its private data), DAT_INVALID_ADDRESS when it does not answer,
+   * DAT_TIMEOUT_EXPIRED, DAT_INTERRUPTED_CALL (`signal`), DAT_ABORT (freed meanwhile),
+   * DAT_INVALID_PARAMETER, DAT_MODEL_NOT_SUPPORTED
+   */
+  async resolve(options: ResolveOptions): Promise<UdAddressHandle> {
+    const { address, connQual } = options ?? {};
+    this.ia.context.trace?.('ep.resolve', { ep: this.id, address, connQual });
+    this.assertLive('ep.resolve');
+    const checked = checkResolveOptions(options);
+    const { qpn, qkey, privateData } = await this.resolutions.ask(checked);
+    this.assertLive('ep.resolve');
+    return this.addHandle({ gid: checked.remoteGid, address, qpn, qkey }, privateData);
+  }
+
+  /**
+   * Where to send to, for who knows the peer's queue pair: from a datagram's `source`, or told.
+   * @throws DatError DAT_INVALID_PARAMETER, DAT_INVALID_ADDRESS
+   */
+  createAddressHandle(to: UdAddress): UdAddressHandle {
+    const operation = 'ep.createAddressHandle';
+    this.ia.context.trace?.(operation, { ep: this.id, address: to?.address, qpn: to?.qpn });
+    this.assertLive(operation);
+    return this.addHandle(checkUdAddress(operation, to, this.attributes.qkey), NONE);
+  }
+
+  /**
+   * Serves a connection qualifier: peers that resolve it are told this endpoint.
+   * @throws DatError DAT_CONN_QUAL_IN_USE, DAT_INVALID_PARAMETER, DAT_MODEL_NOT_SUPPORTED
+   */
+  serve(options: ServeOptions): UdService {
+    this.ia.context.trace?.('ep.serve', { ep: this.id, connQual: options?.connQual });
+    this.assertLive('ep.serve');
+    const service = new UdService(this, options, (freed) => this.services.delete(freed));
+    this.services.add(service);
+    return service;
+  }
+
+  /**
+   * Posts a datagram (dat_ib_post_send_ud). Its completion says that it has left, not that it came.
+   * @param segments what to send, at most `maxDatagramBytes` together
+   * @param cookie comes back in the event: an integer from 0 to 2^53 - 1
+   * @param flags CompletionFlags: SUPPRESS, SOLICITED_WAIT
+   * @throws DatError DAT_LENGTH_ERROR, DAT_INVALID_HANDLE (freed address handle or region),
+   * DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_CREDITS when `maxRequestDtos` are outstanding,
+   * DAT_PROTECTION_VIOLATION, DAT_PRIVILEGES_VIOLATION, DAT_INVALID_PARAMETER
+   */
+  postSendUd(segments: Segments, to: UdAddressHandle, cookie = 0, flags: number = DEFAULT): void {
+    this.post('ep.postSendUd', WrOpcode.SEND, segments, to, cookie, flags, 0);
+  }
+
+  /**
+   * The same with immediate data: the peer's event is RECV_UD_IMMED.
+   * @param immediate u32, in wire order
+   */
+  postSendUdWithImmediate(
+    segments: Segments,
+    to: UdAddressHandle,
+    immediate: number,
+    cookie = 0,
+    flags: number = DEFAULT,
+  ): void {
+    const operation = 'ep.postSendUdWithImmediate';
+    checkInteger(operation, 3, 'immediate', immediate, 0, MAX_U32);
+    this.post(operation, WrOpcode.SEND_WITH_IMM, segments, to, cookie, flags, immediate);
+  }
+
+  /**
+   * Posts a receive (dat_ib_post_recv_ud). The datagram comes behind 40 bytes of GRH area; one that
+   * does not fit is lost, and the receive stays.
+   * @param segments where to; the first has at least 40 bytes
+   * @throws DatError as `postSendUd`; DAT_LENGTH_ERROR for a first segment that is too short
+   */
+  postRecv(segments: Segments, cookie = 0): void {
+    const operation = 'ep.postRecv';
+    this.ia.context.trace?.(operation, { ep: this.id, cookie });
+    this.assertLive(operation);
+    checkCookie(operation, cookie);
+    const { maxRecvIov, maxRecvDtos } = this.attributes;
+    checkSegments(operation, segments, this.pz, MemPrivileges.LOCAL_WRITE, maxRecvIov, Infinity);
+    const first = segments instanceof LmrSegment ? segments : segments[0];
+    if (first === undefined || first.lengthBytes < GRH_LENGTH) throw shortError(first);
+    if (this.queues.receivesFull) this.takeInCompletions();
+    if (this.queues.receivesFull) throw fullError(operation, 'receives', maxRecvDtos);
+    this.queues.postReceive(segments, cookie);
+  }
+
+  /** Makes an endpoint in ERROR usable again, with a fresh queue pair number. Else no-op. */
+  reset(): void {
+    this.ia.context.trace?.('ep.reset', { ep: this.id });
+    this.assertLive('ep.reset');
+    if (this.current === 'READY') return;
+    const next = this.createQueues();
+    this.destroyQueues('ep.reset');
+    this.queues = next;
+    this.current = 'READY';
+  }
+
+  /** Frees the endpoint, its services and its address handles. */
+  free(): void {
+    this.ia.context.trace?.('ep.free', { ep: this.id });
+    this.assertLive('ep.free');
+    this.shutdown('ep.free');
+    this.destroy('ep.free');
+  }
+
+  [Symbol.dispose](): void {
+    if (!this.isFreed) this.free();
+  }
+
+  /** @internal teardown, first part: while the CM works */
+  shutdown(by: string): void {
+    for (const service of [...this.services]) service.free();
+    this.resolutions.abort(by);
+  }
+
+  /** @internal teardown, second part */
+  destroy(by: string): void {
+    this.destroyQueues(by);
+    for (const handle of [...this.handles]) handle.free();
+    this.markFreed(by);
+    this.detach();
+    this.init.pz.users--;
+    this.ia.forget(this);
+  }
+
+  /**
+   * Completions, when the endpoint was made without EVDs. One subscriber.
+   * @throws DatError DAT_INVALID_STATE when there are EVDs: use their `events$`
+   */
+  get completions$(): Observable<DatagramEvent> {
+    const [own] = this.init.privateEvds;
+    const { requestEvd, recvEvd } = this.init;
+    const isPrivate = requestEvd === own && recvEvd === own;
+    return streamOf<DatEvent>('ep.completions$', recvEvd, isPrivate) as Observable<DatagramEvent>;
+  }
+
+  [inspect.custom](): string {
+    const { sends, receives } = this.queues;
+    return (
+      `UdEp { id: ${this.id}, state: '${this.state}', qpn: 0x${this.qpn.toString(16)}, ` +
+      `requests: ${sends.outstanding}/${sends.limit}, ` +
+      `receives: ${receives.outstanding}/${receives.limit}${this.isFreed ? ', freed' : ''} }`
+    );
+  }
+
+  private post(
+    operation: string,
+    opcode: number,
+    segments: Segments,
+    to: UdAddressHandle,
+    cookie: number,
+    flags: number,
+    immediate: number,
+  ): void {
+    const { pz, attributes, ia } = this;
+    const { trace } = ia.context;
+    if (trace !== undefined) {
+      const named = new Symbolic(flagNames(CompletionFlags, flags));
+      trace(operation, { ep: this.id, to: to?.id, cookie, flags: named });
+    }
+    this.assertLive(operation);
+    checkCookie(operation, cookie);
+    if (!isBitSet(flags, SEND_FLAGS)) {
+      checkBits(operation, 4, 'flags', flags, SEND_FLAGS, 'of SUPPRESS|SOLICITED_WAIT');
+    }
+    const { maxRequestIov, maxRequestDtos } = attributes;
+    const most = this.maxDatagramBytes;
+    checkSegments(operation, segments, pz, MemPrivileges.LOCAL_READ, maxRequestIov, most);
+    checkAddressHandle(operation, to, pz);
+    if (this.queues.sendsFull) this.takeInCompletions();
+    if (this.queues.sendsFull) throw fullError(operation, 'sends', maxRequestDtos);
+    const wrFlags = (flags & SOLICITED_WAIT) === 0 ? 0 : WrFlags.SOLICITED;
+    const suppress = (flags & SUPPRESS) !== 0;
+    this.queues.postSend(opcode, wrFlags, suppress, segments, to, cookie, immediate);
+  }
+
+  private addHandle(to: CheckedUdAddress, privateData: Uint8Array): UdAddressHandle {
+    const onFreed = (freed: UdAddressHandle): void => void this.handles.delete(freed);
+    const handle = new UdAddressHandle(this.pz, to, privateData, onFreed);
+    this.handles.add(handle);
+    return handle;
+  }
+
+  private createQueues(): UdQueues {
+    const { pz, recvEvd, requestEvd, attributes } = this.init;
+    const operation = 'ia.createUdEndpoint';
+    return spiCall({ operation, map: NO_QUEUE_PAIR }, () => {
+      const queues: UdQueues = new UdQueues({
+        ep: this,
+        pz,
+        recvCq: cqOf(recvEvd),
+        requestCq: cqOf(requestEvd),
+        attributes,
+        onQueuePairEvent: (event) => this.onQueuePairEvent(event),
+        onBroken: (reason) => this.onBroken(reason),
+      });
+      return queues;
+    });
+  }
+
+  private destroyQueues(by: string): void {
+    const purge = (context: number): void => {
+      for (const evd of this.dtoEvds()) evd.purge(context);
+    };
+    spiCall({ operation: by }, () => this.queues.destroy(purge));
+  }
+
+  private onQueuePairEvent(event: AsyncEventType): void {
+    const reason = breakReasonOf(event);
+    if (reason !== undefined) this.onBroken(reason);
+  }
+
+  private onBroken(reason: string): void {
+    if (this.current === 'ERROR' || this.isFreed) return;
+    this.current = 'ERROR';
+    this.queues.toError();
+    this.ia.asyncEvd.post(epBrokenEvent(this, `endpoint ${this.id}: ${reason}`));
+  }
+
+  private attach(): void {
+    for (const evd of this.dtoEvds()) {
+      this.uses.push(evd.attach('THRESHOLD'), evd.reserve(1));
+      const reason = `the completion queue of event dispatcher ${evd.id} overran`;
+      this.uses.push(evd.onOverrun(() => this.onBroken(reason)));
+    }
+  }
+
+  private detach(): void {
+    for (const end of this.uses.splice(0).reverse()) end();
+    for (const evd of this.init.privateEvds) this.ia.freePrivateEvd(evd);
+  }
+
+  private takeInCompletions(): void {
+    for (const evd of this.dtoEvds()) evd.scan();
+  }
+
+  private dtoEvds(): Evd[] {
+    return [...new Set([this.init.recvEvd, this.init.requestEvd])];
+  }
+}
+
+const NO_QUEUE_PAIR = {
+  ENOMEM: ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_TEP'],
+} as const;
+
+function cqOf(evd: Evd): CompletionQueue {
+  if (evd.cq === undefined) throw new Error(`event dispatcher ${evd.id} has no completion queue`);
+  return evd.cq;
+}
+
+function fullError(operation: string, what: string, limit: number): DatError {
+  return new DatError('DAT_INSUFFICIENT_RESOURCES', {
+    subtype: 'DAT_RESOURCE_CREDITS',
+    operation,
+    message: `${limit} ${what} are outstanding: the queue is full`,
+    hint: 'wait for completions, or ask for more in the endpoint attributes',
+    value: limit,
+  });
+}
+
+function shortError(first: LmrSegment | undefined): DatError {
+  if (first === undefined) {
+    return invalid('ep.postRecv', 1, 'the number of segments', 0, 'at least 1');
+  }
+  return new DatError('DAT_LENGTH_ERROR', {
+    operation: 'ep.postRecv',
+    message: `the first segment has ${first.lengthBytes} bytes; the GRH area takes ${GRH_LENGTH}`,
+    hint: 'datagrams come behind a GRH area of 40 bytes',
+    value: first.lengthBytes,
+  });
+}
