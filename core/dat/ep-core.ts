@@ -190,6 +190,7 @@ export abstract class EpCore extends EpBindPosts {
         requestCq: this.events.cqOf(requestEvd),
         attributes,
         srq,
+        xrc: init.xrc,
         counters: this.counts,
         onQueuePairEvent: (event) => this.events.onQueuePairEvent(event, this.connection),
         listener: {

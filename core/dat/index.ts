@@ -42,6 +42,7 @@ export { DatHandle, type HandleType } from './handle.js';
 export { Ia } from './ia.js';
 export { type EndpointOptions } from './ia-endpoints.js';
 export { type UdEndpointOptions } from './ia-datagrams.js';
+export { type XrcDomainOptions } from './ia-xrc.js';
 export { type IaAttributes, type IaQuery } from './ia-attributes.js';
 export { type EvdStream, type ProviderAttributes } from './provider-attributes.js';
 export { type IaCounterValues } from './ia-counters.js';
@@ -74,3 +75,11 @@ export {
   type SrqStateName,
   type SrqStateRule,
 } from './srq-attributes.js';
+export {
+  type XrcAcceptOptions,
+  XrcDomain,
+  type XrcInitiatorOptions,
+  type XrcTargetOptions,
+} from './xrc-domain.js';
+export { XrcInitiator } from './xrc-initiator.js';
+export { XrcSrq, type XrcSrqOptions } from './xrc-srq.js';
