@@ -38,7 +38,7 @@ export {
   type ServiceRequest,
   UdService,
 } from './ep-ud-service.js';
-export { DatHandle, type HandleType } from './handle.js';
+export { DatHandle, type HandleType, HandleTypeNumber } from './handle.js';
 export { Ia } from './ia.js';
 export { type EndpointOptions } from './ia-endpoints.js';
 export { type UdEndpointOptions } from './ia-datagrams.js';
@@ -61,7 +61,7 @@ export {
   type MadRespondOptions,
   type MadSendOptions,
 } from './mad-checks.js';
-export { Pz } from './pz.js';
+export { Pz, type PzParameters } from './pz.js';
 export { type RmrTriplet } from './rmr-contexts.js';
 export { LmrSegment, type RemoteAddress, RemoteSegment, type Segments } from './segment.js';
 export { Rmr, type RmrParameters, type RmrScope } from './rmr.js';
