@@ -266,9 +266,11 @@ export class Rmr extends DatHandle {
       ep,
       lmr: segment?.lmr,
       lengthBytes: segment?.lengthBytes,
-      privileges: new Symbolic(flagNames(MemPrivileges, options?.privileges)),
+      privileges: new Symbolic(
+        flagNames(MemPrivileges, options?.privileges ?? MemPrivileges.REMOTE_READ),
+      ),
       cookie: options?.cookie,
-      flags: new Symbolic(flagNames(CompletionFlags, options?.flags)),
+      flags: new Symbolic(flagNames(CompletionFlags, options?.flags ?? CompletionFlags.DEFAULT)),
     });
   }
 
