@@ -108,6 +108,14 @@ export {
   SrqState,
   type SrqStateName,
   type SrqStateRule,
+  type XrcAcceptOptions,
+  XrcDomain,
+  type XrcDomainOptions,
+  XrcInitiator,
+  type XrcInitiatorOptions,
+  XrcSrq,
+  type XrcSrqOptions,
+  type XrcTargetOptions,
 } from './dat/index.js';
 export {
   DAT_SUBTYPES,

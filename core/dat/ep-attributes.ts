@@ -3,9 +3,13 @@ import { DatError } from '../errors/index.js';
 import type { DeviceAttributes } from '../spi/index.js';
 import { CompletionFlags, Qos } from './constants.js';
 import { checkCompletionFlags } from './ep-completion-flags.js';
+import { checkWatermark } from './ep-watermarks.js';
 import { checkInteger, checkOneOf, checkOptions } from './guards.js';
 
-/** What an endpoint is made with. Lengths are in bytes. */
+/**
+ * What an endpoint is made with (DAT_EP_ATTR). Lengths are in bytes. `transport` is DAT's list of
+ * transport-specific attributes; provider-specific ones there are none.
+ */
 export interface EpAttributes {
   readonly serviceType: 'RC';
   readonly maxMessageBytes: number;
@@ -30,6 +34,8 @@ export interface EpAttributes {
   /** RDMA reads (and atomics) served, and issued, at a time. */
   readonly maxRdmaReadIn: number;
   readonly maxRdmaReadOut: number;
+  /** DAT's srq_soft_hw: `setWatermark` with this soft mark when the endpoint is made. */
+  readonly srqSoftHighWatermark: number;
   readonly transport: EpTransportAttributes;
 }
 
@@ -90,6 +96,7 @@ export function defaultEpAttributes(device: DeviceAttributes): EpAttributes {
     maxRdmaWriteIov: iov,
     maxRdmaReadIn: Math.min(READ_DEFAULT, device.maxResponderResources),
     maxRdmaReadOut: Math.min(READ_DEFAULT, device.maxInitiatorDepth),
+    srqSoftHighWatermark: Infinity,
     transport: TRANSPORT_DEFAULTS,
   };
 }
@@ -143,6 +150,7 @@ function checkLimits(operation: string, attributes: EpAttributes, device: Device
   ] as const) {
     check(name, 1, device.maxSge);
   }
+  checkWatermark(operation, 6, 'srqSoftHighWatermark', attributes.srqSoftHighWatermark);
   check('maxRdmaReadIn', 0, device.maxResponderResources);
   check('maxRdmaReadOut', 0, device.maxInitiatorDepth);
 }

@@ -71,6 +71,7 @@ export abstract class EpCore extends EpBindPosts {
       onHard: (count, mark) =>
         this.connection.onOverrun(`${count} receives: the hard high watermark is ${mark}`),
     });
+    this.armWatermarks(init.attributes.srqSoftHighWatermark, Infinity);
     init.pz.users++;
     if (init.srq !== undefined) init.srq.users++;
   }
@@ -169,6 +170,15 @@ export abstract class EpCore extends EpBindPosts {
   }
 
   /**
+   * What a peer takes from a shared queue counts when it comes, whether or not the consumer looks;
+   * the endpoint's own queue fills by its own posts.
+   */
+  protected armWatermarks(soft: number, hard: number): void {
+    this.watermarks.set(soft, hard);
+    this.events.watchReceives(this.init.srq !== undefined && this.watermarks.armed);
+  }
+
+  /**
    * Receive buffers that the endpoint holds: posted and not completed; of a shared queue, taken and
    * not yet dequeued.
    */
@@ -189,6 +199,7 @@ export abstract class EpCore extends EpBindPosts {
         requestCq: this.events.cqOf(requestEvd),
         attributes,
         srq,
+        xrc: init.xrc,
         counters: this.counts,
         onQueuePairEvent: (event) => this.events.onQueuePairEvent(event, this.connection),
         listener: {

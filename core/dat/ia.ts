@@ -12,8 +12,8 @@ import { Ep } from './ep.js';
 import { checkOneOf, checkOptions, invalid } from './guards.js';
 import { iaAttributes, type IaQuery } from './ia-attributes.js';
 import { type Child, closeSteps, excuse } from './ia-close.js';
-import { IaDatagrams } from './ia-datagrams.js';
 import { IaMad } from './ia-mad.js';
+import { IaXrc } from './ia-xrc.js';
 import { Lmr } from './lmr.js';
 import { providerAttributes } from './provider-attributes.js';
 import { Psp } from './psp.js';
@@ -24,7 +24,7 @@ import { Srq } from './srq.js';
 import { Symbolic } from './trace.js';
 
 /** Opened by `openIa()`. */
-export class Ia extends IaDatagrams {
+export class Ia extends IaXrc {
   /** Upcalls that have closed the adapter. */
   private readonly callers = new Set<Upcall>();
   /** Event dispatchers that the close is ending. */

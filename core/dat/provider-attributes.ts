@@ -99,12 +99,7 @@ export function providerAttributes(device: Device, providerName: string): Provid
     providerVersion: '2.0',
     datVersionMajor: 2,
     datVersionMinor: 0,
-    lmrMemTypesSupported: [
-      'VIRTUAL',
-      'LMR',
-      'SHARED_VIRTUAL',
-      ...(device.mapFile === undefined ? [] : (['FILE'] as const)),
-    ],
+    lmrMemTypesSupported: memTypes(device),
     iovOwnershipOnReturn: 'CONSUMER',
     datQosSupported: Qos.BEST_EFFORT,
     completionFlagsSupported: COMPLETION_FLAGS,
@@ -133,6 +128,11 @@ export function providerAttributes(device: Device, providerName: string): Provid
     fmrSupported: false,
     providerSpecific: providerSpecific(device, providerName),
   };
+}
+
+function memTypes(device: Device): MemTypeName[] {
+  const always: MemTypeName[] = ['VIRTUAL', 'LMR', 'SHARED_VIRTUAL'];
+  return device.mapFile === undefined ? always : [...always, 'FILE'];
 }
 
 /** The table that event dispatchers are made by, with names in place of places. */

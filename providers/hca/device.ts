@@ -33,6 +33,18 @@ import { SoftXrcDomain, checkXrcDomain } from './xrc-domain.js';
 const LOCAL_ACK_DELAY = 15;
 const OBJECTS = 1 << 20;
 
+/** What it can do over any port. */
+const ALWAYS: readonly DeviceCapability[] = [
+  'rc',
+  'uc',
+  'ud',
+  'atomic',
+  'shared-receive-queue',
+  'xrc',
+  'memory-window',
+  'send-with-invalidate',
+];
+
 /** How a device is driven; the driver is its only implementation. */
 export interface DeviceDrive {
   progress(): boolean;
@@ -40,16 +52,7 @@ export interface DeviceDrive {
 
 export class HcaDevice implements Device {
   readonly attributes: DeviceAttributes;
-  readonly capabilities: ReadonlySet<DeviceCapability> = new Set<DeviceCapability>([
-    'rc',
-    'uc',
-    'ud',
-    'atomic',
-    'shared-receive-queue',
-    'xrc',
-    'memory-window',
-    'send-with-invalidate',
-  ]);
+  readonly capabilities: ReadonlySet<DeviceCapability>;
   /** The provider's own end: its timers. */
   onClosed: () => void = () => undefined;
   /** Set by a provider that can. */
@@ -67,6 +70,7 @@ export class HcaDevice implements Device {
     private readonly drive: DeviceDrive,
   ) {
     this.attributes = deviceAttributes(hca, random);
+    this.capabilities = new Set(hca.multicast.possible ? [...ALWAYS, 'multicast'] : ALWAYS);
     hca.onCqGone = (cq) => this.cqs.delete(cq);
   }
 

@@ -2,6 +2,7 @@
 import { answering } from './answering.js';
 import { atomics } from './atomics.js';
 import type { BehaviourGroup } from './behaviour.js';
+import { breaking } from './breaking.js';
 import { closing } from './closing.js';
 import { connectVariants } from './connect-variants.js';
 import { connecting } from './connecting.js';
@@ -15,6 +16,7 @@ import { modifying } from './modifying.js';
 import { notifying } from './notifying.js';
 import { observing } from './observing.js';
 import { protecting } from './protecting.js';
+import { reachingMany } from './reaching-many.js';
 import { registering } from './registering.js';
 import { sharingReceives } from './sharing-receives.js';
 import { states } from './states.js';
@@ -35,11 +37,13 @@ export const behaviourGroups: readonly BehaviourGroup[] = [
   observing,
   flowControl,
   sharingReceives,
+  reachingMany,
   registering,
   protecting,
   windows,
   dispatching,
   datagrams,
   disconnecting,
+  breaking,
   closing,
 ];

@@ -199,7 +199,7 @@ describe('Communication established, over all interleavings (June 2006)', functi
 
   for (const apart of [false, true]) {
     const where = apart ? 'on two EVDs' : 'on one EVD';
-    it(`says ESTABLISHED once, before the first receive; late RTU is nothing, ${where}`, async () => {
+    it(`says ESTABLISHED once, before the first receive; late RTU or not, ${where}`, async () => {
       const { states } = await search([...ALL, 'data2', 'REP timer'], { apart });
       assert.ok(states > 200, `only ${states} states`);
     });

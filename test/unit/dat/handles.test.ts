@@ -45,7 +45,7 @@ function everything(bench: Bench): Readonly<Record<keyof typeof HandleTypeNumber
 }
 
 describe('objects', () => {
-  it('know their kind, have a number of their own and carry what the consumer attaches', async () => {
+  it('know their kind, have a number and carry what the consumer attaches', async () => {
     const objects = Object.entries(everything(await connected()));
     assert.equal(objects.length, Object.keys(HandleTypeNumber).length);
     assert.equal(new Set(objects.map(([, object]) => object.id)).size, objects.length);
