@@ -36,7 +36,13 @@ module.exports = {
       'node-entry-knows-only-core',
       'the main entry adds files and imports to core; providers are imported by name',
       { path: '^plugins/node/' },
-      { path: ours, pathNot: ['^core/', '^plugins/node/'] },
+      { path: ours, pathNot: ['^core/', '^plugins/(node|pcap)/'] },
+    ),
+    forbid(
+      'pcap-knows-only-the-spi',
+      'a capture works for any provider',
+      { path: '^plugins/pcap/' },
+      { path: ours, pathNot: ['^core/spi/', '^plugins/pcap/'] },
     ),
     forbid(
       'hca-knows-only-the-spi',

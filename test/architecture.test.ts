@@ -59,6 +59,7 @@ const dependencyPlants: readonly Plant[] = [
     'plugins/node/planted-1.ts',
     '../../providers/mock/planted-target.js',
   ),
+  plant('pcap-knows-only-the-spi', 'plugins/pcap/planted-1.ts', '../../core/planted-target.js'),
   plant('hca-knows-only-the-spi', 'providers/hca/planted-1.ts', '../../core/planted-target.js'),
   plant(
     'hca-knows-only-the-spi',

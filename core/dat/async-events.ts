@@ -1,5 +1,5 @@
 /** What becomes of events of device and queue pairs, by the table of async-event-table.ts. */
-import { type AsyncErrorEvent, AsyncErrorReason, DatEventNumber, type Evd } from '../evd/index.js';
+import { type AsyncErrorEvent, AsyncErrorReason, DatEventNumber } from '../evd/index.js';
 import { AsyncEventType, nameOf } from '../spi/index.js';
 import { asyncEventRow } from './async-event-table.js';
 import type { Ep } from './ep.js';
@@ -13,7 +13,7 @@ export function breakReasonOf(event: AsyncEventType): string | undefined {
 }
 
 /** Puts an event of the device on the adapter's asynchronous EVD, or into the log. */
-export function reportDeviceEvent(event: AsyncEventType, ia: Ia, asyncEvd: Evd): void {
+export function reportDeviceEvent(event: AsyncEventType, ia: Ia): void {
   const row = asyncEventRow(event);
   const { name } = ia.context.device;
   const text = `device ${name}: ${nameOf(AsyncEventType, event)}, ${row?.sentence ?? 'unknown'}`;
@@ -22,7 +22,7 @@ export function reportDeviceEvent(event: AsyncEventType, ia: Ia, asyncEvd: Evd):
     return;
   }
   const { number, reason } = row;
-  asyncEvd.post({ type: 'async-error', number, object: ia, reason, message: text });
+  ia.reportAsync({ type: 'async-error', number, object: ia, reason, message: text });
 }
 
 /** EP_BROKEN: the queue pair of an endpoint went to its error state by itself. */

@@ -28,6 +28,31 @@ export const MemPrivileges = {
   REMOTE_ATOMIC: 0x40,
 } as const;
 
+/** DAT_MEM_TYPE: what kind of memory a region is of. FILE is ours; the kernel's types are below. */
+export const MemType = {
+  VIRTUAL: 0x00,
+  /** The memory of another region. */
+  LMR: 0x01,
+  /** Memory that several adapters register under one name. */
+  SHARED_VIRTUAL: 0x02,
+  PHYSICAL: 0x10,
+  PLATFORM: 0x20,
+  IA: 0x40,
+  BYPASS: 0x80,
+  PHYSICAL_VAR_PAGES: 0x100,
+  /** A part of a file (`ia.mapFile`). */
+  FILE: 0x10000,
+} as const;
+export type MemTypeName = keyof typeof MemType;
+
+/** DAT_VA_TYPE: where addresses within a region begin. */
+export const VaType = {
+  /** At a virtual address. */
+  VA: 0,
+  /** At 0 (zero-based). */
+  ZB: 1,
+} as const;
+
 export const Qos = {
   BEST_EFFORT: 0,
   HIGH_THROUGHPUT: 1,

@@ -1,6 +1,6 @@
 /** What the objects of an interface adapter share, and how it holds its device. */
 import type { DeviceServices, TeardownStep } from '../di/index.js';
-import type { AsyncEventType } from '../spi/index.js';
+import type { AsyncEventType, MadModule } from '../spi/index.js';
 import type { TraceFields } from './trace.js';
 
 export interface IaContext extends DeviceServices {
@@ -14,6 +14,8 @@ export interface IaContext extends DeviceServices {
 export interface DeviceLease {
   /** Events of the device and its port go to every interface adapter on it. */
   onEvent(listener: (event: AsyncEventType) => void): void;
+  /** The device's MAD module, if it has one. */
+  mad(): MadModule | undefined;
   /**
    * Gives the device back, once. For the last holder, the steps that end it: the modules before the
    * queue pairs go, the device after everything; `done` when they have run.

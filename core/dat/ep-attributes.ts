@@ -3,9 +3,13 @@ import { DatError } from '../errors/index.js';
 import type { DeviceAttributes } from '../spi/index.js';
 import { CompletionFlags, Qos } from './constants.js';
 import { checkCompletionFlags } from './ep-completion-flags.js';
+import { checkWatermark } from './ep-watermarks.js';
 import { checkInteger, checkOneOf, checkOptions } from './guards.js';
 
-/** What an endpoint is made with. Lengths are in bytes. */
+/**
+ * What an endpoint is made with (DAT_EP_ATTR). Lengths are in bytes. `transport` is DAT's list of
+ * transport-specific attributes; provider-specific ones there are none.
+ */
 export interface EpAttributes {
   readonly serviceType: 'RC';
   readonly maxMessageBytes: number;
@@ -30,6 +34,8 @@ export interface EpAttributes {
   /** RDMA reads (and atomics) served, and issued, at a time. */
   readonly maxRdmaReadIn: number;
   readonly maxRdmaReadOut: number;
+  /** DAT's srq_soft_hw: `setWatermark` with this soft mark when the endpoint is made. */
+  readonly srqSoftHighWatermark: number;
   readonly transport: EpTransportAttributes;
 }
 
@@ -57,9 +63,11 @@ const IOV_DEFAULT = 4;
 const READ_DEFAULT = 16;
 
 const TRANSPORT_DEFAULTS = {
-  // 268 ms, 537 ms with the ACK delay of a softroce peer. Seven retries that back off to four times
-  // that: a silent peer is noticed after 15 s, a killed process after one, by ICMP.
-  ackTimeout: 16,
+  // 134 ms: what a softroce peer says that its event loop may be busy (its ACK delay), which comes
+  // on top for the side that connects: 268 ms. Less would send again to a peer that is only busy.
+  // Seven retries that back off to four times that: a silent peer is noticed after 7 s at most (3.6
+  // s by the accepting side), a killed process within one, by ICMP. A lost tail costs one timeout.
+  ackTimeout: 15,
   retryCount: 7,
   // Six waits of 20 ms: a finite budget, so that a peer that never posts a receive shows as an
   // error.
@@ -88,6 +96,7 @@ export function defaultEpAttributes(device: DeviceAttributes): EpAttributes {
     maxRdmaWriteIov: iov,
     maxRdmaReadIn: Math.min(READ_DEFAULT, device.maxResponderResources),
     maxRdmaReadOut: Math.min(READ_DEFAULT, device.maxInitiatorDepth),
+    srqSoftHighWatermark: Infinity,
     transport: TRANSPORT_DEFAULTS,
   };
 }
@@ -141,6 +150,7 @@ function checkLimits(operation: string, attributes: EpAttributes, device: Device
   ] as const) {
     check(name, 1, device.maxSge);
   }
+  checkWatermark(operation, 6, 'srqSoftHighWatermark', attributes.srqSoftHighWatermark);
   check('maxRdmaReadIn', 0, device.maxResponderResources);
   check('maxRdmaReadOut', 0, device.maxInitiatorDepth);
 }

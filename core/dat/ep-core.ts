@@ -4,13 +4,14 @@
  * ep-posts.ts and ep-ib-posts.ts.
  */
 import { DatError, spiCall } from '../errors/index.js';
+import type { Evd } from '../evd/index.js';
 import type { CmRequest } from '../spi/index.js';
 import type { Ep } from './ep.js';
 import type { EpAttributes } from './ep-attributes.js';
 import { EpConnection } from './ep-connection.js';
 import { EpCounters } from './ep-counters.js';
 import { EpEvents } from './ep-events.js';
-import { EpIbPosts } from './ep-ib-posts.js';
+import { EpBindPosts } from './ep-bind-posts.js';
 import { isRequestGone } from './ep-outcomes.js';
 import { EP_ACCESS, EpQueues } from './ep-queues.js';
 import type { EpStateName } from './ep-states.js';
@@ -23,7 +24,7 @@ import type { Srq } from './srq.js';
 /** A service point's hold on an endpoint. */
 export type EpHold = 'reserve' | 'unreserve' | 'request' | 'reject';
 
-export abstract class EpCore extends EpIbPosts {
+export abstract class EpCore extends EpBindPosts {
   readonly handleType = 'EP';
   protected queues: EpQueues;
   protected readonly connection: EpConnection;
@@ -70,8 +71,13 @@ export abstract class EpCore extends EpIbPosts {
       onHard: (count, mark) =>
         this.connection.onOverrun(`${count} receives: the hard high watermark is ${mark}`),
     });
+    this.armWatermarks(init.attributes.srqSoftHighWatermark, Infinity);
     init.pz.users++;
     if (init.srq !== undefined) init.srq.users++;
+  }
+
+  protected get bindEvd(): Evd {
+    return this.init.requestEvd;
   }
 
   /** This endpoint, as its events name it. */
@@ -169,6 +175,15 @@ export abstract class EpCore extends EpIbPosts {
   }
 
   /**
+   * What a peer takes from a shared queue counts when it comes, whether or not the consumer looks;
+   * the endpoint's own queue fills by its own posts.
+   */
+  protected armWatermarks(soft: number, hard: number): void {
+    this.watermarks.set(soft, hard);
+    this.events.watchReceives(this.init.srq !== undefined && this.watermarks.armed);
+  }
+
+  /**
    * Receive buffers that the endpoint holds: posted and not completed; of a shared queue, taken and
    * not yet dequeued.
    */
@@ -189,6 +204,7 @@ export abstract class EpCore extends EpIbPosts {
         requestCq: this.events.cqOf(requestEvd),
         attributes,
         srq,
+        xrc: init.xrc,
         counters: this.counts,
         onQueuePairEvent: (event) => this.events.onQueuePairEvent(event, this.connection),
         listener: {

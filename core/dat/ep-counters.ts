@@ -1,7 +1,8 @@
 /**
  * Counters of an endpoint (DAT facts 1.8, dat_ib_query_counters): what has been posted and received
- * since it was made or since they were reset. Numbers in a typed array: counting allocates nothing.
+ * since it was made or since they were reset.
  */
+import { Counters } from '../evd/index.js';
 import { WcFlags, WcOpcode, WrOpcode } from '../spi/index.js';
 
 /** DAT_EP_COUNTERS that we have an event for, with their places in the array. */
@@ -57,8 +58,10 @@ const POSTED: readonly (readonly [count: Index, bytes: Index | undefined])[] = (
   return rows;
 })();
 
-export class EpCounters {
-  private readonly values = new Float64Array(NAMES.length);
+export class EpCounters extends Counters<CounterName> {
+  constructor() {
+    super(NAMES);
+  }
 
   /** A request has been posted. */
   posted(opcode: number, lengthBytes: number): void {
@@ -86,20 +89,5 @@ export class EpCounters {
       this.bump((flags & WcFlags.WITH_INV) === 0 ? C.recv : C.recvInvalidate, 1);
       this.bump(C.recvData, lengthBytes);
     }
-  }
-
-  count(name: CounterName): void {
-    this.bump(C[name], 1);
-  }
-
-  /** The present values; with `reset`, they begin again at 0. */
-  read(reset: boolean): EpCounterValues {
-    const entries = NAMES.map((name) => [name, this.values[C[name]] ?? 0]);
-    if (reset) this.values.fill(0);
-    return Object.fromEntries(entries) as EpCounterValues;
-  }
-
-  private bump(index: Index, by: number): void {
-    this.values[index] = (this.values[index] ?? 0) + by;
   }
 }

@@ -52,5 +52,6 @@ export const EP_ATTRIBUTE_FIELDS: Readonly<Record<keyof EpAttributes, FieldRule>
   maxRdmaWriteIov: inQueuePair,
   maxRdmaReadIn: ours,
   maxRdmaReadOut: ours,
+  srqSoftHighWatermark: ours,
   transport: { when: 'modifyTransport', rebuilds: false },
 };

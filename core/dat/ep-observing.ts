@@ -7,7 +7,8 @@ import { EpCore } from './ep-core.js';
 import type { EpCounterValues } from './ep-counters.js';
 import { EpState, type EpStateName } from './ep-states.js';
 import type { EpParameters, EpReceives, EpStatus } from './ep-types.js';
-import { checkReset, invalid } from './guards.js';
+import { checkWatermark } from './ep-watermarks.js';
+import { checkReset } from './guards.js';
 
 export abstract class EpObserving extends EpCore {
   /** Everything there is to know of the endpoint (dat_ep_query). */
@@ -82,7 +83,7 @@ export abstract class EpObserving extends EpCore {
     this.assertLive(operation);
     checkWatermark(operation, 2, 'soft', soft);
     checkWatermark(operation, 3, 'hard', hard);
-    this.watermarks.set(soft, hard);
+    this.armWatermarks(soft, hard);
     this.takeInCompletions();
     this.watermarks.look(this.receiveBuffers);
   }
@@ -134,9 +135,4 @@ export abstract class EpObserving extends EpCore {
       `receives: ${receives.outstanding}/${receives.limit}${this.isFreed ? ', freed' : ''} }`
     );
   }
-}
-
-function checkWatermark(operation: string, position: number, name: string, value: unknown): void {
-  if (value === Infinity || (Number.isSafeInteger(value) && (value as number) >= 0)) return;
-  throw invalid(operation, position, name, value, 'an integer from 0 on, or Infinity');
 }

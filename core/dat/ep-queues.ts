@@ -30,12 +30,14 @@ import {
   WcStatus,
   WrFlags,
   WrOpcode,
+  type XrcDomain,
 } from '../spi/index.js';
 import { dtoEvent } from './dto-event.js';
 import type { Ep } from './ep.js';
+import { EpBinds } from './ep-binds.js';
 import type { EpAttributes } from './ep-attributes.js';
 import type { EpCounters } from './ep-counters.js';
-import type { LmrSegment, Segments } from './segment.js';
+import type { Segments } from './segment.js';
 import type { Srq } from './srq.js';
 import { Slot, WorkQueue } from './work-queue.js';
 
@@ -71,6 +73,8 @@ export interface EpQueuesInit {
   readonly attributes: EpAttributes;
   /** Receives come from here instead of a queue of the endpoint's own. */
   readonly srq: Srq | undefined;
+  /** An XRC initiator's: it makes the queue pair, which has no receives. */
+  readonly xrc: XrcDomain | undefined;
   readonly counters: EpCounters;
   readonly onQueuePairEvent: (event: AsyncEventType) => void;
   readonly listener: EpQueuesListener;
@@ -92,6 +96,10 @@ export class EpQueues implements CompletionOwner {
   sendDoorbellOpen = false;
   /** QP_LAST_WQE_REACHED: no receive of a shared receive queue will complete here any more. */
   receivesEnded: boolean;
+  /** XRC: the shared receive queue at the other end that requests name from now on. */
+  srqn = 0;
+  /** Binds of windows that are under way. */
+  readonly binds: EpBinds;
   private readonly context: number;
   private readonly listener: EpQueuesListener;
   private readonly signalEvery: number;
@@ -106,6 +114,7 @@ export class EpQueues implements CompletionOwner {
   constructor(private readonly init: EpQueuesInit) {
     this.listener = init.listener;
     this.counters = init.counters;
+    this.binds = new EpBinds(init.ep, this);
     this.context = init.owners.allocate(this);
     const { attributes } = init;
     try {
@@ -126,28 +135,34 @@ export class EpQueues implements CompletionOwner {
   private createReceives(): WorkQueue {
     const { maxRecvDtos, maxRecvIov } = this.init.attributes;
     const { receiveRing } = this.qp;
-    if (this.init.srq !== undefined) return new WorkQueue(NO_RECEIVES, 0, 1, RQE.SEGMENTS);
+    const { srq, xrc } = this.init;
+    if ((srq ?? xrc) !== undefined) return new WorkQueue(NO_RECEIVES, 0, 1, RQE.SEGMENTS);
     if (receiveRing === undefined) throw new Error('an RC queue pair has a receive ring');
     return new WorkQueue(receiveRing, maxRecvDtos, maxRecvIov, RQE.SEGMENTS);
   }
 
   private createQueuePair(): QueuePair {
-    const { device, attributes, pd, requestCq, recvCq, srq, onQueuePairEvent } = this.init;
-    const qp = device.createQueuePair({
-      type: QpType.RC,
+    const { device, attributes, pd, requestCq, recvCq, srq, xrc, onQueuePairEvent } = this.init;
+    const init = {
       pd,
       sendCq: requestCq,
-      receiveCq: recvCq,
-      ...(srq !== undefined && { srq: srq.queue }),
       // The marker that ends the queue takes the last entry.
       maxSendWr: attributes.maxRequestDtos + 1,
-      maxReceiveWr: attributes.maxRecvDtos,
       maxSendSge: sendIov(attributes),
-      maxReceiveSge: attributes.maxRecvIov,
       maxInlineBytes: 0,
       context: this.context,
       onEvent: onQueuePairEvent,
-    });
+    };
+    const qp =
+      xrc?.createInitiator(init) ??
+      device.createQueuePair({
+        ...init,
+        type: QpType.RC,
+        receiveCq: recvCq,
+        ...(srq !== undefined && { srq: srq.queue }),
+        maxReceiveWr: attributes.maxRecvDtos,
+        maxReceiveSge: attributes.maxRecvIov,
+      });
     const { portNumber } = device.attributes;
     qp.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber, accessFlags: EP_ACCESS });
     return qp;
@@ -182,7 +197,7 @@ export class EpQueues implements CompletionOwner {
     const suppress = (slotFlags & Slot.HIDDEN) !== 0;
     const signal = !suppress || ++this.unsignalledRun >= this.signalEvery;
     if (signal) this.unsignalledRun = 0;
-    const count = putSegments(sends, segments);
+    const count = sends.putSegments(segments);
     const at = sends.nextWord;
     const flags = signal ? wrFlags | WrFlags.SIGNALED : wrFlags;
     words[at + SQE.CONTROL] = opcode | (flags << 8) | (count << 16);
@@ -193,7 +208,13 @@ export class EpQueues implements CompletionOwner {
     words[at + SQE.REMOTE_ADDRESS_HI] = addressHi;
     words[at + SQE.RKEY] = rkey;
     words[at + SQE.IMMEDIATE_OR_INVALIDATE] = immediate;
+    words[at + SQE.XRC_SRQN] = this.srqn;
     sends.commit(count, signal ? slotFlags | Slot.SIGNALLED : slotFlags);
+    this.kickSends();
+  }
+
+  /** What has been written may leave, unless a burst is under way. */
+  kickSends(): void {
     if (this.burstDepth === 0) this.ringSends();
   }
 
@@ -207,7 +228,7 @@ export class EpQueues implements CompletionOwner {
   postReceive(segments: Segments, cookie: number, slotFlags: number): void {
     const { receives } = this;
     const { words } = receives.ring;
-    const count = putSegments(receives, segments);
+    const count = receives.putSegments(segments);
     const at = receives.nextWord;
     words[at + RQE.NUM_SGE] = count;
     words[at + RQE.FLAGS] = 0;
@@ -233,6 +254,7 @@ export class EpQueues implements CompletionOwner {
     const at = sends.nextWord;
     words.fill(0, at, at + SQE.SEGMENTS);
     words[at + SQE.CONTROL] = WrOpcode.RDMA_WRITE | (WrFlags.SIGNALED << 8);
+    words[at + SQE.XRC_SRQN] = this.srqn;
     sends.commit(0, Slot.HIDDEN | Slot.SIGNALLED | Slot.MARKER);
     this.ringSends();
   }
@@ -278,19 +300,24 @@ export class EpQueues implements CompletionOwner {
     const control = words[at + CQE.CONTROL] ?? 0;
     const status = control & 0xff;
     const isReceive = ((control >>> 8) & RECEIVE_BIT) !== 0;
-    const slot = this.reclaim(words[at + CQE.WQE_INDEX] ?? 0, isReceive);
+    const index = words[at + CQE.WQE_INDEX] ?? 0;
+    const slot = this.reclaim(index, isReceive);
     if (slot === UNKNOWN_SLOT) return false;
+    if (!isReceive && !this.binds.idle) this.binds.onCompletion(index, status);
     // Verbs do not tell a write with immediate data from one without.
     if ((slot & Slot.IMMEDIATE) !== 0) words[at + CQE.CONTROL] = control | (WcFlags.WITH_IMM << 16);
     if (status === WcStatus.SUCCESS) {
-      if (isReceive) this.onReceived(control, words[at + CQE.BYTE_LENGTH] ?? 0);
+      if (isReceive) this.onReceived(words, at);
     } else if (status !== WcStatus.WR_FLUSH_ERR) {
       this.listener.onFailed();
     }
     this.listener.onReclaimed();
     if ((slot & Slot.MARKER) !== 0) return false;
     if (status !== WcStatus.SUCCESS) return true;
-    if ((slot & Slot.HIDDEN) !== 0) return false;
+    if ((slot & Slot.HIDDEN) !== 0) {
+      this.binds.hide(index);
+      return false;
+    }
     return (slot & Slot.QUIET) === 0 ? true : 'silent';
   }
 
@@ -309,8 +336,12 @@ export class EpQueues implements CompletionOwner {
     return flags;
   }
 
-  private onReceived(control: number, lengthBytes: number): void {
-    this.counters.received(control, lengthBytes);
+  private onReceived(words: Uint32Array, at: number): void {
+    const control = words[at + CQE.CONTROL] ?? 0;
+    this.counters.received(control, words[at + CQE.BYTE_LENGTH] ?? 0);
+    if (((control >>> 16) & WcFlags.WITH_INV) !== 0) {
+      this.binds.onInvalidated(words[at + CQE.IMMEDIATE_OR_INVALIDATE] ?? 0);
+    }
     this.listener.onReceived();
   }
 
@@ -322,12 +353,19 @@ export class EpQueues implements CompletionOwner {
 
   toEvent(words: Uint32Array, at: number): DatEvent {
     this.dequeued(words[at + CQE.CONTROL] ?? 0);
-    return dtoEvent(this.init.ep, words, at);
+    return this.bindEvent(words, at) ?? dtoEvent(this.init.ep, words, at);
   }
 
   fill(batch: EventBatch, slot: number, words: Uint32Array, at: number): void {
     this.dequeued(words[at + CQE.CONTROL] ?? 0);
-    batch.setDto(slot, this.init.ep, words, at);
+    const bind = this.bindEvent(words, at);
+    if (bind === undefined) batch.setDto(slot, this.init.ep, words, at);
+    else batch.setEvent(slot, bind);
+  }
+
+  private bindEvent(words: Uint32Array, at: number): DatEvent | undefined {
+    const isReceive = (((words[at + CQE.CONTROL] ?? 0) >>> 8) & RECEIVE_BIT) !== 0;
+    return isReceive ? undefined : this.binds.eventOf(words, at);
   }
 
   /** A receive of the shared queue is the consumer's again. */
@@ -354,6 +392,7 @@ export class EpQueues implements CompletionOwner {
     this.ended = true;
     purge(this.context);
     this.init.owners.free(this.context);
+    this.binds.discard();
     this.sends.discard();
     this.receives.discard();
   }
@@ -363,19 +402,4 @@ export class EpQueues implements CompletionOwner {
 function sendIov(attributes: EpAttributes): number {
   const { maxRequestIov, maxRdmaReadIov, maxRdmaWriteIov } = attributes;
   return Math.max(maxRequestIov, maxRdmaReadIov, maxRdmaWriteIov);
-}
-
-function putSegments(queue: WorkQueue, segments: Segments): number {
-  if (!isList(segments)) {
-    queue.putSegment(0, segments);
-    return 1;
-  }
-  let count = 0;
-  for (const segment of segments) queue.putSegment(count++, segment);
-  return count;
-}
-
-/** `Array.isArray` does not narrow readonly arrays. */
-function isList(segments: Segments): segments is readonly LmrSegment[] {
-  return Array.isArray(segments);
 }

@@ -139,7 +139,7 @@ export class UdQueues implements CompletionOwner {
     const { words, mask } = sends.ring;
     const signal = !suppress || ++this.unsignalledRun >= this.signalEvery;
     if (signal) this.unsignalledRun = 0;
-    const count = putSegments(sends, segments);
+    const count = sends.putSegments(segments);
     const at = sends.nextWord;
     const flags = signal ? wrFlags | WrFlags.SIGNALED : wrFlags;
     words[at + SQE.CONTROL] = opcode | (flags << 8) | (count << 16);
@@ -163,7 +163,7 @@ export class UdQueues implements CompletionOwner {
     const slot = receives.producer & mask;
     this.headerRegions[slot] = first?.lmr;
     this.headerOffsets[slot] = first === undefined ? 0 : offsetOf(first);
-    const count = putSegments(receives, segments);
+    const count = receives.putSegments(segments);
     const at = receives.nextWord;
     words[at + RQE.NUM_SGE] = count;
     words[at + RQE.FLAGS] = 0;
@@ -289,14 +289,4 @@ function ring(doorbell: () => void): void {
 
 function offsetOf({ lmr, addressLo, addressHi }: LmrSegment): number {
   return (addressHi - lmr.addressHi) * U32 + addressLo - lmr.addressLo;
-}
-
-function putSegments(queue: WorkQueue, segments: LmrSegment | readonly LmrSegment[]): number {
-  if (segments instanceof LmrSegment) {
-    queue.putSegment(0, segments);
-    return 1;
-  }
-  let count = 0;
-  for (const segment of segments) queue.putSegment(count++, segment);
-  return count;
 }

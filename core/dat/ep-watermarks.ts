@@ -2,6 +2,7 @@
  * High watermarks of the receives that an endpoint holds (dat_ep_set_watermark). The soft one tells
  * once per setting; the hard one breaks the connection.
  */
+import { invalid } from './guards.js';
 
 /** What passing a mark leads to. */
 export interface WatermarkActions {
@@ -15,6 +16,10 @@ export class EpWatermarks {
   hard = Infinity;
 
   constructor(private readonly actions: WatermarkActions) {}
+
+  get armed(): boolean {
+    return this.soft !== Infinity || this.hard !== Infinity;
+  }
 
   set(soft: number, hard: number): void {
     this.soft = soft;
@@ -30,4 +35,15 @@ export class EpWatermarks {
     }
     if (count > this.hard) this.actions.onHard(count, this.hard);
   }
+}
+
+/** @throws DatError DAT_INVALID_PARAMETER unless a count, or Infinity (DAT_WATERMARK_INFINITE) */
+export function checkWatermark(
+  operation: string,
+  position: number,
+  name: string,
+  value: unknown,
+): void {
+  if (value === Infinity || (Number.isSafeInteger(value) && (value as number) >= 0)) return;
+  throw invalid(operation, position, name, value, 'an integer from 0 on, or Infinity');
 }

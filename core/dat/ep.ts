@@ -167,6 +167,9 @@ export class Ep extends EpObserving {
     next.pz.users++;
     this.init = next;
     swap.commit();
+    const soft = next.attributes.srqSoftHighWatermark;
+    if (soft !== init.attributes.srqSoftHighWatermark)
+      this.setWatermark(soft, this.watermarks.hard);
   }
 
   /**

@@ -103,7 +103,7 @@ export function iaAttributes(device: Device): IaAttributes {
     maxRdmaReadOut: a.maxInitiatorDepth * a.maxQueuePairs,
     maxRdmaReadPerEpInGuaranteed: true,
     maxRdmaReadPerEpOutGuaranteed: true,
-    zbSupported: false,
+    zbSupported: true,
     extensionSupported: 'IB',
     extensionVersion: IB_EXTENSION_VERSION,
     reservedLmrSupported: false,

@@ -6,7 +6,9 @@ import {
   Cno,
   type CnoOptions,
   CompletionOwners,
+  type AsyncErrorEvent,
   type DatEvent,
+  DatEventNumber,
   Evd,
   type EvdCreateOptions,
   EvdFlags,
@@ -17,11 +19,12 @@ import { AsyncEventType } from '../spi/index.js';
 import type { Observable } from '../stream/index.js';
 import { reportDeviceEvent } from './async-events.js';
 import type { DeviceLease, IaContext } from './context.js';
-import { checkOptions } from './guards.js';
+import { checkOptions, checkReset } from './guards.js';
 import { DatHandle, nextHandleId } from './handle.js';
 import type { Ia } from './ia.js';
 import { addressOf } from './ia-attributes.js';
 import type { Child } from './ia-close.js';
+import { IaCounters, type IaCounterValues } from './ia-counters.js';
 import { checkEvd, type EvdUse, streamOf } from './private-evd.js';
 import { RmrContexts } from './rmr-contexts.js';
 
@@ -49,6 +52,8 @@ export abstract class IaBase extends DatHandle {
   protected readonly children = new Set<Child>();
   protected readonly evds = new Set<Evd>();
   protected readonly cnos = new Set<Cno>();
+  /** @internal */
+  readonly counts = new IaCounters();
   protected closing: Promise<void> | undefined = undefined;
   private readonly host: EvdHost;
 
@@ -60,9 +65,15 @@ export abstract class IaBase extends DatHandle {
     this.host = {
       ...init.context,
       owners: this.owners,
-      reportAsync: (event) => void this.asyncEvd.post(event),
-      onEvdFreed: (evd) => void this.evds.delete(evd as Evd),
-      onCnoFreed: (cno) => void this.cnos.delete(cno as Cno),
+      reportAsync: (event) => this.reportAsync(event),
+      onEvdFreed: (evd) => {
+        this.evds.delete(evd as Evd);
+        this.counts.count('evdFree');
+      },
+      onCnoFreed: (cno) => {
+        this.cnos.delete(cno as Cno);
+        this.counts.count('cnoFree');
+      },
     };
     this.asyncEvd = this.newEvd(init.asyncEvdQlen, EvdFlags.ASYNC);
     init.lease.onEvent((event) => this.onDeviceEvent(event));
@@ -70,7 +81,7 @@ export abstract class IaBase extends DatHandle {
 
   /** Every connection of a device that has gone is broken, each told once (DAT facts 3.5). */
   private onDeviceEvent(event: AsyncEventType): void {
-    reportDeviceEvent(event, this.self, this.asyncEvd);
+    reportDeviceEvent(event, this.self);
     if (event !== AsyncEventType.DEVICE_FATAL) return;
     for (const child of [...this.children]) {
       if (isConnected(child)) child.onDeviceGone('the device is gone');
@@ -93,6 +104,7 @@ export abstract class IaBase extends DatHandle {
     this.begin('ia.createEvd', { qlen: options?.qlen });
     const evd = new Evd(this.host, { ...options, id: nextHandleId() });
     this.evds.add(evd);
+    this.counts.count('evdCreate');
     return evd;
   }
 
@@ -105,12 +117,32 @@ export abstract class IaBase extends DatHandle {
     checkOptions('ia.createCno', 2, options, ['agent']);
     const cno = new Cno(this.host, { ...options, id: nextHandleId() });
     this.cnos.add(cno);
+    this.counts.count('cnoCreate');
     return cno;
+  }
+
+  /**
+   * What the adapter has made, freed, answered and reported (dat_ib_query_counters on an IA).
+   * @param options `reset`: the counters begin again at 0; what was counted is returned
+   * @throws DatError DAT_INVALID_PARAMETER
+   */
+  counters(options: { readonly reset?: boolean } = {}): IaCounterValues {
+    const operation = 'ia.counters';
+    this.begin(operation, { reset: options?.reset });
+    return this.counts.read(checkReset(operation, options));
+  }
+
+  /** @internal queues an asynchronous error */
+  reportAsync(event: AsyncErrorEvent): void {
+    this.counts.count('asyncError');
+    if (event.number === DatEventNumber.ASYNC_EP_BROKEN) this.counts.count('asyncEpBroken');
+    if (event.number === DatEventNumber.ASYNC_EVD_OVERFLOW) this.counts.count('asyncEvdOverflow');
+    this.asyncEvd.post(event);
   }
 
   /** @internal an object has been freed */
   forget(child: Child): void {
-    this.children.delete(child);
+    if (this.children.delete(child)) this.counts.object(child.handleType, 'Free');
   }
 
   /** @internal looks at every completion queue, so that finished requests let go of their memory */
@@ -146,12 +178,14 @@ export abstract class IaBase extends DatHandle {
   /** The object ends with the adapter, at the latest. */
   protected adopt<T extends Child>(child: T): T {
     this.children.add(child);
+    this.counts.object(child.handleType, 'Create');
     return child;
   }
 
   protected newEvd(qlen: number, streams: number): Evd {
     const evd = new Evd(this.host, { id: nextHandleId(), qlen, streams });
     this.evds.add(evd);
+    this.counts.count('evdCreate');
     return evd;
   }
 

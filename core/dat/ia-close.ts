@@ -5,12 +5,14 @@ import type { DeviceRelease } from './context.js';
 import { Ep } from './ep.js';
 import { UdEp } from './ep-ud.js';
 import { Lmr } from './lmr.js';
-import { Psp } from './psp.js';
 import { Pz } from './pz.js';
+import { Rmr } from './rmr.js';
+import { ServicePoint } from './service-point.js';
 import { Srq } from './srq.js';
+import { XrcDomain } from './xrc-domain.js';
 
 /** Objects that an interface adapter counts; event dispatchers are apart. */
-export type Child = Pz | Lmr | Ep | UdEp | Psp | Srq;
+export type Child = Pz | Lmr | Rmr | Ep | UdEp | ServicePoint | Srq | XrcDomain;
 
 export interface CloseScope {
   readonly children: ReadonlySet<Child>;
@@ -19,33 +21,44 @@ export interface CloseScope {
   readonly cnos: () => readonly Cno[];
   /** The upcalls that the adapter is closed from, which must not be waited for; may grow. */
   readonly callers: ReadonlySet<Upcall>;
+  /** Unregisters the agents for management datagrams. */
+  readonly endAgents: () => Promise<void>;
   readonly release: DeviceRelease;
 }
 
 /**
  * Connections first, while everything that tells the peer still works; the modules, if this is the
- * last adapter of the device; then queue pairs, completion queues, regions, zones; the device.
+ * last adapter of the device, with its MAD agents between CM and MAD; then queue pairs, completion queues, regions, zones; the device.
  */
-export function closeSteps({ children, evds, cnos, callers, release }: CloseScope): TeardownStep[] {
+export function closeSteps(scope: CloseScope): TeardownStep[] {
+  const { children, evds, cnos, callers, release, endAgents } = scope;
   const of = <T extends Child>(type: abstract new (...args: never[]) => T): T[] =>
     [...children].filter((child): child is T => child instanceof type);
   const step = (name: string, run: () => void | Promise<void>): TeardownStep => ({ name, run });
   return [
-    step('service points', () => each(of(Psp), (psp) => psp.shutdown('ia.close'))),
+    step('service points', () => each(of(ServicePoint), (point) => point.shutdown('ia.close'))),
     step('datagram services', () => each(of(UdEp), (ep) => ep.shutdown('ia.close'))),
     step('connections', () => {
       for (const srq of of(Srq)) srq.shutdown();
       each(of(Ep), (ep) => ep.shutdown());
     }),
-    ...release.modules,
+    ...release.modules.filter(isCm),
+    step('MAD agents', endAgents),
+    ...release.modules.filter((module) => !isCm(module)),
     step('queue pairs', () => each([...of(Ep), ...of(UdEp)], (ep) => ep.destroy('ia.close'))),
+    step('memory windows', () => each(of(Rmr), (rmr) => rmr.destroy('ia.close'))),
     step('shared receive queues', () => each(of(Srq), (srq) => srq.destroy('ia.close'))),
+    step('XRC domains', () => each(of(XrcDomain), (domain) => domain.destroy('ia.close'))),
     step('event dispatchers', () => freeAll(evds(), callers)),
     step('notification objects', () => each(cnos(), (cno) => cno.close())),
     step('memory regions', () => each(of(Lmr), (lmr) => lmr.destroy('ia.close'))),
     step('protection zones', () => each(of(Pz), (pz) => pz.destroy('ia.close'))),
     ...release.device,
   ];
+}
+
+function isCm({ name }: TeardownStep): boolean {
+  return name === 'CM';
 }
 
 /** One that fails keeps no other from ending. */

@@ -4,6 +4,7 @@ import { Ep } from './ep.js';
 import { type EpAttributeOptions, epAttributes } from './ep-attributes.js';
 import { checkCompletionModel } from './ep-completion-flags.js';
 import type { EpInitialState } from './ep-states.js';
+import type { EpInit } from './ep-types.js';
 import { checkOptions } from './guards.js';
 import { checkHandle } from './handle.js';
 import { IaMemory } from './ia-memory.js';
@@ -30,6 +31,9 @@ export interface EndpointOptions {
 export abstract class IaEndpoints extends IaMemory {
   /**
    * Makes an endpoint (dat_ep_create, dat_ep_create_with_srq), UNCONNECTED.
+   *
+   * DAT wants DTO counts of 0 where there is no EVD. Here an endpoint is never without: what is not
+   * given is private to it, sized for its DTO counts, and offered as a stream.
    * @throws DatError DAT_INVALID_HANDLE, DAT_INVALID_PARAMETER (attributes),
    * DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_TEP; DAT_INVALID_STATE / DAT_INVALID_STATE_SRQ_ERROR
    */
@@ -41,6 +45,16 @@ export abstract class IaEndpoints extends IaMemory {
 
   /** @internal also what the provider makes for a request: TENTATIVE_CONNECTION_PENDING */
   makeEndpoint(operation: string, options: EndpointOptions, initialState: EpInitialState): Ep {
+    return this.buildEndpoint(operation, options, initialState, (init) => new Ep(this.self, init));
+  }
+
+  /** @param make what kind of endpoint it is */
+  protected buildEndpoint<T extends Ep>(
+    operation: string,
+    options: EndpointOptions,
+    initialState: EpInitialState,
+    make: (init: EpInit) => T,
+  ): T {
     checkOptions(operation, 1, options, EP_OPTIONS);
     checkHandle(operation, Pz, 'PZ', options.pz, this.self);
     const { srq, recvEvd, requestEvd, connectEvd } = options;
@@ -62,11 +76,11 @@ export abstract class IaEndpoints extends IaMemory {
     };
     const recvDtos = srq?.maxRecvDtos ?? attributes.maxRecvDtos;
     const dtos = recvDtos + attributes.maxRequestDtos;
-    const ownDto = recvEvd && requestEvd ? undefined : makePrivate(dtos, EvdFlags.DTO);
+    const ownDto = recvEvd && requestEvd ? undefined : makePrivate(dtos, DTO_STREAMS);
     const connect = connectEvd ?? makePrivate(CONNECTION_QLEN, EvdFlags.CONNECTION);
     try {
       return this.adopt(
-        new Ep(this.self, {
+        make({
           pz: options.pz,
           recvEvd: recvEvd ?? (ownDto as Evd),
           requestEvd: requestEvd ?? (ownDto as Evd),
@@ -90,4 +104,5 @@ export abstract class IaEndpoints extends IaMemory {
 }
 
 const CONNECTION_QLEN = 16;
+const DTO_STREAMS = EvdFlags.DTO | EvdFlags.RMR_BIND;
 const EP_OPTIONS = ['pz', 'recvEvd', 'requestEvd', 'connectEvd', 'attributes', 'srq'];

@@ -1,19 +1,16 @@
-/** The calls of an interface adapter that make protection zones and memory regions. */
-import { DatError, spiCall } from '../errors/index.js';
-import { flagNames, MemPrivileges } from './constants.js';
-import { checkBits, checkInteger, checkOptions } from './guards.js';
+/** The calls of an interface adapter that make zones, windows and shared receive queues. */
+import { spiCall } from '../errors/index.js';
+import type { MemoryWindow } from '../spi/index.js';
+import { checkOptions } from './guards.js';
 import { checkHandle } from './handle.js';
-import { IaBase } from './ia-base.js';
-import { registerAtRandom } from './iova.js';
-import { Lmr, type LmrOptions } from './lmr.js';
-import { checkMemory } from './memory-source.js';
-import { accessOf, PRIVILEGE_MASK } from './privileges.js';
+import { IaRegions } from './ia-regions.js';
+import { notSupported } from './lmr-options.js';
 import { Pz } from './pz.js';
+import { Rmr, type RmrScope } from './rmr.js';
 import { Srq } from './srq.js';
 import { srqAttributes, type SrqOptions } from './srq-attributes.js';
-import { Symbolic } from './trace.js';
 
-export abstract class IaMemory extends IaBase {
+export abstract class IaMemory extends IaRegions {
   /** Makes a protection zone (dat_pz_create). */
   createPz(): Pz {
     this.begin('ia.createPz');
@@ -25,34 +22,37 @@ export abstract class IaMemory extends IaBase {
   }
 
   /**
-   * Registers existing memory (dat_lmr_create). It stays the consumer's to read and write, and must
-   * not be transferred away before `lmr.free()`.
-   * @param memory an ArrayBuffer or a view: not pooled, resizable, shared or detached
-   * @throws DatError DAT_INVALID_PARAMETER, DAT_MODEL_NOT_SUPPORTED (SharedArrayBuffer),
-   * DAT_LENGTH_ERROR, DAT_INVALID_HANDLE (pz), DAT_INSUFFICIENT_RESOURCES
+   * Makes a memory window, unbound (dat_rmr_create): bound, it is open to peers of every endpoint
+   * of its zone.
+   * @throws DatError DAT_MODEL_NOT_SUPPORTED when the provider has no windows; DAT_INVALID_HANDLE;
+   * DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_MEMORY_REGION
    */
-  createLmr(memory: ArrayBuffer | ArrayBufferView, options: LmrOptions): Lmr {
-    const operation = 'ia.createLmr';
-    this.begin(operation, { privileges: privilegesText(options) });
-    const privileges = this.checkLmrOptions(operation, options);
-    return this.register(operation, checkMemory(operation, 2, memory), options.pz, privileges);
+  createRmr(pz: Pz): Rmr {
+    return this.makeRmr('ia.createRmr', pz, 'PZ');
   }
 
   /**
-   * Allocates memory that suits the device, zeroed, and registers it.
-   * @param lengthBytes 1 up to `maxLmrBlockSize`
-   * @throws DatError as `createLmr`
+   * Makes a memory window, unbound (dat_rmr_create_for_ep): bound, it is open to the peer of the
+   * endpoint that it is bound through, and to no other; that peer may invalidate it.
+   * @throws DatError as `createRmr`
    */
-  allocate(lengthBytes: number, options: LmrOptions): Lmr {
-    const operation = 'ia.allocate';
-    this.begin(operation, { lengthBytes, privileges: privilegesText(options) });
+  createRmrForEp(pz: Pz): Rmr {
+    return this.makeRmr('ia.createRmrForEp', pz, 'EP');
+  }
+
+  private makeRmr(operation: string, pz: Pz, scope: RmrScope): Rmr {
+    this.begin(operation, { pz });
     const { device } = this.context;
-    const most = device.attributes.maxMemoryRegionBytes;
-    checkInteger(operation, 1, 'lengthBytes', lengthBytes, 1, most);
-    const privileges = this.checkLmrOptions(operation, options);
-    const buffer = spiCall({ operation, value: lengthBytes }, () => device.allocate(lengthBytes));
-    const bytes = new Uint8Array(buffer, 0, lengthBytes);
-    return this.register(operation, bytes, options.pz, privileges);
+    checkHandle(operation, Pz, 'PZ', pz, this.self);
+    if (device.createMemoryWindow === undefined) {
+      const hint = 'give peers the rmrContext of a region of its own';
+      throw notSupported(operation, 'this provider has no memory windows', hint);
+    }
+    const type = scope === 'PZ' ? 1 : 2;
+    const window = spiCall({ operation, map: { ENOMEM: NO_WINDOW } }, () =>
+      device.createMemoryWindow?.(pz.pd, type),
+    );
+    return this.adopt(new Rmr(this.self, pz, scope, window as MemoryWindow));
   }
 
   /**
@@ -68,11 +68,8 @@ export abstract class IaMemory extends IaBase {
     checkOptions(operation, 1, options, SRQ_OPTIONS);
     checkHandle(operation, Pz, 'PZ', options.pz, this.self);
     if (device.createSharedReceiveQueue === undefined) {
-      throw new DatError('DAT_MODEL_NOT_SUPPORTED', {
-        operation,
-        message: 'this provider has no shared receive queues',
-        hint: 'ia.query().provider.srqSupported tells',
-      });
+      const hint = 'ia.query().provider.srqSupported tells';
+      throw notSupported(operation, 'this provider has no shared receive queues', hint);
     }
     const attributes = srqAttributes(operation, options, device.attributes);
     const { maxRecvDtos: maxWr, maxRecvIov: maxSge } = attributes;
@@ -84,31 +81,9 @@ export abstract class IaMemory extends IaBase {
     );
     return this.adopt(srq);
   }
-
-  private checkLmrOptions(operation: string, options: LmrOptions): number {
-    checkOptions(operation, 5, options, ['pz', 'privileges']);
-    checkHandle(operation, Pz, 'PZ', options.pz, this.self);
-    const privileges = options.privileges ?? DEFAULT_PRIVILEGES;
-    const expected = `a bit set of ${flagNames(MemPrivileges, PRIVILEGE_MASK)}`;
-    checkBits(operation, 6, 'privileges', privileges, PRIVILEGE_MASK, expected);
-    return privileges;
-  }
-
-  private register(operation: string, bytes: Uint8Array, pz: Pz, privileges: number): Lmr {
-    const region = spiCall({ operation, value: bytes.byteLength, map: { ENOMEM: NO_REGION } }, () =>
-      registerAtRandom(pz.pd, bytes, accessOf(privileges), this.context.random),
-    );
-    return this.adopt(new Lmr(this.self, pz, bytes, privileges, region));
-  }
 }
 
-const { LOCAL_READ, LOCAL_WRITE } = MemPrivileges;
-const DEFAULT_PRIVILEGES = LOCAL_READ | LOCAL_WRITE;
+const NO_WINDOW = ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_MEMORY_REGION'] as const;
 const NO_ZONE = ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_PROTECTION_DOMAIN'] as const;
 const SRQ_OPTIONS = ['pz', 'maxRecvDtos', 'maxRecvIov', 'lowWatermark'];
 const NO_SRQ = ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_SRQ'] as const;
-const NO_REGION = ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_MEMORY_REGION'] as const;
-
-function privilegesText(options: LmrOptions | undefined): Symbolic {
-  return new Symbolic(flagNames(MemPrivileges, options?.privileges ?? DEFAULT_PRIVILEGES));
-}

@@ -7,24 +7,34 @@ import { tearDown } from '../di/index.js';
 import { type Cno, currentUpcall, type Evd, Upcall } from '../evd/index.js';
 import { DatError } from '../errors/index.js';
 import type { CloseFlag } from './constants.js';
+import { Csp } from './csp.js';
 import { Ep } from './ep.js';
 import { checkOneOf, checkOptions, invalid } from './guards.js';
 import { iaAttributes, type IaQuery } from './ia-attributes.js';
 import { type Child, closeSteps, excuse } from './ia-close.js';
-import { IaDatagrams } from './ia-datagrams.js';
+import { IaMad } from './ia-mad.js';
+import { IaXrc } from './ia-xrc.js';
 import { Lmr } from './lmr.js';
 import { providerAttributes } from './provider-attributes.js';
 import { Psp } from './psp.js';
 import { Pz } from './pz.js';
+import { Rmr } from './rmr.js';
+import { Rsp } from './rsp.js';
 import { Srq } from './srq.js';
 import { Symbolic } from './trace.js';
 
 /** Opened by `openIa()`. */
-export class Ia extends IaDatagrams {
+export class Ia extends IaXrc {
   /** Upcalls that have closed the adapter. */
   private readonly callers = new Set<Upcall>();
   /** Event dispatchers that the close is ending. */
   private ending: readonly Evd[] = [];
+  /** Management datagrams: agents of an application's own. */
+  readonly mad = new IaMad(
+    this.context,
+    () => this.init.lease.mad(),
+    (operation) => this.assertOpen(operation),
+  );
 
   /** Attributes of adapter and provider (dat_ia_query). */
   query(): IaQuery {
@@ -75,8 +85,9 @@ export class Ia extends IaDatagrams {
     const state = this.isFreed ? ', closed' : '';
     return (
       `Ia { id: ${this.id}, provider: '${this.init.providerName}', address: '${this.address}', ` +
-      `eps: ${count(Ep)}, psps: ${count(Psp)}, lmrs: ${count(Lmr)}, ` +
-      `srqs: ${count(Srq)}, pzs: ${count(Pz)}${state} }`
+      `eps: ${count(Ep)}, psps: ${count(Psp)}, lmrs: ${count(Lmr)}, rmrs: ${count(Rmr)}, ` +
+      `srqs: ${count(Srq)}, rsps: ${count(Rsp)}, csps: ${count(Csp)}, pzs: ${count(Pz)}, ` +
+      `evds: ${this.evds.size}, cnos: ${this.cnos.size}${state} }`
     );
   }
 
@@ -91,7 +102,7 @@ export class Ia extends IaDatagrams {
   }
 
   private checkUnused(): void {
-    const left = this.children.size + this.evds.size - 1 + this.cnos.size;
+    const left = this.children.size + this.evds.size - 1 + this.cnos.size + this.mad.size;
     if (left === 0) return;
     throw new DatError('DAT_INVALID_STATE', {
       subtype: 'DAT_INVALID_STATE_IA_IN_USE',
@@ -111,10 +122,11 @@ export class Ia extends IaDatagrams {
       return this.ending;
     };
     const cnos = (): Cno[] => [...this.cnos];
+    const endAgents = (): Promise<void> => this.mad.unregisterAll();
     const release = lease.release();
     keepAlive.retain();
     try {
-      await tearDown(closeSteps({ children, evds, cnos, callers, release }), {
+      await tearDown(closeSteps({ children, evds, cnos, callers, endAgents, release }), {
         operation: 'ia.close',
         clock,
         timers,

@@ -5,8 +5,11 @@ export {
   ConnectFlags,
   flagNames,
   MemPrivileges,
+  MemType,
+  type MemTypeName,
   PspFlags,
   Qos,
+  VaType,
 } from './constants.js';
 export { type AnswerOptions, Cr, type CrParameters } from './cr.js';
 export { Ep } from './ep.js';
@@ -35,17 +38,34 @@ export {
   type ServiceRequest,
   UdService,
 } from './ep-ud-service.js';
-export { DatHandle, type HandleType } from './handle.js';
+export { DatHandle, type HandleType, HandleTypeNumber } from './handle.js';
 export { Ia } from './ia.js';
 export { type EndpointOptions } from './ia-endpoints.js';
 export { type UdEndpointOptions } from './ia-datagrams.js';
+export { type XrcDomainOptions } from './ia-xrc.js';
 export { type IaAttributes, type IaQuery } from './ia-attributes.js';
 export { type EvdStream, type ProviderAttributes } from './provider-attributes.js';
-export { Lmr, type LmrOptions } from './lmr.js';
-export { Psp, type PspOptions } from './psp.js';
-export { Pz } from './pz.js';
+export { type IaCounterValues } from './ia-counters.js';
+export { type LmrMemory, type MemTypeHint } from './ia-regions.js';
+export { Lmr, type LmrParameters } from './lmr.js';
+export { type CreateLmrOptions, type LmrOptions, type MapFileOptions } from './lmr-options.js';
+export { type Comm, Csp, type CspOptions, type CspParameters } from './csp.js';
+export { Psp, type PspAnyOptions, type PspOptions, type PspParameters } from './psp.js';
+export { Rsp, type RspOptions, type RspParameters } from './rsp.js';
+export { ServicePoint } from './service-point.js';
+export { CR_TRANSITIONS, type CrStateName, SP_TRANSITIONS, type SpStateName } from './sp-states.js';
+export { type ManagementAgentOptions } from './ia-mad.js';
+export { ManagementAgent, type ManagementDatagram, type ManagementRequest } from './mad-agent.js';
+export {
+  type MadRequestOptions,
+  type MadRespondOptions,
+  type MadSendOptions,
+} from './mad-checks.js';
+export { Pz, type PzParameters } from './pz.js';
 export { type RmrTriplet } from './rmr-contexts.js';
 export { LmrSegment, type RemoteAddress, RemoteSegment, type Segments } from './segment.js';
+export { Rmr, type RmrParameters, type RmrScope } from './rmr.js';
+export { type RmrBindOptions } from './rmr-options.js';
 export { Srq, type SrqParameters } from './srq.js';
 export {
   SRQ_STATES,
@@ -55,3 +75,11 @@ export {
   type SrqStateName,
   type SrqStateRule,
 } from './srq-attributes.js';
+export {
+  type XrcAcceptOptions,
+  XrcDomain,
+  type XrcInitiatorOptions,
+  type XrcTargetOptions,
+} from './xrc-domain.js';
+export { XrcInitiator } from './xrc-initiator.js';
+export { XrcSrq, type XrcSrqOptions } from './xrc-srq.js';

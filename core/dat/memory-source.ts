@@ -6,30 +6,25 @@ import { DatError, type DatType } from '../errors/index.js';
 import { invalid } from './guards.js';
 
 /**
- * The bytes of memory that is given to `createLmr`.
- *
- * SharedArrayBuffer is refused: Node-API cannot hand its address to a native provider, and a region
- * that works on one provider only would be a trap.
+ * The bytes of memory that is given to `createLmr`. A SharedArrayBuffer is welcome: other threads
+ * see what peers write, with no more order than threads have among themselves.
  */
 export function checkMemory(operation: string, position: number, memory: unknown): Uint8Array {
-  if (memory instanceof ArrayBuffer) {
+  if (memory instanceof ArrayBuffer || memory instanceof SharedArrayBuffer) {
     return checkMemory(operation, position, isDetached(memory) ? undefined : wrap(memory));
   }
   if (!ArrayBuffer.isView(memory)) {
-    const why = 'an ArrayBuffer or a view of one (attached: not transferred away)';
+    const why =
+      'an ArrayBuffer, a SharedArrayBuffer or a view of one (attached: not transferred away)';
     throw invalid(operation, position, 'memory', memory, why);
   }
   const refuse = (why: string, hint: string, code: DatType = 'DAT_INVALID_PARAMETER'): DatError =>
     new DatError(code, { operation, message: `memory ${why}`, hint, value: memory });
   const { buffer } = memory;
-  if (!(buffer instanceof ArrayBuffer)) {
-    const why = 'is a SharedArrayBuffer, which native providers cannot address';
-    throw refuse(why, 'use ia.allocate() and copy', 'DAT_MODEL_NOT_SUPPORTED');
-  }
   if (isDetached(buffer)) {
     throw refuse('is detached: its ArrayBuffer was transferred', 'register before transferring');
   }
-  if ('resizable' in buffer && buffer.resizable === true) {
+  if (isElastic(buffer)) {
     throw refuse('is resizable: its bytes may vanish while a peer writes', 'use a fixed length');
   }
   if (memory.byteLength === 0) {
@@ -47,8 +42,8 @@ export function checkMemory(operation: string, position: number, memory: unknown
 /**
  * Node 20 has no `ArrayBuffer.prototype.detached`; a detached one has no bytes and takes no view.
  */
-function isDetached(buffer: ArrayBuffer): boolean {
-  if (buffer.byteLength !== 0) return false;
+function isDetached(buffer: ArrayBufferLike): boolean {
+  if (buffer instanceof SharedArrayBuffer || buffer.byteLength !== 0) return false;
   try {
     return wrap(buffer).byteLength !== 0;
   } catch {
@@ -56,12 +51,18 @@ function isDetached(buffer: ArrayBuffer): boolean {
   }
 }
 
-function wrap(buffer: ArrayBuffer): Uint8Array {
+/** Its length may change: a resizable ArrayBuffer, a growable SharedArrayBuffer. */
+function isElastic(buffer: ArrayBufferLike): boolean {
+  const { resizable, growable } = buffer as { resizable?: boolean; growable?: boolean };
+  return resizable === true || growable === true;
+}
+
+function wrap(buffer: ArrayBufferLike): Uint8Array {
   return new Uint8Array(buffer);
 }
 
 /** A small Buffer that is a part of a slab: its neighbours belong to other code. */
-function isPooled(memory: ArrayBufferView, buffer: ArrayBuffer): boolean {
+function isPooled(memory: ArrayBufferView, buffer: ArrayBufferLike): boolean {
   return (
     Buffer.isBuffer(memory) &&
     memory.byteLength < buffer.byteLength &&

@@ -2,6 +2,9 @@
 import { DatError, type DatSubtype, type DatType } from '../errors/index.js';
 import { MemPrivileges } from './constants.js';
 import { invalid } from './guards.js';
+import { checkHandle } from './handle.js';
+import type { Ia } from './ia.js';
+import { Lmr } from './lmr.js';
 import type { Pz } from './pz.js';
 import { LmrSegment } from './segment.js';
 
@@ -58,7 +61,7 @@ function checkSegment(
 }
 
 /** The memory was transferred away after it was registered. */
-function isGone(segment: LmrSegment): boolean {
+export function isGone(segment: LmrSegment): boolean {
   return segment.lmr.bytes.byteLength !== segment.lmr.lengthBytes;
 }
 
@@ -92,4 +95,25 @@ function refusal(operation: string, segment: LmrSegment, pz: Pz, privilege: numb
 export function checkCookie(operation: string, cookie: unknown): asserts cookie is number {
   if (Number.isSafeInteger(cookie) && (cookie as number) >= 0) return;
   throw invalid(operation, 2, 'cookie', cookie, 'an integer from 0 to 2^53 - 1');
+}
+
+/**
+ * Segments of live regions of the adapter, whose memory is still there.
+ * @throws DatError DAT_INVALID_PARAMETER, DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_LMR,
+ * DAT_INVALID_STATE / DAT_INVALID_STATE_LMR_FREE
+ */
+export function checkLiveSegments(
+  operation: string,
+  position: number,
+  segments: unknown,
+  ia: Ia,
+): void {
+  for (const segment of Array.isArray(segments) ? (segments as unknown[]) : [segments]) {
+    if (!(segment instanceof LmrSegment)) {
+      const expected = 'an LmrSegment, from lmr.segment(), or an array of them';
+      throw invalid(operation, position, 'segments', segment, expected);
+    }
+    checkHandle(operation, Lmr, 'LMR', segment.lmr, ia);
+    if (isGone(segment)) throw refusal(operation, segment, segment.lmr.pz, 0);
+  }
 }

@@ -2,9 +2,9 @@
  * Attributes of a provider, under DAT's names (DAT facts 5.4, 5.5). What differs between devices is
  * derived from what the device can do; the rest is core's own doing and the same everywhere.
  */
-import type { EvdFlags, UpcallPolicy } from '../evd/index.js';
+import { EVD_STREAM_MERGING, type EvdFlags, type UpcallPolicy } from '../evd/index.js';
 import { CmPrivateData, type Device, type DeviceCapability, ipFromGid } from '../spi/index.js';
-import { CompletionFlags, Qos } from './constants.js';
+import { CompletionFlags, type MemTypeName, Qos } from './constants.js';
 
 /** The streams that feed an EVD, in DAT's order. */
 export const EVD_STREAMS = [
@@ -27,7 +27,7 @@ export interface ProviderAttributes {
   /** The API that is implemented. */
   readonly datVersionMajor: 2;
   readonly datVersionMinor: 0;
-  readonly lmrMemTypesSupported: readonly string[];
+  readonly lmrMemTypesSupported: readonly MemTypeName[];
   /** The list of segments is the consumer's again when a post returns. */
   readonly iovOwnershipOnReturn: 'CONSUMER';
   /** Bit set of Qos; BEST_EFFORT is 0. */
@@ -40,7 +40,7 @@ export interface ProviderAttributes {
   readonly maxPrivateDataSize: number;
   readonly supportsMultipath: false;
   /** Whether the provider makes endpoints for the requests of a service point. */
-  readonly epCreator: 'NEVER' | 'IFASKED' | 'ALWAYS';
+  readonly epCreator: 'IFASKED';
   readonly pzSupport: 'UNIQUE';
   /** Bytes. */
   readonly optimalBufferAlignment: number;
@@ -85,7 +85,9 @@ export interface ProviderAttributes {
   readonly providerSpecific: Readonly<Record<string, string>>;
 }
 
-const { SUPPRESS, SOLICITED_WAIT, BARRIER_FENCE, EVD_THRESHOLD } = CompletionFlags;
+const { SUPPRESS, SOLICITED_WAIT, UNSIGNALLED, BARRIER_FENCE, EVD_THRESHOLD } = CompletionFlags;
+
+const COMPLETION_FLAGS = SUPPRESS | SOLICITED_WAIT | UNSIGNALLED | BARRIER_FENCE | EVD_THRESHOLD;
 
 export function providerAttributes(device: Device, providerName: string): ProviderAttributes {
   const { capabilities } = device;
@@ -97,14 +99,14 @@ export function providerAttributes(device: Device, providerName: string): Provid
     providerVersion: '2.0',
     datVersionMajor: 2,
     datVersionMinor: 0,
-    lmrMemTypesSupported: ['VIRTUAL'],
+    lmrMemTypesSupported: memTypes(device),
     iovOwnershipOnReturn: 'CONSUMER',
     datQosSupported: Qos.BEST_EFFORT,
-    completionFlagsSupported: SUPPRESS | SOLICITED_WAIT | BARRIER_FENCE | EVD_THRESHOLD,
+    completionFlagsSupported: COMPLETION_FLAGS,
     isThreadSafe: false,
     maxPrivateDataSize: CmPrivateData.REQ,
     supportsMultipath: false,
-    epCreator: 'NEVER',
+    epCreator: 'IFASKED',
     pzSupport: 'UNIQUE',
     optimalBufferAlignment: 256,
     evdStreamMergingSupported: mergingTable(),
@@ -128,11 +130,17 @@ export function providerAttributes(device: Device, providerName: string): Provid
   };
 }
 
-/** Every stream goes with every other: a software event has its place among completions. */
+function memTypes(device: Device): MemTypeName[] {
+  const always: MemTypeName[] = ['VIRTUAL', 'LMR', 'SHARED_VIRTUAL'];
+  return device.mapFile === undefined ? always : [...always, 'FILE'];
+}
+
+/** The table that event dispatchers are made by, with names in place of places. */
 function mergingTable(): ProviderAttributes['evdStreamMergingSupported'] {
-  const row = Object.fromEntries(EVD_STREAMS.map((stream) => [stream, true]));
+  const row = (cells: readonly boolean[]): [EvdStream, boolean][] =>
+    EVD_STREAMS.map((stream, i) => [stream, cells[i] === true]);
   return Object.fromEntries(
-    EVD_STREAMS.map((stream) => [stream, { ...row }]),
+    EVD_STREAMS.map((stream, i) => [stream, Object.fromEntries(row(EVD_STREAM_MERGING[i] ?? []))]),
   ) as ProviderAttributes['evdStreamMergingSupported'];
 }
 

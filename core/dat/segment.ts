@@ -41,16 +41,26 @@ export class LmrSegment {
     return this;
   }
 
+  /** Where it begins within its region. */
+  get offsetBytes(): number {
+    const lo = this.addressLo - this.lmr.addressLo;
+    return (this.addressHi - this.lmr.addressHi) * U32 + lo;
+  }
+
   /** The bytes that the segment covers: a view of the region's memory. */
   get bytes(): Uint8Array {
-    const lo = this.addressLo - this.lmr.addressLo;
-    const offset = (this.addressHi - this.lmr.addressHi) * U32 + lo;
+    const offset = this.offsetBytes;
     return this.lmr.bytes.subarray(offset, offset + this.lengthBytes);
   }
 }
 
 /** What a post reads or writes: one part of a region, or several in order. */
 export type Segments = LmrSegment | readonly LmrSegment[];
+
+/** `Array.isArray` does not narrow readonly arrays. */
+export function isList(segments: Segments): segments is readonly LmrSegment[] {
+  return Array.isArray(segments);
+}
 
 /** DAT_RMR_TRIPLET as an application writes it: where to read or write in the peer's memory. */
 export interface RemoteAddress {

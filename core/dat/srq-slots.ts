@@ -5,7 +5,7 @@
  */
 import { RQE, SGE, type SharedReceiveQueue } from '../spi/index.js';
 import type { Lmr } from './lmr.js';
-import type { LmrSegment } from './segment.js';
+import { isList, type LmrSegment, type Segments } from './segment.js';
 
 const U32 = 2 ** 32;
 
@@ -38,8 +38,8 @@ export class SrqSlots {
     return this.outstanding >= this.limit;
   }
 
-  /** Writes a receive into a vacant slot; the caller has checked everything, and that there is one. */
-  put(segments: LmrSegment | readonly LmrSegment[], cookie: number): void {
+  /** Writes a receive into a vacant slot; the caller has checked that there is one. */
+  put(segments: Segments, cookie: number): void {
     const { slots, submissions } = this.srq.ring;
     const slot = this.vacant[--this.vacantCount] ?? 0;
     const { words } = slots;
@@ -96,12 +96,7 @@ export class SrqSlots {
     }
   }
 
-  private putSegments(
-    slot: number,
-    at: number,
-    words: Uint32Array,
-    segments: LmrSegment | readonly LmrSegment[],
-  ): number {
+  private putSegments(slot: number, at: number, words: Uint32Array, segments: Segments): number {
     if (!isList(segments)) {
       this.putSegment(slot, 0, at, words, segments);
       return 1;
@@ -139,11 +134,6 @@ export class SrqSlots {
     this.vacant[this.vacantCount++] = slot;
     this.outstanding--;
   }
-}
-
-/** `Array.isArray` does not narrow readonly arrays. */
-function isList(segments: LmrSegment | readonly LmrSegment[]): segments is readonly LmrSegment[] {
-  return Array.isArray(segments);
 }
 
 function enlarged<T extends Uint8Array | Uint32Array>(old: T, larger: T): T {

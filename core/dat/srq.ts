@@ -13,7 +13,7 @@ import { DatHandle } from './handle.js';
 import type { Ia } from './ia.js';
 import { checkCookie, checkSegments } from './post-checks.js';
 import type { Pz } from './pz.js';
-import type { LmrSegment } from './segment.js';
+import type { Segments } from './segment.js';
 import { SRQ_STATES, type SrqAttributes, type SrqStateName } from './srq-attributes.js';
 import { SrqSlots } from './srq-slots.js';
 
@@ -99,7 +99,7 @@ export class Srq extends DatHandle {
    * are outstanding; DAT_INVALID_STATE / DAT_INVALID_STATE_SRQ_ERROR; DAT_PROTECTION_VIOLATION,
    * DAT_PRIVILEGES_VIOLATION, DAT_INVALID_HANDLE (freed region), DAT_INVALID_PARAMETER
    */
-  postRecv(segments: LmrSegment | readonly LmrSegment[], cookie = 0): void {
+  postRecv(segments: Segments, cookie = 0): void {
     const operation = 'srq.postRecv';
     this.ia.context.trace?.(operation, {
       srq: this.id,
@@ -276,7 +276,7 @@ export class Srq extends DatHandle {
   }
 
   private report(reason: number, what: string): void {
-    this.ia.asyncEvd.post({
+    this.ia.reportAsync({
       type: 'async-error',
       number: DatEventNumber.ASYNC_PROVIDER_INTERNAL_ERROR,
       object: this,

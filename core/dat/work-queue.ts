@@ -5,7 +5,7 @@
  */
 import { type Ring, SGE } from '../spi/index.js';
 import type { Lmr } from './lmr.js';
-import type { LmrSegment } from './segment.js';
+import { isList, type LmrSegment, type Segments } from './segment.js';
 
 /** Slot flags. */
 export const Slot = {
@@ -55,8 +55,19 @@ export class WorkQueue {
     return this.ring.wordOf(this.producer);
   }
 
+  /** Writes the segments of the next entry; returns how many there are. */
+  putSegments(segments: Segments): number {
+    if (!isList(segments)) {
+      this.putSegment(0, segments);
+      return 1;
+    }
+    let count = 0;
+    for (const segment of segments) this.putSegment(count++, segment);
+    return count;
+  }
+
   /** Writes a segment of the next entry and pins its region. */
-  putSegment(index: number, segment: LmrSegment): void {
+  private putSegment(index: number, segment: LmrSegment): void {
     const { words, mask } = this.ring;
     const at = this.nextWord + this.segmentsAt + index * SGE.WORDS;
     words[at + SGE.ADDRESS_LO] = segment.addressLo;

@@ -1,5 +1,6 @@
 /** DatError: what every call of the consumer API throws, or rejects with. */
 import { type DatSubtype, type DatType, describeCode, returnCodeOf } from './codes.js';
+import { hintFor } from './hints.js';
 
 const BRAND = Symbol.for('dapl:DatError');
 
@@ -11,7 +12,7 @@ export interface DatErrorOptions {
   readonly message?: string;
   /** The offending value. */
   readonly value?: unknown;
-  /** What to do about it. */
+  /** What to do about it. Default: the usual advice for the code. */
   readonly hint?: string;
   readonly cause?: unknown;
 }
@@ -30,11 +31,13 @@ export class DatError extends Error {
   readonly returnCode: number;
   readonly operation: string;
   readonly value: unknown;
-  readonly hint: string | undefined;
+  /** What to do about it. */
+  readonly hint: string;
 
   constructor(code: DatType, options: DatErrorOptions) {
+    const hint = options.hint ?? hintFor(code, options.subtype);
     super(
-      textOf(code, options),
+      textOf(code, hint, options),
       options.cause === undefined ? undefined : { cause: options.cause },
     );
     this.code = code;
@@ -42,7 +45,7 @@ export class DatError extends Error {
     this.returnCode = returnCodeOf(code, options.subtype);
     this.operation = options.operation;
     this.value = options.value;
-    this.hint = options.hint;
+    this.hint = hint;
     Object.defineProperty(this, BRAND, { value: true });
   }
 
@@ -52,8 +55,7 @@ export class DatError extends Error {
   }
 }
 
-function textOf(code: DatType, options: DatErrorOptions): string {
+function textOf(code: DatType, hint: string, options: DatErrorOptions): string {
   const what = options.message ?? describeCode(code, options.subtype);
-  const hint = options.hint === undefined ? '' : ` (${options.hint})`;
-  return `${options.operation}: ${what}${hint} [${options.subtype ?? code}]`;
+  return `${options.operation}: ${what} (${hint}) [${options.subtype ?? code}]`;
 }

@@ -9,7 +9,8 @@ import type { EventBatch } from './event-batch.js';
 
 /**
  * What the consumer sees of a completion: nothing (suppressed); an event; or an event that does not
- * notify (unsignalled): it waits for the next one that does, or for a dequeue.
+ * notify (unsignalled): it waits for the next one that does, or for a dequeue. A failed one is
+ * always an event that notifies.
  */
 export type CompletionView = boolean | 'silent';
 

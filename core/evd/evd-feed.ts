@@ -2,6 +2,7 @@
 import { DatError, spiCall } from '../errors/index.js';
 import { AsyncEventType, type CompletionQueue, nameOf } from '../spi/index.js';
 import { ArmController } from './arm-controller.js';
+import { Counters } from './counters.js';
 import { Dispatcher } from './dispatcher.js';
 import {
   type AsyncErrorEvent,
@@ -12,6 +13,7 @@ import {
 } from './event.js';
 import { type EventPlace, EventStore } from './event-store.js';
 import { checkQlen, checkStreams } from './evd-checks.js';
+import { EVD_COUNTERS, type EvdCounterName } from './evd-counters.js';
 import type { EvdHost, EvdOptions } from './evd-host.js';
 import {
   COMPLETION_STREAMS,
@@ -33,6 +35,7 @@ export abstract class EvdFeed {
   protected readonly arm: ArmController | undefined;
   protected readonly dispatcher: Dispatcher;
   protected users = 0;
+  protected readonly counts = new Counters<EvdCounterName>(EVD_COUNTERS);
   protected open = true;
   private readonly errorSources = new Map<EvdFeed, number>();
   private readonly overrunListeners = new Set<() => void>();
@@ -74,6 +77,8 @@ export abstract class EvdFeed {
    */
   post(event: PostedEvent, place: EventPlace = 'behind'): boolean {
     if (!this.open) return false;
+    this.counts.count('posted');
+    if (event.type === 'connection') this.counts.count('connectionNotify');
     if (this.store.post(event, place)) {
       this.overflowing = false;
       return true;
@@ -84,15 +89,15 @@ export abstract class EvdFeed {
 
   /**
    * Looks at the completion queue: endpoints see what has come (`onCompletion`). Returns how many
-   * new events notify the consumer.
+   * new events the consumer may see.
    */
   scan(): number {
     return this.open ? this.store.scan() : 0;
   }
 
   /** Hides the completions of a context that nobody took; call it before `owners.free`. */
-  purge(context: number): void {
-    if (this.open) this.store.purge(context);
+  purge(context: number, srqn?: number): void {
+    if (this.open) this.store.purge(context, srqn);
   }
 
   /**
@@ -249,7 +254,10 @@ export abstract class EvdFeed {
     return spiCall(context, () =>
       this.host.device.createCompletionQueue({
         minEntries,
-        onNotify: () => this.dispatcher.notified(),
+        onNotify: () => {
+          this.counts.count('dtoNotify');
+          this.dispatcher.notified();
+        },
         onEvent: (event) => this.cqEvent(event),
       }),
     );
@@ -299,6 +307,7 @@ export abstract class EvdFeed {
    * Tells once of a run of lost events; the asynchronous EVD itself tells when it has room again.
    */
   private overflowed(event: PostedEvent): void {
+    this.counts.count('lost');
     const overflow = this.errorEvent(DatEventNumber.ASYNC_EVD_OVERFLOW, {
       reason: AsyncErrorReason.EVD.OVERFLOW,
       message: `evd ${this.id}: more than ${this.store.qlen} events wait; the last is lost`,

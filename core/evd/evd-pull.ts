@@ -17,6 +17,7 @@ import {
   invalidHandle,
   unwaitableError,
 } from './evd-checks.js';
+import { EVD_COUNTER, type EvdCounterValues } from './evd-counters.js';
 import { EvdFeed } from './evd-feed.js';
 import type { WaitOptions, WaitResult } from './evd-host.js';
 
@@ -40,9 +41,10 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
    */
   dequeue(): DatEvent | undefined {
     this.checkOpen('evd.dequeue');
-    const event = this.store.take();
-    if (event !== undefined || !this.spin()) return event;
-    return this.store.take();
+    let event = this.store.take();
+    if (event === undefined && this.spin()) event = this.store.take();
+    this.countDequeue(event !== undefined);
+    return event;
   }
 
   /**
@@ -63,7 +65,29 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
     let count = this.store.takeBatch(batch, end);
     if (count === 0 && end > 0 && this.spin()) count = this.store.takeBatch(batch, end);
     batch.count = count;
+    this.countDequeue(count > 0);
     return count;
+  }
+
+  private countDequeue(found: boolean): void {
+    this.counts.bump(EVD_COUNTER.DEQUEUE, 1);
+    this.counts.bump(found ? EVD_COUNTER.FOUND : EVD_COUNTER.NOT_FOUND, 1);
+  }
+
+  /**
+   * What has been dequeued, waited for and notified (dat_ib_query_counters on an EVD).
+   * @param options `reset`: the counters begin again at 0; what was counted is returned
+   * @throws DatError DAT_INVALID_HANDLE when freed; DAT_INVALID_PARAMETER
+   */
+  counters(options: { readonly reset?: boolean } = {}): EvdCounterValues {
+    const operation = 'evd.counters';
+    this.trace(operation, { reset: options?.reset });
+    this.checkOpen(operation);
+    checkOptions(operation, options, 'DAT_INVALID_ARG1');
+    const { reset = false } = options;
+    const isFlag = typeof reset === 'boolean';
+    checkParameter(operation, 'reset', reset, isFlag, 'a boolean', 'DAT_INVALID_ARG1');
+    return this.counts.read(reset);
   }
 
   /**
@@ -80,6 +104,7 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
       const { threshold = 1, timeoutMs, signal } = options;
       this.trace('evd.wait', { timeoutMs, threshold });
       this.checkOpen('evd.wait');
+      this.counts.count('wait');
       const isSignal = signal === undefined || signal instanceof AbortSignal;
       checkParameter('evd.wait', 'signal', signal, isSignal, 'an AbortSignal', 'DAT_INVALID_ARG1');
       checkTimeout('evd.wait', timeoutMs);
@@ -152,6 +177,7 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
     const onAbort = (): void => {
       if (signal !== undefined) this.dropWaiter()?.reject(interruptedError('evd.wait', signal));
     };
+    this.counts.count('waitBlocked');
     const waiter = new Waiter(init, this.host.timers, this.host.clock, onTimeout, onAbort);
     this.dispatcher.waiter = waiter;
     this.engage();

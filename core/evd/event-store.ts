@@ -24,7 +24,7 @@ export class EventStore {
   /** Goes into the queue as soon as there is room. */
   private late: PostedEvent | undefined;
 
-  /** @param onArrival told when something new has come that notifies the consumer */
+  /** @param onArrival told when something new has come that the consumer may see */
   constructor(
     qlen: number,
     private readonly cq: CompletionQueue | undefined,
@@ -56,7 +56,7 @@ export class EventStore {
     return this.queue.full;
   }
 
-  /** Looks at the completion queue; returns how many new events notify the consumer. */
+  /** Looks at the completion queue; returns how many new events the consumer may see. */
   scan(): number {
     if (this.cursor === undefined) return 0;
     const found = this.cursor.scan();
@@ -110,9 +110,9 @@ export class EventStore {
   }
 
   /** Hides the completions that an endpoint leaves behind. */
-  purge(context: number): void {
+  purge(context: number, srqn?: number): void {
     this.scan();
-    this.cursor?.purge(context);
+    this.cursor?.purge(context, srqn);
   }
 
   /** New limit of both queues; the caller has checked that what waits fits. */

@@ -1,11 +1,12 @@
 /** Event dispatchers, events, upcalls. */
 export { Cno, type CnoOptions } from './cno.js';
 export { type CompletionOwner, CompletionOwners, type CompletionView } from './completion-owner.js';
+export { Counters } from './counters.js';
 export { DatDto, DatDtoStatus, dtoEventNumber, dtoOf, dtoStatusOf } from './dto-status.js';
 export * from './event.js';
 export { EventBatch } from './event-batch.js';
 export { Evd } from './evd.js';
 export type { EvdHost, EvdCreateOptions, EvdOptions } from './evd-host.js';
-export { type EvdConfiguration, EvdFlags, EvdState } from './evd-states.js';
+export { EVD_STREAM_MERGING, type EvdConfiguration, EvdFlags, EvdState } from './evd-states.js';
 export { Upcall, currentUpcall } from './upcall.js';
 export { UPCALL_SAME, UpcallPolicy } from './upcall-policy.js';

@@ -17,3 +17,4 @@ export {
 } from './evd-states.js';
 export { type NotifyHandler, Upcall, type UpcallHandler } from './upcall.js';
 export { type PendingChoice, UPCALL_SAME, UpcallPolicy } from './upcall-policy.js';
+export { type EvdCounterValues } from './evd-counters.js';

@@ -1,6 +1,6 @@
 /** Checks of plugins before anything opens. Each refusal is a sentence that names both sides. */
-import { show } from '../dat/show.js';
-import { DatError } from '../errors/index.js';
+
+import { DatError, show } from '../errors/index.js';
 import {
   type ConfiguredPlugin,
   isConfiguredPlugin,

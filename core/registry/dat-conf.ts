@@ -4,8 +4,8 @@
  * character as it is; `#` where a field could begin starts a comment. A line that does not fit is
  * skipped and told of, and the next one is read. Text in, entries out: files are not read here.
  */
-import { show } from '../dat/show.js';
-import { DatError } from '../errors/index.js';
+
+import { DatError, show } from '../errors/index.js';
 
 /** A line of dat.conf. */
 export interface DatConfEntry {

@@ -112,6 +112,10 @@ export class DeviceTable {
         unlisten = () => void entry.listeners.delete(listener);
       },
       services: (logger) => entry.container.servicesFor(logger),
+      mad: () => {
+        const { resolver } = entry.container;
+        return resolver.has(MAD) ? resolver.resolve(MAD) : undefined;
+      },
       release: () => {
         if (released) return NOTHING;
         released = true;
@@ -135,8 +139,9 @@ export class DeviceTable {
         ? [{ name, run: () => container.resolver.resolve(token).close() }]
         : [];
     return {
-      modules: [...step('CM', TOKENS.cm), ...step('MAD', TOKENS.mad), ...step('XRC', TOKENS.xrc)],
-      device: step('device', DEVICE),
+      modules: [...step('CM', TOKENS.cm), ...step('MAD', TOKENS.mad)],
+      // Targets outlive the adapters that made them: they end when all of those have.
+      device: [...step('XRC', TOKENS.xrc), ...step('device', DEVICE)],
       done,
     };
   }

@@ -67,6 +67,7 @@ export async function open(opening: Opening): Promise<Ia> {
     const context = { ...services, trace: traceTo(logger) };
     const lease: DeviceLease = {
       onEvent: (listener) => device.onEvent(listener),
+      mad: () => device.mad(),
       release: () => {
         const release = device.release();
         const done = (): void => {

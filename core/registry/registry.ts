@@ -28,6 +28,8 @@ export interface RegistryOptions {
   readonly datConf?: DatConf;
   /** Default: nothing can be loaded. */
   readonly load?: ProviderLoader;
+  /** Every provider that is opened goes through it: for what listens in, such as a capture. */
+  readonly decorate?: (provider: ConfiguredPlugin<'provider'>) => ConfiguredPlugin<'provider'>;
 }
 
 /** What `openIa` opens: a name, or a provider at hand. */
@@ -43,6 +45,9 @@ interface Candidate {
 export class Registry {
   private readonly plugins = new PluginTable();
   private readonly statics: readonly StaticProvider[];
+  private readonly decorate: (
+    provider: ConfiguredPlugin<'provider'>,
+  ) => ConfiguredPlugin<'provider'>;
   /** Lines of dat.conf that were skipped, and why. */
   readonly datConfErrors: readonly DatError[];
 
@@ -55,6 +60,7 @@ export class Registry {
       .filter(({ api, isDefault }) => api === 'u' && isDefault)
       .map((entry) => new StaticProvider(entry, load));
     this.datConfErrors = datConf.errors;
+    this.decorate = options.decorate ?? ((provider) => provider);
   }
 
   /**
@@ -118,9 +124,10 @@ export class Registry {
   async openIa(target: OpenTarget, options: OpenIaOptions = {}): Promise<Ia> {
     checkOpenOptions(options);
     const modules = this.modulesOf(options);
-    const { provider, name, count } = await this.resolve('openIa', target);
+    const { provider: plain, name, count } = await this.resolve('openIa', target);
     count(1);
     try {
+      const provider = this.decorate(plain);
       return await open({ provider, name, modules, options, onClosed: () => count(-1) });
     } catch (error) {
       count(-1);

@@ -66,6 +66,14 @@ export interface Device {
   createProtectionDomain(): ProtectionDomain;
   /** Memory that suits registration (page-aligned where it matters), zeroed. */
   allocate(lengthBytes: number): ArrayBuffer;
+  /**
+   * A part of a file as memory; absent where there is no such thing. It lives for as long as
+   * anything refers to it, a registration included. A file that is cut short under a mapping ends
+   * the process when what is gone is touched: that is the operating system's.
+   * @throws SpiError('EINVAL') beyond the end of the file, or for what is no regular file;
+   * ('EACCES') shared with a file that is not open for reading and writing; ('ENOMEM')
+   */
+  mapFile?(file: FileMapping): Uint8Array;
   createCompletionQueue(init: CompletionQueueInit): CompletionQueue;
   createQueuePair(init: QueuePairInit): QueuePair;
   createAddressHandle(pd: ProtectionDomain, attributes: AddressVector): AddressHandle;
@@ -89,6 +97,17 @@ export interface Device {
   progress(): boolean;
   /** Ends the device. Idempotent; objects left over are destroyed first, in order. */
   close(): Promise<void>;
+}
+
+/** Which part of which file, and how. */
+export interface FileMapping {
+  /** An open file descriptor; it may be closed afterwards. */
+  readonly fd: number;
+  readonly offsetBytes: number;
+  /** Absent: up to the end of the file. */
+  readonly lengthBytes: number | undefined;
+  /** Changes go to the file and to others that map it; else they stay private (copy on write). */
+  readonly shared: boolean;
 }
 
 export interface ProtectionDomain {
@@ -256,6 +275,15 @@ export interface QueuePair {
   /** @throws SpiError('EINVAL') that names the missing, superfluous or wrong attribute */
   modify(attributes: QueuePairAttributes): void;
   query(): Readonly<QueuePairAttributes>;
+  /**
+   * UD, present with 'multicast': from now on receives datagrams to that group too (sent to QP
+   * 0xffffff, with its own Q_Key), those of this device among them. Attaching twice is once.
+   * @throws SpiError('EINVAL') no group, or no datagram queue pair; ('ENETUNREACH') of a family
+   * that the port has no address of
+   */
+  attachMulticast?(group: Gid): void;
+  /** @throws SpiError('EINVAL') not attached; destroying detaches by itself */
+  detachMulticast?(group: Gid): void;
   /** The last transitions, PSNs and timeouts, oldest first: text for people. */
   flightRecord(): readonly string[];
   destroy(): void;

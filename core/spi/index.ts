@@ -10,6 +10,7 @@ export * from './ib.js';
 export * from './iova.js';
 export * from './logger.js';
 export * from './mad.js';
+export * from './mad-header.js';
 export * from './packet-port.js';
 export * from './provider-init.js';
 export * from './qp-transitions.js';

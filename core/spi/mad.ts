@@ -27,7 +27,7 @@ export interface MadAgentOptions {
   readonly methods: readonly number[];
   /** Vendor classes 0x30 to 0x4F: the 24-bit OUI. */
   readonly oui?: number;
-  /** Reassemble and segment by RMPP (classes that allow it). */
+  /** Segment and reassemble by RMPP; for classes 0x03, 0x06, 0x10, 0x12 and 0x30 to 0x4F. */
   readonly rmpp?: boolean;
   readonly onReceive: (mad: ReceivedMad) => void;
   readonly onSend: (result: MadSendResult) => void;
@@ -58,11 +58,19 @@ export interface MadAddress {
 
 export interface MadSend {
   readonly destination: MadAddress;
-  /** The MAD: 256 bytes, or more with RMPP; copied before `send` returns. */
+  /**
+   * The MAD: 256 bytes; copied before `send` returns. With RMPP, any length from the headers of its
+   * class on: it goes as a transfer if it has not 256 bytes, or the RMPP flag "active" is set.
+   * Bytes 24 to 35, the RMPP header, are then the module's.
+   */
   readonly data: Uint8Array;
-  /** Wait for a response after the send completes, in microseconds; 0 expects none. */
+  /**
+   * Wait for a response after the send completes, in microseconds; 0 expects none. Segments of the
+   * response that arrive begin the wait anew. An RMPP transfer waits so long, but at most 2 s, for
+   * each ACK.
+   */
   readonly timeoutUs: number;
-  /** Times to send again when no response comes. */
+  /** Times to send again when no response comes; with RMPP, no ACK. */
   readonly retries: number;
   /** Comes back in the result. */
   readonly context?: unknown;
@@ -76,13 +84,16 @@ export interface MadSendHandle {
 export interface MadSendResult {
   readonly handle: MadSendHandle;
   /**
-   * SUCCESS, RESP_TIMEOUT_ERR, WR_FLUSH_ERR (cancelled, unregistered), or the failure of the send.
+   * SUCCESS, RESP_TIMEOUT_ERR, WR_FLUSH_ERR (cancelled, unregistered, device gone), REM_ABORT_ERR
+   * (RMPP), or the failure of the send.
    */
   readonly status: WcStatus;
+  /** With REM_ABORT_ERR: the status of STOP or ABORT, 1 or 118 to 127 (IBTA 13.6.2.1). */
+  readonly rmppStatus?: number;
 }
 
 export interface ReceivedMad {
-  /** Valid while the handler runs. */
+  /** Valid while the handler runs. With RMPP: the headers of the first segment, then all data. */
   readonly data: Uint8Array;
   readonly source: MadAddress;
   /** The request that this responds to. */

@@ -1,4 +1,5 @@
 /** The DAT API lived in as streams. */
 export type { EventStream, NotificationStream } from './event-stream.js';
+export { Inbox } from './inbox.js';
 export { PresentValue } from './present-value.js';
 export type { Observable } from 'rxjs';

@@ -1,6 +1,6 @@
 /**
- * Which transport a REQ speaks of, and what differs for it: a table. An XRC initiator asks, a target
- * answers; the target's number goes in REP's EE context field (IBTA annex A14, wire facts 5.2).
+ * Which transport a REQ speaks of, and what differs for it: a table. An XRC initiator asks, a
+ * target answers; its number goes in REP's EE context field (IBTA annex A14, wire facts 5.2).
  */
 import { QpType, SpiError, nameOf } from '../../core/spi/index.js';
 import type { QueuePair } from '../../core/spi/index.js';

@@ -2,27 +2,41 @@
  * An agent: a client's registration, its list of sends, and the references that unregistering waits
  * for (the openib discussion of 4 October 2004).
  */
-import { MAD_BYTES, SpiError } from '../../core/spi/index.js';
+import { SpiError, WcStatus } from '../../core/spi/index.js';
 import type {
   Logger,
+  MadAddress,
   MadAgent,
   MadAgentOptions,
   MadSend as MadSendOptions,
   MadSendHandle,
   ReceivedMad,
-  WcStatus,
 } from '../../core/spi/index.js';
 import { MadSend } from './mad-send.js';
-import type { MadSendOwner, MadSendServices } from './mad-send.js';
+import type { MadSendInit, MadSendOwner, MadSendServices } from './mad-send.js';
 import { responseKey } from './response-key.js';
-import { parseMadHeader } from './wire/mad-header.js';
+import { RmppTransfers } from './rmpp-transfers.js';
+import type { RmppHost, RmppServices } from './rmpp-transfers.js';
+import { checkSend } from './send-checks.js';
+import { SingleMad } from './transmission.js';
+import type { Destination } from './transmission.js';
+import { isResponse } from '../../core/spi/mad-header.js';
+import type { MadHeader } from '../../core/spi/mad-header.js';
+import { isRmppActive } from './wire/rmpp-header.js';
+
+/** What agents share. */
+export interface AgentServices extends MadSendServices {
+  readonly rmpp: RmppServices;
+  readonly logger: Logger;
+}
 
 /** Sends that one agent may have outstanding. */
 const MAX_SENDS = 65_536;
 
-export class Agent implements MadAgent, MadSendOwner {
+export class Agent implements MadAgent, MadSendOwner, RmppHost {
   private readonly sends = new Set<MadSend>();
   private readonly asking = new Map<string, MadSend>();
+  private readonly rmpp: RmppTransfers | undefined;
   private references = 0;
   private received: ReceivedMad | undefined;
   private resolveEnded: () => void = () => undefined;
@@ -33,18 +47,23 @@ export class Agent implements MadAgent, MadSendOwner {
   constructor(
     readonly hiTid: number,
     readonly options: MadAgentOptions,
-    private readonly services: MadSendServices,
-    private readonly logger: Logger,
+    private readonly services: AgentServices,
     private readonly onUnregister: (agent: Agent) => void,
-  ) {}
+  ) {
+    this.rmpp = options.rmpp === true ? new RmppTransfers(services.rmpp, this) : undefined;
+  }
 
   send(options: MadSendOptions): MadSendHandle {
     this.checkMaySend();
-    const key = this.checkSend(options);
-    const { port } = this.services;
-    const { gid, localGidIndex } = options.destination;
-    const address = port.addresses.acquire(gid, localGidIndex);
-    const send = new MadSend(this.services, this, address, options, key);
+    const { header, transferHeader } = checkSend(options, this.options, this.hiTid);
+    const { destination: peer, timeoutUs } = options;
+    if (transferHeader && this.rmpp?.isSending(transferHeader, peer)) throw taken('transfer');
+    const key = timeoutUs > 0 && header ? responseKey(header, peer.gid) : undefined;
+    if (key !== undefined && this.asking.has(key)) throw taken('request');
+    const address = this.services.port.addresses.acquire(peer.gid, peer.localGidIndex);
+    const destination = { address, qpn: peer.qpn, qkey: peer.qkey };
+    const makeTransmission = this.transmissionMaker(options, destination, transferHeader);
+    const send = new MadSend(this.services, this, { options, destination, key, makeTransmission });
     this.sends.add(send);
     if (key !== undefined) this.asking.set(key, send);
     send.start();
@@ -67,32 +86,25 @@ export class Agent implements MadAgent, MadSendOwner {
     this.unregistering = true;
     this.onUnregister(this);
     this.retain();
-    for (const send of [...this.sends]) send.cancel();
+    this.flush();
     this.release();
     return this.ended;
   }
 
-  /** The port is gone: every send comes back flushed. */
-  tear(): void {
-    for (const send of [...this.sends]) send.tear();
+  /** Every send comes back flushed: what waits from here, the rest from the port. */
+  flush(): void {
+    this.rmpp?.abandonReceives();
+    for (const send of [...this.sends]) send.cancel();
   }
 
-  /** A request for this agent. */
-  receive(received: ReceivedMad): void {
-    this.retain();
-    this.guard('receive', () => this.options.onReceive(received));
-    this.release();
-  }
-
-  /** A response: false if no send of ours waits for it. */
-  respond(received: ReceivedMad, key: string): boolean {
-    const send = this.asking.get(key);
-    if (!send?.awaitsResponse) return false;
-    this.received = received;
-    send.respond();
-    this.received = undefined;
+  /** A MAD for this agent: false if it is a response that no send of ours waits for. */
+  take(received: ReceivedMad, header: MadHeader): boolean {
+    if (!this.rmpp || !isRmppActive(received.data)) return this.takeWhole(received, header);
+    this.rmpp.receive(received.data, header, received.source);
     return true;
   }
+
+  // --- as sends and transfers see it -----------------------------------------------------------
 
   retain(): void {
     this.references++;
@@ -110,11 +122,70 @@ export class Agent implements MadAgent, MadSendOwner {
     this.guard('receive', () => this.options.onReceive({ ...received, request: send }));
   }
 
-  report(send: MadSend, status: WcStatus): void {
+  report(send: MadSend, status: WcStatus, rmppStatus: number): void {
     this.forget(send);
     this.sends.delete(send);
-    this.services.port.addresses.release(send.address);
-    this.guard('send', () => this.options.onSend({ handle: send, status }));
+    this.services.port.addresses.release(send.destination.address);
+    const why = status === WcStatus.REM_ABORT_ERR && rmppStatus !== 0 ? { rmppStatus } : {};
+    this.guard('send', () => this.options.onSend({ handle: send, status, ...why }));
+  }
+
+  expects(header: MadHeader, source: MadAddress): boolean {
+    if (this.unregistering) return false;
+    return !isResponse(header) || this.askerOf(header, source) !== undefined;
+  }
+
+  noteArriving(header: MadHeader, source: MadAddress): void {
+    if (isResponse(header)) this.askerOf(header, source)?.noteArriving();
+  }
+
+  takeTransfer(data: Uint8Array, header: MadHeader, source: MadAddress): void {
+    this.takeWhole({ data, source }, header);
+  }
+
+  // ----------------------------------------------------------------------------------------------
+
+  private transmissionMaker(
+    { destination: peer, timeoutUs, retries, data: given }: MadSendOptions,
+    destination: Destination,
+    header: MadHeader | undefined,
+  ): MadSendInit['makeTransmission'] {
+    const data = given.slice();
+    const { rmpp } = this;
+    if (!rmpp || !header) {
+      const { port } = this.services;
+      return (onTransmitted) => new SingleMad(port, this, data, destination, onTransmitted);
+    }
+    const transfer = { mad: data, header, peer, destination, timeoutUs, retries };
+    return (onTransmitted) => rmpp.makeSender({ ...transfer, onTransmitted });
+  }
+
+  private takeWhole(received: ReceivedMad, header: MadHeader): boolean {
+    this.retain();
+    const taken = isResponse(header)
+      ? this.respond(received, this.askerOf(header, received.source))
+      : this.request(received);
+    this.release();
+    return taken;
+  }
+
+  private request(received: ReceivedMad): boolean {
+    this.guard('receive', () => this.options.onReceive(received));
+    return true;
+  }
+
+  private respond(received: ReceivedMad, send: MadSend | undefined): boolean {
+    if (!send) return false;
+    this.received = received;
+    send.respond();
+    this.received = undefined;
+    return true;
+  }
+
+  /** The send that waits for this response. */
+  private askerOf(header: MadHeader, source: MadAddress): MadSend | undefined {
+    const send = this.asking.get(responseKey(header, source.gid));
+    return send?.awaitsResponse === true ? send : undefined;
   }
 
   /** Its transaction id may be used again. */
@@ -137,34 +208,15 @@ export class Agent implements MadAgent, MadSendOwner {
     }
   }
 
-  /** Returns what the response must match, if one is expected. */
-  private checkSend({ data, timeoutUs, retries, destination }: MadSendOptions): string | undefined {
-    const { invalid } = Agent;
-    if (data.length !== MAD_BYTES)
-      throw invalid(`MAD of ${data.length} bytes: must be ${MAD_BYTES}`);
-    if (!(timeoutUs >= 0 && timeoutUs < Infinity)) {
-      throw invalid(`timeout ${timeoutUs} us: 0 (no response expected) or more, finite`);
-    }
-    if (!Number.isInteger(retries) || retries < 0) throw invalid(`retries ${retries}: 0 or more`);
-    if (timeoutUs === 0) return undefined;
-    const header = parseMadHeader(data);
-    if (header?.transactionIdHi !== this.hiTid) {
-      throw invalid(`a request of this agent has ${this.hiTid} in its transaction id's upper half`);
-    }
-    const key = responseKey(header, destination.gid);
-    if (this.asking.has(key)) throw invalid('a request with this transaction id is outstanding');
-    return key;
-  }
-
-  private static invalid(this: void, message: string): SpiError {
-    return new SpiError('EINVAL', message);
-  }
-
   private guard(handler: string, call: () => void): void {
     try {
       call();
     } catch (error) {
-      this.logger.error(`the ${handler} handler of a MAD agent threw`, { error });
+      this.services.logger.error(`the ${handler} handler of a MAD agent threw`, { error });
     }
   }
+}
+
+function taken(what: string): SpiError {
+  return new SpiError('EINVAL', `a ${what} with this transaction id is outstanding`);
 }

@@ -1,43 +1,27 @@
 /**
- * QP1 of a device: its queues and buffers, and the port's list of posted sends. It knows work
- * requests and bytes; agents, responses and timeouts are not its business.
+ * The port's list of posted sends. It knows work requests and bytes; agents, responses and timeouts
+ * are not its business.
  *
  * At most `sendDepth` requests are on QP1, further ones wait on the overflow list. A request that
  * fails in transmission puts QP1 (a datagram QP) in SQE: the port takes it back to RTS, reports the
  * request that failed, and posts again those that were flushed behind it (design of October 2004).
+ * Only QP1 itself in error, or a device that is gone, ends the port: then everything on it comes
+ * back flushed.
  */
 import {
-  Access,
-  CQE,
+  AsyncEventType,
   GRH_LENGTH,
   GSI_QKEY,
-  MAD_BYTES,
   QpState,
-  QpType,
-  RQE,
-  SGE,
-  SQE,
-  SpiError,
   WcStatus,
-  WrFlags,
-  WrOpcode,
-  AsyncEventType,
   grhAddresses,
   localIndexOf,
   nameOf,
 } from '../../core/spi/index.js';
-import type {
-  CompletionQueue,
-  Device,
-  Logger,
-  MadAddress,
-  MemoryRegion,
-  ProtectionDomain,
-  QueuePair,
-  Scheduler,
-} from '../../core/spi/index.js';
+import type { Device, Logger, MadAddress, Scheduler } from '../../core/spi/index.js';
 import { AddressHandles } from './address-handles.js';
 import type { CachedAddress } from './address-handles.js';
+import { Qp1, RECEIVED_BYTES } from './qp1.js';
 
 /** One entry for QP1. */
 export interface WorkRequest {
@@ -60,15 +44,15 @@ export interface GsiPortOptions {
   readonly receiveDepth: number;
   readonly maxIdleAddresses: number;
   readonly onMad: (data: Uint8Array, source: MadAddress) => void;
-  /** QP1 is lost: what was posted will not complete. */
+  /** QP1 is lost. What is posted comes back flushed, as the scheduler's next task. */
   readonly onTorn: () => void;
 }
 
-const SEND_SLOT_BYTES = MAD_BYTES;
-const RECEIVE_SLOT_BYTES = 320;
-const RECEIVED_BYTES = GRH_LENGTH + MAD_BYTES;
-const SEND_COOKIE = 0;
-const RECEIVE_COOKIE = 1;
+const FATAL: readonly AsyncEventType[] = [
+  AsyncEventType.CQ_ERR,
+  AsyncEventType.QP_FATAL,
+  AsyncEventType.DEVICE_FATAL,
+];
 
 export class GsiPort {
   readonly counters = {
@@ -81,16 +65,10 @@ export class GsiPort {
   };
   readonly addresses: AddressHandles;
   private state: 'open' | 'torn' | 'closed' = 'open';
-  private readonly pd: ProtectionDomain;
-  private readonly cq: CompletionQueue;
-  private readonly qp: QueuePair;
-  private readonly sendMr: MemoryRegion;
-  private readonly receiveMr: MemoryRegion;
-  private readonly sendArena: Uint8Array;
-  private readonly receiveArena: Uint8Array;
-  /** By ring slot. */
+  private readonly qp1: Qp1;
+  /** By slot. */
   private readonly posted: (WorkRequest | undefined)[];
-  /** By ring slot: 1 if it was behind a failed request, so that a flush of it means "again". */
+  /** By slot: 1 if it was behind a failed request, so that a flush of it means "again". */
   private readonly followers: Uint8Array;
   private postedCount = 0;
   private readonly overflow = new Set<WorkRequest>();
@@ -99,49 +77,38 @@ export class GsiPort {
 
   /** @throws SpiError when the device refuses QP1 */
   constructor(private readonly options: GsiPortOptions) {
-    const { device, sendDepth, receiveDepth } = options;
-    this.pd = device.createProtectionDomain();
-    this.cq = device.createCompletionQueue({
-      minEntries: sendDepth + receiveDepth,
+    const { device, sendDepth, receiveDepth, maxIdleAddresses } = options;
+    this.qp1 = new Qp1({
+      device,
+      sendDepth,
+      receiveDepth,
       onNotify: () => this.drain(),
       onEvent: (event) => this.onEvent(event),
     });
-    this.qp = createQp1(options, this.pd, this.cq, (event) => this.onEvent(event));
-    this.addresses = new AddressHandles(device, this.pd, options.maxIdleAddresses);
-    const sendSlots = this.qp.sendRing.entries;
-    const receiveSlots = receiveRingOf(this.qp).entries;
-    this.sendArena = new Uint8Array(device.allocate(sendSlots * SEND_SLOT_BYTES));
-    this.receiveArena = new Uint8Array(device.allocate(receiveSlots * RECEIVE_SLOT_BYTES));
-    this.sendMr = this.pd.registerMemory(this.sendArena, 0, 0n);
-    this.receiveMr = this.pd.registerMemory(this.receiveArena, Access.LOCAL_WRITE, 0n);
-    this.posted = new Array<WorkRequest | undefined>(sendSlots).fill(undefined);
-    this.followers = new Uint8Array(sendSlots);
-    for (let i = 0; i < receiveDepth; i++) this.writeReceive();
-    this.qp.ringReceiveDoorbell();
-    this.cq.arm(false);
+    this.addresses = new AddressHandles(device, this.qp1.pd, maxIdleAddresses);
+    this.posted = new Array<WorkRequest | undefined>(this.qp1.sendSlots).fill(undefined);
+    this.followers = new Uint8Array(this.qp1.sendSlots);
   }
 
   get isOpen(): boolean {
     return this.state === 'open';
   }
 
-  /** Requests on QP1 and waiting for room on it. */
-  get outstanding(): number {
-    return this.postedCount + this.overflow.size;
-  }
-
+  /** Room for a request that may as well be dropped: nothing waits for it. */
   get hasRoom(): boolean {
-    return this.postedCount < this.options.sendDepth && this.overflow.size === 0;
+    return this.isOpen && this.postedCount < this.options.sendDepth && this.overflow.size === 0;
   }
 
-  /** Posts a request, or puts it on the overflow list. */
+  /** Posts a request, or puts it on the overflow list. On a lost port it comes back flushed. */
   post(request: WorkRequest): void {
-    if (!this.hasRoom) {
+    if (!this.isOpen) {
+      this.options.scheduler.defer(() => request.onComplete(WcStatus.WR_FLUSH_ERR));
+    } else if (!this.hasRoom) {
       this.overflow.add(request);
-      return;
+    } else {
+      this.writeSend(request);
+      if (!this.draining) this.guard('the doorbell of sends', () => this.ringSends());
     }
-    this.writeSend(request);
-    if (!this.draining) this.ringSends();
   }
 
   /** Takes a request off the overflow list; false when it is on QP1 and must complete first. */
@@ -151,22 +118,21 @@ export class GsiPort {
 
   /** Moves QP1 to ERR: everything posted completes as flushed. */
   flush(): void {
-    if (this.state !== 'open') return;
-    try {
-      this.qp.modify({ state: QpState.ERR });
-    } catch (error) {
-      this.tear(`QP1 cannot be flushed: ${String(error)}`);
-    }
+    if (this.isOpen) this.guard('flushing', () => this.qp1.flush());
   }
 
-  /** Gives up what is posted; nothing of it completes any more. */
+  /** Gives QP1 up. What is on it will not complete any more, so it comes back from here. */
   tear(reason: string): void {
-    if (this.state !== 'open') return;
+    if (!this.isOpen) return;
     this.state = 'torn';
     this.options.logger.warn(`MAD port lost: ${reason}`);
+    const left = [...this.posted, ...this.overflow].filter((request) => request !== undefined);
     this.posted.fill(undefined);
     this.postedCount = 0;
     this.overflow.clear();
+    this.options.scheduler.defer(() => {
+      for (const request of left) request.onComplete(WcStatus.WR_FLUSH_ERR);
+    });
     this.options.onTorn();
   }
 
@@ -175,15 +141,8 @@ export class GsiPort {
     if (this.state === 'closed') return;
     const torn = this.state === 'torn';
     this.state = 'closed';
-    const steps = [
-      () => this.qp.destroy(),
-      () => this.cq.destroy(),
-      () => this.addresses.close(),
-      () => this.sendMr.destroy(),
-      () => this.receiveMr.destroy(),
-      () => this.pd.destroy(),
-    ];
-    for (const step of steps) {
+    const { qp1, addresses } = this;
+    for (const step of [...qp1.endSteps(), () => addresses.close(), () => qp1.pd.destroy()]) {
       try {
         step();
       } catch (error) {
@@ -193,72 +152,57 @@ export class GsiPort {
   }
 
   private writeSend(request: WorkRequest): void {
-    const ring = this.qp.sendRing;
-    const index = ring.producer;
-    const slot = index & ring.mask;
-    const { words } = ring;
-    const at = ring.wordOf(index);
-    this.sendArena.set(request.data, slot * SEND_SLOT_BYTES);
-    words.fill(0, at, at + SQE.SEGMENTS);
-    words[at + SQE.CONTROL] = WrOpcode.SEND | (WrFlags.SIGNALED << 8) | (1 << 16);
-    words[at + SQE.COOKIE_LO] = index;
-    words[at + SQE.COOKIE_HI] = SEND_COOKIE;
-    words[at + SQE.ADDRESS_HANDLE] = request.address.handle.handle;
-    words[at + SQE.REMOTE_QPN] = request.qpn;
-    words[at + SQE.REMOTE_QKEY] = request.qkey;
-    const segment = at + SQE.SEGMENTS;
-    writeSegment(words, segment, slot * SEND_SLOT_BYTES, MAD_BYTES, this.sendMr.lkey);
+    const { address, qpn, qkey, data } = request;
+    const slot = this.qp1.writeSend(data, { handle: address.handle.handle, qpn, qkey });
     this.posted[slot] = request;
     this.followers[slot] = 0;
     this.postedCount++;
-    ring.producer = index + 1;
     this.sendsWritten = true;
   }
 
-  private writeReceive(): void {
-    const ring = receiveRingOf(this.qp);
-    const index = ring.producer;
-    const { words } = ring;
-    const at = ring.wordOf(index);
-    words[at + RQE.NUM_SGE] = 1;
-    words[at + RQE.FLAGS] = 0;
-    words[at + RQE.COOKIE_LO] = index;
-    words[at + RQE.COOKIE_HI] = RECEIVE_COOKIE;
-    const offset = (index & ring.mask) * RECEIVE_SLOT_BYTES;
-    writeSegment(words, at + RQE.SEGMENTS, offset, RECEIVED_BYTES, this.receiveMr.lkey);
-    ring.producer = index + 1;
+  private ringSends(): void {
+    if (!this.sendsWritten || !this.isOpen) return;
+    this.sendsWritten = false;
+    this.qp1.ringSends();
   }
 
-  private ringSends(): void {
-    if (!this.sendsWritten || this.state !== 'open') return;
-    this.sendsWritten = false;
+  /** A device that is gone may refuse anything: that ends the port and nobody else. */
+  private guard(what: string, step: () => void): void {
     try {
-      this.qp.ringSendDoorbell();
+      step();
     } catch (error) {
-      this.tear(`QP1's doorbell failed: ${String(error)}`);
+      this.tear(`${what} failed on QP1: ${String(error)}`);
     }
   }
 
-  /** Takes what is in the ring now; what arrives meanwhile has another turn. */
   private drain(): void {
-    if (this.state !== 'open') return;
-    this.draining = true;
-    const ready = this.cq.poll();
-    let received = 0;
-    for (let i = 0; i < ready && this.isOpen; i++) received += this.takeCompletion();
-    this.draining = false;
     if (!this.isOpen) return;
-    if (received > 0) this.qp.ringReceiveDoorbell();
-    this.refill();
-    this.ringSends();
-    this.rearm();
+    this.draining = true;
+    this.guard('polling', () => this.takeCompletions());
+    this.draining = false;
+    this.guard('arming', () => this.afterDrain());
+  }
+
+  /** Takes what is in the ring now; what arrives meanwhile has another turn. */
+  private takeCompletions(): void {
+    let received = 0;
+    for (let ready = this.qp1.poll(); ready > 0 && this.isOpen; ready--) {
+      received += this.takeCompletion();
+    }
+    if (this.isOpen && received > 0) this.qp1.ringReceives();
   }
 
   /** Drain, arm, look once more: an arm fires for later completions only. */
-  private rearm(): void {
+  private afterDrain(): void {
     if (!this.isOpen) return;
-    this.cq.arm(false);
-    if (this.cq.poll() > 0) this.options.scheduler.defer(() => this.drain());
+    if (this.qp1.state === QpState.ERR) {
+      this.tear('QP1 is in error');
+      return;
+    }
+    this.refill();
+    this.ringSends();
+    this.qp1.arm();
+    if (this.qp1.poll() > 0) this.options.scheduler.defer(() => this.drain());
   }
 
   private refill(): void {
@@ -269,27 +213,15 @@ export class GsiPort {
     }
   }
 
-  /**
-   * Returns the number of receives posted anew. Cookies tell sends from receives: a failed
-   * completion has no opcode.
-   */
+  /** Returns the number of receives posted anew. */
   private takeCompletion(): number {
-    const ring = this.cq.ring;
-    const { words } = ring;
-    const at = ring.wordOf(ring.consumer);
-    const status = ((words[at + CQE.CONTROL] ?? 0) & 0xff) as WcStatus;
-    const index = words[at + CQE.COOKIE_LO] ?? 0;
-    const isReceive = words[at + CQE.COOKIE_HI] === RECEIVE_COOKIE;
-    const byteLength = words[at + CQE.BYTE_LENGTH] ?? 0;
-    const sourceQpn = words[at + CQE.SOURCE_QPN] ?? 0;
-    ring.consumer += 1;
+    const { isReceive, status, index, byteLength, sourceQpn } = this.qp1.take();
     if (isReceive) return this.onReceived(status, index, byteLength, sourceQpn);
-    this.onSent(status, index);
+    this.onSent(status, this.qp1.slotOf(index));
     return 0;
   }
 
-  private onSent(status: WcStatus, index: number): void {
-    const slot = index & this.qp.sendRing.mask;
+  private onSent(status: WcStatus, slot: number): void {
     const request = this.posted[slot];
     if (!request) return;
     const follower = this.followers[slot] === 1;
@@ -312,12 +244,7 @@ export class GsiPort {
     for (let slot = 0; slot < this.posted.length; slot++) {
       if (this.posted[slot]) this.followers[slot] = 1;
     }
-    if (this.qp.state !== QpState.SQE) return;
-    try {
-      this.qp.modify({ state: QpState.RTS, currentState: QpState.SQE });
-    } catch (error) {
-      this.tear(`QP1 stays in SQE: ${String(error)}`);
-    }
+    if (this.qp1.state === QpState.SQE) this.guard('leaving SQE', () => this.qp1.resume());
   }
 
   private onReceived(status: number, index: number, byteLength: number, sourceQpn: number): number {
@@ -327,72 +254,24 @@ export class GsiPort {
       return 0;
     }
     this.counters.received++;
-    const at = (index & receiveRingOf(this.qp).mask) * RECEIVE_SLOT_BYTES;
-    const addresses = grhAddresses(this.receiveArena, at);
+    const bytes = this.qp1.received(index);
+    const addresses = grhAddresses(bytes);
     if (byteLength !== RECEIVED_BYTES || !addresses) {
       this.counters.malformed++;
     } else {
-      this.options.onMad(this.receiveArena.subarray(at + GRH_LENGTH, at + RECEIVED_BYTES), {
+      this.options.onMad(bytes.subarray(GRH_LENGTH), {
         gid: addresses.source,
         localGidIndex: localIndexOf(addresses.destination, this.options.device.gids),
         qpn: sourceQpn,
         qkey: GSI_QKEY,
       });
     }
-    if (this.isOpen) this.writeReceive();
+    if (this.isOpen) this.qp1.writeReceive();
     return 1;
   }
 
   private onEvent(event: AsyncEventType): void {
-    const fatal: readonly AsyncEventType[] = [
-      AsyncEventType.CQ_ERR,
-      AsyncEventType.QP_FATAL,
-      AsyncEventType.DEVICE_FATAL,
-    ];
-    if (fatal.includes(event)) this.tear(nameOf(AsyncEventType, event));
+    if (FATAL.includes(event)) this.tear(nameOf(AsyncEventType, event));
     else this.options.logger.debug(`event on QP1: ${nameOf(AsyncEventType, event)}`);
   }
-}
-
-function createQp1(
-  { device, sendDepth, receiveDepth }: GsiPortOptions,
-  pd: ProtectionDomain,
-  cq: CompletionQueue,
-  onEvent: (event: AsyncEventType) => void,
-): QueuePair {
-  const qp = device.createQueuePair({
-    type: QpType.GSI,
-    pd,
-    sendCq: cq,
-    receiveCq: cq,
-    maxSendWr: sendDepth,
-    maxReceiveWr: receiveDepth,
-    maxSendSge: 1,
-    maxReceiveSge: 1,
-    maxInlineBytes: 0,
-    context: 0,
-    onEvent,
-  });
-  qp.modify({ state: QpState.INIT, pkeyIndex: 0, qkey: GSI_QKEY });
-  qp.modify({ state: QpState.RTR });
-  qp.modify({ state: QpState.RTS, sendPsn: 0 });
-  return qp;
-}
-
-function receiveRingOf(qp: QueuePair): NonNullable<QueuePair['receiveRing']> {
-  if (!qp.receiveRing) throw new SpiError('ENODEV', 'QP1 has no receive ring');
-  return qp.receiveRing;
-}
-
-function writeSegment(
-  words: Uint32Array,
-  at: number,
-  offset: number,
-  lengthBytes: number,
-  lkey: number,
-): void {
-  words[at + SGE.ADDRESS_LO] = offset;
-  words[at + SGE.ADDRESS_HI] = 0;
-  words[at + SGE.LENGTH] = lengthBytes;
-  words[at + SGE.LKEY] = lkey;
 }

@@ -10,10 +10,15 @@ import type {
   Scheduler,
   Timers,
 } from '../../core/spi/index.js';
-import type { CachedAddress } from './address-handles.js';
-import type { GsiPort, WorkRequest } from './gsi-port.js';
+import type { GsiPort } from './gsi-port.js';
 import { SEND_TABLE } from './send-states.js';
 import type { SendAction, SendEvent, SendState } from './send-states.js';
+import type {
+  Destination,
+  OnTransmitted,
+  Transmission,
+  TransmissionOwner,
+} from './transmission.js';
 
 /** What a send needs of its surroundings. */
 export interface MadSendServices {
@@ -24,45 +29,50 @@ export interface MadSendServices {
 }
 
 /** What a send tells its agent. */
-export interface MadSendOwner {
-  retain(): void;
-  release(): void;
+export interface MadSendOwner extends TransmissionOwner {
   deliver(send: MadSend): void;
-  report(send: MadSend, status: WcStatus): void;
-  readonly unregistering: boolean;
+  report(send: MadSend, status: WcStatus, rmppStatus: number): void;
 }
 
-export class MadSend implements MadSendHandle, WorkRequest {
+export interface MadSendInit {
+  readonly options: MadSendOptions;
+  readonly destination: Destination;
+  /** What a response must match, undefined if none is expected. */
+  readonly key: string | undefined;
+  readonly makeTransmission: (onTransmitted: OnTransmitted) => Transmission;
+}
+
+export class MadSend implements MadSendHandle {
   readonly context: unknown;
-  readonly data: Uint8Array;
-  readonly qpn: number;
-  readonly qkey: number;
-  timeoutUs: number;
+  readonly destination: Destination;
+  readonly key: string | undefined;
+  private readonly transmission: Transmission;
+  private timeoutUs: number;
+  private retriesLeft: number;
   private state: SendState;
   private status: WcStatus = WcStatus.SUCCESS;
-  private completion: WcStatus = WcStatus.SUCCESS;
-  private retriesLeft: number;
-  /** Entries on the port; RMPP has several. */
-  private workRequests = 0;
-  private readonly timer = new Timer(() =>
-    this.advance(this.retriesLeft > 0 ? 'retry' : 'exhausted'),
-  );
+  private transmitted: WcStatus = WcStatus.SUCCESS;
+  private rmppStatus = 0;
+  private responseArriving = false;
+  private readonly timer = new Timer(() => this.advance(this.expiry()));
 
-  /** @param key what a response must match, undefined if none is expected */
   constructor(
     private readonly services: MadSendServices,
     private readonly owner: MadSendOwner,
-    readonly address: CachedAddress,
-    options: MadSendOptions,
-    readonly key: string | undefined,
+    init: MadSendInit,
   ) {
+    const { options, key } = init;
     this.context = options.context;
-    this.data = options.data.slice();
-    this.qpn = options.destination.qpn;
-    this.qkey = options.destination.qkey;
+    this.destination = init.destination;
+    this.key = key;
     this.timeoutUs = options.timeoutUs;
     this.retriesLeft = options.retries;
     this.state = key === undefined ? 'TELLING' : 'ASKING';
+    this.transmission = init.makeTransmission((end, status, rmppStatus) => {
+      this.transmitted = status;
+      this.rmppStatus = rmppStatus;
+      this.advance(end);
+    });
     if (this.awaitsResponse) owner.retain();
   }
 
@@ -74,42 +84,23 @@ export class MadSend implements MadSendHandle, WorkRequest {
     return this.state === 'ASKING' || this.state === 'WAITING';
   }
 
-  /** Puts the send's work request on the port. */
   start(): void {
-    this.workRequests++;
-    this.owner.retain();
-    this.services.port.post(this);
-  }
-
-  mayRepost(): boolean {
-    return !this.owner.unregistering && (this.state === 'TELLING' || this.state === 'ASKING');
-  }
-
-  onComplete(status: WcStatus): void {
-    this.workRequests--;
-    if (status !== WcStatus.SUCCESS && this.completion === WcStatus.SUCCESS) {
-      this.completion = status;
-    }
-    if (this.workRequests === 0) {
-      this.advance(this.completion === WcStatus.SUCCESS ? 'sent' : 'failed');
-    }
-    this.owner.release();
+    this.transmission.start();
   }
 
   respond(): void {
     this.advance('response');
+    if (this.state === 'ANSWERED') this.transmission.stop(false);
+  }
+
+  /** A part of its response is here: the wait begins anew when it is over. */
+  noteArriving(): void {
+    this.responseArriving = true;
   }
 
   cancel(): void {
     this.advance('cancel');
-    if (this.state === 'CANCELLED' && this.services.port.withdraw(this))
-      this.takeOffPort('withdrawn');
-  }
-
-  /** The port is gone with our work requests. */
-  tear(): void {
-    if (this.workRequests > 0) this.takeOffPort('torn');
-    else this.advance('torn');
+    if (this.state === 'CANCELLED') this.transmission.stop(!this.owner.unregistering);
   }
 
   /** A new timeout: from now if the wait has begun, else from the completion of the send. */
@@ -118,11 +109,9 @@ export class MadSend implements MadSendHandle, WorkRequest {
     if (this.state === 'WAITING') this.startTimer();
   }
 
-  private takeOffPort(event: 'withdrawn' | 'torn'): void {
-    const references = this.workRequests;
-    this.workRequests = 0;
-    this.advance(event);
-    for (let i = 0; i < references; i++) this.owner.release();
+  private expiry(): SendEvent {
+    if (this.responseArriving) return 'arriving';
+    return this.retriesLeft > 0 && this.transmission.isRepeatable ? 'retry' : 'exhausted';
   }
 
   private advance(event: SendEvent): void {
@@ -135,15 +124,15 @@ export class MadSend implements MadSendHandle, WorkRequest {
   }
 
   private readonly actions: Readonly<Record<SendAction, () => void>> = {
-    post: () => {
+    transmit: () => {
       this.retriesLeft--;
-      this.start();
+      this.transmission.start();
     },
     startTimer: () => this.startTimer(),
     stopTimer: () => this.services.timers.stop(this.timer),
     deliver: () => this.owner.deliver(this),
     statusSuccess: () => (this.status = WcStatus.SUCCESS),
-    statusOfCompletion: () => (this.status = this.completion),
+    statusOfTransmission: () => (this.status = this.transmitted),
     statusTimeout: () => (this.status = WcStatus.RESP_TIMEOUT_ERR),
     statusFlushed: () => (this.status = WcStatus.WR_FLUSH_ERR),
     deferReport: () => {
@@ -153,11 +142,15 @@ export class MadSend implements MadSendHandle, WorkRequest {
         this.owner.release();
       });
     },
-    report: () => this.owner.report(this, this.status),
+    report: () => {
+      this.transmission.forget();
+      this.owner.report(this, this.status, this.rmppStatus);
+    },
   };
 
   private startTimer(): void {
     const { timers, clock } = this.services;
+    this.responseArriving = false;
     timers.start(this.timer, clock.now() + this.timeoutUs);
   }
 }

@@ -16,21 +16,24 @@ import type {
   Timers,
 } from '../../core/spi/index.js';
 import { Agent } from './agent.js';
+import type { AgentServices } from './agent.js';
 import { GsiPort } from './gsi-port.js';
-import type { MadSendServices } from './mad-send.js';
 import { MethodTable } from './method-table.js';
-import { responseKey } from './response-key.js';
+import { newRmppCounters } from './rmpp-counters.js';
+import type { RmppCounters } from './rmpp-counters.js';
+import { DEFAULT_RMPP_LIMITS, RmppAllowance } from './rmpp-limits.js';
+import type { RmppLimits } from './rmpp-limits.js';
 import { isAcceptable, wantsAnswer } from './routing.js';
 import {
-  MAD_METHOD,
-  MAD_STATUS,
+  MadMethod,
+  MadStatus,
   emitMadHeader,
   isResponse,
   isVendorRange2,
   parseMadHeader,
   vendorOui,
-} from './wire/mad-header.js';
-import type { MadHeader } from './wire/mad-header.js';
+} from '../../core/spi/mad-header.js';
+import type { MadHeader } from '../../core/spi/mad-header.js';
 
 export interface MadDependencies {
   readonly device: Device;
@@ -48,7 +51,15 @@ export interface MadOptions {
   readonly receiveDepth?: number;
   /** Address handles kept for later sends; default 256. */
   readonly maxIdleAddresses?: number;
+  /** What RMPP transfers to this node may hold, in all. */
+  readonly rmpp?: Partial<RmppLimits>;
 }
+
+const DEFAULT_SEND_DEPTH = 128;
+const DEFAULT_RECEIVE_DEPTH = 512;
+const DEFAULT_IDLE_ADDRESSES = 256;
+/** An RMPP window is this part of QP1's receives, so that a few transfers overrun none of them. */
+const WINDOWS_PER_RECEIVE_QUEUE = 8;
 
 /** `close` waits this long for sends on QP1, then flushes it; and again, then does without. */
 const CLOSE_STEP_US = 500_000;
@@ -64,7 +75,11 @@ export class Mad implements MadModule {
     answeredUnsupported: 0,
   };
   private readonly port: GsiPort;
-  private readonly services: MadSendServices;
+  /** RMPP transfers, of all agents. */
+  readonly rmppCounters: RmppCounters = newRmppCounters();
+  /** What RMPP transfers to this node hold at present. */
+  readonly rmppAllowance: RmppAllowance;
+  private readonly services: AgentServices;
   private readonly methods = new MethodTable<Agent>();
   private readonly byHiTid = new Map<number, Agent>();
   /** Registered, or not yet through with unregistering. */
@@ -78,18 +93,27 @@ export class Mad implements MadModule {
     options: MadOptions = {},
   ) {
     const { device, scheduler, logger, random } = dependencies;
+    const receiveDepth = options.receiveDepth ?? DEFAULT_RECEIVE_DEPTH;
     this.nextHiTid = random.u32() & 0xffffff;
     this.port = new GsiPort({
       device,
       scheduler,
       logger,
-      sendDepth: options.sendDepth ?? 128,
-      receiveDepth: options.receiveDepth ?? 512,
-      maxIdleAddresses: options.maxIdleAddresses ?? 256,
+      sendDepth: options.sendDepth ?? DEFAULT_SEND_DEPTH,
+      receiveDepth,
+      maxIdleAddresses: options.maxIdleAddresses ?? DEFAULT_IDLE_ADDRESSES,
       onMad: (data, source) => this.onMad(data, source),
-      onTorn: () => this.tearAgents(),
+      onTorn: () => this.flushAgents(),
     });
-    this.services = { ...dependencies, port: this.port };
+    this.rmppAllowance = new RmppAllowance({ ...DEFAULT_RMPP_LIMITS, ...options.rmpp });
+    const rmpp = {
+      ...dependencies,
+      port: this.port,
+      counters: this.rmppCounters,
+      allowance: this.rmppAllowance,
+      window: Math.max(1, Math.floor(receiveDepth / WINDOWS_PER_RECEIVE_QUEUE)),
+    };
+    this.services = { ...dependencies, port: this.port, rmpp };
   }
 
   get portCounters(): Readonly<GsiPort['counters']> {
@@ -98,16 +122,8 @@ export class Mad implements MadModule {
 
   registerAgent(options: MadAgentOptions): MadAgent {
     if (this.closed) throw new SpiError('ENODEV', 'the MAD module is closed');
-    if (options.rmpp === true) {
-      throw new SpiError('EOPNOTSUPP', 'RMPP is not supported by this MAD module');
-    }
-    const agent = new Agent(
-      this.allocateHiTid(),
-      options,
-      this.services,
-      this.dependencies.logger,
-      (leaving) => this.onUnregister(leaving),
-    );
+    const hiTid = this.allocateHiTid();
+    const agent = new Agent(hiTid, options, this.services, (leaving) => this.onUnregister(leaving));
     this.methods.add(options, agent);
     this.byHiTid.set(agent.hiTid, agent);
     this.agents.add(agent);
@@ -140,8 +156,8 @@ export class Mad implements MadModule {
     void agent.ended.then(() => this.agents.delete(agent));
   }
 
-  private tearAgents(): void {
-    for (const agent of this.agents) agent.tear();
+  private flushAgents(): void {
+    for (const agent of this.agents) agent.flush();
   }
 
   /** 24 bits, cyclic: a late response of an agent long gone finds nobody. */
@@ -164,7 +180,7 @@ export class Mad implements MadModule {
 
   private onResponse(data: Uint8Array, header: MadHeader, source: MadAddress): void {
     const agent = this.byHiTid.get(header.transactionIdHi);
-    const taken = agent?.respond({ data, source }, responseKey(header, source.gid)) ?? false;
+    const taken = agent?.take({ data, source }, header) ?? false;
     if (!taken) this.counters.unmatchedResponses++;
   }
 
@@ -173,11 +189,11 @@ export class Mad implements MadModule {
     const oui = isVendorRange2(managementClass) ? vendorOui(data) : 0;
     const agent = this.methods.find(classVersion, managementClass, oui, method);
     if (agent) {
-      agent.receive({ data, source });
+      agent.take({ data, source }, header);
       return;
     }
     this.counters.unmatchedRequests++;
-    if (wantsAnswer(header)) this.answerUnsupported(data, header, source);
+    if (wantsAnswer(header, data)) this.answerUnsupported(data, header, source);
   }
 
   /** Best effort: a flood of such requests takes no more than the room that is free on QP1. */
@@ -185,8 +201,8 @@ export class Mad implements MadModule {
     if (!this.port.hasRoom) return;
     const { addresses } = this.port;
     const data = request.slice();
-    const status = MAD_STATUS.METHOD_ATTRIBUTE_UNSUPPORTED;
-    emitMadHeader({ ...header, method: MAD_METHOD.GET_RESP, status }, data);
+    const status = MadStatus.METHOD_ATTRIBUTE_UNSUPPORTED;
+    emitMadHeader({ ...header, method: MadMethod.GET_RESP, status }, data);
     try {
       const address = addresses.acquire(source.gid, source.localGidIndex);
       this.port.post({

@@ -4,9 +4,9 @@
  */
 import { SpiError } from '../../core/spi/index.js';
 import type { MadAgentOptions } from '../../core/spi/index.js';
-import { MAD_CLASS, isVendorRange2 } from './wire/mad-header.js';
+import { MadClass, isRmppClass, isVendorRange2 } from '../../core/spi/mad-header.js';
 
-const SMI_CLASSES: readonly number[] = [MAD_CLASS.SUBN_LID, MAD_CLASS.SUBN_DIRECTED_ROUTE];
+const SMI_CLASSES: readonly number[] = [MadClass.SUBN_LID, MadClass.SUBN_DIRECTED_ROUTE];
 const MAX_CLASS_VERSION = 0x82;
 const METHODS = 128;
 const MAX_OUIS_PER_CLASS = 8;
@@ -77,6 +77,11 @@ function checkOptions(options: MadAgentOptions): void {
   }
   if (!isVendorRange2(managementClass) && oui !== undefined) {
     throw invalid(`OUI ${hex(oui)}: class ${hex(managementClass)} has none (0x30 to 0x4f do)`);
+  }
+  if (options.rmpp === true && !isRmppClass(managementClass)) {
+    throw invalid(
+      `class ${hex(managementClass)} has no RMPP (0x03, 0x06, 0x10, 0x12, 0x30 to 0x4f)`,
+    );
   }
   for (const method of methods) {
     if (!isInteger(method, 0, METHODS - 1)) {

@@ -2,6 +2,7 @@
 import type { Ia, OpenIaOptions, OpenTarget, Registry } from '../../core/index.js';
 import { createRegistry } from '../../core/index.js';
 import { readDatConf } from './dat-conf-file.js';
+import { captureIfAsked } from './capture.js';
 import { loadProvider } from './load-provider.js';
 
 /**
@@ -12,7 +13,8 @@ import { loadProvider } from './load-provider.js';
 export async function loadRegistry(path?: string): Promise<Registry> {
   const datConf = await readDatConf(path);
   const { path: file = '' } = datConf;
-  return createRegistry({ datConf, load: (libPath) => loadProvider(libPath, file) });
+  const load = (libPath: string): Promise<unknown> => loadProvider(libPath, file);
+  return createRegistry({ datConf, load, decorate: captureIfAsked });
 }
 
 let system: Promise<Registry> | undefined;
@@ -42,5 +44,5 @@ export async function openIa(target: OpenTarget, options: OpenIaOptions = {}): P
 async function registryFor(target: unknown): Promise<Registry> {
   const isName =
     typeof target === 'string' || (typeof target === 'object' && !!target && 'name' in target);
-  return isName ? systemRegistry() : createRegistry();
+  return isName ? systemRegistry() : createRegistry({ decorate: captureIfAsked });
 }

@@ -8,9 +8,10 @@ export { TARGET_ATTRIBUTES, TARGET_CAPABILITIES } from './target-attributes.js';
 
 export const xrc = definePlugin(
   { name: 'xrc', kind: 'xrc', sdkVersion: '1.0', requires: [], provides: ['xrc'] },
-  (_options: Readonly<Record<string, never>> = {}) => (resolver) =>
-    new Xrc({
-      device: resolver.resolve(DEVICE),
-      logger: resolver.resolve(LOGGER).child({ module: 'xrc' }),
-    }),
+  (_options: Readonly<Record<string, never>> = {}) =>
+    (resolver) =>
+      new Xrc({
+        device: resolver.resolve(DEVICE),
+        logger: resolver.resolve(LOGGER).child({ module: 'xrc' }),
+      }),
 );

@@ -188,5 +188,5 @@ function hex(bits: number): string {
 }
 
 function textOf(value: unknown): string {
-  return typeof value === 'object' ? 'given' : String(value);
+  return typeof value === 'number' || typeof value === 'string' ? `${value}` : typeof value;
 }

@@ -63,14 +63,9 @@ export class Xrc implements XrcModule {
     if (failures.length > 1) throw new AggregateError(failures, 'XRC domains that do not close');
   }
 
-  close(): Promise<void> {
+  async close(): Promise<void> {
     this.closed = true;
-    try {
-      for (const consumer of [...this.holds.keys()]) this.release(consumer);
-    } catch (error) {
-      return Promise.reject(error as Error);
-    }
-    return Promise.resolve();
+    for (const consumer of [...this.holds.keys()]) this.release(consumer);
   }
 
   private find(key: string | undefined, mode: XrcOpenMode): SharedDomain | undefined {

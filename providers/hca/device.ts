@@ -17,20 +17,33 @@ import type {
   Random,
   SharedReceiveQueue,
   SharedReceiveQueueInit,
+  XrcDomainHandle,
 } from '../../core/spi/index.js';
 import { MAX_CQ_ENTRIES, SoftCompletionQueue } from './completion-queue.js';
 import type { HcaCounters } from './counters.js';
 import type { Hca } from './hca.js';
 import { Domain } from './memory.js';
 import { MAX_MESSAGE_BYTES } from './parameters.js';
-import type { SoftQueuePair } from './queue-pair.js';
-import { RcQueuePair } from './rc-queue-pair.js';
+import { QUEUE_PAIR_CLASSES } from './queue-pair-classes.js';
+import type { QueuePairClass } from './queue-pair-classes.js';
 import { SoftSharedReceiveQueue } from './shared-receive-queue.js';
-import { UdQueuePair } from './ud-queue-pair.js';
+import { SoftXrcDomain, checkXrcDomain } from './xrc-domain.js';
 
 /** Local CA ACK delay 2^15 * 4.096 us, as rxe says of itself: an event loop may be busy so long. */
 const LOCAL_ACK_DELAY = 15;
 const OBJECTS = 1 << 20;
+
+/** What it can do over any port. */
+const ALWAYS: readonly DeviceCapability[] = [
+  'rc',
+  'uc',
+  'ud',
+  'atomic',
+  'shared-receive-queue',
+  'xrc',
+  'memory-window',
+  'send-with-invalidate',
+];
 
 /** How a device is driven; the driver is its only implementation. */
 export interface DeviceDrive {
@@ -39,16 +52,11 @@ export interface DeviceDrive {
 
 export class HcaDevice implements Device {
   readonly attributes: DeviceAttributes;
-  readonly capabilities: ReadonlySet<DeviceCapability> = new Set<DeviceCapability>([
-    'rc',
-    'ud',
-    'atomic',
-    'shared-receive-queue',
-    'memory-window',
-    'send-with-invalidate',
-  ]);
+  readonly capabilities: ReadonlySet<DeviceCapability>;
   /** The provider's own end: its timers. */
   onClosed: () => void = () => undefined;
+  /** Set by a provider that can. */
+  mapFile?: NonNullable<Device['mapFile']>;
   private readonly domains = new Set<Domain>();
   private readonly cqs = new Set<SoftCompletionQueue>();
   private eventHandler: (event: AsyncEventType) => void = () => undefined;
@@ -62,6 +70,7 @@ export class HcaDevice implements Device {
     private readonly drive: DeviceDrive,
   ) {
     this.attributes = deviceAttributes(hca, random);
+    this.capabilities = new Set(hca.multicast.possible ? [...ALWAYS, 'multicast'] : ALWAYS);
     hca.onCqGone = (cq) => this.cqs.delete(cq);
   }
 
@@ -93,15 +102,12 @@ export class HcaDevice implements Device {
 
   createQueuePair(init: QueuePairInit): QueuePair {
     this.checkOpen();
-    this.checkInit(init);
+    const QueuePair = this.checkedClass(init);
     const { queuePairs } = this.hca;
     const gsi = init.type === QpType.GSI;
     if (gsi && queuePairs.find(GSI_QPN)) throw new SpiError('EBUSY', 'QP1 exists already');
     const qpn = gsi ? GSI_QPN : queuePairs.freshQpn();
-    const qp: SoftQueuePair =
-      init.type === QpType.RC
-        ? new RcQueuePair(this.hca, qpn, init)
-        : new UdQueuePair(this.hca, qpn, init);
+    const qp = new QueuePair(this.hca, qpn, init);
     queuePairs.insert(qp);
     for (const cq of [qp.sendCq, qp.receiveCq]) {
       cq.users += 1;
@@ -109,14 +115,15 @@ export class HcaDevice implements Device {
     }
     qp.domain.children += 1;
     if (qp.srq) qp.srq.users += 1;
+    if (qp.xrcDomain) qp.xrcDomain.children += 1;
     return qp;
   }
 
   createSharedReceiveQueue(init: SharedReceiveQueueInit): SharedReceiveQueue {
     this.checkOpen();
     const { maxSharedReceiveQueues, maxSharedReceiveQueueWr, maxSge } = this.attributes;
-    if (init.xrc) throw new SpiError('EOPNOTSUPP', 'XRC shared receive queues are not supported');
     checkDomain(init.pd, this.hca);
+    if (init.xrc) checkXrcParts(init.xrc, this.hca);
     limit('maxSge', init.maxSge, maxSge);
     const { sharedReceives } = this.hca;
     if (sharedReceives.size >= maxSharedReceiveQueues) {
@@ -126,7 +133,17 @@ export class HcaDevice implements Device {
     const srq = new SoftSharedReceiveQueue(this.hca, srqn, init, maxSharedReceiveQueueWr);
     sharedReceives.insert(srq);
     srq.domain.children += 1;
+    if (srq.xrcDomain) srq.xrcDomain.children += 1;
+    if (srq.completionQueue) {
+      srq.completionQueue.users += 1;
+      srq.completionQueue.sources.add(srq);
+    }
     return srq;
+  }
+
+  createXrcDomain(): XrcDomainHandle {
+    this.checkOpen();
+    return new SoftXrcDomain(this.hca);
   }
 
   createMemoryWindow(pd: ProtectionDomain, type: 1 | 2): MemoryWindow {
@@ -197,9 +214,11 @@ export class HcaDevice implements Device {
     if (this.closing) throw new SpiError('ENODEV', `device ${this.name} is closed`);
   }
 
-  private checkInit(init: QueuePairInit): void {
+  /** The class of a queue pair that is good to make. */
+  private checkedClass(init: QueuePairInit): QueuePairClass {
     const { maxQueuePairWr, maxSge, maxInlineBytes, maxQueuePairs } = this.attributes;
-    if (init.type !== QpType.RC && init.type !== QpType.UD && init.type !== QpType.GSI) {
+    const found = QUEUE_PAIR_CLASSES.get(init.type);
+    if (!found) {
       throw new SpiError('EOPNOTSUPP', `queue pair type ${init.type} is not supported`);
     }
     checkDomain(init.pd, this.hca);
@@ -207,6 +226,7 @@ export class HcaDevice implements Device {
       init.sendCq instanceof SoftCompletionQueue && init.receiveCq instanceof SoftCompletionQueue;
     if (!ours) throw new SpiError('EINVAL', 'a completion queue is of another provider');
     if (init.srq) checkSharedReceives(init.srq, this.hca);
+    if (isXrc(init.type)) checkXrcDomain(init.xrcDomain, this.hca);
     if (this.hca.queuePairs.size >= maxQueuePairs) {
       throw new SpiError('ENOMEM', `${maxQueuePairs} queue pairs exist already`);
     }
@@ -216,6 +236,18 @@ export class HcaDevice implements Device {
     limit('maxReceiveSge', init.maxReceiveSge, maxSge);
     limit('maxInlineBytes', init.maxInlineBytes, maxInlineBytes);
     limit('context', init.context, 0xffffffff);
+    return found;
+  }
+}
+
+function isXrc(type: QpType): boolean {
+  return type === QpType.XRC_INI || type === QpType.XRC_TGT;
+}
+
+function checkXrcParts({ domain, cq }: NonNullable<SharedReceiveQueueInit['xrc']>, hca: Hca): void {
+  checkXrcDomain(domain, hca);
+  if (!(cq instanceof SoftCompletionQueue)) {
+    throw new SpiError('EINVAL', 'the completion queue is of another provider');
   }
 }
 

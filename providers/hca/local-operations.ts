@@ -14,9 +14,10 @@ export function executeLocalOperation(qp: SoftQueuePair, index: number): number 
   const { words } = qp.sendRing;
   const at = qp.sendRing.wordOf(index);
   const { windows } = qp.hca.memory;
-  const bind = (words[at + SQE.CONTROL]! & 0xff) === WrOpcode.BIND_MW;
-  const done = bind
-    ? windows.bind(qp, words, at)
-    : windows.invalidate(qp, words[at + SQE.IMMEDIATE_OR_INVALIDATE]!);
-  return done ? WcStatus.SUCCESS : WcStatus.MW_BIND_ERR;
+  if ((words[at + SQE.CONTROL]! & 0xff) === WrOpcode.LOCAL_INV) {
+    const done = windows.invalidate(qp, words[at + SQE.IMMEDIATE_OR_INVALIDATE]!);
+    return done ? WcStatus.SUCCESS : WcStatus.MW_BIND_ERR;
+  }
+  if (!windows.has(words[at + SQE.BIND_WINDOW]!)) return WcStatus.LOC_QP_OP_ERR;
+  return windows.bind(qp, words, at) ? WcStatus.SUCCESS : WcStatus.MW_BIND_ERR;
 }

@@ -3,7 +3,7 @@
  * taken back by work requests. The upper 24 bits of a window's key are its number and random; the
  * lower 8 are the consumer's and change with each bind, so that an old key is dead.
  */
-import { Access, SQE, SpiError } from '../../core/spi/index.js';
+import { Access, SQE } from '../../core/spi/index.js';
 import type { MemoryWindow, Random } from '../../core/spi/index.js';
 import { KeyTable } from './key-table.js';
 import type { Domain, Region } from './memory.js';
@@ -97,8 +97,8 @@ export class WindowTable {
     return window?.rkey === rkey ? window : undefined;
   }
 
-  hasPrefix(prefix: number): boolean {
-    return this.windows.find(prefix) !== undefined;
+  has(handle: number): boolean {
+    return this.windows.find(handle) !== undefined;
   }
 
   remove(window: Window): void {
@@ -177,7 +177,7 @@ export class WindowTable {
   private freshPrefix(): number {
     for (;;) {
       const prefix = this.random.u32() >>> KEY_BITS;
-      if (prefix !== 0 && !this.hasPrefix(prefix) && !this.host.regionHasPrefix(prefix)) {
+      if (prefix !== 0 && !this.has(prefix) && !this.host.regionHasPrefix(prefix)) {
         return prefix;
       }
     }

@@ -235,7 +235,7 @@ export class MemoryTable implements WindowHost {
   private freshKey(): number {
     for (;;) {
       const key = this.random.u32() >>> 0;
-      const free = this.regions.find(key) === undefined && !this.windows.hasPrefix(key >>> 8);
+      const free = this.regions.find(key) === undefined && !this.windows.has(key >>> 8);
       if (key !== 0 && free) return key;
     }
   }

@@ -37,6 +37,7 @@ import { OwnReceiveQueue } from './receive-source.js';
 import type { ReceiveSource } from './receive-source.js';
 import type { ReceivedPacket } from './received-packet.js';
 import type { SoftSharedReceiveQueue } from './shared-receive-queue.js';
+import type { SoftXrcDomain } from './xrc-domain.js';
 
 const WC_OPCODE = new Uint8Array(256);
 WC_OPCODE[WrOpcode.RDMA_WRITE] = WcOpcode.RDMA_WRITE;
@@ -56,6 +57,8 @@ export abstract class SoftQueuePair
   /** Where receives come from; on an XRC target, the queue that the present message names. */
   receives: ReceiveSource;
   readonly srq: SoftSharedReceiveQueue | undefined;
+  /** Of XRC queue pairs. */
+  xrcDomain: SoftXrcDomain | undefined = undefined;
   /** Type 2 windows bound through it: they are open to its peer alone, and end with it. */
   readonly windows = new Set<Window>();
   readonly flight = new FlightRecorder();
@@ -76,6 +79,7 @@ export abstract class SoftQueuePair
   responsesScheduled = false;
   requestsScheduled = false;
   private inlineRegion = -1;
+  private drainReported = false;
 
   protected constructor(
     readonly hca: Hca,
@@ -99,6 +103,11 @@ export abstract class SoftQueuePair
 
   get receiveRing(): Ring | undefined {
     return this.receives.ownRing;
+  }
+
+  /** Its receives stay for others when it ends: it says when it takes no more (IBTA 11.5.2.2). */
+  get sharesReceives(): boolean {
+    return this.receives.srqn !== 0;
   }
 
   /** The domain that remote keys belong to. */
@@ -149,9 +158,10 @@ export abstract class SoftQueuePair
     this.attributes = { ...this.attributes, ...attributes };
     if (to === QpState.ERR) this.toError();
     else {
+      const from = this.state;
       this.enter(to);
       this.setState(to);
-      this.entered(to);
+      this.entered(to, from);
     }
     this.hca.publish();
   }
@@ -177,10 +187,27 @@ export abstract class SoftQueuePair
   // --- state -----------------------------------------------------------------------------------
 
   /** Refuses transitions that the table cannot know of. */
-  protected checkModify(_to: QpState, _attributes: QueuePairAttributes): void {}
+  protected checkModify(to: QpState, _attributes: QueuePairAttributes): void {
+    const draining = this.state === QpState.SQD && this.oldest !== this.fetched;
+    if (draining && (to === QpState.RTS || to === QpState.SQD)) {
+      throw new SpiError('EINVAL', `SQD: ${this.fetched - this.oldest} requests still drain`);
+    }
+  }
+
   /** The new state is in force. */
-  protected entered(to: QpState): void {
+  protected entered(to: QpState, from: QpState): void {
+    if (to === QpState.SQD && from !== QpState.SQD) {
+      this.drainReported = false;
+      this.checkDrained();
+    }
     if (to === QpState.RTS && this.fetched !== this.visible) this.hca.scheduleRequests(this);
+  }
+
+  /** SQD: tells, once, that every request begun has completed. */
+  checkDrained(): void {
+    if (this.state !== QpState.SQD || this.drainReported || this.oldest !== this.fetched) return;
+    this.drainReported = true;
+    if (this.attributes.enableSqdAsyncNotify === true) this.raise(AsyncEventType.SQ_DRAINED);
   }
 
   protected setState(to: QpState): void {
@@ -196,7 +223,7 @@ export abstract class SoftQueuePair
     this.stop();
     this.flushSends();
     this.flushReceives();
-    if (this.receives.srqn !== 0) this.raise(AsyncEventType.QP_LAST_WQE_REACHED);
+    if (this.sharesReceives) this.raise(AsyncEventType.QP_LAST_WQE_REACHED);
   }
 
   onCqOverrun(): void {

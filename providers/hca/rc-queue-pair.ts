@@ -1,12 +1,8 @@
 /** Reliable connected queue pair: requester, completer and responder of one connection. */
-import { AsyncEventType, DEFAULT_PKEY, QpState, SpiError, gidWords } from '../../core/spi/index.js';
-import type {
-  AddressVector,
-  GidWords,
-  QueuePairAttributes,
-  QueuePairInit,
-} from '../../core/spi/index.js';
+import { DEFAULT_PKEY, QpState } from '../../core/spi/index.js';
+import type { AddressVector, QueuePairAttributes, QueuePairInit } from '../../core/spi/index.js';
 import type { Hca } from './hca.js';
+import { PeerPath } from './peer-path.js';
 import { SoftQueuePair } from './queue-pair.js';
 import { RcCompleter } from './rc-completer.js';
 import { RcRequester } from './rc-requester.js';
@@ -17,28 +13,31 @@ import { RESPONSE } from './response-queue.js';
 import { AETH_TYPE, SYNDROME, syndromeType } from './wire/aeth-syndrome.js';
 import { writeAeth } from './wire/aeth.js';
 import { BTH_LENGTH, writeBth } from './wire/bth.js';
-import { OPCODE_BIT, RC, TRANSPORT } from './wire/opcode.js';
+import { OPCODE_BIT, RC } from './wire/opcode.js';
 import { BITS_OF, HEADER_LENGTH_OF } from './wire/packet-layout.js';
 
-const NO_GID: GidWords = [0, 0, 0, 0];
-
 export class RcQueuePair extends SoftQueuePair {
-  override readonly transport = TRANSPORT.rc;
+  override readonly transport: number;
   readonly requester: RcRequester;
   readonly completer: RcCompleter;
   readonly responder: RcResponder;
-  path = -1;
   destinationQpn = 0;
   mtuBytes = 256;
   /** Local ACK timeout in microseconds; Infinity waits for ever. */
   ackTimeoutUs = Infinity;
-  /** The peer: what comes from elsewhere is not of this connection. */
-  private peer: GidWords = NO_GID;
-  private localGidIndex = 0;
-  private drainReported = false;
+  private readonly peerPath: PeerPath;
 
-  constructor(hca: Hca, qpn: number, init: QueuePairInit, receives?: ReceiveSource) {
+  /** @param opcodeBase what its transport adds to the opcodes of RC */
+  constructor(
+    hca: Hca,
+    qpn: number,
+    init: QueuePairInit,
+    receives?: ReceiveSource,
+    readonly opcodeBase = 0,
+  ) {
     super(hca, qpn, init, receives);
+    this.transport = opcodeBase >>> 5;
+    this.peerPath = new PeerPath(hca);
     this.requester = new RcRequester(this);
     this.completer = new RcCompleter(this);
     this.responder = new RcResponder(this);
@@ -48,18 +47,20 @@ export class RcQueuePair extends SoftQueuePair {
 
   override receive(rx: ReceivedPacket): void {
     const { counters } = this.hca;
-    const [p0, p1, p2, p3] = this.peer;
-    if (
-      rx.source3 !== p3 ||
-      rx.source2 !== p2 ||
-      rx.source1 !== p1 ||
-      rx.source0 !== p0 ||
-      rx.localGidIndex !== this.localGidIndex
-    ) {
-      counters.drops.wrongSource += 1;
-    } else if (!this.hca.pkeyAllowed(rx)) counters.drops.badPkey += 1;
+    if (!this.peerPath.leadsTo(rx)) counters.drops.wrongSource += 1;
+    else if (!this.hca.pkeyAllowed(rx)) counters.drops.badPkey += 1;
     else if ((BITS_OF[rx.opcode]! & OPCODE_BIT.request) !== 0) this.responder.receive(rx);
     else this.completer.receive(rx);
+  }
+
+  /** XRC: the receives that a request names; false when it had to be refused. */
+  selectReceives(_rx: ReceivedPacket): boolean {
+    return true;
+  }
+
+  /** The port's number for the way to the peer. */
+  get path(): number {
+    return this.peerPath.number;
   }
 
   override transmitRequests(budget: number): boolean {
@@ -85,19 +86,17 @@ export class RcQueuePair extends SoftQueuePair {
     if (syndrome === SYNDROME.ack) counters.acksSent += 1;
     else if (syndromeType(syndrome) === AETH_TYPE.rnrNak) counters.rnrNaksSent += 1;
     else counters.naksSent += 1;
-    const header = tx.open(this.path, HEADER_LENGTH_OF[RC.acknowledge]!);
+    const opcode = RC.acknowledge + this.opcodeBase;
+    const header = tx.open(this.path, HEADER_LENGTH_OF[opcode]!);
     const { view } = tx;
-    writeBth(view, header, RC.acknowledge, 0, 0, DEFAULT_PKEY, this.destinationQpn, false, psn);
+    writeBth(view, header, opcode, 0, 0, DEFAULT_PKEY, this.destinationQpn, false, psn);
     writeAeth(view, header + BTH_LENGTH, syndrome, msn);
   }
 
   // --- state ------------------------------------------------------------------------------------
 
   protected override checkModify(to: QpState, attributes: QueuePairAttributes): void {
-    const draining = this.state === QpState.SQD && this.oldest !== this.fetched;
-    if (draining && (to === QpState.RTS || to === QpState.SQD)) {
-      throw new SpiError('EINVAL', `RC SQD: ${this.fetched - this.oldest} requests still drain`);
-    }
+    super.checkModify(to, attributes);
     // Before anything is stored: the port says which addresses it can reach.
     if (attributes.addressVector) this.setPath(attributes.addressVector);
   }
@@ -114,7 +113,6 @@ export class RcQueuePair extends SoftQueuePair {
     this.destinationQpn = attributes.destinationQpn ?? 0;
     this.mtuBytes = attributes.pathMtuBytes ?? 256;
     this.ackTimeoutUs = this.nominalTimeoutUs();
-    if (to === QpState.SQD && this.state !== QpState.SQD) this.drainReported = false;
     if (to === QpState.RTR) {
       this.responder.begin(attributes.receivePsn ?? 0, attributes.maxDestRdAtomic ?? 0);
     }
@@ -124,20 +122,8 @@ export class RcQueuePair extends SoftQueuePair {
     }
   }
 
-  protected override entered(to: QpState): void {
-    super.entered(to);
-    if (to === QpState.SQD) this.checkDrained();
-  }
-
   protected override stop(): void {
     this.requester.stop();
-  }
-
-  /** SQD: tells, once, that every request begun has completed. */
-  checkDrained(): void {
-    if (this.drainReported || this.oldest !== this.fetched) return;
-    this.drainReported = true;
-    if (this.attributes.enableSqdAsyncNotify === true) this.raise(AsyncEventType.SQ_DRAINED);
   }
 
   override destroy(): void {
@@ -153,26 +139,13 @@ export class RcQueuePair extends SoftQueuePair {
   }
 
   private setPath(vector: AddressVector): void {
-    let path: number;
-    try {
-      path = this.hca.port.addPath(vector.gid, vector.localGidIndex);
-    } catch (cause) {
-      throw new SpiError('ENETUNREACH', 'addressVector.gid: no local address reaches it', {
-        cause,
-      });
-    }
-    this.clearPath();
-    this.path = path;
-    this.peer = gidWords(vector.gid);
-    this.localGidIndex = vector.localGidIndex;
+    this.peerPath.set(vector);
+    this.hca.peers.remove(this);
     this.hca.peers.add(vector.gid, this);
   }
 
   private clearPath(): void {
-    if (this.path < 0) return;
     this.hca.peers.remove(this);
-    this.hca.releasePath(this.path);
-    this.path = -1;
-    this.peer = NO_GID;
+    this.peerPath.clear();
   }
 }

@@ -4,6 +4,7 @@
  */
 import { Access, DEFAULT_PKEY, WcStatus } from '../../core/spi/index.js';
 import { MEMORY_CHECK } from './memory.js';
+import type { Domain } from './memory.js';
 import { MAX_MESSAGE_BYTES } from './parameters.js';
 import type { RcQueuePair } from './rc-queue-pair.js';
 import type { RcResponder } from './rc-responder.js';
@@ -37,6 +38,8 @@ const TWO_32 = 4294967296;
 
 export class RcReads {
   private resources = new ResponderResources(0);
+  /** By resource: the domain of its key, which on an XRC target is not always the same. */
+  private domains: (Domain | undefined)[] = [];
 
   constructor(
     private readonly qp: RcQueuePair,
@@ -47,6 +50,7 @@ export class RcReads {
   begin(count: number): void {
     if (count === this.resources.depth) this.resources.clear();
     else this.resources = new ResponderResources(count);
+    this.domains = new Array<Domain | undefined>(this.resources.count).fill(undefined);
   }
 
   // --- new requests -----------------------------------------------------------------------------
@@ -63,7 +67,7 @@ export class RcReads {
     const lo = rethVaLo(rx.view, reth);
     const hi = rethVaHi(rx.view, reth);
     const key = rethRkey(rx.view, reth);
-    if (length > 0 && !this.readable(key, lo, hi, length)) {
+    if (length > 0 && !this.readable(qp.remoteDomain, key, lo, hi, length)) {
       responder.refuse(SYNDROME.nakRemoteAccess, WcStatus.REM_ACCESS_ERR);
       return;
     }
@@ -151,6 +155,7 @@ export class RcReads {
     words[at + RES.RKEY] = key;
     words[at + RES.LENGTH] = length;
     words[at + RES.ANSWERED] = 0;
+    this.domains[resource] = this.qp.remoteDomain;
     this.responder.advance(count);
     words[at + RES.MSN] = this.responder.msn;
     return at;
@@ -258,10 +263,12 @@ export class RcReads {
     const length = Math.min(qp.mtuBytes, words[at + RES.LENGTH]! - offset);
     const low = words[at + RES.ADDRESS_LO]! + offset;
     const high = words[at + RES.ADDRESS_HI]! + (low >= TWO_32 ? 1 : 0);
-    if (length > 0 && !this.readable(words[at + RES.RKEY]!, low >>> 0, high, length)) return false;
+    const domain = this.domains[at / RES.STRIDE]!;
+    const key = words[at + RES.RKEY]!;
+    if (length > 0 && !this.readable(domain, key, low >>> 0, high, length)) return false;
     const first = packet === words[at + RES.START];
     const last = packet + 1 === words[at + RES.END];
-    const opcode = readResponseOpcode(first, last);
+    const opcode = readResponseOpcode(first, last) + qp.opcodeBase;
     const { tx, memory } = qp.hca;
     const header = tx.open(qp.path, HEADER_LENGTH_OF[opcode]!);
     if (length > 0) tx.addSegment(memory.region.port, memory.offset, length);
@@ -276,7 +283,7 @@ export class RcReads {
   private sendAtomicResult(at: number): void {
     const { qp } = this;
     const { words } = this.resources;
-    const opcode = RC.atomicAcknowledge;
+    const opcode = RC.atomicAcknowledge + qp.opcodeBase;
     const header = qp.hca.tx.open(qp.path, HEADER_LENGTH_OF[opcode]!);
     const { view } = qp.hca.tx;
     const psn = words[at + RES.FIRST_PSN]!;
@@ -290,11 +297,11 @@ export class RcReads {
     );
   }
 
-  private readable(key: number, lo: number, hi: number, length: number): boolean {
+  private readable(domain: Domain, key: number, lo: number, hi: number, length: number): boolean {
     const { qp } = this;
     const { memory } = qp.hca;
     const right = Access.REMOTE_READ;
-    const verdict = memory.checkRemote(qp, qp.remoteDomain, key, lo, hi, length, right);
+    const verdict = memory.checkRemote(qp, domain, key, lo, hi, length, right);
     return verdict === MEMORY_CHECK.OK;
   }
 }

@@ -3,41 +3,42 @@
  * entries. Which request, which of its packets and under which PSN is the requester's business.
  */
 import { DEFAULT_PKEY, SQE, WrFlags, WrOpcode } from '../../core/spi/index.js';
-import { MEMORY_CHECK } from './memory.js';
 import { dataOpcode } from './rc-opcodes.js';
 import type { CongestionWindow } from './congestion-window.js';
 import type { RcQueuePair } from './rc-queue-pair.js';
-import { SegmentCursor } from './segment-cursor.js';
+import { RequestPayload } from './request-payload.js';
 import { writeAtomicEth } from './wire/atomic-eth.js';
 import { BTH_FLAG, writeBth } from './wire/bth.js';
-import { RC } from './wire/opcode.js';
+import { RC, XRC_BASE } from './wire/opcode.js';
 import {
   ATOMIC_ETH_OFFSET_OF,
   HEADER_LENGTH_OF,
   IETH_OFFSET_OF,
   IMMDT_OFFSET_OF,
   RETH_OFFSET_OF,
+  XRCETH_OFFSET_OF,
 } from './wire/packet-layout.js';
 import { writeReth } from './wire/reth.js';
+import { writeXrceth } from './wire/xrceth.js';
 
 const TWO_32 = 4294967296;
 
 export class RcRequestPackets {
   private sinceAckRequest = 0;
-  private readonly cursor = new SegmentCursor();
-  /** The request that `cursor` walks. */
-  private cursorIndex = -1;
+  private readonly payload: RequestPayload;
 
   /** @param window an acknowledgement is asked for four times a window, and by each last packet */
   constructor(
     private readonly qp: RcQueuePair,
     private readonly window: CongestionWindow,
-  ) {}
+  ) {
+    this.payload = new RequestPayload(qp);
+  }
 
   /** Starts anew, with a connection or with the oldest unacknowledged packet. */
   begin(): void {
     this.sinceAckRequest = 0;
-    this.cursorIndex = -1;
+    this.payload.begin();
   }
 
   /** Packet `packet` of `packetCount` of a SEND or WRITE; false if its memory may not be read. */
@@ -56,9 +57,9 @@ export class RcRequestPackets {
     const offset = packet * qp.mtuBytes;
     const length = Math.min(qp.mtuBytes, lengthBytes - offset);
     const last = packet + 1 === packetCount;
-    const opcode = dataOpcode(wrOpcode, packet === 0, last);
+    const opcode = dataOpcode(wrOpcode, packet === 0, last) + qp.opcodeBase;
     const header = qp.hca.tx.open(qp.path, HEADER_LENGTH_OF[opcode]!);
-    if (!this.addPayload(index, control, offset, length)) {
+    if (!this.payload.add(index, offset, length)) {
       qp.hca.tx.abort();
       return false;
     }
@@ -79,6 +80,7 @@ export class RcRequestPackets {
       ackReq,
       psn,
     );
+    if (qp.opcodeBase === XRC_BASE) this.putXrceth(header, opcode, at);
     const reth = RETH_OFFSET_OF[opcode]!;
     if (reth !== 0) this.putReth(header + reth, at, 0, lengthBytes);
     const extra = IMMDT_OFFSET_OF[opcode]! + IETH_OFFSET_OF[opcode]!;
@@ -89,11 +91,13 @@ export class RcRequestPackets {
   /** A READ request for `lengthBytes` from byte `offset` of the message. */
   read(index: number, psn: number, offset: number, lengthBytes: number): void {
     const { qp } = this;
-    const header = qp.hca.tx.open(qp.path, HEADER_LENGTH_OF[RC.readRequest]!);
+    const opcode = RC.readRequest + qp.opcodeBase;
+    const header = qp.hca.tx.open(qp.path, HEADER_LENGTH_OF[opcode]!);
     const { view } = qp.hca.tx;
-    writeBth(view, header, RC.readRequest, 0, 0, DEFAULT_PKEY, qp.destinationQpn, true, psn);
-    const reth = header + RETH_OFFSET_OF[RC.readRequest]!;
-    this.putReth(reth, qp.sendRing.wordOf(index), offset, lengthBytes);
+    const at = qp.sendRing.wordOf(index);
+    writeBth(view, header, opcode, 0, 0, DEFAULT_PKEY, qp.destinationQpn, true, psn);
+    if (qp.opcodeBase === XRC_BASE) this.putXrceth(header, opcode, at);
+    this.putReth(header + RETH_OFFSET_OF[opcode]!, at, offset, lengthBytes);
   }
 
   atomic(index: number, psn: number): void {
@@ -101,10 +105,11 @@ export class RcRequestPackets {
     const { words } = qp.sendRing;
     const at = qp.sendRing.wordOf(index);
     const swap = (words[at + SQE.CONTROL]! & 0xff) === WrOpcode.ATOMIC_CMP_AND_SWP;
-    const opcode = swap ? RC.compareSwap : RC.fetchAdd;
+    const opcode = (swap ? RC.compareSwap : RC.fetchAdd) + qp.opcodeBase;
     const header = qp.hca.tx.open(qp.path, HEADER_LENGTH_OF[opcode]!);
     const { view } = qp.hca.tx;
     writeBth(view, header, opcode, 0, 0, DEFAULT_PKEY, qp.destinationQpn, true, psn);
+    if (qp.opcodeBase === XRC_BASE) this.putXrceth(header, opcode, at);
     writeAtomicEth(
       view,
       header + ATOMIC_ETH_OFFSET_OF[opcode]!,
@@ -118,22 +123,9 @@ export class RcRequestPackets {
     );
   }
 
-  /** Adds `length` bytes from `offset` of the message to the open packet. */
-  private addPayload(index: number, control: number, offset: number, length: number): boolean {
-    if (length === 0) return true;
-    const { hca, sendRing, domain } = this.qp;
-    if ((control & (WrFlags.INLINE << 8)) !== 0) {
-      const start = sendRing.byteOf(index) + SQE.SEGMENTS * 4;
-      hca.tx.addSegment(this.qp.inlinePayloadRegion(), start + offset, length);
-      return true;
-    }
-    if (offset === 0 || this.cursorIndex !== index) {
-      const segments = sendRing.wordOf(index) + SQE.SEGMENTS;
-      this.cursor.start(sendRing.words, segments, (control >>> 16) & 0xff);
-      this.cursorIndex = index;
-    }
-    this.cursor.seek(offset);
-    return this.cursor.gather(hca.memory, domain, length, hca.tx) === MEMORY_CHECK.OK;
+  private putXrceth(header: number, opcode: number, at: number): void {
+    const srqn = this.qp.sendRing.words[at + SQE.XRC_SRQN]!;
+    writeXrceth(this.qp.hca.tx.view, header + XRCETH_OFFSET_OF[opcode]!, srqn);
   }
 
   private putReth(reth: number, at: number, offset: number, length: number): void {

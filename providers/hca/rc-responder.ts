@@ -138,7 +138,8 @@ export class RcResponder {
       !payloadLengthAllowed(rx.opcode, rx.payloadLength, this.qp.mtuBytes)
     ) {
       this.refuse(SYNDROME.nakInvalidRequest, WcStatus.REM_INV_REQ_ERR);
-    } else if (operation === OPERATION.send) this.executeSend(rx, bits);
+    } else if (this.qp.opcodeBase !== 0 && !this.qp.selectReceives(rx)) return;
+    else if (operation === OPERATION.send) this.executeSend(rx, bits);
     else if (operation === OPERATION.write) this.executeWrite(rx, bits);
     else if (operation === OPERATION.readRequest) this.reads.executeRead(rx);
     else this.reads.executeAtomic(rx);
@@ -322,8 +323,10 @@ export class RcResponder {
   refuse(syndrome: number, receiveStatus: number): void {
     const { qp } = this;
     this.sendNak(syndrome);
-    if (qp.receiveEntry >= 0) qp.completeReceive(receiveStatus, WcOpcode.RECV, 0, 0, 0, 0);
-    else {
+    const tells = qp.receiveEntry >= 0;
+    if (tells) qp.completeReceive(receiveStatus, WcOpcode.RECV, 0, 0, 0, 0);
+    // The receive of an XRC target is told to the owner of its queue: others hold the target.
+    if (!tells || qp.receives.completionQueue) {
       const access = syndrome === SYNDROME.nakRemoteAccess;
       qp.raise(access ? AsyncEventType.QP_ACCESS_ERR : AsyncEventType.QP_REQ_ERR);
     }

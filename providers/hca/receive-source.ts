@@ -4,7 +4,7 @@
  * the queue pair's until it completes or is handed back.
  */
 import { RQE } from '../../core/spi/index.js';
-import type { Ring } from '../../core/spi/index.js';
+import type { QueuePairInit, Ring } from '../../core/spi/index.js';
 import type { SoftCompletionQueue } from './completion-queue.js';
 import type { Domain } from './memory.js';
 
@@ -84,6 +84,45 @@ export class OwnReceiveQueue implements ReceiveSource {
     this.known = this.next;
     this.ownRing.consumer = this.next;
   }
+}
+
+/** The receives of a queue pair that has none of its own (XRC). */
+class NoReceives implements ReceiveSource {
+  readonly words = new Uint32Array(0);
+  readonly maxSge = 0;
+  readonly srqn = 0;
+  readonly ownRing = undefined;
+  readonly completionQueue = undefined;
+
+  constructor(readonly domain: Domain) {}
+
+  take(): number {
+    return -1;
+  }
+
+  wordOf(): number {
+    return 0;
+  }
+
+  release(): void {
+    // None was taken.
+  }
+
+  putBack(): void {
+    // None was taken.
+  }
+
+  takeForFlush(): number {
+    return -1;
+  }
+
+  discard(): void {
+    // There are none.
+  }
+}
+
+export function noReceives(init: QueuePairInit): ReceiveSource {
+  return new NoReceives(init.pd as Domain);
 }
 
 /** Number of segments of an entry; more than `maxSge` means that the entry is malformed. */

@@ -16,10 +16,11 @@ import type {
   SharedReceiveQueueInit,
   SharedReceiveRing,
 } from '../../core/spi/index.js';
-import type { SoftCompletionQueue } from './completion-queue.js';
+import type { CompletionSource, SoftCompletionQueue } from './completion-queue.js';
 import type { Domain } from './memory.js';
 import type { Notifiable } from './notification-queue.js';
 import type { ReceiveSource } from './receive-source.js';
+import type { SoftXrcDomain } from './xrc-domain.js';
 
 const SUBMISSION_BYTES = 4;
 
@@ -29,13 +30,19 @@ export interface SharedReceiveHost {
   onSharedReceiveQueueDestroyed(srq: SoftSharedReceiveQueue): void;
 }
 
-export class SoftSharedReceiveQueue implements SharedReceiveQueue, ReceiveSource, Notifiable {
+export class SoftSharedReceiveQueue
+  implements SharedReceiveQueue, ReceiveSource, Notifiable, CompletionSource
+{
   ring: SharedReceiveRing;
   words: Uint32Array;
   readonly maxSge: number;
   readonly domain: Domain;
   readonly ownRing = undefined;
-  readonly completionQueue: SoftCompletionQueue | undefined = undefined;
+  /** XRC: its receives complete here, whoever takes them. */
+  readonly completionQueue: SoftCompletionQueue | undefined;
+  readonly xrcDomain: SoftXrcDomain | undefined;
+  /** A completion of it was lost: nothing more is taken from it. */
+  failed = false;
   /** Queue pairs that receive from it. */
   users = 0;
   destroyed = false;
@@ -60,6 +67,8 @@ export class SoftSharedReceiveQueue implements SharedReceiveQueue, ReceiveSource
     const entries = ringEntries(init.maxWr);
     this.maxSge = init.maxSge;
     this.domain = init.pd as Domain;
+    this.completionQueue = init.xrc?.cq as SoftCompletionQueue | undefined;
+    this.xrcDomain = init.xrc?.domain as SoftXrcDomain | undefined;
     this.ring = {
       slots: Ring.allocate(entries, rqeBytes(init.maxSge)),
       submissions: Ring.allocate(entries, SUBMISSION_BYTES),
@@ -146,6 +155,12 @@ export class SoftSharedReceiveQueue implements SharedReceiveQueue, ReceiveSource
 
   discard(): void {
     // What one queue pair forgets is there for the others.
+  }
+
+  onCqOverrun(): void {
+    if (this.failed) return;
+    this.failed = true;
+    this.host.notify(this, AsyncEventType.SRQ_ERR);
   }
 
   deliver(argument: number): void {

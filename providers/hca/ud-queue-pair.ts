@@ -11,13 +11,14 @@ import {
   QpType,
   RQE,
   SQE,
+  SpiError,
   WcFlags,
   WcOpcode,
   WcStatus,
   WrFlags,
   WrOpcode,
 } from '../../core/spi/index.js';
-import type { QueuePairInit } from '../../core/spi/index.js';
+import type { Gid, QueuePairInit } from '../../core/spi/index.js';
 import type { SoftAddressHandle } from './address-handle.js';
 import { writeGrhArea } from './grh.js';
 import type { Hca } from './hca.js';
@@ -40,14 +41,16 @@ export class UdQueuePair extends SoftQueuePair {
   override readonly transport = TRANSPORT.ud;
   private psn = 0;
   private qkey = 0;
-  /** Number of the packet of each request in flight to the port; by ring slot. */
+  /** Number and bytes of the packet of each request in flight to the port; by ring slot. */
   private readonly packetNumber: Float64Array;
+  private readonly lengthBytes: Uint32Array;
   private readonly cursor = new SegmentCursor();
   private readonly grhArea = new Uint8Array(GRH_LENGTH);
 
   constructor(hca: Hca, qpn: number, init: QueuePairInit, receives?: ReceiveSource) {
     super(hca, qpn, init, receives);
     this.packetNumber = new Float64Array(this.sendRing.entries);
+    this.lengthBytes = new Uint32Array(this.sendRing.entries);
   }
 
   // --- receiving --------------------------------------------------------------------------------
@@ -93,7 +96,7 @@ export class UdQueuePair extends SoftQueuePair {
   private scatter(rx: ReceivedPacket, first: number, segments: number): number {
     const { hca, cursor, receives } = this;
     cursor.start(receives.words, first, segments);
-    writeGrhArea(this.grhArea, rx, hca.port.gids[rx.localGidIndex]!);
+    writeGrhArea(this.grhArea, rx, rx.destination);
     if (cursor.write(hca.memory, receives.domain, this.grhArea) !== MEMORY_CHECK.OK) {
       return WcStatus.LOC_PROT_ERR;
     }
@@ -105,6 +108,30 @@ export class UdQueuePair extends SoftQueuePair {
       hca.placements,
     );
     return verdict === MEMORY_CHECK.OK ? WcStatus.SUCCESS : WcStatus.LOC_PROT_ERR;
+  }
+
+  // --- multicast --------------------------------------------------------------------------------
+
+  attachMulticast(group: Gid): void {
+    this.checkDatagram();
+    this.hca.multicast.attach(this, group);
+  }
+
+  detachMulticast(group: Gid): void {
+    this.checkDatagram();
+    this.hca.multicast.detach(this, group);
+  }
+
+  private checkDatagram(): void {
+    if (this.destroyed || this.type !== QpType.UD) {
+      throw new SpiError('EINVAL', `queue pair ${this.qpn} is destroyed, or the port's own`);
+    }
+  }
+
+  override destroy(): void {
+    if (this.destroyed) return;
+    this.hca.multicast.detachAll(this);
+    super.destroy();
   }
 
   // --- sending ----------------------------------------------------------------------------------
@@ -180,6 +207,7 @@ export class UdQueuePair extends SoftQueuePair {
     if (immediate) tx.view.setUint32(deth + DETH_LENGTH, words[at + SQE.IMMEDIATE_OR_INVALIDATE]!);
     this.psn = psnNext(this.psn);
     this.packetNumber[this.fetched & sendRing.mask] = tx.built;
+    this.lengthBytes[this.fetched & sendRing.mask] = length;
     this.fetched = (this.fetched + 1) >>> 0;
     sendRing.consumer = this.fetched;
     hca.awaitTaken(this);
@@ -193,12 +221,11 @@ export class UdQueuePair extends SoftQueuePair {
   }
 
   override onPacketsTaken(taken: number): void {
-    while (
-      this.oldest !== this.fetched &&
-      this.packetNumber[this.oldest & this.sendRing.mask]! <= taken
-    ) {
-      this.completeOldest(WcStatus.SUCCESS, this.lengthOf(this.oldest), 0);
+    const { mask } = this.sendRing;
+    while (this.oldest !== this.fetched && this.packetNumber[this.oldest & mask]! <= taken) {
+      this.completeOldest(WcStatus.SUCCESS, this.lengthBytes[this.oldest & mask]!, 0);
     }
+    this.checkDrained();
   }
 
   /** Bytes that a send entry names; the entry is ours until it completes. */
@@ -214,9 +241,7 @@ export class UdQueuePair extends SoftQueuePair {
   private refuse(status: number): void {
     this.hca.counters.localErrors += 1;
     // What was sent before it has left our hands, whether the port has taken it yet or not.
-    while (this.oldest !== this.fetched) {
-      this.completeOldest(WcStatus.SUCCESS, this.lengthOf(this.oldest), 0);
-    }
+    this.onPacketsTaken(Infinity);
     this.completeOldest(status, 0, 0);
     this.setState(QpState.SQE);
     this.flushSends();

@@ -2,8 +2,8 @@
  * Scripted faults: what is to happen to the n-th packet that matches. A rule sees a packet where it
  * enters the wire, before chance has its say; duplicates that the fabric makes are not shown again.
  */
-import { parseMadHeader } from '../../plugins/mad/wire/mad-header.js';
-import type { MadHeader } from '../../plugins/mad/wire/mad-header.js';
+import { parseMadHeader } from '../../core/spi/mad-header.js';
+import type { MadHeader } from '../../core/spi/mad-header.js';
 import { GSI_QPN, MAD_BYTES } from '../../core/spi/index.js';
 import { bthDestQpn, bthOpcode, bthPsn } from '../hca/wire/bth.js';
 import { HEADER_LENGTH_OF } from '../hca/wire/packet-layout.js';

@@ -2,7 +2,7 @@
  * A node of a fabric: the software HCA on a memory port, driven by virtual time. The provider opens
  * one for each device; tests of the verbs level use it as it is.
  */
-import { AsyncEventType, silentLogger } from '../../core/spi/index.js';
+import { AsyncEventType, QpType, silentLogger } from '../../core/spi/index.js';
 import type {
   KeepAlive,
   Logger,
@@ -101,14 +101,17 @@ export class MockNode {
 
   /**
    * The device is gone, as when an adapter is pulled out: its packets are lost, its queue pairs go
-   * to ERR and flush, and DEVICE_FATAL tells.
+   * to ERR and flush, and DEVICE_FATAL tells, the owner of QP1 as well.
    */
   remove(): void {
     if (this.#removed) return;
     this.#removed = true;
     this.port.unplug();
     const { hca } = this.device;
-    for (const qp of [...hca.queuePairs]) qp.toError();
+    for (const qp of [...hca.queuePairs]) {
+      if (qp.type === QpType.GSI) qp.raise(AsyncEventType.DEVICE_FATAL);
+      qp.toError();
+    }
     hca.publish();
     this.device.raise(AsyncEventType.DEVICE_FATAL);
   }

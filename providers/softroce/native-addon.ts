@@ -57,6 +57,11 @@ export interface NativeAddon {
   ): number;
   /** The IPv4 identification that explains the difference to the ICRC made with 0, or -1. */
   solveIdentification(difference: number, bytes: number): number;
+  /**
+   * @param lengthBytes 0 for the rest of the file
+   * @throws Error with `code` EINVAL, EACCES, ENOMEM or EOPNOTSUPP
+   */
+  mapFile(fd: number, offsetBytes: number, lengthBytes: number, shared: boolean): Uint8Array;
   /** @returns how many trains were written to `out` as {first, count, segment size} */
   planTrains(
     paths: Uint32Array,

@@ -2,7 +2,13 @@
  * The packet port over the native addon: trains by GSO and GRO, ICRC by SIMD, payload gathered from
  * and placed into registered memory without passing through JavaScript.
  */
-import type { Gid, Logger, PacketPortHandlers } from '../../core/spi/index.js';
+import type {
+  FileMapping,
+  Gid,
+  Logger,
+  PacketPortHandlers,
+  SpiErrorCode,
+} from '../../core/spi/index.js';
 import { SpiError, ipFromGid, silentLogger } from '../../core/spi/index.js';
 import type { NativeAddon, NativeArrays, NativePortHandle } from './native-addon.js';
 import { loadNativeAddon, nativeAddonProblem } from './native-addon.js';
@@ -40,6 +46,7 @@ class NativePort implements SocketPort {
   readonly txPackets: Uint32Array;
   readonly txSegments: Uint32Array;
 
+  readonly #addon: NativeAddon;
   readonly #native: NativePortHandle;
   readonly #udpPort: number;
   readonly #paths: PathTable;
@@ -56,6 +63,7 @@ class NativePort implements SocketPort {
     const mtus = gids.map((gid, i) => pathMtu(links[i]?.[0] ?? 1500, gid, options.mtuBytes));
     this.gids = gids;
     this.mtuBytes = Math.min(...mtus);
+    this.#addon = addon;
     this.#udpPort = udpPort;
     this.#paths = new PathTable(gids);
     this.#logger = options.logger ?? silentLogger;
@@ -83,6 +91,16 @@ class NativePort implements SocketPort {
       this.#logger.warn('UDP segmentation is not available: every packet is sent alone, slower');
     }
     return next;
+  }
+
+  mapFile(file: FileMapping): Uint8Array {
+    const { fd, offsetBytes, lengthBytes, shared } = file;
+    try {
+      return this.#addon.mapFile(fd, offsetBytes, lengthBytes ?? 0, shared);
+    } catch (cause) {
+      const { code, message } = cause as { code: SpiErrorCode; message: string };
+      throw new SpiError(code, message, { cause });
+    }
   }
 
   addRegion(memory: ArrayBufferLike, byteOffset: number, byteLength: number): number {

@@ -59,6 +59,7 @@ export class SoftroceNode {
     port.watch(this.driver.portHandlers(() => this.pump()));
     this.device = this.driver.device;
     this.device.onClosed = () => this.close();
+    if (port.mapFile !== undefined) this.device.mapFile = port.mapFile.bind(port);
   }
 
   private queuePump(): void {

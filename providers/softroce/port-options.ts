@@ -1,5 +1,5 @@
 /** What the two socket ports have in common: options, counters, sizes of the shared arrays. */
-import type { Gid, Logger, PacketPort, PacketPortCounters } from '../../core/spi/index.js';
+import type { Device, Gid, Logger, PacketPort, PacketPortCounters } from '../../core/spi/index.js';
 import {
   PLACE,
   RX,
@@ -35,6 +35,8 @@ export interface SocketPortCounters extends PacketPortCounters {
 export interface SocketPort extends PacketPort {
   readonly kind: 'native' | 'dgram';
   readonly counters: SocketPortCounters;
+  /** Files as memory, where the port can do it: see `Device.mapFile`. */
+  readonly mapFile?: NonNullable<Device['mapFile']>;
 }
 
 /** Capacities in packets and entries; `receive` and `send` move at most so many a call. */

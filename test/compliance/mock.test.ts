@@ -14,6 +14,8 @@ describeProvider('mock', {
     'shared-receive-queue',
     'atomic',
     'send-with-invalidate',
+    'xrc',
+    'memory-window',
     'ud',
   ],
   async openPair() {

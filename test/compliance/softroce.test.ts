@@ -14,6 +14,9 @@ const PORTS = {
     'shared-receive-queue',
     'atomic',
     'send-with-invalidate',
+    'xrc',
+    'memory-window',
+    'file-mapping',
     'ud',
   ],
   dgram: [
@@ -22,6 +25,8 @@ const PORTS = {
     'shared-receive-queue',
     'atomic',
     'send-with-invalidate',
+    'xrc',
+    'memory-window',
     'ud',
   ],
 } as const;

@@ -1,18 +1,27 @@
 /** Event dispatchers: core/evd/evd-states.ts and upcall-policy.ts. */
 import {
   EVD_CONFIGURATIONS,
+  EVD_SUBSTATES,
   EVD_TAKERS,
-  EvdState,
   type EvdTaker,
 } from '../../core/evd/evd-states.js';
 import { UPCALL_POLICIES } from '../../core/evd/upcall-policy.js';
-import { code, diagram, table } from './markdown.js';
+import { type Arrow, code, diagram, table } from './markdown.js';
 
 export function dispatcherStates(): string[] {
-  const bits = Object.entries(EvdState).map(([name, bit]) => [
-    code(name),
+  const changes = Object.entries(EVD_SUBSTATES).map(([from, { bit, ...calls }]) => ({
+    from,
+    bit,
+    calls: Object.entries(calls).filter(([, to]) => to !== from),
+  }));
+  const substates = changes.map(({ from, bit, calls }) => [
+    code(from),
     `0x${bit.toString(16).padStart(2, '0')}`,
+    calls.map(([call, to]) => `${code(call)}: ${to}`).join(', '),
   ]);
+  const arrows = changes.flatMap(({ from, calls }) =>
+    calls.map(([label, to]): Arrow => ({ from, to, label })),
+  );
   const configurations = Object.entries(EVD_CONFIGURATIONS).map(([name, row]) => [
     code(name),
     row.threshold ? 'any' : '1',
@@ -35,13 +44,8 @@ export function dispatcherStates(): string[] {
   ]);
   return [
     '## Event dispatcher',
-    table(['Bit of `evd.query().state`', 'Value'], bits),
-    diagram([
-      { from: 'ENABLED', to: 'DISABLED', label: 'disable' },
-      { from: 'DISABLED', to: 'ENABLED', label: 'enable' },
-      { from: 'WAITABLE', to: 'UNWAITABLE', label: 'setUnwaitable' },
-      { from: 'UNWAITABLE', to: 'WAITABLE', label: 'clearUnwaitable' },
-    ]),
+    table(['Substate', 'Bit of `evd.query().state`', 'Calls that change it'], substates),
+    diagram(arrows),
     '### Who takes the events',
     [
       'At most one at a time; a second one gets `DAT_INVALID_STATE` with the subtype of the first.',

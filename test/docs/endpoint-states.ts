@@ -7,6 +7,7 @@ import {
   type EpStateName,
   type Legality,
 } from '../../core/dat/ep-states.js';
+import { EP_ATTRIBUTE_FIELDS, EP_FIELDS } from '../../core/dat/ep-modify-table.js';
 import { type Arrow, code, diagram, table } from './markdown.js';
 
 const SIGNS: Readonly<Record<Legality, string>> = {
@@ -20,7 +21,8 @@ const SIGNS: Readonly<Record<Legality, string>> = {
 export function endpointStates(): string[] {
   const names = Object.keys(EP_STATES) as EpStateName[];
   const calls = Object.keys(EP_STATES.UNCONNECTED.calls) as EpCall[];
-  const numbers = names.map((name) => [
+  const byNumber = [...names].sort((a, b) => EpState[a] - EpState[b]);
+  const numbers = byNumber.map((name) => [
     String(EpState[name]),
     code(name),
     code(EP_STATES[name].subtype),
@@ -34,6 +36,13 @@ export function endpointStates(): string[] {
     from.map(code).join(', '),
     code(to),
   ]);
+  const fields = Object.entries({ ...EP_FIELDS, ...EP_ATTRIBUTE_FIELDS }).map(
+    ([field, { when, rebuilds }]) => [
+      code(field),
+      when === 'never' ? when : code(when),
+      when === 'never' ? '' : rebuilds ? 'yes' : 'no',
+    ],
+  );
   const arrows = Object.entries(EP_TRANSITIONS).flatMap(([label, { from, to }]): Arrow[] =>
     from.map((state) => ({ from: state, to, label })),
   );
@@ -42,10 +51,13 @@ export function endpointStates(): string[] {
     table(['Number', 'State', 'Subtype of DAT_INVALID_STATE'], numbers),
     '### What is legal in which state',
     [
-      '`-`: `DAT_INVALID_STATE`. `no-op`: taken, nothing happens. `flushed`: taken, and completed as',
-      'FLUSHED at once. `withheld`: taken, and sent when the connection is established.',
+      '`-`: `DAT_INVALID_STATE`. `no-op`: taken, nothing happens. `flushed`: taken, and completed',
+      'as FLUSHED at once. `withheld`: taken, and sent when the connection is established.',
     ].join('\n'),
     table(['Call', ...names.map(shorten)], legality),
+    '### What `ep.modify` may change',
+    'The row of the table above that decides, or never (`DAT_INVALID_PARAMETER`).',
+    table(['Field', 'Row', 'Makes the queue pair anew'], fields),
     '### What leads from one to the next',
     table(['Trigger', 'From', 'To'], transitions),
     diagram(arrows, 'UNCONNECTED'),

@@ -15,9 +15,9 @@ export function queuePairStates(): string[] {
   return [
     '## Queue pair',
     [
-      'Under the DAT API, for providers and their modules: `modify` of `dapl/spi`. What is missing,',
-      'superfluous or of no transition is `SpiError` EINVAL, which names it. Every state goes to RESET,',
-      'and every one but RESET to ERR, without attributes; those rows are left out.',
+      'Under the DAT API, for providers and their modules: `modify` of `dapl/spi`. What is',
+      'missing, superfluous or of no transition is `SpiError` EINVAL, which names it. Every state',
+      'goes to RESET, and every one but RESET to ERR, without attributes; those rows are left out.',
     ].join('\n'),
     diagram(arrows, 'RESET'),
     ...Object.entries(QpType).flatMap(([name, type]) => [

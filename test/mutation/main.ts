@@ -65,12 +65,11 @@ function changesOf(state: string, row: Row): [string, Row | undefined][] {
       if (isMoot(state, row, action)) return [];
       return [[`without ${action}`, { next, actions: without(i) }]];
     }),
-    ...actions
-      .slice(1)
-      .map((action, i): [string, Row] => [
-        `${action} before ${actions[i] ?? ''}`,
-        { next, actions: swapped(i) },
-      ]),
+    ...actions.flatMap((action, i): [string, Row][] => {
+      const follows = actions[i + 1] ?? '';
+      if (action !== 'failQp' || !follows.startsWith('send')) return [];
+      return [[`${follows} before failQp`, { next, actions: swapped(i) }]];
+    }),
   ];
 }
 

@@ -49,6 +49,8 @@ export class FakeDevice implements Device {
   readonly regions = new Map<number, Uint8Array>();
   qp1: FakeQueuePair | undefined;
   liveObjects = 0;
+  /** Torn out: calls that reach the hardware fail. */
+  dead = false;
   private nextNumber = 100;
   private onUnreachable: (gid: Gid) => void = () => undefined;
 
@@ -59,6 +61,11 @@ export class FakeDevice implements Device {
   ) {
     this.attributes = { ...ATTRIBUTES, ...attributes };
     network.devices.push(this);
+  }
+
+  /** @throws SpiError('EIO') */
+  checkAlive(): void {
+    if (this.dead) throw new SpiError('EIO', 'the device is gone');
   }
 
   number(): number {
@@ -84,7 +91,8 @@ export class FakeDevice implements Device {
 
   createQueuePair(init: QueuePairInit): FakeQueuePair {
     this.liveObjects++;
-    const qp = new FakeQueuePair(this, init, init.type === QpType.GSI ? GSI_QPN : this.number());
+    const qpn = init.type === QpType.GSI ? GSI_QPN : this.number();
+    const qp = this.makeQueuePair(init, qpn);
     if (init.type === QpType.GSI) this.qp1 = qp;
     return qp;
   }
@@ -145,6 +153,10 @@ export class FakeDevice implements Device {
 
   receive(mad: Uint8Array, source: Gid, destination: Gid): void {
     this.qp1?.receive(mad, source, destination);
+  }
+
+  protected makeQueuePair(init: QueuePairInit, qpn: number): FakeQueuePair {
+    return new FakeQueuePair(this, init, qpn);
   }
 
   private register(memory: ArrayBufferView): MemoryRegion {

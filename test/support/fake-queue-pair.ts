@@ -48,10 +48,12 @@ export class FakeCompletionQueue implements CompletionQueue {
   }
 
   poll(): number {
+    this.device.checkAlive();
     return this.ring.length;
   }
 
   arm(): void {
+    this.device.checkAlive();
     this.armed = true;
   }
 
@@ -101,7 +103,7 @@ export class FakeQueuePair implements QueuePair {
 
   constructor(
     private readonly device: FakeDevice,
-    private readonly init: QueuePairInit,
+    protected readonly init: QueuePairInit,
     readonly qpn: number,
   ) {
     this.type = init.type;
@@ -186,7 +188,7 @@ export class FakeQueuePair implements QueuePair {
     return status;
   }
 
-  private transmit(index: number): void {
+  protected transmit(index: number): void {
     const { words } = this.sendRing;
     const at = this.sendRing.wordOf(index);
     const handle = this.device.addressHandles.get(words[at + SQE.ADDRESS_HANDLE] ?? 0);
@@ -196,7 +198,7 @@ export class FakeQueuePair implements QueuePair {
     this.device.network.carry({ from: this.device, destination: handle.gid, data });
   }
 
-  private completeSend(index: number, status: WcStatus): void {
+  protected completeSend(index: number, status: WcStatus): void {
     if (this.destroyed) return;
     const at = this.sendRing.wordOf(index);
     (this.init.sendCq as FakeCompletionQueue).push({

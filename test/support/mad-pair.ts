@@ -4,8 +4,8 @@ import { silentLogger } from '../../core/spi/index.js';
 import type { MadAddress, MadAgent, MadAgentOptions, MadSend } from '../../core/spi/index.js';
 import { Mad } from '../../plugins/mad/index.js';
 import type { MadOptions } from '../../plugins/mad/index.js';
-import { MAD_METHOD, emitMadHeader, parseMadHeader } from '../../plugins/mad/wire/mad-header.js';
-import type { MadHeader } from '../../plugins/mad/wire/mad-header.js';
+import { MadMethod, emitMadHeader, parseMadHeader } from '../../core/spi/mad-header.js';
+import type { MadHeader } from '../../core/spi/mad-header.js';
 import { SeededRandom } from '../../providers/mock/index.js';
 import { FakeDevice } from './fake-gsi-device.js';
 import { FakeNetwork } from './fake-network.js';
@@ -76,7 +76,7 @@ export class MadPair {
     const agent: MadAgent = this.b.mad.registerAgent({
       managementClass: VENDOR_CLASS,
       classVersion: 1,
-      methods: [MAD_METHOD.GET],
+      methods: [MadMethod.GET],
       onReceive: ({ data, source }) => {
         agent.send({ destination: source, data: answerTo(data), timeoutUs: 0, retries: 0 });
       },
@@ -107,7 +107,7 @@ export function madOf(overrides: Partial<MadHeader>): Uint8Array {
       baseVersion: 1,
       managementClass: VENDOR_CLASS,
       classVersion: 1,
-      method: MAD_METHOD.GET,
+      method: MadMethod.GET,
       status: 0,
       classSpecific: 0,
       transactionIdHi: 0,
@@ -129,6 +129,6 @@ export function headerOf(data: Uint8Array): MadHeader {
 
 export function answerTo(request: Uint8Array): Uint8Array {
   const data = request.slice();
-  emitMadHeader({ ...headerOf(request), method: MAD_METHOD.GET_RESP }, data);
+  emitMadHeader({ ...headerOf(request), method: MadMethod.GET_RESP }, data);
   return data;
 }

@@ -18,7 +18,9 @@ export class XrcConsumerStub {
     return this.domain;
   }
 
-  hear = (qpn: number) => (event: AsyncEventType) => void this.events.push(`${qpn}:${event}`);
+  hear(qpn: number): (event: AsyncEventType) => void {
+    return (event) => void this.events.push(`${qpn}:${event}`);
+  }
 
   create(owner: 'consumer' | 'domain' = 'consumer'): number {
     let qpn = 0;

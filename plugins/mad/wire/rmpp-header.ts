@@ -73,6 +73,11 @@ export function parseRmppHeader(mad: Uint8Array): RmppHeader | undefined {
   };
 }
 
+/** Whether a MAD of a class with RMPP is part of a transfer; its length may be any. */
+export function isRmppActive(mad: Uint8Array): boolean {
+  return ((mad[field.responseTimeAndFlags] ?? 0) & RMPP_FLAG.ACTIVE) !== 0;
+}
+
 /**
  * Writes bytes 24 to 35 of a MAD.
  * @param mad 256 bytes

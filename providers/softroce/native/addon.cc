@@ -1,5 +1,6 @@
 // What the addon exports: openPort, and the pure functions that tests and tools use.
 #include "crc32.h"
+#include "file_mapping.h"
 #include "napi_helpers.h"
 #include "train_planner.h"
 
@@ -100,7 +101,7 @@ constexpr Method kFunctions[] = {
     {"openPort", openPort},     {"findLink", findLinkOf},
     {"crc32", crc32Of},         {"crc32Variants", crc32VariantNames},
     {"icrc", icrcValue},        {"solveIdentification", solve},
-    {"planTrains", planTrains},
+    {"planTrains", planTrains}, {"mapFile", mapFile},
 };
 
 napi_value initialize(napi_env env, napi_value exports) {

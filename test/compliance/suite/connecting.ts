@@ -43,10 +43,10 @@ export const connecting = group('Connecting', (claim) => {
   claim('the request names address and qualifier of both', async (pair) => {
     const peers = meet(pair);
     const cr = await ask(peers);
-    const { localAddress, remoteAddress, psp } = cr.query();
+    const { localAddress, remoteAddress, sp } = cr.query();
     assert.equal(localAddress, pair.passiveAddress);
     assert.equal(remoteAddress, pair.active.address);
-    assert.equal(psp.connQual, CONN_QUAL);
+    assert.equal(sp.connQual, CONN_QUAL);
     cr.reject();
   });
 

@@ -15,10 +15,16 @@ export type Capability =
   | 'ud'
   /** `ia.createSrq`: the provider attribute `srqSupported`. */
   | 'shared-receive-queue'
-  /** Fetch-and-add, compare-and-swap: the provider attributes DAT_IB_FETCH_AND_ADD, _CMP_AND_SWAP. */
+  /** Fetch-and-add, compare-and-swap: the provider attribute DAT_IB_FETCH_AND_ADD. */
   | 'atomic'
   /** `ep.postSendWithInvalidate`. */
-  | 'send-with-invalidate';
+  | 'send-with-invalidate'
+  /** `ia.createRmr` and `ia.createRmrForEp`. */
+  | 'memory-window'
+  /** `ia.mapFile`. */
+  | 'file-mapping'
+  /** `ia.openXrcDomain`. */
+  | 'xrc';
 
 /** Two open interface adapters that reach each other. */
 export interface CompliancePair {

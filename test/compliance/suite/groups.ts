@@ -1,29 +1,49 @@
 /** All behaviours, in the order in which a provider's author meets them. */
+import { answering } from './answering.js';
 import { atomics } from './atomics.js';
 import type { BehaviourGroup } from './behaviour.js';
+import { breaking } from './breaking.js';
 import { closing } from './closing.js';
+import { connectVariants } from './connect-variants.js';
 import { connecting } from './connecting.js';
 import { datagrams } from './datagrams.js';
 import { disconnecting } from './disconnecting.js';
 import { dispatching } from './dispatching.js';
 import { flowControl } from './flow-control.js';
 import { immediates } from './immediates.js';
+import { listening } from './listening.js';
+import { modifying } from './modifying.js';
+import { notifying } from './notifying.js';
+import { observing } from './observing.js';
 import { protecting } from './protecting.js';
+import { reachingMany } from './reaching-many.js';
+import { registering } from './registering.js';
 import { sharingReceives } from './sharing-receives.js';
 import { states } from './states.js';
 import { transferring } from './transferring.js';
+import { windows } from './windows.js';
 
 export const behaviourGroups: readonly BehaviourGroup[] = [
   connecting,
+  listening,
+  answering,
+  connectVariants,
   states,
   transferring,
   immediates,
   atomics,
+  notifying,
+  modifying,
+  observing,
   flowControl,
   sharingReceives,
+  reachingMany,
+  registering,
   protecting,
+  windows,
   dispatching,
   datagrams,
   disconnecting,
+  breaking,
   closing,
 ];

@@ -1,6 +1,6 @@
 /** The endpoint's states: which call is legal in which, and what a post does in each. */
 import assert from 'node:assert/strict';
-import { EP_STATES, type Ep, type EpCall, type EpStateName } from 'dapl';
+import { EP_STATES, type EpCall, type EpStateName, PspFlags } from 'dapl';
 import { group } from './behaviour.js';
 import type { CompliancePair } from './fixture.js';
 import { ask, CONN_QUAL, connected, meet, type Peer, refuses } from './peer.js';
@@ -8,9 +8,30 @@ import { ask, CONN_QUAL, connected, meet, type Peer, refuses } from './peer.js';
 /** A peer whose endpoint is in that state. */
 type Reach = (pair: CompliancePair) => Promise<Peer>;
 
-/** The states that a consumer meets on a connected-service endpoint. */
-const REACH: Partial<Record<EpStateName, Reach>> = {
+/** A way into each state. */
+const REACH: Readonly<Record<EpStateName, Reach>> = {
   UNCONNECTED: async (pair) => meet(pair).active,
+  RESERVED: async (pair) => {
+    const { active } = meet(pair);
+    active.ia.createRsp({ connQual: CONN_QUAL, ep: active.ep });
+    return active;
+  },
+  PASSIVE_CONNECTION_PENDING: async (pair) => {
+    const { active, passive } = meet(pair);
+    passive.ia.createRsp({ connQual: CONN_QUAL, ep: passive.ep, evd: passive.evd });
+    active.ep.connect({ address: pair.passiveAddress, connQual: CONN_QUAL });
+    await passive.request();
+    return passive;
+  },
+  TENTATIVE_CONNECTION_PENDING: async (pair) => {
+    const { active, passive } = meet(pair);
+    const { ia, pz, evd } = passive;
+    const endpoint = { pz, recvEvd: evd, requestEvd: evd, connectEvd: evd };
+    ia.createPsp({ connQual: CONN_QUAL, evd, flags: PspFlags.PROVIDER, endpoint });
+    active.ep.connect({ address: pair.passiveAddress, connQual: CONN_QUAL });
+    const { ep } = await passive.request();
+    return Object.assign(Object.create(passive) as Peer, { ep });
+  },
   ACTIVE_CONNECTION_PENDING: async (pair) => {
     const peers = meet(pair);
     await ask(peers);
@@ -36,39 +57,59 @@ const REACH: Partial<Record<EpStateName, Reach>> = {
   },
 };
 
-const CALLS: Readonly<Partial<Record<EpCall, (ep: Ep, pair: CompliancePair) => void>>> = {
-  postReceive: (ep) => ep.postRecv([], 1),
-  postRequest: (ep) => ep.postSend([], 2),
-  connect: (ep, pair) => ep.connect({ address: pair.passiveAddress, connQual: CONN_QUAL }),
-  disconnectGraceful: (ep) => ep.disconnect('graceful'),
-  disconnectAbrupt: (ep) => ep.disconnect('abrupt'),
-  reset: (ep) => ep.reset(),
-  free: (ep) => ep.free(),
+type Call = (peer: Peer, pair: CompliancePair) => void;
+
+/** Calls of the table; how a request is accepted is a matter of the service points. */
+const CALLS: Readonly<Record<Exclude<EpCall, 'accept' | 'bindRmr'>, Call>> = {
+  postReceive: ({ ep }) => ep.postRecv([], 1),
+  postRequest: ({ ep }) => ep.postSend([], 2),
+  connect: ({ ep }, pair) => ep.connect({ address: pair.passiveAddress, connQual: CONN_QUAL }),
+  reserve: ({ ia, ep }) => void ia.createRsp({ connQual: CONN_QUAL + 1, ep }),
+  disconnectGraceful: ({ ep }) => ep.disconnect('graceful'),
+  disconnectAbrupt: ({ ep }) => ep.disconnect('abrupt'),
+  reset: ({ ep }) => ep.reset(),
+  free: ({ ep }) => ep.free(),
+  modifyPz: ({ ep, pz }) => ep.modify({ pz }),
+  modifyAttributes: ({ ep }) => ep.modify({ attributes: { maxRecvDtos: 20 } }),
+  modifyTransport: ({ ep }) => ep.modify({ attributes: { transport: { retryCount: 5 } } }),
+  query: ({ ep }) => void [ep.query(), ep.getStatus(), ep.recvQuery(), ep.counters()],
 };
+const bind: Call = ({ ia, ep, pz, lmr }) => void ia.createRmr(pz).bind(lmr.segment(), ep);
 
 export const states = group('Endpoint states', (claim) => {
   for (const [name, reach] of Object.entries(REACH)) {
     const state = name as EpStateName;
     const { calls, subtype } = EP_STATES[state];
-    const illegal = Object.entries(CALLS).filter(([call]) => calls[call as EpCall] === 'illegal');
+    const all = Object.entries(CALLS) as [keyof typeof CALLS, Call][];
+    const illegal = all.filter(([call]) => calls[call] === 'illegal');
     const list = illegal.map(([call]) => call).join(', ');
     if (illegal.length > 0) {
       claim(`${state} refuses ${list}, and stays as it is`, async (pair) => {
-        const { ep } = await reach(pair);
-        assert.equal(ep.state, state);
-        for (const [, call] of illegal) refuses(() => call(ep, pair), subtype);
-        assert.equal(ep.state, state);
-        assert.equal(ep.isFreed, false);
+        const peer = await reach(pair);
+        assert.equal(peer.ep.state, state);
+        for (const [, call] of illegal) refuses(() => call(peer, pair), subtype);
+        assert.equal(peer.ep.state, state);
+        assert.equal(peer.ep.isFreed, false);
       });
     }
-    for (const [call, run] of Object.entries(CALLS)) {
-      if (calls[call as EpCall] === 'illegal') continue;
+    for (const [call, run] of all) {
+      if (calls[call] === 'illegal') continue;
       claim(`${state} takes ${call}`, async (pair) => {
         const peer = await reach(pair);
         assert.equal(peer.ep.state, state);
-        run(peer.ep, pair);
+        run(peer, pair);
       });
     }
+    claim(
+      `${state}: binding an RMR is ${calls.bindRmr}`,
+      async (pair) => {
+        const peer = await reach(pair);
+        if (calls.bindRmr === 'illegal') refuses(() => bind(peer, pair), subtype);
+        else bind(peer, pair);
+        assert.equal(peer.ep.state, state);
+      },
+      ['memory-window'],
+    );
   }
 
   claim('a receive posted in UNCONNECTED takes the first message', async (pair) => {

@@ -1,6 +1,6 @@
 /** Send and receive, RDMA write and read: sizes, lists of segments, order, flags. */
 import assert from 'node:assert/strict';
-import { CompletionFlags, type Ep, type Ia, type LmrSegment } from 'dapl';
+import { CompletionFlags, DatDto, type Ep, type Ia, type LmrSegment, MemPrivileges } from 'dapl';
 import { type Claim, group } from './behaviour.js';
 import type { CompliancePair } from './fixture.js';
 import {
@@ -12,6 +12,7 @@ import {
   mtuBytes,
   type Peer,
   type Peers,
+  refuses,
   textOf,
 } from './peer.js';
 
@@ -84,10 +85,56 @@ export const transferring = group('Transferring', (claim) => {
     });
   }
 
+  readToRmr(claim);
   segments(claim);
+  widest(claim);
   order(claim);
   flags(claim);
 });
+
+function readToRmr(claim: Claim): void {
+  claim('RDMA read to an RMR: the sink is named by a remote context of our own', async (pair) => {
+    const { active, passive } = await roomy(pair, 4096);
+    const { address, rmrContext = 0 } = passive.lmr;
+    const sink = { address: address + BigInt(GUARD), rmrContext, lengthBytes: 4096 };
+    passive.ep.postRdmaReadToRmr(sink, 1, active.remote(GUARD));
+    const [done] = await passive.expect('dto 1 SUCCESS');
+    assert.ok(done?.type === 'dto' && done.operation === DatDto.RDMA_READ);
+    assert.equal(done.transferredLength, 4096);
+    assertArrived(passive, active, 4096);
+  });
+
+  claim('RDMA read to an RMR: a sink that is not ours, or too long, is refused', async (pair) => {
+    const { active, passive } = await roomy(pair, 4096);
+    const { ep, lmr } = passive;
+    const from = active.remote();
+    const { address, rmrContext = 0, lengthBytes } = lmr;
+    const end = address + BigInt(lengthBytes);
+    for (const sink of [
+      { address, rmrContext: rmrContext ^ 1, lengthBytes: 8 },
+      { address, rmrContext, lengthBytes: lengthBytes + 1 },
+      { address: end, rmrContext, lengthBytes: 1 },
+      { address: end + 1n, rmrContext, lengthBytes: 0 },
+      { address: address - 1n, rmrContext, lengthBytes: 1 },
+      { address: -1n, rmrContext, lengthBytes: 1 },
+    ]) {
+      refuses(() => ep.postRdmaReadToRmr(sink, 1, from), 'DAT_INVALID_ARG1');
+    }
+    const { LOCAL_READ, REMOTE_READ } = MemPrivileges;
+    const privileges = LOCAL_READ | REMOTE_READ;
+    const readOnly = passive.ia.allocate(8, { pz: passive.pz, privileges });
+    const sink = {
+      address: readOnly.address,
+      rmrContext: readOnly.rmrContext ?? 0,
+      lengthBytes: 8,
+    };
+    refuses(() => ep.postRdmaReadToRmr(sink, 1, from), 'DAT_PRIVILEGES_WRITE');
+    readOnly.free();
+    refuses(() => ep.postRdmaReadToRmr(sink, 1, from), 'DAT_INVALID_ARG1');
+    ep.postRdmaReadToRmr({ address: end, rmrContext, lengthBytes: 0 }, 2, from);
+    await passive.expect('dto 2 SUCCESS');
+  });
+}
 
 /** Three parts that are neither adjacent nor in order, 100 + 0 + 2000 bytes of them. */
 function parts(peer: Peer): LmrSegment[] {
@@ -132,6 +179,40 @@ function segments(claim: Claim): void {
       assertAll(last?.bytes.subarray(1) ?? Buffer.of(), 0xee);
     },
   );
+}
+
+/** As many segments as the adapter takes, for every operation. */
+function widest(claim: Claim): void {
+  claim("several segments: as many as the adapter's limit, for every operation", async (pair) => {
+    const { ia: limits } = pair.active.query();
+    const most = limits.maxIovSegmentsPerDto;
+    const attributes = {
+      maxRequestIov: 1,
+      maxRecvIov: most,
+      maxRdmaReadIov: limits.maxIovSegmentsPerRdmaRead,
+      maxRdmaWriteIov: limits.maxIovSegmentsPerRdmaWrite,
+    };
+    const { active, passive } = await connected(pair, { attributes });
+    fillPattern(active.lmr.bytes, 8);
+    const list = (peer: Peer, count: number): LmrSegment[] =>
+      Array.from({ length: count }, (_, i) => peer.lmr.segment(1000 * i, 10 + i));
+    const source = list(active, attributes.maxRdmaWriteIov);
+    active.ep.postRdmaWrite(source, 1, passive.remote(30_000));
+    await active.expect('dto 1 SUCCESS');
+    const sink = list(passive, attributes.maxRdmaReadIov);
+    passive.ep.postRdmaRead(sink, 2, active.remote());
+    await passive.expect('dto 2 SUCCESS');
+    const { length } = contents(sink);
+    assertSameBytes(contents(sink), active.lmr.bytes.subarray(0, length));
+    const sent = contents(source);
+    assertSameBytes(passive.lmr.bytes.subarray(30_000, 30_000 + sent.length), sent);
+    passive.ep.postRecv(list(passive, most), 3);
+    active.ep.postSend(active.lmr.segment(0, 250), 4);
+    await passive.expect('dto 3 SUCCESS');
+    refuses(() => active.ep.postSend(list(active, 2), 5), 'DAT_INVALID_ARG1');
+    const tooMany = list(active, attributes.maxRdmaWriteIov + 1);
+    refuses(() => active.ep.postRdmaWrite(tooMany, 5, passive.remote()), 'DAT_INVALID_ARG1');
+  });
 }
 
 function order(claim: Claim): void {

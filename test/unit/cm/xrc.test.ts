@@ -25,7 +25,7 @@ const einval = (message: RegExp) => (error: unknown) =>
   error instanceof SpiError && error.code === 'EINVAL' && message.test(error.message);
 
 describe('CM for XRC', () => {
-  it('REQ has the extended transport type, and nothing about what an initiator serves', async () => {
+  it('REQ has the extended transport type, and says nothing of a responder', async () => {
     const pair = new CmPair();
     const { active } = await established(pair);
     const [req] = pair.bodies('REQ');

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { closeSync, openSync } from 'node:fs';
 import {
   CompletionFlags,
   DatError,
@@ -6,6 +7,7 @@ import {
   type EvdStream,
   type Ia,
   openIa,
+  VaType,
 } from '../../../core/index.js';
 import { Fabric, mock } from '../../../providers/mock/index.js';
 import { softroce } from '../../../providers/softroce/index.js';
@@ -119,11 +121,46 @@ for (const [name, open] of Object.entries(PROVIDERS)) {
       pz.free();
     });
 
+    it('name the kinds of memory that can be registered', () => {
+      const { lmrMemTypesSupported } = ia.query().provider;
+      const pz = ia.createPz();
+      const lmr = ia.createLmr(new Uint8Array(new ArrayBuffer(64)), { pz });
+      const again = ia.createLmr(lmr, { pz });
+      const shared = ia.createLmr(new ArrayBuffer(64), { pz, sharedAs: `of ${name}` });
+      const made = [lmr, again, shared].map((region) => region.query().memType);
+      assert.deepEqual(made, lmrMemTypesSupported.slice(0, 3));
+      for (const region of [again, shared, lmr]) region.free();
+      const fd = openSync(import.meta.filename, 'r');
+      try {
+        const map = (): void => ia.mapFile(fd, { pz, shared: false }).free();
+        if (lmrMemTypesSupported.includes('FILE')) map();
+        else assert.throws(map, refused('DAT_MODEL_NOT_SUPPORTED'));
+      } finally {
+        closeSync(fd);
+      }
+      pz.free();
+    });
+
+    it('say whether regions and windows may be zero-based, and what windows open to', () => {
+      const { ia: limits, provider } = ia.query();
+      const pz = ia.createPz();
+      const make = (): void => ia.createLmr(new ArrayBuffer(64), { pz, vaType: VaType.ZB }).free();
+      if (limits.zbSupported) make();
+      else assert.throws(make, refused('DAT_MODEL_NOT_SUPPORTED'));
+      const scopes = { EP: () => ia.createRmrForEp(pz), PZ: () => ia.createRmr(pz) };
+      for (const [scope, makeRmr] of Object.entries(scopes)) {
+        if (provider.rmrScopeSupported.includes(scope as 'EP' | 'PZ')) makeRmr().free();
+        else assert.throws(makeRmr, refused('DAT_MODEL_NOT_SUPPORTED'));
+      }
+      pz.free();
+    });
+
     it('name the completion flags that an endpoint takes', () => {
       const { completionFlagsSupported } = ia.query().provider;
       const pz = ia.createPz();
       for (const flag of ['UNSIGNALLED', 'EVD_THRESHOLD'] as const) {
-        const attributes = { requestCompletionFlags: CompletionFlags[flag] };
+        const flags = CompletionFlags[flag];
+        const attributes = { requestCompletionFlags: flags, recvCompletionFlags: flags };
         const make = (): void => ia.createEndpoint({ pz, attributes }).free();
         if ((completionFlagsSupported & CompletionFlags[flag]) !== 0) make();
         else assert.throws(make, DatError, flag);

@@ -6,7 +6,9 @@ import {
   MemPrivileges,
   PspFlags,
   Qos,
+  VaType,
 } from '../../../core/index.js';
+import { Access } from '../../../core/spi/index.js';
 import { type BadInput, refuses, wrong } from '../../support/bad-input.js';
 import { connected, unconnected } from '../../support/fake-endpoints.js';
 import { openFake } from '../../support/fake-provider.js';
@@ -99,8 +101,8 @@ const ROWS: readonly BadInput[] = [
   [
     'psp provider',
     (b) => b.ia.createPsp({ connQual: 1, flags: PspFlags.PROVIDER }),
-    'DAT_MODEL_NOT_SUPPORTED',
-    /ep_creator is NEVER/,
+    'DAT_INVALID_ARG4',
+    /endpoint is undefined/,
   ],
   [
     'allocate nothing',
@@ -133,10 +135,10 @@ const ROWS: readonly BadInput[] = [
     /5 bytes of Node's shared pool of 8192.*allocUnsafeSlow/,
   ],
   [
-    'memory shared',
-    (b) => b.ia.createLmr(new Uint8Array(new SharedArrayBuffer(8)), { pz: b.pz }),
+    'zero-based memory of a device that has none',
+    (b) => b.ia.allocate(8, { pz: b.pz, vaType: VaType.ZB }),
     'DAT_MODEL_NOT_SUPPORTED',
-    /SharedArrayBuffer/,
+    /zbSupported/,
   ],
   [
     'memory resizable',
@@ -152,7 +154,7 @@ const ROWS: readonly BadInput[] = [
   ],
   [
     'memory detached buffer',
-    (b) => b.ia.createLmr(detached().buffer as ArrayBuffer, { pz: b.pz }),
+    (b) => b.ia.createLmr(detached().buffer, { pz: b.pz }),
     'DAT_INVALID_ARG2',
     /not transferred away/,
   ],
@@ -300,10 +302,10 @@ describe('bad input', () => {
     assert.equal(lmr.rmrContext, undefined);
     assert.equal(lmr.address % 4096n, 0n);
     assert.notEqual(lmr.address, ia.createLmr(buffer, { pz }).address);
-    assert.equal(device.regions[1]?.access, 1);
+    assert.equal(device.regions[1]?.access, Access.LOCAL_WRITE | Access.MW_BIND);
     const open = ia.allocate(8, { pz, privileges: MemPrivileges.REMOTE_WRITE });
     assert.equal(open.rmrContext, device.regions.at(-1)?.rkey);
-    assert.equal(device.regions.at(-1)?.access, 3);
+    assert.equal(device.regions.at(-1)?.access, 3 | Access.MW_BIND);
     const segment = open.segment(2, 3);
     open.bytes.set([1, 2, 3, 4, 5, 6]);
     assert.deepEqual([...segment.bytes], [3, 4, 5]);

@@ -203,7 +203,7 @@ describe('accepting', () => {
     world.pump();
     const [event] = drain(evd);
     assert.ok(event?.type === 'connection-request');
-    assert.equal(event.psp, psp);
+    assert.equal(event.sp, psp);
     assert.equal(event.connQual, 7);
     assert.deepEqual(event.cr.query().privateData, Uint8Array.of(6));
     assert.equal(event.cr.query().remoteAddress, '192.0.2.2');

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import {
+  type Cr,
   DAT_SUBTYPES,
   DatError,
   type Ep,
@@ -8,6 +9,7 @@ import {
   EpState,
   type EpStateName,
   type Lmr,
+  PspFlags,
   type RmrTriplet,
 } from '../../../core/index.js';
 import { QpState } from '../../../core/spi/index.js';
@@ -20,25 +22,44 @@ import {
   unconnected,
 } from '../../support/fake-endpoints.js';
 
+/** The request that holds an endpoint. */
+const holders = new WeakMap<Ep, Cr>();
+
+/** A request comes to a port. */
+function requestAt({ cm, world, evd }: Bench, port: number): Cr {
+  cm.request(port);
+  world.pump();
+  const event = drain(evd).find(({ type }) => type === 'connection-request');
+  assert.ok(event?.type === 'connection-request');
+  return event.cr;
+}
+
 /** Ways into the states that an endpoint can be brought to. */
 const WAYS: Readonly<Record<EpStateName, () => Promise<Bench>>> = {
   UNCONNECTED: () => unconnected(),
   RESERVED: async () => {
     const bench = await unconnected();
-    bench.ep.hold('test', 'reserve');
+    const { ia, ep, evd } = bench;
+    ia.createRsp({ connQual: 8, ep, evd });
     return bench;
   },
   PASSIVE_CONNECTION_PENDING: async () => {
     const bench = await unconnected();
-    bench.ep.hold('test', 'reserve');
-    bench.ep.hold('test', 'request');
+    const { ia, ep, evd } = bench;
+    ia.createRsp({ connQual: 8, ep, evd });
+    holders.set(ep, requestAt(bench, 8));
     return bench;
   },
   TENTATIVE_CONNECTION_PENDING: async () => {
     const bench = await unconnected();
     const { pz, evd } = bench;
     const evds = { recvEvd: evd, requestEvd: evd, connectEvd: evd };
-    const ep = bench.ia.makeEndpoint('test', { pz, ...evds }, 'TENTATIVE_CONNECTION_PENDING');
+    const flags = PspFlags.PROVIDER;
+    bench.ia.createPsp({ connQual: 8, evd, flags, endpoint: { pz, ...evds } });
+    const cr = requestAt(bench, 8);
+    const { ep } = cr;
+    assert.ok(ep !== undefined);
+    holders.set(ep, cr);
     return { ...bench, ep };
   },
   ACTIVE_CONNECTION_PENDING: async () => {
@@ -67,18 +88,19 @@ const CALLS: Readonly<Record<Exclude<EpCall, 'bindRmr'>, (ep: Ep, bench: Bench) 
   postRequest: (ep, { lmr }) => ep.postSend(lmr.segment(), 1),
   connect: (ep) => ep.connect({ address: '192.0.2.2', connQual: 7 }),
   accept: (ep, bench) => {
+    const holder = holders.get(ep);
+    if (holder !== undefined) {
+      holder.accept();
+      return;
+    }
     bench.ia.createPsp({ connQual: 9, evd: bench.evd });
-    bench.cm.request(9);
-    bench.world.pump();
-    const request = drain(bench.evd).find((event) => event.type === 'connection-request');
-    assert.ok(request?.type === 'connection-request');
-    request.cr.accept(ep);
+    requestAt(bench, 9).accept(ep);
   },
   disconnectGraceful: (ep) => ep.disconnect('graceful'),
   disconnectAbrupt: (ep) => ep.disconnect('abrupt'),
   reset: (ep) => ep.reset(),
   free: (ep) => ep.free(),
-  reserve: (ep) => ep.hold('test', 'reserve'),
+  reserve: (ep, { ia, evd }) => void ia.createRsp({ connQual: 10, ep, evd }),
   modifyPz: (ep, { ia }) => ep.modify({ pz: ia.createPz() }),
   modifyAttributes: (ep) => ep.modify({ attributes: { maxRecvDtos: 9 } }),
   modifyTransport: (ep) => ep.modify({ attributes: { transport: { retryCount: 3 } } }),

@@ -5,6 +5,7 @@ import {
   DatClass,
   DatError,
   datStrError,
+  type DatType,
   decodeReturnCode,
   returnCodeOf,
 } from '../../../core/errors/index.js';
@@ -32,6 +33,17 @@ describe('return codes', () => {
       assert.ok(name === 'NO_SUBTYPE' || text.length > 3, name);
     }
     assert.equal(new Set(Object.values(DAT_TYPES).map(([, text]) => text)).size, 25);
+  });
+
+  it('come with advice, each of them', () => {
+    for (const type of Object.keys(DAT_TYPES) as DatType[]) {
+      const { hint, message } = new DatError(type, { operation: 'x' });
+      assert.ok(hint.length > 10 && message.includes(`(${hint})`), type);
+    }
+    const subtype = 'DAT_INVALID_STATE_EVD_WAITER';
+    const { hint } = new DatError('DAT_INVALID_STATE', { operation: 'x', subtype });
+    assert.equal(hint, 'one waiter or iterator at a time');
+    assert.equal(new DatError('DAT_ABORT', { operation: 'x', hint: 'mine' }).hint, 'mine');
   });
 
   it('are class, type and subtype', () => {

@@ -312,14 +312,6 @@ describe('Memory window', () => {
           return [w.window(1), { region }];
         },
       ],
-      [
-        'a window that is gone',
-        (w) => {
-          const window = w.window(2);
-          window.destroy();
-          return [window, {}];
-        },
-      ],
       ['a range past the end', (w) => [w.window(2), { length: (1 << 20) - START + 1 }]],
       ['a range before the start', (w) => [w.window(1), { address: w.pair.b.base - 1n }]],
       ['a length of 2^32 more', (w) => [w.window(1), { length: 2 ** 32 + 8 }]],
@@ -362,6 +354,14 @@ describe('Memory window', () => {
         assert.equal(window.rkey, rkey, 'nothing has changed');
       });
     }
+
+    it('a window that is gone is a malformed request: LOC_QP_OP_ERR', () => {
+      const world = new World();
+      const window = world.window(2);
+      window.destroy();
+      world.postBind(window);
+      assert.deepEqual(world.statuses('b'), [WcStatus.LOC_QP_OP_ERR]);
+    });
 
     it('a refused one behind requests under way fails when they have completed', () => {
       const world = new World();

@@ -196,7 +196,7 @@ describe('RC local errors', () => {
     ['lkey', { segments: [{ offset: 0, length: 8, lkey: 99 }] }, WcStatus.LOC_PROT_ERR],
     ['bounds', { segments: [{ offset: FULL - 4, length: 8 }] }, WcStatus.LOC_PROT_ERR],
     ['opcode', { opcode: 77 }, WcStatus.LOC_QP_OP_ERR],
-    ['bind without windows', { opcode: WrOpcode.BIND_MW }, WcStatus.LOC_QP_OP_ERR],
+    ['bind of no window', { opcode: WrOpcode.BIND_MW }, WcStatus.LOC_QP_OP_ERR],
   ];
   for (const [what, request, status] of bad) {
     it(`a bad ${what} fails after what was before it, and flushes the rest`, () => {

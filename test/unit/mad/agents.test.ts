@@ -55,7 +55,7 @@ describe('MAD: agents', () => {
     }
     assert.throws(
       () => mad.registerAgent({ ...OPTIONS, rmpp: true }),
-      refused('EOPNOTSUPP', /RMPP/),
+      refused('EINVAL', /has no RMPP/),
     );
   });
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 
 import fc from 'fast-check';
 
-import * as mad from '../../../plugins/mad/wire/mad-header.js';
+import * as mad from '../../../core/spi/mad-header.js';
 import * as rmpp from '../../../plugins/mad/wire/rmpp-header.js';
 import { SeededRandom } from '../../../providers/mock/index.js';
 
@@ -111,12 +111,12 @@ describe('MAD header', () => {
 
   it('tells responses from requests', () => {
     const is = (fields: Partial<mad.MadHeader>): boolean =>
-      mad.isResponse({ ...ZERO_MAD, managementClass: mad.MAD_CLASS.PERF, ...fields });
-    assert.equal(is({ method: mad.MAD_METHOD.GET }), false);
-    assert.equal(is({ method: mad.MAD_METHOD.GET_RESP }), true);
-    assert.equal(is({ method: mad.MAD_METHOD.TRAP_REPRESS }), true);
-    assert.equal(is({ managementClass: mad.MAD_CLASS.CM, method: mad.MAD_METHOD.SEND }), false);
-    assert.equal(is({ managementClass: mad.MAD_CLASS.BM, attributeModifier: 1 }), true);
+      mad.isResponse({ ...ZERO_MAD, managementClass: mad.MadClass.PERF, ...fields });
+    assert.equal(is({ method: mad.MadMethod.GET }), false);
+    assert.equal(is({ method: mad.MadMethod.GET_RESP }), true);
+    assert.equal(is({ method: mad.MadMethod.TRAP_REPRESS }), true);
+    assert.equal(is({ managementClass: mad.MadClass.CM, method: mad.MadMethod.SEND }), false);
+    assert.equal(is({ managementClass: mad.MadClass.BM, attributeModifier: 1 }), true);
     assert.equal(is({ attributeModifier: 1 }), false);
   });
 

@@ -3,7 +3,8 @@
  * and linux-rdma, April 2010 (reg, unreg and destroy), each as a case.
  */
 import assert from 'node:assert/strict';
-import { AsyncEventType, QpState, SpiError } from '../../../core/spi/index.js';
+import type { AsyncEventType } from '../../../core/spi/index.js';
+import { QpState, SpiError } from '../../../core/spi/index.js';
 import { targetAttributes } from '../../support/fake-xrc-device.js';
 import { FATAL, XrcWorld } from '../../support/xrc-world.js';
 

@@ -1,12 +1,12 @@
 /** The 24-byte header common to all management datagrams (IBTA 13.4.3), and its numbers. */
-import { MAD_BYTES } from '../../../core/spi/mad.js';
+import { MAD_BYTES } from './mad.js';
 
 export const MAD_HEADER_LENGTH = 24;
 /** Bytes after the header in a MAD without further headers. */
 export const MAD_DATA_LENGTH = MAD_BYTES - MAD_HEADER_LENGTH;
 export const MAD_BASE_VERSION = 1;
 
-export const MAD_CLASS = {
+export const MadClass = {
   SUBN_LID: 0x01,
   SUBN_ADM: 0x03,
   PERF: 0x04,
@@ -28,7 +28,7 @@ export const MAD_CLASS = {
 /** Bit 7 of the method. */
 export const METHOD_RESPONSE_BIT = 0x80;
 
-export const MAD_METHOD = {
+export const MadMethod = {
   GET: 0x01,
   SET: 0x02,
   SEND: 0x03,
@@ -40,7 +40,7 @@ export const MAD_METHOD = {
 } as const;
 
 /** Status bits 0 to 4 (IBTA table 102); the upper byte belongs to the class. */
-export const MAD_STATUS = {
+export const MadStatus = {
   OK: 0x0000,
   BUSY: 0x0001,
   REDIRECT: 0x0002,
@@ -83,7 +83,14 @@ const field = {
 
 /** Undefined when the MAD is not 256 bytes or its base version is not 1: drop it. */
 export function parseMadHeader(mad: Uint8Array): MadHeader | undefined {
-  if (mad.length !== MAD_BYTES || mad[field.baseVersion] !== MAD_BASE_VERSION) return undefined;
+  return mad.length === MAD_BYTES ? headerOfAnyLength(mad) : undefined;
+}
+
+/** The header of a MAD that RMPP cuts into segments: undefined when there is none of version 1. */
+export function headerOfAnyLength(mad: Uint8Array): MadHeader | undefined {
+  if (mad.length < MAD_HEADER_LENGTH || mad[field.baseVersion] !== MAD_BASE_VERSION) {
+    return undefined;
+  }
   const view = new DataView(mad.buffer, mad.byteOffset, MAD_HEADER_LENGTH);
   return {
     baseVersion: MAD_BASE_VERSION,
@@ -137,18 +144,30 @@ export function emitMadHeader(header: MadHeader, mad: Uint8Array): void {
 export function isResponse(header: MadHeader): boolean {
   return (
     (header.method & METHOD_RESPONSE_BIT) !== 0 ||
-    header.method === MAD_METHOD.TRAP_REPRESS ||
-    (header.managementClass === MAD_CLASS.BM && (header.attributeModifier & 1) !== 0)
+    header.method === MadMethod.TRAP_REPRESS ||
+    (header.managementClass === MadClass.BM && (header.attributeModifier & 1) !== 0)
   );
 }
 
 /** Whether vendor MADs of this class carry an OUI after the RMPP header. */
 export function isVendorRange2(managementClass: number): boolean {
   return (
-    managementClass >= MAD_CLASS.VENDOR_RANGE2_FIRST &&
-    managementClass <= MAD_CLASS.VENDOR_RANGE2_LAST
+    managementClass >= MadClass.VENDOR_RANGE2_FIRST &&
+    managementClass <= MadClass.VENDOR_RANGE2_LAST
   );
 }
+
+/** Whether a class may use RMPP (IBTA 13.6; the kernel's list). */
+export function isRmppClass(managementClass: number): boolean {
+  return RMPP_CLASSES.includes(managementClass) || isVendorRange2(managementClass);
+}
+
+const RMPP_CLASSES: readonly number[] = [
+  MadClass.SUBN_ADM,
+  MadClass.DEV_MGT,
+  MadClass.DEV_ADM,
+  MadClass.BIS,
+];
 
 /** Offset of the 3-byte OUI in a vendor range 2 MAD. */
 const OUI_OFFSET = 37;
@@ -161,9 +180,9 @@ export function vendorOui(mad: Uint8Array): number {
 
 /** Bytes of all headers before the data of a class (IBTA 13.4, 15.2, 16): 24, 36, 40, 56 or 64. */
 export function classHeaderLength(managementClass: number, rmpp: boolean): number {
-  if (managementClass === MAD_CLASS.SUBN_ADM) return 56;
-  if (managementClass === MAD_CLASS.DEV_MGT) return 64;
-  if (managementClass === MAD_CLASS.DEV_ADM || managementClass === MAD_CLASS.BIS) return 64;
+  if (managementClass === MadClass.SUBN_ADM) return 56;
+  if (managementClass === MadClass.DEV_MGT) return 64;
+  if (managementClass === MadClass.DEV_ADM || managementClass === MadClass.BIS) return 64;
   if (isVendorRange2(managementClass)) return 40;
   return rmpp ? 36 : MAD_HEADER_LENGTH;
 }

@@ -1,0 +1,49 @@
+/** Service points and connection requests: their states as data (DAT facts 2.5). */
+/**
+ * LISTENING takes requests; PENDING takes none, and waits for answers to those handed out; FREE is
+ * the end.
+ */
+export type SpStateName = 'LISTENING' | 'PENDING' | 'FREE';
+
+/** What moves a service point. */
+export type SpTrigger =
+  /** The consumer frees it, or the adapter is closed. */
+  | 'free'
+  /** A reserved service point has handed out its one request. */
+  | 'one-shot'
+  /** The last request handed out has been answered. */
+  | 'answered';
+
+interface SpTransition {
+  readonly from: readonly SpStateName[];
+  /** With requests handed out and not answered, and without. */
+  readonly to: { readonly unanswered: SpStateName; readonly answered: SpStateName };
+}
+
+export const SP_TRANSITIONS: Readonly<Record<SpTrigger, SpTransition>> = {
+  free: { from: ['LISTENING'], to: { unanswered: 'PENDING', answered: 'FREE' } },
+  'one-shot': { from: ['LISTENING'], to: { unanswered: 'PENDING', answered: 'FREE' } },
+  answered: { from: ['PENDING'], to: { unanswered: 'PENDING', answered: 'FREE' } },
+};
+
+/** What becomes of a request; all but PENDING are the end of the handle. */
+export type CrStateName = 'PENDING' | 'ACCEPTED' | 'REJECTED' | 'HANDED_OFF';
+
+/** What a request does to the endpoint that it holds, if it holds one. */
+export type HeldEndpoint =
+  /** Goes on by itself: COMPLETION_PENDING. */
+  | 'accepts'
+  /** Of a reserved service point: UNCONNECTED again. Made by the provider: it is gone. */
+  | 'returns';
+
+/** The calls of a request, where they lead, and what they do to its endpoint. */
+export const CR_TRANSITIONS: Readonly<
+  Record<
+    'accept' | 'reject' | 'handoff',
+    { readonly from: 'PENDING'; readonly to: CrStateName; readonly endpoint: HeldEndpoint }
+  >
+> = {
+  accept: { from: 'PENDING', to: 'ACCEPTED', endpoint: 'accepts' },
+  reject: { from: 'PENDING', to: 'REJECTED', endpoint: 'returns' },
+  handoff: { from: 'PENDING', to: 'HANDED_OFF', endpoint: 'returns' },
+};

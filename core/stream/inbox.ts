@@ -1,0 +1,70 @@
+/** A bounded queue of things that arrive, taken by one subscriber. */
+import { Observable, type Subscriber } from 'rxjs';
+import { DatError } from '../errors/index.js';
+import type { Scheduler } from '../spi/index.js';
+
+/**
+ * What arrives before somebody subscribes, or after he has left, waits. Subscribers hear from the
+ * pump, never from inside the call that subscribes.
+ */
+export class Inbox<T> {
+  private readonly waiting: T[] = [];
+  private subscriber: Subscriber<T> | undefined;
+  private completed = false;
+
+  /**
+   * @param name of the stream, for messages
+   * @param limit how many may wait
+   */
+  constructor(
+    private readonly name: string,
+    private readonly limit: number,
+    private readonly scheduler: Scheduler,
+  ) {}
+
+  /** One subscriber; a second gets DAT_INVALID_STATE as its error. */
+  readonly stream$ = new Observable<T>((subscriber) => {
+    if (this.subscriber !== undefined) {
+      subscriber.error(
+        new DatError('DAT_INVALID_STATE', {
+          operation: this.name,
+          message: 'it has a subscriber already',
+          hint: 'use share()',
+        }),
+      );
+      return undefined;
+    }
+    if (this.completed) {
+      subscriber.complete();
+      return undefined;
+    }
+    this.subscriber = subscriber;
+    this.scheduler.defer(() => this.drain());
+    return () => {
+      if (this.subscriber === subscriber) this.subscriber = undefined;
+    };
+  });
+
+  /** From the pump. False when there is no room: it is dropped. */
+  push(item: T): boolean {
+    if (this.completed || this.waiting.length >= this.limit) return false;
+    this.waiting.push(item);
+    this.drain();
+    return true;
+  }
+
+  /** Nothing comes any more; what waits is dropped. Not from inside a call of the consumer's. */
+  complete(): void {
+    this.completed = true;
+    this.waiting.length = 0;
+    this.subscriber?.complete();
+  }
+
+  private drain(): void {
+    while (this.subscriber !== undefined) {
+      const item = this.waiting.shift();
+      if (item === undefined) break;
+      this.subscriber.next(item);
+    }
+  }
+}

@@ -1,0 +1,108 @@
+/**
+ * ACK, STOP and ABORT (IBTA 13.6.2): MADs of 256 bytes that repeat the headers of the transfer.
+ * Best effort: they take no more than the room that is free on QP1, since strangers can ask for
+ * them, and one that is lost is asked for again.
+ */
+import { MAD_BYTES } from '../../core/spi/index.js';
+import type { Logger, MadAddress, WcStatus } from '../../core/spi/index.js';
+import type { CachedAddress } from './address-handles.js';
+import type { GsiPort, WorkRequest } from './gsi-port.js';
+import type { TransmissionOwner } from './transmission.js';
+import { METHOD_RESPONSE_BIT } from '../../core/spi/mad-header.js';
+import {
+  RMPP_FLAG,
+  RMPP_NO_RESPONSE_TIME,
+  RMPP_TYPE,
+  RMPP_VERSION,
+  emitRmppHeader,
+} from './wire/rmpp-header.js';
+
+const METHOD_OFFSET = 3;
+
+export class RmppControl {
+  constructor(
+    private readonly port: GsiPort,
+    private readonly owner: TransmissionOwner,
+    private readonly logger: Logger,
+  ) {}
+
+  /** @param headers of the transfer as the peer sends them, RMPP header included */
+  ack(headers: Uint8Array, peer: MadAddress, segmentNumber: number, newWindowLast: number): void {
+    const data = towardsPeer(headers);
+    this.post(data, peer, RMPP_TYPE.ACK, 0, segmentNumber, newWindowLast);
+  }
+
+  stop(headers: Uint8Array, peer: MadAddress, status: number): void {
+    this.post(towardsPeer(headers), peer, RMPP_TYPE.STOP, status, 0, 0);
+  }
+
+  abort(headers: Uint8Array, peer: MadAddress, status: number): void {
+    this.post(towardsPeer(headers), peer, RMPP_TYPE.ABORT, status, 0, 0);
+  }
+
+  /** @param headers of a transfer of our own */
+  abortOwn(headers: Uint8Array, peer: MadAddress, status: number): void {
+    const data = new Uint8Array(MAD_BYTES);
+    data.set(headers);
+    this.post(data, peer, RMPP_TYPE.ABORT, status, 0, 0);
+  }
+
+  private post(
+    data: Uint8Array,
+    peer: MadAddress,
+    type: number,
+    status: number,
+    segmentNumber: number,
+    payloadLengthOrNewWindowLast: number,
+  ): void {
+    const { port, owner } = this;
+    if (!port.hasRoom) return;
+    const version = RMPP_VERSION;
+    const responseTime = RMPP_NO_RESPONSE_TIME;
+    const flags = RMPP_FLAG.ACTIVE;
+    emitRmppHeader(
+      { version, type, responseTime, flags, status, segmentNumber, payloadLengthOrNewWindowLast },
+      data,
+    );
+    try {
+      const address = port.addresses.acquire(peer.gid, peer.localGidIndex);
+      owner.retain();
+      port.post(new ControlMad(port, owner, data, address, peer));
+    } catch (error) {
+      this.logger.debug('an RMPP transfer cannot be answered', { error });
+    }
+  }
+}
+
+class ControlMad implements WorkRequest {
+  readonly qpn: number;
+  readonly qkey: number;
+
+  constructor(
+    private readonly port: GsiPort,
+    private readonly owner: TransmissionOwner,
+    readonly data: Uint8Array,
+    readonly address: CachedAddress,
+    { qpn, qkey }: MadAddress,
+  ) {
+    this.qpn = qpn;
+    this.qkey = qkey;
+  }
+
+  mayRepost(): boolean {
+    return !this.owner.unregistering;
+  }
+
+  onComplete(_status: WcStatus): void {
+    this.port.addresses.release(this.address);
+    this.owner.release();
+  }
+}
+
+/** The other direction of the exchange: the response bit is the other one. */
+function towardsPeer(headers: Uint8Array): Uint8Array {
+  const data = new Uint8Array(MAD_BYTES);
+  data.set(headers);
+  data[METHOD_OFFSET] = (data[METHOD_OFFSET] ?? 0) ^ METHOD_RESPONSE_BIT;
+  return data;
+}

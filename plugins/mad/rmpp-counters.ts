@@ -1,0 +1,25 @@
+/** What has become of RMPP transfers, of all agents of a module. */
+export interface RmppCounters {
+  segmentsSent: number;
+  segmentsResent: number;
+  /** DATA segments that were looked at, and those of them that told nothing new. */
+  segmentsReceived: number;
+  segmentsDropped: number;
+  transfersReceived: number;
+  /** Transfers to us that ended by STOP, by ABORT from here, or after 40 seconds. */
+  transfersRefused: number;
+  /** Violations that were answered with ABORT. */
+  violations: number;
+}
+
+export function newRmppCounters(): RmppCounters {
+  return {
+    segmentsSent: 0,
+    segmentsResent: 0,
+    segmentsReceived: 0,
+    segmentsDropped: 0,
+    transfersReceived: 0,
+    transfersRefused: 0,
+    violations: 0,
+  };
+}

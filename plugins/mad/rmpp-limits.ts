@@ -1,0 +1,92 @@
+/**
+ * What strangers may have us hold: anybody can send first segments, and never the rest. Shared by
+ * all agents of a module.
+ */
+
+export interface RmppLimits {
+  /** Longest transfer that is received, in bytes of memory; default 4 MiB. */
+  readonly maxTransferBytes: number;
+  /** Bytes of memory for all transfers that are being received; default 32 MiB. */
+  readonly maxTotalBytes: number;
+  /** Transfers that are being received at a time, in all and from one address; default 256, 32. */
+  readonly maxTransfers: number;
+  readonly maxTransfersPerPeer: number;
+  /** Complete transfers remembered for ten seconds, the oldest go first; default 1024. */
+  readonly maxRemembered: number;
+}
+
+export const DEFAULT_RMPP_LIMITS: RmppLimits = {
+  maxTransferBytes: 4 << 20,
+  maxTotalBytes: 32 << 20,
+  maxTransfers: 256,
+  maxTransfersPerPeer: 32,
+  maxRemembered: 1024,
+};
+
+/** A complete transfer. */
+export interface Forgettable {
+  /** Ends its time early; it calls `unremember`. */
+  abandon(): void;
+}
+
+export class RmppAllowance {
+  private bytes = 0;
+  private transfers = 0;
+  private readonly byPeer = new Map<string, number>();
+  private readonly remembered = new Set<Forgettable>();
+
+  constructor(readonly limits: RmppLimits) {}
+
+  /** Bytes of memory that transfers hold at present. */
+  get bytesHeld(): number {
+    return this.bytes;
+  }
+
+  get transfersHeld(): number {
+    return this.transfers;
+  }
+
+  /** @param total what the transfer would hold then */
+  take(bytes: number, total: number): boolean {
+    const { maxTransferBytes, maxTotalBytes } = this.limits;
+    if (total > maxTransferBytes || this.bytes + bytes > maxTotalBytes) return false;
+    this.bytes += bytes;
+    return true;
+  }
+
+  giveBack(bytes: number): void {
+    this.bytes -= bytes;
+  }
+
+  /** A transfer from that address begins. */
+  admit(peer: string): boolean {
+    const { maxTransfers, maxTransfersPerPeer } = this.limits;
+    const ofPeer = this.byPeer.get(peer) ?? 0;
+    if (this.transfers >= maxTransfers || ofPeer >= maxTransfersPerPeer) return false;
+    this.transfers++;
+    this.byPeer.set(peer, ofPeer + 1);
+    return true;
+  }
+
+  /** It is over. */
+  dismiss(peer: string): void {
+    this.transfers--;
+    const ofPeer = (this.byPeer.get(peer) ?? 0) - 1;
+    if (ofPeer > 0) this.byPeer.set(peer, ofPeer);
+    else this.byPeer.delete(peer);
+  }
+
+  /** A complete transfer stays known for a while, unless too many do. */
+  remember(transfer: Forgettable): void {
+    this.remembered.add(transfer);
+    if (this.remembered.size <= this.limits.maxRemembered) return;
+    for (const oldest of this.remembered) {
+      oldest.abandon();
+      return;
+    }
+  }
+
+  unremember(transfer: Forgettable): void {
+    this.remembered.delete(transfer);
+  }
+}

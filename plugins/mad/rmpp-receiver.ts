@@ -1,0 +1,149 @@
+/** The receiving side of an RMPP transfer: runs the rows of rmpp-receive-states.ts. */
+import { Timer } from '../../core/spi/index.js';
+import type { Clock, MadAddress, Timers } from '../../core/spi/index.js';
+import type { RmppControl } from './rmpp-control.js';
+import type { RmppCounters } from './rmpp-counters.js';
+import type { Forgettable, RmppAllowance } from './rmpp-limits.js';
+import { Reassembly } from './rmpp-reassembly.js';
+import { RMPP_RECEIVE_TABLE } from './rmpp-receive-states.js';
+import type {
+  RmppReceiveAction,
+  RmppReceiveEvent,
+  RmppReceiveState,
+} from './rmpp-receive-states.js';
+import { RMPP_FLAG, RMPP_STATUS } from './wire/rmpp-header.js';
+import type { RmppHeader } from './wire/rmpp-header.js';
+
+/** From the first segment to the last. */
+const TOTAL_US = 40_000_000;
+/** A complete transfer is known for that long. */
+const LINGER_US = 10_000_000;
+
+export interface RmppReceiverServices {
+  readonly timers: Timers;
+  readonly clock: Clock;
+  readonly counters: RmppCounters;
+  readonly control: RmppControl;
+  readonly allowance: RmppAllowance;
+  /** Segments that the peer may send ahead of an ACK. */
+  readonly window: number;
+}
+
+export interface RmppReceiverInit {
+  /** Of the first segment, RMPP header included. */
+  readonly headers: Uint8Array;
+  readonly peer: MadAddress;
+  /** The whole of it, valid during the call. */
+  readonly deliver: (data: Uint8Array) => void;
+  /** No longer receiving; and not known any more. */
+  readonly onEnd: () => void;
+  readonly forget: () => void;
+}
+
+export class RmppReceiver implements Forgettable {
+  /** How far our response may go before it is acknowledged: the peer says so when it turns. */
+  replyWindow = 1;
+  private state: RmppReceiveState = 'RECEIVING';
+  private readonly reassembly: Reassembly;
+  private windowLast = 1;
+  private lastAcked = 0;
+  /** Where the last hole was that the sender has been told of. */
+  private lastHole = 0;
+  private readonly timer = new Timer(() => this.dispatch('expired'));
+
+  constructor(
+    private readonly services: RmppReceiverServices,
+    private readonly init: RmppReceiverInit,
+  ) {
+    this.reassembly = new Reassembly(init.headers.length, services.allowance);
+    services.timers.start(this.timer, services.clock.now() + TOTAL_US);
+  }
+
+  get isComplete(): boolean {
+    return this.state === 'COMPLETE';
+  }
+
+  /** A DATA segment of this transfer; true when it has brought something new. */
+  receive(mad: Uint8Array, header: RmppHeader): boolean {
+    const event = this.classify(mad, header);
+    if (event === undefined || event === 'repeated') this.services.counters.segmentsDropped++;
+    if (event !== undefined) this.dispatch(event);
+    return event !== undefined && event !== 'repeated';
+  }
+
+  abort(): void {
+    this.dispatch('aborted');
+  }
+
+  abandon(): void {
+    this.dispatch('abandoned');
+  }
+
+  private classify(mad: Uint8Array, header: RmppHeader): RmppReceiveEvent | undefined {
+    const { segmentNumber, flags, payloadLengthOrNewWindowLast } = header;
+    if (this.state === 'COMPLETE') return 'repeated';
+    if (segmentNumber > this.windowLast) return undefined;
+    const isLast = (flags & RMPP_FLAG.LAST) !== 0;
+    const { reassembly } = this;
+    const { inOrder } = reassembly;
+    const placing = reassembly.place(mad, segmentNumber, isLast, payloadLengthOrNewWindowLast);
+    if (placing === 'duplicate') return segmentNumber <= inOrder ? 'repeated' : undefined;
+    return placing === 'placed' ? this.afterPlacing(inOrder) : placing;
+  }
+
+  private afterPlacing(before: number): RmppReceiveEvent {
+    const { inOrder, hasHole, isComplete } = this.reassembly;
+    if (isComplete) return 'complete';
+    if (inOrder === this.windowLast) return 'windowFull';
+    const filled = inOrder > before + 1;
+    if (!filled && (!hasHole || this.lastHole === inOrder)) return 'kept';
+    this.lastHole = inOrder;
+    return 'hole';
+  }
+
+  private dispatch(event: RmppReceiveEvent): void {
+    const row = RMPP_RECEIVE_TABLE[this.state][event];
+    if (!row) return;
+    this.state = row.next;
+    for (const action of row.actions) this.actions[action]();
+  }
+
+  private readonly actions: Readonly<Record<RmppReceiveAction, () => void>> = {
+    ack: () => {
+      this.lastAcked = this.reassembly.inOrder;
+      const { headers, peer } = this.init;
+      this.services.control.ack(headers, peer, this.lastAcked, this.windowLast);
+    },
+    openWindow: () => (this.windowLast += this.services.window),
+    linger: () => {
+      const { timers, clock, allowance } = this.services;
+      timers.start(this.timer, clock.now() + LINGER_US);
+      allowance.remember(this);
+    },
+    deliver: () => {
+      this.services.counters.transfersReceived++;
+      this.init.deliver(this.reassembly.bytes);
+    },
+    release: () => {
+      this.reassembly.release();
+      this.init.onEnd();
+    },
+    stopTimer: () => this.services.timers.stop(this.timer),
+    stopNoResources: () => {
+      this.services.counters.transfersRefused++;
+      const { headers, peer } = this.init;
+      this.services.control.stop(headers, peer, RMPP_STATUS.RESOURCES_EXHAUSTED);
+    },
+    abortInconsistent: () => this.refuse(RMPP_STATUS.INCONSISTENT_LAST_PAYLOAD_LENGTH),
+    abortTooLong: () => this.refuse(RMPP_STATUS.TOTAL_TIME_TOO_LONG),
+    forget: () => {
+      this.services.allowance.unremember(this);
+      this.init.forget();
+    },
+  };
+
+  private refuse(status: number): void {
+    this.services.counters.transfersRefused++;
+    this.services.control.abort(this.init.headers, this.init.peer, status);
+  }
+}

@@ -1,0 +1,230 @@
+/**
+ * The RMPP transfers of an agent, both ways: finds the one that a MAD belongs to, and answers what
+ * belongs to none (IBTA 13.6; Linux ib_mad's rules; wire facts 3.5).
+ */
+import type { Clock, Logger, MadAddress, Timers } from '../../core/spi/index.js';
+import type { GsiPort } from './gsi-port.js';
+import { RmppControl } from './rmpp-control.js';
+import type { RmppCounters } from './rmpp-counters.js';
+import type { RmppAllowance } from './rmpp-limits.js';
+import { RmppReceiver } from './rmpp-receiver.js';
+import { RmppSender } from './rmpp-sender.js';
+import type { RmppSenderInit } from './rmpp-sender.js';
+import type { TransmissionOwner } from './transmission.js';
+import { METHOD_RESPONSE_BIT, classHeaderLength } from '../../core/spi/mad-header.js';
+import type { MadHeader } from '../../core/spi/mad-header.js';
+import {
+  RMPP_FLAG,
+  RMPP_STATUS,
+  RMPP_TYPE,
+  RMPP_VERSION,
+  parseRmppHeader,
+} from './wire/rmpp-header.js';
+import type { RmppHeader } from './wire/rmpp-header.js';
+
+/** What all agents of a module share. */
+export interface RmppServices {
+  readonly port: GsiPort;
+  readonly timers: Timers;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly counters: RmppCounters;
+  readonly allowance: RmppAllowance;
+  readonly window: number;
+}
+
+/** The agent. */
+export interface RmppHost extends TransmissionOwner {
+  /** Whether the MAD is a request, or the response to one that waits for it. */
+  expects(header: MadHeader, source: MadAddress): boolean;
+  /** A part of it has come. */
+  noteArriving(header: MadHeader, source: MadAddress): void;
+  /** A whole MAD; the header is its first segment's. */
+  takeTransfer(data: Uint8Array, header: MadHeader, source: MadAddress): void;
+}
+
+/** What a transfer to be sent is known by. */
+export interface TransferInit extends Omit<
+  RmppSenderInit,
+  'firstWindow' | 'onStart' | 'onReported'
+> {
+  readonly header: MadHeader;
+}
+
+export class RmppTransfers {
+  private readonly sends = new Map<string, RmppSender>();
+  private readonly receives = new Map<string, RmppReceiver>();
+  private readonly control: RmppControl;
+
+  constructor(
+    private readonly services: RmppServices,
+    private readonly host: RmppHost,
+  ) {
+    this.control = new RmppControl(services.port, host, services.logger);
+  }
+
+  /** Whether a transfer with this transaction id goes to that peer already. */
+  isSending(header: MadHeader, peer: MadAddress): boolean {
+    return this.sends.has(sendKey(header, peer));
+  }
+
+  makeSender(init: TransferInit): RmppSender {
+    const key = sendKey(init.header, init.peer);
+    const services = { ...this.services, control: this.control };
+    return new RmppSender(services, this.host, {
+      ...init,
+      firstWindow: this.replyWindow(init.header, init.peer),
+      onStart: (sender) => this.sends.set(key, sender),
+      onReported: () => this.sends.delete(key),
+    });
+  }
+
+  /** What the peer has allowed for the response to a request of several segments; else 1. */
+  private replyWindow(header: MadHeader, peer: MadAddress): number {
+    if ((header.method & METHOD_RESPONSE_BIT) === 0) return 1;
+    const requestMethod = header.method & ~METHOD_RESPONSE_BIT;
+    return this.receives.get(receiveKey(header, requestMethod, peer))?.replyWindow ?? 1;
+  }
+
+  /** A MAD with the RMPP flag "active". */
+  receive(mad: Uint8Array, header: MadHeader, source: MadAddress): void {
+    const rmpp = parseRmppHeader(mad);
+    if (!rmpp) return;
+    if (rmpp.version !== RMPP_VERSION) {
+      this.violate(mad, header, source, RMPP_STATUS.UNSUPPORTED_VERSION);
+    } else if (rmpp.type === RMPP_TYPE.DATA) this.onData(mad, header, rmpp, source);
+    else if (rmpp.type === RMPP_TYPE.ACK) this.onAck(mad, header, rmpp, source);
+    else if (rmpp.type === RMPP_TYPE.STOP) this.onStop(mad, header, rmpp, source);
+    else if (rmpp.type === RMPP_TYPE.ABORT) this.onAbort(mad, header, rmpp, source);
+    else this.violate(mad, header, source, RMPP_STATUS.BAD_TYPE);
+  }
+
+  /** Drops what is being received and what is remembered, without calling back. */
+  abandonReceives(): void {
+    for (const receiver of [...this.receives.values()]) receiver.abandon();
+  }
+
+  private onData(mad: Uint8Array, header: MadHeader, rmpp: RmppHeader, source: MadAddress): void {
+    this.services.counters.segmentsReceived++;
+    const isFirst = (rmpp.flags & RMPP_FLAG.FIRST) !== 0;
+    if (rmpp.status !== RMPP_STATUS.NORMAL) {
+      this.answerWithAbort(mad, header, source, RMPP_STATUS.ILLEGAL_STATUS);
+    } else if (isFirst !== (rmpp.segmentNumber === 1)) {
+      this.answerWithAbort(mad, header, source, RMPP_STATUS.INCONSISTENT_FIRST_SEGMENT_NUMBER);
+    } else {
+      const key = receiveKey(header, header.method, source);
+      const receiver = this.receives.get(key) ?? this.begin(key, mad, header, rmpp, source);
+      if (!receiver) this.services.counters.segmentsDropped++;
+      else if (receiver.receive(mad, rmpp)) this.host.noteArriving(header, source);
+    }
+  }
+
+  /** A new transfer, if there is room and anybody to have it. */
+  private begin(
+    key: string,
+    mad: Uint8Array,
+    header: MadHeader,
+    rmpp: RmppHeader,
+    source: MadAddress,
+  ): RmppReceiver | undefined {
+    if (rmpp.segmentNumber !== 1 || !this.host.expects(header, source)) return undefined;
+    const { allowance } = this.services;
+    const headers = headersOf(mad, header);
+    const peer = source.gid.join('.');
+    if (!allowance.admit(peer)) {
+      this.services.counters.transfersRefused++;
+      this.control.stop(headers, source, RMPP_STATUS.RESOURCES_EXHAUSTED);
+      return undefined;
+    }
+    const receiver = new RmppReceiver(
+      { ...this.services, control: this.control },
+      {
+        headers,
+        peer: source,
+        deliver: (data) => this.host.takeTransfer(data, header, source),
+        onEnd: () => allowance.dismiss(peer),
+        forget: () => this.receives.delete(key),
+      },
+    );
+    this.receives.set(key, receiver);
+    return receiver;
+  }
+
+  private onAck(mad: Uint8Array, header: MadHeader, rmpp: RmppHeader, source: MadAddress): void {
+    const { segmentNumber, payloadLengthOrNewWindowLast: newWindowLast } = rmpp;
+    if (rmpp.status !== RMPP_STATUS.NORMAL) {
+      this.violate(mad, header, source, RMPP_STATUS.ILLEGAL_STATUS);
+    } else if (newWindowLast < segmentNumber) {
+      this.violate(mad, header, source, RMPP_STATUS.NEW_WINDOW_LAST_TOO_SMALL);
+    } else {
+      const sender = this.sends.get(ackKey(header, source));
+      if (!sender && segmentNumber === 0) this.onTurn(header, newWindowLast, source);
+      const status = sender?.acknowledge(mad, segmentNumber, newWindowLast) ?? 0;
+      if (status !== 0) this.answerWithAbort(mad, header, source, status);
+    }
+  }
+
+  /** The peer has had the last ACK of its request, and waits for our response. */
+  private onTurn(header: MadHeader, newWindowLast: number, source: MadAddress): void {
+    const receiver = this.receives.get(receiveKey(header, header.method, source));
+    if (receiver?.isComplete) receiver.replyWindow = newWindowLast;
+  }
+
+  private onStop(mad: Uint8Array, header: MadHeader, rmpp: RmppHeader, source: MadAddress): void {
+    if (rmpp.status !== RMPP_STATUS.RESOURCES_EXHAUSTED) {
+      this.violate(mad, header, source, RMPP_STATUS.ILLEGAL_STATUS);
+    } else this.end(header, rmpp.status, source);
+  }
+
+  private onAbort(mad: Uint8Array, header: MadHeader, rmpp: RmppHeader, source: MadAddress): void {
+    const { status } = rmpp;
+    if (status < RMPP_STATUS.TOTAL_TIME_TOO_LONG || status > RMPP_STATUS.UNSPECIFIED) {
+      this.violate(mad, header, source, RMPP_STATUS.ILLEGAL_STATUS);
+    } else this.end(header, status, source);
+  }
+
+  /** The peer ends a transfer: one that it receives, or one that it sends. */
+  private end(header: MadHeader, status: number, source: MadAddress): void {
+    this.sends.get(ackKey(header, source))?.abortedByPeer(status);
+    this.receives.get(receiveKey(header, header.method, source))?.abort();
+  }
+
+  /** Ends the transfer that it may be about, ours to the peer, and says why. */
+  private violate(mad: Uint8Array, header: MadHeader, source: MadAddress, status: number): void {
+    this.sends.get(ackKey(header, source))?.refuse(status);
+    this.answerWithAbort(mad, header, source, status);
+  }
+
+  private answerWithAbort(
+    mad: Uint8Array,
+    header: MadHeader,
+    source: MadAddress,
+    status: number,
+  ): void {
+    this.services.counters.violations++;
+    this.control.abort(headersOf(mad, header), source, status);
+  }
+}
+
+function headersOf(mad: Uint8Array, { managementClass }: MadHeader): Uint8Array {
+  return mad.slice(0, classHeaderLength(managementClass, true));
+}
+
+function transactionOf(header: MadHeader, peer: MadAddress): string {
+  const { transactionIdHi, transactionIdLo, managementClass } = header;
+  return `${transactionIdHi}:${transactionIdLo}:${managementClass}:${peer.gid.join('.')}`;
+}
+
+/** A transfer of ours, by its own method; and by the method of what the peer says to it. */
+function sendKey(header: MadHeader, peer: MadAddress): string {
+  return `${transactionOf(header, peer)}:${header.method & METHOD_RESPONSE_BIT}`;
+}
+
+function ackKey(header: MadHeader, peer: MadAddress): string {
+  return `${transactionOf(header, peer)}:${~header.method & METHOD_RESPONSE_BIT}`;
+}
+
+/** A transfer of the peer's. */
+function receiveKey(header: MadHeader, method: number, peer: MadAddress): string {
+  return `${transactionOf(header, peer)}:${header.classVersion}:${method}:${peer.qpn}`;
+}

@@ -1,0 +1,75 @@
+/** What an agent refuses to send, and whether it goes as one MAD or as an RMPP transfer. */
+import { MAD_BYTES, SpiError } from '../../core/spi/index.js';
+import type { MadAgentOptions, MadSend } from '../../core/spi/index.js';
+import { MAX_RMPP_BYTES } from './rmpp-segments.js';
+import {
+  METHOD_RESPONSE_BIT,
+  classHeaderLength,
+  headerOfAnyLength,
+  isRmppClass,
+} from '../../core/spi/mad-header.js';
+import type { MadHeader } from '../../core/spi/mad-header.js';
+import { isRmppActive } from './wire/rmpp-header.js';
+
+export interface CheckedSend {
+  /** Undefined where the base version is not 1: then nothing is expected back. */
+  readonly header: MadHeader | undefined;
+  /** Present when it goes as an RMPP transfer. */
+  readonly transferHeader: MadHeader | undefined;
+}
+
+export function checkSend(
+  { data, timeoutUs, retries }: MadSend,
+  agent: MadAgentOptions,
+  hiTid: number,
+): CheckedSend {
+  if (!(timeoutUs >= 0 && timeoutUs < Infinity)) {
+    throw invalid(`timeout ${timeoutUs} us: 0 (no response expected) or more, finite`);
+  }
+  if (!Number.isInteger(retries) || retries < 0) throw invalid(`retries ${retries}: 0 or more`);
+  const asTransfer = agent.rmpp === true && (data.length !== MAD_BYTES || isRmppActive(data));
+  if (!asTransfer && data.length !== MAD_BYTES) {
+    const hint = 'an agent with RMPP sends other lengths';
+    throw invalid(`MAD of ${data.length} bytes: must be ${MAD_BYTES} (${hint})`);
+  }
+  const header = headerOfAnyLength(data);
+  if (timeoutUs > 0 && header?.transactionIdHi !== hiTid) throw foreignTransaction(hiTid);
+  if (!asTransfer) return { header, transferHeader: undefined };
+  checkTransfer(data, header, agent, hiTid);
+  return { header, transferHeader: header };
+}
+
+function checkTransfer(
+  data: Uint8Array,
+  header: MadHeader | undefined,
+  agent: MadAgentOptions,
+  hiTid: number,
+): asserts header is MadHeader {
+  if (!header) throw invalid(`a transfer of ${data.length} bytes without a MAD header`);
+  const { managementClass, method, transactionIdHi } = header;
+  if (!isRmppClass(managementClass)) throw invalid(`class ${managementClass} has no RMPP`);
+  const least = classHeaderLength(managementClass, true);
+  if (data.length < least || data.length > MAX_RMPP_BYTES) {
+    throw invalid(`transfer of ${data.length} bytes: ${least} to ${MAX_RMPP_BYTES}`);
+  }
+  if ((method & METHOD_RESPONSE_BIT) === 0) {
+    if (transactionIdHi !== hiTid) throw foreignTransaction(hiTid);
+    return;
+  }
+  const acks = method & ~METHOD_RESPONSE_BIT;
+  const classes =
+    managementClass === agent.managementClass && header.classVersion === agent.classVersion;
+  if (classes && agent.methods.includes(acks)) return;
+  throw invalid(
+    `a transfer of class ${managementClass}, method ${method}: its ACKs are of method ${acks}, ` +
+      'which this agent has not registered',
+  );
+}
+
+function foreignTransaction(hiTid: number): SpiError {
+  return invalid(`a request of this agent has ${hiTid} in its transaction id's upper half`);
+}
+
+function invalid(message: string): SpiError {
+  return new SpiError('EINVAL', message);
+}

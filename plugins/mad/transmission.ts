@@ -1,0 +1,91 @@
+/**
+ * How a MAD gets to its peer: as one work request (here), or as an RMPP transfer of many
+ * (rmpp-sender.ts). The send (mad-send.ts) does not tell them apart.
+ */
+import { WcStatus } from '../../core/spi/index.js';
+import type { CachedAddress } from './address-handles.js';
+import type { GsiPort, WorkRequest } from './gsi-port.js';
+
+export interface Transmission {
+  /** Puts work on the port; `onTransmitted` follows once. */
+  start(): void;
+  /**
+   * No more work for the port, and what waits for room there is taken back. `onTransmitted` follows
+   * when nothing of it is on QP1, which may be at once.
+   * @param tellPeer whether a peer that has got a part of it is to know
+   */
+  stop(tellPeer: boolean): void;
+  /** Its send is reported. */
+  forget(): void;
+  /** False when starting it again is of no use. */
+  readonly isRepeatable: boolean;
+}
+
+/** Whom a transmission belongs to, and who is referred to by each of its work requests. */
+export interface TransmissionOwner {
+  retain(): void;
+  release(): void;
+  readonly unregistering: boolean;
+}
+
+/** How it has ended; `withdrawn`: it was stopped, and the end waits for no completion. */
+export type TransmissionEnd = 'sent' | 'failed' | 'withdrawn';
+
+/**
+ * Nothing of the transmission is on the port any more.
+ * @param rmppStatus why the peer, or we, have broken an RMPP transfer off; 0 otherwise
+ */
+export type OnTransmitted = (end: TransmissionEnd, status: WcStatus, rmppStatus: number) => void;
+
+/** Where a MAD goes. */
+export interface Destination {
+  readonly address: CachedAddress;
+  readonly qpn: number;
+  readonly qkey: number;
+}
+
+/** A MAD of 256 bytes as one work request. */
+export class SingleMad implements Transmission, WorkRequest {
+  readonly isRepeatable = true;
+  readonly address: CachedAddress;
+  readonly qpn: number;
+  readonly qkey: number;
+  private stopped = false;
+
+  constructor(
+    private readonly port: GsiPort,
+    private readonly owner: TransmissionOwner,
+    readonly data: Uint8Array,
+    destination: Destination,
+    private readonly onTransmitted: OnTransmitted,
+  ) {
+    this.address = destination.address;
+    this.qpn = destination.qpn;
+    this.qkey = destination.qkey;
+  }
+
+  start(): void {
+    this.owner.retain();
+    this.port.post(this);
+  }
+
+  stop(): void {
+    this.stopped = true;
+    if (!this.port.withdraw(this)) return;
+    this.onTransmitted('withdrawn', WcStatus.SUCCESS, 0);
+    this.owner.release();
+  }
+
+  forget(): void {
+    // Nothing is kept.
+  }
+
+  mayRepost(): boolean {
+    return !this.stopped && !this.owner.unregistering;
+  }
+
+  onComplete(status: WcStatus): void {
+    this.onTransmitted(status === WcStatus.SUCCESS ? 'sent' : 'failed', status, 0);
+    this.owner.release();
+  }
+}

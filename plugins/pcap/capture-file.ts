@@ -1,0 +1,92 @@
+/**
+ * A pcapng file that packets of one or several devices go to. Blocks are put together in a buffer
+ * and written once in a turn of the event loop, so that a reader of the growing file is not far
+ * behind and a packet costs no system call.
+ */
+import { closeSync, openSync, writeSync } from 'node:fs';
+import {
+  type Direction,
+  interfaceDescription,
+  PACKET_DATA,
+  packetBlock,
+  packetBlockBytes,
+  sectionHeader,
+} from './pcapng.js';
+
+const BUFFER_BYTES = 1 << 18;
+
+/** Files by path: several devices of a process may share one. */
+const open = new Map<string, CaptureFile>();
+
+export class CaptureFile {
+  private readonly fd: number;
+  private readonly buffer = new Uint8Array(BUFFER_BYTES);
+  private readonly view = new DataView(this.buffer.buffer);
+  private readonly onExit = (): void => this.flush();
+  private used = 0;
+  private interfaces = 0;
+  private holders = 0;
+  private flushing: NodeJS.Immediate | undefined;
+
+  private constructor(private readonly path: string) {
+    this.fd = openSync(path, 'w');
+    this.append(sectionHeader('dapl'));
+    process.on('exit', this.onExit);
+  }
+
+  /**
+   * The file at a path, made anew unless a device of this process is writing it already.
+   * @throws Error as `fs.openSync`
+   */
+  static hold(path: string): CaptureFile {
+    let file = open.get(path);
+    if (file === undefined) {
+      file = new CaptureFile(path);
+      open.set(path, file);
+    }
+    file.holders++;
+    return file;
+  }
+
+  /** @returns the number of the interface */
+  addInterface(name: string): number {
+    this.append(interfaceDescription(name));
+    return this.interfaces++;
+  }
+
+  /** Room for a frame, valid until `commit`. */
+  reserve(length: number): Uint8Array {
+    if (this.used + packetBlockBytes(length) > BUFFER_BYTES) this.flush();
+    const start = this.used + PACKET_DATA;
+    return this.buffer.subarray(start, start + length);
+  }
+
+  /** The frame that has been put into the room is a packet now. */
+  commit(length: number, interfaceId: number, timeUs: number, direction: Direction): void {
+    this.used = packetBlock(this.view, this.used, length, interfaceId, timeUs, direction);
+    this.flushing ??= setImmediate(() => this.flush());
+  }
+
+  /** The last holder's release writes the rest and closes the file. */
+  release(): void {
+    if (--this.holders > 0) return;
+    open.delete(this.path);
+    this.flush();
+    process.off('exit', this.onExit);
+    closeSync(this.fd);
+  }
+
+  private append(bytes: Uint8Array): void {
+    if (this.used + bytes.length > BUFFER_BYTES) this.flush();
+    this.buffer.set(bytes, this.used);
+    this.used += bytes.length;
+  }
+
+  private flush(): void {
+    if (this.flushing !== undefined) clearImmediate(this.flushing);
+    this.flushing = undefined;
+    const end = this.used;
+    this.used = 0;
+    for (let at = 0; at < end;) at += writeSync(this.fd, this.buffer, at, end - at);
+  }
+}

@@ -1,0 +1,40 @@
+/** The payload of send requests, read where core wrote it: segments, or inline in the entry. */
+import { SQE, WrFlags } from '../../core/spi/index.js';
+import { MEMORY_CHECK } from './memory.js';
+import type { SoftQueuePair } from './queue-pair.js';
+import { SegmentCursor } from './segment-cursor.js';
+
+export class RequestPayload {
+  private readonly cursor = new SegmentCursor();
+  /** The request that `cursor` walks. */
+  private cursorIndex = -1;
+
+  constructor(private readonly qp: SoftQueuePair) {}
+
+  /** Starts anew: the cursor's request may have another content now. */
+  begin(): void {
+    this.cursorIndex = -1;
+  }
+
+  /**
+   * Adds `length` bytes from byte `offset` of the request's message to the open packet; false when
+   * they may not be read.
+   */
+  add(index: number, offset: number, length: number): boolean {
+    if (length === 0) return true;
+    const { hca, sendRing, domain } = this.qp;
+    const at = sendRing.wordOf(index);
+    const control = sendRing.words[at + SQE.CONTROL]!;
+    if ((control & (WrFlags.INLINE << 8)) !== 0) {
+      const start = sendRing.byteOf(index) + SQE.SEGMENTS * 4;
+      hca.tx.addSegment(this.qp.inlinePayloadRegion(), start + offset, length);
+      return true;
+    }
+    if (offset === 0 || this.cursorIndex !== index) {
+      this.cursor.start(sendRing.words, at + SQE.SEGMENTS, (control >>> 16) & 0xff);
+      this.cursorIndex = index;
+    }
+    this.cursor.seek(offset);
+    return this.cursor.gather(hca.memory, domain, length, hca.tx) === MEMORY_CHECK.OK;
+  }
+}

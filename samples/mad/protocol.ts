@@ -1,0 +1,28 @@
+/** A directory of a machine, as management datagrams of a vendor class (IBTA 16.5). */
+
+/** Vendor range 2: told apart by an OUI. This one is locally administered, so nobody's. */
+export const DIRECTORY = {
+  managementClass: 0x30,
+  classVersion: 1,
+  oui: 0x02da91,
+  rmpp: true,
+} as const;
+
+/** What may be asked for, by the attribute of a Get. */
+export const Attribute = {
+  /** One line about the machine. */
+  SUMMARY: 0x0010,
+  /** The names in a directory of the file system, one a line; the data is its path. */
+  LISTING: 0x0011,
+  /** A text of as many bytes as the attribute modifier says, to see a transfer of some length. */
+  TEXT: 0x0012,
+} as const;
+
+/** Longest `TEXT`. */
+export const MAX_TEXT_BYTES = 1 << 20;
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+export const toBytes = (text: string): Uint8Array => encoder.encode(text);
+export const toText = (bytes: Uint8Array): string => decoder.decode(bytes);

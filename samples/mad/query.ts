@@ -1,0 +1,37 @@
+/** Asks a machine about itself. */
+import { type Ia, MadStatus, nameOf } from 'dapl';
+
+import { Attribute, DIRECTORY, toBytes, toText } from './protocol.js';
+
+/** What to ask, of which machine. */
+export interface Query {
+  readonly address: string;
+  readonly what: 'summary' | 'listing' | 'text';
+  /** The path of a listing. */
+  readonly path: string;
+  /** The length of a text. */
+  readonly bytes: number;
+  readonly timeoutMs: number;
+}
+
+/** Returns the answer. @throws Error in a sentence */
+export async function query(ia: Ia, asked: Query): Promise<string> {
+  const { address, what, timeoutMs } = asked;
+  const agent = ia.mad.registerAgent(DIRECTORY);
+  const response = await agent.request({ address, timeoutMs, ...attributeOf(asked) });
+  if (response.status !== MadStatus.OK) {
+    const status = nameOf(MadStatus, response.status);
+    throw new Error(`${address} does not say its ${what}: ${status}`);
+  }
+  return toText(response.data);
+}
+
+function attributeOf({ what, path, bytes }: Query): {
+  attributeId: number;
+  attributeModifier?: number;
+  data?: Uint8Array;
+} {
+  if (what === 'summary') return { attributeId: Attribute.SUMMARY };
+  if (what === 'listing') return { attributeId: Attribute.LISTING, data: toBytes(path) };
+  return { attributeId: Attribute.TEXT, attributeModifier: bytes };
+}

@@ -1,0 +1,41 @@
+/** What the scenarios of October 2004 are made of: agents, posted MADs, and what may happen. */
+
+/** A MAD that is posted at the beginning. */
+export interface Posted {
+  readonly name: string;
+  readonly agent: 'a' | 'b';
+  /** One that expects nothing, one that expects a response; as one MAD or an RMPP transfer. */
+  readonly kind: 'tell' | 'ask' | 'tell in segments' | 'ask in segments';
+}
+
+/** What the handlers of agent `a` do besides looking. */
+export type Habit =
+  | 'looks on'
+  | 'unregisters when it receives'
+  | 'unregisters when a send is reported'
+  | 'cancels everything when a send is reported'
+  | 'sends again when a send is reported';
+
+/** Steps of the consumer, the device and the peer; completions, tasks and timers always happen. */
+export type Option =
+  | 'unregister a'
+  | 'unregister b'
+  | 'cancel'
+  | 'close'
+  | 'fail'
+  | 'respond'
+  | 'peer acknowledges'
+  | 'peer aborts'
+  | 'transfer comes in'
+  | 'removal is told'
+  | 'removal flushes'
+  | 'removal is silent';
+
+export interface Scenario {
+  readonly posted: readonly Posted[];
+  readonly habit: Habit;
+  readonly options: readonly Option[];
+  /** Room on QP1. */
+  readonly sendDepth: number;
+  readonly retries: number;
+}
