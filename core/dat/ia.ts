@@ -11,7 +11,7 @@ import { Csp } from './csp.js';
 import { Ep } from './ep.js';
 import { checkOneOf, checkOptions, invalid } from './guards.js';
 import { iaAttributes, type IaQuery } from './ia-attributes.js';
-import { type Child, closeSteps, excuse } from './ia-close.js';
+import { type Child, closeSteps } from './ia-close.js';
 import { IaMad } from './ia-mad.js';
 import { IaXrc } from './ia-xrc.js';
 import { Lmr } from './lmr.js';
@@ -98,7 +98,7 @@ export class Ia extends IaXrc {
   /** Whoever closes from an upcall, first or later, is not waited for by the close. */
   private closedFrom(upcall: Upcall): void {
     this.callers.add(upcall);
-    excuse(this.ending, upcall);
+    for (const evd of this.ending) evd.joinEnd(upcall);
   }
 
   private checkUnused(): void {

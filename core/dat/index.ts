@@ -55,7 +55,8 @@ export { Rsp, type RspOptions, type RspParameters } from './rsp.js';
 export { ServicePoint } from './service-point.js';
 export { CR_TRANSITIONS, type CrStateName, SP_TRANSITIONS, type SpStateName } from './sp-states.js';
 export { type ManagementAgentOptions } from './ia-mad.js';
-export { ManagementAgent, type ManagementDatagram, type ManagementRequest } from './mad-agent.js';
+export { ManagementAgent } from './mad-agent.js';
+export { type ManagementDatagram, type ManagementRequest } from './mad-datagram.js';
 export {
   type MadRequestOptions,
   type MadRespondOptions,
