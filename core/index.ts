@@ -109,6 +109,7 @@ export {
   type SrqStateName,
   type SrqStateRule,
   type XrcAcceptOptions,
+  type XrcAttachOptions,
   XrcDomain,
   type XrcDomainOptions,
   XrcInitiator,

@@ -28,8 +28,8 @@ export interface CloseScope {
 
 /**
  * Connections first, while everything that tells the peer still works; the modules, if this is the
- * last adapter of the device, with its MAD agents between CM and MAD; then queue pairs, completion
- * queues, regions, zones; the device.
+ * last adapter of the device, with its MAD agents between CM and MAD; then queue pairs, windows,
+ * shared receive queues, completion queues, regions, zones; the device.
  */
 export function closeSteps(scope: CloseScope): TeardownStep[] {
   const { children, evds, cnos, callers, release, endAgents } = scope;

@@ -82,5 +82,6 @@ export {
   type XrcInitiatorOptions,
   type XrcTargetOptions,
 } from './xrc-domain.js';
+export { type XrcAttachOptions } from './xrc-direct.js';
 export { XrcInitiator } from './xrc-initiator.js';
 export { XrcSrq, type XrcSrqOptions } from './xrc-srq.js';

@@ -2,13 +2,14 @@
  * XRC initiator: an endpoint whose one connection reaches every shared receive queue in the domain
  * of the target at the other end. Each request names one; the rest is as with any endpoint.
  */
-import { DatError } from '../errors/index.js';
+import { DatError, spiCall } from '../errors/index.js';
 import type { XrcDomain as XrcHold } from '../spi/index.js';
 import { Ep } from './ep.js';
 import type { EpCall, Legality } from './ep-states.js';
 import type { EpInit } from './ep-types.js';
 import { checkInteger } from './guards.js';
 import type { Ia } from './ia.js';
+import { checkAttachOptions, DirectConnection, type XrcAttachOptions } from './xrc-direct.js';
 import type { XrcDomain } from './xrc-domain.js';
 
 /** Numbers of shared receive queues have 24 bits; 0 is none. */
@@ -51,6 +52,32 @@ export class XrcInitiator extends Ep {
   /** The queue that is named at present; 0 for none. */
   get srqn(): number {
     return this.queues.srqn;
+  }
+
+  /**
+   * Brings the initiator to a target whose numbers are known otherwise than by a connection
+   * request: one made by `domain.createTarget`, with this endpoint's `qpn` as its destination.
+   * ESTABLISHED follows on the connect EVD; nobody asks the target, and nobody tells of its end: then
+   * requests fail.
+   * @throws DatError DAT_INVALID_STATE unless UNCONNECTED; DAT_INVALID_ADDRESS;
+   * DAT_INVALID_PARAMETER
+   */
+  attach(options: XrcAttachOptions): void {
+    const operation = 'initiator.attach';
+    const { context } = this.ia;
+    context.trace?.(operation, { ep: this.id, targetQpn: options?.targetQpn });
+    this.assertLive(operation);
+    this.checkLegal(operation, 'connect');
+    const { attributes } = this;
+    const plan = checkAttachOptions(operation, options, context.device, attributes);
+    const { gid: remoteGid } = plan.addressVector;
+    spiCall({ operation, value: options.address }, () =>
+      this.connection.connect(
+        { remoteGid, port: 0 },
+        (onEvent) =>
+          new DirectConnection(this.queues.qp, plan, attributes, context.scheduler, onEvent),
+      ),
+    );
   }
 
   protected override checkLegal(operation: string, call: EpCall): Legality {

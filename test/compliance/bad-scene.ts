@@ -111,7 +111,8 @@ export async function outcome(row: string, run: () => unknown): Promise<'refused
 /** A test a row: whatever is passed, the call is taken, or refused and nothing changes. */
 export function checkRows(rows: readonly Row[]): void {
   for (const [i, row] of rows.entries()) {
-    it(`${row.name} (${i}) with any values: taken, or a DatError and nothing changed`, async function () {
+    const name = `${row.name} (${i}) with any values: taken, or a DatError and nothing changed`;
+    it(name, async function () {
       this.timeout(20_000);
       let here = await scene(row.connected === true);
       let refusals = 0;

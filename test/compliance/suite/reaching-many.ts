@@ -1,7 +1,7 @@
 /** XRC: one connection from a node reaches the receivers of all adapters of a device. */
 import assert from 'node:assert/strict';
 import { DatDto, type DatEvent, RemoteSegment } from 'dapl';
-import { QpState } from 'dapl/spi';
+import { gidFromIp, QpState } from 'dapl/spi';
 import { type Claim, group } from './behaviour.js';
 import { assertSameBytes, ask, fillPattern, meet, refuses, settle, textOf } from './peer.js';
 import {
@@ -299,6 +299,38 @@ function refusing(claim: Claim): void {
     assert.deepEqual([...receiver.domain.targets], []);
     plain.accept(peers.passive.ep);
     assert.equal(textOf(await peers.active.next()), 'ESTABLISHED');
+  });
+
+  claim('a target by attributes, an initiator attached to it: no CM between them', async (pair) => {
+    const receiver = new Receiver(pair.passive);
+    const initiator = new Initiator(pair.active);
+    const sendPsn = 0xabcdef;
+    const target = receiver.domain.createTarget({
+      accessFlags: 0,
+      pkeyIndex: 0,
+      portNumber: 1,
+      addressVector: { gid: gidFromIp(pair.active.address), localGidIndex: 0 },
+      pathMtuBytes: 1024,
+      destinationQpn: initiator.ep.qpn,
+      receivePsn: sendPsn,
+      minRnrTimer: 14,
+      timeout: 14,
+      retryCount: 7,
+    });
+    assert.equal(receiver.domain.queryTarget(target).state, QpState.RTR);
+    const address = pair.passiveAddress;
+    const wrong = { address, targetQpn: target, sendPsn: 2 ** 24 };
+    refuses(() => initiator.ep.attach(wrong), 'DAT_INVALID_PARAMETER');
+    refuses(() => initiator.ep.attach({ ...wrong, address: 'x' }), 'DAT_INVALID_ADDRESS');
+    initiator.ep.attach({ address, targetQpn: target, sendPsn, pathMtuBytes: 1024 });
+    await initiator.expect('ESTABLISHED');
+    receiver.post(1);
+    initiator.send(receiver, 'by numbers alone', 3);
+    await initiator.expect('dto 3 SUCCESS');
+    assert.equal(textOfBytes((await receiver.received()).bytes), 'by numbers alone');
+    receiver.domain.unregisterTarget(target);
+    initiator.send(receiver, 'nobody is there', 4);
+    await initiator.expect('dto 4 TRANSPORT', 'BROKEN');
   });
 
   claim('a target by attributes: what is missing or refused is named', async (pair) => {

@@ -120,7 +120,7 @@ describe('remote memory region', () => {
     assert.equal(lmr.query().boundRmrs, 0);
   });
 
-  it('does not outlive the queue pair: a reset closes it, and drops what was under way', async () => {
+  it('is closed by a reset, if of an endpoint, and what was under way is dropped', async () => {
     const bench = await connected();
     const { ia, pz, lmr, ep, evd, cm, world, device } = bench;
     const [own, free] = [ia.createRmrForEp(pz), ia.createRmr(pz)];
