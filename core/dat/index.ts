@@ -1,4 +1,6 @@
 /** Objects of the DAT API. */
+import './event-objects.js';
+
 export {
   type CloseFlag,
   CompletionFlags,
