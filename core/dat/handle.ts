@@ -19,6 +19,22 @@ export type HandleType =
   | 'CR'
   | 'XRC_DOMAIN';
 
+/** DAT_HANDLE_TYPE of uDAPL: what `dat_get_handle_type` says of an object's `handleType`. */
+export const HandleTypeNumber = {
+  CR: 0,
+  EP: 1,
+  EVD: 2,
+  IA: 3,
+  LMR: 4,
+  PSP: 5,
+  PZ: 6,
+  RMR: 7,
+  RSP: 8,
+  CNO: 9,
+  SRQ: 10,
+  CSP: 11,
+} as const;
+
 const BRAND = Symbol.for('dapl:handle');
 
 let lastId = 0;

@@ -28,7 +28,8 @@ export interface CloseScope {
 
 /**
  * Connections first, while everything that tells the peer still works; the modules, if this is the
- * last adapter of the device, with its MAD agents between CM and MAD; then queue pairs, completion queues, regions, zones; the device.
+ * last adapter of the device, with its MAD agents between CM and MAD; then queue pairs, windows,
+ * shared receive queues, completion queues, regions, zones; the device.
  */
 export function closeSteps(scope: CloseScope): TeardownStep[] {
   const { children, evds, cnos, callers, release, endAgents } = scope;
@@ -76,13 +77,6 @@ function each<T>(items: readonly T[], end: (item: T) => void): void {
 }
 
 async function freeAll(evds: readonly Evd[], callers: ReadonlySet<Upcall>): Promise<void> {
-  const ends = evds.map((evd) => evd.free());
-  for (const upcall of callers) excuse(evds, upcall);
-  const results = await Promise.allSettled(ends);
+  const results = await Promise.allSettled(evds.map(async (evd) => evd.end(callers)));
   for (const result of results) if (result.status === 'rejected') throw result.reason;
-}
-
-/** What has been freed does not wait for this upcall any more: it waits itself. */
-export function excuse(evds: readonly Evd[], upcall: Upcall): void {
-  for (const evd of evds) evd.excuse(upcall);
 }

@@ -98,6 +98,30 @@ describe('UC queue pair', () => {
     }
   });
 
+  it('is on the wire as IBTA has it: opcodes from 0x20, no AckReq, PSNs in a row', () => {
+    const { pair, qpA } = connected();
+    const sent: Uint8Array[] = [];
+    pair.a.port.filter = (packet) => {
+      sent.push(packet.slice());
+      return [packet];
+    };
+    postSend(pair.a, qpA, send(2 * MTU + 1));
+    postSend(pair.a, qpA, { ...send(8), opcode: WrOpcode.SEND_WITH_IMM, immediate: 0x01020304 });
+    postSend(pair.a, qpA, write(pair, 2 * MTU));
+    const opcode = WrOpcode.RDMA_WRITE_WITH_IMM;
+    postSend(pair.a, qpA, { ...write(pair, 8), opcode, immediate: 9 });
+    pair.run(100);
+    assert.deepEqual(
+      sent.map((packet) => packet[0]),
+      [0x20, 0x21, 0x22, 0x25, 0x26, 0x28, 0x2b],
+    );
+    const words = sent.map((packet) => new DataView(packet.buffer, packet.byteOffset).getUint32(8));
+    assert.deepEqual(words, [0xfffffe, 0xffffff, 0, 1, 2, 3, 4]);
+    // BTH and ImmDt; BTH, RETH and ImmDt.
+    assert.deepEqual([...sent[3]!.subarray(12, 16)], [1, 2, 3, 4]);
+    assert.deepEqual([...sent[6]!.subarray(28, 32)], [0, 0, 0, 9]);
+  });
+
   it('gathers segments, takes inline payload, and has no completion of what is unsignalled', () => {
     const { pair, qpA, qpB } = connected();
     for (let i = 0; i < 2; i++) postReceive(pair.b, qpB, area(i * 4096), i);
