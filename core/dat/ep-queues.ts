@@ -12,14 +12,12 @@ import {
 } from '../evd/index.js';
 import { toDatError } from '../errors/index.js';
 import {
-  Access,
   type AsyncEventType,
   type CompletionQueue,
   CQE,
   type Device,
   type ProtectionDomain,
   QpState,
-  QpType,
   type QueuePair,
   Ring,
   RQE,
@@ -34,6 +32,7 @@ import {
 } from '../spi/index.js';
 import { dtoEvent } from './dto-event.js';
 import type { Ep } from './ep.js';
+import { endpointQueuePair, sendIov } from './ep-queue-pair.js';
 import { EpBinds } from './ep-binds.js';
 import type { EpAttributes } from './ep-attributes.js';
 import type { EpCounters } from './ep-counters.js';
@@ -80,10 +79,6 @@ export interface EpQueuesInit {
   readonly listener: EpQueuesListener;
 }
 
-/** What peers may do through the queue pair; what they may reach is up to each memory region. */
-export const EP_ACCESS =
-  Access.LOCAL_WRITE | Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC;
-
 export class EpQueues implements CompletionOwner {
   readonly qp: QueuePair;
   readonly sends: WorkQueue;
@@ -118,7 +113,7 @@ export class EpQueues implements CompletionOwner {
     this.context = init.owners.allocate(this);
     const { attributes } = init;
     try {
-      this.qp = this.createQueuePair();
+      this.qp = endpointQueuePair(init, this.context);
     } catch (error) {
       init.owners.free(this.context);
       throw error;
@@ -139,33 +134,6 @@ export class EpQueues implements CompletionOwner {
     if ((srq ?? xrc) !== undefined) return new WorkQueue(NO_RECEIVES, 0, 1, RQE.SEGMENTS);
     if (receiveRing === undefined) throw new Error('an RC queue pair has a receive ring');
     return new WorkQueue(receiveRing, maxRecvDtos, maxRecvIov, RQE.SEGMENTS);
-  }
-
-  private createQueuePair(): QueuePair {
-    const { device, attributes, pd, requestCq, recvCq, srq, xrc, onQueuePairEvent } = this.init;
-    const init = {
-      pd,
-      sendCq: requestCq,
-      // The marker that ends the queue takes the last entry.
-      maxSendWr: attributes.maxRequestDtos + 1,
-      maxSendSge: sendIov(attributes),
-      maxInlineBytes: 0,
-      context: this.context,
-      onEvent: onQueuePairEvent,
-    };
-    const qp =
-      xrc?.createInitiator(init) ??
-      device.createQueuePair({
-        ...init,
-        type: QpType.RC,
-        receiveCq: recvCq,
-        ...(srq !== undefined && { srq: srq.queue }),
-        maxReceiveWr: attributes.maxRecvDtos,
-        maxReceiveSge: attributes.maxRecvIov,
-      });
-    const { portNumber } = device.attributes;
-    qp.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber, accessFlags: EP_ACCESS });
-    return qp;
   }
 
   get sendsFull(): boolean {
@@ -396,10 +364,4 @@ export class EpQueues implements CompletionOwner {
     this.sends.discard();
     this.receives.discard();
   }
-}
-
-/** An RDMA write or read may take more segments than a send. */
-function sendIov(attributes: EpAttributes): number {
-  const { maxRequestIov, maxRdmaReadIov, maxRdmaWriteIov } = attributes;
-  return Math.max(maxRequestIov, maxRdmaReadIov, maxRdmaWriteIov);
 }
