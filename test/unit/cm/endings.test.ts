@@ -245,6 +245,9 @@ describe('CM: a peer that comes back with the same queue pair', () => {
     assert.equal(connection.state, 'TIMEWAIT');
     const [rej] = pair.bodies('REJ');
     assert.deepEqual([rej?.messageRejected, rej?.reason], [1, 10]);
+    await pair.world.runFor(10_000_000);
+    assert.equal(connection.state, 'IDLE');
+    assert.deepEqual(typesOf(events), ['rejected', 'timewait-exit']);
   });
 
   it('is not met with a queue pair that it may know, by accept either', async () => {

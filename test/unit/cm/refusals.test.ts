@@ -211,6 +211,7 @@ describe('CM: refusals', () => {
       const { events } = pair.connect({ qp });
       await pair.world.run();
       assert.deepEqual(typesOf(events), ['unreachable']);
+      assert.equal(qp.state, QpState.ERR);
       assert.deepEqual(typesOf(passive?.events ?? []), ['accept-failed']);
       assert.deepEqual(pair.messages, ['REQ', 'REP', 'REJ']);
       assert.equal(pair.bodies('REJ')[0]?.messageRejected, 1);
