@@ -73,13 +73,16 @@ function changesOf(state: string, row: Row): [string, Row | undefined][] {
   ];
 }
 
+/** `goOn` leads to one of the others. */
+const RESTARTS = ['startTimewait', 'startDreqRetries', 'goOn'];
+
 /** Whether doing without an action changes nothing, by what the table does not say. */
 function isMoot(state: string, { next, actions }: Row, action: string): boolean {
   // Whoever becomes idle stops all timers; nothing more can be told.
   if (next === 'IDLE') return action === 'mute' || action === 'stopTimers';
   // The one timer of these states is started anew; while REP is waited for there is another one.
-  const restarts = actions.some((one) => one === 'startTimewait' || one === 'startDreqRetries');
-  return action === 'stopTimers' && restarts && !/REQ_(SENT|RCVD)$/.test(state);
+  const restarts = actions.some((one) => RESTARTS.includes(one));
+  return action === 'stopTimers' && restarts && !/^(REQ_SENT|MRA_REQ_RCVD)$/.test(state);
 }
 
 async function failures(mocha: Mocha): Promise<number> {
