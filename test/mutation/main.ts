@@ -1,7 +1,7 @@
 /**
- * Mutants of the CM's state tables: each row is dropped, sent elsewhere, robbed of an action, or has
- * its queue pair fail behind the message, and the tests must notice. Prints the survivors. Other
- * orders of actions are not seen from outside: timers start and events are told at the end.
+ * Mutants of the CM's state tables: each row is dropped, sent elsewhere, robbed of an action, or
+ * has its queue pair fail behind the message, and the tests must notice. Prints the survivors.
+ * Other orders of actions are not seen from outside: timers start and events are told at the end.
  *
  *   node dist/test/mutation/main.js [active|passive|asking|asked]
  */
