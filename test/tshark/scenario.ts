@@ -30,14 +30,14 @@ export interface Stage {
   pause(ms: number): Promise<void>;
 }
 
-interface Side {
+export interface Side {
   readonly ia: Ia;
   readonly pz: Pz;
   readonly evd: Evd;
   readonly lmr: Lmr;
 }
 
-function sideOf(ia: Ia): Side {
+export function sideOf(ia: Ia): Side {
   const pz = ia.createPz();
   const privileges = MemPrivileges.ALL | MemPrivileges.REMOTE_ATOMIC;
   const lmr = ia.allocate(REGION_BYTES, { pz, privileges });
@@ -51,26 +51,26 @@ function endpoint({ ia, pz, evd }: Side): Ep {
   return ia.createEndpoint({ pz, recvEvd: evd, requestEvd: evd, connectEvd: evd, attributes });
 }
 
-async function next({ evd }: Side): Promise<DatEvent> {
+export async function next({ evd }: Side): Promise<DatEvent> {
   return (await evd.wait({ timeoutMs: WAIT_MS })).event;
 }
 
 /** Takes events up to one with that number. */
-async function until(side: Side, number: DatEventNumber): Promise<DatEvent> {
+export async function until(side: Side, number: DatEventNumber): Promise<DatEvent> {
   for (;;) {
     const event = await next(side);
     if (event.number === number) return event;
   }
 }
 
-async function request(side: Side): Promise<Cr> {
+export async function request(side: Side): Promise<Cr> {
   const event = await until(side, DatEventNumber.CONNECTION_REQUEST);
   assert.ok(event.type === 'connection-request');
   return event.cr;
 }
 
 /** Takes completions up to one with that cookie. */
-async function completion(side: Side, cookie: number): Promise<void> {
+export async function completion(side: Side, cookie: number): Promise<void> {
   for (;;) {
     const event = await next(side);
     if (event.type !== 'dto' || event.cookie !== cookie) continue;
