@@ -133,6 +133,11 @@ export abstract class EpCore extends EpBindPosts {
     this.connection.hold(what);
   }
 
+  /** @internal the device went away by force */
+  onDeviceGone(reason: string): void {
+    this.connection.onQueuePairError(reason);
+  }
+
   /** @internal teardown, first part: the CM tells the peer */
   shutdown(): void {
     this.connection.shutdown();
@@ -199,6 +204,7 @@ export abstract class EpCore extends EpBindPosts {
         requestCq: this.events.cqOf(requestEvd),
         attributes,
         srq,
+        xrc: init.xrc,
         counters: this.counts,
         onQueuePairEvent: (event) => this.events.onQueuePairEvent(event, this.connection),
         listener: {

@@ -5,7 +5,6 @@
  */
 import {
   type CompletionOwner,
-  type CompletionOwners,
   type CompletionView,
   type DatEvent,
   type EventBatch,
@@ -13,11 +12,7 @@ import {
 import { toDatError } from '../errors/index.js';
 import {
   Access,
-  type AsyncEventType,
-  type CompletionQueue,
   CQE,
-  type Device,
-  type ProtectionDomain,
   QpState,
   QpType,
   type QueuePair,
@@ -32,12 +27,11 @@ import {
   WrOpcode,
 } from '../spi/index.js';
 import { dtoEvent } from './dto-event.js';
-import type { Ep } from './ep.js';
 import { EpBinds } from './ep-binds.js';
 import type { EpAttributes } from './ep-attributes.js';
 import type { EpCounters } from './ep-counters.js';
+import type { EpQueuesInit, EpQueuesListener } from './ep-queues-init.js';
 import type { Segments } from './segment.js';
-import type { Srq } from './srq.js';
 import { Slot, WorkQueue } from './work-queue.js';
 
 const U32 = 2 ** 32;
@@ -47,35 +41,8 @@ const UNKNOWN_SLOT = -1;
 /** In place of a receive ring where there is none: nothing is ever posted to it. */
 const NO_RECEIVES = Ring.allocate(1, rqeBytes(1));
 
-/** What the endpoint makes of completions. Called while the CQ is scanned, in ring order. */
-export interface EpQueuesListener {
-  /** A receive has succeeded; it is about to become dequeuable. */
-  onReceived(): void;
-  /** A request or receive has failed by itself: not flushed. */
-  onFailed(): void;
-  /** Entries have been reclaimed. */
-  onReclaimed(): void;
-}
-
 /** A doorbell throws when the device is gone for good. */
 const DOORBELL = { operation: 'ep.post', hint: 'the device is gone' };
-
-/** What one life is made of. */
-export interface EpQueuesInit {
-  /** Named by its completions. */
-  readonly ep: Ep;
-  readonly device: Device;
-  readonly owners: CompletionOwners;
-  readonly pd: ProtectionDomain;
-  readonly requestCq: CompletionQueue;
-  readonly recvCq: CompletionQueue;
-  readonly attributes: EpAttributes;
-  /** Receives come from here instead of a queue of the endpoint's own. */
-  readonly srq: Srq | undefined;
-  readonly counters: EpCounters;
-  readonly onQueuePairEvent: (event: AsyncEventType) => void;
-  readonly listener: EpQueuesListener;
-}
 
 /** What peers may do through the queue pair; what they may reach is up to each memory region. */
 export const EP_ACCESS =
@@ -93,6 +60,8 @@ export class EpQueues implements CompletionOwner {
   sendDoorbellOpen = false;
   /** QP_LAST_WQE_REACHED: no receive of a shared receive queue will complete here any more. */
   receivesEnded: boolean;
+  /** XRC: the shared receive queue at the other end that requests name from now on. */
+  srqn = 0;
   /** Binds of windows that are under way. */
   readonly binds: EpBinds;
   private readonly context: number;
@@ -130,28 +99,34 @@ export class EpQueues implements CompletionOwner {
   private createReceives(): WorkQueue {
     const { maxRecvDtos, maxRecvIov } = this.init.attributes;
     const { receiveRing } = this.qp;
-    if (this.init.srq !== undefined) return new WorkQueue(NO_RECEIVES, 0, 1, RQE.SEGMENTS);
+    const { srq, xrc } = this.init;
+    if ((srq ?? xrc) !== undefined) return new WorkQueue(NO_RECEIVES, 0, 1, RQE.SEGMENTS);
     if (receiveRing === undefined) throw new Error('an RC queue pair has a receive ring');
     return new WorkQueue(receiveRing, maxRecvDtos, maxRecvIov, RQE.SEGMENTS);
   }
 
   private createQueuePair(): QueuePair {
-    const { device, attributes, pd, requestCq, recvCq, srq, onQueuePairEvent } = this.init;
-    const qp = device.createQueuePair({
-      type: QpType.RC,
+    const { device, attributes, pd, requestCq, recvCq, srq, xrc, onQueuePairEvent } = this.init;
+    const init = {
       pd,
       sendCq: requestCq,
-      receiveCq: recvCq,
-      ...(srq !== undefined && { srq: srq.queue }),
       // The marker that ends the queue takes the last entry.
       maxSendWr: attributes.maxRequestDtos + 1,
-      maxReceiveWr: attributes.maxRecvDtos,
       maxSendSge: sendIov(attributes),
-      maxReceiveSge: attributes.maxRecvIov,
       maxInlineBytes: 0,
       context: this.context,
       onEvent: onQueuePairEvent,
-    });
+    };
+    const qp =
+      xrc?.createInitiator(init) ??
+      device.createQueuePair({
+        ...init,
+        type: QpType.RC,
+        receiveCq: recvCq,
+        ...(srq !== undefined && { srq: srq.queue }),
+        maxReceiveWr: attributes.maxRecvDtos,
+        maxReceiveSge: attributes.maxRecvIov,
+      });
     const { portNumber } = device.attributes;
     qp.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber, accessFlags: EP_ACCESS });
     return qp;
@@ -197,6 +172,7 @@ export class EpQueues implements CompletionOwner {
     words[at + SQE.REMOTE_ADDRESS_HI] = addressHi;
     words[at + SQE.RKEY] = rkey;
     words[at + SQE.IMMEDIATE_OR_INVALIDATE] = immediate;
+    words[at + SQE.XRC_SRQN] = this.srqn;
     sends.commit(count, signal ? slotFlags | Slot.SIGNALLED : slotFlags);
     this.kickSends();
   }
@@ -242,6 +218,7 @@ export class EpQueues implements CompletionOwner {
     const at = sends.nextWord;
     words.fill(0, at, at + SQE.SEGMENTS);
     words[at + SQE.CONTROL] = WrOpcode.RDMA_WRITE | (WrFlags.SIGNALED << 8);
+    words[at + SQE.XRC_SRQN] = this.srqn;
     sends.commit(0, Slot.HIDDEN | Slot.SIGNALLED | Slot.MARKER);
     this.ringSends();
   }

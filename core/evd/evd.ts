@@ -178,9 +178,18 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
     });
   }
 
-  /** @internal this upcall waits for upcalls to end: nobody waits for it any more */
-  excuse(upcall: Upcall): void {
-    this.upcalls.gate.excuse(upcall);
+  /**
+   * @internal the adapter is being closed: frees the EVD at once; resolves when its upcalls have
+   * ended, but for those that wait for the close themselves
+   */
+  end(callers: ReadonlySet<Upcall>): Promise<void> {
+    if (this.open) this.close();
+    return new Promise((resolve) => this.upcalls.gate.drainJointly(callers, resolve));
+  }
+
+  /** @internal this upcall waits for the close too */
+  joinEnd(upcall: Upcall): void {
+    this.upcalls.gate.join(upcall);
   }
 
   // States
@@ -285,6 +294,7 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
         subtype: 'DAT_INVALID_ARG1',
         operation,
         message: 'the EVD was created without EvdFlags.SOFTWARE',
+        value: this.streams,
       });
     }
     if (

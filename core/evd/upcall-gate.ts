@@ -14,6 +14,8 @@ interface Drain {
   readonly remaining: Set<UpcallToken>;
   readonly own: UpcallToken | undefined;
   readonly done: () => void;
+  /** Several upcalls may wait in it together: the close of an adapter. */
+  readonly joint: boolean;
 }
 
 export class UpcallGate {
@@ -92,17 +94,36 @@ export class UpcallGate {
       for (const token of remaining) if (token.waits > 0) remaining.delete(token);
       own.waits++;
     }
-    const drain = { remaining, own, done };
-    this.drains.push(drain);
-    this.finish(drain);
+    this.start({ remaining, own, done, joint: false });
   }
 
-  /** An upcall in progress that nobody waits for any more, because it waits itself. */
-  excuse(token: UpcallToken): void {
+  /**
+   * The same for the close of an adapter, which several upcalls may wait for: none of `callers`, nor
+   * of those that join later, is waited for.
+   */
+  drainJointly(callers: ReadonlySet<UpcallToken>, done: () => void): void {
+    const remaining = new Set(this.running);
+    for (const token of callers) this.leave(remaining, token);
+    this.start({ remaining, own: undefined, done, joint: true });
+  }
+
+  /** This upcall too waits for the adapter to be closed. */
+  join(token: UpcallToken): void {
     for (const drain of [...this.drains]) {
-      drain.remaining.delete(token);
+      if (!drain.joint) continue;
+      this.leave(drain.remaining, token);
       this.finish(drain);
     }
+  }
+
+  private leave(remaining: Set<UpcallToken>, token: UpcallToken): void {
+    // For good: when the close is over, nothing is left that could wait for this upcall.
+    if (remaining.delete(token)) token.waits++;
+  }
+
+  private start(drain: Drain): void {
+    this.drains.push(drain);
+    this.finish(drain);
   }
 
   private finish(drain: Drain): void {
