@@ -103,6 +103,7 @@ export function checkConnQual(operation: string, position: number, connQual: unk
   checkInteger(operation, position, 'connQual', connQual, 1, 65535);
 }
 
+/** @throws DatError DAT_INVALID_ADDRESS, DAT_INVALID_PARAMETER */
 export function checkAddress(operation: string, address: unknown): Gid {
   if (typeof address !== 'string') {
     throw invalid(operation, 2, 'address', address, 'the text of an IP address');

@@ -71,7 +71,7 @@ export abstract class EpCore extends EpBindPosts {
       onHard: (count, mark) =>
         this.connection.onOverrun(`${count} receives: the hard high watermark is ${mark}`),
     });
-    this.watermarks.set(init.attributes.srqSoftHighWatermark, Infinity);
+    this.armWatermarks(init.attributes.srqSoftHighWatermark, Infinity);
     init.pz.users++;
     if (init.srq !== undefined) init.srq.users++;
   }
@@ -133,6 +133,11 @@ export abstract class EpCore extends EpBindPosts {
     this.connection.hold(what);
   }
 
+  /** @internal the device went away by force */
+  onDeviceGone(reason: string): void {
+    this.connection.onQueuePairError(reason);
+  }
+
   /** @internal teardown, first part: the CM tells the peer */
   shutdown(): void {
     this.connection.shutdown();
@@ -170,6 +175,15 @@ export abstract class EpCore extends EpBindPosts {
   }
 
   /**
+   * What a peer takes from a shared queue counts when it comes, whether or not the consumer looks;
+   * the endpoint's own queue fills by its own posts.
+   */
+  protected armWatermarks(soft: number, hard: number): void {
+    this.watermarks.set(soft, hard);
+    this.events.watchReceives(this.init.srq !== undefined && this.watermarks.armed);
+  }
+
+  /**
    * Receive buffers that the endpoint holds: posted and not completed; of a shared queue, taken and
    * not yet dequeued.
    */
@@ -190,6 +204,7 @@ export abstract class EpCore extends EpBindPosts {
         requestCq: this.events.cqOf(requestEvd),
         attributes,
         srq,
+        xrc: init.xrc,
         counters: this.counts,
         onQueuePairEvent: (event) => this.events.onQueuePairEvent(event, this.connection),
         listener: {

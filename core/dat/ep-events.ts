@@ -32,6 +32,7 @@ export class EpEvents {
   private readonly uses: (() => void)[] = [];
   private readonly states: PresentValue<EpStateName>;
   private holds: (() => void)[] = [];
+  private receiveHold: (() => void) | undefined = undefined;
   private onCompletionsLost: (reason: string) => void = () => undefined;
 
   constructor(
@@ -72,7 +73,10 @@ export class EpEvents {
     }
     return {
       commit: () => {
+        const watching = this.receiveHold !== undefined;
+        this.watchReceives(false);
         this.init = next;
+        this.watchReceives(watching);
         for (const evd of old.privateEvds) {
           if (!next.privateEvds.includes(evd)) this.ia.freePrivateEvd(evd);
         }
@@ -97,6 +101,7 @@ export class EpEvents {
   /** The endpoint is freed, or did not come about. */
   close(): void {
     this.watchCompletions(false);
+    this.watchReceives(false);
     end(this.uses);
     this.states.complete();
     for (const evd of this.init.privateEvds) this.ia.freePrivateEvd(evd);
@@ -125,6 +130,13 @@ export class EpEvents {
   watchCompletions(watch: boolean): void {
     for (const end of this.holds.splice(0)) end();
     if (watch) this.holds = this.dtoEvds().map((evd) => evd.hold());
+  }
+
+  /** The same for receives alone: a watermark of theirs is armed. */
+  watchReceives(watch: boolean): void {
+    if (watch === (this.receiveHold !== undefined)) return;
+    this.receiveHold?.();
+    this.receiveHold = watch ? this.init.recvEvd.hold() : undefined;
   }
 
   post(name: ConnectionEventName, details: ConnectionEventDetails, before: boolean): void {

@@ -83,7 +83,7 @@ export abstract class EpObserving extends EpCore {
     this.assertLive(operation);
     checkWatermark(operation, 2, 'soft', soft);
     checkWatermark(operation, 3, 'hard', hard);
-    this.watermarks.set(soft, hard);
+    this.armWatermarks(soft, hard);
     this.takeInCompletions();
     this.watermarks.look(this.receiveBuffers);
   }

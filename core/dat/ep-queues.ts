@@ -30,6 +30,7 @@ import {
   WcStatus,
   WrFlags,
   WrOpcode,
+  type XrcDomain,
 } from '../spi/index.js';
 import { dtoEvent } from './dto-event.js';
 import type { Ep } from './ep.js';
@@ -72,6 +73,8 @@ export interface EpQueuesInit {
   readonly attributes: EpAttributes;
   /** Receives come from here instead of a queue of the endpoint's own. */
   readonly srq: Srq | undefined;
+  /** An XRC initiator's: it makes the queue pair, which has no receives. */
+  readonly xrc: XrcDomain | undefined;
   readonly counters: EpCounters;
   readonly onQueuePairEvent: (event: AsyncEventType) => void;
   readonly listener: EpQueuesListener;
@@ -93,6 +96,8 @@ export class EpQueues implements CompletionOwner {
   sendDoorbellOpen = false;
   /** QP_LAST_WQE_REACHED: no receive of a shared receive queue will complete here any more. */
   receivesEnded: boolean;
+  /** XRC: the shared receive queue at the other end that requests name from now on. */
+  srqn = 0;
   /** Binds of windows that are under way. */
   readonly binds: EpBinds;
   private readonly context: number;
@@ -130,28 +135,34 @@ export class EpQueues implements CompletionOwner {
   private createReceives(): WorkQueue {
     const { maxRecvDtos, maxRecvIov } = this.init.attributes;
     const { receiveRing } = this.qp;
-    if (this.init.srq !== undefined) return new WorkQueue(NO_RECEIVES, 0, 1, RQE.SEGMENTS);
+    const { srq, xrc } = this.init;
+    if ((srq ?? xrc) !== undefined) return new WorkQueue(NO_RECEIVES, 0, 1, RQE.SEGMENTS);
     if (receiveRing === undefined) throw new Error('an RC queue pair has a receive ring');
     return new WorkQueue(receiveRing, maxRecvDtos, maxRecvIov, RQE.SEGMENTS);
   }
 
   private createQueuePair(): QueuePair {
-    const { device, attributes, pd, requestCq, recvCq, srq, onQueuePairEvent } = this.init;
-    const qp = device.createQueuePair({
-      type: QpType.RC,
+    const { device, attributes, pd, requestCq, recvCq, srq, xrc, onQueuePairEvent } = this.init;
+    const init = {
       pd,
       sendCq: requestCq,
-      receiveCq: recvCq,
-      ...(srq !== undefined && { srq: srq.queue }),
       // The marker that ends the queue takes the last entry.
       maxSendWr: attributes.maxRequestDtos + 1,
-      maxReceiveWr: attributes.maxRecvDtos,
       maxSendSge: sendIov(attributes),
-      maxReceiveSge: attributes.maxRecvIov,
       maxInlineBytes: 0,
       context: this.context,
       onEvent: onQueuePairEvent,
-    });
+    };
+    const qp =
+      xrc?.createInitiator(init) ??
+      device.createQueuePair({
+        ...init,
+        type: QpType.RC,
+        receiveCq: recvCq,
+        ...(srq !== undefined && { srq: srq.queue }),
+        maxReceiveWr: attributes.maxRecvDtos,
+        maxReceiveSge: attributes.maxRecvIov,
+      });
     const { portNumber } = device.attributes;
     qp.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber, accessFlags: EP_ACCESS });
     return qp;
@@ -197,6 +208,7 @@ export class EpQueues implements CompletionOwner {
     words[at + SQE.REMOTE_ADDRESS_HI] = addressHi;
     words[at + SQE.RKEY] = rkey;
     words[at + SQE.IMMEDIATE_OR_INVALIDATE] = immediate;
+    words[at + SQE.XRC_SRQN] = this.srqn;
     sends.commit(count, signal ? slotFlags | Slot.SIGNALLED : slotFlags);
     this.kickSends();
   }
@@ -242,6 +254,7 @@ export class EpQueues implements CompletionOwner {
     const at = sends.nextWord;
     words.fill(0, at, at + SQE.SEGMENTS);
     words[at + SQE.CONTROL] = WrOpcode.RDMA_WRITE | (WrFlags.SIGNALED << 8);
+    words[at + SQE.XRC_SRQN] = this.srqn;
     sends.commit(0, Slot.HIDDEN | Slot.SIGNALLED | Slot.MARKER);
     this.ringSends();
   }

@@ -1,5 +1,6 @@
 /** Plain data about endpoints. */
 import type { Evd } from '../evd/index.js';
+import type { XrcDomain } from '../spi/index.js';
 import type { EpAttributes } from './ep-attributes.js';
 import type { EpInitialState, EpStateName } from './ep-states.js';
 import type { Ia } from './ia.js';
@@ -15,6 +16,8 @@ export interface EpInit {
   /** The private ones of these, offered as streams and freed with the endpoint. */
   readonly privateEvds: readonly Evd[];
   readonly srq: Srq | undefined;
+  /** An XRC initiator: the domain that makes its queue pair. */
+  readonly xrc?: XrcDomain;
   readonly attributes: EpAttributes;
   /** Default UNCONNECTED. */
   readonly initialState?: EpInitialState;

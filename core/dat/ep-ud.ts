@@ -222,6 +222,11 @@ export class UdEp extends DatHandle {
     if (!this.isFreed) this.free();
   }
 
+  /** @internal the device went away by force */
+  onDeviceGone(reason: string): void {
+    this.onBroken(reason);
+  }
+
   /** @internal teardown, first part: while the CM works */
   shutdown(by: string): void {
     for (const service of [...this.services]) service.free();

@@ -17,6 +17,10 @@ export class EpWatermarks {
 
   constructor(private readonly actions: WatermarkActions) {}
 
+  get armed(): boolean {
+    return this.soft !== Infinity || this.hard !== Infinity;
+  }
+
   set(soft: number, hard: number): void {
     this.soft = soft;
     this.hard = hard;

@@ -6,6 +6,8 @@ import type { Ia } from './ia.js';
 import type { Rmr } from './rmr.js';
 import type { ServicePoint } from './service-point.js';
 import type { Srq } from './srq.js';
+import type { XrcDomain } from './xrc-domain.js';
+import type { XrcSrq } from './xrc-srq.js';
 
 declare module '../evd/event-objects.js' {
   interface EventObjects {
@@ -16,5 +18,7 @@ declare module '../evd/event-objects.js' {
     readonly cr: Cr;
     readonly rmr: Rmr;
     readonly srq: Srq;
+    readonly xrcDomain: XrcDomain;
+    readonly xrcSrq: XrcSrq;
   }
 }

@@ -5,7 +5,35 @@ import { show } from './show.js';
 
 /** DAT_HANDLE_TYPE. */
 export type HandleType =
-  'IA' | 'PZ' | 'LMR' | 'RMR' | 'SRQ' | 'EVD' | 'CNO' | 'EP' | 'PSP' | 'RSP' | 'CSP' | 'CR';
+  | 'IA'
+  | 'PZ'
+  | 'LMR'
+  | 'RMR'
+  | 'SRQ'
+  | 'EVD'
+  | 'CNO'
+  | 'EP'
+  | 'PSP'
+  | 'RSP'
+  | 'CSP'
+  | 'CR'
+  | 'XRC_DOMAIN';
+
+/** DAT_HANDLE_TYPE of uDAPL: what `dat_get_handle_type` says of an object's `handleType`. */
+export const HandleTypeNumber = {
+  CR: 0,
+  EP: 1,
+  EVD: 2,
+  IA: 3,
+  LMR: 4,
+  PSP: 5,
+  PZ: 6,
+  RMR: 7,
+  RSP: 8,
+  CNO: 9,
+  SRQ: 10,
+  CSP: 11,
+} as const;
 
 const BRAND = Symbol.for('dapl:handle');
 
@@ -89,6 +117,10 @@ type HandleSubtypeName = DatSubtypeKey extends infer K
     : never
   : never;
 
-function handleSubtype(type: HandleType): `DAT_INVALID_HANDLE_${HandleSubtypeName}` {
-  return type === 'EVD' ? 'DAT_INVALID_HANDLE_EVD_REQUEST' : `DAT_INVALID_HANDLE_${type}`;
+function handleSubtype(
+  type: HandleType,
+): `DAT_INVALID_HANDLE_${HandleSubtypeName}` | 'DAT_INVALID_HANDLE1' {
+  if (type === 'EVD') return 'DAT_INVALID_HANDLE_EVD_REQUEST';
+  // DAT has no subtype for what it does not know.
+  return type === 'XRC_DOMAIN' ? 'DAT_INVALID_HANDLE1' : `DAT_INVALID_HANDLE_${type}`;
 }

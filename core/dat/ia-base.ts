@@ -15,6 +15,7 @@ import {
   type EvdHost,
 } from '../evd/index.js';
 import { DatError } from '../errors/index.js';
+import { AsyncEventType } from '../spi/index.js';
 import type { Observable } from '../stream/index.js';
 import { reportDeviceEvent } from './async-events.js';
 import type { DeviceLease, IaContext } from './context.js';
@@ -75,7 +76,16 @@ export abstract class IaBase extends DatHandle {
       },
     };
     this.asyncEvd = this.newEvd(init.asyncEvdQlen, EvdFlags.ASYNC);
-    init.lease.onEvent((event) => reportDeviceEvent(event, this.self));
+    init.lease.onEvent((event) => this.onDeviceEvent(event));
+  }
+
+  /** Every connection of a device that has gone is broken, each told once (DAT facts 3.5). */
+  private onDeviceEvent(event: AsyncEventType): void {
+    reportDeviceEvent(event, this.self);
+    if (event !== AsyncEventType.DEVICE_FATAL) return;
+    for (const child of [...this.children]) {
+      if (isConnected(child)) child.onDeviceGone('the device is gone');
+    }
   }
 
   /** This adapter, as its objects know it. */
@@ -183,4 +193,9 @@ export abstract class IaBase extends DatHandle {
   checkEvdOption(operation: string, use: EvdUse, evd: Evd | undefined): void {
     if (evd !== undefined) checkEvd(operation, use, evd, this.evds);
   }
+}
+
+/** Endpoints, that is. Their classes need this one, so that they cannot be named here. */
+function isConnected(child: Child): child is Child & { onDeviceGone(reason: string): void } {
+  return 'onDeviceGone' in child;
 }

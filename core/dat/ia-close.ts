@@ -9,9 +9,10 @@ import { Pz } from './pz.js';
 import { Rmr } from './rmr.js';
 import { ServicePoint } from './service-point.js';
 import { Srq } from './srq.js';
+import { XrcDomain } from './xrc-domain.js';
 
 /** Objects that an interface adapter counts; event dispatchers are apart. */
-export type Child = Pz | Lmr | Rmr | Ep | UdEp | ServicePoint | Srq;
+export type Child = Pz | Lmr | Rmr | Ep | UdEp | ServicePoint | Srq | XrcDomain;
 
 export interface CloseScope {
   readonly children: ReadonlySet<Child>;
@@ -27,7 +28,8 @@ export interface CloseScope {
 
 /**
  * Connections first, while everything that tells the peer still works; the modules, if this is the
- * last adapter of the device, with its MAD agents between CM and MAD; then queue pairs, completion queues, regions, zones; the device.
+ * last adapter of the device, with its MAD agents between CM and MAD; then queue pairs, windows,
+ * shared receive queues, completion queues, regions, zones; the device.
  */
 export function closeSteps(scope: CloseScope): TeardownStep[] {
   const { children, evds, cnos, callers, release, endAgents } = scope;
@@ -47,6 +49,7 @@ export function closeSteps(scope: CloseScope): TeardownStep[] {
     step('queue pairs', () => each([...of(Ep), ...of(UdEp)], (ep) => ep.destroy('ia.close'))),
     step('memory windows', () => each(of(Rmr), (rmr) => rmr.destroy('ia.close'))),
     step('shared receive queues', () => each(of(Srq), (srq) => srq.destroy('ia.close'))),
+    step('XRC domains', () => each(of(XrcDomain), (domain) => domain.destroy('ia.close'))),
     step('event dispatchers', () => freeAll(evds(), callers)),
     step('notification objects', () => each(cnos(), (cno) => cno.close())),
     step('memory regions', () => each(of(Lmr), (lmr) => lmr.destroy('ia.close'))),

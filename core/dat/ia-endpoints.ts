@@ -4,6 +4,7 @@ import { Ep } from './ep.js';
 import { type EpAttributeOptions, epAttributes } from './ep-attributes.js';
 import { checkCompletionModel } from './ep-completion-flags.js';
 import type { EpInitialState } from './ep-states.js';
+import type { EpInit } from './ep-types.js';
 import { checkOptions } from './guards.js';
 import { checkHandle } from './handle.js';
 import { IaMemory } from './ia-memory.js';
@@ -44,6 +45,16 @@ export abstract class IaEndpoints extends IaMemory {
 
   /** @internal also what the provider makes for a request: TENTATIVE_CONNECTION_PENDING */
   makeEndpoint(operation: string, options: EndpointOptions, initialState: EpInitialState): Ep {
+    return this.buildEndpoint(operation, options, initialState, (init) => new Ep(this.self, init));
+  }
+
+  /** @param make what kind of endpoint it is */
+  protected buildEndpoint<T extends Ep>(
+    operation: string,
+    options: EndpointOptions,
+    initialState: EpInitialState,
+    make: (init: EpInit) => T,
+  ): T {
     checkOptions(operation, 1, options, EP_OPTIONS);
     checkHandle(operation, Pz, 'PZ', options.pz, this.self);
     const { srq, recvEvd, requestEvd, connectEvd } = options;
@@ -69,7 +80,7 @@ export abstract class IaEndpoints extends IaMemory {
     const connect = connectEvd ?? makePrivate(CONNECTION_QLEN, EvdFlags.CONNECTION);
     try {
       return this.adopt(
-        new Ep(this.self, {
+        make({
           pz: options.pz,
           recvEvd: recvEvd ?? (ownDto as Evd),
           requestEvd: requestEvd ?? (ownDto as Evd),

@@ -4,7 +4,8 @@ import type { MadModule } from '../spi/index.js';
 import type { IaContext } from './context.js';
 import { checkInteger, checkOptions, invalid } from './guards.js';
 import { nextHandleId } from './handle.js';
-import { ManagementAgent, type ManagementRequest } from './mad-agent.js';
+import { ManagementAgent } from './mad-agent.js';
+import type { ManagementRequest } from './mad-datagram.js';
 
 /** What `ia.mad.registerAgent` takes. */
 export interface ManagementAgentOptions {

@@ -65,6 +65,7 @@ export abstract class IaServicePoints extends IaEndpoints {
     throw new DatError('DAT_CONN_QUAL_UNAVAILABLE', {
       operation,
       message: `all connection qualifiers from ${FIRST_ANY} to ${LAST_ANY} are taken`,
+      value: LAST_ANY,
     });
   }
 

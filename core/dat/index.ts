@@ -40,10 +40,11 @@ export {
   type ServiceRequest,
   UdService,
 } from './ep-ud-service.js';
-export { DatHandle, type HandleType } from './handle.js';
+export { DatHandle, type HandleType, HandleTypeNumber } from './handle.js';
 export { Ia } from './ia.js';
 export { type EndpointOptions } from './ia-endpoints.js';
 export { type UdEndpointOptions } from './ia-datagrams.js';
+export { type XrcDomainOptions } from './ia-xrc.js';
 export { type IaAttributes, type IaQuery } from './ia-attributes.js';
 export { type EvdStream, type ProviderAttributes } from './provider-attributes.js';
 export { type IaCounterValues } from './ia-counters.js';
@@ -56,13 +57,14 @@ export { Rsp, type RspOptions, type RspParameters } from './rsp.js';
 export { ServicePoint } from './service-point.js';
 export { CR_TRANSITIONS, type CrStateName, SP_TRANSITIONS, type SpStateName } from './sp-states.js';
 export { type ManagementAgentOptions } from './ia-mad.js';
-export { ManagementAgent, type ManagementDatagram, type ManagementRequest } from './mad-agent.js';
+export { ManagementAgent } from './mad-agent.js';
+export { type ManagementDatagram, type ManagementRequest } from './mad-datagram.js';
 export {
   type MadRequestOptions,
   type MadRespondOptions,
   type MadSendOptions,
 } from './mad-checks.js';
-export { Pz } from './pz.js';
+export { Pz, type PzParameters } from './pz.js';
 export { type RmrTriplet } from './rmr-contexts.js';
 export { LmrSegment, type RemoteAddress, RemoteSegment, type Segments } from './segment.js';
 export { Rmr, type RmrParameters, type RmrScope } from './rmr.js';
@@ -76,3 +78,12 @@ export {
   type SrqStateName,
   type SrqStateRule,
 } from './srq-attributes.js';
+export {
+  type XrcAcceptOptions,
+  XrcDomain,
+  type XrcInitiatorOptions,
+  type XrcTargetOptions,
+} from './xrc-domain.js';
+export { type XrcAttachOptions } from './xrc-direct.js';
+export { XrcInitiator } from './xrc-initiator.js';
+export { XrcSrq, type XrcSrqOptions } from './xrc-srq.js';

@@ -1,5 +1,5 @@
 /** An agent for management datagrams, as `ia.mad.registerAgent` makes it. */
-import { DatError, type DatType, spiCall } from '../errors/index.js';
+import { DatError, spiCall, toDatError } from '../errors/index.js';
 import {
   GSI_QKEY,
   type Gid,
@@ -9,7 +9,6 @@ import {
   type MadModule,
   type MadSendHandle,
   type MadSendResult,
-  nameOf,
   type ReceivedMad,
   WcStatus,
 } from '../spi/index.js';
@@ -25,33 +24,13 @@ import {
   type MadRespondOptions,
   type MadSendOptions,
 } from './mad-checks.js';
+import {
+  answeredTwice,
+  failureOf,
+  type ManagementDatagram,
+  type ManagementRequest,
+} from './mad-datagram.js';
 import { composeMad, type MadFormat, readMad } from './mad-message.js';
-
-/** A request that has arrived, or the response to one. */
-export interface ManagementDatagram {
-  /** IP address of the sender, as text. */
-  readonly address: string;
-  readonly method: number;
-  /** MAD status; 0 is OK. */
-  readonly status: number;
-  readonly attributeId: number;
-  readonly attributeModifier: number;
-  /**
-   * What follows the headers of the class, a copy: as long as it was sent with RMPP, else padded
-   * with zeros to what a MAD holds.
-   */
-  readonly data: Uint8Array;
-}
-
-/** A request to this agent. */
-export interface ManagementRequest extends ManagementDatagram {
-  /**
-   * Answers it, once. Resolves when the response has been sent; with RMPP, when it has arrived.
-   * @throws DatError (rejects) DAT_INVALID_STATE (answered already), DAT_INVALID_PARAMETER,
-   * DAT_LENGTH_ERROR, and as `agent.send`
-   */
-  respond(options?: MadRespondOptions): Promise<void>;
-}
 
 /** @internal what an agent is made of */
 export interface ManagementAgentInit {
@@ -72,6 +51,7 @@ interface Pending {
 }
 
 const RESPONSE_BIT = 0x80;
+const RESPOND = 'request.respond';
 
 /** Made by `ia.mad.registerAgent()`. With methods, keeps the process alive until unregistered. */
 export class ManagementAgent {
@@ -208,7 +188,7 @@ export class ManagementAgent {
   }
 
   /** Posts it, and settles when it is reported. */
-  private launch(
+  private async launch(
     operation: string,
     header: MadHeader,
     { gid, qpn, data, retries }: Pick<CheckedSend, 'gid' | 'qpn' | 'data' | 'retries'>,
@@ -281,20 +261,38 @@ export class ManagementAgent {
     source: ReceivedMad['source'],
   ): ManagementRequest {
     let answered = false;
-    const operation = 'request.respond';
-    const respond = async (options: MadRespondOptions = {}): Promise<void> => {
-      this.checkRegistered(operation);
-      const checked = checkMadRespond(operation, options, this.init.format);
-      if (answered) {
-        throw new DatError('DAT_INVALID_STATE', { operation, message: 'it has been answered' });
-      }
-      answered = true;
-      const { status, attributeModifier = header.attributeModifier, data, retries } = checked;
-      const method = header.method | RESPONSE_BIT;
-      const response = { ...header, method, status, attributeModifier };
-      await this.launch(operation, response, { ...source, data, retries }, 0, undefined);
+    return {
+      ...datagram,
+      respond: (options = {}) => {
+        if (answered) return Promise.reject(answeredTwice());
+        let checked: ReturnType<typeof checkMadRespond>;
+        try {
+          checked = this.checkAnswer(options);
+        } catch (error) {
+          return Promise.reject(toDatError(error, { operation: RESPOND }));
+        }
+        answered = true;
+        const { status, attributeModifier = header.attributeModifier, data, retries } = checked;
+        const method = header.method | RESPONSE_BIT;
+        const response = { ...header, method, status, attributeModifier };
+        return this.answer(response, { ...source, data, retries });
+      },
     };
-    return { ...datagram, respond };
+  }
+
+  /** Who does not look whether his answer arrives is not to end by an unhandled rejection. */
+  private answer(
+    response: MadHeader,
+    send: Pick<CheckedSend, 'gid' | 'qpn' | 'data' | 'retries'>,
+  ): Promise<void> {
+    const sent = this.launch(RESPOND, response, send, 0, undefined).then(() => undefined);
+    sent.catch(() => undefined);
+    return sent;
+  }
+
+  private checkAnswer(options: MadRespondOptions): ReturnType<typeof checkMadRespond> {
+    this.checkRegistered(RESPOND);
+    return checkMadRespond(RESPOND, options, this.init.format);
   }
 
   private offer(request: ManagementRequest): void {
@@ -314,16 +312,3 @@ export class ManagementAgent {
 }
 
 const GONE = { ENODEV: ['DAT_ABORT'] } as const;
-
-const FAILURES: Readonly<Record<number, DatType>> = {
-  [WcStatus.RESP_TIMEOUT_ERR]: 'DAT_TIMEOUT_EXPIRED',
-  [WcStatus.WR_FLUSH_ERR]: 'DAT_ABORT',
-};
-
-function failureOf(operation: string, { status, rmppStatus }: MadSendResult): DatError {
-  const name = nameOf(WcStatus, status);
-  const why =
-    rmppStatus === undefined ? name : `the transfer was ended with RMPP status ${rmppStatus}`;
-  const value = rmppStatus ?? name;
-  return new DatError(FAILURES[status] ?? 'DAT_INTERNAL_ERROR', { operation, message: why, value });
-}

@@ -5,6 +5,13 @@ import type { ProtectionDomain } from '../spi/index.js';
 import { DatHandle } from './handle.js';
 import type { Ia } from './ia.js';
 
+/** What `pz.query()` tells (DAT_PZ_PARAM). */
+export interface PzParameters {
+  readonly ia: Ia;
+  /** Endpoints, regions, windows and shared receive queues that belong to it. */
+  readonly users: number;
+}
+
 /** Made by `ia.createPz()`. */
 export class Pz extends DatHandle {
   readonly handleType = 'PZ';
@@ -18,6 +25,13 @@ export class Pz extends DatHandle {
     readonly pd: ProtectionDomain,
   ) {
     super();
+  }
+
+  /** dat_pz_query. */
+  query(): PzParameters {
+    this.assertLive('pz.query');
+    const { ia, users } = this;
+    return { ia, users };
   }
 
   /**

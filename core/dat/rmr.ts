@@ -266,9 +266,9 @@ export class Rmr extends DatHandle {
       ep,
       lmr: segment?.lmr,
       lengthBytes: segment?.lengthBytes,
-      privileges: new Symbolic(flagNames(MemPrivileges, options?.privileges)),
+      ...(segment !== undefined && { privileges: privilegesText(options) }),
       cookie: options?.cookie,
-      flags: new Symbolic(flagNames(CompletionFlags, options?.flags)),
+      flags: new Symbolic(flagNames(CompletionFlags, options?.flags ?? CompletionFlags.DEFAULT)),
     });
   }
 
@@ -280,4 +280,8 @@ export class Rmr extends DatHandle {
     this.pz.users--;
     this.ia.forget(this);
   }
+}
+
+function privilegesText(options: RmrBindOptions | undefined): Symbolic {
+  return new Symbolic(flagNames(MemPrivileges, options?.privileges ?? MemPrivileges.REMOTE_READ));
 }

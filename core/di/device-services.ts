@@ -18,6 +18,8 @@ import {
   type Scheduler,
   TIMERS,
   type Timers,
+  XRC,
+  type XrcModule,
 } from '../spi/index.js';
 
 @injectable()
@@ -31,5 +33,6 @@ export class DeviceServices {
     @inject(SCHEDULER) readonly scheduler: Scheduler,
     @inject(KEEP_ALIVE) readonly keepAlive: KeepAlive,
     @inject(LOGGER) readonly logger: Logger,
+    @inject(XRC, { isOptional: true }) readonly xrc: XrcModule | undefined,
   ) {}
 }

@@ -42,6 +42,7 @@ export async function tearDown(
   throw new DatError('DAT_INTERNAL_ERROR', {
     operation: limits.operation,
     message: `${failures.length} of ${steps.length} steps failed: ${list}`,
+    value: failures.length,
     cause: new AggregateError(failures, 'teardown failed'),
   });
 }

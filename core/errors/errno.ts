@@ -1,7 +1,7 @@
 /**
- * errno → DAT type and subtype: a table (DAT facts 3.6). Where dapl gives a bare type, the
- * subtype that fits is filled in; the values that dapl does not know (and calls DAT_INTERNAL_ERROR) but
- * providers raise are below the line.
+ * errno → DAT type and subtype: a table (DAT facts 3.6). Where dapl gives a bare type, the subtype
+ * that fits is filled in. Values that providers raise and dapl does not know (it calls them
+ * DAT_INTERNAL_ERROR) are below the line.
  */
 import type { SpiErrorCode } from '../spi/index.js';
 import type { DatSubtype, DatType } from './codes.js';

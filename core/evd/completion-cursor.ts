@@ -105,12 +105,16 @@ export class CompletionCursor {
     this.cq.ring.consumer = this.next + this.base;
   }
 
-  /** Hides what an owner has left in the queue, so that counts stay right when it goes. */
-  purge(context: number): void {
+  /**
+   * Hides what an owner has left in the queue, so that counts stay right when it goes.
+   * @param srqn the owner is a shared receive queue, and the context nobody's
+   */
+  purge(context: number, srqn?: number): void {
     const ring = this.cq.ring;
     for (let n = this.next; n !== this.scanned; n = (n + 1) >>> 0) {
       const at = ((n + this.base) & ring.mask) * ring.strideWords;
       if (ring.words[at + CQE.QP_CONTEXT] !== context || this.isHidden(n)) continue;
+      if (srqn !== undefined && ring.words[at + CQE.SRQN] !== srqn) continue;
       this.hide(n);
     }
     this.skipHidden();

@@ -96,8 +96,8 @@ export abstract class EvdFeed {
   }
 
   /** Hides the completions of a context that nobody took; call it before `owners.free`. */
-  purge(context: number): void {
-    if (this.open) this.store.purge(context);
+  purge(context: number, srqn?: number): void {
+    if (this.open) this.store.purge(context, srqn);
   }
 
   /**

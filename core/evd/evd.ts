@@ -294,6 +294,7 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
         subtype: 'DAT_INVALID_ARG1',
         operation,
         message: 'the EVD was created without EvdFlags.SOFTWARE',
+        value: this.streams,
       });
     }
     if (

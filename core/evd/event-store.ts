@@ -110,9 +110,9 @@ export class EventStore {
   }
 
   /** Hides the completions that an endpoint leaves behind. */
-  purge(context: number): void {
+  purge(context: number, srqn?: number): void {
     this.scan();
-    this.cursor?.purge(context);
+    this.cursor?.purge(context, srqn);
   }
 
   /** New limit of both queues; the caller has checked that what waits fits. */

@@ -1,4 +1,5 @@
 /** Events as a consumer gets them: DAT's numbers, readonly, one union (DAT facts 3.1). */
+import type { AsyncEventType } from '../spi/index.js';
 import type { DatDto, DatDtoStatus } from './dto-status.js';
 import type {
   EventConnectionRequest,
@@ -7,6 +8,8 @@ import type {
   EventMemoryWindow,
   EventServicePoint,
   EventSubject,
+  EventXrcDomain,
+  EventXrcSrq,
 } from './event-objects.js';
 
 /** DAT_EVENT_NUMBER. */
@@ -31,6 +34,9 @@ export const DatEventNumber = {
   ASYNC_HA_UP_TO_MULTI_PATH: 0x08102,
   SOFTWARE: 0x10001,
   IB_DTO: 0x40000,
+  /** Ours, in the range of the IB extensions. */
+  XRC_RECEIVE: 0x4f001,
+  XRC_TARGET: 0x4f002,
 } as const;
 export type DatEventNumber = (typeof DatEventNumber)[keyof typeof DatEventNumber];
 
@@ -169,7 +175,45 @@ export interface SoftwareEvent {
   readonly payload: unknown;
 }
 
+/** A receive of an XRC shared receive queue has ended; no endpoint took it, but a target. */
+export interface XrcReceiveEvent {
+  readonly type: 'xrc-receive';
+  readonly number: N['XRC_RECEIVE'];
+  readonly srq: EventXrcSrq;
+  /** The target that the message came through: it tells senders apart. */
+  readonly targetQpn: number;
+  readonly cookie: number;
+  readonly status: DatDtoStatus;
+  /** Bytes; 0 unless `status` is SUCCESS. */
+  readonly transferredLength: number;
+  readonly operation: DatDto;
+  /** Immediate data, u32 in wire order. */
+  readonly immediate?: number;
+  /** The RMR context that the peer invalidated. */
+  readonly invalidatedRmrContext?: number;
+  /** Provider detail of a failure, for people. */
+  readonly vendorError?: number;
+}
+
+/** What may be told of an XRC target: events of its queue pair, and of the connection of one. */
+export type XrcTargetEventName =
+  keyof typeof AsyncEventType | 'ESTABLISHED' | 'ACCEPT_FAILED' | 'DISCONNECTED';
+
+/**
+ * Something has happened to an XRC target: each adapter that is registered with it hears of it, and
+ * of its connection the one that accepted it.
+ */
+export interface XrcTargetEvent {
+  readonly type: 'xrc-target';
+  readonly number: N['XRC_TARGET'];
+  readonly domain: EventXrcDomain;
+  readonly targetQpn: number;
+  readonly event: XrcTargetEventName;
+}
+
 export type DatEvent =
+  | XrcReceiveEvent
+  | XrcTargetEvent
   | DtoCompletionEvent
   | DatagramEvent
   | RmrBindCompletionEvent
@@ -181,5 +225,5 @@ export type DatEvent =
 /** What the library posts to an EVD by itself, as opposed to completions and `postSe`. */
 export type PostedEvent = Exclude<
   DatEvent,
-  DtoCompletionEvent | DatagramEvent | RmrBindCompletionEvent
+  DtoCompletionEvent | DatagramEvent | RmrBindCompletionEvent | XrcReceiveEvent
 >;

@@ -139,8 +139,9 @@ export class DeviceTable {
         ? [{ name, run: () => container.resolver.resolve(token).close() }]
         : [];
     return {
-      modules: [...step('CM', TOKENS.cm), ...step('MAD', TOKENS.mad), ...step('XRC', TOKENS.xrc)],
-      device: step('device', DEVICE),
+      modules: [...step('CM', TOKENS.cm), ...step('MAD', TOKENS.mad)],
+      // Targets outlive the adapters that made them: they end when all of those have.
+      device: [...step('XRC', TOKENS.xrc), ...step('device', DEVICE)],
       done,
     };
   }

@@ -14,6 +14,11 @@ export function isIpv4Gid(gid: Gid): boolean {
   return a === 0 && b === 0 && c === 0xffff;
 }
 
+/** True when the GID is that of a group: ff00::/8, or 224.0.0.0/4 (rdma_cm's mapping). */
+export function isMulticastGid(gid: Gid): boolean {
+  return isIpv4Gid(gid) ? (gid[12] ?? 0) >> 4 === 0xe : gid[0] === 0xff;
+}
+
 export function gidWords(gid: Gid): GidWords {
   const view = new DataView(gid.buffer, gid.byteOffset, 16);
   return [view.getUint32(0), view.getUint32(4), view.getUint32(8), view.getUint32(12)];

@@ -275,6 +275,15 @@ export interface QueuePair {
   /** @throws SpiError('EINVAL') that names the missing, superfluous or wrong attribute */
   modify(attributes: QueuePairAttributes): void;
   query(): Readonly<QueuePairAttributes>;
+  /**
+   * UD, present with 'multicast': from now on receives datagrams to that group too (sent to QP
+   * 0xffffff, with its own Q_Key), those of this device among them. Attaching twice is once.
+   * @throws SpiError('EINVAL') no group, or no datagram queue pair; ('ENETUNREACH') of a family
+   * that the port has no address of
+   */
+  attachMulticast?(group: Gid): void;
+  /** @throws SpiError('EINVAL') not attached; destroying detaches by itself */
+  detachMulticast?(group: Gid): void;
   /** The last transitions, PSNs and timeouts, oldest first: text for people. */
   flightRecord(): readonly string[];
   destroy(): void;

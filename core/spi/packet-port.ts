@@ -13,13 +13,16 @@ export const RX = {
   LENGTH: 1,
   /** RxFlags. */
   FLAGS: 2,
-  /** Index in `gids` of the address the packet came to. */
+  /** Index in `gids` of the address the packet came to, or GROUP_BIT and a group's number. */
   LOCAL_GID_INDEX: 3,
   /** Source GID as four big-endian words. */
   SOURCE_GID: 4,
   SOURCE_PORT: 8,
   WORDS: 16,
 } as const;
+
+/** In RX.LOCAL_GID_INDEX: the packet came to a multicast group. */
+export const GROUP_BIT = 0x80000000;
 
 /** RECOVERED_ID: the ICRC was checked with an IPv4 identification solved for, not seen. */
 export const RxFlags = { IPV6: 1, RECOVERED_ID: 2 } as const;
@@ -107,6 +110,14 @@ export interface PacketPort {
    */
   addPath(gid: Gid, localGidIndex: number): number;
   removePath(path: number): void;
+
+  /**
+   * Joins a multicast group at a local address of its family: what is sent to it arrives from now
+   * on. Absent where a port cannot.
+   * @returns a number below GROUP_BIT, of this group until it is left
+   */
+  joinGroup?(group: Gid, localGidIndex: number): number;
+  leaveGroup?(group: number): void;
 
   /** The driver's interest; a handler is never called from inside a port call. */
   watch(handlers: PacketPortHandlers): void;

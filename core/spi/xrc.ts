@@ -49,6 +49,7 @@ export interface XrcDomain {
   createTarget(init: XrcTargetInit): number;
   /**
    * As `createTarget`, but leaves it in INIT: a CM takes it to RTR when it accepts a request.
+   * Destroying it ends the target, whoever is registered.
    * @param init attributes of RESET to INIT; the default takes every remote access
    */
   prepareTarget(init: XrcPreparedTargetInit): QueuePair;
@@ -93,6 +94,8 @@ export interface XrcTargetInit {
 
 export type XrcPreparedTargetInit = Omit<XrcTargetInit, 'attributes'> & {
   readonly attributes?: Pick<XrcTargetAttributes, 'accessFlags' | 'pkeyIndex' | 'portNumber'>;
+  /** The QP is about to end, whoever ended it: a connection of it can be told. */
+  readonly onEnd?: () => void;
 };
 
 /** Path migration states, by verbs' numbers. */

@@ -13,11 +13,9 @@ import type {
   XrcSharedReceiveQueueInit,
   XrcTargetInit,
 } from '../../core/spi/index.js';
+import { onDestroy } from './on-destroy.js';
+import type { Destroyable } from './on-destroy.js';
 import type { SharedDomain } from './shared-domain.js';
-
-interface Destroyable {
-  destroy(): void;
-}
 
 export class DomainHold implements XrcDomain {
   private readonly queues = new Set<Destroyable>();
@@ -124,16 +122,9 @@ export class DomainHold implements XrcDomain {
   }
 }
 
-/**
- * Counts an object until it is destroyed, whoever does it. It stays the device's own object: a
- * wrapper would stand in the data path.
- */
+/** Counts an object until it is destroyed, whoever does it. */
 function counted<T extends Destroyable>(object: T, among: Set<Destroyable>): T {
-  const destroy = object.destroy.bind(object);
-  object.destroy = () => {
-    destroy();
-    among.delete(object);
-  };
   among.add(object);
+  onDestroy(object, () => among.delete(object));
   return object;
 }

@@ -18,6 +18,7 @@ import type {
   XrcTargetInit,
   XrcTargetOwner,
 } from '../../core/spi/index.js';
+import { onDestroy } from './on-destroy.js';
 import { Target } from './target.js';
 import { TARGET_CAPABILITIES, planTarget } from './target-attributes.js';
 
@@ -93,15 +94,19 @@ export class SharedDomain {
 
   private newTarget(
     consumer: XrcConsumer,
-    init: Omit<XrcTargetInit, 'attributes'>,
+    { owner, onEvent, onEnd }: Omit<XrcPreparedTargetInit, 'attributes'>,
     ...transitions: readonly QueuePairAttributes[]
   ): Target {
-    checkOwner(init.owner);
+    checkOwner(owner);
     const qp = this.createQueuePair((event) => target.deliver(event));
     const { qpn } = qp;
-    const target = new Target(qp, init.owner, this.logger, () => this.targets.delete(qpn));
+    const target = new Target(qp, owner, this.logger, () => {
+      this.targets.delete(qpn);
+      onEnd?.();
+    });
+    onDestroy(qp, () => target.end());
     this.targets.set(qpn, target);
-    if (init.owner === 'consumer') target.register(consumer, init.onEvent);
+    if (owner === 'consumer') target.register(consumer, onEvent);
     try {
       for (const attributes of transitions) qp.modify(attributes);
     } catch (error) {

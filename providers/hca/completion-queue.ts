@@ -47,13 +47,17 @@ export class SoftCompletionQueue implements CompletionQueue, Notifiable {
   private published = 0;
   private solicited = false;
   private armed: number = ARMED.NO;
-  private destroyed = false;
+  destroyed = false;
 
   constructor(
     private readonly host: CompletionHost,
     private readonly init: CompletionQueueInit,
   ) {
     this.ring = Ring.allocate(checkedEntries(init.minEntries), CQE_BYTES);
+  }
+
+  belongsTo(host: CompletionHost): boolean {
+    return this.host === host;
   }
 
   /** Writes a completion; `publish` makes it visible. Nothing is allocated. */

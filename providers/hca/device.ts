@@ -23,6 +23,7 @@ import { MAX_CQ_ENTRIES, SoftCompletionQueue } from './completion-queue.js';
 import type { HcaCounters } from './counters.js';
 import type { Hca } from './hca.js';
 import { Domain } from './memory.js';
+import { checkCompletionQueue, checkDomain, checkSharedReceives } from './object-checks.js';
 import { MAX_MESSAGE_BYTES } from './parameters.js';
 import { QUEUE_PAIR_CLASSES } from './queue-pair-classes.js';
 import type { QueuePairClass } from './queue-pair-classes.js';
@@ -33,6 +34,18 @@ import { SoftXrcDomain, checkXrcDomain } from './xrc-domain.js';
 const LOCAL_ACK_DELAY = 15;
 const OBJECTS = 1 << 20;
 
+/** What it can do over any port. */
+const ALWAYS: readonly DeviceCapability[] = [
+  'rc',
+  'uc',
+  'ud',
+  'atomic',
+  'shared-receive-queue',
+  'xrc',
+  'memory-window',
+  'send-with-invalidate',
+];
+
 /** How a device is driven; the driver is its only implementation. */
 export interface DeviceDrive {
   progress(): boolean;
@@ -40,16 +53,7 @@ export interface DeviceDrive {
 
 export class HcaDevice implements Device {
   readonly attributes: DeviceAttributes;
-  readonly capabilities: ReadonlySet<DeviceCapability> = new Set<DeviceCapability>([
-    'rc',
-    'uc',
-    'ud',
-    'atomic',
-    'shared-receive-queue',
-    'xrc',
-    'memory-window',
-    'send-with-invalidate',
-  ]);
+  readonly capabilities: ReadonlySet<DeviceCapability>;
   /** The provider's own end: its timers. */
   onClosed: () => void = () => undefined;
   /** Set by a provider that can. */
@@ -67,6 +71,7 @@ export class HcaDevice implements Device {
     private readonly drive: DeviceDrive,
   ) {
     this.attributes = deviceAttributes(hca, random);
+    this.capabilities = new Set(hca.multicast.possible ? [...ALWAYS, 'multicast'] : ALWAYS);
     hca.onCqGone = (cq) => this.cqs.delete(cq);
   }
 
@@ -119,7 +124,10 @@ export class HcaDevice implements Device {
     this.checkOpen();
     const { maxSharedReceiveQueues, maxSharedReceiveQueueWr, maxSge } = this.attributes;
     checkDomain(init.pd, this.hca);
-    if (init.xrc) checkXrcParts(init.xrc, this.hca);
+    if (init.xrc) {
+      checkXrcDomain(init.xrc.domain, this.hca);
+      checkCompletionQueue(init.xrc.cq, this.hca);
+    }
     limit('maxSge', init.maxSge, maxSge);
     const { sharedReceives } = this.hca;
     if (sharedReceives.size >= maxSharedReceiveQueues) {
@@ -152,7 +160,7 @@ export class HcaDevice implements Device {
     if (windows.size >= maxMemoryWindows) {
       throw new SpiError('ENOMEM', `${maxMemoryWindows} memory windows exist already`);
     }
-    return windows.create(pd as Domain, type);
+    return windows.create(pd, type);
   }
 
   createAddressHandle(pd: ProtectionDomain, attributes: AddressVector): AddressHandle {
@@ -164,7 +172,7 @@ export class HcaDevice implements Device {
     } catch (cause) {
       throw new SpiError('ENETUNREACH', 'gid: no local address reaches it', { cause });
     }
-    return this.hca.addressHandles.create(pd as Domain, path);
+    return this.hca.addressHandles.create(pd, path);
   }
 
   setEventHandler(handler: (event: AsyncEventType) => void): void {
@@ -218,9 +226,8 @@ export class HcaDevice implements Device {
       throw new SpiError('EOPNOTSUPP', `queue pair type ${init.type} is not supported`);
     }
     checkDomain(init.pd, this.hca);
-    const ours =
-      init.sendCq instanceof SoftCompletionQueue && init.receiveCq instanceof SoftCompletionQueue;
-    if (!ours) throw new SpiError('EINVAL', 'a completion queue is of another provider');
+    checkCompletionQueue(init.sendCq, this.hca);
+    checkCompletionQueue(init.receiveCq, this.hca);
     if (init.srq) checkSharedReceives(init.srq, this.hca);
     if (isXrc(init.type)) checkXrcDomain(init.xrcDomain, this.hca);
     if (this.hca.queuePairs.size >= maxQueuePairs) {
@@ -238,27 +245,6 @@ export class HcaDevice implements Device {
 
 function isXrc(type: QpType): boolean {
   return type === QpType.XRC_INI || type === QpType.XRC_TGT;
-}
-
-function checkXrcParts({ domain, cq }: NonNullable<SharedReceiveQueueInit['xrc']>, hca: Hca): void {
-  checkXrcDomain(domain, hca);
-  if (!(cq instanceof SoftCompletionQueue)) {
-    throw new SpiError('EINVAL', 'the completion queue is of another provider');
-  }
-}
-
-function checkDomain(pd: ProtectionDomain, hca: Hca): void {
-  if (!(pd instanceof Domain) || !pd.belongsTo(hca.memory)) {
-    throw new SpiError('EINVAL', 'pd is of another device');
-  }
-  if (pd.destroyed) throw new SpiError('EINVAL', 'the protection domain is destroyed');
-}
-
-function checkSharedReceives(srq: SharedReceiveQueue, hca: Hca): void {
-  if (!(srq instanceof SoftSharedReceiveQueue) || hca.sharedReceives.find(srq.srqn) !== srq) {
-    throw new SpiError('EINVAL', 'srq is destroyed, or of another device');
-  }
-  if (srq.completionQueue) throw new SpiError('EINVAL', 'an XRC SRQ belongs to no queue pair');
 }
 
 function limit(name: string, value: number, max: number): void {

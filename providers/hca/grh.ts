@@ -13,8 +13,8 @@ const ICRC = 4;
 const IPV4_HEADER = 20;
 const HOP_LIMIT = 64;
 
-/** Writes the area for a packet that came to `localGid`. */
-export function writeGrhArea(area: Uint8Array, rx: ReceivedPacket, localGid: Gid): void {
+/** Writes the area for a packet that was sent to `destination`. */
+export function writeGrhArea(area: Uint8Array, rx: ReceivedPacket, destination: Gid): void {
   const view = new DataView(area.buffer, area.byteOffset, GRH_LENGTH);
   area.fill(0, 0, GRH_LENGTH);
   const payload = rx.payloadOffset - rx.offset + rx.payloadLength + (-rx.payloadLength & 3);
@@ -28,7 +28,7 @@ export function writeGrhArea(area: Uint8Array, rx: ReceivedPacket, localGid: Gid
     view.setUint32(12, rx.source1);
     view.setUint32(16, rx.source2);
     view.setUint32(20, rx.source3);
-    area.set(localGid, 24);
+    area.set(destination, 24);
     return;
   }
   view.setUint8(20, 0x45);
@@ -37,7 +37,7 @@ export function writeGrhArea(area: Uint8Array, rx: ReceivedPacket, localGid: Gid
   view.setUint8(28, HOP_LIMIT);
   view.setUint8(29, UDP);
   view.setUint32(32, rx.source3);
-  for (let i = 0; i < 4; i++) area[36 + i] = localGid[12 + i] ?? 0;
+  for (let i = 0; i < 4; i++) area[36 + i] = destination[12 + i] ?? 0;
   view.setUint16(30, ipv4Checksum(view, 20));
 }
 

@@ -12,12 +12,13 @@ import type {
   Timers,
   WcStatus,
 } from '../../core/spi/index.js';
-import { RX, RxFlags } from '../../core/spi/index.js';
+import { GROUP_BIT, RX, RxFlags } from '../../core/spi/index.js';
 import { AddressHandleTable } from './address-handle.js';
 import type { CompletionHost, SoftCompletionQueue } from './completion-queue.js';
 import { HcaCounters } from './counters.js';
 import { DROP_OF_CHECK } from './drop-reason.js';
 import { MemoryTable } from './memory.js';
+import { MulticastTable } from './multicast.js';
 import { NotificationQueue } from './notification-queue.js';
 import type { Notifiable } from './notification-queue.js';
 import type { HcaParameters } from './parameters.js';
@@ -31,8 +32,8 @@ import type { SharedReceiveHost, SoftSharedReceiveQueue } from './shared-receive
 import { SharedReceiveTable } from './shared-receive-table.js';
 import { TransmitQueue } from './transmit-queue.js';
 import { TurnQueue } from './turn-queue.js';
-import { bthDestQpn, bthPkey, bthPsn } from './wire/bth.js';
-import { OPCODE_BIT } from './wire/opcode.js';
+import { QPN_MULTICAST, bthDestQpn, bthPkey, bthPsn } from './wire/bth.js';
+import { OPCODE_BIT, TRANSPORT } from './wire/opcode.js';
 import {
   BITS_OF,
   HEADER_LENGTH_OF,
@@ -72,6 +73,7 @@ export class Hca implements CompletionHost, SharedReceiveHost {
   readonly counters = new HcaCounters();
   readonly queuePairs: QueuePairTable;
   readonly sharedReceives: SharedReceiveTable;
+  readonly multicast: MulticastTable;
   readonly peers = new PeerTable();
   readonly memory: MemoryTable;
   readonly addressHandles: AddressHandleTable;
@@ -112,6 +114,7 @@ export class Hca implements CompletionHost, SharedReceiveHost {
     this.limits = { mtuBytes: port.mtuBytes, gidCount: port.gids.length, parameters };
     this.queuePairs = new QueuePairTable(random);
     this.sharedReceives = new SharedReceiveTable(random);
+    this.multicast = new MulticastTable(port);
     this.memory = new MemoryTable(port, random, (region) => this.releaseRegion(region));
     this.addressHandles = new AddressHandleTable((path) => this.releasePath(path));
     this.tx = new TransmitQueue(port, (region) => this.memory.isThere(region));
@@ -151,24 +154,50 @@ export class Hca implements CompletionHost, SharedReceiveHost {
       return;
     }
     const opcode = rx.view.getUint8(offset);
+    const destination = words[at + RX.LOCAL_GID_INDEX]!;
+    if (destination >= GROUP_BIT) {
+      this.dispatchToGroup(at, opcode);
+      return;
+    }
     const qp = this.queuePairs.find(bthDestQpn(rx.view, offset));
     if (qp === undefined) counters.drops.unknownQpn += 1;
     else if (qp.transport !== opcode >>> 5) counters.drops.wrongTransport += 1;
     else if ((statesFor(opcode) & (1 << qp.state)) === 0) counters.drops.wrongState += 1;
     else {
-      rx.offset = offset;
-      rx.opcode = opcode;
-      rx.psn = bthPsn(rx.view, offset);
-      rx.payloadOffset = offset + HEADER_LENGTH_OF[opcode]!;
-      rx.payloadLength = payloadLength(rx.view, offset, length);
-      rx.localGidIndex = words[at + RX.LOCAL_GID_INDEX]!;
-      rx.source0 = words[at + RX.SOURCE_GID]!;
-      rx.source1 = words[at + RX.SOURCE_GID + 1]!;
-      rx.source2 = words[at + RX.SOURCE_GID + 2]!;
-      rx.source3 = words[at + RX.SOURCE_GID + 3]!;
-      rx.isIpv6 = (words[at + RX.FLAGS]! & RxFlags.IPV6) !== 0;
+      this.describe(at, opcode);
+      rx.destination = this.port.gids[destination]!;
       qp.receive(rx);
     }
+  }
+
+  /** A datagram to a group goes to QP 0xffffff (IBTA 9.6.1.1.3), and to whoever listens there. */
+  private dispatchToGroup(at: number, opcode: number): void {
+    const { rx, counters } = this;
+    const words = this.port.rxPackets;
+    const forGroup = bthDestQpn(rx.view, words[at + RX.OFFSET]!) === QPN_MULTICAST;
+    if (opcode >>> 5 !== TRANSPORT.ud) counters.drops.wrongTransport += 1;
+    else {
+      this.describe(at, opcode);
+      const group = words[at + RX.LOCAL_GID_INDEX]! - GROUP_BIT;
+      if (!forGroup || this.multicast.deliver(group, rx) === 0) counters.drops.unknownQpn += 1;
+    }
+  }
+
+  private describe(at: number, opcode: number): void {
+    const { rx } = this;
+    const words = this.port.rxPackets;
+    const offset = words[at + RX.OFFSET]!;
+    rx.offset = offset;
+    rx.opcode = opcode;
+    rx.psn = bthPsn(rx.view, offset);
+    rx.payloadOffset = offset + HEADER_LENGTH_OF[opcode]!;
+    rx.payloadLength = payloadLength(rx.view, offset, words[at + RX.LENGTH]!);
+    rx.localGidIndex = words[at + RX.LOCAL_GID_INDEX]!;
+    rx.source0 = words[at + RX.SOURCE_GID]!;
+    rx.source1 = words[at + RX.SOURCE_GID + 1]!;
+    rx.source2 = words[at + RX.SOURCE_GID + 2]!;
+    rx.source3 = words[at + RX.SOURCE_GID + 3]!;
+    rx.isIpv6 = (words[at + RX.FLAGS]! & RxFlags.IPV6) !== 0;
   }
 
   /** Ours is a full member's key, so a limited member's is good enough (IBTA 10.9.3). */

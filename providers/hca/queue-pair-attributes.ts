@@ -1,5 +1,5 @@
 /** Ranges of queue pair attributes; which of them a transition takes is in qp-transitions.ts. */
-import { Access, PATH_MTU_BYTES, SpiError } from '../../core/spi/index.js';
+import { Access, PATH_MTU_BYTES, SpiError, isMulticastGid } from '../../core/spi/index.js';
 import type { QueuePairAttributes } from '../../core/spi/index.js';
 import type { HcaParameters } from './parameters.js';
 
@@ -35,6 +35,9 @@ export function checkAttributeValues(a: QueuePairAttributes, limits: AttributeLi
   if (a.addressVector) {
     const { gid, localGidIndex } = a.addressVector;
     range('addressVector.localGidIndex', localGidIndex, 0, limits.gidCount - 1);
+    if (gid.length === 16 && isMulticastGid(gid)) {
+      throw new SpiError('EINVAL', 'addressVector.gid is that of a multicast group');
+    }
     if (gid.length !== 16) {
       throw new SpiError('EINVAL', `addressVector.gid has ${gid.length} bytes, not 16`);
     }

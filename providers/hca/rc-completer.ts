@@ -33,6 +33,9 @@ const FATAL_STATUS = new Map<number, number>([
 export class RcCompleter {
   /** `una` at the last implied NAK: one lost response makes many, of which one counts. */
   private impliedNakAt = -1;
+  /** A fatal NAK that came while a response before it was missing: its syndrome, and its PSN. */
+  private refusal = 0;
+  private refusedPsn = 0;
   /** The READ that `cursor` walks. */
   private cursorIndex = -1;
   private readonly cursor = new SegmentCursor();
@@ -41,6 +44,7 @@ export class RcCompleter {
 
   reset(): void {
     this.impliedNakAt = -1;
+    this.refusal = 0;
     this.cursorIndex = -1;
   }
 
@@ -91,14 +95,38 @@ export class RcCompleter {
   private onNak(psn: number, syndrome: number): void {
     const { requester, flight, hca } = this.qp;
     flight.record(hca.nowUs, FLIGHT.NAK_RECEIVED, syndrome, psn);
+    const fatal = syndromeValue(syndrome) !== NAK_CODE.psnSequenceError;
+    if (fatal) {
+      this.refusal = syndrome;
+      this.refusedPsn = psn;
+    }
     if (!this.acknowledgeBefore(psn)) return;
-    const code = syndromeValue(syndrome);
-    if (code !== NAK_CODE.psnSequenceError) {
-      this.qp.failOldest(FATAL_STATUS.get(code) ?? WcStatus.REM_OP_ERR, syndrome);
-    } else if (!requester.waitingForReceiver) {
+    if (fatal) this.failRefused();
+    else if (!requester.waitingForReceiver) {
       // In RNR wait this is the echo of the packets that were in flight behind the refused one.
       requester.retry();
     }
+  }
+
+  /**
+   * Ends what a fatal NAK has refused; false when there is no such NAK. The peer has gone to ERR
+   * with it, so responses before it that are still missing never come: those requests are flushed.
+   */
+  failRefused(): boolean {
+    const { qp, refusal, refusedPsn } = this;
+    if (refusal === 0) return false;
+    const { requester, sendRing } = qp;
+    this.refusal = 0;
+    while (qp.oldest !== qp.fetched) {
+      const slot = qp.oldest & sendRing.mask;
+      const end = psnAdd(requester.firstPsn[slot]!, requester.packetCount[slot]!);
+      if (psnDiff(refusedPsn, end) < 0) {
+        qp.failOldest(FATAL_STATUS.get(syndromeValue(refusal)) ?? WcStatus.REM_OP_ERR, refusal);
+        return true;
+      }
+      qp.completeOldest(WcStatus.WR_FLUSH_ERR, 0, 0);
+    }
+    return false;
   }
 
   /** A NAK acknowledges all before it. False when a response among that is missing. */
@@ -146,7 +174,9 @@ export class RcCompleter {
 
   private onProgress(): void {
     this.impliedNakAt = -1;
-    this.qp.requester.onProgress();
+    const { requester } = this.qp;
+    if (this.refusal !== 0 && psnDiff(requester.una, this.refusedPsn) >= 0) this.failRefused();
+    else requester.onProgress();
   }
 
   // --- READ and atomic responses ----------------------------------------------------------------

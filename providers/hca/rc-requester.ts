@@ -10,6 +10,7 @@ import { FLIGHT } from './flight-recorder.js';
 import { executeLocalOperation, isLocalOperation } from './local-operations.js';
 import { MAX_MESSAGE_BYTES } from './parameters.js';
 import { isAtomic, isRcOpcode, needsResponse } from './rc-opcodes.js';
+import { RcOutstandingReads } from './rc-outstanding-reads.js';
 import type { RcQueuePair } from './rc-queue-pair.js';
 import { RcRequestPackets } from './rc-request-packets.js';
 import { segmentBytes } from './segment-cursor.js';
@@ -48,10 +49,7 @@ export class RcRequester {
   /** A request that cannot be sent: it fails when all before it have completed. */
   private badIndex = -1;
   private badStatus = 0;
-  /** Ends (one after the last PSN) of READ and atomic requests in flight, a ring. */
-  private readEnds = new Uint32Array(1);
-  private readHead = 0;
-  private readCount = 0;
+  private readonly reads = new RcOutstandingReads();
   private backoff = 1;
   private ackDeadlineUs = Infinity;
   private lastHintUs = -Infinity;
@@ -76,9 +74,7 @@ export class RcRequester {
     this.packet = 0;
     this.badIndex = -1;
     const depth = attributes.maxRdAtomic ?? 0;
-    this.readEnds = new Uint32Array(Math.max(1, depth));
-    this.readHead = 0;
-    this.readCount = 0;
+    this.reads.begin(depth);
     const { windowPackets } = hca.parameters;
     this.chunkPackets = Math.max(1, Math.floor(windowPackets / Math.min(Math.max(depth, 1), 16)));
     this.window.begin(windowPackets);
@@ -128,7 +124,7 @@ export class RcRequester {
     const inFlight = (this.psn - this.una) & PSN_MASK;
     if (inFlight >= this.window.packets) return false;
     const control = qp.sendRing.words[qp.sendRing.wordOf(this.sendIndex) + SQE.CONTROL]!;
-    if (this.packet === 0 && this.readCount > 0 && (control & (WrFlags.FENCE << 8)) !== 0) {
+    if (this.packet === 0 && this.reads.count > 0 && (control & (WrFlags.FENCE << 8)) !== 0) {
       return false;
     }
     return !needsResponse(control & 0xff) || this.mayAsk(inFlight);
@@ -136,7 +132,7 @@ export class RcRequester {
 
   /** READ and atomic depth; a chunk that does not fit what is left of the window waits. */
   private mayAsk(inFlight: number): boolean {
-    if (this.readCount >= this.readEnds.length) return false;
+    if (this.reads.full) return false;
     const rest = this.packetCount[this.sendIndex & this.qp.sendRing.mask]! - this.packet;
     const chunk = Math.min(rest, this.chunkPackets);
     return inFlight === 0 || inFlight + chunk <= this.window.packets;
@@ -241,13 +237,13 @@ export class RcRequester {
     const offset = this.packet * mtuBytes;
     const length = Math.min(count * mtuBytes, this.lengthBytes[slot]! - offset);
     this.packets.read(this.sendIndex, this.psn, offset, length);
-    this.noteRead(psnAdd(this.psn, count));
+    this.reads.add(psnAdd(this.psn, count));
     return count;
   }
 
   private sendAtomic(): void {
     this.packets.atomic(this.sendIndex, this.psn);
-    this.noteRead(psnAdd(this.psn, 1));
+    this.reads.add(psnAdd(this.psn, 1));
   }
 
   // --- local operations -------------------------------------------------------------------------
@@ -276,18 +272,12 @@ export class RcRequester {
     }
   }
 
-  // --- READ and atomic bookkeeping --------------------------------------------------------------
+  // --- READs in chunks --------------------------------------------------------------------------
 
   /** One after the last packet of the chunk that packet `packet` of a READ belongs to. */
   chunkEnd(slot: number, packet: number): number {
     const end = (Math.floor(packet / this.chunkPackets) + 1) * this.chunkPackets;
     return Math.min(end, this.packetCount[slot]!);
-  }
-
-  private noteRead(end: number): void {
-    const at = (this.readHead + this.readCount) % this.readEnds.length;
-    this.readEnds[at] = end;
-    this.readCount += 1;
   }
 
   // --- progress and its lack --------------------------------------------------------------------
@@ -296,10 +286,7 @@ export class RcRequester {
   onProgress(): void {
     const { qp } = this;
     if (psnDiff(this.una, this.psn) > 0) this.resumeAt(this.una);
-    while (this.readCount > 0 && psnDiff(this.una, this.readEnds[this.readHead]!) >= 0) {
-      this.readHead = (this.readHead + 1) % this.readEnds.length;
-      this.readCount -= 1;
-    }
+    this.reads.retire(this.una);
     this.window.onAcknowledged((this.una - this.counted) & PSN_MASK);
     this.counted = this.una;
     this.reloadRetries();
@@ -315,7 +302,7 @@ export class RcRequester {
   retry(): void {
     const { qp } = this;
     if (this.retriesLeft === 0) {
-      qp.failOldest(WcStatus.RETRY_EXC_ERR, 0);
+      if (!qp.completer.failRefused()) qp.failOldest(WcStatus.RETRY_EXC_ERR, 0);
       return;
     }
     this.retriesLeft -= 1;
@@ -359,7 +346,7 @@ export class RcRequester {
   private goBack(): void {
     this.resumeAt(this.una);
     this.packets.begin();
-    this.readCount = 0;
+    this.reads.clear();
     this.qp.hca.scheduleRequests(this.qp);
   }
 
@@ -409,7 +396,7 @@ export class RcRequester {
     flight.record(nowUs, FLIGHT.ACK_TIMEOUT, this.qp.ackTimeoutUs * this.backoff, this.una);
     this.backoff = Math.min(this.backoff * 2, MAX_BACKOFF);
     this.qp.completer.onTimeout();
-    this.retry();
+    if (!this.qp.completer.failRefused()) this.retry();
   }
 
   private onRnrTimer(): void {

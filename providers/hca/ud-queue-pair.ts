@@ -11,13 +11,14 @@ import {
   QpType,
   RQE,
   SQE,
+  SpiError,
   WcFlags,
   WcOpcode,
   WcStatus,
   WrFlags,
   WrOpcode,
 } from '../../core/spi/index.js';
-import type { QueuePairInit } from '../../core/spi/index.js';
+import type { Gid, QueuePairInit } from '../../core/spi/index.js';
 import type { SoftAddressHandle } from './address-handle.js';
 import { writeGrhArea } from './grh.js';
 import type { Hca } from './hca.js';
@@ -95,7 +96,7 @@ export class UdQueuePair extends SoftQueuePair {
   private scatter(rx: ReceivedPacket, first: number, segments: number): number {
     const { hca, cursor, receives } = this;
     cursor.start(receives.words, first, segments);
-    writeGrhArea(this.grhArea, rx, hca.port.gids[rx.localGidIndex]!);
+    writeGrhArea(this.grhArea, rx, rx.destination);
     if (cursor.write(hca.memory, receives.domain, this.grhArea) !== MEMORY_CHECK.OK) {
       return WcStatus.LOC_PROT_ERR;
     }
@@ -107,6 +108,30 @@ export class UdQueuePair extends SoftQueuePair {
       hca.placements,
     );
     return verdict === MEMORY_CHECK.OK ? WcStatus.SUCCESS : WcStatus.LOC_PROT_ERR;
+  }
+
+  // --- multicast --------------------------------------------------------------------------------
+
+  attachMulticast(group: Gid): void {
+    this.checkDatagram();
+    this.hca.multicast.attach(this, group);
+  }
+
+  detachMulticast(group: Gid): void {
+    this.checkDatagram();
+    this.hca.multicast.detach(this, group);
+  }
+
+  private checkDatagram(): void {
+    if (this.destroyed || this.type !== QpType.UD) {
+      throw new SpiError('EINVAL', `queue pair ${this.qpn} is destroyed, or the port's own`);
+    }
+  }
+
+  override destroy(): void {
+    if (this.destroyed) return;
+    this.hca.multicast.detachAll(this);
+    super.destroy();
   }
 
   // --- sending ----------------------------------------------------------------------------------

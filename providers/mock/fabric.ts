@@ -84,6 +84,8 @@ export class Fabric {
 
   readonly #ports = new Map<string, MemoryPort>();
   readonly #nodes = new Map<string, MockNode>();
+  /** Addresses that have joined, by group. */
+  readonly #groups = new Map<string, Set<string>>();
   readonly #links = new Map<string, Map<string, Link>>();
   readonly #settings: { readonly where: LinkSelection; readonly link: Partial<LinkOptions> }[] = [];
   /** Flows whose sender is about to hear that nobody is there: told once for many packets. */
@@ -211,12 +213,33 @@ export class Fabric {
     return link;
   }
 
+  /** For ports: packets to a group come to this address too. */
+  joinGroup(group: string, address: string): void {
+    const members = this.#groups.get(group) ?? new Set();
+    this.#groups.set(group, members.add(address));
+  }
+
+  leaveGroup(group: string, address: string): void {
+    const members = this.#groups.get(group);
+    members?.delete(address);
+    if (members?.size === 0) this.#groups.delete(group);
+  }
+
   /** Puts a packet on the wire; it belongs to the fabric from now on. */
   transmit(packet: WirePacket): void {
+    const { from, to, isMulticast } = packet.flow;
+    if (!isMulticast) return this.#transmit(packet, this.link(from, to));
+    // A switch makes the copies: each member has a link of its own, with its own faults.
+    for (const member of this.#groups.get(to) ?? []) {
+      this.#transmit(this.pool.copy(packet), this.link(from, member));
+    }
+    this.pool.release(packet);
+  }
+
+  #transmit(packet: WirePacket, link: Link): void {
     this.counters.sent++;
     const nowUs = this.clock.now();
     this.tap?.('sent', packet, nowUs);
-    const link = this.link(packet.flow.from, packet.flow.to);
     const arrivalUs = link.deliveryUs(nowUs, packet.length, this.random);
     const action = this.faults.decide(packet);
     if (action !== undefined) {
@@ -265,7 +288,7 @@ export class Fabric {
   #arriveAt(timeUs: number, packet: WirePacket, link: Link): void {
     this.clock.at(timeUs, () => {
       if (link.clogged) link.held.push(packet);
-      else this.#deliver(packet);
+      else this.#deliver(packet, link.to);
     });
   }
 
@@ -275,8 +298,8 @@ export class Fabric {
     for (const packet of link.held.splice(0)) this.#arriveAt(nowUs, packet, link);
   }
 
-  #deliver(packet: WirePacket): void {
-    const port = this.#ports.get(packet.flow.to);
+  #deliver(packet: WirePacket, to: string): void {
+    const port = this.#ports.get(to);
     if (!port) {
       this.#reportUnreachable(packet);
       return this.#drop(packet, 'undeliverable');
@@ -292,7 +315,8 @@ export class Fabric {
   }
 
   #reportUnreachable(packet: WirePacket): void {
-    const { from, to, destination } = packet.flow;
+    const { from, to, destination, isMulticast } = packet.flow;
+    if (isMulticast) return;
     if (this.link(to, from).partitioned || this.#unreachable.has(`${from} ${to}`)) return;
     this.#unreachable.add(`${from} ${to}`);
     this.clock.at(this.clock.now() + UNREACHABLE_AFTER_US, () => {

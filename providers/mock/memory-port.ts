@@ -10,6 +10,7 @@ import type {
   PacketPortHandlers,
 } from '../../core/spi/index.js';
 import {
+  GROUP_BIT,
   PLACE,
   RX,
   RxFlags,
@@ -95,6 +96,8 @@ export class MemoryPort implements PacketPort {
     Flow,
     { readonly words: GidWords; readonly localIndex: number }
   >();
+  /** By number: groups that have been joined. */
+  readonly #groups: ({ readonly group: string; readonly address: string } | undefined)[] = [];
   #waiting: WirePacket[] = [];
   #handlers: PacketPortHandlers | undefined;
   #wakePending = false;
@@ -177,6 +180,24 @@ export class MemoryPort implements PacketPort {
     if (!this.#closed) this.#paths.remove(path);
   }
 
+  joinGroup(group: Gid, localGidIndex: number): number {
+    const local = this.gids[localGidIndex];
+    if (!local) throw new RangeError(`local GID index ${localGidIndex}: ${this.gids.length} exist`);
+    const joined = { group: ipFromGid(group), address: ipFromGid(local) };
+    const free = this.#groups.indexOf(undefined);
+    const number = free < 0 ? this.#groups.length : free;
+    this.#groups[number] = joined;
+    this.fabric.joinGroup(joined.group, joined.address);
+    return number;
+  }
+
+  leaveGroup(number: number): void {
+    const joined = this.#groups[number];
+    if (!joined) return;
+    this.#groups[number] = undefined;
+    this.fabric.leaveGroup(joined.group, joined.address);
+  }
+
   watch(handlers: PacketPortHandlers): void {
     this.#handlers = handlers;
     if (this.#waiting.length > 0) this.#wake();
@@ -194,6 +215,7 @@ export class MemoryPort implements PacketPort {
     this.#closed = true;
     this.fabric.removePort(this);
     for (const packet of this.#waiting.splice(0)) this.fabric.pool.release(packet);
+    this.#groups.forEach((_, number) => this.leaveGroup(number));
     this.#regions.clear();
     this.#handlers = undefined;
   }
@@ -330,9 +352,15 @@ export class MemoryPort implements PacketPort {
     words[at + RX.OFFSET] = offset;
     words[at + RX.LENGTH] = length;
     words[at + RX.FLAGS] = isIpv4Gid(flow.source) ? 0 : RxFlags.IPV6;
-    words[at + RX.LOCAL_GID_INDEX] = source.localIndex;
+    words[at + RX.LOCAL_GID_INDEX] = flow.isMulticast ? this.#groupOf(flow) : source.localIndex;
     for (let i = 0; i < 4; i++) words[at + RX.SOURCE_GID + i] = source.words[i] as number;
     words[at + RX.SOURCE_PORT] = flow.sourcePort;
+  }
+
+  /** A group that has been left meanwhile has a number that nobody knows. */
+  #groupOf(flow: Flow): number {
+    const number = this.#groups.findIndex((joined) => joined?.group === flow.to);
+    return GROUP_BIT + (number < 0 ? this.#groups.length : number);
   }
 }
 

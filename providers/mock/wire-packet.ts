@@ -1,6 +1,6 @@
 /** Packets on the simulated wire: the bytes of a UDP payload, and the flow they belong to. */
 import type { Gid } from '../../core/spi/index.js';
-import { ipFromGid } from '../../core/spi/index.js';
+import { ipFromGid, isMulticastGid } from '../../core/spi/index.js';
 import { PseudoHeader } from '../hca/wire/icrc.js';
 
 /** The longest headers of the port contract, the largest path MTU, and the ICRC. */
@@ -14,6 +14,7 @@ export class Flow {
   readonly from: string;
   readonly to: string;
   readonly header: PseudoHeader;
+  readonly isMulticast: boolean;
 
   /** @throws RangeError when the addresses are not of one family */
   constructor(
@@ -24,6 +25,7 @@ export class Flow {
   ) {
     this.from = ipFromGid(source);
     this.to = ipFromGid(destination);
+    this.isMulticast = isMulticastGid(destination);
     this.header = new PseudoHeader().setFlow(source, destination, sourcePort, destinationPort);
   }
 }

@@ -11,77 +11,20 @@ import {
   openIa,
   RemoteSegment,
 } from 'dapl';
-import { type Logger, silentLogger } from 'dapl/spi';
-import { Fabric, mock } from 'dapl/providers/mock';
+import {
+  call,
+  checkRows,
+  Good,
+  outcome,
+  PASSIVE,
+  type Row,
+  RUNS,
+  type Scene,
+  scene,
+  visible,
+} from './bad-scene.js';
 import { anyValue, optionsLike } from './hostile-values.js';
-import { connected, meet, type Peer, type Peers } from './suite/peer.js';
-
-const ACTIVE = '192.0.2.1';
-const PASSIVE = '192.0.2.2';
-const RUNS = 150;
-
-/** Calls are traced, before they are checked: that must not fail either. */
-const logger: Logger = { ...silentLogger, isDebugEnabled: () => true, child: () => logger };
-
-/** Past the type checker, as a JavaScript caller would. */
-type Call = (...values: readonly unknown[]) => unknown;
-const call = (object: object, name: string): Call => {
-  const method = (object as Readonly<Record<string, unknown>>)[name] as Call;
-  return (...values) => method.apply(object, [...values]);
-};
-
-interface Scene extends Peers {
-  readonly fabric: Fabric;
-  /** Handles of every kind that are freed, and of another adapter. */
-  readonly strange: readonly unknown[];
-}
-
-async function scene(connect: boolean): Promise<Scene> {
-  const fabric = new Fabric({ seed: 1, autoRun: true });
-  const open = (address: string): ReturnType<typeof openIa> =>
-    openIa(mock({ fabric, address }), { logger });
-  const [active, passive] = [await open(ACTIVE), await open(PASSIVE)];
-  const close = async (): Promise<void> => {
-    await Promise.all([active.close(), passive.close()]);
-  };
-  const pair = { active, passive, passiveAddress: PASSIVE, close };
-  const peers = connect ? await connected(pair) : meet(pair);
-  const pz = active.createPz();
-  const freed = active.allocate(8, { pz });
-  const segment = freed.segment();
-  freed.free();
-  pz.free();
-  const { ep, evd, lmr } = peers.passive;
-  const foreign = [ep, evd, lmr, peers.passive.pz, lmr.segment(), passive];
-  return { ...peers, fabric, strange: [pz, freed, segment, ...foreign] };
-}
-
-/** What a caller can see of an endpoint, its memory and its adapter. */
-function visible({ ep, lmr, evd }: Peer): unknown {
-  const { state, qpn, requestsFree, receivesFree } = ep;
-  const { policy, pending, taker, qlen } = evd.query();
-  const { attributes, srq, softWatermark, hardWatermark } = ep.query();
-  return [
-    state,
-    qpn,
-    requestsFree,
-    receivesFree,
-    policy,
-    pending,
-    taker,
-    qlen,
-    { ...attributes, srq, softWatermark, hardWatermark },
-    [...lmr.bytes.subarray(0, 64)],
-  ];
-}
-
-/** Calls, each with the kinds of its parameters; `ok` undoes what a legal call has done. */
-interface Row {
-  readonly name: string;
-  readonly connected?: boolean;
-  readonly on: (scene: Scene) => object;
-  readonly parameters: readonly fc.Arbitrary<unknown>[];
-}
+import type { Peer } from './suite/peer.js';
 
 const CONNECT = ['address', 'connQual', 'timeoutMs', 'privateData', 'qos', 'flags'];
 const ENDPOINT = ['recvEvd', 'requestEvd', 'connectEvd', 'attributes', 'extra'];
@@ -94,14 +37,9 @@ const active = (s: Scene): Peer => s.active;
 const ep = (s: Scene): Ep => s.active.ep;
 const POST = { connected: true, on: ep } as const;
 
-/** A value that depends on the scene: put in its place when the call is made. */
-class Fitting {
-  constructor(readonly of: (scene: Scene) => unknown) {}
-}
-
 /** Mostly what the call takes, so that each parameter is reached with bad values. */
 const mostly = (of: (scene: Scene) => unknown, bad = anyValue): fc.Arbitrary<unknown> =>
-  fc.oneof({ weight: 4, arbitrary: fc.constant(new Fitting(of)) }, { weight: 1, arbitrary: bad });
+  fc.oneof({ weight: 4, arbitrary: fc.constant(new Good(of)) }, { weight: 1, arbitrary: bad });
 const SEGMENTS = mostly((s) => s.active.lmr.segment(0, 8));
 const COOKIE = mostly(() => 7);
 const U32 = mostly(() => 5);
@@ -197,53 +135,8 @@ const ROWS: readonly Row[] = [
   { name: 'close', on: (s) => active(s).ia, parameters: [anyValue] },
 ];
 
-/** Whether the call went through, after all; what it throws is a DatError. */
-async function outcome(row: string, run: () => unknown): Promise<'refused' | 'taken'> {
-  try {
-    const result = run();
-    // A promise that waits for events is legal; one that fails says so at once.
-    if (result instanceof Promise) {
-      const soon = new Promise((resolve) => setImmediate(resolve));
-      await Promise.race([result, soon]);
-      result.catch(() => undefined);
-    }
-    return 'taken';
-  } catch (error) {
-    if (!DatError.isDatError(error)) {
-      const what = error instanceof Error ? error.stack : String(error);
-      assert.fail(`${row} threw what is not a DatError: ${what}`);
-    }
-    assert.notEqual(error.code, 'DAT_INTERNAL_ERROR', error.message);
-    return 'refused';
-  }
-}
-
 describe('Bad parameters', () => {
-  for (const [i, row] of ROWS.entries()) {
-    it(`${row.name} (${i}) with any values: taken, or refused and nothing changed`, async function () {
-      this.timeout(20_000);
-      let here = await scene(row.connected === true);
-      let refusals = 0;
-      await fc.assert(
-        fc.asyncProperty(fc.tuple(...row.parameters), async (values) => {
-          const before = visible(here.active);
-          const target = row.on(here);
-          const fitted = values.map((value) => (value instanceof Fitting ? value.of(here) : value));
-          const result = await outcome(row.name, () => call(target, row.name)(...fitted));
-          if (result === 'refused') {
-            refusals++;
-            assert.deepEqual(visible(here.active), before);
-            return;
-          }
-          await here.pair.close();
-          here = await scene(row.connected === true);
-        }),
-        { numRuns: RUNS, seed: 7 },
-      );
-      await here.pair.close();
-      assert.ok(refusals > RUNS / 10, `${refusals} of ${RUNS} calls were refused`);
-    });
-  }
+  checkRows(ROWS);
 
   it('freed and foreign handles are refused wherever a handle goes', async () => {
     const { active, strange, pair } = await scene(true);

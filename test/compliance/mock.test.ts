@@ -14,6 +14,7 @@ describeProvider('mock', {
     'shared-receive-queue',
     'atomic',
     'send-with-invalidate',
+    'xrc',
     'memory-window',
     'ud',
   ],

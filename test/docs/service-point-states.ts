@@ -36,8 +36,8 @@ export function servicePointStates(): string[] {
   return [
     '## Service point',
     [
-      'Public, reserved and common ones. `LISTENING` takes requests; `PENDING` takes none, and waits',
-      'for answers to those handed out; `FREE` is the end.',
+      'Public, reserved and common ones. `LISTENING` takes requests; `PENDING` takes none, and',
+      'waits for answers to those handed out; `FREE` is the end.',
     ].join('\n'),
     table(['State', 'What happens', 'Next, with requests unanswered', 'Next, without'], points),
     diagram(arrows, 'LISTENING'),

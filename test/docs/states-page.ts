@@ -16,9 +16,9 @@ export function statesPage(): string {
       'the state, and changes nothing.',
     ].join('\n'),
     ...endpointStates(),
-    ...servicePointStates(),
     ...dispatcherStates(),
     ...notificationStates(),
+    ...servicePointStates(),
     ...sharedQueueStates(),
     ...queuePairStates(),
   );

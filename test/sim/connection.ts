@@ -2,7 +2,7 @@
 import { QpState } from '../../core/spi/index.js';
 import type { SeededRandom } from '../../providers/mock/index.js';
 import { Endpoint } from './endpoint.js';
-import type { ConnectionParameters } from './endpoint.js';
+import type { ConnectionParameters } from './connecting.js';
 import type { SimNode } from './sim-node.js';
 import type { Trace } from './trace.js';
 
@@ -13,6 +13,7 @@ export interface ConnectionHost {
   /** Goes up whenever faults begin; faults may be at work while `faultsActive`. */
   readonly faultEpoch: number;
   readonly faultsActive: boolean;
+  readonly nowUs: number;
   nextContext(): number;
   guard(handler: () => void): void;
   /** Runs a task at a later time, and keeps what it throws. */
@@ -78,6 +79,7 @@ export class Connection {
     const parameters = this.#parameters();
     const world = {
       isLossy: () => this.lossy,
+      nowUs: () => this.host.nowUs,
       guard: (handler: () => void) => this.host.guard(handler),
       onBroken: () => this.#onBroken(),
       onDrained: (endpoint: Endpoint) =>

@@ -2,9 +2,19 @@
  * One side of a connection: a queue pair, its memory with the model of it, and the checkers of its
  * two queues. What it posts comes from `workload.ts`.
  */
-import { Access, AsyncEventType, QpState, QpType, WcStatus, nameOf } from '../../core/spi/index.js';
+import {
+  Access,
+  AsyncEventType,
+  QpState,
+  QpType,
+  WcStatus,
+  WrOpcode,
+  nameOf,
+} from '../../core/spi/index.js';
 import type { MemoryRegion, QueuePair } from '../../core/spi/index.js';
 import type { SeededRandom } from '../../providers/mock/index.js';
+import { REMOTE, connectQueuePair } from './connecting.js';
+import type { ConnectionParameters } from './connecting.js';
 import { SLOTS, layoutOf } from './layout.js';
 import type { Layout } from './layout.js';
 import { MemoryModel } from './memory-model.js';
@@ -14,28 +24,20 @@ import type { ReceiveRequest, SendRequest } from './requests.js';
 import { SendChecker, consumesReceive, isAbuse } from './send-checker.js';
 import type { Completion, SendWorld } from './send-checker.js';
 import type { CompletionTaker, SimNode } from './sim-node.js';
+import type { SharedReceives } from './shared-receives.js';
 import { Violation } from './trace.js';
 import type { Trace } from './trace.js';
+import { Windows } from './windows.js';
 
-/** The attributes that both sides of a connection agree on. */
-export interface ConnectionParameters {
-  readonly mtuBytes: number;
-  readonly timeout: number;
-  readonly retryCount: number;
-  readonly rnrRetryCount: number;
-  readonly minRnrTimer: number;
-  readonly readDepth: number;
-  readonly queueDepth: number;
-}
-
-const REMOTE = Access.REMOTE_READ | Access.REMOTE_WRITE | Access.REMOTE_ATOMIC;
 export const MAX_SGE = 4;
+const LAST_TOLD_WITHIN_US = 10;
 export const MAX_INLINE = 128;
 
 /** What an endpoint knows of the world around its connection. */
 export interface EndpointWorld {
   /** Whether packets may have been lost since the connection was made. */
   isLossy(): boolean;
+  nowUs(): number;
   /** Runs a handler and keeps what it throws. */
   guard(handler: () => void): void;
   /** The queue pair has failed. */
@@ -55,6 +57,9 @@ export class Endpoint implements CompletionTaker {
   readonly receive: MemoryRegion;
   readonly target: MemoryRegion;
   readonly landing: MemoryRegion;
+  readonly windows: Windows;
+  /** Where its receives come from, if it has none of its own. */
+  readonly shared: SharedReceives | undefined;
   /** READs under way of each of the peer's target slots; landing and receive slots in use. */
   readonly reading = new Uint8Array(SLOTS.TARGET);
   readonly landingUsed = new Set<number>();
@@ -72,6 +77,9 @@ export class Endpoint implements CompletionTaker {
   /** In SQD, or on the way there. */
   paused = false;
   #partialKept = false;
+  /** When a completion or an event has told that it is broken. */
+  #toldAtUs = Infinity;
+  #lastReceiveTold = false;
 
   constructor(
     readonly name: string,
@@ -95,13 +103,18 @@ export class Endpoint implements CompletionTaker {
     const { target, targetBytes, landing, landingBytes } = this.layout;
     this.source = this.#register(source, sourceBytes, 0);
     this.receive = this.#register(receive, receiveBytes, Access.LOCAL_WRITE);
-    this.target = this.#register(target, targetBytes, Access.LOCAL_WRITE | REMOTE);
+    const bindable = Access.LOCAL_WRITE | Access.MW_BIND | REMOTE;
+    this.target = this.#register(target, targetBytes, bindable);
     this.landing = this.#register(landing, landingBytes, Access.LOCAL_WRITE);
+    this.windows = new Windows(name, node);
+    this.shared = random.percent(40) ? node.shared : undefined;
+    if (this.shared) this.shared.users += 1;
     this.qp = node.node.device.createQueuePair({
       type: QpType.RC,
       pd: node.pd,
       sendCq: node.cq,
       receiveCq: node.cq,
+      ...(this.shared && { srq: this.shared.srq }),
       maxSendWr: queueDepth,
       maxReceiveWr: queueDepth,
       maxSendSge: MAX_SGE,
@@ -122,27 +135,10 @@ export class Endpoint implements CompletionTaker {
 
   /** To RTS, connected with the peer. */
   connect(sendPsn: number, receivePsn: number): void {
-    const { qp, parameters } = this;
     const gid = this.peer.node.node.port.gids[0];
     if (!gid) throw new Error('a port without an address');
-    qp.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber: 1, accessFlags: REMOTE });
-    qp.modify({
-      state: QpState.RTR,
-      addressVector: { gid, localGidIndex: 0 },
-      pathMtuBytes: parameters.mtuBytes,
-      destinationQpn: this.peer.qp.qpn,
-      receivePsn,
-      maxDestRdAtomic: parameters.readDepth,
-      minRnrTimer: parameters.minRnrTimer,
-    });
-    qp.modify({
-      state: QpState.RTS,
-      sendPsn,
-      timeout: parameters.timeout,
-      retryCount: parameters.retryCount,
-      rnrRetryCount: parameters.rnrRetryCount,
-      maxRdAtomic: parameters.readDepth,
-    });
+    const { qpn } = this.peer.qp;
+    connectQueuePair(this.qp, this.parameters, gid, qpn, sendPsn, receivePsn);
   }
 
   get broken(): boolean {
@@ -152,6 +148,12 @@ export class Endpoint implements CompletionTaker {
   /** Nothing is under way in its send queue. */
   get idle(): boolean {
     return this.sends.outstanding.length === 0;
+  }
+
+  /** A message has begun to fill a receive. */
+  get receiving(): boolean {
+    const qp = this.node.node.device.hca.queuePairs.find(this.qp.qpn);
+    return qp !== undefined && qp.receiveEntry >= 0;
   }
 
   /** Free entries of the send queue. */
@@ -173,7 +175,8 @@ export class Endpoint implements CompletionTaker {
 
   /** Takes its target memory away from the peer, whatever is under way. */
   revoke(): void {
-    this.revoked = true;
+    this.revoked = this.receives.revoked = true;
+    this.windows.destroy();
     this.target.destroy();
   }
 
@@ -195,6 +198,9 @@ export class Endpoint implements CompletionTaker {
     this.destroyed = true;
     this.node.takers.delete(this.context);
     this.qp.destroy();
+    this.windows.destroy();
+    this.node.invalidations += this.windows.invalidations;
+    if (this.shared) this.shared.users -= 1;
     for (const region of [this.source, this.receive, this.target, this.landing]) region.destroy();
   }
 
@@ -243,11 +249,14 @@ export class Endpoint implements CompletionTaker {
   checkEnd(): void {
     this.#succeed(this.sends.endSilently(), `${this.name}: the end`);
     this.receives.checkFlushed();
-    if (this.peer.receives.received < this.sends.delivered) {
+    const { received, refused } = this.peer.receives;
+    if (received + refused < this.sends.delivered) {
       throw new Violation(
-        `${this.name}: ${this.sends.delivered} messages are acknowledged, ` +
-          `${this.peer.receives.received} were received`,
+        `${this.name}: ${this.sends.delivered} messages are acknowledged, ${received} were received`,
       );
+    }
+    if (this.shared && this.world.nowUs() > this.#toldAtUs + LAST_TOLD_WITHIN_US) {
+      if (!this.#lastReceiveTold) throw new Violation(`${this.name}: no LAST_WQE_REACHED`);
     }
     if (this.reasons.length === 0) {
       throw new Violation(`${this.name}: in ERR, and nothing has happened to it`);
@@ -290,23 +299,30 @@ export class Endpoint implements CompletionTaker {
     for (const request of requests) {
       this.#confirmRemote(request, what);
       for (const effect of request.local) this.model.commit(effect, what);
+      if (request.bind) this.windows.bound(request.bind.rkey, request.bind.given);
+      else if (request.opcode === WrOpcode.LOCAL_INV) this.windows.invalidated(request.immediate);
     }
   }
 
   #takeReceive(completion: Completion): void {
-    const { receive, message } = this.receives.complete(completion, this.broken);
-    this.receiveUsed.delete(receive.slot);
+    const { shared } = this;
+    const receive = shared?.take(completion, this.name) ?? this.receives.take(completion);
+    const message = this.receives.complete(receive, completion, this.broken);
+    if (!shared) this.receiveUsed.delete(receive.slot);
     const what = `${this.name}: completion of receive ${completion.wqeIndex}`;
     if (message) {
       this.peer.confirm(message, what);
       if (message.remote.length === 0) {
         for (const effect of scatter(message.payload, receive.segments)) {
-          this.model.commit(effect, what);
+          (shared?.model ?? this.model).commit(effect, what);
         }
       }
+      shared?.adopt(receive);
+      if (message.opcode === WrOpcode.SEND_WITH_INV) this.windows.invalidated(message.immediate);
       return;
     }
-    this.#keepPartial(receive);
+    if (shared) shared.adopt(receive);
+    else this.#keepPartial(receive);
     if (completion.status === WcStatus.WR_FLUSH_ERR) return;
     this.#fail(`receive ${completion.wqeIndex} ${nameOf(WcStatus, completion.status)}`);
   }
@@ -325,7 +341,10 @@ export class Endpoint implements CompletionTaker {
     const name = nameOf(AsyncEventType, event);
     this.trace.note(`${this.name} event ${name}`);
     if (event === AsyncEventType.COMM_EST) return;
-    if (event === AsyncEventType.SQ_DRAINED && this.paused) this.world.onDrained(this);
+    if (event === AsyncEventType.QP_LAST_WQE_REACHED && this.shared && !this.#lastReceiveTold) {
+      if (!this.broken) throw new Violation(`${this.name}: ${name} before ERR`);
+      this.#lastReceiveTold = true;
+    } else if (event === AsyncEventType.SQ_DRAINED && this.paused) this.world.onDrained(this);
     else if (event === AsyncEventType.QP_ACCESS_ERR && this.#isReachedFor()) this.#fail(name);
     else throw new Violation(`${this.name}: event ${name}, and nothing explains it`);
   }
@@ -339,6 +358,7 @@ export class Endpoint implements CompletionTaker {
 
   #fail(reason: string): void {
     this.reasons.push(reason);
+    this.#toldAtUs = Math.min(this.#toldAtUs, this.world.nowUs());
     this.trace.note(`${this.name} broken: ${reason}`);
     this.world.onBroken(this);
   }
@@ -347,6 +367,7 @@ export class Endpoint implements CompletionTaker {
     return {
       unreachable: this.world.isLossy() || this.peer.broken || this.peer.destroyed,
       revoked: this.peer.revoked,
+      revokedHere: this.revoked,
       rnrLimited: this.parameters.rnrRetryCount < 7,
       broken: this.broken,
       tooLong: (request) => this.peer.receives.tooLong(request),

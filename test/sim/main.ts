@@ -1,5 +1,6 @@
 /** `npm run sim`: one run of the simulator, or several with seeds that follow. */
 import { Command, InvalidArgumentError } from 'commander';
+import { CycleSimulation } from './cycle-simulation.js';
 import { DatSimulation } from './dat-simulation.js';
 import { PLANTS } from './plants.js';
 import { commandOf, defaultOptions } from './options.js';
@@ -24,6 +25,7 @@ const program = new Command('sim')
   .option('--reorder <percent>', 'likewise', number)
   .option('--corrupt <percent>', 'likewise', number)
   .option('--dat', 'through the whole DAT API, in place of the verbs', false)
+  .option('--cycles <count>', 'connections made, used and ended, while MADs get lost', number)
   .option('--quiet', 'no faults', false)
   .option('--plant <name>', `a deliberate bug: ${Object.keys(PLANTS).join(', ')}`)
   .option('--verbose', 'a line for each event, and what was seen how often', false)
@@ -32,6 +34,7 @@ const program = new Command('sim')
 interface Arguments extends Omit<SimOptions, 'log'> {
   readonly seeds: number;
   readonly verbose: boolean;
+  readonly cycles?: number;
 }
 
 async function runOne(options: SimOptions, verbose: boolean): Promise<boolean> {
@@ -58,11 +61,37 @@ async function runOne(options: SimOptions, verbose: boolean): Promise<boolean> {
   }
 }
 
-const { seeds, verbose, ...given } = program.opts<Arguments>();
+/** Endurance: the report says how much memory is held. */
+async function runCycles(seed: number, cycles: number): Promise<boolean> {
+  const simulation = new CycleSimulation({ seed, cycles });
+  try {
+    const report = await simulation.run();
+    const { mads, established, transfers, heldEarlyBytes, heldLateBytes } = report;
+    console.log(
+      `seed ${seed}: ok, hash ${report.hash}, ${report.cycles} cycles, ` +
+        `${established} established, ` +
+        `${transfers} RMPP transfers, ${report.packets} packets, MADs ${JSON.stringify(mads)}, ` +
+        `${(report.virtualUs / 1e6).toFixed(3)} s in ${(report.wallMs / 1000).toFixed(2)} s, ` +
+        `held after a tenth ${heldEarlyBytes} bytes, after all ${heldLateBytes} bytes`,
+    );
+    return true;
+  } catch (error) {
+    for (const line of simulation.trace.lines) console.error(line);
+    const repeat = `npm run sim -- --seed ${seed} --cycles ${cycles}`;
+    console.error(`seed ${seed}: ${String(error)}\nRepeat with: ${repeat}`);
+    return false;
+  }
+}
+
+const { seeds, verbose, cycles, ...given } = program.opts<Arguments>();
 const first = (given.seed as number | undefined) ?? Math.floor(Date.now() % 2 ** 32);
 let failures = 0;
 for (let seed = first; seed < first + seeds; seed++) {
   const log = verbose ? { log: (line: string) => console.log(line) } : {};
-  if (!(await runOne({ ...given, seed, ...log }, verbose))) failures++;
+  const ok =
+    cycles === undefined
+      ? await runOne({ ...given, seed, ...log }, verbose)
+      : await runCycles(seed, cycles);
+  if (!ok) failures++;
 }
 process.exitCode = failures > 0 ? 1 : 0;

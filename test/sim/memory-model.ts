@@ -47,6 +47,11 @@ export class MemoryModel {
     this.#checkRange(0, this.bytes.length, [...this.pending, ...more], what);
   }
 
+  /** Takes a range as it is: what may have got there cannot be told. */
+  adopt(offset: number, length: number): void {
+    this.shadow.set(this.bytes.subarray(offset, offset + length), offset);
+  }
+
   /** Nothing is under way any more: what there is now stays. Call after `verify`. */
   settle(): void {
     this.pending.clear();

@@ -5,6 +5,8 @@
 import { PLACE } from '../../core/spi/index.js';
 import type { CompletionQueue } from '../../core/spi/index.js';
 import { SoftCompletionQueue } from '../../providers/hca/completion-queue.js';
+import type { WindowTable } from '../../providers/hca/memory-window.js';
+import type { SoftSharedReceiveQueue } from '../../providers/hca/shared-receive-queue.js';
 import type { MemoryPort } from '../../providers/mock/index.js';
 import type { Simulation } from './simulation.js';
 
@@ -35,6 +37,40 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   /** A completion queue does not tell, though it is armed. */
   'lost-notification': (simulation) => {
     loseNotification(simulation.nodes[0]?.cq, 50);
+  },
+  /** A window is said to be invalidated, and goes on to open memory. */
+  'live-window': (simulation) => {
+    for (const { node } of simulation.nodes) {
+      const { windows } = node.device.hca.memory;
+      windows.invalidate = (_binder, rkey) => windows.find(rkey) !== undefined;
+    }
+  },
+  /** A bind is done again when requests before it are sent again. */
+  'bind-repeated': (simulation) => {
+    for (const { node } of simulation.nodes) repeatBinds(node.device.hca.memory.windows);
+  },
+  /** A slot of a shared receive queue is given to two messages. */
+  'slot-twice': (simulation) => {
+    for (const { shared } of simulation.nodes) giveTwice(shared.srq, 40);
+  },
+  /** What a lost message had taken is not put back. */
+  'slot-lost': (simulation) => {
+    for (const { shared } of simulation.nodes) shared.srq.putBack = () => undefined;
+  },
+  /** The limit of a shared receive queue is told twice. */
+  'limit-twice': (simulation) => {
+    for (const { shared } of simulation.nodes) {
+      const { srq } = shared;
+      const deliver = srq.deliver.bind(srq);
+      srq.deliver = (argument) => {
+        deliver(argument);
+        deliver(argument);
+      };
+    }
+  },
+  /** The limit of a shared receive queue is not told. */
+  'limit-untold': (simulation) => {
+    for (const { shared } of simulation.nodes) shared.srq.deliver = () => undefined;
   },
   /** A memory region is never given back. */
   'leaked-region': (simulation) => {
@@ -98,6 +134,25 @@ export function repeatCompletion(
   cq.push = (...completion) => {
     const repeat = ++calls % nth === 0 ? times : 1;
     for (let i = 0; i < repeat; i++) push(...completion);
+  };
+}
+
+function repeatBinds(windows: WindowTable): void {
+  const bind = windows.bind.bind(windows);
+  let calls = 0;
+  windows.bind = (binder, words, at) => {
+    const done = bind(binder, words, at);
+    return ++calls % 20 === 0 ? bind(binder, words, at) : done;
+  };
+}
+
+function giveTwice(srq: SoftSharedReceiveQueue, nth: number): void {
+  const take = srq.take.bind(srq);
+  let calls = 0;
+  srq.take = () => {
+    const slot = take();
+    if (slot >= 0 && ++calls % nth === 0) srq.putBack(slot);
+    return slot;
   };
 }
 

@@ -17,6 +17,10 @@ export class ReceiveChecker {
   readonly messages: SendRequest[] = [];
   /** How many of them have been received. */
   received = 0;
+  /** Messages that came whole, were acknowledged, and could not do what they should. */
+  refused = 0;
+  /** Windows of this side are gone: a SEND with invalidate finds nothing. */
+  revoked = false;
   failure: number = WcStatus.SUCCESS;
 
   constructor(private readonly name: string) {}
@@ -35,24 +39,31 @@ export class ReceiveChecker {
     return receive !== undefined && receive.capacity < message.length;
   }
 
-  /** Checks a completion; the receive that ended, and the message if there is one. */
-  complete(c: Completion, broken: boolean): { receive: ReceiveRequest; message?: SendRequest } {
+  /** The receive that a completion ends: the oldest one. */
+  take(c: Completion): ReceiveRequest {
     const what = describe(`${this.name} receive`, c);
     const receive = this.outstanding.shift();
     if (!receive) throw new Violation(`${what}: none is outstanding`);
+    if (c.srqn !== 0) throw new Violation(`${what}: it names SRQ ${c.srqn}`);
     if (receive.index !== c.wqeIndex || receive.cookie !== c.cookie) {
       throw new Violation(`${what}: ${receive.index} (cookie ${receive.cookie}) is the oldest`);
     }
+    return receive;
+  }
+
+  /** Checks the completion of a receive; the message that it carries, if there is one. */
+  complete(receive: ReceiveRequest, c: Completion, broken: boolean): SendRequest | undefined {
+    const what = describe(`${this.name} receive`, c);
     if (c.status !== WcStatus.SUCCESS) {
       this.#checkFailure(receive, c, broken, what);
-      return { receive };
+      return undefined;
     }
     if (this.failure !== WcStatus.SUCCESS) throw new Violation(`${what}: after a failure`);
     const message = this.messages[this.received++];
     if (!message)
       throw new Violation(`${what}: the peer has sent ${this.messages.length} messages`);
     this.#checkMessage(message, receive, c, what);
-    return { receive, message };
+    return message;
   }
 
   /** What messages under way may have put into receives so far. */
@@ -79,6 +90,12 @@ export class ReceiveChecker {
     if (!broken) throw new Violation(`${what}: the queue pair is not in ERR`);
     if (c.status === WcStatus.WR_FLUSH_ERR) return;
     const message = this.messages[this.received];
+    const lateKey = this.revoked && message?.opcode === WrOpcode.SEND_WITH_INV;
+    if (lateKey && this.failure === WcStatus.SUCCESS && c.status === WcStatus.REM_INV_REQ_ERR) {
+      this.failure = c.status;
+      this.refused = 1;
+      return;
+    }
     const tooLong = message !== undefined && message.length > receive.capacity;
     if (this.failure !== WcStatus.SUCCESS || c.status !== WcStatus.LOC_LEN_ERR || !tooLong) {
       throw new Violation(`${what}: nothing explains it`);
@@ -98,8 +115,12 @@ export class ReceiveChecker {
     if (((c.flags & WcFlags.WITH_IMM) !== 0) !== immediate) {
       throw new Violation(`${what}: flags ${c.flags} for an opcode ${m.opcode}`);
     }
-    if (immediate && c.immediate !== m.immediate) {
-      throw new Violation(`${what}: immediate ${c.immediate}, sent was ${m.immediate}`);
+    const invalidates = m.opcode === WrOpcode.SEND_WITH_INV;
+    if (((c.flags & WcFlags.WITH_INV) !== 0) !== invalidates) {
+      throw new Violation(`${what}: flags ${c.flags} for an opcode ${m.opcode}`);
+    }
+    if ((immediate || invalidates) && c.immediate !== m.immediate) {
+      throw new Violation(`${what}: immediate or key ${c.immediate}, sent was ${m.immediate}`);
     }
     const solicited = (m.flags & WrFlags.SOLICITED) !== 0;
     if (((c.flags & WcFlags.SOLICITED) !== 0) !== solicited) {

@@ -1,6 +1,6 @@
 /** Work requests as the simulator remembers them, and how they are written into rings. */
 import { RQE, SGE, SQE, WrFlags } from '../../core/spi/index.js';
-import type { QueuePair, Ring, WrOpcode } from '../../core/spi/index.js';
+import type { QueuePair, Ring, SharedReceiveQueue, WrOpcode } from '../../core/spi/index.js';
 import type { Effect } from './memory-model.js';
 
 export interface Segment {
@@ -11,7 +11,19 @@ export interface Segment {
 }
 
 /** What a request is made to run into. */
-export type Plan = 'ok' | 'bad-rkey' | 'out-of-bounds' | 'bad-lkey';
+export type Plan = 'ok' | 'bad-rkey' | 'out-of-bounds' | 'bad-lkey' | 'bad-bind';
+
+/** Operands of BIND_MW. */
+export interface Bind {
+  readonly window: number;
+  readonly rkey: number;
+  readonly lkey: number;
+  readonly address: bigint;
+  readonly length: number;
+  readonly access: number;
+  /** The peer is to have the key. */
+  readonly given: boolean;
+}
 
 export interface SendRequest {
   readonly index: number;
@@ -34,6 +46,7 @@ export interface SendRequest {
   /** Target slots it reads, to be unlocked when it ends; -1 for none. */
   readonly readsSlot: number;
   readonly landingSlot: number;
+  readonly bind?: Bind;
 }
 
 export interface ReceiveRequest {
@@ -60,20 +73,42 @@ export function writeSend(qp: QueuePair, base: bigint, r: SendRequest): void {
   words[at + SQE.IMMEDIATE_OR_INVALIDATE] = r.immediate;
   putWide(words, at + SQE.COMPARE_ADD_LO, r.compareAdd);
   putWide(words, at + SQE.SWAP_LO, r.swap);
+  if (r.bind) putBind(words, at, r.bind);
   if (inline) {
     new Uint8Array(ring.buffer).set(r.payload, ring.byteOf(r.index) + SQE.SEGMENTS * 4);
   } else putSegments(words, at + SQE.SEGMENTS, base, r.segments);
   ring.producer = r.index + 1;
 }
 
+function putBind(words: Uint32Array, at: number, bind: Bind): void {
+  putWide(words, at + SQE.REMOTE_ADDRESS_LO, bind.address);
+  putWide(words, at + SQE.BIND_LENGTH_LO, BigInt(bind.length));
+  words[at + SQE.BIND_WINDOW] = bind.window;
+  words[at + SQE.BIND_REGION_LKEY] = bind.lkey;
+  words[at + SQE.BIND_ACCESS] = bind.access;
+  words[at + SQE.BIND_RKEY] = bind.rkey;
+}
+
 export function writeReceive(ring: Ring, base: bigint, r: ReceiveRequest): void {
+  putReceive(ring, base, r);
+  ring.producer = r.index + 1;
+}
+
+/** Writes the slot and submits it, without ringing. */
+export function writeShared(srq: SharedReceiveQueue, base: bigint, r: ReceiveRequest): void {
+  const { slots, submissions } = srq.ring;
+  putReceive(slots, base, r);
+  submissions.words[submissions.wordOf(submissions.producer)] = r.slot;
+  submissions.producer += 1;
+}
+
+function putReceive(ring: Ring, base: bigint, r: ReceiveRequest): void {
   const at = ring.wordOf(r.index);
   ring.words[at + RQE.NUM_SGE] = r.segments.length;
   ring.words[at + RQE.FLAGS] = 0;
   ring.words[at + RQE.COOKIE_LO] = r.cookie;
   ring.words[at + RQE.COOKIE_HI] = 0;
   putSegments(ring.words, at + RQE.SEGMENTS, base, r.segments);
-  ring.producer = r.index + 1;
 }
 
 function putSegments(words: Uint32Array, at: number, base: bigint, list: readonly Segment[]): void {

@@ -16,6 +16,7 @@ export interface Completion {
   readonly byteLength: number;
   readonly immediate: number;
   readonly wqeIndex: number;
+  readonly srqn: number;
   readonly context: number;
 }
 
@@ -30,6 +31,7 @@ export function readCompletion(words: Uint32Array, at: number): Completion {
     byteLength: word(CQE.BYTE_LENGTH),
     immediate: word(CQE.IMMEDIATE_OR_INVALIDATE),
     wqeIndex: word(CQE.WQE_INDEX),
+    srqn: word(CQE.SRQN),
     context: word(CQE.QP_CONTEXT),
   };
 }
@@ -42,6 +44,8 @@ export interface SendWorld {
   readonly rnrLimited: boolean;
   /** The peer's target memory has been deregistered. */
   readonly revoked: boolean;
+  /** So has that of this side, and its windows are gone. */
+  readonly revokedHere: boolean;
   /** The queue pair is in ERR. */
   readonly broken: boolean;
   /** Whether the receive that this request meets is too small for it. */
@@ -51,11 +55,14 @@ export interface SendWorld {
 const WC_OPCODE: Readonly<Record<number, number>> = {
   [WrOpcode.SEND]: WcOpcode.SEND,
   [WrOpcode.SEND_WITH_IMM]: WcOpcode.SEND,
+  [WrOpcode.SEND_WITH_INV]: WcOpcode.SEND,
   [WrOpcode.RDMA_WRITE]: WcOpcode.RDMA_WRITE,
   [WrOpcode.RDMA_WRITE_WITH_IMM]: WcOpcode.RDMA_WRITE,
   [WrOpcode.RDMA_READ]: WcOpcode.RDMA_READ,
   [WrOpcode.ATOMIC_CMP_AND_SWP]: WcOpcode.COMP_SWAP,
   [WrOpcode.ATOMIC_FETCH_AND_ADD]: WcOpcode.FETCH_ADD,
+  [WrOpcode.BIND_MW]: WcOpcode.BIND_MW,
+  [WrOpcode.LOCAL_INV]: WcOpcode.LOCAL_INV,
 };
 
 export interface Ended {
@@ -151,6 +158,10 @@ function allowed(request: SendRequest, status: number, world: SendWorld): boolea
   switch (status) {
     case WcStatus.LOC_PROT_ERR:
       return request.plan === 'bad-lkey';
+    case WcStatus.MW_BIND_ERR:
+      return request.plan === 'bad-bind' || (world.revokedHere && changesWindow(request));
+    case WcStatus.LOC_QP_OP_ERR:
+      return world.revokedHere && request.opcode === WrOpcode.BIND_MW;
     case WcStatus.REM_ACCESS_ERR:
       return isAbuse(request) || (world.revoked && usesTarget(request));
     case WcStatus.REM_INV_REQ_ERR:
@@ -174,11 +185,16 @@ function usesTarget(request: SendRequest): boolean {
   return request.rkey !== 0 && request.length > 0;
 }
 
-/** SEND and WRITE with immediate use up a receive of the peer. */
+function changesWindow({ opcode }: SendRequest): boolean {
+  return opcode === WrOpcode.BIND_MW || opcode === WrOpcode.LOCAL_INV;
+}
+
+/** SENDs and WRITE with immediate use up a receive of the peer. */
 export function consumesReceive(opcode: number): boolean {
   return (
     opcode === WrOpcode.SEND ||
     opcode === WrOpcode.SEND_WITH_IMM ||
+    opcode === WrOpcode.SEND_WITH_INV ||
     opcode === WrOpcode.RDMA_WRITE_WITH_IMM
   );
 }

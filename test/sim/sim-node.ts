@@ -1,9 +1,11 @@
 /** One HCA of the simulation: a node with a completion queue that endpoints share. */
 import { AsyncEventType, nameOf } from '../../core/spi/index.js';
 import type { CompletionQueue, ProtectionDomain } from '../../core/spi/index.js';
+import type { SeededRandom } from '../../providers/mock/index.js';
 import type { HcaParameters } from '../../providers/hca/index.js';
 import type { Fabric } from '../../providers/mock/index.js';
 import { MockNode } from '../../providers/mock/index.js';
+import { SharedReceives } from './shared-receives.js';
 import { readCompletion } from './send-checker.js';
 import type { Completion } from './send-checker.js';
 import { Violation } from './trace.js';
@@ -20,11 +22,14 @@ export class SimNode {
   readonly node: MockNode;
   readonly pd: ProtectionDomain;
   readonly cq: CompletionQueue;
+  readonly shared: SharedReceives;
   /** Endpoints by the context number of their queue pairs. */
   readonly takers = new Map<number, CompletionTaker>();
   /** Completions by status. */
   readonly statuses = new Map<number, number>();
   notifications = 0;
+  /** Keys of windows that have been taken back. */
+  invalidations = 0;
   /** It has been pulled out. */
   removed = false;
   #fatalEvents = 0;
@@ -41,6 +46,7 @@ export class SimNode {
     private readonly trace: Trace,
     guard: (handler: () => void) => void,
     private readonly after: (us: number, task: () => void) => void,
+    random: SeededRandom,
   ) {
     this.node = new MockNode(fabric, { addresses: [address], parameters });
     const { device } = this.node;
@@ -55,6 +61,7 @@ export class SimNode {
         }),
     });
     this.cq.arm(false);
+    this.shared = new SharedReceives(this, random, guard, after);
   }
 
   /** Reads all completions for someone who was not told of them, but who is about to be. */
@@ -91,9 +98,12 @@ export class SimNode {
   async close(): Promise<void> {
     const { driver, device, port } = this.node;
     const { hca } = device;
+    this.shared.close();
     const left = {
       'queue pairs': hca.queuePairs.size,
+      'shared receive queues': hca.sharedReceives.size,
       'memory regions': hca.memory.size,
+      'memory windows': hca.memory.windows.size,
       timers: driver.timers.size,
       'port regions': port.usage.regions,
       'port paths': port.usage.paths,

@@ -35,6 +35,7 @@ const MEAN_LIFE_US = 40_000;
 const DRAIN_LIMIT_US = 5_000_000;
 const FEED_US = 200;
 const VERIFY_STEPS = 5000;
+const DROP_TRIES = 50;
 const MAX_GRAVES = 40;
 
 export class Simulation implements ConnectionHost {
@@ -69,7 +70,15 @@ export class Simulation implements ConnectionHost {
       const guard = (handler: () => void): void => this.guard(handler);
       const after = (us: number, task: () => void): void => this.after(us, task);
       this.nodes.push(
-        new SimNode(address, this.fabric, this.#hcaParameters(), this.trace, guard, after),
+        new SimNode(
+          address,
+          this.fabric,
+          this.#hcaParameters(),
+          this.trace,
+          guard,
+          after,
+          this.random.fork(),
+        ),
       );
     }
     this.workload = new Workload(this.random.fork(), true);
@@ -85,6 +94,10 @@ export class Simulation implements ConnectionHost {
 
   get faultsActive(): boolean {
     return this.faults.active;
+  }
+
+  get nowUs(): number {
+    return this.fabric.clock.now();
   }
 
   nextContext(): number {
@@ -138,6 +151,7 @@ export class Simulation implements ConnectionHost {
   /** Memory of all endpoints, the living and the dead. */
   verify(what: string): void {
     for (const connection of this.connections) if (connection.open) connection.verify(what);
+    for (const { shared } of this.nodes) shared.verify(what);
     for (const grave of this.#graves) grave.verify(`${what}, after the end`);
   }
 
@@ -145,7 +159,9 @@ export class Simulation implements ConnectionHost {
     const marks = new Map<string, number>();
     const add = (name: string, count: number): void =>
       void marks.set(name, (marks.get(name) ?? 0) + count);
-    for (const { node, statuses } of this.nodes) {
+    for (const { node, statuses, shared, invalidations } of this.nodes) {
+      add('limits told', shared.told);
+      add('keys invalidated', invalidations);
       for (const [status, count] of statuses) add(nameOf(WcStatus, status), count);
       const { drops, ...counters } = { ...node.device.counters };
       for (const [name, count] of Object.entries(drops)) add(`drop ${name}`, count);
@@ -186,8 +202,18 @@ export class Simulation implements ConnectionHost {
     this.after(this.random.exponential(MEAN_LIFE_US), () => {
       if (this.ending || !connection.open || connection.incarnation !== incarnation) return;
       if (this.random.percent(70)) this.#tearDown(connection, 'its time has come');
-      else this.#end(connection, () => connection.drop());
+      else this.#drop(connection, incarnation, DROP_TRIES);
     });
+  }
+
+  /** Drops a connection, in the midst of a message if there soon is one. */
+  #drop(connection: Connection, incarnation: number, tries: number): void {
+    if (this.ending || !connection.open || connection.incarnation !== incarnation) return;
+    if (tries === 0 || connection.endpoints.some(({ receiving }) => receiving)) {
+      this.#end(connection, () => connection.drop());
+      return;
+    }
+    this.after(this.random.exponential(20), () => this.#drop(connection, incarnation, tries - 1));
   }
 
   /** One side posts something, again and again as long as the connection lives. */
@@ -198,6 +224,7 @@ export class Simulation implements ConnectionHost {
       const endpoint = connection.endpoints[side];
       if (!endpoint) return;
       if (this.random.percent(1)) this.#meddle(endpoint);
+      if (this.random.percent(5)) endpoint.shared?.meddle();
       const most = this.random.between(1, 6);
       if (this.random.percent(connection.receivePercent)) {
         this.workload.postReceives(endpoint, most);

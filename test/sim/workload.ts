@@ -1,5 +1,5 @@
 /** What endpoints post: a random mix over all operations, sizes, flags and mistakes. */
-import { WrFlags, WrOpcode } from '../../core/spi/index.js';
+import { Access, WrFlags, WrOpcode } from '../../core/spi/index.js';
 import type { SeededRandom } from '../../providers/mock/index.js';
 import { MAX_INLINE, MAX_SGE } from './endpoint.js';
 import type { Endpoint } from './endpoint.js';
@@ -11,10 +11,18 @@ import type { Plan, Segment, SendRequest } from './requests.js';
 /** The target slot whose words only atomics touch. */
 const ATOMIC_SLOT = 0;
 const MISTAKE_PERCENT = 0.2;
-const SHORT_RECEIVE_PERCENT = 0.15;
+const SHORT_RECEIVE_PERCENT = 0.3;
 
 type Draft = Pick<SendRequest, 'length' | 'segments' | 'remoteAddress' | 'rkey' | 'payload'> &
   Partial<SendRequest>;
+
+const NOTHING: Draft = {
+  length: 0,
+  segments: [],
+  payload: new Uint8Array(0),
+  remoteAddress: 0n,
+  rkey: 0,
+};
 
 export class Workload {
   posted = 0;
@@ -26,6 +34,10 @@ export class Workload {
 
   /** Posts a burst of receives. */
   postReceives(endpoint: Endpoint, most: number): void {
+    if (endpoint.shared) {
+      endpoint.shared.post(most);
+      return;
+    }
     const count = Math.min(most, endpoint.receiveRoom);
     for (let i = 0; i < count; i++) this.#postReceive(endpoint);
     if (count > 0) endpoint.qp.ringReceiveDoorbell();
@@ -53,9 +65,7 @@ export class Workload {
   postMarker(endpoint: Endpoint): void {
     if (endpoint.unsignalled === 0 || endpoint.sendRoom === 0) return;
     endpoint.unsignalled = endpoint.qp.sendRing.entries;
-    const nothing = { length: 0, segments: [], payload: new Uint8Array(0) };
-    const request = { ...nothing, remoteAddress: 0n, rkey: 0 };
-    endpoint.postSend(this.#finish(endpoint, WrOpcode.RDMA_WRITE, request));
+    endpoint.postSend(this.#finish(endpoint, WrOpcode.RDMA_WRITE, NOTHING));
     endpoint.qp.ringSendDoorbell();
   }
 
@@ -79,10 +89,55 @@ export class Workload {
   #draft(endpoint: Endpoint): SendRequest | undefined {
     const { random } = this;
     const kind = random.below(100);
-    if (kind < 30) return this.#send(endpoint);
-    if (kind < 65) return this.#write(endpoint);
-    if (kind < 90) return this.#read(endpoint);
-    return this.#atomic(endpoint);
+    if (kind < 26) return this.#send(endpoint);
+    if (kind < 58) return this.#write(endpoint);
+    if (kind < 80) return this.#read(endpoint);
+    if (kind < 90) return this.#atomic(endpoint);
+    const windows = this.#window(endpoint);
+    return windows ?? this.#send(endpoint);
+  }
+
+  /** Binds a window, or takes one back: by LOCAL_INV, or the peer's by a SEND. */
+  #window(endpoint: Endpoint): SendRequest | undefined {
+    const kept = endpoint.windows.in('kept');
+    if (kept) {
+      kept.state = 'busy';
+      const draft = { ...NOTHING, immediate: kept.key };
+      return this.#finish(endpoint, WrOpcode.LOCAL_INV, draft);
+    }
+    const open = endpoint.peer.windows.in('open');
+    if (open && this.random.percent(50)) {
+      open.state = 'busy';
+      // The answer of a READ that is lost comes again only while its key lives (IBTA 10.8.3.3).
+      const draft = { ...this.#outgoing(endpoint), immediate: open.key, flags: WrFlags.FENCE };
+      return this.#finish(endpoint, WrOpcode.SEND_WITH_INV, draft);
+    }
+    return endpoint.revoked ? undefined : this.#bind(endpoint);
+  }
+
+  #bind(endpoint: Endpoint): SendRequest | undefined {
+    const { random } = this;
+    const free = endpoint.windows.in('free');
+    if (!free) return undefined;
+    const bad = this.mistakes && random.percent(MISTAKE_PERCENT * 5);
+    const { target, targetBytes } = endpoint.layout;
+    const bind = {
+      window: free.window.handle,
+      rkey: endpoint.windows.begin(free),
+      lkey: bad ? endpoint.landing.lkey : endpoint.target.lkey,
+      address: endpoint.base + BigInt(target),
+      length: targetBytes,
+      access: Access.REMOTE_READ | Access.REMOTE_WRITE | Access.REMOTE_ATOMIC,
+      given: random.percent(75),
+    };
+    const plan = bad ? 'bad-bind' : 'ok';
+    return this.#finish(endpoint, WrOpcode.BIND_MW, { ...NOTHING, bind, plan });
+  }
+
+  /** A key for all of the peer's target: that of its memory region, or of a window. */
+  #keyOf(peer: Endpoint): number {
+    const open = this.random.percent(50) ? peer.windows.in('open') : undefined;
+    return open?.key ?? peer.target.rkey;
   }
 
   #send(endpoint: Endpoint): SendRequest {
@@ -107,7 +162,7 @@ export class Workload {
       {
         ...draft,
         remoteAddress: peer.base + BigInt(offset),
-        rkey: peer.target.rkey,
+        rkey: this.#keyOf(peer),
         remote: effects,
         // Data that a READ under way may still fetch must not change before it has.
         flags: (endpoint.reading[slot] ?? 0) > 0 ? WrFlags.FENCE : 0,
@@ -133,7 +188,7 @@ export class Workload {
       segments,
       payload: new Uint8Array(0),
       remoteAddress: peer.base + BigInt(offset),
-      rkey: peer.target.rkey,
+      rkey: this.#keyOf(peer),
       local: spread(expected, segments),
       readsSlot: slot,
       landingSlot,
@@ -167,7 +222,7 @@ export class Workload {
         segments,
         payload: new Uint8Array(0),
         remoteAddress: peer.base + BigInt(offset),
-        rkey: peer.target.rkey,
+        rkey: this.#keyOf(peer),
         compareAdd,
         swap,
         remote: [{ offset, data }],
@@ -246,7 +301,7 @@ export class Workload {
     const due = endpoint.unsignalled + 1 >= endpoint.qp.sendRing.entries / 2;
     const signalled = due || random.percent(60);
     endpoint.unsignalled = signalled ? 0 : endpoint.unsignalled + 1;
-    const outgoing = opcode <= WrOpcode.SEND_WITH_IMM;
+    const outgoing = opcode <= WrOpcode.SEND_WITH_IMM || opcode === WrOpcode.SEND_WITH_INV;
     const inline = outgoing && length <= MAX_INLINE && random.percent(30);
     const takesReceive = outgoing && opcode !== WrOpcode.RDMA_WRITE;
     return (
@@ -275,7 +330,8 @@ export class Workload {
       return { ...request, ...clean, remote, plan, flags, segments };
     }
     if (plan === 'bad-rkey') {
-      const rkey = random.pick([random.u32(), peer.receive.rkey, endpoint.target.rkey]);
+      const wrong = [random.u32(), peer.receive.rkey, endpoint.target.rkey];
+      const rkey = random.pick([...wrong, ...peer.windows.stale]);
       return { ...request, ...clean, plan, rkey };
     }
     const { target, targetBytes } = peer.layout;

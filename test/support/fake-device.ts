@@ -13,14 +13,17 @@ import {
   type DeviceAttributes,
   gidFromIp,
   type MemoryRegion,
+  type MemoryWindow,
   type ProtectionDomain,
   type QueuePairInit,
   Ring,
   ringEntries,
+  type SharedReceiveQueueInit,
   SpiError,
   WcFlags,
 } from '../../core/spi/index.js';
 import { ScriptedQueuePair } from './scripted-queue-pair.js';
+import { FakeSharedReceiveQueue } from './fake-shared-queue.js';
 import type { FakeWorld } from './fake-world.js';
 
 const ATTRIBUTES: DeviceAttributes = {
@@ -40,10 +43,10 @@ const ATTRIBUTES: DeviceAttributes = {
   maxCompletionQueueEntries: 4096,
   maxMemoryRegions: 100,
   maxMemoryRegionBytes: 2 ** 40,
-  maxMemoryWindows: 0,
+  maxMemoryWindows: 100,
   maxProtectionDomains: 10,
-  maxSharedReceiveQueues: 0,
-  maxSharedReceiveQueueWr: 0,
+  maxSharedReceiveQueues: 100,
+  maxSharedReceiveQueueWr: 1024,
   maxResponderResources: 16,
   maxInitiatorDepth: 16,
   localAckDelay: 15,
@@ -52,11 +55,16 @@ const ATTRIBUTES: DeviceAttributes = {
 export class FakeDevice implements Device {
   readonly name = 'fake0';
   readonly attributes = ATTRIBUTES;
-  readonly capabilities = new Set<DeviceCapability>(['rc']);
+  readonly capabilities = new Set<DeviceCapability>([
+    'rc',
+    'shared-receive-queue',
+    'memory-window',
+  ]);
   readonly gids = [gidFromIp('192.0.2.1')];
   readonly queuePairs: ScriptedQueuePair[] = [];
   readonly completionQueues: FakeCompletionQueue[] = [];
   readonly regions: FakeRegion[] = [];
+  readonly sharedQueues: FakeSharedReceiveQueue[] = [];
   /** What was ended, in order. */
   readonly ended: string[] = [];
   closed = 0;
@@ -94,6 +102,18 @@ export class FakeDevice implements Device {
     const qp = new ScriptedQueuePair(this, init, 0x10 + this.queuePairs.length);
     this.queuePairs.push(qp);
     return qp;
+  }
+
+  createMemoryWindow(): MemoryWindow {
+    const handle = this.nextKey++;
+    const destroy = (): void => void this.ended.push('mw');
+    return { handle, rkey: handle << 8, destroy };
+  }
+
+  createSharedReceiveQueue(init: SharedReceiveQueueInit): FakeSharedReceiveQueue {
+    const srq = new FakeSharedReceiveQueue(init, this.ended);
+    this.sharedQueues.push(srq);
+    return srq;
   }
 
   createAddressHandle(): never {

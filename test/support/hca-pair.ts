@@ -212,6 +212,31 @@ export function connect(
   }
 }
 
+/** Takes two UC queue pairs to RTS, connected to each other. */
+export function connectUc(
+  pair: HcaPair,
+  qpA: QueuePair,
+  qpB: QueuePair,
+  overrides: Pick<QueuePairAttributes, 'accessFlags' | 'pathMtuBytes'> = {},
+): void {
+  const sides = [
+    { qp: qpA, peer: qpB, gid: pair.b.port.gids[0]! },
+    { qp: qpB, peer: qpA, gid: pair.a.port.gids[0]! },
+  ];
+  const { accessFlags = ALL, pathMtuBytes = 1024 } = overrides;
+  for (const { qp, peer, gid } of sides) {
+    qp.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber: 1, accessFlags });
+    qp.modify({
+      state: QpState.RTR,
+      addressVector: { gid, localGidIndex: 0 },
+      pathMtuBytes,
+      destinationQpn: peer.qpn,
+      receivePsn: 0xfffffe,
+    });
+  }
+  for (const { qp } of sides) qp.modify({ state: QpState.RTS, sendPsn: 0xfffffe });
+}
+
 export interface Segment {
   /** Offset in the side's memory. */
   readonly offset: number;
@@ -247,7 +272,13 @@ export interface Bind {
   readonly access: number;
 }
 
-export function postSend(side: Side, qp: QueuePair, request: SendRequest, doorbell = true): void {
+/** What posting needs of a side. */
+export interface Memory {
+  readonly base: bigint;
+  readonly region: MemoryRegion;
+}
+
+export function postSend(side: Memory, qp: QueuePair, request: SendRequest, doorbell = true): void {
   const ring = qp.sendRing;
   const at = ring.wordOf(ring.producer);
   const { words } = ring;
@@ -286,7 +317,7 @@ function putBind(words: Uint32Array, at: number, bind: Bind): void {
 }
 
 export function postReceive(
-  side: Side,
+  side: Memory,
   qp: QueuePair,
   segments: readonly Segment[],
   cookie = 0,
@@ -303,7 +334,7 @@ export function postReceive(
 
 /** Writes a slot of a shared receive queue and submits it. */
 export function postShared(
-  side: Side,
+  side: Memory,
   srq: SharedReceiveQueue,
   slot: number,
   segments: readonly Segment[],
@@ -315,7 +346,7 @@ export function postShared(
 
 /** As `postShared`, without the doorbell. */
 export function submitSlot(
-  side: Side,
+  side: Memory,
   srq: SharedReceiveQueue,
   slot: number,
   segments: readonly Segment[],
@@ -359,7 +390,7 @@ export function drain(cq: CompletionQueue): Completion[] {
 }
 
 function putSegments(
-  side: Side,
+  side: Memory,
   words: Uint32Array,
   at: number,
   segments: readonly Segment[],

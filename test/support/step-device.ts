@@ -6,8 +6,8 @@ import { FakeQueuePair } from './fake-queue-pair.js';
 import { VirtualWorld } from './virtual-world.js';
 
 /**
- * A scheduler that runs one task at a time. Any timer may expire at any time, so that the clock need
- * not move: an event that takes long is another that comes soon.
+ * A scheduler that runs one task at a time. Any timer may expire at any time, so that the clock
+ * need not move: an event that takes long is another that comes soon.
  */
 export class StepWorld extends VirtualWorld {
   /** Names the step under way: two tasks with the same name do the same. */

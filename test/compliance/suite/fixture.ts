@@ -22,7 +22,9 @@ export type Capability =
   /** `ia.createRmr` and `ia.createRmrForEp`. */
   | 'memory-window'
   /** `ia.mapFile`. */
-  | 'file-mapping';
+  | 'file-mapping'
+  /** `ia.openXrcDomain`. */
+  | 'xrc';
 
 /** Two open interface adapters that reach each other. */
 export interface CompliancePair {

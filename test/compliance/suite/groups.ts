@@ -17,6 +17,7 @@ import { modifying } from './modifying.js';
 import { notifying } from './notifying.js';
 import { observing } from './observing.js';
 import { protecting } from './protecting.js';
+import { reachingMany } from './reaching-many.js';
 import { registering } from './registering.js';
 import { sharingReceives } from './sharing-receives.js';
 import { states } from './states.js';
@@ -37,6 +38,7 @@ export const behaviourGroups: readonly BehaviourGroup[] = [
   observing,
   flowControl,
   sharingReceives,
+  reachingMany,
   registering,
   protecting,
   windows,

@@ -2,7 +2,17 @@
 import assert from 'node:assert/strict';
 import { AsyncErrorReason, CompletionFlags, type DatEvent, DatEventNumber } from 'dapl';
 import { group } from './behaviour.js';
-import { CONN_QUAL, connected, expectQuiet, meet, refuses, settle, textOf } from './peer.js';
+import {
+  CONN_QUAL,
+  connect,
+  connected,
+  expectQuiet,
+  meet,
+  type Peer,
+  refuses,
+  settle,
+  textOf,
+} from './peer.js';
 
 const SOFT = AsyncErrorReason.EP.SRQ_SOFT_HIGH_WATERMARK;
 
@@ -101,6 +111,37 @@ export const observing = group('Observing endpoints', (claim) => {
     await passive.expect('ESTABLISHED', 'dto 7 FLUSHED', 'BROKEN');
     await active.expect('ESTABLISHED', 'DISCONNECTED');
   });
+
+  claim(
+    'high watermarks with a shared receive queue count what the peer has filled',
+    async (pair) => {
+      const peers = meet(pair);
+      const { active, passive } = peers;
+      const { ia, pz, evd } = passive;
+      const srq = ia.createSrq({ pz, maxRecvDtos: 20 });
+      for (let i = 0; i < 20; i++) srq.postRecv([], i);
+      const evds = { recvEvd: evd, requestEvd: evd, connectEvd: evd };
+      const ep = ia.createEndpoint({ pz, srq, ...evds });
+      assert.deepEqual(ep.recvQuery(), { buffersAllocated: 0, bufferSpan: 0 });
+      ep.setWatermark(2, 4);
+      await connect({ ...peers, passive: Object.assign(Object.create(passive) as Peer, { ep }) });
+      for (let i = 0; i < 3; i++) active.ep.postSend([], i);
+      await active.expect('dto 0 SUCCESS', 'dto 1 SUCCESS', 'dto 2 SUCCESS');
+      // Nobody looks at the event dispatcher.
+      const { event: told } = await ia.asyncEvd.wait({ timeoutMs: 5000 });
+      assert.ok(told.type === 'async-error' && told.object === ep && told.reason === SOFT);
+      assert.equal(ep.recvQuery().buffersAllocated, 3);
+      // Dequeued, they are the consumer's again.
+      await passive.expect('dto 0 SUCCESS', 'dto 1 SUCCESS', 'dto 2 SUCCESS');
+      assert.equal(ep.recvQuery().buffersAllocated, 0);
+      for (let i = 0; i < 5; i++) active.ep.postSend([], 10 + i);
+      await active.until('DISCONNECTED');
+      assert.equal(ep.state, 'DISCONNECTED');
+      const seen = await passive.until('BROKEN');
+      assert.equal(seen.length, 6, seen.join());
+    },
+    ['shared-receive-queue'],
+  );
 
   claim('watermarks that are no counts are refused', async (pair) => {
     const { ep } = meet(pair).active;

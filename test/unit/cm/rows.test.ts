@@ -122,6 +122,9 @@ const COMMON: readonly Line[] = [
 const PASSING: readonly CmState[] = ['IDLE', 'REP_RCVD', 'DREQ_RCVD'];
 const QP_INPUTS: readonly string[] = ['qpReady', 'qpFailed'];
 
+/** Of a connect: longer than all retries, and a timer that is to be stopped. */
+const LIMIT_US = 1e9;
+
 class Scene {
   readonly pair = new CmPair();
   request: CmRequest | undefined;
@@ -146,7 +149,7 @@ class Scene {
   }
 
   async reach(state: CmState): Promise<void> {
-    if (this.role === 'active') this.side = this.pair.connect();
+    if (this.role === 'active') this.side = this.pair.connect({ timeoutUs: LIMIT_US });
     else await this.receiveReq();
     const early: readonly CmState[] = ['REQ_SENT', 'REQ_RCVD'];
     if (early.includes(state)) return;
@@ -250,14 +253,28 @@ const LAP = {
 const APR = { additionalInfoLength: 0, apStatus: 0, additionalInfo: NONE };
 
 /** A connection that was, and is not any more, has flushed its queue pair. */
-function assertQueuePair({ side, role }: Scene, state: CmState, next: CmState): void {
+function assertQueuePair(
+  { side, role }: Scene,
+  state: CmState,
+  input: CmInput,
+  next: CmState,
+): void {
   const { qp } = side ?? {};
   const connecting: readonly CmState[] = ['REQ_SENT', 'MRA_REQ_RCVD', 'REQ_RCVD', 'MRA_REQ_SENT'];
+  if (qp && role === 'active' && input === 'disconnect') assert.equal(qp.state, QpState.ERR);
   if (!qp || connecting.includes(state)) return;
   const over: readonly CmState[] = ['IDLE', 'DREQ_SENT', 'TIMEWAIT'];
   if (over.includes(next)) assert.equal(qp.state, QpState.ERR);
   else if (next === 'ESTABLISHED') assert.equal(qp.state, QpState.RTS);
   else assert.equal(qp.state, role === 'active' ? QpState.INIT : QpState.RTR);
+}
+
+/** The wait for an answer, for timewait to end; a connect has its limit besides. */
+function assertTimers({ pair, role }: Scene, next: CmState): void {
+  const none: readonly CmState[] = ['IDLE', 'ESTABLISHED', 'REQ_RCVD', 'MRA_REQ_SENT'];
+  const asking: readonly CmState[] = ['REQ_SENT', 'MRA_REQ_RCVD'];
+  const expected = none.includes(next) ? 0 : role === 'active' && asking.includes(next) ? 2 : 1;
+  assert.equal(pair.world.activeTimers, expected);
 }
 
 /** With a silent peer, it is over by itself wherever nobody is waited for but the peer. */
@@ -299,7 +316,8 @@ describe('CM: every row, lived', () => {
         assert.equal(scene.pair.messages.slice(sent).join(), messages);
         assert.equal(scene.events.slice(told).map(nameOfEvent).join(), events);
         assert.equal(scene.node.cm.counters.unexpected, 0);
-        assertQueuePair(scene, state, next);
+        assertQueuePair(scene, state, input, next);
+        assertTimers(scene, next);
         await assertEnd(scene, input, next);
       });
     }

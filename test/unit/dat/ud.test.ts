@@ -181,6 +181,12 @@ describe('Endpoint for datagrams: failures', () => {
     client.ep.postSendUd(client.lmr.segment(0, 1), to, 2);
     await fabric.run({ forUs: 100 });
     assert.deepEqual(datagramsOf(client), ['SEND_UD 2 FLUSHED']);
+    assert.equal(client.ep.state, 'ERROR');
+    const told: unknown[] = [];
+    for (let one = client.ia.asyncEvd.dequeue(); one; one = client.ia.asyncEvd.dequeue()) {
+      if (one.type === 'async-error') told.push(one.object);
+    }
+    assert.deepEqual(told, [client.ia, client.ep]);
     await pair.close();
   });
 

@@ -1,8 +1,15 @@
 import assert from 'node:assert/strict';
-import { Access, QpState, QpType, WrOpcode } from '../../../core/spi/index.js';
-import type { MemoryRegion, QueuePair } from '../../../core/spi/index.js';
+import { Access, QpState, QpType, WrOpcode, nextRkey } from '../../../core/spi/index.js';
+import type { MemoryRegion, MemoryWindow, QueuePair } from '../../../core/spi/index.js';
 import { SeededRandom } from '../../../providers/mock/index.js';
-import { HcaPair, connect, drain, postReceive, postSend } from '../../support/hca-pair.js';
+import {
+  HcaPair,
+  connect,
+  connectUc,
+  drain,
+  postReceive,
+  postSend,
+} from '../../support/hca-pair.js';
 
 const GUARD = 0x10000;
 const GRANTED = 0x10000;
@@ -16,8 +23,7 @@ class Guarded {
 
   constructor(pair: HcaPair) {
     const middle = this.bytes.subarray(GUARD, GUARD + GRANTED);
-    const access =
-      Access.LOCAL_WRITE | Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC;
+    const access = Access.LOCAL_WRITE | Access.MW_BIND | Access.REMOTE_READ | Access.REMOTE_ATOMIC;
     this.region = pair.b.pd.registerMemory(middle, access, pair.b.base);
   }
 
@@ -37,7 +43,7 @@ function datagram(random: SeededRandom, seen: readonly Uint8Array[]): Uint8Array
     packet[random.below(Math.min(packet.length, 48))] = random.u32();
   }
   // Often with the right opcode family, so that it gets past the first checks.
-  if (random.below(3) === 0) packet[0] = random.below(0x18);
+  if (random.below(3) === 0) packet[0] = (packet[0]! & 0xe0) | random.below(0x18);
   const cut = random.below(6);
   if (cut === 0) return packet.subarray(0, random.below(packet.length + 1));
   return cut === 1 ? Uint8Array.from([...packet, 0, 0, 0, 0]) : packet;
@@ -47,6 +53,9 @@ interface Live {
   readonly pair: HcaPair;
   readonly guarded: Guarded;
   readonly seen: Uint8Array[];
+  /** What WRITEs go through. */
+  readonly window: MemoryWindow;
+  readonly uc: readonly [QueuePair, QueuePair];
   qpA: QueuePair;
   qpB: QueuePair;
 }
@@ -68,16 +77,45 @@ function live(seed: number): Live {
       return [packet];
     };
   }
-  return { pair, guarded: new Guarded(pair), seen, qpA, qpB };
+  const uc = [pair.a.createQp({ type: QpType.UC }), pair.b.createQp({ type: QpType.UC })] as const;
+  connectUc(pair, ...uc);
+  const guarded = new Guarded(pair);
+  const window = pair.b.driver.device.createMemoryWindow(pair.b.pd, 1);
+  const { region } = guarded;
+  const access = Access.REMOTE_WRITE;
+  const rkey = nextRkey(window.rkey);
+  const bind = { window, rkey, region, address: region.iova, length: GRANTED, access };
+  postSend(pair.b, qpB, { opcode: WrOpcode.BIND_MW, bind });
+  pair.run(100);
+  assert.equal(drain(pair.b.sendCq)[0]?.status, 0);
+  return { pair, guarded, seen, window, uc, qpA, qpB };
+}
+
+/** A SEND and a WRITE on UC: those always succeed here, and nothing from outside breaks them. */
+function unreliableTraffic({ pair, window, uc }: Live): void {
+  const [qpA, qpB] = uc;
+  const segments = [{ offset: 0, length: 1500 }];
+  if (qpB.receiveRing!.length < 8) postReceive(pair.b, qpB, [{ offset: 4096, length: 4096 }]);
+  const remote = { remoteAddress: pair.b.base, rkey: window.rkey };
+  postSend(pair.a, qpA, { opcode: WrOpcode.SEND, segments });
+  postSend(pair.a, qpA, { opcode: WrOpcode.RDMA_WRITE, segments, ...remote });
+  pair.run(50_000);
+  drain(pair.b.receiveCq);
+  assert.deepEqual(
+    drain(pair.a.sendCq).map((c) => c.status),
+    [0, 0],
+  );
+  assert.deepEqual([qpA.state, qpB.state], [QpState.RTS, QpState.RTS]);
 }
 
 /** One SEND, WRITE, READ and FETCH_ADD each; true when all of them succeeded. */
-function traffic({ pair, guarded, qpA, qpB }: Live): boolean {
+function traffic({ pair, guarded, window, qpA, qpB }: Live): boolean {
   const remote = { remoteAddress: pair.b.base, rkey: guarded.region.rkey };
   const segments = [{ offset: 0, length: 1500 }];
   postReceive(pair.b, qpB, [{ offset: 4096, length: 4096 }]);
   postSend(pair.a, qpA, { opcode: WrOpcode.SEND, segments });
-  postSend(pair.a, qpA, { opcode: WrOpcode.RDMA_WRITE, segments, ...remote });
+  const write = { ...remote, rkey: window.rkey };
+  postSend(pair.a, qpA, { opcode: WrOpcode.RDMA_WRITE, segments, ...write });
   postSend(pair.a, qpA, { opcode: WrOpcode.RDMA_READ, segments, ...remote });
   const atomic = { opcode: WrOpcode.ATOMIC_FETCH_AND_ADD, compareAdd: 1n, ...remote };
   postSend(pair.a, qpA, { ...atomic, segments: [{ offset: 0, length: 8 }] });
@@ -98,6 +136,7 @@ describe('Random and mutated datagrams', () => {
       for (let i = 0; i < BATCH; i++) {
         (i % 2 ? pair.a : pair.b).port.inject(datagram(random, seen), true);
       }
+      unreliableTraffic(setup);
       assert.ok(traffic(setup), `after ${sent} datagrams`);
     }
     guarded.check();
@@ -128,6 +167,7 @@ describe('Random and mutated datagrams', () => {
         drain(pair.a.receiveCq);
         connect(pair, setup.qpA, setup.qpB);
       }
+      unreliableTraffic(setup);
       assert.deepEqual(pair.b.bytes.subarray(8192), bystanders);
     }
     guarded.check();

@@ -84,7 +84,7 @@ class World {
   /** What the peer's request through a key ends with. */
   access(opcode: number, rkey: number, offset = START, length = 8, qp = this.qpA): number {
     postSend(this.pair.a, qp, this.request(opcode, rkey, offset, length));
-    const [status] = this.statuses('a');
+    const [status] = this.statuses('a', 20_000);
     return status!;
   }
 
@@ -107,6 +107,41 @@ const RIGHT_OF = [
   ['fetch-and-add', ATOMIC_FETCH_AND_ADD, REMOTE_ATOMIC],
   ['compare-and-swap', ATOMIC_CMP_AND_SWP, REMOTE_ATOMIC],
 ] as const;
+
+/** WRITE, SEND with invalidate of three packets, bind again, WRITE: with one packet in trouble. */
+function invalidateUnder(fault: 'lost' | 'repeated' | 'late', side: 'a' | 'b', nth: number): void {
+  const world = new World();
+  const { pair, qpA, qpB } = world;
+  const window = world.bound(2);
+  const { rkey } = window;
+  let count = 0;
+  let held: Uint8Array | undefined;
+  pair[side].port.filter = (packet) => {
+    const late = held ? [held] : [];
+    held = undefined;
+    if (count++ !== nth) return [packet, ...late];
+    if (fault === 'repeated') return [packet.slice(), packet];
+    if (fault === 'late') held = packet.slice();
+    return [];
+  };
+  const segments = [{ offset: 0, length: 3000 }];
+  postReceive(pair.b, qpB, [{ offset: 0x8000, length: 4096 }]);
+  postSend(pair.a, qpA, world.request(RDMA_WRITE, rkey, START, 2000));
+  postSend(pair.a, qpA, { opcode: WrOpcode.SEND_WITH_INV, segments, immediate: rkey });
+  const what = `${fault} ${side} ${nth}`;
+  assert.deepEqual(world.statuses('a', 50_000), [SUCCESS, SUCCESS], what);
+  assert.deepEqual(
+    drain(pair.b.receiveCq).map((c) => [c.status, c.flags, c.immediate, c.byteLength]),
+    [[SUCCESS, WcFlags.WITH_INV, rkey, 3000]],
+    what,
+  );
+  world.postBind(window);
+  assert.deepEqual(world.statuses('b'), [SUCCESS], what);
+  assert.equal(world.access(RDMA_WRITE, window.rkey), SUCCESS, what);
+  // The NAK of a refusal is said once: it must get through.
+  pair[side].port.filter = undefined;
+  assert.equal(world.access(RDMA_WRITE, rkey), REM_ACCESS_ERR, what);
+}
 
 describe('Memory window', () => {
   for (const type of [1, 2] as const) {
@@ -485,6 +520,14 @@ describe('Memory window', () => {
       assert.equal(drain(pair.b.receiveCq).length, 1);
       assert.ok(pair.b.driver.device.counters.duplicateRequests > 0);
     });
+
+    for (const fault of ['lost', 'repeated', 'late'] as const) {
+      it(`by SEND takes the key back once, whichever packet is ${fault}`, () => {
+        for (let nth = 0; nth < 10; nth++) {
+          for (const side of ['a', 'b'] as const) invalidateUnder(fault, side, nth);
+        }
+      });
+    }
 
     for (const [how, end] of [
       ['RESET', (qp: QueuePair) => qp.modify({ state: QpState.RESET })],

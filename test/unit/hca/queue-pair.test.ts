@@ -173,4 +173,21 @@ describe('Queue pair', () => {
     pair.a.driver.pump();
     assert.deepEqual(told, ['second']);
   });
+
+  it('is refused with completion queues of another device, or that are gone', () => {
+    const pair = new HcaPair();
+    const { sendCq } = pair.b;
+    assert.throws(() => pair.a.createQp({ sendCq }), { code: 'EINVAL', message: /another device/ });
+    const cq = pair.a.driver.device.createCompletionQueue({
+      minEntries: 1,
+      onNotify: () => undefined,
+      onEvent: () => undefined,
+    });
+    cq.destroy();
+    assert.throws(() => pair.a.createQp({ receiveCq: cq }), {
+      code: 'EINVAL',
+      message: /destroyed/,
+    });
+    assert.throws(() => pair.a.createQp({ pd: pair.b.pd }), { code: 'EINVAL' });
+  });
 });

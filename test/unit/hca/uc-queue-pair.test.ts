@@ -12,8 +12,15 @@ import {
   nextRkey,
 } from '../../../core/spi/index.js';
 import type { QueuePair, QueuePairInit } from '../../../core/spi/index.js';
-import { HcaPair, drain, postReceive, postSend, postShared } from '../../support/hca-pair.js';
-import type { SendRequest, Side } from '../../support/hca-pair.js';
+import {
+  HcaPair,
+  connectUc,
+  drain,
+  postReceive,
+  postSend,
+  postShared,
+} from '../../support/hca-pair.js';
+import type { SendRequest } from '../../support/hca-pair.js';
 
 const MTU = 1024;
 const { SUCCESS, WR_FLUSH_ERR } = WcStatus;
@@ -25,25 +32,11 @@ interface Connected {
   readonly qpB: QueuePair;
 }
 
-/** Takes a UC queue pair to RTR, toward its peer. */
-function toRtr(qp: QueuePair, peer: QueuePair, to: Side, accessFlags: number): void {
-  qp.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber: 1, accessFlags });
-  qp.modify({
-    state: QpState.RTR,
-    addressVector: { gid: to.port.gids[0]!, localGidIndex: 0 },
-    pathMtuBytes: MTU,
-    destinationQpn: peer.qpn,
-    receivePsn: 0xfffffe,
-  });
-}
-
 function connected(init: Partial<QueuePairInit> = {}, accessFlags: number = ALL): Connected {
   const pair = new HcaPair(4);
   const qpA = pair.a.createQp({ type: QpType.UC });
   const qpB = pair.b.createQp({ type: QpType.UC, ...init });
-  toRtr(qpA, qpB, pair.b, accessFlags);
-  toRtr(qpB, qpA, pair.a, accessFlags);
-  for (const qp of [qpA, qpB]) qp.modify({ state: QpState.RTS, sendPsn: 0xfffffe });
+  connectUc(pair, qpA, qpB, { accessFlags });
   for (let i = 0; i < 8192; i++) pair.a.bytes[i] = (i % 251) | 1;
   return { pair, qpA, qpB };
 }
@@ -103,6 +96,30 @@ describe('UC queue pair', () => {
       for (const at of [0, 4096, 0x4000, 0x8000]) assert.ok(copied(pair, at, length), `${at}`);
       assert.equal(pair.b.port.counters.sentPackets, 0, 'nobody acknowledges');
     }
+  });
+
+  it('is on the wire as IBTA has it: opcodes from 0x20, no AckReq, PSNs in a row', () => {
+    const { pair, qpA } = connected();
+    const sent: Uint8Array[] = [];
+    pair.a.port.filter = (packet) => {
+      sent.push(packet.slice());
+      return [packet];
+    };
+    postSend(pair.a, qpA, send(2 * MTU + 1));
+    postSend(pair.a, qpA, { ...send(8), opcode: WrOpcode.SEND_WITH_IMM, immediate: 0x01020304 });
+    postSend(pair.a, qpA, write(pair, 2 * MTU));
+    const opcode = WrOpcode.RDMA_WRITE_WITH_IMM;
+    postSend(pair.a, qpA, { ...write(pair, 8), opcode, immediate: 9 });
+    pair.run(100);
+    assert.deepEqual(
+      sent.map((packet) => packet[0]),
+      [0x20, 0x21, 0x22, 0x25, 0x26, 0x28, 0x2b],
+    );
+    const words = sent.map((packet) => new DataView(packet.buffer, packet.byteOffset).getUint32(8));
+    assert.deepEqual(words, [0xfffffe, 0xffffff, 0, 1, 2, 3, 4]);
+    // BTH and ImmDt; BTH, RETH and ImmDt.
+    assert.deepEqual([...sent[3]!.subarray(12, 16)], [1, 2, 3, 4]);
+    assert.deepEqual([...sent[6]!.subarray(28, 32)], [0, 0, 0, 9]);
   });
 
   it('gathers segments, takes inline payload, and has no completion of what is unsignalled', () => {
@@ -256,9 +273,7 @@ describe('UC queue pair', () => {
     const srq = made.b.createSrq();
     const qpA = made.a.createQp({ type: QpType.UC });
     const qpB = made.b.createQp({ type: QpType.UC, srq });
-    toRtr(qpA, qpB, made.b, ALL);
-    toRtr(qpB, qpA, made.a, ALL);
-    qpA.modify({ state: QpState.RTS, sendPsn: 0xfffffe });
+    connectUc(made, qpA, qpB);
     lose(made, 1);
     for (const slot of [3, 1]) postShared(made.b, srq, slot, area(slot * 4096));
     for (let i = 0; i < 3; i++) postSend(made.a, qpA, send(2 * MTU));
@@ -270,7 +285,7 @@ describe('UC queue pair', () => {
         [1, SUCCESS, srq.srqn],
       ],
     );
-    assert.deepEqual(made.b.events, [AsyncEventType.COMM_EST]);
+    assert.deepEqual(made.b.events, []);
   });
 
   it('fails a receive whose own memory is not to be written, and goes to ERR', () => {
@@ -391,9 +406,7 @@ describe('UC queue pair', () => {
       [WR_FLUSH_ERR, WR_FLUSH_ERR, WR_FLUSH_ERR],
     );
     for (const qp of [qpA, qpB]) qp.modify({ state: QpState.RESET });
-    toRtr(qpA, qpB, pair.b, ALL);
-    toRtr(qpB, qpA, pair.a, ALL);
-    qpA.modify({ state: QpState.RTS, sendPsn: 0xfffffe });
+    connectUc(pair, qpA, qpB);
     postReceive(pair.b, qpB, area(0), 3);
     postSend(pair.a, qpA, send(8));
     pair.run(100);

@@ -135,7 +135,7 @@ describe('RMPP: transfers', () => {
 
 describe('RMPP: a bad network', () => {
   for (const lossPercent of [1, 5, 10]) {
-    it(`carries 300 KB both ways, ${lossPercent} % lost, some repeated, some overtaken`, async () => {
+    it(`carries 300 KB both ways, ${lossPercent} % lost, some repeated or late`, async () => {
       for (let seed = 1; seed <= 5; seed++) {
         const random = new SeededRandom(seed * 100 + lossPercent);
         const rmpp = new RmppPair();

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import { DatError } from '../../../core/errors/index.js';
 import { type DatConfEntry, formatDatConf, parseDatConf } from '../../../core/registry/index.js';
@@ -143,6 +145,15 @@ describe('dat.conf', () => {
       );
     }
     assert.throws(() => formatDatConf([undefined as never]), DatError);
+  });
+
+  it('reads the example of docs/registry.md', () => {
+    const page = readFileSync(join(import.meta.dirname, '../../../../docs/registry.md'), 'utf8');
+    const [, example = ''] = /```\n(# ia_name[^`]*)```/.exec(page) ?? [];
+    const { entries, errors } = parseDatConf(example);
+    assert.deepEqual(errors, []);
+    const names = entries.map(({ iaName }) => iaName);
+    assert.deepEqual(names, ['softroce0', 'softroce1', 'mock0', 'verbs0', 'acme0']);
   });
 
   it('never throws for what a text says: a line is an entry, empty, or one error', () => {

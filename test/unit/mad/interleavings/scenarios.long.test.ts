@@ -35,8 +35,8 @@ async function explore(scenario: Scenario): Promise<SearchReport> {
 function scenarioTest(title: string, scenario: Scenario): void {
   it(title, async function () {
     const { states, transitions, ends, depth } = await explore(scenario);
-    const counts = `${states} states, ${transitions} transitions, ${ends} ends, ${depth} steps deep`;
-    if (this.test) this.test.title += `: ${counts}`;
+    const counts = `${states} states, ${transitions} transitions, ${ends} ends`;
+    if (this.test) this.test.title += `: ${counts}, ${depth} steps deep`;
   });
 }
 

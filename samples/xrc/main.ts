@@ -1,0 +1,100 @@
+/**
+ * XRC between processes: the receivers of a node are reached through one connection from each
+ * sender node. Without arguments it runs all of them here, each node as a process.
+ */
+import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import type { Readable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+
+import { Command, InvalidArgumentError } from 'commander';
+
+import { runReceivers } from './receivers.js';
+import { runSender } from './sender.js';
+
+const SELF = fileURLToPath(import.meta.url);
+/** More numbers do not fit the private data of an answer. */
+const MAX_RECEIVERS = 48;
+const PORT = 7475;
+
+interface DemoOptions {
+  readonly receivers: number;
+  readonly senders: number;
+  readonly messages: number;
+  readonly network: string;
+}
+
+async function runDemo({ receivers, senders, messages, network }: DemoOptions): Promise<void> {
+  const count = String(messages);
+  const home = `${network}.1`;
+  const crowd = ['--receivers', String(receivers), '--senders', String(senders)];
+  const node = start('receive', '--address', home, ...crowd, '--messages', count);
+  await once(node.stdout, 'data');
+  const nodes = [node];
+  for (let n = 1; n <= senders; n++) {
+    const own = `${network}.${n + 1}`;
+    const args = ['--address', own, '--to', home, '--number', String(n), '--messages', count];
+    nodes.push(start('send', ...args));
+  }
+  try {
+    await Promise.all(nodes.map(succeeded));
+  } finally {
+    for (const child of nodes) child.kill();
+  }
+}
+
+async function succeeded(child: ChildProcess): Promise<void> {
+  await once(child, 'close');
+  if (child.exitCode !== 0) throw new Error('a node has failed');
+}
+
+function start(...args: readonly string[]): ChildProcessByStdio<null, Readable, null> {
+  const child = spawn(process.execPath, [SELF, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+  child.stdout.pipe(process.stdout, { end: false });
+  return child;
+}
+
+function integer(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (Number.isInteger(value) && value >= min && value <= max) return value;
+    throw new InvalidArgumentError(`an integer from ${min} to ${max}`);
+  };
+}
+
+const messages = ['--messages <n>', 'of each sender to each receiver', integer(1, 1e6)] as const;
+const receivers = ['--receivers <n>', 'receivers', integer(1, MAX_RECEIVERS)] as const;
+const senders = ['--senders <n>', 'sender nodes', integer(1, 100)] as const;
+const port = ['--port <number>', 'connection qualifier', integer(1, 65_535), PORT] as const;
+
+const program = new Command('xrc').description('many receivers behind one connection');
+program
+  .command('demo', { isDefault: true })
+  .option(...receivers, 4)
+  .option(...senders, 2)
+  .option(...messages, 200)
+  .option('--network <prefix>', 'three bytes of addresses of this machine', '127.0.0')
+  .action(runDemo);
+program
+  .command('receive')
+  .requiredOption('--address <ip>', 'own address')
+  .option(...receivers, 4)
+  .option(...senders, 2)
+  .option(...messages, 200)
+  .option(...port)
+  .action(runReceivers);
+program
+  .command('send')
+  .requiredOption('--address <ip>', 'own address')
+  .requiredOption('--to <ip>', 'address of the receivers')
+  .option('--number <n>', 'tells the senders apart', integer(0, 255), 0)
+  .option(...messages, 200)
+  .option(...port)
+  .action(runSender);
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  process.stderr.write(`xrc: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+}

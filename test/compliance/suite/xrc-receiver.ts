@@ -1,0 +1,178 @@
+/** Receivers of one device behind one connection, and the initiator that reaches them. */
+import assert from 'node:assert/strict';
+import {
+  type Cr,
+  DatDtoStatus,
+  type DatEvent,
+  type EpAttributeOptions,
+  type Evd,
+  EvdFlags,
+  type Ia,
+  type Lmr,
+  MemPrivileges,
+  nameOf,
+  type Pz,
+  RemoteSegment,
+  type XrcDomain,
+  type XrcInitiator,
+  type XrcSrq,
+  type XrcTargetOptions,
+} from 'dapl';
+import type { CompliancePair } from './fixture.js';
+import { CONN_QUAL, textOf } from './peer.js';
+
+const WAIT_MS = 5000;
+const SLOT_BYTES = 4096;
+/** 1.28 ms (IBTA table 45), so that waiting is short; requests end soon when nobody answers. */
+const ATTRIBUTES: EpAttributeOptions = {
+  maxRdmaReadIn: 4,
+  maxRdmaReadOut: 4,
+  transport: { minRnrTimer: 14, rnrRetryCount: 7, ackTimeout: 10, retryCount: 3 },
+};
+
+const { ALL, REMOTE_ATOMIC } = MemPrivileges;
+
+/** An adapter with a domain, memory, and one event dispatcher. */
+class Party {
+  readonly pz: Pz;
+  readonly evd: Evd;
+  readonly lmr: Lmr;
+  readonly domain: XrcDomain;
+
+  constructor(
+    readonly ia: Ia,
+    key: string | undefined,
+  ) {
+    this.pz = ia.createPz();
+    this.evd = ia.createEvd({
+      qlen: 256,
+      streams: EvdFlags.DTO | EvdFlags.CONNECTION | EvdFlags.CR,
+    });
+    this.lmr = ia.allocate(1 << 16, { pz: this.pz, privileges: ALL | REMOTE_ATOMIC });
+    this.domain = ia.openXrcDomain({ ...(key !== undefined && { key }) });
+  }
+
+  async next(): Promise<DatEvent> {
+    return (await this.evd.wait({ timeoutMs: WAIT_MS })).event;
+  }
+}
+
+/** A process among several behind the device: what it has is its own, but the targets. */
+export class Receiver extends Party {
+  readonly srq: XrcSrq;
+  private readonly asyncEvents: string[] = [];
+
+  constructor(ia: Ia, key = 'receivers') {
+    super(ia, key);
+    this.srq = this.domain.createSrq({ pz: this.pz, maxRecvDtos: 16, recvEvd: this.evd });
+    ia.async$.subscribe((event) => {
+      this.asyncEvents.push(
+        event.type === 'xrc-target' ? `${event.targetQpn} ${event.event}` : textOf(event),
+      );
+    });
+  }
+
+  /** Receives with these cookies, each with a place of its own. */
+  post(...cookies: readonly number[]): void {
+    for (const cookie of cookies) this.srq.postRecv(this.place(cookie), cookie);
+  }
+
+  place(cookie: number): ReturnType<Lmr['segment']> {
+    return this.lmr.segment(cookie * SLOT_BYTES, SLOT_BYTES);
+  }
+
+  remote(offsetBytes = 0): RemoteSegment {
+    const { address, rmrContext } = this.lmr;
+    assert.ok(rmrContext !== undefined);
+    return new RemoteSegment({ address: address + BigInt(offsetBytes), rmrContext });
+  }
+
+  /** The next receive: its cookie, what came, through which target. */
+  async received(): Promise<{ cookie: number; bytes: Uint8Array; targetQpn: number }> {
+    const event = await this.next();
+    assert.ok(event.type === 'xrc-receive', textOf(event));
+    assert.equal(nameOf(DatDtoStatus, event.status), 'SUCCESS');
+    assert.equal(event.srq, this.srq);
+    const { cookie, targetQpn, transferredLength } = event;
+    return { cookie, targetQpn, bytes: this.place(cookie).bytes.slice(0, transferredLength) };
+  }
+
+  /** What has been said of a target since the last time, in order; without its arrival. */
+  told(qpn: number): string[] {
+    const told = this.asyncEvents.splice(0).filter((text) => text.startsWith(`${qpn} `));
+    const names = told.map((text) => text.slice(`${qpn} `.length));
+    return names.filter((name) => name !== 'COMM_EST' && name !== 'ESTABLISHED');
+  }
+}
+
+/** One initiator of the active side, with an event dispatcher for all its events. */
+export class Initiator extends Party {
+  readonly ep: XrcInitiator;
+
+  constructor(ia: Ia) {
+    super(ia, undefined);
+    const evds = { requestEvd: this.evd, connectEvd: this.evd };
+    this.ep = this.domain.createInitiator({ pz: this.pz, ...evds, attributes: ATTRIBUTES });
+  }
+
+  /** Writes the text, and sends it to a receiver. */
+  send(to: Receiver, text: string, cookie = 0): void {
+    const bytes = new TextEncoder().encode(text);
+    this.lmr.bytes.set(bytes, cookie * 64);
+    this.ep.toSrq(to.srq.srqn).postSend(this.lmr.segment(cookie * 64, bytes.length), cookie);
+  }
+
+  async expect(...texts: readonly string[]): Promise<void> {
+    for (const text of texts) assert.equal(textOf(await this.next()), text);
+  }
+}
+
+export interface Reach {
+  readonly pair: CompliancePair;
+  readonly initiator: Initiator;
+  readonly receivers: readonly Receiver[];
+  /** Number of the target that the first receiver accepted with. */
+  readonly target: number;
+}
+
+/** The active side asks; the first receiver is told. */
+export async function askReceiver(
+  pair: CompliancePair,
+  initiator: Initiator,
+  receiver: Receiver,
+): Promise<Cr> {
+  const psp = receiver.ia.createPsp({ connQual: CONN_QUAL, evd: receiver.evd });
+  initiator.ep.connect({ address: pair.passiveAddress, connQual: CONN_QUAL });
+  const event = await receiver.next();
+  assert.ok(event.type === 'connection-request', textOf(event));
+  psp.free();
+  return event.cr;
+}
+
+/** `count` receivers, each an adapter of its own on the passive device; one connection. */
+export async function reach(
+  pair: CompliancePair,
+  count = 2,
+  options: XrcTargetOptions = {},
+): Promise<Reach> {
+  const receivers = [new Receiver(pair.passive)];
+  while (receivers.length < count) {
+    const ia = await pair.openPassiveAgain?.();
+    assert.ok(ia !== undefined);
+    receivers.push(new Receiver(ia));
+  }
+  const initiator = new Initiator(pair.active);
+  const [first] = receivers as [Receiver];
+  const cr = await askReceiver(pair, initiator, first);
+  const target = first.domain.accept(cr, { attributes: ATTRIBUTES, ...options });
+  await initiator.expect('ESTABLISHED');
+  return { pair, initiator, receivers, target };
+}
+
+export async function leave({ receivers }: Reach): Promise<void> {
+  for (const { ia } of receivers.slice(1)) await ia.close();
+}
+
+export function textOfBytes(bytes: Uint8Array): string {
+  return new TextDecoder().decode(bytes);
+}

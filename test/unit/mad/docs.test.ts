@@ -1,0 +1,9 @@
+import assert from 'node:assert/strict';
+import { runExample } from '../../support/docs-example.js';
+
+describe('docs/mad.md', () => {
+  it('has an example that runs', async function () {
+    this.timeout(20_000);
+    assert.equal(await runExample('mad'), '260000 bytes from 10.0.0.1\n');
+  });
+});
