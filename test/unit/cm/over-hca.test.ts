@@ -248,7 +248,8 @@ describe('CM over the software HCA', () => {
     }
   }
 
-  it('ends 200 connections of seeded loss and duplication in a defined way', async () => {
+  it('ends 200 connections of seeded loss and duplication in a defined way', async function () {
+    this.timeout(60_000);
     for (let seed = 1; seed <= 200; seed++) {
       const pair = new CmHcaPair(seed);
       const { client, server } = pair;
