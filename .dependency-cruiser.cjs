@@ -27,6 +27,12 @@ module.exports = {
       { path: `${ours}|node_modules/`, pathNot: '^core/spi/' },
     ),
     forbid(
+      'events-know-no-objects',
+      'DAT objects stand above the event dispatchers, also in types',
+      { path: '^core/(errors|evd|stream)/' },
+      { path: '^core/(dat|registry)/' },
+    ),
+    forbid(
       'module-knows-only-the-spi',
       'a protocol module imports core/spi and itself',
       { path: '^plugins/(mad|cm|xrc)/' },

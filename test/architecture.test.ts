@@ -39,6 +39,7 @@ const plant = (rule: string, file: string, ...imports: string[]): Plant => ({
 /** Files that the plants import; they break nothing themselves. */
 const targets = [
   'core/planted-target.ts',
+  'core/dat/planted-target.ts',
   'core/spi/planted-target.ts',
   'plugins/cm/planted-target.ts',
   'plugins/mad/planted-target.ts',
@@ -52,6 +53,7 @@ const dependencyPlants: readonly Plant[] = [
   plant('core-knows-only-core', 'core/planted-2.ts', '../providers/mock/planted-target.js'),
   plant('spi-knows-only-the-spi', 'core/spi/planted-1.ts', '../planted-target.js'),
   plant('spi-knows-only-the-spi', 'core/spi/planted-2.ts', 'rxjs'),
+  plant('events-know-no-objects', 'core/evd/planted-1.ts', '../dat/planted-target.js'),
   plant('module-knows-only-the-spi', 'plugins/cm/planted-1.ts', '../mad/planted-target.js'),
   plant('module-knows-only-the-spi', 'plugins/xrc/planted-1.ts', '../../core/planted-target.js'),
   plant(

@@ -5,21 +5,14 @@
  */
 import {
   type CompletionOwner,
-  type CompletionOwners,
   type CompletionView,
   type DatEvent,
   type EventBatch,
 } from '../evd/index.js';
 import { toDatError } from '../errors/index.js';
 import {
-  Access,
-  type AsyncEventType,
-  type CompletionQueue,
   CQE,
-  type Device,
-  type ProtectionDomain,
   QpState,
-  QpType,
   type QueuePair,
   Ring,
   RQE,
@@ -30,15 +23,13 @@ import {
   WcStatus,
   WrFlags,
   WrOpcode,
-  type XrcDomain,
 } from '../spi/index.js';
 import { dtoEvent } from './dto-event.js';
-import type { Ep } from './ep.js';
+import { endpointQueuePair, sendIov } from './ep-queue-pair.js';
 import { EpBinds } from './ep-binds.js';
-import type { EpAttributes } from './ep-attributes.js';
 import type { EpCounters } from './ep-counters.js';
+import type { EpQueuesInit, EpQueuesListener } from './ep-queues-init.js';
 import type { Segments } from './segment.js';
-import type { Srq } from './srq.js';
 import { Slot, WorkQueue } from './work-queue.js';
 
 const U32 = 2 ** 32;
@@ -48,41 +39,8 @@ const UNKNOWN_SLOT = -1;
 /** In place of a receive ring where there is none: nothing is ever posted to it. */
 const NO_RECEIVES = Ring.allocate(1, rqeBytes(1));
 
-/** What the endpoint makes of completions. Called while the CQ is scanned, in ring order. */
-export interface EpQueuesListener {
-  /** A receive has succeeded; it is about to become dequeuable. */
-  onReceived(): void;
-  /** A request or receive has failed by itself: not flushed. */
-  onFailed(): void;
-  /** Entries have been reclaimed. */
-  onReclaimed(): void;
-}
-
 /** A doorbell throws when the device is gone for good. */
 const DOORBELL = { operation: 'ep.post', hint: 'the device is gone' };
-
-/** What one life is made of. */
-export interface EpQueuesInit {
-  /** Named by its completions. */
-  readonly ep: Ep;
-  readonly device: Device;
-  readonly owners: CompletionOwners;
-  readonly pd: ProtectionDomain;
-  readonly requestCq: CompletionQueue;
-  readonly recvCq: CompletionQueue;
-  readonly attributes: EpAttributes;
-  /** Receives come from here instead of a queue of the endpoint's own. */
-  readonly srq: Srq | undefined;
-  /** An XRC initiator's: it makes the queue pair, which has no receives. */
-  readonly xrc: XrcDomain | undefined;
-  readonly counters: EpCounters;
-  readonly onQueuePairEvent: (event: AsyncEventType) => void;
-  readonly listener: EpQueuesListener;
-}
-
-/** What peers may do through the queue pair; what they may reach is up to each memory region. */
-export const EP_ACCESS =
-  Access.LOCAL_WRITE | Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC;
 
 export class EpQueues implements CompletionOwner {
   readonly qp: QueuePair;
@@ -118,7 +76,7 @@ export class EpQueues implements CompletionOwner {
     this.context = init.owners.allocate(this);
     const { attributes } = init;
     try {
-      this.qp = this.createQueuePair();
+      this.qp = endpointQueuePair(init, this.context);
     } catch (error) {
       init.owners.free(this.context);
       throw error;
@@ -139,33 +97,6 @@ export class EpQueues implements CompletionOwner {
     if ((srq ?? xrc) !== undefined) return new WorkQueue(NO_RECEIVES, 0, 1, RQE.SEGMENTS);
     if (receiveRing === undefined) throw new Error('an RC queue pair has a receive ring');
     return new WorkQueue(receiveRing, maxRecvDtos, maxRecvIov, RQE.SEGMENTS);
-  }
-
-  private createQueuePair(): QueuePair {
-    const { device, attributes, pd, requestCq, recvCq, srq, xrc, onQueuePairEvent } = this.init;
-    const init = {
-      pd,
-      sendCq: requestCq,
-      // The marker that ends the queue takes the last entry.
-      maxSendWr: attributes.maxRequestDtos + 1,
-      maxSendSge: sendIov(attributes),
-      maxInlineBytes: 0,
-      context: this.context,
-      onEvent: onQueuePairEvent,
-    };
-    const qp =
-      xrc?.createInitiator(init) ??
-      device.createQueuePair({
-        ...init,
-        type: QpType.RC,
-        receiveCq: recvCq,
-        ...(srq !== undefined && { srq: srq.queue }),
-        maxReceiveWr: attributes.maxRecvDtos,
-        maxReceiveSge: attributes.maxRecvIov,
-      });
-    const { portNumber } = device.attributes;
-    qp.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber, accessFlags: EP_ACCESS });
-    return qp;
   }
 
   get sendsFull(): boolean {
@@ -396,10 +327,4 @@ export class EpQueues implements CompletionOwner {
     this.sends.discard();
     this.receives.discard();
   }
-}
-
-/** An RDMA write or read may take more segments than a send. */
-function sendIov(attributes: EpAttributes): number {
-  const { maxRequestIov, maxRdmaReadIov, maxRdmaWriteIov } = attributes;
-  return Math.max(maxRequestIov, maxRdmaReadIov, maxRdmaWriteIov);
 }

@@ -9,6 +9,7 @@ import type { DatagramEvent, DatEvent, Evd } from '../evd/index.js';
 import {
   type AsyncEventType,
   type CompletionQueue,
+  type Gid,
   GRH_LENGTH,
   WrFlags,
   WrOpcode,
@@ -16,13 +17,15 @@ import {
 import type { Observable } from '../stream/index.js';
 import { breakReasonOf, epBrokenEvent } from './async-events.js';
 import { CompletionFlags, flagNames, MemPrivileges } from './constants.js';
-import { checkAddressHandle, checkUdAddress, UdAddressHandle } from './ep-ud-address.js';
+import { checkAddressHandle, checkIp, checkUdAddress, UdAddressHandle } from './ep-ud-address.js';
 import type { CheckedUdAddress, UdAddress } from './ep-ud-address.js';
 import type { UdEpAttributes } from './ep-ud-attributes.js';
+import { fullError, shortError } from './ep-ud-errors.js';
+import type { UdEpInit, UdEpState } from './ep-ud-types.js';
 import { UdQueues } from './ep-ud-queues.js';
 import { checkResolveOptions, type ResolveOptions, Resolutions } from './ep-ud-resolve.js';
 import { type ServeOptions, UdService } from './ep-ud-service.js';
-import { checkBits, checkInteger, invalid, isBitSet } from './guards.js';
+import { checkBits, checkInteger, isBitSet } from './guards.js';
 import { DatHandle } from './handle.js';
 import type { Ia } from './ia.js';
 import { checkCookie, checkSegments } from './post-checks.js';
@@ -38,22 +41,12 @@ const SEND_FLAGS = SUPPRESS | SOLICITED_WAIT;
 const MAX_U32 = 2 ** 32 - 1;
 const NONE = new Uint8Array(0);
 
-/** @internal what an endpoint for datagrams is made of */
-export interface UdEpInit {
-  readonly pz: Pz;
-  readonly recvEvd: Evd;
-  readonly requestEvd: Evd;
-  readonly privateEvds: readonly Evd[];
-  readonly attributes: UdEpAttributes;
-}
-
-/** READY, or ERROR after a failure of the queue pair: everything flushes until `ep.reset()`. */
-export type UdEpState = 'READY' | 'ERROR';
-
 /** Made by `ia.createUdEndpoint()`. */
 export class UdEp extends DatHandle {
   /** Bytes in front of every datagram received: the GRH area (IBTA 11.4.1.2). */
   static readonly GRH_BYTES = GRH_LENGTH;
+  /** Where datagrams to a multicast group go (IBTA 10.5). */
+  static readonly MULTICAST_QPN = 0xffffff;
   readonly handleType = 'EP';
   readonly attributes: UdEpAttributes;
   private current: UdEpState = 'READY';
@@ -62,6 +55,8 @@ export class UdEp extends DatHandle {
   private readonly handles = new Set<UdAddressHandle>();
   private readonly services = new Set<UdService>();
   private readonly resolutions: Resolutions;
+  /** Multicast groups by their addresses. */
+  private readonly groups = new Map<string, Gid>();
 
   /** @internal */
   constructor(
@@ -139,6 +134,29 @@ export class UdEp extends DatHandle {
   }
 
   /**
+   * Receives what is sent to a multicast group too. To send there, make an address handle of the
+   * group's address with queue pair number `UdEp.MULTICAST_QPN`. Joining again is a no-op.
+   * @param group IP address of the group, as text
+   * @throws DatError DAT_MODEL_NOT_SUPPORTED when the device has no multicast, DAT_INVALID_ADDRESS,
+   * DAT_INVALID_PARAMETER
+   */
+  joinMulticast(group: string): void {
+    const operation = 'ep.joinMulticast';
+    const gid = this.groupOf(operation, group);
+    if (this.groups.has(group)) return;
+    spiCall({ operation, value: group }, () => this.queues.qp.attachMulticast?.(gid));
+    this.groups.set(group, gid);
+  }
+
+  /** Leaves a group. One that it has not joined: no-op. @throws as `joinMulticast` */
+  leaveMulticast(group: string): void {
+    const operation = 'ep.leaveMulticast';
+    const gid = this.groupOf(operation, group);
+    if (!this.groups.delete(group)) return;
+    spiCall({ operation, value: group }, () => this.queues.qp.detachMulticast?.(gid));
+  }
+
+  /**
    * Serves a connection qualifier: peers that resolve it are told this endpoint.
    * @throws DatError DAT_CONN_QUAL_IN_USE, DAT_INVALID_PARAMETER, DAT_MODEL_NOT_SUPPORTED
    */
@@ -208,6 +226,7 @@ export class UdEp extends DatHandle {
     this.destroyQueues('ep.reset');
     this.queues = next;
     this.current = 'READY';
+    for (const gid of this.groups.values()) next.qp.attachMulticast?.(gid);
   }
 
   /** Frees the endpoint, its services and its address handles. */
@@ -294,6 +313,17 @@ export class UdEp extends DatHandle {
     this.queues.postSend(opcode, wrFlags, suppress, segments, to, cookie, immediate);
   }
 
+  private groupOf(operation: string, group: string): Gid {
+    this.ia.context.trace?.(operation, { ep: this.id, group });
+    this.assertLive(operation);
+    const { device } = this.ia.context;
+    if (!device.capabilities.has('multicast')) {
+      const message = `device ${device.name} has no multicast`;
+      throw new DatError('DAT_MODEL_NOT_SUPPORTED', { operation, message });
+    }
+    return checkIp(operation, 1, group);
+  }
+
   private addHandle(to: CheckedUdAddress, privateData: Uint8Array): UdAddressHandle {
     const onFreed = (freed: UdAddressHandle): void => void this.handles.delete(freed);
     const handle = new UdAddressHandle(this.pz, to, privateData, onFreed);
@@ -366,26 +396,4 @@ const NO_QUEUE_PAIR = {
 function cqOf(evd: Evd): CompletionQueue {
   if (evd.cq === undefined) throw new Error(`event dispatcher ${evd.id} has no completion queue`);
   return evd.cq;
-}
-
-function fullError(operation: string, what: string, limit: number): DatError {
-  return new DatError('DAT_INSUFFICIENT_RESOURCES', {
-    subtype: 'DAT_RESOURCE_CREDITS',
-    operation,
-    message: `${limit} ${what} are outstanding: the queue is full`,
-    hint: 'wait for completions, or ask for more in the endpoint attributes',
-    value: limit,
-  });
-}
-
-function shortError(first: LmrSegment | undefined): DatError {
-  if (first === undefined) {
-    return invalid('ep.postRecv', 1, 'the number of segments', 0, 'at least 1');
-  }
-  return new DatError('DAT_LENGTH_ERROR', {
-    operation: 'ep.postRecv',
-    message: `the first segment has ${first.lengthBytes} bytes; the GRH area takes ${GRH_LENGTH}`,
-    hint: 'datagrams come behind a GRH area of 40 bytes',
-    value: first.lengthBytes,
-  });
 }

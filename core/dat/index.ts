@@ -1,4 +1,6 @@
 /** Objects of the DAT API. */
+import './event-objects.js';
+
 export {
   type CloseFlag,
   CompletionFlags,
@@ -28,7 +30,8 @@ export {
   type DupConnectOptions,
 } from './ep-connect-options.js';
 export { EP_STATES, type EpCall, EpState, type EpStateName, type Legality } from './ep-states.js';
-export { UdEp, type UdEpState } from './ep-ud.js';
+export { UdEp } from './ep-ud.js';
+export { type UdEpState } from './ep-ud-types.js';
 export { type UdAddress, UdAddressHandle } from './ep-ud-address.js';
 export { type UdEpAttributes } from './ep-ud-attributes.js';
 export { type ResolveOptions } from './ep-ud-resolve.js';

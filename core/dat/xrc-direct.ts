@@ -16,7 +16,7 @@ import {
 } from '../spi/index.js';
 import type { EpAttributes } from './ep-attributes.js';
 import { checkAddress } from './ep-connect-options.js';
-import { EP_ACCESS } from './ep-queues.js';
+import { EP_ACCESS } from './ep-queue-pair.js';
 import { checkInteger, checkOptions } from './guards.js';
 
 const BITS_24 = 0xffffff;

@@ -19,7 +19,7 @@ import {
 } from '../spi/index.js';
 import { Cr } from './cr.js';
 import { epAttributes, type EpAttributeOptions } from './ep-attributes.js';
-import { EP_ACCESS } from './ep-queues.js';
+import { EP_ACCESS } from './ep-queue-pair.js';
 import type { EndpointOptions } from './ia-endpoints.js';
 import { checkInteger, checkOneOf, checkOptions, checkPrivateData } from './guards.js';
 import { checkHandle, DatHandle } from './handle.js';

@@ -40,9 +40,9 @@ export function cnoTimeout(timeoutMs: number): DatError {
   });
 }
 
-/** @throws DatError DAT_INVALID_PARAMETER unless absent, null or a function */
+/** @throws DatError DAT_INVALID_PARAMETER unless null or a function */
 export function checkAgent(operation: string, agent: unknown): void {
-  const holds = agent === undefined || agent === null || typeof agent === 'function';
+  const holds = agent === null || typeof agent === 'function';
   checkParameter(operation, 'agent', agent, holds, 'a function or null', 'DAT_INVALID_ARG2');
 }
 

@@ -136,7 +136,6 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
   modifyAgent(agent: CnoAgent | null): void {
     this.trace('cno.modifyAgent', { agent });
     this.checkOpen('cno.modifyAgent');
-    if (agent === undefined) checkAgent('cno.modifyAgent', NaN);
     checkAgent('cno.modifyAgent', agent);
     this.setAgent(agent);
   }

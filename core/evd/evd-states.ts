@@ -29,7 +29,6 @@ export const EvdState = {
 } as const;
 
 /** Two independent substates, and the call that leads from one to the other (DAT facts 2.3). */
-export type EvdTriggering = 'ENABLED' | 'DISABLED';
 export type EvdWaiting = 'WAITABLE' | 'UNWAITABLE';
 
 export const EVD_SUBSTATES = {

@@ -1,23 +1,24 @@
-/** The DAT objects that events name. An event holds the object itself, never a handle. */
-import type { Cr } from '../dat/cr.js';
-import type { Ep } from '../dat/ep.js';
-import type { UdEp } from '../dat/ep-ud.js';
-import type { Ia } from '../dat/ia.js';
-import type { ServicePoint } from '../dat/service-point.js';
-import type { Rmr } from '../dat/rmr.js';
-import type { Srq } from '../dat/srq.js';
-import type { XrcDomain } from '../dat/xrc-domain.js';
-import type { XrcSrq } from '../dat/xrc-srq.js';
+/**
+ * The DAT objects that events name. An event holds the object itself, never a handle. Their classes
+ * stand above the event dispatchers, so the dispatchers know them by these names alone, and
+ * core/dat says what they are.
+ */
 import type { Cno } from './cno.js';
 import type { EvdFeed } from './evd-feed.js';
 
-export type EventEndpoint = Ep;
+/** Filled in by core/dat, by declaration merging. */
+export interface EventObjects {
+  readonly evd: EvdFeed;
+  readonly cno: Cno;
+}
+
+export type EventEndpoint = EventObjects['ep'];
 /** Endpoints for datagrams: they have no connection, hence a type of their own. */
-export type EventDatagramEndpoint = UdEp;
-export type EventServicePoint = ServicePoint;
-export type EventConnectionRequest = Cr;
-export type EventXrcDomain = XrcDomain;
-export type EventXrcSrq = XrcSrq;
-export type EventMemoryWindow = Rmr;
+export type EventDatagramEndpoint = EventObjects['udEp'];
+export type EventServicePoint = EventObjects['servicePoint'];
+export type EventConnectionRequest = EventObjects['cr'];
+export type EventXrcDomain = EventObjects['xrcDomain'];
+export type EventXrcSrq = EventObjects['xrcSrq'];
+export type EventMemoryWindow = EventObjects['rmr'];
 /** What an asynchronous error is about. */
-export type EventSubject = Ia | Ep | UdEp | Srq | EvdFeed | Cno;
+export type EventSubject = EventObjects['ia' | 'ep' | 'udEp' | 'srq' | 'evd' | 'cno'];

@@ -81,6 +81,8 @@ const ROWS: readonly Row[] = [
     on: (s) => active(s).ia,
     parameters: [anyValue, optionsLike(['pz', 'privileges'])],
   },
+  { name: 'createCno', on: (s) => active(s).ia, parameters: [optionsLike(['agent', 'extra'])] },
+  { name: 'modifyCno', on: (s) => active(s).evd, parameters: [anyValue] },
   { name: 'connect', on: ep, parameters: [optionsLike(CONNECT)] },
   { name: 'disconnect', on: ep, parameters: [anyValue] },
   { name: 'postRecv', ...POST, parameters: [SEGMENTS, COOKIE, FLAGS] },

@@ -1,7 +1,7 @@
 /**
- * Mutants of the CM's state tables: each row is dropped, sent elsewhere, robbed of an action, or has
- * its queue pair fail behind the message, and the tests must notice. Prints the survivors. Other
- * orders of actions are not seen from outside: timers start and events are told at the end.
+ * Mutants of the CM's state tables: each row is dropped, sent elsewhere, robbed of an action, or
+ * has its queue pair fail behind the message, and the tests must notice. Prints the survivors.
+ * Other orders of actions are not seen from outside: timers start and events are told at the end.
  *
  *   node dist/test/mutation/main.js [active|passive|asking|asked]
  */
@@ -73,13 +73,16 @@ function changesOf(state: string, row: Row): [string, Row | undefined][] {
   ];
 }
 
+/** `goOn` leads to one of the others. */
+const RESTARTS = ['startTimewait', 'startDreqRetries', 'goOn'];
+
 /** Whether doing without an action changes nothing, by what the table does not say. */
 function isMoot(state: string, { next, actions }: Row, action: string): boolean {
   // Whoever becomes idle stops all timers; nothing more can be told.
   if (next === 'IDLE') return action === 'mute' || action === 'stopTimers';
   // The one timer of these states is started anew; while REP is waited for there is another one.
-  const restarts = actions.some((one) => one === 'startTimewait' || one === 'startDreqRetries');
-  return action === 'stopTimers' && restarts && !/REQ_(SENT|RCVD)$/.test(state);
+  const restarts = actions.some((one) => RESTARTS.includes(one));
+  return action === 'stopTimers' && restarts && !/^(REQ_SENT|MRA_REQ_RCVD)$/.test(state);
 }
 
 async function failures(mocha: Mocha): Promise<number> {

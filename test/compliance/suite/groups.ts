@@ -3,6 +3,7 @@ import { answering } from './answering.js';
 import { atomics } from './atomics.js';
 import type { BehaviourGroup } from './behaviour.js';
 import { breaking } from './breaking.js';
+import { cnos } from './cnos.js';
 import { closing } from './closing.js';
 import { connectVariants } from './connect-variants.js';
 import { connecting } from './connecting.js';
@@ -42,6 +43,7 @@ export const behaviourGroups: readonly BehaviourGroup[] = [
   protecting,
   windows,
   dispatching,
+  cnos,
   datagrams,
   disconnecting,
   breaking,

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { QpState, gidFromIp } from '../../../core/spi/index.js';
 import type { CmEvent } from '../../../core/spi/index.js';
+import type { Connection } from '../../../plugins/cm/connection.js';
 import { CM_ATTRIBUTE } from '../../../plugins/cm/wire/attribute-id.js';
 import { SeededRandom } from '../../../providers/mock/index.js';
 import { CmPair, PARAMETERS, SERVICE, messageName, typesOf } from '../../support/cm-pair.js';
@@ -27,24 +28,35 @@ describe('CM: endings', () => {
     assert.ok(pair.a.cm.isIdle && pair.b.cm.isIdle);
   });
 
-  it('moves the queue pair to ERR before DREQ leaves', async () => {
-    const pair = new CmPair();
-    const { active } = await pair.established();
-    const states: number[] = [];
-    pair.network.fate = (parcel) => {
-      if (messageName(parcel) === 'DREQ') states.push(active.qp.state);
-      return [10];
-    };
-    active.connection.disconnect();
-    await pair.world.run();
-    assert.deepEqual(states, [QpState.ERR]);
-  });
+  for (const end of ['disconnect', 'abandon', 'close', 'stale'] as const) {
+    for (const first of ['active', 'passive'] as const) {
+      it(`moves both queue pairs to ERR before DREQ and DREP: ${first}, ${end}`, async () => {
+        const pair = new CmPair();
+        const sides = await pair.established();
+        const other = sides[first === 'active' ? 'passive' : 'active'];
+        const states: [string, number][] = [];
+        pair.network.fate = (parcel) => {
+          const name = messageName(parcel);
+          states.push([name, name === 'DREQ' ? sides[first].qp.state : other.qp.state]);
+          return [10];
+        };
+        (sides[first].connection as Connection).dispatch(end);
+        await pair.world.run();
+        assert.deepEqual(states, [
+          ['DREQ', QpState.ERR],
+          ['DREP', QpState.ERR],
+        ]);
+      });
+    }
+  }
 
   it('says nothing after abandon, and sends one DREQ or REJ', async () => {
     const pair = new CmPair();
     const { active, passive } = await pair.established();
     active.connection.abandon();
     active.connection.disconnect();
+    assert.equal(active.connection.state, 'TIMEWAIT');
+    assert.equal(pair.a.cm.counters.unexpected, 0);
     await pair.world.run();
     assert.deepEqual(typesOf(active.events), ['established']);
     assert.deepEqual(typesOf(passive.events), ['established', 'disconnected', 'timewait-exit']);
@@ -245,6 +257,9 @@ describe('CM: a peer that comes back with the same queue pair', () => {
     assert.equal(connection.state, 'TIMEWAIT');
     const [rej] = pair.bodies('REJ');
     assert.deepEqual([rej?.messageRejected, rej?.reason], [1, 10]);
+    await pair.world.runFor(10_000_000);
+    assert.equal(connection.state, 'IDLE');
+    assert.deepEqual(typesOf(events), ['rejected', 'timewait-exit']);
   });
 
   it('is not met with a queue pair that it may know, by accept either', async () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { QpState, SpiError, gidFromIp, serviceIdOf, PortSpace } from '../../../core/spi/index.js';
 import type { CmConnectOptions, CmEvent, CmRequest } from '../../../core/spi/index.js';
-import { CmPair, text, textOf, typesOf } from '../../support/cm-pair.js';
+import { CmPair, messageName, text, textOf, typesOf } from '../../support/cm-pair.js';
 
 const withCode = (code: string, message: RegExp) => (error: unknown) =>
   error instanceof SpiError && error.code === code && message.test(error.message);
@@ -211,6 +211,7 @@ describe('CM: refusals', () => {
       const { events } = pair.connect({ qp });
       await pair.world.run();
       assert.deepEqual(typesOf(events), ['unreachable']);
+      assert.equal(qp.state, QpState.ERR);
       assert.deepEqual(typesOf(passive?.events ?? []), ['accept-failed']);
       assert.deepEqual(pair.messages, ['REQ', 'REP', 'REJ']);
       assert.equal(pair.bodies('REJ')[0]?.messageRejected, 1);
@@ -228,6 +229,31 @@ describe('CM: refusals', () => {
     await pair.world.run();
     assert.deepEqual(typesOf(passive?.events ?? []), ['accept-failed', 'timewait-exit']);
     assert.deepEqual(typesOf(events), ['established', 'disconnected', 'timewait-exit']);
+    assert.ok(pair.b.cm.isIdle);
+  });
+
+  it('repeats its DREQ then, with the queue pair in ERR', async () => {
+    const pair = new CmPair();
+    const qp = pair.b.device.connectableQp();
+    qp.refuse = QpState.RTS;
+    const states: number[] = [];
+    const usual = pair.network.fate;
+    pair.network.fate = (parcel) => {
+      if (messageName(parcel) !== 'DREQ') return usual(parcel);
+      states.push(qp.state);
+      return states.length < 3 ? [] : usual(parcel);
+    };
+    let state = (): string => '';
+    pair.listen((request) => {
+      const { connection } = pair.accept(request, { qp });
+      state = () => connection.state;
+    });
+    pair.connect();
+    await pair.world.runFor(1_000);
+    assert.equal(state(), 'DREQ_SENT');
+    assert.deepEqual(states, [QpState.ERR]);
+    await pair.world.run();
+    assert.equal(states.length, 3);
     assert.ok(pair.b.cm.isIdle);
   });
 });

@@ -142,6 +142,17 @@ describe('CM: every SIDR row, lived', () => {
     }
   });
 
+  it('keeps an answer for its own time, not for that of a question', async () => {
+    for (const answer of ['accept', 'reject'] as const) {
+      const scene = new Scene('asked');
+      await scene.reach('SIDR_REQ_RCVD');
+      await scene.happen(answer);
+      assert.equal(scene.subject.state, 'SIDR_REP_SENT');
+      await scene.pair.world.runFor(9_000_000);
+      assert.equal(scene.subject.state, 'IDLE');
+    }
+  });
+
   it('has no row for what cannot be', () => {
     assert.equal(sidrTransition('asking', 'IDLE', 'SIDR_REP'), undefined);
     assert.equal(sidrTransition('asked', 'SIDR_REP_SENT', 'accept'), undefined);

@@ -138,6 +138,41 @@ describe('Endpoint for datagrams: posting', () => {
   });
 });
 
+describe('Endpoint for datagrams: multicast', () => {
+  const GROUP = '239.1.2.3';
+
+  it('brings what is sent to a group to those that have joined, until they leave', async () => {
+    const pair = await udPair();
+    const { fabric, client, server } = pair;
+    const to = client.ep.createAddressHandle({ address: GROUP, qpn: UdEp.MULTICAST_QPN });
+    const send = async (cookie: number): Promise<string[]> => {
+      server.ep.postRecv(server.lmr.segment(0, 64), cookie);
+      client.ep.postSendUd(client.lmr.segment(0, 1), to, cookie);
+      await fabric.run({ forUs: 100 });
+      return datagramsOf(server);
+    };
+    assert.deepEqual(await send(1), []);
+    server.ep.joinMulticast(GROUP);
+    server.ep.joinMulticast(GROUP);
+    assert.deepEqual(await send(2), ['RECV_UD 1 SUCCESS']);
+    server.ep.leaveMulticast(GROUP);
+    server.ep.leaveMulticast(GROUP);
+    assert.deepEqual(await send(3), []);
+    assert.throws(() => server.ep.joinMulticast('x'), code('DAT_INVALID_ADDRESS'));
+    assert.throws(() => server.ep.joinMulticast(SERVER), DatError.isDatError);
+    await pair.close();
+  });
+
+  it('is refused where the device has none', async () => {
+    const pair = await udPair();
+    const device = pair.fabric.node(SERVER)?.device;
+    assert.ok(device);
+    Object.defineProperty(device, 'capabilities', { value: new Set(['rc', 'ud']) });
+    assert.throws(() => pair.server.ep.joinMulticast(GROUP), code('DAT_MODEL_NOT_SUPPORTED'));
+    await pair.close();
+  });
+});
+
 describe('Endpoint for datagrams: failures', () => {
   it('goes on after a send that failed: those behind it flush, later ones leave', async () => {
     const pair = await udPair();

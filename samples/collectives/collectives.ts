@@ -1,0 +1,161 @@
+/**
+ * Collective operations over a group. Every rank calls the same ones in the same order, with arrays
+ * of one type and length from `group.array()`; a call resolves when this rank's part is done.
+ */
+import type { Group } from './group.js';
+import { combine, copy, type Numbers, type Reduction } from './numbers.js';
+
+/** Resolves when every rank has called it: log2(size) rounds of empty messages. */
+export async function barrier(group: Group): Promise<void> {
+  const nothing = group.scratch('barrier', new Uint8Array(0));
+  for (let distance = 1; distance < group.size; distance *= 2) {
+    await group.exchange(group.neighbour(distance), nothing, group.neighbour(-distance), nothing);
+  }
+}
+
+/** The root's array comes to all, down a binomial tree. */
+export async function broadcast(group: Group, data: Numbers, root = 0): Promise<void> {
+  const { size } = group;
+  const place = group.neighbour(-root);
+  let mask = 1;
+  for (; mask < size; mask *= 2) {
+    if ((place & mask) === 0) continue;
+    await group.receive(group.neighbour(-mask), data);
+    break;
+  }
+  for (mask /= 2; mask >= 1; mask /= 2) {
+    if (place + mask < size) await group.send(group.neighbour(mask), data);
+  }
+}
+
+/** All arrays, combined element by element, come to the root's `result`, up a binomial tree. */
+export async function reduce(
+  group: Group,
+  data: Numbers,
+  result: Numbers,
+  reduction: Reduction,
+  root = 0,
+): Promise<void> {
+  checkSame(data, result.length);
+  const { size } = group;
+  const place = group.neighbour(-root);
+  const sum = group.rank === root ? result : group.scratch('reduce', data);
+  const other = group.scratch('reduce other', data);
+  copy(sum, data);
+  for (let mask = 1; mask < size; mask *= 2) {
+    if ((place & mask) !== 0) {
+      await group.send(group.neighbour(-mask), sum);
+      return;
+    }
+    if (place + mask >= size) continue;
+    await group.receive(group.neighbour(mask), other);
+    combine(reduction, sum, other);
+  }
+}
+
+/** As `reduce`, and the result is everywhere. */
+export async function allreduce(
+  group: Group,
+  data: Numbers,
+  result: Numbers,
+  reduction: Reduction,
+): Promise<void> {
+  await reduce(group, data, result, reduction, 0);
+  await broadcast(group, result, 0);
+}
+
+/** Blocks of all ranks, in their order, come to the root's `result`. */
+export async function gather(
+  group: Group,
+  block: Numbers,
+  result: Numbers,
+  root = 0,
+): Promise<void> {
+  if (group.rank !== root) return group.send(root, block);
+  checkSame(result, block.length * group.size);
+  copy(part(result, root, block.length), block);
+  const others = otherRanks(group);
+  await Promise.all(others.map((rank) => group.receive(rank, part(result, rank, block.length))));
+}
+
+/** The root's blocks go out, to each rank its own. */
+export async function scatter(
+  group: Group,
+  data: Numbers,
+  block: Numbers,
+  root = 0,
+): Promise<void> {
+  if (group.rank !== root) return group.receive(root, block);
+  checkSame(data, block.length * group.size);
+  copy(block, part(data, root, block.length));
+  const others = otherRanks(group);
+  await Promise.all(others.map((rank) => group.send(rank, part(data, rank, block.length))));
+}
+
+/** As `gather`, and the result is everywhere: each block goes once around the ring. */
+export async function allgather(group: Group, block: Numbers, result: Numbers): Promise<void> {
+  const { length } = block;
+  checkSame(result, length * group.size);
+  copy(part(result, group.rank, length), block);
+  const [left, right] = [group.neighbour(-1), group.neighbour(1)];
+  for (let step = 0; step < group.size - 1; step++) {
+    const out = part(result, group.neighbour(-step), length);
+    const into = part(result, group.neighbour(-step - 1), length);
+    await group.exchange(right, out, left, into);
+  }
+}
+
+/** Block j of rank i becomes block i of rank j. */
+export async function alltoall(group: Group, data: Numbers, result: Numbers): Promise<void> {
+  const length = data.length / group.size;
+  checkSame(result, data.length);
+  if (!Number.isInteger(length)) throw new RangeError(`${data.length} is not ${group.size} blocks`);
+  copy(part(result, group.rank, length), part(data, group.rank, length));
+  for (let distance = 1; distance < group.size; distance++) {
+    const [to, from] = [group.neighbour(distance), group.neighbour(-distance)];
+    await group.exchange(to, part(data, to, length), from, part(result, from, length));
+  }
+}
+
+/** `result` of rank i is what ranks 0 to i have, combined. */
+export async function scan(
+  group: Group,
+  data: Numbers,
+  result: Numbers,
+  reduction: Reduction,
+): Promise<void> {
+  checkSame(result, data.length);
+  copy(result, data);
+  if (group.rank > 0) {
+    const before = group.scratch('scan', data);
+    await group.receive(group.rank - 1, before);
+    combine(reduction, result, before);
+  }
+  if (group.rank < group.size - 1) await group.send(group.rank + 1, result);
+}
+
+/** All arrays combined; each rank gets the block of its number. */
+export async function reduceScatter(
+  group: Group,
+  data: Numbers,
+  block: Numbers,
+  reduction: Reduction,
+): Promise<void> {
+  checkSame(data, block.length * group.size);
+  const whole = group.scratch('reduce-scatter', data);
+  await reduce(group, data, whole, reduction, 0);
+  await scatter(group, whole, block, 0);
+}
+
+function part(data: Numbers, index: number, length: number): Numbers {
+  return data.subarray(index * length, (index + 1) * length);
+}
+
+function otherRanks({ size, rank }: Group): number[] {
+  return Array.from({ length: size }, (_, i) => i).filter((other) => other !== rank);
+}
+
+function checkSame(data: Numbers, length: number): void {
+  if (data.length === length) return;
+  throw new RangeError(`an array of ${data.length} elements where ${length} are needed`);
+}
