@@ -74,6 +74,18 @@ export function scopingWindows(claim: Claim): void {
     lmr.free();
   });
 
+  claim('a send that invalidates no window of its connection fails its receive', async (pair) => {
+    const here = await scene(pair, 'createRmr');
+    const { active, passive, lmr, rmr } = here;
+    const context = rmr.bind(lmr.segment(0, 64), passive.ep, { privileges: BOTH }) ?? 0;
+    await bound(here);
+    passive.ep.postRecv(passive.lmr.segment(0, 64), 3);
+    active.ep.postSendWithInvalidate(active.lmr.segment(0, 8), 4, context);
+    const [text] = await passive.until('BROKEN');
+    assert.match(text ?? '', /^dto 3 (?!SUCCESS)/);
+    assert.equal(rmr.rmrContext, context, 'a window of the zone stays');
+  });
+
   claim('the RMR of an endpoint may be zero-based', async (pair) => {
     const here = await scene(pair, 'createRmrForEp');
     const { active, passive, lmr, rmr } = here;
