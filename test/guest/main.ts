@@ -10,6 +10,7 @@ import { packetPortCases } from './cases/packet-port.js';
 import { refusalCases } from './cases/refusals.js';
 import { kernelToKernelCases, lossyCases, rpingCases } from './cases/rping.js';
 import { ucmatoseCases } from './cases/ucmatose.js';
+import { udaddyCases } from './cases/udaddy.js';
 import { bootShell } from './guest.js';
 import type { Guest } from './guest.js';
 import { interopTable } from './interop-table.js';
@@ -81,6 +82,7 @@ async function cases(kernel: Kernel, filter: string): Promise<number> {
     ...rpingCases(lab, version),
     ...lossyCases(lab, version),
     ...ucmatoseCases(lab, version),
+    ...udaddyCases(lab, version),
     ...refusalCases(lab, version),
     ...memoryCases(lab, version),
     ...lostMessageCases(lab, version),
