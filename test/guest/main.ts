@@ -6,6 +6,7 @@ import { labCases, powerCutCase } from './cases/lab.js';
 import { faultCases, powerOffCase } from './cases/faults.js';
 import { lostMessageCases } from './cases/lost-messages.js';
 import { memoryCases } from './cases/memory.js';
+import { operationsCases } from './cases/operations.js';
 import { packetPortCases } from './cases/packet-port.js';
 import { refusalCases } from './cases/refusals.js';
 import { kernelToKernelCases, lossyCases, rpingCases } from './cases/rping.js';
@@ -85,6 +86,7 @@ async function cases(kernel: Kernel, filter: string): Promise<number> {
     ...udaddyCases(lab, version),
     ...refusalCases(lab, version),
     ...memoryCases(lab, version),
+    ...operationsCases(lab, version),
     ...lostMessageCases(lab, version),
     ...faultCases(lab, version),
     powerCutCase(lab),
