@@ -10,6 +10,7 @@ import { infoOf } from './rej-message.js';
 import { answererQpn, transportOfAsker } from './transport.js';
 import type { CmTransport } from './transport.js';
 import type { CmMessage } from './wire/message.js';
+import { MESSAGE_MRAED } from './wire/mra.js';
 import type { CmRej } from './wire/rej.js';
 import { MESSAGE_REJECTED } from './wire/rej.js';
 import { REJECT_REASON } from './wire/reject-reason.js';
@@ -18,6 +19,7 @@ import type { CmReq } from './wire/req.js';
 
 export class ActiveConnection extends Connection {
   protected readonly transactionId: TransactionId;
+  protected readonly messageToMra = MESSAGE_MRAED.req;
   protected readonly ackTimeout: number;
   protected readonly onEvent: (event: CmEvent) => void;
   private readonly deadline = new Timer(() => void this.dispatch('deadline'));
@@ -48,7 +50,9 @@ export class ActiveConnection extends Connection {
     // The first REP or REJ is the answer; later ones repeat it or belong to nobody.
     if (message.name === 'REP' && this.remoteCommId === 0) this.rep = message.body;
     if (message.name === 'REJ') this.rej = message.body;
-    if (message.name === 'MRA') this.serviceTimeout = message.body.serviceTimeout;
+    if (message.name === 'MRA' && message.body.messageMraed === this.messageToMra) {
+      this.serviceTimeout = message.body.serviceTimeout;
+    }
     super.receive(message, transactionId);
   }
 

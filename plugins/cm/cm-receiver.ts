@@ -116,8 +116,10 @@ export class CmReceiver {
       const guid = guidOfInfo(rej);
       if (guid !== undefined) return table.findRemote(rej.localCommId, guid, source.gid);
     }
-    const answersReq = rej.messageRejected === MESSAGE_REJECTED.req;
-    return answersReq ? table.find(rej.remoteCommId) : this.find(rej);
+    if (rej.messageRejected !== MESSAGE_REJECTED.req) return this.find(rej);
+    // Answered by a REP, the REQ is not rejected any more: this one answers an earlier copy.
+    const asker = table.find(rej.remoteCommId);
+    return asker?.remoteCommId === 0 ? asker : undefined;
   }
 
   /** False if there is no connection; what comes from a third party is dropped. */

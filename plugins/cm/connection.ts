@@ -59,6 +59,8 @@ export abstract class Connection implements CmConnection {
   /** Code of the time that packets of this connection may take. */
   protected abstract readonly ackTimeout: number;
   protected abstract readonly onEvent: ((event: CmEvent) => void) | undefined;
+  /** `MESSAGE_MRAED`: which message of ours an MRA can be about. */
+  protected abstract readonly messageToMra: number;
   protected abstract readonly actions: CmActions;
   private readonly flight: FlightRecord;
   private readonly waitTimer = new Timer(() => this.onWaitOver());
@@ -116,6 +118,9 @@ export abstract class Connection implements CmConnection {
       const { reason } = message.body;
       this.note(`REJ: ${rejectReasonName(reason)}`);
       this.dispatch(reason === REJECT_REASON.STALE_CONNECTION ? 'REJ_STALE' : 'REJ');
+    } else if (message.name === 'MRA' && message.body.messageMraed !== this.messageToMra) {
+      this.note('MRA of another message');
+      this.services.onUnexpected(this, 'MRA');
     } else if (isInput(message.name)) {
       this.dispatch(message.name);
     }

@@ -40,6 +40,7 @@ export class PassiveConnection extends Connection {
   readonly req: CmReq;
   readonly transport: CmTransport;
   protected readonly transactionId: TransactionId;
+  protected readonly messageToMra = MESSAGE_MRAED.rep;
   protected readonly ackTimeout: number;
   protected onEvent: ((event: CmEvent) => void) | undefined;
   private readonly startingPsn: number;
@@ -108,7 +109,9 @@ export class PassiveConnection extends Connection {
   }
 
   override receive(message: CmMessage, transactionId: TransactionId): void {
-    if (message.name === 'MRA') this.serviceTimeout = message.body.serviceTimeout;
+    if (message.name === 'MRA' && message.body.messageMraed === this.messageToMra) {
+      this.serviceTimeout = message.body.serviceTimeout;
+    }
     if (message.name === 'REJ') this.failure = `the peer rejected it (${message.body.reason})`;
     super.receive(message, transactionId);
   }

@@ -7,20 +7,16 @@
 import { QpState, SQE, Timer, WcStatus, WrFlags, WrOpcode } from '../../core/spi/index.js';
 import { CongestionWindow } from './congestion-window.js';
 import { FLIGHT } from './flight-recorder.js';
-import { executeLocalOperation, isLocalOperation } from './local-operations.js';
-import { MAX_MESSAGE_BYTES } from './parameters.js';
-import { isAtomic, isRcOpcode, needsResponse } from './rc-opcodes.js';
+import { executeLocalOperation } from './local-operations.js';
+import { isAtomic, needsResponse } from './rc-opcodes.js';
 import { RcOutstandingReads } from './rc-outstanding-reads.js';
 import type { RcQueuePair } from './rc-queue-pair.js';
 import { RcRequestPackets } from './rc-request-packets.js';
-import { segmentBytes } from './segment-cursor.js';
+import { LOCAL, RcRequests } from './rc-requests.js';
 import { PSN_MASK, psnAdd, psnDiff } from './wire/psn.js';
 
 /** IBTA lets the ACK timer take 1 to 4 times its nominal length: we back off within that. */
 const MAX_BACKOFF = 4;
-
-/** Requests that put nothing on the wire. */
-const LOCAL = { NO: 0, TO_DO: 1, DONE: 2 } as const;
 
 export class RcRequester {
   /** Next PSN to send; after going back, below `maxPsn`. */
@@ -29,12 +25,12 @@ export class RcRequester {
   maxPsn = 0;
   /** Oldest PSN without an acknowledgement. */
   una = 0;
-  /** First PSN, number of PSNs and bytes of each request begun; by ring slot. */
+  /** Of each request begun; by ring slot. */
   readonly firstPsn: Uint32Array;
   readonly packetCount: Uint32Array;
   readonly lengthBytes: Uint32Array;
-  /** LOCAL of each request begun: going back does not repeat what is done. */
   private readonly local: Uint8Array;
+  private readonly requests: RcRequests;
   waitingForReceiver = false;
   retriesLeft = 0;
   rnrRetriesLeft = 0;
@@ -59,11 +55,11 @@ export class RcRequester {
 
   constructor(private readonly qp: RcQueuePair) {
     this.packets = new RcRequestPackets(qp, this.window);
-    const { entries } = qp.sendRing;
-    this.firstPsn = new Uint32Array(entries);
-    this.packetCount = new Uint32Array(entries);
-    this.lengthBytes = new Uint32Array(entries);
-    this.local = new Uint8Array(entries);
+    this.requests = new RcRequests(qp);
+    this.firstPsn = this.requests.firstPsn;
+    this.packetCount = this.requests.packetCount;
+    this.lengthBytes = this.requests.lengthBytes;
+    this.local = this.requests.local;
   }
 
   /** Entering RTS from RTR. */
@@ -145,42 +141,13 @@ export class RcRequester {
     const { sendRing } = qp;
     const at = sendRing.wordOf(qp.fetched);
     const slot = qp.fetched & sendRing.mask;
-    const found = this.inspect(sendRing.words, at, slot);
+    const found = this.requests.inspect(sendRing.words, at, slot);
     const status = qp.hca.sendFault?.(qp, sendRing.words[at + SQE.CONTROL]! & 0xff) ?? found;
     this.firstPsn[slot] = this.psn;
     qp.fetched = (qp.fetched + 1) >>> 0;
     if (status === WcStatus.SUCCESS) return true;
     this.refuse(status);
     return false;
-  }
-
-  /** Checks a request and notes its size; a completion status. */
-  private inspect(words: Uint32Array, at: number, slot: number): number {
-    const control = words[at + SQE.CONTROL]!;
-    const opcode = control & 0xff;
-    const segments = (control >>> 16) & 0xff;
-    const inline = (control & (WrFlags.INLINE << 8)) !== 0;
-    const { maxSendSge, maxInlineBytes } = this.qp.init;
-    this.packetCount[slot] = 1;
-    this.lengthBytes[slot] = 0;
-    this.local[slot] = isLocalOperation(opcode) ? LOCAL.TO_DO : LOCAL.NO;
-    if (!isRcOpcode(opcode) || (inline && needsResponse(opcode))) return WcStatus.LOC_QP_OP_ERR;
-    if (this.local[slot] !== LOCAL.NO) {
-      this.packetCount[slot] = 0;
-      return WcStatus.SUCCESS;
-    }
-    if (needsResponse(opcode) && (this.qp.attributes.maxRdAtomic ?? 0) === 0) {
-      return WcStatus.LOC_QP_OP_ERR;
-    }
-    if (segments > maxSendSge) return WcStatus.LOC_QP_OP_ERR;
-    const length = inline
-      ? words[at + SQE.INLINE_LENGTH]!
-      : segmentBytes(words, at + SQE.SEGMENTS, segments);
-    if (length > (inline ? maxInlineBytes : MAX_MESSAGE_BYTES)) return WcStatus.LOC_LEN_ERR;
-    if (isAtomic(opcode)) return length === 8 ? WcStatus.SUCCESS : WcStatus.LOC_LEN_ERR;
-    this.lengthBytes[slot] = length;
-    this.packetCount[slot] = Math.max(1, Math.ceil(length / this.qp.mtuBytes));
-    return WcStatus.SUCCESS;
   }
 
   /** The request at `sendIndex` cannot go: it fails as soon as it is the oldest. */

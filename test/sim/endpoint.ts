@@ -252,7 +252,7 @@ export class Endpoint implements CompletionTaker {
     const { received, refused } = this.peer.receives;
     if (received + refused < this.sends.delivered) {
       throw new Violation(
-        `${this.name}: ${this.sends.delivered} messages are acknowledged, ${received} were received`,
+        `${this.name}: ${this.sends.delivered} messages acknowledged, ${received} received`,
       );
     }
     if (this.shared && this.world.nowUs() > this.#toldAtUs + LAST_TOLD_WITHIN_US) {

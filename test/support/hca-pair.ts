@@ -1,7 +1,6 @@
 /** Two software HCAs on a virtual clock, and short ways to post and to read completions. */
 import {
   Access,
-  CQE,
   QpState,
   QpType,
   RQE,
@@ -28,6 +27,9 @@ import type { HcaParameters } from '../../providers/hca/index.js';
 import { SeededRandom } from '../../providers/mock/index.js';
 import { MemoryPort, joinPorts } from './memory-port.js';
 
+export { drain } from './completions.js';
+export type { Completion } from './completions.js';
+
 const ALL = Access.LOCAL_WRITE | Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC;
 
 export class VirtualClock {
@@ -35,21 +37,6 @@ export class VirtualClock {
   now(): number {
     return this.timeUs;
   }
-}
-
-export interface Completion {
-  readonly status: number;
-  readonly opcode: number;
-  readonly flags: number;
-  readonly qpn: number;
-  readonly cookie: number;
-  readonly byteLength: number;
-  readonly immediate: number;
-  readonly sourceQpn: number;
-  readonly vendorError: number;
-  readonly wqeIndex: number;
-  readonly srqn: number;
-  readonly context: number;
 }
 
 /** One side: a device with a domain, a CQ each way, memory registered whole. */
@@ -360,33 +347,6 @@ export function submitSlot(
   putSegments(side, slots.words, at + RQE.SEGMENTS, segments);
   submissions.words[submissions.wordOf(submissions.producer)] = slot;
   submissions.producer += 1;
-}
-
-/** Reads and takes out all completions. */
-export function drain(cq: CompletionQueue): Completion[] {
-  const count = cq.poll();
-  const { ring } = cq;
-  const completions: Completion[] = [];
-  for (let i = 0; i < count; i++) {
-    const at = ring.wordOf(ring.consumer);
-    const word = (offset: number): number => ring.words[at + offset]!;
-    completions.push({
-      status: word(CQE.CONTROL) & 0xff,
-      opcode: (word(CQE.CONTROL) >>> 8) & 0xff,
-      flags: (word(CQE.CONTROL) >>> 16) & 0xff,
-      qpn: word(CQE.QPN),
-      cookie: word(CQE.COOKIE_LO),
-      byteLength: word(CQE.BYTE_LENGTH),
-      immediate: word(CQE.IMMEDIATE_OR_INVALIDATE),
-      sourceQpn: word(CQE.SOURCE_QPN),
-      vendorError: word(CQE.VENDOR_ERROR),
-      wqeIndex: word(CQE.WQE_INDEX),
-      srqn: word(CQE.SRQN),
-      context: word(CQE.QP_CONTEXT),
-    });
-    ring.consumer += 1;
-  }
-  return completions;
 }
 
 function putSegments(

@@ -13,6 +13,7 @@ import { dispatching } from './dispatching.js';
 import { flowControl } from './flow-control.js';
 import { immediates } from './immediates.js';
 import { listening } from './listening.js';
+import { losing } from './losing.js';
 import { modifying } from './modifying.js';
 import { notifying } from './notifying.js';
 import { observing } from './observing.js';
@@ -46,6 +47,7 @@ export const behaviourGroups: readonly BehaviourGroup[] = [
   cnos,
   datagrams,
   disconnecting,
+  losing,
   breaking,
   closing,
 ];

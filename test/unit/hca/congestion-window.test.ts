@@ -51,7 +51,7 @@ describe('Congestion window', () => {
     assert.equal(window.packets, 17);
   });
 
-  it('stays between eight packets and the most, whatever happens, and never shrinks by an ACK', () => {
+  it('stays between eight packets and the most, always, and never shrinks by an ACK', () => {
     const step = fc.oneof(fc.integer({ min: 0, max: 600 }), fc.constant('loss' as const));
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 600 }), fc.array(step), (most, steps) => {

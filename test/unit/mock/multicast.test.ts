@@ -94,7 +94,7 @@ function three(seed = 1): { fabric: Fabric; a: Listener; b: Listener; c: Listene
 }
 
 describe('Multicast', () => {
-  it('reaches every member once, on any node, the sender’s own among them, and nobody else', async () => {
+  it('reaches every member once on any node, the sender’s own too, and nobody else', async () => {
     const { fabric, a, b, c } = three();
     a.member(1);
     b.member(2);
@@ -135,7 +135,7 @@ describe('Multicast', () => {
     assert.deepEqual([drops.badQkey, drops.noReceive], [1, 1]);
   });
 
-  it('attached twice is once; detached is not; the group is left with its last member', async () => {
+  it('attached twice is once; detached is not; the group is left by its last', async () => {
     const { fabric, a, b } = three();
     const first = b.member(1);
     first.attachMulticast!(GROUP);
