@@ -5,18 +5,13 @@
  */
 import {
   type CompletionOwner,
-  type CompletionOwners,
   type CompletionView,
   type DatEvent,
   type EventBatch,
 } from '../evd/index.js';
 import { toDatError } from '../errors/index.js';
 import {
-  type AsyncEventType,
-  type CompletionQueue,
   CQE,
-  type Device,
-  type ProtectionDomain,
   QpState,
   type QueuePair,
   Ring,
@@ -28,16 +23,13 @@ import {
   WcStatus,
   WrFlags,
   WrOpcode,
-  type XrcDomain,
 } from '../spi/index.js';
 import { dtoEvent } from './dto-event.js';
-import type { Ep } from './ep.js';
 import { endpointQueuePair, sendIov } from './ep-queue-pair.js';
 import { EpBinds } from './ep-binds.js';
-import type { EpAttributes } from './ep-attributes.js';
 import type { EpCounters } from './ep-counters.js';
+import type { EpQueuesInit, EpQueuesListener } from './ep-queues-init.js';
 import type { Segments } from './segment.js';
-import type { Srq } from './srq.js';
 import { Slot, WorkQueue } from './work-queue.js';
 
 const U32 = 2 ** 32;
@@ -47,37 +39,8 @@ const UNKNOWN_SLOT = -1;
 /** In place of a receive ring where there is none: nothing is ever posted to it. */
 const NO_RECEIVES = Ring.allocate(1, rqeBytes(1));
 
-/** What the endpoint makes of completions. Called while the CQ is scanned, in ring order. */
-export interface EpQueuesListener {
-  /** A receive has succeeded; it is about to become dequeuable. */
-  onReceived(): void;
-  /** A request or receive has failed by itself: not flushed. */
-  onFailed(): void;
-  /** Entries have been reclaimed. */
-  onReclaimed(): void;
-}
-
 /** A doorbell throws when the device is gone for good. */
 const DOORBELL = { operation: 'ep.post', hint: 'the device is gone' };
-
-/** What one life is made of. */
-export interface EpQueuesInit {
-  /** Named by its completions. */
-  readonly ep: Ep;
-  readonly device: Device;
-  readonly owners: CompletionOwners;
-  readonly pd: ProtectionDomain;
-  readonly requestCq: CompletionQueue;
-  readonly recvCq: CompletionQueue;
-  readonly attributes: EpAttributes;
-  /** Receives come from here instead of a queue of the endpoint's own. */
-  readonly srq: Srq | undefined;
-  /** An XRC initiator's: it makes the queue pair, which has no receives. */
-  readonly xrc: XrcDomain | undefined;
-  readonly counters: EpCounters;
-  readonly onQueuePairEvent: (event: AsyncEventType) => void;
-  readonly listener: EpQueuesListener;
-}
 
 export class EpQueues implements CompletionOwner {
   readonly qp: QueuePair;

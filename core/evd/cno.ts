@@ -87,7 +87,7 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
   wait(options: CnoWaitOptions = {}): Promise<Evd | undefined> {
     return new Promise((resolve, reject) => {
       const operation = 'cno.wait';
-      checkOptions(operation, options, 'DAT_INVALID_ARG1');
+      checkOptions(operation, options, 'DAT_INVALID_ARG1', ['timeoutMs', 'signal']);
       const { timeoutMs, signal } = options;
       this.trace(operation, { timeoutMs });
       this.checkOpen(operation);

@@ -1,6 +1,7 @@
 /** What is wrong with a call on an EVD: parameters and states, as DatError. */
 
 import { DatError, type DatSubtype, show } from '../errors/index.js';
+import type { PollingMode } from '../spi/index.js';
 import {
   ALL_STREAMS,
   EVD_CONFIGURATIONS,
@@ -8,9 +9,21 @@ import {
   type EvdConfiguration,
   type EvdTaker,
 } from './evd-states.js';
-import { UPCALL_POLICIES, type UpcallPolicy } from './upcall-policy.js';
+import type { EvdOptions } from './evd-host.js';
+import { DEFAULT_UPCALL_LIMIT, UPCALL_POLICIES, type UpcallPolicy } from './upcall-policy.js';
 
 const MAX_UPCALL_LIMIT = 65536;
+const POLLING_MODES = ['event', 'adaptive', 'spin'] as const satisfies readonly PollingMode[];
+const EVD_OPTIONS: readonly (keyof EvdOptions)[] = [
+  'qlen',
+  'streams',
+  'policy',
+  'handler',
+  'limit',
+  'polling',
+  'cno',
+  'id',
+];
 
 /** @throws DatError DAT_INVALID_STATE when the present taker does not admit the new one */
 export function checkTaker(operation: string, present: EvdTaker, wanted: EvdTaker): void {
@@ -87,13 +100,13 @@ export function checkQlen(qlen: number, limit: number): void {
   if (Number.isSafeInteger(qlen) && qlen > limit) {
     throw new DatError('DAT_INSUFFICIENT_RESOURCES', {
       subtype: 'DAT_RESOURCE_TEVD',
-      operation: 'evd.create',
+      operation: 'ia.createEvd',
       message: `qlen ${qlen}: the device has queues of ${limit} events`,
       value: qlen,
       hint: 'the adapter attribute maxEvdQlen tells the limit',
     });
   }
-  checkInteger('evd.create', 'qlen', qlen, 1, limit, 'DAT_INVALID_ARG2');
+  checkInteger('ia.createEvd', 'qlen', qlen, 1, limit, 'DAT_INVALID_ARG2');
 }
 
 /** @throws DatError DAT_INVALID_PARAMETER unless a non-empty set of EvdFlags */
@@ -107,7 +120,7 @@ export function checkStreams(streams: number): void {
     return;
   throw new DatError('DAT_INVALID_PARAMETER', {
     subtype: 'DAT_INVALID_ARG4',
-    operation: 'evd.create',
+    operation: 'ia.createEvd',
     message: `streams ${show(streams)}: must be a non-empty set of EvdFlags`,
     value: streams,
   });
@@ -155,10 +168,34 @@ export function checkParameter(
   throw new DatError('DAT_INVALID_PARAMETER', { subtype, operation, message, value });
 }
 
-/** @throws DatError DAT_INVALID_PARAMETER unless an object */
-export function checkOptions(operation: string, options: unknown, subtype: DatSubtype): void {
+/** @throws DatError DAT_INVALID_PARAMETER unless an object without unknown keys */
+export function checkOptions(
+  operation: string,
+  options: unknown,
+  subtype: DatSubtype,
+  known: readonly string[],
+): void {
   const isObject = typeof options === 'object' && options !== null;
   checkParameter(operation, 'options', options, isObject, 'an object', subtype);
+  const stranger = Object.keys(options as object).find((key) => !known.includes(key));
+  const expected = `one of ${known.join(', ')}`;
+  const isKnown = stranger === undefined;
+  checkParameter(operation, 'an option', stranger, isKnown, expected, subtype);
+}
+
+/** What can be seen of the options of a new EVD without making anything. */
+export function checkEvdOptions(operation: string, options: EvdOptions): void {
+  checkOptions(operation, options, 'DAT_INVALID_ARG2', EVD_OPTIONS);
+  const { policy = 'DISABLE', handler, limit = DEFAULT_UPCALL_LIMIT, polling = 'event' } = options;
+  checkUpcall(operation, policy, handler, limit);
+  checkPolling(operation, polling);
+}
+
+/** @throws DatError DAT_INVALID_PARAMETER */
+export function checkPolling(operation: string, mode: unknown): void {
+  const known = (POLLING_MODES as readonly unknown[]).includes(mode);
+  const expected = `one of ${POLLING_MODES.join(', ')}`;
+  checkParameter(operation, 'polling', mode, known, expected, 'DAT_INVALID_ARG2');
 }
 
 export function invalidHandle(operation: string): DatError {

@@ -102,9 +102,9 @@ export abstract class EvdFeed {
 
   /**
    * Counts a user: while there is one the EVD cannot be freed.
-   * @param configuration how the completions of this user notify: NOTIFY if some may be UNSIGNALLED,
-   * SOLICITED, or THRESHOLD; none for a stream of other events. All users must agree, and other
-   * events go with THRESHOLD only (DAT facts 4.1)
+   * @param configuration how the completions of this user notify: NOTIFY if some may be
+   * UNSIGNALLED, SOLICITED, or THRESHOLD; none for a stream of other events. All users must agree,
+   * and other events go with THRESHOLD only (DAT facts 4.1)
    * @returns ends the use; calling it again does nothing
    * @throws DatError DAT_INVALID_STATE (DAT_INVALID_STATE_EVD_CONFIG_*) when they do not
    */
@@ -200,6 +200,11 @@ export abstract class EvdFeed {
     return () => void this.overrunListeners.delete(listener);
   }
 
+  /** @internal something feeds it */
+  get isInUse(): boolean {
+    return this.users > 0;
+  }
+
   get isFreed(): boolean {
     return !this.open;
   }
@@ -247,7 +252,7 @@ export abstract class EvdFeed {
 
   private createCq(minEntries: number): CompletionQueue {
     const context = {
-      operation: 'evd.create',
+      operation: 'ia.createEvd',
       value: minEntries,
       map: { ENOMEM: ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_TEVD'] },
     } as const;

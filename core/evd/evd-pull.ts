@@ -10,6 +10,7 @@ import {
   checkInteger,
   checkOptions,
   checkParameter,
+  checkPolling,
   checkTaker,
   checkThreshold,
   checkTimeout,
@@ -24,9 +25,9 @@ import type { WaitOptions, WaitResult } from './evd-host.js';
 import { EVD_SUBSTATES, type EvdWaiting } from './evd-states.js';
 import { Waiter, type WaiterInit, interruptedError, timeoutError } from './waiter.js';
 
-const POLLING_MODES = ['event', 'adaptive', 'spin'] as const satisfies readonly PollingMode[];
 /** No limit but the batch's own. */
 const MAX_EVENTS = 0x7fffffff;
+const WAIT_OPTIONS = ['threshold', 'timeoutMs', 'signal'];
 /** Events in one batch of an iteration. */
 const MAX_BATCH = 256;
 
@@ -58,9 +59,7 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
     this.checkOpen(operation);
     const isBatch = batch instanceof EventBatch;
     checkParameter(operation, 'batch', batch, isBatch, 'an EventBatch', 'DAT_INVALID_ARG1');
-    if (!Number.isInteger(max)) {
-      checkInteger(operation, 'max', max, 0, batch.capacity, 'DAT_INVALID_ARG2');
-    }
+    checkInteger(operation, 'max', max, 0, Number.MAX_SAFE_INTEGER, 'DAT_INVALID_ARG2');
     const end = Math.min(max, batch.capacity);
     let count = this.store.takeBatch(batch, end);
     if (count === 0 && end > 0 && this.spin()) count = this.store.takeBatch(batch, end);
@@ -83,7 +82,7 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
     const operation = 'evd.counters';
     this.trace(operation, { reset: options?.reset });
     this.checkOpen(operation);
-    checkOptions(operation, options, 'DAT_INVALID_ARG1');
+    checkOptions(operation, options, 'DAT_INVALID_ARG1', ['reset']);
     const { reset = false } = options;
     const isFlag = typeof reset === 'boolean';
     checkParameter(operation, 'reset', reset, isFlag, 'a boolean', 'DAT_INVALID_ARG1');
@@ -100,7 +99,7 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
    */
   wait(options: WaitOptions = {}): Promise<WaitResult<DatEvent>> {
     return new Promise((resolve, reject) => {
-      checkOptions('evd.wait', options, 'DAT_INVALID_ARG1');
+      checkOptions('evd.wait', options, 'DAT_INVALID_ARG1', WAIT_OPTIONS);
       const { threshold = 1, timeoutMs, signal } = options;
       this.trace('evd.wait', { timeoutMs, threshold });
       this.checkOpen('evd.wait');
@@ -148,13 +147,11 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
   setPolling(mode: PollingMode): void {
     this.trace('evd.setPolling', { mode });
     this.checkOpen('evd.setPolling');
+    checkPolling('evd.setPolling', mode);
     this.applyPolling(mode);
   }
 
   protected applyPolling(mode: PollingMode): void {
-    const known = (POLLING_MODES as readonly unknown[]).includes(mode);
-    const expected = `one of ${POLLING_MODES.join(', ')}`;
-    checkParameter('evd.setPolling', 'mode', mode, known, expected, 'DAT_INVALID_ARG2');
     this.polling = mode;
     this.cq?.setPolling(mode);
   }
@@ -200,7 +197,9 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
       checkTaker('evd.iterate', this.dispatcher.taker, 'iterator');
     }
     this.dispatcher.iterating = begin;
-    this.engage();
+    // A `next` that still waits must not take an event that nobody would look at.
+    if (begin) this.engage();
+    else this.dropWaiter()?.freed();
   }
 
   private nextBatch(): Promise<readonly DatEvent[] | undefined> {

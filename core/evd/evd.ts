@@ -9,6 +9,7 @@ import type { Cno } from './cno.js';
 import { checkCno } from './cno-parameter.js';
 import type { EventSink, EventSource } from './event-sink.js';
 import {
+  checkEvdOptions,
   checkInteger,
   checkOptions,
   checkParameter,
@@ -59,6 +60,8 @@ export interface EvdParam {
   readonly staleNotifications: number;
 }
 
+const UPCALL_OPTIONS = ['pending', 'limit', 'upcall'];
+
 type Handler = UpcallHandler | NotifyHandler;
 type HandlerOrSame = Handler | typeof UPCALL_SAME | null;
 
@@ -75,8 +78,8 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
    */
   constructor(host: EvdHost, options: EvdOptions) {
     const { policy = 'DISABLE', handler, limit = DEFAULT_UPCALL_LIMIT, cno = null } = options;
-    checkCno('evd.create', cno, host);
-    checkUpcall('evd.create', policy, handler, limit);
+    checkEvdOptions('ia.createEvd', options);
+    checkCno('ia.createEvd', cno, host);
     super(host, options);
     this.applyPolling(options.polling ?? 'event');
     this.upcalls.handler = handler;
@@ -141,7 +144,7 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
     handler: HandlerOrSame = UPCALL_SAME,
     options: ModifyUpcallOptions = {},
   ): Promise<void> | void {
-    checkOptions('evd.modifyUpcall', options, 'DAT_INVALID_ARG4');
+    checkOptions('evd.modifyUpcall', options, 'DAT_INVALID_ARG4', UPCALL_OPTIONS);
     const { pending = 'deliver', limit = DEFAULT_UPCALL_LIMIT } = options;
     this.trace('evd.modifyUpcall', { policy, handler, ...options });
     this.checkOpen('evd.modifyUpcall');
@@ -315,7 +318,7 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
    */
   async free(options: { readonly upcall?: Upcall } = {}): Promise<void> {
     this.trace('evd.free', {});
-    checkOptions('evd.free', options, 'DAT_INVALID_ARG2');
+    checkOptions('evd.free', options, 'DAT_INVALID_ARG2', ['upcall']);
     checkCaller('evd.free', options.upcall);
     if (!this.open && this.upcalls.gate.inProgress === 0) throw invalidHandle('evd.free');
     if (this.open) this.close();

@@ -17,8 +17,8 @@ export type EventEndpoint = EventObjects['ep'];
 export type EventDatagramEndpoint = EventObjects['udEp'];
 export type EventServicePoint = EventObjects['servicePoint'];
 export type EventConnectionRequest = EventObjects['cr'];
-export type EventMemoryWindow = EventObjects['rmr'];
 export type EventXrcDomain = EventObjects['xrcDomain'];
 export type EventXrcSrq = EventObjects['xrcSrq'];
+export type EventMemoryWindow = EventObjects['rmr'];
 /** What an asynchronous error is about. */
 export type EventSubject = EventObjects['ia' | 'ep' | 'udEp' | 'srq' | 'evd' | 'cno'];

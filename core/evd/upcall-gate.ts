@@ -98,8 +98,8 @@ export class UpcallGate {
   }
 
   /**
-   * The same for the close of an adapter, which several upcalls may wait for: none of `callers`, nor
-   * of those that join later, is waited for.
+   * The same for the close of an adapter, which several upcalls may wait for: none of `callers`,
+   * nor of those that join later, is waited for.
    */
   drainJointly(callers: ReadonlySet<UpcallToken>, done: () => void): void {
     const remaining = new Set(this.running);

@@ -85,7 +85,7 @@ export class Hca implements CompletionHost, SharedReceiveHost {
   /** The device's list of completion queues. */
   onCqGone: (cq: SoftCompletionQueue) => void = () => undefined;
   /**
-   * Asked for every RC send request when its turn comes: a status other than SUCCESS makes it fail
+   * Asked for every send request when its turn comes: a status other than SUCCESS makes it fail
    * so, unsent and in its order. For fault injection.
    */
   sendFault: ((qp: SoftQueuePair, wrOpcode: number) => WcStatus | undefined) | undefined;
@@ -99,6 +99,8 @@ export class Hca implements CompletionHost, SharedReceiveHost {
   private readonly rx = new ReceivedPacket();
   private rxArena: Uint8Array | undefined;
   private readonly responders = new TurnQueue<SoftQueuePair>();
+  /** A NAK is owed: no request goes before what is owed, nor the DREQ that a refusal leads to. */
+  private answersFirst = false;
   private readonly requesters = new TurnQueue<SoftQueuePair>();
   private readonly dirtyCqs: SoftCompletionQueue[] = [];
   /** Datagram queue pairs whose packets the port has yet to take. */
@@ -253,6 +255,12 @@ export class Hca implements CompletionHost, SharedReceiveHost {
     this.requestPump();
   }
 
+  /** The same for a NAK: its peer is to hear why before it hears of the end. */
+  scheduleNak(qp: SoftQueuePair): void {
+    this.answersFirst = true;
+    this.scheduleResponses(qp);
+  }
+
   scheduleRequests(qp: SoftQueuePair): void {
     if (qp.requestsScheduled) return;
     qp.requestsScheduled = true;
@@ -287,17 +295,18 @@ export class Hca implements CompletionHost, SharedReceiveHost {
   /**
    * Fills the port's arrays once; true when there is more to send than fits. Responses come first,
    * but for one burst of requests: an ACK behind the short SEND that answers leaves in its
-   * datagram.
+   * datagram. A NAK is in no such company.
    */
   private turns(): boolean {
     const { burstPackets } = this.parameters;
     const { responders, requesters, tx } = this;
-    if (requesters.length > 0) this.requestTurn(burstPackets);
+    if (requesters.length > 0 && !this.answersFirst) this.requestTurn(burstPackets);
     while (responders.length > 0 && tx.hasRoom(1)) {
       const qp = responders.shift();
       qp.responsesScheduled = false;
       if (!qp.destroyed && qp.transmitResponses(burstPackets)) this.scheduleResponses(qp);
     }
+    if (responders.length === 0) this.answersFirst = false;
     while (requesters.length > 0 && responders.length === 0 && this.requestTurn(burstPackets));
     return responders.length > 0 || requesters.length > 0;
   }

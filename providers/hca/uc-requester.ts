@@ -90,7 +90,8 @@ export class UcRequester {
     const at = sendRing.wordOf(this.sendIndex);
     const slot = this.sendIndex & sendRing.mask;
     if (this.packet === 0) {
-      const status = this.inspect(sendRing.words, at, slot);
+      const found = this.inspect(sendRing.words, at, slot);
+      const status = qp.hca.sendFault?.(qp, sendRing.words[at + SQE.CONTROL]! & 0xff) ?? found;
       if (status !== WcStatus.SUCCESS) return status;
       qp.fetched = (this.sendIndex + 1) >>> 0;
       sendRing.consumer = qp.fetched;

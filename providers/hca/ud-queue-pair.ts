@@ -145,12 +145,19 @@ export class UdQueuePair extends SoftQueuePair {
     const segments = this.init.maxSendSge + 1;
     for (let left = budget; this.state === QpState.RTS && this.fetched !== this.visible; left--) {
       if (left === 0 || !tx.hasRoom(segments)) return true;
-      const status = this.sendNext();
+      const status = this.plannedFault() ?? this.sendNext();
       if (status === WcStatus.SUCCESS) continue;
       this.refuse(status);
       return false;
     }
     return false;
+  }
+
+  private plannedFault(): number | undefined {
+    const { sendFault } = this.hca;
+    if (sendFault === undefined) return undefined;
+    const { sendRing } = this;
+    return sendFault(this, sendRing.words[sendRing.wordOf(this.fetched) + SQE.CONTROL]! & 0xff);
   }
 
   /** Sends the request at `fetched`; a completion status. */

@@ -76,7 +76,7 @@ export class Link {
     return Math.max(0, this.#busyUntilUs - nowUs);
   }
 
-  /** Sends a packet of so many bytes and returns when it arrives, after all sent before. */
+  /** Sends a packet of so many bytes behind all sent before; when it would arrive by itself. */
   deliveryUs(nowUs: number, bytes: number, random: SeededRandom): number {
     const { bandwidth, latencyMinUs, latencyMeanUs } = this.options;
     const sendUs = ((bytes + OVERHEAD_BYTES) * 8e6) / bandwidth;
@@ -85,7 +85,7 @@ export class Link {
     return this.#busyUntilUs + latencyUs;
   }
 
-  /** Keeps the order of packets that are not to be overtaken. */
+  /** When a packet that keeps its place arrives: never before the one sent before it. */
   inOrder(deliveryUs: number): number {
     this.#lastDeliveryUs = Math.max(this.#lastDeliveryUs, deliveryUs);
     return this.#lastDeliveryUs;

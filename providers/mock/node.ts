@@ -2,7 +2,7 @@
  * A node of a fabric: the software HCA on a memory port, driven by virtual time. The provider opens
  * one for each device; tests of the verbs level use it as it is.
  */
-import { AsyncEventType, QpType, silentLogger } from '../../core/spi/index.js';
+import { AsyncEventType, QpType, WcStatus, silentLogger } from '../../core/spi/index.js';
 import type {
   KeepAlive,
   Logger,
@@ -10,7 +10,6 @@ import type {
   Scheduler,
   Timer,
   Timers,
-  WcStatus,
   WrOpcode,
 } from '../../core/spi/index.js';
 import { HcaDriver } from '../hca/index.js';
@@ -94,8 +93,15 @@ export class MockNode {
     return this.driver;
   }
 
-  /** The n-th send request that matches fails with this status, and its queue pair with it. */
+  /**
+   * The n-th send request that matches fails with this status, unsent, on a queue pair of any type,
+   * and its queue pair with it: RC goes to ERR, UC and UD (QP1 too, where MADs go out) to SQE.
+   * @throws RangeError for a status that is no failure, and an `nth` that does not count from 1
+   */
   failSend(rule: SendFaultRule): void {
+    const { status, nth = 1 } = rule;
+    if (status === WcStatus.SUCCESS) throw new RangeError('status SUCCESS: not a failure');
+    if (!Number.isInteger(nth) || nth < 1) throw new RangeError(`nth ${nth}: counts from 1`);
     this.#sendFaults.push({ ...rule, left: rule.nth ?? 1 });
   }
 

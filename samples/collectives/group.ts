@@ -3,10 +3,10 @@
  * reliable connection, so messages between two ranks arrive in the order in which they were sent,
  * and each goes straight into the memory that its receiver has named.
  *
- * Collectives are a library here and not calls of `dapl`: DAT knows them as an extension that hands
- * them to a switch or a special device (dat_ib_collective_*), which RoCE has not. What is left is an
- * algorithm over connected endpoints; which one is best depends on the application, so it belongs
- * where it can be changed.
+ * Collectives are a library here and not calls of `dapl`: DAT knows them as an extension that
+ * hands them to a switch or a special device (dat_ib_collective_*), which RoCE has not. What is
+ * left is an algorithm over connected endpoints; which one is best depends on the application, so
+ * it belongs where it can be changed.
  */
 import {
   DatDtoStatus,
@@ -37,7 +37,7 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
-/** A receiver that is late costs its sender such a wait (code 14: 1.28 ms), as often as it takes. */
+/** A receiver that is late costs its sender waits of 1.28 ms (code 14), as many as it takes. */
 const transport = { rnrRetryCount: 7, minRnrTimer: 14 };
 const attributes = { maxRecvDtos: 64, maxRequestDtos: 64, transport };
 

@@ -7,7 +7,13 @@ import { registerBehaviours } from './suite/describe-provider.js';
 import type { ProviderFixture } from './suite/fixture.js';
 import { behaviourGroups } from './suite/groups.js';
 
-export type { Capability, CompliancePair, ProviderFixture } from './suite/fixture.js';
+export type {
+  ActivePacketFault,
+  Capability,
+  CompliancePair,
+  PacketFault,
+  ProviderFixture,
+} from './suite/fixture.js';
 
 /**
  * Registers the whole suite for a provider.

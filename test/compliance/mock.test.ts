@@ -1,14 +1,22 @@
 import { openIa } from 'dapl';
-import { Fabric, mock } from 'dapl/providers/mock';
-import { describeProvider } from 'dapl/testing';
+import { Fabric, type FaultAction, mock } from 'dapl/providers/mock';
+import { type PacketFault, describeProvider } from 'dapl/testing';
 
 const ACTIVE = '192.0.2.1';
 const PASSIVE = '192.0.2.2';
+
+function actionOf(action: PacketFault['action']): FaultAction {
+  if (action === 'drop') return { type: 'drop' };
+  if (action === 'spoil') return { type: 'corrupt', byteOffset: 12 };
+  if ('delayUs' in action) return { type: 'delay', byUs: action.delayUs };
+  return { type: 'duplicate', afterUs: action.repeatAfterUs };
+}
 
 describeProvider('mock', {
   capabilities: [
     'unreachable',
     'cut',
+    'scripted-faults',
     'second-adapter',
     'loopback',
     'shared-receive-queue',
@@ -29,6 +37,16 @@ describeProvider('mock', {
       unreachableAddress: '192.0.2.99',
       openPassiveAgain: (options) => openIa(mock({ fabric, address: PASSIVE }), options),
       cut: () => fabric.partition([ACTIVE], [PASSIVE]),
+      addFault: ({ from, match, action, nth = 1, count = 1 }) =>
+        fabric.faults.add({
+          match: {
+            from: from === 'active' ? ACTIVE : PASSIVE,
+            where: (packet) => match(packet.bytes),
+          },
+          action: actionOf(action),
+          nth,
+          count,
+        }),
       settle: () => fabric.run({ forUs: 100_000 }),
       close: async () => {
         await Promise.all([active.close(), passive.close()]);

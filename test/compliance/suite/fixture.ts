@@ -7,6 +7,8 @@ export type Capability =
   | 'unreachable'
   /** `CompliancePair.cut`: the peers lose sight of each other. */
   | 'cut'
+  /** `CompliancePair.addFault`: packets are lost, late, repeated or spoilt as a behaviour says. */
+  | 'scripted-faults'
   /** `CompliancePair.openPassiveAgain`: another adapter on a device that is open. */
   | 'second-adapter'
   /** An endpoint reaches a service point of its own adapter. */
@@ -26,6 +28,25 @@ export type Capability =
   /** `ia.openXrcDomain`. */
   | 'xrc';
 
+/** What is to happen to packets of one side, on their way to the other. */
+export interface PacketFault {
+  readonly from: 'active' | 'passive';
+  /** Shown each packet of that side, BTH first, when it is sent; true for those that count. */
+  readonly match: (packet: Uint8Array) => boolean;
+  /** `delayUs`: later ones overtake it. `repeatAfterUs`: it comes in time, and again then. */
+  readonly action:
+    'drop' | 'spoil' | { readonly delayUs: number } | { readonly repeatAfterUs: readonly number[] };
+  /** The first match that is hit, from 1 (default), and how many in a row: default 1. */
+  readonly nth?: number;
+  readonly count?: number;
+}
+
+/** A fault at work. */
+export interface ActivePacketFault {
+  readonly hits: number;
+  remove(): void;
+}
+
 /** Two open interface adapters that reach each other. */
 export interface CompliancePair {
   /** Connects. */
@@ -39,6 +60,8 @@ export interface CompliancePair {
   openPassiveAgain?(options?: OpenIaOptions): Promise<Ia>;
   /** Nothing passes between the two any more, in either direction. */
   cut?(): void;
+  /** For `scripted-faults`; of several, the first one that takes a packet decides. */
+  addFault?(fault: PacketFault): ActivePacketFault;
   /** Resolves when what was under way has happened; default: 20 ms. */
   settle?(): Promise<void>;
   /** Closes both adapters. */

@@ -12,7 +12,6 @@ import {
   type Peers,
   refuses,
   settle,
-  textOf,
 } from './peer.js';
 
 const { LOCAL_READ, LOCAL_WRITE, REMOTE_READ, REMOTE_WRITE } = MemPrivileges;
@@ -45,17 +44,12 @@ function withKeyBit(lmr: Lmr, bit: number): RemoteAddress {
 async function assertRefused({ active, passive, pair }: Peers, memory: Uint8Array): Promise<void> {
   const [, broken] = await active.expect('dto 1 REMOTE_ACCESS', 'BROKEN');
   assert.ok(broken?.type === 'connection' && (broken.flightRecord?.length ?? 0) > 0);
-  await endOf(passive);
+  await passive.expect('BROKEN');
   await settle(pair);
   assert.deepEqual(active.drain(), []);
   assert.deepEqual(passive.drain(), []);
   assertAll(memory, 0xee);
   assertAll(active.lmr.bytes.subarray(0, 64), 0x11);
-}
-
-/** The side that was reached into: its own end, or the peer's, is first. */
-async function endOf(peer: Peer): Promise<void> {
-  assert.match(textOf(await peer.next()), /^(BROKEN|DISCONNECTED)$/);
 }
 
 /** Connected; the active side's memory is 0x11 all over. */
@@ -169,7 +163,7 @@ function afterwards(claim: Claim): void {
     const remote = { address: passive.lmr.address, rmrContext: 1 };
     active.ep.postRdmaWrite(active.lmr.segment(0, 8), 1, remote);
     await active.expect('dto 1 REMOTE_ACCESS', 'BROKEN');
-    await endOf(passive);
+    await passive.expect('BROKEN');
     active.ep.reset();
     passive.ep.reset();
     await connect(peers);

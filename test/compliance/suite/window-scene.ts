@@ -52,8 +52,7 @@ export async function bound({ passive }: Scene, status = 'SUCCESS'): Promise<Dat
 /** The write is refused, and nothing has changed. */
 export async function assertRefused(here: Scene): Promise<void> {
   const { active, pair, lmr } = here;
-  assert.match(textOf(await active.next()), /^dto 1 (REMOTE_ACCESS|FLUSHED)$/);
-  assert.match(textOf(await active.next()), /^(BROKEN|DISCONNECTED)$/);
+  await active.expect('dto 1 REMOTE_ACCESS', 'BROKEN');
   await settle(pair);
   assertAll(lmr.bytes, 0xee);
 }

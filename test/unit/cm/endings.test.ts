@@ -29,22 +29,25 @@ describe('CM: endings', () => {
   });
 
   for (const end of ['disconnect', 'abandon', 'close', 'stale'] as const) {
-    it(`moves both queue pairs to ERR before DREQ and DREP leave: ${end}`, async () => {
-      const pair = new CmPair();
-      const { active, passive } = await pair.established();
-      const states: [string, number][] = [];
-      pair.network.fate = (parcel) => {
-        const name = messageName(parcel);
-        states.push([name, name === 'DREQ' ? active.qp.state : passive.qp.state]);
-        return [10];
-      };
-      (active.connection as Connection).dispatch(end);
-      await pair.world.run();
-      assert.deepEqual(states, [
-        ['DREQ', QpState.ERR],
-        ['DREP', QpState.ERR],
-      ]);
-    });
+    for (const first of ['active', 'passive'] as const) {
+      it(`moves both queue pairs to ERR before DREQ and DREP: ${first}, ${end}`, async () => {
+        const pair = new CmPair();
+        const sides = await pair.established();
+        const other = sides[first === 'active' ? 'passive' : 'active'];
+        const states: [string, number][] = [];
+        pair.network.fate = (parcel) => {
+          const name = messageName(parcel);
+          states.push([name, name === 'DREQ' ? sides[first].qp.state : other.qp.state]);
+          return [10];
+        };
+        (sides[first].connection as Connection).dispatch(end);
+        await pair.world.run();
+        assert.deepEqual(states, [
+          ['DREQ', QpState.ERR],
+          ['DREP', QpState.ERR],
+        ]);
+      });
+    }
   }
 
   it('says nothing after abandon, and sends one DREQ or REJ', async () => {

@@ -1,44 +1,13 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import { Cno, Evd, EvdFlags } from '../../../core/evd/index.js';
-import { WcFlags, WcStatus } from '../../../core/spi/index.js';
-import { FakeHost, label, settle } from './fake-host.js';
+import { Cno, Evd } from '../../../core/evd/index.js';
+import { codeOf, scene, SOFTWARE, watch } from './cno-scene.js';
+import { FakeHost, settle } from './fake-host.js';
 import { dat, drain } from './set-up.js';
 
-const SOFTWARE = EvdFlags.SOFTWARE;
-
-/** A CNO with two EVDs for software events, and one for completions. */
-function scene({ reportsSolicited = false } = {}) {
-  const host = new FakeHost();
-  host.device.attributes.reportsSolicited = reportsSolicited;
-  const cno = new Cno(host, { id: 1 });
-  const make = (id: number, streams: number): Evd => new Evd(host, { id, qlen: 8, streams, cno });
-  const [a, b] = [make(2, SOFTWARE), make(3, SOFTWARE)];
-  const dto = make(4, EvdFlags.DTO | SOFTWARE);
-  const ep = host.endpoint();
-  return { host, cno, a, b, dto, ep };
-}
-
-/** What has become of a promise by now. */
-function watch<T>(promise: Promise<T>): { now: () => Promise<unknown> } {
-  let outcome: unknown = 'pending';
-  promise.then(
-    (value) => (outcome = { value }),
-    (error: unknown) => (outcome = codeOf(error)),
-  );
-  return {
-    now: async () => {
-      await settle();
-      return outcome;
-    },
-  };
-}
-
-const codeOf = (error: unknown): unknown => (error as { code?: unknown }).code;
-
 describe('cno: triggering', () => {
-  it('remembers the EVD that fired it, folds further notifications in, is taken by wait', async () => {
+  it('remembers the EVD that fired it, folds further ones in, is taken by wait', async () => {
     const { host, cno, a, b } = scene();
     b.postSe('b');
     a.postSe('a');
@@ -68,7 +37,7 @@ describe('cno: triggering', () => {
     assert.equal(await cno.wait(), dto);
   });
 
-  it('does not hear of what a waiter, an iteration, a subscription or an upcall takes', async () => {
+  it('does not hear of what a waiter, iteration, subscription or upcall takes', async () => {
     const { host, cno, a } = scene();
     const takers: (() => () => void)[] = [
       () => (void a.wait(), () => undefined),
@@ -110,7 +79,7 @@ describe('cno: triggering', () => {
     assert.equal(cno.query().state, 'TRIGGERED');
   });
 
-  it('disable holds notifications back, and nothing else; enable tells of what has come', async () => {
+  it('disable holds notifications back, and no more; enable tells of what has come', async () => {
     const { host, cno, a, dto, ep } = scene();
     a.disable();
     dto.disable();
@@ -389,90 +358,5 @@ describe('cno: the end', () => {
     for (const cno of [scene().cno, {}, 7, undefined, a]) {
       assert.throws(() => a.modifyCno(cno as Cno), wrong);
     }
-  });
-});
-
-describe('evd: which completions notify', () => {
-  it('UNSIGNALLED ones are queued without waking anybody; the next other one wakes', async () => {
-    const { host, cno, dto, ep } = scene();
-    dto.attach('NOTIFY');
-    for (const cookie of [1, 2, 4]) ep.silent.add(cookie);
-    const complete = (cookie: number, status: number = WcStatus.SUCCESS): void => {
-      host.cq.add({ context: ep.context, cookie, status });
-      host.run();
-    };
-    complete(1);
-    assert.equal(cno.query().state, 'UNTRIGGERED');
-    dto.modifyCno(null);
-    assert.deepEqual(drain(dto), [1]);
-    const waiting = watch(dto.wait());
-    complete(2);
-    assert.equal(await waiting.now(), 'pending');
-    complete(3);
-    assert.notEqual(await waiting.now(), 'pending');
-    assert.deepEqual(drain(dto), [3], 'the waiter has the oldest');
-    const got: unknown[] = [];
-    dto.modifyUpcall('ONE', (event) => {
-      got.push(label(event));
-    });
-    complete(4);
-    assert.deepEqual(got, []);
-    ep.silent.add(5);
-    complete(5, WcStatus.LOC_PROT_ERR);
-    assert.deepEqual(got, [4, 5], 'errors always notify');
-    ep.silent.add(6);
-    complete(6);
-    assert.deepEqual(got, [4, 5]);
-  });
-
-  for (const reportsSolicited of [true, false]) {
-    const who = reportsSolicited ? 'the flag says' : 'the device notifies';
-    it(`SOLICITED: only what ${who} wakes, others are taken along`, () => {
-      const { host, dto, ep } = scene({ reportsSolicited });
-      if (reportsSolicited) assert.equal(host.cq.armed, 'next', 'and cannot be taken back');
-      else dto.modifyCno(null);
-      dto.attach('SOLICITED');
-      dto.modifyCno(null);
-      if (!reportsSolicited) {
-        host.cq.add({ context: ep.context, cookie: 9 });
-        host.run();
-        assert.deepEqual(drain(dto), [9]);
-      }
-      const got: unknown[] = [];
-      dto.modifyUpcall('ONE', (event) => {
-        got.push(label(event));
-      });
-      const complete = (cookie: number, flags = 0): void => {
-        host.cq.add({ context: ep.context, cookie, flags });
-      };
-      complete(1);
-      host.run();
-      assert.equal(dto.query().pending, 1);
-      host.run();
-      assert.deepEqual(got, [], 'looking is no reason to notify');
-      complete(2, WcFlags.SOLICITED);
-      assert.equal(dto.query().pending, 2);
-      host.run();
-      assert.deepEqual(got, [1, 2]);
-      complete(3);
-      assert.equal(dto.query().pending, 1);
-      host.run();
-      assert.deepEqual(got, [1, 2], 'the former notification is used up');
-    });
-  }
-
-  it('models do not mix on one EVD, nor with streams of other events', () => {
-    const { dto } = scene();
-    const mode = (name: string) => dat('DAT_INVALID_STATE', `DAT_INVALID_STATE_EVD_CONFIG_${name}`);
-    const end = dto.attach('NOTIFY');
-    dto.attach('NOTIFY')();
-    assert.throws(() => dto.attach('SOLICITED'), mode('NOTIFY'));
-    assert.throws(() => dto.attach(), mode('NOTIFY'));
-    end();
-    const other = dto.attach();
-    assert.throws(() => dto.attach('SOLICITED'), mode('THRESHOLD'));
-    dto.attach('THRESHOLD')();
-    other();
-    dto.attach('SOLICITED')();
   });
 });

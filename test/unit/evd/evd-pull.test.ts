@@ -37,6 +37,20 @@ describe('evd: streams and queues', () => {
     assert.throws(() => setUp({ qlen: 4097 }), tooMany);
   });
 
+  it('leaves no completion queue behind when its options are refused', () => {
+    const host = new FakeHost();
+    const made = (options: object): boolean => {
+      assert.throws(
+        () => new Evd(host, { id: 1, qlen: 8, streams: ALL, ...options }),
+        dat('DAT_INVALID_PARAMETER'),
+      );
+      return host.cqs.some(({ destroyed }) => !destroyed);
+    };
+    for (const options of [{ polling: 'often' }, { policy: 'ONE' }, { qlen: 0.5 }]) {
+      assert.equal(made(options), false, JSON.stringify(options));
+    }
+  });
+
   it('dequeues completions in order, each shown to its endpoint once', () => {
     const { host, evd } = setUp();
     const ep = host.endpoint();
@@ -105,6 +119,17 @@ describe('evd: streams and queues', () => {
     assert.equal(label(batch.events[0]), 'soft');
     assert.equal(batch.numbers[0], DatEventNumber.SOFTWARE);
     assert.equal(evd.dequeueInto(batch), 0);
+  });
+
+  it('refuses a batch limit that is negative', () => {
+    const { evd } = setUp();
+    evd.postSe(1);
+    const batch = new EventBatch(4);
+    for (const max of [-1, -(2 ** 40), 0.5]) {
+      assert.throws(() => evd.dequeueInto(batch, max), dat('DAT_INVALID_PARAMETER'), String(max));
+    }
+    assert.equal(evd.dequeueInto(batch, 0), 0);
+    assert.deepEqual(drain(evd), [1]);
   });
 
   it('keeps order across the wrap of the ring and of u32', () => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { DatError } from '../../../core/errors/index.js';
-import { type DatEvent, EvdState } from '../../../core/evd/index.js';
+import { Cno, type DatEvent, EvdState } from '../../../core/evd/index.js';
 
-import { label, settle } from './fake-host.js';
+import { FakeHost, label, settle } from './fake-host.js';
 
 import { dat, drain, setUp } from './set-up.js';
 
@@ -158,5 +158,31 @@ describe('evd: wait', () => {
     await rest;
     assert.deepEqual(later, [4]);
     assert.equal(host.kept, 0);
+  });
+
+  it('an iteration that is left while it waits takes nothing any more', async () => {
+    const { host, evd } = setUp();
+    const iterator = evd[Symbol.asyncIterator]();
+    const waiting = iterator.next();
+    await settle();
+    assert.deepEqual(await iterator.return(), { done: true, value: undefined });
+    assert.deepEqual(await waiting, { done: true, value: undefined });
+    assert.equal(evd.query().taker, 'none');
+    assert.equal(host.kept, 0);
+    evd.postSe(1);
+    host.run();
+    assert.deepEqual(drain(evd), [1]);
+  });
+
+  it('refuses options that it does not know: a misspelt timeout would wait for ever', async () => {
+    const { evd } = setUp();
+    const options = { timeout: 5 } as object;
+    await assert.rejects(evd.wait(options), dat('DAT_INVALID_PARAMETER', 'DAT_INVALID_ARG1'));
+    assert.throws(() => evd.modifyUpcall('DISABLE', null, options), dat('DAT_INVALID_PARAMETER'));
+    assert.throws(() => evd.counters(options), dat('DAT_INVALID_PARAMETER'));
+    await assert.rejects(evd.free(options), dat('DAT_INVALID_PARAMETER'));
+    assert.throws(() => setUp(options), dat('DAT_INVALID_PARAMETER', 'DAT_INVALID_ARG2'));
+    const cno = new Cno(new FakeHost(), { id: 1 });
+    await assert.rejects(cno.wait(options), dat('DAT_INVALID_PARAMETER', 'DAT_INVALID_ARG1'));
   });
 });

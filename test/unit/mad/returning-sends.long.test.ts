@@ -150,6 +150,25 @@ describe('MAD, scenario 2: a work completion error', () => {
     ]);
   });
 
+  it('whatever the error is: the send has it, the follower arrives, QP1 is in RTS', async () => {
+    for (const [name, status] of Object.entries(WcStatus)) {
+      if (status === WcStatus.SUCCESS || status === WcStatus.WR_FLUSH_ERR) continue;
+      const pair = new MadPair();
+      const agent = pair.asker();
+      pair.a.qp1.holdCompletions = true;
+      pair.a.qp1.sendStatuses.push(status);
+      for (const context of ['failed', 'behind']) tell(pair, agent, context);
+      pair.a.qp1.releaseCompletions();
+      await pair.world.run();
+      assert.deepEqual(pair.log, [`${name} failed`, 'SUCCESS behind']);
+      assert.equal(pair.a.qp1.state, QpState.RTS, name);
+      tell(pair, agent, 'later');
+      pair.a.qp1.releaseCompletions();
+      await pair.world.run();
+      assert.equal(pair.log.at(-1), 'SUCCESS later', name);
+    }
+  });
+
   it('flushes for good what nothing has failed in front of', async () => {
     const pair = new MadPair();
     const agent = pair.asker();
@@ -261,7 +280,8 @@ describe('MAD: every interleaving of a request with what may end it', () => {
     return pair.log;
   };
 
-  it('reports once, a response before it, nothing after unregister', async () => {
+  it('reports once, a response before it, nothing after unregister', async function () {
+    this.timeout(60_000);
     for (const order of arrangements(STEPS, 4)) {
       const log = await run(order);
       const reports = log.filter((line) => /^[A-Z]/.test(line));

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,6 +14,7 @@ import {
   openIa,
   parseDatConf,
   readDatConf,
+  type Registry,
   systemRegistry,
 } from 'dapl';
 import { Fabric, mock, namedFabric } from 'dapl/providers/mock';
@@ -62,6 +64,8 @@ async function sendOne(from: Ia, to: Ia, connQual: number): Promise<string> {
 describe('registry of the machine', () => {
   let folder: string;
   let path: string;
+  /** What `systemRegistry()` is where nobody has asked for it before. */
+  let registry: Registry;
   const override = process.env['DAT_OVERRIDE'];
 
   before(async () => {
@@ -72,6 +76,7 @@ describe('registry of the machine', () => {
     const source = `export { datProviderInit } from ${JSON.stringify(entry)};\n`;
     await writeFile(join(folder, 'mine.mjs'), source);
     process.env['DAT_OVERRIDE'] = path;
+    registry = await loadRegistry();
   });
 
   after(async () => {
@@ -103,7 +108,7 @@ describe('registry of the machine', () => {
 
   it('opens adapters of several providers in one process, which all work', async () => {
     const names = ['soft-a', 'soft-b', 'mock-a', 'mock-b'];
-    const adapters = await Promise.all(names.map((name) => openIa(name)));
+    const adapters = await Promise.all(names.map((name) => registry.openIa(name)));
     const [softA, softB, mockA, mockB] = adapters as [Ia, Ia, Ia, Ia];
     const texts = await Promise.all([sendOne(softA, softB, 7), sendOne(mockA, mockB, 7)]);
     assert.deepEqual(texts, ['over 127.7.1.1', 'over 10.0.0.1']);
@@ -113,7 +118,7 @@ describe('registry of the machine', () => {
   });
 
   it('shares a device, and its modules, between a name and a provider at hand', async () => {
-    const byName = await openIa('mock-a');
+    const byName = await registry.openIa('mock-a');
     const atHand = await openIa(mock({ fabric: namedFabric('conf'), address: '10.0.0.1' }));
     assert.equal(byName.query().provider.providerSpecific['DAT_IB_NODE_GUID'], guid(atHand));
     byName.createPsp({ connQual: 9 });
@@ -127,7 +132,7 @@ describe('registry of the machine', () => {
   });
 
   it('imports a file beside dat.conf', async () => {
-    const ia = await openIa('mine');
+    const ia = await registry.openIa('mine');
     assert.equal(ia.address, '10.0.0.9');
     await ia.close();
   });
@@ -142,7 +147,7 @@ describe('registry of the machine', () => {
   ];
   for (const [name, text] of failing) {
     it(`says why ${name} does not open`, async () => {
-      await assert.rejects(openIa(name), (error) => {
+      await assert.rejects(registry.openIa(name), (error) => {
         assert.ok(DatError.isDatError(error), String(error));
         assert.equal(error.code, 'DAT_PROVIDER_NOT_FOUND');
         assert.equal(error.subtype, 'DAT_NAME_NOT_REGISTERED');
@@ -153,7 +158,6 @@ describe('registry of the machine', () => {
   }
 
   it('knows what is related', async () => {
-    const registry = await systemRegistry();
     assert.equal(await registry.providersRelated('mock-a', 'mock-b'), 'TRUE');
     assert.equal(await registry.providersRelated('mock-a', 'other'), 'FALSE');
     assert.equal(await registry.providersRelated('mock-a', 'soft-a'), 'FALSE');
@@ -161,13 +165,25 @@ describe('registry of the machine', () => {
   });
 
   it('is one for the process; others are objects', async () => {
-    const registry = await systemRegistry();
-    assert.equal(await systemRegistry(), registry);
+    const system = await systemRegistry();
+    assert.equal(await systemRegistry(), system);
     const fabric = new Fabric({ autoRun: true });
-    registry.register(mock({ fabric, address: '10.1.0.1' }), 'by-hand');
+    system.register(mock({ fabric, address: '10.1.0.1' }), 'by-hand');
     await (await openIa('by-hand')).close();
     await assert.rejects((await loadRegistry(path)).openIa('by-hand'), /"by-hand"/);
-    registry.unregister('by-hand');
+    system.unregister('by-hand');
+  });
+
+  it('is read when a process first opens by name', () => {
+    const script = `
+      import { openIa } from ${JSON.stringify(import.meta.resolve('dapl'))};
+      const ia = await openIa('mock-a');
+      console.log(ia.address);
+      await ia.close();`;
+    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+      encoding: 'utf8',
+    });
+    assert.equal(stdout, '10.0.0.1\n', stderr);
   });
 
   it('needs no dat.conf for a provider at hand', async () => {

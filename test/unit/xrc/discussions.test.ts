@@ -3,7 +3,9 @@
  * and linux-rdma, April 2010 (reg, unreg and destroy), each as a case.
  */
 import assert from 'node:assert/strict';
+import * as core from '../../../core/index.js';
 import type { AsyncEventType } from '../../../core/spi/index.js';
+import * as spi from '../../../core/spi/index.js';
 import { QpState, SpiError } from '../../../core/spi/index.js';
 import { targetAttributes } from '../../support/fake-xrc-device.js';
 import { FATAL, XrcWorld } from '../../support/xrc-world.js';
@@ -180,6 +182,18 @@ describe('XRC targets: what the discussion of 2010 asks', () => {
     assert.match(world.log.lines.join(), /an event handler threw/);
   });
 
+  it('it is called target, as in the specification; no destroy beside unregister', () => {
+    const members = Object.getOwnPropertyNames(core.XrcDomain.prototype);
+    const calls = ['createTarget', 'registerTarget', 'unregisterTarget'];
+    for (const name of [...calls, 'modifyTarget', 'queryTarget']) assert.ok(members.includes(name));
+    assert.ok(!members.some((name) => /^destroy./.test(name)), 'unregistering is destroying');
+    const names = [...members, ...Object.keys(core), ...Object.keys(spi)];
+    assert.deepEqual(
+      names.filter((name) => /rcv|receiveQp/i.test(name)),
+      [],
+    );
+  });
+
   it('the device hears of nothing but the end: once', () => {
     const world = new XrcWorld();
     const [a, b] = [world.consumer('a'), world.consumer('b')];
@@ -209,6 +223,18 @@ describe('XRC targets: the form of 2007', () => {
     assert.ok(world.lives(qpn));
     b.exit();
     assert.equal(world.destroyed(qpn), 1);
+  });
+
+  it('nobody passes a protection domain: the domain has one of its own for all targets', () => {
+    const world = new XrcWorld();
+    const a = world.consumer('a');
+    a.open();
+    assert.equal(world.fake.count('pd'), 0);
+    const [first, second] = [a.create('domain'), a.create()].map((qpn) => world.fake.find(qpn));
+    assert.equal(world.fake.count('pd'), 1);
+    assert.equal(first?.init.pd, second?.init.pd);
+    a.exit();
+    assert.equal(world.fake.count('pd'), 0);
   });
 
   it('events of it go to the log', () => {

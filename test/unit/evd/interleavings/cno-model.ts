@@ -38,7 +38,7 @@ export class CnoModel {
   /** It is to hear of the next event. */
   get wants(): boolean {
     const { world } = this;
-    const taken = world.isUpcallEnabled || world.takers.present !== 'none';
+    const taken = world.isUpcallEnabled || world.takers.isThere;
     return this.attached && world.enabled && !taken;
   }
 

@@ -1,6 +1,7 @@
 /** What takes events of an EVD besides upcalls: a waiter, an iteration, a subscriber. */
 import type { DatEvent } from '../../../../core/evd/index.js';
 import type { EvdWorld } from './evd-world.js';
+import { internalsOf } from './fingerprint.js';
 import { Fatal, Violation } from './rules.js';
 import type { Action } from './search.js';
 
@@ -20,6 +21,12 @@ export class TakerModel {
   get present(): 'none' | 'some' {
     const some = this.threshold > 0 || this.iterator !== undefined || this.detach !== undefined;
     return some ? 'some' : 'none';
+  }
+
+  /** The same while a step is under way, when a waiter that is over has not heard of it yet. */
+  get isThere(): boolean {
+    const { waiter } = internalsOf(this.world.evd).dispatcher;
+    return waiter !== undefined || this.iterator !== undefined || this.detach !== undefined;
   }
 
   get waits(): boolean {
