@@ -9,6 +9,7 @@ import type { SidrAction, SidrInput, SidrState } from './sidr-states.js';
 import { REQ_RETRIES, retryWaitUs } from './timing.js';
 import { joinCmaPrivateData } from './wire/cma-header.js';
 import { isCmaServiceId } from './wire/service-id.js';
+import { SIDR_STATUS } from './wire/sidr-rep.js';
 import type { CmSidrRep } from './wire/sidr-rep.js';
 import { sidrReqCodec } from './wire/sidr-req.js';
 import type { CmSidrReq } from './wire/sidr-req.js';
@@ -53,9 +54,11 @@ export class SidrResolution implements CmResolution {
     if (this.state !== 'IDLE') this.dispatch('cancel');
   }
 
-  /** False for an answer that is not from whom was asked. */
+  /** False for an answer that is not from whom was asked, or that is to another question. */
   receive(rep: CmSidrRep, source: Gid): boolean {
     if (!gidEquals(source, this.path.gid)) return false;
+    const { serviceId } = this.req;
+    if (rep.status === SIDR_STATUS.VALID_QPN && rep.serviceId !== serviceId) return false;
     this.rep = rep;
     this.dispatch('SIDR_REP');
     return true;
