@@ -39,7 +39,7 @@ async function installed(): Promise<string> {
 }
 
 describe('docs/conformance.md: the example', () => {
-  it('runs the whole suite from the packed package, and counts what does not apply', async function () {
+  it('runs the suite from the packed package, and counts what does not apply', async function () {
     this.timeout(180_000);
     const text = readFileSync(join(root, 'docs/conformance.md'), 'utf8');
     const [, code] = /```js\n([^]*?)```/.exec(text) ?? [];

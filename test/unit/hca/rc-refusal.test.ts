@@ -74,3 +74,23 @@ describe('RC request that is refused behind answers that are lost', () => {
     ]);
   });
 });
+
+describe('RC refusal', () => {
+  it('leaves before the requests that it leads to, on any queue pair', () => {
+    const pair = new HcaPair(9);
+    const [qpA, otherA, otherB] = [pair.a.createQp(), pair.a.createQp(), pair.b.createQp()];
+    const message = { opcode: WrOpcode.SEND, segments: [{ offset: 0, length: 8 }] };
+    const qpB = pair.b.createQp({ onEvent: () => postSend(pair.b, otherB, message) });
+    connect(pair, qpA, qpB);
+    connect(pair, otherA, otherB);
+    const sent: number[] = [];
+    pair.b.port.filter = (packet) => {
+      sent.push(packet[0] ?? 0);
+      return [packet];
+    };
+    const remote = { remoteAddress: pair.b.base, rkey: 1 };
+    postSend(pair.a, qpA, { ...message, opcode: WrOpcode.RDMA_WRITE, ...remote });
+    pair.run(100);
+    assert.deepEqual(sent.slice(0, 2), [ACKNOWLEDGE, 0x04]);
+  });
+});
