@@ -6,10 +6,12 @@ import { labCases, powerCutCase } from './cases/lab.js';
 import { faultCases, powerOffCase } from './cases/faults.js';
 import { lostMessageCases } from './cases/lost-messages.js';
 import { memoryCases } from './cases/memory.js';
+import { operationsCases } from './cases/operations.js';
 import { packetPortCases } from './cases/packet-port.js';
 import { refusalCases } from './cases/refusals.js';
 import { kernelToKernelCases, lossyCases, rpingCases } from './cases/rping.js';
 import { ucmatoseCases } from './cases/ucmatose.js';
+import { udaddyCases } from './cases/udaddy.js';
 import { bootShell } from './guest.js';
 import type { Guest } from './guest.js';
 import { interopTable } from './interop-table.js';
@@ -81,8 +83,10 @@ async function cases(kernel: Kernel, filter: string): Promise<number> {
     ...rpingCases(lab, version),
     ...lossyCases(lab, version),
     ...ucmatoseCases(lab, version),
+    ...udaddyCases(lab, version),
     ...refusalCases(lab, version),
     ...memoryCases(lab, version),
+    ...operationsCases(lab, version),
     ...lostMessageCases(lab, version),
     ...faultCases(lab, version),
     powerCutCase(lab),

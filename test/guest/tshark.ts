@@ -26,6 +26,8 @@ export const CM_ATTRIBUTE = {
   RTU: 0x14,
   DREQ: 0x15,
   DREP: 0x16,
+  SIDR_REQ: 0x17,
+  SIDR_REP: 0x18,
 } as const;
 
 const CM_CLASS = 0x07;
@@ -35,6 +37,8 @@ const PAYLOAD_PROTOCOLS = [
   ...['rpcordma', 'smc', 'smb_direct', 'nvme-rdma', 'lnet', 'iser', 'infiniband.eoib'],
   ...['infiniband_sdp', 'fcoib', 'drbd'],
 ];
+/** As those, without a protocol of its own: reads the first bytes as an EtherType. */
+const PAYLOAD_GUESS = 'eth_over_ib';
 const FIELDS = [
   'frame.number',
   'ip.src',
@@ -52,7 +56,8 @@ export async function dissect(file: string): Promise<Dissection[]> {
   const fields = FIELDS.flatMap((field) => ['-e', field]);
   const disabled = PAYLOAD_PROTOCOLS.flatMap((protocol) => ['--disable-protocol', protocol]);
   const output = ['-T', 'fields', '-E', 'separator=/t', ...fields];
-  const args = ['-n', ...disabled, '-r', file, ...output];
+  const guess = ['--disable-heuristic', PAYLOAD_GUESS];
+  const args = ['-n', ...disabled, ...guess, '-r', file, ...output];
   const { stdout } = await promisify(execFile)('tshark', args, {
     timeout: TIMEOUT_MS,
     maxBuffer: 1 << 28,

@@ -116,7 +116,8 @@ async function lostDreqOfKernel(lab: Lab): Promise<void> {
   });
 }
 
-async function withLoss(
+/** Runs `body` while the first message of a kind is lost at the link of a guest. */
+export async function withLoss(
   lab: Lab,
   direction: Direction,
   message: CmName,

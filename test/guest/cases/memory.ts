@@ -43,11 +43,15 @@ export function memoryCases(lab: Lab, version: string): Case[] {
   );
 }
 
-/** Compiles memory-peer.c once a run and puts it into a guest; returns its path there. */
 export function putMemoryPeer(guest: Guest): string {
-  const program = join(runDir, 'memory-peer');
+  return putPeer(guest, 'memory-peer');
+}
+
+/** Compiles a program of ours once a run and puts it into a guest; returns its path there. */
+export function putPeer(guest: Guest, name: string): string {
+  const program = join(runDir, name);
   if (!existsSync(program)) {
-    const source = join(sourceDir, 'memory-peer.c');
+    const source = join(sourceDir, `${name}.c`);
     const flags = ['-O2', '-Wall', '-Wextra', '-Werror'];
     execFileSync('gcc', [...flags, '-o', program, source, '-lrdmacm', '-libverbs']);
   }

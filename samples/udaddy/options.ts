@@ -1,0 +1,53 @@
+/** The command line: udaddy's own letters, so that either program can stand in for the other. */
+import { Command, InvalidArgumentError } from 'commander';
+
+import { SIZE_BYTES, UDADDY_PORT } from './protocol.js';
+
+export interface Options {
+  /** IP address of the server; undefined to be the server. */
+  readonly server: string | undefined;
+  /** Our own IP address; a client's default is the one that the system would take. */
+  readonly bind: string | undefined;
+  readonly port: number;
+  /** Endpoints of the client. */
+  readonly connections: number;
+  /** Messages of each endpoint, and replies to each. */
+  readonly messages: number;
+  readonly sizeBytes: number;
+}
+
+export function parseOptions(argv: readonly string[]): Options {
+  const command = new Command('udaddy')
+    .description('datagrams over softroce; the other end may be the udaddy of librdmacm')
+    .option('-s, --server <ip>', 'be a client of the server at this address')
+    .option('-b, --bind <ip>', 'the own address; a server needs it')
+    .option('-c, --connections <number>', 'endpoints of the client', integer(1, 1000), 1)
+    .option('-C, --count <number>', 'messages of each endpoint', integer(1, 10_000), 10)
+    .option('-S, --size <bytes>', 'of a message', messageSize, SIZE_BYTES.default)
+    .option('-p, --port <number>', 'port', integer(1, 65_535), UDADDY_PORT)
+    .parse([...argv]);
+  const { server, bind, port, connections, count, size } = command.opts<Given>();
+  if (server === undefined && bind === undefined) {
+    command.error('a client needs --server, a server --bind');
+  }
+  return { server, bind, port, connections, messages: count, sizeBytes: size };
+}
+
+interface Given {
+  readonly server?: string;
+  readonly bind?: string;
+  readonly port: number;
+  readonly connections: number;
+  readonly count: number;
+  readonly size: number;
+}
+
+const messageSize = integer(SIZE_BYTES.min, SIZE_BYTES.max);
+
+function integer(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (Number.isInteger(value) && value >= min && value <= max) return value;
+    throw new InvalidArgumentError(`an integer from ${min} to ${max}`);
+  };
+}

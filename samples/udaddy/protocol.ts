@@ -1,0 +1,27 @@
+/**
+ * The protocol of librdmacm's udaddy (port 7174 of rdma_cm's UDP port space):
+ *
+ * 1. the client resolves the service once for each of its endpoints (SIDR);
+ * 2. each endpoint sends its messages, all alike, with its queue pair number as immediate data;
+ * 3. when all messages of all endpoints have come, the server sends as many replies to each.
+ *
+ * A reply is the server's receive buffer from its beginning, as long as a message: so the GRH area
+ * comes first, then the message without its last 40 bytes.
+ */
+import { UdEp } from 'dapl';
+
+export const UDADDY_PORT = 7174;
+/** A datagram is one packet. */
+export const SIZE_BYTES = { min: 1, max: 4096, default: 100 } as const;
+
+/** Fills a message of one of the client's endpoints. */
+export function fillMessage(message: Uint8Array, endpoint: number): void {
+  for (let at = 0; at < message.length; at++) message[at] = 31 * endpoint + at;
+}
+
+/** Whether a reply is an answer to this message. */
+export function isReplyTo(message: Uint8Array, reply: Uint8Array): boolean {
+  const { GRH_BYTES } = UdEp;
+  const echoed = message.subarray(0, Math.max(0, message.length - GRH_BYTES));
+  return reply.length === message.length && Buffer.compare(reply.subarray(GRH_BYTES), echoed) === 0;
+}
