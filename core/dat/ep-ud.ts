@@ -55,7 +55,7 @@ export class UdEp extends DatHandle {
   private readonly handles = new Set<UdAddressHandle>();
   private readonly services = new Set<UdService>();
   private readonly resolutions: Resolutions;
-  /** Multicast groups by their addresses. */
+  /** Multicast groups by the bytes of their addresses, however they were spelt. */
   private readonly groups = new Map<string, Gid>();
 
   /** @internal */
@@ -143,16 +143,16 @@ export class UdEp extends DatHandle {
   joinMulticast(group: string): void {
     const operation = 'ep.joinMulticast';
     const gid = this.groupOf(operation, group);
-    if (this.groups.has(group)) return;
+    if (this.groups.has(String(gid))) return;
     spiCall({ operation, value: group }, () => this.queues.qp.attachMulticast?.(gid));
-    this.groups.set(group, gid);
+    this.groups.set(String(gid), gid);
   }
 
   /** Leaves a group. One that it has not joined: no-op. @throws as `joinMulticast` */
   leaveMulticast(group: string): void {
     const operation = 'ep.leaveMulticast';
     const gid = this.groupOf(operation, group);
-    if (!this.groups.delete(group)) return;
+    if (!this.groups.delete(String(gid))) return;
     spiCall({ operation, value: group }, () => this.queues.qp.detachMulticast?.(gid));
   }
 

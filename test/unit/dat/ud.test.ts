@@ -158,6 +158,9 @@ describe('Endpoint for datagrams: multicast', () => {
     server.ep.leaveMulticast(GROUP);
     server.ep.leaveMulticast(GROUP);
     assert.deepEqual(await send(3), []);
+    server.ep.joinMulticast(`::ffff:${GROUP}`);
+    server.ep.leaveMulticast(GROUP);
+    assert.deepEqual(await send(4), [], 'another spelling is the same group');
     assert.throws(() => server.ep.joinMulticast('x'), code('DAT_INVALID_ADDRESS'));
     assert.throws(() => server.ep.joinMulticast(SERVER), DatError.isDatError);
     await pair.close();
