@@ -3,28 +3,24 @@
  * in order, data never comes before ESTABLISHED, the one end of the connection comes after all
  * DTOs.
  */
-import {
-  CompletionFlags,
-  DatDtoStatus,
-  DatEventNumber,
-  MemPrivileges,
-  RemoteSegment,
-  nameOf,
-} from '../../core/index.js';
+import { DatDtoStatus, DatEventNumber, MemPrivileges, nameOf } from '../../core/index.js';
 import type { ConnectionEvent, DatEvent, DtoCompletionEvent, Ep, Evd } from '../../core/index.js';
-import type { Ia, Lmr, Pz } from '../../core/index.js';
+import type { Ia, Lmr, Pz, RmrBindCompletionEvent } from '../../core/index.js';
 import type { Fabric, SeededRandom } from '../../providers/mock/index.js';
+import { DatConsumer } from './dat-consumer.js';
+import { DatPosts, SLOTS, SLOT_BYTES, TOTAL_BYTES } from './dat-posts.js';
+import type { Message, Request } from './dat-posts.js';
+import type { DatShared } from './dat-shared.js';
 import { Violation } from './trace.js';
 import type { Trace } from './trace.js';
 
 /** How the consumer takes events. */
-export const TAKING = ['dequeue', 'upcall', 'stream', 'batches'] as const;
+export const TAKING = [
+  ...(['dequeue', 'upcall', 'stream', 'batches'] as const),
+  ...(['many', 'notify', 'switching', 'cno', 'agent'] as const),
+] as const;
 export type Taking = (typeof TAKING)[number];
 
-const SLOTS = 16;
-const SLOT_BYTES = 3000;
-const DEQUEUE_US = 100;
-const MISTAKE_PERCENT = 0.2;
 const TERMINAL: readonly number[] = [
   DatEventNumber.DISCONNECTED,
   DatEventNumber.BROKEN,
@@ -34,14 +30,6 @@ const TERMINAL: readonly number[] = [
   DatEventNumber.TIMED_OUT,
   DatEventNumber.UNREACHABLE,
 ];
-
-interface Request {
-  readonly cookie: number;
-  readonly suppressed: boolean;
-  /** What a READ must bring, and where. */
-  readonly expected?: { readonly at: number; readonly data: Uint8Array };
-  readonly slot: number;
-}
 
 export interface DatWorld {
   readonly fabric: Fabric;
@@ -58,10 +46,13 @@ export class DatEndpoint {
   readonly evd: Evd;
   readonly lmr: Lmr;
   readonly #pz: Pz;
+  readonly shared: DatShared | undefined;
+  readonly #consumer: DatConsumer;
+  readonly posts: DatPosts;
   readonly #requests: Request[] = [];
   readonly #receives: { readonly cookie: number; readonly slot: number }[] = [];
   /** Payloads of messages, in the order of posting. */
-  readonly messages: Uint8Array[] = [];
+  readonly messages: Message[] = [];
   readonly #busy = new Set<number>();
   peer: DatEndpoint | undefined;
   established = false;
@@ -74,88 +65,56 @@ export class DatEndpoint {
   #freed = false;
 
   constructor(
-    readonly name: string,
+    public name: string,
     readonly ia: Ia,
     taking: Taking,
+    shared: DatShared | undefined,
     private readonly world: DatWorld,
   ) {
     this.#pz = ia.createPz();
     const handler = (event: DatEvent): void => this.#guarded(event);
-    this.evd =
-      taking === 'upcall'
-        ? ia.createEvd({ qlen: 256, policy: 'ONE', handler })
-        : ia.createEvd({ qlen: 256 });
+    this.#consumer = new DatConsumer(taking, ia, world, handler, () => !this.#freed);
+    this.evd = this.#consumer.evd;
+    this.shared = shared;
     const evds = { recvEvd: this.evd, requestEvd: this.evd, connectEvd: this.evd };
     const transport = { ackTimeout: 9, retryCount: 7, rnrRetryCount: 7, minRnrTimer: 4 };
     const attributes = { maxRecvDtos: 16, maxRequestDtos: 16, transport };
-    this.ep = ia.createEndpoint({ pz: this.#pz, ...evds, attributes });
-    const bytes = 3 * SLOTS * SLOT_BYTES;
-    this.lmr = ia.allocate(bytes, { pz: this.#pz, privileges: MemPrivileges.ALL });
-    for (let i = 0; i < bytes; i++) this.lmr.bytes[i] = world.random.u32();
-    if (taking === 'stream') this.evd.events$.subscribe(handler);
-    if (taking === 'dequeue') this.#poll();
-    if (taking === 'batches') void this.#iterate();
+    const srq = shared && { srq: shared.srq };
+    this.ep = ia.createEndpoint({ pz: this.#pz, ...evds, ...srq, attributes });
+    const bytes = TOTAL_BYTES;
+    this.lmr = ia.allocate(bytes, {
+      pz: this.#pz,
+      privileges: MemPrivileges.ALL | MemPrivileges.REMOTE_ATOMIC,
+    });
+    fill(this.lmr.bytes, world.random.u32());
+    this.posts = new DatPosts(this, this.#pz, world);
+    this.#consumer.start();
   }
 
   // --- posting ----------------------------------------------------------------------------------
 
   postReceives(most: number): void {
+    if (this.shared) {
+      this.shared.post(most);
+      return;
+    }
     for (let i = Math.min(most, this.ep.receivesFree); i > 0; i--) {
-      const slot = this.#slot(0);
+      const slot = this.slot(0);
       if (slot < 0) return;
-      const cookie = this.#cookie(1);
+      const cookie = this.cookie(1);
       this.#receives.push({ cookie, slot });
       this.ep.postRecv(this.lmr.segment(slot * SLOT_BYTES, SLOT_BYTES), cookie);
     }
   }
 
   postRequests(most: number): void {
-    for (let i = Math.min(most, this.ep.requestsFree); i > 0; i--) {
-      const kind = this.world.random.below(3);
-      if (kind === 0) this.#send();
-      else this.#rdma(kind === 1);
-    }
+    for (let i = Math.min(most, this.ep.requestsFree); i > 0; i--) this.posts.postOne();
   }
 
-  #send(): void {
-    const { random } = this.world;
-    const suppressed = random.percent(30);
-    const length = random.below(SLOT_BYTES);
-    const at = 2 * SLOTS * SLOT_BYTES + random.below(SLOTS * SLOT_BYTES - length);
-    this.messages.push(this.lmr.bytes.slice(at, at + length));
-    const cookie = this.#cookie(0);
-    this.#requests.push({ cookie, suppressed, slot: -1 });
-    this.#count();
-    this.ep.postSend(this.lmr.segment(at, length), cookie, flagsOf(suppressed));
-  }
-
-  /**
-   * READs and WRITEs of the peer's source area, which never changes: a WRITE writes what is there.
-   */
-  #rdma(read: boolean): void {
-    const { random } = this.world;
-    const { peer } = this;
-    const slot = read ? this.#slot(SLOTS) : -1;
-    if (!peer?.established || (read && slot < 0)) return;
-    const suppressed = random.percent(30);
-    const length = random.between(1, SLOT_BYTES);
-    const from = 2 * SLOTS * SLOT_BYTES + random.below(SLOTS * SLOT_BYTES - length);
-    const { address, rmrContext = 0 } = peer.lmr;
-    const key = random.percent(MISTAKE_PERCENT) ? random.u32() : rmrContext;
-    const remote = new RemoteSegment({ address, rmrContext: key }).seek(from);
-    const data = peer.lmr.bytes.slice(from, from + length);
-    const cookie = this.#cookie(0);
-    const at = slot * SLOT_BYTES;
-    this.#count();
-    if (read) {
-      this.#requests.push({ cookie, suppressed, slot, expected: { at, data } });
-      const sink = this.lmr.segment(at, length);
-      this.ep.postRdmaRead(sink, cookie, remote, flagsOf(suppressed));
-    } else {
-      this.#requests.push({ cookie, suppressed, slot: -1 });
-      const own = this.lmr.segment(from, 0);
-      this.ep.postRdmaWrite(own, cookie, remote, flagsOf(suppressed));
-    }
+  /** Remembers what is about to be posted. */
+  expect(request: Request): void {
+    this.#requests.push(request);
+    this.posted++;
   }
 
   // --- events -----------------------------------------------------------------------------------
@@ -167,6 +126,7 @@ export class DatEndpoint {
   #take(event: DatEvent): void {
     if (this.#freed) throw new Violation(`${this.name}: event ${event.type} after its end`);
     if (event.type === 'dto') this.#takeDto(event);
+    else if (event.type === 'rmr-bind') this.#takeBind(event);
     else if (event.type === 'connection') this.#takeConnection(event);
     else throw new Violation(`${this.name}: unexpected event ${event.type}`);
   }
@@ -205,31 +165,74 @@ export class DatEndpoint {
   }
 
   #takeReceive(event: DtoCompletionEvent, what: string): void {
-    const receive = this.#receives.shift();
-    if (receive?.cookie !== event.cookie) throw new Violation(`${what}: not the oldest receive`);
-    this.#busy.delete(receive.slot);
-    if (event.status !== DatDtoStatus.SUCCESS) return;
+    const success = event.status === DatDtoStatus.SUCCESS;
+    const { shared } = this;
+    let bytes = this.lmr.bytes;
+    let slot: number;
+    if (shared) {
+      slot = shared.take(event.cookie, what);
+      bytes = shared.lmr.bytes;
+    } else {
+      const receive = this.#receives.shift();
+      if (receive?.cookie !== event.cookie) throw new Violation(`${what}: not the oldest receive`);
+      slot = receive.slot;
+      this.#busy.delete(slot);
+    }
+    if (!success) return;
     const message = this.peer?.messages[this.#received++];
     if (!message) throw new Violation(`${what}: nobody sent that`);
-    this.#compare(receive.slot * SLOT_BYTES, message, what);
-    if (message.length !== event.transferredLength) throw new Violation(`${what}: wrong length`);
+    const { data, write, immediate, invalidates } = message;
+    if (data.length !== event.transferredLength) throw new Violation(`${what}: wrong length`);
+    if (event.immediate !== immediate) throw new Violation(`${what}: immediate ${event.immediate}`);
+    if (event.invalidatedRmrContext !== invalidates) {
+      throw new Violation(
+        `${what}: ${event.invalidatedRmrContext} invalidated, not ${invalidates}`,
+      );
+    }
+    if (invalidates !== undefined) this.posts.onInvalidated(invalidates);
+    if (write) return;
+    const at = slot * SLOT_BYTES;
+    const same = Buffer.compare(bytes.subarray(at, at + data.length), data) === 0;
+    if (!same) throw new Violation(`${what}: wrong bytes`);
+    this.world.mark(shared ? 'received from an SRQ' : 'received');
+  }
+
+  #takeBind(event: RmrBindCompletionEvent): void {
+    const what = `${this.name}: bind ${event.cookie} ${nameOf(DatDtoStatus, event.status)}`;
+    this.world.trace.numbers(event.cookie, event.status);
+    if (this.established && this.end) throw new Violation(`${what} after the end`);
+    const request = this.#endRequest(event.cookie, event.status, what);
+    if (event.status === DatDtoStatus.SUCCESS) request.done?.();
   }
 
   #takeRequest(event: DtoCompletionEvent, what: string): void {
-    const at = this.#requests.findIndex(({ cookie }) => cookie === event.cookie);
+    const own = this.#endRequest(event.cookie, event.status, what);
+    if (event.status !== DatDtoStatus.SUCCESS) return;
+    if (own.suppressed) throw new Violation(`${what}: it was suppressed`);
+    if (own.mustFail) throw new Violation(`${what}: its key is of no use`);
+    if (own.expected) this.#compare(own.expected.at, own.expected.data, what);
+    own.done?.();
+  }
+
+  #endRequest(cookie: number, status: number, what: string): Request {
+    const at = this.#requests.findIndex((request) => request.cookie === cookie);
     const ended = this.#requests.splice(0, at + 1);
-    if (at < 0) throw new Violation(`${what}: no such request`);
     const own = ended.pop();
+    if (!own) throw new Violation(`${what}: no such request`);
     if (ended.some(({ suppressed }) => !suppressed)) throw new Violation(`${what}: out of order`);
-    for (const request of [...ended, ...(own ? [own] : [])]) this.#busy.delete(request.slot);
-    if (event.status !== DatDtoStatus.SUCCESS) {
-      const first = event.status !== DatDtoStatus.FLUSHED;
+    for (const request of [...ended, own]) this.#busy.delete(request.slot);
+    if (status !== DatDtoStatus.SUCCESS) {
+      const first = status !== DatDtoStatus.FLUSHED;
+      if (first) this.world.trace.note(`${what}`);
       if (first && this.#failed) throw new Violation(`${what}: a second failure`);
       this.#failed ||= first;
-      return;
     }
-    if (own?.suppressed) throw new Violation(`${what}: it was suppressed`);
-    if (own?.expected) this.#compare(own.expected.at, own.expected.data, what);
+    return own;
+  }
+
+  /** Says what is wrong with what the peer has done to its memory. */
+  violate(what: string): never {
+    throw new Violation(`${this.name}: ${what}`);
   }
 
   #compare(at: number, expected: Uint8Array, what: string): void {
@@ -239,37 +242,32 @@ export class DatEndpoint {
 
   // --- end --------------------------------------------------------------------------------------
 
+  /** Makes the endpoint usable for another connection. */
+  reset(name: string): void {
+    this.ep.reset();
+    this.name = name;
+    this.peer = undefined;
+    this.end = undefined;
+    this.established = this.#failed = false;
+    this.#received = 0;
+    for (const { slot } of [...this.#requests.splice(0), ...this.#receives.splice(0)]) {
+      this.#busy.delete(slot);
+    }
+    this.messages.length = 0;
+    this.posts.reset();
+    this.world.mark('endpoints reset');
+  }
+
   free(): void {
+    this.posts.free();
     this.ep.free();
     this.#freed = true;
     this.lmr.free();
-    this.evd.free().catch((error: unknown) => {
-      this.world.guard(() => {
-        throw error;
-      });
-    });
+    this.#consumer.free();
     this.#pz.free();
   }
 
-  // --- ways to take events ----------------------------------------------------------------------
-
-  #poll(): void {
-    const { fabric, random } = this.world;
-    fabric.clock.at(fabric.clock.now() + random.exponential(DEQUEUE_US), () => {
-      if (this.#freed) return;
-      for (let event = this.evd.dequeue(); event; event = this.evd.dequeue()) this.#guarded(event);
-      if (!this.end) this.#poll();
-    });
-  }
-
-  async #iterate(): Promise<void> {
-    for await (const batch of this.evd) {
-      for (const event of batch) this.#guarded(event);
-      if (this.end) break;
-    }
-  }
-
-  #slot(from: number): number {
+  slot(from: number): number {
     for (let slot = from; slot < from + SLOTS; slot++) {
       if (this.#busy.has(slot)) continue;
       this.#busy.add(slot);
@@ -278,16 +276,17 @@ export class DatEndpoint {
     return -1;
   }
 
-  #cookie(parity: 0 | 1): number {
+  cookie(parity: 0 | 1): number {
     this.#nextCookie += 2;
     return this.#nextCookie + parity;
   }
-
-  #count(): void {
-    this.posted++;
-  }
 }
 
-function flagsOf(suppressed: boolean): number {
-  return suppressed ? CompletionFlags.SUPPRESS : CompletionFlags.DEFAULT;
+/** Bytes without a pattern: a linear congruence. */
+function fill(bytes: Uint8Array, seed: number): void {
+  let word = seed;
+  for (let i = 0; i < bytes.length; i++) {
+    word = (Math.imul(word, 1664525) + 1013904223) >>> 0;
+    bytes[i] = word >>> 24;
+  }
 }

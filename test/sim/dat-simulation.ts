@@ -9,6 +9,7 @@ import { DatEndpoint, TAKING } from './dat-endpoint.js';
 import type { DatWorld } from './dat-endpoint.js';
 import { DAT_PLANTS } from './dat-plants.js';
 import { FaultSchedule } from './fault-schedule.js';
+import { DatShared } from './dat-shared.js';
 import type { SimOptions } from './options.js';
 import type { SimReport } from './simulation.js';
 import { Trace, Violation } from './trace.js';
@@ -42,6 +43,7 @@ export class DatSimulation implements DatWorld {
   readonly #addresses: readonly string[];
   readonly #ias: Ia[] = [];
   readonly #pairs: Pair[] = [];
+  readonly #shared = new Map<Ia, DatShared>();
   readonly #marks = new Map<string, number>();
   #violation: unknown;
   #posted = 0;
@@ -120,6 +122,7 @@ export class DatSimulation implements DatWorld {
       this.#ias.push(await openIa(mock({ fabric: this.fabric, address })));
       this.#plant(address);
     }
+    for (const ia of this.#ias) this.#shared.set(ia, new DatShared(ia));
     for (const clientIa of this.#ias) {
       for (const serverIa of this.#ias) {
         for (let i = 0; i < PAIRS; i++)
@@ -151,12 +154,11 @@ export class DatSimulation implements DatWorld {
     this.#connect(pair);
   }
 
-  #connect(pair: Pair): void {
+  #connect(pair: Pair, old?: DatEndpoint): void {
     pair.life++;
     this.#connects++;
     const { name, life, clientIa, port } = pair;
-    const taking = this.random.pick(TAKING);
-    const client = new DatEndpoint(`${name}c#${life} (${taking})`, clientIa, taking, this);
+    const client = old ?? this.#makeEndpoint(`${name}c#${life}`, clientIa);
     pair.client = client;
     client.postReceives(8);
     client.ep.connect({ address: this.#addressOf(pair.serverIa), connQual: port });
@@ -167,6 +169,13 @@ export class DatSimulation implements DatWorld {
       if (side && !side.end && side.ep.state === 'CONNECTED') this.#disconnect(side);
       else if (!client.end) this.#disconnectLater(client);
     });
+  }
+
+  #makeEndpoint(name: string, ia: Ia): DatEndpoint {
+    const taking = this.random.pick(TAKING);
+    const shared = this.random.percent(40) ? this.#shared.get(ia) : undefined;
+    const kind = shared ? `${taking}, SRQ` : taking;
+    return new DatEndpoint(`${name} (${kind})`, ia, taking, shared, this);
   }
 
   #disconnectLater(client: DatEndpoint): void {
@@ -189,8 +198,7 @@ export class DatSimulation implements DatWorld {
       cr.reject();
       return;
     }
-    const taking = this.random.pick(TAKING);
-    const server = new DatEndpoint(`${name}s#${life} (${taking})`, serverIa, taking, this);
+    const server = this.#makeEndpoint(`${name}s#${life}`, serverIa);
     pair.server = server;
     server.peer = client;
     client.peer = server;
@@ -216,9 +224,16 @@ export class DatSimulation implements DatWorld {
   #renew(pair: Pair, life: number): void {
     if (pair.life !== life || !pair.client?.end) return;
     if (pair.server && !pair.server.end) return;
-    pair.client.free();
+    const { client } = pair;
     pair.server?.free();
     pair.client = pair.server = undefined;
+    const again = !this.#ending && this.random.percent(40) && client.ep.state === 'DISCONNECTED';
+    if (again) {
+      client.reset(`${pair.name}c#${life + 1} (again)`);
+      this.#connect(pair, client);
+      return;
+    }
+    client.free();
     this.#after(this.random.exponential(500), () => {
       if (!this.#ending) this.#connect(pair);
     });

@@ -151,7 +151,7 @@ function repeatBinds(windows: WindowTable): void {
   };
 }
 
-function giveTwice(srq: SoftSharedReceiveQueue, nth: number): void {
+export function giveTwice(srq: SoftSharedReceiveQueue, nth: number): void {
   const take = srq.take.bind(srq);
   let calls = 0;
   srq.take = () => {
