@@ -176,7 +176,6 @@ export class Cr extends DatHandle {
         value: given,
       });
     }
-    checkHandle(operation, Ep, 'EP', given, this.ia);
     if (this.transport === 'xrc') {
       throw new DatError('DAT_INVALID_PARAMETER', {
         subtype: 'DAT_INVALID_ARG1',
@@ -186,6 +185,7 @@ export class Cr extends DatHandle {
         value: this,
       });
     }
+    checkHandle(operation, Ep, 'EP', given, this.ia);
     const { subtype, calls } = EP_STATES[given.state];
     if (calls.accept === 'legal' && given.state === 'UNCONNECTED') return given;
     throw new DatError('DAT_INVALID_STATE', {

@@ -55,6 +55,8 @@ export abstract class IaBase extends DatHandle {
   /** @internal */
   readonly counts = new IaCounters();
   protected closing: Promise<void> | undefined = undefined;
+  /** Until then the asynchronous EVD cannot be freed. */
+  protected readonly leaveAsyncEvd: () => void;
   private readonly host: EvdHost;
 
   /** @internal */
@@ -76,6 +78,7 @@ export abstract class IaBase extends DatHandle {
       },
     };
     this.asyncEvd = this.newEvd(init.asyncEvdQlen, EvdFlags.ASYNC);
+    this.leaveAsyncEvd = this.asyncEvd.attach();
     init.lease.onEvent((event) => this.onDeviceEvent(event));
   }
 
@@ -150,9 +153,9 @@ export abstract class IaBase extends DatHandle {
     for (const evd of [...this.evds]) evd.scan();
   }
 
-  /** @internal */
+  /** @internal unless the consumer has put it to another use: then it is the consumer's to free */
   freePrivateEvd(evd: Evd): void {
-    if (!this.evds.delete(evd)) return;
+    if (evd.isInUse || !this.evds.delete(evd)) return;
     evd.free().catch((error: unknown) => {
       this.context.logger.error(`private event dispatcher ${evd.id}`, { error: String(error) });
     });

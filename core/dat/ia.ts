@@ -118,6 +118,7 @@ export class Ia extends IaXrc {
     const { lease, closeTimeoutMs } = this.init;
     const { children, callers } = this;
     const evds = (): readonly Evd[] => {
+      this.leaveAsyncEvd();
       this.ending = [...this.evds];
       return this.ending;
     };

@@ -2,7 +2,7 @@
  * What may be registered. A device keeps the address of registered memory, so memory that can move,
  * shrink, go away, or that is shared with data of somebody else, is refused with the reason.
  */
-import { DatError, type DatType } from '../errors/index.js';
+import { DatError, type DatSubtype, type DatType } from '../errors/index.js';
 import { invalid } from './guards.js';
 
 /**
@@ -19,7 +19,15 @@ export function checkMemory(operation: string, position: number, memory: unknown
     throw invalid(operation, position, 'memory', memory, why);
   }
   const refuse = (why: string, hint: string, code: DatType = 'DAT_INVALID_PARAMETER'): DatError =>
-    new DatError(code, { operation, message: `memory ${why}`, hint, value: memory });
+    new DatError(code, {
+      ...(code === 'DAT_INVALID_PARAMETER' && {
+        subtype: `DAT_INVALID_ARG${position}` as DatSubtype,
+      }),
+      operation,
+      message: `memory ${why}`,
+      hint,
+      value: memory,
+    });
   const { buffer } = memory;
   if (isDetached(buffer)) {
     throw refuse('is detached: its ArrayBuffer was transferred', 'register before transferring');

@@ -15,7 +15,8 @@ export interface PspAnyOptions {
   readonly evd?: Evd;
   /**
    * PspFlags.CONSUMER (default): the consumer brings the endpoint when it accepts. PROVIDER: each
-   * request comes with a new one (`cr.ep`), in TENTATIVE_CONNECTION_PENDING.
+   * request comes with a new one (`cr.ep`), in TENTATIVE_CONNECTION_PENDING; one of an XRC
+   * initiator, which an XRC domain accepts, comes without.
    */
   readonly flags?: number;
   /** With PspFlags.PROVIDER: what the endpoints are made with. */
@@ -63,6 +64,8 @@ export class Psp extends ServicePoint {
   }
 
   protected override endpointFor(request: CmRequest): Ep | undefined | 'none left' {
+    // An XRC domain accepts, without an endpoint.
+    if (request.transport === 'xrc') return undefined;
     try {
       return this.makeEndpoint?.();
     } catch (error) {

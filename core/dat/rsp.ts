@@ -1,5 +1,6 @@
 /** Reserved service point (dat_rsp): one request, for one endpoint that is kept for it. */
 import type { Evd } from '../evd/index.js';
+import type { CmRequest } from '../spi/index.js';
 import type { Ep } from './ep.js';
 import type { Ia } from './ia.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
@@ -54,6 +55,11 @@ export class Rsp extends ServicePoint {
    */
   override free(): void {
     if (!this.spent) super.free();
+  }
+
+  /** An XRC initiator's is for an XRC domain to accept, not for an endpoint. */
+  protected override wants(request: CmRequest): boolean {
+    return request.transport === 'rc';
   }
 
   protected override endpointFor(): Ep {

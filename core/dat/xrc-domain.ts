@@ -21,7 +21,7 @@ import { Cr } from './cr.js';
 import { epAttributes, type EpAttributeOptions } from './ep-attributes.js';
 import { EP_ACCESS } from './ep-queue-pair.js';
 import type { EndpointOptions } from './ia-endpoints.js';
-import { checkInteger, checkOneOf, checkOptions, checkPrivateData } from './guards.js';
+import { checkInteger, checkOneOf, checkOptions, checkPrivateData, invalid } from './guards.js';
 import { checkHandle, DatHandle } from './handle.js';
 import type { Ia } from './ia.js';
 import type { XrcInitiator } from './xrc-initiator.js';
@@ -163,6 +163,7 @@ export class XrcDomain extends DatHandle {
   createTarget(attributes: XrcTargetAttributes, options: XrcTargetOptions = {}): number {
     const operation = 'xrc.createTarget';
     this.begin(operation);
+    checkAttributes(operation, 1, attributes);
     checkOptions(operation, 2, options, ['owner']);
     const owner = checkedOwner(operation, options);
     // An event cannot come before the number: events run in the pump.
@@ -204,6 +205,8 @@ export class XrcDomain extends DatHandle {
   modifyTarget(qpn: number, attributes: QueuePairAttributes): void {
     const operation = 'xrc.modifyTarget';
     this.begin(operation, { qpn });
+    checkInteger(operation, 1, 'qpn', qpn, 0, MAX_SRQN);
+    checkAttributes(operation, 2, attributes);
     spiCall({ operation, value: qpn }, () => this.hold.modify(qpn, attributes));
   }
 
@@ -211,6 +214,7 @@ export class XrcDomain extends DatHandle {
   queryTarget(qpn: number): Readonly<QueuePairAttributes> {
     const operation = 'xrc.queryTarget';
     this.begin(operation, { qpn });
+    checkInteger(operation, 1, 'qpn', qpn, 0, MAX_SRQN);
     return spiCall({ operation, value: qpn }, () => this.hold.query(qpn));
   }
 
@@ -266,6 +270,12 @@ export class XrcDomain extends DatHandle {
     const number = DatEventNumber.XRC_TARGET;
     this.ia.asyncEvd.post({ type: 'xrc-target', number, domain: this, targetQpn, event });
   }
+}
+
+/** What they may be, the XRC module says: it has the table. */
+function checkAttributes(operation: string, position: number, attributes: unknown): void {
+  if (typeof attributes === 'object' && attributes !== null && !Array.isArray(attributes)) return;
+  throw invalid(operation, position, 'attributes', attributes, 'an object');
 }
 
 function checkedOwner(operation: string, { owner = 'consumer' }: XrcTargetOptions): XrcTargetOwner {

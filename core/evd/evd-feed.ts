@@ -200,6 +200,11 @@ export abstract class EvdFeed {
     return () => void this.overrunListeners.delete(listener);
   }
 
+  /** @internal something feeds it */
+  get isInUse(): boolean {
+    return this.users > 0;
+  }
+
   get isFreed(): boolean {
     return !this.open;
   }

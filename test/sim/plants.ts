@@ -8,11 +8,13 @@ import { SoftCompletionQueue } from '../../providers/hca/completion-queue.js';
 import type { WindowTable } from '../../providers/hca/memory-window.js';
 import type { SoftSharedReceiveQueue } from '../../providers/hca/shared-receive-queue.js';
 import type { MemoryPort } from '../../providers/mock/index.js';
+import { FLOW_PLANTS } from './flow-plants.js';
 import type { Simulation } from './simulation.js';
 
 export type Plant = (simulation: Simulation) => void;
 
 export const PLANTS: Readonly<Record<string, Plant>> = {
+  ...FLOW_PLANTS,
   /** A packet dealt with long ago is placed once more. */
   'late-placement': (simulation) => {
     for (const { node } of simulation.nodes) replayPlacements(node.port);
@@ -55,7 +57,10 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   },
   /** What a lost message had taken is not put back. */
   'slot-lost': (simulation) => {
-    for (const { shared } of simulation.nodes) shared.srq.putBack = () => undefined;
+    for (const { shared, xrc } of simulation.nodes) {
+      const queues = xrc?.receivers.map((receiver) => receiver.shared) ?? [];
+      for (const { srq } of [shared, ...queues]) srq.putBack = () => undefined;
+    }
   },
   /** The limit of a shared receive queue is told twice. */
   'limit-twice': (simulation) => {

@@ -11,7 +11,7 @@ export interface Segment {
 }
 
 /** What a request is made to run into. */
-export type Plan = 'ok' | 'bad-rkey' | 'out-of-bounds' | 'bad-lkey' | 'bad-bind';
+export type Plan = 'ok' | 'bad-rkey' | 'out-of-bounds' | 'bad-lkey' | 'bad-bind' | 'bad-srq';
 
 /** Operands of BIND_MW. */
 export interface Bind {
@@ -47,6 +47,8 @@ export interface SendRequest {
   readonly readsSlot: number;
   readonly landingSlot: number;
   readonly bind?: Bind;
+  /** Of an XRC initiator: the queue that it is for. */
+  readonly xrcSrqn?: number;
 }
 
 export interface ReceiveRequest {
@@ -73,6 +75,7 @@ export function writeSend(qp: QueuePair, base: bigint, r: SendRequest): void {
   words[at + SQE.IMMEDIATE_OR_INVALIDATE] = r.immediate;
   putWide(words, at + SQE.COMPARE_ADD_LO, r.compareAdd);
   putWide(words, at + SQE.SWAP_LO, r.swap);
+  if (r.xrcSrqn !== undefined) words[at + SQE.XRC_SRQN] = r.xrcSrqn;
   if (r.bind) putBind(words, at, r.bind);
   if (inline) {
     new Uint8Array(ring.buffer).set(r.payload, ring.byteOf(r.index) + SQE.SEGMENTS * 4);

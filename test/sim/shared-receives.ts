@@ -4,7 +4,7 @@
  * that are not posted does not change; the limit is told once for each time that it is set.
  */
 import { Access, AsyncEventType } from '../../core/spi/index.js';
-import type { MemoryRegion } from '../../core/spi/index.js';
+import type { MemoryRegion, SharedReceiveQueueInit } from '../../core/spi/index.js';
 import type { SeededRandom } from '../../providers/mock/index.js';
 import { SoftSharedReceiveQueue } from '../../providers/hca/shared-receive-queue.js';
 import { MemoryModel } from './memory-model.js';
@@ -43,8 +43,9 @@ export class SharedReceives {
     private readonly random: SeededRandom,
     guard: (handler: () => void) => void,
     private readonly after: (us: number, task: () => void) => void,
+    { pd, xrc }: Pick<SharedReceiveQueueInit, 'pd' | 'xrc'> = { pd: node.pd },
   ) {
-    const { pd, node: mock, address } = node;
+    const { node: mock, address } = node;
     this.base = BigInt(random.u32()) * 65536n;
     const bytes = new Uint8Array(GUARD_BYTES + SLOTS * (SLOT_BYTES + GUARD_BYTES));
     this.model = new MemoryModel(`${address} SRQ`, bytes);
@@ -55,6 +56,7 @@ export class SharedReceives {
       maxWr: this.#maxWr,
       maxSge: MAX_SGE,
       onEvent: (event) => guard(() => this.#onEvent(event)),
+      ...(xrc && { xrc }),
     });
     if (!(srq instanceof SoftSharedReceiveQueue)) throw new Error('an SRQ of another provider');
     this.srq = srq;

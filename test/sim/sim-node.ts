@@ -10,6 +10,7 @@ import { readCompletion } from './send-checker.js';
 import type { Completion } from './send-checker.js';
 import { Violation } from './trace.js';
 import type { Trace } from './trace.js';
+import type { XrcReceivers } from './xrc-receivers.js';
 
 const NOTIFY_WITHIN_US = 10;
 
@@ -25,6 +26,8 @@ export class SimNode {
   readonly shared: SharedReceives;
   /** Endpoints by the context number of their queue pairs. */
   readonly takers = new Map<number, CompletionTaker>();
+  /** Takes completions of XRC receives, which have no context. */
+  xrc: XrcReceivers | undefined;
   /** Completions by status. */
   readonly statuses = new Map<number, number>();
   notifications = 0;
@@ -86,7 +89,7 @@ export class SimNode {
       const { context, status, wqeIndex } = completion;
       this.trace.numbers(context, status, wqeIndex);
       this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1);
-      const taker = this.takers.get(context);
+      const taker = context === 0 ? this.xrc : this.takers.get(context);
       if (!taker) {
         throw new Violation(`${this.address}: completion of a queue pair that is gone: ${context}`);
       }
@@ -99,6 +102,7 @@ export class SimNode {
     const { driver, device, port } = this.node;
     const { hca } = device;
     this.shared.close();
+    this.xrc?.close();
     const left = {
       'queue pairs': hca.queuePairs.size,
       'shared receive queues': hca.sharedReceives.size,

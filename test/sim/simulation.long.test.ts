@@ -36,6 +36,12 @@ const MARKS = [
   'MW_BIND_ERR',
   'limits told',
   'keys invalidated',
+  'UC messages received',
+  'UC messages lost',
+  'XRC requests',
+  'XRC messages',
+  'XRC QP_REQ_ERR',
+  'XRC QP_ACCESS_ERR',
   'badIcrc',
   'timeouts',
   'retries',
@@ -55,7 +61,7 @@ describe('simulator', function () {
     for (const [name, count] of report.marks) marks.set(name, (marks.get(name) ?? 0) + count);
   };
 
-  for (const seed of [1, 5, 8, 15]) {
+  for (const seed of [1, 2, 3, 14]) {
     it(`finds nothing with seed ${seed}`, async () => note(await run({ seed })));
   }
 

@@ -9,6 +9,7 @@ import { Connection } from './connection.js';
 import type { Endpoint } from './endpoint.js';
 import type { ConnectionHost } from './connection.js';
 import { FaultSchedule } from './fault-schedule.js';
+import { Flows } from './flows.js';
 import type { MemoryModel } from './memory-model.js';
 import type { SimOptions } from './options.js';
 import { PLANTS } from './plants.js';
@@ -45,6 +46,7 @@ export class Simulation implements ConnectionHost {
   readonly nodes: SimNode[] = [];
   readonly connections: Connection[] = [];
   readonly workload: Workload;
+  readonly flows: Flows;
   readonly faults: FaultSchedule;
   readonly quiet: boolean;
   steps = 0;
@@ -86,6 +88,7 @@ export class Simulation implements ConnectionHost {
     const { fabric, trace } = this;
     this.faults = new FaultSchedule(fabric, addresses, this.random.fork(), trace, options);
     this.#makeConnections();
+    this.flows = new Flows(this, this.nodes, this.random.fork());
   }
 
   get faultEpoch(): number {
@@ -98,6 +101,11 @@ export class Simulation implements ConnectionHost {
 
   get nowUs(): number {
     return this.fabric.clock.now();
+  }
+
+  /** Send requests so far. */
+  get posted(): number {
+    return this.workload.posted + this.flows.posted;
   }
 
   nextContext(): number {
@@ -129,15 +137,16 @@ export class Simulation implements ConnectionHost {
     const started = performance.now();
     this.#applyPlant();
     for (const connection of this.connections) this.#connect(connection);
+    this.flows.start();
     this.faults.start();
     this.#planRemoval();
     const { options } = this;
-    this.#stepWhile(() => this.workload.posted < options.ops && this.steps < options.steps);
+    this.#stepWhile(() => this.posted < options.ops && this.steps < options.steps);
     this.#drain();
     await this.#close();
     return {
       hash: this.trace.hash,
-      ops: this.workload.posted,
+      ops: this.posted,
       packets: this.fabric.counters.sent,
       steps: this.steps,
       connections: this.#connects,
@@ -152,6 +161,7 @@ export class Simulation implements ConnectionHost {
   verify(what: string): void {
     for (const connection of this.connections) if (connection.open) connection.verify(what);
     for (const { shared } of this.nodes) shared.verify(what);
+    this.flows.verify(what);
     for (const grave of this.#graves) grave.verify(`${what}, after the end`);
   }
 
@@ -159,6 +169,7 @@ export class Simulation implements ConnectionHost {
     const marks = new Map<string, number>();
     const add = (name: string, count: number): void =>
       void marks.set(name, (marks.get(name) ?? 0) + count);
+    for (const [name, count] of this.flows.marks) add(name, count);
     for (const { node, statuses, shared, invalidations } of this.nodes) {
       add('limits told', shared.told);
       add('keys invalidated', invalidations);
@@ -259,6 +270,7 @@ export class Simulation implements ConnectionHost {
         }
       }
       node.remove();
+      this.flows.onRemoval(node);
       for (const connection of hit) this.onBroken(connection.fail());
     });
   }
@@ -300,7 +312,8 @@ export class Simulation implements ConnectionHost {
     const deadlineUs = clock.now() + DRAIN_LIMIT_US;
     const busy = (): Connection[] => this.connections.filter(({ idle }) => !idle);
     const feed = (): void => {
-      if (busy().length === 0) return;
+      if (busy().length + this.flows.busy.length === 0) return;
+      this.flows.feed();
       for (const { open, endpoints } of this.connections) {
         if (!open) continue;
         for (const endpoint of endpoints) {
@@ -311,7 +324,10 @@ export class Simulation implements ConnectionHost {
       this.after(FEED_US, feed);
     };
     this.guard(feed);
-    this.#stepWhile(() => busy().length > 0 && clock.now() < deadlineUs);
+    const left = (): number => busy().length + this.flows.busy.length;
+    this.#stepWhile(() => left() > 0 && clock.now() < deadlineUs);
+    const flows = this.flows.busy;
+    if (flows.length > 0) throw new Violation(`flows do not end: ${flows.join(', ')}`);
     const [stuck] = busy();
     if (stuck) {
       const { a, b } = stuck;
@@ -321,6 +337,7 @@ export class Simulation implements ConnectionHost {
   }
 
   async #close(): Promise<void> {
+    this.flows.close();
     for (const connection of this.connections) {
       if (connection.open) this.#tearDown(connection, 'the run ends');
     }

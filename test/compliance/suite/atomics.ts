@@ -118,6 +118,25 @@ export const atomics = group('Atomics', (plain) => {
     await active.expect('dto 1 REMOTE_ACCESS', 'BROKEN');
   });
 
+  claim('an atomic with a wrong key: REMOTE_ACCESS, memory untouched', async (pair) => {
+    const { active, passive } = await atomicPeers(pair);
+    write(passive, 0, 11n);
+    const { address, rmrContext } = passive.remote();
+    const wrong = { address, rmrContext: (rmrContext ^ 1) >>> 0 };
+    active.ep.postCompareSwap(active.lmr.segment(0, 8), 1, wrong, 11n, 1n);
+    await active.expect('dto 1 REMOTE_ACCESS', 'BROKEN');
+    await settle(pair);
+    assert.equal(read(passive, 0), 11n);
+  });
+
+  claim('fetch-and-add of 0 reads, and changes nothing', async (pair) => {
+    const { active, passive } = await atomicPeers(pair);
+    write(passive, 0, 11n);
+    active.ep.postFetchAdd(active.lmr.segment(0, 8), 1, passive.remote(), 0n);
+    await active.expect('dto 1 SUCCESS');
+    assert.deepEqual([read(active, 0), read(passive, 0)], [11n, 11n]);
+  });
+
   claim('bad operands, sinks and addresses are refused, and the endpoint goes on', async (pair) => {
     const { active, passive } = await atomicPeers(pair);
     const { ep, lmr } = active;

@@ -8,10 +8,12 @@ import { closing } from './closing.js';
 import { connectVariants } from './connect-variants.js';
 import { connecting } from './connecting.js';
 import { datagrams } from './datagrams.js';
+import { datagramLosses } from './datagram-losses.js';
 import { disconnecting } from './disconnecting.js';
 import { dispatching } from './dispatching.js';
 import { flowControl } from './flow-control.js';
 import { immediates } from './immediates.js';
+import { lifetimes } from './lifetimes.js';
 import { listening } from './listening.js';
 import { losing } from './losing.js';
 import { modifying } from './modifying.js';
@@ -20,6 +22,7 @@ import { observing } from './observing.js';
 import { protecting } from './protecting.js';
 import { reachingMany } from './reaching-many.js';
 import { registering } from './registering.js';
+import { sharingLimits } from './sharing-limits.js';
 import { sharingReceives } from './sharing-receives.js';
 import { states } from './states.js';
 import { transferring } from './transferring.js';
@@ -39,13 +42,16 @@ export const behaviourGroups: readonly BehaviourGroup[] = [
   observing,
   flowControl,
   sharingReceives,
+  sharingLimits,
   reachingMany,
   registering,
+  lifetimes,
   protecting,
   windows,
   dispatching,
   cnos,
   datagrams,
+  datagramLosses,
   disconnecting,
   losing,
   breaking,

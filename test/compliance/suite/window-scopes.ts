@@ -15,6 +15,8 @@ export function scopingWindows(claim: Claim): void {
     return { from, to };
   }
 
+  const invalidating: Claim = (name, run) => claim(name, run, ['send-with-invalidate']);
+
   claim('an RMR of the zone is open to every endpoint of it', async (pair) => {
     const here = await scene(pair, 'createRmr');
     const { from } = await second(here);
@@ -60,7 +62,7 @@ export function scopingWindows(claim: Claim): void {
     assert.ok((await here.active.until('dto 1 SUCCESS')).length > 0);
   });
 
-  claim('the peer invalidates the RMR of an endpoint with a send', async (pair) => {
+  invalidating('the peer invalidates the RMR of an endpoint with a send', async (pair) => {
     const here = await scene(pair, 'createRmrForEp');
     const { active, passive, lmr, rmr } = here;
     const context = rmr.bind(lmr.segment(0, 64), passive.ep, { privileges: BOTH }) ?? 0;
@@ -73,6 +75,21 @@ export function scopingWindows(claim: Claim): void {
     assert.equal(rmr.rmrContext, undefined);
     lmr.free();
   });
+
+  invalidating(
+    'a send that invalidates no window of its connection fails its receive',
+    async (pair) => {
+      const here = await scene(pair, 'createRmr');
+      const { active, passive, lmr, rmr } = here;
+      const context = rmr.bind(lmr.segment(0, 64), passive.ep, { privileges: BOTH }) ?? 0;
+      await bound(here);
+      passive.ep.postRecv(passive.lmr.segment(0, 64), 3);
+      active.ep.postSendWithInvalidate(active.lmr.segment(0, 8), 4, context);
+      const [text] = await passive.until('BROKEN');
+      assert.match(text ?? '', /^dto 3 (?!SUCCESS)/);
+      assert.equal(rmr.rmrContext, context, 'a window of the zone stays');
+    },
+  );
 
   claim('the RMR of an endpoint may be zero-based', async (pair) => {
     const here = await scene(pair, 'createRmrForEp');

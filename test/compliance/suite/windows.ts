@@ -7,7 +7,7 @@ import { assertRefused, at, BOTH, bound, type Make, scene, write } from './windo
 import { refusingWindows, scopingWindows } from './window-scopes.js';
 
 export const windows = group('Windows', (claim) => {
-  const needing: Claim = (name, run) => claim(name, run, ['memory-window']);
+  const needing: Claim = (name, run, more = []) => claim(name, run, ['memory-window', ...more]);
   for (const make of ['createRmr', 'createRmrForEp'] as const) {
     const kind = make === 'createRmr' ? 'zone' : 'endpoint';
     granting(needing, make, kind);

@@ -5,31 +5,17 @@
  */
 import type { DatEvent, Evd, Upcall, UpcallPolicy } from '../../../../core/evd/index.js';
 import { EvdFlags, UPCALL_SAME } from '../../../../core/evd/index.js';
-import { tearDown } from '../../../../core/di/index.js';
 import { WcStatus } from '../../../../core/spi/index.js';
 import type { FakeCq } from '../fake-cq.js';
 import { type FakeEndpoint, FakeHost, settle } from '../fake-host.js';
 import { CnoModel } from './cno-model.js';
+import { EndingModel } from './ending-model.js';
 import { fingerprintOf, internalsOf, orderUpcalls } from './fingerprint.js';
-import { Fatal, Thenable, Violation } from './rules.js';
+import { Fatal, type Thenable, Violation } from './rules.js';
+import { goOn, type Running } from './running.js';
 import type { Action, Searchable } from './search.js';
 import type { Core, Enabled, Pending, Space } from './space.js';
 import { TakerModel } from './taker-model.js';
-
-/** An upcall in progress that has outlived its call. */
-export interface Running {
-  readonly upcall: Upcall;
-  readonly end: (error?: unknown) => void;
-}
-
-/** A teardown, free or close that somebody waits for. */
-export interface Ending {
-  readonly own: Running | undefined;
-  readonly waitsFor: Set<Running>;
-  /** A close: waits for all but those that have closed too, even if they come later. */
-  readonly joint: boolean;
-  resolved: boolean;
-}
 
 const CAPACITY = 8;
 
@@ -40,10 +26,9 @@ export class EvdWorld implements Searchable {
   readonly cq: FakeCq;
   readonly takers: TakerModel;
   readonly cno: CnoModel | undefined;
+  readonly endings: EndingModel;
   running: Running[] = [];
-  endings: Ending[] = [];
   freed = false;
-  closing: Promise<void> | undefined;
   policy: UpcallPolicy = 'DISABLE';
   enabled = true;
   /** Events that wait need not fire an upcall (keep, or NOTIFY has told of them). */
@@ -70,12 +55,9 @@ export class EvdWorld implements Searchable {
   private arrivals = 0;
   /** Upcalls that the step under way has started. */
   private upcalls = 0;
-  private readonly callers = new Set<Upcall>();
-  /** What the close has to end. */
-  private closed: readonly Evd[] = [];
 
   constructor(
-    private readonly core: Core,
+    core: Core,
     readonly space: Space,
     private readonly choose: (options: number) => number,
   ) {
@@ -91,6 +73,7 @@ export class EvdWorld implements Searchable {
     this.cq.beforeArm = this.beforeArm;
     this.takers = new TakerModel(this);
     this.cno = space.cno ? new CnoModel(this, core) : undefined;
+    this.endings = new EndingModel(this, core);
   }
 
   // What can happen
@@ -113,17 +96,17 @@ export class EvdWorld implements Searchable {
   private actionsOf(upcall: Running, i: number, list: Action[]): void {
     list.push([`end ${i}`, () => upcall.end()]);
     list.push([`reject ${i}`, () => upcall.end(new Error('handler'))]);
-    if (this.waits(upcall)) return;
+    if (this.endings.waits(upcall)) return;
     list.push([`teardown ${i}`, () => this.teardown(upcall)]);
-    if (this.space.close) list.push([`close ${i}`, () => this.close(upcall)]);
+    if (this.space.close) list.push([`close ${i}`, () => this.endings.close(upcall)]);
   }
 
   private addCalls(list: Action[]): void {
     if (this.mayArrive && this.space.software) list.push(['post', this.post]);
-    list.push(['dequeue', this.dequeue], ['free', () => this.free(undefined)]);
-    if (this.space.close) list.push(['close', () => this.close(undefined)]);
+    list.push(['dequeue', this.dequeue], ['free', () => this.endings.free(undefined)]);
+    if (this.space.close) list.push(['close', () => this.endings.close(undefined)]);
     list.push(['DISABLE', () => this.modify('DISABLE', 'deliver')]);
-    if (!this.isTornDown()) list.push(['TEARDOWN', () => this.teardown(undefined)]);
+    if (!this.endings.isTornDown) list.push(['TEARDOWN', () => this.teardown(undefined)]);
     if (this.takers.present !== 'none') return;
     for (const policy of this.space.policies) {
       for (const pending of this.space.pending) {
@@ -137,18 +120,11 @@ export class EvdWorld implements Searchable {
   async check(): Promise<void> {
     this.arrivals = 0;
     this.upcalls = 0;
-    if (this.endings.length > 0 || this.takers.waits || this.cno?.waits === true) await settle();
-    // The steps of a close take more turns than a promise alone.
-    if (this.endings.some(({ joint }) => joint)) for (let i = 0; i < 8; i++) await settle();
+    if (this.endings.list.length > 0 || this.takers.waits || this.cno?.waits === true)
+      await settle();
+    if (this.endings.areJoint) for (let i = 0; i < 8; i++) await settle();
     if (this.evd.isFreed && !this.freed) this.ended();
-    for (const ending of this.endings) {
-      const over = this.isOver(ending);
-      if (ending.resolved && !over) {
-        throw new Violation('teardown resolved while an upcall is in progress');
-      }
-      if (over && !ending.resolved) throw new Violation('teardown does not resolve');
-    }
-    this.endings = this.endings.filter((ending) => !this.isOver(ending));
+    this.endings.check();
     this.running = orderUpcalls(this);
     this.checkCount();
     if (this.wanted) this.stale = 0;
@@ -209,12 +185,6 @@ export class EvdWorld implements Searchable {
     return policy === 'ONE' || policy === 'NOTIFY' || policy === 'MANY';
   }
 
-  isOver({ waitsFor, joint }: Ending): boolean {
-    if (!joint) return [...waitsFor].every((upcall) => !this.running.includes(upcall));
-    if (this.closed.length === 0) return true;
-    return this.freed && this.running.every((upcall) => this.hasClosed(upcall));
-  }
-
   // Events
 
   get mayArrive(): boolean {
@@ -270,7 +240,7 @@ export class EvdWorld implements Searchable {
     const bodies = [
       () => undefined,
       () => this.takers.unsubscribe(),
-      () => this.free(undefined),
+      () => this.endings.free(undefined),
       ...(this.mayArriveNow ? [() => this.arrive(WcStatus.LOC_PROT_ERR)] : []),
     ];
     bodies[this.choose(bodies.length)]?.();
@@ -306,84 +276,18 @@ export class EvdWorld implements Searchable {
   }
 
   private teardown(own: Running | undefined): void {
-    const waitsFor = new Set(this.running.filter((other) => other !== own));
-    if (own !== undefined) {
-      for (const other of waitsFor) if (this.waits(other)) waitsFor.delete(other);
-    }
     this.target = 'TEARDOWN';
-    const done = this.freed
-      ? this.evd.free({ ...(own !== undefined && { upcall: own.upcall }) })
-      : (own?.upcall.teardown() ?? this.evd.modifyUpcall('TEARDOWN'));
+    this.endings.teardown(own);
     this.target = undefined;
     if (!this.freed) this.policy = 'TEARDOWN';
-    this.follow(done, own, waitsFor, false);
   }
 
-  private free(own: Running | undefined): void {
-    const waitsFor = new Set(this.running.filter((other) => other !== own));
-    const done = this.evd.free();
-    this.ended();
-    this.follow(done, own, waitsFor, false);
-  }
-
-  /** The end of the adapter, as `ia.close()` does it. */
-  private close(own: Running | undefined): void {
-    const { closeSteps } = this.core;
-    if (this.closing === undefined && !this.freed) this.closed = [this.evd];
-    const evds = this.closed;
-    if (own !== undefined) {
-      this.callers.add(own.upcall);
-      if (this.closing !== undefined) for (const evd of evds) evd.joinEnd(own.upcall);
-    }
-    this.closing ??= tearDown(
-      closeSteps({
-        children: new Set(),
-        evds: () => evds,
-        cnos: () => this.cno?.list ?? [],
-        endAgents: () => Promise.resolve(),
-        callers: this.callers,
-        release: { modules: [], device: [], done: () => undefined },
-      }),
-      { ...this.host, operation: 'ia.close', timers: NO_TIMERS, deadlineMs: 1 },
-    );
-    this.follow(this.closing, own, new Set(), true);
-  }
-
-  private ended(): void {
+  /** The EVD has been freed, by whatever. */
+  ended(): void {
     this.freed = true;
     this.policy = 'TEARDOWN';
     this.takers.freed();
     this.cno?.evdFreed();
-  }
-
-  private follow(
-    done: Promise<void>,
-    own: Running | undefined,
-    waitsFor: Set<Running>,
-    joint: boolean,
-  ): void {
-    const ending: Ending = { own, waitsFor, joint, resolved: false };
-    this.endings.push(ending);
-    void done.then(() => (ending.resolved = true));
-  }
-
-  /** A call of this upcall waits for others at this moment. */
-  private waits(upcall: Running): boolean {
-    if (this.closed.length > 0 && this.hasClosed(upcall)) return true;
-    return this.endings.some((ending) => ending.own === upcall && !this.isOver(ending));
-  }
-
-  /** Somebody outside waits for all upcalls in progress: another would be no news. */
-  private isTornDown(): boolean {
-    return this.endings.some(({ own, joint, waitsFor }) => {
-      const outside = own === undefined || !this.running.includes(own);
-      return outside && !joint && this.running.every((upcall) => waitsFor.has(upcall));
-    });
-  }
-
-  /** It has closed the adapter. */
-  hasClosed({ upcall }: Running): boolean {
-    return this.callers.has(upcall);
   }
 
   // The driver and the device
@@ -467,10 +371,10 @@ export class EvdWorld implements Searchable {
       },
       this.dequeue,
       () => this.modify('DISABLE', 'deliver'),
-      () => this.free(enter()),
+      () => this.endings.free(enter()),
       () => this.teardown(enter()),
     ];
-    if (space.close) bodies.push(() => this.close(enter()));
+    if (space.close) bodies.push(() => this.endings.close(enter()));
     // Under NOTIFY each of these may start the next upcall, for ever.
     if (++this.upcalls <= 2) {
       for (const policy of space.policies) {
@@ -478,7 +382,7 @@ export class EvdWorld implements Searchable {
       }
     }
     if (this.mayArriveNow) bodies.push(this.postInVain);
-    if (this.running.length < space.asyncUpcalls) bodies.push(() => this.goOn(upcall));
+    if (this.running.length < space.asyncUpcalls) bodies.push(() => goOn(this, upcall));
     return bodies[this.choose(bodies.length)]?.() ?? undefined;
   }
 
@@ -487,19 +391,4 @@ export class EvdWorld implements Searchable {
     this.arrive(WcStatus.LOC_PROT_ERR);
     this.evd.scan();
   };
-
-  private goOn(upcall: Upcall): Thenable {
-    const thenable = new Thenable();
-    const running: Running = {
-      upcall,
-      end: (error) => {
-        this.running = this.running.filter((other) => other !== running);
-        thenable.settle(error);
-      },
-    };
-    this.running.push(running);
-    return thenable;
-  }
 }
-
-const NO_TIMERS = { start: () => undefined, stop: () => undefined };

@@ -3,7 +3,8 @@
  * and upcalls by what they wait for: which of two upcalls is which makes no difference.
  */
 import type { Evd } from '../../../../core/evd/index.js';
-import type { EvdWorld, Running } from './evd-world.js';
+import type { EvdWorld } from './evd-world.js';
+import type { Running } from './running.js';
 
 /** Private state of an EVD. */
 interface Internals {
@@ -57,7 +58,7 @@ export function fingerprintOf(world: EvdWorld): string {
   const alive = freed ? [] : [cq.armed, arm.armed, ...events(world, store)];
   const flags = [
     freed,
-    world.closing !== undefined,
+    world.endings.isClosing,
     world.enabled,
     world.held,
     world.arrivedSinceKeep,
@@ -98,7 +99,7 @@ function events(world: EvdWorld, { queue, cursor }: Internals['store']): unknown
 }
 
 function markOf(world: EvdWorld, running: Running): string {
-  return `${running.upcall.waits}${world.hasClosed(running) ? 'c' : ''}`;
+  return `${running.upcall.waits}${world.endings.hasClosed(running) ? 'c' : ''}`;
 }
 
 /** Who waits for whom, with upcalls by their place in `order`. */
@@ -112,8 +113,8 @@ function relations(world: EvdWorld, order: readonly Running[]): string {
     return `${waiting < 0 ? '' : waiting}<${left.sort().join()}`;
   };
   const inGate = drains.map(({ own, remaining, joint }) => of(own, remaining) + (joint ? 'j' : ''));
-  const inModel = world.endings
-    .filter((ending) => !world.isOver(ending))
+  const inModel = world.endings.list
+    .filter((ending) => !world.endings.isOver(ending))
     .map(({ own, waitsFor, joint }) => {
       const others = [...waitsFor].map(({ upcall }) => upcall);
       return of(own?.upcall, others) + (joint ? 'j' : '');

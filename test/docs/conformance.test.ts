@@ -1,0 +1,108 @@
+// docs/conformance.md: no case is missing, and what its tables name exists.
+
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { behaviourGroups } from '../compliance/suite/groups.js';
+import { CASE_NAMES } from '../data/case-names.js';
+
+const root = join(import.meta.dirname, '../../..');
+const text = readFileSync(join(root, 'docs/conformance.md'), 'utf8');
+
+interface Row {
+  readonly cases: readonly string[];
+  readonly tests: readonly string[];
+  readonly reason: string;
+}
+
+const spans = (cell: string): string[] => [...cell.matchAll(/`([^`]+)`/g)].map(([, s = '']) => s);
+
+/** The rows of the tables under `### <section>`. */
+function rowsOf(section: string): Row[] {
+  const [, part = ''] = text.split(`\n### ${section}\n`);
+  const [table = ''] = part.split('\n#');
+  return table.split('\n').flatMap((line): Row[] => {
+    const [, names = '', here = ''] = /^\| (`.*?`) +\| (.*?) *\|$/.exec(line) ?? [];
+    if (names === '') return [];
+    return [{ cases: spans(names), tests: spans(here), reason: here.replace(/`[^`]+`/g, '') }];
+  });
+}
+
+const sections = Object.keys(CASE_NAMES);
+const named = sections.flatMap(rowsOf).flatMap(({ tests }) => tests);
+const isUnit = (name: string): boolean => name.startsWith('test/');
+
+/** Full titles of the tests of these files. */
+async function titlesOf(files: readonly string[]): Promise<Set<string>> {
+  const mocha = join(root, 'node_modules/mocha/bin/mocha.js');
+  const built = files.map((file) => join(root, 'dist', file.replace(/\.ts$/, '.js')));
+  const flags = ['--dry-run', '--reporter', 'json', '--no-config'];
+  const { stdout } = await promisify(execFile)(process.execPath, [mocha, ...flags, ...built], {
+    maxBuffer: 1 << 26,
+    cwd: root,
+  });
+  const { tests } = JSON.parse(stdout) as { tests: { file: string; fullTitle: string }[] };
+  return new Set(
+    tests.map(({ file, fullTitle }) => {
+      const at = built.indexOf(file);
+      return `${files[at]}: ${fullTitle}`;
+    }),
+  );
+}
+
+describe('docs/conformance.md', () => {
+  for (const [section, names] of Object.entries(CASE_NAMES)) {
+    it(`has each case of ${section} once, with a test or a reason`, () => {
+      const rows = rowsOf(section);
+      const present = rows.flatMap(({ cases }) => cases);
+      assert.deepEqual([...present].sort(), [...names].sort());
+      const idle = rows.filter(({ tests, reason }) => tests.length === 0 && reason.length < 12);
+      assert.deepEqual(idle, []);
+    });
+  }
+
+  it('names behaviours that the suite has', () => {
+    const known = new Set(
+      behaviourGroups.flatMap(({ name, behaviours }) =>
+        behaviours.map((b) => `${name}: ${b.name}`),
+      ),
+    );
+    const wanted = named.filter((name) => !isUnit(name));
+    assert.deepEqual(
+      wanted.filter((name) => !known.has(name)),
+      [],
+    );
+    assert.ok(wanted.length > 120);
+  });
+
+  it('names tests that their files have', async function () {
+    this.timeout(30_000);
+    const wanted = named.filter(isUnit);
+    const files = [...new Set(wanted.map((name) => name.slice(0, name.indexOf(':'))))];
+    const known = await titlesOf(files);
+    assert.deepEqual(
+      wanted.filter((name) => !known.has(name)),
+      [],
+    );
+    assert.ok(files.length >= 4);
+  });
+
+  it('has a row for each capability', () => {
+    const source = readFileSync(join(root, 'test/compliance/suite/fixture.ts'), 'utf8');
+    const [type = ''] = source.slice(source.indexOf('type Capability')).split(';\n');
+    const capabilities = [...type.matchAll(/\| '([\w-]+)'/g)].map(([, name]) => name);
+    const [, part = ''] = text.split('## Capabilities\n');
+    const rows = [...(part.split('\n## ')[0] ?? '').matchAll(/^\| `([\w-]+)`/gm)];
+    assert.deepEqual(rows.map(([, name]) => name).sort(), [...capabilities].sort());
+    assert.ok(capabilities.length >= 11);
+  });
+
+  it('is complete: behaviours have names of their own', () => {
+    for (const { name, behaviours } of behaviourGroups) {
+      const names = behaviours.map((behaviour) => behaviour.name);
+      assert.equal(new Set(names).size, names.length, name);
+    }
+  });
+});
