@@ -5,11 +5,13 @@ import { join } from 'node:path';
 import type { RunningCommand, RunResult } from '../command.js';
 import type { Lab } from '../lab.js';
 import { repositoryRoot } from '../paths.js';
+import { runDir } from '../sandbox.js';
 import type { Case, InteropRow } from '../suite.js';
 import { CM_ATTRIBUTE } from '../tshark.js';
 import type { Dissection } from '../tshark.js';
 import { cmSequence } from '../wire-check.js';
 import { captured, transcript } from './captured.js';
+import { assertCodecsAgree } from './codecs.js';
 import { withLoss } from './lost-messages.js';
 
 const CLOSED_PORT = 7999;
@@ -36,8 +38,8 @@ const LOADS: readonly Load[] = [
   { connections: 20, messages: 5, sizeBytes: 4096, family: 'ipv6' },
 ];
 /**
- * Not the kernel's SIDR_REP: the kernel forgets a request that it has answered, takes its repetition
- * for another one, and the udaddy that has all its connections does not answer that.
+ * Not the kernel's SIDR_REP: the kernel forgets a request that it has answered, takes its
+ * repetition for another one, and the udaddy that has all its connections does not answer that.
  */
 const LOSSES = [
   { role: 'server', message: 'SIDR_REQ', sender: "the kernel's" },
@@ -99,6 +101,7 @@ async function exchange(lab: Lab, role: Role, load: Load): Promise<void> {
   const name = `udaddy-${role}-${connections}-${sizeBytes}`;
   const packets = await captured(lab, guest, name, () => RUN[role](lab, load));
   assert.deepEqual(cmSequence(packets), [SIDR_REQ, SIDR_REP]);
+  assertCodecsAgree(join(runDir, `${name}.pcap`), 2 * connections);
   for (const source of [lab.host[load.family], guest[load.family]]) {
     assert.equal(datagramsFrom(source, packets), connections * messages, `from ${source}`);
   }
