@@ -99,7 +99,7 @@ export class Hca implements CompletionHost, SharedReceiveHost {
   private readonly rx = new ReceivedPacket();
   private rxArena: Uint8Array | undefined;
   private readonly responders = new TurnQueue<SoftQueuePair>();
-  /** A NAK is owed: no request goes before what is owed, nor the DREQ that a refusal leads to. */
+  /** No request goes before what is owed: see `scheduleFirst`. */
   private answersFirst = false;
   private readonly requesters = new TurnQueue<SoftQueuePair>();
   private readonly dirtyCqs: SoftCompletionQueue[] = [];
@@ -255,8 +255,11 @@ export class Hca implements CompletionHost, SharedReceiveHost {
     this.requestPump();
   }
 
-  /** The same for a NAK: its peer is to hear why before it hears of the end. */
-  scheduleNak(qp: SoftQueuePair): void {
+  /**
+   * The same, before every request: a peer is to hear a NAK, and what has arrived, before it hears
+   * of the end (a DREQ).
+   */
+  scheduleFirst(qp: SoftQueuePair): void {
     this.answersFirst = true;
     this.scheduleResponses(qp);
   }
@@ -295,7 +298,7 @@ export class Hca implements CompletionHost, SharedReceiveHost {
   /**
    * Fills the port's arrays once; true when there is more to send than fits. Responses come first,
    * but for one burst of requests: an ACK behind the short SEND that answers leaves in its
-   * datagram. A NAK is in no such company.
+   * datagram. A NAK, and what a queue pair in ERR owes, is in no such company.
    */
   private turns(): boolean {
     const { burstPackets } = this.parameters;

@@ -126,10 +126,22 @@ export class RcQueuePair extends SoftQueuePair {
     this.requester.stop();
   }
 
+  override toError(): void {
+    super.toError();
+    this.settleFirst();
+  }
+
   override destroy(): void {
     if (this.destroyed) return;
+    // A destroyed queue pair has no more turns.
+    this.transmitResponses(this.hca.parameters.burstPackets);
+    this.settleFirst();
     super.destroy();
     this.clearPath();
+  }
+
+  private settleFirst(): void {
+    if (this.hca.tx.waiting > 0 || !this.responder.responses.empty) this.hca.scheduleFirst(this);
   }
 
   private nominalTimeoutUs(): number {

@@ -307,7 +307,7 @@ export class RcResponder {
     const { qp } = this;
     qp.flight.record(qp.hca.nowUs, FLIGHT.NAK_SENT, syndrome, this.ePsn);
     this.responses.nak(this.ePsn, syndrome, this.msn);
-    qp.hca.scheduleNak(qp);
+    qp.hca.scheduleFirst(qp);
   }
 
   /** No receive is posted: RNR NAK. Always false. */
@@ -342,7 +342,7 @@ export class RcResponder {
     if (qp.state === QpState.ERR) return false;
     this.responses.clear();
     this.responses.nak(psn, SYNDROME.nakRemoteAccess, this.msn);
-    qp.hca.scheduleNak(qp);
+    qp.hca.scheduleFirst(qp);
     qp.raise(AsyncEventType.QP_ACCESS_ERR);
     qp.toError();
     return true;

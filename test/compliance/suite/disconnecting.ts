@@ -43,6 +43,21 @@ export const disconnecting = group('Disconnecting', (claim) => {
     await bothDisconnected(peers);
   });
 
+  for (const end of ['disconnected', 'freed'] as const) {
+    claim(
+      `a message that has arrived is acknowledged, though its taker is ${end} at once`,
+      async (pair) => {
+        const { active, passive } = await connected(pair);
+        passive.ep.postRecv(passive.lmr.segment(0, 64), 1);
+        active.ep.postSend(active.lmr.segment(0, 64), 2);
+        await passive.expect('dto 1 SUCCESS');
+        if (end === 'freed') passive.ep.free();
+        else passive.ep.disconnect('abrupt');
+        await active.expect('dto 2 SUCCESS', 'DISCONNECTED');
+      },
+    );
+  }
+
   claim('twice: abrupt again, and in DISCONNECTED, adds no event', async (pair) => {
     const peers = await connected(pair);
     peers.active.ep.disconnect('abrupt');
