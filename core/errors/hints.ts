@@ -26,7 +26,7 @@ const BY_TYPE: Readonly<Record<DatType, string>> = {
   DAT_INTERRUPTED_CALL: 'its AbortSignal was aborted; call again if that was not meant',
   DAT_CONN_QUAL_UNAVAILABLE: 'free service points that are not needed',
   DAT_RESERVED_LMR: 'use a region of your own',
-  DAT_PORT_IN_USE: 'another program has the port: use another address or port',
+  DAT_PORT_IN_USE: 'use another address or port',
   DAT_COMM_NOT_SUPPORTED: 'ia.query() says what the provider can do',
   DAT_EXTENSION_BASE: 'ia.query() says what the provider can do',
   DAT_NOT_IMPLEMENTED: 'ia.query() says what the provider can do',

@@ -62,7 +62,10 @@ describe('rping', function () {
     taken.bind(4791, SERVER);
     await once(taken, 'listening');
     try {
-      await fails(['-s', '-a', SERVER], /^rping: .*UDP port 4791 is in use by another program\n$/);
+      await fails(
+        ['-s', '-a', SERVER],
+        /^rping: .*UDP port 4791 is in use by another program \(use another address or port\)\n$/,
+      );
     } finally {
       taken.close();
     }
