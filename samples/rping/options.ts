@@ -1,6 +1,7 @@
 /** The command line: rping's own letters, so that either program can stand in for the other. */
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Command, Option } from 'commander';
 
+import { integer } from '../integer-option.js';
 import { RPING_PORT, SIZE_BYTES } from './protocol.js';
 
 export interface Options {
@@ -56,12 +57,4 @@ interface Given {
   readonly size: number;
   readonly verbose: boolean;
   readonly validate: boolean;
-}
-
-function integer(min: number, max: number): (text: string) => number {
-  return (text) => {
-    const value = Number(text);
-    if (Number.isInteger(value) && value >= min && value <= max) return value;
-    throw new InvalidArgumentError(`an integer from ${min} to ${max}`);
-  };
 }

@@ -1,6 +1,8 @@
 /** What ends a transfer before it is done: one clear sentence and an exit code. */
 import { DatError } from 'dapl';
 
+import { sentenceOf } from '../program.js';
+
 export interface FailureDetails {
   /** 1 unless told otherwise; 130 for an interruption by SIGINT. */
   readonly exitCode?: number;
@@ -50,7 +52,7 @@ export function failureOf(error: unknown): TransferFailure {
 function whatOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (DatError.isDatError(error)) {
-    const text = error.message.replace(`${error.operation}: `, '').replace(/ \[[A-Z_]+\]$/, '');
+    const text = sentenceOf(error);
     return text.slice(0, 1).toUpperCase() + text.slice(1);
   }
   return 'code' in error ? fileProblem(error as NodeJS.ErrnoException) : error.message;

@@ -1,6 +1,7 @@
 /** The command line: udaddy's own letters, so that either program can stand in for the other. */
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
 
+import { integer } from '../integer-option.js';
 import { SIZE_BYTES, UDADDY_PORT } from './protocol.js';
 
 export interface Options {
@@ -43,11 +44,3 @@ interface Given {
 }
 
 const messageSize = integer(SIZE_BYTES.min, SIZE_BYTES.max);
-
-function integer(min: number, max: number): (text: string) => number {
-  return (text) => {
-    const value = Number(text);
-    if (Number.isInteger(value) && value >= min && value <= max) return value;
-    throw new InvalidArgumentError(`an integer from ${min} to ${max}`);
-  };
-}

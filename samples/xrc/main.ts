@@ -7,8 +7,9 @@ import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
 
+import { integer } from '../integer-option.js';
 import { runReceivers } from './receivers.js';
 import { runSender } from './sender.js';
 
@@ -52,14 +53,6 @@ function start(...args: readonly string[]): ChildProcessByStdio<null, Readable, 
   const child = spawn(process.execPath, [SELF, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
   child.stdout.pipe(process.stdout, { end: false });
   return child;
-}
-
-function integer(min: number, max: number): (text: string) => number {
-  return (text) => {
-    const value = Number(text);
-    if (Number.isInteger(value) && value >= min && value <= max) return value;
-    throw new InvalidArgumentError(`an integer from ${min} to ${max}`);
-  };
 }
 
 const messages = ['--messages <n>', 'of each sender to each receiver', integer(1, 1e6)] as const;

@@ -67,7 +67,12 @@ describe('docs/dat-map.md', () => {
     this.timeout(60_000);
     let api: ApiSymbols;
     before(() => {
-      api = new ApiSymbols(['dist/core/spi/index.d.ts', 'dist/plugins/node/index.d.ts']);
+      api = new ApiSymbols([
+        'dist/core/spi/index.d.ts',
+        'dist/plugins/node/index.d.ts',
+        'dist/samples/collectives/collectives.d.ts',
+        'dist/samples/collectives/group.d.ts',
+      ]);
     });
 
     it('what exists, with the parameters that it has', () => {
