@@ -62,7 +62,10 @@ function inspectDevice(addon: VerbsAddon | undefined, device: RdmaDevice): Inspe
   if (addon === undefined) return device;
   const nothing = (): void => undefined;
   const number = addon.openDevice(device.name, nothing, nothing);
-  if (number <= 0) return { ...device, problem: openingError(device, number).message };
+  if (number <= 0) {
+    const error = errnoError('ibv_open_device', -number);
+    return { ...device, problem: openingError(device, error.code, error).message };
+  }
   try {
     const [first, ...rest] = device.ports.map((port) => describe(addon, number, port.number));
     if (first === undefined) return device;
