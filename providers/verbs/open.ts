@@ -1,7 +1,7 @@
 /** Opening: libraries, the choice of a device, the device itself; each refusal in a sentence. */
 import { type Logger, SpiError } from '../../core/spi/index.js';
 import { chooseDevice, type DeviceChoice } from './choose-device.js';
-import { openLibraries } from './libraries.js';
+import { type Addon, openLibraries } from './libraries.js';
 import { VerbsNode } from './node.js';
 import { openingError } from './opening-error.js';
 import type { VerbsOptions } from './options.js';
@@ -9,6 +9,7 @@ import { requestOf, systemOf } from './request.js';
 
 export interface OpenedNode {
   readonly node: VerbsNode;
+  readonly addon: Addon;
   readonly choice: DeviceChoice;
 }
 
@@ -23,7 +24,7 @@ export async function openNode(options: VerbsOptions, logger: Logger): Promise<O
   const { device: name, port: portNumber, gidIndex } = choice;
   try {
     const node = new VerbsNode({ addon, name, portNumber, gidIndex, polling, logger });
-    return { node, choice };
+    return { node, addon, choice };
   } catch (error) {
     const device = system.devices.find((each) => each.name === name);
     const isOfFile = error instanceof SpiError && error.message.startsWith('ibv_open_device');
