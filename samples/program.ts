@@ -1,17 +1,18 @@
 /** What a sample is around its work: one adapter, the signals, and one sentence for a failure. */
 import { DatError, type Ia, openIa } from 'dapl';
-import { softroce } from 'dapl/providers/softroce';
+import { providerAt, type ProviderName } from './provider-option.js';
 
 const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
 
 /**
  * Runs `work` to its end; then the adapter that it has opened is closed. SIGINT and SIGTERM close
  * it before. A failure is a line on stderr, `NAME: what`, and exit code 1.
- * @param work is given what opens its adapter, on the own address
+ * @param work is given what opens its adapter, on the own address,
+ * over softroce unless another provider is named
  */
 export async function runProgram(
   name: string,
-  work: (open: (address: string) => Promise<Ia>) => Promise<unknown>,
+  work: (open: (address: string, provider?: ProviderName) => Promise<Ia>) => Promise<unknown>,
 ): Promise<void> {
   let ia: Ia | undefined;
   let interruptedWith: number | undefined;
@@ -22,8 +23,8 @@ export async function runProgram(
     });
   }
   try {
-    await work(async (address) => {
-      ia = await openIa(softroce({ addresses: [address] }));
+    await work(async (address, provider = 'softroce') => {
+      ia = await openIa(providerAt(provider, address));
       if (interruptedWith !== undefined) throw new Error('interrupted');
       return ia;
     });
