@@ -9,6 +9,7 @@
 //   platforms  values of process.platform it is for; left out on any other
 //   flags      further compiler flags (optional)
 //   libraries  what to link against, such as "dl" (optional)
+//   sources    further sources of ours, relative to it (optional)
 //   include    directories of ours whose headers it uses, relative to it (optional)
 //   headers    headers needed from Node itself, such as "uv.h" (optional)
 //   without    what it means for the user when it cannot be built: the end of the sentence
@@ -65,10 +66,12 @@ function findCompiler(isCpp) {
 function plan(dir) {
   const manifest = JSON.parse(readFileSync(join(dir, 'native.json'), 'utf8'));
   const files = readdirSync(dir).sort();
-  const sources = files.filter((file) => /\.cc?$/.test(file)).map((file) => join(dir, file));
+  const own = files.filter((file) => /\.cc?$/.test(file));
+  const sources = [...own, ...(manifest.sources ?? [])].map((file) => join(dir, file));
   const include = (manifest.include ?? []).map((path) => join(dir, path));
   const inputs = [
     ...files.filter((file) => /\.(cc?|h|json|mjs)$/.test(file)).map((file) => join(dir, file)),
+    ...(manifest.sources ?? []).map((file) => join(dir, file)),
     ...include.flatMap((path) =>
       readdirSync(path)
         .filter((file) => file.endsWith('.h'))
