@@ -1,4 +1,4 @@
-/** The heart of a transaction test: its operations, over and over, on every endpoint of a thread. */
+/** The heart of a transaction test: the operations, over and over, on each endpoint of a thread. */
 import type { Lane } from './lane.js';
 import type { TransactionCommand } from './messages.js';
 import { BARRIER_COUNT, lengthOf, type Operation, type Role } from './operations.js';
