@@ -16,9 +16,9 @@ export function traceCommand(): Command {
   return new Command('trace')
     .summary('run a program and capture its packets')
     .description(
-      'Runs a program and writes the packets of every device that it, or a process that it starts, ' +
-        'opens through dapl into a pcapng file for Wireshark. Devices of verbs have none to show: ' +
-        'their packets never pass through the program.',
+      'Runs a program and writes the packets of every device that it, or a process that it ' +
+        'starts, opens through dapl into a pcapng file for Wireshark. Devices of verbs have ' +
+        'none to show: their packets never pass through the program.',
     )
     .option('-o, --output <file>', 'where the capture goes; made anew', DEFAULT_FILE)
     .argument('<command...>', 'the program and its arguments')

@@ -68,7 +68,7 @@ export function capture(
   return Object.freeze({ ...provider, instance: wrapped });
 }
 
-/** When each clock showed 0, in microseconds since 1970: the same for all devices that share one. */
+/** When each clock showed 0, in microseconds since 1970: one for all devices that share it. */
 const epochs = new WeakMap<Clock, number>();
 
 function epochOf(clock: Clock): number {

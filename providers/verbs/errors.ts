@@ -155,8 +155,8 @@ export function resolutionTimedOut(
   const from = `from GID ${ipFromGid(sourceGid)} of ${device}`;
   const why =
     stage === 'address'
-      ? 'nobody answers for the address (ARP or neighbour discovery): is the peer up, and on this ' +
-        'network?'
+      ? 'nobody answers for the address (ARP or neighbour discovery): is the peer up, and on ' +
+        'this network?'
       : 'the subnet manager does not answer for the path: is one running ("sminfo")?';
   const text = `no ${stage} to ${address} ${from} within ${timeoutMs} ms: ${why}`;
   return new SpiError('ETIMEDOUT', text);
