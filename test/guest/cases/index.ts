@@ -1,5 +1,6 @@
 import type { Lab } from '../lab.js';
 import type { Case } from '../suite.js';
+import { dapltestCases } from './dapltest.js';
 import { faultCases, powerOffCase } from './faults.js';
 import { labCases, powerCutCase } from './lab.js';
 import { lostMessageCases } from './lost-messages.js';
@@ -21,6 +22,7 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...lossyCases(lab, version),
     ...ucmatoseCases(lab, version),
     ...udaddyCases(lab, version),
+    ...dapltestCases(lab, version),
     ...refusalCases(lab, version),
     ...memoryCases(lab, version),
     ...operationsCases(lab, version),
