@@ -3,8 +3,8 @@ import { setTimeout } from 'node:timers/promises';
 
 import { DatEventNumber, type Ia } from 'dapl';
 
-import { allocateMessage, type Message } from './buffers.js';
-import { Channel, ConnectionEnded } from './channel.js';
+import { allocateMessage, type Message } from '../message.js';
+import { Channel, ConnectionEnded } from '../channel.js';
 import {
   CONTROL_BYTES,
   type Names,

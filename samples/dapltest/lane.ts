@@ -1,8 +1,9 @@
 /** What a thread of a transaction test does on one of its endpoints. */
 import { type Cr, type Ia, MemPrivileges, type Pz, RemoteSegment } from 'dapl';
 
-import { allocateMessage, type Message, OperationBuffer } from './buffers.js';
-import { Channel } from './channel.js';
+import { allocateMessage, type Message } from '../message.js';
+import { OperationBuffer } from './buffers.js';
+import { Channel } from '../channel.js';
 import { MEMORY_INFO_BYTES, readMemoryInfo, writeMemoryInfo } from './memory-info.js';
 import type { TransactionCommand } from './messages.js';
 import { MAX_OPERATIONS, type Operation, type Role } from './operations.js';

@@ -4,8 +4,9 @@
  */
 import { type Ia, MemPrivileges, RemoteSegment } from 'dapl';
 
-import { allocateMessage, type Message, OperationBuffer } from './buffers.js';
-import { Channel } from './channel.js';
+import { allocateMessage, type Message } from '../message.js';
+import { OperationBuffer } from './buffers.js';
+import { Channel } from '../channel.js';
 import type { Peer } from './lane.js';
 import { MEMORY_INFO_BYTES, readMemoryInfo, writeMemoryInfo } from './memory-info.js';
 import type { PerformanceCommand } from './messages.js';

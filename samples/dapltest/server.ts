@@ -2,8 +2,8 @@
 import type { Cr, Ia, Pz } from 'dapl';
 
 import { sentenceOf } from '../program.js';
-import { allocateMessage, type Message } from './buffers.js';
-import { Channel } from './channel.js';
+import { allocateMessage, type Message } from '../message.js';
+import { Channel } from '../channel.js';
 import {
   type ClientInfo,
   CONTROL_BYTES,

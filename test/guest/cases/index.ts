@@ -1,6 +1,7 @@
 import type { Lab } from '../lab.js';
 import type { Case } from '../suite.js';
 import { dapltestCases } from './dapltest.js';
+import { dtestCases } from './dtest.js';
 import { faultCases, powerOffCase } from './faults.js';
 import { labCases, powerCutCase } from './lab.js';
 import { lostMessageCases } from './lost-messages.js';
@@ -23,6 +24,7 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...ucmatoseCases(lab, version),
     ...udaddyCases(lab, version),
     ...dapltestCases(lab, version),
+    ...dtestCases(lab, version),
     ...refusalCases(lab, version),
     ...memoryCases(lab, version),
     ...operationsCases(lab, version),
