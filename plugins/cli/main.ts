@@ -12,6 +12,7 @@ const { version } = createRequire(import.meta.url)('dapl/package.json') as { ver
 const program = new Command('dapl')
   .description('RDMA for Node.js, the DAT way.')
   .version(version)
+  .enablePositionalOptions() // the options behind a traced program are the program's
   .showHelpAfterError('("dapl --help" says what there is)');
 for (const make of commands) program.addCommand(make());
 
