@@ -5,6 +5,7 @@
  */
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
+import type { CmNative } from './cm-native.js';
 
 export type Memory = Uint8Array | Uint32Array;
 /** Memory of a ring, its entries and their stride. */
@@ -54,7 +55,7 @@ export interface NativePortAttributes {
   readonly physicalState: number;
 }
 
-export interface VerbsAddon {
+export interface VerbsAddon extends CmNative {
   /**
    * Looks a shared library up; again is nothing.
    * @returns what is missing, in words
