@@ -36,7 +36,8 @@ export class CmChannel {
   ) {
     const result = native.cmOpenChannel(this.record, () => onEvent(this.read()));
     if (result < 0) {
-      const hint = 'is the kernel module rdma_ucm loaded, and may you open /dev/infiniband/rdma_cm?';
+      const hint =
+        'is the kernel module rdma_ucm loaded, and may you open /dev/infiniband/rdma_cm?';
       throw errnoError('rdma_create_event_channel', -result, hint);
     }
     this.number = result;

@@ -1,0 +1,5 @@
+/** What `dapl` can do, in the order of its help: a file a command. */
+import type { Command } from 'commander';
+import { infoCommand } from './info.js';
+
+export const commands: readonly (() => Command)[] = [infoCommand];
