@@ -1,7 +1,8 @@
 /*
- * The part of the libibverbs ABI that the data path needs: same names, same values, same layout as
- * the public API documents them, so that what is compiled against this runs against the real one.
- * Pointers that we never call are typed void. The sizes at the end are those of 64-bit Linux.
+ * The part of the libibverbs ABI that we use: same names, same values, same layout as the public
+ * API documents them, so that what is compiled against this runs against the real one. Pointers
+ * that we never call are typed void. The sizes at the end are those of 64-bit Linux; test/native/abi
+ * compares every member with the distribution's headers.
  */
 #ifndef VERBS_ABI_H
 #define VERBS_ABI_H
@@ -14,7 +15,13 @@
 extern "C" {
 #endif
 
-enum ibv_qp_type { IBV_QPT_RC = 2, IBV_QPT_UC, IBV_QPT_UD };
+enum ibv_qp_type {
+  IBV_QPT_RC = 2,
+  IBV_QPT_UC,
+  IBV_QPT_UD,
+  IBV_QPT_XRC_SEND = 9,
+  IBV_QPT_XRC_RECV,
+};
 enum ibv_mw_type { IBV_MW_TYPE_1 = 1, IBV_MW_TYPE_2 = 2 };
 enum ibv_mtu { IBV_MTU_256 = 1, IBV_MTU_512, IBV_MTU_1024, IBV_MTU_2048, IBV_MTU_4096 };
 
@@ -60,7 +67,12 @@ enum ibv_wc_opcode {
   IBV_WC_RECV_RDMA_WITH_IMM,
 };
 
-enum { IBV_WC_GRH = 1 << 0, IBV_WC_WITH_IMM = 1 << 1, IBV_WC_WITH_INV = 1 << 3 };
+enum {
+  IBV_WC_GRH = 1 << 0,
+  IBV_WC_WITH_IMM = 1 << 1,
+  IBV_WC_IP_CSUM_OK = 1 << 2,
+  IBV_WC_WITH_INV = 1 << 3,
+};
 
 enum ibv_wc_status {
   IBV_WC_SUCCESS,
@@ -77,7 +89,14 @@ enum ibv_wc_status {
   IBV_WC_REM_OP_ERR,
   IBV_WC_RETRY_EXC_ERR,
   IBV_WC_RNR_RETRY_EXC_ERR,
-  IBV_WC_GENERAL_ERR = 21,
+  IBV_WC_LOC_RDD_VIOL_ERR,
+  IBV_WC_REM_INV_RD_REQ_ERR,
+  IBV_WC_REM_ABORT_ERR,
+  IBV_WC_INV_EECN_ERR,
+  IBV_WC_INV_EEC_STATE_ERR,
+  IBV_WC_FATAL_ERR,
+  IBV_WC_RESP_TIMEOUT_ERR,
+  IBV_WC_GENERAL_ERR,
 };
 
 enum {
@@ -86,14 +105,17 @@ enum {
   IBV_ACCESS_REMOTE_READ = 1 << 2,
   IBV_ACCESS_REMOTE_ATOMIC = 1 << 3,
   IBV_ACCESS_MW_BIND = 1 << 4,
+  IBV_ACCESS_ZERO_BASED = 1 << 5,
 };
 
 enum {
   IBV_QP_STATE = 1 << 0,
   IBV_QP_CUR_STATE = 1 << 1,
+  IBV_QP_EN_SQD_ASYNC_NOTIFY = 1 << 2,
   IBV_QP_ACCESS_FLAGS = 1 << 3,
   IBV_QP_PKEY_INDEX = 1 << 4,
   IBV_QP_PORT = 1 << 5,
+  IBV_QP_QKEY = 1 << 6,
   IBV_QP_AV = 1 << 7,
   IBV_QP_PATH_MTU = 1 << 8,
   IBV_QP_TIMEOUT = 1 << 9,
@@ -101,9 +123,11 @@ enum {
   IBV_QP_RNR_RETRY = 1 << 11,
   IBV_QP_RQ_PSN = 1 << 12,
   IBV_QP_MAX_QP_RD_ATOMIC = 1 << 13,
+  IBV_QP_ALT_PATH = 1 << 14,
   IBV_QP_MIN_RNR_TIMER = 1 << 15,
   IBV_QP_SQ_PSN = 1 << 16,
   IBV_QP_MAX_DEST_RD_ATOMIC = 1 << 17,
+  IBV_QP_PATH_MIG_STATE = 1 << 18,
   IBV_QP_CAP = 1 << 19,
   IBV_QP_DEST_QPN = 1 << 20,
 };
@@ -115,10 +139,120 @@ enum ibv_event_type {
   IBV_EVENT_QP_FATAL,
   IBV_EVENT_QP_REQ_ERR,
   IBV_EVENT_QP_ACCESS_ERR,
-  IBV_EVENT_DEVICE_FATAL = 8,
-  IBV_EVENT_SRQ_ERR = 14,
-  IBV_EVENT_SRQ_LIMIT_REACHED = 15,
-  IBV_EVENT_QP_LAST_WQE_REACHED = 16,
+  IBV_EVENT_COMM_EST,
+  IBV_EVENT_SQ_DRAINED,
+  IBV_EVENT_PATH_MIG,
+  IBV_EVENT_PATH_MIG_ERR,
+  IBV_EVENT_DEVICE_FATAL,
+  IBV_EVENT_PORT_ACTIVE,
+  IBV_EVENT_PORT_ERR,
+  IBV_EVENT_LID_CHANGE,
+  IBV_EVENT_PKEY_CHANGE,
+  IBV_EVENT_SM_CHANGE,
+  IBV_EVENT_SRQ_ERR,
+  IBV_EVENT_SRQ_LIMIT_REACHED,
+  IBV_EVENT_QP_LAST_WQE_REACHED,
+  IBV_EVENT_CLIENT_REREGISTER,
+  IBV_EVENT_GID_CHANGE,
+  IBV_EVENT_WQ_FATAL,
+};
+
+enum {
+  IBV_DEVICE_XRC = 1 << 20,
+  IBV_DEVICE_MEM_MGT_EXTENSIONS = 1 << 21,
+  IBV_DEVICE_MEM_WINDOW = 1 << 17,
+  IBV_DEVICE_MEM_WINDOW_TYPE_2A = 1 << 23,
+  IBV_DEVICE_MEM_WINDOW_TYPE_2B = 1 << 24,
+};
+
+enum ibv_atomic_cap { IBV_ATOMIC_NONE, IBV_ATOMIC_HCA, IBV_ATOMIC_GLOB };
+enum ibv_port_state { IBV_PORT_NOP, IBV_PORT_DOWN, IBV_PORT_INIT, IBV_PORT_ARMED, IBV_PORT_ACTIVE };
+enum { IBV_LINK_LAYER_UNSPECIFIED, IBV_LINK_LAYER_INFINIBAND, IBV_LINK_LAYER_ETHERNET };
+enum { IBV_GID_TYPE_IB, IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2 };
+
+struct ibv_device_attr {
+  char fw_ver[64];
+  uint64_t node_guid;      /* big-endian */
+  uint64_t sys_image_guid; /* big-endian */
+  uint64_t max_mr_size;
+  uint64_t page_size_cap;
+  uint32_t vendor_id;
+  uint32_t vendor_part_id;
+  uint32_t hw_ver;
+  int max_qp;
+  int max_qp_wr;
+  unsigned int device_cap_flags;
+  int max_sge;
+  int max_sge_rd;
+  int max_cq;
+  int max_cqe;
+  int max_mr;
+  int max_pd;
+  int max_qp_rd_atom;
+  int max_ee_rd_atom;
+  int max_res_rd_atom;
+  int max_qp_init_rd_atom;
+  int max_ee_init_rd_atom;
+  enum ibv_atomic_cap atomic_cap;
+  int max_ee;
+  int max_rdd;
+  int max_mw;
+  int max_raw_ipv6_qp;
+  int max_raw_ethy_qp;
+  int max_mcast_grp;
+  int max_mcast_qp_attach;
+  int max_total_mcast_qp_attach;
+  int max_ah;
+  int max_fmr;
+  int max_map_per_fmr;
+  int max_srq;
+  int max_srq_wr;
+  int max_srq_sge;
+  uint16_t max_pkeys;
+  uint8_t local_ca_ack_delay;
+  uint8_t phys_port_cnt;
+};
+
+/* What the exported ibv_query_port fills: the later members come by another call. */
+struct ibv_port_attr {
+  enum ibv_port_state state;
+  enum ibv_mtu max_mtu;
+  enum ibv_mtu active_mtu;
+  int gid_tbl_len;
+  uint32_t port_cap_flags;
+  uint32_t max_msg_sz;
+  uint32_t bad_pkey_cntr;
+  uint32_t qkey_viol_cntr;
+  uint16_t pkey_tbl_len;
+  uint16_t lid;
+  uint16_t sm_lid;
+  uint8_t lmc;
+  uint8_t max_vl_num;
+  uint8_t sm_sl;
+  uint8_t subnet_timeout;
+  uint8_t init_type_reply;
+  uint8_t active_width;
+  uint8_t active_speed;
+  uint8_t phys_state;
+  uint8_t link_layer;
+  uint8_t flags;
+  uint16_t port_cap_flags2;
+};
+
+union ibv_gid {
+  uint8_t raw[16];
+  struct {
+    uint64_t subnet_prefix; /* big-endian */
+    uint64_t interface_id;  /* big-endian */
+  } global;
+};
+
+struct ibv_gid_entry {
+  union ibv_gid gid;
+  uint32_t gid_index;
+  uint32_t port_num;
+  uint32_t gid_type;
+  uint32_t ndev_ifindex;
 };
 
 struct ibv_context;
@@ -145,6 +279,12 @@ struct ibv_mw {
   uint32_t rkey;
   uint32_t handle;
   enum ibv_mw_type type;
+};
+
+struct ibv_ah {
+  struct ibv_context *context;
+  struct ibv_pd *pd;
+  uint32_t handle;
 };
 
 struct ibv_comp_channel {
@@ -204,6 +344,12 @@ struct ibv_mw_bind_info {
   unsigned int mw_access_flags;
 };
 
+struct ibv_mw_bind {
+  uint64_t wr_id;
+  unsigned int send_flags;
+  struct ibv_mw_bind_info bind_info;
+};
+
 struct ibv_send_wr {
   uint64_t wr_id;
   struct ibv_send_wr *next;
@@ -227,7 +373,7 @@ struct ibv_send_wr {
       uint32_t rkey;
     } atomic;
     struct {
-      void *ah;
+      struct ibv_ah *ah;
       uint32_t remote_qpn;
       uint32_t remote_qkey;
     } ud;
@@ -288,14 +434,16 @@ struct ibv_qp_init_attr {
   int sq_sig_all;
 };
 
+struct ibv_global_route {
+  union ibv_gid dgid;
+  uint32_t flow_label;
+  uint8_t sgid_index;
+  uint8_t hop_limit;
+  uint8_t traffic_class;
+};
+
 struct ibv_ah_attr {
-  struct {
-    uint64_t dgid[2];
-    uint32_t flow_label;
-    uint8_t sgid_index;
-    uint8_t hop_limit;
-    uint8_t traffic_class;
-  } grh;
+  struct ibv_global_route grh;
   uint16_t dlid;
   uint8_t sl;
   uint8_t src_path_bits;
@@ -358,7 +506,7 @@ struct ibv_async_event {
 struct ibv_context_ops {
   void *before_mw[7];
   struct ibv_mw *(*alloc_mw)(struct ibv_pd *pd, enum ibv_mw_type type);
-  void *bind_mw;
+  int (*bind_mw)(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *mw_bind);
   int (*dealloc_mw)(struct ibv_mw *mw);
   void *create_cq;
   int (*poll_cq)(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
@@ -381,6 +529,56 @@ struct ibv_context {
   void *abi_compat;
 };
 
+/* The calls that are exported by name. */
+#pragma GCC visibility push(default)
+
+struct ibv_device **ibv_get_device_list(int *num_devices);
+void ibv_free_device_list(struct ibv_device **list);
+const char *ibv_get_device_name(struct ibv_device *device);
+struct ibv_context *ibv_open_device(struct ibv_device *device);
+int ibv_close_device(struct ibv_context *context);
+int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr);
+int ibv_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr);
+int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid);
+int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_index,
+                      struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size);
+int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event);
+void ibv_ack_async_event(struct ibv_async_event *event);
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *context);
+int ibv_dealloc_pd(struct ibv_pd *pd);
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access);
+struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+                               int access);
+int ibv_dereg_mr(struct ibv_mr *mr);
+struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
+int ibv_destroy_ah(struct ibv_ah *ah);
+
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context);
+int ibv_destroy_comp_channel(struct ibv_comp_channel *channel);
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+                             struct ibv_comp_channel *channel, int comp_vector);
+int ibv_resize_cq(struct ibv_cq *cq, int cqe);
+/* Waits until every event of it has been acknowledged; so do those of QPs and SRQs. */
+int ibv_destroy_cq(struct ibv_cq *cq);
+int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context);
+void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents);
+
+struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr);
+int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask);
+int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
+int ibv_destroy_srq(struct ibv_srq *srq);
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
+int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+                 struct ibv_qp_init_attr *init_attr);
+int ibv_destroy_qp(struct ibv_qp *qp);
+int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
+int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
+
+#pragma GCC visibility pop
+
 #ifndef __cplusplus
 #define static_assert _Static_assert
 #endif
@@ -389,6 +587,9 @@ VERBS_ABI_CHECK(sizeof(struct ibv_sge) == 16);
 VERBS_ABI_CHECK(sizeof(struct ibv_send_wr) == 128);
 VERBS_ABI_CHECK(sizeof(struct ibv_recv_wr) == 32);
 VERBS_ABI_CHECK(sizeof(struct ibv_wc) == 48);
+VERBS_ABI_CHECK(sizeof(struct ibv_ah_attr) == 32);
+VERBS_ABI_CHECK(sizeof(struct ibv_device_attr) == 232);
+VERBS_ABI_CHECK(sizeof(struct ibv_gid_entry) == 32);
 VERBS_ABI_CHECK(sizeof(struct ibv_context_ops) == 32 * sizeof(void *));
 VERBS_ABI_CHECK(offsetof(struct ibv_context_ops, poll_cq) == 11 * sizeof(void *));
 VERBS_ABI_CHECK(offsetof(struct ibv_context_ops, post_srq_recv) == 20 * sizeof(void *));

@@ -19,7 +19,7 @@ describe('fake verbs: every operation through the rings', () => {
   it('carries one burst of every opcode, completed in order with its words', () => {
     put(0, 'hello world');
     const window = pair.device.createMemoryWindow(pair.pd, 2);
-    const boundRkey = window.rkey ^ 1;
+    const boundRkey = (window.rkey ^ 1) >>> 0;
     const bind = {
       address: pair.region.iova + 8192n,
       length: 64n,
@@ -122,7 +122,7 @@ describe('fake verbs: every operation through the rings', () => {
 
   it('invalidates a window locally, which a second time fails', () => {
     const window = pair.device.createMemoryWindow(pair.pd, 2);
-    const rkey = window.rkey ^ 2;
+    const rkey = (window.rkey ^ 2) >>> 0;
     const bind = {
       address: pair.region.iova,
       length: 8n,
