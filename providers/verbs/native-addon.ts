@@ -72,8 +72,6 @@ export interface VerbsAddon {
   closeDevice(device: number, force: number): number;
   /** Whether waiting for its events keeps the process alive. */
   setAlive(device: number, alive: number): number;
-  /** `ibv_context *`, for a library that stands beside ours. */
-  contextAddress(device: number): bigint;
   queryDevice(device: number): NativeDeviceAttributes | number;
   queryPort(device: number, port: number): NativePortAttributes | number;
   /** @returns type of the GID (0 unknown or InfiniBand, 1 RoCE v1, 2 RoCE v2), or -errno */
