@@ -1,7 +1,7 @@
 /** The client: says on the control connection what it wants, and does its part of the test. */
 import { setTimeout } from 'node:timers/promises';
 
-import { DatEventNumber, type Ia } from 'dapl';
+import { CompletionFlags, DatEventNumber, type Ia } from 'dapl';
 
 import { allocateMessage, type Message } from '../message.js';
 import { Channel, ConnectionEnded } from '../channel.js';
@@ -94,8 +94,10 @@ class Control {
       testType,
       totalThreads,
     });
-    await channel.send(this.clientInfo.segment, 'client information');
-    await channel.send(this.command.segment, 'the command');
+    // The answer tells that both have come; a server that ends the connection after it may do so
+    // before their acknowledgements are here.
+    channel.ep.postSend(this.clientInfo.segment, 0, CompletionFlags.SUPPRESS);
+    channel.ep.postSend(this.command.segment, 0, CompletionFlags.SUPPRESS);
     await channel.receive(0, CONTROL_BYTES, "the server's answer");
     const info = readServerInfo(this.serverInfo.bytes);
     if (info.version !== VERSION) {
@@ -107,7 +109,7 @@ class Control {
   private async connect({ address, port }: ServerAddress): Promise<Channel> {
     for (let attempt = 1; ; attempt++) {
       const { pz } = this.command.segment.lmr;
-      const channel = new Channel(this.ia, pz, { receives: 1, requests: 1 });
+      const channel = new Channel(this.ia, pz, { receives: 1, requests: 2 });
       channel.postReceive(this.serverInfo.segment, 0);
       try {
         await channel.connect(address, port);
@@ -121,9 +123,8 @@ class Control {
     }
   }
 
-  /** The server has ended it already, unless it is about to quit. */
   async end(): Promise<void> {
-    await this.channel?.disconnect();
+    await this.channel?.leave();
   }
 }
 

@@ -113,6 +113,11 @@ export class Lane {
     return this.channel.send(this.syncOut.segment, 'synchronization');
   }
 
+  /** As a client: the last "go", and the end. */
+  async leave(): Promise<void> {
+    await this.channel.leave(this.syncOut.segment);
+  }
+
   awaitSync(): Promise<void> {
     return this.channel.receive(SYNC, SYNC_BYTES, "the peer's synchronization");
   }

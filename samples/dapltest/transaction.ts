@@ -33,9 +33,8 @@ export async function transactionClient(
       const start = performance.now();
       await work.run();
       await all(lanes, (lane) => lane.awaitSync());
-      await all(lanes, (lane) => lane.sendSync());
       seconds = Math.max(seconds, (performance.now() - start) / 1000);
-      await all(lanes, (lane) => lane.channel.disconnect());
+      await all(lanes, (lane) => lane.leave());
       return work.traffic;
     }),
   );
@@ -81,7 +80,7 @@ export class TransactionServer {
     await work.run();
     await all(lanes, (lane) => lane.sendSync());
     await all(lanes, (lane) => lane.awaitSync());
-    await all(lanes, (lane) => lane.channel.disconnect());
+    await all(lanes, (lane) => lane.channel.ended());
     return work.traffic;
   }
 }
