@@ -118,6 +118,14 @@ export class Channel {
     await this.complete(0, message.lengthBytes, what);
   }
 
+  /**
+   * Sends a message that the peer answers: the answer tells that it has come. The peer may leave
+   * after that, and before it is known here that the message has gone.
+   */
+  post(message: LmrSegment): void {
+    this.ep.postSend(message, 0, CompletionFlags.SUPPRESS);
+  }
+
   postReceive(segments: Segments, cookie: number): void {
     this.ep.postRecv(segments, cookie);
   }
@@ -129,7 +137,7 @@ export class Channel {
    */
   async leave(lastWords?: LmrSegment): Promise<void> {
     if (this.ep.state === 'CONNECTED') {
-      if (lastWords !== undefined) this.ep.postSend(lastWords, 0, CompletionFlags.SUPPRESS);
+      if (lastWords !== undefined) this.post(lastWords);
       this.ep.disconnect('graceful');
     }
     await this.connectionEvent();

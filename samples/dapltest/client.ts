@@ -1,7 +1,7 @@
 /** The client: says on the control connection what it wants, and does its part of the test. */
 import { setTimeout } from 'node:timers/promises';
 
-import { CompletionFlags, DatEventNumber, type Ia } from 'dapl';
+import { DatEventNumber, type Ia } from 'dapl';
 
 import { allocateMessage, type Message } from '../message.js';
 import { Channel, ConnectionEnded } from '../channel.js';
@@ -94,10 +94,8 @@ class Control {
       testType,
       totalThreads,
     });
-    // The answer tells that both have come; a server that ends the connection after it may do so
-    // before their acknowledgements are here.
-    channel.ep.postSend(this.clientInfo.segment, 0, CompletionFlags.SUPPRESS);
-    channel.ep.postSend(this.command.segment, 0, CompletionFlags.SUPPRESS);
+    channel.post(this.clientInfo.segment);
+    channel.post(this.command.segment);
     await channel.receive(0, CONTROL_BYTES, "the server's answer");
     const info = readServerInfo(this.serverInfo.bytes);
     if (info.version !== VERSION) {

@@ -91,13 +91,13 @@ class Server {
     try {
       const client = await control.accept(request);
       if (client.testType === TestType.QUIT) {
-        await control.answer(this.ports.next);
+        control.answer(this.ports.next);
         this.quit();
         await control.ended();
         return;
       }
       test = await this.prepare(client, control.command.bytes);
-      await control.answer(test.firstPort);
+      control.answer(test.firstPort);
       await test.server.run(client);
       await control.ended();
     } finally {
@@ -169,10 +169,10 @@ class ControlConnection {
   }
 
   /** Tells where to connect to. */
-  async answer(firstPort: number): Promise<void> {
+  answer(firstPort: number): void {
     const info = { version: VERSION, littleEndian: true, firstPort };
     writeServerInfo(this.answerMessage.bytes, info);
-    await this.channel.send(this.answerMessage.segment, 'server information');
+    this.channel.post(this.answerMessage.segment);
   }
 
   ended(): Promise<void> {

@@ -29,7 +29,7 @@ export async function transactionClient(
       await all(lanes, (lane) => lane.awaitSync());
       // No thread begins before the server is ready for all of them.
       await everybody.arrive();
-      await all(lanes, (lane) => lane.sendSync());
+      for (const lane of lanes) lane.sendSync();
       const start = performance.now();
       await work.run();
       await all(lanes, (lane) => lane.awaitSync());
@@ -75,10 +75,10 @@ export class TransactionServer {
     }
     const work = new Iterations(lanes, 'server', this.command);
     work.prepare();
-    await all(lanes, (lane) => lane.sendSync());
+    for (const lane of lanes) lane.sendSync();
     await all(lanes, (lane) => lane.awaitSync());
     await work.run();
-    await all(lanes, (lane) => lane.sendSync());
+    for (const lane of lanes) lane.sendSync();
     await all(lanes, (lane) => lane.awaitSync());
     await all(lanes, (lane) => lane.channel.ended());
     return work.traffic;
