@@ -12,6 +12,7 @@ import { refusalCases } from './cases/refusals.js';
 import { kernelToKernelCases, lossyCases, rpingCases } from './cases/rping.js';
 import { ucmatoseCases } from './cases/ucmatose.js';
 import { udaddyCases } from './cases/udaddy.js';
+import { verbsCases } from './cases/verbs.js';
 import { bootShell } from './guest.js';
 import type { Guest } from './guest.js';
 import { interopTable } from './interop-table.js';
@@ -87,6 +88,7 @@ async function cases(kernel: Kernel, filter: string): Promise<number> {
     ...refusalCases(lab, version),
     ...memoryCases(lab, version),
     ...operationsCases(lab, version),
+    ...verbsCases(lab, version),
     ...lostMessageCases(lab, version),
     ...faultCases(lab, version),
     powerCutCase(lab),

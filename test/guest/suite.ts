@@ -13,6 +13,8 @@ export interface Case {
   readonly name: string;
   /** What it proves, for docs/interop.md; a case about the lab itself has none. */
   readonly row?: InteropRow;
+  /** True for a case of `npm run test:guest:full` alone. Every kind of case is in the small run. */
+  readonly full?: boolean;
   readonly run: () => Promise<void>;
 }
 
