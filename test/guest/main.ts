@@ -3,6 +3,7 @@ import { cpSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { labCases, powerCutCase } from './cases/lab.js';
+import { differentialCases } from './cases/differential.js';
 import { faultCases, powerOffCase } from './cases/faults.js';
 import { lostMessageCases } from './cases/lost-messages.js';
 import { memoryCases } from './cases/memory.js';
@@ -89,6 +90,7 @@ async function cases(kernel: Kernel, filter: string): Promise<number> {
     ...memoryCases(lab, version),
     ...operationsCases(lab, version),
     ...verbsCases(lab, version),
+    ...differentialCases(lab, version),
     ...lostMessageCases(lab, version),
     ...faultCases(lab, version),
     powerCutCase(lab),

@@ -46,12 +46,18 @@ function rocePacket(frame: Buffer, timeUs: number): RocePacket {
   const isIpv4 = frame.readUInt16BE(12) === ETHERTYPE_IPV4;
   const ip = frame.subarray(ETHERNET_BYTES);
   const [from, addressBytes, ipBytes] = isIpv4 ? [12, 4, 20] : [8, 16, 40];
-  const bth = ip.subarray(ipBytes + UDP_BYTES);
-  const opcode = bth.readUInt8(0);
   return {
     timeUs,
     source: ip.subarray(from, from + addressBytes).toString('hex'),
     destination: ip.subarray(from + addressBytes, from + 2 * addressBytes).toString('hex'),
+    ...parseBth(ip.subarray(ipBytes + UDP_BYTES)),
+  };
+}
+
+/** @param bth what begins with it */
+export function parseBth(bth: Buffer): Omit<RocePacket, 'timeUs' | 'source' | 'destination'> {
+  const opcode = bth.readUInt8(0);
+  return {
     opcode,
     isSolicited: (bth.readUInt8(1) & 0x80) !== 0,
     destinationQpn: bth.readUIntBE(5, 3),

@@ -25,7 +25,7 @@ export interface Connected {
 const { LOCAL_WRITE, REMOTE_ATOMIC, REMOTE_READ, REMOTE_WRITE } = Access;
 export const EVERYTHING = LOCAL_WRITE | REMOTE_READ | REMOTE_WRITE | REMOTE_ATOMIC;
 /** Near the end of the numbers, so that they wrap. */
-const REQUEST_PSN = 0xfffff0;
+export const REQUEST_PSN = 0xfffff0;
 const RESPONSE_PSN = 0x123456;
 const SIZES: QueuePairSizes = { depth: 64, segments: 4, inlineBytes: 64 };
 const DEFAULTS = {
