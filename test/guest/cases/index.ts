@@ -1,7 +1,8 @@
 import type { Lab } from '../lab.js';
 import type { Case } from '../suite.js';
-import { faultCases, powerOffCase } from './faults.js';
-import { labCases, powerCutCase } from './lab.js';
+import { badLinkCases } from './bad-link.js';
+import { faultCases } from './faults.js';
+import { labCases } from './lab.js';
 import { lostMessageCases } from './lost-messages.js';
 import { memoryCases } from './memory.js';
 import { operationsCases } from './operations.js';
@@ -26,7 +27,6 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...operationsCases(lab, version),
     ...lostMessageCases(lab, version),
     ...faultCases(lab, version),
-    powerCutCase(lab),
-    powerOffCase(lab, version),
+    ...badLinkCases(lab, version),
   ];
 }
