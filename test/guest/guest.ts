@@ -114,8 +114,8 @@ export class Guest implements Machine {
 
   /** Brings eth0 up, and waits until both addresses are in the GID table again. */
   async linkUp(): Promise<void> {
-    const gids = '/sys/class/infiniband/rxe0/ports/1/gids/*';
-    const both = `cat ${gids} 2>/dev/null | grep -c -e ${ipv4Gid(this.ipv4)} -e ${ipv6Gid(this.ipv6)}`;
+    const table = 'cat /sys/class/infiniband/rxe0/ports/1/gids/* 2>/dev/null';
+    const both = `${table} | grep -c -e ${ipv4Gid(this.ipv4)} -e ${ipv6Gid(this.ipv6)}`;
     const add = `ip -6 addr add ${this.ipv6}/64 dev eth0 nodad 2>/dev/null`;
     const wait = `for i in $(seq 50); do [ "$(${both})" = 2 ] && exit 0; sleep 0.1; done; exit 1`;
     const result = await this.run(`ip link set eth0 up; ${add}; ${wait}`);

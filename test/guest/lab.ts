@@ -10,8 +10,8 @@ import type { Kernel } from './kernel.js';
 import { runDir } from './sandbox.js';
 
 /**
- * The longest RoCE frame and more, by Ethernet MTU. A slot of the capture buffer is as long, rounded
- * up to a power of two above a page: less means more slots, and no burst gets lost.
+ * The longest RoCE frame and more, by Ethernet MTU. A slot of the capture buffer is as long,
+ * rounded up to a power of two above a page: less means more slots, and no burst gets lost.
  */
 const SNAP_BYTES = { 1500: 1800, 9000: 4600 } as const;
 const FIRST_SUBNET = 77;

@@ -14,7 +14,7 @@ const PORT = 7700;
 const START_TIMEOUT_MS = 20_000;
 const TRANSFER_TIMEOUT_MS = 120_000;
 const FULL_TIMEOUT_MS = 300_000;
-/** 33 ms, not rdma_cm's 2.15 s, for each lost tail. Our side as a client adds the kernel's delay. */
+/** 33 ms, not rdma_cm's 2.15 s, for each lost tail. Our client adds the kernel's ACK delay. */
 const ACK_TIMEOUT = 13;
 /** Of our side; the kernel takes 7 for "for ever". */
 const RETRIES = 7;

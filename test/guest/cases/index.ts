@@ -1,6 +1,8 @@
 import type { Lab } from '../lab.js';
 import type { Case } from '../suite.js';
 import { badLinkCases } from './bad-link.js';
+import { dapltestCases } from './dapltest.js';
+import { dtestCases } from './dtest.js';
 import { faultCases } from './faults.js';
 import { labCases } from './lab.js';
 import { lostMessageCases } from './lost-messages.js';
@@ -22,6 +24,8 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...lossyCases(lab, version),
     ...ucmatoseCases(lab, version),
     ...udaddyCases(lab, version),
+    ...dapltestCases(lab, version),
+    ...dtestCases(lab, version),
     ...refusalCases(lab, version),
     ...memoryCases(lab, version),
     ...operationsCases(lab, version),

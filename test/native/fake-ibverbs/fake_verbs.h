@@ -24,40 +24,6 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 
-struct ibv_device **ibv_get_device_list(int *num_devices);
-void ibv_free_device_list(struct ibv_device **list);
-struct ibv_context *ibv_open_device(struct ibv_device *device);
-/* EBUSY while objects are left (the real one leaks them). */
-int ibv_close_device(struct ibv_context *context);
-int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event);
-void ibv_ack_async_event(struct ibv_async_event *event);
-
-struct ibv_pd *ibv_alloc_pd(struct ibv_context *context);
-int ibv_dealloc_pd(struct ibv_pd *pd);
-struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
-                               int access);
-int ibv_dereg_mr(struct ibv_mr *mr);
-
-struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context);
-int ibv_destroy_comp_channel(struct ibv_comp_channel *channel);
-struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
-                             struct ibv_comp_channel *channel, int comp_vector);
-int ibv_resize_cq(struct ibv_cq *cq, int cqe);
-/* Waits until every event of it has been acknowledged, as the real one does. */
-int ibv_destroy_cq(struct ibv_cq *cq);
-int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context);
-void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents);
-
-struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr);
-int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask);
-int ibv_destroy_srq(struct ibv_srq *srq);
-
-struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
-int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
-int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
-                 struct ibv_qp_init_attr *init_attr);
-int ibv_destroy_qp(struct ibv_qp *qp);
-
 /* How posted requests are carried out. */
 enum fake_verbs_mode {
   FAKE_VERBS_IMMEDIATE, /* before the posting call returns */
