@@ -29,7 +29,7 @@ build() {
     objects+=("$object")
   done
   c++ -std=c++17 -fno-exceptions -fno-rtti -O1 -g -Wall -Wextra -Werror "${@:2}" \
-    -Ifake-ibverbs -o "$out/$1" harness/rings.cc verbs-rings/p{ost,oll}.cc "${objects[@]}" -lpthread
+    -Ifake-ibverbs -I../../providers/verbs/native -o "$out/$1" harness/rings.cc $rings "${objects[@]}" -lpthread
 }
 
 # The port's tests, in a tree of their own whose addon has the sanitizers in it.

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "../fake-ibverbs/fake_verbs.h"
-#include "../verbs-rings/ring_words.h"
-#include "../verbs-rings/rings.h"
+#include "ring_words.h"
+#include "rings.h"
 
 #define EXPECT(condition)                                                   \
   do {                                                                      \
