@@ -34,6 +34,7 @@ import { ROCE_UDP_PORT } from './port-options.js';
 import { optionsOf } from './provider-init.js';
 import { openSocketPort } from './socket-port.js';
 
+export { inspectSoftroce, type SoftroceAddress, type SoftroceInspection } from './inspect.js';
 export type { IcrcCheck } from './port-options.js';
 export { ROCE_UDP_PORT } from './port-options.js';
 

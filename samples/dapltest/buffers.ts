@@ -1,25 +1,10 @@
-/** Memory of messages and of operations. */
+/** Memory of operations. */
 import type { Ia, Lmr, LmrSegment, Pz } from 'dapl';
 
 import { lengthOf, type Shape } from './operations.js';
 
 /** Segments begin at multiples of this, as those of the C program do. */
 const ALIGNMENT_BYTES = 256;
-
-/** A message in registered memory. */
-export interface Message {
-  readonly segment: LmrSegment;
-  readonly bytes: Buffer;
-}
-
-export function allocateMessage(ia: Ia, pz: Pz, lengthBytes: number): Message {
-  const lmr = ia.allocate(lengthBytes, { pz });
-  return { segment: lmr.segment(), bytes: bufferOver(lmr.bytes) };
-}
-
-export function bufferOver(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-}
 
 /** What one operation moves, at one side. */
 export class OperationBuffer {

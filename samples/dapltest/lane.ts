@@ -1,8 +1,9 @@
 /** What a thread of a transaction test does on one of its endpoints. */
 import { type Cr, type Ia, MemPrivileges, type Pz, RemoteSegment } from 'dapl';
 
-import { allocateMessage, type Message, OperationBuffer } from './buffers.js';
-import { Channel } from './channel.js';
+import { allocateMessage, type Message } from '../message.js';
+import { OperationBuffer } from './buffers.js';
+import { Channel } from '../channel.js';
 import { MEMORY_INFO_BYTES, readMemoryInfo, writeMemoryInfo } from './memory-info.js';
 import type { TransactionCommand } from './messages.js';
 import { MAX_OPERATIONS, type Operation, type Role } from './operations.js';
@@ -108,8 +109,14 @@ export class Lane {
     this.channel.postReceive(this.syncIn.segment, SYNC);
   }
 
-  sendSync(): Promise<void> {
-    return this.channel.send(this.syncOut.segment, 'synchronization');
+  /** The peer answers with the same, with messages, or by leaving. */
+  sendSync(): void {
+    this.channel.post(this.syncOut.segment);
+  }
+
+  /** As a client: the last "go", and the end. */
+  async leave(): Promise<void> {
+    await this.channel.leave(this.syncOut.segment);
   }
 
   awaitSync(): Promise<void> {

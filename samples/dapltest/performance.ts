@@ -4,8 +4,9 @@
  */
 import { type Ia, MemPrivileges, RemoteSegment } from 'dapl';
 
-import { allocateMessage, type Message, OperationBuffer } from './buffers.js';
-import { Channel } from './channel.js';
+import { allocateMessage, type Message } from '../message.js';
+import { OperationBuffer } from './buffers.js';
+import { Channel } from '../channel.js';
 import type { Peer } from './lane.js';
 import { MEMORY_INFO_BYTES, readMemoryInfo, writeMemoryInfo } from './memory-info.js';
 import type { PerformanceCommand } from './messages.js';
@@ -39,10 +40,6 @@ class PerformanceLane {
     this.channel.postReceive(this.in.segment, 0);
   }
 
-  send(): Promise<void> {
-    return this.channel.send(this.out.segment, 'synchronization');
-  }
-
   receive(): Promise<void> {
     return this.channel.receive(0, MEMORY_INFO_BYTES, "the peer's synchronization");
   }
@@ -68,9 +65,9 @@ export class PerformanceServer {
     await channel.accept(await this.service.request());
     const { address, rmrContext = 0 } = buffer.lmr;
     writeMemoryInfo(out.bytes, { address, rmrContext }, littleEndian);
-    await this.lane.send();
+    await channel.send(out.segment, 'memory information');
     await this.lane.receive();
-    await channel.disconnect();
+    await channel.ended();
     this.print('Server: Finished performance test.');
   }
 }
@@ -88,8 +85,7 @@ export async function performanceClient(
   const remote = new RemoteSegment(readMemoryInfo(lane.in.bytes, server.littleEndian));
   const seconds = await measureBandwidth(lane, remote, command, pipeline);
   const latency = await measureLatency(lane, remote, command);
-  await lane.send();
-  await lane.channel.disconnect();
+  await lane.channel.leave(lane.out.segment);
   reportPerformance(print, { ...command, pipeline }, seconds, latency);
 }
 

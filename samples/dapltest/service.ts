@@ -1,7 +1,7 @@
 /** Where a test's connections arrive: a service point for each endpoint. */
 import type { Cr, Evd, Ia, Psp, Rsp } from 'dapl';
 
-import type { Channel } from './channel.js';
+import type { Channel } from '../channel.js';
 
 /** From being told the port until connecting; the client may be busy with its other endpoints. */
 const REQUEST_TIMEOUT_MS = 60_000;

@@ -1,6 +1,8 @@
 import type { Lab } from '../lab.js';
 import type { Case } from '../suite.js';
 import { dapltestCases } from './dapltest.js';
+import { differentialCases } from './differential.js';
+import { dtestCases } from './dtest.js';
 import { faultCases, powerOffCase } from './faults.js';
 import { labCases, powerCutCase } from './lab.js';
 import { lostMessageCases } from './lost-messages.js';
@@ -11,6 +13,7 @@ import { refusalCases } from './refusals.js';
 import { kernelToKernelCases, lossyCases, rpingCases } from './rping.js';
 import { ucmatoseCases } from './ucmatose.js';
 import { udaddyCases } from './udaddy.js';
+import { verbsCases } from './verbs.js';
 
 /** Every case of both sizes, in the order in which they run. */
 export function allCases(lab: Lab, version: string): Case[] {
@@ -23,9 +26,12 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...ucmatoseCases(lab, version),
     ...udaddyCases(lab, version),
     ...dapltestCases(lab, version),
+    ...dtestCases(lab, version),
     ...refusalCases(lab, version),
     ...memoryCases(lab, version),
     ...operationsCases(lab, version),
+    ...verbsCases(lab, version),
+    ...differentialCases(lab, version),
     ...lostMessageCases(lab, version),
     ...faultCases(lab, version),
     powerCutCase(lab),

@@ -55,8 +55,7 @@ void addQueue(Rig& rig, Side& side, rings::Queue& queue, rings::Kind kind, RingM
   queue.kind = kind;
   queue.ring = memory.ring();
   queue.pair = &side.pair;
-  queue.number = static_cast<uint32_t>(rig.tables.queues.size());
-  rig.tables.queues.push_back(&queue);
+  rig.tables.queues.add(&queue);
 }
 
 void makeSide(Rig& rig, Side& side) {

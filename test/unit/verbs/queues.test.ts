@@ -265,6 +265,7 @@ describe('verbs: queues', () => {
       assert.deepEqual([pair.a.sendRing.producer, pair.a.sendRing.consumer], [2, 2]);
       postReceives(pair.a, []);
       assert.equal(pair.a.receiveRing?.consumer, 0, 'no receives in RESET');
+      pair.a.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber: 1, accessFlags: 0 });
       pair.a.modify({ state: QpState.ERR });
       postSends(pair.a, write());
       pair.progress();

@@ -1,8 +1,19 @@
 /** One endpoint with event dispatchers of its own, and its steps as promises. */
 import { setImmediate } from 'node:timers/promises';
 
-import { DatDtoStatus, DatEventNumber, nameOf } from 'dapl';
-import type { ConnectionEvent, Cr, DatEvent, Ep, Evd, Ia, LmrSegment, Pz, Segments } from 'dapl';
+import { CompletionFlags, DatDtoStatus, DatError, DatEventNumber, nameOf } from 'dapl';
+import type {
+  ConnectionEvent,
+  Cr,
+  DatEvent,
+  DtoCompletionEvent,
+  Ep,
+  Evd,
+  Ia,
+  LmrSegment,
+  Pz,
+  Segments,
+} from 'dapl';
 
 export interface ChannelOptions {
   /** Receives that may be posted, and requests. */
@@ -15,6 +26,7 @@ export interface ChannelOptions {
 }
 
 const CONNECT_TIMEOUT_MS = 20_000;
+const FAREWELL_TIMEOUT_MS = 5000;
 /** Connection events: established, and its end. */
 const CONNECTION_EVENTS = 4;
 
@@ -58,31 +70,46 @@ export class Channel {
     });
   }
 
-  async connect(address: string, connQual: number, privateData = new Uint8Array(0)): Promise<void> {
+  /** @returns what the peer has answered */
+  async connect(
+    address: string,
+    connQual: number,
+    privateData: Uint8Array = new Uint8Array(0),
+  ): Promise<Uint8Array> {
     this.ep.connect({ address, connQual, privateData, timeoutMs: CONNECT_TIMEOUT_MS });
-    await this.established(`port ${connQual} of ${address}`);
+    return this.established(`port ${connQual} of ${address}`);
   }
 
   /** Post receives first: the peer may send at once. */
-  async accept(request: Cr): Promise<void> {
+  async accept(request: Cr, privateData: Uint8Array = new Uint8Array(0)): Promise<void> {
     // A request that has come to a reserved service point holds its endpoint already.
-    request.accept(request.ep === undefined ? this.ep : undefined);
+    request.accept(request.ep === undefined ? this.ep : undefined, { privateData });
     await this.established('accept');
   }
 
-  private async established(what: string): Promise<void> {
+  private async established(what: string): Promise<Uint8Array> {
     const event = await this.connectionEvent();
     if (event.number !== DatEventNumber.ESTABLISHED) throw new ConnectionEnded(what, event);
+    return event.privateData;
   }
 
   /** Waits for the oldest receive. @throws Error unless it is this one, with this many bytes */
   async receive(cookie: number, lengthBytes: number, what: string): Promise<void> {
-    await this.finished(this.received, cookie, lengthBytes, what);
+    checkThat(await this.nextReceived(what), cookie, lengthBytes, what);
   }
 
   /** Waits for the oldest request, as `receive`. */
   async complete(cookie: number, lengthBytes: number, what: string): Promise<void> {
-    await this.finished(this.completed, cookie, lengthBytes, what);
+    checkThat(await this.nextCompleted(what), cookie, lengthBytes, what);
+  }
+
+  /** Waits for the oldest receive, whichever it is. @throws Error when it has failed */
+  nextReceived(what: string): Promise<DtoCompletionEvent> {
+    return this.next(this.received, what);
+  }
+
+  nextCompleted(what: string): Promise<DtoCompletionEvent> {
+    return this.next(this.completed, what);
   }
 
   /** Sends a message and waits until it has gone. */
@@ -91,14 +118,42 @@ export class Channel {
     await this.complete(0, message.lengthBytes, what);
   }
 
+  /**
+   * Sends a message that the peer answers: the answer tells that it has come. The peer may leave
+   * after that, and before it is known here that the message has gone.
+   */
+  post(message: LmrSegment): void {
+    this.ep.postSend(message, 0, CompletionFlags.SUPPRESS);
+  }
+
   postReceive(segments: Segments, cookie: number): void {
     this.ep.postRecv(segments, cookie);
   }
 
-  /** Ends the connection, unless the peer has; returns when it is over. */
-  async disconnect(): Promise<void> {
-    if (this.ep.state === 'CONNECTED') this.ep.disconnect('abrupt');
+  /**
+   * Ends the connection, unless the peer has; returns when it is over.
+   * @param lastWords sent before. That they have come is not asked for: the peer may leave on them,
+   * and the acknowledgement may get lost
+   */
+  async leave(lastWords?: LmrSegment): Promise<void> {
+    if (this.ep.state === 'CONNECTED') {
+      if (lastWords !== undefined) this.post(lastWords);
+      this.ep.disconnect('graceful');
+    }
     await this.connectionEvent();
+  }
+
+  /**
+   * Waits until the peer ends the connection; ends it when that takes long. Whoever ends it at once
+   * may do so before the peer knows that its last message has come.
+   */
+  async ended(): Promise<void> {
+    try {
+      await this.connectionEvent(FAREWELL_TIMEOUT_MS);
+    } catch (error) {
+      if (!DatError.isDatError(error) || error.code !== 'DAT_TIMEOUT_EXPIRED') throw error;
+      await this.leave();
+    }
   }
 
   /** Gives everything back; a connection is ended without a word to us. */
@@ -107,29 +162,30 @@ export class Channel {
     for (const evd of [this.received, this.completed, this.connections]) void evd.free();
   }
 
-  private async finished(
-    evd: Evd,
-    cookie: number,
-    lengthBytes: number,
-    what: string,
-  ): Promise<void> {
+  private async next(evd: Evd, what: string): Promise<DtoCompletionEvent> {
     const event = this.polls ? await poll(evd) : (await evd.wait()).event;
     if (event.type !== 'dto') throw new Error(`${what}: a ${event.type} event among completions`);
-    if (event.status !== DatDtoStatus.SUCCESS) {
-      const status = `${what} failed (${nameOf(DatDtoStatus, event.status)})`;
-      throw new ConnectionEnded(status, await this.connectionEvent());
-    }
-    if (event.cookie !== cookie) throw new Error(`${what}: completion of ${event.cookie} instead`);
-    if (event.transferredLength !== lengthBytes) {
-      throw new Error(`${what}: ${event.transferredLength} bytes, not ${lengthBytes}`);
-    }
+    if (event.status === DatDtoStatus.SUCCESS) return event;
+    const status = `${what} failed (${nameOf(DatDtoStatus, event.status)})`;
+    throw new ConnectionEnded(status, await this.connectionEvent());
   }
 
-  private async connectionEvent(): Promise<ConnectionEvent> {
-    const { event } = await this.connections.wait();
+  private async connectionEvent(timeoutMs = Infinity): Promise<ConnectionEvent> {
+    const { event } = await this.connections.wait({ timeoutMs });
     if (event.type === 'connection') return event;
     throw new Error(`a ${event.type} event of a connection`);
   }
+}
+
+function checkThat(
+  { cookie, transferredLength }: DtoCompletionEvent,
+  expectedCookie: number,
+  lengthBytes: number,
+  what: string,
+): void {
+  if (cookie !== expectedCookie) throw new Error(`${what}: completion of ${cookie} instead`);
+  if (transferredLength === lengthBytes) return;
+  throw new Error(`${what}: ${transferredLength} bytes, not ${lengthBytes}`);
 }
 
 /** Looks until there is an event; other tasks of the process have their turns in between. */
