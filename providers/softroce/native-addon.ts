@@ -32,13 +32,15 @@ export interface NativePortHandle {
 
 export interface NativeAddon {
   readonly arenaBytes: number;
-  /** @throws Error with the `code` of the system and the index of the address */
+  /** @param exactIcrc needs CAP_NET_RAW
+   * @throws Error with the `code` of the system and the index of the address */
   openPort(
     gids: Uint8Array,
     scopeIds: Uint32Array,
     udpPort: number,
     maxPacketBytes: number,
     arrays: NativeArrays,
+    exactIcrc: boolean,
   ): NativePortHandle;
   /** MTU and scope id of the interface that has the address. */
   findLink(gid: Uint8Array): [mtuBytes: number, scopeId: number] | undefined;

@@ -53,7 +53,7 @@ export class VerbsCompletionQueue extends VerbsObject implements CompletionQueue
   }
 
   setPolling(mode: PollingMode): void {
-    this.polling.setMode(mode);
+    this.polling.setMode(mode === 'event' ? this.device.polling : mode);
   }
 
   resize(minEntries: number): void {

@@ -42,6 +42,8 @@ export interface VerbsDeviceOptions {
   readonly portNumber?: number;
   /** Place in the port's table of the GID that is the default source; absent: the best one. */
   readonly gidIndex?: number;
+  /** How completions are awaited by queues that are told 'event'; default 'event'. */
+  readonly polling?: 'event' | 'adaptive';
   readonly logger: Logger;
   /** Runs a handler: in the driver's pump. Absent: at once. What it throws is caught here. */
   readonly pump?: (handler: () => void) => void;
@@ -55,6 +57,9 @@ export class VerbsDevice implements Device {
   readonly attributes: DeviceAttributes;
   readonly capabilities: ReadonlySet<DeviceCapability>;
   readonly logger: Logger;
+  readonly polling: 'event' | 'adaptive';
+  /** Told when it has been closed. */
+  onClosed: () => void = () => undefined;
   /** Everything that is there, parents before children. */
   readonly objects = new Set<VerbsObject>();
   readonly events = new EventTable();
@@ -79,6 +84,7 @@ export class VerbsDevice implements Device {
     this.addon = addon;
     this.name = name;
     this.logger = logger;
+    this.polling = options.polling ?? 'event';
     this.pump = pump;
     const number = addon.openDevice(
       name,
@@ -208,6 +214,7 @@ export class VerbsDevice implements Device {
   private async destroyAll(): Promise<void> {
     const errno = this.addon.closeDevice(this.number, 1);
     for (const object of [...this.objects].reverse()) object.markDestroyed();
+    this.onClosed();
     check('ibv_close_device', errno, this.name);
   }
 

@@ -5,6 +5,8 @@
 import { type Gid, SpiError, ipFromGid } from '../../core/spi/index.js';
 
 const PACKAGES = 'apt-get install libibverbs1 librdmacm1 libibumad3 ibverbs-providers';
+/** The kernel's half, for the same reader. */
+const MODULES = 'modprobe -a ib_uverbs rdma_ucm ib_umad';
 
 /** A shared library that could not be loaded, and what the loader said. */
 export interface MissingLibrary {
@@ -15,7 +17,10 @@ export interface MissingLibrary {
 /** @param missing not empty */
 export function librariesMissing(missing: readonly MissingLibrary[]): SpiError {
   const list = missing.map(({ name, problem }) => `${name} (${problem})`).join(', ');
-  return new SpiError('ENODEV', `the verbs provider needs ${list}; install them: ${PACKAGES}`);
+  return new SpiError(
+    'ENODEV',
+    `the verbs provider needs ${list}; install it: "${PACKAGES}"; the kernel's part: "${MODULES}"`,
+  );
 }
 
 /** The addon itself is not there: no prebuild for this platform, and none was built. */
@@ -24,6 +29,14 @@ export function addonMissing(problem: string): SpiError {
     'ENODEV',
     `the native part of the verbs provider cannot be loaded: ${problem}; ` +
       `it is for Linux (build it with "npm run build:native", which needs a C++ compiler)`,
+  );
+}
+
+/** sysfs has the device, ibv_get_device_list has not. */
+export function userDriverMissing(device: string): SpiError {
+  return new SpiError(
+    'ENODEV',
+    `libibverbs has no driver for ${device}: "apt-get install ibverbs-providers"`,
   );
 }
 
@@ -155,8 +168,8 @@ export function resolutionTimedOut(
   const from = `from GID ${ipFromGid(sourceGid)} of ${device}`;
   const why =
     stage === 'address'
-      ? 'nobody answers for the address (ARP or neighbour discovery): is the peer up, and on this ' +
-        'network?'
+      ? 'nobody answers for the address (ARP or neighbour discovery): is the peer up, and on ' +
+        'this network?'
       : 'the subnet manager does not answer for the path: is one running ("sminfo")?';
   const text = `no ${stage} to ${address} ${from} within ${timeoutMs} ms: ${why}`;
   return new SpiError('ETIMEDOUT', text);

@@ -3,8 +3,8 @@
  * devices of an environment. Makers return one, or -errno; the others errno or 0. No call blocks,
  * none throws, none calls back.
  */
-import { createRequire } from 'node:module';
-import { fileURLToPath } from 'node:url';
+import { loadAddon } from '../host/index.js';
+import { addonMissing } from './errors.js';
 
 export type Memory = Uint8Array | Uint32Array;
 /** Memory of a ring, its entries and their stride. */
@@ -72,8 +72,6 @@ export interface VerbsAddon {
   closeDevice(device: number, force: number): number;
   /** Whether waiting for its events keeps the process alive. */
   setAlive(device: number, alive: number): number;
-  /** `ibv_context *`, for a library that stands beside ours. */
-  contextAddress(device: number): bigint;
   queryDevice(device: number): NativeDeviceAttributes | number;
   queryPort(device: number, port: number): NativePortAttributes | number;
   /** @returns type of the GID (0 unknown or InfiniBand, 1 RoCE v1, 2 RoCE v2), or -errno */
@@ -154,13 +152,16 @@ export interface VerbsAddon {
   progress(device: number): number;
 }
 
-/** From dist/providers/verbs to build/native. */
-const addonPath = fileURLToPath(new URL('../../../build/native/verbs.node', import.meta.url));
+let loaded: VerbsAddon | undefined;
 
 /**
  * One instance an environment (the main thread, or a worker).
- * @throws Error of the loader, when it was not built
+ * @throws SpiError('ENODEV') when it was not built, and is not in the package
  */
 export function loadVerbsAddon(): VerbsAddon {
-  return createRequire(import.meta.url)(addonPath) as VerbsAddon;
+  if (loaded !== undefined) return loaded;
+  const result = loadAddon('verbs.node');
+  if ('problem' in result) throw addonMissing(result.problem);
+  loaded = result.addon as VerbsAddon;
+  return loaded;
 }

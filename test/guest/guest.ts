@@ -97,6 +97,11 @@ export class Guest implements Machine {
     return this.spawn(command, options).finish(options.timeoutMs);
   }
 
+  /** Kills every command that has not ended. */
+  killAll(): void {
+    for (const command of this.#commands.values()) command.kill('SIGKILL');
+  }
+
   /** Copies a host file into the guest's share; returns its path there. */
   put(hostFile: string, name: string = basename(hostFile)): string {
     copyFileSync(hostFile, join(this.shareDir, name));

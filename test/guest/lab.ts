@@ -13,6 +13,8 @@ const QUIET_ROUNDS = 50;
 /** The longest frame and more. A slot of the capture buffer is as long: less means more slots. */
 const SNAP_BYTES = 16_384;
 const BRIDGE = 'lab0';
+const UNDO_IN_GUEST =
+  'tc qdisc del dev eth0 root; tc qdisc del dev eth0 clsact; ip link set eth0 up';
 const HOST_IPV4 = '10.77.0.1';
 const HOST_IPV6 = 'fd77::1';
 
@@ -60,6 +62,19 @@ export class Lab {
     const tcpdump = this.host.spawn(`exec tcpdump ${options} udp port 4791`);
     await tcpdump.waitForOutput(/listening on/, 10_000);
     return new Capture(file, tcpdump);
+  }
+
+  /** After a case that has failed: ends what it has started, undoes what it did to the links. */
+  async recover(): Promise<void> {
+    this.host.killAll();
+    await Promise.all(
+      this.guests.map(async (guest) => {
+        ip(`link set ${guest.tap} master ${BRIDGE} up`);
+        if (!guest.isRunning) return;
+        guest.killAll();
+        await guest.run(UNDO_IN_GUEST);
+      }),
+    );
   }
 
   async powerOff(): Promise<void> {

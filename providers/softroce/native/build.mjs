@@ -9,6 +9,7 @@
 //   platforms  values of process.platform it is for; left out on any other
 //   flags      further compiler flags (optional)
 //   libraries  what to link against, such as "dl" (optional)
+//   sources    further sources of ours, relative to it (optional)
 //   include    directories of ours whose headers it uses, relative to it (optional)
 //   headers    headers needed from Node itself, such as "uv.h" (optional)
 //   without    what it means for the user when it cannot be built: the end of the sentence

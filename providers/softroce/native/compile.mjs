@@ -58,10 +58,12 @@ export function findCompiler(isCpp, prefix = '') {
 export function plan(dir) {
   const manifest = JSON.parse(readFileSync(join(dir, 'native.json'), 'utf8'));
   const files = readdirSync(dir).sort();
-  const sources = files.filter((file) => /\.cc?$/.test(file)).map((file) => join(dir, file));
+  const own = files.filter((file) => /\.cc?$/.test(file));
+  const sources = [...own, ...(manifest.sources ?? [])].map((file) => join(dir, file));
   const include = (manifest.include ?? []).map((path) => join(dir, path));
   const inputs = [
     ...files.filter((file) => /\.(cc?|h|json|mjs)$/.test(file)).map((file) => join(dir, file)),
+    ...(manifest.sources ?? []).map((file) => join(dir, file)),
     ...include.flatMap((path) =>
       readdirSync(path)
         .filter((file) => file.endsWith('.h'))

@@ -42,11 +42,13 @@ const QueuePair* pairOf(const Tables& tables, const Queue& queue, uint32_t qpn) 
   return pair == tables.pairsByQpn.end() ? nullptr : pair->second;
 }
 
+// A datagram has its GRH in the buffer; that connected packets had one too (RoCE) is of no use.
 // rxe hands out the kernel's numbers, whose "with invalidate" is the bit that verbs give to "IP
 // checksum is right": nothing that a connected queue pair has.
 uint32_t flagsOf(const ibv_wc& wc, bool datagram) {
-  uint32_t flags = wc.wc_flags & (IBV_WC_GRH | IBV_WC_WITH_IMM | IBV_WC_WITH_INV);
-  if (!datagram && wc.wc_flags & IBV_WC_IP_CSUM_OK) flags |= IBV_WC_WITH_INV;
+  if (datagram) return wc.wc_flags & (IBV_WC_GRH | IBV_WC_WITH_IMM);
+  uint32_t flags = wc.wc_flags & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV);
+  if (wc.wc_flags & IBV_WC_IP_CSUM_OK) flags |= IBV_WC_WITH_INV;
   return flags;
 }
 

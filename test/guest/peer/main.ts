@@ -13,6 +13,8 @@
  *     operations-client <ip>           does every kind of request, and has it done to it
  *     operations-server <ip>
  *     flood <ip>                       writes until the connection ends, and prints its last event
+ *
+ * In front of the verb, --exact-icrc: the ICRC is checked with the identification as it was.
  */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -180,11 +182,12 @@ async function sourceTowards(address: string): Promise<string> {
   return source;
 }
 
-const [name = '', address = '', ...args] = process.argv.slice(2);
+const exact = process.argv[2] === '--exact-icrc';
+const [name = '', address = '', ...args] = process.argv.slice(exact ? 3 : 2);
 const verb = SERVERS[name] ?? CLIENTS[name];
 if (verb === undefined) throw new Error(`unknown verb ${name}`);
 const own = name in SERVERS ? address : await sourceTowards(address);
-const ia = await openIa(softroce({ addresses: [own] }));
+const ia = await openIa(softroce({ addresses: [own], icrcCheck: exact ? 'exact' : 'recovered' }));
 try {
   await verb(ia, address, args);
 } catch (error) {
