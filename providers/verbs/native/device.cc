@@ -74,7 +74,7 @@ double openDevice(const Args& args, Instance& instance) {
   if (!verbs.ibv_open_device) return -ENOSYS;
   ibv_context* context = openByName(verbs, args.text(0));
   if (!context) return -errno;
-  auto* device = new Device{&instance};
+  auto* device = new Device(instance);
   device->context = context;
   device->tables.modifyQp = verbs.ibv_modify_qp;
   device->channel = verbs.ibv_create_comp_channel(context);
@@ -104,13 +104,6 @@ double closeDevice(const Args& args, Instance& instance) {
   return closeDevice(*device);
 }
 NUMBER_CALL(closeDevice)
-
-// (device) => its ibv_context, for a library that stands beside ours; 0 is none
-napi_value contextAddress(napi_env env, napi_callback_info info) {
-  const Args args(env, info);
-  Device* device = args.instance().devices.at(args.u32(0));
-  return bigint(env, device ? reinterpret_cast<uintptr_t>(device->context) : 0);
-}
 
 // (device, alive)
 double setAlive(const Args& args, Instance& instance) {
@@ -216,7 +209,6 @@ NUMBER_CALL(queryGid)
 
 void registerDevices(napi_env env, napi_value exports, Instance& instance) {
   exportFunction(env, exports, "listDevices", listDevices, &instance);
-  exportFunction(env, exports, "contextAddress", contextAddress, &instance);
   exportFunction(env, exports, "queryDevice", queryDevice, &instance);
   exportFunction(env, exports, "queryPort", queryPort, &instance);
   EXPORT_CALL(openDevice) EXPORT_CALL(closeDevice) EXPORT_CALL(setAlive) EXPORT_CALL(queryGid)
