@@ -23,7 +23,7 @@ export function openLibraries(paths: LibraryPaths = {}): Addon {
     const text = problem.startsWith(file) ? problem.slice(file.length) : problem;
     missing.push({ name: file, problem: text.replace(/^[:\s]+/, '') });
   }
-  const unusable = paths.umad === undefined ? undefined : addon.umadUse(paths.umad);
+  const unusable = paths.umad === undefined ? undefined : addon.load('umad', paths.umad);
   if (unusable !== undefined) missing.push({ name: paths.umad ?? '', problem: unusable });
   if (missing.length > 0) throw librariesMissing(missing);
   return addon;
