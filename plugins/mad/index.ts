@@ -13,6 +13,9 @@ import type { MadOptions } from './mad.js';
 
 export { Mad } from './mad.js';
 export type { MadDependencies, MadOptions } from './mad.js';
+// For a module whose agents are the operating system's.
+export { MethodTable } from './method-table.js';
+export { checkSend } from './send-checks.js';
 
 export const mad = definePlugin(
   { name: 'mad', kind: 'mad', sdkVersion: '1.0', requires: [], provides: ['mad'] },

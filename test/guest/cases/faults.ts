@@ -32,7 +32,12 @@ export function faultCases(lab: Lab, version: string): Case[] {
     {
       name: `rping, our client, ${SEQUENCE} connections in sequence`,
       row: row('client', `${SEQUENCE} connections in sequence`),
-      run: () => inSequence(lab),
+      run: () => inSequence(lab, 'in-sequence', SEQUENCE),
+    },
+    {
+      name: 'rping, our client, identification seen by a raw socket (exact ICRC check)',
+      row: row('client', 'ICRC checked exactly'),
+      run: () => inSequence(lab, 'exact-icrc', 10, '--exact-icrc'),
     },
     {
       name: 'fault: the kernel server is killed in mid-transfer',
@@ -67,23 +72,25 @@ export function powerOffCase(lab: Lab, version: string): Case {
   };
 }
 
-async function inSequence(lab: Lab): Promise<void> {
+/** @param flags of our end */
+async function inSequence(lab: Lab, name: string, count: number, flags = ''): Promise<void> {
   await lab.setPathMtu(1024);
   const guest = lab.guest(0);
-  const packets = await captured(lab, guest, 'in-sequence', async () => {
+  const packets = await captured(lab, guest, name, async () => {
     const serving = guest.spawn(`stdbuf -oL rping -d -s -P -a ${guest.ipv4} -S 1000`);
     try {
       await serving.waitForOutput(/rdma_listen/, START_TIMEOUT_MS);
-      const client = await startPeer(lab, `rping-in-sequence ${guest.ipv4} ${SEQUENCE}`).finish(
-        60_000,
-      );
-      assert.equal(client.stdout, `connected ${SEQUENCE}\n`, transcript(client));
+      const client = await startPeer(
+        lab,
+        `${flags} rping-in-sequence ${guest.ipv4} ${count}`,
+      ).finish(60_000);
+      assert.equal(client.stdout, `connected ${count}\n`, transcript(client));
     } finally {
       await serving.stop();
     }
   });
   const requests = packets.filter(({ cmAttribute }) => cmAttribute === CM_ATTRIBUTE.REQ);
-  assert.ok(requests.length >= SEQUENCE, `${requests.length} REQs`);
+  assert.ok(requests.length >= count, `${requests.length} REQs`);
 }
 
 /** The kernel disconnects for its dead process: we see an end, not a time-out. */

@@ -1,6 +1,7 @@
 import type { Lab } from '../lab.js';
 import type { Case } from '../suite.js';
 import { dapltestCases } from './dapltest.js';
+import { differentialCases } from './differential.js';
 import { dtestCases } from './dtest.js';
 import { faultCases, powerOffCase } from './faults.js';
 import { labCases, powerCutCase } from './lab.js';
@@ -12,6 +13,7 @@ import { refusalCases } from './refusals.js';
 import { kernelToKernelCases, lossyCases, rpingCases } from './rping.js';
 import { ucmatoseCases } from './ucmatose.js';
 import { udaddyCases } from './udaddy.js';
+import { verbsCases } from './verbs.js';
 
 /** Every case of both sizes, in the order in which they run. */
 export function allCases(lab: Lab, version: string): Case[] {
@@ -28,6 +30,8 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...refusalCases(lab, version),
     ...memoryCases(lab, version),
     ...operationsCases(lab, version),
+    ...verbsCases(lab, version),
+    ...differentialCases(lab, version),
     ...lostMessageCases(lab, version),
     ...faultCases(lab, version),
     powerCutCase(lab),

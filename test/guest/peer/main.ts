@@ -10,9 +10,9 @@
  *     rping-until-end <ip> <bytes>     pings until the connection ends, and prints its last event
  *     memory-client <ip> <bytes>...    reads and writes the memory that memory-peer serves
  *     memory-server <ip> <bytes>       serves memory to memory-peer
- *     operations-client <ip>           does every kind of request, and has it done to it
- *     operations-server <ip>
  *     flood <ip>                       writes until the connection ends, and prints its last event
+ *
+ * In front of the verb, --exact-icrc: the ICRC is checked with the identification as it was.
  */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -28,11 +28,9 @@ import { RPING_PORT } from '../../../samples/rping/protocol.js';
 import { Exchange, textOf } from './exchange.js';
 import type { ExchangeOptions } from './exchange.js';
 import { driveMemory, floodMemory, serveMemory } from './memory.js';
-import { driveOperations, serveOperations } from './operations.js';
 
 const UCMATOSE_PORT = 7471;
 const MEMORY_PORT = 7500;
-const OPERATIONS_PORT = 7600;
 const FOR_EVER_MS = 1 << 30;
 
 type Verb = (ia: Ia, address: string, args: readonly string[]) => Promise<void>;
@@ -41,7 +39,6 @@ const CLIENTS: Readonly<Record<string, Verb>> = {
   connect,
   flood: (ia, address) => floodMemory(ia, address, MEMORY_PORT),
   'memory-client': (ia, address, sizes) => driveMemory(ia, address, MEMORY_PORT, sizes.map(Number)),
-  'operations-client': (ia, address) => driveOperations(ia, address, OPERATIONS_PORT),
   'ucmatose-client': ucmatoseClient,
   'rping-in-sequence': rpingInSequence,
   'rping-until-end': rpingUntilEnd,
@@ -50,7 +47,6 @@ const CLIENTS: Readonly<Record<string, Verb>> = {
 const SERVERS: Readonly<Record<string, Verb>> = {
   idle,
   'memory-server': (ia, _, [length]) => serveMemory(ia, MEMORY_PORT, Number(length)),
-  'operations-server': (ia) => serveOperations(ia, OPERATIONS_PORT),
   reject,
   'ucmatose-server': ucmatoseServer,
 };
@@ -180,11 +176,12 @@ async function sourceTowards(address: string): Promise<string> {
   return source;
 }
 
-const [name = '', address = '', ...args] = process.argv.slice(2);
+const exact = process.argv[2] === '--exact-icrc';
+const [name = '', address = '', ...args] = process.argv.slice(exact ? 3 : 2);
 const verb = SERVERS[name] ?? CLIENTS[name];
 if (verb === undefined) throw new Error(`unknown verb ${name}`);
 const own = name in SERVERS ? address : await sourceTowards(address);
-const ia = await openIa(softroce({ addresses: [own] }));
+const ia = await openIa(softroce({ addresses: [own], icrcCheck: exact ? 'exact' : 'recovered' }));
 try {
   await verb(ia, address, args);
 } catch (error) {
