@@ -32,6 +32,8 @@ export interface VerbsCmDependencies {
   readonly timers: Timers;
   readonly scheduler: Scheduler;
   readonly logger: Logger;
+  /** Absent: those of the device, with what the operating system says of them. */
+  readonly addresses?: LocalAddresses;
 }
 
 export interface VerbsCmOptions {
@@ -62,7 +64,7 @@ export class VerbsCm implements CmModule {
     this.services = {
       calls,
       device,
-      addresses: new LocalAddresses(device),
+      addresses: dependencies.addresses ?? new LocalAddresses(device),
       clock,
       timers,
       logger,

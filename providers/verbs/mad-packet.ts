@@ -65,3 +65,10 @@ export function parsePacketHeader(packet: Uint8Array): PacketHeader {
     gidIndex: view.getUint8(at.gidIndex),
   };
 }
+
+const TRANSACTION_ID_AT = 8;
+
+/** The kernel puts a number of its own into requests, to know whose the response is. */
+export function restoreTransactionId(mad: Uint8Array, hiTid: number): void {
+  new DataView(mad.buffer, mad.byteOffset).setUint32(TRANSACTION_ID_AT, hiTid);
+}

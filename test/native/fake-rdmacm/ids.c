@@ -82,8 +82,8 @@ EXPORT int rdma_migrate_id(struct rdma_cm_id *verbs, struct rdma_event_channel *
 static int portError(const struct id *id, const struct sockaddr *address) {
   for (const struct id *other = ids; other; other = other->next) {
     const struct sockaddr *theirs = &other->verbs.route.addr.src_addr;
-    if (other == id || other->verbs.ps != id->verbs.ps || other->listener) continue;
-    if (theirs->sa_family == 0 || port_of(theirs) != port_of(address)) continue;
+    if (other == id || other->verbs.ps != id->verbs.ps || !other->ownsPort) continue;
+    if (port_of(theirs) != port_of(address)) continue;
     if (is_wildcard(theirs) || is_wildcard(address)) return EADDRNOTAVAIL;
     if (same_address(theirs, address)) return EADDRINUSE;
   }
@@ -105,6 +105,7 @@ static int bindLocked(struct id *id, const struct sockaddr *address) {
   int error = portError(id, (struct sockaddr *)&chosen);
   if (error) return error;
   verbs->route.addr.src_storage = chosen;
+  id->ownsPort = true;
   if (device) {
     verbs->verbs = device;
     verbs->port_num = 1;

@@ -46,6 +46,7 @@ struct id {
   enum state state;
   struct id *peer;
   struct id *listener;
+  bool ownsPort;      /* bound by its user: what a request makes is not */
   bool accepted;      /* events reach it */
   bool fetched;       /* its CONNECT_REQUEST has been */
   bool lost;          /* its request never arrived */
