@@ -1,4 +1,5 @@
 /** The verbs-level contract over one device of libibverbs. */
+import { constants } from 'node:os';
 import { AsyncEventType, SpiError } from '../../core/spi/index.js';
 import type {
   AddressHandle,
@@ -35,6 +36,8 @@ import {
 import { VerbsQueuePair } from './queue-pair.js';
 import { VerbsSharedReceiveQueue } from './shared-receive-queue.js';
 import type { VerbsObject } from './verbs-object.js';
+
+const { EINVAL } = constants.errno;
 
 export interface VerbsDeviceOptions {
   readonly addon: VerbsAddon;
@@ -210,8 +213,11 @@ export class VerbsDevice implements Device {
   }
 
   /** Why memory could not be registered. */
-  registrationError(errno: number, lengthBytes: number): SpiError {
-    const error = errnoError('ibv_reg_mr', errno, `${lengthBytes} bytes`);
+  registrationError(errno: number, lengthBytes: number, iova?: bigint): SpiError {
+    const place = iova === undefined ? '' : ` at iova 0x${iova.toString(16)}`;
+    const offset = 'an iova must agree with the address of the memory modulo its page';
+    const hint = errno === EINVAL && iova !== undefined ? `; ${offset}` : '';
+    const error = errnoError('ibv_reg_mr', errno, `${lengthBytes} bytes${place}${hint}`);
     if (error.code !== 'ENOMEM') return error;
     return registrationOutOfMemory(lengthBytes, this.registeredBytes, lockedMemory());
   }
