@@ -23,7 +23,9 @@ import type {
 import { SystemRandom } from '../../providers/host/index.js';
 import { Umad } from '../../providers/verbs/mad.js';
 import type { UmadOptions } from '../../providers/verbs/mad.js';
+import type { UmadNative } from '../../providers/verbs/mad-native.js';
 import { loadVerbsAddon } from '../../providers/verbs/native-addon.js';
+import type { VerbsAddon } from '../../providers/verbs/native-addon.js';
 import { VirtualWorld } from '../support/virtual-world.js';
 
 interface FakeUmad {
@@ -51,7 +53,7 @@ interface FakeUmad {
 const library = join(import.meta.dirname, '../../../build/native/fake-umad.node');
 export const fakeUmad = createRequire(import.meta.url)(library) as FakeUmad;
 
-const addon = loadVerbsAddon();
+const addon = loadVerbsAddon() as VerbsAddon & UmadNative;
 const problem = addon.load('umad', library);
 if (problem !== undefined) throw new Error(problem);
 
