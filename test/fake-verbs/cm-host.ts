@@ -57,10 +57,10 @@ export interface CmFakeControl {
   calls(name: string): number;
 }
 
-const LIBRARY = join(import.meta.dirname, '../../../build/native/fake-rdmacm.node');
+export const CM_LIBRARY = join(import.meta.dirname, '../../../build/native/fake-rdmacm.node');
 
 export function loadCmFake(): CmFakeControl {
-  return createRequire(import.meta.url)(LIBRARY) as CmFakeControl;
+  return createRequire(import.meta.url)(CM_LIBRARY) as CmFakeControl;
 }
 
 export const PORT = 7174;
@@ -142,7 +142,7 @@ export class CmHost {
   constructor(attributes: Partial<Device['attributes']> = {}, name = 'fake0', reset = true) {
     if (reset) this.fake.reset();
     const native = loadVerbsAddon() as VerbsAddon & CmNative;
-    const missing = native.load('rdmacm', LIBRARY);
+    const missing = native.load('rdmacm', CM_LIBRARY);
     if (missing !== undefined) throw new Error(missing);
     const device = {
       name,

@@ -33,7 +33,7 @@ void registerRdmacm(napi_env env, napi_value exports, Instance& instance) {
   auto* state = new rdmacm::State();
   state->instance = &instance;
 #define SYMBOL(name) REQUIRED_SYMBOL(state->library, name)
-  instance.libraries.push_back({"rdmacm", "librdmacm.so.1", {RDMACM_FUNCTIONS(SYMBOL)}, nullptr, ""});
+  instance.libraries.push_back({"rdmacm", "librdmacm.so.1", {RDMACM_FUNCTIONS(SYMBOL)}});
 #undef SYMBOL
   instance.cleanups.push_back({rdmacm::end, state});
   rdmacm::exportChannels(env, exports, state);

@@ -14,13 +14,34 @@ export async function captured(
   name: string,
   body: () => Promise<void>,
 ): Promise<Dissection[]> {
+  return checkCapture(await recorded(lab, guest, name, body));
+}
+
+/** As `captured`; returns the file, whose packets have stood every check. */
+export async function capturedFile(
+  lab: Lab,
+  guest: Guest,
+  name: string,
+  body: () => Promise<void>,
+): Promise<string> {
+  const file = await recorded(lab, guest, name, body);
+  await checkCapture(file);
+  return file;
+}
+
+async function recorded(
+  lab: Lab,
+  guest: Guest,
+  name: string,
+  body: () => Promise<void>,
+): Promise<string> {
   const capture = await lab.capture(name, guest);
   try {
     await body();
   } finally {
     await capture.stop();
   }
-  return checkCapture(capture.file);
+  return capture.file;
 }
 
 /** Starts our own end (test/guest/peer) on the host, and does not wait for it. */

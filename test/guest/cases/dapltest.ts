@@ -13,8 +13,6 @@ const START_TIMEOUT_MS = 20_000;
 const RUN_TIMEOUT_MS = 60_000;
 const READY = /Dapltest: Service Point Ready/;
 
-type Role = 'server' | 'client';
-
 /** A client's letters and operations, and how the table names them. */
 interface Load {
   readonly what: string;
@@ -29,6 +27,11 @@ interface Series {
   readonly full?: boolean;
 }
 
+/** All kinds of transfers by both sides, from one byte to many packets. */
+const MIX =
+  'client SR 256 server SR 1025 client RW 10001 server RW 70000 ' +
+  'client RR 4097 server RR 2048 client SR 1 server SR 20000';
+
 const SERIES: readonly Series[] = [
   {
     name: 'transactions',
@@ -36,9 +39,7 @@ const SERIES: readonly Series[] = [
     loads: [
       {
         what: 'SR, RR and RW of both sides, 1 B to 70,000 B, validated',
-        words:
-          '-T T -i 8 -V client SR 256 server SR 1025 client RW 10001 server RW 70000 ' +
-          'client RR 4097 server RR 2048 client SR 1 server SR 20000',
+        words: `-T T -i 8 -V ${MIX}`,
       },
       {
         what: '3 threads of 2 endpoints, 2 and 3 segments, -f',
@@ -47,6 +48,51 @@ const SERIES: readonly Series[] = [
           'server RW 256 2 client RR 768 3 server RR 1024 2 client SR 100 -f server SR 100 -f',
       },
     ],
+  },
+  {
+    name: 'performance',
+    mtuBytes: 4096,
+    loads: [
+      { what: 'RW of 8 KiB, 16 at a time, waiting', words: '-T P -i 50 -p 16 -m b RW 8192' },
+      { what: 'RR of 2 segments of 20,000 B, polling', words: '-T P -i 30 -m p RR 20000 2' },
+    ],
+  },
+  {
+    name: 'transactions with service points for one',
+    mtuBytes: 4096,
+    loads: [{ what: 'RSPs, polling, the same mix', words: `-T T -i 4 -r -P -V ${MIX}` }],
+  },
+  {
+    name: 'many transactions',
+    mtuBytes: 4096,
+    loads: [
+      { what: 'the mix 500 times', words: `-T T -i 500 -V ${MIX}` },
+      { what: '8 threads of 8 endpoints', words: `-T T -i 20 -t 8 -w 8 -V ${MIX}` },
+    ],
+    full: true,
+  },
+  {
+    name: 'lengths',
+    mtuBytes: 1024,
+    loads: [1, 1023, 1024, 1025, 65_536, 1_048_579].map((bytes) => ({
+      what: `${bytes} B`,
+      words:
+        `-T T -i 5 -V client SR ${bytes} server SR ${bytes} client RW ${bytes} ` +
+        `server RW ${bytes} client RR ${bytes} server RR ${bytes}`,
+    })),
+    full: true,
+  },
+  {
+    name: 'much performance',
+    mtuBytes: 1024,
+    loads: [
+      ...['-m b RW 1', '-m p RW 65536', '-m b RR 1', '-m p RR 65536'].map((words) => ({
+        what: words,
+        words: `-T P -i 300 ${words}`,
+      })),
+      { what: 'RW of 4 segments, one at a time', words: '-T P -i 300 -p 1 RW 3000 4' },
+    ],
+    full: true,
   },
 ];
 

@@ -37,6 +37,30 @@ const LOADS: readonly Load[] = [
     letters: '-D -b 5000 -B 50',
     mtuBytes: 4096,
   },
+  {
+    what: 'writes of the client alone, reads and messages of 1 MiB+3, polling',
+    letters: '-u -p -b 1048579 -B 40',
+    mtuBytes: 4096,
+    full: true,
+  },
+  {
+    what: 'writes of the client alone, the last with an immediate',
+    letters: '-w -u -b 1024 -B 500 -S 7',
+    mtuBytes: 1024,
+    full: true,
+  },
+  {
+    what: 'ping-pong of writes of 1 B',
+    letters: '-W -B 300',
+    mtuBytes: 1024,
+    full: true,
+  },
+  {
+    what: 'ping-pong of writes, all lengths up to 4097 B, data checked',
+    letters: '-D -B 20 -a -b 4097',
+    mtuBytes: 1024,
+    full: true,
+  },
 ];
 
 export function dtestCases(lab: Lab, kernelVersion: string): Case[] {

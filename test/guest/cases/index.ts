@@ -1,9 +1,11 @@
 import type { Lab } from '../lab.js';
 import type { Case } from '../suite.js';
+import { badLinkCases } from './bad-link.js';
 import { dapltestCases } from './dapltest.js';
+import { differentialCases } from './differential.js';
 import { dtestCases } from './dtest.js';
-import { faultCases, powerOffCase } from './faults.js';
-import { labCases, powerCutCase } from './lab.js';
+import { faultCases } from './faults.js';
+import { labCases } from './lab.js';
 import { lostMessageCases } from './lost-messages.js';
 import { memoryCases } from './memory.js';
 import { operationsCases } from './operations.js';
@@ -12,6 +14,7 @@ import { refusalCases } from './refusals.js';
 import { kernelToKernelCases, lossyCases, rpingCases } from './rping.js';
 import { ucmatoseCases } from './ucmatose.js';
 import { udaddyCases } from './udaddy.js';
+import { verbsCases } from './verbs.js';
 
 /** Every case of both sizes, in the order in which they run. */
 export function allCases(lab: Lab, version: string): Case[] {
@@ -28,9 +31,10 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...refusalCases(lab, version),
     ...memoryCases(lab, version),
     ...operationsCases(lab, version),
+    ...verbsCases(lab, version),
+    ...differentialCases(lab, version),
     ...lostMessageCases(lab, version),
     ...faultCases(lab, version),
-    powerCutCase(lab),
-    powerOffCase(lab, version),
+    ...badLinkCases(lab, version),
   ];
 }
