@@ -1,6 +1,7 @@
 import type { Lab } from '../lab.js';
 import type { Case } from '../suite.js';
 import { badLinkCases } from './bad-link.js';
+import { daplFaultCases } from './dapl-faults.js';
 import { dapltestCases } from './dapltest.js';
 import { differentialCases } from './differential.js';
 import { dtestCases } from './dtest.js';
@@ -28,6 +29,7 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...udaddyCases(lab, version),
     ...dapltestCases(lab, version),
     ...dtestCases(lab, version),
+    ...daplFaultCases(lab, version),
     ...refusalCases(lab, version),
     ...memoryCases(lab, version),
     ...operationsCases(lab, version),
