@@ -113,7 +113,7 @@ module.exports = {
     forbid(
       'no-dev-dependency-shipped',
       'what users install must be a dependency',
-      { path: '^(core|plugins|providers|samples)/', pathNot: '/native/build\\.mjs$' },
+      { path: '^(core|plugins|providers|samples)/', pathNot: '/native/[a-z]+\\.mjs$' },
       { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] },
     ),
     forbid(

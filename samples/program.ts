@@ -1,29 +1,35 @@
-/** What a sample is around its work: one adapter, the signals, and one sentence for a failure. */
+/** What a sample is around its work: its adapters, the signals, and one sentence for a failure. */
 import { DatError, type Ia, openIa } from 'dapl';
-import { softroce } from 'dapl/providers/softroce';
+import { providerAt, type ProviderName } from './provider-option.js';
 
 const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
 
 /**
- * Runs `work` to its end; then the adapter that it has opened is closed. SIGINT and SIGTERM close
- * it before. A failure is a line on stderr, `NAME: what`, and exit code 1.
- * @param work is given what opens its adapter, on the own address
+ * Runs `work` to its end; then the adapters that it has opened are closed. SIGINT and SIGTERM close
+ * them before. A failure is a line on stderr, `NAME: what`, and exit code 1.
+ * @param work is given what opens an adapter, on the own address,
+ * over softroce unless another provider is named
  */
 export async function runProgram(
   name: string,
-  work: (open: (address: string) => Promise<Ia>) => Promise<unknown>,
+  work: (open: (address: string, provider?: ProviderName) => Promise<Ia>) => Promise<unknown>,
 ): Promise<void> {
-  let ia: Ia | undefined;
+  const opened = new Set<Ia>();
+  const closeAll = async (): Promise<void> => {
+    await Promise.all([...opened].map((ia) => ia.close('abrupt')));
+  };
   let interruptedWith: number | undefined;
   for (const [signal, exitCode] of Object.entries(EXIT_CODES)) {
     process.on(signal, () => {
       interruptedWith ??= exitCode;
-      void ia?.close('abrupt');
+      void closeAll();
     });
   }
   try {
-    await work(async (address) => {
-      ia = await openIa(softroce({ addresses: [address] }));
+    await work(async (address, provider = 'softroce') => {
+      const ia = await openIa(providerAt(provider, address));
+      for (const other of opened) if (other.isFreed) opened.delete(other);
+      opened.add(ia);
       if (interruptedWith !== undefined) throw new Error('interrupted');
       return ia;
     });
@@ -32,7 +38,7 @@ export async function runProgram(
     process.stderr.write(`${name}: ${why}\n`);
     process.exitCode = 1;
   } finally {
-    await ia?.close('abrupt');
+    await closeAll();
   }
   if (interruptedWith !== undefined) process.exitCode = interruptedWith;
 }

@@ -1,5 +1,5 @@
 /** Requests and responses as `ia.mad` hands them over, and what becomes of those that fail. */
-import { DatError, type DatType } from '../errors/index.js';
+import { DatError, type DatType, toDatError } from '../errors/index.js';
 import { type MadSendResult, nameOf, WcStatus } from '../spi/index.js';
 import type { MadRespondOptions } from './mad-checks.js';
 
@@ -44,7 +44,9 @@ const FAILURES: Readonly<Record<number, DatType>> = {
 };
 
 /** @internal the error of a send that was not a success */
-export function failureOf(operation: string, { status, rmppStatus }: MadSendResult): DatError {
+export function failureOf(operation: string, result: MadSendResult): DatError {
+  const { status, rmppStatus, error } = result;
+  if (error) return toDatError(error, { operation });
   const name = nameOf(WcStatus, status);
   const why =
     rmppStatus === undefined ? name : `the transfer was ended with RMPP status ${rmppStatus}`;

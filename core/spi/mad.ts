@@ -5,6 +5,7 @@
  */
 import type { Gid } from './address.js';
 import type { WcStatus } from './ib.js';
+import type { SpiError } from './spi-error.js';
 
 /** Bytes of a MAD on the wire (IBTA 13.4.2). */
 export const MAD_BYTES = 256;
@@ -90,6 +91,8 @@ export interface MadSendResult {
   readonly status: WcStatus;
   /** With REM_ABORT_ERR: the status of STOP or ABORT, 1 or 118 to 127 (IBTA 13.6.2.1). */
   readonly rmppStatus?: number;
+  /** With GENERAL_ERR: what the operating system says of it. */
+  readonly error?: SpiError;
 }
 
 export interface ReceivedMad {

@@ -15,22 +15,29 @@ export class MethodTable<Owner> {
   /** Key is class version and class; then OUI (0 outside vendor range 2); then method. */
   private readonly classes = new Map<number, Map<number, Map<number, Owner>>>();
 
-  /** @throws SpiError('EINVAL'): nothing is entered then */
-  add(options: MadAgentOptions, owner: Owner): void {
+  /** @throws SpiError('EINVAL'): options that `add` would refuse */
+  check(options: MadAgentOptions): void {
     checkOptions(options);
-    if (options.methods.length === 0) return;
-    const oui = options.oui ?? 0;
-    const ouis = this.classes.get(classKey(options)) ?? new Map<number, Map<number, Owner>>();
-    const methods = ouis.get(oui) ?? new Map<number, Owner>();
-    const taken = options.methods.find((method) => methods.has(method));
+    const ouis = this.classes.get(classKey(options));
+    const methods = ouis?.get(options.oui ?? 0);
+    const taken = options.methods.find((method) => methods?.has(method));
     if (taken !== undefined) {
       throw invalid(`method ${hex(taken)} of class ${describe(options)} has an agent already`);
     }
-    if (!ouis.has(oui) && ouis.size === MAX_OUIS_PER_CLASS) {
+    if (options.methods.length > 0 && !methods && ouis?.size === MAX_OUIS_PER_CLASS) {
       throw invalid(
         `class ${describe(options)}: ${MAX_OUIS_PER_CLASS} OUIs are registered already`,
       );
     }
+  }
+
+  /** @throws SpiError('EINVAL'): nothing is entered then */
+  add(options: MadAgentOptions, owner: Owner): void {
+    this.check(options);
+    if (options.methods.length === 0) return;
+    const oui = options.oui ?? 0;
+    const ouis = this.classes.get(classKey(options)) ?? new Map<number, Map<number, Owner>>();
+    const methods = ouis.get(oui) ?? new Map<number, Owner>();
     for (const method of options.methods) methods.set(method, owner);
     ouis.set(oui, methods);
     this.classes.set(classKey(options), ouis);

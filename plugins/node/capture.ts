@@ -1,4 +1,8 @@
-/** DAPL_PCAP: the file that the packets of all devices of this process go to. */
+/**
+ * DAPL_PCAP: the file that the packets of all devices of this process go to. `%p` in it stands for
+ * the process, and for the worker thread if there is one: each needs a file of its own.
+ */
+import { isMainThread, threadId } from 'node:worker_threads';
 import type { ConfiguredPlugin } from '../../core/spi/index.js';
 import { capture } from '../pcap/index.js';
 
@@ -7,5 +11,7 @@ export function captureIfAsked(
   provider: ConfiguredPlugin<'provider'>,
 ): ConfiguredPlugin<'provider'> {
   const file = process.env['DAPL_PCAP'];
-  return file === undefined || file === '' ? provider : capture(provider, { file });
+  if (file === undefined || file === '') return provider;
+  const writer = isMainThread ? String(process.pid) : `${String(process.pid)}-${String(threadId)}`;
+  return capture(provider, { file: file.replaceAll('%p', writer) });
 }

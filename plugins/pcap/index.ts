@@ -5,6 +5,7 @@
  */
 import {
   CLOCK,
+  type Clock,
   type ConfiguredPlugin,
   PACKET_PORT,
   type Registrar,
@@ -13,6 +14,8 @@ import {
 } from '../../core/spi/index.js';
 import { CaptureFile } from './capture-file.js';
 import { tapPort } from './tap.js';
+
+export { mergeCaptures } from './merge.js';
 
 export interface CaptureOptions {
   /** Where the capture goes (pcapng); made anew. Devices that name one file share it. */
@@ -56,13 +59,22 @@ export function capture(
       file,
       interfaceId: file.addInterface(instance.deviceKey),
       clock,
-      epochUs: Date.now() * 1000 - clock.now(),
+      epochUs: epochOf(clock),
       udpPort,
     });
   };
   // What else the provider has, such as `relatedTo`, stays as it is.
   const wrapped = Object.assign(Object.create(instance) as typeof instance, { open });
   return Object.freeze({ ...provider, instance: wrapped });
+}
+
+/** When each clock showed 0, in microseconds since 1970: one for all devices that share it. */
+const epochs = new WeakMap<Clock, number>();
+
+function epochOf(clock: Clock): number {
+  const epochUs = epochs.get(clock) ?? Date.now() * 1000 - clock.now();
+  epochs.set(clock, epochUs);
+  return epochUs;
 }
 
 function hold(path: string): CaptureFile {

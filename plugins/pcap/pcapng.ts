@@ -1,8 +1,10 @@
 /** pcapng blocks (draft-ietf-opsawg-pcapng), little-endian. Bytes only; nothing is written here. */
 
-const SECTION_HEADER = 0x0a0d0d0a;
-const INTERFACE_DESCRIPTION = 1;
-const ENHANCED_PACKET = 6;
+export const BlockType = {
+  SECTION_HEADER: 0x0a0d0d0a,
+  INTERFACE_DESCRIPTION: 1,
+  ENHANCED_PACKET: 6,
+} as const;
 const BYTE_ORDER_MAGIC = 0x1a2b3c4d;
 /** Raw IP: the packet begins with an IPv4 or IPv6 header. */
 const LINKTYPE_RAW = 101;
@@ -24,7 +26,7 @@ export function sectionHeader(application: string): Uint8Array {
   // Length of the section: not known.
   view.setBigInt64(8, -1n, true);
   body.set(options, 16);
-  return block(SECTION_HEADER, body);
+  return block(BlockType.SECTION_HEADER, body);
 }
 
 /** An interface; packets name it by its place in the file. Times are in microseconds. */
@@ -33,7 +35,7 @@ export function interfaceDescription(name: string): Uint8Array {
   const body = new Uint8Array(8 + options.length);
   new DataView(body.buffer).setUint16(0, LINKTYPE_RAW, true);
   body.set(options, 8);
-  return block(INTERFACE_DESCRIPTION, body);
+  return block(BlockType.INTERFACE_DESCRIPTION, body);
 }
 
 /** Bytes of a packet's block besides the packet itself, without padding. */
@@ -58,7 +60,7 @@ export function packetBlock(
   direction: Direction,
 ): number {
   const bytes = packetBlockBytes(length);
-  target.setUint32(at, ENHANCED_PACKET, true);
+  target.setUint32(at, BlockType.ENHANCED_PACKET, true);
   target.setUint32(at + 4, bytes, true);
   target.setUint32(at + 8, interfaceId, true);
   target.setUint32(at + 12, Math.floor(timeUs / 2 ** 32), true);

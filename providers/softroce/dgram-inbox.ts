@@ -3,6 +3,7 @@ import type { RemoteInfo } from 'node:dgram';
 import type { Gid } from '../../core/spi/index.js';
 import { RX, RxFlags, gidFromIp, gidWords, isIpv4Gid } from '../../core/spi/index.js';
 import { BTH_BYTES, FlowIcrc, ICRC_BYTES } from './flow-icrc.js';
+import { HostNumbers, PeerNumbers } from './identification-window.js';
 import { solveIdentification } from './identification.js';
 import type { SocketPortCounters } from './port-options.js';
 import { MAX_PACKET_BYTES, PORT_CAPACITY } from './port-options.js';
@@ -16,6 +17,7 @@ interface Sender {
   readonly port: number;
   readonly localIndex: number;
   readonly flow: FlowIcrc;
+  readonly numbers: PeerNumbers;
 }
 
 interface Waiting {
@@ -25,6 +27,7 @@ interface Waiting {
 
 export class DgramInbox {
   readonly #senders = new Map<string, Sender>();
+  readonly #hosts = new Map<string, HostNumbers>();
   #waiting: Waiting[] = [];
 
   constructor(
@@ -89,26 +92,41 @@ export class DgramInbox {
     const view = new DataView(datagram.buffer, datagram.byteOffset + bytes);
     const difference = (made ^ view.getUint32(0, true)) >>> 0;
     const ipv4 = isIpv4Gid(sender.gid);
-    if (difference === 0) return ipv4 ? 0 : RxFlags.IPV6;
-    if (!ipv4 || solveIdentification(difference, bytes) < 0) {
-      this.counters.badIcrc++;
-      return -1;
+    if (ipv4) {
+      const id = difference === 0 ? 0 : solveIdentification(difference, bytes);
+      if (id >= 0 && sender.numbers.admit(id, performance.now())) {
+        if (id === 0) return 0;
+        this.counters.recoveredId++;
+        return RxFlags.RECOVERED_ID;
+      }
+    } else if (difference === 0) {
+      return RxFlags.IPV6;
     }
-    this.counters.recoveredId++;
-    return RxFlags.RECOVERED_ID;
+    this.counters.badIcrc++;
+    return -1;
   }
 
   #senderOf(from: RemoteInfo, localIndex: number): Sender {
     const key = `${String(localIndex)} ${String(from.port)} ${from.address}`;
     let sender = this.#senders.get(key);
     if (!sender) {
-      if (this.#senders.size === MAX_SENDERS) this.#senders.clear();
+      if (this.#senders.size === MAX_SENDERS) {
+        this.#senders.clear();
+        this.#hosts.clear();
+      }
       const gid = gidFromIp(from.address.replace(/%.*/, ''));
       const local = { gid: this.gids[localIndex] ?? gid, port: this.udpPort };
       const flow = new FlowIcrc({ gid, port: from.port }, local);
-      sender = { gid, port: from.port, localIndex, flow };
+      const numbers = new PeerNumbers(this.#hostOf(`${String(localIndex)} ${from.address}`));
+      sender = { gid, port: from.port, localIndex, flow, numbers };
       this.#senders.set(key, sender);
     }
     return sender;
+  }
+
+  #hostOf(key: string): HostNumbers {
+    const host = this.#hosts.get(key) ?? new HostNumbers();
+    this.#hosts.set(key, host);
+    return host;
   }
 }

@@ -11,7 +11,7 @@
  */
 import type { Socket } from 'node:dgram';
 import type { Gid, Logger, PacketPortHandlers } from '../../core/spi/index.js';
-import { PLACE, silentLogger } from '../../core/spi/index.js';
+import { PLACE, SpiError, silentLogger } from '../../core/spi/index.js';
 import { DgramInbox } from './dgram-inbox.js';
 import { DgramOutbox } from './dgram-outbox.js';
 import { bindSocket, linkMtu } from './dgram-socket.js';
@@ -28,6 +28,12 @@ const ARENA_BYTES = 512 << 10;
  */
 export async function openDgramPort(options: SocketPortOptions): Promise<SocketPort> {
   const { gids, udpPort } = checkOptions(options);
+  if (options.icrcCheck === 'exact') {
+    throw new SpiError(
+      'EOPNOTSUPP',
+      "icrcCheck 'exact' needs the native port: dgram has 'recovered'",
+    );
+  }
   const sockets: Socket[] = [];
   try {
     for (const gid of gids) sockets.push(await bindSocket(gid, udpPort));
@@ -65,6 +71,7 @@ class DgramPort implements SocketPort {
     sentTrains: 0,
     receivedTrains: 0,
     droppedDatagrams: 0,
+    unseenHeaders: 0,
   };
   readonly rxArena: Uint8Array;
   readonly rxPackets: Uint32Array;

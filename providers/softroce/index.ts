@@ -29,10 +29,13 @@ import { xrc } from '../../plugins/xrc/index.js';
 import type { HcaParameters } from '../hca/index.js';
 import { monotonicClock } from '../host/index.js';
 import { SoftroceNode } from './node.js';
+import type { IcrcCheck } from './port-options.js';
 import { ROCE_UDP_PORT } from './port-options.js';
 import { optionsOf } from './provider-init.js';
 import { openSocketPort } from './socket-port.js';
 
+export { inspectSoftroce, type SoftroceAddress, type SoftroceInspection } from './inspect.js';
+export type { IcrcCheck } from './port-options.js';
 export { ROCE_UDP_PORT } from './port-options.js';
 
 export interface SoftroceOptions {
@@ -50,6 +53,11 @@ export interface SoftroceOptions {
    * `auto` (default): the native port where it has been built, else node:dgram, which is slower.
    */
   readonly port?: 'auto' | 'native' | 'dgram';
+  /**
+   * `recovered` (default) or `exact`, which needs CAP_NET_RAW and the native port: how the ICRC of
+   * IPv4 packets is checked (docs/softroce.md).
+   */
+  readonly icrcCheck?: IcrcCheck;
   readonly parameters?: Partial<HcaParameters>;
 }
 
@@ -64,7 +72,8 @@ export const softroce = definePlugin(
   },
   (options: SoftroceOptions): ProviderInstance => {
     const addresses = checkAddresses(options);
-    const { udpPort = ROCE_UDP_PORT, mtuBytes, port = 'auto', parameters = {} } = options;
+    const { udpPort = ROCE_UDP_PORT, port = 'auto', parameters = {} } = options;
+    const { mtuBytes, icrcCheck } = options;
     return {
       deviceKey: `softroce:${addresses.join(',')}:${udpPort}`,
       async open(registrar: Registrar, resolver: Resolver): Promise<void> {
@@ -74,7 +83,8 @@ export const softroce = definePlugin(
           udpPort,
           port,
           logger,
-          ...(mtuBytes === undefined ? {} : { mtuBytes }),
+          ...(mtuBytes !== undefined && { mtuBytes }),
+          ...(icrcCheck !== undefined && { icrcCheck }),
         });
         const name = `softroce ${addresses[0] ?? ''}`;
         const node = new SoftroceNode({ name, port: socketPort, logger, parameters });

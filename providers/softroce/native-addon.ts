@@ -1,6 +1,5 @@
 /** The native part of softroce (providers/softroce/native), if it has been built. */
-import { createRequire } from 'node:module';
-import { fileURLToPath } from 'node:url';
+import { type FileMapper, loadAddon } from '../host/index.js';
 
 /** Arrays that a native port works on; the port keeps them alive. */
 export interface NativeArrays {
@@ -31,15 +30,17 @@ export interface NativePortHandle {
   close(onClosed: () => void): void;
 }
 
-export interface NativeAddon {
+export interface NativeAddon extends FileMapper {
   readonly arenaBytes: number;
-  /** @throws Error with the `code` of the system and the index of the address */
+  /** @param exactIcrc needs CAP_NET_RAW
+   * @throws Error with the `code` of the system and the index of the address */
   openPort(
     gids: Uint8Array,
     scopeIds: Uint32Array,
     udpPort: number,
     maxPacketBytes: number,
     arrays: NativeArrays,
+    exactIcrc: boolean,
   ): NativePortHandle;
   /** MTU and scope id of the interface that has the address. */
   findLink(gid: Uint8Array): [mtuBytes: number, scopeId: number] | undefined;
@@ -57,11 +58,6 @@ export interface NativeAddon {
   ): number;
   /** The IPv4 identification that explains the difference to the ICRC made with 0, or -1. */
   solveIdentification(difference: number, bytes: number): number;
-  /**
-   * @param lengthBytes 0 for the rest of the file
-   * @throws Error with `code` EINVAL, EACCES, ENOMEM or EOPNOTSUPP
-   */
-  mapFile(fd: number, offsetBytes: number, lengthBytes: number, shared: boolean): Uint8Array;
   /** @returns how many trains were written to `out` as {first, count, segment size} */
   planTrains(
     paths: Uint32Array,
@@ -72,22 +68,15 @@ export interface NativeAddon {
   ): number;
 }
 
-/** From dist/providers/softroce to build/native. */
-const addonPath = fileURLToPath(
-  new URL('../../../build/native/softroce-port.node', import.meta.url),
-);
-
 let loaded: NativeAddon | undefined;
 let reason: string | undefined;
 
 /** @returns undefined when it cannot be loaded; `nativeAddonProblem` says why */
 export function loadNativeAddon(): NativeAddon | undefined {
   if (loaded || reason !== undefined) return loaded;
-  try {
-    loaded = createRequire(import.meta.url)(addonPath) as NativeAddon;
-  } catch (error) {
-    reason = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
-  }
+  const result = loadAddon('softroce-port.node');
+  if ('problem' in result) reason = result.problem;
+  else loaded = result.addon as NativeAddon;
   return loaded;
 }
 

@@ -2,20 +2,16 @@
  * The packet port over the native addon: trains by GSO and GRO, ICRC by SIMD, payload gathered from
  * and placed into registered memory without passing through JavaScript.
  */
-import type {
-  FileMapping,
-  Gid,
-  Logger,
-  PacketPortHandlers,
-  SpiErrorCode,
-} from '../../core/spi/index.js';
+import type { FileMapping, Gid, Logger, PacketPortHandlers } from '../../core/spi/index.js';
 import { SpiError, ipFromGid, silentLogger } from '../../core/spi/index.js';
+import { mapFile } from '../host/index.js';
 import type { NativeAddon, NativeArrays, NativePortHandle } from './native-addon.js';
 import { loadNativeAddon, nativeAddonProblem } from './native-addon.js';
 import { PathTable } from './path-table.js';
 import type { SocketPort, SocketPortCounters, SocketPortOptions } from './port-options.js';
 import {
   MAX_PACKET_BYTES,
+  ROCE_UDP_PORT,
   allocatePortArrays,
   bindError,
   checkOptions,
@@ -72,7 +68,7 @@ class NativePort implements SocketPort {
     this.placements = arrays.placements;
     this.txPackets = arrays.txPackets;
     this.txSegments = arrays.txSegments;
-    this.#native = openHandle(addon, gids, links, udpPort, { ...arrays, counters: words });
+    this.#native = openHandle(addon, gids, links, options, { ...arrays, counters: words });
     this.counters = new NativeCounters(words, this.#native);
   }
 
@@ -94,13 +90,7 @@ class NativePort implements SocketPort {
   }
 
   mapFile(file: FileMapping): Uint8Array {
-    const { fd, offsetBytes, lengthBytes, shared } = file;
-    try {
-      return this.#addon.mapFile(fd, offsetBytes, lengthBytes ?? 0, shared);
-    } catch (cause) {
-      const { code, message } = cause as { code: SpiErrorCode; message: string };
-      throw new SpiError(code, message, { cause });
-    }
+    return mapFile(this.#addon, file);
   }
 
   addRegion(memory: ArrayBufferLike, byteOffset: number, byteLength: number): number {
@@ -146,23 +136,41 @@ function openHandle(
   addon: NativeAddon,
   gids: readonly Gid[],
   links: readonly ([number, number] | undefined)[],
-  udpPort: number,
+  options: SocketPortOptions,
   arrays: NativeArrays,
 ): NativePortHandle {
+  const { udpPort = ROCE_UDP_PORT, icrcCheck } = options;
+  const exact = icrcCheck === 'exact';
   const gidBytes = new Uint8Array(16 * gids.length);
   gids.forEach((gid, i) => gidBytes.set(gid, 16 * i));
   const scopes = Uint32Array.from(links, (link) => link?.[1] ?? 0);
   try {
-    return addon.openPort(gidBytes, scopes, udpPort, MAX_PACKET_BYTES, arrays);
+    return addon.openPort(gidBytes, scopes, udpPort, MAX_PACKET_BYTES, arrays, exact);
   } catch (error) {
     const gid = gids[(error as { addressIndex?: number }).addressIndex ?? 0];
-    throw bindError(error, gid ? ipFromGid(gid) : '', udpPort);
+    const address = gid ? ipFromGid(gid) : '';
+    throw exact && isPermission(error)
+      ? noRawSocket(error, address)
+      : bindError(error, address, udpPort);
   }
+}
+
+function isPermission(error: unknown): boolean {
+  return (error as { code?: string }).code === 'EPERM';
+}
+
+function noRawSocket(cause: unknown, address: string): SpiError {
+  return new SpiError(
+    'EPERM',
+    `icrcCheck 'exact' on ${address} needs a raw socket: run as root, give the Node binary ` +
+      `CAP_NET_RAW (setcap cap_net_raw+ep), or choose 'recovered'`,
+    { cause },
+  );
 }
 
 /** Views on the words that the native side counts in (port_memory.h: Counter). */
 class NativeCounters implements SocketPortCounters {
-  static readonly WORDS = 9;
+  static readonly WORDS = 10;
   readonly #words: Float64Array;
   #dropped: () => number;
 
@@ -197,6 +205,9 @@ class NativeCounters implements SocketPortCounters {
   }
   get segmentationOff(): boolean {
     return this.#words[8] !== 0;
+  }
+  get unseenHeaders(): number {
+    return this.#words[9] ?? 0;
   }
   get droppedDatagrams(): number {
     return this.#dropped();

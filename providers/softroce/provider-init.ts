@@ -2,8 +2,9 @@
 import { networkInterfaces } from 'node:os';
 import { integerOption, readIaParams, SpiError } from '../../core/spi/index.js';
 import type { SoftroceOptions } from './index.js';
+import { ICRC_CHECKS } from './port-options.js';
 
-const OPTIONS = ['udpPort', 'mtuBytes', 'port'];
+const OPTIONS = ['udpPort', 'mtuBytes', 'port', 'icrcCheck'];
 const PORTS = ['auto', 'native', 'dgram'] as const;
 const MAX_ADDRESSES = 64;
 
@@ -25,12 +26,14 @@ export function optionsOf(iaParams: string): SoftroceOptions {
   if (!['0', '1'].includes(portNumber)) throw refused(portNumber, 'port number 0 or 1');
   const udpPort = integerOption(params, 'udpPort');
   const mtuBytes = integerOption(params, 'mtuBytes');
-  const port = portOf(params.options.get('port'));
+  const port = oneOf('port', PORTS, params.options.get('port'));
+  const icrcCheck = oneOf('icrcCheck', ICRC_CHECKS, params.options.get('icrcCheck'));
   return {
     addresses: addressesOf(where),
     ...(udpPort !== undefined && { udpPort }),
     ...(mtuBytes !== undefined && { mtuBytes }),
     ...(port !== undefined && { port }),
+    ...(icrcCheck !== undefined && { icrcCheck }),
   };
 }
 
@@ -50,11 +53,15 @@ function addressesOf(where: string): string[] {
   return usable.slice(0, MAX_ADDRESSES).map(({ address }) => address);
 }
 
-function portOf(text: string | undefined): SoftroceOptions['port'] {
+function oneOf<T extends string>(
+  option: string,
+  values: readonly T[],
+  text: string | undefined,
+): T | undefined {
   if (text === undefined) return undefined;
-  const port = PORTS.find((name) => name === text);
-  if (port === undefined) throw refused(`port=${text}`, `port=${PORTS.join(' or port=')}`);
-  return port;
+  const value = values.find((name) => name === text);
+  if (value !== undefined) return value;
+  throw refused(`${option}=${text}`, values.map((name) => `${option}=${name}`).join(' or '));
 }
 
 function refused(value: string, expected: string): SpiError {

@@ -1,14 +1,24 @@
 /** Two connected queue pairs of one fake device, with memory: where the tests start from. */
 import type { MemoryRegion, QueuePairInit, SharedReceiveQueue } from '../../core/spi/device.js';
 import { Access, type AsyncEventType, QpState, QpType } from '../../core/spi/ib.js';
-import type { VerbsCompletionQueue } from './completion-queue.js';
-import { VerbsDevice, type VerbsProtectionDomain } from './device.js';
-import { check, Mode } from './library.js';
-import { connect, type VerbsQueuePair } from './queue-pair.js';
+import type {
+  CompletionQueue,
+  CompletionQueueInit,
+  ProtectionDomain,
+  QueuePair,
+} from '../../core/spi/device.js';
+import { silentLogger } from '../../core/spi/logger.js';
+import { VerbsDevice } from '../../providers/verbs/device.js';
+import { check } from '../../providers/verbs/errno.js';
+import { connect } from './connect.js';
+import { FAKE_LIBIBVERBS, fakeVerbs, Mode } from './control.js';
+import { loadVerbsAddon, type VerbsAddon } from '../../providers/verbs/native-addon.js';
 import type { Segment } from './work.js';
 
 export interface PairOptions {
-  readonly mode?: (typeof Mode)[keyof typeof Mode];
+  /** Of the device; default fake0. */
+  readonly name?: string;
+  readonly mode?: Mode;
   readonly maxSendWr?: number;
   readonly maxReceiveWr?: number;
   readonly cqEntries?: number;
@@ -30,30 +40,45 @@ const EVERY_RIGHT =
 
 type Role = 'send A' | 'send B' | 'receive A' | 'receive B';
 
+/** The provider's addon over the fake. */
+export function addonOverFake(): VerbsAddon {
+  const addon = loadVerbsAddon();
+  const missing = addon.load('verbs', FAKE_LIBIBVERBS);
+  if (missing !== undefined) throw new Error(missing);
+  return addon;
+}
+
 export class Pair {
-  readonly device = new VerbsDevice();
-  readonly pd: VerbsProtectionDomain;
+  readonly fake = fakeVerbs();
+  readonly device: VerbsDevice;
+  readonly pd: ProtectionDomain;
+  /** What handlers threw. */
+  readonly thrown: unknown[] = [];
   readonly memory = new Uint8Array(MEMORY_BYTES);
   readonly region: MemoryRegion;
-  readonly a: VerbsQueuePair;
-  readonly b: VerbsQueuePair;
+  readonly a: QueuePair;
+  readonly b: QueuePair;
   readonly srq: SharedReceiveQueue | undefined;
   /** Notifications in order; a test may put a function in front. */
   readonly notified: Role[] = [];
   onNotify: (role: Role) => void = (role) => void this.notified.push(role);
   readonly events: [where: string, type: AsyncEventType][] = [];
-  readonly queues: Readonly<Record<Role, VerbsCompletionQueue>>;
+  readonly queues: Readonly<Record<Role, CompletionQueue>>;
 
   constructor(readonly options: PairOptions = {}) {
-    check('mode', this.device.library.setMode(options.mode ?? Mode.IMMEDIATE));
+    const error = (_: string, fields?: Readonly<Record<string, unknown>>): unknown =>
+      this.thrown.push(fields?.['error']);
+    const logger = { ...silentLogger, error };
+    this.device = new VerbsDevice({
+      addon: addonOverFake(),
+      name: options.name ?? 'fake0',
+      logger,
+    });
+    this.setMode(options.mode ?? Mode.IMMEDIATE);
     this.pd = this.device.createProtectionDomain();
     this.region = this.pd.registerMemory(this.memory, EVERY_RIGHT);
-    const queue = (role: Role): VerbsCompletionQueue =>
-      this.device.createCompletionQueue({
-        minEntries: options.cqEntries ?? 64,
-        onNotify: () => this.onNotify(role),
-        onEvent: (type) => this.events.push([role, type]),
-      });
+    const queue = (role: Role): CompletionQueue =>
+      this.device.createCompletionQueue(this.cqInitOf(role));
     this.queues = {
       'send A': queue('send A'),
       'receive A': queue('receive A'),
@@ -70,8 +95,21 @@ export class Pair {
     }
     this.a = this.device.createQueuePair(this.initOf('A', undefined));
     this.b = this.device.createQueuePair(this.initOf('B', this.srq));
-    connect(this.a, this.b, options.until ?? QpState.RTS);
-    connect(this.b, this.a, options.until ?? QpState.RTS);
+    connect(this.device, this.a, this.b, options.until ?? QpState.RTS);
+    connect(this.device, this.b, this.a, options.until ?? QpState.RTS);
+  }
+
+  /** What a completion queue of this pair is made from. */
+  cqInitOf(role: Role): CompletionQueueInit {
+    return {
+      minEntries: this.options.cqEntries ?? 64,
+      onNotify: () => this.onNotify(role),
+      onEvent: (type) => this.events.push([role, type]),
+    };
+  }
+
+  setMode(mode: Mode): void {
+    check('mode', this.fake.setMode(mode));
   }
 
   /** What a queue pair of this pair is made from; a test may want a third. */
@@ -103,11 +141,12 @@ export class Pair {
 
   /** Carries out at most `limit` requests in manual mode; 0 is all. */
   progress(limit = 0): number {
-    return this.device.library.progress(limit);
+    return this.fake.progress(limit);
   }
 
   async close(): Promise<void> {
-    check('mode', this.device.library.setMode(Mode.MANUAL));
+    this.fake.clearInjections();
+    this.setMode(Mode.MANUAL);
     this.a.destroy();
     this.b.destroy();
     this.srq?.destroy();

@@ -19,6 +19,8 @@ export interface Send {
   readonly extra?: number;
   readonly compareAdd?: bigint;
   readonly swap?: bigint;
+  /** Of a datagram. */
+  readonly to?: { readonly ah: number; readonly qpn: number; readonly qkey: number };
   readonly bind?: {
     readonly address: bigint;
     readonly length: bigint;
@@ -36,6 +38,7 @@ export interface Completion {
   readonly qpn: number;
   readonly cookie: bigint;
   readonly byteLength: number;
+  readonly sourceQpn: number;
   readonly extra: number;
   readonly vendorError: number;
   readonly index: number;
@@ -81,6 +84,11 @@ export function addSend(ring: Ring, send: Send): number {
     words[at + SQE.BIND_REGION_LKEY] = send.bind.regionLkey;
     words[at + SQE.BIND_ACCESS] = send.bind.access;
     words[at + SQE.BIND_RKEY] = send.bind.rkey;
+  }
+  if (send.to) {
+    words[at + SQE.ADDRESS_HANDLE] = send.to.ah;
+    words[at + SQE.REMOTE_QPN] = send.to.qpn;
+    words[at + SQE.REMOTE_QKEY] = send.to.qkey;
   }
   if (send.inline) {
     words[at + SQE.INLINE_LENGTH] = send.inline.length;
@@ -135,6 +143,7 @@ export function read(ring: Ring): Completion[] {
       qpn: word(CQE.QPN),
       cookie: (BigInt(word(CQE.COOKIE_HI)) << 32n) | BigInt(word(CQE.COOKIE_LO)),
       byteLength: word(CQE.BYTE_LENGTH),
+      sourceQpn: word(CQE.SOURCE_QPN),
       extra: word(CQE.IMMEDIATE_OR_INVALIDATE),
       vendorError: word(CQE.VENDOR_ERROR),
       index: word(CQE.WQE_INDEX),

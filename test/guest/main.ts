@@ -1,29 +1,22 @@
 // Entry of run.sh: gets what the lab needs, goes into the sandbox, runs what was asked for there.
-import { cpSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import type { SpawnSyncReturns } from 'node:child_process';
+import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 
-import { labCases, powerCutCase } from './cases/lab.js';
-import { differentialCases } from './cases/differential.js';
-import { faultCases, powerOffCase } from './cases/faults.js';
-import { lostMessageCases } from './cases/lost-messages.js';
-import { memoryCases } from './cases/memory.js';
-import { operationsCases } from './cases/operations.js';
-import { packetPortCases } from './cases/packet-port.js';
-import { refusalCases } from './cases/refusals.js';
-import { kernelToKernelCases, lossyCases, rpingCases } from './cases/rping.js';
-import { ucmatoseCases } from './cases/ucmatose.js';
-import { udaddyCases } from './cases/udaddy.js';
-import { verbsCases } from './cases/verbs.js';
+import { allCases } from './cases/index.js';
 import { bootShell } from './guest.js';
 import type { Guest } from './guest.js';
-import { interopTable } from './interop-table.js';
+import { interopPage } from './interop-table.js';
 import { ensureKernel } from './kernel.js';
 import type { Kernel } from './kernel.js';
-import { Lab, networkFor } from './lab.js';
+import { Lab } from './lab.js';
 import { ensurePackages } from './packages.js';
 import { reportDir, repositoryRoot } from './paths.js';
 import { enterSandbox, inSandbox, runDir, runInSandbox } from './sandbox.js';
 import { runCases } from './suite.js';
+import type { Case, Lane, Outcome } from './suite.js';
 
 const INTERRUPTED = 130;
 const EXEC_TIMEOUT_MS = 600_000;
@@ -50,21 +43,23 @@ async function inside(verb: string, args: readonly string[]): Promise<number> {
     case 'exec':
       return exec(kernel, args.join(' '));
     case 'cases':
-      return cases(kernel, args.join(' '));
+    case 'full':
+      return cases(kernel, verb === 'full', args.join(' '));
     default:
-      log(`unknown verb ${verb}: cases, shell or exec`);
+      log(`unknown verb ${verb}: cases, full, shell or exec`);
       return 2;
   }
 }
 
 async function shell(kernel: Kernel): Promise<number> {
+  const config = Lab.prepare(kernel);
   log('rxe0 is on eth0; the host is 10.77.0.1 and fd77::1; exit ends the guest');
-  for (const config of networkFor(kernel, 1)) await bootShell(config);
+  await bootShell(config);
   return 0;
 }
 
 async function exec(kernel: Kernel, command: string): Promise<number> {
-  const guest = (await Lab.start(kernel, 1)).guest(0);
+  const guest = (await Lab.start({ kernel, guestCount: 1 })).guest(0);
   const result = await guest.run(command, { timeoutMs: EXEC_TIMEOUT_MS });
   process.stdout.write(result.stdout);
   process.stderr.write(result.stderr);
@@ -73,39 +68,63 @@ async function exec(kernel: Kernel, command: string): Promise<number> {
 }
 
 /** Runs the cases whose name contains `filter`; an empty one means all, and writes the table. */
-async function cases(kernel: Kernel, filter: string): Promise<number> {
+async function cases(kernel: Kernel, isFull: boolean, filter: string): Promise<number> {
   const start = performance.now();
-  const lab = await Lab.start(kernel, 2);
-  log(`${lab.guests.length} guests up after ${((performance.now() - start) / 1000).toFixed(1)} s`);
-  const version = await counterpartVersion(lab.guest(0));
-  const all = [
-    ...labCases(lab),
-    ...packetPortCases(lab, version),
-    ...kernelToKernelCases(lab, version),
-    ...rpingCases(lab, version),
-    ...lossyCases(lab, version),
-    ...ucmatoseCases(lab, version),
-    ...udaddyCases(lab, version),
-    ...refusalCases(lab, version),
-    ...memoryCases(lab, version),
-    ...operationsCases(lab, version),
-    ...verbsCases(lab, version),
-    ...differentialCases(lab, version),
-    ...lostMessageCases(lab, version),
-    ...faultCases(lab, version),
-    powerCutCase(lab),
-    powerOffCase(lab, version),
-  ];
-  const chosen = all.filter(({ name }) => name.includes(filter));
-  const outcomes = await runCases(chosen, (line) => {
-    process.stdout.write(`${line}\n`);
+  const guestsOfLanes = filter === '' && availableParallelism() > 1 ? [2, 1] : [2];
+  const labs = await Promise.all(
+    guestsOfLanes.map((guestCount, lane) => Lab.start({ kernel, guestCount, lane })),
+  );
+  log(`guests are up after ${secondsSince(start)} s`);
+  const [first] = labs;
+  if (first === undefined) throw new Error('no lab');
+  const version = await counterpartVersion(first.guest(0));
+  const isChosen = ({ full = false, name }: Case): boolean =>
+    (isFull || !full) && name.includes(filter);
+  const lanes = labs.map((lab): Lane => {
+    const all = allCases(lab, version);
+    const recover = (): Promise<void> => lab.recover();
+    return { cases: all.filter(isChosen), guestCount: lab.guests.length, recover };
   });
-  await lab.powerOff();
-  const allPassed = outcomes.length > 0 && outcomes.every(({ passed }) => passed);
+  const outcomes = await runCases(lanes, printLine);
+  await Promise.all(labs.map((lab) => lab.powerOff()));
+  const failed = outcomes.filter(({ passed }) => !passed).length;
+  const ofCases = outcomes.reduce((sum, { seconds }) => sum + seconds, 0).toFixed(1);
+  printLine(`${secondsSince(start)} s in all; ${ofCases} s of cases in ${lanes.length} lane(s)`);
+  printLine(`${outcomes.length - failed} passed, ${failed} failed`);
+  const allPassed = outcomes.length > 0 && failed === 0;
   if (!allPassed || process.env['DAPL_GUEST_KEEP'] !== undefined) keepEvidence();
-  if (filter === '')
-    writeFileSync(join(repositoryRoot, 'docs', 'interop.md'), interopTable(outcomes));
+  if (filter === '') writeInteropPage(outcomes, isFull, allCases(first, version));
   return allPassed ? 0 : 1;
+}
+
+function writeInteropPage(
+  outcomes: readonly Outcome[],
+  isFull: boolean,
+  all: readonly Case[],
+): void {
+  const file = join(repositoryRoot, 'docs', 'interop.md');
+  const command = `npm run test:guest${isFull ? ':full' : ''}`;
+  const run = { command, date: new Date().toISOString().slice(0, 10), revision: revision() };
+  const fullRows = all.flatMap(({ full, row }) => (full === true && row ? [row] : []));
+  writeFileSync(file, interopPage(outcomes, run, fullRows, readFileSync(file, 'utf8')));
+}
+
+/** What was tested: the commit, and whether the files are still its own. */
+function revision(): string {
+  const git = (...args: string[]): SpawnSyncReturns<string> =>
+    spawnSync('git', args, { cwd: repositoryRoot, encoding: 'utf8' });
+  const commit = git('rev-parse', '--short=10', 'HEAD');
+  if (commit.status !== 0) return 'unknown';
+  const isClean = git('diff', '--quiet', 'HEAD', '--', '.', ':!docs/interop.md').status === 0;
+  return `${commit.stdout.trim()}${isClean ? '' : ' with changes'}`;
+}
+
+function secondsSince(start: number): string {
+  return ((performance.now() - start) / 1000).toFixed(1);
+}
+
+function printLine(line: string): void {
+  process.stdout.write(`${line}\n`);
 }
 
 async function counterpartVersion(guest: Guest): Promise<string> {

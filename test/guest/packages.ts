@@ -5,6 +5,7 @@ import { accessSync, constants } from 'node:fs';
 const PACKAGES = [
   'busybox-static',
   'cpio',
+  'dapl2-utils',
   'gcc',
   'ibverbs-providers',
   'ibverbs-utils',

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Real kernels in QEMU guests: all interop cases, a shell, or a command (docs/testing-guest.md).
-#   test/guest/run.sh                      all cases (npm run test:guest)
-#   test/guest/run.sh cases <part of name> some of them; docs/interop.md is left alone
+#   test/guest/run.sh                      the small set (npm run test:guest)
+#   test/guest/run.sh cases <part of name> some of it; docs/interop.md is left alone
+#   test/guest/run.sh full [part of name]  all cases, or some of them (npm run test:guest:full)
 #   test/guest/run.sh shell                a terminal in a guest (npm run guest)
 #   test/guest/run.sh exec '<command>'     one command in a guest
 set -euo pipefail

@@ -1,4 +1,4 @@
-// A runner as small as its job: one line a case, a bound on each, a count at the end.
+// A runner as small as its job: a line and a bound for each case, two labs at work.
 
 export interface InteropRow {
   readonly counterpart: string;
@@ -15,40 +15,73 @@ export interface Case {
   readonly row?: InteropRow;
   /** True for a case of `npm run test:guest:full` alone. Every kind of case is in the small run. */
   readonly full?: boolean;
+  /** How many guests its lab must have. Default 1. */
+  readonly guests?: number;
+  /** Milliseconds until the case has failed. Default 90000. */
+  readonly timeoutMs?: number;
   readonly run: () => Promise<void>;
 }
 
 export interface Outcome {
+  readonly name: string;
   readonly row: InteropRow | undefined;
+  readonly full: boolean;
   readonly passed: boolean;
+  readonly seconds: number;
 }
 
 const CASE_TIMEOUT_MS = 90_000;
 
+/** A lab and the cases over it. All lanes of a run have the same cases, in the same order. */
+export interface Lane {
+  readonly cases: readonly Case[];
+  readonly guestCount: number;
+  /** Puts right what a failed case left behind: the next is judged by what it does itself. */
+  readonly recover: () => Promise<void>;
+}
+
+/** Each lane takes the next case that it can run, until there is none. */
 export async function runCases(
-  cases: readonly Case[],
+  lanes: readonly Lane[],
   print: (line: string) => void,
 ): Promise<Outcome[]> {
   const outcomes: Outcome[] = [];
-  for (const { name, row, run } of cases) {
-    const start = performance.now();
-    const error = await failureOf(run);
-    const seconds = ((performance.now() - start) / 1000).toFixed(1);
-    outcomes.push({ row, passed: error === undefined });
-    print(error === undefined ? `ok    ${name} (${seconds} s)` : `FAIL  ${name} (${seconds} s)`);
-    if (error !== undefined) print(error.replace(/^/gm, '      '));
-  }
-  const failed = outcomes.filter(({ passed }) => !passed).length;
-  print(`${outcomes.length - failed} passed, ${failed} failed`);
+  const taken = new Set<number>();
+  const runLane = async ({ cases, guestCount, recover }: Lane): Promise<void> => {
+    for (;;) {
+      const index = cases.findIndex(({ guests = 1 }, at) => !taken.has(at) && guests <= guestCount);
+      const next = cases[index];
+      if (next === undefined) return;
+      taken.add(index);
+      const { outcome, error } = await runCase(next);
+      outcomes[index] = outcome;
+      const verdict = outcome.passed ? 'ok   ' : 'FAIL ';
+      print(`${verdict} ${next.name} (${outcome.seconds.toFixed(1)} s)`);
+      if (error === undefined) continue;
+      print(error.replace(/^/gm, '      '));
+      await recover();
+    }
+  };
+  await Promise.all(lanes.map(runLane));
+  const missed = lanes[0]?.cases.find((_, at) => !taken.has(at));
+  if (missed !== undefined) throw new Error(`no lab has guests enough for: ${missed.name}`);
   return outcomes;
 }
 
-async function failureOf(run: () => Promise<void>): Promise<string | undefined> {
+async function runCase(chosen: Case): Promise<{ outcome: Outcome; error: string | undefined }> {
+  const { name, row, run, full = false, timeoutMs = CASE_TIMEOUT_MS } = chosen;
+  const start = performance.now();
+  const error = await failureOf(run, timeoutMs);
+  const seconds = (performance.now() - start) / 1000;
+  return { outcome: { name, row, full, passed: error === undefined, seconds }, error };
+}
+
+async function failureOf(run: () => Promise<void>, timeoutMs: number): Promise<string | undefined> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
-      reject(new Error(`not done in ${CASE_TIMEOUT_MS} ms`));
-    }, CASE_TIMEOUT_MS);
+      reject(new Error(`not done in ${timeoutMs} ms`));
+    }, timeoutMs);
   });
   try {
     await Promise.race([run(), late]);

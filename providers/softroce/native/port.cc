@@ -39,18 +39,19 @@ Port::Port(napi_env env, const PortMemory& memory, std::vector<napi_ref> arrays)
 Port::~Port() = default;
 
 int Port::open(const std::vector<Endpoint>& locals, const std::vector<uint32_t>& scopes,
-               size_t maxPacketBytes, size_t* failed) {
+               size_t maxPacketBytes, bool exactIcrc, size_t* failed) {
   sockets_.resize(locals.size());
   for (size_t i = 0; i < locals.size(); i++) {
     sockets_[i].local = locals[i];
     sockets_[i].scopeId = scopes[i];
     const int error = openUdpSocket(&sockets_[i]);
     if (error == 0) continue;
-    for (UdpSocket& socket : sockets_) closeUdpSocket(&socket);
     *failed = i;
-    return error;
+    return closeSockets(error);
   }
   receiver_ = std::make_unique<Receiver>(memory_, maxPacketBytes);
+  const int error = exactIcrc ? receiver_->tapHeaders(sockets_, failed) : 0;
+  if (error != 0) return closeSockets(error);
   sender_ = std::make_unique<Sender>(memory_, regions_, sockets_);
 
   uv_loop_t* loop;
@@ -78,6 +79,11 @@ int Port::open(const std::vector<Endpoint>& locals, const std::vector<uint32_t>&
       },
       this, &cleanup_);
   return 0;
+}
+
+int Port::closeSockets(int error) {
+  for (UdpSocket& socket : sockets_) closeUdpSocket(&socket);
+  return error;
 }
 
 uint32_t Port::receive() {
@@ -224,6 +230,7 @@ void Port::close(napi_ref closed) {
     uv_close(reinterpret_cast<uv_handle_t*>(&polls_[i].handle), onClose);
     closeUdpSocket(&sockets_[i]);
   }
+  receiver_->closeTaps();
   uv_close(reinterpret_cast<uv_handle_t*>(&wake_), [](uv_handle_t* handle) {
     static_cast<Port*>(handle->data)->onHandleClosed();
   });

@@ -47,9 +47,10 @@ class Port {
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
 
+  /// @param exactIcrc sees the headers of IPv4 packets through a raw socket
   /// @returns 0 or errno; `failed` is the index of the address
   int open(const std::vector<Endpoint>& locals, const std::vector<uint32_t>& scopes,
-           size_t maxPacketBytes, size_t* failed);
+           size_t maxPacketBytes, bool exactIcrc, size_t* failed);
   bool isOpen() const { return open_; }
 
   uint32_t receive();
@@ -78,6 +79,8 @@ class Port {
   };
   ~Port();
 
+  /// @returns `error`
+  int closeSockets(int error);
   void startPoll(Poll& poll);
   void onPoll(Poll& poll, int status, int events);
   void drainErrors(size_t socket);

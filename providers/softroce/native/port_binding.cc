@@ -176,7 +176,7 @@ napi_value portObject(napi_env env, Port* port) {
 }  // namespace
 
 napi_value openPort(napi_env env, napi_callback_info info) {
-  const Call<5> call(env, info);
+  const Call<6> call(env, info);
   const napi_value* arguments = call.arguments;
   const Bytes gids = toBytes(env, arguments[0]);
   const Bytes scopeBytes = toBytes(env, arguments[1]);
@@ -199,7 +199,9 @@ napi_value openPort(napi_env env, napi_callback_info info) {
     return throwRange(env, "the shared arrays are too small");
   }
   size_t failed = 0;
-  const int error = port->open(locals, scopes, toUint32(env, arguments[3]), &failed);
+  bool exactIcrc = false;
+  napi_get_value_bool(env, arguments[5], &exactIcrc);
+  const int error = port->open(locals, scopes, toUint32(env, arguments[3]), exactIcrc, &failed);
   if (error != 0) {
     port->release();
     throwErrno(env, error, failed);

@@ -36,6 +36,7 @@ enum Counter {
   kSentTrains,
   kReceivedTrains,
   kSegmentationOff,
+  kUnseenHeader,
   kCounters,
 };
 

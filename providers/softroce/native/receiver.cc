@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <netinet/udp.h>
 #include <string.h>
+#include <time.h>
 
 #ifndef UDP_GRO
 #define UDP_GRO 104
@@ -26,6 +27,13 @@ uint32_t bigEndian(const uint8_t* at) {
   return static_cast<uint32_t>(at[0]) << 24 | at[1] << 16 | at[2] << 8 | at[3];
 }
 
+/// The identification window is as coarse as this clock.
+uint64_t coarseMs() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1000 + static_cast<uint64_t>(time.tv_nsec) / 1000000;
+}
+
 }  // namespace
 
 Receiver::Receiver(const PortMemory& memory, size_t maxPacketBytes)
@@ -34,6 +42,18 @@ Receiver::Receiver(const PortMemory& memory, size_t maxPacketBytes)
     slots_[i].vector = {memory.arena + i * kSlotBytes, 65536};
     prepare(i);
   }
+}
+
+int Receiver::tapHeaders(const std::vector<UdpSocket>& sockets, size_t* failed) {
+  taps_.resize(sockets.size());
+  for (size_t i = 0; i < sockets.size(); i++) {
+    if (!sockets[i].ipv4) continue;  // no identification: always exact
+    taps_[i] = std::make_unique<HeaderTap>();
+    const int error = taps_[i]->open(sockets[i].local);
+    *failed = i;
+    if (error != 0) return error;
+  }
+  return 0;
 }
 
 /// The kernel overwrites the lengths of a message that it fills in.
@@ -52,6 +72,7 @@ uint32_t Receiver::receive(const std::vector<UdpSocket>& sockets, bool* delayedE
   for (size_t i = 0; i < usedSlots_; i++) prepare(i);
   usedSlots_ = 0;
   packets_ = 0;
+  nowMs_ = coarseMs();
   // Another one first each time: a busy address must not starve the rest.
   firstSocket_ = (firstSocket_ + 1) % sockets.size();
   for (size_t i = 0; i < sockets.size() && usedSlots_ < kTrains; i++) {
@@ -75,6 +96,7 @@ void Receiver::takeTrains(const UdpSocket& socket, uint32_t localIndex, bool* de
   }
   usedSlots_ += static_cast<size_t>(taken);
   memory_.counters[kReceivedTrains] += taken;
+  if (taken > 0 && !taps_.empty() && taps_[localIndex]) taps_[localIndex]->drain();
   for (size_t slot = first; slot < usedSlots_; slot++) split(slot, socket, localIndex);
 }
 
@@ -87,17 +109,36 @@ void Receiver::split(size_t slot, const UdpSocket& socket, uint32_t localIndex) 
   }
   Endpoint source;
   toEndpoint(slots_[slot].source, &source);
-  Peer& peer = peers_.find(source, socket.local, localIndex);
-  peer.beginDatagram();
+  const PeerTable::Found from = peers_.find(source, socket.local, localIndex);
   const size_t segment = segmentBytesOf(&header);
   const size_t step = segment == 0 ? total : segment;
   const uint8_t* data = static_cast<const uint8_t*>(slots_[slot].vector.iov_base);
+  HeaderTap* tap = taps_.empty() ? nullptr : taps_[localIndex].get();
+  if (tap && total < kBthBytes) return count(kMalformed);
+  if (!beginDatagram(data, from, tap)) return count(kUnseenHeader);
   for (size_t at = 0; at < total; at += step) {
-    describe(data + at, total - at < step ? total - at : step, peer, localIndex);
+    describe(data + at, total - at < step ? total - at : step, from, localIndex);
+    segment_++;
   }
 }
 
-void Receiver::describe(const uint8_t* packet, size_t bytes, Peer& peer, uint32_t localIndex) {
+bool Receiver::beginDatagram(const uint8_t* data, PeerTable::Found from, HeaderTap* tap) {
+  from.peer.beginDatagram();
+  segment_ = 0;
+  exact_ = tap != nullptr;
+  return !tap || tap->find(from.peer.source(), data, &datagramId_);
+}
+
+// The segments of a train count on from its first identification or, as the system may merge
+// packets that forbid fragments, all have the same.
+Verdict Receiver::verify(const uint8_t* packet, size_t bytes, PeerTable::Found from) {
+  if (!exact_) return from.peer.verify(packet, bytes, from.host, nowMs_);
+  const uint16_t counted = static_cast<uint16_t>(datagramId_ + segment_);
+  return from.peer.verifyExact(packet, bytes, counted, datagramId_);
+}
+
+void Receiver::describe(const uint8_t* packet, size_t bytes, PeerTable::Found from,
+                        uint32_t localIndex) {
   // Headers are multiples of four, payload and pad together as well.
   const bool tooShort = bytes < kBthBytes + kIcrcBytes;
   if (tooShort || bytes % 4 != 0 || bytes > maxPacketBytes_ ||
@@ -105,16 +146,16 @@ void Receiver::describe(const uint8_t* packet, size_t bytes, Peer& peer, uint32_
     count(kMalformed);
     return;
   }
-  const Verdict verdict = peer.verify(packet, bytes);
+  const Verdict verdict = verify(packet, bytes, from);
   if (verdict == Verdict::kBad) {
     count(kBadIcrc);
     return;
   }
   uint32_t* words = memory_.received + rx::kWords * packets_++;
-  const Endpoint& source = peer.source();
+  const Endpoint& source = from.peer.source();
   words[rx::kOffset] = static_cast<uint32_t>(packet - memory_.arena);
   words[rx::kLength] = static_cast<uint32_t>(bytes - kIcrcBytes);
-  words[rx::kFlags] = isIpv4(source.gid) ? 0 : rx::kFlagIpv6;
+  words[rx::kFlags] = from.peer.isIpv4() ? 0 : rx::kFlagIpv6;
   words[rx::kLocalGidIndex] = localIndex;
   for (int i = 0; i < 4; i++) words[rx::kSourceGid + i] = bigEndian(source.gid + 4 * i);
   words[rx::kSourcePort] = source.port;

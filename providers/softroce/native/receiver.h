@@ -5,8 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "header_tap.h"
 #include "peer_table.h"
 #include "port_memory.h"
 #include "udp_socket.h"
@@ -23,6 +25,10 @@ class Receiver {
 
   /// @param maxPacketBytes longer packets are malformed
   Receiver(const PortMemory& memory, size_t maxPacketBytes);
+  /// From now on the ICRC of IPv4 packets is checked with the identification that they had.
+  /// @returns 0, or errno and the index of the socket it is about
+  int tapHeaders(const std::vector<UdpSocket>& sockets, size_t* failed);
+  void closeTaps() { taps_.clear(); }
   Receiver(const Receiver&) = delete;
   Receiver& operator=(const Receiver&) = delete;
 
@@ -38,7 +44,10 @@ class Receiver {
   void prepare(size_t slot);
   void takeTrains(const UdpSocket& socket, uint32_t localIndex, bool* delayedError);
   void split(size_t slot, const UdpSocket& socket, uint32_t localIndex);
-  void describe(const uint8_t* packet, size_t bytes, Peer& peer, uint32_t localIndex);
+  /// @returns whether to go on: the header of the datagram is known, or not needed
+  bool beginDatagram(const uint8_t* data, PeerTable::Found from, HeaderTap* tap);
+  void describe(const uint8_t* packet, size_t bytes, PeerTable::Found from, uint32_t localIndex);
+  Verdict verify(const uint8_t* packet, size_t bytes, PeerTable::Found from);
   void count(Counter counter) { memory_.counters[counter] += 1; }
 
   PortMemory memory_;
@@ -49,6 +58,13 @@ class Receiver {
   size_t usedSlots_ = 0;
   uint32_t packets_ = 0;
   size_t firstSocket_ = 0;
+  /// By socket; empty unless headers are tapped, and null for IPv6.
+  std::vector<std::unique_ptr<HeaderTap>> taps_;
+  /// Of the datagram at hand: its identification is known, and how many of its packets are past.
+  bool exact_ = false;
+  uint16_t datagramId_ = 0;
+  uint16_t segment_ = 0;
+  uint64_t nowMs_ = 0;
   /// Whether the socket had something last time.
   bool busy_[kMaxSockets] = {};
 };

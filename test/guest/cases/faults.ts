@@ -1,7 +1,7 @@
 // What is killed, cut off or hammered: the other side must notice in bounded time, and go on.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 
+import type { Guest } from '../guest.js';
 import type { Lab } from '../lab.js';
 import type { Case, InteropRow } from '../suite.js';
 import { CM_ATTRIBUTE } from '../tshark.js';
@@ -32,7 +32,12 @@ export function faultCases(lab: Lab, version: string): Case[] {
     {
       name: `rping, our client, ${SEQUENCE} connections in sequence`,
       row: row('client', `${SEQUENCE} connections in sequence`),
-      run: () => inSequence(lab),
+      run: () => inSequence(lab, 'in-sequence', SEQUENCE),
+    },
+    {
+      name: 'rping, our client, identification seen by a raw socket (exact ICRC check)',
+      row: row('client', 'ICRC checked exactly'),
+      run: () => inSequence(lab, 'exact-icrc', 10, '--exact-icrc'),
     },
     {
       name: 'fault: the kernel server is killed in mid-transfer',
@@ -49,41 +54,33 @@ export function faultCases(lab: Lab, version: string): Case[] {
       row: row('client', `no link for ${OUTAGE_MS} ms`, 'memory-peer (librdmacm)'),
       run: () => outage(lab),
     },
+    {
+      name: 'fault: the guest is powered off in mid-transfer',
+      row: row('requester', 'peer powered off', 'memory-peer (librdmacm)'),
+      run: () => lab.withGuest({}, (guest) => poweredOff(lab, guest)),
+    },
   ];
 }
 
-/** Ends the last guest, so it comes last. */
-export function powerOffCase(lab: Lab, version: string): Case {
-  return {
-    name: 'fault: the guest is powered off in mid-transfer',
-    row: {
-      counterpart: 'memory-peer (librdmacm)',
-      version,
-      role: 'requester',
-      transport: 'rdma_cm, RC, IPv4, peer powered off',
-      mtuBytes: 1024,
-    },
-    run: () => poweredOff(lab),
-  };
-}
-
-async function inSequence(lab: Lab): Promise<void> {
+/** @param flags of our end */
+async function inSequence(lab: Lab, name: string, count: number, flags = ''): Promise<void> {
   await lab.setPathMtu(1024);
   const guest = lab.guest(0);
-  const packets = await captured(lab, guest, 'in-sequence', async () => {
+  const packets = await captured(lab, guest, name, async () => {
     const serving = guest.spawn(`stdbuf -oL rping -d -s -P -a ${guest.ipv4} -S 1000`);
     try {
       await serving.waitForOutput(/rdma_listen/, START_TIMEOUT_MS);
-      const client = await startPeer(lab, `rping-in-sequence ${guest.ipv4} ${SEQUENCE}`).finish(
-        60_000,
-      );
-      assert.equal(client.stdout, `connected ${SEQUENCE}\n`, transcript(client));
+      const client = await startPeer(
+        lab,
+        `${flags} rping-in-sequence ${guest.ipv4} ${count}`,
+      ).finish(60_000);
+      assert.equal(client.stdout, `connected ${count}\n`, transcript(client));
     } finally {
       await serving.stop();
     }
   });
   const requests = packets.filter(({ cmAttribute }) => cmAttribute === CM_ATTRIBUTE.REQ);
-  assert.ok(requests.length >= SEQUENCE, `${requests.length} REQs`);
+  assert.ok(requests.length >= count, `${requests.length} REQs`);
 }
 
 /** The kernel disconnects for its dead process: we see an end, not a time-out. */
@@ -154,24 +151,23 @@ async function outage(lab: Lab): Promise<void> {
       const sizes = new Array<number>(200).fill(20_000);
       const client = startPeer(lab, `memory-client ${guest.ipv4} ${sizes.join(' ')}`);
       await client.waitForOutput(/done/, START_TIMEOUT_MS);
-      const port = `link set ${guest.tap} nomaster`.split(' ');
-      execFileSync('ip', port);
+      lab.unplug(guest);
       await pause(OUTAGE_MS);
       assert.ok(!client.stdout.includes('done 20000\n'.repeat(sizes.length)), 'done too early');
-      execFileSync('ip', ['link', 'set', guest.tap, 'master', 'lab0']);
+      lab.plug(guest);
       const result = await client.finish(60_000);
       assert.equal(result.stdout, 'done 20000\n'.repeat(sizes.length), transcript(result));
       const served = await serving.finish();
       assert.equal(served.code, 0, transcript(served));
     } finally {
       serving.kill();
-      execFileSync('ip', ['link', 'set', guest.tap, 'master', 'lab0']);
+      lab.plug(guest);
     }
   });
 }
 
-async function poweredOff(lab: Lab): Promise<void> {
-  const guest = lab.guest(0);
+async function poweredOff(lab: Lab, guest: Guest): Promise<void> {
+  await lab.setPathMtu(1024);
   await captured(lab, guest, 'powered-off', async () => {
     const serving = guest.spawn(
       `${putMemoryPeer(guest)} serve ${guest.ipv4} ${MEMORY_PORT} ${MEMORY_BYTES}`,

@@ -1,0 +1,24 @@
+#!/usr/bin/env node
+/** The `dapl` command: what a person asks of RDMA on a machine. Each command is a file. */
+import { createRequire } from 'node:module';
+import { Command } from 'commander';
+import { commands } from './commands/index.js';
+
+// Whoever reads our output may leave early (`| head`).
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
+
+const { version } = createRequire(import.meta.url)('dapl/package.json') as { version: string };
+
+const program = new Command('dapl')
+  .description('RDMA for Node.js, the DAT way.')
+  .version(version)
+  .enablePositionalOptions() // the options behind a traced program are the program's
+  .showHelpAfterError('("dapl --help" says what there is)');
+for (const make of commands) program.addCommand(make());
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  process.stderr.write(`dapl: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,83 @@
+/** Captures of several processes as one, in the order of time. */
+import { closeSync, openSync, writeSync } from 'node:fs';
+import { type Block, CaptureReader } from './capture-reader.js';
+import { BlockType, sectionHeader } from './pcapng.js';
+
+/** A file on the way: its next packet, and which interfaces of the result its own have become. */
+interface Source {
+  readonly reader: CaptureReader;
+  readonly interfaces: number[];
+  packet: Block | undefined;
+  timeUs: number;
+}
+
+/**
+ * Writes the packets of capture files of ours into one file. All interfaces are kept, under numbers
+ * of their own.
+ * @param inputs what `capture` has written; what is cut short at the end is left out
+ * @param output made anew
+ * @returns how many packets and interfaces there are
+ * @throws Error as `fs.openSync`
+ */
+export function mergeCaptures(
+  inputs: readonly string[],
+  output: string,
+): { readonly packets: number; readonly interfaces: number } {
+  const sources = inputs.map((path): Source => {
+    return { reader: new CaptureReader(path), interfaces: [], packet: undefined, timeUs: 0 };
+  });
+  try {
+    const fd = openSync(output, 'w');
+    try {
+      return merge(sources, (bytes) => {
+        for (let at = 0; at < bytes.length;) at += writeSync(fd, bytes, at);
+      });
+    } finally {
+      closeSync(fd);
+    }
+  } finally {
+    for (const { reader } of sources) reader.close();
+  }
+}
+
+function merge(
+  sources: readonly Source[],
+  write: (bytes: Uint8Array) => void,
+): { packets: number; interfaces: number } {
+  let interfaces = 0;
+  let packets = 0;
+  const advance = (source: Source): void => {
+    while ((source.packet = source.reader.next()) !== undefined) {
+      const { type, bytes } = source.packet;
+      if (type === BlockType.ENHANCED_PACKET) {
+        source.timeUs = bytes.getUint32(12, true) * 2 ** 32 + bytes.getUint32(16, true);
+        return;
+      }
+      if (type !== BlockType.INTERFACE_DESCRIPTION) continue;
+      source.interfaces.push(interfaces++);
+      write(bytesOf(bytes));
+    }
+  };
+  write(sectionHeader('dapl'));
+  sources.forEach(advance);
+  for (let source = earliest(sources); source?.packet; source = earliest(sources)) {
+    const { bytes } = source.packet;
+    bytes.setUint32(8, source.interfaces[bytes.getUint32(8, true)] ?? 0, true);
+    write(bytesOf(bytes));
+    packets++;
+    advance(source);
+  }
+  return { packets, interfaces };
+}
+
+function earliest(sources: readonly Source[]): Source | undefined {
+  let first: Source | undefined;
+  for (const source of sources) {
+    if (source.packet && (!first || source.timeUs < first.timeUs)) first = source;
+  }
+  return first;
+}
+
+function bytesOf(view: DataView): Uint8Array {
+  return new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
+}

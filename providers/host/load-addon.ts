@@ -1,0 +1,50 @@
+/**
+ * Native parts of providers: what was built on this machine (`npm run build:native`), else what
+ * came with the package for this platform.
+ */
+import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** The package, seen from dist/providers/host. */
+const PACKAGE = fileURLToPath(new URL('../../..', import.meta.url));
+const PLATFORM = `${process.platform}-${process.arch}`;
+
+export type LoadedAddon =
+  | { readonly addon: unknown; readonly path: string }
+  /** Why neither of them could be loaded, in a sentence. */
+  | { readonly problem: string };
+
+/** @param name of the file, such as `softroce-port.node` */
+export function loadAddon(name: string, root: string = PACKAGE): LoadedAddon {
+  const require = createRequire(import.meta.url);
+  const places = [join(root, 'build/native', name), join(root, 'prebuilds', PLATFORM, name)];
+  const problems: string[] = [];
+  for (const path of places.filter((each) => existsSync(each))) {
+    try {
+      return { addon: require(path) as unknown, path };
+    } catch (error) {
+      problems.push(problemOf(path, error));
+    }
+  }
+  if (problems.length > 0) return { problem: problems.join('; ') };
+  return { problem: `${name} was not built, and no prebuild for ${PLATFORM} is in the package` };
+}
+
+/** The loader's first line, and what a prebuild needs if that is not here. */
+function problemOf(path: string, error: unknown): string {
+  const text = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
+  const needed = /GLIBC_[\d.]+' not found/.test(text) ? requiredGlibc(dirname(path)) : undefined;
+  if (needed === undefined) return text;
+  return `${text} (the prebuild is for glibc ${needed} or later: build it from source)`;
+}
+
+function requiredGlibc(directory: string): string | undefined {
+  try {
+    const text = readFileSync(join(directory, 'requires.json'), 'utf8');
+    return (JSON.parse(text) as { readonly glibc?: string }).glibc;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,89 @@
+/** What softroce has to stand on here: for `dapl info`, and for programs that choose. */
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { networkInterfaces } from 'node:os';
+import { type Gid, gidFromIp } from '../../core/spi/index.js';
+import { loadNativeAddon, nativeAddonProblem } from './native-addon.js';
+import { bindError, pathMtu, ROCE_UDP_PORT } from './port-options.js';
+
+export interface SoftroceAddress {
+  readonly interface: string;
+  /** In text; a link-local one without its zone. */
+  readonly address: string;
+  readonly isLoopback: boolean;
+  /** Of the link, and the path MTU that fits it; absent without the native port. */
+  readonly linkMtuBytes?: number;
+  readonly pathMtuBytes?: number;
+  /** Why it cannot be opened: another program has the port. */
+  readonly problem?: string;
+}
+
+export interface SoftroceInspection {
+  /** What moves packets: the native port, or node:dgram, which is slower. */
+  readonly port: 'native' | 'dgram';
+  /** Why it is not the native one. */
+  readonly portProblem?: string;
+  readonly udpPort: number;
+  /** Addresses of this machine: others' reach before loopback, IPv4 first. */
+  readonly addresses: readonly SoftroceAddress[];
+  /** The one to take without further wishes: the first one that can be opened. */
+  readonly preferred?: string;
+}
+
+/** @param udpPort default 4791 */
+export async function inspectSoftroce(udpPort = ROCE_UDP_PORT): Promise<SoftroceInspection> {
+  const addon = loadNativeAddon();
+  const portProblem = nativeAddonProblem();
+  const found = Object.entries(networkInterfaces()).flatMap(([name, list = []]) =>
+    list
+      .filter(({ address }) => !/^fe80:/i.test(address))
+      .map(({ address, internal }) => ({ interface: name, address, isLoopback: internal })),
+  );
+  const rank = ({ address, isLoopback }: { address: string; isLoopback: boolean }): number =>
+    (isLoopback ? 2 : 0) + (address.includes(':') ? 1 : 0);
+  found.sort((a, b) => rank(a) - rank(b));
+  const addresses = await Promise.all(
+    found.map(async (each): Promise<SoftroceAddress> => {
+      const problem = await openingProblem(each.address, udpPort);
+      const link = addon?.findLink(gidFromIp(each.address))?.[0];
+      return {
+        ...each,
+        ...(link !== undefined && {
+          linkMtuBytes: link,
+          ...fitting(link, gidFromIp(each.address)),
+        }),
+        ...(problem !== undefined && { problem }),
+      };
+    }),
+  );
+  const preferred = addresses.find(({ problem }) => problem === undefined)?.address;
+  return {
+    port: addon === undefined ? 'dgram' : 'native',
+    ...(portProblem !== undefined && { portProblem }),
+    udpPort,
+    addresses,
+    ...(preferred !== undefined && { preferred }),
+  };
+}
+
+function fitting(linkMtuBytes: number, gid: Gid): { pathMtuBytes?: number } {
+  try {
+    return { pathMtuBytes: pathMtu(linkMtuBytes, gid) };
+  } catch {
+    return {};
+  }
+}
+
+/** Tries the UDP port. */
+async function openingProblem(address: string, udpPort: number): Promise<string | undefined> {
+  const socket = createSocket(address.includes(':') ? 'udp6' : 'udp4');
+  try {
+    socket.bind({ port: udpPort, address, exclusive: true });
+    await once(socket, 'listening');
+    return undefined;
+  } catch (error) {
+    return bindError(error, address, udpPort).message;
+  } finally {
+    socket.close();
+  }
+}

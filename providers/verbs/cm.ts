@@ -1,0 +1,177 @@
+/** The CM module over librdmacm: what the consumer asks for, and whom the kernel's events are for. */
+import { SpiError } from '../../core/spi/index.js';
+import type {
+  Clock,
+  CmConnection,
+  CmConnectOptions,
+  CmListener,
+  CmListenOptions,
+  CmModule,
+  CmResolution,
+  CmResolveOptions,
+  Device,
+  Logger,
+  Scheduler,
+  Timers,
+} from '../../core/spi/index.js';
+import { ActiveConnection } from './cm-active.js';
+import { CmCalls, errnoName } from './cm-calls.js';
+import { CmChannel, type CmNativeEvent } from './cm-channel.js';
+import type { CmIdOwner, CmServices } from './cm-connection.js';
+import { VerbsListener } from './cm-listener.js';
+import { LocalAddresses } from './cm-local-addresses.js';
+import { CmEventType } from './cm-native.js';
+import type { CmNative } from './cm-native.js';
+import { VerbsResolution } from './cm-resolution.js';
+
+export interface VerbsCmDependencies {
+  /** The addon, with librdmacm loaded. */
+  readonly native: CmNative;
+  readonly device: Device;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly scheduler: Scheduler;
+  readonly logger: Logger;
+  /** Absent: those of the device, with what the operating system says of them. */
+  readonly addresses?: LocalAddresses;
+}
+
+export interface VerbsCmOptions {
+  /** Limit of address resolution, and again of route resolution; default 2000. */
+  readonly resolveTimeoutMs?: number;
+}
+
+const RESOLVE_TIMEOUT_MS = 2_000;
+/** A channel that cannot be read so often in a row is given up. */
+const MAX_READ_FAILURES = 8;
+
+export class VerbsCm implements CmModule {
+  private readonly channel: CmChannel;
+  private readonly services: CmServices;
+  private readonly owners = new Map<number, CmIdOwner>();
+  private readonly listeners = new Map<bigint, VerbsListener>();
+  private readFailures = 0;
+  private closed = false;
+
+  /** @throws SpiError when rdma_cm cannot be opened */
+  constructor(
+    private readonly dependencies: VerbsCmDependencies,
+    { resolveTimeoutMs = RESOLVE_TIMEOUT_MS }: VerbsCmOptions = {},
+  ) {
+    const { native, device, clock, timers, logger } = dependencies;
+    const calls = new CmCalls(native);
+    this.channel = new CmChannel(native, (event) => this.onEvent(event));
+    this.services = {
+      calls,
+      device,
+      addresses: dependencies.addresses ?? new LocalAddresses(device),
+      clock,
+      timers,
+      logger,
+      channel: this.channel.number,
+      resolveTimeoutMs,
+      own: (id, owner) => void this.owners.set(id, owner),
+      destroyId: (id) => this.destroyId(id),
+      defer: (task) => this.defer(task),
+    };
+  }
+
+  /** True when nothing of any connection or resolution is held; listeners do not count. */
+  get isIdle(): boolean {
+    return this.owners.size === 0;
+  }
+
+  listen(options: CmListenOptions): CmListener {
+    this.checkOpen();
+    const { serviceId } = options;
+    if (this.listeners.has(serviceId)) {
+      throw new SpiError(
+        'EADDRINUSE',
+        `service id 0x${serviceId.toString(16)} has a listener already`,
+      );
+    }
+    const onClose = (): void => void this.listeners.delete(serviceId);
+    const listener = new VerbsListener(this.services, options, onClose);
+    this.listeners.set(serviceId, listener);
+    return listener;
+  }
+
+  connect(options: CmConnectOptions): CmConnection {
+    this.checkOpen();
+    return ActiveConnection.begin(this.services, options);
+  }
+
+  resolve(options: CmResolveOptions): CmResolution {
+    this.checkOpen();
+    return VerbsResolution.begin(this.services, options);
+  }
+
+  /** The kernel sends what there is to send (DREQ, REJ) when identifiers go; nothing is awaited. */
+  close(): Promise<void> {
+    if (!this.closed) {
+      this.closed = true;
+      for (const listener of [...this.listeners.values()]) listener.close();
+      for (const owner of [...this.owners.values()]) owner.close();
+      this.channel.close();
+    }
+    return Promise.resolve();
+  }
+
+  private checkOpen(): void {
+    if (this.closed) throw new SpiError('ENODEV', 'the CM module is closed');
+  }
+
+  private onEvent(event: CmNativeEvent): void {
+    if (event.type === CmEventType.CHANNEL_FAILED) {
+      this.onReadFailure(event.status);
+      return;
+    }
+    this.readFailures = 0;
+    // An identifier that has gone meanwhile has nobody to tell.
+    this.owners.get(event.id)?.onNativeEvent(event);
+  }
+
+  private onReadFailure(errno: number): void {
+    const { logger } = this.dependencies;
+    logger.error(`CM: rdma_get_cm_event: ${errnoName(errno)}`);
+    if (++this.readFailures < MAX_READ_FAILURES) return;
+    this.channel.watch(false);
+    logger.error('CM: events are no longer read; connections end as they do when a device goes');
+    const removal = { ...NO_EVENT, type: CmEventType.DEVICE_REMOVAL, status: errno };
+    for (const owner of [...this.owners.values()]) owner.onNativeEvent(removal);
+  }
+
+  private destroyId(id: number): void {
+    this.owners.delete(id);
+    const errno = this.services.calls.destroyId(id);
+    if (errno !== 0) this.dependencies.logger.warn(`CM: rdma_destroy_id: ${errnoName(errno)}`);
+  }
+
+  /** After `close`, nobody hears of anything. */
+  private defer(task: () => void): void {
+    const { scheduler, logger } = this.dependencies;
+    scheduler.defer(() => {
+      if (this.closed) return;
+      try {
+        task();
+      } catch (error) {
+        logger.error('a handler of CM events threw', { error });
+      }
+    });
+  }
+}
+
+const NO_EVENT: CmNativeEvent = {
+  type: CmEventType.DEVICE_REMOVAL,
+  id: 0,
+  listenId: 0,
+  status: 0,
+  isDatagram: false,
+  responderResources: 0,
+  initiatorDepth: 0,
+  retryCount: 0,
+  rnrRetryCount: 0,
+  qpn: 0,
+  qkey: 0,
+  privateData: new Uint8Array(0),
+};

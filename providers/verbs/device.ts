@@ -1,0 +1,253 @@
+/** The verbs-level contract over one device of libibverbs. */
+import { constants } from 'node:os';
+import { AsyncEventType, SpiError } from '../../core/spi/index.js';
+import type {
+  AddressHandle,
+  AddressVector,
+  CompletionQueue,
+  CompletionQueueInit,
+  Device,
+  DeviceAttributes,
+  DeviceCapability,
+  FileMapping,
+  Gid,
+  Logger,
+  MemoryWindow,
+  ProtectionDomain,
+  QueuePair,
+  QueuePairInit,
+  SharedReceiveQueue,
+  SharedReceiveQueueInit,
+} from '../../core/spi/index.js';
+import { mapFile } from '../host/index.js';
+import { VerbsCompletionQueue } from './completion-queue.js';
+import { capabilitiesOf, deviceAttributesOf } from './device-attributes.js';
+import { EventTable } from './event-table.js';
+import { check, errnoError, made } from './errno.js';
+import { registrationOutOfMemory } from './errors.js';
+import { GidTable } from './gid-table.js';
+import { lockedMemory } from './machine.js';
+import type { VerbsAddon } from './native-addon.js';
+import {
+  VerbsAddressHandle,
+  VerbsMemoryWindow,
+  VerbsProtectionDomain,
+} from './protection-domain.js';
+import { VerbsQueuePair } from './queue-pair.js';
+import { VerbsSharedReceiveQueue } from './shared-receive-queue.js';
+import type { VerbsObject } from './verbs-object.js';
+
+const { EINVAL } = constants.errno;
+
+export interface VerbsDeviceOptions {
+  readonly addon: VerbsAddon;
+  /** As `ibv_devices` lists it. */
+  readonly name: string;
+  readonly portNumber?: number;
+  /** Place in the port's table of the GID that is the default source; absent: the best one. */
+  readonly gidIndex?: number;
+  /** How completions are awaited by queues that are told 'event'; default 'event'. */
+  readonly polling?: 'event' | 'adaptive';
+  readonly logger: Logger;
+  /** Runs a handler: in the driver's pump. Absent: at once. What it throws is caught here. */
+  readonly pump?: (handler: () => void) => void;
+}
+
+/** @throws SpiError('ENODEV') no such device; or what opening it met */
+export class VerbsDevice implements Device {
+  readonly name: string;
+  readonly addon: VerbsAddon;
+  readonly number: number;
+  readonly attributes: DeviceAttributes;
+  readonly capabilities: ReadonlySet<DeviceCapability>;
+  readonly logger: Logger;
+  readonly polling: 'event' | 'adaptive';
+  /** Told when it has been closed. */
+  onClosed: () => void = () => undefined;
+  /** Everything that is there, parents before children. */
+  readonly objects = new Set<VerbsObject>();
+  readonly events = new EventTable();
+  /** Bytes of all regions. */
+  registeredBytes = 0;
+  /** The kernel has taken it away. */
+  gone = false;
+  private readonly gidTable: GidTable;
+  private readonly pump: (handler: () => void) => void;
+  private eventHandler: (event: AsyncEventType) => void = () => undefined;
+  private closing: Promise<void> | undefined;
+
+  constructor(options: VerbsDeviceOptions) {
+    const {
+      addon,
+      name,
+      portNumber = 1,
+      gidIndex,
+      logger,
+      pump = (handler) => handler(),
+    } = options;
+    this.addon = addon;
+    this.name = name;
+    this.logger = logger;
+    this.polling = options.polling ?? 'event';
+    this.pump = pump;
+    const number = addon.openDevice(
+      name,
+      (cq) => this.notify(cq),
+      (type, object) => this.deliver(type as AsyncEventType, object),
+    );
+    this.number = made('ibv_open_device', number, name);
+    try {
+      const device = addon.queryDevice(this.number);
+      if (typeof device === 'number') throw errnoError('ibv_query_device', device, name);
+      const port = addon.queryPort(this.number, portNumber);
+      if (typeof port === 'number') {
+        throw errnoError('ibv_query_port', port, `port ${portNumber} of ${name}`);
+      }
+      this.gidTable = new GidTable(addon, this.number, portNumber, port, gidIndex);
+      this.attributes = deviceAttributesOf(device, port, portNumber);
+      this.capabilities = capabilitiesOf(device);
+    } catch (error) {
+      addon.closeDevice(this.number, 1);
+      throw error;
+    }
+  }
+
+  get gids(): readonly Gid[] {
+    return this.gidTable.gids;
+  }
+
+  /** Place in the port's table of a GID of `gids`. @throws SpiError('EINVAL') */
+  hardwareGidIndex(localGidIndex: number): number {
+    return this.gidTable.hardwareIndex(localGidIndex);
+  }
+
+  /** Place in `gids` of an entry of the port's table; 0 if it is none. */
+  localGidIndex(hardwareIndex: number): number {
+    return this.gidTable.localIndex(hardwareIndex);
+  }
+
+  createProtectionDomain(): ProtectionDomain {
+    this.checkOpen();
+    return new VerbsProtectionDomain(this);
+  }
+
+  allocate(lengthBytes: number): ArrayBuffer {
+    if (lengthBytes === 0) return new ArrayBuffer(0);
+    const memory = this.addon.allocate(lengthBytes);
+    if (typeof memory !== 'number') return memory;
+    throw errnoError('mmap', memory, `${lengthBytes} bytes`);
+  }
+
+  mapFile(file: FileMapping): Uint8Array {
+    return mapFile(this.addon, file);
+  }
+
+  createCompletionQueue(init: CompletionQueueInit): CompletionQueue {
+    this.checkOpen();
+    return new VerbsCompletionQueue(this, init);
+  }
+
+  createQueuePair(init: QueuePairInit): QueuePair {
+    this.checkOpen();
+    return new VerbsQueuePair(this, init);
+  }
+
+  createSharedReceiveQueue(init: SharedReceiveQueueInit): SharedReceiveQueue {
+    this.checkOpen();
+    return new VerbsSharedReceiveQueue(this, init);
+  }
+
+  createMemoryWindow(pd: ProtectionDomain, type: 1 | 2): MemoryWindow {
+    this.checkOpen();
+    if (type !== 1 && type !== 2) {
+      throw new SpiError('EINVAL', `memory window type ${String(type)}`);
+    }
+    return new VerbsMemoryWindow(this.domainOf(pd), type);
+  }
+
+  createAddressHandle(pd: ProtectionDomain, attributes: AddressVector): AddressHandle {
+    this.checkOpen();
+    return new VerbsAddressHandle(this.domainOf(pd), attributes);
+  }
+
+  /** @throws SpiError('EINVAL') when it is not one of this device */
+  domainOf(pd: ProtectionDomain): VerbsProtectionDomain {
+    if (!(pd instanceof VerbsProtectionDomain)) {
+      throw new SpiError('EINVAL', 'the protection domain is of another provider');
+    }
+    pd.checkUsable(this);
+    return pd;
+  }
+
+  setEventHandler(handler: (event: AsyncEventType) => void): void {
+    this.eventHandler = handler;
+  }
+
+  /** Nobody tells verbs of unreachable destinations: the CM hears of them itself. */
+  setUnreachableHandler(): void {}
+
+  /** Hardware needs no driving; completions come into their rings. */
+  progress(): boolean {
+    return this.addon.progress(this.number) > 0;
+  }
+
+  /** Whether its events keep the process alive. */
+  setKeepAlive(alive: boolean): void {
+    if (!this.closing) check('uv_ref', this.addon.setAlive(this.number, alive ? 1 : 0));
+  }
+
+  close(): Promise<void> {
+    this.closing ??= this.destroyAll();
+    return this.closing;
+  }
+
+  /** Runs a handler in the pump; what it throws stops nothing. */
+  handle(handler: () => void): void {
+    this.pump(() => {
+      try {
+        handler();
+      } catch (error) {
+        this.logger.error('a handler threw', { device: this.name, error });
+      }
+    });
+  }
+
+  /** Why memory could not be registered. */
+  registrationError(errno: number, lengthBytes: number, iova?: bigint): SpiError {
+    const place = iova === undefined ? '' : ` at iova 0x${iova.toString(16)}`;
+    const offset = 'an iova must agree with the address of the memory modulo its page';
+    const hint = errno === EINVAL && iova !== undefined ? `; ${offset}` : '';
+    const error = errnoError('ibv_reg_mr', errno, `${lengthBytes} bytes${place}${hint}`);
+    if (error.code !== 'ENOMEM') return error;
+    return registrationOutOfMemory(lengthBytes, this.registeredBytes, lockedMemory());
+  }
+
+  private async destroyAll(): Promise<void> {
+    const errno = this.addon.closeDevice(this.number, 1);
+    for (const object of [...this.objects].reverse()) object.markDestroyed();
+    this.onClosed();
+    check('ibv_close_device', errno, this.name);
+  }
+
+  private checkOpen(): void {
+    if (this.closing) throw new SpiError('ENODEV', `device ${this.name} is closed`);
+  }
+
+  /** Who it is for is known now; a number may be another object's when the handler runs. */
+  private notify(cq: number): void {
+    const queue = this.events.completionQueues.get(cq);
+    if (queue) this.handle(() => queue.notify());
+  }
+
+  private deliver(type: AsyncEventType, number: number): void {
+    const receiver = this.events.receiverOf(type, number);
+    if (receiver === undefined) return;
+    if (receiver !== 'device') {
+      this.handle(() => receiver.deliver(type));
+      return;
+    }
+    if (type === AsyncEventType.DEVICE_FATAL) this.gone = true;
+    if (type === AsyncEventType.GID_CHANGE) this.handle(() => this.gidTable.read());
+    this.handle(() => this.eventHandler(type));
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * The verbs provider (`dapl/providers/verbs`): any RDMA device of Linux (mlx5, irdma, bnxt_re, the
+ * kernel's rxe and siw) through libibverbs, librdmacm and the kernel's management datagrams. They
+ * are looked up when it is first opened: it installs and imports on a machine without them.
+ */
+import {
+  CLOCK,
+  CM,
+  DEVICE,
+  KEEP_ALIVE,
+  LOGGER,
+  MAD,
+  RANDOM,
+  SCHEDULER,
+  TIMERS,
+  XRC,
+  definePlugin,
+} from '../../core/spi/index.js';
+import type {
+  DatProviderInit,
+  ProviderInstance,
+  Registrar,
+  Resolver,
+} from '../../core/spi/index.js';
+import { xrc } from '../../plugins/xrc/index.js';
+import { makeCm, makeMad } from './modules.js';
+import { openNode } from './open.js';
+import { checkOptions, type VerbsOptions } from './options.js';
+import { optionsOf } from './provider-init.js';
+
+export type { DeviceChoice } from './choose-device.js';
+export { inspectVerbs, type InspectedDevice, type VerbsInspection } from './inspect.js';
+export type { LibraryPaths, VerbsOptions } from './options.js';
+export type {
+  GidEntry,
+  GidType,
+  LinkLayer,
+  NetworkInterface,
+  PortState,
+  RdmaDevice,
+  RdmaPort,
+} from './system.js';
+
+/**
+ * Opens with SpiError: ENODEV (no library, no device), EACCES (files of /dev/infiniband),
+ * EADDRNOTAVAIL (an address that no device serves), ENETUNREACH (no route, port down) or EINVAL,
+ * each in a sentence that names the remedy (docs/verbs.md).
+ */
+export const verbs = definePlugin(
+  {
+    name: 'verbs',
+    kind: 'provider',
+    sdkVersion: '1.0',
+    requires: ['mad', 'cm', 'xrc'],
+    provides: ['rc', 'ud', 'mad', 'cm', 'xrc'],
+  },
+  (given: VerbsOptions = {}): ProviderInstance => {
+    const options = checkOptions(given);
+    return {
+      deviceKey: deviceKeyOf(options),
+      async open(registrar: Registrar, resolver: Resolver): Promise<void> {
+        const logger = resolver.resolve(LOGGER).child({ provider: 'verbs' });
+        const opened = await openNode(options, logger);
+        const { node } = opened;
+        registrar.bind(CLOCK, () => node.clock);
+        registrar.bind(TIMERS, () => node.driver.timers);
+        registrar.bind(RANDOM, () => node.random);
+        registrar.bind(SCHEDULER, () => node.driver);
+        registrar.bind(KEEP_ALIVE, () => node.keepAlive);
+        registrar.bind(DEVICE, () => node.device);
+        registrar.bind(MAD, () => makeMad(opened, logger));
+        registrar.bind(CM, () => makeCm(opened, logger));
+        registrar.bind(XRC, xrc({}).instance);
+      },
+    };
+  },
+);
+
+/** Opened by a line of dat.conf (docs/registry.md). */
+export const datProviderInit: DatProviderInit = (_info, iaParams) => verbs(optionsOf(iaParams));
+
+/** The same words share a device; a name and an address of it open it twice, which verbs allow. */
+function deviceKeyOf({ device, address, port, gidIndex, libraries }: VerbsOptions): string {
+  const words = [device ?? address ?? 'any', port, gidIndex, libraries?.verbs];
+  return `verbs:${words.map((word) => word ?? '').join(':')}`;
+}

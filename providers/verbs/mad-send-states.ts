@@ -1,0 +1,85 @@
+/**
+ * The life of a send over umad as a table. The kernel tells of a send that it has been taken, that
+ * a response has come or that none has, and nothing else: a send without response is done when it
+ * has been taken, and what the kernel drops without a word ends by a timer.
+ *
+ * A row says what is done, in this order, and where the send goes. A pair that has no row changes
+ * nothing.
+ */
+
+export type SendState =
+  /** Being written; no response is expected. */
+  | 'TELLING'
+  /** Being written; a response is expected. */
+  | 'ASKING'
+  /** The kernel waits for the response, and repeats. */
+  | 'WAITING'
+  /** Cancelled; its report is the scheduler's next task. The kernel goes on, and nobody listens. */
+  | 'RETURNING'
+  /** Reported. */
+  | 'DONE';
+
+export type SendEvent =
+  /** The kernel has taken it; or not. */
+  | 'written'
+  | 'refused'
+  | 'response'
+  /** The kernel's wait is over. */
+  | 'timeout'
+  /** The longest wait is over, and the kernel has said nothing. */
+  | 'silence'
+  | 'cancel'
+  /** The agent has ended, or the device has. */
+  | 'flush'
+  /** The scheduler's task runs. */
+  | 'returned';
+
+export type SendAction =
+  | 'startTimer'
+  | 'stopTimer'
+  /** Calls the receive handler: always ahead of the report. */
+  | 'deliver'
+  /** What `report` will say. */
+  | 'statusSuccess'
+  | 'statusTimeout'
+  | 'statusFlushed'
+  | 'statusFailed'
+  /** Has the scheduler raise `returned`: no handler runs inside the caller's stack. */
+  | 'deferReport'
+  /** Calls the send handler. */
+  | 'report';
+
+export interface SendRow {
+  readonly actions: readonly SendAction[];
+  readonly next: SendState;
+}
+
+type Table = Readonly<Record<SendState, Readonly<Partial<Record<SendEvent, SendRow>>>>>;
+
+const row = (next: SendState, ...actions: SendAction[]): SendRow => ({ next, actions });
+
+export const SEND_TABLE: Table = {
+  TELLING: {
+    written: row('DONE', 'statusSuccess', 'report'),
+    refused: row('DONE', 'statusFailed', 'report'),
+    cancel: row('RETURNING', 'statusFlushed', 'deferReport'),
+    flush: row('DONE', 'statusFlushed', 'report'),
+  },
+  ASKING: {
+    written: row('WAITING', 'startTimer'),
+    refused: row('DONE', 'statusFailed', 'report'),
+    cancel: row('RETURNING', 'statusFlushed', 'deferReport'),
+    flush: row('DONE', 'statusFlushed', 'report'),
+  },
+  WAITING: {
+    response: row('DONE', 'stopTimer', 'statusSuccess', 'deliver', 'report'),
+    timeout: row('DONE', 'stopTimer', 'statusTimeout', 'report'),
+    silence: row('DONE', 'statusFailed', 'report'),
+    cancel: row('RETURNING', 'stopTimer', 'statusFlushed', 'deferReport'),
+    flush: row('DONE', 'stopTimer', 'statusFlushed', 'report'),
+  },
+  RETURNING: {
+    returned: row('DONE', 'report'),
+  },
+  DONE: {},
+};

@@ -1,0 +1,12 @@
+// Notifications of a device: its completion channel and its asynchronous events.
+#pragma once
+
+#include "instance.h"
+
+// What has been raised is told now: for whoever is about to tell of something later.
+void drainAsyncEvents(Instance& instance);
+
+// 0 or errno.
+int startEvents(Device& device);
+void stopEvents(Device& device);
+void setEventsAlive(Device& device, bool alive);

@@ -1,0 +1,89 @@
+// The objects of verbs with what we add. Each counts its children and holds its parents; those that
+// have children refuse to go (EBUSY), whatever a driver would do.
+#pragma once
+
+#include <node_api.h>
+
+#include "rings.h"
+
+using rings::Table;
+
+struct Instance;
+struct Watch;
+
+// One opened ibv_context with its completion channel.
+struct Device {
+  explicit Device(Instance& instance) : instance(&instance) {}
+
+  Instance* instance;
+  uint32_t number = 0;
+  uint32_t children = 0;
+  ibv_context* context = nullptr;
+  ibv_comp_channel* channel = nullptr;
+  Watch* channelWatch = nullptr;
+  Watch* asyncWatch = nullptr;
+  napi_ref onNotify = nullptr;  // (cq) => void
+  napi_ref onEvent = nullptr;   // (type, number of the object or 0) => void
+  rings::Tables tables;
+};
+
+struct Pd {
+  Device* device;
+  uint32_t number = 0;
+  uint32_t children = 0;
+  ibv_pd* verbs = nullptr;
+};
+
+struct Region {
+  Pd* pd;
+  uint32_t number = 0;
+  ibv_mr* verbs = nullptr;
+  napi_ref memory = nullptr;  // keeps it from being collected
+};
+
+struct Cq : rings::CompletionQueue {
+  Device* device;
+  uint32_t number = 0;
+  uint32_t children = 0;
+  napi_ref memory = nullptr;
+};
+
+struct Srq {
+  explicit Srq(Pd* pd) : pd(pd) {}
+
+  Pd* pd;
+  Cq* cq = nullptr;  // an XRC SRQ's
+  uint32_t number = 0;
+  uint32_t children = 0;
+  ibv_srq* verbs = nullptr;
+  napi_ref memory[2] = {};
+  rings::Queue queue;
+};
+
+struct Qp : rings::QueuePair {
+  Device* device;
+  Pd* pd = nullptr;  // null for an XRC target
+  Cq* sendCq = nullptr;
+  Cq* receiveCq = nullptr;
+  Srq* srq = nullptr;
+  uint32_t number = 0;
+  napi_ref memory[2] = {};
+  rings::Queue sendQueue, receiveQueue;
+};
+
+struct Args;
+
+// For the files that make queues in other ways (XRC). The object has been created with itself as
+// its context; it becomes known: rings from the arguments at `ringsAt`, tables, parents' counts.
+uint32_t adoptQp(const Args& args, Instance& instance, Qp* qp, int ringsAt);
+uint32_t adoptSrq(const Args& args, Instance& instance, Srq* srq, int ringsAt);
+// Memory at `at`, entry count and stride behind it.
+rings::Ring ringAt(const Args& args, int at);
+
+// Undo, in order and whatever fails: what is left of a device, and of an environment.
+void destroyObjects(Device& device);
+void destroyQueuePairs(Device& device);
+void destroySharedReceives(Device& device);
+void destroyCompletionQueues(Device& device);
+void destroyMemory(Device& device);
+int closeDevice(Device& device);

@@ -1,0 +1,28 @@
+/** A verbs device of this process: the device, its driver, and what keeps the process alive. */
+import type { Logger } from '../../core/spi/index.js';
+import { KeepAliveCounter, SystemRandom, monotonicClock } from '../host/index.js';
+import { VerbsDevice, type VerbsDeviceOptions } from './device.js';
+import { VerbsDriver } from './driver.js';
+
+export type VerbsNodeOptions = Omit<VerbsDeviceOptions, 'pump'>;
+
+export class VerbsNode {
+  readonly clock = monotonicClock;
+  readonly random = new SystemRandom();
+  readonly driver: VerbsDriver;
+  readonly device: VerbsDevice;
+  readonly keepAlive: KeepAliveCounter;
+
+  /** @throws SpiError as VerbsDevice */
+  constructor(options: VerbsNodeOptions) {
+    const logger: Logger = options.logger;
+    this.driver = new VerbsDriver(this.clock, logger);
+    const pump = (handler: () => void): void => this.driver.defer(handler);
+    this.device = new VerbsDevice({ ...options, pump });
+    this.device.onClosed = () => this.driver.close();
+    this.keepAlive = new KeepAliveCounter((alive) => {
+      this.driver.setKeepAlive(alive);
+      this.device.setKeepAlive(alive);
+    });
+  }
+}

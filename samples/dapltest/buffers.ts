@@ -1,0 +1,43 @@
+/** Memory of operations. */
+import type { Ia, Lmr, LmrSegment, Pz } from 'dapl';
+
+import { lengthOf, type Shape } from './operations.js';
+
+/** Segments begin at multiples of this, as those of the C program do. */
+const ALIGNMENT_BYTES = 256;
+
+/** What one operation moves, at one side. */
+export class OperationBuffer {
+  readonly lmr: Lmr;
+  readonly lengthBytes: number;
+  /** To post: the segments, or one that is all of it where the peer reads or writes. */
+  readonly segments: readonly LmrSegment[];
+
+  /** @param privileges REMOTE_READ or REMOTE_WRITE among them: the peer sees one run of bytes */
+  constructor(ia: Ia, pz: Pz, shape: Shape, privileges: number, layout: 'segments' | 'run') {
+    const { segmentBytes, segments } = shape;
+    const strideBytes = Math.ceil(segmentBytes / ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
+    this.lengthBytes = lengthOf(shape);
+    this.lmr = ia.allocate(Math.max(strideBytes * segments, ALIGNMENT_BYTES), { pz, privileges });
+    this.segments =
+      layout === 'run'
+        ? [this.lmr.segment(0, this.lengthBytes)]
+        : Array.from({ length: segments }, (_, index) =>
+            this.lmr.segment(index * strideBytes, segmentBytes),
+          );
+  }
+
+  fill(value: number): void {
+    for (const { bytes } of this.segments) bytes.fill(value);
+  }
+
+  /** @throws Error when a byte is another one */
+  check(value: number, what: string): void {
+    for (const [index, { bytes }] of this.segments.entries()) {
+      const at = bytes.findIndex((byte) => byte !== value);
+      if (at < 0) continue;
+      const place = `segment ${index}, byte ${at}`;
+      throw new Error(`${what}: ${place} is ${bytes[at]}, and should be ${value}`);
+    }
+  }
+}

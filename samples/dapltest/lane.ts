@@ -1,0 +1,180 @@
+/** What a thread of a transaction test does on one of its endpoints. */
+import { type Cr, type Ia, MemPrivileges, type Pz, RemoteSegment } from 'dapl';
+
+import { allocateMessage, type Message } from '../message.js';
+import { OperationBuffer } from './buffers.js';
+import { Channel } from '../channel.js';
+import { MEMORY_INFO_BYTES, readMemoryInfo, writeMemoryInfo } from './memory-info.js';
+import type { TransactionCommand } from './messages.js';
+import { MAX_OPERATIONS, type Operation, type Role } from './operations.js';
+
+/** Comes with the connection request; a server that finds another text only says so. */
+const GREETING = Buffer.from('DAPL and RDMA rule! Test 4321.');
+const ALL_MEMORY_BYTES = MAX_OPERATIONS * MEMORY_INFO_BYTES;
+const SYNC_BYTES = 64;
+/** Besides those of operations: memory, first and last "go". */
+const OTHER_MESSAGES = 3;
+/** Cookies: an operation has its index. */
+const MEMORY = MAX_OPERATIONS;
+const SYNC = MAX_OPERATIONS + 1;
+
+export interface Peer {
+  /** The order in which it wants addresses. */
+  readonly littleEndian: boolean;
+}
+
+export class Lane {
+  readonly channel: Channel;
+  private readonly buffers: readonly OperationBuffer[];
+  private readonly ownMemory: Message;
+  private readonly peerMemory: Message;
+  private readonly syncOut: Message;
+  private readonly syncIn: Message;
+  /** Where the peer's memory is, by operation of ours. */
+  private readonly remotes: (RemoteSegment | undefined)[] = [];
+
+  /** Receives are posted: the peer may connect. */
+  constructor(
+    ia: Ia,
+    pz: Pz,
+    private readonly role: Role,
+    private readonly command: TransactionCommand,
+  ) {
+    const { operations, poll } = command;
+    const depth = operations.length + OTHER_MESSAGES;
+    const segments = Math.max(...operations.map((op) => op.segments));
+    this.channel = new Channel(ia, pz, { receives: depth, requests: depth, segments, polls: poll });
+    this.buffers = operations.map((op) => this.bufferFor(ia, pz, op));
+    this.ownMemory = allocateMessage(ia, pz, ALL_MEMORY_BYTES);
+    this.peerMemory = allocateMessage(ia, pz, ALL_MEMORY_BYTES);
+    this.syncOut = allocateMessage(ia, pz, SYNC_BYTES);
+    this.syncIn = allocateMessage(ia, pz, SYNC_BYTES);
+    this.channel.postReceive(this.peerMemory.segment, MEMORY);
+    this.expectSync();
+  }
+
+  /** The C program's own layout: segments where it posts, one run of bytes where the peer does. */
+  private bufferFor(ia: Ia, pz: Pz, op: Operation): OperationBuffer {
+    const { LOCAL_READ, LOCAL_WRITE, REMOTE_READ, REMOTE_WRITE } = MemPrivileges;
+    const local = LOCAL_READ | LOCAL_WRITE;
+    if (op.transfer === 'SR' || this.isOurs(op)) {
+      return new OperationBuffer(ia, pz, op, local, 'segments');
+    }
+    const remote = op.transfer === 'RR' ? REMOTE_READ : REMOTE_WRITE;
+    return new OperationBuffer(ia, pz, op, local | remote, 'run');
+  }
+
+  isOurs({ initiator }: Operation): boolean {
+    return initiator === this.role;
+  }
+
+  /** As a client: connects, and tells where its memory is before it is told. */
+  async connect(address: string, connQual: number, peer: Peer): Promise<void> {
+    await this.channel.connect(address, connQual, GREETING);
+    await this.tellMemory(peer);
+    await this.learnMemory();
+  }
+
+  /** As a server. @returns whether the greeting was the one that is usual */
+  async accept(request: Cr, peer: Peer): Promise<boolean> {
+    const greeting = Buffer.from(request.privateData.subarray(0, GREETING.length));
+    await this.channel.accept(request);
+    await this.learnMemory();
+    await this.tellMemory(peer);
+    return GREETING.equals(greeting);
+  }
+
+  private async tellMemory({ littleEndian }: Peer): Promise<void> {
+    this.ownMemory.bytes.fill(0);
+    for (const [index, op] of this.command.operations.entries()) {
+      if (op.transfer === 'SR' || this.isOurs(op)) continue;
+      const { address, rmrContext = 0 } = this.buffer(index).lmr;
+      const entry = this.ownMemory.bytes.subarray(index * MEMORY_INFO_BYTES);
+      writeMemoryInfo(entry, { address, rmrContext }, littleEndian);
+    }
+    await this.channel.send(this.ownMemory.segment, 'memory information');
+  }
+
+  private async learnMemory(): Promise<void> {
+    await this.channel.receive(MEMORY, ALL_MEMORY_BYTES, "the peer's memory information");
+    for (const [index, op] of this.command.operations.entries()) {
+      if (op.transfer === 'SR' || !this.isOurs(op)) continue;
+      // In our order: the peer has turned it.
+      const entry = this.peerMemory.bytes.subarray(index * MEMORY_INFO_BYTES);
+      this.remotes[index] = new RemoteSegment(readMemoryInfo(entry, true));
+    }
+  }
+
+  expectSync(): void {
+    this.channel.postReceive(this.syncIn.segment, SYNC);
+  }
+
+  /** The peer answers with the same, with messages, or by leaving. */
+  sendSync(): void {
+    this.channel.post(this.syncOut.segment);
+  }
+
+  /** As a client: the last "go", and the end. */
+  async leave(): Promise<void> {
+    await this.channel.leave(this.syncOut.segment);
+  }
+
+  awaitSync(): Promise<void> {
+    return this.channel.receive(SYNC, SYNC_BYTES, "the peer's synchronization");
+  }
+
+  postReceive(index: number): void {
+    this.channel.postReceive(this.buffer(index).segments, index);
+  }
+
+  /** Posts an operation of ours. */
+  post(index: number): void {
+    const { transfer } = this.operation(index);
+    const { segments } = this.buffer(index);
+    const { ep } = this.channel;
+    const remote = this.remotes[index];
+    if (transfer === 'SR') ep.postSend(segments, index);
+    else if (remote === undefined) throw new Error(`operation ${index + 1}: no memory of the peer`);
+    else if (transfer === 'RR') ep.postRdmaRead(segments, index, remote);
+    else ep.postRdmaWrite(segments, index, remote);
+  }
+
+  /** Waits until the operation of ours is done. */
+  complete(index: number): Promise<void> {
+    const { lengthBytes } = this.buffer(index);
+    return this.channel.complete(index, lengthBytes, this.nameOf(index));
+  }
+
+  /** Waits for the peer's message. */
+  receive(index: number): Promise<void> {
+    const { lengthBytes } = this.buffer(index);
+    return this.channel.receive(index, lengthBytes, this.nameOf(index));
+  }
+
+  fill(index: number, value: number): void {
+    this.buffer(index).fill(value);
+  }
+
+  check(index: number, value: number): void {
+    this.buffer(index).check(value, this.nameOf(index));
+  }
+
+  private nameOf(index: number): string {
+    const { initiator, transfer } = this.operation(index);
+    return `operation ${index + 1} (${initiator} ${transfer})`;
+  }
+
+  private operation(index: number): Operation {
+    return entry(this.command.operations, index);
+  }
+
+  private buffer(index: number): OperationBuffer {
+    return entry(this.buffers, index);
+  }
+}
+
+function entry<T>(list: readonly T[], index: number): T {
+  const value = list[index];
+  if (value === undefined) throw new RangeError(`entry ${index} of ${list.length}`);
+  return value;
+}

@@ -1,0 +1,36 @@
+/**
+ * dapltest in TypeScript: uDAPL's test program over the DAT API. Either end may be the C program:
+ * `dapltest -T T -s 10.0.0.1 -D ofa-v2-rxe client SR 256 server SR 256` against
+ * `node dist/samples/dapltest/main.js -T S -D 10.0.0.1`.
+ */
+import { runProgram } from '../program.js';
+import { sourceAddressTowards } from '../source-address.js';
+import { runPerformance, runQuit, runTransaction } from './client.js';
+import { runLimits } from './limit.js';
+import { parseTask, type Task } from './options.js';
+import { runServer } from './server.js';
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+await runProgram('dapltest', async (open) => {
+  const task = parseTask(process.argv.slice(2));
+  const device = task.device ?? (await sourceAddressTowards(serverOf(task)));
+  switch (task.test) {
+    case 'S':
+      return runServer(() => open(device), { port: task.port, name: device }, print);
+    case 'T':
+      return runTransaction(await open(device), task.server, task.command, print);
+    case 'P':
+      return runPerformance(await open(device), task.server, task.command, print);
+    case 'Q':
+      return runQuit(await open(device), task.server);
+    case 'L':
+      return runLimits(() => open(device), task.limits, print);
+  }
+});
+
+function serverOf(task: Task): string {
+  return 'server' in task ? task.server.address : '';
+}

@@ -1,0 +1,149 @@
+/**
+ * The performance test: one connection, RDMA reads or writes by the client; first as many as the
+ * pipeline holds (bandwidth), then one at a time (latency). The server only lends its memory.
+ */
+import { type Ia, MemPrivileges, RemoteSegment } from 'dapl';
+
+import { allocateMessage, type Message } from '../message.js';
+import { OperationBuffer } from './buffers.js';
+import { Channel } from '../channel.js';
+import type { Peer } from './lane.js';
+import { MEMORY_INFO_BYTES, readMemoryInfo, writeMemoryInfo } from './memory-info.js';
+import type { PerformanceCommand } from './messages.js';
+import { LatencyStatistics, type Print, reportPerformance } from './report.js';
+import { Service } from './service.js';
+
+const { LOCAL_READ, LOCAL_WRITE, REMOTE_READ, REMOTE_WRITE } = MemPrivileges;
+const LOCAL = LOCAL_READ | LOCAL_WRITE;
+
+/** One connection, and the message that each side sends on it. */
+class PerformanceLane {
+  readonly channel: Channel;
+  readonly out: Message;
+  readonly in: Message;
+  readonly buffer: OperationBuffer;
+
+  constructor(ia: Ia, command: PerformanceCommand, requests: number, lends: boolean) {
+    const pz = ia.createPz();
+    const { segments, mode } = command;
+    this.channel = new Channel(ia, pz, {
+      receives: 1,
+      requests,
+      segments: lends ? 1 : segments,
+      polls: mode === 'polling' && !lends,
+    });
+    this.out = allocateMessage(ia, pz, MEMORY_INFO_BYTES);
+    this.in = allocateMessage(ia, pz, MEMORY_INFO_BYTES);
+    this.buffer = lends
+      ? new OperationBuffer(ia, pz, command, LOCAL | REMOTE_READ | REMOTE_WRITE, 'run')
+      : new OperationBuffer(ia, pz, command, LOCAL, 'segments');
+    this.channel.postReceive(this.in.segment, 0);
+  }
+
+  receive(): Promise<void> {
+    return this.channel.receive(0, MEMORY_INFO_BYTES, "the peer's synchronization");
+  }
+}
+
+/** The server's side; when it has been made, the port is served. */
+export class PerformanceServer {
+  private readonly lane: PerformanceLane;
+  private readonly service: Service;
+
+  constructor(
+    ia: Ia,
+    port: number,
+    command: PerformanceCommand,
+    private readonly print: Print,
+  ) {
+    this.lane = new PerformanceLane(ia, command, 1, true);
+    this.service = new Service(ia, this.lane.channel, port);
+  }
+
+  async run({ littleEndian }: Peer): Promise<void> {
+    const { channel, buffer, out } = this.lane;
+    await channel.accept(await this.service.request());
+    const { address, rmrContext = 0 } = buffer.lmr;
+    writeMemoryInfo(out.bytes, { address, rmrContext }, littleEndian);
+    await channel.send(out.segment, 'memory information');
+    await this.lane.receive();
+    await channel.ended();
+    this.print('Server: Finished performance test.');
+  }
+}
+
+export async function performanceClient(
+  ia: Ia,
+  server: Peer & { readonly address: string; readonly firstPort: number },
+  command: PerformanceCommand,
+  print: Print,
+): Promise<void> {
+  const pipeline = pipelineOn(ia, command);
+  const lane = new PerformanceLane(ia, command, pipeline, false);
+  await lane.channel.connect(server.address, server.firstPort);
+  await lane.receive();
+  const remote = new RemoteSegment(readMemoryInfo(lane.in.bytes, server.littleEndian));
+  const seconds = await measureBandwidth(lane, remote, command, pipeline);
+  const latency = await measureLatency(lane, remote, command);
+  await lane.channel.leave(lane.out.segment);
+  reportPerformance(print, { ...command, pipeline }, seconds, latency);
+}
+
+/** What was asked for, and no more than the device does. */
+function pipelineOn(ia: Ia, { iterations, pipeline, transfer }: PerformanceCommand): number {
+  const { maxDtoPerEp, maxEvdQlen, maxRdmaReadPerEpOut } = ia.query().ia;
+  const most = Math.min(iterations, pipeline, maxDtoPerEp - 1, maxEvdQlen);
+  return transfer === 'RR' ? Math.min(most, maxRdmaReadPerEpOut) : most;
+}
+
+/** @returns seconds that all the iterations took */
+async function measureBandwidth(
+  lane: PerformanceLane,
+  remote: RemoteSegment,
+  command: PerformanceCommand,
+  pipeline: number,
+): Promise<number> {
+  const start = performance.now();
+  let posted = 0;
+  lane.channel.ep.burst(() => {
+    for (; posted < pipeline; posted++) post(lane, remote, command);
+  });
+  for (let done = 0; done < command.iterations; done++) {
+    await complete(lane, command);
+    if (posted === command.iterations) continue;
+    post(lane, remote, command);
+    posted++;
+  }
+  return (performance.now() - start) / 1000;
+}
+
+async function measureLatency(
+  lane: PerformanceLane,
+  remote: RemoteSegment,
+  command: PerformanceCommand,
+): Promise<LatencyStatistics> {
+  const latency = new LatencyStatistics();
+  for (let done = 0; done < command.iterations; done++) {
+    const start = performance.now();
+    post(lane, remote, command);
+    await complete(lane, command);
+    latency.record((performance.now() - start) * 1000);
+  }
+  return latency;
+}
+
+function post(
+  { channel, buffer }: PerformanceLane,
+  remote: RemoteSegment,
+  { transfer }: PerformanceCommand,
+): void {
+  if (transfer === 'RR') channel.ep.postRdmaRead(buffer.segments, 0, remote);
+  else channel.ep.postRdmaWrite(buffer.segments, 0, remote);
+}
+
+function complete(
+  { channel, buffer }: PerformanceLane,
+  command: PerformanceCommand,
+): Promise<void> {
+  return channel.complete(0, buffer.lengthBytes, command.transfer);
+}

@@ -1,0 +1,69 @@
+/** Where a test's connections arrive: a service point for each endpoint. */
+import type { Cr, Evd, Ia, Psp, Rsp } from 'dapl';
+
+import type { Channel } from '../channel.js';
+
+/** From being told the port until connecting; the client may be busy with its other endpoints. */
+const REQUEST_TIMEOUT_MS = 60_000;
+
+/** Hands out the request of one connection. */
+export class Service {
+  private readonly requests: Evd;
+  private readonly point: Psp | Rsp;
+
+  /** @param useRsp reserve the channel's endpoint for whoever comes */
+  constructor(ia: Ia, channel: Channel, connQual: number, useRsp = false) {
+    const evd = ia.createEvd({ qlen: 4 });
+    this.requests = evd;
+    this.point = useRsp
+      ? ia.createRsp({ connQual, ep: channel.ep, evd })
+      : ia.createPsp({ connQual, evd });
+  }
+
+  async request(): Promise<Cr> {
+    const { event } = await this.requests.wait({ timeoutMs: REQUEST_TIMEOUT_MS });
+    if (event.type !== 'connection-request') throw new Error(`a ${event.type} event of a service`);
+    this.point.free();
+    return event.cr;
+  }
+}
+
+/** Ports that tests take from, one after the other, so that late packets find nobody. */
+export class Ports {
+  private readonly taken = new Set<number>();
+  private nextPort: number;
+
+  constructor(
+    private readonly first: number,
+    private readonly count: number,
+  ) {
+    this.nextPort = first;
+  }
+
+  /** Where it looks first. */
+  get next(): number {
+    return this.nextPort;
+  }
+
+  /** @returns the first of so many in a row. @throws Error when there are no more */
+  take(count: number): number {
+    for (let tried = 0; tried < this.count; tried++) {
+      if (this.nextPort + count > this.first + this.count) this.nextPort = this.first;
+      const start = this.nextPort++;
+      const ports = range(start, count);
+      if (ports.some((port) => this.taken.has(port) || port >= this.first + this.count)) continue;
+      for (const port of ports) this.taken.add(port);
+      this.nextPort = start + count;
+      return start;
+    }
+    throw new Error(`${count} ports are wanted, and ${this.count - this.taken.size} are free`);
+  }
+
+  giveBack(first: number, count: number): void {
+    for (const port of range(first, count)) this.taken.delete(port);
+  }
+}
+
+export function range(first: number, count: number): number[] {
+  return Array.from({ length: count }, (_, index) => first + index);
+}

@@ -1,0 +1,134 @@
+/** One connection of dtest with its memory, and what every step of the test is made of. */
+import { type Cr, DatEventNumber, type Ia, type Lmr, MemPrivileges, RemoteSegment } from 'dapl';
+
+import { Channel, ConnectionEnded } from '../channel.js';
+import { allocateMessage, type Message } from '../message.js';
+import type { Steps } from './options.js';
+import {
+  CONN_QUAL,
+  greeting,
+  isGreeting,
+  MESSAGE_ROUNDS,
+  PLACE_BYTES,
+  PLACE_RECEIVES,
+  readPlace,
+  READS,
+  writePlace,
+} from './protocol.js';
+
+export type Role = 'client' | 'server';
+
+export class Session {
+  readonly channel: Channel;
+  /** Where the peer writes, what it reads, and where its messages go. */
+  readonly inbox: Lmr;
+  /** What we write and send, and where our reads go. */
+  readonly outbox: Lmr;
+  /** The beginning of the peer's inbox. */
+  remote: RemoteSegment | undefined = undefined;
+  private readonly place: Message;
+  private readonly places: readonly Message[];
+  private placesTaken = 0;
+
+  /** Receives are posted: the peer may connect. */
+  constructor(
+    ia: Ia,
+    readonly role: Role,
+    readonly steps: Steps,
+  ) {
+    const pz = ia.createPz();
+    const { mode, lengthBytes, lengths, signalRate, poll } = steps;
+    const rounds = mode === 'all' ? MESSAGE_ROUNDS : 0;
+    this.channel = new Channel(ia, pz, {
+      receives: PLACE_RECEIVES + rounds,
+      requests: PLACE_RECEIVES + READS + Math.max(rounds, signalRate),
+      polls: poll,
+    });
+    const { LOCAL_READ, LOCAL_WRITE, REMOTE_READ, REMOTE_WRITE } = MemPrivileges;
+    const privileges = LOCAL_READ | LOCAL_WRITE | REMOTE_READ | REMOTE_WRITE;
+    // A power of two, or a neighbour of it, may be longer than what it leads up to.
+    const bytes = Math.max(lengthBytes * rounds, ...lengths);
+    this.inbox = ia.allocate(bytes, { pz, privileges });
+    this.outbox = ia.allocate(bytes, { pz });
+    this.place = allocateMessage(ia, pz, PLACE_BYTES);
+    this.places = Array.from({ length: PLACE_RECEIVES }, () =>
+      allocateMessage(ia, pz, PLACE_BYTES),
+    );
+    for (const [index, { segment }] of this.places.entries()) {
+      this.channel.postReceive(segment, index);
+    }
+  }
+
+  async connect(address: string): Promise<void> {
+    const answer = await this.channel.connect(address, CONN_QUAL, greeting(1));
+    if (!isGreeting(answer, 2)) throw new Error("the server's answer is not dtest's");
+    await this.exchangePlaces();
+  }
+
+  async accept(request: Cr): Promise<void> {
+    if (!isGreeting(request.privateData, 1)) {
+      request.reject();
+      throw new Error(`${request.remoteAddress} has asked for a connection, and is no dtest`);
+    }
+    await this.channel.accept(request, greeting(2));
+    await this.exchangePlaces();
+  }
+
+  private async exchangePlaces(): Promise<void> {
+    const { address, rmrContext = 0 } = this.inbox;
+    const { lengthBytes } = this.steps;
+    writePlace(this.place.bytes, { address, rmrContext, lengthBytes });
+    await this.channel.send(this.place.segment, 'our place');
+    const peer = await this.takePlace();
+    if (peer.lengthBytes !== lengthBytes) {
+      throw new Error(`the peer has ${peer.lengthBytes} bytes, and this ${lengthBytes}: use -b`);
+    }
+    this.remote = new RemoteSegment(peer);
+  }
+
+  /** Tells the peer that a step is done: what it says is known already. */
+  tellDone(): void {
+    this.channel.post(this.place.segment);
+  }
+
+  /** Waits until the peer tells the same. */
+  async awaitDone(): Promise<void> {
+    await this.takePlace();
+  }
+
+  private async takePlace(): Promise<ReturnType<typeof readPlace>> {
+    const index = this.placesTaken++;
+    await this.channel.receive(index, PLACE_BYTES, "the peer's place");
+    const message = this.places[index];
+    if (message === undefined) throw new Error(`the peer's message ${index} is one too many`);
+    return readPlace(message.bytes);
+  }
+
+  /** Waits for the peer's write with an immediate, which takes a receive. @returns the immediate */
+  async takeImmediate(): Promise<number | undefined> {
+    const index = this.placesTaken++;
+    const event = await this.channel.nextReceived("the peer's last write");
+    if (event.cookie !== index) throw new Error(`receive ${event.cookie} has come, not ${index}`);
+    return event.immediate;
+  }
+
+  free(): void {
+    this.channel.free();
+    for (const { segment } of [this.place, ...this.places]) segment.lmr.free();
+    this.inbox.free();
+    this.outbox.free();
+  }
+
+  /** Does a step at a place of the peer's memory, which it has told. */
+  theRemote(): RemoteSegment {
+    if (this.remote === undefined) throw new Error('the peer has not told its place');
+    return this.remote;
+  }
+}
+
+/** The server is there before it listens: a client that is early is told so. */
+export function isEarly(error: unknown): boolean {
+  if (!(error instanceof ConnectionEnded)) return false;
+  const { number } = error.event;
+  return number === DatEventNumber.NON_PEER_REJECTED || number === DatEventNumber.UNREACHABLE;
+}

@@ -1,0 +1,183 @@
+/** The steps of dtest, the same at both sides but for who begins. */
+import { setImmediate } from 'node:timers/promises';
+
+import { CompletionFlags, type LmrSegment } from 'dapl';
+
+import type { Print } from './report.js';
+import { LAST_WRITE_IMMEDIATE, MESSAGE_MARK, MESSAGE_ROUNDS, PATTERNS, READS } from './protocol.js';
+import { reportRounds, reportWrites } from './report.js';
+import type { Session } from './session.js';
+
+export async function runSteps(session: Session, print: Print): Promise<void> {
+  switch (session.steps.mode) {
+    case 'write-ping-pong':
+      for (const length of session.steps.lengths) await writePingPong(session, length, print);
+      return;
+    case 'writes':
+      return writesWithImmediate(session, print);
+    case 'all':
+      await writes(session, print);
+      await reads(session, print);
+      return messages(session, print);
+  }
+}
+
+/** Many writes to the same place; then each side says that it is done. */
+async function writes(session: Session, print: Print): Promise<void> {
+  const { role, steps, outbox, inbox } = session;
+  const start = performance.now();
+  writeText(outbox.bytes, `${role} RDMA write data...`);
+  if (isWriter(session)) await writeBurst(session, false);
+  await meet(session);
+  if (isWriter(session)) reportWrites(print, steps, performance.now() - start);
+  print(`${role.toUpperCase()}: RDMA write buffer contains: ${readText(inbox.bytes)}`);
+}
+
+/** The same, and the last write has an immediate: that is how the peer knows. */
+async function writesWithImmediate(session: Session, print: Print): Promise<void> {
+  const { role, steps, outbox, inbox } = session;
+  const start = performance.now();
+  writeText(outbox.bytes, `${role} RDMA write data...`);
+  if (isWriter(session)) await writeBurst(session, true);
+  if (role === 'server' || !steps.unidirectional) {
+    const immediate = await session.takeImmediate();
+    if (immediate !== LAST_WRITE_IMMEDIATE) {
+      throw new Error(`the last write came with 0x${immediate?.toString(16)}`);
+    }
+  }
+  await meet(session);
+  if (isWriter(session)) reportWrites(print, steps, performance.now() - start);
+  print(`${role.toUpperCase()}: last byte=${inbox.bytes[steps.lengthBytes - 1]}`);
+}
+
+async function writeBurst(session: Session, withImmediate: boolean): Promise<void> {
+  const { channel, steps, outbox } = session;
+  const { burst, signalRate, lengthBytes } = steps;
+  const segment = outbox.segment(0, lengthBytes);
+  const remote = session.theRemote();
+  for (let index = 0; index < burst; index++) {
+    const isSignalled = (index + 1) % signalRate === 0;
+    const flags = isSignalled ? CompletionFlags.DEFAULT : CompletionFlags.SUPPRESS;
+    if (withImmediate) outbox.bytes[lengthBytes - 1] = index;
+    if (withImmediate && index === burst - 1) {
+      const immediate = LAST_WRITE_IMMEDIATE;
+      channel.ep.postRdmaWriteWithImmediate(segment, index, remote, immediate, flags);
+    } else {
+      channel.ep.postRdmaWrite(segment, index, remote, flags);
+    }
+    if (isSignalled) await channel.complete(index, lengthBytes, 'RDMA write');
+  }
+}
+
+/** Four reads of the peer's memory, one after the other. */
+async function reads(session: Session, print: Print): Promise<void> {
+  const { channel, role, steps, outbox, inbox } = session;
+  writeText(inbox.bytes, `${role} RDMA read data...`);
+  const segment = outbox.segment(0, steps.lengthBytes);
+  for (let index = 0; index < READS; index++) {
+    channel.ep.postRdmaRead(segment, index, session.theRemote());
+    await channel.complete(index, steps.lengthBytes, 'RDMA read');
+  }
+  session.tellDone();
+  await session.awaitDone();
+  print(`${role.toUpperCase()}: RDMA read buffer contains: ${readText(outbox.bytes)}`);
+}
+
+/** A hundred messages there and back, each in a place of its own. */
+async function messages(session: Session, print: Print): Promise<void> {
+  const { channel, role, steps, inbox, outbox } = session;
+  const { lengthBytes } = steps;
+  const place = (lmr: typeof inbox, round: number): LmrSegment =>
+    lmr.segment(round * lengthBytes, lengthBytes);
+  for (let round = 0; round < MESSAGE_ROUNDS; round++) {
+    channel.postReceive(place(inbox, round), round);
+  }
+  const send = (round: number): void => {
+    const segment = place(outbox, round);
+    segment.bytes[0] = MESSAGE_MARK[role];
+    channel.ep.postSend(segment, round, CompletionFlags.SUPPRESS);
+  };
+  const peer = role === 'client' ? 'server' : 'client';
+  const start = performance.now();
+  for (let round = 0; round < MESSAGE_ROUNDS; round++) {
+    if (role === 'client') send(round);
+    await channel.receive(round, lengthBytes, `message ${round}`);
+    const mark = place(inbox, round).bytes[0];
+    if (mark !== MESSAGE_MARK[peer]) throw new Error(`message ${round} begins with ${mark}`);
+    if (role === 'server') send(round);
+  }
+  reportRounds(print, 'Message', MESSAGE_ROUNDS, lengthBytes, performance.now() - start);
+}
+
+/**
+ * Writes there and back: each side looks at the last byte of its memory until it is the number of
+ * the round.
+ */
+async function writePingPong(session: Session, length: number, print: Print): Promise<void> {
+  const { channel, role, steps, outbox } = session;
+  const segment = outbox.segment(0, length);
+  const remote = session.theRemote();
+  const start = performance.now();
+  for (let round = 0; round < steps.burst; round++) {
+    if (role === 'server') await awaitRound(session, length, round);
+    if (steps.checkData) fillRound(session, length, round);
+    segment.bytes[length - 1] = round + 1;
+    // The client may leave on the server's last one.
+    const isLast = role === 'server' && round + 1 === steps.burst;
+    const isSignalled = (round + 1) % steps.signalRate === 0 && !isLast;
+    const flags = isSignalled ? CompletionFlags.DEFAULT : CompletionFlags.SUPPRESS;
+    channel.ep.postRdmaWrite(segment, round, remote, flags);
+    if (isSignalled) await channel.complete(round, length, 'RDMA write');
+    if (role === 'client') await awaitRound(session, length, round);
+  }
+  reportRounds(print, 'RDMA write', steps.burst, length, performance.now() - start);
+}
+
+async function awaitRound(session: Session, length: number, round: number): Promise<void> {
+  const { channel, role, steps, inbox, outbox } = session;
+  while (inbox.bytes[length - 1] !== ((round + 1) & 0xff)) {
+    if (channel.ep.state !== 'CONNECTED') throw new Error(`the peer has left in round ${round}`);
+    await setImmediate();
+  }
+  if (!steps.checkData || length === 1) return;
+  const [came, sent] = [inbox.bytes.subarray(0, length), outbox.bytes.subarray(0, length)];
+  if (role === 'client') {
+    if (Buffer.compare(came, sent) !== 0) throw new Error(`round ${round} has come back changed`);
+    return;
+  }
+  const expected = PATTERNS[round % PATTERNS.length];
+  if (expected === undefined) return;
+  const wrong = came.subarray(0, -1).findIndex((byte) => byte !== expected);
+  if (wrong >= 0) throw new Error(`round ${round}: byte ${wrong} is ${came[wrong]}`);
+}
+
+/** The client makes up what is sent; the server sends it back. */
+function fillRound({ role, inbox, outbox }: Session, length: number, round: number): void {
+  const bytes = outbox.bytes.subarray(0, length - 1);
+  if (role === 'server') bytes.set(inbox.bytes.subarray(0, length - 1));
+  else bytes.fill(PATTERNS[round % PATTERNS.length] ?? (length + round) & 0xff);
+}
+
+/** Each side says that it is done, the client first. */
+async function meet(session: Session): Promise<void> {
+  if (session.role === 'client') session.tellDone();
+  await session.awaitDone();
+  if (session.role === 'server') session.tellDone();
+}
+
+function isWriter({ role, steps }: Session): boolean {
+  return role === 'client' || !steps.unidirectional;
+}
+
+/** As much as fits, and a zero byte. */
+function writeText(bytes: Uint8Array, text: string): void {
+  const { written } = new TextEncoder().encodeInto(text, bytes.subarray(0, -1));
+  bytes[written] = 0;
+}
+
+function readText(bytes: Uint8Array): string {
+  const end = bytes.indexOf(0);
+  return Buffer.from(bytes.subarray(0, end < 0 ? bytes.length : Math.min(end, 80))).toString(
+    'latin1',
+  );
+}

@@ -1,0 +1,40 @@
+import type { Lab } from '../lab.js';
+import type { Case } from '../suite.js';
+import { badLinkCases } from './bad-link.js';
+import { dapltestCases } from './dapltest.js';
+import { differentialCases } from './differential.js';
+import { dtestCases } from './dtest.js';
+import { faultCases } from './faults.js';
+import { labCases } from './lab.js';
+import { lostMessageCases } from './lost-messages.js';
+import { memoryCases } from './memory.js';
+import { operationsCases } from './operations.js';
+import { packetPortCases } from './packet-port.js';
+import { refusalCases } from './refusals.js';
+import { kernelToKernelCases, lossyCases, rpingCases } from './rping.js';
+import { ucmatoseCases } from './ucmatose.js';
+import { udaddyCases } from './udaddy.js';
+import { verbsCases } from './verbs.js';
+
+/** Every case of both sizes, in the order in which they run. */
+export function allCases(lab: Lab, version: string): Case[] {
+  return [
+    ...labCases(lab),
+    ...packetPortCases(lab, version),
+    ...kernelToKernelCases(lab, version),
+    ...rpingCases(lab, version),
+    ...lossyCases(lab, version),
+    ...ucmatoseCases(lab, version),
+    ...udaddyCases(lab, version),
+    ...dapltestCases(lab, version),
+    ...dtestCases(lab, version),
+    ...refusalCases(lab, version),
+    ...memoryCases(lab, version),
+    ...operationsCases(lab, version),
+    ...verbsCases(lab, version),
+    ...differentialCases(lab, version),
+    ...lostMessageCases(lab, version),
+    ...faultCases(lab, version),
+    ...badLinkCases(lab, version),
+  ];
+}

@@ -1,0 +1,107 @@
+/** `icrcCheck: 'exact'`: the identification is seen, not solved for. Needs CAP_NET_RAW. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { gidFromIp } from '../../core/spi/index.js';
+import { openDgramPort } from '../../providers/softroce/dgram-port.js';
+import { openNativePort } from '../../providers/softroce/native-port.js';
+import { nothing } from './bench-pair.js';
+import { header, until } from './harness.js';
+import { describePacketPort } from './packet-port-suite.js';
+import { Stranger } from './stranger.js';
+
+const UDP_PORT = 47940;
+const exact = { udpPort: UDP_PORT, icrcCheck: 'exact' } as const;
+const modulePath = fileURLToPath(import.meta.resolve('../../providers/softroce/native-port.js'));
+
+function mayTap(): boolean {
+  try {
+    void openNativePort({ ...exact, addresses: ['127.0.0.61'] }).close();
+    return true;
+  } catch (error) {
+    if ((error as { code?: string }).code !== 'EPERM') throw error;
+    return false;
+  }
+}
+
+describe('exact ICRC check', () => {
+  it('is refused without CAP_NET_RAW, with what to do', function () {
+    const { status, stdout } = openWithoutPrivileges();
+    if (status !== 0) this.skip();
+    assert.match(stdout, /^EPERM icrcCheck 'exact' on 127\.0\.0\.62 needs a raw socket: .*setcap/);
+  });
+
+  it('is refused by the dgram port, and what is no check by both', async () => {
+    await assert.rejects(openDgramPort({ ...exact, addresses: ['127.0.0.62'] }), {
+      code: 'EOPNOTSUPP',
+    });
+    const wrong = { addresses: ['127.0.0.62'], udpPort: UDP_PORT, icrcCheck: 'precise' as 'exact' };
+    assert.throws(() => openNativePort(wrong), { code: 'EINVAL', message: /recovered or exact/ });
+    await assert.rejects(openDgramPort(wrong), { code: 'EINVAL' });
+  });
+});
+
+/** Root sheds what it may; anybody else may not to begin with. */
+function openWithoutPrivileges(): { status: number | null; stdout: string } {
+  const script = `
+    if (process.getuid() === 0) process.setuid(65534);
+    const { openNativePort } = await import(${JSON.stringify(modulePath)});
+    try {
+      const port = { udpPort: 47941, icrcCheck: 'exact' };
+      await openNativePort({ addresses: ['127.0.0.62'], ...port }).close();
+    } catch (error) {
+      console.log(error.code, error.message);
+    }`;
+  return spawnSync(process.execPath, ['--input-type=module', '--eval', script], {
+    encoding: 'utf8',
+  });
+}
+
+if (mayTap()) {
+  describePacketPort('native port, exact ICRC check', {
+    capabilities: { families: ['ipv4', 'ipv6'], silentAddresses: { ipv4: '127.0.0.77' } },
+    createPair(family) {
+      if (family === 'ipv6') {
+        const port = openNativePort({ ...exact, addresses: ['::1'] });
+        return Promise.resolve({ a: port, b: port });
+      }
+      const a = openNativePort({ ...exact, addresses: ['127.0.0.61'] });
+      const b = openNativePort({ ...exact, addresses: ['127.0.0.62', '127.0.0.63'] });
+      return Promise.resolve({ a, b });
+    },
+  });
+} else {
+  console.warn('SKIPPED: the exact ICRC check needs CAP_NET_RAW, which this user has not');
+}
+
+describe('exact ICRC check, a stranger whose identification is not what the ICRC says', () => {
+  /** The system numbers the stranger's datagrams; the ICRC is made with another number. */
+  async function accepted(icrcCheck: 'exact' | 'recovered'): Promise<number> {
+    const port = openNativePort({ addresses: ['127.0.0.61'], udpPort: UDP_PORT, icrcCheck });
+    const stranger = await Stranger.bind('127.0.0.64', gidFromIp('127.0.0.61'), UDP_PORT);
+    try {
+      port.watch(nothing);
+      for (let psn = 0; psn < 50; psn++) await stranger.send(stranger.seal(header(psn)));
+      let packets = 0;
+      await until(() => {
+        packets += port.receive();
+        return packets + port.counters.badIcrc === 50;
+      }, 'the datagrams');
+      assert.equal(port.counters.unseenHeaders, 0);
+      return packets;
+    } finally {
+      stranger.close();
+      await port.close();
+    }
+  }
+
+  it('is believed when the identification is only solved for', async () => {
+    assert.equal(await accepted('recovered'), 50);
+  });
+
+  if (mayTap()) {
+    it('is found out when it is seen', async () => {
+      assert.ok((await accepted('exact')) <= 1); // the number may be the right one by chance
+    });
+  }
+});
