@@ -1,6 +1,8 @@
 import type { Lab } from '../lab.js';
 import type { Case } from '../suite.js';
 import { badLinkCases } from './bad-link.js';
+import { cmCornerCases } from './cm-corners.js';
+import { connectionCases } from './connections.js';
 import { dapltestCases } from './dapltest.js';
 import { dtestCases } from './dtest.js';
 import { faultCases } from './faults.js';
@@ -30,6 +32,8 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...memoryCases(lab, version),
     ...operationsCases(lab, version),
     ...lostMessageCases(lab, version),
+    ...cmCornerCases(lab, version),
+    ...connectionCases(lab, version),
     ...faultCases(lab, version),
     ...badLinkCases(lab, version),
   ];
