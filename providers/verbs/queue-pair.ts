@@ -41,6 +41,8 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
   readonly detachMulticast?: (group: Gid) => void;
   private readonly words = new Uint32Array(ATTRIBUTE_WORDS);
   private readonly lines: string[] = [];
+  /** Where receives of a shared queue complete. */
+  private readonly sharedCq: VerbsCompletionQueue | undefined;
 
   constructor(device: VerbsDevice, init: QueuePairInit) {
     super(device, 'queue pair');
@@ -74,6 +76,7 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
     );
     this.created(made('ibv_create_qp', number, sizesOf(init)));
     this.qpn = out[0] ?? 0;
+    this.sharedCq = init.srq === undefined ? undefined : queueOf(device, init.receiveCq);
     device.events.queuePairs.set(this.number, this);
     if (device.capabilities.has('multicast')) {
       this.attachMulticast = (group) => this.multicast('ibv_attach_mcast', group, 1);
@@ -105,6 +108,7 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
     words.fill(0);
     const mask = writeAttributes(attributes, words, device, device.attributes.portNumber);
     const step = `${nameOf(QpState, from)}->${nameOf(QpState, to)}`;
+    if (to === QpState.RESET) this.saveSharedReceives();
     const errno = device.addon.modifyQp(this.number, mask, words);
     this.record(errno === 0 ? step : `${step}: errno ${errno}`, attributes);
     check('ibv_modify_qp', errno, `${nameOf(QpType, this.type)} ${step}`);
@@ -123,7 +127,17 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
     return this.lines;
   }
 
+  /**
+   * Drivers drop the completions of a queue pair with it; those of a shared queue are wanted all the
+   * same: they name the slots that are free.
+   */
+  private saveSharedReceives(): void {
+    const queue = this.sharedCq;
+    if (queue !== undefined && !queue.destroyed) this.device.addon.poll(queue.number);
+  }
+
   protected release(number: number): [string, number] {
+    this.saveSharedReceives();
     return ['ibv_destroy_qp', this.device.addon.destroyQp(number)];
   }
 
