@@ -17,11 +17,7 @@ export function openLibraries(paths: LibraryPaths = {}): Addon {
     ['rdmacm', 'librdmacm.so.1'],
   ] as const) {
     const problem = addon.load(kind, paths[kind]);
-    if (problem === undefined) continue;
-    const file = paths[kind] ?? name;
-    // The loader begins with the name, which the sentence has already.
-    const text = problem.startsWith(file) ? problem.slice(file.length) : problem;
-    missing.push({ name: file, problem: text.replace(/^[:\s]+/, '') });
+    if (problem !== undefined) missing.push({ name: paths[kind] ?? name, problem });
   }
   const unusable = paths.umad === undefined ? undefined : addon.load('umad', paths.umad);
   if (unusable !== undefined) missing.push({ name: paths.umad ?? '', problem: unusable });

@@ -11,5 +11,5 @@ for (let i = 0; i < 100; i++) {
 }
 pair.queues['send A'].arm(false);
 parentPort?.postMessage(done);
-if (workerData === 'close') await pair.close();
+if (workerData === 'close') await pair.device.close();
 else if (workerData === 'terminate') setInterval(() => undefined, 1000);

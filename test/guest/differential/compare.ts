@@ -5,6 +5,7 @@
 import { isNak, isRnr } from '../roce.js';
 import type { Completion } from '../verbs/end.js';
 import { REQUEST_PSN } from '../verbs/manual-pair.js';
+import { RNR_TIMER } from './play.js';
 import type { LifeRecord } from './play.js';
 import type { Fault } from './script.js';
 
@@ -127,23 +128,29 @@ function textOf(completion: Completion, keys: readonly number[]): string {
 }
 
 /**
- * Syndromes and PSNs in order, counted from the first request's. How often "not ready" is said
- * depends on when receives come, so the same one again is left out; so is rxe's sequence NAK behind
- * one: it takes the packets that were in flight behind the refused one for a gap.
+ * Syndromes and PSNs in order, the latter counted from the first request's. Of RNR NAKs only the
+ * last, where no receive comes: how often they are sent, and for which message, depends on when late
+ * receives come. Left out too is rxe's sequence NAK behind an RNR NAK: it takes the packets that
+ * were in flight behind the refused one for a gap.
  */
-function naksOf({ acknowledgements, answers }: Played, { qpns }: LifeRecord): string[] {
+function naksOf({ acknowledgements, answers }: Played, { life, qpns }: LifeRecord): string[] {
   const naks: string[] = [];
-  let last: Acknowledgement | undefined;
-  for (const nak of acknowledgements) {
-    if (nak.destinationQpn !== qpns.requester || !isNak(nak.syndrome)) continue;
-    const again = last?.psn === nak.psn && isRnr(last.syndrome);
-    if (again && isRnr(nak.syndrome)) continue;
-    if (again && answers === 'rxe' && nak.syndrome === SEQUENCE_NAK) continue;
-    last = nak;
-    const distance = (nak.psn - REQUEST_PSN) & 0xffffff;
-    naks.push(`${nak.syndrome?.toString(16) ?? ''}@${distance}`);
+  let notReadyPsn: number | undefined;
+  for (const { destinationQpn, psn, syndrome } of acknowledgements) {
+    if (destinationQpn !== qpns.requester || syndrome === undefined || !isNak(syndrome)) continue;
+    if (isRnr(syndrome)) notReadyPsn = psn;
+    if (syndrome === NOT_READY) continue;
+    if (answers === 'rxe' && syndrome === SEQUENCE_NAK && psn === notReadyPsn) continue;
+    naks.push(nakText(syndrome, psn));
   }
-  return naks;
+  const waits = life.fault === 'never a receive' || life.fault === 'ended while waiting';
+  return waits ? [...naks, nakText(NOT_READY, notReadyPsn ?? 0)] : naks;
+}
+
+function nakText(syndrome: number, psn: number): string {
+  return `${syndrome.toString(16)}@${(psn - REQUEST_PSN) & 0xffffff}`;
 }
 
 const SEQUENCE_NAK = 0x60;
+/** With the timer that the lives ask for. */
+const NOT_READY = 0x20 | RNR_TIMER;

@@ -7,7 +7,7 @@ import { AsyncEventType, QpState } from '../../../core/spi/ib.js';
 import { ipFromGid } from '../../../core/spi/address.js';
 import { silentLogger } from '../../../core/spi/logger.js';
 import { VerbsDevice, type VerbsDeviceOptions } from '../../../providers/verbs/device.js';
-import { Feature, fakeVerbs, GidType, Mode } from '../../fake-verbs/control.js';
+import { Feature, fakeVerbs, GidType } from '../../fake-verbs/control.js';
 import { addonOverFake, Pair } from '../../fake-verbs/pair.js';
 import { drain, postSends } from '../../fake-verbs/work.js';
 
@@ -185,7 +185,6 @@ describe('verbs: devices', () => {
     });
     const pair = new Pair();
     await Promise.all(runs);
-    pair.setMode(Mode.IMMEDIATE); // it is the process's
     postSends(pair.a, { opcode: 0, segments: [pair.at(0, 8)], remote: pair.remote(64) });
     assert.equal(drain(pair.queues['send A']).length, 1, 'the main thread has not noticed');
     await pair.close();
