@@ -49,7 +49,7 @@ describe('verbs: listening through librdmacm', () => {
     );
   });
 
-  it('names a port that has a listener already: ours, another of the host, a wildcard', async () => {
+  it('names a port that has a listener already: ours, another one, a wildcard', async () => {
     host.listen(keep);
     assert.throws(() => host.listen(keep), spiError('EADDRINUSE', /0x1061c06 has a listener/));
     for (const options of [{}, { port: PORT + 1, errno: 98 }, { port: PORT + 2, errno: 99 }]) {
@@ -64,7 +64,7 @@ describe('verbs: listening through librdmacm', () => {
     }
   });
 
-  it('can listen again when the first listener has been closed, with connections of it left', async () => {
+  it('can listen again after a close, with connections of the first listener left', async () => {
     const { active, passive } = await host.pair();
     host.listen(keep).close();
     host.listen(keep);
@@ -108,7 +108,7 @@ describe('verbs: listening through librdmacm', () => {
     await until(() => sides.every((side) => has(side)));
   });
 
-  it('a handed out request stays valid when its listener is closed; later ones are refused', async () => {
+  it('a request that was handed out outlives its listener; later ones are refused', async () => {
     const listener = host.listen(keep);
     const early = host.connect();
     await until(() => requests.length === 1);
