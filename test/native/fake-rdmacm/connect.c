@@ -309,6 +309,7 @@ static int attributesFor(const struct id *id, struct ibv_qp_attr *out, int *mask
     memcpy(&out->ah_attr.grh.dgid, gid, 16);
     out->ah_attr.grh.hop_limit = 64;
     out->ah_attr.is_global = 1;
+    out->ah_attr.dlid = (uint16_t)switches[FAKE_LID];
     out->ah_attr.port_num = 1;
     out->path_mtu = id->mtu;
     out->dest_qp_num = peer->parameters.qp_num;

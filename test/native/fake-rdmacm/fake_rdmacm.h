@@ -35,6 +35,7 @@ enum fake_rdmacm_switch {
   FAKE_NO_TIMEWAIT,   /* TIMEWAIT_EXIT never comes */
   FAKE_IWARP,         /* the device says that it is one: no CONNECT_RESPONSE, no timewait */
   FAKE_UNREADABLE,    /* errno with which every reading of events fails */
+  FAKE_LID,           /* of every peer: its path is one of InfiniBand */
   FAKE_SWITCHES,
 };
 

@@ -6,6 +6,7 @@ import type { CmEvent, CmRequest } from '../../../core/spi/index.js';
 import {
   AccountQp,
   CmHost,
+  CmSwitch,
   has,
   PORT,
   type Side,
@@ -47,6 +48,19 @@ describe('verbs: listening through librdmacm', () => {
       () => host.listen(keep),
       spiError('EADDRNOTAVAIL', /other0 has no address .*10\.77\.0\.1:7174 is bound to fake0/),
     );
+  });
+
+  it('where GIDs are no addresses (InfiniBand), the kernel knows whose they are', async () => {
+    await host.close();
+    host = new CmHost({}, 'fake0', true, ['fe80::2:c903:11:2233']);
+    host.fake.set(CmSwitch.LID, 7);
+    let passive: Side | undefined;
+    host.listen((request) => (passive = host.accept(request)));
+    const active = host.connect();
+    await until(() => has(active) && passive !== undefined && has(passive));
+    assert.equal(ipFromGid(passive!.connection.remoteGid), '10.77.0.2');
+    const path = active.qp.to(QpState.RTR)?.addressVector as { destinationLid?: number };
+    assert.equal(path.destinationLid, 7);
   });
 
   it('names a port that has a listener already: ours, another one, a wildcard', async () => {
