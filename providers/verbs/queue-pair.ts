@@ -46,6 +46,7 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
   readonly detachMulticast?: (group: Gid) => void;
   private readonly words = new Uint32Array(ATTRIBUTE_WORDS);
   private readonly lines: string[] = [];
+  private known: QpState = QpState.RESET;
   /** Where receives of a shared queue complete. */
   private readonly sharedCq: VerbsCompletionQueue | undefined;
 
@@ -74,11 +75,15 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
     }
   }
 
-  /** Asked of the kernel, since errors and the CM change it too. */
+  /**
+   * Asked of the kernel, since errors and the CM change it too; a device that does not answer leaves
+   * us with what we know.
+   */
   get state(): QpState {
     if (this.destroyed) return QpState.RESET;
-    this.ask(QUERY_STATE);
-    return (this.words[0] ?? 0) as QpState;
+    const errno = this.device.addon.queryQp(this.number, QUERY_STATE, this.words);
+    if (errno === 0) this.known = (this.words[0] ?? 0) as QpState;
+    return this.known;
   }
 
   ringSendDoorbell(): void {
@@ -101,6 +106,7 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
     if (to === QpState.RESET) this.saveSharedReceives();
     const errno = device.addon.modifyQp(this.number, mask, words);
     this.record(errno === 0 ? step : `${step}: errno ${errno}`, attributes);
+    if (errno === 0) this.known = to;
     check('ibv_modify_qp', errno, `${nameOf(QpType, this.type)} ${step}`);
   }
 

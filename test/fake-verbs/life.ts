@@ -3,6 +3,7 @@
  * operation, disconnect, close. What it meets is told, never lost: the tests break it everywhere.
  */
 import {
+  DatError,
   type DatEvent,
   DatEventNumber,
   type Evd,
@@ -21,6 +22,7 @@ const [ACTIVE, PASSIVE] = LIFE_ADDRESSES;
 const CONN_QUAL = 7700;
 /** What comes at all comes long before. */
 const PATIENCE_MS = 20_000;
+const LOOK_MS = 200;
 
 /** How a life went: to its end, or up to an error, or an event that was not the one expected. */
 export interface Outcome {
@@ -153,9 +155,24 @@ class Life {
     to.free();
   }
 
+  /** Nothing may come any more when an asynchronous event has told of trouble. */
+  private async arrival(evd: Evd): Promise<DatEvent> {
+    const since = performance.now();
+    for (;;) {
+      try {
+        return (await evd.wait({ timeoutMs: LOOK_MS })).event;
+      } catch (error) {
+        const isLate = performance.now() - since > PATIENCE_MS;
+        if (isLate || !DatError.isDatError(error) || error.code !== 'DAT_TIMEOUT_EXPIRED')
+          throw error;
+        if (this.outcome.events.length > 0) throw new Interrupted('trouble');
+      }
+    }
+  }
+
   /** The next event, if it is of that kind and a success. */
   private async next(evd: Evd, type: DatEvent['type']): Promise<DatEvent> {
-    const { event } = await evd.wait({ timeoutMs: PATIENCE_MS });
+    const event = await this.arrival(evd);
     const failed = 'status' in event && event.status !== 0;
     const isOther = event.type === 'connection' && !EXPECTED.has(event.number);
     if (event.type === type && !failed && !isOther) return event;
