@@ -3,7 +3,7 @@
  * devices of an environment. Makers return one, or -errno; the others errno or 0. No call blocks,
  * none throws, none calls back.
  */
-import { loadAddon } from '../host/index.js';
+import { type FileMapper, loadAddon } from '../host/index.js';
 import { addonMissing } from './errors.js';
 
 export type Memory = Uint8Array | Uint32Array;
@@ -54,7 +54,7 @@ export interface NativePortAttributes {
   readonly physicalState: number;
 }
 
-export interface VerbsAddon {
+export interface VerbsAddon extends FileMapper {
   /**
    * Looks a shared library up; again is nothing.
    * @returns what is missing, in words

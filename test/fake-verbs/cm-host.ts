@@ -43,6 +43,7 @@ export const CmSwitch = {
   DROP_DREQ: 7,
   NO_TIMEWAIT: 8,
   IWARP: 9,
+  UNREADABLE: 10,
 } as const;
 
 export interface CmFakeControl {
@@ -56,10 +57,10 @@ export interface CmFakeControl {
   calls(name: string): number;
 }
 
-const LIBRARY = join(import.meta.dirname, '../../../build/native/fake-rdmacm.node');
+export const CM_LIBRARY = join(import.meta.dirname, '../../../build/native/fake-rdmacm.node');
 
 export function loadCmFake(): CmFakeControl {
-  return createRequire(import.meta.url)(LIBRARY) as CmFakeControl;
+  return createRequire(import.meta.url)(CM_LIBRARY) as CmFakeControl;
 }
 
 export const PORT = 7174;
@@ -138,10 +139,10 @@ export class CmHost {
   nowUs = 0;
   private readonly wheel = new TimerWheel();
 
-  constructor(attributes: Partial<Device['attributes']> = {}, name = 'fake0') {
-    this.fake.reset();
+  constructor(attributes: Partial<Device['attributes']> = {}, name = 'fake0', reset = true) {
+    if (reset) this.fake.reset();
     const native = loadVerbsAddon() as VerbsAddon & CmNative;
-    const missing = native.load('rdmacm', LIBRARY);
+    const missing = native.load('rdmacm', CM_LIBRARY);
     if (missing !== undefined) throw new Error(missing);
     const device = {
       name,

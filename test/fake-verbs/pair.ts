@@ -16,6 +16,8 @@ import { loadVerbsAddon, type VerbsAddon } from '../../providers/verbs/native-ad
 import type { Segment } from './work.js';
 
 export interface PairOptions {
+  /** Of the device; default fake0. */
+  readonly name?: string;
   readonly mode?: Mode;
   readonly maxSendWr?: number;
   readonly maxReceiveWr?: number;
@@ -67,7 +69,11 @@ export class Pair {
     const error = (_: string, fields?: Readonly<Record<string, unknown>>): unknown =>
       this.thrown.push(fields?.['error']);
     const logger = { ...silentLogger, error };
-    this.device = new VerbsDevice({ addon: addonOverFake(), name: 'fake0', logger });
+    this.device = new VerbsDevice({
+      addon: addonOverFake(),
+      name: options.name ?? 'fake0',
+      logger,
+    });
     this.setMode(options.mode ?? Mode.IMMEDIATE);
     this.pd = this.device.createProtectionDomain();
     this.region = this.pd.registerMemory(this.memory, EVERY_RIGHT);

@@ -12,7 +12,14 @@ import { LineParser } from './protocol.js';
 import type { FromAgent, ToAgent } from './protocol.js';
 import { runDir } from './sandbox.js';
 
-export interface GuestConfig {
+export interface GuestSize {
+  /** Default 1536. */
+  readonly memoryMiB?: number;
+  /** Default 1: faster than two under emulation. */
+  readonly cpus?: number;
+}
+
+export interface GuestConfig extends GuestSize {
   readonly kernel: Kernel;
   readonly name: string;
   readonly ipv4: string;
@@ -21,8 +28,6 @@ export interface GuestConfig {
   /** An existing tap device of this namespace. */
   readonly tap: string;
   readonly mtuBytes: number;
-  readonly memoryMiB?: number;
-  readonly cpus?: number;
 }
 
 const BOOT_TIMEOUT_MS = 90_000;
@@ -100,6 +105,21 @@ export class Guest implements Machine {
   /** Kills every command that has not ended. */
   killAll(): void {
     for (const command of this.#commands.values()) command.kill('SIGKILL');
+  }
+
+  /** Brings eth0 down: rxe says "port error", and IPv6 forgets its address. */
+  async linkDown(): Promise<void> {
+    await this.run('ip link set eth0 down');
+  }
+
+  /** Brings eth0 up, and waits until both addresses are in the GID table again. */
+  async linkUp(): Promise<void> {
+    const table = 'cat /sys/class/infiniband/rxe0/ports/1/gids/* 2>/dev/null';
+    const both = `${table} | grep -c -e ${ipv4Gid(this.ipv4)} -e ${ipv6Gid(this.ipv6)}`;
+    const add = `ip -6 addr add ${this.ipv6}/64 dev eth0 nodad 2>/dev/null`;
+    const wait = `for i in $(seq 50); do [ "$(${both})" = 2 ] && exit 0; sleep 0.1; done; exit 1`;
+    const result = await this.run(`ip link set eth0 up; ${add}; ${wait}`);
+    if (result.code !== 0) throw new Error(`${this.name}: addresses did not come back`);
   }
 
   /** Copies a host file into the guest's share; returns its path there. */

@@ -1,52 +1,98 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 
-import type { RunningCommand } from './command.js';
+import { Capture } from './capture.js';
 import { Guest } from './guest.js';
-import type { GuestConfig } from './guest.js';
+import type { GuestConfig, GuestSize } from './guest.js';
 import { Host } from './host.js';
+import { repair } from './impair.js';
 import type { Kernel } from './kernel.js';
 import { runDir } from './sandbox.js';
 
-const QUIET_MS = 200;
-const QUIET_ROUNDS = 50;
-/** The longest frame and more. A slot of the capture buffer is as long: less means more slots. */
-const SNAP_BYTES = 16_384;
-const BRIDGE = 'lab0';
-const UNDO_IN_GUEST =
-  'tc qdisc del dev eth0 root; tc qdisc del dev eth0 clsact; ip link set eth0 up';
-const HOST_IPV4 = '10.77.0.1';
-const HOST_IPV6 = 'fd77::1';
+/**
+ * The longest RoCE frame and more, by Ethernet MTU. A slot of the capture buffer is as long,
+ * rounded up to a power of two above a page: less means more slots, and no burst gets lost.
+ */
+const SNAP_BYTES = { 1500: 1800, 9000: 4600 } as const;
+const FIRST_SUBNET = 77;
 
 /** Ethernet MTUs, by the IB MTU that rxe makes of them. */
 export const NETDEV_MTU_BYTES = { 1024: 1500, 4096: 9000 } as const;
 export type PathMtu = keyof typeof NETDEV_MTU_BYTES;
 export const PATH_MTUS = [1024, 4096] as const;
 
+export interface LabOptions {
+  readonly kernel: Kernel;
+  readonly guestCount: number;
+  /** Labs of one run have a network each, so that they share nothing. Default 0. */
+  readonly lane?: number;
+}
+
 /** A bridge with the host's own address on it, and a tap for each guest. Sandbox only. */
 export class Lab {
-  readonly host = new Host(HOST_IPV4, HOST_IPV6);
+  readonly host: Host;
+  readonly #guests: Guest[] = [];
+  readonly #lane: number;
+  readonly #bridge: string;
+  readonly #kernel: Kernel;
+  #made = 0;
+  #netdevMtu: keyof typeof SNAP_BYTES = NETDEV_MTU_BYTES[4096];
 
-  private constructor(readonly guests: readonly Guest[]) {}
+  private constructor({ kernel, lane = 0 }: LabOptions) {
+    this.#kernel = kernel;
+    this.#lane = lane;
+    this.#bridge = `lab${lane}`;
+    this.host = new Host(this.#ipv4(1), this.#ipv6(1));
+    ip('link set lo up');
+    ip(`link add ${this.#bridge} type bridge`);
+    ip(`addr add ${this.host.ipv4}/24 dev ${this.#bridge}`);
+    ip(`-6 addr add ${this.host.ipv6}/64 dev ${this.#bridge} nodad`);
+    ip(`link set ${this.#bridge} mtu ${this.#netdevMtu} up`);
+  }
 
-  static async start(kernel: Kernel, guestCount: number): Promise<Lab> {
-    const configs = networkFor(kernel, guestCount);
-    return new Lab(await Promise.all(configs.map((config) => Guest.boot(config))));
+  static async start(options: LabOptions): Promise<Lab> {
+    const lab = new Lab(options);
+    const boots = Array.from({ length: options.guestCount }, () => lab.#boot({}));
+    lab.#guests.push(...(await Promise.all(boots)));
+    return lab;
+  }
+
+  /** The network of a lab, and what a guest on it needs to know: for a shell. */
+  static prepare(kernel: Kernel): GuestConfig {
+    return new Lab({ kernel, guestCount: 0 }).#addTap({});
+  }
+
+  get guests(): readonly Guest[] {
+    return this.#guests;
   }
 
   guest(index: number): Guest {
-    const guest = this.guests[index];
-    if (guest === undefined) throw new Error(`guest ${index} of ${this.guests.length}`);
+    const guest = this.#guests[index];
+    if (guest === undefined) throw new Error(`guest ${index} of ${this.#guests.length}`);
     return guest;
+  }
+
+  /** Runs `body` with one more guest, of any size, which it may end in any way. */
+  async withGuest<T>(size: GuestSize, body: (guest: Guest) => Promise<T>): Promise<T> {
+    const guest = await this.#boot(size);
+    this.#guests.push(guest);
+    try {
+      return await body(guest);
+    } finally {
+      await guest.kill();
+      this.#guests.splice(this.#guests.indexOf(guest), 1);
+      ip(`link delete ${guest.tap}`);
+    }
   }
 
   /** Changes the MTU of every link, and waits until rxe says so. */
   async setPathMtu(mtuBytes: PathMtu): Promise<void> {
     const netdevMtu = NETDEV_MTU_BYTES[mtuBytes];
-    for (const guest of this.guests) ip(`link set ${guest.tap} mtu ${netdevMtu}`);
-    ip(`link set ${BRIDGE} mtu ${netdevMtu}`);
+    this.#netdevMtu = netdevMtu;
+    for (const guest of this.#guests) ip(`link set ${guest.tap} mtu ${netdevMtu}`);
+    ip(`link set ${this.#bridge} mtu ${netdevMtu}`);
     await Promise.all(
-      this.guests.map(async (guest) => {
+      this.#guests.map(async (guest) => {
         const active = `ibv_devinfo -d rxe0 | grep -q 'active_mtu:[[:space:]]*${mtuBytes} '`;
         const wait = `for i in 1 2 3 4 5; do ${active} && exit; sleep 0.2; done; exit 1`;
         const result = await guest.run(`ip link set eth0 mtu ${netdevMtu}; ${wait}`);
@@ -55,10 +101,20 @@ export class Lab {
     );
   }
 
+  /** Pulls a guest's cable: nothing passes, and neither end's link goes down. */
+  unplug(guest: Guest): void {
+    ip(`link set ${guest.tap} nomaster`);
+  }
+
+  plug(guest: Guest): void {
+    ip(`link set ${guest.tap} master ${this.#bridge} up`);
+  }
+
   /** Captures RoCEv2 on the link of one guest. */
   async capture(name: string, guest: Guest): Promise<Capture> {
     const file = join(runDir, `${name}.pcap`);
-    const options = `-i ${guest.tap} -s ${SNAP_BYTES} -B 65536 --immediate-mode -U -w '${file}'`;
+    const snapBytes = SNAP_BYTES[this.#netdevMtu];
+    const options = `-i ${guest.tap} -s ${snapBytes} -B 65536 --immediate-mode -U -w '${file}'`;
     const tcpdump = this.host.spawn(`exec tcpdump ${options} udp port 4791`);
     await tcpdump.waitForOutput(/listening on/, 10_000);
     return new Capture(file, tcpdump);
@@ -68,75 +124,53 @@ export class Lab {
   async recover(): Promise<void> {
     this.host.killAll();
     await Promise.all(
-      this.guests.map(async (guest) => {
-        ip(`link set ${guest.tap} master ${BRIDGE} up`);
+      this.#guests.map(async (guest) => {
+        this.plug(guest);
         if (!guest.isRunning) return;
         guest.killAll();
-        await guest.run(UNDO_IN_GUEST);
+        await guest.linkUp();
+        await repair(guest);
       }),
     );
   }
 
   async powerOff(): Promise<void> {
-    await Promise.all(this.guests.map((guest) => guest.powerOff()));
-  }
-}
-
-export class Capture {
-  constructor(
-    readonly file: string,
-    private readonly tcpdump: RunningCommand,
-  ) {}
-
-  /** Ends the capture when nothing comes any more and tcpdump has written all that came. */
-  async stop(): Promise<void> {
-    let before = -1;
-    for (let round = 0; round < QUIET_ROUNDS; round++) {
-      const { captured, received } = await this.#counts();
-      if (captured === received && received === before) break;
-      before = received;
-      await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
-    }
-    const { stderr } = await this.tcpdump.stop('SIGTERM');
-    if (!/\n0 packets dropped by kernel/.test(stderr))
-      throw new Error(`packets lost: ${stderr.slice(-300)}`);
+    await Promise.all(this.#guests.map((guest) => guest.powerOff()));
   }
 
-  /** SIGUSR1 makes tcpdump print a line such as "7 packets captured, 9 packets received by ...". */
-  async #counts(): Promise<{ captured: number; received: number }> {
-    const seen = this.tcpdump.stderr.length;
-    this.tcpdump.kill('SIGUSR1');
-    const pattern =
-      /(\d+) packets? captured\D+(\d+) packets? received by filter\D+\d+ packets? dropped/;
-    await this.tcpdump.waitForOutput(new RegExp(`[^]{${seen}}[^]*${pattern.source}`), 5000);
-    const [, captured, received] = pattern.exec(this.tcpdump.stderr.slice(seen)) ?? [];
-    return { captured: Number(captured), received: Number(received) };
+  #boot(size: GuestSize): Promise<Guest> {
+    return Guest.boot(this.#addTap(size));
   }
-}
 
-/** Makes the bridge and the taps; returns what each guest needs to know. */
-export function networkFor(kernel: Kernel, guestCount: number): GuestConfig[] {
-  const mtuBytes = NETDEV_MTU_BYTES[4096];
-  ip('link set lo up');
-  ip(`link add ${BRIDGE} type bridge`);
-  ip(`addr add ${HOST_IPV4}/24 dev ${BRIDGE}`);
-  ip(`-6 addr add ${HOST_IPV6}/64 dev ${BRIDGE} nodad`);
-  const configs = Array.from({ length: guestCount }, (_, index): GuestConfig => {
-    const tap = `tap${index}`;
+  #addTap(size: GuestSize): GuestConfig {
+    const index = this.#made++;
+    const tap = `tap${this.#lane}-${index}`;
     ip(`tuntap add dev ${tap} mode tap`);
-    ip(`link set ${tap} master ${BRIDGE} mtu ${mtuBytes} up`);
+    ip(`link set ${tap} master ${this.#bridge} mtu ${this.#netdevMtu} up`);
+    const octet = index + 2;
     return {
-      kernel,
+      ...size,
+      kernel: this.#kernel,
       tap,
-      mtuBytes,
-      name: `guest${index}`,
-      ipv4: `10.77.0.${index + 2}`,
-      ipv6: `fd77::${index + 2}`,
-      mac: `52:54:00:77:00:0${index + 2}`,
+      mtuBytes: this.#netdevMtu,
+      name: `guest${this.#lane}-${index}`,
+      ipv4: this.#ipv4(octet),
+      ipv6: this.#ipv6(octet),
+      mac: `52:54:00:${FIRST_SUBNET}:${hexOf(this.#lane)}:${hexOf(octet)}`,
     };
-  });
-  ip(`link set ${BRIDGE} mtu ${mtuBytes} up`);
-  return configs;
+  }
+
+  #ipv4(octet: number): string {
+    return `10.${FIRST_SUBNET + this.#lane}.0.${octet}`;
+  }
+
+  #ipv6(octet: number): string {
+    return `fd${FIRST_SUBNET + this.#lane}::${octet.toString(16)}`;
+  }
+}
+
+function hexOf(octet: number): string {
+  return octet.toString(16).padStart(2, '0');
 }
 
 function ip(command: string): void {

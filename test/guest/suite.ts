@@ -1,4 +1,4 @@
-// A runner as small as its job: one line a case, a bound on each, a count and times at the end.
+// A runner as small as its job: a line and a bound for each case, two labs at work.
 
 export interface InteropRow {
   readonly counterpart: string;
@@ -15,6 +15,8 @@ export interface Case {
   readonly row?: InteropRow;
   /** True for a case of `npm run test:guest:full` alone. Every kind of case is in the small run. */
   readonly full?: boolean;
+  /** How many guests its lab must have. Default 1. */
+  readonly guests?: number;
   /** Milliseconds until the case has failed. Default 90000. */
   readonly timeoutMs?: number;
   readonly run: () => Promise<void>;
@@ -30,27 +32,48 @@ export interface Outcome {
 
 const CASE_TIMEOUT_MS = 90_000;
 
-/**
- * Runs the cases one after the other. `afterFailure` puts right what a failed case has left behind,
- * so that the next one is judged by what it does itself.
- */
+/** A lab and the cases over it. All lanes of a run have the same cases, in the same order. */
+export interface Lane {
+  readonly cases: readonly Case[];
+  readonly guestCount: number;
+  /** Puts right what a failed case left behind: the next is judged by what it does itself. */
+  readonly recover: () => Promise<void>;
+}
+
+/** Each lane takes the next case that it can run, until there is none. */
 export async function runCases(
-  cases: readonly Case[],
+  lanes: readonly Lane[],
   print: (line: string) => void,
-  afterFailure: () => Promise<void>,
 ): Promise<Outcome[]> {
   const outcomes: Outcome[] = [];
-  for (const { name, row, run, full = false, timeoutMs } of cases) {
-    const start = performance.now();
-    const error = await failureOf(run, timeoutMs ?? CASE_TIMEOUT_MS);
-    const seconds = (performance.now() - start) / 1000;
-    outcomes.push({ name, row, full, passed: error === undefined, seconds });
-    print(`${error === undefined ? 'ok   ' : 'FAIL '} ${name} (${seconds.toFixed(1)} s)`);
-    if (error === undefined) continue;
-    print(error.replace(/^/gm, '      '));
-    await afterFailure();
-  }
+  const taken = new Set<number>();
+  const runLane = async ({ cases, guestCount, recover }: Lane): Promise<void> => {
+    for (;;) {
+      const index = cases.findIndex(({ guests = 1 }, at) => !taken.has(at) && guests <= guestCount);
+      const next = cases[index];
+      if (next === undefined) return;
+      taken.add(index);
+      const { outcome, error } = await runCase(next);
+      outcomes[index] = outcome;
+      const verdict = outcome.passed ? 'ok   ' : 'FAIL ';
+      print(`${verdict} ${next.name} (${outcome.seconds.toFixed(1)} s)`);
+      if (error === undefined) continue;
+      print(error.replace(/^/gm, '      '));
+      await recover();
+    }
+  };
+  await Promise.all(lanes.map(runLane));
+  const missed = lanes[0]?.cases.find((_, at) => !taken.has(at));
+  if (missed !== undefined) throw new Error(`no lab has guests enough for: ${missed.name}`);
   return outcomes;
+}
+
+async function runCase(chosen: Case): Promise<{ outcome: Outcome; error: string | undefined }> {
+  const { name, row, run, full = false, timeoutMs = CASE_TIMEOUT_MS } = chosen;
+  const start = performance.now();
+  const error = await failureOf(run, timeoutMs);
+  const seconds = (performance.now() - start) / 1000;
+  return { outcome: { name, row, full, passed: error === undefined, seconds }, error };
 }
 
 async function failureOf(run: () => Promise<void>, timeoutMs: number): Promise<string | undefined> {

@@ -184,7 +184,7 @@ napi_value queryPort(napi_env env, napi_callback_info info) {
 }
 
 // (device, port, index, out: 16 bytes) => type of the GID (1 RoCE v1, 2 RoCE v2), or -errno.
-// Without the call that knows the type it is 0.
+// Where library or kernel do not tell the type it is 0.
 double queryGid(const Args& args, Instance& instance) {
   Device* device = instance.devices.at(args.u32(0));
   size_t length = 0;
@@ -192,14 +192,17 @@ double queryGid(const Args& args, Instance& instance) {
   if (!device || length < 16) return -EINVAL;
   const Verbs& verbs = instance.verbs;
   ibv_gid_entry entry = {};
+  int error = EOPNOTSUPP;
   if (verbs._ibv_query_gid_ex) {
-    const int error = verbs._ibv_query_gid_ex(device->context, args.u32(1), args.u32(2), &entry, 0,
-                                              sizeof(entry));
-    if (error) return -error;
-  } else if (verbs.ibv_query_gid(device->context, static_cast<uint8_t>(args.u32(1)),
-                                 static_cast<int>(args.u32(2)), &entry.gid)) {
-    return -(errno ? errno : EIO);
+    error = verbs._ibv_query_gid_ex(device->context, args.u32(1), args.u32(2), &entry, 0,
+                                    sizeof(entry));
   }
+  if (error == EOPNOTSUPP) {
+    error = verbs.ibv_query_gid(device->context, static_cast<uint8_t>(args.u32(1)),
+                                static_cast<int>(args.u32(2)), &entry.gid);
+    if (error) error = errno ? errno : EIO;
+  }
+  if (error) return -error;
   memcpy(out, entry.gid.raw, 16);
   return entry.gid_type;
 }

@@ -1,7 +1,7 @@
 // What is killed, cut off or hammered: the other side must notice in bounded time, and go on.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 
+import type { Guest } from '../guest.js';
 import type { Lab } from '../lab.js';
 import type { Case, InteropRow } from '../suite.js';
 import { CM_ATTRIBUTE } from '../tshark.js';
@@ -54,22 +54,12 @@ export function faultCases(lab: Lab, version: string): Case[] {
       row: row('client', `no link for ${OUTAGE_MS} ms`, 'memory-peer (librdmacm)'),
       run: () => outage(lab),
     },
-  ];
-}
-
-/** Ends the last guest, so it comes last. */
-export function powerOffCase(lab: Lab, version: string): Case {
-  return {
-    name: 'fault: the guest is powered off in mid-transfer',
-    row: {
-      counterpart: 'memory-peer (librdmacm)',
-      version,
-      role: 'requester',
-      transport: 'rdma_cm, RC, IPv4, peer powered off',
-      mtuBytes: 1024,
+    {
+      name: 'fault: the guest is powered off in mid-transfer',
+      row: row('requester', 'peer powered off', 'memory-peer (librdmacm)'),
+      run: () => lab.withGuest({}, (guest) => poweredOff(lab, guest)),
     },
-    run: () => poweredOff(lab),
-  };
+  ];
 }
 
 /** @param flags of our end */
@@ -161,24 +151,23 @@ async function outage(lab: Lab): Promise<void> {
       const sizes = new Array<number>(200).fill(20_000);
       const client = startPeer(lab, `memory-client ${guest.ipv4} ${sizes.join(' ')}`);
       await client.waitForOutput(/done/, START_TIMEOUT_MS);
-      const port = `link set ${guest.tap} nomaster`.split(' ');
-      execFileSync('ip', port);
+      lab.unplug(guest);
       await pause(OUTAGE_MS);
       assert.ok(!client.stdout.includes('done 20000\n'.repeat(sizes.length)), 'done too early');
-      execFileSync('ip', ['link', 'set', guest.tap, 'master', 'lab0']);
+      lab.plug(guest);
       const result = await client.finish(60_000);
       assert.equal(result.stdout, 'done 20000\n'.repeat(sizes.length), transcript(result));
       const served = await serving.finish();
       assert.equal(served.code, 0, transcript(served));
     } finally {
       serving.kill();
-      execFileSync('ip', ['link', 'set', guest.tap, 'master', 'lab0']);
+      lab.plug(guest);
     }
   });
 }
 
-async function poweredOff(lab: Lab): Promise<void> {
-  const guest = lab.guest(0);
+async function poweredOff(lab: Lab, guest: Guest): Promise<void> {
+  await lab.setPathMtu(1024);
   await captured(lab, guest, 'powered-off', async () => {
     const serving = guest.spawn(
       `${putMemoryPeer(guest)} serve ${guest.ipv4} ${MEMORY_PORT} ${MEMORY_BYTES}`,

@@ -1,11 +1,12 @@
 import type { Lab } from '../lab.js';
 import type { Case } from '../suite.js';
+import { badLinkCases } from './bad-link.js';
 import { daplFaultCases } from './dapl-faults.js';
 import { dapltestCases } from './dapltest.js';
 import { differentialCases } from './differential.js';
 import { dtestCases } from './dtest.js';
-import { faultCases, powerOffCase } from './faults.js';
-import { labCases, powerCutCase } from './lab.js';
+import { faultCases } from './faults.js';
+import { labCases } from './lab.js';
 import { lostMessageCases } from './lost-messages.js';
 import { memoryCases } from './memory.js';
 import { operationsCases } from './operations.js';
@@ -36,7 +37,6 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...differentialCases(lab, version),
     ...lostMessageCases(lab, version),
     ...faultCases(lab, version),
-    powerCutCase(lab),
-    powerOffCase(lab, version),
+    ...badLinkCases(lab, version),
   ];
 }

@@ -10,18 +10,18 @@ import type { Case } from '../suite.js';
 
 /** More than the pipes and the serial port hold. */
 const MUCH_BYTES = 1_000_000;
+const SMALL_PAIR = { memoryMiB: 768, cpus: 2 } as const;
 
 export function labCases(lab: Lab): Case[] {
   return [
     { name: 'lab: commands give output, exit code and signal', run: () => commands(lab) },
     { name: 'lab: a late command is killed with all it started', run: () => lateCommand(lab) },
     { name: 'lab: files go to a guest and come back', run: () => files(lab) },
+    {
+      name: 'lab: a guest of another size; a power cut ends the commands of its guest only',
+      run: () => powerCut(lab),
+    },
   ];
-}
-
-/** Ends a guest, so it comes late. */
-export function powerCutCase(lab: Lab): Case {
-  return { name: 'lab: a power cut ends the commands of its guest only', run: () => powerCut(lab) };
 }
 
 async function commands(lab: Lab): Promise<void> {
@@ -61,10 +61,18 @@ async function files(lab: Lab): Promise<void> {
 }
 
 async function powerCut(lab: Lab): Promise<void> {
-  const [guest, other] = [lab.guest(1), lab.guest(0)];
-  const waiting = guest.spawn('sleep 1000');
-  await guest.kill();
-  assert.equal((await waiting.exited).signal, 'POWER_OFF');
-  assert.equal((await guest.run('true')).signal, 'POWER_OFF');
-  assert.equal((await other.run('true')).code, 0);
+  await lab.withGuest(SMALL_PAIR, async (guest) => {
+    const size = await guest.run("nproc; awk '/MemTotal/ { print $2 }' /proc/meminfo; hostname");
+    const [cpus, memoryKiB, name] = size.stdout.trim().split('\n');
+    assert.deepEqual([cpus, name], [String(SMALL_PAIR.cpus), guest.name]);
+    const memoryMiB = Number(memoryKiB) / 1024;
+    assert.ok(memoryMiB > SMALL_PAIR.memoryMiB / 2 && memoryMiB <= SMALL_PAIR.memoryMiB);
+    const met = await guest.run(`busybox ping -c 1 -W 5 ${lab.guest(0).ipv4}`);
+    assert.equal(met.code, 0, met.stdout);
+    const waiting = guest.spawn('sleep 1000');
+    await guest.kill();
+    assert.equal((await waiting.exited).signal, 'POWER_OFF');
+    assert.equal((await guest.run('true')).signal, 'POWER_OFF');
+    assert.equal((await lab.guest(0).run('true')).code, 0);
+  });
 }

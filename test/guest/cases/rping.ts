@@ -45,6 +45,7 @@ export interface Peer {
 export function kernelToKernelCases(lab: Lab, version: string): Case[] {
   return matrix((mtuBytes, family) => ({
     name: `rping kernel to kernel, ${family}, MTU ${mtuBytes}`,
+    guests: 2,
     row: rowOf(version, 'reader: both ends are kernels, our codecs agree', family, mtuBytes),
     run: async () => {
       const ends = { server: kernelPeer(lab, 0), client: kernelPeer(lab, 1) };

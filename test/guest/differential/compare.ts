@@ -5,6 +5,7 @@
 import { isNak, isRnr } from '../roce.js';
 import type { Completion } from '../verbs/end.js';
 import { REQUEST_PSN } from '../verbs/manual-pair.js';
+import { RNR_TIMER } from './play.js';
 import type { LifeRecord } from './play.js';
 import type { Fault } from './script.js';
 
@@ -127,23 +128,28 @@ function textOf(completion: Completion, keys: readonly number[]): string {
 }
 
 /**
- * Syndromes and PSNs in order, counted from the first request's. How often "not ready" is said
- * depends on when receives come, so the same one again is left out; so is rxe's sequence NAK behind
- * one: it takes the packets that were in flight behind the refused one for a gap.
+ * Syndromes and PSNs in order, the latter counted from the first request's. Left out are RNR NAKs
+ * where receives are only late (how often they are sent, and for which message, depends on when the
+ * receives come), repetitions where none comes, and rxe's sequence NAK behind an RNR NAK: it takes
+ * the packets that were in flight behind the refused one for a gap.
  */
-function naksOf({ acknowledgements, answers }: Played, { qpns }: LifeRecord): string[] {
+function naksOf({ acknowledgements, answers }: Played, { life, qpns }: LifeRecord): string[] {
   const naks: string[] = [];
-  let last: Acknowledgement | undefined;
-  for (const nak of acknowledgements) {
-    if (nak.destinationQpn !== qpns.requester || !isNak(nak.syndrome)) continue;
-    const again = last?.psn === nak.psn && isRnr(last.syndrome);
-    if (again && isRnr(nak.syndrome)) continue;
-    if (again && answers === 'rxe' && nak.syndrome === SEQUENCE_NAK) continue;
-    last = nak;
-    const distance = (nak.psn - REQUEST_PSN) & 0xffffff;
-    naks.push(`${nak.syndrome?.toString(16) ?? ''}@${distance}`);
+  let notReadyPsn: number | undefined;
+  for (const { destinationQpn, psn, syndrome } of acknowledgements) {
+    if (destinationQpn !== qpns.requester || syndrome === undefined || !isNak(syndrome)) continue;
+    if (answers === 'rxe' && syndrome === SEQUENCE_NAK && psn === notReadyPsn) continue;
+    const text = `${syndrome.toString(16)}@${(psn - REQUEST_PSN) & 0xffffff}`;
+    if (isRnr(syndrome)) {
+      notReadyPsn = psn;
+      const isLate = life.fault !== 'never a receive' && life.fault !== 'ended while waiting';
+      if ((isLate && syndrome === NOT_READY) || naks.at(-1) === text) continue;
+    }
+    naks.push(text);
   }
   return naks;
 }
 
 const SEQUENCE_NAK = 0x60;
+/** With the timer that the lives ask for. */
+const NOT_READY = 0x20 | RNR_TIMER;

@@ -13,7 +13,7 @@ const SOURCE_SEED = 3;
 const TARGET_SEED = 8;
 const LATE_MS = 40;
 /** 2.56 ms: a few times while receives are late. */
-const RNR_TIMER = 16;
+export const RNR_TIMER = 16;
 /** The low bytes are for atomics; windows are above what requests reach without one. */
 const WINDOW_BYTES = 1 << 14;
 const WINDOWS_OFFSET = 1 << 15;

@@ -10,6 +10,8 @@
  *     rping-until-end <ip> <bytes>     pings until the connection ends, and prints its last event
  *     memory-client <ip> <bytes>...    reads and writes the memory that memory-peer serves
  *     memory-server <ip> <bytes>       serves memory to memory-peer
+ *     transfer-client <ip> <bytes> <rounds> <ack timeout> <retry count>
+ *     transfer-server <ip> <bytes> <rounds> <ack timeout> <retry count>
  *     flood <ip>                       writes until the connection ends, and prints its last event
  *
  * In front of the verb, --exact-icrc: the ICRC is checked with the identification as it was.
@@ -28,9 +30,12 @@ import { RPING_PORT } from '../../../samples/rping/protocol.js';
 import { Exchange, textOf } from './exchange.js';
 import type { ExchangeOptions } from './exchange.js';
 import { driveMemory, floodMemory, serveMemory } from './memory.js';
+import { driveTransfer, serveTransfer } from './transfer.js';
+import type { TransferOptions } from './transfer.js';
 
 const UCMATOSE_PORT = 7471;
 const MEMORY_PORT = 7500;
+const TRANSFER_PORT = 7700;
 const FOR_EVER_MS = 1 << 30;
 
 type Verb = (ia: Ia, address: string, args: readonly string[]) => Promise<void>;
@@ -39,6 +44,8 @@ const CLIENTS: Readonly<Record<string, Verb>> = {
   connect,
   flood: (ia, address) => floodMemory(ia, address, MEMORY_PORT),
   'memory-client': (ia, address, sizes) => driveMemory(ia, address, MEMORY_PORT, sizes.map(Number)),
+  'transfer-client': (ia, address, args) =>
+    driveTransfer(ia, address, TRANSFER_PORT, transferOptions(args)),
   'ucmatose-client': ucmatoseClient,
   'rping-in-sequence': rpingInSequence,
   'rping-until-end': rpingUntilEnd,
@@ -48,6 +55,7 @@ const SERVERS: Readonly<Record<string, Verb>> = {
   idle,
   'memory-server': (ia, _, [length]) => serveMemory(ia, MEMORY_PORT, Number(length)),
   reject,
+  'transfer-server': (ia, _, args) => serveTransfer(ia, TRANSFER_PORT, transferOptions(args)),
   'ucmatose-server': ucmatoseServer,
 };
 
@@ -143,6 +151,11 @@ function exchangeOptions([connections, messages, size]: readonly string[]): Exch
     messages: Number(messages),
     sizeBytes: Number(size),
   };
+}
+
+function transferOptions(args: readonly string[]): TransferOptions {
+  const [lengthBytes = 0, rounds = 0, ackTimeout = 0, retryCount = 0] = args.map(Number);
+  return { lengthBytes, rounds, ackTimeout, retryCount };
 }
 
 /** The first `count` connection requests to a port. */

@@ -114,9 +114,9 @@ export class DatEnd implements VerbsEnd {
     return this.#established(pair);
   }
 
-  async dial(address: string, port: number, domain: Domain, wishes: ConnectionWishes) {
+  async dial(to: string, port: number, domain: Domain, wishes: ConnectionWishes): Promise<Pair> {
     const pair = this.#endpoint(domain, wishes);
-    pair.ep.connect({ address, connQual: port, timeoutMs: CONNECT_TIMEOUT_MS });
+    pair.ep.connect({ address: to, connQual: port, timeoutMs: CONNECT_TIMEOUT_MS });
     return this.#established(pair);
   }
 

@@ -114,7 +114,7 @@ const tooLong = {
 export const VIOLATIONS: readonly Violation[] = [
   {
     name: 'WRITE with a key that is none',
-    make: (scene) => ({
+    make: (scene: Scene): Offence => ({
       ...to(scene, scene.target, 0, 100, RDMA_WRITE),
       rkey: (scene.target.rkey ^ 0x5a5a5a5a) >>> 0,
     }),
@@ -122,17 +122,17 @@ export const VIOLATIONS: readonly Violation[] = [
   },
   {
     name: 'READ beyond the end of the region',
-    make: (scene) => to(scene, scene.target, TARGET_BYTES - 4, 8, RDMA_READ),
+    make: (scene: Scene): Offence => to(scene, scene.target, TARGET_BYTES - 4, 8, RDMA_READ),
     ...access62,
   },
   {
     name: 'WRITE of several packets beyond the end of the region',
-    make: (scene) => to(scene, scene.target, TARGET_BYTES - 4096, 5000, RDMA_WRITE),
+    make: (scene: Scene): Offence => to(scene, scene.target, TARGET_BYTES - 4096, 5000, RDMA_WRITE),
     ...access62,
   },
   {
     name: 'WRITE before the beginning of the region',
-    make: (scene) => to(scene, scene.target, -1, 8, RDMA_WRITE),
+    make: (scene: Scene): Offence => to(scene, scene.target, -1, 8, RDMA_WRITE),
     ...access62,
   },
   { name: 'WRITE to a region without', make: limited(REMOTE_READ, 8, RDMA_WRITE), ...access62 },
@@ -153,25 +153,25 @@ export const VIOLATIONS: readonly Violation[] = [
   },
   {
     name: 'WRITE through a queue pair without',
-    make: (scene) => to(scene, scene.target, 0, 8, RDMA_WRITE),
+    make: (scene: Scene): Offence => to(scene, scene.target, 0, 8, RDMA_WRITE),
     access: LOCAL_WRITE | REMOTE_READ | REMOTE_ATOMIC,
     ...invalid61,
   },
   {
     name: 'READ through a queue pair without',
-    make: (scene) => to(scene, scene.target, 0, 8, RDMA_READ),
+    make: (scene: Scene): Offence => to(scene, scene.target, 0, 8, RDMA_READ),
     access: LOCAL_WRITE | REMOTE_WRITE | REMOTE_ATOMIC,
     ...invalid61,
   },
   {
     name: 'CMP_SWAP through a queue pair without',
-    make: (scene) => to(scene, scene.target, 0, 8, ATOMIC_CMP_AND_SWP),
+    make: (scene: Scene): Offence => to(scene, scene.target, 0, 8, ATOMIC_CMP_AND_SWP),
     access: LOCAL_WRITE | REMOTE_WRITE | REMOTE_READ,
     ...invalid61,
   },
   {
     name: 'WRITE to a region of another domain',
-    make: async (scene) => {
+    make: async (scene: Scene): Promise<Offence> => {
       const { end } = scene.ends.responder;
       const region = await end.region(await end.domain(), TARGET_BYTES, EVERYTHING);
       return to(scene, region, 0, 8, RDMA_WRITE);
@@ -180,7 +180,7 @@ export const VIOLATIONS: readonly Violation[] = [
   },
   {
     name: 'READ from a region that has been deregistered',
-    make: async (scene) => {
+    make: async (scene: Scene): Promise<Offence> => {
       const region = await remote(EVERYTHING)(scene);
       await scene.ends.responder.end.deregister(region);
       return to(scene, region, 0, 8, RDMA_READ);
@@ -190,23 +190,23 @@ export const VIOLATIONS: readonly Violation[] = [
   { name: 'WRITE through a window that has been invalidated', make: shutWindow, ...access62 },
   {
     name: 'FETCH_ADD of a word that is not aligned',
-    make: (scene) => to(scene, scene.target, 4, 8, ATOMIC_FETCH_AND_ADD),
+    make: (scene: Scene): Offence => to(scene, scene.target, 4, 8, ATOMIC_FETCH_AND_ADD),
     ...invalid61,
     rxeAsks: 'refuses to post it',
   },
   {
     name: 'SEND longer than the receive',
-    make: (scene) => to(scene, scene.target, 0, RECEIVE_BYTES + 1, SEND),
+    make: (scene: Scene): Offence => to(scene, scene.target, 0, RECEIVE_BYTES + 1, SEND),
     ...tooLong,
   },
   {
     name: 'SEND of several packets longer than the receive',
-    make: (scene) => to(scene, scene.target, 0, 5000, SEND),
+    make: (scene: Scene): Offence => to(scene, scene.target, 0, 5000, SEND),
     ...tooLong,
   },
   {
     name: 'SEND that invalidates a key that is none',
-    make: (scene) => ({
+    make: (scene: Scene): Offence => ({
       ...to(scene, scene.target, 0, 8, SEND_WITH_INV),
       immediate: (scene.target.rkey ^ 0x5a5a5a5a) >>> 0,
     }),
@@ -216,7 +216,7 @@ export const VIOLATIONS: readonly Violation[] = [
   },
   {
     name: 'SEND from a region that has been deregistered',
-    make: async (scene) => {
+    make: async (scene: Scene): Promise<Offence> => {
       const { end, domain } = scene.ends.requester;
       const region = await end.region(domain, 64, LOCAL_WRITE);
       await end.deregister(region);
@@ -228,7 +228,11 @@ export const VIOLATIONS: readonly Violation[] = [
   },
   {
     name: 'WRITE of no bytes with a key that is none',
-    make: (scene) => ({ ...to(scene, scene.target, 0, 0, RDMA_WRITE), segments: [], rkey: 1 }),
+    make: (scene: Scene): Offence => ({
+      ...to(scene, scene.target, 0, 0, RDMA_WRITE),
+      segments: [],
+      rkey: 1,
+    }),
     // IBTA 9.7.5.2.4: no bytes, no check.
     outcome: { status: 'SUCCESS', nak: undefined, receive },
     states: ['RTS', 'RTS'],

@@ -1,0 +1,187 @@
+// Loss, duplicates, overtaking and delay, in either direction: every byte must come right.
+import assert from 'node:assert/strict';
+
+import type { RunningCommand, RunResult } from '../command.js';
+import { impair, repair } from '../impair.js';
+import type { Impairment } from '../impair.js';
+import { PATH_MTUS } from '../lab.js';
+import type { Lab, PathMtu } from '../lab.js';
+import type { Case } from '../suite.js';
+import { captured, startPeer, transcript } from './captured.js';
+import { putPeer } from './memory.js';
+
+const PORT = 7700;
+const START_TIMEOUT_MS = 20_000;
+const TRANSFER_TIMEOUT_MS = 120_000;
+const FULL_TIMEOUT_MS = 300_000;
+/** 33 ms, not rdma_cm's 2.15 s, for each lost tail. Our client adds the kernel's ACK delay. */
+const ACK_TIMEOUT = 13;
+/** Of our side; the kernel takes 7 for "for ever". */
+const RETRIES = 7;
+/** Four times that in each round: a message and its echo, a write, a read. */
+const SIZE_BYTES = 150_001;
+const ROUNDS = 5;
+
+const ROLES = ['client', 'server'] as const;
+const FAMILIES = ['ipv4', 'ipv6'] as const;
+const WAYS = ['from us', 'to us', 'both ways'] as const;
+/** Parameters of netem. */
+const TROUBLES = [
+  'loss 1%',
+  'loss 5%',
+  'loss 10%',
+  'duplicate 20%',
+  'delay 2ms reorder 25% 50%',
+  'delay 5ms 1ms',
+  'delay 1ms 1ms loss 3% duplicate 5% reorder 20%',
+] as const;
+
+interface Weather {
+  readonly trouble: (typeof TROUBLES)[number];
+  readonly way: (typeof WAYS)[number];
+  readonly role: (typeof ROLES)[number];
+  readonly family: (typeof FAMILIES)[number];
+  readonly mtuBytes: PathMtu;
+}
+
+/** Each trouble, each way, role and family: once at least, in the small run. */
+const IN_SMALL_RUN: readonly string[] = [
+  nameOf({ trouble: 'loss 1%', way: 'both ways', role: 'client', family: 'ipv4', mtuBytes: 4096 }),
+  nameOf({ trouble: 'loss 5%', way: 'to us', role: 'server', family: 'ipv6', mtuBytes: 1024 }),
+  nameOf({ trouble: 'loss 5%', way: 'from us', role: 'server', family: 'ipv4', mtuBytes: 1024 }),
+  nameOf({ trouble: 'loss 10%', way: 'both ways', role: 'client', family: 'ipv6', mtuBytes: 1024 }),
+  nameOf({
+    trouble: TROUBLES[3],
+    way: 'both ways',
+    role: 'server',
+    family: 'ipv4',
+    mtuBytes: 4096,
+  }),
+  nameOf({
+    trouble: TROUBLES[4],
+    way: 'both ways',
+    role: 'client',
+    family: 'ipv4',
+    mtuBytes: 1024,
+  }),
+  nameOf({
+    trouble: TROUBLES[5],
+    way: 'both ways',
+    role: 'server',
+    family: 'ipv6',
+    mtuBytes: 4096,
+  }),
+  nameOf({
+    trouble: TROUBLES[6],
+    way: 'both ways',
+    role: 'client',
+    family: 'ipv4',
+    mtuBytes: 4096,
+  }),
+];
+
+export function badLinkCases(lab: Lab, version: string): Case[] {
+  return allWeather().map((weather): Case => {
+    const { trouble, way, role, family, mtuBytes } = weather;
+    const name = nameOf(weather);
+    return {
+      name,
+      full: !IN_SMALL_RUN.includes(name),
+      timeoutMs: FULL_TIMEOUT_MS,
+      row: {
+        counterpart: 'transfer-peer (librdmacm)',
+        version,
+        role,
+        transport: `rdma_cm, RC, ${textOfFamily(family)}, SEND, WRITE and READ, ${trouble} ${way}`,
+        mtuBytes,
+      },
+      run: () => transferInWeather(lab, weather),
+    };
+  });
+}
+
+function allWeather(): Weather[] {
+  return PATH_MTUS.flatMap((mtuBytes) =>
+    FAMILIES.flatMap((family) =>
+      ROLES.flatMap((role) =>
+        TROUBLES.flatMap((trouble) =>
+          WAYS.map((way) => ({ mtuBytes, family, role, trouble, way })),
+        ),
+      ),
+    ),
+  );
+}
+
+function nameOf({ trouble, way, role, family, mtuBytes }: Weather): string {
+  return `bad link, our ${role}, ${textOfFamily(family)}, MTU ${mtuBytes}, ${trouble} ${way}`;
+}
+
+function textOfFamily(family: 'ipv4' | 'ipv6'): string {
+  return family === 'ipv4' ? 'IPv4' : 'IPv6';
+}
+
+async function transferInWeather(lab: Lab, weather: Weather): Promise<void> {
+  const { role, trouble, way, mtuBytes } = weather;
+  await lab.setPathMtu(mtuBytes);
+  const guest = lab.guest(0);
+  await captured(lab, guest, nameOf(weather).replaceAll(/\W+/g, '-'), async () => {
+    const { ours, kernels, kill } = await startEnds(lab, weather);
+    try {
+      await ours.waitForOutput(/^connected$/m, START_TIMEOUT_MS);
+      await impair(guest, impairmentOf(trouble, way));
+      ours.kill('SIGUSR2');
+      await ours.waitForOutput(/^(transferred|served \d+)$/m, TRANSFER_TIMEOUT_MS);
+      await repair(guest);
+      ours.kill('SIGUSR2');
+      const [driver, server] = role === 'client' ? [ours, kernels] : [kernels, ours];
+      assertSaid(await driver.finish(), `done ${ROUNDS - 1}`);
+      assertSaid(await server.finish(), `served ${ROUNDS}`);
+    } finally {
+      kill();
+      await repair(guest);
+    }
+  });
+}
+
+interface Ends {
+  readonly ours: RunningCommand;
+  readonly kernels: RunningCommand;
+  readonly kill: () => void;
+}
+
+async function startEnds(lab: Lab, { role, family }: Weather): Promise<Ends> {
+  const guest = lab.guest(0);
+  const program = putPeer(guest, 'transfer-peer');
+  const ourArgs = `${SIZE_BYTES} ${ROUNDS} ${ACK_TIMEOUT} ${RETRIES}`;
+  const kernelServer = (): RunningCommand =>
+    guest.spawn(`${program} serve ${guest[family]} ${PORT} ${SIZE_BYTES}`);
+  const kernelDriver = (): RunningCommand =>
+    guest.spawn(
+      `${program} drive ${lab.host[family]} ${PORT} ${SIZE_BYTES} ${ROUNDS} ${ACK_TIMEOUT}`,
+    );
+  const server =
+    role === 'client'
+      ? kernelServer()
+      : startPeer(lab, `transfer-server ${lab.host[family]} ${ourArgs}`);
+  await server.waitForOutput(/listening/, START_TIMEOUT_MS);
+  const driver =
+    role === 'client'
+      ? startPeer(lab, `transfer-client ${guest[family]} ${ourArgs}`)
+      : kernelDriver();
+  const [ours, kernels] = role === 'client' ? [driver, server] : [server, driver];
+  const kill = (): void => [server, driver].forEach((command) => command.kill());
+  return { ours, kernels, kill };
+}
+
+function assertSaid(result: RunResult, line: string): void {
+  assert.equal(result.code, 0, transcript(result));
+  assert.ok(result.stdout.includes(`${line}\n`), transcript(result));
+}
+
+/** As the guest sees it. */
+function impairmentOf(trouble: string, way: Weather['way']): Impairment {
+  return {
+    ...(way === 'from us' ? {} : { outgoing: trouble }),
+    ...(way === 'to us' ? {} : { incoming: trouble }),
+  };
+}
