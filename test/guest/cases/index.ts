@@ -7,7 +7,6 @@ import { dtestCases } from './dtest.js';
 import { faultCases } from './faults.js';
 import { labCases } from './lab.js';
 import { lostMessageCases } from './lost-messages.js';
-import { memoryCases } from './memory.js';
 import { operationsCases } from './operations.js';
 import { packetPortCases } from './packet-port.js';
 import { refusalCases } from './refusals.js';
@@ -29,7 +28,6 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...dapltestCases(lab, version),
     ...dtestCases(lab, version),
     ...refusalCases(lab, version),
-    ...memoryCases(lab, version),
     ...operationsCases(lab, version),
     ...verbsCases(lab, version),
     ...differentialCases(lab, version),
