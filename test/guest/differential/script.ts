@@ -270,8 +270,8 @@ class LifeMaker {
 }
 
 /**
- * For requests that may have to be repeated: a fenced one that rxe 6.1 repeats waits for READs behind
- * it, which wait for it.
+ * For requests that may have to be repeated: a fenced one that rxe 6.1 repeats waits for READs
+ * behind it, which wait for it.
  */
 function unfenced(request: ScriptRequest): ScriptRequest {
   return { ...request, flags: request.flags & ~WrFlags.FENCE };
