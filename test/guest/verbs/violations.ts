@@ -209,7 +209,7 @@ export const VIOLATIONS: readonly Violation[] = [
   {
     name: 'SEND into a receive whose region has been deregistered',
     make: (scene: Scene): Offence => to(scene, scene.target, 0, 8, SEND),
-    receiveInto: async (scene) => {
+    receiveInto: async (scene: Scene): Promise<Region> => {
       const region = await remote(EVERYTHING)(scene);
       await scene.ends.responder.end.deregister(region);
       return region;
