@@ -102,7 +102,7 @@ const access62 = {
 const invalid61 = {
   outcome: { status: 'REM_INV_REQ_ERR', nak: NAK.INVALID_REQUEST, receive },
 } as const;
-/** IBTA 9.9.6.1, 10.7.3.1. */
+/** A length error at the responder is an invalid request to the requester. */
 const tooLong = {
   outcome: { ...invalid61.outcome, receive: 'LOC_LEN_ERR' },
   rxeResponds: {
@@ -253,7 +253,7 @@ export const VIOLATIONS: readonly Violation[] = [
       segments: [],
       rkey: 1,
     }),
-    // IBTA 9.7.5.2.4: no bytes, no check.
+    // IBTA C9-88: no bytes, no check.
     outcome: { status: 'SUCCESS', nak: undefined, receive },
     states: ['RTS', 'RTS'],
   },
