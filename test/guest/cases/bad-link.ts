@@ -8,7 +8,7 @@ import { PATH_MTUS } from '../lab.js';
 import type { Lab, PathMtu } from '../lab.js';
 import type { Case } from '../suite.js';
 import { captured, startPeer, transcript } from './captured.js';
-import { putPeer } from './memory.js';
+import { putPeer } from './peer-programs.js';
 
 const PORT = 7700;
 const START_TIMEOUT_MS = 20_000;

@@ -10,7 +10,7 @@ import type { Case, InteropRow } from '../suite.js';
 import { CM_ATTRIBUTE } from '../tshark.js';
 import type { CmName, Dissection } from '../tshark.js';
 import { captured, startPeer, transcript } from './captured.js';
-import { putPeer } from './memory.js';
+import { putPeer } from './peer-programs.js';
 
 export const CORNER_PORT = 7800;
 export type Role = 'client' | 'server';

@@ -7,7 +7,7 @@ import type { Case, InteropRow } from '../suite.js';
 import { CM_ATTRIBUTE } from '../tshark.js';
 import { cmSequence } from '../wire-check.js';
 import { captured, startPeer, transcript } from './captured.js';
-import { MEMORY_PORT, putMemoryPeer } from './memory.js';
+import { MEMORY_PORT, putMemoryPeer } from './peer-programs.js';
 
 const START_TIMEOUT_MS = 15_000;
 const MEMORY_BYTES = 65_536;

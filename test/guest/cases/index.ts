@@ -11,7 +11,6 @@ import { faultCases } from './faults.js';
 import { labCases } from './lab.js';
 import { lostMessageCases } from './lost-messages.js';
 import { madCases, madRemovalCase } from './mad.js';
-import { memoryCases } from './memory.js';
 import { operationsCases } from './operations.js';
 import { packetPortCases } from './packet-port.js';
 import { refusalCases } from './refusals.js';
@@ -35,7 +34,6 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...dtestCases(lab, version),
     ...daplFaultCases(lab, version),
     ...refusalCases(lab, version),
-    ...memoryCases(lab, version),
     ...operationsCases(lab, version),
     ...verbsCases(lab, version),
     ...verbsAppCases(lab, version),
