@@ -37,11 +37,11 @@ export interface VerbsCmDependencies {
 }
 
 export interface VerbsCmOptions {
-  /** Limit of address resolution, and again of route resolution; default 5000. */
+  /** Limit of address resolution, and again of route resolution; default 2000. */
   readonly resolveTimeoutMs?: number;
 }
 
-const RESOLVE_TIMEOUT_MS = 5_000;
+const RESOLVE_TIMEOUT_MS = 2_000;
 /** A channel that cannot be read so often in a row is given up. */
 const MAX_READ_FAILURES = 8;
 

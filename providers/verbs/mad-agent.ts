@@ -23,7 +23,7 @@ import type {
 import { checkSend } from '../../plugins/mad/index.js';
 import { GONE, checkQkey, sendFailure, silentFailure, unmatchable } from './mad-errors.js';
 import { UmadFile } from './mad-file.js';
-import { emitPacket, restoreTransactionId } from './mad-packet.js';
+import { emitPacket, markTransfer, restoreTransactionId } from './mad-packet.js';
 import type { PacketHeader } from './mad-packet.js';
 import { UmadSend } from './mad-send.js';
 import type { UmadSendOwner } from './mad-send.js';
@@ -82,7 +82,9 @@ export class UmadAgent implements PortAgent, UmadSendOwner {
       silence: () => this.silence(send),
     });
     const gidIndex = this.services.device.hardwareGidIndex(destination.localGidIndex);
-    this.file.write(token, emitPacket(destination, gidIndex, timeoutMs, retries, data));
+    const packet = emitPacket(destination, gidIndex, timeoutMs, retries, data);
+    if (transferHeader) markTransfer(packet);
+    this.file.write(token, packet);
     this.sends.set(token, send);
     if (key !== undefined) this.asking.set(key, send);
     return send;

@@ -4,12 +4,7 @@
  * datagrams that the kernel only carries. A request without RMPP takes the kernel's way: a second
  * agent asks, and the kernel matches the response.
  */
-import {
-  GSI_QKEY,
-  WcStatus,
-  headerOfAnyLength,
-  isResponse,
-} from '../../core/spi/index.js';
+import { GSI_QKEY, WcStatus, headerOfAnyLength, isResponse } from '../../core/spi/index.js';
 import type {
   Gid,
   MadAgentOptions,

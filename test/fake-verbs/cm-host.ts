@@ -43,6 +43,7 @@ export const CmSwitch = {
   DROP_DREQ: 7,
   NO_TIMEWAIT: 8,
   IWARP: 9,
+  UNREADABLE: 10,
 } as const;
 
 export interface CmFakeControl {
@@ -138,8 +139,8 @@ export class CmHost {
   nowUs = 0;
   private readonly wheel = new TimerWheel();
 
-  constructor(attributes: Partial<Device['attributes']> = {}, name = 'fake0') {
-    this.fake.reset();
+  constructor(attributes: Partial<Device['attributes']> = {}, name = 'fake0', reset = true) {
+    if (reset) this.fake.reset();
     const native = loadVerbsAddon() as VerbsAddon & CmNative;
     const missing = native.load('rdmacm', CM_LIBRARY);
     if (missing !== undefined) throw new Error(missing);

@@ -1,6 +1,9 @@
 import type { Lab } from '../lab.js';
 import type { Case } from '../suite.js';
 import { badLinkCases } from './bad-link.js';
+import { daplFaultCases } from './dapl-faults.js';
+import { cmCornerCases } from './cm-corners.js';
+import { connectionCases } from './connections.js';
 import { dapltestCases } from './dapltest.js';
 import { differentialCases } from './differential.js';
 import { dtestCases } from './dtest.js';
@@ -28,12 +31,15 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...udaddyCases(lab, version),
     ...dapltestCases(lab, version),
     ...dtestCases(lab, version),
+    ...daplFaultCases(lab, version),
     ...refusalCases(lab, version),
     ...memoryCases(lab, version),
     ...operationsCases(lab, version),
     ...verbsCases(lab, version),
     ...differentialCases(lab, version),
     ...lostMessageCases(lab, version),
+    ...cmCornerCases(lab, version),
+    ...connectionCases(lab, version),
     ...faultCases(lab, version),
     ...badLinkCases(lab, version),
   ];

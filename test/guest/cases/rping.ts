@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Machine, RunResult } from '../command.js';
 import { PATH_MTUS } from '../lab.js';
 import type { Lab, PathMtu } from '../lab.js';
+import { checkConversations } from '../conversation.js';
 import { repositoryRoot } from '../paths.js';
 import type { Case, InteropRow } from '../suite.js';
 import { CM_ATTRIBUTE } from '../tshark.js';
@@ -134,6 +135,7 @@ async function captureOf(
     await capture.stop();
   }
   const packets = await checkCapture(capture.file);
+  checkConversations(packets);
   const { REQ, REP, RTU, DREQ, DREP } = CM_ATTRIBUTE;
   assert.deepEqual(cmSequence(packets), [REQ, REP, RTU, DREQ, DREP]);
   const opcodes = new Set(packets.map(({ opcode }) => opcode));

@@ -50,6 +50,12 @@ EXPORT int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id 
   return 0;
 }
 
+static void unlist(const struct id *id) {
+  struct id **at = &ids;
+  while (*at != id) at = &(*at)->next;
+  *at = id->next;
+}
+
 EXPORT int rdma_destroy_id(struct rdma_cm_id *verbs) {
   FAIL_IF_INJECTED();
   struct id *id = (struct id *)verbs;
@@ -61,13 +67,25 @@ EXPORT int rdma_destroy_id(struct rdma_cm_id *verbs) {
   }
   leave(id);
   drop_events(id);
-  struct id **at = &ids;
-  while (*at != id) at = &(*at)->next;
-  *at = id->next;
+  unlist(id);
   pthread_mutex_unlock(&lock);
   free(verbs->route.path_rec);
   free(id);
   return 0;
+}
+
+/* Their memory is lost, as it is with the real one. */
+void end_ids_of(struct rdma_event_channel *channel) {
+  for (struct id *id = ids; id;) {
+    struct id *next = id->next;
+    if (id->verbs.channel == channel) {
+      leave(id);
+      next = ids; /* leaving may have taken others away */
+      unlist(id);
+      if (next == id) next = id->next;
+    }
+    id = next;
+  }
 }
 
 EXPORT int rdma_migrate_id(struct rdma_cm_id *verbs, struct rdma_event_channel *channel) {

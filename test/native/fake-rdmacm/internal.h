@@ -77,6 +77,9 @@ static inline int fail(int error) {
   return -1;
 }
 
+/* ids.c: what the kernel does with the identifiers of a descriptor that is closed. Lock held. */
+void end_ids_of(struct rdma_event_channel *channel);
+
 /* addresses.c */
 bool find_device(const struct sockaddr *address, struct ibv_context **device, uint8_t gid[16]);
 void reset_addresses(void);

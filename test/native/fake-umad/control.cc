@@ -113,9 +113,10 @@ CONTROL(runClock) {
   return nullptr;
 }
 
-// As it was at first; open files stay.
+// As it was at first: open files stay, but their ports are on the network no more.
 CONTROL(reset) {
   LOCKED;
+  for (auto& [path, port] : world().ports) port->gids.clear();
   world().injections.clear();
   world().lose = world().swallow = world().writeDelayMs = 0;
   return nullptr;

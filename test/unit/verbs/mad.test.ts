@@ -152,8 +152,8 @@ describe('verbs MAD: requests', () => {
     const agent = a.agent();
     const nowhere = new UmadNode(['fd00::99']);
     const destination = { ...nowhere.address(), gid: nowhere.gids[0]!.map((byte) => byte ^ 1) };
-    agent.send(ask(agent, b, 'nowhere', { destination }));
     fakeUmad.inject('write', 2, 12);
+    agent.send(ask(agent, b, 'nowhere', { destination }));
     agent.send(ask(agent, b, 'memory'));
     await until('reported', () => a.log.length === 2);
     assert.deepEqual(a.log, ['GENERAL_ERR nowhere', 'GENERAL_ERR memory']);
