@@ -20,9 +20,11 @@ import {
   sqeBytes,
 } from '../../core/spi/index.js';
 import { ATTRIBUTE_WORDS, readAttributes, writeAttributes } from './attribute-words.js';
+import type { VerbsCompletionQueue } from './completion-queue.js';
 import type { CreateQueuePair } from './create-queue-pair.js';
 import type { VerbsDevice } from './device.js';
 import { check, errnoError } from './errno.js';
+import { queueOf } from './parents.js';
 import { VerbsObject } from './verbs-object.js';
 
 /** Everything that a query can tell; drivers give what they have. */
@@ -31,7 +33,8 @@ const QUERY_STATE = 1;
 const RECORD_LINES = 64;
 
 /** Without what it is made from. */
-type Sizes = Omit<QueuePairInit, 'pd' | 'sendCq' | 'receiveCq' | 'xrcDomain'>;
+type Sizes = Omit<QueuePairInit, 'pd' | 'sendCq' | 'receiveCq' | 'xrcDomain'> &
+  Partial<Pick<QueuePairInit, 'receiveCq'>>;
 
 export class VerbsQueuePair extends VerbsObject implements QueuePair {
   readonly type: QpType;
@@ -62,7 +65,8 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
     const out = new Uint32Array(1);
     this.created(create(this.sendRing, this.receiveRing, out));
     this.qpn = out[0] ?? 0;
-    this.sharedCq = init.srq === undefined ? undefined : queueOf(device, init.receiveCq);
+    const { srq, receiveCq } = init;
+    this.sharedCq = srq && receiveCq ? queueOf(device, receiveCq) : undefined;
     device.events.queuePairs.set(this.number, this);
     if (device.capabilities.has('multicast')) {
       this.attachMulticast = (group) => this.multicast('ibv_attach_mcast', group, 1);
