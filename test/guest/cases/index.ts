@@ -7,9 +7,11 @@ import { dapltestCases } from './dapltest.js';
 import { dtestCases } from './dtest.js';
 import { faultCases } from './faults.js';
 import { labCases } from './lab.js';
+import { leftoverCases } from './leftovers.js';
 import { lostMessageCases } from './lost-messages.js';
 import { memoryCases } from './memory.js';
 import { operationsCases } from './operations.js';
+import { outageCases } from './outages.js';
 import { packetPortCases } from './packet-port.js';
 import { refusalCases } from './refusals.js';
 import { kernelToKernelCases, lossyCases, rpingCases } from './rping.js';
@@ -20,6 +22,7 @@ import { udaddyCases } from './udaddy.js';
 export function allCases(lab: Lab, version: string): Case[] {
   return [
     ...labCases(lab),
+    ...leftoverCases(lab),
     ...packetPortCases(lab, version),
     ...kernelToKernelCases(lab, version),
     ...rpingCases(lab, version),
@@ -35,6 +38,7 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...cmCornerCases(lab, version),
     ...connectionCases(lab, version),
     ...faultCases(lab, version),
+    ...outageCases(lab, version),
     ...badLinkCases(lab, version),
   ];
 }
