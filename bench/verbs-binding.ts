@@ -5,7 +5,7 @@
  */
 import { WcStatus, WrFlags, WrOpcode } from '../core/spi/ib.js';
 import { CQE, type Ring, RQE, SGE, SQE } from '../core/spi/ring.js';
-import { Mode } from '../test/fake-verbs/fake.js';
+import { Mode } from '../test/fake-verbs/control.js';
 import { Pair } from '../test/fake-verbs/pair.js';
 
 const BURST = 32;

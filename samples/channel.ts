@@ -1,7 +1,7 @@
 /** One endpoint with event dispatchers of its own, and its steps as promises. */
 import { setImmediate } from 'node:timers/promises';
 
-import { DatDtoStatus, DatEventNumber, nameOf } from 'dapl';
+import { CompletionFlags, DatDtoStatus, DatError, DatEventNumber, nameOf } from 'dapl';
 import type {
   ConnectionEvent,
   Cr,
@@ -26,6 +26,7 @@ export interface ChannelOptions {
 }
 
 const CONNECT_TIMEOUT_MS = 20_000;
+const FAREWELL_TIMEOUT_MS = 5000;
 /** Connection events: established, and its end. */
 const CONNECTION_EVENTS = 4;
 
@@ -117,19 +118,42 @@ export class Channel {
     await this.complete(0, message.lengthBytes, what);
   }
 
+  /**
+   * Sends a message that the peer answers: the answer tells that it has come. The peer may leave
+   * after that, and before it is known here that the message has gone.
+   */
+  post(message: LmrSegment): void {
+    this.ep.postSend(message, 0, CompletionFlags.SUPPRESS);
+  }
+
   postReceive(segments: Segments, cookie: number): void {
     this.ep.postRecv(segments, cookie);
   }
 
-  /** Ends the connection, unless the peer has; returns when it is over. */
-  async disconnect(): Promise<void> {
-    if (this.ep.state === 'CONNECTED') this.ep.disconnect('abrupt');
-    await this.ended();
+  /**
+   * Ends the connection, unless the peer has; returns when it is over.
+   * @param lastWords sent before. That they have come is not asked for: the peer may leave on them,
+   * and the acknowledgement may get lost
+   */
+  async leave(lastWords?: LmrSegment): Promise<void> {
+    if (this.ep.state === 'CONNECTED') {
+      if (lastWords !== undefined) this.post(lastWords);
+      this.ep.disconnect('graceful');
+    }
+    await this.connectionEvent();
   }
 
-  /** Waits until the peer ends the connection. */
+  /**
+   * Waits until the peer ends the connection; ends it when that takes long. Whoever ends it at once
+   * may do so before the peer knows that its last message has come.
+   */
   async ended(): Promise<void> {
-    await this.connectionEvent();
+    try {
+      await this.connectionEvent(FAREWELL_TIMEOUT_MS);
+    } catch (error) {
+      if (!DatError.isDatError(error) || error.code !== 'DAT_TIMEOUT_EXPIRED') throw error;
+      await this.leave();
+    }
   }
 
   /** Gives everything back; a connection is ended without a word to us. */
@@ -146,8 +170,8 @@ export class Channel {
     throw new ConnectionEnded(status, await this.connectionEvent());
   }
 
-  private async connectionEvent(): Promise<ConnectionEvent> {
-    const { event } = await this.connections.wait();
+  private async connectionEvent(timeoutMs = Infinity): Promise<ConnectionEvent> {
+    const { event } = await this.connections.wait({ timeoutMs });
     if (event.type === 'connection') return event;
     throw new Error(`a ${event.type} event of a connection`);
   }

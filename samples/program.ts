@@ -1,17 +1,18 @@
 /** What a sample is around its work: its adapters, the signals, and one sentence for a failure. */
 import { DatError, type Ia, openIa } from 'dapl';
-import { softroce } from 'dapl/providers/softroce';
+import { providerAt, type ProviderName } from './provider-option.js';
 
 const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
 
 /**
  * Runs `work` to its end; then the adapters that it has opened are closed. SIGINT and SIGTERM close
  * them before. A failure is a line on stderr, `NAME: what`, and exit code 1.
- * @param work is given what opens an adapter, on the own address
+ * @param work is given what opens an adapter, on the own address,
+ * over softroce unless another provider is named
  */
 export async function runProgram(
   name: string,
-  work: (open: (address: string) => Promise<Ia>) => Promise<unknown>,
+  work: (open: (address: string, provider?: ProviderName) => Promise<Ia>) => Promise<unknown>,
 ): Promise<void> {
   const opened = new Set<Ia>();
   const closeAll = async (): Promise<void> => {
@@ -25,8 +26,8 @@ export async function runProgram(
     });
   }
   try {
-    await work(async (address) => {
-      const ia = await openIa(softroce({ addresses: [address] }));
+    await work(async (address, provider = 'softroce') => {
+      const ia = await openIa(providerAt(provider, address));
       for (const other of opened) if (other.isFreed) opened.delete(other);
       opened.add(ia);
       if (interruptedWith !== undefined) throw new Error('interrupted');

@@ -3,10 +3,11 @@
  * for the next send to the same place, up to a bound, and the one unused for longest goes first.
  */
 import type { AddressHandle, Device, Gid, ProtectionDomain } from '../../core/spi/index.js';
+import type { PortAddress } from './port.js';
 
-export interface CachedAddress {
+interface CachedAddress extends PortAddress {
   readonly key: string;
-  readonly handle: AddressHandle;
+  readonly object: AddressHandle;
   users: number;
 }
 
@@ -31,8 +32,9 @@ export class AddressHandles {
     if (cached) {
       this.byKey.delete(key);
     } else {
-      const handle = this.device.createAddressHandle(this.pd, { gid: gid.slice(), localGidIndex });
-      cached = { key, handle, users: 0 };
+      const to = { gid: gid.slice(), localGidIndex };
+      const object = this.device.createAddressHandle(this.pd, to);
+      cached = { ...to, key, object, handle: object.handle, users: 0 };
     }
     cached.users++;
     this.byKey.set(key, cached);
@@ -46,7 +48,7 @@ export class AddressHandles {
 
   /** Destroys all of them, in use or not. */
   close(): void {
-    for (const { handle } of this.byKey.values()) handle.destroy();
+    for (const { object } of this.byKey.values()) object.destroy();
     this.byKey.clear();
   }
 
@@ -55,7 +57,7 @@ export class AddressHandles {
       if (this.byKey.size <= this.maxIdle) return;
       if (cached.users > 0) continue;
       this.byKey.delete(cached.key);
-      cached.handle.destroy();
+      cached.object.destroy();
     }
   }
 }

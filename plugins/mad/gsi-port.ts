@@ -20,21 +20,8 @@ import {
 } from '../../core/spi/index.js';
 import type { Device, Logger, MadAddress, Scheduler } from '../../core/spi/index.js';
 import { AddressHandles } from './address-handles.js';
-import type { CachedAddress } from './address-handles.js';
+import type { MadPort, WorkRequest } from './port.js';
 import { Qp1, RECEIVED_BYTES } from './qp1.js';
-
-/** One entry for QP1. */
-export interface WorkRequest {
-  /** 256 bytes; read when the entry is written, which may be again after a flush. */
-  readonly data: Uint8Array;
-  readonly address: CachedAddress;
-  readonly qpn: number;
-  readonly qkey: number;
-  /** Asked when it was flushed behind a failed one: false has it returned instead. */
-  mayRepost(): boolean;
-  /** Called once, from the pump. */
-  onComplete(status: WcStatus): void;
-}
 
 export interface GsiPortOptions {
   readonly device: Device;
@@ -54,7 +41,7 @@ const FATAL: readonly AsyncEventType[] = [
   AsyncEventType.DEVICE_FATAL,
 ];
 
-export class GsiPort {
+export class GsiPort implements MadPort {
   readonly counters = {
     sent: 0,
     sendErrors: 0,
@@ -153,7 +140,7 @@ export class GsiPort {
 
   private writeSend(request: WorkRequest): void {
     const { address, qpn, qkey, data } = request;
-    const slot = this.qp1.writeSend(data, { handle: address.handle.handle, qpn, qkey });
+    const slot = this.qp1.writeSend(data, { handle: address.handle, qpn, qkey });
     this.posted[slot] = request;
     this.followers[slot] = 0;
     this.postedCount++;

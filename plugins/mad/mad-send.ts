@@ -10,7 +10,7 @@ import type {
   Scheduler,
   Timers,
 } from '../../core/spi/index.js';
-import type { GsiPort } from './gsi-port.js';
+import type { MadPort } from './port.js';
 import { SEND_TABLE } from './send-states.js';
 import type { SendAction, SendEvent, SendState } from './send-states.js';
 import type {
@@ -22,7 +22,7 @@ import type {
 
 /** What a send needs of its surroundings. */
 export interface MadSendServices {
-  readonly port: GsiPort;
+  readonly port: MadPort;
   readonly timers: Timers;
   readonly clock: Clock;
   readonly scheduler: Scheduler;

@@ -5,8 +5,7 @@
  */
 import { MAD_BYTES } from '../../core/spi/index.js';
 import type { Logger, MadAddress, WcStatus } from '../../core/spi/index.js';
-import type { CachedAddress } from './address-handles.js';
-import type { GsiPort, WorkRequest } from './gsi-port.js';
+import type { MadPort, PortAddress, WorkRequest } from './port.js';
 import type { TransmissionOwner } from './transmission.js';
 import { METHOD_RESPONSE_BIT } from '../../core/spi/mad-header.js';
 import {
@@ -21,7 +20,7 @@ const METHOD_OFFSET = 3;
 
 export class RmppControl {
   constructor(
-    private readonly port: GsiPort,
+    private readonly port: MadPort,
     private readonly owner: TransmissionOwner,
     private readonly logger: Logger,
   ) {}
@@ -79,10 +78,10 @@ class ControlMad implements WorkRequest {
   readonly qkey: number;
 
   constructor(
-    private readonly port: GsiPort,
+    private readonly port: MadPort,
     private readonly owner: TransmissionOwner,
     readonly data: Uint8Array,
-    readonly address: CachedAddress,
+    readonly address: PortAddress,
     { qpn, qkey }: MadAddress,
   ) {
     this.qpn = qpn;

@@ -8,8 +8,7 @@
  */
 import { MAD_BYTES, Timer, WcStatus } from '../../core/spi/index.js';
 import type { Clock, MadAddress, Timers } from '../../core/spi/index.js';
-import type { CachedAddress } from './address-handles.js';
-import type { GsiPort, WorkRequest } from './gsi-port.js';
+import type { MadPort, PortAddress, WorkRequest } from './port.js';
 import type { RmppControl } from './rmpp-control.js';
 import type { RmppCounters } from './rmpp-counters.js';
 import { RMPP_SEND_TABLE } from './rmpp-send-states.js';
@@ -33,7 +32,7 @@ const MIN_PROBE_US = 20_000;
 const PROBE_ROUND_TRIPS = 4;
 
 export interface RmppSenderServices {
-  readonly port: GsiPort;
+  readonly port: MadPort;
   readonly timers: Timers;
   readonly clock: Clock;
   readonly counters: RmppCounters;
@@ -321,7 +320,7 @@ export class RmppSender implements Transmission {
 class Segment implements WorkRequest {
   readonly data = new Uint8Array(MAD_BYTES);
   number = 0;
-  readonly address: CachedAddress;
+  readonly address: PortAddress;
   readonly qpn: number;
   readonly qkey: number;
 

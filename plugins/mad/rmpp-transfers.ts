@@ -3,7 +3,7 @@
  * belongs to none (IBTA 13.6; Linux ib_mad's rules; wire facts 3.5).
  */
 import type { Clock, Logger, MadAddress, Timers } from '../../core/spi/index.js';
-import type { GsiPort } from './gsi-port.js';
+import type { MadPort } from './port.js';
 import { RmppControl } from './rmpp-control.js';
 import type { RmppCounters } from './rmpp-counters.js';
 import type { RmppAllowance } from './rmpp-limits.js';
@@ -24,7 +24,7 @@ import type { RmppHeader } from './wire/rmpp-header.js';
 
 /** What all agents of a module share. */
 export interface RmppServices {
-  readonly port: GsiPort;
+  readonly port: MadPort;
   readonly timers: Timers;
   readonly clock: Clock;
   readonly logger: Logger;

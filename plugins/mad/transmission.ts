@@ -3,8 +3,7 @@
  * (rmpp-sender.ts). The send (mad-send.ts) does not tell them apart.
  */
 import { WcStatus } from '../../core/spi/index.js';
-import type { CachedAddress } from './address-handles.js';
-import type { GsiPort, WorkRequest } from './gsi-port.js';
+import type { MadPort, PortAddress, WorkRequest } from './port.js';
 
 export interface Transmission {
   /** Puts work on the port; `onTransmitted` follows once. */
@@ -39,7 +38,7 @@ export type OnTransmitted = (end: TransmissionEnd, status: WcStatus, rmppStatus:
 
 /** Where a MAD goes. */
 export interface Destination {
-  readonly address: CachedAddress;
+  readonly address: PortAddress;
   readonly qpn: number;
   readonly qkey: number;
 }
@@ -47,13 +46,13 @@ export interface Destination {
 /** A MAD of 256 bytes as one work request. */
 export class SingleMad implements Transmission, WorkRequest {
   readonly isRepeatable = true;
-  readonly address: CachedAddress;
+  readonly address: PortAddress;
   readonly qpn: number;
   readonly qkey: number;
   private stopped = false;
 
   constructor(
-    private readonly port: GsiPort,
+    private readonly port: MadPort,
     private readonly owner: TransmissionOwner,
     readonly data: Uint8Array,
     destination: Destination,

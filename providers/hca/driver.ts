@@ -159,6 +159,8 @@ export class HcaDriver implements Scheduler {
     const { hca, timers } = this;
     hca.nowUs = this.clock.now();
     hca.transmit();
+    // Sending takes time, and what a received packet asks to wait for (RNR NAK) begins now.
+    hca.nowUs = this.clock.now();
     const received = hca.receive();
     const expired = timers.advance(hca.nowUs);
     if (expired > 0) hca.publish();

@@ -2,5 +2,7 @@
 export { monotonicClock } from './clock.js';
 export { KeepAliveCounter } from './keep-alive.js';
 export { loadAddon, type LoadedAddon } from './load-addon.js';
+export { NextTurn } from './next-turn.js';
+export { type FileMapper, mapFile } from './map-file.js';
 export { SystemRandom } from './random.js';
 export { RealTimer } from './real-timer.js';

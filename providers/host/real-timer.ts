@@ -1,9 +1,10 @@
 /**
  * The one real timer of a device: wakes the driver at the wheel's next deadline. Deadlines further
  * off than a millisecond use a timeout, which Node rounds to milliseconds; nearer ones turn with
- * the event loop (setImmediate) until they are due.
+ * the event loop until they are due.
  */
 import type { Clock } from '../../core/spi/index.js';
+import { NextTurn } from './next-turn.js';
 
 /** Below this a timeout would overshoot by more than what is left. */
 const IMMEDIATE_BELOW_US = 1000;
@@ -14,7 +15,7 @@ export class RealTimer {
   #deadlineUs = Infinity;
   #timeout: NodeJS.Timeout | undefined;
   #timeoutDeadlineUs = Infinity;
-  #immediate: NodeJS.Immediate | undefined;
+  readonly #turn = new NextTurn(() => this.#onWake());
   #keepAlive = false;
 
   /** @param onDeadline called from the event loop, never from `arm` */
@@ -30,19 +31,15 @@ export class RealTimer {
   arm(deadlineUs: number): void {
     this.#deadlineUs = deadlineUs;
     if (deadlineUs === Infinity) this.#stop();
-    else if (!this.#immediate && deadlineUs < this.#timeoutDeadlineUs) this.#schedule();
+    else if (!this.#turn.isPending && deadlineUs < this.#timeoutDeadlineUs) this.#schedule();
   }
 
   /** Whether a deadline to come keeps the process alive. */
   setKeepAlive(alive: boolean): void {
     this.#keepAlive = alive;
-    if (alive) {
-      this.#timeout?.ref();
-      this.#immediate?.ref();
-    } else {
-      this.#timeout?.unref();
-      this.#immediate?.unref();
-    }
+    this.#turn.setKeepAlive(alive);
+    if (alive) this.#timeout?.ref();
+    else this.#timeout?.unref();
   }
 
   close(): void {
@@ -53,8 +50,7 @@ export class RealTimer {
     this.#stop();
     const remainingUs = this.#deadlineUs - this.clock.now();
     if (remainingUs < IMMEDIATE_BELOW_US) {
-      this.#immediate = setImmediate(() => this.#onWake());
-      if (!this.#keepAlive) this.#immediate.unref();
+      this.#turn.request();
       return;
     }
     const timeoutMs = Math.min(Math.floor(remainingUs / 1000), MAX_TIMEOUT_MS);
@@ -76,8 +72,8 @@ export class RealTimer {
 
   #stop(): void {
     if (this.#timeout) clearTimeout(this.#timeout);
-    if (this.#immediate) clearImmediate(this.#immediate);
-    this.#timeout = this.#immediate = undefined;
+    this.#turn.cancel();
+    this.#timeout = undefined;
     this.#timeoutDeadlineUs = Infinity;
   }
 }

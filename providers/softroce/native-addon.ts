@@ -1,5 +1,5 @@
 /** The native part of softroce (providers/softroce/native), if it has been built. */
-import { loadAddon } from '../host/index.js';
+import { type FileMapper, loadAddon } from '../host/index.js';
 
 /** Arrays that a native port works on; the port keeps them alive. */
 export interface NativeArrays {
@@ -30,7 +30,7 @@ export interface NativePortHandle {
   close(onClosed: () => void): void;
 }
 
-export interface NativeAddon {
+export interface NativeAddon extends FileMapper {
   readonly arenaBytes: number;
   /** @param exactIcrc needs CAP_NET_RAW
    * @throws Error with the `code` of the system and the index of the address */
@@ -58,11 +58,6 @@ export interface NativeAddon {
   ): number;
   /** The IPv4 identification that explains the difference to the ICRC made with 0, or -1. */
   solveIdentification(difference: number, bytes: number): number;
-  /**
-   * @param lengthBytes 0 for the rest of the file
-   * @throws Error with `code` EINVAL, EACCES, ENOMEM or EOPNOTSUPP
-   */
-  mapFile(fd: number, offsetBytes: number, lengthBytes: number, shared: boolean): Uint8Array;
   /** @returns how many trains were written to `out` as {first, count, segment size} */
   planTrains(
     paths: Uint32Array,

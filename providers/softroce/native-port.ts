@@ -2,14 +2,9 @@
  * The packet port over the native addon: trains by GSO and GRO, ICRC by SIMD, payload gathered from
  * and placed into registered memory without passing through JavaScript.
  */
-import type {
-  FileMapping,
-  Gid,
-  Logger,
-  PacketPortHandlers,
-  SpiErrorCode,
-} from '../../core/spi/index.js';
+import type { FileMapping, Gid, Logger, PacketPortHandlers } from '../../core/spi/index.js';
 import { SpiError, ipFromGid, silentLogger } from '../../core/spi/index.js';
+import { mapFile } from '../host/index.js';
 import type { NativeAddon, NativeArrays, NativePortHandle } from './native-addon.js';
 import { loadNativeAddon, nativeAddonProblem } from './native-addon.js';
 import { PathTable } from './path-table.js';
@@ -95,13 +90,7 @@ class NativePort implements SocketPort {
   }
 
   mapFile(file: FileMapping): Uint8Array {
-    const { fd, offsetBytes, lengthBytes, shared } = file;
-    try {
-      return this.#addon.mapFile(fd, offsetBytes, lengthBytes ?? 0, shared);
-    } catch (cause) {
-      const { code, message } = cause as { code: SpiErrorCode; message: string };
-      throw new SpiError(code, message, { cause });
-    }
+    return mapFile(this.#addon, file);
   }
 
   addRegion(memory: ArrayBufferLike, byteOffset: number, byteLength: number): number {

@@ -5,7 +5,13 @@
  */
 import type { Logger, Scheduler, Timer, Timers } from '../../core/spi/index.js';
 import { type HcaDevice, HcaDriver, type HcaParameters } from '../hca/index.js';
-import { KeepAliveCounter, RealTimer, SystemRandom, monotonicClock } from '../host/index.js';
+import {
+  KeepAliveCounter,
+  NextTurn,
+  RealTimer,
+  SystemRandom,
+  monotonicClock,
+} from '../host/index.js';
 import type { SocketPort } from './port-options.js';
 
 /** How long the port is polled after activity while an EVD asks for `adaptive`. */
@@ -28,10 +34,10 @@ export class SoftroceNode {
   readonly timers: Timers;
   private readonly driver: HcaDriver;
   private readonly timer: RealTimer;
-  private immediate: NodeJS.Immediate | undefined;
+  /** Pumps again after the event loop has had its turn. */
+  private readonly nextTurn = new NextTurn(() => this.pump());
   private pumpQueued = false;
   private pollUntilUs = 0;
-  private alive = false;
   private closed = false;
 
   constructor(options: SoftroceNodeOptions) {
@@ -74,7 +80,7 @@ export class SoftroceNode {
     const before = this.port.counters.receivedPackets;
     const busy = this.driver.pump();
     this.timer.arm(this.driver.nextDeadlineUs());
-    if (busy || this.pollsOn(before)) this.turn();
+    if (busy || this.pollsOn(before)) this.nextTurn.request();
   }
 
   /** Whether the port is looked at again at once, without waiting for the system to wake us. */
@@ -87,28 +93,15 @@ export class SoftroceNode {
     return nowUs < this.pollUntilUs;
   }
 
-  /** Pumps again after the event loop has had its turn. */
-  private turn(): void {
-    if (this.immediate) return;
-    this.immediate = setImmediate(() => {
-      this.immediate = undefined;
-      this.pump();
-    });
-    if (!this.alive) this.immediate.unref();
-  }
-
   private setKeepAlive(alive: boolean): void {
-    this.alive = alive;
     this.port.setKeepAlive(alive);
     this.timer.setKeepAlive(alive);
-    if (alive) this.immediate?.ref();
-    else this.immediate?.unref();
+    this.nextTurn.setKeepAlive(alive);
   }
 
   private close(): void {
     this.closed = true;
     this.timer.close();
-    if (this.immediate) clearImmediate(this.immediate);
-    this.immediate = undefined;
+    this.nextTurn.cancel();
   }
 }

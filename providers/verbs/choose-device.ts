@@ -63,10 +63,8 @@ export function chooseDevice(system: SystemSnapshot, request: DeviceRequest): De
   if (name === undefined) return firstUsable(system);
   const device = system.devices.find((each) => each.name === name);
   if (device !== undefined) return byName(system, device, request);
-  if (request.port === undefined && request.gidIndex === undefined) {
-    const choice = byInterface(system, name);
-    if (choice !== undefined) return choice;
-  }
+  const choice = byInterface(system, name, request);
+  if (choice !== undefined) return choice;
   throw new SpiError('ENODEV', `no RDMA device is called "${name}"; ${servedText(system)}`);
 }
 
@@ -113,9 +111,20 @@ function portOf(device: RdmaDevice, number: number | undefined): RdmaPort {
   throw down(`no port of ${name} is active`, [...ports.map((port) => ({ device, port }))]);
 }
 
-function byInterface(system: SystemSnapshot, name: string): DeviceChoice | undefined {
-  const all = candidates(system).filter((each) => interfaceOf(system, each) === name);
-  if (all.length === 0) return undefined;
+function byInterface(
+  system: SystemSnapshot,
+  name: string,
+  { port, gidIndex }: DeviceRequest,
+): DeviceChoice | undefined {
+  const ofInterface = candidates(system).filter((each) => interfaceOf(system, each) === name);
+  const all = ofInterface.filter(
+    (each) =>
+      (port === undefined || each.port.number === port) &&
+      (gidIndex === undefined || each.entry.index === gidIndex),
+  );
+  const [any] = ofInterface;
+  if (any === undefined) return undefined;
+  if (all.length === 0) throw otherPlace(name, any, ofInterface, gidIndex);
   const active = all.filter(isActive);
   if (active.length === 0) throw down(`the RDMA port of ${name} is not active`, all);
   const { best, why } = preferred(active);
@@ -267,7 +276,19 @@ function down(what: string, places: readonly Place[]): SpiError {
   return new SpiError('ENETUNREACH', `${what}: ${list.join('; ') || 'it has none'}; ${remedy}`);
 }
 
-function noSuchGid(where: string, index: number, { gids }: RdmaPort): SpiError {
+/** The interface has a device, but not at this port, or not with this GID. */
+function otherPlace(
+  name: string,
+  place: Place,
+  all: readonly Candidate[],
+  gidIndex: number | undefined,
+): SpiError {
+  if (gidIndex === undefined) return new SpiError('EINVAL', `${name} is ${placeText(place)}`);
+  const gids = all.map(({ entry }) => entry);
+  return noSuchGid(`${name}, which is ${placeText(place)},`, gidIndex, { gids });
+}
+
+function noSuchGid(where: string, index: number, { gids }: Pick<RdmaPort, 'gids'>): SpiError {
   const present = gids.map(gidText).join(', ') || 'none';
   return new SpiError('EINVAL', `${where} has no GID ${index}; in use: ${present}`);
 }

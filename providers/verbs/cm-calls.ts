@@ -1,7 +1,6 @@
 /** The calls of librdmacm with their failures as SpiError: the call, what it was about, errno. */
 import { getSystemErrorName } from 'node:util';
-import { SpiError } from '../../core/spi/index.js';
-import type { Gid, QpState, SpiErrorCode } from '../../core/spi/index.js';
+import type { Gid, QpState } from '../../core/spi/index.js';
 import {
   ADDRESS_BYTES,
   gidOfSocketAddress,
@@ -10,6 +9,7 @@ import {
 } from './cm-address.js';
 import { ATTRIBUTE_GID_WORD, ATTRIBUTE_WORD, ATTRIBUTE_WORDS } from './cm-native.js';
 import type { CmNative } from './cm-native.js';
+import { errnoError } from './errno.js';
 
 /** What a request or a reply says (struct rdma_conn_param). */
 export interface ConnectionParameters {
@@ -36,36 +36,9 @@ export interface CmQpAttributes {
   readonly remoteGid: Gid;
 }
 
-const CODES: ReadonlySet<string> = new Set<SpiErrorCode>([
-  'EINVAL',
-  'ENOMEM',
-  'EBUSY',
-  'EPERM',
-  'EACCES',
-  'ENODEV',
-  'EADDRINUSE',
-  'EADDRNOTAVAIL',
-  'ENETUNREACH',
-  'EHOSTUNREACH',
-  'ECONNREFUSED',
-  'ETIMEDOUT',
-  'EAFNOSUPPORT',
-  'EISCONN',
-  'ENOTCONN',
-  'EOPNOTSUPP',
-  'EIO',
-]);
-
 /** Name of an errno, such as ETIMEDOUT; of either sign. */
 export function errnoName(errno: number): string {
   return getSystemErrorName(-Math.abs(errno));
-}
-
-/** A failed call as an error; an errno without a code of ours is EIO, and named all the same. */
-export function callError(call: string, errno: number, about = ''): SpiError {
-  const name = errnoName(errno);
-  const code = CODES.has(name) ? (name as SpiErrorCode) : 'EIO';
-  return new SpiError(code, `${call}${about && ` ${about}`}: ${name}`);
 }
 
 const TRANSPORT_IWARP = 1;
@@ -96,9 +69,9 @@ export class CmCalls {
     destination: SocketAddress,
     timeoutMs: number,
   ): void {
-    const { cmResolveAddress } = this.native;
-    const result = cmResolveAddress(id, source?.bytes, destination.bytes, timeoutMs);
-    check('rdma_resolve_addr', result, `of ${destination.text}`);
+    const { bytes, text } = destination;
+    const result = this.native.cmResolveAddress(id, source?.bytes, bytes, timeoutMs);
+    check('rdma_resolve_addr', result, text);
   }
 
   resolveRoute(id: number, timeoutMs: number): void {
@@ -165,8 +138,9 @@ export class CmCalls {
   }
 }
 
-function check(call: string, result: number, about?: string): number {
-  if (result < 0) throw callError(call, -result, about);
+/** @throws SpiError of a negative result */
+function check(call: string, result: number, detail?: string): number {
+  if (result < 0) throw errnoError(call, -result, detail);
   return result;
 }
 

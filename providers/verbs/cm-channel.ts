@@ -1,7 +1,7 @@
 /** An event channel of librdmacm: its records as events, one at a time. */
 import type { CmNative, CmEventType } from './cm-native.js';
 import { EVENT_PRIVATE_DATA, EVENT_RECORD_BYTES, EVENT_WORD } from './cm-native.js';
-import { callError } from './cm-calls.js';
+import { errnoError } from './errno.js';
 
 /** An event, copied out and acknowledged. */
 export interface CmNativeEvent {
@@ -37,8 +37,8 @@ export class CmChannel {
     const result = native.cmOpenChannel(this.record, () => onEvent(this.read()));
     if (result < 0) {
       const hint =
-        '(is the kernel module rdma_ucm loaded, and may you open /dev/infiniband/rdma_cm?)';
-      throw callError('rdma_create_event_channel', -result, hint);
+        'is the kernel module rdma_ucm loaded, and may you open /dev/infiniband/rdma_cm?';
+      throw errnoError('rdma_create_event_channel', -result, hint);
     }
     this.number = result;
   }

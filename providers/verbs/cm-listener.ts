@@ -65,7 +65,7 @@ export class VerbsListener implements CmListener {
     address: SocketAddress,
     refused: string[],
   ): void {
-    const { calls, device, destroyId } = this.services;
+    const { calls, device } = this.services;
     const id = calls.createId(this.channel.number, portSpace);
     try {
       calls.bindAddress(id, address);
@@ -76,7 +76,7 @@ export class VerbsListener implements CmListener {
       calls.listen(id, this.options.backlog);
       this.ids.push(id);
     } catch (error) {
-      destroyId(id);
+      this.services.destroyId(id);
       this.checkPortFree(error, portSpace, port, address);
       refused.push(messageOf(error));
     }
@@ -102,7 +102,7 @@ export class VerbsListener implements CmListener {
   }
 
   private canBind(portSpace: number, address: SocketAddress): boolean {
-    const { calls, destroyId } = this.services;
+    const { calls } = this.services;
     const bytes = address.bytes.slice();
     bytes[2] = bytes[3] = 0;
     const id = calls.createId(this.channel.number, portSpace);
@@ -112,7 +112,7 @@ export class VerbsListener implements CmListener {
     } catch {
       return false;
     } finally {
-      destroyId(id);
+      this.services.destroyId(id);
     }
   }
 

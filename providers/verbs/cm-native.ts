@@ -1,11 +1,9 @@
 /**
  * The calls of librdmacm as the addon offers them (native/rdmacm_*.cc). Identifiers and channels
- * are numbers; 0 or a number is success, a negative errno failure.
+ * are numbers; 0 or a number is success, a negative errno failure. `load('rdmacm')` comes first.
  */
 
 export interface CmNative {
-  /** What is missing, or undefined. */
-  cmLoad(path: string): string | undefined;
   cmOpenChannel(record: Uint8Array, onEvent: () => void): number;
   cmWatchChannel(channel: number, on: number): number;
   cmCloseChannel(channel: number): number;

@@ -32,14 +32,16 @@ export interface VerbsCmDependencies {
   readonly timers: Timers;
   readonly scheduler: Scheduler;
   readonly logger: Logger;
+  /** Absent: those of the device, with what the operating system says of them. */
+  readonly addresses?: LocalAddresses;
 }
 
 export interface VerbsCmOptions {
-  /** Limit of address resolution, and again of route resolution; default 5000. */
+  /** Limit of address resolution, and again of route resolution; default 2000. */
   readonly resolveTimeoutMs?: number;
 }
 
-const RESOLVE_TIMEOUT_MS = 5_000;
+const RESOLVE_TIMEOUT_MS = 2_000;
 /** A channel that cannot be read so often in a row is given up. */
 const MAX_READ_FAILURES = 8;
 
@@ -62,7 +64,7 @@ export class VerbsCm implements CmModule {
     this.services = {
       calls,
       device,
-      addresses: new LocalAddresses(device),
+      addresses: dependencies.addresses ?? new LocalAddresses(device),
       clock,
       timers,
       logger,

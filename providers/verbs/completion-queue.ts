@@ -1,5 +1,10 @@
 /** A completion ring filled by ibv_poll_cq. */
-import type { CompletionQueue, CompletionQueueInit, PollingMode } from '../../core/spi/index.js';
+import type {
+  AsyncEventType,
+  CompletionQueue,
+  CompletionQueueInit,
+  PollingMode,
+} from '../../core/spi/index.js';
 import { CQE_BYTES, Ring, SpiError, ringEntries } from '../../core/spi/index.js';
 import { BoundedPolling } from './bounded-polling.js';
 import type { VerbsDevice } from './device.js';
@@ -32,7 +37,7 @@ export class VerbsCompletionQueue extends VerbsObject implements CompletionQueue
     this.polling = new BoundedPolling({
       hasArrived: () => this.hasArrived(),
       arm: () => this.armDevice(false) === 0,
-      notify: () => device.handle(() => init.onNotify()),
+      notify: () => device.handle(() => this.notify()),
     });
   }
 
@@ -76,8 +81,13 @@ export class VerbsCompletionQueue extends VerbsObject implements CompletionQueue
 
   /** The device says that a completion has come. */
   notify(): void {
+    if (this.destroyed) return;
     this.polling.active();
     this.init.onNotify();
+  }
+
+  deliver(type: AsyncEventType): void {
+    if (!this.destroyed) this.init.onEvent(type);
   }
 
   protected release(number: number): [string, number] {

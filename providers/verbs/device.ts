@@ -1,14 +1,15 @@
 /** The verbs-level contract over one device of libibverbs. */
-import { SpiError } from '../../core/spi/index.js';
+import { constants } from 'node:os';
+import { AsyncEventType, SpiError } from '../../core/spi/index.js';
 import type {
   AddressHandle,
   AddressVector,
-  AsyncEventType,
   CompletionQueue,
   CompletionQueueInit,
   Device,
   DeviceAttributes,
   DeviceCapability,
+  FileMapping,
   Gid,
   Logger,
   MemoryWindow,
@@ -18,6 +19,7 @@ import type {
   SharedReceiveQueue,
   SharedReceiveQueueInit,
 } from '../../core/spi/index.js';
+import { mapFile } from '../host/index.js';
 import { VerbsCompletionQueue } from './completion-queue.js';
 import { capabilitiesOf, deviceAttributesOf } from './device-attributes.js';
 import { EventTable } from './event-table.js';
@@ -34,6 +36,8 @@ import {
 import { VerbsQueuePair } from './queue-pair.js';
 import { VerbsSharedReceiveQueue } from './shared-receive-queue.js';
 import type { VerbsObject } from './verbs-object.js';
+
+const { EINVAL } = constants.errno;
 
 export interface VerbsDeviceOptions {
   readonly addon: VerbsAddon;
@@ -88,8 +92,8 @@ export class VerbsDevice implements Device {
     this.pump = pump;
     const number = addon.openDevice(
       name,
-      (cq) => this.handle(() => this.events.completionQueues.get(cq)?.notify()),
-      (type, object) => this.handle(() => this.deliver(type as AsyncEventType, object)),
+      (cq) => this.notify(cq),
+      (type, object) => this.deliver(type as AsyncEventType, object),
     );
     this.number = made('ibv_open_device', number, name);
     try {
@@ -132,6 +136,10 @@ export class VerbsDevice implements Device {
     const memory = this.addon.allocate(lengthBytes);
     if (typeof memory !== 'number') return memory;
     throw errnoError('mmap', memory, `${lengthBytes} bytes`);
+  }
+
+  mapFile(file: FileMapping): Uint8Array {
+    return mapFile(this.addon, file);
   }
 
   createCompletionQueue(init: CompletionQueueInit): CompletionQueue {
@@ -205,8 +213,11 @@ export class VerbsDevice implements Device {
   }
 
   /** Why memory could not be registered. */
-  registrationError(errno: number, lengthBytes: number): SpiError {
-    const error = errnoError('ibv_reg_mr', errno, `${lengthBytes} bytes`);
+  registrationError(errno: number, lengthBytes: number, iova?: bigint): SpiError {
+    const place = iova === undefined ? '' : ` at iova 0x${iova.toString(16)}`;
+    const offset = 'an iova must agree with the address of the memory modulo its page';
+    const hint = errno === EINVAL && iova !== undefined ? `; ${offset}` : '';
+    const error = errnoError('ibv_reg_mr', errno, `${lengthBytes} bytes${place}${hint}`);
     if (error.code !== 'ENOMEM') return error;
     return registrationOutOfMemory(lengthBytes, this.registeredBytes, lockedMemory());
   }
@@ -222,13 +233,21 @@ export class VerbsDevice implements Device {
     if (this.closing) throw new SpiError('ENODEV', `device ${this.name} is closed`);
   }
 
-  private deliver(type: AsyncEventType, object: number): void {
-    if (this.events.deliver(type, object)) return;
-    if (type === DEVICE_FATAL) this.gone = true;
-    if (type === GID_CHANGE) this.gidTable.read();
-    this.eventHandler(type);
+  /** Who it is for is known now; a number may be another object's when the handler runs. */
+  private notify(cq: number): void {
+    const queue = this.events.completionQueues.get(cq);
+    if (queue) this.handle(() => queue.notify());
+  }
+
+  private deliver(type: AsyncEventType, number: number): void {
+    const receiver = this.events.receiverOf(type, number);
+    if (receiver === undefined) return;
+    if (receiver !== 'device') {
+      this.handle(() => receiver.deliver(type));
+      return;
+    }
+    if (type === AsyncEventType.DEVICE_FATAL) this.gone = true;
+    if (type === AsyncEventType.GID_CHANGE) this.handle(() => this.gidTable.read());
+    this.handle(() => this.eventHandler(type));
   }
 }
-
-const DEVICE_FATAL = 8;
-const GID_CHANGE = 18;

@@ -19,17 +19,21 @@ const OF_SHARED_QUEUES: ReadonlySet<AsyncEventType> = new Set([
   AsyncEventType.SRQ_LIMIT_REACHED,
 ]);
 
+/** Tells its handler, unless it is destroyed. */
+export interface EventReceiver {
+  deliver(type: AsyncEventType): void;
+}
+
 export class EventTable {
   readonly completionQueues = new Map<number, VerbsCompletionQueue>();
   readonly queuePairs = new Map<number, VerbsQueuePair>();
   readonly sharedQueues = new Map<number, VerbsSharedReceiveQueue>();
 
-  /** @returns false for an event of the device or its port */
-  deliver(type: AsyncEventType, object: number): boolean {
-    if (type === AsyncEventType.CQ_ERR) this.completionQueues.get(object)?.init.onEvent(type);
-    else if (OF_QUEUE_PAIRS.has(type)) this.queuePairs.get(object)?.eventHandler(type);
-    else if (OF_SHARED_QUEUES.has(type)) this.sharedQueues.get(object)?.init.onEvent(type);
-    else return false;
-    return true;
+  /** Undefined for an object that is gone. */
+  receiverOf(type: AsyncEventType, number: number): EventReceiver | 'device' | undefined {
+    if (type === AsyncEventType.CQ_ERR) return this.completionQueues.get(number);
+    if (OF_QUEUE_PAIRS.has(type)) return this.queuePairs.get(number);
+    if (OF_SHARED_QUEUES.has(type)) return this.sharedQueues.get(number);
+    return 'device';
   }
 }

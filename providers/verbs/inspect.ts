@@ -64,7 +64,7 @@ function inspectDevice(addon: VerbsAddon | undefined, device: RdmaDevice): Inspe
   const number = addon.openDevice(device.name, nothing, nothing);
   if (number <= 0) {
     const error = errnoError('ibv_open_device', -number);
-    return { ...device, problem: openingError(device, error.code, error).message };
+    return { ...device, problem: openingError(device, error).message };
   }
   try {
     const [first, ...rest] = device.ports.map((port) => describe(addon, number, port.number));

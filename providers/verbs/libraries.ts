@@ -19,7 +19,7 @@ export function openLibraries(paths: LibraryPaths = {}): Addon {
     const problem = addon.load(kind, paths[kind]);
     if (problem !== undefined) missing.push({ name: paths[kind] ?? name, problem });
   }
-  const unusable = paths.umad === undefined ? undefined : addon.umadUse(paths.umad);
+  const unusable = paths.umad === undefined ? undefined : addon.load('umad', paths.umad);
   if (unusable !== undefined) missing.push({ name: paths.umad ?? '', problem: unusable });
   if (missing.length > 0) throw librariesMissing(missing);
   return addon;

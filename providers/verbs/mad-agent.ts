@@ -7,13 +7,12 @@ import {
   GSI_QKEY,
   SpiError,
   headerOfAnyLength,
+  isIpv4Gid,
   isResponse,
   isRmppClass,
 } from '../../core/spi/index.js';
 import type {
-  Logger,
   MadAddress,
-  MadAgent,
   MadAgentOptions,
   MadHeader,
   MadSend as MadSendOptions,
@@ -22,46 +21,20 @@ import type {
   ReceivedMad,
 } from '../../core/spi/index.js';
 import { checkSend } from '../../plugins/mad/index.js';
-import { GONE, sendFailure, silentFailure } from './mad-errors.js';
+import { GONE, checkQkey, sendFailure, silentFailure, unmatchable } from './mad-errors.js';
 import { UmadFile } from './mad-file.js';
-import type { UmadNative } from './mad-native.js';
-import { emitPacket } from './mad-packet.js';
+import { emitPacket, markTransfer, restoreTransactionId } from './mad-packet.js';
 import type { PacketHeader } from './mad-packet.js';
 import { UmadSend } from './mad-send.js';
-import type { UmadSendOwner, UmadSendServices } from './mad-send.js';
+import type { UmadSendOwner } from './mad-send.js';
+import type { PortAgent, UmadServices } from './mad-services.js';
 import { longestWaitUs, timeoutMsOf } from './mad-waits.js';
-
-/** What agents of a port share. */
-export interface UmadAgentServices extends UmadSendServices {
-  readonly native: UmadNative;
-  readonly logger: Logger;
-  readonly path: string;
-  readonly gidTable: UmadGidTable;
-  readonly counters: UmadCounters;
-}
-
-/** Between indices of `Device.gids` and of the kernel's table. */
-export interface UmadGidTable {
-  kernelIndexOf(localGidIndex: number): number;
-  localIndexOf(kernelIndex: number): number;
-}
-
-export interface UmadCounters {
-  /** Responses that nobody waits for any more. */
-  unmatchedResponses: number;
-  /** Transfers without response that turned out not to have arrived, after their report. */
-  lateTimeouts: number;
-  /** Datagrams without a GRH: their sender has no GID here. */
-  withoutGid: number;
-  /** Requests that the kernel has dropped without a word. */
-  silences: number;
-}
 
 /** Sends that one agent may have outstanding. */
 const MAX_SENDS = 65_536;
 const { ETIMEDOUT } = constants.errno;
 
-export class UmadAgent implements MadAgent, UmadSendOwner {
+export class UmadAgent implements PortAgent, UmadSendOwner {
   private readonly file: UmadFile;
   private readonly sends = new Map<number, UmadSend>();
   private readonly asking = new Map<string, UmadSend>();
@@ -78,11 +51,11 @@ export class UmadAgent implements MadAgent, UmadSendOwner {
   constructor(
     readonly hiTid: number,
     readonly options: MadAgentOptions,
-    private readonly services: UmadAgentServices,
-    private readonly onUnregister: (agent: UmadAgent) => void,
+    private readonly services: UmadServices,
+    private readonly onUnregister: (agent: PortAgent) => void,
   ) {
     const { native, path } = services;
-    this.file = new UmadFile(native, path, options, {
+    this.file = new UmadFile(native, path, options, options.rmpp === true, {
       onPacket: (header, mad) => this.onPacket(header, mad),
       onWritten: (token, errno) => this.onWritten(token, errno),
       onGone: () => this.onGone(),
@@ -108,8 +81,10 @@ export class UmadAgent implements MadAgent, UmadSendOwner {
       longestWaitUs: longestWaitUs(timeoutMs, retries, transferHeader ? data.length : 0),
       silence: () => this.silence(send),
     });
-    const gidIndex = this.services.gidTable.kernelIndexOf(destination.localGidIndex);
-    this.file.write(token, emitPacket(destination, gidIndex, timeoutMs, retries, data));
+    const gidIndex = this.services.device.hardwareGidIndex(destination.localGidIndex);
+    const packet = emitPacket(destination, gidIndex, timeoutMs, retries, data);
+    if (transferHeader) markTransfer(packet);
+    this.file.write(token, packet);
     this.sends.set(token, send);
     if (key !== undefined) this.asking.set(key, send);
     return send;
@@ -178,7 +153,7 @@ export class UmadAgent implements MadAgent, UmadSendOwner {
     if (packet.status !== 0) this.onReturned(packet, header);
     else if (packet.gid === undefined) this.services.counters.withoutGid++;
     else {
-      const localGidIndex = this.services.gidTable.localIndexOf(packet.gidIndex);
+      const localGidIndex = this.services.device.localGidIndex(packet.gidIndex);
       const source = { gid: packet.gid, localGidIndex, qpn: packet.qpn, qkey: GSI_QKEY };
       this.onDatagram(mad, header, source);
     }
@@ -194,8 +169,7 @@ export class UmadAgent implements MadAgent, UmadSendOwner {
       this.services.counters.unmatchedResponses++;
       return;
     }
-    // The kernel has put a number of its own there, to know whose it is.
-    new DataView(data.buffer, data.byteOffset).setUint32(TRANSACTION_ID_AT, this.hiTid);
+    restoreTransactionId(data, this.hiTid);
     this.forget(send);
     send.respond({ data, source });
   }
@@ -244,15 +218,12 @@ export class UmadAgent implements MadAgent, UmadSendOwner {
     }
   }
 
-  /** What the kernel's interface cannot say, or refuses without a reason. */
-  private checkForKernel({ destination }: MadSendOptions, header: MadHeader | undefined): void {
-    if (destination.qkey !== GSI_QKEY) {
-      const hex = destination.qkey.toString(16);
-      throw new SpiError(
-        'EOPNOTSUPP',
-        `Q_Key 0x${hex}: the kernel sends management datagrams with that of QP1, 0x80010000, only`,
-      );
-    }
+  /** What the kernel's interface cannot say or do, or refuses without a reason. */
+  private checkForKernel(options: MadSendOptions, header: MadHeader | undefined): void {
+    const { destination, timeoutUs } = options;
+    checkQkey(destination);
+    const awaitsAnything = timeoutUs > 0 || this.options.rmpp === true;
+    if (awaitsAnything && isIpv4Gid(destination.gid)) throw unmatchable(destination.gid);
     if (this.options.rmpp === true && header && !isRmppClass(header.managementClass)) {
       throw new SpiError(
         'EINVAL',
@@ -296,8 +267,6 @@ export class UmadAgent implements MadAgent, UmadSendOwner {
     }
   }
 }
-
-const TRANSACTION_ID_AT = 8;
 
 /** The kernel's rule: one request of an agent with this number and class, whoever it is for. */
 function keyOf({ transactionIdLo, managementClass }: MadHeader): string {

@@ -1,8 +1,8 @@
 /** What errno means where a umad device gives it, and what may help. */
 import { constants } from 'node:os';
 import { getSystemErrorName } from 'node:util';
-import { SpiError, ipFromGid } from '../../core/spi/index.js';
-import type { Gid, MadAgentOptions, SpiErrorCode } from '../../core/spi/index.js';
+import { GSI_QKEY, SpiError, ipFromGid } from '../../core/spi/index.js';
+import type { Gid, MadAddress, MadAgentOptions, SpiErrorCode } from '../../core/spi/index.js';
 import { MadClass } from '../../core/spi/mad-header.js';
 
 const { errno } = constants;
@@ -88,6 +88,25 @@ export function sendFailure(number: number, gid: Gid): SpiError {
     );
   }
   return other(number, `sending to ${peer}`);
+}
+
+/** @throws SpiError('EOPNOTSUPP') */
+export function checkQkey({ qkey }: Pick<MadAddress, 'qkey'>): void {
+  if (qkey === GSI_QKEY) return;
+  throw new SpiError(
+    'EOPNOTSUPP',
+    `Q_Key 0x${qkey.toString(16)}: the kernel sends management datagrams with that of QP1, ` +
+      '0x80010000, only',
+  );
+}
+
+/** What would come back of a request, the kernel does not recognize. */
+export function unmatchable(gid: Gid): SpiError {
+  return new SpiError(
+    'EOPNOTSUPP',
+    `${ipFromGid(gid)}: on RoCE over IPv4 Linux drops every response (ib_mad looks for the ` +
+      "sender's GID where the IPv4 header is); ask by an IPv6 address, or with `rmpp: true`",
+  );
 }
 
 /** What waits for a response, and neither that nor a timeout is told. */

@@ -33,11 +33,15 @@ export class UmadFile {
   private reading = false;
   private closed = false;
 
-  /** @throws SpiError that says what may help */
+  /**
+   * @param kernelRmpp whether the kernel cuts and puts together what is longer than a datagram
+   * @throws SpiError that says what may help
+   */
   constructor(
     private readonly native: UmadNative,
     path: string,
     options: MadAgentOptions,
+    kernelRmpp: boolean,
     private readonly handlers: UmadFileHandlers,
   ) {
     this.number = native.umadOpen(path, (event, token, errno) => {
@@ -46,7 +50,7 @@ export class UmadFile {
       else if (event === UmadEvent.CLOSED) handlers.onClosed();
     });
     if (this.number < 0) throw openFailure(-this.number, path);
-    const errno = this.register(options);
+    const errno = this.register(options, kernelRmpp);
     if (errno === 0) return;
     this.close();
     throw registerFailure(errno, path, options);
@@ -78,7 +82,8 @@ export class UmadFile {
     this.native.umadClose(this.number);
   }
 
-  private register({ managementClass, classVersion, oui, rmpp, methods }: MadAgentOptions): number {
+  private register(options: MadAgentOptions, kernelRmpp: boolean): number {
+    const { managementClass, classVersion, oui, methods } = options;
     const mask = new Uint8Array(16);
     for (const method of methods) mask[method >> 3]! |= 1 << (method & 7);
     // Without methods the kernel wants no class: it enters nothing, and knows the agent by number.
@@ -88,7 +93,7 @@ export class UmadFile {
       asksOnly ? 0 : managementClass,
       asksOnly ? 0 : classVersion,
       asksOnly ? 0 : (oui ?? 0),
-      rmpp === true ? RMPP_VERSION : 0,
+      kernelRmpp ? RMPP_VERSION : 0,
       mask,
     );
   }

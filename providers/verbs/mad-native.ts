@@ -14,11 +14,6 @@ export type UmadEventHandler = (event: number, token: number, errno: number) => 
 
 /** A file is a number. Makers return one, or -errno; the others errno or 0. */
 export interface UmadNative {
-  /**
-   * A shared object in the kernel's place, for files opened from now on.
-   * @returns what is wrong with it
-   */
-  umadUse(path: string): string | undefined;
   umadOpen(path: string, onEvent: UmadEventHandler): number;
   /**
    * Once per file. Class 0 for an agent without methods.

@@ -65,3 +65,19 @@ export function parsePacketHeader(packet: Uint8Array): PacketHeader {
     gidIndex: view.getUint8(at.gidIndex),
   };
 }
+
+const RMPP_HEADER_AT = PACKET_HEADER_BYTES + 24;
+/** Version 1, DATA, no response time, active, no status; the rest is the kernel's. */
+const RMPP_DATA = [1, 1, 0xf9, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
+/** Has the kernel send it as a transfer. */
+export function markTransfer(packet: Uint8Array): void {
+  packet.set(RMPP_DATA, RMPP_HEADER_AT);
+}
+
+const TRANSACTION_ID_AT = 8;
+
+/** The kernel puts a number of its own into requests, to know whose the response is. */
+export function restoreTransactionId(mad: Uint8Array, hiTid: number): void {
+  new DataView(mad.buffer, mad.byteOffset).setUint32(TRANSACTION_ID_AT, hiTid);
+}

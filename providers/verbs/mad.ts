@@ -3,7 +3,7 @@
  * (ib_user_mad, ABI 5). Nothing is opened before the first agent: who wants none needs no right to
  * that device.
  */
-import { SpiError } from '../../core/spi/index.js';
+import { SpiError, isIpv4Gid } from '../../core/spi/index.js';
 import type {
   Clock,
   Logger,
@@ -14,18 +14,36 @@ import type {
   Scheduler,
   Timers,
 } from '../../core/spi/index.js';
-import { MethodTable } from '../../plugins/mad/index.js';
+import {
+  DEFAULT_RMPP_LIMITS,
+  MethodTable,
+  RmppAllowance,
+  newRmppCounters,
+} from '../../plugins/mad/index.js';
+import type { RmppLimits } from '../../plugins/mad/index.js';
 import { UmadAgent } from './mad-agent.js';
-import type { UmadCounters, UmadGidTable } from './mad-agent.js';
 import type { UmadNative } from './mad-native.js';
+import type { PortAgent, UmadCounters, UmadGids } from './mad-services.js';
+import { TransferAgent } from './mad-transfer-agent.js';
 
-export type { UmadCounters, UmadGidTable } from './mad-agent.js';
+/**
+ * Who cuts and puts together what is longer than a datagram: Linux, or the transfers of
+ * plugins/mad. `auto`: the kernel, unless the port has an IPv4 address, where it cannot.
+ */
+export type RmppBy = 'auto' | 'kernel' | 'module';
+
+export interface UmadOptions {
+  /** Default `auto`. */
+  readonly rmppBy?: RmppBy;
+  /** What transfers to this node may hold, where they are the module's. */
+  readonly rmpp?: Partial<RmppLimits>;
+}
 
 export interface UmadDependencies {
   readonly native: UmadNative;
   /** Of the character device. @throws SpiError when there is none */
   readonly path: () => string;
-  readonly gidTable: UmadGidTable;
+  readonly device: UmadGids;
   readonly timers: Timers;
   readonly clock: Clock;
   readonly random: Random;
@@ -40,16 +58,24 @@ export class Umad implements MadModule {
     withoutGid: 0,
     silences: 0,
   };
+  readonly rmppCounters = newRmppCounters();
+  private readonly rmppAllowance: RmppAllowance;
+  private readonly rmppBy: RmppBy;
   /** Refuses here what the kernel would refuse without saying why. */
-  private readonly methods = new MethodTable<UmadAgent>();
-  private readonly byHiTid = new Map<number, UmadAgent>();
+  private readonly methods = new MethodTable<PortAgent>();
+  private readonly byHiTid = new Map<number, PortAgent>();
   /** Registered, or not yet through with unregistering. */
-  private readonly agents = new Set<UmadAgent>();
+  private readonly agents = new Set<PortAgent>();
   private nextHiTid: number;
   private closed: Promise<void> | undefined;
 
-  constructor(private readonly dependencies: UmadDependencies) {
+  constructor(
+    private readonly dependencies: UmadDependencies,
+    options: UmadOptions = {},
+  ) {
     this.nextHiTid = dependencies.random.u32() & 0xffffff;
+    this.rmppBy = options.rmppBy ?? 'auto';
+    this.rmppAllowance = new RmppAllowance({ ...DEFAULT_RMPP_LIMITS, ...options.rmpp });
   }
 
   /**
@@ -59,9 +85,12 @@ export class Umad implements MadModule {
   registerAgent(options: MadAgentOptions): MadAgent {
     if (this.closed) throw new SpiError('ENODEV', 'the MAD module is closed');
     this.methods.check(options);
-    const { dependencies, counters } = this;
-    const services = { ...dependencies, counters, path: dependencies.path() };
-    const agent = new UmadAgent(this.allocateHiTid(), options, services, (leaving) =>
+    const { dependencies, counters, rmppCounters, rmppAllowance } = this;
+    const path = dependencies.path();
+    const services = { ...dependencies, path, counters, rmppCounters, rmppAllowance };
+    const ownTransfers = options.rmpp === true && !this.kernelHasRmpp();
+    const AgentClass = ownTransfers ? TransferAgent : UmadAgent;
+    const agent = new AgentClass(this.allocateHiTid(), options, services, (leaving) =>
       this.onUnregister(leaving),
     );
     this.methods.add(options, agent);
@@ -77,7 +106,12 @@ export class Umad implements MadModule {
     return this.closed;
   }
 
-  private onUnregister(agent: UmadAgent): void {
+  private kernelHasRmpp(): boolean {
+    if (this.rmppBy !== 'auto') return this.rmppBy === 'kernel';
+    return !this.dependencies.device.gids.some((gid) => isIpv4Gid(gid));
+  }
+
+  private onUnregister(agent: PortAgent): void {
     this.byHiTid.delete(agent.hiTid);
     // Until then the kernel has its methods.
     void agent.ended.then(() => {

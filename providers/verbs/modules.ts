@@ -23,10 +23,7 @@ export function makeMad({ node, addon, choice }: OpenedNode, logger: Logger): Ma
   return new Umad({
     native: addon,
     path: () => umadPathOf(choice.device, choice.port),
-    gidTable: {
-      kernelIndexOf: (localGidIndex) => device.hardwareGidIndex(localGidIndex),
-      localIndexOf: (kernelIndex) => device.localGidIndex(kernelIndex),
-    },
+    device,
     timers: driver.timers,
     clock,
     random,

@@ -3,7 +3,7 @@
  * devices of an environment. Makers return one, or -errno; the others errno or 0. No call blocks,
  * none throws, none calls back.
  */
-import { loadAddon } from '../host/index.js';
+import { type FileMapper, loadAddon } from '../host/index.js';
 import { addonMissing } from './errors.js';
 
 export type Memory = Uint8Array | Uint32Array;
@@ -54,7 +54,7 @@ export interface NativePortAttributes {
   readonly physicalState: number;
 }
 
-export interface VerbsAddon {
+export interface VerbsAddon extends FileMapper {
   /**
    * Looks a shared library up; again is nothing.
    * @returns what is missing, in words
@@ -72,8 +72,6 @@ export interface VerbsAddon {
   closeDevice(device: number, force: number): number;
   /** Whether waiting for its events keeps the process alive. */
   setAlive(device: number, alive: number): number;
-  /** `ibv_context *`, for a library that stands beside ours. */
-  contextAddress(device: number): bigint;
   queryDevice(device: number): NativeDeviceAttributes | number;
   queryPort(device: number, port: number): NativePortAttributes | number;
   /** @returns type of the GID (0 unknown or InfiniBand, 1 RoCE v1, 2 RoCE v2), or -errno */

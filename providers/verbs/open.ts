@@ -28,6 +28,6 @@ export async function openNode(options: VerbsOptions, logger: Logger): Promise<O
   } catch (error) {
     const device = system.devices.find((each) => each.name === name);
     const isOfFile = error instanceof SpiError && error.message.startsWith('ibv_open_device');
-    throw isOfFile && device !== undefined ? openingError(device, error.code, error) : error;
+    throw isOfFile && device !== undefined ? openingError(device, error) : error;
   }
 }

@@ -1,4 +1,5 @@
 /** Why a device does not open: the file behind it says more than the errno does. */
+import { accessSync, constants } from 'node:fs';
 import { SpiError } from '../../core/spi/index.js';
 import { deviceNodeRefused, userDriverMissing } from './errors.js';
 import { deviceNode } from './machine.js';
@@ -7,30 +8,30 @@ import type { RdmaDevice } from './system.js';
 const DIRECTORY = '/dev/infiniband';
 
 /**
- * @param code of ibv_open_device; ENODEV where ibv_get_device_list does not have it
- * @param cause what says all there is to say when the file does not
+ * libibverbs says ENOENT of a file that it may not open, and of one that is not there: the file
+ * itself is asked.
+ * @param cause says all there is to say when the file is not the reason
  */
-export function openingError(device: RdmaDevice, code: string, cause: SpiError): SpiError {
-  const { uverbs } = device;
-  if (uverbs === undefined) return refusedFile('uverbs0', 'ib_uverbs', 'ENOENT', cause);
-  if (code === 'ENODEV' && isThere(uverbs)) return userDriverMissing(device.name);
-  return refusedFile(uverbs, 'ib_uverbs', code, cause);
+export function openingError(device: RdmaDevice, cause: SpiError): SpiError {
+  const refused = refusedFile(device.uverbs ?? 'uverbs0', 'ib_uverbs', cause);
+  if (refused !== undefined) return refused;
+  return cause.code === 'ENODEV' ? userDriverMissing(device.name) : cause;
 }
 
 /** Why an event channel of the connection manager does not open. */
 export function cmOpeningError(cause: SpiError): SpiError {
-  return refusedFile('rdma_cm', 'rdma_ucm', cause.code, cause);
+  return refusedFile('rdma_cm', 'rdma_ucm', cause) ?? cause;
 }
 
-const REFUSALS = ['EACCES', 'EPERM', 'ENOENT', 'ENODEV'];
-
-function refusedFile(name: string, module: string, code: string, cause: SpiError): SpiError {
-  const node = deviceNode(`${DIRECTORY}/${name}`, module);
-  if (!REFUSALS.includes(code) && node.facts !== undefined) return cause;
-  const { code: given, message } = deviceNodeRefused(code, node);
-  return new SpiError(given, message, { cause });
-}
-
-function isThere(name: string): boolean {
-  return deviceNode(`${DIRECTORY}/${name}`, '').facts !== undefined;
+/** @returns undefined when the file opens, as far as permissions go */
+function refusedFile(name: string, module: string, cause: SpiError): SpiError | undefined {
+  const path = `${DIRECTORY}/${name}`;
+  try {
+    accessSync(path, constants.R_OK | constants.W_OK);
+    return undefined;
+  } catch (error) {
+    const { code = 'EIO' } = error as NodeJS.ErrnoException;
+    const refusal = deviceNodeRefused(code, deviceNode(path, module));
+    return new SpiError(refusal.code, refusal.message, { cause });
+  }
 }

@@ -6,9 +6,7 @@ import { memoryRefused } from './errors.js';
 const POOL_BYTES = Buffer.poolSize;
 
 /**
- * The bytes of a view that may be registered. From now on its ArrayBuffer cannot be transferred to
- * another thread, which would take the memory from under the adapter; a SharedArrayBuffer has
- * nothing that could.
+ * The bytes of a view that may be registered.
  * @throws SpiError('EINVAL') with the reason
  */
 export function pinnable(memory: ArrayBufferView): Uint8Array {
@@ -17,8 +15,15 @@ export function pinnable(memory: ArrayBufferView): Uint8Array {
   if (isDetached(buffer)) throw memoryRefused('detached');
   if (byteLength === 0) throw memoryRefused('empty');
   if (isPooled(memory)) throw memoryRefused('pooled');
-  if (buffer instanceof ArrayBuffer) markAsUntransferable(buffer);
   return new Uint8Array(buffer, byteOffset, byteLength);
+}
+
+/**
+ * From now on the memory cannot be transferred to another thread, which would take it from under
+ * the adapter. A SharedArrayBuffer has nothing that could. There is no way back: Node has none.
+ */
+export function pin(memory: ArrayBufferView): void {
+  if (memory.buffer instanceof ArrayBuffer) markAsUntransferable(memory.buffer);
 }
 
 function isResizable(buffer: ArrayBufferLike): boolean {

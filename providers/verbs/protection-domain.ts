@@ -6,13 +6,15 @@ import type {
   MemoryWindow,
   ProtectionDomain,
 } from '../../core/spi/index.js';
-import { SpiError } from '../../core/spi/index.js';
+import { Access, SpiError } from '../../core/spi/index.js';
 import type { VerbsDevice } from './device.js';
 import { made } from './errno.js';
-import { pinnable } from './pinnable.js';
+import { pin, pinnable } from './pinnable.js';
 import { VerbsObject } from './verbs-object.js';
 
 const DEFAULT_HOP_LIMIT = 64;
+const REMOTE_CHANGE = Access.REMOTE_WRITE | Access.REMOTE_ATOMIC;
+const ALL_ACCESS = Object.values(Access).reduce((all, bit) => all | bit, 0);
 
 export class VerbsProtectionDomain extends VerbsObject implements ProtectionDomain {
   constructor(device: VerbsDevice) {
@@ -40,10 +42,14 @@ class VerbsMemoryRegion extends VerbsObject implements MemoryRegion {
   constructor(pd: VerbsProtectionDomain, memory: ArrayBufferView, access: number, iova?: bigint) {
     super(pd.device, 'memory region');
     const bytes = pinnable(memory);
+    checkAccess(access);
+    const at = (access & Access.ZERO_BASED) === 0 ? iova : 0n;
     const out = new Uint32Array(4);
-    const number = pd.device.addon.regMr(pd.number, bytes, access, iova, out);
-    if (number <= 0) throw pd.device.registrationError(-number, bytes.length);
+    const rights = access & ~Access.ZERO_BASED;
+    const number = pd.device.addon.regMr(pd.number, bytes, rights, at, out);
+    if (number <= 0) throw pd.device.registrationError(-number, bytes.length, at);
     this.created(number);
+    pin(bytes);
     const [lkey = 0, rkey = 0, low = 0, high = 0] = out;
     this.lkey = lkey;
     this.rkey = rkey;
@@ -105,4 +111,11 @@ export class VerbsAddressHandle extends VerbsObject implements AddressHandle {
   protected release(number: number): [string, number] {
     return ['ibv_destroy_ah', this.device.addon.destroyAh(this.pd.number, number)];
   }
+}
+
+function checkAccess(access: number): void {
+  const text = `access 0x${access.toString(16)}`;
+  if ((access & ~ALL_ACCESS) !== 0) throw new SpiError('EINVAL', `${text} has unknown bits`);
+  if ((access & REMOTE_CHANGE) === 0 || (access & Access.LOCAL_WRITE) !== 0) return;
+  throw new SpiError('EINVAL', `${text}: remote writes and atomics need LOCAL_WRITE`);
 }

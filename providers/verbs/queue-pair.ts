@@ -1,5 +1,6 @@
 /** Send and receive rings over ibv_post_send and ibv_post_recv. */
 import {
+  type AsyncEventType,
   type Gid,
   QpState,
   QpType,
@@ -10,6 +11,8 @@ import {
   Ring,
   SpiError,
   checkQpTransition,
+  ipFromGid,
+  isIpv4Gid,
   isMulticastGid,
   nameOf,
   ringEntries,
@@ -34,8 +37,12 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
   readonly sendRing: Ring;
   readonly receiveRing: Ring | undefined;
   eventHandler: QueuePairEventHandler;
+  readonly attachMulticast?: (group: Gid) => void;
+  readonly detachMulticast?: (group: Gid) => void;
   private readonly words = new Uint32Array(ATTRIBUTE_WORDS);
   private readonly lines: string[] = [];
+  /** Where receives of a shared queue complete. */
+  private readonly sharedCq: VerbsCompletionQueue | undefined;
 
   constructor(device: VerbsDevice, init: QueuePairInit) {
     super(device, 'queue pair');
@@ -69,9 +76,11 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
     );
     this.created(made('ibv_create_qp', number, sizesOf(init)));
     this.qpn = out[0] ?? 0;
+    this.sharedCq = init.srq === undefined ? undefined : queueOf(device, init.receiveCq);
     device.events.queuePairs.set(this.number, this);
-    if (!device.capabilities.has('multicast') || init.type !== QpType.UD) {
-      Object.assign(this, { attachMulticast: undefined, detachMulticast: undefined });
+    if (device.capabilities.has('multicast')) {
+      this.attachMulticast = (group) => this.multicast('ibv_attach_mcast', group, 1);
+      this.detachMulticast = (group) => this.multicast('ibv_detach_mcast', group, 0);
     }
   }
 
@@ -99,6 +108,7 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
     words.fill(0);
     const mask = writeAttributes(attributes, words, device, device.attributes.portNumber);
     const step = `${nameOf(QpState, from)}->${nameOf(QpState, to)}`;
+    if (to === QpState.RESET) this.saveSharedReceives();
     const errno = device.addon.modifyQp(this.number, mask, words);
     this.record(errno === 0 ? step : `${step}: errno ${errno}`, attributes);
     check('ibv_modify_qp', errno, `${nameOf(QpType, this.type)} ${step}`);
@@ -109,20 +119,25 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
     return readAttributes(this.words, this.type, this.device);
   }
 
-  attachMulticast?(group: Gid): void {
-    if (!isMulticastGid(group)) throw new SpiError('EINVAL', 'the GID is not that of a group');
-    check('ibv_attach_mcast', this.device.addon.multicast(this.number, group, 1));
-  }
-
-  detachMulticast?(group: Gid): void {
-    check('ibv_detach_mcast', this.device.addon.multicast(this.number, group, 0));
+  deliver(type: AsyncEventType): void {
+    if (!this.destroyed) this.eventHandler(type);
   }
 
   flightRecord(): readonly string[] {
     return this.lines;
   }
 
+  /**
+   * Drivers drop the completions of a queue pair with it; those of a shared queue are wanted all the
+   * same: they name the slots that are free.
+   */
+  private saveSharedReceives(): void {
+    const queue = this.sharedCq;
+    if (queue !== undefined && !queue.destroyed) this.device.addon.poll(queue.number);
+  }
+
   protected release(number: number): [string, number] {
+    this.saveSharedReceives();
     return ['ibv_destroy_qp', this.device.addon.destroyQp(number)];
   }
 
@@ -133,6 +148,21 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
   private ask(mask: number): void {
     const errno = this.device.addon.queryQp(this.number, mask, this.words);
     check('ibv_query_qp', errno);
+  }
+
+  private multicast(call: string, group: Gid, attach: 0 | 1): void {
+    if (this.type !== QpType.UD) {
+      throw new SpiError('EINVAL', 'only datagram queue pairs belong to groups');
+    }
+    if (!isMulticastGid(group)) {
+      throw new SpiError('EINVAL', `${ipFromGid(group)} is not the address of a group`);
+    }
+    const isIpv4 = isIpv4Gid(group);
+    if (!this.device.gids.some((gid) => isIpv4Gid(gid) === isIpv4)) {
+      const family = isIpv4 ? 'IPv4' : 'IPv6';
+      throw new SpiError('ENETUNREACH', `the port of ${this.device.name} has no ${family} address`);
+    }
+    check(call, this.device.addon.multicast(this.number, group, attach), ipFromGid(group));
   }
 
   private record(step: string, { receivePsn, sendPsn, timeout }: QueuePairAttributes): void {

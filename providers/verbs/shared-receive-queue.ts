@@ -1,5 +1,6 @@
 /** Slots and their order of submission, over ibv_post_srq_recv. */
 import {
+  type AsyncEventType,
   Ring,
   type SharedReceiveQueue,
   type SharedReceiveQueueInit,
@@ -68,6 +69,10 @@ export class VerbsSharedReceiveQueue extends VerbsObject implements SharedReceiv
     check('ibv_modify_srq', errno, `resize to ${maxWr} entries`);
     this.maxWr = maxWr;
     if (ringEntries(maxWr) > this.rings.slots.entries) this.grow(maxWr);
+  }
+
+  deliver(type: AsyncEventType): void {
+    if (!this.destroyed) this.init.onEvent(type);
   }
 
   protected release(number: number): [string, number] {

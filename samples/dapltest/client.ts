@@ -94,8 +94,8 @@ class Control {
       testType,
       totalThreads,
     });
-    await channel.send(this.clientInfo.segment, 'client information');
-    await channel.send(this.command.segment, 'the command');
+    channel.post(this.clientInfo.segment);
+    channel.post(this.command.segment);
     await channel.receive(0, CONTROL_BYTES, "the server's answer");
     const info = readServerInfo(this.serverInfo.bytes);
     if (info.version !== VERSION) {
@@ -107,7 +107,7 @@ class Control {
   private async connect({ address, port }: ServerAddress): Promise<Channel> {
     for (let attempt = 1; ; attempt++) {
       const { pz } = this.command.segment.lmr;
-      const channel = new Channel(this.ia, pz, { receives: 1, requests: 1 });
+      const channel = new Channel(this.ia, pz, { receives: 1, requests: 2 });
       channel.postReceive(this.serverInfo.segment, 0);
       try {
         await channel.connect(address, port);
@@ -121,9 +121,8 @@ class Control {
     }
   }
 
-  /** The server has ended it already, unless it is about to quit. */
   async end(): Promise<void> {
-    await this.channel?.disconnect();
+    await this.channel?.leave();
   }
 }
 

@@ -109,8 +109,14 @@ export class Lane {
     this.channel.postReceive(this.syncIn.segment, SYNC);
   }
 
-  sendSync(): Promise<void> {
-    return this.channel.send(this.syncOut.segment, 'synchronization');
+  /** The peer answers with the same, with messages, or by leaving. */
+  sendSync(): void {
+    this.channel.post(this.syncOut.segment);
+  }
+
+  /** As a client: the last "go", and the end. */
+  async leave(): Promise<void> {
+    await this.channel.leave(this.syncOut.segment);
   }
 
   awaitSync(): Promise<void> {

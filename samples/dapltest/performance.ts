@@ -40,10 +40,6 @@ class PerformanceLane {
     this.channel.postReceive(this.in.segment, 0);
   }
 
-  send(): Promise<void> {
-    return this.channel.send(this.out.segment, 'synchronization');
-  }
-
   receive(): Promise<void> {
     return this.channel.receive(0, MEMORY_INFO_BYTES, "the peer's synchronization");
   }
@@ -69,9 +65,9 @@ export class PerformanceServer {
     await channel.accept(await this.service.request());
     const { address, rmrContext = 0 } = buffer.lmr;
     writeMemoryInfo(out.bytes, { address, rmrContext }, littleEndian);
-    await this.lane.send();
+    await channel.send(out.segment, 'memory information');
     await this.lane.receive();
-    await channel.disconnect();
+    await channel.ended();
     this.print('Server: Finished performance test.');
   }
 }
@@ -89,8 +85,7 @@ export async function performanceClient(
   const remote = new RemoteSegment(readMemoryInfo(lane.in.bytes, server.littleEndian));
   const seconds = await measureBandwidth(lane, remote, command, pipeline);
   const latency = await measureLatency(lane, remote, command);
-  await lane.send();
-  await lane.channel.disconnect();
+  await lane.channel.leave(lane.out.segment);
   reportPerformance(print, { ...command, pipeline }, seconds, latency);
 }
 

@@ -91,14 +91,15 @@ class Server {
     try {
       const client = await control.accept(request);
       if (client.testType === TestType.QUIT) {
-        await control.answer(this.ports.next);
+        control.answer(this.ports.next);
         this.quit();
+        await control.ended();
         return;
       }
       test = await this.prepare(client, control.command.bytes);
-      await control.answer(test.firstPort);
-      control.free();
+      control.answer(test.firstPort);
       await test.server.run(client);
+      await control.ended();
     } finally {
       control.free();
       if (test !== undefined) await this.finish(test);
@@ -147,7 +148,6 @@ class ControlConnection {
   private readonly clientInfo: Message;
   private readonly answerMessage: Message;
   private readonly channel: Channel;
-  private isFree = false;
 
   constructor(ia: Ia, pz: Pz) {
     this.channel = new Channel(ia, pz, { receives: 2, requests: 1 });
@@ -168,17 +168,18 @@ class ControlConnection {
     throw new Error(`the client speaks version ${client.version}, and this is ${VERSION}`);
   }
 
-  /** Tells where to connect to; after that, this connection has done its part. */
-  async answer(firstPort: number): Promise<void> {
+  /** Tells where to connect to. */
+  answer(firstPort: number): void {
     const info = { version: VERSION, littleEndian: true, firstPort };
     writeServerInfo(this.answerMessage.bytes, info);
-    await this.channel.send(this.answerMessage.segment, 'server information');
-    await this.channel.disconnect();
+    this.channel.post(this.answerMessage.segment);
+  }
+
+  ended(): Promise<void> {
+    return this.channel.ended();
   }
 
   free(): void {
-    if (this.isFree) return;
-    this.isFree = true;
     this.channel.free();
     for (const { segment } of [this.clientInfo, this.command, this.answerMessage]) {
       segment.lmr.free();

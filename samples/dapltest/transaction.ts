@@ -29,13 +29,12 @@ export async function transactionClient(
       await all(lanes, (lane) => lane.awaitSync());
       // No thread begins before the server is ready for all of them.
       await everybody.arrive();
-      await all(lanes, (lane) => lane.sendSync());
+      for (const lane of lanes) lane.sendSync();
       const start = performance.now();
       await work.run();
       await all(lanes, (lane) => lane.awaitSync());
-      await all(lanes, (lane) => lane.sendSync());
       seconds = Math.max(seconds, (performance.now() - start) / 1000);
-      await all(lanes, (lane) => lane.channel.disconnect());
+      await all(lanes, (lane) => lane.leave());
       return work.traffic;
     }),
   );
@@ -76,12 +75,12 @@ export class TransactionServer {
     }
     const work = new Iterations(lanes, 'server', this.command);
     work.prepare();
-    await all(lanes, (lane) => lane.sendSync());
+    for (const lane of lanes) lane.sendSync();
     await all(lanes, (lane) => lane.awaitSync());
     await work.run();
-    await all(lanes, (lane) => lane.sendSync());
+    for (const lane of lanes) lane.sendSync();
     await all(lanes, (lane) => lane.awaitSync());
-    await all(lanes, (lane) => lane.channel.disconnect());
+    await all(lanes, (lane) => lane.channel.ended());
     return work.traffic;
   }
 }

@@ -47,7 +47,9 @@ export async function introduceServer(own: string, introduction: Introduction): 
     const [socket] = (await once(server, 'connection')) as [Socket];
     socket.on('error', () => undefined);
     socket.end(writeIntroduction(introduction));
-    await once(socket, 'close');
+    await once(socket, 'finish');
+    // The C program keeps its end open: this is not waited for.
+    socket.destroy();
   } finally {
     server.close();
   }

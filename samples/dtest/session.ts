@@ -1,13 +1,5 @@
 /** One connection of dtest with its memory, and what every step of the test is made of. */
-import {
-  CompletionFlags,
-  type Cr,
-  DatEventNumber,
-  type Ia,
-  type Lmr,
-  MemPrivileges,
-  RemoteSegment,
-} from 'dapl';
+import { type Cr, DatEventNumber, type Ia, type Lmr, MemPrivileges, RemoteSegment } from 'dapl';
 
 import { Channel, ConnectionEnded } from '../channel.js';
 import { allocateMessage, type Message } from '../message.js';
@@ -96,7 +88,7 @@ export class Session {
 
   /** Tells the peer that a step is done: what it says is known already. */
   tellDone(): void {
-    this.channel.ep.postSend(this.place.segment, 0, CompletionFlags.SUPPRESS);
+    this.channel.post(this.place.segment);
   }
 
   /** Waits until the peer tells the same. */

@@ -122,7 +122,9 @@ async function writePingPong(session: Session, length: number, print: Print): Pr
     if (role === 'server') await awaitRound(session, length, round);
     if (steps.checkData) fillRound(session, length, round);
     segment.bytes[length - 1] = round + 1;
-    const isSignalled = (round + 1) % steps.signalRate === 0;
+    // The client may leave on the server's last one.
+    const isLast = role === 'server' && round + 1 === steps.burst;
+    const isSignalled = (round + 1) % steps.signalRate === 0 && !isLast;
     const flags = isSignalled ? CompletionFlags.DEFAULT : CompletionFlags.SUPPRESS;
     channel.ep.postRdmaWrite(segment, round, remote, flags);
     if (isSignalled) await channel.complete(round, length, 'RDMA write');

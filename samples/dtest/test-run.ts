@@ -41,7 +41,7 @@ export async function runClient(
 ): Promise<void> {
   const session = await connected(ia, address, steps);
   await runSteps(session, print);
-  await session.channel.disconnect();
+  await session.channel.leave();
   print('DAPL Test Complete. PASSED');
 }
 

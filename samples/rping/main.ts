@@ -11,7 +11,7 @@ import { runServer } from './server.js';
 const options = parseOptions(process.argv);
 
 await runProgram('rping', async (open) => {
-  const ia = await open(await ownAddress(options));
+  const ia = await open(await ownAddress(options), options.provider);
   await (options.role === 'server' ? runServer : runClient)(ia, options);
 });
 

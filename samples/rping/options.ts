@@ -2,6 +2,7 @@
 import { Command, Option } from 'commander';
 
 import { integer } from '../integer-option.js';
+import { providerOption, type ProviderName } from '../provider-option.js';
 import { RPING_PORT, SIZE_BYTES } from './protocol.js';
 
 export interface Options {
@@ -16,11 +17,13 @@ export interface Options {
   readonly sizeBytes: number;
   readonly verbose: boolean;
   readonly validate: boolean;
+  /** Default softroce. */
+  readonly provider?: ProviderName;
 }
 
 export function parseOptions(argv: readonly string[]): Options {
   const command = new Command('rping')
-    .description('RDMA ping-pong over softroce; the other end may be the rping of librdmacm')
+    .description('RDMA ping-pong; the other end may be the rping of librdmacm')
     .addOption(new Option('-s, --server', 'be the server').conflicts('client'))
     .option('-c, --client', 'be the client')
     .requiredOption('-a, --address <ip>', 'the address of the server')
@@ -30,6 +33,7 @@ export function parseOptions(argv: readonly string[]): Options {
     .option('-S, --size <bytes>', 'of a ping', integer(SIZE_BYTES.min, SIZE_BYTES.max), 64)
     .option('-v, --verbose', 'print the data', false)
     .option('-V, --validate', 'client: compare what comes back', false)
+    .addOption(providerOption())
     .parse([...argv]);
   const given = command.opts<Given>();
   if (given.server !== true && given.client !== true) {
@@ -44,6 +48,7 @@ export function parseOptions(argv: readonly string[]): Options {
     sizeBytes: given.size,
     verbose: given.verbose,
     validate: given.validate,
+    provider: given.provider,
   };
 }
 
@@ -57,4 +62,5 @@ interface Given {
   readonly size: number;
   readonly verbose: boolean;
   readonly validate: boolean;
+  readonly provider: ProviderName;
 }

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { failureOf, type TransferFailure } from './failure.js';
 import { openFile } from './sender.js';
+import type { ProviderName } from '../provider-option.js';
 import type { SocketKind } from './session.js';
 import { Side } from './side.js';
 
@@ -25,6 +26,7 @@ export interface DemoOptions {
   readonly to: string;
   readonly port: number;
   readonly socket: SocketKind;
+  readonly provider: ProviderName;
   /** Aborted to interrupt. */
   readonly signal: AbortSignal;
   readonly out: NodeJS.WriteStream;
@@ -71,7 +73,9 @@ async function runBoth(
   hint: string,
 ): Promise<void> {
   const { from, to, signal, out } = options;
-  const common = ['--supervised', '--port', String(options.port), '--socket', options.socket];
+  const { port, socket, provider } = options;
+  const network = ['--socket', socket, '--provider', provider];
+  const common = ['--supervised', '--port', String(port), ...network];
   const sides: Side[] = [];
   const interrupt = (): void => endSoon(sides, 0);
   signal.addEventListener('abort', interrupt);

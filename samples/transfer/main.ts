@@ -1,7 +1,6 @@
 #!/usr/bin/env node
 /**
- * `transfer`: moves a file between two processes with RDMA writes, through the DAT API over
- * softroce. Without a subcommand both sides run on this machine.
+ * `transfer`: moves a file between two processes with RDMA writes, through the DAT API. Without a subcommand both sides run on this machine.
  */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { demo } from './demo.js';
@@ -10,6 +9,7 @@ import { interruptedBySignals } from './interruption.js';
 import { receiveFile } from './receiver.js';
 import { sendFile } from './sender.js';
 import { DEFAULT_PORT, SOCKET_KINDS, type SocketKind } from './session.js';
+import { providerOption, type ProviderName } from '../provider-option.js';
 import { sourceAddressTowards } from '../source-address.js';
 import { report, reportFailure } from './supervision.js';
 
@@ -23,6 +23,7 @@ for (const stream of [out, stderr]) stream.on('error', () => undefined);
 interface Common {
   readonly port: number;
   readonly socket: SocketKind;
+  readonly provider: ProviderName;
   readonly supervised?: boolean;
 }
 
@@ -57,17 +58,18 @@ function withCommonOptions(command: Command): Command {
   return command
     .option('--port <number>', 'connection qualifier', port, DEFAULT_PORT)
     .addOption(
-      new Option('--socket <kind>', 'how to reach the network')
+      new Option('--socket <kind>', 'how softroce reaches the network')
         .choices(SOCKET_KINDS)
         .default('auto'),
-    );
+    )
+    .addOption(providerOption());
 }
 
 const supervisedOption = (): Option => new Option('--supervised').hideHelp();
 
 const program = withCommonOptions(new Command('transfer'))
   .enablePositionalOptions()
-  .description('Move a file between two processes with RDMA writes over softroce.')
+  .description('Move a file between two processes with RDMA writes.')
   .argument('[file]', 'file to send; without one, 256 MiB of random bytes')
   .option('--out <directory>', 'where the file goes (default: "received", if a file is given)')
   .option('--from <address>', 'address of the sending process', SENDER)

@@ -4,6 +4,7 @@ import { Channel, EP_ATTRIBUTES } from './channel.js';
 import { failureOf, TransferFailure } from './failure.js';
 import { PartialFile, prepareDirectory } from './partial-file.js';
 import { type SocketKind, withIa } from './session.js';
+import type { ProviderName } from '../provider-option.js';
 import { partText, rateText, sizeText } from './units.js';
 
 const SLOTS = 16;
@@ -16,6 +17,7 @@ export interface ReceiveOptions {
   readonly listen: string;
   readonly port: number;
   readonly socket: SocketKind;
+  readonly provider: ProviderName;
   /** Aborted to interrupt, with a TransferFailure as its reason. */
   readonly signal: AbortSignal;
   readonly out: NodeJS.WriteStream;
@@ -26,7 +28,7 @@ export interface ReceiveOptions {
 /** Takes one file. @throws TransferFailure, or what the file system says */
 export async function receiveFile(options: ReceiveOptions): Promise<void> {
   await prepareDirectory(options.directory);
-  await withIa(options.listen, options.socket, async (ia) => {
+  await withIa(options.listen, options, async (ia) => {
     const cr = await nextRequest(ia, options);
     await new Receiver(ia, options).run(cr);
   });

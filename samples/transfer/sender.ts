@@ -9,6 +9,7 @@ import type { Message } from './messages.js';
 import { hashOfPrefix } from './partial-file.js';
 import { type Progress, startProgress } from './progress.js';
 import { type SocketKind, withIa } from './session.js';
+import type { ProviderName } from '../provider-option.js';
 import { partText, rateText, sizeText } from './units.js';
 
 const CONNECT_TIMEOUT_MS = 2000;
@@ -23,6 +24,7 @@ export interface SendOptions {
   readonly to: string;
   readonly port: number;
   readonly socket: SocketKind;
+  readonly provider: ProviderName;
   /** Aborted to interrupt, with a TransferFailure as its reason. */
   readonly signal: AbortSignal;
   readonly out: NodeJS.WriteStream;
@@ -33,7 +35,7 @@ export async function sendFile(options: SendOptions): Promise<void> {
   const file = await openFile(options.path);
   try {
     const { size } = await file.stat();
-    await withIa(options.from, options.socket, (ia) => new Sender(ia, file, size, options).run());
+    await withIa(options.from, options, (ia) => new Sender(ia, file, size, options).run());
   } finally {
     await file.close();
   }

@@ -1,6 +1,6 @@
-/** An interface adapter over softroce for the length of one transfer. */
+/** An interface adapter for the length of one transfer. */
 import { type Ia, openIa } from 'dapl';
-import { softroce } from 'dapl/providers/softroce';
+import { providerAt, type ProviderName } from '../provider-option.js';
 import { failureOf, TransferFailure } from './failure.js';
 
 /** How softroce reaches the network: its native addon, Node's own sockets, or what there is. */
@@ -16,12 +16,12 @@ export const DEFAULT_PORT = 7471;
  */
 export async function withIa<T>(
   address: string,
-  socket: SocketKind,
+  { socket, provider }: { readonly socket: SocketKind; readonly provider: ProviderName },
   work: (ia: Ia) => Promise<T>,
 ): Promise<T> {
   let ia: Ia;
   try {
-    ia = await openIa(softroce({ addresses: [address], port: socket }));
+    ia = await openIa(providerAt(provider, address, socket));
   } catch (cause) {
     throw new TransferFailure(`No RDMA on ${address}: ${failureOf(cause).what}`, { cause });
   }

@@ -11,7 +11,7 @@ import { runServer } from './server.js';
 const options = parseOptions(process.argv);
 
 await runProgram('udaddy', async (open) => {
-  const { server, bind } = options;
-  const ia = await open(bind ?? (await sourceAddressTowards(server ?? '')));
+  const { server, bind, provider } = options;
+  const ia = await open(bind ?? (await sourceAddressTowards(server ?? '')), provider);
   await (server === undefined ? runServer(ia, options) : runClient(ia, server, options));
 });

@@ -2,6 +2,7 @@
 import { Command } from 'commander';
 
 import { integer } from '../integer-option.js';
+import { providerOption, type ProviderName } from '../provider-option.js';
 import { SIZE_BYTES, UDADDY_PORT } from './protocol.js';
 
 export interface Options {
@@ -15,23 +16,25 @@ export interface Options {
   /** Messages of each endpoint, and replies to each. */
   readonly messages: number;
   readonly sizeBytes: number;
+  readonly provider: ProviderName;
 }
 
 export function parseOptions(argv: readonly string[]): Options {
   const command = new Command('udaddy')
-    .description('datagrams over softroce; the other end may be the udaddy of librdmacm')
+    .description('datagrams; the other end may be the udaddy of librdmacm')
     .option('-s, --server <ip>', 'be a client of the server at this address')
     .option('-b, --bind <ip>', 'the own address; a server needs it')
     .option('-c, --connections <number>', 'endpoints of the client', integer(1, 1000), 1)
     .option('-C, --count <number>', 'messages of each endpoint', integer(1, 10_000), 10)
     .option('-S, --size <bytes>', 'of a message', messageSize, SIZE_BYTES.default)
     .option('-p, --port <number>', 'port', integer(1, 65_535), UDADDY_PORT)
+    .addOption(providerOption())
     .parse([...argv]);
-  const { server, bind, port, connections, count, size } = command.opts<Given>();
+  const { server, bind, port, connections, count, size, provider } = command.opts<Given>();
   if (server === undefined && bind === undefined) {
     command.error('a client needs --server, a server --bind');
   }
-  return { server, bind, port, connections, messages: count, sizeBytes: size };
+  return { server, bind, port, connections, messages: count, sizeBytes: size, provider };
 }
 
 interface Given {
@@ -41,6 +44,7 @@ interface Given {
   readonly connections: number;
   readonly count: number;
   readonly size: number;
+  readonly provider: ProviderName;
 }
 
 const messageSize = integer(SIZE_BYTES.min, SIZE_BYTES.max);

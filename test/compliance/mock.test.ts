@@ -17,6 +17,8 @@ describeProvider('mock', {
     'unreachable',
     'cut',
     'scripted-faults',
+    'latency',
+    'refusal-reasons',
     'second-adapter',
     'loopback',
     'shared-receive-queue',

@@ -9,6 +9,8 @@ const PASSIVE = '127.0.2.2';
 const PORTS = {
   native: [
     'unreachable',
+    'latency',
+    'refusal-reasons',
     'second-adapter',
     'loopback',
     'shared-receive-queue',
@@ -20,6 +22,8 @@ const PORTS = {
     'ud',
   ],
   dgram: [
+    'latency',
+    'refusal-reasons',
     'second-adapter',
     'loopback',
     'shared-receive-queue',

@@ -11,11 +11,14 @@ import { silentLogger } from '../../core/spi/logger.js';
 import { VerbsDevice } from '../../providers/verbs/device.js';
 import { check } from '../../providers/verbs/errno.js';
 import { connect } from './connect.js';
-import { loadFakeControl, loadOverFake, Mode } from './fake.js';
+import { FAKE_LIBIBVERBS, fakeVerbs, Mode } from './control.js';
+import { loadVerbsAddon, type VerbsAddon } from '../../providers/verbs/native-addon.js';
 import type { Segment } from './work.js';
 
 export interface PairOptions {
-  readonly mode?: (typeof Mode)[keyof typeof Mode];
+  /** Of the device; default fake0. */
+  readonly name?: string;
+  readonly mode?: Mode;
   readonly maxSendWr?: number;
   readonly maxReceiveWr?: number;
   readonly cqEntries?: number;
@@ -37,8 +40,16 @@ const EVERY_RIGHT =
 
 type Role = 'send A' | 'send B' | 'receive A' | 'receive B';
 
+/** The provider's addon over the fake. */
+export function addonOverFake(): VerbsAddon {
+  const addon = loadVerbsAddon();
+  const missing = addon.load('verbs', FAKE_LIBIBVERBS);
+  if (missing !== undefined) throw new Error(missing);
+  return addon;
+}
+
 export class Pair {
-  readonly fake = loadFakeControl();
+  readonly fake = fakeVerbs();
   readonly device: VerbsDevice;
   readonly pd: ProtectionDomain;
   /** What handlers threw. */
@@ -58,7 +69,11 @@ export class Pair {
     const error = (_: string, fields?: Readonly<Record<string, unknown>>): unknown =>
       this.thrown.push(fields?.['error']);
     const logger = { ...silentLogger, error };
-    this.device = new VerbsDevice({ addon: loadOverFake(), name: 'fake0', logger });
+    this.device = new VerbsDevice({
+      addon: addonOverFake(),
+      name: options.name ?? 'fake0',
+      logger,
+    });
     this.setMode(options.mode ?? Mode.IMMEDIATE);
     this.pd = this.device.createProtectionDomain();
     this.region = this.pd.registerMemory(this.memory, EVERY_RIGHT);
@@ -93,12 +108,8 @@ export class Pair {
     };
   }
 
-  get context(): bigint {
-    return this.device.addon.contextAddress(this.device.number);
-  }
-
-  setMode(mode: number): void {
-    check('mode', this.fake.setMode(this.context, mode));
+  setMode(mode: Mode): void {
+    check('mode', this.fake.setMode(mode));
   }
 
   /** What a queue pair of this pair is made from; a test may want a third. */
@@ -130,7 +141,7 @@ export class Pair {
 
   /** Carries out at most `limit` requests in manual mode; 0 is all. */
   progress(limit = 0): number {
-    return this.fake.progress(this.context, limit);
+    return this.fake.progress(limit);
   }
 
   async close(): Promise<void> {

@@ -7,17 +7,23 @@ const RECORD_HEADER_BYTES = 16;
 
 /** The Ethernet frames of a classic pcap file as tcpdump writes it on this machine. */
 export function readPcap(file: string): Buffer[] {
+  return readPcapRecords(file).map(({ frame }) => frame);
+}
+
+/** As `readPcap`, with the time of each frame in microseconds. */
+export function readPcapRecords(file: string): { frame: Buffer; timeUs: number }[] {
   const bytes = readFileSync(file);
   if (bytes.length < FILE_HEADER_BYTES) throw new Error(`${file}: too short for a capture`);
   if (bytes.readUInt32LE(0) !== MAGIC_MICROSECONDS) throw new Error(`${file}: no pcap magic`);
   if (bytes.readUInt32LE(20) !== LINKTYPE_ETHERNET) throw new Error(`${file}: not Ethernet`);
-  const frames: Buffer[] = [];
+  const frames: { frame: Buffer; timeUs: number }[] = [];
   for (let at = FILE_HEADER_BYTES; at < bytes.length;) {
     const capturedBytes = bytes.readUInt32LE(at + 8);
     const originalBytes = bytes.readUInt32LE(at + 12);
     if (capturedBytes !== originalBytes) throw new Error(`${file}: frame ${frames.length} is cut`);
+    const timeUs = bytes.readUInt32LE(at) * 1e6 + bytes.readUInt32LE(at + 4);
     at += RECORD_HEADER_BYTES;
-    frames.push(bytes.subarray(at, at + capturedBytes));
+    frames.push({ frame: bytes.subarray(at, at + capturedBytes), timeUs });
     at += capturedBytes;
   }
   return frames;

@@ -21,15 +21,16 @@ check() {
 
 # build <name> <flags...>
 build() {
-  local object objects=()
+  local object objects=() native=../../providers/verbs/native
   for source in fake-ibverbs/*.c; do
     object=$out/$(basename "$source").$1.o
-    cc -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror "${@:2}" -c "$source" -o "$object" ||
-      return 1
+    cc -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror "${@:2}" "-I$native" \
+      -c "$source" -o "$object" || return 1
     objects+=("$object")
   done
   c++ -std=c++17 -fno-exceptions -fno-rtti -O1 -g -Wall -Wextra -Werror "${@:2}" \
-    -Ifake-ibverbs -I../../providers/verbs/native -o "$out/$1" harness/rings.cc $rings "${objects[@]}" -lpthread
+    -Ifake-ibverbs "-I$native" -o "$out/$1" harness/rings.cc \
+    "$native"/{post,poll,bind,queues}.cc "${objects[@]}" -lpthread
 }
 
 # The port's tests, in a tree of their own whose addon has the sanitizers in it.

@@ -74,7 +74,7 @@ double openDevice(const Args& args, Instance& instance) {
   if (!verbs.ibv_open_device) return -ENOSYS;
   ibv_context* context = openByName(verbs, args.text(0));
   if (!context) return -errno;
-  auto* device = new Device{&instance};
+  auto* device = new Device(instance);
   device->context = context;
   device->tables.modifyQp = verbs.ibv_modify_qp;
   device->channel = verbs.ibv_create_comp_channel(context);
@@ -104,13 +104,6 @@ double closeDevice(const Args& args, Instance& instance) {
   return closeDevice(*device);
 }
 NUMBER_CALL(closeDevice)
-
-// (device) => its ibv_context, for a library that stands beside ours; 0 is none
-napi_value contextAddress(napi_env env, napi_callback_info info) {
-  const Args args(env, info);
-  Device* device = args.instance().devices.at(args.u32(0));
-  return bigint(env, device ? reinterpret_cast<uintptr_t>(device->context) : 0);
-}
 
 // (device, alive)
 double setAlive(const Args& args, Instance& instance) {
@@ -191,7 +184,7 @@ napi_value queryPort(napi_env env, napi_callback_info info) {
 }
 
 // (device, port, index, out: 16 bytes) => type of the GID (1 RoCE v1, 2 RoCE v2), or -errno.
-// Without the call that knows the type it is 0.
+// Where library or kernel do not tell the type it is 0.
 double queryGid(const Args& args, Instance& instance) {
   Device* device = instance.devices.at(args.u32(0));
   size_t length = 0;
@@ -199,14 +192,17 @@ double queryGid(const Args& args, Instance& instance) {
   if (!device || length < 16) return -EINVAL;
   const Verbs& verbs = instance.verbs;
   ibv_gid_entry entry = {};
+  int error = EOPNOTSUPP;
   if (verbs._ibv_query_gid_ex) {
-    const int error = verbs._ibv_query_gid_ex(device->context, args.u32(1), args.u32(2), &entry, 0,
-                                              sizeof(entry));
-    if (error) return -error;
-  } else if (verbs.ibv_query_gid(device->context, static_cast<uint8_t>(args.u32(1)),
-                                 static_cast<int>(args.u32(2)), &entry.gid)) {
-    return -(errno ? errno : EIO);
+    error = verbs._ibv_query_gid_ex(device->context, args.u32(1), args.u32(2), &entry, 0,
+                                    sizeof(entry));
   }
+  if (error == EOPNOTSUPP) {
+    error = verbs.ibv_query_gid(device->context, static_cast<uint8_t>(args.u32(1)),
+                                static_cast<int>(args.u32(2)), &entry.gid);
+    if (error) error = errno ? errno : EIO;
+  }
+  if (error) return -error;
   memcpy(out, entry.gid.raw, 16);
   return entry.gid_type;
 }
@@ -216,7 +212,6 @@ NUMBER_CALL(queryGid)
 
 void registerDevices(napi_env env, napi_value exports, Instance& instance) {
   exportFunction(env, exports, "listDevices", listDevices, &instance);
-  exportFunction(env, exports, "contextAddress", contextAddress, &instance);
   exportFunction(env, exports, "queryDevice", queryDevice, &instance);
   exportFunction(env, exports, "queryPort", queryPort, &instance);
   EXPORT_CALL(openDevice) EXPORT_CALL(closeDevice) EXPORT_CALL(setAlive) EXPORT_CALL(queryGid)

@@ -73,6 +73,13 @@ void onAsync(void* data) {
 
 }  // namespace
 
+void drainAsyncEvents(Instance& instance) {
+  for (size_t i = 0; i < instance.devices.items.size(); i++) {
+    Device* device = instance.devices.items[i];
+    if (device && device->asyncWatch) onAsync(device);
+  }
+}
+
 int startEvents(Device& device) {
   Instance& instance = *device.instance;
   device.channelWatch = openWatch(instance, device.channel->fd, onChannel, &device);

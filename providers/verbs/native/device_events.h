@@ -3,6 +3,9 @@
 
 #include "instance.h"
 
+// What has been raised is told now: for whoever is about to tell of something later.
+void drainAsyncEvents(Instance& instance);
+
 // 0 or errno.
 int startEvents(Device& device);
 void stopEvents(Device& device);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 struct Symbol {
@@ -12,6 +13,9 @@ struct Symbol {
 };
 
 struct SharedLibrary {
+  SharedLibrary(const char* name, const char* soname, std::vector<Symbol> symbols)
+      : name(name), soname(soname), symbols(std::move(symbols)) {}
+
   const char* name;    // what load() calls it: "verbs", "rdmacm", "umad"
   const char* soname;  // where it is unless load() says: "libibverbs.so.1"
   std::vector<Symbol> symbols;

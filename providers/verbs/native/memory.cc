@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "file_mapping.h"
 #include "instance.h"
 
 namespace {
@@ -31,4 +32,5 @@ napi_value allocate(napi_env env, napi_callback_info info) {
 
 void registerMemory(napi_env env, napi_value exports, Instance& instance) {
   exportFunction(env, exports, "allocate", allocate, &instance);
+  exportFunction(env, exports, "mapFile", dapl::mapFile, &instance);
 }

@@ -7,6 +7,9 @@
 
 namespace {
 
+// The least page that a kernel has: what does not agree modulo this is refused by every one.
+constexpr uint64_t PAGE_BYTES = 4096;
+
 double allocPd(const Args& args, Instance& instance) {
   Device* device = instance.devices.at(args.u32(0));
   if (!device) return -EINVAL;
@@ -39,6 +42,10 @@ ibv_mr* registerAt(const Verbs& verbs, Pd& pd, void* address, size_t length, uin
                    int access) {
   if (iova == reinterpret_cast<uintptr_t>(address)) {
     return verbs.ibv_reg_mr(pd.verbs, address, length, access);
+  }
+  if ((iova - reinterpret_cast<uintptr_t>(address)) % PAGE_BYTES != 0) {
+    errno = EINVAL;
+    return nullptr;
   }
   if (verbs.ibv_reg_mr_iova) {
     return verbs.ibv_reg_mr_iova(pd.verbs, address, length, iova, access);

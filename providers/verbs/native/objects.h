@@ -13,6 +13,8 @@ struct Watch;
 
 // One opened ibv_context with its completion channel.
 struct Device {
+  explicit Device(Instance& instance) : instance(&instance) {}
+
   Instance* instance;
   uint32_t number = 0;
   uint32_t children = 0;
@@ -47,6 +49,8 @@ struct Cq : rings::CompletionQueue {
 };
 
 struct Srq {
+  explicit Srq(Pd* pd) : pd(pd) {}
+
   Pd* pd;
   Cq* cq = nullptr;  // an XRC SRQ's
   uint32_t number = 0;

@@ -65,7 +65,7 @@ NUMBER_CALL(destroyCq)
 double createSrq(const Args& args, Instance& instance) {
   Pd* pd = instance.pds.at(args.u32(0));
   if (!pd || !args.words(3) || !args.words(6) || !args.words(9)) return -EINVAL;
-  auto* srq = new Srq{pd};
+  auto* srq = new Srq(pd);
   ibv_srq_init_attr attr = {};
   attr.srq_context = srq;
   attr.attr.max_wr = args.u32(1);

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "device_events.h"
 #include "rdmacm.h"
 
 namespace rdmacm {
@@ -76,7 +77,9 @@ bool readOne(Channel& channel) {
   if (library.rdma_get_cm_event(channel.verbs, &event) == 0) {
     describe(channel, *event);
     library.rdma_ack_cm_event(event);
-    tell(channel);
+    // A peer that disconnects may do so for what our queue pair has done: that comes first.
+    drainAsyncEvents(*channel.state->instance);
+    if (!channel.closed) tell(channel);
     return true;
   }
   const int error = errno;

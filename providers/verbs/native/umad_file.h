@@ -2,21 +2,28 @@
 // in the kernel holds no other one up, and closing the file returns all that is its own.
 #pragma once
 
-#include <node_api.h>
-#include <uv.h>
-
-#include <cstdint>
 #include <vector>
 
+#include "instance.h"
 #include "umad_system.h"
+#include "watch.h"
 
 namespace umad {
 
 // What a file tells its owner in JavaScript: (event, token, errno).
-enum class Event : uint32_t {
+enum class Event {
   Readable = 0,  // or gone: reading says which
   Written = 1,   // the packet of that token, or it was refused with errno
   Closed = 2,    // the last thing it says
+};
+
+class File;
+
+// The files of an environment.
+struct Files {
+  Instance* instance;
+  UmadSystem system;
+  Table<File> items;
 };
 
 struct Packet {
@@ -25,27 +32,17 @@ struct Packet {
   std::vector<uint8_t> bytes;
 };
 
-class File;
-
-// The files of an environment, by number; 0 is none.
-struct Files {
-  System system = kernel();
-  std::vector<File*> items{nullptr};
-
-  File* at(uint32_t number) const { return number < items.size() ? items[number] : nullptr; }
-};
-
 class File {
  public:
   // Its number, or -errno. It ends by itself: behind Event::Closed, or with the environment.
-  static int open(napi_env env, Files& files, const char* path, napi_value onEvent);
+  static int open(Files& files, const char* path, napi_ref onEvent);
 
   // Also begins to watch. Returns errno.
   int registerAgent(void* registration);
 
   // Never blocks: the packet is copied, and a thread of the pool writes it. Writing waits for the
   // neighbour's hardware address, up to a second, and holds the file's lock meanwhile, which reading
-  // needs as well; so nothing is read while something is written. Returns errno.
+  // and polling need as well; so nothing is read while something is written. Returns errno.
   int write(uint32_t token, const uint8_t* bytes, size_t lengthBytes);
 
   // The length, or -errno: EAGAIN when nothing is there, or something is being written.
@@ -55,32 +52,29 @@ class File {
   // a thread of the pool does it.
   void close();
 
-  // The environment ends: at once, and nobody is told. True when a job has to end first.
-  bool abandon();
+  // The environment ends: at once, and nobody is told.
+  void abandon();
 
   uint32_t agentId = 0;
 
  private:
-  File(napi_env env, Files& files, int fd)
-      : env_(env), files_(files), system_(files.system), fd_(fd) {}
+  File(Files& files, int fd, napi_ref onEvent)
+      : files_(files), system_(files.system), fd_(fd), onEvent_(onEvent) {}
   ~File() = default;
 
-  int startWatching();
-  void stopWatching();
+  int watch();
   void startJob();
   void runJob();
   void endJob();
   void tell(Event event, uint32_t token, int error);
   void end();
 
-  napi_env env_;
   Files& files_;
-  const System system_;
+  const UmadSystem system_;
   int fd_;
+  napi_ref onEvent_;
   uint32_t number_ = 0;
-  napi_ref onEvent_ = nullptr;
-  napi_async_context context_ = nullptr;
-  uv_poll_t* watch_ = nullptr;
+  Watch* watch_ = nullptr;
   napi_async_work job_ = nullptr;
   std::vector<Packet> waiting_;
   std::vector<Packet> writing_;  // the job's while there is one

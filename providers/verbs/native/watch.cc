@@ -21,12 +21,18 @@ Watch* openWatch(Instance& instance, int fd, void (*onReadable)(void*), void* da
   }
   watch->handle.data = watch;
   watch->shutdown->open++;
+  resumeWatch(watch);
+  setAlive(watch, false);
+  return watch;
+}
+
+void pauseWatch(Watch* watch) { uv_poll_stop(&watch->handle); }
+
+void resumeWatch(Watch* watch) {
   uv_poll_start(&watch->handle, UV_READABLE, [](uv_poll_t* handle, int, int) {
     auto* fired = static_cast<Watch*>(handle->data);
     fired->onReadable(fired->data);
   });
-  setAlive(watch, false);
-  return watch;
 }
 
 void setAlive(Watch* watch, bool alive) {

@@ -25,6 +25,9 @@ struct Watch {
 // failed. It does not keep the process alive until told to. Returns null, errno set, if it cannot.
 Watch* openWatch(Instance& instance, int fd, void (*onReadable)(void*), void* data);
 void setAlive(Watch* watch, bool alive);
+// No callback, and no look at the descriptor, until it is resumed.
+void pauseWatch(Watch* watch);
+void resumeWatch(Watch* watch);
 // No callback afterwards; the descriptor may be closed at once. Null is fine, and becomes null.
 void closeWatch(Watch*& watch);
 

@@ -15,6 +15,16 @@ export type Capability =
   | 'loopback'
   /** The device has unreliable datagrams, the CM module resolves their services. */
   | 'ud'
+  /**
+   * A request is still under way when the call that posted it returns, and until the event loop
+   * turns. Simulated and software devices can promise that; one of its own thread may be quicker.
+   */
+  | 'latency'
+  /**
+   * The peer learns whether the consumer refused it or the service was not there for it any more:
+   * with librdmacm all refusals of a request that has been handed over are the consumer's.
+   */
+  | 'refusal-reasons'
   /** `ia.createSrq`: the provider attribute `srqSupported`. */
   | 'shared-receive-queue'
   /** Fetch-and-add, compare-and-swap: the provider attribute DAT_IB_FETCH_AND_ADD. */

@@ -21,17 +21,38 @@ export async function captured(
   body: () => Promise<void>,
   sequence?: RegExp,
 ): Promise<Dissection[]> {
+  const packets = await checkCapture(await recorded(lab, guest, name, body));
+  for (const conversation of checkConversations(packets)) {
+    if (sequence !== undefined) assert.match(sequenceOf(conversation), sequence, name);
+  }
+  return packets;
+}
+
+/** As `captured`; returns the file, whose packets have stood every check. */
+export async function capturedFile(
+  lab: Lab,
+  guest: Guest,
+  name: string,
+  body: () => Promise<void>,
+): Promise<string> {
+  const file = await recorded(lab, guest, name, body);
+  await checkCapture(file);
+  return file;
+}
+
+async function recorded(
+  lab: Lab,
+  guest: Guest,
+  name: string,
+  body: () => Promise<void>,
+): Promise<string> {
   const capture = await lab.capture(name, guest);
   try {
     await body();
   } finally {
     await capture.stop();
   }
-  const packets = await checkCapture(capture.file);
-  for (const conversation of checkConversations(packets)) {
-    if (sequence !== undefined) assert.match(sequenceOf(conversation), sequence, name);
-  }
-  return packets;
+  return capture.file;
 }
 
 /** Starts our own end (test/guest/peer) on the host, and does not wait for it. */

@@ -10,8 +10,6 @@
  *     rping-until-end <ip> <bytes>     pings until the connection ends, and prints its last event
  *     memory-client <ip> <bytes>...    reads and writes the memory that memory-peer serves
  *     memory-server <ip> <bytes>       serves memory to memory-peer
- *     operations-client <ip>           does every kind of request, and has it done to it
- *     operations-server <ip>
  *     transfer-client <ip> <bytes> <rounds> <ack timeout> <retry count>
  *     transfer-server <ip> <bytes> <rounds> <ack timeout> <retry count>
  *     connect-all <ip> <count> [<leave after ms>]   connections without data, to cm-peer
@@ -41,13 +39,11 @@ import { CORNER_CLIENTS, CORNER_SERVERS } from './corners.js';
 import { Exchange, textOf } from './exchange.js';
 import type { ExchangeOptions } from './exchange.js';
 import { driveMemory, floodMemory, serveMemory } from './memory.js';
-import { driveOperations, serveOperations } from './operations.js';
 import { driveTransfer, serveTransfer } from './transfer.js';
 import type { TransferOptions } from './transfer.js';
 
 const UCMATOSE_PORT = 7471;
 const MEMORY_PORT = 7500;
-const OPERATIONS_PORT = 7600;
 const TRANSFER_PORT = 7700;
 const FOR_EVER_MS = 1 << 30;
 
@@ -57,7 +53,6 @@ const CLIENTS: Readonly<Record<string, Verb>> = {
   connect,
   flood: (ia, address) => floodMemory(ia, address, MEMORY_PORT),
   'memory-client': (ia, address, sizes) => driveMemory(ia, address, MEMORY_PORT, sizes.map(Number)),
-  'operations-client': (ia, address) => driveOperations(ia, address, OPERATIONS_PORT),
   ...CORNER_CLIENTS,
   'transfer-client': (ia, address, args) =>
     driveTransfer(ia, address, TRANSFER_PORT, transferOptions(args)),
@@ -69,7 +64,6 @@ const CLIENTS: Readonly<Record<string, Verb>> = {
 const SERVERS: Readonly<Record<string, Verb>> = {
   idle,
   'memory-server': (ia, _, [length]) => serveMemory(ia, MEMORY_PORT, Number(length)),
-  'operations-server': (ia) => serveOperations(ia, OPERATIONS_PORT),
   reject,
   ...CORNER_SERVERS,
   'transfer-server': (ia, _, args) => serveTransfer(ia, TRANSFER_PORT, transferOptions(args)),

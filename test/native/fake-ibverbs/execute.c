@@ -1,57 +1,11 @@
 /* Carrying out what was posted: in order within a queue pair, round robin among them. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
 
-enum outcome { DONE, WAITS };
-
-/* Segments as a stream of bytes. */
-struct cursor {
-  uint8_t *bytes[MAX_SGE];
-  uint32_t lengths[MAX_SGE];
-  int count, at;
-  uint32_t used;
-  uint64_t total;
-};
-
-static bool open_segments(struct qp *qp, const struct ibv_sge *sge, int count, int access,
-                          bool isInline, struct cursor *out) {
-  *out = (struct cursor){.count = count};
-  for (int i = 0; i < count; i++) {
-    out->lengths[i] = sge[i].length;
-    out->total += sge[i].length;
-    if (sge[i].length == 0) continue;
-    out->bytes[i] = isInline ? (uint8_t *)(uintptr_t)sge[i].addr
-                             : local_bytes(deviceOf(qp->verbs.context), qp->verbs.pd, &sge[i],
-                                           access);
-    if (!out->bytes[i]) return false;
-  }
-  return true;
-}
-
-/* One contiguous piece of remote memory as a cursor. */
-static struct cursor contiguous(uint8_t *bytes, uint64_t length) {
-  return (struct cursor){
-      .bytes = {bytes}, .lengths = {(uint32_t)length}, .count = 1, .total = length};
-}
-
-static void copy(struct cursor *to, struct cursor *from) {
-  while (from->at < from->count && to->at < to->count) {
-    uint32_t source = from->lengths[from->at] - from->used;
-    uint32_t target = to->lengths[to->at] - to->used;
-    uint32_t n = source < target ? source : target;
-    if (n > 0) {
-      memcpy(to->bytes[to->at] + to->used, from->bytes[from->at] + from->used, n);
-      from->used += n;
-      to->used += n;
-    }
-    if (n == source) from->at++, from->used = 0;
-    if (n == target) to->at++, to->used = 0;
-  }
-}
+enum { MAX_DATAGRAM = 4096 };
 
 static const enum ibv_wc_opcode WC_OPCODE[] = {
     [IBV_WR_RDMA_WRITE] = IBV_WC_RDMA_WRITE,
@@ -69,12 +23,29 @@ static const enum ibv_wc_opcode WC_OPCODE[] = {
 /* What the public API leaves undefined is made conspicuous, so that nobody comes to rely on it. */
 enum { UNDEFINED = 0x7a7a7a7a };
 
-static void complete_send(struct qp *qp, enum ibv_wc_status status) {
+static bool is_unreliable(const struct qp *qp) {
+  return qp->verbs.qp_type == IBV_QPT_UC || qp->verbs.qp_type == IBV_QPT_UD;
+}
+
+/* An unreliable queue pair whose sending fails goes on receiving (IBTA 10.3.1, SQE). */
+static void fail_sending(struct qp *qp) {
+  if (qp->attr.qp_state == IBV_QPS_SQE) return;
+  bool running = qp->attr.qp_state == IBV_QPS_RTS || qp->attr.qp_state == IBV_QPS_SQD;
+  if (is_unreliable(qp) && running) {
+    qp->attr.qp_state = IBV_QPS_SQE;
+    make_runnable(qp);
+  } else {
+    qp_fail(qp);
+  }
+}
+
+void complete_send(struct qp *qp, enum ibv_wc_status status) {
   const struct ibv_send_wr *wr = &qp->sends[qp->executed % qp->sendSize].wr;
   uint32_t index = qp->executed++;
   bool signalled = qp->signalAll || (wr->send_flags & IBV_SEND_SIGNALED);
   bool ok = status == IBV_WC_SUCCESS;
-  if (!ok) qp_fail(qp);
+  qp->waiting = WAITING_NOT;
+  if (!ok) fail_sending(qp);
   if (ok && !signalled) return;
   struct cqe cqe = {.qp = qp, .isSend = true, .sendIndex = index};
   cqe.wc = (struct ibv_wc){
@@ -90,184 +61,141 @@ static void complete_send(struct qp *qp, enum ibv_wc_status status) {
   cq_add((struct cq *)qp->verbs.send_cq, &cqe, false);
 }
 
-static void complete_receive(struct qp *qp, struct ibv_wc wc, bool solicited) {
-  struct cqe cqe = {.wc = wc, .qp = qp};
-  cqe.wc.qp_num = qp->verbs.qp_num;
-  if (wc.status != IBV_WC_SUCCESS) {
-    qp_fail(qp);
-    cqe.wc.opcode = (enum ibv_wc_opcode)UNDEFINED;
-    cqe.wc.byte_len = cqe.wc.imm_data = UNDEFINED;
-    cqe.wc.vendor_err = 0x200u + wc.status;
-  }
-  cq_add((struct cq *)qp->verbs.recv_cq, &cqe, solicited);
-}
-
-static struct receives *receives_of(struct qp *qp) {
-  return qp->verbs.srq ? &((struct srq *)qp->verbs.srq)->receives : &qp->receives;
-}
-
-/* Takes the next receive; the caller has seen that there is one. */
-static struct recvRequest *take_receive(struct qp *qp) {
-  struct receives *queue = receives_of(qp);
-  struct recvRequest *request = &queue->slots[queue->head++ % queue->size];
-  struct srq *srq = (struct srq *)qp->verbs.srq;
-  if (srq && srq->limit > queue->tail - queue->head) {
-    srq->limit = 0;
-    raise_event(deviceOf(qp->verbs.context), IBV_EVENT_SRQ_LIMIT_REACHED, srq);
-  }
-  return request;
-}
-
-static void access_error(struct qp *responder) {
-  qp_fail(responder);
-  raise_event(deviceOf(responder->verbs.context), IBV_EVENT_QP_ACCESS_ERR, responder);
-}
-
-/* SEND in its three forms. */
-static enum ibv_wc_status deliver(struct qp *peer, const struct ibv_send_wr *wr,
-                                  struct cursor *from) {
-  struct recvRequest *receive = take_receive(peer);
-  struct ibv_wc wc = {.wr_id = receive->wr_id, .opcode = IBV_WC_RECV, .src_qp = UNDEFINED};
-  struct cursor to;
-  if (!open_segments(peer, receive->sge, receive->num_sge, IBV_ACCESS_LOCAL_WRITE, false, &to)) {
-    wc.status = IBV_WC_LOC_PROT_ERR;
-    complete_receive(peer, wc, false);
-    return IBV_WC_REM_OP_ERR;
-  }
-  if (to.total < from->total) {
-    wc.status = IBV_WC_LOC_LEN_ERR;
-    complete_receive(peer, wc, false);
-    return IBV_WC_REM_INV_REQ_ERR;
-  }
-  if (wr->opcode == IBV_WR_SEND_WITH_INV && !window_invalidate(peer, wr->invalidate_rkey)) {
-    wc.status = IBV_WC_LOC_QP_OP_ERR;
-    complete_receive(peer, wc, false);
-    return IBV_WC_REM_ACCESS_ERR;
-  }
-  wc.byte_len = (uint32_t)from->total;
-  copy(&to, from);
-  if (wr->opcode == IBV_WR_SEND_WITH_IMM) wc.wc_flags = IBV_WC_WITH_IMM;
-  if (wr->opcode == IBV_WR_SEND_WITH_INV) wc.wc_flags = IBV_WC_WITH_INV;
-  wc.imm_data = wc.wc_flags ? wr->imm_data : (uint32_t)UNDEFINED; /* the union covers the rkey */
-  complete_receive(peer, wc, wr->send_flags & IBV_SEND_SOLICITED);
-  return IBV_WC_SUCCESS;
-}
-
-static enum ibv_wc_status rdma_write(struct qp *peer, const struct ibv_send_wr *wr,
-                                     struct cursor *from) {
-  uint8_t *at = remote_bytes(peer, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr, from->total,
-                             IBV_ACCESS_REMOTE_WRITE);
-  if (!at) {
-    access_error(peer);
-    return IBV_WC_REM_ACCESS_ERR;
-  }
-  struct cursor to = contiguous(at, from->total);
-  uint32_t length = (uint32_t)from->total;
-  copy(&to, from);
-  if (wr->opcode == IBV_WR_RDMA_WRITE) return IBV_WC_SUCCESS;
-  struct ibv_wc wc = {
-      .wr_id = take_receive(peer)->wr_id,
-      .opcode = IBV_WC_RECV_RDMA_WITH_IMM,
-      .byte_len = length,
-      .imm_data = wr->imm_data,
-      .wc_flags = IBV_WC_WITH_IMM,
-      .src_qp = UNDEFINED,
-  };
-  complete_receive(peer, wc, wr->send_flags & IBV_SEND_SOLICITED);
-  return IBV_WC_SUCCESS;
-}
-
-static enum ibv_wc_status rdma_read(struct qp *peer, const struct ibv_send_wr *wr,
-                                    struct cursor *to) {
-  uint8_t *at = remote_bytes(peer, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr, to->total,
-                             IBV_ACCESS_REMOTE_READ);
-  if (!at) {
-    access_error(peer);
-    return IBV_WC_REM_ACCESS_ERR;
-  }
-  struct cursor from = contiguous(at, to->total);
-  copy(to, &from);
-  return IBV_WC_SUCCESS;
-}
-
-static enum ibv_wc_status atomic(struct qp *peer, const struct ibv_send_wr *wr,
-                                 struct cursor *to) {
-  if (wr->wr.atomic.remote_addr % 8 != 0 || to->total != 8) {
-    qp_fail(peer);
-    return IBV_WC_REM_INV_REQ_ERR;
-  }
-  uint8_t *at = remote_bytes(peer, wr->wr.atomic.rkey, wr->wr.atomic.remote_addr, 8,
-                             IBV_ACCESS_REMOTE_ATOMIC);
-  if (!at) {
-    access_error(peer);
-    return IBV_WC_REM_ACCESS_ERR;
-  }
-  uint64_t *word = (uint64_t *)at;
-  uint64_t before = wr->wr.atomic.compare_add;
-  if (wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-    before = __atomic_fetch_add(word, wr->wr.atomic.compare_add, __ATOMIC_SEQ_CST);
-  } else {
-    __atomic_compare_exchange_n(word, &before, wr->wr.atomic.swap, false, __ATOMIC_SEQ_CST,
-                                __ATOMIC_SEQ_CST);
-  }
-  struct cursor from = contiguous((uint8_t *)&before, 8);
-  copy(to, &from);
-  return IBV_WC_SUCCESS;
-}
-
 static bool needs_receive(enum ibv_wr_opcode opcode) {
   return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM ||
          opcode == IBV_WR_SEND_WITH_INV || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
-static enum ibv_wc_status carry_out(struct qp *peer, const struct ibv_send_wr *wr,
-                                    struct cursor *local) {
-  switch (wr->opcode) {
-    case IBV_WR_RDMA_WRITE:
-    case IBV_WR_RDMA_WRITE_WITH_IMM:
-      return rdma_write(peer, wr, local);
-    case IBV_WR_RDMA_READ:
-      return rdma_read(peer, wr, local);
-    case IBV_WR_ATOMIC_CMP_AND_SWP:
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
-      return atomic(peer, wr, local);
-    default:
-      return deliver(peer, wr, local);
-  }
+static bool fits(const struct qp *qp, const struct qp *peer) {
+  if (qp->verbs.qp_type == IBV_QPT_XRC_SEND) return peer->domain != NULL;
+  return !peer->domain && peer->verbs.qp_type == qp->verbs.qp_type;
 }
 
+/* Who would answer; NULL: nobody does. */
 static struct qp *peer_of(struct qp *qp) {
-  struct device *device = deviceOf(qp->verbs.context);
+  struct adapter *there = route(qp->adapter, &qp->attr.ah_attr);
   uint32_t slot = qp->attr.dest_qp_num - FIRST_QPN;
-  struct qp *peer = slot < MAX_QPS ? device->qps[slot] : NULL;
-  bool ready = peer && (peer->attr.qp_state == IBV_QPS_RTR || peer->attr.qp_state == IBV_QPS_RTS);
-  return ready && peer->attr.dest_qp_num == qp->verbs.qp_num ? peer : NULL;
+  struct qp *peer = there && slot < MAX_QPS ? there->qps[slot] : NULL;
+  if (!peer || !fits(qp, peer) || peer->attr.dest_qp_num != qp->verbs.qp_num) return NULL;
+  enum ibv_qp_state state = peer->attr.qp_state;
+  bool hears = state >= IBV_QPS_RTR && state <= IBV_QPS_SQE;
+  return hears && route(there, &peer->attr.ah_attr) == qp->adapter ? peer : NULL;
+}
+
+/* RNR NAK timer by code in units of 10 us (IBTA table 45). */
+static uint64_t rnr_ns(uint8_t code) {
+  static const uint16_t tens[32] = {
+      65535, 1,   2,   3,   4,   6,    8,    12,   16,   24,   32,    48,    64,    96,    128,
+      192,   256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144,  8192,  12288, 16384, 24576,
+      32768, 49152};
+  return (uint64_t)tens[code & 31] * 10000;
+}
+
+static bool is_over(const struct qp *qp, enum waiting what) {
+  return qp->waiting == what && qp->deadline <= now_of(contextOf(qp->verbs.context));
+}
+
+/* Nobody answers: the retries are used up after as many timeouts and one more (IBTA 9.9.2.1). */
+static enum outcome await_path(struct qp *qp) {
+  const struct ibv_qp_attr *attr = &qp->attr;
+  uint64_t timeout = attr->timeout ? (4096ull << attr->timeout) * (attr->retry_cnt + 1u) : NEVER;
+  if (is_over(qp, WAITING_PATH)) {
+    complete_send(qp, IBV_WC_RETRY_EXC_ERR);
+    return DONE;
+  }
+  wait_until(qp, WAITING_PATH, timeout);
+  return WAITS;
+}
+
+static enum outcome await_receive(struct qp *qp, const struct qp *peer) {
+  uint8_t retries = qp->attr.rnr_retry;
+  if (retries == 0 || is_over(qp, WAITING_RNR)) {
+    complete_send(qp, IBV_WC_RNR_RETRY_EXC_ERR);
+    return DONE;
+  }
+  wait_until(qp, WAITING_RNR, retries == 7 ? NEVER : retries * rnr_ns(peer->attr.min_rnr_timer));
+  return WAITS;
+}
+
+static void note_established(struct qp *peer) {
+  if (peer->established || peer->attr.qp_state != IBV_QPS_RTR) return;
+  peer->established = true;
+  if (peer->adapter->features & FAKE_VERBS_COMM_EST) raise_qp(peer, IBV_EVENT_COMM_EST);
+}
+
+/* The request of a reliable queue pair, to a peer that answers. */
+static enum outcome reliable(struct qp *qp, const struct ibv_send_wr *wr, struct cursor *local) {
+  struct qp *peer = peer_of(qp);
+  if (!peer) return await_path(qp);
+  struct srq *srq = (struct srq *)peer->verbs.srq;
+  if (peer->domain) srq = xrc_srq(peer, wr->qp_type.xrc.remote_srqn);
+  note_established(peer);
+  if (peer->domain && !srq) {
+    raise_qp(peer, IBV_EVENT_QP_REQ_ERR);
+    qp_fail(peer);
+    complete_send(qp, IBV_WC_REM_INV_REQ_ERR);
+    return DONE;
+  }
+  const struct receives *receives = receives_of(peer, srq);
+  bool empty = receives->head == receives->tail;
+  if (needs_receive(wr->opcode) && empty) return await_receive(qp, peer);
+  complete_send(qp, carry_out(peer, srq, wr, local));
+  return DONE;
+}
+
+/* An unreliable connection: what its peer cannot take is lost, and nobody is told. */
+static void unreliable(struct qp *qp, const struct ibv_send_wr *wr, struct cursor *local) {
+  struct qp *peer = peer_of(qp);
+  if (peer) {
+    struct srq *srq = (struct srq *)peer->verbs.srq;
+    const struct receives *receives = receives_of(peer, srq);
+    note_established(peer);
+    bool empty = receives->head == receives->tail;
+    if (!needs_receive(wr->opcode) || !empty) carry_out(peer, srq, wr, local);
+  }
+  complete_send(qp, IBV_WC_SUCCESS);
+}
+
+static enum outcome execute_remote(struct qp *qp, struct sendRequest *request) {
+  const struct ibv_send_wr *wr = &request->wr;
+  bool reads = wr->opcode >= IBV_WR_RDMA_READ && wr->opcode <= IBV_WR_ATOMIC_FETCH_AND_ADD;
+  struct cursor local;
+  if (!open_segments(qp->adapter, qp->verbs.pd, request->sge, wr->num_sge,
+                     reads ? IBV_ACCESS_LOCAL_WRITE : 0, wr->send_flags & IBV_SEND_INLINE,
+                     &local)) {
+    complete_send(qp, IBV_WC_LOC_PROT_ERR);
+    return DONE;
+  }
+  uint64_t longest = qp->verbs.qp_type == IBV_QPT_UD ? MAX_DATAGRAM : 1u << 30;
+  if (local.total > longest) {
+    complete_send(qp, IBV_WC_LOC_LEN_ERR);
+    return DONE;
+  }
+  if (!is_unreliable(qp)) return reliable(qp, wr, &local);
+  if (qp->verbs.qp_type == IBV_QPT_UC) {
+    unreliable(qp, wr, &local);
+  } else if (request->toPd != qp->verbs.pd) {
+    complete_send(qp, IBV_WC_LOC_QP_OP_ERR);
+  } else {
+    send_datagram(qp, request, &local);
+    complete_send(qp, IBV_WC_SUCCESS);
+  }
+  return DONE;
 }
 
 static enum outcome execute_head(struct qp *qp) {
   struct sendRequest *request = &qp->sends[qp->executed % qp->sendSize];
   const struct ibv_send_wr *wr = &request->wr;
-  if (wr->opcode == IBV_WR_BIND_MW || wr->opcode == IBV_WR_LOCAL_INV) {
-    bool ok = wr->opcode == IBV_WR_BIND_MW ? window_bind(qp, wr)
-                                           : window_invalidate(qp, wr->invalidate_rkey);
-    complete_send(qp, ok ? IBV_WC_SUCCESS : IBV_WC_MW_BIND_ERR);
-    return DONE;
+  enum ibv_wc_status status = qp->waiting ? IBV_WC_SUCCESS : spoilt(IBV_WC_SUCCESS);
+  if (status == IBV_WC_SUCCESS && wr->opcode == IBV_WR_BIND_MW) {
+    complete_send(qp, window_bind(qp, wr));
+  } else if (status == IBV_WC_SUCCESS && wr->opcode == IBV_WR_LOCAL_INV) {
+    complete_send(qp, window_invalidate(qp, wr->invalidate_rkey));
+  } else if (status == IBV_WC_SUCCESS) {
+    return execute_remote(qp, request);
+  } else {
+    complete_send(qp, status);
   }
-  bool reads = wr->opcode >= IBV_WR_RDMA_READ && wr->opcode <= IBV_WR_ATOMIC_FETCH_AND_ADD;
-  struct cursor local;
-  if (!open_segments(qp, request->sge, wr->num_sge, reads ? IBV_ACCESS_LOCAL_WRITE : 0,
-                     wr->send_flags & IBV_SEND_INLINE, &local)) {
-    complete_send(qp, IBV_WC_LOC_PROT_ERR);
-    return DONE;
-  }
-  struct qp *peer = peer_of(qp);
-  if (!peer) {
-    complete_send(qp, IBV_WC_RETRY_EXC_ERR);
-    return DONE;
-  }
-  struct receives *receives = receives_of(peer);
-  if (needs_receive(wr->opcode) && receives->head == receives->tail) return WAITS;
-  complete_send(qp, carry_out(peer, wr, &local));
   return DONE;
 }
 
@@ -277,43 +205,55 @@ static enum outcome flush_one(struct qp *qp) {
     complete_send(qp, IBV_WC_WR_FLUSH_ERR);
     return DONE;
   }
+  if (qp->attr.qp_state == IBV_QPS_SQE) return WAITS;
   if (!qp->verbs.srq && qp->receives.head != qp->receives.tail) {
     struct ibv_wc wc = {.status = IBV_WC_WR_FLUSH_ERR};
     wc.wr_id = qp->receives.slots[qp->receives.head++ % qp->receives.size].wr_id;
-    complete_receive(qp, wc, false);
+    complete_receive(qp, NULL, wc, false);
     return DONE;
   }
   if (qp->verbs.srq && !qp->lastWqeReported) {
     qp->lastWqeReported = true;
-    raise_event(deviceOf(qp->verbs.context), IBV_EVENT_QP_LAST_WQE_REACHED, qp);
+    raise_qp(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
   }
   return WAITS;
 }
 
-static enum outcome step(struct qp *qp) {
-  if (qp->attr.qp_state == IBV_QPS_ERR) return flush_one(qp);
-  if (qp->attr.qp_state != IBV_QPS_RTS || qp->executed == qp->posted) return WAITS;
-  return execute_head(qp);
+/* What has begun is finished; then it is drained, and says so to whoever asked (IBTA 10.3.1). */
+static enum outcome drain(struct qp *qp) {
+  if (qp->waiting) return execute_head(qp);
+  if (qp->drainReported) return WAITS;
+  qp->drainReported = true;
+  if (qp->attr.en_sqd_async_notify) raise_qp(qp, IBV_EVENT_SQ_DRAINED);
+  return WAITS;
 }
 
-unsigned execute(struct device *device, unsigned limit) {
+static enum outcome step(struct qp *qp) {
+  switch (qp->attr.qp_state) {
+    case IBV_QPS_ERR:
+    case IBV_QPS_SQE:
+      return flush_one(qp);
+    case IBV_QPS_SQD:
+      return drain(qp);
+    case IBV_QPS_RTS:
+      return qp->executed == qp->posted ? WAITS : execute_head(qp);
+    default:
+      return WAITS;
+  }
+}
+
+/* A queue pair stays in turn as long as it can: who measures it does not measure scheduling. */
+unsigned execute(struct context *context, unsigned limit) {
   unsigned done = 0;
-  unsigned idle = 0; /* queue pairs in a row that had nothing to do */
-  while (device->qpLimit > 0 && idle < device->qpLimit && (limit == 0 || done < limit)) {
-    if (device->scanFrom >= device->qpLimit) device->scanFrom = 0;
-    struct qp *qp = device->qps[device->scanFrom];
-    if (qp && step(qp) == DONE) {
+  while (context->runnable && (limit == 0 || done < limit)) {
+    struct qp *qp = context->runnable;
+    if (step(qp) == DONE) {
       done++;
-      idle = 0;
-      continue; /* stay with it: the bench is not about scheduling */
+      continue;
     }
-    device->scanFrom++;
-    idle++;
+    context->runnable = qp->nextRunnable;
+    if (!context->runnable) context->runnableEnd = &context->runnable;
+    qp->queued = false;
   }
   return done;
-}
-
-void kick(struct device *device) {
-  if (device->mode == FAKE_VERBS_IMMEDIATE) execute(device, 0);
-  if (device->mode == FAKE_VERBS_THREAD) pthread_cond_signal(&device->work);
 }

@@ -30,6 +30,7 @@ EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *verbs) {
   struct channel *channel = (struct channel *)verbs;
   pthread_mutex_lock(&lock);
   channels--;
+  end_ids_of(verbs);
   while (channel->first) {
     struct event *event = channel->first;
     channel->first = event->next;
@@ -116,6 +117,7 @@ void drop_events(struct id *id) {
 
 EXPORT int rdma_get_cm_event(struct rdma_event_channel *verbs, struct rdma_cm_event **out) {
   FAIL_IF_INJECTED();
+  if (switches[FAKE_UNREADABLE]) return fail(switches[FAKE_UNREADABLE]);
   struct channel *channel = (struct channel *)verbs;
   if (!(fcntl(verbs->fd, F_GETFL) & O_NONBLOCK)) {
     struct pollfd readable = {verbs->fd, POLLIN, 0};

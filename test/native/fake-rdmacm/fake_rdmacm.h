@@ -34,6 +34,7 @@ enum fake_rdmacm_switch {
   FAKE_DROP_DREQ,     /* the side that disconnects ends by DISCONNECTED, -ETIMEDOUT */
   FAKE_NO_TIMEWAIT,   /* TIMEWAIT_EXIT never comes */
   FAKE_IWARP,         /* the device says that it is one: no CONNECT_RESPONSE, no timewait */
+  FAKE_UNREADABLE,    /* errno with which every reading of events fails */
   FAKE_SWITCHES,
 };
 

@@ -50,6 +50,12 @@ EXPORT int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id 
   return 0;
 }
 
+static void unlist(const struct id *id) {
+  struct id **at = &ids;
+  while (*at != id) at = &(*at)->next;
+  *at = id->next;
+}
+
 EXPORT int rdma_destroy_id(struct rdma_cm_id *verbs) {
   FAIL_IF_INJECTED();
   struct id *id = (struct id *)verbs;
@@ -61,13 +67,25 @@ EXPORT int rdma_destroy_id(struct rdma_cm_id *verbs) {
   }
   leave(id);
   drop_events(id);
-  struct id **at = &ids;
-  while (*at != id) at = &(*at)->next;
-  *at = id->next;
+  unlist(id);
   pthread_mutex_unlock(&lock);
   free(verbs->route.path_rec);
   free(id);
   return 0;
+}
+
+/* Their memory is lost, as it is with the real one. */
+void end_ids_of(struct rdma_event_channel *channel) {
+  for (struct id *id = ids; id;) {
+    struct id *next = id->next;
+    if (id->verbs.channel == channel) {
+      leave(id);
+      next = ids; /* leaving may have taken others away */
+      unlist(id);
+      if (next == id) next = id->next;
+    }
+    id = next;
+  }
 }
 
 EXPORT int rdma_migrate_id(struct rdma_cm_id *verbs, struct rdma_event_channel *channel) {
@@ -82,8 +100,8 @@ EXPORT int rdma_migrate_id(struct rdma_cm_id *verbs, struct rdma_event_channel *
 static int portError(const struct id *id, const struct sockaddr *address) {
   for (const struct id *other = ids; other; other = other->next) {
     const struct sockaddr *theirs = &other->verbs.route.addr.src_addr;
-    if (other == id || other->verbs.ps != id->verbs.ps || other->listener) continue;
-    if (theirs->sa_family == 0 || port_of(theirs) != port_of(address)) continue;
+    if (other == id || other->verbs.ps != id->verbs.ps || !other->ownsPort) continue;
+    if (port_of(theirs) != port_of(address)) continue;
     if (is_wildcard(theirs) || is_wildcard(address)) return EADDRNOTAVAIL;
     if (same_address(theirs, address)) return EADDRINUSE;
   }
@@ -105,6 +123,7 @@ static int bindLocked(struct id *id, const struct sockaddr *address) {
   int error = portError(id, (struct sockaddr *)&chosen);
   if (error) return error;
   verbs->route.addr.src_storage = chosen;
+  id->ownsPort = true;
   if (device) {
     verbs->verbs = device;
     verbs->port_num = 1;

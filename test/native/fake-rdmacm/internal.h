@@ -46,6 +46,7 @@ struct id {
   enum state state;
   struct id *peer;
   struct id *listener;
+  bool ownsPort;      /* bound by its user: what a request makes is not */
   bool accepted;      /* events reach it */
   bool fetched;       /* its CONNECT_REQUEST has been */
   bool lost;          /* its request never arrived */
@@ -75,6 +76,9 @@ static inline int fail(int error) {
   errno = error;
   return -1;
 }
+
+/* ids.c: what the kernel does with the identifiers of a descriptor that is closed. Lock held. */
+void end_ids_of(struct rdma_event_channel *channel);
 
 /* addresses.c */
 bool find_device(const struct sockaddr *address, struct ibv_context **device, uint8_t gid[16]);

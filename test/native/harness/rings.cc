@@ -55,8 +55,7 @@ void addQueue(Rig& rig, Side& side, rings::Queue& queue, rings::Kind kind, RingM
   queue.kind = kind;
   queue.ring = memory.ring();
   queue.pair = &side.pair;
-  queue.number = static_cast<uint32_t>(rig.tables.queues.size());
-  rig.tables.queues.push_back(&queue);
+  rig.tables.queues.add(&queue);
 }
 
 void makeSide(Rig& rig, Side& side) {
@@ -75,6 +74,8 @@ void connect(Side& side, const Side& peer) {
   ibv_qp_attr attr = {};
   attr.qp_state = IBV_QPS_INIT;
   attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+  attr.port_num = 1;
+  attr.path_mtu = IBV_MTU_4096;
   int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
   EXPECT(ibv_modify_qp(side.pair.verbs, &attr, mask) == 0);
   attr.qp_state = IBV_QPS_RTR;

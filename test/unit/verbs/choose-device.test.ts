@@ -162,6 +162,13 @@ const chosen: readonly Case[] = [
     reason: /of port 2 is taken/,
   },
   {
+    title: 'an interface, its port and its GID, as dat.conf names them',
+    system: irdmaRoce,
+    request: { device: 'ens801f0.100', port: 1, gidIndex: 2 },
+    gives: 'irdma0 1 2 RoCE v2 10.1.100.1',
+    reason: /^ens801f0\.100 is irdma0 port 1; GID 2/,
+  },
+  {
     title: 'two ports: by interface',
     system: twoPorts,
     request: { device: 'enp1s0d1' },
@@ -299,11 +306,18 @@ const refused: readonly Refusal[] = [
     says: /gidIndex 1 is of a device/,
   },
   {
-    title: 'a port of an interface',
+    title: 'an interface, at another port',
     system: rxe,
-    request: { device: 'eth0', port: 1 },
-    code: 'ENODEV',
-    says: /no RDMA device is called "eth0"/,
+    request: { device: 'eth0', port: 2 },
+    code: 'EINVAL',
+    says: /^eth0 is rxe0 port 1$/,
+  },
+  {
+    title: 'an interface, with a GID of another one',
+    system: irdmaRoce,
+    request: { device: 'ens801f0', gidIndex: 2 },
+    code: 'EINVAL',
+    says: /^ens801f0, which is irdma0 port 1, has no GID 2; in use: GID 0.*, GID 1 [^,]*,[^,]*, ens801f0\)$/,
   },
 ];
 

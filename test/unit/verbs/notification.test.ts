@@ -4,9 +4,9 @@
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { WrFlags, WrOpcode, WcStatus } from '../../../core/spi/ib.js';
+import { QpState, WrFlags, WrOpcode, WcStatus } from '../../../core/spi/ib.js';
 import { CQE } from '../../../core/spi/ring.js';
-import { Mode } from '../../fake-verbs/fake.js';
+import { Mode } from '../../fake-verbs/control.js';
 import { Pair, type PairOptions } from '../../fake-verbs/pair.js';
 import { addSend, drain, postReceives, postSends, type Send } from '../../fake-verbs/work.js';
 
@@ -95,7 +95,7 @@ describe('verbs: notification', () => {
     await settle();
     assert.deepEqual(pair.notified, ['receive B']);
     cq.arm(true);
-    pair.b.modify({ state: 6 });
+    pair.b.modify({ state: QpState.ERR });
     await settle();
     assert.deepEqual(pair.notified, ['receive B', 'receive B']);
     const statuses = drain(cq).map((c) => c.status);
@@ -124,7 +124,8 @@ describe('verbs: notification', () => {
       throw new Error('from a handler');
     };
     extra.arm(false);
-    third.modify({ state: 6 });
+    third.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber: 1, accessFlags: 0 });
+    third.modify({ state: QpState.ERR });
     postSends(third, write());
     await settle();
     assert.equal(pair.thrown.length, 1);
@@ -240,7 +241,7 @@ describe('verbs: notification', () => {
     /** A completion every 80 us or so, which is often within the 300 us of a handler. */
     const startPaced = (): void => {
       start({ mode: Mode.THREAD, maxSendWr: 32 });
-      pair.fake.setPace(pair.context, 20);
+      pair.fake.setPace(20);
     };
 
     it('needs the last look: without it completions are left lying', async function () {

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { constants } from 'node:os';
 import { QpState, WrOpcode } from '../../../core/spi/ib.js';
 import { SpiError } from '../../../core/spi/spi-error.js';
-import { Mode } from '../../fake-verbs/fake.js';
+import { Mode } from '../../fake-verbs/control.js';
 import { Pair, type PairOptions } from '../../fake-verbs/pair.js';
 import {
   drain,
@@ -176,7 +176,7 @@ describe('verbs: completion queues, receives, objects', () => {
       start();
       const failing: [string, () => unknown][] = [
         ['ibv_alloc_pd', () => pair.device.createProtectionDomain()],
-        ['ibv_reg_mr_iova', () => pair.pd.registerMemory(new Uint8Array(8), 0)],
+        ['ibv_reg_mr', () => pair.pd.registerMemory(new Uint8Array(8), 0)],
         ['ibv_create_cq', () => pair.device.createCompletionQueue(pair.cqInitOf('send A'))],
         ['ibv_create_qp', () => pair.device.createQueuePair(pair.initOf('A', undefined))],
         ['ibv_resize_cq', () => pair.queues['send A'].resize(8)],

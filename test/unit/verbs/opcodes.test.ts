@@ -2,7 +2,15 @@
 // ibv_post_recv and ibv_poll_cq need, for every operation.
 
 import assert from 'node:assert/strict';
-import { Access, WcFlags, WcOpcode, WcStatus, WrFlags, WrOpcode } from '../../../core/spi/ib.js';
+import {
+  Access,
+  QpState,
+  WcFlags,
+  WcOpcode,
+  WcStatus,
+  WrFlags,
+  WrOpcode,
+} from '../../../core/spi/ib.js';
 import { RING_HEADER_BYTES } from '../../../core/spi/ring.js';
 import { CONTEXT_A, CONTEXT_B, Pair } from '../../fake-verbs/pair.js';
 import { addSend, drain, postReceives, postSends } from '../../fake-verbs/work.js';
@@ -19,7 +27,7 @@ describe('verbs: every operation through the rings', () => {
   it('carries one burst of every opcode, completed in order with its words', () => {
     put(0, 'hello world');
     const window = pair.device.createMemoryWindow(pair.pd, 2);
-    const boundRkey = window.rkey ^ 1;
+    const boundRkey = (window.rkey ^ 1) >>> 0;
     const bind = {
       address: pair.region.iova + 8192n,
       length: 64n,
@@ -122,7 +130,7 @@ describe('verbs: every operation through the rings', () => {
 
   it('invalidates a window locally, which a second time fails', () => {
     const window = pair.device.createMemoryWindow(pair.pd, 2);
-    const rkey = window.rkey ^ 2;
+    const rkey = (window.rkey ^ 2) >>> 0;
     const bind = {
       address: pair.region.iova,
       length: 8n,
@@ -182,10 +190,11 @@ describe('verbs: every operation through the rings', () => {
       RING_HEADER_BYTES + 16 * pair.a.sendRing.strideBytes,
     );
     pair.a.sendRing.producer = start;
-    pair.a.modify({ state: 6 });
-    pair.a.modify({ state: 0 }); // RESET: the provider goes on from where the producer is
+    pair.a.modify({ state: QpState.ERR });
+    pair.a.modify({ state: QpState.RESET }); // RESET: the provider goes on from where the producer is
     assert.equal(pair.a.sendRing.consumer, start);
-    pair.a.modify({ state: 6 });
+    pair.a.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber: 1, accessFlags: 0 });
+    pair.a.modify({ state: QpState.ERR });
     for (let i = 0; i < 6; i++) addSend(pair.a.sendRing, { opcode: WrOpcode.SEND, segments: [] });
     pair.a.ringSendDoorbell();
     const flushed = drain(pair.queues['send A']);

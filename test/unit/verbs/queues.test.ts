@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { constants } from 'node:os';
 import { QpState, WcOpcode, WcStatus, WrOpcode } from '../../../core/spi/ib.js';
-import { Mode } from '../../fake-verbs/fake.js';
+import { Mode } from '../../fake-verbs/control.js';
 import { Pair, type PairOptions } from '../../fake-verbs/pair.js';
 import {
   addSend,
@@ -265,6 +265,7 @@ describe('verbs: queues', () => {
       assert.deepEqual([pair.a.sendRing.producer, pair.a.sendRing.consumer], [2, 2]);
       postReceives(pair.a, []);
       assert.equal(pair.a.receiveRing?.consumer, 0, 'no receives in RESET');
+      pair.a.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber: 1, accessFlags: 0 });
       pair.a.modify({ state: QpState.ERR });
       postSends(pair.a, write());
       pair.progress();

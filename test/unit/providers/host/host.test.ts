@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   KeepAliveCounter,
+  NextTurn,
   RealTimer,
   SystemRandom,
   monotonicClock,
@@ -45,6 +46,38 @@ describe('keep-alive counter', () => {
   });
 });
 
+describe('next turn', () => {
+  for (const alive of [true, false]) {
+    it(`comes without anything else to wake the loop: keep-alive ${String(alive)}`, async () => {
+      const ran: number[] = [];
+      const turn = new NextTurn(() => ran.push(monotonicClock.now()));
+      turn.setKeepAlive(alive);
+      const start = monotonicClock.now();
+      turn.request();
+      turn.request();
+      assert.equal(ran.length, 0);
+      // Nothing but this timeout is due, and the turn must not wait for it.
+      await delay(1000);
+      assert.equal(ran.length, 1);
+      assert.ok((ran[0] ?? Infinity) - start < 500_000);
+    });
+  }
+
+  it('changes its mind about the process, and is cancelled', async () => {
+    let ran = 0;
+    const turn = new NextTurn(() => (ran += 1));
+    turn.request();
+    turn.setKeepAlive(true);
+    turn.setKeepAlive(false);
+    await delay(20);
+    assert.equal(ran, 1);
+    turn.request();
+    turn.cancel();
+    await delay(20);
+    assert.equal(ran, 1);
+  });
+});
+
 describe('real timer', () => {
   const start = (delayUs: number): { timer: RealTimer; expired: number[]; due: number } => {
     const expired: number[] = [];
@@ -64,6 +97,18 @@ describe('real timer', () => {
       assert.ok((expired[0] ?? 0) >= due);
     });
   }
+
+  it('is not late where nothing keeps the process alive', async () => {
+    const expired: number[] = [];
+    const timer = new RealTimer(monotonicClock, () => expired.push(monotonicClock.now()));
+    const due = monotonicClock.now() + 5900;
+    timer.arm(due);
+    // The loop sleeps until then, unless the timer itself wakes it.
+    await delay(1000);
+    assert.equal(expired.length, 1);
+    const lateUs = (expired[0] ?? Infinity) - due;
+    assert.ok(lateUs >= 0 && lateUs < 500_000, `late by ${String(lateUs)} us`);
+  });
 
   it('takes an earlier deadline, a later one, and none', async () => {
     const { timer, expired } = start(40_000);

@@ -1,4 +1,4 @@
-// Files as memory that can be registered.
+// Files as memory that can be registered: for the addons of all providers.
 #pragma once
 
 #include <node_api.h>

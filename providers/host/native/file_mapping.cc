@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <sys/mman.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "napi_helpers.h"
+#include <cstdint>
+#include <string>
 
 namespace dapl {
 namespace {
@@ -45,14 +47,17 @@ void unmap(napi_env, void*, void* hint) {
 }  // namespace
 
 napi_value mapFile(napi_env env, napi_callback_info info) {
-  const Call<4> call(env, info);
+  size_t count = 4;
+  napi_value arguments[4] = {};
+  napi_get_cb_info(env, info, &count, arguments, nullptr, nullptr);
   double offset = 0;
   double length = 0;
   bool shared = false;
-  napi_get_value_double(env, call.arguments[1], &offset);
-  napi_get_value_double(env, call.arguments[2], &length);
-  napi_get_value_bool(env, call.arguments[3], &shared);
-  const int fd = static_cast<int>(toUint32(env, call.arguments[0]));
+  napi_get_value_double(env, arguments[1], &offset);
+  napi_get_value_double(env, arguments[2], &length);
+  napi_get_value_bool(env, arguments[3], &shared);
+  int32_t fd = -1;
+  napi_get_value_int32(env, arguments[0], &fd);
 
   struct stat status;
   if (fstat(fd, &status) != 0) return fail(env, "EINVAL", std::string("fd: ") + strerror(errno));

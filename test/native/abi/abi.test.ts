@@ -1,0 +1,103 @@
+// Our declarations of foreign ABIs against the distribution's headers: every size, offset, value
+// and function type. Without those headers (apt-get install libibverbs-dev librdmacm-dev) it is
+// skipped, but not in CI.
+
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { rowsOf } from './declarations.js';
+
+const root = join(import.meta.dirname, '../../../..');
+const native = join(root, 'providers/verbs/native');
+const fake = join(root, 'test/native/fake-ibverbs');
+
+interface Header {
+  readonly ours: string;
+  readonly theirs: string;
+  /** What we leave out, or name otherwise because we never touch it. */
+  readonly exceptions: readonly string[];
+}
+
+const HEADERS: readonly Header[] = [
+  {
+    ours: join(native, 'verbs_abi.h'),
+    theirs: 'infiniband/verbs.h',
+    exceptions: [
+      'ibv_context_ops.before_mw',
+      'ibv_context_ops.create_cq',
+      'ibv_context_ops.between_cq_and_srq',
+      'ibv_context_ops.between_srq_and_qp',
+      'ibv_context_ops.after_qp',
+      'ibv_query_port', // its struct has a name of its own there, "compat"
+    ],
+  },
+  { ours: join(native, 'rdmacm_abi.h'), theirs: 'rdma/rdma_cma.h', exceptions: [] },
+  {
+    ours: join(fake, 'verbs_more.h'),
+    theirs: 'infiniband/verbs.h',
+    exceptions: [
+      'ibv_device.ops',
+      'ibv_srq_init_attr_ex.tag_matching',
+      'ibv_qp_init_attr_ex.others',
+      'verbs_context.between_port_and_qp',
+      'verbs_context.placeholder',
+    ],
+  },
+];
+
+describe('declarations of foreign ABIs', function () {
+  this.timeout(60_000);
+  let directory = '';
+  before(() => (directory = mkdtempSync(join(tmpdir(), 'dapl-abi-'))));
+  after(() => rmSync(directory, { recursive: true }));
+
+  /** Lines that the program prints about a header. */
+  const layouts = (include: string, flags: readonly string[]): string[] => {
+    const program = join(directory, 'layouts');
+    const source = join(import.meta.dirname, '../../../..', 'test/native/abi/layouts.cc');
+    const compiled = spawnSync(
+      'c++',
+      [
+        '-std=c++17',
+        '-w',
+        `-DHEADER=${include}`,
+        `-I${directory}`,
+        ...flags,
+        '-o',
+        program,
+        source,
+      ],
+      { encoding: 'utf8' },
+    );
+    assert.equal(compiled.status, 0, compiled.stderr);
+    return spawnSync(program, { encoding: 'utf8' }).stdout.split('\n');
+  };
+
+  for (const { ours, theirs, exceptions } of HEADERS.filter((h) => existsSync(h.ours))) {
+    it(`${ours.slice(root.length + 1)} is ${theirs}`, function () {
+      if (!existsSync(join('/usr/include', theirs)) && !process.env['CI']) this.skip();
+      const rows = rowsOf(readFileSync(ours, 'utf8'), (name) => exceptions.includes(name));
+      assert.ok(rows.length > 20, `${rows.length} declarations found`);
+      writeFileSync(join(directory, 'rows.inc'), `${rows.join('\n')}\n`);
+      const expected = layouts(`<${theirs}>`, []);
+      assert.equal(expected.length, rows.length + 1, 'a line for every row');
+      assert.deepEqual(layouts(`"${ours}"`, [`-I${native}`, `-I${fake}`]), expected);
+    });
+  }
+
+  it('notices a member that has moved, and one that is missing', () => {
+    const rows = rowsOf('struct s {\n  int a;\n  union { short b, c[2]; };\n};', () => false);
+    const members = ['MEMBER(struct s, a)', 'MEMBER(struct s, b)', 'MEMBER(struct s, c)'];
+    assert.deepEqual(rows, ['SIZE(struct s)', ...members]);
+    writeFileSync(join(directory, 'rows.inc'), rows.join('\n'));
+    const of = (name: string, text: string): string[] => {
+      writeFileSync(join(directory, name), text);
+      return layouts(`"${name}"`, []);
+    };
+    const first = of('a.h', 'struct s { int a; union { short b, c[2]; }; };');
+    assert.notDeepEqual(first, of('b.h', 'struct s { long a; union { short b, c[2]; }; };'));
+    assert.throws(() => of('c.h', 'struct s { int a; };'), /no member named/);
+  });
+});

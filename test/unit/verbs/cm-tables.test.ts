@@ -1,0 +1,95 @@
+// The state tables of connections over librdmacm, searched to a fixpoint.
+
+import assert from 'node:assert/strict';
+import { ACTIVE_TABLE, cmTransition, PASSIVE_TABLE } from '../../../providers/verbs/cm-states.js';
+import type { CmAction, CmInput, CmRole, CmState } from '../../../providers/verbs/cm-states.js';
+
+const TABLES = { active: ACTIVE_TABLE, passive: PASSIVE_TABLE } as const;
+const INITIAL = { active: 'IDLE', passive: 'REQ_RCVD' } as const;
+/** What the kernel can say, and the consumer can do, at any time. */
+const ALWAYS: readonly CmInput[] = ['DEVICE_REMOVAL', 'disconnect', 'abandon', 'close'];
+/** Within one call: nothing comes in between. */
+const PASSED_THROUGH: readonly CmState[] = ['REP_RCVD'];
+const REPORTS_END: readonly CmAction[] = [
+  'reportRejected',
+  'reportUnreachable',
+  'reportTimedOut',
+  'reportAcceptFailed',
+  'reportDisconnected',
+  'reportDisconnectedByPeer',
+];
+
+type Row = readonly [from: CmState, input: CmInput, to: CmState, actions: readonly CmAction[]];
+
+function rowsOf(role: CmRole): Row[] {
+  return Object.entries(TABLES[role]).flatMap(([from, inputs]) =>
+    Object.keys(inputs).map((input): Row => {
+      const row = cmTransition(role, from as CmState, input as CmInput);
+      assert.ok(row);
+      return [from as CmState, input as CmInput, row.next, row.actions];
+    }),
+  );
+}
+
+for (const role of ['active', 'passive'] as const) {
+  describe(`verbs: table of the ${role} side`, () => {
+    const rows = rowsOf(role);
+
+    it('every state can be reached, and IDLE from every state', () => {
+      const reached = new Set<CmState>([INITIAL[role]]);
+      for (let size = 0; size !== reached.size;) {
+        size = reached.size;
+        for (const [from, , to] of rows) if (reached.has(from)) reached.add(to);
+      }
+      for (const state of Object.keys(TABLES[role]))
+        assert.ok(reached.has(state as CmState), state);
+      for (const from of reached) {
+        const ends = new Set<CmState>([from]);
+        for (let size = 0; size !== ends.size;) {
+          size = ends.size;
+          for (const [at, , to] of rows) if (ends.has(at)) ends.add(to);
+        }
+        assert.ok(ends.has('IDLE'), from);
+      }
+    });
+
+    it('the end of a device, of the module and of interest is expected in every state', () => {
+      for (const state of Object.keys(TABLES[role]) as CmState[]) {
+        if (state === 'IDLE' || PASSED_THROUGH.includes(state)) continue;
+        for (const input of ALWAYS) {
+          // Before it is answered, the kernel says nothing of a request, and the consumer answers.
+          if (state === 'REQ_RCVD' && input !== 'close') continue;
+          assert.ok(cmTransition(role, state, input), `${input} in ${state}`);
+        }
+      }
+    });
+
+    it('what goes to IDLE gives the identifier back, and leaves no timer', () => {
+      for (const [from, input, to, actions] of rows) {
+        if (to !== 'IDLE') continue;
+        assert.ok(actions.includes('destroyId'), `${input} in ${from}`);
+        const mayRun = role === 'active' ? from !== 'ESTABLISHED' : from === 'TIMEWAIT';
+        if (!mayRun || from === 'DREQ_SENT') continue;
+        assert.ok(actions.includes('stopTimers'), `${input} in ${from}`);
+      }
+    });
+
+    it('an end is told unless nobody wants to hear of it', () => {
+      for (const [from, input, to, actions] of rows) {
+        if (from === 'TIMEWAIT' || from === 'REQ_RCVD') continue;
+        if (to !== 'IDLE' && to !== 'TIMEWAIT') continue;
+        const told = actions.some((action) => REPORTS_END.includes(action));
+        assert.ok(told || actions.includes('mute'), `${input} in ${from}`);
+      }
+    });
+
+    it('a queue pair that was up is flushed before the peer is told', () => {
+      for (const [from, input, , actions] of rows) {
+        const tells = actions.findIndex((action) => action === 'sendDreq' || action === 'sendDrep');
+        if (tells < 0 || from === 'DREQ_SENT') continue;
+        const flushes = actions.indexOf('failQp');
+        assert.ok(flushes >= 0 && flushes < tells, `${input} in ${from}`);
+      }
+    });
+  });
+}

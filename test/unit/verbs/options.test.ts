@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { SpiError } from '../../../core/spi/index.js';
+import { checkOptions } from '../../../providers/verbs/options.js';
+import { optionsOf } from '../../../providers/verbs/provider-init.js';
+
+function refuses(call: () => unknown, says: RegExp): void {
+  assert.throws(call, (error) => {
+    assert.ok(error instanceof SpiError, String(error));
+    assert.equal(error.code, 'EINVAL');
+    assert.match(error.message, says);
+    return true;
+  });
+}
+
+describe('verbs: options', () => {
+  for (const options of [
+    undefined,
+    {},
+    { device: 'mlx5_0', port: 2, gidIndex: 0 },
+    { address: '10.0.0.1', polling: 'adaptive' },
+    { libraries: { verbs: '/opt/lib/libibverbs.so.1', rdmacm: '/opt/lib/librdmacm.so.1' } },
+  ]) {
+    it(`takes ${JSON.stringify(options)}`, () => {
+      assert.deepEqual(checkOptions(options), options ?? {});
+    });
+  }
+
+  const refused: readonly (readonly [unknown, RegExp])[] = [
+    [null, /options null must be an object/],
+    ['rxe0', /options "rxe0" must be an object/],
+    [{ devcie: 'rxe0' }, /option "devcie" must be one of device, address, port/],
+    [{ device: '' }, /device "" must be a string that is not empty/],
+    [{ address: 1 }, /address 1 must be a string/],
+    [{ device: 'rxe0', port: 0 }, /port 0 must be a whole number from 1 to 255/],
+    [{ device: 'rxe0', port: 1.5 }, /port 1\.5 must be/],
+    [{ device: 'rxe0', gidIndex: -1 }, /gidIndex -1 must be a whole number from 0 to 255/],
+    [{ device: 'rxe0', gidIndex: 256 }, /gidIndex 256 must be/],
+    [{ polling: 'spin' }, /polling "spin" must be one of event, adaptive/],
+    [{ libraries: 'x' }, /libraries "x" must be an object of paths/],
+    [{ libraries: { ibverbs: 'x' } }, /library "ibverbs" must be one of verbs, rdmacm, umad/],
+    [{ libraries: { verbs: '' } }, /libraries\.verbs "" must be a string/],
+  ];
+  for (const [options, says] of refused) {
+    it(`refuses ${JSON.stringify(options)}`, () => refuses(() => checkOptions(options), says));
+  }
+});
+
+describe('verbs: lines of dat.conf', () => {
+  const taken: readonly (readonly [string, object])[] = [
+    ['eth0 0', { device: 'eth0' }],
+    ['mlx5_0 1', { device: 'mlx5_0', port: 1 }],
+    ['rxe0', { device: 'rxe0' }],
+    ['10.77.0.2 0', { address: '10.77.0.2' }],
+    ['fd77::2', { address: 'fd77::2' }],
+    ['fe80::1%eth0', { address: 'fe80::1%eth0' }],
+    [
+      'mlx5_0 2 gidIndex=3 polling=adaptive',
+      { device: 'mlx5_0', port: 2, gidIndex: 3, polling: 'adaptive' },
+    ],
+  ];
+  for (const [text, options] of taken) {
+    it(`"${text}"`, () => assert.deepEqual(optionsOf(text), options));
+  }
+
+  const refused: readonly (readonly [string, RegExp])[] = [
+    ['', /a device, an interface or an address/],
+    ['mlx5_0 1 2', /a device, an interface or an address/],
+    ['mlx5_0 one', /"one" must be the number of a port, 0 for any/],
+    ['mlx5_0 300', /port 300 must be a whole number from 1 to 255/],
+    ['mlx5_0 gid=1', /options are gidIndex, polling/],
+    ['mlx5_0 polling=spin', /polling "spin" must be one of event, adaptive/],
+  ];
+  for (const [text, says] of refused) {
+    it(`refuses "${text}"`, () => refuses(() => optionsOf(text), says));
+  }
+});
