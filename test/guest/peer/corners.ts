@@ -98,7 +98,7 @@ async function connectAll(
   await corners.untilAllEnded();
 }
 
-/** One connection after the other, each with a fresh endpoint; the growth of the heap, at the end. */
+/** One connection after the other, each with a fresh endpoint; prints what the heap has grown. */
 async function connectInSequence(
   ia: Ia,
   address: string,
