@@ -91,12 +91,15 @@ async function until(isSo: () => boolean, run?: RunningCommand): Promise<void> {
 
 /** As `npm run guest`, with a person who repeats himself until he is heard. */
 async function shell(lab: Lab): Promise<void> {
-  const words = 'tty; ibv_devinfo -d rxe0 | grep -c PORT_ACTIVE; echo I am $(hostname); exit';
+  const ports = '$(ibv_devinfo -d rxe0 | grep -c PORT_ACTIVE)';
+  const words = `echo "I am $(hostname) on $(tty) with ${ports} port"; exit`;
   const typing = `for i in $(seq 90); do echo '${words}'; sleep 1; done`;
   const terminal = `script -qfec "${runCommand(randomUUID(), 'shell')}" /dev/null`;
   const session = await lab.host.run(`{ ${typing}; } 2>/dev/null | ${terminal}`, {
     timeoutMs: BOOT_TIMEOUT_MS,
     cwd: repositoryRoot,
   });
-  assert.match(session.stdout, /\/dev\/\w+\r?\n1\r?\nI am guest/, session.stdout.slice(-2000));
+  const told = session.stdout.slice(-6000);
+  assert.match(session.stdout, /I am guest[\d-]+ on \/dev\/\w+ with 1 port/, told);
+  assert.doesNotMatch(session.stdout, /panic/i, told);
 }

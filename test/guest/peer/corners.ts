@@ -15,8 +15,11 @@ const WARM_UP = 100;
 
 interface CornerOptions {
   readonly count: number;
-  /** Milliseconds from the last that is established to the end of all; undefined: the peer ends. */
-  readonly leaveAfterMs: number | undefined;
+  /**
+   * When we disconnect: `each` as soon as it is established, all so many milliseconds after the
+   * last one, or never (undefined): the peer does.
+   */
+  readonly leave: 'each' | number | undefined;
 }
 
 class Corners {
@@ -42,16 +45,17 @@ class Corners {
   }
 
   async untilAllEnded(): Promise<void> {
-    const { count, leaveAfterMs } = this.options;
+    const { count, leave } = this.options;
     while (this.#ended < count) {
       const event = await this.#event();
       process.stdout.write(`${textOf(event)}\n`);
       if (event.number !== DatEventNumber.ESTABLISHED) {
         this.#ended++;
-      } else if (++this.#established === count && leaveAfterMs !== undefined) {
-        if (leaveAfterMs === 0) this.#leave();
-        else setTimeout(() => this.#leave(), leaveAfterMs);
+        continue;
       }
+      const isLast = ++this.#established === count;
+      if (leave === 'each') this.#leave();
+      else if (isLast && leave !== undefined) setTimeout(() => this.#leave(), leave);
     }
   }
 
@@ -158,11 +162,9 @@ async function connectAgain(ia: Ia, address: string, connQual: number): Promise<
   if (event.type === 'connection') process.stdout.write(`${textOf(event)}\n`);
 }
 
-function optionsOf([count, leaveAfterMs]: readonly string[]): CornerOptions {
-  return {
-    count: Number(count),
-    leaveAfterMs: leaveAfterMs === undefined ? undefined : Number(leaveAfterMs),
-  };
+function optionsOf([count, leave]: readonly string[]): CornerOptions {
+  const isWord = leave === 'each' || leave === undefined;
+  return { count: Number(count), leave: isWord ? leave : Number(leave) };
 }
 
 type Verb = (ia: Ia, address: string, args: readonly string[]) => Promise<void>;
