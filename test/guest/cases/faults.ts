@@ -12,7 +12,9 @@ import { MEMORY_PORT, putMemoryPeer } from './memory.js';
 const START_TIMEOUT_MS = 15_000;
 const MEMORY_BYTES = 65_536;
 /** Seven retries of 268 ms each, and room for a loaded machine. */
-const BROKEN_TIMEOUT_MS = 20_000;
+const BROKEN_TIMEOUT_MS = 60_000;
+/** A boot comes on top. */
+const POWER_OFF_TIMEOUT_MS = 240_000;
 const SEQUENCE = 100;
 const TRAFFIC_MS = 500;
 
@@ -50,6 +52,7 @@ export function faultCases(lab: Lab, version: string): Case[] {
     },
     {
       name: 'fault: the guest is powered off in mid-transfer',
+      timeoutMs: POWER_OFF_TIMEOUT_MS,
       row: row('requester', 'peer powered off', 'memory-peer (librdmacm)'),
       run: () => lab.withGuest({}, (guest) => poweredOff(lab, guest)),
     },

@@ -10,7 +10,7 @@ import { cacheDir, repositoryRoot } from '../paths.js';
 import type { Case } from '../suite.js';
 
 const MARK = 'DAPL_GUEST_TEST';
-const BOOT_TIMEOUT_MS = 60_000;
+const BOOT_TIMEOUT_MS = 120_000;
 const END_TIMEOUT_MS = 20_000;
 const POLL_MS = 50;
 
@@ -18,11 +18,16 @@ export function leftoverCases(lab: Lab): Case[] {
   return [
     {
       name: 'lab: a run that is interrupted, terminated or killed leaves nothing behind',
+      timeoutMs: 3 * (BOOT_TIMEOUT_MS + END_TIMEOUT_MS),
       run: async () => {
         for (const signal of ['SIGINT', 'SIGTERM', 'SIGKILL'] as const) await cut(lab, signal);
       },
     },
-    { name: 'lab: a shell in a guest, on a terminal', run: () => shell(lab) },
+    {
+      name: 'lab: a shell in a guest, on a terminal',
+      timeoutMs: 2 * BOOT_TIMEOUT_MS,
+      run: () => shell(lab),
+    },
   ];
 }
 
@@ -93,7 +98,7 @@ async function until(isSo: () => boolean, run?: RunningCommand): Promise<void> {
 async function shell(lab: Lab): Promise<void> {
   const ports = '$(ibv_devinfo -d rxe0 | grep -c PORT_ACTIVE)';
   const words = `echo "I am $(hostname) on $(tty) with ${ports} port"; exit`;
-  const typing = `for i in $(seq 90); do echo '${words}'; sleep 1; done`;
+  const typing = `for i in $(seq 120); do echo '${words}'; sleep 1; done`;
   const terminal = `script -qfec "${runCommand(randomUUID(), 'shell')}" /dev/null`;
   const session = await lab.host.run(`{ ${typing}; } 2>/dev/null | ${terminal}`, {
     timeoutMs: BOOT_TIMEOUT_MS,
