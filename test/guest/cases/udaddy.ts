@@ -39,8 +39,9 @@ const LOADS: readonly Load[] = [
   { connections: 20, messages: 5, sizeBytes: 4096, family: 'ipv6' },
 ];
 /**
- * Not the kernel's SIDR_REP, which answeredAgain has: the kernel forgets a request that it has answered, takes its
- * repetition for another one, and the udaddy that has all its connections does not answer that.
+ * Not the kernel's SIDR_REP, which answeredAgain has: the kernel forgets a request that it has
+ * answered, takes its repetition for another one, and the udaddy that has all its connections does
+ * not answer that.
  */
 const LOSSES = [
   { role: 'server', message: 'SIDR_REQ', sender: "the kernel's" },
