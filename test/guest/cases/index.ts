@@ -9,9 +9,11 @@ import { differentialCases } from './differential.js';
 import { dtestCases } from './dtest.js';
 import { faultCases } from './faults.js';
 import { labCases } from './lab.js';
+import { leftoverCases } from './leftovers.js';
 import { lostMessageCases } from './lost-messages.js';
 import { madCases, madRemovalCase } from './mad.js';
 import { operationsCases } from './operations.js';
+import { outageCases } from './outages.js';
 import { packetPortCases } from './packet-port.js';
 import { refusalCases } from './refusals.js';
 import { kernelToKernelCases, lossyCases, rpingCases } from './rping.js';
@@ -24,6 +26,7 @@ import { verbsCases } from './verbs.js';
 export function allCases(lab: Lab, version: string): Case[] {
   return [
     ...labCases(lab),
+    ...leftoverCases(lab),
     ...packetPortCases(lab, version),
     ...kernelToKernelCases(lab, version),
     ...rpingCases(lab, version),
@@ -43,6 +46,7 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...cmCornerCases(lab, version),
     ...connectionCases(lab, version),
     ...faultCases(lab, version),
+    ...outageCases(lab, version),
     ...badLinkCases(lab, version),
     madRemovalCase(lab),
   ];
