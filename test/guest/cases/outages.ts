@@ -9,7 +9,7 @@ import type { Case, InteropRow } from '../suite.js';
 import type { Dissection } from '../tshark.js';
 import { startTransfer } from './bad-link.js';
 import { captured, startPeer, transcript } from './captured.js';
-import { MEMORY_PORT, putMemoryPeer } from './memory.js';
+import { MEMORY_PORT, putMemoryPeer } from './peer-programs.js';
 
 type Family = 'ipv4' | 'ipv6';
 
