@@ -20,6 +20,7 @@ import { kernelToKernelCases, lossyCases, rpingCases } from './rping.js';
 import { ucmatoseCases } from './ucmatose.js';
 import { udaddyCases } from './udaddy.js';
 import { verbsAppCases } from './verbs-apps.js';
+import { verbsDeviceCases } from './verbs-device.js';
 import { verbsCases } from './verbs.js';
 
 /** Every case of both sizes, in the order in which they run. */
@@ -39,6 +40,7 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...refusalCases(lab, version),
     ...operationsCases(lab, version),
     ...verbsCases(lab, version),
+    ...verbsDeviceCases(lab, version),
     ...verbsAppCases(lab, version),
     ...differentialCases(lab, version),
     ...madCases(lab, version),
