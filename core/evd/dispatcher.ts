@@ -45,6 +45,8 @@ export class Dispatcher {
     private readonly upcalls: UpcallRunner,
     private readonly arm: ArmController | undefined,
     private readonly scheduler: Scheduler,
+    /** Hears of what fails where no call of the consumer would. */
+    private readonly failed: (cause: unknown) => void,
   ) {}
 
   get taker(): EvdTaker {
@@ -88,8 +90,7 @@ export class Dispatcher {
   /** The device has notified. */
   notified(): void {
     if (this.arm?.fired(this.want) !== true) return;
-    if (EVD_CONFIGURATIONS[this.configuration].solicited) this.findSolicited();
-    this.pump();
+    this.guard(this.onNotified);
   }
 
   /** Arms if need be, and looks once more; what that finds is handed over by the pump. */
@@ -145,8 +146,24 @@ export class Dispatcher {
 
   private readonly runScheduled = (): void => {
     this.scheduled = false;
+    this.guard(this.boundPump);
+  };
+
+  private readonly boundPump = (): void => this.pump();
+
+  private readonly onNotified = (): void => {
+    if (EVD_CONFIGURATIONS[this.configuration].solicited) this.findSolicited();
     this.pump();
   };
+
+  /** In nobody's call: what fails would leave whoever waits without a word. */
+  private guard(run: () => void): void {
+    try {
+      run();
+    } catch (error) {
+      this.failed(error);
+    }
+  }
 
   private pump(): void {
     this.pumping = true;

@@ -68,7 +68,9 @@ export abstract class EvdFeed {
       () => this.dispatcher.kick(),
     );
     this.arm = this.cq && this.createArm(this.cq);
-    this.dispatcher = new Dispatcher(this.store, this.upcalls, this.arm, host.scheduler);
+    this.dispatcher = new Dispatcher(this.store, this.upcalls, this.arm, host.scheduler, (cause) =>
+      this.unreadable(cause),
+    );
   }
 
   /**
@@ -92,7 +94,13 @@ export abstract class EvdFeed {
    * new events the consumer may see.
    */
   scan(): number {
-    return this.open ? this.store.scan() : 0;
+    if (!this.open) return 0;
+    try {
+      return this.store.scan();
+    } catch (cause) {
+      this.unreadable(cause);
+      return 0;
+    }
   }
 
   /** Hides the completions of a context that nobody took; call it before `owners.free`. */
@@ -261,24 +269,19 @@ export abstract class EvdFeed {
         minEntries,
         onNotify: () => {
           this.counts.count('dtoNotify');
-          this.notified();
+          this.dispatcher.notified();
         },
         onEvent: (event) => this.cqEvent(event),
       }),
     );
   }
 
-  /** A queue that cannot be read would leave whoever waits without a word. */
-  private notified(): void {
-    try {
-      this.dispatcher.notified();
-    } catch (cause) {
-      this.report(DatEventNumber.ASYNC_PROVIDER_INTERNAL_ERROR, {
-        reason: AsyncErrorReason.EVD.OTHER,
-        message: `evd ${this.id}: the completion queue cannot be read`,
-        cause,
-      });
-    }
+  private unreadable(cause: unknown): void {
+    this.report(DatEventNumber.ASYNC_PROVIDER_INTERNAL_ERROR, {
+      reason: AsyncErrorReason.EVD.OTHER,
+      message: `evd ${this.id}: the completion queue cannot be read`,
+      cause,
+    });
   }
 
   private createArm(cq: CompletionQueue): ArmController {

@@ -64,11 +64,20 @@ export class EventStore {
     return found;
   }
 
+  /** A queue that cannot be read must not cost an event: the next look tells of it. */
+  private scanIfPossible(): void {
+    try {
+      this.scan();
+    } catch {
+      this.onArrival(Notice.ALWAYS);
+    }
+  }
+
   /** Queues an event at its place; false when the queue is full. */
   post(event: PostedEvent, place: EventPlace): boolean {
     const cursor = this.cursor;
     const inScan = cursor?.scanning ?? false;
-    if (place === 'behind' && !inScan) this.scan();
+    if (place === 'behind' && !inScan) this.scanIfPossible();
     if (this.queue.full) return false;
     const scanned = cursor?.scanned ?? 0;
     this.queue.push(event, place === 'after' && inScan ? (scanned + 1) >>> 0 : scanned);

@@ -13,7 +13,11 @@ import { VerbsInquiry } from './cm-inquiry.js';
 import { CmEventType } from './cm-native.js';
 import { VerbsRequest } from './cm-request.js';
 
+/** In a row; after these the channel is given up. */
+const MAX_READ_FAILURES = 8;
+
 export class VerbsListener implements CmListener {
+  private readFailures = 0;
   private readonly channel: CmChannel;
   private readonly ids: number[] = [];
   private pending = 0;
@@ -119,6 +123,7 @@ export class VerbsListener implements CmListener {
   private onEvent(event: CmNativeEvent): void {
     switch (event.type) {
       case CmEventType.CONNECT_REQUEST:
+        this.readFailures = 0;
         this.onRequest(event);
         return;
       case CmEventType.DEVICE_REMOVAL:
@@ -131,7 +136,7 @@ export class VerbsListener implements CmListener {
         this.services.logger.error('CM: the events of a listener cannot be read', {
           errno: -event.status,
         });
-        this.channel.watch(false);
+        if (++this.readFailures >= MAX_READ_FAILURES) this.channel.watch(false);
         return;
       default:
         return;

@@ -23,6 +23,7 @@ const CONN_QUAL = 7700;
 /** What comes at all comes long before. */
 const PATIENCE_MS = 20_000;
 const LOOK_MS = 200;
+const OTHER_SIDE_MS = 2000;
 
 /** How a life went: to its end, or up to an error, or an event that was not the one expected. */
 export interface Outcome {
@@ -166,7 +167,18 @@ class Life {
         if (isLate || !DatError.isDatError(error) || error.code !== 'DAT_TIMEOUT_EXPIRED')
           throw error;
         if (this.outcome.events.length > 0) throw new Interrupted('trouble');
+        if (performance.now() - since > OTHER_SIDE_MS) this.lookAtOthers(evd);
       }
+    }
+  }
+
+  /** It is the other side that may have been told why. */
+  private lookAtOthers(evd: Evd): void {
+    for (const side of [this.here, this.there]) {
+      const event = side.evd === evd ? undefined : side.evd.dequeue();
+      if (event === undefined) continue;
+      this.outcome.events.push(textOf(event));
+      throw new Interrupted('the other side');
     }
   }
 

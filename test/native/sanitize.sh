@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs the rings, the fake libibverbs and the native port (its compiled tests: build first) under
-# sanitizers, the former also under valgrind where it is installed.
+# Runs the rings and the fake libibverbs under sanitizers and valgrind (where it is installed), the
+# native port and the verbs addon, with their compiled tests (build first), under sanitizers.
 # The last line is "N passed, N failed".
 set -uo pipefail
 cd "$(dirname "$0")" || exit 1
@@ -30,31 +30,37 @@ build() {
   done
   c++ -std=c++17 -fno-exceptions -fno-rtti -O1 -g -Wall -Wextra -Werror "${@:2}" \
     -Ifake-ibverbs "-I$native" -o "$out/$1" harness/rings.cc \
-    "$native"/{post,poll,bind,queues}.cc "${objects[@]}" -lpthread
+    "$native"/{post,poll,bind,queues}.cc "${objects[@]}" -lpthread &&
+    cc -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror "${@:2}" "-I$native" \
+      -o "$out/$1.fake" harness/fake.c "${objects[@]}" -lpthread
 }
 
-# The port's tests, in a tree of their own whose addon has the sanitizers in it.
-port_tree() {
-  local root=../.. tree=$out/tree
-  mkdir -p "$tree/providers/softroce" &&
+# The addons, in a tree of their own where they have the sanitizers in them.
+addon_tree() {
+  local root=../.. tree=$out/tree native
+  mkdir -p "$tree/test/native" &&
     cp -r "$root/dist" "$root/package.json" "$tree" &&
-    cp -r "$root/providers/softroce/native" "$tree/providers/softroce" &&
-    ln -s "$(realpath "$root/node_modules")" "$tree/node_modules" &&
+    ln -s "$(realpath "$root/node_modules")" "$tree/node_modules" || return 1
+  for native in providers/{softroce,verbs,host}/native test/native/fake-{ibverbs,control,rdmacm}; do
+    mkdir -p "$tree/$native" && cp -r "$root/$native/." "$tree/$native" || return 1
+  done
+  local compiler
+  for compiler in cc c++; do
     printf '%s\n' '#!/bin/sh' \
-      'exec c++ "$@" -O1 -fsanitize=address,undefined -fno-sanitize-recover=all' >"$out/c++" &&
-    chmod +x "$out/c++" &&
-    CI=1 CXX=$out/c++ node "$tree/providers/softroce/native/build.mjs" \
-      "$tree/providers/softroce/native"
+      "exec $compiler \"\$@\" -O1 -fsanitize=address,undefined -fno-sanitize-recover=all" \
+      >"$out/$compiler" && chmod +x "$out/$compiler" || return 1
+  done
+  CI=1 CC=$out/cc CXX=$out/c++ node "$tree/providers/softroce/native/build.mjs" \
+    "$tree"/providers/{softroce,verbs}/native "$tree"/test/native/fake-{ibverbs,control,rdmacm}
 }
 
-# Node itself leaks by design at exit, so leaks are not looked for.
-port_tests() {
+# addon_tests <compiled tests...>; Node itself leaks by design at exit, so leaks are not looked for.
+addon_tests() {
   (
     cd "$out/tree" || exit 1
     preload="$(c++ -print-file-name=libasan.so) $(c++ -print-file-name=libubsan.so)"
     LD_PRELOAD=$preload ASAN_OPTIONS=detect_leaks=0 node node_modules/mocha/bin/mocha.js \
-      --no-config --no-package --timeout 60000 --reporter dot \
-      dist/test/port/{native-port,hostile,lifecycle}.test.js 'dist/test/native/*.test.js'
+      --no-config --no-package --timeout 300000 --reporter dot --exit "$@"
   )
 }
 
@@ -62,12 +68,22 @@ for name in address,undefined thread; do
   check "build for -fsanitize=$name" build "$name" "-fsanitize=$name" -fno-sanitize-recover=all
   # The thread sanitizer needs its fixed addresses: no randomization.
   check "-fsanitize=$name" setarch "$(uname -m)" -R "$out/$name"
+  for mode in immediate thread; do
+    check "the fake, $mode, -fsanitize=$name" \
+      env FAKE_VERBS_MODE=$mode setarch "$(uname -m)" -R "$out/$name.fake"
+  done
 done
-check "build the port for -fsanitize=address,undefined" port_tree
-check "the port's tests under -fsanitize=address,undefined" port_tests
+check "build the addons for -fsanitize=address,undefined" addon_tree
+check "the port's tests under -fsanitize=address,undefined" addon_tests \
+  dist/test/port/{native-port,hostile,lifecycle}.test.js 'dist/test/native/*.test.js'
+check "the verbs addon's tests under -fsanitize=address,undefined" addon_tests \
+  dist/test/unit/verbs/{notification,objects,opcodes,queues,cm,failing-calls.long}.test.js \
+  dist/test/compliance/verbs.test.js
 if command -v valgrind >/dev/null; then
   check "build for valgrind" build plain
   check valgrind valgrind -q --leak-check=full --error-exitcode=1 "$out/plain"
+  check "valgrind: the fake" \
+    valgrind -q --leak-check=full --error-exitcode=1 "$out/plain.fake"
 fi
 echo "$passed passed, $failed failed"
 ((failed == 0))
