@@ -54,7 +54,9 @@ export type DeviceCapability =
   | 'shared-receive-queue'
   | 'memory-window'
   | 'multicast'
-  | 'xrc';
+  | 'xrc'
+  /** Processes share XRC domains: keys are known to all of them. */
+  | 'xrc-between-processes';
 
 export interface Device {
   readonly name: string;
@@ -82,7 +84,11 @@ export interface Device {
   /** Present with 'memory-window'. */
   createMemoryWindow?(pd: ProtectionDomain, type: 1 | 2): MemoryWindow;
   /** Present with 'xrc'. */
-  createXrcDomain?(): XrcDomainHandle;
+  /**
+   * @param sharing the key that other processes open it by, where they can; absent: a private one
+   * @throws SpiError('EINVAL') 'exclusive' and it exists; ('ENODEV') 'existing' and it does not
+   */
+  createXrcDomain?(sharing?: XrcSharing): XrcDomainHandle;
 
   /** Events of the device and its port; those of a queue pair or queue go to its own handler. */
   setEventHandler(handler: (event: AsyncEventType) => void): void;
@@ -324,7 +330,22 @@ export interface SharedReceiveQueue {
   destroy(): void;
 }
 
+/** How a domain is opened: made if it is not there; only made; only found. */
+export type XrcOpenMode = 'create' | 'exclusive' | 'existing';
+
+export interface XrcSharing {
+  readonly key: string;
+  readonly mode: XrcOpenMode;
+}
+
 /** The device's part of an XRC domain; counting and sharing are the XRC module's. */
 export interface XrcDomainHandle {
+  /**
+   * Present with 'xrc-between-processes': a hold on a target that another process has made. The
+   * last hold that is destroyed ends it.
+   * @throws SpiError('EINVAL') no such target in the domain
+   */
+  openTarget?(qpn: number, onEvent: QueuePairEventHandler): QueuePair;
+  /** @throws SpiError('EBUSY') while queues or targets belong to it */
   destroy(): void;
 }

@@ -12,12 +12,10 @@ import type {
   QueuePairInit,
   SharedReceiveQueue,
   SharedReceiveQueueInit,
+  XrcOpenMode,
 } from './device.js';
 
 export type XrcConsumer = object;
-
-/** How a domain is opened: made if it is not there; only made; only found. */
-export type XrcOpenMode = 'create' | 'exclusive' | 'existing';
 
 /** A target is counted for its consumers, or for nobody: then it ends with its domain (2007). */
 export type XrcTargetOwner = 'consumer' | 'domain';
@@ -65,7 +63,7 @@ export interface XrcDomain {
   modify(qpn: number, attributes: QueuePairAttributes): void;
   /** @throws SpiError('EINVAL') no such target in this domain */
   query(qpn: number): Readonly<QueuePairAttributes>;
-  /** Numbers of the domain's targets, of whomever. */
+  /** Numbers of the domain's targets, of whomever in this process. */
   readonly targets: readonly number[];
   /**
    * Gives the hold up; the consumer's last one of a domain unregisters it, and the domain's last

@@ -78,7 +78,7 @@ export class DomainHold implements XrcDomain {
 
   register(qpn: number, onEvent: QueuePairEventHandler): void {
     this.checkOpen();
-    this.domain.target(qpn).register(this.consumer, onEvent);
+    this.domain.targetOfAnyone(qpn).register(this.consumer, onEvent);
   }
 
   unregister(qpn: number): void {
@@ -88,12 +88,12 @@ export class DomainHold implements XrcDomain {
 
   modify(qpn: number, attributes: QueuePairAttributes): void {
     this.checkOpen();
-    this.domain.target(qpn).qp.modify(attributes);
+    this.domain.with(qpn, (qp) => qp.modify(attributes));
   }
 
   query(qpn: number): Readonly<QueuePairAttributes> {
     this.checkOpen();
-    return this.domain.target(qpn).qp.query();
+    return this.domain.with(qpn, (qp) => qp.query());
   }
 
   close(): void {

@@ -15,6 +15,7 @@ import type {
   XrcConsumer,
   XrcDomainHandle,
   XrcPreparedTargetInit,
+  XrcSharing,
   XrcTargetInit,
   XrcTargetOwner,
 } from '../../core/spi/index.js';
@@ -26,6 +27,7 @@ const EVERY_ACCESS =
   Access.LOCAL_WRITE | Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC;
 
 export class SharedDomain {
+  readonly key: string | undefined;
   readonly handle: XrcDomainHandle;
   private readonly targets = new Map<number, Target>();
   /** Holds of each consumer. */
@@ -35,12 +37,13 @@ export class SharedDomain {
 
   /** @param onEnd its last hold has been given up */
   constructor(
-    readonly key: string | undefined,
+    sharing: XrcSharing | undefined,
     private readonly device: Device,
     private readonly logger: Logger,
     private readonly onEnd: () => void,
   ) {
-    const handle = device.createXrcDomain?.();
+    this.key = sharing?.key;
+    const handle = device.createXrcDomain?.(sharing);
     if (!handle) throw new SpiError('EOPNOTSUPP', `device ${device.name} knows no XRC`);
     this.handle = handle;
   }
@@ -90,6 +93,32 @@ export class SharedDomain {
     if (target) return target;
     const key = this.key === undefined ? 'a private domain' : `domain "${this.key}"`;
     throw new SpiError('EINVAL', `no target ${qpn} in ${key}`);
+  }
+
+  /**
+   * As `target`, for one that is registered with: another process may have made it.
+   * @throws SpiError('EINVAL') there is none of that number
+   */
+  targetOfAnyone(qpn: number): Target {
+    const { handle, logger } = this;
+    if (this.targets.has(qpn) || !handle.openTarget) return this.target(qpn);
+    const qp = handle.openTarget(qpn, (event) => target.deliver(event));
+    const target: Target = new Target(qp, 'consumer', logger, () => this.targets.delete(qpn));
+    onDestroy(qp, () => target.end());
+    this.targets.set(qpn, target);
+    return target;
+  }
+
+  /** Does something with a target, also with one of another process that is not registered here. */
+  with<T>(qpn: number, action: (qp: QueuePair) => T): T {
+    const { handle } = this;
+    if (this.targets.has(qpn) || !handle.openTarget) return action(this.target(qpn).qp);
+    const qp = handle.openTarget(qpn, () => undefined);
+    try {
+      return action(qp);
+    } finally {
+      qp.destroy();
+    }
   }
 
   private newTarget(

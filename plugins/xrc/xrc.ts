@@ -38,7 +38,7 @@ export class Xrc implements XrcModule {
     if (!MODES.includes(mode)) {
       throw new SpiError('EINVAL', `mode ${String(mode)}: ${MODES.join(', ')}`);
     }
-    const domain = this.find(key, mode) ?? this.create(key);
+    const domain = this.find(key, mode) ?? this.create(key, mode);
     const own = this.holds.get(consumer) ?? new Set<DomainHold>();
     this.holds.set(consumer, own);
     const hold: DomainHold = new DomainHold(domain, consumer, device, () => {
@@ -73,15 +73,17 @@ export class Xrc implements XrcModule {
     if (domain && mode === 'exclusive') {
       throw new SpiError('EINVAL', `XRC domain "${domain.key ?? ''}" exists already`);
     }
-    if (!domain && mode === 'existing') {
+    const elsewhere = this.dependencies.device.capabilities.has('xrc-between-processes');
+    if (!domain && mode === 'existing' && (key === undefined || !elsewhere)) {
       throw new SpiError('ENODEV', `there is no XRC domain "${key ?? ''}"`);
     }
     return domain;
   }
 
-  private create(key: string | undefined): SharedDomain {
+  private create(key: string | undefined, mode: XrcOpenMode): SharedDomain {
     const { device, logger } = this.dependencies;
-    const domain = new SharedDomain(key, device, logger, () => {
+    const sharing = key === undefined ? undefined : { key, mode };
+    const domain = new SharedDomain(sharing, device, logger, () => {
       if (key !== undefined) this.byKey.delete(key);
     });
     if (key !== undefined) this.byKey.set(key, domain);

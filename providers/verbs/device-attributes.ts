@@ -61,6 +61,6 @@ export function capabilitiesOf(device: NativeDeviceAttributes): ReadonlySet<Devi
   if (device.maxMulticastGroups > 0) capabilities.add('multicast');
   if (device.maxMw > 0 && has(MEM_WINDOW | MEM_WINDOW_TYPE_2B)) capabilities.add('memory-window');
   if (has(MEM_MGT_EXTENSIONS | MEM_WINDOW_TYPE_2B)) capabilities.add('send-with-invalidate');
-  if (has(XRC)) capabilities.add('xrc');
+  if (has(XRC)) capabilities.add('xrc').add('xrc-between-processes');
   return capabilities;
 }

@@ -18,11 +18,14 @@ import type {
   QueuePairInit,
   SharedReceiveQueue,
   SharedReceiveQueueInit,
+  XrcDomainHandle,
+  XrcSharing,
 } from '../../core/spi/index.js';
 import { mapFile } from '../host/index.js';
 import { VerbsCompletionQueue } from './completion-queue.js';
 import { capabilitiesOf, deviceAttributesOf } from './device-attributes.js';
 import { EventTable } from './event-table.js';
+import { OPENED_TARGET, creatorOf, openerOf } from './create-queue-pair.js';
 import { check, errnoError, made } from './errno.js';
 import { registrationOutOfMemory } from './errors.js';
 import { GidTable } from './gid-table.js';
@@ -36,6 +39,7 @@ import {
 import { VerbsQueuePair } from './queue-pair.js';
 import { VerbsSharedReceiveQueue } from './shared-receive-queue.js';
 import type { VerbsObject } from './verbs-object.js';
+import { VerbsXrcDomain } from './xrc-domain.js';
 
 const { EINVAL } = constants.errno;
 
@@ -149,12 +153,24 @@ export class VerbsDevice implements Device {
 
   createQueuePair(init: QueuePairInit): QueuePair {
     this.checkOpen();
-    return new VerbsQueuePair(this, init);
+    return new VerbsQueuePair(this, init, creatorOf(this, init));
   }
 
   createSharedReceiveQueue(init: SharedReceiveQueueInit): SharedReceiveQueue {
     this.checkOpen();
     return new VerbsSharedReceiveQueue(this, init);
+  }
+
+  createXrcDomain(sharing?: XrcSharing): XrcDomainHandle {
+    this.checkOpen();
+    if (!this.capabilities.has('xrc')) {
+      throw new SpiError('EOPNOTSUPP', `device ${this.name} knows no XRC`);
+    }
+    const domain: VerbsXrcDomain = new VerbsXrcDomain(this, sharing, (qpn, onEvent) => {
+      domain.checkUsable(this);
+      return new VerbsQueuePair(this, { ...OPENED_TARGET, onEvent }, openerOf(domain, qpn));
+    });
+    return domain;
   }
 
   createMemoryWindow(pd: ProtectionDomain, type: 1 | 2): MemoryWindow {

@@ -5,6 +5,7 @@
  */
 import { type FileMapper, loadAddon } from '../host/index.js';
 import { addonMissing } from './errors.js';
+import type { XrcNative } from './xrc-native.js';
 
 export type Memory = Uint8Array | Uint32Array;
 /** Memory of a ring, its entries and their stride. */
@@ -54,7 +55,7 @@ export interface NativePortAttributes {
   readonly physicalState: number;
 }
 
-export interface VerbsAddon extends FileMapper {
+export interface VerbsAddon extends FileMapper, XrcNative {
   /**
    * Looks a shared library up; again is nothing.
    * @returns what is missing, in words

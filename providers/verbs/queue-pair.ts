@@ -1,6 +1,6 @@
 /** Send and receive rings over ibv_post_send and ibv_post_recv. */
 import {
-  type AsyncEventType,
+  AsyncEventType,
   type Gid,
   QpState,
   QpType,
@@ -20,16 +20,21 @@ import {
   sqeBytes,
 } from '../../core/spi/index.js';
 import { ATTRIBUTE_WORDS, readAttributes, writeAttributes } from './attribute-words.js';
-import { VerbsCompletionQueue, ringArguments } from './completion-queue.js';
+import type { VerbsCompletionQueue } from './completion-queue.js';
+import type { CreateQueuePair } from './create-queue-pair.js';
 import type { VerbsDevice } from './device.js';
-import { check, errnoError, made } from './errno.js';
-import { VerbsSharedReceiveQueue } from './shared-receive-queue.js';
+import { check, errnoError } from './errno.js';
+import { queueOf } from './parents.js';
 import { VerbsObject } from './verbs-object.js';
 
 /** Everything that a query can tell; drivers give what they have. */
 const QUERY_ALL = 0x1fffff;
 const QUERY_STATE = 1;
 const RECORD_LINES = 64;
+
+/** Without what it is made from. */
+type Sizes = Omit<QueuePairInit, 'pd' | 'sendCq' | 'receiveCq' | 'xrcDomain'> &
+  Partial<Pick<QueuePairInit, 'receiveCq'>>;
 
 export class VerbsQueuePair extends VerbsObject implements QueuePair {
   readonly type: QpType;
@@ -41,8 +46,12 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
   readonly detachMulticast?: (group: Gid) => void;
   private readonly words = new Uint32Array(ATTRIBUTE_WORDS);
   private readonly lines: string[] = [];
+  /** That it is in ERR has been told, or ordered. */
+  private errorKnown = false;
+  /** Where receives of a shared queue complete. */
+  private readonly sharedCq: VerbsCompletionQueue | undefined;
 
-  constructor(device: VerbsDevice, init: QueuePairInit) {
+  constructor(device: VerbsDevice, init: Sizes, create: CreateQueuePair) {
     super(device, 'queue pair');
     checkInit(device, init);
     this.type = init.type;
@@ -52,28 +61,14 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
       sqeBytes(init.maxSendSge, init.maxInlineBytes),
     );
     this.receiveRing =
-      init.srq === undefined
+      init.srq === undefined && !isXrc(init.type)
         ? Ring.allocate(ringEntries(init.maxReceiveWr), rqeBytes(init.maxReceiveSge))
         : undefined;
     const out = new Uint32Array(1);
-    const number = device.addon.createQp(
-      device.domainOf(init.pd).number,
-      queueOf(device, init.sendCq).number,
-      queueOf(device, init.receiveCq).number,
-      init.srq === undefined ? 0 : sharedOf(device, init.srq).number,
-      init.type,
-      Math.max(1, init.maxSendWr),
-      init.srq === undefined ? Math.max(1, init.maxReceiveWr) : 0,
-      Math.max(1, init.maxSendSge),
-      init.srq === undefined ? Math.max(1, init.maxReceiveSge) : 0,
-      init.maxInlineBytes,
-      init.context,
-      out,
-      ...ringArguments(this.sendRing),
-      ...(this.receiveRing ? ringArguments(this.receiveRing) : NO_RING),
-    );
-    this.created(made('ibv_create_qp', number, sizesOf(init)));
+    this.created(create(this.sendRing, this.receiveRing, out));
     this.qpn = out[0] ?? 0;
+    const { srq, receiveCq } = init;
+    this.sharedCq = srq && receiveCq ? queueOf(device, receiveCq) : undefined;
     device.events.queuePairs.set(this.number, this);
     if (device.capabilities.has('multicast')) {
       this.attachMulticast = (group) => this.multicast('ibv_attach_mcast', group, 1);
@@ -100,14 +95,17 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
 
   modify(attributes: QueuePairAttributes): void {
     const from = this.state;
+    if (from === QpState.ERR) this.noticeError();
     const to = checkQpTransition(this.type, from, attributes);
     const { device, words } = this;
     words.fill(0);
     const mask = writeAttributes(attributes, words, device, device.attributes.portNumber);
     const step = `${nameOf(QpState, from)}->${nameOf(QpState, to)}`;
+    if (to === QpState.RESET) this.saveSharedReceives();
     const errno = device.addon.modifyQp(this.number, mask, words);
     this.record(errno === 0 ? step : `${step}: errno ${errno}`, attributes);
     check('ibv_modify_qp', errno, `${nameOf(QpType, this.type)} ${step}`);
+    this.errorKnown = to === QpState.ERR;
   }
 
   query(): Readonly<QueuePairAttributes> {
@@ -116,6 +114,7 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
   }
 
   deliver(type: AsyncEventType): void {
+    if (ERRORS.has(type)) this.errorKnown = true;
     if (!this.destroyed) this.eventHandler(type);
   }
 
@@ -123,7 +122,17 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
     return this.lines;
   }
 
+  /**
+   * Drivers drop the completions of a queue pair with it; those of a shared queue are wanted all the
+   * same: they name the slots that are free.
+   */
+  private saveSharedReceives(): void {
+    const queue = this.sharedCq;
+    if (queue !== undefined && !queue.destroyed) this.device.addon.poll(queue.number);
+  }
+
   protected release(number: number): [string, number] {
+    this.saveSharedReceives();
     return ['ibv_destroy_qp', this.device.addon.destroyQp(number)];
   }
 
@@ -134,6 +143,16 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
   private ask(mask: number): void {
     const errno = this.device.addon.queryQp(this.number, mask, this.words);
     check('ibv_query_qp', errno);
+  }
+
+  /**
+   * The peer's requests have put it into ERR, and the event that says so is still under way behind
+   * what made us look (the CM's, of the end that this led to), or never comes (rxe has none).
+   */
+  private noticeError(): void {
+    if (this.errorKnown || this.type === QpType.UD) return;
+    this.errorKnown = true;
+    this.device.handle(() => this.deliver(AsyncEventType.QP_FATAL));
   }
 
   private multicast(call: string, group: Gid, attach: 0 | 1): void {
@@ -160,43 +179,27 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
   }
 }
 
-const NO_RING = [undefined, undefined, undefined] as const;
+const ERRORS: ReadonlySet<AsyncEventType> = new Set([
+  AsyncEventType.QP_FATAL,
+  AsyncEventType.QP_REQ_ERR,
+  AsyncEventType.QP_ACCESS_ERR,
+]);
 
 function deviceLost(call: string, errno: number): SpiError {
   return new SpiError('EIO', `the device takes no work: ${errnoError(call, errno).message}`);
 }
 
-function queueOf(device: VerbsDevice, cq: QueuePairInit['sendCq']): VerbsCompletionQueue {
-  if (!(cq instanceof VerbsCompletionQueue)) {
-    throw new SpiError('EINVAL', 'the completion queue is of another provider');
-  }
-  cq.checkUsable(device);
-  return cq;
+const PLAIN: readonly QpType[] = [QpType.RC, QpType.UC, QpType.UD];
+
+function isXrc(type: QpType): boolean {
+  return type === QpType.XRC_INI || type === QpType.XRC_TGT;
 }
 
-function sharedOf(
-  device: VerbsDevice,
-  srq: NonNullable<QueuePairInit['srq']>,
-): VerbsSharedReceiveQueue {
-  if (!(srq instanceof VerbsSharedReceiveQueue)) {
-    throw new SpiError('EINVAL', 'the shared receive queue is of another provider');
-  }
-  srq.checkUsable(device);
-  return srq;
-}
-
-function sizesOf(init: QueuePairInit): string {
-  const { type, maxSendWr, maxReceiveWr, maxSendSge, maxReceiveSge, maxInlineBytes } = init;
-  return (
-    `${nameOf(QpType, type)}, ${maxSendWr} sends of ${maxSendSge} segments, ` +
-    `${maxReceiveWr} receives of ${maxReceiveSge}, ${maxInlineBytes} bytes inline`
-  );
-}
-
-function checkInit(device: VerbsDevice, init: QueuePairInit): void {
-  const { maxQueuePairWr, maxSge, maxInlineBytes } = device.attributes;
-  if (init.type !== QpType.RC && init.type !== QpType.UC && init.type !== QpType.UD) {
-    throw new SpiError('EOPNOTSUPP', `queue pair type ${nameOf(QpType, init.type)}`);
+function checkInit({ attributes, capabilities, name }: VerbsDevice, init: Sizes): void {
+  const { maxQueuePairWr, maxSge, maxInlineBytes } = attributes;
+  if (!PLAIN.includes(init.type) && !(isXrc(init.type) && capabilities.has('xrc'))) {
+    const type = nameOf(QpType, init.type);
+    throw new SpiError('EOPNOTSUPP', `device ${name} has no queue pairs of type ${type}`);
   }
   const limits = [
     ['maxSendWr', maxQueuePairWr],

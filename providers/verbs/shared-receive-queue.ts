@@ -12,6 +12,7 @@ import {
 import { ringArguments } from './completion-queue.js';
 import type { VerbsDevice } from './device.js';
 import { check, made } from './errno.js';
+import { queueOf, xrcDomainOf } from './parents.js';
 import { VerbsObject } from './verbs-object.js';
 
 /** `ibv_srq_attr_mask`. */
@@ -31,21 +32,20 @@ export class VerbsSharedReceiveQueue extends VerbsObject implements SharedReceiv
     super(device, 'shared receive queue');
     const { pd, maxWr, maxSge, xrc } = init;
     const { maxSharedReceiveQueueWr } = device.attributes;
-    if (xrc) throw new SpiError('EOPNOTSUPP', 'XRC shared receive queues come from XRC domains');
     checkSize('maxWr', maxWr, 1, maxSharedReceiveQueueWr);
     checkSize('maxSge', maxSge, 0, device.attributes.maxSge);
     this.maxWr = maxWr;
     this.rings = allocateRings(maxWr, maxSge);
     const out = new Uint32Array(1);
-    const number = device.addon.createSrq(
-      device.domainOf(pd).number,
-      maxWr,
-      Math.max(1, maxSge),
-      ...ringArguments(this.rings.slots),
-      ...ringArguments(this.rings.submissions),
-      out,
-    );
-    this.created(made('ibv_create_srq', number, `${maxWr} entries of ${maxSge} segments`));
+    const { addon } = device;
+    const sizes = [device.domainOf(pd).number, maxWr, Math.max(1, maxSge)] as const;
+    const slots = ringArguments(this.rings.slots);
+    const rings = [...slots, ...ringArguments(this.rings.submissions), out] as const;
+    const number = xrc
+      ? addon.createXrcSrq(...sizes, ...rings, ...xrcNumbers(device, xrc))
+      : addon.createSrq(...sizes, ...rings);
+    const call = xrc ? 'ibv_create_srq_ex' : 'ibv_create_srq';
+    this.created(made(call, number, `${maxWr} entries of ${maxSge} segments`));
     this.srqn = out[0] ?? 0;
     device.events.sharedQueues.set(this.number, this);
   }
@@ -112,4 +112,11 @@ function allocateRings(maxWr: number, maxSge: number): SharedReceiveRing {
 function checkSize(name: string, value: number, min: number, max: number): void {
   if (Number.isInteger(value) && value >= min && value <= max) return;
   throw new SpiError('EINVAL', `${name} ${value}: ${min} to ${max}`);
+}
+
+function xrcNumbers(
+  device: VerbsDevice,
+  { domain, cq }: NonNullable<SharedReceiveQueueInit['xrc']>,
+): [domain: number, cq: number] {
+  return [xrcDomainOf(device, domain).number, queueOf(device, cq).number];
 }

@@ -3,6 +3,8 @@
  * `dapltest -T T -s 10.0.0.1 -D ofa-v2-rxe client SR 256 server SR 256` against
  * `node dist/samples/dapltest/main.js -T S -D 10.0.0.1`.
  */
+import type { Ia } from 'dapl';
+
 import { runProgram } from '../program.js';
 import { sourceAddressTowards } from '../source-address.js';
 import { runPerformance, runQuit, runTransaction } from './client.js';
@@ -17,17 +19,18 @@ function print(line: string): void {
 await runProgram('dapltest', async (open) => {
   const task = parseTask(process.argv.slice(2));
   const device = task.device ?? (await sourceAddressTowards(serverOf(task)));
+  const openHere = (): Promise<Ia> => open(device, task.provider);
   switch (task.test) {
     case 'S':
-      return runServer(() => open(device), { port: task.port, name: device }, print);
+      return runServer(openHere, { port: task.port, name: device }, print);
     case 'T':
-      return runTransaction(await open(device), task.server, task.command, print);
+      return runTransaction(await openHere(), task.server, task.command, print);
     case 'P':
-      return runPerformance(await open(device), task.server, task.command, print);
+      return runPerformance(await openHere(), task.server, task.command, print);
     case 'Q':
-      return runQuit(await open(device), task.server);
+      return runQuit(await openHere(), task.server);
     case 'L':
-      return runLimits(() => open(device), task.limits, print);
+      return runLimits(openHere, task.limits, print);
   }
 });
 

@@ -2,19 +2,27 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 
 import { integer } from '../integer-option.js';
+import { providerOption, type ProviderName } from '../provider-option.js';
 import type { ServerAddress } from './client.js';
 import { type LimitName, type LimitOptions, LIMITS } from './limit.js';
 import { DEFAULT_PORT, type PerformanceCommand, type TransactionCommand } from './messages.js';
 import { isTransfer, parseOperations, parseShape } from './operations.js';
 
-/** What to do, and on which address of our own; a client's default is the way to the server. */
-export type Task = { readonly device: string | undefined } & (
-  | { readonly test: 'S'; readonly port: number }
-  | { readonly test: 'T'; readonly server: ServerAddress; readonly command: TransactionCommand }
-  | { readonly test: 'P'; readonly server: ServerAddress; readonly command: PerformanceCommand }
-  | { readonly test: 'Q'; readonly server: ServerAddress }
-  | { readonly test: 'L'; readonly limits: LimitOptions }
-);
+/** On which address of our own; a client's default is the one on the way to the server. */
+interface Where {
+  readonly device: string | undefined;
+  readonly provider: ProviderName;
+}
+
+/** What to do, and where. */
+export type Task = Where &
+  (
+    | { readonly test: 'S'; readonly port: number }
+    | { readonly test: 'T'; readonly server: ServerAddress; readonly command: TransactionCommand }
+    | { readonly test: 'P'; readonly server: ServerAddress; readonly command: PerformanceCommand }
+    | { readonly test: 'Q'; readonly server: ServerAddress }
+    | { readonly test: 'L'; readonly limits: LimitOptions }
+  );
 
 const MANY = 2 ** 31 - 1;
 const TESTS = {
@@ -27,7 +35,7 @@ const TESTS = {
 
 const USAGE = `Usage: dapltest -T <test> [options] [operations]
 
-The test program of uDAPL over softroce; the other end may be the C program.
+The test program of uDAPL; the other end may be the C program.
 
   -T S    server
   -T T    transaction test: sends, RDMA reads and writes of both sides
@@ -64,7 +72,8 @@ function commandOf(test: keyof typeof TESTS, description: string): Command {
     .option('-n, --port <number>', "port of the server's control connection", port, DEFAULT_PORT)
     .addOption(
       new Option('-R, --reliability <quality>', 'quality of service').choices(['BE']).default('BE'),
-    );
+    )
+    .addOption(providerOption());
 }
 
 function clientOf(test: keyof typeof TESTS, description: string): Command {
@@ -76,16 +85,21 @@ const port = integer(1, 64_535);
 
 interface Common {
   readonly device?: string;
+  readonly provider: ProviderName;
   readonly port: number;
 }
 
 type Client = Common & { readonly server: string };
 
+function whereOf({ device, provider }: Common): Where {
+  return { device, provider };
+}
+
 function serverTask(words: readonly string[]): Task {
   const command = commandOf('S', 'serve the tests of clients').parse(words, { from: 'user' });
-  const { device, port } = command.opts<Common>();
+  const { device, provider, port } = command.opts<Common>();
   if (device === undefined) throw new Error('a server needs -D, its own address');
-  return { test: 'S', device, port };
+  return { test: 'S', device, provider, port };
 }
 
 function transactionTask(words: readonly string[]): Task {
@@ -104,7 +118,7 @@ function transactionTask(words: readonly string[]): Task {
   const operations = parseOperations(command.args, validate);
   return {
     test: 'T',
-    device: options.device,
+    ...whereOf(options),
     server: { address: options.server, port: options.port },
     command: {
       ...{ iterations, threads, endpointsPerThread: endpoints },
@@ -140,7 +154,7 @@ function performanceTask(words: readonly string[]): Task {
   const { iterations, pipeline, mode } = options;
   return {
     test: 'P',
-    device: options.device,
+    ...whereOf(options),
     server: { address: options.server, port: options.port },
     command: {
       ...{ iterations, pipeline, transfer, mode: mode === 'p' ? 'polling' : 'blocking' },
@@ -157,8 +171,9 @@ interface PerformanceOptions {
 
 function quitTask(words: readonly string[]): Task {
   const command = clientOf('Q', 'tell a server to quit').parse(words, { from: 'user' });
-  const { device, server, port } = command.opts<Client>();
-  return { test: 'Q', device, server: { address: server, port } };
+  const options = command.opts<Client>();
+  const server = { address: options.server, port: options.port };
+  return { test: 'Q', ...whereOf(options), server };
 }
 
 const LIMIT_NAMES: readonly LimitName[] = [
@@ -172,11 +187,11 @@ function limitTask(words: readonly string[]): Task {
     .option('-w, --width <number>', 'adapters that take turns', integer(1, 1000), 1)
     .argument('[tests...]', LIMIT_NAMES.join(', '), limitName, [])
     .parse(words, { from: 'user' });
-  const { device, port, maximum, width } = command.opts<Common & LimitNumbers>();
+  const { device, provider, port, maximum, width } = command.opts<Common & LimitNumbers>();
   if (device === undefined) throw new Error('a limit test needs -D, the own address');
   const chosen = command.processedArgs[0] as readonly LimitName[];
   const tests = chosen.length === 0 ? LIMIT_NAMES : chosen;
-  return { test: 'L', device, limits: { tests, maximum, width, firstPort: port } };
+  return { test: 'L', device, provider, limits: { tests, maximum, width, firstPort: port } };
 }
 
 interface LimitNumbers {

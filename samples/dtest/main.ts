@@ -15,15 +15,15 @@ function print(line: string): void {
 
 await runProgram('dtest', async (open) => {
   const options = parseOptions(process.argv);
-  const { host, source = '', provider } = options;
+  const { host, source = '', provider, announced } = options;
   if (host === undefined) {
-    const ia = await open(source);
+    const ia = await open(source, provider);
     return runServer(ia, options, print, () => {
       print(`Server is waiting for client connection to send server info`);
-      return introduceServer(source, { address: source, provider });
+      return introduceServer(source, { address: source, provider: announced });
     });
   }
   const { address = host } = await meetServer(host);
-  const ia = await open(options.source ?? (await sourceAddressTowards(address)));
+  const ia = await open(options.source ?? (await sourceAddressTowards(address)), provider);
   return runClient(ia, address, options, print);
 });

@@ -2,6 +2,7 @@
 import { Command, Option } from 'commander';
 
 import { integer } from '../integer-option.js';
+import { providerOption, type ProviderName } from '../provider-option.js';
 import { allLengths } from './protocol.js';
 
 /** What both sides must agree on. */
@@ -25,8 +26,9 @@ export interface Options extends Steps {
   readonly host: string | undefined;
   /** Our own address; a client's default is the one that the system would take. */
   readonly source: string | undefined;
+  readonly provider: ProviderName;
   /** What the server tells its client to open. */
-  readonly provider: string;
+  readonly announced: string;
 }
 
 const BUFFER_BYTES = { default: 4 << 20, max: 16 << 20 } as const;
@@ -36,13 +38,11 @@ const SIGNAL_RATE = { default: 10, max: 1000 } as const;
 /** @throws Error, in a sentence; ends the process where commander does (--help, unknown options) */
 export function parseOptions(argv: readonly string[]): Options {
   const command = new Command('dtest')
-    .description(
-      'writes, reads and messages over softroce; the other end may be the dtest of uDAPL',
-    )
+    .description('writes, reads and messages; the other end may be the dtest of uDAPL')
     .option('-s, --server', 'be the server (default, without -h)', false)
     .option('-h, --host <ip>', 'be a client of the server at this host')
     .option('-I, --source <ip>', 'the own address; a server needs it')
-    .option('-P, --provider <name>', 'server: what its client is told to open', 'ofa-v2-rxe')
+    .option('-P, --announce <name>', 'server: what its client is told to open', 'ofa-v2-rxe')
     .option('-b, --length <bytes>', 'of a transfer', integer(1, BUFFER_BYTES.max))
     .option('-B, --burst <number>', 'writes', integer(1, 1e6), BURST)
     .option('-S, --signal-rate <number>', 'writes to a completion', integer(1, SIGNAL_RATE.max))
@@ -53,6 +53,7 @@ export function parseOptions(argv: readonly string[]): Options {
     .option('-a, --all-lengths', 'the same (-W, -D) with all lengths up to -b', false)
     .option('-i, --increment <bytes>', '-a in steps of this', integer(1, BUFFER_BYTES.max))
     .option('-p, --poll', 'poll for completions', false)
+    .addOption(providerOption())
     .helpOption('-U, --help')
     .addOption(new Option('-c, --cno', 'accepted, and ignored').hideHelp())
     .parse([...argv]);
@@ -75,6 +76,7 @@ function optionsOf(given: Given): Options {
     host: given.host,
     source: given.source,
     provider: given.provider,
+    announced: given.announce,
     mode: pingPong ? 'write-ping-pong' : given.writeOnly ? 'writes' : 'all',
     lengthBytes,
     lengths: allLengthsAsked ? allLengths(lengthBytes, given.increment ?? 0) : [lengthBytes],
@@ -90,7 +92,8 @@ interface Given {
   readonly server: boolean;
   readonly host?: string;
   readonly source?: string;
-  readonly provider: string;
+  readonly provider: ProviderName;
+  readonly announce: string;
   readonly length?: number;
   readonly burst: number;
   readonly signalRate?: number;

@@ -1,8 +1,8 @@
 import { openIa } from 'dapl';
 import { verbs } from 'dapl/providers/verbs';
 import { type Capability, describeProvider } from 'dapl/testing';
-import { FAKE_LIBIBVERBS, fakeVerbs, Mode } from '../fake-verbs/control.js';
 import { CM_LIBRARY, loadCmFake } from '../fake-verbs/cm-host.js';
+import { FAKE_LIBIBVERBS, fakeVerbs, Mode } from '../fake-verbs/control.js';
 
 const ACTIVE = '198.51.100.1';
 const PASSIVE = '198.51.100.2';
@@ -20,11 +20,32 @@ const CAPABILITIES: readonly Capability[] = [
   'ud',
 ];
 
-const MODES = { 'at once': Mode.IMMEDIATE, 'by a thread': Mode.THREAD } as const;
+/** Hardware that works once in every turn of the event loop; returns what stops it. */
+function workByTurns(): () => void {
+  const fake = fakeVerbs();
+  let before = performance.now();
+  let next: NodeJS.Immediate;
+  const turn = (): void => {
+    const now = performance.now();
+    fake.elapse(Math.round((now - before) * 1000));
+    before = now;
+    fake.progress(0);
+    next = setImmediate(turn);
+  };
+  next = setImmediate(turn);
+  return () => {
+    clearImmediate(next);
+  };
+}
 
-for (const [how, mode] of Object.entries(MODES)) {
+const KINDS = [
+  { how: 'by turns', mode: Mode.MANUAL, start: workByTurns, more: ['latency'] },
+  { how: 'by a thread', mode: Mode.THREAD, start: () => () => undefined, more: [] },
+] as const;
+
+for (const { how, mode, start, more } of KINDS) {
   describeProvider(`verbs over a libibverbs without hardware that works ${how}`, {
-    capabilities: CAPABILITIES,
+    capabilities: [...CAPABILITIES, ...more],
     async openPair() {
       const [fake, cm] = [fakeVerbs(), loadCmFake()];
       fake.restore();
@@ -34,10 +55,12 @@ for (const [how, mode] of Object.entries(MODES)) {
       const libraries = { verbs: FAKE_LIBIBVERBS, rdmacm: CM_LIBRARY };
       const active = await openIa(verbs({ device: 'fake0', libraries }));
       const passive = await openIa(verbs({ device: 'fake1', libraries }));
+      const stop = start();
       return {
         active,
         passive,
         passiveAddress: PASSIVE,
+        xrcByNumbers: true,
         openPassiveAgain: (options) => openIa(verbs({ device: 'fake1', libraries }), options),
         cut: () => {
           fake.setLink('fake0', 1, 0);
@@ -45,8 +68,16 @@ for (const [how, mode] of Object.entries(MODES)) {
         },
         close: async () => {
           await Promise.all([active.close(), passive.close()]);
+          stop();
         },
       };
     },
   });
 }
+
+describe('verbs over a libibverbs without hardware', () => {
+  it('leaves nothing behind: no object of libibverbs, no identifier of librdmacm', () => {
+    if (fakeVerbs().objects('') !== 0) throw new Error(`${fakeVerbs().objects('')} objects`);
+    if (loadCmFake().live() !== 0) throw new Error(`${loadCmFake().live()} identifiers`);
+  });
+});

@@ -24,7 +24,11 @@ class World {
   private readonly fabric: Fabric;
   serving: Promise<void> = Promise.resolve();
 
-  constructor(lossPercent: number) {
+  constructor(
+    lossPercent: number,
+    readonly server = SERVER,
+    readonly client = CLIENT,
+  ) {
     this.fabric = new Fabric({ seed: 5, autoRun: true, link: { lossPercent } });
   }
 
@@ -38,8 +42,8 @@ class World {
 
   async serve(): Promise<void> {
     const ready = new Promise<void>((resolve) => {
-      const open = (): Promise<Ia> => this.open(SERVER.address);
-      this.serving = runServer(open, { port: SERVER.port, name: 'mock' }, (line) => {
+      const open = (): Promise<Ia> => this.open(this.server.address);
+      this.serving = runServer(open, { port: this.server.port, name: 'mock' }, (line) => {
         this.served.push(line);
         resolve();
       });
@@ -54,7 +58,7 @@ class World {
       ...{ validate, operations: parseOperations(words.split(' '), validate) },
       ...options,
     };
-    await runTransaction(await this.open(CLIENT), SERVER, command, this.print);
+    await runTransaction(await this.open(this.client), this.server, command, this.print);
   }
 
   /** Resolves when so many packets have been delivered. */
@@ -63,13 +67,13 @@ class World {
   }
 
   async closeServer(): Promise<void> {
-    const own = this.opened.filter((ia) => ia.query().ia.iaAddress === SERVER.address);
+    const own = this.opened.filter((ia) => ia.query().ia.iaAddress === this.server.address);
     await Promise.all(own.map((ia) => ia.close()));
   }
 
   /** Closes the newest adapter of a client, as if its process had ended. */
   async closeClient(): Promise<void> {
-    await this.opened.findLast((ia) => ia.query().ia.iaAddress === CLIENT)?.close();
+    await this.opened.findLast((ia) => ia.query().ia.iaAddress === this.client)?.close();
   }
 
   async close(): Promise<void> {
@@ -104,6 +108,13 @@ describe('dapltest in one process', function () {
     await world.serve();
     await Promise.all([1, 2, 3].map(() => world.transaction(MIX, { endpointsPerThread: 2 })));
     assert.deepEqual(world.served.slice(1), new Array(3).fill(FINISHED));
+  });
+
+  it('does the same over IPv6', async () => {
+    world = new World(1, { address: '2001:db8::1', port: 50_000 }, '2001:db8::2');
+    await world.serve();
+    await world.transaction(MIX, { threads: 2, endpointsPerThread: 2 });
+    assert.deepEqual(world.served.slice(1), [FINISHED]);
   });
 
   it('measures reads and writes, waiting and polling', async () => {

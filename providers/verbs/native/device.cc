@@ -28,6 +28,7 @@ void destroyObjects(Device& device) {
   destroyQueuePairs(device);
   destroySharedReceives(device);
   destroyCompletionQueues(device);
+  if (closeXrcDomains) closeXrcDomains(device);
   destroyMemory(device);
 }
 

@@ -29,6 +29,7 @@ struct Instance {
   Table<Cq> cqs;
   Table<Srq> srqs;
   Table<Qp> qps;
+  Table<Xrcd> xrcds;
 
   // Called, last one first, when the environment ends, before devices are closed: for what other
   // files hold. Watches of theirs are closed there.

@@ -11,6 +11,12 @@ uint32_t Args::u32(int i) const {
   return value;
 }
 
+int32_t Args::i32(int i) const {
+  int32_t value = 0;
+  napi_get_value_int32(env, values[i], &value);
+  return value;
+}
+
 uint64_t Args::u64(int i) const {
   uint64_t value = 0;
   bool lossless = false;

@@ -19,6 +19,7 @@ struct Args {
   Args(napi_env env, napi_callback_info info);
   Instance& instance() const { return *static_cast<Instance*>(data); }
   uint32_t u32(int i) const;
+  int32_t i32(int i) const;
   uint64_t u64(int i) const;  // a bigint
   bool has(int i) const;      // neither undefined nor left out
   std::string text(int i) const;

@@ -34,6 +34,14 @@ struct Pd {
   ibv_pd* verbs = nullptr;
 };
 
+// An XRC domain.
+struct Xrcd {
+  Device* device;
+  uint32_t number = 0;
+  uint32_t children = 0;
+  struct ibv_xrcd* verbs = nullptr;
+};
+
 struct Region {
   Pd* pd;
   uint32_t number = 0;
@@ -52,7 +60,8 @@ struct Srq {
   explicit Srq(Pd* pd) : pd(pd) {}
 
   Pd* pd;
-  Cq* cq = nullptr;  // an XRC SRQ's
+  Cq* cq = nullptr;  // an XRC SRQ's, and its domain
+  Xrcd* xrcd = nullptr;
   uint32_t number = 0;
   uint32_t children = 0;
   ibv_srq* verbs = nullptr;
@@ -62,7 +71,8 @@ struct Srq {
 
 struct Qp : rings::QueuePair {
   Device* device;
-  Pd* pd = nullptr;  // null for an XRC target
+  Pd* pd = nullptr;      // null for an XRC target
+  Xrcd* xrcd = nullptr;  // its domain
   Cq* sendCq = nullptr;
   Cq* receiveCq = nullptr;
   Srq* srq = nullptr;
@@ -86,4 +96,6 @@ void destroyQueuePairs(Device& device);
 void destroySharedReceives(Device& device);
 void destroyCompletionQueues(Device& device);
 void destroyMemory(Device& device);
+// Weak: without XRC there are none.
+__attribute__((weak)) void closeXrcDomains(Device& device);
 int closeDevice(Device& device);

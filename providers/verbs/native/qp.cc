@@ -51,6 +51,7 @@ NUMBER_CALL(createQp)
 void countChildren(Qp& qp, int by) {
   if (qp.pd) qp.pd->children += static_cast<uint32_t>(by);
   else qp.device->children += static_cast<uint32_t>(by);
+  if (qp.xrcd) qp.xrcd->children += static_cast<uint32_t>(by);
   if (qp.sendCq) qp.sendCq->children += static_cast<uint32_t>(by);
   if (qp.receiveCq) qp.receiveCq->children += static_cast<uint32_t>(by);
   if (qp.srq) qp.srq->children += static_cast<uint32_t>(by);

@@ -114,6 +114,7 @@ int destroy(Instance& instance, Srq* srq) {
   srq->pd->device->tables.queues.remove(&srq->queue);
   srq->pd->children--;
   if (srq->cq) srq->cq->children--;
+  if (srq->xrcd) srq->xrcd->children--;
   instance.srqs.remove(srq->number);
   for (napi_ref& memory : srq->memory) release(instance, memory);
   delete srq;
@@ -137,6 +138,7 @@ uint32_t adoptSrq(const Args& args, Instance& instance, Srq* srq, int ringsAt) {
   srq->pd->device->tables.queues.add(&srq->queue);
   srq->pd->children++;
   if (srq->cq) srq->cq->children++;
+  if (srq->xrcd) srq->xrcd->children++;
   return srq->number = instance.srqs.add(srq);
 }
 

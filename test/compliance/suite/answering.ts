@@ -116,24 +116,28 @@ function querying(claim: Claim): void {
 }
 
 function closingThem(claim: Claim): void {
-  claim('an adapter closes with requests unanswered: the peers are told', async (pair) => {
-    const peers = meet(pair);
-    const { active, passive } = peers;
-    providerPsp(passive);
-    passive.ia.createPsp({ connQual: CONN_QUAL + 1, evd: passive.evd });
-    const { ep, evd } = passive;
-    passive.ia.createRsp({ connQual: CONN_QUAL + 2, ep, evd });
-    const eps = [active.ep, active.endpoint(), active.endpoint()];
-    eps.forEach((from, i) => ask(peers, CONN_QUAL + i, from));
-    const requests: DatEvent[] = [];
-    for (let i = 0; i < 3; i++) requests.push(await passive.next());
-    await passive.ia.close();
-    await active.expect('NON_PEER_REJECTED', 'NON_PEER_REJECTED', 'NON_PEER_REJECTED');
-    for (const event of requests) {
-      assert.ok(event.type === 'connection-request' && event.cr.state === 'REJECTED');
-    }
-    assert.equal(ep.isFreed, true);
-  });
+  claim(
+    'an adapter closes with requests unanswered: the peers are told',
+    async (pair) => {
+      const peers = meet(pair);
+      const { active, passive } = peers;
+      providerPsp(passive);
+      passive.ia.createPsp({ connQual: CONN_QUAL + 1, evd: passive.evd });
+      const { ep, evd } = passive;
+      passive.ia.createRsp({ connQual: CONN_QUAL + 2, ep, evd });
+      const eps = [active.ep, active.endpoint(), active.endpoint()];
+      eps.forEach((from, i) => ask(peers, CONN_QUAL + i, from));
+      const requests: DatEvent[] = [];
+      for (let i = 0; i < 3; i++) requests.push(await passive.next());
+      await passive.ia.close();
+      await active.expect('NON_PEER_REJECTED', 'NON_PEER_REJECTED', 'NON_PEER_REJECTED');
+      for (const event of requests) {
+        assert.ok(event.type === 'connection-request' && event.cr.state === 'REJECTED');
+      }
+      assert.equal(ep.isFreed, true);
+    },
+    ['refusal-reasons'],
+  );
 
   claim('an adapter closes with service points of every kind', async (pair) => {
     const { passive } = meet(pair);
@@ -146,21 +150,25 @@ function closingThem(claim: Claim): void {
     assert.ok(rsp.isFreed && csp.isFreed && ep.isFreed);
   });
 
-  claim('a full EVD refuses the peer, and its RSP goes on listening', async (pair) => {
-    const peers: Peers = meet(pair);
-    const { active, passive } = peers;
-    const evd = passive.ia.createEvd({ qlen: 1, streams: EvdFlags.CR | EvdFlags.SOFTWARE });
-    evd.postSe('full');
-    const { ia, ep } = passive;
-    const rsp = ia.createRsp({ connQual: CONN_QUAL, ep, evd });
-    ask(peers, CONN_QUAL);
-    await active.expect('NON_PEER_REJECTED');
-    assert.equal(rsp.state, 'LISTENING');
-    assert.equal(ep.state, 'RESERVED');
-    evd.dequeue();
-    active.ep.reset();
-    await succeed(peers, pair, evd);
-  });
+  claim(
+    'a full EVD refuses the peer, and its RSP goes on listening',
+    async (pair) => {
+      const peers: Peers = meet(pair);
+      const { active, passive } = peers;
+      const evd = passive.ia.createEvd({ qlen: 1, streams: EvdFlags.CR | EvdFlags.SOFTWARE });
+      evd.postSe('full');
+      const { ia, ep } = passive;
+      const rsp = ia.createRsp({ connQual: CONN_QUAL, ep, evd });
+      ask(peers, CONN_QUAL);
+      await active.expect('NON_PEER_REJECTED');
+      assert.equal(rsp.state, 'LISTENING');
+      assert.equal(ep.state, 'RESERVED');
+      evd.dequeue();
+      active.ep.reset();
+      await succeed(peers, pair, evd);
+    },
+    ['refusal-reasons'],
+  );
 }
 
 /** The request of the active side comes on that EVD and is accepted. */

@@ -15,6 +15,16 @@ export type Capability =
   | 'loopback'
   /** The device has unreliable datagrams, the CM module resolves their services. */
   | 'ud'
+  /**
+   * A request is still under way when the call that posted it returns, and until the event loop
+   * turns. Simulated and software devices can promise that; one of its own thread may be quicker.
+   */
+  | 'latency'
+  /**
+   * The peer learns whether the consumer refused it or the service was not there for it any more:
+   * with librdmacm all refusals of a request that has been handed over are the consumer's.
+   */
+  | 'refusal-reasons'
   /** `ia.createSrq`: the provider attribute `srqSupported`. */
   | 'shared-receive-queue'
   /** Fetch-and-add, compare-and-swap: the provider attribute DAT_IB_FETCH_AND_ADD. */
@@ -26,7 +36,9 @@ export type Capability =
   /** `ia.mapFile`. */
   | 'file-mapping'
   /** `ia.openXrcDomain`. */
-  | 'xrc';
+  | 'xrc'
+  /** XRC initiators and targets connect through the CM module; else they attach by numbers. */
+  | 'xrc-connections';
 
 /** What is to happen to packets of one side, on their way to the other. */
 export interface PacketFault {
@@ -60,6 +72,8 @@ export interface CompliancePair {
   openPassiveAgain?(options?: OpenIaOptions): Promise<Ia>;
   /** Nothing passes between the two any more, in either direction. */
   cut?(): void;
+  /** Has `xrc` without `xrc-connections`. */
+  readonly xrcByNumbers?: boolean;
   /** For `scripted-faults`; of several, the first one that takes a packet decides. */
   addFault?(fault: PacketFault): ActivePacketFault;
   /** Resolves when what was under way has happened; default: 20 ms. */

@@ -17,20 +17,24 @@ import {
 const SOFT = AsyncErrorReason.EP.SRQ_SOFT_HIGH_WATERMARK;
 
 export const observing = group('Observing endpoints', (claim) => {
-  claim('getStatus: idle when nothing is outstanding, without anybody dequeuing', async (pair) => {
-    const peers = await connected(pair);
-    const { active, passive } = peers;
-    const idle = { state: 'CONNECTED', recvIdle: true, requestIdle: true };
-    assert.deepEqual(active.ep.getStatus(), idle);
-    passive.ep.postRecv([], 1);
-    assert.deepEqual(passive.ep.getStatus(), { ...idle, recvIdle: false });
-    active.ep.postSend([], 2);
-    assert.equal(active.ep.getStatus().requestIdle, false);
-    while (!active.ep.getStatus().requestIdle) await settle(pair);
-    while (!passive.ep.getStatus().recvIdle) await settle(pair);
-    await active.expect('dto 2 SUCCESS');
-    await passive.expect('dto 1 SUCCESS');
-  });
+  claim(
+    'getStatus: idle when nothing is outstanding, without anybody dequeuing',
+    async (pair) => {
+      const peers = await connected(pair);
+      const { active, passive } = peers;
+      const idle = { state: 'CONNECTED', recvIdle: true, requestIdle: true };
+      assert.deepEqual(active.ep.getStatus(), idle);
+      passive.ep.postRecv([], 1);
+      assert.deepEqual(passive.ep.getStatus(), { ...idle, recvIdle: false });
+      active.ep.postSend([], 2);
+      assert.equal(active.ep.getStatus().requestIdle, false);
+      while (!active.ep.getStatus().requestIdle) await settle(pair);
+      while (!passive.ep.getStatus().recvIdle) await settle(pair);
+      await active.expect('dto 2 SUCCESS');
+      await passive.expect('dto 1 SUCCESS');
+    },
+    ['latency'],
+  );
 
   claim('recvQuery counts the receives that are posted', async (pair) => {
     const { active, passive } = await connected(pair);

@@ -144,19 +144,23 @@ export const states = group('Endpoint states', (claim) => {
     active.lmr.free();
   });
 
-  claim('a full queue is DAT_RESOURCE_CREDITS, and the endpoint goes on', async (pair) => {
-    const attributes = { maxRecvDtos: 2, maxRequestDtos: 2 };
-    const { active, passive } = await connected(pair, { attributes });
-    passive.ep.postRecv([], 1);
-    passive.ep.postRecv([], 2);
-    refuses(() => passive.ep.postRecv([], 3), 'DAT_RESOURCE_CREDITS');
-    active.ep.postSend([], 1);
-    active.ep.postSend([], 2);
-    refuses(() => active.ep.postSend([], 3), 'DAT_RESOURCE_CREDITS');
-    await active.expect('dto 1 SUCCESS', 'dto 2 SUCCESS');
-    await passive.expect('dto 1 SUCCESS', 'dto 2 SUCCESS');
-    passive.ep.postRecv([], 4);
-    active.ep.postSend([], 4);
-    await active.expect('dto 4 SUCCESS');
-  });
+  claim(
+    'a full queue is DAT_RESOURCE_CREDITS, and the endpoint goes on',
+    async (pair) => {
+      const attributes = { maxRecvDtos: 2, maxRequestDtos: 2 };
+      const { active, passive } = await connected(pair, { attributes });
+      passive.ep.postRecv([], 1);
+      passive.ep.postRecv([], 2);
+      refuses(() => passive.ep.postRecv([], 3), 'DAT_RESOURCE_CREDITS');
+      active.ep.postSend([], 1);
+      active.ep.postSend([], 2);
+      refuses(() => active.ep.postSend([], 3), 'DAT_RESOURCE_CREDITS');
+      await active.expect('dto 1 SUCCESS', 'dto 2 SUCCESS');
+      await passive.expect('dto 1 SUCCESS', 'dto 2 SUCCESS');
+      passive.ep.postRecv([], 4);
+      active.ep.postSend([], 4);
+      await active.expect('dto 4 SUCCESS');
+    },
+    ['latency'],
+  );
 });

@@ -197,7 +197,7 @@ function widest(claim: Claim): void {
     const list = (peer: Peer, count: number): LmrSegment[] =>
       Array.from({ length: count }, (_, i) => peer.lmr.segment(1000 * i, 10 + i));
     const source = list(active, attributes.maxRdmaWriteIov);
-    active.ep.postRdmaWrite(source, 1, passive.remote(30_000));
+    active.ep.postRdmaWrite(source, 1, passive.remote(50_000));
     await active.expect('dto 1 SUCCESS');
     const sink = list(passive, attributes.maxRdmaReadIov);
     passive.ep.postRdmaRead(sink, 2, active.remote());
@@ -205,7 +205,7 @@ function widest(claim: Claim): void {
     const { length } = contents(sink);
     assertSameBytes(contents(sink), active.lmr.bytes.subarray(0, length));
     const sent = contents(source);
-    assertSameBytes(passive.lmr.bytes.subarray(30_000, 30_000 + sent.length), sent);
+    assertSameBytes(passive.lmr.bytes.subarray(50_000, 50_000 + sent.length), sent);
     passive.ep.postRecv(list(passive, most), 3);
     active.ep.postSend(active.lmr.segment(0, 250), 4);
     await passive.expect('dto 3 SUCCESS');

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { join } from 'node:path';
 
 import type { RunningCommand, RunResult } from '../command.js';
@@ -5,16 +6,26 @@ import type { Guest } from '../guest.js';
 import type { Lab } from '../lab.js';
 import { repositoryRoot } from '../paths.js';
 import type { Dissection } from '../tshark.js';
+import { checkConversations, sequenceOf } from '../conversation.js';
 import { checkCapture } from '../wire-check.js';
 
-/** Runs `body` with a capture on the link of one guest; returns packets that stood every check. */
+/**
+ * Runs `body` with a capture on the link of one guest; returns packets that stood every check.
+ * @param sequence messages that each connection shows, each once, in the order of their first
+ * occurrence; by default any that the CM allows
+ */
 export async function captured(
   lab: Lab,
   guest: Guest,
   name: string,
   body: () => Promise<void>,
+  sequence?: RegExp,
 ): Promise<Dissection[]> {
-  return checkCapture(await recorded(lab, guest, name, body));
+  const packets = await checkCapture(await recorded(lab, guest, name, body));
+  for (const conversation of checkConversations(packets)) {
+    if (sequence !== undefined) assert.match(sequenceOf(conversation), sequence, name);
+  }
+  return packets;
 }
 
 /** As `captured`; returns the file, whose packets have stood every check. */

@@ -10,7 +10,8 @@ import { captured, transcript } from './captured.js';
 import { daplVersion, DEVICE, startSample, udapl } from './dapl.js';
 
 const START_TIMEOUT_MS = 20_000;
-const RUN_TIMEOUT_MS = 60_000;
+const RUN_TIMEOUT_MS = 120_000;
+const CASE_TIMEOUT_MS = 90_000;
 const READY = /Dapltest: Service Point Ready/;
 
 /** A client's letters and operations, and how the table names them. */
@@ -19,12 +20,16 @@ interface Load {
   readonly words: string;
 }
 
+/** RC: SEND first, last and only; WRITE first and last; READ request, response first and last. */
+const OPCODES = [0x00, 0x02, 0x04, 0x06, 0x08, 0x0c, 0x0d, 0x0f];
+
 /** One server and, one after the other, the clients of these loads. */
 interface Series {
   readonly name: string;
   readonly mtuBytes: PathMtu;
   readonly loads: readonly Load[];
   readonly full?: boolean;
+  readonly timeoutMs?: number;
 }
 
 /** All kinds of transfers by both sides, from one byte to many packets. */
@@ -50,20 +55,17 @@ const SERIES: readonly Series[] = [
     ],
   },
   {
-    name: 'performance',
+    name: 'performance, service points for one',
     mtuBytes: 4096,
     loads: [
       { what: 'RW of 8 KiB, 16 at a time, waiting', words: '-T P -i 50 -p 16 -m b RW 8192' },
       { what: 'RR of 2 segments of 20,000 B, polling', words: '-T P -i 30 -m p RR 20000 2' },
+      { what: 'RSPs, polling, the mix of transactions', words: `-T T -i 4 -r -P -V ${MIX}` },
     ],
   },
   {
-    name: 'transactions with service points for one',
-    mtuBytes: 4096,
-    loads: [{ what: 'RSPs, polling, the same mix', words: `-T T -i 4 -r -P -V ${MIX}` }],
-  },
-  {
     name: 'many transactions',
+    timeoutMs: 300_000,
     mtuBytes: 4096,
     loads: [
       { what: 'the mix 500 times', words: `-T T -i 500 -V ${MIX}` },
@@ -74,6 +76,7 @@ const SERIES: readonly Series[] = [
   {
     name: 'lengths',
     mtuBytes: 1024,
+    timeoutMs: 300_000,
     loads: [1, 1023, 1024, 1025, 65_536, 1_048_579].map((bytes) => ({
       what: `${bytes} B`,
       words:
@@ -85,6 +88,7 @@ const SERIES: readonly Series[] = [
   {
     name: 'much performance',
     mtuBytes: 1024,
+    timeoutMs: 300_000,
     loads: [
       ...['-m b RW 1', '-m p RW 65536', '-m b RR 1', '-m p RR 65536'].map((words) => ({
         what: words,
@@ -100,7 +104,7 @@ export function dapltestCases(lab: Lab, kernelVersion: string): Case[] {
   const version = daplVersion(kernelVersion);
   return (['server', 'client'] as const).flatMap((role) =>
     SERIES.flatMap((series) => {
-      const { name, mtuBytes, full = false } = series;
+      const { name, mtuBytes, full = false, timeoutMs = CASE_TIMEOUT_MS } = series;
       const what = series.loads.map((load) => load.what).join('; ');
       return {
         name: `dapltest, our ${role}, ${name}, MTU ${mtuBytes}`,
@@ -112,6 +116,7 @@ export function dapltestCases(lab: Lab, kernelVersion: string): Case[] {
           mtuBytes,
         },
         full,
+        timeoutMs,
         run: async () => {
           await lab.setPathMtu(mtuBytes);
           const file = `dapltest-${role}-${name.replaceAll(' ', '-')}-${mtuBytes}`;
@@ -120,6 +125,8 @@ export function dapltestCases(lab: Lab, kernelVersion: string): Case[] {
           );
           const { REQ, REP, RTU, DREQ, DREP } = CM_ATTRIBUTE;
           assert.deepEqual(new Set(cmSequence(packets)), new Set([REQ, REP, RTU, DREQ, DREP]));
+          const seen = new Set(packets.map(({ opcode }) => opcode));
+          for (const opcode of OPCODES) assert.ok(seen.has(opcode), `no opcode ${opcode}`);
         },
       };
     }),

@@ -15,8 +15,8 @@ type Role = 'server' | 'client';
 
 interface Load {
   readonly what: string;
-  /** Both sides get them. */
-  readonly letters: string;
+  /** Both sides get them. One run after the other. */
+  readonly letters: readonly string[];
   readonly mtuBytes: PathMtu;
   readonly full?: boolean;
 }
@@ -24,40 +24,29 @@ interface Load {
 const LOADS: readonly Load[] = [
   {
     what: 'writes, reads and messages of 10,001 B',
-    letters: '-b 10001 -B 100',
+    letters: ['-b 10001 -B 100'],
     mtuBytes: 1024,
   },
   {
-    what: 'writes of 20,000 B, the last with an immediate',
-    letters: '-w -b 20000 -B 50',
+    what: 'writes of 20,000 B, the last with an immediate; ping-pong of checked writes',
+    letters: ['-w -b 20000 -B 50', '-D -b 5000 -B 30'],
     mtuBytes: 4096,
   },
   {
-    what: 'ping-pong of writes of 5000 B, data checked',
-    letters: '-D -b 5000 -B 50',
-    mtuBytes: 4096,
-  },
-  {
-    what: 'writes of the client alone, reads and messages of 1 MiB+3, polling',
-    letters: '-u -p -b 1048579 -B 40',
+    what: 'writes of the client alone, reads and messages of 300,001 B, polling and with a CNO',
+    letters: ['-u -p -b 300001 -B 40', '-u -c -b 300001 -B 40'],
     mtuBytes: 4096,
     full: true,
   },
   {
-    what: 'writes of the client alone, the last with an immediate',
-    letters: '-w -u -b 1024 -B 500 -S 7',
-    mtuBytes: 1024,
-    full: true,
-  },
-  {
-    what: 'ping-pong of writes of 1 B',
-    letters: '-W -B 300',
+    what: 'writes of the client alone, the last with an immediate; ping-pong of writes of 1 B',
+    letters: ['-w -u -b 1024 -B 500 -S 7', '-W -B 300'],
     mtuBytes: 1024,
     full: true,
   },
   {
     what: 'ping-pong of writes, all lengths up to 4097 B, data checked',
-    letters: '-D -B 20 -a -b 4097',
+    letters: ['-D -B 20 -a -b 4097', '-D -B 20 -i 1000 -b 4000'],
     mtuBytes: 1024,
     full: true,
   },
@@ -83,28 +72,33 @@ async function exchange(lab: Lab, role: Role, { letters, mtuBytes }: Load): Prom
   await lab.setPathMtu(mtuBytes);
   const guest = lab.guest(0);
   const prefix = await udapl(guest);
-  const ours = (words: string): RunningCommand => startSample(lab, 'dtest', `${words} ${letters}`);
-  const theirs = (words: string): RunningCommand =>
-    guest.spawn(`${prefix} dtest ${words} ${letters}`);
-  const file = `dtest-${role}${letters.replaceAll(' ', '')}-${mtuBytes}`;
+  const ours = (words: string): RunningCommand => startSample(lab, 'dtest', words);
+  const theirs = (words: string): RunningCommand => guest.spawn(`${prefix} dtest ${words}`);
+  const file = `dtest-${role}${letters.join('').replaceAll(' ', '')}-${mtuBytes}`;
   await captured(lab, guest, file, async () => {
-    const server =
-      role === 'server' ? ours(`-I ${lab.host.ipv4} -P ${DEVICE}`) : theirs(`-P ${DEVICE}`);
-    try {
-      await server.waitForOutput(WAITING, START_TIMEOUT_MS);
-      // It says so before it listens.
-      await new Promise((resolve) => setTimeout(resolve, 500));
-      const client =
-        role === 'server'
-          ? theirs(`-h ${lab.host.ipv4}`)
-          : ours(`-h ${guest.ipv4} -I ${lab.host.ipv4}`);
-      const ended = await client.finish(RUN_TIMEOUT_MS);
-      assertPassed(ended, server.stdout + server.stderr);
-      assertPassed(await server.finish(RUN_TIMEOUT_MS), transcript(ended));
-    } finally {
-      server.kill();
+    for (const words of letters) {
+      await (role === 'server'
+        ? run(ours(`-I ${lab.host.ipv4} -P ${DEVICE} ${words}`), () =>
+            theirs(`-h ${lab.host.ipv4} ${words}`),
+          )
+        : run(theirs(`-P ${DEVICE} ${words}`), () =>
+            ours(`-h ${guest.ipv4} -I ${lab.host.ipv4} ${words}`),
+          ));
     }
   });
+}
+
+async function run(server: RunningCommand, startClient: () => RunningCommand): Promise<void> {
+  try {
+    await server.waitForOutput(WAITING, START_TIMEOUT_MS);
+    // It says so before it listens.
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    const ended = await startClient().finish(RUN_TIMEOUT_MS);
+    assertPassed(ended, server.stdout + server.stderr);
+    assertPassed(await server.finish(RUN_TIMEOUT_MS), transcript(ended));
+  } finally {
+    server.kill();
+  }
 }
 
 /** The C program ends with 0 whatever has happened. */

@@ -1,12 +1,16 @@
 import type { Lab } from '../lab.js';
 import type { Case } from '../suite.js';
 import { badLinkCases } from './bad-link.js';
+import { daplFaultCases } from './dapl-faults.js';
+import { cmCornerCases } from './cm-corners.js';
+import { connectionCases } from './connections.js';
 import { dapltestCases } from './dapltest.js';
 import { differentialCases } from './differential.js';
 import { dtestCases } from './dtest.js';
 import { faultCases } from './faults.js';
 import { labCases } from './lab.js';
 import { lostMessageCases } from './lost-messages.js';
+import { madCases, madRemovalCase } from './mad.js';
 import { memoryCases } from './memory.js';
 import { operationsCases } from './operations.js';
 import { packetPortCases } from './packet-port.js';
@@ -14,6 +18,7 @@ import { refusalCases } from './refusals.js';
 import { kernelToKernelCases, lossyCases, rpingCases } from './rping.js';
 import { ucmatoseCases } from './ucmatose.js';
 import { udaddyCases } from './udaddy.js';
+import { verbsAppCases } from './verbs-apps.js';
 import { verbsCases } from './verbs.js';
 
 /** Every case of both sizes, in the order in which they run. */
@@ -28,13 +33,19 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...udaddyCases(lab, version),
     ...dapltestCases(lab, version),
     ...dtestCases(lab, version),
+    ...daplFaultCases(lab, version),
     ...refusalCases(lab, version),
     ...memoryCases(lab, version),
     ...operationsCases(lab, version),
     ...verbsCases(lab, version),
+    ...verbsAppCases(lab, version),
     ...differentialCases(lab, version),
+    ...madCases(lab, version),
     ...lostMessageCases(lab, version),
+    ...cmCornerCases(lab, version),
+    ...connectionCases(lab, version),
     ...faultCases(lab, version),
     ...badLinkCases(lab, version),
+    madRemovalCase(lab),
   ];
 }

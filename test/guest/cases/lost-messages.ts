@@ -6,6 +6,7 @@ import type { Guest } from '../guest.js';
 import type { Lab } from '../lab.js';
 import type { Case } from '../suite.js';
 import { CM_ATTRIBUTE } from '../tshark.js';
+import type { CmName } from '../tshark.js';
 import { captured, startPeer, transcript } from './captured.js';
 import { pingBetween, kernelPeer, samplePeer } from './rping.js';
 
@@ -13,7 +14,6 @@ const START_TIMEOUT_MS = 10_000;
 const LOSS_TIMEOUT_MS = 60_000;
 /** Under load, looking takes the guest a while. */
 const WATCH_TIMEOUT_MS = 5000;
-type CmName = keyof typeof CM_ATTRIBUTE;
 
 /**
  * Who sends what: the client of an rping asks, and disconnects. The kernel's rping does not wait

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Machine, RunResult } from '../command.js';
 import { PATH_MTUS } from '../lab.js';
 import type { Lab, PathMtu } from '../lab.js';
+import { checkConversations } from '../conversation.js';
 import { repositoryRoot } from '../paths.js';
 import type { Case, InteropRow } from '../suite.js';
 import { CM_ATTRIBUTE } from '../tshark.js';
@@ -14,7 +15,7 @@ import { assertIcrcCheckNotices, assertTsharkNotices } from './checkers.js';
 /** Three packets and more at either MTU, and no multiple of anything. */
 const SIZE_BYTES = 10_001;
 const COUNT = 5;
-const START_TIMEOUT_MS = 10_000;
+const START_TIMEOUT_MS = 30_000;
 const PING_TIMEOUT_MS = 40_000;
 const NETEM = 'delay 1ms loss 5% duplicate 5% reorder 20%';
 const FAMILIES = ['IPv4', 'IPv6'] as const;
@@ -134,6 +135,7 @@ async function captureOf(
     await capture.stop();
   }
   const packets = await checkCapture(capture.file);
+  checkConversations(packets);
   const { REQ, REP, RTU, DREQ, DREP } = CM_ATTRIBUTE;
   assert.deepEqual(cmSequence(packets), [REQ, REP, RTU, DREQ, DREP]);
   const opcodes = new Set(packets.map(({ opcode }) => opcode));

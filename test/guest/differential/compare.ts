@@ -128,26 +128,27 @@ function textOf(completion: Completion, keys: readonly number[]): string {
 }
 
 /**
- * Syndromes and PSNs in order, the latter counted from the first request's. Left out are RNR NAKs
- * where receives are only late (how often they are sent, and for which message, depends on when the
- * receives come), repetitions where none comes, and rxe's sequence NAK behind an RNR NAK: it takes
- * the packets that were in flight behind the refused one for a gap.
+ * Syndromes and PSNs in order, the latter counted from the first request's. Of RNR NAKs only the
+ * last, where no receive comes: how often they are sent, and for which message, depends on when late
+ * receives come. Left out too is rxe's sequence NAK behind an RNR NAK: it takes the packets that
+ * were in flight behind the refused one for a gap.
  */
 function naksOf({ acknowledgements, answers }: Played, { life, qpns }: LifeRecord): string[] {
   const naks: string[] = [];
   let notReadyPsn: number | undefined;
   for (const { destinationQpn, psn, syndrome } of acknowledgements) {
     if (destinationQpn !== qpns.requester || syndrome === undefined || !isNak(syndrome)) continue;
+    if (isRnr(syndrome)) notReadyPsn = psn;
+    if (syndrome === NOT_READY) continue;
     if (answers === 'rxe' && syndrome === SEQUENCE_NAK && psn === notReadyPsn) continue;
-    const text = `${syndrome.toString(16)}@${(psn - REQUEST_PSN) & 0xffffff}`;
-    if (isRnr(syndrome)) {
-      notReadyPsn = psn;
-      const isLate = life.fault !== 'never a receive' && life.fault !== 'ended while waiting';
-      if ((isLate && syndrome === NOT_READY) || naks.at(-1) === text) continue;
-    }
-    naks.push(text);
+    naks.push(nakText(syndrome, psn));
   }
-  return naks;
+  const waits = life.fault === 'never a receive' || life.fault === 'ended while waiting';
+  return waits ? [...naks, nakText(NOT_READY, notReadyPsn ?? 0)] : naks;
+}
+
+function nakText(syndrome: number, psn: number): string {
+  return `${syndrome.toString(16)}@${(psn - REQUEST_PSN) & 0xffffff}`;
 }
 
 const SEQUENCE_NAK = 0x60;

@@ -12,9 +12,16 @@
  *     memory-server <ip> <bytes>       serves memory to memory-peer
  *     transfer-client <ip> <bytes> <rounds> <ack timeout> <retry count>
  *     transfer-server <ip> <bytes> <rounds> <ack timeout> <retry count>
+ *     connect-all <ip> <count> [<leave after ms>]   connections without data, to cm-peer
+ *     connect-in-sequence <ip> <count>
+ *     connect-text <ip> <port>         prints the private data of the answer
+ *     connect-again <ip>               again when the peer says that the connection is stale
+ *     hold <ip> <count> [<leave after ms>]
+ *     accept-in-sequence <ip> <count>
  *     flood <ip>                       writes until the connection ends, and prints its last event
  *
- * In front of the verb, --exact-icrc: the ICRC is checked with the identification as it was.
+ * In front of the verb, --exact-icrc: the ICRC is checked with the identification as it was;
+ * --twin: node GUID and queue pair numbers are those of every other twin.
  */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -23,10 +30,12 @@ import { openIa } from 'dapl';
 import type { Cr, Ia } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 
+import { SystemRandom } from '../../../providers/host/index.js';
 import { runClient } from '../../../samples/rping/client.js';
 import { ConnectionEnded } from '../../../samples/rping/link.js';
 import type { Options } from '../../../samples/rping/options.js';
 import { RPING_PORT } from '../../../samples/rping/protocol.js';
+import { CORNER_CLIENTS, CORNER_SERVERS } from './corners.js';
 import { Exchange, textOf } from './exchange.js';
 import type { ExchangeOptions } from './exchange.js';
 import { driveMemory, floodMemory, serveMemory } from './memory.js';
@@ -44,6 +53,7 @@ const CLIENTS: Readonly<Record<string, Verb>> = {
   connect,
   flood: (ia, address) => floodMemory(ia, address, MEMORY_PORT),
   'memory-client': (ia, address, sizes) => driveMemory(ia, address, MEMORY_PORT, sizes.map(Number)),
+  ...CORNER_CLIENTS,
   'transfer-client': (ia, address, args) =>
     driveTransfer(ia, address, TRANSFER_PORT, transferOptions(args)),
   'ucmatose-client': ucmatoseClient,
@@ -55,6 +65,7 @@ const SERVERS: Readonly<Record<string, Verb>> = {
   idle,
   'memory-server': (ia, _, [length]) => serveMemory(ia, MEMORY_PORT, Number(length)),
   reject,
+  ...CORNER_SERVERS,
   'transfer-server': (ia, _, args) => serveTransfer(ia, TRANSFER_PORT, transferOptions(args)),
   'ucmatose-server': ucmatoseServer,
 };
@@ -189,12 +200,27 @@ async function sourceTowards(address: string): Promise<string> {
   return source;
 }
 
-const exact = process.argv[2] === '--exact-icrc';
-const [name = '', address = '', ...args] = process.argv.slice(exact ? 3 : 2);
+/** Opens the device with numbers that a process after this one gets again. */
+async function asTwin<T>(open: () => Promise<T>): Promise<T> {
+  const u32 = Object.getOwnPropertyDescriptor(SystemRandom.prototype, 'u32') ?? {};
+  let state = 1;
+  SystemRandom.prototype.u32 = () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0);
+  try {
+    return await open();
+  } finally {
+    Object.defineProperty(SystemRandom.prototype, 'u32', u32);
+  }
+}
+
+const words = process.argv.slice(2);
+const flags = words.filter((word) => word.startsWith('--'));
+const [name = '', address = '', ...args] = words.slice(flags.length);
 const verb = SERVERS[name] ?? CLIENTS[name];
 if (verb === undefined) throw new Error(`unknown verb ${name}`);
 const own = name in SERVERS ? address : await sourceTowards(address);
-const ia = await openIa(softroce({ addresses: [own], icrcCheck: exact ? 'exact' : 'recovered' }));
+const icrcCheck = flags.includes('--exact-icrc') ? 'exact' : 'recovered';
+const open = (): Promise<Ia> => openIa(softroce({ addresses: [own], icrcCheck }));
+const ia = await (flags.includes('--twin') ? asTwin(open) : open());
 try {
   await verb(ia, address, args);
 } catch (error) {

@@ -35,10 +35,9 @@ const HEADERS: readonly Header[] = [
   },
   { ours: join(native, 'rdmacm_abi.h'), theirs: 'rdma/rdma_cma.h', exceptions: [] },
   {
-    ours: join(fake, 'verbs_more.h'),
+    ours: join(native, 'xrc_abi.h'),
     theirs: 'infiniband/verbs.h',
     exceptions: [
-      'ibv_device.ops',
       'ibv_srq_init_attr_ex.tag_matching',
       'ibv_qp_init_attr_ex.others',
       'verbs_context.between_port_and_qp',

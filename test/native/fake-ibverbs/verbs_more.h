@@ -1,11 +1,11 @@
 /*
- * The rest of the libibverbs ABI that the fake speaks, beside verbs_abi.h: what describes a device,
- * and the verbs behind struct verbs_context. Same rules: public names, values and layout.
+ * The rest of the libibverbs ABI that the fake speaks, beside verbs_abi.h and xrc_abi.h: what
+ * describes a device. Same rules: public names, values and layout.
  */
 #ifndef VERBS_MORE_H
 #define VERBS_MORE_H
 
-#include "verbs_abi.h"
+#include "xrc_abi.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,87 +29,7 @@ struct ibv_device {
   char ibdev_path[256];
 };
 
-struct ibv_xrcd {
-  struct ibv_context *context;
-};
-
-enum { IBV_XRCD_INIT_ATTR_FD = 1 << 0, IBV_XRCD_INIT_ATTR_OFLAGS = 1 << 1 };
-struct ibv_xrcd_init_attr {
-  uint32_t comp_mask;
-  int fd;
-  int oflags;
-};
-
-enum { IBV_SRQT_BASIC, IBV_SRQT_XRC };
-enum {
-  IBV_SRQ_INIT_ATTR_TYPE = 1 << 0,
-  IBV_SRQ_INIT_ATTR_PD = 1 << 1,
-  IBV_SRQ_INIT_ATTR_XRCD = 1 << 2,
-  IBV_SRQ_INIT_ATTR_CQ = 1 << 3,
-};
-struct ibv_srq_init_attr_ex {
-  void *srq_context;
-  struct ibv_srq_attr attr;
-  uint32_t comp_mask;
-  int srq_type;
-  struct ibv_pd *pd;
-  struct ibv_xrcd *xrcd;
-  struct ibv_cq *cq;
-  uint32_t tag_matching[2];
-};
-
-enum { IBV_QP_INIT_ATTR_PD = 1 << 0, IBV_QP_INIT_ATTR_XRCD = 1 << 1 };
-struct ibv_qp_init_attr_ex {
-  void *qp_context;
-  struct ibv_cq *send_cq;
-  struct ibv_cq *recv_cq;
-  struct ibv_srq *srq;
-  struct ibv_qp_cap cap;
-  enum ibv_qp_type qp_type;
-  int sq_sig_all;
-  uint32_t comp_mask;
-  struct ibv_pd *pd;
-  struct ibv_xrcd *xrcd;
-  uint64_t others[7]; /* by further bits of comp_mask, which the fake refuses */
-};
-
-enum {
-  IBV_QP_OPEN_ATTR_NUM = 1 << 0,
-  IBV_QP_OPEN_ATTR_XRCD = 1 << 1,
-  IBV_QP_OPEN_ATTR_CONTEXT = 1 << 2,
-  IBV_QP_OPEN_ATTR_TYPE = 1 << 3,
-};
-struct ibv_qp_open_attr {
-  uint32_t comp_mask;
-  uint32_t qp_num;
-  struct ibv_xrcd *xrcd;
-  void *qp_context;
-  enum ibv_qp_type qp_type;
-};
-
-/* In front of a struct ibv_context whose abi_compat is all ones; `sz` tells how much is there. */
-struct verbs_context {
-  int (*query_port)(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr,
-                    size_t attr_bytes);
-  void *between_port_and_qp[31];
-  struct ibv_qp *(*open_qp)(struct ibv_context *context, struct ibv_qp_open_attr *attr);
-  struct ibv_qp *(*create_qp_ex)(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
-  int (*get_srq_num)(struct ibv_srq *srq, uint32_t *number);
-  struct ibv_srq *(*create_srq_ex)(struct ibv_context *context,
-                                   struct ibv_srq_init_attr_ex *attr);
-  struct ibv_xrcd *(*open_xrcd)(struct ibv_context *context, struct ibv_xrcd_init_attr *attr);
-  int (*close_xrcd)(struct ibv_xrcd *xrcd);
-  uint64_t placeholder;
-  size_t sz;
-  struct ibv_context context;
-};
-
 VERBS_ABI_CHECK(sizeof(struct ibv_device) == 664);
-VERBS_ABI_CHECK(sizeof(struct ibv_port_attr) == 52);
-VERBS_ABI_CHECK(sizeof(struct ibv_srq_init_attr_ex) == 64);
-VERBS_ABI_CHECK(sizeof(struct ibv_qp_init_attr_ex) == 136);
-VERBS_ABI_CHECK(offsetof(struct verbs_context, open_qp) == 256);
-VERBS_ABI_CHECK(offsetof(struct verbs_context, context) == 320);
 
 #ifdef __cplusplus
 }

@@ -65,7 +65,7 @@ static uint8_t *granted(struct qp *qp, const struct ibv_mw_bind_info *info, stru
 
 static void fill(struct key *window, const struct ibv_mw_bind_info *info, struct key *region,
                  uint8_t *bytes) {
-  window->start = info->addr;
+  window->start = info->mw_access_flags & IBV_ACCESS_ZERO_BASED ? 0 : info->addr;
   window->length = info->length;
   window->bytes = bytes;
   window->access = (int)info->mw_access_flags;

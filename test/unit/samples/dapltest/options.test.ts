@@ -6,10 +6,16 @@ const task = (line: string): unknown => parseTask(line.split(' '));
 
 describe('dapltest command line', () => {
   it('takes the letters of the C program, apart or together', () => {
-    assert.deepEqual(task('-T S -D 10.0.0.1'), { test: 'S', device: '10.0.0.1', port: 62_000 });
+    assert.deepEqual(task('-T S -D 10.0.0.1'), {
+      test: 'S',
+      device: '10.0.0.1',
+      provider: 'softroce',
+      port: 62_000,
+    });
     assert.deepEqual(task('-TQ -s10.0.0.1 -n 50000'), {
       test: 'Q',
       device: undefined,
+      provider: 'softroce',
       server: { address: '10.0.0.1', port: 50_000 },
     });
     const operation = { transfer: 'SR', segmentBytes: 4096, segments: 1 };
@@ -18,6 +24,7 @@ describe('dapltest command line', () => {
       {
         test: 'T',
         device: '10.0.0.2',
+        provider: 'softroce',
         server: { address: '10.0.0.1', port: 62_000 },
         command: {
           iterations: 7,
@@ -36,6 +43,7 @@ describe('dapltest command line', () => {
     assert.deepEqual(task('-T P -s fd77::1 -m p -p 3 RR 100 2'), {
       test: 'P',
       device: undefined,
+      provider: 'softroce',
       server: { address: 'fd77::1', port: 62_000 },
       command: {
         iterations: 1000,
@@ -46,9 +54,10 @@ describe('dapltest command line', () => {
         segments: 2,
       },
     });
-    assert.deepEqual(task('-T L -D 10.0.0.1 -m 5 -w 2 limit_pz limit_size_lmr'), {
+    assert.deepEqual(task('-T L -D 10.0.0.1 --provider verbs -m 5 -w 2 limit_pz limit_size_lmr'), {
       test: 'L',
       device: '10.0.0.1',
+      provider: 'verbs',
       limits: {
         tests: ['limit_pz', 'limit_size_lmr'],
         maximum: 5,

@@ -1,0 +1,223 @@
+/** Our end of cm-peer.c: connections without data, and what becomes of them. */
+import { runInNewContext } from 'node:vm';
+import { setFlagsFromString } from 'node:v8';
+
+import { DatEventNumber } from 'dapl';
+import type { ConnectionEvent, Ep, Evd, Ia } from 'dapl';
+
+import { textOf } from './exchange.js';
+
+const CORNER_PORT = 7800;
+const STEP_TIMEOUT_MS = 120_000;
+const STALE_CONNECTION = 10;
+/** Connections after which all pools have grown, and the heap is compared from then on. */
+const WARM_UP = 100;
+
+interface CornerOptions {
+  readonly count: number;
+  /** Milliseconds from the last that is established to the end of all; undefined: the peer ends. */
+  readonly leaveAfterMs: number | undefined;
+}
+
+class Corners {
+  readonly #connections: Evd;
+  readonly #alive = new Set<Ep>();
+  #established = 0;
+  #ended = 0;
+
+  constructor(
+    private readonly ia: Ia,
+    private readonly options: CornerOptions,
+  ) {
+    this.#connections = ia.createEvd({ qlen: 4 * options.count });
+  }
+
+  endpoint(): Ep {
+    const attributes = { maxRecvDtos: 1, maxRequestDtos: 1 };
+    const connectEvd = this.#connections;
+    const pz = this.ia.createPz();
+    const ep = this.ia.createEndpoint({ pz, connectEvd, attributes });
+    this.#alive.add(ep);
+    return ep;
+  }
+
+  async untilAllEnded(): Promise<void> {
+    const { count, leaveAfterMs } = this.options;
+    while (this.#ended < count) {
+      const event = await this.#event();
+      process.stdout.write(`${textOf(event)}\n`);
+      if (event.number !== DatEventNumber.ESTABLISHED) {
+        this.#ended++;
+      } else if (++this.#established === count && leaveAfterMs !== undefined) {
+        if (leaveAfterMs === 0) this.#leave();
+        else setTimeout(() => this.#leave(), leaveAfterMs);
+      }
+    }
+  }
+
+  #leave(): void {
+    for (const ep of this.#alive) if (ep.state === 'CONNECTED') ep.disconnect();
+  }
+
+  async #event(): Promise<ConnectionEvent> {
+    const { event } = await this.#connections.wait({ timeoutMs: STEP_TIMEOUT_MS });
+    if (event.type !== 'connection') throw new Error(`a ${event.type} event of a connection`);
+    return event;
+  }
+}
+
+/** As `cm-peer hold`. */
+async function hold(ia: Ia, connQual: number, options: CornerOptions): Promise<void> {
+  const corners = new Corners(ia, options);
+  const requests = ia.createEvd({ qlen: 2 * options.count });
+  const psp = ia.createPsp({ connQual, evd: requests });
+  process.stdout.write('listening\n');
+  const accepting = (async (): Promise<void> => {
+    for (let left = options.count; left > 0; left--) {
+      const { event } = await requests.wait();
+      if (event.type !== 'connection-request') throw new Error(`a ${event.type} event`);
+      event.cr.accept(corners.endpoint());
+    }
+    psp.free();
+  })();
+  await corners.untilAllEnded();
+  await accepting;
+}
+
+/** As `cm-peer connect`. */
+async function connectAll(
+  ia: Ia,
+  address: string,
+  connQual: number,
+  options: CornerOptions,
+): Promise<void> {
+  const corners = new Corners(ia, options);
+  for (let index = 0; index < options.count; index++) {
+    corners.endpoint().connect({ address, connQual, timeoutMs: STEP_TIMEOUT_MS });
+  }
+  await corners.untilAllEnded();
+}
+
+/** One connection after the other, each with a fresh endpoint; the growth of the heap, at the end. */
+async function connectInSequence(
+  ia: Ia,
+  address: string,
+  connQual: number,
+  count: number,
+): Promise<void> {
+  const growth = new HeapGrowth(count);
+  const connectEvd = ia.createEvd({ qlen: 4 });
+  const pz = ia.createPz();
+  for (let index = 0; index < count; index++) {
+    const ep = ia.createEndpoint({ pz, connectEvd });
+    ep.connect({ address, connQual, timeoutMs: STEP_TIMEOUT_MS });
+    await expectEvent(connectEvd, DatEventNumber.ESTABLISHED);
+    ep.disconnect();
+    await expectEvent(connectEvd, DatEventNumber.DISCONNECTED);
+    ep.free();
+    growth.step(index + 1);
+  }
+  process.stdout.write(`connected ${count}\n${growth.text}\n`);
+}
+
+/** The other side of `cm-peer connect ... sequence`. */
+async function acceptInSequence(ia: Ia, connQual: number, count: number): Promise<void> {
+  const growth = new HeapGrowth(count);
+  const requests = ia.createEvd({ qlen: 4 });
+  const psp = ia.createPsp({ connQual, evd: requests });
+  const connectEvd = ia.createEvd({ qlen: 4 });
+  const pz = ia.createPz();
+  process.stdout.write('listening\n');
+  for (let index = 0; index < count; index++) {
+    const { event } = await requests.wait({ timeoutMs: STEP_TIMEOUT_MS });
+    if (event.type !== 'connection-request') throw new Error(`a ${event.type} event`);
+    const ep = ia.createEndpoint({ pz, connectEvd });
+    event.cr.accept(ep);
+    await expectEvent(connectEvd, DatEventNumber.ESTABLISHED);
+    await expectEvent(connectEvd, DatEventNumber.DISCONNECTED);
+    ep.free();
+    growth.step(index + 1);
+  }
+  psp.free();
+  process.stdout.write(`accepted ${count}\n${growth.text}\n`);
+}
+
+/** Connects; a peer that still knows our predecessor is asked again from a fresh queue pair. */
+async function connectAgain(ia: Ia, address: string, connQual: number): Promise<void> {
+  const connections = ia.createEvd({ qlen: 8 });
+  const ep = ia.createEndpoint({ pz: ia.createPz(), connectEvd: connections });
+  for (;;) {
+    ep.connect({ address, connQual, timeoutMs: STEP_TIMEOUT_MS });
+    const { event } = await connections.wait({ timeoutMs: STEP_TIMEOUT_MS });
+    if (event.type !== 'connection') throw new Error(`a ${event.type} event of a connection`);
+    process.stdout.write(`${textOf(event)}\n`);
+    if (event.rejectReason !== STALE_CONNECTION) break;
+    ep.reset();
+  }
+  const { event } = await connections.wait({ timeoutMs: STEP_TIMEOUT_MS });
+  if (event.type === 'connection') process.stdout.write(`${textOf(event)}\n`);
+}
+
+function optionsOf([count, leaveAfterMs]: readonly string[]): CornerOptions {
+  return {
+    count: Number(count),
+    leaveAfterMs: leaveAfterMs === undefined ? undefined : Number(leaveAfterMs),
+  };
+}
+
+type Verb = (ia: Ia, address: string, args: readonly string[]) => Promise<void>;
+
+export const CORNER_CLIENTS: Readonly<Record<string, Verb>> = {
+  'connect-all': (ia, address, args) => connectAll(ia, address, CORNER_PORT, optionsOf(args)),
+  'connect-again': (ia, address) => connectAgain(ia, address, CORNER_PORT),
+  'connect-text': (ia, address, [port]) => connectText(ia, address, Number(port)),
+  'connect-in-sequence': (ia, address, [count]) =>
+    connectInSequence(ia, address, CORNER_PORT, Number(count)),
+};
+
+export const CORNER_SERVERS: Readonly<Record<string, Verb>> = {
+  hold: (ia, _, args) => hold(ia, CORNER_PORT, optionsOf(args)),
+  'accept-in-sequence': (ia, _, [count]) => acceptInSequence(ia, CORNER_PORT, Number(count)),
+};
+
+/** Connects once; what comes with the answer is a text. */
+async function connectText(ia: Ia, address: string, connQual: number): Promise<void> {
+  const connectEvd = ia.createEvd({ qlen: 4 });
+  const ep = ia.createEndpoint({ pz: ia.createPz(), connectEvd });
+  ep.connect({ address, connQual, timeoutMs: STEP_TIMEOUT_MS });
+  const { event } = await connectEvd.wait({ timeoutMs: STEP_TIMEOUT_MS });
+  if (event.type !== 'connection') throw new Error(`a ${event.type} event of a connection`);
+  const text = Buffer.from(event.privateData).toString().replace(/\0+$/, '');
+  process.stdout.write(`${textOf(event)}\nprivate data: ${text}\n`);
+}
+
+class HeapGrowth {
+  #before = 0;
+  #after = 0;
+
+  constructor(private readonly last: number) {
+    setFlagsFromString('--expose-gc');
+  }
+
+  step(done: number): void {
+    if (done === Math.min(WARM_UP, this.last)) this.#before = heapBytes();
+    if (done === this.last) this.#after = heapBytes();
+  }
+
+  get text(): string {
+    return `heap grew by ${this.#after - this.#before} bytes after the first ${WARM_UP}`;
+  }
+}
+
+function heapBytes(): number {
+  const collect = runInNewContext('gc') as () => void;
+  collect();
+  const { heapUsed, external, arrayBuffers } = process.memoryUsage();
+  return heapUsed + external + arrayBuffers;
+}
+
+async function expectEvent(evd: Evd, number: DatEventNumber): Promise<void> {
+  const { event } = await evd.wait({ timeoutMs: STEP_TIMEOUT_MS });
+  if (event.type !== 'connection') throw new Error(`a ${event.type} event of a connection`);
+  if (event.number !== number) throw new Error(textOf(event));
+}
