@@ -3,6 +3,9 @@ import type { CmNative, CmEventType } from './cm-native.js';
 import { EVENT_PRIVATE_DATA, EVENT_RECORD_BYTES, EVENT_WORD } from './cm-native.js';
 import { errnoError } from './errno.js';
 
+/** A channel that cannot be read so often in a row is given up. */
+export const MAX_READ_FAILURES = 8;
+
 /** An event, copied out and acknowledged. */
 export interface CmNativeEvent {
   readonly type: CmEventType;

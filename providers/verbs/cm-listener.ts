@@ -7,20 +7,19 @@
 import { SpiError } from '../../core/spi/index.js';
 import type { CmListener, CmListenOptions } from '../../core/spi/index.js';
 import { serviceOf, type SocketAddress } from './cm-address.js';
-import { CmChannel, type CmNativeEvent } from './cm-channel.js';
+import { errnoName } from './cm-calls.js';
+import { CmChannel, MAX_READ_FAILURES, type CmNativeEvent } from './cm-channel.js';
 import { messageOf, type CmServices } from './cm-connection.js';
 import { VerbsInquiry } from './cm-inquiry.js';
 import { CmEventType } from './cm-native.js';
 import { VerbsRequest } from './cm-request.js';
 
-/** In a row; after these the channel is given up. */
-const MAX_READ_FAILURES = 8;
-
 export class VerbsListener implements CmListener {
-  private readFailures = 0;
   private readonly channel: CmChannel;
   private readonly ids: number[] = [];
   private pending = 0;
+  private readFailures = 0;
+  private isDeaf = false;
   private isOpen = true;
 
   /** @throws SpiError as CmModule.listen; EADDRNOTAVAIL without an address to listen on */
@@ -123,7 +122,6 @@ export class VerbsListener implements CmListener {
   private onEvent(event: CmNativeEvent): void {
     switch (event.type) {
       case CmEventType.CONNECT_REQUEST:
-        this.readFailures = 0;
         this.onRequest(event);
         return;
       case CmEventType.DEVICE_REMOVAL:
@@ -133,22 +131,29 @@ export class VerbsListener implements CmListener {
         this.services.destroyId(event.id);
         return;
       case CmEventType.CHANNEL_FAILED:
-        this.services.logger.error('CM: the events of a listener cannot be read', {
-          errno: -event.status,
-        });
-        if (++this.readFailures >= MAX_READ_FAILURES) this.channel.watch(false);
+        this.onReadFailure(event.status);
         return;
       default:
         return;
     }
   }
 
+  private onReadFailure(errno: number): void {
+    const { logger } = this.services;
+    logger.error(`CM: rdma_get_cm_event of a listener: ${errnoName(errno)}`);
+    if (++this.readFailures < MAX_READ_FAILURES) return;
+    this.isDeaf = true;
+    this.watch();
+    logger.error('CM: a listener hears nothing any more: close it and listen again');
+  }
+
   private onRequest(event: CmNativeEvent): void {
+    this.readFailures = 0;
     const { calls, channel, logger } = this.services;
     try {
-      calls.migrateId(event.id, channel);
       this.pending++;
-      this.channel.watch(this.pending < this.options.backlog);
+      calls.migrateId(event.id, channel);
+      this.watch();
       if (event.isDatagram) this.handOutInquiry(event);
       else this.handOutRequest(event);
     } catch (error) {
@@ -180,6 +185,10 @@ export class VerbsListener implements CmListener {
 
   private onSettled(): void {
     this.pending--;
-    this.channel.watch(this.pending < this.options.backlog);
+    this.watch();
+  }
+
+  private watch(): void {
+    this.channel.watch(!this.isDeaf && this.pending < this.options.backlog);
   }
 }

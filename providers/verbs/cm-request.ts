@@ -27,6 +27,7 @@ export class VerbsRequest implements CmRequest {
   readonly rnrRetryCount: number;
   readonly pathMtuBytes: number;
   private readonly connection: PassiveConnection;
+  private settled = false;
 
   /** @throws SpiError when the peer has given up meanwhile */
   constructor(
@@ -87,6 +88,8 @@ export class VerbsRequest implements CmRequest {
   }
 
   private settle(): void {
-    if (!this.connection.waitsForConsumer) this.onSettled();
+    if (this.settled || this.connection.waitsForConsumer) return;
+    this.settled = true;
+    this.onSettled();
   }
 }

@@ -16,7 +16,7 @@ import type {
 } from '../../core/spi/index.js';
 import { ActiveConnection } from './cm-active.js';
 import { CmCalls, errnoName } from './cm-calls.js';
-import { CmChannel, type CmNativeEvent } from './cm-channel.js';
+import { CmChannel, MAX_READ_FAILURES, type CmNativeEvent } from './cm-channel.js';
 import type { CmIdOwner, CmServices } from './cm-connection.js';
 import { VerbsListener } from './cm-listener.js';
 import { LocalAddresses } from './cm-local-addresses.js';
@@ -42,8 +42,6 @@ export interface VerbsCmOptions {
 }
 
 const RESOLVE_TIMEOUT_MS = 2_000;
-/** A channel that cannot be read so often in a row is given up. */
-const MAX_READ_FAILURES = 8;
 
 export class VerbsCm implements CmModule {
   private readonly channel: CmChannel;

@@ -144,6 +144,11 @@ describe('verbs: listening through librdmacm', () => {
     assert.throws(() => request.reject(again), spiError('ENOTCONN', /gone/));
     assert.throws(() => host.accept(request), spiError('ENOTCONN', /gone/));
     await until(() => events.length > 0);
+    requests.length = 0;
+    for (let i = 0; i < 9; i++) host.connect();
+    await until(() => requests.length === 8);
+    await turns();
+    assert.equal(requests.length, 8, 'the backlog is what it was');
   });
 
   it('a request whose peer has given up is gone', async () => {
