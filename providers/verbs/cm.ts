@@ -1,4 +1,4 @@
-/** The CM module over librdmacm: what the consumer asks for, and whom the kernel's events are for. */
+/** The CM module over librdmacm: what the consumer asks for, and whose the kernel's events are. */
 import { SpiError } from '../../core/spi/index.js';
 import type {
   Clock,
