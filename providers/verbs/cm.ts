@@ -128,7 +128,11 @@ export class VerbsCm implements CmModule {
     }
     this.readFailures = 0;
     // An identifier that has gone meanwhile has nobody to tell.
-    this.owners.get(event.id)?.onNativeEvent(event);
+    try {
+      this.owners.get(event.id)?.onNativeEvent(event);
+    } catch (error) {
+      this.dependencies.logger.error('CM: a handler threw', { error });
+    }
   }
 
   private onReadFailure(errno: number): void {

@@ -48,6 +48,7 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
   private readonly lines: string[] = [];
   /** That it is in ERR has been told, or ordered. */
   private errorKnown = false;
+  private known: QpState = QpState.RESET;
   /** Where receives of a shared queue complete. */
   private readonly sharedCq: VerbsCompletionQueue | undefined;
 
@@ -76,11 +77,15 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
     }
   }
 
-  /** Asked of the kernel, since errors and the CM change it too. */
+  /**
+   * Asked of the kernel, since errors and the CM change it too; a device that does not answer leaves
+   * us with what we know.
+   */
   get state(): QpState {
     if (this.destroyed) return QpState.RESET;
-    this.ask(QUERY_STATE);
-    return (this.words[0] ?? 0) as QpState;
+    const errno = this.device.addon.queryQp(this.number, QUERY_STATE, this.words);
+    if (errno === 0) this.known = (this.words[0] ?? 0) as QpState;
+    return this.known;
   }
 
   ringSendDoorbell(): void {
@@ -104,6 +109,7 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
     if (to === QpState.RESET) this.saveSharedReceives();
     const errno = device.addon.modifyQp(this.number, mask, words);
     this.record(errno === 0 ? step : `${step}: errno ${errno}`, attributes);
+    if (errno === 0) this.known = to;
     check('ibv_modify_qp', errno, `${nameOf(QpType, this.type)} ${step}`);
     this.errorKnown = to === QpState.ERR;
   }
