@@ -1,28 +1,31 @@
 /**
  * A task for the next turn of the event loop, which keeps the process alive only when told to. An
- * immediate that is unref'd would not do: it does not wake a loop that waits for something else, so
- * it runs when that comes, whenever that is. A timeout does wake it, a millisecond later.
+ * immediate that is unref'd is not enough: it does not wake a loop that waits for something else,
+ * so it would run when that comes, whenever that is. A timeout beside it wakes the loop after a
+ * millisecond; one that turns anyway does not wait for it.
  */
 export class NextTurn {
   #immediate: NodeJS.Immediate | undefined;
   #timeout: NodeJS.Timeout | undefined;
   #keepAlive = false;
   readonly #run = (): void => {
-    this.#immediate = this.#timeout = undefined;
+    this.cancel();
     this.task();
   };
 
   constructor(private readonly task: () => void) {}
 
   get isPending(): boolean {
-    return this.#immediate !== undefined || this.#timeout !== undefined;
+    return this.#immediate !== undefined;
   }
 
   /** Asking again before it has run is asking once. */
   request(): void {
-    if (this.isPending) return;
-    if (this.#keepAlive) this.#immediate = setImmediate(this.#run);
-    else this.#timeout = setTimeout(this.#run, 1).unref();
+    if (this.#immediate !== undefined) return;
+    this.#immediate = setImmediate(this.#run);
+    if (this.#keepAlive) return;
+    this.#immediate.unref();
+    this.#timeout = setTimeout(this.#run, 1).unref();
   }
 
   cancel(): void {

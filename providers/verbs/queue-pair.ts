@@ -129,8 +129,8 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
   }
 
   /**
-   * Drivers drop the completions of a queue pair with it; those of a shared queue are wanted all the
-   * same: they name the slots that are free.
+   * Drivers drop the completions of a queue pair with it; those of a shared queue are wanted all
+   * the same: they name the slots that are free.
    */
   private saveSharedReceives(): void {
     const queue = this.sharedCq;

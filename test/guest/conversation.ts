@@ -55,7 +55,9 @@ export function checkConversations(packets: readonly Dissection[]): Conversation
   }
   const conversations = [...byRequest.values()];
   for (const conversation of conversations) {
-    assert.match(sequenceOf(conversation), LEGAL, `frame ${conversation.request.frame}`);
+    const sequence = sequenceOf(conversation);
+    const where = `frame ${conversation.request.frame}`;
+    assert.ok(LEGAL.test(sequence), `${where}: ${sequence} is no conversation`);
   }
   checkFirstPsns(conversations, packets);
   return conversations;

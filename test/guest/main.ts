@@ -5,6 +5,7 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'nod
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 
+import { SEED_VARIABLE } from './cases/differential.js';
 import { allCases } from './cases/index.js';
 import { bootShell } from './guest.js';
 import type { Guest } from './guest.js';
@@ -44,11 +45,21 @@ async function inside(verb: string, args: readonly string[]): Promise<number> {
       return exec(kernel, args.join(' '));
     case 'cases':
     case 'full':
-      return cases(kernel, verb === 'full', args.join(' '));
+      return cases(kernel, verb === 'full', withoutSeed(args).join(' '));
     default:
       log(`unknown verb ${verb}: cases, full, shell or exec`);
       return 2;
   }
+}
+
+/** `--seed N` is for the differential cases, which look for it in the environment. */
+function withoutSeed(args: readonly string[]): string[] {
+  const at = args.indexOf('--seed');
+  if (at < 0) return [...args];
+  const seed = args[at + 1] ?? '';
+  if (!/^\d+$/.test(seed)) throw new Error(`--seed ${seed}: not a number`);
+  process.env[SEED_VARIABLE] = seed;
+  return args.filter((_, index) => index !== at && index !== at + 1);
 }
 
 async function shell(kernel: Kernel): Promise<number> {

@@ -59,7 +59,9 @@ export async function runCases(
       print(`${verdict} ${next.name} (${outcome.seconds.toFixed(1)} s)`);
       if (error === undefined) continue;
       print(error.replace(/^/gm, '      '));
-      await recover();
+      await recover().catch((reason: unknown) => {
+        print(`      the lab did not recover: ${String(reason)}`);
+      });
     }
   };
   await Promise.all(lanes.map(runLane));

@@ -157,8 +157,9 @@ int postBurst(Tables& tables, Queue& queue, uint32_t end, int* failure) {
   binds = last.opcode == IBV_WR_BIND_MW;
   if (binds) last.send_flags |= IBV_SEND_SIGNALED;  // see finishBind
   ibv_send_wr* bad = nullptr;
-  const int refusal =
-      binds && isType1(last) ? bindType1(qp, last, &bad) : qp->context->ops.post_send(qp, requests, &bad);
+  const int refusal = binds && isType1(last)
+                          ? bindType1(qp, last, &bad)
+                          : qp->context->ops.post_send(qp, requests, &bad);
   if (refusal) {
     const int accepted = taken(requests, count, bad);
     if (accepted < 0) {

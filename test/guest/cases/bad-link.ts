@@ -8,7 +8,7 @@ import { PATH_MTUS } from '../lab.js';
 import type { Lab, PathMtu } from '../lab.js';
 import type { Case } from '../suite.js';
 import { captured, startPeer, transcript } from './captured.js';
-import { putPeer } from './memory.js';
+import { putPeer } from './peer-programs.js';
 
 const PORT = 7700;
 const START_TIMEOUT_MS = 20_000;
@@ -121,11 +121,16 @@ function textOfFamily(family: 'ipv4' | 'ipv6'): string {
 }
 
 async function transferInWeather(lab: Lab, weather: Weather): Promise<void> {
-  const { role, trouble, way, mtuBytes } = weather;
+  const { role, family, trouble, way, mtuBytes } = weather;
   await lab.setPathMtu(mtuBytes);
   const guest = lab.guest(0);
   await captured(lab, guest, nameOf(weather).replaceAll(/\W+/g, '-'), async () => {
-    const { ours, kernels, kill } = await startEnds(lab, weather);
+    const { ours, kernels, kill } = await startTransfer(lab, role, family, {
+      sizeBytes: SIZE_BYTES,
+      rounds: ROUNDS,
+      ackTimeout: ACK_TIMEOUT,
+      retryCount: RETRIES,
+    });
     try {
       await ours.waitForOutput(/^connected$/m, START_TIMEOUT_MS);
       await impair(guest, impairmentOf(trouble, way));
@@ -143,31 +148,40 @@ async function transferInWeather(lab: Lab, weather: Weather): Promise<void> {
   });
 }
 
-interface Ends {
+export interface Transfer {
+  readonly sizeBytes: number;
+  readonly rounds: number;
+  readonly ackTimeout: number;
+  /** Of our side. */
+  readonly retryCount: number;
+}
+
+export interface Ends {
   readonly ours: RunningCommand;
   readonly kernels: RunningCommand;
   readonly kill: () => void;
 }
 
-async function startEnds(lab: Lab, { role, family }: Weather): Promise<Ends> {
+/** Both ends of a transfer. Ours waits for SIGUSR2 when it is connected, and before it ends. */
+export async function startTransfer(
+  lab: Lab,
+  role: Weather['role'],
+  family: Weather['family'],
+  { sizeBytes, rounds, ackTimeout, retryCount }: Transfer,
+): Promise<Ends> {
   const guest = lab.guest(0);
-  const program = putPeer(guest, 'transfer-peer');
-  const ourArgs = `${SIZE_BYTES} ${ROUNDS} ${ACK_TIMEOUT} ${RETRIES}`;
-  const kernelServer = (): RunningCommand =>
-    guest.spawn(`${program} serve ${guest[family]} ${PORT} ${SIZE_BYTES}`);
-  const kernelDriver = (): RunningCommand =>
-    guest.spawn(
-      `${program} drive ${lab.host[family]} ${PORT} ${SIZE_BYTES} ${ROUNDS} ${ACK_TIMEOUT}`,
-    );
+  const program = `exec ${putPeer(guest, 'transfer-peer')}`;
+  const ourArgs = `${sizeBytes} ${rounds} ${ackTimeout} ${retryCount}`;
+  const address = role === 'client' ? guest[family] : lab.host[family];
   const server =
     role === 'client'
-      ? kernelServer()
-      : startPeer(lab, `transfer-server ${lab.host[family]} ${ourArgs}`);
+      ? guest.spawn(`${program} serve ${address} ${PORT} ${sizeBytes}`)
+      : startPeer(lab, `transfer-server ${address} ${ourArgs}`);
   await server.waitForOutput(/listening/, START_TIMEOUT_MS);
   const driver =
     role === 'client'
-      ? startPeer(lab, `transfer-client ${guest[family]} ${ourArgs}`)
-      : kernelDriver();
+      ? startPeer(lab, `transfer-client ${address} ${ourArgs}`)
+      : guest.spawn(`${program} drive ${address} ${PORT} ${sizeBytes} ${rounds} ${ackTimeout}`);
   const [ours, kernels] = role === 'client' ? [driver, server] : [server, driver];
   const kill = (): void => [server, driver].forEach((command) => command.kill());
   return { ours, kernels, kill };

@@ -7,15 +7,16 @@ import type { Case, InteropRow } from '../suite.js';
 import { CM_ATTRIBUTE } from '../tshark.js';
 import { cmSequence } from '../wire-check.js';
 import { captured, startPeer, transcript } from './captured.js';
-import { MEMORY_PORT, putMemoryPeer } from './memory.js';
+import { MEMORY_PORT, putMemoryPeer } from './peer-programs.js';
 
 const START_TIMEOUT_MS = 15_000;
 const MEMORY_BYTES = 65_536;
 /** Seven retries of 268 ms each, and room for a loaded machine. */
-const BROKEN_TIMEOUT_MS = 20_000;
+const BROKEN_TIMEOUT_MS = 60_000;
+/** A boot comes on top. */
+const POWER_OFF_TIMEOUT_MS = 240_000;
 const SEQUENCE = 100;
 const TRAFFIC_MS = 500;
-const OUTAGE_MS = 1000;
 
 const pause = (milliseconds: number): Promise<void> =>
   new Promise((resolve) => setTimeout(resolve, milliseconds));
@@ -50,12 +51,8 @@ export function faultCases(lab: Lab, version: string): Case[] {
       run: () => ourServerKilled(lab),
     },
     {
-      name: `fault: no link for ${OUTAGE_MS} ms in mid-transfer`,
-      row: row('client', `no link for ${OUTAGE_MS} ms`, 'memory-peer (librdmacm)'),
-      run: () => outage(lab),
-    },
-    {
       name: 'fault: the guest is powered off in mid-transfer',
+      timeoutMs: POWER_OFF_TIMEOUT_MS,
       row: row('requester', 'peer powered off', 'memory-peer (librdmacm)'),
       run: () => lab.withGuest({}, (guest) => poweredOff(lab, guest)),
     },
@@ -134,34 +131,6 @@ async function ourServerKilled(lab: Lab): Promise<void> {
     } finally {
       first.kill();
       await orphan.stop('SIGKILL');
-    }
-  });
-}
-
-/** Shorter than our retries last: the transfer goes on, on the same connection. */
-async function outage(lab: Lab): Promise<void> {
-  await lab.setPathMtu(1024);
-  const guest = lab.guest(0);
-  await captured(lab, guest, 'outage', async () => {
-    const serving = guest.spawn(
-      `${putMemoryPeer(guest)} serve ${guest.ipv4} ${MEMORY_PORT} ${MEMORY_BYTES}`,
-    );
-    try {
-      await serving.waitForOutput(/listening/, START_TIMEOUT_MS);
-      const sizes = new Array<number>(200).fill(20_000);
-      const client = startPeer(lab, `memory-client ${guest.ipv4} ${sizes.join(' ')}`);
-      await client.waitForOutput(/done/, START_TIMEOUT_MS);
-      lab.unplug(guest);
-      await pause(OUTAGE_MS);
-      assert.ok(!client.stdout.includes('done 20000\n'.repeat(sizes.length)), 'done too early');
-      lab.plug(guest);
-      const result = await client.finish(60_000);
-      assert.equal(result.stdout, 'done 20000\n'.repeat(sizes.length), transcript(result));
-      const served = await serving.finish();
-      assert.equal(served.code, 0, transcript(served));
-    } finally {
-      serving.kill();
-      lab.plug(guest);
     }
   });
 }

@@ -9,22 +9,25 @@ import { differentialCases } from './differential.js';
 import { dtestCases } from './dtest.js';
 import { faultCases } from './faults.js';
 import { labCases } from './lab.js';
+import { leftoverCases } from './leftovers.js';
 import { lostMessageCases } from './lost-messages.js';
 import { madCases, madRemovalCase } from './mad.js';
-import { memoryCases } from './memory.js';
 import { operationsCases } from './operations.js';
+import { outageCases } from './outages.js';
 import { packetPortCases } from './packet-port.js';
 import { refusalCases } from './refusals.js';
 import { kernelToKernelCases, lossyCases, rpingCases } from './rping.js';
 import { ucmatoseCases } from './ucmatose.js';
 import { udaddyCases } from './udaddy.js';
 import { verbsAppCases } from './verbs-apps.js';
+import { verbsDeviceCases } from './verbs-device.js';
 import { verbsCases } from './verbs.js';
 
 /** Every case of both sizes, in the order in which they run. */
 export function allCases(lab: Lab, version: string): Case[] {
   return [
     ...labCases(lab),
+    ...leftoverCases(lab),
     ...packetPortCases(lab, version),
     ...kernelToKernelCases(lab, version),
     ...rpingCases(lab, version),
@@ -35,9 +38,9 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...dtestCases(lab, version),
     ...daplFaultCases(lab, version),
     ...refusalCases(lab, version),
-    ...memoryCases(lab, version),
     ...operationsCases(lab, version),
     ...verbsCases(lab, version),
+    ...verbsDeviceCases(lab, version),
     ...verbsAppCases(lab, version),
     ...differentialCases(lab, version),
     ...madCases(lab, version),
@@ -45,6 +48,7 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...cmCornerCases(lab, version),
     ...connectionCases(lab, version),
     ...faultCases(lab, version),
+    ...outageCases(lab, version),
     ...badLinkCases(lab, version),
     madRemovalCase(lab),
   ];

@@ -10,6 +10,7 @@ import type { Case } from '../suite.js';
 
 /** More than the pipes and the serial port hold. */
 const MUCH_BYTES = 1_000_000;
+const BOOT_AND_MORE_MS = 240_000;
 const SMALL_PAIR = { memoryMiB: 768, cpus: 2 } as const;
 
 export function labCases(lab: Lab): Case[] {
@@ -19,6 +20,7 @@ export function labCases(lab: Lab): Case[] {
     { name: 'lab: files go to a guest and come back', run: () => files(lab) },
     {
       name: 'lab: a guest of another size; a power cut ends the commands of its guest only',
+      timeoutMs: BOOT_AND_MORE_MS,
       run: () => powerCut(lab),
     },
   ];

@@ -6,6 +6,7 @@ import type { Lab, PathMtu } from '../lab.js';
 import { hexOf, isNak, isReadResponse, OPCODE, rocePackets } from '../roce.js';
 import type { RocePacket } from '../roce.js';
 import type { Case } from '../suite.js';
+import { NAK } from '../verbs/violations.js';
 import { connectEnds, playOperations, wishesFor } from '../verbs/operations.js';
 import type { ExpectedPackets } from '../verbs/round.js';
 import { addressOf, datEnd, FAMILIES, kernelEnd, REQUESTERS, withEnds } from '../verbs/scene.js';
@@ -62,6 +63,7 @@ async function run(
         domains,
         mtuBytes,
       });
+      assert.equal(await ours.ended(asks === ours ? pair : theirs), 'BROKEN');
     }),
   );
   assert.ok(expected);
@@ -81,6 +83,10 @@ function assertPackets(packets: readonly RocePacket[], from: string, expected: E
   assertOpcodes('the responder', responses, [...answers]);
   const solicited = requests.filter(({ isSolicited }) => isSolicited).length;
   assert.ok(solicited >= expected.solicited, `${solicited} packets solicit an event`);
-  const odd = responses.filter(({ syndrome }) => isNak(syndrome));
-  assert.deepEqual(odd, [], 'NAKs');
+  const naks = responses.filter(({ syndrome }) => isNak(syndrome));
+  assert.deepEqual(
+    naks.map(({ syndrome }) => syndrome),
+    [NAK.REMOTE_ACCESS],
+    'NAKs',
+  );
 }

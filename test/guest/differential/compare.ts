@@ -1,6 +1,6 @@
 /**
- * Compares what two pairs of ends made of the same script, life by life, and knows where rxe differs
- * from IBTA.
+ * Compares what two pairs of ends made of the same script, life by life, and knows where rxe
+ * differs from IBTA.
  */
 import { isNak, isRnr } from '../roce.js';
 import type { Completion } from '../verbs/end.js';
@@ -129,9 +129,9 @@ function textOf(completion: Completion, keys: readonly number[]): string {
 
 /**
  * Syndromes and PSNs in order, the latter counted from the first request's. Of RNR NAKs only the
- * last, where no receive comes: how often they are sent, and for which message, depends on when late
- * receives come. Left out too is rxe's sequence NAK behind an RNR NAK: it takes the packets that
- * were in flight behind the refused one for a gap.
+ * last, where no receive comes: how often they are sent, and for which message, depends on when
+ * late receives come. Left out too is rxe's sequence NAK behind an RNR NAK: it takes the packets
+ * that were in flight behind the refused one for a gap.
  */
 function naksOf({ acknowledgements, answers }: Played, { life, qpns }: LifeRecord): string[] {
   const naks: string[] = [];

@@ -1,4 +1,5 @@
-// The differential test without the kernel: the reference agrees with itself, and covers what it says.
+// The differential test without the kernel: the reference agrees with itself, and every fault is
+// in some script.
 import assert from 'node:assert/strict';
 
 import { differences } from './compare.js';

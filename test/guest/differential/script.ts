@@ -140,7 +140,7 @@ class LifeMaker {
     this.roundIndex += 1;
     return {
       receives: receives.slice(0, split),
-      requests: waits || late.length > 0 ? placed.map(unfenced) : placed,
+      requests: placed.map(unfenced),
       late,
     };
   }
@@ -270,11 +270,20 @@ class LifeMaker {
 }
 
 /**
- * For requests that may have to be repeated: a fenced one that rxe 6.1 repeats waits for READs behind
- * it, which wait for it.
+ * Nothing that is fenced has a READ or an atomic behind it: when rxe 6.1 repeats it, for an RNR NAK
+ * or because an acknowledgement was late, it waits for those behind it, which wait for it.
  */
-function unfenced(request: ScriptRequest): ScriptRequest {
-  return { ...request, flags: request.flags & ~WrFlags.FENCE };
+function unfenced(
+  request: ScriptRequest,
+  index: number,
+  requests: readonly ScriptRequest[],
+): ScriptRequest {
+  const isFollowed = requests.slice(index + 1).some((later) => !takesOrWrites(later));
+  return isFollowed ? { ...request, flags: request.flags & ~WrFlags.FENCE } : request;
+}
+
+function takesOrWrites(request: ScriptRequest): boolean {
+  return takesReceive(request) || request.opcode === RDMA_WRITE;
 }
 
 function indexOfFault(requests: readonly ScriptRequest[]): number {

@@ -15,8 +15,11 @@ const WARM_UP = 100;
 
 interface CornerOptions {
   readonly count: number;
-  /** Milliseconds from the last that is established to the end of all; undefined: the peer ends. */
-  readonly leaveAfterMs: number | undefined;
+  /**
+   * When we disconnect: `each` as soon as it is established, all so many milliseconds after the
+   * last one, or never (undefined): the peer does.
+   */
+  readonly leave: 'each' | number | undefined;
 }
 
 class Corners {
@@ -42,16 +45,17 @@ class Corners {
   }
 
   async untilAllEnded(): Promise<void> {
-    const { count, leaveAfterMs } = this.options;
+    const { count, leave } = this.options;
     while (this.#ended < count) {
       const event = await this.#event();
       process.stdout.write(`${textOf(event)}\n`);
       if (event.number !== DatEventNumber.ESTABLISHED) {
         this.#ended++;
-      } else if (++this.#established === count && leaveAfterMs !== undefined) {
-        if (leaveAfterMs === 0) this.#leave();
-        else setTimeout(() => this.#leave(), leaveAfterMs);
+        continue;
       }
+      const isLast = ++this.#established === count;
+      if (leave === 'each') this.#leave();
+      else if (isLast && leave !== undefined) setTimeout(() => this.#leave(), leave);
     }
   }
 
@@ -98,7 +102,7 @@ async function connectAll(
   await corners.untilAllEnded();
 }
 
-/** One connection after the other, each with a fresh endpoint; the growth of the heap, at the end. */
+/** One connection after the other, each with a fresh endpoint; prints what the heap has grown. */
 async function connectInSequence(
   ia: Ia,
   address: string,
@@ -158,11 +162,9 @@ async function connectAgain(ia: Ia, address: string, connQual: number): Promise<
   if (event.type === 'connection') process.stdout.write(`${textOf(event)}\n`);
 }
 
-function optionsOf([count, leaveAfterMs]: readonly string[]): CornerOptions {
-  return {
-    count: Number(count),
-    leaveAfterMs: leaveAfterMs === undefined ? undefined : Number(leaveAfterMs),
-  };
+function optionsOf([count, leave]: readonly string[]): CornerOptions {
+  const isWord = leave === 'each' || leave === undefined;
+  return { count: Number(count), leave: isWord ? leave : Number(leave) };
 }
 
 type Verb = (ia: Ia, address: string, args: readonly string[]) => Promise<void>;
@@ -171,6 +173,7 @@ export const CORNER_CLIENTS: Readonly<Record<string, Verb>> = {
   'connect-all': (ia, address, args) => connectAll(ia, address, CORNER_PORT, optionsOf(args)),
   'connect-again': (ia, address) => connectAgain(ia, address, CORNER_PORT),
   'connect-text': (ia, address, [port]) => connectText(ia, address, Number(port)),
+  resolve: (ia, address, [port]) => resolveService(ia, address, Number(port)),
   'connect-in-sequence': (ia, address, [count]) =>
     connectInSequence(ia, address, CORNER_PORT, Number(count)),
 };
@@ -189,6 +192,13 @@ async function connectText(ia: Ia, address: string, connQual: number): Promise<v
   if (event.type !== 'connection') throw new Error(`a ${event.type} event of a connection`);
   const text = Buffer.from(event.privateData).toString().replace(/\0+$/, '');
   process.stdout.write(`${textOf(event)}\nprivate data: ${text}\n`);
+}
+
+/** Asks a service of datagrams for its queue pair. */
+async function resolveService(ia: Ia, address: string, connQual: number): Promise<void> {
+  const ep = ia.createUdEndpoint({ pz: ia.createPz() });
+  const { qpn, qkey } = await ep.resolve({ address, connQual });
+  process.stdout.write(`resolved qpn=${qpn} qkey=${qkey.toString(16)}\n`);
 }
 
 class HeapGrowth {

@@ -12,11 +12,12 @@
  *     memory-server <ip> <bytes>       serves memory to memory-peer
  *     transfer-client <ip> <bytes> <rounds> <ack timeout> <retry count>
  *     transfer-server <ip> <bytes> <rounds> <ack timeout> <retry count>
- *     connect-all <ip> <count> [<leave after ms>]   connections without data, to cm-peer
+ *     connect-all <ip> <count> [each | <leave after ms>]   connections without data, to cm-peer
  *     connect-in-sequence <ip> <count>
  *     connect-text <ip> <port>         prints the private data of the answer
+ *     resolve <ip> <port>              prints the queue pair of a service of datagrams
  *     connect-again <ip>               again when the peer says that the connection is stale
- *     hold <ip> <count> [<leave after ms>]
+ *     hold <ip> <count> [each | <leave after ms>]
  *     accept-in-sequence <ip> <count>
  *     flood <ip>                       writes until the connection ends, and prints its last event
  *

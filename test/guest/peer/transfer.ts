@@ -158,20 +158,30 @@ export async function serveTransfer(
   side.ep.postSend(side.outgoing.segment(0, OFFER_BYTES));
   await side.sent('offer');
   let round = 0;
-  for (; ; round++) {
-    const got = await side.received();
-    if (got === 0) break;
-    expectPattern('message', side.incoming.bytes.subarray(0, got), round);
-    side.outgoing.bytes.set(side.incoming.bytes);
-    side.receive();
-    side.ep.postSend(side.outgoing.segment(0, got));
-    await side.sent('echo');
+  try {
+    while (await echoed(side, round)) round++;
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    process.stdout.write(`${error.message}\n${textOf(await side.connectionEvent())}\n`);
+    return;
   }
   expectPattern('memory', side.memory.bytes, round);
   await go(`served ${round}`);
   side.ep.postSend(side.outgoing.segment(0, 0));
   await side.sent('end');
   process.stdout.write(`${textOf(await side.connectionEvent())}\n`);
+}
+
+/** False after the driver's last message, which is empty. */
+async function echoed(side: TransferSide, round: number): Promise<boolean> {
+  const got = await side.received();
+  if (got === 0) return false;
+  expectPattern('message', side.incoming.bytes.subarray(0, got), round);
+  side.outgoing.bytes.set(side.incoming.bytes);
+  side.receive();
+  side.ep.postSend(side.outgoing.segment(0, got));
+  await side.sent('echo');
+  return true;
 }
 
 /** Says where we are, and waits for the case to say that we may go on. */

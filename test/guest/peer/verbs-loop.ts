@@ -1,9 +1,8 @@
-// Two queue pairs of one process over a real device: every operation through the rings.
+// Every operation through the rings of two queue pairs of one process, over a real device.
 //   node verbs-loop.js [device]
 // One line per check; exit code 1 when one of them fails.
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { CompletionQueue, QueuePair } from '../../../core/spi/device.js';
 import {
   Access,
   nameOf,
@@ -14,124 +13,31 @@ import {
   WcStatus,
   WrOpcode,
 } from '../../../core/spi/ib.js';
-import { silentLogger } from '../../../core/spi/logger.js';
 import { nextRkey } from '../../../core/spi/rkey.js';
-import { VerbsDevice } from '../../../providers/verbs/device.js';
-import { loadVerbsAddon } from '../../../providers/verbs/native-addon.js';
 import { connect, open } from '../../fake-verbs/connect.js';
+import { postReceives, postSends, writeReceive } from '../../fake-verbs/work.js';
 import {
-  type Completion,
-  drain,
-  postReceives,
-  postSends,
-  type Segment,
-  writeReceive,
-} from '../../fake-verbs/work.js';
+  at,
+  brief,
+  check,
+  connected,
+  cqs,
+  device,
+  events,
+  failures,
+  memory,
+  notified,
+  ok,
+  pair,
+  pd,
+  put,
+  region,
+  remote,
+  take,
+  text,
+} from './verbs-rig.js';
 
-const name = process.argv[2] ?? 'rxe0';
 const QKEY = 0x11111111;
-const BYTES = 1 << 20;
-const addon = loadVerbsAddon();
-const missing = addon.load('verbs');
-if (missing !== undefined) throw new Error(missing);
-const device = new VerbsDevice({
-  addon,
-  name,
-  logger: { ...silentLogger, error: (message, fields) => console.log(message, fields) },
-});
-device.setEventHandler((event) => console.log(`device event ${event}`));
-const pd = device.createProtectionDomain();
-const memory = new Uint8Array(device.allocate(BYTES));
-const EVERYTHING =
-  Access.LOCAL_WRITE |
-  Access.REMOTE_WRITE |
-  Access.REMOTE_READ |
-  Access.REMOTE_ATOMIC |
-  Access.MW_BIND;
-const region = pd.registerMemory(memory, EVERYTHING, 0x7000_0000_0000n);
-const notified: string[] = [];
-const events: [string, number][] = [];
-
-function queue(role: string): CompletionQueue {
-  return device.createCompletionQueue({
-    minEntries: 64,
-    onNotify: () => notified.push(role),
-    onEvent: (event) => events.push([role, event]),
-  });
-}
-const cqs = { a: queue('a'), b: queue('b') };
-
-function pair(type: QpType, side: 'a' | 'b', options: object = {}): QueuePair {
-  return device.createQueuePair({
-    type,
-    pd,
-    sendCq: cqs[side],
-    receiveCq: cqs[side],
-    maxSendWr: 16,
-    maxReceiveWr: 16,
-    maxSendSge: 4,
-    maxReceiveSge: 4,
-    maxInlineBytes: 64,
-    context: side === 'a' ? 1 : 2,
-    onEvent: (event) => events.push([side, event]),
-    ...options,
-  });
-}
-
-const at = (offset: number, length: number): Segment => ({
-  address: region.iova + BigInt(offset),
-  length,
-  lkey: region.lkey,
-});
-const remote = (offset: number): { address: bigint; rkey: number } => ({
-  address: region.iova + BigInt(offset),
-  rkey: region.rkey,
-});
-const put = (offset: number, text: string): void => memory.set(Buffer.from(text), offset);
-const text = (offset: number, length: number): string =>
-  Buffer.from(memory.subarray(offset, offset + length)).toString();
-
-/** Completions of one queue, until there are `count`. */
-async function take(cq: CompletionQueue, count: number): Promise<Completion[]> {
-  const got: Completion[] = [];
-  for (let i = 0; i < 2000 && got.length < count; i++) {
-    got.push(...drain(cq));
-    if (got.length < count) await sleep(5);
-  }
-  assert.equal(got.length, count, `completions: ${JSON.stringify(got.map(brief))}`);
-  return got;
-}
-const brief = (c: Completion): string =>
-  `${c.index}:${nameOf(WcOpcode, c.opcode)}:${nameOf(WcStatus, c.status)}:${c.vendorError}`;
-const ok = (completions: readonly Completion[]): void => {
-  for (const c of completions) assert.equal(c.status, WcStatus.SUCCESS, brief(c));
-};
-
-let failed = 0;
-async function check(what: string, body: () => Promise<void>): Promise<void> {
-  try {
-    await body();
-    console.log(`ok   ${what}`);
-  } catch (error) {
-    failed++;
-    console.log(`FAIL ${what}: ${error instanceof Error ? error.stack : String(error)}`);
-  }
-}
-
-async function connected(type: QpType, body: (a: QueuePair, b: QueuePair) => Promise<void>) {
-  const a = pair(type, 'a');
-  const b = pair(type, 'b');
-  try {
-    connect(device, a, b);
-    connect(device, b, a);
-    await body(a, b);
-  } finally {
-    a.destroy();
-    b.destroy();
-    drain(cqs.a);
-    drain(cqs.b);
-  }
-}
 
 console.log(
   JSON.stringify(
@@ -201,15 +107,16 @@ await check('RC: every opcode', () =>
 
 await check('RC: 1 MiB in one WRITE', () =>
   connected(QpType.RC, async (a) => {
-    memory.fill(7, 0, BYTES / 2);
-    memory.fill(0, BYTES / 2);
+    const HALF = memory.length / 2;
+    memory.fill(7, 0, HALF);
+    memory.fill(0, HALF);
     postSends(a, {
       opcode: WrOpcode.RDMA_WRITE,
-      segments: [at(0, BYTES / 2)],
-      remote: remote(BYTES / 2),
+      segments: [at(0, HALF)],
+      remote: remote(HALF),
     });
     ok(await take(cqs.a, 1));
-    assert.ok(memory.subarray(BYTES / 2).every((byte) => byte === 7));
+    assert.ok(memory.subarray(HALF).every((byte) => byte === 7));
   }),
 );
 
@@ -458,5 +365,5 @@ await check('CQ resize; EBUSY; objects; close', async () => {
   assert.throws(() => pd.registerMemory(Buffer.from('x'), 0), { code: 'EINVAL' });
   await device.close();
 });
-console.log(failed === 0 ? 'all checks passed' : `${failed} checks failed`);
-process.exitCode = failed === 0 ? 0 : 1;
+console.log(failures.length === 0 ? 'all checks passed' : `${failures.length} checks failed`);
+process.exitCode = failures.length === 0 ? 0 : 1;

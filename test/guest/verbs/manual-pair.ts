@@ -30,8 +30,8 @@ const RESPONSE_PSN = 0x123456;
 const SIZES: QueuePairSizes = { depth: 64, segments: 4, inlineBytes: 64 };
 const DEFAULTS = {
   access: EVERYTHING,
-  // 134 ms: a guest under emulation may be busy for long.
-  ackTimeout: 15,
+  // 537 ms: a guest under emulation may be busy for long.
+  ackTimeout: 17,
   retryCount: 6,
   rnrRetryCount: 7,
   minRnrTimer: 12,

@@ -1,4 +1,4 @@
-/** Messages that find no receive: NAK and wait, again and again or only so often. IBTA 9.7.5.2.8. */
+/** Messages that find no receive: NAK and wait, for ever or only so often. IBTA 9.7.5.2.8. */
 import assert from 'node:assert/strict';
 
 import { WrOpcode } from '../../../core/spi/index.js';

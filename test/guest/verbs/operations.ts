@@ -63,8 +63,30 @@ export async function playOperations(options: OperationsOptions): Promise<Expect
     await playRound({ ...options, lengthBytes: INLINE_BYTES, expected }, inline);
   }
   await playAtomics(options, expected);
+  await playBreak(options, expected);
   return expected;
 }
+
+/** At last a WRITE with a key that is none: it breaks the connection. */
+async function playBreak(options: OperationsOptions, expected: ExpectedPackets): Promise<void> {
+  const { requester, responder, domains } = options;
+  const { end, pair } = requester;
+  const source = await end.region(domains.requester, 8, LOCAL_WRITE);
+  const target = await responder.end.region(domains.responder, 8, LOCAL_WRITE | REMOTE_WRITE);
+  const segments = [{ region: source, offset: 0, length: 8 }];
+  const remote = { remoteAddress: target.address, rkey: (target.rkey ^ 0x5a5a5a5a) >>> 0 };
+  await end.send(pair, { opcode: RDMA_WRITE, wr: 1, segments, ...remote });
+  await end.post(pair);
+  const { sends } = await end.poll(pair, 1, 0);
+  const status = end.dialect === 'dat' ? 'REMOTE_ACCESS' : 'REM_ACCESS_ERR';
+  assert.deepEqual(
+    sends.map((send) => [send.wr, send.status]),
+    [[1, status]],
+  );
+  expected.requests.push(WRITE_ONLY);
+}
+
+const WRITE_ONLY = 0x0a;
 
 /** Windows take the place of what invalidation is about in `playInvalidation`. */
 const messages: readonly Planned[] = [

@@ -52,8 +52,9 @@ async function playLost(ends: Ends, from: Pair, to: Pair): Promise<void> {
   await asks.send(from, { opcode: RDMA_WRITE, wr: 2, segments, ...bad });
   await asks.post(from);
   const { sends } = await asks.poll(from, 2, 0);
-  // The peer has to have had both before it gets a receive: a reliable way round, then this.
-  await ends.responder.end.poll(to, 0, 1, LOST_MS);
+  // The peer has to have had both before it gets a receive.
+  const early = await answers.poll(to, 0, 1, LOST_MS);
+  assert.deepEqual(early.receives, [], 'UC receives');
   await answers.receive(to, 3, [{ region: target, offset: 0, length: 64 }]);
   await asks.send(from, { opcode: SEND_WITH_IMM, wr: 4, segments, immediate: 4 });
   await asks.post(from);
@@ -105,7 +106,7 @@ export async function playUd(ends: Ends, mtuBytes: number): Promise<void> {
       const segments = length === 0 ? [] : [{ region: from.region, offset: 0, length }];
       const opcode = immediate === undefined ? SEND : SEND_WITH_IMM;
       const request = { opcode, segments, ...(immediate !== undefined && { immediate }) };
-      // Wrong key: nobody may notice. What fits no receive is dropped too (IBTA 10.2.2.2).
+      // Wrong key: nobody may notice.
       const stranger = { ...datagram, qkey: QKEY ^ 1 };
       await from.end.send(from.pair, { ...request, wr: 100 + index, datagram: stranger });
       await from.end.send(from.pair, { ...request, wr: index, datagram });

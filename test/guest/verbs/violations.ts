@@ -51,6 +51,8 @@ export interface Violation {
   readonly outcome: Outcome;
   readonly rxeResponds?: Deviation;
   readonly rxeAsks?: Deviation | 'refuses to post it';
+  /** Where the waiting receive puts what comes; the target unless said. */
+  readonly receiveInto?: (scene: Scene) => Promise<Region>;
   /** What the responder's queue pair permits. */
   readonly access?: number;
   /** The state that each queue pair is in afterwards; ERR unless said. */
@@ -100,7 +102,7 @@ const access62 = {
 const invalid61 = {
   outcome: { status: 'REM_INV_REQ_ERR', nak: NAK.INVALID_REQUEST, receive },
 } as const;
-/** IBTA 9.9.6.1, 10.7.3.1. */
+/** A length error at the responder is an invalid request to the requester. */
 const tooLong = {
   outcome: { ...invalid61.outcome, receive: 'LOC_LEN_ERR' },
   rxeResponds: {
@@ -205,6 +207,24 @@ export const VIOLATIONS: readonly Violation[] = [
     ...tooLong,
   },
   {
+    name: 'SEND into a receive whose region has been deregistered',
+    make: (scene: Scene): Offence => to(scene, scene.target, 0, 8, SEND),
+    receiveInto: async (scene: Scene): Promise<Region> => {
+      const region = await remote(EVERYTHING)(scene);
+      await scene.ends.responder.end.deregister(region);
+      return region;
+    },
+    outcome: {
+      status: 'REM_OP_ERR',
+      nak: NAK.REMOTE_OPERATIONAL,
+      receive: 'LOC_PROT_ERR',
+    },
+    rxeResponds: {
+      receive: 'LOC_QP_OP_ERR',
+      why: 'a key of its own that is gone makes a malformed receive of it',
+    },
+  },
+  {
     name: 'SEND that invalidates a key that is none',
     make: (scene: Scene): Offence => ({
       ...to(scene, scene.target, 0, 8, SEND_WITH_INV),
@@ -233,7 +253,7 @@ export const VIOLATIONS: readonly Violation[] = [
       segments: [],
       rkey: 1,
     }),
-    // IBTA 9.7.5.2.4: no bytes, no check.
+    // IBTA C9-88: no bytes, no check.
     outcome: { status: 'SUCCESS', nak: undefined, receive },
     states: ['RTS', 'RTS'],
   },
@@ -314,8 +334,9 @@ function zerosDigest(length: number): number {
 async function playOne(scene: Scene, violation: Violation, outcome: Outcome): Promise<void> {
   const { ends, pairs, target } = scene;
   const [asks, answers] = [ends.requester.end, ends.responder.end];
-  const { states = ['ERR', 'ERR'] } = violation;
-  await answers.receive(pairs.responder, 7, [{ region: target, offset: 0, length: RECEIVE_BYTES }]);
+  const { receiveInto, states = ['ERR', 'ERR'] } = violation;
+  const region = receiveInto === undefined ? target : await receiveInto(scene);
+  await answers.receive(pairs.responder, 7, [{ region, offset: 0, length: RECEIVE_BYTES }]);
   const offence = await violation.make(scene);
   await asks.send(pairs.requester, { ...offence, wr: 10 });
   await asks.post(pairs.requester);

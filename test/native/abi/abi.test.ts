@@ -21,6 +21,8 @@ interface Header {
 }
 
 const HEADERS: readonly Header[] = [
+  { ours: join(native, 'verbs_values.h'), theirs: 'infiniband/verbs.h', exceptions: [] },
+  { ours: join(native, 'verbs_device_abi.h'), theirs: 'infiniband/verbs.h', exceptions: [] },
   {
     ours: join(native, 'verbs_abi.h'),
     theirs: 'infiniband/verbs.h',
@@ -33,7 +35,11 @@ const HEADERS: readonly Header[] = [
       'ibv_query_port', // its struct has a name of its own there, "compat"
     ],
   },
-  { ours: join(native, 'rdmacm_abi.h'), theirs: 'rdma/rdma_cma.h', exceptions: [] },
+  {
+    ours: join(native, 'rdmacm_abi.h'),
+    theirs: 'rdma/rdma_cma.h',
+    exceptions: ['', '.sgid', '.dgid', '.pkey'].map((member) => `rdma_addr.ibaddr${member}`),
+  },
   {
     ours: join(native, 'xrc_abi.h'),
     theirs: 'infiniband/verbs.h',
@@ -44,6 +50,47 @@ const HEADERS: readonly Header[] = [
       'verbs_context.placeholder',
     ],
   },
+];
+
+/** The kernel's names of what umad_abi.h names in our way. */
+const UMAD: readonly [ours: string, theirs: string, members: Readonly<Record<string, string>>][] = [
+  [
+    'umad::Header',
+    'struct ib_user_mad_hdr',
+    {
+      id: 'id',
+      status: 'status',
+      timeoutMs: 'timeout_ms',
+      retries: 'retries',
+      length: 'length',
+      qpn: 'qpn',
+      qkey: 'qkey',
+      lid: 'lid',
+      sl: 'sl',
+      pathBits: 'path_bits',
+      grhPresent: 'grh_present',
+      gidIndex: 'gid_index',
+      hopLimit: 'hop_limit',
+      trafficClass: 'traffic_class',
+      gid: 'gid',
+      flowLabel: 'flow_label',
+      pkeyIndex: 'pkey_index',
+    },
+  ],
+  [
+    'umad::Registration',
+    'struct ib_user_mad_reg_req2',
+    {
+      id: 'id',
+      qpn: 'qpn',
+      managementClass: 'mgmt_class',
+      classVersion: 'mgmt_class_version',
+      flags: 'flags',
+      methodMask: 'method_mask',
+      oui: 'oui',
+      rmppVersion: 'rmpp_version',
+    },
+  ],
 ];
 
 describe('declarations of foreign ABIs', function () {
@@ -85,6 +132,23 @@ describe('declarations of foreign ABIs', function () {
       assert.deepEqual(layouts(`"${ours}"`, [`-I${native}`, `-I${fake}`]), expected);
     });
   }
+
+  it('umad_abi.h is rdma/ib_user_mad.h of the kernel', function () {
+    const theirs = 'rdma/ib_user_mad.h';
+    if (!existsSync(join('/usr/include', theirs)) && !process.env['CI']) this.skip();
+    for (const [ours, kernel, members] of UMAD) {
+      const places = (type: string, names: readonly string[], include: string): string[] => {
+        const rows = names.map((name) => `MEMBER(${type}, ${name})`);
+        writeFileSync(join(directory, 'rows.inc'), [`SIZE(${type})`, ...rows].join('\n'));
+        return layouts(include, [`-I${native}`]).map((line) => line.replace(/^.*: /, ''));
+      };
+      assert.deepEqual(
+        places(ours, Object.keys(members), '"umad_abi.h"'),
+        places(kernel, Object.values(members), `<${theirs}>`),
+        ours,
+      );
+    }
+  });
 
   it('notices a member that has moved, and one that is missing', () => {
     const rows = rowsOf('struct s {\n  int a;\n  union { short b, c[2]; };\n};', () => false);

@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict';
 import { AsyncEventType, Timer, WrOpcode } from '../../../core/spi/index.js';
-import { HcaPair, connectedPair, drain, postReceive, postSend } from '../../support/hca-pair.js';
+import {
+  HcaPair,
+  connect,
+  connectedPair,
+  drain,
+  postReceive,
+  postSend,
+} from '../../support/hca-pair.js';
 
 const send = { opcode: WrOpcode.SEND, segments: [{ offset: 0, length: 8 }] };
 
@@ -48,5 +55,25 @@ describe('Driver', () => {
       [0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
     );
     assert.equal(pair.a.driver.device.counters.retries, 0);
+  });
+
+  it('waits as a NAK asks from when it came in, however long sending took', () => {
+    const pair = new HcaPair(21);
+    const [qpA, qpB] = [pair.a.createQp(), pair.b.createQp()];
+    // Timer code 14: 1280 us.
+    connect(pair, qpA, qpB, { minRnrTimer: 14 });
+    postSend(pair.a, qpA, send);
+    pair.a.driver.pump();
+    pair.b.driver.pump();
+    const { port } = pair.a;
+    const original = port.send.bind(port);
+    port.send = (from, to) => {
+      pair.clock.timeUs += 5000;
+      return original(from, to);
+    };
+    postSend(pair.a, qpA, send);
+    pair.a.driver.pump();
+    assert.equal(pair.a.driver.device.counters.rnrNaksReceived, 1);
+    assert.ok(pair.a.driver.nextDeadlineUs() >= pair.clock.timeUs + 1280);
   });
 });

@@ -1,0 +1,35 @@
+// The verbs device without anything above it: every operation between two queue pairs of one
+// process, over the guest's rxe0 (test/guest/peer/verbs-loop.ts).
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+
+import type { Lab } from '../lab.js';
+import { repositoryRoot } from '../paths.js';
+import type { Case } from '../suite.js';
+import { transcript } from './captured.js';
+
+const PROGRAM = join(repositoryRoot, 'dist/test/guest/peer/verbs-loop.js');
+/** Under emulation, Node alone takes seconds to start. */
+const TIMEOUT_MS = 120_000;
+
+export function verbsDeviceCases(lab: Lab, version: string): Case[] {
+  return [
+    {
+      name: 'verbs: every operation between two queue pairs of one process',
+      row: {
+        counterpart: 'itself, through the kernel',
+        version,
+        role: 'verbs device',
+        transport: 'RC, UC, UD, SRQ and windows by hand, IPv4, our verbs provider on rxe',
+        mtuBytes: 1024,
+      },
+      timeoutMs: TIMEOUT_MS,
+      run: async () => {
+        const program = `'${process.execPath}' --enable-source-maps '${PROGRAM}' rxe0`;
+        const result = await lab.guest(0).run(program, { timeoutMs: TIMEOUT_MS });
+        assert.equal(result.code, 0, transcript(result));
+        assert.match(result.stdout, /all checks passed/);
+      },
+    },
+  ];
+}
