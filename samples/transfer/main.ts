@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /**
- * `transfer`: moves a file between two processes with RDMA writes, through the DAT API. Without a subcommand both sides run on this machine.
+ * `transfer`: moves a file between two processes with RDMA writes, through the DAT API. Without a
+ * subcommand both sides run on this machine.
  */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { demo } from './demo.js';

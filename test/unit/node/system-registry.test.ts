@@ -34,7 +34,7 @@ const CONF = [
   line('other', MOCK, '10.0.0.1 fabric=else'),
   line('mine', './mine.mjs', '10.0.0.9'),
   line('stray', '@acme/none', ''),
-  line('verbs', 'dapl/providers/verbs', 'mlx5_0 1'),
+  line('later', 'dapl/providers/later', 'mlx5_0 1'),
   line('ofa', 'libdaplofa.so.2', 'ib0 0'),
   line('bad-mtu', MOCK, '10.0.0.1 mtu=3'),
   line('bad-if', SOFTROCE, 'no-such-if'),
@@ -139,7 +139,7 @@ describe('registry of the machine', () => {
 
   const failing: readonly (readonly [string, RegExp])[] = [
     ['stray', /"stray": cannot load @acme\/none: Cannot find package/],
-    ['verbs', /"verbs": cannot load dapl\/providers\/verbs: Package subpath/],
+    ['later', /"later": cannot load dapl\/providers\/later: Package subpath/],
     ['ofa', /libdaplofa\.so\.2: a shared object of another DAT library/],
     ['bad-mtu', /refuses its ia_params .*"mtu=3": options are fabric, seed, mtuBytes/],
     ['bad-if', /"no-such-if" must be an address, or an interface: one of /],
