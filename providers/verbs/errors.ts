@@ -2,7 +2,7 @@
  * What goes wrong between a program and the kernel's RDMA, in sentences: what was met, and what to
  * do about it. docs/verbs.md lists them with their remedies.
  */
-import { type Gid, SpiError, ipFromGid } from '../../core/spi/index.js';
+import { SpiError } from '../../core/spi/index.js';
 
 const PACKAGES = 'apt-get install libibverbs1 librdmacm1 libibumad3 ibverbs-providers';
 /** The kernel's half, for the same reader. */
@@ -147,32 +147,6 @@ const MEMORY_SENTENCES: Readonly<Record<MemoryProblem, string>> = {
 
 export function memoryRefused(problem: MemoryProblem): SpiError {
   return new SpiError('EINVAL', `memory ${MEMORY_SENTENCES[problem]}`);
-}
-
-/** What resolving a peer met. */
-export interface Destination {
-  /** IP address in text. */
-  readonly address: string;
-  /** GID of ours that is to be sent from. */
-  readonly sourceGid: Gid;
-  readonly device: string;
-  /** How long was waited. */
-  readonly timeoutMs: number;
-}
-
-/** ETIMEDOUT of rdma_resolve_addr or rdma_resolve_route. */
-export function resolutionTimedOut(
-  stage: 'address' | 'route',
-  { address, sourceGid, device, timeoutMs }: Destination,
-): SpiError {
-  const from = `from GID ${ipFromGid(sourceGid)} of ${device}`;
-  const why =
-    stage === 'address'
-      ? 'nobody answers for the address (ARP or neighbour discovery): is the peer up, and on ' +
-        'this network?'
-      : 'the subnet manager does not answer for the path: is one running ("sminfo")?';
-  const text = `no ${stage} to ${address} ${from} within ${timeoutMs} ms: ${why}`;
-  return new SpiError('ETIMEDOUT', text);
 }
 
 /** `64 KiB`, `1.5 MiB`, `100 bytes`. */

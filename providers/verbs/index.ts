@@ -17,7 +17,9 @@ import {
   definePlugin,
 } from '../../core/spi/index.js';
 import type {
+  ConfiguredPlugin,
   DatProviderInit,
+  Plugin,
   ProviderInstance,
   Registrar,
   Resolver,
@@ -41,12 +43,17 @@ export type {
   RdmaPort,
 } from './system.js';
 
+/** Without options: the first device that can be used. */
+export interface VerbsPlugin extends Plugin<'provider', VerbsOptions> {
+  (options?: VerbsOptions): ConfiguredPlugin<'provider'>;
+}
+
 /**
  * Opens with SpiError: ENODEV (no library, no device), EACCES (files of /dev/infiniband),
  * EADDRNOTAVAIL (an address that no device serves), ENETUNREACH (no route, port down) or EINVAL,
  * each in a sentence that names the remedy (docs/verbs.md).
  */
-export const verbs = definePlugin(
+export const verbs: VerbsPlugin = definePlugin(
   {
     name: 'verbs',
     kind: 'provider',

@@ -12,15 +12,19 @@ export type Addon = VerbsAddon & CmNative & UmadNative;
 export function openLibraries(paths: LibraryPaths = {}): Addon {
   const addon = loadVerbsAddon() as Addon;
   const missing: MissingLibrary[] = [];
-  for (const [kind, name] of [
-    ['verbs', 'libibverbs.so.1'],
-    ['rdmacm', 'librdmacm.so.1'],
-  ] as const) {
+  const lookUp = (kind: keyof LibraryPaths, name: string): void => {
     const problem = addon.load(kind, paths[kind]);
-    if (problem !== undefined) missing.push({ name: paths[kind] ?? name, problem });
-  }
-  const unusable = paths.umad === undefined ? undefined : addon.load('umad', paths.umad);
-  if (unusable !== undefined) missing.push({ name: paths.umad ?? '', problem: unusable });
+    if (problem !== undefined) missing.push({ name, problem: withoutName(problem, name) });
+  };
+  lookUp('verbs', paths.verbs ?? 'libibverbs.so.1');
+  lookUp('rdmacm', paths.rdmacm ?? 'librdmacm.so.1');
+  if (paths.umad !== undefined) lookUp('umad', paths.umad);
   if (missing.length > 0) throw librariesMissing(missing);
   return addon;
+}
+
+/** The loader begins with the name, which the sentence has already. */
+function withoutName(problem: string, name: string): string {
+  const text = problem.startsWith(name) ? problem.slice(name.length) : problem;
+  return text.replace(/^[:\s]+/, '');
 }

@@ -18,6 +18,7 @@ import { refusalCases } from './refusals.js';
 import { kernelToKernelCases, lossyCases, rpingCases } from './rping.js';
 import { ucmatoseCases } from './ucmatose.js';
 import { udaddyCases } from './udaddy.js';
+import { verbsAppCases } from './verbs-apps.js';
 import { verbsCases } from './verbs.js';
 
 /** Every case of both sizes, in the order in which they run. */
@@ -37,6 +38,7 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...memoryCases(lab, version),
     ...operationsCases(lab, version),
     ...verbsCases(lab, version),
+    ...verbsAppCases(lab, version),
     ...differentialCases(lab, version),
     ...madCases(lab, version),
     ...lostMessageCases(lab, version),

@@ -15,7 +15,7 @@ import { assertIcrcCheckNotices, assertTsharkNotices } from './checkers.js';
 /** Three packets and more at either MTU, and no multiple of anything. */
 const SIZE_BYTES = 10_001;
 const COUNT = 5;
-const START_TIMEOUT_MS = 10_000;
+const START_TIMEOUT_MS = 30_000;
 const PING_TIMEOUT_MS = 40_000;
 const NETEM = 'delay 1ms loss 5% duplicate 5% reorder 20%';
 const FAMILIES = ['IPv4', 'IPv6'] as const;

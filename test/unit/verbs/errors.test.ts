@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { gidFromIp } from '../../../core/spi/index.js';
 import {
   addonMissing,
   deviceNodeRefused,
@@ -7,7 +6,6 @@ import {
   librariesMissing,
   memoryRefused,
   registrationOutOfMemory,
-  resolutionTimedOut,
   sizeText,
 } from '../../../providers/verbs/errors.js';
 
@@ -101,22 +99,6 @@ describe('verbs: sentences', () => {
     assert.match(memoryRefused('detached').message, /transferred/);
     assert.match(memoryRefused('empty').message, /0 bytes/);
     assert.equal(memoryRefused('pooled').code, 'EINVAL');
-  });
-
-  it('ETIMEDOUT of a resolution: address, GID, device, time', () => {
-    const destination = {
-      address: '10.77.0.9',
-      sourceGid: gidFromIp('10.77.0.2'),
-      device: 'rxe0',
-      timeoutMs: 2000,
-    };
-    const address = resolutionTimedOut('address', destination);
-    assert.equal(address.code, 'ETIMEDOUT');
-    assert.match(
-      address.message,
-      /^no address to 10\.77\.0\.9 from GID 10\.77\.0\.2 of rxe0 within 2000 ms: .*ARP/,
-    );
-    assert.match(resolutionTimedOut('route', destination).message, /subnet manager/);
   });
 
   it('sizes', () => {

@@ -1,0 +1,114 @@
+// Applications over the verbs provider in a guest, on its rxe0: what `dapl info` says of it, what a
+// user without rights is told, and the samples against their like over softroce on the host.
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+
+import type { Guest } from '../guest.js';
+import type { Lab } from '../lab.js';
+import { repositoryRoot } from '../paths.js';
+import type { Case, InteropRow } from '../suite.js';
+import { kernelPeer, type Peer, pingBetween, samplePeer } from './rping.js';
+
+const NODE = `'${process.execPath}' --enable-source-maps`;
+/** Under emulation, Node alone takes seconds to start. */
+const NODE_TIMEOUT_MS = 60_000;
+const CASE_TIMEOUT_MS = 180_000;
+const NOBODY = 'setpriv --reuid 65534 --regid 65534 --clear-groups';
+
+const dist = (...path: string[]): string => `'${join(repositoryRoot, 'dist', ...path)}'`;
+
+interface Info {
+  readonly verbs: {
+    readonly devices: readonly {
+      readonly name: string;
+      readonly capabilities?: readonly string[];
+      readonly ports: readonly {
+        readonly state: string;
+        readonly gids: readonly { readonly gid: string; readonly type: string }[];
+      }[];
+    }[];
+    readonly choice?: { readonly device: string; readonly gid: string; readonly reason: string };
+  };
+}
+
+export function verbsAppCases(lab: Lab, version: string): Case[] {
+  const roles = ['server', 'client'] as const;
+  return [
+    { name: 'verbs: dapl info', timeoutMs: CASE_TIMEOUT_MS, run: () => info(lab) },
+    { name: 'verbs: refusals', timeoutMs: CASE_TIMEOUT_MS, run: () => refusals(lab.guest(0)) },
+    ...roles.map((role) => ({
+      name: `verbs: rping, ${role} over verbs, the other over softroce`,
+      row: rowOf('rping over softroce', version, role),
+      timeoutMs: CASE_TIMEOUT_MS,
+      run: () => ping(lab, role, verbsPeer(lab, 0), samplePeer(lab)),
+    })),
+    ...roles.map((role) => ({
+      name: `verbs: rping, ${role} over verbs, the other librdmacm's`,
+      row: rowOf('rping', version, role),
+      full: true,
+      timeoutMs: CASE_TIMEOUT_MS,
+      run: () => ping(lab, role, verbsPeer(lab, 0), kernelPeer(lab, 1)),
+    })),
+  ];
+}
+
+function rowOf(counterpart: string, version: string, role: string): InteropRow {
+  const transport = 'rdma_cm, RC, IPv4, our verbs provider on rxe';
+  return { counterpart, version, role, transport, mtuBytes: 1024 };
+}
+
+function verbsPeer(lab: Lab, index: number): Peer {
+  const program = `exec ${NODE} ${dist('samples', 'rping', 'main.js')} --provider verbs`;
+  return { machine: lab.guest(index), program, listening: /^listening/m };
+}
+
+async function ping(lab: Lab, role: 'server' | 'client', ours: Peer, other: Peer): Promise<void> {
+  await lab.setPathMtu(1024);
+  const [server, client] = role === 'server' ? [ours, other] : [other, ours];
+  await pingBetween(server, client, 'IPv4');
+}
+
+async function info(lab: Lab): Promise<void> {
+  const guest = lab.guest(0);
+  const dapl = `${NODE} ${dist('plugins', 'cli', 'main.js')} info`;
+  const all = await run(guest, `${dapl} --json -a ${lab.host.ipv4}`);
+  const { devices, choice } = (JSON.parse(all) as Info).verbs;
+  const [device] = devices;
+  assert.equal(device?.name, 'rxe0');
+  assert.ok(device.capabilities?.includes('rc') && !device.capabilities.includes('xrc'), all);
+  assert.equal(device.ports[0]?.state, 'ACTIVE');
+  assert.ok(device.ports[0].gids.every(({ type }) => type === 'RoCE v2'));
+  assert.equal(choice?.device, 'rxe0');
+  assert.equal(choice.gid, guest.ipv4);
+  const reason = `${lab.host.ipv4} is reached from ${guest.ipv4} on eth0: GID `;
+  assert.ok(choice.reason.startsWith(reason), choice.reason);
+}
+
+/** As a user that has what the files' modes give everybody, then less. */
+async function refusals(guest: Guest): Promise<void> {
+  const program = `${NODE} ${dist('test', 'guest', 'peer', 'verbs-refusals.js')}`;
+  const limited = `${NOBODY} prlimit --memlock=${String(2 ** 20)} ${program}`;
+  const some = await run(guest, limited);
+  assert.match(some, /^open: allowed$/m);
+  assert.match(some, /^datagrams: DAT_\w+ .*\/dev\/infiniband\/umad0.*permission/m);
+  assert.match(some, /^256 KiB: allowed$/m);
+  assert.match(some, /^4 MiB: DAT_INSUFFICIENT_RESOURCES .*RLIMIT_MEMLOCK.* is 1 MiB/m);
+  assert.match(some, /^a pooled Buffer: DAT_INVALID_PARAMETER .*pool/m);
+  assert.match(some, /^closed$/m);
+  for (const file of ['uverbs0', 'rdma_cm']) {
+    const path = `/dev/infiniband/${file}`;
+    try {
+      const none = await run(guest, `chmod 600 ${path}; ${NOBODY} ${program}`);
+      assert.match(none, new RegExp(`^open: DAT_\\w+ .*${path} \\(mode 0600, owner root`, 'm'));
+    } finally {
+      await guest.run(`chmod 666 ${path}`);
+    }
+  }
+}
+
+async function run(guest: Guest, command: string): Promise<string> {
+  const options = { timeoutMs: NODE_TIMEOUT_MS, cwd: repositoryRoot };
+  const { code, stdout, stderr } = await guest.run(command, options);
+  assert.equal(code, 0, stderr);
+  return stdout;
+}

@@ -1,0 +1,35 @@
+/**
+ * What the verbs provider says to who has few rights: opens the first device, and prints a line for
+ * each thing that it is refused, or that it is not.
+ */
+import { DatError, openIa } from 'dapl';
+import { verbs } from 'dapl/providers/verbs';
+
+const KIB = 1024;
+
+function attempt(what: string, call: () => unknown): void {
+  try {
+    call();
+    process.stdout.write(`${what}: allowed\n`);
+  } catch (error) {
+    if (!DatError.isDatError(error)) throw error;
+    process.stdout.write(`${what}: ${error.code} ${error.message}\n`);
+  }
+}
+
+try {
+  const ia = await openIa(verbs());
+  process.stdout.write('open: allowed\n');
+  const pz = ia.createPz();
+  attempt('datagrams', () =>
+    ia.mad.registerAgent({ managementClass: 0x30, oui: 0x02da91, methods: [1] }),
+  );
+  attempt('256 KiB', () => ia.allocate(256 * KIB, { pz }));
+  attempt('4 MiB', () => ia.allocate(4096 * KIB, { pz }));
+  attempt('a pooled Buffer', () => ia.createLmr(Buffer.from('pooled'), { pz }));
+  await ia.close('abrupt');
+  process.stdout.write('closed\n');
+} catch (error) {
+  if (!DatError.isDatError(error)) throw error;
+  process.stdout.write(`open: ${error.code} ${error.message}\n`);
+}
