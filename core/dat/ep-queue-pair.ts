@@ -34,7 +34,12 @@ export function endpointQueuePair(init: EpQueuesInit, context: number): QueuePai
       maxReceiveSge: attributes.maxRecvIov,
     });
   const { portNumber } = device.attributes;
-  qp.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber, accessFlags: EP_ACCESS });
+  try {
+    qp.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber, accessFlags: EP_ACCESS });
+  } catch (error) {
+    qp.destroy();
+    throw error;
+  }
   return qp;
 }
 

@@ -111,9 +111,14 @@ export class UdQueues implements CompletionOwner {
       onEvent: onQueuePairEvent,
     });
     const { portNumber } = device.attributes;
-    qp.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber, qkey: attributes.qkey });
-    qp.modify({ state: QpState.RTR });
-    qp.modify({ state: QpState.RTS, sendPsn: random.u32() & PSN_MASK });
+    try {
+      qp.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber, qkey: attributes.qkey });
+      qp.modify({ state: QpState.RTR });
+      qp.modify({ state: QpState.RTS, sendPsn: random.u32() & PSN_MASK });
+    } catch (error) {
+      qp.destroy();
+      throw error;
+    }
     return qp;
   }
 

@@ -261,11 +261,24 @@ export abstract class EvdFeed {
         minEntries,
         onNotify: () => {
           this.counts.count('dtoNotify');
-          this.dispatcher.notified();
+          this.notified();
         },
         onEvent: (event) => this.cqEvent(event),
       }),
     );
+  }
+
+  /** A queue that cannot be read would leave whoever waits without a word. */
+  private notified(): void {
+    try {
+      this.dispatcher.notified();
+    } catch (cause) {
+      this.report(DatEventNumber.ASYNC_PROVIDER_INTERNAL_ERROR, {
+        reason: AsyncErrorReason.EVD.OTHER,
+        message: `evd ${this.id}: the completion queue cannot be read`,
+        cause,
+      });
+    }
   }
 
   private createArm(cq: CompletionQueue): ArmController {

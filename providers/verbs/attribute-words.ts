@@ -20,8 +20,11 @@ const HOP_LIMIT = 22;
 const TRAFFIC_CLASS = 23;
 const FLOW_LABEL = 24;
 const AV_PORT = 25;
+const DESTINATION_LID = 27;
+const SERVICE_LEVEL = 28;
+const SOURCE_PATH_BITS = 29;
 /** Words of an attribute array. */
-export const ATTRIBUTE_WORDS = 27;
+export const ATTRIBUTE_WORDS = 30;
 
 const AV_MASK = 1 << 7;
 const PATH_MTU_MASK = 1 << 8;
@@ -52,6 +55,13 @@ const RELIABLE = ['maxDestRdAtomic', 'maxRdAtomic', 'minRnrTimer', 'timeout'] as
 const RETRIES = ['retryCount', 'rnrRetryCount'] as const;
 const UD = 4;
 const UC = 3;
+
+/** What an InfiniBand path has beside GIDs; the CM knows it. 0 on Ethernet. */
+export interface InfiniBandPath {
+  readonly destinationLid: number;
+  readonly serviceLevel: number;
+  readonly sourcePathBits: number;
+}
 
 /** GIDs of the SPI to and from those of the port's table. */
 export interface GidIndices {
@@ -101,11 +111,12 @@ function mtuCode(bytes: number): number {
 }
 
 function writeAddressVector(
-  { gid, localGidIndex, hopLimit, trafficClass, flowLabel }: AddressVector,
+  addressVector: AddressVector & Partial<InfiniBandPath>,
   words: Uint32Array,
   gids: GidIndices,
   portNumber: number,
 ): void {
+  const { gid, localGidIndex, hopLimit, trafficClass, flowLabel } = addressVector;
   if (gid.length !== 16)
     throw new SpiError('EINVAL', `addressVector.gid of ${gid.length} bytes: 16`);
   new Uint8Array(words.buffer, words.byteOffset).set(gid, GID * 4);
@@ -114,6 +125,9 @@ function writeAddressVector(
   words[TRAFFIC_CLASS] = trafficClass ?? 0;
   words[FLOW_LABEL] = flowLabel ?? 0;
   words[AV_PORT] = portNumber;
+  words[DESTINATION_LID] = addressVector.destinationLid ?? 0;
+  words[SERVICE_LEVEL] = addressVector.serviceLevel ?? 0;
+  words[SOURCE_PATH_BITS] = addressVector.sourcePathBits ?? 0;
 }
 
 /** What the kernel says of a queue pair; a path is there once it has been given one. */

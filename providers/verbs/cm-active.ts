@@ -1,6 +1,6 @@
 /** The active side: address, route, REQ; by REP, queue pair to RTR and RTS, and RTU. */
 import { CmPrivateData, QpType, SpiError, Timer } from '../../core/spi/index.js';
-import type { CmConnectOptions, CmEvent, Gid } from '../../core/spi/index.js';
+import type { CmConnectOptions, CmEvent } from '../../core/spi/index.js';
 import { checkConnectOptions, checkPrivateData } from '../../plugins/cm/checks.js';
 import { checkConnectable, QpControl } from '../../plugins/cm/qp-control.js';
 import { REJECT_REASON } from '../../plugins/cm/wire/reject-reason.js';
@@ -26,7 +26,6 @@ export class ActiveConnection extends VerbsConnection {
     services: CmServices,
     id: number,
     private readonly options: CmConnectOptions,
-    private readonly localGid: Gid,
   ) {
     super(services, 'active', 'IDLE', id, options.remoteGid.slice());
     this.onEvent = options.onEvent;
@@ -52,8 +51,9 @@ export class ActiveConnection extends VerbsConnection {
       calls.destroyId(id);
       throw error;
     }
-    const connection = new ActiveConnection(services, id, options, path.localGid);
-    connection.note(`asks ${path.destination.text} from ${path.source.text}`);
+    const connection = new ActiveConnection(services, id, options);
+    const from = path.source?.text ?? 'where the route leads from';
+    connection.note(`asks ${path.destination.text} from ${from}`);
     return connection;
   }
 
@@ -81,7 +81,7 @@ export class ActiveConnection extends VerbsConnection {
       return;
     }
     const path = pathDataOf({
-      localGid: this.localGid,
+      localGid: calls.describe(this.id).localGid,
       remoteGid: this.remoteGid,
       pathMtuBytes,
       ackTimeout: this.options.ackTimeout ?? DEFAULT_ACK_TIMEOUT,
@@ -104,10 +104,9 @@ export class ActiveConnection extends VerbsConnection {
 
   private raiseQp(): void {
     try {
-      const plan = qpPlanOf(this.services, this.id, this.localGid, {
-        ...this.options,
-        ...this.parameters(),
-      });
+      const { localGid } = this.services.calls.describe(this.id);
+      const wanted = { ...this.options, ...this.parameters() };
+      const plan = qpPlanOf(this.services, this.id, localGid, wanted);
       this.timewaitUs = timewaitUsOf(plan.ackTimeout);
       this.qpControl?.toRtr(plan);
       this.qpControl?.toRts(plan);

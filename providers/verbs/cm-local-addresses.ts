@@ -20,10 +20,10 @@ export class LocalAddresses {
     private readonly interfaces: typeof networkInterfaces = networkInterfaces,
   ) {}
 
-  /** Every address of the device that can be listened on, at a port. */
+  /** Every address that may be the device's, to be listened on at a port. */
   all(port: number): SocketAddress[] {
     const host = this.hostAddresses();
-    const { gids } = this.device;
+    const gids = this.gidsAreAddresses(host) ? this.device.gids : host.map(({ gid }) => gid);
     const distinct = gids.filter(
       (gid, i) => isSet(gid) && gids.findIndex((other) => gidEquals(other, gid)) === i,
     );
@@ -31,20 +31,33 @@ export class LocalAddresses {
   }
 
   /**
+   * On RoCE; the GIDs of InfiniBand and iWARP are names of ports, and IP addresses are those of
+   * interfaces that stand on them, which only the kernel knows.
+   */
+  private gidsAreAddresses(host: readonly HostAddress[]): boolean {
+    return this.device.gids.some(
+      (gid) => isIpv4Gid(gid) || host.some((address) => gidEquals(address.gid, gid)),
+    );
+  }
+
+  /**
    * Where to ask from, and how to write the peer's address: the one asked for, else the peer's own
    * (a connection within the host), else one of the peer's subnet, else the first of that family.
+   * Without a source the kernel's routes decide.
    * @throws SpiError('ENETUNREACH') when the device has none of the peer's family
    */
   pathTo(
     remote: Gid,
     port: number,
     localGidIndex: number | undefined,
-  ): { localGid: Gid; source: SocketAddress; destination: SocketAddress } {
+  ): { source: SocketAddress | undefined; destination: SocketAddress } {
     const host = this.hostAddresses();
+    if (!this.gidsAreAddresses(host)) {
+      return { source: undefined, destination: socketAddressOf(remote, port) };
+    }
     const localGid = this.sourceFor(remote, localGidIndex, host);
     const scopeId = scopeOf(host, localGid);
     return {
-      localGid,
       source: socketAddressOf(localGid, 0, scopeId),
       destination: socketAddressOf(remote, port, isLinkLocal(remote) ? scopeId : 0),
     };

@@ -2,15 +2,9 @@
 import { PATH_MTU_BYTES, QpState } from '../../core/spi/index.js';
 import type { AddressVector, CmParameters, Gid } from '../../core/spi/index.js';
 import type { QpPlan } from '../../plugins/cm/qp-control.js';
+import type { InfiniBandPath } from './attribute-words.js';
 import type { CmQpAttributes } from './cm-calls.js';
 import type { CmServices } from './cm-connection.js';
-
-/** On InfiniBand, a path has more to it than GIDs; on RoCE these are 0. */
-export interface CmAddressVector extends AddressVector {
-  readonly destinationLid: number;
-  readonly serviceLevel: number;
-  readonly sourcePathBits: number;
-}
 
 /** Bits of the mask (enum ibv_qp_attr_mask). */
 const MAX_RD_ATOMIC_BIT = 1 << 13;
@@ -30,7 +24,7 @@ export function qpPlanOf(
   const { calls, addresses } = services;
   const rtr = calls.queuePairAttributes(id, QpState.RTR);
   const rts = calls.queuePairAttributes(id, QpState.RTS);
-  const addressVector: CmAddressVector = {
+  const addressVector: AddressVector & InfiniBandPath = {
     gid: rtr.remoteGid,
     localGidIndex: addresses.indexOf(localGid, rtr.word('SOURCE_GID_INDEX')),
     trafficClass: rtr.word('TRAFFIC_CLASS'),

@@ -1,4 +1,4 @@
-/** The CM module over librdmacm: what the consumer asks for, and whom the kernel's events are for. */
+/** The CM module over librdmacm: what the consumer asks for, and whose the kernel's events are. */
 import { SpiError } from '../../core/spi/index.js';
 import type {
   Clock,
@@ -128,7 +128,11 @@ export class VerbsCm implements CmModule {
     }
     this.readFailures = 0;
     // An identifier that has gone meanwhile has nobody to tell.
-    this.owners.get(event.id)?.onNativeEvent(event);
+    try {
+      this.owners.get(event.id)?.onNativeEvent(event);
+    } catch (error) {
+      this.dependencies.logger.error('CM: a handler threw', { error });
+    }
   }
 
   private onReadFailure(errno: number): void {

@@ -1,4 +1,6 @@
 /** Devices as libibverbs knows them, for those that sysfs does not: a library of the user's own. */
+import { constants } from 'node:os';
+import { errnoError } from './errno.js';
 import type { VerbsAddon } from './native-addon.js';
 import type { GidEntry, GidType, LinkLayer, PortState, RdmaDevice, RdmaPort } from './system.js';
 
@@ -10,35 +12,36 @@ const LINK_LAYERS: readonly LinkLayer[] = ['Unspecified', 'InfiniBand', 'Etherne
 
 export function devicesOfLibrary(addon: VerbsAddon): RdmaDevice[] {
   const names = addon.listDevices();
-  if (typeof names === 'number') return [];
+  if (typeof names === 'number') throw errnoError('ibv_get_device_list', names);
   return names.flatMap((name) => {
     const nothing = (): void => undefined;
     const number = addon.openDevice(name, nothing, nothing);
-    if (number <= 0) return [];
+    if (-number === constants.errno.ENODEV) return []; // it has gone meanwhile
+    if (number <= 0) throw errnoError('ibv_open_device', -number, name);
     try {
-      return deviceOf(addon, name, number) ?? [];
+      return [deviceOf(addon, name, number)];
     } finally {
       addon.closeDevice(number, 1);
     }
   });
 }
 
-function deviceOf(addon: VerbsAddon, name: string, number: number): RdmaDevice | undefined {
+function deviceOf(addon: VerbsAddon, name: string, number: number): RdmaDevice {
   const attributes = addon.queryDevice(number);
-  if (typeof attributes === 'number') return undefined;
+  if (typeof attributes === 'number') throw errnoError('ibv_query_device', attributes, name);
   const ports = Array.from({ length: attributes.ports }, (_, i) => portOf(addon, number, i + 1));
   return {
     name,
     nodeType: 'CA',
     nodeGuid: attributes.nodeGuid.toString(16).padStart(16, '0'),
     firmware: attributes.firmwareVersion,
-    ports: ports.filter((port) => port !== undefined),
+    ports,
   };
 }
 
-function portOf(addon: VerbsAddon, device: number, number: number): RdmaPort | undefined {
+function portOf(addon: VerbsAddon, device: number, number: number): RdmaPort {
   const port = addon.queryPort(device, number);
-  if (typeof port === 'number') return undefined;
+  if (typeof port === 'number') throw errnoError('ibv_query_port', port, `port ${number}`);
   const linkLayer = LINK_LAYERS[port.linkLayer] ?? 'Unspecified';
   const indices = Array.from({ length: port.gidTableLength }, (_, index) => index);
   const gids = indices.map((index): GidEntry | undefined => {

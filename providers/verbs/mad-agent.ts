@@ -227,8 +227,8 @@ export class UmadAgent implements PortAgent, UmadSendOwner {
     if (this.options.rmpp === true && header && !isRmppClass(header.managementClass)) {
       throw new SpiError(
         'EINVAL',
-        `class 0x${header.managementClass.toString(16)} has no RMPP, and the kernel lets an agent ` +
-          'with RMPP send nothing else',
+        `class 0x${header.managementClass.toString(16)} has no RMPP, and the kernel lets an ` +
+          'agent with RMPP send nothing else',
       );
     }
   }

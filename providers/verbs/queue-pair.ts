@@ -1,6 +1,6 @@
 /** Send and receive rings over ibv_post_send and ibv_post_recv. */
 import {
-  type AsyncEventType,
+  AsyncEventType,
   type Gid,
   QpState,
   QpType,
@@ -46,6 +46,9 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
   readonly detachMulticast?: (group: Gid) => void;
   private readonly words = new Uint32Array(ATTRIBUTE_WORDS);
   private readonly lines: string[] = [];
+  /** That it is in ERR has been told, or ordered. */
+  private errorKnown = false;
+  private known: QpState = QpState.RESET;
   /** Where receives of a shared queue complete. */
   private readonly sharedCq: VerbsCompletionQueue | undefined;
 
@@ -74,11 +77,15 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
     }
   }
 
-  /** Asked of the kernel, since errors and the CM change it too. */
+  /**
+   * Asked of the kernel, since errors and the CM change it too; a device that does not answer leaves
+   * us with what we know.
+   */
   get state(): QpState {
     if (this.destroyed) return QpState.RESET;
-    this.ask(QUERY_STATE);
-    return (this.words[0] ?? 0) as QpState;
+    const errno = this.device.addon.queryQp(this.number, QUERY_STATE, this.words);
+    if (errno === 0) this.known = (this.words[0] ?? 0) as QpState;
+    return this.known;
   }
 
   ringSendDoorbell(): void {
@@ -93,6 +100,7 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
 
   modify(attributes: QueuePairAttributes): void {
     const from = this.state;
+    if (from === QpState.ERR) this.noticeError();
     const to = checkQpTransition(this.type, from, attributes);
     const { device, words } = this;
     words.fill(0);
@@ -101,7 +109,9 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
     if (to === QpState.RESET) this.saveSharedReceives();
     const errno = device.addon.modifyQp(this.number, mask, words);
     this.record(errno === 0 ? step : `${step}: errno ${errno}`, attributes);
+    if (errno === 0) this.known = to;
     check('ibv_modify_qp', errno, `${nameOf(QpType, this.type)} ${step}`);
+    this.errorKnown = to === QpState.ERR;
   }
 
   query(): Readonly<QueuePairAttributes> {
@@ -110,6 +120,7 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
   }
 
   deliver(type: AsyncEventType): void {
+    if (ERRORS.has(type)) this.errorKnown = true;
     if (!this.destroyed) this.eventHandler(type);
   }
 
@@ -140,6 +151,16 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
     check('ibv_query_qp', errno);
   }
 
+  /**
+   * The peer's requests have put it into ERR, and the event that says so is still under way behind
+   * what made us look (the CM's, of the end that this led to), or never comes (rxe has none).
+   */
+  private noticeError(): void {
+    if (this.errorKnown || this.type === QpType.UD) return;
+    this.errorKnown = true;
+    this.device.handle(() => this.deliver(AsyncEventType.QP_FATAL));
+  }
+
   private multicast(call: string, group: Gid, attach: 0 | 1): void {
     if (this.type !== QpType.UD) {
       throw new SpiError('EINVAL', 'only datagram queue pairs belong to groups');
@@ -163,6 +184,12 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
     if (this.lines.length > RECORD_LINES) this.lines.shift();
   }
 }
+
+const ERRORS: ReadonlySet<AsyncEventType> = new Set([
+  AsyncEventType.QP_FATAL,
+  AsyncEventType.QP_REQ_ERR,
+  AsyncEventType.QP_ACCESS_ERR,
+]);
 
 function deviceLost(call: string, errno: number): SpiError {
   return new SpiError('EIO', `the device takes no work: ${errnoError(call, errno).message}`);

@@ -1,5 +1,5 @@
 /** The server: a control connection for each client, then the test that it asks for. */
-import type { Cr, Ia, Pz } from 'dapl';
+import type { Cr, Evd, Ia, Psp, Pz } from 'dapl';
 
 import { sentenceOf } from '../program.js';
 import { allocateMessage, type Message } from '../message.js';
@@ -52,8 +52,8 @@ export async function runServer(open: Open, options: ServerOptions, print: Print
 }
 
 class Server {
-  private readonly requests;
-  private readonly psp;
+  private readonly requests: Evd;
+  private readonly psp: Psp;
   private readonly pz: Pz;
   private readonly ports: Ports;
   private readonly sessions = new Set<Promise<void>>();

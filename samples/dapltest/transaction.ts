@@ -5,7 +5,7 @@ import { Iterations } from './iterations.js';
 import { Lane, type Peer } from './lane.js';
 import type { TransactionCommand } from './messages.js';
 import type { Role } from './operations.js';
-import { type Print, reportTransaction, sumOf, type Traffic } from './report.js';
+import { type Print, reportTransaction, sumOf } from './report.js';
 import { range, Service } from './service.js';
 
 export async function transactionClient(
@@ -43,7 +43,7 @@ export async function transactionClient(
 
 /** The server's side; when it has been made, every port is served. */
 export class TransactionServer {
-  private readonly threads: readonly ServerThread[];
+  private readonly threads: readonly (readonly Place[])[];
 
   constructor(
     ia: Ia,
@@ -53,12 +53,11 @@ export class TransactionServer {
   ) {
     const { threads, endpointsPerThread } = command;
     this.threads = range(0, threads).map((thread) => {
-      const lanes = makeLanes(ia, 'server', command);
       const port = firstPort + thread * endpointsPerThread;
-      const services = lanes.map(
-        ({ channel }, index) => new Service(ia, channel, port + index, command.useRsp),
-      );
-      return { lanes, services };
+      return makeLanes(ia, 'server', command).map((lane, index) => ({
+        lane,
+        service: new Service(ia, lane.channel, port + index, command.useRsp),
+      }));
     });
   }
 
@@ -67,12 +66,12 @@ export class TransactionServer {
     this.print('Server: Transaction Test Finished for this client');
   }
 
-  private async runThread({ lanes, services }: ServerThread, client: Peer): Promise<Traffic> {
-    for (const [index, lane] of lanes.entries()) {
-      const request = await services[index]?.request();
-      if (request === undefined) continue;
-      if (!(await lane.accept(request, client))) this.print('--Private Data mismatch!');
+  private async runThread(places: readonly Place[], client: Peer): Promise<void> {
+    for (const { lane, service } of places) {
+      const isUsual = await lane.accept(await service.request(), client);
+      if (!isUsual) this.print('--Private Data mismatch!');
     }
+    const lanes = places.map(({ lane }) => lane);
     const work = new Iterations(lanes, 'server', this.command);
     work.prepare();
     for (const lane of lanes) lane.sendSync();
@@ -81,13 +80,13 @@ export class TransactionServer {
     for (const lane of lanes) lane.sendSync();
     await all(lanes, (lane) => lane.awaitSync());
     await all(lanes, (lane) => lane.channel.ended());
-    return work.traffic;
   }
 }
 
-interface ServerThread {
-  readonly lanes: readonly Lane[];
-  readonly services: readonly Service[];
+/** An endpoint, and where its client comes to. */
+interface Place {
+  readonly lane: Lane;
+  readonly service: Service;
 }
 
 function makeLanes(ia: Ia, role: Role, command: TransactionCommand): Lane[] {

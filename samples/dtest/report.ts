@@ -8,9 +8,11 @@ export function reportWrites(print: Print, steps: Steps, ms: number): void {
   const writes = unidirectional ? burst : 2 * burst;
   const us = ms * 1000;
   const direction = unidirectional ? 'uni-direction' : 'bi-direction';
+  const perWrite = (us / writes).toFixed(2);
+  const rate = ((writes * lengthBytes) / us).toFixed(2);
   print(
-    `RDMA write (${direction}): Total=${us.toFixed(2)} usec, itime=${(us / writes).toFixed(2)} us, ` +
-      `${writes} x ${lengthBytes}, ${((writes * lengthBytes) / us).toFixed(2)} MB/sec`,
+    `RDMA write (${direction}): Total=${us.toFixed(2)} usec, itime=${perWrite} us, ` +
+      `${writes} x ${lengthBytes}, ${rate} MB/sec`,
   );
 }
 

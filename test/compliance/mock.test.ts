@@ -25,6 +25,7 @@ describeProvider('mock', {
     'atomic',
     'send-with-invalidate',
     'xrc',
+    'xrc-connections',
     'memory-window',
     'ud',
   ],

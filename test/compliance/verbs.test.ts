@@ -14,6 +14,7 @@ const CAPABILITIES: readonly Capability[] = [
   'shared-receive-queue',
   'atomic',
   'send-with-invalidate',
+  'xrc',
   'memory-window',
   'file-mapping',
   'ud',
@@ -59,6 +60,7 @@ for (const { how, mode, start, more } of KINDS) {
         active,
         passive,
         passiveAddress: PASSIVE,
+        xrcByNumbers: true,
         openPassiveAgain: (options) => openIa(verbs({ device: 'fake1', libraries }), options),
         cut: () => {
           fake.setLink('fake0', 1, 0);

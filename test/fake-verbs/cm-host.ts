@@ -44,6 +44,7 @@ export const CmSwitch = {
   NO_TIMEWAIT: 8,
   IWARP: 9,
   UNREADABLE: 10,
+  LID: 11,
 } as const;
 
 export interface CmFakeControl {
@@ -139,14 +140,19 @@ export class CmHost {
   nowUs = 0;
   private readonly wheel = new TimerWheel();
 
-  constructor(attributes: Partial<Device['attributes']> = {}, name = 'fake0', reset = true) {
+  constructor(
+    attributes: Partial<Device['attributes']> = {},
+    name = 'fake0',
+    reset = true,
+    gids: readonly string[] = ADDRESSES,
+  ) {
     if (reset) this.fake.reset();
     const native = loadVerbsAddon() as VerbsAddon & CmNative;
     const missing = native.load('rdmacm', CM_LIBRARY);
     if (missing !== undefined) throw new Error(missing);
     const device = {
       name,
-      gids: ADDRESSES.map(gidFromIp),
+      gids: gids.map(gidFromIp),
       attributes: {
         activeMtuBytes: 4096,
         maxResponderResources: 16,

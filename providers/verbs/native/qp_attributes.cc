@@ -36,6 +36,9 @@ ibv_qp_attr attributesOf(const uint32_t* words) {
   attr.ah_attr.grh.flow_label = words[FLOW_LABEL];
   attr.ah_attr.port_num = u8(words[AV_PORT]);
   attr.ah_attr.is_global = 1;
+  attr.ah_attr.dlid = static_cast<uint16_t>(words[DESTINATION_LID]);
+  attr.ah_attr.sl = u8(words[SERVICE_LEVEL]);
+  attr.ah_attr.src_path_bits = u8(words[SOURCE_PATH_BITS]);
   attr.path_mig_state = words[PATH_MIGRATION];
   return attr;
 }

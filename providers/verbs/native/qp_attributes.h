@@ -31,6 +31,9 @@ enum : uint32_t {
   FLOW_LABEL,
   AV_PORT,
   PATH_MIGRATION,
+  DESTINATION_LID,  // InfiniBand
+  SERVICE_LEVEL,
+  SOURCE_PATH_BITS,
   COUNT,
 };
 }

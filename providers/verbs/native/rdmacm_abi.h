@@ -103,6 +103,12 @@ struct ibv_path_data {
   } path;
 };
 
+struct rdma_ib_addr {
+  uint64_t sgid[2];
+  uint64_t dgid[2];
+  uint16_t pkey;
+};
+
 struct rdma_addr {
   union {
     struct sockaddr src_addr;
@@ -116,11 +122,9 @@ struct rdma_addr {
     struct sockaddr_in6 dst_sin6;
     struct sockaddr_storage dst_storage;
   };
-  struct {
-    uint64_t sgid[2];
-    uint64_t dgid[2];
-    uint16_t pkey;
-  } ibaddr;
+  union {
+    struct rdma_ib_addr ibaddr;
+  } addr;
 };
 
 struct rdma_route {

@@ -173,7 +173,8 @@ int describeId(const Args& args, State&, rdma_cm_id* id) {
   if (length < 68) return -EINVAL;
   memcpy(out, &id->route.addr.src_storage, sizeof(sockaddr_in6));
   memcpy(out + 28, &id->route.addr.dst_storage, sizeof(sockaddr_in6));
-  const auto* device = reinterpret_cast<const DeviceStart*>(id->verbs ? id->verbs->device : nullptr);
+  const void* start = id->verbs ? id->verbs->device : nullptr;
+  const auto* device = static_cast<const DeviceStart*>(start);
   const uint32_t words[] = {id->port_num,
                             device ? static_cast<uint32_t>(device->transportType) : 0,
                             id->qp_type == IBV_QPT_UD};

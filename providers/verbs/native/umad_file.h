@@ -41,8 +41,8 @@ class File {
   int registerAgent(void* registration);
 
   // Never blocks: the packet is copied, and a thread of the pool writes it. Writing waits for the
-  // neighbour's hardware address, up to a second, and holds the file's lock meanwhile, which reading
-  // and polling need as well; so nothing is read while something is written. Returns errno.
+  // neighbour's hardware address, up to a second, and holds the file's lock meanwhile, which
+  // reading and polling need as well; so nothing is read while something is written. Errno.
   int write(uint32_t token, const uint8_t* bytes, size_t lengthBytes);
 
   // The length, or -errno: EAGAIN when nothing is there, or something is being written.

@@ -36,7 +36,9 @@ export type Capability =
   /** `ia.mapFile`. */
   | 'file-mapping'
   /** `ia.openXrcDomain`. */
-  | 'xrc';
+  | 'xrc'
+  /** XRC initiators and targets connect through the CM module; else they attach by numbers. */
+  | 'xrc-connections';
 
 /** What is to happen to packets of one side, on their way to the other. */
 export interface PacketFault {
@@ -70,6 +72,8 @@ export interface CompliancePair {
   openPassiveAgain?(options?: OpenIaOptions): Promise<Ia>;
   /** Nothing passes between the two any more, in either direction. */
   cut?(): void;
+  /** Has `xrc` without `xrc-connections`. */
+  readonly xrcByNumbers?: boolean;
   /** For `scripted-faults`; of several, the first one that takes a packet decides. */
   addFault?(fault: PacketFault): ActivePacketFault;
   /** Resolves when what was under way has happened; default: 20 ms. */

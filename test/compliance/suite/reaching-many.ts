@@ -15,12 +15,16 @@ import {
 } from './xrc-receiver.js';
 
 const NEEDS = ['xrc', 'second-adapter'] as const;
+const CONNECTED = [...NEEDS, 'xrc-connections'] as const;
 
 export const reachingMany = group('Reaching many receivers (XRC)', (claim) => {
   const xrc: Claim = (name, run) => claim(name, run, NEEDS);
+  const connected: Claim = (name, run) => claim(name, run, CONNECTED);
   delivering(xrc);
-  living(xrc);
+  living(connected);
+  failing(xrc);
   refusing(xrc);
+  accepting(connected);
 });
 
 async function arrives({ receivers }: Reach, who: number, text: string): Promise<void> {
@@ -169,22 +173,6 @@ function living(claim: Claim): void {
     await initiator.expect('DISCONNECTED');
   });
 
-  claim('every registered adapter hears once that the target is in error', async (pair) => {
-    const scene = await reach(pair, 3);
-    const { initiator, receivers, target } = scene;
-    const [creator, registered, stranger] = receivers as [Receiver, Receiver, Receiver];
-    registered.domain.registerTarget(target);
-    stranger.domain.modifyTarget(target, { state: QpState.ERR });
-    initiator.send(creator, 'into the void', 1);
-    await initiator.expect('dto 1 TRANSPORT', 'BROKEN');
-    await settle(pair);
-    const heard = [creator, registered, stranger].map((receiver) => receiver.told(target));
-    const [first] = heard as [string[]];
-    assert.equal(first[0], 'QP_LAST_WQE_REACHED');
-    assert.deepEqual(heard.slice(1), [['QP_LAST_WQE_REACHED'], []]);
-    await leave(scene);
-  });
-
   claim(
     'the initiator disconnects: the acceptor is told, the target takes no more',
     async (pair) => {
@@ -220,6 +208,43 @@ function living(claim: Claim): void {
     initiator.send(receiver, 'second life', 4);
     await initiator.expect('dto 4 SUCCESS');
     await arrives(scene, 0, 'second life');
+  });
+}
+
+function failing(claim: Claim): void {
+  claim('every registered adapter hears once that the target is in error', async (pair) => {
+    const scene = await reach(pair, 3);
+    const { initiator, receivers, target } = scene;
+    const [creator, registered, stranger] = receivers as [Receiver, Receiver, Receiver];
+    registered.domain.registerTarget(target);
+    stranger.domain.modifyTarget(target, { state: QpState.ERR });
+    initiator.send(creator, 'into the void', 1);
+    await initiator.expect('dto 1 TRANSPORT', 'BROKEN');
+    await settle(pair);
+    const heard = [creator, registered, stranger].map((receiver) => receiver.told(target));
+    const [first] = heard as [string[]];
+    assert.equal(first[0], 'QP_LAST_WQE_REACHED');
+    assert.deepEqual(heard.slice(1), [['QP_LAST_WQE_REACHED'], []]);
+    await leave(scene);
+  });
+}
+
+function accepting(claim: Claim): void {
+  claim('a request is accepted by what it asks for', async (pair) => {
+    const receiver = new Receiver(pair.passive);
+    const initiator = new Initiator(pair.active);
+    const cr = await askReceiver(pair, initiator, receiver);
+    assert.equal(cr.transport, 'xrc');
+    const peers = meet(pair);
+    refuses(() => cr.accept(peers.passive.ep), 'DAT_INVALID_PARAMETER');
+    cr.reject();
+    await initiator.expect('PEER_REJECTED');
+    const plain = await ask(peers);
+    assert.equal(plain.transport, 'rc');
+    refuses(() => receiver.domain.accept(plain), 'DAT_INVALID_PARAMETER');
+    assert.deepEqual([...receiver.domain.targets], []);
+    plain.accept(peers.passive.ep);
+    assert.equal(textOf(await peers.active.next()), 'ESTABLISHED');
   });
 }
 
@@ -282,23 +307,6 @@ function refusing(claim: Claim): void {
     ep.free();
     receiver.domain.close();
     domain.close();
-  });
-
-  claim('a request is accepted by what it asks for', async (pair) => {
-    const receiver = new Receiver(pair.passive);
-    const initiator = new Initiator(pair.active);
-    const cr = await askReceiver(pair, initiator, receiver);
-    assert.equal(cr.transport, 'xrc');
-    const peers = meet(pair);
-    refuses(() => cr.accept(peers.passive.ep), 'DAT_INVALID_PARAMETER');
-    cr.reject();
-    await initiator.expect('PEER_REJECTED');
-    const plain = await ask(peers);
-    assert.equal(plain.transport, 'rc');
-    refuses(() => receiver.domain.accept(plain), 'DAT_INVALID_PARAMETER');
-    assert.deepEqual([...receiver.domain.targets], []);
-    plain.accept(peers.passive.ep);
-    assert.equal(textOf(await peers.active.next()), 'ESTABLISHED');
   });
 
   claim('a target by attributes, an initiator attached to it: no CM between them', async (pair) => {

@@ -18,6 +18,7 @@ import {
   type XrcSrq,
   type XrcTargetOptions,
 } from 'dapl';
+import { Access, gidFromIp } from 'dapl/spi';
 import type { CompliancePair } from './fixture.js';
 import { CONN_QUAL, textOf } from './peer.js';
 
@@ -163,10 +164,46 @@ export async function reach(
   }
   const initiator = new Initiator(pair.active);
   const [first] = receivers as [Receiver];
-  const cr = await askReceiver(pair, initiator, first);
-  const target = first.domain.accept(cr, { attributes: ATTRIBUTES, ...options });
+  const join = pair.xrcByNumbers === true ? joinByNumbers : joinByRequest;
+  const target = await join(pair, initiator, first, options);
   await initiator.expect('ESTABLISHED');
   return { pair, initiator, receivers, target };
+}
+
+async function joinByRequest(
+  pair: CompliancePair,
+  initiator: Initiator,
+  receiver: Receiver,
+  options: XrcTargetOptions,
+): Promise<number> {
+  const cr = await askReceiver(pair, initiator, receiver);
+  return receiver.domain.accept(cr, { attributes: ATTRIBUTES, ...options });
+}
+
+/** Without a connection manager: both know each other's numbers. */
+async function joinByNumbers(
+  pair: CompliancePair,
+  { ep }: Initiator,
+  { domain }: Receiver,
+  options: XrcTargetOptions,
+): Promise<number> {
+  const sendPsn = 0x123456;
+  const target = domain.createTarget(
+    {
+      accessFlags: Access.REMOTE_READ | Access.REMOTE_WRITE | Access.REMOTE_ATOMIC,
+      pkeyIndex: 0,
+      portNumber: 1,
+      addressVector: { gid: gidFromIp(pair.active.address), localGidIndex: 0 },
+      pathMtuBytes: 1024,
+      destinationQpn: ep.qpn,
+      receivePsn: sendPsn,
+      minRnrTimer: 14,
+      maxDestRdAtomic: 4,
+    },
+    options,
+  );
+  ep.attach({ address: pair.passiveAddress, targetQpn: target, sendPsn, pathMtuBytes: 1024 });
+  return target;
 }
 
 export async function leave({ receivers }: Reach): Promise<void> {

@@ -10,6 +10,7 @@ import { dtestCases } from './dtest.js';
 import { faultCases } from './faults.js';
 import { labCases } from './lab.js';
 import { lostMessageCases } from './lost-messages.js';
+import { madCases, madRemovalCase } from './mad.js';
 import { operationsCases } from './operations.js';
 import { packetPortCases } from './packet-port.js';
 import { refusalCases } from './refusals.js';
@@ -37,10 +38,12 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...verbsCases(lab, version),
     ...verbsAppCases(lab, version),
     ...differentialCases(lab, version),
+    ...madCases(lab, version),
     ...lostMessageCases(lab, version),
     ...cmCornerCases(lab, version),
     ...connectionCases(lab, version),
     ...faultCases(lab, version),
     ...badLinkCases(lab, version),
+    madRemovalCase(lab),
   ];
 }

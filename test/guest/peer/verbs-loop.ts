@@ -378,7 +378,7 @@ await check('RC: what the driver refuses completes in its place', () =>
     postSends(
       a,
       { opcode: WrOpcode.SEND, segments: [at(0, 8)] },
-      { opcode: 99 as never },
+      { opcode: 99 },
       { opcode: WrOpcode.SEND, segments: tooMany },
     );
     const done = await take(cqs.a, 3);

@@ -5,7 +5,8 @@
 #include "internal.h"
 
 enum { INVALID_SERVICE_ID = 8, CONSUMER_REJECT = 28, SIDR_UNSUPPORTED = 1, SIDR_REJECTED = 2 };
-enum { REQ_BYTES = 56, REP_BYTES = 196, REJ_BYTES = 148, SIDR_REQ_BYTES = 180, SIDR_REP_BYTES = 136 };
+enum { REQ_BYTES = 56, REP_BYTES = 196, REJ_BYTES = 148 };
+enum { SIDR_REQ_BYTES = 180, SIDR_REP_BYTES = 136 };
 
 static struct id *listenerFor(const struct id *from) {
   const struct sockaddr *to = &from->verbs.route.addr.dst_addr;
@@ -308,6 +309,7 @@ static int attributesFor(const struct id *id, struct ibv_qp_attr *out, int *mask
     memcpy(&out->ah_attr.grh.dgid, gid, 16);
     out->ah_attr.grh.hop_limit = 64;
     out->ah_attr.is_global = 1;
+    out->ah_attr.dlid = (uint16_t)switches[FAKE_LID];
     out->ah_attr.port_num = 1;
     out->path_mtu = id->mtu;
     out->dest_qp_num = peer->parameters.qp_num;

@@ -4,13 +4,13 @@
  * fake can do.
  *
  * What it does as librdmacm and the kernel do:
- * - Every answer is an event on the channel's descriptor; rdma_get_cm_event waits when there is none
- *   and the descriptor is not O_NONBLOCK.
+ * - Every answer is an event on the channel's descriptor; rdma_get_cm_event waits when there is
+ *   none and the descriptor is not O_NONBLOCK.
  * - rdma_destroy_id with an event that has not been acknowledged would wait for ever: here it ends
  *   the process with a sentence.
  * - An identifier of a connection request has its listener's context and channel. Its events are
  *   dropped until it is accepted.
- * - A listener holds `backlog` requests that nobody has fetched; further ones wait to be sent again.
+ * - A listener holds `backlog` requests that nobody has fetched; further ones are sent again.
  * - Private data arrives padded with zeros to the length of its field.
  * - Addresses belong to a device; a port has one owner an address and port space. A wildcard owner
  *   in the way is EADDRNOTAVAIL, another one EADDRINUSE.
@@ -35,6 +35,7 @@ enum fake_rdmacm_switch {
   FAKE_NO_TIMEWAIT,   /* TIMEWAIT_EXIT never comes */
   FAKE_IWARP,         /* the device says that it is one: no CONNECT_RESPONSE, no timewait */
   FAKE_UNREADABLE,    /* errno with which every reading of events fails */
+  FAKE_LID,           /* of every peer: its path is one of InfiniBand */
   FAKE_SWITCHES,
 };
 

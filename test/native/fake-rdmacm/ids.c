@@ -127,7 +127,7 @@ static int bindLocked(struct id *id, const struct sockaddr *address) {
   if (device) {
     verbs->verbs = device;
     verbs->port_num = 1;
-    memcpy(verbs->route.addr.ibaddr.sgid, gid, 16);
+    memcpy(verbs->route.addr.addr.ibaddr.sgid, gid, 16);
   }
   id->state = BOUND;
   return 0;

@@ -6,6 +6,7 @@ import type { CmEvent, CmRequest } from '../../../core/spi/index.js';
 import {
   AccountQp,
   CmHost,
+  CmSwitch,
   has,
   PORT,
   type Side,
@@ -49,7 +50,20 @@ describe('verbs: listening through librdmacm', () => {
     );
   });
 
-  it('names a port that has a listener already: ours, another of the host, a wildcard', async () => {
+  it('where GIDs are no addresses (InfiniBand), the kernel knows whose they are', async () => {
+    await host.close();
+    host = new CmHost({}, 'fake0', true, ['fe80::2:c903:11:2233']);
+    host.fake.set(CmSwitch.LID, 7);
+    let passive: Side | undefined;
+    host.listen((request) => (passive = host.accept(request)));
+    const active = host.connect();
+    await until(() => has(active) && passive !== undefined && has(passive));
+    assert.equal(ipFromGid(passive!.connection.remoteGid), '10.77.0.2');
+    const path = active.qp.to(QpState.RTR)?.addressVector as { destinationLid?: number };
+    assert.equal(path.destinationLid, 7);
+  });
+
+  it('names a port that has a listener already: ours, another one, a wildcard', async () => {
     host.listen(keep);
     assert.throws(() => host.listen(keep), spiError('EADDRINUSE', /0x1061c06 has a listener/));
     for (const options of [{}, { port: PORT + 1, errno: 98 }, { port: PORT + 2, errno: 99 }]) {
@@ -64,7 +78,7 @@ describe('verbs: listening through librdmacm', () => {
     }
   });
 
-  it('can listen again when the first listener has been closed, with connections of it left', async () => {
+  it('can listen again after a close, with connections of the first listener left', async () => {
     const { active, passive } = await host.pair();
     host.listen(keep).close();
     host.listen(keep);
@@ -108,7 +122,7 @@ describe('verbs: listening through librdmacm', () => {
     await until(() => sides.every((side) => has(side)));
   });
 
-  it('a handed out request stays valid when its listener is closed; later ones are refused', async () => {
+  it('a request that was handed out outlives its listener; later ones are refused', async () => {
     const listener = host.listen(keep);
     const early = host.connect();
     await until(() => requests.length === 1);

@@ -113,7 +113,6 @@ describe('verbs: unreliable queue pairs', () => {
     const group = gidFromIp('239.1.2.3');
     a.attachMulticast?.(group);
     a.detachMulticast?.(group);
-    assert.ok(a.attachMulticast);
     assert.throws(() => a.attachMulticast?.(gidFromIp('10.0.0.1')), { message: /10\.0\.0\.1/ });
     assert.throws(() => pair.a.attachMulticast?.(group), { code: 'EINVAL' });
   });

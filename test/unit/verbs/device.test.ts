@@ -17,7 +17,6 @@ describe('verbs: devices', () => {
   const fake = fakeVerbs();
   const open = (options: Partial<VerbsDeviceOptions> = {}): VerbsDevice =>
     new VerbsDevice({ addon: addonOverFake(), name: 'fake0', logger: silentLogger, ...options });
-  const cqInit = { minEntries: 4, onNotify: () => undefined, onEvent: () => undefined };
 
   beforeEach(() => fake.restore());
   afterEach(() => {

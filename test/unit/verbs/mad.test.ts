@@ -22,7 +22,7 @@ function ask(agent: MadAgent, to: UmadNode, context: string, more: Partial<MadSe
 describe('verbs MAD: requests', () => {
   afterEach(() => fakeUmad.reset());
 
-  it('gives the response first, then the report; both with the numbers of the consumer', async () => {
+  it('gives the response first, then the report, with the numbers of the consumer', async () => {
     const { a, b } = pair();
     b.answerer();
     const agent = a.agent();
@@ -73,7 +73,7 @@ describe('verbs MAD: requests', () => {
     assert.equal(a.received[0]?.data[5], 0x0c);
   });
 
-  it('cancels: a report as flushed, never inside the call; what comes later is dropped', async () => {
+  it('cancels: reported as flushed, never inside the call; later words are dropped', async () => {
     const { a, b } = pair();
     const agent = a.agent();
     b.agent({ methods: [GET] });

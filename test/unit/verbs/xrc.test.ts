@@ -1,4 +1,4 @@
-/** XRC over libibverbs: the module of plugins/xrc on the provider's device, over the fake library. */
+/** XRC over libibverbs: plugins/xrc on the provider's device, over the fake library. */
 import assert from 'node:assert/strict';
 import {
   Access,
