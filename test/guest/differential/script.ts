@@ -270,16 +270,17 @@ class LifeMaker {
 }
 
 /**
- * Nothing that is fenced has a READ or an atomic behind it: when rxe 6.1 repeats it, for an RNR NAK
- * or because an acknowledgement was late, it waits for those behind it, which wait for it.
+ * Nothing that is fenced is a READ or an atomic, or has one behind it: when rxe 6.1 repeats it, for
+ * an RNR NAK or because an acknowledgement was late, it waits for itself, or for those behind it,
+ * which wait for it.
  */
 function unfenced(
   request: ScriptRequest,
   index: number,
   requests: readonly ScriptRequest[],
 ): ScriptRequest {
-  const isFollowed = requests.slice(index + 1).some((later) => !takesOrWrites(later));
-  return isFollowed ? { ...request, flags: request.flags & ~WrFlags.FENCE } : request;
+  const reads = requests.slice(index).some((later) => !takesOrWrites(later));
+  return reads ? { ...request, flags: request.flags & ~WrFlags.FENCE } : request;
 }
 
 function takesOrWrites(request: ScriptRequest): boolean {
