@@ -94,17 +94,20 @@ async function until(isSo: () => boolean, run?: RunningCommand): Promise<void> {
   }
 }
 
-/** As `npm run guest`, with a person who repeats himself until he is heard. */
+/**
+ * As `npm run guest`, with a person who repeats himself until he is heard: what is typed before
+ * there is a shell may be lost or cut.
+ */
 async function shell(lab: Lab): Promise<void> {
-  const ports = '$(ibv_devinfo -d rxe0 | grep -c PORT_ACTIVE)';
-  const words = `echo "I am $(hostname) on $(tty) with ${ports} port"; exit`;
-  const typing = `for i in $(seq 120); do echo '${words}'; sleep 1; done`;
+  const words = 'echo I am $(hostname) $(test -t 0 && echo here)';
+  const typing = `for i in $(seq 60); do for j in 1 2 3; do echo '${words}'; done; sleep 3; done`;
+  const ending = 'for i in $(seq 90); do sleep 5; echo exit; done';
   const terminal = `script -qfec "${runCommand(randomUUID(), 'shell')}" /dev/null`;
-  const session = await lab.host.run(`{ ${typing}; } 2>/dev/null | ${terminal}`, {
+  const session = await lab.host.run(`{ ${typing} & ${ending}; } 2>/dev/null | ${terminal}`, {
     timeoutMs: BOOT_TIMEOUT_MS,
     cwd: repositoryRoot,
   });
   const told = session.stdout.slice(-6000);
-  assert.match(session.stdout, /I am guest[\d-]+ on \/dev\/\w+ with 1 port/, told);
+  assert.match(session.stdout, /I am guest[\d-]+ here/, told);
   assert.doesNotMatch(session.stdout, /panic/i, told);
 }

@@ -10,12 +10,11 @@ import type { Case, InteropRow } from '../suite.js';
 import { CM_ATTRIBUTE } from '../tshark.js';
 import type { Dissection } from '../tshark.js';
 import { cmSequence } from '../wire-check.js';
-import { captured, startPeer, transcript } from './captured.js';
+import { captured, transcript } from './captured.js';
 import { assertCodecsAgree } from './codecs.js';
 import { withLoss } from './lost-messages.js';
 
 const CLOSED_PORT = 7999;
-const UDADDY_PORT = 7174;
 const START_TIMEOUT_MS = 10_000;
 /** A lost message of the CM costs four seconds. */
 const RUN_TIMEOUT_MS = 60_000;
@@ -39,7 +38,7 @@ const LOADS: readonly Load[] = [
   { connections: 20, messages: 5, sizeBytes: 4096, family: 'ipv6' },
 ];
 /**
- * Not the kernel's SIDR_REP, which answeredAgain has: the kernel forgets a request that it has
+ * Not the kernel's SIDR_REP: the kernel forgets a request that it has
  * answered, takes its repetition for another one, and the udaddy that has all its connections does
  * not answer that.
  */
@@ -80,11 +79,6 @@ export function udaddyCases(lab: Lab, version: string): Case[] {
   return [
     ...exchanges,
     ...losses,
-    {
-      name: "udaddy, our client, the kernel's first SIDR_REP lost",
-      row: row('client', "IPv4, the kernel's first SIDR_REP lost"),
-      run: () => withLoss(lab, 'egress', 'SIDR_REP', 'SIDR_REP-client', () => answeredAgain(lab)),
-    },
     {
       name: 'udaddy, our client, a kernel port that nobody serves',
       row: row('client', 'IPv4, SIDR status 1'),
@@ -149,21 +143,6 @@ async function ourClient(lab: Lab, load: Load): Promise<void> {
     const told = `${transcript(client)}${serving.stdout}${serving.stderr}`;
     assert.equal(client.stdout, `${load.connections * load.messages} replies came\n`, told);
     assertComplete(await serving.finish(), serving);
-  } finally {
-    serving.kill();
-  }
-}
-
-/** To the kernel our repeated request is another one: a udaddy with room for two answers it. */
-async function answeredAgain(lab: Lab): Promise<void> {
-  const guest = lab.guest(0);
-  const serving = guest.spawn(`stdbuf -oL udaddy -b ${guest.ipv4} -c 2`);
-  try {
-    await serving.waitForOutput(/starting server/, START_TIMEOUT_MS);
-    await new Promise((resolve) => setTimeout(resolve, 500));
-    const asking = startPeer(lab, `resolve ${guest.ipv4} ${UDADDY_PORT}`);
-    const result = await asking.finish(RUN_TIMEOUT_MS);
-    assert.match(result.stdout, /^resolved qpn=\d+ qkey=1234567$/m, transcript(result));
   } finally {
     serving.kill();
   }

@@ -173,7 +173,6 @@ export const CORNER_CLIENTS: Readonly<Record<string, Verb>> = {
   'connect-all': (ia, address, args) => connectAll(ia, address, CORNER_PORT, optionsOf(args)),
   'connect-again': (ia, address) => connectAgain(ia, address, CORNER_PORT),
   'connect-text': (ia, address, [port]) => connectText(ia, address, Number(port)),
-  resolve: (ia, address, [port]) => resolveService(ia, address, Number(port)),
   'connect-in-sequence': (ia, address, [count]) =>
     connectInSequence(ia, address, CORNER_PORT, Number(count)),
 };
@@ -192,13 +191,6 @@ async function connectText(ia: Ia, address: string, connQual: number): Promise<v
   if (event.type !== 'connection') throw new Error(`a ${event.type} event of a connection`);
   const text = Buffer.from(event.privateData).toString().replace(/\0+$/, '');
   process.stdout.write(`${textOf(event)}\nprivate data: ${text}\n`);
-}
-
-/** Asks a service of datagrams for its queue pair. */
-async function resolveService(ia: Ia, address: string, connQual: number): Promise<void> {
-  const ep = ia.createUdEndpoint({ pz: ia.createPz() });
-  const { qpn, qkey } = await ep.resolve({ address, connQual });
-  process.stdout.write(`resolved qpn=${qpn} qkey=${qkey.toString(16)}\n`);
 }
 
 class HeapGrowth {

@@ -15,7 +15,6 @@
  *     connect-all <ip> <count> [each | <leave after ms>]   connections without data, to cm-peer
  *     connect-in-sequence <ip> <count>
  *     connect-text <ip> <port>         prints the private data of the answer
- *     resolve <ip> <port>              prints the queue pair of a service of datagrams
  *     connect-again <ip>               again when the peer says that the connection is stale
  *     hold <ip> <count> [each | <leave after ms>]
  *     accept-in-sequence <ip> <count>
