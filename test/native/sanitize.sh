@@ -36,9 +36,10 @@ build() {
 # The port's tests, in a tree of their own whose addon has the sanitizers in it.
 port_tree() {
   local root=../.. tree=$out/tree
-  mkdir -p "$tree/providers/softroce" &&
+  mkdir -p "$tree"/providers/{softroce,host} &&
     cp -r "$root/dist" "$root/package.json" "$tree" &&
     cp -r "$root/providers/softroce/native" "$tree/providers/softroce" &&
+    cp -r "$root/providers/host/native" "$tree/providers/host" &&
     ln -s "$(realpath "$root/node_modules")" "$tree/node_modules" &&
     printf '%s\n' '#!/bin/sh' \
       'exec c++ "$@" -O1 -fsanitize=address,undefined -fno-sanitize-recover=all' >"$out/c++" &&
