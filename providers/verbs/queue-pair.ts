@@ -78,8 +78,8 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
   }
 
   /**
-   * Asked of the kernel, since errors and the CM change it too; a device that does not answer leaves
-   * us with what we know.
+   * Asked of the kernel, since errors and the CM change it too; a device that does not answer
+   * leaves us with what we know.
    */
   get state(): QpState {
     if (this.destroyed) return QpState.RESET;

@@ -1,4 +1,4 @@
-/* The values of verbs_abi.h: same names and numbers as the public API. Plain C, no types of ours. */
+/* The values of verbs_abi.h: same names and numbers as the public API. */
 #ifndef VERBS_VALUES_H
 #define VERBS_VALUES_H
 

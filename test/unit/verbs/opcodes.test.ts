@@ -191,7 +191,8 @@ describe('verbs: every operation through the rings', () => {
     );
     pair.a.sendRing.producer = start;
     pair.a.modify({ state: QpState.ERR });
-    pair.a.modify({ state: QpState.RESET }); // RESET: the provider goes on from where the producer is
+    // The provider goes on from where the producer is.
+    pair.a.modify({ state: QpState.RESET });
     assert.equal(pair.a.sendRing.consumer, start);
     pair.a.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber: 1, accessFlags: 0 });
     pair.a.modify({ state: QpState.ERR });
