@@ -1,6 +1,6 @@
 /**
- * A whole life over the fakes: two adapters open, make one of everything, connect, transfer by every
- * operation, disconnect, close. What it meets is told, never lost: the tests break it everywhere.
+ * A whole life over the fakes: two adapters open, make one of everything, connect, transfer by all
+ * operations, disconnect, close. What it meets is told, never lost: the tests break it everywhere.
  */
 import {
   DatError,

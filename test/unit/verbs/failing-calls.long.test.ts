@@ -1,4 +1,4 @@
-// Every call of libibverbs and librdmacm fails once, wherever it occurs in a whole life: the consumer
+// Every call of libibverbs and librdmacm fails once, wherever it occurs in a life: the consumer
 // is told, nothing hangs, nothing is left.
 
 import assert from 'node:assert/strict';

@@ -36,7 +36,7 @@ describe('verbs: memory and threads', function () {
     assert.match(await run('collected'), /as expected/);
   });
 
-  it('adapters that are never closed end with the process, requests outstanding or not', async () => {
+  it('adapters that are never closed end with the process', async () => {
     assert.match(await run('forgotten'), /as expected/);
   });
 
