@@ -272,7 +272,7 @@ function mapping(claim: Claim): void {
   );
 }
 
-/** Tries to transfer it; false when it is pinned (a copy, or an error of later versions of Node). */
+/** Tries to transfer it; false when it is pinned (a copy, or an error of a later Node). */
 function wasTakenAway(bytes: Uint8Array): boolean {
   try {
     structuredClone(bytes.buffer, { transfer: [bytes.buffer as ArrayBuffer] });

@@ -20,6 +20,7 @@ import { kernelToKernelCases, lossyCases, rpingCases } from './rping.js';
 import { ucmatoseCases } from './ucmatose.js';
 import { udaddyCases } from './udaddy.js';
 import { verbsAppCases } from './verbs-apps.js';
+import { verbsConformanceCases } from './verbs-conformance.js';
 import { verbsDeviceCases } from './verbs-device.js';
 import { verbsCases } from './verbs.js';
 
@@ -42,6 +43,7 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...verbsCases(lab, version),
     ...verbsDeviceCases(lab, version),
     ...verbsAppCases(lab, version),
+    ...verbsConformanceCases(lab, version),
     ...differentialCases(lab, version),
     ...madCases(lab, version),
     ...lostMessageCases(lab, version),

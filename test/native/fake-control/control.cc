@@ -1,5 +1,5 @@
-// What only a fake libibverbs can do, for tests in JavaScript: the functions of fake_verbs.h, of the
-// library that is loaded by path (the same file is the same library for everybody in the process).
+// What only a fake libibverbs can do, for tests in JavaScript: the functions of fake_verbs.h, of
+// the library that is loaded by path (one file is one library for everybody in the process).
 #include <dlfcn.h>
 #include <node_api.h>
 
