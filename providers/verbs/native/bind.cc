@@ -16,6 +16,17 @@ uint32_t nextRkey(uint32_t rkey) {
   return (rkey & ~VARIANT_MASK) | ((rkey + 1) & VARIANT_MASK);
 }
 
+// Unbinding needs no region, but librxe reads the key of one all the same: the one that the window
+// is bound to, or else any of its domain. Null when there is none.
+ibv_mr* regionToUnbind(const Tables& tables, const Window& window) {
+  const auto bound = tables.regionsByLkey.find(window.regionLkey);
+  if (window.regionLkey != 0 && bound != tables.regionsByLkey.end()) return bound->second;
+  for (const auto& [lkey, region] : tables.regionsByLkey) {
+    if (region->pd == window.verbs->pd) return region;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 int describeBind(const Tables& tables, const uint32_t* sqe, ibv_send_wr& wr) {
@@ -30,7 +41,8 @@ int describeBind(const Tables& tables, const uint32_t* sqe, ibv_send_wr& wr) {
   if (type1 && rkey != nextRkey(window->verbs->rkey)) return EINVAL;
   wr.bind_mw.mw = window->verbs;
   wr.bind_mw.rkey = rkey;
-  wr.bind_mw.bind_info.mr = hasRegion ? region->second : nullptr;
+  wr.bind_mw.bind_info.mr = hasRegion ? region->second : regionToUnbind(tables, *window);
+  if (!wr.bind_mw.bind_info.mr) return EINVAL;
   wr.bind_mw.bind_info.addr = u64(sqe + sqe::REMOTE_ADDRESS);
   wr.bind_mw.bind_info.length = length;
   wr.bind_mw.bind_info.mw_access_flags = sqe[sqe::BIND_ACCESS];

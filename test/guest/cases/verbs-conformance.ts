@@ -7,8 +7,8 @@ import { repositoryRoot } from '../paths.js';
 import type { Case } from '../suite.js';
 import { transcript } from './captured.js';
 
-/** Behaviours of the groups that every kind of object and of transfer has a part in. */
-const QUICK = 'Connecting|Transferring|Atomics|Windows|Sharing receives|Datagrams';
+/** Connections, and every kind of transfer. */
+const QUICK = 'Connecting|Transferring|Atomics|Datagrams';
 const WHOLE_TIMEOUT_MS = 3_600_000;
 const QUICK_TIMEOUT_MS = 600_000;
 /** Fewer say that the suite, or the filter, has lost its groups. */
