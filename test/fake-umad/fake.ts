@@ -28,16 +28,18 @@ import { loadVerbsAddon } from '../../providers/verbs/native-addon.js';
 import type { VerbsAddon } from '../../providers/verbs/native-addon.js';
 import { VirtualWorld } from '../support/virtual-world.js';
 
+/** The system calls; an ioctl by what it does. */
+export type UmadCall = 'open' | 'register' | 'unregister' | 'read' | 'write' | 'close';
+
 interface FakeUmad {
   addPort(path: string, gids: Uint8Array): void;
   /** The device goes. */
   removePort(path: string): void;
   /** The `nth` call from now on fails. */
-  inject(
-    call: 'open' | 'register' | 'unregister' | 'read' | 'write',
-    nth: number,
-    errno: number,
-  ): void;
+  inject(call: UmadCall, nth: number, errno: number): void;
+  /** How many have not come about. */
+  pendingInjections(): number;
+  clearInjections(): void;
   /** So many datagrams to come do not arrive. */
   lose(count: number): void;
   /** So many sends to come are never heard of again. */
@@ -53,7 +55,7 @@ interface FakeUmad {
 const library = join(import.meta.dirname, '../../../build/native/fake-umad.node');
 export const fakeUmad = createRequire(import.meta.url)(library) as FakeUmad;
 
-const addon = loadVerbsAddon() as VerbsAddon & UmadNative;
+export const addon = loadVerbsAddon() as VerbsAddon & UmadNative;
 const problem = addon.load('umad', library);
 if (problem !== undefined) throw new Error(problem);
 

@@ -41,7 +41,8 @@ addon_tree() {
   mkdir -p "$tree/test/native" &&
     cp -r "$root/dist" "$root/package.json" "$tree" &&
     ln -s "$(realpath "$root/node_modules")" "$tree/node_modules" || return 1
-  for native in providers/{softroce,verbs,host}/native test/native/fake-{ibverbs,control,rdmacm,umad}; do
+  for native in providers/{softroce,verbs,host}/native \
+    test/native/fake-{ibverbs,control,rdmacm,umad}; do
     mkdir -p "$tree/$native" && cp -r "$root/$native/." "$tree/$native" || return 1
   done
   local compiler

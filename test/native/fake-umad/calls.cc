@@ -170,9 +170,11 @@ EXPORTED int umad_close(int fd) {
   std::lock_guard<std::mutex> lock(world().mutex);
   const auto found = world().files.find(fd);
   if (found == world().files.end()) return fake::fail(EBADF);
+  const int error = fake::injected("close");
   if (found->second->other >= 0) close(found->second->other);
   world().files.erase(found);
-  return close(fd);
+  close(fd);
+  return error ? fake::fail(error) : 0;  // whatever Linux says of a file, it is closed
 }
 
 EXPORTED int umad_ioctl(int fd, unsigned long request, void* argument) {

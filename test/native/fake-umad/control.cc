@@ -62,10 +62,24 @@ CONTROL(removePort) {
   return nullptr;
 }
 
-// (call: open, register, unregister, read or write; nth, errno)
+// (call: open, register, unregister, read, write or close; nth, errno)
 CONTROL(inject) {
   LOCKED;
   world().injections.push_back({given.text(0), given.u32(1), static_cast<int>(given.u32(2))});
+  return nullptr;
+}
+
+// () => how many have not come about
+CONTROL(pendingInjections) {
+  LOCKED;
+  napi_value result;
+  napi_create_uint32(env, static_cast<uint32_t>(world().injections.size()), &result);
+  return result;
+}
+
+CONTROL(clearInjections) {
+  LOCKED;
+  world().injections.clear();
   return nullptr;
 }
 
@@ -127,7 +141,8 @@ napi_value init(napi_env env, napi_value exports) {
       {"addPort", addPort}, {"removePort", removePort},   {"inject", inject},
       {"lose", lose},       {"swallow", swallow},         {"delayWrites", delayWrites},
       {"advance", advance}, {"openFiles", openFiles},     {"runClock", runClock},
-      {"reset", reset},
+      {"reset", reset},     {"pendingInjections", pendingInjections},
+      {"clearInjections", clearInjections},
   };
   for (const auto& [name, callback] : calls) {
     napi_value function;

@@ -337,7 +337,7 @@ describe('verbs MAD: agents', () => {
     }
     await Promise.all([a.mad.close(), a.mad.close()]);
     assert.equal(a.log.length, 5);
-    assert.equal(fakeUmad.openFiles(), files);
+    assert.ok(fakeUmad.openFiles() <= files);
   });
 
   it('survives every error that reading can give', async () => {
