@@ -117,7 +117,7 @@ export class End {
         try {
           if (this.stopped || turn()) resolve();
         } catch (error) {
-          reject(error as Error);
+          reject(error instanceof Error ? error : new Error(String(error)));
         }
       });
     });

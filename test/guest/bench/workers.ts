@@ -35,7 +35,7 @@ class Worker {
     return new Worker(address, command, socket);
   }
 
-  private readonly lines: AsyncIterator<string>;
+  private readonly lines: AsyncIterator<string, undefined>;
 
   private constructor(
     readonly address: string,
@@ -49,11 +49,13 @@ class Worker {
   async ask(call: Call): Promise<Target | Result | undefined> {
     this.socket.write(`${JSON.stringify(call)}\n`);
     const timer = setTimeout(() => this.socket.destroy(), CALL_TIMEOUT_MS);
-    const { value, done = false } = await this.lines.next();
+    const line = await this.lines.next();
     clearTimeout(timer);
     const where = `${call.call} on ${this.address}`;
-    if (done) throw new Error(`${where}: no answer. ${this.command.stderr.slice(-2000)}`);
-    const answer = JSON.parse(value) as Answer;
+    if (line.done === true) {
+      throw new Error(`${where}: no answer. ${this.command.stderr.slice(-2000)}`);
+    }
+    const answer = JSON.parse(line.value) as Answer;
     if ('error' in answer) throw new Error(`${where}: ${answer.error}${this.command.stderr}`);
     return answer.value;
   }
