@@ -5,7 +5,7 @@ import type { Result, Target, Work } from './workload.js';
 
 const MIB = 2 ** 20;
 /** Round trips before those that count: compilation, caches, the peer's first wake-up. */
-const WARM_UP = 20;
+export const WARM_UP = 20;
 const { SUPPRESS, DEFAULT } = CompletionFlags;
 
 /** The client's part: measures. */
@@ -106,8 +106,10 @@ class Mailbox {
   }
 }
 
+/** One write at a time: the next one when the peer's has come and ours is acknowledged. */
 class Writer {
   private next = 1;
+  private underWay = 0;
 
   constructor(
     private readonly end: End,
@@ -119,6 +121,13 @@ class Writer {
     source.bytes[work.bytes - 1] = this.next;
     this.next = (this.next + 1) & 0xff;
     ep.postRdmaWrite(source, 0, this.remote, DEFAULT);
+    this.underWay += 1;
+  }
+
+  /** Whether the last one has completed. */
+  isIdle(): boolean {
+    if (this.underWay > 0) this.underWay -= this.end.poll().count;
+    return this.underWay === 0;
   }
 }
 
@@ -127,8 +136,7 @@ async function writeLatency(end: End, remote: RemoteSegment): Promise<Result> {
   const [mailbox, writer] = [new Mailbox(end), new Writer(end, remote)];
   writer.write();
   await end.spin(() => {
-    end.poll();
-    if (!mailbox.take()) return false;
+    if (!writer.isIdle() || !mailbox.take()) return false;
     if (laps.lap()) return true;
     writer.write();
     return false;
@@ -139,8 +147,7 @@ async function writeLatency(end: End, remote: RemoteSegment): Promise<Result> {
 async function echoWrites(end: End, remote: RemoteSegment): Promise<void> {
   const [mailbox, writer] = [new Mailbox(end), new Writer(end, remote)];
   await end.spin(() => {
-    end.poll();
-    if (mailbox.take()) writer.write();
+    if (writer.isIdle() && mailbox.take()) writer.write();
     return false;
   });
 }
