@@ -17,7 +17,8 @@ function answer(value: Answer['value'], error?: unknown): void {
     ...(value !== undefined && { value }),
     ...(error !== undefined && { error: error instanceof Error ? error.message : 'no reason' }),
   };
-  process.send?.(message);
+  // Nobody is left to be told when the benchmark has gone meanwhile.
+  process.send?.(message, undefined, undefined, () => undefined);
 }
 
 async function perform(end: End, request: Call): Promise<Answer['value']> {
