@@ -20,7 +20,8 @@ export const Feature = {
   CQ_RESIZE: 16,
   COMM_EST: 32,
   GID_TYPES: 64,
-  ALL: 127,
+  LAST_WQE: 128,
+  ALL: 255,
 } as const;
 
 export const GidType = { IB: 0, ROCE_V1: 1, ROCE_V2: 2 } as const;
