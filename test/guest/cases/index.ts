@@ -22,6 +22,7 @@ import { udaddyCases } from './udaddy.js';
 import { verbsAppCases } from './verbs-apps.js';
 import { verbsConformanceCases } from './verbs-conformance.js';
 import { verbsDeviceCases } from './verbs-device.js';
+import { verbsLifeCases } from './verbs-life.js';
 import { verbsCases } from './verbs.js';
 
 /** Every case of both sizes, in the order in which they run. */
@@ -44,6 +45,7 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...verbsDeviceCases(lab, version),
     ...verbsAppCases(lab, version),
     ...verbsConformanceCases(lab, version),
+    ...verbsLifeCases(lab, version),
     ...differentialCases(lab, version),
     ...madCases(lab, version),
     ...lostMessageCases(lab, version),
