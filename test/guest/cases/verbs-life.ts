@@ -11,7 +11,8 @@ import { repositoryRoot } from '../paths.js';
 import type { Case, InteropRow } from '../suite.js';
 import { transcript } from './captured.js';
 
-const PROGRAM = `exec '${process.execPath}' --expose-gc --enable-source-maps '${join(repositoryRoot, 'dist', 'test', 'guest', 'life', 'main.js')}'`;
+const MAIN = join(repositoryRoot, 'dist', 'test', 'guest', 'life', 'main.js');
+const PROGRAM = `exec '${process.execPath}' --expose-gc --enable-source-maps '${MAIN}'`;
 /** Under emulation Node takes seconds to start, and a minute on a machine with other work. */
 const TIMEOUT_MS = 300_000;
 const CYCLES = { small: 500, full: 10_000 } as const;

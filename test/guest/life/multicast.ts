@@ -40,10 +40,10 @@ async function toGroup(group: string, sender: Side, receivers: readonly Side[]):
     sender.lmr.bytes.fill(i + 1, 0, BYTES);
     from.postSendUd(sender.lmr.segment(0, BYTES), to, i);
     const sent = await sender.next();
-    assert.ok(sent.type === 'dto' && sent.status === 0, inspect(sent, { depth: 1 }));
+    assert.ok(sent.type === 'datagram' && sent.status === 0, inspect(sent, { depth: 1 }));
     for (const side of receivers.slice(0, 2)) {
       const event = await side.next();
-      assert.ok(event.type === 'dto' && event.status === 0);
+      assert.ok(event.type === 'datagram' && event.status === 0);
       const at = event.cookie * SLOT_BYTES + UdEp.GRH_BYTES;
       assert.ok(side.lmr.bytes.subarray(at, at + BYTES).every((byte) => byte === i + 1));
     }
