@@ -1,6 +1,6 @@
-// A device without a word about its queue pairs, neither of errors nor of the last receive (rdma_rxe
-// of Linux 6.1): what DAT promises of shared receive queues, and of peers that reach where they may
-// not, holds over it all the same.
+// A device without a word about its queue pairs, neither of errors nor of the last receive, as
+// rdma_rxe of Linux 6.1 is: what DAT promises of shared receive queues, and of peers that reach
+// where they may not, holds over it all the same.
 import assert from 'node:assert/strict';
 import { openIa } from 'dapl';
 import { verbs } from 'dapl/providers/verbs';
