@@ -3,7 +3,7 @@
  * Connect and teardown rates, bytes an endpoint, and what a message costs when more and more
  * endpoints share the same load.
  *
- *   npm run bench:scale -- [--endpoints N] [--seconds S] [--json FILE]
+ *   npm run bench:scale -- [--endpoints N] [--seconds S] [--network A.B.C] [--json FILE]
  */
 import { writeFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
@@ -144,6 +144,7 @@ function positive(text: string): number {
 interface Arguments {
   readonly endpoints: number;
   readonly seconds: number;
+  readonly network: string;
   readonly json?: string;
 }
 
@@ -152,11 +153,12 @@ async function main(): Promise<void> {
     .description('many endpoints over softroce, between two processes on loopback')
     .option('--endpoints <n>', 'of each process', positive, 10_000)
     .option('--seconds <s>', 'of each measurement of messages', positive, 2)
+    .option('--network <prefix>', 'first three numbers of the local addresses', '127.0.0')
     .option('--json <file>', 'writes all measurements')
     .parse();
-  const { endpoints, seconds, json } = program.opts<Arguments>();
+  const { endpoints, seconds, network, json } = program.opts<Arguments>();
   const onStep = (step: string): void => void process.stderr.write(`${step}\n`);
-  const result = await runScale({ endpoints: Math.ceil(endpoints), seconds, onStep });
+  const result = await runScale({ endpoints: Math.ceil(endpoints), seconds, network, onStep });
   process.stdout.write(`${report(result.shapes, result.sharing)}\n`);
   if (json !== undefined) await writeFile(json, `${JSON.stringify(result, null, 2)}\n`);
 }
