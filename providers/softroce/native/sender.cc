@@ -176,12 +176,8 @@ uint32_t Sender::build(uint32_t first, uint32_t count) {
 }
 
 void Sender::append(const uint32_t* words, Path& path, uint32_t bytes, uint32_t index) {
-  if (path.registerBytes != bytes) {
-    path.headerReg = headerRegister(sockets_[path.localIndex].local, path.destination, bytes);
-    path.registerBytes = bytes;
-  }
+  uint32_t reg = path.registers.of(sockets_[path.localIndex].local, path.destination, bytes);
   // Segment n of a segmented IPv4 datagram leaves with identification n (wire facts 1.7.3).
-  uint32_t reg = path.headerReg;
   if (path.ipv4) reg ^= identificationEffect(static_cast<uint16_t>(index));
 
   const uint32_t headerBytes = words[tx::kHeaderLength];

@@ -22,9 +22,8 @@ struct Path {
   SocketAddress address{};
   socklen_t addressBytes = 0;
   bool ipv4 = false;
-  /// The register before the BTH, identification 0, for the length it was made for.
-  size_t registerBytes = 0;
-  uint32_t headerReg = 0;
+  /// With identification 0.
+  HeaderRegisters registers;
 };
 
 class Sender {
