@@ -196,13 +196,10 @@ uint32_t Sender::build(uint32_t first, uint32_t count) {
 
 /// The register before the BTH of packet `index` of a train.
 uint32_t Sender::registerOf(Path& path, uint32_t bytes, uint32_t index) {
-  if (path.registerBytes != bytes) {
-    path.headerReg = headerRegister(sockets_[path.localIndex].local, path.destination, bytes);
-    path.registerBytes = bytes;
-  }
+  uint32_t reg = path.registers.of(sockets_[path.localIndex].local, path.destination, bytes);
   // Segment n of a segmented IPv4 datagram leaves with identification n (wire facts 1.7.3).
-  if (!path.ipv4) return path.headerReg;
-  return path.headerReg ^ identificationEffect(static_cast<uint16_t>(index));
+  if (path.ipv4) reg ^= identificationEffect(static_cast<uint16_t>(index));
+  return reg;
 }
 
 void Sender::append(const uint32_t* words, Path& path, uint32_t bytes, uint32_t index) {

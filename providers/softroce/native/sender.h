@@ -24,9 +24,8 @@ struct Path {
   SocketAddress address{};
   socklen_t addressBytes = 0;
   bool ipv4 = false;
-  /// The register before the BTH, identification 0, for the length it was made for.
-  size_t registerBytes = 0;
-  uint32_t headerReg = 0;
+  /// With identification 0.
+  HeaderRegisters registers;
   /// The destination is this very host, so that whole pages can be handed over.
   bool sameHost = false;
   /// Of a path to this host that has carried a long train.
