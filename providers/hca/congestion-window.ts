@@ -1,13 +1,18 @@
 /**
  * How many packets a requester may have outstanding: what the path and the peer's receive buffer
- * take, found out as TCP Reno does (RFC 5681). It doubles each round trip until the first loss, is
- * halved at a loss, and then grows by one packet a round trip. Without that, a receiver with a
- * small socket buffer (212 KiB is what Linux gives without privileges) would lose part of every
- * window.
+ * take. It is found out as TCP Reno does (RFC 5681), with one difference (as TCP Westwood has it):
+ * a loss halves the window, but not below what has just been delivered at the pace of a path
+ * without queues. A loss by chance, with no queue anywhere, then costs nothing beside the
+ * repetition, while a loss by a full queue, which shows in the round trip time, halves as ever.
+ *
+ * - Without a loss so far, it doubles each round trip; then it grows by one packet a round trip.
+ * - After silence one packet asks; its answer opens the window again, as at the start.
  */
 const INITIAL_PACKETS = 64;
 /** Enough that the packet behind a lost one tells of the loss before a timeout does. */
 const LEAST_PACKETS = 8;
+/** The best of so many round trips, twice over: losses spoil some of the samples. */
+const ROUNDS = 16;
 
 export class CongestionWindow {
   /** Packets that may be outstanding. */
@@ -16,6 +21,13 @@ export class CongestionWindow {
   /** Up to here it doubles. */
   private threshold = 1;
   private acknowledged = 0;
+  /** What it was before one packet asked; 0 when none does. */
+  private before = 0;
+  private beforeThreshold = 0;
+  /** Packets that fit a path without queues: the most in this period, and in the last one. */
+  private fits = 0;
+  private fitted = 0;
+  private rounds = 0;
 
   /** @param most packets, whatever the path takes */
   begin(most: number): void {
@@ -23,6 +35,10 @@ export class CongestionWindow {
     this.threshold = most;
     this.packets = Math.min(INITIAL_PACKETS, most);
     this.acknowledged = 0;
+    this.before = 0;
+    this.fits = 0;
+    this.fitted = 0;
+    this.rounds = 0;
   }
 
   onAcknowledged(count: number): void {
@@ -37,10 +53,53 @@ export class CongestionWindow {
     this.packets += 1;
   }
 
+  /**
+   * A round trip is over.
+   * @param delivered packets that were acknowledged in it
+   */
+  onRoundTrip(delivered: number, roundTripUs: number, shortestUs: number): void {
+    const fits = roundTripUs > 0 ? Math.floor((delivered * shortestUs) / roundTripUs) : delivered;
+    if (fits > this.fits) this.fits = fits;
+    this.rounds += 1;
+    if (this.rounds < ROUNDS) return;
+    this.rounds = 0;
+    this.fitted = this.fits;
+    this.fits = 0;
+  }
+
   /** Packets were lost: told once for all of a window. */
   onLoss(): void {
-    this.packets = Math.min(Math.max(this.packets >> 1, LEAST_PACKETS), this.most);
-    this.threshold = this.packets;
+    this.threshold = this.lowered();
+    this.packets = this.threshold;
     this.acknowledged = 0;
+  }
+
+  /** Nothing has come back in time: one packet asks. */
+  onSilence(): void {
+    if (this.before === 0) {
+      this.before = this.packets;
+      this.beforeThreshold = this.threshold;
+      this.threshold = this.lowered();
+    }
+    this.packets = 1;
+    this.acknowledged = 0;
+  }
+
+  /**
+   * The peer has answered.
+   * @param wasLate what had been sent before has arrived: it was not lost, only late
+   */
+  onAnswer(wasLate: boolean): void {
+    if (this.before === 0) return;
+    if (wasLate) {
+      this.packets = this.before;
+      this.threshold = this.beforeThreshold;
+    } else this.packets = Math.min(LEAST_PACKETS, this.most);
+    this.before = 0;
+  }
+
+  private lowered(): number {
+    const fits = Math.min(Math.max(this.fits, this.fitted), this.packets);
+    return Math.min(Math.max(this.packets >> 1, fits, LEAST_PACKETS), this.most);
   }
 }

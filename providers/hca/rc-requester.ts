@@ -5,7 +5,6 @@
  * whenever it is asked for again.
  */
 import { QpState, SQE, Timer, WcStatus, WrFlags, WrOpcode } from '../../core/spi/index.js';
-import { CongestionWindow } from './congestion-window.js';
 import { FLIGHT } from './flight-recorder.js';
 import { executeLocalOperation } from './local-operations.js';
 import { isAtomic, needsResponse } from './rc-opcodes.js';
@@ -13,6 +12,7 @@ import { RcOutstandingReads } from './rc-outstanding-reads.js';
 import type { RcQueuePair } from './rc-queue-pair.js';
 import { RcRequestPackets } from './rc-request-packets.js';
 import { LOCAL, RcRequests } from './rc-requests.js';
+import { RcPace } from './rc-pace.js';
 import { PSN_MASK, psnAdd, psnDiff } from './wire/psn.js';
 
 /** IBTA lets the ACK timer take 1 to 4 times its nominal length: we back off within that. */
@@ -36,9 +36,7 @@ export class RcRequester {
   rnrRetriesLeft = 0;
   /** Packets of a READ request; set from the largest window and the depth. */
   chunkPackets = 1;
-  private readonly window = new CongestionWindow();
-  /** PSNs up to here have been counted into the window. */
-  private counted = 0;
+  private readonly pace = new RcPace();
   /** The request being sent, and the next of its packets. */
   private sendIndex = 0;
   private packet = 0;
@@ -48,13 +46,16 @@ export class RcRequester {
   private readonly reads = new RcOutstandingReads();
   private backoff = 1;
   private ackDeadlineUs = Infinity;
+  /** When silence is taken for a loss, long before the ACK timer says so: see `ask`. */
+  private askDeadlineUs = Infinity;
+  private askBackoff = 1;
   private lastHintUs = -Infinity;
   private readonly packets: RcRequestPackets;
   private readonly ackTimer = new Timer((nowUs) => this.onAckTimer(nowUs));
   private readonly rnrTimer = new Timer(() => this.onRnrTimer());
 
   constructor(private readonly qp: RcQueuePair) {
-    this.packets = new RcRequestPackets(qp, this.window);
+    this.packets = new RcRequestPackets(qp, this.pace.window);
     this.requests = new RcRequests(qp);
     this.firstPsn = this.requests.firstPsn;
     this.packetCount = this.requests.packetCount;
@@ -65,7 +66,7 @@ export class RcRequester {
   /** Entering RTS from RTR. */
   begin(sendPsn: number): void {
     const { attributes, hca } = this.qp;
-    this.psn = this.maxPsn = this.una = this.counted = sendPsn & PSN_MASK;
+    this.psn = this.maxPsn = this.una = sendPsn & PSN_MASK;
     this.sendIndex = this.qp.fetched;
     this.packet = 0;
     this.badIndex = -1;
@@ -73,7 +74,7 @@ export class RcRequester {
     this.reads.begin(depth);
     const { windowPackets } = hca.parameters;
     this.chunkPackets = Math.max(1, Math.floor(windowPackets / Math.min(Math.max(depth, 1), 16)));
-    this.window.begin(windowPackets);
+    this.pace.begin(windowPackets, this.una);
     this.packets.begin();
     this.reloadRetries();
   }
@@ -81,7 +82,7 @@ export class RcRequester {
   stop(): void {
     this.qp.hca.timers.stop(this.ackTimer);
     this.qp.hca.timers.stop(this.rnrTimer);
-    this.ackDeadlineUs = Infinity;
+    this.stopWaiting();
     this.waitingForReceiver = false;
     this.badIndex = -1;
     // Nothing is awaited any more: whatever still comes is stale.
@@ -118,7 +119,7 @@ export class RcRequester {
     if (this.sendIndex === qp.fetched && !this.fetch()) return false;
     if (this.sendIndex === this.badIndex) return false;
     const inFlight = (this.psn - this.una) & PSN_MASK;
-    if (inFlight >= this.window.packets) return false;
+    if (inFlight >= this.pace.window.packets) return false;
     const control = qp.sendRing.words[qp.sendRing.wordOf(this.sendIndex) + SQE.CONTROL]!;
     if (this.packet === 0 && this.reads.count > 0 && (control & (WrFlags.FENCE << 8)) !== 0) {
       return false;
@@ -131,7 +132,7 @@ export class RcRequester {
     if (this.reads.full) return false;
     const rest = this.packetCount[this.sendIndex & this.qp.sendRing.mask]! - this.packet;
     const chunk = Math.min(rest, this.chunkPackets);
-    return inFlight === 0 || inFlight + chunk <= this.window.packets;
+    return inFlight === 0 || inFlight + chunk <= this.pace.window.packets;
   }
 
   /** Begins the next request that the doorbell has shown. */
@@ -188,7 +189,10 @@ export class RcRequester {
       this.sendIndex = (this.sendIndex + 1) >>> 0;
       this.packet = 0;
     }
-    if (psnDiff(this.psn, this.maxPsn) > 0) this.maxPsn = this.psn;
+    if (psnDiff(this.psn, this.maxPsn) > 0) {
+      this.maxPsn = this.psn;
+      if (this.packets.asked) this.pace.onAsked(this.psn, this.una, this.qp.hca.nowUs);
+    }
     if (this.ackDeadlineUs === Infinity) this.restartAckTimer();
   }
 
@@ -254,15 +258,19 @@ export class RcRequester {
     const { qp } = this;
     if (psnDiff(this.una, this.psn) > 0) this.resumeAt(this.una);
     this.reads.retire(this.una);
-    this.window.onAcknowledged((this.una - this.counted) & PSN_MASK);
-    this.counted = this.una;
+    this.pace.onProgress(this.una, qp.hca.nowUs);
     this.reloadRetries();
     if (this.waitingForReceiver) this.leaveReceiverWait();
     if (this.outstanding) this.restartAckTimer();
-    else this.ackDeadlineUs = Infinity;
+    else this.stopWaiting();
     if (this.failIfBad()) return;
     qp.checkDrained();
     if (this.sendIndex !== qp.visible) qp.hca.scheduleRequests(qp);
+  }
+
+  /** The peer misses the oldest packet. */
+  onSequenceNak(): void {
+    if (!this.pace.isEcho(this.una, this.qp.hca.nowUs)) this.retry();
   }
 
   /** Goes back to the oldest unacknowledged PSN; when no retry is left, its request fails. */
@@ -275,7 +283,7 @@ export class RcRequester {
     this.retriesLeft -= 1;
     qp.hca.counters.retries += 1;
     qp.flight.record(qp.hca.nowUs, FLIGHT.RETRY, this.retriesLeft, this.una);
-    this.window.onLoss();
+    this.pace.onLoss(this.maxPsn);
     this.goBack();
     this.restartAckTimer();
   }
@@ -290,7 +298,7 @@ export class RcRequester {
     if ((qp.attributes.rnrRetryCount ?? 0) !== 7) this.rnrRetriesLeft -= 1;
     this.goBack();
     this.waitingForReceiver = true;
-    this.ackDeadlineUs = Infinity;
+    this.stopWaiting();
     qp.hca.timers.start(this.rnrTimer, qp.hca.nowUs + delayUs);
   }
 
@@ -314,6 +322,7 @@ export class RcRequester {
     this.resumeAt(this.una);
     this.packets.begin();
     this.reads.clear();
+    this.pace.onWentBack(this.una, this.qp.hca.nowUs);
     this.qp.hca.scheduleRequests(this.qp);
   }
 
@@ -332,6 +341,7 @@ export class RcRequester {
     this.retriesLeft = this.qp.attributes.retryCount ?? 0;
     this.rnrRetriesLeft = this.qp.attributes.rnrRetryCount ?? 0;
     this.backoff = 1;
+    this.askBackoff = 1;
   }
 
   // --- timers -----------------------------------------------------------------------------------
@@ -344,26 +354,61 @@ export class RcRequester {
     const { hca, ackTimeoutUs } = this.qp;
     if (ackTimeoutUs === Infinity) return;
     this.ackDeadlineUs = hca.nowUs + ackTimeoutUs * this.backoff;
-    if (!this.ackTimer.active || this.ackDeadlineUs < this.ackTimer.deadlineUs) {
-      hca.timers.start(this.ackTimer, this.ackDeadlineUs);
+    this.restartAskTimer();
+  }
+
+  private restartAskTimer(): void {
+    const { hca } = this.qp;
+    const waitUs = Math.max(this.pace.timeoutUs, hca.parameters.minAckTimeoutUs);
+    this.askDeadlineUs = hca.nowUs + waitUs * this.askBackoff;
+    const deadlineUs = this.deadlineUs;
+    if (!this.ackTimer.active || deadlineUs < this.ackTimer.deadlineUs) {
+      hca.timers.start(this.ackTimer, deadlineUs);
     }
   }
 
+  private get deadlineUs(): number {
+    return Math.min(this.ackDeadlineUs, this.askDeadlineUs);
+  }
+
+  private stopWaiting(): void {
+    this.ackDeadlineUs = Infinity;
+    this.askDeadlineUs = Infinity;
+  }
+
   private onAckTimer(nowUs: number): void {
-    const { hca, flight } = this.qp;
+    const { hca } = this.qp;
     if (!this.outstanding || this.ackDeadlineUs === Infinity) {
-      this.ackDeadlineUs = Infinity;
+      this.stopWaiting();
       return;
     }
-    if (nowUs < this.ackDeadlineUs) {
-      hca.timers.start(this.ackTimer, this.ackDeadlineUs);
-      return;
-    }
+    if (nowUs >= this.ackDeadlineUs) this.onAckTimeout(nowUs);
+    else if (nowUs >= this.askDeadlineUs) this.ask();
+    else hca.timers.start(this.ackTimer, this.deadlineUs);
+  }
+
+  private onAckTimeout(nowUs: number): void {
+    const { hca, flight } = this.qp;
     hca.counters.timeouts += 1;
     flight.record(nowUs, FLIGHT.ACK_TIMEOUT, this.qp.ackTimeoutUs * this.backoff, this.una);
     this.backoff = Math.min(this.backoff * 2, MAX_BACKOFF);
     this.qp.completer.onTimeout();
     if (!this.qp.completer.failRefused()) this.retry();
+  }
+
+  /**
+   * Nothing has come back for longer than ever before: the last packet is lost, or its answer, or
+   * the peer has no time. The oldest packet is sent again to find out, at doubling intervals. That
+   * is no retry of IBTA's: those are counted by the ACK timer, which goes on.
+   */
+  private ask(): void {
+    const { qp } = this;
+    qp.hca.counters.earlyRepeats += 1;
+    this.pace.onSilence(this.una, this.maxPsn);
+    this.goBack();
+    qp.completer.onTimeout();
+    this.askBackoff *= 2;
+    this.restartAskTimer();
   }
 
   private onRnrTimer(): void {
