@@ -1,16 +1,16 @@
 /**
  * How many packets a requester may have outstanding: what the path and the peer's receive buffer
- * take. It is found out as TCP Reno does (RFC 5681), with one difference (as TCP Westwood has it):
- * a loss halves the window, but not below what has just been delivered at the pace of a path
- * without queues. A loss by chance, with no queue anywhere, then costs nothing beside the
- * repetition, while a loss by a full queue, which shows in the round trip time, halves as ever.
+ * take. It is found out as TCP Reno does (RFC 5681), with one difference, which TCP Veno and
+ * Westwood have too: where the round trip time shows no queue, a loss is one by chance, and the
+ * window is not halved below what such a round trip has delivered. Go-back-N pays for every loss
+ * by repetition already. A loss by a full queue shows in the round trip time and halves as ever.
  *
  * - Without a loss so far, it doubles each round trip; then it grows by one packet a round trip.
  * - After silence one packet asks; its answer opens the window again, as at the start.
  */
 const INITIAL_PACKETS = 64;
 /** Enough that the packet behind a lost one tells of the loss before a timeout does. */
-const LEAST_PACKETS = 8;
+const LEAST_PACKETS = 2;
 /** The best of so many round trips, twice over: losses spoil some of the samples. */
 const ROUNDS = 16;
 
@@ -67,19 +67,22 @@ export class CongestionWindow {
     this.fits = 0;
   }
 
-  /** Packets were lost: told once for all of a window. */
-  onLoss(): void {
-    this.threshold = this.lowered();
+  /**
+   * Packets were lost: told once for all of a round trip.
+   * @param queued the round trip time shows a queue
+   */
+  onLoss(queued: boolean): void {
+    this.threshold = this.lowered(queued);
     this.packets = this.threshold;
     this.acknowledged = 0;
   }
 
   /** Nothing has come back in time: one packet asks. */
-  onSilence(): void {
+  onSilence(queued: boolean): void {
     if (this.before === 0) {
       this.before = this.packets;
       this.beforeThreshold = this.threshold;
-      this.threshold = this.lowered();
+      this.threshold = this.lowered(queued);
     }
     this.packets = 1;
     this.acknowledged = 0;
@@ -98,8 +101,8 @@ export class CongestionWindow {
     this.before = 0;
   }
 
-  private lowered(): number {
-    const fits = Math.min(Math.max(this.fits, this.fitted), this.packets);
+  private lowered(queued: boolean): number {
+    const fits = queued ? 0 : Math.min(Math.max(this.fits, this.fitted), this.packets);
     return Math.min(Math.max(this.packets >> 1, fits, LEAST_PACKETS), this.most);
   }
 }

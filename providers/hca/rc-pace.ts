@@ -17,8 +17,8 @@ export class RcPace {
   private timedEnd = NONE;
   private timedAtUs = 0;
   private timedUna = 0;
-  /** After a loss, what had been sent by then: until that is answered, it is one loss. */
-  private lossEnd = NONE;
+  /** When the window was lowered: losses of the round trip after that are the same event. */
+  private loweredAtUs = -Infinity;
   /** The PSN that asks after silence. */
   private askedPsn = NONE;
   /** Where the requester went back to, and when. */
@@ -30,7 +30,7 @@ export class RcPace {
     this.roundTrip.reset();
     this.counted = psn;
     this.timedEnd = NONE;
-    this.lossEnd = NONE;
+    this.loweredAtUs = -Infinity;
     this.askedPsn = NONE;
     this.backPsn = NONE;
   }
@@ -57,7 +57,6 @@ export class RcPace {
       this.askedPsn = NONE;
     }
     if (this.timedEnd !== NONE && psnDiff(una, this.timedEnd) >= 0) this.endSample(una, nowUs);
-    if (this.lossEnd !== NONE && psnDiff(una, this.lossEnd) >= 0) this.lossEnd = NONE;
     window.onAcknowledged((una - this.counted) & PSN_MASK);
     this.counted = una;
   }
@@ -71,20 +70,22 @@ export class RcPace {
     this.timedEnd = NONE;
   }
 
-  /** Packets before `maxPsn` have been lost. */
-  onLoss(maxPsn: number): void {
+  /** Packets have been lost. */
+  onLoss(nowUs: number): void {
     if (this.askedPsn !== NONE) {
       this.window.onAnswer(false);
       this.askedPsn = NONE;
-    } else if (this.lossEnd === NONE) this.window.onLoss();
-    this.lossEnd = maxPsn;
+    } else if (nowUs - this.loweredAtUs >= this.roundTrip.smoothedUs) {
+      this.window.onLoss(this.roundTrip.showsQueue);
+      this.loweredAtUs = nowUs;
+    }
   }
 
   /** Nothing has come back in time: the packet `una` asks. */
-  onSilence(una: number, maxPsn: number): void {
-    this.window.onSilence();
+  onSilence(una: number, nowUs: number): void {
+    this.window.onSilence(this.roundTrip.showsQueue);
     this.askedPsn = una;
-    this.lossEnd = maxPsn;
+    this.loweredAtUs = nowUs;
   }
 
   /** What is sent now is sent again: the time of its answer says nothing. */

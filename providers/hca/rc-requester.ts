@@ -12,13 +12,12 @@ import { RcOutstandingReads } from './rc-outstanding-reads.js';
 import type { RcQueuePair } from './rc-queue-pair.js';
 import { RcRequestPackets } from './rc-request-packets.js';
 import { LOCAL, RcRequests } from './rc-requests.js';
+import { RcAckTimer } from './rc-ack-timer.js';
+import type { AckWaiter } from './rc-ack-timer.js';
 import { RcPace } from './rc-pace.js';
 import { PSN_MASK, psnAdd, psnDiff } from './wire/psn.js';
 
-/** IBTA lets the ACK timer take 1 to 4 times its nominal length: we back off within that. */
-const MAX_BACKOFF = 4;
-
-export class RcRequester {
+export class RcRequester implements AckWaiter {
   /** Next PSN to send; after going back, below `maxPsn`. */
   psn = 0;
   /** One after the highest PSN ever sent. */
@@ -44,17 +43,13 @@ export class RcRequester {
   private badIndex = -1;
   private badStatus = 0;
   private readonly reads = new RcOutstandingReads();
-  private backoff = 1;
-  private ackDeadlineUs = Infinity;
-  /** When silence is taken for a loss, long before the ACK timer says so: see `ask`. */
-  private askDeadlineUs = Infinity;
-  private askBackoff = 1;
   private lastHintUs = -Infinity;
   private readonly packets: RcRequestPackets;
-  private readonly ackTimer = new Timer((nowUs) => this.onAckTimer(nowUs));
+  private readonly ackTimer: RcAckTimer;
   private readonly rnrTimer = new Timer(() => this.onRnrTimer());
 
   constructor(private readonly qp: RcQueuePair) {
+    this.ackTimer = new RcAckTimer(qp, this.pace, this);
     this.packets = new RcRequestPackets(qp, this.pace.window);
     this.requests = new RcRequests(qp);
     this.firstPsn = this.requests.firstPsn;
@@ -80,9 +75,8 @@ export class RcRequester {
   }
 
   stop(): void {
-    this.qp.hca.timers.stop(this.ackTimer);
+    this.ackTimer.stop();
     this.qp.hca.timers.stop(this.rnrTimer);
-    this.stopWaiting();
     this.waitingForReceiver = false;
     this.badIndex = -1;
     // Nothing is awaited any more: whatever still comes is stale.
@@ -193,7 +187,7 @@ export class RcRequester {
       this.maxPsn = this.psn;
       if (this.packets.asked) this.pace.onAsked(this.psn, this.una, this.qp.hca.nowUs);
     }
-    if (this.ackDeadlineUs === Infinity) this.restartAckTimer();
+    if (!this.ackTimer.running) this.ackTimer.restart();
   }
 
   private sendData(slot: number): boolean {
@@ -261,8 +255,8 @@ export class RcRequester {
     this.pace.onProgress(this.una, qp.hca.nowUs);
     this.reloadRetries();
     if (this.waitingForReceiver) this.leaveReceiverWait();
-    if (this.outstanding) this.restartAckTimer();
-    else this.stopWaiting();
+    if (this.outstanding) this.ackTimer.restart();
+    else this.ackTimer.pause();
     if (this.failIfBad()) return;
     qp.checkDrained();
     if (this.sendIndex !== qp.visible) qp.hca.scheduleRequests(qp);
@@ -283,9 +277,9 @@ export class RcRequester {
     this.retriesLeft -= 1;
     qp.hca.counters.retries += 1;
     qp.flight.record(qp.hca.nowUs, FLIGHT.RETRY, this.retriesLeft, this.una);
-    this.pace.onLoss(this.maxPsn);
+    this.pace.onLoss(qp.hca.nowUs);
     this.goBack();
-    this.restartAckTimer();
+    this.ackTimer.restart();
   }
 
   /** Waits as the RNR NAK says, then starts again from `una`. */
@@ -298,7 +292,7 @@ export class RcRequester {
     if ((qp.attributes.rnrRetryCount ?? 0) !== 7) this.rnrRetriesLeft -= 1;
     this.goBack();
     this.waitingForReceiver = true;
-    this.stopWaiting();
+    this.ackTimer.pause();
     qp.hca.timers.start(this.rnrTimer, qp.hca.nowUs + delayUs);
   }
 
@@ -340,75 +334,29 @@ export class RcRequester {
   private reloadRetries(): void {
     this.retriesLeft = this.qp.attributes.retryCount ?? 0;
     this.rnrRetriesLeft = this.qp.attributes.rnrRetryCount ?? 0;
-    this.backoff = 1;
-    this.askBackoff = 1;
+    this.ackTimer.resetBackoff();
   }
 
   // --- timers -----------------------------------------------------------------------------------
 
-  /**
-   * The wheel is touched only when the deadline moves forward: an expiry that comes too early finds
-   * the true deadline and waits on.
-   */
-  private restartAckTimer(): void {
-    const { hca, ackTimeoutUs } = this.qp;
-    if (ackTimeoutUs === Infinity) return;
-    this.ackDeadlineUs = hca.nowUs + ackTimeoutUs * this.backoff;
-    this.restartAskTimer();
-  }
-
-  private restartAskTimer(): void {
-    const { hca } = this.qp;
-    const waitUs = Math.max(this.pace.timeoutUs, hca.parameters.minAckTimeoutUs);
-    this.askDeadlineUs = hca.nowUs + waitUs * this.askBackoff;
-    const deadlineUs = this.deadlineUs;
-    if (!this.ackTimer.active || deadlineUs < this.ackTimer.deadlineUs) {
-      hca.timers.start(this.ackTimer, deadlineUs);
-    }
-  }
-
-  private get deadlineUs(): number {
-    return Math.min(this.ackDeadlineUs, this.askDeadlineUs);
-  }
-
-  private stopWaiting(): void {
-    this.ackDeadlineUs = Infinity;
-    this.askDeadlineUs = Infinity;
-  }
-
-  private onAckTimer(nowUs: number): void {
-    const { hca } = this.qp;
-    if (!this.outstanding || this.ackDeadlineUs === Infinity) {
-      this.stopWaiting();
-      return;
-    }
-    if (nowUs >= this.ackDeadlineUs) this.onAckTimeout(nowUs);
-    else if (nowUs >= this.askDeadlineUs) this.ask();
-    else hca.timers.start(this.ackTimer, this.deadlineUs);
-  }
-
-  private onAckTimeout(nowUs: number): void {
-    const { hca, flight } = this.qp;
+  onAckTimeout(waitedUs: number): void {
+    const { hca, flight, completer } = this.qp;
     hca.counters.timeouts += 1;
-    flight.record(nowUs, FLIGHT.ACK_TIMEOUT, this.qp.ackTimeoutUs * this.backoff, this.una);
-    this.backoff = Math.min(this.backoff * 2, MAX_BACKOFF);
-    this.qp.completer.onTimeout();
-    if (!this.qp.completer.failRefused()) this.retry();
+    flight.record(hca.nowUs, FLIGHT.ACK_TIMEOUT, waitedUs, this.una);
+    completer.onTimeout();
+    if (!completer.failRefused()) this.retry();
   }
 
   /**
    * Nothing has come back for longer than ever before: the last packet is lost, or its answer, or
-   * the peer has no time. The oldest packet is sent again to find out, at doubling intervals. That
-   * is no retry of IBTA's: those are counted by the ACK timer, which goes on.
+   * the peer has no time. The oldest packet is sent again to find out.
    */
-  private ask(): void {
-    const { qp } = this;
-    qp.hca.counters.earlyRepeats += 1;
-    this.pace.onSilence(this.una, this.maxPsn);
+  ask(): void {
+    const { hca, completer } = this.qp;
+    hca.counters.earlyRepeats += 1;
+    this.pace.onSilence(this.una, hca.nowUs);
     this.goBack();
-    qp.completer.onTimeout();
-    this.askBackoff *= 2;
-    this.restartAskTimer();
+    completer.onTimeout();
   }
 
   private onRnrTimer(): void {

@@ -4,15 +4,18 @@
  */
 /** Before the first sample; an early repetition costs a packet, and no retry. */
 const INITIAL_TIMEOUT_US = 20_000;
+/** Less is the jitter of a path without queues. */
+const QUEUE_RATIO = 1.5;
 
 export class RoundTripTime {
   /** Infinity before the first sample. */
   shortestUs = Infinity;
-  private smoothedUs = 0;
+  smoothedUs = 0;
   private deviationUs = 0;
 
   reset(): void {
     this.shortestUs = Infinity;
+    this.smoothedUs = 0;
   }
 
   add(sampleUs: number): void {
@@ -25,6 +28,11 @@ export class RoundTripTime {
       this.smoothedUs += error / 8;
     }
     if (sampleUs < this.shortestUs) this.shortestUs = sampleUs;
+  }
+
+  /** Whether packets wait somewhere on the way: answers take longer than they need to. */
+  get showsQueue(): boolean {
+    return this.smoothedUs > QUEUE_RATIO * this.shortestUs;
   }
 
   /** Longer than an answer takes, by all that is known of it. */
