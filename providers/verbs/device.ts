@@ -26,7 +26,7 @@ import { VerbsCompletionQueue } from './completion-queue.js';
 import { capabilitiesOf, deviceAttributesOf } from './device-attributes.js';
 import { EventTable } from './event-table.js';
 import { OPENED_TARGET, creatorOf, openerOf } from './create-queue-pair.js';
-import { check, errnoError, made } from './errno.js';
+import { CALLS, check, errnoError, made } from './errno.js';
 import { registrationOutOfMemory } from './errors.js';
 import { GidTable } from './gid-table.js';
 import type { DeviceTime } from './last-receive.js';
@@ -102,9 +102,9 @@ export class VerbsDevice implements Device {
     const number = addon.openDevice(
       name,
       (cq) => this.notify(cq),
-      (type, object) => this.deliver(type as AsyncEventType, object),
+      (type, object, call) => this.deliver(type as AsyncEventType, object, call),
     );
-    this.number = made('ibv_open_device', number, name);
+    this.number = made(CALLS.open, number, name);
     try {
       const device = addon.queryDevice(this.number);
       if (typeof device === 'number') throw errnoError('ibv_query_device', device, name);
@@ -247,7 +247,7 @@ export class VerbsDevice implements Device {
     const errno = this.addon.closeDevice(this.number, 1);
     for (const object of [...this.objects].reverse()) object.markDestroyed();
     this.onClosed();
-    check('ibv_close_device', errno, this.name);
+    check(CALLS.close, errno, this.name);
   }
 
   private checkOpen(): void {
@@ -260,7 +260,11 @@ export class VerbsDevice implements Device {
     if (queue) this.handle(() => queue.notify());
   }
 
-  private deliver(type: AsyncEventType, number: number): void {
+  /** @param failedCall for DEVICE_FATAL: events come no more, and `number` is why */
+  private deliver(type: AsyncEventType, number: number, failedCall?: number): void {
+    if (type === AsyncEventType.DEVICE_FATAL && this.gone) return;
+    const call = failedCall === undefined ? undefined : CALLS.events[failedCall];
+    if (call !== undefined) this.logger.error(errnoError(call, number, this.name).message);
     const receiver = this.events.receiverOf(type, number);
     if (receiver === undefined) return;
     if (receiver !== 'device') {

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "errno_of.h"
 #include "instance.h"
 
 namespace {
@@ -44,10 +45,8 @@ int join(const ibv_gid& group, const std::string& name) {
   return -error;
 }
 
-int errorOf(int result) { return result >= 0 ? result : errno; }
-
 int attach(Instance& instance, Qp& qp, const ibv_gid& group, const std::string& interface) {
-  if (const int error = errorOf(instance.verbs.ibv_attach_mcast(qp.verbs, &group, 0))) return error;
+  if (const int error = errnoOf(instance.verbs.ibv_attach_mcast(qp.verbs, &group, 0))) return error;
   const int member = interface.empty() ? NO_SOCKET : join(group, interface);
   if (member < 0 && member != NO_SOCKET) {
     instance.verbs.ibv_detach_mcast(qp.verbs, &group, 0);
@@ -62,7 +61,7 @@ void leave(const Membership& membership) {
 }
 
 int detach(Instance& instance, Qp& qp, const ibv_gid& group) {
-  if (const int error = errorOf(instance.verbs.ibv_detach_mcast(qp.verbs, &group, 0))) return error;
+  if (const int error = errnoOf(instance.verbs.ibv_detach_mcast(qp.verbs, &group, 0))) return error;
   for (size_t i = 0; i < qp.memberships.size(); i++) {
     if (std::memcmp(&qp.memberships[i].group, &group, sizeof group) != 0) continue;
     leave(qp.memberships[i]);
