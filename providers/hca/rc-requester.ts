@@ -71,9 +71,8 @@ export class RcRequester {
     this.badIndex = -1;
     const depth = attributes.maxRdAtomic ?? 0;
     this.reads.begin(depth);
-    const { windowPackets } = hca.parameters;
-    this.chunkPackets = Math.max(1, Math.floor(windowPackets / Math.min(Math.max(depth, 1), 16)));
-    this.window.begin(windowPackets);
+    const most = this.window.begin(hca.parameters.windowPackets, this.qp.mtuBytes);
+    this.chunkPackets = Math.max(1, Math.floor(most / Math.min(Math.max(depth, 1), 16)));
     this.packets.begin();
     this.reloadRetries();
   }
