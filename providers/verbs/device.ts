@@ -29,6 +29,7 @@ import { OPENED_TARGET, creatorOf, openerOf } from './create-queue-pair.js';
 import { CALLS, check, errnoError, made } from './errno.js';
 import { registrationOutOfMemory } from './errors.js';
 import { GidTable } from './gid-table.js';
+import type { DeviceTime } from './last-receive.js';
 import { lockedMemory } from './machine.js';
 import type { VerbsAddon } from './native-addon.js';
 import {
@@ -55,6 +56,8 @@ export interface VerbsDeviceOptions {
   readonly logger: Logger;
   /** Runs a handler: in the driver's pump. Absent: at once. What it throws is caught here. */
   readonly pump?: (handler: () => void) => void;
+  /** For what a device does not say in time; absent: nothing is said in its place. */
+  readonly time?: DeviceTime;
 }
 
 /** @throws SpiError('ENODEV') no such device; or what opening it met */
@@ -66,6 +69,7 @@ export class VerbsDevice implements Device {
   readonly capabilities: ReadonlySet<DeviceCapability>;
   readonly logger: Logger;
   readonly polling: 'event' | 'adaptive';
+  readonly time: DeviceTime | undefined;
   /** Told when it has been closed. */
   onClosed: () => void = () => undefined;
   /** Everything that is there, parents before children. */
@@ -93,6 +97,7 @@ export class VerbsDevice implements Device {
     this.name = name;
     this.logger = logger;
     this.polling = options.polling ?? 'event';
+    this.time = options.time;
     this.pump = pump;
     const number = addon.openDevice(
       name,

@@ -20,7 +20,8 @@ export const Feature = {
   CQ_RESIZE: 16,
   COMM_EST: 32,
   GID_TYPES: 64,
-  ALL: 127,
+  QP_EVENTS: 128,
+  ALL: 255,
 } as const;
 
 /** How an injected failure shows: drivers differ in what they make of errno. */

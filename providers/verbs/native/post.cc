@@ -95,6 +95,12 @@ int postOne(Tables& tables, Queue& queue, uint64_t id) {
   return errnoOf(qp->context->ops.post_recv(qp, &wr, &bad));
 }
 
+int toError(Tables& tables, Queue& queue) {
+  ibv_qp_attr attr = {};
+  attr.qp_state = IBV_QPS_ERR;
+  return errnoOf(tables.modifyQp(queue.pair->verbs, &attr, IBV_QP_STATE));
+}
+
 // The driver has refused the entry at `queue.fetched`. The queue pair goes to ERR and an empty
 // request takes the entry's place: it is flushed behind all earlier ones, in the order of the ring,
 // and poll() gives its completion the entry's own status. Returns 0, or the errno of a device that
@@ -104,11 +110,7 @@ int replaceRefused(Tables& tables, Queue& queue, int error) {
     queue.refused = true;
     queue.refusedIndex = queue.fetched;
     queue.refusedErrno = error;
-    ibv_qp_attr attr = {};
-    attr.qp_state = IBV_QPS_ERR;
-    if (int failure = errnoOf(tables.modifyQp(queue.pair->verbs, &attr, IBV_QP_STATE))) {
-      return failure;
-    }
+    if (int failure = toError(tables, queue)) return failure;
   }
   int failure = postOne(tables, queue, idOf(queue, queue.fetched));
   if (failure == 0) {
@@ -215,6 +217,9 @@ int postReceives(Tables& tables, Queue& queue) {
     queue.fetched += static_cast<uint32_t>(accepted);
     if (error) failure = replaceRefused(tables, queue, error);
   }
+  // librxe leaves a receive where the kernel finds it when a packet comes, and in ERR none does:
+  // to ERR once more has it flushed. Other drivers have flushed it, whatever they say to this.
+  if (qp->state == IBV_QPS_ERR && queue.fetched != queue.ring.consumer()) toError(tables, queue);
   queue.ring.setConsumer(queue.fetched);
   return failure;
 }
