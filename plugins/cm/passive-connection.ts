@@ -158,7 +158,7 @@ export class PassiveConnection extends Connection {
     const { maxResponderResources, maxInitiatorDepth } = deviceAttributes;
     return {
       addressVector: { gid: path.gid, localGidIndex: path.localGidIndex },
-      pathMtuBytes: agreedMtuBytes(req, agreedVendorId(req, init.deviceAttributes)),
+      pathMtuBytes: agreedMtuBytes(req, agreedVendorId(req, deviceAttributes)),
       accessFlags: options.accessFlags,
       destinationQpn: req.localQpn,
       receivePsn: this.startingPsn,
@@ -177,16 +177,17 @@ export class PassiveConnection extends Connection {
   }
 
   private repFor(options: CmAcceptOptions, plan: QpPlan): CmRep {
+    const { req, deviceAttributes } = this.request;
     return {
       localCommId: this.localCommId,
       remoteCommId: this.remoteCommId,
       ...answererFields(this.transport, options.qp),
       localQkey: 0,
-      vendorId: agreedVendorId(this.req, this.init.deviceAttributes),
+      vendorId: agreedVendorId(req, deviceAttributes),
       startingPsn: plan.receivePsn,
       responderResources: plan.responderResources,
       initiatorDepth: plan.initiatorDepth,
-      targetAckDelay: this.request.deviceAttributes.localAckDelay,
+      targetAckDelay: deviceAttributes.localAckDelay,
       failoverAccepted: 0,
       endToEndFlowControl: 0,
       rnrRetryCount: options.rnrRetryCount,
