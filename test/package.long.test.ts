@@ -3,7 +3,16 @@
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -15,6 +24,71 @@ function run(...args: readonly string[]): void {
   const { status, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' });
   assert.equal(status, 0, stderr);
 }
+
+/** The tarball unpacked into an empty project, with the dependencies that it names. */
+function install(project: string): void {
+  const modules = join(project, 'node_modules');
+  mkdirSync(join(modules, 'dapl'), { recursive: true });
+  const pack = ['pack', '--json', '--ignore-scripts', '--pack-destination', project];
+  const { status, stdout, stderr } = spawnSync('npm', pack, { cwd: ROOT, encoding: 'utf8' });
+  assert.equal(status, 0, stderr);
+  const [{ filename }] = JSON.parse(stdout) as [{ filename: string }];
+  const unpack = ['-xzf', join(project, filename), '--strip-components=1'];
+  assert.equal(spawnSync('tar', [...unpack, '-C', join(modules, 'dapl')]).status, 0);
+  const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+    dependencies: Record<string, string>;
+  };
+  for (const name of Object.keys(dependencies)) {
+    symlinkSync(join(ROOT, 'node_modules', name), join(modules, name));
+  }
+}
+
+/** What a program there writes; no command is to be found by it. */
+function inProject(project: string, program: string): string {
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    ['--input-type=module', '-e', program],
+    { cwd: project, encoding: 'utf8', env: { PATH: '/nowhere' } },
+  );
+  assert.equal(status, 0, stderr);
+  return stdout;
+}
+
+const FAKES = join(ROOT, 'build/native');
+const TRANSFER = `
+  import { createRequire } from 'node:module';
+  import { MemPrivileges, openIa, RemoteSegment } from 'dapl';
+  import { verbs } from 'dapl/providers/verbs';
+  const cm = ${JSON.stringify(join(FAKES, 'fake-rdmacm.node'))};
+  const libraries = { verbs: ${JSON.stringify(join(FAKES, 'fake-ibverbs.so'))}, rdmacm: cm };
+  createRequire(import.meta.url)(cm).addAddress('198.51.100.1', 'fake0');
+  const ia = await openIa(verbs({ device: 'fake0', libraries }));
+  const pz = ia.createPz();
+  const evd = ia.createEvd({ qlen: 16 });
+  const end = () => ia.createEndpoint({ pz, recvEvd: evd, requestEvd: evd, connectEvd: evd });
+  const [from, to] = [end(), end()];
+  const next = async () => (await evd.wait({ timeoutMs: 20000 })).event;
+  const psp = ia.createPsp({ connQual: 4000, evd });
+  from.connect({ address: '198.51.100.1', connQual: 4000 });
+  (await next()).cr.accept(to);
+  await next();
+  await next();
+  const lmr = ia.allocate(4096, { pz, privileges: MemPrivileges.ALL });
+  lmr.bytes.set(Buffer.from('hello'));
+  const there = lmr.address + 64n;
+  const remote = new RemoteSegment({ address: there, rmrContext: lmr.rmrContext });
+  from.postRdmaWrite(lmr.segment(0, 5), 1, remote);
+  await next();
+  const text = Buffer.from(lmr.bytes.subarray(64, 69)).toString();
+  await ia.close();
+  const addons = process.report.getReport().sharedObjects.filter((path) =>
+    path.endsWith('/verbs.node'));
+  console.log(JSON.stringify({ text, addons }));`;
+const WITHOUT_LIBRARY = `
+  import { openIa } from 'dapl';
+  import { verbs } from 'dapl/providers/verbs';
+  const libraries = { verbs: '/nowhere/libibverbs.so.1' };
+  await openIa(verbs({ libraries })).catch(({ message }) => console.log(message));`;
 
 describe('the package', function () {
   this.timeout(300_000);
@@ -65,6 +139,32 @@ describe('the package', function () {
       files.filter((path) => !packed.has(path)),
       [],
     );
+  });
+
+  describe('installed where there is no compiler', () => {
+    const project = mkdtempSync(join(tmpdir(), 'dapl-package-'));
+    before(() => install(project));
+    after(() => {
+      rmSync(project, { recursive: true });
+    });
+
+    it('loads its prebuild, and transfers with it', () => {
+      const told = JSON.parse(inProject(project, TRANSFER)) as { text: string; addons: string[] };
+      assert.equal(told.text, 'hello');
+      const addons = told.addons.map((path) => path.replace(/^.*node_modules\//, ''));
+      assert.deepEqual(addons, [`dapl/${PREBUILDS}/verbs.node`]);
+    });
+
+    it('says what to install where libibverbs is missing', () => {
+      const message = inProject(project, WITHOUT_LIBRARY);
+      assert.match(message, /\/nowhere\/libibverbs\.so\.1 .*cannot open shared object file/);
+      assert.match(message, /apt-get install libibverbs1 librdmacm1/);
+    });
+
+    it('says how to get an addon where there is no prebuild for the machine', () => {
+      rmSync(join(project, 'node_modules/dapl', PREBUILDS, 'verbs.node'));
+      assert.match(inProject(project, WITHOUT_LIBRARY), /verbs\.node.*(build|compile)/s);
+    });
   });
 
   it('holds no test but the conformance suite, and no machine-made object', () => {
