@@ -96,7 +96,7 @@ export class Rmr extends DatHandle {
     const replaced = this.scope === 'EP' ? this.newest : undefined;
     ep.checkBind(operation, cookie, flags, replaced === undefined ? 1 : 2);
     if (replaced !== undefined) this.checkSameEndpoint(operation, ep, replaced);
-    this.key = nextRkey(this.key);
+    this.key = this.nextKey();
     const { lmr, offsetBytes, lengthBytes } = segment;
     const words = bindWords(this.window.handle, segment, privileges, zeroBased, this.key);
     const work: BindWork =
@@ -209,6 +209,11 @@ export class Rmr extends DatHandle {
     return `Rmr { id: ${this.id}, scope: '${this.scope}', ${what}${freed} }`;
   }
 
+  /** The window has another key when the queue pair that it was bound through has gone. */
+  private nextKey(): number {
+    return nextRkey(this.pending.length > 0 ? this.key : this.window.rkey);
+  }
+
   /** What it is bound to when all that is posted has been done. */
   private get newest(): RmrBinding | undefined {
     return this.pending.length > 0 ? this.pending.at(-1) : this.settled;
@@ -219,7 +224,7 @@ export class Rmr extends DatHandle {
     const { newest } = this;
     let work: BindWork = { kind: 'nothing' };
     if (this.scope === 'PZ') {
-      this.key = nextRkey(this.key);
+      this.key = this.nextKey();
       work = { kind: 'bind', words: bindWords(this.window.handle, undefined, 0, false, this.key) };
     } else if (newest !== undefined) {
       this.checkSameEndpoint(operation, ep, newest);

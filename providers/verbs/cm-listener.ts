@@ -125,6 +125,7 @@ export class VerbsListener implements CmListener {
         this.onRequest(event);
         return;
       case CmEventType.DEVICE_REMOVAL:
+        this.services.onRemoval();
         // The kernel waits until the device's identifiers are gone.
         this.services.logger.warn('CM: a listener has lost its device');
         this.ids.splice(this.ids.indexOf(event.id), 1);

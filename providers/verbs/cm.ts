@@ -32,6 +32,8 @@ export interface VerbsCmDependencies {
   readonly timers: Timers;
   readonly scheduler: Scheduler;
   readonly logger: Logger;
+  /** rdma_cm says that the device is being removed: with each of its identifiers. */
+  readonly onRemoval?: () => void;
   /** Absent: those of the device, with what the operating system says of them. */
   readonly addresses?: LocalAddresses;
 }
@@ -70,6 +72,7 @@ export class VerbsCm implements CmModule {
       resolveTimeoutMs,
       own: (id, owner) => void this.owners.set(id, owner),
       destroyId: (id) => this.destroyId(id),
+      onRemoval: () => dependencies.onRemoval?.(),
       defer: (task) => this.defer(task),
     };
   }
@@ -125,6 +128,7 @@ export class VerbsCm implements CmModule {
       return;
     }
     this.readFailures = 0;
+    if (event.type === CmEventType.DEVICE_REMOVAL) this.services.onRemoval();
     // An identifier that has gone meanwhile has nobody to tell.
     try {
       this.owners.get(event.id)?.onNativeEvent(event);

@@ -222,6 +222,14 @@ export class VerbsDevice implements Device {
     return this.closing;
   }
 
+  /**
+   * The kernel is taking it away, and waits until nobody has it open: rdma_cm says so for every
+   * device, verbs for those whose driver can let go of who has it open (rdma_rxe of Linux 6.1 not).
+   */
+  noteRemoval(): void {
+    this.deliver(AsyncEventType.DEVICE_FATAL, 0);
+  }
+
   /** Runs a handler in the pump; what it throws stops nothing. */
   handle(handler: () => void): void {
     this.pump(() => {

@@ -11,7 +11,9 @@ export function makeCm({ node, addon }: OpenedNode, logger: Logger): CmModule {
   const { device, clock, driver } = node;
   const { timers } = driver;
   try {
-    return new VerbsCm({ native: addon, device, clock, timers, scheduler: driver, logger });
+    const onRemoval = (): void => device.noteRemoval();
+    const scheduler = driver;
+    return new VerbsCm({ native: addon, device, clock, timers, scheduler, logger, onRemoval });
   } catch (error) {
     throw error instanceof SpiError ? cmOpeningError(error) : error;
   }

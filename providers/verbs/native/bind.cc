@@ -56,8 +56,10 @@ int bindType1(ibv_qp* qp, ibv_send_wr& wr, ibv_send_wr** bad) {
   return error;
 }
 
-void bindPosted(const ibv_send_wr& wr) {
-  if (!isType1(wr)) wr.bind_mw.mw->rkey = wr.bind_mw.rkey;
+void bindPosted(Tables& tables, const Queue& queue, const uint32_t* sqe, const ibv_send_wr& wr) {
+  if (isType1(wr)) return;
+  wr.bind_mw.mw->rkey = wr.bind_mw.rkey;
+  if (Window* window = tables.windows.at(sqe[sqe::BIND_WINDOW])) window->holder = queue.pair;
 }
 
 void finishBind(Tables& tables, const uint32_t* sqe, bool done) {

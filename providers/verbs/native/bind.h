@@ -15,7 +15,7 @@ inline bool isType1(const ibv_send_wr& wr) { return wr.bind_mw.mw->type == IBV_M
 int bindType1(ibv_qp* qp, ibv_send_wr& wr, ibv_send_wr** bad);
 
 // Type 2: the driver has taken the bind, and the next request about the window goes by the new key.
-void bindPosted(const ibv_send_wr& wr);
+void bindPosted(Tables& tables, const Queue& queue, const uint32_t* sqe, const ibv_send_wr& wr);
 
 // A completion of a bind: the window has its key, or the one before. Every bind is signalled to the
 // driver, so that this is known; poll() keeps back what the consumer has not asked for.

@@ -190,6 +190,24 @@ NUMBER_CALL(destroyAh)
 
 }  // namespace
 
+void reopenWindows(const Qp& qp) {
+  const ibv_context_ops& ops = qp.device->context->ops;
+  for (rings::Window* window : qp.device->tables.windows.items) {
+    if (!window || window->holder != &qp) continue;
+    ibv_mw* old = window->verbs;
+    ibv_mw* fresh = ops.alloc_mw(old->pd, old->type);
+    if (!fresh) continue;
+    if (ops.dealloc_mw(old) != 0) {
+      ops.dealloc_mw(fresh);
+      continue;
+    }
+    window->verbs = fresh;
+    window->rkey = fresh->rkey;
+    window->regionLkey = 0;
+    window->holder = nullptr;
+  }
+}
+
 void destroyMemory(Device& device) {
   Instance& instance = *device.instance;
   for (Pd* pd : instance.pds.items) {

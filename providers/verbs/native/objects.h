@@ -99,6 +99,11 @@ uint32_t adoptSrq(const Args& args, Instance& instance, Srq* srq, int ringsAt);
 // Memory at `at`, entry count and stride behind it.
 rings::Ring ringAt(const Args& args, int at);
 
+// Windows of type 2 end with the queue pair that they were bound through. rxe waits for them in
+// vain when it goes first: each gets another window of the driver's in its place, with a key of its
+// own.
+void reopenWindows(const Qp& qp);
+
 // Drivers refuse to destroy a queue pair that is attached.
 void leaveGroups(Instance& instance, Qp& qp);
 

@@ -173,7 +173,7 @@ int postBurst(Tables& tables, Queue& queue, uint32_t end, int* failure) {
     return refusal;
   }
   queue.fetched += count;
-  if (binds) bindPosted(last);
+  if (binds) bindPosted(tables, queue, queue.ring.entry(queue.fetched - 1), last);
   return error;
 }
 

@@ -66,6 +66,7 @@ int destroy(Instance& instance, Qp* qp) {
   if (!qp) return EINVAL;
   const uint32_t qpn = qp->verbs->qp_num;
   leaveGroups(instance, *qp);
+  reopenWindows(*qp);
   if (const int error = errnoOf(instance.verbs.ibv_destroy_qp(qp->verbs))) return error;
   rings::Tables& tables = qp->device->tables;
   tables.pairsByQpn.erase(qpn);

@@ -83,6 +83,7 @@ struct Window {
   ibv_mw* verbs = nullptr;
   uint32_t rkey = 0;
   uint32_t regionLkey = 0;  // 0: not bound since
+  const QueuePair* holder = nullptr;  // type 2: what it was bound through last
 };
 
 // Queues by the upper half of wr_id. Some drivers leave completions of a queue that is gone in the
