@@ -82,11 +82,11 @@ async function operate(lab: Lab, { requester, family, mtuBytes }: Asking): Promi
       domains,
       mtuBytes,
     });
-    assert.deepEqual(
-      [await asks.ended(pair), await answers.ended(theirs)],
-      ['BROKEN', 'BROKEN'],
-      'how the connection ended',
-    );
+    assert.equal(await asks.ended(pair), 'BROKEN', 'how it ended for the requester');
+    // rxe does not tell a responder that it has refused: then the peer's DREQ is the first to.
+    const ended = await answers.ended(theirs);
+    const may = requester === 'verbs' ? ['BROKEN'] : ['BROKEN', 'DISCONNECTED'];
+    assert.ok(may.includes(ended), `how it ended for the responder: ${ended}`);
   } finally {
     await softroce.close();
     await ours.close();
