@@ -8,7 +8,7 @@ import type { Cell, Side } from '../../../bench/verbs/report.js';
 import { TESTS, workOf } from '../../../bench/verbs/workload.js';
 import type { Result, Work } from '../../../bench/verbs/workload.js';
 import type { Guest } from '../guest.js';
-import { Lab, PATH_MTUS } from '../lab.js';
+import { Lab, NETDEV_MTU_BYTES, PATH_MTUS } from '../lab.js';
 import type { PathMtu } from '../lab.js';
 import type { Kernel } from '../kernel.js';
 import { runPerftest } from './perftest.js';
@@ -96,7 +96,8 @@ async function placeOf(guest: Guest, side: Side, mtu: PathMtu): Promise<Place> {
   const made = await guest.run(
     `modprobe macvlan && ip netns add ${NAMESPACE} &&
      ip link add link eth0 name mac0 netns ${NAMESPACE} type macvlan mode bridge &&
-     ${inside} ip link set lo up && ${inside} ip link set mac0 mtu ${mtu === 4096 ? 9000 : 1500} up &&
+     ${inside} ip link set lo up &&
+     ${inside} ip link set mac0 mtu ${NETDEV_MTU_BYTES[mtu]} up &&
      ${inside} ip addr add ${address}/24 dev mac0`,
   );
   if (made.code !== 0) throw new Error(`${guest.name}: no namespace for softroce: ${made.stderr}`);

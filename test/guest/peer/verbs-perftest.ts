@@ -4,7 +4,8 @@
  *     verbs-perftest <verbs | softroce> client <server> <program> <bytes> <iterations> <mtu> [own]
  *     verbs-perftest <verbs | softroce> server <own>    <program> <bytes> <iterations> <mtu>
  *
- * Programs are ib_send_lat, ib_write_bw and ib_read_bw. Prints `done`, and of bandwidth who said what.
+ * Programs are ib_send_lat, ib_write_bw and ib_read_bw. It prints `done`, and as a server of
+ * bandwidth what the client has said.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openIa } from 'dapl';
