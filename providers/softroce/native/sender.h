@@ -24,9 +24,8 @@ struct Path {
   SocketAddress address{};
   socklen_t addressBytes = 0;
   bool ipv4 = false;
-  /// The register before the BTH, identification 0, for the length it was made for.
-  size_t registerBytes = 0;
-  uint32_t headerReg = 0;
+  /// With identification 0.
+  HeaderRegisters registers;
   /// The destination is this very host, so that whole pages can be handed over.
   bool sameHost = false;
   /// Of a path to this host that has carried a long train.
@@ -67,6 +66,8 @@ class Sender {
   uint32_t registerOf(Path& path, uint32_t bytes, uint32_t index);
   PageRing* ringFor(uint32_t first, Train train);
   Outcome sendPages(uint32_t first, Train train, PageRing* ring, Result* result);
+  Outcome sendLoaded(const Path& path, Train train, size_t bytes, Result* result);
+  size_t layOutInPlace(uint32_t packet, Path& path, PageRing* ring);
   uint8_t* layOut(uint32_t packet, Path& path, uint32_t index, uint8_t* at);
   Outcome transmit(const Path& path, uint32_t count, uint32_t segmentBytes, int flags,
                    Result* result);

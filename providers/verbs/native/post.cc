@@ -42,7 +42,6 @@ int describeOperation(const Tables& tables, const uint32_t* sqe, ibv_send_wr& wr
       wr.wr.atomic.swap = u64(sqe + sqe::SWAP);
       return 0;
     case IBV_WR_BIND_MW:
-      wr.imm_data = 0;  // librxe looks at it, and refuses another
       return describeBind(tables, sqe, wr);
   }
   return EINVAL;

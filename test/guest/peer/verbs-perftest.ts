@@ -114,10 +114,10 @@ async function nextRequest(requests: Evd, timeoutMs: number): Promise<Cr> {
   return event.cr;
 }
 
-const [provider, role, address = '', program, bytes, iterations, mtu] = process.argv.slice(2);
+const [provider, role, address = '', program, bytes, iterations, mtu, from] = process.argv.slice(2);
 const test = TESTS.find((name) => name === program);
 if (test === undefined || test === 'ib_write_lat') throw new Error(`no program ${program}`);
-const own = role === 'server' ? address : await sourceAddressTowards(address);
+const own = role === 'server' ? address : (from ?? (await sourceAddressTowards(address)));
 const ia = await openIa(
   provider === 'verbs' ? verbs({ address: own }) : softroce({ addresses: [own] }),
 );
