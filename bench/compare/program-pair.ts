@@ -6,7 +6,7 @@ import { measurementOf } from './measurement.js';
 import { pinned } from './pinned.js';
 
 /** Longer than a cell may take beyond its own time. */
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 30_000;
 
 interface Result {
   readonly messages: number;

@@ -10,7 +10,7 @@ export class StreamClock {
 
   constructor(private readonly seconds: number) {}
 
-  /** Whether the time is up; `messages` are complete by now. */
+  /** Whether the time is up, and something counts; `messages` are complete by now. */
   isOver(messages: number): boolean {
     const nowMs = performance.now();
     const elapsed = (nowMs - this.startMs) / 1000;
@@ -19,7 +19,7 @@ export class StreamClock {
       this.before = messages;
       this.sinceMs = nowMs;
     }
-    return elapsed >= this.seconds;
+    return elapsed >= this.seconds && messages > this.before;
   }
 
   /** All of them are complete. */

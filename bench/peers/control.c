@@ -72,7 +72,7 @@ bool control_ready(int fd) {
 
 void end_with_parent(double seconds) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  alarm((unsigned)seconds + 10);
+  alarm((unsigned)seconds + 30);
 }
 
 double now_seconds(void) {

@@ -107,7 +107,7 @@ static void run_stream(int control, const struct peer_options *options) {
       lead_in = total;
       since = now;
     }
-    over = now >= end;
+    over = now >= end && lead_in > 0 && total > lead_in;
   }
   if (is(options, "write")) library->flush();
   settle(control, total);
@@ -152,7 +152,7 @@ static void run_ping(int control, const struct peer_options *options) {
   wait_for_message(0);
   laps_start(&laps);
   const double start = laps.since;
-  while (laps.since < start + options->seconds) {
+  while (laps.since < start + options->seconds || laps.count == 0) {
     send_message(0);
     wait_for_message(0);
     laps_add(&laps);

@@ -228,8 +228,9 @@ Outcome stream(Wall& wall, const Plan& plan, double seconds) {
   const double start = now_seconds();
   double since = start, now = start, answered = start;
   size_t inFlight = 0, leadIn = 0;
-  for (unsigned look = 0; inFlight > 0 || now < start + seconds; look++) {
-    if (now < start + seconds && inFlight + plan.burst <= plan.window) {
+  bool over = false;
+  for (unsigned look = 0; inFlight > 0 || !over; look++) {
+    if (!over && inFlight + plan.burst <= plan.window) {
       wall.send(plan.burst);
       inFlight += plan.burst;
     }
@@ -243,6 +244,7 @@ Outcome stream(Wall& wall, const Plan& plan, double seconds) {
       leadIn = outcome.packets;
       since = now;
     }
+    over = now >= start + seconds && leadIn > 0 && outcome.packets > leadIn;
     if (now - answered > kLost) {
       outcome.lost += inFlight;
       inFlight = 0;
@@ -257,7 +259,7 @@ Outcome stream(Wall& wall, const Plan& plan, double seconds) {
 void ping(Wall& wall, double seconds, laps* times) {
   laps_start(times);
   const double start = times->since;
-  while (times->since < start + seconds) {
+  while (times->since < start + seconds || times->count == 0) {
     wall.send(1);
     const double sent = times->since;
     for (unsigned look = 1; wall.receive() == 0; look++) {
