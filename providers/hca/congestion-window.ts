@@ -11,6 +11,11 @@
 const INITIAL_PACKETS = 64;
 /** Enough that the packet behind a lost one tells of the loss before a timeout does. */
 const LEAST_PACKETS = 2;
+/**
+ * A window below this is a sign of many flows that share a queue. Those may never see it empty, and
+ * take its length for the path's, so all their losses count as a full queue's.
+ */
+const FEW_FLOWS_PACKETS = 12;
 /** The best of so many round trips, twice over: losses spoil some of the samples. */
 const ROUNDS = 16;
 
@@ -102,7 +107,8 @@ export class CongestionWindow {
   }
 
   private lowered(queued: boolean): number {
-    const fits = queued ? 0 : Math.min(Math.max(this.fits, this.fitted), this.packets);
-    return Math.min(Math.max(this.packets >> 1, fits, LEAST_PACKETS), this.most);
+    const half = Math.max(this.packets >> 1, Math.min(LEAST_PACKETS, this.most));
+    const fits = Math.min(Math.max(this.fits, this.fitted), this.packets);
+    return queued || fits < FEW_FLOWS_PACKETS ? half : Math.max(half, fits);
   }
 }
