@@ -215,18 +215,19 @@ export class EpConnection {
     this.drainTarget = undefined;
     const { queues } = this.ports;
     this.attempt?.connection?.disconnect();
-    queues.toError();
-    if (queues.sends.endsUnsignalled) queues.postMarker();
+    const stuck = queues.toError();
+    if (stuck === undefined && queues.sends.endsUnsignalled) queues.postMarker();
     this.ending = {
       name,
-      detail,
+      detail: stuck === undefined ? detail : `${detail}; nothing is flushed: ${stuck}`,
       sendTarget: queues.sends.producer,
       receiveTarget: queues.receives.producer,
       awaitsCm,
       awaitsReceives: this.attempt !== undefined,
     };
     this.watch();
-    this.onReclaimed();
+    if (stuck === undefined) this.onReclaimed();
+    else this.finishEnding();
   }
 
   /** No receive of the shared queue will complete here any more. */

@@ -67,10 +67,15 @@ export abstract class EpPoster extends DatHandle {
     });
   }
 
+  /** `checkLegal` for posts. In CONNECTED all are legal, which spares the look-up of a name. */
+  protected checkPost(operation: string, call: 'postRequest' | 'postReceive'): void {
+    if (this.state !== 'CONNECTED') this.checkLegal(operation, call);
+  }
+
   /** @param mask flags that the request takes besides UNSIGNALLED */
   protected checkRequest(operation: string, cookie: number, flags: number, mask: number): void {
     this.assertLive(operation);
-    this.checkLegal(operation, 'postRequest');
+    this.checkPost(operation, 'postRequest');
     checkCookie(operation, cookie);
     const allowed = mask | (this.attributes.requestCompletionFlags & UNSIGNALLED);
     if (isBitSet(flags, allowed)) return;

@@ -80,7 +80,7 @@ export abstract class EpPosts extends EpPoster {
     const trace = this.ia.context.trace;
     trace?.(operation, { ep: this.id, segments: countOf(segments), cookie });
     this.assertLive(operation);
-    this.checkLegal(operation, 'postReceive');
+    this.checkPost(operation, 'postReceive');
     checkCookie(operation, cookie);
     const { maxRecvIov, recvCompletionFlags } = this.attributes;
     if (flags !== DEFAULT) {

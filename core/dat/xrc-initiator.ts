@@ -5,7 +5,6 @@
 import { DatError, spiCall } from '../errors/index.js';
 import type { XrcDomain as XrcHold } from '../spi/index.js';
 import { Ep } from './ep.js';
-import type { EpCall, Legality } from './ep-states.js';
 import type { EpInit } from './ep-types.js';
 import { checkInteger } from './guards.js';
 import type { Ia } from './ia.js';
@@ -80,9 +79,9 @@ export class XrcInitiator extends Ep {
     );
   }
 
-  protected override checkLegal(operation: string, call: EpCall): Legality {
-    const legality = super.checkLegal(operation, call);
-    if (call !== 'postRequest' || this.queues.srqn !== 0) return legality;
+  protected override checkPost(operation: string, call: 'postRequest' | 'postReceive'): void {
+    super.checkPost(operation, call);
+    if (call !== 'postRequest' || this.queues.srqn !== 0) return;
     throw new DatError('DAT_INVALID_PARAMETER', {
       operation,
       message: `initiator ${this.id} does not know which shared receive queue the request is for`,

@@ -123,11 +123,13 @@ export class HcaDriver implements Scheduler {
     const { hca } = this;
     if (hca.pumping) return this.round();
     hca.pumping = true;
+    hca.comesBack = true;
     let moved: boolean;
     try {
       moved = this.round();
     } finally {
       hca.pumping = false;
+      hca.comesBack = false;
     }
     // The pump to come arms the real timer for what has been started here.
     const waits = moved || hca.sendsWaiting || hca.notifications.length > 0;
@@ -158,9 +160,8 @@ export class HcaDriver implements Scheduler {
   private round(): boolean {
     const { hca, timers } = this;
     hca.nowUs = this.clock.now();
-    hca.transmit();
     // Sending takes time, and what a received packet asks to wait for (RNR NAK) begins now.
-    hca.nowUs = this.clock.now();
+    if (hca.transmit()) hca.nowUs = this.clock.now();
     const received = hca.receive();
     const expired = timers.advance(hca.nowUs);
     if (expired > 0) hca.publish();
@@ -168,11 +169,7 @@ export class HcaDriver implements Scheduler {
     return received > 0 || expired > 0;
   }
 
-  /**
-    // The pump to come arms the real timer for what has been started here.
-    const waits = moved || hca.sendsWaiting || hca.notifications.length > 0;
-    if (waits) hca.requestPump();
-   */
+  /** So many at most: what handlers defer again and again must not keep the pump from the port. */
   private runNotifications(): void {
     const { hca } = this;
     const { notifications } = hca;

@@ -25,14 +25,16 @@ export class RcPace {
   private backPsn = NONE;
   private backAtUs = 0;
 
-  begin(mostPackets: number, psn: number): void {
-    this.window.begin(mostPackets);
+  /** @returns the largest window, in packets of `mtuBytes` (see CongestionWindow) */
+  begin(mostPackets: number, mtuBytes: number, psn: number): number {
+    const most = this.window.begin(mostPackets, mtuBytes);
     this.roundTrip.reset();
     this.counted = psn;
     this.timedEnd = NONE;
     this.loweredAtUs = -Infinity;
     this.askedPsn = NONE;
     this.backPsn = NONE;
+    return most;
   }
 
   /** Longer than an answer takes, by all that is known of it. */

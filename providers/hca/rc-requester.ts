@@ -67,9 +67,8 @@ export class RcRequester implements AckWaiter {
     this.badIndex = -1;
     const depth = attributes.maxRdAtomic ?? 0;
     this.reads.begin(depth);
-    const { windowPackets } = hca.parameters;
-    this.chunkPackets = Math.max(1, Math.floor(windowPackets / Math.min(Math.max(depth, 1), 16)));
-    this.pace.begin(windowPackets, this.una);
+    const most = this.pace.begin(hca.parameters.windowPackets, this.qp.mtuBytes, this.una);
+    this.chunkPackets = Math.max(1, Math.floor(most / Math.min(Math.max(depth, 1), 16)));
     this.packets.begin();
     this.reloadRetries();
   }

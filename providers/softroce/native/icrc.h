@@ -29,6 +29,27 @@ bool isIpv4(const uint8_t* gid);
 /// The register before the BTH of a datagram of `datagramBytes` (BTH to ICRC), identification 0.
 uint32_t headerRegister(const Endpoint& source, const Endpoint& destination, size_t datagramBytes);
 
+/// Remembers them, from one address to another: small packets come in few sizes, ACKs between.
+class HeaderRegisters {
+ public:
+  uint32_t of(const Endpoint& source, const Endpoint& destination, size_t datagramBytes) {
+    Entry& entry = entries_[datagramBytes / 4 % kEntries];
+    if (entry.bytes != datagramBytes) {
+      entry.reg = headerRegister(source, destination, datagramBytes);
+      entry.bytes = static_cast<uint32_t>(datagramBytes);
+    }
+    return entry.reg;
+  }
+
+ private:
+  static constexpr size_t kEntries = 8;
+  struct Entry {
+    uint32_t bytes = 0;
+    uint32_t reg = 0;
+  };
+  Entry entries_[kEntries];
+};
+
 /// What identification `id` changes in that register (IPv4 only).
 uint32_t identificationEffect(uint16_t id);
 

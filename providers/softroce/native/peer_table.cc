@@ -46,12 +46,9 @@ void Peer::beginDatagram() {
 }
 
 uint32_t Peer::differenceOf(const uint8_t* packet, size_t bytes, uint16_t id) {
-  if (registerBytes_ != bytes) {
-    register_ = headerRegister(source_, local_, bytes);
-    registerBytes_ = bytes;
-  }
+  const uint32_t reg = registers_.of(source_, local_, bytes);
   const size_t covered = bytes - kIcrcBytes;
-  const uint32_t header = ipv4_ ? register_ ^ identificationEffect(id) : register_;
+  const uint32_t header = ipv4_ ? reg ^ identificationEffect(id) : reg;
   return icrcOf(header, packet, covered) ^ load32(packet + covered);
 }
 

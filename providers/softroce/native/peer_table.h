@@ -51,9 +51,7 @@ class Peer {
   /// An identification that a proven peer should not have used; two in a row change our mind.
   bool hasCandidate_ = false;
   uint16_t candidateId_ = 0;
-  /// The register before the BTH, for the length it was made for.
-  size_t registerBytes_ = 0;
-  uint32_t register_ = 0;
+  HeaderRegisters registers_;
 };
 
 /// A bounded cache: a peer or host that loses its place to another is known anew later.

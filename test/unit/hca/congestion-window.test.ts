@@ -16,6 +16,15 @@ describe('Congestion window', () => {
     assert.equal(begun(4).packets, 4);
   });
 
+  it('counts in longer packets where the path has them, but never in fewer than a few', () => {
+    const window = new CongestionWindow();
+    assert.equal(window.begin(512, 57344), 74);
+    assert.equal(window.packets, 9);
+    for (let i = 0; i < 5; i++) window.onLoss(true);
+    assert.equal(window.packets, 2);
+    assert.equal(window.begin(512, 1024), 512);
+  });
+
   it('doubles in each round trip until the first loss, and ends at the most', () => {
     const window = begun(500);
     const sizes: number[] = [];

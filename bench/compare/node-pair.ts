@@ -1,0 +1,74 @@
+/** The two Node processes of a contender, which stay for all its cells. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Cell, Measurement } from './cells.js';
+import type { Count, Target } from './end.js';
+import { measurementOf } from './measurement.js';
+import { WorkerProcess } from './worker-process.js';
+
+/** Idle processes are watched for so long at least. */
+const IDLE_SECONDS = 1;
+
+export class NodePair {
+  /**
+   * @param kind that the worker knows
+   * @param worker of another build, when two are compared
+   * @throws Error when an address or its UDP port cannot be had
+   */
+  static async open(
+    kind: string,
+    local: string,
+    remote: string,
+    worker?: string,
+  ): Promise<NodePair> {
+    const ends = [
+      new WorkerProcess(kind, local, remote, 0, worker),
+      new WorkerProcess(kind, remote, local, 1, worker),
+    ] as const;
+    try {
+      await Promise.all(ends.map((end) => end.answer()));
+    } catch (error) {
+      for (const end of ends) end.kill();
+      throw error;
+    }
+    return new NodePair(...ends);
+  }
+
+  private constructor(
+    private readonly client: WorkerProcess,
+    private readonly server: WorkerProcess,
+  ) {}
+
+  async measure(cell: Cell, seconds: number): Promise<Measurement> {
+    const listening = await this.server.ask({ call: 'listen', cell });
+    const target = listening.value as Target;
+    const before = this.client.cpuSeconds + listening.cpuSeconds;
+    const run = await this.client.ask({ call: 'run', cell, target, seconds });
+    if (cell.workload === 'idle') return this.idle(Math.max(seconds, IDLE_SECONDS));
+    const ended = await this.server.ask({ call: 'stop' });
+    const cpuSeconds = run.cpuSeconds + ended.cpuSeconds - before;
+    await this.client.ask({ call: 'stop' });
+    return measurementOf(cell, run.value as Count, cpuSeconds);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.client.close(), this.server.close()]);
+  }
+
+  kill(): void {
+    this.client.kill();
+    this.server.kill();
+  }
+
+  /** What both use while nothing happens, in percent of a core. */
+  private async idle(seconds: number): Promise<Measurement> {
+    const ends = [this.client, this.server];
+    await Promise.all(ends.map((end) => end.ask({ call: 'look' })));
+    const before = this.client.cpuSeconds + this.server.cpuSeconds;
+    await sleep(seconds * 1000);
+    await Promise.all(ends.map((end) => end.ask({ call: 'look' })));
+    const cpuSeconds = this.client.cpuSeconds + this.server.cpuSeconds - before;
+    await this.server.ask({ call: 'stop' });
+    await this.client.ask({ call: 'stop' });
+    return { value: (100 * cpuSeconds) / seconds, bytes: 0, cpuSeconds };
+  }
+}
