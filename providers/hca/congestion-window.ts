@@ -12,6 +12,11 @@ const INITIAL_PACKETS = 64;
 /** The least after a loss: one that may be lost, and one behind it that tells. */
 const LEAST_PACKETS = 2;
 /**
+ * A window below this is a sign of many flows that share a queue. Those may never see it empty, and
+ * take its length for the path's, so all their losses count as a full queue's.
+ */
+const FEW_FLOWS_PACKETS = 12;
+/**
  * All of these are numbers of packets of so many bytes; of longer ones there are fewer, but twice as
  * many bytes: each counts as one, also where it ends a message and is short (1.12 times as fast).
  */
@@ -36,6 +41,7 @@ export class CongestionWindow {
   private fits = 0;
   private fitted = 0;
   private rounds = 0;
+  private fewFlows = FEW_FLOWS_PACKETS;
 
   /**
    * @param most packets of up to 4 KiB, whatever the path takes
@@ -47,6 +53,7 @@ export class CongestionWindow {
     this.threshold = this.most;
     const initial = Math.max(INITIAL_LONG_PACKETS, Math.floor(INITIAL_PACKETS * scale));
     this.packets = Math.min(initial, this.most);
+    this.fewFlows = Math.floor(FEW_FLOWS_PACKETS * scale);
     this.acknowledged = 0;
     this.before = 0;
     this.fits = 0;
@@ -116,7 +123,8 @@ export class CongestionWindow {
   }
 
   private lowered(queued: boolean): number {
-    const fits = queued ? 0 : Math.min(Math.max(this.fits, this.fitted), this.packets);
-    return Math.min(Math.max(this.packets >> 1, fits, LEAST_PACKETS), this.most);
+    const half = Math.max(this.packets >> 1, Math.min(LEAST_PACKETS, this.most));
+    const fits = Math.min(Math.max(this.fits, this.fitted), this.packets);
+    return queued || fits < this.fewFlows ? half : Math.max(half, fits);
   }
 }

