@@ -1,55 +1,33 @@
 /**
- * softroce against Node's own TCP: throughput, latency and message rate between two processes on
- * loopback, in interleaved rounds. What counts is the ratio of one round: the machine's own speed
- * comes and goes.
+ * softroce against every peer that a user could pick instead: throughput, latency, message rate
+ * and CPU time between two processes on loopback, in interleaved rounds. What counts is the ratio
+ * of one round: the machine's own speed comes and goes. docs/performance.md explains each peer.
  *
- *   npm run bench -- [--rounds N] [--seconds S] [--only TEXT] [--json FILE]
+ *   npm run bench -- [--rounds N] [--seconds S] [--only TEXT] [--peers LIST] [--json FILE]
+ *                    [--markdown] [--against REV]
  */
 import { writeFile } from 'node:fs/promises';
-import { arch, cpus, release } from 'node:os';
 import { pathToFileURL } from 'node:url';
 import { Command, InvalidArgumentError } from 'commander';
-import { type Cell, type Measurement, ROWS, type Row, type Transport } from './compare/cells.js';
-import { Pair } from './compare/pair.js';
-import { type Summary, summarize, table } from './compare/report.js';
+import { measureAgainst } from './against/measure.js';
+import { PEERS } from './compare/contender.js';
+import { describeRun } from './compare/describe-run.js';
+import { nameOf, table } from './compare/report.js';
+import { ROWS, type Row } from './compare/rows.js';
+import { runBench } from './compare/run.js';
 
-export interface BenchOptions {
-  readonly rounds: number;
-  /** Of each cell of a round. */
+/** Without a say: enough for a look; enough for the sign test to tell a change from noise. */
+const ROUNDS = 5;
+const AGAINST_ROUNDS = 8;
+
+interface Arguments {
+  readonly rounds?: number;
   readonly seconds: number;
-  readonly rows: readonly Row[];
-  /** The first three numbers of the local addresses; default 127.0.0. */
-  readonly network?: string;
-  readonly onRound?: (round: number) => void;
-}
-
-/** Warms every cell up, then measures them round by round. */
-export async function runBench(options: BenchOptions): Promise<Summary[]> {
-  const { rounds, seconds, rows, network = '127.0.0', onRound } = options;
-  const cells = new Map<string, Cell>();
-  for (const { ours, peer } of rows) cells.set(ours.name, ours).set(peer.name, peer);
-  const results = new Map<string, Measurement[]>();
-  for (const name of cells.keys()) results.set(name, []);
-  const pairs = new Map<Transport, Pair>();
-  try {
-    for (const { transport } of cells.values()) {
-      if (!pairs.has(transport)) pairs.set(transport, await Pair.open(transport, network));
-    }
-    for (let round = 0; round <= rounds; round++) {
-      onRound?.(round);
-      for (const cell of cells.values()) {
-        const time = round === 0 ? Math.min(seconds, 0.3) : seconds;
-        const measurement = await pairs.get(cell.transport)!.measure(cell, time);
-        if (round > 0) results.get(cell.name)!.push(measurement);
-      }
-    }
-    await Promise.all([...pairs.values()].map((pair) => pair.close()));
-  } finally {
-    for (const pair of pairs.values()) pair.kill();
-  }
-  return rows.map((row) =>
-    summarize(row, results.get(row.ours.name)!, results.get(row.peer.name)!),
-  );
+  readonly only: string;
+  readonly peers: readonly string[];
+  readonly json?: string;
+  readonly markdown?: true;
+  readonly against?: string;
 }
 
 function positive(text: string): number {
@@ -58,34 +36,81 @@ function positive(text: string): number {
   throw new InvalidArgumentError('a positive number is due.');
 }
 
-interface Arguments {
-  readonly rounds: number;
-  readonly seconds: number;
-  readonly only?: string;
-  readonly json?: string;
+/** @throws InvalidArgumentError for a peer that is not known */
+function peerList(text: string): readonly string[] {
+  if (text === 'all') return PEERS;
+  if (text === 'none') return [];
+  const names = text.split(',');
+  const unknown = names.find((name) => !PEERS.includes(name));
+  if (unknown === undefined) return names;
+  throw new InvalidArgumentError(`"${unknown}" is none of all, none, ${PEERS.join(', ')}.`);
+}
+
+function parse(): { options: Arguments; rows: readonly Row[] } {
+  const program = new Command('bench')
+    .description('softroce against its peers, between two processes on loopback')
+    .option(
+      '--rounds <n>',
+      `interleaved rounds (${ROUNDS}; --against: ${AGAINST_ROUNDS})`,
+      positive,
+    )
+    .option('--seconds <s>', 'of each measurement', positive, 0.5)
+    .option('--only <text>', 'rows whose name contains the text, whatever its case', '')
+    .option('--peers <list>', `all, none or a list of ${PEERS.join(',')}`, peerList, PEERS)
+    .option('--json <file>', 'writes all measurements')
+    .option('--markdown', 'prints the table as Markdown')
+    .option('--against <rev>', 'compares with another commit instead of peers')
+    .parse();
+  const options = program.opts<Arguments>();
+  const wanted = options.only.toLowerCase();
+  const rows = ROWS.filter(({ label }) => label.toLowerCase().includes(wanted));
+  if (rows.length === 0) program.error(`no row is called "${options.only}"`);
+  return { options, rows };
+}
+
+/** The rows with those rivals only. */
+function against(rows: readonly Row[], peers: readonly string[]): Row[] {
+  const stays = (contender: string): boolean =>
+    peers.includes(contender) || !PEERS.includes(contender);
+  return rows.map((row) => {
+    return { ...row, rivals: row.rivals.filter((rival) => stays(rival.cell.contender)) };
+  });
 }
 
 async function main(): Promise<void> {
-  const program = new Command('bench')
-    .description("softroce against Node's TCP, between two processes on loopback")
-    .option('--rounds <n>', 'interleaved rounds', positive, 5)
-    .option('--seconds <s>', 'of each measurement', positive, 0.8)
-    .option('--only <text>', 'rows whose name contains the text, whatever its case')
-    .option('--json <file>', 'writes all measurements')
-    .parse();
-  const { rounds, seconds, only = '', json } = program.opts<Arguments>();
-  const rows = ROWS.filter((row) => row.label.toLowerCase().includes(only.toLowerCase()));
-  if (rows.length === 0) program.error(`no row is called "${only}"`);
+  const { options, rows } = parse();
+  const { seconds, peers, json, markdown, against: revision } = options;
+  const fallback = revision === undefined ? ROUNDS : AGAINST_ROUNDS;
+  const rounds = Math.ceil(options.rounds ?? fallback);
+  const style = markdown ? 'markdown' : 'text';
   const onRound = (round: number): void => {
     process.stderr.write(round === 0 ? 'warm-up' : ` ${round}/${rounds}`);
   };
-  const summaries = await runBench({ rounds: Math.ceil(rounds), seconds, rows, onRound });
+  if (revision !== undefined) {
+    const result = await measureAgainst(revision, { rounds, seconds, rows, onRound }, style);
+    process.stderr.write('\n');
+    process.stdout.write(`${result.report}\n`);
+    if (json !== undefined) await save(json, rounds, seconds, result.data);
+    return;
+  }
+  const skipped: Record<string, string> = {};
+  const onSkipped = (contender: string, why: string): void => {
+    skipped[contender] = why;
+    process.stderr.write(`SKIPPED: ${nameOf(contender)} ${why}\n`);
+  };
+  const chosen = against(rows, peers);
+  const summaries = await runBench({ rounds, seconds, rows: chosen, onRound, onSkipped });
   process.stderr.write('\n');
-  process.stdout.write(`${table(summaries)}\n`);
-  if (json === undefined) return;
-  const machine = { cpu: cpus()[0]?.model, cpus: cpus().length, arch: arch(), kernel: release() };
-  const result = { node: process.version, machine, rounds, seconds, rows: summaries };
-  await writeFile(json, `${JSON.stringify(result, null, 2)}\n`);
+  process.stdout.write(`${table(summaries, style)}\n`);
+  for (const [contender, why] of Object.entries(skipped)) {
+    process.stdout.write(`skipped: ${nameOf(contender)} ${why}\n`);
+  }
+  if (json !== undefined) await save(json, rounds, seconds, { skipped, rows: summaries });
+}
+
+async function save(file: string, rounds: number, seconds: number, data: object): Promise<void> {
+  const result = { ...describeRun(), rounds, seconds, ...data };
+  await writeFile(file, `${JSON.stringify(result, null, 2)}\n`);
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {

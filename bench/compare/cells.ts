@@ -1,93 +1,61 @@
-/** What is measured, and against what: a table of cells, each a workload on a transport. */
+/** A cell: one workload on one contender. */
 
-export type Transport = 'softroce' | 'dgram' | 'tcp';
-/** Throughput and rate are streams: so many messages in flight, each completion consumed. */
-export type Workload = 'write' | 'send' | 'ping';
+/** Streams: so many messages in flight, each completion consumed. Pings: one to and fro. */
+export type Workload = 'send' | 'write' | 'read' | 'ping' | 'ping-write' | 'idle';
+
+/** How our two ends learn of completions. */
+export type Delivery = 'dequeue' | 'upcall' | 'events$' | 'for-await';
 
 export interface Cell {
+  /** The same for the same measurement, which several rows may share. */
   readonly name: string;
-  readonly transport: Transport;
+  readonly contender: string;
   readonly workload: Workload;
   readonly bytes: number;
-  /** Messages in flight. */
+  /** Messages in flight, over all endpoints. */
   readonly depth: number;
   /** `spin`: both sides look for completions without sleeping; `event`: they are woken. */
-  readonly mode: 'spin' | 'event';
-}
-
-/** A line of the report: ours, and the peer's that it is divided by. */
-export interface Row {
-  readonly label: string;
-  readonly unit: 'GB/s' | 'us' | 'M/s';
-  readonly ours: Cell;
-  readonly peer: Cell;
+  readonly polling: 'spin' | 'adaptive' | 'event';
+  readonly delivery: Delivery;
+  readonly endpoints: number;
+  /** Upper bound of the path MTU; 0 for what the link carries. */
+  readonly mtuBytes: number;
 }
 
 const KIB = 1024;
-const MIB = 1024 * KIB;
+export const MIB = 1024 * KIB;
+export const KIB64 = 64 * KIB;
 
-function cell(
-  transport: Transport,
+/** Messages in flight at each size: 4 MiB, 2 MiB, and 64 of the smallest. */
+const DEPTHS: Readonly<Record<number, number>> = { [MIB]: 4, [KIB64]: 32, 64: 64 };
+
+export type CellOptions = Partial<
+  Pick<Cell, 'polling' | 'delivery' | 'endpoints' | 'mtuBytes' | 'depth'>
+>;
+
+/** @param bytes of a message; pings and `idle` have one of 8 bytes in flight */
+export function cell(
+  contender: string,
   workload: Workload,
   bytes: number,
-  depth: number,
-  mode: Cell['mode'],
+  options: CellOptions = {},
 ): Cell {
-  const name = `${transport}-${workload}-${bytes}-${mode}`;
-  return { name, transport, workload, bytes, depth, mode };
+  const { polling = 'spin', endpoints = 1, mtuBytes = 0 } = options;
+  const { delivery = polling === 'spin' ? 'dequeue' : 'upcall' } = options;
+  const { depth = DEPTHS[bytes] ?? 1 } = options;
+  const name = [contender, workload, bytes, depth, polling, delivery, endpoints, mtuBytes].join(
+    '-',
+  );
+  return { name, contender, workload, bytes, depth, polling, delivery, endpoints, mtuBytes };
 }
-
-const tcpMib = cell('tcp', 'send', MIB, 4, 'event');
-const tcp64Kib = cell('tcp', 'send', 64 * KIB, 32, 'event');
-const tcpPing = cell('tcp', 'ping', 8, 1, 'event');
-const tcpPingSpin = cell('tcp', 'ping', 8, 1, 'spin');
-const tcpRate = cell('tcp', 'send', 64, 64, 'event');
-
-function throughput(
-  label: string,
-  transport: Transport,
-  workload: Workload,
-  bytes: number,
-  mode: Cell['mode'] = 'event',
-): Row {
-  const peer = bytes === MIB ? tcpMib : tcp64Kib;
-  const ours = cell(transport, workload, bytes, peer.depth, mode);
-  return { label, unit: 'GB/s', ours, peer };
-}
-
-export const ROWS: readonly Row[] = [
-  throughput('1 MiB RDMA WRITE', 'softroce', 'write', MIB),
-  throughput('1 MiB RDMA WRITE, spin', 'softroce', 'write', MIB, 'spin'),
-  throughput('1 MiB SEND', 'softroce', 'send', MIB),
-  throughput('64 KiB RDMA WRITE', 'softroce', 'write', 64 * KIB),
-  throughput('64 KiB SEND', 'softroce', 'send', 64 * KIB),
-  throughput('1 MiB RDMA WRITE, dgram port', 'dgram', 'write', MIB),
-  {
-    label: '8 B half RTT, spin',
-    unit: 'us',
-    ours: cell('softroce', 'ping', 8, 1, 'spin'),
-    peer: tcpPingSpin,
-  },
-  {
-    label: '8 B half RTT, event',
-    unit: 'us',
-    ours: cell('softroce', 'ping', 8, 1, 'event'),
-    peer: tcpPing,
-  },
-  {
-    label: '64 B SEND, 64 in flight',
-    unit: 'M/s',
-    ours: cell('softroce', 'send', 64, 64, 'spin'),
-    peer: tcpRate,
-  },
-];
 
 /** What a run of a cell came to. */
 export interface Measurement {
-  /** GB/s or M/s; for `ping` the median half round trip in microseconds. */
+  /** GB/s or M/s; the median half round trip in us for pings; percent of a core for `idle`. */
   readonly value: number;
-  /** 99th percentile of the half round trip, in microseconds; `ping` only. */
+  /** 99th percentile of the half round trip, in us; pings only. */
   readonly p99?: number;
+  /** Payload of all messages. */
   readonly bytes: number;
   /** User and system time of both sides, in seconds. */
   readonly cpuSeconds: number;

@@ -12,18 +12,24 @@ export interface Target {
 /** What the client has counted. */
 export interface Count {
   readonly messages: number;
+  /** Those of the time that counts: a stream's first fifth only warms up. */
+  readonly counted: number;
+  /** The time of these. */
   readonly seconds: number;
   /** Half round trips in microseconds: median and 99th percentile. */
   readonly p50?: number;
   readonly p99?: number;
 }
 
+/** Part of the time of a stream that is not counted. */
+export const LEAD_IN = 0.2;
+
 export interface End {
-  /** Server: gets ready for one connection. */
+  /** Server: gets ready for the connections of one cell. */
   listen(cell: Cell): Promise<Target>;
   /** Client: connects, measures for so many seconds, and waits for what is in flight. */
   run(cell: Cell, target: Target, seconds: number): Promise<Count>;
-  /** Ends the connection. */
+  /** Ends the connections. */
   stop(): Promise<void>;
   /** Ends everything. */
   close(): Promise<void>;
@@ -32,6 +38,8 @@ export interface End {
 export type Call =
   | { readonly call: 'listen'; readonly cell: Cell }
   | { readonly call: 'run'; readonly cell: Cell; readonly target: Target; readonly seconds: number }
+  /** Only asks for the CPU time so far. */
+  | { readonly call: 'look' }
   | { readonly call: 'stop' }
   | { readonly call: 'close' };
 

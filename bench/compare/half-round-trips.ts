@@ -36,6 +36,7 @@ export class HalfRoundTrips {
   count(): Count {
     return {
       messages: this.laps,
+      counted: this.laps,
       seconds: (this.sinceMs - this.startMs) / 1000,
       p50: this.histogram.getValueAtPercentile(50) / 1000,
       p99: this.histogram.getValueAtPercentile(99) / 1000,

@@ -1,75 +1,89 @@
-/** Medians, ranges and ratios of what was measured, as a table and as JSON. */
-import type { Measurement, Row } from './cells.js';
+/** The report: a line for ours and one for each rival, in columns or as Markdown. */
+import type { Measurement } from './cells.js';
+import { CONTENDERS } from './contender.js';
+import type { RivalSummary, Summary, Verdict } from './summary.js';
+import { cpuPerGib } from './summary.js';
+import { median } from './statistics.js';
 
-export interface Summary {
-  readonly label: string;
-  readonly unit: string;
-  readonly ours: readonly Measurement[];
-  readonly peer: readonly Measurement[];
-  /** Ours divided by the peer's, of the same round. */
-  readonly ratios: readonly number[];
+const HEADINGS = [
+  'row',
+  'who',
+  'median (range)',
+  'p99',
+  'CPU s/GiB',
+  'softroce / this',
+  'goal',
+] as const;
+
+export type Style = 'text' | 'markdown';
+
+/** Ratios above 1 are better for rates, below 1 for times. */
+export function table(summaries: readonly Summary[], style: Style = 'text'): string {
+  return layOut(HEADINGS, summaries.flatMap(linesOf), style);
 }
 
-const GIB = 2 ** 30;
-
-export function summarize(
-  row: Row,
-  ours: readonly Measurement[],
-  peer: readonly Measurement[],
-): Summary {
-  const ratios = ours.map((m, i) => m.value / (peer[i]?.value ?? NaN));
-  return { label: row.label, unit: row.unit, ours, peer, ratios };
+/** Lines of cells under headings. */
+export function layOut(
+  headings: readonly string[],
+  lines: readonly (readonly string[])[],
+  style: Style,
+): string {
+  if (style === 'markdown') {
+    const rule = headings.map(() => '---');
+    return [headings, rule, ...lines].map((line) => `| ${line.join(' | ')} |`).join('\n');
+  }
+  const widths = headings.map((heading, column) =>
+    Math.max(heading.length, ...lines.map((line) => line[column]!.length)),
+  );
+  const pad = (text: string, column: number): string => text.padEnd(widths[column]!);
+  return [headings, ...lines].map((line) => line.map(pad).join('  ').trimEnd()).join('\n');
 }
 
-export function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  const upper = sorted[middle] ?? NaN;
-  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? NaN) + upper) / 2;
+function linesOf(summary: Summary): string[][] {
+  const { label, ours, measurements, verdicts, rivals } = summary;
+  const own = [label, nameOf(ours.contender), ...figures(summary, measurements), '', say(verdicts)];
+  return [own, ...rivals.map((rival) => rivalLine(summary, rival))];
 }
 
-const HEADINGS = ['', 'softroce', 'Node TCP', 'ratio', 'p99', 'CPU s/GiB, both sides'];
-
-/** The table, a line each row; ratios above 1 are better for rates, below 1 for times. */
-export function table(summaries: readonly Summary[]): string {
-  const lines = [HEADINGS, ...summaries.map(cellsOf)];
-  const widths = HEADINGS.map((_, column) => Math.max(...lines.map((l) => l[column]!.length)));
-  return lines
-    .map((line) =>
-      line
-        .map((text, column) => text.padEnd(widths[column]!))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
+function rivalLine(summary: Summary, rival: RivalSummary): string[] {
+  const { contender, measurements, ratios, verdicts, cell } = rival;
+  // Ours against ours: what differs is named.
+  const isOurs = contender === 'softroce';
+  const other = isOurs && cell.endpoints !== summary.ours.endpoints ? ', 1 EP' : '';
+  const name = `${nameOf(contender)}${isOurs ? other || ' as above' : ''}`;
+  return ['', name, ...figures(summary, measurements), range(ratios), say(verdicts)];
 }
 
-function cellsOf({ label, unit, ours, peer, ratios }: Summary): string[] {
-  const spread = (all: readonly Measurement[]): string => range(all.map((m) => m.value));
-  const isTime = unit === 'us';
+export function nameOf(contender: string): string {
+  return CONTENDERS[contender]?.label ?? contender;
+}
+
+function figures({ unit }: Summary, all: readonly Measurement[]): string[] {
+  const isStream = unit === 'GB/s';
   return [
-    label,
-    `${spread(ours)} ${unit}`,
-    `${spread(peer)} ${unit}`,
-    range(ratios),
-    isTime ? `${p99(ours)} / ${p99(peer)}` : '',
-    isTime || unit === 'M/s' ? '' : `${cpu(ours)} / ${cpu(peer)}`,
+    `${range(all.map((m) => m.value))} ${unit}`,
+    unit === 'us' ? figure(median(all.map((m) => m.p99 ?? NaN))) : '',
+    isStream ? figure(median(all.map(cpuPerGib))) : '',
   ];
 }
 
-function range(values: readonly number[]): string {
+function say(verdicts: readonly Verdict[]): string {
+  return verdicts
+    .map(({ what, goal, value, met }) => {
+      const subject = what === 'ratio' ? '' : `${what} `;
+      const got = what === 'ratio' ? '' : ` (${figure(value)})`;
+      return `${subject}${goal}${got} ${met ? 'met' : 'NOT met'}`;
+    })
+    .join('; ');
+}
+
+export function range(values: readonly number[]): string {
+  if (values.length === 0) return 'none';
   const range = `${figure(Math.min(...values))}–${figure(Math.max(...values))}`;
   return `${figure(median(values))} (${range})`;
 }
 
-function p99(all: readonly Measurement[]): string {
-  return figure(median(all.map((m) => m.p99 ?? NaN)));
-}
-
-function cpu(all: readonly Measurement[]): string {
-  return figure(median(all.map((m) => (m.cpuSeconds * GIB) / m.bytes)));
-}
-
-function figure(value: number): string {
+export function figure(value: number): string {
+  if (!Number.isFinite(value)) return '–';
   return value >= 100 ? value.toFixed(0) : value.toPrecision(3);
 }

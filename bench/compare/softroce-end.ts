@@ -1,31 +1,17 @@
 /** Our side: the workloads over softroce through the public DAT API, as a stranger writes them. */
-import { performance } from 'node:perf_hooks';
-import {
-  CompletionFlags,
-  DatDto,
-  DatDtoStatus,
-  DatEventNumber,
-  type Ep,
-  EventBatch,
-  type Evd,
-  type Ia,
-  type Lmr,
-  type LmrSegment,
-  MemPrivileges,
-  type Pz,
-  RemoteSegment,
-  nameOf,
-  openIa,
-} from 'dapl';
+import { type Ia, openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import type { Cell } from './cells.js';
-import { type Count, type End, type Target, spinUntil } from './end.js';
-import { HalfRoundTrips } from './half-round-trips.js';
+import { Connection, established } from './connection.js';
+import type { Count, End, Target } from './end.js';
+import { type Place, ping, pingByWrite, serve, serveWrites } from './ping.js';
+import { stream } from './stream.js';
 
 const CONN_QUAL = 7500;
-const BATCH = 256;
-const PRIVILEGES =
-  MemPrivileges.LOCAL_READ | MemPrivileges.LOCAL_WRITE | MemPrivileges.REMOTE_WRITE;
+/** Connections asked for at a time. */
+const CONNECTING = 50;
+/** How long two ends that are to idle have been busy before. */
+const STIR_SECONDS = 0.05;
 
 export class SoftroceEnd implements End {
   private connection: Connection | undefined;
@@ -41,27 +27,39 @@ export class SoftroceEnd implements End {
   ) {}
 
   listen(cell: Cell): Promise<Target> {
-    const connection = new Connection(this.ia, cell, 2 * cell.depth);
+    const { workload, endpoints } = cell;
+    const isMessage = workload !== 'write' && workload !== 'read' && workload !== 'ping-write';
+    const perEp = Math.max(2, endpoints === 1 ? 2 * cell.depth : Math.ceil(cell.depth / endpoints));
+    const connection = new Connection(this.ia, cell, perEp, isMessage ? perEp : 0);
     this.connection = connection;
+    let place: Place | undefined;
+    let accepted = 0;
     const psp = this.ia.createPsp({ connQual: CONN_QUAL });
-    psp.requests$.subscribe((event) => {
-      event.cr?.accept(connection.ep);
-      psp.free();
+    psp.requests$.subscribe(({ cr }) => {
+      if (cr === undefined) return;
+      place = readPlace(cr.privateData);
+      cr.accept(connection.eps[accepted]);
+      accepted += 1;
+      if (accepted === endpoints) psp.free();
     });
-    this.serving = connection.consume((batch, i) => connection.serve(batch, i));
+    this.serving =
+      workload === 'ping-write' ? serveWrites(connection, () => place) : serve(connection);
     const { address, rmrContext } = connection.memory;
     return Promise.resolve({ port: CONN_QUAL, address, rmrContext: rmrContext ?? 0 });
   }
 
   async run(cell: Cell, target: Target, seconds: number): Promise<Count> {
-    const connection = new Connection(this.ia, cell, 2);
+    const { workload, depth, endpoints } = cell;
+    const isPing = workload === 'ping' || workload === 'idle';
+    const perEp = Math.max(2, endpoints === 1 ? depth : 2);
+    const connection = new Connection(this.ia, cell, perEp, isPing ? 2 : 0);
     this.connection = connection;
-    const established = connection.established();
-    connection.ep.connect({ address: this.remote, connQual: target.port, timeoutMs: 3000 });
-    await established;
-    return cell.workload === 'ping'
-      ? ping(connection, seconds)
-      : stream(connection, target, seconds);
+    for (let i = 0; i < endpoints; i += CONNECTING) {
+      await Promise.all(connection.eps.slice(i, i + CONNECTING).map((ep) => this.connect(ep)));
+    }
+    if (workload === 'ping-write') return pingByWrite(connection, target, seconds);
+    if (workload === 'idle') return ping(connection, STIR_SECONDS);
+    return isPing ? ping(connection, seconds) : stream(connection, target, seconds);
   }
 
   async stop(): Promise<void> {
@@ -75,147 +73,24 @@ export class SoftroceEnd implements End {
   async close(): Promise<void> {
     await this.ia.close('abrupt');
   }
-}
 
-/** An endpoint with its memory and the one EVD of its completions. */
-class Connection {
-  readonly ep: Ep;
-  readonly memory: Lmr;
-  readonly segments: readonly LmrSegment[];
-  private readonly pz: Pz;
-  private readonly evd: Evd;
-  private readonly batch = new EventBatch(BATCH);
-  private over = false;
-  private end: () => void = () => undefined;
-
-  constructor(
-    ia: Ia,
-    readonly cell: Cell,
-    receives: number,
-  ) {
-    const { bytes, depth, mode } = cell;
-    const slots = Math.max(depth, receives);
-    this.pz = ia.createPz();
-    this.memory = ia.allocate(slots * bytes, { pz: this.pz, privileges: PRIVILEGES });
-    this.segments = Array.from({ length: slots }, (_, i) => this.memory.segment(i * bytes, bytes));
-    this.evd = ia.createEvd({ qlen: 2 * (slots + depth), polling: mode });
-    this.ep = ia.createEndpoint({
-      pz: this.pz,
-      recvEvd: this.evd,
-      requestEvd: this.evd,
-      attributes: { maxRecvDtos: slots, maxRequestDtos: 2 * depth },
-    });
-    this.segments.forEach((segment, i) => i < receives && this.ep.postRecv(segment, i));
-  }
-
-  established(): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.ep.connection$.subscribe((event) => {
-        const { number } = event;
-        if (number === DatEventNumber.ESTABLISHED) resolve();
-        else reject(new Error(`the connection: ${nameOf(DatEventNumber, number)}`));
-      });
-    });
-  }
-
-  /** Shows every completion to `take`, the way the cell says, until `stop`. */
-  consume(take: (batch: EventBatch, i: number) => void): Promise<void> {
-    const turn = (): void => {
-      const { batch } = this;
-      const count = this.evd.dequeueInto(batch);
-      if (count > 0) this.ep.burst(() => this.takeAll(batch, take));
-    };
-    if (this.cell.mode === 'spin') return spinUntil(() => this.over, turn);
-    return new Promise((resolve) => {
-      this.end = resolve;
-      this.evd.modifyUpcall('NOTIFY', turn);
-    });
-  }
-
-  private takeAll(batch: EventBatch, take: (batch: EventBatch, i: number) => void): void {
-    for (let i = 0; i < batch.count; i++) {
-      const status = batch.statuses[i]!;
-      if (status === DatDtoStatus.SUCCESS) take(batch, i);
-      else if (!this.over) {
-        if (status !== DatDtoStatus.FLUSHED) {
-          process.stderr.write(`a request failed: ${nameOf(DatDtoStatus, status)}\n`);
-        }
-        this.stop();
-      }
-    }
-  }
-
-  /** The server's part: takes messages in and posts the receive again; echoes pings. */
-  serve(batch: EventBatch, i: number): void {
-    if (batch.operations[i] !== DatDto.RECEIVE) return;
-    const slot = batch.cookies[i]!;
-    const segment = this.segments[slot]!;
-    this.ep.postRecv(segment, slot);
-    if (this.cell.workload === 'ping') this.ep.postSend(segment, 0, CompletionFlags.SUPPRESS);
-  }
-
-  stop(): void {
-    this.over = true;
-    this.end();
-  }
-
-  async free(): Promise<void> {
-    await this.evd.modifyUpcall('TEARDOWN');
-    if (this.ep.state === 'CONNECTED') this.ep.disconnect('abrupt');
-    this.ep.free();
-    await this.evd.free();
-    this.memory.free();
-    this.pz.free();
+  private connect(ep: Connection['eps'][number]): Promise<void> {
+    const { memory } = this.connection!;
+    const privateData = writePlace(memory.address, memory.rmrContext ?? 0);
+    const done = established(ep);
+    ep.connect({ address: this.remote, connQual: CONN_QUAL, timeoutMs: 3000, privateData });
+    return done;
   }
 }
 
-/** Keeps `depth` messages in flight, each signalled and its completion consumed. */
-async function stream(connection: Connection, target: Target, seconds: number): Promise<Count> {
-  const { cell, ep, segments } = connection;
-  const remote = new RemoteSegment(target);
-  const endMs = performance.now() + seconds * 1000;
-  const startMs = performance.now();
-  let messages = 0;
-  let inFlight = 0;
-  let looks = 0;
-  const post = (slot: number): void => {
-    if (cell.workload === 'write') {
-      ep.postRdmaWrite(segments[slot]!, slot, remote.seek(slot * cell.bytes));
-    } else ep.postSend(segments[slot]!, slot);
-    inFlight += 1;
-  };
-  const every = cell.bytes < 4096 ? 64 : 1;
-  const consumed = connection.consume((batch, i) => {
-    messages += 1;
-    inFlight -= 1;
-    // The clock is looked at once for so many bytes, not for every small message.
-    if (looks >= 0 && ++looks % every === 0 && performance.now() >= endMs) looks = -1;
-    if (looks >= 0) post(batch.cookies[i]!);
-    else if (inFlight === 0) connection.stop();
-  });
-  ep.burst(() => {
-    for (let slot = 0; slot < cell.depth; slot++) post(slot);
-  });
-  await consumed;
-  if (inFlight > 0) throw new Error(`the connection broke with ${inFlight} messages in flight`);
-  return { messages, seconds: (performance.now() - startMs) / 1000 };
+function writePlace(address: bigint, rmrContext: number): Uint8Array {
+  const bytes = Buffer.alloc(12);
+  bytes.writeBigUInt64BE(address);
+  bytes.writeUInt32BE(rmrContext, 8);
+  return bytes;
 }
 
-async function ping(connection: Connection, seconds: number): Promise<Count> {
-  const { ep, segments } = connection;
-  const times = new HalfRoundTrips(seconds);
-  const consumed = connection.consume((batch, i) => {
-    if (batch.operations[i] !== DatDto.RECEIVE) return;
-    const slot = batch.cookies[i]!;
-    if (!times.lap()) {
-      connection.stop();
-      return;
-    }
-    ep.postRecv(segments[slot]!, slot);
-    ep.postSend(segments[0]!, 0, CompletionFlags.SUPPRESS);
-  });
-  times.start();
-  ep.postSend(segments[0]!, 0, CompletionFlags.SUPPRESS);
-  await consumed;
-  return times.count();
+function readPlace(privateData: Uint8Array): Place {
+  const bytes = Buffer.from(privateData);
+  return { address: bytes.readBigUInt64BE(), rmrContext: bytes.readUInt32BE(8) };
 }

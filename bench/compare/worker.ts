@@ -1,9 +1,14 @@
-/** A process of the benchmark: one side of every cell of a transport. */
-import { type Answer, type Call, type End } from './end.js';
+/** A process of the benchmark: one side of every cell of a contender that runs in Node. */
+import type { Answer, Call, End } from './end.js';
+import { SocketEnd } from './socket-end.js';
 import { SoftroceEnd } from './softroce-end.js';
-import { TcpEnd } from './tcp-end.js';
 
-const [transport = '', local = '', remote = ''] = process.argv.slice(2);
+const [kind = '', local = '', remote = ''] = process.argv.slice(2);
+
+function open(): Promise<End> | End {
+  if (kind === 'tcp' || kind === 'unix') return new SocketEnd(kind, local, remote);
+  return SoftroceEnd.open(kind === 'dgram' ? 'dgram' : 'native', local, remote);
+}
 
 function answer(value: Answer['value'], error?: unknown): void {
   const { user, system } = process.cpuUsage();
@@ -12,7 +17,8 @@ function answer(value: Answer['value'], error?: unknown): void {
     ...(value !== undefined && { value }),
     ...(error !== undefined && { error: error instanceof Error ? error.message : 'no reason' }),
   };
-  process.send?.(message);
+  // Nobody is left to be told when the benchmark has gone meanwhile.
+  process.send?.(message, undefined, undefined, () => undefined);
 }
 
 async function perform(end: End, request: Call): Promise<Answer['value']> {
@@ -21,6 +27,8 @@ async function perform(end: End, request: Call): Promise<Answer['value']> {
       return end.listen(request.cell);
     case 'run':
       return end.run(request.cell, request.target, request.seconds);
+    case 'look':
+      return undefined;
     case 'stop':
       await end.stop();
       return undefined;
@@ -32,10 +40,7 @@ async function perform(end: End, request: Call): Promise<Answer['value']> {
 }
 
 try {
-  const end: End =
-    transport === 'tcp'
-      ? new TcpEnd(local, remote)
-      : await SoftroceEnd.open(transport === 'dgram' ? 'dgram' : 'native', local, remote);
+  const end = await open();
   process.on('message', (request: Call) => {
     perform(end, request).then(
       (value) => process.connected && answer(value),

@@ -37,10 +37,10 @@ interface Pending {
 export class EpBinds {
   /** In the order of the queue. */
   private readonly pending: Pending[] = [];
-  /** Completed, not yet dequeued: by index. */
-  private readonly shown = new Map<number, Pending>();
+  /** Completed, not yet dequeued: by index. There from the first bind on. */
+  private shown: Map<number, Pending> | undefined = undefined;
   /** Windows that only this queue pair opens. */
-  private readonly own = new Set<Rmr>();
+  private own: Set<Rmr> | undefined = undefined;
 
   constructor(
     private readonly ep: Ep,
@@ -107,22 +107,23 @@ export class EpBinds {
       if (((first.index - index) | 0) > 0) return;
       this.pending.shift();
       this.settle(first, first.index === index ? status : WcStatus.SUCCESS);
-      this.shown.set(first.index, first);
+      (this.shown ??= new Map()).set(first.index, first);
     }
   }
 
   /** The consumer does not see the completion. */
   hide(index: number): void {
-    if (this.shown.size > 0) this.shown.delete(index);
+    this.shown?.delete(index);
   }
 
   /** The event of a completion, if it is a bind's; asked once. */
   eventOf(words: Uint32Array, at: number): RmrBindCompletionEvent | undefined {
-    if (this.shown.size === 0) return undefined;
+    const { shown } = this;
+    if (shown === undefined || shown.size === 0) return undefined;
     const index = words[at + CQE.WQE_INDEX] ?? 0;
-    const bind = this.shown.get(index);
+    const bind = shown.get(index);
     if (bind === undefined) return undefined;
-    this.shown.delete(index);
+    shown.delete(index);
     const status = (words[at + CQE.CONTROL] ?? 0) & 0xff;
     return {
       type: 'rmr-bind',
@@ -137,15 +138,15 @@ export class EpBinds {
 
   /** The peer has invalidated a window (SEND_WITH_INV). */
   onInvalidated(rkey: number): void {
-    for (const rmr of this.own) if (rmr.closeIf(rkey)) this.own.delete(rmr);
+    for (const rmr of this.own ?? []) if (rmr.closeIf(rkey)) this.own?.delete(rmr);
   }
 
   /** The queue pair is gone: what was under way has not happened, its own windows are closed. */
   discard(): void {
     for (const bind of this.pending.splice(0)) this.settle(bind, WcStatus.WR_FLUSH_ERR);
-    for (const rmr of this.own) rmr.onClosed();
-    this.own.clear();
-    this.shown.clear();
+    for (const rmr of this.own ?? []) rmr.onClosed();
+    this.own = undefined;
+    this.shown = undefined;
   }
 
   private settle({ rmr, binding, closing, closed }: Pending, status: number): void {
@@ -153,8 +154,8 @@ export class EpBinds {
     if (!done && closing !== NONE && closed === WcStatus.SUCCESS) rmr.onClosed();
     rmr.onBindDone(binding, done);
     if (rmr.scope !== 'EP') return;
-    if (rmr.isOpen) this.own.add(rmr);
-    else this.own.delete(rmr);
+    if (rmr.isOpen) (this.own ??= new Set()).add(rmr);
+    else this.own?.delete(rmr);
   }
 }
 

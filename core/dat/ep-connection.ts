@@ -32,7 +32,8 @@ export class EpConnection {
   private drainTarget: number | undefined = undefined;
   private watching = false;
   private retained = false;
-  private readonly record: string[] = [];
+  /** Time in microseconds, states before and after, and why: in words when somebody asks. */
+  private readonly record: (number | string)[] = [];
 
   constructor(
     private readonly ports: EpConnectionPorts,
@@ -214,18 +215,19 @@ export class EpConnection {
     this.drainTarget = undefined;
     const { queues } = this.ports;
     this.attempt?.connection?.disconnect();
-    queues.toError();
-    if (queues.sends.endsUnsignalled) queues.postMarker();
+    const stuck = queues.toError();
+    if (stuck === undefined && queues.sends.endsUnsignalled) queues.postMarker();
     this.ending = {
       name,
-      detail,
+      detail: stuck === undefined ? detail : `${detail}; nothing is flushed: ${stuck}`,
       sendTarget: queues.sends.producer,
       receiveTarget: queues.receives.producer,
       awaitsCm,
       awaitsReceives: this.attempt !== undefined,
     };
     this.watch();
-    this.onReclaimed();
+    if (stuck === undefined) this.onReclaimed();
+    else this.finishEnding();
   }
 
   /** No receive of the shared queue will complete here any more. */
@@ -323,10 +325,20 @@ export class EpConnection {
   /** Transitions of the endpoint and the queue pair, and messages of the CM, each oldest first. */
   flightRecord(): readonly string[] {
     return [
-      ...this.record.map((line) => `ep: ${line}`),
+      ...this.transitions().map((line) => `ep: ${line}`),
       ...this.ports.queues.qp.flightRecord().map((line) => `qp: ${line}`),
       ...(this.attempt?.connection?.flightRecord() ?? []).map((line) => `cm: ${line}`),
     ];
+  }
+
+  private transitions(): string[] {
+    const { record } = this;
+    const lines: string[] = [];
+    for (let at = 0; at < record.length; at += 4) {
+      const [timeUs, before, state, why] = record.slice(at, at + 4);
+      lines.push(`${timeUs} us ${before} -> ${state} (${why})`);
+    }
+    return lines;
   }
 
   /** A trigger that is no more than a change of state: what a reserved service point does. */
@@ -347,8 +359,8 @@ export class EpConnection {
   private enter(state: EpStateName, why: string): void {
     const before = this.current;
     this.current = state;
-    this.record.push(`${this.ports.nowUs().toFixed(0)} us ${before} -> ${state} (${why})`);
-    if (this.record.length > RECORD_LENGTH) this.record.shift();
+    this.record.push(Math.round(this.ports.nowUs()), before, state, why);
+    if (this.record.length > RECORD_LENGTH * 4) this.record.splice(0, 4);
     this.keepAlive();
     this.ports.onTransition(before, state);
   }

@@ -306,10 +306,16 @@ export class EpQueues implements CompletionOwner {
 
   /**
    * Moves the queue pair to ERR: what is outstanding flushes, also what waited for the doorbell.
+   * @returns why not, when the device does not do it: then nothing flushes
    */
-  toError(): void {
-    if (this.qp.state !== QpState.ERR) this.qp.modify({ state: QpState.ERR });
-    this.openSendDoorbell();
+  toError(): string | undefined {
+    try {
+      if (this.qp.state !== QpState.ERR) this.qp.modify({ state: QpState.ERR });
+      this.openSendDoorbell();
+      return undefined;
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
+    }
   }
 
   /** Data has come before the CM's word: the CM may have the queue pair ready already. */

@@ -236,11 +236,19 @@ export class UdQueues implements CompletionOwner {
     this.ringSends();
   }
 
-  /** Everything that is outstanding flushes, and so does what is posted from now on. */
-  toError(): void {
-    if (this.qp.state !== QpState.ERR) this.qp.modify({ state: QpState.ERR });
-    this.doorbellOpen = true;
-    this.ringSends();
+  /**
+   * Everything that is outstanding flushes, and so does what is posted from now on.
+   * @returns why not, when the device does not do it
+   */
+  toError(): string | undefined {
+    try {
+      if (this.qp.state !== QpState.ERR) this.qp.modify({ state: QpState.ERR });
+      this.doorbellOpen = true;
+      this.ringSends();
+      return undefined;
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
+    }
   }
 
   toEvent(words: Uint32Array, at: number): DatagramEvent {

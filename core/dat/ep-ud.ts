@@ -363,8 +363,9 @@ export class UdEp extends DatHandle {
   private onBroken(reason: string): void {
     if (this.current === 'ERROR' || this.isFreed) return;
     this.current = 'ERROR';
-    this.queues.toError();
-    this.ia.asyncEvd.post(epBrokenEvent(this, `endpoint ${this.id}: ${reason}`));
+    const stuck = this.queues.toError();
+    const detail = stuck === undefined ? reason : `${reason}; nothing is flushed: ${stuck}`;
+    this.ia.asyncEvd.post(epBrokenEvent(this, `endpoint ${this.id}: ${detail}`));
   }
 
   private attach(): void {

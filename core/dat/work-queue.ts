@@ -27,9 +27,11 @@ export class WorkQueue {
   reclaimed = 0;
   /** Producer index that the provider has been told. */
   private published = 0;
-  private readonly slotFlags: Uint8Array;
-  private readonly slotSegments: Uint8Array;
-  private readonly slotRegions: (Lmr | undefined)[];
+  /** Of each entry: its flags, and how many segments it has. */
+  private readonly slots: Uint8Array;
+  /** The region of each entry's first segment, as far as entries have been used; and of others. */
+  private readonly firstRegions: (Lmr | undefined)[] = [];
+  private readonly otherRegions: (Lmr | undefined)[] = [];
 
   /**
    * @param limit entries that the consumer may have outstanding
@@ -41,9 +43,7 @@ export class WorkQueue {
     readonly maxSegments: number,
     private readonly segmentsAt: number,
   ) {
-    this.slotFlags = new Uint8Array(ring.entries);
-    this.slotSegments = new Uint8Array(ring.entries);
-    this.slotRegions = new Array<Lmr | undefined>(ring.entries * maxSegments).fill(undefined);
+    this.slots = new Uint8Array(2 * ring.entries);
   }
 
   get outstanding(): number {
@@ -75,14 +75,14 @@ export class WorkQueue {
     words[at + SGE.LENGTH] = segment.lengthBytes;
     words[at + SGE.LKEY] = segment.lmr.lmrContext;
     segment.lmr.inFlight++;
-    this.slotRegions[(this.producer & mask) * this.maxSegments + index] = segment.lmr;
+    this.setRegion(this.producer & mask, index, segment.lmr);
   }
 
   /** The next entry is complete: it becomes part of the queue. */
   commit(segments: number, flags: number): void {
     const slot = this.producer & this.ring.mask;
-    this.slotFlags[slot] = flags;
-    this.slotSegments[slot] = segments;
+    this.slots[2 * slot] = flags;
+    this.slots[2 * slot + 1] = segments;
     this.producer = (this.producer + 1) >>> 0;
   }
 
@@ -96,7 +96,7 @@ export class WorkQueue {
 
   /** Flags of an entry that is outstanding. */
   flagsOf(index: number): number {
-    return this.slotFlags[index & this.ring.mask] ?? 0;
+    return this.slots[2 * (index & this.ring.mask)] ?? 0;
   }
 
   /** Whether a completion may name this entry now. */
@@ -124,33 +124,29 @@ export class WorkQueue {
     const { words, mask } = this.ring;
     for (let i = this.reclaimed; i !== this.producer; i = (i + 1) >>> 0) {
       const slot = i & mask;
-      const segments = this.slotSegments[slot] ?? 0;
+      const segments = this.segmentsOf(slot);
       const from = this.ring.wordOf(i);
       other.ring.words.set(
         words.subarray(from, from + this.segmentsAt + segments * SGE.WORDS),
         other.nextWord,
       );
-      other.adopt(this.slotRegions, slot * this.maxSegments, segments);
-      other.commit(segments, this.slotFlags[slot] ?? 0);
+      for (let s = 0; s < segments; s++) other.adopt(s, this.regionOf(slot, s));
+      other.commit(segments, this.flagsOf(i));
     }
     this.discard();
   }
 
-  /** Pins the regions of segments that have been copied. */
-  private adopt(regions: readonly (Lmr | undefined)[], first: number, count: number): void {
-    const to = (this.producer & this.ring.mask) * this.maxSegments;
-    for (let i = 0; i < count; i++) {
-      const lmr = regions[first + i];
-      if (lmr !== undefined) lmr.inFlight++;
-      this.slotRegions[to + i] = lmr;
-    }
+  /** Pins the region of a segment that has been copied. */
+  private adopt(segment: number, lmr: Lmr | undefined): void {
+    if (lmr !== undefined) lmr.inFlight++;
+    this.setRegion(this.producer & this.ring.mask, segment, lmr);
   }
 
   /** Most segments of one entry that is outstanding. */
   get widest(): number {
     let widest = 0;
     for (let i = this.reclaimed; i !== this.producer; i = (i + 1) >>> 0) {
-      widest = Math.max(widest, this.slotSegments[i & this.ring.mask] ?? 0);
+      widest = Math.max(widest, this.segmentsOf(i & this.ring.mask));
     }
     return widest;
   }
@@ -162,13 +158,26 @@ export class WorkQueue {
 
   private releaseOldest(): void {
     const slot = this.reclaimed & this.ring.mask;
-    const first = slot * this.maxSegments;
-    const end = first + (this.slotSegments[slot] ?? 0);
-    for (let i = first; i < end; i++) {
-      const lmr = this.slotRegions[i];
+    const count = this.segmentsOf(slot);
+    for (let i = 0; i < count; i++) {
+      const lmr = this.regionOf(slot, i);
       if (lmr !== undefined) lmr.inFlight--;
-      this.slotRegions[i] = undefined;
+      this.setRegion(slot, i, undefined);
     }
     this.reclaimed = (this.reclaimed + 1) >>> 0;
+  }
+
+  private segmentsOf(slot: number): number {
+    return this.slots[2 * slot + 1] ?? 0;
+  }
+
+  private regionOf(slot: number, segment: number): Lmr | undefined {
+    if (segment === 0) return this.firstRegions[slot];
+    return this.otherRegions[slot * this.maxSegments + segment];
+  }
+
+  private setRegion(slot: number, segment: number, lmr: Lmr | undefined): void {
+    if (segment === 0) this.firstRegions[slot] = lmr;
+    else this.otherRegions[slot * this.maxSegments + segment] = lmr;
   }
 }

@@ -7,7 +7,8 @@ import type { Scheduler } from '../spi/index.js';
  * every value once, in order, the present one first.
  */
 export class PresentValue<T> {
-  private readonly subscribers = new Set<Subscriber<T>>();
+  /** There from the first subscriber on: most values have none. */
+  private subscribers: Set<Subscriber<T>> | undefined = undefined;
   private completed = false;
 
   constructor(
@@ -16,19 +17,22 @@ export class PresentValue<T> {
   ) {}
 
   /** Any number of subscribers. */
-  readonly stream$ = new Observable<T>((subscriber) => {
-    subscriber.next(this.value);
-    if (this.completed) {
-      subscriber.complete();
-      return undefined;
-    }
-    this.subscribers.add(subscriber);
-    return () => void this.subscribers.delete(subscriber);
-  });
+  get stream$(): Observable<T> {
+    return new Observable<T>((subscriber) => {
+      subscriber.next(this.value);
+      if (this.completed) {
+        subscriber.complete();
+        return undefined;
+      }
+      const subscribers = (this.subscribers ??= new Set());
+      subscribers.add(subscriber);
+      return () => void subscribers.delete(subscriber);
+    });
+  }
 
   set(value: T): void {
     this.value = value;
-    const present = [...this.subscribers];
+    const present = [...(this.subscribers ?? [])];
     if (present.length === 0) return;
     this.scheduler.defer(() => {
       for (const subscriber of present) subscriber.next(value);
@@ -37,7 +41,8 @@ export class PresentValue<T> {
 
   complete(): void {
     this.completed = true;
-    const present = [...this.subscribers];
+    const present = [...(this.subscribers ?? [])];
+    if (present.length === 0) return;
     this.scheduler.defer(() => {
       for (const subscriber of present) subscriber.complete();
     });

@@ -1,6 +1,7 @@
 /** The active side: REQ, wait for REP, queue pair to RTR and RTS, RTU. */
 import { PATH_MTU_BYTES, SpiError, Timer } from '../../core/spi/index.js';
 import type { CmConnectOptions, CmEvent } from '../../core/spi/index.js';
+import type { CmAction } from './cm-states.js';
 import { Connection } from './connection.js';
 import type { CmActions, CmPath, ConnectionServices, TransactionId } from './connection.js';
 import { QpControl } from './qp-control.js';
@@ -24,19 +25,17 @@ export class ActiveConnection extends Connection {
   protected readonly onEvent: (event: CmEvent) => void;
   private readonly deadline = new Timer(() => void this.dispatch('deadline'));
   private readonly transport: CmTransport;
+  /** What is asked for; gone with the REP once that has been answered. */
+  private asked: { readonly options: CmConnectOptions; readonly req: CmReq } | undefined;
   private rep: CmRep | undefined;
   private rej: CmRej | undefined;
   private serviceTimeout = 0;
   private rejectReason: number = REJECT_REASON.CONSUMER_REJECT;
   private failure: string | undefined;
 
-  constructor(
-    services: ConnectionServices,
-    path: CmPath,
-    private readonly options: CmConnectOptions,
-    private readonly req: CmReq,
-  ) {
+  constructor(services: ConnectionServices, path: CmPath, options: CmConnectOptions, req: CmReq) {
     super(services, 'active', 'IDLE', req.localCommId, path);
+    this.asked = { options, req };
     this.transactionId = services.newTransactionId();
     this.ackTimeout = req.primaryLocalAckTimeout;
     this.onEvent = options.onEvent;
@@ -84,7 +83,7 @@ export class ActiveConnection extends Connection {
 
   private tryRaiseQp(rep: CmRep): boolean {
     try {
-      const plan = this.plan(rep);
+      const plan = this.planFor(rep);
       this.qpControl?.toRtr(plan);
       this.qpControl?.toRts(plan);
       return true;
@@ -96,8 +95,8 @@ export class ActiveConnection extends Connection {
   }
 
   /** @throws SpiError('EINVAL') for a REP that no queue pair can follow */
-  private plan(rep: CmRep): QpPlan {
-    const { req, options } = this;
+  private planFor(rep: CmRep): QpPlan {
+    const { req, options } = this.request;
     const { remoteQpn } = this;
     if (remoteQpn < 2) throw new SpiError('EINVAL', `REP names queue pair ${remoteQpn}`);
     return {
@@ -116,41 +115,54 @@ export class ActiveConnection extends Connection {
     };
   }
 
+  private get request(): NonNullable<ActiveConnection['asked']> {
+    if (!this.asked) throw new SpiError('EIO', 'the handshake is over');
+    return this.asked;
+  }
+
   private giveUpDetail(): string {
     return this.failure ?? `no answer to ${this.attempts} requests`;
   }
 
   private startDeadline(): void {
     const { timers, clock } = this.services;
-    const { timeoutUs } = this.options;
+    const { timeoutUs } = this.request.options;
     if (timeoutUs < Infinity) timers.start(this.deadline, clock.now() + timeoutUs);
   }
 
-  protected readonly actions: CmActions = {
-    sendReq: () => this.send({ name: 'REQ', body: this.req }),
-    startRetries: () => this.startRetries(REQ_RETRIES),
-    startDeadline: () => this.startDeadline(),
-    extendWait: () => this.extendWait(mraWaitUs(this.serviceTimeout, this.ackTimeout)),
-    raiseQp: () => this.raiseQp(),
-    sendRtu: () => {
-      const { localCommId, remoteCommId } = this;
+  protected override act(action: CmAction): boolean {
+    const perform = ActiveConnection.ACTIONS[action];
+    perform?.(this);
+    return perform !== undefined;
+  }
+
+  private static readonly ACTIONS: CmActions<ActiveConnection> = {
+    sendReq: (c) => c.send({ name: 'REQ', body: c.request.req }),
+    startRetries: (c) => c.startRetries(REQ_RETRIES),
+    startDeadline: (c) => c.startDeadline(),
+    extendWait: (c) => c.extendWait(mraWaitUs(c.serviceTimeout, c.ackTimeout)),
+    raiseQp: (c) => c.raiseQp(),
+    sendRtu: (c) => {
+      const { localCommId, remoteCommId } = c;
       const body = { localCommId, remoteCommId, privateData: new Uint8Array(0) };
-      this.send({ name: 'RTU', body });
+      c.send({ name: 'RTU', body });
     },
-    rejectRep: () => this.sendRej(MESSAGE_REJECTED.rep, this.rejectReason),
-    reportEstablished: () => {
-      const privateData = this.rep?.privateData ?? new Uint8Array(0);
-      this.emit({ type: 'established', privateData });
+    rejectRep: (c) => c.sendRej(MESSAGE_REJECTED.rep, c.rejectReason),
+    reportEstablished: (c) => {
+      const privateData = c.rep?.privateData ?? new Uint8Array(0);
+      c.emit({ type: 'established', privateData });
+      c.asked = undefined;
+      c.rep = undefined;
     },
-    reportRejected: () => {
-      const reason = this.rej?.reason ?? this.rejectReason;
+    reportRejected: (c) => {
+      const reason = c.rej?.reason ?? c.rejectReason;
       const consumer = reason === REJECT_REASON.CONSUMER_REJECT;
-      const privateData = this.rej?.privateData ?? new Uint8Array(0);
-      const info = this.rej && infoOf(this.rej);
-      this.emitEnd({ type: 'rejected', reason, consumer, privateData, ...(info && { info }) });
+      const privateData = c.rej?.privateData ?? new Uint8Array(0);
+      const info = c.rej && infoOf(c.rej);
+      c.emitEnd({ type: 'rejected', reason, consumer, privateData, ...(info && { info }) });
     },
-    reportUnreachable: () => this.emitEnd({ type: 'unreachable', detail: this.giveUpDetail() }),
-    reportTimedOut: () => this.emitEnd({ type: 'timed-out' }),
+    reportUnreachable: (c) => c.emitEnd({ type: 'unreachable', detail: c.giveUpDetail() }),
+    reportTimedOut: (c) => c.emitEnd({ type: 'timed-out' }),
   };
 }
 

@@ -46,7 +46,8 @@ export interface ConnectionServices {
   onUnexpected(connection: Connection, input: CmInput): void;
 }
 
-export type CmActions = Readonly<Partial<Record<CmAction, () => void>>>;
+/** What a side does, once for all its connections: there may be many. */
+export type CmActions<C> = Readonly<Partial<Record<CmAction, (connection: C) => void>>>;
 
 export abstract class Connection implements CmConnection {
   state: CmState;
@@ -61,7 +62,6 @@ export abstract class Connection implements CmConnection {
   protected abstract readonly onEvent: ((event: CmEvent) => void) | undefined;
   /** `MESSAGE_MRAED`: which message of ours an MRA can be about. */
   protected abstract readonly messageToMra: number;
-  protected abstract readonly actions: CmActions;
   private readonly flight: FlightRecord;
   private readonly waitTimer = new Timer(() => this.onWaitOver());
   private policy: RetryPolicy = DREQ_RETRIES;
@@ -136,7 +136,7 @@ export abstract class Connection implements CmConnection {
       return false;
     }
     this.state = row.next;
-    this.note(`${input}: ${from} -> ${row.next}`);
+    this.note(input, from, row.next);
     for (const action of row.actions) this.run(action);
     if (this.state === 'IDLE') this.end();
     return true;
@@ -150,18 +150,22 @@ export abstract class Connection implements CmConnection {
     this.state = 'IDLE';
   }
 
+  /** Does what only this side does; false when it is not one of those. */
+  protected abstract act(action: CmAction): boolean;
+
   protected run(action: CmAction): void {
-    const perform = this.actions[action] ?? this.common[action];
+    if (this.act(action)) return;
+    const perform = Connection.COMMON[action];
     if (!perform) throw new SpiError('EIO', `the ${this.role} side cannot ${action}`);
-    perform();
+    perform(this);
   }
 
-  protected note(text: string): void {
-    this.flight.add(this.services.clock.now(), text);
+  protected note(text: string, from = '', to = ''): void {
+    this.flight.add(this.services.clock.now(), text, from, to);
   }
 
   protected send(message: CmMessage, transactionId = this.transactionId): void {
-    this.note(`${message.name} sent`);
+    this.note(message.name, 'sent');
     this.services.send(message, transactionId, this.path);
   }
 
@@ -224,50 +228,50 @@ export abstract class Connection implements CmConnection {
     else this.dispatch(this.attempt < this.policy.retries ? 'retry' : 'exhausted');
   }
 
-  private readonly common: CmActions = {
-    nextRetry: () => {
-      this.attempt++;
-      this.startWait();
+  private static readonly COMMON: CmActions<Connection> = {
+    nextRetry: (c) => {
+      c.attempt++;
+      c.startWait();
     },
-    stopTimers: () => this.stopTimers(),
-    startDreqRetries: () => {
-      this.stopTimers();
-      this.startRetries(DREQ_RETRIES);
+    stopTimers: (c) => c.stopTimers(),
+    startDreqRetries: (c) => {
+      c.stopTimers();
+      c.startRetries(DREQ_RETRIES);
     },
-    startTimewait: () => {
-      this.services.table.forgetRemoteQp(this);
-      this.startTimer(timewaitUs(this.ackTimeout));
+    startTimewait: (c) => {
+      c.services.table.forgetRemoteQp(c);
+      c.startTimer(timewaitUs(c.ackTimeout));
     },
-    sendDreq: () => {
-      this.dreqTransactionId ??= this.services.newTransactionId();
-      const { localCommId, remoteCommId, remoteQpn } = this;
+    sendDreq: (c) => {
+      c.dreqTransactionId ??= c.services.newTransactionId();
+      const { localCommId, remoteCommId, remoteQpn } = c;
       const body = { localCommId, remoteCommId, remoteQpn, privateData: new Uint8Array(0) };
-      this.send({ name: 'DREQ', body }, this.dreqTransactionId);
+      c.send({ name: 'DREQ', body }, c.dreqTransactionId);
     },
-    sendDrep: () => {
-      const { localCommId, remoteCommId } = this;
+    sendDrep: (c) => {
+      const { localCommId, remoteCommId } = c;
       const body = { localCommId, remoteCommId, privateData: new Uint8Array(0) };
-      this.send({ name: 'DREP', body }, this.peerDreqTransactionId);
+      c.send({ name: 'DREP', body }, c.peerDreqTransactionId);
     },
-    refusePath: () => {
-      const { localCommId, remoteCommId } = this;
+    refusePath: (c) => {
+      const { localCommId, remoteCommId } = c;
       const body = aprOf({ localCommId, remoteCommId, apStatus: AP_STATUS.UNSUPPORTED });
-      this.send({ name: 'APR', body }, this.lapTransactionId);
+      c.send({ name: 'APR', body }, c.lapTransactionId);
     },
-    rejectStale: () => {
-      this.sendRej(MESSAGE_REJECTED.req, REJECT_REASON.STALE_CONNECTION, { localCommId: 0 });
+    rejectStale: (c) => {
+      c.sendRej(MESSAGE_REJECTED.req, REJECT_REASON.STALE_CONNECTION, { localCommId: 0 });
     },
-    rejectOther: () => this.sendRej(MESSAGE_REJECTED.other, REJECT_REASON.CONSUMER_REJECT),
-    rejectTimeout: () => {
-      const info = guidInfo(this.services.guid);
-      this.sendRej(MESSAGE_REJECTED.other, REJECT_REASON.TIMEOUT, { info });
+    rejectOther: (c) => c.sendRej(MESSAGE_REJECTED.other, REJECT_REASON.CONSUMER_REJECT),
+    rejectTimeout: (c) => {
+      const info = guidInfo(c.services.guid);
+      c.sendRej(MESSAGE_REJECTED.other, REJECT_REASON.TIMEOUT, { info });
     },
-    failQp: () => this.qpControl?.toError(),
-    goOn: () => void this.dispatch('answer'),
-    mute: () => (this.muted = true),
-    reportDisconnected: () => this.emitEnd({ type: 'disconnected', byPeer: false }),
-    reportDisconnectedByPeer: () => this.emitEnd({ type: 'disconnected', byPeer: true }),
-    reportTimewaitExit: () => this.emit({ type: 'timewait-exit' }),
+    failQp: (c) => c.qpControl?.toError(),
+    goOn: (c) => void c.dispatch('answer'),
+    mute: (c) => (c.muted = true),
+    reportDisconnected: (c) => c.emitEnd({ type: 'disconnected', byPeer: false }),
+    reportDisconnectedByPeer: (c) => c.emitEnd({ type: 'disconnected', byPeer: true }),
+    reportTimewaitExit: (c) => c.emit({ type: 'timewait-exit' }),
   };
 }
 

@@ -7,6 +7,7 @@ import type {
   DeviceAttributes,
   QueuePair,
 } from '../../core/spi/index.js';
+import type { CmAction } from './cm-states.js';
 import { Connection } from './connection.js';
 import type { CmActions, CmPath, ConnectionServices, TransactionId } from './connection.js';
 import { QpControl } from './qp-control.js';
@@ -21,6 +22,12 @@ import { MESSAGE_REJECTED } from './wire/rej.js';
 import { REJECT_REASON } from './wire/reject-reason.js';
 import type { CmRep } from './wire/rep.js';
 import type { CmReq } from './wire/req.js';
+
+const NO_DATA = new Uint8Array(0);
+const CONSUMER_REJECTS: CmRejectOptions = {
+  reason: REJECT_REASON.CONSUMER_REJECT,
+  privateData: NO_DATA,
+};
 
 export interface PassiveInit {
   readonly req: CmReq;
@@ -37,30 +44,25 @@ export interface PassiveInit {
 }
 
 export class PassiveConnection extends Connection {
-  readonly req: CmReq;
   readonly transport: CmTransport;
   protected readonly transactionId: TransactionId;
   protected readonly messageToMra = MESSAGE_MRAED.rep;
   protected readonly ackTimeout: number;
   protected onEvent: ((event: CmEvent) => void) | undefined;
   private readonly startingPsn: number;
+  /** What was asked for, and the answer: gone when the connection is established. */
+  private init: PassiveInit | undefined;
   private plan: QpPlan | undefined;
   private rep: CmRep | undefined;
-  private rejection: CmRejectOptions = {
-    reason: REJECT_REASON.CONSUMER_REJECT,
-    privateData: new Uint8Array(0),
-  };
+  private rejection = CONSUMER_REJECTS;
   private serviceTimeout = 0;
   private failure: string | undefined;
   private settled = false;
   private halfOpen = true;
 
-  constructor(
-    services: ConnectionServices,
-    private readonly init: PassiveInit,
-  ) {
+  constructor(services: ConnectionServices, init: PassiveInit) {
     super(services, 'passive', 'REQ_RCVD', init.localCommId, init.path);
-    this.req = init.req;
+    this.init = init;
     this.transport = init.transport;
     this.transactionId = init.transactionId;
     this.ackTimeout = init.req.primaryLocalAckTimeout;
@@ -70,6 +72,10 @@ export class PassiveConnection extends Connection {
     this.remoteQpn = init.req.localQpn;
     services.table.add(this);
     services.table.addRemote(this);
+  }
+
+  get req(): CmReq {
+    return this.request.req;
   }
 
   get waitsForConsumer(): boolean {
@@ -136,18 +142,19 @@ export class PassiveConnection extends Connection {
   private settle(): void {
     if (!this.settled && !this.waitsForConsumer) {
       this.settled = true;
-      this.init.onSettled();
+      this.init?.onSettled();
     }
     const open = ['REQ_RCVD', 'MRA_REQ_SENT', 'REP_SENT', 'MRA_REP_RCVD'].includes(this.state);
     if (this.halfOpen && !open) {
       this.halfOpen = false;
-      this.init.onClosedOrOpen();
+      this.init?.onClosedOrOpen();
     }
   }
 
   private planFor(options: CmAcceptOptions): QpPlan {
-    const { req, init, path } = this;
-    const { maxResponderResources, maxInitiatorDepth } = init.deviceAttributes;
+    const { path } = this;
+    const { req, deviceAttributes } = this.request;
+    const { maxResponderResources, maxInitiatorDepth } = deviceAttributes;
     return {
       addressVector: { gid: path.gid, localGidIndex: path.localGidIndex },
       pathMtuBytes: PATH_MTU_BYTES[req.pathMtu] ?? 0,
@@ -178,7 +185,7 @@ export class PassiveConnection extends Connection {
       startingPsn: plan.receivePsn,
       responderResources: plan.responderResources,
       initiatorDepth: plan.initiatorDepth,
-      targetAckDelay: this.init.deviceAttributes.localAckDelay,
+      targetAckDelay: this.request.deviceAttributes.localAckDelay,
       failoverAccepted: 0,
       endToEndFlowControl: 0,
       rnrRetryCount: options.rnrRetryCount,
@@ -206,13 +213,24 @@ export class PassiveConnection extends Connection {
     this.send({ name: 'REJ', body });
   }
 
+  private get request(): PassiveInit {
+    if (!this.init) throw new SpiError('EIO', 'the handshake is over');
+    return this.init;
+  }
+
   private giveUpDetail(): string {
     return this.failure ?? `no answer to ${this.attempts} replies`;
   }
 
-  protected readonly actions: CmActions = {
-    sendMraReq: () => {
-      const { localCommId, remoteCommId } = this;
+  protected override act(action: CmAction): boolean {
+    const perform = PassiveConnection.ACTIONS[action];
+    perform?.(this);
+    return perform !== undefined;
+  }
+
+  private static readonly ACTIONS: CmActions<PassiveConnection> = {
+    sendMraReq: (c) => {
+      const { localCommId, remoteCommId } = c;
       const body = {
         localCommId,
         remoteCommId,
@@ -220,23 +238,27 @@ export class PassiveConnection extends Connection {
         serviceTimeout: MRA_SERVICE_TIMEOUT,
         privateData: new Uint8Array(0),
       };
-      this.send({ name: 'MRA', body });
+      c.send({ name: 'MRA', body });
     },
-    sendRep: () => {
-      if (!this.rep) throw new SpiError('EIO', 'REP_SENT without a REP');
-      this.send({ name: 'REP', body: this.rep });
+    sendRep: (c) => {
+      if (!c.rep) throw new SpiError('EIO', 'REP_SENT without a REP');
+      c.send({ name: 'REP', body: c.rep });
     },
-    startRetries: () => {
-      const { localCmResponseTimeout, maxCmRetries } = this.req;
-      this.startRetries(repRetries(localCmResponseTimeout, maxCmRetries));
+    startRetries: (c) => {
+      const { localCmResponseTimeout, maxCmRetries } = c.request.req;
+      c.startRetries(repRetries(localCmResponseTimeout, maxCmRetries));
     },
-    extendWait: () => this.extendWait(mraWaitUs(this.serviceTimeout, this.ackTimeout)),
-    startQp: () => this.startQp(),
-    rejectReq: () => this.sendRejection(0),
-    rejectReqMra: () => this.sendRejection(this.localCommId),
-    reportEstablished: () => {
-      this.emit({ type: 'established', privateData: new Uint8Array(0) });
+    extendWait: (c) => c.extendWait(mraWaitUs(c.serviceTimeout, c.ackTimeout)),
+    startQp: (c) => c.startQp(),
+    rejectReq: (c) => c.sendRejection(0),
+    rejectReqMra: (c) => c.sendRejection(c.localCommId),
+    reportEstablished: (c) => {
+      c.emit({ type: 'established', privateData: NO_DATA });
+      c.settle();
+      c.init = undefined;
+      c.plan = undefined;
+      c.rep = undefined;
     },
-    reportAcceptFailed: () => this.emitEnd({ type: 'accept-failed', detail: this.giveUpDetail() }),
+    reportAcceptFailed: (c) => c.emitEnd({ type: 'accept-failed', detail: c.giveUpDetail() }),
   };
 }

@@ -15,17 +15,24 @@ export const FLIGHT = {
 
 const ENTRIES = 16;
 const STRIDE = 4;
+/** Numbers of events that are kept: a connection without trouble has not many. */
+const CAPACITY = ENTRIES * STRIDE;
 
 export class FlightRecorder {
-  private readonly entries = new Float64Array(ENTRIES * STRIDE);
+  /** Grows until it is full, and goes round then. */
+  private readonly entries: number[] = [];
   private written = 0;
 
   record(nowUs: number, event: number, a = 0, b = 0): void {
-    const at = (this.written % ENTRIES) * STRIDE;
-    this.entries[at] = nowUs;
-    this.entries[at + 1] = event;
-    this.entries[at + 2] = a;
-    this.entries[at + 3] = b;
+    const { entries } = this;
+    if (entries.length < CAPACITY) entries.push(nowUs, event, a, b);
+    else {
+      const at = (this.written % ENTRIES) * STRIDE;
+      entries[at] = nowUs;
+      entries[at + 1] = event;
+      entries[at + 2] = a;
+      entries[at + 3] = b;
+    }
     this.written += 1;
   }
 
@@ -35,7 +42,7 @@ export class FlightRecorder {
     const lines: string[] = [];
     for (let i = first; i < this.written; i++) {
       const at = (i % ENTRIES) * STRIDE;
-      const [timeUs = 0, event = 0, a = 0, b = 0] = this.entries.subarray(at, at + STRIDE);
+      const [timeUs = 0, event = 0, a = 0, b = 0] = this.entries.slice(at, at + STRIDE);
       lines.push(`${(timeUs / 1000).toFixed(3)} ms ${describe(event, a, b)}`);
     }
     return lines;

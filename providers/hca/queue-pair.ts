@@ -59,8 +59,7 @@ export abstract class SoftQueuePair
   readonly srq: SoftSharedReceiveQueue | undefined;
   /** Of XRC queue pairs. */
   xrcDomain: SoftXrcDomain | undefined = undefined;
-  /** Type 2 windows bound through it: they are open to its peer alone, and end with it. */
-  readonly windows = new Set<Window>();
+  private boundWindows: Set<Window> | undefined = undefined;
   readonly flight = new FlightRecorder();
   readonly sendCq: SoftCompletionQueue;
   readonly receiveCq: SoftCompletionQueue;
@@ -99,6 +98,11 @@ export abstract class SoftQueuePair
     );
     this.srq = init.srq as SoftSharedReceiveQueue | undefined;
     this.receives = receives ?? this.srq ?? ownReceiveQueue(init);
+  }
+
+  /** Type 2 windows bound through it: they are open to its peer alone, and end with it. */
+  get windows(): Set<Window> {
+    return (this.boundWindows ??= new Set());
   }
 
   get receiveRing(): Ring | undefined {
@@ -245,7 +249,7 @@ export abstract class SoftQueuePair
   }
 
   private unbindWindows(): void {
-    for (const window of this.windows) window.unbind();
+    for (const window of this.boundWindows ?? []) window.unbind();
   }
 
   raise(event: AsyncEventType): void {

@@ -50,7 +50,7 @@ export class RcReads {
   begin(count: number): void {
     if (count === this.resources.depth) this.resources.clear();
     else this.resources = new ResponderResources(count);
-    this.domains = new Array<Domain | undefined>(this.resources.count).fill(undefined);
+    this.domains = [];
   }
 
   // --- new requests -----------------------------------------------------------------------------

@@ -22,10 +22,12 @@ export class RcRequests {
 
   constructor(private readonly qp: RcQueuePair) {
     const { entries } = qp.sendRing;
-    this.firstPsn = new Uint32Array(entries);
-    this.packetCount = new Uint32Array(entries);
-    this.lengthBytes = new Uint32Array(entries);
-    this.local = new Uint8Array(entries);
+    // One buffer: what a buffer costs beside its bytes counts where there are many connections.
+    const buffer = new ArrayBuffer(entries * 13);
+    this.firstPsn = new Uint32Array(buffer, 0, entries);
+    this.packetCount = new Uint32Array(buffer, entries * 4, entries);
+    this.lengthBytes = new Uint32Array(buffer, entries * 8, entries);
+    this.local = new Uint8Array(buffer, entries * 12, entries);
   }
 
   /** Checks a request and notes its size; a completion status. */

@@ -30,8 +30,11 @@ export const RES = {
   STRIDE: 16,
 } as const;
 
+const NONE = new Uint32Array(0);
+
 export class ResponderResources {
-  readonly words: Uint32Array;
+  /** There from the first request on: most connections see none. */
+  words = NONE;
   private next = 0;
 
   /** How many are kept. A power of two: rxe rounds the depth it was granted up to one. */
@@ -40,7 +43,6 @@ export class ResponderResources {
   /** @param depth READ and atomic requests that the peer was granted */
   constructor(readonly depth: number) {
     this.count = depth === 0 ? 0 : ringEntries(depth);
-    this.words = new Uint32Array(this.count * RES.STRIDE);
   }
 
   clear(): void {
@@ -54,6 +56,7 @@ export class ResponderResources {
 
   /** The oldest resource, for a new request; -1 when the peer exceeds the depth agreed on. */
   take(): number {
+    if (this.words === NONE) this.words = new Uint32Array(this.count * RES.STRIDE);
     const at = this.wordOf(this.next);
     const { words } = this;
     const owed = words[at + RES.KIND] !== RESOURCE.NONE && words[at + RES.ANSWERED] === 0;
@@ -68,6 +71,7 @@ export class ResponderResources {
    * PSNs go round, and where requests are rare an older one may have had the same.
    */
   find(kind: number, psn: number): number {
+    if (this.words === NONE) return -1;
     for (let age = 1; age <= this.count; age++) {
       const resource = (this.next - age) & (this.count - 1);
       const at = this.wordOf(resource);

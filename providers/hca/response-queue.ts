@@ -11,17 +11,20 @@ const PSN = 1;
 const SYNDROME = 2;
 const MSN = 3;
 const STRIDE = 4;
+/** Entries at first: most connections never owe more at a time. A power of two. */
+const INITIAL_ENTRIES = 4;
 
 export class ResponseQueue {
-  private readonly words: Uint32Array;
-  private readonly mask: number;
+  private words = new Uint32Array(INITIAL_ENTRIES * STRIDE);
+  private mask = INITIAL_ENTRIES - 1;
   private head = 0;
   private tail = 0;
 
-  /** @param entries a power of two */
-  constructor(entries: number) {
-    this.words = new Uint32Array(entries * STRIDE);
-    this.mask = entries - 1;
+  /** @param limit entries that it may grow to, a power of two */
+  constructor(private readonly limit: number) {}
+
+  private get length(): number {
+    return this.tail - this.head;
   }
 
   get empty(): boolean {
@@ -30,7 +33,7 @@ export class ResponseQueue {
 
   /** A request that may need an entry must be dropped, as if it had been lost. */
   get full(): boolean {
-    return this.tail - this.head > this.mask - 2;
+    return this.tail - this.head > this.limit - 3;
   }
 
   clear(): void {
@@ -77,12 +80,26 @@ export class ResponseQueue {
   }
 
   private push(kind: number, psn: number, syndrome: number, msn: number): void {
+    if (this.tail - this.head > this.mask) this.grow();
     const at = this.at(this.tail);
     this.words[at + KIND] = kind;
     this.words[at + PSN] = psn;
     this.words[at + SYNDROME] = syndrome;
     this.words[at + MSN] = msn;
     this.tail += 1;
+  }
+
+  private grow(): void {
+    const words = new Uint32Array(this.words.length * 2);
+    const { length } = this;
+    for (let i = 0; i < length; i++) {
+      const from = this.at(this.head + i);
+      words.set(this.words.subarray(from, from + STRIDE), i * STRIDE);
+    }
+    this.words = words;
+    this.mask = words.length / STRIDE - 1;
+    this.head = 0;
+    this.tail = length;
   }
 
   private dropTail(kind: number): boolean {

@@ -17,8 +17,10 @@ export function segmentBytes(words: Uint32Array, first: number, count: number): 
   return total;
 }
 
+const NOWHERE = new Uint32Array(0);
+
 export class SegmentCursor {
-  private words: Uint32Array = new Uint32Array(0);
+  private words: Uint32Array = NOWHERE;
   private first = 0;
   private count = 0;
   private index = 0;

@@ -3,8 +3,10 @@
  * by chance and by script, and virtual time. One seed decides everything that happens.
  */
 import { SpiError, ipFromGid } from '../../core/spi/index.js';
+import { Bottleneck } from './bottleneck.js';
+import type { BottleneckOptions } from './bottleneck.js';
 import { FaultScript } from './faults.js';
-import { Link, checkLink, defaultLink } from './link.js';
+import { Link, OVERHEAD_BYTES, checkLink, defaultLink } from './link.js';
 import type { LinkOptions } from './link.js';
 import { MemoryPort, checkPortOptions } from './memory-port.js';
 import type { MemoryPortOptions } from './memory-port.js';
@@ -46,14 +48,18 @@ export interface FabricCounters {
   duplicated: number;
   reordered: number;
   corrupted: number;
-  /** Dropped by a partition, by a rule of the fault script, for want of a receiver. */
+  /** Dropped by a partition, by a rule of the fault script, by a full queue of a bottleneck. */
   partitioned: number;
   faulted: number;
+  overflowed: number;
+  /** For want of a receiver. */
   undeliverable: number;
 }
 
 /** Shown every packet where it enters the wire and where it leaves it. */
 export type FabricTap = (event: 'sent' | 'delivered', packet: WirePacket, nowUs: number) => void;
+
+type LossReason = 'lost' | 'partitioned' | 'faulted' | 'overflowed' | 'undeliverable';
 
 /** How long after a packet the word comes back that its destination does not exist. */
 const UNREACHABLE_AFTER_US = 100;
@@ -75,6 +81,7 @@ export class Fabric {
     corrupted: 0,
     partitioned: 0,
     faulted: 0,
+    overflowed: 0,
     undeliverable: 0,
   };
   readonly mtuBytes: number;
@@ -87,6 +94,7 @@ export class Fabric {
   /** Addresses that have joined, by group. */
   readonly #groups = new Map<string, Set<string>>();
   readonly #links = new Map<string, Map<string, Link>>();
+  readonly #bottlenecks = new Map<string, Bottleneck>();
   readonly #settings: { readonly where: LinkSelection; readonly link: Partial<LinkOptions> }[] = [];
   /** Flows whose sender is about to hear that nobody is there: told once for many packets. */
   readonly #unreachable = new Set<string>();
@@ -163,6 +171,13 @@ export class Fabric {
     for (const existing of this.#select(where)) {
       existing.options = { ...existing.options, ...link };
     }
+  }
+
+  /** All packets to this address go through one port of a switch from now on. */
+  setBottleneck(to: string, options: BottleneckOptions): Bottleneck {
+    const bottleneck = new Bottleneck(options);
+    this.#bottlenecks.set(to, bottleneck);
+    return bottleneck;
   }
 
   /** Packets from any of one side to any of the other are lost, in both directions or in one. */
@@ -288,8 +303,16 @@ export class Fabric {
   #arriveAt(timeUs: number, packet: WirePacket, link: Link): void {
     this.clock.at(timeUs, () => {
       if (link.clogged) link.held.push(packet);
-      else this.#deliver(packet, link.to);
+      else this.#pass(packet, link.to);
     });
+  }
+
+  #pass(packet: WirePacket, to: string): void {
+    const bottleneck = this.#bottlenecks.get(to);
+    if (bottleneck === undefined) return this.#deliver(packet, to);
+    const passUs = bottleneck.passUs(this.clock.now(), packet.length + OVERHEAD_BYTES);
+    if (passUs === undefined) return this.#drop(packet, 'overflowed');
+    this.clock.at(passUs, () => this.#deliver(packet, to));
   }
 
   #unclog(link: Link): void {
@@ -309,7 +332,7 @@ export class Fabric {
     port.deliver(packet);
   }
 
-  #drop(packet: WirePacket, reason: 'lost' | 'partitioned' | 'faulted' | 'undeliverable'): void {
+  #drop(packet: WirePacket, reason: LossReason): void {
     this.counters[reason]++;
     this.pool.release(packet);
   }

@@ -54,7 +54,7 @@ export function checkLink(options: Partial<LinkOptions>): void {
 }
 
 /** Bytes that a link carries around each UDP payload: Ethernet, IP and UDP. */
-const OVERHEAD_BYTES = 66;
+export const OVERHEAD_BYTES = 66;
 
 export class Link {
   options: LinkOptions = defaultLink;

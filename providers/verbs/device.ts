@@ -26,9 +26,10 @@ import { VerbsCompletionQueue } from './completion-queue.js';
 import { capabilitiesOf, deviceAttributesOf } from './device-attributes.js';
 import { EventTable } from './event-table.js';
 import { OPENED_TARGET, creatorOf, openerOf } from './create-queue-pair.js';
-import { check, errnoError, made } from './errno.js';
+import { CALLS, check, errnoError, made } from './errno.js';
 import { registrationOutOfMemory } from './errors.js';
 import { GidTable } from './gid-table.js';
+import type { DeviceTime } from './last-receive.js';
 import { lockedMemory } from './machine.js';
 import type { VerbsAddon } from './native-addon.js';
 import {
@@ -55,6 +56,8 @@ export interface VerbsDeviceOptions {
   readonly logger: Logger;
   /** Runs a handler: in the driver's pump. Absent: at once. What it throws is caught here. */
   readonly pump?: (handler: () => void) => void;
+  /** For what a device does not say in time; absent: nothing is said in its place. */
+  readonly time?: DeviceTime;
 }
 
 /** @throws SpiError('ENODEV') no such device; or what opening it met */
@@ -66,6 +69,7 @@ export class VerbsDevice implements Device {
   readonly capabilities: ReadonlySet<DeviceCapability>;
   readonly logger: Logger;
   readonly polling: 'event' | 'adaptive';
+  readonly time: DeviceTime | undefined;
   /** Told when it has been closed. */
   onClosed: () => void = () => undefined;
   /** Everything that is there, parents before children. */
@@ -93,13 +97,14 @@ export class VerbsDevice implements Device {
     this.name = name;
     this.logger = logger;
     this.polling = options.polling ?? 'event';
+    this.time = options.time;
     this.pump = pump;
     const number = addon.openDevice(
       name,
       (cq) => this.notify(cq),
-      (type, object) => this.deliver(type as AsyncEventType, object),
+      (type, object, call) => this.deliver(type as AsyncEventType, object, call),
     );
-    this.number = made('ibv_open_device', number, name);
+    this.number = made(CALLS.open, number, name);
     try {
       const device = addon.queryDevice(this.number);
       if (typeof device === 'number') throw errnoError('ibv_query_device', device, name);
@@ -242,7 +247,7 @@ export class VerbsDevice implements Device {
     const errno = this.addon.closeDevice(this.number, 1);
     for (const object of [...this.objects].reverse()) object.markDestroyed();
     this.onClosed();
-    check('ibv_close_device', errno, this.name);
+    check(CALLS.close, errno, this.name);
   }
 
   private checkOpen(): void {
@@ -255,7 +260,11 @@ export class VerbsDevice implements Device {
     if (queue) this.handle(() => queue.notify());
   }
 
-  private deliver(type: AsyncEventType, number: number): void {
+  /** @param failedCall for DEVICE_FATAL: events come no more, and `number` is why */
+  private deliver(type: AsyncEventType, number: number, failedCall?: number): void {
+    if (type === AsyncEventType.DEVICE_FATAL && this.gone) return;
+    const call = failedCall === undefined ? undefined : CALLS.events[failedCall];
+    if (call !== undefined) this.logger.error(errnoError(call, number, this.name).message);
     const receiver = this.events.receiverOf(type, number);
     if (receiver === undefined) return;
     if (receiver !== 'device') {

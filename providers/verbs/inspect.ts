@@ -6,7 +6,7 @@ import { SpiError } from '../../core/spi/index.js';
 import type { DeviceAttributes, DeviceCapability } from '../../core/spi/index.js';
 import { chooseDevice, type DeviceChoice } from './choose-device.js';
 import { capabilitiesOf, deviceAttributesOf } from './device-attributes.js';
-import { errnoError } from './errno.js';
+import { CALLS, errnoError, failureError } from './errno.js';
 import type { LockedMemory } from './errors.js';
 import { openLibraries } from './libraries.js';
 import { lockedMemory } from './machine.js';
@@ -63,7 +63,7 @@ function inspectDevice(addon: VerbsAddon | undefined, device: RdmaDevice): Inspe
   const nothing = (): void => undefined;
   const number = addon.openDevice(device.name, nothing, nothing);
   if (number <= 0) {
-    const error = errnoError('ibv_open_device', -number);
+    const error = failureError(CALLS.open, -number);
     return { ...device, problem: openingError(device, error).message };
   }
   try {

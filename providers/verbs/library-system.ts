@@ -1,6 +1,6 @@
 /** Devices as libibverbs knows them, for those that sysfs does not: a library of the user's own. */
 import { constants } from 'node:os';
-import { errnoError } from './errno.js';
+import { CALLS, errnoError, made } from './errno.js';
 import type { VerbsAddon } from './native-addon.js';
 import type { GidEntry, GidType, LinkLayer, PortState, RdmaDevice, RdmaPort } from './system.js';
 
@@ -17,7 +17,7 @@ export function devicesOfLibrary(addon: VerbsAddon): RdmaDevice[] {
     const nothing = (): void => undefined;
     const number = addon.openDevice(name, nothing, nothing);
     if (-number === constants.errno.ENODEV) return []; // it has gone meanwhile
-    if (number <= 0) throw errnoError('ibv_open_device', -number, name);
+    made(CALLS.open, number, name);
     try {
       return [deviceOf(addon, name, number)];
     } finally {

@@ -62,12 +62,15 @@ export interface VerbsAddon extends FileMapper, XrcNative {
    */
   load(library: 'verbs' | 'rdmacm' | 'umad', path?: string): string | undefined;
 
+  /** Functions that the addon looks up in a library, and so those that it may call. */
+  functions(library: 'verbs' | 'rdmacm' | 'umad'): string[];
+
   /** @returns names, or errno */
   listDevices(): string[] | number;
   openDevice(
     name: string,
     onNotify: (cq: number) => void,
-    onEvent: (type: number, object: number) => void,
+    onEvent: (type: number, object: number, failedCall?: number) => void,
   ): number;
   /** With `force` 1 its objects are destroyed first; else EBUSY while there are any. */
   closeDevice(device: number, force: number): number;

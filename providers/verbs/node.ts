@@ -4,7 +4,7 @@ import { KeepAliveCounter, SystemRandom, monotonicClock } from '../host/index.js
 import { VerbsDevice, type VerbsDeviceOptions } from './device.js';
 import { VerbsDriver } from './driver.js';
 
-export type VerbsNodeOptions = Omit<VerbsDeviceOptions, 'pump'>;
+export type VerbsNodeOptions = Omit<VerbsDeviceOptions, 'pump' | 'time'>;
 
 export class VerbsNode {
   readonly clock = monotonicClock;
@@ -18,7 +18,8 @@ export class VerbsNode {
     const logger: Logger = options.logger;
     this.driver = new VerbsDriver(this.clock, logger);
     const pump = (handler: () => void): void => this.driver.defer(handler);
-    this.device = new VerbsDevice({ ...options, pump });
+    const time = { clock: this.clock, timers: this.driver.timers };
+    this.device = new VerbsDevice({ ...options, pump, time });
     this.device.onClosed = () => this.driver.close();
     this.keepAlive = new KeepAliveCounter((alive) => {
       this.driver.setKeepAlive(alive);

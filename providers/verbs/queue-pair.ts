@@ -24,6 +24,7 @@ import type { VerbsCompletionQueue } from './completion-queue.js';
 import type { CreateQueuePair } from './create-queue-pair.js';
 import type { VerbsDevice } from './device.js';
 import { check, errnoError } from './errno.js';
+import { LastReceive } from './last-receive.js';
 import { queueOf } from './parents.js';
 import { VerbsObject } from './verbs-object.js';
 
@@ -51,6 +52,7 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
   private known: QpState = QpState.RESET;
   /** Where receives of a shared queue complete. */
   private readonly sharedCq: VerbsCompletionQueue | undefined;
+  private readonly lastReceive: LastReceive | undefined;
 
   constructor(device: VerbsDevice, init: Sizes, create: CreateQueuePair) {
     super(device, 'queue pair');
@@ -70,6 +72,7 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
     this.qpn = out[0] ?? 0;
     const { srq, receiveCq } = init;
     this.sharedCq = srq && receiveCq ? queueOf(device, receiveCq) : undefined;
+    this.lastReceive = srq && this.makeLastReceive();
     device.events.queuePairs.set(this.number, this);
     if (device.capabilities.has('multicast')) {
       this.attachMulticast = (group) => this.multicast('ibv_attach_mcast', group, 1);
@@ -84,7 +87,7 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
   get state(): QpState {
     if (this.destroyed) return QpState.RESET;
     const errno = this.device.addon.queryQp(this.number, QUERY_STATE, this.words);
-    if (errno === 0) this.known = (this.words[0] ?? 0) as QpState;
+    if (errno === 0) this.learn((this.words[0] ?? 0) as QpState);
     return this.known;
   }
 
@@ -109,7 +112,7 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
     if (to === QpState.RESET) this.saveSharedReceives();
     const errno = device.addon.modifyQp(this.number, mask, words);
     this.record(errno === 0 ? step : `${step}: errno ${errno}`, attributes);
-    if (errno === 0) this.known = to;
+    if (errno === 0) this.learn(to);
     check('ibv_modify_qp', errno, `${nameOf(QpType, this.type)} ${step}`);
     this.errorKnown = to === QpState.ERR;
   }
@@ -121,6 +124,8 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
 
   deliver(type: AsyncEventType): void {
     if (ERRORS.has(type)) this.errorKnown = true;
+    if (type === AsyncEventType.QP_LAST_WQE_REACHED && this.lastReceive?.arrived() === false)
+      return;
     if (!this.destroyed) this.eventHandler(type);
   }
 
@@ -143,7 +148,24 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
   }
 
   protected override onDestroyed(number: number): void {
+    this.lastReceive?.reset();
     this.device.events.queuePairs.delete(number);
+  }
+
+  private learn(state: QpState): void {
+    this.known = state;
+    if (state === QpState.ERR) this.lastReceive?.expect();
+    else if (state === QpState.RESET) this.lastReceive?.reset();
+  }
+
+  private makeLastReceive(): LastReceive | undefined {
+    const { time } = this.device;
+    const tell = (): void => this.device.handle(() => this.tellLastReceive());
+    return time && new LastReceive(time, tell);
+  }
+
+  private tellLastReceive(): void {
+    if (!this.destroyed) this.eventHandler(AsyncEventType.QP_LAST_WQE_REACHED);
   }
 
   private ask(mask: number): void {

@@ -11,7 +11,7 @@ import {
 } from '../../core/spi/index.js';
 import { ringArguments } from './completion-queue.js';
 import type { VerbsDevice } from './device.js';
-import { check, made } from './errno.js';
+import { CALLS, check, made } from './errno.js';
 import { queueOf, xrcDomainOf } from './parents.js';
 import { VerbsObject } from './verbs-object.js';
 
@@ -44,7 +44,7 @@ export class VerbsSharedReceiveQueue extends VerbsObject implements SharedReceiv
     const number = xrc
       ? addon.createXrcSrq(...sizes, ...rings, ...xrcNumbers(device, xrc))
       : addon.createSrq(...sizes, ...rings);
-    const call = xrc ? 'ibv_create_srq_ex' : 'ibv_create_srq';
+    const call = xrc ? CALLS.xrcSrq : 'ibv_create_srq';
     this.created(made(call, number, `${maxWr} entries of ${maxSge} segments`));
     this.srqn = out[0] ?? 0;
     device.events.sharedQueues.set(this.number, this);

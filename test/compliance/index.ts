@@ -11,6 +11,7 @@ export type {
   ActivePacketFault,
   Capability,
   CompliancePair,
+  Deviation,
   PacketFault,
   ProviderFixture,
 } from './suite/fixture.js';

@@ -20,8 +20,13 @@ export const Feature = {
   CQ_RESIZE: 16,
   COMM_EST: 32,
   GID_TYPES: 64,
-  ALL: 127,
+  LAST_WQE: 128,
+  ALL: 255,
 } as const;
+
+/** How an injected failure shows: drivers differ in what they make of errno. */
+export const Failure = { DOCUMENTED: 0, MINUS_ONE: 1, NEGATIVE: 2, SILENT: 3 } as const;
+export type Failure = (typeof Failure)[keyof typeof Failure];
 
 export const GidType = { IB: 0, ROCE_V1: 1, ROCE_V2: 2 } as const;
 
@@ -37,6 +42,10 @@ export interface FakeVerbs {
   elapse(us: number): void;
   /** The nth call of that function from now on fails with the errno, once. */
   inject(name: string, nth: number, errno: number): number;
+  /** Of all injections until the next `clearInjections`. */
+  setFailure(how: Failure): void;
+  /** Whether callers find it by name (1), or behind a context (0). */
+  isExported(name: string): 0 | 1;
   functionName(index: number): string | undefined;
   /** Calls since injections were cleared; the first question starts the count. */
   calls(name: string): number;

@@ -1,6 +1,7 @@
 /**
  * A whole life over the fakes: two adapters open, make one of everything, connect, transfer by all
  * operations, disconnect, close. What it meets is told, never lost: the tests break it everywhere.
+ * Together with scenes.ts it makes every call that the addon can make.
  */
 import {
   DatError,
@@ -16,10 +17,11 @@ import {
 import { verbs } from 'dapl/providers/verbs';
 import { CM_LIBRARY, loadCmFake } from './cm-host.js';
 import { FAKE_LIBIBVERBS, fakeVerbs } from './control.js';
+import { CONN_QUAL, LIFE_ADDRESSES, PASSIVE } from './life-addresses.js';
+import { earlyData, groups, regions, rejection, sleepingConsumer } from './scenes.js';
 
-export const LIFE_ADDRESSES = ['198.51.100.1', '198.51.100.2'] as const;
-const [ACTIVE, PASSIVE] = LIFE_ADDRESSES;
-const CONN_QUAL = 7700;
+export { LIFE_ADDRESSES };
+const [ACTIVE] = LIFE_ADDRESSES;
 /** What comes at all comes long before. */
 const PATIENCE_MS = 20_000;
 const LOOK_MS = 200;
@@ -45,7 +47,7 @@ export function openLifeDevice(device: 'fake0' | 'fake1'): Promise<Ia> {
   const cm = loadCmFake();
   cm.addAddress(ACTIVE, 'fake0');
   cm.addAddress(PASSIVE, 'fake1');
-  return openIa(verbs({ device, libraries }));
+  return openIa(verbs({ device, libraries, polling: 'event' }));
 }
 
 export async function live(): Promise<Outcome> {
@@ -88,9 +90,17 @@ function plain(value: unknown): unknown {
   return typeof value === 'bigint' ? `${value}` : value;
 }
 
-class Life {
-  private readonly here;
-  private readonly there;
+/** What scenes see of a life. */
+export interface LifeScene {
+  readonly here: Side;
+  readonly there: Side;
+  /** The next event, if it is of that kind and a success, or a connection event of that number. */
+  readonly next: (evd: Evd, type: DatEvent['type'], number?: number) => Promise<DatEvent>;
+}
+
+class Life implements LifeScene {
+  readonly here;
+  readonly there;
 
   constructor(
     active: Ia,
@@ -112,15 +122,21 @@ class Life {
     psp.free();
     await this.transfer();
     await this.grant();
+    await sleepingConsumer(this);
     await this.datagram();
+    regions(this);
+    await rejection(this);
     here.ep.disconnect();
     await this.next(here.evd, 'connection');
     await this.next(there.evd, 'connection');
+    await earlyData(this);
   }
 
   private async transfer(): Promise<void> {
     const { here, there } = this;
     const remote = remoteOf(there);
+    there.srq.resize(64);
+    there.srq.setLowWatermark(1);
     for (let i = 0; i < 4; i++) there.srq.postRecv(there.lmr.segment(i * 64, 64), i);
     here.ep.postSend(here.lmr.segment(0, 64), 1);
     await this.next(here.evd, 'dto');
@@ -152,6 +168,7 @@ class Life {
     await this.next(here.evd, 'datagram');
     await this.next(there.evd, 'datagram');
     handle.free();
+    groups(to);
     from.free();
     to.free();
   }
@@ -182,18 +199,19 @@ class Life {
     }
   }
 
-  /** The next event, if it is of that kind and a success. */
-  private async next(evd: Evd, type: DatEvent['type']): Promise<DatEvent> {
+  readonly next: LifeScene['next'] = async (evd, type, number) => {
     const event = await this.arrival(evd);
     const failed = 'status' in event && event.status !== 0;
-    const isOther = event.type === 'connection' && !EXPECTED.has(event.number);
+    const isOther =
+      event.type === 'connection' &&
+      (number === undefined ? !EXPECTED.has(event.number) : event.number !== number);
     if (event.type === type && !failed && !isOther) return event;
     this.outcome.events.push(textOf(event));
     throw new Interrupted(event.type);
-  }
+  };
 }
 
-type Side = ReturnType<typeof sideOf>;
+export type Side = ReturnType<typeof sideOf>;
 
 function sideOf(ia: Ia) {
   const pz = ia.createPz();

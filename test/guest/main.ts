@@ -5,6 +5,7 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'nod
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 
+import { bench } from './bench/main.js';
 import { SEED_VARIABLE } from './cases/differential.js';
 import { allCases } from './cases/index.js';
 import { bootShell } from './guest.js';
@@ -41,13 +42,15 @@ async function inside(verb: string, args: readonly string[]): Promise<number> {
   switch (verb) {
     case 'shell':
       return shell(kernel);
+    case 'bench':
+      return bench(kernel, args);
     case 'exec':
       return exec(kernel, args.join(' '));
     case 'cases':
     case 'full':
       return cases(kernel, verb === 'full', withoutSeed(args).join(' '));
     default:
-      log(`unknown verb ${verb}: cases, full, shell or exec`);
+      log(`unknown verb ${verb}: cases, full, shell, bench or exec`);
       return 2;
   }
 }

@@ -14,6 +14,7 @@ const PACKAGES = [
   'libc6-dev',
   'libibverbs-dev',
   'librdmacm-dev',
+  'perftest',
   'procps',
   'qemu-system-x86',
   'rdmacm-utils',

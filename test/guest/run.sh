@@ -5,6 +5,7 @@
 #   test/guest/run.sh full [part of name]  all cases, or some of them (npm run test:guest:full)
 #   test/guest/run.sh shell                a terminal in a guest (npm run guest)
 #   test/guest/run.sh exec '<command>'     one command in a guest
+#   test/guest/run.sh bench [options]      the verbs provider beside perftest (npm run bench:verbs)
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 node build.mjs

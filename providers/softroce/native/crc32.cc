@@ -112,8 +112,21 @@ Crc32Update choose() {
   return crc32Tables;
 }
 
+uint32_t copyThenUpdate(uint32_t reg, uint8_t* to, const uint8_t* from, size_t length) {
+  memcpy(to, from, length);
+  return crc32Update(reg, to, length, 0);
+}
+
+Crc32Copy chooseCopy() {
+#if defined(__x86_64__)
+  if (crc32Update == crc32VpclmulAvx2 || crc32Update == crc32VpclmulAvx512) return crc32CopyAvx2;
+#endif
+  return copyThenUpdate;
+}
+
 }  // namespace
 
 const Crc32Update crc32Update = choose();
+const Crc32Copy crc32Copy = chooseCopy();
 
 }  // namespace dapl

@@ -5,6 +5,8 @@
 
 #include <immintrin.h>
 
+#include <cstring>
+
 #include "crc32.h"
 #include "crc32_math.h"
 
@@ -83,6 +85,44 @@ DAPL_AVX2 inline __m256i fold256(__m256i value, __m256i factors, __m256i next) {
   return _mm256_xor_si256(_mm256_xor_si256(low, high), next);
 }
 
+DAPL_AVX2 inline void store256(uint8_t* to, __m256i a, __m256i b, __m256i c, __m256i d) {
+  __m256i* blocks = reinterpret_cast<__m256i*>(to);
+  _mm256_storeu_si256(blocks, a);
+  _mm256_storeu_si256(blocks + 1, b);
+  _mm256_storeu_si256(blocks + 2, c);
+  _mm256_storeu_si256(blocks + 3, d);
+}
+
+/// Over whole blocks of 128 bytes, at least one; `kCopy` leaves a copy of them at `to`.
+template <bool kCopy>
+DAPL_AVX2 inline __m256i foldBlocks(__m256i first, const uint8_t* data, size_t blocks,
+                                    uint8_t* to) {
+  __m256i a = first, b = load256(data + 32), c = load256(data + 64), d = load256(data + 96);
+  if (kCopy) store256(to, load256(data), b, c, d);
+  const __m256i factors = _mm256_broadcastsi128_si256(_mm_set_epi64x(DAPL_FACTORS(1024)));
+  for (size_t i = 1; i < blocks; i++) {
+    data += 128;
+    const __m256i e = load256(data), f = load256(data + 32);
+    const __m256i g = load256(data + 64), h = load256(data + 96);
+    if (kCopy) store256(to += 128, e, f, g, h);
+    a = fold256(a, factors, e);
+    b = fold256(b, factors, f);
+    c = fold256(c, factors, g);
+    d = fold256(d, factors, h);
+  }
+  const __m256i next = _mm256_broadcastsi128_si256(_mm_set_epi64x(DAPL_FACTORS(256)));
+  return fold256(fold256(fold256(a, next, b), next, c), next, d);
+}
+
+DAPL_AVX2 inline __m128i fold256To128(__m256i value) {
+  const __m128i factors = _mm_set_epi64x(DAPL_FACTORS(128));
+  return fold128(_mm256_castsi256_si128(value), factors, _mm256_extracti128_si256(value, 1));
+}
+
+DAPL_AVX2 inline __m256i firstBlock256(uint32_t reg, const uint8_t* data, uint64_t mask) {
+  return _mm256_inserti128_si256(load256(data), firstBlock(reg, data, mask), 0);
+}
+
 DAPL_AVX512 inline __m512i load512(const uint8_t* data) { return _mm512_loadu_si512(data); }
 
 DAPL_AVX512 inline __m512i fold512(__m512i value, __m512i factors, __m512i next) {
@@ -126,25 +166,18 @@ DAPL_SSE uint32_t crc32Pclmul(uint32_t reg, const uint8_t* data, size_t length, 
 DAPL_AVX2 uint32_t crc32VpclmulAvx2(uint32_t reg, const uint8_t* data, size_t length,
                                     uint64_t mask) {
   if (length < 128) return crc32Pclmul(reg, data, length, mask);
-  __m256i a = _mm256_inserti128_si256(load256(data), firstBlock(reg, data, mask), 0);
-  __m256i b = load256(data + 32), c = load256(data + 64), d = load256(data + 96);
-  data += 128;
-  length -= 128;
-  const __m256i factors = _mm256_broadcastsi128_si256(_mm_set_epi64x(DAPL_FACTORS(1024)));
-  while (length >= 128) {
-    a = fold256(a, factors, load256(data));
-    b = fold256(b, factors, load256(data + 32));
-    c = fold256(c, factors, load256(data + 64));
-    d = fold256(d, factors, load256(data + 96));
-    data += 128;
-    length -= 128;
-  }
-  const __m256i next = _mm256_broadcastsi128_si256(_mm_set_epi64x(DAPL_FACTORS(256)));
-  a = fold256(fold256(fold256(a, next, b), next, c), next, d);
-  const __m128i factors128 = _mm_set_epi64x(DAPL_FACTORS(128));
-  const __m128i both =
-      fold128(_mm256_castsi256_si128(a), factors128, _mm256_extracti128_si256(a, 1));
-  return finish(both, data, length);
+  const size_t wide = length / 128 * 128;
+  const __m256i rest =
+      foldBlocks<false>(firstBlock256(reg, data, mask), data, length / 128, nullptr);
+  return finish(fold256To128(rest), data + wide, length - wide);
+}
+
+DAPL_AVX2 uint32_t crc32CopyAvx2(uint32_t reg, uint8_t* to, const uint8_t* from, size_t length) {
+  const size_t wide = length / 128 * 128;
+  memcpy(to + wide, from + wide, length - wide);
+  if (wide == 0) return crc32Pclmul(reg, from, length, 0);
+  const __m256i rest = foldBlocks<true>(firstBlock256(reg, from, 0), from, length / 128, to);
+  return finish(fold256To128(rest), from + wide, length - wide);
 }
 
 DAPL_AVX512 uint32_t crc32VpclmulAvx512(uint32_t reg, const uint8_t* data, size_t length,

@@ -20,6 +20,17 @@ constexpr size_t kMaxVectors = 1024;         // UIO_MAXIOV
 constexpr uint32_t kCopyBytes = 2048;
 /// A payload in more pieces than this is copied as well.
 constexpr uint32_t kMaxGathered = 8;
+/// From here on handing pages over is quicker than letting the kernel copy.
+constexpr uint32_t kPageTrainBytes = 32 << 10;
+constexpr uint32_t kMaxRings = 16;
+/// So often in a row the system may refuse pages before it is not asked again.
+constexpr uint32_t kMaxPageFailures = 3;
+/// BTH transports whose requester keeps the payload until it is acknowledged: RC and XRC. Others
+/// must not lose, or see twice, what stayed unread for long.
+bool isReliable(const uint32_t* words) {
+  const int transport = reinterpret_cast<const uint8_t*>(words + tx::kHeader)[0] >> 5;
+  return transport == 0 || transport == 5;
+}
 
 uint32_t padBytesOf(const uint32_t* words) {
   return reinterpret_cast<const uint8_t*>(words + tx::kHeader)[1] >> 4 & 3;
@@ -39,6 +50,7 @@ Sender::Sender(const PortMemory& memory, RegionTable& regions, std::vector<UdpSo
       packetPaths_(memory.packetCapacity),
       packetBytes_(memory.packetCapacity),
       payloadBytes_(memory.packetCapacity),
+      ringsLeft_(pages_.open() ? kMaxRings : 0),
       vectors_(kMaxVectors),
       scratch_(65536) {}
 
@@ -50,19 +62,23 @@ uint32_t Sender::addPath(const Endpoint& destination, uint32_t localIndex) {
   path.ipv4 = isIpv4(destination.gid);
   path.addressBytes =
       toSocketAddress(destination, sockets_[localIndex].scopeId, &path.address);
+  Link link;
+  path.sameHost = findLink(destination.gid, &link);
   if (freePaths_.empty()) {
-    paths_.push_back(path);
+    paths_.push_back(std::move(path));
     return static_cast<uint32_t>(paths_.size() - 1);
   }
   const uint32_t number = freePaths_.back();
   freePaths_.pop_back();
-  paths_[number] = path;
+  paths_[number] = std::move(path);
   return number;
 }
 
 bool Sender::removePath(uint32_t number) {
   if (number >= paths_.size() || !paths_[number].used) return false;
   paths_[number].used = false;
+  if (paths_[number].ring) ringsLeft_++;
+  paths_[number].ring.reset();
   freePaths_.push_back(number);
   return true;
 }
@@ -114,9 +130,12 @@ Sender::Result Sender::send(uint32_t from, uint32_t to) {
 
 /// @returns how many packets were taken: sent, or refused and counted
 uint32_t Sender::sendTrain(uint32_t first, Train train, Result* result) {
-  const uint32_t count = build(first, train.count);
+  PageRing* ring = ringFor(first, train);
+  const uint32_t count = ring ? train.count : build(first, train.count);
   const Path& path = paths_[packetPaths_[first]];
-  switch (transmit(path, count, train.segmentBytes, result)) {
+  const Outcome outcome = ring ? sendPages(first, train, ring, result)
+                               : transmit(path, count, train.segmentBytes, 0, result);
+  switch (outcome) {
     case Outcome::kSent:
       memory_.counters[kSentPackets] += count;
       memory_.counters[kSentTrains] += 1;
@@ -175,11 +194,16 @@ uint32_t Sender::build(uint32_t first, uint32_t count) {
   return count;
 }
 
-void Sender::append(const uint32_t* words, Path& path, uint32_t bytes, uint32_t index) {
-  uint32_t reg = path.registers.of(sockets_[path.localIndex].local, path.destination, bytes);
+/// The register before the BTH of packet `index` of a train.
+uint32_t Sender::registerOf(Path& path, uint32_t bytes, uint32_t index) {
+  const Endpoint& local = sockets_[path.localIndex].local;
+  const uint32_t reg = path.registers.of(local, path.destination, bytes);
   // Segment n of a segmented IPv4 datagram leaves with identification n (wire facts 1.7.3).
-  if (path.ipv4) reg ^= identificationEffect(static_cast<uint16_t>(index));
+  return path.ipv4 ? reg ^ identificationEffect(static_cast<uint16_t>(index)) : reg;
+}
 
+void Sender::append(const uint32_t* words, Path& path, uint32_t bytes, uint32_t index) {
+  uint32_t reg = registerOf(path, bytes, index);
   const uint32_t headerBytes = words[tx::kHeaderLength];
   uint8_t* start = &scratch_[scratchUsed_];
   memcpy(start, words + tx::kHeader, headerBytes);
@@ -227,8 +251,69 @@ void Sender::closeScratch() {
   scratchSent_ = scratchUsed_;
 }
 
+/// The ring for a train that is worth it, or nullptr.
+PageRing* Sender::ringFor(uint32_t first, Train train) {
+  Path& path = paths_[packetPaths_[first]];
+  if (!path.sameHost || train.count * train.segmentBytes < kPageTrainBytes) return nullptr;
+  if (!isReliable(memory_.packets + size_t{tx::kWords} * first)) return nullptr;
+  if (!path.ring && ringsLeft_ > 0) {
+    path.ring = std::make_unique<PageRing>();
+    ringsLeft_--;
+    if (!path.ring->open()) path.ring.reset();
+  }
+  return pageFailures_ < kMaxPageFailures ? path.ring.get() : nullptr;
+}
+
+/// The BTH goes by copy, for it must bring the address; the rest of the train as pages.
+Sender::Outcome Sender::sendPages(uint32_t first, Train train, PageRing* ring, Result* result) {
+  Path& path = paths_[packetPaths_[first]];
+  uint8_t* const start = ring->take(size_t{train.count} * train.segmentBytes);
+  uint8_t* end = start;
+  for (uint32_t i = 0; i < train.count; i++) end = layOut(first + i, path, i, end);
+  const size_t bytes = static_cast<size_t>(end - start);
+  const size_t rest = bytes - kBthBytes;
+  vectors_[0] = {start, kBthBytes};
+  vectorCount_ = 1;
+  if (pages_.load(start + kBthBytes, rest)) {
+    const Outcome outcome = transmit(path, train.count, train.segmentBytes, MSG_MORE, result);
+    if (outcome != Outcome::kSent) {
+      pages_.drain(rest);
+      return outcome;
+    }
+    if (pages_.finish(sockets_[path.localIndex].fd, rest)) {
+      pageFailures_ = 0;
+      return outcome;
+    }
+  }
+  pageFailures_++;
+  vectors_[0].iov_len = bytes;
+  return transmit(path, train.count, train.segmentBytes, 0, result);
+}
+
+/// Writes a packet as it is on the wire. @returns its end
+uint8_t* Sender::layOut(uint32_t packet, Path& path, uint32_t index, uint8_t* at) {
+  const uint32_t* words = memory_.packets + size_t{tx::kWords} * packet;
+  const uint32_t headerBytes = words[tx::kHeaderLength];
+  memcpy(at, words + tx::kHeader, headerBytes);
+  uint32_t reg = registerOf(path, packetBytes_[packet], index);
+  reg = crc32Update(reg, at, headerBytes, kBthMask);
+  at += headerBytes;
+  const uint32_t* entry = memory_.segments + size_t{words[tx::kFirstSegment]} * segment::kWords;
+  for (uint32_t i = 0; i < words[tx::kSegmentCount]; i++, entry += segment::kWords) {
+    const uint32_t length = entry[segment::kLength];
+    const uint8_t* data = regions_.resolve(entry[segment::kRegion], offsetOf(entry), length);
+    reg = crc32Copy(reg, at, data, length);
+    at += length;
+  }
+  const uint32_t pad = padBytesOf(words);
+  memset(at, 0, pad);
+  const uint32_t icrc = ~crc32Update(reg, at, pad, 0);
+  memcpy(at + pad, &icrc, kIcrcBytes);
+  return at + pad + kIcrcBytes;
+}
+
 Sender::Outcome Sender::transmit(const Path& path, uint32_t count, uint32_t segmentBytes,
-                                 Result* result) {
+                                 int flags, Result* result) {
   msghdr message{};
   message.msg_name = const_cast<sockaddr*>(&path.address.any);
   message.msg_namelen = path.addressBytes;
@@ -248,7 +333,7 @@ Sender::Outcome Sender::transmit(const Path& path, uint32_t count, uint32_t segm
   const int fd = sockets_[path.localIndex].fd;
   // An error may be the fate of an earlier datagram; reporting it clears it, and this one may go.
   for (int attempt = 0; attempt < 3; attempt++) {
-    if (sendmsg(fd, &message, MSG_DONTWAIT) >= 0) return Outcome::kSent;
+    if (sendmsg(fd, &message, MSG_DONTWAIT | flags) >= 0) return Outcome::kSent;
     if (errno == EAGAIN) return Outcome::kWouldBlock;
     if (count > 1 && (errno == EINVAL || errno == EIO)) return Outcome::kSegmentationRefused;
     if (errno == EINTR) continue;

@@ -6,8 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "page_ring.h"
 #include "port_memory.h"
 #include "region_table.h"
 #include "train_planner.h"
@@ -24,6 +26,10 @@ struct Path {
   bool ipv4 = false;
   /// With identification 0.
   HeaderRegisters registers;
+  /// The destination is this very host, so that whole pages can be handed over.
+  bool sameHost = false;
+  /// Of a path to this host that has carried a long train.
+  std::unique_ptr<PageRing> ring;
 };
 
 class Sender {
@@ -57,7 +63,12 @@ class Sender {
   void append(const uint32_t* words, Path& path, uint32_t bytes, uint32_t index);
   uint32_t appendPayload(const uint32_t* words, uint32_t reg);
   void closeScratch();
-  Outcome transmit(const Path& path, uint32_t count, uint32_t segmentBytes, Result* result);
+  uint32_t registerOf(Path& path, uint32_t bytes, uint32_t index);
+  PageRing* ringFor(uint32_t first, Train train);
+  Outcome sendPages(uint32_t first, Train train, PageRing* ring, Result* result);
+  uint8_t* layOut(uint32_t packet, Path& path, uint32_t index, uint8_t* at);
+  Outcome transmit(const Path& path, uint32_t count, uint32_t segmentBytes, int flags,
+                   Result* result);
   uint32_t sendTrain(uint32_t first, Train train, Result* result);
   uint32_t retreat(uint32_t first, Train train, Result* result);
 
@@ -71,6 +82,10 @@ class Sender {
   std::vector<uint32_t> packetPaths_;
   std::vector<uint32_t> packetBytes_;
   std::vector<uint32_t> payloadBytes_;
+  PagePipe pages_;
+  /// Rings that there may still be.
+  uint32_t ringsLeft_ = 0;
+  uint32_t pageFailures_ = 0;
   std::vector<iovec> vectors_;
   size_t vectorCount_ = 0;
   /// Headers, trailers and small payloads of a train, in the order of the wire.

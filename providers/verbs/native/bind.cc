@@ -1,7 +1,6 @@
 #include "bind.h"
 
-#include <cerrno>
-
+#include "errno_of.h"
 #include "ring_words.h"
 
 namespace rings {
@@ -51,7 +50,7 @@ int describeBind(const Tables& tables, const uint32_t* sqe, ibv_send_wr& wr) {
 
 int bindType1(ibv_qp* qp, ibv_send_wr& wr, ibv_send_wr** bad) {
   ibv_mw_bind bind = {wr.wr_id, wr.send_flags, wr.bind_mw.bind_info};
-  const int error = qp->context->ops.bind_mw(qp, wr.bind_mw.mw, &bind);
+  const int error = errnoOf(qp->context->ops.bind_mw(qp, wr.bind_mw.mw, &bind));
   if (error) *bad = &wr;
   return error;
 }

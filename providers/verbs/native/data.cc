@@ -1,6 +1,4 @@
 // The data path: one number in, one number out, so that a call costs as little as it can.
-#include <cerrno>
-
 #include "instance.h"
 
 namespace {
@@ -11,6 +9,7 @@ Instance& hot(napi_env env, napi_callback_info info, uint32_t* argument) {
   void* data = nullptr;
   napi_get_cb_info(env, info, &count, &value, nullptr, &data);
   napi_get_value_uint32(env, value, argument);
+  errno = 0;
   return *static_cast<Instance*>(data);
 }
 
@@ -51,8 +50,7 @@ napi_value arm(napi_env env, napi_callback_info info) {
   uint32_t which = 0;
   Cq* cq = hot(env, info, &which).cqs.at(which >> 1);
   if (!cq) return small(env, EINVAL);
-  const int error = cq->verbs->context->ops.req_notify_cq(cq->verbs, which & 1);
-  return small(env, error < 0 ? errno : error);
+  return small(env, errnoOf(cq->verbs->context->ops.req_notify_cq(cq->verbs, which & 1)));
 }
 
 // (device) => how many completions have come into rings that were not there before

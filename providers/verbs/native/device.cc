@@ -1,35 +1,56 @@
 // Devices: which there are, opening and closing, what they can do.
 #include <endian.h>
 
-#include <cerrno>
 #include <cstring>
 
 #include "device_events.h"
 #include "instance.h"
 
+namespace {
+
+// Calls it, and once more when it fails: nothing stays that need not. The errno of the first time;
+// `*gone` tells how it is.
+template <typename Call>
+int insist(Call call, bool* gone) {
+  const int error = errnoOf(call());
+  *gone = error == 0 || errnoOf(call()) == 0;
+  return error;
+}
+
+}  // namespace
+
 int closeDevice(Device& device) {
   Instance& instance = *device.instance;
   const Verbs& verbs = instance.verbs;
   stopEvents(device);
+  int error = 0;
+  bool gone = true;
   if (device.channel) {
-    if (const int error = verbs.ibv_destroy_comp_channel(device.channel)) return error;
+    error = insist([&] { return verbs.ibv_destroy_comp_channel(device.channel); }, &gone);
+    if (error) error = failureOf(1, error);
+    if (!gone) return error;
     device.channel = nullptr;
   }
-  const int error = verbs.ibv_close_device(device.context);
-  if (error) return error > 0 ? error : errno;
+  const int closing = insist([&] { return verbs.ibv_close_device(device.context); }, &gone);
+  if (!error) error = closing;
+  if (!gone) return error;
   release(instance, device.onNotify);
   release(instance, device.onEvent);
   instance.devices.remove(device.number);
   delete &device;
-  return 0;
+  return error;
 }
 
+// What could not be destroyed keeps its parents; once more, and a failure that was one is over.
 void destroyObjects(Device& device) {
-  destroyQueuePairs(device);
-  destroySharedReceives(device);
-  destroyCompletionQueues(device);
-  if (closeXrcDomains) closeXrcDomains(device);
-  destroyMemory(device);
+  for (int round = 0; round < 2; round++) {
+    destroyQueuePairs(device);
+    destroySharedReceives(device);
+    destroyCompletionQueues(device);
+    if (closeXrcDomains) closeXrcDomains(device);
+    destroyMemory(device);
+    if (device.children == 0) break;
+  }
 }
 
 namespace {
@@ -40,8 +61,9 @@ napi_value listDevices(napi_env env, napi_callback_info info) {
   const Verbs& verbs = args.instance().verbs;
   if (!verbs.ibv_get_device_list) return number(env, ENOSYS);
   int count = 0;
+  errno = 0;
   ibv_device** list = verbs.ibv_get_device_list(&count);
-  if (!list) return number(env, errno);
+  if (!list) return number(env, failure());
   napi_value names;
   napi_create_array(env, &names);
   for (int i = 0; i < count; i++) {
@@ -52,20 +74,23 @@ napi_value listDevices(napi_env env, napi_callback_info info) {
   return names;
 }
 
-ibv_context* openByName(const Verbs& verbs, const std::string& name) {
+// `*error` tells why there is none.
+ibv_context* openByName(const Verbs& verbs, const std::string& name, int* error) {
   ibv_device** list = verbs.ibv_get_device_list(nullptr);
-  if (!list) return nullptr;
+  if (!list) {
+    *error = failureOf(1, failure());
+    return nullptr;
+  }
   ibv_context* context = nullptr;
-  int error = ENODEV;
+  *error = ENODEV;
   for (ibv_device** device = list; *device && !context; device++) {
     if (name != verbs.ibv_get_device_name(*device)) continue;
-    errno = EIO;
+    errno = 0;
     context = verbs.ibv_open_device(*device);
-    error = errno;
+    *error = failure();
     break;
   }
   verbs.ibv_free_device_list(list);
-  errno = error;
   return context;
 }
 
@@ -73,14 +98,16 @@ ibv_context* openByName(const Verbs& verbs, const std::string& name) {
 double openDevice(const Args& args, Instance& instance) {
   const Verbs& verbs = instance.verbs;
   if (!verbs.ibv_open_device) return -ENOSYS;
-  ibv_context* context = openByName(verbs, args.text(0));
-  if (!context) return -errno;
+  int error = 0;
+  ibv_context* context = openByName(verbs, args.text(0), &error);
+  if (!context) return -error;
   auto* device = new Device(instance);
   device->context = context;
   device->tables.modifyQp = verbs.ibv_modify_qp;
+  errno = 0;
   device->channel = verbs.ibv_create_comp_channel(context);
   if (!device->channel) {
-    const int error = errno;
+    error = failureOf(2, failure());
     verbs.ibv_close_device(context);
     delete device;
     return -error;
@@ -88,9 +115,10 @@ double openDevice(const Args& args, Instance& instance) {
   device->onNotify = args.keep(1);
   device->onEvent = args.keep(2);
   device->number = instance.devices.add(device);
-  if (const int error = startEvents(*device)) {
+  error = startEvents(*device);
+  if (error) {
     closeDevice(*device);
-    return -error;
+    return -failureOf(3, error);
   }
   return device->number;
 }
@@ -149,9 +177,9 @@ napi_value queryDevice(napi_env env, napi_callback_info info) {
   Device* device = args.instance().devices.at(args.u32(0));
   if (!device) return number(env, EINVAL);
   ibv_device_attr attr = {};
-  if (const int error = args.instance().verbs.ibv_query_device(device->context, &attr)) {
-    return number(env, error);
-  }
+  errno = 0;
+  const int error = errnoOf(args.instance().verbs.ibv_query_device(device->context, &attr));
+  if (error) return number(env, error);
   napi_value object;
   napi_create_object(env, &object);
   const size_t length = strnlen(attr.fw_ver, sizeof(attr.fw_ver));
@@ -169,9 +197,9 @@ napi_value queryPort(napi_env env, napi_callback_info info) {
   if (!device) return number(env, EINVAL);
   ibv_port_attr attr = {};
   const auto port = static_cast<uint8_t>(args.u32(1));
-  if (const int error = args.instance().verbs.ibv_query_port(device->context, port, &attr)) {
-    return number(env, error);
-  }
+  errno = 0;
+  const int error = errnoOf(args.instance().verbs.ibv_query_port(device->context, port, &attr));
+  if (error) return number(env, error);
   napi_value object;
   napi_create_object(env, &object);
   const std::pair<const char*, uint32_t> numbers[] = {
@@ -195,13 +223,13 @@ double queryGid(const Args& args, Instance& instance) {
   ibv_gid_entry entry = {};
   int error = EOPNOTSUPP;
   if (verbs._ibv_query_gid_ex) {
-    error = verbs._ibv_query_gid_ex(device->context, args.u32(1), args.u32(2), &entry, 0,
-                                    sizeof(entry));
+    error = errnoOf(verbs._ibv_query_gid_ex(device->context, args.u32(1), args.u32(2), &entry, 0,
+                                            sizeof(entry)));
   }
   if (error == EOPNOTSUPP) {
-    error = verbs.ibv_query_gid(device->context, static_cast<uint8_t>(args.u32(1)),
-                                static_cast<int>(args.u32(2)), &entry.gid);
-    if (error) error = errno ? errno : EIO;
+    errno = 0;
+    error = errnoOf(verbs.ibv_query_gid(device->context, static_cast<uint8_t>(args.u32(1)),
+                                        static_cast<int>(args.u32(2)), &entry.gid));
   }
   if (error) return -error;
   memcpy(out, entry.gid.raw, 16);

@@ -1,13 +1,19 @@
 #include "device_events.h"
 
-#include <cerrno>
-
+#include "errno_of.h"
 #include "watch.h"
 
 namespace {
 
 // More wait for the next turn of the loop, so that no device starves the rest.
 constexpr int EVENTS_A_TURN = 64;
+
+// The kernel has taken the device away, or will tell no more of it.
+void tellFailure(Device& device, int call) {
+  const double told[] = {IBV_EVENT_DEVICE_FATAL, static_cast<double>(failure()),
+                         static_cast<double>(call)};
+  callHandler(*device.instance, device.onEvent, told, 3);
+}
 
 // An event is acknowledged before its handler runs: destroying what it is about waits for that. And
 // the next one is fetched after the handler, so that none is of an object that is gone.
@@ -19,10 +25,11 @@ void onChannel(void* data) {
     ibv_cq* verbs;
     void* context;
     if (device != data || !device->channelWatch) return;
+    errno = 0;
     if (instance.verbs.ibv_get_cq_event(device->channel, &verbs, &context) != 0) {
-      // Nothing more, or the device is gone: then the descriptor would report that for ever.
-      if (errno != EAGAIN && errno != EINTR) closeWatch(device->channelWatch);
-      return;
+      if (errno == EAGAIN || errno == EINTR) return;
+      closeWatch(device->channelWatch);  // it would report that for ever
+      return tellFailure(*device, 1);
     }
     instance.verbs.ibv_ack_cq_events(verbs, 1);
     const double cq = static_cast<Cq*>(context)->number;
@@ -58,15 +65,15 @@ void onAsync(void* data) {
     Device* device = instance.devices.at(which);
     ibv_async_event event;
     if (device != data || !device->asyncWatch) return;
-    double told[2] = {IBV_EVENT_DEVICE_FATAL, 0};
-    if (instance.verbs.ibv_get_async_event(device->context, &event) == 0) {
-      told[0] = event.event_type;
-      told[1] = numberOf(event);
-      instance.verbs.ibv_ack_async_event(&event);
-    } else {
+    errno = 0;
+    if (instance.verbs.ibv_get_async_event(device->context, &event) != 0) {
       if (errno == EAGAIN || errno == EINTR) return;
-      closeWatch(device->asyncWatch);  // the kernel has taken the device away
+      closeWatch(device->asyncWatch);
+      return tellFailure(*device, 0);
     }
+    const double told[] = {static_cast<double>(event.event_type),
+                           static_cast<double>(numberOf(event))};
+    instance.verbs.ibv_ack_async_event(&event);
     callHandler(instance, device->onEvent, told, 2);
   }
 }

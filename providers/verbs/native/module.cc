@@ -21,6 +21,22 @@ napi_value load(napi_env env, napi_callback_info info) {
   return missing.empty() ? nullptr : text(env, missing);
 }
 
+// (name of the library) => the functions that are looked up in it
+napi_value functions(napi_env env, napi_callback_info info) {
+  const Args args(env, info);
+  const std::string name = args.text(0);
+  napi_value names;
+  napi_create_array(env, &names);
+  uint32_t count = 0;
+  for (const SharedLibrary& library : args.instance().libraries) {
+    if (name != library.name) continue;
+    for (const Symbol& symbol : library.symbols) {
+      napi_set_element(env, names, count++, text(env, symbol.name));
+    }
+  }
+  return names;
+}
+
 // Objects go while the memory that devices write into is still there.
 void endInstance(napi_async_cleanup_hook_handle hook, void* data) {
   auto& instance = *static_cast<Instance*>(data);
@@ -53,6 +69,7 @@ napi_value init(napi_env env, napi_value exports) {
       nullptr);
   napi_add_async_cleanup_hook(env, endInstance, instance, nullptr);
   exportFunction(env, exports, "load", load, instance);
+  exportFunction(env, exports, "functions", functions, instance);
   registerDevices(env, exports, *instance);
   registerObjects(env, exports, *instance);
   registerCompletionQueues(env, exports, *instance);

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <string>
 
+#include "errno_of.h"
+
 struct Instance;
 
 // The arguments of one call. Numbers are u32, memory is a typed array.
@@ -40,6 +42,7 @@ void exportFunction(napi_env env, napi_value exports, const char* name, napi_cal
 #define NUMBER_CALL(name)                                        \
   napi_value name##Call(napi_env env, napi_callback_info info) { \
     Args args(env, info);                                        \
+    errno = 0;                                                   \
     return number(env, name(args, args.instance()));             \
   }
 #define EXPORT_CALL(name) exportFunction(env, exports, #name, name##Call, &instance);

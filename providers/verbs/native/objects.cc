@@ -1,6 +1,5 @@
 // Protection domains, regions, windows and address handles. A call that makes something returns its
 // number, or -errno; the others return errno or 0.
-#include <cerrno>
 #include <cstring>
 
 #include "instance.h"
@@ -14,7 +13,7 @@ double allocPd(const Args& args, Instance& instance) {
   Device* device = instance.devices.at(args.u32(0));
   if (!device) return -EINVAL;
   ibv_pd* verbs = instance.verbs.ibv_alloc_pd(device->context);
-  if (!verbs) return -errno;
+  if (!verbs) return -failure();
   auto* pd = new Pd{device};
   pd->verbs = verbs;
   device->children++;
@@ -25,7 +24,7 @@ NUMBER_CALL(allocPd)
 int destroy(Instance& instance, Pd* pd) {
   if (!pd) return EINVAL;
   if (pd->children > 0) return EBUSY;
-  if (const int error = instance.verbs.ibv_dealloc_pd(pd->verbs)) return error;
+  if (const int error = errnoOf(instance.verbs.ibv_dealloc_pd(pd->verbs))) return error;
   pd->device->children--;
   instance.pds.remove(pd->number);
   delete pd;
@@ -64,7 +63,7 @@ double regMr(const Args& args, Instance& instance) {
   const uint64_t iova = args.has(3) ? args.u64(3) : reinterpret_cast<uintptr_t>(address);
   const int access = static_cast<int>(args.u32(2));
   ibv_mr* mr = registerAt(instance.verbs, *pd, address, length, iova, access);
-  if (!mr) return -errno;
+  if (!mr) return -failure();
   out[0] = mr->lkey;
   out[1] = mr->rkey;
   out[2] = static_cast<uint32_t>(iova);
@@ -82,7 +81,7 @@ int destroy(Instance& instance, Region* region) {
   if (!region) return EINVAL;
   rings::Tables& tables = region->pd->device->tables;
   const uint32_t lkey = region->verbs->lkey;
-  if (const int error = instance.verbs.ibv_dereg_mr(region->verbs)) {
+  if (const int error = errnoOf(instance.verbs.ibv_dereg_mr(region->verbs))) {
     // What drivers say of a region that a window is bound to differs.
     for (const rings::Window* window : tables.windows.items) {
       if (window && window->regionLkey == lkey && error == EINVAL) return EBUSY;
@@ -113,7 +112,7 @@ double allocMw(const Args& args, Instance& instance) {
   const ibv_context_ops& ops = pd->device->context->ops;
   if (!ops.alloc_mw) return -EOPNOTSUPP;
   ibv_mw* mw = ops.alloc_mw(pd->verbs, static_cast<ibv_mw_type>(args.u32(1)));
-  if (!mw) return -errno;
+  if (!mw) return -failure();
   auto* window = new BoundWindow();
   window->verbs = mw;
   window->rkey = mw->rkey;
@@ -138,7 +137,7 @@ NUMBER_CALL(mwRkey)
 int destroyWindow(Device& device, uint32_t handle) {
   auto* window = static_cast<BoundWindow*>(device.tables.windows.at(handle));
   if (!window) return EINVAL;
-  if (const int error = device.context->ops.dealloc_mw(window->verbs)) return error;
+  if (const int error = errnoOf(device.context->ops.dealloc_mw(window->verbs))) return error;
   window->pd->children--;
   device.tables.windows.remove(handle);
   delete window;
@@ -167,21 +166,25 @@ double createAh(const Args& args, Instance& instance) {
   attr.grh.traffic_class = static_cast<uint8_t>(args.u32(5));
   attr.grh.flow_label = args.u32(6);
   ibv_ah* ah = instance.verbs.ibv_create_ah(pd->verbs, &attr);
-  if (!ah) return -errno;
+  if (!ah) return -failure();
   pd->children++;
   return pd->device->tables.addressHandles.add(ah);
 }
 NUMBER_CALL(createAh)
 
+int destroyHandle(Instance& instance, Pd& pd, uint32_t handle) {
+  ibv_ah* ah = pd.device->tables.addressHandles.at(handle);
+  if (!ah || ah->pd != pd.verbs) return EINVAL;
+  if (const int error = errnoOf(instance.verbs.ibv_destroy_ah(ah))) return error;
+  pd.device->tables.addressHandles.remove(handle);
+  pd.children--;
+  return 0;
+}
+
 // (pd it was made in, handle)
 double destroyAh(const Args& args, Instance& instance) {
   Pd* pd = instance.pds.at(args.u32(0));
-  ibv_ah* ah = pd ? pd->device->tables.addressHandles.at(args.u32(1)) : nullptr;
-  if (!ah || ah->pd != pd->verbs) return EINVAL;
-  if (const int error = instance.verbs.ibv_destroy_ah(ah)) return error;
-  pd->device->tables.addressHandles.remove(args.u32(1));
-  pd->children--;
-  return 0;
+  return pd ? destroyHandle(instance, *pd, args.u32(1)) : EINVAL;
 }
 NUMBER_CALL(destroyAh)
 
@@ -189,14 +192,10 @@ NUMBER_CALL(destroyAh)
 
 void destroyMemory(Device& device) {
   Instance& instance = *device.instance;
-  auto& handles = device.tables.addressHandles;
-  for (uint32_t i = 1; i < handles.items.size(); i++) {
-    if (!handles.at(i)) continue;
-    for (Pd* pd : instance.pds.items) {
-      if (pd && pd->verbs == handles.at(i)->pd) pd->children--;
-    }
-    instance.verbs.ibv_destroy_ah(handles.at(i));
-    handles.remove(i);
+  for (Pd* pd : instance.pds.items) {
+    if (!pd || pd->device != &device) continue;
+    const size_t handles = device.tables.addressHandles.items.size();
+    for (uint32_t i = 1; i < handles; i++) destroyHandle(instance, *pd, i);
   }
   for (uint32_t i = 1; i < device.tables.windows.items.size(); i++) destroyWindow(device, i);
   for (Region* region : instance.regions.items) {

@@ -1,9 +1,8 @@
 // Entries to work requests. Segments stay where they are: an entry's are `struct ibv_sge`.
 #include <arpa/inet.h>
 
-#include <cerrno>
-
 #include "bind.h"
+#include "errno_of.h"
 #include "ring_words.h"
 
 namespace rings {
@@ -88,12 +87,18 @@ int postOne(Tables& tables, Queue& queue, uint64_t id) {
       if (!wr.wr.ud.ah) return EINVAL;
     }
     ibv_send_wr* bad = nullptr;
-    return qp->context->ops.post_send(qp, &wr, &bad);
+    return errnoOf(qp->context->ops.post_send(qp, &wr, &bad));
   }
   ibv_recv_wr wr = {};
   wr.wr_id = id;
   ibv_recv_wr* bad = nullptr;
-  return qp->context->ops.post_recv(qp, &wr, &bad);
+  return errnoOf(qp->context->ops.post_recv(qp, &wr, &bad));
+}
+
+int toError(Tables& tables, Queue& queue) {
+  ibv_qp_attr attr = {};
+  attr.qp_state = IBV_QPS_ERR;
+  return errnoOf(tables.modifyQp(queue.pair->verbs, &attr, IBV_QP_STATE));
 }
 
 // The driver has refused the entry at `queue.fetched`. The queue pair goes to ERR and an empty
@@ -105,9 +110,7 @@ int replaceRefused(Tables& tables, Queue& queue, int error) {
     queue.refused = true;
     queue.refusedIndex = queue.fetched;
     queue.refusedErrno = error;
-    ibv_qp_attr attr = {};
-    attr.qp_state = IBV_QPS_ERR;
-    if (int failure = tables.modifyQp(queue.pair->verbs, &attr, IBV_QP_STATE)) return failure;
+    if (int failure = toError(tables, queue)) return failure;
   }
   int failure = postOne(tables, queue, idOf(queue, queue.fetched));
   if (failure == 0) {
@@ -159,7 +162,7 @@ int postBurst(Tables& tables, Queue& queue, uint32_t end, int* failure) {
   ibv_send_wr* bad = nullptr;
   const int refusal = binds && isType1(last)
                           ? bindType1(qp, last, &bad)
-                          : qp->context->ops.post_send(qp, requests, &bad);
+                          : errnoOf(qp->context->ops.post_send(qp, requests, &bad));
   if (refusal) {
     const int accepted = taken(requests, count, bad);
     if (accepted < 0) {
@@ -205,7 +208,7 @@ int postReceives(Tables& tables, Queue& queue) {
     }
     requests[count - 1].next = nullptr;
     ibv_recv_wr* bad = nullptr;
-    const int error = qp->context->ops.post_recv(qp, requests, &bad);
+    const int error = errnoOf(qp->context->ops.post_recv(qp, requests, &bad));
     const int accepted = error ? taken(requests, count, bad) : static_cast<int>(count);
     if (accepted < 0) {
       failure = error;
@@ -214,6 +217,9 @@ int postReceives(Tables& tables, Queue& queue) {
     queue.fetched += static_cast<uint32_t>(accepted);
     if (error) failure = replaceRefused(tables, queue, error);
   }
+  // librxe leaves a receive where the kernel finds it when a packet comes, and in ERR none does:
+  // to ERR once more has it flushed. Other drivers have flushed it, whatever they say to this.
+  if (qp->state == IBV_QPS_ERR && queue.fetched != queue.ring.consumer()) toError(tables, queue);
   queue.ring.setConsumer(queue.fetched);
   return failure;
 }
@@ -237,7 +243,8 @@ int postShared(Queue& queue) {
     if (count == 0) break;
     requests[count - 1].next = nullptr;
     ibv_recv_wr* bad = nullptr;
-    if (int refusal = queue.srq->context->ops.post_srq_recv(queue.srq, requests, &bad)) {
+    const auto post = queue.srq->context->ops.post_srq_recv;
+    if (const int refusal = errnoOf(post(queue.srq, requests, &bad))) {
       const int accepted = taken(requests, count, bad);
       queue.fetched += accepted < 0 ? 0u : static_cast<uint32_t>(accepted);
       error = accepted < 0 ? EIO : refusal;

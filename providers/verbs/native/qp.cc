@@ -1,5 +1,4 @@
 // Queue pairs: their life.
-#include <cerrno>
 
 #include "instance.h"
 #include "qp_attributes.h"
@@ -39,7 +38,7 @@ double createQp(const Args& args, Instance& instance) {
   attr.qp_type = static_cast<ibv_qp_type>(args.u32(4));
   qp->verbs = instance.verbs.ibv_create_qp(pd->verbs, &attr);
   if (!qp->verbs) {
-    const int error = errno;
+    const int error = failure();
     delete qp;
     return -error;
   }
@@ -66,7 +65,7 @@ void forgetPosted(Qp& qp) {
 int destroy(Instance& instance, Qp* qp) {
   if (!qp) return EINVAL;
   const uint32_t qpn = qp->verbs->qp_num;
-  if (const int error = instance.verbs.ibv_destroy_qp(qp->verbs)) return error;
+  if (const int error = errnoOf(instance.verbs.ibv_destroy_qp(qp->verbs))) return error;
   rings::Tables& tables = qp->device->tables;
   tables.pairsByQpn.erase(qpn);
   forgetPosted(*qp);
@@ -92,9 +91,7 @@ double modifyQp(const Args& args, Instance& instance) {
   if (!qp || length < qp_words::COUNT * 4) return EINVAL;
   ibv_qp_attr attr = attributesOf(words);
   const int mask = static_cast<int>(args.u32(1));
-  if (const int error = instance.verbs.ibv_modify_qp(qp->verbs, &attr, mask)) {
-    return error > 0 ? error : errno;
-  }
+  if (const int error = errnoOf(instance.verbs.ibv_modify_qp(qp->verbs, &attr, mask))) return error;
   if ((mask & IBV_QP_STATE) && attr.qp_state == IBV_QPS_RESET) forgetPosted(*qp);
   return 0;
 }
@@ -109,9 +106,8 @@ double queryQp(const Args& args, Instance& instance) {
   ibv_qp_attr attr = {};
   ibv_qp_init_attr init = {};
   const int mask = static_cast<int>(args.u32(1));
-  if (const int error = instance.verbs.ibv_query_qp(qp->verbs, &attr, mask, &init)) {
-    return error > 0 ? error : errno;
-  }
+  const int error = errnoOf(instance.verbs.ibv_query_qp(qp->verbs, &attr, mask, &init));
+  if (error) return error;
   qp->verbs->state = attr.qp_state;
   writeAttributes(attr, words);
   return 0;
@@ -125,8 +121,7 @@ double multicast(const Args& args, Instance& instance) {
   const auto* gid = static_cast<const ibv_gid*>(args.memory(1, &length));
   if (!qp || length != 16) return EINVAL;
   const auto call = args.u32(2) ? instance.verbs.ibv_attach_mcast : instance.verbs.ibv_detach_mcast;
-  const int error = call(qp->verbs, gid, 0);
-  return error >= 0 ? error : errno;
+  return errnoOf(call(qp->verbs, gid, 0));
 }
 NUMBER_CALL(multicast)
 

@@ -1,5 +1,4 @@
 // Completion queues and shared receive queues.
-#include <cerrno>
 
 #include "instance.h"
 
@@ -22,7 +21,7 @@ double createCq(const Args& args, Instance& instance) {
   cq->verbs = instance.verbs.ibv_create_cq(device->context, static_cast<int>(args.u32(2)), cq,
                                            device->channel, 0);
   if (!cq->verbs) {
-    const int error = errno;
+    const int error = failure();
     delete cq;
     return -error;
   }
@@ -36,8 +35,8 @@ NUMBER_CALL(createCq)
 double resizeCq(const Args& args, Instance& instance) {
   Cq* cq = instance.cqs.at(args.u32(0));
   if (!cq || !args.words(1)) return EINVAL;
-  const int error = instance.verbs.ibv_resize_cq(cq->verbs, static_cast<int>(args.u32(2)));
-  if (error) return error > 0 ? error : errno;
+  const int entries = static_cast<int>(args.u32(2));
+  if (const int error = errnoOf(instance.verbs.ibv_resize_cq(cq->verbs, entries))) return error;
   release(instance, cq->memory);
   cq->ring = ringAt(args, 1);
   cq->memory = args.keep(1);
@@ -48,7 +47,7 @@ NUMBER_CALL(resizeCq)
 int destroy(Instance& instance, Cq* cq) {
   if (!cq) return EINVAL;
   if (cq->children > 0) return EBUSY;
-  if (const int error = instance.verbs.ibv_destroy_cq(cq->verbs)) return error;
+  if (const int error = errnoOf(instance.verbs.ibv_destroy_cq(cq->verbs))) return error;
   cq->device->children--;
   instance.cqs.remove(cq->number);
   release(instance, cq->memory);
@@ -72,7 +71,7 @@ double createSrq(const Args& args, Instance& instance) {
   attr.attr.max_sge = args.u32(2);
   srq->verbs = instance.verbs.ibv_create_srq(pd->verbs, &attr);
   if (!srq->verbs) {
-    const int error = errno;
+    const int error = failure();
     delete srq;
     return -error;
   }
@@ -102,15 +101,14 @@ double modifySrq(const Args& args, Instance& instance) {
   ibv_srq_attr attr = {};
   attr.max_wr = args.u32(2);
   attr.srq_limit = args.u32(3);
-  const int error = instance.verbs.ibv_modify_srq(srq->verbs, &attr, static_cast<int>(args.u32(1)));
-  return error >= 0 ? error : errno;
+  return errnoOf(instance.verbs.ibv_modify_srq(srq->verbs, &attr, args.i32(1)));
 }
 NUMBER_CALL(modifySrq)
 
 int destroy(Instance& instance, Srq* srq) {
   if (!srq) return EINVAL;
   if (srq->children > 0) return EBUSY;
-  if (const int error = instance.verbs.ibv_destroy_srq(srq->verbs)) return error;
+  if (const int error = errnoOf(instance.verbs.ibv_destroy_srq(srq->verbs))) return error;
   srq->pd->device->tables.queues.remove(&srq->queue);
   srq->pd->children--;
   if (srq->cq) srq->cq->children--;

@@ -26,10 +26,13 @@ int createId(const Args& args, State& state) {
   return static_cast<int>(number);
 }
 
-// What cannot be destroyed is forgotten all the same: nothing could be done with it any more.
+// What fails is tried once more. What cannot be destroyed is forgotten all the same: nothing could
+// be done with it any more.
 int destroyId(const Args& args, State& state, rdma_cm_id* id) {
   state.ids.erase(args.u32(0));
-  return outcome(state.library.rdma_destroy_id(id));
+  const int error = outcome(state.library.rdma_destroy_id(id));
+  if (error) state.library.rdma_destroy_id(id);
+  return error;
 }
 
 // (id, channel)

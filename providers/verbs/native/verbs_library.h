@@ -11,7 +11,7 @@
   X(ibv_reg_mr) X(ibv_dereg_mr) X(ibv_create_ah) X(ibv_destroy_ah)                          \
   X(ibv_create_comp_channel) X(ibv_destroy_comp_channel) X(ibv_create_cq) X(ibv_resize_cq)  \
   X(ibv_destroy_cq) X(ibv_get_cq_event) X(ibv_ack_cq_events) X(ibv_create_srq)              \
-  X(ibv_modify_srq) X(ibv_query_srq) X(ibv_destroy_srq) X(ibv_create_qp) X(ibv_modify_qp)   \
+  X(ibv_modify_srq) X(ibv_destroy_srq) X(ibv_create_qp) X(ibv_modify_qp)                    \
   X(ibv_query_qp) X(ibv_destroy_qp) X(ibv_attach_mcast) X(ibv_detach_mcast)
 
 // Younger than the oldest rdma-core that we want to run with.

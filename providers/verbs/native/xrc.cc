@@ -1,5 +1,4 @@
 // XRC: domains, their shared receive queues, and queue pairs of either side.
-#include <cerrno>
 
 #include "instance.h"
 #include "xrc_abi.h"
@@ -18,8 +17,6 @@ verbs_context* extended(ibv_context* context, Member verbs_context::*member) {
   return there && behind->*member ? behind : nullptr;
 }
 
-int positive(int error) { return error >= 0 ? error : errno; }
-
 // (device, descriptor of a file or -1, flags of open(2))
 double openXrcd(const Args& args, Instance& instance) {
   Device* device = instance.devices.at(args.u32(0));
@@ -29,7 +26,7 @@ double openXrcd(const Args& args, Instance& instance) {
   ibv_xrcd_init_attr attr = {IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, args.i32(1),
                              args.i32(2)};
   ibv_xrcd* opened = verbs->open_xrcd(device->context, &attr);
-  if (!opened) return -errno;
+  if (!opened) return -failure();
   auto* xrcd = new Xrcd{device};
   xrcd->verbs = opened;
   device->children++;
@@ -42,7 +39,7 @@ int close(Instance& instance, Xrcd* xrcd) {
   if (xrcd->children > 0) return EBUSY;
   verbs_context* verbs = extended(xrcd->device->context, &verbs_context::close_xrcd);
   if (!verbs) return EOPNOTSUPP;
-  if (const int error = verbs->close_xrcd(xrcd->verbs)) return positive(error);
+  if (const int error = errnoOf(verbs->close_xrcd(xrcd->verbs))) return error;
   xrcd->device->children--;
   instance.xrcds.remove(xrcd->number);
   delete xrcd;
@@ -77,9 +74,10 @@ double createXrcSrq(const Args& args, Instance& instance) {
   attr.xrcd = xrcd->verbs;
   attr.cq = cq->verbs;
   srq->verbs = verbs->create_srq_ex(context, &attr);
-  int error = srq->verbs ? 0 : errno;
-  if (!error && (error = positive(verbs->get_srq_num(srq->verbs, &srq->queue.srqn)))) {
+  int error = srq->verbs ? 0 : failure();
+  if (!error && (error = errnoOf(verbs->get_srq_num(srq->verbs, &srq->queue.srqn)))) {
     instance.verbs.ibv_destroy_srq(srq->verbs);
+    error = failureOf(1, error);
   }
   if (error) {
     delete srq;
@@ -92,7 +90,7 @@ NUMBER_CALL(createXrcSrq)
 
 double adopt(const Args& args, Instance& instance, Qp* qp, uint32_t* out, int ringsAt) {
   if (!qp->verbs) {
-    const int error = errno;
+    const int error = failure();
     delete qp;
     return -error;
   }

@@ -1,5 +1,6 @@
 /** Registers the behaviours with the mocha-style `describe` and `it` of the caller. */
-import type { BehaviourGroup } from './behaviour.js';
+import type { Behaviour, BehaviourGroup } from './behaviour.js';
+import { deviates, keyOf, checkDeviations } from './deviations.js';
 import type { Capability, CompliancePair, ProviderFixture } from './fixture.js';
 
 /** The part of mocha (jasmine, jest, vitest) that the suite uses. */
@@ -19,6 +20,13 @@ export function registerBehaviours(
   const runner = globalThis as unknown as TestRunner;
   const capabilities = new Set(fixture.capabilities);
   const notApplicable: string[] = [];
+  const { deviations = {} } = fixture;
+  checkDeviations(deviations, groups);
+  const testOf = (group: string, behaviour: Behaviour): (() => Promise<void>) => {
+    const run = (): Promise<void> => withPair(fixture, (pair) => behaviour.run(pair));
+    const deviation = deviations[keyOf(group, behaviour)];
+    return deviation === undefined ? run : () => deviates(run, deviation);
+  };
   runner.describe(name, () => {
     for (const { name: title, behaviours } of groups) {
       const [applicable, others] = split(behaviours, capabilities);
@@ -26,11 +34,15 @@ export function registerBehaviours(
       if (applicable.length === 0) continue;
       runner.describe(title, () => {
         for (const behaviour of applicable) {
-          runner.it(behaviour.name, () => withPair(fixture, (pair) => behaviour.run(pair)));
+          runner.it(behaviour.name, testOf(title, behaviour));
         }
       });
     }
-    const report = (): void => printNotApplicable(name, notApplicable);
+    const report = (): void => {
+      print(name, 'not applicable', notApplicable);
+      const lines = Object.entries(deviations).map(([key, { why }]) => `${key}: ${why}`);
+      print(name, 'fail as expected', lines);
+    };
     (runner.after ?? runner.afterAll)?.(report);
   });
 }
@@ -58,8 +70,8 @@ async function withPair(
   await pair.close();
 }
 
-function printNotApplicable(name: string, lines: readonly string[]): void {
+function print(name: string, what: string, lines: readonly string[]): void {
   if (lines.length === 0) return;
-  console.log(`\n  ${name}: ${lines.length} not applicable`);
+  console.log(`\n  ${name}: ${lines.length} ${what}`);
   for (const line of lines) console.log(`    - ${line}`);
 }

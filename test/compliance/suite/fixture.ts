@@ -86,6 +86,18 @@ export interface CompliancePair {
 export interface ProviderFixture {
   /** Behaviours that need another one are reported as not applicable. */
   readonly capabilities: readonly Capability[];
+  /**
+   * What the provider cannot help, by `group: behaviour`: a device or driver that is not its own.
+   * Such a behaviour is run, must fail as said, and is printed with the reason at the end.
+   */
+  readonly deviations?: Readonly<Record<string, Deviation>>;
   /** A fresh pair for every behaviour. */
   openPair(): Promise<CompliancePair>;
+}
+
+/** A behaviour that fails, always and in one way. */
+export interface Deviation {
+  readonly why: string;
+  /** Found in the message of the failure. */
+  readonly failsWith: RegExp;
 }

@@ -33,7 +33,7 @@ interface Series {
 }
 
 /** All kinds of transfers by both sides, from one byte to many packets. */
-const MIX =
+export const MIX =
   'client SR 256 server SR 1025 client RW 10001 server RW 70000 ' +
   'client RR 4097 server RR 2048 client SR 1 server SR 20000';
 
@@ -191,7 +191,7 @@ function clientWords(words: string, server: string, device: string): string {
 }
 
 /** What the C program says when it is not content; its exit code does not tell. */
-const COMPLAINT = /error|mismatch|fail|problem|cannot|Validation|Warning/i;
+export const COMPLAINT = /error|mismatch|fail|problem|cannot|Validation|Warning/i;
 
 function assertSucceeded(result: RunResult, other: string): void {
   const told = `${transcript(result)}; the other side: ${other}`;

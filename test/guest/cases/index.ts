@@ -22,6 +22,8 @@ import { udaddyCases } from './udaddy.js';
 import { verbsAppCases } from './verbs-apps.js';
 import { verbsConformanceCases } from './verbs-conformance.js';
 import { verbsDeviceCases } from './verbs-device.js';
+import { verbsPeerCases } from './verbs-peers.js';
+import { verbsSoftroceCases } from './verbs-softroce.js';
 import { verbsCases } from './verbs.js';
 
 /** Every case of both sizes, in the order in which they run. */
@@ -43,6 +45,8 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...verbsCases(lab, version),
     ...verbsDeviceCases(lab, version),
     ...verbsAppCases(lab, version),
+    ...verbsPeerCases(lab, version),
+    ...verbsSoftroceCases(lab, version),
     ...verbsConformanceCases(lab, version),
     ...differentialCases(lab, version),
     ...madCases(lab, version),

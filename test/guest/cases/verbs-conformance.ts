@@ -42,7 +42,7 @@ async function conformance(lab: Lab, filter: string, least: number): Promise<voi
   const options = `--no-config --no-package --timeout 60000 --reporter dot --grep '${filter}'`;
   const result = await guest.run(`exec '${process.execPath}' '${mocha}' ${options} '${suite}'`, {
     cwd: repositoryRoot,
-    env: { GUEST_IPV4: guest.ipv4 },
+    env: { RXE_PASSIVE: guest.ipv4 },
     timeoutMs: WHOLE_TIMEOUT_MS,
   });
   assert.equal(result.code, 0, transcript(result));

@@ -1,15 +1,18 @@
 /**
- * The conformance suite over the verbs provider and the kernel's rxe; run by mocha in a guest. Both
- * adapters are of rxe0, each with a context of its own.
+ * The conformance suite over the verbs provider and the kernel's rxe; run by mocha in a guest:
+ * within one device, or between two that the environment names.
  */
 import { openIa } from 'dapl';
 import { verbs } from 'dapl/providers/verbs';
 import { describeProvider } from 'dapl/testing';
 
-const address = process.env['GUEST_IPV4'] ?? '';
+import { RXE_DEVIATIONS } from './rxe-deviations.js';
+
+const { RXE_ACTIVE = 'rxe0', RXE_PASSIVE = '' } = process.env;
 
 describeProvider('verbs over the rxe of the kernel', {
   capabilities: [
+    'second-adapter',
     'loopback',
     'shared-receive-queue',
     'atomic',
@@ -18,14 +21,15 @@ describeProvider('verbs over the rxe of the kernel', {
     'file-mapping',
     'ud',
   ],
+  deviations: RXE_DEVIATIONS,
   async openPair() {
-    const active = await openIa(verbs({ device: 'rxe0' }));
-    const passive = await openIa(verbs({ address }));
+    const active = await openIa(verbs({ device: RXE_ACTIVE }));
+    const passive = await openIa(verbs({ address: RXE_PASSIVE }));
     return {
       active,
       passive,
-      passiveAddress: address,
-      openPassiveAgain: (options) => openIa(verbs({ address }), options),
+      passiveAddress: RXE_PASSIVE,
+      openPassiveAgain: (options) => openIa(verbs({ address: RXE_PASSIVE }), options),
       close: async () => {
         await Promise.all([active.close(), passive.close()]);
       },

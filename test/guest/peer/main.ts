@@ -21,7 +21,8 @@
  *     flood <ip>                       writes until the connection ends, and prints its last event
  *
  * In front of the verb, --exact-icrc: the ICRC is checked with the identification as it was;
- * --twin: node GUID and queue pair numbers are those of every other twin.
+ * --twin: node GUID and queue pair numbers are those of every other twin; --verbs: over the verbs
+ * provider, in a guest.
  */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -29,6 +30,7 @@ import { once } from 'node:events';
 import { openIa } from 'dapl';
 import type { Cr, Ia } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
+import { verbs } from 'dapl/providers/verbs';
 
 import { SystemRandom } from '../../../providers/host/index.js';
 import { runClient } from '../../../samples/rping/client.js';
@@ -219,7 +221,10 @@ const verb = SERVERS[name] ?? CLIENTS[name];
 if (verb === undefined) throw new Error(`unknown verb ${name}`);
 const own = name in SERVERS ? address : await sourceTowards(address);
 const icrcCheck = flags.includes('--exact-icrc') ? 'exact' : 'recovered';
-const open = (): Promise<Ia> => openIa(softroce({ addresses: [own], icrcCheck }));
+const provider = flags.includes('--verbs')
+  ? verbs({ address: own })
+  : softroce({ addresses: [own], icrcCheck });
+const open = (): Promise<Ia> => openIa(provider);
 const ia = await (flags.includes('--twin') ? asTwin(open) : open());
 try {
   await verb(ia, address, args);

@@ -16,13 +16,14 @@ namespace {
   X(fake_verbs_clear_injections) X(fake_verbs_fail_request) X(fake_verbs_objects)                  \
   X(fake_verbs_add_device) X(fake_verbs_remove_device) X(fake_verbs_restore_device)                \
   X(fake_verbs_restore) X(fake_verbs_set_link) X(fake_verbs_set_gid) X(fake_verbs_set_features)    \
-  X(fake_verbs_set_memlock)
+  X(fake_verbs_set_memlock) X(fake_verbs_set_failure)
 
 struct Fake {
 #define MEMBER(name) decltype(&::name) name = nullptr;
   FUNCTIONS(MEMBER)
 #undef MEMBER
 } fake;  // one library a process, whatever the threads
+void* library = nullptr;
 
 class Arguments {
  public:
@@ -76,9 +77,15 @@ napi_value load(napi_env env, napi_callback_info info) {
   }
   FUNCTIONS(LOOK_UP)
 #undef LOOK_UP
+  library = handle;
   napi_value result = nullptr;
   if (missing) napi_create_string_utf8(env, missing, NAPI_AUTO_LENGTH, &result);
   return result;
+}
+
+// (name) => whether callers find it by name: the others are behind a context
+napi_value isExported(napi_env env, napi_callback_info info) {
+  return number(env, dlsym(library, Arguments(env, info).text(0).c_str()) != nullptr);
 }
 
 // The name of the nth function that can be made to fail, or undefined.
@@ -106,6 +113,7 @@ NOTHING(setPace, fake.fake_verbs_set_pace(nullptr, args.u32(0)))
 NUMBER(progress, fake.fake_verbs_progress(nullptr, args.u32(0)))
 NOTHING(elapse, fake.fake_verbs_elapse(nullptr, args.u32(0)))
 NUMBER(inject, fake.fake_verbs_inject(args.text(0).c_str(), args.u32(1), int(args.u32(2))))
+NOTHING(setFailure, fake.fake_verbs_set_failure(static_cast<fake_verbs_failure>(args.u32(0))))
 NUMBER(calls, fake.fake_verbs_calls(args.text(0).c_str()))
 NOTHING(clearInjections, fake.fake_verbs_clear_injections())
 NOTHING(failRequest,
@@ -128,8 +136,9 @@ napi_value init(napi_env env, napi_value exports) {
     napi_create_function(env, #name, NAPI_AUTO_LENGTH, name, nullptr, &function);          \
     napi_set_named_property(env, exports, #name, function);                                \
   }
-  EXPORT(load) EXPORT(functionName) EXPORT(setMode) EXPORT(setPace) EXPORT(progress)
-  EXPORT(elapse) EXPORT(inject) EXPORT(calls) EXPORT(clearInjections) EXPORT(failRequest)
+  EXPORT(load) EXPORT(isExported) EXPORT(functionName) EXPORT(setMode) EXPORT(setPace)
+  EXPORT(progress) EXPORT(elapse) EXPORT(inject) EXPORT(calls) EXPORT(clearInjections)
+  EXPORT(failRequest) EXPORT(setFailure)
   EXPORT(objects) EXPORT(addDevice) EXPORT(removeDevice) EXPORT(restoreDevice) EXPORT(restore)
   EXPORT(setLink) EXPORT(setGid) EXPORT(setFeatures) EXPORT(setMemlock)
 #undef EXPORT

@@ -73,9 +73,12 @@ int fake_verbs_add_device(const char *name, unsigned ports) {
   int error = 0;
   pthread_mutex_lock(&fakeLock);
   adapters_init();
-  if (ports < 1 || ports > MAX_PORTS || strlen(name) >= sizeof(adapters[0].verbs.name)) {
+  struct adapter *known = find(name);
+  if (known && !known->present && known->portCount == ports) {
+    reset(known, 0);
+  } else if (ports < 1 || ports > MAX_PORTS || strlen(name) >= sizeof(adapters[0].verbs.name)) {
     error = EINVAL;
-  } else if (find(name)) {
+  } else if (known) {
     error = EEXIST;
   } else if (adapterCount == MAX_ADAPTERS) {
     error = ENOSPC;
@@ -124,7 +127,10 @@ int fake_verbs_restore_device(const char *name) {
 void fake_verbs_restore(void) {
   pthread_mutex_lock(&fakeLock);
   adapters_init();
-  for (unsigned i = 0; i < adapterCount; i++) reset(&adapters[i], i < 2 ? (uint8_t)(i + 1) : 0);
+  for (unsigned i = 0; i < adapterCount; i++) {
+    reset(&adapters[i], i < 2 ? (uint8_t)(i + 1) : 0);
+    adapters[i].present = i < 2;
+  }
   wake_waiting();
   kick();
   pthread_mutex_unlock(&fakeLock);

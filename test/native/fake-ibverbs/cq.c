@@ -64,7 +64,7 @@ int ibv_get_cq_event(struct ibv_comp_channel *verbs, struct ibv_cq **out, void *
   struct channel *channel = (struct channel *)verbs;
   int error = injected("ibv_get_cq_event");
   uint64_t one;
-  if (error) errno = error;
+  if (error) tell_errno(error);
   if (error || read(verbs->fd, &one, sizeof(one)) != sizeof(one)) return -1;
   pthread_mutex_lock(&fakeLock);
   struct cq *cq = channel->first;

@@ -13,7 +13,7 @@ pthread_cond_t fakeAcked = PTHREAD_COND_INITIALIZER;
 struct context *contexts;
 
 void *failed(int error) {
-  errno = error;
+  tell_errno(error);
   return NULL;
 }
 

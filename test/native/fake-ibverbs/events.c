@@ -114,7 +114,7 @@ int ibv_get_async_event(struct ibv_context *verbs, struct ibv_async_event *out) 
   struct context *context = contextOf(verbs);
   int error = injected("ibv_get_async_event");
   if (error) {
-    errno = error;
+    tell_errno(error);
     return -1;
   }
   uint64_t one;

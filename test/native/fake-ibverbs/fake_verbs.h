@@ -66,7 +66,8 @@ enum fake_verbs_feature {
   FAKE_VERBS_CQ_RESIZE = 1 << 4,
   FAKE_VERBS_COMM_EST = 1 << 5,
   FAKE_VERBS_GID_TYPES = 1 << 6, /* _ibv_query_gid_* answer; else EOPNOTSUPP, as old kernels */
-  FAKE_VERBS_ALL_FEATURES = (1 << 7) - 1,
+  FAKE_VERBS_LAST_WQE = 1 << 7, /* it says so in ERR; rdma_rxe of Linux 6.1 does not */
+  FAKE_VERBS_ALL_FEATURES = (1 << 8) - 1,
 };
 
 /*
@@ -92,6 +93,15 @@ void fake_verbs_elapse(struct ibv_context *context, unsigned microseconds);
  * A posting call counts per request. EINVAL: no such function.
  */
 int fake_verbs_inject(const char *function, unsigned nth, int error);
+/* How it fails, where it has a choice: drivers differ in what they make of errno. */
+enum fake_verbs_failure {
+  FAKE_VERBS_DOCUMENTED, /* errno is returned, or set when null or -1 is */
+  FAKE_VERBS_MINUS_ONE,  /* -1 is returned, and errno set */
+  FAKE_VERBS_NEGATIVE,   /* -errno is returned, as by rxe for a post */
+  FAKE_VERBS_SILENT,     /* null or -1 is returned, and errno is left alone */
+};
+/* Of all injections until the next fake_verbs_clear_injections. */
+void fake_verbs_set_failure(enum fake_verbs_failure how);
 /* Names of all functions that fake_verbs_inject takes; NULL behind the last. */
 const char *fake_verbs_function(unsigned index);
 /* How often it has been called since the last fake_verbs_clear_injections. */
@@ -105,14 +115,14 @@ void fake_verbs_fail_request(unsigned nth, enum ibv_wc_status status);
 unsigned fake_verbs_objects(const char *kind);
 
 /* Devices are named fake0 (198.51.100.1, 2001:db8::1) and fake1 (198.51.100.2, 2001:db8::2). */
-/* One more, without addresses. EEXIST; ENOSPC; EINVAL: ports must be 1 or 2. */
+/* One more, or one that is gone, without addresses. EEXIST; ENOSPC; EINVAL: ports are 1 or 2. */
 int fake_verbs_add_device(const char *name, unsigned ports);
 /*
  * It is unplugged: DEVICE_FATAL to every context; then all calls fail with EIO but those that
  * destroy or fetch. With `flush`, queue pairs go to ERR and flush first, as some drivers do.
  */
 int fake_verbs_remove_device(const char *name, int flush);
-/* Plugged in again, or everything as at the start: addresses, features, ports up. */
+/* Plugged in again, or everything as at the start: two devices, addresses, features, ports up. */
 int fake_verbs_restore_device(const char *name);
 void fake_verbs_restore(void);
 /* Without a link nothing arrives. PORT_ERR and PORT_ACTIVE. */

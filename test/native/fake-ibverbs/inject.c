@@ -26,6 +26,7 @@ static struct {
 } plans[COUNT];
 static atomic_uint planned; /* how many: the usual zero costs one load */
 static atomic_bool counting;
+static enum fake_verbs_failure failureKind;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned requestCountdown;
 static enum ibv_wc_status requestStatus;
@@ -62,11 +63,33 @@ unsigned fake_verbs_calls(const char *function) {
 void fake_verbs_clear_injections(void) {
   pthread_mutex_lock(&lock);
   memset(plans, 0, sizeof(plans));
+  failureKind = FAKE_VERBS_DOCUMENTED;
   atomic_store(&planned, 0);
   pthread_mutex_unlock(&lock);
   pthread_mutex_lock(&fakeLock);
   requestCountdown = 0;
   pthread_mutex_unlock(&fakeLock);
+}
+
+void fake_verbs_set_failure(enum fake_verbs_failure how) {
+  pthread_mutex_lock(&lock);
+  failureKind = how;
+  pthread_mutex_unlock(&lock);
+}
+
+/* What the function returns, if it is one that returns a number. */
+static int failureFor(int error) {
+  switch (failureKind) {
+    case FAKE_VERBS_MINUS_ONE:
+      errno = error;
+      return -1;
+    case FAKE_VERBS_NEGATIVE:
+      return -error;
+    case FAKE_VERBS_SILENT:
+      return -1;
+    default:
+      return error;
+  }
 }
 
 int injected(const char *function) {
@@ -79,11 +102,16 @@ int injected(const char *function) {
   pthread_mutex_lock(&lock);
   if (i >= 0) plans[i].calls++;
   if (i >= 0 && plans[i].countdown > 0 && --plans[i].countdown == 0) {
-    error = plans[i].error;
+    error = failureFor(plans[i].error);
     atomic_fetch_sub(&planned, 1);
   }
   pthread_mutex_unlock(&lock);
   return error;
+}
+
+/* -1 has set errno, or has left it alone on purpose. */
+void tell_errno(int error) {
+  if (error != -1) errno = error < 0 ? -error : error;
 }
 
 int refused(struct ibv_context *context, const char *function) {

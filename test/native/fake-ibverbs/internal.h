@@ -251,6 +251,8 @@ int refused(struct ibv_context *context, const char *function);
 enum ibv_wc_status spoilt(enum ibv_wc_status status);
 /* NULL with errno. */
 void *failed(int error);
+/* For a function that returns null or -1: errno, of an error that injected() may have made. */
+void tell_errno(int error);
 
 /* count.c: how many there are of each kind of object. */
 enum kind {

@@ -62,7 +62,7 @@ int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ib
   struct adapter *adapter = adapterOf(context);
   bool valid = port >= 1 && port <= adapter->portCount && index >= 0 && index < MAX_GIDS;
   if (error || !valid) {
-    errno = error ? error : EINVAL;
+    tell_errno(error ? error : EINVAL);
     return -1;
   }
   pthread_mutex_lock(&fakeLock);
@@ -74,7 +74,7 @@ int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ib
 int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, uint16_t *pkey) {
   int error = refused(context, "ibv_query_pkey");
   if (error || port < 1 || port > adapterOf(context)->portCount || index != 0) {
-    errno = error ? error : EINVAL;
+    tell_errno(error ? error : EINVAL);
     return -1;
   }
   *pkey = htons(0xffff);
@@ -111,7 +111,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
   struct adapter *adapter = adapterOf(context);
   if (!error && !(adapter->features & FAKE_VERBS_GID_TYPES)) error = EOPNOTSUPP;
   if (!error && (flags != 0 || size < sizeof(*entries))) error = EINVAL;
-  if (error) return -error;
+  if (error) return error < 0 ? error : -error;
   size_t found = 0;
   pthread_mutex_lock(&fakeLock);
   for (uint32_t port = 1; port <= adapter->portCount; port++) {

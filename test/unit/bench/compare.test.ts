@@ -1,27 +1,34 @@
 import assert from 'node:assert/strict';
 import { createSocket } from 'node:dgram';
-import { type Measurement, ROWS } from '../../../bench/compare/cells.js';
-import { median, summarize, table } from '../../../bench/compare/report.js';
-import { runBench } from '../../../bench/main.js';
+import { ROWS, type Row } from '../../../bench/compare/rows.js';
+import { runBench } from '../../../bench/compare/run.js';
 
 const NETWORK = '127.0.77';
 
-function rowsOf(...labels: readonly string[]): typeof ROWS {
-  return ROWS.filter(({ label }) => labels.includes(label));
+/** Rows without the peers that need a compiler or a library. */
+function rowsOf(...labels: readonly string[]): Row[] {
+  const rows = ROWS.filter(({ label }) => labels.includes(label));
+  assert.equal(rows.length, labels.length);
+  const isHere = /^(softroce|dgram|node-tcp|node-uds)$/;
+  return rows.map((row) => {
+    return { ...row, rivals: row.rivals.filter(({ cell }) => isHere.test(cell.contender)) };
+  });
 }
 
-describe('Benchmark against Node TCP', function () {
-  this.timeout(60_000);
+describe('Benchmark against the sockets of Node', function () {
+  this.timeout(120_000);
 
-  it('measures each workload on each transport, both sides, and ends its processes', async () => {
+  it('measures each workload, both sides, and ends its processes', async () => {
     const rows = rowsOf(
-      '64 KiB RDMA WRITE',
-      '64 KiB SEND',
+      '64 KiB RDMA WRITE, event',
+      '64 KiB RDMA READ, spin',
       '1 MiB RDMA WRITE, dgram port',
-      '8 B half RTT, event',
+      '8 B half RTT, RDMA WRITE, spin',
+      '8 B half RTT, SEND, adaptive, events$',
+      '8 B half RTT, SEND, adaptive, for await',
+      '8 B half RTT, SEND, event',
       '64 B SEND, 64 in flight',
     );
-    assert.equal(rows.length, 5);
     const rounds: number[] = [];
     const onRound = (round: number): void => void rounds.push(round);
     const summaries = await runBench({ rounds: 1, seconds: 0.02, rows, network: NETWORK, onRound });
@@ -30,20 +37,34 @@ describe('Benchmark against Node TCP', function () {
       summaries.map(({ label }) => label),
       rows.map(({ label }) => label),
     );
-    for (const { label, unit, ours, peer, ratios } of summaries) {
-      for (const measurements of [ours, peer]) {
-        assert.equal(measurements.length, 1, label);
-        const [{ value, bytes, cpuSeconds, p99 }] = measurements as [(typeof ours)[number]];
+    for (const { label, unit, measurements, rivals } of summaries) {
+      assert.ok(rivals.length > 0, label);
+      for (const all of [measurements, ...rivals.map((rival) => rival.measurements)]) {
+        assert.equal(all.length, 1, label);
+        const [{ value, bytes, cpuSeconds, p99 }] = all as [(typeof measurements)[number]];
         assert.ok(value > 0 && Number.isFinite(value), label);
         assert.ok(bytes > 0 && cpuSeconds > 0, label);
         assert.equal(p99 !== undefined, unit === 'us', label);
       }
-      assert.equal(ratios[0], ours[0]!.value / peer[0]!.value);
+      const [rival] = rivals;
+      assert.equal(rival!.ratios[0], measurements[0]!.value / rival!.measurements[0]!.value);
     }
   });
 
+  it('shares the load over many endpoints, and measures idle processes', async () => {
+    const [shared, ...others] = rowsOf(
+      '64 B SEND, 64 in flight over 1,000 EPs',
+      'CPU of two idle processes, connected',
+    );
+    const rows = [{ ...shared!, ours: { ...shared!.ours, endpoints: 20 }, rivals: [] }, ...others];
+    const summaries = await runBench({ rounds: 1, seconds: 0.02, rows, network: '127.0.79' });
+    const values = summaries.map(({ measurements }) => measurements[0]!.value);
+    assert.ok(values[0]! > 0 && Number.isFinite(values[0]!));
+    assert.ok(values[1]! >= 0 && values[1]! < 100);
+  });
+
   it('says which address and port are busy', async () => {
-    const rows = rowsOf('8 B half RTT, event');
+    const rows = rowsOf('8 B half RTT, SEND, event');
     const busy = createSocket('udp4');
     await new Promise<void>((resolve) => busy.bind(4791, '127.0.78.1', resolve));
     try {
@@ -52,23 +73,5 @@ describe('Benchmark against Node TCP', function () {
     } finally {
       busy.close();
     }
-  });
-
-  it('prints medians with their ranges, and the ratio of each round', () => {
-    assert.equal(median([3, 1, 2]), 2);
-    assert.equal(median([4, 1, 3, 2]), 2.5);
-    const of = (value: number, p99: number): Measurement => {
-      return { value, p99, bytes: 2 ** 30, cpuSeconds: 1 };
-    };
-    const [row] = rowsOf('8 B half RTT, event');
-    const summary = summarize(row!, [of(3, 5), of(2, 4), of(4, 6)], [of(6, 9), of(4, 8), of(2, 7)]);
-    assert.deepEqual(summary.ratios, [0.5, 0.5, 2]);
-    const [heading = '', line = ''] = table([summary]).split('\n');
-    assert.match(heading, /softroce +Node TCP +ratio/);
-    assert.match(
-      line,
-      /3\.00 \(2\.00–4\.00\) us +4\.00 \(2\.00–6\.00\) us +0\.500 \(0\.500–2\.00\)/,
-    );
-    assert.match(line, /5\.00 \/ 8\.00/);
   });
 });

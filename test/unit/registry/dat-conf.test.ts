@@ -153,7 +153,7 @@ describe('dat.conf', () => {
     const { entries, errors } = parseDatConf(example);
     assert.deepEqual(errors, []);
     const names = entries.map(({ iaName }) => iaName);
-    assert.deepEqual(names, ['softroce0', 'softroce1', 'mock0', 'verbs0', 'acme0']);
+    assert.deepEqual(names, ['softroce0', 'softroce1', 'mock0', 'verbs0', 'ofa-v2-rxe', 'acme0']);
   });
 
   it('never throws for what a text says: a line is an entry, empty, or one error', () => {

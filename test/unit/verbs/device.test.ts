@@ -142,11 +142,20 @@ describe('verbs: devices', () => {
     await other.close();
   });
 
-  it('does not close what the driver does not close', async () => {
-    const device = open();
-    fake.inject('ibv_close_device', 1, EIO);
-    await assert.rejects(device.close(), { code: 'EIO' });
-    assert.equal(addonOverFake().closeDevice(device.number, 1), 0);
+  for (const call of ['ibv_close_device', 'ibv_destroy_comp_channel']) {
+    it(`tells what ${call} fails with, and closes all the same when it can`, async () => {
+      const device = open();
+      fake.inject(call, 1, EIO);
+      await assert.rejects(device.close(), { code: 'EIO', message: new RegExp(`${call}: EIO`) });
+      assert.equal(fake.objects(), 0);
+    });
+  }
+
+  it('names the call that opening has failed in', () => {
+    for (const call of ['ibv_get_device_list', 'ibv_open_device', 'ibv_create_comp_channel']) {
+      fake.inject(call, 1, EIO);
+      assert.throws(() => open(), { code: 'EIO', message: new RegExp(`^${call}: EIO`) });
+    }
   });
 
   it('keeps the objects of two devices apart, whatever their numbers', async () => {

@@ -1,31 +1,33 @@
-/** The two processes of a transport. */
-import { type ChildProcess, fork, spawnSync } from 'node:child_process';
-import { availableParallelism } from 'node:os';
+/** The two Node processes of a contender, which stay for all its cells. */
+import { type ChildProcess, fork } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import type { Cell, Measurement, Transport } from './cells.js';
+import type { Cell, Measurement } from './cells.js';
 import type { Answer, Call, Count, Target } from './end.js';
+import { measurementOf } from './measurement.js';
+import { pin } from './pinned.js';
 
 const WORKER = fileURLToPath(new URL('worker.js', import.meta.url));
 /** Longer than any cell may take beyond its own time. */
-const PATIENCE_MS = 15_000;
+const PATIENCE_MS = 30_000;
+/** Idle processes are watched for so long at least. */
+const IDLE_SECONDS = 1;
 
-/** Hosts of the sender and of the receiver. */
-const HOSTS: Readonly<Record<Transport, readonly [number, number]>> = {
-  softroce: [1, 2],
-  dgram: [3, 4],
-  tcp: [1, 2],
-};
-
-export class Pair {
+export class NodePair {
   /**
-   * @param network the first three numbers of the local addresses
+   * @param kind that the worker knows
+   * @param worker of another build, when two are compared
    * @throws Error when an address or its UDP port cannot be had
    */
-  static async open(transport: Transport, network: string): Promise<Pair> {
-    const [left, right] = HOSTS[transport].map((host) => `${network}.${host}`) as [string, string];
+  static async open(
+    kind: string,
+    local: string,
+    remote: string,
+    worker = WORKER,
+  ): Promise<NodePair> {
     const ends = [
-      new Peer(transport, left, right, 0),
-      new Peer(transport, right, left, 1),
+      new Side(worker, kind, local, remote, 0),
+      new Side(worker, kind, remote, local, 1),
     ] as const;
     try {
       await Promise.all(ends.map((end) => end.answer()));
@@ -33,12 +35,12 @@ export class Pair {
       for (const end of ends) end.kill();
       throw error;
     }
-    return new Pair(...ends);
+    return new NodePair(...ends);
   }
 
   private constructor(
-    private readonly client: Peer,
-    private readonly server: Peer,
+    private readonly client: Side,
+    private readonly server: Side,
   ) {}
 
   async measure(cell: Cell, seconds: number): Promise<Measurement> {
@@ -46,16 +48,11 @@ export class Pair {
     const target = listening.value as Target;
     const before = this.client.cpuSeconds + listening.cpuSeconds;
     const run = await this.client.ask({ call: 'run', cell, target, seconds });
+    if (cell.workload === 'idle') return this.idle(Math.max(seconds, IDLE_SECONDS));
     const ended = await this.server.ask({ call: 'stop' });
     const cpuSeconds = run.cpuSeconds + ended.cpuSeconds - before;
     await this.client.ask({ call: 'stop' });
-    const count = run.value as Count;
-    const bytes = count.messages * cell.bytes;
-    if (count.p50 !== undefined) {
-      return { value: count.p50, p99: count.p99 ?? 0, bytes, cpuSeconds };
-    }
-    const amount = cell.bytes < 4096 ? count.messages / 1e6 : bytes / 1e9;
-    return { value: amount / count.seconds, bytes, cpuSeconds };
+    return measurementOf(cell, run.value as Count, cpuSeconds);
   }
 
   async close(): Promise<void> {
@@ -66,18 +63,31 @@ export class Pair {
     this.client.kill();
     this.server.kill();
   }
+
+  /** What both use while nothing happens, in percent of a core. */
+  private async idle(seconds: number): Promise<Measurement> {
+    const ends = [this.client, this.server];
+    await Promise.all(ends.map((end) => end.ask({ call: 'look' })));
+    const before = this.client.cpuSeconds + this.server.cpuSeconds;
+    await sleep(seconds * 1000);
+    await Promise.all(ends.map((end) => end.ask({ call: 'look' })));
+    const cpuSeconds = this.client.cpuSeconds + this.server.cpuSeconds - before;
+    await this.server.ask({ call: 'stop' });
+    await this.client.ask({ call: 'stop' });
+    return { value: (100 * cpuSeconds) / seconds, bytes: 0, cpuSeconds };
+  }
 }
 
-class Peer {
+class Side {
   /** As of the last answer. */
   cpuSeconds = 0;
   private readonly child: ChildProcess;
   private readonly where: string;
 
-  constructor(transport: Transport, local: string, remote: string, core: number) {
-    this.where = `${transport} on ${local}`;
-    this.child = fork(WORKER, [transport, local, remote], { serialization: 'advanced' });
-    pin(this.child, core);
+  constructor(worker: string, kind: string, local: string, remote: string, core: number) {
+    this.where = `${kind} on ${local}`;
+    this.child = fork(worker, [kind, local, remote], { serialization: 'advanced' });
+    pin(this.child.pid, core);
   }
 
   ask(call: Call): Promise<Answer> {
@@ -122,10 +132,4 @@ class Peer {
   kill(): void {
     this.child.kill('SIGKILL');
   }
-}
-
-/** A core for each side, where that can be had: two that spin must not share one. */
-function pin(child: ChildProcess, core: number): void {
-  if (availableParallelism() < 2 || child.pid === undefined) return;
-  spawnSync('taskset', ['--all-tasks', '--cpu-list', '--pid', String(core), String(child.pid)]);
 }

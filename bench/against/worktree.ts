@@ -1,0 +1,63 @@
+/** Another commit of this repository, built in a directory of its own that goes when we go. */
+import { spawnSync } from 'node:child_process';
+import { cpSync, existsSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../../../', import.meta.url));
+
+export interface Worktree {
+  /** The benchmark's worker, this very one, that imports the other commit's library. */
+  readonly worker: string;
+  readonly commit: string;
+  remove(): void;
+}
+
+/**
+ * The library of that commit under this benchmark: both sides are measured by the same instrument,
+ * which needs but the public API.
+ * @throws Error when there is no such commit, or when it does not build
+ */
+export function buildWorktree(revision: string): Worktree {
+  const commit = git('rev-parse', '--verify', '--short', `${revision}^{commit}`);
+  const parent = mkdtempSync(join(tmpdir(), 'dapl-bench-'));
+  const dir = join(parent, commit);
+  const remove = (): void => {
+    spawnSync('git', ['worktree', 'remove', '--force', dir], { cwd: root });
+    rmSync(parent, { recursive: true, force: true });
+    spawnSync('git', ['worktree', 'prune'], { cwd: root });
+  };
+  // However we end; what a signal ends by default ends here as it would there.
+  process.once('exit', remove);
+  for (const [signal, status] of [
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+    ['SIGHUP', 129],
+  ] as const) {
+    process.once(signal, () => process.exit(status));
+  }
+  git('worktree', 'add', '--detach', dir, commit);
+  symlinkSync(join(root, 'node_modules'), join(dir, 'node_modules'), 'dir');
+  // The library and its packet port; not all that build.mjs makes.
+  run(process.execPath, ['node_modules/typescript/bin/tsc', '-b', 'tsconfig.build.json'], dir);
+  const native = 'providers/softroce/native';
+  run(process.execPath, [join(native, 'build.mjs'), native], dir);
+  const bench = join(dir, 'dist/bench');
+  rmSync(bench, { recursive: true, force: true });
+  cpSync(join(root, 'dist/bench'), bench, { recursive: true });
+  const worker = join(bench, 'compare/worker.js');
+  if (!existsSync(worker)) throw new Error(`${revision}: no worker at ${worker}`);
+  return { worker, commit, remove };
+}
+
+function git(...args: readonly string[]): string {
+  return run('git', args, root).trim();
+}
+
+function run(command: string, args: readonly string[], cwd: string): string {
+  const { status, stdout, stderr, error } = spawnSync(command, args, { cwd, encoding: 'utf8' });
+  if (error) throw error;
+  if (status !== 0) throw new Error(`${command} ${args.join(' ')} failed:\n${stderr}${stdout}`);
+  return stdout;
+}

@@ -1,0 +1,47 @@
+/** Who takes part: what they are called, and how their two processes are started. */
+import { peerProgram } from '../peers/build.js';
+import type { Cell, Measurement } from './cells.js';
+import { NodePair } from './node-pair.js';
+import { ProgramPair } from './program-pair.js';
+
+/** The two processes of a contender, or the readiness to start them. */
+export interface Pair {
+  measure(cell: Cell, seconds: number): Promise<Measurement>;
+  close(): Promise<void>;
+  /** At once. */
+  kill(): void;
+}
+
+interface Contender {
+  readonly label: string;
+  /** What a reader of the report may want to know. */
+  readonly about: string;
+  /** @throws MissingPeer when something that it needs is not installed */
+  open(local: string, remote: string): Promise<Pair>;
+}
+
+function inNode(label: string, kind: string, about: string): Contender {
+  return { label, about, open: (local, remote) => NodePair.open(kind, local, remote) };
+}
+
+function program(label: string, name: string, variant: string, about: string): Contender {
+  const open = async (local: string, remote: string): Promise<Pair> =>
+    new ProgramPair(await peerProgram(name), variant, local, remote);
+  return { label, about, open };
+}
+
+export const CONTENDERS: Readonly<Record<string, Contender>> = {
+  softroce: inNode('softroce', 'native', 'this project'),
+  dgram: inNode('softroce (dgram port)', 'dgram', 'this project without its native addon'),
+  'node-tcp': inNode('Node TCP', 'tcp', 'net.Socket, a write each message'),
+  'node-uds': inNode('Node Unix socket', 'unix', 'the same over a Unix socket'),
+  'fabric-net': program('libfabric net', 'fabric', 'net', 'RDM over TCP, no CRC'),
+  'fabric-rxm': program('libfabric tcp;ofi_rxm', 'fabric', 'tcp;ofi_rxm', 'RDM over TCP, no CRC'),
+  'fabric-rxd': program('libfabric udp;ofi_rxd', 'fabric', 'udp;ofi_rxd', 'reliable RMA over UDP'),
+  'ucx-tcp': program('UCX tcp', 'ucx', 'tcp', 'UCP over TCP, no CRC'),
+  wall: program('C UDP GSO + ICRC', 'wall', 'wall', 'no protocol; an ACK each 64 KiB message'),
+};
+
+/** Contenders that are ours: never left out. */
+export const OURS: readonly string[] = ['softroce', 'dgram'];
+export const PEERS: readonly string[] = Object.keys(CONTENDERS).filter((id) => !OURS.includes(id));

@@ -1,0 +1,17 @@
+/** A core for each side, where that can be had: two that spin must not share one. */
+import { spawnSync } from 'node:child_process';
+import { availableParallelism } from 'node:os';
+
+const canPin =
+  availableParallelism() >= 2 && spawnSync('taskset', ['--version']).error === undefined;
+
+/** The command on that core. */
+export function pinned(core: number, command: readonly string[]): readonly string[] {
+  return canPin ? ['taskset', '--cpu-list', String(core), ...command] : command;
+}
+
+/** A process, with all its threads. */
+export function pin(pid: number | undefined, core: number): void {
+  if (!canPin || pid === undefined) return;
+  spawnSync('taskset', ['--all-tasks', '--cpu-list', '--pid', String(core), String(pid)]);
+}

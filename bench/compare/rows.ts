@@ -1,0 +1,149 @@
+/** What is measured, against whom, and what is aimed at: the lines of the report as a table. */
+import { type Cell, type CellOptions, KIB64, MIB, type Workload, cell } from './cells.js';
+
+export type Unit = 'GB/s' | 'us' | 'M/s' | '%';
+
+/** Somebody else's cell that ours is divided by. */
+export interface Rival {
+  readonly cell: Cell;
+  /** Ours divided by theirs is to be at least (of a rate) or at most (of a time) this. */
+  readonly goal?: number;
+  /** CPU seconds per GiB, ours divided by theirs, at most. */
+  readonly cpuGoal?: number;
+}
+
+export interface Row {
+  readonly label: string;
+  readonly unit: Unit;
+  readonly ours: Cell;
+  readonly rivals: readonly Rival[];
+  /** In the row's unit: at least (of a rate) or at most (of a time, or of CPU). */
+  readonly goal?: number;
+  /** p99 divided by p50, at most. */
+  readonly tailGoal?: number;
+}
+
+/** Goals of a throughput row, by contender. */
+type Goals = Readonly<Record<string, number>>;
+
+const MIB_GOALS: Goals = {
+  'node-tcp': 1.5,
+  'fabric-net': 0.8,
+  'fabric-rxm': 0.8,
+  'ucx-tcp': 0.8,
+  'fabric-rxd': 15,
+  wall: 0.8,
+};
+const KIB64_GOALS: Goals = { 'node-tcp': 1.2, 'fabric-net': 0.8, 'fabric-rxd': 8, wall: 0.8 };
+
+const SOCKETS = ['node-tcp', 'node-uds'];
+const LIBRARIES = ['fabric-net', 'fabric-rxm', 'fabric-rxd', 'ucx-tcp'];
+
+const NAMES = { send: 'SEND', write: 'RDMA WRITE', read: 'RDMA READ' } as const;
+
+function throughput(workload: keyof typeof NAMES, bytes: number, polling: Cell['polling']): Row {
+  const goals = bytes === MIB ? MIB_GOALS : KIB64_GOALS;
+  const rivals = [
+    // Sockets and the wall know but one way to move bytes; they are as we, asleep when idle.
+    ...SOCKETS.map((name) => cell(name, 'send', bytes, { polling: 'event' })),
+    ...LIBRARIES.map((name) => cell(name, workload, bytes)),
+    cell('wall', 'send', bytes),
+  ].map((each): Rival => {
+    const goal = goals[each.contender];
+    return {
+      cell: each,
+      ...(goal !== undefined && { goal }),
+      ...(each.contender === 'node-tcp' && { cpuGoal: 1 }),
+    };
+  });
+  const size = bytes === MIB ? '1 MiB' : '64 KiB';
+  const label = `${size} ${NAMES[workload]}, ${polling}`;
+  return { label, unit: 'GB/s', ours: cell('softroce', workload, bytes, { polling }), rivals };
+}
+
+function latency(label: string, workload: Workload, options: CellOptions, rivals: Rival[]): Row {
+  const ours = cell('softroce', workload, 8, options);
+  return { label: `8 B half RTT, ${label}`, unit: 'us', ours, rivals, tailGoal: 3 };
+}
+
+const spinning: Rival[] = [...SOCKETS, ...LIBRARIES].map((name) => ({
+  cell: cell(name, 'ping', 8),
+  goal: 1,
+}));
+const wallPing: Rival = { cell: cell('wall', 'ping', 8) };
+const polled: Rival = { cell: cell('node-tcp', 'ping', 8), goal: 1 };
+const asleep: Rival[] = [
+  { cell: cell('node-tcp', 'ping', 8, { polling: 'event' }), goal: 1 },
+  { cell: cell('node-uds', 'ping', 8, { polling: 'event' }) },
+];
+
+const rateRivals: Rival[] = [
+  ...SOCKETS.map((name): Rival => {
+    return { cell: cell(name, 'send', 64, { polling: 'event' }), goal: 1 };
+  }),
+  ...LIBRARIES.map((name): Rival => ({ cell: cell(name, 'send', 64), goal: 1 })),
+  { cell: cell('wall', 'send', 64) },
+];
+
+const oneEndpoint = cell('softroce', 'send', 64);
+const baseline = cell('softroce', 'write', MIB, { polling: 'event' });
+
+/** Ours against ours: what a setting costs. */
+function variant(label: string, contender: string, options: CellOptions): Row {
+  const ours = cell(contender, 'write', MIB, { polling: 'event', ...options });
+  return { label: `1 MiB RDMA WRITE, ${label}`, unit: 'GB/s', ours, rivals: [{ cell: baseline }] };
+}
+
+export const ROWS: readonly Row[] = [
+  throughput('send', MIB, 'event'),
+  throughput('write', MIB, 'event'),
+  throughput('read', MIB, 'event'),
+  throughput('send', MIB, 'spin'),
+  throughput('write', MIB, 'spin'),
+  throughput('read', MIB, 'spin'),
+  throughput('send', KIB64, 'event'),
+  throughput('write', KIB64, 'event'),
+  throughput('read', KIB64, 'event'),
+  throughput('send', KIB64, 'spin'),
+  throughput('write', KIB64, 'spin'),
+  throughput('read', KIB64, 'spin'),
+  { ...latency('SEND, spin', 'ping', {}, [...spinning, wallPing]), goal: 3.7 },
+  { ...latency('RDMA WRITE, spin', 'ping-write', {}, [...spinning, wallPing]), goal: 3.7 },
+  latency('SEND, adaptive', 'ping', { polling: 'adaptive' }, [polled]),
+  latency('SEND, adaptive, events$', 'ping', { polling: 'adaptive', delivery: 'events$' }, [
+    polled,
+  ]),
+  latency('SEND, adaptive, for await', 'ping', { polling: 'adaptive', delivery: 'for-await' }, [
+    polled,
+  ]),
+  latency('SEND, event', 'ping', { polling: 'event' }, asleep),
+  {
+    label: '64 B SEND, 64 in flight',
+    unit: 'M/s',
+    ours: oneEndpoint,
+    rivals: rateRivals,
+    goal: 1.5,
+  },
+  {
+    label: '64 B SEND, 64 in flight over 1,000 EPs',
+    unit: 'M/s',
+    ours: cell('softroce', 'send', 64, { endpoints: 1000 }),
+    rivals: [{ cell: oneEndpoint, goal: 0.7 }],
+  },
+  variant('MTU 2048', 'softroce', { mtuBytes: 2048 }),
+  variant('MTU 1024', 'softroce', { mtuBytes: 1024 }),
+  variant('dgram port', 'dgram', {}),
+  {
+    label: '8 B half RTT, SEND, dgram port, event',
+    unit: 'us',
+    ours: cell('dgram', 'ping', 8, { polling: 'event' }),
+    rivals: [{ cell: cell('softroce', 'ping', 8, { polling: 'event' }) }],
+  },
+  {
+    label: 'CPU of two idle processes, connected',
+    unit: '%',
+    ours: cell('softroce', 'idle', 8, { polling: 'adaptive' }),
+    rivals: [],
+    goal: 0.5,
+  },
+];

@@ -1,0 +1,72 @@
+/** A run: every cell of the rows, round by round, each contender in processes of its own. */
+import { MissingPeer } from '../peers/build.js';
+import type { Cell, Measurement } from './cells.js';
+import { CONTENDERS, type Pair } from './contender.js';
+import type { Row } from './rows.js';
+import { type Summary, summarize } from './summary.js';
+
+/** Opens a contender's processes on two addresses. */
+export type Open = (contender: string, local: string, remote: string) => Promise<Pair>;
+
+export interface RunOptions {
+  readonly rounds: number;
+  /** Of each cell of a round. */
+  readonly seconds: number;
+  readonly rows: readonly Row[];
+  /** The first three numbers of the local addresses; default 127.0.0. */
+  readonly network?: string;
+  readonly open?: Open;
+  readonly onRound?: (round: number) => void;
+  /** A contender cannot take part: the package that it lacks, or how it failed. */
+  readonly onSkipped?: (contender: string, why: string) => void;
+}
+
+/** The first round warms every cell up and does not count. */
+const WARM_UP_SECONDS = 0.2;
+
+const openKnown: Open = (contender, local, remote) => CONTENDERS[contender]!.open(local, remote);
+
+/** Measures round by round, every second one in the opposite order. */
+export async function runBench(options: RunOptions): Promise<Summary[]> {
+  const { rounds, seconds, rows, onRound } = options;
+  const cells = new Map<string, Cell>();
+  for (const { ours, rivals } of rows) {
+    cells.set(ours.name, ours);
+    for (const rival of rivals) cells.set(rival.cell.name, rival.cell);
+  }
+  const results = new Map<string, Measurement[]>();
+  const pairs = new Map<string, Pair>();
+  try {
+    await openAll([...new Set([...cells.values()].map((each) => each.contender))], pairs, options);
+    const order = [...cells.values()].filter((each) => pairs.has(each.contender));
+    for (let round = 0; round <= rounds; round++) {
+      onRound?.(round);
+      for (const each of round % 2 === 0 ? order : order.toReversed()) {
+        const time = round === 0 ? Math.min(seconds / 2, WARM_UP_SECONDS) : seconds;
+        const measurement = await pairs.get(each.contender)!.measure(each, time);
+        if (round > 0) results.set(each.name, [...(results.get(each.name) ?? []), measurement]);
+      }
+    }
+    await Promise.all([...pairs.values()].map((pair) => pair.close()));
+  } finally {
+    for (const pair of pairs.values()) pair.kill();
+  }
+  return rows.map((row) => summarize(row, (name) => results.get(name) ?? []));
+}
+
+/** Two addresses for each contender, in the order of the rows. */
+async function openAll(
+  contenders: readonly string[],
+  pairs: Map<string, Pair>,
+  { network = '127.0.0', open = openKnown, onSkipped }: RunOptions,
+): Promise<void> {
+  for (const [i, contender] of contenders.entries()) {
+    const [local, remote] = [`${network}.${2 * i + 1}`, `${network}.${2 * i + 2}`];
+    try {
+      pairs.set(contender, await open(contender, local, remote));
+    } catch (error) {
+      if (!(error instanceof MissingPeer)) throw error;
+      onSkipped?.(contender, error.message);
+    }
+  }
+}

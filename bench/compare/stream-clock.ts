@@ -1,0 +1,30 @@
+/** The times of a stream: what counts begins after a lead-in, and posting ends with the time. */
+import { performance } from 'node:perf_hooks';
+import { type Count, LEAD_IN } from './end.js';
+
+export class StreamClock {
+  private readonly startMs = performance.now();
+  private sinceMs = this.startMs;
+  private before = 0;
+  private counting = false;
+
+  constructor(private readonly seconds: number) {}
+
+  /** Whether the time is up; `messages` are complete by now. */
+  isOver(messages: number): boolean {
+    const nowMs = performance.now();
+    const elapsed = (nowMs - this.startMs) / 1000;
+    if (!this.counting && elapsed >= this.seconds * LEAD_IN) {
+      this.counting = true;
+      this.before = messages;
+      this.sinceMs = nowMs;
+    }
+    return elapsed >= this.seconds;
+  }
+
+  /** All of them are complete. */
+  count(messages: number): Count {
+    const seconds = (performance.now() - this.sinceMs) / 1000;
+    return { messages, counted: messages - this.before, seconds };
+  }
+}

@@ -1,0 +1,79 @@
+/** What the rounds of a row came to, and whether the goals are met. */
+import type { Cell, Measurement } from './cells.js';
+import type { Rival, Row, Unit } from './rows.js';
+import { median } from './statistics.js';
+
+/** A goal beside what was measured. */
+export interface Verdict {
+  readonly what: string;
+  readonly goal: string;
+  readonly value: number;
+  readonly met: boolean;
+}
+
+export interface RivalSummary {
+  readonly contender: string;
+  readonly cell: Cell;
+  readonly measurements: readonly Measurement[];
+  /** Ours divided by theirs, of the same round. */
+  readonly ratios: readonly number[];
+  /** CPU seconds per GiB, ours divided by theirs, of the same round. */
+  readonly cpuRatios: readonly number[];
+  readonly verdicts: readonly Verdict[];
+}
+
+export interface Summary {
+  readonly label: string;
+  readonly unit: Unit;
+  readonly ours: Cell;
+  readonly measurements: readonly Measurement[];
+  readonly verdicts: readonly Verdict[];
+  readonly rivals: readonly RivalSummary[];
+}
+
+const GIB = 2 ** 30;
+
+/** Of both sides, in seconds. */
+export function cpuPerGib({ cpuSeconds, bytes }: Measurement): number {
+  return (cpuSeconds * GIB) / bytes;
+}
+
+export function summarize(row: Row, measured: (name: string) => readonly Measurement[]): Summary {
+  const measurements = measured(row.ours.name);
+  const rivals = row.rivals
+    .map((rival) => summarizeRival(row, rival, measurements, measured(rival.cell.name)))
+    .filter((rival) => rival.measurements.length > 0);
+  const { label, unit, ours } = row;
+  return { label, unit, ours, measurements, rivals, verdicts: ownVerdicts(row, measurements) };
+}
+
+function summarizeRival(
+  { unit }: Row,
+  { cell, goal, cpuGoal }: Rival,
+  ours: readonly Measurement[],
+  theirs: readonly Measurement[],
+): RivalSummary {
+  const pairs = ours.slice(0, theirs.length).map((mine, i) => [mine, theirs[i]!] as const);
+  const ratios = pairs.map(([mine, other]) => mine.value / other.value);
+  const cpuRatios = pairs.map(([mine, other]) => cpuPerGib(mine) / cpuPerGib(other));
+  const verdicts = [
+    ...(goal === undefined ? [] : [judge('ratio', unit, goal, median(ratios))]),
+    ...(cpuGoal === undefined ? [] : [judge('CPU', 'us', cpuGoal, median(cpuRatios))]),
+  ];
+  return { contender: cell.contender, cell, measurements: theirs, ratios, cpuRatios, verdicts };
+}
+
+function ownVerdicts({ unit, goal, tailGoal }: Row, all: readonly Measurement[]): Verdict[] {
+  const tail = median(all.map(({ value, p99 = NaN }) => p99 / value));
+  return [
+    ...(goal === undefined ? [] : [judge(unit, unit, goal, median(all.map((m) => m.value)))]),
+    ...(tailGoal === undefined ? [] : [judge('p99/p50', 'us', tailGoal, tail)]),
+  ];
+}
+
+/** Rates are to be high; times and CPU are to be low. */
+function judge(what: string, unit: Unit, goal: number, value: number): Verdict {
+  const isRate = unit === 'GB/s' || unit === 'M/s';
+  const met = isRate ? value >= goal : value <= goal;
+  return { what, goal: `${isRate ? '≥' : '≤'} ${goal}`, value, met };
+}

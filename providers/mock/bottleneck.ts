@@ -1,0 +1,39 @@
+/**
+ * The port of a switch that leads to an address: everything for that address goes through it, at
+ * its bandwidth, and what does not fit into its queue is dropped (drop-tail).
+ */
+export interface BottleneckOptions {
+  /** Bits a second. */
+  readonly bandwidth: number;
+  /** Bytes that may wait, the packet being sent included. */
+  readonly queueBytes: number;
+}
+
+export class Bottleneck {
+  /** Packets dropped for want of room. */
+  dropped = 0;
+  /** Bytes that have gone through. */
+  passedBytes = 0;
+  #busyUntilUs = 0;
+
+  /** @throws RangeError naming the option and its value */
+  constructor(readonly options: BottleneckOptions) {
+    for (const [name, value] of Object.entries(options)) {
+      if (!(value > 0)) throw new RangeError(`${name} ${String(value)}: must be more than 0`);
+    }
+  }
+
+  /** When a packet that arrives now has gone through; undefined when it is dropped. */
+  passUs(nowUs: number, bytes: number): number | undefined {
+    const { bandwidth, queueBytes } = this.options;
+    const fromUs = Math.max(nowUs, this.#busyUntilUs);
+    const waitingBytes = ((fromUs - nowUs) * bandwidth) / 8e6;
+    if (waitingBytes + bytes > queueBytes) {
+      this.dropped += 1;
+      return undefined;
+    }
+    this.passedBytes += bytes;
+    this.#busyUntilUs = fromUs + (bytes * 8e6) / bandwidth;
+    return this.#busyUntilUs;
+  }
+}

@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict';
+import { changesOf, conclusion } from '../../../bench/against/changes.js';
+import { type Measurement, cell } from '../../../bench/compare/cells.js';
+import { table } from '../../../bench/compare/report.js';
+import type { Row } from '../../../bench/compare/rows.js';
+import { median, signTest } from '../../../bench/compare/statistics.js';
+import { type Summary, summarize } from '../../../bench/compare/summary.js';
+
+const ours = cell('softroce', 'ping', 8);
+const theirs = cell('node-tcp', 'ping', 8);
+
+function measured(values: readonly number[], p99 = 9): Measurement[] {
+  return values.map((value) => ({ value, p99, bytes: 2 ** 30, cpuSeconds: 1 }));
+}
+
+function summaryOf(row: Row, mine: readonly number[], other: readonly number[]): Summary {
+  return summarize(row, (name) => measured(name === row.ours.name ? mine : other));
+}
+
+const PING: Row = {
+  label: 'a ping',
+  unit: 'us',
+  ours,
+  rivals: [{ cell: theirs, goal: 1, cpuGoal: 0.9 }],
+  goal: 2.5,
+  tailGoal: 3,
+};
+
+describe('Report of the benchmark', () => {
+  it('divides round by round and judges the median', () => {
+    const summary = summaryOf(PING, [3, 2, 4], [6, 4, 2]);
+    assert.deepEqual(summary.rivals[0]!.ratios, [0.5, 0.5, 2]);
+    assert.deepEqual(
+      summary.verdicts.map(({ goal, value, met }) => [goal, value, met]),
+      [
+        ['≤ 2.5', 3, false],
+        ['≤ 3', 3, true],
+      ],
+    );
+    assert.deepEqual(
+      summary.rivals[0]!.verdicts.map(({ goal, value, met }) => [goal, value, met]),
+      [
+        ['≤ 1', 0.5, true],
+        ['≤ 0.9', 1, false],
+      ],
+    );
+  });
+
+  it('wants rates high', () => {
+    const row: Row = { ...PING, unit: 'M/s', rivals: [{ cell: theirs, goal: 1 }], goal: 2 };
+    const [verdict] = summaryOf(row, [3, 3], [6, 6]).rivals[0]!.verdicts;
+    assert.deepEqual([verdict!.goal, verdict!.met], ['≥ 1', false]);
+  });
+
+  it('leaves a rival out that was not measured', () => {
+    assert.deepEqual(summaryOf(PING, [3], []).rivals, []);
+  });
+
+  it('prints a line each for ours and for every rival, as text and as Markdown', () => {
+    const summary = summaryOf(PING, [3, 2, 4], [6, 4, 2]);
+    const [heading = '', own = '', rival = ''] = table([summary]).split('\n');
+    assert.match(heading, /^row +who +median/);
+    assert.match(own, /^a ping +softroce +3\.00 \(2\.00–4\.00\) us +9\.00 .*NOT met/);
+    assert.match(rival, /^ +Node TCP .* 0\.500 \(0\.500–2\.00\) +≤ 1 met/);
+    const lines = table([summary], 'markdown').split('\n');
+    assert.equal(lines.length, 4);
+    assert.ok(lines.every((line) => line.split(' | ').length === heading.split(/ {2,}/).length));
+  });
+
+  it('takes medians', () => {
+    assert.equal(median([3, 1, 2]), 2);
+    assert.equal(median([4, 1, 3, 2]), 2.5);
+    assert.ok(Number.isNaN(median([])));
+  });
+});
+
+describe('What changed beyond noise', () => {
+  it('puts a number on chance', () => {
+    assert.equal(signTest([2, 2, 2, 2, 2, 2]), 2 / 64);
+    assert.equal(signTest([0.5, 0.5, 0.5, 0.5, 0.5, 2]), 14 / 64);
+    assert.equal(signTest([2, 0.5]), 1);
+    assert.equal(signTest([1, 1]), 1);
+  });
+
+  it('needs six rounds of six on one side, and two percent', () => {
+    const row: Row = { ...PING, unit: 'GB/s' };
+    const verdict = (after: readonly number[]): string =>
+      changesOf([
+        summaryOf(
+          row,
+          after,
+          after.map(() => 1),
+        ),
+      ])[0]!.verdict;
+    assert.equal(verdict([1.1, 1.2, 1.1, 1.3, 1.1, 1.1]), 'better');
+    assert.equal(verdict([0.9, 0.9, 0.9, 0.9, 0.9, 0.9]), 'worse');
+    assert.equal(verdict([1.1, 1.2, 1.1, 1.3, 1.1]), 'noise');
+    assert.equal(verdict([1.1, 1.2, 1.1, 0.9, 1.1, 1.1]), 'noise');
+    assert.equal(verdict([1.01, 1.01, 1.01, 1.01, 1.01, 1.01]), 'noise');
+  });
+
+  it('knows that less time is better, and says what changed', () => {
+    const six = [0.5, 0.5, 0.5, 0.5, 0.5, 0.5];
+    const changes = changesOf([summaryOf(PING, six, [1, 1, 1, 1, 1, 1])]);
+    assert.deepEqual(
+      changes.map(({ what, verdict }) => [what, verdict]),
+      [
+        ['us', 'better'],
+        ['p99 us', 'noise'],
+      ],
+    );
+    assert.equal(conclusion(changes), 'Better: a ping [us] × 0.500.');
+    assert.equal(conclusion(changes.slice(1)), 'Nothing changed beyond noise.');
+  });
+});
