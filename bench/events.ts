@@ -41,7 +41,7 @@ function pushed(start: (evd: Evd) => void): Round {
 }
 
 async function iterate(evd: Evd): Promise<void> {
-  for await (const batch of evd) for (const _ of batch) take();
+  for await (const batch of evd) batch.forEach(take);
 }
 
 function pulled(turn: (evd: Evd) => void): Round {
