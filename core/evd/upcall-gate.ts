@@ -30,7 +30,8 @@ export class UpcallGate {
   due = false;
   /** The EVD is DISABLED: nothing starts until it is enabled again. */
   blocked = false;
-  private readonly running = new Set<UpcallToken>();
+  /** In no order. A Set would make a new table for every second upcall. */
+  private readonly running: UpcallToken[] = [];
   private readonly drains: Drain[] = [];
 
   get enabled(): boolean {
@@ -42,12 +43,12 @@ export class UpcallGate {
   }
 
   get inProgress(): number {
-    return this.running.size;
+    return this.running.length;
   }
 
   /** The next event would start an upcall. */
   get wantsNext(): boolean {
-    return !this.blocked && this.running.size < this.limit;
+    return !this.blocked && this.running.length < this.limit;
   }
 
   /** A new event is in the queue. */
@@ -62,12 +63,15 @@ export class UpcallGate {
   /** An upcall starts. */
   begin(token: UpcallToken): void {
     if (!this.carriesEvent) this.due = false;
-    this.running.add(token);
+    this.running.push(token);
   }
 
   /** An upcall has ended: its handler has returned, and its promise has settled. */
   end(token: UpcallToken): void {
-    this.running.delete(token);
+    const at = this.running.lastIndexOf(token);
+    if (at < 0) return;
+    const last = this.running.pop();
+    if (last !== undefined && at < this.running.length) this.running[at] = last;
     if (this.drains.length === 0) return;
     for (const drain of [...this.drains]) {
       drain.remaining.delete(token);
