@@ -6,7 +6,6 @@ import { cycles } from './cycles.js';
 import { ends } from './ends.js';
 import { drive, serve } from './kill.js';
 import { linkDown } from './link-down.js';
-import { multicast } from './multicast.js';
 import { say } from './side.js';
 import { workers } from './workers.js';
 
