@@ -18,7 +18,6 @@ const MODES: Readonly<
   removal: (address) => ends(address),
   /** Transfers, connects again when the connection has ended, and transfers on. */
   link: (address) => linkDown(address),
-  multicast: (address, groups) => multicast(address, groups),
   serve: (address, [clients = '1']) => serve(address, Number(clients)),
   drive: (address, [requests = 'forever']) => drive(address, requests),
   workers: (address) => workers(address),
