@@ -14,13 +14,12 @@ import { transcript } from './captured.js';
 const MAIN = join(repositoryRoot, 'dist', 'test', 'guest', 'life', 'main.js');
 const PROGRAM = `exec '${process.execPath}' --expose-gc --enable-source-maps '${MAIN}'`;
 /** Under emulation Node takes seconds to start, and a minute on a machine with other work. */
-const TIMEOUT_MS = 300_000;
+const TIMEOUT_MS = 600_000;
 const CYCLES = { small: 500, full: 10_000 } as const;
 const FULL_TIMEOUT_MS = 3_600_000;
 /** What a heap may have grown by without anything being kept. */
 const SLACK_BYTES = 16 << 20;
 const OUTAGE_MS = 1000;
-const GROUPS = '239.7.7.7 ff15::7:7';
 
 export function verbsLifeCases(lab: Lab, version: string): Case[] {
   const guest = lab.guest(0);
@@ -54,14 +53,16 @@ export function verbsLifeCases(lab: Lab, version: string): Case[] {
       'rdma_cm, RC, IPv4, peer killed',
       () => killed(guest),
     ),
-    one('datagrams to groups', 'UD, multicast, IPv4 and IPv6', () =>
-      runToEnd(guest, `multicast ${guest.ipv4} ${GROUPS}`).then((text) => {
-        for (const group of GROUPS.split(' '))
-          assert.match(text, new RegExp(`^${group}: 20$`, 'm'));
-      }),
-    ),
-    one('link down and up under load', 'rdma_cm, RC, IPv4, eth0 down', () => linkDown(guest)),
-    one('device removed under load', 'rdma_cm, RC, IPv4, rdma link delete', () => removed(guest)),
+    {
+      ...one('link down and up under load', 'rdma_cm, RC, IPv4, eth0 down', () => linkDown(guest)),
+      full: true,
+    },
+    {
+      ...one('device removed under load', 'rdma_cm, RC, IPv4, rdma link delete', () =>
+        removed(guest),
+      ),
+      full: true,
+    },
   ];
 }
 

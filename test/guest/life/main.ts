@@ -6,7 +6,6 @@ import { cycles } from './cycles.js';
 import { ends } from './ends.js';
 import { drive, serve } from './kill.js';
 import { linkDown } from './link-down.js';
-import { multicast } from './multicast.js';
 import { say } from './side.js';
 import { workers } from './workers.js';
 
@@ -19,7 +18,6 @@ const MODES: Readonly<
   removal: (address) => ends(address),
   /** Transfers, connects again when the connection has ended, and transfers on. */
   link: (address) => linkDown(address),
-  multicast: (address, groups) => multicast(address, groups),
   serve: (address, [clients = '1']) => serve(address, Number(clients)),
   drive: (address, [requests = 'forever']) => drive(address, requests),
   workers: (address) => workers(address),
