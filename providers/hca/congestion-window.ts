@@ -12,8 +12,9 @@ const INITIAL_PACKETS = 64;
 /** The least after a loss: one that may be lost, and one behind it that tells. */
 const LEAST_PACKETS = 2;
 /**
- * All of these are numbers of packets of so many bytes; of longer ones there are fewer, but twice as
- * many bytes: each counts as one, also where it ends a message and is short (1.12 times as fast).
+ * All of these are numbers of packets of so many bytes; of longer ones there are fewer, but twice
+ * as many bytes: each counts as one, also where it ends a message and is short (1.12 times as
+ * fast).
  */
 const PACKET_BYTES = 4096;
 const LONG_PACKETS = 2;
