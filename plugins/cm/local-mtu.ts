@@ -1,7 +1,7 @@
 /**
  * How two of ours on one host agree on longer packets than IBTA knows: by the vendor id of REQ and
- * REP, whose place in enhanced connection establishment is just that. REQ names the agreement, and a
- * peer that keeps it says so in its REP; any other one ignores an id that is not its own, and the
+ * REP, whose place in enhanced connection establishment is just that. REQ names the agreement, and
+ * a peer that keeps it says so in its REP; any other one ignores an id that is not its own, and the
  * path MTU of REQ holds. Offered on loopback only.
  */
 import { LOCAL_MTU_BYTES, PATH_MTU_BYTES } from '../../core/spi/index.js';

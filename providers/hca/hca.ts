@@ -25,7 +25,7 @@ import type { HcaParameters } from './parameters.js';
 import { PeerTable } from './peer-table.js';
 import { PlacementQueue } from './placement-queue.js';
 import { PortReleases } from './port-releases.js';
-import type { AttributeLimits } from './queue-pair-attributes.js';
+import { type AttributeLimits, limitsOf } from './queue-pair-attributes.js';
 import { QueuePairTable } from './queue-pair-table.js';
 import type { SoftQueuePair } from './queue-pair.js';
 import { ReceivedPacket } from './received-packet.js';
@@ -117,8 +117,7 @@ export class Hca implements CompletionHost, SharedReceiveHost {
     this.port = port;
     this.timers = options.timers;
     this.parameters = parameters;
-    const { mtuBytes, localMtuBytes } = port;
-    this.limits = { mtuBytes, localMtuBytes, gidCount: port.gids.length, parameters };
+    this.limits = limitsOf(port, parameters);
     this.queuePairs = new QueuePairTable(random);
     this.sharedReceives = new SharedReceiveTable(random);
     this.multicast = new MulticastTable(port);

@@ -1,6 +1,6 @@
 /** Ranges of queue pair attributes; which of them a transition takes is in qp-transitions.ts. */
 import { Access, PATH_MTU_BYTES, SpiError, isMulticastGid } from '../../core/spi/index.js';
-import type { QueuePairAttributes } from '../../core/spi/index.js';
+import type { PacketPort, QueuePairAttributes } from '../../core/spi/index.js';
 import type { HcaParameters } from './parameters.js';
 
 /** What of the device bounds an attribute. */
@@ -9,6 +9,11 @@ export interface AttributeLimits {
   readonly localMtuBytes: number | undefined;
   readonly gidCount: number;
   readonly parameters: HcaParameters;
+}
+
+export function limitsOf(port: PacketPort, parameters: HcaParameters): AttributeLimits {
+  const { mtuBytes, localMtuBytes, gids } = port;
+  return { mtuBytes, localMtuBytes, gidCount: gids.length, parameters };
 }
 
 const QP_ACCESS =

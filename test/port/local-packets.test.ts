@@ -1,4 +1,4 @@
-/** Packets longer than IBTA knows, between two of ours on loopback, and what becomes of trains there. */
+/** Packets longer than IBTA knows, between two of ours on loopback, and trains there. */
 import assert from 'node:assert/strict';
 import { LOCAL_MTU_BYTES } from '../../core/spi/index.js';
 import { openDgramPort } from '../../providers/softroce/dgram-port.js';

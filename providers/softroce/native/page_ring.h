@@ -1,6 +1,7 @@
 // Trains to a process of the same host, handed over as pages instead of being copied into the
 // kernel. A copy there goes to pages that the receiver's core has read just before, and fetching
-// them back is what it costs; a ring of our own stays warm, and the ICRC is made on the way into it.
+// them back is what it costs; a ring of our own stays warm, and the ICRC is made on the way into
+// it.
 #pragma once
 
 #include <sys/socket.h>
@@ -12,9 +13,9 @@
 
 namespace dapl {
 
-/// Pages of packets on their way to one destination. A place is used again after 4 MiB, twice what a
-/// queue pair may have outstanding: what is still unread by then arrives with another content, and
-/// is lost as in a full receive buffer, for the ICRC or the PSN does not fit.
+/// Pages of packets on their way to one destination. A place is used again after 4 MiB, as much
+/// as a queue pair may have outstanding: what is still unread by then arrives with another
+/// content, and is lost as in a full receive buffer, for the ICRC or the PSN does not fit.
 class PageRing {
  public:
   static constexpr size_t kBytes = 4 << 20;
