@@ -1,123 +1,128 @@
-// What the steady path of small messages allocates, by the way completions are taken: bytes of the
-// young heap and scavenges per message, two adapters of this process over the native port. The
-// young heap is made so large that few collections come between two looks at it.
-//
-//   node --max-semi-space-size=128 --min-semi-space-size=128 dist/bench/alloc.js [millions]
+/**
+ * What a message allocates on the whole path, at both ends: 64 B SENDs over softroce between two
+ * processes, 64 in flight, each completion consumed in one way of delivery after another.
+ *
+ *   npm run bench:alloc -- [--messages N]
+ *
+ * Connecting, memory and what the just-in-time compiler needs are in it, a few MB in all: over ten
+ * million messages less than a byte each.
+ */
+import { pathToFileURL } from 'node:url';
+import { Command, InvalidArgumentError } from 'commander';
+import { type CellOptions, cell } from './compare/cells.js';
+import type { Count, Target } from './compare/end.js';
+import { figure, layOut } from './compare/report.js';
+import { WorkerProcess } from './compare/worker-process.js';
 
-import { PerformanceObserver, constants } from 'node:perf_hooks';
-import { setImmediate as nextTurn } from 'node:timers/promises';
-import { getHeapSpaceStatistics } from 'node:v8';
-import { EventBatch, type Ep, type Evd, type Ia, type LmrSegment, openIa } from 'dapl';
-import { softroce } from 'dapl/providers/softroce';
-
-const BYTES = 64;
-const DEPTH = 64;
-/** Turns of the loop between two turns of the event loop. */
-const TURNS = 4096;
-
-class End {
-  readonly batch = new EventBatch(256);
-  readonly evd: Evd;
-  readonly ep: Ep;
-  readonly segments: readonly LmrSegment[];
-  taken = 0;
-
-  constructor(ia: Ia, sends: boolean) {
-    const slots = 2 * DEPTH;
-    const pz = ia.createPz();
-    const memory = ia.allocate(slots * BYTES, { pz });
-    this.segments = Array.from({ length: slots }, (_, i) => memory.segment(i * BYTES, BYTES));
-    this.evd = ia.createEvd({ qlen: 4 * slots, polling: 'spin' });
-    const attributes = { maxRecvDtos: slots, maxRequestDtos: slots };
-    this.ep = ia.createEndpoint({ pz, recvEvd: this.evd, requestEvd: this.evd, attributes });
-    if (!sends) this.segments.forEach((segment, i) => this.ep.postRecv(segment, i));
-  }
-
-  post(cookie: number): void {
-    this.ep.postSend(this.segments[cookie]!, cookie);
-  }
-
-  /** Takes what waits; each completion is followed by the next post. */
-  readonly turns: Readonly<Record<Way, (again: (cookie: number) => void) => void>> = {
-    dequeueInto: (again) => {
-      const count = this.evd.dequeueInto(this.batch);
-      for (let i = 0; i < count; i++) again(this.batch.cookies[i]!);
-      this.taken += count;
-    },
-    dequeue: (again) => {
-      for (let event = this.evd.dequeue(); event; event = this.evd.dequeue()) {
-        if (event.type !== 'dto') continue;
-        again(event.cookie);
-        this.taken += 1;
-      }
-    },
-  };
+interface Allocation {
+  readonly way: string;
+  readonly messages: number;
+  readonly bytesPerMessage: { readonly sender: number; readonly receiver: number };
 }
 
-type Way = 'dequeueInto' | 'dequeue';
+const WAYS: Readonly<Record<string, CellOptions>> = {
+  'dequeueInto, spin': { polling: 'spin' },
+  'upcall NOTIFY + dequeueInto, event': { polling: 'event' },
+  'events$, adaptive': { polling: 'adaptive', delivery: 'events$' },
+  'for await, adaptive': { polling: 'adaptive', delivery: 'for-await' },
+};
 
-let scavenges = 0;
-new PerformanceObserver((list) => {
-  for (const entry of list.getEntries()) {
-    const { kind } = (entry as unknown as { detail: { kind: number } }).detail;
-    if (kind === constants.NODE_PERFORMANCE_GC_MINOR) scavenges += 1;
-  }
-}).observe({ entryTypes: ['gc'] });
+/** To warm up, and to learn how long so many messages take. */
+const TRIAL_SECONDS = 1;
 
-function youngBytes(): number {
-  return getHeapSpaceStatistics().find(({ space_name: name }) => name === 'new_space')!
-    .space_used_size;
-}
-
-async function connected(): Promise<readonly [End, End]> {
-  const [near, far] = ['127.0.0.21', '127.0.0.22'] as const;
-  const a = await openIa(softroce({ addresses: [near], port: 'native' }));
-  const b = await openIa(softroce({ addresses: [far], port: 'native' }));
-  const [sender, receiver] = [new End(a, true), new End(b, false)];
-  const psp = b.createPsp({ connQual: 7600 });
-  psp.requests$.subscribe((event) => event.cr?.accept(receiver.ep));
-  const established = new Promise((resolve) => sender.ep.connection$.subscribe(resolve));
-  sender.ep.connect({ address: far, connQual: 7600, timeoutMs: 5000 });
-  await established;
-  return [sender, receiver];
-}
-
-async function run(ends: readonly [End, End], way: Way, messages: number): Promise<number> {
-  const [sender, receiver] = ends;
-  const send = (cookie: number): void => sender.post(cookie);
-  const receive = (cookie: number): void => {
-    receiver.ep.postRecv(receiver.segments[cookie]!, cookie);
-  };
-  const sending = (): void => sender.turns[way](send);
-  const receiving = (): void => receiver.turns[way](receive);
-  const end = receiver.taken + messages;
-  let allocated = 0;
-  while (receiver.taken < end) {
-    const before = youngBytes();
-    const collections = scavenges;
-    for (let i = 0; i < TURNS && receiver.taken < end; i++) {
-      sender.ep.burst(sending);
-      receiver.ep.burst(receiving);
-    }
-    const grown = youngBytes() - before;
-    await nextTurn();
-    // A slice in which the heap was collected says nothing; there are few.
-    if (scavenges === collections && grown > 0) allocated += grown;
-  }
-  return allocated;
-}
-
-const millions = Number(process.argv[2] ?? 10);
-const ends = await connected();
-for (let i = 0; i < DEPTH; i++) ends[0].post(i);
-for (const way of ['dequeueInto', 'dequeue'] as const) {
-  await run(ends, way, 300_000);
-  const before = scavenges;
-  const bytes = await run(ends, way, millions * 1e6);
-  const each = (bytes / (millions * 1e6)).toFixed(2);
-  console.log(
-    `${way.padEnd(12)} ${millions} million messages, both ends: ${each} bytes a message, ` +
-      `${scavenges - before} scavenges`,
+export async function measureAllocation(
+  messages: number,
+  trialSeconds = TRIAL_SECONDS,
+  network = '127.0.0',
+): Promise<Allocation[]> {
+  const [left, right] = [`${network}.1`, `${network}.2`];
+  const pair = new Pair(
+    new WorkerProcess('native', left, right, 0),
+    new WorkerProcess('native', right, left, 1),
   );
+  try {
+    await pair.ready();
+    const results: Allocation[] = [];
+    for (const [way, options] of Object.entries(WAYS)) {
+      const trial = await pair.run(options, trialSeconds);
+      await pair.countAllocation();
+      const run = await pair.run(options, (messages * trial.seconds) / trial.messages);
+      const [sender, receiver] = await pair.allocated();
+      const bytesPerMessage = {
+        sender: sender / run.messages,
+        receiver: receiver / run.messages,
+      };
+      results.push({ way, messages: run.messages, bytesPerMessage });
+    }
+    await pair.close();
+    return results;
+  } finally {
+    pair.kill();
+  }
 }
-process.exit(0);
+
+class Pair {
+  constructor(
+    private readonly client: WorkerProcess,
+    private readonly server: WorkerProcess,
+  ) {}
+
+  async ready(): Promise<void> {
+    await Promise.all([this.client.answer(), this.server.answer()]);
+  }
+
+  async run(options: CellOptions, seconds: number): Promise<Count> {
+    const work = cell('softroce', 'send', 64, options);
+    const target = (await this.server.ask({ call: 'listen', cell: work })).value as Target;
+    const call = { call: 'run', cell: work, target, seconds } as const;
+    const count = (await this.client.ask(call, seconds * 1000 + 30_000)).value as Count;
+    await this.server.ask({ call: 'stop' });
+    await this.client.ask({ call: 'stop' });
+    return count;
+  }
+
+  async countAllocation(): Promise<void> {
+    await this.client.ask({ call: 'count-allocation' });
+    await this.server.ask({ call: 'count-allocation' });
+  }
+
+  /** Bytes at the sender and at the receiver. */
+  async allocated(): Promise<[number, number]> {
+    const sender = await this.client.ask({ call: 'allocated' });
+    const receiver = await this.server.ask({ call: 'allocated' });
+    return [sender.value as number, receiver.value as number];
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.client.close(), this.server.close()]);
+  }
+
+  kill(): void {
+    this.client.kill();
+    this.server.kill();
+  }
+}
+
+function positive(text: string): number {
+  const value = Number(text);
+  if (value > 0 && Number.isFinite(value)) return value;
+  throw new InvalidArgumentError('a positive number is due.');
+}
+
+async function main(): Promise<void> {
+  const program = new Command('bench:alloc')
+    .description('bytes that a message allocates, for each way of delivery')
+    .option('--messages <n>', 'of each way', positive, 10_000_000)
+    .option('--markdown', 'prints the table as Markdown')
+    .parse();
+  const { messages, markdown } = program.opts<{ messages: number; markdown?: true }>();
+  const results = await measureAllocation(messages);
+  const headings = ['way', 'messages', 'bytes a message, sender', 'receiver'];
+  const lines = results.map(({ way, messages: count, bytesPerMessage }) => {
+    const { sender, receiver } = bytesPerMessage;
+    return [way, String(count), figure(sender), figure(receiver)];
+  });
+  process.stdout.write(`${layOut(headings, lines, markdown ? 'markdown' : 'text')}\n`);
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) await main();

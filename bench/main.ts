@@ -4,14 +4,16 @@
  * of one round: the machine's own speed comes and goes. docs/performance.md explains each peer.
  *
  *   npm run bench -- [--rounds N] [--seconds S] [--only TEXT] [--peers LIST] [--json FILE]
- *                    [--markdown] [--against REV]
+ *                    [--markdown] [--against REV] [--compare BEFORE AFTER]
  */
 import { writeFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
 import { Command, InvalidArgumentError } from 'commander';
+import { compareResults, readResult } from './against/files.js';
 import { measureAgainst } from './against/measure.js';
 import { PEERS } from './compare/contender.js';
 import { describeRun } from './compare/describe-run.js';
+import { matrix } from './compare/matrix.js';
 import { nameOf, table } from './compare/report.js';
 import { ROWS, type Row } from './compare/rows.js';
 import { runBench } from './compare/run.js';
@@ -28,6 +30,7 @@ interface Arguments {
   readonly json?: string;
   readonly markdown?: true;
   readonly against?: string;
+  readonly compare?: readonly string[];
 }
 
 function positive(text: string): number {
@@ -60,9 +63,12 @@ function parse(): { options: Arguments; rows: readonly Row[] } {
     .option('--json <file>', 'writes all measurements')
     .option('--markdown', 'prints the table as Markdown')
     .option('--against <rev>', 'compares with another commit instead of peers')
+    .option('--compare <file...>', 'compares two files of --json instead of measuring')
     .parse();
   const options = program.opts<Arguments>();
   const wanted = options.only.toLowerCase();
+  const files = options.compare?.length ?? 2;
+  if (files !== 2) program.error(`--compare takes two files, not ${files}`);
   const rows = ROWS.filter(({ label }) => label.toLowerCase().includes(wanted));
   if (rows.length === 0) program.error(`no row is called "${options.only}"`);
   return { options, rows };
@@ -79,13 +85,18 @@ function against(rows: readonly Row[], peers: readonly string[]): Row[] {
 
 async function main(): Promise<void> {
   const { options, rows } = parse();
-  const { seconds, peers, json, markdown, against: revision } = options;
+  const { seconds, peers, json, markdown, compare, against: revision } = options;
   const fallback = revision === undefined ? ROUNDS : AGAINST_ROUNDS;
   const rounds = Math.ceil(options.rounds ?? fallback);
   const style = markdown ? 'markdown' : 'text';
   const onRound = (round: number): void => {
     process.stderr.write(round === 0 ? 'warm-up' : ` ${round}/${rounds}`);
   };
+  if (compare !== undefined) {
+    const [before, after] = await Promise.all(compare.map(readResult));
+    process.stdout.write(`${compareResults(before!, after!, style)}\n`);
+    return;
+  }
   if (revision !== undefined) {
     const result = await measureAgainst(revision, { rounds, seconds, rows, onRound }, style);
     process.stderr.write('\n');
@@ -101,7 +112,7 @@ async function main(): Promise<void> {
   const chosen = against(rows, peers);
   const summaries = await runBench({ rounds, seconds, rows: chosen, onRound, onSkipped });
   process.stderr.write('\n');
-  process.stdout.write(`${table(summaries, style)}\n`);
+  process.stdout.write(`${markdown ? matrix(summaries) : table(summaries)}\n`);
   for (const [contender, why] of Object.entries(skipped)) {
     process.stdout.write(`skipped: ${nameOf(contender)} ${why}\n`);
   }

@@ -40,11 +40,14 @@ export type Call =
   | { readonly call: 'run'; readonly cell: Cell; readonly target: Target; readonly seconds: number }
   /** Only asks for the CPU time so far. */
   | { readonly call: 'look' }
+  /** Begins to count what is allocated on the heap; the next one ends it and answers the bytes. */
+  | { readonly call: 'count-allocation' }
+  | { readonly call: 'allocated' }
   | { readonly call: 'stop' }
   | { readonly call: 'close' };
 
 export interface Answer {
-  readonly value?: Target | Count;
+  readonly value?: Target | Count | number;
   readonly error?: string;
   /** User and system time of the process, in seconds. */
   readonly cpuSeconds: number;

@@ -1,15 +1,10 @@
 /** The two Node processes of a contender, which stay for all its cells. */
-import { type ChildProcess, fork } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import type { Cell, Measurement } from './cells.js';
-import type { Answer, Call, Count, Target } from './end.js';
+import type { Count, Target } from './end.js';
 import { measurementOf } from './measurement.js';
-import { pin } from './pinned.js';
+import { WorkerProcess } from './worker-process.js';
 
-const WORKER = fileURLToPath(new URL('worker.js', import.meta.url));
-/** Longer than any cell may take beyond its own time. */
-const PATIENCE_MS = 30_000;
 /** Idle processes are watched for so long at least. */
 const IDLE_SECONDS = 1;
 
@@ -23,11 +18,11 @@ export class NodePair {
     kind: string,
     local: string,
     remote: string,
-    worker = WORKER,
+    worker?: string,
   ): Promise<NodePair> {
     const ends = [
-      new Side(worker, kind, local, remote, 0),
-      new Side(worker, kind, remote, local, 1),
+      new WorkerProcess(kind, local, remote, 0, worker),
+      new WorkerProcess(kind, remote, local, 1, worker),
     ] as const;
     try {
       await Promise.all(ends.map((end) => end.answer()));
@@ -39,8 +34,8 @@ export class NodePair {
   }
 
   private constructor(
-    private readonly client: Side,
-    private readonly server: Side,
+    private readonly client: WorkerProcess,
+    private readonly server: WorkerProcess,
   ) {}
 
   async measure(cell: Cell, seconds: number): Promise<Measurement> {
@@ -75,61 +70,5 @@ export class NodePair {
     await this.server.ask({ call: 'stop' });
     await this.client.ask({ call: 'stop' });
     return { value: (100 * cpuSeconds) / seconds, bytes: 0, cpuSeconds };
-  }
-}
-
-class Side {
-  /** As of the last answer. */
-  cpuSeconds = 0;
-  private readonly child: ChildProcess;
-  private readonly where: string;
-
-  constructor(worker: string, kind: string, local: string, remote: string, core: number) {
-    this.where = `${kind} on ${local}`;
-    this.child = fork(worker, [kind, local, remote], { serialization: 'advanced' });
-    pin(this.child.pid, core);
-  }
-
-  ask(call: Call): Promise<Answer> {
-    this.child.send(call);
-    return this.answer();
-  }
-
-  answer(): Promise<Answer> {
-    return new Promise((resolve, reject) => {
-      const settle = (answer: Answer | undefined, why?: string): void => {
-        clearTimeout(timer);
-        this.child.off('message', onMessage).off('exit', onExit);
-        if (answer) resolve(answer);
-        else reject(new Error(`${this.where}: ${why}`));
-      };
-      const onMessage = (answer: Answer): void => {
-        this.cpuSeconds = answer.cpuSeconds;
-        if (answer.error === undefined) settle(answer);
-        else settle(undefined, answer.error);
-      };
-      const onExit = (): void => settle(undefined, 'the process has ended');
-      const timer = setTimeout(() => settle(undefined, 'no answer in time'), PATIENCE_MS);
-      this.child.on('message', onMessage).on('exit', onExit);
-    });
-  }
-
-  close(): Promise<void> {
-    return new Promise((resolve) => {
-      if (this.child.exitCode !== null || !this.child.connected) {
-        resolve();
-        return;
-      }
-      const timer = setTimeout(() => this.kill(), PATIENCE_MS);
-      this.child.once('exit', () => {
-        clearTimeout(timer);
-        resolve();
-      });
-      this.child.send({ call: 'close' } satisfies Call);
-    });
-  }
-
-  kill(): void {
-    this.child.kill('SIGKILL');
   }
 }

@@ -1,5 +1,5 @@
-/** The report: a line for ours and one for each rival, in columns or as Markdown. */
-import type { Measurement } from './cells.js';
+/** The report: a line for ours and one for each rival. */
+import type { Cell, Measurement } from './cells.js';
 import { CONTENDERS } from './contender.js';
 import type { RivalSummary, Summary, Verdict } from './summary.js';
 import { cpuPerGib } from './summary.js';
@@ -18,8 +18,8 @@ const HEADINGS = [
 export type Style = 'text' | 'markdown';
 
 /** Ratios above 1 are better for rates, below 1 for times. */
-export function table(summaries: readonly Summary[], style: Style = 'text'): string {
-  return layOut(HEADINGS, summaries.flatMap(linesOf), style);
+export function table(summaries: readonly Summary[]): string {
+  return layOut(HEADINGS, summaries.flatMap(linesOf), 'text');
 }
 
 /** Lines of cells under headings. */
@@ -47,11 +47,15 @@ function linesOf(summary: Summary): string[][] {
 
 function rivalLine(summary: Summary, rival: RivalSummary): string[] {
   const { contender, measurements, ratios, verdicts, cell } = rival;
-  // Ours against ours: what differs is named.
-  const isOurs = contender === 'softroce';
-  const other = isOurs && cell.endpoints !== summary.ours.endpoints ? ', 1 EP' : '';
-  const name = `${nameOf(contender)}${isOurs ? other || ' as above' : ''}`;
+  const name = nameOf(contender) + difference(summary.ours, cell);
   return ['', name, ...figures(summary, measurements), range(ratios), say(verdicts)];
+}
+
+/** Ours against ours: by what they differ. */
+function difference(ours: Cell, { contender, endpoints, mtuBytes }: Cell): string {
+  if (contender !== 'softroce') return '';
+  if (endpoints !== ours.endpoints) return `, ${endpoints} EP`;
+  return mtuBytes === ours.mtuBytes ? ', native port' : ', largest MTU';
 }
 
 export function nameOf(contender: string): string {

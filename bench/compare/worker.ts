@@ -1,9 +1,12 @@
 /** A process of the benchmark: one side of every cell of a contender that runs in Node. */
+import { AllocationCount } from '../allocation.js';
 import type { Answer, Call, End } from './end.js';
 import { SocketEnd } from './socket-end.js';
 import { SoftroceEnd } from './softroce-end.js';
 
 const [kind = '', local = '', remote = ''] = process.argv.slice(2);
+
+let allocation: AllocationCount | undefined;
 
 function open(): Promise<End> | End {
   if (kind === 'tcp' || kind === 'unix') return new SocketEnd(kind, local, remote);
@@ -29,6 +32,11 @@ async function perform(end: End, request: Call): Promise<Answer['value']> {
       return end.run(request.cell, request.target, request.seconds);
     case 'look':
       return undefined;
+    case 'count-allocation':
+      allocation = new AllocationCount();
+      return undefined;
+    case 'allocated':
+      return allocation?.stop() ?? 0;
     case 'stop':
       await end.stop();
       return undefined;

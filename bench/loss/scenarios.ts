@@ -23,6 +23,16 @@ const link = {
   latencyMeanUs: ONE_WAY_US,
 };
 
+/**
+ * Hosts at a shared port are faster than it, and jitter a little: with equal rates and none, whoever
+ * comes first would lock all others out of a full queue, packet by packet.
+ */
+const hostLink = {
+  bandwidth: 2.5 * BITS_PER_SECOND,
+  latencyMinUs: ONE_WAY_US - 2,
+  latencyMeanUs: ONE_WAY_US,
+};
+
 /** Lets virtual time pass. */
 function run(fabric: Fabric, forUs: number): void {
   const { clock } = fabric;
@@ -81,7 +91,7 @@ export function sharedBottleneck(
   forUs: number,
   incast = false,
 ): Sharing {
-  const fabric = new Fabric({ seed, mtuBytes: MTU_BYTES, link });
+  const fabric = new Fabric({ seed, mtuBytes: MTU_BYTES, link: hostLink });
   const to = new Host(fabric, '10.0.1.1');
   const options = { bandwidth: BITS_PER_SECOND, queueBytes };
   const bottleneck = fabric.setBottleneck('10.0.1.1', options);

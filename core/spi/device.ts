@@ -20,6 +20,8 @@ export interface DeviceAttributes {
   readonly portNumber: number;
   /** Largest path MTU in bytes. */
   readonly activeMtuBytes: number;
+  /** LOCAL_MTU_BYTES where a peer of the same host may agree on such packets (RC). */
+  readonly localMtuBytes?: number;
   /** Largest message in bytes (2^31 by IBTA). */
   readonly maxMessageBytes: number;
   readonly maxQueuePairs: number;

@@ -121,6 +121,13 @@ export type AsyncEventType = (typeof AsyncEventType)[keyof typeof AsyncEventType
 /** Path MTU codes of the CM and of QP attributes (IBTA 12.7.10): code = log2(bytes) - 7. */
 export const PATH_MTU_BYTES: readonly number[] = [0, 256, 512, 1024, 2048, 4096];
 
+/**
+ * Payload of a packet between two software HCAs of one host that have agreed on it: 14 pages. Wherever
+ * they begin, they and two more for what stands before and behind are the 17 pieces of memory that
+ * Linux lets a datagram have. Not a path MTU of IBTA: it has no code.
+ */
+export const LOCAL_MTU_BYTES = 57344;
+
 /** Full-member default partition key: the only one on RoCE. */
 export const DEFAULT_PKEY = 0xffff;
 /** Queue pair number and Q_Key of the General Services Interface (IBTA 13.5.3.3). */

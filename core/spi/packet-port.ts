@@ -76,6 +76,8 @@ export interface PacketPort {
   readonly gids: readonly Gid[];
   /** Largest RoCE path MTU of the link, in bytes: 256 to 4096. */
   readonly mtuBytes: number;
+  /** LOCAL_MTU_BYTES when packets to every peer that can be reached may be so long. */
+  readonly localMtuBytes?: number;
   readonly counters: PacketPortCounters;
 
   /** Bytes of received packets; valid from `receive` until the next one. */

@@ -1,9 +1,10 @@
 /** The active side: REQ, wait for REP, queue pair to RTR and RTS, RTU. */
-import { PATH_MTU_BYTES, SpiError, Timer } from '../../core/spi/index.js';
+import { SpiError, Timer } from '../../core/spi/index.js';
 import type { CmConnectOptions, CmEvent } from '../../core/spi/index.js';
 import type { CmAction } from './cm-states.js';
 import { Connection } from './connection.js';
 import type { CmActions, CmPath, ConnectionServices, TransactionId } from './connection.js';
+import { agreedMtuBytes } from './local-mtu.js';
 import { QpControl } from './qp-control.js';
 import type { QpPlan } from './qp-control.js';
 import { REQ_RETRIES, ackTimeoutWithDelay, mraWaitUs } from './timing.js';
@@ -101,7 +102,7 @@ export class ActiveConnection extends Connection {
     if (remoteQpn < 2) throw new SpiError('EINVAL', `REP names queue pair ${remoteQpn}`);
     return {
       addressVector: { gid: this.path.gid, localGidIndex: this.path.localGidIndex },
-      pathMtuBytes: PATH_MTU_BYTES[req.pathMtu] ?? 0,
+      pathMtuBytes: agreedMtuBytes(req, rep.vendorId),
       accessFlags: options.accessFlags,
       destinationQpn: remoteQpn,
       receivePsn: req.startingPsn,

@@ -1,5 +1,5 @@
 /** The passive side: REQ to the consumer, queue pair to RTR, REP; by RTU, queue pair to RTS. */
-import { PATH_MTU_BYTES, SpiError } from '../../core/spi/index.js';
+import { SpiError } from '../../core/spi/index.js';
 import type {
   CmAcceptOptions,
   CmEvent,
@@ -10,6 +10,7 @@ import type {
 import type { CmAction } from './cm-states.js';
 import { Connection } from './connection.js';
 import type { CmActions, CmPath, ConnectionServices, TransactionId } from './connection.js';
+import { agreedMtuBytes, agreedVendorId } from './local-mtu.js';
 import { QpControl } from './qp-control.js';
 import type { QpPlan } from './qp-control.js';
 import { rejOf } from './rej-message.js';
@@ -157,7 +158,7 @@ export class PassiveConnection extends Connection {
     const { maxResponderResources, maxInitiatorDepth } = deviceAttributes;
     return {
       addressVector: { gid: path.gid, localGidIndex: path.localGidIndex },
-      pathMtuBytes: PATH_MTU_BYTES[req.pathMtu] ?? 0,
+      pathMtuBytes: agreedMtuBytes(req, agreedVendorId(req, deviceAttributes)),
       accessFlags: options.accessFlags,
       destinationQpn: req.localQpn,
       receivePsn: this.startingPsn,
@@ -176,16 +177,17 @@ export class PassiveConnection extends Connection {
   }
 
   private repFor(options: CmAcceptOptions, plan: QpPlan): CmRep {
+    const { req, deviceAttributes } = this.request;
     return {
       localCommId: this.localCommId,
       remoteCommId: this.remoteCommId,
       ...answererFields(this.transport, options.qp),
       localQkey: 0,
-      vendorId: 0,
+      vendorId: agreedVendorId(req, deviceAttributes),
       startingPsn: plan.receivePsn,
       responderResources: plan.responderResources,
       initiatorDepth: plan.initiatorDepth,
-      targetAckDelay: this.request.deviceAttributes.localAckDelay,
+      targetAckDelay: deviceAttributes.localAckDelay,
       failoverAccepted: 0,
       endToEndFlowControl: 0,
       rnrRetryCount: options.rnrRetryCount,

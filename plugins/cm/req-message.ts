@@ -3,6 +3,7 @@ import { CmPrivateData, DEFAULT_PKEY, PATH_MTU_BYTES } from '../../core/spi/inde
 import type { CmConnectOptions, DeviceAttributes, Gid } from '../../core/spi/index.js';
 import { checkPrivateData } from './checks.js';
 import { cmaHeaderOf } from './cma-contents.js';
+import { offeredVendorId } from './local-mtu.js';
 import {
   DEFAULT_ACK_TIMEOUT,
   LOCAL_CM_RESPONSE_TIMEOUT,
@@ -32,16 +33,18 @@ export function reqOf(
   identity: ReqIdentity,
   device: DeviceAttributes,
 ): CmReq {
+  const transport = transportOfAsker(options.qp);
+  const pathMtu = pathMtuCode(options, device);
   const noGid = new Uint8Array(16);
   return {
-    ...transportFields(transportOfAsker(options.qp), {
+    ...transportFields(transport, {
       responderResources: Math.min(options.responderResources, device.maxResponderResources),
       retryCount: options.retryCount,
       rnrRetryCount: options.rnrRetryCount,
       srq: options.qp.receiveRing ? 0 : 1,
     }),
     localCommId: identity.localCommId,
-    vendorId: 0,
+    vendorId: offeredVendorId(transport, pathMtu, device),
     serviceId: options.serviceId,
     localCaGuid: device.nodeGuid,
     localQkey: 0,
@@ -54,7 +57,7 @@ export function reqOf(
     startingPsn: identity.startingPsn,
     localCmResponseTimeout: LOCAL_CM_RESPONSE_TIMEOUT,
     partitionKey: DEFAULT_PKEY,
-    pathMtu: pathMtuCode(options, device),
+    pathMtu,
     rdcExists: 0,
     maxCmRetries: MAX_CM_RETRIES,
     primaryLocalLid: ROCE_LID,

@@ -43,6 +43,8 @@ export class HcaCounters {
   timeouts = 0;
   /** Times that a requester went back to its oldest unacknowledged packet. */
   retries = 0;
+  /** Packets repeated after silence, before an ACK timeout. */
+  earlyRepeats = 0;
   duplicateRequests = 0;
   localErrors = 0;
   completions = 0;

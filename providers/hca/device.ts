@@ -264,6 +264,7 @@ function deviceAttributes(hca: Hca, random: Random): DeviceAttributes {
     firmwareVersion: '0.1.0',
     portNumber: 1,
     activeMtuBytes: port.mtuBytes,
+    ...(port.localMtuBytes !== undefined && { localMtuBytes: port.localMtuBytes }),
     maxMessageBytes: MAX_MESSAGE_BYTES,
     maxQueuePairs: parameters.maxQueuePairs,
     maxQueuePairWr: parameters.maxQueuePairWr,

@@ -117,7 +117,8 @@ export class Hca implements CompletionHost, SharedReceiveHost {
     this.port = port;
     this.timers = options.timers;
     this.parameters = parameters;
-    this.limits = { mtuBytes: port.mtuBytes, gidCount: port.gids.length, parameters };
+    const { mtuBytes, localMtuBytes } = port;
+    this.limits = { mtuBytes, localMtuBytes, gidCount: port.gids.length, parameters };
     this.queuePairs = new QueuePairTable(random);
     this.sharedReceives = new SharedReceiveTable(random);
     this.multicast = new MulticastTable(port);

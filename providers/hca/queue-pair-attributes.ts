@@ -6,6 +6,7 @@ import type { HcaParameters } from './parameters.js';
 /** What of the device bounds an attribute. */
 export interface AttributeLimits {
   readonly mtuBytes: number;
+  readonly localMtuBytes: number | undefined;
   readonly gidCount: number;
   readonly parameters: HcaParameters;
 }
@@ -31,7 +32,9 @@ export function checkAttributeValues(a: QueuePairAttributes, limits: AttributeLi
   if (a.accessFlags !== undefined && (a.accessFlags & ~QP_ACCESS) !== 0) {
     throw new SpiError('EINVAL', `accessFlags 0x${a.accessFlags.toString(16)}: unknown bits`);
   }
-  if (a.pathMtuBytes !== undefined) checkMtu(a.pathMtuBytes, limits.mtuBytes);
+  if (a.pathMtuBytes !== undefined && a.pathMtuBytes !== limits.localMtuBytes) {
+    checkMtu(a.pathMtuBytes, limits.mtuBytes);
+  }
   if (a.addressVector) {
     const { gid, localGidIndex } = a.addressVector;
     range('addressVector.localGidIndex', localGidIndex, 0, limits.gidCount - 1);

@@ -104,7 +104,7 @@ export class RcCompleter {
     if (fatal) this.failRefused();
     else if (!requester.waitingForReceiver) {
       // In RNR wait this is the echo of the packets that were in flight behind the refused one.
-      requester.retry();
+      requester.onSequenceNak();
     }
   }
 

@@ -35,6 +35,11 @@ export class RcRequestPackets {
     this.payload = new RequestPayload(qp);
   }
 
+  /** Whether the packet built last asked for an acknowledgement. */
+  get asked(): boolean {
+    return this.sinceAckRequest === 0;
+  }
+
   /** Starts anew, with a connection or with the oldest unacknowledged packet. */
   begin(): void {
     this.sinceAckRequest = 0;

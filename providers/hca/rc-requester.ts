@@ -5,7 +5,6 @@
  * whenever it is asked for again.
  */
 import { QpState, SQE, Timer, WcStatus, WrFlags, WrOpcode } from '../../core/spi/index.js';
-import { CongestionWindow } from './congestion-window.js';
 import { FLIGHT } from './flight-recorder.js';
 import { executeLocalOperation } from './local-operations.js';
 import { isAtomic, needsResponse } from './rc-opcodes.js';
@@ -13,12 +12,12 @@ import { RcOutstandingReads } from './rc-outstanding-reads.js';
 import type { RcQueuePair } from './rc-queue-pair.js';
 import { RcRequestPackets } from './rc-request-packets.js';
 import { LOCAL, RcRequests } from './rc-requests.js';
+import { RcAckTimer } from './rc-ack-timer.js';
+import type { AckWaiter } from './rc-ack-timer.js';
+import { RcPace } from './rc-pace.js';
 import { PSN_MASK, psnAdd, psnDiff } from './wire/psn.js';
 
-/** IBTA lets the ACK timer take 1 to 4 times its nominal length: we back off within that. */
-const MAX_BACKOFF = 4;
-
-export class RcRequester {
+export class RcRequester implements AckWaiter {
   /** Next PSN to send; after going back, below `maxPsn`. */
   psn = 0;
   /** One after the highest PSN ever sent. */
@@ -36,9 +35,7 @@ export class RcRequester {
   rnrRetriesLeft = 0;
   /** Packets of a READ request; set from the largest window and the depth. */
   chunkPackets = 1;
-  private readonly window = new CongestionWindow();
-  /** PSNs up to here have been counted into the window. */
-  private counted = 0;
+  private readonly pace = new RcPace();
   /** The request being sent, and the next of its packets. */
   private sendIndex = 0;
   private packet = 0;
@@ -46,15 +43,14 @@ export class RcRequester {
   private badIndex = -1;
   private badStatus = 0;
   private readonly reads = new RcOutstandingReads();
-  private backoff = 1;
-  private ackDeadlineUs = Infinity;
   private lastHintUs = -Infinity;
   private readonly packets: RcRequestPackets;
-  private readonly ackTimer = new Timer((nowUs) => this.onAckTimer(nowUs));
+  private readonly ackTimer: RcAckTimer;
   private readonly rnrTimer = new Timer(() => this.onRnrTimer());
 
   constructor(private readonly qp: RcQueuePair) {
-    this.packets = new RcRequestPackets(qp, this.window);
+    this.ackTimer = new RcAckTimer(qp, this.pace, this);
+    this.packets = new RcRequestPackets(qp, this.pace.window);
     this.requests = new RcRequests(qp);
     this.firstPsn = this.requests.firstPsn;
     this.packetCount = this.requests.packetCount;
@@ -65,23 +61,21 @@ export class RcRequester {
   /** Entering RTS from RTR. */
   begin(sendPsn: number): void {
     const { attributes, hca } = this.qp;
-    this.psn = this.maxPsn = this.una = this.counted = sendPsn & PSN_MASK;
+    this.psn = this.maxPsn = this.una = sendPsn & PSN_MASK;
     this.sendIndex = this.qp.fetched;
     this.packet = 0;
     this.badIndex = -1;
     const depth = attributes.maxRdAtomic ?? 0;
     this.reads.begin(depth);
-    const { windowPackets } = hca.parameters;
-    this.chunkPackets = Math.max(1, Math.floor(windowPackets / Math.min(Math.max(depth, 1), 16)));
-    this.window.begin(windowPackets);
+    const most = this.pace.begin(hca.parameters.windowPackets, this.qp.mtuBytes, this.una);
+    this.chunkPackets = Math.max(1, Math.floor(most / Math.min(Math.max(depth, 1), 16)));
     this.packets.begin();
     this.reloadRetries();
   }
 
   stop(): void {
-    this.qp.hca.timers.stop(this.ackTimer);
+    this.ackTimer.stop();
     this.qp.hca.timers.stop(this.rnrTimer);
-    this.ackDeadlineUs = Infinity;
     this.waitingForReceiver = false;
     this.badIndex = -1;
     // Nothing is awaited any more: whatever still comes is stale.
@@ -118,7 +112,7 @@ export class RcRequester {
     if (this.sendIndex === qp.fetched && !this.fetch()) return false;
     if (this.sendIndex === this.badIndex) return false;
     const inFlight = (this.psn - this.una) & PSN_MASK;
-    if (inFlight >= this.window.packets) return false;
+    if (inFlight >= this.pace.window.packets) return false;
     const control = qp.sendRing.words[qp.sendRing.wordOf(this.sendIndex) + SQE.CONTROL]!;
     if (this.packet === 0 && this.reads.count > 0 && (control & (WrFlags.FENCE << 8)) !== 0) {
       return false;
@@ -131,7 +125,7 @@ export class RcRequester {
     if (this.reads.full) return false;
     const rest = this.packetCount[this.sendIndex & this.qp.sendRing.mask]! - this.packet;
     const chunk = Math.min(rest, this.chunkPackets);
-    return inFlight === 0 || inFlight + chunk <= this.window.packets;
+    return inFlight === 0 || inFlight + chunk <= this.pace.window.packets;
   }
 
   /** Begins the next request that the doorbell has shown. */
@@ -188,8 +182,11 @@ export class RcRequester {
       this.sendIndex = (this.sendIndex + 1) >>> 0;
       this.packet = 0;
     }
-    if (psnDiff(this.psn, this.maxPsn) > 0) this.maxPsn = this.psn;
-    if (this.ackDeadlineUs === Infinity) this.restartAckTimer();
+    if (psnDiff(this.psn, this.maxPsn) > 0) {
+      this.maxPsn = this.psn;
+      if (this.packets.asked) this.pace.onAsked(this.psn, this.una, this.qp.hca.nowUs);
+    }
+    if (!this.ackTimer.running) this.ackTimer.restart();
   }
 
   private sendData(slot: number): boolean {
@@ -254,15 +251,19 @@ export class RcRequester {
     const { qp } = this;
     if (psnDiff(this.una, this.psn) > 0) this.resumeAt(this.una);
     this.reads.retire(this.una);
-    this.window.onAcknowledged((this.una - this.counted) & PSN_MASK);
-    this.counted = this.una;
+    this.pace.onProgress(this.una, qp.hca.nowUs);
     this.reloadRetries();
     if (this.waitingForReceiver) this.leaveReceiverWait();
-    if (this.outstanding) this.restartAckTimer();
-    else this.ackDeadlineUs = Infinity;
+    if (this.outstanding) this.ackTimer.restart();
+    else this.ackTimer.pause();
     if (this.failIfBad()) return;
     qp.checkDrained();
     if (this.sendIndex !== qp.visible) qp.hca.scheduleRequests(qp);
+  }
+
+  /** The peer misses the oldest packet. */
+  onSequenceNak(): void {
+    if (!this.pace.isEcho(this.una, this.qp.hca.nowUs)) this.retry();
   }
 
   /** Goes back to the oldest unacknowledged PSN; when no retry is left, its request fails. */
@@ -275,9 +276,9 @@ export class RcRequester {
     this.retriesLeft -= 1;
     qp.hca.counters.retries += 1;
     qp.flight.record(qp.hca.nowUs, FLIGHT.RETRY, this.retriesLeft, this.una);
-    this.window.onLoss();
+    this.pace.onLoss(qp.hca.nowUs);
     this.goBack();
-    this.restartAckTimer();
+    this.ackTimer.restart();
   }
 
   /** Waits as the RNR NAK says, then starts again from `una`. */
@@ -290,7 +291,7 @@ export class RcRequester {
     if ((qp.attributes.rnrRetryCount ?? 0) !== 7) this.rnrRetriesLeft -= 1;
     this.goBack();
     this.waitingForReceiver = true;
-    this.ackDeadlineUs = Infinity;
+    this.ackTimer.pause();
     qp.hca.timers.start(this.rnrTimer, qp.hca.nowUs + delayUs);
   }
 
@@ -314,6 +315,7 @@ export class RcRequester {
     this.resumeAt(this.una);
     this.packets.begin();
     this.reads.clear();
+    this.pace.onWentBack(this.una, this.qp.hca.nowUs);
     this.qp.hca.scheduleRequests(this.qp);
   }
 
@@ -331,39 +333,29 @@ export class RcRequester {
   private reloadRetries(): void {
     this.retriesLeft = this.qp.attributes.retryCount ?? 0;
     this.rnrRetriesLeft = this.qp.attributes.rnrRetryCount ?? 0;
-    this.backoff = 1;
+    this.ackTimer.resetBackoff();
   }
 
   // --- timers -----------------------------------------------------------------------------------
 
-  /**
-   * The wheel is touched only when the deadline moves forward: an expiry that comes too early finds
-   * the true deadline and waits on.
-   */
-  private restartAckTimer(): void {
-    const { hca, ackTimeoutUs } = this.qp;
-    if (ackTimeoutUs === Infinity) return;
-    this.ackDeadlineUs = hca.nowUs + ackTimeoutUs * this.backoff;
-    if (!this.ackTimer.active || this.ackDeadlineUs < this.ackTimer.deadlineUs) {
-      hca.timers.start(this.ackTimer, this.ackDeadlineUs);
-    }
+  onAckTimeout(waitedUs: number): void {
+    const { hca, flight, completer } = this.qp;
+    hca.counters.timeouts += 1;
+    flight.record(hca.nowUs, FLIGHT.ACK_TIMEOUT, waitedUs, this.una);
+    completer.onTimeout();
+    if (!completer.failRefused()) this.retry();
   }
 
-  private onAckTimer(nowUs: number): void {
-    const { hca, flight } = this.qp;
-    if (!this.outstanding || this.ackDeadlineUs === Infinity) {
-      this.ackDeadlineUs = Infinity;
-      return;
-    }
-    if (nowUs < this.ackDeadlineUs) {
-      hca.timers.start(this.ackTimer, this.ackDeadlineUs);
-      return;
-    }
-    hca.counters.timeouts += 1;
-    flight.record(nowUs, FLIGHT.ACK_TIMEOUT, this.qp.ackTimeoutUs * this.backoff, this.una);
-    this.backoff = Math.min(this.backoff * 2, MAX_BACKOFF);
-    this.qp.completer.onTimeout();
-    if (!this.qp.completer.failRefused()) this.retry();
+  /**
+   * Nothing has come back for longer than ever before: the last packet is lost, or its answer, or
+   * the peer has no time. The oldest packet is sent again to find out.
+   */
+  ask(): void {
+    const { hca, completer } = this.qp;
+    hca.counters.earlyRepeats += 1;
+    this.pace.onSilence(this.una, hca.nowUs);
+    this.goBack();
+    completer.onTimeout();
   }
 
   private onRnrTimer(): void {

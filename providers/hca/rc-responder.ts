@@ -54,8 +54,9 @@ export class RcResponder {
   private open: number = OPERATION.unknown;
   /** PSN of the last SEND, WRITE or atomic executed: what a duplicate is answered with. */
   private ackPsn = NO_PSN;
-  /** A sequence NAK has been sent for the present gap. */
+  /** A sequence NAK has been sent for the present gap, because of that packet. */
   private gapReported = false;
+  private gapPsn = 0;
   private communicating = false;
   /** The WRITE under way: where the next byte goes, and how many are to come. */
   private writeKey = 0;
@@ -92,7 +93,7 @@ export class RcResponder {
       return;
     }
     const ahead = psnDiff(rx.psn, this.ePsn);
-    if (ahead > 0) this.onGap();
+    if (ahead > 0) this.onGap(rx.psn);
     else if (ahead < 0) this.onDuplicate(rx);
     else this.execute(rx);
   }
@@ -107,10 +108,15 @@ export class RcResponder {
 
   // --- out of sequence --------------------------------------------------------------------------
 
-  private onGap(): void {
+  /**
+   * One NAK for each time that the peer comes by the gap: what follows the packet that told of it
+   * is silent, but that packet once more is the peer's next attempt, whose first packets are lost.
+   */
+  private onGap(psn: number): void {
     this.qp.hca.counters.drops.sequenceGap += 1;
-    if (this.gapReported) return;
+    if (this.gapReported && psnDiff(psn, this.gapPsn) > 0) return;
     this.gapReported = true;
+    this.gapPsn = psn;
     this.sendNak(SYNDROME.nakPsnSequence);
   }
 
@@ -316,6 +322,7 @@ export class RcResponder {
     this.sendNak(rnrNakSyndrome(this.qp.attributes.minRnrTimer ?? 0));
     // What was in flight behind it is part of the same event, not a gap of its own.
     this.gapReported = true;
+    this.gapPsn = this.ePsn;
     return REFUSED;
   }
 

@@ -10,12 +10,14 @@ import { loadNativeAddon, nativeAddonProblem } from './native-addon.js';
 import { PathTable } from './path-table.js';
 import type { SocketPort, SocketPortCounters, SocketPortOptions } from './port-options.js';
 import {
+  MAX_LOCAL_PACKET_BYTES,
   MAX_PACKET_BYTES,
   ROCE_UDP_PORT,
   allocatePortArrays,
   bindError,
   checkOptions,
   checkRegion,
+  localMtu,
   pathMtu,
 } from './port-options.js';
 
@@ -35,6 +37,7 @@ class NativePort implements SocketPort {
   readonly kind = 'native';
   readonly gids: readonly Gid[];
   readonly mtuBytes: number;
+  readonly localMtuBytes?: number;
   readonly counters: NativeCounters;
   readonly rxArena: Uint8Array;
   readonly rxPackets: Uint32Array;
@@ -56,7 +59,10 @@ class NativePort implements SocketPort {
     const arrays = allocatePortArrays(addon.arenaBytes);
     const words = new Float64Array(NativeCounters.WORDS);
     // An address that no interface lists may still be a local one; if not, opening says so.
-    const mtus = gids.map((gid, i) => pathMtu(links[i]?.[0] ?? 1500, gid, options.mtuBytes));
+    const linkMtus = links.map((link) => link?.[0] ?? 1500);
+    const mtus = gids.map((gid, i) => pathMtu(linkMtus[i] ?? 1500, gid, options.mtuBytes));
+    const local = localMtu(linkMtus, options.mtuBytes);
+    if (local !== undefined) this.localMtuBytes = local;
     this.gids = gids;
     this.mtuBytes = Math.min(...mtus);
     this.#addon = addon;
@@ -68,7 +74,9 @@ class NativePort implements SocketPort {
     this.placements = arrays.placements;
     this.txPackets = arrays.txPackets;
     this.txSegments = arrays.txSegments;
-    this.#native = openHandle(addon, gids, links, options, { ...arrays, counters: words });
+    const maxPacketBytes = local === undefined ? MAX_PACKET_BYTES : MAX_LOCAL_PACKET_BYTES;
+    const shared = { ...arrays, counters: words };
+    this.#native = openHandle(addon, gids, links, options, maxPacketBytes, shared);
     this.counters = new NativeCounters(words, this.#native);
   }
 
@@ -137,6 +145,7 @@ function openHandle(
   gids: readonly Gid[],
   links: readonly ([number, number] | undefined)[],
   options: SocketPortOptions,
+  maxPacketBytes: number,
   arrays: NativeArrays,
 ): NativePortHandle {
   const { udpPort = ROCE_UDP_PORT, icrcCheck } = options;
@@ -145,7 +154,7 @@ function openHandle(
   gids.forEach((gid, i) => gidBytes.set(gid, 16 * i));
   const scopes = Uint32Array.from(links, (link) => link?.[1] ?? 0);
   try {
-    return addon.openPort(gidBytes, scopes, udpPort, MAX_PACKET_BYTES, arrays, exact);
+    return addon.openPort(gidBytes, scopes, udpPort, maxPacketBytes, arrays, exact);
   } catch (error) {
     const gid = gids[(error as { addressIndex?: number }).addressIndex ?? 0];
     const address = gid ? ipFromGid(gid) : '';

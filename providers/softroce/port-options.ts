@@ -1,6 +1,7 @@
 /** What the two socket ports have in common: options, counters, sizes of the shared arrays. */
 import type { Device, Gid, Logger, PacketPort, PacketPortCounters } from '../../core/spi/index.js';
 import {
+  LOCAL_MTU_BYTES,
   PLACE,
   RX,
   SpiError,
@@ -62,6 +63,9 @@ export const PORT_CAPACITY = {
 
 /** Largest RoCE packet a peer may send: headers, the largest path MTU, ICRC. */
 export const MAX_PACKET_BYTES = 48 + 4096 + 4;
+
+/** The same between two of ours on one host. */
+export const MAX_LOCAL_PACKET_BYTES = 48 + LOCAL_MTU_BYTES + 4;
 
 /** @param arenaBytes of received packets */
 export function allocatePortArrays(arenaBytes: number): {
@@ -126,6 +130,18 @@ export function pathMtu(linkMtuBytes: number, gid: Gid, limitBytes = 4096): numb
     );
   }
   return mtu;
+}
+
+/** What only the loopback interface has. */
+const LOOPBACK_MTU_BYTES = 65536;
+
+/** LOCAL_MTU_BYTES when every address is the host's own, and no limit was asked for. */
+export function localMtu(
+  linkMtus: readonly number[],
+  limitBytes: number | undefined,
+): number | undefined {
+  const loopback = linkMtus.every((mtu) => mtu >= LOOPBACK_MTU_BYTES);
+  return loopback && limitBytes === undefined ? LOCAL_MTU_BYTES : undefined;
 }
 
 /** Refuses memory that could move or shrink under the port. */

@@ -134,7 +134,7 @@ export function registrationOutOfMemory(
 }
 
 /** Memory that must not be registered, and why (docs/spi.md, Buffers). */
-export type MemoryProblem = 'pooled' | 'resizable' | 'detached' | 'empty';
+export type MemoryProblem = 'pooled' | 'resizable' | 'detached' | 'empty' | 'registered';
 
 const MEMORY_SENTENCES: Readonly<Record<MemoryProblem, string>> = {
   pooled:
@@ -143,6 +143,9 @@ const MEMORY_SENTENCES: Readonly<Record<MemoryProblem, string>> = {
   resizable: 'is resizable: its pages may vanish under the adapter; use a fixed length',
   detached: 'is detached: its ArrayBuffer was transferred; register before transferring',
   empty: 'has 0 bytes: a region has at least 1',
+  registered:
+    'is registered, and the adapter may write into it: deregister it (lmr.free()) before ' +
+    'transferring its ArrayBuffer',
 };
 
 export function memoryRefused(problem: MemoryProblem): SpiError {

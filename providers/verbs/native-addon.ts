@@ -143,7 +143,8 @@ export interface VerbsAddon extends FileMapper, XrcNative {
   /** attribute-words.ts has the words. */
   modifyQp(qp: number, mask: number, attributes: Uint32Array): number;
   queryQp(qp: number, mask: number, attributes: Uint32Array): number;
-  multicast(qp: number, gid: Uint8Array, attach: number): number;
+  /** `netdev`: the interface at which the host becomes a member too. */
+  multicast(qp: number, gid: Uint8Array, attach: 0 | 1, netdev?: string): number;
   destroyQp(qp: number): number;
 
   postSends(qp: number): number;

@@ -1,4 +1,5 @@
 /** Which memory may be registered, and what keeps it in place. */
+import { types } from 'node:util';
 import { markAsUntransferable } from 'node:worker_threads';
 import { memoryRefused } from './errors.js';
 
@@ -18,12 +19,44 @@ export function pinnable(memory: ArrayBufferView): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
+/** How many regions each buffer has. */
+const pins = new WeakMap<ArrayBuffer, number>();
+/** Methods that move the memory to another ArrayBuffer (Node 22 and later). */
+const MOVERS = ['transfer', 'transferToFixedLength'] as const;
+
 /**
  * From now on the memory cannot be transferred to another thread, which would take it from under
- * the adapter. A SharedArrayBuffer has nothing that could. There is no way back: Node has none.
+ * the adapter: there is no way back, Node has none. And up to `unpin` its own `transfer()` refuses,
+ * of which that mark knows nothing. A SharedArrayBuffer has nothing of either.
  */
 export function pin(memory: ArrayBufferView): void {
-  if (memory.buffer instanceof ArrayBuffer) markAsUntransferable(memory.buffer);
+  const { buffer } = memory;
+  if (!types.isArrayBuffer(buffer)) return;
+  markAsUntransferable(buffer);
+  const count = pins.get(buffer) ?? 0;
+  pins.set(buffer, count + 1);
+  if (count > 0) return;
+  for (const name of MOVERS) {
+    if (!(name in buffer)) continue;
+    Reflect.defineProperty(buffer, name, { value: refuseTransfer, configurable: true });
+  }
+}
+
+/** A region of it is gone. */
+export function unpin(memory: ArrayBufferView): void {
+  const { buffer } = memory;
+  if (!types.isArrayBuffer(buffer)) return;
+  const count = pins.get(buffer) ?? 0;
+  if (count > 1) {
+    pins.set(buffer, count - 1);
+    return;
+  }
+  pins.delete(buffer);
+  for (const name of MOVERS) Reflect.deleteProperty(buffer, name);
+}
+
+function refuseTransfer(): never {
+  throw memoryRefused('registered');
 }
 
 function isResizable(buffer: ArrayBufferLike): boolean {

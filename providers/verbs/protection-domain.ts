@@ -9,7 +9,7 @@ import type {
 import { Access, SpiError } from '../../core/spi/index.js';
 import type { VerbsDevice } from './device.js';
 import { made } from './errno.js';
-import { pin, pinnable } from './pinnable.js';
+import { pin, pinnable, unpin } from './pinnable.js';
 import { VerbsObject } from './verbs-object.js';
 
 const DEFAULT_HOP_LIMIT = 64;
@@ -38,6 +38,7 @@ class VerbsMemoryRegion extends VerbsObject implements MemoryRegion {
   readonly rkey: number;
   readonly lengthBytes: number;
   readonly iova: bigint;
+  private readonly bytes: Uint8Array;
 
   constructor(pd: VerbsProtectionDomain, memory: ArrayBufferView, access: number, iova?: bigint) {
     super(pd.device, 'memory region');
@@ -49,6 +50,7 @@ class VerbsMemoryRegion extends VerbsObject implements MemoryRegion {
     const number = pd.device.addon.regMr(pd.number, bytes, rights, at, out);
     if (number <= 0) throw pd.device.registrationError(-number, bytes.length, at);
     this.created(number);
+    this.bytes = bytes;
     pin(bytes);
     const [lkey = 0, rkey = 0, low = 0, high = 0] = out;
     this.lkey = lkey;
@@ -64,6 +66,7 @@ class VerbsMemoryRegion extends VerbsObject implements MemoryRegion {
 
   protected override onDestroyed(): void {
     this.device.registeredBytes -= this.lengthBytes;
+    unpin(this.bytes);
   }
 }
 

@@ -11,9 +11,6 @@ import {
   Ring,
   SpiError,
   checkQpTransition,
-  ipFromGid,
-  isIpv4Gid,
-  isMulticastGid,
   nameOf,
   ringEntries,
   rqeBytes,
@@ -25,6 +22,7 @@ import type { CreateQueuePair } from './create-queue-pair.js';
 import type { VerbsDevice } from './device.js';
 import { check, errnoError } from './errno.js';
 import { LastReceive } from './last-receive.js';
+import { attachTo, detachFrom } from './multicast.js';
 import { queueOf } from './parents.js';
 import { VerbsObject } from './verbs-object.js';
 
@@ -49,6 +47,8 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
   private readonly lines: string[] = [];
   /** That it is in ERR has been told, or ordered. */
   private errorKnown = false;
+  /** It went to RTR by `modify`; the queue pairs of iWARP are the kernel's to move. */
+  private isMovedHere = false;
   private known: QpState = QpState.RESET;
   /** Where receives of a shared queue complete. */
   private readonly sharedCq: VerbsCompletionQueue | undefined;
@@ -75,8 +75,8 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
     this.lastReceive = srq && this.makeLastReceive();
     device.events.queuePairs.set(this.number, this);
     if (device.capabilities.has('multicast')) {
-      this.attachMulticast = (group) => this.multicast('ibv_attach_mcast', group, 1);
-      this.detachMulticast = (group) => this.multicast('ibv_detach_mcast', group, 0);
+      this.attachMulticast = (group) => attachTo(device, this.datagrams(), group);
+      this.detachMulticast = (group) => detachFrom(device, this.datagrams(), group);
     }
   }
 
@@ -103,7 +103,6 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
 
   modify(attributes: QueuePairAttributes): void {
     const from = this.state;
-    if (from === QpState.ERR) this.noticeError();
     const to = checkQpTransition(this.type, from, attributes);
     const { device, words } = this;
     words.fill(0);
@@ -112,9 +111,8 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
     if (to === QpState.RESET) this.saveSharedReceives();
     const errno = device.addon.modifyQp(this.number, mask, words);
     this.record(errno === 0 ? step : `${step}: errno ${errno}`, attributes);
-    if (errno === 0) this.learn(to);
+    if (errno === 0) this.moved(to);
     check('ibv_modify_qp', errno, `${nameOf(QpType, this.type)} ${step}`);
-    this.errorKnown = to === QpState.ERR;
   }
 
   query(): Readonly<QueuePairAttributes> {
@@ -152,8 +150,16 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
     this.device.events.queuePairs.delete(number);
   }
 
+  private moved(to: QpState): void {
+    this.errorKnown = to === QpState.ERR;
+    if (to === QpState.RTR) this.isMovedHere = true;
+    else if (to === QpState.RESET) this.isMovedHere = false;
+    this.learn(to);
+  }
+
   private learn(state: QpState): void {
     this.known = state;
+    if (state === QpState.ERR) this.noticeError();
     if (state === QpState.ERR) this.lastReceive?.expect();
     else if (state === QpState.RESET) this.lastReceive?.reset();
   }
@@ -178,24 +184,15 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
    * what made us look (the CM's, of the end that this led to), or never comes (rxe has none).
    */
   private noticeError(): void {
-    if (this.errorKnown || this.type === QpType.UD) return;
+    if (this.errorKnown || !this.isMovedHere || this.type === QpType.UD) return;
     this.errorKnown = true;
     this.device.handle(() => this.deliver(AsyncEventType.QP_FATAL));
   }
 
-  private multicast(call: string, group: Gid, attach: 0 | 1): void {
-    if (this.type !== QpType.UD) {
-      throw new SpiError('EINVAL', 'only datagram queue pairs belong to groups');
-    }
-    if (!isMulticastGid(group)) {
-      throw new SpiError('EINVAL', `${ipFromGid(group)} is not the address of a group`);
-    }
-    const isIpv4 = isIpv4Gid(group);
-    if (!this.device.gids.some((gid) => isIpv4Gid(gid) === isIpv4)) {
-      const family = isIpv4 ? 'IPv4' : 'IPv6';
-      throw new SpiError('ENETUNREACH', `the port of ${this.device.name} has no ${family} address`);
-    }
-    check(call, this.device.addon.multicast(this.number, group, attach), ipFromGid(group));
+  /** @throws SpiError('EINVAL') */
+  private datagrams(): number {
+    if (this.type === QpType.UD) return this.number;
+    throw new SpiError('EINVAL', 'only datagram queue pairs belong to groups');
   }
 
   private record(step: string, { receivePsn, sendPsn, timeout }: QueuePairAttributes): void {

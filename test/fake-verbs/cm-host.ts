@@ -51,7 +51,8 @@ export interface CmFakeControl {
   set(which: number, value: number): void;
   reset(): void;
   addAddress(address: string, device: string): number;
-  raise(type: number, status: number): void;
+  /** To every identifier that is bound to a device, or to that one. */
+  raise(type: number, status: number, device?: string): void;
   /** Identifiers, channels and unacknowledged events. */
   live(): number;
   inject(name: string, nth: number, errno: number): number;

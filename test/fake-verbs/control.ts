@@ -20,7 +20,7 @@ export const Feature = {
   CQ_RESIZE: 16,
   COMM_EST: 32,
   GID_TYPES: 64,
-  LAST_WQE: 128,
+  QP_EVENTS: 128,
   ALL: 255,
 } as const;
 

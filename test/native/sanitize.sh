@@ -41,7 +41,7 @@ addon_tree() {
   mkdir -p "$tree/test/native" &&
     cp -r "$root/dist" "$root/package.json" "$tree" &&
     ln -s "$(realpath "$root/node_modules")" "$tree/node_modules" || return 1
-  for native in providers/{softroce,verbs,host}/native test/native/fake-{ibverbs,control,rdmacm}; do
+  for native in providers/{softroce,verbs,host}/native test/native/fake-{ibverbs,control,rdmacm,umad}; do
     mkdir -p "$tree/$native" && cp -r "$root/$native/." "$tree/$native" || return 1
   done
   local compiler
@@ -51,7 +51,7 @@ addon_tree() {
       >"$out/$compiler" && chmod +x "$out/$compiler" || return 1
   done
   CI=1 CC=$out/cc CXX=$out/c++ node "$tree/providers/softroce/native/build.mjs" \
-    "$tree"/providers/{softroce,verbs}/native "$tree"/test/native/fake-{ibverbs,control,rdmacm}
+    "$tree"/providers/{softroce,verbs}/native "$tree"/test/native/fake-{ibverbs,control,rdmacm,umad}
 }
 
 # addon_tests <compiled tests...>; Node itself leaks by design at exit, so leaks are not looked for.
@@ -78,8 +78,9 @@ check "the port's tests under -fsanitize=address,undefined" addon_tests \
   dist/test/port/{native-port,hostile,lifecycle}.test.js \
       dist/test/native/{crc32,icrc,train-planner}.test.js
 check "the verbs addon's tests under -fsanitize=address,undefined" addon_tests \
-  dist/test/unit/verbs/{notification,objects,opcodes,queues,cm,failing-calls.long}.test.js \
-  dist/test/compliance/verbs.test.js
+  dist/test/unit/verbs/{device,memory,notification,objects,opcodes,queues,windows}.test.js \
+  dist/test/unit/verbs/{cm,cm-datagrams,datagrams,mad,mad-rmpp,xrc}.test.js \
+  dist/test/unit/verbs/{failing-calls,torture}.long.test.js dist/test/compliance/verbs.test.js
 if command -v valgrind >/dev/null; then
   check "build for valgrind" build plain
   check valgrind valgrind -q --leak-check=full --error-exitcode=1 "$out/plain"

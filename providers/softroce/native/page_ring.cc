@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <initializer_list>
@@ -54,9 +53,8 @@ void PagePipe::close() {
   }
 }
 
-bool PagePipe::load(uint8_t* data, size_t bytes) {
-  iovec range = {data, bytes};
-  const ssize_t loaded = vmsplice(write_, &range, 1, SPLICE_F_NONBLOCK);
+bool PagePipe::load(const iovec* ranges, size_t count, size_t bytes) {
+  const ssize_t loaded = vmsplice(write_, ranges, count, SPLICE_F_NONBLOCK);
   if (loaded == static_cast<ssize_t>(bytes)) return true;
   if (loaded > 0) drain(static_cast<size_t>(loaded));
   return false;

@@ -5,6 +5,7 @@
 
 #include <sys/socket.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -42,8 +43,9 @@ class PagePipe {
 
   bool open();
   void close();
-  /// Puts the pages of a range in. @returns false when the system would not; the pipe is empty then
-  bool load(uint8_t* data, size_t bytes);
+  /// Puts the pages of some ranges in, `bytes` together.
+  /// @returns false when the system would not; the pipe is empty then
+  bool load(const iovec* ranges, size_t count, size_t bytes);
   /// Ends the datagram that the socket has begun (MSG_MORE) with what was loaded.
   /// @returns false when it has not been sent; nothing is left of it
   bool finish(int socket, size_t bytes);

@@ -31,6 +31,11 @@ bool isReliable(const uint32_t* words) {
   const int transport = reinterpret_cast<const uint8_t*>(words + tx::kHeader)[0] >> 5;
   return transport == 0 || transport == 5;
 }
+/// The payload of a request does not change until it is acknowledged; that of a READ response may.
+bool isRequest(const uint32_t* words) {
+  const int operation = reinterpret_cast<const uint8_t*>(words + tx::kHeader)[0] & 0x1F;
+  return operation < 0x0D || operation > 0x12;
+}
 
 uint32_t padBytesOf(const uint32_t* words) {
   return reinterpret_cast<const uint8_t*>(words + tx::kHeader)[1] >> 4 & 3;
@@ -196,10 +201,10 @@ uint32_t Sender::build(uint32_t first, uint32_t count) {
 
 /// The register before the BTH of packet `index` of a train.
 uint32_t Sender::registerOf(Path& path, uint32_t bytes, uint32_t index) {
-  const Endpoint& local = sockets_[path.localIndex].local;
-  const uint32_t reg = path.registers.of(local, path.destination, bytes);
+  uint32_t reg = path.registers.of(sockets_[path.localIndex].local, path.destination, bytes);
   // Segment n of a segmented IPv4 datagram leaves with identification n (wire facts 1.7.3).
-  return path.ipv4 ? reg ^ identificationEffect(static_cast<uint16_t>(index)) : reg;
+  if (path.ipv4) reg ^= identificationEffect(static_cast<uint16_t>(index));
+  return reg;
 }
 
 void Sender::append(const uint32_t* words, Path& path, uint32_t bytes, uint32_t index) {
@@ -264,30 +269,67 @@ PageRing* Sender::ringFor(uint32_t first, Train train) {
   return pageFailures_ < kMaxPageFailures ? path.ring.get() : nullptr;
 }
 
-/// The BTH goes by copy, for it must bring the address; the rest of the train as pages.
+/// The first header goes by copy, for it must bring the address; the rest as pages.
 Sender::Outcome Sender::sendPages(uint32_t first, Train train, PageRing* ring, Result* result) {
   Path& path = paths_[packetPaths_[first]];
-  uint8_t* const start = ring->take(size_t{train.count} * train.segmentBytes);
-  uint8_t* end = start;
-  for (uint32_t i = 0; i < train.count; i++) end = layOut(first + i, path, i, end);
-  const size_t bytes = static_cast<size_t>(end - start);
-  const size_t rest = bytes - kBthBytes;
-  vectors_[0] = {start, kBthBytes};
-  vectorCount_ = 1;
-  if (pages_.load(start + kBthBytes, rest)) {
+  const uint32_t* words = memory_.packets + size_t{tx::kWords} * first;
+  size_t rest;
+  if (train.count == 1 && words[tx::kSegmentCount] == 1 && isRequest(words)) {
+    rest = layOutInPlace(first, path, ring);
+  } else {
+    uint8_t* const start = ring->take(size_t{train.count} * train.segmentBytes);
+    uint8_t* end = start;
+    for (uint32_t i = 0; i < train.count; i++) end = layOut(first + i, path, i, end);
+    rest = static_cast<size_t>(end - start) - kBthBytes;
+    vectors_[0] = {start, kBthBytes};
+    vectors_[1] = {start + kBthBytes, rest};
+    vectorCount_ = 2;
+  }
+  return sendLoaded(path, train, rest, result);
+}
+
+/// The gather list as pages, but for its first entry. @param bytes of the others
+Sender::Outcome Sender::sendLoaded(const Path& path, Train train, size_t bytes, Result* result) {
+  const size_t count = vectorCount_;
+  if (pages_.load(&vectors_[1], count - 1, bytes)) {
+    vectorCount_ = 1;
     const Outcome outcome = transmit(path, train.count, train.segmentBytes, MSG_MORE, result);
     if (outcome != Outcome::kSent) {
-      pages_.drain(rest);
+      pages_.drain(bytes);
       return outcome;
     }
-    if (pages_.finish(sockets_[path.localIndex].fd, rest)) {
+    if (pages_.finish(sockets_[path.localIndex].fd, bytes)) {
       pageFailures_ = 0;
       return outcome;
     }
   }
   pageFailures_++;
-  vectors_[0].iov_len = bytes;
+  vectorCount_ = count;
   return transmit(path, train.count, train.segmentBytes, 0, result);
+}
+
+/// A long packet whose payload stays where it is: header, payload, and what follows it.
+/// @returns bytes after the header
+size_t Sender::layOutInPlace(uint32_t packet, Path& path, PageRing* ring) {
+  const uint32_t* words = memory_.packets + size_t{tx::kWords} * packet;
+  const uint32_t headerBytes = words[tx::kHeaderLength];
+  const uint32_t* entry = memory_.segments + size_t{words[tx::kFirstSegment]} * segment::kWords;
+  const uint32_t length = entry[segment::kLength];
+  const uint32_t pad = padBytesOf(words);
+  uint8_t* payload = regions_.resolve(entry[segment::kRegion], offsetOf(entry), length);
+  uint8_t* tail = ring->take(pad + kIcrcBytes);
+  memcpy(scratch_.data(), words + tx::kHeader, headerBytes);
+  memset(tail, 0, pad);
+  uint32_t reg = registerOf(path, packetBytes_[packet], 0);
+  reg = crc32Update(reg, scratch_.data(), headerBytes, kBthMask);
+  reg = crc32Update(reg, payload, length, 0);
+  const uint32_t icrc = ~crc32Update(reg, tail, pad, 0);
+  memcpy(tail + pad, &icrc, kIcrcBytes);
+  vectors_[0] = {scratch_.data(), headerBytes};
+  vectors_[1] = {payload, length};
+  vectors_[2] = {tail, pad + kIcrcBytes};
+  vectorCount_ = 3;
+  return length + pad + kIcrcBytes;
 }
 
 /// Writes a packet as it is on the wire. @returns its end
@@ -320,7 +362,8 @@ Sender::Outcome Sender::transmit(const Path& path, uint32_t count, uint32_t segm
   message.msg_iov = vectors_.data();
   message.msg_iovlen = vectorCount_;
   alignas(cmsghdr) uint8_t control[CMSG_SPACE(sizeof(uint16_t))] = {};
-  if (count > 1) {
+  // With a segment size the checksum is left to the device, also where nothing is cut.
+  if (count > 1 || flags != 0) {
     message.msg_control = control;
     message.msg_controllen = sizeof(control);
     cmsghdr* item = CMSG_FIRSTHDR(&message);

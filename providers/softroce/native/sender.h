@@ -66,6 +66,8 @@ class Sender {
   uint32_t registerOf(Path& path, uint32_t bytes, uint32_t index);
   PageRing* ringFor(uint32_t first, Train train);
   Outcome sendPages(uint32_t first, Train train, PageRing* ring, Result* result);
+  Outcome sendLoaded(const Path& path, Train train, size_t bytes, Result* result);
+  size_t layOutInPlace(uint32_t packet, Path& path, PageRing* ring);
   uint8_t* layOut(uint32_t packet, Path& path, uint32_t index, uint8_t* at);
   Outcome transmit(const Path& path, uint32_t count, uint32_t segmentBytes, int flags,
                    Result* result);

@@ -38,6 +38,7 @@ int describeBind(const Tables& tables, const uint32_t* sqe, ibv_send_wr& wr) {
   const uint32_t rkey = sqe[sqe::BIND_RKEY];
   const bool type1 = window->verbs->type == IBV_MW_TYPE_1;
   if (type1 && rkey != nextRkey(window->verbs->rkey)) return EINVAL;
+  wr.imm_data = 0;  // librxe refuses a bind that has one
   wr.bind_mw.mw = window->verbs;
   wr.bind_mw.rkey = rkey;
   wr.bind_mw.bind_info.mr = hasRegion ? region->second : regionToUnbind(tables, *window);

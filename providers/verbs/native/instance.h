@@ -44,6 +44,7 @@ void registerObjects(napi_env env, napi_value exports, Instance& instance);
 void registerCompletionQueues(napi_env env, napi_value exports, Instance& instance);
 void registerQueuePairs(napi_env env, napi_value exports, Instance& instance);
 void registerSharedReceives(napi_env env, napi_value exports, Instance& instance);
+void registerMulticast(napi_env env, napi_value exports, Instance& instance);
 void registerMemory(napi_env env, napi_value exports, Instance& instance);
 void registerData(napi_env env, napi_value exports, Instance& instance);
 // Weak: an addon without these files has none of their calls.

@@ -75,6 +75,7 @@ napi_value init(napi_env env, napi_value exports) {
   registerCompletionQueues(env, exports, *instance);
   registerQueuePairs(env, exports, *instance);
   registerSharedReceives(env, exports, *instance);
+  registerMulticast(env, exports, *instance);
   registerMemory(env, exports, *instance);
   registerData(env, exports, *instance);
   if (registerRdmacm) registerRdmacm(env, exports, *instance);

@@ -4,6 +4,8 @@
 
 #include <node_api.h>
 
+#include <vector>
+
 #include "rings.h"
 
 using rings::Table;
@@ -69,6 +71,12 @@ struct Srq {
   rings::Queue queue;
 };
 
+// A group that a queue pair is attached to, and the socket that makes the host a member, if any.
+struct Membership {
+  ibv_gid group;
+  int socket;
+};
+
 struct Qp : rings::QueuePair {
   Device* device;
   Pd* pd = nullptr;      // null for an XRC target
@@ -79,6 +87,7 @@ struct Qp : rings::QueuePair {
   uint32_t number = 0;
   napi_ref memory[2] = {};
   rings::Queue sendQueue, receiveQueue;
+  std::vector<Membership> memberships;
 };
 
 struct Args;
@@ -89,6 +98,9 @@ uint32_t adoptQp(const Args& args, Instance& instance, Qp* qp, int ringsAt);
 uint32_t adoptSrq(const Args& args, Instance& instance, Srq* srq, int ringsAt);
 // Memory at `at`, entry count and stride behind it.
 rings::Ring ringAt(const Args& args, int at);
+
+// Drivers refuse to destroy a queue pair that is attached.
+void leaveGroups(Instance& instance, Qp& qp);
 
 // Undo, in order and whatever fails: what is left of a device, and of an environment.
 void destroyObjects(Device& device);

@@ -65,6 +65,7 @@ void forgetPosted(Qp& qp) {
 int destroy(Instance& instance, Qp* qp) {
   if (!qp) return EINVAL;
   const uint32_t qpn = qp->verbs->qp_num;
+  leaveGroups(instance, *qp);
   if (const int error = errnoOf(instance.verbs.ibv_destroy_qp(qp->verbs))) return error;
   rings::Tables& tables = qp->device->tables;
   tables.pairsByQpn.erase(qpn);
@@ -114,17 +115,6 @@ double queryQp(const Args& args, Instance& instance) {
 }
 NUMBER_CALL(queryQp)
 
-// (qp, gid, attach)
-double multicast(const Args& args, Instance& instance) {
-  Qp* qp = instance.qps.at(args.u32(0));
-  size_t length = 0;
-  const auto* gid = static_cast<const ibv_gid*>(args.memory(1, &length));
-  if (!qp || length != 16) return EINVAL;
-  const auto call = args.u32(2) ? instance.verbs.ibv_attach_mcast : instance.verbs.ibv_detach_mcast;
-  return errnoOf(call(qp->verbs, gid, 0));
-}
-NUMBER_CALL(multicast)
-
 }  // namespace
 
 uint32_t adoptQp(const Args& args, Instance& instance, Qp* qp, int ringsAt) {
@@ -149,5 +139,4 @@ void destroyQueuePairs(Device& device) {
 
 void registerQueuePairs(napi_env env, napi_value exports, Instance& instance) {
   EXPORT_CALL(createQp) EXPORT_CALL(destroyQp) EXPORT_CALL(modifyQp) EXPORT_CALL(queryQp)
-  EXPORT_CALL(multicast)
 }

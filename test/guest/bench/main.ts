@@ -8,7 +8,7 @@ import type { Cell, Side } from '../../../bench/verbs/report.js';
 import { TESTS, workOf } from '../../../bench/verbs/workload.js';
 import type { Result, Work } from '../../../bench/verbs/workload.js';
 import type { Guest } from '../guest.js';
-import { Lab, PATH_MTUS } from '../lab.js';
+import { Lab, NETDEV_MTU_BYTES, PATH_MTUS } from '../lab.js';
 import type { PathMtu } from '../lab.js';
 import type { Kernel } from '../kernel.js';
 import { runPerftest } from './perftest.js';
@@ -42,25 +42,42 @@ export async function bench(kernel: Kernel, args: readonly string[]): Promise<nu
   const guests = [lab.guest(0), lab.guest(1)] as const;
   const runners = await runnersOf(guests, mtu, sides);
   const cells = works.map((work): Cell => ({ work, results: {} }));
-  for (let round = 1; round <= rounds; round++) {
-    for (const { work, results } of cells) {
-      for (const { side, run } of runners) {
-        process.stderr.write(`\r${round}/${rounds} ${work.test} ${work.bytes} B: ${side}      `);
-        (results[side] ??= []).push(await run(work));
-      }
+  const about = { ...(await versionsOf(guests[0])), mtuBytes: mtu, rounds, ...machine() };
+  try {
+    for (let round = 1; round <= rounds; round++) {
+      await measureRound(runners, cells, `${round}/${rounds}`);
+      if (json) await writeFile(json, `${JSON.stringify({ ...about, cells }, null, 2)}\n`);
+    }
+  } finally {
+    // Also when a cell has failed: what was measured before took minutes.
+    process.stdout.write(`\n${tables(cells)}\n`);
+  }
+  await Promise.all(runners.map(({ close }) => close()));
+  await lab.powerOff();
+  return 0;
+}
+
+async function measureRound(
+  runners: readonly Runner[],
+  cells: readonly Cell[],
+  name: string,
+): Promise<void> {
+  for (const { work, results } of cells) {
+    for (const { side, run } of runners) {
+      process.stderr.write(`\r${name} ${work.test} ${work.bytes} B: ${side}      `);
+      (results[side] ??= []).push(await run(work));
     }
   }
-  process.stderr.write('\n');
-  process.stdout.write(`${tables(cells)}\n`);
-  await Promise.all(runners.map(({ close }) => close()));
-  const versions = await guests[0].run("uname -r; dpkg-query -W -f '${Version}' perftest");
-  await lab.powerOff();
-  if (json === undefined) return 0;
-  const [guestKernel, perftest] = versions.stdout.split('\n');
-  const machine = { cpu: cpus()[0]?.model, cpus: cpus().length, load: loadavg()[0] };
-  const about = { node: process.version, guestKernel, perftest, mtuBytes: mtu, rounds, machine };
-  await writeFile(json, `${JSON.stringify({ ...about, cells }, null, 2)}\n`);
-  return 0;
+}
+
+async function versionsOf(guest: Guest): Promise<Record<string, string | undefined>> {
+  const { stdout } = await guest.run("uname -r; dpkg-query -W -f '${Version}' perftest");
+  const [guestKernel, perftest] = stdout.split('\n');
+  return { node: process.version, guestKernel, perftest };
+}
+
+function machine(): Record<string, unknown> {
+  return { cpu: cpus()[0]?.model, cpus: cpus().length, load: loadavg()[0] };
 }
 
 interface Runner {
@@ -96,7 +113,8 @@ async function placeOf(guest: Guest, side: Side, mtu: PathMtu): Promise<Place> {
   const made = await guest.run(
     `modprobe macvlan && ip netns add ${NAMESPACE} &&
      ip link add link eth0 name mac0 netns ${NAMESPACE} type macvlan mode bridge &&
-     ${inside} ip link set lo up && ${inside} ip link set mac0 mtu ${mtu === 4096 ? 9000 : 1500} up &&
+     ${inside} ip link set lo up &&
+     ${inside} ip link set mac0 mtu ${NETDEV_MTU_BYTES[mtu]} up &&
      ${inside} ip addr add ${address}/24 dev mac0`,
   );
   if (made.code !== 0) throw new Error(`${guest.name}: no namespace for softroce: ${made.stderr}`);

@@ -45,9 +45,9 @@ export async function runPerftest(
   }
 }
 
-/** Columns of a latency line: bytes, iterations, least, most, median, mean, deviation, p99, p99.9. */
+/** Of a latency line: bytes, iterations, least, most, median, mean, deviation, p99, p99.9. */
 const [MEDIAN, P99] = [4, 7];
-/** Columns of a bandwidth line: bytes, iterations, peak, mean, rate. */
+/** Of a bandwidth line: bytes, iterations, peak, mean, rate. */
 const MEAN = 3;
 
 export function resultOf({ test, bytes }: Work, output: string): Result {

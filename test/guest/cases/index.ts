@@ -22,6 +22,7 @@ import { udaddyCases } from './udaddy.js';
 import { verbsAppCases } from './verbs-apps.js';
 import { verbsConformanceCases } from './verbs-conformance.js';
 import { verbsDeviceCases } from './verbs-device.js';
+import { verbsLifeCases } from './verbs-life.js';
 import { verbsPeerCases } from './verbs-peers.js';
 import { verbsSoftroceCases } from './verbs-softroce.js';
 import { verbsCases } from './verbs.js';
@@ -48,6 +49,7 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...verbsPeerCases(lab, version),
     ...verbsSoftroceCases(lab, version),
     ...verbsConformanceCases(lab, version),
+    ...verbsLifeCases(lab, version),
     ...differentialCases(lab, version),
     ...madCases(lab, version),
     ...lostMessageCases(lab, version),

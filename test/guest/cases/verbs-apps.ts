@@ -7,6 +7,8 @@ import type { Guest } from '../guest.js';
 import type { Lab } from '../lab.js';
 import { repositoryRoot } from '../paths.js';
 import type { Case, InteropRow } from '../suite.js';
+import { FAMILIES } from '../verbs/scene.js';
+import type { Family } from '../verbs/scene.js';
 import { kernelPeer, type Peer, pingBetween, samplePeer } from './rping.js';
 
 const NODE = `'${process.execPath}'`;
@@ -32,6 +34,16 @@ interface Info {
   };
 }
 
+const OVER_SOFTROCE = 'over softroce';
+const OTHERS = [
+  { what: OVER_SOFTROCE, counterpart: 'rping over softroce', open: samplePeer, guests: 1 },
+  { what: "librdmacm's", counterpart: 'rping', open: otherGuest, guests: 2 },
+] as const;
+
+function otherGuest(lab: Lab): Peer {
+  return kernelPeer(lab, 1);
+}
+
 export function verbsAppCases(lab: Lab, version: string): Case[] {
   const roles = ['server', 'client'] as const;
   return [
@@ -43,24 +55,24 @@ export function verbsAppCases(lab: Lab, version: string): Case[] {
       timeoutMs: CASE_TIMEOUT_MS,
       run: () => refusesFile(lab.guest(0), file),
     })),
-    ...roles.map((role) => ({
-      name: `verbs: rping, ${role} over verbs, the other over softroce`,
-      row: rowOf('rping over softroce', version, role),
-      timeoutMs: CASE_TIMEOUT_MS,
-      run: () => ping(lab, role, verbsPeer(lab, 0), samplePeer(lab)),
-    })),
-    ...roles.map((role) => ({
-      name: `verbs: rping, ${role} over verbs, the other librdmacm's`,
-      row: rowOf('rping', version, role),
-      full: true,
-      timeoutMs: CASE_TIMEOUT_MS,
-      run: () => ping(lab, role, verbsPeer(lab, 0), kernelPeer(lab, 1)),
-    })),
+    ...OTHERS.flatMap(({ what, counterpart, open, guests }) =>
+      FAMILIES.flatMap((family) =>
+        roles.map((role) => ({
+          name: `verbs: rping, ${role} over verbs, the other ${what}, ${family}`,
+          row: rowOf(counterpart, version, role, family),
+          // Each role and each family, with the nearest counterpart.
+          full: what !== OVER_SOFTROCE || (role === 'server') !== (family === 'IPv4'),
+          guests,
+          timeoutMs: CASE_TIMEOUT_MS,
+          run: () => ping(lab, role, family, verbsPeer(lab, 0), open(lab)),
+        })),
+      ),
+    ),
   ];
 }
 
-function rowOf(counterpart: string, version: string, role: string): InteropRow {
-  const transport = 'rdma_cm, RC, IPv4, our verbs provider on rxe';
+function rowOf(counterpart: string, version: string, role: string, family: Family): InteropRow {
+  const transport = `rdma_cm, RC, ${family}, our verbs provider on rxe`;
   return { counterpart, version, role, transport, mtuBytes: 1024 };
 }
 
@@ -69,10 +81,16 @@ function verbsPeer(lab: Lab, index: number): Peer {
   return { machine: lab.guest(index), program, listening: /^listening/m };
 }
 
-async function ping(lab: Lab, role: 'server' | 'client', ours: Peer, other: Peer): Promise<void> {
+async function ping(
+  lab: Lab,
+  role: 'server' | 'client',
+  family: Family,
+  ours: Peer,
+  other: Peer,
+): Promise<void> {
   await lab.setPathMtu(1024);
   const [server, client] = role === 'server' ? [ours, other] : [other, ours];
-  await pingBetween(server, client, 'IPv4');
+  await pingBetween(server, client, family);
 }
 
 async function info(lab: Lab): Promise<void> {
@@ -97,6 +115,7 @@ async function refusals(guest: Guest): Promise<void> {
   const some = await run(guest, `${NOBODY} ${limit} ${NODE} ${REFUSALS}`);
   assert.match(some, /^open: allowed$/m);
   assert.match(some, /^datagrams: DAT_\w+ .*\/dev\/infiniband\/umad0.*permission/m);
+  assert.match(some, /^XRC: DAT_NOT_IMPLEMENTED .*device rxe0 has no XRC/m);
   assert.match(some, /^256 KiB: allowed$/m);
   assert.match(some, /^4 MiB: DAT_INSUFFICIENT_RESOURCES .*RLIMIT_MEMLOCK.* is 1 MiB/m);
   assert.match(some, /^a pooled Buffer: DAT_INVALID_PARAMETER .*pool/m);

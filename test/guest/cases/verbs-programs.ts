@@ -9,7 +9,7 @@ import { repositoryRoot } from '../paths.js';
 import { addressOf } from '../verbs/scene.js';
 import type { Family } from '../verbs/scene.js';
 import { transcript } from './captured.js';
-import { DEVICE, udapl } from './dapl.js';
+import { udapl } from './dapl.js';
 
 /** Under emulation Node takes seconds to start, and a minute on a machine with other work. */
 const START_TIMEOUT_MS = 180_000;
@@ -52,7 +52,8 @@ export async function converse(server: Server, client: Program): Promise<void> {
 }
 
 async function holds(machine: Machine, condition: string): Promise<void> {
-  const wait = `for i in $(seq ${LISTEN_TENTHS}); do ${condition} && exit 0; sleep 0.1; done; exit 1`;
+  const tries = `for i in $(seq ${LISTEN_TENTHS})`;
+  const wait = `${tries}; do ${condition} && exit 0; sleep 0.1; done; exit 1`;
   const waited = await machine.run(wait, { timeoutMs: START_TIMEOUT_MS });
   assert.equal(waited.code, 0, `never true: ${condition}`);
 }
@@ -99,5 +100,3 @@ export async function placesOf(lab: Lab, family: Family): Promise<Places> {
     udapl: await udapl(theirs),
   };
 }
-
-export { DEVICE };

@@ -1,6 +1,6 @@
 /**
- * A DAT end over the verbs provider, for RemoteEnd (verbs/remote-end.ts): a call a line, an answer a
- * line, in order. It ends when the connection does.
+ * A DAT end over the verbs provider, for RemoteEnd (verbs/remote-end.ts): a call a line, an answer
+ * a line, in order. It ends when the connection does.
  *
  *     verbs-end <control address> <control port> <own address>
  */

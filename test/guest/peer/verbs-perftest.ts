@@ -4,7 +4,8 @@
  *     verbs-perftest <verbs | softroce> client <server> <program> <bytes> <iterations> <mtu> [own]
  *     verbs-perftest <verbs | softroce> server <own>    <program> <bytes> <iterations> <mtu>
  *
- * Programs are ib_send_lat, ib_write_bw and ib_read_bw. Prints `done`, and of bandwidth who said what.
+ * Programs are ib_send_lat, ib_write_bw and ib_read_bw. It prints `done`, and as a server of
+ * bandwidth what the client has said.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openIa } from 'dapl';
@@ -113,10 +114,10 @@ async function nextRequest(requests: Evd, timeoutMs: number): Promise<Cr> {
   return event.cr;
 }
 
-const [provider, role, address = '', program, bytes, iterations, mtu] = process.argv.slice(2);
+const [provider, role, address = '', program, bytes, iterations, mtu, from] = process.argv.slice(2);
 const test = TESTS.find((name) => name === program);
 if (test === undefined || test === 'ib_write_lat') throw new Error(`no program ${program}`);
-const own = role === 'server' ? address : await sourceAddressTowards(address);
+const own = role === 'server' ? address : (from ?? (await sourceAddressTowards(address)));
 const ia = await openIa(
   provider === 'verbs' ? verbs({ address: own }) : softroce({ addresses: [own] }),
 );

@@ -24,6 +24,7 @@ try {
   attempt('datagrams', () =>
     ia.mad.registerAgent({ managementClass: 0x30, oui: 0x02da91, methods: [1] }),
   );
+  attempt('XRC', () => ia.openXrcDomain());
   attempt('256 KiB', () => ia.allocate(256 * KIB, { pz }));
   attempt('4 MiB', () => ia.allocate(4096 * KIB, { pz }));
   attempt('a pooled Buffer', () => ia.createLmr(Buffer.from('pooled'), { pz }));

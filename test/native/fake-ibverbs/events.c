@@ -26,6 +26,8 @@ void raise_event(struct context *context, enum ibv_event_type type, struct ibv_a
 
 /* An XRC target's events go to everybody who has it open. */
 void raise_qp(struct qp *qp, int type) {
+  bool isEnd = type != IBV_EVENT_COMM_EST && type != IBV_EVENT_SQ_DRAINED;
+  if (isEnd && !(qp->adapter->features & FAKE_VERBS_QP_EVENTS)) return;
   struct ibv_async_event what = {0};
   if (!qp->domain) {
     what.element.qp = &qp->verbs;

@@ -214,8 +214,7 @@ static enum outcome flush_one(struct qp *qp) {
   }
   if (qp->verbs.srq && !qp->lastWqeReported) {
     qp->lastWqeReported = true;
-    bool says = qp->adapter->features & FAKE_VERBS_LAST_WQE;
-    if (says) raise_qp(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
+    raise_qp(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
   }
   return WAITS;
 }

@@ -66,7 +66,7 @@ enum fake_verbs_feature {
   FAKE_VERBS_CQ_RESIZE = 1 << 4,
   FAKE_VERBS_COMM_EST = 1 << 5,
   FAKE_VERBS_GID_TYPES = 1 << 6, /* _ibv_query_gid_* answer; else EOPNOTSUPP, as old kernels */
-  FAKE_VERBS_LAST_WQE = 1 << 7, /* it says so in ERR; rdma_rxe of Linux 6.1 does not */
+  FAKE_VERBS_QP_EVENTS = 1 << 7, /* of errors, of the last receive; rdma_rxe has none */
   FAKE_VERBS_ALL_FEATURES = (1 << 8) - 1,
 };
 

@@ -81,6 +81,7 @@ int post_send(struct ibv_qp *verbs, struct ibv_send_wr *wr, struct ibv_send_wr *
     error = refused(verbs->context, "ibv_post_send");
     bool isBind = wr->opcode == IBV_WR_BIND_MW;
     if (!error && isBind && wr->bind_mw.mw->type == IBV_MW_TYPE_1) error = EINVAL;
+    if (!error && isBind && wr->imm_data) error = EINVAL; /* as librxe does */
     if (!error) error = post_one_send(qp, wr);
     if (error) break;
   }

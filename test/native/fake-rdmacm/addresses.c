@@ -25,6 +25,10 @@ static struct {
 } locals[MAX_ADDRESSES];
 static unsigned localCount;
 
+const char *device_name(const struct ibv_context *context) {
+  return ((const struct deviceStart *)context->device)->name;
+}
+
 size_t address_length(const struct sockaddr *address) {
   if (address->sa_family == AF_INET) return sizeof(struct sockaddr_in);
   return address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : 0;

@@ -69,10 +69,12 @@ static napi_value addAddress(napi_env env, napi_callback_info info) {
   return number(env, error);
 }
 
-/* (event type, status) */
+/* (event type, status, device or nothing: all) */
 static napi_value raise(napi_env env, napi_callback_info info) {
   struct arguments arguments = argumentsOf(env, info);
-  fake_rdmacm_raise(integerAt(&arguments, 0), integerAt(&arguments, 1));
+  char device[64];
+  textAt(&arguments, 2, device);
+  fake_rdmacm_raise(integerAt(&arguments, 0), integerAt(&arguments, 1), device[0] ? device : NULL);
   (void)env;
   return NULL;
 }

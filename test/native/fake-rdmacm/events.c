@@ -154,10 +154,11 @@ EXPORT int rdma_ack_cm_event(struct rdma_cm_event *verbs) {
   return 0;
 }
 
-void fake_rdmacm_raise(enum rdma_cm_event_type type, int status) {
+void fake_rdmacm_raise(enum rdma_cm_event_type type, int status, const char *device) {
   pthread_mutex_lock(&lock);
   for (struct id *id = ids; id; id = id->next) {
-    if (id->verbs.verbs) post(id, type, status);
+    if (!id->verbs.verbs) continue;
+    if (!device || strcmp(device_name(id->verbs.verbs), device) == 0) post(id, type, status);
   }
   pthread_mutex_unlock(&lock);
 }

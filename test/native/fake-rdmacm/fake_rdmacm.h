@@ -45,7 +45,8 @@ int fake_rdmacm_add_address(const struct sockaddr *address, const char *device);
 /* Back to no switch, no injection, and the addresses of device fake0 (addresses.c). */
 void fake_rdmacm_reset(void);
 /* An event of that type to every identifier that is bound to a device. */
-void fake_rdmacm_raise(enum rdma_cm_event_type type, int status);
+/* `device` NULL: of all. */
+void fake_rdmacm_raise(enum rdma_cm_event_type type, int status, const char *device);
 /* Identifiers, channels and unacknowledged events that there are. */
 unsigned fake_rdmacm_live(void);
 /* The nth call (1 is the next one) of that function fails with the errno given, once. */

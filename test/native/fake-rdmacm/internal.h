@@ -87,6 +87,7 @@ bool same_address(const struct sockaddr *a, const struct sockaddr *b);
 bool is_wildcard(const struct sockaddr *address);
 uint16_t port_of(const struct sockaddr *address);
 void set_port(struct sockaddr *address, uint16_t port);
+const char *device_name(const struct ibv_context *context);
 size_t address_length(const struct sockaddr *address);
 bool needs_scope(const struct sockaddr *address);
 void set_transport(bool iwarp);

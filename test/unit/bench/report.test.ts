@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { compareResults, verdictOf } from '../../../bench/against/files.js';
 import { changesOf, conclusion } from '../../../bench/against/changes.js';
 import { type Measurement, cell } from '../../../bench/compare/cells.js';
+import { matrix } from '../../../bench/compare/matrix.js';
 import { table } from '../../../bench/compare/report.js';
 import type { Row } from '../../../bench/compare/rows.js';
 import { median, signTest } from '../../../bench/compare/statistics.js';
@@ -56,15 +58,22 @@ describe('Report of the benchmark', () => {
     assert.deepEqual(summaryOf(PING, [3], []).rivals, []);
   });
 
-  it('prints a line each for ours and for every rival, as text and as Markdown', () => {
+  it('prints a line each for ours and for every rival', () => {
     const summary = summaryOf(PING, [3, 2, 4], [6, 4, 2]);
     const [heading = '', own = '', rival = ''] = table([summary]).split('\n');
     assert.match(heading, /^row +who +median/);
     assert.match(own, /^a ping +softroce +3\.00 \(2\.00–4\.00\) us +9\.00 .*NOT met/);
     assert.match(rival, /^ +Node TCP .* 0\.500 \(0\.500–2\.00\) +≤ 1 met/);
-    const lines = table([summary], 'markdown').split('\n');
-    assert.equal(lines.length, 4);
-    assert.ok(lines.every((line) => line.split(' | ').length === heading.split(/ {2,}/).length));
+  });
+
+  it('prints a row a line in Markdown, with each goal beside its ratio', () => {
+    const [headings = '', rule = '', line = ''] = matrix([
+      summaryOf(PING, [3, 2, 4], [6, 4, 2]),
+    ]).split('\n');
+    assert.equal(headings, '| row | softroce | p99, us | CPU s/GiB | Node TCP | our own |');
+    assert.equal(rule, '| --- | --- | --- | --- | --- | --- |');
+    const own = '3.00 (2.00–4.00) us: **3.00 > 2.5**';
+    assert.equal(line, `| a ping | ${own} | 9.00; / p50 3.00 ≤ 3 |  | 0.500 ≤ 1 (4.00) |  |`);
   });
 
   it('takes medians', () => {
@@ -111,5 +120,17 @@ describe('What changed beyond noise', () => {
     );
     assert.equal(conclusion(changes), 'Better: a ping [us] × 0.500.');
     assert.equal(conclusion(changes.slice(1)), 'Nothing changed beyond noise.');
+  });
+
+  it('compares two results of different times only by what lies wholly apart', () => {
+    assert.equal(verdictOf([1, 2, 3, 4], [5, 6, 7, 8], true), '** better');
+    assert.equal(verdictOf([1, 2, 3, 4], [5, 6, 7, 8], false), '** worse');
+    assert.equal(verdictOf([1, 2, 3, 4], [4, 6, 7, 8], true), 'noise');
+    assert.equal(verdictOf([1, 2, 3], [5, 6, 7], true), 'too few rounds');
+    const result = (revision: string, values: readonly number[]) => {
+      return { revision, rows: [summaryOf(PING, values, values)] };
+    };
+    const text = compareResults(result('old', [5, 6, 7, 8]), result('new', [1, 2, 3, 4]), 'text');
+    assert.match(text, /^row +what +old +new +verdict\na ping +us .*\*\* better$/);
   });
 });

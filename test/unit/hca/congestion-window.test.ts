@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { CongestionWindow } from '../../../providers/hca/congestion-window.js';
 
-const LEAST = 8;
+const LEAST = 2;
 
 function begun(most: number): CongestionWindow {
   const window = new CongestionWindow();
@@ -14,6 +14,15 @@ describe('Congestion window', () => {
   it('begins with 64 packets, or all that there may be', () => {
     assert.equal(begun(512).packets, 64);
     assert.equal(begun(4).packets, 4);
+  });
+
+  it('counts in longer packets where the path has them, but never in fewer than a few', () => {
+    const window = new CongestionWindow();
+    assert.equal(window.begin(512, 57344), 74);
+    assert.equal(window.packets, 9);
+    for (let i = 0; i < 5; i++) window.onLoss(true);
+    assert.equal(window.packets, 2);
+    assert.equal(window.begin(512, 1024), 512);
   });
 
   it('doubles in each round trip until the first loss, and ends at the most', () => {
@@ -29,7 +38,7 @@ describe('Congestion window', () => {
   it('is halved by a loss, and grows by one packet in a round trip then', () => {
     const window = begun(512);
     window.onAcknowledged(64);
-    window.onLoss();
+    window.onLoss(true);
     assert.equal(window.packets, 64);
     for (let round = 1; round <= 10; round++) {
       const whole: number = window.packets;
@@ -42,23 +51,23 @@ describe('Congestion window', () => {
 
   it('counts acknowledgements anew after a loss', () => {
     const window = begun(512);
-    window.onLoss();
+    window.onLoss(true);
     window.onAcknowledged(31);
-    window.onLoss();
+    window.onLoss(true);
     window.onAcknowledged(15);
     assert.equal(window.packets, 16);
     window.onAcknowledged(1);
     assert.equal(window.packets, 17);
   });
 
-  it('stays between eight packets and the most, always, and never shrinks by an ACK', () => {
+  it('stays between two packets and the most, always, and never shrinks by an ACK', () => {
     const step = fc.oneof(fc.integer({ min: 0, max: 600 }), fc.constant('loss' as const));
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 600 }), fc.array(step), (most, steps) => {
         const window = begun(most);
         for (const each of steps) {
           const before = window.packets;
-          if (each === 'loss') window.onLoss();
+          if (each === 'loss') window.onLoss(true);
           else window.onAcknowledged(each);
           assert.ok(window.packets <= most && window.packets >= Math.min(LEAST, most));
           if (each !== 'loss') assert.ok(window.packets >= before);
@@ -70,10 +79,86 @@ describe('Congestion window', () => {
 
   it('of a new connection knows nothing of the last one', () => {
     const window = begun(512);
-    window.onLoss();
+    window.onLoss(true);
     window.onAcknowledged(20);
     window.begin(512);
     window.onAcknowledged(64);
     assert.equal(window.packets, 128);
+  });
+
+  describe('where the round trip time shows no queue', () => {
+    it('keeps what a round trip has delivered, in its pace without queues', () => {
+      const window = begun(512);
+      window.onRoundTrip(60, 100, 100);
+      window.onLoss(false);
+      assert.equal(window.packets, 60);
+      window.onRoundTrip(48, 120, 100);
+      window.onLoss(false);
+      assert.equal(window.packets, 60, 'the best of the last round trips counts');
+    });
+
+    it('is never larger than before the loss, and halved if less has been delivered', () => {
+      const window = begun(512);
+      window.onRoundTrip(500, 100, 100);
+      window.onLoss(false);
+      assert.equal(window.packets, 64);
+      const slow = begun(512);
+      slow.onRoundTrip(64, 400, 100);
+      slow.onLoss(false);
+      assert.equal(slow.packets, 32);
+    });
+
+    it('forgets what was delivered long ago', () => {
+      const window = begun(512);
+      window.onRoundTrip(64, 100, 100);
+      for (let round = 0; round < 32; round++) window.onRoundTrip(8, 100, 100);
+      window.onLoss(false);
+      assert.equal(window.packets, 32);
+    });
+
+    it('is halved all the same where it shows one', () => {
+      const window = begun(512);
+      window.onRoundTrip(64, 100, 100);
+      window.onLoss(true);
+      assert.equal(window.packets, 32);
+    });
+  });
+
+  describe('after silence', () => {
+    it('lets one packet ask, however often', () => {
+      const window = begun(512);
+      window.onSilence(true);
+      assert.equal(window.packets, 1);
+      window.onSilence(true);
+      assert.equal(window.packets, 1);
+    });
+
+    it('is what it was when all had arrived, only late', () => {
+      const window = begun(512);
+      window.onSilence(true);
+      window.onSilence(true);
+      window.onAnswer(true);
+      assert.equal(window.packets, 64);
+      window.onAcknowledged(64);
+      assert.equal(window.packets, 128, 'it still doubles');
+    });
+
+    it('doubles from two packets to half of what it was when they were lost', () => {
+      const window = begun(512);
+      window.onSilence(true);
+      window.onAnswer(false);
+      const sizes: number[] = [window.packets];
+      for (let i = 0; i < 5; i++) {
+        window.onAcknowledged(window.packets);
+        sizes.push(window.packets);
+      }
+      assert.deepEqual(sizes, [2, 4, 8, 16, 32, 33]);
+    });
+
+    it('is left alone by an answer that nobody asked for', () => {
+      const window = begun(512);
+      window.onAnswer(false);
+      assert.equal(window.packets, 64);
+    });
   });
 });

@@ -315,7 +315,11 @@ describe('RC retries', () => {
         drain(pair.a.sendCq).map((c) => c.status),
         [WcStatus.RETRY_EXC_ERR],
       );
-      assert.equal(packets, retries + 1);
+      const { counters } = pair.a.driver.device;
+      assert.equal(counters.retries, retries);
+      assert.equal(packets, retries + 1 + counters.earlyRepeats);
+      // They come at doubling intervals: not many before the ACK timer has had its time.
+      assert.ok(counters.earlyRepeats <= 2 + 2 * retries, `${counters.earlyRepeats} repeats`);
       assert.match(qpA.flightRecord().join('\n'), /RETRY_EXC_ERR/);
     });
   }

@@ -1,11 +1,13 @@
-// A device that never says that a queue pair has taken its last receive (rdma_rxe of Linux 6.1):
-// what DAT promises of shared receive queues holds over it all the same.
+// A device without a word about its queue pairs, neither of errors nor of the last receive, as
+// rdma_rxe of Linux 6.1 is: what DAT promises of shared receive queues, and of peers that reach
+// where they may not, holds over it all the same.
 import assert from 'node:assert/strict';
 import { openIa } from 'dapl';
 import { verbs } from 'dapl/providers/verbs';
 import { TimerWheel } from '../../../core/spi/index.js';
 import { LastReceive } from '../../../providers/verbs/last-receive.js';
 import { registerBehaviours } from '../../compliance/suite/describe-provider.js';
+import { protecting } from '../../compliance/suite/protecting.js';
 import { sharingReceives } from '../../compliance/suite/sharing-receives.js';
 import { CM_LIBRARY, loadCmFake } from '../../fake-verbs/cm-host.js';
 import { FAKE_LIBIBVERBS, fakeVerbs, Feature, Mode } from '../../fake-verbs/control.js';
@@ -13,7 +15,7 @@ import { FAKE_LIBIBVERBS, fakeVerbs, Feature, Mode } from '../../fake-verbs/cont
 const PASSIVE = '198.51.100.2';
 
 registerBehaviours(
-  'verbs over a device that does not say which receive was the last',
+  'verbs over a device that says nothing of its queue pairs',
   {
     capabilities: ['shared-receive-queue'],
     async openPair() {
@@ -23,7 +25,7 @@ registerBehaviours(
       cm.addAddress('198.51.100.1', 'fake0');
       cm.addAddress(PASSIVE, 'fake1');
       for (const name of ['fake0', 'fake1']) {
-        fake.setFeatures(name, Feature.ALL & ~Feature.LAST_WQE);
+        fake.setFeatures(name, Feature.ALL & ~Feature.QP_EVENTS);
       }
       const libraries = { verbs: FAKE_LIBIBVERBS, rdmacm: CM_LIBRARY };
       const active = await openIa(verbs({ device: 'fake0', libraries }));
@@ -35,7 +37,7 @@ registerBehaviours(
       return { active, passive, passiveAddress: PASSIVE, close };
     },
   },
-  [sharingReceives],
+  [sharingReceives, protecting],
 );
 
 describe('LastReceive', () => {

@@ -252,7 +252,8 @@ describe('verbs MAD: agents', () => {
     assert.deepEqual(a.log, []);
     await ended;
     assert.deepEqual(a.log.sort(), ['WR_FLUSH_ERR being written', 'WR_FLUSH_ERR waits']);
-    assert.equal(fakeUmad.openFiles(), files - 1);
+    // Those of other cases may go meanwhile, too.
+    assert.ok(fakeUmad.openFiles() < files, `${fakeUmad.openFiles()} of ${files}`);
     a.agent({ methods: [2] });
     assert.equal(a.world.activeTimers, 0);
   });

@@ -115,6 +115,29 @@ describe('verbs: memory', () => {
     }
   });
 
+  it('refuses transfer() with the reason, up to the end of its last region', () => {
+    const { buffer, transfer } = transferable();
+    const regions = [register(new Uint8Array(buffer)), register(new Uint8Array(buffer, 0, 8))];
+    const refused = { code: 'EINVAL', message: /is registered.*lmr\.free\(\)/ };
+    for (const region of regions) {
+      assert.throws(() => transfer(), refused);
+      assert.equal(buffer.byteLength, 64);
+      region.destroy();
+    }
+    assert.equal(transfer().byteLength, 64);
+    assert.throws(() => register(new Uint8Array(64).subarray(64)), /0 bytes/);
+    assert.equal(buffer.byteLength, 0, 'it is gone only now');
+  });
+
+  /** A buffer with ArrayBuffer.prototype.transfer, which Node 20 hides behind a flag. */
+  function transferable(): { buffer: ArrayBuffer; transfer: () => ArrayBuffer } {
+    if (!('transfer' in ArrayBuffer.prototype)) setFlagsFromString('--harmony-rab-gsab-transfer');
+    const buffer = runInNewContext('new ArrayBuffer(64)') as ArrayBuffer & {
+      transfer(): ArrayBuffer;
+    };
+    return { buffer, transfer: () => buffer.transfer() };
+  }
+
   it('is kept while registered, though nobody else holds it', async function () {
     this.timeout(30_000);
     const regions = [

@@ -6,7 +6,13 @@ import { Access, WcOpcode, WcStatus, WrFlags, WrOpcode } from '../../../core/spi
 import { nextRkey } from '../../../core/spi/rkey.js';
 import { fakeVerbs, Mode } from '../../fake-verbs/control.js';
 import { Pair } from '../../fake-verbs/pair.js';
-import { type Completion, drain, postSends, type Send } from '../../fake-verbs/work.js';
+import {
+  type Completion,
+  drain,
+  postReceives,
+  postSends,
+  type Send,
+} from '../../fake-verbs/work.js';
 
 const outcomes = (completions: readonly Completion[]): [number, number][] =>
   completions.map((c) => [c.index, c.status]);
@@ -101,6 +107,20 @@ describe('verbs: memory windows', () => {
       [0, SUCCESS],
       [1, REM_ACCESS_ERR],
     ]);
+    window.destroy();
+  });
+
+  it('type 2: bound where a request with an immediate was before', () => {
+    const window = pair.device.createMemoryWindow(pair.pd, 2);
+    const rkey = nextRkey(window.rkey);
+    const { SEND_WITH_IMM } = WrOpcode;
+    const sends = Array.from({ length: 4 }, () => ({ opcode: SEND_WITH_IMM, extra: 0x01020304 }));
+    postReceives(pair.a, [], [], [], []);
+    postSends(pair.b, ...sends);
+    drain(pair.queues['send B']);
+    postSends(pair.b, bind(window, rkey));
+    assert.deepEqual(outcomes(drain(pair.queues['send B'])), [[4, SUCCESS]]);
+    assert.equal(window.rkey, rkey);
     window.destroy();
   });
 

@@ -1,0 +1,43 @@
+/**
+ * The time until a packet is answered, estimated as TCP does (RFC 6298); and the shortest one seen,
+ * which is that of a path without queues. Repeated packets are not timed (Karn's algorithm).
+ */
+/** Before the first sample; an early repetition costs a packet, and no retry. */
+const INITIAL_TIMEOUT_US = 20_000;
+/** Less is the jitter of a path without queues. */
+const QUEUE_RATIO = 1.5;
+
+export class RoundTripTime {
+  /** Infinity before the first sample. */
+  shortestUs = Infinity;
+  smoothedUs = 0;
+  private deviationUs = 0;
+
+  reset(): void {
+    this.shortestUs = Infinity;
+    this.smoothedUs = 0;
+  }
+
+  add(sampleUs: number): void {
+    if (this.shortestUs === Infinity) {
+      this.smoothedUs = sampleUs;
+      this.deviationUs = sampleUs / 2;
+    } else {
+      const error = sampleUs - this.smoothedUs;
+      this.deviationUs += (Math.abs(error) - this.deviationUs) / 4;
+      this.smoothedUs += error / 8;
+    }
+    if (sampleUs < this.shortestUs) this.shortestUs = sampleUs;
+  }
+
+  /** Whether packets wait somewhere on the way: answers take longer than they need to. */
+  get showsQueue(): boolean {
+    return this.smoothedUs > QUEUE_RATIO * this.shortestUs;
+  }
+
+  /** Longer than an answer takes, by all that is known of it. */
+  get timeoutUs(): number {
+    if (this.shortestUs === Infinity) return INITIAL_TIMEOUT_US;
+    return this.smoothedUs + 4 * this.deviationUs;
+  }
+}
