@@ -3,7 +3,7 @@
  * completions, and lets queue pairs send by turns. It owns what all its objects share, knows no
  * socket and no clock; whoever drives it says what time it is.
  */
-import { QpState } from '../../core/spi/index.js';
+import { GROUP_BIT, QpState, RX, RxFlags } from '../../core/spi/index.js';
 import type {
   Gid,
   PacketPort,
@@ -12,7 +12,6 @@ import type {
   Timers,
   WcStatus,
 } from '../../core/spi/index.js';
-import { GROUP_BIT, RX, RxFlags } from '../../core/spi/index.js';
 import { AddressHandleTable } from './address-handle.js';
 import type { CompletionHost, SoftCompletionQueue } from './completion-queue.js';
 import { HcaCounters } from './counters.js';
