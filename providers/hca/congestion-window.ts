@@ -17,8 +17,8 @@ const LEAST_PACKETS = 2;
  */
 const FEW_FLOWS_PACKETS = 12;
 /**
- * All of these are numbers of packets of so many bytes; of longer ones there are fewer, but twice as
- * many bytes: each counts as one, also where it ends a message and is short (1.12 times as fast).
+ * All of these are numbers of packets of so many bytes; of longer ones there are fewer, but twice
+ * as many bytes: each counts as one, also where it ends a message and is short (1.12 times as fast).
  */
 const PACKET_BYTES = 4096;
 const LONG_PACKETS = 2;
