@@ -24,8 +24,8 @@ const link = {
 };
 
 /**
- * Hosts at a shared port are faster than it, and jitter a little: with equal rates and none, whoever
- * comes first would lock all others out of a full queue, packet by packet.
+ * Hosts at a shared port are faster than it, and jitter a little: with equal rates and none,
+ * whoever comes first would lock all others out of a full queue, packet by packet.
  */
 const hostLink = {
   bandwidth: 2.5 * BITS_PER_SECOND,

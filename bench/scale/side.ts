@@ -119,7 +119,7 @@ export class Side {
 
   private takeConnectionEvents(): void {
     for (let event = this.connectEvd.dequeue(); event; event = this.connectEvd.dequeue()) {
-      if (event.type === 'connection-request') event.cr?.accept(this.eps[this.accepted++]!);
+      if (event.type === 'connection-request') event.cr?.accept(this.eps[this.accepted++]);
       else if (event.type !== 'connection') continue;
       else if (event.number !== DatEventNumber.ESTABLISHED) this.ended++;
       else if (!this.psp) this.accepted++;
@@ -165,7 +165,7 @@ export class Side {
         const count = dtoEvd.dequeueInto(batch);
         for (let i = 0; i < count; i++) {
           if (batch.operations[i] === DatDto.RECEIVE && batch.statuses[i] === 0) {
-            (batch.eps[i] as Ep).postRecv(segment, batch.cookies[i]!);
+            (batch.eps[i] as Ep).postRecv(segment, batch.cookies[i]);
           }
         }
       }
