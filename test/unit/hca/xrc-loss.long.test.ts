@@ -128,7 +128,8 @@ describe('XRC: loss sweeps', () => {
     }
   }
 
-  it('two packets lost, every pair of the first 24', () => {
+  it('two packets lost, every pair of the first 24', function () {
+    this.timeout(60_000);
     for (let first = 0; first < 24; first++) {
       for (let second = first + 1; second < 24; second++) {
         const pair = start();
