@@ -1,5 +1,5 @@
 /** Taking events off an EVD by asking: dequeue, wait, iterate. */
-import type { PollingMode } from '../spi/index.js';
+import { type PollingMode, Timer } from '../spi/index.js';
 
 import { traceCall } from './api-trace.js';
 import { BatchIterator } from './batch-iterator.js';
@@ -28,12 +28,18 @@ import { Waiter, type WaiterInit, interruptedError, timeoutError } from './waite
 /** No limit but the batch's own. */
 const MAX_EVENTS = 0x7fffffff;
 const WAIT_OPTIONS = ['threshold', 'timeoutMs', 'signal'];
+/**
+ * Every so many waits, one that need not wait does so for a turn of the event loop: a device whose
+ * completions are there when a post returns would let nothing else run.
+ */
+const WAITS_A_TURN = 256;
 /** Events in one batch of an iteration. */
 const MAX_BATCH = 256;
 
 export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly DatEvent[]> {
   protected waiting: EvdWaiting = 'WAITABLE';
   private polling: PollingMode = 'event';
+  private waits = 0;
 
   /**
    * Takes the oldest event; undefined is DAT_QUEUE_EMPTY. Always legal. In polling mode 'spin' an
@@ -159,8 +165,11 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
   /** Waits for what `init` says, or settles at once. */
   private suspend(init: WaiterInit): void {
     this.store.scan();
-    if (this.store.pending >= init.threshold && init.satisfy()) return;
+    this.waits += 1;
     const { timeoutMs, threshold, signal } = init;
+    const isReady = this.store.pending >= threshold;
+    const takesTurn = isReady && this.waits % WAITS_A_TURN === 0 && timeoutMs !== 0;
+    if (isReady && !takesTurn && init.satisfy()) return;
     if (timeoutMs === 0) throw timeoutError(0, this.store.pending, threshold);
     const onTimeout = (): void => {
       this.store.scan();
@@ -178,7 +187,23 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
     const waiter = new Waiter(init, this.host.timers, this.host.clock, onTimeout, onAbort);
     this.dispatcher.waiter = waiter;
     this.engage();
-    this.dispatcher.armAndLook();
+    if (takesTurn) this.lookAgain(waiter);
+    else this.dispatcher.armAndLook();
+  }
+
+  /** In the next turn; unless the wait is over by then, it takes what waits, or goes on. */
+  private lookAgain(waiter: Waiter): void {
+    const { host, dispatcher } = this;
+    const look = (): void => {
+      if (dispatcher.waiter !== waiter) return;
+      if (this.store.pending >= waiter.threshold) {
+        dispatcher.waiter = undefined;
+        if (waiter.satisfy()) return;
+        dispatcher.waiter = waiter;
+      }
+      dispatcher.armAndLook();
+    };
+    host.timers.start(new Timer(look), host.clock.now());
   }
 
   /** Takes the oldest event for a waiter, which is over. */

@@ -5,10 +5,12 @@
  */
 import { type Clock, type Logger, type Scheduler, TimerWheel } from '../../core/spi/index.js';
 import type { Timer, Timers } from '../../core/spi/index.js';
-import { RealTimer } from '../host/index.js';
+import { NextTurn, RealTimer } from '../host/index.js';
 
 /** Tasks of one turn: then the event loop has its own, so that no descriptor starves. */
 const MAX_TASKS = 1024;
+/** Pumps in a row that follow a task at once: what rxe is given to do, it has done on return. */
+const MAX_PUMPS = 64;
 
 export class VerbsDriver implements Scheduler {
   /** A start outside of the pump moves the real timer too. */
@@ -20,7 +22,12 @@ export class VerbsDriver implements Scheduler {
   private isPumping = false;
   private isAlive = false;
   private isClosed = false;
-  private immediate: NodeJS.Immediate | undefined;
+  private pumpsInARow = 0;
+  /** Goes on when the event loop has had its turn. */
+  private readonly turn = new NextTurn(() => {
+    this.pumpsInARow = 0;
+    this.pump();
+  });
 
   constructor(
     private readonly clock: Clock,
@@ -40,7 +47,11 @@ export class VerbsDriver implements Scheduler {
   /** Runs a handler or a task in the pump under way, or in one at the end of the present task. */
   defer(task: () => void): void {
     this.tasks.push(task);
-    if (this.isQueued || this.isPumping) return;
+    if (this.isQueued || this.isPumping || this.turn.isPending) return;
+    if (++this.pumpsInARow > MAX_PUMPS) {
+      this.turn.request();
+      return;
+    }
     this.isQueued = true;
     queueMicrotask(() => this.pump());
   }
@@ -48,8 +59,7 @@ export class VerbsDriver implements Scheduler {
   setKeepAlive(alive: boolean): void {
     this.isAlive = alive;
     this.timer.setKeepAlive(alive);
-    if (alive) this.immediate?.ref();
-    else this.immediate?.unref();
+    this.turn.setKeepAlive(alive);
   }
 
   /** What is deferred already still runs; timers do not. */
@@ -69,7 +79,7 @@ export class VerbsDriver implements Scheduler {
       this.isPumping = false;
     }
     this.armTimer();
-    if (this.tasks.length > 0) this.turn();
+    if (this.tasks.length > 0) this.turn.request();
   }
 
   private runTasks(): void {
@@ -80,16 +90,6 @@ export class VerbsDriver implements Scheduler {
       for (const task of batch) this.guard(task);
       done += batch.length;
     }
-  }
-
-  /** Goes on when the event loop has had its turn. */
-  private turn(): void {
-    if (this.immediate) return;
-    this.immediate = setImmediate(() => {
-      this.immediate = undefined;
-      this.pump();
-    });
-    if (!this.isAlive) this.immediate.unref();
   }
 
   private guard(task: () => void): void {

@@ -18,8 +18,11 @@ const TITLES: Readonly<Record<CmName, string>> = {
   SIDR_REQ: 'ServiceIDResReq',
   SIDR_REP: 'ServiceIDResReqResp',
 };
-/** First occurrences only. Either side may end what it has answered, with or without the RTU. */
-const LEGAL = /^REQ( MRA)?( REJ| REP( MRA)?( RTU)?( REJ)?( DREQ( DREP)?)?)?$/;
+/**
+ * First occurrences only. Either side may end what it has answered, with or without the RTU; its
+ * REJ may cross the RTU.
+ */
+const LEGAL = /^REQ( MRA)?( REJ| REP( MRA)?( REJ RTU|( RTU)?( REJ)?( DREQ( DREP)?)?))?$/;
 
 const PATH_MTU_CODES = [3, 5];
 const NO_LID = 0xffff;

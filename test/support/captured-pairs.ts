@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { DatDtoStatus, type DatEvent, EvdFlags, type Ia, openIa } from 'dapl';
 import { capture } from 'dapl/plugins/pcap';
 import { Fabric, mock } from 'dapl/providers/mock';
-import { softroce } from 'dapl/providers/softroce';
+import { type SoftroceOptions, softroce } from 'dapl/providers/softroce';
 
 /** Several packets, and a pad. */
 export const MESSAGE_BYTES = 9001;
@@ -12,8 +12,8 @@ export const MESSAGE_BYTES = 9001;
 export const PAIRS: Readonly<Record<string, (file: string) => Promise<[Ia, Ia]>>> = {
   'mock, IPv4': (file) => onMock(file, '10.0.0.1', '10.0.0.2'),
   'mock, IPv6': (file) => onMock(file, '2001:db8::1', '2001:db8::2'),
-  'softroce over the native port': (file) => onSoftroce(file, 'native'),
-  'softroce over the dgram port': (file) => onSoftroce(file, 'dgram'),
+  'softroce over the native port': (file) => onSoftroce(file, { port: 'native', mtuBytes: 4096 }),
+  'softroce over the dgram port': (file) => onSoftroce(file, { port: 'dgram' }),
 };
 
 async function onMock(file: string, one: string, other: string): Promise<[Ia, Ia]> {
@@ -22,9 +22,14 @@ async function onMock(file: string, one: string, other: string): Promise<[Ia, Ia
   return [await openIa(listened), await openIa(mock({ fabric, address: other }))];
 }
 
-async function onSoftroce(file: string, port: 'native' | 'dgram'): Promise<[Ia, Ia]> {
-  const listened = capture(softroce({ addresses: ['127.7.4.1'], port }), { file });
-  return [await openIa(listened), await openIa(softroce({ addresses: ['127.7.4.2'], port }))];
+/** @param options `mtuBytes`: by default none, and two native ports agree on long packets */
+export async function onSoftroce(
+  file: string,
+  options: Pick<SoftroceOptions, 'port' | 'mtuBytes'>,
+): Promise<[Ia, Ia]> {
+  const [near, far] = [['127.7.4.1'], ['127.7.4.2']];
+  const listened = capture(softroce({ addresses: near, ...options }), { file });
+  return [await openIa(listened), await openIa(softroce({ addresses: far, ...options }))];
 }
 
 /** One message from one to the other, and the end of both. */
