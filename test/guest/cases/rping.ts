@@ -79,8 +79,8 @@ export function lossyCases(lab: Lab, version: string): Case[] {
   return (['server', 'client'] as const).map((role) => ({
     name: `rping, our ${role}, IPv4, MTU 1024, ${NETEM}`,
     row: { ...rowOf(version, role, 'IPv4', 1024), transport: `rdma_cm, RC, IPv4, ${NETEM}` },
-    // Linux 6.1 falls silent here now and then, with all of ours acknowledged (docs/testing-guest.md,
-    // traps). What the small run has of bad links is in bad-link.ts.
+    // Linux 6.1 falls silent here now and then, with all of ours acknowledged: see the traps in
+    // docs/testing-guest.md. What the small run has of bad links is in bad-link.ts.
     full: true,
     run: async () => {
       const guest = lab.guest(0);
