@@ -1,6 +1,5 @@
 // Our declarations of foreign ABIs against the distribution's headers: every size, offset, value
-// and function type. Without those headers (apt-get install libibverbs-dev librdmacm-dev) it is
-// skipped, but not in CI.
+// and function type. Without those headers it is skipped, and says what to install; never in CI.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -12,6 +11,15 @@ import { rowsOf } from './declarations.js';
 const root = join(import.meta.dirname, '../../../..');
 const native = join(root, 'providers/verbs/native');
 const fake = join(root, 'test/native/fake-ibverbs');
+
+/** A test that needs a header of the distribution. */
+function needs(test: Mocha.Context, header: string, packages: string): void {
+  if (existsSync(join('/usr/include', header))) return;
+  const missing = `no /usr/include/${header}: apt-get install ${packages}`;
+  assert.ok(!process.env['CI'], missing);
+  console.log(`    SKIPPED: ${missing}`);
+  test.skip();
+}
 
 interface Header {
   readonly ours: string;
@@ -123,7 +131,7 @@ describe('declarations of foreign ABIs', function () {
 
   for (const { ours, theirs, exceptions } of HEADERS.filter((h) => existsSync(h.ours))) {
     it(`${ours.slice(root.length + 1)} is ${theirs}`, function () {
-      if (!existsSync(join('/usr/include', theirs)) && !process.env['CI']) this.skip();
+      needs(this, theirs, 'libibverbs-dev librdmacm-dev');
       const rows = rowsOf(readFileSync(ours, 'utf8'), (name) => exceptions.includes(name));
       assert.ok(rows.length > 20, `${rows.length} declarations found`);
       writeFileSync(join(directory, 'rows.inc'), `${rows.join('\n')}\n`);
@@ -135,7 +143,7 @@ describe('declarations of foreign ABIs', function () {
 
   it('umad_abi.h is rdma/ib_user_mad.h of the kernel', function () {
     const theirs = 'rdma/ib_user_mad.h';
-    if (!existsSync(join('/usr/include', theirs)) && !process.env['CI']) this.skip();
+    needs(this, theirs, 'linux-libc-dev');
     for (const [ours, kernel, members] of UMAD) {
       const places = (type: string, names: readonly string[], include: string): string[] => {
         const rows = names.map((name) => `MEMBER(${type}, ${name})`);
