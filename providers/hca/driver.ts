@@ -78,6 +78,7 @@ export class HcaDriver implements Scheduler {
       port,
       random,
       timers: this.timers,
+      now: () => clock.now(),
       parameters: { ...defaultParameters, ...options.parameters },
       requestPump: options.requestPump,
     });

@@ -139,8 +139,9 @@ export abstract class SoftQueuePair
 
   ringSendDoorbell(): void {
     if (this.destroyed) return;
+    const before = this.visible;
     this.visible = this.sendRing.producer;
-    if (this.state === QpState.RTS) this.hca.scheduleRequests(this);
+    if (this.state === QpState.RTS) this.hca.requestsShown(this, (this.visible - before) >>> 0);
     else if (this.state === QpState.ERR || this.state === QpState.SQE) {
       this.flushSends();
       this.hca.publish();
