@@ -1,7 +1,7 @@
 /**
  * The engine of the software HCA: takes packets in, checks and dispatches them, publishes
- * completions, and lets queue pairs send by turns. It owns what all its objects share, knows no
- * socket and no clock; whoever drives it says what time it is.
+ * completions, and lets queue pairs send by turns. It owns what all its objects share, and knows no
+ * socket; the time is the port's, or that of whoever drives it.
  */
 import type {
   Gid,
@@ -74,7 +74,7 @@ export class Hca implements CompletionHost, SharedReceiveHost {
   readonly tx: TransmitQueue;
   readonly placements: PlacementQueue;
   readonly notifications: NotificationQueue;
-  /** Time as the driver told it last, in microseconds. */
+  /** The time at the last look, in microseconds. */
   nowUs = 0;
   /** The device's list of completion queues. */
   onCqGone: (cq: SoftCompletionQueue) => void = () => undefined;
@@ -90,6 +90,7 @@ export class Hca implements CompletionHost, SharedReceiveHost {
   /** The port is looked at again at once, unasked: an ACK can wait for that. */
   comesBack = false;
   private ackWaits = false;
+  private ackLeft = false;
   /** Requests that doorbells have shown since anything was sent last. */
   private shown = 0;
   /** Packets are being taken in or put out: not the time to begin with that. */
@@ -102,7 +103,9 @@ export class Hca implements CompletionHost, SharedReceiveHost {
   /** No request goes before what is owed: see `scheduleFirst`. */
   private answersFirst = false;
   private readonly requesters = new TurnQueue<SoftQueuePair>();
-  private readonly dirtyCqs: SoftCompletionQueue[] = [];
+  private readonly dirtyCqs: (SoftCompletionQueue | undefined)[] = [];
+  /** How many of them there are: an array that is emptied gives its memory back, to be had anew. */
+  private dirtyCount = 0;
   /** Datagram queue pairs whose packets the port has yet to take. */
   private readonly awaitingPort = new Set<SoftQueuePair>();
   private readonly releases: PortReleases;
@@ -132,9 +135,17 @@ export class Hca implements CompletionHost, SharedReceiveHost {
 
   // --- receiving --------------------------------------------------------------------------------
 
-  /** Takes in one burst of the port; the number of packets. */
+  readClock(): void {
+    const { port } = this;
+    port.readClock?.();
+    this.nowUs = port.clockUs !== undefined ? port.clockUs[0]! : this.options.now();
+  }
+
+  /** Takes in one burst of the port, and the time; the number of packets. */
   receive(): number {
-    const count = this.port.receive();
+    const { port } = this;
+    const count = port.receive();
+    this.nowUs = port.clockUs !== undefined ? port.clockUs[0]! : this.options.now();
     if (count > 0) {
       this.moving = true;
       this.dispatcher.dispatch(count);
@@ -152,17 +163,20 @@ export class Hca implements CompletionHost, SharedReceiveHost {
   // --- completions and notifications ------------------------------------------------------------
 
   completionsPending(cq: SoftCompletionQueue): void {
-    this.dirtyCqs.push(cq);
+    this.dirtyCqs[this.dirtyCount++] = cq;
   }
 
   /** Puts received bytes in memory, then shows the completions that speak of them. */
   publish(): void {
     this.placements.flush();
+    if (this.dirtyCount === 0) return;
     const cqs = this.dirtyCqs;
-    if (cqs.length === 0) return;
     // A queue that breaks down flushes queue pairs, which may add to the list.
-    for (let i = 0; i < cqs.length; i++) cqs[i]!.publish();
-    cqs.length = 0;
+    for (let i = 0; i < this.dirtyCount; i++) {
+      cqs[i]!.publish();
+      cqs[i] = undefined;
+    }
+    this.dirtyCount = 0;
   }
 
   notify(target: Notifiable, argument: number): void {
@@ -218,7 +232,7 @@ export class Hca implements CompletionHost, SharedReceiveHost {
     this.shown += count;
     this.scheduleRequests(qp);
     if (this.shown < EAGER_REQUESTS || this.moving) return;
-    this.nowUs = this.options.now();
+    this.readClock();
     this.transmit();
   }
 
@@ -266,7 +280,7 @@ export class Hca implements CompletionHost, SharedReceiveHost {
       qp.responsesScheduled = false;
       if (!qp.destroyed && qp.transmitResponses(burstPackets)) this.scheduleResponses(qp);
     }
-    if (responders.length === 0) this.answersFirst = this.ackWaits = false;
+    if (responders.length === 0) this.answersFirst = this.ackWaits = this.ackLeft = false;
     while (requesters.length > 0 && responders.length === 0 && this.requestTurn(burstPackets));
     return responders.length > 0 || requesters.length > 0;
   }
@@ -279,6 +293,22 @@ export class Hca implements CompletionHost, SharedReceiveHost {
     const { tx, responders, requesters } = this;
     const two = tx.waiting === 1 && responders.length === 1 && requesters.length === 0;
     return (this.ackWaits = two && this.comesBack && !this.ackWaits);
+  }
+
+  /**
+   * Nothing is to be sent but what the last packets are owed, and the consumer has just been told
+   * of them: it may answer in a moment. True once for each.
+   */
+  leaveAcks(): boolean {
+    const { tx, responders, requesters } = this;
+    const alone = responders.length > 0 && requesters.length + tx.waiting === 0;
+    if (!alone || this.answersFirst || this.ackLeft) return false;
+    this.ackLeft = true;
+    return true;
+  }
+
+  get acksWait(): boolean {
+    return this.ackLeft;
   }
 
   /** A burst of the requester whose turn it is; false when it may not fit. */
