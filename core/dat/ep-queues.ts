@@ -36,7 +36,7 @@ const U32 = 2 ** 32;
 /** WcOpcode of everything that comes from a receive queue. */
 const RECEIVE_BIT = WcOpcode.RECV;
 const UNKNOWN_SLOT = -1;
-/** Requests of a burst that the device is told of before the rest are posted: it begins with them. */
+/** So many requests of a burst the device is told of at once: it begins with them. */
 const RING_EVERY = 32;
 /** In place of a receive ring where there is none: nothing is ever posted to it. */
 const NO_RECEIVES = Ring.allocate(1, rqeBytes(1));

@@ -91,8 +91,8 @@ export interface PacketPort {
   readonly txSegments: Uint32Array;
 
   /**
-   * A clock, in microseconds: word 0 is the time of the last `receive` or `readClock`. It spares the
-   * driver's own, whose every reading allocates a number.
+   * A clock, in microseconds: word 0 is the time of the last `receive` or `readClock`. It spares
+   * the driver's own, whose every reading allocates a number.
    */
   readonly clockUs?: Float64Array;
   readClock?(): void;

@@ -160,7 +160,8 @@ function openHandle(
   gids.forEach((gid, i) => gidBytes.set(gid, 16 * i));
   const scopes = Uint32Array.from(links, (link) => link?.[1] ?? 0);
   try {
-    return addon.openPort(gidBytes, scopes, udpPort, maxPacketBytes, arrays, exact, clockOffsetUs());
+    const clock = clockOffsetUs();
+    return addon.openPort(gidBytes, scopes, udpPort, maxPacketBytes, arrays, exact, clock);
   } catch (error) {
     const gid = gids[(error as { addressIndex?: number }).addressIndex ?? 0];
     const address = gid ? ipFromGid(gid) : '';
