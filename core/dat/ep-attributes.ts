@@ -118,7 +118,9 @@ export function epAttributes(
   checkModel(operation, attributes);
   checkLimits(operation, attributes, device);
   checkTransport(operation, attributes.transport);
-  return Object.freeze({ ...attributes, transport: Object.freeze(transport) });
+  Object.freeze(transport);
+  // One shape for all endpoints: what spreading makes may have one each, and every post reads it.
+  return Object.freeze(Object.assign(defaultEpAttributes(device), attributes));
 }
 
 function checkModel(operation: string, attributes: EpAttributes): void {

@@ -64,6 +64,9 @@ export abstract class SoftQueuePair
   readonly sendCq: SoftCompletionQueue;
   readonly receiveCq: SoftCompletionQueue;
   readonly context: number;
+  /** Of `init`, whose shape is its maker's. */
+  readonly maxSendSge: number;
+  readonly maxInlineBytes: number;
   state: QpState = QpState.RESET;
   attributes: QueuePairAttributes = {};
   eventHandler: QueuePairEventHandler;
@@ -91,6 +94,8 @@ export abstract class SoftQueuePair
     this.sendCq = init.sendCq as SoftCompletionQueue;
     this.receiveCq = init.receiveCq as SoftCompletionQueue;
     this.context = init.context;
+    this.maxSendSge = init.maxSendSge;
+    this.maxInlineBytes = init.maxInlineBytes;
     this.eventHandler = init.onEvent;
     this.sendRing = Ring.allocate(
       ringEntries(init.maxSendWr),
@@ -160,7 +165,7 @@ export abstract class SoftQueuePair
     checkAttributeValues(attributes, this.hca.limits);
     this.checkModify(to, attributes);
     if (to === QpState.RESET) this.attributes = {};
-    this.attributes = { ...this.attributes, ...attributes };
+    this.attributes = Object.assign({}, this.attributes, attributes);
     if (to === QpState.ERR) this.toError();
     else {
       const from = this.state;
