@@ -104,7 +104,7 @@ export class RcCompleter {
     if (fatal) this.failRefused();
     else if (!requester.waitingForReceiver) {
       // In RNR wait this is the echo of the packets that were in flight behind the refused one.
-      requester.onSequenceNak();
+      requester.onMissing();
     }
   }
 
@@ -169,7 +169,7 @@ export class RcCompleter {
     hca.counters.drops.missingResponse += 1;
     if (this.impliedNakAt === requester.una || requester.waitingForReceiver) return;
     this.impliedNakAt = requester.una;
-    requester.retry();
+    requester.onMissing();
   }
 
   private onProgress(): void {

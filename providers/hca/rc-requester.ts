@@ -182,10 +182,8 @@ export class RcRequester implements AckWaiter {
       this.sendIndex = (this.sendIndex + 1) >>> 0;
       this.packet = 0;
     }
-    if (psnDiff(this.psn, this.maxPsn) > 0) {
-      this.maxPsn = this.psn;
-      if (this.packets.asked) this.pace.onAsked(this.psn, this.una, this.qp.hca.nowUs);
-    }
+    if (psnDiff(this.psn, this.maxPsn) > 0) this.maxPsn = this.psn;
+    if (this.packets.asked) this.pace.onAsked(this.psn, this.qp.hca.nowUs);
     if (!this.ackTimer.running) this.ackTimer.restart();
   }
 
@@ -261,13 +259,16 @@ export class RcRequester implements AckWaiter {
     if (this.sendIndex !== qp.visible) qp.hca.scheduleRequests(qp);
   }
 
-  /** The peer misses the oldest packet. */
-  onSequenceNak(): void {
-    if (!this.pace.isEcho(this.una, this.qp.hca.nowUs)) this.retry();
+  /** The peer misses the oldest packet, or we its answer; none that followed has been taken. */
+  onMissing(): void {
+    if (!this.pace.isEcho(this.una, this.qp.hca.nowUs)) this.retry(psnAdd(this.una, 1));
   }
 
-  /** Goes back to the oldest unacknowledged PSN; when no retry is left, its request fails. */
-  retry(): void {
+  /**
+   * Goes back to the oldest unacknowledged PSN; when no retry is left, its request fails.
+   * @param ambiguousEnd what may have arrived before ends here
+   */
+  private retry(ambiguousEnd: number): void {
     const { qp } = this;
     if (this.retriesLeft === 0) {
       if (!qp.completer.failRefused()) qp.failOldest(WcStatus.RETRY_EXC_ERR, 0);
@@ -277,7 +278,7 @@ export class RcRequester implements AckWaiter {
     qp.hca.counters.retries += 1;
     qp.flight.record(qp.hca.nowUs, FLIGHT.RETRY, this.retriesLeft, this.una);
     this.pace.onLoss(qp.hca.nowUs);
-    this.goBack();
+    this.goBack(ambiguousEnd);
     this.ackTimer.restart();
   }
 
@@ -289,7 +290,7 @@ export class RcRequester implements AckWaiter {
       return;
     }
     if ((qp.attributes.rnrRetryCount ?? 0) !== 7) this.rnrRetriesLeft -= 1;
-    this.goBack();
+    this.goBack(this.maxPsn);
     this.waitingForReceiver = true;
     this.ackTimer.pause();
     qp.hca.timers.start(this.rnrTimer, qp.hca.nowUs + delayUs);
@@ -308,14 +309,14 @@ export class RcRequester implements AckWaiter {
     if (hca.nowUs - this.lastHintUs < hca.parameters.unreachableRetryUs) return;
     this.lastHintUs = hca.nowUs;
     flight.record(hca.nowUs, FLIGHT.UNREACHABLE, 0, this.una);
-    this.retry();
+    this.retry(this.maxPsn);
   }
 
-  private goBack(): void {
+  private goBack(ambiguousEnd: number): void {
     this.resumeAt(this.una);
     this.packets.begin();
     this.reads.clear();
-    this.pace.onWentBack(this.una, this.qp.hca.nowUs);
+    this.pace.onWentBack(this.una, ambiguousEnd, this.qp.hca.nowUs);
     this.qp.hca.scheduleRequests(this.qp);
   }
 
@@ -343,7 +344,7 @@ export class RcRequester implements AckWaiter {
     hca.counters.timeouts += 1;
     flight.record(hca.nowUs, FLIGHT.ACK_TIMEOUT, waitedUs, this.una);
     completer.onTimeout();
-    if (!completer.failRefused()) this.retry();
+    if (!completer.failRefused()) this.retry(this.maxPsn);
   }
 
   /**
@@ -354,7 +355,7 @@ export class RcRequester implements AckWaiter {
     const { hca, completer } = this.qp;
     hca.counters.earlyRepeats += 1;
     this.pace.onSilence(this.una, hca.nowUs);
-    this.goBack();
+    this.goBack(this.maxPsn);
     completer.onTimeout();
   }
 

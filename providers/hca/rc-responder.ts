@@ -39,6 +39,8 @@ import { rethDmaLength, rethRkey, rethVaHi, rethVaLo } from './wire/reth.js';
 
 const TWO_32 = 4294967296;
 const NO_PSN = -1;
+/** How far packets overtake one another. */
+const REORDERED = 3;
 
 /** What `admit` says of a packet in sequence. */
 const REFUSED = false;
@@ -57,6 +59,8 @@ export class RcResponder {
   /** A sequence NAK has been sent for the present gap, because of that packet. */
   private gapReported = false;
   private gapPsn = 0;
+  /** The last packet that came too early. */
+  private aheadPsn = 0;
   private communicating = false;
   /** The WRITE under way: where the next byte goes, and how many are to come. */
   private writeKey = 0;
@@ -110,11 +114,14 @@ export class RcResponder {
 
   /**
    * One NAK for each time that the peer comes by the gap: what follows the packet that told of it
-   * is silent, but that packet once more is the peer's next attempt, whose first packets are lost.
+   * is silent. That packet once more, or a PSN so far back that no other order of the same packets
+   * explains it, is the peer's next attempt, whose first packets are lost.
    */
   private onGap(psn: number): void {
     this.qp.hca.counters.drops.sequenceGap += 1;
-    if (this.gapReported && psnDiff(psn, this.gapPsn) > 0) return;
+    const again = psnDiff(psn, this.gapPsn) <= 0 || psnDiff(psn, this.aheadPsn) < -REORDERED;
+    this.aheadPsn = psn;
+    if (this.gapReported && !again) return;
     this.gapReported = true;
     this.gapPsn = psn;
     this.sendNak(SYNDROME.nakPsnSequence);
@@ -323,6 +330,7 @@ export class RcResponder {
     // What was in flight behind it is part of the same event, not a gap of its own.
     this.gapReported = true;
     this.gapPsn = this.ePsn;
+    this.aheadPsn = this.ePsn;
     return REFUSED;
   }
 
