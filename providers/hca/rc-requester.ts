@@ -1,8 +1,7 @@
 /**
  * RC requester (IBTA 9.7.3): says which packet of which request goes next, and when; it starts
  * again from the oldest unacknowledged PSN when it must go back. A READ goes out in chunks, each a
- * READ request of its own, so that the window bounds its responses too; a chunk's end is the same
- * whenever it is asked for again.
+ * READ request of its own, so that the window bounds its responses too.
  */
 import { QpState, SQE, Timer, WcStatus, WrFlags, WrOpcode } from '../../core/spi/index.js';
 import { FLIGHT } from './flight-recorder.js';
@@ -10,6 +9,7 @@ import { executeLocalOperation } from './local-operations.js';
 import { isAtomic, needsResponse } from './rc-opcodes.js';
 import { RcOutstandingReads } from './rc-outstanding-reads.js';
 import type { RcQueuePair } from './rc-queue-pair.js';
+import { RcReadChunks } from './rc-read-chunks.js';
 import { RcRequestPackets } from './rc-request-packets.js';
 import { LOCAL, RcRequests } from './rc-requests.js';
 import { RcAckTimer } from './rc-ack-timer.js';
@@ -33,8 +33,7 @@ export class RcRequester implements AckWaiter {
   waitingForReceiver = false;
   retriesLeft = 0;
   rnrRetriesLeft = 0;
-  /** Packets of a READ request; set from the largest window and the depth. */
-  chunkPackets = 1;
+  private readonly chunks = new RcReadChunks();
   private readonly pace = new RcPace();
   /** The request being sent, and the next of its packets. */
   private sendIndex = 0;
@@ -68,7 +67,7 @@ export class RcRequester implements AckWaiter {
     const depth = attributes.maxRdAtomic ?? 0;
     this.reads.begin(depth);
     const most = this.pace.begin(hca.parameters.windowPackets, this.qp.mtuBytes, this.una);
-    this.chunkPackets = Math.max(1, Math.floor(most / Math.min(Math.max(depth, 1), 16)));
+    this.chunks.begin(most, depth, this.una);
     this.packets.begin();
     this.reloadRetries();
   }
@@ -117,15 +116,18 @@ export class RcRequester implements AckWaiter {
     if (this.packet === 0 && this.reads.count > 0 && (control & (WrFlags.FENCE << 8)) !== 0) {
       return false;
     }
-    return !needsResponse(control & 0xff) || this.mayAsk(inFlight);
+    return !needsResponse(control & 0xff) || this.mayAsk(inFlight, control & 0xff);
   }
 
   /** READ and atomic depth; a chunk that does not fit what is left of the window waits. */
-  private mayAsk(inFlight: number): boolean {
+  private mayAsk(inFlight: number, opcode: number): boolean {
     if (this.reads.full) return false;
-    const rest = this.packetCount[this.sendIndex & this.qp.sendRing.mask]! - this.packet;
-    const chunk = Math.min(rest, this.chunkPackets);
-    return inFlight === 0 || inFlight + chunk <= this.pace.window.packets;
+    if (opcode !== WrOpcode.RDMA_READ) return true;
+    const window = this.pace.window.packets;
+    this.chunks.fit(window, this.una, this.maxPsn);
+    if (inFlight === 0) return true;
+    const slot = this.sendIndex & this.qp.sendRing.mask;
+    return inFlight + this.chunkEnd(slot) - this.packet <= window;
   }
 
   /** Begins the next request that the doorbell has shown. */
@@ -195,12 +197,17 @@ export class RcRequester implements AckWaiter {
   /** Asks for one chunk; the number of PSNs that its responses use. */
   private sendRead(slot: number): number {
     const { mtuBytes } = this.qp;
-    const count = this.chunkEnd(slot, this.packet) - this.packet;
+    const count = this.chunkEnd(slot) - this.packet;
     const offset = this.packet * mtuBytes;
     const length = Math.min(count * mtuBytes, this.lengthBytes[slot]! - offset);
     this.packets.read(this.sendIndex, this.psn, offset, length);
     this.reads.add(psnAdd(this.psn, count));
     return count;
+  }
+
+  /** One after the last packet of the chunk to be asked for. */
+  private chunkEnd(slot: number): number {
+    return this.chunks.end(this.packet, this.psn, this.packetCount[slot]!);
   }
 
   private sendAtomic(): void {
@@ -232,14 +239,6 @@ export class RcRequester implements AckWaiter {
     while (qp.oldest !== qp.fetched && this.local[qp.oldest & mask] === LOCAL.DONE) {
       qp.completeOldest(WcStatus.SUCCESS, 0, 0);
     }
-  }
-
-  // --- READs in chunks --------------------------------------------------------------------------
-
-  /** One after the last packet of the chunk that packet `packet` of a READ belongs to. */
-  chunkEnd(slot: number, packet: number): number {
-    const end = (Math.floor(packet / this.chunkPackets) + 1) * this.chunkPackets;
-    return Math.min(end, this.packetCount[slot]!);
   }
 
   // --- progress and its lack --------------------------------------------------------------------
