@@ -15,10 +15,10 @@ const QUICK_TIMEOUT_MS = 600_000;
 /** Fewer say that the suite, or the filter, has lost its groups. */
 const LEAST = { quick: 50, whole: 300 } as const;
 
-/** Within rxe0, or between two devices of the guest. */
 /** Emulated, and maybe not alone on the machine. */
 const PATIENCE_MS = 30_000;
 
+/** Within rxe0, or between two devices of the guest. */
 interface Devices {
   readonly name: string;
   readonly mtuBytes: number;
