@@ -1,22 +1,6 @@
 #include "region_table.h"
 
-#include <sys/mman.h>
-
 namespace dapl {
-namespace {
-
-constexpr uintptr_t kHugePageBytes = 2 << 20;
-
-/// Large memory is asked for in huge pages, where it has not been touched yet: their addresses are
-/// found sooner, by the processor and by who hands pages over. A wish, which may be refused.
-void preferHugePages(const uint8_t* data, size_t length) {
-  const uintptr_t start = reinterpret_cast<uintptr_t>(data);
-  const uintptr_t first = (start + kHugePageBytes - 1) & ~(kHugePageBytes - 1);
-  const uintptr_t end = (start + length) & ~(kHugePageBytes - 1);
-  if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
-}
-
-}  // namespace
 
 uint32_t RegionTable::add(napi_env env, napi_value bytes) {
   Region region;
@@ -27,7 +11,6 @@ uint32_t RegionTable::add(napi_env env, napi_value bytes) {
   static uint8_t nothing;  // an empty range has an address, too
   region.data = data ? static_cast<uint8_t*>(data) : &nothing;
   region.length = length;
-  preferHugePages(region.data, length);
   if (free_.empty()) {
     regions_.push_back(region);
     return static_cast<uint32_t>(regions_.size() - 1);
