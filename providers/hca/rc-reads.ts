@@ -35,8 +35,11 @@ import { PSN_MASK, psnAdd } from './wire/psn.js';
 import { rethDmaLength, rethRkey, rethVaHi, rethVaLo } from './wire/reth.js';
 
 const TWO_32 = 4294967296;
-/** READ responses that are copied once a peer has asked again: a whole window, and some more. */
-const COPIES = 1024;
+/**
+ * READ responses that are copied once a peer has asked again, which may be for its impatience
+ * alone: most of a window of long packets, so memory that always changes costs one loss in so many.
+ */
+const COPIES = 64;
 
 export class RcReads {
   private resources = new ResponderResources(0);
