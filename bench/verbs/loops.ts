@@ -21,7 +21,7 @@ export function measure(end: End, target: Target): Promise<Result> {
   }
 }
 
-/** The server's part, until it is stopped: one-sided bandwidth needs nobody. */
+/** The server's part, until all is answered or it is stopped: one-sided bandwidth needs nobody. */
 export async function serve(end: End, client: Target): Promise<void> {
   if (end.work.test === 'ib_send_lat') await echoSends(end);
   if (end.work.test === 'ib_write_lat') await echoWrites(end, remoteOf(client));
@@ -78,10 +78,18 @@ async function sendLatency(end: End): Promise<Result> {
 }
 
 async function echoSends(end: End): Promise<void> {
+  let left = roundTrips(end);
   await end.onCompletions(() => {
-    if (hasReceived(end)) pingOn(end);
-    return false;
+    if (!hasReceived(end)) return false;
+    pingOn(end);
+    left -= 1;
+    return left === 0;
   });
+}
+
+/** What the client asks for in all: whoever has answered the last one may find himself alone. */
+function roundTrips({ work }: End): number {
+  return WARM_UP + work.iterations;
 }
 
 function pingOn(end: End): void {
@@ -146,9 +154,12 @@ async function writeLatency(end: End, remote: RemoteSegment): Promise<Result> {
 
 async function echoWrites(end: End, remote: RemoteSegment): Promise<void> {
   const [mailbox, writer] = [new Mailbox(end), new Writer(end, remote)];
+  let left = roundTrips(end);
   await end.spin(() => {
-    if (writer.isIdle() && mailbox.take()) writer.write();
-    return false;
+    if (!writer.isIdle() || !mailbox.take()) return false;
+    writer.write();
+    left -= 1;
+    return left === 0;
   });
 }
 
