@@ -14,7 +14,7 @@ import { figure, layOut, range } from '../compare/report.js';
 import { median } from '../compare/statistics.js';
 import { type Job, MODES, type Mode, type Result } from './job.js';
 
-const END = fileURLToPath(new URL('end.js', import.meta.url));
+const WORKER = fileURLToPath(new URL('worker.js', import.meta.url));
 const GIB = 2 ** 30;
 /** Receives for each message in flight: a receiver that is not ready would cost its timer. */
 const RECEIVES = 4;
@@ -83,7 +83,7 @@ async function runPair(job: Both, left: string, right: string): Promise<[Result,
 }
 
 function start(job: Job): ChildProcess {
-  return fork(END, [JSON.stringify(job)]);
+  return fork(WORKER, [JSON.stringify(job)]);
 }
 
 /** The next message of a process; its end is an error. */
