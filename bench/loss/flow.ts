@@ -1,5 +1,5 @@
-/** Queue pairs that write without end over a simulated network, and what comes of it. */
-import { Access, QpState, QpType, SGE, SQE, WrFlags, WrOpcode } from '../../core/spi/index.js';
+/** Queue pairs that send, write or read without end over a simulated network. */
+import { Access, QpState, QpType, RQE, SGE, SQE, WrFlags, WrOpcode } from '../../core/spi/index.js';
 import type {
   CompletionQueue,
   MemoryRegion,
@@ -17,13 +17,29 @@ export const MTU_BYTES = 4096;
 /** Local ACK timeout code 15 and seven retries: the defaults of an endpoint. */
 const TIMEOUT = 15;
 const RETRIES = 7;
+/** READs in flight: what an endpoint asks for. */
+const RD_ATOMIC = 16;
+const RIGHTS = Access.LOCAL_WRITE | Access.REMOTE_WRITE | Access.REMOTE_READ;
+
+export const OPERATIONS = {
+  SEND: WrOpcode.SEND,
+  WRITE: WrOpcode.RDMA_WRITE,
+  READ: WrOpcode.RDMA_READ,
+} as const;
+export type Operation = keyof typeof OPERATIONS;
+
+/** What hears of the completions of one queue pair. */
+interface Completions {
+  onCompletion(success: boolean): void;
+}
 
 export class Host {
   readonly node: MockNode;
   readonly pd: ProtectionDomain;
   readonly region: MemoryRegion;
   readonly cq: CompletionQueue;
-  readonly flows = new Map<number, Flow>();
+  /** By the context of their queue pairs. */
+  readonly ends = new Map<number, Completions>();
 
   constructor(
     fabric: Fabric,
@@ -32,9 +48,8 @@ export class Host {
     this.node = new MockNode(fabric, { addresses: [address] });
     const { device } = this.node;
     this.pd = device.createProtectionDomain();
-    const rights = Access.LOCAL_WRITE | Access.REMOTE_WRITE;
     const memory = new Uint8Array(device.allocate(MESSAGE_BYTES));
-    this.region = this.pd.registerMemory(memory, rights, BigInt(BASE));
+    this.region = this.pd.registerMemory(memory, RIGHTS, BigInt(BASE));
     this.cq = device.createCompletionQueue({
       minEntries: 4096,
       onNotify: () => this.drain(),
@@ -55,8 +70,8 @@ export class Host {
     for (let count = cq.poll(); count > 0; count = cq.poll()) {
       for (let i = 0; i < count; i++) {
         const at = ring.wordOf(ring.consumer + i);
-        // CQE words 0 and 10: the status, and the number of the flow.
-        this.flows.get(ring.words[at + 10]!)!.onCompletion((ring.words[at]! & 0xff) === 0);
+        // CQE words 0 and 10: the status, and the context of the queue pair.
+        this.ends.get(ring.words[at + 10]!)!.onCompletion((ring.words[at]! & 0xff) === 0);
       }
       ring.consumer += count;
     }
@@ -69,42 +84,76 @@ export class Host {
       sendCq: this.cq,
       receiveCq: this.cq,
       maxSendWr: DEPTH,
-      maxReceiveWr: 1,
+      maxReceiveWr: 2 * DEPTH,
       maxSendSge: 1,
       maxReceiveSge: 1,
       maxInlineBytes: 0,
       context,
       onEvent: () => undefined,
     });
-    const accessFlags = Access.LOCAL_WRITE | Access.REMOTE_WRITE;
-    qp.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber: 1, accessFlags });
+    qp.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber: 1, accessFlags: RIGHTS });
     return qp;
   }
 }
 
-let flowsMade = 0;
+let endsMade = 0;
 
-/** RDMA writes from one host to another, one after the other, as fast as they go. */
-export class Flow {
-  /** Of writes that have completed. */
+/** The receives of SENDs, posted again one by one. */
+class Receives implements Completions {
+  constructor(
+    readonly qp: QueuePair,
+    private readonly lkey: number,
+  ) {
+    for (let i = 0; i < 2 * DEPTH; i++) this.post();
+  }
+
+  onCompletion(success: boolean): void {
+    if (success) this.post();
+  }
+
+  private post(): void {
+    const ring = this.qp.receiveRing!;
+    const at = ring.wordOf(ring.producer);
+    ring.words[at + RQE.NUM_SGE] = 1;
+    putSegment(ring.words, at + RQE.SEGMENTS, this.lkey);
+    ring.producer += 1;
+  }
+}
+
+function putSegment(words: Uint32Array, at: number, lkey: number): void {
+  words[at + SGE.ADDRESS_LO] = BASE;
+  words[at + SGE.ADDRESS_HI] = 0;
+  words[at + SGE.LENGTH] = MESSAGE_BYTES;
+  words[at + SGE.LKEY] = lkey;
+}
+
+/** Messages from one host to another, one after the other, as fast as they go. */
+export class Flow implements Completions {
+  /** Of messages that have completed. */
   bytes = 0;
   failed = false;
   private readonly qp: QueuePair;
+  private readonly lkey: number;
+  private readonly opcode: number;
 
-  constructor(
-    from: Host,
-    private readonly to: Host,
-  ) {
-    const context = ++flowsMade;
-    this.qp = from.createQp(context);
-    const peer = to.createQp(0);
-    raise(this.qp, peer, to);
-    raise(peer, this.qp, from);
-    from.flows.set(context, this);
-    this.lkey = from.region.lkey;
+  /** Payload goes from `from` to `to`: READs are asked for by `to`. */
+  constructor(from: Host, to: Host, operation: Operation = 'WRITE') {
+    const [asks, answers] = operation === 'READ' ? [to, from] : [from, to];
+    this.peerHost = answers;
+    this.opcode = OPERATIONS[operation];
+    const context = ++endsMade;
+    this.qp = asks.createQp(context);
+    const peerContext = ++endsMade;
+    const peer = answers.createQp(peerContext);
+    if (operation === 'SEND')
+      answers.ends.set(peerContext, new Receives(peer, answers.region.lkey));
+    raise(this.qp, peer, answers);
+    raise(peer, this.qp, asks);
+    asks.ends.set(context, this);
+    this.lkey = asks.region.lkey;
   }
 
-  private readonly lkey: number;
+  private readonly peerHost: Host;
 
   start(): void {
     for (let i = 0; i < DEPTH; i++) this.post();
@@ -125,14 +174,11 @@ export class Flow {
     const { sendRing: ring } = this.qp;
     const at = ring.wordOf(ring.producer);
     const { words } = ring;
-    words[at + SQE.CONTROL] = WrOpcode.RDMA_WRITE | (WrFlags.SIGNALED << 8) | (1 << 16);
+    words[at + SQE.CONTROL] = this.opcode | (WrFlags.SIGNALED << 8) | (1 << 16);
     words[at + SQE.REMOTE_ADDRESS_LO] = BASE;
     words[at + SQE.REMOTE_ADDRESS_HI] = 0;
-    words[at + SQE.RKEY] = this.to.region.rkey;
-    words[at + SQE.SEGMENTS + SGE.ADDRESS_LO] = BASE;
-    words[at + SQE.SEGMENTS + SGE.ADDRESS_HI] = 0;
-    words[at + SQE.SEGMENTS + SGE.LENGTH] = MESSAGE_BYTES;
-    words[at + SQE.SEGMENTS + SGE.LKEY] = this.lkey;
+    words[at + SQE.RKEY] = this.peerHost.region.rkey;
+    putSegment(words, at + SQE.SEGMENTS, this.lkey);
     ring.producer += 1;
   }
 }
@@ -144,7 +190,7 @@ function raise(qp: QueuePair, peer: QueuePair, { node }: Host): void {
     pathMtuBytes: MTU_BYTES,
     destinationQpn: peer.qpn,
     receivePsn: 0,
-    maxDestRdAtomic: 1,
+    maxDestRdAtomic: RD_ATOMIC,
     minRnrTimer: 1,
   });
   qp.modify({
@@ -153,6 +199,6 @@ function raise(qp: QueuePair, peer: QueuePair, { node }: Host): void {
     timeout: TIMEOUT,
     retryCount: RETRIES,
     rnrRetryCount: 7,
-    maxRdAtomic: 1,
+    maxRdAtomic: RD_ATOMIC,
   });
 }

@@ -1,6 +1,7 @@
 /** Networks that lose packets, in virtual time: the same seed gives the same numbers. */
 import { Fabric } from '../../providers/mock/index.js';
 import { Flow, Host, MTU_BYTES } from './flow.js';
+import type { Operation } from './flow.js';
 import type { LossyLink } from './models.js';
 
 const BITS_PER_SECOND = 10e9;
@@ -50,10 +51,16 @@ export interface RandomLoss {
 }
 
 /** One flow over a link that loses packets at random, ACKs as well. */
-export function randomLoss(lossPercent: number, seed: number, forUs: number): RandomLoss {
+export function randomLoss(
+  lossPercent: number,
+  seed: number,
+  forUs: number,
+  operation: Operation = 'WRITE',
+): RandomLoss {
   const fabric = new Fabric({ seed, mtuBytes: MTU_BYTES, link: { ...link, lossPercent } });
   const from = new Host(fabric, '10.0.0.1');
-  const flow = new Flow(from, new Host(fabric, '10.0.0.2'));
+  const to = new Host(fabric, '10.0.0.2');
+  const flow = new Flow(from, to, operation);
   flow.start();
   run(fabric, forUs / 10);
   const before = flow.bytes;
@@ -63,7 +70,7 @@ export function randomLoss(lossPercent: number, seed: number, forUs: number): Ra
   const sent = from.node.port.counters.sentPackets - sentBefore;
   return {
     goodput: flow.failed ? 0 : bytes / CAPACITY / (forUs / 1e6),
-    timeouts: from.node.device.hca.counters.timeouts,
+    timeouts: [from, to].reduce((sum, { node }) => sum + node.device.hca.counters.timeouts, 0),
     sentTwice: bytes === 0 ? 0 : sent / (bytes / MTU_BYTES) - 1,
   };
 }

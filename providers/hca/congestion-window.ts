@@ -1,12 +1,14 @@
 /**
  * How many packets a requester may have outstanding: what the path and the peer's receive buffer
  * take. It is found out as TCP Reno does (RFC 5681), with one difference, which TCP Veno and
- * Westwood have too: where the round trip time shows no queue, a loss is one by chance, and the
- * window is not halved below what such a round trip has delivered. Go-back-N pays for every loss
- * by repetition already. A loss by a full queue shows in the round trip time and halves as ever.
+ * Westwood have too: a loss by chance does not make the window smaller than what a round trip
+ * delivers. Go-back-N pays for every loss by repetition already. A loss is one by chance where the
+ * round trip time shows no queue, losses are not too many, and the window is not that of one of
+ * many flows; a loss by a full queue halves the window as ever.
  *
  * - Without a loss so far, it doubles each round trip; then it grows by one packet a round trip.
- * - After silence one packet asks; its answer opens the window again, as at the start.
+ * - After silence one packet asks; its answer opens the window again, as at the start. Where losses
+ *   are usual, it was the NAK that was lost: the window goes out again at once.
  */
 const INITIAL_PACKETS = 64;
 /** The least after a loss: one that may be lost, and one behind it that tells. */
@@ -27,6 +29,16 @@ const LONG_PACKETS = 2;
 const INITIAL_LONG_PACKETS = 4;
 /** The best of so many round trips, twice over: losses spoil some of the samples. */
 const ROUNDS = 16;
+/** Packets between two losses are averaged over about so many losses. */
+const RUNS = 16;
+/** Fewer between two losses are too many losses to be bad luck. */
+const LEAST_RUN = 8;
+/** A round trip time so much longer than the shortest shows a queue. */
+const QUEUE_INFLATION = 1.25;
+/** Below this the path is idle but for this flow, and the window of many flows only a low start. */
+const IDLE_INFLATION = 1.1;
+/** Fewer than that, and a loss is nothing unusual on this path. */
+const LOSSY_RUN = 2048;
 
 export class CongestionWindow {
   /** Packets that may be outstanding. */
@@ -42,6 +54,11 @@ export class CongestionWindow {
   private fits = 0;
   private fitted = 0;
   private rounds = 0;
+  /** Packets since the last loss; and between losses, on average. */
+  private run = 0;
+  private meanRun = 0;
+  private losses = 0;
+  private byChance = false;
   private fewFlows = FEW_FLOWS_PACKETS;
 
   /**
@@ -60,10 +77,28 @@ export class CongestionWindow {
     this.fits = 0;
     this.fitted = 0;
     this.rounds = 0;
+    this.run = 0;
+    this.meanRun = 0;
+    this.losses = 0;
+    this.byChance = false;
     return this.most;
   }
 
+  /** Whether losses are usual on this path. */
+  get lossy(): boolean {
+    return this.losses > 0 && this.meanRun < LOSSY_RUN;
+  }
+
+  /**
+   * Packets that one acknowledgement may answer: on a path with losses fewer, for until one comes
+   * the window is that much smaller than what the path takes.
+   */
+  get ackEvery(): number {
+    return this.packets >> (this.lossy ? 4 : 2);
+  }
+
   onAcknowledged(count: number): void {
+    this.run += count;
     if (this.packets >= this.most) return;
     if (this.packets < this.threshold) {
       this.packets = Math.min(this.packets + count, this.most);
@@ -93,20 +128,24 @@ export class CongestionWindow {
    * Packets were lost: told once for all of a round trip.
    * @param queued the round trip time shows a queue
    */
-  onLoss(queued: boolean): void {
-    this.threshold = this.lowered(queued);
-    this.packets = this.threshold;
+  onLoss(inflation: number): void {
+    this.endRun();
+    this.threshold = this.lowered(inflation);
+    this.packets = this.byChance ? Math.min(this.packets, this.threshold) : this.half();
     this.acknowledged = 0;
   }
 
   /** Nothing has come back in time: one packet asks. */
-  onSilence(queued: boolean): void {
-    if (this.before === 0) {
+  onSilence(inflation: number): void {
+    const first = this.before === 0;
+    if (first) {
+      this.endRun();
       this.before = this.packets;
       this.beforeThreshold = this.threshold;
-      this.threshold = this.lowered(queued);
+      this.threshold = this.lowered(inflation);
     }
-    this.packets = 1;
+    const nakLost = first && this.byChance && this.lossy;
+    this.packets = nakLost ? Math.min(this.packets, this.threshold) : 1;
     this.acknowledged = 0;
   }
 
@@ -119,13 +158,28 @@ export class CongestionWindow {
     if (wasLate) {
       this.packets = this.before;
       this.threshold = this.beforeThreshold;
-    } else this.packets = Math.min(LEAST_PACKETS, this.most);
+    } else if (this.byChance) this.packets = Math.min(this.before, this.threshold);
+    else this.packets = Math.min(LEAST_PACKETS, this.most);
     this.before = 0;
   }
 
-  private lowered(queued: boolean): number {
-    const half = Math.max(this.packets >> 1, Math.min(LEAST_PACKETS, this.most));
-    const fits = Math.min(Math.max(this.fits, this.fitted), this.packets);
-    return queued || fits < this.fewFlows ? half : Math.max(half, fits);
+  private endRun(): void {
+    if (this.losses < RUNS) this.losses += 1;
+    this.meanRun += (this.run - this.meanRun) / this.losses;
+    this.run = 0;
+  }
+
+  private half(): number {
+    return Math.max(this.packets >> 1, Math.min(LEAST_PACKETS, this.most));
+  }
+
+  private lowered(inflation: number): number {
+    const half = this.half();
+    const rare = this.meanRun >= LEAST_RUN;
+    const fits = Math.max(this.fits, this.fitted);
+    this.byChance = rare && inflation <= QUEUE_INFLATION && fits >= this.fewFlows;
+    if (this.byChance) return Math.max(half, fits);
+    if (!rare || inflation > IDLE_INFLATION) return half;
+    return Math.max(half, Math.min(this.fewFlows, this.most));
   }
 }

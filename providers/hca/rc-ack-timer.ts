@@ -56,8 +56,7 @@ export class RcAckTimer {
 
   private restartAsking(): void {
     const { hca } = this.qp;
-    const waitUs = Math.max(this.pace.timeoutUs, hca.parameters.minAckTimeoutUs);
-    this.askDeadlineUs = hca.nowUs + waitUs * this.askBackoff;
+    this.askDeadlineUs = hca.nowUs + this.pace.timeoutUs * this.askBackoff;
     const { deadlineUs } = this;
     if (!this.timer.active || deadlineUs < this.timer.deadlineUs) {
       hca.timers.start(this.timer, deadlineUs);

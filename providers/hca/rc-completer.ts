@@ -9,6 +9,7 @@ import type { RcQueuePair } from './rc-queue-pair.js';
 import { needsResponse } from './rc-opcodes.js';
 import type { ReceivedPacket } from './received-packet.js';
 import { SegmentCursor } from './segment-cursor.js';
+import { SequenceGap } from './sequence-gap.js';
 import { aethSyndrome } from './wire/aeth.js';
 import { AETH_TYPE, NAK_CODE, syndromeType, syndromeValue } from './wire/aeth-syndrome.js';
 import { atomicAckHi, atomicAckLo } from './wire/atomic-eth.js';
@@ -31,8 +32,8 @@ const FATAL_STATUS = new Map<number, number>([
 ]);
 
 export class RcCompleter {
-  /** `una` at the last implied NAK: one lost response makes many, of which one counts. */
-  private impliedNakAt = -1;
+  /** One lost response makes many that come too early. */
+  private readonly gap = new SequenceGap();
   /** A fatal NAK that came while a response before it was missing: its syndrome, and its PSN. */
   private refusal = 0;
   private refusedPsn = 0;
@@ -43,14 +44,14 @@ export class RcCompleter {
   constructor(private readonly qp: RcQueuePair) {}
 
   reset(): void {
-    this.impliedNakAt = -1;
+    this.gap.close();
     this.refusal = 0;
     this.cursorIndex = -1;
   }
 
   /** A timeout starts afresh: the next hole is news again. */
   onTimeout(): void {
-    this.impliedNakAt = -1;
+    this.gap.close();
   }
 
   receive(rx: ReceivedPacket): void {
@@ -104,7 +105,7 @@ export class RcCompleter {
     if (fatal) this.failRefused();
     else if (!requester.waitingForReceiver) {
       // In RNR wait this is the echo of the packets that were in flight behind the refused one.
-      requester.onSequenceNak();
+      requester.onMissing();
     }
   }
 
@@ -160,20 +161,18 @@ export class RcCompleter {
       requester.completeLocal();
     }
     if (requester.una !== before) this.onProgress();
-    if (missing) this.onMissingResponse();
+    if (missing) this.onMissingResponse(psn);
   }
 
   /** An implied NAK (IBTA 9.7.5.1.3). */
-  private onMissingResponse(): void {
+  private onMissingResponse(psn: number): void {
     const { requester, hca } = this.qp;
     hca.counters.drops.missingResponse += 1;
-    if (this.impliedNakAt === requester.una || requester.waitingForReceiver) return;
-    this.impliedNakAt = requester.una;
-    requester.retry();
+    if (!requester.waitingForReceiver && this.gap.isNews(psn)) requester.onMissing();
   }
 
   private onProgress(): void {
-    this.impliedNakAt = -1;
+    this.gap.close();
     const { requester } = this.qp;
     if (this.refusal !== 0 && psnDiff(requester.una, this.refusedPsn) >= 0) this.failRefused();
     else requester.onProgress();
@@ -187,7 +186,7 @@ export class RcCompleter {
     if (rx.psn !== requester.una) this.acknowledge(psnAdd(rx.psn, -1));
     if (qp.oldest === qp.fetched) return;
     if (rx.psn !== requester.una) {
-      this.onMissingResponse();
+      this.onMissingResponse(rx.psn);
       return;
     }
     const opcode = sendRing.words[sendRing.wordOf(qp.oldest) + SQE.CONTROL]! & 0xff;
@@ -211,8 +210,9 @@ export class RcCompleter {
     if (read !== isRead(wrOpcode)) return false;
     if (!read) return OPERATION_OF[rx.opcode] === OPERATION.atomicAcknowledge;
     const packet = (rx.psn - requester.firstPsn[slot]!) & PSN_MASK;
-    const final = packet + 1 === requester.chunkEnd(slot, packet);
-    if (final !== ((BITS_OF[rx.opcode]! & OPCODE_BIT.end) !== 0)) return false;
+    // Where a request ended before is not known any more when it is asked for again in parts.
+    const final = packet + 1 === requester.packetCount[slot]!;
+    if (final && (BITS_OF[rx.opcode]! & OPCODE_BIT.end) === 0) return false;
     const rest = requester.lengthBytes[slot]! - packet * mtuBytes;
     return rx.payloadLength === Math.min(rest, mtuBytes);
   }

@@ -7,16 +7,25 @@ import { RoundTripTime } from './round-trip-time.js';
 import { PSN_MASK, psnAdd, psnDiff } from './wire/psn.js';
 
 const NONE = -1;
+/** An early repeat waits at least so long: the event loop sleeps no shorter times. */
+const LEAST_US = 1000;
+/**
+ * The same on a path that loses packets all the time: there it pays that the event loop turns
+ * meanwhile.
+ */
+const LOSSY_LEAST_US = 200;
 
 export class RcPace {
   readonly window = new CongestionWindow();
   private readonly roundTrip = new RoundTripTime();
   /** PSNs up to here have been counted into the window. */
   private counted = 0;
-  /** One after the PSN that is being timed, or NONE; when it left; what was oldest then. */
+  /** One after the PSN that is being timed, or NONE; and when it left. */
   private timedEnd = NONE;
   private timedAtUs = 0;
-  private timedUna = 0;
+  /** Deliveries are counted for a round trip: since when (NONE: since the next), and from where. */
+  private roundAtUs = NONE;
+  private roundUna = 0;
   /** When the window was lowered: losses of the round trip after that are the same event. */
   private loweredAtUs = -Infinity;
   /** The PSN that asks after silence. */
@@ -24,6 +33,8 @@ export class RcPace {
   /** Where the requester went back to, and when. */
   private backPsn = NONE;
   private backAtUs = 0;
+  /** Packets before this one were sent before: which of them is answered, nobody knows. */
+  private ambiguousEnd = 0;
 
   /** @returns the largest window, in packets of `mtuBytes` (see CongestionWindow) */
   begin(mostPackets: number, mtuBytes: number, psn: number): number {
@@ -31,23 +42,26 @@ export class RcPace {
     this.roundTrip.reset();
     this.counted = psn;
     this.timedEnd = NONE;
+    this.roundAtUs = NONE;
     this.loweredAtUs = -Infinity;
     this.askedPsn = NONE;
     this.backPsn = NONE;
+    this.ambiguousEnd = psn;
     return most;
   }
 
   /** Longer than an answer takes, by all that is known of it. */
   get timeoutUs(): number {
-    return this.roundTrip.timeoutUs;
+    const { window, roundTrip } = this;
+    const least = window.lossy ? LOSSY_LEAST_US : LEAST_US;
+    return Math.max(roundTrip.timeoutUs, least);
   }
 
-  /** A packet has left for the first time that asks for an answer; `psn` is the one after it. */
-  onAsked(psn: number, una: number, nowUs: number): void {
-    if (this.timedEnd !== NONE) return;
+  /** A packet has left that asks for an answer; `psn` is the one after it. */
+  onAsked(psn: number, nowUs: number): void {
+    if (this.timedEnd !== NONE || psnDiff(psn, this.ambiguousEnd) <= 0) return;
     this.timedEnd = psn;
     this.timedAtUs = nowUs;
-    this.timedUna = una;
   }
 
   /** Everything before `una` has been answered. */
@@ -58,18 +72,25 @@ export class RcPace {
       window.onAnswer(psnDiff(una, psnAdd(this.askedPsn, 1)) > 0);
       this.askedPsn = NONE;
     }
-    if (this.timedEnd !== NONE && psnDiff(una, this.timedEnd) >= 0) this.endSample(una, nowUs);
+    if (this.timedEnd !== NONE && psnDiff(una, this.timedEnd) >= 0) {
+      this.roundTrip.add(nowUs - this.timedAtUs);
+      this.timedEnd = NONE;
+    }
+    this.countDelivered(una, nowUs);
     window.onAcknowledged((una - this.counted) & PSN_MASK);
     this.counted = una;
   }
 
-  private endSample(una: number, nowUs: number): void {
+  private countDelivered(una: number, nowUs: number): void {
     const { roundTrip } = this;
-    const roundTripUs = nowUs - this.timedAtUs;
-    roundTrip.add(roundTripUs);
-    const delivered = (una - this.timedUna) & PSN_MASK;
-    this.window.onRoundTrip(delivered, roundTripUs, roundTrip.shortestUs);
-    this.timedEnd = NONE;
+    const elapsedUs = nowUs - this.roundAtUs;
+    if (this.roundAtUs !== NONE) {
+      if (elapsedUs < roundTrip.smoothedUs || roundTrip.shortestUs === Infinity) return;
+      const delivered = (una - this.roundUna) & PSN_MASK;
+      this.window.onRoundTrip(delivered, elapsedUs, roundTrip.shortestUs);
+    }
+    this.roundAtUs = nowUs;
+    this.roundUna = una;
   }
 
   /** Packets have been lost. */
@@ -78,21 +99,27 @@ export class RcPace {
       this.window.onAnswer(false);
       this.askedPsn = NONE;
     } else if (nowUs - this.loweredAtUs >= this.roundTrip.smoothedUs) {
-      this.window.onLoss(this.roundTrip.showsQueue);
+      this.window.onLoss(this.roundTrip.inflation);
       this.loweredAtUs = nowUs;
     }
   }
 
   /** Nothing has come back in time: the packet `una` asks. */
   onSilence(una: number, nowUs: number): void {
-    this.window.onSilence(this.roundTrip.showsQueue);
+    this.window.onSilence(this.roundTrip.inflation);
     this.askedPsn = una;
     this.loweredAtUs = nowUs;
   }
 
-  /** What is sent now is sent again: the time of its answer says nothing. */
-  onWentBack(una: number, nowUs: number): void {
+  /**
+   * What is sent now is sent again: the time of an answer to what may have arrived before says
+   * nothing (Karn's algorithm).
+   * @param ambiguousEnd one after the last packet that may have
+   */
+  onWentBack(una: number, ambiguousEnd: number, nowUs: number): void {
     this.timedEnd = NONE;
+    this.roundAtUs = NONE;
+    this.ambiguousEnd = ambiguousEnd;
     this.backPsn = una;
     this.backAtUs = nowUs;
   }

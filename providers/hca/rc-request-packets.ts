@@ -27,7 +27,7 @@ export class RcRequestPackets {
   private sinceAckRequest = 0;
   private readonly payload: RequestPayload;
 
-  /** @param window an acknowledgement is asked for four times a window, and by each last packet */
+  /** @param window says how often an acknowledgement is asked for, besides by each last packet */
   constructor(
     private readonly qp: RcQueuePair,
     private readonly window: CongestionWindow,
@@ -69,7 +69,7 @@ export class RcRequestPackets {
       return false;
     }
     this.sinceAckRequest += 1;
-    const ackReq = last || this.sinceAckRequest >= this.window.packets >> 2;
+    const ackReq = last || this.sinceAckRequest >= this.window.ackEvery;
     if (ackReq) this.sinceAckRequest = 0;
     const solicited = last && (control & (WrFlags.SOLICITED << 8)) !== 0;
     const flags = solicited && wrOpcode !== WrOpcode.RDMA_WRITE ? BTH_FLAG.solicited : 0;

@@ -1,8 +1,7 @@
 /**
  * RC requester (IBTA 9.7.3): says which packet of which request goes next, and when; it starts
  * again from the oldest unacknowledged PSN when it must go back. A READ goes out in chunks, each a
- * READ request of its own, so that the window bounds its responses too; a chunk's end is the same
- * whenever it is asked for again.
+ * READ request of its own, so that the window bounds its responses too.
  */
 import { QpState, SQE, Timer, WcStatus, WrFlags, WrOpcode } from '../../core/spi/index.js';
 import { FLIGHT } from './flight-recorder.js';
@@ -10,6 +9,7 @@ import { executeLocalOperation } from './local-operations.js';
 import { isAtomic, needsResponse } from './rc-opcodes.js';
 import { RcOutstandingReads } from './rc-outstanding-reads.js';
 import type { RcQueuePair } from './rc-queue-pair.js';
+import { RcReadChunks } from './rc-read-chunks.js';
 import { RcRequestPackets } from './rc-request-packets.js';
 import { LOCAL, RcRequests } from './rc-requests.js';
 import { RcAckTimer } from './rc-ack-timer.js';
@@ -33,8 +33,7 @@ export class RcRequester implements AckWaiter {
   waitingForReceiver = false;
   retriesLeft = 0;
   rnrRetriesLeft = 0;
-  /** Packets of a READ request; set from the largest window and the depth. */
-  chunkPackets = 1;
+  private readonly chunks = new RcReadChunks();
   private readonly pace = new RcPace();
   /** The request being sent, and the next of its packets. */
   private sendIndex = 0;
@@ -68,7 +67,7 @@ export class RcRequester implements AckWaiter {
     const depth = attributes.maxRdAtomic ?? 0;
     this.reads.begin(depth);
     const most = this.pace.begin(hca.parameters.windowPackets, this.qp.mtuBytes, this.una);
-    this.chunkPackets = Math.max(1, Math.floor(most / Math.min(Math.max(depth, 1), 16)));
+    this.chunks.begin(most, depth, this.una);
     this.packets.begin();
     this.reloadRetries();
   }
@@ -117,15 +116,18 @@ export class RcRequester implements AckWaiter {
     if (this.packet === 0 && this.reads.count > 0 && (control & (WrFlags.FENCE << 8)) !== 0) {
       return false;
     }
-    return !needsResponse(control & 0xff) || this.mayAsk(inFlight);
+    return !needsResponse(control & 0xff) || this.mayAsk(inFlight, control & 0xff);
   }
 
   /** READ and atomic depth; a chunk that does not fit what is left of the window waits. */
-  private mayAsk(inFlight: number): boolean {
+  private mayAsk(inFlight: number, opcode: number): boolean {
     if (this.reads.full) return false;
-    const rest = this.packetCount[this.sendIndex & this.qp.sendRing.mask]! - this.packet;
-    const chunk = Math.min(rest, this.chunkPackets);
-    return inFlight === 0 || inFlight + chunk <= this.pace.window.packets;
+    if (opcode !== WrOpcode.RDMA_READ) return true;
+    const window = this.pace.window.packets;
+    this.chunks.fit(window, this.una, this.maxPsn);
+    if (inFlight === 0) return true;
+    const slot = this.sendIndex & this.qp.sendRing.mask;
+    return inFlight + this.chunkEnd(slot) - this.packet <= window;
   }
 
   /** Begins the next request that the doorbell has shown. */
@@ -182,10 +184,8 @@ export class RcRequester implements AckWaiter {
       this.sendIndex = (this.sendIndex + 1) >>> 0;
       this.packet = 0;
     }
-    if (psnDiff(this.psn, this.maxPsn) > 0) {
-      this.maxPsn = this.psn;
-      if (this.packets.asked) this.pace.onAsked(this.psn, this.una, this.qp.hca.nowUs);
-    }
+    if (psnDiff(this.psn, this.maxPsn) > 0) this.maxPsn = this.psn;
+    if (this.packets.asked) this.pace.onAsked(this.psn, this.qp.hca.nowUs);
     if (!this.ackTimer.running) this.ackTimer.restart();
   }
 
@@ -197,12 +197,17 @@ export class RcRequester implements AckWaiter {
   /** Asks for one chunk; the number of PSNs that its responses use. */
   private sendRead(slot: number): number {
     const { mtuBytes } = this.qp;
-    const count = this.chunkEnd(slot, this.packet) - this.packet;
+    const count = this.chunkEnd(slot) - this.packet;
     const offset = this.packet * mtuBytes;
     const length = Math.min(count * mtuBytes, this.lengthBytes[slot]! - offset);
     this.packets.read(this.sendIndex, this.psn, offset, length);
     this.reads.add(psnAdd(this.psn, count));
     return count;
+  }
+
+  /** One after the last packet of the chunk to be asked for. */
+  private chunkEnd(slot: number): number {
+    return this.chunks.end(this.packet, this.psn, this.packetCount[slot]!);
   }
 
   private sendAtomic(): void {
@@ -236,14 +241,6 @@ export class RcRequester implements AckWaiter {
     }
   }
 
-  // --- READs in chunks --------------------------------------------------------------------------
-
-  /** One after the last packet of the chunk that packet `packet` of a READ belongs to. */
-  chunkEnd(slot: number, packet: number): number {
-    const end = (Math.floor(packet / this.chunkPackets) + 1) * this.chunkPackets;
-    return Math.min(end, this.packetCount[slot]!);
-  }
-
   // --- progress and its lack --------------------------------------------------------------------
 
   /** The completer has moved `una`: reload what progress reloads, and go on. */
@@ -261,13 +258,16 @@ export class RcRequester implements AckWaiter {
     if (this.sendIndex !== qp.visible) qp.hca.scheduleRequests(qp);
   }
 
-  /** The peer misses the oldest packet. */
-  onSequenceNak(): void {
-    if (!this.pace.isEcho(this.una, this.qp.hca.nowUs)) this.retry();
+  /** The peer misses the oldest packet, or we its answer; none that followed has been taken. */
+  onMissing(): void {
+    if (!this.pace.isEcho(this.una, this.qp.hca.nowUs)) this.retry(psnAdd(this.una, 1));
   }
 
-  /** Goes back to the oldest unacknowledged PSN; when no retry is left, its request fails. */
-  retry(): void {
+  /**
+   * Goes back to the oldest unacknowledged PSN; when no retry is left, its request fails.
+   * @param ambiguousEnd what may have arrived before ends here
+   */
+  private retry(ambiguousEnd: number): void {
     const { qp } = this;
     if (this.retriesLeft === 0) {
       if (!qp.completer.failRefused()) qp.failOldest(WcStatus.RETRY_EXC_ERR, 0);
@@ -277,7 +277,7 @@ export class RcRequester implements AckWaiter {
     qp.hca.counters.retries += 1;
     qp.flight.record(qp.hca.nowUs, FLIGHT.RETRY, this.retriesLeft, this.una);
     this.pace.onLoss(qp.hca.nowUs);
-    this.goBack();
+    this.goBack(ambiguousEnd);
     this.ackTimer.restart();
   }
 
@@ -289,7 +289,7 @@ export class RcRequester implements AckWaiter {
       return;
     }
     if ((qp.attributes.rnrRetryCount ?? 0) !== 7) this.rnrRetriesLeft -= 1;
-    this.goBack();
+    this.goBack(this.maxPsn);
     this.waitingForReceiver = true;
     this.ackTimer.pause();
     qp.hca.timers.start(this.rnrTimer, qp.hca.nowUs + delayUs);
@@ -308,14 +308,14 @@ export class RcRequester implements AckWaiter {
     if (hca.nowUs - this.lastHintUs < hca.parameters.unreachableRetryUs) return;
     this.lastHintUs = hca.nowUs;
     flight.record(hca.nowUs, FLIGHT.UNREACHABLE, 0, this.una);
-    this.retry();
+    this.retry(this.maxPsn);
   }
 
-  private goBack(): void {
+  private goBack(ambiguousEnd: number): void {
     this.resumeAt(this.una);
     this.packets.begin();
     this.reads.clear();
-    this.pace.onWentBack(this.una, this.qp.hca.nowUs);
+    this.pace.onWentBack(this.una, ambiguousEnd, this.qp.hca.nowUs);
     this.qp.hca.scheduleRequests(this.qp);
   }
 
@@ -343,7 +343,7 @@ export class RcRequester implements AckWaiter {
     hca.counters.timeouts += 1;
     flight.record(hca.nowUs, FLIGHT.ACK_TIMEOUT, waitedUs, this.una);
     completer.onTimeout();
-    if (!completer.failRefused()) this.retry();
+    if (!completer.failRefused()) this.retry(this.maxPsn);
   }
 
   /**
@@ -354,7 +354,7 @@ export class RcRequester implements AckWaiter {
     const { hca, completer } = this.qp;
     hca.counters.earlyRepeats += 1;
     this.pace.onSilence(this.una, hca.nowUs);
-    this.goBack();
+    this.goBack(this.maxPsn);
     completer.onTimeout();
   }
 

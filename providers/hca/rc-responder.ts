@@ -21,6 +21,7 @@ import { segmentCount } from './receive-source.js';
 import type { ReceivedPacket } from './received-packet.js';
 import { ResponseQueue } from './response-queue.js';
 import { SegmentCursor, segmentBytes } from './segment-cursor.js';
+import { SequenceGap } from './sequence-gap.js';
 import { SYNDROME, rnrNakSyndrome } from './wire/aeth-syndrome.js';
 import { bthAckReq, bthSolicited } from './wire/bth.js';
 import { iethRkey } from './wire/ieth.js';
@@ -54,9 +55,7 @@ export class RcResponder {
   private open: number = OPERATION.unknown;
   /** PSN of the last SEND, WRITE or atomic executed: what a duplicate is answered with. */
   private ackPsn = NO_PSN;
-  /** A sequence NAK has been sent for the present gap, because of that packet. */
-  private gapReported = false;
-  private gapPsn = 0;
+  private readonly gap = new SequenceGap();
   private communicating = false;
   /** The WRITE under way: where the next byte goes, and how many are to come. */
   private writeKey = 0;
@@ -78,7 +77,7 @@ export class RcResponder {
     this.msn = 0;
     this.open = OPERATION.unknown;
     this.ackPsn = NO_PSN;
-    this.gapReported = false;
+    this.gap.close();
     this.communicating = false;
     this.responses = new ResponseQueue(2 ** Math.ceil(Math.log2(64 + 4 * resources)));
     this.reads.begin(resources);
@@ -108,16 +107,10 @@ export class RcResponder {
 
   // --- out of sequence --------------------------------------------------------------------------
 
-  /**
-   * One NAK for each time that the peer comes by the gap: what follows the packet that told of it
-   * is silent, but that packet once more is the peer's next attempt, whose first packets are lost.
-   */
+  /** One NAK for each time that the peer comes by the gap. */
   private onGap(psn: number): void {
     this.qp.hca.counters.drops.sequenceGap += 1;
-    if (this.gapReported && psnDiff(psn, this.gapPsn) > 0) return;
-    this.gapReported = true;
-    this.gapPsn = psn;
-    this.sendNak(SYNDROME.nakPsnSequence);
+    if (this.gap.isNews(psn)) this.sendNak(SYNDROME.nakPsnSequence);
   }
 
   private onDuplicate(rx: ReceivedPacket): void {
@@ -135,7 +128,7 @@ export class RcResponder {
   private execute(rx: ReceivedPacket): void {
     const operation = OPERATION_OF[rx.opcode]!;
     const bits = BITS_OF[rx.opcode]!;
-    this.gapReported = false;
+    this.gap.close();
     const starts = (bits & OPCODE_BIT.start) !== 0;
     const inSequence = starts ? this.open === OPERATION.unknown : this.open === operation;
     if (
@@ -320,9 +313,7 @@ export class RcResponder {
   private notReady(): boolean {
     this.qp.hca.counters.drops.noReceive += 1;
     this.sendNak(rnrNakSyndrome(this.qp.attributes.minRnrTimer ?? 0));
-    // What was in flight behind it is part of the same event, not a gap of its own.
-    this.gapReported = true;
-    this.gapPsn = this.ePsn;
+    this.gap.open(this.ePsn);
     return REFUSED;
   }
 

@@ -4,8 +4,6 @@
  */
 /** Before the first sample; an early repetition costs a packet, and no retry. */
 const INITIAL_TIMEOUT_US = 20_000;
-/** Less is the jitter of a path without queues. */
-const QUEUE_RATIO = 1.5;
 
 export class RoundTripTime {
   /** Infinity before the first sample. */
@@ -30,9 +28,9 @@ export class RoundTripTime {
     if (sampleUs < this.shortestUs) this.shortestUs = sampleUs;
   }
 
-  /** Whether packets wait somewhere on the way: answers take longer than they need to. */
-  get showsQueue(): boolean {
-    return this.smoothedUs > QUEUE_RATIO * this.shortestUs;
+  /** What queues on the way add to the shortest time, as a ratio; Infinity when nothing is known. */
+  get inflation(): number {
+    return this.shortestUs === Infinity ? Infinity : this.smoothedUs / this.shortestUs;
   }
 
   /** Longer than an answer takes, by all that is known of it. */

@@ -22,6 +22,7 @@ import { VerbsListener } from './cm-listener.js';
 import { LocalAddresses } from './cm-local-addresses.js';
 import { CmEventType } from './cm-native.js';
 import type { CmNative } from './cm-native.js';
+import { RemovalWatch } from './cm-removal-watch.js';
 import { VerbsResolution } from './cm-resolution.js';
 
 export interface VerbsCmDependencies {
@@ -50,6 +51,7 @@ export class VerbsCm implements CmModule {
   private readonly services: CmServices;
   private readonly owners = new Map<number, CmIdOwner>();
   private readonly listeners = new Map<bigint, VerbsListener>();
+  private readonly watch: RemovalWatch;
   private readFailures = 0;
   private closed = false;
 
@@ -75,11 +77,12 @@ export class VerbsCm implements CmModule {
       onRemoval: () => dependencies.onRemoval?.(),
       defer: (task) => this.defer(task),
     };
+    this.watch = new RemovalWatch(this.services);
   }
 
   /** True when nothing of any connection or resolution is held; listeners do not count. */
   get isIdle(): boolean {
-    return this.owners.size === 0;
+    return [...this.owners.values()].every((owner) => owner === this.watch);
   }
 
   listen(options: CmListenOptions): CmListener {

@@ -32,6 +32,7 @@ import { GidTable } from './gid-table.js';
 import type { DeviceTime } from './last-receive.js';
 import { lockedMemory } from './machine.js';
 import type { VerbsAddon } from './native-addon.js';
+import { ownMemory } from './pinnable.js';
 import {
   VerbsAddressHandle,
   VerbsMemoryWindow,
@@ -143,12 +144,14 @@ export class VerbsDevice implements Device {
   allocate(lengthBytes: number): ArrayBuffer {
     if (lengthBytes === 0) return new ArrayBuffer(0);
     const memory = this.addon.allocate(lengthBytes);
-    if (typeof memory !== 'number') return memory;
+    if (typeof memory !== 'number') return ownMemory(memory);
     throw errnoError('mmap', memory, `${lengthBytes} bytes`);
   }
 
   mapFile(file: FileMapping): Uint8Array {
-    return mapFile(this.addon, file);
+    const mapped = mapFile(this.addon, file);
+    ownMemory(mapped.buffer);
+    return mapped;
   }
 
   createCompletionQueue(init: CompletionQueueInit): CompletionQueue {

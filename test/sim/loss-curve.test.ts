@@ -9,8 +9,8 @@ describe('Goodput under loss, in virtual time', function () {
   const bounds = [
     { percent: 0, least: 0.98 },
     { percent: 0.1, least: 0.85 },
-    { percent: 1, least: 0.65 },
-    { percent: 5, least: 0.2 },
+    { percent: 1, least: 0.9 },
+    { percent: 5, least: 0.85 },
   ];
   for (const { percent, least } of bounds) {
     it(`is at least ${least} of ideal go-back-N at ${percent} % random loss`, () => {

@@ -3,6 +3,10 @@ import fc from 'fast-check';
 import { CongestionWindow } from '../../../providers/hca/congestion-window.js';
 
 const LEAST = 2;
+/** Of the round trip time. */
+const IDLE = 1;
+const SOME = 1.2;
+const QUEUE = 2;
 
 function begun(most: number): CongestionWindow {
   const window = new CongestionWindow();
@@ -20,7 +24,7 @@ describe('Congestion window', () => {
     const window = new CongestionWindow();
     assert.equal(window.begin(512, 57344), 74);
     assert.equal(window.packets, 9);
-    for (let i = 0; i < 5; i++) window.onLoss(true);
+    for (let i = 0; i < 5; i++) window.onLoss(QUEUE);
     assert.equal(window.packets, 2);
     assert.equal(window.begin(512, 1024), 512);
   });
@@ -38,7 +42,7 @@ describe('Congestion window', () => {
   it('is halved by a loss, and grows by one packet in a round trip then', () => {
     const window = begun(512);
     window.onAcknowledged(64);
-    window.onLoss(true);
+    window.onLoss(QUEUE);
     assert.equal(window.packets, 64);
     for (let round = 1; round <= 10; round++) {
       const whole: number = window.packets;
@@ -51,9 +55,9 @@ describe('Congestion window', () => {
 
   it('counts acknowledgements anew after a loss', () => {
     const window = begun(512);
-    window.onLoss(true);
+    window.onLoss(QUEUE);
     window.onAcknowledged(31);
-    window.onLoss(true);
+    window.onLoss(QUEUE);
     window.onAcknowledged(15);
     assert.equal(window.packets, 16);
     window.onAcknowledged(1);
@@ -67,7 +71,7 @@ describe('Congestion window', () => {
         const window = begun(most);
         for (const each of steps) {
           const before = window.packets;
-          if (each === 'loss') window.onLoss(true);
+          if (each === 'loss') window.onLoss(QUEUE);
           else window.onAcknowledged(each);
           assert.ok(window.packets <= most && window.packets >= Math.min(LEAST, most));
           if (each !== 'loss') assert.ok(window.packets >= before);
@@ -79,64 +83,109 @@ describe('Congestion window', () => {
 
   it('of a new connection knows nothing of the last one', () => {
     const window = begun(512);
-    window.onLoss(true);
+    window.onLoss(QUEUE);
     window.onAcknowledged(20);
     window.begin(512);
     window.onAcknowledged(64);
     assert.equal(window.packets, 128);
   });
 
-  describe('where the round trip time shows no queue', () => {
+  describe('after a loss by chance', () => {
+    /** Of 64 packets, all of which have been acknowledged since the last loss. */
+    function grown(): CongestionWindow {
+      const window = begun(64);
+      window.onAcknowledged(64);
+      return window;
+    }
+
     it('keeps what a round trip has delivered, in its pace without queues', () => {
-      const window = begun(512);
+      const window = grown();
       window.onRoundTrip(60, 100, 100);
-      window.onLoss(false);
+      window.onLoss(SOME);
       assert.equal(window.packets, 60);
+      window.onAcknowledged(20);
       window.onRoundTrip(48, 120, 100);
-      window.onLoss(false);
+      window.onLoss(IDLE);
       assert.equal(window.packets, 60, 'the best of the last round trips counts');
     });
 
     it('is never larger than before the loss, and halved if less has been delivered', () => {
-      const window = begun(512);
+      const window = grown();
       window.onRoundTrip(500, 100, 100);
-      window.onLoss(false);
+      window.onLoss(IDLE);
       assert.equal(window.packets, 64);
-      const slow = begun(512);
+      const slow = grown();
       slow.onRoundTrip(64, 400, 100);
-      slow.onLoss(false);
+      slow.onLoss(IDLE);
       assert.equal(slow.packets, 32);
     });
 
     it('forgets what was delivered long ago', () => {
-      const window = begun(512);
+      const window = grown();
       window.onRoundTrip(64, 100, 100);
       for (let round = 0; round < 32; round++) window.onRoundTrip(8, 100, 100);
-      window.onLoss(false);
+      window.onLoss(IDLE);
       assert.equal(window.packets, 32);
     });
 
-    it('is halved all the same where it shows one', () => {
-      const window = begun(512);
+    it('is halved all the same where the round trip time shows a queue', () => {
+      const window = grown();
       window.onRoundTrip(64, 100, 100);
-      window.onLoss(true);
+      window.onLoss(QUEUE);
       assert.equal(window.packets, 32);
+    });
+
+    it('is halved all the same where the losses are too many to be chance', () => {
+      const window = grown();
+      let before = 64;
+      for (let loss = 0; loss < 64; loss++) {
+        window.onAcknowledged(4);
+        window.onRoundTrip(64, 100, 100);
+        before = window.packets;
+        window.onLoss(IDLE);
+      }
+      assert.equal(window.packets, Math.max(before >> 1, LEAST));
+    });
+
+    it('that is one of many flows is halved, and doubles to a few on an idle path', () => {
+      for (const { inflation, sizes } of [
+        { inflation: IDLE, sizes: [4, 8, 16, 17] },
+        { inflation: SOME, sizes: [4, 5, 6, 7] },
+      ]) {
+        const small = begun(64);
+        small.onAcknowledged(640);
+        for (const each of [QUEUE, QUEUE, QUEUE, inflation]) small.onLoss(each);
+        const seen = [small.packets];
+        for (let round = 0; round < 3; round++) {
+          small.onAcknowledged(small.packets);
+          seen.push(small.packets);
+        }
+        assert.deepEqual(seen, sizes);
+      }
+    });
+
+    it('has its acknowledgements more often', () => {
+      const window = grown();
+      assert.equal(window.ackEvery, 16);
+      window.onRoundTrip(64, 100, 100);
+      window.onLoss(IDLE);
+      assert.equal(window.ackEvery, 4);
     });
   });
 
   describe('after silence', () => {
     it('lets one packet ask, however often', () => {
       const window = begun(512);
-      window.onSilence(true);
+      window.onSilence(QUEUE);
       assert.equal(window.packets, 1);
-      window.onSilence(true);
+      window.onSilence(QUEUE);
       assert.equal(window.packets, 1);
     });
 
     it('is what it was when all had arrived, only late', () => {
       const window = begun(512);
-      window.onSilence(true);
-      window.onSilence(true);
+      window.onSilence(QUEUE);
+      window.onSilence(QUEUE);
       window.onAnswer(true);
       assert.equal(window.packets, 64);
       window.onAcknowledged(64);
@@ -145,7 +194,7 @@ describe('Congestion window', () => {
 
     it('doubles from two packets to half of what it was when they were lost', () => {
       const window = begun(512);
-      window.onSilence(true);
+      window.onSilence(QUEUE);
       window.onAnswer(false);
       const sizes: number[] = [window.packets];
       for (let i = 0; i < 5; i++) {
@@ -153,6 +202,16 @@ describe('Congestion window', () => {
         sizes.push(window.packets);
       }
       assert.deepEqual(sizes, [2, 4, 8, 16, 32, 33]);
+    });
+
+    it('goes out again at once where losses are usual: it was the NAK that was lost', () => {
+      const window = begun(64);
+      window.onAcknowledged(64);
+      window.onRoundTrip(40, 100, 100);
+      window.onSilence(IDLE);
+      assert.equal(window.packets, 40);
+      window.onSilence(IDLE);
+      assert.equal(window.packets, 1, 'but only once');
     });
 
     it('is left alone by an answer that nobody asked for', () => {

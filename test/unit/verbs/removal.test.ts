@@ -198,6 +198,26 @@ describe('verbs: a device that goes, under load', function () {
     });
   }
 
+  it('removal of a device of which rdma_cm alone tells: its queue pairs work on', async () => {
+    const [gone, idle, peer] = [await open('fake0'), await open('fake2'), await open('fake1')];
+    const ends = await connect(gone, peer);
+    for (const { name } of [gone, idle]) cm.raise(CmEventType.DEVICE_REMOVAL, 0, name);
+    await until(
+      () =>
+        ends.every(({ connection }) => connection.length > 1) &&
+        [gone, idle].every(({ told }) => told.length > 0),
+      () => JSON.stringify(ends.map(({ connection }) => connection)),
+    );
+    for (const end of ends) {
+      assert.match(end.connection.slice(1).join(), /^(BROKEN|DISCONNECTED)$/);
+    }
+    assert.equal(asyncNames(gone)[0], 'ASYNC_IA_CATASTROPHIC');
+    assert.deepEqual(asyncNames(idle), ['ASYNC_IA_CATASTROPHIC']);
+    assert.deepEqual(asyncNames(peer), []);
+    for (const { ia } of [gone, idle, peer]) await ia.close();
+    assert.deepEqual(leftovers(), before);
+  });
+
   it('a device that comes back is opened again, and connects', async () => {
     const [gone, peer] = [await open('fake0'), await open('fake1')];
     await connect(gone, peer);
