@@ -118,7 +118,32 @@ export function epAttributes(
   checkModel(operation, attributes);
   checkLimits(operation, attributes, device);
   checkTransport(operation, attributes.transport);
-  return Object.freeze({ ...attributes, transport: Object.freeze(transport) });
+  return shared(attributes);
+}
+
+let latest: EpAttributes | undefined;
+
+/** Frozen; endpoints that are made one after the other and alike have one object in common. */
+function shared(attributes: EpAttributes): EpAttributes {
+  if (latest === undefined || !isSame(latest, attributes)) {
+    Object.freeze(attributes.transport);
+    latest = Object.freeze(attributes);
+  }
+  return latest;
+}
+
+function isSame(one: EpAttributes, other: EpAttributes): boolean {
+  const { transport } = other;
+  return (
+    Object.keys(one).every((key) => {
+      const name = key as keyof EpAttributes;
+      return name === 'transport' || one[name] === other[name];
+    }) &&
+    Object.keys(one.transport).every((key) => {
+      const name = key as keyof EpTransportAttributes;
+      return one.transport[name] === transport[name];
+    })
+  );
 }
 
 function checkModel(operation: string, attributes: EpAttributes): void {

@@ -64,6 +64,8 @@ export abstract class SoftQueuePair
   readonly sendCq: SoftCompletionQueue;
   readonly receiveCq: SoftCompletionQueue;
   readonly context: number;
+  readonly maxSendSge: number;
+  readonly maxInlineBytes: number;
   state: QpState = QpState.RESET;
   attributes: QueuePairAttributes = {};
   eventHandler: QueuePairEventHandler;
@@ -83,7 +85,7 @@ export abstract class SoftQueuePair
   protected constructor(
     readonly hca: Hca,
     readonly qpn: number,
-    readonly init: QueuePairInit,
+    init: QueuePairInit,
     receives?: ReceiveSource,
   ) {
     this.type = init.type;
@@ -91,6 +93,8 @@ export abstract class SoftQueuePair
     this.sendCq = init.sendCq as SoftCompletionQueue;
     this.receiveCq = init.receiveCq as SoftCompletionQueue;
     this.context = init.context;
+    this.maxSendSge = init.maxSendSge;
+    this.maxInlineBytes = init.maxInlineBytes;
     this.eventHandler = init.onEvent;
     this.sendRing = Ring.allocate(
       ringEntries(init.maxSendWr),
