@@ -10,6 +10,7 @@
  * - A repeated REQ that still waits for the consumer is answered by MRA, which spares the peer's
  *   retries (rdma_cm does the same with a delay).
  * - A repeated REQ in REP_SENT has REP sent again at once.
+ * - A REQ or DREQ waits for its turn (turns.ts) in the QUEUED states: the peer knows nothing yet.
  * - A connect that is given up leaves by REJ 4 and IDLE; a REP that comes later meets an unknown id
  *   and is answered by REJ 6.
  */
@@ -18,6 +19,7 @@ export type CmRole = 'active' | 'passive';
 
 export type CmState =
   | 'IDLE'
+  | 'REQ_QUEUED'
   | 'REQ_SENT'
   | 'MRA_REQ_RCVD'
   | 'REP_RCVD'
@@ -26,6 +28,7 @@ export type CmState =
   | 'REP_SENT'
   | 'MRA_REP_RCVD'
   | 'ESTABLISHED'
+  | 'DREQ_QUEUED'
   | 'DREQ_SENT'
   | 'DREQ_RCVD'
   | 'TIMEWAIT';
@@ -53,6 +56,8 @@ export type CmInput =
   /** The module closes. */
   | 'close'
   // from here
+  /** Few enough requests to this peer are unanswered. */
+  | 'turn'
   /** The wait for an answer is over: with, and without, retries left. */
   | 'retry'
   | 'exhausted'
@@ -71,6 +76,8 @@ export type CmInput =
   | 'answer';
 
 export type CmAction =
+  /** Raises `turn`, now or later. */
+  | 'awaitTurn'
   | 'sendReq'
   | 'sendMraReq'
   | 'sendRep'
@@ -134,10 +141,10 @@ const ESTABLISHED = {
   DREP: row('ESTABLISHED'),
   MRA: row('ESTABLISHED'),
   LAP: row('ESTABLISHED', 'refusePath'),
-  disconnect: row('DREQ_SENT', 'failQp', 'sendDreq', 'startDreqRetries'),
+  disconnect: row('DREQ_QUEUED', 'failQp', 'awaitTurn'),
   abandon: closeQuietly,
   close: closeQuietly,
-  stale: row('DREQ_SENT', 'failQp', 'sendDreq', 'startDreqRetries', 'reportDisconnectedByPeer'),
+  stale: row('DREQ_QUEUED', 'failQp', 'awaitTurn', 'reportDisconnectedByPeer'),
   commEst: row('ESTABLISHED'),
   unreachable: row('ESTABLISHED'),
 } as const;
@@ -145,6 +152,24 @@ const ESTABLISHED = {
 const ending = row('TIMEWAIT', 'stopTimers', 'startTimewait', 'reportDisconnected');
 
 const ENDING: CmTable = {
+  DREQ_QUEUED: {
+    turn: row('DREQ_SENT', 'sendDreq', 'startDreqRetries'),
+    DREQ: row('TIMEWAIT', 'sendDrep', 'startTimewait', 'reportDisconnected'),
+    DREP: row('DREQ_QUEUED'),
+    REJ: ending,
+    REJ_STALE: ending,
+    REQ: row('DREQ_QUEUED'),
+    REP: row('DREQ_QUEUED'),
+    RTU: row('DREQ_QUEUED'),
+    MRA: row('DREQ_QUEUED'),
+    LAP: row('DREQ_QUEUED'),
+    unreachable: ending,
+    disconnect: row('DREQ_QUEUED'),
+    abandon: row('TIMEWAIT', 'mute', 'sendDreq', 'startTimewait'),
+    close: row('TIMEWAIT', 'mute', 'sendDreq', 'startTimewait'),
+    commEst: row('DREQ_QUEUED'),
+    stale: row('DREQ_QUEUED'),
+  },
   DREQ_SENT: {
     DREP: ending,
     // Both sides disconnect at a time: each answers, none waits for the other's DREP.
@@ -201,7 +226,15 @@ const WAITING_FOR_REP = {
 
 export const ACTIVE_TABLE: CmTable = {
   IDLE: {
-    connect: row('REQ_SENT', 'sendReq', 'startRetries', 'startDeadline'),
+    connect: row('REQ_QUEUED', 'startDeadline', 'awaitTurn'),
+  },
+  REQ_QUEUED: {
+    turn: row('REQ_SENT', 'sendReq', 'startRetries'),
+    deadline: row('IDLE', 'stopTimers', 'reportTimedOut'),
+    unreachable: row('IDLE', 'stopTimers', 'reportUnreachable'),
+    disconnect: row('IDLE', 'stopTimers', 'failQp', 'reportDisconnected'),
+    abandon: row('IDLE', 'stopTimers', 'mute'),
+    close: row('IDLE', 'stopTimers', 'mute'),
   },
   REQ_SENT: {
     ...WAITING_FOR_REP,
@@ -278,7 +311,7 @@ export const PASSIVE_TABLE: CmTable = {
   ESTABLISHED: {
     ...ESTABLISHED,
     qpReady: row('ESTABLISHED', 'reportEstablished'),
-    qpFailed: row('DREQ_SENT', 'failQp', 'sendDreq', 'startDreqRetries', 'reportAcceptFailed'),
+    qpFailed: row('DREQ_QUEUED', 'failQp', 'awaitTurn', 'reportAcceptFailed'),
     REQ: row('ESTABLISHED'),
     RTU: row('ESTABLISHED'),
   },

@@ -35,7 +35,9 @@ import { checkConnectable } from './qp-control.js';
 import { RateLimit } from './rate-limit.js';
 import { reqOf } from './req-message.js';
 import { Sidr } from './sidr.js';
+import { TURNS_PER_PEER } from './timing.js';
 import { transportOfAsker } from './transport.js';
+import { Turns } from './turns.js';
 import { CM_CLASS, CM_CLASS_VERSION, CM_METHOD_SEND } from './wire/attribute-id.js';
 import { emitCmMad } from './wire/message.js';
 import type { CmMessage } from './wire/message.js';
@@ -68,6 +70,7 @@ export class Cm implements CmModule {
   readonly counters: CmCounters = newCmCounters();
   private readonly agent: MadAgent;
   private readonly table = new ConnectionTable();
+  private readonly turns = new Turns(TURNS_PER_PEER);
   private readonly listeners = new Listeners();
   private readonly services: ConnectionServices;
   private readonly sidr: Sidr;
@@ -89,6 +92,7 @@ export class Cm implements CmModule {
       timers,
       logger,
       table: this.table,
+      turns: this.turns,
       guid: device.attributes.nodeGuid,
       newTransactionId: () => this.newTransactionId(),
       send: (message, transactionId, path) => this.send(message, transactionId, path),
@@ -132,7 +136,7 @@ export class Cm implements CmModule {
 
   /** True when nothing of any connection or resolution is held. */
   get isIdle(): boolean {
-    return this.table.isEmpty && this.sidr.isEmpty;
+    return this.table.isEmpty && this.turns.isIdle && this.sidr.isEmpty;
   }
 
   listen(options: CmListenOptions): CmListener {
@@ -184,6 +188,7 @@ export class Cm implements CmModule {
   private shutDown(): Promise<void> {
     this.listeners.clear();
     this.sidr.close();
+    this.turns.close();
     for (const connection of this.table.all()) connection.dispatch('close');
     for (const connection of this.table.all()) connection.end();
     return this.lastMessages();

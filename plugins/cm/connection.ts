@@ -12,8 +12,9 @@ import type { ConnectionTable } from './connection-table.js';
 import { FlightRecord } from './flight-record.js';
 import type { QpControl } from './qp-control.js';
 import { guidInfo, rejOf } from './rej-message.js';
-import { DREQ_RETRIES, retryWaitUs, timewaitUs } from './timing.js';
+import { ATTEMPTS_OF_A_TURN, DREQ_RETRIES, retryWaitUs, timewaitUs } from './timing.js';
 import type { RetryPolicy } from './timing.js';
+import type { TurnTaker, Turns } from './turns.js';
 import { AP_STATUS } from './wire/apr.js';
 import type { CmMessage } from './wire/message.js';
 import { MESSAGE_REJECTED } from './wire/rej.js';
@@ -36,6 +37,7 @@ export interface ConnectionServices {
   readonly timers: Timers;
   readonly logger: Logger;
   readonly table: ConnectionTable;
+  readonly turns: Turns;
   /** Our node GUID. */
   readonly guid: bigint;
   newTransactionId(): TransactionId;
@@ -49,7 +51,15 @@ export interface ConnectionServices {
 /** What a side does, once for all its connections: there may be many. */
 export type CmActions<C> = Readonly<Partial<Record<CmAction, (connection: C) => void>>>;
 
-export abstract class Connection implements CmConnection {
+/** Where a connection has a turn, or waits for one. */
+const WITH_TURN: ReadonlySet<CmState> = new Set([
+  'REQ_QUEUED',
+  'REQ_SENT',
+  'DREQ_QUEUED',
+  'DREQ_SENT',
+]);
+
+export abstract class Connection implements CmConnection, TurnTaker {
   state: CmState;
   remoteCommId = 0;
   remoteGuid = 0n;
@@ -110,6 +120,11 @@ export abstract class Connection implements CmConnection {
     return this.flight.read();
   }
 
+  /** It may send its request. */
+  onTurn(): void {
+    this.dispatch('turn');
+  }
+
   /** A message of the peer's for this connection. */
   receive(message: CmMessage, transactionId: TransactionId): void {
     if (message.name === 'DREQ') this.peerDreqTransactionId = transactionId;
@@ -137,6 +152,7 @@ export abstract class Connection implements CmConnection {
     }
     this.state = row.next;
     this.note(input, from, row.next);
+    if (WITH_TURN.has(from) && !WITH_TURN.has(row.next)) this.services.turns.leave(this);
     for (const action of row.actions) this.run(action);
     if (this.state === 'IDLE') this.end();
     return true;
@@ -145,6 +161,7 @@ export abstract class Connection implements CmConnection {
   /** Drops all that is held, without a word to anybody. */
   end(): void {
     this.stopTimers();
+    this.services.turns.leave(this);
     this.qpControl?.release();
     this.services.table.remove(this);
     this.state = 'IDLE';
@@ -229,8 +246,10 @@ export abstract class Connection implements CmConnection {
   }
 
   private static readonly COMMON: CmActions<Connection> = {
+    awaitTurn: (c) => c.services.turns.enter(c),
     nextRetry: (c) => {
       c.attempt++;
+      if (c.attempt === ATTEMPTS_OF_A_TURN) c.services.turns.leave(c);
       c.startWait();
     },
     stopTimers: (c) => c.stopTimers(),

@@ -27,6 +27,14 @@ export const REQ_RETRIES: RetryPolicy = {
 /** DREQ: 0.2, 0.4, 0.5, 0.5 ... s, 3.6 s in all; a dead peer costs no more. */
 export const DREQ_RETRIES: RetryPolicy = { firstUs: 200_000, limitUs: 500_000, retries: 7 };
 
+/**
+ * REQs and DREQs to one peer that may be unanswered at a time: more than any host answers within
+ * the time that it takes to answer one, and few for the receive queue of its QP1 (Linux: 512).
+ */
+export const TURNS_PER_PEER = 64;
+/** A request that is not answered by then (3.5 s) holds up no other: its peer may be gone. */
+export const ATTEMPTS_OF_A_TURN = 3;
+
 /** A SIDR_REQ is forgotten 69 s after it came last: Linux asks for 65 s, and we for less. */
 export const SIDR_UNANSWERED_US = timeUsOfCode(24);
 /** A SIDR_REP can be had again for 8.6 s: Linux asks every 4 s. */

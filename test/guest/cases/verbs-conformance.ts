@@ -81,7 +81,8 @@ async function conformance(
   const guest = lab.guest(0);
   const mocha = join(repositoryRoot, 'node_modules', 'mocha', 'bin', 'mocha.js');
   const suite = join(repositoryRoot, 'dist', 'test', 'guest', 'conformance', 'rxe.js');
-  const options = `--no-config --no-package --timeout ${3 * PATIENCE_MS} --reporter dot --grep '${filter}'`;
+  const timeout = `--timeout ${3 * PATIENCE_MS}`;
+  const options = `--no-config --no-package ${timeout} --reporter dot --grep '${filter}'`;
   const result = await guest.run(`exec '${process.execPath}' '${mocha}' ${options} '${suite}'`, {
     cwd: repositoryRoot,
     env: { ...env(guest), DAPL_TEST_PATIENCE_MS: String(PATIENCE_MS) },

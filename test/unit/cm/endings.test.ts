@@ -300,9 +300,10 @@ describe('CM: flight record', () => {
     const pair = new CmPair();
     const { active } = await pair.established();
     const record = active.connection.flightRecord();
-    assert.match(record[0] ?? '', /^\+0\.000 ms connect: IDLE -> REQ_SENT$/);
+    assert.match(record[0] ?? '', /^\+0\.000 ms connect: IDLE -> REQ_QUEUED$/);
     const events = record.map((line) => line.replace(/^\S+ ms /, ''));
     assert.deepEqual(events.slice(1), [
+      'turn: REQ_QUEUED -> REQ_SENT',
       'REQ sent',
       'REP: REQ_SENT -> REP_RCVD',
       'qpReady: REP_RCVD -> ESTABLISHED',

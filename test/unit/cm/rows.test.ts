@@ -1,6 +1,6 @@
 /**
  * Every row of the state tables as it is lived: the connection is brought to the state, the input
- * happens, and the state, the messages sent and the consumer's events are what is written here.
+ * happens, and the state, the messages sent and the consumer's events are those of row-lines.ts.
  */
 import assert from 'node:assert/strict';
 import { AsyncEventType, QpState } from '../../../core/spi/index.js';
@@ -8,115 +8,13 @@ import type { CmEvent, CmRequest } from '../../../core/spi/index.js';
 import { ACTIVE_TABLE, PASSIVE_TABLE, transition } from '../../../plugins/cm/cm-states.js';
 import type { CmInput, CmRole, CmState } from '../../../plugins/cm/cm-states.js';
 import type { Connection } from '../../../plugins/cm/connection.js';
+import { TURNS_PER_PEER } from '../../../plugins/cm/timing.js';
+import type { TurnTaker, Turns } from '../../../plugins/cm/turns.js';
 import { CmPair } from '../../support/cm-pair.js';
 import type { Side } from '../../support/cm-pair.js';
+import { LINES } from './row-lines.js';
 
 const NONE = new Uint8Array(0);
-
-/** State, input; then the state after it, messages sent and events. */
-type Line = readonly [CmState, CmInput, CmState, string, string];
-
-const ACTIVE: readonly Line[] = [
-  ...(['REQ_SENT', 'MRA_REQ_RCVD'] as const).flatMap((state): Line[] => [
-    [state, 'REP', 'ESTABLISHED', 'RTU', 'established'],
-    [state, 'REJ', 'IDLE', '', 'rejected'],
-    [state, 'REJ_STALE', 'TIMEWAIT', '', 'rejected'],
-    [state, 'retry', state, 'REQ', ''],
-    [state, 'exhausted', 'IDLE', '', 'unreachable'],
-    [state, 'deadline', 'IDLE', 'REJ', 'timed-out'],
-    [state, 'unreachable', 'IDLE', '', 'unreachable'],
-    [state, 'disconnect', 'IDLE', 'REJ', 'disconnected'],
-    [state, 'abandon', 'IDLE', 'REJ', ''],
-    [state, 'close', 'IDLE', 'REJ', ''],
-    [state, 'MRA', 'MRA_REQ_RCVD', '', ''],
-  ]),
-  ['ESTABLISHED', 'REP', 'ESTABLISHED', 'RTU', ''],
-];
-
-const WAITING: readonly Line[] = (['REQ_RCVD', 'MRA_REQ_SENT'] as const).flatMap(
-  (state): Line[] => [
-    [state, 'REQ', 'MRA_REQ_SENT', 'MRA', ''],
-    [state, 'accept', 'REP_SENT', 'REP', ''],
-    [state, 'reject', 'IDLE', 'REJ', ''],
-    [state, 'close', 'IDLE', 'REJ', ''],
-    [state, 'REJ', 'IDLE', '', ''],
-    [state, 'REJ_STALE', 'IDLE', '', ''],
-    [state, 'unreachable', 'IDLE', '', ''],
-    [state, 'stale', 'IDLE', '', ''],
-  ],
-);
-
-const PASSIVE: readonly Line[] = [
-  ...WAITING,
-  ...(['REP_SENT', 'MRA_REP_RCVD'] as const).flatMap((state): Line[] => [
-    [state, 'RTU', 'ESTABLISHED', '', 'established'],
-    [state, 'commEst', 'ESTABLISHED', '', 'established'],
-    [state, 'MRA', 'MRA_REP_RCVD', '', ''],
-    [state, 'LAP', state, 'APR', ''],
-    [state, 'REJ', 'IDLE', '', 'accept-failed'],
-    [state, 'REJ_STALE', 'TIMEWAIT', '', 'accept-failed'],
-    [state, 'DREQ', 'TIMEWAIT', 'DREP', 'disconnected by peer'],
-    [state, 'retry', state, 'REP', ''],
-    [state, 'exhausted', 'IDLE', 'REJ', 'accept-failed'],
-    [state, 'unreachable', 'IDLE', '', 'accept-failed'],
-    [state, 'stale', 'IDLE', '', 'accept-failed'],
-    [state, 'disconnect', 'TIMEWAIT', 'REJ', 'disconnected'],
-    [state, 'abandon', 'TIMEWAIT', 'REJ', ''],
-    [state, 'close', 'TIMEWAIT', 'REJ', ''],
-  ]),
-  ['REP_SENT', 'REQ', 'REP_SENT', 'REP', ''],
-  ['MRA_REP_RCVD', 'REQ', 'MRA_REP_RCVD', '', ''],
-  ['ESTABLISHED', 'RTU', 'ESTABLISHED', '', ''],
-  ['ESTABLISHED', 'REQ', 'ESTABLISHED', '', ''],
-  ['DREQ_SENT', 'REQ', 'DREQ_SENT', '', ''],
-  ['DREQ_SENT', 'RTU', 'DREQ_SENT', '', ''],
-  ['TIMEWAIT', 'REQ', 'TIMEWAIT', 'REJ', ''],
-  ['TIMEWAIT', 'RTU', 'TIMEWAIT', '', ''],
-];
-
-/** On both sides alike. */
-const COMMON: readonly Line[] = [
-  ['ESTABLISHED', 'DREQ', 'TIMEWAIT', 'DREP', 'disconnected by peer'],
-  ['ESTABLISHED', 'DREP', 'ESTABLISHED', '', ''],
-  ['ESTABLISHED', 'MRA', 'ESTABLISHED', '', ''],
-  ['ESTABLISHED', 'LAP', 'ESTABLISHED', 'APR', ''],
-  ['ESTABLISHED', 'REJ', 'TIMEWAIT', '', 'disconnected by peer'],
-  ['ESTABLISHED', 'REJ_STALE', 'TIMEWAIT', '', 'disconnected by peer'],
-  ['ESTABLISHED', 'disconnect', 'DREQ_SENT', 'DREQ', ''],
-  ['ESTABLISHED', 'abandon', 'TIMEWAIT', 'DREQ', ''],
-  ['ESTABLISHED', 'close', 'TIMEWAIT', 'DREQ', ''],
-  ['ESTABLISHED', 'stale', 'DREQ_SENT', 'DREQ', 'disconnected by peer'],
-  ['ESTABLISHED', 'commEst', 'ESTABLISHED', '', ''],
-  ['ESTABLISHED', 'unreachable', 'ESTABLISHED', '', ''],
-  ['DREQ_SENT', 'DREP', 'TIMEWAIT', '', 'disconnected'],
-  ['DREQ_SENT', 'DREQ', 'TIMEWAIT', 'DREP', 'disconnected'],
-  ['DREQ_SENT', 'REJ', 'TIMEWAIT', '', 'disconnected'],
-  ['DREQ_SENT', 'REJ_STALE', 'TIMEWAIT', '', 'disconnected'],
-  ['DREQ_SENT', 'REP', 'DREQ_SENT', '', ''],
-  ['DREQ_SENT', 'MRA', 'DREQ_SENT', '', ''],
-  ['DREQ_SENT', 'LAP', 'DREQ_SENT', '', ''],
-  ['DREQ_SENT', 'retry', 'DREQ_SENT', 'DREQ', ''],
-  ['DREQ_SENT', 'exhausted', 'TIMEWAIT', '', 'disconnected'],
-  ['DREQ_SENT', 'unreachable', 'TIMEWAIT', '', 'disconnected'],
-  ['DREQ_SENT', 'disconnect', 'DREQ_SENT', '', ''],
-  ['DREQ_SENT', 'abandon', 'TIMEWAIT', '', ''],
-  ['DREQ_SENT', 'close', 'TIMEWAIT', '', ''],
-  ['DREQ_SENT', 'commEst', 'DREQ_SENT', '', ''],
-  ['DREQ_SENT', 'stale', 'DREQ_SENT', '', ''],
-  ['TIMEWAIT', 'DREQ', 'TIMEWAIT', 'DREP', ''],
-  ['TIMEWAIT', 'REP', 'TIMEWAIT', '', ''],
-  ['TIMEWAIT', 'REJ', 'TIMEWAIT', '', ''],
-  ['TIMEWAIT', 'REJ_STALE', 'TIMEWAIT', '', ''],
-  ['TIMEWAIT', 'DREP', 'TIMEWAIT', '', ''],
-  ['TIMEWAIT', 'MRA', 'TIMEWAIT', '', ''],
-  ['TIMEWAIT', 'LAP', 'TIMEWAIT', '', ''],
-  ['TIMEWAIT', 'disconnect', 'TIMEWAIT', '', ''],
-  ['TIMEWAIT', 'abandon', 'TIMEWAIT', '', ''],
-  ['TIMEWAIT', 'close', 'TIMEWAIT', '', ''],
-  ['TIMEWAIT', 'commEst', 'TIMEWAIT', '', ''],
-  ['TIMEWAIT', 'unreachable', 'TIMEWAIT', '', ''],
-  ['TIMEWAIT', 'timewaitOver', 'IDLE', '', 'timewait-exit'],
-];
 
 /** Passed through within one call, or tested with queue pairs that fail (refusals.test.ts). */
 const PASSING: readonly CmState[] = ['IDLE', 'REP_RCVD', 'DREQ_RCVD'];
@@ -129,6 +27,8 @@ class Scene {
   readonly pair = new CmPair();
   request: CmRequest | undefined;
   side: Side | undefined;
+  /** Others who have the turns. */
+  private readonly others: TurnTaker[] = [];
 
   constructor(readonly role: CmRole) {
     // What the node under test sends goes nowhere: nothing happens but what the test does.
@@ -148,10 +48,26 @@ class Scene {
     return this.side?.events ?? [];
   }
 
+  private get turns(): Turns {
+    return (this.node.cm as unknown as { turns: Turns }).turns;
+  }
+
+  private takeTurns(): void {
+    const { pair, node, others, turns } = this;
+    const [remoteGid = NONE] = (node === pair.a ? pair.b : pair.a).device.gids;
+    for (let i = 0; i < TURNS_PER_PEER; i++) others.push({ remoteGid, onTurn: () => undefined });
+    for (const other of others) turns.enter(other);
+  }
+
+  giveTurns(): void {
+    for (const other of this.others.splice(0)) this.turns.leave(other);
+  }
+
   async reach(state: CmState): Promise<void> {
+    if (state === 'REQ_QUEUED') this.takeTurns();
     if (this.role === 'active') this.side = this.pair.connect({ timeoutUs: LIMIT_US });
     else await this.receiveReq();
-    const early: readonly CmState[] = ['REQ_SENT', 'REQ_RCVD'];
+    const early: readonly CmState[] = ['REQ_QUEUED', 'REQ_SENT', 'REQ_RCVD'];
     if (early.includes(state)) return;
     if (state === 'MRA_REQ_RCVD') return this.happen('MRA');
     if (state === 'MRA_REQ_SENT') return this.happen('REQ');
@@ -159,6 +75,7 @@ class Scene {
     if (state === 'REP_SENT') return;
     if (state === 'MRA_REP_RCVD') return this.happen('MRA');
     if (this.role === 'passive') await this.happen('RTU');
+    if (state === 'DREQ_QUEUED') this.takeTurns();
     if (state !== 'ESTABLISHED') await this.happen('disconnect');
     if (state === 'TIMEWAIT') await this.happen('DREP');
   }
@@ -208,7 +125,8 @@ class Scene {
 
   private call(input: CmInput): boolean {
     const { connection, request } = this;
-    if (input === 'disconnect') connection.disconnect();
+    if (input === 'turn') this.giveTurns();
+    else if (input === 'disconnect') connection.disconnect();
     else if (input === 'abandon') connection.abandon();
     else if (input === 'commEst' && this.side) this.side.qp.raise(AsyncEventType.COMM_EST);
     else if (input === 'unreachable') this.node.device.reportUnreachable(connection.remoteGid);
@@ -260,10 +178,16 @@ function assertQueuePair(
   next: CmState,
 ): void {
   const { qp } = side ?? {};
-  const connecting: readonly CmState[] = ['REQ_SENT', 'MRA_REQ_RCVD', 'REQ_RCVD', 'MRA_REQ_SENT'];
+  const connecting: readonly CmState[] = [
+    'REQ_QUEUED',
+    'REQ_SENT',
+    'MRA_REQ_RCVD',
+    'REQ_RCVD',
+    'MRA_REQ_SENT',
+  ];
   if (qp && role === 'active' && input === 'disconnect') assert.equal(qp.state, QpState.ERR);
   if (!qp || connecting.includes(state)) return;
-  const over: readonly CmState[] = ['IDLE', 'DREQ_SENT', 'TIMEWAIT'];
+  const over: readonly CmState[] = ['IDLE', 'DREQ_QUEUED', 'DREQ_SENT', 'TIMEWAIT'];
   if (over.includes(next)) assert.equal(qp.state, QpState.ERR);
   else if (next === 'ESTABLISHED') assert.equal(qp.state, QpState.RTS);
   else assert.equal(qp.state, role === 'active' ? QpState.INIT : QpState.RTR);
@@ -271,7 +195,13 @@ function assertQueuePair(
 
 /** The wait for an answer, for timewait to end; a connect has its limit besides. */
 function assertTimers({ pair, role }: Scene, next: CmState): void {
-  const none: readonly CmState[] = ['IDLE', 'ESTABLISHED', 'REQ_RCVD', 'MRA_REQ_SENT'];
+  const none: readonly CmState[] = [
+    'IDLE',
+    'ESTABLISHED',
+    'REQ_RCVD',
+    'MRA_REQ_SENT',
+    'DREQ_QUEUED',
+  ];
   const asking: readonly CmState[] = ['REQ_SENT', 'MRA_REQ_RCVD'];
   const expected = none.includes(next) ? 0 : role === 'active' && asking.includes(next) ? 2 : 1;
   assert.equal(pair.world.activeTimers, expected);
@@ -280,6 +210,7 @@ function assertTimers({ pair, role }: Scene, next: CmState): void {
 /** With a silent peer, it is over by itself wherever nobody is waited for but the peer. */
 async function assertEnd(scene: Scene, input: CmInput, next: CmState): Promise<void> {
   const { world } = scene.pair;
+  scene.giveTurns();
   const lasting: readonly CmState[] = ['IDLE', 'ESTABLISHED', 'REQ_RCVD', 'MRA_REQ_SENT'];
   if (lasting.includes(next)) {
     assert.equal(world.activeTimers, 0);
@@ -298,11 +229,6 @@ async function assertEnd(scene: Scene, input: CmInput, next: CmState): Promise<v
 
 const nameOfEvent = (event: CmEvent): string =>
   event.type === 'disconnected' && event.byPeer ? 'disconnected by peer' : event.type;
-
-const LINES: Record<CmRole, readonly Line[]> = {
-  active: [...ACTIVE, ...COMMON],
-  passive: [...PASSIVE, ...COMMON],
-};
 
 describe('CM: every row, lived', () => {
   for (const role of ['active', 'passive'] as const) {
@@ -339,13 +265,22 @@ describe('CM: every row, lived', () => {
     'APR',
   ];
   const STATES: Record<CmRole, readonly CmState[]> = {
-    active: ['REQ_SENT', 'MRA_REQ_RCVD', 'ESTABLISHED', 'DREQ_SENT', 'TIMEWAIT'],
+    active: [
+      'REQ_QUEUED',
+      'REQ_SENT',
+      'MRA_REQ_RCVD',
+      'ESTABLISHED',
+      'DREQ_QUEUED',
+      'DREQ_SENT',
+      'TIMEWAIT',
+    ],
     passive: [
       'REQ_RCVD',
       'MRA_REQ_SENT',
       'REP_SENT',
       'MRA_REP_RCVD',
       'ESTABLISHED',
+      'DREQ_QUEUED',
       'DREQ_SENT',
       'TIMEWAIT',
     ],
@@ -385,7 +320,7 @@ describe('CM: every row, lived', () => {
         .map(([state, input]) => `${state} ${input}`)
         .filter((row) => !lived.has(row));
       // Of the rows that both sides share, these are the other side's.
-      const foreign = role === 'active' ? /^(DREQ_SENT|TIMEWAIT) (REQ|RTU)$/ : /^$/;
+      const foreign = role === 'active' ? /^(DREQ_QUEUED|DREQ_SENT|TIMEWAIT) (REQ|RTU)$/ : /^$/;
       assert.deepEqual(
         missing.filter((row) => !foreign.test(row)),
         [],

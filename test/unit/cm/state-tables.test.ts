@@ -7,7 +7,8 @@ type Row = readonly [CmState, CmInput, CmState, ...CmAction[]];
 
 /** What the facts say, in their order; our choices where they differ are noted in the table. */
 const ACTIVE: readonly Row[] = [
-  ['IDLE', 'connect', 'REQ_SENT', 'sendReq', 'startRetries'],
+  ['IDLE', 'connect', 'REQ_QUEUED', 'startDeadline', 'awaitTurn'],
+  ['REQ_QUEUED', 'turn', 'REQ_SENT', 'sendReq', 'startRetries'],
   ['REQ_SENT', 'REP', 'REP_RCVD', 'stopTimers', 'raiseQp'],
   ['REQ_SENT', 'MRA', 'MRA_REQ_RCVD', 'extendWait'],
   ['REQ_SENT', 'REJ', 'IDLE', 'stopTimers', 'reportRejected'],
@@ -24,7 +25,8 @@ const ACTIVE: readonly Row[] = [
   ['ESTABLISHED', 'REP', 'ESTABLISHED', 'sendRtu'],
   ['ESTABLISHED', 'REJ', 'TIMEWAIT', 'failQp', 'reportDisconnectedByPeer'],
   ['ESTABLISHED', 'DREQ', 'DREQ_RCVD'],
-  ['ESTABLISHED', 'disconnect', 'DREQ_SENT', 'failQp', 'sendDreq', 'startDreqRetries'],
+  ['ESTABLISHED', 'disconnect', 'DREQ_QUEUED', 'failQp', 'awaitTurn'],
+  ['DREQ_QUEUED', 'turn', 'DREQ_SENT', 'sendDreq', 'startDreqRetries'],
   ['DREQ_SENT', 'DREP', 'TIMEWAIT', 'stopTimers', 'reportDisconnected'],
   ['DREQ_SENT', 'DREQ', 'TIMEWAIT', 'stopTimers', 'sendDrep'],
   ['DREQ_SENT', 'REJ', 'TIMEWAIT'],
@@ -61,7 +63,7 @@ const PASSIVE: readonly Row[] = [
   ['ESTABLISHED', 'RTU', 'ESTABLISHED'],
   ['ESTABLISHED', 'REQ', 'ESTABLISHED'],
   ['ESTABLISHED', 'DREQ', 'DREQ_RCVD'],
-  ['ESTABLISHED', 'disconnect', 'DREQ_SENT', 'failQp', 'sendDreq'],
+  ['ESTABLISHED', 'disconnect', 'DREQ_QUEUED', 'failQp', 'awaitTurn'],
 ];
 
 function assertRow(role: CmRole, [state, input, next, ...actions]: Row): void {

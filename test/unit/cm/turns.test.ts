@@ -1,0 +1,120 @@
+// Many requests to one peer: as many as it can answer are under way, the others wait.
+import assert from 'node:assert/strict';
+import { ATTEMPTS_OF_A_TURN, TURNS_PER_PEER } from '../../../plugins/cm/timing.js';
+import { Turns } from '../../../plugins/cm/turns.js';
+import type { TurnTaker } from '../../../plugins/cm/turns.js';
+import { CmPair, typesOf } from '../../support/cm-pair.js';
+import type { Side } from '../../support/cm-pair.js';
+
+const [HERE, THERE] = [new Uint8Array(16).fill(1), new Uint8Array(16).fill(2)];
+
+describe('CM: turns', () => {
+  const taken: string[] = [];
+  const taker = (name: string, remoteGid = HERE): TurnTaker => ({
+    remoteGid,
+    onTurn: () => taken.push(name),
+  });
+
+  beforeEach(() => taken.splice(0));
+
+  it('are given in the order of asking, to each peer for itself', () => {
+    const turns = new Turns(2);
+    const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((name) => taker(name)) as [
+      TurnTaker,
+      TurnTaker,
+      TurnTaker,
+      TurnTaker,
+    ];
+    for (const one of [a, b, c, d]) turns.enter(one);
+    turns.enter(taker('elsewhere', THERE));
+    assert.deepEqual(taken, ['a', 'b', 'elsewhere']);
+    turns.leave(c); // while it waits
+    turns.leave(b);
+    turns.leave(b);
+    assert.deepEqual(taken.slice(3), ['d']);
+    for (const one of [a, d]) turns.leave(one);
+    assert.ok(!turns.isIdle);
+  });
+
+  it('are over when nobody has one, and after close', () => {
+    const turns = new Turns(1);
+    const [a, b] = [taker('a'), taker('b')];
+    turns.enter(a);
+    turns.enter(b);
+    turns.close();
+    turns.leave(a);
+    assert.deepEqual(taken, ['a']);
+    turns.leave(b);
+    assert.ok(turns.isIdle);
+  });
+
+  const COUNT = 10 * TURNS_PER_PEER;
+  const connectMany = (pair: CmPair, timeoutUs = Infinity): Side[] =>
+    Array.from({ length: COUNT }, () => pair.connect({ timeoutUs }));
+
+  it('so a peer that takes its time is asked once for each connection, and told once', async () => {
+    const pair = new CmPair();
+    const [HANDLING_US, ROOM] = [3000, 2 * TURNS_PER_PEER];
+    let [freeAtUs, underWay, most] = [0, 0, 0];
+    // One message after the other, and none that comes while too many wait.
+    pair.network.fate = (parcel) => {
+      if (parcel.from === pair.b.device) return [10];
+      if (underWay === ROOM) return [];
+      const nowUs = pair.world.now();
+      underWay += 1;
+      most = Math.max(most, underWay);
+      freeAtUs = Math.max(freeAtUs, nowUs) + HANDLING_US;
+      pair.world.after(freeAtUs - nowUs, () => (underWay -= 1));
+      return [freeAtUs - nowUs];
+    };
+    pair.listen((request) => void pair.accept(request), COUNT);
+    const sides = connectMany(pair);
+    await pair.world.runFor(COUNT * HANDLING_US * 4);
+    for (const { events } of sides) assert.deepEqual(typesOf(events), ['established']);
+    for (const { connection } of sides) connection.disconnect();
+    await pair.world.runFor(COUNT * HANDLING_US * 4);
+    for (const { events } of sides) assert.equal(events[1]?.type, 'disconnected');
+    const sent = (name: string): number => pair.messages.filter((one) => one === name).length;
+    assert.deepEqual([sent('REQ'), sent('DREQ')], [COUNT, COUNT]);
+    assert.ok(most <= ROOM, `${most} at once`);
+  });
+
+  it('a peer that is gone holds the others up for three attempts, not for all', async () => {
+    const pair = new CmPair();
+    pair.network.fate = () => [];
+    const sides = connectMany(pair);
+    const asked = (): number =>
+      new Set(pair.bodies('REQ').map(({ localCommId }) => localCommId)).size;
+    await pair.world.runFor(1);
+    assert.equal(asked(), TURNS_PER_PEER);
+    await pair.world.runFor(3_500_000);
+    assert.equal(asked(), 2 * TURNS_PER_PEER);
+    assert.equal(ATTEMPTS_OF_A_TURN, 3);
+    await pair.world.run();
+    for (const { events } of sides) assert.deepEqual(typesOf(events), ['unreachable']);
+    assert.ok(pair.a.cm.isIdle);
+  });
+
+  it('the limit of a connect goes on while it waits', async () => {
+    const pair = new CmPair();
+    pair.network.fate = () => [];
+    const sides = connectMany(pair, 2_000_000);
+    await pair.world.runFor(2_000_001);
+    for (const { events } of sides) assert.deepEqual(typesOf(events), ['timed-out']);
+    const asked = new Set(pair.bodies('REQ').map(({ localCommId }) => localCommId));
+    assert.equal(pair.bodies('REJ').length, asked.size);
+    assert.ok(pair.a.cm.isIdle);
+  });
+
+  it('closing the module sends nothing for those that wait', async () => {
+    const pair = new CmPair();
+    pair.network.fate = () => [];
+    connectMany(pair);
+    await pair.world.runFor(1);
+    const closed = pair.a.cm.close();
+    await pair.world.run();
+    await closed;
+    assert.equal(pair.bodies('REQ').length, TURNS_PER_PEER);
+    assert.ok(pair.a.cm.isIdle);
+  });
+});
