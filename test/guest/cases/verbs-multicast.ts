@@ -1,5 +1,5 @@
-// Datagrams to a group over the verbs provider in a guest, and mckey of rdmacm-utils: each hears the
-// other. Both are on the guest's rxe0; the kernel's network stack brings what is sent back to it.
+// Datagrams to a group over the verbs provider in a guest, and mckey of rdmacm-utils: each hears
+// the other. Both are on the guest's rxe0; the kernel's network stack brings what is sent back.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 

@@ -1,7 +1,8 @@
 // Connections one after the other: with new endpoints, and with ones that are reset.
 import type { Ep } from 'dapl';
 import { type Resources, settledResources } from './resources.js';
-import { join, say, Side } from './side.js';
+import { say } from './say.js';
+import { join, Side } from './side.js';
 
 /** Part of the way, everything that grows once has grown. */
 const WARM = 0.2;

@@ -1,7 +1,8 @@
 // A device that goes while requests are under way in both directions.
 import type { Ep } from 'dapl';
 import { load, type LoadEnd } from './load.js';
-import { join, say, Side } from './side.js';
+import { say } from './say.js';
+import { join, Side } from './side.js';
 
 const ENOUGH = 200;
 

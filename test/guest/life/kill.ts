@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { DatEventNumber, nameOf, RemoteSegment } from 'dapl';
 import { load } from './load.js';
-import { PORT, say, Side } from './side.js';
+import { say } from './say.js';
+import { PORT, Side } from './side.js';
 
 /** Of its memory, in the private data of an answer: address and context. */
 const KEY_BYTES = 12;

@@ -3,7 +3,8 @@
 import { once } from 'node:events';
 
 import { load, type LoadEnd } from './load.js';
-import { join, say, Side } from './side.js';
+import { say } from './say.js';
+import { join, Side } from './side.js';
 
 const ENOUGH = 200;
 const AFTERWARDS = 100;

@@ -1,30 +1,49 @@
 /**
  * Lives of connections over the verbs provider, run in a guest by cases/verbs-life.ts:
- * `main.js <mode> <address> ...`. It ends when everything is closed, by itself.
+ * `main.js <mode> <address> ...`. It ends when everything is closed, by itself. Each mode loads
+ * what it needs: in an emulated guest that is what a short one takes.
  */
-import { cycles } from './cycles.js';
-import { ends } from './ends.js';
-import { drive, serve } from './kill.js';
-import { linkDown } from './link-down.js';
-import { hear, tell } from './multicast.js';
-import { say } from './side.js';
-import { workers } from './workers.js';
+import { say } from './say.js';
 
-const MODES: Readonly<
-  Record<string, (address: string, words: readonly string[]) => Promise<void>>
-> = {
+type Mode = (address: string, words: readonly string[]) => Promise<void>;
+
+const MODES: Readonly<Record<string, Mode>> = {
   /** Connects and disconnects so many times. */
-  cycles: (address, [times = '10']) => cycles(address, Number(times)),
+  async cycles(address, [times = '10']) {
+    const { cycles } = await import('./cycles.js');
+    await cycles(address, Number(times));
+  },
   /** Transfers until the device goes. */
-  removal: (address) => ends(address),
+  async removal(address) {
+    const { ends } = await import('./ends.js');
+    await ends(address);
+  },
   /** Transfers, connects again when the connection has ended, and transfers on. */
-  link: (address) => linkDown(address),
-  serve: (address, [clients = '1']) => serve(address, Number(clients)),
-  drive: (address, [requests = 'forever']) => drive(address, requests),
-  workers: (address) => workers(address),
+  async link(address) {
+    const { linkDown } = await import('./link-down.js');
+    await linkDown(address);
+  },
+  async serve(address, [clients = '1']) {
+    const { serve } = await import('./kill.js');
+    await serve(address, Number(clients));
+  },
+  async drive(address, [requests = 'forever']) {
+    const { drive } = await import('./kill.js');
+    await drive(address, requests);
+  },
+  async workers(address) {
+    const { workers } = await import('./workers.js');
+    await workers(address);
+  },
   /** Datagrams to a group. */
-  hear: (address, [group = '', times = '1']) => hear(address, group, Number(times)),
-  tell: (address, [group = '', times = '1']) => tell(address, group, Number(times)),
+  async hear(address, [group = '', times = '1']) {
+    const { hear } = await import('./multicast.js');
+    await hear(address, group, Number(times));
+  },
+  async tell(address, [group = '', times = '1']) {
+    const { tell } = await import('./multicast.js');
+    await tell(address, group, Number(times));
+  },
 };
 
 const [mode = '', address = '', ...words] = process.argv.slice(2);

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { DatDtoStatus, nameOf, UdEp } from 'dapl';
-import { say, Side, WAIT_MS } from './side.js';
+import { say } from './say.js';
+import { Side, WAIT_MS } from './side.js';
 
 /** As rdma_cm's, whose members are told it when they join. */
 const QKEY = 0x01234567;

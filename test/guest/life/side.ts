@@ -10,11 +10,6 @@ export const PORT = 7471;
 const QLEN = 4096;
 const MEMORY_BYTES = 1 << 20;
 
-/** A line for the case that runs the program. */
-export function say(line: string): void {
-  process.stdout.write(`${line}\n`);
-}
-
 export class Side {
   readonly evd: Evd;
   readonly lmr: Lmr;

@@ -1,37 +1,29 @@
-// Two worker threads with an adapter each, connected with each other.
+// Two worker threads with an adapter each, connected with each other. This thread has none, and
+// loads nothing of the library: under emulation that takes longer than all the rest.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
-import { drive, serve } from './kill.js';
-import { say } from './side.js';
+import { Worker } from 'node:worker_threads';
+import { say } from './say.js';
 
-const REQUESTS = '300';
-
-export async function workers(address: string): Promise<void> {
-  const server = start({ role: 'serve', address });
-  const [listening] = (await once(server, 'message')) as [unknown];
-  assert.equal(listening, 'listening');
-  const client = start({ role: 'drive', address });
-  const codes = await Promise.all([server, client].map((worker) => once(worker, 'exit')));
-  assert.deepEqual(codes, [[0], [0]]);
-  say('both workers have ended');
-}
-
-interface Part {
+export interface Part {
   readonly role: 'serve' | 'drive';
   readonly address: string;
 }
 
+export async function workers(address: string): Promise<void> {
+  const [server, client] = [start({ role: 'serve', address }), start({ role: 'drive', address })];
+  const ended = Promise.all([server, client].map((worker) => once(worker, 'exit')));
+  const [listening] = (await once(server, 'message')) as [unknown];
+  assert.equal(listening, 'listening');
+  client.postMessage('it listens');
+  assert.deepEqual(await ended, [[0], [0]]);
+  say('both workers have ended');
+}
+
 function start(part: Part): Worker {
-  const worker = new Worker(new URL(import.meta.url), { workerData: part });
+  const worker = new Worker(new URL('worker.js', import.meta.url), { workerData: part });
   worker.on('error', (error) => {
     throw error;
   });
   return worker;
-}
-
-if (!isMainThread) {
-  const { role, address } = workerData as Part;
-  if (role === 'serve') await serve(address, 1, () => parentPort?.postMessage('listening'));
-  else await drive(address, REQUESTS);
 }
