@@ -86,7 +86,7 @@ export abstract class SoftQueuePair
   protected constructor(
     readonly hca: Hca,
     readonly qpn: number,
-    readonly init: QueuePairInit,
+    init: QueuePairInit,
     receives?: ReceiveSource,
   ) {
     this.type = init.type;
