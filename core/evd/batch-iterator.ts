@@ -5,8 +5,15 @@ import type { DatEvent } from './event.js';
 export interface IterationHost {
   /** @throws DatError DAT_INVALID_STATE while something else takes the events */
   beginIteration(): void;
-  /** Everything that waits, at least one event; undefined when the EVD has been freed. */
-  nextBatch(): Promise<readonly DatEvent[] | undefined>;
+  /**
+   * Takes everything that waits, at least one event, as soon as there is one; undefined when the
+   * EVD has been freed.
+   * @throws DatError DAT_INVALID_STATE
+   */
+  nextBatch(
+    take: (batch: readonly DatEvent[] | undefined) => void,
+    fail: (error: Error) => void,
+  ): void;
   endIteration(): void;
 }
 
@@ -20,21 +27,36 @@ export class BatchIterator implements AsyncIterableIterator<readonly DatEvent[]>
     return this;
   }
 
-  async next(): Promise<IteratorResult<readonly DatEvent[], undefined>> {
-    if (this.state === 'new') {
-      this.host.beginIteration();
-      this.state = 'under way';
-    }
-    if (this.state === 'over') return { done: true, value: undefined };
-    try {
-      const value = await this.host.nextBatch();
-      if (value !== undefined) return { done: false, value };
-    } catch (error) {
-      this.finish();
-      throw error;
-    }
-    this.finish();
-    return { done: true, value: undefined };
+  /** One promise, settled by the EVD itself: each that lies between costs a turn of microtasks. */
+  next(): Promise<IteratorResult<readonly DatEvent[], undefined>> {
+    return new Promise((resolve, reject) => {
+      if (this.state === 'new') {
+        this.host.beginIteration();
+        this.state = 'under way';
+      }
+      const end = (): void => {
+        this.finish();
+        resolve({ done: true, value: undefined });
+      };
+      const take = (value: readonly DatEvent[] | undefined): void => {
+        if (value === undefined) end();
+        else resolve({ done: false, value });
+      };
+      const fail = (error: Error): void => {
+        this.finish();
+        reject(error);
+      };
+      if (this.state === 'over') {
+        end();
+        return;
+      }
+      try {
+        this.host.nextBatch(take, fail);
+      } catch (error) {
+        this.finish();
+        throw error;
+      }
+    });
   }
 
   async return(): Promise<IteratorResult<readonly DatEvent[], undefined>> {
@@ -43,7 +65,8 @@ export class BatchIterator implements AsyncIterableIterator<readonly DatEvent[]>
   }
 
   private finish(): void {
-    if (this.state === 'under way') this.host.endIteration();
+    const isUnderWay = this.state === 'under way';
     this.state = 'over';
+    if (isUnderWay) this.host.endIteration();
   }
 }

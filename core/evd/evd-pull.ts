@@ -130,7 +130,7 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
   [Symbol.asyncIterator](): BatchIterator {
     return new BatchIterator({
       beginIteration: () => this.iterate(true),
-      nextBatch: () => this.nextBatch(),
+      nextBatch: (take, fail) => this.nextBatch(take, fail),
       endIteration: () => this.iterate(false),
     });
   }
@@ -227,20 +227,21 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
     else this.dropWaiter()?.freed();
   }
 
-  private nextBatch(): Promise<readonly DatEvent[] | undefined> {
-    return new Promise((resolve, reject) => {
-      if (!this.open) {
-        resolve(undefined);
-        return;
-      }
-      this.checkWaitable('evd.iterate');
-      if (this.dispatcher.waiter !== undefined) checkTaker('evd.iterate', 'waiter', 'iterator');
-      this.suspend({
-        threshold: 1,
-        satisfy: () => this.settleBatch(resolve),
-        reject,
-        onFree: () => resolve(undefined),
-      });
+  private nextBatch(
+    take: (batch: readonly DatEvent[] | undefined) => void,
+    fail: (error: Error) => void,
+  ): void {
+    if (!this.open) {
+      take(undefined);
+      return;
+    }
+    this.checkWaitable('evd.iterate');
+    if (this.dispatcher.waiter !== undefined) checkTaker('evd.iterate', 'waiter', 'iterator');
+    this.suspend({
+      threshold: 1,
+      satisfy: () => this.settleBatch(take),
+      reject: fail,
+      onFree: () => take(undefined),
     });
   }
 
