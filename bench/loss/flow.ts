@@ -3,11 +3,11 @@ import { Access, QpState, QpType, RQE, SGE, SQE, WrFlags, WrOpcode } from '../..
 import type {
   CompletionQueue,
   MemoryRegion,
+  PacketPort,
   ProtectionDomain,
   QueuePair,
 } from '../../core/spi/index.js';
-import { MockNode } from '../../providers/mock/index.js';
-import type { Fabric } from '../../providers/mock/index.js';
+import type { HcaDevice } from '../../providers/hca/index.js';
 
 const BASE = 0x10000;
 const MESSAGE_BYTES = 64 << 10;
@@ -33,20 +33,21 @@ interface Completions {
   onCompletion(success: boolean): void;
 }
 
+/** A software device, whatever drives it. */
+interface Node {
+  readonly device: HcaDevice;
+  readonly port: PacketPort;
+}
+
 export class Host {
-  readonly node: MockNode;
   readonly pd: ProtectionDomain;
   readonly region: MemoryRegion;
   readonly cq: CompletionQueue;
   /** By the context of their queue pairs. */
   readonly ends = new Map<number, Completions>();
 
-  constructor(
-    fabric: Fabric,
-    readonly address: string,
-  ) {
-    this.node = new MockNode(fabric, { addresses: [address] });
-    const { device } = this.node;
+  constructor(readonly node: Node) {
+    const { device } = node;
     this.pd = device.createProtectionDomain();
     const memory = new Uint8Array(device.allocate(MESSAGE_BYTES));
     this.region = this.pd.registerMemory(memory, RIGHTS, BigInt(BASE));
@@ -132,6 +133,7 @@ export class Flow implements Completions {
   /** Of messages that have completed. */
   bytes = 0;
   failed = false;
+  private stopped = false;
   private readonly qp: QueuePair;
   private readonly lkey: number;
   private readonly opcode: number;
@@ -160,7 +162,13 @@ export class Flow implements Completions {
     this.qp.ringSendDoorbell();
   }
 
+  /** Nothing is sent after what is under way. */
+  stop(): void {
+    this.stopped = true;
+  }
+
   onCompletion(success: boolean): void {
+    if (this.stopped) return;
     if (!success) {
       this.failed = true;
       return;

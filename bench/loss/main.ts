@@ -3,12 +3,17 @@
  * numbers on every machine. Beside them stand the models of bench/loss/models.ts.
  *
  *   npm run bench:loss -- [--seed N] [--json FILE]
+ *
+ * `--loopback` confirms one point of the curve over real sockets, in real time.
  */
 import { writeFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
 import { Command, InvalidArgumentError } from 'commander';
+import { SLOW_LINK, loopbackLoss } from './loopback.js';
+import type { LoopbackPoint } from './loopback.js';
 import { goBackN, pipePackets, reno, selectiveRepeat } from './models.js';
 import { LINK, randomLoss, recoveryUs, sharedBottleneck } from './scenarios.js';
+import type { RandomLoss } from './scenarios.js';
 
 const LOSSES = [0, 0.01, 0.1, 1, 5];
 const FLOWS = [1, 2, 4, 8, 16, 32, 64];
@@ -18,27 +23,65 @@ const SHARE_US = 100_000;
 /** A shallow queue for a 10 Gbit/s port: 2 MiB is what a switch shares among 32 of them. */
 const QUEUE_BYTES = 256 << 10;
 
+/** Of the point on loopback: rounds, the time of each, and how far it may be off. */
+const ROUNDS = 3;
+const ROUND_MS = 8000;
+const TOLERANCE = 0.15;
+const OPERATION_NAMES = ['SEND', 'WRITE', 'READ'] as const;
+
 type Table = readonly (readonly string[])[];
 
+const percent = (value: number): string => (value * 100).toFixed(1);
+
 function lossTable(seed: number): Table {
-  const heads = ['loss %', 'measured', 'go-back-N', 'selective', 'Reno', 'of go-back-N'];
-  const percent = (value: number): string => (value * 100).toFixed(1);
   const rows = LOSSES.map((lossPercent) => {
     const loss = lossPercent / 100;
-    const { goodput, timeouts, sentTwice } = randomLoss(lossPercent, seed, LOSS_US);
+    const measured = OPERATION_NAMES.map((operation) =>
+      randomLoss(lossPercent, seed, LOSS_US, operation),
+    );
+    const [send, write, read] = measured as [RandomLoss, RandomLoss, RandomLoss];
     const ideal = goBackN(loss, LINK);
     return [
       String(lossPercent),
-      percent(goodput),
+      ...measured.map(({ goodput }) => percent(goodput)),
       percent(ideal),
       percent(selectiveRepeat(loss)),
       percent(loss === 0 ? 1 : reno(loss, LINK)),
-      (goodput / ideal).toFixed(2),
-      String(timeouts),
-      percent(sentTwice),
+      ...[send, write, read].map(({ goodput }) => (goodput / ideal).toFixed(2)),
+      percent(write.sentTwice),
+      String(measured.reduce((sum, { timeouts }) => sum + timeouts, 0)),
     ];
   });
-  return [[...heads, 'timeouts', 'sent again %'], ...rows];
+  const models = ['go-back-N', 'selective', 'Reno'];
+  const ratios = OPERATION_NAMES.map((name) => `${name} / go-back-N`);
+  const heads = ['loss %', ...OPERATION_NAMES, ...models, ...ratios];
+  return [[...heads, 'WRITEs sent again %', 'timeouts'], ...rows];
+}
+
+/** A busy machine takes turns from either end: the best round says what the protocol does. */
+async function confirmOnLoopback(lossPercent: number, seed: number): Promise<Table> {
+  const virtual = randomLoss(lossPercent, seed, ROUND_MS * 1000, 'WRITE', SLOW_LINK);
+  const rounds: LoopbackPoint[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    rounds.push(await loopbackLoss(lossPercent, seed + 2 * round, ROUND_MS));
+  }
+  const best = Math.max(...rounds.map(({ goodput }) => goodput));
+  const ratio = best / virtual.goodput;
+  const confirmed = ratio >= 1 - TOLERANCE && ratio <= 1 + TOLERANCE;
+  if (!confirmed) process.exitCode = 1;
+  const row = (name: string, { goodput, sentTwice, timeouts }: RandomLoss): string[] => [
+    name,
+    percent(goodput),
+    percent(sentTwice),
+    String(timeouts),
+    (goodput / virtual.goodput).toFixed(2),
+  ];
+  return [
+    [`${lossPercent} % lost`, 'goodput %', 'sent again %', 'timeouts', '/ virtual time'],
+    row('virtual time', virtual),
+    ...rounds.map((point, i) => row(`loopback ${i + 1}`, point)),
+    [confirmed ? 'confirmed' : 'NOT confirmed', `within ${percent(TOLERANCE)} %`, '', '', ''],
+  ];
 }
 
 function sharingTable(seed: number, incast: boolean): Table {
@@ -70,29 +113,50 @@ function text(table: Table): string {
   return table.map((row) => row.map((cell, i) => cell.padStart(widths[i]!)).join('  ')).join('\n');
 }
 
+/** A percentage, 0.01 to 50. */
+function share(value: string): number {
+  const number = Number(value);
+  if (number >= 0.01 && number <= 50) return number;
+  throw new InvalidArgumentError('a percentage from 0.01 to 50 is due.');
+}
+
 function whole(value: string): number {
   const number = Number(value);
   if (Number.isSafeInteger(number) && number >= 0) return number;
   throw new InvalidArgumentError('an integer from 0 on is due.');
 }
 
+interface Arguments {
+  readonly seed: number;
+  readonly json?: string;
+  /** `true` without a percentage. */
+  readonly loopback?: number | true;
+}
+
 async function main(): Promise<void> {
   const program = new Command('bench:loss')
     .description('goodput where packets are lost, in virtual time')
     .option('--seed <n>', 'decides which packets are lost', whole, 1)
+    .option('--loopback [percent]', 'one point of the curve over real sockets, in real time', share)
     .option('--json <file>', 'writes all tables')
     .parse();
-  const { seed, json } = program.opts<{ readonly seed: number; readonly json?: string }>();
-  const titles: Readonly<Record<string, () => Table>> = {
+  const { seed, json, loopback } = program.opts<Arguments>();
+  const curve: Readonly<Record<string, () => Table>> = {
     [`one flow, 10 Gbit/s, 100 us, ${pipePackets(LINK).toFixed(1)} packets of 4 KiB`]: () =>
       lossTable(seed),
     'flows that share a switch port with a queue of 256 KiB': () => sharingTable(seed, false),
     'the same, all at once (incast), from the first packet on': () => sharingTable(seed, true),
     'after an outage': () => recoveryTable(seed),
   };
+  const point: Readonly<Record<string, () => Promise<Table>>> = {
+    'one flow over a lossy port on loopback, 500 Mbit/s, 2 ms': () =>
+      confirmOnLoopback(loopback === true ? 1 : (loopback ?? 1), seed),
+  };
   const results: Record<string, Table> = {};
-  for (const [title, make] of Object.entries(titles)) {
-    const table = make();
+  for (const [title, make] of Object.entries<() => Table | Promise<Table>>(
+    loopback === undefined ? curve : point,
+  )) {
+    const table = await make();
     results[title] = table;
     process.stdout.write(`${title}\n${text(table)}\n\n`);
   }

@@ -1,6 +1,7 @@
 /** Networks that lose packets, in virtual time: the same seed gives the same numbers. */
-import { Fabric } from '../../providers/mock/index.js';
+import { Fabric, MockNode } from '../../providers/mock/index.js';
 import { Flow, Host, MTU_BYTES } from './flow.js';
+import type { LinkOptions } from '../../providers/mock/index.js';
 import type { Operation } from './flow.js';
 import type { LossyLink } from './models.js';
 
@@ -16,13 +17,20 @@ export const LINK: LossyLink = {
   payloadBytes: MTU_BYTES,
 };
 /** Bytes a second of payload that the link carries when nothing is lost. */
-const CAPACITY = (BITS_PER_SECOND / 8) * (MTU_BYTES / PACKET_BYTES);
+export function capacityBytes(link: LossyLink): number {
+  return (link.bitsPerSecond / 8) * (link.payloadBytes / link.packetBytes);
+}
 
-const link = {
-  bandwidth: BITS_PER_SECOND,
-  latencyMinUs: ONE_WAY_US,
-  latencyMeanUs: ONE_WAY_US,
-};
+const CAPACITY = capacityBytes(LINK);
+
+function linkOptions(link: LossyLink): Partial<LinkOptions> {
+  const latencyUs = link.roundTripUs / 2;
+  return { bandwidth: link.bitsPerSecond, latencyMinUs: latencyUs, latencyMeanUs: latencyUs };
+}
+
+function host(fabric: Fabric, address: string): Host {
+  return new Host(new MockNode(fabric, { addresses: [address] }));
+}
 
 /**
  * Hosts at a shared port are faster than it, and jitter a little: with equal rates and none,
@@ -56,10 +64,15 @@ export function randomLoss(
   seed: number,
   forUs: number,
   operation: Operation = 'WRITE',
+  onLink = LINK,
 ): RandomLoss {
-  const fabric = new Fabric({ seed, mtuBytes: MTU_BYTES, link: { ...link, lossPercent } });
-  const from = new Host(fabric, '10.0.0.1');
-  const to = new Host(fabric, '10.0.0.2');
+  const fabric = new Fabric({
+    seed,
+    mtuBytes: MTU_BYTES,
+    link: { ...linkOptions(onLink), lossPercent },
+  });
+  const from = host(fabric, '10.0.0.1');
+  const to = host(fabric, '10.0.0.2');
   const flow = new Flow(from, to, operation);
   flow.start();
   run(fabric, forUs / 10);
@@ -69,7 +82,7 @@ export function randomLoss(
   const bytes = flow.bytes - before;
   const sent = from.node.port.counters.sentPackets - sentBefore;
   return {
-    goodput: flow.failed ? 0 : bytes / CAPACITY / (forUs / 1e6),
+    goodput: flow.failed ? 0 : bytes / capacityBytes(onLink) / (forUs / 1e6),
     timeouts: [from, to].reduce((sum, { node }) => sum + node.device.hca.counters.timeouts, 0),
     sentTwice: bytes === 0 ? 0 : sent / (bytes / MTU_BYTES) - 1,
   };
@@ -99,11 +112,11 @@ export function sharedBottleneck(
   incast = false,
 ): Sharing {
   const fabric = new Fabric({ seed, mtuBytes: MTU_BYTES, link: hostLink });
-  const to = new Host(fabric, '10.0.1.1');
+  const to = host(fabric, '10.0.1.1');
   const options = { bandwidth: BITS_PER_SECOND, queueBytes };
   const bottleneck = fabric.setBottleneck('10.0.1.1', options);
   const all = Array.from({ length: flows }, (_, i) => {
-    return new Flow(new Host(fabric, `10.0.${2 + (i >> 7)}.${1 + (i & 127)}`), to);
+    return new Flow(host(fabric, `10.0.${2 + (i >> 7)}.${1 + (i & 127)}`), to);
   });
   for (const flow of all) {
     flow.start();
@@ -128,8 +141,8 @@ export function sharedBottleneck(
 
 /** How long a flow needs after an outage until it has completed a message again, in us. */
 export function recoveryUs(outageUs: number, seed: number): number {
-  const fabric = new Fabric({ seed, mtuBytes: MTU_BYTES, link });
-  const flow = new Flow(new Host(fabric, '10.0.0.1'), new Host(fabric, '10.0.0.2'));
+  const fabric = new Fabric({ seed, mtuBytes: MTU_BYTES, link: linkOptions(LINK) });
+  const flow = new Flow(host(fabric, '10.0.0.1'), host(fabric, '10.0.0.2'));
   flow.start();
   run(fabric, 20_000);
   fabric.partition(['10.0.0.1'], ['10.0.0.2']);

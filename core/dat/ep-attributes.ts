@@ -118,7 +118,33 @@ export function epAttributes(
   checkModel(operation, attributes);
   checkLimits(operation, attributes, device);
   checkTransport(operation, attributes.transport);
-  return Object.freeze({ ...attributes, transport: Object.freeze(transport) });
+  return shared(attributes, device);
+}
+
+let latest: EpAttributes | undefined;
+
+/** Frozen; endpoints that are made one after the other and alike have one object in common. */
+function shared(attributes: EpAttributes, device: DeviceAttributes): EpAttributes {
+  if (latest === undefined || !isSame(latest, attributes)) {
+    Object.freeze(attributes.transport);
+    // One shape for all: what spreading makes may have one each, and every post reads it.
+    latest = Object.freeze(Object.assign(defaultEpAttributes(device), attributes));
+  }
+  return latest;
+}
+
+function isSame(one: EpAttributes, other: EpAttributes): boolean {
+  const { transport } = other;
+  return (
+    Object.keys(one).every((key) => {
+      const name = key as keyof EpAttributes;
+      return name === 'transport' || one[name] === other[name];
+    }) &&
+    Object.keys(one.transport).every((key) => {
+      const name = key as keyof EpTransportAttributes;
+      return one.transport[name] === transport[name];
+    })
+  );
 }
 
 function checkModel(operation: string, attributes: EpAttributes): void {

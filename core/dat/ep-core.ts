@@ -5,19 +5,23 @@
  */
 import { DatError, spiCall } from '../errors/index.js';
 import type { Evd } from '../evd/index.js';
-import type { CmRequest } from '../spi/index.js';
+import type { CmRequest, KeepAlive } from '../spi/index.js';
 import type { Ep } from './ep.js';
 import type { EpAttributes } from './ep-attributes.js';
 import { EpConnection } from './ep-connection.js';
 import { EpCounters } from './ep-counters.js';
 import { EpEvents } from './ep-events.js';
 import { EpBindPosts } from './ep-bind-posts.js';
+import type { ConnectionEventDetails, EpConnectionPorts } from './ep-attempt.js';
 import { isRequestGone } from './ep-outcomes.js';
+import type { ConnectionEventName } from './ep-outcomes.js';
 import { EP_ACCESS } from './ep-queue-pair.js';
 import { EpQueues } from './ep-queues.js';
+import type { EpQueuesListener } from './ep-queues-init.js';
 import type { EpStateName } from './ep-states.js';
 import type { EpInit } from './ep-types.js';
 import { EpWatermarks } from './ep-watermarks.js';
+import type { WatermarkActions } from './ep-watermarks.js';
 import type { Ia } from './ia.js';
 import type { Pz } from './pz.js';
 import type { Srq } from './srq.js';
@@ -32,6 +36,71 @@ export abstract class EpCore extends EpBindPosts {
   protected readonly events: EpEvents;
   protected readonly counts = new EpCounters();
   protected readonly watermarks: EpWatermarks;
+
+  /** What the parts see of the endpoint: methods that all endpoints share, and no closures. */
+  private static readonly Inside = class
+    implements EpConnectionPorts, EpQueuesListener, WatermarkActions
+  {
+    constructor(private readonly ep: EpCore) {}
+
+    get keepAlive(): KeepAlive {
+      return this.ep.ia.context.keepAlive;
+    }
+
+    get queues(): EpQueues {
+      return this.ep.queues;
+    }
+
+    post(name: ConnectionEventName, details: ConnectionEventDetails, before: boolean): void {
+      if (name === 'BROKEN') this.ep.counts.count('broken');
+      this.ep.events.post(name, details, before);
+    }
+
+    postBrokenAsync(reason: string): void {
+      this.ep.events.postBrokenAsync(reason);
+    }
+
+    watchCompletions(watch: boolean): void {
+      this.ep.events.watchCompletions(watch);
+    }
+
+    takeInCompletions(): void {
+      this.ep.events.takeInCompletions();
+    }
+
+    onTransition(from: EpStateName, to: EpStateName): void {
+      const { ep } = this;
+      ep.events.onTransition(from, to);
+      if (to === 'CONNECTED') ep.watermarks.look(ep.receiveBuffers);
+    }
+
+    nowUs(): number {
+      return this.ep.ia.context.clock.now();
+    }
+
+    onReceived(): void {
+      const { ep } = this;
+      ep.connection.onReceived();
+      if (ep.init.srq !== undefined) ep.watermarks.look(ep.receiveBuffers);
+    }
+
+    onFailed(): void {
+      this.ep.connection.onFailed();
+    }
+
+    onReclaimed(): void {
+      this.ep.connection.onReclaimed();
+    }
+
+    onSoft(count: number, mark: number): void {
+      this.ep.events.postWatermark(count, mark);
+    }
+
+    onHard(count: number, mark: number): void {
+      this.ep.connection.onOverrun(`${count} receives: the hard high watermark is ${mark}`);
+    }
+  };
+  private readonly inside = new EpCore.Inside(this);
 
   /** @internal */
   constructor(
@@ -48,30 +117,8 @@ export abstract class EpCore extends EpBindPosts {
       this.events.close();
       throw error;
     }
-    const queues = (): EpQueues => this.queues;
-    this.connection = new EpConnection(
-      {
-        keepAlive: ia.context.keepAlive,
-        get queues() {
-          return queues();
-        },
-        post: (name, details, before) => {
-          if (name === 'BROKEN') this.counts.count('broken');
-          this.events.post(name, details, before);
-        },
-        postBrokenAsync: (reason) => this.events.postBrokenAsync(reason),
-        watchCompletions: (watch) => this.events.watchCompletions(watch),
-        takeInCompletions: () => this.events.takeInCompletions(),
-        onTransition: (from, to) => this.onTransition(from, to),
-        nowUs: () => ia.context.clock.now(),
-      },
-      initialState,
-    );
-    this.watermarks = new EpWatermarks({
-      onSoft: (count, mark) => this.events.postWatermark(count, mark),
-      onHard: (count, mark) =>
-        this.connection.onOverrun(`${count} receives: the hard high watermark is ${mark}`),
-    });
+    this.connection = new EpConnection(this.inside, initialState);
+    this.watermarks = new EpWatermarks(this.inside);
     this.armWatermarks(init.attributes.srqSoftHighWatermark, Infinity);
     init.pz.users++;
     if (init.srq !== undefined) init.srq.users++;
@@ -208,14 +255,7 @@ export abstract class EpCore extends EpBindPosts {
         xrc: init.xrc,
         counters: this.counts,
         onQueuePairEvent: (event) => this.events.onQueuePairEvent(event, this.connection),
-        listener: {
-          onReceived: () => {
-            this.connection.onReceived();
-            if (srq !== undefined) this.watermarks.look(this.receiveBuffers);
-          },
-          onFailed: () => this.connection.onFailed(),
-          onReclaimed: () => this.connection.onReclaimed(),
-        },
+        listener: this.inside,
       });
     return spiCall({ operation: 'ia.createEndpoint', map: NO_QUEUE_PAIR }, create);
   }
@@ -243,11 +283,6 @@ export abstract class EpCore extends EpBindPosts {
       minRnrTimer,
       accessFlags: EP_ACCESS,
     };
-  }
-
-  private onTransition(from: EpStateName, to: EpStateName): void {
-    this.events.onTransition(from, to);
-    if (to === 'CONNECTED') this.watermarks.look(this.receiveBuffers);
   }
 }
 

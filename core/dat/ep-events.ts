@@ -93,8 +93,9 @@ export class EpEvents {
     uses.push(requestEvd.attach(configurationOf(attributes.requestCompletionFlags)));
     for (const evd of new Set([recvEvd, requestEvd])) {
       uses.push(evd.reserve(1), connectEvd.watchErrors(evd));
-      const reason = `the completion queue of event dispatcher ${evd.id} overran`;
-      uses.push(evd.onOverrun(() => this.onCompletionsLost(reason)));
+      const lost = (): void =>
+        this.onCompletionsLost(`the completion queue of event dispatcher ${evd.id} overran`);
+      uses.push(evd.onOverrun(lost));
     }
   }
 

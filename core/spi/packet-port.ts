@@ -90,6 +90,13 @@ export interface PacketPort {
   readonly txPackets: Uint32Array;
   readonly txSegments: Uint32Array;
 
+  /**
+   * A clock, in microseconds: word 0 is the time of the last `receive` or `readClock`. It spares
+   * the driver's own, whose every reading allocates a number.
+   */
+  readonly clockUs?: Float64Array;
+  readClock?(): void;
+
   /** Takes in waiting packets without blocking. Only packets whose ICRC is right are counted. */
   receive(): number;
   /** Copies the first `count` placements, in order. The caller has made every check. */

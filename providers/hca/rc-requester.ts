@@ -89,7 +89,7 @@ export class RcRequester implements AckWaiter {
   /** Sends up to `budget` packets; true when more could go at once. */
   transmit(budget: number): boolean {
     const { tx } = this.qp.hca;
-    const segments = this.qp.init.maxSendSge + 1;
+    const segments = this.qp.maxSendSge + 1;
     const before = this.qp.fetched;
     let more = false;
     for (let left = budget; this.ready(); left--) {

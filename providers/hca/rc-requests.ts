@@ -36,7 +36,7 @@ export class RcRequests {
     const opcode = control & 0xff;
     const segments = (control >>> 16) & 0xff;
     const inline = (control & (WrFlags.INLINE << 8)) !== 0;
-    const { maxSendSge, maxInlineBytes } = this.qp.init;
+    const { maxSendSge, maxInlineBytes } = this.qp;
     this.packetCount[slot] = 1;
     this.lengthBytes[slot] = 0;
     this.local[slot] = isLocalOperation(opcode) ? LOCAL.TO_DO : LOCAL.NO;

@@ -54,7 +54,7 @@ export class UcRequester {
   /** Sends up to `budget` packets; true when more could go at once. */
   transmit(budget: number): boolean {
     const { qp } = this;
-    const segments = qp.init.maxSendSge + 1;
+    const segments = qp.maxSendSge + 1;
     for (let left = budget; this.ready(); left--) {
       if (left === 0 || !qp.hca.tx.hasRoom(segments)) return true;
       const status = this.sendNext();
@@ -114,7 +114,7 @@ export class UcRequester {
     const opcode = control & 0xff;
     const segments = (control >>> 16) & 0xff;
     const inline = (control & (WrFlags.INLINE << 8)) !== 0;
-    const { maxSendSge, maxInlineBytes } = this.qp.init;
+    const { maxSendSge, maxInlineBytes } = this.qp;
     this.packetCount = 1;
     this.lengthBytes[slot] = 0;
     if (opcode > 31 || (OPCODES & (1 << opcode)) === 0) return WcStatus.LOC_QP_OP_ERR;

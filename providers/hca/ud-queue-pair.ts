@@ -142,7 +142,7 @@ export class UdQueuePair extends SoftQueuePair {
 
   override transmitRequests(budget: number): boolean {
     const { tx } = this.hca;
-    const segments = this.init.maxSendSge + 1;
+    const segments = this.maxSendSge + 1;
     for (let left = budget; this.state === QpState.RTS && this.fetched !== this.visible; left--) {
       if (left === 0 || !tx.hasRoom(segments)) return true;
       const status = this.plannedFault() ?? this.sendNext();
@@ -171,13 +171,13 @@ export class UdQueuePair extends SoftQueuePair {
     const inline = (control & (WrFlags.INLINE << 8)) !== 0;
     const known = opcode === WrOpcode.SEND || opcode === WrOpcode.SEND_WITH_IMM;
     const address = hca.addressHandles.find(words[at + SQE.ADDRESS_HANDLE]!);
-    if (!known || segments > this.init.maxSendSge || address?.domain !== this.domain) {
+    if (!known || segments > this.maxSendSge || address?.domain !== this.domain) {
       return WcStatus.LOC_QP_OP_ERR;
     }
     const length = inline
       ? words[at + SQE.INLINE_LENGTH]!
       : segmentBytes(words, at + SQE.SEGMENTS, segments);
-    if (length > (inline ? this.init.maxInlineBytes : hca.port.mtuBytes)) {
+    if (length > (inline ? this.maxInlineBytes : hca.port.mtuBytes)) {
       return WcStatus.LOC_LEN_ERR;
     }
     return this.sendPacket(at, control, length, address);

@@ -24,6 +24,7 @@ import { CmEventType } from './cm-native.js';
 import type { CmNative } from './cm-native.js';
 import { RemovalWatch } from './cm-removal-watch.js';
 import { VerbsResolution } from './cm-resolution.js';
+import { PortGate } from './port-gate.js';
 
 export interface VerbsCmDependencies {
   /** The addon, with librdmacm loaded. */
@@ -33,6 +34,8 @@ export interface VerbsCmDependencies {
   readonly timers: Timers;
   readonly scheduler: Scheduler;
   readonly logger: Logger;
+  /** Of the device's port; absent: it is always up. */
+  readonly gate?: PortGate;
   /** rdma_cm says that the device is being removed: with each of its identifiers. */
   readonly onRemoval?: () => void;
   /** Absent: those of the device, with what the operating system says of them. */
@@ -67,6 +70,7 @@ export class VerbsCm implements CmModule {
       calls,
       device,
       addresses: dependencies.addresses ?? new LocalAddresses(device),
+      gate: dependencies.gate ?? new PortGate(() => true),
       clock,
       timers,
       logger,
@@ -116,6 +120,7 @@ export class VerbsCm implements CmModule {
       this.closed = true;
       for (const listener of [...this.listeners.values()]) listener.close();
       for (const owner of [...this.owners.values()]) owner.close();
+      this.services.gate.release();
       this.channel.close();
     }
     return Promise.resolve();

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { loopbackLoss } from '../../bench/loss/loopback.js';
 import { goBackN } from '../../bench/loss/models.js';
 import { LINK, randomLoss, recoveryUs, sharedBottleneck } from '../../bench/loss/scenarios.js';
 
@@ -42,5 +43,16 @@ describe('Goodput under loss, in virtual time', function () {
       const us = recoveryUs(outageUs, 1);
       assert.ok(us <= 1000 + 1.1 * outageUs, `${us} us after ${outageUs} us`);
     }
+  });
+});
+
+describe('The lossy port', () => {
+  it('carries writes over real sockets, and loses what its seed says', async () => {
+    const whole = await loopbackLoss(0, 1, 300);
+    assert.ok(whole.goodput > 0);
+    assert.equal(whole.lost, 0);
+    const lossy = await loopbackLoss(10, 1, 300);
+    assert.ok(lossy.goodput > 0, 'losses are repaired');
+    assert.ok(lossy.lost > 0, 'and there were some');
   });
 });

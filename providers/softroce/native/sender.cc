@@ -374,9 +374,14 @@ Sender::Outcome Sender::transmit(const Path& path, uint32_t count, uint32_t segm
     memcpy(CMSG_DATA(item), &size, sizeof(size));
   }
   const int fd = sockets_[path.localIndex].fd;
+  const bool plain = message.msg_control == nullptr && vectorCount_ == 1;
   // An error may be the fate of an earlier datagram; reporting it clears it, and this one may go.
   for (int attempt = 0; attempt < 3; attempt++) {
-    if (sendmsg(fd, &message, MSG_DONTWAIT | flags) >= 0) return Outcome::kSent;
+    // One piece without control data: the system copies no description of it.
+    const ssize_t sent = plain ? sendto(fd, vectors_[0].iov_base, vectors_[0].iov_len, MSG_DONTWAIT,
+                                        &path.address.any, path.addressBytes)
+                               : sendmsg(fd, &message, MSG_DONTWAIT | flags);
+    if (sent >= 0) return Outcome::kSent;
     if (errno == EAGAIN) return Outcome::kWouldBlock;
     if (count > 1 && (errno == EINVAL || errno == EIO)) return Outcome::kSegmentationRefused;
     if (errno == EINTR) continue;

@@ -252,6 +252,30 @@ describe('verbs: a device that goes, under load', function () {
     assert.deepEqual(leftovers(), before);
   });
 
+  it('a link that is down gets no message of the CM, and connects when it is back', async () => {
+    const [here, there] = [await open('fake0'), await open('fake1')];
+    const ends = await connect(here, there);
+    fake.setLink('fake0', 1, 0);
+    await until(
+      () => ends.every(({ connection }) => connection.length > 1),
+      () => ends.map(({ connection }) => connection.join()).join(' / '),
+    );
+    const [mine] = ends;
+    mine.ep.free();
+    // One DREQ: of the other side, whose link is up.
+    assert.equal(cm.calls('rdma_disconnect'), 1);
+    const held = cm.calls('rdma_destroy_id');
+    fake.setLink('fake0', 1, 1);
+    await until(
+      () => cm.calls('rdma_disconnect') >= 2,
+      () => 'nothing is sent though the link is up',
+    );
+    await connect(here, there);
+    for (const { ia } of [here, there]) await ia.close();
+    assert.ok(cm.calls('rdma_destroy_id') > held);
+    assert.deepEqual(leftovers(), before);
+  });
+
   it('a link that stays down breaks what is under way, once, and closing works', async () => {
     const [here, there, other] = [await open('fake0'), await open('fake1'), await open('fake2')];
     const ends = await connect(here, there);

@@ -1,0 +1,65 @@
+/**
+ * One point of the curve over real sockets, in real time: two softroce devices on loopback, a lossy
+ * link of the same shape in between, slow enough that the timers of a system can keep up with it.
+ */
+import { setTimeout as wait } from 'node:timers/promises';
+import { silentLogger } from '../../core/spi/index.js';
+import { SoftroceNode } from '../../providers/softroce/node.js';
+import { openSocketPort } from '../../providers/softroce/socket-port.js';
+import { Flow, Host, MTU_BYTES } from './flow.js';
+import { LossyPort } from './lossy-port.js';
+import type { LossyLink } from './models.js';
+import { LINK, capacityBytes } from './scenarios.js';
+import type { RandomLoss } from './scenarios.js';
+
+/** The round trip is so many times that of LINK, and the rate as many times less. */
+const SLOWER = 20;
+
+export const SLOW_LINK: LossyLink = {
+  ...LINK,
+  bitsPerSecond: LINK.bitsPerSecond / SLOWER,
+  roundTripUs: LINK.roundTripUs * SLOWER,
+};
+
+export interface LoopbackPoint extends RandomLoss {
+  /** Packets that the link lost, of this direction. */
+  readonly lost: number;
+}
+
+/** @throws SpiError EADDRINUSE when another program uses RoCE at 127.0.9.1 or 127.0.9.2 */
+export async function loopbackLoss(
+  lossPercent: number,
+  seed: number,
+  forMs: number,
+): Promise<LoopbackPoint> {
+  const nodes = await Promise.all(
+    ['127.0.9.1', '127.0.9.2'].map(async (address, i) => {
+      const inner = await openSocketPort({ addresses: [address] });
+      const port = new LossyPort(inner, SLOW_LINK, lossPercent, seed + i);
+      return new SoftroceNode({ name: address, port, logger: silentLogger, parameters: {} });
+    }),
+  );
+  const [left, right] = nodes as [SoftroceNode, SoftroceNode];
+  for (const node of nodes) node.port.setKeepAlive(true);
+  const flow = new Flow(new Host(left), new Host(right));
+  try {
+    flow.start();
+    await wait(forMs / 10);
+    const bytes = flow.bytes;
+    const sent = left.port.counters.sentPackets;
+    const startMs = performance.now();
+    await wait(forMs);
+    const seconds = (performance.now() - startMs) / 1000;
+    const done = flow.bytes - bytes;
+    const packets = left.port.counters.sentPackets - sent;
+    return {
+      goodput: flow.failed ? 0 : done / capacityBytes(SLOW_LINK) / seconds,
+      timeouts: left.device.hca.counters.timeouts,
+      sentTwice: done === 0 ? 0 : packets / (done / MTU_BYTES) - 1,
+      lost: (right.port as LossyPort).lost,
+    };
+  } finally {
+    flow.stop();
+    await Promise.all(nodes.map((node) => node.device.close()));
+  }
+}
