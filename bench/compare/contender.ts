@@ -33,6 +33,7 @@ function program(label: string, name: string, variant: string, about: string): C
 export const CONTENDERS: Readonly<Record<string, Contender>> = {
   softroce: inNode('softroce', 'native', 'this project'),
   dgram: inNode('softroce (dgram port)', 'dgram', 'this project without its native addon'),
+  'mtu-4096': inNode('softroce (MTU 4096)', 'mtu-4096', 'this project, packets as IBTA has them'),
   'node-tcp': inNode('Node TCP', 'tcp', 'net.Socket, a write each message'),
   'node-uds': inNode('Node Unix socket', 'unix', 'the same over a Unix socket'),
   'fabric-net': program('libfabric net', 'fabric', 'net', 'RDM over TCP, no CRC'),
@@ -43,5 +44,5 @@ export const CONTENDERS: Readonly<Record<string, Contender>> = {
 };
 
 /** Contenders that are ours: never left out. */
-export const OURS: readonly string[] = ['softroce', 'dgram'];
+export const OURS: readonly string[] = ['softroce', 'dgram', 'mtu-4096'];
 export const PEERS: readonly string[] = Object.keys(CONTENDERS).filter((id) => !OURS.includes(id));

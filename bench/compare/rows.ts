@@ -131,7 +131,7 @@ export const ROWS: readonly Row[] = [
     ours: cell('softroce', 'send', 64, { endpoints: 1000 }),
     rivals: [{ cell: oneEndpoint, goal: 0.7 }],
   },
-  variant('MTU 4096', 'softroce', { mtuBytes: 4096 }),
+  variant('MTU 4096', 'mtu-4096', {}),
   variant('MTU 2048', 'softroce', { mtuBytes: 2048 }),
   variant('MTU 1024', 'softroce', { mtuBytes: 1024 }),
   variant('dgram port', 'dgram', {}),

@@ -1,6 +1,6 @@
 /** Our side: the workloads over softroce through the public DAT API, as a stranger writes them. */
 import { type Ia, openIa } from 'dapl';
-import { softroce } from 'dapl/providers/softroce';
+import { type SoftroceOptions, softroce } from 'dapl/providers/softroce';
 import type { Cell } from './cells.js';
 import { Connection, established } from './connection.js';
 import type { Count, End, Target } from './end.js';
@@ -13,12 +13,15 @@ const CONNECTING = 50;
 /** How long two ends that are to idle have been busy before. */
 const STIR_SECONDS = 0.05;
 
+/** How the port differs from what a user gets without a word. */
+type PortChoice = Pick<SoftroceOptions, 'port' | 'mtuBytes'>;
+
 export class SoftroceEnd implements End {
   private connection: Connection | undefined;
   private serving: Promise<void> | undefined;
 
-  static async open(port: 'native' | 'dgram', local: string, remote: string): Promise<SoftroceEnd> {
-    return new SoftroceEnd(await openIa(softroce({ addresses: [local], port })), remote);
+  static async open(options: PortChoice, local: string, remote: string): Promise<SoftroceEnd> {
+    return new SoftroceEnd(await openIa(softroce({ ...options, addresses: [local] })), remote);
   }
 
   private constructor(

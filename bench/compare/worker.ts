@@ -10,7 +10,11 @@ let allocation: AllocationCount | undefined;
 
 function open(): Promise<End> | End {
   if (kind === 'tcp' || kind === 'unix') return new SocketEnd(kind, local, remote);
-  return SoftroceEnd.open(kind === 'dgram' ? 'dgram' : 'native', local, remote);
+  return SoftroceEnd.open(
+    { port: kind === 'dgram' ? 'dgram' : 'native', ...(kind === 'mtu-4096' && { mtuBytes: 4096 }) },
+    local,
+    remote,
+  );
 }
 
 function answer(value: Answer['value'], error?: unknown): void {

@@ -275,7 +275,7 @@ export class Hca implements CompletionHost, SharedReceiveHost {
       this.requestTurn(burstPackets);
       if (this.ackMayWait()) return false;
     }
-    while (responders.length > 0 && tx.hasRoomForResponse) {
+    while (responders.length > 0 && tx.hasRoom(1)) {
       const qp = responders.shift();
       qp.responsesScheduled = false;
       if (!qp.destroyed && qp.transmitResponses(burstPackets)) this.scheduleResponses(qp);

@@ -1,4 +1,4 @@
-/** READs of memory that its owner writes to all the time: some packet is caught by it every time. */
+/** READs of memory that its owner writes to all the time: each packet is as the memory was once. */
 import assert from 'node:assert/strict';
 import { openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
