@@ -118,16 +118,17 @@ export function epAttributes(
   checkModel(operation, attributes);
   checkLimits(operation, attributes, device);
   checkTransport(operation, attributes.transport);
-  return shared(attributes);
+  return shared(attributes, device);
 }
 
 let latest: EpAttributes | undefined;
 
 /** Frozen; endpoints that are made one after the other and alike have one object in common. */
-function shared(attributes: EpAttributes): EpAttributes {
+function shared(attributes: EpAttributes, device: DeviceAttributes): EpAttributes {
   if (latest === undefined || !isSame(latest, attributes)) {
     Object.freeze(attributes.transport);
-    latest = Object.freeze(attributes);
+    // One shape for all: what spreading makes may have one each, and every post reads it.
+    latest = Object.freeze(Object.assign(defaultEpAttributes(device), attributes));
   }
   return latest;
 }

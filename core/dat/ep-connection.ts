@@ -238,6 +238,7 @@ export class EpConnection {
 
   /** Entries have been reclaimed: a drain or an end may be complete. */
   onReclaimed(): void {
+    if (this.drainTarget === undefined && this.ending === undefined) return;
     const { sends, receives } = this.ports.queues;
     if (this.drainTarget !== undefined && reached(sends.reclaimed, this.drainTarget)) {
       this.leave(true);

@@ -41,7 +41,8 @@ export abstract class EpPoster extends DatHandle {
 
   /**
    * Everything that `work` posts on this endpoint leaves with one doorbell per queue, also when
-   * `work` throws. Bursts nest; the outermost rings.
+   * `work` throws; of many requests, each 32 with one, so that the device works on them while
+   * `work` posts the next. Bursts nest; the outermost rings.
    */
   burst(work: () => void): void {
     this.assertLive('ep.burst');

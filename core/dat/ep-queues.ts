@@ -36,6 +36,8 @@ const U32 = 2 ** 32;
 /** WcOpcode of everything that comes from a receive queue. */
 const RECEIVE_BIT = WcOpcode.RECV;
 const UNKNOWN_SLOT = -1;
+/** So many requests of a burst the device is told of at once: it begins with them. */
+const RING_EVERY = 32;
 /** In place of a receive ring where there is none: nothing is ever posted to it. */
 const NO_RECEIVES = Ring.allocate(1, rqeBytes(1));
 
@@ -144,9 +146,9 @@ export class EpQueues implements CompletionOwner {
     this.kickSends();
   }
 
-  /** What has been written may leave, unless a burst is under way. */
+  /** What has been written may leave, unless a burst is under way that has only just begun. */
   kickSends(): void {
-    if (this.burstDepth === 0) this.ringSends();
+    if (this.burstDepth === 0 || this.sends.unpublished >= RING_EVERY) this.ringSends();
   }
 
   /** The operands of the atomic that is posted next: two pairs of words, low word first. */
@@ -190,7 +192,7 @@ export class EpQueues implements CompletionOwner {
     this.ringSends();
   }
 
-  /** Doorbells are held back until the outermost burst ends. */
+  /** Doorbells are held back until the outermost burst ends, or many requests wait. */
   beginBurst(): void {
     this.burstDepth++;
   }

@@ -69,11 +69,14 @@ function wrap(buffer: ArrayBufferLike): Uint8Array {
   return new Uint8Array(buffer);
 }
 
+/** What a slab of small Buffers has: from Node 26 on a little more than Buffer.poolSize. */
+const POOL_BYTES = Buffer.allocUnsafe(1).buffer.byteLength;
+
 /** A small Buffer that is a part of a slab: its neighbours belong to other code. */
 function isPooled(memory: ArrayBufferView, buffer: ArrayBufferLike): boolean {
   return (
     Buffer.isBuffer(memory) &&
     memory.byteLength < buffer.byteLength &&
-    buffer.byteLength <= Buffer.poolSize
+    buffer.byteLength <= POOL_BYTES
   );
 }

@@ -62,7 +62,7 @@ function checkSegment(
 
 /** The memory was transferred away after it was registered. */
 export function isGone(segment: LmrSegment): boolean {
-  return segment.lmr.bytes.byteLength !== segment.lmr.lengthBytes;
+  return segment.lmr.bytes.length !== segment.lmr.lengthBytes;
 }
 
 function refusal(operation: string, segment: LmrSegment, pz: Pz, privilege: number): DatError {

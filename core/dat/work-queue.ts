@@ -50,6 +50,11 @@ export class WorkQueue {
     return (this.producer - this.reclaimed) >>> 0;
   }
 
+  /** Committed entries that the provider has not been told of. */
+  get unpublished(): number {
+    return (this.producer - this.published) >>> 0;
+  }
+
   /** Word of the entry that is written next. */
   get nextWord(): number {
     return this.ring.wordOf(this.producer);

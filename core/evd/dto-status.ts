@@ -83,6 +83,12 @@ const DTO_BY_WC: Readonly<Record<WcOpcode, DatDto>> = {
   [WcOpcode.RECV_RDMA_WITH_IMM]: DatDto.RECV_IMMED,
 };
 
+// Tables of bytes for the data path: an object of numbers is a hash table to it.
+const STATUSES = new Uint8Array(256).fill(DatDtoStatus.FLUSHED);
+for (const [wc, status] of Object.entries(STATUS_BY_WC)) STATUSES[Number(wc)] = status;
+const DTOS = new Uint8Array(256).fill(DatDto.SEND);
+for (const [wc, dto] of Object.entries(DTO_BY_WC)) DTOS[Number(wc)] = dto;
+
 /** Operations from here on are of the IB extensions. */
 const EXTENSION_BASE = DatDto.RDMA_WRITE_IMMED;
 
@@ -93,7 +99,7 @@ export function dtoEventNumber(dto: DatDto): DtoEventNumber {
 
 /** The DTO status of a work completion's status; a status that nobody knows is FLUSHED. */
 export function dtoStatusOf(wcStatus: number): DatDtoStatus {
-  return STATUS_BY_WC[wcStatus as WcStatus] ?? DatDtoStatus.FLUSHED;
+  return (STATUSES[wcStatus] ?? DatDtoStatus.FLUSHED) as DatDtoStatus;
 }
 
 /**
@@ -108,5 +114,5 @@ export function dtoOf(wcOpcode: number, wcFlags: number): DatDto {
       return withInvalidate ? DatDto.RECEIVE_WITH_INVALIDATE : DatDto.RECV_MSG_IMMED;
     }
   }
-  return DTO_BY_WC[wcOpcode as WcOpcode] ?? DatDto.SEND;
+  return (DTOS[wcOpcode] ?? DatDto.SEND) as DatDto;
 }

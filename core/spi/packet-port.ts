@@ -90,12 +90,21 @@ export interface PacketPort {
   readonly txPackets: Uint32Array;
   readonly txSegments: Uint32Array;
 
+  /**
+   * A clock, in microseconds: word 0 is the time of the last `receive` or `readClock`. It spares
+   * the driver's own, whose every reading allocates a number.
+   */
+  readonly clockUs?: Float64Array;
+  readClock?(): void;
+
   /** Takes in waiting packets without blocking. Only packets whose ICRC is right are counted. */
   receive(): number;
   /** Copies the first `count` placements, in order. The caller has made every check. */
   place(count: number): void;
   /**
-   * Sends packets `from` to `to` - 1, in order for each path. Returns the index of the first one
+   * Sends packets `from` to `to` - 1, in order for each path. Payload in several segments is copied
+   * during the call; that of an RC packet in one segment may be taken from its memory as late as
+   * the peer reads it, and one that has changed by then is lost, for its ICRC does not fit. Returns the index of the first one
    * not taken (`to` if all were): the caller offers the rest again after `onWritable`.
    */
   send(from: number, to: number): number;

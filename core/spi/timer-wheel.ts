@@ -22,6 +22,8 @@ export class TimerWheel implements Timers {
   /** Two words of occupied-slot bits a level. */
   private readonly occupied = new Uint32Array(LEVELS * 2);
   private tick: number;
+  /** No timer is due before this time: a look that is earlier can spare itself `advance`. */
+  dueUs = Infinity;
   private activeCount = 0;
 
   /** @param nowUs the clock's present reading */
@@ -37,6 +39,7 @@ export class TimerWheel implements Timers {
   start(timer: Timer, deadlineUs: number): void {
     if (timer.slot >= 0) this.unlink(timer);
     timer.deadlineUs = deadlineUs;
+    if (deadlineUs < this.dueUs) this.dueUs = deadlineUs;
     this.insert(timer);
     this.activeCount += 1;
   }
@@ -60,6 +63,7 @@ export class TimerWheel implements Timers {
       timer.onExpire(nowUs);
       timer = this.heads[DUE] as Timer | null;
     }
+    this.dueUs = this.nextDeadlineUs();
     return fired;
   }
 

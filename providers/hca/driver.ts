@@ -66,18 +66,19 @@ export class HcaDriver implements Scheduler {
   /** For modules and core too. */
   readonly timers: TimerWheel;
   private readonly hca: Hca;
-  private readonly clock: Clock;
+  /** What the first round of the next pump would do has been done by `progress`. */
+  private ahead = false;
   private readonly logger: Logger;
 
   constructor(private readonly options: HcaDriverOptions) {
     const { name, port, clock, random, logger } = options;
-    this.clock = clock;
     this.logger = logger;
     this.timers = new DriverTimers(clock.now(), () => this.hca.requestPump());
     this.hca = new Hca({
       port,
       random,
       timers: this.timers,
+      now: () => clock.now(),
       parameters: { ...defaultParameters, ...options.parameters },
       requestPump: options.requestPump,
     });
@@ -96,7 +97,7 @@ export class HcaDriver implements Scheduler {
       onReadable: wake,
       onWritable: wake,
       onUnreachable: (gid: Gid) => {
-        this.hca.nowUs = this.clock.now();
+        this.hca.readClock();
         this.device.onUnreachable(gid);
       },
     };
@@ -104,7 +105,7 @@ export class HcaDriver implements Scheduler {
 
   /**
    * Moves everything that can move, and runs handlers. True when there is more to do at once: the
-   * provider lets its event loop turn and pumps again.
+   * provider lets its event loop turn and pumps again, or sooner if only `acksWait`.
    */
   pump(): boolean {
     const { hca } = this;
@@ -116,6 +117,11 @@ export class HcaDriver implements Scheduler {
     } finally {
       hca.pumping = false;
     }
+  }
+
+  /** The consumer may answer what it was just told of; if it does not, the ACK goes by itself. */
+  get acksWait(): boolean {
+    return this.hca.acksWait;
   }
 
   /** For spin loops: one round without handlers; they are left to the next pump. */
@@ -131,6 +137,7 @@ export class HcaDriver implements Scheduler {
       hca.pumping = false;
       hca.comesBack = false;
     }
+    this.ahead = moved;
     // The pump to come arms the real timer for what has been started here.
     const waits = moved || hca.sendsWaiting || hca.notifications.length > 0;
     if (waits) hca.requestPump();
@@ -143,13 +150,17 @@ export class HcaDriver implements Scheduler {
   }
 
   private rounds(): boolean {
+    const { hca } = this;
     for (let round = 0; round < MAX_ROUNDS; round++) {
-      const moved = this.round();
-      const handlers = this.hca.notifications.length > 0;
+      const moved = this.ahead || this.round();
+      this.ahead = false;
+      const handlers = hca.notifications.length > 0;
       if (handlers) this.runNotifications();
-      if (!moved && !handlers) return this.hca.unsent;
+      if (!moved && !handlers) return hca.unsent;
+      // Whoever awaits an event goes on in a microtask, and its answer takes the ACK along.
+      if (handlers && hca.leaveAcks()) return true;
     }
-    this.hca.transmit();
+    hca.transmit();
     return true;
   }
 
@@ -159,11 +170,10 @@ export class HcaDriver implements Scheduler {
    */
   private round(): boolean {
     const { hca, timers } = this;
-    hca.nowUs = this.clock.now();
-    // Sending takes time, and what a received packet asks to wait for (RNR NAK) begins now.
-    if (hca.transmit()) hca.nowUs = this.clock.now();
+    if (hca.sendsWaiting) hca.readClock();
+    hca.transmit();
     const received = hca.receive();
-    const expired = timers.advance(hca.nowUs);
+    const expired = hca.nowUs < timers.dueUs ? 0 : timers.advance(hca.nowUs);
     if (expired > 0) hca.publish();
     if (received > PATIENT_PACKETS) hca.transmit();
     return received > 0 || expired > 0;

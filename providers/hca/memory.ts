@@ -241,6 +241,9 @@ export class MemoryTable implements WindowHost {
   }
 }
 
+/** What a slab of small Buffers has: from Node 26 on a little more than Buffer.poolSize. */
+const POOL_BYTES = Buffer.allocUnsafe(1).buffer.byteLength;
+
 function checkMemory(memory: ArrayBufferView): void {
   const buffer = memory.buffer as ArrayBufferLike & { resizable?: boolean; growable?: boolean };
   if (memory.byteLength === 0) {
@@ -250,7 +253,7 @@ function checkMemory(memory: ArrayBufferView): void {
     throw new SpiError('EINVAL', 'resizable memory cannot be registered: it may shrink');
   }
   const pooled = Buffer.isBuffer(memory) && memory.byteLength < buffer.byteLength;
-  if (pooled && buffer.byteLength === Buffer.poolSize) {
+  if (pooled && buffer.byteLength === POOL_BYTES) {
     throw new SpiError('EINVAL', "a slice of Node's Buffer pool cannot be registered: copy it");
   }
 }

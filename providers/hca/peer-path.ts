@@ -39,12 +39,12 @@ export class PeerPath {
   }
 
   leadsTo(rx: ReceivedPacket): boolean {
-    const [p0, p1, p2, p3] = this.peer;
+    const { peer } = this;
     return (
-      rx.source3 === p3 &&
-      rx.source2 === p2 &&
-      rx.source1 === p1 &&
-      rx.source0 === p0 &&
+      rx.source3 === peer[3] &&
+      rx.source2 === peer[2] &&
+      rx.source1 === peer[1] &&
+      rx.source0 === peer[0] &&
       rx.localGidIndex === this.localGidIndex
     );
   }

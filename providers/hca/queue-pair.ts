@@ -64,6 +64,7 @@ export abstract class SoftQueuePair
   readonly sendCq: SoftCompletionQueue;
   readonly receiveCq: SoftCompletionQueue;
   readonly context: number;
+  /** Of `init`, whose shape is its maker's. */
   readonly maxSendSge: number;
   readonly maxInlineBytes: number;
   state: QpState = QpState.RESET;
@@ -143,8 +144,9 @@ export abstract class SoftQueuePair
 
   ringSendDoorbell(): void {
     if (this.destroyed) return;
+    const before = this.visible;
     this.visible = this.sendRing.producer;
-    if (this.state === QpState.RTS) this.hca.scheduleRequests(this);
+    if (this.state === QpState.RTS) this.hca.requestsShown(this, (this.visible - before) >>> 0);
     else if (this.state === QpState.ERR || this.state === QpState.SQE) {
       this.flushSends();
       this.hca.publish();
@@ -163,7 +165,7 @@ export abstract class SoftQueuePair
     checkAttributeValues(attributes, this.hca.limits);
     this.checkModify(to, attributes);
     if (to === QpState.RESET) this.attributes = {};
-    this.attributes = { ...this.attributes, ...attributes };
+    this.attributes = Object.assign({}, this.attributes, attributes);
     if (to === QpState.ERR) this.toError();
     else {
       const from = this.state;

@@ -72,7 +72,7 @@ export class RcQueuePair extends SoftQueuePair {
     const { responses, reads } = this.responder;
     const { tx } = this.hca;
     for (let left = budget; !responses.empty; left--) {
-      if (left === 0 || !tx.hasRoom(1)) return true;
+      if (left === 0 || !tx.hasRoomForResponse) return true;
       if (responses.kind !== RESPONSE.RESOURCE) {
         this.sendAcknowledge(responses.psn, responses.syndrome, responses.msn);
         responses.shift();

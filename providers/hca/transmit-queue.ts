@@ -43,6 +43,11 @@ export class TransmitQueue {
     return this.count < this.capacity && this.segmentCount + segments <= this.segmentCapacity;
   }
 
+  /** Whether one more response fits: a READ's may have its payload in two segments. */
+  get hasRoomForResponse(): boolean {
+    return this.hasRoom(2);
+  }
+
   /**
    * Starts a packet; `hasRoom` must have said yes.
    * @returns the byte offset in `view` of its BTH

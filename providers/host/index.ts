@@ -1,5 +1,5 @@
 /** Real clock, chance and timer: what a provider on a real machine binds. */
-export { monotonicClock } from './clock.js';
+export { clockOffsetUs, monotonicClock } from './clock.js';
 export { KeepAliveCounter } from './keep-alive.js';
 export { loadAddon, type LoadedAddon } from './load-addon.js';
 export { NextTurn } from './next-turn.js';

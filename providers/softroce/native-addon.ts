@@ -8,11 +8,13 @@ export interface NativeArrays {
   readonly placements: Uint32Array;
   readonly txPackets: Uint32Array;
   readonly txSegments: Uint32Array;
+  /** Counts, and the clock. */
   readonly counters: Float64Array;
 }
 
 export interface NativePortHandle {
   receive(): number;
+  readClock(): void;
   place(count: number): void;
   send(from: number, to: number): number;
   addRegion(bytes: Uint8Array): number;
@@ -33,6 +35,7 @@ export interface NativePortHandle {
 export interface NativeAddon extends FileMapper {
   readonly arenaBytes: number;
   /** @param exactIcrc needs CAP_NET_RAW
+   * @param clockOffsetUs process.hrtime() minus performance.now()
    * @throws Error with the `code` of the system and the index of the address */
   openPort(
     gids: Uint8Array,
@@ -41,6 +44,7 @@ export interface NativeAddon extends FileMapper {
     maxPacketBytes: number,
     arrays: NativeArrays,
     exactIcrc: boolean,
+    clockOffsetUs: number,
   ): NativePortHandle;
   /** MTU and scope id of the interface that has the address. */
   findLink(gid: Uint8Array): [mtuBytes: number, scopeId: number] | undefined;

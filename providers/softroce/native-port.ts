@@ -4,7 +4,7 @@
  */
 import type { FileMapping, Gid, Logger, PacketPortHandlers } from '../../core/spi/index.js';
 import { SpiError, ipFromGid, silentLogger } from '../../core/spi/index.js';
-import { mapFile } from '../host/index.js';
+import { clockOffsetUs, mapFile } from '../host/index.js';
 import type { NativeAddon, NativeArrays, NativePortHandle } from './native-addon.js';
 import { loadNativeAddon, nativeAddonProblem } from './native-addon.js';
 import { PathTable } from './path-table.js';
@@ -39,6 +39,7 @@ class NativePort implements SocketPort {
   readonly mtuBytes: number;
   readonly localMtuBytes?: number;
   readonly counters: NativeCounters;
+  readonly clockUs: Float64Array;
   readonly rxArena: Uint8Array;
   readonly rxPackets: Uint32Array;
   readonly placements: Uint32Array;
@@ -75,6 +76,7 @@ class NativePort implements SocketPort {
     this.txPackets = arrays.txPackets;
     this.txSegments = arrays.txSegments;
     const maxPacketBytes = local === undefined ? MAX_PACKET_BYTES : MAX_LOCAL_PACKET_BYTES;
+    this.clockUs = words.subarray(NativeCounters.CLOCK, NativeCounters.WORDS);
     const shared = { ...arrays, counters: words };
     this.#native = openHandle(addon, gids, links, options, maxPacketBytes, shared);
     this.counters = new NativeCounters(words, this.#native);
@@ -82,6 +84,10 @@ class NativePort implements SocketPort {
 
   receive(): number {
     return this.#native.receive();
+  }
+
+  readClock(): void {
+    this.#native.readClock();
   }
 
   place(count: number): void {
@@ -154,7 +160,8 @@ function openHandle(
   gids.forEach((gid, i) => gidBytes.set(gid, 16 * i));
   const scopes = Uint32Array.from(links, (link) => link?.[1] ?? 0);
   try {
-    return addon.openPort(gidBytes, scopes, udpPort, maxPacketBytes, arrays, exact);
+    const clock = clockOffsetUs();
+    return addon.openPort(gidBytes, scopes, udpPort, maxPacketBytes, arrays, exact, clock);
   } catch (error) {
     const gid = gids[(error as { addressIndex?: number }).addressIndex ?? 0];
     const address = gid ? ipFromGid(gid) : '';
@@ -179,7 +186,8 @@ function noRawSocket(cause: unknown, address: string): SpiError {
 
 /** Views on the words that the native side counts in (port_memory.h: Counter). */
 class NativeCounters implements SocketPortCounters {
-  static readonly WORDS = 10;
+  static readonly CLOCK = 10;
+  static readonly WORDS = 11;
   readonly #words: Float64Array;
   #dropped: () => number;
 

@@ -16,6 +16,8 @@ import type { SocketPort } from './port-options.js';
 
 /** How long the port is polled after activity while an EVD asks for `adaptive`. */
 const ADAPTIVE_POLL_US = 200;
+/** Of that, without a turn of the event loop: one takes as long as five looks at the port. */
+const POLL_SLICE_US = 20;
 
 export interface SoftroceNodeOptions {
   readonly name: string;
@@ -35,9 +37,10 @@ export class SoftroceNode {
   private readonly driver: HcaDriver;
   private readonly timer: RealTimer;
   /** Pumps again after the event loop has had its turn. */
-  private readonly nextTurn = new NextTurn(() => this.pump());
+  private readonly nextTurn = new NextTurn(() => this.onTurn());
   private pumpQueued = false;
   private pollUntilUs = 0;
+  private seenPackets = 0;
   private closed = false;
 
   constructor(options: SoftroceNodeOptions) {
@@ -71,25 +74,51 @@ export class SoftroceNode {
   private queuePump(): void {
     if (this.pumpQueued || this.closed) return;
     this.pumpQueued = true;
-    queueMicrotask(() => this.pump());
+    queueMicrotask(this.onMicrotask);
+  }
+
+  private readonly onMicrotask = (): void => {
+    if (this.pumpQueued) this.pump();
+  };
+
+  /** What the consumer's microtasks have not sent by the time that they have all run. */
+  private readonly onSettled = (): void => {
+    if (this.driver.acksWait) this.pump();
+  };
+
+  private onTurn(): void {
+    if (this.pollUntilUs > 0) this.poll();
+    this.pump();
+  }
+
+  /** Looks at the port until something comes, for a slice of the time that it is polled. */
+  private poll(): void {
+    const { device } = this;
+    this.pumpQueued = true;
+    const untilUs = Math.min(device.hca.nowUs + POLL_SLICE_US, this.pollUntilUs);
+    while (!device.progress() && device.hca.nowUs < untilUs);
   }
 
   private pump(): void {
     this.pumpQueued = false;
     if (this.closed) return;
-    const before = this.port.counters.receivedPackets;
     const busy = this.driver.pump();
-    this.timer.arm(this.driver.nextDeadlineUs());
-    if (busy || this.pollsOn(before)) this.nextTurn.request();
+    const polls = this.pollsOn();
+    if (this.driver.acksWait) queueMicrotask(this.afterMicrotasks);
+    else if (busy || polls) this.nextTurn.request();
+    else this.timer.arm(this.driver.nextDeadlineUs());
   }
 
+  /** A tick that a microtask asks for comes when no microtask is left. */
+  private readonly afterMicrotasks = (): void => process.nextTick(this.onSettled);
+
   /** Whether the port is looked at again at once, without waiting for the system to wake us. */
-  private pollsOn(receivedBefore: number): boolean {
-    if (this.device.hca.adaptiveCqs === 0) return false;
-    const nowUs = monotonicClock.now();
-    if (this.port.counters.receivedPackets !== receivedBefore) {
-      this.pollUntilUs = nowUs + ADAPTIVE_POLL_US;
-    }
+  private pollsOn(): boolean {
+    const { adaptiveCqs, nowUs } = this.device.hca;
+    const { receivedPackets } = this.port.counters;
+    if (adaptiveCqs === 0) this.pollUntilUs = 0;
+    else if (receivedPackets !== this.seenPackets) this.pollUntilUs = nowUs + ADAPTIVE_POLL_US;
+    this.seenPackets = receivedPackets;
     return nowUs < this.pollUntilUs;
   }
 

@@ -21,6 +21,7 @@ import { CmEventType } from './cm-native.js';
 import { cmTransition } from './cm-states.js';
 import type { CmAction, CmInput, CmRole, CmState } from './cm-states.js';
 import type { LocalAddresses } from './cm-local-addresses.js';
+import type { PortGate } from './port-gate.js';
 
 /** What hears the events of an identifier. */
 export interface CmIdOwner {
@@ -34,6 +35,7 @@ export interface CmServices {
   readonly calls: CmCalls;
   readonly device: Device;
   readonly addresses: LocalAddresses;
+  readonly gate: PortGate;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly logger: Logger;
@@ -172,7 +174,21 @@ export abstract class VerbsConnection implements CmConnection, CmIdOwner {
   private destroyId(): void {
     if (!this.idHeld) return;
     this.idHeld = false;
-    this.services.destroyId(this.id);
+    const { gate } = this.services;
+    if (gate.isOpen) this.services.destroyId(this.id);
+    else gate.wait(() => this.services.destroyId(this.id));
+  }
+
+  /** When the port is down there will be no answer. */
+  private sendDreq(): void {
+    const { gate, calls } = this.services;
+    if (gate.isOpen) {
+      this.attempt(() => calls.disconnect(this.id));
+      return;
+    }
+    this.note('the port is down: DREQ waits');
+    gate.wait(() => this.courtesy(() => calls.disconnect(this.id)));
+    this.dispatch('callFailed');
   }
 
   /** By the kernel's event, or by our clock when there will be none. */
@@ -187,7 +203,7 @@ export abstract class VerbsConnection implements CmConnection, CmIdOwner {
     startTimewait: () => this.startTimewait(),
     failQp: () => this.qpControl?.toError(),
     notify: () => this.courtesy(() => this.services.calls.notify(this.id, COMM_EST)),
-    sendDreq: () => this.attempt(() => this.services.calls.disconnect(this.id)),
+    sendDreq: () => this.sendDreq(),
     sendDrep: () => this.courtesy(() => this.services.calls.disconnect(this.id)),
     destroyId: () => this.destroyId(),
     mute: () => (this.muted = true),

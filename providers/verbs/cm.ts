@@ -22,7 +22,9 @@ import { VerbsListener } from './cm-listener.js';
 import { LocalAddresses } from './cm-local-addresses.js';
 import { CmEventType } from './cm-native.js';
 import type { CmNative } from './cm-native.js';
+import { RemovalWatch } from './cm-removal-watch.js';
 import { VerbsResolution } from './cm-resolution.js';
+import { PortGate } from './port-gate.js';
 
 export interface VerbsCmDependencies {
   /** The addon, with librdmacm loaded. */
@@ -32,6 +34,8 @@ export interface VerbsCmDependencies {
   readonly timers: Timers;
   readonly scheduler: Scheduler;
   readonly logger: Logger;
+  /** Of the device's port; absent: it is always up. */
+  readonly gate?: PortGate;
   /** rdma_cm says that the device is being removed: with each of its identifiers. */
   readonly onRemoval?: () => void;
   /** Absent: those of the device, with what the operating system says of them. */
@@ -50,6 +54,7 @@ export class VerbsCm implements CmModule {
   private readonly services: CmServices;
   private readonly owners = new Map<number, CmIdOwner>();
   private readonly listeners = new Map<bigint, VerbsListener>();
+  private readonly watch: RemovalWatch;
   private readFailures = 0;
   private closed = false;
 
@@ -65,6 +70,7 @@ export class VerbsCm implements CmModule {
       calls,
       device,
       addresses: dependencies.addresses ?? new LocalAddresses(device),
+      gate: dependencies.gate ?? new PortGate(() => true),
       clock,
       timers,
       logger,
@@ -75,11 +81,12 @@ export class VerbsCm implements CmModule {
       onRemoval: () => dependencies.onRemoval?.(),
       defer: (task) => this.defer(task),
     };
+    this.watch = new RemovalWatch(this.services);
   }
 
   /** True when nothing of any connection or resolution is held; listeners do not count. */
   get isIdle(): boolean {
-    return this.owners.size === 0;
+    return [...this.owners.values()].every((owner) => owner === this.watch);
   }
 
   listen(options: CmListenOptions): CmListener {
@@ -113,6 +120,7 @@ export class VerbsCm implements CmModule {
       this.closed = true;
       for (const listener of [...this.listeners.values()]) listener.close();
       for (const owner of [...this.owners.values()]) owner.close();
+      this.services.gate.release();
       this.channel.close();
     }
     return Promise.resolve();

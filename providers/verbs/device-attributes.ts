@@ -18,6 +18,9 @@ const MEM_WINDOW_TYPE_2B = 1 << 24;
  */
 const MAX_INLINE_BYTES = 64;
 
+/** `enum ibv_port_state`. */
+const PORT_ACTIVE = 4;
+
 /** Segments that an entry of the rings can count. */
 const MAX_RING_SGE = 255;
 
@@ -63,4 +66,9 @@ export function capabilitiesOf(device: NativeDeviceAttributes): ReadonlySet<Devi
   if (has(MEM_MGT_EXTENSIONS | MEM_WINDOW_TYPE_2B)) capabilities.add('send-with-invalidate');
   if (has(XRC)) capabilities.add('xrc').add('xrc-between-processes');
   return capabilities;
+}
+
+/** A device that does not answer is none that is waited for. */
+export function isPortActive(port: NativePortAttributes | number): boolean {
+  return typeof port === 'number' || port.state === PORT_ACTIVE;
 }

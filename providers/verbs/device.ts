@@ -23,7 +23,7 @@ import type {
 } from '../../core/spi/index.js';
 import { mapFile } from '../host/index.js';
 import { VerbsCompletionQueue } from './completion-queue.js';
-import { capabilitiesOf, deviceAttributesOf } from './device-attributes.js';
+import { capabilitiesOf, deviceAttributesOf, isPortActive } from './device-attributes.js';
 import { EventTable } from './event-table.js';
 import { OPENED_TARGET, creatorOf, openerOf } from './create-queue-pair.js';
 import { CALLS, check, errnoError, made } from './errno.js';
@@ -32,6 +32,8 @@ import { GidTable } from './gid-table.js';
 import type { DeviceTime } from './last-receive.js';
 import { lockedMemory } from './machine.js';
 import type { VerbsAddon } from './native-addon.js';
+import { ownMemory } from './pinnable.js';
+import { PortGate } from './port-gate.js';
 import {
   VerbsAddressHandle,
   VerbsMemoryWindow,
@@ -43,6 +45,7 @@ import type { VerbsObject } from './verbs-object.js';
 import { VerbsXrcDomain } from './xrc-domain.js';
 
 const { EINVAL } = constants.errno;
+const RELEASES = new Set<AsyncEventType>([AsyncEventType.PORT_ACTIVE, AsyncEventType.DEVICE_FATAL]);
 
 export interface VerbsDeviceOptions {
   readonly addon: VerbsAddon;
@@ -70,6 +73,8 @@ export class VerbsDevice implements Device {
   readonly logger: Logger;
   readonly polling: 'event' | 'adaptive';
   readonly time: DeviceTime | undefined;
+  /** For messages of the CM. */
+  readonly gate: PortGate;
   /** Told when it has been closed. */
   onClosed: () => void = () => undefined;
   /** Everything that is there, parents before children. */
@@ -105,6 +110,7 @@ export class VerbsDevice implements Device {
       (type, object, call) => this.deliver(type as AsyncEventType, object, call),
     );
     this.number = made(CALLS.open, number, name);
+    this.gate = new PortGate(() => isPortActive(addon.queryPort(this.number, portNumber)));
     try {
       const device = addon.queryDevice(this.number);
       if (typeof device === 'number') throw errnoError('ibv_query_device', device, name);
@@ -143,12 +149,14 @@ export class VerbsDevice implements Device {
   allocate(lengthBytes: number): ArrayBuffer {
     if (lengthBytes === 0) return new ArrayBuffer(0);
     const memory = this.addon.allocate(lengthBytes);
-    if (typeof memory !== 'number') return memory;
+    if (typeof memory !== 'number') return ownMemory(memory);
     throw errnoError('mmap', memory, `${lengthBytes} bytes`);
   }
 
   mapFile(file: FileMapping): Uint8Array {
-    return mapFile(this.addon, file);
+    const mapped = mapFile(this.addon, file);
+    ownMemory(mapped.buffer);
+    return mapped;
   }
 
   createCompletionQueue(init: CompletionQueueInit): CompletionQueue {
@@ -280,6 +288,7 @@ export class VerbsDevice implements Device {
       return;
     }
     if (type === AsyncEventType.DEVICE_FATAL) this.gone = true;
+    if (RELEASES.has(type)) this.handle(() => this.gate.release());
     if (type === AsyncEventType.GID_CHANGE) this.handle(() => this.gidTable.read());
     this.handle(() => this.eventHandler(type));
   }

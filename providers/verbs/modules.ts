@@ -13,7 +13,9 @@ export function makeCm({ node, addon }: OpenedNode, logger: Logger): CmModule {
   try {
     const onRemoval = (): void => device.noteRemoval();
     const scheduler = driver;
-    return new VerbsCm({ native: addon, device, clock, timers, scheduler, logger, onRemoval });
+    const { gate } = device;
+    const parts = { native: addon, device, clock, timers, scheduler, logger };
+    return new VerbsCm({ ...parts, gate, onRemoval });
   } catch (error) {
     throw error instanceof SpiError ? cmOpeningError(error) : error;
   }

@@ -3,8 +3,8 @@ import { types } from 'node:util';
 import { markAsUntransferable } from 'node:worker_threads';
 import { memoryRefused } from './errors.js';
 
-/** Node's own pool: all its slices share one ArrayBuffer. */
-const POOL_BYTES = Buffer.poolSize;
+/** Node's own pool: all its slices share one ArrayBuffer (from Node 26 on of a little more). */
+const POOL_BYTES = Buffer.allocUnsafe(1).buffer.byteLength;
 
 /**
  * The bytes of a view that may be registered.
@@ -21,18 +21,22 @@ export function pinnable(memory: ArrayBufferView): Uint8Array {
 
 /** How many regions each buffer has. */
 const pins = new WeakMap<ArrayBuffer, number>();
+/** What the addon has made: Node holds it untransferable, and Node 26 aborts if told so again. */
+const external = new WeakSet<ArrayBufferLike>();
 /** Methods that move the memory to another ArrayBuffer (Node 22 and later). */
 const MOVERS = ['transfer', 'transferToFixedLength'] as const;
 
 /**
  * From now on the memory cannot be transferred to another thread, which would take it from under
  * the adapter: there is no way back, Node has none. And up to `unpin` its own `transfer()` refuses,
- * of which that mark knows nothing. A SharedArrayBuffer has nothing of either.
+ * of which that mark knows nothing before Node 26; who calls the prototype's takes the bytes from
+ * the buffer, and the region keeps them (native/backing_store.h). A SharedArrayBuffer has neither
+ * of the two.
  */
 export function pin(memory: ArrayBufferView): void {
   const { buffer } = memory;
   if (!types.isArrayBuffer(buffer)) return;
-  markAsUntransferable(buffer);
+  if (!external.has(buffer)) markAsUntransferable(buffer);
   const count = pins.get(buffer) ?? 0;
   pins.set(buffer, count + 1);
   if (count > 0) return;
@@ -40,6 +44,12 @@ export function pin(memory: ArrayBufferView): void {
     if (!(name in buffer)) continue;
     Reflect.defineProperty(buffer, name, { value: refuseTransfer, configurable: true });
   }
+}
+
+/** Memory that the addon has made, before it is registered. */
+export function ownMemory<T extends ArrayBufferLike>(buffer: T): T {
+  external.add(buffer);
+  return buffer;
 }
 
 /** A region of it is gone. */

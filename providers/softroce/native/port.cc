@@ -86,9 +86,14 @@ int Port::closeSockets(int error) {
   return error;
 }
 
+void Port::readClock() {
+  memory_.counters[kClockUs] = static_cast<double>(uv_hrtime()) / 1000 - clockOffsetUs_;
+}
+
 uint32_t Port::receive() {
   bool delayedError = false;
   const uint32_t packets = receiver_->receive(sockets_, &delayedError);
+  readClock();
   if (delayedError) {
     for (size_t i = 0; i < sockets_.size(); i++) drainErrors(i);
   }

@@ -47,6 +47,10 @@ class Port {
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
 
+  /// @param clockOffsetUs the loop's clock minus that of performance.now()
+  void setClock(double clockOffsetUs) { clockOffsetUs_ = clockOffsetUs; }
+  /// Tells JavaScript the time, in `counters`.
+  void readClock();
   /// @param exactIcrc sees the headers of IPv4 packets through a raw socket
   /// @returns 0 or errno; `failed` is the index of the address
   int open(const std::vector<Endpoint>& locals, const std::vector<uint32_t>& scopes,
@@ -112,6 +116,7 @@ class Port {
   size_t openHandles_ = 0;
   napi_ref closed_ = nullptr;
   napi_async_cleanup_hook_handle cleanup_ = nullptr;
+  double clockOffsetUs_ = 0;
   bool threadEnds_ = false;
 };
 

@@ -62,6 +62,12 @@ napi_value receive(napi_env env, napi_callback_info info) {
   return unsignedNumber(env, call.port ? call.port->receive() : 0);
 }
 
+napi_value readClock(napi_env env, napi_callback_info info) {
+  const Call<1> call(env, info);
+  if (call.port) call.port->readClock();
+  return nullptr;
+}
+
 napi_value placeAll(napi_env env, napi_callback_info info) {
   const Call<1> call(env, info);
   const int64_t bad = call.port ? call.port->place(toUint32(env, call.arguments[0])) : 0;
@@ -154,7 +160,7 @@ constexpr Method kPortMethods[] = {
     {"removeRegion", removeRegion}, {"addPath", addPath},
     {"removePath", removePath},     {"watch", watch},
     {"setKeepAlive", setKeepAlive}, {"dropped", dropped},
-    {"close", closePort},
+    {"readClock", readClock},       {"close", closePort},
 };
 
 /// Each function keeps the port; with the last of them it goes.
@@ -176,7 +182,7 @@ napi_value portObject(napi_env env, Port* port) {
 }  // namespace
 
 napi_value openPort(napi_env env, napi_callback_info info) {
-  const Call<6> call(env, info);
+  const Call<7> call(env, info);
   const napi_value* arguments = call.arguments;
   const Bytes gids = toBytes(env, arguments[0]);
   const Bytes scopeBytes = toBytes(env, arguments[1]);
@@ -194,6 +200,9 @@ napi_value openPort(napi_env env, napi_callback_info info) {
   std::vector<napi_ref> references;
   const PortMemory memory = shareMemory(env, arguments[4], &references);
   Port* port = new Port(env, memory, references);
+  double clockOffsetUs = 0;
+  napi_get_value_double(env, arguments[6], &clockOffsetUs);
+  port->setClock(clockOffsetUs);
   if (!memory.arena) {
     port->release();
     return throwRange(env, "the shared arrays are too small");

@@ -37,6 +37,8 @@ enum Counter {
   kReceivedTrains,
   kSegmentationOff,
   kUnseenHeader,
+  /// No count: the time of the last look at the clock, in microseconds of performance.now().
+  kClockUs,
   kCounters,
 };
 

@@ -2,6 +2,7 @@
 // number, or -errno; the others return errno or 0.
 #include <cstring>
 
+#include "backing_store.h"
 #include "instance.h"
 
 namespace {
@@ -73,6 +74,7 @@ double regMr(const Args& args, Instance& instance) {
   auto* region = new Region{pd};
   region->verbs = mr;
   region->memory = args.keep(1);
+  region->store = backingStoreOf(args.env, args.values[1]);
   return region->number = instance.regions.add(region);
 }
 NUMBER_CALL(regMr)

@@ -5,6 +5,7 @@ import { type Claim, group } from './behaviour.js';
 import type { CompliancePair } from './fixture.js';
 import { CONN_QUAL, meet, type Peer, type Peers, refuses, settle, textOf } from './peer.js';
 import { ask, converse, established, providerPsp } from './service-scene.js';
+import { PATIENCE_MS } from './patience.js';
 
 export const answering = group('Answering requests', (claim) => {
   handingOff(claim);
@@ -179,7 +180,7 @@ async function succeed(
 ): Promise<void> {
   ask(peers, CONN_QUAL);
   await settle(pair);
-  const event = (await evd.wait({ timeoutMs: 5000 })).event;
+  const event = (await evd.wait({ timeoutMs: PATIENCE_MS })).event;
   assert.ok(event.type === 'connection-request', textOf(event));
   event.cr.accept();
   await established(peers);

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { type Evd, EvdFlags } from 'dapl';
 import { type Claim, group } from './behaviour.js';
 import { connected, meet, ask, refuses, settle, textOf } from './peer.js';
+import { PATIENCE_MS } from './patience.js';
 
 const SOFTWARE = EvdFlags.SOFTWARE;
-const WAIT_MS = 3000;
 
 /** Everything that waits, as texts. */
 function drain(evd: Evd): string[] {
@@ -32,7 +32,7 @@ export const cnos = group('Notification objects', (claim) => {
       const seen: string[] = [];
       const loop = (async () => {
         while (!seen.includes('DISCONNECTED')) {
-          const hint = await cno.wait({ timeoutMs: WAIT_MS });
+          const hint = await cno.wait({ timeoutMs: PATIENCE_MS });
           assert.ok(hint !== undefined && evds.includes(hint));
           for (const evd of evds) seen.push(...drain(evd));
         }
@@ -59,7 +59,7 @@ export const cnos = group('Notification objects', (claim) => {
     active.ep.postRdmaWrite(active.lmr.segment(0, 8), 1, remote);
     const seen: string[] = [];
     while (!seen.includes('BROKEN')) {
-      assert.equal(await cno.wait({ timeoutMs: WAIT_MS }), active.evd);
+      assert.equal(await cno.wait({ timeoutMs: PATIENCE_MS }), active.evd);
       seen.push(...drain(active.evd));
     }
     assert.deepEqual(seen, ['dto 1 REMOTE_ACCESS', 'BROKEN']);
@@ -93,7 +93,7 @@ function triggering(claim: Claim): void {
     await settle(pair);
     await assert.rejects(cno.wait({ timeoutMs: 0 }), /DAT_QUEUE_EMPTY/);
     evd.enable();
-    assert.equal(await cno.wait({ timeoutMs: WAIT_MS }), evd);
+    assert.equal(await cno.wait({ timeoutMs: PATIENCE_MS }), evd);
   });
 
   claim('notifications$ and the handle tell of each trigger', async (pair) => {
@@ -118,7 +118,7 @@ function triggering(claim: Claim): void {
     const cno = active.createCno();
     const evd = active.createEvd({ qlen: 8, streams: SOFTWARE, cno });
     refuses(() => cno.free(), 'DAT_INVALID_STATE_CNO_IN_USE');
-    const waiting = cno.wait({ timeoutMs: WAIT_MS });
+    const waiting = cno.wait({ timeoutMs: PATIENCE_MS });
     await evd.free();
     assert.equal(await waiting, undefined);
     cno.free();
@@ -131,7 +131,7 @@ function resizing(claim: Claim): void {
     'a dispatcher is resized while completions and a waiter wait: none is lost',
     async (pair) => {
       const { active, passive } = await connected(pair, { active: { attributes: {} } });
-      const waiting = active.evd.wait({ threshold: 30, timeoutMs: WAIT_MS });
+      const waiting = active.evd.wait({ threshold: 30, timeoutMs: PATIENCE_MS });
       for (let i = 0; i < 30; i++) {
         if (i === 10) active.evd.resize(active.evd.query().qlen * 2);
         if (i === 20) await settle(pair);

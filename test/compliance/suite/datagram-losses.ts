@@ -4,9 +4,9 @@ import { DatDtoStatus, type Evd, type Ia, type Lmr, nameOf, UdEp } from 'dapl';
 import { type Claim, group } from './behaviour.js';
 import type { CompliancePair } from './fixture.js';
 import { refuses, settle } from './peer.js';
+import { PATIENCE_MS } from './patience.js';
 
 const { GRH_BYTES } = UdEp;
-const WAIT_MS = 5000;
 
 interface Side {
   readonly ep: UdEp;
@@ -23,7 +23,7 @@ function side(ia: Ia): Side {
 
 /** Cookie and length of the next completion, which is a success. */
 async function next({ evd }: Side): Promise<[number, number]> {
-  const { event } = await evd.wait({ timeoutMs: WAIT_MS });
+  const { event } = await evd.wait({ timeoutMs: PATIENCE_MS });
   assert.ok(event.type === 'datagram', event.type);
   assert.equal(nameOf(DatDtoStatus, event.status), 'SUCCESS');
   return [event.cookie, event.transferredLength];

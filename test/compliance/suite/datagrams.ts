@@ -15,9 +15,9 @@ import {
 import { group } from './behaviour.js';
 import type { CompliancePair } from './fixture.js';
 import { mtuBytes } from './peer.js';
+import { PATIENCE_MS } from './patience.js';
 
 const CONN_QUAL = 7472;
-const WAIT_MS = 5000;
 const { GRH_BYTES } = UdEp;
 const { SUCCESS } = DatDtoStatus;
 
@@ -35,7 +35,7 @@ function side(ia: Ia, attributes: Partial<UdEpAttributes> = {}): Side {
 }
 
 async function next({ evd }: Side): Promise<DatagramEvent> {
-  const { event } = await evd.wait({ timeoutMs: WAIT_MS });
+  const { event } = await evd.wait({ timeoutMs: PATIENCE_MS });
   assert.equal(event.type, 'datagram');
   return event;
 }
@@ -53,7 +53,7 @@ async function rejection(call: Promise<unknown>): Promise<DatError> {
 const resolving = (pair: CompliancePair) => ({
   address: pair.passiveAddress,
   connQual: CONN_QUAL,
-  timeoutMs: WAIT_MS,
+  timeoutMs: PATIENCE_MS,
 });
 
 export const datagrams = group('Datagrams', (claim) => {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { CompletionFlags, EP_FIELDS, EvdFlags, MemPrivileges, type ModifyOptions } from 'dapl';
 import { group } from './behaviour.js';
 import { ask, connect, connected, meet, refuses, settle } from './peer.js';
+import { PATIENCE_MS } from './patience.js';
 
 export const modifying = group('Modifying endpoints', (claim) => {
   claim('other sizes: receives that are posted stay posted, in order', async (pair) => {
@@ -35,7 +36,7 @@ export const modifying = group('Modifying endpoints', (claim) => {
     assert.equal(ep.query().recvEvd, evd);
     await connect(peers);
     active.ep.postRdmaWrite([], 5, passive.remote());
-    const { event } = await requestEvd.wait({ timeoutMs: 5000 });
+    const { event } = await requestEvd.wait({ timeoutMs: PATIENCE_MS });
     assert.ok(event.type === 'dto' && event.cookie === 5);
     assert.deepEqual(active.drain(), []);
     await assert.rejects(requestEvd.free(), /DAT_INVALID_STATE_EVD_IN_USE/);

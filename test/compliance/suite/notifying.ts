@@ -4,6 +4,7 @@ import { CompletionFlags, type Evd, EvdFlags, UpcallPolicy } from 'dapl';
 import { group } from './behaviour.js';
 import type { CompliancePair } from './fixture.js';
 import { connect, meet, type Peers, refuses, settle, textOf } from './peer.js';
+import { PATIENCE_MS } from './patience.js';
 
 const { UNSIGNALLED, SUPPRESS, SOLICITED_WAIT, EVD_THRESHOLD, DEFAULT } = CompletionFlags;
 
@@ -87,14 +88,14 @@ export const notifying = group('Completion flags', (claim) => {
     }
     const first = requests.dequeue();
     assert.equal(first && textOf(first), 'dto 1 SUCCESS');
-    assert.equal(textOf((await requests.wait({ timeoutMs: 5000 })).event), 'dto 2 SUCCESS');
+    assert.equal(textOf((await requests.wait({ timeoutMs: PATIENCE_MS })).event), 'dto 2 SUCCESS');
   });
 
   claim('UNSIGNALLED: a failure notifies', async (pair) => {
     const scene = await separate(pair, { requestCompletionFlags: UNSIGNALLED });
     const { active, passive, requests } = scene;
     const { address } = passive.remote();
-    const waiting = requests.wait({ timeoutMs: 5000 });
+    const waiting = requests.wait({ timeoutMs: PATIENCE_MS });
     const bytes = active.lmr.segment(0, 8);
     active.ep.postRdmaWrite(bytes, 1, { address, rmrContext: 1 }, UNSIGNALLED);
     assert.equal(textOf((await waiting).event), 'dto 1 REMOTE_ACCESS');
@@ -145,7 +146,7 @@ export const notifying = group('Completion flags', (claim) => {
       recvCompletionFlags: SOLICITED_WAIT,
     });
     active.ep.postRecv([], 1);
-    const waiting = receives.wait({ timeoutMs: 5000 });
+    const waiting = receives.wait({ timeoutMs: PATIENCE_MS });
     passive.ep.postRdmaWriteWithImmediate([], 1, active.remote(), 9, SOLICITED_WAIT);
     assert.equal(textOf((await waiting).event), 'dto 1 SUCCESS');
   });
@@ -157,7 +158,7 @@ export const notifying = group('Completion flags', (claim) => {
         requestCompletionFlags: DEFAULT,
       });
       await assert.rejects(requests.wait({ threshold: 2 }), /EVD_CONFIG_NOTIFY/);
-      const waiting = requests.wait({ timeoutMs: 5000 });
+      const waiting = requests.wait({ timeoutMs: PATIENCE_MS });
       active.ep.postRdmaWrite([], 1, passive.remote());
       assert.equal(textOf((await waiting).event), 'dto 1 SUCCESS');
     },

@@ -13,6 +13,7 @@ import {
   settle,
   textOf,
 } from './peer.js';
+import { PATIENCE_MS } from './patience.js';
 
 const SOFT = AsyncErrorReason.EP.SRQ_SOFT_HIGH_WATERMARK;
 
@@ -132,7 +133,7 @@ export const observing = group('Observing endpoints', (claim) => {
       for (let i = 0; i < 3; i++) active.ep.postSend([], i);
       await active.expect('dto 0 SUCCESS', 'dto 1 SUCCESS', 'dto 2 SUCCESS');
       // Nobody looks at the event dispatcher.
-      const { event: told } = await ia.asyncEvd.wait({ timeoutMs: 5000 });
+      const { event: told } = await ia.asyncEvd.wait({ timeoutMs: PATIENCE_MS });
       assert.ok(told.type === 'async-error' && told.object === ep && told.reason === SOFT);
       assert.equal(ep.recvQuery().buffersAllocated, 3);
       // Dequeued, they are the consumer's again.

@@ -20,6 +20,7 @@ import {
   RemoteSegment,
 } from 'dapl';
 import type { CompliancePair } from './fixture.js';
+import { PATIENCE_MS } from './patience.js';
 
 export interface PeerOptions {
   /** Size of its memory region; default 64 KiB. */
@@ -30,8 +31,6 @@ export interface PeerOptions {
   readonly qlen?: number;
 }
 
-/** Longer than anything that works takes. */
-const WAIT_MS = 5000;
 export const CONN_QUAL = 7471;
 
 /** An adapter with one of everything; one event dispatcher takes all events. */
@@ -67,7 +66,7 @@ export class Peer {
   }
 
   async next(): Promise<DatEvent> {
-    return (await this.evd.wait({ timeoutMs: WAIT_MS })).event;
+    return (await this.evd.wait({ timeoutMs: PATIENCE_MS })).event;
   }
 
   /** The next events have these texts, in this order. */

@@ -5,6 +5,7 @@ import { AsyncErrorReason, type DatEvent, type Ep, MemPrivileges } from 'dapl';
 import { type Claim, group } from './behaviour.js';
 import type { CompliancePair } from './fixture.js';
 import { join, meet, type Peers, refuses, settle, textOf } from './peer.js';
+import { PATIENCE_MS } from './patience.js';
 
 interface Scene extends Peers {
   readonly srq: Srq;
@@ -105,7 +106,7 @@ function delivering(claim: Claim): void {
     sender.postSend(active.lmr.segment(0, 1), 5);
     await active.expect('dto 5 SUCCESS');
     send(here, 0, 101);
-    const event = (await evd.wait({ timeoutMs: 5000 })).event;
+    const event = (await evd.wait({ timeoutMs: PATIENCE_MS })).event;
     assert.ok(event.type === 'dto' && event.ep === other && event.cookie === 1);
     await passive.expect('dto 2 SUCCESS');
   });

@@ -21,8 +21,8 @@ import {
 import { Access, gidFromIp } from 'dapl/spi';
 import type { CompliancePair } from './fixture.js';
 import { CONN_QUAL, textOf } from './peer.js';
+import { PATIENCE_MS } from './patience.js';
 
-const WAIT_MS = 5000;
 const SLOT_BYTES = 4096;
 /** 1.28 ms (IBTA table 45), so that waiting is short; requests end soon when nobody answers. */
 const ATTRIBUTES: EpAttributeOptions = {
@@ -54,7 +54,7 @@ class Party {
   }
 
   async next(): Promise<DatEvent> {
-    return (await this.evd.wait({ timeoutMs: WAIT_MS })).event;
+    return (await this.evd.wait({ timeoutMs: PATIENCE_MS })).event;
   }
 }
 

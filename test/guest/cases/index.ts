@@ -23,6 +23,7 @@ import { verbsAppCases } from './verbs-apps.js';
 import { verbsConformanceCases } from './verbs-conformance.js';
 import { verbsDeviceCases } from './verbs-device.js';
 import { verbsLifeCases } from './verbs-life.js';
+import { verbsMulticastCases } from './verbs-multicast.js';
 import { verbsPeerCases } from './verbs-peers.js';
 import { verbsSoftroceCases } from './verbs-softroce.js';
 import { verbsCases } from './verbs.js';
@@ -50,6 +51,7 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...verbsSoftroceCases(lab, version),
     ...verbsConformanceCases(lab, version),
     ...verbsLifeCases(lab, version),
+    ...verbsMulticastCases(lab, version),
     ...differentialCases(lab, version),
     ...madCases(lab, version),
     ...lostMessageCases(lab, version),

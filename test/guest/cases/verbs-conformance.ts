@@ -15,6 +15,9 @@ const QUICK_TIMEOUT_MS = 600_000;
 /** Fewer say that the suite, or the filter, has lost its groups. */
 const LEAST = { quick: 50, whole: 300 } as const;
 
+/** Emulated, and maybe not alone on the machine. */
+const PATIENCE_MS = 30_000;
+
 /** Within rxe0, or between two devices of the guest. */
 interface Devices {
   readonly name: string;
@@ -78,10 +81,10 @@ async function conformance(
   const guest = lab.guest(0);
   const mocha = join(repositoryRoot, 'node_modules', 'mocha', 'bin', 'mocha.js');
   const suite = join(repositoryRoot, 'dist', 'test', 'guest', 'conformance', 'rxe.js');
-  const options = `--no-config --no-package --timeout 60000 --reporter dot --grep '${filter}'`;
+  const options = `--no-config --no-package --timeout ${3 * PATIENCE_MS} --reporter dot --grep '${filter}'`;
   const result = await guest.run(`exec '${process.execPath}' '${mocha}' ${options} '${suite}'`, {
     cwd: repositoryRoot,
-    env: env(guest),
+    env: { ...env(guest), DAPL_TEST_PATIENCE_MS: String(PATIENCE_MS) },
     timeoutMs: WHOLE_TIMEOUT_MS,
   });
   assert.equal(result.code, 0, transcript(result));

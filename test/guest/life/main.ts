@@ -6,6 +6,7 @@ import { cycles } from './cycles.js';
 import { ends } from './ends.js';
 import { drive, serve } from './kill.js';
 import { linkDown } from './link-down.js';
+import { hear, tell } from './multicast.js';
 import { say } from './side.js';
 import { workers } from './workers.js';
 
@@ -21,6 +22,9 @@ const MODES: Readonly<
   serve: (address, [clients = '1']) => serve(address, Number(clients)),
   drive: (address, [requests = 'forever']) => drive(address, requests),
   workers: (address) => workers(address),
+  /** Datagrams to a group. */
+  hear: (address, [group = '', times = '1']) => hear(address, group, Number(times)),
+  tell: (address, [group = '', times = '1']) => tell(address, group, Number(times)),
 };
 
 const [mode = '', address = '', ...words] = process.argv.slice(2);

@@ -1,5 +1,12 @@
 import assert from 'node:assert/strict';
-import { AsyncEventType, QpState, WcStatus, WrFlags, WrOpcode } from '../../../core/spi/index.js';
+import {
+  AsyncEventType,
+  QpState,
+  TX,
+  WcStatus,
+  WrFlags,
+  WrOpcode,
+} from '../../../core/spi/index.js';
 import type { QueuePair } from '../../../core/spi/index.js';
 import { HcaPair, connect, connectedPair, drain } from '../../support/hca-pair.js';
 import { postReceive, postSend } from '../../support/hca-pair.js';
@@ -156,6 +163,37 @@ describe('RC responder edges', () => {
     add(A_PSN);
     add(A_PSN);
     assert.deepEqual(results, [0, 1, 2, 2], 'the last one again');
+  });
+
+  it('sends READ responses in two segments, which no port defers, after one was asked for again', () => {
+    const { pair, qpA } = connectedPair(5);
+    const requests: Uint8Array[] = [];
+    pair.a.port.filter = (sent) => {
+      if (sent[0] === READ_REQUEST) requests.push(sent.slice());
+      return [sent];
+    };
+    const segments: number[] = [];
+    const { port } = pair.b;
+    const send = port.send.bind(port);
+    port.send = (from, to) => {
+      for (let i = from; i < to; i++) {
+        segments.push(port.txPackets[i * TX.WORDS + TX.SEGMENT_COUNT]!);
+      }
+      return send(from, to);
+    };
+    postSend(pair.a, qpA, read(pair, 1, 3 * MTU));
+    pair.run(1000);
+    assert.deepEqual(segments.splice(0), [1, 1, 1]);
+    port.inject(requests[0]!);
+    pair.run(1000);
+    assert.deepEqual(segments.splice(0), [2, 2, 2]);
+    postSend(pair.a, qpA, read(pair, 2, 8));
+    pair.run(1000);
+    assert.deepEqual(segments, [2]);
+    assert.deepEqual(
+      statuses(pair),
+      [1, 2].map((cookie) => [cookie, WcStatus.SUCCESS]),
+    );
   });
 
   it('ignores a late duplicate of a READ whose memory is gone since', () => {

@@ -116,26 +116,72 @@ describe('verbs: memory', () => {
   });
 
   it('refuses transfer() with the reason, up to the end of its last region', () => {
-    const { buffer, transfer } = transferable();
+    const { buffer, take } = transferable(64);
     const regions = [register(new Uint8Array(buffer)), register(new Uint8Array(buffer, 0, 8))];
     const refused = { code: 'EINVAL', message: /is registered.*lmr\.free\(\)/ };
     for (const region of regions) {
-      assert.throws(() => transfer(), refused);
+      assert.throws(() => buffer.transfer(), refused);
       assert.equal(buffer.byteLength, 64);
       region.destroy();
     }
-    assert.equal(transfer().byteLength, 64);
+    assert.ok(!Object.hasOwn(buffer, 'transfer'));
     assert.throws(() => register(new Uint8Array(64).subarray(64)), /0 bytes/);
-    assert.equal(buffer.byteLength, 0, 'it is gone only now');
+    const isTaken = taken(take);
+    assert.equal(buffer.byteLength, isTaken ? 0 : 64);
   });
 
-  /** A buffer with ArrayBuffer.prototype.transfer, which Node 20 hides behind a flag. */
-  function transferable(): { buffer: ArrayBuffer; transfer: () => ArrayBuffer } {
+  it('is there as long as a device may write, though it was taken from its buffer', async () => {
+    // So large that what is given back is unmapped: a write would end the process.
+    const bytes = 64 << 20;
+    const sizes = [
+      { size: undefined, make: transferable },
+      { size: 0, make: transferable },
+      { size: undefined, make: allocated },
+      { size: 2 * bytes, make: allocated },
+    ];
+    for (const { size, make } of sizes) {
+      const { buffer, take } = make(bytes);
+      const region = register(new Uint8Array(buffer), LOCAL_WRITE | REMOTE_WRITE);
+      const isTaken = taken(() => take(size));
+      assert.equal(buffer.byteLength, isTaken ? 0 : bytes);
+      await collect();
+      writeTo(region, 3);
+      region.destroy();
+    }
+  });
+
+  /** Node 26 has no way to detach what is untransferable. */
+  function taken(take: () => void): boolean {
+    try {
+      take();
+      return true;
+    } catch (error) {
+      assert.equal((error as Error).name, 'TypeError');
+      return false;
+    }
+  }
+
+  function allocated(bytes: number): ReturnType<typeof transferable> {
+    return transferable(bytes, pair.device.allocate(bytes) as Transferable);
+  }
+
+  type Transferable = ArrayBuffer & {
+    transfer: (this: ArrayBuffer, bytes?: number) => ArrayBuffer;
+  };
+
+  /** A realm that has ArrayBuffer.prototype.transfer, which Node 20 hides behind a flag. */
+  function realm<T>(code: string): T {
     if (!('transfer' in ArrayBuffer.prototype)) setFlagsFromString('--harmony-rab-gsab-transfer');
-    const buffer = runInNewContext('new ArrayBuffer(64)') as ArrayBuffer & {
-      transfer(): ArrayBuffer;
-    };
-    return { buffer, transfer: () => buffer.transfer() };
+    return runInNewContext(code) as T;
+  }
+
+  /** A buffer, and what takes its memory away whatever the buffer has of that name. */
+  function transferable(
+    bytes: number,
+    buffer = realm<Transferable>(`new ArrayBuffer(${bytes})`),
+  ): { buffer: Transferable; take: (lengthBytes?: number) => void } {
+    const { transfer } = realm<Transferable>('ArrayBuffer.prototype');
+    return { buffer, take: (length) => void transfer.call(buffer, length) };
   }
 
   it('is kept while registered, though nobody else holds it', async function () {

@@ -198,6 +198,26 @@ describe('verbs: a device that goes, under load', function () {
     });
   }
 
+  it('removal of a device of which rdma_cm alone tells: its queue pairs work on', async () => {
+    const [gone, idle, peer] = [await open('fake0'), await open('fake2'), await open('fake1')];
+    const ends = await connect(gone, peer);
+    for (const { name } of [gone, idle]) cm.raise(CmEventType.DEVICE_REMOVAL, 0, name);
+    await until(
+      () =>
+        ends.every(({ connection }) => connection.length > 1) &&
+        [gone, idle].every(({ told }) => told.length > 0),
+      () => JSON.stringify(ends.map(({ connection }) => connection)),
+    );
+    for (const end of ends) {
+      assert.match(end.connection.slice(1).join(), /^(BROKEN|DISCONNECTED)$/);
+    }
+    assert.equal(asyncNames(gone)[0], 'ASYNC_IA_CATASTROPHIC');
+    assert.deepEqual(asyncNames(idle), ['ASYNC_IA_CATASTROPHIC']);
+    assert.deepEqual(asyncNames(peer), []);
+    for (const { ia } of [gone, idle, peer]) await ia.close();
+    assert.deepEqual(leftovers(), before);
+  });
+
   it('a device that comes back is opened again, and connects', async () => {
     const [gone, peer] = [await open('fake0'), await open('fake1')];
     await connect(gone, peer);
@@ -229,6 +249,30 @@ describe('verbs: a device that goes, under load', function () {
     assert.deepEqual(asyncNames(there), []);
     assert.ok(asyncNames(here).length >= 5, asyncNames(here).join());
     for (const { ia } of [here, there]) await ia.close();
+    assert.deepEqual(leftovers(), before);
+  });
+
+  it('a link that is down gets no message of the CM, and connects when it is back', async () => {
+    const [here, there] = [await open('fake0'), await open('fake1')];
+    const ends = await connect(here, there);
+    fake.setLink('fake0', 1, 0);
+    await until(
+      () => ends.every(({ connection }) => connection.length > 1),
+      () => ends.map(({ connection }) => connection.join()).join(' / '),
+    );
+    const [mine] = ends;
+    mine.ep.free();
+    // One DREQ: of the other side, whose link is up.
+    assert.equal(cm.calls('rdma_disconnect'), 1);
+    const held = cm.calls('rdma_destroy_id');
+    fake.setLink('fake0', 1, 1);
+    await until(
+      () => cm.calls('rdma_disconnect') >= 2,
+      () => 'nothing is sent though the link is up',
+    );
+    await connect(here, there);
+    for (const { ia } of [here, there]) await ia.close();
+    assert.ok(cm.calls('rdma_destroy_id') > held);
     assert.deepEqual(leftovers(), before);
   });
 
