@@ -25,7 +25,7 @@ export class RcPace {
   /** One after the PSN that is being timed, or NONE; and when it left. */
   private timedEnd = NONE;
   private timedAtUs = NEVER;
-  /** Deliveries are counted for a round trip: since when (NEVER: since the next), and from where. */
+  /** Deliveries are counted for a round trip: since when (NEVER: from the next), and where. */
   private roundAtUs = NEVER;
   private roundUna = 0;
   /** When the window was lowered: losses of the round trip after that are the same event. */
