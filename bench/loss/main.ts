@@ -11,7 +11,7 @@ import { pathToFileURL } from 'node:url';
 import { Command, InvalidArgumentError } from 'commander';
 import { SLOW_LINK, loopbackLoss } from './loopback.js';
 import type { LoopbackPoint } from './loopback.js';
-import { goBackN, pipePackets, reno, selectiveRepeat } from './models.js';
+import { goBackN, goBackNReads, pipePackets, reno, selectiveRepeat } from './models.js';
 import { LINK, randomLoss, recoveryUs, sharedBottleneck } from './scenarios.js';
 import type { RandomLoss } from './scenarios.js';
 
@@ -23,6 +23,8 @@ const SHARE_US = 100_000;
 /** A shallow queue for a 10 Gbit/s port: 2 MiB is what a switch shares among 32 of them. */
 const QUEUE_BYTES = 256 << 10;
 
+/** Of a READ that shares a window of what fits the link with three more. */
+const CHUNK_PACKETS = 4;
 /** Of the point on loopback: rounds, the time of each, and how far it may be off. */
 const ROUNDS = 3;
 const ROUND_MS = 8000;
@@ -45,6 +47,7 @@ function lossTable(seed: number): Table {
       String(lossPercent),
       ...measured.map(({ goodput }) => percent(goodput)),
       percent(ideal),
+      percent(goBackNReads(loss, CHUNK_PACKETS, LINK)),
       percent(selectiveRepeat(loss)),
       percent(loss === 0 ? 1 : reno(loss, LINK)),
       ...[send, write, read].map(({ goodput }) => (goodput / ideal).toFixed(2)),
@@ -52,7 +55,7 @@ function lossTable(seed: number): Table {
       String(measured.reduce((sum, { timeouts }) => sum + timeouts, 0)),
     ];
   });
-  const models = ['go-back-N', 'selective', 'Reno'];
+  const models = ['go-back-N', 'of READs', 'selective', 'Reno'];
   const ratios = OPERATION_NAMES.map((name) => `${name} / go-back-N`);
   const heads = ['loss %', ...OPERATION_NAMES, ...models, ...ratios];
   return [[...heads, 'WRITEs sent again %', 'timeouts'], ...rows];

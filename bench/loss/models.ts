@@ -32,6 +32,14 @@ export function goBackN(loss: number, link: LossyLink): number {
 }
 
 /**
+ * The same for READs that are asked for in chunks of so many packets: of each chunk the request may
+ * be lost too.
+ */
+export function goBackNReads(loss: number, chunkPackets: number, link: LossyLink): number {
+  return goBackN(1 - (1 - loss) ** (1 + 1 / chunkPackets), link);
+}
+
+/**
  * A window that is halved by every loss, whatever its cause, and grows by a packet a round trip
  * (Mathis et al. 1997): what TCP Reno would have of the same link.
  */

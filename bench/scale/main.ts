@@ -10,7 +10,7 @@ import { pathToFileURL } from 'node:url';
 import { Command, InvalidArgumentError } from 'commander';
 import { Peer } from './peer.js';
 import type { Answer, Memory, Shape, Work } from './protocol.js';
-import { type Sharing, type ShapeResult, report } from './report.js';
+import { type Idle, type Sharing, type ShapeResult, report } from './report.js';
 
 /** Enough for two messages under way and the receives that this benchmark posts. */
 const SMALL: Shape = { name: '4 requests, 2 receives', requests: 4, receives: 2, segments: 1 };
@@ -31,6 +31,7 @@ export interface ScaleOptions {
 export interface ScaleResult {
   readonly shapes: readonly ShapeResult[];
   readonly sharing: readonly Sharing[];
+  readonly idle: readonly Idle[];
 }
 
 export async function runScale(options: ScaleOptions): Promise<ScaleResult> {
@@ -55,8 +56,9 @@ export async function runScale(options: ScaleOptions): Promise<ScaleResult> {
     await measureShape(pair, SMALL, Math.min(endpoints, 200), undefined, undefined);
     shapes.push(await measureShape(pair, SMALL, endpoints, onStep, share));
     shapes.push(await measureShape(pair, DEFAULT, few, onStep, undefined));
+    const idle = await measureIdle(pair, endpoints, options.seconds, onStep);
     await Promise.all([pair.active.close(), pair.passive.close()]);
-    return { shapes, sharing };
+    return { shapes, sharing, idle };
   } finally {
     pair.active.kill();
     pair.passive.kill();
@@ -109,6 +111,32 @@ async function measureShape(
   };
 }
 
+/** One active endpoint beside more and more that are connected and idle; and beside regions. */
+async function measureIdle(
+  pair: Pair,
+  endpoints: number,
+  seconds: number,
+  onStep: ((step: string) => void) | undefined,
+): Promise<Idle[]> {
+  const { active, passive } = pair;
+  const rows: Idle[] = [];
+  const measure = async (what: Idle['what'], count: number): Promise<void> => {
+    onStep?.(`one endpoint among ${count} ${what}`);
+    rows.push({ what, count, ...(await measureSharing(pair, 1, seconds)) });
+  };
+  for (const count of [1, 10, 100, 1000, 10_000].filter((n) => n <= endpoints)) {
+    await measureShape(pair, SMALL, count, undefined, () => measure('endpoints', count));
+  }
+  await measureShape(pair, SMALL, 1, undefined, async () => {
+    for (const count of [1, 100, 10_000, 100_000].filter((n) => n <= 10 * endpoints)) {
+      await active.ask({ call: 'regions', count });
+      await passive.ask({ call: 'regions', count });
+      await measure('regions', count);
+    }
+  });
+  return rows;
+}
+
 function perEndpoint(before: Memory, after: Memory, count: number): Memory {
   return {
     heap: (after.heap - before.heap) / count,
@@ -159,7 +187,7 @@ async function main(): Promise<void> {
   const { endpoints, seconds, network, json } = program.opts<Arguments>();
   const onStep = (step: string): void => void process.stderr.write(`${step}\n`);
   const result = await runScale({ endpoints: Math.ceil(endpoints), seconds, network, onStep });
-  process.stdout.write(`${report(result.shapes, result.sharing)}\n`);
+  process.stdout.write(`${report(result.shapes, result.sharing, result.idle)}\n`);
   if (json !== undefined) await writeFile(json, `${JSON.stringify(result, null, 2)}\n`);
 }
 

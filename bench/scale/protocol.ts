@@ -13,6 +13,8 @@ export type Call =
   | { readonly call: 'listen' }
   | { readonly call: 'connect' }
   | { readonly call: 'memory' }
+  /** Registers memory until there are `count` regions. */
+  | { readonly call: 'regions'; readonly count: number }
   /** Sends 64 B messages over the first `spread` endpoints, `inFlight` of them at a time. */
   | {
       readonly call: 'send';

@@ -25,8 +25,18 @@ export interface Sharing {
   readonly receiverNs: number;
 }
 
-export function report(shapes: readonly ShapeResult[], sharing: readonly Sharing[]): string {
-  return [...shapes.map(shapeTable), sharingTable(sharing)].join('\n\n');
+/** One active endpoint, among so many. */
+export interface Idle extends Sharing {
+  readonly what: 'endpoints' | 'regions';
+  readonly count: number;
+}
+
+export function report(
+  shapes: readonly ShapeResult[],
+  sharing: readonly Sharing[],
+  idle: readonly Idle[],
+): string {
+  return [...shapes.map(shapeTable), sharingTable(sharing), idleTable(idle)].join('\n\n');
 }
 
 function shapeTable(result: ShapeResult): string {
@@ -71,4 +81,17 @@ function columns(rows: readonly (readonly string[])[]): string {
     .map((row) => row.map((text, i) => (i ? text.padStart(widths[i]!) : text.padEnd(widths[i]!))))
     .map((row) => row.join('  '))
     .join('\n');
+}
+
+function idleTable(rows: readonly Idle[]): string {
+  const line = (row: Idle): string =>
+    [
+      `${row.count} ${row.what}`.padStart(18),
+      row.messagesPerSecond.toFixed(0).padStart(12),
+      row.senderNs.toFixed(0).padStart(12),
+      row.receiverNs.toFixed(0).padStart(12),
+    ].join(' ');
+  const heads = ['one active among', 'messages/s', 'sender ns', 'receiver ns'];
+  const head = heads.map((text, i) => text.padStart(i === 0 ? 18 : 12)).join(' ');
+  return [head, ...rows.map(line)].join('\n');
 }

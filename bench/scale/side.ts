@@ -42,6 +42,8 @@ export class Side {
   private readonly dtoEvd: Evd;
   private readonly connectEvd: Evd;
   private readonly batch = new EventBatch(BATCH);
+  /** Regions beside `memory`: nothing uses them. */
+  private readonly extra: Lmr[] = [];
   private eps: Ep[] = [];
   private psp: Psp | undefined;
   private accepted = 0;
@@ -59,6 +61,12 @@ export class Side {
     const streams = EvdFlags.CONNECTION | EvdFlags.CR;
     this.connectEvd = ia.createEvd({ qlen: 2 * most + 256, streams });
     this.connectEvd.modifyUpcall('NOTIFY', () => this.takeConnectionEvents());
+  }
+
+  /** Registers memory until there are `count` regions, all of the same few bytes. */
+  register(count: number): void {
+    const { ia, pz, extra } = this;
+    while (extra.length + 1 < count) extra.push(ia.allocate(MESSAGE_BYTES, { pz }));
   }
 
   /** The first endpoint has room for the whole load, which it is to bear alone as well. */

@@ -34,6 +34,9 @@ async function perform(side: Side, request: Call): Promise<Answer['value']> {
       return undefined;
     case 'connect':
       return side.connect();
+    case 'regions':
+      side.register(request.count);
+      return undefined;
     case 'memory':
       return memory();
     case 'send':

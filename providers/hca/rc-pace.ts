@@ -7,6 +7,8 @@ import { RoundTripTime } from './round-trip-time.js';
 import { PSN_MASK, psnAdd, psnDiff } from './wire/psn.js';
 
 const NONE = -1;
+/** A time, and a double from the start: a field that becomes one later costs each its shape. */
+const NEVER = -Infinity;
 /** An early repeat waits at least so long: the event loop sleeps no shorter times. */
 const LEAST_US = 1000;
 /**
@@ -22,17 +24,17 @@ export class RcPace {
   private counted = 0;
   /** One after the PSN that is being timed, or NONE; and when it left. */
   private timedEnd = NONE;
-  private timedAtUs = 0;
-  /** Deliveries are counted for a round trip: since when (NONE: since the next), and from where. */
-  private roundAtUs = NONE;
+  private timedAtUs = NEVER;
+  /** Deliveries are counted for a round trip: since when (NEVER: from the next), and where. */
+  private roundAtUs = NEVER;
   private roundUna = 0;
   /** When the window was lowered: losses of the round trip after that are the same event. */
-  private loweredAtUs = -Infinity;
+  private loweredAtUs = NEVER;
   /** The PSN that asks after silence. */
   private askedPsn = NONE;
   /** Where the requester went back to, and when. */
   private backPsn = NONE;
-  private backAtUs = 0;
+  private backAtUs = NEVER;
   /** Packets before this one were sent before: which of them is answered, nobody knows. */
   private ambiguousEnd = 0;
 
@@ -42,8 +44,8 @@ export class RcPace {
     this.roundTrip.reset();
     this.counted = psn;
     this.timedEnd = NONE;
-    this.roundAtUs = NONE;
-    this.loweredAtUs = -Infinity;
+    this.roundAtUs = NEVER;
+    this.loweredAtUs = NEVER;
     this.askedPsn = NONE;
     this.backPsn = NONE;
     this.ambiguousEnd = psn;
@@ -84,7 +86,7 @@ export class RcPace {
   private countDelivered(una: number, nowUs: number): void {
     const { roundTrip } = this;
     const elapsedUs = nowUs - this.roundAtUs;
-    if (this.roundAtUs !== NONE) {
+    if (this.roundAtUs !== NEVER) {
       if (elapsedUs < roundTrip.smoothedUs || roundTrip.shortestUs === Infinity) return;
       const delivered = (una - this.roundUna) & PSN_MASK;
       this.window.onRoundTrip(delivered, elapsedUs, roundTrip.shortestUs);
@@ -118,7 +120,7 @@ export class RcPace {
    */
   onWentBack(una: number, ambiguousEnd: number, nowUs: number): void {
     this.timedEnd = NONE;
-    this.roundAtUs = NONE;
+    this.roundAtUs = NEVER;
     this.ambiguousEnd = ambiguousEnd;
     this.backPsn = una;
     this.backAtUs = nowUs;

@@ -28,7 +28,7 @@ export class RoundTripTime {
     if (sampleUs < this.shortestUs) this.shortestUs = sampleUs;
   }
 
-  /** What queues on the way add to the shortest time, as a ratio; Infinity when nothing is known. */
+  /** What queues add to the shortest time, as a ratio; Infinity when nothing is known. */
   get inflation(): number {
     return this.shortestUs === Infinity ? Infinity : this.smoothedUs / this.shortestUs;
   }
