@@ -39,7 +39,7 @@ describe('generated pages', () => {
         }
       }
     }
-    assert.match(text, /ESTABLISHED --> DREQ_SENT: disconnect, stale/);
+    assert.match(text, /ESTABLISHED --> DREQ_QUEUED: disconnect, stale/);
   });
 
   it('pads tables', () => {

@@ -130,8 +130,8 @@ DAPL_AVX2 inline __m256i firstBlock256(uint32_t reg, const uint8_t* data, uint64
 
 // A multiplication takes two cycles on Zen 3, and 32 bytes two of them: that, not memory, is the
 // pace of folding. So of long data one half is folded while the other is spread, which takes no
-// multiplication: this sum is a multiple of P, so 64 bits may as well be XOR-ed onto those 145, 183,
-// 211 and 300 times 64 bits behind them (in GF(2), what holds for x holds for x^64).
+// multiplication: this sum is a multiple of P, so 64 bits may as well be XOR-ed onto those 145,
+// 183, 211 and 300 times 64 bits behind them (in GF(2), what holds for x holds for x^64).
 static_assert((crc32_math::powerOfX(300) ^ crc32_math::powerOfX(155) ^
                crc32_math::powerOfX(117) ^ crc32_math::powerOfX(89) ^ crc32_math::kOne) == 0,
               "x^300 + x^155 + x^117 + x^89 + 1 is a multiple of P");
