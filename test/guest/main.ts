@@ -10,7 +10,7 @@ import { SEED_VARIABLE } from './cases/differential.js';
 import { allCases } from './cases/index.js';
 import { bootShell } from './guest.js';
 import type { Guest } from './guest.js';
-import { interopPage } from './interop-table.js';
+import { interopPage, recordPieces } from './interop-table.js';
 import { ensureKernel } from './kernel.js';
 import type { Kernel } from './kernel.js';
 import { Lab } from './lab.js';
@@ -21,6 +21,8 @@ import { runCases } from './suite.js';
 import type { Case, Lane, Outcome } from './suite.js';
 
 const INTERRUPTED = 130;
+/** After a filter: the lines of the full run's cases in docs/interop.md are written. */
+const RECORD = '--record';
 const EXEC_TIMEOUT_MS = 600_000;
 
 const log = (line: string): void => {
@@ -48,7 +50,7 @@ async function inside(verb: string, args: readonly string[]): Promise<number> {
       return exec(kernel, args.join(' '));
     case 'cases':
     case 'full':
-      return cases(kernel, verb === 'full', withoutSeed(args).join(' '));
+      return cases(kernel, choiceOf(verb === 'full', withoutSeed(args)));
     default:
       log(`unknown verb ${verb}: cases, full, shell, bench or exec`);
       return 2;
@@ -81,11 +83,20 @@ async function exec(kernel: Kernel, command: string): Promise<number> {
   return result.code ?? 1;
 }
 
-/**
- * Runs the cases whose name contains one of the texts of `filter`, which "|" separates; an empty
- * filter means all, and writes the table.
- */
-async function cases(kernel: Kernel, isFull: boolean, filter: string): Promise<number> {
+/** Which cases run, and whether the table is to say so. */
+interface Choice {
+  readonly isFull: boolean;
+  /** Texts, which "|" separates: a case has one of them in its name. Empty: all. */
+  readonly filter: string;
+  readonly record: boolean;
+}
+
+function choiceOf(isFull: boolean, args: readonly string[]): Choice {
+  const filter = args.filter((arg) => arg !== RECORD).join(' ');
+  return { isFull, filter, record: filter === '' || args.includes(RECORD) };
+}
+
+async function cases(kernel: Kernel, { isFull, filter, record }: Choice): Promise<number> {
   const start = performance.now();
   const guestsOfLanes = filter === '' && availableParallelism() > 1 ? [2, 1] : [2];
   const labs = await Promise.all(
@@ -110,11 +121,15 @@ async function cases(kernel: Kernel, isFull: boolean, filter: string): Promise<n
   printLine(`${outcomes.length - failed} passed, ${failed} failed`);
   const allPassed = outcomes.length > 0 && failed === 0;
   if (!allPassed || process.env['DAPL_GUEST_KEEP'] !== undefined) keepEvidence();
-  if (filter === '') writeInteropPage(outcomes, isFull, allCases(first, version));
+  if (record) {
+    const write = filter === '' ? interopPage : recordPieces;
+    writeInteropPage(write, outcomes, isFull, allCases(first, version));
+  }
   return allPassed ? 0 : 1;
 }
 
 function writeInteropPage(
+  write: typeof interopPage,
   outcomes: readonly Outcome[],
   isFull: boolean,
   all: readonly Case[],
@@ -123,7 +138,7 @@ function writeInteropPage(
   const command = `npm run test:guest${isFull ? ':full' : ''}`;
   const run = { command, date: new Date().toISOString().slice(0, 10), revision: revision() };
   const fullRows = all.flatMap(({ full, row }) => (full === true && row ? [row] : []));
-  writeFileSync(file, interopPage(outcomes, run, fullRows, readFileSync(file, 'utf8')));
+  writeFileSync(file, write(outcomes, run, fullRows, readFileSync(file, 'utf8')));
 }
 
 /** What was tested: the commit, and whether the files are still its own. */
