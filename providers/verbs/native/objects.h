@@ -50,7 +50,7 @@ struct Region {
   uint32_t number = 0;
   ibv_mr* verbs = nullptr;
   napi_ref memory = nullptr;  // keeps it from being collected
-  std::shared_ptr<void> store;  // keeps it when it is taken from its buffer
+  std::shared_ptr<void> store{};  // keeps it when it is taken from its buffer
 };
 
 struct Cq : rings::CompletionQueue {
