@@ -1,9 +1,9 @@
 /**
- * How the requester cuts a READ into requests, each with responses that the window takes. Chunks
- * are powers of two of packets and lie on the grid of their size, so that a smaller one is always a
- * part of a larger one: a responder answers a repeated request only if it lies in one that it has
- * had. So they may become smaller at any time; larger ones begin behind all that has been asked
- * for.
+ * How the requester cuts a READ into requests, each with responses that the window takes. What is
+ * asked for again is the rest of a chunk as it was, in one request: a responder answers a repeated
+ * request only if it lies in one that it has had, and rdma_rxe no longer what comes before the one
+ * that it has repeated last of a chunk. So a new size, larger or smaller, begins behind all that
+ * has been asked for. Chunks are powers of two of packets and lie on the grid of their size.
  */
 import { psnDiff } from './wire/psn.js';
 
@@ -35,19 +35,15 @@ export class RcReadChunks {
 
   /** Adapts to the window. `maxPsn` is one after all that has been asked for. */
   fit(windowPackets: number, una: number, maxPsn: number): void {
+    if (psnDiff(una, this.since) < 0) return; // two sizes at a time are enough
     const { packets, share } = this;
-    if (windowPackets < packets * share && packets > 1) {
-      this.packets = Math.min(powerOfTwo(windowPackets / share), this.most);
-      this.packetsBefore = Math.min(this.packets, this.packetsBefore);
-    } else if (
-      packets < this.most &&
-      windowPackets >= 2 * packets * share &&
-      psnDiff(una, this.since) >= 0
-    ) {
-      this.packetsBefore = packets;
-      this.packets = packets * 2;
-      this.since = maxPsn;
-    }
+    let fitting = packets;
+    if (windowPackets < packets * share) fitting = powerOfTwo(windowPackets / share);
+    else if (packets < this.most && windowPackets >= 2 * packets * share) fitting = packets * 2;
+    // Without a change `since` follows, so that PSNs never wrap around it.
+    this.since = fitting === packets ? una : maxPsn;
+    this.packetsBefore = packets;
+    this.packets = fitting;
   }
 
   /** One after the last packet of the chunk that `packet` belongs to, with that PSN. */
