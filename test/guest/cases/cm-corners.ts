@@ -94,11 +94,24 @@ export async function meet(
     await server.waitForOutput(/listening/, START_TIMEOUT_MS);
     client = role === 'client' ? startOurs() : startKernels('connect');
     const [ours, kernels] = role === 'client' ? [client, server] : [server, client];
-    return { ours: await ours.finish(timeoutMs), kernels: await kernels.finish(timeoutMs) };
+    const [ourEnd, kernelsEnd] = [ours.finish(timeoutMs), kernels.finish(timeoutMs)];
+    endWith(ourEnd, kernels);
+    endWith(kernelsEnd, ours);
+    return { ours: await ourEnd, kernels: await kernelsEnd };
   } finally {
     server.kill();
     client?.kill();
   }
+}
+
+/** Whoever has failed does not leave the other waiting. */
+function endWith(end: Promise<RunResult>, other: RunningCommand): void {
+  end.then(
+    ({ code }) => {
+      if (code !== 0) other.kill();
+    },
+    () => other.kill(),
+  );
 }
 
 /** Every connection has come about on both sides, and has been disconnected, not broken. */
