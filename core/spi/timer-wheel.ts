@@ -63,23 +63,31 @@ export class TimerWheel implements Timers {
       timer.onExpire(nowUs);
       timer = this.heads[DUE] as Timer | null;
     }
-    this.dueUs = this.nextDeadlineUs();
+    this.nextDeadlineUs();
     return fired;
   }
 
   /**
    * No timer is due before this time; Infinity without timers. It is the earliest deadline itself
-   * unless very many timers are close together, and then less than their slot's width early.
+   * unless very many timers are close together, and then less than their slot's width early: the
+   * look at that time (`advance`) spreads them.
    */
   nextDeadlineUs(): number {
+    this.dueUs = this.earliestUs();
+    return this.dueUs;
+  }
+
+  private earliestUs(): number {
     for (let level = 0; level < LEVELS; level++) {
       const slot = this.firstSlot(level);
       if (slot < 0) continue;
-      const start = this.slotStart(level, slot) * TICK_US;
+      const start = this.slotStart(level, slot);
+      // There is nothing to spread in the present tick.
+      const limit = start > this.tick ? EXACT_LIMIT : Infinity;
       let earliest = Infinity;
       let timer = this.heads[level * SLOTS + slot] as Timer | null;
       for (let seen = 0; timer !== null; seen++, timer = timer.next) {
-        if (seen === EXACT_LIMIT) return Math.min(start, earliest);
+        if (seen === limit) return Math.min(start * TICK_US, earliest);
         earliest = Math.min(earliest, timer.deadlineUs);
       }
       return earliest;
