@@ -54,7 +54,8 @@ export class RcAckTimer {
     this.restartAsking();
   }
 
-  private restartAsking(): void {
+  /** What asks has been sent: the wait before asking begins again, the ACK timer goes on. */
+  restartAsking(): void {
     const { hca } = this.qp;
     this.askDeadlineUs = hca.nowUs + this.pace.timeoutUs * this.askBackoff;
     const { deadlineUs } = this;

@@ -126,10 +126,14 @@ export class RcPace {
     this.backAtUs = nowUs;
   }
 
-  /** Whether a NAK of `una` can only be about what was sent before the requester went back. */
-  isEcho(una: number, nowUs: number): boolean {
+  /** Whether what is oldest has been sent again already. */
+  hasGoneBackTo(una: number): boolean {
+    return una === this.backPsn;
+  }
+
+  /** Whether a sign of what is missing must be older than the last time of going back. */
+  isEcho(nowUs: number): boolean {
     const { shortestUs } = this.roundTrip;
-    if (una !== this.backPsn || shortestUs === Infinity) return false;
-    return nowUs - this.backAtUs < shortestUs;
+    return nowUs - this.backAtUs < (shortestUs === Infinity ? LEAST_US : shortestUs);
   }
 }

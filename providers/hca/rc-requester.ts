@@ -258,9 +258,20 @@ export class RcRequester implements AckWaiter {
     if (this.sendIndex !== qp.visible) qp.hca.scheduleRequests(qp);
   }
 
-  /** The peer misses the oldest packet, or we its answer; none that followed has been taken. */
+  /**
+   * The peer misses the oldest packet, or we its answer; none that followed has been taken. Hearing
+   * so of the same packet again is no further retry: packets that overtake one another tell it many
+   * times, and a peer that never answers this one is given up by the ACK timer, which goes on.
+   */
   onMissing(): void {
-    if (!this.pace.isEcho(this.una, this.qp.hca.nowUs)) this.retry(psnAdd(this.una, 1));
+    const { pace, una } = this;
+    const { nowUs } = this.qp.hca;
+    if (!pace.hasGoneBackTo(una)) this.retry(psnAdd(una, 1));
+    else if (!pace.isEcho(nowUs)) {
+      pace.onLoss(nowUs);
+      this.goBack(psnAdd(una, 1));
+      this.ackTimer.restartAsking();
+    }
   }
 
   /**

@@ -67,7 +67,7 @@ class Corners {
   }
 
   #leave(): void {
-    for (const ep of this.#alive) if (ep.state === 'CONNECTED') ep.disconnect();
+    for (const ep of this.#alive) if (ep.state === 'CONNECTED') ep.disconnect('graceful');
   }
 
   async #event(): Promise<ConnectionEvent> {
