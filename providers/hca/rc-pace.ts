@@ -131,9 +131,10 @@ export class RcPace {
     return una === this.backPsn;
   }
 
-  /** Whether a sign of what is missing must be older than the last time of going back. */
+  /** Whether a sign of what is missing is probably older than the last time of going back. */
   isEcho(nowUs: number): boolean {
-    const { shortestUs } = this.roundTrip;
-    return nowUs - this.backAtUs < (shortestUs === Infinity ? LEAST_US : shortestUs);
+    const { shortestUs, smoothedUs } = this.roundTrip;
+    const answerUs = shortestUs === Infinity ? LEAST_US : Math.max(shortestUs, smoothedUs);
+    return nowUs - this.backAtUs < answerUs;
   }
 }
