@@ -130,7 +130,8 @@ describe('verbs: memory', () => {
     assert.equal(buffer.byteLength, isTaken ? 0 : 64);
   });
 
-  it('is there as long as a device may write, though it was taken from its buffer', async () => {
+  it('stays while a device may write, though it was taken from its buffer', async function () {
+    this.timeout(60_000); // collections of the whole heap, beside all other tests
     // So large that what is given back is unmapped: a write would end the process.
     const bytes = 64 << 20;
     const sizes = [
@@ -185,7 +186,7 @@ describe('verbs: memory', () => {
   }
 
   it('is kept while registered, though nobody else holds it', async function () {
-    this.timeout(30_000);
+    this.timeout(60_000);
     const regions = [
       register(new Uint8Array(1 << 16).fill(1), LOCAL_WRITE | REMOTE_WRITE | REMOTE_READ),
       register(new Uint8Array(pair.device.allocate(1 << 16)).fill(1), LOCAL_WRITE | REMOTE_READ),
