@@ -83,10 +83,8 @@ function assertPackets(packets: readonly RocePacket[], from: string, expected: E
   assertOpcodes('the responder', responses, [...answers]);
   const solicited = requests.filter(({ isSolicited }) => isSolicited).length;
   assert.ok(solicited >= expected.solicited, `${solicited} packets solicit an event`);
-  const naks = responses.filter(({ syndrome }) => isNak(syndrome));
-  assert.deepEqual(
-    naks.map(({ syndrome }) => syndrome),
-    [NAK.REMOTE_ACCESS],
-    'NAKs',
-  );
+  const naks = responses.map(({ syndrome }) => syndrome).filter(isNak);
+  // The guest's network card drops what comes while its ring is full; that is asked for again.
+  const refusals = naks.filter((syndrome) => syndrome !== NAK.PSN_SEQUENCE);
+  assert.deepEqual(refusals, [NAK.REMOTE_ACCESS], 'NAKs');
 }
