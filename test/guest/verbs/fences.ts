@@ -1,8 +1,8 @@
 import { WrFlags } from '../../../core/spi/index.js';
 
 /**
- * The same requests without fences, for rxe 6.1 as the requester. Its requester task, which waits for
- * a fence, and its completer task, which ends the wait, share the flag for it unsynchronized
+ * The same requests without fences, for rxe 6.1 as the requester. Its requester task, which waits
+ * for a fence, and its completer task, which ends the wait, share the flag for it unsynchronized
  * (linux-rdma, June 2023): now and then the wake-up is lost, the READ in front has its answer, and
  * what is fenced behind it never leaves. And when it repeats a fenced request, for an RNR NAK or
  * because an acknowledgement was late, that waits for READs behind it, which wait for it.

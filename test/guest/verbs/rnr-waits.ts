@@ -1,12 +1,12 @@
 /**
- * Whether a requester honours the waits of RNR NAKs, as far as a capture at one point of the link can
- * tell. IBTA 9.7.5.2.8.
+ * Whether a requester honours the waits of RNR NAKs, as far as a capture at one point of the link
+ * can tell. IBTA 9.7.5.2.8.
  *
  * A NAK is captured before its requester has it, and a request after it has left. So whoever waits
- * is never captured with the refused PSN sooner than the wait after the NAK. What is captured sooner
- * left before the NAK came ("crossed" it), or breaks the wait. Who had not seen the NAK had another
- * cause to send that PSN once more, which the capture has too, before the NAK; and each cause sends
- * once:
+ * is never captured with the refused PSN sooner than the wait after the NAK. What is captured
+ * sooner left before the NAK came ("crossed" it), or breaks the wait. Who had not seen the NAK had
+ * another cause to send that PSN once more, which the capture has too, before the NAK; and each
+ * cause sends once:
  *
  * - an earlier RNR NAK whose wait was over;
  * - a sequence NAK;
