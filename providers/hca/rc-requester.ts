@@ -69,6 +69,7 @@ export class RcRequester implements AckWaiter {
     const most = this.pace.begin(hca.parameters.windowPackets, this.qp.mtuBytes, this.una);
     this.chunks.begin(most, depth, this.una);
     this.packets.begin();
+    this.ackTimer.begin();
     this.reloadRetries();
   }
 
@@ -355,7 +356,7 @@ export class RcRequester implements AckWaiter {
   private reloadRetries(): void {
     this.retriesLeft = this.qp.attributes.retryCount ?? 0;
     this.rnrRetriesLeft = this.qp.attributes.rnrRetryCount ?? 0;
-    this.ackTimer.resetBackoff();
+    this.ackTimer.onProgress();
   }
 
   // --- timers -----------------------------------------------------------------------------------

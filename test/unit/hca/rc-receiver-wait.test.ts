@@ -16,8 +16,8 @@ interface Scene {
   readonly qp: QueuePair;
   /** PSNs that have left since the NAK that began the wait. */
   readonly sent: number[];
-  answer(syndrome: number, psn?: number): void;
-  statuses(): number[];
+  readonly answer: (syndrome: number, psn?: number) => void;
+  readonly statuses: () => number[];
 }
 
 /** A SEND that the peer, which says nothing itself, has just refused for want of a receive. */
@@ -37,7 +37,7 @@ function refused(rnrRetryCount: number, messages = 1): Scene {
     pair,
     qp,
     sent,
-    answer(syndrome, psn = PSN) {
+    answer: (syndrome, psn = PSN) => {
       pair.a.port.inject(acknowledge(qp.qpn, psn, syndrome));
       pair.settle();
     },
