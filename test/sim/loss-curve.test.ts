@@ -53,7 +53,7 @@ describe('Goodput under loss, in virtual time', function () {
     }
   });
 
-  it('is shared soon by many flows that begin at once, though some lose their first packets', () => {
+  it('is shared soon by many flows that begin at once, and lose first packets', () => {
     const { fairness, failed } = sharedBottleneck(32, 256 << 10, 1, 60_000, true);
     assert.equal(failed, 0);
     assert.ok(fairness >= 0.85, `fairness ${fairness.toFixed(3)}`);
