@@ -4,7 +4,9 @@
 #include <netinet/udp.h>
 #include <string.h>
 
+#include "coarse_clock.h"
 #include "icrc.h"
+#include "socket_owner.h"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
@@ -25,16 +27,13 @@ constexpr uint32_t kPageTrainBytes = 32 << 10;
 constexpr uint32_t kMaxRings = 16;
 /// So often in a row the system may refuse pages before it is not asked again.
 constexpr uint32_t kMaxPageFailures = 3;
+/// So long the owner of a destination's socket is taken to be the same.
+constexpr uint64_t kOwnerMs = 1000;
 /// BTH transports whose requester keeps the payload until it is acknowledged: RC and XRC. Others
 /// must not lose, or see twice, what stayed unread for long.
 bool isReliable(const uint32_t* words) {
   const int transport = reinterpret_cast<const uint8_t*>(words + tx::kHeader)[0] >> 5;
   return transport == 0 || transport == 5;
-}
-/// The payload of a request does not change until it is acknowledged; that of a READ response may.
-bool isRequest(const uint32_t* words) {
-  const int operation = reinterpret_cast<const uint8_t*>(words + tx::kHeader)[0] & 0x1F;
-  return operation < 0x0D || operation > 0x12;
 }
 
 uint32_t padBytesOf(const uint32_t* words) {
@@ -269,12 +268,22 @@ PageRing* Sender::ringFor(uint32_t first, Train train) {
   return pageFailures_ < kMaxPageFailures ? path.ring.get() : nullptr;
 }
 
+/// Payload in place shows a process that does not take it in what its memory holds later.
+bool Sender::isTrusted(Path& path) {
+  const uint64_t now = coarseMs();
+  if (path.ownerSeenMs == 0 || now - path.ownerSeenMs >= kOwnerMs) {
+    path.ownerSeenMs = now;
+    path.ownSocket = isOwnSocket(path.address);
+  }
+  return path.ownSocket;
+}
+
 /// The first header goes by copy, for it must bring the address; the rest as pages.
 Sender::Outcome Sender::sendPages(uint32_t first, Train train, PageRing* ring, Result* result) {
   Path& path = paths_[packetPaths_[first]];
   const uint32_t* words = memory_.packets + size_t{tx::kWords} * first;
   size_t rest;
-  if (train.count == 1 && words[tx::kSegmentCount] == 1 && isRequest(words)) {
+  if (train.count == 1 && words[tx::kSegmentCount] == 1 && isTrusted(path)) {
     rest = layOutInPlace(first, path, ring);
   } else {
     uint8_t* const start = ring->take(size_t{train.count} * train.segmentBytes);
