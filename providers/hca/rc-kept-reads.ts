@@ -36,7 +36,8 @@ export class RcKeptReads implements AnswerKeeper {
   private readonly regions: (Region | undefined)[];
   private readonly offsets: number[];
   private readonly copies: (KeptAnswers | undefined)[];
-  private copied = LEAST_COPIED;
+  /** How many were, or are to be, the last time; and how many of them are to come. */
+  private copied = 0;
   private copiesLeft = 0;
   /** Answers left in place since the last copied one. */
   private stayed = 0;
