@@ -4,6 +4,7 @@ import { Access, LOCAL_MTU_BYTES, TX, WrOpcode } from '../../core/spi/index.js';
 import type { MemoryRegion, QueuePair } from '../../core/spi/index.js';
 import type { HcaDevice } from '../../providers/hca/device.js';
 import type { Hca } from '../../providers/hca/hca.js';
+import type { HcaParameters } from '../../providers/hca/index.js';
 import { HcaPair, connect, drain, postSend } from './hca-pair.js';
 
 export const MTU = LOCAL_MTU_BYTES;
@@ -21,9 +22,9 @@ export class LateReads {
   readonly segments: number[] = [];
 
   /** @param depth READs in flight */
-  constructor(lengthBytes: number, depth = 4) {
-    const options = { localMtuBytes: MTU, bufferBytes: 2 * SPACE, memoryBytes: SPACE };
-    this.pair = new HcaPair(3, options);
+  constructor(lengthBytes: number, depth = 4, parameters: Partial<HcaParameters> = {}) {
+    const options = { localMtuBytes: MTU, bufferBytes: 4 * SPACE, memoryBytes: SPACE };
+    this.pair = new HcaPair(3, { ...options, parameters });
     const { a, b } = this.pair;
     this.qpA = a.createQp();
     this.qpB = b.createQp();
