@@ -123,10 +123,21 @@ describe('READ answers in place', () => {
     it('the memory went while it was read: what was answered comes first, then the NAK', () => {
       const world = new LateReads(3 * MTU);
       const before = world.lent.slice();
-      world.answered(MTU, 0, 0);
-      world.pair.b.port.sendCredit = 0;
-      world.answered(MTU, MTU, 1); // built, and not taken by the port
-      world.answered(MTU, 2 * MTU, 2); // not even built
+      const { a, b } = world.pair;
+      const requests: Uint8Array[] = [];
+      a.port.filter = (packet) => {
+        requests.push(packet.slice());
+        return [];
+      };
+      for (let i = 0; i < 3; i++) world.post(MTU, i * MTU, i);
+      a.driver.pump();
+      a.port.filter = undefined;
+      // The port takes the first answer; the second is built and waits, the third is not even that.
+      for (const [i, request] of requests.entries()) {
+        b.port.sendCredit = i === 0 ? 1 : 0;
+        b.port.inject(request);
+        b.driver.pump();
+      }
       world.region.destroy();
       world.lent.fill(0x99);
       world.pair.b.port.sendCredit = Infinity;
