@@ -16,6 +16,7 @@ const SEND_MIDDLE = 0x01;
 const BTH_BYTES = 12;
 /** Neither root nor anybody who has a name. */
 const STRANGER = 54_321;
+const UNMAPPED = 65_534;
 
 /** Tells of each datagram whether its payload has changed to zeros; it is stopped in between. */
 const RECEIVER = `
@@ -67,7 +68,7 @@ class Receiver {
 }
 
 /** What a receiver finds that takes a packet in only after its memory has changed. */
-async function found(uid?: number, opcode = SEND_MIDDLE): Promise<string> {
+async function found(uid?: number, opcode = SEND_MIDDLE, senderUid = 0): Promise<string> {
   const port = openNativePort({ addresses: [LOCAL], udpPort: UDP_PORT });
   const receiver = await Receiver.start(REMOTE, uid).catch(async (error: unknown) => {
     await port.close();
@@ -77,7 +78,9 @@ async function found(uid?: number, opcode = SEND_MIDDLE): Promise<string> {
     port.watch(nothing);
     const send = sender(port, REMOTE, opcode);
     receiver.stop();
+    if (senderUid !== 0) process.seteuid?.(senderUid);
     await send();
+    if (senderUid !== 0) process.seteuid?.(0);
     receiver.go();
     return await receiver.next();
   } finally {
@@ -122,6 +125,16 @@ describe('native port, payload in place', () => {
   it('is copied for a socket of another user, who sees nothing of what comes later', async function () {
     if (process.geteuid?.() !== 0) this.skip(); // only root can be two users
     assert.equal(await found(STRANGER), 'as sent');
+  });
+
+  it('is copied for a user whom the system shows for all that it cannot name', async function () {
+    if (process.geteuid?.() !== 0) this.skip();
+    assert.equal(
+      await found(STRANGER, SEND_MIDDLE, STRANGER),
+      'changed',
+      'anybody else trusts its own',
+    );
+    assert.equal(await found(UNMAPPED, SEND_MIDDLE, UNMAPPED), 'as sent');
   });
 
   it('is copied where another user has a socket that takes all addresses', async function () {
