@@ -107,8 +107,9 @@ export interface PacketPort {
   /**
    * Sends packets `from` to `to` - 1, in order for each path. Longer payload of RC than
    * COPIED_PAYLOAD_BYTES that lies in one segment may be taken from its memory as late as the peer
-   * reads it; what has changed by then fails its ICRC. In several segments it is copied. Returns the index of the first one
-   * not taken (`to` if all were): the caller offers the rest again after `onWritable`.
+   * reads it; what has changed by then fails its ICRC. In several segments it is copied. Returns
+   * the index of the first one not taken (`to` if all were): the caller offers the rest again after
+   * `onWritable`.
    */
   send(from: number, to: number): number;
 

@@ -86,7 +86,7 @@ describe('softroce, READs whose memory goes before the peer takes the answer in'
     assertSameBytes(bytes, before);
   });
 
-  it('after the end of this side, its memory written to: flushed, nothing of later is shown', async () => {
+  it('after the end of this side, its memory written to: flushed', async () => {
     const { result, bytes } = await read((lender, lent) => {
       const { bytes: memory } = lent;
       lender.ep.disconnect('abrupt');

@@ -21,7 +21,8 @@ const UNMAPPED = 65_534;
 /** Tells of each datagram whether its payload has changed to zeros; it is stopped in between. */
 const RECEIVER = `
   const type = process.argv[1].includes(':') ? 'udp6' : 'udp4';
-  const socket = require('node:dgram').createSocket(type === 'udp6' ? { type, ipv6Only: true } : type);
+  const options = type === 'udp6' ? { type, ipv6Only: true } : type;
+  const socket = require('node:dgram').createSocket(options);
   socket.on('message', (bytes) => {
     const payload = bytes.subarray(${String(BTH_BYTES)}, bytes.length - 4);
     console.log(payload.some((byte) => byte !== 0) ? 'as sent' : 'changed');
@@ -122,7 +123,7 @@ describe('native port, payload in place', () => {
     }
   });
 
-  it('is copied for a socket of another user, who sees nothing of what comes later', async function () {
+  it('is copied for a socket of another user, who sees nothing of later', async function () {
     if (process.geteuid?.() !== 0) this.skip(); // only root can be two users
     assert.equal(await found(STRANGER), 'as sent');
   });

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { Access, LOCAL_MTU_BYTES, TX, WrOpcode } from '../../core/spi/index.js';
 import type { MemoryRegion, QueuePair } from '../../core/spi/index.js';
-import type { HcaDevice } from '../../providers/hca/device.js';
 import type { Hca } from '../../providers/hca/hca.js';
 import type { HcaParameters } from '../../providers/hca/index.js';
 import { HcaPair, connect, drain, postSend } from './hca-pair.js';
@@ -36,7 +35,7 @@ export class LateReads {
   }
 
   get hca(): Hca {
-    return (this.pair.b.driver.device as HcaDevice).hca;
+    return this.pair.b.driver.device.hca;
   }
 
   /** Posts a READ, and lets b answer, which a does not take in. */

@@ -4,9 +4,7 @@
 #include <netinet/udp.h>
 #include <string.h>
 
-#include "coarse_clock.h"
 #include "icrc.h"
-#include "socket_owner.h"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
@@ -27,8 +25,6 @@ constexpr uint32_t kPageTrainBytes = 32 << 10;
 constexpr uint32_t kMaxRings = 16;
 /// So often in a row the system may refuse pages before it is not asked again.
 constexpr uint32_t kMaxPageFailures = 3;
-/// So long the owner of a destination's socket is taken to be the same.
-constexpr uint64_t kOwnerMs = 1000;
 /// BTH transports whose requester keeps the payload until it is acknowledged: RC and XRC. Others
 /// must not lose, or see twice, what stayed unread for long.
 bool isReliable(const uint32_t* words) {
@@ -268,22 +264,12 @@ PageRing* Sender::ringFor(uint32_t first, Train train) {
   return pageFailures_ < kMaxPageFailures ? path.ring.get() : nullptr;
 }
 
-/// Payload in place shows a process that does not take it in what its memory holds later.
-bool Sender::isTrusted(Path& path) {
-  const uint64_t now = coarseMs();
-  if (path.ownerSeenMs == 0 || now - path.ownerSeenMs >= kOwnerMs) {
-    path.ownerSeenMs = now;
-    path.ownSocket = isOwnSocket(path.address);
-  }
-  return path.ownSocket;
-}
-
 /// The first header goes by copy, for it must bring the address; the rest as pages.
 Sender::Outcome Sender::sendPages(uint32_t first, Train train, PageRing* ring, Result* result) {
   Path& path = paths_[packetPaths_[first]];
   const uint32_t* words = memory_.packets + size_t{tx::kWords} * first;
   size_t rest;
-  if (train.count == 1 && words[tx::kSegmentCount] == 1 && isTrusted(path)) {
+  if (train.count == 1 && words[tx::kSegmentCount] == 1 && path.owner.isUs(path.address)) {
     rest = layOutInPlace(first, path, ring);
   } else {
     uint8_t* const start = ring->take(size_t{train.count} * train.segmentBytes);

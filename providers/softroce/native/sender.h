@@ -12,6 +12,7 @@
 #include "page_ring.h"
 #include "port_memory.h"
 #include "region_table.h"
+#include "socket_owner.h"
 #include "train_planner.h"
 #include "udp_socket.h"
 
@@ -28,9 +29,8 @@ struct Path {
   HeaderRegisters registers;
   /// The destination is this very host, so that whole pages can be handed over.
   bool sameHost = false;
-  /// What is known of who owns the destination's socket, and since when (0: nothing).
-  bool ownSocket = false;
-  uint64_t ownerSeenMs = 0;
+  /// Payload in place shows a process that does not take it in what its memory holds later.
+  SocketOwner owner;
   /// Of a path to this host that has carried a long train.
   std::unique_ptr<PageRing> ring;
 };
@@ -68,7 +68,6 @@ class Sender {
   void closeScratch();
   uint32_t registerOf(Path& path, uint32_t bytes, uint32_t index);
   PageRing* ringFor(uint32_t first, Train train);
-  bool isTrusted(Path& path);
   Outcome sendPages(uint32_t first, Train train, PageRing* ring, Result* result);
   Outcome sendLoaded(const Path& path, Train train, size_t bytes, Result* result);
   size_t layOutInPlace(uint32_t packet, Path& path, PageRing* ring);

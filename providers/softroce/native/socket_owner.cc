@@ -6,10 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "coarse_clock.h"
+
 namespace dapl {
 namespace {
 
 constexpr uint32_t kUnmappedUser = 65534;  // what users of other namespaces are shown as
+constexpr uint64_t kSameMs = 1000;
 constexpr size_t kIpv4Digits = 8;
 constexpr size_t kIpv6Digits = 32;
 
@@ -51,6 +54,15 @@ void look(const char* table, const char* exact, const char* any, uint16_t port, 
 }
 
 }  // namespace
+
+bool SocketOwner::isUs(const SocketAddress& address) {
+  const uint64_t now = coarseMs();
+  if (seenMs_ == 0 || now - seenMs_ >= kSameMs) {
+    seenMs_ = now;
+    isUs_ = isOwnSocket(address);
+  }
+  return isUs_;
+}
 
 bool isOwnSocket(const SocketAddress& address) {
   char exact[kIpv6Digits + 1];

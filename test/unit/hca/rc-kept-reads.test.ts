@@ -1,4 +1,4 @@
-/** READ answers that stay in their memory until the peer takes them in, and what becomes of that. */
+/** READ answers that stay in their memory until the peer takes them in: what becomes of them. */
 import assert from 'node:assert/strict';
 import { AsyncEventType, QpState, WcStatus, WrOpcode, nextRkey } from '../../../core/spi/index.js';
 import { MOST_KEPT_BYTES } from '../../../providers/hca/kept-memory.js';
@@ -204,7 +204,7 @@ describe('READ answers in place', () => {
       assert.equal(inPlace, 3 * 21 - (64 - 3), '64 were copied');
     });
 
-    it('again and again are copied twice as long each time, until they have been left alone', () => {
+    it('again and again are copied twice as long each time, until left alone', () => {
       const world = new LateReads(MTU);
       let cookie = 0;
       /** READs that are copied before one is left in place again. */
