@@ -37,6 +37,8 @@ export class RcPace {
   private backAtUs = NEVER;
   /** Packets before this one were sent before: which of them is answered, nobody knows. */
   private ambiguousEnd = 0;
+  /** The time that answers take has been measured since nothing came back in time. */
+  timed = false;
 
   /** @returns the largest window, in packets of `mtuBytes` (see CongestionWindow) */
   begin(mostPackets: number, mtuBytes: number, psn: number): number {
@@ -49,6 +51,7 @@ export class RcPace {
     this.askedPsn = NONE;
     this.backPsn = NONE;
     this.ambiguousEnd = psn;
+    this.timed = false;
     return most;
   }
 
@@ -77,6 +80,7 @@ export class RcPace {
     if (this.timedEnd !== NONE && psnDiff(una, this.timedEnd) >= 0) {
       this.roundTrip.add(nowUs - this.timedAtUs);
       this.timedEnd = NONE;
+      this.timed = true;
     }
     this.countDelivered(una, nowUs);
     window.onAcknowledged((una - this.counted) & PSN_MASK);
@@ -111,6 +115,7 @@ export class RcPace {
     this.window.onSilence(this.roundTrip.inflation);
     this.askedPsn = una;
     this.loweredAtUs = nowUs;
+    this.timed = false;
   }
 
   /**

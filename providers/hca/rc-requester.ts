@@ -69,6 +69,7 @@ export class RcRequester implements AckWaiter {
     const most = this.pace.begin(hca.parameters.windowPackets, this.qp.mtuBytes, this.una);
     this.chunks.begin(most, depth, this.una);
     this.packets.begin();
+    this.ackTimer.begin();
     this.reloadRetries();
   }
 
@@ -292,8 +293,19 @@ export class RcRequester implements AckWaiter {
     this.ackTimer.restart();
   }
 
-  /** Waits as the RNR NAK says, then starts again from `una`. */
+  /**
+   * The peer has no receive for the oldest packet: waits `delayUs` at least (IBTA 9.7.5.2.8), then
+   * starts again from it. A NAK inside that wait is of the same packet, which was on its way twice:
+   * it is no further retry, but its delay has to pass too.
+   */
   waitForReceiver(delayUs: number): void {
+    const { hca } = this.qp;
+    const untilUs = hca.nowUs + delayUs;
+    if (!this.waitingForReceiver) this.beginReceiverWait(untilUs);
+    else if (untilUs > this.rnrTimer.deadlineUs) hca.timers.start(this.rnrTimer, untilUs);
+  }
+
+  private beginReceiverWait(untilUs: number): void {
     const { qp } = this;
     if (this.rnrRetriesLeft === 0) {
       qp.failOldest(WcStatus.RNR_RETRY_EXC_ERR, 0);
@@ -303,7 +315,7 @@ export class RcRequester implements AckWaiter {
     this.goBack(this.maxPsn);
     this.waitingForReceiver = true;
     this.ackTimer.pause();
-    qp.hca.timers.start(this.rnrTimer, qp.hca.nowUs + delayUs);
+    qp.hca.timers.start(this.rnrTimer, untilUs);
   }
 
   /** What the RNR NAK refused has been taken since: that NAK was a late or repeated one. */
@@ -344,7 +356,7 @@ export class RcRequester implements AckWaiter {
   private reloadRetries(): void {
     this.retriesLeft = this.qp.attributes.retryCount ?? 0;
     this.rnrRetriesLeft = this.qp.attributes.rnrRetryCount ?? 0;
-    this.ackTimer.resetBackoff();
+    this.ackTimer.onProgress();
   }
 
   // --- timers -----------------------------------------------------------------------------------

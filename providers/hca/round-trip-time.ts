@@ -2,8 +2,11 @@
  * The time until a packet is answered, estimated as TCP does (RFC 6298); and the shortest one seen,
  * which is that of a path without queues. Repeated packets are not timed (Karn's algorithm).
  */
-/** Before the first sample; an early repetition costs a packet, and no retry. */
-const INITIAL_TIMEOUT_US = 20_000;
+/**
+ * Before the first sample. Too short costs a few packets that are sent again, at doubling intervals
+ * (no retries); too long, a flow whose first packet is lost among many waits while the others go.
+ */
+const INITIAL_TIMEOUT_US = 5000;
 
 export class RoundTripTime {
   /** Infinity before the first sample. */
