@@ -79,14 +79,29 @@ export class ResponseQueue {
     this.push(RESPONSE.RESOURCE, psn, resource, msn);
   }
 
+  /** The same before all that is owed already. */
+  resourceFirst(psn: number, resource: number, msn: number): void {
+    this.makeRoom();
+    this.head -= 1;
+    this.put(this.head, RESPONSE.RESOURCE, psn, resource, msn);
+  }
+
   private push(kind: number, psn: number, syndrome: number, msn: number): void {
-    if (this.tail - this.head > this.mask) this.grow();
-    const at = this.at(this.tail);
+    this.makeRoom();
+    this.put(this.tail, kind, psn, syndrome, msn);
+    this.tail += 1;
+  }
+
+  private put(index: number, kind: number, psn: number, syndrome: number, msn: number): void {
+    const at = this.at(index);
     this.words[at + KIND] = kind;
     this.words[at + PSN] = psn;
     this.words[at + SYNDROME] = syndrome;
     this.words[at + MSN] = msn;
-    this.tail += 1;
+  }
+
+  private makeRoom(): void {
+    if (this.tail - this.head > this.mask) this.grow();
   }
 
   private grow(): void {
