@@ -3,6 +3,7 @@
  * completions, and lets queue pairs send by turns. It owns what all its objects share, and knows no
  * socket; the time is the port's, or that of whoever drives it.
  */
+import { Slab } from '../../core/spi/index.js';
 import type {
   Gid,
   PacketPort,
@@ -24,6 +25,7 @@ import { PeerTable } from './peer-table.js';
 import { PlacementQueue } from './placement-queue.js';
 import { PortReleases } from './port-releases.js';
 import { type AttributeLimits, limitsOf } from './queue-pair-attributes.js';
+import type { QueuePairMemory } from './queue-pair-memory.js';
 import { QueuePairTable } from './queue-pair-table.js';
 import type { SoftQueuePair } from './queue-pair.js';
 import type { ReceivedPacket } from './received-packet.js';
@@ -65,6 +67,8 @@ export class Hca implements CompletionHost, SharedReceiveHost {
   readonly parameters: HcaParameters;
   readonly limits: AttributeLimits;
   readonly counters = new HcaCounters();
+  /** Where the memory of queue pairs comes from. */
+  readonly slab = new Slab();
   readonly queuePairs: QueuePairTable;
   readonly sharedReceives: SharedReceiveTable;
   readonly multicast: MulticastTable;
@@ -353,6 +357,13 @@ export class Hca implements CompletionHost, SharedReceiveHost {
 
   releasePath(path: number): void {
     this.releases.addPath(path);
+    if (this.tx.waiting === 0) this.releases.run();
+  }
+
+  /** Of a queue pair that ends: nobody finds anything in it any more. */
+  releaseMemory(memory: QueuePairMemory): void {
+    memory.end();
+    this.releases.addPiece(memory);
     if (this.tx.waiting === 0) this.releases.run();
   }
 

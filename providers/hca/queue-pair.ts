@@ -6,8 +6,8 @@
 import {
   AsyncEventType,
   QpState,
+  QpType,
   RQE,
-  Ring,
   SQE,
   SpiError,
   WcOpcode,
@@ -15,16 +15,13 @@ import {
   WrFlags,
   WrOpcode,
   checkQpTransition,
-  ringEntries,
-  rqeBytes,
-  sqeBytes,
 } from '../../core/spi/index.js';
 import type {
-  QpType,
   QueuePair,
   QueuePairAttributes,
   QueuePairEventHandler,
   QueuePairInit,
+  Ring,
 } from '../../core/spi/index.js';
 import type { CompletionSource, SoftCompletionQueue } from './completion-queue.js';
 import { FLIGHT, FlightRecorder } from './flight-recorder.js';
@@ -33,6 +30,7 @@ import type { Domain } from './memory.js';
 import type { Window, WindowBinder } from './memory-window.js';
 import type { Notifiable } from './notification-queue.js';
 import { checkAttributeValues } from './queue-pair-attributes.js';
+import { QueuePairMemory } from './queue-pair-memory.js';
 import { OwnReceiveQueue } from './receive-source.js';
 import type { ReceiveSource } from './receive-source.js';
 import type { ReceivedPacket } from './received-packet.js';
@@ -48,11 +46,15 @@ WC_OPCODE[WrOpcode.ATOMIC_FETCH_AND_ADD] = WcOpcode.FETCH_ADD;
 WC_OPCODE[WrOpcode.LOCAL_INV] = WcOpcode.LOCAL_INV;
 WC_OPCODE[WrOpcode.BIND_MW] = WcOpcode.BIND_MW;
 
+/** Types with a peer that acknowledges. */
+const CONNECTED = new Set<QpType>([QpType.RC, QpType.XRC_INI, QpType.XRC_TGT]);
+
 export abstract class SoftQueuePair
   implements QueuePair, Notifiable, CompletionSource, WindowBinder
 {
   readonly type: QpType;
   readonly domain: Domain;
+  readonly memory: QueuePairMemory;
   readonly sendRing: Ring;
   /** Where receives come from; on an XRC target, the queue that the present message names. */
   receives: ReceiveSource;
@@ -97,12 +99,13 @@ export abstract class SoftQueuePair
     this.maxSendSge = init.maxSendSge;
     this.maxInlineBytes = init.maxInlineBytes;
     this.eventHandler = init.onEvent;
-    this.sendRing = Ring.allocate(
-      ringEntries(init.maxSendWr),
-      sqeBytes(init.maxSendSge, init.maxInlineBytes),
-    );
     this.srq = init.srq as SoftSharedReceiveQueue | undefined;
-    this.receives = receives ?? this.srq ?? ownReceiveQueue(init);
+    const others = receives ?? this.srq;
+    const connected = CONNECTED.has(init.type);
+    this.memory = QueuePairMemory.of(hca.slab, init, { connected, receives: !others });
+    const { sendRing, receiveRing } = this.memory;
+    this.sendRing = sendRing;
+    this.receives = others ?? new OwnReceiveQueue(receiveRing!, init.maxReceiveSge, this.domain);
   }
 
   /** Type 2 windows bound through it: they are open to its peer alone, and end with it. */
@@ -192,6 +195,7 @@ export abstract class SoftQueuePair
     this.unbindWindows();
     this.hca.onQueuePairDestroyed(this);
     if (this.inlineRegion >= 0) this.hca.releaseRegion(this.inlineRegion);
+    this.hca.releaseMemory(this.memory);
   }
 
   // --- state -----------------------------------------------------------------------------------
@@ -371,17 +375,19 @@ export abstract class SoftQueuePair
 
   // --- inline payload --------------------------------------------------------------------------
 
-  /** The port's number for the send ring, whose entries hold inline payload. */
+  /** The port's number for the send ring's entries, which hold inline payload. */
   inlinePayloadRegion(): number {
     if (this.inlineRegion < 0) {
-      const { buffer } = this.sendRing;
-      this.inlineRegion = this.hca.port.addRegion(buffer, 0, buffer.byteLength);
+      const { sendRing } = this;
+      const bytes = sendRing.entries * sendRing.strideBytes;
+      this.inlineRegion = this.hca.port.addRegion(sendRing.buffer, sendRing.byteOf(0), bytes);
     }
     return this.inlineRegion;
   }
-}
 
-function ownReceiveQueue(init: QueuePairInit): OwnReceiveQueue {
-  const ring = Ring.allocate(ringEntries(init.maxReceiveWr), rqeBytes(init.maxReceiveSge));
-  return new OwnReceiveQueue(ring, init.maxReceiveSge, init.pd as Domain);
+  /** Byte offset in that region of the payload of an entry. */
+  inlinePayloadOffset(index: number): number {
+    const { sendRing } = this;
+    return sendRing.byteOf(index) - sendRing.byteOf(0) + SQE.SEGMENTS * 4;
+  }
 }

@@ -5,9 +5,11 @@
  * is no retry. So a lost tail costs a few round trips, and a peer that is busy for a while is not
  * given up.
  */
-import { Timer } from '../../core/spi/index.js';
+import { TimerEntry } from '../../core/spi/index.js';
 import type { RcPace } from './rc-pace.js';
 import type { RcQueuePair } from './rc-queue-pair.js';
+import { NO_DEADLINE } from './rc-times.js';
+import type { RcTimes } from './rc-times.js';
 
 /** IBTA lets the ACK timer take 1 to 4 times its nominal length: we back off within that. */
 const MAX_BACKOFF = 4;
@@ -20,21 +22,22 @@ export interface AckWaiter {
   ask(): void;
 }
 
-export class RcAckTimer {
+/** Its deadline in the wheel may be earlier than the true ones: see `restart`. */
+export class RcAckTimer extends TimerEntry {
   private backoff = 1;
-  private ackDeadlineUs = Infinity;
   private askBackoff = 1;
-  private askDeadlineUs = Infinity;
-  private readonly timer = new Timer((nowUs) => this.onExpire(nowUs));
 
   constructor(
     private readonly qp: RcQueuePair,
+    private readonly times: RcTimes,
     private readonly pace: RcPace,
     private readonly waiter: AckWaiter,
-  ) {}
+  ) {
+    super();
+  }
 
   get running(): boolean {
-    return this.ackDeadlineUs !== Infinity;
+    return this.times.ackDeadlineUs !== NO_DEADLINE;
   }
 
   /** Something has come back: both waits have their first lengths again. */
@@ -50,46 +53,44 @@ export class RcAckTimer {
   restart(): void {
     const { hca, ackTimeoutUs } = this.qp;
     if (ackTimeoutUs === Infinity) return;
-    this.ackDeadlineUs = hca.nowUs + ackTimeoutUs * this.backoff;
+    this.times.ackDeadlineUs = hca.nowUs + ackTimeoutUs * this.backoff;
     this.restartAsking();
   }
 
   /** What asks has been sent: the wait before asking begins again, the ACK timer goes on. */
   restartAsking(): void {
     const { hca } = this.qp;
-    this.askDeadlineUs = hca.nowUs + this.pace.timeoutUs * this.askBackoff;
-    const { deadlineUs } = this;
-    if (!this.timer.active || deadlineUs < this.timer.deadlineUs) {
-      hca.timers.start(this.timer, deadlineUs);
-    }
+    this.times.askDeadlineUs = hca.nowUs + this.pace.timeoutUs * this.askBackoff;
+    const { nextUs } = this;
+    if (!this.active || nextUs < this.deadlineUs) hca.timers.start(this, nextUs);
   }
 
   /** Nothing is awaited; an expiry that is still to come finds that out. */
   pause(): void {
-    this.ackDeadlineUs = Infinity;
-    this.askDeadlineUs = Infinity;
+    this.times.ackDeadlineUs = NO_DEADLINE;
+    this.times.askDeadlineUs = NO_DEADLINE;
   }
 
   stop(): void {
     this.pause();
-    this.qp.hca.timers.stop(this.timer);
+    this.qp.hca.timers.stop(this);
   }
 
-  private get deadlineUs(): number {
-    return Math.min(this.ackDeadlineUs, this.askDeadlineUs);
+  private get nextUs(): number {
+    return Math.min(this.times.ackDeadlineUs, this.times.askDeadlineUs);
   }
 
-  private onExpire(nowUs: number): void {
+  override expire(nowUs: number): void {
     const { waiter, qp } = this;
     if (!waiter.outstanding || !this.running) this.pause();
-    else if (nowUs >= this.ackDeadlineUs) {
+    else if (nowUs >= this.times.ackDeadlineUs) {
       const waitedUs = qp.ackTimeoutUs * this.backoff;
       this.backoff = Math.min(this.backoff * 2, MAX_BACKOFF);
       waiter.onAckTimeout(waitedUs);
-    } else if (nowUs >= this.askDeadlineUs) {
+    } else if (nowUs >= this.times.askDeadlineUs) {
       waiter.ask();
       this.askBackoff *= 2;
       this.restartAsking();
-    } else qp.hca.timers.start(this.timer, this.deadlineUs);
+    } else qp.hca.timers.start(this, this.nextUs);
   }
 }

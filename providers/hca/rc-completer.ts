@@ -120,7 +120,7 @@ export class RcCompleter {
     this.refusal = 0;
     while (qp.oldest !== qp.fetched) {
       const slot = qp.oldest & sendRing.mask;
-      const end = psnAdd(requester.firstPsn[slot]!, requester.packetCount[slot]!);
+      const end = psnAdd(requester.requests.firstPsn(slot), requester.requests.packets(slot));
       if (psnDiff(refusedPsn, end) < 0) {
         qp.failOldest(FATAL_STATUS.get(syndromeValue(refusal)) ?? WcStatus.REM_OP_ERR, refusal);
         return true;
@@ -144,9 +144,9 @@ export class RcCompleter {
     let missing = false;
     while (qp.oldest !== qp.fetched) {
       const slot = qp.oldest & sendRing.mask;
-      const first = requester.firstPsn[slot]!;
+      const first = requester.requests.firstPsn(slot);
       if (psnDiff(psn, first) < 0) break;
-      const end = psnAdd(first, requester.packetCount[slot]!);
+      const end = psnAdd(first, requester.requests.packets(slot));
       const opcode = sendRing.words[sendRing.wordOf(qp.oldest) + SQE.CONTROL]! & 0xff;
       if (needsResponse(opcode)) {
         missing = psnDiff(psn, end) >= 0;
@@ -157,7 +157,7 @@ export class RcCompleter {
         break;
       }
       requester.una = end;
-      qp.completeOldest(WcStatus.SUCCESS, requester.lengthBytes[slot]!, 0);
+      qp.completeOldest(WcStatus.SUCCESS, requester.requests.lengthBytes(slot), 0);
       requester.completeLocal();
     }
     if (requester.una !== before) this.onProgress();
@@ -209,11 +209,11 @@ export class RcCompleter {
     const read = OPERATION_OF[rx.opcode] === OPERATION.readResponse;
     if (read !== isRead(wrOpcode)) return false;
     if (!read) return OPERATION_OF[rx.opcode] === OPERATION.atomicAcknowledge;
-    const packet = (rx.psn - requester.firstPsn[slot]!) & PSN_MASK;
+    const packet = (rx.psn - requester.requests.firstPsn(slot)) & PSN_MASK;
     // Where a request ended before is not known any more when it is asked for again in parts.
-    const final = packet + 1 === requester.packetCount[slot]!;
+    const final = packet + 1 === requester.requests.packets(slot);
     if (final && (BITS_OF[rx.opcode]! & OPCODE_BIT.end) === 0) return false;
-    const rest = requester.lengthBytes[slot]! - packet * mtuBytes;
+    const rest = requester.requests.lengthBytes(slot) - packet * mtuBytes;
     return rx.payloadLength === Math.min(rest, mtuBytes);
   }
 
@@ -233,7 +233,7 @@ export class RcCompleter {
   private place(rx: ReceivedPacket, slot: number): void {
     const { qp } = this;
     const { requester, sendRing, hca } = qp;
-    const packet = (rx.psn - requester.firstPsn[slot]!) & PSN_MASK;
+    const packet = (rx.psn - requester.requests.firstPsn(slot)) & PSN_MASK;
     if (packet === 0 || this.cursorIndex !== qp.oldest) {
       const at = sendRing.wordOf(qp.oldest);
       const segments = (sendRing.words[at + SQE.CONTROL]! >>> 16) & 0xff;
@@ -255,9 +255,9 @@ export class RcCompleter {
       return;
     }
     requester.una = psnAdd(rx.psn, 1);
-    if (packet + 1 === requester.packetCount[slot]) {
+    if (packet + 1 === requester.requests.packets(slot)) {
       this.cursorIndex = -1;
-      const bytes = requester.lengthBytes[slot]!;
+      const bytes = requester.requests.lengthBytes(slot);
       qp.completeOldest(WcStatus.SUCCESS, bytes === 0 ? payloadLength : bytes, 0);
       requester.completeLocal();
     }

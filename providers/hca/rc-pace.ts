@@ -3,12 +3,12 @@
  * how long to wait. The window is one part of it, the round trip time the other.
  */
 import { CongestionWindow } from './congestion-window.js';
+import { NEVER_YET } from './rc-times.js';
+import type { RcTimes } from './rc-times.js';
 import { RoundTripTime } from './round-trip-time.js';
 import { PSN_MASK, psnAdd, psnDiff } from './wire/psn.js';
 
 const NONE = -1;
-/** A time, and a double from the start: a field that becomes one later costs each its shape. */
-const NEVER = -Infinity;
 /** An early repeat waits at least so long: the event loop sleeps no shorter times. */
 const LEAST_US = 1000;
 /**
@@ -19,24 +19,27 @@ const LOSSY_LEAST_US = 200;
 
 export class RcPace {
   readonly window = new CongestionWindow();
-  private readonly roundTrip = new RoundTripTime();
+  private readonly roundTrip: RoundTripTime;
   /** PSNs up to here have been counted into the window. */
   private counted = 0;
-  /** One after the PSN that is being timed, or NONE; and when it left. */
+  /** One after the PSN that is being timed, or NONE; `timedAtUs` says when it left. */
   private timedEnd = NONE;
-  private timedAtUs = NEVER;
-  /** Deliveries are counted for a round trip: since when (NEVER: from the next), and where. */
-  private roundAtUs = NEVER;
+  /**
+   * Deliveries are counted for a round trip: since `roundAtUs` (NEVER_YET: from the next), and where
+   * that was.
+   */
   private roundUna = 0;
-  /** When the window was lowered: losses of the round trip after that are the same event. */
-  private loweredAtUs = NEVER;
   /** The PSN that asks after silence. */
   private askedPsn = NONE;
   /** Where the requester went back to, and when. */
   private backPsn = NONE;
-  private backAtUs = NEVER;
   /** Packets before this one were sent before: which of them is answered, nobody knows. */
   private ambiguousEnd = 0;
+
+  /** Losses of the round trip after `loweredAtUs` are the same event. */
+  constructor(private readonly times: RcTimes) {
+    this.roundTrip = new RoundTripTime(times);
+  }
 
   /** @returns the largest window, in packets of `mtuBytes` (see CongestionWindow) */
   begin(mostPackets: number, mtuBytes: number, psn: number): number {
@@ -44,8 +47,8 @@ export class RcPace {
     this.roundTrip.reset();
     this.counted = psn;
     this.timedEnd = NONE;
-    this.roundAtUs = NEVER;
-    this.loweredAtUs = NEVER;
+    this.times.roundAtUs = NEVER_YET;
+    this.times.loweredAtUs = NEVER_YET;
     this.askedPsn = NONE;
     this.backPsn = NONE;
     this.ambiguousEnd = psn;
@@ -63,7 +66,7 @@ export class RcPace {
   onAsked(psn: number, nowUs: number): void {
     if (this.timedEnd !== NONE || psnDiff(psn, this.ambiguousEnd) <= 0) return;
     this.timedEnd = psn;
-    this.timedAtUs = nowUs;
+    this.times.timedAtUs = nowUs;
   }
 
   /** Everything before `una` has been answered. */
@@ -75,7 +78,7 @@ export class RcPace {
       this.askedPsn = NONE;
     }
     if (this.timedEnd !== NONE && psnDiff(una, this.timedEnd) >= 0) {
-      this.roundTrip.add(nowUs - this.timedAtUs);
+      this.roundTrip.add(nowUs - this.times.timedAtUs);
       this.timedEnd = NONE;
     }
     this.countDelivered(una, nowUs);
@@ -85,13 +88,13 @@ export class RcPace {
 
   private countDelivered(una: number, nowUs: number): void {
     const { roundTrip } = this;
-    const elapsedUs = nowUs - this.roundAtUs;
-    if (this.roundAtUs !== NEVER) {
+    const elapsedUs = nowUs - this.times.roundAtUs;
+    if (this.times.roundAtUs !== NEVER_YET) {
       if (elapsedUs < roundTrip.smoothedUs || roundTrip.shortestUs === Infinity) return;
       const delivered = (una - this.roundUna) & PSN_MASK;
       this.window.onRoundTrip(delivered, elapsedUs, roundTrip.shortestUs);
     }
-    this.roundAtUs = nowUs;
+    this.times.roundAtUs = nowUs;
     this.roundUna = una;
   }
 
@@ -100,9 +103,9 @@ export class RcPace {
     if (this.askedPsn !== NONE) {
       this.window.onAnswer(false);
       this.askedPsn = NONE;
-    } else if (nowUs - this.loweredAtUs >= this.roundTrip.smoothedUs) {
+    } else if (nowUs - this.times.loweredAtUs >= this.roundTrip.smoothedUs) {
       this.window.onLoss(this.roundTrip.inflation);
-      this.loweredAtUs = nowUs;
+      this.times.loweredAtUs = nowUs;
     }
   }
 
@@ -110,7 +113,7 @@ export class RcPace {
   onSilence(una: number, nowUs: number): void {
     this.window.onSilence(this.roundTrip.inflation);
     this.askedPsn = una;
-    this.loweredAtUs = nowUs;
+    this.times.loweredAtUs = nowUs;
   }
 
   /**
@@ -120,10 +123,10 @@ export class RcPace {
    */
   onWentBack(una: number, ambiguousEnd: number, nowUs: number): void {
     this.timedEnd = NONE;
-    this.roundAtUs = NEVER;
+    this.times.roundAtUs = NEVER_YET;
     this.ambiguousEnd = ambiguousEnd;
     this.backPsn = una;
-    this.backAtUs = nowUs;
+    this.times.backAtUs = nowUs;
   }
 
   /** Whether what is oldest has been sent again already. */
@@ -135,6 +138,6 @@ export class RcPace {
   isEcho(nowUs: number): boolean {
     const { shortestUs, smoothedUs } = this.roundTrip;
     const answerUs = shortestUs === Infinity ? LEAST_US : Math.max(shortestUs, smoothedUs);
-    return nowUs - this.backAtUs < answerUs;
+    return nowUs - this.times.backAtUs < answerUs;
   }
 }

@@ -55,5 +55,5 @@ export class RcReadChunks {
 
 /** The largest that is not larger, and at least 1. */
 function powerOfTwo(value: number): number {
-  return 2 ** Math.floor(Math.log2(Math.max(1, value)));
+  return 1 << (31 - Math.clz32(Math.max(1, value)));
 }

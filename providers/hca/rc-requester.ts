@@ -15,6 +15,7 @@ import { LOCAL, RcRequests } from './rc-requests.js';
 import { RcAckTimer } from './rc-ack-timer.js';
 import type { AckWaiter } from './rc-ack-timer.js';
 import { RcPace } from './rc-pace.js';
+import { RcTimes } from './rc-times.js';
 import { PSN_MASK, psnAdd, psnDiff } from './wire/psn.js';
 
 export class RcRequester implements AckWaiter {
@@ -24,17 +25,13 @@ export class RcRequester implements AckWaiter {
   maxPsn = 0;
   /** Oldest PSN without an acknowledgement. */
   una = 0;
-  /** Of each request begun; by ring slot. */
-  readonly firstPsn: Uint32Array;
-  readonly packetCount: Uint32Array;
-  readonly lengthBytes: Uint32Array;
-  private readonly local: Uint8Array;
-  private readonly requests: RcRequests;
+  readonly requests: RcRequests;
   waitingForReceiver = false;
   retriesLeft = 0;
   rnrRetriesLeft = 0;
   private readonly chunks = new RcReadChunks();
-  private readonly pace = new RcPace();
+  private readonly times: RcTimes;
+  private readonly pace: RcPace;
   /** The request being sent, and the next of its packets. */
   private sendIndex = 0;
   private packet = 0;
@@ -42,19 +39,17 @@ export class RcRequester implements AckWaiter {
   private badIndex = -1;
   private badStatus = 0;
   private readonly reads = new RcOutstandingReads();
-  private lastHintUs = -Infinity;
   private readonly packets: RcRequestPackets;
   private readonly ackTimer: RcAckTimer;
-  private readonly rnrTimer = new Timer(() => this.onRnrTimer());
+  /** There from the first RNR NAK on. */
+  private rnrTimer: Timer | undefined = undefined;
 
   constructor(private readonly qp: RcQueuePair) {
-    this.ackTimer = new RcAckTimer(qp, this.pace, this);
+    this.times = new RcTimes(qp.memory);
+    this.pace = new RcPace(this.times);
+    this.ackTimer = new RcAckTimer(qp, this.times, this.pace, this);
     this.packets = new RcRequestPackets(qp, this.pace.window);
     this.requests = new RcRequests(qp);
-    this.firstPsn = this.requests.firstPsn;
-    this.packetCount = this.requests.packetCount;
-    this.lengthBytes = this.requests.lengthBytes;
-    this.local = this.requests.local;
   }
 
   /** Entering RTS from RTR. */
@@ -74,8 +69,7 @@ export class RcRequester implements AckWaiter {
 
   stop(): void {
     this.ackTimer.stop();
-    this.qp.hca.timers.stop(this.rnrTimer);
-    this.waitingForReceiver = false;
+    this.leaveReceiverWait();
     this.badIndex = -1;
     // Nothing is awaited any more: whatever still comes is stale.
     this.una = this.maxPsn;
@@ -139,7 +133,7 @@ export class RcRequester implements AckWaiter {
     const slot = qp.fetched & sendRing.mask;
     const found = this.requests.inspect(sendRing.words, at, slot);
     const status = qp.hca.sendFault?.(qp, sendRing.words[at + SQE.CONTROL]! & 0xff) ?? found;
-    this.firstPsn[slot] = this.psn;
+    this.requests.setFirstPsn(slot, this.psn);
     qp.fetched = (qp.fetched + 1) >>> 0;
     if (status === WcStatus.SUCCESS) return true;
     this.refuse(status);
@@ -168,7 +162,7 @@ export class RcRequester implements AckWaiter {
     const slot = this.sendIndex & sendRing.mask;
     const opcode = sendRing.words[sendRing.wordOf(this.sendIndex) + SQE.CONTROL]! & 0xff;
     let sent = 1;
-    if (this.local[slot] !== LOCAL.NO) {
+    if (this.requests.local(slot) !== LOCAL.NO) {
       this.doLocally(slot);
       return;
     }
@@ -180,7 +174,7 @@ export class RcRequester implements AckWaiter {
     }
     this.psn = psnAdd(this.psn, sent);
     this.packet += sent;
-    if (this.packet === this.packetCount[slot]) {
+    if (this.packet === this.requests.packets(slot)) {
       this.sendIndex = (this.sendIndex + 1) >>> 0;
       this.packet = 0;
     }
@@ -190,8 +184,8 @@ export class RcRequester implements AckWaiter {
   }
 
   private sendData(slot: number): boolean {
-    const { packets, sendIndex, psn, packet } = this;
-    return packets.data(sendIndex, psn, packet, this.packetCount[slot]!, this.lengthBytes[slot]!);
+    const { packets, requests, sendIndex, psn, packet } = this;
+    return packets.data(sendIndex, psn, packet, requests.packets(slot), requests.lengthBytes(slot));
   }
 
   /** Asks for one chunk; the number of PSNs that its responses use. */
@@ -199,7 +193,7 @@ export class RcRequester implements AckWaiter {
     const { mtuBytes } = this.qp;
     const count = this.chunkEnd(slot) - this.packet;
     const offset = this.packet * mtuBytes;
-    const length = Math.min(count * mtuBytes, this.lengthBytes[slot]! - offset);
+    const length = Math.min(count * mtuBytes, this.requests.lengthBytes(slot) - offset);
     this.packets.read(this.sendIndex, this.psn, offset, length);
     this.reads.add(psnAdd(this.psn, count));
     return count;
@@ -207,7 +201,7 @@ export class RcRequester implements AckWaiter {
 
   /** One after the last packet of the chunk to be asked for. */
   private chunkEnd(slot: number): number {
-    return this.chunks.end(this.packet, this.psn, this.packetCount[slot]!);
+    return this.chunks.end(this.packet, this.psn, this.requests.packets(slot));
   }
 
   private sendAtomic(): void {
@@ -219,13 +213,13 @@ export class RcRequester implements AckWaiter {
 
   /** Does the request at `sendIndex`, once; it completes when all before it have. */
   private doLocally(slot: number): void {
-    if (this.local[slot] === LOCAL.TO_DO) {
+    if (this.requests.local(slot) === LOCAL.TO_DO) {
       const status = executeLocalOperation(this.qp, this.sendIndex);
       if (status !== WcStatus.SUCCESS) {
         this.refuse(status);
         return;
       }
-      this.local[slot] = LOCAL.DONE;
+      this.requests.setDone(slot);
     }
     this.sendIndex = (this.sendIndex + 1) >>> 0;
     this.completeLocal();
@@ -236,7 +230,7 @@ export class RcRequester implements AckWaiter {
   completeLocal(): void {
     const { qp } = this;
     const { mask } = qp.sendRing;
-    while (qp.oldest !== qp.fetched && this.local[qp.oldest & mask] === LOCAL.DONE) {
+    while (qp.oldest !== qp.fetched && this.requests.local(qp.oldest & mask) === LOCAL.DONE) {
       qp.completeOldest(WcStatus.SUCCESS, 0, 0);
     }
   }
@@ -303,12 +297,13 @@ export class RcRequester implements AckWaiter {
     this.goBack(this.maxPsn);
     this.waitingForReceiver = true;
     this.ackTimer.pause();
+    this.rnrTimer ??= new Timer(() => this.onRnrTimer());
     qp.hca.timers.start(this.rnrTimer, qp.hca.nowUs + delayUs);
   }
 
   /** What the RNR NAK refused has been taken since: that NAK was a late or repeated one. */
   private leaveReceiverWait(): void {
-    this.qp.hca.timers.stop(this.rnrTimer);
+    if (this.rnrTimer) this.qp.hca.timers.stop(this.rnrTimer);
     this.waitingForReceiver = false;
   }
 
@@ -316,8 +311,8 @@ export class RcRequester implements AckWaiter {
   onUnreachable(): void {
     const { hca, flight } = this.qp;
     if (!this.outstanding || this.waitingForReceiver) return;
-    if (hca.nowUs - this.lastHintUs < hca.parameters.unreachableRetryUs) return;
-    this.lastHintUs = hca.nowUs;
+    if (hca.nowUs - this.times.lastHintUs < hca.parameters.unreachableRetryUs) return;
+    this.times.lastHintUs = hca.nowUs;
     flight.record(hca.nowUs, FLIGHT.UNREACHABLE, 0, this.una);
     this.retry(this.maxPsn);
   }
@@ -338,7 +333,7 @@ export class RcRequester implements AckWaiter {
     this.packet =
       qp.oldest === qp.fetched
         ? 0
-        : (psn - this.firstPsn[qp.oldest & qp.sendRing.mask]!) & PSN_MASK;
+        : (psn - this.requests.firstPsn(qp.oldest & qp.sendRing.mask)) & PSN_MASK;
   }
 
   private reloadRetries(): void {

@@ -6,6 +6,8 @@ import { SQE, WcStatus, WrFlags } from '../../core/spi/index.js';
 import { isLocalOperation } from './local-operations.js';
 import { MAX_MESSAGE_BYTES } from './parameters.js';
 import { isRcOpcode, isAtomic, needsResponse } from './rc-opcodes.js';
+import { REQUEST_ROW } from './queue-pair-memory.js';
+import type { QueuePairMemory } from './queue-pair-memory.js';
 import type { RcQueuePair } from './rc-queue-pair.js';
 import { segmentBytes } from './segment-cursor.js';
 
@@ -13,21 +15,51 @@ import { segmentBytes } from './segment-cursor.js';
 export const LOCAL = { NO: 0, TO_DO: 1, DONE: 2 } as const;
 
 export class RcRequests {
-  readonly firstPsn: Uint32Array;
-  /** PSNs that it uses. */
-  readonly packetCount: Uint32Array;
-  readonly lengthBytes: Uint32Array;
-  /** LOCAL. */
-  readonly local: Uint8Array;
+  private readonly memory: QueuePairMemory;
 
   constructor(private readonly qp: RcQueuePair) {
-    const { entries } = qp.sendRing;
-    // One buffer: what a buffer costs beside its bytes counts where there are many connections.
-    const buffer = new ArrayBuffer(entries * 13);
-    this.firstPsn = new Uint32Array(buffer, 0, entries);
-    this.packetCount = new Uint32Array(buffer, entries * 4, entries);
-    this.lengthBytes = new Uint32Array(buffer, entries * 8, entries);
-    this.local = new Uint8Array(buffer, entries * 12, entries);
+    this.memory = qp.memory;
+  }
+
+  /** PSN of its first packet. */
+  firstPsn(slot: number): number {
+    return this.memory.words[this.wordOf(slot) + REQUEST_ROW.FIRST_PSN]!;
+  }
+
+  setFirstPsn(slot: number, psn: number): void {
+    this.memory.words[this.wordOf(slot) + REQUEST_ROW.FIRST_PSN] = psn;
+  }
+
+  /** PSNs that it uses. */
+  packets(slot: number): number {
+    return this.memory.words[this.wordOf(slot) + REQUEST_ROW.PACKETS]!;
+  }
+
+  /** Of its message. */
+  lengthBytes(slot: number): number {
+    return this.memory.words[this.wordOf(slot) + REQUEST_ROW.LENGTH]!;
+  }
+
+  /** LOCAL. */
+  local(slot: number): number {
+    return this.memory.words[this.wordOf(slot) + REQUEST_ROW.LOCAL]!;
+  }
+
+  /** What puts nothing on the wire has been done. */
+  setDone(slot: number): void {
+    this.memory.words[this.wordOf(slot) + REQUEST_ROW.LOCAL] = LOCAL.DONE;
+  }
+
+  private note(slot: number, packets: number, lengthBytes: number, local: number): void {
+    const { words } = this.memory;
+    const at = this.wordOf(slot);
+    words[at + REQUEST_ROW.PACKETS] = packets;
+    words[at + REQUEST_ROW.LENGTH] = lengthBytes;
+    words[at + REQUEST_ROW.LOCAL] = local;
+  }
+
+  private wordOf(slot: number): number {
+    return this.memory.firstRequest + slot * REQUEST_ROW.WORDS;
   }
 
   /** Checks a request and notes its size; a completion status. */
@@ -37,14 +69,10 @@ export class RcRequests {
     const segments = (control >>> 16) & 0xff;
     const inline = (control & (WrFlags.INLINE << 8)) !== 0;
     const { maxSendSge, maxInlineBytes } = this.qp;
-    this.packetCount[slot] = 1;
-    this.lengthBytes[slot] = 0;
-    this.local[slot] = isLocalOperation(opcode) ? LOCAL.TO_DO : LOCAL.NO;
+    const local = isLocalOperation(opcode);
+    this.note(slot, local ? 0 : 1, 0, local ? LOCAL.TO_DO : LOCAL.NO);
     if (!isRcOpcode(opcode) || (inline && needsResponse(opcode))) return WcStatus.LOC_QP_OP_ERR;
-    if (this.local[slot] !== LOCAL.NO) {
-      this.packetCount[slot] = 0;
-      return WcStatus.SUCCESS;
-    }
+    if (local) return WcStatus.SUCCESS;
     if (needsResponse(opcode) && (this.qp.attributes.maxRdAtomic ?? 0) === 0) {
       return WcStatus.LOC_QP_OP_ERR;
     }
@@ -54,8 +82,7 @@ export class RcRequests {
       : segmentBytes(words, at + SQE.SEGMENTS, segments);
     if (length > (inline ? maxInlineBytes : MAX_MESSAGE_BYTES)) return WcStatus.LOC_LEN_ERR;
     if (isAtomic(opcode)) return length === 8 ? WcStatus.SUCCESS : WcStatus.LOC_LEN_ERR;
-    this.lengthBytes[slot] = length;
-    this.packetCount[slot] = Math.max(1, Math.ceil(length / this.qp.mtuBytes));
+    this.note(slot, Math.max(1, Math.ceil(length / this.qp.mtuBytes)), length, LOCAL.NO);
     return WcStatus.SUCCESS;
   }
 }

@@ -11,6 +11,7 @@ import {
   WcFlags,
   WcOpcode,
   WcStatus,
+  ringEntries,
 } from '../../core/spi/index.js';
 import { FLIGHT } from './flight-recorder.js';
 import { MEMORY_CHECK } from './memory.js';
@@ -49,7 +50,7 @@ export class RcResponder {
   ePsn = 0;
   /** Messages completed, modulo 2^24. */
   msn = 0;
-  responses = new ResponseQueue(64);
+  readonly responses: ResponseQueue;
   readonly reads: RcReads;
   /** OPERATION of the message under way, `unknown` between messages. */
   private open: number = OPERATION.unknown;
@@ -68,6 +69,7 @@ export class RcResponder {
   private readonly cursor = new SegmentCursor();
 
   constructor(private readonly qp: RcQueuePair) {
+    this.responses = new ResponseQueue(qp.memory);
     this.reads = new RcReads(qp, this);
   }
 
@@ -79,7 +81,7 @@ export class RcResponder {
     this.ackPsn = NO_PSN;
     this.gap.close();
     this.communicating = false;
-    this.responses = new ResponseQueue(2 ** Math.ceil(Math.log2(64 + 4 * resources)));
+    this.responses.begin(ringEntries(64 + 4 * resources));
     this.reads.begin(resources);
   }
 

@@ -26,7 +26,7 @@ export class RequestPayload {
     const at = sendRing.wordOf(index);
     const control = sendRing.words[at + SQE.CONTROL]!;
     if ((control & (WrFlags.INLINE << 8)) !== 0) {
-      const start = sendRing.byteOf(index) + SQE.SEGMENTS * 4;
+      const start = this.qp.inlinePayloadOffset(index);
       hca.tx.addSegment(this.qp.inlinePayloadRegion(), start + offset, length);
       return true;
     }
