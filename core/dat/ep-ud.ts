@@ -372,7 +372,9 @@ export class UdEp extends DatHandle {
     for (const evd of this.dtoEvds()) {
       this.uses.push(evd.attach('THRESHOLD'), evd.reserve(1));
       const reason = `the completion queue of event dispatcher ${evd.id} overran`;
-      this.uses.push(evd.onOverrun(() => this.onBroken(reason)));
+      const listener = { onOverrun: () => this.onBroken(reason) };
+      evd.addOverrunListener(listener);
+      this.uses.push(() => evd.removeOverrunListener(listener));
     }
   }
 

@@ -21,6 +21,7 @@ import { NotificationQueue } from './notification-queue.js';
 import type { Notifiable } from './notification-queue.js';
 import type { HcaParameters } from './parameters.js';
 import { PacketDispatcher } from './packet-dispatcher.js';
+import { PeerPaths } from './peer-path.js';
 import { PeerTable } from './peer-table.js';
 import { PlacementQueue } from './placement-queue.js';
 import { PortReleases } from './port-releases.js';
@@ -30,6 +31,7 @@ import { QueuePairTable } from './queue-pair-table.js';
 import type { SoftQueuePair } from './queue-pair.js';
 import type { ReceivedPacket } from './received-packet.js';
 import type { SharedReceiveHost, SoftSharedReceiveQueue } from './shared-receive-queue.js';
+import { SegmentCursor } from './segment-cursor.js';
 import { SharedReceiveTable } from './shared-receive-table.js';
 import { TransmitQueue } from './transmit-queue.js';
 import { TurnQueue } from './turn-queue.js';
@@ -73,6 +75,9 @@ export class Hca implements CompletionHost, SharedReceiveHost {
   readonly sharedReceives: SharedReceiveTable;
   readonly multicast: MulticastTable;
   readonly peers = new PeerTable();
+  readonly paths: PeerPaths;
+  /** For packets that are gathered or scattered in one go. */
+  readonly cursor = new SegmentCursor();
   readonly memory: MemoryTable;
   readonly addressHandles: AddressHandleTable;
   readonly tx: TransmitQueue;
@@ -123,6 +128,10 @@ export class Hca implements CompletionHost, SharedReceiveHost {
     this.queuePairs = new QueuePairTable(random);
     this.sharedReceives = new SharedReceiveTable(random);
     this.multicast = new MulticastTable(port);
+    this.paths = new PeerPaths({
+      addPath: (gid, localGidIndex) => port.addPath(gid, localGidIndex),
+      releasePath: (path) => this.releasePath(path),
+    });
     this.memory = new MemoryTable(port, random, (region) => this.releaseRegion(region));
     this.addressHandles = new AddressHandleTable((path) => this.releasePath(path));
     this.tx = new TransmitQueue(port, (region) => this.memory.isThere(region));

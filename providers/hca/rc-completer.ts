@@ -32,26 +32,26 @@ const FATAL_STATUS = new Map<number, number>([
 ]);
 
 export class RcCompleter {
-  /** One lost response makes many that come too early. */
-  private readonly gap = new SequenceGap();
+  /** One lost response makes many that come too early. There from the first of them on. */
+  private gap: SequenceGap | undefined = undefined;
   /** A fatal NAK that came while a response before it was missing: its syndrome, and its PSN. */
   private refusal = 0;
   private refusedPsn = 0;
   /** The READ that `cursor` walks. */
   private cursorIndex = -1;
-  private readonly cursor = new SegmentCursor();
+  private cursor: SegmentCursor | undefined = undefined;
 
   constructor(private readonly qp: RcQueuePair) {}
 
   reset(): void {
-    this.gap.close();
+    this.gap?.close();
     this.refusal = 0;
     this.cursorIndex = -1;
   }
 
   /** A timeout starts afresh: the next hole is news again. */
   onTimeout(): void {
-    this.gap.close();
+    this.gap?.close();
   }
 
   receive(rx: ReceivedPacket): void {
@@ -168,11 +168,15 @@ export class RcCompleter {
   private onMissingResponse(psn: number): void {
     const { requester, hca } = this.qp;
     hca.counters.drops.missingResponse += 1;
-    if (!requester.waitingForReceiver && this.gap.isNews(psn)) requester.onMissing();
+    if (!requester.waitingForReceiver && this.isNews(psn)) requester.onMissing();
+  }
+
+  private isNews(psn: number): boolean {
+    return (this.gap ??= new SequenceGap()).isNews(psn);
   }
 
   private onProgress(): void {
-    this.gap.close();
+    this.gap?.close();
     const { requester } = this.qp;
     if (this.refusal !== 0 && psnDiff(requester.una, this.refusedPsn) >= 0) this.failRefused();
     else requester.onProgress();
@@ -234,15 +238,16 @@ export class RcCompleter {
     const { qp } = this;
     const { requester, sendRing, hca } = qp;
     const packet = (rx.psn - requester.requests.firstPsn(slot)) & PSN_MASK;
+    const cursor = (this.cursor ??= new SegmentCursor());
     if (packet === 0 || this.cursorIndex !== qp.oldest) {
       const at = sendRing.wordOf(qp.oldest);
       const segments = (sendRing.words[at + SQE.CONTROL]! >>> 16) & 0xff;
-      this.cursor.start(sendRing.words, at + SQE.SEGMENTS, segments);
+      cursor.start(sendRing.words, at + SQE.SEGMENTS, segments);
       this.cursorIndex = qp.oldest;
     }
-    this.cursor.seek(packet * qp.mtuBytes);
+    cursor.seek(packet * qp.mtuBytes);
     const { payloadLength, payloadOffset } = rx;
-    const verdict = this.cursor.scatter(
+    const verdict = cursor.scatter(
       hca.memory,
       qp.domain,
       payloadLength,

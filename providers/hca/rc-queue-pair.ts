@@ -2,7 +2,8 @@
 import { DEFAULT_PKEY, QpState } from '../../core/spi/index.js';
 import type { AddressVector, QueuePairAttributes, QueuePairInit } from '../../core/spi/index.js';
 import type { Hca } from './hca.js';
-import { PeerPath } from './peer-path.js';
+import { NO_PATH } from './peer-path.js';
+import type { PeerPath } from './peer-path.js';
 import { SoftQueuePair } from './queue-pair.js';
 import { RcCompleter } from './rc-completer.js';
 import { RcRequester } from './rc-requester.js';
@@ -25,7 +26,7 @@ export class RcQueuePair extends SoftQueuePair {
   mtuBytes = 256;
   /** Local ACK timeout in microseconds; Infinity waits for ever. */
   ackTimeoutUs = Infinity;
-  private readonly peerPath: PeerPath;
+  private peerPath: PeerPath = NO_PATH;
 
   /** @param opcodeBase what its transport adds to the opcodes of RC */
   constructor(
@@ -37,7 +38,6 @@ export class RcQueuePair extends SoftQueuePair {
   ) {
     super(hca, qpn, init, receives);
     this.transport = opcodeBase >>> 5;
-    this.peerPath = new PeerPath(hca);
     this.requester = new RcRequester(this);
     this.completer = new RcCompleter(this);
     this.responder = new RcResponder(this);
@@ -151,13 +151,13 @@ export class RcQueuePair extends SoftQueuePair {
   }
 
   private setPath(vector: AddressVector): void {
-    this.peerPath.set(vector);
+    this.peerPath = this.hca.paths.replace(this.peerPath, vector);
     this.hca.peers.remove(this);
     this.hca.peers.add(vector.gid, this);
   }
 
   private clearPath(): void {
     this.hca.peers.remove(this);
-    this.peerPath.clear();
+    this.peerPath = this.hca.paths.release(this.peerPath);
   }
 }

@@ -29,7 +29,10 @@ export class RcRequester implements AckWaiter {
   waitingForReceiver = false;
   retriesLeft = 0;
   rnrRetriesLeft = 0;
-  private readonly chunks = new RcReadChunks();
+  /** Of READs and atomics: there from the first of them on. */
+  private chunks: RcReadChunks | undefined = undefined;
+  private reads: RcOutstandingReads | undefined = undefined;
+  private mostPackets = 1;
   private readonly times: RcTimes;
   private readonly pace: RcPace;
   /** The request being sent, and the next of its packets. */
@@ -38,7 +41,6 @@ export class RcRequester implements AckWaiter {
   /** A request that cannot be sent: it fails when all before it have completed. */
   private badIndex = -1;
   private badStatus = 0;
-  private readonly reads = new RcOutstandingReads();
   private readonly packets: RcRequestPackets;
   private readonly ackTimer: RcAckTimer;
   /** There from the first RNR NAK on. */
@@ -54,15 +56,15 @@ export class RcRequester implements AckWaiter {
 
   /** Entering RTS from RTR. */
   begin(sendPsn: number): void {
-    const { attributes, hca } = this.qp;
+    const { hca } = this.qp;
     this.psn = this.maxPsn = this.una = sendPsn & PSN_MASK;
     this.sendIndex = this.qp.fetched;
     this.packet = 0;
     this.badIndex = -1;
-    const depth = attributes.maxRdAtomic ?? 0;
-    this.reads.begin(depth);
-    const most = this.pace.begin(hca.parameters.windowPackets, this.qp.mtuBytes, this.una);
-    this.chunks.begin(most, depth, this.una);
+    this.reads = undefined;
+    this.chunks = undefined;
+    const { windowPackets } = hca.parameters;
+    this.mostPackets = this.pace.begin(windowPackets, this.qp.mtuBytes, this.una);
     this.packets.begin();
     this.reloadRetries();
   }
@@ -107,7 +109,11 @@ export class RcRequester implements AckWaiter {
     const inFlight = (this.psn - this.una) & PSN_MASK;
     if (inFlight >= this.pace.window.packets) return false;
     const control = qp.sendRing.words[qp.sendRing.wordOf(this.sendIndex) + SQE.CONTROL]!;
-    if (this.packet === 0 && this.reads.count > 0 && (control & (WrFlags.FENCE << 8)) !== 0) {
+    if (
+      this.packet === 0 &&
+      (this.reads?.count ?? 0) > 0 &&
+      (control & (WrFlags.FENCE << 8)) !== 0
+    ) {
       return false;
     }
     return !needsResponse(control & 0xff) || this.mayAsk(inFlight, control & 0xff);
@@ -115,10 +121,10 @@ export class RcRequester implements AckWaiter {
 
   /** READ and atomic depth; a chunk that does not fit what is left of the window waits. */
   private mayAsk(inFlight: number, opcode: number): boolean {
-    if (this.reads.full) return false;
+    if (this.reads?.full === true) return false;
     if (opcode !== WrOpcode.RDMA_READ) return true;
     const window = this.pace.window.packets;
-    this.chunks.fit(window, this.una, this.maxPsn);
+    this.readChunks().fit(window, this.una, this.maxPsn);
     if (inFlight === 0) return true;
     const slot = this.sendIndex & this.qp.sendRing.mask;
     return inFlight + this.chunkEnd(slot) - this.packet <= window;
@@ -195,18 +201,27 @@ export class RcRequester implements AckWaiter {
     const offset = this.packet * mtuBytes;
     const length = Math.min(count * mtuBytes, this.requests.lengthBytes(slot) - offset);
     this.packets.read(this.sendIndex, this.psn, offset, length);
-    this.reads.add(psnAdd(this.psn, count));
+    this.outstandingReads().add(psnAdd(this.psn, count));
     return count;
   }
 
   /** One after the last packet of the chunk to be asked for. */
   private chunkEnd(slot: number): number {
-    return this.chunks.end(this.packet, this.psn, this.requests.packets(slot));
+    return this.readChunks().end(this.packet, this.psn, this.requests.packets(slot));
+  }
+
+  private readChunks(): RcReadChunks {
+    const depth = this.qp.attributes.maxRdAtomic ?? 0;
+    return (this.chunks ??= new RcReadChunks(this.mostPackets, depth, this.una));
+  }
+
+  private outstandingReads(): RcOutstandingReads {
+    return (this.reads ??= new RcOutstandingReads(this.qp.attributes.maxRdAtomic ?? 0));
   }
 
   private sendAtomic(): void {
     this.packets.atomic(this.sendIndex, this.psn);
-    this.reads.add(psnAdd(this.psn, 1));
+    this.outstandingReads().add(psnAdd(this.psn, 1));
   }
 
   // --- local operations -------------------------------------------------------------------------
@@ -241,7 +256,7 @@ export class RcRequester implements AckWaiter {
   onProgress(): void {
     const { qp } = this;
     if (psnDiff(this.una, this.psn) > 0) this.resumeAt(this.una);
-    this.reads.retire(this.una);
+    this.reads?.retire(this.una);
     this.pace.onProgress(this.una, qp.hca.nowUs);
     this.reloadRetries();
     if (this.waitingForReceiver) this.leaveReceiverWait();
@@ -320,7 +335,7 @@ export class RcRequester implements AckWaiter {
   private goBack(ambiguousEnd: number): void {
     this.resumeAt(this.una);
     this.packets.begin();
-    this.reads.clear();
+    this.reads?.clear();
     this.pace.onWentBack(this.una, ambiguousEnd, this.qp.hca.nowUs);
     this.qp.hca.scheduleRequests(this.qp);
   }
