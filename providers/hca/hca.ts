@@ -9,7 +9,7 @@ import type {
   PacketPort,
   PollingMode,
   Random,
-  Timers,
+  TimerWheel,
   WcStatus,
 } from '../../core/spi/index.js';
 import { AddressHandleTable } from './address-handle.js';
@@ -54,7 +54,7 @@ const PKEY_BASE = 0x7fff;
 
 export interface HcaOptions {
   readonly port: PacketPort;
-  readonly timers: Timers;
+  readonly timers: TimerWheel;
   readonly random: Random;
   /** Microseconds. */
   readonly now: () => number;
@@ -65,7 +65,7 @@ export interface HcaOptions {
 
 export class Hca implements CompletionHost, SharedReceiveHost {
   readonly port: PacketPort;
-  readonly timers: Timers;
+  readonly timers: TimerWheel;
   readonly parameters: HcaParameters;
   readonly limits: AttributeLimits;
   readonly counters = new HcaCounters();

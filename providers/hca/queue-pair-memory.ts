@@ -38,7 +38,7 @@ export const RESPONSE_ROW = { KIND: 0, PSN: 1, SYNDROME: 2, MSN: 3, WORDS: 4 } a
 /** Answers that are owed at a time on most connections. A power of two. */
 export const FEW_RESPONSES = 4;
 
-/** Words of a request that has been begun: see RcRequests. */
+/** Words of a request that has been begun: see RcMemory. */
 export const REQUEST_ROW = { FIRST_PSN: 0, PACKETS: 1, LENGTH: 2, LOCAL: 3, WORDS: 4 } as const;
 
 /** The rings begin at the next cache line. */
@@ -61,11 +61,8 @@ export class QueuePairMemory extends Piece {
   readonly sendRing: Ring;
   readonly receiveRing: Ring | undefined;
 
-  static of(slab: Slab, init: QueuePairInit, parts: QueuePairParts): QueuePairMemory {
-    return new QueuePairMemory(slab, init, layoutOf(init, parts));
-  }
-
-  private constructor(slab: Slab, init: QueuePairInit, layout: Layout) {
+  constructor(slab: Slab, init: QueuePairInit, parts: QueuePairParts) {
+    const layout = layoutOf(init, parts);
     super(slab, layout.words * 4);
     const { words, firstWord } = this;
     this.firstTime = (firstWord + layout.times) >>> 1;

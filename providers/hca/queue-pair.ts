@@ -6,7 +6,6 @@
 import {
   AsyncEventType,
   QpState,
-  QpType,
   RQE,
   SQE,
   SpiError,
@@ -17,6 +16,7 @@ import {
   checkQpTransition,
 } from '../../core/spi/index.js';
 import type {
+  QpType,
   QueuePair,
   QueuePairAttributes,
   QueuePairEventHandler,
@@ -45,9 +45,6 @@ WC_OPCODE[WrOpcode.ATOMIC_CMP_AND_SWP] = WcOpcode.COMP_SWAP;
 WC_OPCODE[WrOpcode.ATOMIC_FETCH_AND_ADD] = WcOpcode.FETCH_ADD;
 WC_OPCODE[WrOpcode.LOCAL_INV] = WcOpcode.LOCAL_INV;
 WC_OPCODE[WrOpcode.BIND_MW] = WcOpcode.BIND_MW;
-
-/** Types with a peer that acknowledges. */
-const CONNECTED = new Set<QpType>([QpType.RC, QpType.XRC_INI, QpType.XRC_TGT]);
 
 export abstract class SoftQueuePair
   implements QueuePair, Notifiable, CompletionSource, WindowBinder
@@ -101,11 +98,15 @@ export abstract class SoftQueuePair
     this.eventHandler = init.onEvent;
     this.srq = init.srq as SoftSharedReceiveQueue | undefined;
     const others = receives ?? this.srq;
-    const connected = CONNECTED.has(init.type);
-    this.memory = QueuePairMemory.of(hca.slab, init, { connected, receives: !others });
+    this.memory = this.createMemory(init, others === undefined);
     const { sendRing, receiveRing } = this.memory;
     this.sendRing = sendRing;
     this.receives = others ?? new OwnReceiveQueue(receiveRing!, init.maxReceiveSge, this.domain);
+  }
+
+  /** @param receives with a receive ring of its own */
+  protected createMemory(init: QueuePairInit, receives: boolean): QueuePairMemory {
+    return new QueuePairMemory(this.hca.slab, init, { connected: false, receives });
   }
 
   /** Type 2 windows bound through it: they are open to its peer alone, and end with it. */

@@ -8,11 +8,12 @@
 import { TimerEntry } from '../../core/spi/index.js';
 import type { RcPace } from './rc-pace.js';
 import type { RcQueuePair } from './rc-queue-pair.js';
-import { NO_DEADLINE } from './rc-times.js';
-import type { RcTimes } from './rc-times.js';
+import { NO_DEADLINE } from './rc-memory.js';
 
 /** IBTA lets the ACK timer take 1 to 4 times its nominal length: we back off within that. */
 const MAX_BACKOFF = 4;
+/** So many running timers of a device are few: see `pause`. */
+const FEW_TIMERS = 64;
 
 /** Who waits. */
 export interface AckWaiter {
@@ -29,7 +30,6 @@ export class RcAckTimer extends TimerEntry {
 
   constructor(
     private readonly qp: RcQueuePair,
-    private readonly times: RcTimes,
     private readonly pace: RcPace,
     private readonly waiter: AckWaiter,
   ) {
@@ -37,7 +37,7 @@ export class RcAckTimer extends TimerEntry {
   }
 
   get running(): boolean {
-    return this.times.ackDeadlineUs !== NO_DEADLINE;
+    return this.qp.memory.ackDeadlineUs !== NO_DEADLINE;
   }
 
   /** Something has come back: both waits have their first lengths again. */
@@ -53,22 +53,27 @@ export class RcAckTimer extends TimerEntry {
   restart(): void {
     const { hca, ackTimeoutUs } = this.qp;
     if (ackTimeoutUs === Infinity) return;
-    this.times.ackDeadlineUs = hca.nowUs + ackTimeoutUs * this.backoff;
+    this.qp.memory.ackDeadlineUs = hca.nowUs + ackTimeoutUs * this.backoff;
     this.restartAsking();
   }
 
   /** What asks has been sent: the wait before asking begins again, the ACK timer goes on. */
   restartAsking(): void {
     const { hca } = this.qp;
-    this.times.askDeadlineUs = hca.nowUs + this.pace.timeoutUs * this.askBackoff;
+    this.qp.memory.askDeadlineUs = hca.nowUs + this.pace.timeoutUs * this.askBackoff;
     const { nextUs } = this;
     if (!this.active || nextUs < this.deadlineUs) hca.timers.start(this, nextUs);
   }
 
-  /** Nothing is awaited; an expiry that is still to come finds that out. */
+  /**
+   * Nothing is awaited. Among few timers one goes on, and finds that out when it expires: most are
+   * wanted again before. Among many it would find its connection gone from the caches by then.
+   */
   pause(): void {
-    this.times.ackDeadlineUs = NO_DEADLINE;
-    this.times.askDeadlineUs = NO_DEADLINE;
+    const { timers } = this.qp.hca;
+    if (timers.size > FEW_TIMERS) timers.stop(this);
+    this.qp.memory.ackDeadlineUs = NO_DEADLINE;
+    this.qp.memory.askDeadlineUs = NO_DEADLINE;
   }
 
   stop(): void {
@@ -77,17 +82,17 @@ export class RcAckTimer extends TimerEntry {
   }
 
   private get nextUs(): number {
-    return Math.min(this.times.ackDeadlineUs, this.times.askDeadlineUs);
+    return Math.min(this.qp.memory.ackDeadlineUs, this.qp.memory.askDeadlineUs);
   }
 
   override expire(nowUs: number): void {
     const { waiter, qp } = this;
     if (!waiter.outstanding || !this.running) this.pause();
-    else if (nowUs >= this.times.ackDeadlineUs) {
+    else if (nowUs >= this.qp.memory.ackDeadlineUs) {
       const waitedUs = qp.ackTimeoutUs * this.backoff;
       this.backoff = Math.min(this.backoff * 2, MAX_BACKOFF);
       waiter.onAckTimeout(waitedUs);
-    } else if (nowUs >= this.times.askDeadlineUs) {
+    } else if (nowUs >= this.qp.memory.askDeadlineUs) {
       waiter.ask();
       this.askBackoff *= 2;
       this.restartAsking();

@@ -120,7 +120,7 @@ export class RcCompleter {
     this.refusal = 0;
     while (qp.oldest !== qp.fetched) {
       const slot = qp.oldest & sendRing.mask;
-      const end = psnAdd(requester.requests.firstPsn(slot), requester.requests.packets(slot));
+      const end = psnAdd(requester.memory.firstPsn(slot), requester.memory.packets(slot));
       if (psnDiff(refusedPsn, end) < 0) {
         qp.failOldest(FATAL_STATUS.get(syndromeValue(refusal)) ?? WcStatus.REM_OP_ERR, refusal);
         return true;
@@ -144,9 +144,9 @@ export class RcCompleter {
     let missing = false;
     while (qp.oldest !== qp.fetched) {
       const slot = qp.oldest & sendRing.mask;
-      const first = requester.requests.firstPsn(slot);
+      const first = requester.memory.firstPsn(slot);
       if (psnDiff(psn, first) < 0) break;
-      const end = psnAdd(first, requester.requests.packets(slot));
+      const end = psnAdd(first, requester.memory.packets(slot));
       const opcode = sendRing.words[sendRing.wordOf(qp.oldest) + SQE.CONTROL]! & 0xff;
       if (needsResponse(opcode)) {
         missing = psnDiff(psn, end) >= 0;
@@ -157,7 +157,7 @@ export class RcCompleter {
         break;
       }
       requester.una = end;
-      qp.completeOldest(WcStatus.SUCCESS, requester.requests.lengthBytes(slot), 0);
+      qp.completeOldest(WcStatus.SUCCESS, requester.memory.lengthBytes(slot), 0);
       requester.completeLocal();
     }
     if (requester.una !== before) this.onProgress();
@@ -213,11 +213,11 @@ export class RcCompleter {
     const read = OPERATION_OF[rx.opcode] === OPERATION.readResponse;
     if (read !== isRead(wrOpcode)) return false;
     if (!read) return OPERATION_OF[rx.opcode] === OPERATION.atomicAcknowledge;
-    const packet = (rx.psn - requester.requests.firstPsn(slot)) & PSN_MASK;
+    const packet = (rx.psn - requester.memory.firstPsn(slot)) & PSN_MASK;
     // Where a request ended before is not known any more when it is asked for again in parts.
-    const final = packet + 1 === requester.requests.packets(slot);
+    const final = packet + 1 === requester.memory.packets(slot);
     if (final && (BITS_OF[rx.opcode]! & OPCODE_BIT.end) === 0) return false;
-    const rest = requester.requests.lengthBytes(slot) - packet * mtuBytes;
+    const rest = requester.memory.lengthBytes(slot) - packet * mtuBytes;
     return rx.payloadLength === Math.min(rest, mtuBytes);
   }
 
@@ -237,7 +237,7 @@ export class RcCompleter {
   private place(rx: ReceivedPacket, slot: number): void {
     const { qp } = this;
     const { requester, sendRing, hca } = qp;
-    const packet = (rx.psn - requester.requests.firstPsn(slot)) & PSN_MASK;
+    const packet = (rx.psn - requester.memory.firstPsn(slot)) & PSN_MASK;
     const cursor = (this.cursor ??= new SegmentCursor());
     if (packet === 0 || this.cursorIndex !== qp.oldest) {
       const at = sendRing.wordOf(qp.oldest);
@@ -260,9 +260,9 @@ export class RcCompleter {
       return;
     }
     requester.una = psnAdd(rx.psn, 1);
-    if (packet + 1 === requester.requests.packets(slot)) {
+    if (packet + 1 === requester.memory.packets(slot)) {
       this.cursorIndex = -1;
-      const bytes = requester.requests.lengthBytes(slot);
+      const bytes = requester.memory.lengthBytes(slot);
       qp.completeOldest(WcStatus.SUCCESS, bytes === 0 ? payloadLength : bytes, 0);
       requester.completeLocal();
     }

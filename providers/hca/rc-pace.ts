@@ -3,8 +3,8 @@
  * how long to wait. The window is one part of it, the round trip time the other.
  */
 import { CongestionWindow } from './congestion-window.js';
-import { NEVER_YET } from './rc-times.js';
-import type { RcTimes } from './rc-times.js';
+import { NEVER_YET } from './rc-memory.js';
+import type { RcMemory } from './rc-memory.js';
 import { RoundTripTime } from './round-trip-time.js';
 import { PSN_MASK, psnAdd, psnDiff } from './wire/psn.js';
 
@@ -37,7 +37,7 @@ export class RcPace {
   private ambiguousEnd = 0;
 
   /** Losses of the round trip after `loweredAtUs` are the same event. */
-  constructor(private readonly times: RcTimes) {
+  constructor(private readonly times: RcMemory) {
     this.roundTrip = new RoundTripTime(times);
   }
 

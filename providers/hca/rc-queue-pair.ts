@@ -6,6 +6,7 @@ import { NO_PATH } from './peer-path.js';
 import type { PeerPath } from './peer-path.js';
 import { SoftQueuePair } from './queue-pair.js';
 import { RcCompleter } from './rc-completer.js';
+import { RcMemory } from './rc-memory.js';
 import { RcRequester } from './rc-requester.js';
 import { RcResponder } from './rc-responder.js';
 import type { ReceiveSource } from './receive-source.js';
@@ -18,12 +19,15 @@ import { OPCODE_BIT, RC } from './wire/opcode.js';
 import { BITS_OF, HEADER_LENGTH_OF } from './wire/packet-layout.js';
 
 export class RcQueuePair extends SoftQueuePair {
+  declare readonly memory: RcMemory;
   override readonly transport: number;
   readonly requester: RcRequester;
   readonly completer: RcCompleter;
   readonly responder: RcResponder;
   destinationQpn = 0;
   mtuBytes = 256;
+  retryCount = 0;
+  rnrRetryCount = 0;
   /** Local ACK timeout in microseconds; Infinity waits for ever. */
   ackTimeoutUs = Infinity;
   private peerPath: PeerPath = NO_PATH;
@@ -41,6 +45,10 @@ export class RcQueuePair extends SoftQueuePair {
     this.requester = new RcRequester(this);
     this.completer = new RcCompleter(this);
     this.responder = new RcResponder(this);
+  }
+
+  protected override createMemory(init: QueuePairInit, receives: boolean): RcMemory {
+    return new RcMemory(this.hca.slab, init, receives);
   }
 
   // --- packets ----------------------------------------------------------------------------------
@@ -112,6 +120,8 @@ export class RcQueuePair extends SoftQueuePair {
     }
     this.destinationQpn = attributes.destinationQpn ?? 0;
     this.mtuBytes = attributes.pathMtuBytes ?? 256;
+    this.retryCount = attributes.retryCount ?? 0;
+    this.rnrRetryCount = attributes.rnrRetryCount ?? 0;
     this.ackTimeoutUs = this.nominalTimeoutUs();
     if (to === QpState.RTR) {
       this.responder.begin(attributes.receivePsn ?? 0, attributes.maxDestRdAtomic ?? 0);

@@ -6,16 +6,17 @@
 import { QpState, SQE, Timer, WcStatus, WrFlags, WrOpcode } from '../../core/spi/index.js';
 import { FLIGHT } from './flight-recorder.js';
 import { executeLocalOperation } from './local-operations.js';
+import { LOCAL } from './rc-memory.js';
+import type { RcMemory } from './rc-memory.js';
 import { isAtomic, needsResponse } from './rc-opcodes.js';
 import { RcOutstandingReads } from './rc-outstanding-reads.js';
 import type { RcQueuePair } from './rc-queue-pair.js';
 import { RcReadChunks } from './rc-read-chunks.js';
 import { RcRequestPackets } from './rc-request-packets.js';
-import { LOCAL, RcRequests } from './rc-requests.js';
+import { inspectRequest } from './rc-requests.js';
 import { RcAckTimer } from './rc-ack-timer.js';
 import type { AckWaiter } from './rc-ack-timer.js';
 import { RcPace } from './rc-pace.js';
-import { RcTimes } from './rc-times.js';
 import { PSN_MASK, psnAdd, psnDiff } from './wire/psn.js';
 
 export class RcRequester implements AckWaiter {
@@ -25,7 +26,8 @@ export class RcRequester implements AckWaiter {
   maxPsn = 0;
   /** Oldest PSN without an acknowledgement. */
   una = 0;
-  readonly requests: RcRequests;
+  /** Of the queue pair: requests begun, and times. */
+  readonly memory: RcMemory;
   waitingForReceiver = false;
   retriesLeft = 0;
   rnrRetriesLeft = 0;
@@ -33,7 +35,6 @@ export class RcRequester implements AckWaiter {
   private chunks: RcReadChunks | undefined = undefined;
   private reads: RcOutstandingReads | undefined = undefined;
   private mostPackets = 1;
-  private readonly times: RcTimes;
   private readonly pace: RcPace;
   /** The request being sent, and the next of its packets. */
   private sendIndex = 0;
@@ -47,11 +48,10 @@ export class RcRequester implements AckWaiter {
   private rnrTimer: Timer | undefined = undefined;
 
   constructor(private readonly qp: RcQueuePair) {
-    this.times = new RcTimes(qp.memory);
-    this.pace = new RcPace(this.times);
-    this.ackTimer = new RcAckTimer(qp, this.times, this.pace, this);
+    this.memory = qp.memory;
+    this.pace = new RcPace(qp.memory);
+    this.ackTimer = new RcAckTimer(qp, this.pace, this);
     this.packets = new RcRequestPackets(qp, this.pace.window);
-    this.requests = new RcRequests(qp);
   }
 
   /** Entering RTS from RTR. */
@@ -137,9 +137,9 @@ export class RcRequester implements AckWaiter {
     const { sendRing } = qp;
     const at = sendRing.wordOf(qp.fetched);
     const slot = qp.fetched & sendRing.mask;
-    const found = this.requests.inspect(sendRing.words, at, slot);
+    const found = inspectRequest(qp, at, slot);
     const status = qp.hca.sendFault?.(qp, sendRing.words[at + SQE.CONTROL]! & 0xff) ?? found;
-    this.requests.setFirstPsn(slot, this.psn);
+    this.memory.setFirstPsn(slot, this.psn);
     qp.fetched = (qp.fetched + 1) >>> 0;
     if (status === WcStatus.SUCCESS) return true;
     this.refuse(status);
@@ -168,7 +168,7 @@ export class RcRequester implements AckWaiter {
     const slot = this.sendIndex & sendRing.mask;
     const opcode = sendRing.words[sendRing.wordOf(this.sendIndex) + SQE.CONTROL]! & 0xff;
     let sent = 1;
-    if (this.requests.local(slot) !== LOCAL.NO) {
+    if (this.memory.local(slot) !== LOCAL.NO) {
       this.doLocally(slot);
       return;
     }
@@ -180,7 +180,7 @@ export class RcRequester implements AckWaiter {
     }
     this.psn = psnAdd(this.psn, sent);
     this.packet += sent;
-    if (this.packet === this.requests.packets(slot)) {
+    if (this.packet === this.memory.packets(slot)) {
       this.sendIndex = (this.sendIndex + 1) >>> 0;
       this.packet = 0;
     }
@@ -190,8 +190,8 @@ export class RcRequester implements AckWaiter {
   }
 
   private sendData(slot: number): boolean {
-    const { packets, requests, sendIndex, psn, packet } = this;
-    return packets.data(sendIndex, psn, packet, requests.packets(slot), requests.lengthBytes(slot));
+    const { packets, memory, sendIndex, psn, packet } = this;
+    return packets.data(sendIndex, psn, packet, memory.packets(slot), memory.lengthBytes(slot));
   }
 
   /** Asks for one chunk; the number of PSNs that its responses use. */
@@ -199,7 +199,7 @@ export class RcRequester implements AckWaiter {
     const { mtuBytes } = this.qp;
     const count = this.chunkEnd(slot) - this.packet;
     const offset = this.packet * mtuBytes;
-    const length = Math.min(count * mtuBytes, this.requests.lengthBytes(slot) - offset);
+    const length = Math.min(count * mtuBytes, this.memory.lengthBytes(slot) - offset);
     this.packets.read(this.sendIndex, this.psn, offset, length);
     this.outstandingReads().add(psnAdd(this.psn, count));
     return count;
@@ -207,7 +207,7 @@ export class RcRequester implements AckWaiter {
 
   /** One after the last packet of the chunk to be asked for. */
   private chunkEnd(slot: number): number {
-    return this.readChunks().end(this.packet, this.psn, this.requests.packets(slot));
+    return this.readChunks().end(this.packet, this.psn, this.memory.packets(slot));
   }
 
   private readChunks(): RcReadChunks {
@@ -228,13 +228,13 @@ export class RcRequester implements AckWaiter {
 
   /** Does the request at `sendIndex`, once; it completes when all before it have. */
   private doLocally(slot: number): void {
-    if (this.requests.local(slot) === LOCAL.TO_DO) {
+    if (this.memory.local(slot) === LOCAL.TO_DO) {
       const status = executeLocalOperation(this.qp, this.sendIndex);
       if (status !== WcStatus.SUCCESS) {
         this.refuse(status);
         return;
       }
-      this.requests.setDone(slot);
+      this.memory.setDone(slot);
     }
     this.sendIndex = (this.sendIndex + 1) >>> 0;
     this.completeLocal();
@@ -245,7 +245,7 @@ export class RcRequester implements AckWaiter {
   completeLocal(): void {
     const { qp } = this;
     const { mask } = qp.sendRing;
-    while (qp.oldest !== qp.fetched && this.requests.local(qp.oldest & mask) === LOCAL.DONE) {
+    while (qp.oldest !== qp.fetched && this.memory.local(qp.oldest & mask) === LOCAL.DONE) {
       qp.completeOldest(WcStatus.SUCCESS, 0, 0);
     }
   }
@@ -308,7 +308,7 @@ export class RcRequester implements AckWaiter {
       qp.failOldest(WcStatus.RNR_RETRY_EXC_ERR, 0);
       return;
     }
-    if ((qp.attributes.rnrRetryCount ?? 0) !== 7) this.rnrRetriesLeft -= 1;
+    if (qp.rnrRetryCount !== 7) this.rnrRetriesLeft -= 1;
     this.goBack(this.maxPsn);
     this.waitingForReceiver = true;
     this.ackTimer.pause();
@@ -326,8 +326,8 @@ export class RcRequester implements AckWaiter {
   onUnreachable(): void {
     const { hca, flight } = this.qp;
     if (!this.outstanding || this.waitingForReceiver) return;
-    if (hca.nowUs - this.times.lastHintUs < hca.parameters.unreachableRetryUs) return;
-    this.times.lastHintUs = hca.nowUs;
+    if (hca.nowUs - this.memory.lastHintUs < hca.parameters.unreachableRetryUs) return;
+    this.memory.lastHintUs = hca.nowUs;
     flight.record(hca.nowUs, FLIGHT.UNREACHABLE, 0, this.una);
     this.retry(this.maxPsn);
   }
@@ -348,12 +348,12 @@ export class RcRequester implements AckWaiter {
     this.packet =
       qp.oldest === qp.fetched
         ? 0
-        : (psn - this.requests.firstPsn(qp.oldest & qp.sendRing.mask)) & PSN_MASK;
+        : (psn - this.memory.firstPsn(qp.oldest & qp.sendRing.mask)) & PSN_MASK;
   }
 
   private reloadRetries(): void {
-    this.retriesLeft = this.qp.attributes.retryCount ?? 0;
-    this.rnrRetriesLeft = this.qp.attributes.rnrRetryCount ?? 0;
+    this.retriesLeft = this.qp.retryCount;
+    this.rnrRetriesLeft = this.qp.rnrRetryCount;
     this.ackTimer.resetBackoff();
   }
 

@@ -2,13 +2,13 @@
  * The time until a packet is answered, estimated as TCP does (RFC 6298); and the shortest one seen,
  * which is that of a path without queues. Repeated packets are not timed (Karn's algorithm).
  */
-import type { RcTimes } from './rc-times.js';
+import type { RcMemory } from './rc-memory.js';
 
 /** Before the first sample; an early repetition costs a packet, and no retry. */
 const INITIAL_TIMEOUT_US = 20_000;
 
 export class RoundTripTime {
-  constructor(private readonly times: RcTimes) {}
+  constructor(private readonly times: RcMemory) {}
 
   /** Infinity before the first sample. */
   get shortestUs(): number {

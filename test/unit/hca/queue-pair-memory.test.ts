@@ -28,7 +28,7 @@ describe('Queue pair memory', () => {
       for (const connected of [true, false]) {
         for (const receives of [true, false]) {
           const given = init({ maxSendWr, maxReceiveWr: 7 });
-          const memory = QueuePairMemory.of(new Slab(), given, { connected, receives });
+          const memory = new QueuePairMemory(new Slab(), given, { connected, receives });
           const { sendRing, receiveRing, firstTime, firstResponse, firstRequest } = memory;
           const parts: [number, number][] = [
             [memory.firstWord, memory.firstWord + 4],
