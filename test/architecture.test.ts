@@ -189,8 +189,7 @@ function makeTree(plants: readonly Plant[]): string {
   return dir;
 }
 
-describe('architecture', function () {
-  this.timeout(60_000);
+describe('architecture', () => {
   let dir: string;
   afterEach(() => {
     if (dir) rmSync(dir, { recursive: true });

@@ -112,8 +112,7 @@ export async function outcome(row: string, run: () => unknown): Promise<'refused
 export function checkRows(rows: readonly Row[]): void {
   for (const [i, row] of rows.entries()) {
     const name = `${row.name} (${i}) with any values: taken, or a DatError and nothing changed`;
-    it(name, async function () {
-      this.timeout(20_000);
+    it(name, async () => {
       let here = await scene(row.connected === true);
       let refusals = 0;
       await fc.assert(

@@ -79,9 +79,7 @@ async function connectTransferDisconnect(pair: CompliancePair): Promise<void> {
 }
 
 for (const [name, make] of Object.entries(PROVIDERS)) {
-  describe(`Endurance, ${name}`, function () {
-    this.timeout(60_000);
-
+  describe(`Endurance, ${name}`, () => {
     it('opens and closes a device 200 times at one address, with flat memory', async () => {
       const provider = make();
       await assertFlat(200, 2 << 20, async () => {

@@ -157,8 +157,7 @@ for (const [port, total] of [
 
     afterEach(() => scene.close());
 
-    it(`${total} random and mutated ones disturb no other connection`, async function () {
-      this.timeout(60_000);
+    it(`${total} random and mutated ones disturb no other connection`, async () => {
       const random = new SeededRandom(7);
       const [, tap] = scene.taps;
       const { active, passive } = await scene.connectPeers();

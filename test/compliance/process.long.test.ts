@@ -28,8 +28,7 @@ function start(...parameters: readonly string[]): Program {
   return { child, lines, said };
 }
 
-describe('Processes', function () {
-  this.timeout(20_000);
+describe('Processes', () => {
   const children: ChildProcess[] = [];
   const run = (...parameters: readonly string[]): Program => {
     const program = start(...parameters);

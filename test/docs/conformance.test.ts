@@ -73,8 +73,7 @@ describe('docs/conformance.md', () => {
     assert.ok(wanted.length > 120);
   });
 
-  it('names tests that the software HCA has', async function () {
-    this.timeout(60_000);
+  it('names tests that the software HCA has', async () => {
     const wanted = named.filter(isUnit);
     const known = await hcaTitles();
     assert.deepEqual(

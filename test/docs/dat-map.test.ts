@@ -63,8 +63,7 @@ describe('docs/dat-map.md', () => {
     assert.deepEqual(unnamed, []);
   });
 
-  describe('names', function () {
-    this.timeout(60_000);
+  describe('names', () => {
     let api: ApiSymbols;
     before(() => {
       api = new ApiSymbols([

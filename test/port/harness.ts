@@ -95,8 +95,11 @@ export async function receiveSome(
   return packets;
 }
 
+/** Longer than anything that works takes, however slow the machine. */
+const PATIENCE_MS = 20_000;
+
 export async function until(condition: () => boolean, what: string): Promise<void> {
-  for (const end = Date.now() + 3000; !condition(); await delay(2)) {
+  for (const end = Date.now() + PATIENCE_MS; !condition(); await delay(2)) {
     assert.ok(Date.now() < end, `waited in vain for ${what}`);
   }
 }

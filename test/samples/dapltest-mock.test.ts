@@ -82,8 +82,7 @@ class World {
   }
 }
 
-describe('dapltest in one process', function () {
-  this.timeout(60_000);
+describe('dapltest in one process', () => {
   let world: World;
 
   afterEach(() => world.close());

@@ -5,8 +5,7 @@ import { Program, runSample } from './program.js';
 const [SERVER, CLIENT] = ['127.0.76.1', '127.0.76.2'] as const;
 const TO = ['-s', SERVER, '-D', CLIENT] as const;
 
-describe('sample dapltest', function () {
-  this.timeout(60_000);
+describe('sample dapltest', () => {
   const programs: Program[] = [];
 
   async function serve(...args: readonly string[]): Promise<Program> {

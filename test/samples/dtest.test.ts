@@ -9,9 +9,7 @@ import { type Outcome, Program, runSample } from './program.js';
 
 const PASSED = /^DAPL Test Complete\. PASSED$/m;
 
-describe('sample dtest', function () {
-  this.timeout(60_000);
-
+describe('sample dtest', () => {
   describe('as two processes', () => {
     const [SERVER, CLIENT] = ['127.0.77.1', '127.0.77.2'] as const;
     const programs: Program[] = [];

@@ -1,4 +1,5 @@
 /** A sample as a process of its own, and the events by which a test follows it. */
+import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -67,6 +68,17 @@ export async function timed<T>(work: Promise<T>): Promise<{ ms: number; value: T
   const startedMs = performance.now();
   const value = await work;
   return { ms: performance.now() - startedMs, value };
+}
+
+/** What a user is promised on a machine that is not short of time. */
+const SOON_MS = 5000;
+
+/** Within that, and ten times what it takes this machine to start a sample just now. */
+export async function assertSoon(ms: number): Promise<void> {
+  if (ms < SOON_MS) return;
+  const start = await timed(runSample('transfer', '--help'));
+  const mostMs = SOON_MS + 10 * start.ms;
+  assert.ok(ms < mostMs, `took ${ms.toFixed(0)} of ${mostMs.toFixed(0)} ms`);
 }
 
 /** Whether a process of this id exists. */

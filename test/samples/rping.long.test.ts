@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { Program, runSample, timed } from './program.js';
+import { Program, assertSoon, runSample, timed } from './program.js';
 
 const SERVER = '127.0.74.1';
 const CLIENT = '127.0.74.2';
 
-describe('rping', function () {
-  this.timeout(40_000);
+describe('rping', () => {
   const programs: Program[] = [];
 
   function start(...args: readonly string[]): Program {
@@ -27,7 +26,7 @@ describe('rping', function () {
     assert.match(value.stderr, sentence);
     assert.equal(value.stderr.trimEnd().split('\n').length, 1, value.stderr);
     assert.equal(value.code, 1);
-    assert.ok(ms < 5000, `took ${ms.toFixed(0)} ms`);
+    await assertSoon(ms);
   }
 
   it('plays ping-pong between two processes', async () => {
@@ -51,7 +50,7 @@ describe('rping', function () {
     assert.deepEqual([value[0].code, value[0].stderr], [130, 'rping: interrupted\n']);
     assert.ok([0, 1].includes(value[1].code ?? -1), String(value[1].code));
     assert.ok(value[1].stderr.split('\n').length <= 2, value[1].stderr);
-    assert.ok(ms < 5000, `took ${ms.toFixed(0)} ms`);
+    await assertSoon(ms);
   });
 
   it('says that there is no server', () =>

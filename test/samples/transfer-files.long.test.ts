@@ -6,8 +6,7 @@ import { TransferWorld } from './transfer-world.js';
 
 const MIB = 2 ** 20;
 
-describe('transfer: files arrive', function () {
-  this.timeout(40_000);
+describe('transfer: files arrive', () => {
   let world: TransferWorld;
 
   beforeEach(async () => {

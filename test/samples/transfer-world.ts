@@ -6,9 +6,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Program } from './program.js';
 
-/** Short of the five seconds that a user is promised, starting Node not included. */
-export const SOON_MS = 5000;
-
 export class TransferWorld {
   private readonly programs: Program[] = [];
 

@@ -39,8 +39,7 @@ const MARKS = [
 /** A planted bug must show in one of so many runs. */
 const PLANT_SEEDS = 4;
 
-describe('simulator, DAT API', function () {
-  this.timeout(60_000);
+describe('simulator, DAT API', () => {
   const marks = new Set<string>();
 
   for (const seed of [3, 4, 5]) {

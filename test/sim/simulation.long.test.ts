@@ -54,8 +54,7 @@ const MARKS = [
   'drop unknownQpn',
 ];
 
-describe('simulator', function () {
-  this.timeout(60_000);
+describe('simulator', () => {
   const marks = new Map<string, number>();
   const note = (report: SimReport): void => {
     for (const [name, count] of report.marks) marks.set(name, (marks.get(name) ?? 0) + count);

@@ -9,8 +9,7 @@ import { PAIRS, onSoftroce, talk } from '../support/captured-pairs.js';
 const CHECKS = ['-o', 'udp.check_checksum:TRUE', '-o', 'ip.check_checksum:TRUE'];
 const BAD = 'ip.checksum.status == 0 or udp.checksum.status == 0 or _ws.malformed';
 
-describe('tshark reads the files of plugins/pcap', function () {
-  this.timeout(60_000);
+describe('tshark reads the files of plugins/pcap', () => {
   let folder: string;
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'dapl-pcap-'));

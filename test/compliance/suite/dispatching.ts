@@ -10,6 +10,7 @@ import {
 } from 'dapl';
 import { type Claim, group } from './behaviour.js';
 import type { CompliancePair } from './fixture.js';
+import { PATIENCE_MS } from './patience.js';
 import type { Peer } from './peer.js';
 import { ask, connected, meet, refuses, settle, textOf } from './peer.js';
 
@@ -238,7 +239,7 @@ function exclusion(claim: Claim): void {
       const ep = ia.createEndpoint({ pz, connectEvd: small });
       ep.connect({ address: pair.passiveAddress, connQual: 1 });
     }
-    const { event } = await ia.asyncEvd.wait({ timeoutMs: 3000 });
+    const { event } = await ia.asyncEvd.wait({ timeoutMs: PATIENCE_MS });
     assert.equal(textOf(event), 'ASYNC_EVD_OVERFLOW');
   });
 }

@@ -101,8 +101,7 @@ const UMAD: readonly [ours: string, theirs: string, members: Readonly<Record<str
   ],
 ];
 
-describe('declarations of foreign ABIs', function () {
-  this.timeout(60_000);
+describe('declarations of foreign ABIs', () => {
   let directory = '';
   before(() => (directory = mkdtempSync(join(tmpdir(), 'dapl-abi-'))));
   after(() => rmSync(directory, { recursive: true }));

@@ -16,8 +16,7 @@ const PORT = 7500;
 const CLIENT = '127.0.0.61';
 const SERVER = '127.0.0.62';
 
-describe('bench:verbs: the loops', function () {
-  this.timeout(60_000);
+describe('bench:verbs: the loops', () => {
   let client: Ia;
   let server: Ia;
 

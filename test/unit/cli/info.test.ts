@@ -115,8 +115,7 @@ describe('dapl info', () => {
     assert.equal(verbs.lockedMemoryLimitBytes, null);
   });
 
-  describe('as a command', function () {
-    this.timeout(60_000); // each starts a process or two
+  describe('as a command', () => {
     const dapl = (...args: string[]): { status: number | null; stdout: string; stderr: string } =>
       spawnSync(process.execPath, [MAIN, ...args], { cwd: ROOT, encoding: 'utf8' });
 

@@ -34,8 +34,7 @@ function read(file: string): { times: number[]; interfaces: number; used: Set<nu
   return { times, interfaces, used };
 }
 
-describe('dapl trace', function () {
-  this.timeout(60_000);
+describe('dapl trace', () => {
   let folder: string;
   let out: string;
   beforeEach(() => {

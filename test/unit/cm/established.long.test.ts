@@ -193,8 +193,7 @@ function finish(scene: AcceptingScene, path: readonly Step[]): void {
   if (established || ended) assertAtEnd(scene, path);
 }
 
-describe('Communication established, over all interleavings (June 2006)', function () {
-  this.timeout(60_000);
+describe('Communication established, over all interleavings (June 2006)', () => {
   const ALL: readonly Step[] = ['RTU', 'data', 'COMM_EST', 'poll', 'pump'];
 
   for (const apart of [false, true]) {

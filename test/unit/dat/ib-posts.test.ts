@@ -129,8 +129,7 @@ describe('posting, IB extensions', () => {
     for (const line of expected) assert.ok(lines.includes(line), `${line}\n${lines.join('\n')}`);
   });
 
-  it('allocates nothing per post', async function () {
-    this.timeout(20_000);
+  it('allocates nothing per post', async () => {
     const bench = await able();
     const { ep, lmr, evd, device } = bench;
     const sink = lmr.segment(0, 8);

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { runExample } from '../../support/docs-example.js';
 
 describe('docs/mock.md', () => {
-  it('has an example that runs', async function () {
-    this.timeout(20_000);
+  it('has an example that runs', async () => {
     assert.match(await runExample('mock'), /^\d+ packets were lost on purpose\n$/);
   });
 });

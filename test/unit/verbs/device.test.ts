@@ -177,8 +177,7 @@ describe('verbs: devices', () => {
     await Promise.all([first.close(), second.close()]);
   });
 
-  it('works in worker threads, and cleans up after one that just ends', async function () {
-    this.timeout(30_000);
+  it('works in worker threads, and cleans up after one that just ends', async () => {
     const module = new URL('../../fake-verbs/worker.js', import.meta.url);
     const runs = ['close', 'exit', 'terminate'].map(async (end) => {
       const worker = new Worker(module, { workerData: end });

@@ -158,8 +158,7 @@ describe('verbs: every call fails once', () => {
   const counts = new Map<Scenario, Map<string, number>>();
   let bystander: Pair;
 
-  before(async function () {
-    this.timeout(60_000);
+  before(async () => {
     fake.restore();
     fake.setMode(Mode.IMMEDIATE);
     bystander = startBystander();

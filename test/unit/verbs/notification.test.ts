@@ -151,8 +151,7 @@ describe('verbs: notification', () => {
       };
     };
 
-    it('loses nothing in 100,000 completions; the bytes are there before each', async function () {
-      this.timeout(60_000);
+    it('loses nothing in 100,000 completions; the bytes are there before each', async () => {
       const TOTAL = 100_000;
       start({ mode: Mode.THREAD, maxSendWr: DEPTH, cqEntries: DEPTH });
       const source = new Uint32Array(pair.memory.buffer, 0, DEPTH);
@@ -244,16 +243,14 @@ describe('verbs: notification', () => {
       pair.fake.setPace(20);
     };
 
-    it('needs the last look: without it completions are left lying', async function () {
-      this.timeout(30_000);
+    it('needs the last look: without it completions are left lying', async () => {
       startPaced();
       let stalled = 0;
       for (let i = 0; i < 100 && stalled === 0; i++) if (!(await round(false))) stalled++;
       assert.equal(stalled, 1, 'the wrong order lost nothing in 100 rounds');
     });
 
-    it('never stalls with it', async function () {
-      this.timeout(30_000);
+    it('never stalls with it', async () => {
       startPaced();
       for (let i = 0; i < 100; i++) assert.ok(await round(true), `round ${i}`);
     });

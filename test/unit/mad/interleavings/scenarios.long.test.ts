@@ -148,9 +148,7 @@ describe('MAD, all interleavings', function () {
   });
 });
 
-describe('MAD, all interleavings: planted bugs', function () {
-  this.timeout(60_000);
-
+describe('MAD, all interleavings: planted bugs', () => {
   for (const { name, scenario, plant, finds } of PLANTS) {
     it(`finds that ${name}`, async () => {
       const restore = plant();
