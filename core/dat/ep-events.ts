@@ -11,7 +11,7 @@ import {
 import { type AsyncEventType, type CompletionQueue, nameOf } from '../spi/index.js';
 import { AsyncEventType as AsyncEventTypes } from '../spi/index.js';
 import { type Observable, PresentValue } from '../stream/index.js';
-import { breakReasonOf, epBrokenEvent } from './async-events.js';
+import { breakReasonOf, epBrokenEvent, lossReason } from './async-events.js';
 import type { Ep } from './ep.js';
 import { EpEvds } from './ep-evds.js';
 import type { ConnectionEventDetails } from './ep-attempt.js';
@@ -59,8 +59,7 @@ export class EpEvents implements OverrunListener {
   }
 
   onOverrun(evd: number): void {
-    const reason = `the completion queue of event dispatcher ${evd} overran`;
-    this.listener.onCompletionsLost(reason);
+    this.listener.onCompletionsLost(lossReason(evd));
   }
 
   /**

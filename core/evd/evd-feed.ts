@@ -215,7 +215,13 @@ export abstract class EvdFeed {
 
   /**
    * The completion queue has overrun: completions are lost, and what feeds it is broken.
+   * @returns ends it
    */
+  onOverrun(listener: OverrunListener): () => void {
+    this.addOverrunListener(listener);
+    return () => this.removeOverrunListener(listener);
+  }
+
   addOverrunListener(listener: OverrunListener): void {
     this.overrunListeners.add(listener);
   }

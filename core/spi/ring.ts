@@ -3,8 +3,8 @@
  *
  * A ring is two free-running u32 indices and a power of two of entries of equal size. Where a ring
  * has a buffer to itself, the indices are a cache line apart in a control block before the entries;
- * a provider may lay out its rings in other ways. One side produces, the other consumes; an index is
- * stored after the entries it covers are written, and loaded before they are read, with Atomics
+ * a provider may lay out its rings in other ways. One side produces, the other consumes; an index
+ * is stored after the entries it covers are written, and loaded before they are read, with Atomics
  * where the buffer is shared. Words are little-endian, so that a segment has the memory layout of
  * `struct ibv_sge`.
  */

@@ -1,4 +1,4 @@
-/** The memory of a connection, by the names of what is in it (see the tables of QueuePairMemory). */
+/** The memory of a connection by the names of what is in it (see the tables of its base). */
 import type { QueuePairInit, Slab } from '../../core/spi/index.js';
 import { QueuePairMemory, REQUEST_ROW, TIME } from './queue-pair-memory.js';
 

@@ -25,8 +25,8 @@ export class RcPace {
   /** One after the PSN that is being timed, or NONE; `timedAtUs` says when it left. */
   private timedEnd = NONE;
   /**
-   * Deliveries are counted for a round trip: since `roundAtUs` (NEVER_YET: from the next), and where
-   * that was.
+   * Deliveries are counted for a round trip: since `roundAtUs` (NEVER_YET: from the next), and
+   * where that was.
    */
   private roundUna = 0;
   /** The PSN that asks after silence. */

@@ -1,5 +1,12 @@
 /** Time, tasks and counters that a test moves by hand. */
-import type { Clock, KeepAlive, Random, Scheduler, TimerEntry, Timers } from '../../core/spi/index.js';
+import type {
+  Clock,
+  KeepAlive,
+  Random,
+  Scheduler,
+  TimerEntry,
+  Timers,
+} from '../../core/spi/index.js';
 
 export class FakeWorld implements Clock, Scheduler, KeepAlive, Random, Timers {
   nowUs = 0;
