@@ -12,13 +12,15 @@ import { Command, InvalidArgumentError } from 'commander';
 import { SLOW_LINK, loopbackLoss } from './loopback.js';
 import type { LoopbackPoint } from './loopback.js';
 import { goBackN, goBackNReads, pipePackets, reno, selectiveRepeat } from './models.js';
-import { LINK, randomLoss, recoveryUs, sharedBottleneck } from './scenarios.js';
+import { LINK, longPath, randomLoss, recoveryUs, sharedBottleneck } from './scenarios.js';
 import type { RandomLoss } from './scenarios.js';
 
 const LOSSES = [0, 0.01, 0.1, 1, 5];
 const FLOWS = [1, 2, 4, 8, 16, 32, 64];
 const OUTAGES_US = [1000, 10_000, 100_000, 1_000_000];
 const LOSS_US = 300_000;
+const ROUND_TRIPS_MS = [4, 10, 40, 80];
+const LONG_PATH_US = 3_000_000;
 const SHARE_US = 100_000;
 /** A shallow queue for a 10 Gbit/s port: 2 MiB is what a switch shares among 32 of them. */
 const QUEUE_BYTES = 256 << 10;
@@ -59,6 +61,22 @@ function lossTable(seed: number): Table {
   const ratios = OPERATION_NAMES.map((name) => `${name} / go-back-N`);
   const heads = ['loss %', ...OPERATION_NAMES, ...models, ...ratios];
   return [[...heads, 'WRITEs sent again %', 'timeouts'], ...rows];
+}
+
+function longPathTable(seed: number): Table {
+  const rows = ROUND_TRIPS_MS.map((ms) => {
+    const path = longPath(ms * 1000);
+    const measured = OPERATION_NAMES.map((operation) =>
+      randomLoss(0, seed, LONG_PATH_US, operation, path),
+    );
+    return [
+      String(ms),
+      ...measured.map(({ goodput }) => percent(goodput)),
+      // Slightly negative when more was on its way as the measurement began than when it ended.
+      percent(Math.max(0, measured[1]!.sentTwice)),
+    ];
+  });
+  return [['round trip ms', ...OPERATION_NAMES, 'WRITEs sent again %'], ...rows];
 }
 
 /** A busy machine takes turns from either end: the best round says what the protocol does. */
@@ -147,6 +165,7 @@ async function main(): Promise<void> {
   const curve: Readonly<Record<string, () => Table>> = {
     [`one flow, 10 Gbit/s, 100 us, ${pipePackets(LINK).toFixed(1)} packets of 4 KiB`]: () =>
       lossTable(seed),
+    'one flow, 100 Mbit/s, nothing lost: a path longer than thought': () => longPathTable(seed),
     'flows that share a switch port with a queue of 256 KiB': () => sharingTable(seed, false),
     'the same, all at once (incast), from the first packet on': () => sharingTable(seed, true),
     'after an outage': () => recoveryTable(seed),

@@ -16,6 +16,11 @@ export const LINK: LossyLink = {
   packetBytes: PACKET_BYTES,
   payloadBytes: MTU_BYTES,
 };
+/** A long and slow path: its round trip is longer than the first guess of it. */
+export function longPath(roundTripUs: number): LossyLink {
+  return { ...LINK, bitsPerSecond: 100e6, roundTripUs };
+}
+
 /** Bytes a second of payload that the link carries when nothing is lost. */
 export function capacityBytes(link: LossyLink): number {
   return (link.bitsPerSecond / 8) * (link.payloadBytes / link.packetBytes);

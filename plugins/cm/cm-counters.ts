@@ -14,6 +14,8 @@ export interface CmCounters {
   /** REQs and SIDR_REQs above the rate, above the backlog, or with too many half-open ones. */
   requestsDropped: number;
   requestsRejected: number;
+  /** REQs that came again after their REJ, and had it again. */
+  rejectionsRepeated: number;
   staleConnections: number;
 }
 
@@ -28,6 +30,7 @@ export function newCmCounters(): CmCounters {
     unexpected: 0,
     requestsDropped: 0,
     requestsRejected: 0,
+    rejectionsRepeated: 0,
     staleConnections: 0,
   };
 }

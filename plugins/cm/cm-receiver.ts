@@ -13,10 +13,12 @@ import type { Origin } from './origin.js';
 import { PassiveConnection } from './passive-connection.js';
 import type { RateLimit } from './rate-limit.js';
 import { guidOfInfo, rejOf } from './rej-message.js';
+import type { Asker } from './rejected-requests.js';
 import { checkReq, isRejection } from './req-check.js';
 import type { ReqContents } from './req-check.js';
 import { Request } from './request.js';
 import type { Sidr } from './sidr.js';
+import { REQ_REJECTED_US } from './timing.js';
 import { AP_STATUS } from './wire/apr.js';
 import type { CmDreq } from './wire/dreq.js';
 import type { CmLap } from './wire/lap.js';
@@ -156,6 +158,7 @@ export class CmReceiver {
       counters.requestsDropped++;
       return;
     }
+    if (this.repeatRejection(req, origin)) return;
     const checked = checkReq(req, origin.source.gid, device);
     if (isRejection(checked)) {
       this.rejectReq(req, origin, checked.reason, checked.info);
@@ -209,9 +212,22 @@ export class CmReceiver {
   }
 
   private rejectReq(req: CmReq, origin: Origin, reason: number, info?: Uint8Array): void {
-    this.init.counters.requestsRejected++;
+    const { services, counters } = this.init;
+    counters.requestsRejected++;
     const ids = { localCommId: 0, remoteCommId: req.localCommId };
-    this.sendRej({ ...ids, messageRejected: MESSAGE_REJECTED.req, reason, info }, origin);
+    const rej = rejOf({ ...ids, messageRejected: MESSAGE_REJECTED.req, reason, info });
+    services.rejected.add(askerOf(req, origin), rej, services.clock.now(), REQ_REJECTED_US);
+    this.sendRej(rej, origin);
+  }
+
+  /** A copy of a REQ that has been rejected: the REJ is on its way, or was lost. */
+  private repeatRejection(req: CmReq, origin: Origin): boolean {
+    const { services, counters } = this.init;
+    const rej = services.rejected.find(askerOf(req, origin), services.clock.now());
+    if (!rej) return false;
+    counters.rejectionsRepeated++;
+    this.sendRej(rej, origin);
+    return true;
   }
 
   /** A REP for nobody: its sender would repeat it until its retries are spent. */
@@ -219,12 +235,11 @@ export class CmReceiver {
     if (!this.init.rate.take(this.init.services.clock.now())) return;
     const ids = { localCommId: rep.remoteCommId, remoteCommId: rep.localCommId };
     const reason = REJECT_REASON.INVALID_COMMUNICATION_ID;
-    this.sendRej({ ...ids, messageRejected: MESSAGE_REJECTED.rep, reason }, origin);
+    this.sendRej(rejOf({ ...ids, messageRejected: MESSAGE_REJECTED.rep, reason }), origin);
   }
 
-  private sendRej(options: Parameters<typeof rejOf>[0], origin: Origin): void {
-    const { source, transactionId } = origin;
-    this.init.services.send({ name: 'REJ', body: rejOf(options) }, transactionId, source);
+  private sendRej(body: CmRej, { source, transactionId }: Origin): void {
+    this.init.services.send({ name: 'REJ', body }, transactionId, source);
   }
 
   /** There are no alternate paths on RoCE: whoever asks is told so at once. */
@@ -245,4 +260,8 @@ export class CmReceiver {
     };
     this.init.services.send({ name: 'DREP', body }, transactionId, source);
   }
+}
+
+function askerOf(req: CmReq, { source, transactionId }: Origin): Asker {
+  return { commId: req.localCommId, guid: req.localCaGuid, gid: source.gid, transactionId };
 }

@@ -33,9 +33,10 @@ import type { CmPath, Connection, ConnectionServices, TransactionId } from './co
 import { Listeners } from './listeners.js';
 import { checkConnectable } from './qp-control.js';
 import { RateLimit } from './rate-limit.js';
+import { RejectedRequests } from './rejected-requests.js';
 import { reqOf } from './req-message.js';
 import { Sidr } from './sidr.js';
-import { TURNS_PER_PEER } from './timing.js';
+import { MAX_REJECTED, TURNS_PER_PEER } from './timing.js';
 import { transportOfAsker } from './transport.js';
 import { Turns } from './turns.js';
 import { CM_CLASS, CM_CLASS_VERSION, CM_METHOD_SEND } from './wire/attribute-id.js';
@@ -93,6 +94,7 @@ export class Cm implements CmModule {
       logger,
       table: this.table,
       turns: this.turns,
+      rejected: new RejectedRequests(MAX_REJECTED),
       guid: device.attributes.nodeGuid,
       newTransactionId: () => this.newTransactionId(),
       send: (message, transactionId, path) => this.send(message, transactionId, path),

@@ -11,6 +11,7 @@ import type { CmAction, CmInput, CmRole, CmState } from './cm-states.js';
 import type { ConnectionTable } from './connection-table.js';
 import { FlightRecord } from './flight-record.js';
 import type { QpControl } from './qp-control.js';
+import type { RejectedRequests } from './rejected-requests.js';
 import { guidInfo, rejOf } from './rej-message.js';
 import { ATTEMPTS_OF_A_TURN, DREQ_RETRIES, retryWaitUs, timewaitUs } from './timing.js';
 import type { RetryPolicy } from './timing.js';
@@ -38,6 +39,7 @@ export interface ConnectionServices {
   readonly logger: Logger;
   readonly table: ConnectionTable;
   readonly turns: Turns;
+  readonly rejected: RejectedRequests;
   /** Our node GUID. */
   readonly guid: bigint;
   newTransactionId(): TransactionId;

@@ -14,7 +14,7 @@ import { agreedMtuBytes, agreedVendorId } from './local-mtu.js';
 import { QpControl } from './qp-control.js';
 import type { QpPlan } from './qp-control.js';
 import { rejOf } from './rej-message.js';
-import { MRA_SERVICE_TIMEOUT, mraWaitUs, repRetries } from './timing.js';
+import { MRA_SERVICE_TIMEOUT, REQ_REJECTED_US, mraWaitUs, repRetries } from './timing.js';
 import { answererFields } from './transport.js';
 import type { CmTransport } from './transport.js';
 import type { CmMessage } from './wire/message.js';
@@ -208,10 +208,18 @@ export class PassiveConnection extends Connection {
     this.dispatch('qpReady');
   }
 
-  private sendRejection(localCommId: number): void {
-    const { remoteCommId, rejection } = this;
+  /** @param waitUs the peer has been asked to wait so long before it repeats its REQ */
+  private sendRejection(localCommId: number, waitUs = 0): void {
+    const { remoteCommId, rejection, transactionId, services } = this;
     const messageRejected = MESSAGE_REJECTED.req;
     const body = rejOf({ localCommId, remoteCommId, messageRejected, ...rejection });
+    const asker = {
+      commId: remoteCommId,
+      guid: this.remoteGuid,
+      gid: this.remoteGid,
+      transactionId,
+    };
+    services.rejected.add(asker, body, services.clock.now(), REQ_REJECTED_US + waitUs);
     this.send({ name: 'REJ', body });
   }
 
@@ -253,7 +261,9 @@ export class PassiveConnection extends Connection {
     extendWait: (c) => c.extendWait(mraWaitUs(c.serviceTimeout, c.ackTimeout)),
     startQp: (c) => c.startQp(),
     rejectReq: (c) => c.sendRejection(0),
-    rejectReqMra: (c) => c.sendRejection(c.localCommId),
+    rejectReqMra: (c) => {
+      c.sendRejection(c.localCommId, mraWaitUs(MRA_SERVICE_TIMEOUT, c.ackTimeout));
+    },
     reportEstablished: (c) => {
       c.emit({ type: 'established', privateData: NO_DATA });
       c.settle();

@@ -135,14 +135,19 @@ export class CongestionWindow {
     this.acknowledged = 0;
   }
 
-  /** Nothing has come back in time: one packet asks. */
+  /**
+   * Nothing has come back in time: one packet asks. Where nothing has come back ever, that says
+   * nothing of what the path takes: the window doubles from the answer on, as after the loss of a
+   * SYN (RFC 5681, 3.1).
+   * @param inflation of the round trip time; Infinity as long as none has been measured
+   */
   onSilence(inflation: number): void {
     const first = this.before === 0;
     if (first) {
       this.endRun();
       this.before = this.packets;
       this.beforeThreshold = this.threshold;
-      this.threshold = this.lowered(inflation);
+      if (inflation < Infinity) this.threshold = this.lowered(inflation);
     }
     const nakLost = first && this.byChance && this.lossy;
     this.packets = nakLost ? Math.min(this.packets, this.threshold) : 1;

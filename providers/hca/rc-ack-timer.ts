@@ -40,10 +40,19 @@ export class RcAckTimer extends TimerEntry {
     return this.qp.memory.ackDeadlineUs !== NO_DEADLINE;
   }
 
-  /** Something has come back: both waits have their first lengths again. */
-  resetBackoff(): void {
+  begin(): void {
     this.backoff = 1;
     this.askBackoff = 1;
+  }
+
+  /**
+   * Something has come back: both waits have their first lengths again. That before asking has it
+   * only once an answer has been timed (RFC 6298, 5.5 to 5.7): if answers take longer than thought,
+   * each would be asked for before it comes, and none could ever be timed.
+   */
+  onProgress(): void {
+    this.backoff = 1;
+    if (this.pace.timed) this.askBackoff = 1;
   }
 
   /**

@@ -88,7 +88,7 @@ export class RcCompleter {
 
   private onRnrNak(psn: number, syndrome: number): void {
     const { requester, flight, hca } = this.qp;
-    if (!this.acknowledgeBefore(psn) || requester.waitingForReceiver) return;
+    if (!this.acknowledgeBefore(psn)) return;
     flight.record(hca.nowUs, FLIGHT.NAK_RECEIVED, syndrome, psn);
     requester.waitForReceiver(rnrTimerUs(syndromeValue(syndrome)));
   }

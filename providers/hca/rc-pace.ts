@@ -35,6 +35,8 @@ export class RcPace {
   private backPsn = NONE;
   /** Packets before this one were sent before: which of them is answered, nobody knows. */
   private ambiguousEnd = 0;
+  /** The time that answers take has been measured since nothing came back in time. */
+  timed = false;
 
   /** Losses of the round trip after `loweredAtUs` are the same event. */
   constructor(private readonly times: RcMemory) {
@@ -52,6 +54,7 @@ export class RcPace {
     this.askedPsn = NONE;
     this.backPsn = NONE;
     this.ambiguousEnd = psn;
+    this.timed = false;
     return most;
   }
 
@@ -80,6 +83,7 @@ export class RcPace {
     if (this.timedEnd !== NONE && psnDiff(una, this.timedEnd) >= 0) {
       this.roundTrip.add(nowUs - this.times.timedAtUs);
       this.timedEnd = NONE;
+      this.timed = true;
     }
     this.countDelivered(una, nowUs);
     window.onAcknowledged((una - this.counted) & PSN_MASK);
@@ -114,6 +118,7 @@ export class RcPace {
     this.window.onSilence(this.roundTrip.inflation);
     this.askedPsn = una;
     this.times.loweredAtUs = nowUs;
+    this.timed = false;
   }
 
   /**

@@ -22,6 +22,8 @@ import { writeReth } from './wire/reth.js';
 import { writeXrceth } from './wire/xrceth.js';
 
 const TWO_32 = 4294967296;
+/** More packets than any window: the next one asks. */
+const OVERDUE = 1 << 20;
 
 export class RcRequestPackets {
   private sinceAckRequest = 0;
@@ -40,9 +42,12 @@ export class RcRequestPackets {
     return this.sinceAckRequest === 0;
   }
 
-  /** Starts anew, with a connection or with the oldest unacknowledged packet. */
+  /**
+   * Starts anew, with a connection or with the oldest unacknowledged packet. It asks at once: the
+   * answer tells how long answers take, or that what was missing has come.
+   */
   begin(): void {
-    this.sinceAckRequest = 0;
+    this.sinceAckRequest = OVERDUE;
     this.payload.begin();
   }
 
@@ -101,6 +106,7 @@ export class RcRequestPackets {
     const { view } = qp.hca.tx;
     const at = qp.sendRing.wordOf(index);
     writeBth(view, header, opcode, 0, 0, DEFAULT_PKEY, qp.destinationQpn, true, psn);
+    this.sinceAckRequest = 0;
     if (qp.opcodeBase === XRC_BASE) this.putXrceth(header, opcode, at);
     this.putReth(header + RETH_OFFSET_OF[opcode]!, at, offset, lengthBytes);
   }
@@ -114,6 +120,7 @@ export class RcRequestPackets {
     const header = qp.hca.tx.open(qp.path, HEADER_LENGTH_OF[opcode]!);
     const { view } = qp.hca.tx;
     writeBth(view, header, opcode, 0, 0, DEFAULT_PKEY, qp.destinationQpn, true, psn);
+    this.sinceAckRequest = 0;
     if (qp.opcodeBase === XRC_BASE) this.putXrceth(header, opcode, at);
     writeAtomicEth(
       view,

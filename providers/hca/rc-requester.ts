@@ -66,6 +66,7 @@ export class RcRequester implements AckWaiter {
     const { windowPackets } = hca.parameters;
     this.mostPackets = this.pace.begin(windowPackets, this.qp.mtuBytes, this.una);
     this.packets.begin();
+    this.ackTimer.begin();
     this.reloadRetries();
   }
 
@@ -301,8 +302,20 @@ export class RcRequester implements AckWaiter {
     this.ackTimer.restart();
   }
 
-  /** Waits as the RNR NAK says, then starts again from `una`. */
+  /**
+   * The peer has no receive for the oldest packet: waits `delayUs` at least (IBTA 9.7.5.2.8), then
+   * starts again from it. A NAK inside that wait is of the same packet, which was on its way twice:
+   * it is no further retry, but its delay has to pass too.
+   */
   waitForReceiver(delayUs: number): void {
+    const { hca } = this.qp;
+    const untilUs = hca.nowUs + delayUs;
+    const timer = (this.rnrTimer ??= new Timer(() => this.onRnrTimer()));
+    if (!this.waitingForReceiver) this.beginReceiverWait(timer, untilUs);
+    else if (untilUs > timer.deadlineUs) hca.timers.start(timer, untilUs);
+  }
+
+  private beginReceiverWait(timer: Timer, untilUs: number): void {
     const { qp } = this;
     if (this.rnrRetriesLeft === 0) {
       qp.failOldest(WcStatus.RNR_RETRY_EXC_ERR, 0);
@@ -312,8 +325,7 @@ export class RcRequester implements AckWaiter {
     this.goBack(this.maxPsn);
     this.waitingForReceiver = true;
     this.ackTimer.pause();
-    this.rnrTimer ??= new Timer(() => this.onRnrTimer());
-    qp.hca.timers.start(this.rnrTimer, qp.hca.nowUs + delayUs);
+    qp.hca.timers.start(timer, untilUs);
   }
 
   /** What the RNR NAK refused has been taken since: that NAK was a late or repeated one. */
@@ -354,7 +366,7 @@ export class RcRequester implements AckWaiter {
   private reloadRetries(): void {
     this.retriesLeft = this.qp.retryCount;
     this.rnrRetriesLeft = this.qp.rnrRetryCount;
-    this.ackTimer.resetBackoff();
+    this.ackTimer.onProgress();
   }
 
   // --- timers -----------------------------------------------------------------------------------

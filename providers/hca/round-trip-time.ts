@@ -4,8 +4,11 @@
  */
 import type { RcMemory } from './rc-memory.js';
 
-/** Before the first sample; an early repetition costs a packet, and no retry. */
-const INITIAL_TIMEOUT_US = 20_000;
+/**
+ * Before the first sample. Too short costs a few packets that are sent again, at doubling intervals
+ * (no retries); too long, a flow whose first packet is lost among many waits while the others go.
+ */
+const INITIAL_TIMEOUT_US = 5000;
 
 export class RoundTripTime {
   constructor(private readonly times: RcMemory) {}

@@ -69,12 +69,23 @@ function parseOperation(words: readonly string[]): Operation {
   const fail = (why: string): never => {
     throw new Error(`operation "${words.join(' ')}": ${why}`);
   };
+  checkOptions(words);
   if (!isRole(initiator)) return fail('it begins with "client" or "server"');
   if (!isTransfer(transfer)) return fail('next comes SR, RR or RW');
   const reapSendOnReceive = rest.at(-1) === '-f';
   if (reapSendOnReceive && transfer !== 'SR') return fail('-f belongs to SR');
   const numbers = reapSendOnReceive ? rest.slice(0, -1) : rest;
   return { initiator, transfer, ...parseShape(numbers, fail), reapSendOnReceive };
+}
+
+/** From the first operation on, no word is an option but the `-f` that ends one. */
+function checkOptions(words: readonly string[]): void {
+  const option = words.find(
+    (word, i) => /^-(?!\d)/.test(word) && !(word === '-f' && i > 1 && i === words.length - 1),
+  );
+  if (option === undefined) return;
+  const hint = option === '-f' ? ' (it may end an SR)' : '';
+  throw new Error(`options stand before the operations: ${option}${hint}`);
 }
 
 /** `[bytes of a segment] [segments]`. */

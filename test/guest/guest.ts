@@ -6,6 +6,7 @@ import { StringDecoder } from 'node:string_decoder';
 
 import { RunningCommand } from './command.js';
 import type { Machine, RunOptions, RunResult } from './command.js';
+import { cpuSeconds } from './cpu-time.js';
 import type { Kernel } from './kernel.js';
 import { repositoryRoot, sourceDir } from './paths.js';
 import { LineParser } from './protocol.js';
@@ -77,6 +78,11 @@ export class Guest implements Machine {
     const guest = new Guest(config, paths, qemu);
     await guest.#whenReady();
     return guest;
+  }
+
+  /** Of QEMU, since the guest was switched on. */
+  get cpuSeconds(): number {
+    return cpuSeconds(this.#qemu.pid);
   }
 
   get isRunning(): boolean {

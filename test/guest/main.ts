@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { bench } from './bench/main.js';
 import { SEED_VARIABLE } from './cases/differential.js';
 import { allCases } from './cases/index.js';
+import { cpuSeconds } from './cpu-time.js';
 import { bootShell } from './guest.js';
 import type { Guest } from './guest.js';
 import { interopPage, recordPieces } from './interop-table.js';
@@ -20,7 +21,10 @@ import { enterSandbox, inSandbox, runDir, runInSandbox } from './sandbox.js';
 import { runCases } from './suite.js';
 import type { Case, Lane, Outcome } from './suite.js';
 
+const VERBS = ['cases', 'full', 'shell', 'bench', 'exec'] as const;
+type Verb = (typeof VERBS)[number];
 const INTERRUPTED = 130;
+const USAGE = 2;
 /** After a filter: the lines of the full run's cases in docs/interop.md are written. */
 const RECORD = '--record';
 const EXEC_TIMEOUT_MS = 600_000;
@@ -39,7 +43,7 @@ async function outside(): Promise<number> {
   return runInSandbox();
 }
 
-async function inside(verb: string, args: readonly string[]): Promise<number> {
+async function inside(verb: Verb, args: readonly string[]): Promise<number> {
   const kernel = ensureKernel(log);
   switch (verb) {
     case 'shell':
@@ -51,9 +55,6 @@ async function inside(verb: string, args: readonly string[]): Promise<number> {
     case 'cases':
     case 'full':
       return cases(kernel, choiceOf(verb === 'full', withoutSeed(args)));
-    default:
-      log(`unknown verb ${verb}: cases, full, shell, bench or exec`);
-      return 2;
   }
 }
 
@@ -111,13 +112,19 @@ async function cases(kernel: Kernel, { isFull, filter, record }: Choice): Promis
   const lanes = labs.map((lab): Lane => {
     const all = allCases(lab, version);
     const recover = (): Promise<void> => lab.recover();
-    return { cases: all.filter(isChosen), guestCount: lab.guests.length, recover };
+    const cpu = (): number => lab.guests.reduce((sum, guest) => sum + guest.cpuSeconds, 0);
+    const guestCount = lab.guests.length;
+    return { cases: all.filter(isChosen), guestCount, cpuSeconds: cpu, recover };
   });
   const outcomes = await runCases(lanes, printLine);
   await Promise.all(labs.map((lab) => lab.powerOff()));
   const failed = outcomes.filter(({ passed }) => !passed).length;
   const ofCases = outcomes.reduce((sum, { seconds }) => sum + seconds, 0).toFixed(1);
-  printLine(`${secondsSince(start)} s in all; ${ofCases} s of cases in ${lanes.length} lane(s)`);
+  const cpu = cpuSeconds('self').toFixed(1);
+  printLine(
+    `${secondsSince(start)} s in all; ${ofCases} s of cases in ${lanes.length} lane(s); ` +
+      `${cpu} s of processors`,
+  );
   printLine(`${outcomes.length - failed} passed, ${failed} failed`);
   const allPassed = outcomes.length > 0 && failed === 0;
   if (!allPassed || process.env['DAPL_GUEST_KEEP'] !== undefined) keepEvidence();
@@ -176,7 +183,12 @@ function keepEvidence(): void {
 }
 
 async function main(): Promise<number> {
-  const [verb = 'cases', ...args] = process.argv.slice(2);
+  const [word = 'cases', ...args] = process.argv.slice(2);
+  const verb = VERBS.find((known) => known === word);
+  if (verb === undefined) {
+    log(`unknown verb ${word}: ${VERBS.join(', ')}`);
+    return USAGE;
+  }
   if (!inSandbox()) return outside();
   enterSandbox(() => process.exit(INTERRUPTED));
   return inside(verb, args);

@@ -22,6 +22,7 @@ const BTH_BYTES = 12;
 const WITH_AETH = new Set([0x0d, 0x0f, 0x10, 0x11, 0x12]);
 
 export const OPCODE = {
+  READ_REQUEST: 0x0c,
   READ_RESPONSE_FIRST: 0x0d,
   READ_RESPONSE_MIDDLE: 0x0e,
   READ_RESPONSE_LAST: 0x0f,

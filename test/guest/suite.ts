@@ -17,6 +17,8 @@ export interface Case {
   readonly full?: boolean;
   /** How many guests its lab must have. Default 1. */
   readonly guests?: number;
+  /** True for what takes more than a minute on an idle machine. */
+  readonly isLong?: boolean;
   /** Milliseconds until the case has failed. Default 90000. */
   readonly timeoutMs?: number;
   readonly run: () => Promise<void>;
@@ -32,31 +34,55 @@ export interface Outcome {
 
 const CASE_TIMEOUT_MS = 90_000;
 
-/** A lab and the cases over it. All lanes of a run have the same cases, in the same order. */
+/** A lab and the cases over it. All lanes of a run have the same cases. */
 export interface Lane {
   readonly cases: readonly Case[];
   readonly guestCount: number;
+  /** What its guests have used of the processor till now. */
+  readonly cpuSeconds: () => number;
   /** Puts right what a failed case left behind: the next is judged by what it does itself. */
   readonly recover: () => Promise<void>;
 }
 
-/** Each lane takes the next case that it can run, until there is none. */
+/**
+ * Index of the case that a lane takes next, -1 if there is none for it: those first that few lanes
+ * can run, the long ones before the others, so that all lanes come to their ends together.
+ */
+export function nextOf(
+  cases: readonly Case[],
+  taken: ReadonlySet<number>,
+  guestCount: number,
+): number {
+  const rank = ({ guests = 1, isLong = false }: Case): number => 2 * guests + (isLong ? 1 : 0);
+  let best = -1;
+  let bestRank = 0;
+  for (const [index, candidate] of cases.entries()) {
+    if (taken.has(index) || (candidate.guests ?? 1) > guestCount) continue;
+    if (rank(candidate) <= bestRank) continue;
+    [best, bestRank] = [index, rank(candidate)];
+  }
+  return best;
+}
+
+/** Each lane takes cases that it can run, until there are none. */
 export async function runCases(
   lanes: readonly Lane[],
   print: (line: string) => void,
 ): Promise<Outcome[]> {
   const outcomes: Outcome[] = [];
   const taken = new Set<number>();
-  const runLane = async ({ cases, guestCount, recover }: Lane): Promise<void> => {
+  const runLane = async ({ cases, guestCount, cpuSeconds, recover }: Lane): Promise<void> => {
     for (;;) {
-      const index = cases.findIndex(({ guests = 1 }, at) => !taken.has(at) && guests <= guestCount);
+      const index = nextOf(cases, taken, guestCount);
       const next = cases[index];
       if (next === undefined) return;
       taken.add(index);
+      const usedBefore = cpuSeconds();
       const { outcome, error } = await runCase(next);
       outcomes[index] = outcome;
       const verdict = outcome.passed ? 'ok   ' : 'FAIL ';
-      print(`${verdict} ${next.name} (${outcome.seconds.toFixed(1)} s)`);
+      const used = (cpuSeconds() - usedBefore).toFixed(1);
+      print(`${verdict} ${next.name} (${outcome.seconds.toFixed(1)} s, guests used ${used} s)`);
       if (error === undefined) continue;
       print(error.replace(/^/gm, '      '));
       await recover().catch((reason: unknown) => {

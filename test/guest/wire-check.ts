@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 
 import { icrcFault } from './icrc.js';
 import { readPcap } from './pcap.js';
-import { dissect } from './tshark.js';
+import { CM_ATTRIBUTE, dissect } from './tshark.js';
 import type { Dissection } from './tshark.js';
 
 /** Reads a capture: every packet is RoCEv2 with a right ICRC, and none is malformed. */
@@ -22,7 +22,11 @@ export async function checkCapture(file: string): Promise<Dissection[]> {
   return packets;
 }
 
-/** CM attributes in the order seen, duplicates (retries) once. */
+/**
+ * CM attributes in the order seen, duplicates (retries) once. Without MRA: it asks for patience,
+ * which who is busy may do in every conversation (conversation.ts knows where).
+ */
 export function cmSequence(packets: readonly Dissection[]): number[] {
-  return [...new Set(packets.flatMap(({ cmAttribute }) => cmAttribute ?? []))];
+  const attributes = packets.flatMap(({ cmAttribute }) => cmAttribute ?? []);
+  return [...new Set(attributes.filter((attribute) => attribute !== CM_ATTRIBUTE.MRA))];
 }

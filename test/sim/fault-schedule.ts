@@ -121,7 +121,7 @@ export class FaultSchedule {
     const side = random.pick(this.addresses);
     const others = this.addresses.filter((address) => address !== side);
     const direction = random.percent(50) ? 'both' : 'out';
-    const forUs = random.percent(80) ? random.between(100, 3000) : random.between(20_000, 120_000);
+    const forUs = random.percent(60) ? random.between(100, 3000) : random.between(60_000, 300_000);
     fabric.partition([side], others, direction);
     this.#begin();
     this.trace.note(`partition of ${side} (${direction}) for ${forUs} us`);

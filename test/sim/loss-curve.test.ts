@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { loopbackLoss } from '../../bench/loss/loopback.js';
 import { goBackN } from '../../bench/loss/models.js';
-import { LINK, randomLoss, recoveryUs, sharedBottleneck } from '../../bench/loss/scenarios.js';
+import {
+  LINK,
+  longPath,
+  randomLoss,
+  recoveryUs,
+  sharedBottleneck,
+} from '../../bench/loss/scenarios.js';
 
 /** Virtual time: the same figures on every machine. The bounds are below what is measured. */
 describe('Goodput under loss, in virtual time', function () {
@@ -23,6 +29,15 @@ describe('Goodput under loss, in virtual time', function () {
     });
   }
 
+  for (const operation of ['SEND', 'WRITE', 'READ'] as const) {
+    it(`${operation}s fill a path whose round trip is longer than the first guess of it`, () => {
+      const path = longPath(40_000);
+      const { goodput, sentTwice } = randomLoss(0, 1, 3_000_000, operation, path);
+      assert.ok(goodput >= 0.95, `goodput ${goodput.toFixed(3)}`);
+      assert.ok(sentTwice <= 0.05, `${sentTwice.toFixed(3)} sent again`);
+    });
+  }
+
   it('gives the same numbers for the same seed, and others for another', () => {
     const [one, again, other] = [5, 5, 6].map((seed) => randomLoss(1, seed, 10_000));
     assert.deepEqual(one, again);
@@ -36,6 +51,12 @@ describe('Goodput under loss, in virtual time', function () {
       assert.ok(goodput >= 0.6, `${flows} flows: goodput ${goodput.toFixed(3)}`);
       assert.ok(fairness >= 0.6, `${flows} flows: fairness ${fairness.toFixed(3)}`);
     }
+  });
+
+  it('is shared soon by many flows that begin at once, and lose first packets', () => {
+    const { fairness, failed } = sharedBottleneck(32, 256 << 10, 1, 60_000, true);
+    assert.equal(failed, 0);
+    assert.ok(fairness >= 0.85, `fairness ${fairness.toFixed(3)}`);
   });
 
   it('goes on soon after an outage, in proportion to its length', () => {

@@ -60,7 +60,8 @@ describe('simulator', () => {
     for (const [name, count] of report.marks) marks.set(name, (marks.get(name) ?? 0) + count);
   };
 
-  for (const seed of [2, 4, 9, 17]) {
+  // Each of the marks is seen by three of them at least, so that one may change its course.
+  for (const seed of [22, 25, 43, 44, 47]) {
     it(`finds nothing with seed ${seed}`, async () => note(await run({ seed })));
   }
 

@@ -6,7 +6,7 @@ import { differences } from '../differential/compare.js';
 import type { LifeRecord } from '../differential/play.js';
 import { playScript } from '../differential/play.js';
 import { playReference } from '../differential/reference.js';
-import { makeScript } from '../differential/script.js';
+import { makeScript, scriptWithoutFences } from '../differential/script.js';
 import type { Lab, PathMtu } from '../lab.js';
 import { hexOf, rocePackets } from '../roce.js';
 import type { Case } from '../suite.js';
@@ -92,7 +92,7 @@ async function play(lab: Lab, setting: Setting, seed: number): Promise<string[]>
     withEnds(deviceEnd(lab, family), kernelEnd(guest, family), async (ours, kernel) => {
       const isOurs = requester === 'softroce';
       const ends = await (isOurs ? openEnds(ours, kernel) : openEnds(kernel, ours));
-      records = await playScript(ends, script);
+      records = await playScript(ends, isOurs ? script : scriptWithoutFences(script));
     }),
   );
   const answers = hexOf(addressOf(requester === 'softroce' ? guest : lab.host, family));

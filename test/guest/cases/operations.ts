@@ -62,6 +62,7 @@ async function run(
         responder: { end: answers, pair: theirs },
         domains,
         mtuBytes,
+        fences: requester === 'softroce',
       });
       assert.equal(await ours.ended(asks === ours ? pair : theirs), 'BROKEN');
     }),

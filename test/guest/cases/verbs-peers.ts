@@ -208,9 +208,10 @@ function dapltest(role: Role, words: string): Meeting['play'] {
         ? [`${at.udapl} dapltest`, DEVICE, at.ourAddress]
         : [ours, at.ourAddress, at.theirAddress];
     const [flag = '', test = '', ...rest] = words.split(' ');
-    const tail = role === 'client' ? ' --provider verbs' : '';
-    const ask = [program, flag, test, '-s', server, '-D', own, ...rest].join(' ') + tail;
-    const quit = `${program.replace(/^exec /, '')} -T Q -s ${server} -D ${own}${tail}`;
+    // Options stand before the operations.
+    const where = ['-s', server, '-D', own, ...(role === 'client' ? ['--provider verbs'] : [])];
+    const ask = [program, flag, test, ...where, ...rest].join(' ');
+    const quit = [program.replace(/^exec /, ''), '-T Q', ...where].join(' ');
     const client: Program = {
       machine: role === 'server' ? at.theirs : at.ours,
       command: `${ask.replace(/^exec /, '')} && ${quit}`,

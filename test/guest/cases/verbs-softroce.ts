@@ -81,6 +81,7 @@ async function operate(lab: Lab, { requester, family, mtuBytes }: Asking): Promi
       responder: { end: answers, pair: theirs },
       domains,
       mtuBytes,
+      fences: requester === 'softroce',
     });
     assert.equal(await asks.ended(pair), 'BROKEN', 'how it ended for the requester');
     // rxe does not tell a responder that it has refused: then the peer's DREQ is the first to.

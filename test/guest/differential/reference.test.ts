@@ -2,9 +2,11 @@
 // in some script.
 import assert from 'node:assert/strict';
 
+import { WrFlags } from '../../../core/spi/index.js';
 import { differences } from './compare.js';
 import { playReference } from './reference.js';
-import { FAULTS, makeScript } from './script.js';
+import { FAULTS, makeScript, scriptWithoutFences } from './script.js';
+import type { Script, ScriptRequest } from './script.js';
 
 describe('differential scripts', () => {
   it('are the same for the same seed, and each fault is in some', () => {
@@ -25,6 +27,19 @@ describe('differential scripts', () => {
       assert.ok(failed.length > 0, 'no life has failed');
     }).timeout(30_000);
   }
+
+  it('without fences are the same otherwise', () => {
+    const script = makeScript(1, 1024);
+    const requests = ({ lives }: Script): ScriptRequest[] =>
+      lives.flatMap(({ rounds }) => rounds.flatMap((round) => round.requests));
+    const unfenced = requests(scriptWithoutFences(script));
+    const fenced = requests(script).filter(({ flags }) => (flags & WrFlags.FENCE) !== 0);
+    assert.ok(fenced.length > 0);
+    assert.deepEqual(
+      unfenced,
+      requests(script).map((each) => ({ ...each, flags: each.flags & ~WrFlags.FENCE })),
+    );
+  });
 
   it('show what differs', async () => {
     const script = makeScript(1, 1024);

@@ -4,6 +4,7 @@
  */
 import { SeededRandom } from 'dapl/providers/mock';
 import { WrFlags, WrOpcode } from '../../../core/spi/index.js';
+import { withoutFences } from '../verbs/fences.js';
 
 /** What ends a life, in the way that only ends know: see `compare.ts` for what is known of them. */
 export const FAULTS = [
@@ -101,6 +102,15 @@ export function makeScript(seed: number, mtuBytes: number): Script {
   return { seed, mtuBytes, lives };
 }
 
+/** For rxe as the requester. */
+export function scriptWithoutFences(script: Script): Script {
+  const lives = script.lives.map((life) => ({
+    ...life,
+    rounds: life.rounds.map((round) => ({ ...round, requests: withoutFences(round.requests) })),
+  }));
+  return { ...script, lives };
+}
+
 class LifeMaker {
   private readonly openWindows = new Set(Array.from({ length: WINDOWS }, (_, index) => index));
 
@@ -140,7 +150,7 @@ class LifeMaker {
     this.roundIndex += 1;
     return {
       receives: receives.slice(0, split),
-      requests: placed.map(unfenced),
+      requests: placed,
       late,
     };
   }
@@ -267,24 +277,6 @@ class LifeMaker {
   private pick<T>(values: readonly T[]): T {
     return values[this.below(values.length)] as T;
   }
-}
-
-/**
- * Nothing that is fenced is a READ or an atomic, or has one behind it: when rxe 6.1 repeats it, for
- * an RNR NAK or because an acknowledgement was late, it waits for itself, or for those behind it,
- * which wait for it.
- */
-function unfenced(
-  request: ScriptRequest,
-  index: number,
-  requests: readonly ScriptRequest[],
-): ScriptRequest {
-  const reads = requests.slice(index).some((later) => !takesOrWrites(later));
-  return reads ? { ...request, flags: request.flags & ~WrFlags.FENCE } : request;
-}
-
-function takesOrWrites(request: ScriptRequest): boolean {
-  return takesReceive(request) || request.opcode === RDMA_WRITE;
 }
 
 function indexOfFault(requests: readonly ScriptRequest[]): number {

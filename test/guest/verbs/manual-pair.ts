@@ -28,10 +28,13 @@ export const EVERYTHING = LOCAL_WRITE | REMOTE_READ | REMOTE_WRITE | REMOTE_ATOM
 export const REQUEST_PSN = 0xfffff0;
 const RESPONSE_PSN = 0x123456;
 const SIZES: QueuePairSizes = { depth: 64, segments: 4, inlineBytes: 64 };
+/** 537 ms: a guest under emulation may be busy for long. */
+const ACK_TIMEOUT = 17;
+/** IBTA 9.7.6.1.3. */
+export const ACK_TIMEOUT_US = 4.096 * 2 ** ACK_TIMEOUT;
 const DEFAULTS = {
   access: EVERYTHING,
-  // 537 ms: a guest under emulation may be busy for long.
-  ackTimeout: 17,
+  ackTimeout: ACK_TIMEOUT,
   retryCount: 6,
   rnrRetryCount: 7,
   minRnrTimer: 12,

@@ -5,20 +5,19 @@ import { WrOpcode } from '../../../core/spi/index.js';
 import type { Region, Segment } from './end.js';
 import { connectPair, EVERYTHING } from './manual-pair.js';
 import type { Connected, Ends } from './manual-pair.js';
+import { RNR_WAIT_US } from './rnr-waits.js';
 
 const { RDMA_READ, RDMA_WRITE, RDMA_WRITE_WITH_IMM, SEND } = WrOpcode;
 const LATE_MS = 250;
 const BYTES = 3000;
-/** Timer codes and what they stand for. IBTA table 45. */
-export const TIMERS = { 14: 1_280, 20: 10_240, 24: 40_960 } as const;
 const pause = (milliseconds: number): Promise<void> =>
   new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 export interface PlayedWait {
   readonly name: string;
-  readonly timer: keyof typeof TIMERS;
+  readonly timer: keyof typeof RNR_WAIT_US;
   readonly qpns: { readonly requester: number; readonly responder: number };
-  /** How many RNR NAKs there must have been. */
+  /** How many RNR NAKs there must have been; and one more for each repetition that crossed one. */
   readonly naks: { readonly least: number; readonly most: number };
 }
 
@@ -84,7 +83,7 @@ async function late(scene: Scene, timer: PlayedWait['timer']): Promise<PlayedWai
     [20, 21, 22].map((wr) => [wr, 'SUCCESS', BYTES]),
     name,
   );
-  const naks = { least: 1, most: Math.ceil((20 * LATE_MS * 1000) / TIMERS[timer]) };
+  const naks = { least: 1, most: Math.ceil((20 * LATE_MS * 1000) / RNR_WAIT_US[timer]) };
   return played(name, timer, pairs, naks);
 }
 

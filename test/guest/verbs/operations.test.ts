@@ -22,6 +22,7 @@ describe('guest plays: operations', () => {
         responder: { end: responder, pair: theirs },
         domains,
         mtuBytes: 1024,
+        fences: true,
       });
     } finally {
       await requester.close();

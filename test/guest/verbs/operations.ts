@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { Access, WrFlags, WrOpcode } from '../../../core/spi/index.js';
 import { OPCODE } from '../roce.js';
 import type { ConnectionWishes, Domain, Pair, VerbsEnd } from './end.js';
+import { withoutFences } from './fences.js';
 import { noPackets, playRound } from './round.js';
 import type { ExpectedPackets, Planned, RoundOptions } from './round.js';
 import type { Party } from './scene.js';
@@ -43,16 +44,18 @@ export interface OperationsOptions {
   readonly responder: Party;
   readonly domains: { readonly requester: Domain; readonly responder: Domain };
   readonly mtuBytes: number;
+  /** Whether the requester is asked for fences. */
+  readonly fences: boolean;
 }
 
 /** Returns what must have been on the wire. */
 export async function playOperations(options: OperationsOptions): Promise<ExpectedPackets> {
-  const { mtuBytes, requester } = options;
+  const { fences, mtuBytes, requester } = options;
   const expected = noPackets();
   const sizes = [0, 1, mtuBytes - 1, mtuBytes, mtuBytes + 1, LARGEST_BYTES];
   for (const lengthBytes of sizes) {
     const round = { ...options, lengthBytes, expected };
-    await playRound(round, messages);
+    await playRound(round, fences ? messages : withoutFences(messages));
     await playInvalidation(round);
   }
   if (requester.end.dialect === 'verbs') {

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 
 import { Access, nameOf, WcOpcode, WrFlags, WrOpcode } from '../../../core/spi/index.js';
-import { opcodesOf, readResponseOpcodes } from '../roce.js';
+import { OPCODE, opcodesOf, readResponseOpcodes } from '../roce.js';
 import type { Kind } from '../roce.js';
 import type { Completion, Domain, Region, Request, Segment } from './end.js';
 import { digestOf, fillPattern } from './pattern.js';
@@ -33,7 +33,6 @@ const KIND_OF: Readonly<Record<number, Kind>> = {
   [WrOpcode.RDMA_WRITE]: 'write',
   [WrOpcode.RDMA_WRITE_WITH_IMM]: 'write-immediate',
 };
-export const READ_REQUEST = 0x0c;
 
 export interface Planned {
   readonly opcode: WrOpcode;
@@ -182,6 +181,6 @@ function expectPackets(options: RoundOptions, { opcode, flags = 0 }: Planned): v
   const kind = KIND_OF[opcode];
   if (kind !== undefined)
     return void expected.requests.push(...opcodesOf(kind, lengthBytes, mtuBytes));
-  expected.requests.push(READ_REQUEST);
+  expected.requests.push(OPCODE.READ_REQUEST);
   expected.responses.push(...readResponseOpcodes(lengthBytes, mtuBytes));
 }

@@ -65,7 +65,8 @@ describe('CM: what is wrong with a REQ', () => {
     assert.ok(good);
     const elsewhere = { ...good, primaryRemoteGid: gidFromIp('10.0.0.9') };
     pair.inject(pair.b, { name: 'REQ', body: elsewhere });
-    pair.inject(pair.b, { name: 'REQ', body: { ...good, pathMtu: 5 } });
+    const another = { ...good, localCommId: 4711, pathMtu: 5 };
+    pair.inject(pair.b, { name: 'REQ', body: another });
     await pair.world.runFor(10);
     const [gid, mtu] = pair.bodies('REJ');
     assert.deepEqual(

@@ -204,6 +204,18 @@ describe('Congestion window', () => {
       assert.deepEqual(sizes, [2, 4, 8, 16, 32, 33]);
     });
 
+    it('doubles as from the start, when nothing had ever come back', () => {
+      const window = begun(512);
+      window.onSilence(Infinity);
+      window.onAnswer(false);
+      const sizes: number[] = [window.packets];
+      for (let i = 0; i < 6; i++) {
+        window.onAcknowledged(window.packets);
+        sizes.push(window.packets);
+      }
+      assert.deepEqual(sizes, [2, 4, 8, 16, 32, 64, 128]);
+    });
+
     it('goes out again at once where losses are usual: it was the NAK that was lost', () => {
       const window = begun(64);
       window.onAcknowledged(64);

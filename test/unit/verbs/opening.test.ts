@@ -6,8 +6,10 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { leaveOut } from '../../support/left-out.js';
 
 const ROOT = join(import.meta.dirname, '../../../..');
+const HAS_RDMA = 'the kernel of this machine has RDMA devices';
 
 interface Refusal {
   readonly code: string;
@@ -39,7 +41,7 @@ function openingError(target: string, env: Record<string, string> = {}): Refusal
 describe('verbs: opening', () => {
   const hasRdma = existsSync('/sys/class/infiniband');
   before(function () {
-    if (process.platform !== 'linux') this.skip();
+    if (process.platform !== 'linux') leaveOut(this, 'verbs are for Linux', 'npm test there');
   });
 
   it('names the libraries that are missing, and how to install them', () => {
@@ -58,7 +60,7 @@ describe('verbs: opening', () => {
   });
 
   it('says that there is no device', function () {
-    if (hasRdma) this.skip();
+    if (hasRdma) leaveOut(this, HAS_RDMA, 'npm test where there is none');
     const { code, message } = openingError('verbs()');
     assert.equal(code, 'DAT_PROVIDER_NOT_FOUND');
     // On a machine without libraries either, those are named first.
@@ -71,7 +73,7 @@ describe('verbs: opening', () => {
   });
 
   it('is found by a line of dat.conf, and stands beside softroce in one process', function () {
-    if (hasRdma) this.skip();
+    if (hasRdma) leaveOut(this, HAS_RDMA, 'npm test where there is none');
     const directory = mkdtempSync(join(tmpdir(), 'dapl-dat-conf-'));
     try {
       const file = join(directory, 'dat.conf');

@@ -3,6 +3,7 @@ import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadAddon } from '../../../../providers/host/index.js';
+import { leaveOut } from '../../../support/left-out.js';
 
 const BUILT = join(import.meta.dirname, '../../../../../build/native/softroce-port.node');
 const PLATFORM = `${process.platform}-${process.arch}`;
@@ -32,7 +33,7 @@ describe('native parts of providers', () => {
   });
 
   it('takes the local build before the prebuild, and the prebuild without one', function () {
-    if (!existsSync(BUILT)) this.skip();
+    if (!existsSync(BUILT)) leaveOut(this, `no ${BUILT}`, 'npm run build:native');
     const prebuild = join(prebuilds, 'b.node');
     copyFileSync(BUILT, prebuild);
     const second = loadAddon('b.node', root);
@@ -47,7 +48,7 @@ describe('native parts of providers', () => {
   });
 
   it('takes the prebuild when the local build does not load', function () {
-    if (!existsSync(BUILT)) this.skip();
+    if (!existsSync(BUILT)) leaveOut(this, `no ${BUILT}`, 'npm run build:native');
     broken(join(root, 'build/native'), 'c.node');
     copyFileSync(BUILT, join(prebuilds, 'c.node'));
     const result = loadAddon('c.node', root);

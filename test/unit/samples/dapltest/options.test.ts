@@ -80,6 +80,14 @@ describe('dapltest command line', () => {
       [`-T T ${to} ${sr} client RR many`, /"client RR many": .* are numbers/],
       [`-T T ${to} ${sr} -f`, /-f comes in pairs/],
       [`-T T ${to} ${sr} server RR -f`, /-f belongs to SR/],
+      [
+        `-T T ${to} ${sr} client -f`,
+        /^options stand before the operations: -f \(it may end an SR\)$/,
+      ],
+      [`-T T ${to} ${sr} client SR -f 256`, /^options stand before the operations: -f/],
+      [`-T T ${to} ${sr} -V`, /^options stand before the operations: -V$/],
+      [`-T T ${to} -V ${sr} 256 1 -i 8`, /^options stand before the operations: -i$/],
+      [`-T T ${to} ${sr} --provider verbs`, /^options stand before the operations: --provider$/],
       [`-T P ${to} SR`, /^operation "SR": it begins with RR or RW$/],
       [`-T P ${to} RW 1 2 3`, /^operation "RW 1 2 3": that is too much/],
     ];
