@@ -35,3 +35,8 @@ export function epBrokenEvent(ep: Ep | UdEp, message: string): AsyncErrorEvent {
     message,
   };
 }
+
+/** What breaks the endpoints of an event dispatcher whose completions have been lost. */
+export function lossReason(evd: number): string {
+  return `the completion queue of event dispatcher ${evd} overran`;
+}

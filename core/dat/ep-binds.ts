@@ -97,7 +97,7 @@ export class EpBinds {
     words[at + SQE.COOKIE_HI] = Math.floor(cookie / U32);
     if (operands !== undefined) words.set(operands, at + SQE.REMOTE_ADDRESS_LO);
     else words[at + SQE.IMMEDIATE_OR_INVALIDATE] = invalidate;
-    sends.commit(0, slotFlags);
+    sends.commit(slotFlags);
   }
 
   /** Requests up to `index` have ended, that one with a status. */

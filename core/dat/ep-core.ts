@@ -11,6 +11,7 @@ import type { EpAttributes } from './ep-attributes.js';
 import { EpConnection } from './ep-connection.js';
 import { EpCounters } from './ep-counters.js';
 import { EpEvents } from './ep-events.js';
+import type { LossListener } from './ep-events.js';
 import { EpBindPosts } from './ep-bind-posts.js';
 import type { ConnectionEventDetails, EpConnectionPorts } from './ep-attempt.js';
 import { isRequestGone } from './ep-outcomes.js';
@@ -34,12 +35,12 @@ export abstract class EpCore extends EpBindPosts {
   protected queues: EpQueues;
   protected readonly connection: EpConnection;
   protected readonly events: EpEvents;
-  protected readonly counts = new EpCounters();
+  protected readonly counts: EpCounters;
   protected readonly watermarks: EpWatermarks;
 
   /** What the parts see of the endpoint: methods that all endpoints share, and no closures. */
   private static readonly Inside = class
-    implements EpConnectionPorts, EpQueuesListener, WatermarkActions
+    implements EpConnectionPorts, EpQueuesListener, LossListener, WatermarkActions
   {
     constructor(private readonly ep: EpCore) {}
 
@@ -84,6 +85,10 @@ export abstract class EpCore extends EpBindPosts {
       if (ep.init.srq !== undefined) ep.watermarks.look(ep.receiveBuffers);
     }
 
+    onCompletionsLost(reason: string): void {
+      this.ep.connection.onCompletionsLost(reason);
+    }
+
     onFailed(): void {
       this.ep.connection.onFailed();
     }
@@ -109,12 +114,14 @@ export abstract class EpCore extends EpBindPosts {
   ) {
     super();
     const { initialState = 'UNCONNECTED' } = init;
-    this.events = new EpEvents(this.asEp(), ia, init, initialState);
+    this.events = new EpEvents(this.asEp(), ia, init, initialState, this.inside);
+    this.counts = new EpCounters(ia.slab);
     try {
-      this.events.attach((reason) => this.connection.onCompletionsLost(reason));
+      this.events.attach();
       this.queues = this.createQueues(init);
     } catch (error) {
       this.events.close();
+      this.counts.end();
       throw error;
     }
     this.connection = new EpConnection(this.inside, initialState);
@@ -196,6 +203,7 @@ export abstract class EpCore extends EpBindPosts {
     this.destroyQueues(by, this.queues);
     this.markFreed(by);
     this.events.close();
+    this.counts.end();
     this.init.pz.users--;
     if (this.init.srq !== undefined) this.init.srq.users--;
     this.ia.forget(this.asEp());

@@ -3,32 +3,33 @@
  * since it was made or since they were reset.
  */
 import { Counters } from '../evd/index.js';
-import { WcFlags, WcOpcode, WrOpcode } from '../spi/index.js';
+import { Piece, type Slab, WcFlags, WcOpcode, WrOpcode } from '../spi/index.js';
 
 /** DAT_EP_COUNTERS that we have an event for, with their places in the array. */
 const EP_COUNTERS = {
+  /** What small messages count: one cache line. */
+  postSend: 0,
+  postSendData: 1,
+  postRecv: 2,
+  recv: 3,
+  recvData: 4,
   /** Connection attempts, accepted requests, and ends. */
-  connect: 0,
-  accept: 1,
-  disconnect: 2,
-  broken: 3,
+  connect: 5,
+  accept: 6,
+  disconnect: 7,
+  broken: 8,
   /** Requests posted, and their bytes. */
-  postSend: 4,
-  postSendData: 5,
-  postSendImmediate: 6,
-  postSendInvalidate: 7,
-  postRecv: 8,
-  postWrite: 9,
-  postWriteData: 10,
-  postWriteImmediate: 11,
-  postWriteImmediateData: 12,
-  postRead: 13,
-  postReadData: 14,
-  postCompareSwap: 15,
-  postFetchAdd: 16,
+  postSendImmediate: 9,
+  postSendInvalidate: 10,
+  postWrite: 11,
+  postWriteData: 12,
+  postWriteImmediate: 13,
+  postWriteImmediateData: 14,
+  postRead: 15,
+  postReadData: 16,
+  postCompareSwap: 17,
+  postFetchAdd: 18,
   /** Messages received, and their bytes. */
-  recv: 17,
-  recvData: 18,
   recvImmediate: 19,
   recvImmediateData: 20,
   recvInvalidate: 21,
@@ -59,8 +60,18 @@ const POSTED: readonly (readonly [count: Index, bytes: Index | undefined])[] = (
 })();
 
 export class EpCounters extends Counters<CounterName> {
-  constructor() {
-    super(NAMES);
+  private readonly piece: Piece;
+
+  constructor(slab: Slab) {
+    const piece = new Piece(slab, NAMES.length * 8);
+    super(NAMES, piece.doubles, piece.firstDouble);
+    this.piece = piece;
+  }
+
+  /** The endpoint has been freed: nothing is counted any more. */
+  end(): void {
+    this.piece.free();
+    this.values = this.piece.doubles;
   }
 
   /** A request has been posted. */

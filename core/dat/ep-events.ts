@@ -6,13 +6,14 @@ import {
   type DatEvent,
   DatEventNumber,
   type Evd,
+  type OverrunListener,
 } from '../evd/index.js';
 import { type AsyncEventType, type CompletionQueue, nameOf } from '../spi/index.js';
 import { AsyncEventType as AsyncEventTypes } from '../spi/index.js';
 import { type Observable, PresentValue } from '../stream/index.js';
-import { breakReasonOf, epBrokenEvent } from './async-events.js';
+import { breakReasonOf, epBrokenEvent, lossReason } from './async-events.js';
 import type { Ep } from './ep.js';
-import { configurationOf } from './ep-completion-flags.js';
+import { EpEvds } from './ep-evds.js';
 import type { ConnectionEventDetails } from './ep-attempt.js';
 import type { EpConnection } from './ep-connection.js';
 import type { ConnectionEventName } from './ep-outcomes.js';
@@ -27,30 +28,38 @@ export interface EvdSwap {
   abort(): void;
 }
 
-export class EpEvents {
-  /** Undone when the endpoint is freed. */
-  private readonly uses: (() => void)[] = [];
+/** Who is told that completions are lost. */
+export interface LossListener {
+  onCompletionsLost(reason: string): void;
+}
+
+export class EpEvents implements OverrunListener {
+  private readonly evds: EpEvds;
   private readonly states: PresentValue<EpStateName>;
-  private holds: (() => void)[] = [];
+  private holds: (() => void)[] | undefined = undefined;
   private receiveHold: (() => void) | undefined = undefined;
-  private onCompletionsLost: (reason: string) => void = () => undefined;
 
   constructor(
     private readonly ep: Ep,
     private readonly ia: Ia,
     private init: EpInit,
     initialState: EpStateName,
+    private readonly listener: LossListener,
   ) {
     this.states = new PresentValue<EpStateName>(initialState, ia.context.scheduler);
+    this.evds = new EpEvds(init, this);
   }
 
   /**
    * Counts the endpoint on its EVDs, for as long as it lives.
    * @throws DatError DAT_INVALID_STATE when the streams of an EVD do not go together
    */
-  attach(onCompletionsLost: (reason: string) => void): void {
-    this.onCompletionsLost = onCompletionsLost;
-    this.use(this.init, this.uses);
+  attach(): void {
+    this.evds.join(this.init);
+  }
+
+  onOverrun(evd: number): void {
+    this.listener.onCompletionsLost(lossReason(evd));
   }
 
   /**
@@ -61,12 +70,12 @@ export class EpEvents {
   prepare(next: EpInit): EvdSwap {
     const old = this.init;
     const restore = (): void => {
-      end(this.uses);
-      this.use(old, this.uses);
+      this.evds.leave();
+      this.evds.join(old);
     };
-    end(this.uses);
+    this.evds.leave();
     try {
-      this.use(next, this.uses);
+      this.evds.join(next);
     } catch (error) {
       restore();
       throw error;
@@ -85,25 +94,11 @@ export class EpEvents {
     };
   }
 
-  /** Counts an endpoint of these parts; `uses` undo it. */
-  private use(init: EpInit, uses: (() => void)[]): void {
-    const { connectEvd, recvEvd, requestEvd, attributes } = init;
-    uses.push(connectEvd.attach());
-    uses.push(recvEvd.attach(configurationOf(attributes.recvCompletionFlags)));
-    uses.push(requestEvd.attach(configurationOf(attributes.requestCompletionFlags)));
-    for (const evd of new Set([recvEvd, requestEvd])) {
-      uses.push(evd.reserve(1), connectEvd.watchErrors(evd));
-      const lost = (): void =>
-        this.onCompletionsLost(`the completion queue of event dispatcher ${evd.id} overran`);
-      uses.push(evd.onOverrun(lost));
-    }
-  }
-
   /** The endpoint is freed, or did not come about. */
   close(): void {
     this.watchCompletions(false);
     this.watchReceives(false);
-    end(this.uses);
+    this.evds.leave();
     this.states.complete();
     for (const evd of this.init.privateEvds) this.ia.freePrivateEvd(evd);
   }
@@ -129,8 +124,8 @@ export class EpEvents {
 
   /** While true, completions are taken in even if nobody wants the EVD's events. */
   watchCompletions(watch: boolean): void {
-    for (const end of this.holds.splice(0)) end();
-    if (watch) this.holds = this.dtoEvds().map((evd) => evd.hold());
+    for (const end of this.holds ?? []) end();
+    this.holds = watch ? this.dtoEvds().map((evd) => evd.hold()) : undefined;
   }
 
   /** The same for receives alone: a watermark of theirs is armed. */
@@ -197,8 +192,4 @@ export class EpEvents {
   private dtoEvds(): Evd[] {
     return [...new Set([this.init.recvEvd, this.init.requestEvd])];
   }
-}
-
-function end(uses: (() => void)[]): void {
-  for (const undo of uses.splice(0).reverse()) undo();
 }

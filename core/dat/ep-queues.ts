@@ -30,7 +30,7 @@ import { EpBinds } from './ep-binds.js';
 import type { EpCounters } from './ep-counters.js';
 import type { EpQueuesInit, EpQueuesListener } from './ep-queues-init.js';
 import type { Segments } from './segment.js';
-import { Slot, WorkQueue } from './work-queue.js';
+import { RECEIVE_ENTRY, SEND_ENTRY, Slot, WorkQueue } from './work-queue.js';
 
 const U32 = 2 ** 32;
 /** WcOpcode of everything that comes from a receive queue. */
@@ -85,7 +85,7 @@ export class EpQueues implements CompletionOwner {
     }
     const { sendRing } = this.qp;
     const { maxRequestDtos } = attributes;
-    this.sends = new WorkQueue(sendRing, maxRequestDtos, sendIov(attributes), SQE.SEGMENTS);
+    this.sends = new WorkQueue(sendRing, maxRequestDtos, sendIov(attributes), SEND_ENTRY);
     this.receives = this.createReceives();
     this.receivesEnded = init.srq === undefined;
     this.signalEvery = Math.max(1, maxRequestDtos >>> 1);
@@ -96,9 +96,9 @@ export class EpQueues implements CompletionOwner {
     const { maxRecvDtos, maxRecvIov } = this.init.attributes;
     const { receiveRing } = this.qp;
     const { srq, xrc } = this.init;
-    if ((srq ?? xrc) !== undefined) return new WorkQueue(NO_RECEIVES, 0, 1, RQE.SEGMENTS);
+    if ((srq ?? xrc) !== undefined) return new WorkQueue(NO_RECEIVES, 0, 1, RECEIVE_ENTRY);
     if (receiveRing === undefined) throw new Error('an RC queue pair has a receive ring');
-    return new WorkQueue(receiveRing, maxRecvDtos, maxRecvIov, RQE.SEGMENTS);
+    return new WorkQueue(receiveRing, maxRecvDtos, maxRecvIov, RECEIVE_ENTRY);
   }
 
   get sendsFull(): boolean {
@@ -142,7 +142,7 @@ export class EpQueues implements CompletionOwner {
     words[at + SQE.RKEY] = rkey;
     words[at + SQE.IMMEDIATE_OR_INVALIDATE] = immediate;
     words[at + SQE.XRC_SRQN] = this.srqn;
-    sends.commit(count, signal ? slotFlags | Slot.SIGNALLED : slotFlags);
+    sends.commit(signal ? slotFlags | Slot.SIGNALLED : slotFlags);
     this.kickSends();
   }
 
@@ -167,7 +167,7 @@ export class EpQueues implements CompletionOwner {
     words[at + RQE.FLAGS] = 0;
     words[at + RQE.COOKIE_LO] = cookie >>> 0;
     words[at + RQE.COOKIE_HI] = Math.floor(cookie / U32);
-    receives.commit(count, slotFlags | Slot.SIGNALLED);
+    receives.commit(slotFlags | Slot.SIGNALLED);
     if (this.burstDepth === 0) this.ringReceives();
   }
 
@@ -188,7 +188,7 @@ export class EpQueues implements CompletionOwner {
     words.fill(0, at, at + SQE.SEGMENTS);
     words[at + SQE.CONTROL] = WrOpcode.RDMA_WRITE | (WrFlags.SIGNALED << 8);
     words[at + SQE.XRC_SRQN] = this.srqn;
-    sends.commit(0, Slot.HIDDEN | Slot.SIGNALLED | Slot.MARKER);
+    sends.commit(Slot.HIDDEN | Slot.SIGNALLED | Slot.MARKER);
     this.ringSends();
   }
 

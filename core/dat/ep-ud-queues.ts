@@ -34,7 +34,7 @@ import { GrhQueue } from './ep-ud-headers.js';
 import type { Lmr } from './lmr.js';
 import type { Pz } from './pz.js';
 import { LmrSegment } from './segment.js';
-import { Slot, WorkQueue } from './work-queue.js';
+import { RECEIVE_ENTRY, SEND_ENTRY, Slot, WorkQueue } from './work-queue.js';
 
 const U32 = 2 ** 32;
 const PSN_MASK = 0xffffff;
@@ -85,8 +85,8 @@ export class UdQueues implements CompletionOwner {
     const { sendRing, receiveRing } = this.qp;
     if (receiveRing === undefined) throw new Error('a UD queue pair has a receive ring');
     const { maxRequestDtos, maxRequestIov, maxRecvDtos, maxRecvIov } = attributes;
-    this.sends = new WorkQueue(sendRing, maxRequestDtos, maxRequestIov, SQE.SEGMENTS);
-    this.receives = new WorkQueue(receiveRing, maxRecvDtos, maxRecvIov, RQE.SEGMENTS);
+    this.sends = new WorkQueue(sendRing, maxRequestDtos, maxRequestIov, SEND_ENTRY);
+    this.receives = new WorkQueue(receiveRing, maxRecvDtos, maxRecvIov, RECEIVE_ENTRY);
     this.signalEvery = Math.max(1, maxRequestDtos >>> 1);
     this.destinations = new Array<UdAddressHandle | undefined>(sendRing.entries).fill(undefined);
     this.headerRegions = new Array<Lmr | undefined>(receiveRing.entries).fill(undefined);
@@ -156,7 +156,7 @@ export class UdQueues implements CompletionOwner {
     words[at + SQE.REMOTE_QPN] = to.qpn;
     words[at + SQE.REMOTE_QKEY] = to.qkey;
     this.destinations[sends.producer & mask] = to;
-    sends.commit(count, (suppress ? Slot.HIDDEN : 0) | (signal ? Slot.SIGNALLED : 0));
+    sends.commit((suppress ? Slot.HIDDEN : 0) | (signal ? Slot.SIGNALLED : 0));
     this.ringSends();
   }
 
@@ -174,7 +174,7 @@ export class UdQueues implements CompletionOwner {
     words[at + RQE.FLAGS] = 0;
     words[at + RQE.COOKIE_LO] = cookie >>> 0;
     words[at + RQE.COOKIE_HI] = Math.floor(cookie / U32);
-    receives.commit(count, Slot.SIGNALLED);
+    receives.commit(Slot.SIGNALLED);
     if (receives.publish()) ring(() => this.qp.ringReceiveDoorbell());
   }
 

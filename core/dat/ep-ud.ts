@@ -15,7 +15,7 @@ import {
   WrOpcode,
 } from '../spi/index.js';
 import type { Observable } from '../stream/index.js';
-import { breakReasonOf, epBrokenEvent } from './async-events.js';
+import { breakReasonOf, epBrokenEvent, lossReason } from './async-events.js';
 import { CompletionFlags, flagNames, MemPrivileges } from './constants.js';
 import { checkAddressHandle, checkIp, checkUdAddress, UdAddressHandle } from './ep-ud-address.js';
 import type { CheckedUdAddress, UdAddress } from './ep-ud-address.js';
@@ -369,10 +369,9 @@ export class UdEp extends DatHandle {
   }
 
   private attach(): void {
+    const listener = { onOverrun: (evd: number) => this.onBroken(lossReason(evd)) };
     for (const evd of this.dtoEvds()) {
-      this.uses.push(evd.attach('THRESHOLD'), evd.reserve(1));
-      const reason = `the completion queue of event dispatcher ${evd.id} overran`;
-      this.uses.push(evd.onOverrun(() => this.onBroken(reason)));
+      this.uses.push(evd.attach('THRESHOLD'), evd.reserve(1), evd.onOverrun(listener));
     }
   }
 

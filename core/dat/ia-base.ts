@@ -15,7 +15,7 @@ import {
   type EvdHost,
 } from '../evd/index.js';
 import { DatError } from '../errors/index.js';
-import { AsyncEventType } from '../spi/index.js';
+import { AsyncEventType, Slab } from '../spi/index.js';
 import type { Observable } from '../stream/index.js';
 import { reportDeviceEvent } from './async-events.js';
 import type { DeviceLease, IaContext } from './context.js';
@@ -57,6 +57,8 @@ export abstract class IaBase extends DatHandle {
   protected closing: Promise<void> | undefined = undefined;
   /** Until then the asynchronous EVD cannot be freed. */
   protected readonly leaveAsyncEvd: () => void;
+  /** @internal where its endpoints count */
+  readonly slab = new Slab();
   private readonly host: EvdHost;
 
   /** @internal */

@@ -3,7 +3,7 @@
  * entry is free again when a completion of it, or of a later entry of its queue, has been read
  * (docs/spi.md). Nothing here allocates after construction.
  */
-import { type Ring, SGE } from '../spi/index.js';
+import { type Ring, RQE, SGE, SQE } from '../spi/index.js';
 import type { Lmr } from './lmr.js';
 import { isList, type LmrSegment, type Segments } from './segment.js';
 
@@ -20,6 +20,33 @@ export const Slot = {
   IMMEDIATE: 16,
 } as const;
 
+/** Where core keeps what it notes of an entry: in words of it that no provider reads. */
+export interface EntryLayout {
+  /** First word of the segments. */
+  readonly segments: number;
+  /** Word and bit of their number, and of the slot flags. */
+  readonly countWord: number;
+  readonly countBit: number;
+  readonly flagsWord: number;
+  readonly flagsBit: number;
+}
+
+export const SEND_ENTRY: EntryLayout = {
+  segments: SQE.SEGMENTS,
+  countWord: SQE.CONTROL,
+  countBit: 16,
+  flagsWord: SQE.CONTROL,
+  flagsBit: 24,
+};
+
+export const RECEIVE_ENTRY: EntryLayout = {
+  segments: RQE.SEGMENTS,
+  countWord: RQE.NUM_SGE,
+  countBit: 0,
+  flagsWord: RQE.FLAGS,
+  flagsBit: 0,
+};
+
 export class WorkQueue {
   /** Free-running index of the next entry to write. */
   producer = 0;
@@ -27,24 +54,20 @@ export class WorkQueue {
   reclaimed = 0;
   /** Producer index that the provider has been told. */
   private published = 0;
-  /** Of each entry: its flags, and how many segments it has. */
-  private readonly slots: Uint8Array;
-  /** The region of each entry's first segment, as far as entries have been used; and of others. */
-  private readonly firstRegions: (Lmr | undefined)[] = [];
-  private readonly otherRegions: (Lmr | undefined)[] = [];
+  /** The region of all first segments, while they have but one, and how many of them pin it. */
+  private region: Lmr | undefined = undefined;
+  private pins = 0;
+  /** Else the region of each entry's first segment; and those of other segments. */
+  private firstRegions: (Lmr | undefined)[] | undefined = undefined;
+  private otherRegions: (Lmr | undefined)[] | undefined = undefined;
 
-  /**
-   * @param limit entries that the consumer may have outstanding
-   * @param segmentsAt first word of the segments within an entry
-   */
+  /** @param limit entries that the consumer may have outstanding */
   constructor(
     readonly ring: Ring,
     readonly limit: number,
-    readonly maxSegments: number,
-    private readonly segmentsAt: number,
-  ) {
-    this.slots = new Uint8Array(2 * ring.entries);
-  }
+    private readonly maxSegments: number,
+    private readonly entry: EntryLayout,
+  ) {}
 
   get outstanding(): number {
     return (this.producer - this.reclaimed) >>> 0;
@@ -73,21 +96,20 @@ export class WorkQueue {
 
   /** Writes a segment of the next entry and pins its region. */
   private putSegment(index: number, segment: LmrSegment): void {
-    const { words, mask } = this.ring;
-    const at = this.nextWord + this.segmentsAt + index * SGE.WORDS;
+    const { words } = this.ring;
+    const at = this.nextWord + this.entry.segments + index * SGE.WORDS;
     words[at + SGE.ADDRESS_LO] = segment.addressLo;
     words[at + SGE.ADDRESS_HI] = segment.addressHi;
     words[at + SGE.LENGTH] = segment.lengthBytes;
     words[at + SGE.LKEY] = segment.lmr.lmrContext;
-    segment.lmr.inFlight++;
-    this.setRegion(this.producer & mask, index, segment.lmr);
+    this.pin(index, segment.lmr);
   }
 
-  /** The next entry is complete: it becomes part of the queue. */
-  commit(segments: number, flags: number): void {
-    const slot = this.producer & this.ring.mask;
-    this.slots[2 * slot] = flags;
-    this.slots[2 * slot + 1] = segments;
+  /** The next entry is complete, and names its number of segments: it joins the queue. */
+  commit(flags: number): void {
+    const { words } = this.ring;
+    const { flagsWord, flagsBit } = this.entry;
+    words[this.nextWord + flagsWord]! |= flags << flagsBit;
     this.producer = (this.producer + 1) >>> 0;
   }
 
@@ -101,7 +123,8 @@ export class WorkQueue {
 
   /** Flags of an entry that is outstanding. */
   flagsOf(index: number): number {
-    return this.slots[2 * (index & this.ring.mask)] ?? 0;
+    const { flagsWord, flagsBit } = this.entry;
+    return ((this.ring.words[this.ring.wordOf(index) + flagsWord] ?? 0) >>> flagsBit) & 0xff;
   }
 
   /** Whether a completion may name this entry now. */
@@ -126,63 +149,89 @@ export class WorkQueue {
    * here. There must be room.
    */
   moveTo(other: WorkQueue): void {
-    const { words, mask } = this.ring;
+    const { words } = this.ring;
     for (let i = this.reclaimed; i !== this.producer; i = (i + 1) >>> 0) {
-      const slot = i & mask;
-      const segments = this.segmentsOf(slot);
+      const segments = this.segmentsOf(i);
       const from = this.ring.wordOf(i);
       other.ring.words.set(
-        words.subarray(from, from + this.segmentsAt + segments * SGE.WORDS),
+        words.subarray(from, from + this.entry.segments + segments * SGE.WORDS),
         other.nextWord,
       );
-      for (let s = 0; s < segments; s++) other.adopt(s, this.regionOf(slot, s));
-      other.commit(segments, this.flagsOf(i));
+      for (let s = 0; s < segments; s++) other.pin(s, this.regionOf(i, s)!);
+      other.commit(this.flagsOf(i));
     }
     this.discard();
-  }
-
-  /** Pins the region of a segment that has been copied. */
-  private adopt(segment: number, lmr: Lmr | undefined): void {
-    if (lmr !== undefined) lmr.inFlight++;
-    this.setRegion(this.producer & this.ring.mask, segment, lmr);
   }
 
   /** Most segments of one entry that is outstanding. */
   get widest(): number {
     let widest = 0;
     for (let i = this.reclaimed; i !== this.producer; i = (i + 1) >>> 0) {
-      widest = Math.max(widest, this.segmentsOf(i & this.ring.mask));
+      widest = Math.max(widest, this.segmentsOf(i));
     }
     return widest;
   }
 
-  /** Frees everything: the queue pair is gone. */
+  /** Frees everything: the queue pair is gone, and perhaps the ring with it. */
   discard(): void {
-    while (this.reclaimed !== this.producer) this.releaseOldest();
+    this.reclaimed = this.producer;
+    if (this.region !== undefined) this.region.inFlight -= this.pins;
+    for (const lmr of this.firstRegions ?? []) if (lmr !== undefined) lmr.inFlight--;
+    for (const lmr of this.otherRegions ?? []) if (lmr !== undefined) lmr.inFlight--;
+    this.pins = 0;
+    this.region = this.firstRegions = this.otherRegions = undefined;
   }
 
   private releaseOldest(): void {
-    const slot = this.reclaimed & this.ring.mask;
-    const count = this.segmentsOf(slot);
-    for (let i = 0; i < count; i++) {
-      const lmr = this.regionOf(slot, i);
-      if (lmr !== undefined) lmr.inFlight--;
-      this.setRegion(slot, i, undefined);
+    const index = this.reclaimed;
+    const count = this.segmentsOf(index);
+    for (let i = 0; i < count; i++) this.unpin(index, i);
+    this.reclaimed = (index + 1) >>> 0;
+  }
+
+  private segmentsOf(index: number): number {
+    const { countWord, countBit } = this.entry;
+    return ((this.ring.words[this.ring.wordOf(index) + countWord] ?? 0) >>> countBit) & 0xff;
+  }
+
+  /** A segment of the next entry lies in that region. */
+  private pin(segment: number, lmr: Lmr): void {
+    lmr.inFlight++;
+    if (segment > 0) (this.otherRegions ??= [])[this.placeOf(this.producer, segment)] = lmr;
+    else if (this.firstRegions === undefined && (this.pins === 0 || this.region === lmr)) {
+      this.region = lmr;
+      this.pins++;
+    } else this.regionsBySlot()[this.producer & this.ring.mask] = lmr;
+  }
+
+  /** From now on each entry may have a region of its own. */
+  private regionsBySlot(): (Lmr | undefined)[] {
+    if (this.firstRegions !== undefined) return this.firstRegions;
+    const regions: (Lmr | undefined)[] = [];
+    for (let i = this.reclaimed; i !== this.producer; i = (i + 1) >>> 0) {
+      if (this.segmentsOf(i) > 0) regions[i & this.ring.mask] = this.region;
     }
-    this.reclaimed = (this.reclaimed + 1) >>> 0;
+    this.region = undefined;
+    this.pins = 0;
+    return (this.firstRegions = regions);
   }
 
-  private segmentsOf(slot: number): number {
-    return this.slots[2 * slot + 1] ?? 0;
+  private unpin(index: number, segment: number): void {
+    const lmr = this.regionOf(index, segment)!;
+    lmr.inFlight--;
+    if (segment > 0) this.otherRegions![this.placeOf(index, segment)] = undefined;
+    else if (this.firstRegions !== undefined) this.firstRegions[index & this.ring.mask] = undefined;
+    else if (--this.pins === 0) this.region = undefined;
   }
 
-  private regionOf(slot: number, segment: number): Lmr | undefined {
-    if (segment === 0) return this.firstRegions[slot];
-    return this.otherRegions[slot * this.maxSegments + segment];
+  private regionOf(index: number, segment: number): Lmr | undefined {
+    if (segment > 0) return this.otherRegions?.[this.placeOf(index, segment)];
+    if (this.firstRegions === undefined) return this.region;
+    return this.firstRegions[index & this.ring.mask];
   }
 
-  private setRegion(slot: number, segment: number, lmr: Lmr | undefined): void {
-    if (segment === 0) this.firstRegions[slot] = lmr;
-    else this.otherRegions[slot * this.maxSegments + segment] = lmr;
+  /** Index in `otherRegions`. */
+  private placeOf(index: number, segment: number): number {
+    return (index & this.ring.mask) * this.maxSegments + segment;
   }
 }

@@ -48,13 +48,14 @@ export class CompletionCursor {
     const readable = this.cq.poll();
     const end = (this.cq.ring.consumer - this.base + readable) >>> 0;
     if (end === this.scanned) return 0;
-    const { words, strideWords, mask } = this.cq.ring;
+    const { ring } = this.cq;
+    const { words } = ring;
     let visible = 0;
     this.notice = Notice.NONE;
     this.scanning = true;
     try {
       while (this.scanned !== end) {
-        const at = ((this.scanned + this.base) & mask) * strideWords;
+        const at = ring.wordOf(this.scanned + this.base);
         const owner = this.owners.ownerOf(words, at);
         if (owner === undefined) this.dropped++;
         const seen = owner?.onCompletion(words, at) ?? false;
@@ -112,7 +113,7 @@ export class CompletionCursor {
   purge(context: number, srqn?: number): void {
     const ring = this.cq.ring;
     for (let n = this.next; n !== this.scanned; n = (n + 1) >>> 0) {
-      const at = ((n + this.base) & ring.mask) * ring.strideWords;
+      const at = ring.wordOf(n + this.base);
       if (ring.words[at + CQE.QP_CONTEXT] !== context || this.isHidden(n)) continue;
       if (srqn !== undefined && ring.words[at + CQE.SRQN] !== srqn) continue;
       this.hide(n);
@@ -140,8 +141,7 @@ export class CompletionCursor {
   }
 
   private wordOfNext(): number {
-    const ring = this.cq.ring;
-    return ((this.next + this.base) & ring.mask) * ring.strideWords;
+    return this.cq.ring.wordOf(this.next + this.base);
   }
 
   private advance(): void {

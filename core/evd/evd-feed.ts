@@ -24,6 +24,12 @@ import {
 import type { UpcallOwner } from './upcall.js';
 import { UpcallRunner } from './upcall-runner.js';
 
+/** Who must know that completions are lost. */
+export interface OverrunListener {
+  /** @param evd number of the event dispatcher whose completion queue has overrun */
+  onOverrun(evd: number): void;
+}
+
 export abstract class EvdFeed {
   readonly id: number;
   /** Bit set of EvdFlags. */
@@ -38,7 +44,7 @@ export abstract class EvdFeed {
   protected readonly counts = new Counters<EvdCounterName>(EVD_COUNTERS);
   protected open = true;
   private readonly errorSources = new Map<EvdFeed, number>();
-  private readonly overrunListeners = new Set<() => void>();
+  private readonly overrunListeners = new Set<OverrunListener>();
   protected reserved = 0;
   private configuring = 0;
   /** Users whose events are no completions. */
@@ -117,18 +123,22 @@ export abstract class EvdFeed {
    * @throws DatError DAT_INVALID_STATE (DAT_INVALID_STATE_EVD_CONFIG_*) when they do not
    */
   attach(configuration?: EvdConfiguration): () => void {
+    this.addUser(configuration);
+    return once(() => this.removeUser(configuration));
+  }
+
+  /** `attach` for who remembers by itself, as thousands of endpoints do. */
+  addUser(configuration?: EvdConfiguration): void {
     this.checkAgreement(configuration);
     this.users++;
     if (configuration === undefined) this.plainUsers++;
     else this.configure(configuration, 1);
-    let attached = true;
-    return () => {
-      if (!attached) return;
-      attached = false;
-      this.users--;
-      if (configuration === undefined) this.plainUsers--;
-      else this.configure(configuration, -1);
-    };
+  }
+
+  removeUser(configuration?: EvdConfiguration): void {
+    this.users--;
+    if (configuration === undefined) this.plainUsers--;
+    else this.configure(configuration, -1);
   }
 
   private checkAgreement(wanted: EvdConfiguration = 'THRESHOLD'): void {
@@ -151,18 +161,22 @@ export abstract class EvdFeed {
    * @returns ends it; calling it again does nothing
    */
   watchErrors(source: EvdFeed): () => void {
-    if (source === this) return () => undefined;
+    this.addErrorSource(source);
+    return once(() => this.removeErrorSource(source));
+  }
+
+  addErrorSource(source: EvdFeed): void {
+    if (source === this) return;
     const count = this.errorSources.get(source) ?? 0;
     this.errorSources.set(source, count + 1);
     if (count === 0 && this.vigilant) source.watched(1);
-    let watching = true;
-    return () => {
-      if (!watching) return;
-      watching = false;
-      const left = (this.errorSources.get(source) ?? 1) - 1;
-      if (left > 0) this.errorSources.set(source, left);
-      else if (this.errorSources.delete(source) && this.vigilant) source.watched(-1);
-    };
+  }
+
+  removeErrorSource(source: EvdFeed): void {
+    if (source === this) return;
+    const left = (this.errorSources.get(source) ?? 1) - 1;
+    if (left > 0) this.errorSources.set(source, left);
+    else if (this.errorSources.delete(source) && this.vigilant) source.watched(-1);
   }
 
   /**
@@ -173,11 +187,7 @@ export abstract class EvdFeed {
   hold(): () => void {
     this.dispatcher.holders++;
     if (this.open) this.dispatcher.armAndLook();
-    let holding = true;
-    return () => {
-      if (holding) this.dispatcher.holders--;
-      holding = false;
-    };
+    return once(() => this.dispatcher.holders--);
   }
 
   /**
@@ -185,6 +195,11 @@ export abstract class EvdFeed {
    * @returns gives the room back; calling it again does nothing
    */
   reserve(entries: number): () => void {
+    this.addReserve(entries);
+    return once(() => this.removeReserve(entries));
+  }
+
+  addReserve(entries: number): void {
     this.reserved += entries;
     const needed = this.store.qlen + this.reserved;
     if (this.cq !== undefined && this.cq.ring.entries < needed) {
@@ -192,20 +207,27 @@ export abstract class EvdFeed {
       this.arm?.forget();
       this.dispatcher.armAndLook();
     }
-    let held = true;
-    return () => {
-      if (held) this.reserved -= entries;
-      held = false;
-    };
+  }
+
+  removeReserve(entries: number): void {
+    this.reserved -= entries;
   }
 
   /**
    * The completion queue has overrun: completions are lost, and what feeds it is broken.
    * @returns ends it
    */
-  onOverrun(listener: () => void): () => void {
+  onOverrun(listener: OverrunListener): () => void {
+    this.addOverrunListener(listener);
+    return () => this.removeOverrunListener(listener);
+  }
+
+  addOverrunListener(listener: OverrunListener): void {
     this.overrunListeners.add(listener);
-    return () => void this.overrunListeners.delete(listener);
+  }
+
+  removeOverrunListener(listener: OverrunListener): void {
+    this.overrunListeners.delete(listener);
   }
 
   /** @internal something feeds it */
@@ -298,7 +320,7 @@ export abstract class EvdFeed {
   private cqEvent(event: AsyncEventType): void {
     const overrun = event === AsyncEventType.CQ_ERR;
     const name = nameOf(AsyncEventType, event);
-    if (overrun) for (const listener of [...this.overrunListeners]) listener();
+    if (overrun) for (const listener of [...this.overrunListeners]) listener.onOverrun(this.id);
     this.report(
       overrun ? DatEventNumber.ASYNC_EVD_OVERFLOW : DatEventNumber.ASYNC_PROVIDER_INTERNAL_ERROR,
       {
@@ -364,4 +386,13 @@ interface ErrorDetails {
   readonly reason: number;
   readonly message: string;
   readonly cause?: unknown;
+}
+
+/** Calling it again does nothing. */
+function once(undo: () => void): () => void {
+  let done = false;
+  return () => {
+    if (!done) undo();
+    done = true;
+  };
 }

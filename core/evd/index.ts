@@ -6,6 +6,7 @@ export { DatDto, DatDtoStatus, dtoEventNumber, dtoOf, dtoStatusOf } from './dto-
 export * from './event.js';
 export { EventBatch } from './event-batch.js';
 export { Evd } from './evd.js';
+export type { OverrunListener } from './evd-feed.js';
 export type { EvdHost, EvdCreateOptions, EvdOptions } from './evd-host.js';
 export { EVD_STREAM_MERGING, type EvdConfiguration, EvdFlags, EvdState } from './evd-states.js';
 export { Upcall, currentUpcall } from './upcall.js';

@@ -16,6 +16,7 @@ export * from './provider-init.js';
 export * from './qp-transitions.js';
 export * from './ring.js';
 export * from './rkey.js';
+export * from './slab.js';
 export * from './spi-error.js';
 export * from './timer-wheel.js';
 export * from './timers.js';

@@ -1,9 +1,10 @@
 /**
  * Rings: the data path of every provider, frozen early and documented in docs/spi.md.
  *
- * A ring is one ArrayBuffer: a control block with two free-running u32 indices a cache line apart,
- * then a power of two of entries of equal size. One side produces, the other consumes; an index is
- * stored after the entries it covers are written, and loaded before they are read, with Atomics
+ * A ring is two free-running u32 indices and a power of two of entries of equal size. Where a ring
+ * has a buffer to itself, the indices are a cache line apart in a control block before the entries;
+ * a provider may lay out its rings in other ways. One side produces, the other consumes; an index
+ * is stored after the entries it covers are written, and loaded before they are read, with Atomics
  * where the buffer is shared. Words are little-endian, so that a segment has the memory layout of
  * `struct ibv_sge`.
  */
@@ -15,7 +16,7 @@ const CONSUMER_WORD = 16;
 
 /** Send queue entry: 16 words, then `maxSge` segments of 4 words (or the inline payload). */
 export const SQE = {
-  /** opcode (bits 0-7), flags (8-15), number of segments (16-23). */
+  /** opcode (bits 0-7), flags (8-15), number of segments (16-23); 24-31 are core's own. */
   CONTROL: 0,
   /** Bytes of inline payload; 0 unless the INLINE flag is set. */
   INLINE_LENGTH: 1,
@@ -46,7 +47,7 @@ export const SQE = {
   SEGMENTS: 16,
 } as const;
 
-/** Receive queue entry: 4 words, then `maxSge` segments. */
+/** Receive queue entry: 4 words, then `maxSge` segments. FLAGS are core's own. */
 export const RQE = { NUM_SGE: 0, FLAGS: 1, COOKIE_LO: 2, COOKIE_HI: 3, SEGMENTS: 4 } as const;
 
 /** Segment: address (u64), length, lkey: `struct ibv_sge` and DAT_LMR_TRIPLET alike. */
@@ -95,47 +96,67 @@ function roundUp(value: number, multiple: number): number {
 
 /** The smallest power of two that is at least `n` (n >= 1). */
 export function ringEntries(n: number): number {
-  return 2 ** Math.ceil(Math.log2(Math.max(1, n)));
+  return n <= 1 ? 1 : 2 << (31 - Math.clz32(n - 1));
 }
 
+/** Where a ring lies: indices of words. */
+export interface RingPlace {
+  readonly words: Uint32Array;
+  /** Its two indices. */
+  readonly producerWord: number;
+  readonly consumerWord: number;
+  /** First word of the first entry. */
+  readonly firstWord: number;
+}
+
+/** What is left of a ring that has ended: nothing can be read or written. */
+const NO_WORDS = new Uint32Array(0);
+
 /**
- * A single-producer, single-consumer ring. `words` starts at the first entry: word w of entry i is
- * `words[(i & mask) * strideWords + w]`. Indices are free-running u32; compare them with
- * `(a - b) | 0`. What "consumed" means is the business of each queue: see docs/spi.md.
+ * A single-producer, single-consumer ring: word w of entry i is `words[wordOf(i) + w]`. Indices are
+ * free-running u32; compare them with `(a - b) | 0`. What "consumed" means is the business of each
+ * queue: see docs/spi.md.
  */
 export class Ring {
-  readonly words: Uint32Array;
+  /** The memory that it lies in, perhaps among other things; its own are found by `wordOf`. */
+  words: Uint32Array;
   readonly mask: number;
   readonly strideWords: number;
-  private readonly control: Int32Array;
+  private readonly firstWord: number;
+  private readonly producerWord: number;
+  private readonly consumerWord: number;
   /** Another thread may be the other side. */
   private readonly shared: boolean;
 
   /**
+   * A ring that has a buffer to itself, laid out as above.
    * @param entries power of two, 1 to 2^24
    * @param strideBytes bytes of an entry, a multiple of 4
    * @throws RangeError for any other value, or a buffer that is too small
    */
-  constructor(
-    readonly buffer: ArrayBufferLike,
-    readonly entries: number,
-    readonly strideBytes: number,
-  ) {
+  constructor(buffer: ArrayBufferLike, entries: number, strideBytes: number);
+  /** A ring in memory that holds other things besides. */
+  constructor(place: RingPlace, entries: number, strideBytes: number);
+  constructor(where: ArrayBufferLike | RingPlace, entries: number, strideBytes: number) {
     if (entries < 1 || entries > 2 ** 24 || (entries & (entries - 1)) !== 0) {
       throw new RangeError(`ring entries ${entries}: must be a power of two up to 2^24`);
     }
     if (strideBytes < 4 || strideBytes % 4 !== 0) {
       throw new RangeError(`ring stride ${strideBytes}: must be a positive multiple of 4`);
     }
-    const needed = Ring.bytes(entries, strideBytes);
-    if (buffer.byteLength < needed) {
-      throw new RangeError(`ring buffer has ${buffer.byteLength} bytes; ${needed} needed`);
+    const place = 'words' in where ? where : placeOf(where);
+    const { words, firstWord } = place;
+    const end = firstWord * 4 + entries * strideBytes;
+    if (words.byteLength < end) {
+      throw new RangeError(`ring buffer has ${words.byteLength} bytes; ${end} needed`);
     }
+    this.words = words;
     this.mask = entries - 1;
     this.strideWords = strideBytes >>> 2;
-    this.shared = buffer instanceof SharedArrayBuffer;
-    this.control = new Int32Array(buffer, 0, RING_HEADER_BYTES >>> 2);
-    this.words = new Uint32Array(buffer, RING_HEADER_BYTES, (entries * strideBytes) >>> 2);
+    this.firstWord = firstWord;
+    this.producerWord = place.producerWord;
+    this.consumerWord = place.consumerWord;
+    this.shared = words.buffer instanceof SharedArrayBuffer;
   }
 
   /** Bytes of the buffer that a ring needs. */
@@ -148,47 +169,84 @@ export class Ring {
     return new Ring(new ArrayBuffer(Ring.bytes(entries, strideBytes)), entries, strideBytes);
   }
 
+  /** The whole buffer that it lies in. */
+  get buffer(): ArrayBufferLike {
+    return this.words.buffer;
+  }
+
+  get entries(): number {
+    return this.mask + 1;
+  }
+
+  get strideBytes(): number {
+    return this.strideWords * 4;
+  }
+
   /** Index of the entry's first word in `words`. */
   wordOf(index: number): number {
-    return (index & this.mask) * this.strideWords;
+    return this.firstWord + (index & this.mask) * this.strideWords;
   }
 
   /** Byte offset in `buffer` of the entry. */
   byteOf(index: number): number {
-    return RING_HEADER_BYTES + (index & this.mask) * this.strideBytes;
+    return this.words.byteOffset + this.wordOf(index) * 4;
+  }
+
+  /**
+   * Its memory goes back to whom it came from: who still has the ring reads nothing, and what is
+   * written is lost.
+   */
+  end(): void {
+    this.words = NO_WORDS;
+  }
+
+  /** Takes over the entries of a ring that has no more of them, of the same size. */
+  copyEntries(from: Ring): void {
+    const first = from.wordOf(0);
+    const words = from.words.subarray(first, first + from.entries * from.strideWords);
+    this.words.set(words, this.wordOf(0));
   }
 
   // An atomic access is a call of 20 ns; memory that no other thread can see does without.
 
   get producer(): number {
-    return this.load(PRODUCER_WORD);
+    return this.load(this.producerWord);
   }
 
   set producer(index: number) {
-    this.store(PRODUCER_WORD, index);
+    this.store(this.producerWord, index);
   }
 
   get consumer(): number {
-    return this.load(CONSUMER_WORD);
+    return this.load(this.consumerWord);
   }
 
   set consumer(index: number) {
-    this.store(CONSUMER_WORD, index);
+    this.store(this.consumerWord, index);
   }
 
   private load(word: number): number {
-    return (this.shared ? Atomics.load(this.control, word) : this.control[word]!) >>> 0;
+    return (this.shared ? Atomics.load(this.words, word) : this.words[word]!) >>> 0;
   }
 
   private store(word: number, index: number): void {
-    if (this.shared) Atomics.store(this.control, word, index | 0);
-    else this.control[word] = index;
+    if (this.shared) Atomics.store(this.words, word, index);
+    else this.words[word] = index;
   }
 
   /** Entries produced and not yet consumed. */
   get length(): number {
     return (this.producer - this.consumer) >>> 0;
   }
+}
+
+function placeOf(buffer: ArrayBufferLike): RingPlace {
+  return {
+    words: new Uint32Array(buffer, 0, buffer.byteLength >>> 2),
+    producerWord: PRODUCER_WORD,
+    consumerWord: CONSUMER_WORD,
+    firstWord: RING_HEADER_BYTES >>> 2,
+  };
 }
 
 /**

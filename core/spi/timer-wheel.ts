@@ -3,7 +3,7 @@
  * and allocate nothing, expiry costs at most one move per level. A timer sits on the level of the
  * highest 6-bit digit in which its tick differs from the present one, so slots never wrap around.
  */
-import type { Timer, Timers } from './timers.js';
+import type { TimerEntry, Timers } from './timers.js';
 
 const TICK_US = 16;
 const SLOT_BITS = 6;
@@ -17,8 +17,8 @@ const SPAN = Array.from({ length: LEVELS + 1 }, (_, level) => SLOTS ** level);
 const EXACT_LIMIT = 64;
 
 export class TimerWheel implements Timers {
-  private readonly heads: (Timer | null)[] = new Array<Timer | null>(DUE + 1).fill(null);
-  private readonly tails: (Timer | null)[] = new Array<Timer | null>(DUE + 1).fill(null);
+  private readonly heads: (TimerEntry | null)[] = new Array<TimerEntry | null>(DUE + 1).fill(null);
+  private readonly tails: (TimerEntry | null)[] = new Array<TimerEntry | null>(DUE + 1).fill(null);
   /** Two words of occupied-slot bits a level. */
   private readonly occupied = new Uint32Array(LEVELS * 2);
   private tick: number;
@@ -36,7 +36,7 @@ export class TimerWheel implements Timers {
     return this.activeCount;
   }
 
-  start(timer: Timer, deadlineUs: number): void {
+  start(timer: TimerEntry, deadlineUs: number): void {
     if (timer.slot >= 0) this.unlink(timer);
     timer.deadlineUs = deadlineUs;
     if (deadlineUs < this.dueUs) this.dueUs = deadlineUs;
@@ -44,7 +44,7 @@ export class TimerWheel implements Timers {
     this.activeCount += 1;
   }
 
-  stop(timer: Timer): void {
+  stop(timer: TimerEntry): void {
     if (timer.slot >= 0) this.unlink(timer);
   }
 
@@ -56,12 +56,12 @@ export class TimerWheel implements Timers {
   advance(nowUs: number): number {
     this.collect(nowUs);
     let fired = 0;
-    let timer = this.heads[DUE] as Timer | null;
+    let timer = this.heads[DUE] as TimerEntry | null;
     while (timer !== null) {
       this.unlink(timer);
       fired += 1;
-      timer.onExpire(nowUs);
-      timer = this.heads[DUE] as Timer | null;
+      timer.expire(nowUs);
+      timer = this.heads[DUE] as TimerEntry | null;
     }
     this.nextDeadlineUs();
     return fired;
@@ -85,7 +85,7 @@ export class TimerWheel implements Timers {
       // There is nothing to spread in the present tick.
       const limit = start > this.tick ? EXACT_LIMIT : Infinity;
       let earliest = Infinity;
-      let timer = this.heads[level * SLOTS + slot] as Timer | null;
+      let timer = this.heads[level * SLOTS + slot] as TimerEntry | null;
       for (let seen = 0; timer !== null; seen++, timer = timer.next) {
         if (seen === limit) return Math.min(start * TICK_US, earliest);
         earliest = Math.min(earliest, timer.deadlineUs);
@@ -113,12 +113,12 @@ export class TimerWheel implements Timers {
 
   /** Puts the timers of a slot of a higher level where they belong now. */
   private cascade(from: number): void {
-    let timer = this.heads[from] as Timer | null;
+    let timer = this.heads[from] as TimerEntry | null;
     this.heads[from] = null;
     this.tails[from] = null;
     this.clearBit(from);
     while (timer !== null) {
-      const following: Timer | null = timer.next;
+      const following: TimerEntry | null = timer.next;
       this.insert(timer);
       timer = following;
     }
@@ -126,9 +126,9 @@ export class TimerWheel implements Timers {
 
   /** Returns true when some timers of the slot are not due yet: nothing later is due either. */
   private takeDue(from: number, nowUs: number): boolean {
-    let timer = this.heads[from] as Timer | null;
+    let timer = this.heads[from] as TimerEntry | null;
     while (timer !== null) {
-      const following: Timer | null = timer.next;
+      const following: TimerEntry | null = timer.next;
       if (timer.deadlineUs <= nowUs) {
         this.unlink(timer);
         this.activeCount += 1;
@@ -140,14 +140,14 @@ export class TimerWheel implements Timers {
   }
 
   /** Sorted by deadline: the list comes slot by slot, so the place is near the tail. */
-  private insertDue(timer: Timer): void {
-    let before = this.tails[DUE] as Timer | null;
+  private insertDue(timer: TimerEntry): void {
+    let before = this.tails[DUE] as TimerEntry | null;
     while (before !== null && before.deadlineUs > timer.deadlineUs) before = before.prev;
-    const after = before === null ? (this.heads[DUE] as Timer | null) : before.next;
+    const after = before === null ? (this.heads[DUE] as TimerEntry | null) : before.next;
     this.link(timer, DUE, before, after);
   }
 
-  private insert(timer: Timer): void {
+  private insert(timer: TimerEntry): void {
     const when = Math.max(tickOf(timer.deadlineUs), this.tick);
     let level = 0;
     while (
@@ -161,10 +161,15 @@ export class TimerWheel implements Timers {
     const slot = beyond ? SLOTS - 1 : digit % SLOTS;
     const index = level * SLOTS + slot;
     this.occupied[level * 2 + (slot >>> 5)]! |= 1 << (slot & 31);
-    this.link(timer, index, this.tails[index] as Timer | null, null);
+    this.link(timer, index, this.tails[index] as TimerEntry | null, null);
   }
 
-  private link(timer: Timer, slot: number, before: Timer | null, after: Timer | null): void {
+  private link(
+    timer: TimerEntry,
+    slot: number,
+    before: TimerEntry | null,
+    after: TimerEntry | null,
+  ): void {
     timer.slot = slot;
     timer.prev = before;
     timer.next = after;
@@ -174,7 +179,7 @@ export class TimerWheel implements Timers {
     else after.prev = timer;
   }
 
-  private unlink(timer: Timer): void {
+  private unlink(timer: TimerEntry): void {
     const { slot, prev, next } = timer;
     if (prev === null) this.heads[slot] = next;
     else prev.next = next;

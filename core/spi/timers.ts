@@ -4,27 +4,39 @@
  * a single real timer.
  */
 
-/** An embeddable timer. Make one per purpose and start it again and again. */
-export class Timer {
+/** What a wheel needs of a timer: a base for objects that are timers themselves. */
+export abstract class TimerEntry {
   /** Absolute expiry in microseconds of the device's clock; meaningful while `active`. */
   deadlineUs = 0;
   /** Links and place in the wheel; they belong to the wheel that the timer is started on. */
-  next: Timer | null = null;
-  prev: Timer | null = null;
+  next: TimerEntry | null = null;
+  prev: TimerEntry | null = null;
   slot = -1;
-
-  /** @param onExpire called by the driver's pump, never from `start` */
-  constructor(readonly onExpire: (nowUs: number) => void) {}
 
   get active(): boolean {
     return this.slot >= 0;
+  }
+
+  /** Called by the driver's pump, never from `start`. */
+  abstract expire(nowUs: number): void;
+}
+
+/** An embeddable timer. Make one per purpose and start it again and again. */
+export class Timer extends TimerEntry {
+  /** @param onExpire see `expire` */
+  constructor(private readonly onExpire: (nowUs: number) => void) {
+    super();
+  }
+
+  override expire(nowUs: number): void {
+    this.onExpire(nowUs);
   }
 }
 
 /** What modules and core see of the wheel. */
 export interface Timers {
   /** Starts (or restarts) a timer at an absolute time; a past time expires at the next pump. */
-  start(timer: Timer, deadlineUs: number): void;
+  start(timer: TimerEntry, deadlineUs: number): void;
   /** Stops a timer; stopping a stopped one does nothing. */
-  stop(timer: Timer): void;
+  stop(timer: TimerEntry): void;
 }

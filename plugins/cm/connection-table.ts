@@ -9,10 +9,10 @@ import type { Connection } from './connection.js';
 
 export class ConnectionTable {
   private readonly byLocalId = new Map<number, Connection>();
-  private readonly byRemoteId = new Map<string, Connection>();
-  private readonly byRemoteQp = new Map<string, Connection>();
+  private readonly byRemoteId = new PeerIndex();
+  private readonly byRemoteQp = new PeerIndex();
   /** Our queue pairs that the peer at an address may still know: no new connection of them. */
-  private readonly lingering = new Map<string, Connection>();
+  private readonly lingering = new PeerIndex();
 
   get size(): number {
     return this.byLocalId.size;
@@ -37,16 +37,16 @@ export class ConnectionTable {
   }
 
   findRemote(remoteCommId: number, guid: bigint, peer: Gid): Connection | undefined {
-    return this.byRemoteId.get(key(remoteCommId, guid, peer));
+    return this.byRemoteId.get(nodeKey(guid, peer), remoteCommId);
   }
 
   findRemoteQp(qpn: number, guid: bigint, peer: Gid): Connection | undefined {
-    return this.byRemoteQp.get(key(qpn, guid, peer));
+    return this.byRemoteQp.get(nodeKey(guid, peer), qpn);
   }
 
   /** @throws SpiError('EINVAL') when the peer may still know the queue pair by a connection */
   checkUnknown(qpn: number, peer: Gid): void {
-    if (!this.lingering.has(qpKey(qpn, peer))) return;
+    if (this.lingering.get(addressKey(peer), qpn) === undefined) return;
     throw new SpiError('EINVAL', `queue pair ${qpn}: the peer may still know it`);
   }
 
@@ -57,38 +57,61 @@ export class ConnectionTable {
   /** The peer's id, queue pair and GUID are known. */
   addRemote(connection: Connection): void {
     const { remoteCommId, remoteGuid, remoteQpn, remoteGid } = connection;
-    this.byRemoteId.set(key(remoteCommId, remoteGuid, remoteGid), connection);
-    this.byRemoteQp.set(key(remoteQpn, remoteGuid, remoteGid), connection);
+    const node = nodeKey(remoteGuid, remoteGid);
+    this.byRemoteId.set(node, remoteCommId, connection);
+    this.byRemoteQp.set(node, remoteQpn, connection);
   }
 
   addLingering(connection: Connection): void {
     const { localQpn, remoteGid } = connection;
-    if (localQpn !== 0) this.lingering.set(qpKey(localQpn, remoteGid), connection);
+    if (localQpn !== 0) this.lingering.set(addressKey(remoteGid), localQpn, connection);
   }
 
   /** The peer may use its queue pair anew; repeated messages still find the connection. */
   forgetRemoteQp(connection: Connection): void {
     const { remoteQpn, remoteGuid, remoteGid } = connection;
-    forget(this.byRemoteQp, key(remoteQpn, remoteGuid, remoteGid), connection);
+    this.byRemoteQp.forget(nodeKey(remoteGuid, remoteGid), remoteQpn, connection);
   }
 
   remove(connection: Connection): void {
     const { localCommId, remoteCommId, remoteGuid, localQpn, remoteGid } = connection;
     this.byLocalId.delete(localCommId);
-    forget(this.byRemoteId, key(remoteCommId, remoteGuid, remoteGid), connection);
-    forget(this.lingering, qpKey(localQpn, remoteGid), connection);
+    this.byRemoteId.forget(nodeKey(remoteGuid, remoteGid), remoteCommId, connection);
+    this.lingering.forget(addressKey(remoteGid), localQpn, connection);
     this.forgetRemoteQp(connection);
   }
 }
 
-function key(number: number, guid: bigint, peer: Gid): string {
-  return `${number}:${guid}:${peer.join('.')}`;
+/** Connections by a peer and a number: thousands to one peer share the text that names it. */
+class PeerIndex {
+  private readonly peers = new Map<string, Map<number, Connection>>();
+  size = 0;
+
+  get(peer: string, number: number): Connection | undefined {
+    return this.peers.get(peer)?.get(number);
+  }
+
+  set(peer: string, number: number, connection: Connection): void {
+    let numbers = this.peers.get(peer);
+    if (numbers === undefined) this.peers.set(peer, (numbers = new Map<number, Connection>()));
+    this.size += numbers.has(number) ? 0 : 1;
+    numbers.set(number, connection);
+  }
+
+  /** Unless another connection has taken the place. */
+  forget(peer: string, number: number, connection: Connection): void {
+    const numbers = this.peers.get(peer);
+    if (numbers?.get(number) !== connection) return;
+    numbers.delete(number);
+    this.size -= 1;
+    if (numbers.size === 0) this.peers.delete(peer);
+  }
 }
 
-function qpKey(qpn: number, peer: Gid): string {
-  return `${qpn}:${peer.join('.')}`;
+function nodeKey(guid: bigint, peer: Gid): string {
+  return `${guid}:${peer.join('.')}`;
 }
 
-function forget(map: Map<string, Connection>, at: string, connection: Connection): void {
-  if (map.get(at) === connection) map.delete(at);
+function addressKey(peer: Gid): string {
+  return peer.join('.');
 }

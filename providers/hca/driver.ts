@@ -13,7 +13,7 @@ import type {
   PacketPortHandlers,
   Random,
   Scheduler,
-  Timer,
+  TimerEntry,
 } from '../../core/spi/index.js';
 import { HcaDevice } from './device.js';
 import { Hca } from './hca.js';
@@ -55,7 +55,7 @@ class DriverTimers extends TimerWheel {
     super(nowUs);
   }
 
-  override start(timer: Timer, deadlineUs: number): void {
+  override start(timer: TimerEntry, deadlineUs: number): void {
     super.start(timer, deadlineUs);
     this.onStart();
   }

@@ -3,12 +3,13 @@
  * completions, and lets queue pairs send by turns. It owns what all its objects share, and knows no
  * socket; the time is the port's, or that of whoever drives it.
  */
+import { Slab } from '../../core/spi/index.js';
 import type {
   Gid,
   PacketPort,
   PollingMode,
   Random,
-  Timers,
+  TimerWheel,
   WcStatus,
 } from '../../core/spi/index.js';
 import { AddressHandleTable } from './address-handle.js';
@@ -21,14 +22,17 @@ import { NotificationQueue } from './notification-queue.js';
 import type { Notifiable } from './notification-queue.js';
 import type { HcaParameters } from './parameters.js';
 import { PacketDispatcher } from './packet-dispatcher.js';
+import { PeerPaths } from './peer-path.js';
 import { PeerTable } from './peer-table.js';
 import { PlacementQueue } from './placement-queue.js';
 import { PortReleases } from './port-releases.js';
 import { type AttributeLimits, limitsOf } from './queue-pair-attributes.js';
+import type { QueuePairMemory } from './queue-pair-memory.js';
 import { QueuePairTable } from './queue-pair-table.js';
 import type { SoftQueuePair } from './queue-pair.js';
 import type { ReceivedPacket } from './received-packet.js';
 import type { SharedReceiveHost, SoftSharedReceiveQueue } from './shared-receive-queue.js';
+import { SegmentCursor } from './segment-cursor.js';
 import { SharedReceiveTable } from './shared-receive-table.js';
 import { TransmitQueue } from './transmit-queue.js';
 import { TurnQueue } from './turn-queue.js';
@@ -51,7 +55,7 @@ const PKEY_BASE = 0x7fff;
 
 export interface HcaOptions {
   readonly port: PacketPort;
-  readonly timers: Timers;
+  readonly timers: TimerWheel;
   readonly random: Random;
   /** Microseconds. */
   readonly now: () => number;
@@ -62,14 +66,19 @@ export interface HcaOptions {
 
 export class Hca implements CompletionHost, SharedReceiveHost {
   readonly port: PacketPort;
-  readonly timers: Timers;
+  readonly timers: TimerWheel;
   readonly parameters: HcaParameters;
   readonly limits: AttributeLimits;
   readonly counters = new HcaCounters();
+  /** Where the memory of queue pairs comes from. */
+  readonly slab = new Slab();
   readonly queuePairs: QueuePairTable;
   readonly sharedReceives: SharedReceiveTable;
   readonly multicast: MulticastTable;
   readonly peers = new PeerTable();
+  readonly paths: PeerPaths;
+  /** For packets that are gathered or scattered in one go. */
+  readonly cursor = new SegmentCursor();
   readonly memory: MemoryTable;
   readonly kept: KeptMemory;
   readonly addressHandles: AddressHandleTable;
@@ -121,6 +130,10 @@ export class Hca implements CompletionHost, SharedReceiveHost {
     this.queuePairs = new QueuePairTable(random);
     this.sharedReceives = new SharedReceiveTable(random);
     this.multicast = new MulticastTable(port);
+    this.paths = new PeerPaths({
+      addPath: (gid, localGidIndex) => port.addPath(gid, localGidIndex),
+      releasePath: (path) => this.releasePath(path),
+    });
     this.memory = new MemoryTable(port, random, (region) => this.releaseRegion(region));
     this.kept = new KeptMemory(port, (region) => this.releaseRegion(region));
     this.addressHandles = new AddressHandleTable((path) => this.releasePath(path));
@@ -356,6 +369,13 @@ export class Hca implements CompletionHost, SharedReceiveHost {
 
   releasePath(path: number): void {
     this.releases.addPath(path);
+    if (this.tx.waiting === 0) this.releases.run();
+  }
+
+  /** Of a queue pair that ends: nobody finds anything in it any more. */
+  releaseMemory(memory: QueuePairMemory): void {
+    memory.end();
+    this.releases.addPiece(memory);
     if (this.tx.waiting === 0) this.releases.run();
   }
 

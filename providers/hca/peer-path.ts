@@ -1,42 +1,27 @@
-/** The way to the peer of a connection, and the test that a packet came that way. */
+/**
+ * Ways to peers. Connections to one peer share one: what each packet received is compared with is
+ * then at hand, however many they are.
+ */
 import { SpiError, gidWords } from '../../core/spi/index.js';
-import type { AddressVector, GidWords } from '../../core/spi/index.js';
-import type { Hca } from './hca.js';
+import type { AddressVector, Gid, GidWords } from '../../core/spi/index.js';
 import type { ReceivedPacket } from './received-packet.js';
 
 const NO_GID: GidWords = [0, 0, 0, 0];
 
+/** A way, and the test that a packet came that way. */
 export class PeerPath {
-  /** The port's number; -1 for none. */
-  number = -1;
-  /** The peer: what comes from elsewhere is not of this connection. */
-  private peer: GidWords = NO_GID;
-  private localGidIndex = 0;
+  /** Connections that go this way. */
+  users = 0;
 
-  constructor(private readonly hca: Hca) {}
-
-  /** @throws SpiError('ENETUNREACH'), and the path is what it was */
-  set(vector: AddressVector): void {
-    let number: number;
-    try {
-      number = this.hca.port.addPath(vector.gid, vector.localGidIndex);
-    } catch (cause) {
-      throw new SpiError('ENETUNREACH', 'addressVector.gid: no local address reaches it', {
-        cause,
-      });
-    }
-    this.clear();
-    this.number = number;
-    this.peer = gidWords(vector.gid);
-    this.localGidIndex = vector.localGidIndex;
-  }
-
-  clear(): void {
-    if (this.number < 0) return;
-    this.hca.releasePath(this.number);
-    this.number = -1;
-    this.peer = NO_GID;
-  }
+  /**
+   * @param number the port's; -1 for none
+   * @param peer what comes from elsewhere is not of a connection that goes this way
+   */
+  constructor(
+    readonly number: number,
+    private readonly peer: GidWords,
+    private readonly localGidIndex: number,
+  ) {}
 
   leadsTo(rx: ReceivedPacket): boolean {
     const { peer } = this;
@@ -47,5 +32,54 @@ export class PeerPath {
       rx.source0 === peer[0] &&
       rx.localGidIndex === this.localGidIndex
     );
+  }
+}
+
+/** The way of a connection that has none yet. */
+export const NO_PATH = new PeerPath(-1, NO_GID, 0);
+
+/** What paths need of the device. */
+export interface PathPort {
+  addPath(gid: Gid, localGidIndex: number): number;
+  releasePath(path: number): void;
+}
+
+export class PeerPaths {
+  /** By the port's number: the same arguments give the same one while it is in use. */
+  private readonly paths = new Map<number, PeerPath>();
+
+  constructor(private readonly port: PathPort) {}
+
+  /**
+   * A path in place of `old`, which is given back.
+   * @throws SpiError('ENETUNREACH'), and `old` is still held
+   */
+  replace(old: PeerPath, vector: AddressVector): PeerPath {
+    const { gid, localGidIndex } = vector;
+    let number: number;
+    try {
+      number = this.port.addPath(gid, localGidIndex);
+    } catch (cause) {
+      throw new SpiError('ENETUNREACH', 'addressVector.gid: no local address reaches it', {
+        cause,
+      });
+    }
+    let path = this.paths.get(number);
+    if (path === undefined) {
+      path = new PeerPath(number, gidWords(gid), localGidIndex);
+      this.paths.set(number, path);
+    }
+    path.users += 1;
+    this.release(old);
+    return path;
+  }
+
+  /** @returns what a connection without a way has */
+  release(path: PeerPath): PeerPath {
+    if (path === NO_PATH) return path;
+    path.users -= 1;
+    if (path.users === 0) this.paths.delete(path.number);
+    this.port.releasePath(path.number);
+    return NO_PATH;
   }
 }

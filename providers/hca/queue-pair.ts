@@ -7,7 +7,6 @@ import {
   AsyncEventType,
   QpState,
   RQE,
-  Ring,
   SQE,
   SpiError,
   WcOpcode,
@@ -15,9 +14,6 @@ import {
   WrFlags,
   WrOpcode,
   checkQpTransition,
-  ringEntries,
-  rqeBytes,
-  sqeBytes,
 } from '../../core/spi/index.js';
 import type {
   QpType,
@@ -25,6 +21,7 @@ import type {
   QueuePairAttributes,
   QueuePairEventHandler,
   QueuePairInit,
+  Ring,
 } from '../../core/spi/index.js';
 import type { CompletionSource, SoftCompletionQueue } from './completion-queue.js';
 import { FLIGHT, FlightRecorder } from './flight-recorder.js';
@@ -33,6 +30,7 @@ import type { Domain } from './memory.js';
 import type { Window, WindowBinder } from './memory-window.js';
 import type { Notifiable } from './notification-queue.js';
 import { checkAttributeValues } from './queue-pair-attributes.js';
+import { QueuePairMemory } from './queue-pair-memory.js';
 import { OwnReceiveQueue } from './receive-source.js';
 import type { ReceiveSource } from './receive-source.js';
 import type { ReceivedPacket } from './received-packet.js';
@@ -53,6 +51,7 @@ export abstract class SoftQueuePair
 {
   readonly type: QpType;
   readonly domain: Domain;
+  readonly memory: QueuePairMemory;
   readonly sendRing: Ring;
   /** Where receives come from; on an XRC target, the queue that the present message names. */
   receives: ReceiveSource;
@@ -97,12 +96,17 @@ export abstract class SoftQueuePair
     this.maxSendSge = init.maxSendSge;
     this.maxInlineBytes = init.maxInlineBytes;
     this.eventHandler = init.onEvent;
-    this.sendRing = Ring.allocate(
-      ringEntries(init.maxSendWr),
-      sqeBytes(init.maxSendSge, init.maxInlineBytes),
-    );
     this.srq = init.srq as SoftSharedReceiveQueue | undefined;
-    this.receives = receives ?? this.srq ?? ownReceiveQueue(init);
+    const others = receives ?? this.srq;
+    this.memory = this.createMemory(init, others === undefined);
+    const { sendRing, receiveRing } = this.memory;
+    this.sendRing = sendRing;
+    this.receives = others ?? new OwnReceiveQueue(receiveRing!, init.maxReceiveSge, this.domain);
+  }
+
+  /** @param receives with a receive ring of its own */
+  protected createMemory(init: QueuePairInit, receives: boolean): QueuePairMemory {
+    return new QueuePairMemory(this.hca.slab, init, { connected: false, receives });
   }
 
   /** Type 2 windows bound through it: they are open to its peer alone, and end with it. */
@@ -192,6 +196,7 @@ export abstract class SoftQueuePair
     this.unbindWindows();
     this.hca.onQueuePairDestroyed(this);
     if (this.inlineRegion >= 0) this.hca.releaseRegion(this.inlineRegion);
+    this.hca.releaseMemory(this.memory);
   }
 
   // --- state -----------------------------------------------------------------------------------
@@ -371,17 +376,19 @@ export abstract class SoftQueuePair
 
   // --- inline payload --------------------------------------------------------------------------
 
-  /** The port's number for the send ring, whose entries hold inline payload. */
+  /** The port's number for the send ring's entries, which hold inline payload. */
   inlinePayloadRegion(): number {
     if (this.inlineRegion < 0) {
-      const { buffer } = this.sendRing;
-      this.inlineRegion = this.hca.port.addRegion(buffer, 0, buffer.byteLength);
+      const { sendRing } = this;
+      const bytes = sendRing.entries * sendRing.strideBytes;
+      this.inlineRegion = this.hca.port.addRegion(sendRing.buffer, sendRing.byteOf(0), bytes);
     }
     return this.inlineRegion;
   }
-}
 
-function ownReceiveQueue(init: QueuePairInit): OwnReceiveQueue {
-  const ring = Ring.allocate(ringEntries(init.maxReceiveWr), rqeBytes(init.maxReceiveSge));
-  return new OwnReceiveQueue(ring, init.maxReceiveSge, init.pd as Domain);
+  /** Byte offset in that region of the payload of an entry. */
+  inlinePayloadOffset(index: number): number {
+    const { sendRing } = this;
+    return sendRing.byteOf(index) - sendRing.byteOf(0) + SQE.SEGMENTS * 4;
+  }
 }

@@ -5,12 +5,15 @@
  * is no retry. So a lost tail costs a few round trips, and a peer that is busy for a while is not
  * given up.
  */
-import { Timer } from '../../core/spi/index.js';
+import { TimerEntry } from '../../core/spi/index.js';
 import type { RcPace } from './rc-pace.js';
 import type { RcQueuePair } from './rc-queue-pair.js';
+import { NO_DEADLINE } from './rc-memory.js';
 
 /** IBTA lets the ACK timer take 1 to 4 times its nominal length: we back off within that. */
 const MAX_BACKOFF = 4;
+/** So many running timers of a device are few: see `pause`. */
+const FEW_TIMERS = 64;
 
 /** Who waits. */
 export interface AckWaiter {
@@ -20,21 +23,21 @@ export interface AckWaiter {
   ask(): void;
 }
 
-export class RcAckTimer {
+/** Its deadline in the wheel may be earlier than the true ones: see `restart`. */
+export class RcAckTimer extends TimerEntry {
   private backoff = 1;
-  private ackDeadlineUs = Infinity;
   private askBackoff = 1;
-  private askDeadlineUs = Infinity;
-  private readonly timer = new Timer((nowUs) => this.onExpire(nowUs));
 
   constructor(
     private readonly qp: RcQueuePair,
     private readonly pace: RcPace,
     private readonly waiter: AckWaiter,
-  ) {}
+  ) {
+    super();
+  }
 
   get running(): boolean {
-    return this.ackDeadlineUs !== Infinity;
+    return this.qp.memory.ackDeadlineUs !== NO_DEADLINE;
   }
 
   begin(): void {
@@ -59,46 +62,49 @@ export class RcAckTimer {
   restart(): void {
     const { hca, ackTimeoutUs } = this.qp;
     if (ackTimeoutUs === Infinity) return;
-    this.ackDeadlineUs = hca.nowUs + ackTimeoutUs * this.backoff;
+    this.qp.memory.ackDeadlineUs = hca.nowUs + ackTimeoutUs * this.backoff;
     this.restartAsking();
   }
 
   /** What asks has been sent: the wait before asking begins again, the ACK timer goes on. */
   restartAsking(): void {
     const { hca } = this.qp;
-    this.askDeadlineUs = hca.nowUs + this.pace.timeoutUs * this.askBackoff;
-    const { deadlineUs } = this;
-    if (!this.timer.active || deadlineUs < this.timer.deadlineUs) {
-      hca.timers.start(this.timer, deadlineUs);
-    }
+    this.qp.memory.askDeadlineUs = hca.nowUs + this.pace.timeoutUs * this.askBackoff;
+    const { nextUs } = this;
+    if (!this.active || nextUs < this.deadlineUs) hca.timers.start(this, nextUs);
   }
 
-  /** Nothing is awaited; an expiry that is still to come finds that out. */
+  /**
+   * Nothing is awaited. Among few timers one goes on, and finds that out when it expires: most are
+   * wanted again before. Among many it would find its connection gone from the caches by then.
+   */
   pause(): void {
-    this.ackDeadlineUs = Infinity;
-    this.askDeadlineUs = Infinity;
+    const { timers } = this.qp.hca;
+    if (timers.size > FEW_TIMERS) timers.stop(this);
+    this.qp.memory.ackDeadlineUs = NO_DEADLINE;
+    this.qp.memory.askDeadlineUs = NO_DEADLINE;
   }
 
   stop(): void {
     this.pause();
-    this.qp.hca.timers.stop(this.timer);
+    this.qp.hca.timers.stop(this);
   }
 
-  private get deadlineUs(): number {
-    return Math.min(this.ackDeadlineUs, this.askDeadlineUs);
+  private get nextUs(): number {
+    return Math.min(this.qp.memory.ackDeadlineUs, this.qp.memory.askDeadlineUs);
   }
 
-  private onExpire(nowUs: number): void {
+  override expire(nowUs: number): void {
     const { waiter, qp } = this;
     if (!waiter.outstanding || !this.running) this.pause();
-    else if (nowUs >= this.ackDeadlineUs) {
+    else if (nowUs >= this.qp.memory.ackDeadlineUs) {
       const waitedUs = qp.ackTimeoutUs * this.backoff;
       this.backoff = Math.min(this.backoff * 2, MAX_BACKOFF);
       waiter.onAckTimeout(waitedUs);
-    } else if (nowUs >= this.askDeadlineUs) {
+    } else if (nowUs >= this.qp.memory.askDeadlineUs) {
       waiter.ask();
       this.askBackoff *= 2;
       this.restartAsking();
-    } else qp.hca.timers.start(this.timer, this.deadlineUs);
+    } else qp.hca.timers.start(this, this.nextUs);
   }
 }

@@ -32,26 +32,26 @@ const FATAL_STATUS = new Map<number, number>([
 ]);
 
 export class RcCompleter {
-  /** One lost response makes many that come too early. */
-  private readonly gap = new SequenceGap();
+  /** One lost response makes many that come too early. There from the first of them on. */
+  private gap: SequenceGap | undefined = undefined;
   /** A fatal NAK that came while a response before it was missing: its syndrome, and its PSN. */
   private refusal = 0;
   private refusedPsn = 0;
   /** The READ that `cursor` walks. */
   private cursorIndex = -1;
-  private readonly cursor = new SegmentCursor();
+  private cursor: SegmentCursor | undefined = undefined;
 
   constructor(private readonly qp: RcQueuePair) {}
 
   reset(): void {
-    this.gap.close();
+    this.gap?.close();
     this.refusal = 0;
     this.cursorIndex = -1;
   }
 
   /** A timeout starts afresh: the next hole is news again. */
   onTimeout(): void {
-    this.gap.close();
+    this.gap?.close();
   }
 
   receive(rx: ReceivedPacket): void {
@@ -120,7 +120,7 @@ export class RcCompleter {
     this.refusal = 0;
     while (qp.oldest !== qp.fetched) {
       const slot = qp.oldest & sendRing.mask;
-      const end = psnAdd(requester.firstPsn[slot]!, requester.packetCount[slot]!);
+      const end = psnAdd(requester.memory.firstPsn(slot), requester.memory.packets(slot));
       if (psnDiff(refusedPsn, end) < 0) {
         qp.failOldest(FATAL_STATUS.get(syndromeValue(refusal)) ?? WcStatus.REM_OP_ERR, refusal);
         return true;
@@ -144,9 +144,9 @@ export class RcCompleter {
     let missing = false;
     while (qp.oldest !== qp.fetched) {
       const slot = qp.oldest & sendRing.mask;
-      const first = requester.firstPsn[slot]!;
+      const first = requester.memory.firstPsn(slot);
       if (psnDiff(psn, first) < 0) break;
-      const end = psnAdd(first, requester.packetCount[slot]!);
+      const end = psnAdd(first, requester.memory.packets(slot));
       const opcode = sendRing.words[sendRing.wordOf(qp.oldest) + SQE.CONTROL]! & 0xff;
       if (needsResponse(opcode)) {
         missing = psnDiff(psn, end) >= 0;
@@ -157,7 +157,7 @@ export class RcCompleter {
         break;
       }
       requester.una = end;
-      qp.completeOldest(WcStatus.SUCCESS, requester.lengthBytes[slot]!, 0);
+      qp.completeOldest(WcStatus.SUCCESS, requester.memory.lengthBytes(slot), 0);
       requester.completeLocal();
     }
     if (requester.una !== before) this.onProgress();
@@ -168,11 +168,15 @@ export class RcCompleter {
   private onMissingResponse(psn: number): void {
     const { requester, hca } = this.qp;
     hca.counters.drops.missingResponse += 1;
-    if (!requester.waitingForReceiver && this.gap.isNews(psn)) requester.onMissing();
+    if (!requester.waitingForReceiver && this.isNews(psn)) requester.onMissing();
+  }
+
+  private isNews(psn: number): boolean {
+    return (this.gap ??= new SequenceGap()).isNews(psn);
   }
 
   private onProgress(): void {
-    this.gap.close();
+    this.gap?.close();
     const { requester } = this.qp;
     if (this.refusal !== 0 && psnDiff(requester.una, this.refusedPsn) >= 0) this.failRefused();
     else requester.onProgress();
@@ -209,11 +213,11 @@ export class RcCompleter {
     const read = OPERATION_OF[rx.opcode] === OPERATION.readResponse;
     if (read !== isRead(wrOpcode)) return false;
     if (!read) return OPERATION_OF[rx.opcode] === OPERATION.atomicAcknowledge;
-    const packet = (rx.psn - requester.firstPsn[slot]!) & PSN_MASK;
+    const packet = (rx.psn - requester.memory.firstPsn(slot)) & PSN_MASK;
     // Where a request ended before is not known any more when it is asked for again in parts.
-    const final = packet + 1 === requester.packetCount[slot]!;
+    const final = packet + 1 === requester.memory.packets(slot);
     if (final && (BITS_OF[rx.opcode]! & OPCODE_BIT.end) === 0) return false;
-    const rest = requester.lengthBytes[slot]! - packet * mtuBytes;
+    const rest = requester.memory.lengthBytes(slot) - packet * mtuBytes;
     return rx.payloadLength === Math.min(rest, mtuBytes);
   }
 
@@ -233,16 +237,17 @@ export class RcCompleter {
   private place(rx: ReceivedPacket, slot: number): void {
     const { qp } = this;
     const { requester, sendRing, hca } = qp;
-    const packet = (rx.psn - requester.firstPsn[slot]!) & PSN_MASK;
+    const packet = (rx.psn - requester.memory.firstPsn(slot)) & PSN_MASK;
+    const cursor = (this.cursor ??= new SegmentCursor());
     if (packet === 0 || this.cursorIndex !== qp.oldest) {
       const at = sendRing.wordOf(qp.oldest);
       const segments = (sendRing.words[at + SQE.CONTROL]! >>> 16) & 0xff;
-      this.cursor.start(sendRing.words, at + SQE.SEGMENTS, segments);
+      cursor.start(sendRing.words, at + SQE.SEGMENTS, segments);
       this.cursorIndex = qp.oldest;
     }
-    this.cursor.seek(packet * qp.mtuBytes);
+    cursor.seek(packet * qp.mtuBytes);
     const { payloadLength, payloadOffset } = rx;
-    const verdict = this.cursor.scatter(
+    const verdict = cursor.scatter(
       hca.memory,
       qp.domain,
       payloadLength,
@@ -255,9 +260,9 @@ export class RcCompleter {
       return;
     }
     requester.una = psnAdd(rx.psn, 1);
-    if (packet + 1 === requester.packetCount[slot]) {
+    if (packet + 1 === requester.memory.packets(slot)) {
       this.cursorIndex = -1;
-      const bytes = requester.lengthBytes[slot]!;
+      const bytes = requester.memory.lengthBytes(slot);
       qp.completeOldest(WcStatus.SUCCESS, bytes === 0 ? payloadLength : bytes, 0);
       requester.completeLocal();
     }

@@ -1,20 +1,17 @@
 /** READ and atomic requests in flight: as many as the peer has granted, a ring of their ends. */
 import { psnDiff } from './wire/psn.js';
 
-const NONE = new Uint32Array(0);
-
 export class RcOutstandingReads {
   count = 0;
-  /** One after the last PSN of each, oldest first; there from the first of them on. */
-  private ends = NONE;
-  private depth = 1;
+  /** One after the last PSN of each, oldest first. */
+  private readonly ends: Uint32Array;
+  private readonly depth: number;
   private head = 0;
 
   /** @param depth requests that the peer has granted */
-  begin(depth: number): void {
+  constructor(depth: number) {
     this.depth = Math.max(1, depth);
-    this.ends = NONE;
-    this.clear();
+    this.ends = new Uint32Array(this.depth);
   }
 
   get full(): boolean {
@@ -22,7 +19,6 @@ export class RcOutstandingReads {
   }
 
   add(end: number): void {
-    if (this.ends === NONE) this.ends = new Uint32Array(this.depth);
     this.ends[(this.head + this.count) % this.depth] = end;
     this.count += 1;
   }

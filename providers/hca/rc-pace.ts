@@ -3,12 +3,12 @@
  * how long to wait. The window is one part of it, the round trip time the other.
  */
 import { CongestionWindow } from './congestion-window.js';
+import { NEVER_YET } from './rc-memory.js';
+import type { RcMemory } from './rc-memory.js';
 import { RoundTripTime } from './round-trip-time.js';
 import { PSN_MASK, psnAdd, psnDiff } from './wire/psn.js';
 
 const NONE = -1;
-/** A time, and a double from the start: a field that becomes one later costs each its shape. */
-const NEVER = -Infinity;
 /** An early repeat waits at least so long: the event loop sleeps no shorter times. */
 const LEAST_US = 1000;
 /**
@@ -19,26 +19,29 @@ const LOSSY_LEAST_US = 200;
 
 export class RcPace {
   readonly window = new CongestionWindow();
-  private readonly roundTrip = new RoundTripTime();
+  private readonly roundTrip: RoundTripTime;
   /** PSNs up to here have been counted into the window. */
   private counted = 0;
-  /** One after the PSN that is being timed, or NONE; and when it left. */
+  /** One after the PSN that is being timed, or NONE; `timedAtUs` says when it left. */
   private timedEnd = NONE;
-  private timedAtUs = NEVER;
-  /** Deliveries are counted for a round trip: since when (NEVER: from the next), and where. */
-  private roundAtUs = NEVER;
+  /**
+   * Deliveries are counted for a round trip: since `roundAtUs` (NEVER_YET: from the next), and
+   * where that was.
+   */
   private roundUna = 0;
-  /** When the window was lowered: losses of the round trip after that are the same event. */
-  private loweredAtUs = NEVER;
   /** The PSN that asks after silence. */
   private askedPsn = NONE;
   /** Where the requester went back to, and when. */
   private backPsn = NONE;
-  private backAtUs = NEVER;
   /** Packets before this one were sent before: which of them is answered, nobody knows. */
   private ambiguousEnd = 0;
   /** The time that answers take has been measured since nothing came back in time. */
   timed = false;
+
+  /** Losses of the round trip after `loweredAtUs` are the same event. */
+  constructor(private readonly times: RcMemory) {
+    this.roundTrip = new RoundTripTime(times);
+  }
 
   /** @returns the largest window, in packets of `mtuBytes` (see CongestionWindow) */
   begin(mostPackets: number, mtuBytes: number, psn: number): number {
@@ -46,8 +49,8 @@ export class RcPace {
     this.roundTrip.reset();
     this.counted = psn;
     this.timedEnd = NONE;
-    this.roundAtUs = NEVER;
-    this.loweredAtUs = NEVER;
+    this.times.roundAtUs = NEVER_YET;
+    this.times.loweredAtUs = NEVER_YET;
     this.askedPsn = NONE;
     this.backPsn = NONE;
     this.ambiguousEnd = psn;
@@ -66,7 +69,7 @@ export class RcPace {
   onAsked(psn: number, nowUs: number): void {
     if (this.timedEnd !== NONE || psnDiff(psn, this.ambiguousEnd) <= 0) return;
     this.timedEnd = psn;
-    this.timedAtUs = nowUs;
+    this.times.timedAtUs = nowUs;
   }
 
   /** Everything before `una` has been answered. */
@@ -78,7 +81,7 @@ export class RcPace {
       this.askedPsn = NONE;
     }
     if (this.timedEnd !== NONE && psnDiff(una, this.timedEnd) >= 0) {
-      this.roundTrip.add(nowUs - this.timedAtUs);
+      this.roundTrip.add(nowUs - this.times.timedAtUs);
       this.timedEnd = NONE;
       this.timed = true;
     }
@@ -89,13 +92,13 @@ export class RcPace {
 
   private countDelivered(una: number, nowUs: number): void {
     const { roundTrip } = this;
-    const elapsedUs = nowUs - this.roundAtUs;
-    if (this.roundAtUs !== NEVER) {
+    const elapsedUs = nowUs - this.times.roundAtUs;
+    if (this.times.roundAtUs !== NEVER_YET) {
       if (elapsedUs < roundTrip.smoothedUs || roundTrip.shortestUs === Infinity) return;
       const delivered = (una - this.roundUna) & PSN_MASK;
       this.window.onRoundTrip(delivered, elapsedUs, roundTrip.shortestUs);
     }
-    this.roundAtUs = nowUs;
+    this.times.roundAtUs = nowUs;
     this.roundUna = una;
   }
 
@@ -104,9 +107,9 @@ export class RcPace {
     if (this.askedPsn !== NONE) {
       this.window.onAnswer(false);
       this.askedPsn = NONE;
-    } else if (nowUs - this.loweredAtUs >= this.roundTrip.smoothedUs) {
+    } else if (nowUs - this.times.loweredAtUs >= this.roundTrip.smoothedUs) {
       this.window.onLoss(this.roundTrip.inflation);
-      this.loweredAtUs = nowUs;
+      this.times.loweredAtUs = nowUs;
     }
   }
 
@@ -114,7 +117,7 @@ export class RcPace {
   onSilence(una: number, nowUs: number): void {
     this.window.onSilence(this.roundTrip.inflation);
     this.askedPsn = una;
-    this.loweredAtUs = nowUs;
+    this.times.loweredAtUs = nowUs;
     this.timed = false;
   }
 
@@ -125,10 +128,10 @@ export class RcPace {
    */
   onWentBack(una: number, ambiguousEnd: number, nowUs: number): void {
     this.timedEnd = NONE;
-    this.roundAtUs = NEVER;
+    this.times.roundAtUs = NEVER_YET;
     this.ambiguousEnd = ambiguousEnd;
     this.backPsn = una;
-    this.backAtUs = nowUs;
+    this.times.backAtUs = nowUs;
   }
 
   /** Whether what is oldest has been sent again already. */
@@ -140,6 +143,6 @@ export class RcPace {
   isEcho(nowUs: number): boolean {
     const { shortestUs, smoothedUs } = this.roundTrip;
     const answerUs = shortestUs === Infinity ? LEAST_US : Math.max(shortestUs, smoothedUs);
-    return nowUs - this.backAtUs < answerUs;
+    return nowUs - this.times.backAtUs < answerUs;
   }
 }

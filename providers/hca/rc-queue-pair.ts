@@ -2,9 +2,11 @@
 import { DEFAULT_PKEY, QpState } from '../../core/spi/index.js';
 import type { AddressVector, QueuePairAttributes, QueuePairInit } from '../../core/spi/index.js';
 import type { Hca } from './hca.js';
-import { PeerPath } from './peer-path.js';
+import { NO_PATH } from './peer-path.js';
+import type { PeerPath } from './peer-path.js';
 import { SoftQueuePair } from './queue-pair.js';
 import { RcCompleter } from './rc-completer.js';
+import { RcMemory } from './rc-memory.js';
 import { RcRequester } from './rc-requester.js';
 import { RcResponder } from './rc-responder.js';
 import type { ReceiveSource } from './receive-source.js';
@@ -17,15 +19,18 @@ import { OPCODE_BIT, RC } from './wire/opcode.js';
 import { BITS_OF, HEADER_LENGTH_OF } from './wire/packet-layout.js';
 
 export class RcQueuePair extends SoftQueuePair {
+  declare readonly memory: RcMemory;
   override readonly transport: number;
   readonly requester: RcRequester;
   readonly completer: RcCompleter;
   readonly responder: RcResponder;
   destinationQpn = 0;
   mtuBytes = 256;
+  retryCount = 0;
+  rnrRetryCount = 0;
   /** Local ACK timeout in microseconds; Infinity waits for ever. */
   ackTimeoutUs = Infinity;
-  private readonly peerPath: PeerPath;
+  private peerPath: PeerPath = NO_PATH;
 
   /** @param opcodeBase what its transport adds to the opcodes of RC */
   constructor(
@@ -37,10 +42,13 @@ export class RcQueuePair extends SoftQueuePair {
   ) {
     super(hca, qpn, init, receives);
     this.transport = opcodeBase >>> 5;
-    this.peerPath = new PeerPath(hca);
     this.requester = new RcRequester(this);
     this.completer = new RcCompleter(this);
     this.responder = new RcResponder(this);
+  }
+
+  protected override createMemory(init: QueuePairInit, receives: boolean): RcMemory {
+    return new RcMemory(this.hca.slab, init, receives);
   }
 
   // --- packets ----------------------------------------------------------------------------------
@@ -113,6 +121,8 @@ export class RcQueuePair extends SoftQueuePair {
     }
     this.destinationQpn = attributes.destinationQpn ?? 0;
     this.mtuBytes = attributes.pathMtuBytes ?? 256;
+    this.retryCount = attributes.retryCount ?? 0;
+    this.rnrRetryCount = attributes.rnrRetryCount ?? 0;
     this.ackTimeoutUs = this.nominalTimeoutUs();
     if (to === QpState.RTR) {
       this.responder.begin(attributes.receivePsn ?? 0, attributes.maxDestRdAtomic ?? 0);
@@ -153,13 +163,13 @@ export class RcQueuePair extends SoftQueuePair {
   }
 
   private setPath(vector: AddressVector): void {
-    this.peerPath.set(vector);
+    this.peerPath = this.hca.paths.replace(this.peerPath, vector);
     this.hca.peers.remove(this);
     this.hca.peers.add(vector.gid, this);
   }
 
   private clearPath(): void {
     this.hca.peers.remove(this);
-    this.peerPath.clear();
+    this.peerPath = this.hca.paths.release(this.peerPath);
   }
 }

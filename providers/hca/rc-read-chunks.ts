@@ -14,17 +14,18 @@ const MOST_CHUNKS = 16;
 
 export class RcReadChunks {
   /** Of READs from PSN `since` on, and before it. */
-  private packets = 1;
-  private packetsBefore = 1;
-  private since = 0;
-  private most = 1;
-  private share = 1;
+  private packets: number;
+  private packetsBefore: number;
+  private since: number;
+  private readonly most: number;
+  private readonly share: number;
 
   /**
    * @param windowPackets the largest window
    * @param depth READs that the peer has granted
+   * @param psn where the first of them begins, or before it
    */
-  begin(windowPackets: number, depth: number, psn: number): void {
+  constructor(windowPackets: number, depth: number, psn: number) {
     const granted = Math.max(depth, 1);
     this.most = powerOfTwo(windowPackets / Math.min(granted, MOST_CHUNKS));
     this.share = Math.min(granted, LEAST_CHUNKS);
@@ -55,5 +56,5 @@ export class RcReadChunks {
 
 /** The largest that is not larger, and at least 1. */
 function powerOfTwo(value: number): number {
-  return 2 ** Math.floor(Math.log2(Math.max(1, value)));
+  return 1 << (31 - Math.clz32(Math.max(1, value)));
 }

@@ -69,7 +69,7 @@ export class RcRequestPackets {
     const last = packet + 1 === packetCount;
     const opcode = dataOpcode(wrOpcode, packet === 0, last) + qp.opcodeBase;
     const header = qp.hca.tx.open(qp.path, HEADER_LENGTH_OF[opcode]!);
-    if (!this.payload.add(index, offset, length)) {
+    if (!this.payload.add(index, offset, length, packetCount === 1)) {
       qp.hca.tx.abort();
       return false;
     }

@@ -6,12 +6,14 @@
 import { QpState, SQE, Timer, WcStatus, WrFlags, WrOpcode } from '../../core/spi/index.js';
 import { FLIGHT } from './flight-recorder.js';
 import { executeLocalOperation } from './local-operations.js';
+import { LOCAL } from './rc-memory.js';
+import type { RcMemory } from './rc-memory.js';
 import { isAtomic, needsResponse } from './rc-opcodes.js';
 import { RcOutstandingReads } from './rc-outstanding-reads.js';
 import type { RcQueuePair } from './rc-queue-pair.js';
 import { RcReadChunks } from './rc-read-chunks.js';
 import { RcRequestPackets } from './rc-request-packets.js';
-import { LOCAL, RcRequests } from './rc-requests.js';
+import { inspectRequest } from './rc-requests.js';
 import { RcAckTimer } from './rc-ack-timer.js';
 import type { AckWaiter } from './rc-ack-timer.js';
 import { RcPace } from './rc-pace.js';
@@ -24,50 +26,45 @@ export class RcRequester implements AckWaiter {
   maxPsn = 0;
   /** Oldest PSN without an acknowledgement. */
   una = 0;
-  /** Of each request begun; by ring slot. */
-  readonly firstPsn: Uint32Array;
-  readonly packetCount: Uint32Array;
-  readonly lengthBytes: Uint32Array;
-  private readonly local: Uint8Array;
-  private readonly requests: RcRequests;
+  /** Of the queue pair: requests begun, and times. */
+  readonly memory: RcMemory;
   waitingForReceiver = false;
   retriesLeft = 0;
   rnrRetriesLeft = 0;
-  private readonly chunks = new RcReadChunks();
-  private readonly pace = new RcPace();
+  /** Of READs and atomics: there from the first of them on. */
+  private chunks: RcReadChunks | undefined = undefined;
+  private reads: RcOutstandingReads | undefined = undefined;
+  private mostPackets = 1;
+  private readonly pace: RcPace;
   /** The request being sent, and the next of its packets. */
   private sendIndex = 0;
   private packet = 0;
   /** A request that cannot be sent: it fails when all before it have completed. */
   private badIndex = -1;
   private badStatus = 0;
-  private readonly reads = new RcOutstandingReads();
-  private lastHintUs = -Infinity;
   private readonly packets: RcRequestPackets;
   private readonly ackTimer: RcAckTimer;
-  private readonly rnrTimer = new Timer(() => this.onRnrTimer());
+  /** There from the first RNR NAK on. */
+  private rnrTimer: Timer | undefined = undefined;
 
   constructor(private readonly qp: RcQueuePair) {
+    this.memory = qp.memory;
+    this.pace = new RcPace(qp.memory);
     this.ackTimer = new RcAckTimer(qp, this.pace, this);
     this.packets = new RcRequestPackets(qp, this.pace.window);
-    this.requests = new RcRequests(qp);
-    this.firstPsn = this.requests.firstPsn;
-    this.packetCount = this.requests.packetCount;
-    this.lengthBytes = this.requests.lengthBytes;
-    this.local = this.requests.local;
   }
 
   /** Entering RTS from RTR. */
   begin(sendPsn: number): void {
-    const { attributes, hca } = this.qp;
+    const { hca } = this.qp;
     this.psn = this.maxPsn = this.una = sendPsn & PSN_MASK;
     this.sendIndex = this.qp.fetched;
     this.packet = 0;
     this.badIndex = -1;
-    const depth = attributes.maxRdAtomic ?? 0;
-    this.reads.begin(depth);
-    const most = this.pace.begin(hca.parameters.windowPackets, this.qp.mtuBytes, this.una);
-    this.chunks.begin(most, depth, this.una);
+    this.reads = undefined;
+    this.chunks = undefined;
+    const { windowPackets } = hca.parameters;
+    this.mostPackets = this.pace.begin(windowPackets, this.qp.mtuBytes, this.una);
     this.packets.begin();
     this.ackTimer.begin();
     this.reloadRetries();
@@ -75,8 +72,7 @@ export class RcRequester implements AckWaiter {
 
   stop(): void {
     this.ackTimer.stop();
-    this.qp.hca.timers.stop(this.rnrTimer);
-    this.waitingForReceiver = false;
+    this.leaveReceiverWait();
     this.badIndex = -1;
     // Nothing is awaited any more: whatever still comes is stale.
     this.una = this.maxPsn;
@@ -114,7 +110,11 @@ export class RcRequester implements AckWaiter {
     const inFlight = (this.psn - this.una) & PSN_MASK;
     if (inFlight >= this.pace.window.packets) return false;
     const control = qp.sendRing.words[qp.sendRing.wordOf(this.sendIndex) + SQE.CONTROL]!;
-    if (this.packet === 0 && this.reads.count > 0 && (control & (WrFlags.FENCE << 8)) !== 0) {
+    if (
+      this.packet === 0 &&
+      (this.reads?.count ?? 0) > 0 &&
+      (control & (WrFlags.FENCE << 8)) !== 0
+    ) {
       return false;
     }
     return !needsResponse(control & 0xff) || this.mayAsk(inFlight, control & 0xff);
@@ -122,10 +122,10 @@ export class RcRequester implements AckWaiter {
 
   /** READ and atomic depth; a chunk that does not fit what is left of the window waits. */
   private mayAsk(inFlight: number, opcode: number): boolean {
-    if (this.reads.full) return false;
+    if (this.reads?.full === true) return false;
     if (opcode !== WrOpcode.RDMA_READ) return true;
     const window = this.pace.window.packets;
-    this.chunks.fit(window, this.una, this.maxPsn);
+    this.readChunks().fit(window, this.una, this.maxPsn);
     if (inFlight === 0) return true;
     const slot = this.sendIndex & this.qp.sendRing.mask;
     return inFlight + this.chunkEnd(slot) - this.packet <= window;
@@ -138,9 +138,9 @@ export class RcRequester implements AckWaiter {
     const { sendRing } = qp;
     const at = sendRing.wordOf(qp.fetched);
     const slot = qp.fetched & sendRing.mask;
-    const found = this.requests.inspect(sendRing.words, at, slot);
+    const found = inspectRequest(qp, at, slot);
     const status = qp.hca.sendFault?.(qp, sendRing.words[at + SQE.CONTROL]! & 0xff) ?? found;
-    this.firstPsn[slot] = this.psn;
+    this.memory.setFirstPsn(slot, this.psn);
     qp.fetched = (qp.fetched + 1) >>> 0;
     if (status === WcStatus.SUCCESS) return true;
     this.refuse(status);
@@ -169,7 +169,7 @@ export class RcRequester implements AckWaiter {
     const slot = this.sendIndex & sendRing.mask;
     const opcode = sendRing.words[sendRing.wordOf(this.sendIndex) + SQE.CONTROL]! & 0xff;
     let sent = 1;
-    if (this.local[slot] !== LOCAL.NO) {
+    if (this.memory.local(slot) !== LOCAL.NO) {
       this.doLocally(slot);
       return;
     }
@@ -181,7 +181,7 @@ export class RcRequester implements AckWaiter {
     }
     this.psn = psnAdd(this.psn, sent);
     this.packet += sent;
-    if (this.packet === this.packetCount[slot]) {
+    if (this.packet === this.memory.packets(slot)) {
       this.sendIndex = (this.sendIndex + 1) >>> 0;
       this.packet = 0;
     }
@@ -191,8 +191,8 @@ export class RcRequester implements AckWaiter {
   }
 
   private sendData(slot: number): boolean {
-    const { packets, sendIndex, psn, packet } = this;
-    return packets.data(sendIndex, psn, packet, this.packetCount[slot]!, this.lengthBytes[slot]!);
+    const { packets, memory, sendIndex, psn, packet } = this;
+    return packets.data(sendIndex, psn, packet, memory.packets(slot), memory.lengthBytes(slot));
   }
 
   /** Asks for one chunk; the number of PSNs that its responses use. */
@@ -200,33 +200,42 @@ export class RcRequester implements AckWaiter {
     const { mtuBytes } = this.qp;
     const count = this.chunkEnd(slot) - this.packet;
     const offset = this.packet * mtuBytes;
-    const length = Math.min(count * mtuBytes, this.lengthBytes[slot]! - offset);
+    const length = Math.min(count * mtuBytes, this.memory.lengthBytes(slot) - offset);
     this.packets.read(this.sendIndex, this.psn, offset, length);
-    this.reads.add(psnAdd(this.psn, count));
+    this.outstandingReads().add(psnAdd(this.psn, count));
     return count;
   }
 
   /** One after the last packet of the chunk to be asked for. */
   private chunkEnd(slot: number): number {
-    return this.chunks.end(this.packet, this.psn, this.packetCount[slot]!);
+    return this.readChunks().end(this.packet, this.psn, this.memory.packets(slot));
+  }
+
+  private readChunks(): RcReadChunks {
+    const depth = this.qp.attributes.maxRdAtomic ?? 0;
+    return (this.chunks ??= new RcReadChunks(this.mostPackets, depth, this.una));
+  }
+
+  private outstandingReads(): RcOutstandingReads {
+    return (this.reads ??= new RcOutstandingReads(this.qp.attributes.maxRdAtomic ?? 0));
   }
 
   private sendAtomic(): void {
     this.packets.atomic(this.sendIndex, this.psn);
-    this.reads.add(psnAdd(this.psn, 1));
+    this.outstandingReads().add(psnAdd(this.psn, 1));
   }
 
   // --- local operations -------------------------------------------------------------------------
 
   /** Does the request at `sendIndex`, once; it completes when all before it have. */
   private doLocally(slot: number): void {
-    if (this.local[slot] === LOCAL.TO_DO) {
+    if (this.memory.local(slot) === LOCAL.TO_DO) {
       const status = executeLocalOperation(this.qp, this.sendIndex);
       if (status !== WcStatus.SUCCESS) {
         this.refuse(status);
         return;
       }
-      this.local[slot] = LOCAL.DONE;
+      this.memory.setDone(slot);
     }
     this.sendIndex = (this.sendIndex + 1) >>> 0;
     this.completeLocal();
@@ -237,7 +246,7 @@ export class RcRequester implements AckWaiter {
   completeLocal(): void {
     const { qp } = this;
     const { mask } = qp.sendRing;
-    while (qp.oldest !== qp.fetched && this.local[qp.oldest & mask] === LOCAL.DONE) {
+    while (qp.oldest !== qp.fetched && this.memory.local(qp.oldest & mask) === LOCAL.DONE) {
       qp.completeOldest(WcStatus.SUCCESS, 0, 0);
     }
   }
@@ -248,7 +257,7 @@ export class RcRequester implements AckWaiter {
   onProgress(): void {
     const { qp } = this;
     if (psnDiff(this.una, this.psn) > 0) this.resumeAt(this.una);
-    this.reads.retire(this.una);
+    this.reads?.retire(this.una);
     this.pace.onProgress(this.una, qp.hca.nowUs);
     this.reloadRetries();
     if (this.waitingForReceiver) this.leaveReceiverWait();
@@ -301,26 +310,27 @@ export class RcRequester implements AckWaiter {
   waitForReceiver(delayUs: number): void {
     const { hca } = this.qp;
     const untilUs = hca.nowUs + delayUs;
-    if (!this.waitingForReceiver) this.beginReceiverWait(untilUs);
-    else if (untilUs > this.rnrTimer.deadlineUs) hca.timers.start(this.rnrTimer, untilUs);
+    const timer = (this.rnrTimer ??= new Timer(() => this.onRnrTimer()));
+    if (!this.waitingForReceiver) this.beginReceiverWait(timer, untilUs);
+    else if (untilUs > timer.deadlineUs) hca.timers.start(timer, untilUs);
   }
 
-  private beginReceiverWait(untilUs: number): void {
+  private beginReceiverWait(timer: Timer, untilUs: number): void {
     const { qp } = this;
     if (this.rnrRetriesLeft === 0) {
       qp.failOldest(WcStatus.RNR_RETRY_EXC_ERR, 0);
       return;
     }
-    if ((qp.attributes.rnrRetryCount ?? 0) !== 7) this.rnrRetriesLeft -= 1;
+    if (qp.rnrRetryCount !== 7) this.rnrRetriesLeft -= 1;
     this.goBack(this.maxPsn);
     this.waitingForReceiver = true;
     this.ackTimer.pause();
-    qp.hca.timers.start(this.rnrTimer, untilUs);
+    qp.hca.timers.start(timer, untilUs);
   }
 
   /** What the RNR NAK refused has been taken since: that NAK was a late or repeated one. */
   private leaveReceiverWait(): void {
-    this.qp.hca.timers.stop(this.rnrTimer);
+    if (this.rnrTimer) this.qp.hca.timers.stop(this.rnrTimer);
     this.waitingForReceiver = false;
   }
 
@@ -328,8 +338,8 @@ export class RcRequester implements AckWaiter {
   onUnreachable(): void {
     const { hca, flight } = this.qp;
     if (!this.outstanding || this.waitingForReceiver) return;
-    if (hca.nowUs - this.lastHintUs < hca.parameters.unreachableRetryUs) return;
-    this.lastHintUs = hca.nowUs;
+    if (hca.nowUs - this.memory.lastHintUs < hca.parameters.unreachableRetryUs) return;
+    this.memory.lastHintUs = hca.nowUs;
     flight.record(hca.nowUs, FLIGHT.UNREACHABLE, 0, this.una);
     this.retry(this.maxPsn);
   }
@@ -337,7 +347,7 @@ export class RcRequester implements AckWaiter {
   private goBack(ambiguousEnd: number): void {
     this.resumeAt(this.una);
     this.packets.begin();
-    this.reads.clear();
+    this.reads?.clear();
     this.pace.onWentBack(this.una, ambiguousEnd, this.qp.hca.nowUs);
     this.qp.hca.scheduleRequests(this.qp);
   }
@@ -350,12 +360,12 @@ export class RcRequester implements AckWaiter {
     this.packet =
       qp.oldest === qp.fetched
         ? 0
-        : (psn - this.firstPsn[qp.oldest & qp.sendRing.mask]!) & PSN_MASK;
+        : (psn - this.memory.firstPsn(qp.oldest & qp.sendRing.mask)) & PSN_MASK;
   }
 
   private reloadRetries(): void {
-    this.retriesLeft = this.qp.attributes.retryCount ?? 0;
-    this.rnrRetriesLeft = this.qp.attributes.rnrRetryCount ?? 0;
+    this.retriesLeft = this.qp.retryCount;
+    this.rnrRetriesLeft = this.qp.rnrRetryCount;
     this.ackTimer.onProgress();
   }
 

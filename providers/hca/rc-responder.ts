@@ -11,6 +11,7 @@ import {
   WcFlags,
   WcOpcode,
   WcStatus,
+  ringEntries,
 } from '../../core/spi/index.js';
 import { FLIGHT } from './flight-recorder.js';
 import { MEMORY_CHECK } from './memory.js';
@@ -40,6 +41,8 @@ import { rethDmaLength, rethRkey, rethVaHi, rethVaLo } from './wire/reth.js';
 
 const TWO_32 = 4294967296;
 const NO_PSN = -1;
+/** A message of one packet. */
+const WHOLE = OPCODE_BIT.start | OPCODE_BIT.end;
 
 /** What `admit` says of a packet in sequence. */
 const REFUSED = false;
@@ -49,13 +52,14 @@ export class RcResponder {
   ePsn = 0;
   /** Messages completed, modulo 2^24. */
   msn = 0;
-  responses = new ResponseQueue(64);
+  readonly responses: ResponseQueue;
   readonly reads: RcReads;
   /** OPERATION of the message under way, `unknown` between messages. */
   private open: number = OPERATION.unknown;
   /** PSN of the last SEND, WRITE or atomic executed: what a duplicate is answered with. */
   private ackPsn = NO_PSN;
-  private readonly gap = new SequenceGap();
+  /** There from the first packet on that came too early. */
+  private gap: SequenceGap | undefined = undefined;
   private communicating = false;
   /** The WRITE under way: where the next byte goes, and how many are to come. */
   private writeKey = 0;
@@ -65,9 +69,11 @@ export class RcResponder {
   /** Length of the present message, whole (WRITE) or so far (SEND). */
   private messageBytes = 0;
   private receiveCapacity = 0;
-  private readonly cursor = new SegmentCursor();
+  /** Of SENDs of several packets. */
+  private cursor: SegmentCursor | undefined = undefined;
 
   constructor(private readonly qp: RcQueuePair) {
+    this.responses = new ResponseQueue(qp.memory);
     this.reads = new RcReads(qp, this);
   }
 
@@ -77,9 +83,9 @@ export class RcResponder {
     this.msn = 0;
     this.open = OPERATION.unknown;
     this.ackPsn = NO_PSN;
-    this.gap.close();
+    this.gap?.close();
     this.communicating = false;
-    this.responses = new ResponseQueue(2 ** Math.ceil(Math.log2(64 + 4 * resources)));
+    this.responses.begin(ringEntries(64 + 4 * resources));
     this.reads.begin(resources);
   }
 
@@ -110,7 +116,7 @@ export class RcResponder {
   /** One NAK for each time that the peer comes by the gap. */
   private onGap(psn: number): void {
     this.qp.hca.counters.drops.sequenceGap += 1;
-    if (this.gap.isNews(psn)) this.sendNak(SYNDROME.nakPsnSequence);
+    if ((this.gap ??= new SequenceGap()).isNews(psn)) this.sendNak(SYNDROME.nakPsnSequence);
   }
 
   private onDuplicate(rx: ReceivedPacket): void {
@@ -128,7 +134,7 @@ export class RcResponder {
   private execute(rx: ReceivedPacket): void {
     const operation = OPERATION_OF[rx.opcode]!;
     const bits = BITS_OF[rx.opcode]!;
-    this.gap.close();
+    this.gap?.close();
     const starts = (bits & OPCODE_BIT.start) !== 0;
     const inSequence = starts ? this.open === OPERATION.unknown : this.open === operation;
     if (
@@ -161,13 +167,15 @@ export class RcResponder {
 
   private executeSend(rx: ReceivedPacket, bits: number): void {
     const { qp } = this;
-    if ((bits & OPCODE_BIT.start) !== 0 && !this.startSend()) return;
+    const whole = (bits & WHOLE) === WHOLE;
+    const cursor = whole ? this.qp.hca.cursor : (this.cursor ??= new SegmentCursor());
+    if ((bits & OPCODE_BIT.start) !== 0 && !this.startSend(cursor)) return;
     if (this.messageBytes + rx.payloadLength > this.receiveCapacity) {
       this.refuse(SYNDROME.nakInvalidRequest, WcStatus.LOC_LEN_ERR);
       return;
     }
     const { memory, placements } = qp.hca;
-    const verdict = this.cursor.scatter(
+    const verdict = cursor.scatter(
       memory,
       qp.receives.domain,
       rx.payloadLength,
@@ -185,7 +193,7 @@ export class RcResponder {
   }
 
   /** Takes a receive for a new SEND; false when it had to be refused. */
-  private startSend(): boolean {
+  private startSend(cursor: SegmentCursor): boolean {
     const { qp } = this;
     if (!qp.takeReceive()) return this.notReady();
     const { words, maxSge } = qp.receives;
@@ -194,7 +202,7 @@ export class RcResponder {
       this.refuse(SYNDROME.nakRemoteOperational, WcStatus.LOC_QP_OP_ERR);
       return false;
     }
-    this.cursor.start(words, qp.receiveEntry + RQE.SEGMENTS, segments);
+    cursor.start(words, qp.receiveEntry + RQE.SEGMENTS, segments);
     this.receiveCapacity = segmentBytes(words, qp.receiveEntry + RQE.SEGMENTS, segments);
     this.messageBytes = 0;
     return true;
@@ -313,7 +321,7 @@ export class RcResponder {
   private notReady(): boolean {
     this.qp.hca.counters.drops.noReceive += 1;
     this.sendNak(rnrNakSyndrome(this.qp.attributes.minRnrTimer ?? 0));
-    this.gap.open(this.ePsn);
+    (this.gap ??= new SequenceGap()).open(this.ePsn);
     return REFUSED;
   }
 

@@ -35,7 +35,6 @@ export interface ReceiveSource {
 }
 
 export class OwnReceiveQueue implements ReceiveSource {
-  readonly words: Uint32Array;
   readonly srqn = 0;
   readonly completionQueue = undefined;
   private next: number;
@@ -46,9 +45,12 @@ export class OwnReceiveQueue implements ReceiveSource {
     readonly maxSge: number,
     readonly domain: Domain,
   ) {
-    this.words = ownRing.words;
     this.next = ownRing.consumer;
     this.known = this.next;
+  }
+
+  get words(): Uint32Array {
+    return this.ownRing.words;
   }
 
   take(): number {

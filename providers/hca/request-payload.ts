@@ -5,7 +5,8 @@ import type { SoftQueuePair } from './queue-pair.js';
 import { SegmentCursor } from './segment-cursor.js';
 
 export class RequestPayload {
-  private readonly cursor = new SegmentCursor();
+  /** There from the first message of several packets on. */
+  private cursor: SegmentCursor | undefined = undefined;
   /** The request that `cursor` walks. */
   private cursorIndex = -1;
 
@@ -19,22 +20,29 @@ export class RequestPayload {
   /**
    * Adds `length` bytes from byte `offset` of the request's message to the open packet; false when
    * they may not be read.
+   * @param whole these bytes are the whole message
    */
-  add(index: number, offset: number, length: number): boolean {
+  add(index: number, offset: number, length: number, whole: boolean): boolean {
     if (length === 0) return true;
     const { hca, sendRing, domain } = this.qp;
     const at = sendRing.wordOf(index);
     const control = sendRing.words[at + SQE.CONTROL]!;
     if ((control & (WrFlags.INLINE << 8)) !== 0) {
-      const start = sendRing.byteOf(index) + SQE.SEGMENTS * 4;
+      const start = this.qp.inlinePayloadOffset(index);
       hca.tx.addSegment(this.qp.inlinePayloadRegion(), start + offset, length);
       return true;
     }
+    const segments = (control >>> 16) & 0xff;
+    if (whole) {
+      hca.cursor.start(sendRing.words, at + SQE.SEGMENTS, segments);
+      return hca.cursor.gather(hca.memory, domain, length, hca.tx) === MEMORY_CHECK.OK;
+    }
+    const cursor = (this.cursor ??= new SegmentCursor());
     if (offset === 0 || this.cursorIndex !== index) {
-      this.cursor.start(sendRing.words, at + SQE.SEGMENTS, (control >>> 16) & 0xff);
+      cursor.start(sendRing.words, at + SQE.SEGMENTS, segments);
       this.cursorIndex = index;
     }
-    this.cursor.seek(offset);
-    return this.cursor.gather(hca.memory, domain, length, hca.tx) === MEMORY_CHECK.OK;
+    cursor.seek(offset);
+    return cursor.gather(hca.memory, domain, length, hca.tx) === MEMORY_CHECK.OK;
   }
 }

@@ -3,25 +3,32 @@
  * acknowledgement covers all before it, so of a run of them only the last is kept: that is how the
  * packets of one receive burst share one ACK.
  */
+import { FEW_RESPONSES, RESPONSE_ROW } from './queue-pair-memory.js';
+import type { QueuePairMemory } from './queue-pair-memory.js';
+
 export const RESPONSE = { ACK: 0, NAK: 1, RESOURCE: 2 } as const;
 
 /** Words of an entry. For RESOURCE, SYNDROME holds the resource's number. */
-const KIND = 0;
-const PSN = 1;
-const SYNDROME = 2;
-const MSN = 3;
-const STRIDE = 4;
-/** Entries at first: most connections never owe more at a time. A power of two. */
-const INITIAL_ENTRIES = 4;
+const { KIND, PSN, SYNDROME, MSN, WORDS: STRIDE } = RESPONSE_ROW;
 
 export class ResponseQueue {
-  private words = new Uint32Array(INITIAL_ENTRIES * STRIDE);
-  private mask = INITIAL_ENTRIES - 1;
+  /** In place of the few entries in the queue pair's memory, when more are owed. */
+  private many: Uint32Array | undefined = undefined;
+  private mask = FEW_RESPONSES - 1;
   private head = 0;
   private tail = 0;
+  /** Entries that it may grow to, a power of two. */
+  private limit = 64;
 
-  /** @param limit entries that it may grow to, a power of two */
-  constructor(private readonly limit: number) {}
+  constructor(private readonly memory: QueuePairMemory) {}
+
+  /** Begins anew, and empty. @param limit entries that it may grow to, a power of two */
+  begin(limit: number): void {
+    this.limit = limit;
+    this.many = undefined;
+    this.mask = FEW_RESPONSES - 1;
+    this.clear();
+  }
 
   private get length(): number {
     return this.tail - this.head;
@@ -93,11 +100,12 @@ export class ResponseQueue {
   }
 
   private put(index: number, kind: number, psn: number, syndrome: number, msn: number): void {
+    const { words } = this;
     const at = this.at(index);
-    this.words[at + KIND] = kind;
-    this.words[at + PSN] = psn;
-    this.words[at + SYNDROME] = syndrome;
-    this.words[at + MSN] = msn;
+    words[at + KIND] = kind;
+    words[at + PSN] = psn;
+    words[at + SYNDROME] = syndrome;
+    words[at + MSN] = msn;
   }
 
   private makeRoom(): void {
@@ -105,13 +113,13 @@ export class ResponseQueue {
   }
 
   private grow(): void {
-    const words = new Uint32Array(this.words.length * 2);
+    const words = new Uint32Array((this.mask + 1) * STRIDE * 2);
     const { length } = this;
     for (let i = 0; i < length; i++) {
       const from = this.at(this.head + i);
       words.set(this.words.subarray(from, from + STRIDE), i * STRIDE);
     }
-    this.words = words;
+    this.many = words;
     this.mask = words.length / STRIDE - 1;
     this.head = 0;
     this.tail = length;
@@ -123,7 +131,12 @@ export class ResponseQueue {
     return true;
   }
 
+  private get words(): Uint32Array {
+    return this.many ?? this.memory.words;
+  }
+
   private at(index: number): number {
-    return (index & this.mask) * STRIDE;
+    const first = this.many === undefined ? this.memory.firstResponse : 0;
+    return first + (index & this.mask) * STRIDE;
   }
 }

@@ -205,7 +205,7 @@ export class SoftSharedReceiveQueue
       slots: Ring.allocate(entries, slots.strideBytes),
       submissions: Ring.allocate(entries, SUBMISSION_BYTES),
     };
-    larger.slots.words.set(slots.words);
+    larger.slots.copyEntries(slots);
     larger.submissions.consumer = submissions.consumer;
     larger.submissions.producer = submissions.producer;
     for (let i = submissions.consumer; i !== submissions.producer; i = (i + 1) >>> 0) {

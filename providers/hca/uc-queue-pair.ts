@@ -6,7 +6,8 @@
 import { QpState } from '../../core/spi/index.js';
 import type { QueuePairAttributes, QueuePairInit } from '../../core/spi/index.js';
 import type { Hca } from './hca.js';
-import { PeerPath } from './peer-path.js';
+import { NO_PATH } from './peer-path.js';
+import type { PeerPath } from './peer-path.js';
 import { SoftQueuePair } from './queue-pair.js';
 import type { ReceivedPacket } from './received-packet.js';
 import { UcRequester } from './uc-requester.js';
@@ -15,7 +16,7 @@ import { TRANSPORT } from './wire/opcode.js';
 
 export class UcQueuePair extends SoftQueuePair {
   override readonly transport = TRANSPORT.uc;
-  readonly peerPath: PeerPath;
+  peerPath: PeerPath = NO_PATH;
   destinationQpn = 0;
   mtuBytes = 256;
   private readonly requester: UcRequester;
@@ -23,7 +24,6 @@ export class UcQueuePair extends SoftQueuePair {
 
   constructor(hca: Hca, qpn: number, init: QueuePairInit) {
     super(hca, qpn, init);
-    this.peerPath = new PeerPath(hca);
     this.requester = new UcRequester(this);
     this.responder = new UcResponder(this);
   }
@@ -49,12 +49,13 @@ export class UcQueuePair extends SoftQueuePair {
 
   protected override checkModify(to: QpState, attributes: QueuePairAttributes): void {
     super.checkModify(to, attributes);
-    if (attributes.addressVector) this.peerPath.set(attributes.addressVector);
+    const { addressVector: vector } = attributes;
+    if (vector) this.peerPath = this.hca.paths.replace(this.peerPath, vector);
   }
 
   protected override enter(to: QpState): void {
     if (to === QpState.RESET) {
-      this.peerPath.clear();
+      this.peerPath = this.hca.paths.release(this.peerPath);
       this.discardQueues();
       return;
     }
@@ -82,6 +83,6 @@ export class UcQueuePair extends SoftQueuePair {
   override destroy(): void {
     if (this.destroyed) return;
     super.destroy();
-    this.peerPath.clear();
+    this.peerPath = this.hca.paths.release(this.peerPath);
   }
 }

@@ -140,7 +140,7 @@ export class UcRequester {
     const length = Math.min(qp.mtuBytes, this.lengthBytes[slot]! - offset);
     const opcode = dataOpcode(wrOpcode, packet === 0, last) + UC_BASE;
     const header = tx.open(qp.peerPath.number, HEADER_LENGTH_OF[opcode]!);
-    if (!this.payload.add(this.sendIndex, offset, length)) {
+    if (!this.payload.add(this.sendIndex, offset, length, this.packetCount === 1)) {
       tx.abort();
       return WcStatus.LOC_PROT_ERR;
     }

@@ -196,7 +196,7 @@ export class UdQueuePair extends SoftQueuePair {
     const opcode = immediate ? UD.sendOnlyImm : UD.sendOnly;
     const header = tx.open(address.path, HEADER_LENGTH_OF[opcode]!);
     if (length > 0 && (control & (WrFlags.INLINE << 8)) !== 0) {
-      const start = sendRing.byteOf(this.fetched) + SQE.SEGMENTS * 4;
+      const start = this.inlinePayloadOffset(this.fetched);
       tx.addSegment(this.inlinePayloadRegion(), start, length);
     } else if (length > 0) {
       this.cursor.start(words, at + SQE.SEGMENTS, (control >>> 16) & 0xff);

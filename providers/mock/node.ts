@@ -8,7 +8,7 @@ import type {
   Logger,
   Random,
   Scheduler,
-  Timer,
+  TimerEntry,
   Timers,
   WrOpcode,
 } from '../../core/spi/index.js';
@@ -79,11 +79,11 @@ export class MockNode {
     this.port.watch(this.driver.portHandlers(() => this.#wake()));
     this.keepAlive = new KeepAliveCounter((alive) => this.port.setKeepAlive(alive));
     this.timers = {
-      start: (timer: Timer, deadlineUs: number) => {
+      start: (timer: TimerEntry, deadlineUs: number) => {
         this.driver.timers.start(timer, deadlineUs);
         this.#arm();
       },
-      stop: (timer: Timer) => this.driver.timers.stop(timer),
+      stop: (timer: TimerEntry) => this.driver.timers.stop(timer),
     };
     fabric.addNode(this);
     this.device.hca.sendFault = (qp, opcode) => this.#sendFault(qp.qpn, opcode);

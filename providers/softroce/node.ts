@@ -3,7 +3,7 @@
  * doorbell rung in consumer code leaves at the end of the present task (one microtask), so what a
  * task posts goes out in one burst; packets and deadlines wake the loop.
  */
-import type { Logger, Scheduler, Timer, Timers } from '../../core/spi/index.js';
+import type { Logger, Scheduler, TimerEntry, Timers } from '../../core/spi/index.js';
 import { type HcaDevice, HcaDriver, type HcaParameters } from '../hca/index.js';
 import {
   KeepAliveCounter,
@@ -59,11 +59,11 @@ export class SoftroceNode {
     this.timer = new RealTimer(monotonicClock, () => this.pump());
     this.keepAlive = new KeepAliveCounter((alive) => this.setKeepAlive(alive));
     this.timers = {
-      start: (timer: Timer, deadlineUs: number) => {
+      start: (timer: TimerEntry, deadlineUs: number) => {
         this.driver.timers.start(timer, deadlineUs);
         this.timer.arm(this.driver.nextDeadlineUs());
       },
-      stop: (timer: Timer) => this.driver.timers.stop(timer),
+      stop: (timer: TimerEntry) => this.driver.timers.stop(timer),
     };
     port.watch(this.driver.portHandlers(() => this.pump()));
     this.device = this.driver.device;

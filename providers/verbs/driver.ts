@@ -4,7 +4,7 @@
  * kernel moves the bytes; all that is driven here is handlers.
  */
 import { type Clock, type Logger, type Scheduler, TimerWheel } from '../../core/spi/index.js';
-import type { Timer, Timers } from '../../core/spi/index.js';
+import type { TimerEntry, Timers } from '../../core/spi/index.js';
 import { NextTurn, RealTimer } from '../host/index.js';
 
 /** Tasks of one turn: then the event loop has its own, so that no descriptor starves. */
@@ -36,11 +36,11 @@ export class VerbsDriver implements Scheduler {
     this.wheel = new TimerWheel(clock.now());
     this.timer = new RealTimer(clock, () => this.pump());
     this.timers = {
-      start: (timer: Timer, deadlineUs: number) => {
+      start: (timer: TimerEntry, deadlineUs: number) => {
         this.wheel.start(timer, deadlineUs);
         if (!this.isPumping) this.armTimer();
       },
-      stop: (timer: Timer) => this.wheel.stop(timer),
+      stop: (timer: TimerEntry) => this.wheel.stop(timer),
     };
   }
 

@@ -87,7 +87,7 @@ export class VerbsSharedReceiveQueue extends VerbsObject implements SharedReceiv
   private grow(maxWr: number): void {
     const from = this.rings;
     const to = allocateRings(maxWr, this.init.maxSge);
-    to.slots.words.set(from.slots.words);
+    to.slots.copyEntries(from.slots);
     to.submissions.producer = from.submissions.producer;
     to.submissions.consumer = from.submissions.consumer;
     for (let i = 0; i < from.submissions.length; i++) {

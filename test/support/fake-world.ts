@@ -1,11 +1,18 @@
 /** Time, tasks and counters that a test moves by hand. */
-import type { Clock, KeepAlive, Random, Scheduler, Timer, Timers } from '../../core/spi/index.js';
+import type {
+  Clock,
+  KeepAlive,
+  Random,
+  Scheduler,
+  TimerEntry,
+  Timers,
+} from '../../core/spi/index.js';
 
 export class FakeWorld implements Clock, Scheduler, KeepAlive, Random, Timers {
   nowUs = 0;
   retained = 0;
   private tasks: (() => void)[] = [];
-  private readonly timers = new Set<Timer>();
+  private readonly timers = new Set<TimerEntry>();
   private seed = 1;
 
   now(): number {
@@ -30,13 +37,13 @@ export class FakeWorld implements Clock, Scheduler, KeepAlive, Random, Timers {
     return this.seed;
   }
 
-  start(timer: Timer, deadlineUs: number): void {
+  start(timer: TimerEntry, deadlineUs: number): void {
     timer.deadlineUs = deadlineUs;
     timer.slot = 0;
     this.timers.add(timer);
   }
 
-  stop(timer: Timer): void {
+  stop(timer: TimerEntry): void {
     timer.slot = -1;
     this.timers.delete(timer);
   }
@@ -64,7 +71,7 @@ export class FakeWorld implements Clock, Scheduler, KeepAlive, Random, Timers {
     for (const timer of [...this.timers]) {
       if (timer.deadlineUs > this.nowUs) continue;
       this.stop(timer);
-      timer.onExpire(this.nowUs);
+      timer.expire(this.nowUs);
     }
     this.pump();
   }

@@ -1,6 +1,6 @@
 /** Time and a device that move only when a test says so, one small step at a time. */
 import { CQE, QpState, WcStatus } from '../../core/spi/index.js';
-import type { QueuePairAttributes, QueuePairInit, Timer } from '../../core/spi/index.js';
+import type { QueuePairAttributes, QueuePairInit, TimerEntry } from '../../core/spi/index.js';
 import { FakeDevice } from './fake-gsi-device.js';
 import { FakeQueuePair } from './fake-queue-pair.js';
 import { VirtualWorld } from './virtual-world.js';
@@ -13,7 +13,7 @@ export class StepWorld extends VirtualWorld {
   /** Names the step under way: two tasks with the same name do the same. */
   step = 'start';
   private readonly waiting: { readonly name: string; readonly task: () => void }[] = [];
-  private readonly timers = new Set<Timer>();
+  private readonly timers = new Set<TimerEntry>();
 
   override now(): number {
     return 1;
@@ -23,13 +23,13 @@ export class StepWorld extends VirtualWorld {
     this.waiting.push({ name: this.step, task });
   }
 
-  override start(timer: Timer, deadlineUs: number): void {
+  override start(timer: TimerEntry, deadlineUs: number): void {
     timer.deadlineUs = deadlineUs;
     timer.slot = 0;
     this.timers.add(timer);
   }
 
-  override stop(timer: Timer): void {
+  override stop(timer: TimerEntry): void {
     timer.slot = -1;
     this.timers.delete(timer);
   }
@@ -51,7 +51,7 @@ export class StepWorld extends VirtualWorld {
     const timer = [...this.timers][n];
     if (!timer) return;
     this.stop(timer);
-    timer.onExpire(timer.deadlineUs);
+    timer.expire(timer.deadlineUs);
   }
 }
 

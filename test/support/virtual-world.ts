@@ -2,7 +2,7 @@
  * Virtual time for tests of sans-IO modules: a clock, timers, deferred tasks and messages under
  * way, run in order of time by `run`. Nothing here knows a device.
  */
-import type { Clock, Scheduler, Timer, Timers } from '../../core/spi/index.js';
+import type { Clock, Scheduler, TimerEntry, Timers } from '../../core/spi/index.js';
 
 /** Longer than any chain of promises here: each turn settles one link. */
 const MICROTASK_TURNS = 12;
@@ -16,7 +16,7 @@ interface Due {
 export class VirtualWorld implements Clock, Timers, Scheduler {
   private nowUs = 1_000_000;
   private order = 0;
-  private readonly active = new Set<Timer>();
+  private readonly active = new Set<TimerEntry>();
   private readonly due: Due[] = [];
   private tasks: (() => void)[] = [];
 
@@ -24,13 +24,13 @@ export class VirtualWorld implements Clock, Timers, Scheduler {
     return this.nowUs;
   }
 
-  start(timer: Timer, deadlineUs: number): void {
+  start(timer: TimerEntry, deadlineUs: number): void {
     timer.deadlineUs = deadlineUs;
     timer.slot = 0;
     this.active.add(timer);
   }
 
-  stop(timer: Timer): void {
+  stop(timer: TimerEntry): void {
     timer.slot = -1;
     this.active.delete(timer);
   }
@@ -105,7 +105,7 @@ export class VirtualWorld implements Clock, Timers, Scheduler {
     for (const timer of [...this.active]) {
       if (timer.deadlineUs > now || !this.active.has(timer)) continue;
       this.stop(timer);
-      timer.onExpire(now);
+      timer.expire(now);
     }
   }
 }

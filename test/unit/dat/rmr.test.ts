@@ -21,7 +21,9 @@ function words({ device }: Bench): (word: number) => number {
   const [work] = device.qp.work;
   assert.ok(work !== undefined);
   const { sendRing } = device.qp;
-  return (word) => sendRing.words[sendRing.wordOf(work.index) + word] ?? 0;
+  // The upper bits of the first word are core's own.
+  const mask = (word: number): number => (word === SQE.CONTROL ? 0xffffff : -1);
+  return (word) => ((sendRing.words[sendRing.wordOf(work.index) + word] ?? 0) & mask(word)) >>> 0;
 }
 
 function bound(bench: Bench, rmr: Rmr, cookie = 1): void {

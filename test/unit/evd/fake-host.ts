@@ -4,7 +4,7 @@ import {
   type CompletionQueue,
   type CompletionQueueInit,
   type Logger,
-  type Timer,
+  type TimerEntry,
   WcStatus,
   silentLogger,
 } from '../../../core/spi/index.js';
@@ -72,7 +72,7 @@ export class FakeHost implements EvdHost {
   readonly freed: object[] = [];
   readonly async: AsyncErrorEvent[] = [];
   readonly owners = new CompletionOwners();
-  readonly active = new Set<Timer>();
+  readonly active = new Set<TimerEntry>();
   nowUs = 0;
   /** Reasons to live. */
   kept = 0;
@@ -98,11 +98,11 @@ export class FakeHost implements EvdHost {
   };
   readonly clock = { now: (): number => this.nowUs };
   readonly timers = {
-    start: (timer: Timer, deadlineUs: number): void => {
+    start: (timer: TimerEntry, deadlineUs: number): void => {
       timer.deadlineUs = deadlineUs;
       this.active.add(timer);
     },
-    stop: (timer: Timer): void => {
+    stop: (timer: TimerEntry): void => {
       this.active.delete(timer);
     },
   };
@@ -151,7 +151,7 @@ export class FakeHost implements EvdHost {
     for (const timer of [...this.active]) {
       if (timer.deadlineUs > this.nowUs) continue;
       this.active.delete(timer);
-      timer.onExpire(this.nowUs);
+      timer.expire(this.nowUs);
     }
     this.run();
   }

@@ -153,7 +153,6 @@ describe('mock provider', () => {
     await fabric.run({ until: () => b.events.length > 0 });
     const ring = a.qp.receiveRing;
     assert.ok(ring);
-    ring.words.fill(0);
     ring.producer = 3;
     a.qp.ringReceiveDoorbell();
     fabric.node('10.0.0.1')?.remove();
@@ -161,6 +160,6 @@ describe('mock provider', () => {
     assert.deepEqual(a.deviceEvents, [AsyncEventType.DEVICE_FATAL]);
     assert.equal(a.qp.state, QpState.ERR);
     assert.equal(a.cq.poll(), 3);
-    assert.equal((a.cq.ring.words[0] ?? 0) & 0xff, WcStatus.WR_FLUSH_ERR);
+    assert.equal((a.cq.ring.words[a.cq.ring.wordOf(0)] ?? 0) & 0xff, WcStatus.WR_FLUSH_ERR);
   });
 });

@@ -110,7 +110,7 @@ export class TakerModel {
     }
     this.expected.push('DAT_TIMEOUT_EXPIRED');
     this.world.host.active.delete(timer);
-    timer.onExpire(0);
+    timer.expire(0);
   }
 
   private interrupt(): void {
