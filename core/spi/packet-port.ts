@@ -59,6 +59,9 @@ export const TX = {
  */
 export const TX_SEGMENT = { REGION: 0, OFFSET_LO: 1, OFFSET_HI: 2, LENGTH: 3, WORDS: 4 } as const;
 
+/** The longest payload that a port always copies during `send`, in bytes: the largest path MTU. */
+export const COPIED_PAYLOAD_BYTES = 4096;
+
 export interface PacketPortCounters {
   receivedPackets: number;
   sentPackets: number;
@@ -102,8 +105,11 @@ export interface PacketPort {
   /** Copies the first `count` placements, in order. The caller has made every check. */
   place(count: number): void;
   /**
-   * Sends packets `from` to `to` - 1, in order for each path. Returns the index of the first one
-   * not taken (`to` if all were): the caller offers the rest again after `onWritable`.
+   * Sends packets `from` to `to` - 1, in order for each path. Longer payload of RC than
+   * COPIED_PAYLOAD_BYTES that lies in one segment may be taken from its memory as late as the peer
+   * reads it; what has changed by then fails its ICRC. In several segments it is copied. Returns
+   * the index of the first one not taken (`to` if all were): the caller offers the rest again after
+   * `onWritable`.
    */
   send(from: number, to: number): number;
 

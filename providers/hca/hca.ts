@@ -15,6 +15,7 @@ import type {
 import { AddressHandleTable } from './address-handle.js';
 import type { CompletionHost, SoftCompletionQueue } from './completion-queue.js';
 import { HcaCounters } from './counters.js';
+import { KeptMemory } from './kept-memory.js';
 import { MemoryTable } from './memory.js';
 import { MulticastTable } from './multicast.js';
 import { NotificationQueue } from './notification-queue.js';
@@ -79,6 +80,7 @@ export class Hca implements CompletionHost, SharedReceiveHost {
   /** For packets that are gathered or scattered in one go. */
   readonly cursor = new SegmentCursor();
   readonly memory: MemoryTable;
+  readonly kept: KeptMemory;
   readonly addressHandles: AddressHandleTable;
   readonly tx: TransmitQueue;
   readonly placements: PlacementQueue;
@@ -133,6 +135,7 @@ export class Hca implements CompletionHost, SharedReceiveHost {
       releasePath: (path) => this.releasePath(path),
     });
     this.memory = new MemoryTable(port, random, (region) => this.releaseRegion(region));
+    this.kept = new KeptMemory(port, (region) => this.releaseRegion(region));
     this.addressHandles = new AddressHandleTable((path) => this.releasePath(path));
     this.tx = new TransmitQueue(port, (region) => this.memory.isThere(region));
     this.placements = new PlacementQueue(port);
@@ -288,7 +291,7 @@ export class Hca implements CompletionHost, SharedReceiveHost {
       this.requestTurn(burstPackets);
       if (this.ackMayWait()) return false;
     }
-    while (responders.length > 0 && tx.hasRoom(1)) {
+    while (responders.length > 0 && tx.hasRoomForResponse) {
       const qp = responders.shift();
       qp.responsesScheduled = false;
       if (!qp.destroyed && qp.transmitResponses(burstPackets)) this.scheduleResponses(qp);

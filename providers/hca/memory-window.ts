@@ -26,6 +26,8 @@ export interface WindowHost {
   findRegion(key: number): Region | undefined;
   /** Whether a region has a key with these upper 24 bits. */
   regionHasPrefix(prefix: number): boolean;
+  /** A window with this key no longer grants anything of the region. */
+  onUnbound(region: Region, key: number): void;
 }
 
 export class Window implements MemoryWindow {
@@ -58,7 +60,10 @@ export class Window implements MemoryWindow {
 
   /** Grants nothing any more; bound again, it has another key. */
   unbind(): void {
-    if (this.region) this.region.boundWindows -= 1;
+    if (this.region) {
+      this.table.onUnbound(this.region, this.rkey);
+      this.region.boundWindows -= 1;
+    }
     this.region = undefined;
     this.binder?.windows.delete(this);
     this.binder = undefined;
@@ -99,6 +104,10 @@ export class WindowTable {
 
   has(handle: number): boolean {
     return this.windows.find(handle) !== undefined;
+  }
+
+  onUnbound(region: Region, key: number): void {
+    this.host.onUnbound(region, key);
   }
 
   remove(window: Window): void {

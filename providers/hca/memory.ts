@@ -8,6 +8,7 @@ import type { MemoryRegion, PacketPort, ProtectionDomain, Random } from '../../c
 import { KeyTable } from './key-table.js';
 import { WindowTable, offsetInWindow } from './memory-window.js';
 import type { WindowBinder, WindowHost } from './memory-window.js';
+import { UnreadAnswers } from './unread-answers.js';
 
 const TWO_32 = 4294967296;
 const ALL_ACCESS =
@@ -87,6 +88,11 @@ export class Region implements MemoryRegion {
     return this.bytes.length === this.lengthBytes;
   }
 
+  /** @param offset in bytes, from which on `target` is filled */
+  copyTo(target: Uint8Array, offset: number): void {
+    target.set(this.bytes.subarray(offset, offset + target.length));
+  }
+
   destroy(): void {
     if (this.destroyed) return;
     if (this.boundWindows > 0) {
@@ -99,6 +105,7 @@ export class Region implements MemoryRegion {
 
 export class MemoryTable implements WindowHost {
   readonly windows: WindowTable;
+  readonly unread = new UnreadAnswers();
   private readonly regions = new KeyTable<Region>();
   /** By the port's number, until no packet to send refers to it. */
   private readonly byPort = new Map<number, Region>();
@@ -148,6 +155,8 @@ export class MemoryTable implements WindowHost {
   }
 
   remove(region: Region): void {
+    this.unread.keep(region, region.key);
+    this.unread.forget(region);
     this.regions.remove(region.key);
     region.domain.children -= 1;
     this.release(region.port);
@@ -205,6 +214,10 @@ export class MemoryTable implements WindowHost {
     this.region = region;
     this.offset = window.offset + offset;
     return MEMORY_CHECK.OK;
+  }
+
+  onUnbound(region: Region, key: number): void {
+    this.unread.keep(region, key);
   }
 
   findRegion(key: number): Region | undefined {

@@ -80,7 +80,7 @@ export class RcQueuePair extends SoftQueuePair {
     const { responses, reads } = this.responder;
     const { tx } = this.hca;
     for (let left = budget; !responses.empty; left--) {
-      if (left === 0 || !tx.hasRoom(1)) return true;
+      if (left === 0 || !tx.hasRoomForResponse) return true;
       if (responses.kind !== RESPONSE.RESOURCE) {
         this.sendAcknowledge(responses.psn, responses.syndrome, responses.msn);
         responses.shift();
@@ -114,6 +114,7 @@ export class RcQueuePair extends SoftQueuePair {
     if (to === QpState.RESET) {
       this.stop();
       this.responder.responses.clear();
+      this.responder.reads.end();
       this.clearPath();
       this.discardQueues();
       return;
@@ -146,6 +147,7 @@ export class RcQueuePair extends SoftQueuePair {
     // A destroyed queue pair has no more turns.
     this.transmitResponses(this.hca.parameters.burstPackets);
     this.settleFirst();
+    this.responder.reads.end();
     super.destroy();
     this.clearPath();
   }

@@ -2,10 +2,11 @@
  * The responder's part in READ and atomics: takes requests into responder resources and makes their
  * responses, the first time and again (IBTA 9.7.4.1.2, 9.7.5.1.9).
  */
-import { Access, DEFAULT_PKEY, WcStatus } from '../../core/spi/index.js';
+import { Access, COPIED_PAYLOAD_BYTES, DEFAULT_PKEY, WcStatus } from '../../core/spi/index.js';
 import { MEMORY_CHECK } from './memory.js';
 import type { Domain } from './memory.js';
 import { MAX_MESSAGE_BYTES } from './parameters.js';
+import { RcKeptReads, type KeptAnswers } from './rc-kept-reads.js';
 import type { RcQueuePair } from './rc-queue-pair.js';
 import type { RcResponder } from './rc-responder.js';
 import type { ReceivedPacket } from './received-packet.js';
@@ -40,6 +41,8 @@ export class RcReads {
   private resources = new ResponderResources(0);
   /** By resource: the domain of its key, which on an XRC target is not always the same. */
   private domains: (Domain | undefined)[] = [];
+  /** There from the first answer on that is left in its memory. */
+  private kept: RcKeptReads | undefined = undefined;
 
   constructor(
     private readonly qp: RcQueuePair,
@@ -48,9 +51,16 @@ export class RcReads {
 
   /** @param count READ and atomic requests that the peer may have outstanding */
   begin(count: number): void {
+    this.end();
     if (count === this.resources.depth) this.resources.clear();
     else this.resources = new ResponderResources(count);
     this.domains = [];
+  }
+
+  /** Nobody asks for answers again. */
+  end(): void {
+    this.kept?.end();
+    this.kept = undefined;
   }
 
   // --- new requests -----------------------------------------------------------------------------
@@ -147,6 +157,7 @@ export class RcReads {
   ): number {
     const at = this.resources.wordOf(resource);
     const { words } = this.resources;
+    this.kept?.reuse(resource);
     words[at + RES.KIND] = kind;
     words[at + RES.FIRST_PSN] = this.responder.ePsn;
     words[at + RES.COUNT] = count;
@@ -187,6 +198,7 @@ export class RcReads {
     }
     const end = start + Math.max(1, Math.ceil(length / this.qp.mtuBytes));
     const owed = words[at + RES.NEXT]! < words[at + RES.END]!;
+    this.kept?.onRepeated();
     if (!owed) this.owe(resource, at, start, end);
     else if (start < words[at + RES.NEXT]!) {
       // Still answering: go back to where the peer misses something.
@@ -227,6 +239,27 @@ export class RcReads {
     if (words[at + RES.NEXT] === words[at + RES.END]) this.owe(resource, at, 0, 1);
   }
 
+  /**
+   * A NAK ends the connection, and who is in ERR is not asked again: answers whose memory is gone,
+   * so that they may have changed on their way, go once more before it.
+   */
+  repeatKept(): void {
+    const { kept, resources } = this;
+    if (kept === undefined) return;
+    const { words } = resources;
+    for (let age = 1; age <= resources.count; age++) {
+      const resource = resources.ofAge(age);
+      const copy = kept.copyOf(resource);
+      if (copy === undefined) continue;
+      const at = resources.wordOf(resource);
+      words[at + RES.NEXT] = copy.start;
+      words[at + RES.START] = copy.start;
+      words[at + RES.END] = copy.end;
+      const { responses } = this.responder;
+      responses.resourceFirst(words[at + RES.FIRST_PSN]!, resource, words[at + RES.MSN]!);
+    }
+  }
+
   // --- responses --------------------------------------------------------------------------------
 
   /**
@@ -263,21 +296,43 @@ export class RcReads {
     const length = Math.min(qp.mtuBytes, words[at + RES.LENGTH]! - offset);
     const low = words[at + RES.ADDRESS_LO]! + offset;
     const high = words[at + RES.ADDRESS_HI]! + (low >= TWO_32 ? 1 : 0);
-    const domain = this.domains[at / RES.STRIDE]!;
+    const resource = at / RES.STRIDE;
+    const domain = this.domains[resource]!;
     const key = words[at + RES.RKEY]!;
-    if (length > 0 && !this.readable(domain, key, low >>> 0, high, length)) return false;
+    const copy = this.copyOf(resource, packet);
+    if (!copy && length > 0 && !this.readable(domain, key, low >>> 0, high, length)) return false;
     const first = packet === words[at + RES.START];
     const last = packet + 1 === words[at + RES.END];
     const opcode = readResponseOpcode(first, last) + qp.opcodeBase;
-    const { tx, memory } = qp.hca;
+    const { tx } = qp.hca;
     const header = tx.open(qp.path, HEADER_LENGTH_OF[opcode]!);
-    if (length > 0) tx.addSegment(memory.region.port, memory.offset, length);
+    if (copy) tx.addCopied(copy.port, (packet - copy.start) * qp.mtuBytes, length);
+    else if (length > 0) this.addPayload(resource, offset, length);
     const psn = psnAdd(words[at + RES.FIRST_PSN]!, packet);
     const { view } = tx;
     writeBth(view, header, opcode, 0, -length & 3, DEFAULT_PKEY, qp.destinationQpn, false, psn);
     const aeth = AETH_OFFSET_OF[opcode]!;
     if (aeth !== 0) writeAeth(view, header + aeth, SYNDROME.ack, words[at + RES.MSN]!);
     return true;
+  }
+
+  private copyOf(resource: number, packet: number): KeptAnswers | undefined {
+    const copy = this.kept?.copyOf(resource);
+    return copy && packet >= copy.start && packet < copy.end ? copy : undefined;
+  }
+
+  /** What `readable` has found: in its memory, or copied. @param offset in the READ, in bytes */
+  private addPayload(resource: number, offset: number, length: number): void {
+    const { tx, memory } = this.qp.hca;
+    const { region } = memory;
+    if (length > COPIED_PAYLOAD_BYTES) {
+      this.kept ??= new RcKeptReads(this.qp, this.resources);
+      if (this.kept.mayStay(resource, region, memory.offset - offset)) {
+        tx.addSegment(region.port, memory.offset, length);
+        return;
+      }
+    }
+    tx.addCopied(region.port, memory.offset, length);
   }
 
   private sendAtomicResult(at: number): void {

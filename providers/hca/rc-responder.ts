@@ -329,6 +329,7 @@ export class RcResponder {
   refuse(syndrome: number, receiveStatus: number): void {
     const { qp } = this;
     this.sendNak(syndrome);
+    this.reads.repeatKept();
     const tells = qp.receiveEntry >= 0;
     if (tells) qp.completeReceive(receiveStatus, WcOpcode.RECV, 0, 0, 0, 0);
     // The receive of an XRC target is told to the owner of its queue: others hold the target.
@@ -348,6 +349,7 @@ export class RcResponder {
     if (qp.state === QpState.ERR) return false;
     this.responses.clear();
     this.responses.nak(psn, SYNDROME.nakRemoteAccess, this.msn);
+    this.reads.repeatKept();
     qp.hca.scheduleFirst(qp);
     qp.raise(AsyncEventType.QP_ACCESS_ERR);
     qp.toError();

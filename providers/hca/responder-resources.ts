@@ -66,6 +66,11 @@ export class ResponderResources {
     return resource;
   }
 
+  /** @param age 1 for the youngest, up to `count` */
+  ofAge(age: number): number {
+    return (this.next - age) & (this.count - 1);
+  }
+
   /**
    * The resource of a duplicate request, -1 if it is no longer kept. The youngest one that fits:
    * PSNs go round, and where requests are rare an older one may have had the same.
@@ -73,7 +78,7 @@ export class ResponderResources {
   find(kind: number, psn: number): number {
     if (this.words === NONE) return -1;
     for (let age = 1; age <= this.count; age++) {
-      const resource = (this.next - age) & (this.count - 1);
+      const resource = this.ofAge(age);
       const at = this.wordOf(resource);
       if (
         this.words[at + RES.KIND] === kind &&

@@ -86,15 +86,30 @@ export class ResponseQueue {
     this.push(RESPONSE.RESOURCE, psn, resource, msn);
   }
 
+  /** The same before all that is owed already. */
+  resourceFirst(psn: number, resource: number, msn: number): void {
+    this.makeRoom();
+    this.head -= 1;
+    this.put(this.head, RESPONSE.RESOURCE, psn, resource, msn);
+  }
+
   private push(kind: number, psn: number, syndrome: number, msn: number): void {
-    if (this.tail - this.head > this.mask) this.grow();
+    this.makeRoom();
+    this.put(this.tail, kind, psn, syndrome, msn);
+    this.tail += 1;
+  }
+
+  private put(index: number, kind: number, psn: number, syndrome: number, msn: number): void {
     const { words } = this;
-    const at = this.at(this.tail);
+    const at = this.at(index);
     words[at + KIND] = kind;
     words[at + PSN] = psn;
     words[at + SYNDROME] = syndrome;
     words[at + MSN] = msn;
-    this.tail += 1;
+  }
+
+  private makeRoom(): void {
+    if (this.tail - this.head > this.mask) this.grow();
   }
 
   private grow(): void {

@@ -2,7 +2,7 @@
  * Packets on their way to the port: descriptors are written straight into the port's arrays and
  * offered in bursts. What the port does not take stays where it is and is offered again first.
  */
-import { TX, TX_SEGMENT } from '../../core/spi/index.js';
+import { COPIED_PAYLOAD_BYTES, TX, TX_SEGMENT } from '../../core/spi/index.js';
 import type { PacketPort } from '../../core/spi/index.js';
 
 const TWO_32 = 4294967296;
@@ -43,6 +43,11 @@ export class TransmitQueue {
     return this.count < this.capacity && this.segmentCount + segments <= this.segmentCapacity;
   }
 
+  /** Whether one more response fits: a READ's may have its payload in two segments. */
+  get hasRoomForResponse(): boolean {
+    return this.hasRoom(2);
+  }
+
   /**
    * Starts a packet; `hasRoom` must have said yes.
    * @returns the byte offset in `view` of its BTH
@@ -67,6 +72,31 @@ export class TransmitQueue {
     this.segments[at + TX_SEGMENT.LENGTH] = length;
     this.segmentCount += 1;
     this.packets[(this.count - 1) * TX.WORDS + TX.SEGMENT_COUNT]! += 1;
+  }
+
+  /** The same for payload that the port must take at once: in two segments it always does. */
+  addCopied(region: number, offset: number, length: number): void {
+    const first = length > COPIED_PAYLOAD_BYTES ? 1 : length;
+    this.addSegment(region, offset, first);
+    if (first < length) this.addSegment(region, offset + first, length - first);
+  }
+
+  /** What still waits takes `length` bytes of a region, from `offset` on, from a copy of them. */
+  redirect(region: number, offset: number, length: number, copy: number): void {
+    if (this.waiting === 0) return;
+    const first = this.packets[this.from * TX.WORDS + TX.FIRST_SEGMENT]!;
+    for (let segment = first; segment < this.segmentCount; segment++) {
+      const at = segment * TX_SEGMENT.WORDS;
+      const there =
+        this.segments[at + TX_SEGMENT.OFFSET_LO]! +
+        this.segments[at + TX_SEGMENT.OFFSET_HI]! * TWO_32;
+      const end = there + this.segments[at + TX_SEGMENT.LENGTH]!;
+      const inside = there >= offset && end <= offset + length;
+      if (this.segments[at + TX_SEGMENT.REGION] !== region || !inside) continue;
+      this.segments[at + TX_SEGMENT.REGION] = copy;
+      this.segments[at + TX_SEGMENT.OFFSET_LO] = there - offset;
+      this.segments[at + TX_SEGMENT.OFFSET_HI] = 0;
+    }
   }
 
   /** Takes back the packet opened last. */

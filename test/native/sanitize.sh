@@ -76,7 +76,7 @@ for name in address,undefined thread; do
 done
 check "build the addons for -fsanitize=address,undefined" addon_tree
 check "the port's tests under -fsanitize=address,undefined" addon_tests \
-  dist/test/port/{native-port,hostile,lifecycle}.test.js \
+  dist/test/port/{native-port,hostile,lifecycle,local-packets,packets-in-place}.test.js \
       dist/test/native/{crc32,icrc,train-planner}.test.js
 check "the verbs addon's tests under -fsanitize=address,undefined" addon_tests \
   dist/test/unit/verbs/{device,memory,notification,objects,opcodes,queues,windows}.test.js \

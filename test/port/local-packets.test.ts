@@ -5,7 +5,7 @@ import { openDgramPort } from '../../providers/softroce/dgram-port.js';
 import { openNativePort } from '../../providers/softroce/native-port.js';
 import type { SocketPort } from '../../providers/softroce/port-options.js';
 import { type Bench, assertDelivered, gidOf, nothing } from './bench-pair.js';
-import { header, pattern } from './harness.js';
+import { header, pattern, receiveSome, sendAll } from './harness.js';
 
 const UDP_PORT = 47945;
 const READ_RESPONSE_MIDDLE = 0x0e;
@@ -69,6 +69,19 @@ describe('native port, packets on one host', () => {
         ]);
       }));
   }
+
+  it('copies payload in two segments at once: what happens to it later is not sent', () =>
+    withBench(['127.0.0.46', '127.0.0.47'], async ({ a, b, path, region, memory }) => {
+      const before = memory.slice(0, LOCAL_MTU_BYTES);
+      const segments = [
+        { region, offset: 0, length: 1 },
+        { region, offset: 1, length: LOCAL_MTU_BYTES - 1 },
+      ];
+      await sendAll(a, [{ path, header: header(1), segments }]);
+      memory.fill(0);
+      const [received] = await receiveSome(b, 1);
+      assert.deepEqual(received?.bytes.subarray(12), before);
+    }));
 
   it('delivers more than a ring of pages holds, in turns', () =>
     withBench(['127.0.0.46', '127.0.0.47'], async (bench) => {

@@ -56,7 +56,8 @@ export class Side {
   pumpRequests = 0;
 
   constructor(ip: string, clock: VirtualClock, seed: number, options: SideOptions = {}) {
-    this.port = new MemoryPort(gidFromIp(ip), options.mtuBytes, options.bufferBytes);
+    const { mtuBytes, bufferBytes, localMtuBytes } = options;
+    this.port = new MemoryPort(gidFromIp(ip), mtuBytes, bufferBytes, localMtuBytes);
     this.driver = new HcaDriver({
       name: ip,
       port: this.port,
@@ -109,6 +110,8 @@ export class Side {
 
 export interface SideOptions {
   readonly mtuBytes?: number;
+  /** Packets that may be so long as well, and whose payload is taken late. */
+  readonly localMtuBytes?: number;
   readonly cqEntries?: number;
   readonly memoryBytes?: number;
   readonly bufferBytes?: number;

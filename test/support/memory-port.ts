@@ -1,8 +1,11 @@
 /**
  * Two PacketPorts joined in memory, for tests and benchmarks of the software HCA: what one sends,
- * the other receives, unless a filter drops, repeats, changes or holds it.
+ * the other receives, unless a filter drops, repeats, changes or holds it. Long payload in one
+ * segment is taken from its memory as late as a port may: when the peer receives it, and what has
+ * changed by then is lost.
  */
 import {
+  COPIED_PAYLOAD_BYTES,
   PLACE,
   RX,
   RxFlags,
@@ -31,6 +34,13 @@ interface RegionOfPort {
   readonly bytes: Uint8Array;
 }
 
+/** Payload that stays where it is until the packet is received. */
+interface LatePayload {
+  readonly bytes: Uint8Array;
+  /** Bytes before it in the packet. */
+  readonly headerLength: number;
+}
+
 export class MemoryPort implements PacketPort {
   readonly gids: readonly Gid[];
   readonly counters: PacketPortCounters = {
@@ -54,6 +64,10 @@ export class MemoryPort implements PacketPort {
   /** Packets that `send` still takes; Infinity as a rule. */
   sendCredit = Infinity;
   handlers: PacketPortHandlers | undefined;
+  readonly localMtuBytes?: number;
+  private readonly maxPacketBytes: number;
+  /** By the place of the packet in the arena. */
+  private readonly late = new Map<number, LatePayload>();
   private readonly waiting = new Uint32Array(3 * BURST);
   private waitingCount = 0;
   private half = 0;
@@ -65,7 +79,10 @@ export class MemoryPort implements PacketPort {
     readonly mtuBytes = 4096,
     /** Bytes that wait for `receive`; what comes beyond is lost. */
     readonly bufferBytes = 1 << 20,
+    localMtuBytes?: number,
   ) {
+    if (localMtuBytes !== undefined) this.localMtuBytes = localMtuBytes;
+    this.maxPacketBytes = 1024 + (localMtuBytes ?? 4096);
     this.rxArena = new Uint8Array(2 * bufferBytes);
     this.gids = [gid];
     this.txBytes = new Uint8Array(this.txPackets.buffer);
@@ -76,10 +93,14 @@ export class MemoryPort implements PacketPort {
   }
 
   receive(): number {
-    const count = this.waitingCount;
     const peer = gidWords((this.peer as MemoryPort).gids[0] as Gid);
-    for (let i = 0; i < count; i++) {
-      const at = i * RX.WORDS;
+    let count = 0;
+    for (let i = 0; i < this.waitingCount; i++) {
+      if (!this.isAsSent(this.waiting[i * 3] as number)) {
+        this.counters.badIcrc += 1;
+        continue;
+      }
+      const at = count++ * RX.WORDS;
       this.rxPackets[at + RX.OFFSET] = this.waiting[i * 3] as number;
       this.rxPackets[at + RX.LENGTH] = this.waiting[i * 3 + 1] as number;
       this.rxPackets[at + RX.FLAGS] = isIpv4Gid(this.gids[0] as Gid) ? 0 : RxFlags.IPV6;
@@ -87,6 +108,7 @@ export class MemoryPort implements PacketPort {
       this.rxPackets.set(this.waiting[i * 3 + 2] ? STRANGER : peer, at + RX.SOURCE_GID);
     }
     this.waitingCount = 0;
+    this.late.clear();
     this.used = 0;
     this.half ^= 1;
     this.counters.receivedPackets += count;
@@ -152,21 +174,46 @@ export class MemoryPort implements PacketPort {
     const destination = this.paths[this.txPackets[at + TX.PATH] as number];
     if (!destination) throw new Error('packet to no path');
     if (!gidEquals(destination, peer.gids[0] as Gid)) return;
+    const late = this.latePayload(at);
     if (this.filter) {
-      const scratch = new Uint8Array(5120);
+      const scratch = new Uint8Array(this.maxPacketBytes);
       const packet = scratch.subarray(0, this.assemble(at, scratch, 0));
-      for (const one of this.filter(packet, this)) peer.deliver(one);
+      for (const one of this.filter(packet, this)) {
+        peer.deliver(one, false, one === packet ? late : undefined);
+      }
       return;
     }
-    if (peer.waitingCount === BURST || peer.used + 5120 > peer.bufferBytes) return;
+    if (peer.waitingCount === BURST) return;
+    if (peer.used + this.maxPacketBytes > peer.bufferBytes) return;
     const start = peer.half * peer.bufferBytes + peer.used;
+    if (late) peer.late.set(start, late);
     peer.note(start, this.assemble(at, peer.rxArena, start));
   }
 
-  private deliver(packet: Uint8Array, byStranger = false): void {
+  private latePayload(at: number): LatePayload | undefined {
+    if ((this.txPackets[at + TX.SEGMENT_COUNT] as number) !== 1) return undefined;
+    const word = (this.txPackets[at + TX.FIRST_SEGMENT] as number) * TX_SEGMENT.WORDS;
+    const length = this.txSegments[word + TX_SEGMENT.LENGTH] as number;
+    if (length <= COPIED_PAYLOAD_BYTES) return undefined;
+    const { bytes } = this.region(this.txSegments[word + TX_SEGMENT.REGION] as number);
+    const offset = this.offset(this.txSegments, word + TX_SEGMENT.OFFSET_LO);
+    const headerLength = this.txPackets[at + TX.HEADER_LENGTH] as number;
+    return { bytes: bytes.subarray(offset, offset + length), headerLength };
+  }
+
+  /** Whether what is taken from memory only now is what it was. */
+  private isAsSent(start: number): boolean {
+    const late = this.late.get(start);
+    if (!late) return true;
+    const from = start + late.headerLength;
+    return Buffer.compare(late.bytes, this.rxArena.subarray(from, from + late.bytes.length)) === 0;
+  }
+
+  private deliver(packet: Uint8Array, byStranger = false, late?: LatePayload): void {
     if (this.waitingCount === BURST || this.used + packet.length > this.bufferBytes) return;
     const start = this.half * this.bufferBytes + this.used;
     this.rxArena.set(packet, start);
+    if (late) this.late.set(start, late);
     this.note(start, packet.length, byStranger);
   }
 

@@ -3,7 +3,8 @@
 #include <errno.h>
 #include <netinet/udp.h>
 #include <string.h>
-#include <time.h>
+
+#include "coarse_clock.h"
 
 #ifndef UDP_GRO
 #define UDP_GRO 104
@@ -25,13 +26,6 @@ size_t segmentBytesOf(msghdr* message) {
 
 uint32_t bigEndian(const uint8_t* at) {
   return static_cast<uint32_t>(at[0]) << 24 | at[1] << 16 | at[2] << 8 | at[3];
-}
-
-/// The identification window is as coarse as this clock.
-uint64_t coarseMs() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
-  return static_cast<uint64_t>(time.tv_sec) * 1000 + static_cast<uint64_t>(time.tv_nsec) / 1000000;
 }
 
 }  // namespace

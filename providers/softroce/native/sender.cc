@@ -31,11 +31,6 @@ bool isReliable(const uint32_t* words) {
   const int transport = reinterpret_cast<const uint8_t*>(words + tx::kHeader)[0] >> 5;
   return transport == 0 || transport == 5;
 }
-/// The payload of a request does not change until it is acknowledged; that of a READ response may.
-bool isRequest(const uint32_t* words) {
-  const int operation = reinterpret_cast<const uint8_t*>(words + tx::kHeader)[0] & 0x1F;
-  return operation < 0x0D || operation > 0x12;
-}
 
 uint32_t padBytesOf(const uint32_t* words) {
   return reinterpret_cast<const uint8_t*>(words + tx::kHeader)[1] >> 4 & 3;
@@ -274,7 +269,7 @@ Sender::Outcome Sender::sendPages(uint32_t first, Train train, PageRing* ring, R
   Path& path = paths_[packetPaths_[first]];
   const uint32_t* words = memory_.packets + size_t{tx::kWords} * first;
   size_t rest;
-  if (train.count == 1 && words[tx::kSegmentCount] == 1 && isRequest(words)) {
+  if (train.count == 1 && words[tx::kSegmentCount] == 1 && path.owner.isUs(path.address)) {
     rest = layOutInPlace(first, path, ring);
   } else {
     uint8_t* const start = ring->take(size_t{train.count} * train.segmentBytes);

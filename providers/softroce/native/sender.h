@@ -12,6 +12,7 @@
 #include "page_ring.h"
 #include "port_memory.h"
 #include "region_table.h"
+#include "socket_owner.h"
 #include "train_planner.h"
 #include "udp_socket.h"
 
@@ -28,6 +29,8 @@ struct Path {
   HeaderRegisters registers;
   /// The destination is this very host, so that whole pages can be handed over.
   bool sameHost = false;
+  /// Payload in place shows a process that does not take it in what its memory holds later.
+  SocketOwner owner;
   /// Of a path to this host that has carried a long train.
   std::unique_ptr<PageRing> ring;
 };

@@ -54,6 +54,7 @@ export function verbsConformanceCases(lab: Lab, version: string): Case[] {
       mtuBytes: devices.mtuBytes,
     },
     full: size === 'whole',
+    isLong: true,
     timeoutMs: size === 'whole' ? WHOLE_TIMEOUT_MS : QUICK_TIMEOUT_MS,
     run: () => withDevices(lab, devices, () => conformance(lab, devices, filter, LEAST[size])),
   }));

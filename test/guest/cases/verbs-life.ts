@@ -37,6 +37,7 @@ export function verbsLifeCases(lab: Lab, version: string): Case[] {
     return {
       ...one(name, `rdma_cm, RC, IPv4, ${times} in sequence`, run),
       full: size === 'full',
+      isLong: true,
       timeoutMs,
     };
   });
@@ -48,11 +49,14 @@ export function verbsLifeCases(lab: Lab, version: string): Case[] {
         assert.match(text, /^succeeded: 300$/m);
       }),
     ),
-    one(
-      'the peer is killed under load, the next one transfers',
-      'rdma_cm, RC, IPv4, peer killed',
-      () => killed(guest),
-    ),
+    {
+      ...one(
+        'the peer is killed under load, the next one transfers',
+        'rdma_cm, RC, IPv4, peer killed',
+        () => killed(guest),
+      ),
+      isLong: true,
+    },
     {
       ...one('link down and up under load', 'rdma_cm, RC, IPv4, eth0 down', () => linkDown(guest)),
       full: true,

@@ -1,0 +1,42 @@
+/**
+ * Which connections have answered READs from a region with its memory itself, in place of a copy:
+ * they are told before that memory goes, for their peers may not have taken the answers in.
+ */
+import type { Region } from './memory.js';
+
+export interface AnswerKeeper {
+  /** Nobody may read the region under this key any more; its bytes may be others from now on. */
+  keep(region: Region, key: number): void;
+  /** The region is gone. */
+  forget(region: Region): void;
+}
+
+export class UnreadAnswers {
+  private readonly keepers = new Map<Region, Set<AnswerKeeper>>();
+
+  add(region: Region, keeper: AnswerKeeper): void {
+    const known = this.keepers.get(region);
+    if (known) known.add(keeper);
+    else this.keepers.set(region, new Set([keeper]));
+  }
+
+  remove(region: Region, keeper: AnswerKeeper): void {
+    const known = this.keepers.get(region);
+    if (known?.delete(keeper) === true && known.size === 0) this.keepers.delete(region);
+  }
+
+  keep(region: Region, key: number): void {
+    for (const keeper of this.keepers.get(region) ?? []) keeper.keep(region, key);
+  }
+
+  forget(region: Region): void {
+    const known = this.keepers.get(region);
+    this.keepers.delete(region);
+    for (const keeper of known ?? []) keeper.forget(region);
+  }
+
+  /** Regions that answers may be unread of. */
+  get size(): number {
+    return this.keepers.size;
+  }
+}
