@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline';
 import { LOCAL_MTU_BYTES, gidFromIp } from '../../core/spi/index.js';
 import { openNativePort } from '../../providers/softroce/native-port.js';
 import type { SocketPort } from '../../providers/softroce/port-options.js';
+import { leaveOut } from '../support/left-out.js';
 import { nothing } from './bench-pair.js';
 import { header, pattern, sendAll } from './harness.js';
 
@@ -104,6 +105,15 @@ function sender(port: SocketPort, to: string, opcode: number): () => Promise<voi
   };
 }
 
+function needsTwoUsers(test: Parameters<typeof leaveOut>[0]): void {
+  if (process.geteuid?.() === 0) return;
+  leaveOut(
+    test,
+    'only root can be two users',
+    'as root: npx mocha dist/test/port/packets-in-place.test.js',
+  );
+}
+
 describe('native port, payload in place', () => {
   for (const [name, opcode] of Object.entries({ SEND_MIDDLE, READ_RESPONSE_MIDDLE })) {
     it(`is taken from its memory when the peer reads it: ${name}`, async () => {
@@ -124,12 +134,12 @@ describe('native port, payload in place', () => {
   });
 
   it('is copied for a socket of another user, who sees nothing of later', async function () {
-    if (process.geteuid?.() !== 0) this.skip(); // only root can be two users
+    needsTwoUsers(this);
     assert.equal(await found(STRANGER), 'as sent');
   });
 
   it('is copied for a user whom the system shows for all that it cannot name', async function () {
-    if (process.geteuid?.() !== 0) this.skip();
+    needsTwoUsers(this);
     assert.equal(
       await found(STRANGER, SEND_MIDDLE, STRANGER),
       'changed',
@@ -139,7 +149,7 @@ describe('native port, payload in place', () => {
   });
 
   it('is copied where another user has a socket that takes all addresses', async function () {
-    if (process.geteuid?.() !== 0) this.skip();
+    needsTwoUsers(this);
     const other = await Receiver.start('::', STRANGER);
     try {
       assert.equal(await found(), 'as sent');
