@@ -1,7 +1,7 @@
 /** This build and another commit's, in one interleaved run. */
 import type { Cell } from '../compare/cells.js';
 import { CONTENDERS, OURS } from '../compare/contender.js';
-import { NodePair } from '../compare/node-pair.js';
+import { NodeJobs } from '../compare/node-jobs.js';
 import type { Style } from '../compare/report.js';
 import type { Row } from '../compare/rows.js';
 import { type Open, type RunOptions, runBench } from '../compare/run.js';
@@ -46,6 +46,6 @@ function opener({ worker }: Worktree): Open {
     const id = contender.replace(BEFORE, '');
     if (!contender.startsWith(BEFORE)) return CONTENDERS[id]!.open(local, remote);
     if (!OURS.includes(id)) throw new Error(`${id} has no former build`);
-    return NodePair.open(id === 'softroce' ? 'native' : id, local, remote, worker);
+    return NodeJobs.open(id === 'softroce' ? 'native' : id, local, remote, worker);
   };
 }

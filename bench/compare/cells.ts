@@ -49,6 +49,14 @@ export function cell(
   return { name, contender, workload, bytes, depth, polling, delivery, endpoints, mtuBytes };
 }
 
+/**
+ * Messages that the server has memory for on each endpoint: what the client has in flight, and as
+ * much again for what is acknowledged before a receive has been posted in its place.
+ */
+export function serverSlots({ endpoints, depth }: Cell): number {
+  return Math.max(2, endpoints === 1 ? 2 * depth : Math.ceil(depth / endpoints));
+}
+
 /** What a run of a cell came to. */
 export interface Measurement {
   /** GB/s or M/s; the median half round trip in us for pings; percent of a core for `idle`. */

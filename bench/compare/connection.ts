@@ -63,7 +63,7 @@ export class Connection {
         requestEvd: this.evd,
         attributes: {
           maxRecvDtos: slotsPerEp,
-          maxRequestDtos: 2 * slotsPerEp,
+          maxRequestDtos: Math.max(32, 2 * slotsPerEp),
           ...(mtuBytes > 0 && { transport: { pathMtuBytes: mtuBytes } }),
         },
       }),

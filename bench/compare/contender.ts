@@ -1,10 +1,10 @@
-/** Who takes part: what they are called, and how their two processes are started. */
+/** Who takes part: what they are called, and how their processes are started. */
 import { peerProgram } from '../peers/build.js';
 import type { Cell, Measurement } from './cells.js';
-import { NodePair } from './node-pair.js';
+import { NodeJobs } from './node-jobs.js';
 import { ProgramPair } from './program-pair.js';
 
-/** The two processes of a contender, or the readiness to start them. */
+/** The processes of a contender, or the readiness to start them. */
 export interface Pair {
   measure(cell: Cell, seconds: number): Promise<Measurement>;
   close(): Promise<void>;
@@ -21,7 +21,7 @@ interface Contender {
 }
 
 function inNode(label: string, kind: string, about: string): Contender {
-  return { label, about, open: (local, remote) => NodePair.open(kind, local, remote) };
+  return { label, about, open: (local, remote) => NodeJobs.open(kind, local, remote) };
 }
 
 function program(label: string, name: string, variant: string, about: string): Contender {

@@ -1,4 +1,4 @@
-/** The two Node processes of a contender, which stay for all its cells. */
+/** Two Node processes of a contender. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cell, Measurement } from './cells.js';
 import type { Count, Target } from './end.js';

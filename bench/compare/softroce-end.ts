@@ -1,7 +1,7 @@
 /** Our side: the workloads over softroce through the public DAT API, as a stranger writes them. */
 import { type Ia, openIa } from 'dapl';
 import { type SoftroceOptions, softroce } from 'dapl/providers/softroce';
-import type { Cell } from './cells.js';
+import { type Cell, serverSlots } from './cells.js';
 import { Connection, established } from './connection.js';
 import type { Count, End, Target } from './end.js';
 import { type Place, ping, pingByWrite, serve, serveWrites } from './ping.js';
@@ -32,7 +32,7 @@ export class SoftroceEnd implements End {
   listen(cell: Cell): Promise<Target> {
     const { workload, endpoints } = cell;
     const isMessage = workload !== 'write' && workload !== 'read' && workload !== 'ping-write';
-    const perEp = Math.max(2, endpoints === 1 ? 2 * cell.depth : Math.ceil(cell.depth / endpoints));
+    const perEp = serverSlots(cell);
     const connection = new Connection(this.ia, cell, perEp, isMessage ? perEp : 0);
     this.connection = connection;
     let place: Place | undefined;

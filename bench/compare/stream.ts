@@ -1,5 +1,6 @@
 /** Our client of a stream: keeps `depth` messages in flight, and consumes every completion. */
 import { RemoteSegment } from 'dapl';
+import { serverSlots } from './cells.js';
 import type { Connection } from './connection.js';
 import type { Count, Target } from './end.js';
 import { StreamClock } from './stream-clock.js';
@@ -20,13 +21,19 @@ export async function stream(
   let messages = 0;
   let inFlight = 0;
   let next = 0;
+  let place = 0;
+  // WRITEs go round as much memory as SENDs, which take one receive after the other.
+  const places = cell.endpoints * serverSlots(cell);
   let isOver = false;
   const post = (): void => {
     const slot = next;
     next = (next + 1) % segments.length;
     const ep = connection.epOf(slot);
-    if (workload === 'write') ep.postRdmaWrite(segments[slot]!, slot, remote.seek(slot * bytes));
-    else if (workload === 'read') ep.postRdmaRead(segments[slot]!, slot, remote.seek(slot * bytes));
+    if (workload === 'write') {
+      ep.postRdmaWrite(segments[slot]!, slot, remote.seek(place * bytes));
+      place = (place + 1) % places;
+    } else if (workload === 'read')
+      ep.postRdmaRead(segments[slot]!, slot, remote.seek(slot * bytes));
     else ep.postSend(segments[slot]!, slot);
     inFlight += 1;
   };
