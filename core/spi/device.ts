@@ -68,7 +68,7 @@ export interface Device {
   readonly gids: readonly Gid[];
 
   createProtectionDomain(): ProtectionDomain;
-  /** Memory that suits registration (page-aligned where it matters), zeroed. */
+  /** Memory that suits registration (page-aligned where it matters, in huge pages), zeroed. */
   allocate(lengthBytes: number): ArrayBuffer;
   /**
    * A part of a file as memory; absent where there is no such thing. It lives for as long as

@@ -34,6 +34,11 @@ export interface NativePortHandle {
 
 export interface NativeAddon extends FileMapper {
   readonly arenaBytes: number;
+  /**
+   * Zeros in pages of their own, from a boundary of huge pages on, and in such pages where the
+   * system has them to give; undefined where that cannot be had.
+   */
+  allocatePages(lengthBytes: number): ArrayBuffer | undefined;
   /** @param exactIcrc needs CAP_NET_RAW
    * @param clockOffsetUs process.hrtime() minus performance.now()
    * @throws Error with the `code` of the system and the index of the address */

@@ -33,6 +33,9 @@ export function openNativePort(options: SocketPortOptions): SocketPort {
   return new NativePort(addon, options);
 }
 
+/** Memory from this size on is asked for in huge pages: what goes by pages has fewer to look up. */
+const HUGE_PAGE_BYTES = 2 << 20;
+
 class NativePort implements SocketPort {
   readonly kind = 'native';
   readonly gids: readonly Gid[];
@@ -101,6 +104,12 @@ class NativePort implements SocketPort {
       this.#logger.warn('UDP segmentation is not available: every packet is sent alone, slower');
     }
     return next;
+  }
+
+  allocate(lengthBytes: number): ArrayBuffer {
+    const pages =
+      lengthBytes < HUGE_PAGE_BYTES ? undefined : this.#addon.allocatePages(lengthBytes);
+    return pages ?? new ArrayBuffer(lengthBytes);
   }
 
   mapFile(file: FileMapping): Uint8Array {

@@ -69,6 +69,7 @@ export class SoftroceNode {
     this.device = this.driver.device;
     this.device.onClosed = () => this.close();
     if (port.mapFile !== undefined) this.device.mapFile = port.mapFile.bind(port);
+    if (port.allocate !== undefined) this.device.allocate = port.allocate.bind(port);
   }
 
   private queuePump(): void {

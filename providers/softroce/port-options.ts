@@ -51,6 +51,8 @@ export interface SocketPort extends PacketPort {
   readonly counters: SocketPortCounters;
   /** Files as memory, where the port can do it: see `Device.mapFile`. */
   readonly mapFile?: NonNullable<Device['mapFile']>;
+  /** Memory that suits the port, where it prefers some: see `Device.allocate`. */
+  readonly allocate?: Device['allocate'];
 }
 
 /** Capacities in packets and entries; `receive` and `send` move at most so many a call. */

@@ -77,6 +77,7 @@ done
 check "build the addons for -fsanitize=address,undefined" addon_tree
 check "the port's tests under -fsanitize=address,undefined" addon_tests \
   dist/test/port/{native-port,hostile,lifecycle,local-packets,packets-in-place}.test.js \
+  dist/test/port/page-memory.test.js \
       dist/test/native/{crc32,icrc,train-planner}.test.js
 check "the verbs addon's tests under -fsanitize=address,undefined" addon_tests \
   dist/test/unit/verbs/{device,memory,notification,objects,opcodes,queues,windows}.test.js \

@@ -2,6 +2,7 @@
 #include "crc32.h"
 #include "file_mapping.h"
 #include "napi_helpers.h"
+#include "page_memory.h"
 #include "train_planner.h"
 
 namespace dapl {
@@ -102,6 +103,7 @@ constexpr Method kFunctions[] = {
     {"crc32", crc32Of},         {"crc32Variants", crc32VariantNames},
     {"icrc", icrcValue},        {"solveIdentification", solve},
     {"planTrains", planTrains}, {"mapFile", mapFile},
+    {"allocatePages", allocatePages},
 };
 
 napi_value initialize(napi_env env, napi_value exports) {
