@@ -1,25 +1,43 @@
 /** `for await (const batch of evd)`. */
+import type { DatError } from '../errors/index.js';
 import type { DatEvent } from './event.js';
+import type { Waiting } from './waiter.js';
+
+type Batch = readonly DatEvent[];
+type Result = IteratorResult<Batch, undefined>;
 
 /** The EVD's side of an iteration. */
 export interface IterationHost {
   /** @throws DatError DAT_INVALID_STATE while something else takes the events */
   beginIteration(): void;
   /**
-   * Takes everything that waits, at least one event, as soon as there is one; undefined when the
-   * EVD has been freed.
+   * Takes everything that waits, at least one event. When there is none, `iteration` is served as
+   * soon as there is: 'later'. 'never' when the EVD has been freed.
    * @throws DatError DAT_INVALID_STATE
    */
-  nextBatch(
-    take: (batch: readonly DatEvent[] | undefined) => void,
-    fail: (error: Error) => void,
-  ): void;
+  nextBatch(iteration: Waiting): Batch | 'later' | 'never';
+  /** What waits for an iteration that is served; undefined when it is gone. */
+  takeBatch(): Batch | undefined;
   endIteration(): void;
 }
 
-/** Takes the EVD over at its first `next`, and gives it back when the loop is left. */
-export class BatchIterator implements AsyncIterableIterator<readonly DatEvent[]> {
+/**
+ * Takes the EVD over at its first `next`, and gives it back when the loop is left. It is itself
+ * what waits on the EVD: a closure and an object for each of its waits would cost half of one.
+ */
+export class BatchIterator implements AsyncIterableIterator<Batch>, Waiting {
+  readonly threshold = 1;
   private state: 'new' | 'under way' | 'over' = 'new';
+  /** Of the `next` that waits. */
+  private resolve: ((result: Result) => void) | undefined = undefined;
+  private fail: ((error: Error) => void) | undefined = undefined;
+  private readonly keep = (
+    resolve: (result: Result) => void,
+    reject: (error: Error) => void,
+  ): void => {
+    this.resolve = resolve;
+    this.fail = reject;
+  };
 
   constructor(private readonly host: IterationHost) {}
 
@@ -28,40 +46,50 @@ export class BatchIterator implements AsyncIterableIterator<readonly DatEvent[]>
   }
 
   /** One promise, settled by the EVD itself: each that lies between costs a turn of microtasks. */
-  next(): Promise<IteratorResult<readonly DatEvent[], undefined>> {
-    return new Promise((resolve, reject) => {
+  next(): Promise<Result> {
+    try {
       if (this.state === 'new') {
         this.host.beginIteration();
         this.state = 'under way';
       }
-      const end = (): void => {
-        this.finish();
-        resolve({ done: true, value: undefined });
-      };
-      const take = (value: readonly DatEvent[] | undefined): void => {
-        if (value === undefined) end();
-        else resolve({ done: false, value });
-      };
-      const fail = (error: Error): void => {
-        this.finish();
-        reject(error);
-      };
-      if (this.state === 'over') {
-        end();
-        return;
-      }
-      try {
-        this.host.nextBatch(take, fail);
-      } catch (error) {
-        this.finish();
-        throw error;
-      }
-    });
+    } catch (error) {
+      return failed(error);
+    }
+    if (this.state === 'over') return Promise.resolve(END);
+    try {
+      const batch = this.host.nextBatch(this);
+      if (batch === 'later') return new Promise(this.keep);
+      if (batch !== 'never') return Promise.resolve({ done: false, value: batch });
+      this.finish();
+      return Promise.resolve(END);
+    } catch (error) {
+      this.finish();
+      return failed(error);
+    }
   }
 
-  async return(): Promise<IteratorResult<readonly DatEvent[], undefined>> {
+  async return(): Promise<Result> {
     this.finish();
-    return { done: true, value: undefined };
+    return END;
+  }
+
+  satisfy(): boolean {
+    const value = this.host.takeBatch();
+    if (value === undefined) return false;
+    this.resolve?.({ done: false, value });
+    return true;
+  }
+
+  reject(error: DatError): void {
+    const { fail } = this;
+    this.finish();
+    fail?.(error);
+  }
+
+  freed(): void {
+    const { resolve } = this;
+    this.finish();
+    resolve?.(END);
   }
 
   private finish(): void {
@@ -69,4 +97,10 @@ export class BatchIterator implements AsyncIterableIterator<readonly DatEvent[]>
     this.state = 'over';
     if (isUnderWay) this.host.endIteration();
   }
+}
+
+const END: Result = Object.freeze({ done: true, value: undefined });
+
+function failed(error: unknown): Promise<never> {
+  return Promise.reject(error instanceof Error ? error : new Error(String(error)));
 }

@@ -10,7 +10,7 @@ import type { EventSink } from './event-sink.js';
 import type { EventStore } from './event-store.js';
 import { Notice } from './notice.js';
 import type { UpcallRunner } from './upcall-runner.js';
-import type { Waiter } from './waiter.js';
+import type { Waiting } from './waiter.js';
 
 /** What is told of new events while nothing takes them. */
 export interface Notifiable {
@@ -21,7 +21,7 @@ export interface Notifiable {
 const BURST = 256;
 
 export class Dispatcher {
-  waiter: Waiter | undefined;
+  waiter: Waiting | undefined;
   /** An iteration is under way, whether or not it waits just now. */
   iterating = false;
   sink: EventSink | undefined;
@@ -203,7 +203,7 @@ export class Dispatcher {
     this.cno?.notify();
   }
 
-  private serveWaiter(waiter: Waiter, budget: number): number {
+  private serveWaiter(waiter: Waiting, budget: number): number {
     if (!this.noticed || this.store.pending < waiter.threshold) return budget;
     this.waiter = undefined;
     if (waiter.satisfy()) return budget - 1;

@@ -22,6 +22,9 @@ export type EvdCounterValues = Readonly<Record<EvdCounterName, number>>;
 
 /** Indices for the data path. */
 export const EVD_COUNTER = {
+  WAIT: EVD_COUNTERS.indexOf('wait'),
+  WAIT_BLOCKED: EVD_COUNTERS.indexOf('waitBlocked'),
+  DTO_NOTIFY: EVD_COUNTERS.indexOf('dtoNotify'),
   DEQUEUE: EVD_COUNTERS.indexOf('dequeue'),
   FOUND: EVD_COUNTERS.indexOf('dequeueFound'),
   NOT_FOUND: EVD_COUNTERS.indexOf('dequeueNotFound'),

@@ -13,7 +13,7 @@ import {
 } from './event.js';
 import { type EventPlace, EventStore } from './event-store.js';
 import { checkQlen, checkStreams } from './evd-checks.js';
-import { EVD_COUNTERS, type EvdCounterName } from './evd-counters.js';
+import { EVD_COUNTER, EVD_COUNTERS, type EvdCounterName } from './evd-counters.js';
 import type { EvdHost, EvdOptions } from './evd-host.js';
 import {
   COMPLETION_STREAMS,
@@ -290,7 +290,7 @@ export abstract class EvdFeed {
       this.host.device.createCompletionQueue({
         minEntries,
         onNotify: () => {
-          this.counts.count('dtoNotify');
+          this.counts.bump(EVD_COUNTER.DTO_NOTIFY, 1);
           this.dispatcher.notified();
         },
         onEvent: (event) => this.cqEvent(event),

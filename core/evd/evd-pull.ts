@@ -23,7 +23,7 @@ import { EvdFeed } from './evd-feed.js';
 import type { WaitOptions, WaitResult } from './evd-host.js';
 
 import { EVD_SUBSTATES, type EvdWaiting } from './evd-states.js';
-import { Waiter, type WaiterInit, interruptedError, timeoutError } from './waiter.js';
+import { Waiter, type WaiterInit, type Waiting, interruptedError, timeoutError } from './waiter.js';
 
 /** No limit but the batch's own. */
 const MAX_EVENTS = 0x7fffffff;
@@ -109,7 +109,7 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
       const { threshold = 1, timeoutMs, signal } = options;
       this.trace('evd.wait', { timeoutMs, threshold });
       this.checkOpen('evd.wait');
-      this.counts.count('wait');
+      this.counts.bump(EVD_COUNTER.WAIT, 1);
       const isSignal = signal === undefined || signal instanceof AbortSignal;
       checkParameter('evd.wait', 'signal', signal, isSignal, 'an AbortSignal', 'DAT_INVALID_ARG1');
       checkTimeout('evd.wait', timeoutMs);
@@ -130,7 +130,8 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
   [Symbol.asyncIterator](): BatchIterator {
     return new BatchIterator({
       beginIteration: () => this.iterate(true),
-      nextBatch: (take, fail) => this.nextBatch(take, fail),
+      nextBatch: (iteration) => this.nextBatch(iteration),
+      takeBatch: () => this.takeBatch(),
       endIteration: () => this.iterate(false),
     });
   }
@@ -164,12 +165,9 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
 
   /** Waits for what `init` says, or settles at once. */
   private suspend(init: WaiterInit): void {
-    this.store.scan();
-    this.waits += 1;
     const { timeoutMs, threshold, signal } = init;
-    const isReady = this.store.pending >= threshold;
-    const takesTurn = isReady && this.waits % WAITS_A_TURN === 0 && timeoutMs !== 0;
-    if (isReady && !takesTurn && init.satisfy()) return;
+    const outlook = this.outlook(threshold, timeoutMs !== 0);
+    if (outlook === 'ready' && init.satisfy()) return;
     if (timeoutMs === 0) throw timeoutError(0, this.store.pending, threshold);
     const onTimeout = (): void => {
       this.store.scan();
@@ -183,16 +181,28 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
     const onAbort = (): void => {
       if (signal !== undefined) this.dropWaiter()?.reject(interruptedError('evd.wait', signal));
     };
-    this.counts.count('waitBlocked');
     const waiter = new Waiter(init, this.host.timers, this.host.clock, onTimeout, onAbort);
+    this.block(waiter, outlook);
+  }
+
+  /** Whether as many events wait now, and may be taken in this turn of the event loop. */
+  private outlook(threshold: number, mayBlock: boolean): 'ready' | 'next turn' | 'events to come' {
+    this.store.scan();
+    this.waits += 1;
+    if (this.store.pending < threshold) return 'events to come';
+    return mayBlock && this.waits % WAITS_A_TURN === 0 ? 'next turn' : 'ready';
+  }
+
+  private block(waiter: Waiting, outlook: 'ready' | 'next turn' | 'events to come'): void {
+    this.counts.bump(EVD_COUNTER.WAIT_BLOCKED, 1);
     this.dispatcher.waiter = waiter;
     this.engage();
-    if (takesTurn) this.lookAgain(waiter);
+    if (outlook === 'next turn') this.lookAgain(waiter);
     else this.dispatcher.armAndLook();
   }
 
   /** In the next turn; unless the wait is over by then, it takes what waits, or goes on. */
-  private lookAgain(waiter: Waiter): void {
+  private lookAgain(waiter: Waiting): void {
     const { host, dispatcher } = this;
     const look = (): void => {
       if (dispatcher.waiter !== waiter) return;
@@ -227,36 +237,30 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
     else this.dropWaiter()?.freed();
   }
 
-  private nextBatch(
-    take: (batch: readonly DatEvent[] | undefined) => void,
-    fail: (error: Error) => void,
-  ): void {
-    if (!this.open) {
-      take(undefined);
-      return;
-    }
+  private nextBatch(iteration: Waiting): readonly DatEvent[] | 'later' | 'never' {
+    if (!this.open) return 'never';
     this.checkWaitable('evd.iterate');
     if (this.dispatcher.waiter !== undefined) checkTaker('evd.iterate', 'waiter', 'iterator');
-    this.suspend({
-      threshold: 1,
-      satisfy: () => this.settleBatch(take),
-      reject: fail,
-      onFree: () => take(undefined),
-    });
+    const outlook = this.outlook(1, true);
+    const batch = outlook === 'ready' ? this.takeBatch() : undefined;
+    if (batch !== undefined) return batch;
+    this.block(iteration, outlook);
+    return 'later';
   }
 
-  private settleBatch(resolve: (batch: readonly DatEvent[]) => void): boolean {
-    const batch: DatEvent[] = [];
+  private takeBatch(): readonly DatEvent[] | undefined {
+    const first = this.store.take();
+    if (first === undefined) return undefined;
+    const batch = [first];
     while (batch.length < MAX_BATCH) {
       const event = this.store.take();
       if (event === undefined) break;
       batch.push(event);
     }
-    if (batch.length > 0) resolve(batch);
-    return batch.length > 0;
+    return batch;
   }
 
-  protected dropWaiter(): Waiter | undefined {
+  protected dropWaiter(): Waiting | undefined {
     const waiter = this.dispatcher.waiter;
     this.dispatcher.waiter = undefined;
     this.engage();

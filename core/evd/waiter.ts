@@ -1,6 +1,4 @@
-/**
- * One suspended `wait` or `next` of an iterator: what ends it, and what it holds on to until then.
- */
+/** One suspended `wait`: what ends it, and what it holds on to until then. */
 import { DatError } from '../errors/index.js';
 import { type Clock, Timer, type Timers } from '../spi/index.js';
 
@@ -18,7 +16,18 @@ export interface WaiterInit {
   readonly timeoutMs?: number | undefined;
 }
 
-export class Waiter {
+/** What waits on an EVD: a call of `wait`, or an iteration. One at a time. */
+export interface Waiting {
+  /** Events that must wait for it to be served. */
+  readonly threshold: number;
+  /** Takes what it wants and settles; false when there was nothing after all: it goes on. */
+  satisfy(): boolean;
+  reject(error: DatError): void;
+  /** The EVD has been freed. */
+  freed(): void;
+}
+
+export class Waiter implements Waiting {
   readonly threshold: number;
   private readonly timer: Timer | undefined;
 
@@ -41,7 +50,6 @@ export class Waiter {
     }
   }
 
-  /** Returns false when there was nothing to take after all: the waiter goes on. */
   satisfy(): boolean {
     if (!this.init.satisfy()) return false;
     this.release();

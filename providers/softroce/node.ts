@@ -16,8 +16,9 @@ import type { SocketPort } from './port-options.js';
 
 /** How long the port is polled after activity while an EVD asks for `adaptive`. */
 const ADAPTIVE_POLL_US = 200;
-/** Of that, without a turn of the event loop: one takes as long as five looks at the port. */
-const POLL_SLICE_US = 20;
+/** Of that, without a turn of the event loop, and for the first message at most. */
+const POLL_SLICE_US = 60;
+const IDLE_SLICE_US = 20;
 
 export interface SoftroceNodeOptions {
   readonly name: string;
@@ -88,16 +89,31 @@ export class SoftroceNode {
   };
 
   private onTurn(): void {
-    if (this.pollUntilUs > 0) this.poll();
-    this.pump();
+    const { counters } = this.port;
+    const endUs = this.device.hca.nowUs + POLL_SLICE_US;
+    let sent: number;
+    do {
+      sent = counters.sentPackets;
+      if (this.pollUntilUs > 0) this.poll();
+      this.pump();
+    } while (counters.sentPackets !== sent && this.pollsBefore(endUs));
   }
 
   /** Looks at the port until something comes, for a slice of the time that it is polled. */
   private poll(): void {
     const { device } = this;
     this.pumpQueued = true;
-    const untilUs = Math.min(device.hca.nowUs + POLL_SLICE_US, this.pollUntilUs);
+    const untilUs = Math.min(device.hca.nowUs + IDLE_SLICE_US, this.pollUntilUs);
     while (!device.progress() && device.hca.nowUs < untilUs);
+  }
+
+  /**
+   * Whether the consumer, who has just answered, may get the next message before the event loop
+   * has its turn, which would cost it as much as five looks at the port.
+   */
+  private pollsBefore(endUs: number): boolean {
+    const { nowUs } = this.device.hca;
+    return !this.closed && !this.driver.acksWait && nowUs < Math.min(endUs, this.pollUntilUs);
   }
 
   private pump(): void {
