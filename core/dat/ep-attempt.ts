@@ -1,5 +1,5 @@
 /** What the connection of an endpoint works with: its ports, an attempt, and an end under way. */
-import type { CmConnection, KeepAlive } from '../spi/index.js';
+import type { CmConnection, CmEvent, FlightLog, KeepAlive } from '../spi/index.js';
 import type { ConnectTarget } from './ep-connect-options.js';
 import type { ConnectionEventName } from './ep-outcomes.js';
 import type { EpQueues } from './ep-queues.js';
@@ -19,6 +19,7 @@ export interface ConnectionEventDetails {
 /** What the connection needs of its endpoint. */
 export interface EpConnectionPorts {
   readonly keepAlive: KeepAlive;
+  readonly flights: FlightLog;
   readonly queues: EpQueues;
   /** Queues an event on the connect EVD; behind the completion being taken in, unless `before`. */
   post(name: ConnectionEventName, details: ConnectionEventDetails, before: boolean): void;
@@ -43,13 +44,34 @@ export interface Ending {
   readonly awaitsReceives: boolean;
 }
 
+/** Who is told what the CM says of an attempt. */
+export interface AttemptListener {
+  onCmEvent(event: CmEvent, attempt: Attempt): void;
+}
+
 /** One attempt at a connection; events of an earlier one fall on deaf ears. */
 export class Attempt {
   connection: CmConnection | undefined = undefined;
-  /** @param target where to; an attempt without one has accepted */
-  constructor(readonly target: ConnectTarget | undefined) {}
+
+  /** @param port that it asks for; an attempt without one has accepted */
+  constructor(
+    private readonly listener: AttemptListener,
+    private readonly port: number | undefined,
+  ) {}
 
   get active(): boolean {
-    return this.target !== undefined;
+    return this.port !== undefined;
+  }
+
+  /** Where to; undefined when it has accepted. */
+  get target(): ConnectTarget | undefined {
+    const { connection, port } = this;
+    if (connection === undefined || port === undefined) return undefined;
+    return { remoteGid: connection.remoteGid, port };
+  }
+
+  /** For the CM. */
+  onEvent(event: CmEvent): void {
+    this.listener.onCmEvent(event, this);
   }
 }

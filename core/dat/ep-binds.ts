@@ -47,11 +47,6 @@ export class EpBinds {
     private readonly queues: EpQueues,
   ) {}
 
-  /** Nothing here concerns a completion of a request. */
-  get idle(): boolean {
-    return this.pending.length === 0;
-  }
-
   /** Writes the entries; the caller has checked everything, including that there is room. */
   post(
     rmr: Rmr,

@@ -5,9 +5,10 @@
  * waits for the consumer to dequeue.
  */
 import { toDatError } from '../errors/index.js';
-import type { CmConnection, CmEvent } from '../spi/index.js';
+import { type CmConnection, type CmEvent, NO_ROW } from '../spi/index.js';
 import {
   Attempt,
+  type AttemptListener,
   type ConnectionEventDetails,
   type Ending,
   type EpConnectionPorts,
@@ -20,11 +21,11 @@ import {
   type EpStateName,
   type EpTrigger,
 } from './ep-states.js';
+import { noteTransition, transitionLines, type TransitionReason } from './ep-transitions.js';
 
 const EMPTY = new Uint8Array(0);
-const RECORD_LENGTH = 32;
 
-export class EpConnection {
+export class EpConnection implements AttemptListener {
   private current: EpStateName;
   private attempt: Attempt | undefined = undefined;
   private ending: Ending | undefined = undefined;
@@ -32,8 +33,7 @@ export class EpConnection {
   private drainTarget: number | undefined = undefined;
   private watching = false;
   private retained = false;
-  /** Time in microseconds, states before and after, and why: in words when somebody asks. */
-  private readonly record: (number | string)[] = [];
+  private lastTransition = NO_ROW;
 
   constructor(
     private readonly ports: EpConnectionPorts,
@@ -57,15 +57,15 @@ export class EpConnection {
 
   /**
    * Starts an attempt; the outcome is an event.
-   * @param target what `begin` connects to
+   * @param port that `begin` asks for
    * @param begin the CM's call; what it throws leaves the endpoint as it was
    */
-  connect(target: ConnectTarget, begin: (onEvent: (event: CmEvent) => void) => CmConnection): void {
-    this.start('connect', new Attempt(target), begin);
+  connect(port: number, begin: (onEvent: (event: CmEvent) => void) => CmConnection): void {
+    this.start('connect', new Attempt(this, port), begin);
   }
 
   accept(begin: (onEvent: (event: CmEvent) => void) => CmConnection): void {
-    this.start('accept', new Attempt(undefined), begin);
+    this.start('accept', new Attempt(this, undefined), begin);
   }
 
   private start(
@@ -77,9 +77,7 @@ export class EpConnection {
     this.move(trigger);
     this.attempt = attempt;
     try {
-      attempt.connection = begin((event) => {
-        if (this.attempt === attempt) this.onCmEvent(event, attempt);
-      });
+      attempt.connection = begin(attempt.onEvent.bind(attempt));
     } catch (error) {
       this.attempt = undefined;
       this.enter(before, `${trigger} threw`);
@@ -94,7 +92,8 @@ export class EpConnection {
     this.refuse('ACCEPT_COMPLETION_ERROR', { privateData: EMPTY, detail, flightRecord: [] });
   }
 
-  private onCmEvent(event: CmEvent, attempt: Attempt): void {
+  onCmEvent(event: CmEvent, attempt: Attempt): void {
+    if (this.attempt !== attempt) return;
     switch (event.type) {
       case 'established':
         this.establish(attempt, event.privateData);
@@ -325,21 +324,12 @@ export class EpConnection {
 
   /** Transitions of the endpoint and the queue pair, and messages of the CM, each oldest first. */
   flightRecord(): readonly string[] {
+    const transitions = transitionLines(this.ports.flights, this.lastTransition);
     return [
-      ...this.transitions().map((line) => `ep: ${line}`),
+      ...transitions.map((line) => `ep: ${line}`),
       ...this.ports.queues.qp.flightRecord().map((line) => `qp: ${line}`),
       ...(this.attempt?.connection?.flightRecord() ?? []).map((line) => `cm: ${line}`),
     ];
-  }
-
-  private transitions(): string[] {
-    const { record } = this;
-    const lines: string[] = [];
-    for (let at = 0; at < record.length; at += 4) {
-      const [timeUs, before, state, why] = record.slice(at, at + 4);
-      lines.push(`${timeUs} us ${before} -> ${state} (${why})`);
-    }
-    return lines;
   }
 
   /** A trigger that is no more than a change of state: what a reserved service point does. */
@@ -357,11 +347,12 @@ export class EpConnection {
     this.enter(to, trigger);
   }
 
-  private enter(state: EpStateName, why: string): void {
+  private enter(state: EpStateName, why: TransitionReason): void {
     const before = this.current;
     this.current = state;
-    this.record.push(Math.round(this.ports.nowUs()), before, state, why);
-    if (this.record.length > RECORD_LENGTH * 4) this.record.splice(0, 4);
+    const { flights } = this.ports;
+    const nowUs = this.ports.nowUs();
+    this.lastTransition = noteTransition(flights, this.lastTransition, nowUs, before, state, why);
     this.keepAlive();
     this.ports.onTransition(before, state);
   }

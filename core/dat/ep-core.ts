@@ -5,7 +5,7 @@
  */
 import { DatError, spiCall } from '../errors/index.js';
 import type { Evd } from '../evd/index.js';
-import type { CmRequest, KeepAlive } from '../spi/index.js';
+import type { AsyncEventType, CmRequest, FlightLog, KeepAlive } from '../spi/index.js';
 import type { Ep } from './ep.js';
 import type { EpAttributes } from './ep-attributes.js';
 import { EpConnection } from './ep-connection.js';
@@ -36,7 +36,8 @@ export abstract class EpCore extends EpBindPosts {
   protected readonly connection: EpConnection;
   protected readonly events: EpEvents;
   protected readonly counts: EpCounters;
-  protected readonly watermarks: EpWatermarks;
+  /** There while one is armed. */
+  protected watermarks: EpWatermarks | undefined = undefined;
 
   /** What the parts see of the endpoint: methods that all endpoints share, and no closures. */
   private static readonly Inside = class
@@ -46,6 +47,10 @@ export abstract class EpCore extends EpBindPosts {
 
     get keepAlive(): KeepAlive {
       return this.ep.ia.context.keepAlive;
+    }
+
+    get flights(): FlightLog {
+      return this.ep.ia.flights;
     }
 
     get queues(): EpQueues {
@@ -72,7 +77,7 @@ export abstract class EpCore extends EpBindPosts {
     onTransition(from: EpStateName, to: EpStateName): void {
       const { ep } = this;
       ep.events.onTransition(from, to);
-      if (to === 'CONNECTED') ep.watermarks.look(ep.receiveBuffers);
+      if (to === 'CONNECTED') ep.watermarks?.look(ep.receiveBuffers);
     }
 
     nowUs(): number {
@@ -82,7 +87,7 @@ export abstract class EpCore extends EpBindPosts {
     onReceived(): void {
       const { ep } = this;
       ep.connection.onReceived();
-      if (ep.init.srq !== undefined) ep.watermarks.look(ep.receiveBuffers);
+      if (ep.init.srq !== undefined) ep.watermarks?.look(ep.receiveBuffers);
     }
 
     onCompletionsLost(reason: string): void {
@@ -114,18 +119,17 @@ export abstract class EpCore extends EpBindPosts {
   ) {
     super();
     const { initialState = 'UNCONNECTED' } = init;
-    this.events = new EpEvents(this.asEp(), ia, init, initialState, this.inside);
+    this.events = new EpEvents(this.asEp(), init, this.inside);
     this.counts = new EpCounters(ia.slab);
     try {
       this.events.attach();
       this.queues = this.createQueues(init);
     } catch (error) {
       this.events.close();
-      this.counts.end();
+      this.counts.free();
       throw error;
     }
     this.connection = new EpConnection(this.inside, initialState);
-    this.watermarks = new EpWatermarks(this.inside);
     this.armWatermarks(init.attributes.srqSoftHighWatermark, Infinity);
     init.pz.users++;
     if (init.srq !== undefined) init.srq.users++;
@@ -203,7 +207,7 @@ export abstract class EpCore extends EpBindPosts {
     this.destroyQueues(by, this.queues);
     this.markFreed(by);
     this.events.close();
-    this.counts.end();
+    this.counts.free();
     this.init.pz.users--;
     if (this.init.srq !== undefined) this.init.srq.users--;
     this.ia.forget(this.asEp());
@@ -227,7 +231,7 @@ export abstract class EpCore extends EpBindPosts {
 
   protected afterReceivePosted(): void {
     this.counts.receivePosted();
-    this.watermarks.look(this.receiveBuffers);
+    this.watermarks?.look(this.receiveBuffers);
   }
 
   /**
@@ -235,8 +239,9 @@ export abstract class EpCore extends EpBindPosts {
    * the endpoint's own queue fills by its own posts.
    */
   protected armWatermarks(soft: number, hard: number): void {
-    this.watermarks.set(soft, hard);
-    this.events.watchReceives(this.init.srq !== undefined && this.watermarks.armed);
+    const armed = soft !== Infinity || hard !== Infinity;
+    this.watermarks = armed ? new EpWatermarks(soft, hard, this.inside) : undefined;
+    this.events.watchReceives(this.init.srq !== undefined && armed);
   }
 
   /**
@@ -262,10 +267,15 @@ export abstract class EpCore extends EpBindPosts {
         srq,
         xrc: init.xrc,
         counters: this.counts,
-        onQueuePairEvent: (event) => this.events.onQueuePairEvent(event, this.connection),
+        // Not a closure, which would keep what it has around it.
+        onQueuePairEvent: this.onQueuePairEvent.bind(this),
         listener: this.inside,
       });
     return spiCall({ operation: 'ia.createEndpoint', map: NO_QUEUE_PAIR }, create);
+  }
+
+  private onQueuePairEvent(event: AsyncEventType): void {
+    this.events.onQueuePairEvent(event, this.connection);
   }
 
   protected destroyQueues(by: string, queues: EpQueues): void {

@@ -2,7 +2,7 @@
  * Counters of an endpoint (DAT facts 1.8, dat_ib_query_counters): what has been posted and received
  * since it was made or since they were reset.
  */
-import { Counters } from '../evd/index.js';
+import { readCounters } from '../evd/index.js';
 import { Piece, type Slab, WcFlags, WcOpcode, WrOpcode } from '../spi/index.js';
 
 /** DAT_EP_COUNTERS that we have an event for, with their places in the array. */
@@ -59,19 +59,25 @@ const POSTED: readonly (readonly [count: Index, bytes: Index | undefined])[] = (
   return rows;
 })();
 
-export class EpCounters extends Counters<CounterName> {
-  private readonly piece: Piece;
-
+/** Freed with its endpoint: nothing is counted any more then. */
+export class EpCounters extends Piece {
   constructor(slab: Slab) {
-    const piece = new Piece(slab, NAMES.length * 8);
-    super(NAMES, piece.doubles, piece.firstDouble);
-    this.piece = piece;
+    super(slab, NAMES.length * 8);
   }
 
-  /** The endpoint has been freed: nothing is counted any more. */
-  end(): void {
-    this.piece.free();
-    this.values = this.piece.doubles;
+  count(name: CounterName): void {
+    this.bump(EP_COUNTERS[name], 1);
+  }
+
+  /** The present values; with `reset`, they begin again at 0. */
+  read(reset: boolean): EpCounterValues {
+    return readCounters(NAMES, this.doubles, this.firstDouble, reset);
+  }
+
+  private bump(index: number, by: number): void {
+    const { doubles } = this;
+    const at = this.firstDouble + index;
+    doubles[at] = (doubles[at] ?? 0) + by;
   }
 
   /** A request has been posted. */

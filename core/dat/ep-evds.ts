@@ -1,7 +1,6 @@
 /**
  * The place of an endpoint on its event dispatchers: what it takes there, step by step, and gives
- * back in reverse. A number says how far it has come, where closures would say it at a hundred
- * times the size.
+ * back in reverse.
  */
 import type { OverrunListener } from '../evd/index.js';
 import { configurationOf } from './ep-completion-flags.js';
@@ -30,6 +29,7 @@ function completionSteps(evd: 'recvEvd' | 'requestEvd'): readonly Step[] {
   ];
 }
 
+/** With one event dispatcher for both kinds of completions. */
 const STEPS: readonly Step[] = [
   {
     take: ({ connectEvd }) => connectEvd.addUser(),
@@ -49,39 +49,43 @@ const STEPS: readonly Step[] = [
   },
   ...completionSteps('recvEvd'),
 ];
-const OTHER_STEPS = completionSteps('requestEvd');
+const STEPS_OF_TWO: readonly Step[] = [...STEPS, ...completionSteps('requestEvd')];
 
-function stepAt(init: EpInit, index: number): Step | undefined {
-  const other = init.requestEvd === init.recvEvd ? undefined : OTHER_STEPS[index - STEPS.length];
-  return STEPS[index] ?? other;
+function stepsOf(init: EpInit): readonly Step[] {
+  return init.requestEvd === init.recvEvd ? STEPS : STEPS_OF_TWO;
 }
 
-export class EpEvds {
-  /** Steps taken. */
-  private taken = 0;
-
-  /** @param listener is told when completions are lost */
-  constructor(
-    private init: EpInit,
-    private readonly listener: OverrunListener,
-  ) {}
-
-  /**
-   * Takes its place on the event dispatchers of `init`; it must have none.
-   * @throws DatError DAT_INVALID_STATE when the streams of an EVD do not go together; `leave` gives
-   * back what was taken before
-   */
-  join(init: EpInit): void {
-    this.init = init;
-    for (let step = stepAt(init, this.taken); step; step = stepAt(init, this.taken)) {
-      step.take(init, this.listener);
-      this.taken++;
+/**
+ * Takes the endpoint's place on the event dispatchers of `init`.
+ * @param listener is told when completions are lost
+ * @throws DatError DAT_INVALID_STATE when the streams of an EVD do not go together: it has taken
+ * nothing then
+ */
+export function joinEvds(init: EpInit, listener: OverrunListener): void {
+  const steps = stepsOf(init);
+  let taken = 0;
+  try {
+    for (const step of steps) {
+      step.take(init, listener);
+      taken++;
     }
+  } catch (error) {
+    giveBack(steps, taken, init, listener);
+    throw error;
   }
+}
 
-  leave(): void {
-    const { init } = this;
-    for (; this.taken > 0; this.taken--)
-      stepAt(init, this.taken - 1)!.giveBack(init, this.listener);
-  }
+/** The endpoint, with the same `init`, has no place there any more. */
+export function leaveEvds(init: EpInit, listener: OverrunListener): void {
+  const steps = stepsOf(init);
+  giveBack(steps, steps.length, init, listener);
+}
+
+function giveBack(
+  steps: readonly Step[],
+  taken: number,
+  init: EpInit,
+  listener: OverrunListener,
+): void {
+  for (let at = taken - 1; at >= 0; at--) steps[at]!.giveBack(init, listener);
 }

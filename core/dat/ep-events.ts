@@ -13,7 +13,7 @@ import { AsyncEventType as AsyncEventTypes } from '../spi/index.js';
 import { type Observable, PresentValue } from '../stream/index.js';
 import { breakReasonOf, epBrokenEvent, lossReason } from './async-events.js';
 import type { Ep } from './ep.js';
-import { EpEvds } from './ep-evds.js';
+import { joinEvds, leaveEvds } from './ep-evds.js';
 import type { ConnectionEventDetails } from './ep-attempt.js';
 import type { EpConnection } from './ep-connection.js';
 import type { ConnectionEventName } from './ep-outcomes.js';
@@ -34,20 +34,21 @@ export interface LossListener {
 }
 
 export class EpEvents implements OverrunListener {
-  private readonly evds: EpEvds;
-  private readonly states: PresentValue<EpStateName>;
+  /** Whose event dispatchers it counts on; undefined before and after its life. */
+  private place: EpInit | undefined = undefined;
+  /** There from the first subscriber on. */
+  private states: PresentValue<EpStateName> | undefined = undefined;
   private holds: (() => void)[] | undefined = undefined;
   private receiveHold: (() => void) | undefined = undefined;
 
   constructor(
     private readonly ep: Ep,
-    private readonly ia: Ia,
     private init: EpInit,
-    initialState: EpStateName,
     private readonly listener: LossListener,
-  ) {
-    this.states = new PresentValue<EpStateName>(initialState, ia.context.scheduler);
-    this.evds = new EpEvds(init, this);
+  ) {}
+
+  private get ia(): Ia {
+    return this.ep.ia;
   }
 
   /**
@@ -55,7 +56,13 @@ export class EpEvents implements OverrunListener {
    * @throws DatError DAT_INVALID_STATE when the streams of an EVD do not go together
    */
   attach(): void {
-    this.evds.join(this.init);
+    joinEvds(this.init, this);
+    this.place = this.init;
+  }
+
+  private leave(): void {
+    if (this.place !== undefined) leaveEvds(this.place, this);
+    this.place = undefined;
   }
 
   onOverrun(evd: number): void {
@@ -70,16 +77,17 @@ export class EpEvents implements OverrunListener {
   prepare(next: EpInit): EvdSwap {
     const old = this.init;
     const restore = (): void => {
-      this.evds.leave();
-      this.evds.join(old);
+      this.leave();
+      this.attach();
     };
-    this.evds.leave();
+    this.leave();
     try {
-      this.evds.join(next);
+      joinEvds(next, this);
     } catch (error) {
       restore();
       throw error;
     }
+    this.place = next;
     return {
       commit: () => {
         const watching = this.receiveHold !== undefined;
@@ -98,8 +106,8 @@ export class EpEvents implements OverrunListener {
   close(): void {
     this.watchCompletions(false);
     this.watchReceives(false);
-    this.evds.leave();
-    this.states.complete();
+    this.leave();
+    this.states?.complete();
     for (const evd of this.init.privateEvds) this.ia.freePrivateEvd(evd);
   }
 
@@ -166,7 +174,7 @@ export class EpEvents implements OverrunListener {
 
   onTransition(from: EpStateName, to: EpStateName): void {
     this.ia.context.logger.debug(`ep ${this.ep.id}: ${from} -> ${to}`);
-    this.states.set(to);
+    this.states?.set(to);
   }
 
   onQueuePairEvent(event: AsyncEventType, connection: EpConnection): void {
@@ -179,7 +187,10 @@ export class EpEvents implements OverrunListener {
     else this.ia.context.logger.debug(`ep ${this.ep.id}: ${nameOf(AsyncEventTypes, event)}`);
   }
 
-  get state$(): Observable<EpStateName> {
+  /** The state, now and whenever it changes. @param state the present one */
+  statesFrom(state: EpStateName): Observable<EpStateName> {
+    this.states ??= new PresentValue(state, this.ia.context.scheduler);
+    if (this.ep.isFreed) this.states.complete();
     return this.states.stream$;
   }
 

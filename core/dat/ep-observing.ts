@@ -32,8 +32,8 @@ export abstract class EpObserving extends EpCore {
       localAddress: ia.address,
       remoteAddress: remoteGid && ipFromGid(remoteGid),
       remoteConnQual: target?.port,
-      softWatermark: this.watermarks.soft,
-      hardWatermark: this.watermarks.hard,
+      softWatermark: this.watermarks?.soft ?? Infinity,
+      hardWatermark: this.watermarks?.hard ?? Infinity,
       qpn,
     };
   }
@@ -85,7 +85,7 @@ export abstract class EpObserving extends EpCore {
     checkWatermark(operation, 3, 'hard', hard);
     this.armWatermarks(soft, hard);
     this.takeInCompletions();
-    this.watermarks.look(this.receiveBuffers);
+    this.watermarks?.look(this.receiveBuffers);
   }
 
   /**
@@ -124,7 +124,7 @@ export abstract class EpObserving extends EpCore {
 
   /** The state, now and whenever it changes; completes when the endpoint is freed. */
   get state$(): Observable<EpStateName> {
-    return this.events.state$;
+    return this.events.statesFrom(this.state);
   }
 
   [inspect.custom](): string {

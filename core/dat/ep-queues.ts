@@ -29,7 +29,9 @@ import { endpointQueuePair, sendIov } from './ep-queue-pair.js';
 import { EpBinds } from './ep-binds.js';
 import type { EpCounters } from './ep-counters.js';
 import type { EpQueuesInit, EpQueuesListener } from './ep-queues-init.js';
+import type { Ep } from './ep.js';
 import type { Segments } from './segment.js';
+import type { Srq } from './srq.js';
 import { RECEIVE_ENTRY, SEND_ENTRY, Slot, WorkQueue } from './work-queue.js';
 
 const U32 = 2 ** 32;
@@ -58,8 +60,11 @@ export class EpQueues implements CompletionOwner {
   receivesEnded: boolean;
   /** XRC: the shared receive queue at the other end that requests name from now on. */
   srqn = 0;
-  /** Binds of windows that are under way. */
-  readonly binds: EpBinds;
+  private readonly ep: Ep;
+  /** Receives come from there. */
+  private readonly srq: Srq | undefined;
+  /** There from the first bind of a window on. */
+  private ownBinds: EpBinds | undefined = undefined;
   private readonly context: number;
   private readonly listener: EpQueuesListener;
   private readonly signalEvery: number;
@@ -71,10 +76,11 @@ export class EpQueues implements CompletionOwner {
    * Creates the queue pair and takes it to INIT.
    * @throws SpiError, or DatError when there are no completion contexts left
    */
-  constructor(private readonly init: EpQueuesInit) {
+  constructor(init: EpQueuesInit) {
+    this.ep = init.ep;
+    this.srq = init.srq;
     this.listener = init.listener;
     this.counters = init.counters;
-    this.binds = new EpBinds(init.ep, this);
     this.context = init.owners.allocate(this);
     const { attributes } = init;
     try {
@@ -86,19 +92,23 @@ export class EpQueues implements CompletionOwner {
     const { sendRing } = this.qp;
     const { maxRequestDtos } = attributes;
     this.sends = new WorkQueue(sendRing, maxRequestDtos, sendIov(attributes), SEND_ENTRY);
-    this.receives = this.createReceives();
+    this.receives = this.createReceives(init);
     this.receivesEnded = init.srq === undefined;
     this.signalEvery = Math.max(1, maxRequestDtos >>> 1);
   }
 
   /** With a shared receive queue, one that stays empty. */
-  private createReceives(): WorkQueue {
-    const { maxRecvDtos, maxRecvIov } = this.init.attributes;
+  private createReceives({ attributes, srq, xrc }: EpQueuesInit): WorkQueue {
+    const { maxRecvDtos, maxRecvIov } = attributes;
     const { receiveRing } = this.qp;
-    const { srq, xrc } = this.init;
     if ((srq ?? xrc) !== undefined) return new WorkQueue(NO_RECEIVES, 0, 1, RECEIVE_ENTRY);
     if (receiveRing === undefined) throw new Error('an RC queue pair has a receive ring');
     return new WorkQueue(receiveRing, maxRecvDtos, maxRecvIov, RECEIVE_ENTRY);
+  }
+
+  /** Binds of windows that are under way. */
+  get binds(): EpBinds {
+    return (this.ownBinds ??= new EpBinds(this.ep, this));
   }
 
   get sendsFull(): boolean {
@@ -236,7 +246,7 @@ export class EpQueues implements CompletionOwner {
     const index = words[at + CQE.WQE_INDEX] ?? 0;
     const slot = this.reclaim(index, isReceive);
     if (slot === UNKNOWN_SLOT) return false;
-    if (!isReceive && !this.binds.idle) this.binds.onCompletion(index, status);
+    if (!isReceive) this.ownBinds?.onCompletion(index, status);
     // Verbs do not tell a write with immediate data from one without.
     if ((slot & Slot.IMMEDIATE) !== 0) words[at + CQE.CONTROL] = control | (WcFlags.WITH_IMM << 16);
     if (status === WcStatus.SUCCESS) {
@@ -248,7 +258,7 @@ export class EpQueues implements CompletionOwner {
     if ((slot & Slot.MARKER) !== 0) return false;
     if (status !== WcStatus.SUCCESS) return true;
     if ((slot & Slot.HIDDEN) !== 0) {
-      this.binds.hide(index);
+      this.ownBinds?.hide(index);
       return false;
     }
     return (slot & Slot.QUIET) === 0 ? true : 'silent';
@@ -256,7 +266,7 @@ export class EpQueues implements CompletionOwner {
 
   /** The entry's flags, and it is free; a provider that completes what is not outstanding errs. */
   private reclaim(index: number, isReceive: boolean): number {
-    const { srq } = this.init;
+    const { srq } = this;
     if (isReceive && srq !== undefined) {
       if (!srq.slots.reclaim(index)) return UNKNOWN_SLOT;
       this.sharedPending++;
@@ -273,7 +283,7 @@ export class EpQueues implements CompletionOwner {
     const control = words[at + CQE.CONTROL] ?? 0;
     this.counters.received(control, words[at + CQE.BYTE_LENGTH] ?? 0);
     if (((control >>> 16) & WcFlags.WITH_INV) !== 0) {
-      this.binds.onInvalidated(words[at + CQE.IMMEDIATE_OR_INVALIDATE] ?? 0);
+      this.ownBinds?.onInvalidated(words[at + CQE.IMMEDIATE_OR_INVALIDATE] ?? 0);
     }
     this.listener.onReceived();
   }
@@ -286,19 +296,19 @@ export class EpQueues implements CompletionOwner {
 
   toEvent(words: Uint32Array, at: number): DatEvent {
     this.dequeued(words[at + CQE.CONTROL] ?? 0);
-    return this.bindEvent(words, at) ?? dtoEvent(this.init.ep, words, at);
+    return this.bindEvent(words, at) ?? dtoEvent(this.ep, words, at);
   }
 
   fill(batch: EventBatch, slot: number, words: Uint32Array, at: number): void {
     this.dequeued(words[at + CQE.CONTROL] ?? 0);
     const bind = this.bindEvent(words, at);
-    if (bind === undefined) batch.setDto(slot, this.init.ep, words, at);
+    if (bind === undefined) batch.setDto(slot, this.ep, words, at);
     else batch.setEvent(slot, bind);
   }
 
   private bindEvent(words: Uint32Array, at: number): DatEvent | undefined {
     const isReceive = (((words[at + CQE.CONTROL] ?? 0) >>> 8) & RECEIVE_BIT) !== 0;
-    return isReceive ? undefined : this.binds.eventOf(words, at);
+    return isReceive ? undefined : this.ownBinds?.eventOf(words, at);
   }
 
   /** A receive of the shared queue is the consumer's again. */
@@ -330,8 +340,8 @@ export class EpQueues implements CompletionOwner {
     this.qp.destroy();
     this.ended = true;
     purge(this.context);
-    this.init.owners.free(this.context);
-    this.binds.discard();
+    this.ep.ia.owners.free(this.context);
+    this.ownBinds?.discard();
     this.sends.discard();
     this.receives.discard();
   }

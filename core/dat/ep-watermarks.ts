@@ -11,20 +11,12 @@ export interface WatermarkActions {
 }
 
 export class EpWatermarks {
-  /** Infinity when it is not armed. */
-  soft = Infinity;
-  hard = Infinity;
-
-  constructor(private readonly actions: WatermarkActions) {}
-
-  get armed(): boolean {
-    return this.soft !== Infinity || this.hard !== Infinity;
-  }
-
-  set(soft: number, hard: number): void {
-    this.soft = soft;
-    this.hard = hard;
-  }
+  /** @param soft, hard Infinity when it is not armed */
+  constructor(
+    public soft: number,
+    readonly hard: number,
+    private readonly actions: WatermarkActions,
+  ) {}
 
   /** The endpoint holds that many receives now. */
   look(count: number): void {

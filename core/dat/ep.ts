@@ -169,7 +169,7 @@ export class Ep extends EpObserving {
     swap.commit();
     const soft = next.attributes.srqSoftHighWatermark;
     if (soft !== init.attributes.srqSoftHighWatermark)
-      this.setWatermark(soft, this.watermarks.hard);
+      this.setWatermark(soft, this.watermarks?.hard ?? Infinity);
   }
 
   /**
@@ -198,7 +198,7 @@ export class Ep extends EpObserving {
     const { ackTimeout, pathMtuBytes } = this.attributes.transport;
     const { cm } = this.ia.context;
     spiCall({ operation, value: ipFromGid(remoteGid) }, () =>
-      this.connection.connect({ remoteGid, port }, (onEvent) =>
+      this.connection.connect(port, (onEvent) =>
         cm.connect({
           ...this.cmParameters(),
           qp: this.queues.qp,

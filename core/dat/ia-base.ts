@@ -15,7 +15,7 @@ import {
   type EvdHost,
 } from '../evd/index.js';
 import { DatError } from '../errors/index.js';
-import { AsyncEventType, Slab } from '../spi/index.js';
+import { AsyncEventType, FlightLog, Slab } from '../spi/index.js';
 import type { Observable } from '../stream/index.js';
 import { reportDeviceEvent } from './async-events.js';
 import type { DeviceLease, IaContext } from './context.js';
@@ -59,6 +59,8 @@ export abstract class IaBase extends DatHandle {
   protected readonly leaveAsyncEvd: () => void;
   /** @internal where its endpoints count */
   readonly slab = new Slab();
+  /** @internal where they note what people may want to know */
+  readonly flights = new FlightLog();
   private readonly host: EvdHost;
 
   /** @internal */

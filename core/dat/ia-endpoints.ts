@@ -29,6 +29,8 @@ export interface EndpointOptions {
 }
 
 export abstract class IaEndpoints extends IaMemory {
+  private latestInit: EpInit | undefined = undefined;
+
   /**
    * Makes an endpoint (dat_ep_create, dat_ep_create_with_srq), UNCONNECTED.
    *
@@ -80,21 +82,32 @@ export abstract class IaEndpoints extends IaMemory {
     const connect = connectEvd ?? makePrivate(CONNECTION_QLEN, EvdFlags.CONNECTION);
     try {
       return this.adopt(
-        make({
-          pz: options.pz,
-          recvEvd: recvEvd ?? (ownDto as Evd),
-          requestEvd: requestEvd ?? (ownDto as Evd),
-          connectEvd: connect,
-          privateEvds,
-          attributes,
-          initialState,
-          srq,
-        }),
+        make(
+          this.shared({
+            pz: options.pz,
+            recvEvd: recvEvd ?? (ownDto as Evd),
+            requestEvd: requestEvd ?? (ownDto as Evd),
+            connectEvd: connect,
+            privateEvds: privateEvds.length === 0 ? NO_EVDS : privateEvds,
+            attributes,
+            initialState,
+            srq,
+          }),
+        ),
       );
     } catch (error) {
       for (const evd of privateEvds) this.freePrivateEvd(evd);
       throw error;
     }
+  }
+
+  /** Frozen; endpoints that are made one after the other and alike have one in common. */
+  private shared(init: EpInit): EpInit {
+    if (init.privateEvds.length > 0) return init;
+    const { latestInit: latest } = this;
+    const names = Object.keys(init) as (keyof EpInit)[];
+    if (latest !== undefined && names.every((name) => latest[name] === init[name])) return latest;
+    return (this.latestInit = Object.freeze(init));
   }
 
   private checkSrq(operation: string, srq: Srq): void {
@@ -103,6 +116,8 @@ export abstract class IaEndpoints extends IaMemory {
   }
 }
 
+/** Most endpoints have no private ones. */
+const NO_EVDS: readonly Evd[] = [];
 const CONNECTION_QLEN = 16;
 const DTO_STREAMS = EvdFlags.DTO | EvdFlags.RMR_BIND;
 const EP_OPTIONS = ['pz', 'recvEvd', 'requestEvd', 'connectEvd', 'attributes', 'srq'];

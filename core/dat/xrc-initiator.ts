@@ -69,10 +69,9 @@ export class XrcInitiator extends Ep {
     this.checkLegal(operation, 'connect');
     const { attributes } = this;
     const plan = checkAttachOptions(operation, options, context.device, attributes);
-    const { gid: remoteGid } = plan.addressVector;
     spiCall({ operation, value: options.address }, () =>
       this.connection.connect(
-        { remoteGid, port: 0 },
+        0,
         (onEvent) =>
           new DirectConnection(this.queues.qp, plan, attributes, context.scheduler, onEvent),
       ),

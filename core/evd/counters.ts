@@ -3,19 +3,15 @@
  * on the data path allocates nothing. Exact up to 2^53.
  */
 export class Counters<Name extends string> {
-  /**
-   * @param names in the order of their indices
-   * @param values where they are kept, from index `first` on
-   */
-  constructor(
-    private readonly names: readonly Name[],
-    protected values: Float64Array = new Float64Array(names.length),
-    private readonly first = 0,
-  ) {}
+  private readonly values: Float64Array;
+
+  /** @param names in the order of their indices */
+  constructor(private readonly names: readonly Name[]) {
+    this.values = new Float64Array(names.length);
+  }
 
   bump(index: number, by: number): void {
-    const at = this.first + index;
-    this.values[at] = (this.values[at] ?? 0) + by;
+    this.values[index] = (this.values[index] ?? 0) + by;
   }
 
   count(name: Name): void {
@@ -24,8 +20,21 @@ export class Counters<Name extends string> {
 
   /** The present values; with `reset`, they begin again at 0. */
   read(reset: boolean): Readonly<Record<Name, number>> {
-    const entries = this.names.map((name, index) => [name, this.values[this.first + index] ?? 0]);
-    if (reset) this.values.fill(0, this.first, this.first + this.names.length);
-    return Object.fromEntries(entries) as Record<Name, number>;
+    return readCounters(this.names, this.values, 0, reset);
   }
+}
+
+/**
+ * Those that are kept from index `first` of `values` on.
+ * @param reset they begin again at 0
+ */
+export function readCounters<Name extends string>(
+  names: readonly Name[],
+  values: Float64Array,
+  first: number,
+  reset: boolean,
+): Readonly<Record<Name, number>> {
+  const entries = names.map((name, index) => [name, values[first + index] ?? 0]);
+  if (reset) values.fill(0, first, first + names.length);
+  return Object.fromEntries(entries) as Record<Name, number>;
 }

@@ -4,6 +4,7 @@ export * from './clock.js';
 export * from './cm.js';
 export * from './define-plugin.js';
 export * from './device.js';
+export * from './flight-log.js';
 export * from './grh.js';
 export * from './ia-params.js';
 export * from './ib.js';

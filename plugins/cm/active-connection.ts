@@ -1,15 +1,16 @@
 /** The active side: REQ, wait for REP, queue pair to RTR and RTS, RTU. */
 import { SpiError, Timer } from '../../core/spi/index.js';
 import type { CmConnectOptions, CmEvent } from '../../core/spi/index.js';
-import type { CmAction } from './cm-states.js';
+import type { CmAction, CmRole } from './cm-states.js';
 import { Connection } from './connection.js';
-import type { CmActions, CmPath, ConnectionServices, TransactionId } from './connection.js';
+import type { CmActions, CmPath, ConnectionServices } from './connection.js';
 import { agreedMtuBytes } from './local-mtu.js';
 import { QpControl } from './qp-control.js';
 import type { QpPlan } from './qp-control.js';
 import { REQ_RETRIES, ackTimeoutWithDelay, mraWaitUs } from './timing.js';
 import { infoOf } from './rej-message.js';
 import { answererQpn, transportOfAsker } from './transport.js';
+import type { TransactionId } from './transaction-id.js';
 import type { CmTransport } from './transport.js';
 import type { CmMessage } from './wire/message.js';
 import { MESSAGE_MRAED } from './wire/mra.js';
@@ -19,89 +20,112 @@ import { REJECT_REASON } from './wire/reject-reason.js';
 import type { CmRep } from './wire/rep.js';
 import type { CmReq } from './wire/req.js';
 
+/** What is asked for, and what comes of it. */
+class Attempt {
+  rep: CmRep | undefined = undefined;
+  rej: CmRej | undefined = undefined;
+  serviceTimeout = 0;
+  rejectReason: number = REJECT_REASON.CONSUMER_REJECT;
+  failure: string | undefined = undefined;
+  /** The consumer's time limit. */
+  deadline: Timer | undefined = undefined;
+  readonly transport: CmTransport;
+
+  constructor(
+    readonly options: CmConnectOptions,
+    readonly req: CmReq,
+  ) {
+    this.transport = transportOfAsker(options.qp);
+  }
+}
+
 export class ActiveConnection extends Connection {
   protected readonly transactionId: TransactionId;
-  protected readonly messageToMra = MESSAGE_MRAED.req;
   protected readonly ackTimeout: number;
   protected readonly onEvent: (event: CmEvent) => void;
-  private readonly deadline = new Timer(() => void this.dispatch('deadline'));
-  private readonly transport: CmTransport;
-  /** What is asked for; gone with the REP once that has been answered. */
-  private asked: { readonly options: CmConnectOptions; readonly req: CmReq } | undefined;
-  private rep: CmRep | undefined;
-  private rej: CmRej | undefined;
-  private serviceTimeout = 0;
-  private rejectReason: number = REJECT_REASON.CONSUMER_REJECT;
-  private failure: string | undefined;
+  /** Until it is established: there may be many such connections. */
+  private attempt: Attempt | undefined;
 
   constructor(services: ConnectionServices, path: CmPath, options: CmConnectOptions, req: CmReq) {
-    super(services, 'active', 'IDLE', req.localCommId, path);
-    this.asked = { options, req };
+    super(services, 'IDLE', req.localCommId, path);
+    this.attempt = new Attempt(options, req);
     this.transactionId = services.newTransactionId();
     this.ackTimeout = req.primaryLocalAckTimeout;
     this.onEvent = options.onEvent;
-    this.transport = transportOfAsker(options.qp);
-    this.qpControl = new QpControl(options.qp, () => void this.dispatch('commEst'));
+    this.qpControl = new QpControl(options.qp, this);
     services.table.add(this);
     services.table.addLingering(this);
   }
 
+  get role(): CmRole {
+    return 'active';
+  }
+
+  protected get messageToMra(): number {
+    return MESSAGE_MRAED.req;
+  }
+
   override receive(message: CmMessage, transactionId: TransactionId): void {
-    // The first REP or REJ is the answer; later ones repeat it or belong to nobody.
-    if (message.name === 'REP' && this.remoteCommId === 0) this.rep = message.body;
-    if (message.name === 'REJ') this.rej = message.body;
-    if (message.name === 'MRA' && message.body.messageMraed === this.messageToMra) {
-      this.serviceTimeout = message.body.serviceTimeout;
-    }
+    if (this.attempt) this.keepAnswer(this.attempt, message);
     super.receive(message, transactionId);
+  }
+
+  private keepAnswer(attempt: Attempt, message: CmMessage): void {
+    // The first REP or REJ is the answer; later ones repeat it or belong to nobody.
+    if (message.name === 'REP' && this.remoteCommId === 0) attempt.rep = message.body;
+    if (message.name === 'REJ') attempt.rej = message.body;
+    if (message.name === 'MRA' && message.body.messageMraed === this.messageToMra) {
+      attempt.serviceTimeout = message.body.serviceTimeout;
+    }
   }
 
   /** The network says that the peer does not answer. */
   onUnreachable(): void {
-    this.failure = 'the network reports that the address is unreachable';
+    if (this.attempt) this.attempt.failure = 'the network reports that the address is unreachable';
     this.dispatch('unreachable');
   }
 
   protected override stopTimers(): void {
     super.stopTimers();
-    this.services.timers.stop(this.deadline);
+    const { deadline } = this.attempt ?? {};
+    if (deadline) this.services.timers.stop(deadline);
   }
 
   private raiseQp(): void {
-    const { rep } = this;
+    const attempt = this.present;
+    const { rep, transport } = attempt;
     if (!rep) throw new SpiError('EIO', 'REP_RCVD without a REP');
     this.remoteCommId = rep.localCommId;
     this.remoteGuid = rep.localCaGuid;
-    this.remoteQpn = answererQpn(this.transport, rep);
+    this.remoteQpn = answererQpn(transport, rep);
     if (this.services.table.findRemoteQp(this.remoteQpn, rep.localCaGuid, this.remoteGid)) {
-      this.rejectReason = REJECT_REASON.STALE_CONNECTION;
+      attempt.rejectReason = REJECT_REASON.STALE_CONNECTION;
       this.dispatch('stale');
       return;
     }
     this.services.table.addRemote(this);
-    this.dispatch(this.tryRaiseQp(rep) ? 'qpReady' : 'qpFailed');
+    this.dispatch(this.tryRaiseQp(attempt, rep) ? 'qpReady' : 'qpFailed');
   }
 
-  private tryRaiseQp(rep: CmRep): boolean {
+  private tryRaiseQp(attempt: Attempt, rep: CmRep): boolean {
     try {
-      const plan = this.planFor(rep);
+      const plan = this.planFor(attempt, rep);
       this.qpControl?.toRtr(plan);
       this.qpControl?.toRts(plan);
       return true;
     } catch (error) {
-      this.failure = `the queue pair cannot be connected: ${messageOf(error)}`;
-      this.rejectReason = REJECT_REASON.CONSUMER_REJECT;
+      attempt.failure = `the queue pair cannot be connected: ${messageOf(error)}`;
+      attempt.rejectReason = REJECT_REASON.CONSUMER_REJECT;
       return false;
     }
   }
 
   /** @throws SpiError('EINVAL') for a REP that no queue pair can follow */
-  private planFor(rep: CmRep): QpPlan {
-    const { req, options } = this.request;
+  private planFor({ req, options }: Attempt, rep: CmRep): QpPlan {
     const { remoteQpn } = this;
     if (remoteQpn < 2) throw new SpiError('EINVAL', `REP names queue pair ${remoteQpn}`);
     return {
-      addressVector: { gid: this.path.gid, localGidIndex: this.path.localGidIndex },
+      addressVector: this.path,
       pathMtuBytes: agreedMtuBytes(req, rep.vendorId),
       accessFlags: options.accessFlags,
       destinationQpn: remoteQpn,
@@ -116,19 +140,22 @@ export class ActiveConnection extends Connection {
     };
   }
 
-  private get request(): NonNullable<ActiveConnection['asked']> {
-    if (!this.asked) throw new SpiError('EIO', 'the handshake is over');
-    return this.asked;
+  private get present(): Attempt {
+    if (!this.attempt) throw new SpiError('EIO', 'the handshake is over');
+    return this.attempt;
   }
 
   private giveUpDetail(): string {
-    return this.failure ?? `no answer to ${this.attempts} requests`;
+    return this.present.failure ?? `no answer to ${this.attempts} requests`;
   }
 
   private startDeadline(): void {
     const { timers, clock } = this.services;
-    const { timeoutUs } = this.request.options;
-    if (timeoutUs < Infinity) timers.start(this.deadline, clock.now() + timeoutUs);
+    const { timeoutUs } = this.present.options;
+    if (timeoutUs === Infinity) return;
+    const deadline = new Timer(() => void this.dispatch('deadline'));
+    this.present.deadline = deadline;
+    timers.start(deadline, clock.now() + timeoutUs);
   }
 
   protected override act(action: CmAction): boolean {
@@ -138,28 +165,29 @@ export class ActiveConnection extends Connection {
   }
 
   private static readonly ACTIONS: CmActions<ActiveConnection> = {
-    sendReq: (c) => c.send({ name: 'REQ', body: c.request.req }),
+    sendReq: (c) => c.send({ name: 'REQ', body: c.present.req }),
     startRetries: (c) => c.startRetries(REQ_RETRIES),
     startDeadline: (c) => c.startDeadline(),
-    extendWait: (c) => c.extendWait(mraWaitUs(c.serviceTimeout, c.ackTimeout)),
+    extendWait: (c) => c.extendWait(mraWaitUs(c.present.serviceTimeout, c.ackTimeout)),
     raiseQp: (c) => c.raiseQp(),
     sendRtu: (c) => {
       const { localCommId, remoteCommId } = c;
       const body = { localCommId, remoteCommId, privateData: new Uint8Array(0) };
       c.send({ name: 'RTU', body });
     },
-    rejectRep: (c) => c.sendRej(MESSAGE_REJECTED.rep, c.rejectReason),
+    rejectRep: (c) => c.sendRej(MESSAGE_REJECTED.rep, c.present.rejectReason),
     reportEstablished: (c) => {
-      const privateData = c.rep?.privateData ?? new Uint8Array(0);
+      const privateData = c.present.rep?.privateData ?? new Uint8Array(0);
       c.emit({ type: 'established', privateData });
-      c.asked = undefined;
-      c.rep = undefined;
+      c.forgetWait();
+      c.attempt = undefined;
     },
     reportRejected: (c) => {
-      const reason = c.rej?.reason ?? c.rejectReason;
+      const { rej, rejectReason } = c.present;
+      const reason = rej?.reason ?? rejectReason;
       const consumer = reason === REJECT_REASON.CONSUMER_REJECT;
-      const privateData = c.rej?.privateData ?? new Uint8Array(0);
-      const info = c.rej && infoOf(c.rej);
+      const privateData = rej?.privateData ?? new Uint8Array(0);
+      const info = rej && infoOf(rej);
       c.emitEnd({ type: 'rejected', reason, consumer, privateData, ...(info && { info }) });
     },
     reportUnreachable: (c) => c.emitEnd({ type: 'unreachable', detail: c.giveUpDetail() }),

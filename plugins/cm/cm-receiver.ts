@@ -19,6 +19,7 @@ import type { ReqContents } from './req-check.js';
 import { Request } from './request.js';
 import type { Sidr } from './sidr.js';
 import { REQ_REJECTED_US } from './timing.js';
+import { transactionIdOf } from './transaction-id.js';
 import { AP_STATUS } from './wire/apr.js';
 import type { CmDreq } from './wire/dreq.js';
 import type { CmLap } from './wire/lap.js';
@@ -55,7 +56,7 @@ export class CmReceiver {
       return;
     }
     counters.received++;
-    const transactionId = { hi: mad.transactionIdHi, lo: mad.transactionIdLo };
+    const transactionId = transactionIdOf(mad.transactionIdHi, mad.transactionIdLo);
     this.route(mad.message, { source, transactionId });
   }
 
@@ -199,7 +200,7 @@ export class CmReceiver {
       transport: contents.transport,
       transactionId: origin.transactionId,
       localCommId: this.init.newCommId(),
-      path: { gid: origin.source.gid.slice(), localGidIndex: contents.localGidIndex },
+      path: services.table.pathTo(origin.source.gid, contents.localGidIndex),
       deviceAttributes: device.attributes,
       startingPsn: this.init.newPsn(),
       onSettled: () => listener.pending--,

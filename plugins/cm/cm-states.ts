@@ -17,63 +17,67 @@
 
 export type CmRole = 'active' | 'passive';
 
-export type CmState =
-  | 'IDLE'
-  | 'REQ_QUEUED'
-  | 'REQ_SENT'
-  | 'MRA_REQ_RCVD'
-  | 'REP_RCVD'
-  | 'REQ_RCVD'
-  | 'MRA_REQ_SENT'
-  | 'REP_SENT'
-  | 'MRA_REP_RCVD'
-  | 'ESTABLISHED'
-  | 'DREQ_QUEUED'
-  | 'DREQ_SENT'
-  | 'DREQ_RCVD'
-  | 'TIMEWAIT';
+export const CM_STATES = [
+  'IDLE',
+  'REQ_QUEUED',
+  'REQ_SENT',
+  'MRA_REQ_RCVD',
+  'REP_RCVD',
+  'REQ_RCVD',
+  'MRA_REQ_SENT',
+  'REP_SENT',
+  'MRA_REP_RCVD',
+  'ESTABLISHED',
+  'DREQ_QUEUED',
+  'DREQ_SENT',
+  'DREQ_RCVD',
+  'TIMEWAIT',
+] as const;
+export type CmState = (typeof CM_STATES)[number];
 
-export type CmInput =
+export const CM_INPUTS = [
   // from the peer; a REQ here repeats the one that made the connection
-  | 'REQ'
-  | 'MRA'
-  | 'REP'
-  | 'RTU'
-  | 'REJ'
+  'REQ',
+  'MRA',
+  'REP',
+  'RTU',
+  'REJ',
   /** REJ with reason 10. */
-  | 'REJ_STALE'
-  | 'DREQ'
-  | 'DREP'
-  | 'LAP'
+  'REJ_STALE',
+  'DREQ',
+  'DREP',
+  'LAP',
   /** Unexpected everywhere: nobody here asks for alternate paths. */
-  | 'APR'
+  'APR',
   // from the consumer
-  | 'connect'
-  | 'accept'
-  | 'reject'
-  | 'disconnect'
-  | 'abandon'
+  'connect',
+  'accept',
+  'reject',
+  'disconnect',
+  'abandon',
   /** The module closes. */
-  | 'close'
+  'close',
   // from here
   /** Few enough requests to this peer are unanswered. */
-  | 'turn'
+  'turn',
   /** The wait for an answer is over: with, and without, retries left. */
-  | 'retry'
-  | 'exhausted'
+  'retry',
+  'exhausted',
   /** The consumer's time limit for connecting. */
-  | 'deadline'
-  | 'timewaitOver'
-  | 'qpReady'
-  | 'qpFailed'
+  'deadline',
+  'timewaitOver',
+  'qpReady',
+  'qpFailed',
   /** The communication-established event, or the consumer has seen data. */
-  | 'commEst'
+  'commEst',
   /** The network says that the peer's address does not answer. */
-  | 'unreachable'
+  'unreachable',
   /** The peer's queue pair has come up in another connection: this one is a ghost. */
-  | 'stale'
+  'stale',
   /** Goes on from DREQ_RCVD. */
-  | 'answer';
+  'answer',
+] as const;
+export type CmInput = (typeof CM_INPUTS)[number];
 
 export type CmAction =
   /** Raises `turn`, now or later. */

@@ -2,7 +2,7 @@
  * The CM module: connections over the MAD module of one device (IBTA 12, rdma_cm's conventions).
  * What the consumer asks for is here; what arrives is in cm-receiver.ts.
  */
-import { SpiError, Timer, isIpv4Gid } from '../../core/spi/index.js';
+import { FlightLog, SpiError, Timer, isIpv4Gid } from '../../core/spi/index.js';
 import type {
   Clock,
   CmConnectOptions,
@@ -29,7 +29,8 @@ import { newCmCounters } from './cm-counters.js';
 import type { CmCounters } from './cm-counters.js';
 import type { CmInput } from './cm-states.js';
 import { ConnectionTable } from './connection-table.js';
-import type { CmPath, Connection, ConnectionServices, TransactionId } from './connection.js';
+import type { CmPath, Connection, ConnectionServices } from './connection.js';
+import { FlightNotes } from './flight-notes.js';
 import { Listeners } from './listeners.js';
 import { checkConnectable } from './qp-control.js';
 import { RateLimit } from './rate-limit.js';
@@ -37,6 +38,8 @@ import { RejectedRequests } from './rejected-requests.js';
 import { reqOf } from './req-message.js';
 import { Sidr } from './sidr.js';
 import { MAX_REJECTED, TURNS_PER_PEER } from './timing.js';
+import { transactionIdOf, transactionIdWords } from './transaction-id.js';
+import type { TransactionId } from './transaction-id.js';
 import { transportOfAsker } from './transport.js';
 import { Turns } from './turns.js';
 import { CM_CLASS, CM_CLASS_VERSION, CM_METHOD_SEND } from './wire/attribute-id.js';
@@ -92,6 +95,7 @@ export class Cm implements CmModule {
       clock,
       timers,
       logger,
+      notes: new FlightNotes(new FlightLog(), () => clock.now()),
       table: this.table,
       turns: this.turns,
       rejected: new RejectedRequests(MAX_REJECTED),
@@ -153,8 +157,8 @@ export class Cm implements CmModule {
     checkConnectable(options.qp);
     const { device, random } = this.dependencies;
     const { index: localGidIndex, gid: localGid } = this.localGidFor(options);
-    const path = { gid: options.remoteGid.slice(), localGidIndex };
-    this.table.checkUnknown(options.qp.qpn, path.gid);
+    this.table.checkUnknown(options.qp.qpn, options.remoteGid);
+    const path = this.table.pathTo(options.remoteGid, localGidIndex);
     const identity = {
       localCommId: this.newCommId(),
       localGid,
@@ -232,9 +236,10 @@ export class Cm implements CmModule {
   }
 
   private send(message: CmMessage, transactionId: TransactionId, path: CmPath): void {
+    const { hi, lo } = transactionIdWords(transactionId);
     const data = emitCmMad({
-      transactionIdHi: transactionId.hi,
-      transactionIdLo: transactionId.lo,
+      transactionIdHi: hi,
+      transactionIdLo: lo,
       attributeModifier: 0,
       message,
     });
@@ -270,7 +275,7 @@ export class Cm implements CmModule {
 
   private newTransactionId(): TransactionId {
     this.nextTransaction = (this.nextTransaction + 1) >>> 0;
-    return { hi: this.agent.hiTid, lo: this.nextTransaction };
+    return transactionIdOf(this.agent.hiTid, this.nextTransaction);
   }
 
   private newCommId(): number {

@@ -5,7 +5,7 @@
  */
 import { SpiError } from '../../core/spi/index.js';
 import type { Gid } from '../../core/spi/index.js';
-import type { Connection } from './connection.js';
+import type { CmPath, Connection } from './connection.js';
 
 export class ConnectionTable {
   private readonly byLocalId = new Map<number, Connection>();
@@ -42,6 +42,12 @@ export class ConnectionTable {
 
   findRemoteQp(qpn: number, guid: bigint, peer: Gid): Connection | undefined {
     return this.byRemoteQp.get(nodeKey(guid, peer), qpn);
+  }
+
+  /** The way to a peer: those of its connections that lead there alike share it. */
+  pathTo(peer: Gid, localGidIndex: number): CmPath {
+    const path = this.lingering.any(addressKey(peer))?.path;
+    return path?.localGidIndex === localGidIndex ? path : { gid: peer.slice(), localGidIndex };
   }
 
   /** @throws SpiError('EINVAL') when the peer may still know the queue pair by a connection */
@@ -89,6 +95,12 @@ class PeerIndex {
 
   get(peer: string, number: number): Connection | undefined {
     return this.peers.get(peer)?.get(number);
+  }
+
+  /** Any connection of the peer's. */
+  any(peer: string): Connection | undefined {
+    for (const connection of this.peers.get(peer)?.values() ?? []) return connection;
+    return undefined;
   }
 
   set(peer: string, number: number, connection: Connection): void {

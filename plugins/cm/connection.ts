@@ -3,28 +3,26 @@
  * wait for an answer, disconnecting, timewait; connecting is active-connection.ts and
  * passive-connection.ts.
  */
-import { SpiError, Timer } from '../../core/spi/index.js';
+import { NO_ROW, SpiError } from '../../core/spi/index.js';
 import type { CmConnection, CmEvent, Clock, Gid, Logger, Timers } from '../../core/spi/index.js';
 import { aprOf } from './apr-message.js';
 import { transition } from './cm-states.js';
 import type { CmAction, CmInput, CmRole, CmState } from './cm-states.js';
 import type { ConnectionTable } from './connection-table.js';
-import { FlightRecord } from './flight-record.js';
-import type { QpControl } from './qp-control.js';
+import type { FlightNotes, Noting } from './flight-notes.js';
+import type { CommEstListener, QpControl } from './qp-control.js';
 import type { RejectedRequests } from './rejected-requests.js';
 import { guidInfo, rejOf } from './rej-message.js';
-import { ATTEMPTS_OF_A_TURN, DREQ_RETRIES, retryWaitUs, timewaitUs } from './timing.js';
+import { ATTEMPTS_OF_A_TURN, DREQ_RETRIES, timewaitUs } from './timing.js';
 import type { RetryPolicy } from './timing.js';
+import type { TransactionId } from './transaction-id.js';
 import type { TurnTaker, Turns } from './turns.js';
+import { Wait } from './wait.js';
+import type { Waiter } from './wait.js';
 import { AP_STATUS } from './wire/apr.js';
 import type { CmMessage } from './wire/message.js';
 import { MESSAGE_REJECTED } from './wire/rej.js';
-import { REJECT_REASON, rejectReasonName } from './wire/reject-reason.js';
-
-export interface TransactionId {
-  readonly hi: number;
-  readonly lo: number;
-}
+import { REJECT_REASON } from './wire/reject-reason.js';
 
 /** Where the messages of a connection go, and come from. */
 export interface CmPath {
@@ -37,6 +35,7 @@ export interface ConnectionServices {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly logger: Logger;
+  readonly notes: FlightNotes;
   readonly table: ConnectionTable;
   readonly turns: Turns;
   readonly rejected: RejectedRequests;
@@ -61,11 +60,15 @@ const WITH_TURN: ReadonlySet<CmState> = new Set([
   'DREQ_SENT',
 ]);
 
-export abstract class Connection implements CmConnection, TurnTaker {
+export abstract class Connection
+  implements CmConnection, TurnTaker, Noting, Waiter, CommEstListener
+{
+  abstract readonly role: CmRole;
   state: CmState;
   remoteCommId = 0;
   remoteGuid = 0n;
   remoteQpn = 0;
+  lastNote = NO_ROW;
   protected qpControl: QpControl | undefined;
   /** Of the REQ: REP, RTU, MRA and REJ have the same one. */
   protected abstract readonly transactionId: TransactionId;
@@ -74,28 +77,22 @@ export abstract class Connection implements CmConnection, TurnTaker {
   protected abstract readonly onEvent: ((event: CmEvent) => void) | undefined;
   /** `MESSAGE_MRAED`: which message of ours an MRA can be about. */
   protected abstract readonly messageToMra: number;
-  private readonly flight: FlightRecord;
-  private readonly waitTimer = new Timer(() => this.onWaitOver());
-  private policy: RetryPolicy = DREQ_RETRIES;
-  private attempt = 0;
-  /** The least wait that an MRA has asked for. */
-  private mraWaitUs = 0;
+  /** There while an answer is awaited, or the end of timewait. */
+  private wait: Wait | undefined = undefined;
   private muted = false;
   /** One event ends a connection for the consumer; `timewait-exit` may follow it. */
   private endReported = false;
-  private dreqTransactionId: TransactionId | undefined;
-  private peerDreqTransactionId: TransactionId | undefined;
-  private lapTransactionId: TransactionId | undefined;
+  private dreqTransactionId: TransactionId | undefined = undefined;
+  /** Of the peer's last DREQ or LAP, which are answered at once. */
+  private peerTransactionId: TransactionId | undefined = undefined;
 
   constructor(
     protected readonly services: ConnectionServices,
-    readonly role: CmRole,
     initial: CmState,
     readonly localCommId: number,
     readonly path: CmPath,
   ) {
     this.state = initial;
-    this.flight = new FlightRecord(services.clock.now());
   }
 
   get remoteGid(): Gid {
@@ -119,7 +116,12 @@ export abstract class Connection implements CmConnection, TurnTaker {
   }
 
   flightRecord(): readonly string[] {
-    return this.flight.read();
+    return this.services.notes.lines(this);
+  }
+
+  /** Data has come: the peer's side is established. */
+  onCommEst(): void {
+    this.dispatch('commEst');
   }
 
   /** It may send its request. */
@@ -129,14 +131,13 @@ export abstract class Connection implements CmConnection, TurnTaker {
 
   /** A message of the peer's for this connection. */
   receive(message: CmMessage, transactionId: TransactionId): void {
-    if (message.name === 'DREQ') this.peerDreqTransactionId = transactionId;
-    if (message.name === 'LAP') this.lapTransactionId = transactionId;
+    if (message.name === 'DREQ' || message.name === 'LAP') this.peerTransactionId = transactionId;
     if (message.name === 'REJ') {
       const { reason } = message.body;
-      this.note(`REJ: ${rejectReasonName(reason)}`);
+      this.services.notes.rejected(this, reason);
       this.dispatch(reason === REJECT_REASON.STALE_CONNECTION ? 'REJ_STALE' : 'REJ');
     } else if (message.name === 'MRA' && message.body.messageMraed !== this.messageToMra) {
-      this.note('MRA of another message');
+      this.services.notes.otherMra(this);
       this.services.onUnexpected(this, 'MRA');
     } else if (isInput(message.name)) {
       this.dispatch(message.name);
@@ -148,12 +149,12 @@ export abstract class Connection implements CmConnection, TurnTaker {
     const from = this.state;
     const row = transition(this.role, from, input);
     if (!row) {
-      this.note(`${input} in ${from}: unexpected`);
+      this.services.notes.unexpected(this, input, from);
       this.services.onUnexpected(this, input);
       return false;
     }
     this.state = row.next;
-    this.note(input, from, row.next);
+    this.services.notes.input(this, input, from, row.next);
     if (WITH_TURN.has(from) && !WITH_TURN.has(row.next)) this.services.turns.leave(this);
     for (const action of row.actions) this.run(action);
     if (this.state === 'IDLE') this.end();
@@ -162,7 +163,7 @@ export abstract class Connection implements CmConnection, TurnTaker {
 
   /** Drops all that is held, without a word to anybody. */
   end(): void {
-    this.stopTimers();
+    this.forgetWait();
     this.services.turns.leave(this);
     this.qpControl?.release();
     this.services.table.remove(this);
@@ -179,12 +180,8 @@ export abstract class Connection implements CmConnection, TurnTaker {
     perform(this);
   }
 
-  protected note(text: string, from = '', to = ''): void {
-    this.flight.add(this.services.clock.now(), text, from, to);
-  }
-
   protected send(message: CmMessage, transactionId = this.transactionId): void {
-    this.note(message.name, 'sent');
+    this.services.notes.sent(this, message.name);
     this.services.send(message, transactionId, this.path);
   }
 
@@ -213,46 +210,50 @@ export abstract class Connection implements CmConnection, TurnTaker {
   }
 
   protected startRetries(policy: RetryPolicy): void {
-    this.policy = policy;
-    this.attempt = 0;
-    this.mraWaitUs = 0;
-    this.startWait();
+    this.presentWait.begin(policy);
+    this.startTimer(this.presentWait.waitUs);
   }
 
   protected extendWait(waitUs: number): void {
-    this.mraWaitUs = Math.max(this.mraWaitUs, waitUs);
-    this.startWait();
+    this.presentWait.extend(waitUs);
+    this.startTimer(this.presentWait.waitUs);
   }
 
+  private get presentWait(): Wait {
+    return (this.wait ??= new Wait(this));
+  }
+
+  /** How often the message that is not answered has been sent. */
   protected get attempts(): number {
-    return this.attempt + 1;
+    return this.presentWait.attempts;
   }
 
   protected stopTimers(): void {
-    this.services.timers.stop(this.waitTimer);
+    if (this.wait) this.services.timers.stop(this.wait);
   }
 
-  private startWait(): void {
-    const waitUs = Math.max(retryWaitUs(this.policy, this.attempt), this.mraWaitUs);
-    this.startTimer(waitUs);
+  /** Nothing is awaited any more, or for the time being: there may be many such connections. */
+  protected forgetWait(): void {
+    this.stopTimers();
+    this.wait = undefined;
   }
 
   private startTimer(waitUs: number): void {
     const { timers, clock } = this.services;
-    timers.start(this.waitTimer, clock.now() + waitUs);
+    timers.start(this.presentWait, clock.now() + waitUs);
   }
 
-  private onWaitOver(): void {
+  onWaitOver(): void {
     if (this.state === 'TIMEWAIT') this.dispatch('timewaitOver');
-    else this.dispatch(this.attempt < this.policy.retries ? 'retry' : 'exhausted');
+    else this.dispatch(this.presentWait.isExhausted ? 'exhausted' : 'retry');
   }
 
   private static readonly COMMON: CmActions<Connection> = {
     awaitTurn: (c) => c.services.turns.enter(c),
     nextRetry: (c) => {
-      c.attempt++;
-      if (c.attempt === ATTEMPTS_OF_A_TURN) c.services.turns.leave(c);
-      c.startWait();
+      c.presentWait.again();
+      if (c.attempts === ATTEMPTS_OF_A_TURN + 1) c.services.turns.leave(c);
+      c.startTimer(c.presentWait.waitUs);
     },
     stopTimers: (c) => c.stopTimers(),
     startDreqRetries: (c) => {
@@ -272,12 +273,12 @@ export abstract class Connection implements CmConnection, TurnTaker {
     sendDrep: (c) => {
       const { localCommId, remoteCommId } = c;
       const body = { localCommId, remoteCommId, privateData: new Uint8Array(0) };
-      c.send({ name: 'DREP', body }, c.peerDreqTransactionId);
+      c.send({ name: 'DREP', body }, c.peerTransactionId);
     },
     refusePath: (c) => {
       const { localCommId, remoteCommId } = c;
       const body = aprOf({ localCommId, remoteCommId, apStatus: AP_STATUS.UNSUPPORTED });
-      c.send({ name: 'APR', body }, c.lapTransactionId);
+      c.send({ name: 'APR', body }, c.peerTransactionId);
     },
     rejectStale: (c) => {
       c.sendRej(MESSAGE_REJECTED.req, REJECT_REASON.STALE_CONNECTION, { localCommId: 0 });

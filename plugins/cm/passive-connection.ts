@@ -7,15 +7,16 @@ import type {
   DeviceAttributes,
   QueuePair,
 } from '../../core/spi/index.js';
-import type { CmAction } from './cm-states.js';
+import type { CmAction, CmRole } from './cm-states.js';
 import { Connection } from './connection.js';
-import type { CmActions, CmPath, ConnectionServices, TransactionId } from './connection.js';
+import type { CmActions, CmPath, ConnectionServices } from './connection.js';
 import { agreedMtuBytes, agreedVendorId } from './local-mtu.js';
 import { QpControl } from './qp-control.js';
 import type { QpPlan } from './qp-control.js';
 import { rejOf } from './rej-message.js';
 import { MRA_SERVICE_TIMEOUT, REQ_REJECTED_US, mraWaitUs, repRetries } from './timing.js';
 import { answererFields } from './transport.js';
+import type { TransactionId } from './transaction-id.js';
 import type { CmTransport } from './transport.js';
 import type { CmMessage } from './wire/message.js';
 import { MESSAGE_MRAED } from './wire/mra.js';
@@ -44,39 +45,53 @@ export interface PassiveInit {
   readonly onClosedOrOpen: () => void;
 }
 
+/** What was asked for, and what comes of it. */
+class Handshake {
+  plan: QpPlan | undefined = undefined;
+  rep: CmRep | undefined = undefined;
+  rejection = CONSUMER_REJECTS;
+  serviceTimeout = 0;
+  failure: string | undefined = undefined;
+  settled = false;
+  halfOpen = true;
+
+  constructor(readonly init: PassiveInit) {}
+}
+
 export class PassiveConnection extends Connection {
-  readonly transport: CmTransport;
   protected readonly transactionId: TransactionId;
-  protected readonly messageToMra = MESSAGE_MRAED.rep;
   protected readonly ackTimeout: number;
-  protected onEvent: ((event: CmEvent) => void) | undefined;
-  private readonly startingPsn: number;
-  /** What was asked for, and the answer: gone when the connection is established. */
-  private init: PassiveInit | undefined;
-  private plan: QpPlan | undefined;
-  private rep: CmRep | undefined;
-  private rejection = CONSUMER_REJECTS;
-  private serviceTimeout = 0;
-  private failure: string | undefined;
-  private settled = false;
-  private halfOpen = true;
+  protected onEvent: ((event: CmEvent) => void) | undefined = undefined;
+  /** Until it is established: there may be many such connections. */
+  private handshake: Handshake | undefined;
 
   constructor(services: ConnectionServices, init: PassiveInit) {
-    super(services, 'passive', 'REQ_RCVD', init.localCommId, init.path);
-    this.init = init;
-    this.transport = init.transport;
+    super(services, 'REQ_RCVD', init.localCommId, init.path);
+    this.handshake = new Handshake(init);
     this.transactionId = init.transactionId;
     this.ackTimeout = init.req.primaryLocalAckTimeout;
-    this.startingPsn = init.startingPsn;
     this.remoteCommId = init.req.localCommId;
     this.remoteGuid = init.req.localCaGuid;
     this.remoteQpn = init.req.localQpn;
+    services.notes.input(this, 'REQ', 'IDLE', 'REQ_RCVD');
     services.table.add(this);
     services.table.addRemote(this);
   }
 
+  get role(): CmRole {
+    return 'passive';
+  }
+
+  protected get messageToMra(): number {
+    return MESSAGE_MRAED.rep;
+  }
+
   get req(): CmReq {
-    return this.request.req;
+    return this.present.init.req;
+  }
+
+  get transport(): CmTransport {
+    return this.present.init.transport;
   }
 
   get waitsForConsumer(): boolean {
@@ -90,24 +105,25 @@ export class PassiveConnection extends Connection {
 
   /** @throws SpiError of the provider when the queue pair does not become ready to receive */
   accept(options: CmAcceptOptions): void {
-    const qpControl = new QpControl(options.qp, () => void this.dispatch('commEst'));
-    this.plan = this.planFor(options);
+    const qpControl = new QpControl(options.qp, this);
+    const plan = this.planFor(options);
+    this.present.plan = plan;
     try {
-      qpControl.toRtr(this.plan);
+      qpControl.toRtr(plan);
     } catch (error) {
       qpControl.release();
       throw error;
     }
     this.qpControl = qpControl;
     this.onEvent = options.onEvent;
-    this.rep = this.repFor(options, this.plan);
+    this.present.rep = this.repFor(options, plan);
     this.services.table.addLingering(this);
     this.dispatch('accept');
   }
 
   reject(options: CmRejectOptions): void {
     const { reason, privateData, info } = options;
-    this.rejection = {
+    this.present.rejection = {
       reason,
       privateData: privateData.slice(),
       ...(info && { info: info.slice() }),
@@ -116,10 +132,13 @@ export class PassiveConnection extends Connection {
   }
 
   override receive(message: CmMessage, transactionId: TransactionId): void {
-    if (message.name === 'MRA' && message.body.messageMraed === this.messageToMra) {
-      this.serviceTimeout = message.body.serviceTimeout;
+    const { handshake } = this;
+    if (handshake && message.name === 'MRA' && message.body.messageMraed === this.messageToMra) {
+      handshake.serviceTimeout = message.body.serviceTimeout;
     }
-    if (message.name === 'REJ') this.failure = `the peer rejected it (${message.body.reason})`;
+    if (handshake && message.name === 'REJ') {
+      handshake.failure = `the peer rejected it (${message.body.reason})`;
+    }
     super.receive(message, transactionId);
   }
 
@@ -136,32 +155,34 @@ export class PassiveConnection extends Connection {
 
   /** The network says that the peer does not answer. */
   onUnreachable(): void {
-    this.failure = 'the network reports that the address is unreachable';
+    const { handshake } = this;
+    if (handshake) handshake.failure = 'the network reports that the address is unreachable';
     this.dispatch('unreachable');
   }
 
   private settle(): void {
-    if (!this.settled && !this.waitsForConsumer) {
-      this.settled = true;
-      this.init?.onSettled();
+    const { handshake } = this;
+    if (!handshake) return;
+    if (!handshake.settled && !this.waitsForConsumer) {
+      handshake.settled = true;
+      handshake.init.onSettled();
     }
     const open = ['REQ_RCVD', 'MRA_REQ_SENT', 'REP_SENT', 'MRA_REP_RCVD'].includes(this.state);
-    if (this.halfOpen && !open) {
-      this.halfOpen = false;
-      this.init?.onClosedOrOpen();
+    if (handshake.halfOpen && !open) {
+      handshake.halfOpen = false;
+      handshake.init.onClosedOrOpen();
     }
   }
 
   private planFor(options: CmAcceptOptions): QpPlan {
-    const { path } = this;
-    const { req, deviceAttributes } = this.request;
+    const { req, deviceAttributes, startingPsn } = this.present.init;
     const { maxResponderResources, maxInitiatorDepth } = deviceAttributes;
     return {
-      addressVector: { gid: path.gid, localGidIndex: path.localGidIndex },
+      addressVector: this.path,
       pathMtuBytes: agreedMtuBytes(req, agreedVendorId(req, deviceAttributes)),
       accessFlags: options.accessFlags,
       destinationQpn: req.localQpn,
-      receivePsn: this.startingPsn,
+      receivePsn: startingPsn,
       sendPsn: req.startingPsn,
       responderResources: Math.min(
         options.responderResources,
@@ -177,7 +198,7 @@ export class PassiveConnection extends Connection {
   }
 
   private repFor(options: CmAcceptOptions, plan: QpPlan): CmRep {
-    const { req, deviceAttributes } = this.request;
+    const { req, deviceAttributes } = this.present.init;
     return {
       localCommId: this.localCommId,
       remoteCommId: this.remoteCommId,
@@ -198,10 +219,11 @@ export class PassiveConnection extends Connection {
 
   /** RTR to RTS; a queue pair that has failed meanwhile ends the connection. */
   private startQp(): void {
+    const { present } = this;
     try {
-      if (this.plan) this.qpControl?.toRts(this.plan);
+      if (present.plan) this.qpControl?.toRts(present.plan);
     } catch (error) {
-      this.failure = `the queue pair cannot send: ${String(error)}`;
+      present.failure = `the queue pair cannot send: ${String(error)}`;
       this.dispatch('qpFailed');
       return;
     }
@@ -210,7 +232,8 @@ export class PassiveConnection extends Connection {
 
   /** @param waitUs the peer has been asked to wait so long before it repeats its REQ */
   private sendRejection(localCommId: number, waitUs = 0): void {
-    const { remoteCommId, rejection, transactionId, services } = this;
+    const { remoteCommId, transactionId, services } = this;
+    const { rejection } = this.present;
     const messageRejected = MESSAGE_REJECTED.req;
     const body = rejOf({ localCommId, remoteCommId, messageRejected, ...rejection });
     const asker = {
@@ -223,13 +246,13 @@ export class PassiveConnection extends Connection {
     this.send({ name: 'REJ', body });
   }
 
-  private get request(): PassiveInit {
-    if (!this.init) throw new SpiError('EIO', 'the handshake is over');
-    return this.init;
+  private get present(): Handshake {
+    if (!this.handshake) throw new SpiError('EIO', 'the handshake is over');
+    return this.handshake;
   }
 
   private giveUpDetail(): string {
-    return this.failure ?? `no answer to ${this.attempts} replies`;
+    return this.present.failure ?? `no answer to ${this.attempts} replies`;
   }
 
   protected override act(action: CmAction): boolean {
@@ -251,14 +274,15 @@ export class PassiveConnection extends Connection {
       c.send({ name: 'MRA', body });
     },
     sendRep: (c) => {
-      if (!c.rep) throw new SpiError('EIO', 'REP_SENT without a REP');
-      c.send({ name: 'REP', body: c.rep });
+      const { rep } = c.present;
+      if (!rep) throw new SpiError('EIO', 'REP_SENT without a REP');
+      c.send({ name: 'REP', body: rep });
     },
     startRetries: (c) => {
-      const { localCmResponseTimeout, maxCmRetries } = c.request.req;
+      const { localCmResponseTimeout, maxCmRetries } = c.req;
       c.startRetries(repRetries(localCmResponseTimeout, maxCmRetries));
     },
-    extendWait: (c) => c.extendWait(mraWaitUs(c.serviceTimeout, c.ackTimeout)),
+    extendWait: (c) => c.extendWait(mraWaitUs(c.present.serviceTimeout, c.ackTimeout)),
     startQp: (c) => c.startQp(),
     rejectReq: (c) => c.sendRejection(0),
     rejectReqMra: (c) => {
@@ -267,9 +291,8 @@ export class PassiveConnection extends Connection {
     reportEstablished: (c) => {
       c.emit({ type: 'established', privateData: NO_DATA });
       c.settle();
-      c.init = undefined;
-      c.plan = undefined;
-      c.rep = undefined;
+      c.forgetWait();
+      c.handshake = undefined;
     },
     reportAcceptFailed: (c) => c.emitEnd({ type: 'accept-failed', detail: c.giveUpDetail() }),
   };

@@ -26,6 +26,11 @@ export interface QpPlan {
   readonly rnrRetryCount: number;
 }
 
+/** Who is told of COMM_EST. */
+export interface CommEstListener {
+  onCommEst(): void;
+}
+
 /** @throws SpiError('EINVAL') unless the queue pair is in INIT */
 export function checkConnectable(qp: QueuePair): void {
   if (qp.state !== QpState.INIT) {
@@ -43,14 +48,16 @@ export class QpControl {
 
   constructor(
     readonly qp: QueuePair,
-    onCommEst: () => void,
+    private readonly listener: CommEstListener,
   ) {
     this.next = qp.eventHandler;
-    this.front = (event) => {
-      if (event === AsyncEventType.COMM_EST && this.held) onCommEst();
-      else this.next(event);
-    };
+    this.front = this.onEvent.bind(this);
     qp.eventHandler = this.front;
+  }
+
+  private onEvent(event: AsyncEventType): void {
+    if (event === AsyncEventType.COMM_EST && this.held) this.listener.onCommEst();
+    else this.next(event);
   }
 
   /** @throws SpiError of the provider */

@@ -8,7 +8,8 @@ import type {
 } from '../../core/spi/index.js';
 import { checkPrivateData, checkRange } from './checks.js';
 import type { CmaContents } from './cma-contents.js';
-import type { CmPath, ConnectionServices, TransactionId } from './connection.js';
+import type { CmPath, ConnectionServices } from './connection.js';
+import type { TransactionId } from './transaction-id.js';
 import { sidrTransition } from './sidr-states.js';
 import type { SidrAction, SidrInput, SidrState } from './sidr-states.js';
 import { SIDR_ANSWERED_US, SIDR_UNANSWERED_US } from './timing.js';

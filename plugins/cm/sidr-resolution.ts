@@ -3,7 +3,8 @@ import { CmPrivateData, DEFAULT_PKEY, Timer, gidEquals } from '../../core/spi/in
 import type { CmResolution, CmResolveOptions, Gid } from '../../core/spi/index.js';
 import { checkPrivateData } from './checks.js';
 import { cmaHeaderOf } from './cma-contents.js';
-import type { CmPath, ConnectionServices, TransactionId } from './connection.js';
+import type { CmPath, ConnectionServices } from './connection.js';
+import type { TransactionId } from './transaction-id.js';
 import { sidrTransition } from './sidr-states.js';
 import type { SidrAction, SidrInput, SidrState } from './sidr-states.js';
 import { REQ_RETRIES, retryWaitUs } from './timing.js';

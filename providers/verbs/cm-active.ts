@@ -29,7 +29,7 @@ export class ActiveConnection extends VerbsConnection {
   ) {
     super(services, 'active', 'IDLE', id, options.remoteGid.slice());
     this.onEvent = options.onEvent;
-    this.qpControl = new QpControl(options.qp, () => void this.dispatch('commEst'));
+    this.qpControl = new QpControl(options.qp, this);
     this.dispatch('connect');
   }
 

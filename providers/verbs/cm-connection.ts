@@ -12,8 +12,8 @@ import type {
   Logger,
   Timers,
 } from '../../core/spi/index.js';
-import { FlightRecord } from '../../plugins/cm/flight-record.js';
-import type { QpControl } from '../../plugins/cm/qp-control.js';
+import { FlightRecord } from './cm-flight-record.js';
+import type { CommEstListener, QpControl } from '../../plugins/cm/qp-control.js';
 import type { CmCalls } from './cm-calls.js';
 import { errnoName } from './cm-calls.js';
 import type { CmNativeEvent } from './cm-channel.js';
@@ -59,7 +59,7 @@ const TIMEWAIT_GRACE_US = 5_000_000;
 const COMM_EST = 4;
 const NOTHING = new Uint8Array(0);
 
-export abstract class VerbsConnection implements CmConnection, CmIdOwner {
+export abstract class VerbsConnection implements CmConnection, CmIdOwner, CommEstListener {
   state: CmState;
   protected failure: string | undefined;
   protected qpControl: QpControl | undefined;
@@ -92,6 +92,11 @@ export abstract class VerbsConnection implements CmConnection, CmIdOwner {
 
   notifyEstablished(): void {
     if (this.state !== 'IDLE') this.dispatch('commEst');
+  }
+
+  /** Data has come: the peer's side is established. */
+  onCommEst(): void {
+    this.dispatch('commEst');
   }
 
   abandon(): void {

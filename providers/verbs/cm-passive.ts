@@ -28,7 +28,7 @@ export class PassiveConnection extends VerbsConnection {
     checkConnectable(options.qp);
     this.checkWaiting();
     const plan = this.planFor(options);
-    const control = new QpControl(options.qp, () => void this.dispatch('commEst'));
+    const control = new QpControl(options.qp, this);
     try {
       if (!this.description.isIwarp) control.toRtr(plan);
     } catch (error) {

@@ -310,4 +310,24 @@ describe('CM: flight record', () => {
       'RTU sent',
     ]);
   });
+
+  it('tells the side that was asked of the request, and of what nobody expected', async () => {
+    const pair = new CmPair();
+    const { active, passive } = await pair.established();
+    passive.connection.notifyEstablished();
+    active.connection.disconnect();
+    await pair.world.run();
+    active.connection.disconnect();
+    const record = passive.connection.flightRecord();
+    assert.match(record[0] ?? '', /^\+0\.000 ms REQ: IDLE -> REQ_RCVD$/);
+    const events = record.map((line) => line.replace(/^\S+ ms /, ''));
+    assert.deepEqual(events.slice(1, 6), [
+      'accept: REQ_RCVD -> REP_SENT',
+      'REP sent',
+      'RTU: REP_SENT -> ESTABLISHED',
+      'qpReady: ESTABLISHED -> ESTABLISHED',
+      'commEst: ESTABLISHED -> ESTABLISHED',
+    ]);
+    assert.ok(events.includes('DREP sent'), events.join());
+  });
 });

@@ -120,7 +120,7 @@ describe('The rejected requests', () => {
     commId,
     guid: 1n,
     gid: gidFromIp(ip),
-    transactionId: { hi: 1, lo: 2 },
+    transactionId: 0x1_0000_0002n,
   });
   const rej = rejOf({ localCommId: 0, remoteCommId: 1, messageRejected: 0, reason: 28 });
 

@@ -5,7 +5,12 @@
 import assert from 'node:assert/strict';
 import { AsyncEventType, QpState } from '../../../core/spi/index.js';
 import type { CmEvent, CmRequest } from '../../../core/spi/index.js';
-import { ACTIVE_TABLE, PASSIVE_TABLE, transition } from '../../../plugins/cm/cm-states.js';
+import {
+  ACTIVE_TABLE,
+  CM_INPUTS,
+  PASSIVE_TABLE,
+  transition,
+} from '../../../plugins/cm/cm-states.js';
 import type { CmInput, CmRole, CmState } from '../../../plugins/cm/cm-states.js';
 import type { Connection } from '../../../plugins/cm/connection.js';
 import { TURNS_PER_PEER } from '../../../plugins/cm/timing.js';
@@ -252,18 +257,7 @@ describe('CM: every row, lived', () => {
   }
 
   // What no row is for is dropped: nothing changes, nothing is sent, nobody is told, it is counted.
-  const MESSAGES: readonly CmInput[] = [
-    'REQ',
-    'MRA',
-    'REP',
-    'RTU',
-    'REJ',
-    'REJ_STALE',
-    'DREQ',
-    'DREP',
-    'LAP',
-    'APR',
-  ];
+  const MESSAGES = CM_INPUTS.filter((input) => input === input.toUpperCase());
   const STATES: Record<CmRole, readonly CmState[]> = {
     active: [
       'REQ_QUEUED',
