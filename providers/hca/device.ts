@@ -58,6 +58,8 @@ export class HcaDevice implements Device {
   onClosed: () => void = () => undefined;
   /** Set by a provider that can. */
   mapFile?: NonNullable<Device['mapFile']>;
+  /** Set by a provider whose port prefers some memory to other. */
+  allocate: Device['allocate'] = (lengthBytes) => new ArrayBuffer(lengthBytes);
   private readonly domains = new Set<Domain>();
   private readonly cqs = new Set<SoftCompletionQueue>();
   private eventHandler: (event: AsyncEventType) => void = () => undefined;
@@ -88,10 +90,6 @@ export class HcaDevice implements Device {
     const domain: Domain = new Domain(this.hca.memory, () => this.domains.delete(domain));
     this.domains.add(domain);
     return domain;
-  }
-
-  allocate(lengthBytes: number): ArrayBuffer {
-    return new ArrayBuffer(lengthBytes);
   }
 
   createCompletionQueue(init: CompletionQueueInit): CompletionQueue {

@@ -3,7 +3,7 @@
  * completions, and lets queue pairs send by turns. It owns what all its objects share, and knows no
  * socket; the time is the port's, or that of whoever drives it.
  */
-import { Slab } from '../../core/spi/index.js';
+import { FlightLog, Slab } from '../../core/spi/index.js';
 import type {
   Gid,
   PacketPort,
@@ -72,6 +72,8 @@ export class Hca implements CompletionHost, SharedReceiveHost {
   readonly counters = new HcaCounters();
   /** Where the memory of queue pairs comes from. */
   readonly slab = new Slab();
+  /** Where they note what people may want to know. */
+  readonly flights = new FlightLog();
   readonly queuePairs: QueuePairTable;
   readonly sharedReceives: SharedReceiveTable;
   readonly multicast: MulticastTable;

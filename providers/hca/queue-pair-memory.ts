@@ -5,11 +5,19 @@
  * entries of the send ring, those of the receive ring, and a row for each request.
  */
 import { Piece, Ring, ringEntries, rqeBytes, sqeBytes } from '../../core/spi/index.js';
-import type { QueuePairInit, Slab } from '../../core/spi/index.js';
+import type {
+  AddressVector,
+  QueuePairAttributes,
+  QueuePairInit,
+  Slab,
+} from '../../core/spi/index.js';
+import { ATTRIBUTE_WORDS, keepAttributes, keptAttributes } from './kept-attributes.js';
 
 /** Words of every queue pair, from the start of its memory. */
 const RING = { SEND_PRODUCER: 0, SEND_CONSUMER: 1, RECEIVE_PRODUCER: 2, RECEIVE_CONSUMER: 3 };
-const RING_WORDS = 4;
+/** They come next; then the rest, as far as it is there. */
+const ATTRIBUTES = 4;
+const FIXED_WORDS = ATTRIBUTES + ATTRIBUTE_WORDS;
 
 /**
  * Times of a connection, in microseconds: doubles, which as fields of objects would each be an
@@ -21,7 +29,7 @@ export const TIME = {
   ROUND_AT: 1,
   LOWERED_AT: 2,
   BACK_AT: 3,
-  /** RoundTripTime. */
+  /** round-trip-time.ts. */
   SHORTEST: 4,
   SMOOTHED: 5,
   DEVIATION: 6,
@@ -30,8 +38,12 @@ export const TIME = {
   ASK_DEADLINE: 8,
   /** RcRequester. */
   LAST_HINT: 9,
+  /** RcAckTimer: how long one is awaited. */
+  ACK_TIMEOUT: 10,
+  /** RcAckRequests: when the last message left. */
+  SENT_AT: 11,
 } as const;
-const TIMES = 10;
+const TIMES = 12;
 
 /** Words of what a responder owes: see ResponseQueue. */
 export const RESPONSE_ROW = { KIND: 0, PSN: 1, SYNDROME: 2, MSN: 3, WORDS: 4 } as const;
@@ -60,6 +72,7 @@ export class QueuePairMemory extends Piece {
   readonly firstRequest: number;
   readonly sendRing: Ring;
   readonly receiveRing: Ring | undefined;
+  private addressVector: AddressVector | undefined = undefined;
 
   constructor(slab: Slab, init: QueuePairInit, parts: QueuePairParts) {
     const layout = layoutOf(init, parts);
@@ -92,6 +105,28 @@ export class QueuePairMemory extends Piece {
       : undefined;
   }
 
+  /** An attribute of the queue pair, 0 when it has not been given. @param which ATTRIBUTE */
+  attribute(which: number): number {
+    return this.words[this.firstWord + ATTRIBUTES + which]!;
+  }
+
+  get attributes(): QueuePairAttributes {
+    const numbers = keptAttributes(this.words, this.firstWord + ATTRIBUTES);
+    const { addressVector } = this;
+    return addressVector ? { ...numbers, addressVector } : numbers;
+  }
+
+  keep(attributes: QueuePairAttributes): void {
+    keepAttributes(this.words, this.firstWord + ATTRIBUTES, attributes);
+    this.addressVector = attributes.addressVector ?? this.addressVector;
+  }
+
+  forgetAttributes(): void {
+    const first = this.firstWord + ATTRIBUTES;
+    this.words.fill(0, first, first + ATTRIBUTE_WORDS);
+    this.addressVector = undefined;
+  }
+
   /** Nobody finds anything in it from now on; `free` gives it to others. */
   end(): void {
     this.sendRing.end();
@@ -117,7 +152,7 @@ function layoutOf(
   const sendEntries = ringEntries(init.maxSendWr);
   const sendBytes = sqeBytes(init.maxSendSge, init.maxInlineBytes);
   const receiveBytes = rqeBytes(init.maxReceiveSge);
-  const times = RING_WORDS;
+  const times = FIXED_WORDS;
   const responses = times + (connected ? 2 * TIMES : 0);
   const fixed = responses + (connected ? FEW_RESPONSES * RESPONSE_ROW.WORDS : 0);
   const sends = Math.ceil(fixed / LINE_WORDS) * LINE_WORDS;

@@ -5,6 +5,7 @@
  */
 import {
   AsyncEventType,
+  NO_ROW,
   QpState,
   RQE,
   SQE,
@@ -12,7 +13,6 @@ import {
   WcOpcode,
   WcStatus,
   WrFlags,
-  WrOpcode,
   checkQpTransition,
 } from '../../core/spi/index.js';
 import type {
@@ -24,8 +24,9 @@ import type {
   Ring,
 } from '../../core/spi/index.js';
 import type { CompletionSource, SoftCompletionQueue } from './completion-queue.js';
-import { FLIGHT, FlightRecorder } from './flight-recorder.js';
+import { FLIGHT, flightLines } from './flight-events.js';
 import type { Hca } from './hca.js';
+import { ATTRIBUTE } from './kept-attributes.js';
 import type { Domain } from './memory.js';
 import type { Window, WindowBinder } from './memory-window.js';
 import type { Notifiable } from './notification-queue.js';
@@ -35,16 +36,8 @@ import { OwnReceiveQueue } from './receive-source.js';
 import type { ReceiveSource } from './receive-source.js';
 import type { ReceivedPacket } from './received-packet.js';
 import type { SoftSharedReceiveQueue } from './shared-receive-queue.js';
+import { WC_OPCODE } from './wc-opcodes.js';
 import type { SoftXrcDomain } from './xrc-domain.js';
-
-const WC_OPCODE = new Uint8Array(256);
-WC_OPCODE[WrOpcode.RDMA_WRITE] = WcOpcode.RDMA_WRITE;
-WC_OPCODE[WrOpcode.RDMA_WRITE_WITH_IMM] = WcOpcode.RDMA_WRITE;
-WC_OPCODE[WrOpcode.RDMA_READ] = WcOpcode.RDMA_READ;
-WC_OPCODE[WrOpcode.ATOMIC_CMP_AND_SWP] = WcOpcode.COMP_SWAP;
-WC_OPCODE[WrOpcode.ATOMIC_FETCH_AND_ADD] = WcOpcode.FETCH_ADD;
-WC_OPCODE[WrOpcode.LOCAL_INV] = WcOpcode.LOCAL_INV;
-WC_OPCODE[WrOpcode.BIND_MW] = WcOpcode.BIND_MW;
 
 export abstract class SoftQueuePair
   implements QueuePair, Notifiable, CompletionSource, WindowBinder
@@ -59,7 +52,7 @@ export abstract class SoftQueuePair
   /** Of XRC queue pairs. */
   xrcDomain: SoftXrcDomain | undefined = undefined;
   private boundWindows: Set<Window> | undefined = undefined;
-  readonly flight = new FlightRecorder();
+  private lastEvent = NO_ROW;
   readonly sendCq: SoftCompletionQueue;
   readonly receiveCq: SoftCompletionQueue;
   readonly context: number;
@@ -67,7 +60,6 @@ export abstract class SoftQueuePair
   readonly maxSendSge: number;
   readonly maxInlineBytes: number;
   state: QpState = QpState.RESET;
-  attributes: QueuePairAttributes = {};
   eventHandler: QueuePairEventHandler;
   oldest = 0;
   fetched = 0;
@@ -137,7 +129,7 @@ export abstract class SoftQueuePair
   /** Puts out up to `budget` packets; true when more could go at once. */
   abstract transmitResponses(budget: number): boolean;
   abstract transmitRequests(budget: number): boolean;
-  /** Values are checked and stored in `attributes`; `state` is still the old one. */
+  /** Values are checked and stored in `memory`; `state` is still the old one. */
   protected abstract enter(to: QpState): void;
   /** Stops timers and forgets what is under way. */
   protected abstract stop(): void;
@@ -168,8 +160,8 @@ export abstract class SoftQueuePair
     const to = checkQpTransition(this.type, this.state, attributes);
     checkAttributeValues(attributes, this.hca.limits);
     this.checkModify(to, attributes);
-    if (to === QpState.RESET) this.attributes = {};
-    this.attributes = Object.assign({}, this.attributes, attributes);
+    if (to === QpState.RESET) this.memory.forgetAttributes();
+    this.memory.keep(attributes);
     if (to === QpState.ERR) this.toError();
     else {
       const from = this.state;
@@ -181,11 +173,17 @@ export abstract class SoftQueuePair
   }
 
   query(): Readonly<QueuePairAttributes> {
-    return { ...this.attributes, state: this.state, currentState: this.state };
+    return { ...this.memory.attributes, state: this.state, currentState: this.state };
   }
 
   flightRecord(): readonly string[] {
-    return this.flight.lines();
+    return flightLines(this.hca.flights, this.lastEvent);
+  }
+
+  /** Of its flight record. @param event FLIGHT */
+  note(event: number, a = 0, b = 0): void {
+    const { flights, nowUs } = this.hca;
+    this.lastEvent = flights.add(this.lastEvent, nowUs, event, a, b);
   }
 
   destroy(): void {
@@ -222,12 +220,13 @@ export abstract class SoftQueuePair
   checkDrained(): void {
     if (this.state !== QpState.SQD || this.drainReported || this.oldest !== this.fetched) return;
     this.drainReported = true;
-    if (this.attributes.enableSqdAsyncNotify === true) this.raise(AsyncEventType.SQ_DRAINED);
+    if (this.memory.attribute(ATTRIBUTE.enableSqdAsyncNotify) !== 0)
+      this.raise(AsyncEventType.SQ_DRAINED);
   }
 
   protected setState(to: QpState): void {
     if (to === this.state) return;
-    this.flight.record(this.hca.nowUs, FLIGHT.STATE, this.state, to);
+    this.note(FLIGHT.STATE, this.state, to);
     this.state = to;
   }
 
@@ -243,7 +242,7 @@ export abstract class SoftQueuePair
 
   onCqOverrun(): void {
     if (this.state === QpState.ERR || this.state === QpState.RESET) return;
-    this.flight.record(this.hca.nowUs, FLIGHT.CQ_OVERRUN);
+    this.note(FLIGHT.CQ_OVERRUN);
     this.toError();
   }
 
@@ -302,7 +301,7 @@ export abstract class SoftQueuePair
   /** The oldest send request fails, and with it the queue pair. */
   failOldest(status: number, vendorError: number): void {
     if (this.state === QpState.ERR) return;
-    this.flight.record(this.hca.nowUs, FLIGHT.FAILED, status, this.oldest);
+    this.note(FLIGHT.FAILED, status, this.oldest);
     this.completeOldest(status, 0, vendorError);
     this.toError();
   }

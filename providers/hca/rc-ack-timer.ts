@@ -8,6 +8,7 @@
 import { TimerEntry } from '../../core/spi/index.js';
 import type { RcPace } from './rc-pace.js';
 import type { RcQueuePair } from './rc-queue-pair.js';
+import { TIME } from './queue-pair-memory.js';
 import { NO_DEADLINE } from './rc-memory.js';
 
 /** IBTA lets the ACK timer take 1 to 4 times its nominal length: we back off within that. */
@@ -18,6 +19,8 @@ const FEW_TIMERS = 64;
 /** Who waits. */
 export interface AckWaiter {
   readonly outstanding: boolean;
+  /** Asks where nothing of what is on its way does: true then, and nothing is amiss. */
+  remind(): boolean;
   /** Nothing has come back for `waitedUs`. */
   onAckTimeout(waitedUs: number): void;
   ask(): void;
@@ -60,17 +63,22 @@ export class RcAckTimer extends TimerEntry {
    * comes too early finds the true deadline and waits on.
    */
   restart(): void {
-    const { hca, ackTimeoutUs } = this.qp;
+    const { hca, memory } = this.qp;
+    const { ackTimeoutUs } = memory;
     if (ackTimeoutUs === Infinity) return;
-    this.qp.memory.ackDeadlineUs = hca.nowUs + ackTimeoutUs * this.backoff;
+    memory.ackDeadlineUs = hca.nowUs + ackTimeoutUs * this.backoff;
     this.restartAsking();
   }
 
   /** What asks has been sent: the wait before asking begins again, the ACK timer goes on. */
   restartAsking(): void {
-    const { hca } = this.qp;
-    this.qp.memory.askDeadlineUs = hca.nowUs + this.pace.timeoutUs * this.askBackoff;
-    const { nextUs } = this;
+    const { hca, memory } = this.qp;
+    this.pace.awaitAnswer(hca, this.askBackoff);
+    const { doubles, firstTime } = memory;
+    const nextUs = Math.min(
+      doubles[firstTime + TIME.ACK_DEADLINE]!,
+      doubles[firstTime + TIME.ASK_DEADLINE]!,
+    );
     if (!this.active || nextUs < this.deadlineUs) hca.timers.start(this, nextUs);
   }
 
@@ -97,14 +105,16 @@ export class RcAckTimer extends TimerEntry {
   override expire(nowUs: number): void {
     const { waiter, qp } = this;
     if (!waiter.outstanding || !this.running) this.pause();
+    else if (nowUs < this.nextUs) qp.hca.timers.start(this, this.nextUs);
+    else if (waiter.remind()) this.restart();
     else if (nowUs >= this.qp.memory.ackDeadlineUs) {
-      const waitedUs = qp.ackTimeoutUs * this.backoff;
+      const waitedUs = qp.memory.ackTimeoutUs * this.backoff;
       this.backoff = Math.min(this.backoff * 2, MAX_BACKOFF);
       waiter.onAckTimeout(waitedUs);
-    } else if (nowUs >= this.qp.memory.askDeadlineUs) {
+    } else {
       waiter.ask();
       this.askBackoff *= 2;
       this.restartAsking();
-    } else qp.hca.timers.start(this, this.nextUs);
+    }
   }
 }

@@ -3,7 +3,7 @@
  * and atomic responses. Anything outside una <= PSN < maxPsn is ignored, be it stale or a ghost.
  */
 import { SQE, WcStatus, WrOpcode } from '../../core/spi/index.js';
-import { FLIGHT } from './flight-recorder.js';
+import { FLIGHT } from './flight-events.js';
 import { MEMORY_CHECK } from './memory.js';
 import type { RcQueuePair } from './rc-queue-pair.js';
 import { needsResponse } from './rc-opcodes.js';
@@ -87,15 +87,15 @@ export class RcCompleter {
   }
 
   private onRnrNak(psn: number, syndrome: number): void {
-    const { requester, flight, hca } = this.qp;
+    const { qp } = this;
     if (!this.acknowledgeBefore(psn)) return;
-    flight.record(hca.nowUs, FLIGHT.NAK_RECEIVED, syndrome, psn);
-    requester.waitForReceiver(rnrTimerUs(syndromeValue(syndrome)));
+    qp.note(FLIGHT.NAK_RECEIVED, syndrome, psn);
+    qp.requester.waitForReceiver(rnrTimerUs(syndromeValue(syndrome)));
   }
 
   private onNak(psn: number, syndrome: number): void {
-    const { requester, flight, hca } = this.qp;
-    flight.record(hca.nowUs, FLIGHT.NAK_RECEIVED, syndrome, psn);
+    const { requester } = this.qp;
+    this.qp.note(FLIGHT.NAK_RECEIVED, syndrome, psn);
     const fatal = syndromeValue(syndrome) !== NAK_CODE.psnSequenceError;
     if (fatal) {
       this.refusal = syndrome;

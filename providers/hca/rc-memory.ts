@@ -21,6 +21,8 @@ export class RcMemory extends QueuePairMemory {
     this.ackDeadlineUs = NO_DEADLINE;
     this.askDeadlineUs = NO_DEADLINE;
     this.lastHintUs = NEVER_YET;
+    this.ackTimeoutUs = Infinity;
+    this.setTime(TIME.SENT_AT, NEVER_YET);
   }
 
   // --- requests begun, by slot of the send ring --------------------------------------------------
@@ -154,6 +156,15 @@ export class RcMemory extends QueuePairMemory {
 
   set askDeadlineUs(us: number) {
     this.setTime(TIME.ASK_DEADLINE, us);
+  }
+
+  /** Local ACK timeout; Infinity waits for ever. */
+  get ackTimeoutUs(): number {
+    return this.time(TIME.ACK_TIMEOUT);
+  }
+
+  set ackTimeoutUs(us: number) {
+    this.setTime(TIME.ACK_TIMEOUT, us);
   }
 
   /** The last hint of the network that was heeded. */

@@ -5,7 +5,8 @@
 import { CongestionWindow } from './congestion-window.js';
 import { NEVER_YET } from './rc-memory.js';
 import type { RcMemory } from './rc-memory.js';
-import { RoundTripTime } from './round-trip-time.js';
+import { addRoundTrip, awaitAnswer, inflationOf, resetRoundTrip } from './round-trip-time.js';
+import type { HcaClock } from './round-trip-time.js';
 import { PSN_MASK, psnAdd, psnDiff } from './wire/psn.js';
 
 const NONE = -1;
@@ -19,7 +20,6 @@ const LOSSY_LEAST_US = 200;
 
 export class RcPace {
   readonly window = new CongestionWindow();
-  private readonly roundTrip: RoundTripTime;
   /** PSNs up to here have been counted into the window. */
   private counted = 0;
   /** One after the PSN that is being timed, or NONE; `timedAtUs` says when it left. */
@@ -39,14 +39,12 @@ export class RcPace {
   timed = false;
 
   /** Losses of the round trip after `loweredAtUs` are the same event. */
-  constructor(private readonly times: RcMemory) {
-    this.roundTrip = new RoundTripTime(times);
-  }
+  constructor(private readonly times: RcMemory) {}
 
   /** @returns the largest window, in packets of `mtuBytes` (see CongestionWindow) */
   begin(mostPackets: number, mtuBytes: number, psn: number): number {
     const most = this.window.begin(mostPackets, mtuBytes);
-    this.roundTrip.reset();
+    resetRoundTrip(this.times);
     this.counted = psn;
     this.timedEnd = NONE;
     this.times.roundAtUs = NEVER_YET;
@@ -58,11 +56,9 @@ export class RcPace {
     return most;
   }
 
-  /** Longer than an answer takes, by all that is known of it. */
-  get timeoutUs(): number {
-    const { window, roundTrip } = this;
-    const least = window.lossy ? LOSSY_LEAST_US : LEAST_US;
-    return Math.max(roundTrip.timeoutUs, least);
+  /** The requester waits before it asks, `backoff` times longer than an answer takes. */
+  awaitAnswer(clock: HcaClock, backoff: number): void {
+    awaitAnswer(this.times, clock, this.window.lossy ? LOSSY_LEAST_US : LEAST_US, backoff);
   }
 
   /** A packet has left that asks for an answer; `psn` is the one after it. */
@@ -73,7 +69,7 @@ export class RcPace {
   }
 
   /** Everything before `una` has been answered. */
-  onProgress(una: number, nowUs: number): void {
+  onProgress(una: number, clock: HcaClock): void {
     const { window } = this;
     if (this.askedPsn !== NONE) {
       // A responder drops what follows a gap, so more than what asked was there already.
@@ -81,24 +77,24 @@ export class RcPace {
       this.askedPsn = NONE;
     }
     if (this.timedEnd !== NONE && psnDiff(una, this.timedEnd) >= 0) {
-      this.roundTrip.add(nowUs - this.times.timedAtUs);
+      addRoundTrip(this.times, clock);
       this.timedEnd = NONE;
       this.timed = true;
     }
-    this.countDelivered(una, nowUs);
+    this.countDelivered(una, clock);
     window.onAcknowledged((una - this.counted) & PSN_MASK);
     this.counted = una;
   }
 
-  private countDelivered(una: number, nowUs: number): void {
-    const { roundTrip } = this;
-    const elapsedUs = nowUs - this.times.roundAtUs;
-    if (this.times.roundAtUs !== NEVER_YET) {
-      if (elapsedUs < roundTrip.smoothedUs || roundTrip.shortestUs === Infinity) return;
+  private countDelivered(una: number, { nowUs }: HcaClock): void {
+    const { times } = this;
+    const elapsedUs = nowUs - times.roundAtUs;
+    if (times.roundAtUs !== NEVER_YET) {
+      if (elapsedUs < times.smoothedUs || times.shortestUs === Infinity) return;
       const delivered = (una - this.roundUna) & PSN_MASK;
-      this.window.onRoundTrip(delivered, elapsedUs, roundTrip.shortestUs);
+      this.window.onRoundTrip(delivered, elapsedUs, times.shortestUs);
     }
-    this.times.roundAtUs = nowUs;
+    times.roundAtUs = nowUs;
     this.roundUna = una;
   }
 
@@ -107,15 +103,15 @@ export class RcPace {
     if (this.askedPsn !== NONE) {
       this.window.onAnswer(false);
       this.askedPsn = NONE;
-    } else if (nowUs - this.times.loweredAtUs >= this.roundTrip.smoothedUs) {
-      this.window.onLoss(this.roundTrip.inflation);
+    } else if (nowUs - this.times.loweredAtUs >= this.times.smoothedUs) {
+      this.window.onLoss(inflationOf(this.times));
       this.times.loweredAtUs = nowUs;
     }
   }
 
   /** Nothing has come back in time: the packet `una` asks. */
   onSilence(una: number, nowUs: number): void {
-    this.window.onSilence(this.roundTrip.inflation);
+    this.window.onSilence(inflationOf(this.times));
     this.askedPsn = una;
     this.times.loweredAtUs = nowUs;
     this.timed = false;
@@ -141,7 +137,7 @@ export class RcPace {
 
   /** Whether a sign of what is missing is probably older than the last time of going back. */
   isEcho(nowUs: number): boolean {
-    const { shortestUs, smoothedUs } = this.roundTrip;
+    const { shortestUs, smoothedUs } = this.times;
     const answerUs = shortestUs === Infinity ? LEAST_US : Math.max(shortestUs, smoothedUs);
     return nowUs - this.times.backAtUs < answerUs;
   }

@@ -2,6 +2,7 @@
 import { DEFAULT_PKEY, QpState } from '../../core/spi/index.js';
 import type { AddressVector, QueuePairAttributes, QueuePairInit } from '../../core/spi/index.js';
 import type { Hca } from './hca.js';
+import { ATTRIBUTE } from './kept-attributes.js';
 import { NO_PATH } from './peer-path.js';
 import type { PeerPath } from './peer-path.js';
 import { SoftQueuePair } from './queue-pair.js';
@@ -26,10 +27,6 @@ export class RcQueuePair extends SoftQueuePair {
   readonly responder: RcResponder;
   destinationQpn = 0;
   mtuBytes = 256;
-  retryCount = 0;
-  rnrRetryCount = 0;
-  /** Local ACK timeout in microseconds; Infinity waits for ever. */
-  ackTimeoutUs = Infinity;
   private peerPath: PeerPath = NO_PATH;
 
   /** @param opcodeBase what its transport adds to the opcodes of RC */
@@ -77,14 +74,15 @@ export class RcQueuePair extends SoftQueuePair {
 
   /** What is owed goes out in ERR too: the NAK that tells why, and what came before it. */
   override transmitResponses(budget: number): boolean {
-    const { responses, reads } = this.responder;
+    const { responder } = this;
+    const { responses } = responder;
     const { tx } = this.hca;
     for (let left = budget; !responses.empty; left--) {
       if (left === 0 || !tx.hasRoomForResponse) return true;
       if (responses.kind !== RESPONSE.RESOURCE) {
         this.sendAcknowledge(responses.psn, responses.syndrome, responses.msn);
         responses.shift();
-      } else if (reads.transmitOne(responses.syndrome, responses.psn)) responses.shift();
+      } else if (responder.reads.transmitOne(responses.syndrome, responses.psn)) responses.shift();
     }
     return false;
   }
@@ -110,26 +108,26 @@ export class RcQueuePair extends SoftQueuePair {
   }
 
   protected override enter(to: QpState): void {
-    const { attributes } = this;
+    const { memory } = this;
     if (to === QpState.RESET) {
       this.stop();
-      this.responder.responses.clear();
-      this.responder.reads.end();
+      this.responder.end();
       this.clearPath();
       this.discardQueues();
       return;
     }
-    this.destinationQpn = attributes.destinationQpn ?? 0;
-    this.mtuBytes = attributes.pathMtuBytes ?? 256;
-    this.retryCount = attributes.retryCount ?? 0;
-    this.rnrRetryCount = attributes.rnrRetryCount ?? 0;
-    this.ackTimeoutUs = this.nominalTimeoutUs();
+    this.destinationQpn = memory.attribute(ATTRIBUTE.destinationQpn);
+    this.mtuBytes = memory.attribute(ATTRIBUTE.pathMtuBytes) || 256;
+    memory.ackTimeoutUs = this.nominalTimeoutUs();
     if (to === QpState.RTR) {
-      this.responder.begin(attributes.receivePsn ?? 0, attributes.maxDestRdAtomic ?? 0);
+      this.responder.begin(
+        memory.attribute(ATTRIBUTE.receivePsn),
+        memory.attribute(ATTRIBUTE.maxDestRdAtomic),
+      );
     }
     if (to === QpState.RTS && this.state === QpState.RTR) {
       this.completer.reset();
-      this.requester.begin(attributes.sendPsn ?? 0);
+      this.requester.begin(memory.attribute(ATTRIBUTE.sendPsn));
     }
   }
 
@@ -138,16 +136,18 @@ export class RcQueuePair extends SoftQueuePair {
   }
 
   override toError(): void {
+    this.responder.tellLast();
     super.toError();
     this.settleFirst();
   }
 
   override destroy(): void {
     if (this.destroyed) return;
+    this.responder.tellLast();
     // A destroyed queue pair has no more turns.
     this.transmitResponses(this.hca.parameters.burstPackets);
     this.settleFirst();
-    this.responder.reads.end();
+    this.responder.endReads();
     super.destroy();
     this.clearPath();
   }
@@ -157,8 +157,8 @@ export class RcQueuePair extends SoftQueuePair {
   }
 
   private nominalTimeoutUs(): number {
-    const { timeout } = this.attributes;
-    if (timeout === undefined || timeout === 0) return Infinity;
+    const timeout = this.memory.attribute(ATTRIBUTE.timeout);
+    if (timeout === 0) return Infinity;
     return Math.max(4.096 * 2 ** timeout, this.hca.parameters.minAckTimeoutUs);
   }
 

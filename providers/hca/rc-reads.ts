@@ -38,23 +38,19 @@ import { rethDmaLength, rethRkey, rethVaHi, rethVaLo } from './wire/reth.js';
 const TWO_32 = 4294967296;
 
 export class RcReads {
-  private resources = new ResponderResources(0);
+  private readonly resources: ResponderResources;
   /** By resource: the domain of its key, which on an XRC target is not always the same. */
-  private domains: (Domain | undefined)[] = [];
+  private readonly domains: (Domain | undefined)[] = [];
   /** There from the first answer on that is left in its memory. */
   private kept: RcKeptReads | undefined = undefined;
 
+  /** @param depth READ and atomic requests that the peer may have outstanding */
   constructor(
     private readonly qp: RcQueuePair,
     private readonly responder: RcResponder,
-  ) {}
-
-  /** @param count READ and atomic requests that the peer may have outstanding */
-  begin(count: number): void {
-    this.end();
-    if (count === this.resources.depth) this.resources.clear();
-    else this.resources = new ResponderResources(count);
-    this.domains = [];
+    depth: number,
+  ) {
+    this.resources = new ResponderResources(depth);
   }
 
   /** Nobody asks for answers again. */

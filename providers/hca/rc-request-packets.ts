@@ -4,7 +4,7 @@
  */
 import { DEFAULT_PKEY, SQE, WrFlags, WrOpcode } from '../../core/spi/index.js';
 import { dataOpcode } from './rc-opcodes.js';
-import type { CongestionWindow } from './congestion-window.js';
+import type { RcAckRequests } from './rc-ack-requests.js';
 import type { RcQueuePair } from './rc-queue-pair.js';
 import { RequestPayload } from './request-payload.js';
 import { writeAtomicEth } from './wire/atomic-eth.js';
@@ -22,33 +22,19 @@ import { writeReth } from './wire/reth.js';
 import { writeXrceth } from './wire/xrceth.js';
 
 const TWO_32 = 4294967296;
-/** More packets than any window: the next one asks. */
-const OVERDUE = 1 << 20;
 
-export class RcRequestPackets {
-  private sinceAckRequest = 0;
-  private readonly payload: RequestPayload;
-
-  /** @param window says how often an acknowledgement is asked for, besides by each last packet */
+export class RcRequestPackets extends RequestPayload {
   constructor(
-    private readonly qp: RcQueuePair,
-    private readonly window: CongestionWindow,
+    protected override readonly qp: RcQueuePair,
+    private readonly ackRequests: RcAckRequests,
   ) {
-    this.payload = new RequestPayload(qp);
+    super(qp);
   }
 
-  /** Whether the packet built last asked for an acknowledgement. */
-  get asked(): boolean {
-    return this.sinceAckRequest === 0;
-  }
-
-  /**
-   * Starts anew, with a connection or with the oldest unacknowledged packet. It asks at once: the
-   * answer tells how long answers take, or that what was missing has come.
-   */
-  begin(): void {
-    this.sinceAckRequest = OVERDUE;
-    this.payload.begin();
+  /** Starts anew, with a connection or with the oldest unacknowledged packet. */
+  override begin(): void {
+    this.ackRequests.begin();
+    super.begin();
   }
 
   /** Packet `packet` of `packetCount` of a SEND or WRITE; false if its memory may not be read. */
@@ -69,13 +55,16 @@ export class RcRequestPackets {
     const last = packet + 1 === packetCount;
     const opcode = dataOpcode(wrOpcode, packet === 0, last) + qp.opcodeBase;
     const header = qp.hca.tx.open(qp.path, HEADER_LENGTH_OF[opcode]!);
-    if (!this.payload.add(index, offset, length, packetCount === 1)) {
+    if (!this.add(index, offset, length, packetCount === 1)) {
       qp.hca.tx.abort();
       return false;
     }
-    this.sinceAckRequest += 1;
-    const ackReq = last || this.sinceAckRequest >= this.window.ackEvery;
-    if (ackReq) this.sinceAckRequest = 0;
+    // Without an ACK timer nobody would come back to what has not been acknowledged.
+    const awaited =
+      packetCount > 1 ||
+      (control & (WrFlags.SIGNALED << 8)) !== 0 ||
+      qp.memory.ackTimeoutUs === Infinity;
+    const ackReq = this.ackRequests.asks(last, awaited, qp.hca);
     const solicited = last && (control & (WrFlags.SOLICITED << 8)) !== 0;
     const flags = solicited && wrOpcode !== WrOpcode.RDMA_WRITE ? BTH_FLAG.solicited : 0;
     const { view } = qp.hca.tx;
@@ -106,7 +95,7 @@ export class RcRequestPackets {
     const { view } = qp.hca.tx;
     const at = qp.sendRing.wordOf(index);
     writeBth(view, header, opcode, 0, 0, DEFAULT_PKEY, qp.destinationQpn, true, psn);
-    this.sinceAckRequest = 0;
+    this.ackRequests.answered();
     if (qp.opcodeBase === XRC_BASE) this.putXrceth(header, opcode, at);
     this.putReth(header + RETH_OFFSET_OF[opcode]!, at, offset, lengthBytes);
   }
@@ -120,7 +109,7 @@ export class RcRequestPackets {
     const header = qp.hca.tx.open(qp.path, HEADER_LENGTH_OF[opcode]!);
     const { view } = qp.hca.tx;
     writeBth(view, header, opcode, 0, 0, DEFAULT_PKEY, qp.destinationQpn, true, psn);
-    this.sinceAckRequest = 0;
+    this.ackRequests.answered();
     if (qp.opcodeBase === XRC_BASE) this.putXrceth(header, opcode, at);
     writeAtomicEth(
       view,

@@ -3,20 +3,22 @@
  * again from the oldest unacknowledged PSN when it must go back. A READ goes out in chunks, each a
  * READ request of its own, so that the window bounds its responses too.
  */
-import { QpState, SQE, Timer, WcStatus, WrFlags, WrOpcode } from '../../core/spi/index.js';
-import { FLIGHT } from './flight-recorder.js';
+import { QpState, SQE, WcStatus, WrFlags, WrOpcode } from '../../core/spi/index.js';
+import { FLIGHT } from './flight-events.js';
+import { ATTRIBUTE } from './kept-attributes.js';
 import { executeLocalOperation } from './local-operations.js';
 import { LOCAL } from './rc-memory.js';
 import type { RcMemory } from './rc-memory.js';
+import { RcInitiator } from './rc-initiator.js';
 import { isAtomic, needsResponse } from './rc-opcodes.js';
-import { RcOutstandingReads } from './rc-outstanding-reads.js';
 import type { RcQueuePair } from './rc-queue-pair.js';
-import { RcReadChunks } from './rc-read-chunks.js';
 import { RcRequestPackets } from './rc-request-packets.js';
 import { inspectRequest } from './rc-requests.js';
+import { RcAckRequests } from './rc-ack-requests.js';
 import { RcAckTimer } from './rc-ack-timer.js';
 import type { AckWaiter } from './rc-ack-timer.js';
 import { RcPace } from './rc-pace.js';
+import { RcReceiverWait } from './rc-receiver-wait.js';
 import { PSN_MASK, psnAdd, psnDiff } from './wire/psn.js';
 
 export class RcRequester implements AckWaiter {
@@ -28,12 +30,10 @@ export class RcRequester implements AckWaiter {
   una = 0;
   /** Of the queue pair: requests begun, and times. */
   readonly memory: RcMemory;
-  waitingForReceiver = false;
   retriesLeft = 0;
   rnrRetriesLeft = 0;
-  /** Of READs and atomics: there from the first of them on. */
-  private chunks: RcReadChunks | undefined = undefined;
-  private reads: RcOutstandingReads | undefined = undefined;
+  /** There from the first READ or atomic on. */
+  private initiator: RcInitiator | undefined = undefined;
   private mostPackets = 1;
   private readonly pace: RcPace;
   /** The request being sent, and the next of its packets. */
@@ -43,15 +43,17 @@ export class RcRequester implements AckWaiter {
   private badIndex = -1;
   private badStatus = 0;
   private readonly packets: RcRequestPackets;
+  private readonly ackRequests: RcAckRequests;
   private readonly ackTimer: RcAckTimer;
   /** There from the first RNR NAK on. */
-  private rnrTimer: Timer | undefined = undefined;
+  private receiverWait: RcReceiverWait | undefined = undefined;
 
   constructor(private readonly qp: RcQueuePair) {
     this.memory = qp.memory;
     this.pace = new RcPace(qp.memory);
     this.ackTimer = new RcAckTimer(qp, this.pace, this);
-    this.packets = new RcRequestPackets(qp, this.pace.window);
+    this.ackRequests = new RcAckRequests(this.pace.window, qp.memory);
+    this.packets = new RcRequestPackets(qp, this.ackRequests);
   }
 
   /** Entering RTS from RTR. */
@@ -61,8 +63,7 @@ export class RcRequester implements AckWaiter {
     this.sendIndex = this.qp.fetched;
     this.packet = 0;
     this.badIndex = -1;
-    this.reads = undefined;
-    this.chunks = undefined;
+    this.initiator = undefined;
     const { windowPackets } = hca.parameters;
     this.mostPackets = this.pace.begin(windowPackets, this.qp.mtuBytes, this.una);
     this.packets.begin();
@@ -72,7 +73,7 @@ export class RcRequester implements AckWaiter {
 
   stop(): void {
     this.ackTimer.stop();
-    this.leaveReceiverWait();
+    this.receiverWait?.end();
     this.badIndex = -1;
     // Nothing is awaited any more: whatever still comes is stale.
     this.una = this.maxPsn;
@@ -81,6 +82,10 @@ export class RcRequester implements AckWaiter {
   /** Something has been sent that has not been acknowledged. */
   get outstanding(): boolean {
     return this.una !== this.maxPsn;
+  }
+
+  get waitingForReceiver(): boolean {
+    return this.receiverWait?.underWay === true;
   }
 
   /** Sends up to `budget` packets; true when more could go at once. */
@@ -110,22 +115,18 @@ export class RcRequester implements AckWaiter {
     const inFlight = (this.psn - this.una) & PSN_MASK;
     if (inFlight >= this.pace.window.packets) return false;
     const control = qp.sendRing.words[qp.sendRing.wordOf(this.sendIndex) + SQE.CONTROL]!;
-    if (
-      this.packet === 0 &&
-      (this.reads?.count ?? 0) > 0 &&
-      (control & (WrFlags.FENCE << 8)) !== 0
-    ) {
-      return false;
-    }
+    const fenced = this.packet === 0 && (control & (WrFlags.FENCE << 8)) !== 0;
+    if (fenced && this.initiator?.idle === false) return false;
     return !needsResponse(control & 0xff) || this.mayAsk(inFlight, control & 0xff);
   }
 
   /** READ and atomic depth; a chunk that does not fit what is left of the window waits. */
   private mayAsk(inFlight: number, opcode: number): boolean {
-    if (this.reads?.full === true) return false;
+    const initiator = this.beginInitiator();
+    if (initiator.full) return false;
     if (opcode !== WrOpcode.RDMA_READ) return true;
     const window = this.pace.window.packets;
-    this.readChunks().fit(window, this.una, this.maxPsn);
+    initiator.fit(window, this.una, this.maxPsn);
     if (inFlight === 0) return true;
     const slot = this.sendIndex & this.qp.sendRing.mask;
     return inFlight + this.chunkEnd(slot) - this.packet <= window;
@@ -152,7 +153,7 @@ export class RcRequester implements AckWaiter {
     this.badIndex = this.sendIndex;
     this.badStatus = status;
     this.qp.hca.counters.localErrors += 1;
-    this.failIfBad();
+    if (!this.failIfBad()) this.remind();
   }
 
   private failIfBad(): boolean {
@@ -186,7 +187,10 @@ export class RcRequester implements AckWaiter {
       this.packet = 0;
     }
     if (psnDiff(this.psn, this.maxPsn) > 0) this.maxPsn = this.psn;
-    if (this.packets.asked) this.pace.onAsked(this.psn, this.qp.hca.nowUs);
+    if (this.ackRequests.asked) {
+      this.ackRequests.noteAsked(this.psn);
+      this.pace.onAsked(this.psn, this.qp.hca.nowUs);
+    }
     if (!this.ackTimer.running) this.ackTimer.restart();
   }
 
@@ -202,27 +206,23 @@ export class RcRequester implements AckWaiter {
     const offset = this.packet * mtuBytes;
     const length = Math.min(count * mtuBytes, this.memory.lengthBytes(slot) - offset);
     this.packets.read(this.sendIndex, this.psn, offset, length);
-    this.outstandingReads().add(psnAdd(this.psn, count));
+    this.initiator?.add(psnAdd(this.psn, count));
     return count;
   }
 
   /** One after the last packet of the chunk to be asked for. */
   private chunkEnd(slot: number): number {
-    return this.readChunks().end(this.packet, this.psn, this.memory.packets(slot));
+    return this.beginInitiator().chunkEnd(this.packet, this.psn, this.memory.packets(slot));
   }
 
-  private readChunks(): RcReadChunks {
-    const depth = this.qp.attributes.maxRdAtomic ?? 0;
-    return (this.chunks ??= new RcReadChunks(this.mostPackets, depth, this.una));
-  }
-
-  private outstandingReads(): RcOutstandingReads {
-    return (this.reads ??= new RcOutstandingReads(this.qp.attributes.maxRdAtomic ?? 0));
+  private beginInitiator(): RcInitiator {
+    const depth = this.memory.attribute(ATTRIBUTE.maxRdAtomic);
+    return (this.initiator ??= new RcInitiator(this.mostPackets, depth, this.una));
   }
 
   private sendAtomic(): void {
     this.packets.atomic(this.sendIndex, this.psn);
-    this.outstandingReads().add(psnAdd(this.psn, 1));
+    this.initiator?.add(psnAdd(this.psn, 1));
   }
 
   // --- local operations -------------------------------------------------------------------------
@@ -239,6 +239,8 @@ export class RcRequester implements AckWaiter {
     }
     this.sendIndex = (this.sendIndex + 1) >>> 0;
     this.completeLocal();
+    // It waits for what is before it to be acknowledged.
+    this.remind();
     this.qp.checkDrained();
   }
 
@@ -257,10 +259,11 @@ export class RcRequester implements AckWaiter {
   onProgress(): void {
     const { qp } = this;
     if (psnDiff(this.una, this.psn) > 0) this.resumeAt(this.una);
-    this.reads?.retire(this.una);
-    this.pace.onProgress(this.una, qp.hca.nowUs);
+    this.initiator?.retire(this.una);
+    this.pace.onProgress(this.una, qp.hca);
     this.reloadRetries();
-    if (this.waitingForReceiver) this.leaveReceiverWait();
+    // What the RNR NAK refused has been taken since: that NAK was a late or repeated one.
+    if (this.waitingForReceiver) this.receiverWait?.end();
     if (this.outstanding) this.ackTimer.restart();
     else this.ackTimer.pause();
     if (this.failIfBad()) return;
@@ -296,58 +299,46 @@ export class RcRequester implements AckWaiter {
     }
     this.retriesLeft -= 1;
     qp.hca.counters.retries += 1;
-    qp.flight.record(qp.hca.nowUs, FLIGHT.RETRY, this.retriesLeft, this.una);
+    qp.note(FLIGHT.RETRY, this.retriesLeft, this.una);
     this.pace.onLoss(qp.hca.nowUs);
     this.goBack(ambiguousEnd);
     this.ackTimer.restart();
   }
 
   /**
-   * The peer has no receive for the oldest packet: waits `delayUs` at least (IBTA 9.7.5.2.8), then
-   * starts again from it. A NAK inside that wait is of the same packet, which was on its way twice:
-   * it is no further retry, but its delay has to pass too.
+   * The peer has no receive for the oldest packet: waits `delayUs` at least, then starts again from
+   * it. A NAK inside that wait is of the same packet, which was on its way twice: it is no further
+   * retry, but its delay has to pass too.
    */
   waitForReceiver(delayUs: number): void {
-    const { hca } = this.qp;
-    const untilUs = hca.nowUs + delayUs;
-    const timer = (this.rnrTimer ??= new Timer(() => this.onRnrTimer()));
-    if (!this.waitingForReceiver) this.beginReceiverWait(timer, untilUs);
-    else if (untilUs > timer.deadlineUs) hca.timers.start(timer, untilUs);
-  }
-
-  private beginReceiverWait(timer: Timer, untilUs: number): void {
     const { qp } = this;
-    if (this.rnrRetriesLeft === 0) {
-      qp.failOldest(WcStatus.RNR_RETRY_EXC_ERR, 0);
-      return;
+    if (!this.waitingForReceiver) {
+      if (this.rnrRetriesLeft === 0) {
+        qp.failOldest(WcStatus.RNR_RETRY_EXC_ERR, 0);
+        return;
+      }
+      if (this.memory.attribute(ATTRIBUTE.rnrRetryCount) !== 7) this.rnrRetriesLeft -= 1;
+      this.goBack(this.maxPsn);
+      this.ackTimer.pause();
     }
-    if (qp.rnrRetryCount !== 7) this.rnrRetriesLeft -= 1;
-    this.goBack(this.maxPsn);
-    this.waitingForReceiver = true;
-    this.ackTimer.pause();
-    qp.hca.timers.start(timer, untilUs);
-  }
-
-  /** What the RNR NAK refused has been taken since: that NAK was a late or repeated one. */
-  private leaveReceiverWait(): void {
-    if (this.rnrTimer) this.qp.hca.timers.stop(this.rnrTimer);
-    this.waitingForReceiver = false;
+    this.receiverWait ??= new RcReceiverWait(qp.hca.timers, () => qp.hca.scheduleRequests(qp));
+    this.receiverWait.extend(qp.hca.nowUs + delayUs);
   }
 
   /** A network hint that the peer is gone: a retry now, but not one for every hint. */
   onUnreachable(): void {
-    const { hca, flight } = this.qp;
+    const { hca } = this.qp;
     if (!this.outstanding || this.waitingForReceiver) return;
     if (hca.nowUs - this.memory.lastHintUs < hca.parameters.unreachableRetryUs) return;
     this.memory.lastHintUs = hca.nowUs;
-    flight.record(hca.nowUs, FLIGHT.UNREACHABLE, 0, this.una);
+    this.qp.note(FLIGHT.UNREACHABLE, 0, this.una);
     this.retry(this.maxPsn);
   }
 
   private goBack(ambiguousEnd: number): void {
     this.resumeAt(this.una);
     this.packets.begin();
-    this.reads?.clear();
+    this.initiator?.clear();
     this.pace.onWentBack(this.una, ambiguousEnd, this.qp.hca.nowUs);
     this.qp.hca.scheduleRequests(this.qp);
   }
@@ -364,17 +355,15 @@ export class RcRequester implements AckWaiter {
   }
 
   private reloadRetries(): void {
-    this.retriesLeft = this.qp.retryCount;
-    this.rnrRetriesLeft = this.qp.rnrRetryCount;
+    this.retriesLeft = this.memory.attribute(ATTRIBUTE.retryCount);
+    this.rnrRetriesLeft = this.memory.attribute(ATTRIBUTE.rnrRetryCount);
     this.ackTimer.onProgress();
   }
 
-  // --- timers -----------------------------------------------------------------------------------
-
   onAckTimeout(waitedUs: number): void {
-    const { hca, flight, completer } = this.qp;
+    const { hca, completer } = this.qp;
     hca.counters.timeouts += 1;
-    flight.record(hca.nowUs, FLIGHT.ACK_TIMEOUT, waitedUs, this.una);
+    this.qp.note(FLIGHT.ACK_TIMEOUT, waitedUs, this.una);
     completer.onTimeout();
     if (!completer.failRefused()) this.retry(this.maxPsn);
   }
@@ -391,8 +380,21 @@ export class RcRequester implements AckWaiter {
     completer.onTimeout();
   }
 
-  private onRnrTimer(): void {
-    this.waitingForReceiver = false;
-    this.qp.hca.scheduleRequests(this.qp);
+  /**
+   * Where all has been sent, and nothing of what is on its way asks for an acknowledgement, the
+   * last message goes once more, and asks. False where something does.
+   */
+  remind(): boolean {
+    const { qp, memory, una } = this;
+    const { mask } = qp.sendRing;
+    if (this.psn !== this.maxPsn || !this.outstanding || this.ackRequests.haveAsked(una))
+      return false;
+    do this.sendIndex = (this.sendIndex - 1) >>> 0;
+    while (memory.local(this.sendIndex & mask) !== LOCAL.NO);
+    this.psn = psnAdd(this.maxPsn, -1);
+    this.packet = memory.packets(this.sendIndex & mask) - 1;
+    this.packets.begin();
+    qp.hca.scheduleRequests(qp);
+    return true;
   }
 }

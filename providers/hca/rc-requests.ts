@@ -1,5 +1,6 @@
 /** The check of an RC request, before anything of it is sent. */
 import { SQE, WcStatus, WrFlags } from '../../core/spi/index.js';
+import { ATTRIBUTE } from './kept-attributes.js';
 import { isLocalOperation } from './local-operations.js';
 import { MAX_MESSAGE_BYTES } from './parameters.js';
 import { isRcOpcode, isAtomic, needsResponse } from './rc-opcodes.js';
@@ -20,7 +21,7 @@ export function inspectRequest(qp: RcQueuePair, at: number, slot: number): numbe
   memory.setSize(slot, local ? 0 : 1, 0, local ? LOCAL.TO_DO : LOCAL.NO);
   if (!isRcOpcode(opcode) || (inline && needsResponse(opcode))) return WcStatus.LOC_QP_OP_ERR;
   if (local) return WcStatus.SUCCESS;
-  if (needsResponse(opcode) && (qp.attributes.maxRdAtomic ?? 0) === 0) {
+  if (needsResponse(opcode) && qp.memory.attribute(ATTRIBUTE.maxRdAtomic) === 0) {
     return WcStatus.LOC_QP_OP_ERR;
   }
   if (segments > maxSendSge) return WcStatus.LOC_QP_OP_ERR;

@@ -13,9 +13,11 @@ import {
   WcStatus,
   ringEntries,
 } from '../../core/spi/index.js';
-import { FLIGHT } from './flight-recorder.js';
+import { FLIGHT } from './flight-events.js';
+import { ATTRIBUTE } from './kept-attributes.js';
 import { MEMORY_CHECK } from './memory.js';
 import { MAX_MESSAGE_BYTES } from './parameters.js';
+import { isAtomicOperation, permits } from './rc-access.js';
 import { RcReads } from './rc-reads.js';
 import type { RcQueuePair } from './rc-queue-pair.js';
 import { segmentCount } from './receive-source.js';
@@ -53,11 +55,16 @@ export class RcResponder {
   /** Messages completed, modulo 2^24. */
   msn = 0;
   readonly responses: ResponseQueue;
-  readonly reads: RcReads;
+  /** There from the first READ or atomic on: most connections see none. */
+  private ownReads: RcReads | undefined = undefined;
+  /** How many of them the peer may have outstanding. */
+  private depth = 0;
   /** OPERATION of the message under way, `unknown` between messages. */
   private open: number = OPERATION.unknown;
   /** PSN of the last SEND, WRITE or atomic executed: what a duplicate is answered with. */
   private ackPsn = NO_PSN;
+  /** The last packet executed did not ask, and no answer since has told of it. */
+  private untold = false;
   /** There from the first packet on that came too early. */
   private gap: SequenceGap | undefined = undefined;
   private communicating = false;
@@ -74,7 +81,6 @@ export class RcResponder {
 
   constructor(private readonly qp: RcQueuePair) {
     this.responses = new ResponseQueue(qp.memory);
-    this.reads = new RcReads(qp, this);
   }
 
   /** Entering RTR. */
@@ -83,10 +89,29 @@ export class RcResponder {
     this.msn = 0;
     this.open = OPERATION.unknown;
     this.ackPsn = NO_PSN;
+    this.untold = false;
     this.gap?.close();
     this.communicating = false;
     this.responses.begin(ringEntries(64 + 4 * resources));
-    this.reads.begin(resources);
+    this.depth = resources;
+    this.endReads();
+  }
+
+  get reads(): RcReads {
+    return (this.ownReads ??= new RcReads(this.qp, this, this.depth));
+  }
+
+  /** Nobody asks for their answers again. */
+  endReads(): void {
+    this.ownReads?.end();
+    this.ownReads = undefined;
+  }
+
+  /** Entering RESET: nothing is owed to anybody. */
+  end(): void {
+    this.untold = false;
+    this.responses.clear();
+    this.endReads();
   }
 
   receive(rx: ReceivedPacket): void {
@@ -107,7 +132,7 @@ export class RcResponder {
     const { qp } = this;
     this.communicating = true;
     if (qp.state !== QpState.RTR) return;
-    qp.flight.record(qp.hca.nowUs, FLIGHT.COMM_EST, 0, psn);
+    qp.note(FLIGHT.COMM_EST, 0, psn);
     qp.raise(AsyncEventType.COMM_EST);
   }
 
@@ -139,7 +164,7 @@ export class RcResponder {
     const inSequence = starts ? this.open === OPERATION.unknown : this.open === operation;
     if (
       !inSequence ||
-      !this.permitted(operation) ||
+      !permits(this.qp.memory.attribute(ATTRIBUTE.accessFlags), operation) ||
       !payloadLengthAllowed(rx.opcode, rx.payloadLength, this.qp.mtuBytes)
     ) {
       this.refuse(SYNDROME.nakInvalidRequest, WcStatus.REM_INV_REQ_ERR);
@@ -148,21 +173,6 @@ export class RcResponder {
     else if (operation === OPERATION.write) this.executeWrite(rx, bits);
     else if (operation === OPERATION.readRequest) this.reads.executeRead(rx);
     else this.reads.executeAtomic(rx);
-  }
-
-  /** Whether this queue pair lets its peer do that (IBTA 9.7.4.1.3). */
-  private permitted(operation: number): boolean {
-    const access = this.qp.attributes.accessFlags ?? 0;
-    switch (operation) {
-      case OPERATION.send:
-        return true;
-      case OPERATION.write:
-        return (access & Access.REMOTE_WRITE) !== 0;
-      case OPERATION.readRequest:
-        return (access & Access.REMOTE_READ) !== 0;
-      default:
-        return isAtomicOperation(operation) && (access & Access.REMOTE_ATOMIC) !== 0;
-    }
   }
 
   private executeSend(rx: ReceivedPacket, bits: number): void {
@@ -278,6 +288,7 @@ export class RcResponder {
       this.msn = psnNext(this.msn);
     }
     if (bthAckReq(rx.view, rx.offset)) this.sendAck(psn);
+    else this.untold = true;
     if (last && (bits & OPCODE_BIT.receive) !== 0) this.complete(rx, bits, wcOpcode);
   }
 
@@ -306,13 +317,20 @@ export class RcResponder {
   // --- answers ----------------------------------------------------------------------------------
 
   sendAck(psn: number): void {
+    this.untold = false;
     this.responses.acknowledge(psn, SYNDROME.ack, this.msn);
     this.qp.hca.scheduleResponses(this.qp);
   }
 
+  /** The connection ends here: the peer is to know what has arrived, asked or not. */
+  tellLast(): void {
+    if (this.untold) this.sendAck(this.ackPsn);
+  }
+
   private sendNak(syndrome: number): void {
     const { qp } = this;
-    qp.flight.record(qp.hca.nowUs, FLIGHT.NAK_SENT, syndrome, this.ePsn);
+    this.untold = false;
+    qp.note(FLIGHT.NAK_SENT, syndrome, this.ePsn);
     this.responses.nak(this.ePsn, syndrome, this.msn);
     qp.hca.scheduleFirst(qp);
   }
@@ -320,7 +338,7 @@ export class RcResponder {
   /** No receive is posted: RNR NAK. Always false. */
   private notReady(): boolean {
     this.qp.hca.counters.drops.noReceive += 1;
-    this.sendNak(rnrNakSyndrome(this.qp.attributes.minRnrTimer ?? 0));
+    this.sendNak(rnrNakSyndrome(this.qp.memory.attribute(ATTRIBUTE.minRnrTimer)));
     (this.gap ??= new SequenceGap()).open(this.ePsn);
     return REFUSED;
   }
@@ -329,7 +347,7 @@ export class RcResponder {
   refuse(syndrome: number, receiveStatus: number): void {
     const { qp } = this;
     this.sendNak(syndrome);
-    this.reads.repeatKept();
+    this.ownReads?.repeatKept();
     const tells = qp.receiveEntry >= 0;
     if (tells) qp.completeReceive(receiveStatus, WcOpcode.RECV, 0, 0, 0, 0);
     // The receive of an XRC target is told to the owner of its queue: others hold the target.
@@ -349,7 +367,7 @@ export class RcResponder {
     if (qp.state === QpState.ERR) return false;
     this.responses.clear();
     this.responses.nak(psn, SYNDROME.nakRemoteAccess, this.msn);
-    this.reads.repeatKept();
+    this.ownReads?.repeatKept();
     qp.hca.scheduleFirst(qp);
     qp.raise(AsyncEventType.QP_ACCESS_ERR);
     qp.toError();
@@ -358,6 +376,7 @@ export class RcResponder {
 
   /** A READ or atomic request has been taken in: it uses `count` PSNs and is a message. */
   advance(count: number): void {
+    this.untold = false;
     this.ePsn = psnAdd(this.ePsn, count);
     this.msn = psnNext(this.msn);
   }
@@ -366,8 +385,4 @@ export class RcResponder {
   noteExecuted(psn: number): void {
     this.ackPsn = psn;
   }
-}
-
-export function isAtomicOperation(operation: number): boolean {
-  return operation === OPERATION.compareSwap || operation === OPERATION.fetchAdd;
 }

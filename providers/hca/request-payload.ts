@@ -10,7 +10,7 @@ export class RequestPayload {
   /** The request that `cursor` walks. */
   private cursorIndex = -1;
 
-  constructor(private readonly qp: SoftQueuePair) {}
+  constructor(protected readonly qp: SoftQueuePair) {}
 
   /** Starts anew: the cursor's request may have another content now. */
   begin(): void {

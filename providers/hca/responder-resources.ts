@@ -41,13 +41,8 @@ export class ResponderResources {
   readonly count: number;
 
   /** @param depth READ and atomic requests that the peer was granted */
-  constructor(readonly depth: number) {
+  constructor(depth: number) {
     this.count = depth === 0 ? 0 : ringEntries(depth);
-  }
-
-  clear(): void {
-    this.words.fill(0);
-    this.next = 0;
   }
 
   wordOf(resource: number): number {

@@ -2,6 +2,7 @@
  * The time until a packet is answered, estimated as TCP does (RFC 6298); and the shortest one seen,
  * which is that of a path without queues. Repeated packets are not timed (Karn's algorithm).
  */
+import { TIME } from './queue-pair-memory.js';
 import type { RcMemory } from './rc-memory.js';
 
 /**
@@ -10,44 +11,54 @@ import type { RcMemory } from './rc-memory.js';
  */
 const INITIAL_TIMEOUT_US = 5000;
 
-export class RoundTripTime {
-  constructor(private readonly times: RcMemory) {}
+/** The time at the last look, in microseconds. */
+export interface HcaClock {
+  readonly nowUs: number;
+}
 
-  /** Infinity before the first sample. */
-  get shortestUs(): number {
-    return this.times.shortestUs;
-  }
+/** Nothing is known yet: the shortest is Infinity. */
+export function resetRoundTrip(times: RcMemory): void {
+  times.shortestUs = Infinity;
+  times.smoothedUs = 0;
+}
 
-  get smoothedUs(): number {
-    return this.times.smoothedUs;
+/**
+ * What was timed has been answered. Once for each ACK: a time that is handed to a function or
+ * returned by one may become an object, so it finds them itself.
+ */
+export function addRoundTrip({ doubles, firstTime }: RcMemory, clock: HcaClock): void {
+  const sampleUs = clock.nowUs - doubles[firstTime + TIME.TIMED_AT]!;
+  const shortestUs = doubles[firstTime + TIME.SHORTEST]!;
+  if (shortestUs === Infinity) {
+    doubles[firstTime + TIME.SMOOTHED] = sampleUs;
+    doubles[firstTime + TIME.DEVIATION] = sampleUs / 2;
+  } else {
+    const error = sampleUs - doubles[firstTime + TIME.SMOOTHED]!;
+    const deviationUs = doubles[firstTime + TIME.DEVIATION]!;
+    doubles[firstTime + TIME.DEVIATION] = deviationUs + (Math.abs(error) - deviationUs) / 4;
+    doubles[firstTime + TIME.SMOOTHED]! += error / 8;
   }
+  if (sampleUs < shortestUs) doubles[firstTime + TIME.SHORTEST] = sampleUs;
+}
 
-  reset(): void {
-    this.times.shortestUs = Infinity;
-    this.times.smoothedUs = 0;
-  }
+/** What queues add to the shortest time, as a ratio; Infinity when nothing is known. */
+export function inflationOf({ shortestUs, smoothedUs }: RcMemory): number {
+  return shortestUs === Infinity ? Infinity : smoothedUs / shortestUs;
+}
 
-  add(sampleUs: number): void {
-    const { times } = this;
-    if (times.shortestUs === Infinity) {
-      times.smoothedUs = sampleUs;
-      times.deviationUs = sampleUs / 2;
-    } else {
-      const error = sampleUs - times.smoothedUs;
-      times.deviationUs += (Math.abs(error) - times.deviationUs) / 4;
-      times.smoothedUs += error / 8;
-    }
-    if (sampleUs < times.shortestUs) times.shortestUs = sampleUs;
-  }
-
-  /** What queues add to the shortest time, as a ratio; Infinity when nothing is known. */
-  get inflation(): number {
-    return this.shortestUs === Infinity ? Infinity : this.smoothedUs / this.shortestUs;
-  }
-
-  /** Longer than an answer takes, by all that is known of it. */
-  get timeoutUs(): number {
-    if (this.shortestUs === Infinity) return INITIAL_TIMEOUT_US;
-    return this.smoothedUs + 4 * this.times.deviationUs;
-  }
+/**
+ * The requester waits for longer than an answer takes, by all that is known of it, before it asks.
+ * @param leastUs of such a wait
+ * @param backoff times so long
+ */
+export function awaitAnswer(
+  { doubles, firstTime }: RcMemory,
+  clock: HcaClock,
+  leastUs: number,
+  backoff: number,
+): void {
+  const known = doubles[firstTime + TIME.SHORTEST] !== Infinity;
+  const usualUs = doubles[firstTime + TIME.SMOOTHED]! + 4 * doubles[firstTime + TIME.DEVIATION]!;
+  const waitUs = Math.max(known ? usualUs : INITIAL_TIMEOUT_US, leastUs);
+  doubles[firstTime + TIME.ASK_DEADLINE] = clock.nowUs + waitUs * backoff;
 }

@@ -6,6 +6,7 @@
 import { QpState } from '../../core/spi/index.js';
 import type { QueuePairAttributes, QueuePairInit } from '../../core/spi/index.js';
 import type { Hca } from './hca.js';
+import { ATTRIBUTE } from './kept-attributes.js';
 import { NO_PATH } from './peer-path.js';
 import type { PeerPath } from './peer-path.js';
 import { SoftQueuePair } from './queue-pair.js';
@@ -59,12 +60,12 @@ export class UcQueuePair extends SoftQueuePair {
       this.discardQueues();
       return;
     }
-    const { attributes } = this;
-    this.destinationQpn = attributes.destinationQpn ?? 0;
-    this.mtuBytes = attributes.pathMtuBytes ?? 256;
-    if (to === QpState.RTR) this.responder.begin(attributes.receivePsn ?? 0);
+    const { memory } = this;
+    this.destinationQpn = memory.attribute(ATTRIBUTE.destinationQpn);
+    this.mtuBytes = memory.attribute(ATTRIBUTE.pathMtuBytes) || 256;
+    if (to === QpState.RTR) this.responder.begin(memory.attribute(ATTRIBUTE.receivePsn));
     if (to !== QpState.RTS) return;
-    if (this.state === QpState.RTR) this.requester.begin(attributes.sendPsn ?? 0);
+    if (this.state === QpState.RTR) this.requester.begin(memory.attribute(ATTRIBUTE.sendPsn));
     this.requester.resume();
   }
 

@@ -13,7 +13,8 @@ import {
   WcStatus,
 } from '../../core/spi/index.js';
 import type { DropReason } from './counters.js';
-import { FLIGHT } from './flight-recorder.js';
+import { FLIGHT } from './flight-events.js';
+import { ATTRIBUTE } from './kept-attributes.js';
 import { MEMORY_CHECK } from './memory.js';
 import { MAX_MESSAGE_BYTES } from './parameters.js';
 import { segmentCount } from './receive-source.js';
@@ -89,7 +90,7 @@ export class UcResponder {
     const { qp } = this;
     this.communicating = true;
     if (qp.state !== QpState.RTR) return;
-    qp.flight.record(qp.hca.nowUs, FLIGHT.COMM_EST, 0, psn);
+    qp.note(FLIGHT.COMM_EST, 0, psn);
     qp.raise(AsyncEventType.COMM_EST);
   }
 
@@ -188,7 +189,7 @@ export class UcResponder {
       this.drop('badLength');
       return false;
     }
-    if (((this.qp.attributes.accessFlags ?? 0) & Access.REMOTE_WRITE) === 0) {
+    if ((this.qp.memory.attribute(ATTRIBUTE.accessFlags) & Access.REMOTE_WRITE) === 0) {
       this.drop('refusedAccess');
       return false;
     }

@@ -22,6 +22,7 @@ import type { Gid, QueuePairInit } from '../../core/spi/index.js';
 import type { SoftAddressHandle } from './address-handle.js';
 import { writeGrhArea } from './grh.js';
 import type { Hca } from './hca.js';
+import { ATTRIBUTE } from './kept-attributes.js';
 import { MEMORY_CHECK } from './memory.js';
 import { SoftQueuePair } from './queue-pair.js';
 import { segmentCount } from './receive-source.js';
@@ -257,10 +258,10 @@ export class UdQueuePair extends SoftQueuePair {
   // --- state ------------------------------------------------------------------------------------
 
   protected override enter(to: QpState): void {
-    this.qkey = this.type === QpType.GSI ? GSI_QKEY : (this.attributes.qkey ?? 0);
+    this.qkey = this.type === QpType.GSI ? GSI_QKEY : this.memory.attribute(ATTRIBUTE.qkey);
     if (to === QpState.RESET) this.discardQueues();
     if (to === QpState.RTS && this.state === QpState.RTR) {
-      this.psn = (this.attributes.sendPsn ?? 0) & PSN_MASK;
+      this.psn = this.memory.attribute(ATTRIBUTE.sendPsn) & PSN_MASK;
     }
   }
 

@@ -61,7 +61,7 @@ describe('simulator', () => {
   };
 
   // Each of the marks is seen by three of them at least, so that one may change its course.
-  for (const seed of [22, 25, 43, 44, 47]) {
+  for (const seed of [2, 21, 38, 42, 54]) {
     it(`finds nothing with seed ${seed}`, async () => note(await run({ seed })));
   }
 

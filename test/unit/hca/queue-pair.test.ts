@@ -49,6 +49,43 @@ describe('Queue pair', () => {
     assert.deepEqual(qpA.query(), { state: QpState.RESET, currentState: QpState.RESET });
   });
 
+  it('says what it has been given, zeros included, and nothing else', () => {
+    const { pair, qpA } = connectedPair(21);
+    const fresh = pair.a.createQp();
+    assert.deepEqual(fresh.query(), { state: QpState.RESET, currentState: QpState.RESET });
+    const first = { pkeyIndex: 0, portNumber: 1, accessFlags: 0 };
+    fresh.modify({ state: QpState.INIT, ...first });
+    const init = { state: QpState.INIT, currentState: QpState.INIT };
+    assert.deepEqual(fresh.query(), { ...first, ...init });
+    const { addressVector } = qpA.query();
+    assert.ok(addressVector);
+    const next = {
+      addressVector,
+      pathMtuBytes: 4096,
+      destinationQpn: 0xffffff,
+      receivePsn: 0xffffffff,
+      maxDestRdAtomic: 0,
+      minRnrTimer: 0,
+    };
+    fresh.modify({ state: QpState.RTR, ...next });
+    const last = { sendPsn: 0, timeout: 31, retryCount: 7, rnrRetryCount: 0, maxRdAtomic: 0 };
+    fresh.modify({ state: QpState.RTS, ...last });
+    const all = { ...first, ...next, ...last };
+    const rts = { state: QpState.RTS, currentState: QpState.RTS };
+    assert.deepEqual(fresh.query(), { ...all, ...rts });
+    const [yes, no] = [true, false].map((enableSqdAsyncNotify) => {
+      fresh.modify({ state: QpState.SQD, enableSqdAsyncNotify });
+      const answer = fresh.query();
+      fresh.modify({ state: QpState.RTS });
+      return answer;
+    });
+    const sqd = { state: QpState.SQD, currentState: QpState.SQD };
+    assert.deepEqual(yes, { ...all, ...sqd, enableSqdAsyncNotify: true });
+    assert.deepEqual(no, { ...all, ...sqd, enableSqdAsyncNotify: false });
+    fresh.modify({ state: QpState.RESET });
+    assert.deepEqual(fresh.query(), { state: QpState.RESET, currentState: QpState.RESET });
+  });
+
   it('works again after RESET', () => {
     const { pair, qpA, qpB } = connectedPair(21);
     for (let i = 0; i < 3; i++) {
