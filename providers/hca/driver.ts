@@ -106,14 +106,16 @@ export class HcaDriver implements Scheduler {
   /**
    * Moves everything that can move, and runs handlers. True when there is more to do at once: the
    * provider lets its event loop turn and pumps again, or sooner if only `acksWait`.
+   * @param untilHandlers ends as soon as handlers have run and nothing is to be sent: whom they
+   * woke goes on in a microtask, which the next look at the port would keep waiting
    */
-  pump(): boolean {
+  pump(untilHandlers = false): boolean {
     const { hca } = this;
     if (hca.pumping) return false;
     hca.pumped();
     hca.pumping = true;
     try {
-      return this.rounds();
+      return this.rounds(untilHandlers);
     } finally {
       hca.pumping = false;
     }
@@ -149,7 +151,7 @@ export class HcaDriver implements Scheduler {
     return this.timers.nextDeadlineUs();
   }
 
-  private rounds(): boolean {
+  private rounds(untilHandlers: boolean): boolean {
     const { hca } = this;
     for (let round = 0; round < MAX_ROUNDS; round++) {
       const moved = this.ahead || this.round();
@@ -158,7 +160,7 @@ export class HcaDriver implements Scheduler {
       if (handlers) this.runNotifications();
       if (!moved && !handlers) return hca.unsent;
       // Whoever awaits an event goes on in a microtask, and its answer takes the ACK along.
-      if (handlers && hca.leaveAcks()) return true;
+      if (handlers && (hca.leaveAcks() || (untilHandlers && !hca.sendsWaiting))) return true;
     }
     hca.transmit();
     return true;
