@@ -123,7 +123,7 @@ export class HcaDriver implements Scheduler {
 
   /** The consumer may answer what it was just told of; if it does not, the ACK goes by itself. */
   get acksWait(): boolean {
-    return this.hca.acksWait;
+    return this.hca.turns.acksWait;
   }
 
   /** For spin loops: one round without handlers; they are left to the next pump. */
@@ -160,7 +160,7 @@ export class HcaDriver implements Scheduler {
       if (handlers) this.runNotifications();
       if (!moved && !handlers) return hca.unsent;
       // Whoever awaits an event goes on in a microtask, and its answer takes the ACK along.
-      if (handlers && (hca.leaveAcks() || (untilHandlers && !hca.sendsWaiting))) return true;
+      if (handlers && (hca.turns.leaveAcks() || (untilHandlers && !hca.sendsWaiting))) return true;
     }
     hca.transmit();
     return true;

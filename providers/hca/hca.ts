@@ -33,9 +33,9 @@ import type { SoftQueuePair } from './queue-pair.js';
 import type { ReceivedPacket } from './received-packet.js';
 import type { SharedReceiveHost, SoftSharedReceiveQueue } from './shared-receive-queue.js';
 import { SegmentCursor } from './segment-cursor.js';
+import { SendTurns } from './send-turns.js';
 import { SharedReceiveTable } from './shared-receive-table.js';
 import { TransmitQueue } from './transmit-queue.js';
-import { TurnQueue } from './turn-queue.js';
 import { endUsesOfQueuePair, endUsesOfSharedReceives } from './uses.js';
 import { bthPkey } from './wire/bth.js';
 
@@ -85,6 +85,7 @@ export class Hca implements CompletionHost, SharedReceiveHost {
   readonly kept: KeptMemory;
   readonly addressHandles: AddressHandleTable;
   readonly tx: TransmitQueue;
+  readonly turns: SendTurns;
   readonly placements: PlacementQueue;
   readonly notifications: NotificationQueue;
   /** The time at the last look, in microseconds. */
@@ -100,10 +101,13 @@ export class Hca implements CompletionHost, SharedReceiveHost {
   pumping = false;
   /** The port would take more, but others are to have their turn first. */
   unsent = false;
-  /** The port is looked at again at once, unasked: an ACK can wait for that. */
+  /** The port is looked at again at once, unasked. */
   comesBack = false;
-  private ackWaits = false;
-  private ackLeft = false;
+  /**
+   * One message has come by itself: what is posted next may be its answer, for which the peer
+   * waits, and leaves as soon as its doorbell has rung. What may come behind it is its own train.
+   */
+  private answering = false;
   /** Requests that doorbells have shown since anything was sent last. */
   private shown = 0;
   /** Packets are being taken in or put out: not the time to begin with that. */
@@ -112,10 +116,6 @@ export class Hca implements CompletionHost, SharedReceiveHost {
   adaptiveCqs = 0;
   private pumpRequested = false;
   private readonly dispatcher = new PacketDispatcher(this);
-  private readonly responders = new TurnQueue<SoftQueuePair>();
-  /** No request goes before what is owed: see `scheduleFirst`. */
-  private answersFirst = false;
-  private readonly requesters = new TurnQueue<SoftQueuePair>();
   private readonly dirtyCqs: (SoftCompletionQueue | undefined)[] = [];
   /** How many of them there are: an array that is emptied gives its memory back, to be had anew. */
   private dirtyCount = 0;
@@ -140,6 +140,7 @@ export class Hca implements CompletionHost, SharedReceiveHost {
     this.kept = new KeptMemory(port, (region) => this.releaseRegion(region));
     this.addressHandles = new AddressHandleTable((path) => this.releasePath(path));
     this.tx = new TransmitQueue(port, (region) => this.memory.isThere(region));
+    this.turns = new SendTurns(this);
     this.placements = new PlacementQueue(port);
     this.releases = new PortReleases({
       releaseRegion: (region) => {
@@ -167,6 +168,7 @@ export class Hca implements CompletionHost, SharedReceiveHost {
     if (count > 0) {
       this.moving = true;
       this.dispatcher.dispatch(count);
+      this.answering = count === 1 && this.dispatcher.tookRequest;
       this.publish();
       this.moving = false;
     }
@@ -222,48 +224,29 @@ export class Hca implements CompletionHost, SharedReceiveHost {
 
   // --- sending ----------------------------------------------------------------------------------
 
-  scheduleResponses(qp: SoftQueuePair): void {
-    if (qp.responsesScheduled) return;
-    qp.responsesScheduled = true;
-    this.responders.push(qp);
-    this.requestPump();
-  }
-
-  /**
-   * The same, before every request: a peer is to hear a NAK, and what has arrived, before it hears
-   * of the end (a DREQ).
-   */
-  scheduleFirst(qp: SoftQueuePair): void {
-    this.answersFirst = true;
-    this.scheduleResponses(qp);
-  }
-
-  scheduleRequests(qp: SoftQueuePair): void {
-    if (qp.requestsScheduled) return;
-    qp.requestsScheduled = true;
-    this.requesters.push(qp);
-    this.requestPump();
-  }
-
   /** A doorbell has shown so many requests more. */
   requestsShown(qp: SoftQueuePair, count: number): void {
     this.shown += count;
-    this.scheduleRequests(qp);
-    if (this.shown < EAGER_REQUESTS || this.moving) return;
+    this.turns.scheduleRequests(qp);
+    const { answering } = this;
+    if (this.moving || this.shown < (answering ? 1 : EAGER_REQUESTS)) return;
+    this.answering = false;
     this.readClock();
-    this.transmit();
+    // The pump that has been asked for sends what is left.
+    this.transmit(answering || this.comesBack);
   }
 
   /** Whether `transmit` has something to do. */
   get sendsWaiting(): boolean {
-    return this.responders.length + this.requesters.length + this.tx.waiting > 0;
+    return this.turns.waiting + this.tx.waiting > 0;
   }
 
   /**
    * Sends what is due, a burst from each queue pair in turn, until nothing is left, the port takes
    * no more, or it is time for others (`unsent`). True when anything went out.
+   * @param comesBack it is called again at once: an ACK can wait for that
    */
-  transmit(): boolean {
+  transmit(comesBack = this.comesBack): boolean {
     const before = this.tx.taken;
     this.unsent = false;
     this.shown = 0;
@@ -271,7 +254,7 @@ export class Hca implements CompletionHost, SharedReceiveHost {
     if (this.flush()) {
       let more = true;
       for (let bursts = 0; more && bursts < MAX_BURSTS; bursts++) {
-        more = this.turns();
+        more = this.turns.fill(comesBack);
         if (!this.flush()) more = false;
       }
       this.unsent = more;
@@ -279,63 +262,6 @@ export class Hca implements CompletionHost, SharedReceiveHost {
     this.moving = false;
     this.publish();
     return this.tx.taken !== before;
-  }
-
-  /**
-   * Fills the port's arrays once; true when there is more to send than fits. Responses come first,
-   * but for one burst of requests: an ACK behind the short SEND that answers leaves in its
-   * datagram, or the next time. A NAK, and what a queue pair in ERR owes, is in no such company.
-   */
-  private turns(): boolean {
-    const { responders, requesters, tx } = this;
-    const { burstPackets } = this.parameters;
-    if (requesters.length > 0 && !this.answersFirst) {
-      this.requestTurn(burstPackets);
-      if (this.ackMayWait()) return false;
-    }
-    while (responders.length > 0 && tx.hasRoomForResponse) {
-      const qp = responders.shift();
-      qp.responsesScheduled = false;
-      if (!qp.destroyed && qp.transmitResponses(burstPackets)) this.scheduleResponses(qp);
-    }
-    if (responders.length === 0) this.answersFirst = this.ackWaits = this.ackLeft = false;
-    while (requesters.length > 0 && responders.length === 0 && this.requestTurn(burstPackets));
-    return responders.length > 0 || requesters.length > 0;
-  }
-
-  /**
-   * A datagram of two packets takes the system longer (5.1 us and 0.9 more), and the peer waits
-   * for the message: when we come back at once it goes alone, and the response the next time.
-   */
-  private ackMayWait(): boolean {
-    const { tx, responders, requesters } = this;
-    const two = tx.waiting === 1 && responders.length === 1 && requesters.length === 0;
-    return (this.ackWaits = two && this.comesBack && !this.ackWaits);
-  }
-
-  /**
-   * Nothing is to be sent but what the last packets are owed, and the consumer has just been told
-   * of them: it may answer in a moment. True once for each.
-   */
-  leaveAcks(): boolean {
-    const { tx, responders, requesters } = this;
-    const alone = responders.length > 0 && requesters.length + tx.waiting === 0;
-    if (!alone || this.answersFirst || this.ackLeft) return false;
-    this.ackLeft = true;
-    return true;
-  }
-
-  get acksWait(): boolean {
-    return this.ackLeft;
-  }
-
-  /** A burst of the requester whose turn it is; false when it may not fit. */
-  private requestTurn(burstPackets: number): boolean {
-    if (!this.tx.hasRoom(this.parameters.maxSge + 1)) return false;
-    const qp = this.requesters.shift();
-    qp.requestsScheduled = false;
-    if (!qp.destroyed && qp.transmitRequests(burstPackets)) this.scheduleRequests(qp);
-    return true;
   }
 
   private flush(): boolean {

@@ -31,6 +31,11 @@ export class PacketDispatcher {
     for (let i = 0; i < count; i++) this.dispatchOne(i * RX.WORDS);
   }
 
+  /** The last packet that was for one of our queue pairs was a request. */
+  get tookRequest(): boolean {
+    return isRequest(this.rx.opcode);
+  }
+
   private lookAtArena(): void {
     const arena = this.hca.port.rxArena;
     if (arena === this.rxArena) return;
@@ -98,6 +103,10 @@ export class PacketDispatcher {
   }
 }
 
+function isRequest(opcode: number): boolean {
+  return (BITS_OF[opcode]! & OPCODE_BIT.request) !== 0;
+}
+
 function statesFor(opcode: number): number {
-  return (BITS_OF[opcode]! & OPCODE_BIT.request) !== 0 ? TAKES_REQUESTS : TAKES_RESPONSES;
+  return isRequest(opcode) ? TAKES_REQUESTS : TAKES_RESPONSES;
 }

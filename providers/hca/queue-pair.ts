@@ -213,7 +213,7 @@ export abstract class SoftQueuePair
       this.drainReported = false;
       this.checkDrained();
     }
-    if (to === QpState.RTS && this.fetched !== this.visible) this.hca.scheduleRequests(this);
+    if (to === QpState.RTS && this.fetched !== this.visible) this.hca.turns.scheduleRequests(this);
   }
 
   /** SQD: tells, once, that every request begun has completed. */

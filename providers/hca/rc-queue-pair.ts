@@ -153,7 +153,8 @@ export class RcQueuePair extends SoftQueuePair {
   }
 
   private settleFirst(): void {
-    if (this.hca.tx.waiting > 0 || !this.responder.responses.empty) this.hca.scheduleFirst(this);
+    if (this.hca.tx.waiting > 0 || !this.responder.responses.empty)
+      this.hca.turns.scheduleFirst(this);
   }
 
   private nominalTimeoutUs(): number {

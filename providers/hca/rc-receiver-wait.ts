@@ -1,31 +1,29 @@
 /** The wait for the peer to have a receive, after an RNR NAK (IBTA 9.7.5.2.8). */
 import { Timer } from '../../core/spi/index.js';
-import type { Timers } from '../../core/spi/index.js';
+import type { RcQueuePair } from './rc-queue-pair.js';
 
 export class RcReceiverWait {
   underWay = false;
   private readonly timer: Timer;
 
-  /** @param onOver the time has passed */
-  constructor(
-    private readonly timers: Timers,
-    onOver: () => void,
-  ) {
+  constructor(private readonly qp: RcQueuePair) {
     this.timer = new Timer(() => {
       this.underWay = false;
-      onOver();
+      qp.hca.turns.scheduleRequests(qp);
     });
   }
 
-  /** Begins, or goes on: until `untilUs` at least. */
-  extend(untilUs: number): void {
+  /** Begins, or goes on: for so long from now at least. */
+  extend(delayUs: number): void {
+    const { timers, nowUs } = this.qp.hca;
+    const untilUs = nowUs + delayUs;
     if (this.underWay && untilUs <= this.timer.deadlineUs) return;
     this.underWay = true;
-    this.timers.start(this.timer, untilUs);
+    timers.start(this.timer, untilUs);
   }
 
   end(): void {
-    this.timers.stop(this.timer);
+    this.qp.hca.timers.stop(this.timer);
     this.underWay = false;
   }
 }

@@ -268,7 +268,7 @@ export class RcRequester implements AckWaiter {
     else this.ackTimer.pause();
     if (this.failIfBad()) return;
     qp.checkDrained();
-    if (this.sendIndex !== qp.visible) qp.hca.scheduleRequests(qp);
+    if (this.sendIndex !== qp.visible) qp.hca.turns.scheduleRequests(qp);
   }
 
   /**
@@ -321,8 +321,8 @@ export class RcRequester implements AckWaiter {
       this.goBack(this.maxPsn);
       this.ackTimer.pause();
     }
-    this.receiverWait ??= new RcReceiverWait(qp.hca.timers, () => qp.hca.scheduleRequests(qp));
-    this.receiverWait.extend(qp.hca.nowUs + delayUs);
+    this.receiverWait ??= new RcReceiverWait(qp);
+    this.receiverWait.extend(delayUs);
   }
 
   /** A network hint that the peer is gone: a retry now, but not one for every hint. */
@@ -340,7 +340,7 @@ export class RcRequester implements AckWaiter {
     this.packets.begin();
     this.initiator?.clear();
     this.pace.onWentBack(this.una, ambiguousEnd, this.qp.hca.nowUs);
-    this.qp.hca.scheduleRequests(this.qp);
+    this.qp.hca.turns.scheduleRequests(this.qp);
   }
 
   /** `psn` lies in the oldest request, or is where the next one begins. */
@@ -394,7 +394,7 @@ export class RcRequester implements AckWaiter {
     this.psn = psnAdd(this.maxPsn, -1);
     this.packet = memory.packets(this.sendIndex & mask) - 1;
     this.packets.begin();
-    qp.hca.scheduleRequests(qp);
+    qp.hca.turns.scheduleRequests(qp);
     return true;
   }
 }

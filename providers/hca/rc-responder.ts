@@ -319,7 +319,7 @@ export class RcResponder {
   sendAck(psn: number): void {
     this.untold = false;
     this.responses.acknowledge(psn, SYNDROME.ack, this.msn);
-    this.qp.hca.scheduleResponses(this.qp);
+    this.qp.hca.turns.scheduleResponses(this.qp);
   }
 
   /** The connection ends here: the peer is to know what has arrived, asked or not. */
@@ -332,7 +332,7 @@ export class RcResponder {
     this.untold = false;
     qp.note(FLIGHT.NAK_SENT, syndrome, this.ePsn);
     this.responses.nak(this.ePsn, syndrome, this.msn);
-    qp.hca.scheduleFirst(qp);
+    qp.hca.turns.scheduleFirst(qp);
   }
 
   /** No receive is posted: RNR NAK. Always false. */
@@ -368,7 +368,7 @@ export class RcResponder {
     this.responses.clear();
     this.responses.nak(psn, SYNDROME.nakRemoteAccess, this.msn);
     this.ownReads?.repeatKept();
-    qp.hca.scheduleFirst(qp);
+    qp.hca.turns.scheduleFirst(qp);
     qp.raise(AsyncEventType.QP_ACCESS_ERR);
     qp.toError();
     return true;

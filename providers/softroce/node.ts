@@ -19,6 +19,11 @@ const ADAPTIVE_POLL_US = 200;
 /** Of that, without a turn of the event loop, and for the first message at most. */
 const POLL_SLICE_US = 60;
 const IDLE_SLICE_US = 20;
+/**
+ * Pumps that microtasks may ask for before the event loop has its turn: each may bring what wakes
+ * the next, and no timer or socket of the application would ever be served.
+ */
+const MAX_PUMPS_A_TURN = 32;
 
 /** Its reactions are microtasks, at a third of what `queueMicrotask` costs. */
 const SETTLED = Promise.resolve();
@@ -43,6 +48,7 @@ export class SoftroceNode {
   /** Pumps again after the event loop has had its turn. */
   private readonly nextTurn = new NextTurn(() => this.onTurn());
   private pumpQueued = false;
+  private pumpsThisTurn = 0;
   /** `goOn` is going to run. */
   private goesOn = false;
   private pollUntilUs = 0;
@@ -64,7 +70,7 @@ export class SoftroceNode {
       requestPump: () => this.queuePump(),
     });
     this.scheduler = this.driver;
-    this.timer = new RealTimer(monotonicClock, () => this.pump());
+    this.timer = new RealTimer(monotonicClock, () => this.onWake());
     this.keepAlive = new KeepAliveCounter((alive) => this.setKeepAlive(alive));
     this.timers = {
       start: (timer: TimerEntry, deadlineUs: number) => {
@@ -73,7 +79,7 @@ export class SoftroceNode {
       },
       stop: (timer: TimerEntry) => this.driver.timers.stop(timer),
     };
-    port.watch(this.driver.portHandlers(() => this.pump()));
+    port.watch(this.driver.portHandlers(() => this.onWake()));
     this.device = this.driver.device;
     this.device.onClosed = () => this.close();
     if (port.mapFile !== undefined) this.device.mapFile = port.mapFile.bind(port);
@@ -88,6 +94,11 @@ export class SoftroceNode {
 
   private readonly onMicrotask = (): void => {
     if (!this.pumpQueued) return;
+    if (this.pumpsThisTurn >= MAX_PUMPS_A_TURN) {
+      this.nextTurn.request();
+      return;
+    }
+    this.pumpsThisTurn += 1;
     const { counters } = this.port;
     const sent = counters.sentPackets;
     this.pump();
@@ -113,7 +124,13 @@ export class SoftroceNode {
     if (this.pollsOnWithinSlice()) this.converse();
   };
 
+  private onWake(): void {
+    this.pumpsThisTurn = 0;
+    this.pump();
+  }
+
   private onTurn(): void {
+    this.pumpsThisTurn = 0;
     this.sliceUntilUs = this.device.hca.nowUs + POLL_SLICE_US;
     this.converse();
   }

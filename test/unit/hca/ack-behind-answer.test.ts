@@ -8,11 +8,12 @@ const message = { opcode: WrOpcode.SEND, segments: [segment] };
 
 describe('an ACK and the answer', () => {
   let pair: HcaPair;
+  let qpA: QueuePair;
   let qpB: QueuePair;
 
   beforeEach(() => {
     pair = new HcaPair(5);
-    const qpA = pair.a.createQp();
+    qpA = pair.a.createQp();
     qpB = pair.b.createQp();
     connect(pair, qpA, qpB);
     for (let i = 0; i < 8; i++) {
@@ -27,15 +28,39 @@ describe('an ACK and the answer', () => {
   const sent = (): number => pair.b.driver.device.hca.tx.taken;
   const acks = (): number => pair.b.driver.device.hca.counters.acksSent;
 
-  it('part in a dequeue loop: the answer goes first, the ACK the next time', () => {
+  it('part: the answer goes at its doorbell, the ACK the next time', () => {
     const before = sent();
     postSend(pair.b, qpB, message);
-    pair.b.driver.progress();
     assert.deepEqual([sent() - before, acks()], [1, 0]);
     pair.b.driver.progress();
     assert.deepEqual([sent() - before, acks()], [2, 1]);
     pair.run(1000);
     assert.equal(drain(pair.a.sendCq)[0]?.status, WcStatus.SUCCESS);
+  });
+
+  it('are alone in that: what comes behind the answer waits for the rest of it', () => {
+    const before = sent();
+    for (let i = 0; i < 3; i++) postSend(pair.b, qpB, message);
+    assert.deepEqual([sent() - before, acks()], [1, 0]);
+    pair.b.driver.progress();
+    assert.deepEqual([sent() - before, acks()], [4, 1]);
+  });
+
+  it('do not hurry when several messages have come', () => {
+    for (let i = 0; i < 2; i++) postSend(pair.a, qpA, message);
+    pair.a.driver.progress();
+    while (drain(pair.b.receiveCq).length === 0) pair.b.driver.progress();
+    const before = sent();
+    postSend(pair.b, qpB, message);
+    assert.equal(sent() - before, 0);
+  });
+
+  it('are told apart: the next request after an ACK is no answer', () => {
+    const before = pair.a.driver.device.hca.tx.taken;
+    pair.b.driver.progress();
+    while (drain(pair.a.sendCq).length === 0) pair.a.driver.progress();
+    postSend(pair.a, qpA, message);
+    assert.equal(pair.a.driver.device.hca.tx.taken - before, 0);
   });
 
   it('does not wait a second time, though there is another answer', () => {
@@ -52,7 +77,7 @@ describe('an ACK and the answer', () => {
     assert.equal(acks(), 1);
   });
 
-  it('leave together from the pump, which need not come back soon', () => {
+  it('have both left when the pump ends, which need not come back soon', () => {
     const before = sent();
     postSend(pair.b, qpB, message);
     pair.b.driver.pump();

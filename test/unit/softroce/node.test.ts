@@ -1,0 +1,169 @@
+import assert from 'node:assert/strict';
+import {
+  Access,
+  QpType,
+  WcOpcode,
+  WrFlags,
+  WrOpcode,
+  gidFromIp,
+  silentLogger,
+} from '../../../core/spi/index.js';
+import type { CompletionQueue, PollingMode, QueuePair } from '../../../core/spi/index.js';
+import { monotonicClock } from '../../../providers/host/index.js';
+import { SoftroceNode } from '../../../providers/softroce/node.js';
+import type { SocketPort, SocketPortCounters } from '../../../providers/softroce/port-options.js';
+import type { HcaPair, Memory } from '../../support/hca-pair.js';
+import { Side, connect, drain, postReceive, postSend } from '../../support/hca-pair.js';
+import { MemoryPort, joinPorts } from '../../support/memory-port.js';
+
+const MESSAGES = 600;
+const RECEIVES = 8;
+const SEGMENT = { offset: 0, length: 8 };
+const REPLY = { opcode: WrOpcode.SEND, segments: [SEGMENT], flags: WrFlags.SIGNALED };
+
+/** A port whose time goes on by a microsecond a look, and whose peer is at work between looks. */
+class WatchedPort extends MemoryPort implements SocketPort {
+  readonly kind = 'native';
+  readonly clockUs = Float64Array.of(monotonicClock.now());
+  override readonly counters: SocketPortCounters = {
+    ...new MemoryPort(gidFromIp('10.0.0.1')).counters,
+    sentTrains: 0,
+    receivedTrains: 0,
+    droppedDatagrams: 0,
+    unseenHeaders: 0,
+  };
+  peerWorks = (): void => undefined;
+
+  override receive(): number {
+    this.clockUs[0]! += 1;
+    this.peerWorks();
+    return super.receive();
+  }
+}
+
+/** The node, and a peer that answers each message. */
+class Conversation {
+  readonly port = new WatchedPort(gidFromIp('10.0.0.1'));
+  readonly peer = new Side('10.0.0.2', monotonicClock as never, 3, {});
+  readonly node: SoftroceNode;
+  readonly memory: Memory;
+  readonly cq: CompletionQueue;
+  readonly qp: QueuePair;
+  onNotify = (): void => undefined;
+  private idleLooks = 0;
+  private readonly peerQp: QueuePair;
+
+  /** @param looks in vain before each answer has come */
+  constructor(
+    polling: PollingMode,
+    private readonly looks: number,
+  ) {
+    joinPorts(this.port, this.peer.port);
+    const { port, peer } = this;
+    this.node = new SoftroceNode({ name: 'n', port, logger: silentLogger, parameters: {} });
+    const { device } = this.node;
+    const pd = device.createProtectionDomain();
+    const base = 0x10000n;
+    const region = pd.registerMemory(new Uint8Array(4096), Access.LOCAL_WRITE, base);
+    this.memory = { base, region };
+    const onEvent = (): void => undefined;
+    const onNotify = (): void => this.onNotify();
+    this.cq = device.createCompletionQueue({ minEntries: 64, onNotify, onEvent });
+    this.cq.setPolling(polling);
+    const numbers = { maxSendWr: 16, maxReceiveWr: 16, maxSendSge: 1, maxReceiveSge: 1 };
+    const queues = { pd, sendCq: this.cq, receiveCq: this.cq, maxInlineBytes: 0 };
+    const type = QpType.RC;
+    this.qp = device.createQueuePair({ ...queues, ...numbers, type, context: 1, onEvent });
+    this.peerQp = peer.createQp();
+    connect({ a: { port }, b: peer } as unknown as HcaPair, this.qp, this.peerQp);
+    for (let i = 0; i < RECEIVES; i++) {
+      postReceive(this.memory, this.qp, [SEGMENT]);
+      postReceive(peer, this.peerQp, [SEGMENT]);
+    }
+    port.peerWorks = () => this.answer();
+  }
+
+  /** Sends the first message, and goes on with each answer; the turns of the event loop meanwhile. */
+  async run(next: () => Promise<void>): Promise<number> {
+    let turns = 0;
+    let over = false;
+    const turn = (): void => {
+      turns += 1;
+      if (!over) setImmediate(turn);
+    };
+    setImmediate(turn);
+    this.node.keepAlive.retain();
+    postSend(this.memory, this.qp, REPLY);
+    for (let got = 0; got < MESSAGES;) {
+      await next();
+      for (const { opcode } of drain(this.cq)) {
+        if (opcode !== WcOpcode.RECV) continue;
+        got += 1;
+        postReceive(this.memory, this.qp, [SEGMENT]);
+        postSend(this.memory, this.qp, REPLY);
+      }
+    }
+    over = true;
+    this.node.keepAlive.release();
+    return turns;
+  }
+
+  private answer(): void {
+    const { peer } = this;
+    if (peer.port.pending === 0 || this.idleLooks++ < this.looks) return;
+    this.idleLooks = 0;
+    peer.driver.pump();
+    const came = drain(peer.receiveCq).length;
+    drain(peer.sendCq);
+    for (let i = 0; i < came; i++) {
+      postReceive(peer, this.peerQp, [SEGMENT]);
+      postSend(peer, this.peerQp, REPLY);
+    }
+    if (came > 0) peer.driver.pump();
+  }
+}
+
+describe('a softroce node whose consumer awaits', () => {
+  /** A promise that the notification settles. */
+  const notified = (conversation: Conversation) => (): Promise<void> =>
+    new Promise((resolve) => {
+      conversation.onNotify = resolve;
+      conversation.cq.arm(false);
+    });
+
+  it('hears of answers without a turn of the event loop, but for one each 60 us (adaptive)', async () => {
+    const conversation = new Conversation('adaptive', 3);
+    const startUs = conversation.port.clockUs[0]!;
+    const turns = await conversation.run(notified(conversation));
+    const us = conversation.port.clockUs[0]! - startUs;
+    assert.ok(turns < MESSAGES / 4, `${turns} turns for ${MESSAGES} messages`);
+    assert.ok(turns > us / 80, `${turns} turns in ${us} us`);
+  });
+
+  it('is told in microtasks that others have before the next look at the port', async () => {
+    const conversation = new Conversation('adaptive', 3);
+    let late = 0;
+    const wait = notified(conversation);
+    const turns = await conversation.run(async () => {
+      await wait();
+      const looks = conversation.port.clockUs[0]!;
+      for (let i = 0; i < 20; i++) await undefined;
+      if (conversation.port.clockUs[0] !== looks) late += 1;
+    });
+    assert.equal(late, 0);
+    assert.ok(turns < MESSAGES / 4, `${turns} turns for ${MESSAGES} messages`);
+  });
+
+  it('has a turn of the event loop between two messages otherwise', async () => {
+    const conversation = new Conversation('event', 3);
+    assert.ok((await conversation.run(notified(conversation))) > MESSAGES / 2);
+  });
+
+  for (const polling of ['event', 'adaptive'] as const) {
+    it(`leaves the event loop its turns where each answer is there at once (${polling})`, async () => {
+      const conversation = new Conversation(polling, 0);
+      const turns = await conversation.run(notified(conversation));
+      assert.ok(turns > MESSAGES / 80, `${turns} turns for ${MESSAGES} messages`);
+    });
+  }
+});
