@@ -147,7 +147,7 @@ describe('a softroce node whose consumer awaits', () => {
     const turns = await conversation.run(async () => {
       await wait();
       const looks = conversation.port.clockUs[0]!;
-      for (let i = 0; i < 20; i++) await undefined;
+      for (let i = 0; i < 20; i++) await Promise.resolve();
       if (conversation.port.clockUs[0] !== looks) late += 1;
     });
     assert.equal(late, 0);
