@@ -12,30 +12,33 @@ import type {
   TimerWheel,
   WcStatus,
 } from '../../core/spi/index.js';
-import { AddressHandleTable } from './address-handle.js';
-import type { CompletionHost, SoftCompletionQueue } from './completion-queue.js';
+import { AddressHandleTable } from './ud/address-handle.js';
+import type { CompletionHost, SoftCompletionQueue } from './completions/completion-queue.js';
 import { HcaCounters } from './counters.js';
-import { KeptMemory } from './kept-memory.js';
-import { MemoryTable } from './memory.js';
-import { MulticastTable } from './multicast.js';
-import { NotificationQueue } from './notification-queue.js';
-import type { Notifiable } from './notification-queue.js';
+import { KeptMemory } from './memory/kept-memory.js';
+import { MemoryTable } from './memory/memory.js';
+import { MulticastTable } from './ud/multicast.js';
+import { NotificationQueue } from './completions/notification-queue.js';
+import type { Notifiable } from './completions/notification-queue.js';
 import type { HcaParameters } from './parameters.js';
-import { PacketDispatcher } from './packet-dispatcher.js';
-import { PeerPaths } from './peer-path.js';
-import { PeerTable } from './peer-table.js';
-import { PlacementQueue } from './placement-queue.js';
-import { PortReleases } from './port-releases.js';
-import { type AttributeLimits, limitsOf } from './queue-pair-attributes.js';
-import type { QueuePairMemory } from './queue-pair-memory.js';
-import { QueuePairTable } from './queue-pair-table.js';
-import type { SoftQueuePair } from './queue-pair.js';
-import type { ReceivedPacket } from './received-packet.js';
-import type { SharedReceiveHost, SoftSharedReceiveQueue } from './shared-receive-queue.js';
-import { SegmentCursor } from './segment-cursor.js';
-import { SendTurns } from './send-turns.js';
-import { SharedReceiveTable } from './shared-receive-table.js';
-import { TransmitQueue } from './transmit-queue.js';
+import { PacketDispatcher } from './receiving/packet-dispatcher.js';
+import { PeerPaths } from './sending/peer-path.js';
+import { PeerTable } from './sending/peer-table.js';
+import { PlacementQueue } from './memory/placement-queue.js';
+import { PortReleases } from './memory/port-releases.js';
+import { type AttributeLimits, limitsOf } from './queue-pair/queue-pair-attributes.js';
+import type { QueuePairMemory } from './queue-pair/queue-pair-memory.js';
+import { QueuePairTable } from './queue-pair/queue-pair-table.js';
+import type { SoftQueuePair } from './queue-pair/queue-pair.js';
+import type { ReceivedPacket } from './receiving/received-packet.js';
+import type {
+  SharedReceiveHost,
+  SoftSharedReceiveQueue,
+} from './queue-pair/shared-receive-queue.js';
+import { SegmentCursor } from './memory/segment-cursor.js';
+import { SendTurns } from './sending/send-turns.js';
+import { SharedReceiveTable } from './queue-pair/shared-receive-table.js';
+import { TransmitQueue } from './sending/transmit-queue.js';
 import { endUsesOfQueuePair, endUsesOfSharedReceives } from './uses.js';
 import { bthPkey } from './wire/bth.js';
 

@@ -5,10 +5,10 @@ import type {
   ProtectionDomain,
   SharedReceiveQueue,
 } from '../../core/spi/index.js';
-import { SoftCompletionQueue } from './completion-queue.js';
+import { SoftCompletionQueue } from './completions/completion-queue.js';
 import type { Hca } from './hca.js';
-import { Domain } from './memory.js';
-import { SoftSharedReceiveQueue } from './shared-receive-queue.js';
+import { Domain } from './memory/memory.js';
+import { SoftSharedReceiveQueue } from './queue-pair/shared-receive-queue.js';
 
 /** @throws SpiError('EINVAL') */
 export function checkDomain(pd: ProtectionDomain, hca: Hca): asserts pd is Domain {

@@ -1,8 +1,8 @@
 /** Deliberate bugs of UC and XRC queue pairs: see plants.ts. */
-import type { ReceivedPacket } from '../../providers/hca/received-packet.js';
-import { UcQueuePair } from '../../providers/hca/uc-queue-pair.js';
+import type { ReceivedPacket } from '../../providers/hca/receiving/received-packet.js';
+import { UcQueuePair } from '../../providers/hca/uc/queue-pair.js';
 import type { Hca } from '../../providers/hca/hca.js';
-import { XrcTarget } from '../../providers/hca/xrc-target.js';
+import { XrcTarget } from '../../providers/hca/xrc/target.js';
 import type { SimNode } from './sim-node.js';
 import type { Plant } from './plants.js';
 

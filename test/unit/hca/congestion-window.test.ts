@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { CongestionWindow } from '../../../providers/hca/congestion-window.js';
+import { CongestionWindow } from '../../../providers/hca/rc/congestion-window.js';
 
 const LEAST = 2;
 /** Of the round trip time. */

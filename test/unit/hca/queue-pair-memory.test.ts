@@ -7,7 +7,7 @@ import {
   REQUEST_ROW,
   RESPONSE_ROW,
   TIME,
-} from '../../../providers/hca/queue-pair-memory.js';
+} from '../../../providers/hca/queue-pair/queue-pair-memory.js';
 import { HcaPair, connect, drain, postReceive, postSend } from '../../support/hca-pair.js';
 
 const FEW = { maxSendWr: 4, maxReceiveWr: 2, maxSendSge: 1, maxReceiveSge: 1, maxInlineBytes: 64 };

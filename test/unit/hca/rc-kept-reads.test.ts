@@ -1,8 +1,8 @@
 /** READ answers that stay in their memory until the peer takes them in: what becomes of them. */
 import assert from 'node:assert/strict';
 import { AsyncEventType, QpState, WcStatus, WrOpcode, nextRkey } from '../../../core/spi/index.js';
-import { MOST_KEPT_BYTES } from '../../../providers/hca/kept-memory.js';
-import type { Region } from '../../../providers/hca/memory.js';
+import { MOST_KEPT_BYTES } from '../../../providers/hca/memory/kept-memory.js';
+import type { Region } from '../../../providers/hca/memory/memory.js';
 import { drain, postSend } from '../../support/hca-pair.js';
 import { LateReads, MTU, REMOTE_READ } from '../../support/late-reads.js';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { TX, TX_SEGMENT, gidFromIp } from '../../../core/spi/index.js';
-import { TransmitQueue } from '../../../providers/hca/transmit-queue.js';
+import { TransmitQueue } from '../../../providers/hca/sending/transmit-queue.js';
 import { MemoryPort } from '../../support/memory-port.js';
 
 describe('packets on their way to the port', () => {

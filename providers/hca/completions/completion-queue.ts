@@ -1,0 +1,184 @@
+/**
+ * Completion queue. Entries are written as they arise and published together, after the bytes they
+ * speak of have been placed: one atomic store a burst, and nobody sees a completion too early.
+ */
+import {
+  AsyncEventType,
+  CQE,
+  CQE_BYTES,
+  Ring,
+  SpiError,
+  WcFlags,
+  ringEntries,
+} from '../../../core/spi/index.js';
+import type { CompletionQueue, CompletionQueueInit, PollingMode } from '../../../core/spi/index.js';
+import type { Notifiable } from './notification-queue.js';
+
+const MAX_ENTRIES = 1 << 22;
+/** `deliver` argument of the notification that `arm` asked for; others are event numbers. */
+const NOTIFY = -1;
+
+const ARMED = { NO: 0, SOLICITED: 1, NEXT: 2 } as const;
+
+/** A queue pair as its completion queues know it. */
+export interface CompletionSource {
+  onCqOverrun(): void;
+}
+
+/** What a completion queue needs of its device. */
+export interface CompletionHost {
+  /** Asks for `publish` at the end of the burst. */
+  completionsPending(cq: SoftCompletionQueue): void;
+  notify(target: Notifiable, argument: number): void;
+  onCqDestroyed(cq: SoftCompletionQueue): void;
+  onPollingChanged(from: PollingMode, to: PollingMode): void;
+}
+
+export class SoftCompletionQueue implements CompletionQueue, Notifiable {
+  ring: Ring;
+  readonly sources = new Set<CompletionSource>();
+  pollingMode: PollingMode = 'event';
+  overruns = 0;
+  /** Queue pairs and XRC shared receive queues that complete here. */
+  users = 0;
+  /** The consumer's index when it was last looked at: an atomic load costs a call. */
+  private consumed = 0;
+  private written = 0;
+  private published = 0;
+  private solicited = false;
+  private armed: number = ARMED.NO;
+  destroyed = false;
+
+  constructor(
+    private readonly host: CompletionHost,
+    private readonly init: CompletionQueueInit,
+  ) {
+    this.ring = Ring.allocate(checkedEntries(init.minEntries), CQE_BYTES);
+  }
+
+  belongsTo(host: CompletionHost): boolean {
+    return this.host === host;
+  }
+
+  /** Writes a completion; `publish` makes it visible. Nothing is allocated. */
+  push(
+    status: number,
+    opcode: number,
+    flags: number,
+    qpn: number,
+    context: number,
+    wqeIndex: number,
+    cookieLo: number,
+    cookieHi: number,
+    byteLength: number,
+    immediate: number,
+    sourceQpn: number,
+    vendorError: number,
+    srqn: number,
+  ): void {
+    const ring = this.ring;
+    if (this.written === this.published) this.host.completionsPending(this);
+    if ((this.written - this.consumed) >>> 0 >= ring.entries) {
+      this.consumed = ring.consumer;
+      if ((this.written - this.consumed) >>> 0 >= ring.entries) {
+        this.overruns += 1;
+        return;
+      }
+    }
+    const words = ring.words;
+    const at = ring.wordOf(this.written);
+    words[at + CQE.CONTROL] = status | (opcode << 8) | (flags << 16);
+    words[at + CQE.QPN] = qpn;
+    words[at + CQE.COOKIE_LO] = cookieLo;
+    words[at + CQE.COOKIE_HI] = cookieHi;
+    words[at + CQE.BYTE_LENGTH] = byteLength;
+    words[at + CQE.IMMEDIATE_OR_INVALIDATE] = immediate;
+    words[at + CQE.SOURCE_QPN] = sourceQpn;
+    words[at + CQE.VENDOR_ERROR] = vendorError;
+    words[at + CQE.WQE_INDEX] = wqeIndex;
+    words[at + CQE.SRQN] = srqn;
+    words[at + CQE.QP_CONTEXT] = context;
+    this.written = (this.written + 1) >>> 0;
+    if (status !== 0 || (flags & WcFlags.SOLICITED) !== 0) this.solicited = true;
+  }
+
+  /** Makes what was pushed visible, and tells the owner if the queue is armed for it. */
+  publish(): void {
+    if (this.overruns > 0) this.breakDown();
+    if (this.written === this.published) return;
+    this.published = this.written;
+    this.ring.producer = this.written;
+    const fire = this.armed === ARMED.NEXT || (this.armed === ARMED.SOLICITED && this.solicited);
+    this.solicited = false;
+    if (!fire) return;
+    this.armed = ARMED.NO;
+    this.host.notify(this, NOTIFY);
+  }
+
+  poll(): number {
+    return this.ring.length;
+  }
+
+  arm(solicitedOnly: boolean): void {
+    if (this.destroyed) throw new SpiError('EINVAL', 'the completion queue is destroyed');
+    this.armed = Math.max(this.armed, solicitedOnly ? ARMED.SOLICITED : ARMED.NEXT);
+  }
+
+  setPolling(mode: PollingMode): void {
+    this.host.onPollingChanged(this.pollingMode, mode);
+    this.pollingMode = mode;
+  }
+
+  resize(minEntries: number): void {
+    const old = this.ring;
+    // What is written and not yet shown moves along.
+    const first = old.consumer;
+    const waiting = (this.written - first) >>> 0;
+    const shown = (this.published - first) >>> 0;
+    if (minEntries < waiting) {
+      throw new SpiError('EINVAL', `${waiting} unread completions do not fit ${minEntries}`);
+    }
+    const ring = Ring.allocate(checkedEntries(minEntries), CQE_BYTES);
+    for (let i = 0; i < waiting; i++) {
+      const from = old.wordOf(first + i);
+      ring.words.set(old.words.subarray(from, from + CQE.WORDS), ring.wordOf(i));
+    }
+    ring.producer = shown;
+    this.written = waiting;
+    this.published = shown;
+    this.consumed = 0;
+    this.ring = ring;
+  }
+
+  destroy(): void {
+    if (this.destroyed) return;
+    if (this.users > 0) throw new SpiError('EBUSY', `${this.users} queues complete here`);
+    this.destroyed = true;
+    this.setPolling('event');
+    this.host.onCqDestroyed(this);
+  }
+
+  deliver(argument: number): void {
+    if (this.destroyed) return;
+    if (argument === NOTIFY) this.init.onNotify();
+    else this.init.onEvent(argument as AsyncEventType);
+  }
+
+  /** A completion was lost: that is never silent, and no queue pair that may miss one goes on. */
+  private breakDown(): void {
+    this.overruns = 0;
+    this.host.notify(this, AsyncEventType.CQ_ERR);
+    for (const source of this.sources) source.onCqOverrun();
+    // What their flushing lost besides is told by the same event.
+    this.overruns = 0;
+  }
+}
+
+function checkedEntries(minEntries: number): number {
+  if (!Number.isInteger(minEntries) || minEntries < 1 || minEntries > MAX_ENTRIES) {
+    throw new SpiError('EINVAL', `minEntries ${minEntries}: 1 to ${MAX_ENTRIES}`);
+  }
+  return ringEntries(minEntries);
+}
+
+export const MAX_CQ_ENTRIES = MAX_ENTRIES;

@@ -1,0 +1,51 @@
+/**
+ * Copies of what READs have been answered with, made when the memory itself goes: the peer may not
+ * have taken the answers in. Together they have a bound; the oldest go first.
+ */
+import type { PacketPort } from '../../../core/spi/index.js';
+import type { Region } from './memory.js';
+
+/** Sixteen connections that all have as much on the way as they may. */
+export const MOST_KEPT_BYTES = 64 << 20;
+
+export interface KeptCopy {
+  /** The port's number for it. */
+  readonly port: number;
+  readonly lengthBytes: number;
+}
+
+export class KeptMemory {
+  bytes = 0;
+  /** Oldest first. */
+  private readonly copies = new Set<KeptCopy>();
+
+  /** @param release gives a region's port number back once no packet to send refers to it */
+  constructor(
+    private readonly port: PacketPort,
+    private readonly release: (portRegion: number) => void,
+  ) {}
+
+  keep(region: Region, offset: number, lengthBytes: number): KeptCopy {
+    for (const oldest of this.copies) {
+      if (this.bytes + lengthBytes <= MOST_KEPT_BYTES) break;
+      this.drop(oldest);
+    }
+    const bytes = new Uint8Array(lengthBytes);
+    region.copyTo(bytes, offset);
+    const copy = { port: this.port.addRegion(bytes.buffer, 0, lengthBytes), lengthBytes };
+    this.copies.add(copy);
+    this.bytes += lengthBytes;
+    return copy;
+  }
+
+  /** False once it had to make room for younger ones. */
+  has(copy: KeptCopy): boolean {
+    return this.copies.has(copy);
+  }
+
+  drop(copy: KeptCopy): void {
+    if (!this.copies.delete(copy)) return;
+    this.bytes -= copy.lengthBytes;
+    this.release(copy.port);
+  }
+}

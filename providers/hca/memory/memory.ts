@@ -1,0 +1,286 @@
+/**
+ * Protection domains, memory regions and the one check that every access passes (IBTA 10.6). A key
+ * is 32 random bits and serves as lkey and rkey; it is looked up again for every packet, so a
+ * region that is gone is gone at once.
+ */
+import { Access, SpiError, randomIova } from '../../../core/spi/index.js';
+import type {
+  MemoryRegion,
+  PacketPort,
+  ProtectionDomain,
+  Random,
+} from '../../../core/spi/index.js';
+import { KeyTable } from './key-table.js';
+import { WindowTable, offsetInWindow } from './memory-window.js';
+import type { WindowBinder, WindowHost } from './memory-window.js';
+import { UnreadAnswers } from './unread-answers.js';
+
+const TWO_32 = 4294967296;
+const ALL_ACCESS =
+  Access.LOCAL_WRITE |
+  Access.REMOTE_WRITE |
+  Access.REMOTE_READ |
+  Access.REMOTE_ATOMIC |
+  Access.MW_BIND |
+  Access.ZERO_BASED;
+const REMOTE_CHANGE = Access.REMOTE_WRITE | Access.REMOTE_ATOMIC;
+
+/** Verdicts of `MemoryTable.check`. */
+export const MEMORY_CHECK = { OK: 0, BAD_KEY: 1, WRONG_DOMAIN: 2, BOUNDS: 3, RIGHTS: 4 } as const;
+
+export class Domain implements ProtectionDomain {
+  /** Regions, windows, queue pairs, shared receive queues and address handles that belong here. */
+  children = 0;
+  destroyed = false;
+
+  constructor(
+    private readonly memory: MemoryTable,
+    private readonly onDestroy: () => void,
+  ) {}
+
+  belongsTo(memory: MemoryTable): boolean {
+    return this.memory === memory;
+  }
+
+  registerMemory(memory: ArrayBufferView, access: number, iova?: bigint): MemoryRegion {
+    if (this.destroyed) throw new SpiError('EINVAL', 'the protection domain is destroyed');
+    return this.memory.register(this, memory, access, iova ?? this.memory.randomIova());
+  }
+
+  destroy(): void {
+    if (this.destroyed) return;
+    if (this.children > 0) {
+      throw new SpiError('EBUSY', `${this.children} objects belong to the protection domain`);
+    }
+    this.destroyed = true;
+    this.onDestroy();
+  }
+}
+
+export class Region implements MemoryRegion {
+  readonly lkey: number;
+  readonly rkey: number;
+  readonly lengthBytes: number;
+  readonly iovaLo: number;
+  readonly iovaHi: number;
+  /** The memory itself, for what is read or written by the HCA: atomics and datagram GRH areas. */
+  readonly view: DataView;
+  destroyed = false;
+  boundWindows = 0;
+  private readonly bytes: Uint8Array;
+
+  constructor(
+    private readonly table: MemoryTable,
+    readonly domain: Domain,
+    readonly key: number,
+    readonly access: number,
+    readonly iova: bigint,
+    memory: ArrayBufferView,
+    /** The port's number for the memory. */
+    readonly port: number,
+  ) {
+    this.lkey = key;
+    this.rkey = key;
+    this.lengthBytes = memory.byteLength;
+    this.iovaLo = Number(iova & 0xffffffffn);
+    this.iovaHi = Number(iova >> 32n);
+    this.view = new DataView(memory.buffer, memory.byteOffset, memory.byteLength);
+    this.bytes = new Uint8Array(memory.buffer, memory.byteOffset, memory.byteLength);
+  }
+
+  /** False once its owner has transferred the memory away: a detached view is empty. */
+  get isThere(): boolean {
+    return this.bytes.length === this.lengthBytes;
+  }
+
+  /** @param offset in bytes, from which on `target` is filled */
+  copyTo(target: Uint8Array, offset: number): void {
+    target.set(this.bytes.subarray(offset, offset + target.length));
+  }
+
+  destroy(): void {
+    if (this.destroyed) return;
+    if (this.boundWindows > 0) {
+      throw new SpiError('EBUSY', `${this.boundWindows} windows are bound to the memory region`);
+    }
+    this.destroyed = true;
+    this.table.remove(this);
+  }
+}
+
+export class MemoryTable implements WindowHost {
+  readonly windows: WindowTable;
+  readonly unread = new UnreadAnswers();
+  private readonly regions = new KeyTable<Region>();
+  /** By the port's number, until no packet to send refers to it. */
+  private readonly byPort = new Map<number, Region>();
+  /** What the last successful `check` found. */
+  region!: Region;
+  offset = 0;
+
+  /** @param release gives a region's port number back once no packet to send refers to it */
+  constructor(
+    private readonly port: PacketPort,
+    private readonly random: Random,
+    private readonly release: (portRegion: number) => void,
+  ) {
+    this.windows = new WindowTable(this, random);
+  }
+
+  get size(): number {
+    return this.regions.size;
+  }
+
+  /**
+   * @throws SpiError('EINVAL') for memory that is pooled, resizable, detached or empty, for rights
+   * that contradict each other, and for a range that leaves the 64-bit address space
+   */
+  register(domain: Domain, memory: ArrayBufferView, access: number, iova: bigint): Region {
+    checkMemory(memory);
+    checkAccess(access);
+    const base = (access & Access.ZERO_BASED) !== 0 ? 0n : iova;
+    if (base < 0n || base + BigInt(memory.byteLength) > 1n << 64n) {
+      throw new SpiError(
+        'EINVAL',
+        `iova ${iova} + ${memory.byteLength} leaves the 64-bit address space`,
+      );
+    }
+    const number = this.port.addRegion(memory.buffer, memory.byteOffset, memory.byteLength);
+    const region = new Region(this, domain, this.freshKey(), access, base, memory, number);
+    this.regions.insert(region.key, region);
+    this.byPort.set(number, region);
+    domain.children += 1;
+    return region;
+  }
+
+  /** The device closes: whatever is left goes. */
+  destroyAll(): void {
+    this.windows.destroyAll();
+    for (const region of [...this.regions]) region.destroy();
+  }
+
+  remove(region: Region): void {
+    this.unread.keep(region, region.key);
+    this.unread.forget(region);
+    this.regions.remove(region.key);
+    region.domain.children -= 1;
+    this.release(region.port);
+  }
+
+  /**
+   * Whether `domain` may access `length` bytes at a 64-bit address under a key. After OK, `region`
+   * and `offset` (in bytes from its start) tell where that is.
+   * @param access every right needed; 0 for a local read
+   */
+  check(
+    domain: Domain,
+    key: number,
+    addressLo: number,
+    addressHi: number,
+    length: number,
+    access: number,
+  ): number {
+    const region = this.regions.find(key);
+    if (region === undefined || !region.isThere) return MEMORY_CHECK.BAD_KEY;
+    if (region.domain !== domain) return MEMORY_CHECK.WRONG_DOMAIN;
+    // Exact below 2^53; beyond that, rounding keeps it far above every length, or below zero.
+    const offset = (addressHi - region.iovaHi) * TWO_32 + (addressLo - region.iovaLo);
+    if (offset < 0 || offset + length > region.lengthBytes) return MEMORY_CHECK.BOUNDS;
+    if ((region.access & access) !== access) return MEMORY_CHECK.RIGHTS;
+    this.region = region;
+    this.offset = offset;
+    return MEMORY_CHECK.OK;
+  }
+
+  /**
+   * The same for a peer of queue pair `qp`: `key` may be that of a window, which is open to the
+   * queue pairs of its domain (type 1) or to one of them (type 2).
+   */
+  checkRemote(
+    qp: WindowBinder,
+    domain: Domain,
+    key: number,
+    addressLo: number,
+    addressHi: number,
+    length: number,
+    access: number,
+  ): number {
+    const window = this.windows.find(key);
+    if (window === undefined) {
+      return this.check(domain, key, addressLo, addressHi, length, access);
+    }
+    const { region } = window;
+    if (region === undefined || !region.isThere) return MEMORY_CHECK.BAD_KEY;
+    if (window.domain !== domain) return MEMORY_CHECK.WRONG_DOMAIN;
+    if (window.type === 2 && window.binder !== qp) return MEMORY_CHECK.WRONG_DOMAIN;
+    const offset = offsetInWindow(window, addressLo, addressHi, length);
+    if (offset < 0) return MEMORY_CHECK.BOUNDS;
+    if ((window.access & access) !== access) return MEMORY_CHECK.RIGHTS;
+    this.region = region;
+    this.offset = window.offset + offset;
+    return MEMORY_CHECK.OK;
+  }
+
+  onUnbound(region: Region, key: number): void {
+    this.unread.keep(region, key);
+  }
+
+  findRegion(key: number): Region | undefined {
+    return this.regions.find(key);
+  }
+
+  regionHasPrefix(prefix: number): boolean {
+    for (let key = 0; key < 256; key++) {
+      if (this.regions.find(((prefix << 8) | key) >>> 0) !== undefined) return true;
+    }
+    return false;
+  }
+
+  /** Whether the memory behind a region of the port is there; what is not ours always is. */
+  isThere(portRegion: number): boolean {
+    return this.byPort.get(portRegion)?.isThere ?? true;
+  }
+
+  /** The port's number is free again. */
+  forget(portRegion: number): void {
+    this.byPort.delete(portRegion);
+  }
+
+  randomIova(): bigint {
+    return randomIova(this.random);
+  }
+
+  private freshKey(): number {
+    for (;;) {
+      const key = this.random.u32() >>> 0;
+      const free = this.regions.find(key) === undefined && !this.windows.has(key >>> 8);
+      if (key !== 0 && free) return key;
+    }
+  }
+}
+
+/** What a slab of small Buffers has: from Node 26 on a little more than Buffer.poolSize. */
+const POOL_BYTES = Buffer.allocUnsafe(1).buffer.byteLength;
+
+function checkMemory(memory: ArrayBufferView): void {
+  const buffer = memory.buffer as ArrayBufferLike & { resizable?: boolean; growable?: boolean };
+  if (memory.byteLength === 0) {
+    throw new SpiError('EINVAL', 'the memory is empty or its buffer is detached');
+  }
+  if (buffer.resizable === true || buffer.growable === true) {
+    throw new SpiError('EINVAL', 'resizable memory cannot be registered: it may shrink');
+  }
+  const pooled = Buffer.isBuffer(memory) && memory.byteLength < buffer.byteLength;
+  if (pooled && buffer.byteLength === POOL_BYTES) {
+    throw new SpiError('EINVAL', "a slice of Node's Buffer pool cannot be registered: copy it");
+  }
+}
+
+function checkAccess(access: number): void {
+  if ((access & ~ALL_ACCESS) !== 0) {
+    throw new SpiError('EINVAL', `access 0x${access.toString(16)} has unknown bits`);
+  }
+  if ((access & REMOTE_CHANGE) !== 0 && (access & Access.LOCAL_WRITE) === 0) {
+    throw new SpiError('EINVAL', 'REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE (IBTA 10.6.3.1)');
+  }
+}

@@ -1,0 +1,72 @@
+/**
+ * Queue pairs by number: pages of an array, so a look-up is two loads whatever the numbers are.
+ * Numbers are given out upward from a random start and come again only after all others.
+ */
+import { SpiError } from '../../../core/spi/index.js';
+import type { Random } from '../../../core/spi/index.js';
+import type { SoftQueuePair } from './queue-pair.js';
+
+const PAGE_BITS = 10;
+const PAGE = 1 << PAGE_BITS;
+/** 0 and 1 are management's, 0xffffff is multicast; rxe too begins above the well-known ones. */
+const FIRST_QPN = 0x10;
+const LAST_QPN = 0xfffffe;
+
+interface Page {
+  readonly entries: (SoftQueuePair | undefined)[];
+  used: number;
+}
+
+export class QueuePairTable {
+  private readonly pages: (Page | undefined)[] = new Array<Page | undefined>(1 << (24 - PAGE_BITS));
+  private next: number;
+  private count = 0;
+
+  constructor(random: Random) {
+    this.next = FIRST_QPN + (random.u32() % (LAST_QPN - FIRST_QPN + 1));
+  }
+
+  get size(): number {
+    return this.count;
+  }
+
+  find(qpn: number): SoftQueuePair | undefined {
+    return this.pages[qpn >>> PAGE_BITS]?.entries[qpn & (PAGE - 1)];
+  }
+
+  *[Symbol.iterator](): Iterator<SoftQueuePair> {
+    for (const page of this.pages) {
+      if (page) for (const qp of page.entries) if (qp) yield qp;
+    }
+  }
+
+  /** @throws SpiError('ENOMEM') when all numbers are in use */
+  freshQpn(): number {
+    for (let tries = FIRST_QPN; tries <= LAST_QPN; tries++) {
+      const qpn = this.next;
+      this.next = qpn === LAST_QPN ? FIRST_QPN : qpn + 1;
+      if (this.find(qpn) === undefined) return qpn;
+    }
+    throw new SpiError('ENOMEM', 'every queue pair number is in use');
+  }
+
+  insert(qp: SoftQueuePair): void {
+    const index = qp.qpn >>> PAGE_BITS;
+    const page = (this.pages[index] ??= {
+      entries: new Array<SoftQueuePair | undefined>(PAGE).fill(undefined),
+      used: 0,
+    });
+    page.entries[qp.qpn & (PAGE - 1)] = qp;
+    page.used += 1;
+    this.count += 1;
+  }
+
+  remove(qp: SoftQueuePair): void {
+    const page = this.pages[qp.qpn >>> PAGE_BITS];
+    if (page?.entries[qp.qpn & (PAGE - 1)] !== qp) return;
+    page.entries[qp.qpn & (PAGE - 1)] = undefined;
+    page.used -= 1;
+    this.count -= 1;
+    if (page.used === 0) this.pages[qp.qpn >>> PAGE_BITS] = undefined;
+  }
+}

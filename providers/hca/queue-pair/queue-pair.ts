@@ -1,0 +1,393 @@
+/**
+ * What all queue pairs share: rings, the state machine, completions and flushing. The send queue
+ * has four free-running marks, oldest <= fetched <= visible <= producer: the oldest request that
+ * has not completed, the next one to begin, the doorbell's.
+ */
+import {
+  AsyncEventType,
+  NO_ROW,
+  QpState,
+  RQE,
+  SQE,
+  SpiError,
+  WcOpcode,
+  WcStatus,
+  WrFlags,
+  checkQpTransition,
+} from '../../../core/spi/index.js';
+import type {
+  QpType,
+  QueuePair,
+  QueuePairAttributes,
+  QueuePairEventHandler,
+  QueuePairInit,
+  Ring,
+} from '../../../core/spi/index.js';
+import type { CompletionSource, SoftCompletionQueue } from '../completions/completion-queue.js';
+import { FLIGHT, flightLines } from '../flight-events.js';
+import type { Hca } from '../hca.js';
+import { ATTRIBUTE } from './kept-attributes.js';
+import type { Domain } from '../memory/memory.js';
+import type { Window, WindowBinder } from '../memory/memory-window.js';
+import type { Notifiable } from '../completions/notification-queue.js';
+import { checkAttributeValues } from './queue-pair-attributes.js';
+import { QueuePairMemory } from './queue-pair-memory.js';
+import { OwnReceiveQueue } from './receive-source.js';
+import type { ReceiveSource } from './receive-source.js';
+import type { ReceivedPacket } from '../receiving/received-packet.js';
+import type { SoftSharedReceiveQueue } from './shared-receive-queue.js';
+import { WC_OPCODE } from './wc-opcodes.js';
+import type { SoftXrcDomain } from '../xrc/domain.js';
+
+export abstract class SoftQueuePair
+  implements QueuePair, Notifiable, CompletionSource, WindowBinder
+{
+  readonly type: QpType;
+  readonly domain: Domain;
+  readonly memory: QueuePairMemory;
+  readonly sendRing: Ring;
+  /** Where receives come from; on an XRC target, the queue that the present message names. */
+  receives: ReceiveSource;
+  readonly srq: SoftSharedReceiveQueue | undefined;
+  /** Of XRC queue pairs. */
+  xrcDomain: SoftXrcDomain | undefined = undefined;
+  private boundWindows: Set<Window> | undefined = undefined;
+  private lastEvent = NO_ROW;
+  readonly sendCq: SoftCompletionQueue;
+  readonly receiveCq: SoftCompletionQueue;
+  readonly context: number;
+  /** Of `init`, whose shape is its maker's. */
+  readonly maxSendSge: number;
+  readonly maxInlineBytes: number;
+  state: QpState = QpState.RESET;
+  eventHandler: QueuePairEventHandler;
+  oldest = 0;
+  fetched = 0;
+  visible = 0;
+  /** First word of the receive entry in use, -1 for none; and its WQE_INDEX. */
+  receiveEntry = -1;
+  private receiveIndex = 0;
+  destroyed = false;
+  /** Places in the device's round robin of responses and of requests. */
+  responsesScheduled = false;
+  requestsScheduled = false;
+  private inlineRegion = -1;
+  private drainReported = false;
+
+  protected constructor(
+    readonly hca: Hca,
+    readonly qpn: number,
+    init: QueuePairInit,
+    receives?: ReceiveSource,
+  ) {
+    this.type = init.type;
+    this.domain = init.pd as Domain;
+    this.sendCq = init.sendCq as SoftCompletionQueue;
+    this.receiveCq = init.receiveCq as SoftCompletionQueue;
+    this.context = init.context;
+    this.maxSendSge = init.maxSendSge;
+    this.maxInlineBytes = init.maxInlineBytes;
+    this.eventHandler = init.onEvent;
+    this.srq = init.srq as SoftSharedReceiveQueue | undefined;
+    const others = receives ?? this.srq;
+    this.memory = this.createMemory(init, others === undefined);
+    const { sendRing, receiveRing } = this.memory;
+    this.sendRing = sendRing;
+    this.receives = others ?? new OwnReceiveQueue(receiveRing!, init.maxReceiveSge, this.domain);
+  }
+
+  /** @param receives with a receive ring of its own */
+  protected createMemory(init: QueuePairInit, receives: boolean): QueuePairMemory {
+    return new QueuePairMemory(this.hca.slab, init, { connected: false, receives });
+  }
+
+  /** Type 2 windows bound through it: they are open to its peer alone, and end with it. */
+  get windows(): Set<Window> {
+    return (this.boundWindows ??= new Set());
+  }
+
+  get receiveRing(): Ring | undefined {
+    return this.receives.ownRing;
+  }
+
+  /** Its receives stay for others when it ends: it says when it takes no more (IBTA 11.5.2.2). */
+  get sharesReceives(): boolean {
+    return this.receives.srqn !== 0;
+  }
+
+  /** The domain that remote keys belong to. */
+  get remoteDomain(): Domain {
+    return this.domain;
+  }
+
+  // --- what a transport adds -------------------------------------------------------------------
+
+  /** BTH transport codes (top 3 opcode bits) of its packets. */
+  abstract readonly transport: number;
+  /** A packet of the right transport, in a state that takes it. */
+  abstract receive(rx: ReceivedPacket): void;
+  /** Puts out up to `budget` packets; true when more could go at once. */
+  abstract transmitResponses(budget: number): boolean;
+  abstract transmitRequests(budget: number): boolean;
+  /** Values are checked and stored in `memory`; `state` is still the old one. */
+  protected abstract enter(to: QpState): void;
+  /** Stops timers and forgets what is under way. */
+  protected abstract stop(): void;
+  /** The port has taken every packet up to this number. */
+  onPacketsTaken(_taken: number): void {}
+
+  // --- verbs -----------------------------------------------------------------------------------
+
+  ringSendDoorbell(): void {
+    if (this.destroyed) return;
+    const before = this.visible;
+    this.visible = this.sendRing.producer;
+    if (this.state === QpState.RTS) this.hca.requestsShown(this, (this.visible - before) >>> 0);
+    else if (this.state === QpState.ERR || this.state === QpState.SQE) {
+      this.flushSends();
+      this.hca.publish();
+    }
+  }
+
+  ringReceiveDoorbell(): void {
+    if (this.destroyed || this.state !== QpState.ERR) return;
+    this.flushReceives();
+    this.hca.publish();
+  }
+
+  modify(attributes: QueuePairAttributes): void {
+    if (this.destroyed) throw new SpiError('EINVAL', `queue pair ${this.qpn} is destroyed`);
+    const to = checkQpTransition(this.type, this.state, attributes);
+    checkAttributeValues(attributes, this.hca.limits);
+    this.checkModify(to, attributes);
+    if (to === QpState.RESET) this.memory.forgetAttributes();
+    this.memory.keep(attributes);
+    if (to === QpState.ERR) this.toError();
+    else {
+      const from = this.state;
+      this.enter(to);
+      this.setState(to);
+      this.entered(to, from);
+    }
+    this.hca.publish();
+  }
+
+  query(): Readonly<QueuePairAttributes> {
+    return { ...this.memory.attributes, state: this.state, currentState: this.state };
+  }
+
+  flightRecord(): readonly string[] {
+    return flightLines(this.hca.flights, this.lastEvent);
+  }
+
+  /** Of its flight record. @param event FLIGHT */
+  note(event: number, a = 0, b = 0): void {
+    const { flights, nowUs } = this.hca;
+    this.lastEvent = flights.add(this.lastEvent, nowUs, event, a, b);
+  }
+
+  destroy(): void {
+    if (this.destroyed) return;
+    this.destroyed = true;
+    this.stop();
+    this.putBackReceive();
+    this.unbindWindows();
+    this.hca.onQueuePairDestroyed(this);
+    if (this.inlineRegion >= 0) this.hca.releaseRegion(this.inlineRegion);
+    this.hca.releaseMemory(this.memory);
+  }
+
+  // --- state -----------------------------------------------------------------------------------
+
+  /** Refuses transitions that the table cannot know of. */
+  protected checkModify(to: QpState, _attributes: QueuePairAttributes): void {
+    const draining = this.state === QpState.SQD && this.oldest !== this.fetched;
+    if (draining && (to === QpState.RTS || to === QpState.SQD)) {
+      throw new SpiError('EINVAL', `SQD: ${this.fetched - this.oldest} requests still drain`);
+    }
+  }
+
+  /** The new state is in force. */
+  protected entered(to: QpState, from: QpState): void {
+    if (to === QpState.SQD && from !== QpState.SQD) {
+      this.drainReported = false;
+      this.checkDrained();
+    }
+    if (to === QpState.RTS && this.fetched !== this.visible) this.hca.turns.scheduleRequests(this);
+  }
+
+  /** SQD: tells, once, that every request begun has completed. */
+  checkDrained(): void {
+    if (this.state !== QpState.SQD || this.drainReported || this.oldest !== this.fetched) return;
+    this.drainReported = true;
+    if (this.memory.attribute(ATTRIBUTE.enableSqdAsyncNotify) !== 0)
+      this.raise(AsyncEventType.SQ_DRAINED);
+  }
+
+  protected setState(to: QpState): void {
+    if (to === this.state) return;
+    this.note(FLIGHT.STATE, this.state, to);
+    this.state = to;
+  }
+
+  /** To ERR: everything that is left completes as flushed, in order within each queue. */
+  toError(): void {
+    if (this.state === QpState.ERR) return;
+    this.setState(QpState.ERR);
+    this.stop();
+    this.flushSends();
+    this.flushReceives();
+    if (this.sharesReceives) this.raise(AsyncEventType.QP_LAST_WQE_REACHED);
+  }
+
+  onCqOverrun(): void {
+    if (this.state === QpState.ERR || this.state === QpState.RESET) return;
+    this.note(FLIGHT.CQ_OVERRUN);
+    this.toError();
+  }
+
+  /** Empties both queues without completions, and ends what the peer was granted (RESET). */
+  protected discardQueues(): void {
+    const producer = this.sendRing.producer;
+    this.oldest = producer;
+    this.fetched = producer;
+    this.visible = producer;
+    this.sendRing.consumer = producer;
+    this.putBackReceive();
+    this.receives.discard();
+    this.unbindWindows();
+  }
+
+  private unbindWindows(): void {
+    for (const window of this.boundWindows ?? []) window.unbind();
+  }
+
+  raise(event: AsyncEventType): void {
+    this.hca.notify(this, event);
+  }
+
+  deliver(argument: number): void {
+    if (!this.destroyed) this.eventHandler(argument as AsyncEventType);
+  }
+
+  // --- completions -----------------------------------------------------------------------------
+
+  /** Completes the oldest send request: silently when it succeeded and asked for no signal. */
+  completeOldest(status: number, byteLength: number, vendorError: number): void {
+    const index = this.oldest;
+    this.oldest = (index + 1) >>> 0;
+    const words = this.sendRing.words;
+    const at = this.sendRing.wordOf(index);
+    const control = words[at + SQE.CONTROL]!;
+    if (status === WcStatus.SUCCESS && (control & (WrFlags.SIGNALED << 8)) === 0) return;
+    this.hca.counters.completions += 1;
+    this.sendCq.push(
+      status,
+      WC_OPCODE[control & 0xff]!,
+      0,
+      this.qpn,
+      this.context,
+      index,
+      words[at + SQE.COOKIE_LO]!,
+      words[at + SQE.COOKIE_HI]!,
+      byteLength,
+      0,
+      0,
+      vendorError,
+      0,
+    );
+  }
+
+  /** The oldest send request fails, and with it the queue pair. */
+  failOldest(status: number, vendorError: number): void {
+    if (this.state === QpState.ERR) return;
+    this.note(FLIGHT.FAILED, status, this.oldest);
+    this.completeOldest(status, 0, vendorError);
+    this.toError();
+  }
+
+  /** Takes the next receive entry into use; false when there is none. */
+  takeReceive(): boolean {
+    return this.useReceive(this.receives.take());
+  }
+
+  private useReceive(index: number): boolean {
+    if (index < 0) return false;
+    this.receiveIndex = index;
+    this.receiveEntry = this.receives.wordOf(index);
+    return true;
+  }
+
+  /** The receive entry in use is not needed after all: the next message takes it. */
+  putBackReceive(): void {
+    if (this.receiveEntry < 0) return;
+    this.receiveEntry = -1;
+    this.receives.putBack(this.receiveIndex);
+  }
+
+  /** Completes the receive entry in use. */
+  completeReceive(
+    status: number,
+    opcode: number,
+    flags: number,
+    byteLength: number,
+    immediateOrKey: number,
+    sourceQpn: number,
+  ): void {
+    const { receives, receiveEntry: entry, receiveIndex: index } = this;
+    const words = receives.words;
+    this.receiveEntry = -1;
+    receives.release(index);
+    this.hca.counters.completions += 1;
+    (receives.completionQueue ?? this.receiveCq).push(
+      status,
+      opcode,
+      flags,
+      this.qpn,
+      this.context,
+      index,
+      words[entry + RQE.COOKIE_LO]!,
+      words[entry + RQE.COOKIE_HI]!,
+      byteLength,
+      immediateOrKey,
+      sourceQpn,
+      0,
+      receives.srqn,
+    );
+  }
+
+  protected flushSends(): void {
+    const end = this.sendRing.producer;
+    while (this.oldest !== end) this.completeOldest(WcStatus.WR_FLUSH_ERR, 0, 0);
+    this.fetched = end;
+    this.visible = end;
+    this.sendRing.consumer = end;
+  }
+
+  /** Completes the entry in use, and those that nobody else can take. */
+  protected flushReceives(): void {
+    if (this.receiveEntry < 0) this.useReceive(this.receives.takeForFlush());
+    while (this.receiveEntry >= 0) {
+      this.completeReceive(WcStatus.WR_FLUSH_ERR, WcOpcode.RECV, 0, 0, 0, 0);
+      this.useReceive(this.receives.takeForFlush());
+    }
+  }
+
+  // --- inline payload --------------------------------------------------------------------------
+
+  /** The port's number for the send ring's entries, which hold inline payload. */
+  inlinePayloadRegion(): number {
+    if (this.inlineRegion < 0) {
+      const { sendRing } = this;
+      const bytes = sendRing.entries * sendRing.strideBytes;
+      this.inlineRegion = this.hca.port.addRegion(sendRing.buffer, sendRing.byteOf(0), bytes);
+    }
+    return this.inlineRegion;
+  }
+
+  /** Byte offset in that region of the payload of an entry. */
+  inlinePayloadOffset(index: number): number {
+    const { sendRing } = this;
+    return sendRing.byteOf(index) - sendRing.byteOf(0) + SQE.SEGMENTS * 4;
+  }
+}

@@ -1,0 +1,43 @@
+/**
+ * A hole in a sequence of packets, as whoever waits for its first one sees it: what arrives behind
+ * it tells of the hole once, and once more each time that the sender comes by it again and the
+ * first packets of that attempt are lost too.
+ */
+import { psnDiff } from '../wire/psn.js';
+
+/** How far packets overtake one another. */
+const REORDERED = 3;
+
+export class SequenceGap {
+  private known = false;
+  /** The packet that told of it, and the last one that came too early. */
+  private toldBy = 0;
+  private last = 0;
+
+  /** The first packet has come. */
+  close(): void {
+    this.known = false;
+  }
+
+  /** The packet has been refused: what is in flight behind it is part of the same event. */
+  open(psn: number): void {
+    this.known = true;
+    this.toldBy = psn;
+    this.last = psn;
+  }
+
+  /**
+   * A packet has come too early: whether that is news. It is when the hole is new, when this packet
+   * has told of it before, and when its PSN is so far behind the last that no other order of the
+   * same packets explains it.
+   */
+  isNews(psn: number): boolean {
+    const again = psnDiff(psn, this.toldBy) <= 0 || psnDiff(psn, this.last) < -REORDERED;
+    if (!this.known || again) {
+      this.open(psn);
+      return true;
+    }
+    this.last = psn;
+    return false;
+  }
+}

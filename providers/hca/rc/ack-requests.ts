@@ -1,0 +1,80 @@
+/**
+ * Which packets of an RC requester ask for an acknowledgement (AckReq, IBTA 9.7.5.1.5). A message
+ * whose completion somebody awaits does with its last packet; of those that nobody awaits, which
+ * follow one another closely, only some: their acknowledgements cost the peer a packet each, and
+ * one answers all before it.
+ */
+import type { CongestionWindow } from './congestion-window.js';
+import { TIME } from '../queue-pair/queue-pair-memory.js';
+import type { RcMemory } from './memory.js';
+import type { HcaClock } from './round-trip-time.js';
+import { psnDiff } from '../wire/psn.js';
+
+/** More packets than any window: the next one asks. */
+const OVERDUE = 1 << 20;
+/** So many messages in a row may ask for nothing. */
+const MAX_UNASKED = 16;
+/**
+ * A message that comes so long after the one before may be the last for a while, and asks. Sixteen
+ * of these make less than the requester waits before it asks for what has not been acknowledged.
+ */
+const CLOSE_US = 50;
+
+export class RcAckRequests {
+  /** Packets since one has asked. */
+  private since = OVERDUE;
+  /** One after the last packet that has asked. */
+  private askedEnd = 0;
+
+  constructor(
+    private readonly window: CongestionWindow,
+    private readonly times: RcMemory,
+  ) {}
+
+  /**
+   * Starts anew, with a connection or with the oldest unacknowledged packet. It asks at once: the
+   * answer tells how long answers take, or that what was missing has come.
+   */
+  begin(): void {
+    this.since = OVERDUE;
+  }
+
+  /** Whether the packet built last has asked. */
+  get asked(): boolean {
+    return this.since === 0;
+  }
+
+  /** That packet was the one before `psn`. */
+  noteAsked(psn: number): void {
+    this.askedEnd = psn;
+  }
+
+  /** Whether any of those from `una` on has. */
+  haveAsked(una: number): boolean {
+    return psnDiff(this.askedEnd, una) > 0;
+  }
+
+  /** A request whose answer is more than an acknowledgement. */
+  answered(): void {
+    this.since = 0;
+  }
+
+  /**
+   * Whether the next packet of a SEND or WRITE asks.
+   * @param last of its message
+   * @param awaited somebody waits for the message to complete
+   */
+  asks(last: boolean, awaited: boolean, clock: HcaClock): boolean {
+    this.since += 1;
+    const asks = (last && this.lastAsks(awaited, clock)) || this.since >= this.window.ackEvery;
+    if (asks) this.since = 0;
+    return asks;
+  }
+
+  private lastAsks(awaited: boolean, { nowUs }: HcaClock): boolean {
+    const { doubles, firstTime } = this.times;
+    const alone = nowUs - doubles[firstTime + TIME.SENT_AT]! >= CLOSE_US;
+    doubles[firstTime + TIME.SENT_AT] = nowUs;
+    return awaited || alone || this.since >= MAX_UNASKED || this.window.lossy;
+  }
+}

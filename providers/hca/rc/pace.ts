@@ -1,0 +1,144 @@
+/**
+ * The pace of an RC requester: what comes back, and when, decides how much may be on the way and
+ * how long to wait. The window is one part of it, the round trip time the other.
+ */
+import { CongestionWindow } from './congestion-window.js';
+import { NEVER_YET } from './memory.js';
+import type { RcMemory } from './memory.js';
+import { addRoundTrip, awaitAnswer, inflationOf, resetRoundTrip } from './round-trip-time.js';
+import type { HcaClock } from './round-trip-time.js';
+import { PSN_MASK, psnAdd, psnDiff } from '../wire/psn.js';
+
+const NONE = -1;
+/** An early repeat waits at least so long: the event loop sleeps no shorter times. */
+const LEAST_US = 1000;
+/**
+ * The same on a path that loses packets all the time: there it pays that the event loop turns
+ * meanwhile.
+ */
+const LOSSY_LEAST_US = 200;
+
+export class RcPace {
+  readonly window = new CongestionWindow();
+  /** PSNs up to here have been counted into the window. */
+  private counted = 0;
+  /** One after the PSN that is being timed, or NONE; `timedAtUs` says when it left. */
+  private timedEnd = NONE;
+  /**
+   * Deliveries are counted for a round trip: since `roundAtUs` (NEVER_YET: from the next), and
+   * where that was.
+   */
+  private roundUna = 0;
+  /** The PSN that asks after silence. */
+  private askedPsn = NONE;
+  /** Where the requester went back to, and when. */
+  private backPsn = NONE;
+  /** Packets before this one were sent before: which of them is answered, nobody knows. */
+  private ambiguousEnd = 0;
+  /** The time that answers take has been measured since nothing came back in time. */
+  timed = false;
+
+  /** Losses of the round trip after `loweredAtUs` are the same event. */
+  constructor(private readonly times: RcMemory) {}
+
+  /** @returns the largest window, in packets of `mtuBytes` (see CongestionWindow) */
+  begin(mostPackets: number, mtuBytes: number, psn: number): number {
+    const most = this.window.begin(mostPackets, mtuBytes);
+    resetRoundTrip(this.times);
+    this.counted = psn;
+    this.timedEnd = NONE;
+    this.times.roundAtUs = NEVER_YET;
+    this.times.loweredAtUs = NEVER_YET;
+    this.askedPsn = NONE;
+    this.backPsn = NONE;
+    this.ambiguousEnd = psn;
+    this.timed = false;
+    return most;
+  }
+
+  /** The requester waits before it asks, `backoff` times longer than an answer takes. */
+  awaitAnswer(clock: HcaClock, backoff: number): void {
+    awaitAnswer(this.times, clock, this.window.lossy ? LOSSY_LEAST_US : LEAST_US, backoff);
+  }
+
+  /** A packet has left that asks for an answer; `psn` is the one after it. */
+  onAsked(psn: number, nowUs: number): void {
+    if (this.timedEnd !== NONE || psnDiff(psn, this.ambiguousEnd) <= 0) return;
+    this.timedEnd = psn;
+    this.times.timedAtUs = nowUs;
+  }
+
+  /** Everything before `una` has been answered. */
+  onProgress(una: number, clock: HcaClock): void {
+    const { window } = this;
+    if (this.askedPsn !== NONE) {
+      // A responder drops what follows a gap, so more than what asked was there already.
+      window.onAnswer(psnDiff(una, psnAdd(this.askedPsn, 1)) > 0);
+      this.askedPsn = NONE;
+    }
+    if (this.timedEnd !== NONE && psnDiff(una, this.timedEnd) >= 0) {
+      addRoundTrip(this.times, clock);
+      this.timedEnd = NONE;
+      this.timed = true;
+    }
+    this.countDelivered(una, clock);
+    window.onAcknowledged((una - this.counted) & PSN_MASK);
+    this.counted = una;
+  }
+
+  private countDelivered(una: number, { nowUs }: HcaClock): void {
+    const { times } = this;
+    const elapsedUs = nowUs - times.roundAtUs;
+    if (times.roundAtUs !== NEVER_YET) {
+      if (elapsedUs < times.smoothedUs || times.shortestUs === Infinity) return;
+      const delivered = (una - this.roundUna) & PSN_MASK;
+      this.window.onRoundTrip(delivered, elapsedUs, times.shortestUs);
+    }
+    times.roundAtUs = nowUs;
+    this.roundUna = una;
+  }
+
+  /** Packets have been lost. */
+  onLoss(nowUs: number): void {
+    if (this.askedPsn !== NONE) {
+      this.window.onAnswer(false);
+      this.askedPsn = NONE;
+    } else if (nowUs - this.times.loweredAtUs >= this.times.smoothedUs) {
+      this.window.onLoss(inflationOf(this.times));
+      this.times.loweredAtUs = nowUs;
+    }
+  }
+
+  /** Nothing has come back in time: the packet `una` asks. */
+  onSilence(una: number, nowUs: number): void {
+    this.window.onSilence(inflationOf(this.times));
+    this.askedPsn = una;
+    this.times.loweredAtUs = nowUs;
+    this.timed = false;
+  }
+
+  /**
+   * What is sent now is sent again: the time of an answer to what may have arrived before says
+   * nothing (Karn's algorithm).
+   * @param ambiguousEnd one after the last packet that may have
+   */
+  onWentBack(una: number, ambiguousEnd: number, nowUs: number): void {
+    this.timedEnd = NONE;
+    this.times.roundAtUs = NEVER_YET;
+    this.ambiguousEnd = ambiguousEnd;
+    this.backPsn = una;
+    this.times.backAtUs = nowUs;
+  }
+
+  /** Whether what is oldest has been sent again already. */
+  hasGoneBackTo(una: number): boolean {
+    return una === this.backPsn;
+  }
+
+  /** Whether a sign of what is missing is probably older than the last time of going back. */
+  isEcho(nowUs: number): boolean {
+    const { shortestUs, smoothedUs } = this.times;
+    const answerUs = shortestUs === Infinity ? LEAST_US : Math.max(shortestUs, smoothedUs);
+    return nowUs - this.times.backAtUs < answerUs;
+  }
+}

@@ -1,0 +1,363 @@
+/**
+ * The responder's part in READ and atomics: takes requests into responder resources and makes their
+ * responses, the first time and again (IBTA 9.7.4.1.2, 9.7.5.1.9).
+ */
+import { Access, COPIED_PAYLOAD_BYTES, DEFAULT_PKEY, WcStatus } from '../../../core/spi/index.js';
+import { MEMORY_CHECK } from '../memory/memory.js';
+import type { Domain } from '../memory/memory.js';
+import { MAX_MESSAGE_BYTES } from '../parameters.js';
+import { RcKeptReads, type KeptAnswers } from './kept-reads.js';
+import type { RcQueuePair } from './queue-pair.js';
+import type { RcResponder } from './responder.js';
+import type { ReceivedPacket } from '../receiving/received-packet.js';
+import { RES, RESOURCE, ResponderResources } from './responder-resources.js';
+import { AETH_LENGTH, writeAeth } from '../wire/aeth.js';
+import { SYNDROME } from '../wire/aeth-syndrome.js';
+import {
+  atomicCompareHi,
+  atomicCompareLo,
+  atomicRkey,
+  atomicSwapAddHi,
+  atomicSwapAddLo,
+  atomicVaHi,
+  atomicVaLo,
+  writeAtomicAckEth,
+} from '../wire/atomic-eth.js';
+import { BTH_LENGTH, writeBth } from '../wire/bth.js';
+import { OPERATION, RC } from '../wire/opcode.js';
+import {
+  AETH_OFFSET_OF,
+  ATOMIC_ETH_OFFSET_OF,
+  HEADER_LENGTH_OF,
+  OPERATION_OF,
+  RETH_OFFSET_OF,
+} from '../wire/packet-layout.js';
+import { PSN_MASK, psnAdd } from '../wire/psn.js';
+import { rethDmaLength, rethRkey, rethVaHi, rethVaLo } from '../wire/reth.js';
+
+const TWO_32 = 4294967296;
+
+export class RcReads {
+  private readonly resources: ResponderResources;
+  /** By resource: the domain of its key, which on an XRC target is not always the same. */
+  private readonly domains: (Domain | undefined)[] = [];
+  /** There from the first answer on that is left in its memory. */
+  private kept: RcKeptReads | undefined = undefined;
+
+  /** @param depth READ and atomic requests that the peer may have outstanding */
+  constructor(
+    private readonly qp: RcQueuePair,
+    private readonly responder: RcResponder,
+    depth: number,
+  ) {
+    this.resources = new ResponderResources(depth);
+  }
+
+  /** Nobody asks for answers again. */
+  end(): void {
+    this.kept?.end();
+    this.kept = undefined;
+  }
+
+  // --- new requests -----------------------------------------------------------------------------
+
+  executeRead(rx: ReceivedPacket): void {
+    const { qp, responder } = this;
+    const reth = rx.offset + RETH_OFFSET_OF[rx.opcode]!;
+    const length = rethDmaLength(rx.view, reth);
+    const resource = length > MAX_MESSAGE_BYTES ? -1 : this.take();
+    if (resource < 0) {
+      responder.refuse(SYNDROME.nakInvalidRequest, WcStatus.REM_INV_REQ_ERR);
+      return;
+    }
+    const lo = rethVaLo(rx.view, reth);
+    const hi = rethVaHi(rx.view, reth);
+    const key = rethRkey(rx.view, reth);
+    if (length > 0 && !this.readable(qp.remoteDomain, key, lo, hi, length)) {
+      responder.refuse(SYNDROME.nakRemoteAccess, WcStatus.REM_ACCESS_ERR);
+      return;
+    }
+    const count = Math.max(1, Math.ceil(length / qp.mtuBytes));
+    const at = this.keep(resource, RESOURCE.READ, count, lo, hi, key, length);
+    this.owe(resource, at, 0, count);
+  }
+
+  executeAtomic(rx: ReceivedPacket): void {
+    const { qp, responder } = this;
+    const header = rx.offset + ATOMIC_ETH_OFFSET_OF[rx.opcode]!;
+    const lo = atomicVaLo(rx.view, header);
+    const hi = atomicVaHi(rx.view, header);
+    const key = atomicRkey(rx.view, header);
+    const resource = (lo & 7) !== 0 ? -1 : this.take();
+    if (resource < 0) {
+      responder.refuse(SYNDROME.nakInvalidRequest, WcStatus.REM_INV_REQ_ERR);
+      return;
+    }
+    const { memory, placements } = qp.hca;
+    const verdict = memory.checkRemote(qp, qp.remoteDomain, key, lo, hi, 8, Access.REMOTE_ATOMIC);
+    if (verdict !== MEMORY_CHECK.OK) {
+      responder.refuse(SYNDROME.nakRemoteAccess, WcStatus.REM_ACCESS_ERR);
+      return;
+    }
+    placements.flush();
+    const { view } = memory.region;
+    const original = memory.offset;
+    const psn = responder.ePsn;
+    const at = this.keep(resource, RESOURCE.ATOMIC, 1, lo, hi, key, 8);
+    const { words } = this.resources;
+    words[at + RES.ORIGINAL_LO] = view.getUint32(original, true);
+    words[at + RES.ORIGINAL_HI] = view.getUint32(original + 4, true);
+    if (OPERATION_OF[rx.opcode] === OPERATION.compareSwap) this.compareSwap(rx, header, at);
+    else this.fetchAdd(rx, header, at);
+    responder.noteExecuted(psn);
+    this.owe(resource, at, 0, 1);
+  }
+
+  private compareSwap(rx: ReceivedPacket, header: number, at: number): void {
+    const { words } = this.resources;
+    const { memory } = this.qp.hca;
+    if (
+      words[at + RES.ORIGINAL_LO] !== atomicCompareLo(rx.view, header) ||
+      words[at + RES.ORIGINAL_HI] !== atomicCompareHi(rx.view, header)
+    ) {
+      return;
+    }
+    const { view } = memory.region;
+    view.setUint32(memory.offset, atomicSwapAddLo(rx.view, header), true);
+    view.setUint32(memory.offset + 4, atomicSwapAddHi(rx.view, header), true);
+  }
+
+  private fetchAdd(rx: ReceivedPacket, header: number, at: number): void {
+    const { words } = this.resources;
+    const { memory } = this.qp.hca;
+    const low = words[at + RES.ORIGINAL_LO]! + atomicSwapAddLo(rx.view, header);
+    const carry = low >= TWO_32 ? 1 : 0;
+    const high = words[at + RES.ORIGINAL_HI]! + atomicSwapAddHi(rx.view, header) + carry;
+    memory.region.view.setUint32(memory.offset, low >>> 0, true);
+    memory.region.view.setUint32(memory.offset + 4, high >>> 0, true);
+  }
+
+  /** A free resource; -1 when there is none for this peer. */
+  private take(): number {
+    return this.resources.count === 0 ? -1 : this.resources.take();
+  }
+
+  private keep(
+    resource: number,
+    kind: number,
+    count: number,
+    lo: number,
+    hi: number,
+    key: number,
+    length: number,
+  ): number {
+    const at = this.resources.wordOf(resource);
+    const { words } = this.resources;
+    this.kept?.reuse(resource);
+    words[at + RES.KIND] = kind;
+    words[at + RES.FIRST_PSN] = this.responder.ePsn;
+    words[at + RES.COUNT] = count;
+    words[at + RES.ADDRESS_LO] = lo;
+    words[at + RES.ADDRESS_HI] = hi;
+    words[at + RES.RKEY] = key;
+    words[at + RES.LENGTH] = length;
+    words[at + RES.ANSWERED] = 0;
+    this.domains[resource] = this.qp.remoteDomain;
+    this.responder.advance(count);
+    words[at + RES.MSN] = this.responder.msn;
+    return at;
+  }
+
+  /** Owes the responses `start` to `end` - 1 of a resource. */
+  private owe(resource: number, at: number, start: number, end: number): void {
+    const { words } = this.resources;
+    words[at + RES.NEXT] = start;
+    words[at + RES.START] = start;
+    words[at + RES.END] = end;
+    const { responses } = this.responder;
+    responses.resource(words[at + RES.FIRST_PSN]!, resource, words[at + RES.MSN]!);
+    this.qp.hca.turns.scheduleResponses(this.qp);
+  }
+
+  // --- duplicates -------------------------------------------------------------------------------
+
+  repeatRead(rx: ReceivedPacket): void {
+    const { words } = this.resources;
+    const resource = this.resources.find(RESOURCE.READ, rx.psn);
+    const at = this.resources.wordOf(resource);
+    const reth = rx.offset + RETH_OFFSET_OF[rx.opcode]!;
+    const length = rethDmaLength(rx.view, reth);
+    const start = resource < 0 ? 0 : (rx.psn - words[at + RES.FIRST_PSN]!) & PSN_MASK;
+    if (resource < 0 || !this.sameRead(rx, reth, at, start * this.qp.mtuBytes, length)) {
+      this.qp.hca.counters.drops.replayUnknown += 1;
+      return;
+    }
+    const end = start + Math.max(1, Math.ceil(length / this.qp.mtuBytes));
+    const owed = words[at + RES.NEXT]! < words[at + RES.END]!;
+    this.kept?.onRepeated();
+    if (!owed) this.owe(resource, at, start, end);
+    else if (start < words[at + RES.NEXT]!) {
+      // Still answering: go back to where the peer misses something.
+      words[at + RES.NEXT] = start;
+      words[at + RES.START] = start;
+    }
+  }
+
+  /**
+   * Whether a repeated READ lies in the one kept: same key, the address that its PSN stands for.
+   */
+  private sameRead(
+    rx: ReceivedPacket,
+    reth: number,
+    at: number,
+    offset: number,
+    length: number,
+  ): boolean {
+    const { words } = this.resources;
+    const low = words[at + RES.ADDRESS_LO]! + offset;
+    const high = words[at + RES.ADDRESS_HI]! + (low >= TWO_32 ? 1 : 0);
+    return (
+      rethRkey(rx.view, reth) === words[at + RES.RKEY] &&
+      rethVaLo(rx.view, reth) === low >>> 0 &&
+      rethVaHi(rx.view, reth) === high &&
+      offset + length <= words[at + RES.LENGTH]!
+    );
+  }
+
+  repeatAtomic(rx: ReceivedPacket): void {
+    const { words } = this.resources;
+    const resource = this.resources.find(RESOURCE.ATOMIC, rx.psn);
+    if (resource < 0) {
+      this.qp.hca.counters.drops.replayUnknown += 1;
+      return;
+    }
+    const at = this.resources.wordOf(resource);
+    if (words[at + RES.NEXT] === words[at + RES.END]) this.owe(resource, at, 0, 1);
+  }
+
+  /**
+   * A NAK ends the connection, and who is in ERR is not asked again: answers whose memory is gone,
+   * so that they may have changed on their way, go once more before it.
+   */
+  repeatKept(): void {
+    const { kept, resources } = this;
+    if (kept === undefined) return;
+    const { words } = resources;
+    for (let age = 1; age <= resources.count; age++) {
+      const resource = resources.ofAge(age);
+      const copy = kept.copyOf(resource);
+      if (copy === undefined) continue;
+      const at = resources.wordOf(resource);
+      words[at + RES.NEXT] = copy.start;
+      words[at + RES.START] = copy.start;
+      words[at + RES.END] = copy.end;
+      const { responses } = this.responder;
+      responses.resourceFirst(words[at + RES.FIRST_PSN]!, resource, words[at + RES.MSN]!);
+    }
+  }
+
+  // --- responses --------------------------------------------------------------------------------
+
+  /**
+   * Sends one packet of the resource that stands first among the responses; `psn` tells it from a
+   * younger one in the same place. True when it owes nothing more.
+   */
+  transmitOne(resource: number, psn: number): boolean {
+    const { qp } = this;
+    const { words } = this.resources;
+    const at = this.resources.wordOf(resource);
+    const next = words[at + RES.NEXT]!;
+    if (words[at + RES.FIRST_PSN] !== psn || next >= words[at + RES.END]!) return true;
+    if (words[at + RES.KIND] === RESOURCE.ATOMIC) this.sendAtomicResult(at);
+    else if (!this.sendReadPacket(at, next)) {
+      if (words[at + RES.ANSWERED] === 0) {
+        return !this.responder.revoke(psnAdd(words[at + RES.FIRST_PSN]!, next));
+      }
+      // Answered in full before the memory went: a late duplicate must not end the connection.
+      qp.hca.counters.drops.replayUnknown += 1;
+      words[at + RES.NEXT] = words[at + RES.END]!;
+      return true;
+    }
+    words[at + RES.NEXT] = next + 1;
+    if (next + 1 < words[at + RES.END]!) return false;
+    words[at + RES.ANSWERED] = 1;
+    return true;
+  }
+
+  /** False when the memory is no longer there to be read. */
+  private sendReadPacket(at: number, packet: number): boolean {
+    const { qp } = this;
+    const { words } = this.resources;
+    const offset = packet * qp.mtuBytes;
+    const length = Math.min(qp.mtuBytes, words[at + RES.LENGTH]! - offset);
+    const low = words[at + RES.ADDRESS_LO]! + offset;
+    const high = words[at + RES.ADDRESS_HI]! + (low >= TWO_32 ? 1 : 0);
+    const resource = at / RES.STRIDE;
+    const domain = this.domains[resource]!;
+    const key = words[at + RES.RKEY]!;
+    const copy = this.copyOf(resource, packet);
+    if (!copy && length > 0 && !this.readable(domain, key, low >>> 0, high, length)) return false;
+    const first = packet === words[at + RES.START];
+    const last = packet + 1 === words[at + RES.END];
+    const opcode = readResponseOpcode(first, last) + qp.opcodeBase;
+    const { tx } = qp.hca;
+    const header = tx.open(qp.path, HEADER_LENGTH_OF[opcode]!);
+    if (copy) tx.addCopied(copy.port, (packet - copy.start) * qp.mtuBytes, length);
+    else if (length > 0) this.addPayload(resource, offset, length);
+    const psn = psnAdd(words[at + RES.FIRST_PSN]!, packet);
+    const { view } = tx;
+    writeBth(view, header, opcode, 0, -length & 3, DEFAULT_PKEY, qp.destinationQpn, false, psn);
+    const aeth = AETH_OFFSET_OF[opcode]!;
+    if (aeth !== 0) writeAeth(view, header + aeth, SYNDROME.ack, words[at + RES.MSN]!);
+    return true;
+  }
+
+  private copyOf(resource: number, packet: number): KeptAnswers | undefined {
+    const copy = this.kept?.copyOf(resource);
+    return copy && packet >= copy.start && packet < copy.end ? copy : undefined;
+  }
+
+  /** What `readable` has found: in its memory, or copied. @param offset in the READ, in bytes */
+  private addPayload(resource: number, offset: number, length: number): void {
+    const { tx, memory } = this.qp.hca;
+    const { region } = memory;
+    if (length > COPIED_PAYLOAD_BYTES) {
+      this.kept ??= new RcKeptReads(this.qp, this.resources);
+      if (this.kept.mayStay(resource, region, memory.offset - offset)) {
+        tx.addSegment(region.port, memory.offset, length);
+        return;
+      }
+    }
+    tx.addCopied(region.port, memory.offset, length);
+  }
+
+  private sendAtomicResult(at: number): void {
+    const { qp } = this;
+    const { words } = this.resources;
+    const opcode = RC.atomicAcknowledge + qp.opcodeBase;
+    const header = qp.hca.tx.open(qp.path, HEADER_LENGTH_OF[opcode]!);
+    const { view } = qp.hca.tx;
+    const psn = words[at + RES.FIRST_PSN]!;
+    writeBth(view, header, opcode, 0, 0, DEFAULT_PKEY, qp.destinationQpn, false, psn);
+    writeAeth(view, header + BTH_LENGTH, SYNDROME.ack, words[at + RES.MSN]!);
+    writeAtomicAckEth(
+      view,
+      header + BTH_LENGTH + AETH_LENGTH,
+      words[at + RES.ORIGINAL_HI]!,
+      words[at + RES.ORIGINAL_LO]!,
+    );
+  }
+
+  private readable(domain: Domain, key: number, lo: number, hi: number, length: number): boolean {
+    const { qp } = this;
+    const { memory } = qp.hca;
+    const right = Access.REMOTE_READ;
+    const verdict = memory.checkRemote(qp, domain, key, lo, hi, length, right);
+    return verdict === MEMORY_CHECK.OK;
+  }
+}
+
+function readResponseOpcode(first: boolean, last: boolean): number {
+  if (first) return last ? RC.readResponseOnly : RC.readResponseFirst;
+  return last ? RC.readResponseLast : RC.readResponseMiddle;
+}

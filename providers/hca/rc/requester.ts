@@ -1,0 +1,400 @@
+/**
+ * RC requester (IBTA 9.7.3): says which packet of which request goes next, and when; it starts
+ * again from the oldest unacknowledged PSN when it must go back. A READ goes out in chunks, each a
+ * READ request of its own, so that the window bounds its responses too.
+ */
+import { QpState, SQE, WcStatus, WrFlags, WrOpcode } from '../../../core/spi/index.js';
+import { FLIGHT } from '../flight-events.js';
+import { ATTRIBUTE } from '../queue-pair/kept-attributes.js';
+import { executeLocalOperation } from '../queue-pair/local-operations.js';
+import { LOCAL } from './memory.js';
+import type { RcMemory } from './memory.js';
+import { RcInitiator } from './initiator.js';
+import { isAtomic, needsResponse } from './opcodes.js';
+import type { RcQueuePair } from './queue-pair.js';
+import { RcRequestPackets } from './request-packets.js';
+import { inspectRequest } from './requests.js';
+import { RcAckRequests } from './ack-requests.js';
+import { RcAckTimer } from './ack-timer.js';
+import type { AckWaiter } from './ack-timer.js';
+import { RcPace } from './pace.js';
+import { RcReceiverWait } from './receiver-wait.js';
+import { PSN_MASK, psnAdd, psnDiff } from '../wire/psn.js';
+
+export class RcRequester implements AckWaiter {
+  /** Next PSN to send; after going back, below `maxPsn`. */
+  psn = 0;
+  /** One after the highest PSN ever sent. */
+  maxPsn = 0;
+  /** Oldest PSN without an acknowledgement. */
+  una = 0;
+  /** Of the queue pair: requests begun, and times. */
+  readonly memory: RcMemory;
+  retriesLeft = 0;
+  rnrRetriesLeft = 0;
+  /** There from the first READ or atomic on. */
+  private initiator: RcInitiator | undefined = undefined;
+  private mostPackets = 1;
+  private readonly pace: RcPace;
+  /** The request being sent, and the next of its packets. */
+  private sendIndex = 0;
+  private packet = 0;
+  /** A request that cannot be sent: it fails when all before it have completed. */
+  private badIndex = -1;
+  private badStatus = 0;
+  private readonly packets: RcRequestPackets;
+  private readonly ackRequests: RcAckRequests;
+  private readonly ackTimer: RcAckTimer;
+  /** There from the first RNR NAK on. */
+  private receiverWait: RcReceiverWait | undefined = undefined;
+
+  constructor(private readonly qp: RcQueuePair) {
+    this.memory = qp.memory;
+    this.pace = new RcPace(qp.memory);
+    this.ackTimer = new RcAckTimer(qp, this.pace, this);
+    this.ackRequests = new RcAckRequests(this.pace.window, qp.memory);
+    this.packets = new RcRequestPackets(qp, this.ackRequests);
+  }
+
+  /** Entering RTS from RTR. */
+  begin(sendPsn: number): void {
+    const { hca } = this.qp;
+    this.psn = this.maxPsn = this.una = sendPsn & PSN_MASK;
+    this.sendIndex = this.qp.fetched;
+    this.packet = 0;
+    this.badIndex = -1;
+    this.initiator = undefined;
+    const { windowPackets } = hca.parameters;
+    this.mostPackets = this.pace.begin(windowPackets, this.qp.mtuBytes, this.una);
+    this.packets.begin();
+    this.ackTimer.begin();
+    this.reloadRetries();
+  }
+
+  stop(): void {
+    this.ackTimer.stop();
+    this.receiverWait?.end();
+    this.badIndex = -1;
+    // Nothing is awaited any more: whatever still comes is stale.
+    this.una = this.maxPsn;
+  }
+
+  /** Something has been sent that has not been acknowledged. */
+  get outstanding(): boolean {
+    return this.una !== this.maxPsn;
+  }
+
+  get waitingForReceiver(): boolean {
+    return this.receiverWait?.underWay === true;
+  }
+
+  /** Sends up to `budget` packets; true when more could go at once. */
+  transmit(budget: number): boolean {
+    const { tx } = this.qp.hca;
+    const segments = this.qp.maxSendSge + 1;
+    const before = this.qp.fetched;
+    let more = false;
+    for (let left = budget; this.ready(); left--) {
+      more = left === 0 || !tx.hasRoom(segments);
+      if (more) break;
+      this.sendNext();
+    }
+    if (this.qp.fetched !== before) this.qp.sendRing.consumer = this.qp.fetched;
+    return more;
+  }
+
+  // --- what may go ------------------------------------------------------------------------------
+
+  private ready(): boolean {
+    const { qp } = this;
+    if (this.waitingForReceiver || !(qp.state === QpState.RTS || qp.state === QpState.SQD)) {
+      return false;
+    }
+    if (this.sendIndex === qp.fetched && !this.fetch()) return false;
+    if (this.sendIndex === this.badIndex) return false;
+    const inFlight = (this.psn - this.una) & PSN_MASK;
+    if (inFlight >= this.pace.window.packets) return false;
+    const control = qp.sendRing.words[qp.sendRing.wordOf(this.sendIndex) + SQE.CONTROL]!;
+    const fenced = this.packet === 0 && (control & (WrFlags.FENCE << 8)) !== 0;
+    if (fenced && this.initiator?.idle === false) return false;
+    return !needsResponse(control & 0xff) || this.mayAsk(inFlight, control & 0xff);
+  }
+
+  /** READ and atomic depth; a chunk that does not fit what is left of the window waits. */
+  private mayAsk(inFlight: number, opcode: number): boolean {
+    const initiator = this.beginInitiator();
+    if (initiator.full) return false;
+    if (opcode !== WrOpcode.RDMA_READ) return true;
+    const window = this.pace.window.packets;
+    initiator.fit(window, this.una, this.maxPsn);
+    if (inFlight === 0) return true;
+    const slot = this.sendIndex & this.qp.sendRing.mask;
+    return inFlight + this.chunkEnd(slot) - this.packet <= window;
+  }
+
+  /** Begins the next request that the doorbell has shown. */
+  private fetch(): boolean {
+    const { qp } = this;
+    if (qp.fetched === qp.visible || qp.state !== QpState.RTS || this.badIndex >= 0) return false;
+    const { sendRing } = qp;
+    const at = sendRing.wordOf(qp.fetched);
+    const slot = qp.fetched & sendRing.mask;
+    const found = inspectRequest(qp, at, slot);
+    const status = qp.hca.sendFault?.(qp, sendRing.words[at + SQE.CONTROL]! & 0xff) ?? found;
+    this.memory.setFirstPsn(slot, this.psn);
+    qp.fetched = (qp.fetched + 1) >>> 0;
+    if (status === WcStatus.SUCCESS) return true;
+    this.refuse(status);
+    return false;
+  }
+
+  /** The request at `sendIndex` cannot go: it fails as soon as it is the oldest. */
+  private refuse(status: number): void {
+    this.badIndex = this.sendIndex;
+    this.badStatus = status;
+    this.qp.hca.counters.localErrors += 1;
+    if (!this.failIfBad()) this.remind();
+  }
+
+  private failIfBad(): boolean {
+    if (this.badIndex < 0 || this.qp.oldest !== this.badIndex) return false;
+    this.qp.failOldest(this.badStatus, 0);
+    return true;
+  }
+
+  // --- packets ----------------------------------------------------------------------------------
+
+  private sendNext(): void {
+    const { qp } = this;
+    const { sendRing } = qp;
+    const slot = this.sendIndex & sendRing.mask;
+    const opcode = sendRing.words[sendRing.wordOf(this.sendIndex) + SQE.CONTROL]! & 0xff;
+    let sent = 1;
+    if (this.memory.local(slot) !== LOCAL.NO) {
+      this.doLocally(slot);
+      return;
+    }
+    if (opcode === WrOpcode.RDMA_READ) sent = this.sendRead(slot);
+    else if (isAtomic(opcode)) this.sendAtomic();
+    else if (!this.sendData(slot)) {
+      this.refuse(WcStatus.LOC_PROT_ERR);
+      return;
+    }
+    this.psn = psnAdd(this.psn, sent);
+    this.packet += sent;
+    if (this.packet === this.memory.packets(slot)) {
+      this.sendIndex = (this.sendIndex + 1) >>> 0;
+      this.packet = 0;
+    }
+    if (psnDiff(this.psn, this.maxPsn) > 0) this.maxPsn = this.psn;
+    if (this.ackRequests.asked) {
+      this.ackRequests.noteAsked(this.psn);
+      this.pace.onAsked(this.psn, this.qp.hca.nowUs);
+    }
+    if (!this.ackTimer.running) this.ackTimer.restart();
+  }
+
+  private sendData(slot: number): boolean {
+    const { packets, memory, sendIndex, psn, packet } = this;
+    return packets.data(sendIndex, psn, packet, memory.packets(slot), memory.lengthBytes(slot));
+  }
+
+  /** Asks for one chunk; the number of PSNs that its responses use. */
+  private sendRead(slot: number): number {
+    const { mtuBytes } = this.qp;
+    const count = this.chunkEnd(slot) - this.packet;
+    const offset = this.packet * mtuBytes;
+    const length = Math.min(count * mtuBytes, this.memory.lengthBytes(slot) - offset);
+    this.packets.read(this.sendIndex, this.psn, offset, length);
+    this.initiator?.add(psnAdd(this.psn, count));
+    return count;
+  }
+
+  /** One after the last packet of the chunk to be asked for. */
+  private chunkEnd(slot: number): number {
+    return this.beginInitiator().chunkEnd(this.packet, this.psn, this.memory.packets(slot));
+  }
+
+  private beginInitiator(): RcInitiator {
+    const depth = this.memory.attribute(ATTRIBUTE.maxRdAtomic);
+    return (this.initiator ??= new RcInitiator(this.mostPackets, depth, this.una));
+  }
+
+  private sendAtomic(): void {
+    this.packets.atomic(this.sendIndex, this.psn);
+    this.initiator?.add(psnAdd(this.psn, 1));
+  }
+
+  // --- local operations -------------------------------------------------------------------------
+
+  /** Does the request at `sendIndex`, once; it completes when all before it have. */
+  private doLocally(slot: number): void {
+    if (this.memory.local(slot) === LOCAL.TO_DO) {
+      const status = executeLocalOperation(this.qp, this.sendIndex);
+      if (status !== WcStatus.SUCCESS) {
+        this.refuse(status);
+        return;
+      }
+      this.memory.setDone(slot);
+    }
+    this.sendIndex = (this.sendIndex + 1) >>> 0;
+    this.completeLocal();
+    // It waits for what is before it to be acknowledged.
+    this.remind();
+    this.qp.checkDrained();
+  }
+
+  /** Completes the local operations that are the oldest requests and have been done. */
+  completeLocal(): void {
+    const { qp } = this;
+    const { mask } = qp.sendRing;
+    while (qp.oldest !== qp.fetched && this.memory.local(qp.oldest & mask) === LOCAL.DONE) {
+      qp.completeOldest(WcStatus.SUCCESS, 0, 0);
+    }
+  }
+
+  // --- progress and its lack --------------------------------------------------------------------
+
+  /** The completer has moved `una`: reload what progress reloads, and go on. */
+  onProgress(): void {
+    const { qp } = this;
+    if (psnDiff(this.una, this.psn) > 0) this.resumeAt(this.una);
+    this.initiator?.retire(this.una);
+    this.pace.onProgress(this.una, qp.hca);
+    this.reloadRetries();
+    // What the RNR NAK refused has been taken since: that NAK was a late or repeated one.
+    if (this.waitingForReceiver) this.receiverWait?.end();
+    if (this.outstanding) this.ackTimer.restart();
+    else this.ackTimer.pause();
+    if (this.failIfBad()) return;
+    qp.checkDrained();
+    if (this.sendIndex !== qp.visible) qp.hca.turns.scheduleRequests(qp);
+  }
+
+  /**
+   * The peer misses the oldest packet, or we its answer; none that followed has been taken. Hearing
+   * so of the same packet again is no further retry: packets that overtake one another tell it many
+   * times, and a peer that never answers this one is given up by the ACK timer, which goes on.
+   */
+  onMissing(): void {
+    const { pace, una } = this;
+    const { nowUs } = this.qp.hca;
+    if (!pace.hasGoneBackTo(una)) this.retry(psnAdd(una, 1));
+    else if (!pace.isEcho(nowUs)) {
+      pace.onLoss(nowUs);
+      this.goBack(psnAdd(una, 1));
+      this.ackTimer.restartAsking();
+    }
+  }
+
+  /**
+   * Goes back to the oldest unacknowledged PSN; when no retry is left, its request fails.
+   * @param ambiguousEnd what may have arrived before ends here
+   */
+  private retry(ambiguousEnd: number): void {
+    const { qp } = this;
+    if (this.retriesLeft === 0) {
+      if (!qp.completer.failRefused()) qp.failOldest(WcStatus.RETRY_EXC_ERR, 0);
+      return;
+    }
+    this.retriesLeft -= 1;
+    qp.hca.counters.retries += 1;
+    qp.note(FLIGHT.RETRY, this.retriesLeft, this.una);
+    this.pace.onLoss(qp.hca.nowUs);
+    this.goBack(ambiguousEnd);
+    this.ackTimer.restart();
+  }
+
+  /**
+   * The peer has no receive for the oldest packet: waits `delayUs` at least, then starts again from
+   * it. A NAK inside that wait is of the same packet, which was on its way twice: it is no further
+   * retry, but its delay has to pass too.
+   */
+  waitForReceiver(delayUs: number): void {
+    const { qp } = this;
+    if (!this.waitingForReceiver) {
+      if (this.rnrRetriesLeft === 0) {
+        qp.failOldest(WcStatus.RNR_RETRY_EXC_ERR, 0);
+        return;
+      }
+      if (this.memory.attribute(ATTRIBUTE.rnrRetryCount) !== 7) this.rnrRetriesLeft -= 1;
+      this.goBack(this.maxPsn);
+      this.ackTimer.pause();
+    }
+    this.receiverWait ??= new RcReceiverWait(qp);
+    this.receiverWait.extend(delayUs);
+  }
+
+  /** A network hint that the peer is gone: a retry now, but not one for every hint. */
+  onUnreachable(): void {
+    const { hca } = this.qp;
+    if (!this.outstanding || this.waitingForReceiver) return;
+    if (hca.nowUs - this.memory.lastHintUs < hca.parameters.unreachableRetryUs) return;
+    this.memory.lastHintUs = hca.nowUs;
+    this.qp.note(FLIGHT.UNREACHABLE, 0, this.una);
+    this.retry(this.maxPsn);
+  }
+
+  private goBack(ambiguousEnd: number): void {
+    this.resumeAt(this.una);
+    this.packets.begin();
+    this.initiator?.clear();
+    this.pace.onWentBack(this.una, ambiguousEnd, this.qp.hca.nowUs);
+    this.qp.hca.turns.scheduleRequests(this.qp);
+  }
+
+  /** `psn` lies in the oldest request, or is where the next one begins. */
+  private resumeAt(psn: number): void {
+    const { qp } = this;
+    this.psn = psn;
+    this.sendIndex = qp.oldest;
+    this.packet =
+      qp.oldest === qp.fetched
+        ? 0
+        : (psn - this.memory.firstPsn(qp.oldest & qp.sendRing.mask)) & PSN_MASK;
+  }
+
+  private reloadRetries(): void {
+    this.retriesLeft = this.memory.attribute(ATTRIBUTE.retryCount);
+    this.rnrRetriesLeft = this.memory.attribute(ATTRIBUTE.rnrRetryCount);
+    this.ackTimer.onProgress();
+  }
+
+  onAckTimeout(waitedUs: number): void {
+    const { hca, completer } = this.qp;
+    hca.counters.timeouts += 1;
+    this.qp.note(FLIGHT.ACK_TIMEOUT, waitedUs, this.una);
+    completer.onTimeout();
+    if (!completer.failRefused()) this.retry(this.maxPsn);
+  }
+
+  /**
+   * Nothing has come back for longer than ever before: the last packet is lost, or its answer, or
+   * the peer has no time. The oldest packet is sent again to find out.
+   */
+  ask(): void {
+    const { hca, completer } = this.qp;
+    hca.counters.earlyRepeats += 1;
+    this.pace.onSilence(this.una, hca.nowUs);
+    this.goBack(this.maxPsn);
+    completer.onTimeout();
+  }
+
+  /**
+   * Where all has been sent, and nothing of what is on its way asks for an acknowledgement, the
+   * last message goes once more, and asks. False where something does.
+   */
+  remind(): boolean {
+    const { qp, memory, una } = this;
+    const { mask } = qp.sendRing;
+    if (this.psn !== this.maxPsn || !this.outstanding || this.ackRequests.haveAsked(una))
+      return false;
+    do this.sendIndex = (this.sendIndex - 1) >>> 0;
+    while (memory.local(this.sendIndex & mask) !== LOCAL.NO);
+    this.psn = psnAdd(this.maxPsn, -1);
+    this.packet = memory.packets(this.sendIndex & mask) - 1;
+    this.packets.begin();
+    qp.hca.turns.scheduleRequests(qp);
+    return true;
+  }
+}

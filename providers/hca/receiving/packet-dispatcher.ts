@@ -1,0 +1,112 @@
+/** From a received packet to its queue pair, in the order of checks of wire facts 1.9. */
+import { GROUP_BIT, QpState, RX, RxFlags } from '../../../core/spi/index.js';
+import { DROP_OF_CHECK } from './drop-reason.js';
+import type { Hca } from '../hca.js';
+import { ReceivedPacket } from './received-packet.js';
+import { QPN_MULTICAST, bthDestQpn, bthPsn } from '../wire/bth.js';
+import { OPCODE_BIT, TRANSPORT } from '../wire/opcode.js';
+import {
+  BITS_OF,
+  HEADER_LENGTH_OF,
+  PACKET_CHECK,
+  checkPacket,
+  payloadLength,
+} from '../wire/packet-layout.js';
+
+const bit = (...states: readonly number[]): number =>
+  states.reduce((mask, state) => mask | (1 << state), 0);
+/** States that take requests and responses (wire facts 1.9, 2.8). */
+const TAKES_REQUESTS = bit(QpState.RTR, QpState.RTS, QpState.SQD, QpState.SQE);
+const TAKES_RESPONSES = bit(QpState.RTS, QpState.SQD);
+
+export class PacketDispatcher {
+  private readonly rx = new ReceivedPacket();
+  private rxArena: Uint8Array | undefined;
+
+  constructor(private readonly hca: Hca) {}
+
+  /** The packets of the port's last `receive`. */
+  dispatch(count: number): void {
+    this.lookAtArena();
+    for (let i = 0; i < count; i++) this.dispatchOne(i * RX.WORDS);
+  }
+
+  /** The last packet that was for one of our queue pairs was a request. */
+  get tookRequest(): boolean {
+    return isRequest(this.rx.opcode);
+  }
+
+  private lookAtArena(): void {
+    const arena = this.hca.port.rxArena;
+    if (arena === this.rxArena) return;
+    this.rxArena = arena;
+    this.rx.view = new DataView(arena.buffer, arena.byteOffset, arena.byteLength);
+  }
+
+  private dispatchOne(at: number): void {
+    const { rx, hca } = this;
+    const { counters } = hca;
+    const words = hca.port.rxPackets;
+    const offset = words[at + RX.OFFSET]!;
+    const length = words[at + RX.LENGTH]!;
+    const verdict = checkPacket(rx.view, offset, length);
+    if (verdict !== PACKET_CHECK.ok) {
+      counters.drops[DROP_OF_CHECK[verdict]!] += 1;
+      return;
+    }
+    const opcode = rx.view.getUint8(offset);
+    const destination = words[at + RX.LOCAL_GID_INDEX]!;
+    if (destination >= GROUP_BIT) {
+      this.dispatchToGroup(at, opcode);
+      return;
+    }
+    const qp = hca.queuePairs.find(bthDestQpn(rx.view, offset));
+    if (qp === undefined) counters.drops.unknownQpn += 1;
+    else if (qp.transport !== opcode >>> 5) counters.drops.wrongTransport += 1;
+    else if ((statesFor(opcode) & (1 << qp.state)) === 0) counters.drops.wrongState += 1;
+    else {
+      this.describe(at, opcode);
+      rx.destination = hca.port.gids[destination]!;
+      qp.receive(rx);
+    }
+  }
+
+  /** A datagram to a group goes to QP 0xffffff (IBTA 9.6.1.1.3), and to whoever listens there. */
+  private dispatchToGroup(at: number, opcode: number): void {
+    const { rx, hca } = this;
+    const { counters } = hca;
+    const words = hca.port.rxPackets;
+    const forGroup = bthDestQpn(rx.view, words[at + RX.OFFSET]!) === QPN_MULTICAST;
+    if (opcode >>> 5 !== TRANSPORT.ud) counters.drops.wrongTransport += 1;
+    else {
+      this.describe(at, opcode);
+      const group = words[at + RX.LOCAL_GID_INDEX]! - GROUP_BIT;
+      if (!forGroup || hca.multicast.deliver(group, rx) === 0) counters.drops.unknownQpn += 1;
+    }
+  }
+
+  private describe(at: number, opcode: number): void {
+    const { rx } = this;
+    const words = this.hca.port.rxPackets;
+    const offset = words[at + RX.OFFSET]!;
+    rx.offset = offset;
+    rx.opcode = opcode;
+    rx.psn = bthPsn(rx.view, offset);
+    rx.payloadOffset = offset + HEADER_LENGTH_OF[opcode]!;
+    rx.payloadLength = payloadLength(rx.view, offset, words[at + RX.LENGTH]!);
+    rx.localGidIndex = words[at + RX.LOCAL_GID_INDEX]!;
+    rx.source0 = words[at + RX.SOURCE_GID]!;
+    rx.source1 = words[at + RX.SOURCE_GID + 1]!;
+    rx.source2 = words[at + RX.SOURCE_GID + 2]!;
+    rx.source3 = words[at + RX.SOURCE_GID + 3]!;
+    rx.isIpv6 = (words[at + RX.FLAGS]! & RxFlags.IPV6) !== 0;
+  }
+}
+
+function isRequest(opcode: number): boolean {
+  return (BITS_OF[opcode]! & OPCODE_BIT.request) !== 0;
+}
+
+function statesFor(opcode: number): number {
+  return isRequest(opcode) ? TAKES_REQUESTS : TAKES_RESPONSES;
+}

@@ -1,0 +1,85 @@
+/**
+ * Ways to peers. Connections to one peer share one: what each packet received is compared with is
+ * then at hand, however many they are.
+ */
+import { SpiError, gidWords } from '../../../core/spi/index.js';
+import type { AddressVector, Gid, GidWords } from '../../../core/spi/index.js';
+import type { ReceivedPacket } from '../receiving/received-packet.js';
+
+const NO_GID: GidWords = [0, 0, 0, 0];
+
+/** A way, and the test that a packet came that way. */
+export class PeerPath {
+  /** Connections that go this way. */
+  users = 0;
+
+  /**
+   * @param number the port's; -1 for none
+   * @param peer what comes from elsewhere is not of a connection that goes this way
+   */
+  constructor(
+    readonly number: number,
+    private readonly peer: GidWords,
+    private readonly localGidIndex: number,
+  ) {}
+
+  leadsTo(rx: ReceivedPacket): boolean {
+    const { peer } = this;
+    return (
+      rx.source3 === peer[3] &&
+      rx.source2 === peer[2] &&
+      rx.source1 === peer[1] &&
+      rx.source0 === peer[0] &&
+      rx.localGidIndex === this.localGidIndex
+    );
+  }
+}
+
+/** The way of a connection that has none yet. */
+export const NO_PATH = new PeerPath(-1, NO_GID, 0);
+
+/** What paths need of the device. */
+export interface PathPort {
+  addPath(gid: Gid, localGidIndex: number): number;
+  releasePath(path: number): void;
+}
+
+export class PeerPaths {
+  /** By the port's number: the same arguments give the same one while it is in use. */
+  private readonly paths = new Map<number, PeerPath>();
+
+  constructor(private readonly port: PathPort) {}
+
+  /**
+   * A path in place of `old`, which is given back.
+   * @throws SpiError('ENETUNREACH'), and `old` is still held
+   */
+  replace(old: PeerPath, vector: AddressVector): PeerPath {
+    const { gid, localGidIndex } = vector;
+    let number: number;
+    try {
+      number = this.port.addPath(gid, localGidIndex);
+    } catch (cause) {
+      throw new SpiError('ENETUNREACH', 'addressVector.gid: no local address reaches it', {
+        cause,
+      });
+    }
+    let path = this.paths.get(number);
+    if (path === undefined) {
+      path = new PeerPath(number, gidWords(gid), localGidIndex);
+      this.paths.set(number, path);
+    }
+    path.users += 1;
+    this.release(old);
+    return path;
+  }
+
+  /** @returns what a connection without a way has */
+  release(path: PeerPath): PeerPath {
+    if (path === NO_PATH) return path;
+    path.users -= 1;
+    if (path.users === 0) this.paths.delete(path.number);
+    this.port.releasePath(path.number);
+    return NO_PATH;
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * Multicast groups (IBTA 10.5): which datagram queue pairs receive what is sent to a group. The
+ * port is a member of a group as long as one of them is.
+ */
+import {
+  QpState,
+  SpiError,
+  ipFromGid,
+  isIpv4Gid,
+  isMulticastGid,
+} from '../../../core/spi/index.js';
+import type { Gid, PacketPort } from '../../../core/spi/index.js';
+import type { SoftQueuePair } from '../queue-pair/queue-pair.js';
+import type { ReceivedPacket } from '../receiving/received-packet.js';
+
+interface Group {
+  readonly gid: Gid;
+  readonly members: Set<SoftQueuePair>;
+}
+
+const LISTENS = (1 << QpState.RTR) | (1 << QpState.RTS) | (1 << QpState.SQD) | (1 << QpState.SQE);
+
+export class MulticastTable {
+  /** By the port's number. */
+  private readonly groups = new Map<number, Group>();
+
+  constructor(private readonly port: PacketPort) {}
+
+  /** The port can join groups. */
+  get possible(): boolean {
+    return this.port.joinGroup !== undefined;
+  }
+
+  /** Attaching twice is once. */
+  attach(qp: SoftQueuePair, gid: Gid): void {
+    const number = this.find(gid) ?? this.join(gid);
+    this.groups.get(number)!.members.add(qp);
+  }
+
+  detach(qp: SoftQueuePair, gid: Gid): void {
+    const number = this.find(gid);
+    if (number === undefined || !this.groups.get(number)!.members.has(qp)) {
+      throw new SpiError('EINVAL', `queue pair ${qp.qpn} is not attached to ${ipFromGid(gid)}`);
+    }
+    this.leave(number, qp);
+  }
+
+  /** The queue pair ends. */
+  detachAll(qp: SoftQueuePair): void {
+    for (const [number, { members }] of this.groups) if (members.has(qp)) this.leave(number, qp);
+  }
+
+  /** A datagram to a group, for each of its members; how many there were. */
+  deliver(number: number, rx: ReceivedPacket): number {
+    const group = this.groups.get(number);
+    if (group === undefined) return 0;
+    rx.destination = group.gid;
+    let count = 0;
+    for (const qp of group.members) {
+      if ((LISTENS & (1 << qp.state)) === 0) continue;
+      count += 1;
+      qp.receive(rx);
+    }
+    return count;
+  }
+
+  private find(gid: Gid): number | undefined {
+    const address = ipFromGid(gid);
+    for (const [number, group] of this.groups) if (ipFromGid(group.gid) === address) return number;
+    return undefined;
+  }
+
+  private join(gid: Gid): number {
+    if (!isMulticastGid(gid)) throw new SpiError('EINVAL', `${ipFromGid(gid)} is no group`);
+    const local = this.port.gids.findIndex((each) => isIpv4Gid(each) === isIpv4Gid(gid));
+    if (!this.port.joinGroup) throw new SpiError('EOPNOTSUPP', 'the port joins no groups');
+    if (local < 0) throw new SpiError('ENETUNREACH', `${ipFromGid(gid)}: no address of its family`);
+    const number = this.port.joinGroup(gid, local);
+    this.groups.set(number, { gid: Uint8Array.from(gid), members: new Set() });
+    return number;
+  }
+
+  private leave(number: number, qp: SoftQueuePair): void {
+    const { members } = this.groups.get(number)!;
+    members.delete(qp);
+    if (members.size > 0) return;
+    this.groups.delete(number);
+    this.port.leaveGroup?.(number);
+  }
+}

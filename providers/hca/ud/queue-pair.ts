@@ -1,0 +1,271 @@
+/**
+ * Unreliable datagram queue pair, QP1 (GSI) among them: one packet a message, checked by Q_Key
+ * (IBTA 9.8.3). A send completes when the port has taken its packet. A datagram that does not fit
+ * the receive posted is dropped and the receive stays: anybody may send to QP1.
+ */
+import {
+  DEFAULT_PKEY,
+  GRH_LENGTH,
+  GSI_QKEY,
+  QpState,
+  QpType,
+  RQE,
+  SQE,
+  SpiError,
+  WcFlags,
+  WcOpcode,
+  WcStatus,
+  WrFlags,
+  WrOpcode,
+} from '../../../core/spi/index.js';
+import type { Gid, QueuePairInit } from '../../../core/spi/index.js';
+import type { SoftAddressHandle } from './address-handle.js';
+import { writeGrhArea } from './grh.js';
+import type { Hca } from '../hca.js';
+import { ATTRIBUTE } from '../queue-pair/kept-attributes.js';
+import { MEMORY_CHECK } from '../memory/memory.js';
+import { SoftQueuePair } from '../queue-pair/queue-pair.js';
+import { segmentCount } from '../queue-pair/receive-source.js';
+import type { ReceiveSource } from '../queue-pair/receive-source.js';
+import type { ReceivedPacket } from '../receiving/received-packet.js';
+import { SegmentCursor, segmentBytes } from '../memory/segment-cursor.js';
+import { BTH_FLAG, BTH_LENGTH, bthSolicited, writeBth } from '../wire/bth.js';
+import { DETH_LENGTH, dethQkey, dethSrcQpn, writeDeth } from '../wire/deth.js';
+import { immdtValue } from '../wire/immdt.js';
+import { TRANSPORT, UD } from '../wire/opcode.js';
+import { HEADER_LENGTH_OF, IMMDT_OFFSET_OF } from '../wire/packet-layout.js';
+import { PSN_MASK, psnNext } from '../wire/psn.js';
+
+const PRIVILEGED_QKEY = 0x80000000;
+
+export class UdQueuePair extends SoftQueuePair {
+  override readonly transport = TRANSPORT.ud;
+  private psn = 0;
+  private qkey = 0;
+  /** Number and bytes of the packet of each request in flight to the port; by ring slot. */
+  private readonly packetNumber: Float64Array;
+  private readonly lengthBytes: Uint32Array;
+  private readonly cursor = new SegmentCursor();
+  private readonly grhArea = new Uint8Array(GRH_LENGTH);
+
+  constructor(hca: Hca, qpn: number, init: QueuePairInit, receives?: ReceiveSource) {
+    super(hca, qpn, init, receives);
+    this.packetNumber = new Float64Array(this.sendRing.entries);
+    this.lengthBytes = new Uint32Array(this.sendRing.entries);
+  }
+
+  // --- receiving --------------------------------------------------------------------------------
+
+  override receive(rx: ReceivedPacket): void {
+    const { counters } = this.hca;
+    const deth = rx.offset + BTH_LENGTH;
+    if (!this.hca.pkeyAllowed(rx)) counters.drops.badPkey += 1;
+    else if (dethQkey(rx.view, deth) !== this.qkey) counters.drops.badQkey += 1;
+    else if (rx.payloadLength > this.hca.port.mtuBytes) counters.drops.badLength += 1;
+    else if (!this.takeReceive()) counters.drops.noReceive += 1;
+    else this.accept(rx, dethSrcQpn(rx.view, deth));
+  }
+
+  /** A receive is at hand; when the datagram does not fit, the next one may. */
+  private accept(rx: ReceivedPacket, sourceQpn: number): void {
+    const { hca, receives } = this;
+    const { words, maxSge } = receives;
+    const segments = segmentCount(words, this.receiveEntry);
+    const first = this.receiveEntry + RQE.SEGMENTS;
+    const bytes = GRH_LENGTH + rx.payloadLength;
+    if (segments <= maxSge && segmentBytes(words, first, segments) < bytes) {
+      hca.counters.drops.bufferTooSmall += 1;
+      this.putBackReceive();
+      return;
+    }
+    const status = segments <= maxSge ? this.scatter(rx, first, segments) : WcStatus.LOC_QP_OP_ERR;
+    if (status !== WcStatus.SUCCESS) {
+      hca.counters.localErrors += 1;
+      this.completeReceive(status, WcOpcode.RECV, 0, 0, 0, 0);
+      this.toError();
+      return;
+    }
+    let flags: number = WcFlags.GRH;
+    if (bthSolicited(rx.view, rx.offset)) flags |= WcFlags.SOLICITED;
+    const immediateAt = IMMDT_OFFSET_OF[rx.opcode]!;
+    if (immediateAt !== 0) flags |= WcFlags.WITH_IMM;
+    const immediate = immediateAt === 0 ? 0 : immdtValue(rx.view, rx.offset + immediateAt);
+    this.completeReceive(WcStatus.SUCCESS, WcOpcode.RECV, flags, bytes, immediate, sourceQpn);
+  }
+
+  /** The GRH area is written here, the payload is placed by the port; a completion status. */
+  private scatter(rx: ReceivedPacket, first: number, segments: number): number {
+    const { hca, cursor, receives } = this;
+    cursor.start(receives.words, first, segments);
+    writeGrhArea(this.grhArea, rx, rx.destination);
+    if (cursor.write(hca.memory, receives.domain, this.grhArea) !== MEMORY_CHECK.OK) {
+      return WcStatus.LOC_PROT_ERR;
+    }
+    const verdict = cursor.scatter(
+      hca.memory,
+      receives.domain,
+      rx.payloadLength,
+      rx.payloadOffset,
+      hca.placements,
+    );
+    return verdict === MEMORY_CHECK.OK ? WcStatus.SUCCESS : WcStatus.LOC_PROT_ERR;
+  }
+
+  // --- multicast --------------------------------------------------------------------------------
+
+  attachMulticast(group: Gid): void {
+    this.checkDatagram();
+    this.hca.multicast.attach(this, group);
+  }
+
+  detachMulticast(group: Gid): void {
+    this.checkDatagram();
+    this.hca.multicast.detach(this, group);
+  }
+
+  private checkDatagram(): void {
+    if (this.destroyed || this.type !== QpType.UD) {
+      throw new SpiError('EINVAL', `queue pair ${this.qpn} is destroyed, or the port's own`);
+    }
+  }
+
+  override destroy(): void {
+    if (this.destroyed) return;
+    this.hca.multicast.detachAll(this);
+    super.destroy();
+  }
+
+  // --- sending ----------------------------------------------------------------------------------
+
+  override transmitResponses(): boolean {
+    return false;
+  }
+
+  override transmitRequests(budget: number): boolean {
+    const { tx } = this.hca;
+    const segments = this.maxSendSge + 1;
+    for (let left = budget; this.state === QpState.RTS && this.fetched !== this.visible; left--) {
+      if (left === 0 || !tx.hasRoom(segments)) return true;
+      const status = this.plannedFault() ?? this.sendNext();
+      if (status === WcStatus.SUCCESS) continue;
+      this.refuse(status);
+      return false;
+    }
+    return false;
+  }
+
+  private plannedFault(): number | undefined {
+    const { sendFault } = this.hca;
+    if (sendFault === undefined) return undefined;
+    const { sendRing } = this;
+    return sendFault(this, sendRing.words[sendRing.wordOf(this.fetched) + SQE.CONTROL]! & 0xff);
+  }
+
+  /** Sends the request at `fetched`; a completion status. */
+  private sendNext(): number {
+    const { sendRing, hca } = this;
+    const { words } = sendRing;
+    const at = sendRing.wordOf(this.fetched);
+    const control = words[at + SQE.CONTROL]!;
+    const opcode = control & 0xff;
+    const segments = (control >>> 16) & 0xff;
+    const inline = (control & (WrFlags.INLINE << 8)) !== 0;
+    const known = opcode === WrOpcode.SEND || opcode === WrOpcode.SEND_WITH_IMM;
+    const address = hca.addressHandles.find(words[at + SQE.ADDRESS_HANDLE]!);
+    if (!known || segments > this.maxSendSge || address?.domain !== this.domain) {
+      return WcStatus.LOC_QP_OP_ERR;
+    }
+    const length = inline
+      ? words[at + SQE.INLINE_LENGTH]!
+      : segmentBytes(words, at + SQE.SEGMENTS, segments);
+    if (length > (inline ? this.maxInlineBytes : hca.port.mtuBytes)) {
+      return WcStatus.LOC_LEN_ERR;
+    }
+    return this.sendPacket(at, control, length, address);
+  }
+
+  private sendPacket(
+    at: number,
+    control: number,
+    length: number,
+    address: SoftAddressHandle,
+  ): number {
+    const { sendRing, hca } = this;
+    const { tx } = hca;
+    const { words } = sendRing;
+    const immediate = (control & 0xff) === WrOpcode.SEND_WITH_IMM;
+    const opcode = immediate ? UD.sendOnlyImm : UD.sendOnly;
+    const header = tx.open(address.path, HEADER_LENGTH_OF[opcode]!);
+    if (length > 0 && (control & (WrFlags.INLINE << 8)) !== 0) {
+      const start = this.inlinePayloadOffset(this.fetched);
+      tx.addSegment(this.inlinePayloadRegion(), start, length);
+    } else if (length > 0) {
+      this.cursor.start(words, at + SQE.SEGMENTS, (control >>> 16) & 0xff);
+      const verdict = this.cursor.gather(hca.memory, this.domain, length, tx);
+      if (verdict !== MEMORY_CHECK.OK) {
+        tx.abort();
+        return WcStatus.LOC_PROT_ERR;
+      }
+    }
+    const flags = (control & (WrFlags.SOLICITED << 8)) !== 0 ? BTH_FLAG.solicited : 0;
+    const qpn = words[at + SQE.REMOTE_QPN]!;
+    writeBth(tx.view, header, opcode, flags, -length & 3, DEFAULT_PKEY, qpn, false, this.psn);
+    const deth = header + BTH_LENGTH;
+    writeDeth(tx.view, deth, this.outgoingQkey(words[at + SQE.REMOTE_QKEY]!), this.qpn);
+    if (immediate) tx.view.setUint32(deth + DETH_LENGTH, words[at + SQE.IMMEDIATE_OR_INVALIDATE]!);
+    this.psn = psnNext(this.psn);
+    this.packetNumber[this.fetched & sendRing.mask] = tx.built;
+    this.lengthBytes[this.fetched & sendRing.mask] = length;
+    this.fetched = (this.fetched + 1) >>> 0;
+    sendRing.consumer = this.fetched;
+    hca.awaitTaken(this);
+    return WcStatus.SUCCESS;
+  }
+
+  /** A privileged Q_Key stands for the sender's own (IBTA 10.2.5); QP1 has but one. */
+  private outgoingQkey(requested: number): number {
+    if (this.type === QpType.GSI) return GSI_QKEY;
+    return requested >= PRIVILEGED_QKEY ? this.qkey : requested;
+  }
+
+  override onPacketsTaken(taken: number): void {
+    const { mask } = this.sendRing;
+    while (this.oldest !== this.fetched && this.packetNumber[this.oldest & mask]! <= taken) {
+      this.completeOldest(WcStatus.SUCCESS, this.lengthBytes[this.oldest & mask]!, 0);
+    }
+    this.checkDrained();
+  }
+
+  /** Bytes that a send entry names; the entry is ours until it completes. */
+  private lengthOf(index: number): number {
+    const { words } = this.sendRing;
+    const at = this.sendRing.wordOf(index);
+    const control = words[at + SQE.CONTROL]!;
+    if ((control & (WrFlags.INLINE << 8)) !== 0) return words[at + SQE.INLINE_LENGTH]!;
+    return segmentBytes(words, at + SQE.SEGMENTS, (control >>> 16) & 0xff);
+  }
+
+  /** A bad request stops the send queue (SQE, IBTA 10.3.1.7): it fails, what follows is flushed. */
+  private refuse(status: number): void {
+    this.hca.counters.localErrors += 1;
+    // What was sent before it has left our hands, whether the port has taken it yet or not.
+    this.onPacketsTaken(Infinity);
+    this.completeOldest(status, 0, 0);
+    this.setState(QpState.SQE);
+    this.flushSends();
+  }
+
+  // --- state ------------------------------------------------------------------------------------
+
+  protected override enter(to: QpState): void {
+    this.qkey = this.type === QpType.GSI ? GSI_QKEY : this.memory.attribute(ATTRIBUTE.qkey);
+    if (to === QpState.RESET) this.discardQueues();
+    if (to === QpState.RTS && this.state === QpState.RTR) {
+      this.psn = this.memory.attribute(ATTRIBUTE.sendPsn) & PSN_MASK;
+    }
+  }
+
+  protected override stop(): void {
+    // Nothing is under way that could be stopped.
+  }
+}

@@ -1,0 +1,35 @@
+/** The device's part of an XRC domain: what targets and SRQs must have in common. */
+import { SpiError } from '../../../core/spi/index.js';
+import type { XrcDomainHandle } from '../../../core/spi/index.js';
+import type { Hca } from '../hca.js';
+
+export class SoftXrcDomain implements XrcDomainHandle {
+  /** Shared receive queues and queue pairs that belong here. */
+  children = 0;
+  destroyed = false;
+
+  constructor(private readonly hca: Hca) {}
+
+  belongsTo(hca: Hca): boolean {
+    return this.hca === hca;
+  }
+
+  destroy(): void {
+    if (this.destroyed) return;
+    if (this.children > 0) {
+      throw new SpiError('EBUSY', `${this.children} objects belong to the XRC domain`);
+    }
+    this.destroyed = true;
+  }
+}
+
+/** @throws SpiError('EINVAL') */
+export function checkXrcDomain(
+  domain: XrcDomainHandle | undefined,
+  hca: Hca,
+): asserts domain is SoftXrcDomain {
+  if (!(domain instanceof SoftXrcDomain) || !domain.belongsTo(hca)) {
+    throw new SpiError('EINVAL', 'the XRC domain is missing, or of another device');
+  }
+  if (domain.destroyed) throw new SpiError('EINVAL', 'the XRC domain is destroyed');
+}

@@ -1,0 +1,29 @@
+/**
+ * XRC initiator (IBTA annex A14): an RC requester whose every request names the shared receive
+ * queue at the other end. It has no responder.
+ */
+import { SpiError } from '../../../core/spi/index.js';
+import type { QueuePairInit } from '../../../core/spi/index.js';
+import type { Hca } from '../hca.js';
+import { RcQueuePair } from '../rc/queue-pair.js';
+import { noReceives } from '../queue-pair/receive-source.js';
+import type { ReceivedPacket } from '../receiving/received-packet.js';
+import { OPCODE_BIT, XRC_BASE } from '../wire/opcode.js';
+import { BITS_OF } from '../wire/packet-layout.js';
+import type { SoftXrcDomain } from './domain.js';
+
+export class XrcInitiator extends RcQueuePair {
+  constructor(hca: Hca, qpn: number, init: QueuePairInit) {
+    super(hca, qpn, init, noReceives(init), XRC_BASE);
+    this.xrcDomain = init.xrcDomain as SoftXrcDomain;
+  }
+
+  override receive(rx: ReceivedPacket): void {
+    if ((BITS_OF[rx.opcode]! & OPCODE_BIT.request) === 0) super.receive(rx);
+    else this.hca.counters.drops.wrongDirection += 1;
+  }
+
+  override ringReceiveDoorbell(): void {
+    throw new SpiError('EINVAL', 'an XRC initiator receives nothing');
+  }
+}
