@@ -27,7 +27,7 @@ import { checkCompletionQueue, checkDomain, checkSharedReceives } from './object
 import { MAX_MESSAGE_BYTES } from './parameters.js';
 import { QUEUE_PAIR_CLASSES } from './queue-pair/queue-pair-classes.js';
 import type { QueuePairClass } from './queue-pair/queue-pair-classes.js';
-import { SoftSharedReceiveQueue } from './queue-pair/shared-receive-queue.js';
+import { SoftSharedReceiveQueue } from './srq/shared-receive-queue.js';
 import { SoftXrcDomain, checkXrcDomain } from './xrc/domain.js';
 
 /** Local CA ACK delay 2^15 * 4.096 us, as rxe says of itself: an event loop may be busy so long. */

@@ -31,13 +31,10 @@ import type { QueuePairMemory } from './queue-pair/queue-pair-memory.js';
 import { QueuePairTable } from './queue-pair/queue-pair-table.js';
 import type { SoftQueuePair } from './queue-pair/queue-pair.js';
 import type { ReceivedPacket } from './receiving/received-packet.js';
-import type {
-  SharedReceiveHost,
-  SoftSharedReceiveQueue,
-} from './queue-pair/shared-receive-queue.js';
+import type { SharedReceiveHost, SoftSharedReceiveQueue } from './srq/shared-receive-queue.js';
 import { SegmentCursor } from './memory/segment-cursor.js';
 import { SendTurns } from './sending/send-turns.js';
-import { SharedReceiveTable } from './queue-pair/shared-receive-table.js';
+import { SharedReceiveTable } from './srq/shared-receive-table.js';
 import { TransmitQueue } from './sending/transmit-queue.js';
 import { endUsesOfQueuePair, endUsesOfSharedReceives } from './uses.js';
 import { bthPkey } from './wire/bth.js';

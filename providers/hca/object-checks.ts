@@ -8,7 +8,7 @@ import type {
 import { SoftCompletionQueue } from './completions/completion-queue.js';
 import type { Hca } from './hca.js';
 import { Domain } from './memory/memory.js';
-import { SoftSharedReceiveQueue } from './queue-pair/shared-receive-queue.js';
+import { SoftSharedReceiveQueue } from './srq/shared-receive-queue.js';
 
 /** @throws SpiError('EINVAL') */
 export function checkDomain(pd: ProtectionDomain, hca: Hca): asserts pd is Domain {

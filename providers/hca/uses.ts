@@ -1,6 +1,6 @@
 /** What a queue counts as a user of, and no longer does when it is destroyed. */
 import type { SoftQueuePair } from './queue-pair/queue-pair.js';
-import type { SoftSharedReceiveQueue } from './queue-pair/shared-receive-queue.js';
+import type { SoftSharedReceiveQueue } from './srq/shared-receive-queue.js';
 
 export function endUsesOfQueuePair(qp: SoftQueuePair): void {
   qp.sendCq.sources.delete(qp);

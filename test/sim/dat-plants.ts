@@ -1,7 +1,7 @@
 /** Deliberate bugs under the DAT API: see plants.ts. */
 import type { CompletionQueue, SharedReceiveQueue } from '../../core/spi/index.js';
 import type { MockNode } from '../../providers/mock/index.js';
-import { SoftSharedReceiveQueue } from '../../providers/hca/queue-pair/shared-receive-queue.js';
+import { SoftSharedReceiveQueue } from '../../providers/hca/srq/shared-receive-queue.js';
 import { flipBits, giveTwice, repeatCompletion } from './plants.js';
 
 /** Puts a bug into an HCA before anything has been made of it. */

@@ -6,7 +6,7 @@ import { PLACE } from '../../core/spi/index.js';
 import type { CompletionQueue } from '../../core/spi/index.js';
 import { SoftCompletionQueue } from '../../providers/hca/completions/completion-queue.js';
 import type { WindowTable } from '../../providers/hca/memory/memory-window.js';
-import type { SoftSharedReceiveQueue } from '../../providers/hca/queue-pair/shared-receive-queue.js';
+import type { SoftSharedReceiveQueue } from '../../providers/hca/srq/shared-receive-queue.js';
 import type { MemoryPort } from '../../providers/mock/index.js';
 import { FLOW_PLANTS } from './flow-plants.js';
 import type { Simulation } from './simulation.js';

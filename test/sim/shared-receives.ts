@@ -6,7 +6,7 @@
 import { Access, AsyncEventType } from '../../core/spi/index.js';
 import type { MemoryRegion, SharedReceiveQueueInit } from '../../core/spi/index.js';
 import type { SeededRandom } from '../../providers/mock/index.js';
-import { SoftSharedReceiveQueue } from '../../providers/hca/queue-pair/shared-receive-queue.js';
+import { SoftSharedReceiveQueue } from '../../providers/hca/srq/shared-receive-queue.js';
 import { MemoryModel } from './memory-model.js';
 import { writeShared } from './requests.js';
 import type { ReceiveRequest } from './requests.js';

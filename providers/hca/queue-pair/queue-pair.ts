@@ -35,7 +35,7 @@ import { QueuePairMemory } from './queue-pair-memory.js';
 import { OwnReceiveQueue } from './receive-source.js';
 import type { ReceiveSource } from './receive-source.js';
 import type { ReceivedPacket } from '../receiving/received-packet.js';
-import type { SoftSharedReceiveQueue } from './shared-receive-queue.js';
+import type { SoftSharedReceiveQueue } from '../srq/shared-receive-queue.js';
 import { WC_OPCODE } from './wc-opcodes.js';
 import type { SoftXrcDomain } from '../xrc/domain.js';
 

@@ -10,7 +10,7 @@ import type { Domain } from '../memory/memory.js';
 import { RcQueuePair } from '../rc/queue-pair.js';
 import { noReceives } from '../queue-pair/receive-source.js';
 import type { ReceivedPacket } from '../receiving/received-packet.js';
-import type { SoftSharedReceiveQueue } from '../queue-pair/shared-receive-queue.js';
+import type { SoftSharedReceiveQueue } from '../srq/shared-receive-queue.js';
 import { SYNDROME } from '../wire/aeth-syndrome.js';
 import { OPCODE_BIT, XRC_BASE } from '../wire/opcode.js';
 import { BITS_OF, XRCETH_OFFSET_OF } from '../wire/packet-layout.js';

@@ -83,7 +83,7 @@ class Conversation {
     port.peerWorks = () => this.answer();
   }
 
-  /** Sends the first message, and goes on with each answer; the turns of the event loop meanwhile. */
+  /** Sends the first message, and one for each answer; the turns of the event loop meanwhile. */
   async run(next: () => Promise<void>): Promise<number> {
     let turns = 0;
     let over = false;
@@ -131,7 +131,7 @@ describe('a softroce node whose consumer awaits', () => {
       conversation.cq.arm(false);
     });
 
-  it('hears of answers without a turn of the event loop, but for one each 60 us (adaptive)', async () => {
+  it('needs a turn of the event loop for each 60 us, not for each answer (adaptive)', async () => {
     const conversation = new Conversation('adaptive', 3);
     const startUs = conversation.port.clockUs[0]!;
     const turns = await conversation.run(notified(conversation));
@@ -160,7 +160,7 @@ describe('a softroce node whose consumer awaits', () => {
   });
 
   for (const polling of ['event', 'adaptive'] as const) {
-    it(`leaves the event loop its turns where each answer is there at once (${polling})`, async () => {
+    it(`leaves the loop its turns where each answer is there at once (${polling})`, async () => {
       const conversation = new Conversation(polling, 0);
       const turns = await conversation.run(notified(conversation));
       assert.ok(turns > MESSAGES / 80, `${turns} turns for ${MESSAGES} messages`);
