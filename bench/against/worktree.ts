@@ -1,6 +1,6 @@
 /** Another commit of this repository, built in a directory of its own that goes when we go. */
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -38,7 +38,7 @@ export function buildWorktree(revision: string): Worktree {
     process.once(signal, () => process.exit(status));
   }
   git('worktree', 'add', '--detach', dir, commit);
-  symlinkSync(join(root, 'node_modules'), join(dir, 'node_modules'), 'dir');
+  installPackages(dir);
   // The library and its packet port; not all that build.mjs makes.
   run(process.execPath, ['node_modules/typescript/bin/tsc', '-b', 'tsconfig.build.json'], dir);
   const native = 'providers/softroce/native';
@@ -49,6 +49,14 @@ export function buildWorktree(revision: string): Worktree {
   const worker = join(bench, 'compare/worker.js');
   if (!existsSync(worker)) throw new Error(`${revision}: no worker at ${worker}`);
   return { worker, commit, remove };
+}
+
+/** Ours, where that commit has the same; its own otherwise. */
+function installPackages(dir: string): void {
+  const lockOf = (tree: string): string => readFileSync(join(tree, 'package-lock.json'), 'utf8');
+  if (lockOf(dir) === lockOf(root)) {
+    symlinkSync(join(root, 'node_modules'), join(dir, 'node_modules'), 'dir');
+  } else run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], dir);
 }
 
 function git(...args: readonly string[]): string {
