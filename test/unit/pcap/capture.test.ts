@@ -50,10 +50,15 @@ function asEthernet(ip: Buffer): Buffer {
   return Buffer.concat([header, ip]);
 }
 
-/** Bytes that a send carries; 0 for other packets. */
-function payloadBytes({ bytes }: Packet): number {
+function bthOf({ bytes }: Packet): number {
   const ipv4 = (bytes[0] ?? 0) >> 4 === 4;
-  const bth = (ipv4 ? 20 : 40) + 8;
+  return (ipv4 ? 20 : 40) + 8;
+}
+
+/** Bytes that a send carries; 0 for other packets. */
+function payloadBytes(packet: Packet): number {
+  const { bytes } = packet;
+  const bth = bthOf(packet);
   const isSend = (bytes[bth] ?? 0xff) <= 4;
   const pad = ((bytes[bth + 1] ?? 0) >> 4) & 3;
   return isSend ? bytes.length - bth - 12 - pad - 4 : 0;
@@ -81,8 +86,14 @@ describe('capture', () => {
         times,
         [...times].sort((a, b) => a - b),
       );
+      // A requester that hears nothing for a while, as on a busy machine, repeats a packet.
+      const sends = new Map<number, number>();
+      for (const packet of packets) {
+        const bytes = payloadBytes(packet);
+        if (bytes > 0) sends.set(packet.bytes.readUIntBE(bthOf(packet) + 9, 3), bytes);
+      }
       assert.equal(
-        packets.reduce((sum, packet) => sum + payloadBytes(packet), 0),
+        [...sends.values()].reduce((sum, bytes) => sum + bytes, 0),
         MESSAGE_BYTES,
       );
     });
