@@ -105,7 +105,7 @@ export class HcaDriver implements Scheduler {
 
   /**
    * Moves everything that can move, and runs handlers. True when there is more to do at once: the
-   * provider lets its event loop turn and pumps again, or sooner if only `acksWait`.
+   * provider lets its event loop turn and pumps again.
    * @param untilHandlers ends as soon as handlers have run and nothing is to be sent: whom they
    * woke goes on in a microtask, which the next look at the port would keep waiting
    */
