@@ -154,6 +154,7 @@ export class HcaDriver implements Scheduler {
   private rounds(untilHandlers: boolean): boolean {
     const { hca } = this;
     for (let round = 0; round < MAX_ROUNDS; round++) {
+      hca.untold = false;
       const moved = this.ahead || this.round();
       this.ahead = false;
       const handlers = hca.notifications.length > 0;
@@ -161,6 +162,8 @@ export class HcaDriver implements Scheduler {
       if (!moved && !handlers) return hca.unsent;
       // Whoever awaits an event goes on in a microtask, and its answer takes the ACK along.
       if (handlers && (hca.turns.leaveAcks() || (untilHandlers && !hca.sendsWaiting))) return true;
+      // Who polls posts no receive again before he has had his turn.
+      if (hca.untold) break;
     }
     hca.transmit();
     return true;

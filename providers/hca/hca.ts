@@ -101,6 +101,8 @@ export class Hca implements CompletionHost, SharedReceiveHost {
   pumping = false;
   /** The port would take more, but others are to have their turn first. */
   unsent = false;
+  /** A consumer has completions to look for, of which nothing tells him. */
+  untold = false;
   /** The port is looked at again at once, unasked. */
   comesBack = false;
   /**
@@ -201,6 +203,10 @@ export class Hca implements CompletionHost, SharedReceiveHost {
 
   notify(target: Notifiable, argument: number): void {
     this.notifications.push(target, argument);
+  }
+
+  shownUntold(): void {
+    this.untold = true;
   }
 
   onCqDestroyed(cq: SoftCompletionQueue): void {

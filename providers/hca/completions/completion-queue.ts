@@ -30,6 +30,8 @@ export interface CompletionHost {
   /** Asks for `publish` at the end of the burst. */
   completionsPending(cq: SoftCompletionQueue): void;
   notify(target: Notifiable, argument: number): void;
+  /** Completions were shown to a consumer who has to look for them. */
+  shownUntold(): void;
   onCqDestroyed(cq: SoftCompletionQueue): void;
   onPollingChanged(from: PollingMode, to: PollingMode): void;
 }
@@ -110,7 +112,10 @@ export class SoftCompletionQueue implements CompletionQueue, Notifiable {
     this.ring.producer = this.written;
     const fire = this.armed === ARMED.NEXT || (this.armed === ARMED.SOLICITED && this.solicited);
     this.solicited = false;
-    if (!fire) return;
+    if (!fire) {
+      this.host.shownUntold();
+      return;
+    }
     this.armed = ARMED.NO;
     this.host.notify(this, NOTIFY);
   }

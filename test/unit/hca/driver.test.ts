@@ -76,4 +76,32 @@ describe('Driver', () => {
     assert.equal(pair.a.driver.device.counters.rnrNaksReceived, 1);
     assert.ok(pair.a.driver.nextDeadlineUs() >= pair.clock.timeUs + 1280);
   });
+
+  it('lets who polls post receives again before it takes in more', () => {
+    const { pair, qpA, qpB } = connectedPair(21);
+    const { port, driver } = pair.b;
+    const [inFlight, receives] = [4, 8];
+    for (let i = 0; i < receives; i++) postReceive(pair.b, qpB, [{ offset: 64, length: 64 }]);
+    const takeIn = port.receive.bind(port);
+    let waiting = 0;
+    // The peer is at work whenever the port is looked at, and sends on as soon as it may.
+    port.receive = () => {
+      pair.a.driver.pump();
+      for (waiting -= drain(pair.a.sendCq).length; waiting < inFlight; waiting++) {
+        postSend(pair.a, qpA, send);
+      }
+      pair.a.driver.pump();
+      return takeIn();
+    };
+    let arrived = 0;
+    for (let turn = 0; turn < 100; turn++) {
+      const hasMore = driver.pump();
+      const came = drain(pair.b.receiveCq).length;
+      for (let i = 0; i < came; i++) postReceive(pair.b, qpB, [{ offset: 64, length: 64 }]);
+      arrived += came;
+      assert.equal(hasMore, true);
+    }
+    assert.equal(driver.device.counters.rnrNaksSent, 0);
+    assert.ok(arrived >= 100 * (inFlight / 2), `${arrived} arrived`);
+  });
 });
