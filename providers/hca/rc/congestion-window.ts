@@ -39,6 +39,7 @@ const QUEUE_INFLATION = 1.25;
 const IDLE_INFLATION = 1.1;
 /** Fewer than that, and a loss is nothing unusual on this path. */
 const LOSSY_RUN = 2048;
+const NONE = -1;
 
 export class CongestionWindow {
   /** Packets that may be outstanding. */
@@ -58,6 +59,8 @@ export class CongestionWindow {
   private run = 0;
   private meanRun = 0;
   private losses = 0;
+  /** What silence has ended, as long as its answer may say that nothing was lost. */
+  private doubtfulRun = NONE;
   private byChance = false;
   private fewFlows = FEW_FLOWS_PACKETS;
 
@@ -140,11 +143,15 @@ export class CongestionWindow {
    * nothing of what the path takes: the window doubles from the answer on, as after the loss of a
    * SYN (RFC 5681, 3.1).
    * @param inflation of the round trip time; Infinity as long as none has been measured
+   * @param outstanding packets that have not been acknowledged
    */
-  onSilence(inflation: number): void {
+  onSilence(inflation: number, outstanding: number): void {
     const first = this.before === 0;
     if (first) {
-      this.endRun();
+      // A packet that goes alone, and waits where its peer has no time, looks as if it were lost.
+      const alone = outstanding === 1 && this.packets > 1;
+      this.doubtfulRun = alone ? NONE : this.run;
+      if (!alone) this.endRun();
       this.before = this.packets;
       this.beforeThreshold = this.threshold;
       if (inflation < Infinity) this.threshold = this.lowered(inflation);
@@ -152,6 +159,7 @@ export class CongestionWindow {
     const nakLost = first && this.byChance && this.lossy;
     this.packets = nakLost ? Math.min(this.packets, this.threshold) : 1;
     this.acknowledged = 0;
+    if (nakLost) this.doubtfulRun = NONE;
   }
 
   /**
@@ -163,6 +171,7 @@ export class CongestionWindow {
     if (wasLate) {
       this.packets = this.before;
       this.threshold = this.beforeThreshold;
+      this.resumeRun();
     } else if (this.byChance) this.packets = Math.min(this.before, this.threshold);
     else this.packets = Math.min(LEAST_PACKETS, this.most);
     this.before = 0;
@@ -172,6 +181,16 @@ export class CongestionWindow {
     if (this.losses < RUNS) this.losses += 1;
     this.meanRun += (this.run - this.meanRun) / this.losses;
     this.run = 0;
+  }
+
+  /** There was no loss: the last run goes on, as if it had not been counted. */
+  private resumeRun(): void {
+    const { doubtfulRun, losses } = this;
+    if (doubtfulRun === NONE) return;
+    this.meanRun = losses === 1 ? 0 : (this.meanRun * losses - doubtfulRun) / (losses - 1);
+    if (losses < RUNS) this.losses -= 1;
+    this.run += doubtfulRun;
+    this.doubtfulRun = NONE;
   }
 
   private half(): number {

@@ -109,9 +109,9 @@ export class RcPace {
     }
   }
 
-  /** Nothing has come back in time: the packet `una` asks. */
-  onSilence(una: number, nowUs: number): void {
-    this.window.onSilence(inflationOf(this.times));
+  /** Nothing has come back in time of so many packets: the first, `una`, asks. */
+  onSilence(una: number, outstanding: number, nowUs: number): void {
+    this.window.onSilence(inflationOf(this.times), outstanding);
     this.askedPsn = una;
     this.times.loweredAtUs = nowUs;
     this.timed = false;

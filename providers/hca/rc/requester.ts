@@ -375,7 +375,7 @@ export class RcRequester implements AckWaiter {
   ask(): void {
     const { hca, completer } = this.qp;
     hca.counters.earlyRepeats += 1;
-    this.pace.onSilence(this.una, hca.nowUs);
+    this.pace.onSilence(this.una, psnDiff(this.maxPsn, this.una), hca.nowUs);
     this.goBack(this.maxPsn);
     completer.onTimeout();
   }

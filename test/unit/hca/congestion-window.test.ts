@@ -176,16 +176,16 @@ describe('Congestion window', () => {
   describe('after silence', () => {
     it('lets one packet ask, however often', () => {
       const window = begun(512);
-      window.onSilence(QUEUE);
+      window.onSilence(QUEUE, 64);
       assert.equal(window.packets, 1);
-      window.onSilence(QUEUE);
+      window.onSilence(QUEUE, 64);
       assert.equal(window.packets, 1);
     });
 
     it('is what it was when all had arrived, only late', () => {
       const window = begun(512);
-      window.onSilence(QUEUE);
-      window.onSilence(QUEUE);
+      window.onSilence(QUEUE, 64);
+      window.onSilence(QUEUE, 64);
       window.onAnswer(true);
       assert.equal(window.packets, 64);
       window.onAcknowledged(64);
@@ -194,7 +194,7 @@ describe('Congestion window', () => {
 
     it('doubles from two packets to half of what it was when they were lost', () => {
       const window = begun(512);
-      window.onSilence(QUEUE);
+      window.onSilence(QUEUE, 64);
       window.onAnswer(false);
       const sizes: number[] = [window.packets];
       for (let i = 0; i < 5; i++) {
@@ -206,7 +206,7 @@ describe('Congestion window', () => {
 
     it('doubles as from the start, when nothing had ever come back', () => {
       const window = begun(512);
-      window.onSilence(Infinity);
+      window.onSilence(Infinity, 64);
       window.onAnswer(false);
       const sizes: number[] = [window.packets];
       for (let i = 0; i < 6; i++) {
@@ -220,10 +220,37 @@ describe('Congestion window', () => {
       const window = begun(64);
       window.onAcknowledged(64);
       window.onRoundTrip(40, 100, 100);
-      window.onSilence(IDLE);
+      window.onSilence(IDLE, 64);
       assert.equal(window.packets, 40);
-      window.onSilence(IDLE);
+      window.onSilence(IDLE, 64);
       assert.equal(window.packets, 1, 'but only once');
+    });
+
+    it('does not take for a path with losses where all was only late', () => {
+      const window = begun(512);
+      for (const run of [64, 3, 200, 1]) {
+        window.onAcknowledged(run);
+        window.onSilence(QUEUE, 64);
+        window.onAnswer(true);
+        assert.equal(window.lossy, false);
+      }
+      window.onLoss(QUEUE);
+      assert.equal(window.lossy, true, 'but then it is one, after 268 packets');
+      for (let loss = 0; loss < 15; loss++) window.onLoss(QUEUE);
+      window.onAcknowledged(2048 * 17);
+      window.onLoss(QUEUE);
+      assert.equal(window.lossy, false, 'the average knows of 268, not of 1');
+    });
+
+    it('learns nothing from a packet that went alone, be it late or lost', () => {
+      const window = begun(512);
+      window.onSilence(QUEUE, 1);
+      window.onAnswer(false);
+      assert.equal(window.lossy, false);
+      assert.equal(window.packets, 2, 'what is lost may have met a full queue all the same');
+      window.begin(1);
+      window.onSilence(QUEUE, 1);
+      assert.equal(window.lossy, true, 'unless the window let no other go');
     });
 
     it('is left alone by an answer that nobody asked for', () => {

@@ -109,7 +109,7 @@ describe('The first round trip of a connection', () => {
     scene.post(WrOpcode.RDMA_WRITE, 8);
     scene.answerAfter(300);
     scene.post(WrOpcode.RDMA_WRITE, 8);
-    // At least 1 ms the first time; on a path that loses packets, three times the sample: 900 us.
-    assert.deepEqual(scene.firstPacketTimes(8000), [0, 1000, 2800, 6400]);
+    // At least 1 ms: a packet that goes alone does not tell that the path loses packets.
+    assert.deepEqual(scene.firstPacketTimes(8000), [0, 1000, 3000, 7000]);
   });
 });
