@@ -41,6 +41,7 @@ export const PLACE = {
 
 /**
  * Packet to send: 16 words, of which the last 12 hold up to 48 bytes of headers from the BTH on.
+ * Payload of a few words may stand behind the headers, and counts as such; it has no pad then.
  */
 export const TX = {
   PATH: 0,

@@ -67,7 +67,7 @@ export class Region implements MemoryRegion {
   readonly view: DataView;
   destroyed = false;
   boundWindows = 0;
-  private readonly bytes: Uint8Array;
+  readonly bytes: Uint8Array;
 
   constructor(
     private readonly table: MemoryTable,

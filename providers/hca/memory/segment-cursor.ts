@@ -60,7 +60,9 @@ export class SegmentCursor {
       if (step > 0) {
         const verdict = this.check(memory, domain, step, 0);
         if (verdict !== MEMORY_CHECK.OK) return verdict;
-        tx.addSegment(memory.region.port, memory.offset, step);
+        if (step < length || !tx.addFew(memory.region, memory.offset, step)) {
+          tx.addSegment(memory.region.port, memory.offset, step);
+        }
         rest -= step;
       }
       this.advance(step);
@@ -83,7 +85,7 @@ export class SegmentCursor {
       if (step > 0) {
         const verdict = this.check(memory, domain, step, Access.LOCAL_WRITE);
         if (verdict !== MEMORY_CHECK.OK) return verdict;
-        placements.add(source + length - rest, step, memory.region.port, memory.offset);
+        placements.add(source + length - rest, step, memory.region, memory.offset);
         rest -= step;
       }
       this.advance(step);

@@ -234,7 +234,7 @@ export class RcResponder {
     }
     if (rx.payloadLength > 0) {
       const { memory, placements } = qp.hca;
-      placements.add(rx.payloadOffset, rx.payloadLength, memory.region.port, memory.offset);
+      placements.add(rx.payloadOffset, rx.payloadLength, memory.region, memory.offset);
     }
     const low = this.writeLo + rx.payloadLength;
     this.writeLo = low >>> 0;

@@ -4,8 +4,12 @@
  */
 import { COPIED_PAYLOAD_BYTES, TX, TX_SEGMENT } from '../../../core/spi/index.js';
 import type { PacketPort } from '../../../core/spi/index.js';
+import { FEW_BYTES } from '../memory/few-bytes.js';
+import type { RegionBytes } from '../memory/few-bytes.js';
 
 const TWO_32 = 4294967296;
+/** Room for headers in a descriptor. */
+const HEADER_BYTES = 4 * (TX.WORDS - TX.HEADER);
 
 export class TransmitQueue {
   /** Over `txPackets`: headers are written through it, big-endian, at the offset `open` returns. */
@@ -72,6 +76,21 @@ export class TransmitQueue {
     this.segments[at + TX_SEGMENT.LENGTH] = length;
     this.segmentCount += 1;
     this.packets[(this.count - 1) * TX.WORDS + TX.SEGMENT_COUNT]! += 1;
+  }
+
+  /**
+   * Adds the whole payload of the packet opened last, when it is few bytes: they stand behind the
+   * headers. False where it has to be a segment.
+   */
+  addFew({ view }: RegionBytes, offset: number, length: number): boolean {
+    const at = (this.count - 1) * TX.WORDS;
+    const headers = this.packets[at + TX.HEADER_LENGTH]!;
+    const fits = length <= FEW_BYTES && headers + length <= HEADER_BYTES;
+    if (!fits || (length & 3) !== 0) return false;
+    const to = (at + TX.HEADER) * 4 + headers;
+    for (let i = 0; i < length; i += 4) this.view.setUint32(to + i, view.getUint32(offset + i));
+    this.packets[at + TX.HEADER_LENGTH] = headers + length;
+    return true;
   }
 
   /** The same for payload that the port must take at once: in two segments it always does. */

@@ -166,7 +166,7 @@ export class UcResponder {
     }
     if (payloadLength > 0) {
       const { memory, placements } = qp.hca;
-      placements.add(payloadOffset, payloadLength, memory.region.port, memory.offset);
+      placements.add(payloadOffset, payloadLength, memory.region, memory.offset);
     }
     const low = this.writeLo + payloadLength;
     this.writeLo = low >>> 0;
