@@ -6,6 +6,11 @@ export type Workload = 'send' | 'write' | 'read' | 'ping' | 'ping-write' | 'idle
 /** How our two ends learn of completions. */
 export type Delivery = 'dequeue' | 'upcall' | 'events$' | 'for-await';
 
+/** Whether messages follow one another, so many in flight, as opposed to pings. */
+export function isStream({ workload }: Cell): boolean {
+  return workload === 'send' || workload === 'write' || workload === 'read';
+}
+
 export interface Cell {
   /** The same for the same measurement, which several rows may share. */
   readonly name: string;

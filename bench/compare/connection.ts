@@ -14,10 +14,12 @@ import {
   type Pz,
   nameOf,
 } from 'dapl';
-import type { Cell } from './cells.js';
+import { type Cell, isStream } from './cells.js';
 import { spinUntil } from './end.js';
 
 const BATCH = 256;
+/** Requests of a ping, which are suppressed: half as many in a row have no completion. */
+const PING_REQUESTS = 32;
 const PRIVILEGES =
   MemPrivileges.LOCAL_READ |
   MemPrivileges.LOCAL_WRITE |
@@ -63,7 +65,7 @@ export class Connection {
         requestEvd: this.evd,
         attributes: {
           maxRecvDtos: slotsPerEp,
-          maxRequestDtos: Math.max(32, 2 * slotsPerEp),
+          maxRequestDtos: isStream(cell) ? 2 * slotsPerEp : PING_REQUESTS,
           ...(mtuBytes > 0 && { transport: { pathMtuBytes: mtuBytes } }),
         },
       }),
