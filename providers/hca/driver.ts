@@ -28,6 +28,8 @@ const MAX_ROUNDS = 16;
  * for it.
  */
 const PATIENT_PACKETS = 16;
+/** So often the pump passes for a consumer who polls: more than there are in a turn of a loop. */
+const PATIENT_PUMPS = 3;
 
 export interface HcaDriverOptions {
   readonly name: string;
@@ -68,6 +70,8 @@ export class HcaDriver implements Scheduler {
   private readonly hca: Hca;
   /** What the first round of the next pump would do has been done by `progress`. */
   private ahead = false;
+  /** So many pumps more are left to a consumer who polls. */
+  private patience = 0;
   private readonly logger: Logger;
 
   constructor(private readonly options: HcaDriverOptions) {
@@ -153,8 +157,8 @@ export class HcaDriver implements Scheduler {
 
   private rounds(untilHandlers: boolean): boolean {
     const { hca } = this;
+    if (this.patience > 0 && this.leaveToConsumer()) return true;
     for (let round = 0; round < MAX_ROUNDS; round++) {
-      hca.untold = false;
       const moved = this.ahead || this.round();
       this.ahead = false;
       const handlers = hca.notifications.length > 0;
@@ -163,9 +167,26 @@ export class HcaDriver implements Scheduler {
       // Whoever awaits an event goes on in a microtask, and its answer takes the ACK along.
       if (handlers && (hca.turns.leaveAcks() || (untilHandlers && !hca.sendsWaiting))) return true;
       // Who polls posts no receive again before he has had his turn.
-      if (hca.untold) break;
+      if (hca.consumerIsDue) {
+        this.patience = PATIENT_PUMPS;
+        break;
+      }
     }
     hca.transmit();
+    return true;
+  }
+
+  /** Takes nothing in, as long as who polls has not been there. */
+  private leaveToConsumer(): boolean {
+    const { hca } = this;
+    if (!hca.consumerIsDue) {
+      this.patience = 0;
+      return false;
+    }
+    this.patience -= 1;
+    hca.readClock();
+    hca.transmit();
+    this.runNotifications();
     return true;
   }
 

@@ -101,8 +101,8 @@ export class Hca implements CompletionHost, SharedReceiveHost {
   pumping = false;
   /** The port would take more, but others are to have their turn first. */
   unsent = false;
-  /** A consumer has completions to look for, of which nothing tells him. */
-  untold = false;
+  /** The last one that showed completions of which nothing tells the consumer. */
+  private untold: SoftCompletionQueue | undefined = undefined;
   /** The port is looked at again at once, unasked. */
   comesBack = false;
   /**
@@ -205,8 +205,13 @@ export class Hca implements CompletionHost, SharedReceiveHost {
     this.notifications.push(target, argument);
   }
 
-  shownUntold(): void {
-    this.untold = true;
+  shownUntold(cq: SoftCompletionQueue): void {
+    this.untold = cq;
+  }
+
+  /** A consumer who polls has not seen all that has been shown to him. */
+  get consumerIsDue(): boolean {
+    return this.untold?.unseen === true;
   }
 
   onCqDestroyed(cq: SoftCompletionQueue): void {

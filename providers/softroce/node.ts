@@ -99,10 +99,9 @@ export class SoftroceNode {
       return;
     }
     this.pumpsThisTurn += 1;
-    const { counters } = this.port;
-    const sent = counters.sentPackets;
+    const before = this.answers;
     this.pump();
-    if (counters.sentPackets !== sent && this.pollsOnWithinSlice()) this.goOnInMicrotask();
+    if (this.answers !== before && this.pollsOnWithinSlice()) this.goOnInMicrotask();
   };
 
   /**
@@ -137,15 +136,19 @@ export class SoftroceNode {
 
   /** Goes on with who answers what comes. */
   private converse(): void {
-    const { counters } = this.port;
-    let sent: number;
+    let before: number;
     let came: boolean;
     do {
-      sent = counters.sentPackets;
+      before = this.answers;
       came = this.pollUntilUs > 0 && this.poll();
       this.pump(came);
-    } while (counters.sentPackets !== sent && this.pollsOnWithinSlice());
+    } while (this.answers !== before && this.pollsOnWithinSlice());
     if (came && this.pollsOnWithinSlice()) this.goOnInMicrotask();
+  }
+
+  /** Packets sent but for ACKs, which leave whatever the consumer does. */
+  private get answers(): number {
+    return this.port.counters.sentPackets - this.device.hca.counters.acksSent;
   }
 
   /** Looks at the port until something comes, for a slice of the time that it is polled. */

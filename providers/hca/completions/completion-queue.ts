@@ -31,7 +31,7 @@ export interface CompletionHost {
   completionsPending(cq: SoftCompletionQueue): void;
   notify(target: Notifiable, argument: number): void;
   /** Completions were shown to a consumer who has to look for them. */
-  shownUntold(): void;
+  shownUntold(cq: SoftCompletionQueue): void;
   onCqDestroyed(cq: SoftCompletionQueue): void;
   onPollingChanged(from: PollingMode, to: PollingMode): void;
 }
@@ -113,7 +113,7 @@ export class SoftCompletionQueue implements CompletionQueue, Notifiable {
     const fire = this.armed === ARMED.NEXT || (this.armed === ARMED.SOLICITED && this.solicited);
     this.solicited = false;
     if (!fire) {
-      this.host.shownUntold();
+      this.host.shownUntold(this);
       return;
     }
     this.armed = ARMED.NO;
@@ -122,6 +122,11 @@ export class SoftCompletionQueue implements CompletionQueue, Notifiable {
 
   poll(): number {
     return this.ring.length;
+  }
+
+  /** Completions are shown of which nobody has been told, nor asked to be. */
+  get unseen(): boolean {
+    return this.armed === ARMED.NO && !this.destroyed && this.ring.length > 0;
   }
 
   arm(solicitedOnly: boolean): void {

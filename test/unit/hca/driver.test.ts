@@ -104,4 +104,58 @@ describe('Driver', () => {
     assert.equal(driver.device.counters.rnrNaksSent, 0);
     assert.ok(arrived >= 100 * (inFlight / 2), `${arrived} arrived`);
   });
+
+  describe('whose consumer polls', () => {
+    const message = [{ offset: 64, length: 64 }];
+
+    /** A completion is shown that nobody has fetched, and a second message has come. */
+    function shown(): ReturnType<typeof connectedPair> {
+      const world = connectedPair(21);
+      const { pair, qpA, qpB } = world;
+      for (let i = 0; i < 2; i++) {
+        postReceive(pair.b, qpB, message);
+        postSend(pair.a, qpA, send);
+        pair.a.driver.pump();
+        if (i === 0) pair.b.driver.pump();
+      }
+      assert.equal(pair.b.port.pending, 1);
+      return world;
+    }
+
+    it('leaves him three pumps, and then goes on without him', () => {
+      const { driver, port, receiveCq } = shown().pair.b;
+      for (let i = 0; i < 3; i++) {
+        assert.equal(driver.pump(), true);
+        assert.equal(port.pending, 1);
+      }
+      driver.pump();
+      assert.equal(port.pending, 0);
+      assert.equal(drain(receiveCq).length, 2);
+    });
+
+    it('goes on as soon as he has been there', () => {
+      const { driver, port, receiveCq } = shown().pair.b;
+      drain(receiveCq);
+      driver.pump();
+      assert.equal(port.pending, 0);
+    });
+
+    it('goes on when he wants to be told', () => {
+      const { driver, port, receiveCq } = shown().pair.b;
+      receiveCq.arm(false);
+      driver.pump();
+      assert.equal(port.pending, 0);
+    });
+
+    it('sends what he posts, and runs what others have deferred, meanwhile', () => {
+      const { pair, qpB } = shown();
+      let ran = false;
+      pair.b.driver.defer(() => (ran = true));
+      const before = pair.b.port.counters.sentPackets;
+      postSend(pair.b, qpB, send);
+      pair.b.driver.pump();
+      assert.ok(ran && pair.b.port.pending === 1);
+      assert.ok(pair.b.port.counters.sentPackets > before);
+    });
+  });
 });

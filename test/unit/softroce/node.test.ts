@@ -51,12 +51,18 @@ class Conversation {
   readonly qp: QueuePair;
   onNotify = (): void => undefined;
   private idleLooks = 0;
+  /** Messages of the peer's stream that are not acknowledged. */
+  private inFlight = 0;
   private readonly peerQp: QueuePair;
 
-  /** @param looks in vain before each answer has come */
+  /**
+   * @param looks in vain before each answer has come
+   * @param receives that the node has posted
+   */
   constructor(
     polling: PollingMode,
     private readonly looks: number,
+    receives = RECEIVES,
   ) {
     joinPorts(this.port, this.peer.port);
     const { port, peer } = this;
@@ -68,15 +74,16 @@ class Conversation {
     this.memory = { base, region };
     const onEvent = (): void => undefined;
     const onNotify = (): void => this.onNotify();
-    this.cq = device.createCompletionQueue({ minEntries: 64, onNotify, onEvent });
+    this.cq = device.createCompletionQueue({ minEntries: 128, onNotify, onEvent });
     this.cq.setPolling(polling);
-    const numbers = { maxSendWr: 16, maxReceiveWr: 16, maxSendSge: 1, maxReceiveSge: 1 };
+    const sges = { maxSendSge: 1, maxReceiveSge: 1 };
+    const numbers = { maxSendWr: 16, maxReceiveWr: 2 * receives, ...sges };
     const queues = { pd, sendCq: this.cq, receiveCq: this.cq, maxInlineBytes: 0 };
     const type = QpType.RC;
     this.qp = device.createQueuePair({ ...queues, ...numbers, type, context: 1, onEvent });
     this.peerQp = peer.createQp();
     connect({ a: { port }, b: peer } as unknown as HcaPair, this.qp, this.peerQp);
-    for (let i = 0; i < RECEIVES; i++) {
+    for (let i = 0; i < receives; i++) {
       postReceive(this.memory, this.qp, [SEGMENT]);
       postReceive(peer, this.peerQp, [SEGMENT]);
     }
@@ -106,6 +113,39 @@ class Conversation {
     over = true;
     this.node.keepAlive.release();
     return turns;
+  }
+
+  /** Takes in a stream of the peer, which has `burst` messages in flight whenever it is looked at. */
+  async takeStream(burst: number, next: () => Promise<void>): Promise<void> {
+    this.port.peerWorks = () => this.stream(burst);
+    this.node.keepAlive.retain();
+    let over = false;
+    // What the system does for a socket.
+    const watch = (): void => {
+      if (this.port.pending > 0) this.port.handlers?.onReadable();
+      if (!over) setImmediate(watch);
+    };
+    this.stream(burst);
+    watch();
+    for (let got = 0; got < MESSAGES;) {
+      await next();
+      const came = drain(this.cq).length;
+      got += came;
+      // A consumer who awaits has the events, and takes a while.
+      for (let i = 0; i < 10; i++) await Promise.resolve();
+      for (let i = 0; i < came; i++) postReceive(this.memory, this.qp, [SEGMENT]);
+    }
+    over = true;
+    this.port.peerWorks = () => undefined;
+    this.node.keepAlive.release();
+  }
+
+  private stream(burst: number): void {
+    const { peer } = this;
+    peer.driver.pump();
+    this.inFlight -= drain(peer.sendCq).length;
+    for (; this.inFlight < burst; this.inFlight++) postSend(peer, this.peerQp, REPLY);
+    peer.driver.pump();
   }
 
   private answer(): void {
@@ -164,6 +204,15 @@ describe('a softroce node whose consumer awaits', () => {
       const conversation = new Conversation(polling, 0);
       const turns = await conversation.run(notified(conversation));
       assert.ok(turns > MESSAGES / 80, `${turns} turns for ${MESSAGES} messages`);
+    });
+  }
+
+  for (const polling of ['event', 'adaptive'] as const) {
+    it(`posts receives again before a further burst is acknowledged (${polling})`, async () => {
+      const burst = 20;
+      const conversation = new Conversation(polling, 0, 2 * burst);
+      await conversation.takeStream(burst, notified(conversation));
+      assert.equal(conversation.node.device.hca.counters.rnrNaksSent, 0);
     });
   }
 });
