@@ -131,6 +131,18 @@ export const ROWS: readonly Row[] = [
     ours: cell('softroce', 'send', 64, { endpoints: 1000 }),
     rivals: [{ cell: oneEndpoint, goal: 0.7 }],
   },
+  {
+    label: '64 B SEND, 64 in flight, adaptive, for await',
+    unit: 'M/s',
+    ours: cell('softroce', 'send', 64, { polling: 'adaptive', delivery: 'for-await' }),
+    rivals: [{ cell: oneEndpoint }],
+  },
+  {
+    label: '4 KiB SEND, 64 in flight, spin',
+    unit: 'GB/s',
+    ours: cell('softroce', 'send', 4096, { depth: 64 }),
+    rivals: [{ cell: throughput('send', KIB64, 'spin').ours }],
+  },
   variant('MTU 4096', 'mtu-4096', {}),
   variant('MTU 2048', 'softroce', { mtuBytes: 2048 }),
   variant('MTU 1024', 'softroce', { mtuBytes: 1024 }),

@@ -28,7 +28,7 @@ const MAX_ROUNDS = 16;
  * for it.
  */
 const PATIENT_PACKETS = 16;
-/** So often the pump passes for a consumer who polls: more than there are in a turn of a loop. */
+/** So often the pump passes for a consumer who is due: more than there are in a turn of a loop. */
 const PATIENT_PUMPS = 3;
 
 export interface HcaDriverOptions {
@@ -70,7 +70,7 @@ export class HcaDriver implements Scheduler {
   private readonly hca: Hca;
   /** What the first round of the next pump would do has been done by `progress`. */
   private ahead = false;
-  /** So many pumps more are left to a consumer who polls. */
+  /** So many pumps more are left to a consumer who is due. */
   private patience = 0;
   private readonly logger: Logger;
 
@@ -166,7 +166,7 @@ export class HcaDriver implements Scheduler {
       if (!moved && !handlers) return hca.unsent;
       // Whoever awaits an event goes on in a microtask, and its answer takes the ACK along.
       if (handlers && (hca.turns.leaveAcks() || (untilHandlers && !hca.sendsWaiting))) return true;
-      // Who polls posts no receive again before he has had his turn.
+      // Who polls, or awaits, posts no receive again before he has had his turn.
       if (hca.consumerIsDue) {
         this.patience = PATIENT_PUMPS;
         break;
@@ -176,7 +176,7 @@ export class HcaDriver implements Scheduler {
     return true;
   }
 
-  /** Takes nothing in, as long as who polls has not been there. */
+  /** Takes nothing in, as long as the consumer has not been there. */
   private leaveToConsumer(): boolean {
     const { hca } = this;
     if (!hca.consumerIsDue) {
@@ -196,6 +196,7 @@ export class HcaDriver implements Scheduler {
    */
   private round(): boolean {
     const { hca, timers } = this;
+    hca.shown = undefined;
     if (hca.sendsWaiting) hca.readClock();
     hca.transmit();
     const received = hca.receive();

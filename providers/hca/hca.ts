@@ -101,8 +101,8 @@ export class Hca implements CompletionHost, SharedReceiveHost {
   pumping = false;
   /** The port would take more, but others are to have their turn first. */
   unsent = false;
-  /** The last one that showed completions of which nothing tells the consumer. */
-  private untold: SoftCompletionQueue | undefined = undefined;
+  /** The completion queue that was the last one of this round to show completions. */
+  shown: SoftCompletionQueue | undefined = undefined;
   /** The port is looked at again at once, unasked. */
   comesBack = false;
   /**
@@ -111,7 +111,7 @@ export class Hca implements CompletionHost, SharedReceiveHost {
    */
   private answering = false;
   /** Requests that doorbells have shown since anything was sent last. */
-  private shown = 0;
+  private requests = 0;
   /** Packets are being taken in or put out: not the time to begin with that. */
   private moving = false;
   /** Completion queues whose consumer wants the port polled for a while after activity. */
@@ -205,13 +205,9 @@ export class Hca implements CompletionHost, SharedReceiveHost {
     this.notifications.push(target, argument);
   }
 
-  shownUntold(cq: SoftCompletionQueue): void {
-    this.untold = cq;
-  }
-
-  /** A consumer who polls has not seen all that has been shown to him. */
+  /** A consumer has not fetched what this round has shown: he polls, or awaits and goes on soon. */
   get consumerIsDue(): boolean {
-    return this.untold?.unseen === true;
+    return this.shown?.unseen === true;
   }
 
   onCqDestroyed(cq: SoftCompletionQueue): void {
@@ -237,10 +233,10 @@ export class Hca implements CompletionHost, SharedReceiveHost {
 
   /** A doorbell has shown so many requests more. */
   requestsShown(qp: SoftQueuePair, count: number): void {
-    this.shown += count;
+    this.requests += count;
     this.turns.scheduleRequests(qp);
     const { answering } = this;
-    if (this.moving || this.shown < (answering ? 1 : EAGER_REQUESTS)) return;
+    if (this.moving || this.requests < (answering ? 1 : EAGER_REQUESTS)) return;
     this.answering = false;
     this.readClock();
     // The pump that has been asked for sends what is left.
@@ -260,7 +256,7 @@ export class Hca implements CompletionHost, SharedReceiveHost {
   transmit(comesBack = this.comesBack): boolean {
     const before = this.tx.taken;
     this.unsent = false;
-    this.shown = 0;
+    this.requests = 0;
     this.moving = true;
     if (this.flush()) {
       let more = true;

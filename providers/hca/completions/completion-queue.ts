@@ -30,8 +30,8 @@ export interface CompletionHost {
   /** Asks for `publish` at the end of the burst. */
   completionsPending(cq: SoftCompletionQueue): void;
   notify(target: Notifiable, argument: number): void;
-  /** Completions were shown to a consumer who has to look for them. */
-  shownUntold(cq: SoftCompletionQueue): void;
+  /** The last queue that has shown completions. */
+  shown: SoftCompletionQueue | undefined;
   onCqDestroyed(cq: SoftCompletionQueue): void;
   onPollingChanged(from: PollingMode, to: PollingMode): void;
 }
@@ -112,10 +112,8 @@ export class SoftCompletionQueue implements CompletionQueue, Notifiable {
     this.ring.producer = this.written;
     const fire = this.armed === ARMED.NEXT || (this.armed === ARMED.SOLICITED && this.solicited);
     this.solicited = false;
-    if (!fire) {
-      this.host.shownUntold(this);
-      return;
-    }
+    this.host.shown = this;
+    if (!fire) return;
     this.armed = ARMED.NO;
     this.host.notify(this, NOTIFY);
   }
@@ -124,7 +122,7 @@ export class SoftCompletionQueue implements CompletionQueue, Notifiable {
     return this.ring.length;
   }
 
-  /** Completions are shown of which nobody has been told, nor asked to be. */
+  /** Completions are shown that nobody has fetched; nor does he ask to be told of others. */
   get unseen(): boolean {
     return this.armed === ARMED.NO && !this.destroyed && this.ring.length > 0;
   }

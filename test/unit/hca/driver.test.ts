@@ -147,6 +147,21 @@ describe('Driver', () => {
       assert.equal(port.pending, 0);
     });
 
+    it('does not wait for him when there is nothing new for him', () => {
+      const { pair, qpA } = shown();
+      const { driver, port } = pair.b;
+      while (port.pending > 0) driver.pump();
+      for (let i = 0; i < 3; i++) driver.pump();
+      const { RDMA_WRITE } = WrOpcode;
+      const { rkey } = pair.b.region;
+      for (let i = 0; i < 5; i++) {
+        postSend(pair.a, qpA, { ...send, opcode: RDMA_WRITE, remoteAddress: pair.b.base, rkey });
+        pair.a.driver.pump();
+        driver.pump();
+        assert.equal(port.pending, 0);
+      }
+    });
+
     it('sends what he posts, and runs what others have deferred, meanwhile', () => {
       const { pair, qpB } = shown();
       let ran = false;

@@ -120,12 +120,13 @@ class Conversation {
     this.port.peerWorks = () => this.stream(burst);
     this.node.keepAlive.retain();
     let over = false;
-    // What the system does for a socket.
+    // What the system does for a socket; the peer is at work meanwhile, too.
     const watch = (): void => {
+      if (over) return;
+      this.stream(burst);
       if (this.port.pending > 0) this.port.handlers?.onReadable();
-      if (!over) setImmediate(watch);
+      setImmediate(watch);
     };
-    this.stream(burst);
     watch();
     for (let got = 0; got < MESSAGES;) {
       await next();
