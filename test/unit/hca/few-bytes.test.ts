@@ -19,7 +19,8 @@ describe('Payload of few bytes', () => {
       postSend(pair.a, qpA, { opcode: WrOpcode.SEND, segments, flags });
       pair.run(1000);
       assert.equal(drain(pair.b.receiveCq)[0]?.byteLength, length);
-      assert.deepEqual([...pair.b.bytes.subarray(to, to + length)], LENGTHS.slice(0, length).map((i) => 0x80 + i)); // prettier-ignore
+      const expected = LENGTHS.slice(0, length).map((i) => 0x80 + i);
+      assert.deepEqual([...pair.b.bytes.subarray(to, to + length)], expected);
       assert.equal(pair.b.bytes[to - 1], 0xee);
       assert.equal(pair.b.bytes[to + length], 0xee);
     }
@@ -38,7 +39,8 @@ describe('Payload of few bytes', () => {
     assert.ok(add(12, 8));
     assert.equal(port.txPackets[TX.HEADER_LENGTH], 20);
     const at = TX.HEADER * 4 + 12;
-    assert.deepEqual([...new Uint8Array(port.txPackets.buffer, port.txPackets.byteOffset + at, 8)], [5, 6, 7, 8, 9, 10, 11, 12]); // prettier-ignore
+    const { buffer, byteOffset } = port.txPackets;
+    assert.deepEqual([...new Uint8Array(buffer, byteOffset + at, 8)], [5, 6, 7, 8, 9, 10, 11, 12]);
     assert.ok(add(32, 16));
     assert.equal(add(36, 16), false, 'no room');
     assert.equal(add(12, 20), false, 'too many');

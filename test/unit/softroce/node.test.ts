@@ -115,7 +115,7 @@ class Conversation {
     return turns;
   }
 
-  /** Takes in a stream of the peer, which has `burst` messages in flight whenever it is looked at. */
+  /** Takes in a stream of the peer, which has `burst` messages in flight whenever it can. */
   async takeStream(burst: number, next: () => Promise<void>): Promise<void> {
     this.port.peerWorks = () => this.stream(burst);
     this.node.keepAlive.retain();
