@@ -35,6 +35,7 @@ import type { SharedReceiveHost, SoftSharedReceiveQueue } from './srq/shared-rec
 import { SegmentCursor } from './memory/segment-cursor.js';
 import { SendTurns } from './sending/send-turns.js';
 import { SharedReceiveTable } from './srq/shared-receive-table.js';
+import { ReadStreams } from './rc/read-streams.js';
 import { TransmitQueue } from './sending/transmit-queue.js';
 import { endUsesOfQueuePair, endUsesOfSharedReceives } from './uses.js';
 import { bthPkey } from './wire/bth.js';
@@ -87,6 +88,7 @@ export class Hca implements CompletionHost, SharedReceiveHost {
   readonly tx: TransmitQueue;
   readonly turns: SendTurns;
   readonly placements: PlacementQueue;
+  readonly readStreams = new ReadStreams();
   readonly notifications: NotificationQueue;
   /** The time at the last look, in microseconds. */
   nowUs = 0;

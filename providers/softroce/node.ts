@@ -181,9 +181,9 @@ export class SoftroceNode {
 
   /** Whether the port is looked at again at once, without waiting for the system to wake us. */
   private pollsOn(): boolean {
-    const { adaptiveCqs, nowUs } = this.device.hca;
+    const { adaptiveCqs, readStreams, nowUs } = this.device.hca;
     const { receivedPackets } = this.port.counters;
-    if (adaptiveCqs === 0) this.pollUntilUs = 0;
+    if (adaptiveCqs === 0) this.pollUntilUs = readStreams.nextUs(nowUs);
     else if (receivedPackets !== this.seenPackets) this.pollUntilUs = nowUs + ADAPTIVE_POLL_US;
     this.seenPackets = receivedPackets;
     return nowUs < this.pollUntilUs;

@@ -79,6 +79,7 @@ export class RcReads {
     }
     const count = Math.max(1, Math.ceil(length / qp.mtuBytes));
     const at = this.keep(resource, RESOURCE.READ, count, lo, hi, key, length);
+    qp.hca.readStreams.onRead(length, qp.hca.nowUs);
     this.owe(resource, at, 0, count);
   }
 

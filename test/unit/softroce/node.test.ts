@@ -11,35 +11,15 @@ import {
 import type { CompletionQueue, PollingMode, QueuePair } from '../../../core/spi/index.js';
 import { monotonicClock } from '../../../providers/host/index.js';
 import { SoftroceNode } from '../../../providers/softroce/node.js';
-import type { SocketPort, SocketPortCounters } from '../../../providers/softroce/port-options.js';
 import type { HcaPair, Memory } from '../../support/hca-pair.js';
 import { Side, connect, drain, postReceive, postSend } from '../../support/hca-pair.js';
-import { MemoryPort, joinPorts } from '../../support/memory-port.js';
+import { joinPorts } from '../../support/memory-port.js';
+import { WatchedPort } from '../../support/watched-port.js';
 
 const MESSAGES = 600;
 const RECEIVES = 8;
 const SEGMENT = { offset: 0, length: 8 };
 const REPLY = { opcode: WrOpcode.SEND, segments: [SEGMENT], flags: WrFlags.SIGNALED };
-
-/** A port whose time goes on by a microsecond a look, and whose peer is at work between looks. */
-class WatchedPort extends MemoryPort implements SocketPort {
-  readonly kind = 'native';
-  readonly clockUs = Float64Array.of(monotonicClock.now());
-  override readonly counters: SocketPortCounters = {
-    ...new MemoryPort(gidFromIp('10.0.0.1')).counters,
-    sentTrains: 0,
-    receivedTrains: 0,
-    droppedDatagrams: 0,
-    unseenHeaders: 0,
-  };
-  peerWorks = (): void => undefined;
-
-  override receive(): number {
-    this.clockUs[0]! += 1;
-    this.peerWorks();
-    return super.receive();
-  }
-}
 
 /** The node, and a peer that answers each message. */
 class Conversation {
