@@ -86,13 +86,18 @@ const rateRivals: Rival[] = [
 ];
 
 const oneEndpoint = cell('softroce', 'send', 64);
-const baseline = cell('softroce', 'write', MIB, { polling: 'event' });
 
 /** Ours against ours: what a setting costs. */
-function variant(label: string, contender: string, options: CellOptions): Row {
-  const ours = cell(contender, 'write', MIB, { polling: 'event', ...options });
+function variant(
+  workload: 'write' | 'read',
+  label: string,
+  contender: string,
+  options: CellOptions,
+): Row {
+  const ours = cell(contender, workload, MIB, { polling: 'event', ...options });
   // What it is a variant of has packets of 56 KiB, which the two ends agree on.
-  return { label: `1 MiB RDMA WRITE, ${label}`, unit: 'GB/s', ours, rivals: [{ cell: baseline }] };
+  const rivals = [{ cell: cell('softroce', workload, MIB, { polling: 'event' }) }];
+  return { label: `1 MiB ${NAMES[workload]}, ${label}`, unit: 'GB/s', ours, rivals };
 }
 
 export const ROWS: readonly Row[] = [
@@ -143,10 +148,11 @@ export const ROWS: readonly Row[] = [
     ours: cell('softroce', 'send', 4096, { depth: 64 }),
     rivals: [{ cell: throughput('send', KIB64, 'spin').ours }],
   },
-  variant('MTU 4096', 'mtu-4096', {}),
-  variant('MTU 2048', 'softroce', { mtuBytes: 2048 }),
-  variant('MTU 1024', 'softroce', { mtuBytes: 1024 }),
-  variant('dgram port', 'dgram', {}),
+  variant('write', 'MTU 4096', 'mtu-4096', {}),
+  variant('read', 'MTU 4096', 'mtu-4096', {}),
+  variant('write', 'MTU 2048', 'softroce', { mtuBytes: 2048 }),
+  variant('write', 'MTU 1024', 'softroce', { mtuBytes: 1024 }),
+  variant('write', 'dgram port', 'dgram', {}),
   {
     label: '8 B half RTT, SEND, dgram port, event',
     unit: 'us',
