@@ -139,6 +139,18 @@ export abstract class IaBase extends DatHandle {
     return this.counts.read(checkReset(operation, options));
   }
 
+  /**
+   * What the device and its port have counted: packets, retries, receivers that were not ready,
+   * what was dropped and why. docs/softroce.md names all of softroce and mock; over verbs they are
+   * those of sysfs, `counters` and `hw_counters` of the port, where others on the machine count,
+   * too. Empty where nothing is counted. Beyond DAT, whose dat_ib_start_counter samples sysfs.
+   * @throws DatError DAT_INVALID_HANDLE
+   */
+  deviceCounters(): Readonly<Record<string, number>> {
+    this.begin('ia.deviceCounters');
+    return this.context.device.readCounters?.() ?? {};
+  }
+
   /** @internal queues an asynchronous error */
   reportAsync(event: AsyncErrorEvent): void {
     this.counts.count('asyncError');

@@ -103,6 +103,11 @@ export interface Device {
    * from here. Returns true when anything moved.
    */
   progress(): boolean;
+  /**
+   * What the device and its port have counted, by the provider's names; absent where nothing is
+   * counted. It is for people: names differ from provider to provider.
+   */
+  readCounters?(): Readonly<Record<string, number>>;
   /** Ends the device. Idempotent; objects left over are destroyed first, in order. */
   close(): Promise<void>;
 }

@@ -63,17 +63,20 @@ export const TX_SEGMENT = { REGION: 0, OFFSET_LO: 1, OFFSET_HI: 2, LENGTH: 3, WO
 /** The longest payload that a port always copies during `send`, in bytes: the largest path MTU. */
 export const COPIED_PAYLOAD_BYTES = 4096;
 
-export interface PacketPortCounters {
-  receivedPackets: number;
-  sentPackets: number;
+/** What every port counts. */
+export const PORT_COUNTERS = [
+  'receivedPackets',
+  'sentPackets',
   /** Datagrams too short, too long or misshapen to hold a BTH and an ICRC. */
-  malformed: number;
-  badIcrc: number;
+  'malformed',
+  'badIcrc',
   /** IPv4 packets accepted with a recovered identification. */
-  recoveredId: number;
+  'recoveredId',
   /** Packets that the system refused to send (not those left for a later call). */
-  sendErrors: number;
-}
+  'sendErrors',
+] as const;
+
+export type PacketPortCounters = Record<(typeof PORT_COUNTERS)[number], number>;
 
 export interface PacketPort {
   /** Addresses this port sends from and receives on; index 0 is the default. */

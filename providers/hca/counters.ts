@@ -50,8 +50,19 @@ export class HcaCounters {
   completions = 0;
   cqOverruns = 0;
 
+  /** All of them, by name: what has been dropped is named after its reason, as `dropUnknownQpn`. */
+  read(): Record<string, number> {
+    const { drops, ...counts } = this;
+    const dropped = DROP_REASONS.map((reason) => [dropName(reason), drops[reason]] as const);
+    return { ...counts, ...Object.fromEntries(dropped) };
+  }
+
   /** Dropped packets, whatever the reason. */
   get dropped(): number {
     return DROP_REASONS.reduce((sum, reason) => sum + this.drops[reason], 0);
   }
+}
+
+function dropName(reason: DropReason): string {
+  return `drop${reason.charAt(0).toUpperCase()}${reason.slice(1)}`;
 }

@@ -1,5 +1,5 @@
 /** The software HCA as core sees it: makes the objects, and refuses what does not fit. */
-import { GSI_QPN, QpType, SpiError } from '../../core/spi/index.js';
+import { GSI_QPN, PORT_COUNTERS, QpType, SpiError } from '../../core/spi/index.js';
 import type {
   AddressHandle,
   AddressVector,
@@ -60,6 +60,8 @@ export class HcaDevice implements Device {
   mapFile?: NonNullable<Device['mapFile']>;
   /** Set by a provider whose port prefers some memory to other. */
   allocate: Device['allocate'] = (lengthBytes) => new ArrayBuffer(lengthBytes);
+  /** What the port counts: more than this is set by a provider whose port does. */
+  portCounters: readonly string[] = PORT_COUNTERS;
   private readonly domains = new Set<Domain>();
   private readonly cqs = new Set<SoftCompletionQueue>();
   private eventHandler: (event: AsyncEventType) => void = () => undefined;
@@ -79,6 +81,14 @@ export class HcaDevice implements Device {
 
   get gids(): readonly Gid[] {
     return this.hca.port.gids;
+  }
+
+  readCounters(): Readonly<Record<string, number>> {
+    const { counters, port } = this.hca;
+    const ofPort: Readonly<Record<string, number | undefined>> = port.counters;
+    const read = counters.read();
+    for (const name of this.portCounters) read[name] = ofPort[name] ?? 0;
+    return read;
   }
 
   get counters(): HcaCounters {

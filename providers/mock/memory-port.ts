@@ -2,16 +2,11 @@
  * The packet port on a simulated fabric. Packets are real bytes with a real ICRC, so that
  * corruption on the way is found out as it is on a network.
  */
-import type {
-  Gid,
-  GidWords,
-  PacketPort,
-  PacketPortCounters,
-  PacketPortHandlers,
-} from '../../core/spi/index.js';
+import type { Gid, GidWords, PacketPort, PacketPortHandlers } from '../../core/spi/index.js';
 import {
   GROUP_BIT,
   PLACE,
+  PORT_COUNTERS,
   RX,
   RxFlags,
   SpiError,
@@ -66,10 +61,13 @@ export function checkPortOptions(options: MemoryPortOptions): Gid[] {
   });
 }
 
-export interface MemoryPortCounters extends PacketPortCounters {
+export const MEMORY_PORT_COUNTERS = [
+  ...PORT_COUNTERS,
   /** Packets that came faster than they were received. */
-  overruns: number;
-}
+  'overruns',
+] as const;
+
+export type MemoryPortCounters = Record<(typeof MEMORY_PORT_COUNTERS)[number], number>;
 
 export class MemoryPort implements PacketPort {
   readonly gids: readonly Gid[];

@@ -16,6 +16,7 @@ import { HcaDriver } from '../hca/index.js';
 import type { HcaDevice, HcaParameters } from '../hca/index.js';
 import { KeepAliveCounter } from '../host/index.js';
 import type { Fabric } from './fabric.js';
+import { MEMORY_PORT_COUNTERS } from './memory-port.js';
 import type { MemoryPort } from './memory-port.js';
 import { VirtualTimer } from './virtual-clock.js';
 
@@ -75,6 +76,7 @@ export class MockNode {
     });
     this.device = this.driver.device;
     this.#timer = new VirtualTimer(fabric.clock, () => this.#pump());
+    this.device.portCounters = MEMORY_PORT_COUNTERS;
     this.device.onClosed = () => this.#timer.close();
     this.port.watch(this.driver.portHandlers(() => this.#wake()));
     this.keepAlive = new KeepAliveCounter((alive) => this.port.setKeepAlive(alive));

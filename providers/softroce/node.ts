@@ -12,6 +12,7 @@ import {
   SystemRandom,
   monotonicClock,
 } from '../host/index.js';
+import { SOCKET_PORT_COUNTERS } from './port-options.js';
 import type { SocketPort } from './port-options.js';
 
 /** How long the port is polled after activity while an EVD asks for `adaptive`. */
@@ -81,6 +82,7 @@ export class SoftroceNode {
     };
     port.watch(this.driver.portHandlers(() => this.onWake()));
     this.device = this.driver.device;
+    this.device.portCounters = SOCKET_PORT_COUNTERS;
     this.device.onClosed = () => this.close();
     if (port.mapFile !== undefined) this.device.mapFile = port.mapFile.bind(port);
     if (port.allocate !== undefined) this.device.allocate = port.allocate.bind(port);

@@ -1,8 +1,9 @@
 /** What the two socket ports have in common: options, counters, sizes of the shared arrays. */
-import type { Device, Gid, Logger, PacketPort, PacketPortCounters } from '../../core/spi/index.js';
+import type { Device, Gid, Logger, PacketPort } from '../../core/spi/index.js';
 import {
   LOCAL_MTU_BYTES,
   PLACE,
+  PORT_COUNTERS,
   RX,
   SpiError,
   TX,
@@ -36,15 +37,18 @@ export interface SocketPortOptions {
   readonly logger?: Logger;
 }
 
-export interface SocketPortCounters extends PacketPortCounters {
+export const SOCKET_PORT_COUNTERS = [
+  ...PORT_COUNTERS,
   /** System calls that carried packets. */
-  sentTrains: number;
-  receivedTrains: number;
+  'sentTrains',
+  'receivedTrains',
   /** Datagrams lost because the receive buffer was full: of the system, or of the dgram port. */
-  droppedDatagrams: number;
+  'droppedDatagrams',
   /** With `icrcCheck: 'exact'`: datagrams dropped because the raw socket had missed them. */
-  unseenHeaders: number;
-}
+  'unseenHeaders',
+] as const;
+
+export type SocketPortCounters = Record<(typeof SOCKET_PORT_COUNTERS)[number], number>;
 
 export interface SocketPort extends PacketPort {
   readonly kind: 'native' | 'dgram';

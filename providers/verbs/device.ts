@@ -41,6 +41,7 @@ import {
 } from './protection-domain.js';
 import { VerbsQueuePair } from './queue-pair.js';
 import { VerbsSharedReceiveQueue } from './shared-receive-queue.js';
+import { readSysfsCounters } from './sysfs-counters.js';
 import type { VerbsObject } from './verbs-object.js';
 import { VerbsXrcDomain } from './xrc-domain.js';
 
@@ -218,6 +219,10 @@ export class VerbsDevice implements Device {
   /** Hardware needs no driving; completions come into their rings. */
   progress(): boolean {
     return this.addon.progress(this.number) > 0;
+  }
+
+  readCounters(): Readonly<Record<string, number>> {
+    return readSysfsCounters(this.name, this.attributes.portNumber);
   }
 
   /** Whether its events keep the process alive. */

@@ -1,7 +1,7 @@
 /** Which umad device belongs to a port of an RDMA device: sysfs says. */
-import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { SpiError } from '../../core/spi/index.js';
+import { namesIn, textOf } from './sysfs.js';
 
 const SYSFS = '/sys/class/infiniband_mad';
 const DEVICES = '/dev/infiniband';
@@ -12,6 +12,7 @@ const DEVICES = '/dev/infiniband';
  */
 export function umadPathOf(deviceName: string, port: number, sysfs = SYSFS): string {
   const numbered = namesIn(sysfs).find((name) => {
+    if (!name.startsWith('umad')) return false;
     const [device, number] = [
       textOf(join(sysfs, name, 'ibdev')),
       textOf(join(sysfs, name, 'port')),
@@ -24,20 +25,4 @@ export function umadPathOf(deviceName: string, port: number, sysfs = SYSFS): str
     `port ${port} of ${deviceName} has no management datagrams: ${sysfs} does not list it ` +
       '(load the kernel module with `modprobe ib_umad`; iWARP devices have none)',
   );
-}
-
-function namesIn(sysfs: string): string[] {
-  try {
-    return readdirSync(sysfs).filter((name) => name.startsWith('umad'));
-  } catch {
-    return [];
-  }
-}
-
-function textOf(path: string): string {
-  try {
-    return readFileSync(path, 'utf8').trim();
-  } catch {
-    return '';
-  }
 }

@@ -210,6 +210,23 @@ export const observing = group('Observing endpoints', (claim) => {
     }
   });
 
+  claim('counters of the device, if it has any, go on with what it moves', async (pair) => {
+    const { active, passive } = await connected(pair);
+    const before = active.ia.deviceCounters();
+    active.ep.postRdmaWrite(active.lmr.segment(0, 40), 1, passive.remote());
+    await active.expect('dto 1 SUCCESS');
+    const names = Object.keys(before);
+    const grown = (): boolean => {
+      const now = active.ia.deviceCounters();
+      assert.deepEqual(Object.keys(now), names);
+      assert.ok(names.every((name) => now[name]! >= before[name]!));
+      return names.length === 0 || names.some((name) => now[name]! > before[name]!);
+    };
+    // A driver may give the same values for some milliseconds.
+    for (let i = 0; i < 50 && !grown(); i++) await settle(pair);
+    assert.ok(grown());
+  });
+
   claim('connection$, completions$ and state$ tell the whole life of an endpoint', async (pair) => {
     const peers = meet(pair);
     const { active, passive } = peers;

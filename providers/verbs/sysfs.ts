@@ -1,0 +1,18 @@
+/** Reading sysfs at once; what is not there is empty. */
+import { readFileSync, readdirSync } from 'node:fs';
+
+export function namesIn(path: string): string[] {
+  try {
+    return readdirSync(path);
+  } catch {
+    return [];
+  }
+}
+
+export function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8').trim();
+  } catch {
+    return '';
+  }
+}
