@@ -4,7 +4,7 @@
  * of one round: the machine's own speed comes and goes. docs/performance.md explains each peer.
  *
  *   npm run bench -- [--rounds N] [--seconds S] [--only TEXT] [--peers LIST] [--json FILE]
- *                    [--markdown] [--against REV] [--compare BEFORE AFTER]
+ *                    [--markdown] [--counters] [--against REV] [--compare BEFORE AFTER]
  */
 import { writeFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
@@ -12,6 +12,7 @@ import { Command, InvalidArgumentError } from 'commander';
 import { compareResults, readResult } from './against/files.js';
 import { measureAgainst } from './against/measure.js';
 import { PEERS } from './compare/contender.js';
+import { countersTable } from './compare/counted.js';
 import { describeRun } from './compare/describe-run.js';
 import { matrix } from './compare/matrix.js';
 import { nameOf, table } from './compare/report.js';
@@ -29,6 +30,7 @@ interface Arguments {
   readonly peers: readonly string[];
   readonly json?: string;
   readonly markdown?: true;
+  readonly counters?: true;
   readonly against?: string;
   readonly compare?: readonly string[];
 }
@@ -62,6 +64,7 @@ function parse(): { options: Arguments; rows: readonly Row[] } {
     .option('--peers <list>', `all, none or a list of ${PEERS.join(',')}`, peerList, PEERS)
     .option('--json <file>', 'writes all measurements')
     .option('--markdown', 'prints the table as Markdown')
+    .option('--counters', 'prints what the devices have counted, too')
     .option('--against <rev>', 'compares with another commit instead of peers')
     .option('--compare <file...>', 'compares two files of --json instead of measuring')
     .parse();
@@ -113,6 +116,7 @@ async function main(): Promise<void> {
   const summaries = await runBench({ rounds, seconds, rows: chosen, onRound, onSkipped });
   process.stderr.write('\n');
   process.stdout.write(`${markdown ? matrix(summaries) : table(summaries)}\n`);
+  if (options.counters) process.stdout.write(`\n${countersTable(summaries, style)}\n`);
   for (const [contender, why] of Object.entries(skipped)) {
     process.stdout.write(`skipped: ${nameOf(contender)} ${why}\n`);
   }

@@ -72,4 +72,6 @@ export interface Measurement {
   readonly bytes: number;
   /** User and system time of both sides, in seconds. */
   readonly cpuSeconds: number;
+  /** What the devices of both sides have counted meanwhile; absent without such. */
+  readonly counters?: Readonly<Record<string, number>>;
 }

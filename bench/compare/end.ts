@@ -31,15 +31,21 @@ export interface End {
   run(cell: Cell, target: Target, seconds: number): Promise<Count>;
   /** Ends the connections. */
   stop(): Promise<void>;
+  /** What its device has counted; absent for ends without one. */
+  counters?(): Counters;
   /** Ends everything. */
   close(): Promise<void>;
 }
+
+/** By name, of both ends or of one. */
+export type Counters = Readonly<Record<string, number>>;
 
 export type Call =
   | { readonly call: 'listen'; readonly cell: Cell }
   | { readonly call: 'run'; readonly cell: Cell; readonly target: Target; readonly seconds: number }
   /** Only asks for the CPU time so far. */
   | { readonly call: 'look' }
+  | { readonly call: 'counters' }
   /** Begins to count what is allocated on the heap; the next one ends it and answers the bytes. */
   | { readonly call: 'count-allocation' }
   | { readonly call: 'allocated' }
@@ -47,7 +53,7 @@ export type Call =
   | { readonly call: 'close' };
 
 export interface Answer {
-  readonly value?: Target | Count | number;
+  readonly value?: Target | Count | Counters | number;
   readonly error?: string;
   /** User and system time of the process, in seconds. */
   readonly cpuSeconds: number;

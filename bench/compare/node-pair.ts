@@ -1,7 +1,7 @@
 /** Two Node processes of a contender. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cell, Measurement } from './cells.js';
-import type { Count, Target } from './end.js';
+import type { Count, Counters, Target } from './end.js';
 import { measurementOf } from './measurement.js';
 import { WorkerProcess } from './worker-process.js';
 
@@ -41,13 +41,30 @@ export class NodePair {
   async measure(cell: Cell, seconds: number): Promise<Measurement> {
     const listening = await this.server.ask({ call: 'listen', cell });
     const target = listening.value as Target;
-    const before = this.client.cpuSeconds + listening.cpuSeconds;
+    const counted = await this.counters();
+    const before = this.client.cpuSeconds + this.server.cpuSeconds;
     const run = await this.client.ask({ call: 'run', cell, target, seconds });
     if (cell.workload === 'idle') return this.idle(Math.max(seconds, IDLE_SECONDS));
     const ended = await this.server.ask({ call: 'stop' });
     const cpuSeconds = run.cpuSeconds + ended.cpuSeconds - before;
     await this.client.ask({ call: 'stop' });
-    return measurementOf(cell, run.value as Count, cpuSeconds);
+    const measurement = measurementOf(cell, run.value as Count, cpuSeconds);
+    if (counted === undefined) return measurement;
+    const now = (await this.counters()) ?? {};
+    const entries = Object.keys(counted).map(
+      (name) => [name, now[name]! - counted[name]!] as const,
+    );
+    return { ...measurement, counters: Object.fromEntries(entries) };
+  }
+
+  /** Of both ends together; undefined without a device, and from a build that tells none. */
+  private async counters(): Promise<Counters | undefined> {
+    const ends = [this.client, this.server];
+    const answers = await Promise.all(ends.map((end) => end.ask({ call: 'counters' })));
+    const [client, server] = answers.map(({ value }) => value as Counters | undefined);
+    if (client === undefined || server === undefined) return undefined;
+    const names = Object.keys(client);
+    return Object.fromEntries(names.map((name) => [name, client[name]! + server[name]!]));
   }
 
   async close(): Promise<void> {

@@ -3,7 +3,7 @@ import { type Ia, openIa } from 'dapl';
 import { type SoftroceOptions, softroce } from 'dapl/providers/softroce';
 import { type Cell, serverSlots } from './cells.js';
 import { Connection, established } from './connection.js';
-import type { Count, End, Target } from './end.js';
+import type { Count, Counters, End, Target } from './end.js';
 import { type Place, ping, pingByWrite, serve, serveWrites } from './ping.js';
 import { stream } from './stream.js';
 
@@ -71,6 +71,10 @@ export class SoftroceEnd implements End {
     this.serving = undefined;
     await this.connection?.free();
     this.connection = undefined;
+  }
+
+  counters(): Counters {
+    return this.ia.deviceCounters();
   }
 
   async close(): Promise<void> {

@@ -36,6 +36,8 @@ async function perform(end: End, request: Call): Promise<Answer['value']> {
       return end.run(request.cell, request.target, request.seconds);
     case 'look':
       return undefined;
+    case 'counters':
+      return end.counters?.();
     case 'count-allocation':
       allocation = new AllocationCount();
       return undefined;

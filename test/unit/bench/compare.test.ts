@@ -46,6 +46,8 @@ describe('Benchmark against the sockets of Node', function () {
         assert.ok(bytes > 0 && cpuSeconds > 0, label);
         assert.equal(p99 !== undefined, unit === 'us', label);
       }
+      const { sentPackets = 0, receivedPackets = 0 } = measurements[0]!.counters ?? {};
+      assert.ok(sentPackets > 0 && receivedPackets > 0, label);
       const [rival] = rivals;
       assert.equal(rival!.ratios[0], measurements[0]!.value / rival!.measurements[0]!.value);
     }

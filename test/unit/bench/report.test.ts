@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { compareResults, verdictOf } from '../../../bench/against/files.js';
 import { changesOf, conclusion } from '../../../bench/against/changes.js';
 import { type Measurement, cell } from '../../../bench/compare/cells.js';
+import { countersTable } from '../../../bench/compare/counted.js';
 import { matrix } from '../../../bench/compare/matrix.js';
 import { table } from '../../../bench/compare/report.js';
 import type { Row } from '../../../bench/compare/rows.js';
@@ -64,6 +65,20 @@ describe('Report of the benchmark', () => {
     assert.match(heading, /^row +who +median/);
     assert.match(own, /^a ping +softroce +3\.00 \(2\.00–4\.00\) us +9\.00 .*NOT met/);
     assert.match(rival, /^ +Node TCP .* 0\.500 \(0\.500–2\.00\) +≤ 1 met/);
+  });
+
+  it('prints what our devices have counted, the median of the rounds', () => {
+    const counted = [3, 1, 2].map((rnrNaksSent) => ({ sentPackets: 9, rnrNaksSent }));
+    const [one] = measured([1]);
+    const rounds = counted.map((counters) => ({ ...one!, counters }));
+    const summary = summarize(PING, (name) => (name === ours.name ? rounds : measured([1])));
+    const nothing = summaryOf({ ...PING, ours: theirs, label: 'theirs' }, [1], [1]);
+    const [headings = '', , line = '', more] = countersTable([summary, nothing], 'markdown').split(
+      '\n',
+    );
+    assert.match(headings, /^\| row \| who \| sentPackets \| .* \| rnrNaksSent /);
+    assert.match(line, /^\| a ping \| softroce \| 9 \| 0 \| 0 \| 2 \| 0 /);
+    assert.equal(more, undefined);
   });
 
   it('prints a row a line in Markdown, with each goal beside its ratio', () => {
