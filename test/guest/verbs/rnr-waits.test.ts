@@ -56,6 +56,13 @@ describe('RNR waits in a capture', () => {
     assert.deepEqual([twice.broken.length, twice.crossings], [1, 1]);
   });
 
+  it('are crossed by who asks, after silence, before a NAK has come', () => {
+    assert.deepEqual(waits([sent(0), sent(6000)], [nak(10_000), nak(10_001)]), CROSSED);
+    const again = 50 + WAIT_US;
+    const asked = [sent(0), sent(again), sent(again + 6000)];
+    assert.deepEqual(waits(asked, [nak(50), nak(again + 7000), nak(again + 7001)]), CROSSED);
+  });
+
   it('are crossed by a time-out, once', () => {
     const naks = [nak(ACK_TIMEOUT_US - 5)];
     assert.deepEqual(waits([sent(0), sent(ACK_TIMEOUT_US)], naks), CROSSED);

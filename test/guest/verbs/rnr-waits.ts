@@ -66,6 +66,8 @@ function judge(flow: Flow, psn: number): RnrWaits {
     const known = refusals.filter((refusal) => refusal.timeUs < timeUs);
     const pending = known.find((refusal) => refusal.overUs > timeUs);
     if (pending === undefined) {
+      // No wait was over that let it go: it asks, after silence, what that NAK is going to refuse.
+      if (known.every(({ isUsed }) => isUsed)) crossings += 1;
       for (const refusal of known) refusal.isUsed = true;
       continue;
     }
