@@ -8,7 +8,7 @@
  */
 import { writeFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { compareResults, readResult } from './against/files.js';
 import { measureAgainst } from './against/measure.js';
 import { PEERS } from './compare/contender.js';
@@ -64,7 +64,12 @@ function parse(): { options: Arguments; rows: readonly Row[] } {
     .option('--peers <list>', `all, none or a list of ${PEERS.join(',')}`, peerList, PEERS)
     .option('--json <file>', 'writes all measurements')
     .option('--markdown', 'prints the table as Markdown')
-    .option('--counters', 'prints what the devices have counted, too')
+    .addOption(
+      new Option('--counters', 'prints what the devices have counted, too').conflicts([
+        'against',
+        'compare',
+      ]),
+    )
     .option('--against <rev>', 'compares with another commit instead of peers')
     .option('--compare <file...>', 'compares two files of --json instead of measuring')
     .parse();

@@ -62,6 +62,9 @@ export function serverSlots({ endpoints, depth }: Cell): number {
   return Math.max(2, endpoints === 1 ? 2 * depth : Math.ceil(depth / endpoints));
 }
 
+/** What devices have counted, by name: of one end, or of both. */
+export type Counters = Readonly<Record<string, number>>;
+
 /** What a run of a cell came to. */
 export interface Measurement {
   /** GB/s or M/s; the median half round trip in us for pings; percent of a core for `idle`. */
@@ -73,5 +76,5 @@ export interface Measurement {
   /** User and system time of both sides, in seconds. */
   readonly cpuSeconds: number;
   /** What the devices of both sides have counted meanwhile; absent without such. */
-  readonly counters?: Readonly<Record<string, number>>;
+  readonly counters?: Counters;
 }

@@ -1,6 +1,6 @@
 /** One side of a cell, in a process of its own; the benchmark tells it what to do by messages. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Cell } from './cells.js';
+import type { Cell, Counters } from './cells.js';
 
 /** Where the server is to be found, and what of its memory may be written. */
 export interface Target {
@@ -31,14 +31,11 @@ export interface End {
   run(cell: Cell, target: Target, seconds: number): Promise<Count>;
   /** Ends the connections. */
   stop(): Promise<void>;
-  /** What its device has counted; absent for ends without one. */
-  counters?(): Counters;
+  /** What its device has counted; absent, or undefined, where nobody tells. */
+  counters?(): Counters | undefined;
   /** Ends everything. */
   close(): Promise<void>;
 }
-
-/** By name, of both ends or of one. */
-export type Counters = Readonly<Record<string, number>>;
 
 export type Call =
   | { readonly call: 'listen'; readonly cell: Cell }

@@ -1,7 +1,7 @@
 /** Two Node processes of a contender. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Cell, Measurement } from './cells.js';
-import type { Count, Counters, Target } from './end.js';
+import type { Cell, Counters, Measurement } from './cells.js';
+import type { Count, Target } from './end.js';
 import { measurementOf } from './measurement.js';
 import { WorkerProcess } from './worker-process.js';
 

@@ -4,7 +4,7 @@
  * takes time of the peer's, too, and it is the peer who has more to do.
  */
 
-/** What goes in fewer packets than this takes less time than a wake-up. */
+/** To send less than this takes less time than to be woken. */
 const BULK_BYTES = 32_768;
 /** A chunk of 448 KiB is taken in within 60 to 150 us. */
 const GAP_US = 200;

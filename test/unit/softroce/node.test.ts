@@ -1,20 +1,8 @@
 import assert from 'node:assert/strict';
-import {
-  Access,
-  QpType,
-  WcOpcode,
-  WrFlags,
-  WrOpcode,
-  gidFromIp,
-  silentLogger,
-} from '../../../core/spi/index.js';
-import type { CompletionQueue, PollingMode, QueuePair } from '../../../core/spi/index.js';
-import { monotonicClock } from '../../../providers/host/index.js';
-import { SoftroceNode } from '../../../providers/softroce/node.js';
-import type { HcaPair, Memory } from '../../support/hca-pair.js';
-import { Side, connect, drain, postReceive, postSend } from '../../support/hca-pair.js';
-import { joinPorts } from '../../support/memory-port.js';
-import { WatchedPort } from '../../support/watched-port.js';
+import { WcOpcode, WrFlags, WrOpcode } from '../../../core/spi/index.js';
+import type { PollingMode } from '../../../core/spi/index.js';
+import { drain, postReceive, postSend } from '../../support/hca-pair.js';
+import { WatchedNode } from '../../support/watched-node.js';
 
 const MESSAGES = 600;
 const RECEIVES = 8;
@@ -22,18 +10,10 @@ const SEGMENT = { offset: 0, length: 8 };
 const REPLY = { opcode: WrOpcode.SEND, segments: [SEGMENT], flags: WrFlags.SIGNALED };
 
 /** The node, and a peer that answers each message. */
-class Conversation {
-  readonly port = new WatchedPort(gidFromIp('10.0.0.1'));
-  readonly peer = new Side('10.0.0.2', monotonicClock as never, 3, {});
-  readonly node: SoftroceNode;
-  readonly memory: Memory;
-  readonly cq: CompletionQueue;
-  readonly qp: QueuePair;
-  onNotify = (): void => undefined;
+class Conversation extends WatchedNode {
   private idleLooks = 0;
   /** Messages of the peer's stream that are not acknowledged. */
   private inFlight = 0;
-  private readonly peerQp: QueuePair;
 
   /**
    * @param looks in vain before each answer has come
@@ -44,30 +24,13 @@ class Conversation {
     private readonly looks: number,
     receives = RECEIVES,
   ) {
-    joinPorts(this.port, this.peer.port);
-    const { port, peer } = this;
-    this.node = new SoftroceNode({ name: 'n', port, logger: silentLogger, parameters: {} });
-    const { device } = this.node;
-    const pd = device.createProtectionDomain();
-    const base = 0x10000n;
-    const region = pd.registerMemory(new Uint8Array(4096), Access.LOCAL_WRITE, base);
-    this.memory = { base, region };
-    const onEvent = (): void => undefined;
-    const onNotify = (): void => this.onNotify();
-    this.cq = device.createCompletionQueue({ minEntries: 128, onNotify, onEvent });
+    super({ memoryBytes: 4096, maxReceives: 2 * receives });
     this.cq.setPolling(polling);
-    const sges = { maxSendSge: 1, maxReceiveSge: 1 };
-    const numbers = { maxSendWr: 16, maxReceiveWr: 2 * receives, ...sges };
-    const queues = { pd, sendCq: this.cq, receiveCq: this.cq, maxInlineBytes: 0 };
-    const type = QpType.RC;
-    this.qp = device.createQueuePair({ ...queues, ...numbers, type, context: 1, onEvent });
-    this.peerQp = peer.createQp();
-    connect({ a: { port }, b: peer } as unknown as HcaPair, this.qp, this.peerQp);
     for (let i = 0; i < receives; i++) {
       postReceive(this.memory, this.qp, [SEGMENT]);
-      postReceive(peer, this.peerQp, [SEGMENT]);
+      postReceive(this.peer, this.peerQp, [SEGMENT]);
     }
-    port.peerWorks = () => this.answer();
+    this.port.peerWorks = () => this.answer();
   }
 
   /** Sends the first message, and one for each answer; the turns of the event loop meanwhile. */

@@ -1,14 +1,8 @@
 import assert from 'node:assert/strict';
-import { Access, QpType, WrOpcode, gidFromIp, silentLogger } from '../../../core/spi/index.js';
-import type { QueuePair } from '../../../core/spi/index.js';
-import { monotonicClock } from '../../../providers/host/index.js';
-import { SoftroceNode } from '../../../providers/softroce/node.js';
-import type { HcaPair } from '../../support/hca-pair.js';
-import { Side, connect, drain, postSend } from '../../support/hca-pair.js';
-import { joinPorts } from '../../support/memory-port.js';
-import { WatchedPort } from '../../support/watched-port.js';
+import { WrOpcode } from '../../../core/spi/index.js';
+import { drain, postSend } from '../../support/hca-pair.js';
+import { WatchedNode } from '../../support/watched-node.js';
 
-const BASE = 0x10000n;
 const BULK = 65_536;
 /** What the peer needs for an answer, in looks of the node at its port: a microsecond each. */
 const TAKES_US = 30;
@@ -17,42 +11,18 @@ const PATIENCE_US = 200;
 const FEW_US = 25;
 
 /** A node that answers the READs of a peer; what the system does for a socket is `wake`. */
-class Reading {
+class Reading extends WatchedNode {
   answered = 0;
   /** READs that the peer asks for, each when the one before has been answered. */
   left = 0;
   lastUs = 0;
-  private readonly port = new WatchedPort(gidFromIp('10.0.0.1'));
-  private readonly peer = new Side('10.0.0.2', monotonicClock as never, 3, {});
-  private readonly node: SoftroceNode;
-  private readonly rkey: number;
-  private readonly peerQp: QueuePair;
   private bytes = 0;
   private sinceUs: number | undefined;
 
   constructor() {
-    const { port, peer } = this;
-    joinPorts(port, peer.port);
-    this.node = new SoftroceNode({ name: 'n', port, logger: silentLogger, parameters: {} });
-    const { device } = this.node;
-    const pd = device.createProtectionDomain();
-    const access = Access.LOCAL_WRITE | Access.REMOTE_READ;
-    this.rkey = pd.registerMemory(new Uint8Array(BULK), access, BASE).rkey;
-    const onEvent = (): void => undefined;
-    const cq = device.createCompletionQueue({ minEntries: 16, onNotify: onEvent, onEvent });
-    const sizes = { maxSendWr: 4, maxReceiveWr: 4, maxSendSge: 1, maxReceiveSge: 1 };
-    const queues = { pd, sendCq: cq, receiveCq: cq, maxInlineBytes: 0 };
-    const qp = device.createQueuePair({
-      ...queues,
-      ...sizes,
-      type: QpType.RC,
-      context: 1,
-      onEvent,
-    });
-    this.peerQp = peer.createQp();
-    connect({ a: { port }, b: peer } as unknown as HcaPair, qp, this.peerQp, {}, 4096);
+    super({ memoryBytes: BULK, pathMtuBytes: 4096 });
     this.node.keepAlive.retain();
-    port.peerWorks = () => this.work();
+    this.port.peerWorks = () => this.work();
   }
 
   get timeUs(): number {
@@ -64,10 +34,14 @@ class Reading {
   }
 
   ask(bytes: number): void {
-    const { peer, peerQp, rkey } = this;
+    const { peer, peerQp, memory } = this;
     this.bytes = bytes;
-    const segments = [{ offset: 0, length: bytes }];
-    postSend(peer, peerQp, { opcode: WrOpcode.RDMA_READ, segments, remoteAddress: BASE, rkey });
+    postSend(peer, peerQp, {
+      opcode: WrOpcode.RDMA_READ,
+      segments: [{ offset: 0, length: bytes }],
+      remoteAddress: memory.base,
+      rkey: memory.region.rkey,
+    });
     peer.driver.pump();
     this.lastUs = this.timeUs;
   }
