@@ -96,6 +96,6 @@ export class LoopPort implements PacketPort {
   removePath(): void {}
 
   watch(): void {}
-  setKeepAlive(): void {}
+  setProcessHold(): void {}
   async close(): Promise<void> {}
 }

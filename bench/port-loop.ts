@@ -83,7 +83,7 @@ async function receiver(job: Job): Promise<void> {
   let over = false;
   process.once('message', () => (over = true));
   port.watch({ onReadable() {}, onWritable() {}, onUnreachable() {} });
-  port.setKeepAlive(true);
+  port.setProcessHold(true);
   process.send?.('ready');
   await spin(job.kind, () => {
     const packets = port.receive();
@@ -118,7 +118,7 @@ async function sender(job: Job): Promise<void> {
   const region = port.addRegion(new ArrayBuffer(REGION_BYTES), 0, REGION_BYTES);
   const path = port.addPath(gidFromIp(RECEIVER), 0);
   port.watch({ onReadable() {}, onWritable() {}, onUnreachable() {} });
-  port.setKeepAlive(true);
+  port.setProcessHold(true);
   let inFlight = 0;
   let sent = 0;
   let offset = 0;

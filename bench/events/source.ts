@@ -18,7 +18,7 @@ export class CompletionSource implements EvdHost {
   readonly owners = new CompletionOwners();
   readonly clock = { now: (): number => 0 };
   readonly timers = { start: ignore, stop: ignore };
-  readonly keepAlive = { retain: ignore, release: ignore };
+  readonly processHold = { retain: ignore, release: ignore };
   readonly logger = silentLogger;
   readonly reportAsync = ignore;
   readonly onEvdFreed = ignore;

@@ -40,7 +40,7 @@ export async function loopbackLoss(
     }),
   );
   const [left, right] = nodes as [SoftroceNode, SoftroceNode];
-  for (const node of nodes) node.port.setKeepAlive(true);
+  for (const node of nodes) node.port.setProcessHold(true);
   const flow = new Flow(new Host(left), new Host(right));
   try {
     flow.start();

@@ -152,8 +152,8 @@ export class LossyPort implements SocketPort {
     this.inner.watch(handlers);
   }
 
-  setKeepAlive(alive: boolean): void {
-    this.inner.setKeepAlive(alive);
+  setProcessHold(alive: boolean): void {
+    this.inner.setProcessHold(alive);
   }
 
   close(): Promise<void> {

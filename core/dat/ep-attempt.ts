@@ -1,5 +1,5 @@
 /** What the connection of an endpoint works with: its ports, an attempt, and an end under way. */
-import type { CmConnection, CmEvent, FlightLog, KeepAlive } from '../spi/index.js';
+import type { CmConnection, CmEvent, FlightLog, ProcessHold } from '../spi/index.js';
 import type { ConnectTarget } from './ep-connect-options.js';
 import type { ConnectionEventName } from './ep-outcomes.js';
 import type { EpQueues } from './ep-queues.js';
@@ -18,7 +18,7 @@ export interface ConnectionEventDetails {
 
 /** What the connection needs of its endpoint. */
 export interface EpConnectionPorts {
-  readonly keepAlive: KeepAlive;
+  readonly processHold: ProcessHold;
   readonly flights: FlightLog;
   readonly queues: EpQueues;
   /** Queues an event on the connect EVD; behind the completion being taken in, unless `before`. */

@@ -353,17 +353,17 @@ export class EpConnection implements AttemptListener {
     const { flights } = this.ports;
     const nowUs = this.ports.nowUs();
     this.lastTransition = noteTransition(flights, this.lastTransition, nowUs, before, state, why);
-    this.keepAlive();
+    this.holdProcess();
     this.ports.onTransition(before, state);
   }
 
   /** A connecting endpoint keeps the process alive. */
-  private keepAlive(): void {
+  private holdProcess(): void {
     const wanted = this.isPending;
     if (wanted === this.retained) return;
     this.retained = wanted;
-    if (wanted) this.ports.keepAlive.retain();
-    else this.ports.keepAlive.release();
+    if (wanted) this.ports.processHold.retain();
+    else this.ports.processHold.release();
   }
 
   /** While an end or a drain is under way, completions are taken in without the consumer. */

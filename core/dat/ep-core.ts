@@ -5,7 +5,7 @@
  */
 import { DatError, spiCall } from '../errors/index.js';
 import type { Evd } from '../evd/index.js';
-import type { AsyncEventType, CmRequest, FlightLog, KeepAlive } from '../spi/index.js';
+import type { AsyncEventType, CmRequest, FlightLog, ProcessHold } from '../spi/index.js';
 import type { Ep } from './ep.js';
 import type { EpAttributes } from './ep-attributes.js';
 import { EpConnection } from './ep-connection.js';
@@ -45,8 +45,8 @@ export abstract class EpCore extends EpBindPosts {
   {
     constructor(private readonly ep: EpCore) {}
 
-    get keepAlive(): KeepAlive {
-      return this.ep.ia.context.keepAlive;
+    get processHold(): ProcessHold {
+      return this.ep.ia.context.processHold;
     }
 
     get flights(): FlightLog {

@@ -59,7 +59,7 @@ export class Resolutions {
 
   constructor(
     private readonly cm: CmModule,
-    private readonly keepAlive: { retain(): void; release(): void },
+    private readonly processHold: { retain(): void; release(): void },
   ) {}
 
   /** @throws DatError (as a rejection) by which the consumer knows what to do */
@@ -77,7 +77,7 @@ export class Resolutions {
       const end = (): void => {
         this.pending.delete(fail);
         signal?.removeEventListener('abort', onAbort);
-        this.keepAlive.release();
+        this.processHold.release();
       };
       resolution = this.begin(options, (result) => {
         end();
@@ -85,7 +85,7 @@ export class Resolutions {
         else reject(errorOf(result, options));
       });
       this.pending.add(fail);
-      this.keepAlive.retain();
+      this.processHold.retain();
       signal?.addEventListener('abort', onAbort, { once: true });
     });
   }

@@ -74,7 +74,7 @@ export class UdService {
       throw invalid(OPERATION, 1, 'answer', answer, 'a function');
     }
     this.connQual = connQual;
-    const { cm, keepAlive } = ep.ia.context;
+    const { cm, processHold } = ep.ia.context;
     if (cm.resolve === undefined) {
       const message = 'the CM module resolves no services';
       throw new DatError('DAT_MODEL_NOT_SUPPORTED', { operation: OPERATION, message });
@@ -84,7 +84,7 @@ export class UdService {
     this.listener = spiCall({ operation: OPERATION, value: connQual, hint: IN_USE_HINT }, () =>
       cm.listen({ serviceId, backlog, onResolve }),
     );
-    keepAlive.retain();
+    processHold.retain();
   }
 
   get isFreed(): boolean {
@@ -97,7 +97,7 @@ export class UdService {
     this.ended = true;
     this.ep.ia.context.trace?.('service.free', { service: this.id });
     this.listener.close();
-    this.ep.ia.context.keepAlive.release();
+    this.ep.ia.context.processHold.release();
     this.onFreed(this);
   }
 

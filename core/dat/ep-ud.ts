@@ -65,7 +65,7 @@ export class UdEp extends DatHandle {
   ) {
     super();
     this.attributes = init.attributes;
-    this.resolutions = new Resolutions(ia.context.cm, ia.context.keepAlive);
+    this.resolutions = new Resolutions(ia.context.cm, ia.context.processHold);
     try {
       this.attach();
       this.queues = this.createQueues();

@@ -114,7 +114,7 @@ export class Ia extends IaXrc {
   }
 
   private async runClose(): Promise<void> {
-    const { clock, timers, keepAlive } = this.context;
+    const { clock, timers, processHold } = this.context;
     const { lease, closeTimeoutMs } = this.init;
     const { children, callers } = this;
     const evds = (): readonly Evd[] => {
@@ -125,7 +125,7 @@ export class Ia extends IaXrc {
     const cnos = (): Cno[] => [...this.cnos];
     const endAgents = (): Promise<void> => this.mad.unregisterAll();
     const release = lease.release();
-    keepAlive.retain();
+    processHold.retain();
     try {
       await tearDown(closeSteps({ children, evds, cnos, callers, endAgents, release }), {
         operation: 'ia.close',
@@ -134,7 +134,7 @@ export class Ia extends IaXrc {
         deadlineMs: closeTimeoutMs,
       });
     } finally {
-      keepAlive.release();
+      processHold.release();
       this.markFreed('ia.close');
       release.done();
     }

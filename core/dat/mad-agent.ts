@@ -81,7 +81,7 @@ export class ManagementAgent {
         onSend: (result) => this.pending.get(result.handle.context as number)?.settle(result),
       }),
     );
-    if (methods.length > 0) context.keepAlive.retain();
+    if (methods.length > 0) context.processHold.retain();
   }
 
   /** Requests to this agent, if it was registered without `onRequest`. One subscriber. */
@@ -129,7 +129,7 @@ export class ManagementAgent {
       context.trace?.('agent.unregister', { agent: this.id });
       this.ended = this.agent.unregister().then(() => this.inbox.complete());
       onUnregister(this);
-      if (methods.length > 0) context.keepAlive.release();
+      if (methods.length > 0) context.processHold.release();
     }
     return this.ended;
   }
@@ -206,13 +206,13 @@ export class ManagementAgent {
         const response = this.pending.get(key)?.response;
         this.pending.delete(key);
         signal?.removeEventListener('abort', onAbort);
-        context.keepAlive.release();
+        context.processHold.release();
         if (result.status === WcStatus.SUCCESS) resolve(response);
         else if (signal?.aborted === true) reject(interruptedError(operation, signal));
         else reject(failureOf(operation, result));
       };
       this.pending.set(key, { settle, response: undefined });
-      context.keepAlive.retain();
+      context.processHold.retain();
       try {
         handle = spiCall({ operation, map: GONE }, () =>
           this.agent.send({ destination, data: mad, timeoutUs, retries, context: key }),
@@ -220,7 +220,7 @@ export class ManagementAgent {
         signal?.addEventListener('abort', onAbort, { once: true });
       } catch (error) {
         this.pending.delete(key);
-        context.keepAlive.release();
+        context.processHold.release();
         throw error;
       }
     });

@@ -51,7 +51,7 @@ export abstract class ServicePoint extends DatHandle {
     private readonly init: ServicePointInit,
   ) {
     super();
-    const { cm, keepAlive } = ia.context;
+    const { cm, processHold } = ia.context;
     const { connQual, evd } = init;
     this.connQual = connQual;
     this.evd = evd;
@@ -63,7 +63,7 @@ export abstract class ServicePoint extends DatHandle {
       }),
     );
     this.detach = evd.attach();
-    keepAlive.retain();
+    processHold.retain();
     beginListening(cm, this);
   }
 
@@ -172,9 +172,9 @@ export abstract class ServicePoint extends DatHandle {
   protected stop(trigger: SpTrigger, by: string): void {
     this.markFreed(by);
     this.move(trigger);
-    const { cm, keepAlive } = this.ia.context;
+    const { cm, processHold } = this.ia.context;
     endListening(cm, this);
-    keepAlive.release();
+    processHold.release();
     this.detach();
     if (trigger === 'free') this.freePrivateEvd();
     if (this.current === 'FREE') this.end();

@@ -3,7 +3,7 @@
  * by the event 'readable', the loop of a worker thread by a word of shared memory.
  */
 import { EventEmitter } from 'node:events';
-import type { KeepAlive } from '../spi/index.js';
+import type { ProcessHold } from '../spi/index.js';
 import type { Evd } from './evd.js';
 
 /** The CNO's side of its handle. */
@@ -41,7 +41,7 @@ export class CnoHandle extends EventEmitter<HandleEvents> {
   /** @internal */
   constructor(
     private readonly source: HandleSource,
-    private readonly keepAlive: KeepAlive,
+    private readonly processHold: ProcessHold,
   ) {
     super();
     // 'newListener' comes before the listener is counted, 'removeListener' after.
@@ -99,7 +99,7 @@ export class CnoHandle extends EventEmitter<HandleEvents> {
     const keep = this.wanted && !this.closed && listeners > 0;
     if (keep === this.kept) return;
     this.kept = keep;
-    if (keep) this.keepAlive.retain();
-    else this.keepAlive.release();
+    if (keep) this.processHold.retain();
+    else this.processHold.release();
   }
 }

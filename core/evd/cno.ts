@@ -65,7 +65,7 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
     checkAgent('ia.createCno', agent);
     this.id = options.id;
     this.agent = agent;
-    if (agent !== null) host.keepAlive.retain();
+    if (agent !== null) host.processHold.retain();
   }
 
   /** True once the object is freed: any other call on it then throws DAT_INVALID_HANDLE. */
@@ -152,7 +152,7 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
     if (this.watched === undefined) {
       const isTriggered = (): boolean => this.triggered;
       const take = (): Evd | undefined => (this.triggered ? this.take() : undefined);
-      this.watched = new CnoHandle({ isTriggered, take }, this.host.keepAlive);
+      this.watched = new CnoHandle({ isTriggered, take }, this.host.processHold);
       if (this.isFreed) this.watched.close();
     }
     return this.watched;
@@ -172,7 +172,7 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
     this.checkOpen(operation);
     checkSubscriber(operation, this.sink !== undefined);
     this.sink = sink;
-    this.host.keepAlive.retain();
+    this.host.processHold.retain();
     this.host.scheduler.defer(() => this.serve());
     return () => this.detachSink(sink);
   }
@@ -264,7 +264,7 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
     if (!this.triggered) return;
     const waiter = this.waiters.shift();
     if (waiter !== undefined) {
-      this.host.keepAlive.release();
+      this.host.processHold.release();
       waiter.satisfy();
     } else if (this.sink !== undefined) {
       this.sink.next(this.take());
@@ -282,7 +282,7 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
     signal: AbortSignal | undefined,
     onDead = (): void => reject(deadCno()),
   ): void {
-    const { timers, clock, keepAlive } = this.host;
+    const { timers, clock, processHold } = this.host;
     const satisfy = (): true => {
       resolve(this.take());
       return true;
@@ -291,7 +291,7 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
       const at = this.waiters.indexOf(waiter);
       if (at < 0) return false;
       this.waiters.splice(at, 1);
-      keepAlive.release();
+      processHold.release();
       return true;
     };
     const onTimeout = (): void => {
@@ -303,12 +303,12 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
     const init = { threshold: 1, satisfy, reject, onFree: onDead, signal, timeoutMs };
     const waiter = new Waiter(init, timers, clock, onTimeout, onAbort);
     this.waiters.push(waiter);
-    keepAlive.retain();
+    processHold.retain();
   }
 
   private endWaiters(how: 'no EVD' | 'dead'): void {
     for (const waiter of this.waiters.splice(0)) {
-      this.host.keepAlive.release();
+      this.host.processHold.release();
       if (how === 'dead') waiter.freed();
       else waiter.satisfy();
     }
@@ -316,8 +316,8 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
 
   private setAgent(agent: CnoAgent | null): void {
     if ((this.agent === null) !== (agent === null)) {
-      if (agent === null) this.host.keepAlive.release();
-      else this.host.keepAlive.retain();
+      if (agent === null) this.host.processHold.release();
+      else this.host.processHold.retain();
     }
     this.agent = agent;
   }
@@ -333,7 +333,7 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
   private detachSink(sink: EventSink<Evd | undefined>): void {
     if (this.sink !== sink) return;
     this.sink = undefined;
-    this.host.keepAlive.release();
+    this.host.processHold.release();
   }
 
   private checkOpen(operation: string): void {

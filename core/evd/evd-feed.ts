@@ -255,8 +255,8 @@ export abstract class EvdFeed {
     const engaged = this.open && (waiter !== undefined || taker !== 'none');
     if (engaged !== this.engaged) {
       this.engaged = engaged;
-      if (engaged) this.host.keepAlive.retain();
-      else this.host.keepAlive.release();
+      if (engaged) this.host.processHold.retain();
+      else this.host.processHold.release();
     }
     this.watch(engaged || (this.open && cno !== undefined));
     this.dispatcher.takerChanged();

@@ -3,7 +3,7 @@ import type {
   Clock,
   Device,
   DeviceAttributes,
-  KeepAlive,
+  ProcessHold,
   Logger,
   PollingMode,
   Scheduler,
@@ -25,7 +25,7 @@ export interface EvdHost {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly scheduler: Scheduler;
-  readonly keepAlive: KeepAlive;
+  readonly processHold: ProcessHold;
   readonly logger: Logger;
   readonly owners: CompletionOwners;
   /** Puts an event on the IA's asynchronous EVD. */

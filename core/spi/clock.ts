@@ -27,7 +27,7 @@ export interface Scheduler {
  * Counts reasons to keep the process alive (open service points, waiters, subscriptions, enabled
  * upcalls, connecting endpoints). Each `retain` is undone by exactly one `release`.
  */
-export interface KeepAlive {
+export interface ProcessHold {
   retain(): void;
   release(): void;
 }

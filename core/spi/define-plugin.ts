@@ -30,7 +30,7 @@ export interface ProviderInstance {
   /** Two instances with the same key share one device of the process. */
   readonly deviceKey: string;
   /**
-   * Opens the device and binds CLOCK, TIMERS, RANDOM, SCHEDULER, KEEP_ALIVE, DEVICE and the
+   * Opens the device and binds CLOCK, TIMERS, RANDOM, SCHEDULER, PROCESS_HOLD, DEVICE and the
    * modules. The container already holds LOGGER. On failure nothing stays open.
    * @throws SpiError
    */

@@ -141,7 +141,7 @@ export interface PacketPort {
   /** The driver's interest; a handler is never called from inside a port call. */
   watch(handlers: PacketPortHandlers): void;
   /** Whether waiting for packets keeps the process alive. */
-  setKeepAlive(alive: boolean): void;
+  setProcessHold(alive: boolean): void;
   close(): Promise<void>;
 }
 

@@ -1,7 +1,7 @@
 /**
  * Injection tokens: what a device's container holds. `Symbol.for`, so that two copies of us agree.
  */
-import type { Clock, KeepAlive, Random, Scheduler } from './clock.js';
+import type { Clock, ProcessHold, Random, Scheduler } from './clock.js';
 import type { CmModule } from './cm.js';
 import type { Device } from './device.js';
 import type { Logger } from './logger.js';
@@ -20,7 +20,7 @@ export const CLOCK = token<Clock>('clock');
 export const TIMERS = token<Timers>('timers');
 export const RANDOM = token<Random>('random');
 export const SCHEDULER = token<Scheduler>('scheduler');
-export const KEEP_ALIVE = token<KeepAlive>('keep-alive');
+export const PROCESS_HOLD = token<ProcessHold>('process-hold');
 export const LOGGER = token<Logger>('logger');
 export const PACKET_PORT = token<PacketPort>('packet-port');
 export const DEVICE = token<Device>('device');

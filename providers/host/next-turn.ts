@@ -7,7 +7,7 @@
 export class NextTurn {
   #immediate: NodeJS.Immediate | undefined;
   #timeout: NodeJS.Timeout | undefined;
-  #keepAlive = false;
+  #processHold = false;
   readonly #run = (): void => {
     this.cancel();
     this.task();
@@ -23,7 +23,7 @@ export class NextTurn {
   request(): void {
     if (this.#immediate !== undefined) return;
     this.#immediate = setImmediate(this.#run);
-    if (this.#keepAlive) return;
+    if (this.#processHold) return;
     this.#immediate.unref();
     this.#timeout = setTimeout(this.#run, 1).unref();
   }
@@ -34,9 +34,9 @@ export class NextTurn {
     this.#immediate = this.#timeout = undefined;
   }
 
-  setKeepAlive(alive: boolean): void {
-    if (alive === this.#keepAlive) return;
-    this.#keepAlive = alive;
+  setProcessHold(alive: boolean): void {
+    if (alive === this.#processHold) return;
+    this.#processHold = alive;
     if (!this.isPending) return;
     this.cancel();
     this.request();

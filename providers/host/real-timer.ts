@@ -16,7 +16,7 @@ export class RealTimer {
   #timeout: NodeJS.Timeout | undefined;
   #timeoutDeadlineUs = Infinity;
   readonly #turn = new NextTurn(() => this.#onWake());
-  #keepAlive = false;
+  #processHold = false;
 
   /** @param onDeadline called from the event loop, never from `arm` */
   constructor(
@@ -35,9 +35,9 @@ export class RealTimer {
   }
 
   /** Whether a deadline to come keeps the process alive. */
-  setKeepAlive(alive: boolean): void {
-    this.#keepAlive = alive;
-    this.#turn.setKeepAlive(alive);
+  setProcessHold(alive: boolean): void {
+    this.#processHold = alive;
+    this.#turn.setProcessHold(alive);
     if (alive) this.#timeout?.ref();
     else this.#timeout?.unref();
   }
@@ -56,7 +56,7 @@ export class RealTimer {
     const timeoutMs = Math.min(Math.floor(remainingUs / 1000), MAX_TIMEOUT_MS);
     this.#timeoutDeadlineUs = this.#deadlineUs;
     this.#timeout = setTimeout(() => this.#onWake(), timeoutMs);
-    if (!this.#keepAlive) this.#timeout.unref();
+    if (!this.#processHold) this.#timeout.unref();
   }
 
   #onWake(): void {

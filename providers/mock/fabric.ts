@@ -158,8 +158,8 @@ export class Fabric {
   }
 
   /** For ports: interest in keeping the process alive while time moves by itself. */
-  keepAlive(change: 1 | -1): void {
-    this.#runner.keepAlive(change);
+  holdProcess(change: 1 | -1): void {
+    this.#runner.holdProcess(change);
   }
 
   /** Changes links, present and future. @throws RangeError for an option out of its limits */

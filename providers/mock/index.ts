@@ -9,7 +9,7 @@ import {
   CLOCK,
   CM,
   DEVICE,
-  KEEP_ALIVE,
+  PROCESS_HOLD,
   LOGGER,
   MAD,
   PACKET_PORT,
@@ -82,7 +82,7 @@ export const mock = definePlugin(
       registrar.bind(TIMERS, () => node.timers);
       registrar.bind(RANDOM, () => node.random);
       registrar.bind(SCHEDULER, () => node.scheduler);
-      registrar.bind(KEEP_ALIVE, () => node.keepAlive);
+      registrar.bind(PROCESS_HOLD, () => node.processHold);
       registrar.bind(PACKET_PORT, () => node.port);
       registrar.bind(DEVICE, () => node.device);
       registrar.bind(MAD, mad({}).instance);

@@ -201,15 +201,15 @@ export class MemoryPort implements PacketPort {
     if (this.#waiting.length > 0) this.#wake();
   }
 
-  setKeepAlive(alive: boolean): void {
+  setProcessHold(alive: boolean): void {
     if (this.#closed || alive === this.#alive) return;
     this.#alive = alive;
-    this.fabric.keepAlive(alive ? 1 : -1);
+    this.fabric.holdProcess(alive ? 1 : -1);
   }
 
   async close(): Promise<void> {
     if (this.#closed) return;
-    this.setKeepAlive(false);
+    this.setProcessHold(false);
     this.#closed = true;
     this.fabric.removePort(this);
     for (const packet of this.#waiting.splice(0)) this.fabric.pool.release(packet);

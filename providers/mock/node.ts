@@ -4,7 +4,7 @@
  */
 import { AsyncEventType, QpType, WcStatus, silentLogger } from '../../core/spi/index.js';
 import type {
-  KeepAlive,
+  ProcessHold,
   Logger,
   Random,
   Scheduler,
@@ -14,7 +14,7 @@ import type {
 } from '../../core/spi/index.js';
 import { HcaDriver } from '../hca/index.js';
 import type { HcaDevice, HcaParameters } from '../hca/index.js';
-import { KeepAliveCounter } from '../host/index.js';
+import { ProcessHoldCounter } from '../host/index.js';
 import type { Fabric } from './fabric.js';
 import { MEMORY_PORT_COUNTERS } from './memory-port.js';
 import type { MemoryPort } from './memory-port.js';
@@ -50,7 +50,7 @@ export class MockNode {
   readonly device: HcaDevice;
   /** The device's wheel, for modules and core: a start outside of the pump is noticed too. */
   readonly timers: Timers;
-  readonly keepAlive: KeepAlive;
+  readonly processHold: ProcessHold;
   readonly random: Random;
   readonly #timer: VirtualTimer;
   readonly #sendFaults: SendFault[] = [];
@@ -79,7 +79,7 @@ export class MockNode {
     this.device.portCounters = MEMORY_PORT_COUNTERS;
     this.device.onClosed = () => this.#timer.close();
     this.port.watch(this.driver.portHandlers(() => this.#wake()));
-    this.keepAlive = new KeepAliveCounter((alive) => this.port.setKeepAlive(alive));
+    this.processHold = new ProcessHoldCounter((alive) => this.port.setProcessHold(alive));
     this.timers = {
       start: (timer: TimerEntry, deadlineUs: number) => {
         this.driver.timers.start(timer, deadlineUs);

@@ -16,7 +16,7 @@ export type RunOptions =
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** Longer than any program runs between two things that keep it alive; Node's own limit. */
-const KEEP_ALIVE_MS = 0x7fffffff;
+const HOLD_MS = 0x7fffffff;
 
 export class Runner {
   readonly auto: boolean;
@@ -25,8 +25,8 @@ export class Runner {
   #immediate: NodeJS.Immediate | undefined;
   #timeout: NodeJS.Timeout | undefined;
   #timeoutUs = Infinity;
-  #keepAliveReasons = 0;
-  #keepAliveTimer: NodeJS.Timeout | undefined;
+  #holdReasons = 0;
+  #holdTimer: NodeJS.Timeout | undefined;
 
   constructor(
     private readonly clock: VirtualClock,
@@ -51,14 +51,14 @@ export class Runner {
   }
 
   /** Counts reasons to keep the process alive; they matter only while time moves by itself. */
-  keepAlive(change: 1 | -1): void {
-    this.#keepAliveReasons += change;
+  holdProcess(change: 1 | -1): void {
+    this.#holdReasons += change;
     if (!this.auto) return;
-    if (this.#keepAliveReasons > 0) {
-      this.#keepAliveTimer ??= setInterval(() => undefined, KEEP_ALIVE_MS);
+    if (this.#holdReasons > 0) {
+      this.#holdTimer ??= setInterval(() => undefined, HOLD_MS);
     } else {
-      clearInterval(this.#keepAliveTimer);
-      this.#keepAliveTimer = undefined;
+      clearInterval(this.#holdTimer);
+      this.#holdTimer = undefined;
     }
   }
 
@@ -91,11 +91,11 @@ export class Runner {
     const { nextUs } = this.clock;
     if (nextUs >= this.#timeoutUs) return;
     const aheadMs = this.#paced ? (nextUs - this.clock.now()) / 1000 : 0;
-    if (aheadMs >= 1) this.#sleep(nextUs, Math.min(aheadMs, KEEP_ALIVE_MS));
+    if (aheadMs >= 1) this.#sleep(nextUs, Math.min(aheadMs, HOLD_MS));
     else this.#immediate = setImmediate(() => this.#autoStep());
   }
 
-  /** Waits in real time; whether that keeps the process alive is said by `keepAlive` alone. */
+  /** Waits in real time; whether that keeps the process alive is said by `holdProcess` alone. */
   #sleep(untilUs: number, delayMs: number): void {
     clearTimeout(this.#timeout);
     this.#timeoutUs = untilUs;

@@ -183,7 +183,7 @@ class DgramPort implements SocketPort {
     if (!this.#inbox.isEmpty) this.#wake();
   }
 
-  setKeepAlive(alive: boolean): void {
+  setProcessHold(alive: boolean): void {
     if (this.#closed) return;
     for (const socket of this.sockets) {
       if (alive) socket.ref();

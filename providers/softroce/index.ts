@@ -6,7 +6,7 @@ import {
   CLOCK,
   CM,
   DEVICE,
-  KEEP_ALIVE,
+  PROCESS_HOLD,
   LOGGER,
   MAD,
   PACKET_PORT,
@@ -92,7 +92,7 @@ export const softroce = definePlugin(
         registrar.bind(TIMERS, () => node.timers);
         registrar.bind(RANDOM, () => node.random);
         registrar.bind(SCHEDULER, () => node.scheduler);
-        registrar.bind(KEEP_ALIVE, () => node.keepAlive);
+        registrar.bind(PROCESS_HOLD, () => node.processHold);
         registrar.bind(PACKET_PORT, () => socketPort);
         registrar.bind(DEVICE, () => node.device);
         registrar.bind(MAD, mad({}).instance);

@@ -26,7 +26,7 @@ export interface NativePortHandle {
     onWritable: () => void,
     onUnreachable: (gid: Uint8Array) => void,
   ): void;
-  setKeepAlive(alive: boolean): void;
+  setProcessHold(alive: boolean): void;
   /** Datagrams lost to a full receive buffer, as the system counts them. */
   dropped(): number;
   close(onClosed: () => void): void;

@@ -142,8 +142,8 @@ class NativePort implements SocketPort {
     );
   }
 
-  setKeepAlive(alive: boolean): void {
-    this.#native.setKeepAlive(alive);
+  setProcessHold(alive: boolean): void {
+    this.#native.setProcessHold(alive);
   }
 
   close(): Promise<void> {

@@ -6,7 +6,7 @@
 import type { Logger, Scheduler, TimerEntry, Timers } from '../../core/spi/index.js';
 import { type HcaDevice, HcaDriver, type HcaParameters } from '../hca/index.js';
 import {
-  KeepAliveCounter,
+  ProcessHoldCounter,
   NextTurn,
   RealTimer,
   SystemRandom,
@@ -41,7 +41,7 @@ export class SoftroceNode {
   readonly device: HcaDevice;
   readonly scheduler: Scheduler;
   readonly random = new SystemRandom();
-  readonly keepAlive: KeepAliveCounter;
+  readonly processHold: ProcessHoldCounter;
   /** The device's wheel; a start outside of the pump moves the real timer too. */
   readonly timers: Timers;
   private readonly driver: HcaDriver;
@@ -72,7 +72,7 @@ export class SoftroceNode {
     });
     this.scheduler = this.driver;
     this.timer = new RealTimer(monotonicClock, () => this.onWake());
-    this.keepAlive = new KeepAliveCounter((alive) => this.setKeepAlive(alive));
+    this.processHold = new ProcessHoldCounter((alive) => this.setProcessHold(alive));
     this.timers = {
       start: (timer: TimerEntry, deadlineUs: number) => {
         this.driver.timers.start(timer, deadlineUs);
@@ -191,10 +191,10 @@ export class SoftroceNode {
     return nowUs < this.pollUntilUs;
   }
 
-  private setKeepAlive(alive: boolean): void {
-    this.port.setKeepAlive(alive);
-    this.timer.setKeepAlive(alive);
-    this.nextTurn.setKeepAlive(alive);
+  private setProcessHold(alive: boolean): void {
+    this.port.setProcessHold(alive);
+    this.timer.setProcessHold(alive);
+    this.nextTurn.setProcessHold(alive);
   }
 
   private close(): void {

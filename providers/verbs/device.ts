@@ -226,7 +226,7 @@ export class VerbsDevice implements Device {
   }
 
   /** Whether its events keep the process alive. */
-  setKeepAlive(alive: boolean): void {
+  setProcessHold(alive: boolean): void {
     if (!this.closing) check('uv_ref', this.addon.setAlive(this.number, alive ? 1 : 0));
   }
 

@@ -56,10 +56,10 @@ export class VerbsDriver implements Scheduler {
     queueMicrotask(() => this.pump());
   }
 
-  setKeepAlive(alive: boolean): void {
+  setProcessHold(alive: boolean): void {
     this.isAlive = alive;
-    this.timer.setKeepAlive(alive);
-    this.turn.setKeepAlive(alive);
+    this.timer.setProcessHold(alive);
+    this.turn.setProcessHold(alive);
   }
 
   /** What is deferred already still runs; timers do not. */

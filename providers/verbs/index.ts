@@ -7,7 +7,7 @@ import {
   CLOCK,
   CM,
   DEVICE,
-  KEEP_ALIVE,
+  PROCESS_HOLD,
   LOGGER,
   MAD,
   RANDOM,
@@ -73,7 +73,7 @@ export const verbs: VerbsPlugin = definePlugin(
         registrar.bind(TIMERS, () => node.driver.timers);
         registrar.bind(RANDOM, () => node.random);
         registrar.bind(SCHEDULER, () => node.driver);
-        registrar.bind(KEEP_ALIVE, () => node.keepAlive);
+        registrar.bind(PROCESS_HOLD, () => node.processHold);
         registrar.bind(DEVICE, () => node.device);
         registrar.bind(MAD, () => makeMad(opened, logger));
         registrar.bind(CM, () => makeCm(opened, logger));

@@ -1,6 +1,6 @@
 /** A verbs device of this process: the device, its driver, and what keeps the process alive. */
 import type { Logger } from '../../core/spi/index.js';
-import { KeepAliveCounter, SystemRandom, monotonicClock } from '../host/index.js';
+import { ProcessHoldCounter, SystemRandom, monotonicClock } from '../host/index.js';
 import { VerbsDevice, type VerbsDeviceOptions } from './device.js';
 import { VerbsDriver } from './driver.js';
 
@@ -11,7 +11,7 @@ export class VerbsNode {
   readonly random = new SystemRandom();
   readonly driver: VerbsDriver;
   readonly device: VerbsDevice;
-  readonly keepAlive: KeepAliveCounter;
+  readonly processHold: ProcessHoldCounter;
 
   /** @throws SpiError as VerbsDevice */
   constructor(options: VerbsNodeOptions) {
@@ -21,9 +21,9 @@ export class VerbsNode {
     const time = { clock: this.clock, timers: this.driver.timers };
     this.device = new VerbsDevice({ ...options, pump, time });
     this.device.onClosed = () => this.driver.close();
-    this.keepAlive = new KeepAliveCounter((alive) => {
-      this.driver.setKeepAlive(alive);
-      this.device.setKeepAlive(alive);
+    this.processHold = new ProcessHoldCounter((alive) => {
+      this.driver.setProcessHold(alive);
+      this.device.setProcessHold(alive);
     });
   }
 }

@@ -16,7 +16,7 @@ port.watch({
   onWritable() {},
   onUnreachable() {},
 });
-port.setKeepAlive(true);
+port.setProcessHold(true);
 parentPort?.on('message', () => {
   void port.close().then(() => parentPort?.close());
 });

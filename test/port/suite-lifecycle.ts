@@ -41,12 +41,12 @@ export function describeHandlers(use: () => Bench, silentAddress?: string): void
         received.push(...takeReceived(bench.b).map(psnOf));
       },
     });
-    bench.b.setKeepAlive(true);
+    bench.b.setProcessHold(true);
     for (let psn = 0; psn < 20; psn++) {
       inCall = true;
       describePackets(bench.a, [packet(bench, psn, 100)]);
       assert.equal(bench.a.send(0, 1), 1);
-      bench.b.setKeepAlive(true);
+      bench.b.setProcessHold(true);
       inCall = false;
       await delay(0);
     }
@@ -115,7 +115,7 @@ export function describeClosing(use: () => Bench): void {
     assert.doesNotThrow(() => {
       bench.a.send(0, 1);
       bench.a.receive();
-      bench.a.setKeepAlive(true);
+      bench.a.setProcessHold(true);
       bench.a.removeRegion(bench.region);
       bench.a.removePath(bench.path);
     });

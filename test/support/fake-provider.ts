@@ -6,7 +6,7 @@ import {
   type ConfiguredPlugin,
   DEVICE,
   definePlugin,
-  KEEP_ALIVE,
+  PROCESS_HOLD,
   MAD,
   type MadModule,
   type ProviderInstance,
@@ -37,7 +37,7 @@ export class FakeProvider implements ProviderInstance {
     registrar.bind(TIMERS, () => world);
     registrar.bind(RANDOM, () => world);
     registrar.bind(SCHEDULER, () => world);
-    registrar.bind(KEEP_ALIVE, () => world);
+    registrar.bind(PROCESS_HOLD, () => world);
     registrar.bind(DEVICE, () => this.device);
     registrar.bind(MAD, () => this.mad());
     registrar.bind(CM, () => {

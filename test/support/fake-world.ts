@@ -1,14 +1,14 @@
 /** Time, tasks and counters that a test moves by hand. */
 import type {
   Clock,
-  KeepAlive,
+  ProcessHold,
   Random,
   Scheduler,
   TimerEntry,
   Timers,
 } from '../../core/spi/index.js';
 
-export class FakeWorld implements Clock, Scheduler, KeepAlive, Random, Timers {
+export class FakeWorld implements Clock, Scheduler, ProcessHold, Random, Timers {
   nowUs = 0;
   retained = 0;
   private tasks: (() => void)[] = [];

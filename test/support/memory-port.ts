@@ -166,7 +166,7 @@ export class MemoryPort implements PacketPort {
     this.handlers = handlers;
   }
 
-  setKeepAlive(_alive: boolean): void {}
+  setProcessHold(_alive: boolean): void {}
   async close(): Promise<void> {}
 
   private sendPacket(at: number): void {

@@ -146,8 +146,8 @@ void Port::watch(const Handlers& handlers) {
   for (size_t i = 0; i < sockets_.size(); i++) startPoll(polls_[i]);
 }
 
-void Port::setKeepAlive(bool alive) {
-  keepAlive_ = alive;
+void Port::setProcessHold(bool alive) {
+  processHold_ = alive;
   for (size_t i = 0; i < sockets_.size(); i++) {
     uv_handle_t* handle = reinterpret_cast<uv_handle_t*>(&polls_[i].handle);
     (alive ? uv_ref : uv_unref)(handle);

@@ -67,7 +67,7 @@ class Port {
   uint32_t dropped() const;
 
   void watch(const Handlers& handlers);
-  void setKeepAlive(bool alive);
+  void setProcessHold(bool alive);
   /// @param closed called when nothing of the port is left in the event loop; may be null
   void close(napi_ref closed);
   /// Counts the JavaScript functions that use the port.
@@ -110,7 +110,7 @@ class Port {
   uv_async_t wake_;
   bool open_ = false;
   bool watched_ = false;
-  bool keepAlive_ = false;
+  bool processHold_ = false;
   bool wantWritable_ = false;
   size_t users_ = 0;
   size_t openHandles_ = 0;

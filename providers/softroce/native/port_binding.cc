@@ -131,11 +131,11 @@ napi_value watch(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-napi_value setKeepAlive(napi_env env, napi_callback_info info) {
+napi_value setProcessHold(napi_env env, napi_callback_info info) {
   const Call<1> call(env, info);
   bool alive = false;
   napi_get_value_bool(env, call.arguments[0], &alive);
-  if (call.port) call.port->setKeepAlive(alive);
+  if (call.port) call.port->setProcessHold(alive);
   return nullptr;
 }
 
@@ -159,7 +159,7 @@ constexpr Method kPortMethods[] = {
     {"send", send},                 {"addRegion", addRegion},
     {"removeRegion", removeRegion}, {"addPath", addPath},
     {"removePath", removePath},     {"watch", watch},
-    {"setKeepAlive", setKeepAlive}, {"dropped", dropped},
+    {"setProcessHold", setProcessHold}, {"dropped", dropped},
     {"readClock", readClock},       {"close", closePort},
 };
 

@@ -107,7 +107,7 @@ export class FakeHost implements EvdHost {
     },
   };
   readonly scheduler = { defer: (task: () => void): void => void this.tasks.push(task) };
-  readonly keepAlive = {
+  readonly processHold = {
     retain: (): void => void this.kept++,
     release: (): void => void this.kept--,
   };

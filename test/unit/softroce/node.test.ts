@@ -42,7 +42,7 @@ class Conversation extends WatchedNode {
       if (!over) setImmediate(turn);
     };
     setImmediate(turn);
-    this.node.keepAlive.retain();
+    this.node.processHold.retain();
     postSend(this.memory, this.qp, REPLY);
     for (let got = 0; got < MESSAGES;) {
       await next();
@@ -54,14 +54,14 @@ class Conversation extends WatchedNode {
       }
     }
     over = true;
-    this.node.keepAlive.release();
+    this.node.processHold.release();
     return turns;
   }
 
   /** Takes in a stream of the peer, which has `burst` messages in flight whenever it can. */
   async takeStream(burst: number, next: () => Promise<void>): Promise<void> {
     this.port.peerWorks = () => this.stream(burst);
-    this.node.keepAlive.retain();
+    this.node.processHold.retain();
     let over = false;
     // What the system does for a socket; the peer is at work meanwhile, too.
     const watch = (): void => {
@@ -81,7 +81,7 @@ class Conversation extends WatchedNode {
     }
     over = true;
     this.port.peerWorks = () => undefined;
-    this.node.keepAlive.release();
+    this.node.processHold.release();
   }
 
   private stream(burst: number): void {

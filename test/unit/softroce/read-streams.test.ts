@@ -21,7 +21,7 @@ class Reading extends WatchedNode {
 
   constructor() {
     super({ memoryBytes: BULK, pathMtuBytes: 4096 });
-    this.node.keepAlive.retain();
+    this.node.processHold.retain();
     this.port.peerWorks = () => this.work();
   }
 
@@ -68,7 +68,7 @@ class Reading extends WatchedNode {
   }
 
   end(): void {
-    this.node.keepAlive.release();
+    this.node.processHold.release();
     void this.node.device.close();
   }
 

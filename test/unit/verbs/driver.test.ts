@@ -55,7 +55,7 @@ describe('verbs: the pump', () => {
       if (!isOver) driver.defer(again);
     };
     driver.defer(again);
-    driver.setKeepAlive(true);
+    driver.setProcessHold(true);
     await turn();
     await turn();
     assert.ok(count > 0);
@@ -65,11 +65,11 @@ describe('verbs: the pump', () => {
     const settled = count;
     await turn();
     assert.equal(count, settled);
-    driver.setKeepAlive(false);
+    driver.setProcessHold(false);
   });
 
   it('expires timers, also those started in a task, and stops with the device', async () => {
-    driver.setKeepAlive(true);
+    driver.setProcessHold(true);
     const expired = await new Promise<string[]>((resolve) => {
       const names: string[] = [];
       const second = new Timer(() => resolve([...names, 'second']));

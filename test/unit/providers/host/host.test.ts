@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
-  KeepAliveCounter,
+  ProcessHoldCounter,
   NextTurn,
   RealTimer,
   SystemRandom,
@@ -30,10 +30,10 @@ describe('system random', () => {
   });
 });
 
-describe('keep-alive counter', () => {
+describe('process hold counter', () => {
   it('tells of the first reason and of the last', () => {
     const heard: boolean[] = [];
-    const counter = new KeepAliveCounter((alive) => heard.push(alive));
+    const counter = new ProcessHoldCounter((alive) => heard.push(alive));
     counter.retain();
     counter.retain();
     counter.release();
@@ -48,10 +48,10 @@ describe('keep-alive counter', () => {
 
 describe('next turn', () => {
   for (const alive of [true, false]) {
-    it(`comes without anything else to wake the loop: keep-alive ${String(alive)}`, async () => {
+    it(`comes without anything else to wake the loop: process hold ${String(alive)}`, async () => {
       const ran: number[] = [];
       const turn = new NextTurn(() => ran.push(monotonicClock.now()));
-      turn.setKeepAlive(alive);
+      turn.setProcessHold(alive);
       const start = monotonicClock.now();
       turn.request();
       turn.request();
@@ -67,8 +67,8 @@ describe('next turn', () => {
     let ran = 0;
     const turn = new NextTurn(() => (ran += 1));
     turn.request();
-    turn.setKeepAlive(true);
-    turn.setKeepAlive(false);
+    turn.setProcessHold(true);
+    turn.setProcessHold(false);
     await delay(20);
     assert.equal(ran, 1);
     turn.request();
@@ -82,7 +82,7 @@ describe('real timer', () => {
   const start = (delayUs: number): { timer: RealTimer; expired: number[]; due: number } => {
     const expired: number[] = [];
     const timer = new RealTimer(monotonicClock, () => expired.push(monotonicClock.now()));
-    timer.setKeepAlive(true);
+    timer.setProcessHold(true);
     const due = monotonicClock.now() + delayUs;
     timer.arm(due);
     return { timer, expired, due };
@@ -134,7 +134,7 @@ describe('real timer', () => {
     const timer: RealTimer = new RealTimer(monotonicClock, () => {
       if (--left > 0) timer.arm(monotonicClock.now() + 300);
     });
-    timer.setKeepAlive(true);
+    timer.setProcessHold(true);
     timer.arm(monotonicClock.now() + 300);
     await delay(40);
     assert.equal(left, 0);

@@ -1,7 +1,7 @@
 /** Counts reasons to keep the process alive and switches the handles that do it. */
-import type { KeepAlive } from '../../core/spi/index.js';
+import type { ProcessHold } from '../../core/spi/index.js';
 
-export class KeepAliveCounter implements KeepAlive {
+export class ProcessHoldCounter implements ProcessHold {
   #reasons = 0;
 
   /** @param onChange told true when the first reason comes, false when the last one goes */
