@@ -4,7 +4,7 @@ import type { DeviceAttributes } from '../spi/index.js';
 import { CompletionFlags, Qos } from './constants.js';
 import { checkCompletionFlags } from './ep-completion-flags.js';
 import { checkWatermark } from './ep-watermarks.js';
-import { checkInteger, checkOneOf, checkOptions } from './guards.js';
+import { checkInteger, checkOneOf, checkOptions, invalid } from './guards.js';
 
 /**
  * What an endpoint is made with (DAT_EP_ATTR). Lengths are in bytes. `transport` is DAT's list of
@@ -36,6 +36,15 @@ export interface EpAttributes {
   readonly maxRdmaReadOut: number;
   /** DAT's srq_soft_hw: `setWatermark` with this soft mark when the endpoint is made. */
   readonly srqSoftHighWatermark: number;
+  /**
+   * Milliseconds; 0 (default) is off, else 10 to 86,400,000. When the peer of a connection has
+   * given no sign of life for so long, or a quarter less, a zero-length RDMA write asks for one:
+   * nothing at the peer is touched, and no request of the consumer's displaced. Where there is no
+   * answer either, the retries of `transport` run out, and the endpoint is BROKEN: for a peer that
+   * has been killed or switched off, after `keepAliveMs` and 4 * (retryCount + 1) ACK timeouts at
+   * most (docs/dat-map.md).
+   */
+  readonly keepAliveMs: number;
   readonly transport: EpTransportAttributes;
 }
 
@@ -61,6 +70,8 @@ export type EpAttributeOptions = Partial<Omit<EpAttributes, 'transport'>> & {
 const DTO_DEFAULT = 128;
 const IOV_DEFAULT = 4;
 const READ_DEFAULT = 16;
+/** Below, the event loop would be late more often than not; a day is for ever. */
+const KEEP_ALIVE_MS = { least: 10, most: 86_400_000 } as const;
 
 const TRANSPORT_DEFAULTS = {
   // 134 ms: what a softroce peer says that its event loop may be busy (its ACK delay), which comes
@@ -97,6 +108,7 @@ export function defaultEpAttributes(device: DeviceAttributes): EpAttributes {
     maxRdmaReadIn: Math.min(READ_DEFAULT, device.maxResponderResources),
     maxRdmaReadOut: Math.min(READ_DEFAULT, device.maxInitiatorDepth),
     srqSoftHighWatermark: Infinity,
+    keepAliveMs: 0,
     transport: TRANSPORT_DEFAULTS,
   };
 }
@@ -167,7 +179,7 @@ function checkLimits(operation: string, attributes: EpAttributes, device: Device
   check('maxMessageBytes', 0, device.maxMessageBytes);
   check('maxRdmaBytes', 0, device.maxMessageBytes);
   check('maxRecvDtos', 1, device.maxQueuePairWr - 1);
-  check('maxRequestDtos', 1, device.maxQueuePairWr - 1);
+  check('maxRequestDtos', 1, device.maxQueuePairWr - ownRequests(attributes));
   for (const name of [
     'maxRecvIov',
     'maxRequestIov',
@@ -177,8 +189,20 @@ function checkLimits(operation: string, attributes: EpAttributes, device: Device
     check(name, 1, device.maxSge);
   }
   checkWatermark(operation, 6, 'srqSoftHighWatermark', attributes.srqSoftHighWatermark);
+  checkKeepAlive(operation, attributes.keepAliveMs);
   check('maxRdmaReadIn', 0, device.maxResponderResources);
   check('maxRdmaReadOut', 0, device.maxInitiatorDepth);
+}
+
+function checkKeepAlive(operation: string, value: number): void {
+  const { least, most } = KEEP_ALIVE_MS;
+  if (value === 0 || (Number.isInteger(value) && value >= least && value <= most)) return;
+  throw invalid(operation, 6, 'keepAliveMs', value, `0 (off), or ${least} to ${most}`);
+}
+
+/** Entries of the send queue that are ours: the marker that ends it, and a keep-alive's probe. */
+export function ownRequests({ keepAliveMs }: EpAttributes): number {
+  return keepAliveMs === 0 ? 1 : 2;
 }
 
 function checkTransport(operation: string, transport: EpTransportAttributes): void {

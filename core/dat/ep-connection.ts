@@ -164,9 +164,10 @@ export class EpConnection implements AttemptListener {
   }
 
   /** A request or receive has failed by itself. */
-  onFailed(): void {
+  onFailed(probe: boolean): void {
+    const detail = probe ? 'the peer has not answered a keep-alive' : 'a request failed';
     if (this.current === 'DISCONNECT_PENDING') this.leave(false);
-    else if (this.current === 'CONNECTED' || this.isPending) this.fail('a request failed');
+    else if (this.current === 'CONNECTED' || this.isPending) this.fail(detail);
   }
 
   /** The queue pair went to its error state without a failed request. */

@@ -5,7 +5,7 @@
  */
 import { DatError, spiCall } from '../errors/index.js';
 import type { Evd } from '../evd/index.js';
-import type { AsyncEventType, CmRequest, FlightLog, ProcessHold } from '../spi/index.js';
+import type { AsyncEventType, CmRequest, FlightLog, ProcessHold, Timers } from '../spi/index.js';
 import type { Ep } from './ep.js';
 import type { EpAttributes } from './ep-attributes.js';
 import { EpConnection } from './ep-connection.js';
@@ -14,6 +14,7 @@ import { EpEvents } from './ep-events.js';
 import type { LossListener } from './ep-events.js';
 import { EpBindPosts } from './ep-bind-posts.js';
 import type { ConnectionEventDetails, EpConnectionPorts } from './ep-attempt.js';
+import { EpKeepAlive, type KeepAlivePorts } from './ep-keep-alive.js';
 import { isRequestGone } from './ep-outcomes.js';
 import type { ConnectionEventName } from './ep-outcomes.js';
 import { EP_ACCESS } from './ep-queue-pair.js';
@@ -38,10 +39,12 @@ export abstract class EpCore extends EpBindPosts {
   protected readonly counts: EpCounters;
   /** There while one is armed. */
   protected watermarks: EpWatermarks | undefined = undefined;
+  /** There from the first connection on, where the attributes ask for it. */
+  private keepAlive: EpKeepAlive | undefined = undefined;
 
   /** What the parts see of the endpoint: methods that all endpoints share, and no closures. */
   private static readonly Inside = class
-    implements EpConnectionPorts, EpQueuesListener, LossListener, WatermarkActions
+    implements EpConnectionPorts, EpQueuesListener, LossListener, WatermarkActions, KeepAlivePorts
   {
     constructor(private readonly ep: EpCore) {}
 
@@ -57,6 +60,14 @@ export abstract class EpCore extends EpBindPosts {
       return this.ep.queues;
     }
 
+    get timers(): Timers {
+      return this.ep.ia.context.timers;
+    }
+
+    get keepAliveMs(): number {
+      return this.ep.attributes.keepAliveMs;
+    }
+
     post(name: ConnectionEventName, details: ConnectionEventDetails, before: boolean): void {
       if (name === 'BROKEN') this.ep.counts.count('broken');
       this.ep.events.post(name, details, before);
@@ -70,6 +81,10 @@ export abstract class EpCore extends EpBindPosts {
       this.ep.events.watchCompletions(watch);
     }
 
+    watchRequests(watch: boolean): void {
+      this.ep.events.watchRequests(watch);
+    }
+
     takeInCompletions(): void {
       this.ep.events.takeInCompletions();
     }
@@ -77,7 +92,10 @@ export abstract class EpCore extends EpBindPosts {
     onTransition(from: EpStateName, to: EpStateName): void {
       const { ep } = this;
       ep.events.onTransition(from, to);
-      if (to === 'CONNECTED') ep.watermarks?.look(ep.receiveBuffers);
+      if (to === 'CONNECTED') {
+        ep.watermarks?.look(ep.receiveBuffers);
+        if (ep.attributes.keepAliveMs > 0) (ep.keepAlive ??= new EpKeepAlive(this)).start();
+      } else ep.keepAlive?.stop();
     }
 
     nowUs(): number {
@@ -94,8 +112,8 @@ export abstract class EpCore extends EpBindPosts {
       this.ep.connection.onCompletionsLost(reason);
     }
 
-    onFailed(): void {
-      this.ep.connection.onFailed();
+    onFailed(probe: boolean): void {
+      this.ep.connection.onFailed(probe);
     }
 
     onReclaimed(): void {

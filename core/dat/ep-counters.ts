@@ -44,6 +44,7 @@ export type EpCounterValues = Readonly<Record<CounterName, number>>;
 
 const NAMES = Object.keys(EP_COUNTERS) as CounterName[];
 const C = EP_COUNTERS;
+const MESSAGES: readonly Index[] = [C.recv, C.recvImmediate, C.recvInvalidate, C.recvRdmaImmediate];
 
 /** By WrOpcode: what a posted request counts as, and where its bytes are counted. */
 const POSTED: readonly (readonly [count: Index, bytes: Index | undefined])[] = (() => {
@@ -91,6 +92,12 @@ export class EpCounters extends Piece {
   /** A receive has been posted. */
   receivePosted(): void {
     this.bump(C.postRecv, 1);
+  }
+
+  /** Receives that have succeeded, of any kind, since the counters were reset. */
+  get messagesReceived(): number {
+    const { doubles, firstDouble } = this;
+    return MESSAGES.reduce<number>((sum, index) => sum + (doubles[firstDouble + index] ?? 0), 0);
   }
 
   /** A receive has succeeded. `control` is the completion's first word. */

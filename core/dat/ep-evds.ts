@@ -3,6 +3,7 @@
  * back in reverse.
  */
 import type { OverrunListener } from '../evd/index.js';
+import { ownRequests } from './ep-attributes.js';
 import { configurationOf } from './ep-completion-flags.js';
 import type { EpInit } from './ep-types.js';
 
@@ -15,8 +16,8 @@ interface Step {
 function completionSteps(evd: 'recvEvd' | 'requestEvd'): readonly Step[] {
   return [
     {
-      take: (init) => init[evd].addReserve(1),
-      giveBack: (init) => init[evd].removeReserve(1),
+      take: (init) => init[evd].addReserve(uncounted(init, evd)),
+      giveBack: (init) => init[evd].removeReserve(uncounted(init, evd)),
     },
     {
       take: (init) => init.connectEvd.addErrorSource(init[evd]),
@@ -27,6 +28,11 @@ function completionSteps(evd: 'recvEvd' | 'requestEvd'): readonly Step[] {
       giveBack: (init, listener) => init[evd].removeOverrunListener(listener),
     },
   ];
+}
+
+/** Completions that the consumer does not count: of a marker, and of a keep-alive's probe. */
+function uncounted(init: EpInit, evd: 'recvEvd' | 'requestEvd'): number {
+  return init[evd] === init.requestEvd ? ownRequests(init.attributes) : 1;
 }
 
 /** With one event dispatcher for both kinds of completions. */

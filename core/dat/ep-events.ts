@@ -40,6 +40,7 @@ export class EpEvents implements OverrunListener {
   private states: PresentValue<EpStateName> | undefined = undefined;
   private holds: (() => void)[] | undefined = undefined;
   private receiveHold: (() => void) | undefined = undefined;
+  private requestHold: (() => void) | undefined = undefined;
 
   constructor(
     private readonly ep: Ep,
@@ -106,6 +107,7 @@ export class EpEvents implements OverrunListener {
   close(): void {
     this.watchCompletions(false);
     this.watchReceives(false);
+    this.watchRequests(false);
     this.leave();
     this.states?.complete();
     for (const evd of this.init.privateEvds) this.ia.freePrivateEvd(evd);
@@ -141,6 +143,13 @@ export class EpEvents implements OverrunListener {
     if (watch === (this.receiveHold !== undefined)) return;
     this.receiveHold?.();
     this.receiveHold = watch ? this.init.recvEvd.hold() : undefined;
+  }
+
+  /** The same for requests alone: a keep-alive's probe is under way. */
+  watchRequests(watch: boolean): void {
+    if (watch === (this.requestHold !== undefined)) return;
+    this.requestHold?.();
+    this.requestHold = watch ? this.init.requestEvd.hold() : undefined;
   }
 
   post(name: ConnectionEventName, details: ConnectionEventDetails, before: boolean): void {

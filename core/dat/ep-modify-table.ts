@@ -53,5 +53,6 @@ export const EP_ATTRIBUTE_FIELDS: Readonly<Record<keyof EpAttributes, FieldRule>
   maxRdmaReadIn: ours,
   maxRdmaReadOut: ours,
   srqSoftHighWatermark: ours,
+  keepAliveMs: inQueuePair,
   transport: { when: 'modifyTransport', rebuilds: false },
 };

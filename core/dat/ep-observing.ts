@@ -50,7 +50,7 @@ export abstract class EpObserving extends EpCore {
     return {
       state: this.state,
       recvIdle: this.receiveBuffers === 0,
-      requestIdle: this.queues.sends.outstanding === 0,
+      requestIdle: this.requestsFree === this.attributes.maxRequestDtos,
     };
   }
 

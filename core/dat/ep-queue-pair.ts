@@ -1,6 +1,6 @@
 /** The queue pair of one life of an endpoint: plain, on a shared receive queue, or an initiator. */
 import { Access, QpState, QpType, type QueuePair } from '../spi/index.js';
-import type { EpAttributes } from './ep-attributes.js';
+import { type EpAttributes, ownRequests } from './ep-attributes.js';
 import type { EpQueuesInit } from './ep-queues-init.js';
 
 /** What peers may do through the queue pair; what they may reach is up to each memory region. */
@@ -16,8 +16,8 @@ export function endpointQueuePair(init: EpQueuesInit, context: number): QueuePai
   const sending = {
     pd,
     sendCq: requestCq,
-    // The marker that ends the queue takes the last entry.
-    maxSendWr: attributes.maxRequestDtos + 1,
+    // The marker that ends the queue takes the last entry, and a keep-alive's probe one before.
+    maxSendWr: attributes.maxRequestDtos + ownRequests(attributes),
     maxSendSge: sendIov(attributes),
     maxInlineBytes: 0,
     context,

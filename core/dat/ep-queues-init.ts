@@ -16,8 +16,11 @@ import type { Srq } from './srq.js';
 export interface EpQueuesListener {
   /** A receive has succeeded; it is about to become dequeuable. */
   onReceived(): void;
-  /** A request or receive has failed by itself: not flushed. */
-  onFailed(): void;
+  /**
+   * A request or receive has failed by itself: not flushed.
+   * @param probe it was a keep-alive's, and no request of the consumer's
+   */
+  onFailed(probe: boolean): void;
   /** Entries have been reclaimed. */
   onReclaimed(): void;
 }

@@ -181,6 +181,16 @@ export class EpQueues implements CompletionOwner {
     if (this.burstDepth === 0) this.ringReceives();
   }
 
+  /**
+   * Differs from before when the peer has done, or acknowledged, something since. Completions count
+   * once they are taken in.
+   */
+  lifeSign(): number {
+    const { qp, sends, receives, counters } = this;
+    const heard = qp.lifeSign?.() ?? 0;
+    return heard + sends.reclaimed + receives.reclaimed + counters.messagesReceived;
+  }
+
   /** Takes over the receives posted on queues that these replace. */
   takeReceives(from: EpQueues): void {
     from.receives.moveTo(this.receives);
@@ -192,13 +202,26 @@ export class EpQueues implements CompletionOwner {
    * says that every request before it has ended, also those that end without a completion.
    */
   postMarker(): void {
+    this.postEmpty(Slot.MARKER);
+  }
+
+  /**
+   * An empty RDMA write in an entry beside the consumer's own: the peer answers, or the queue pair
+   * fails. At most one is under way.
+   */
+  postProbe(): void {
+    this.sends.limit++;
+    this.postEmpty(Slot.PROBE);
+  }
+
+  private postEmpty(flag: number): void {
     const { sends } = this;
     const { words } = sends.ring;
     const at = sends.nextWord;
     words.fill(0, at, at + SQE.SEGMENTS);
     words[at + SQE.CONTROL] = WrOpcode.RDMA_WRITE | (WrFlags.SIGNALED << 8);
     words[at + SQE.XRC_SRQN] = this.srqn;
-    sends.commit(Slot.HIDDEN | Slot.SIGNALLED | Slot.MARKER);
+    sends.commit(Slot.HIDDEN | Slot.SIGNALLED | flag);
     this.ringSends();
   }
 
@@ -252,9 +275,10 @@ export class EpQueues implements CompletionOwner {
     if (status === WcStatus.SUCCESS) {
       if (isReceive) this.onReceived(words, at);
     } else if (status !== WcStatus.WR_FLUSH_ERR) {
-      this.listener.onFailed();
+      this.listener.onFailed((slot & Slot.PROBE) !== 0);
     }
     this.listener.onReclaimed();
+    if ((slot & Slot.PROBE) !== 0) return 'absent';
     if ((slot & Slot.MARKER) !== 0) return false;
     if (status !== WcStatus.SUCCESS) return true;
     if ((slot & Slot.HIDDEN) !== 0) {
@@ -276,6 +300,7 @@ export class EpQueues implements CompletionOwner {
     if (!queue.isOutstanding(index)) return UNKNOWN_SLOT;
     const flags = queue.flagsOf(index);
     queue.reclaimThrough(index);
+    if ((flags & Slot.PROBE) !== 0) queue.limit--;
     return flags;
   }
 

@@ -18,6 +18,8 @@ export const Slot = {
   QUIET: 8,
   /** An RDMA write with immediate data. */
   IMMEDIATE: 16,
+  /** Our own, of a keep-alive: beside the consumer's limit. */
+  PROBE: 32,
 } as const;
 
 /** Where core keeps what it notes of an entry: in words of it that no provider reads. */
@@ -61,10 +63,10 @@ export class WorkQueue {
   private firstRegions: (Lmr | undefined)[] | undefined = undefined;
   private otherRegions: (Lmr | undefined)[] | undefined = undefined;
 
-  /** @param limit entries that the consumer may have outstanding */
+  /** @param limit entries that may be outstanding: the consumer's, and a probe while it is there */
   constructor(
     readonly ring: Ring,
-    readonly limit: number,
+    public limit: number,
     private readonly maxSegments: number,
     private readonly entry: EntryLayout,
   ) {}
@@ -136,6 +138,14 @@ export class WorkQueue {
   get endsUnsignalled(): boolean {
     if (this.outstanding === 0) return false;
     return (this.flagsOf((this.producer - 1) >>> 0) & Slot.SIGNALLED) === 0;
+  }
+
+  /** Whether something outstanding will still complete: what is left else ends without a word. */
+  get awaitsCompletion(): boolean {
+    for (let i = this.reclaimed; i !== this.producer; i = (i + 1) >>> 0) {
+      if ((this.flagsOf(i) & Slot.SIGNALLED) !== 0) return true;
+    }
+    return false;
   }
 
   /** Frees the entries up to and with this one. */

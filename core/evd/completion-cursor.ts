@@ -15,6 +15,8 @@ export class CompletionCursor {
   scanned = 0;
   /** An `onCompletion` is under way. */
   scanning = false;
+  /** An event has been posted behind a completion of the scan under way: that keeps its number. */
+  followed = false;
   /** Completions whose owner had been freed. */
   dropped = 0;
   /** The loudest of the completions that the last `scan` found. */
@@ -46,12 +48,13 @@ export class CompletionCursor {
   scan(): number {
     if (this.scanning) return 0;
     const readable = this.cq.poll();
-    const end = (this.cq.ring.consumer - this.base + readable) >>> 0;
+    let end = (this.cq.ring.consumer - this.base + readable) >>> 0;
     if (end === this.scanned) return 0;
     const { ring } = this.cq;
     const { words } = ring;
     let visible = 0;
     this.notice = Notice.NONE;
+    this.followed = false;
     this.scanning = true;
     try {
       while (this.scanned !== end) {
@@ -59,7 +62,12 @@ export class CompletionCursor {
         const owner = this.owners.ownerOf(words, at);
         if (owner === undefined) this.dropped++;
         const seen = owner?.onCompletion(words, at) ?? false;
-        if (seen === false) this.hide(this.scanned);
+        if (seen === 'absent' && !this.followed) {
+          this.remove();
+          end = (end - 1) >>> 0;
+          continue;
+        }
+        if (seen === false || seen === 'absent') this.hide(this.scanned);
         else visible++;
         if (seen === true) this.hear(words[at + CQE.CONTROL] ?? 0);
         this.scanned = (this.scanned + 1) >>> 0;
@@ -161,6 +169,20 @@ export class CompletionCursor {
   private hide(number: number): void {
     this.hidden[number & this.mask] = 1;
     this.hiddenCount++;
+  }
+
+  /**
+   * Takes the completion being scanned out of the ring. Those in front of it that wait move up by
+   * one and keep their numbers, so that it holds no entry while the consumer does not look.
+   */
+  private remove(): void {
+    const { ring } = this.cq;
+    for (let n = this.scanned; n !== this.next; n = (n - 1) >>> 0) {
+      const from = ring.wordOf(n - 1 + this.base);
+      ring.words.copyWithin(ring.wordOf(n + this.base), from, from + ring.strideWords);
+    }
+    this.base = (this.base + 1) >>> 0;
+    this.commit();
   }
 
   /** Gives hidden completions at the front back to the provider. */

@@ -10,9 +10,10 @@ import type { EventBatch } from './event-batch.js';
 /**
  * What the consumer sees of a completion: nothing (suppressed); an event; or an event that does not
  * notify (unsignalled): it waits for the next one that does, or for a dequeue. A failed one is
- * always an event that notifies.
+ * always an event that notifies. One that is `absent` is nothing either, and holds no entry of the
+ * ring behind others that nobody takes: there is no end to those of keep-alives.
  */
-export type CompletionView = boolean | 'silent';
+export type CompletionView = boolean | 'silent' | 'absent';
 
 /** An endpoint (or shared receive queue) as the event dispatchers see it. */
 export interface CompletionOwner {

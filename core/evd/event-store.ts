@@ -80,7 +80,9 @@ export class EventStore {
     if (place === 'behind' && !inScan) this.scanIfPossible();
     if (this.queue.full) return false;
     const scanned = cursor?.scanned ?? 0;
-    this.queue.push(event, place === 'after' && inScan ? (scanned + 1) >>> 0 : scanned);
+    const follows = place === 'after' && inScan;
+    if (follows && cursor !== undefined) cursor.followed = true;
+    this.queue.push(event, follows ? (scanned + 1) >>> 0 : scanned);
     this.onArrival(Notice.ALWAYS);
     return true;
   }

@@ -297,6 +297,11 @@ export interface QueuePair {
   attachMulticast?(group: Gid): void;
   /** @throws SpiError('EINVAL') not attached; destroying detaches by itself */
   detachMulticast?(group: Gid): void;
+  /**
+   * A number that differs from before when the peer has sent or acknowledged something since.
+   * Absent where only completions tell.
+   */
+  lifeSign?(): number;
   /** The last transitions, PSNs and timeouts, oldest first: text for people. */
   flightRecord(): readonly string[];
   destroy(): void;

@@ -120,6 +120,12 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
     return readAttributes(this.words, this.type, this.device);
   }
 
+  /** Devices tell which PSN they expect next; our own requests complete. */
+  lifeSign(): number {
+    const errno = this.device.addon.queryQp(this.number, QUERY_ALL, this.words);
+    return errno === 0 ? (readAttributes(this.words, this.type, this.device).receivePsn ?? 0) : 0;
+  }
+
   deliver(type: AsyncEventType): void {
     if (ERRORS.has(type)) this.errorKnown = true;
     if (type === AsyncEventType.QP_LAST_WQE_REACHED && this.lastReceive?.arrived() === false)

@@ -63,6 +63,11 @@ export class RcQueuePair extends SoftQueuePair {
     return true;
   }
 
+  /** What it expects next, and what it has had acknowledged: 24 bits each. */
+  lifeSign(): number {
+    return this.responder.ePsn * 2 ** 24 + this.requester.una;
+  }
+
   /** The port's number for the way to the peer. */
   get path(): number {
     return this.peerPath.number;
