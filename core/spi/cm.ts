@@ -30,6 +30,12 @@ export interface CmModule {
   resolve?(options: CmResolveOptions): CmResolution;
   /** Disconnects what is left (one DREQ each), stops timers. Idempotent. */
   close(): Promise<void>;
+  /**
+   * The process is ending: every connection is given up with one DREQ (or REJ), which is handed to
+   * the MAD module before this returns. No event follows.
+   * @param mayGoOn asked before each: false leaves the rest without a word
+   */
+  sayGoodbye?(mayGoOn: () => boolean): void;
 }
 
 export interface CmListenOptions {

@@ -191,6 +191,13 @@ export class Cm implements CmModule {
     return this.closed;
   }
 
+  sayGoodbye(mayGoOn: () => boolean): void {
+    for (const connection of this.table.all()) {
+      if (!mayGoOn()) return;
+      connection.dispatch('close');
+    }
+  }
+
   private shutDown(): Promise<void> {
     this.listeners.clear();
     this.sidr.close();

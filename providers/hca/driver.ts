@@ -4,7 +4,7 @@
  * `pump` when the port is readable, the deadline has come or `requestPump` asks, and arms one real
  * timer for `nextDeadlineUs`.
  */
-import { TimerWheel } from '../../core/spi/index.js';
+import { GSI_QPN, TimerWheel } from '../../core/spi/index.js';
 import type {
   Clock,
   Gid,
@@ -148,6 +148,20 @@ export class HcaDriver implements Scheduler {
     const waits = moved || hca.sendsWaiting || hca.notifications.length > 0;
     if (waits) hca.requestPump();
     return moved;
+  }
+
+  /**
+   * The process is ending: sends what waits, MADs above all, and runs no handler of the consumer's
+   * any more. To be called as the last.
+   * @param endUs when to leave it at that
+   */
+  sendLast(endUs: number): void {
+    const { hca } = this;
+    const mads = hca.queuePairs.find(GSI_QPN)?.sendCq;
+    do {
+      this.round();
+      if (mads !== undefined) hca.notifications.runOnly(mads);
+    } while ((hca.sendsWaiting || hca.notifications.length > 0) && hca.nowUs < endUs);
   }
 
   /** When `pump` must be called at the latest, in microseconds of the clock; Infinity for never. */

@@ -1,6 +1,7 @@
 /** Real clock, chance and timer: what a provider on a real machine binds. */
 export { clockOffsetUs, monotonicClock } from './clock.js';
 export { ProcessHoldCounter } from './process-hold.js';
+export { onExit } from './on-exit.js';
 export { loadAddon, type LoadedAddon } from './load-addon.js';
 export { NextTurn } from './next-turn.js';
 export { type FileMapper, mapFile } from './map-file.js';

@@ -98,6 +98,7 @@ export const softroce = definePlugin(
         registrar.bind(MAD, mad({}).instance);
         registrar.bind(CM, cm({}).instance);
         registrar.bind(XRC, xrc({}).instance);
+        node.atExit((mayGoOn) => resolver.resolve(CM).sayGoodbye?.(mayGoOn));
       },
     };
   },

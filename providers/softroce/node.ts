@@ -11,6 +11,7 @@ import {
   RealTimer,
   SystemRandom,
   monotonicClock,
+  onExit,
 } from '../host/index.js';
 import { SOCKET_PORT_COUNTERS } from './port-options.js';
 import type { SocketPort } from './port-options.js';
@@ -25,6 +26,10 @@ const IDLE_SLICE_US = 20;
  * the next, and no timer or socket of the application would ever be served.
  */
 const MAX_PUMPS_A_TURN = 32;
+
+/** When the process ends: so long for goodbyes, and for sending what they have come to. */
+const GOODBYES_US = 250_000;
+const LAST_SENDS_US = 250_000;
 
 /** Its reactions are microtasks, at a third of what `queueMicrotask` costs. */
 const SETTLED = Promise.resolve();
@@ -57,6 +62,7 @@ export class SoftroceNode {
   private sliceUntilUs = 0;
   private seenPackets = 0;
   private closed = false;
+  private noExit: (() => void) | undefined = undefined;
 
   constructor(options: SoftroceNodeOptions) {
     const { name, port, logger, parameters } = options;
@@ -191,6 +197,18 @@ export class SoftroceNode {
     return nowUs < this.pollUntilUs;
   }
 
+  /**
+   * When the process exits with the device open, peers get to know: what `goodbyes` posts leaves
+   * before the process ends, within half a second.
+   */
+  atExit(goodbyes: (mayGoOn: () => boolean) => void): void {
+    this.noExit = onExit(() => {
+      const startUs = monotonicClock.now();
+      goodbyes(() => monotonicClock.now() < startUs + GOODBYES_US);
+      this.driver.sendLast(startUs + GOODBYES_US + LAST_SENDS_US);
+    });
+  }
+
   private setProcessHold(alive: boolean): void {
     this.port.setProcessHold(alive);
     this.timer.setProcessHold(alive);
@@ -199,6 +217,7 @@ export class SoftroceNode {
 
   private close(): void {
     this.closed = true;
+    this.noExit?.();
     this.timer.close();
     this.nextTurn.cancel();
   }

@@ -42,6 +42,17 @@ export class NotificationQueue {
     else target.deliver(this.args[at]!);
   }
 
+  /** Runs what is for this target, and drops the rest; what comes meanwhile waits. */
+  runOnly(wanted: Notifiable): void {
+    for (let left = this.length; left > 0; left--) {
+      if (this.targets[this.head & this.mask] === wanted) this.runOne();
+      else {
+        this.targets[this.head & this.mask] = undefined;
+        this.head += 1;
+      }
+    }
+  }
+
   private grow(): void {
     const size = (this.mask + 1) * 2;
     const targets = new Array<Notifiable | (() => void) | undefined>(size);
