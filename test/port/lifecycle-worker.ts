@@ -14,7 +14,7 @@ port.watch({
     }
   },
   onWritable() {},
-  onUnreachable() {},
+  onReport() {},
 });
 port.setKeepAlive(true);
 parentPort?.on('message', () => {
