@@ -21,6 +21,9 @@ export class LoopPort implements PacketPort {
     badIcrc: 0,
     recoveredId: 0,
     sendErrors: 0,
+    tooLong: 0,
+    icmpUnreachable: 0,
+    icmpTooBig: 0,
   };
   readonly rxArena = new Uint8Array(WAITING * CELL);
   readonly rxPackets = new Uint32Array(BURST * RX.WORDS);

@@ -82,7 +82,7 @@ async function receiver(job: Job): Promise<void> {
   let offset = 0;
   let over = false;
   process.once('message', () => (over = true));
-  port.watch({ onReadable() {}, onWritable() {}, onUnreachable() {} });
+  port.watch({ onReadable() {}, onWritable() {}, onReport() {} });
   port.setProcessHold(true);
   process.send?.('ready');
   await spin(job.kind, () => {
@@ -117,7 +117,7 @@ async function sender(job: Job): Promise<void> {
   const port = await open(job.kind, SENDER);
   const region = port.addRegion(new ArrayBuffer(REGION_BYTES), 0, REGION_BYTES);
   const path = port.addPath(gidFromIp(RECEIVER), 0);
-  port.watch({ onReadable() {}, onWritable() {}, onUnreachable() {} });
+  port.watch({ onReadable() {}, onWritable() {}, onReport() {} });
   port.setProcessHold(true);
   let inFlight = 0;
   let sent = 0;

@@ -193,8 +193,9 @@ export class EpConnection implements AttemptListener {
   }
 
   private fail(detail: string): void {
+    const trouble = this.ports.queues.qp.networkTrouble?.();
     this.move('ended');
-    this.beginEnding('BROKEN', detail);
+    this.beginEnding('BROKEN', trouble === undefined ? detail : `${detail}: ${trouble}`);
   }
 
   /** The CM says that the connection is over, in order: by the peer, or by our own disconnect. */

@@ -188,6 +188,8 @@ export interface CmResolveResult {
   readonly privateData: Uint8Array;
   /** With status -1: why there is no answer. */
   readonly failure?: 'timed-out' | 'unreachable';
+  /** What the network has said, in words for people. */
+  readonly detail?: string;
 }
 
 /** A question for the queue pair of a datagram service; answered once. */

@@ -8,6 +8,7 @@
  */
 import type { Gid } from './address.js';
 import type { AsyncEventType, QpState, QpType } from './ib.js';
+import type { NetworkReport } from './network-report.js';
 import type { Ring, SharedReceiveRing } from './ring.js';
 
 /** Limits and identity of a device: the subset of `ibv_device_attr` and port attributes in use. */
@@ -94,8 +95,8 @@ export interface Device {
 
   /** Events of the device and its port; those of a queue pair or queue go to its own handler. */
   setEventHandler(handler: (event: AsyncEventType) => void): void;
-  /** A network hint that a destination does not answer; the CM fails pending connects by it. */
-  setUnreachableHandler(handler: (gid: Gid) => void): void;
+  /** What network and system say of packets to a destination; the CM weighs it. */
+  setReportHandler(handler: (report: NetworkReport) => void): void;
 
   /**
    * Drives the device once without blocking: takes in what has arrived, lets completions appear in
@@ -304,6 +305,11 @@ export interface QueuePair {
   lifeSign?(): number;
   /** The last transitions, PSNs and timeouts, oldest first: text for people. */
   flightRecord(): readonly string[];
+  /**
+   * What network or system had said of the packets of a request whose retries have run out, and
+   * what to do about it: text for people. Absent where a provider hears of no such thing.
+   */
+  networkTrouble?(): string | undefined;
   destroy(): void;
 }
 

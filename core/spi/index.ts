@@ -12,6 +12,7 @@ export * from './iova.js';
 export * from './logger.js';
 export * from './mad.js';
 export * from './mad-header.js';
+export * from './network-report.js';
 export * from './packet-port.js';
 export * from './provider-init.js';
 export * from './qp-transitions.js';

@@ -4,6 +4,7 @@
  * port of mock, the dgram port and the native port pass one suite (test/port).
  */
 import type { Gid } from './address.js';
+import type { NetworkReport } from './network-report.js';
 
 /** Received packet descriptor: 16 words. */
 export const RX = {
@@ -74,6 +75,12 @@ export const PORT_COUNTERS = [
   'recoveredId',
   /** Packets that the system refused to send (not those left for a later call). */
   'sendErrors',
+  /** Of these: longer than the own link carries (EMSGSIZE). */
+  'tooLong',
+  /** ICMP that a port, a host or a network cannot be reached: hints, forged ones among them. */
+  'icmpUnreachable',
+  /** ICMP that packets are too big for a router on the way: hints too, never obeyed. */
+  'icmpTooBig',
 ] as const;
 
 export type PacketPortCounters = Record<(typeof PORT_COUNTERS)[number], number>;
@@ -148,6 +155,6 @@ export interface PacketPort {
 export interface PacketPortHandlers {
   onReadable(): void;
   onWritable(): void;
-  /** The network says that a destination does not answer (ICMP unreachable); a hint, not proof. */
-  onUnreachable(gid: Gid): void;
+  /** What network or system say of packets to a destination: each at most every 100 ms or so. */
+  onReport(report: NetworkReport): void;
 }

@@ -79,10 +79,9 @@ export class ActiveConnection extends Connection {
     }
   }
 
-  /** The network says that the peer does not answer. */
-  onUnreachable(): void {
-    if (this.attempt) this.attempt.failure = 'the network reports that the address is unreachable';
-    this.dispatch('unreachable');
+  override onUnreachable(detail: string): void {
+    if (this.attempt) this.attempt.failure = detail;
+    super.onUnreachable(detail);
   }
 
   protected override stopTimers(): void {

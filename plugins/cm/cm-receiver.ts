@@ -2,9 +2,8 @@
  * What arrives: each message finds its connection, or what is due where there is none (wire facts
  * 4.6). Nothing here throws for what a peer sends.
  */
-import { gidEquals } from '../../core/spi/index.js';
-import type { Device, Gid, MadAddress } from '../../core/spi/index.js';
-import { ActiveConnection } from './active-connection.js';
+import { describeReport, gidEquals } from '../../core/spi/index.js';
+import type { Device, Gid, MadAddress, NetworkReport } from '../../core/spi/index.js';
 import { aprOf } from './apr-message.js';
 import type { CmCounters } from './cm-counters.js';
 import type { Connection, ConnectionServices } from './connection.js';
@@ -60,15 +59,24 @@ export class CmReceiver {
     this.route(mad.message, { source, transactionId });
   }
 
-  /** The network's hint: who waits for an answer from there need not. */
-  onUnreachable(gid: Gid): void {
-    for (const connection of this.init.services.table.all()) {
-      if (!gidEquals(connection.remoteGid, gid)) continue;
-      if (connection instanceof ActiveConnection || connection instanceof PassiveConnection) {
-        connection.onUnreachable();
-      }
-    }
-    this.init.sidr.onUnreachable(gid);
+  /** What network or system say of packets to a peer. Its MTU is no matter of ours. */
+  onReport(report: NetworkReport): void {
+    if (report.type === 'too-big' || report.type === 'too-long') return;
+    const what = describeReport(report);
+    this.onHint(report.gid, what);
+    this.init.sidr.onHint(report.gid, what);
+  }
+
+  /** A verdict holds for those too that wait for their turn to ask the same peer. */
+  private onHint(gid: Gid, what: string): void {
+    const all = this.init.services.table.all().filter((one) => gidEquals(one.remoteGid, gid));
+    const queued = all.filter(({ state }) => state === 'REQ_QUEUED' || state === 'DREQ_QUEUED');
+    const given = all.map((one) => ({ one, verdict: one.weighHint(what) }));
+    const verdict = given.find((each) => each.verdict !== undefined)?.verdict;
+    if (verdict === undefined) return;
+    // They first: the end of another would give one of them its turn.
+    for (const one of queued) one.onUnreachable(verdict);
+    for (const each of given) if (each.verdict !== undefined) each.one.onUnreachable(each.verdict);
   }
 
   private route(message: CmMessage, origin: Origin): void {

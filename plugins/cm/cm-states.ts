@@ -11,6 +11,8 @@
  *   retries (rdma_cm does the same with a delay).
  * - A repeated REQ in REP_SENT has REP sent again at once.
  * - A REQ or DREQ waits for its turn (turns.ts) in the QUEUED states: the peer knows nothing yet.
+ * - ICMP is a hint (hint-tally.ts): it brings a repetition forward, and three to three messages
+ *   over a second are believed. Any message of the peer's in between wins.
  * - A connect that is given up leaves by REJ 4 and IDLE; a REP that comes later meets an unknown id
  *   and is answered by REJ 6.
  */
@@ -70,8 +72,11 @@ export const CM_INPUTS = [
   'qpFailed',
   /** The communication-established event, or the consumer has seen data. */
   'commEst',
-  /** The network says that the peer's address does not answer. */
+  /** The network says that the peer's address does not answer; and has said so often enough. */
+  'hint',
   'unreachable',
+  /** The wait that a hint has cut short is over. */
+  'repeat',
   /** The peer's queue pair has come up in another connection: this one is a ghost. */
   'stale',
   /** Goes on from DREQ_RCVD. */
@@ -106,6 +111,9 @@ export type CmAction =
   | 'startDreqRetries'
   | 'nextRetry'
   | 'extendWait'
+  /** The next repetition comes soon; then the wait is what it was. */
+  | 'hastenRepeat'
+  | 'resumeWait'
   | 'startDeadline'
   | 'stopTimers'
   | 'startTimewait'
@@ -150,7 +158,6 @@ const ESTABLISHED = {
   close: closeQuietly,
   stale: row('DREQ_QUEUED', 'failQp', 'awaitTurn', 'reportDisconnectedByPeer'),
   commEst: row('ESTABLISHED'),
-  unreachable: row('ESTABLISHED'),
 } as const;
 
 const ending = row('TIMEWAIT', 'stopTimers', 'startTimewait', 'reportDisconnected');
@@ -186,6 +193,8 @@ const ENDING: CmTable = {
     MRA: row('DREQ_SENT'),
     LAP: row('DREQ_SENT'),
     retry: row('DREQ_SENT', 'sendDreq', 'nextRetry'),
+    hint: row('DREQ_SENT', 'hastenRepeat'),
+    repeat: row('DREQ_SENT', 'sendDreq', 'resumeWait'),
     exhausted: ending,
     unreachable: ending,
     disconnect: row('DREQ_SENT'),
@@ -211,7 +220,6 @@ const ENDING: CmTable = {
     abandon: row('TIMEWAIT', 'mute'),
     close: row('TIMEWAIT', 'mute'),
     commEst: row('TIMEWAIT'),
-    unreachable: row('TIMEWAIT'),
     timewaitOver: row('IDLE', 'reportTimewaitExit'),
   },
 };
@@ -244,11 +252,15 @@ export const ACTIVE_TABLE: CmTable = {
     ...WAITING_FOR_REP,
     MRA: row('MRA_REQ_RCVD', 'extendWait'),
     retry: row('REQ_SENT', 'sendReq', 'nextRetry'),
+    hint: row('REQ_SENT', 'hastenRepeat'),
+    repeat: row('REQ_SENT', 'sendReq', 'resumeWait'),
   },
   MRA_REQ_RCVD: {
     ...WAITING_FOR_REP,
     MRA: row('MRA_REQ_RCVD'),
     retry: row('MRA_REQ_RCVD', 'sendReq', 'nextRetry'),
+    hint: row('MRA_REQ_RCVD', 'hastenRepeat'),
+    repeat: row('MRA_REQ_RCVD', 'sendReq', 'resumeWait'),
   },
   // The queue pair follows within the same call.
   REP_RCVD: {
@@ -264,7 +276,6 @@ const WAITING_FOR_CONSUMER = {
   accept: row('REP_SENT', 'sendRep', 'startRetries'),
   REJ: row('IDLE'),
   REJ_STALE: row('IDLE'),
-  unreachable: row('IDLE'),
   stale: row('IDLE'),
 } as const;
 
@@ -304,6 +315,8 @@ export const PASSIVE_TABLE: CmTable = {
     MRA: row('MRA_REP_RCVD', 'extendWait'),
     LAP: row('REP_SENT', 'refusePath'),
     retry: row('REP_SENT', 'sendRep', 'nextRetry'),
+    hint: row('REP_SENT', 'hastenRepeat'),
+    repeat: row('REP_SENT', 'sendRep', 'resumeWait'),
   },
   MRA_REP_RCVD: {
     ...WAITING_FOR_RTU,
@@ -311,6 +324,8 @@ export const PASSIVE_TABLE: CmTable = {
     MRA: row('MRA_REP_RCVD'),
     LAP: row('MRA_REP_RCVD', 'refusePath'),
     retry: row('MRA_REP_RCVD', 'sendRep', 'nextRetry'),
+    hint: row('MRA_REP_RCVD', 'hastenRepeat'),
+    repeat: row('MRA_REP_RCVD', 'sendRep', 'resumeWait'),
   },
   ESTABLISHED: {
     ...ESTABLISHED,

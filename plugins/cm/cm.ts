@@ -132,7 +132,7 @@ export class Cm implements CmModule {
         if (this.unsent === 0) this.onAllSent();
       },
     });
-    device.setUnreachableHandler((gid) => receiver.onUnreachable(gid));
+    device.setReportHandler((report) => receiver.onReport(report));
   }
 
   /** Connections that are not idle, timewait included. */

@@ -13,7 +13,7 @@ import type { FlightNotes, Noting } from './flight-notes.js';
 import type { CommEstListener, QpControl } from './qp-control.js';
 import type { RejectedRequests } from './rejected-requests.js';
 import { guidInfo, rejOf } from './rej-message.js';
-import { ATTEMPTS_OF_A_TURN, DREQ_RETRIES, timewaitUs } from './timing.js';
+import { ATTEMPTS_OF_A_TURN, DREQ_RETRIES, HINTED_REPEAT_US, timewaitUs } from './timing.js';
 import type { RetryPolicy } from './timing.js';
 import type { TransactionId } from './transaction-id.js';
 import type { TurnTaker, Turns } from './turns.js';
@@ -129,8 +129,27 @@ export abstract class Connection
     this.dispatch('turn');
   }
 
+  /**
+   * The network says that the peer does not answer: repeats what it was said of.
+   * @returns the verdict, in words, when that has been said often enough
+   */
+  weighHint(what: string): string | undefined {
+    const { wait, services } = this;
+    if (!wait || !transition(this.role, this.state, 'hint')) return undefined;
+    const nowUs = services.clock.now();
+    const hint = wait.hints.add(nowUs);
+    if (hint === 'new') this.dispatch('hint');
+    return hint === 'enough' ? wait.hints.verdict(what, nowUs) : undefined;
+  }
+
+  /** The peer does not answer. */
+  onUnreachable(_detail: string): void {
+    this.dispatch('unreachable');
+  }
+
   /** A message of the peer's for this connection. */
   receive(message: CmMessage, transactionId: TransactionId): void {
+    this.wait?.hints.forget();
     if (message.name === 'DREQ' || message.name === 'LAP') this.peerTransactionId = transactionId;
     if (message.name === 'REJ') {
       const { reason } = message.body;
@@ -240,11 +259,21 @@ export abstract class Connection
 
   private startTimer(waitUs: number): void {
     const { timers, clock } = this.services;
+    this.presentWait.hastened = false;
     timers.start(this.presentWait, clock.now() + waitUs);
+  }
+
+  private hasten(): void {
+    const { timers, clock } = this.services;
+    const soonUs = clock.now() + HINTED_REPEAT_US;
+    if (this.presentWait.deadlineUs <= soonUs) return;
+    this.presentWait.hastened = true;
+    timers.start(this.presentWait, soonUs);
   }
 
   onWaitOver(): void {
     if (this.state === 'TIMEWAIT') this.dispatch('timewaitOver');
+    else if (this.presentWait.hastened) this.dispatch('repeat');
     else this.dispatch(this.presentWait.isExhausted ? 'exhausted' : 'retry');
   }
 
@@ -253,6 +282,11 @@ export abstract class Connection
     nextRetry: (c) => {
       c.presentWait.again();
       if (c.attempts === ATTEMPTS_OF_A_TURN + 1) c.services.turns.leave(c);
+      c.startTimer(c.presentWait.waitUs);
+    },
+    hastenRepeat: (c) => c.hasten(),
+    resumeWait: (c) => {
+      c.presentWait.repeat();
       c.startTimer(c.presentWait.waitUs);
     },
     stopTimers: (c) => c.stopTimers(),

@@ -153,11 +153,9 @@ export class PassiveConnection extends Connection {
     this.settle();
   }
 
-  /** The network says that the peer does not answer. */
-  onUnreachable(): void {
-    const { handshake } = this;
-    if (handshake) handshake.failure = 'the network reports that the address is unreachable';
-    this.dispatch('unreachable');
+  override onUnreachable(detail: string): void {
+    if (this.handshake) this.handshake.failure = detail;
+    super.onUnreachable(detail);
   }
 
   private settle(): void {

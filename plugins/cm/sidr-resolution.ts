@@ -4,10 +4,11 @@ import type { CmResolution, CmResolveOptions, Gid } from '../../core/spi/index.j
 import { checkPrivateData } from './checks.js';
 import { cmaHeaderOf } from './cma-contents.js';
 import type { CmPath, ConnectionServices } from './connection.js';
+import { HintTally } from './hint-tally.js';
 import type { TransactionId } from './transaction-id.js';
 import { sidrTransition } from './sidr-states.js';
 import type { SidrAction, SidrInput, SidrState } from './sidr-states.js';
-import { REQ_RETRIES, retryWaitUs } from './timing.js';
+import { HINTED_REPEAT_US, REQ_RETRIES, retryWaitUs } from './timing.js';
 import { joinCmaPrivateData } from './wire/cma-header.js';
 import { isCmaServiceId } from './wire/service-id.js';
 import { SIDR_STATUS } from './wire/sidr-rep.js';
@@ -33,6 +34,10 @@ export class SidrResolution implements CmResolution {
   private readonly waitTimer = new Timer(() => this.onWaitOver());
   private readonly deadline = new Timer(() => this.dispatch('deadline'));
   private attempt = 0;
+  /** The present wait is one that a hint has cut short. */
+  private hastened = false;
+  private readonly hints = new HintTally();
+  private verdict: string | undefined;
   private rep: CmSidrRep | undefined;
   private cancelled = false;
 
@@ -65,6 +70,15 @@ export class SidrResolution implements CmResolution {
     return true;
   }
 
+  /** The network says that the peer does not answer. */
+  onHint(what: string): void {
+    const nowUs = this.services.clock.now();
+    const hint = this.hints.add(nowUs);
+    if (hint === 'known') return;
+    if (hint === 'enough') this.verdict = this.hints.verdict(what, nowUs);
+    this.dispatch(hint === 'enough' ? 'unreachable' : 'hint');
+  }
+
   dispatch(input: SidrInput): void {
     const row = sidrTransition('asking', this.state, input);
     if (!row) {
@@ -77,12 +91,22 @@ export class SidrResolution implements CmResolution {
   }
 
   private onWaitOver(): void {
-    this.dispatch(this.attempt < REQ_RETRIES.retries ? 'retry' : 'exhausted');
+    if (this.hastened) this.dispatch('repeat');
+    else this.dispatch(this.attempt < REQ_RETRIES.retries ? 'retry' : 'exhausted');
   }
 
   private startWait(): void {
     const { timers, clock } = this.services;
+    this.hastened = false;
     timers.start(this.waitTimer, clock.now() + retryWaitUs(REQ_RETRIES, this.attempt));
+  }
+
+  private hasten(): void {
+    const { timers, clock } = this.services;
+    const soonUs = clock.now() + HINTED_REPEAT_US;
+    if (this.waitTimer.deadlineUs <= soonUs) return;
+    this.hastened = true;
+    timers.start(this.waitTimer, soonUs);
   }
 
   private startDeadline(): void {
@@ -93,7 +117,15 @@ export class SidrResolution implements CmResolution {
 
   private report(rep: CmSidrRep | undefined, failure?: 'timed-out' | 'unreachable'): void {
     const { status, qpn, qkey, privateData } = rep ?? NOTHING;
-    const result = { status, qpn, qkey, privateData, ...(failure && { failure }) };
+    const { verdict } = this;
+    const result = {
+      status,
+      qpn,
+      qkey,
+      privateData,
+      ...(failure && { failure }),
+      ...(verdict !== undefined && { detail: verdict }),
+    };
     this.services.defer(() => {
       if (!this.cancelled) this.options.onResult(result);
     });
@@ -101,6 +133,7 @@ export class SidrResolution implements CmResolution {
 
   private readonly actions: Readonly<Partial<Record<SidrAction, () => void>>> = {
     sendReq: () => {
+      this.hints.onSent();
       this.services.send({ name: 'SIDR_REQ', body: this.req }, this.transactionId, this.path);
     },
     startRetries: () => this.startWait(),
@@ -108,6 +141,8 @@ export class SidrResolution implements CmResolution {
       this.attempt++;
       this.startWait();
     },
+    hastenRepeat: () => this.hasten(),
+    resumeWait: () => this.startWait(),
     startDeadline: () => this.startDeadline(),
     stopTimers: () => {
       this.services.timers.stop(this.waitTimer);

@@ -28,8 +28,11 @@ export type SidrInput =
   | 'exhausted'
   /** The consumer's time limit. */
   | 'deadline'
-  /** The network says that the peer's address does not answer. */
+  /** The network says that the peer's address does not answer; and has said so often enough. */
+  | 'hint'
   | 'unreachable'
+  /** The wait that a hint has cut short is over. */
+  | 'repeat'
   /** Nobody can still ask for this. */
   | 'expired';
 
@@ -38,6 +41,8 @@ export type SidrAction =
   | 'sendRep'
   | 'startRetries'
   | 'nextRetry'
+  | 'hastenRepeat'
+  | 'resumeWait'
   | 'startDeadline'
   /** Asked: starts, or starts anew, the time after which the request is forgotten. */
   | 'startLife'
@@ -64,6 +69,8 @@ export const ASKING_TABLE: SidrTable = {
   SIDR_REQ_SENT: {
     SIDR_REP: row('IDLE', 'stopTimers', 'reportAnswer'),
     retry: row('SIDR_REQ_SENT', 'sendReq', 'nextRetry'),
+    hint: row('SIDR_REQ_SENT', 'hastenRepeat'),
+    repeat: row('SIDR_REQ_SENT', 'sendReq', 'resumeWait'),
     exhausted: row('IDLE', 'stopTimers', 'reportUnreachable'),
     deadline: row('IDLE', 'stopTimers', 'reportTimedOut'),
     unreachable: row('IDLE', 'stopTimers', 'reportUnreachable'),
@@ -78,13 +85,11 @@ export const ASKED_TABLE: SidrTable = {
     SIDR_REQ: row('SIDR_REQ_RCVD', 'startLife'),
     accept: row('SIDR_REP_SENT', 'sendRep', 'startLife'),
     reject: row('SIDR_REP_SENT', 'sendRep', 'startLife'),
-    unreachable: row('IDLE', 'stopTimers'),
     expired: row('IDLE', 'stopTimers'),
     close: row('IDLE', 'stopTimers', 'sendRep'),
   },
   SIDR_REP_SENT: {
     SIDR_REQ: row('SIDR_REP_SENT', 'sendRep', 'startLife'),
-    unreachable: row('IDLE', 'stopTimers'),
     expired: row('IDLE', 'stopTimers'),
     close: row('IDLE', 'stopTimers'),
   },

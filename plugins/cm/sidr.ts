@@ -95,9 +95,11 @@ export class Sidr {
     }
   }
 
-  /** The network's hint: who waits for an answer from there need not. */
-  onUnreachable(gid: Gid): void {
-    for (const item of this.all()) if (gidEquals(item.remoteGid, gid)) item.dispatch('unreachable');
+  /** The network says that a peer does not answer: of questions to it, not of answers. */
+  onHint(gid: Gid, what: string): void {
+    for (const resolution of [...this.resolutions.values()]) {
+      if (gidEquals(resolution.remoteGid, gid)) resolution.onHint(what);
+    }
   }
 
   /** Answers what waits, and forgets everything. */

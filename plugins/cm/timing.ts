@@ -24,6 +24,14 @@ export const REQ_RETRIES: RetryPolicy = {
   retries: MAX_CM_RETRIES,
 };
 
+/**
+ * Hints of the network that a peer does not answer (hint-tally.ts): so many, over so long at least,
+ * are believed. A message that one has come to is repeated soon, so that this takes 1 to 2 s.
+ */
+export const HINTS_NEEDED = 3;
+export const HINTS_SPAN_US = 1_000_000;
+export const HINTED_REPEAT_US = 500_000;
+
 /** DREQ: 0.2, 0.4, 0.5, 0.5 ... s, 3.6 s in all; a dead peer costs no more. */
 export const DREQ_RETRIES: RetryPolicy = { firstUs: 200_000, limitUs: 500_000, retries: 7 };
 

@@ -3,6 +3,7 @@
  * timewait. Connections that are established await nothing and have none.
  */
 import { TimerEntry } from '../../core/spi/index.js';
+import { HintTally } from './hint-tally.js';
 import { DREQ_RETRIES, retryWaitUs } from './timing.js';
 import type { RetryPolicy } from './timing.js';
 
@@ -15,6 +16,9 @@ export class Wait extends TimerEntry {
   private attempt = 0;
   /** The least wait that an MRA has asked for. */
   private mraWaitUs = 0;
+  /** What is awaited was hinted to be in vain: the message goes again before its time. */
+  hastened = false;
+  readonly hints = new HintTally();
 
   constructor(private readonly waiter: Waiter) {
     super();
@@ -25,11 +29,19 @@ export class Wait extends TimerEntry {
     this.policy = policy;
     this.attempt = 0;
     this.mraWaitUs = 0;
+    this.hints.forget();
+    this.hints.onSent();
   }
 
   /** It is sent again. */
   again(): void {
     this.attempt++;
+    this.hints.onSent();
+  }
+
+  /** It is sent again by a hint, which is no further attempt: hints must not use those up. */
+  repeat(): void {
+    this.hints.onSent();
   }
 
   /** The peer asks for patience. */

@@ -11,6 +11,7 @@ import type {
   DeviceCapability,
   Gid,
   MemoryWindow,
+  NetworkReport,
   ProtectionDomain,
   QueuePair,
   QueuePairInit,
@@ -65,7 +66,7 @@ export class HcaDevice implements Device {
   private readonly domains = new Set<Domain>();
   private readonly cqs = new Set<SoftCompletionQueue>();
   private eventHandler: (event: AsyncEventType) => void = () => undefined;
-  private unreachableHandler: (gid: Gid) => void = () => undefined;
+  private reportHandler: (report: NetworkReport) => void = () => undefined;
   private closing: Promise<void> | undefined;
 
   constructor(
@@ -187,8 +188,8 @@ export class HcaDevice implements Device {
     this.eventHandler = handler;
   }
 
-  setUnreachableHandler(handler: (gid: Gid) => void): void {
-    this.unreachableHandler = handler;
+  setReportHandler(handler: (report: NetworkReport) => void): void {
+    this.reportHandler = handler;
   }
 
   progress(): boolean {
@@ -205,10 +206,10 @@ export class HcaDevice implements Device {
     this.hca.notifications.push(() => this.eventHandler(event));
   }
 
-  /** The port's hint: connections there retry at once, and whoever connects there is told. */
-  onUnreachable(gid: Gid): void {
-    this.hca.onUnreachable(gid);
-    this.hca.notifications.push(() => this.unreachableHandler(gid));
+  /** The port's word of packets to an address: for connections there, and for the CM. */
+  onReport(report: NetworkReport): void {
+    this.hca.onReport(report);
+    this.hca.notifications.push(() => this.reportHandler(report));
   }
 
   private async destroyAll(): Promise<void> {

@@ -7,8 +7,8 @@
 import { GSI_QPN, TimerWheel } from '../../core/spi/index.js';
 import type {
   Clock,
-  Gid,
   Logger,
+  NetworkReport,
   PacketPort,
   PacketPortHandlers,
   Random,
@@ -100,9 +100,9 @@ export class HcaDriver implements Scheduler {
     return {
       onReadable: wake,
       onWritable: wake,
-      onUnreachable: (gid: Gid) => {
+      onReport: (report: NetworkReport) => {
         this.hca.readClock();
-        this.device.onUnreachable(gid);
+        this.device.onReport(report);
       },
     };
   }

@@ -5,7 +5,7 @@
  */
 import { FlightLog, Slab } from '../../core/spi/index.js';
 import type {
-  Gid,
+  NetworkReport,
   PacketPort,
   PollingMode,
   Random,
@@ -291,9 +291,13 @@ export class Hca implements CompletionHost, SharedReceiveHost {
     }
   }
 
-  /** The network says that nothing listens there. */
-  onUnreachable(gid: Gid): void {
-    for (const qp of [...this.peers.at(gid)]) qp.requester.onUnreachable();
+  /** Of packets to an address: one word for all of its connections. */
+  onReport(report: NetworkReport): void {
+    for (const qp of [...this.peers.at(report.gid)]) {
+      const isSize = report.type === 'too-big' || report.type === 'too-long';
+      if (isSize || qp.requester.outstanding) qp.reports.note(report);
+      if (report.type === 'port-unreachable') qp.reports.onPortUnreachable();
+    }
     this.publish();
   }
 

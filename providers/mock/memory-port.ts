@@ -21,6 +21,7 @@ import { BTH_LENGTH } from '../hca/wire/bth.js';
 import { icrcPacket, readIcrc, writeIcrc } from '../hca/wire/icrc.js';
 import type { Fabric } from './fabric.js';
 import { PathTable } from './path-table.js';
+import { PortFaults } from './port-faults.js';
 import { RegionTable } from './region-table.js';
 import { ICRC_BYTES, MAX_PACKET_BYTES } from './wire-packet.js';
 import type { Flow, WirePacket } from './wire-packet.js';
@@ -79,8 +80,13 @@ export class MemoryPort implements PacketPort {
     badIcrc: 0,
     recoveredId: 0,
     sendErrors: 0,
+    tooLong: 0,
+    icmpUnreachable: 0,
+    icmpTooBig: 0,
     overruns: 0,
   };
+  /** What goes wrong between this port and the fabric. */
+  readonly faults: PortFaults;
   readonly rxArena = new Uint8Array(RX_PACKETS * ARENA_STRIDE);
   readonly rxPackets = new Uint32Array(RX_PACKETS * RX.WORDS);
   readonly placements = new Uint32Array(PLACEMENTS * PLACE.WORDS);
@@ -111,6 +117,9 @@ export class MemoryPort implements PacketPort {
     this.gids = checkPortOptions(options);
     this.mtuBytes = Math.min(options.mtuBytes ?? 4096, fabric.mtuBytes);
     this.#paths = new PathTable(this.gids);
+    this.faults = new PortFaults(fabric.clock, this.counters, (report) => {
+      if (!this.#closed) this.#handlers?.onReport(report);
+    });
   }
 
   /** What is registered with the port: both zero when its user has cleaned up. */
@@ -156,7 +165,12 @@ export class MemoryPort implements PacketPort {
       const flow = this.#paths.flow(this.txPackets[at + TX.PATH] as number);
       if (!flow) throw new RangeError(`packet ${index}: no path ${this.txPackets[at + TX.PATH]}`);
       if (this.#mustWait(flow)) return index;
-      this.fabric.transmit(this.#assemble(at, flow));
+      const packet = this.#assemble(at, flow);
+      if (this.faults.any && !this.faults.lets(packet)) {
+        this.fabric.pool.release(packet);
+        continue;
+      }
+      this.fabric.transmit(packet);
       this.counters.sentPackets++;
     }
     return to;
@@ -236,9 +250,9 @@ export class MemoryPort implements PacketPort {
     this.#wake();
   }
 
-  /** For the fabric: word that nobody has that address. */
+  /** For the fabric: word that nothing is at that address. */
   unreachable(gid: Gid): void {
-    this.#handlers?.onUnreachable(gid);
+    this.faults.hear({ type: 'port-unreachable', gid }, 0);
   }
 
   #wake(): void {

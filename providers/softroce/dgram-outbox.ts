@@ -11,7 +11,6 @@ import { PORT_CAPACITY } from './port-options.js';
 /** Datagrams handed to the system and not yet taken, at most. */
 const MAX_IN_FLIGHT = 256;
 const MAX_DATAGRAM_BYTES = 65507;
-const UNREACHABLE = new Set(['EHOSTUNREACH', 'ENETUNREACH', 'ECONNREFUSED']);
 
 interface Path {
   readonly gid: Gid;
@@ -22,7 +21,8 @@ interface Path {
 
 export interface OutboxEvents {
   onWritable(): void;
-  onUnreachable(gid: Gid): void;
+  /** The system refused a packet. */
+  onRefused(gid: Gid, code: string, datagramBytes: number): void;
 }
 
 export class DgramOutbox {
@@ -82,7 +82,7 @@ export class DgramOutbox {
     new DataView(packet.buffer).setUint32(end, path.flow.icrc(packet.subarray(0, end)), true);
     this.#inFlight++;
     this.sockets[path.localIndex]?.send(packet, this.udpPort, path.address, (error) => {
-      this.#onSent(error, path.gid);
+      this.#onSent(error, path.gid, packet.length);
     });
   }
 
@@ -120,7 +120,7 @@ export class DgramOutbox {
     return true;
   }
 
-  #onSent(error: Error | null, gid: Gid): void {
+  #onSent(error: Error | null, gid: Gid, datagramBytes: number): void {
     this.#inFlight--;
     if (!error) {
       this.counters.sentPackets++;
@@ -128,7 +128,7 @@ export class DgramOutbox {
     } else {
       this.counters.sendErrors++;
       const { code } = error as { code?: string };
-      if (code !== undefined && UNREACHABLE.has(code)) this.events.onUnreachable(gid);
+      if (code !== undefined) this.events.onRefused(gid, code, datagramBytes);
     }
     if (this.#refused && this.#inFlight <= MAX_IN_FLIGHT / 2) {
       this.#refused = false;

@@ -11,7 +11,7 @@
  */
 import type { Socket } from 'node:dgram';
 import type { Gid, Logger, PacketPortHandlers } from '../../core/spi/index.js';
-import { PLACE, SpiError, silentLogger } from '../../core/spi/index.js';
+import { PLACE, SpiError, isIpv4Gid, silentLogger } from '../../core/spi/index.js';
 import { DgramInbox } from './dgram-inbox.js';
 import { DgramOutbox } from './dgram-outbox.js';
 import { bindSocket, linkMtu } from './dgram-socket.js';
@@ -68,6 +68,9 @@ class DgramPort implements SocketPort {
     badIcrc: 0,
     recoveredId: 0,
     sendErrors: 0,
+    tooLong: 0,
+    icmpUnreachable: 0,
+    icmpTooBig: 0,
     sentTrains: 0,
     receivedTrains: 0,
     droppedDatagrams: 0,
@@ -114,8 +117,8 @@ class DgramPort implements SocketPort {
         onWritable: () => {
           if (!this.#closed) this.#handlers?.onWritable();
         },
-        onUnreachable: (gid) => {
-          if (!this.#closed) this.#handlers?.onUnreachable(gid);
+        onRefused: (gid, code, datagramBytes) => {
+          this.#onRefused(gid, code, datagramBytes);
         },
       },
     );
@@ -126,6 +129,18 @@ class DgramPort implements SocketPort {
       socket.on('error', (error) => logger.warn(`UDP socket: ${error.message}`));
       socket.unref();
     });
+  }
+
+  #onRefused(gid: Gid, code: string, datagramBytes: number): void {
+    const tooLong = code === 'EMSGSIZE';
+    if (tooLong) this.counters.tooLong++;
+    if (this.#closed) return;
+    const packetBytes = datagramBytes + 8 + (isIpv4Gid(gid) ? 20 : 40);
+    this.#handlers?.onReport(
+      tooLong
+        ? { type: 'too-long', gid, packetBytes, mtuBytes: 0 }
+        : { type: 'refused', gid, code },
+    );
   }
 
   receive(): number {

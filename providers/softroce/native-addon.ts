@@ -24,7 +24,9 @@ export interface NativePortHandle {
   watch(
     onReadable: () => void,
     onWritable: () => void,
-    onUnreachable: (gid: Uint8Array) => void,
+    /** @param type index in NETWORK_REPORT_TYPES
+     * @param value bytes of the IP packet that was too long, or errno of a refusal */
+    onReport: (gid: Uint8Array, type: number, value: number, mtuBytes: number) => void,
   ): void;
   setProcessHold(alive: boolean): void;
   /** Datagrams lost to a full receive buffer, as the system counts them. */

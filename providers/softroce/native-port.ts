@@ -2,8 +2,15 @@
  * The packet port over the native addon: trains by GSO and GRO, ICRC by SIMD, payload gathered from
  * and placed into registered memory without passing through JavaScript.
  */
-import type { FileMapping, Gid, Logger, PacketPortHandlers } from '../../core/spi/index.js';
-import { SpiError, ipFromGid, silentLogger } from '../../core/spi/index.js';
+import { getSystemErrorName } from 'node:util';
+import type {
+  FileMapping,
+  Gid,
+  Logger,
+  NetworkReport,
+  PacketPortHandlers,
+} from '../../core/spi/index.js';
+import { NETWORK_REPORT_TYPES, SpiError, ipFromGid, silentLogger } from '../../core/spi/index.js';
 import { clockOffsetUs, mapFile } from '../host/index.js';
 import type { NativeAddon, NativeArrays, NativePortHandle } from './native-addon.js';
 import { loadNativeAddon, nativeAddonProblem } from './native-addon.js';
@@ -138,7 +145,10 @@ class NativePort implements SocketPort {
     this.#native.watch(
       () => handlers.onReadable(),
       () => handlers.onWritable(),
-      (gid) => handlers.onUnreachable(gid),
+      (gid, type, value, mtuBytes) => {
+        const report = reportOf(gid, type, value, mtuBytes);
+        if (report) handlers.onReport(report);
+      },
     );
   }
 
@@ -152,6 +162,27 @@ class NativePort implements SocketPort {
       this.#native.close(resolve);
     });
     return this.#closed;
+  }
+}
+
+function reportOf(
+  gid: Gid,
+  number: number,
+  value: number,
+  mtuBytes: number,
+): NetworkReport | undefined {
+  const type = NETWORK_REPORT_TYPES[number];
+  switch (type) {
+    case undefined:
+      return undefined;
+    case 'too-big':
+      return { type, gid, mtuBytes };
+    case 'too-long':
+      return { type, gid, packetBytes: value, mtuBytes };
+    case 'refused':
+      return { type, gid, code: getSystemErrorName(-value) };
+    default:
+      return { type, gid };
   }
 }
 
@@ -195,8 +226,8 @@ function noRawSocket(cause: unknown, address: string): SpiError {
 
 /** Views on the words that the native side counts in (port_memory.h: Counter). */
 class NativeCounters implements SocketPortCounters {
-  static readonly CLOCK = 10;
-  static readonly WORDS = 11;
+  static readonly CLOCK = 13;
+  static readonly WORDS = 14;
   readonly #words: Float64Array;
   #dropped: () => number;
 
@@ -234,6 +265,15 @@ class NativeCounters implements SocketPortCounters {
   }
   get unseenHeaders(): number {
     return this.#words[9] ?? 0;
+  }
+  get tooLong(): number {
+    return this.#words[10] ?? 0;
+  }
+  get icmpUnreachable(): number {
+    return this.#words[11] ?? 0;
+  }
+  get icmpTooBig(): number {
+    return this.#words[12] ?? 0;
   }
   get droppedDatagrams(): number {
     return this.#dropped();

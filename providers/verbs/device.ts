@@ -214,7 +214,7 @@ export class VerbsDevice implements Device {
   }
 
   /** Nobody tells verbs of unreachable destinations: the CM hears of them itself. */
-  setUnreachableHandler(): void {}
+  setReportHandler(): void {}
 
   /** Hardware needs no driving; completions come into their rings. */
   progress(): boolean {

@@ -10,7 +10,7 @@ export interface PortPair {
   readonly b: PacketPort;
 }
 
-export const nothing: PacketPortHandlers = { onReadable() {}, onWritable() {}, onUnreachable() {} };
+export const nothing: PacketPortHandlers = { onReadable() {}, onWritable() {}, onReport() {} };
 
 export interface Bench extends PortPair {
   readonly path: number;

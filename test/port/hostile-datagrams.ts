@@ -23,7 +23,7 @@ export function describeHostileDatagrams(
 
       beforeEach(async () => {
         port = await open(addresses[family].port, udpPort);
-        port.watch({ onReadable() {}, onWritable() {}, onUnreachable() {} });
+        port.watch({ onReadable() {}, onWritable() {}, onReport() {} });
         const to = gidFromIp(addresses[family].port);
         stranger = await Stranger.bind(addresses[family].stranger, to, udpPort);
       });

@@ -7,7 +7,7 @@ import { openNativePort } from '../../providers/softroce/native-port.js';
 
 const [, , udpPort, mode] = process.argv;
 const port = openNativePort({ addresses: ['127.0.0.51'], udpPort: Number(udpPort) });
-port.watch({ onReadable() {}, onWritable() {}, onUnreachable() {} });
+port.watch({ onReadable() {}, onWritable() {}, onReport() {} });
 port.setProcessHold(mode !== 'idle');
 if (mode === 'close') setTimeout(() => void port.close(), 20);
 process.stdout.write('open\n');

@@ -14,7 +14,7 @@ port.watch({
     }
   },
   onWritable() {},
-  onUnreachable() {},
+  onReport() {},
 });
 port.setProcessHold(true);
 parentPort?.on('message', () => {

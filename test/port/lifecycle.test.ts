@@ -11,7 +11,7 @@ import { openNativePort } from '../../providers/softroce/native-port.js';
 import type { SocketPort, SocketPortOptions } from '../../providers/softroce/port-options.js';
 import { describePackets, header, pattern, psnOf, receiveSome, sendAll } from './harness.js';
 
-const quiet = { onReadable() {}, onWritable() {}, onUnreachable() {} };
+const quiet = { onReadable() {}, onWritable() {}, onReport() {} };
 const sibling = (name: string): string => join(import.meta.dirname, name);
 
 describe('native port and the process', () => {

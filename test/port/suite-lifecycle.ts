@@ -66,9 +66,10 @@ export function describeHandlers(use: () => Bench, silentAddress?: string): void
     let inCall = false;
     bench.a.watch({
       ...nothing,
-      onUnreachable(gid) {
+      onReport(report) {
         assert.equal(inCall, false);
-        heard.push(gid);
+        assert.equal(report.type, 'port-unreachable');
+        heard.push(report.gid);
       },
     });
     const path = bench.a.addPath(silent, 0);
@@ -79,7 +80,7 @@ export function describeHandlers(use: () => Bench, silentAddress?: string): void
       bench.a.receive();
       inCall = false;
     }
-    await until(() => heard.length > 0, 'onUnreachable');
+    await until(() => heard.length > 0, 'onReport');
     assert.ok(heard.every((gid) => gidEquals(gid, silent)));
     assert.ok(heard.length < 10, 'it is told again and again');
     await assertDelivered(bench, [packet(bench, 1, 16)]); // the port works on

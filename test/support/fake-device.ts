@@ -126,7 +126,7 @@ export class FakeDevice implements Device {
     this.deviceEventHandler = handler;
   }
 
-  setUnreachableHandler(): void {
+  setReportHandler(): void {
     // No network, no hints.
   }
 

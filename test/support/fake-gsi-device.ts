@@ -9,6 +9,7 @@ import type {
   DeviceCapability,
   Gid,
   MemoryRegion,
+  NetworkReport,
   ProtectionDomain,
   QueuePairInit,
 } from '../../core/spi/index.js';
@@ -52,7 +53,7 @@ export class FakeDevice implements Device {
   /** Torn out: calls that reach the hardware fail. */
   dead = false;
   private nextNumber = 100;
-  private onUnreachable: (gid: Gid) => void = () => undefined;
+  private onReport: (report: NetworkReport) => void = () => undefined;
 
   constructor(
     readonly network: FakeNetwork,
@@ -135,12 +136,17 @@ export class FakeDevice implements Device {
     // No test here has device events.
   }
 
-  setUnreachableHandler(handler: (gid: Gid) => void): void {
-    this.onUnreachable = handler;
+  setReportHandler(handler: (report: NetworkReport) => void): void {
+    this.onReport = handler;
   }
 
+  report(report: NetworkReport): void {
+    this.network.world.defer(() => this.onReport(report));
+  }
+
+  /** By ICMP, which anybody can forge. */
   reportUnreachable(gid: Gid): void {
-    this.network.world.defer(() => this.onUnreachable(gid));
+    this.report({ type: 'port-unreachable', gid });
   }
 
   progress(): boolean {

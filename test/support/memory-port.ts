@@ -50,6 +50,9 @@ export class MemoryPort implements PacketPort {
     badIcrc: 0,
     recoveredId: 0,
     sendErrors: 0,
+    tooLong: 0,
+    icmpUnreachable: 0,
+    icmpTooBig: 0,
   };
   /** Two halves: the peer fills one while the other is being read. */
   readonly rxArena: Uint8Array;

@@ -7,6 +7,7 @@
 import { Piece, Ring, ringEntries, rqeBytes, sqeBytes } from '../../../core/spi/index.js';
 import type {
   AddressVector,
+  Gid,
   QueuePairAttributes,
   QueuePairInit,
   Slab,
@@ -119,6 +120,11 @@ export class QueuePairMemory extends Piece {
   keep(attributes: QueuePairAttributes): void {
     keepAttributes(this.words, this.firstWord + ATTRIBUTES, attributes);
     this.addressVector = attributes.addressVector ?? this.addressVector;
+  }
+
+  /** Of a connection. */
+  get peerGid(): Gid | undefined {
+    return this.addressVector?.gid;
   }
 
   forgetAttributes(): void {

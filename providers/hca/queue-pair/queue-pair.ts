@@ -177,7 +177,7 @@ export abstract class SoftQueuePair
   }
 
   flightRecord(): readonly string[] {
-    return flightLines(this.hca.flights, this.lastEvent);
+    return flightLines(this.hca.flights, this.lastEvent, this.memory.peerGid);
   }
 
   /** Of its flight record. @param event FLIGHT */

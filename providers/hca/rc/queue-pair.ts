@@ -8,6 +8,7 @@ import type { PeerPath } from '../sending/peer-path.js';
 import { SoftQueuePair } from '../queue-pair/queue-pair.js';
 import { RcCompleter } from './completer.js';
 import { RcMemory } from './memory.js';
+import { RcNetworkReports } from './network-reports.js';
 import { RcRequester } from './requester.js';
 import { RcResponder } from './responder.js';
 import type { ReceiveSource } from '../queue-pair/receive-source.js';
@@ -28,6 +29,8 @@ export class RcQueuePair extends SoftQueuePair {
   destinationQpn = 0;
   mtuBytes = 256;
   private peerPath: PeerPath = NO_PATH;
+  /** There from the first report on. */
+  private networkReports: RcNetworkReports | undefined = undefined;
 
   /** @param opcodeBase what its transport adds to the opcodes of RC */
   constructor(
@@ -104,6 +107,16 @@ export class RcQueuePair extends SoftQueuePair {
     writeAeth(view, header + BTH_LENGTH, syndrome, msn);
   }
 
+  // --- reports of the network ---------------------------------------------------------------------
+
+  get reports(): RcNetworkReports {
+    return (this.networkReports ??= new RcNetworkReports(this));
+  }
+
+  networkTrouble(): string | undefined {
+    return this.networkReports?.cause;
+  }
+
   // --- state ------------------------------------------------------------------------------------
 
   protected override checkModify(to: QpState, attributes: QueuePairAttributes): void {
@@ -116,6 +129,7 @@ export class RcQueuePair extends SoftQueuePair {
     const { memory } = this;
     if (to === QpState.RESET) {
       this.stop();
+      this.networkReports = undefined;
       this.responder.end();
       this.clearPath();
       this.discardQueues();

@@ -291,10 +291,12 @@ export class RcRequester implements AckWaiter {
    * Goes back to the oldest unacknowledged PSN; when no retry is left, its request fails.
    * @param ambiguousEnd what may have arrived before ends here
    */
-  private retry(ambiguousEnd: number): void {
+  retry(ambiguousEnd: number): void {
     const { qp } = this;
     if (this.retriesLeft === 0) {
-      if (!qp.completer.failRefused()) qp.failOldest(WcStatus.RETRY_EXC_ERR, 0);
+      if (qp.completer.failRefused()) return;
+      qp.reports.onRetriesSpent();
+      qp.failOldest(WcStatus.RETRY_EXC_ERR, 0);
       return;
     }
     this.retriesLeft -= 1;
@@ -323,16 +325,6 @@ export class RcRequester implements AckWaiter {
     }
     this.receiverWait ??= new RcReceiverWait(qp);
     this.receiverWait.extend(delayUs);
-  }
-
-  /** A network hint that the peer is gone: a retry now, but not one for every hint. */
-  onUnreachable(): void {
-    const { hca } = this.qp;
-    if (!this.outstanding || this.waitingForReceiver) return;
-    if (hca.nowUs - this.memory.lastHintUs < hca.parameters.unreachableRetryUs) return;
-    this.memory.lastHintUs = hca.nowUs;
-    this.qp.note(FLIGHT.UNREACHABLE, 0, this.una);
-    this.retry(this.maxPsn);
   }
 
   private goBack(ambiguousEnd: number): void {

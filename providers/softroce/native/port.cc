@@ -8,26 +8,29 @@ namespace {
 constexpr uint64_t kQuietMs = 100;
 }  // namespace
 
-bool UnreachableList::add(const uint8_t* gid, uint64_t nowMs) {
+bool ReportList::add(const Report& report, uint64_t nowMs) {
   for (Entry& entry : entries_) {
-    if (!entry.used || memcmp(entry.gid, gid, 16) != 0) continue;
+    const bool same = entry.used && entry.report.type == report.type &&
+                      memcmp(entry.report.gid, report.gid, 16) == 0;
+    if (!same) continue;
     if (entry.pending || nowMs - entry.sinceMs < kQuietMs) return false;
+    entry.report = report;
     entry.pending = true;
     entry.sinceMs = nowMs;
     return true;
   }
   Entry& entry = entries_[oldest_++ % 16];
-  memcpy(entry.gid, gid, 16);
+  entry.report = report;
   entry.sinceMs = nowMs;
   entry.used = entry.pending = true;
   return true;
 }
 
-bool UnreachableList::next(uint8_t* gid) {
+bool ReportList::next(Report* report) {
   for (Entry& entry : entries_) {
     if (!entry.pending) continue;
     entry.pending = false;
-    memcpy(gid, entry.gid, 16);
+    *report = entry.report;
     return true;
   }
   return false;
@@ -58,7 +61,7 @@ int Port::open(const std::vector<Endpoint>& locals, const std::vector<uint32_t>&
   napi_get_uv_event_loop(env_, &loop);
   wake_.data = this;
   uv_async_init(loop, &wake_, [](uv_async_t* handle) {
-    static_cast<Port*>(handle->data)->tellUnreachable();
+    static_cast<Port*>(handle->data)->tellReports();
   });
   uv_unref(reinterpret_cast<uv_handle_t*>(&wake_));
   openHandles_ = 1 + sockets_.size();
@@ -121,9 +124,7 @@ Sender::Result Port::send(uint32_t from, uint32_t to) {
   for (size_t i = 0; result.delayedErrors >> i; i++) {
     if ((result.delayedErrors >> i) & 1) drainErrors(i);
   }
-  if (result.unreachablePath >= 0) {
-    report(sender_->path(static_cast<uint32_t>(result.unreachablePath)).destination.gid);
-  }
+  if (!result.refusals.empty()) reportRefusals(result.refusals);
   if (result.wouldBlock && !wantWritable_) {
     wantWritable_ = true;
     for (size_t i = 0; watched_ && i < sockets_.size(); i++) startPoll(polls_[i]);
@@ -140,7 +141,7 @@ uint32_t Port::dropped() const {
 void Port::watch(const Handlers& handlers) {
   drop(&handlers_.readable);
   drop(&handlers_.writable);
-  drop(&handlers_.unreachable);
+  drop(&handlers_.report);
   handlers_ = handlers;
   watched_ = true;
   for (size_t i = 0; i < sockets_.size(); i++) startPoll(polls_[i]);
@@ -167,7 +168,7 @@ void Port::onPoll(Poll& poll, int status, int events) {
     // libuv stops watching a descriptor that has an error report; ours are read and go on.
     drainErrors(poll.socket);
     startPoll(poll);
-    tellUnreachable();
+    tellReports();
     return;
   }
   if (events & UV_WRITABLE) {
@@ -179,31 +180,61 @@ void Port::onPoll(Poll& poll, int status, int events) {
 }
 
 void Port::drainErrors(size_t index) {
-  uint8_t gid[16];
-  bool unreachable;
-  while (nextError(sockets_[index], gid, &unreachable)) {
-    if (unreachable) report(gid);
+  Report found;
+  while (nextError(sockets_[index], &found)) {
+    switch (found.type) {
+      case ReportType::kPortUnreachable:
+      case ReportType::kUnreachable:
+        memory_.counters[kIcmpUnreachable] += 1;
+        report(found);
+        break;
+      case ReportType::kTooBig:
+        memory_.counters[kIcmpTooBig] += 1;
+        report(found);
+        break;
+      case ReportType::kTooLong:  // reported by what was refused, which knows its size
+        linkMtuBytes_ = found.mtuBytes;
+        break;
+      default:
+        break;
+    }
   }
   int pending;  // an error without a report would keep the poll awake
   socklen_t length = sizeof(pending);
   getsockopt(sockets_[index].fd, SOL_SOCKET, SO_ERROR, &pending, &length);
 }
 
-void Port::report(const uint8_t* gid) {
-  if (unreachable_.add(gid, uv_hrtime() / 1000000)) uv_async_send(&wake_);
+void Port::reportRefusals(const std::vector<Sender::Refusal>& refusals) {
+  for (const Sender::Refusal& refusal : refusals) {
+    Report refused;
+    memcpy(refused.gid, sender_->path(refusal.path).destination.gid, 16);
+    const bool tooLong = refusal.error == EMSGSIZE;
+    refused.type = tooLong ? ReportType::kTooLong : ReportType::kRefused;
+    refused.value = tooLong ? refusal.packetBytes : static_cast<uint32_t>(refusal.error);
+    // What the system said of one that was not too long for it was of another packet.
+    if (tooLong && linkMtuBytes_ < refusal.packetBytes) refused.mtuBytes = linkMtuBytes_;
+    report(refused);
+  }
 }
 
-void Port::tellUnreachable() {
-  uint8_t gid[16];
-  while (open_ && watched_ && unreachable_.next(gid)) {
+void Port::report(const Report& report) {
+  if (reports_.add(report, uv_hrtime() / 1000000)) uv_async_send(&wake_);
+}
+
+void Port::tellReports() {
+  Report report;
+  while (open_ && watched_ && reports_.next(&report)) {
     napi_handle_scope scope;
     napi_open_handle_scope(env_, &scope);
     void* bytes = nullptr;
-    napi_value buffer, view;
-    napi_create_arraybuffer(env_, sizeof(gid), &bytes, &buffer);
-    memcpy(bytes, gid, sizeof(gid));
-    napi_create_typedarray(env_, napi_uint8_array, sizeof(gid), buffer, 0, &view);
-    call(handlers_.unreachable, 1, &view);
+    napi_value buffer, arguments[4];
+    napi_create_arraybuffer(env_, sizeof(report.gid), &bytes, &buffer);
+    memcpy(bytes, report.gid, sizeof(report.gid));
+    napi_create_typedarray(env_, napi_uint8_array, sizeof(report.gid), buffer, 0, &arguments[0]);
+    napi_create_uint32(env_, static_cast<uint32_t>(report.type), &arguments[1]);
+    napi_create_uint32(env_, report.value, &arguments[2]);
+    napi_create_uint32(env_, report.mtuBytes, &arguments[3]);
+    call(handlers_.report, 4, arguments);
     napi_close_handle_scope(env_, scope);
   }
 }
@@ -265,7 +296,7 @@ void Port::dropAll() {
   regions_.clear(env_);
   drop(&handlers_.readable);
   drop(&handlers_.writable);
-  drop(&handlers_.unreachable);
+  drop(&handlers_.report);
   for (napi_ref& array : arrays_) drop(&array);
 }
 

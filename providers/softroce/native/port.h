@@ -17,16 +17,16 @@
 
 namespace dapl {
 
-/// Destinations that did not answer, until JavaScript is told; each at most every 100 ms.
-class UnreachableList {
+/// What is said of destinations, until JavaScript is told; each of one at most every 100 ms.
+class ReportList {
  public:
   /// @returns whether there is news to tell
-  bool add(const uint8_t* gid, uint64_t nowMs);
-  bool next(uint8_t* gid);
+  bool add(const Report& report, uint64_t nowMs);
+  bool next(Report* report);
 
  private:
   struct Entry {
-    uint8_t gid[16];
+    Report report;
     uint64_t sinceMs = 0;
     bool pending = false;
     bool used = false;
@@ -40,7 +40,7 @@ class Port {
   struct Handlers {
     napi_ref readable = nullptr;
     napi_ref writable = nullptr;
-    napi_ref unreachable = nullptr;
+    napi_ref report = nullptr;
   };
 
   Port(napi_env env, const PortMemory& memory, std::vector<napi_ref> arrays);
@@ -88,8 +88,9 @@ class Port {
   void startPoll(Poll& poll);
   void onPoll(Poll& poll, int status, int events);
   void drainErrors(size_t socket);
-  void report(const uint8_t* gid);
-  void tellUnreachable();
+  void report(const Report& report);
+  void reportRefusals(const std::vector<Sender::Refusal>& refusals);
+  void tellReports();
   void call(napi_ref function, size_t count, const napi_value* arguments);
   void onHandleClosed();
   void drop(napi_ref* reference);
@@ -102,7 +103,9 @@ class Port {
   RegionTable regions_;
   std::unique_ptr<Receiver> receiver_;
   std::unique_ptr<Sender> sender_;
-  UnreachableList unreachable_;
+  ReportList reports_;
+  /// What the own link carries, as the system said last when it refused a packet.
+  uint32_t linkMtuBytes_ = 0;
 
   Handlers handlers_;
   std::unique_ptr<Poll[]> polls_;

@@ -119,14 +119,14 @@ napi_value removePath(napi_env env, napi_callback_info info) {
   return throwRange(env, "no path " + std::to_string(path));
 }
 
-/// watch(onReadable, onWritable, onUnreachable)
+/// watch(onReadable, onWritable, onReport)
 napi_value watch(napi_env env, napi_callback_info info) {
   const Call<3> call(env, info);
   if (!call.port) return nullptr;
   Port::Handlers handlers;
   napi_create_reference(env, call.arguments[0], 1, &handlers.readable);
   napi_create_reference(env, call.arguments[1], 1, &handlers.writable);
-  napi_create_reference(env, call.arguments[2], 1, &handlers.unreachable);
+  napi_create_reference(env, call.arguments[2], 1, &handlers.report);
   call.port->watch(handlers);
   return nullptr;
 }

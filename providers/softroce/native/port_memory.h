@@ -37,6 +37,9 @@ enum Counter {
   kReceivedTrains,
   kSegmentationOff,
   kUnseenHeader,
+  kTooLongPackets,
+  kIcmpUnreachable,
+  kIcmpTooBig,
   /// No count: the time of the last look at the clock, in microseconds of performance.now().
   kClockUs,
   kCounters,

@@ -145,14 +145,22 @@ uint32_t Sender::sendTrain(uint32_t first, Train train, Result* result) {
       return 0;
     case Outcome::kSegmentationRefused:
       return retreat(first, {count, train.segmentBytes}, result);
-    case Outcome::kUnreachable:
-      result->unreachablePath = packetPaths_[first];
-      break;
-    case Outcome::kFailed:
+    case Outcome::kRefused:
+      noteRefusal(first, count, result);
       break;
   }
   memory_.counters[kSendErrors] += count;
   return count;
+}
+
+void Sender::noteRefusal(uint32_t first, uint32_t count, Result* result) {
+  const uint32_t path = packetPaths_[first];
+  if (refusedBy_ == EMSGSIZE) memory_.counters[kTooLongPackets] += count;
+  const uint32_t headerBytes = (paths_[path].ipv4 ? 20 : 40) + 8;
+  std::vector<Refusal>& all = result->refusals;
+  if (all.empty() || all.back().path != path || all.back().error != refusedBy_) {
+    all.push_back({path, refusedBy_, packetBytes_[first] + headerBytes});
+  }
 }
 
 /// The kernel would not cut this train: because it is an older one with a lower limit, because a
@@ -383,7 +391,8 @@ Sender::Outcome Sender::transmit(const Path& path, uint32_t count, uint32_t segm
     if (!isDelayedError(errno)) break;
     result->delayedErrors |= uint64_t{1} << path.localIndex;
   }
-  return isUnreachable(errno) ? Outcome::kUnreachable : Outcome::kFailed;
+  refusedBy_ = errno;
+  return Outcome::kRefused;
 }
 
 }  // namespace dapl

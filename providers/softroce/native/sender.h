@@ -45,6 +45,13 @@ class Sender {
   bool removePath(uint32_t path);
   const Path& path(uint32_t number) const { return paths_[number]; }
 
+  /// The system would not send a packet.
+  struct Refusal {
+    uint32_t path;
+    int error;
+    /// Of the IP packet.
+    uint32_t packetBytes;
+  };
   struct Result {
     /// First packet not taken.
     uint32_t next = 0;
@@ -53,13 +60,13 @@ class Sender {
     bool wouldBlock = false;
     /// Local indices (bits) of sockets with an error report waiting.
     uint64_t delayedErrors = 0;
-    /// A path that the system has no way to, or -1.
-    int64_t unreachablePath = -1;
+    /// One for packets of a path in a row that had the same fate.
+    std::vector<Refusal> refusals;
   };
   Result send(uint32_t from, uint32_t to);
 
  private:
-  enum class Outcome { kSent, kWouldBlock, kUnreachable, kFailed, kSegmentationRefused };
+  enum class Outcome { kSent, kWouldBlock, kRefused, kSegmentationRefused };
 
   bool measure(uint32_t packet);
   uint32_t build(uint32_t first, uint32_t count);
@@ -76,6 +83,7 @@ class Sender {
                    Result* result);
   uint32_t sendTrain(uint32_t first, Train train, Result* result);
   uint32_t retreat(uint32_t first, Train train, Result* result);
+  void noteRefusal(uint32_t first, uint32_t count, Result* result);
 
   PortMemory memory_;
   RegionTable& regions_;
@@ -91,6 +99,8 @@ class Sender {
   /// Rings that there may still be.
   uint32_t ringsLeft_ = 0;
   uint32_t pageFailures_ = 0;
+  /// Of the last packet that was refused.
+  int refusedBy_ = 0;
   std::vector<iovec> vectors_;
   size_t vectorCount_ = 0;
   /// Headers, trailers and small payloads of a train, in the order of the wire.

@@ -38,13 +38,14 @@ void enlarge(int fd, int forced, int ordinary) {
 
 /// Without these the port would not work or not interoperate.
 bool setRequired(const UdpSocket& socket) {
-  // DF, which on an unconnected socket also makes the identification known (wire facts 1.7.3).
+  // DF, which on an unconnected socket also makes the identification known (wire facts 1.7.3). PROBE
+  // and not DO: the path MTU that the system learns by ICMP, which anybody can forge, is ignored.
   if (socket.ipv4) {
-    return setInt(socket.fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO) &&
+    return setInt(socket.fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE) &&
            setInt(socket.fd, IPPROTO_IP, IP_RECVERR, 1);
   }
   return setInt(socket.fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) &&
-         setInt(socket.fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO) &&
+         setInt(socket.fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE) &&
          setInt(socket.fd, IPPROTO_IPV6, IPV6_RECVERR, 1) &&
          setInt(socket.fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
 }
@@ -57,6 +58,24 @@ int configureAndBind(const UdpSocket& socket) {
   SocketAddress address;
   const socklen_t length = toSocketAddress(socket.local, socket.scopeId, &address);
   return bind(socket.fd, &address.any, length) == 0 ? 0 : errno;
+}
+
+/// Errors that say that nobody answers at the destination.
+bool isUnreachable(int error) {
+  return error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH ||
+         error == EHOSTDOWN || error == ENONET;
+}
+
+/// The errno of an ICMP error is the kernel's translation of its type and code.
+ReportType typeOf(const sock_extended_err& error) {
+  const int number = static_cast<int>(error.ee_errno);
+  if (error.ee_origin == SO_EE_ORIGIN_LOCAL) {
+    return number == EMSGSIZE ? ReportType::kTooLong : ReportType::kNone;
+  }
+  if (number == EMSGSIZE) return ReportType::kTooBig;
+  if (number == ECONNREFUSED) return ReportType::kPortUnreachable;
+  // EACCES: prohibited by a filter (ICMPv6).
+  return isUnreachable(number) || number == EACCES ? ReportType::kUnreachable : ReportType::kNone;
 }
 
 }  // namespace
@@ -143,7 +162,7 @@ uint32_t droppedDatagrams(const UdpSocket& socket) {
   return info[SK_MEMINFO_DROPS];
 }
 
-bool nextError(const UdpSocket& socket, uint8_t* gid, bool* unreachable) {
+bool nextError(const UdpSocket& socket, Report* report) {
   SocketAddress address{};
   uint8_t byte;
   iovec vector = {&byte, sizeof(byte)};
@@ -156,24 +175,20 @@ bool nextError(const UdpSocket& socket, uint8_t* gid, bool* unreachable) {
   message.msg_control = control;
   message.msg_controllen = sizeof(control);
   if (recvmsg(socket.fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return false;
-  *unreachable = false;
+  *report = Report{};
   for (cmsghdr* item = CMSG_FIRSTHDR(&message); item; item = CMSG_NXTHDR(&message, item)) {
-    const bool report = (item->cmsg_level == IPPROTO_IP && item->cmsg_type == IP_RECVERR) ||
-                        (item->cmsg_level == IPPROTO_IPV6 && item->cmsg_type == IPV6_RECVERR);
-    if (!report || message.msg_namelen == 0) continue;
+    const bool known = (item->cmsg_level == IPPROTO_IP && item->cmsg_type == IP_RECVERR) ||
+                       (item->cmsg_level == IPPROTO_IPV6 && item->cmsg_type == IPV6_RECVERR);
+    if (!known || message.msg_namelen == 0) continue;
     sock_extended_err error;
     memcpy(&error, CMSG_DATA(item), sizeof(error));
     Endpoint destination;
     toEndpoint(address, &destination);
-    memcpy(gid, destination.gid, 16);
-    *unreachable = isUnreachable(static_cast<int>(error.ee_errno));
+    memcpy(report->gid, destination.gid, 16);
+    report->type = typeOf(error);
+    if (error.ee_errno == EMSGSIZE) report->mtuBytes = error.ee_info;
   }
   return true;
-}
-
-bool isUnreachable(int error) {
-  return error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH ||
-         error == EHOSTDOWN || error == ENONET;
 }
 
 bool isDelayedError(int error) {

@@ -43,13 +43,30 @@ void toEndpoint(const SocketAddress& address, Endpoint* endpoint);
 /// Datagrams that the system dropped because the receive buffer was full.
 uint32_t droppedDatagrams(const UdpSocket& socket);
 
-/// Takes the next report from the error queue. `gid` gets the destination it is about, and
-/// `unreachable` whether it says that nobody answers there.
-/// @returns false when the queue is empty
-bool nextError(const UdpSocket& socket, uint8_t* gid, bool* unreachable);
+/// Numbers of NETWORK_REPORT_TYPES (core/spi/network-report.ts).
+enum class ReportType : uint32_t {
+  kPortUnreachable,
+  kUnreachable,
+  kTooBig,
+  kTooLong,
+  kRefused,
+  kNone,
+};
 
-/// Errors that say that nobody answers at the destination.
-bool isUnreachable(int error);
+/// What network or system say of packets to a destination.
+struct Report {
+  uint8_t gid[16] = {};
+  ReportType type = ReportType::kNone;
+  /// kTooLong: bytes of the IP packet; kRefused: errno.
+  uint32_t value = 0;
+  /// kTooBig, kTooLong: what the way or the own link carries; 0 if unknown.
+  uint32_t mtuBytes = 0;
+};
+
+/// Takes the next report from the error queue; one without its own meaning has type kNone. That of
+/// a datagram which was too long for the own link knows the MTU alone.
+/// @returns false when the queue is empty
+bool nextError(const UdpSocket& socket, Report* report);
 
 /// Errors that report the fate of an earlier datagram, not of the one at hand.
 bool isDelayedError(int error);

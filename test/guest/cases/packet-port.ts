@@ -104,7 +104,7 @@ async function receiveRejects(port: SocketPort): Promise<Set<number>> {
         resolve();
       },
       onWritable: () => undefined,
-      onUnreachable: () => undefined,
+      onReport: () => undefined,
     });
   });
   return rejected;

@@ -156,22 +156,6 @@ describe('CM: a peer that is silent', () => {
     assert.ok(begin > 0);
   });
 
-  it('fails pending connects, and disconnects, by the network’s hint', async () => {
-    const pair = new CmPair();
-    const { active } = await pair.established();
-    const [gid] = pair.b.device.gids;
-    assert.ok(gid);
-    pair.network.fate = () => [];
-    const pending = pair.connect();
-    active.connection.disconnect();
-    pair.a.device.reportUnreachable(gid);
-    await pair.world.runFor(10);
-    assert.equal(pending.events[0]?.type, 'unreachable');
-    assert.deepEqual(typesOf(active.events), ['established', 'disconnected']);
-    await pair.world.run();
-    assert.ok(pair.a.cm.isIdle);
-  });
-
   it('leaves an established connection alone at such a hint', async () => {
     const pair = new CmPair();
     const { active } = await pair.established();

@@ -80,11 +80,12 @@ describe('CM over the software HCA', () => {
     const { client, server } = pair;
     pair.filterMads(() => 0);
     client.connect(server);
-    pair.run(1_000);
     const [gid] = pair.b.port.gids;
     assert.ok(gid);
-    pair.a.driver.device.onUnreachable(gid);
-    pair.run(1_000);
+    for (let i = 0; i < 20; i++) {
+      pair.run(100_000);
+      pair.a.driver.device.onReport({ type: 'port-unreachable', gid });
+    }
     client.connect(server, { timeoutUs: 300_000 });
     pair.run(300_000);
     assert.deepEqual(client.types, ['unreachable', 'timed-out']);

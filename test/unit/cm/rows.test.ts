@@ -134,7 +134,7 @@ class Scene {
     else if (input === 'disconnect') connection.disconnect();
     else if (input === 'abandon') connection.abandon();
     else if (input === 'commEst' && this.side) this.side.qp.raise(AsyncEventType.COMM_EST);
-    else if (input === 'unreachable') this.node.device.reportUnreachable(connection.remoteGid);
+    else if (input === 'hint') this.node.device.reportUnreachable(connection.remoteGid);
     else if (input === 'accept' && request) this.side = this.pair.accept(request);
     else if (input === 'reject') request?.reject({ reason: 28, privateData: NONE });
     else return false;

@@ -17,6 +17,8 @@ const LINES: Record<SidrRole, readonly Line[]> = {
     ['IDLE', 'resolve', 'SIDR_REQ_SENT', 'SIDR_REQ', '', 2],
     ['SIDR_REQ_SENT', 'SIDR_REP', 'IDLE', '', '0', 0],
     ['SIDR_REQ_SENT', 'retry', 'SIDR_REQ_SENT', 'SIDR_REQ', '', 2],
+    ['SIDR_REQ_SENT', 'hint', 'SIDR_REQ_SENT', '', '', 2],
+    ['SIDR_REQ_SENT', 'repeat', 'SIDR_REQ_SENT', 'SIDR_REQ', '', 2],
     ['SIDR_REQ_SENT', 'exhausted', 'IDLE', '', 'unreachable', 0],
     ['SIDR_REQ_SENT', 'deadline', 'IDLE', '', 'timed-out', 0],
     ['SIDR_REQ_SENT', 'unreachable', 'IDLE', '', 'unreachable', 0],
@@ -27,11 +29,9 @@ const LINES: Record<SidrRole, readonly Line[]> = {
     ['SIDR_REQ_RCVD', 'SIDR_REQ', 'SIDR_REQ_RCVD', '', '', 1],
     ['SIDR_REQ_RCVD', 'accept', 'SIDR_REP_SENT', 'SIDR_REP', '', 1],
     ['SIDR_REQ_RCVD', 'reject', 'SIDR_REP_SENT', 'SIDR_REP', '', 1],
-    ['SIDR_REQ_RCVD', 'unreachable', 'IDLE', '', '', 0],
     ['SIDR_REQ_RCVD', 'expired', 'IDLE', '', '', 0],
     ['SIDR_REQ_RCVD', 'close', 'IDLE', 'SIDR_REP', '', 0],
     ['SIDR_REP_SENT', 'SIDR_REQ', 'SIDR_REP_SENT', 'SIDR_REP', '', 1],
-    ['SIDR_REP_SENT', 'unreachable', 'IDLE', '', '', 0],
     ['SIDR_REP_SENT', 'expired', 'IDLE', '', '', 0],
     ['SIDR_REP_SENT', 'close', 'IDLE', '', '', 0],
   ],
@@ -64,7 +64,6 @@ class Scene {
     const { pair } = this;
     const [req] = pair.bodies('SIDR_REQ');
     const [inquiry] = pair.inquiries;
-    const asker = pair.b.device.gids[0];
     if (input === 'resolve') this.asking = pair.ask({ timeoutUs: 60_000_000 });
     else if (input === 'SIDR_REQ' && req) pair.inject(pair.b, { name: 'SIDR_REQ', body: req });
     else if (input === 'SIDR_REP' && req) {
@@ -74,9 +73,8 @@ class Scene {
     } else if (input === 'accept' && inquiry) withQpn(7)(inquiry);
     else if (input === 'reject') inquiry?.reject({ status: 2, privateData: NONE });
     else if (input === 'cancel') this.asking?.resolution.cancel();
-    else if (input === 'unreachable' && asker) {
-      const node = this.role === 'asking' ? pair.a : pair.b;
-      node.device.reportUnreachable(this.subject.remoteGid);
+    else if (input === 'hint' && this.role === 'asking') {
+      pair.a.device.reportUnreachable(this.subject.remoteGid);
     } else this.subject.dispatch(input);
     await pair.world.runFor(1);
   }

@@ -114,7 +114,7 @@ describe('CM: state tables', () => {
   });
 
   it('waits in every state but those of the consumer', () => {
-    const timed = /^(startRetries|startDreqRetries|nextRetry|extendWait|startTimewait)$/;
+    const timed = /^(startRetries|startDreqRetries|nextRetry|resumeWait|extendWait|startTimewait)$/;
     for (const { name, row } of rows) {
       if (row.next === 'TIMEWAIT' && !name.includes(' TIMEWAIT ')) {
         assert.ok(row.actions.includes('startTimewait'), name);

@@ -339,10 +339,10 @@ describe('RC retries', () => {
     const peer = pair.b.port.gids[0]!;
     pair.a.port.filter = () => [];
     const hints: string[] = [];
-    pair.a.driver.device.setUnreachableHandler((gid) => hints.push(gid.join('.')));
+    pair.a.driver.device.setReportHandler(({ gid }) => hints.push(gid.join('.')));
     postSend(pair.a, qpA, send);
     for (let ms = 0; ms < 1100; ms += 5) {
-      handlers.onUnreachable(peer);
+      handlers.onReport({ type: 'port-unreachable', gid: peer });
       pair.run(5_000);
       if (ms < 700) assert.equal(qpA.state, QpState.RTS);
     }
@@ -360,7 +360,7 @@ describe('RC retries', () => {
       postReceive(pair.b, qpB, [{ offset: 64, length: 64 }]);
       postSend(pair.a, qpA, send);
       pair.a.driver.pump();
-      handlers.onUnreachable(pair.b.port.gids[0]!);
+      handlers.onReport({ type: 'port-unreachable', gid: pair.b.port.gids[0]! });
       pair.run(130_000);
       drain(pair.b.receiveCq);
     }

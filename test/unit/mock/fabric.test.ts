@@ -204,7 +204,7 @@ describe('fabric', () => {
     pair.a.watch({
       onReadable: () => undefined,
       onWritable: () => writable++,
-      onUnreachable: () => undefined,
+      onReport: () => undefined,
     });
     const packets = range(0, 10).map((psn) => ({ path: pair.path, header: header(psn) }));
     describePackets(pair.a, packets);

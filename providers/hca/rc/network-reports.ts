@@ -1,0 +1,82 @@
+/**
+ * What network and system have said of the packets of a connection: noted in its flight record, and
+ * told when its retries run out with nothing acknowledged since. Nothing here is a retry; the one
+ * hint that is acted upon, a port that nothing listens at, is the requester's.
+ */
+import { REFUSAL_CODES } from '../../../core/spi/index.js';
+import type { NetworkReport } from '../../../core/spi/index.js';
+import { FLIGHT } from '../flight-events.js';
+import { causeOf, neverAnswered } from '../report-words.js';
+import type { RcQueuePair } from './queue-pair.js';
+
+export class RcNetworkReports {
+  /** What has been said of packets from the oldest unacknowledged on. */
+  private last: NetworkReport | undefined = undefined;
+  private una = -1;
+  /** What was to blame when the retries had run out. */
+  cause: string | undefined = undefined;
+
+  constructor(private readonly qp: RcQueuePair) {}
+
+  /** Each kind once for one oldest packet: hints come by the dozen. */
+  note(report: NetworkReport): void {
+    const { una } = this.qp.requester;
+    const same = this.una === una ? this.last : undefined;
+    this.una = una;
+    if (same?.type === report.type) return;
+    // What is too long now may be refused for another reason later, and stays too long.
+    const isSize = report.type === 'too-big' || report.type === 'too-long';
+    if (!same || isSize) this.last = report;
+    this.write(report);
+  }
+
+  private write(report: NetworkReport): void {
+    const { qp } = this;
+    const { una } = qp.requester;
+    switch (report.type) {
+      case 'too-big':
+        return qp.note(FLIGHT.TOO_BIG, report.mtuBytes, qp.mtuBytes);
+      case 'too-long':
+        return qp.note(FLIGHT.TOO_LONG, report.packetBytes, report.mtuBytes);
+      case 'refused':
+        return qp.note(FLIGHT.REFUSED, Math.max(0, REFUSAL_CODES.indexOf(report.code)), una);
+      case 'unreachable':
+      case 'port-unreachable':
+        return qp.note(report.type === 'unreachable' ? FLIGHT.NO_WAY : FLIGHT.UNREACHABLE, 0, una);
+    }
+  }
+
+  /** A hint that the peer's process is gone: a retry now, but not one for every hint. */
+  onPortUnreachable(): void {
+    const { hca, memory, requester } = this.qp;
+    if (!requester.outstanding || requester.waitingForReceiver) return;
+    if (hca.nowUs - memory.lastHintUs < hca.parameters.unreachableRetryUs) return;
+    memory.lastHintUs = hca.nowUs;
+    requester.retry(requester.maxPsn);
+  }
+
+  /** The retries have run out. */
+  onRetriesSpent(): void {
+    const { memory, requester, mtuBytes } = this.qp;
+    const { peerGid } = memory;
+    if (!peerGid) return;
+    const last = this.una === requester.una ? this.last : undefined;
+    if (last) this.cause = causeOf(last, peerGid, mtuBytes);
+    else if (this.isFirstLong) {
+      this.qp.note(FLIGHT.NEVER_ANSWERED, mtuBytes, requester.una);
+      this.cause = neverAnswered(peerGid, mtuBytes);
+    }
+  }
+
+  /** The oldest packet is full, and no full one of this send queue's has ever been answered. */
+  private get isFirstLong(): boolean {
+    const { memory, oldest, fetched, sendRing, requester } = this.qp;
+    const slotOf = (index: number): number => index & sendRing.mask;
+    const isLong = (index: number): boolean => memory.packets(slotOf(index)) > 1;
+    if (!isLong(oldest) || memory.firstPsn(slotOf(oldest)) !== requester.una) return false;
+    // What a slot says of an earlier request stays there until the next one takes it.
+    const earlier = sendRing.mask + 1 - ((fetched - oldest) >>> 0);
+    for (let n = 1; n <= earlier; n++) if (isLong(oldest - n)) return false;
+    return true;
+  }
+}
