@@ -13,6 +13,7 @@ import type { Ring, SharedReceiveRing } from './ring.js';
 
 /** Limits and identity of a device: the subset of `ibv_device_attr` and port attributes in use. */
 export interface DeviceAttributes {
+  /** A device of ours says in it what it offers its peers: see peer-agreement.ts. */
   readonly nodeGuid: bigint;
   readonly vendorId: number;
   readonly vendorPartId: number;
@@ -21,8 +22,6 @@ export interface DeviceAttributes {
   readonly portNumber: number;
   /** Largest path MTU in bytes. */
   readonly activeMtuBytes: number;
-  /** LOCAL_MTU_BYTES where a peer of the same host may agree on such packets (RC). */
-  readonly localMtuBytes?: number;
   /** Largest message in bytes (2^31 by IBTA). */
   readonly maxMessageBytes: number;
   readonly maxQueuePairs: number;
@@ -172,6 +171,16 @@ export interface AddressVector {
   readonly hopLimit?: number;
   /** 20 bits. */
   readonly flowLabel?: number;
+  /** Of a connected queue pair: what its peer has agreed to; absent for one of another make. */
+  readonly peer?: PeerTerms;
+}
+
+/** What a peer of ours and a queue pair keep to: see peer-agreement.ts. */
+export interface PeerTerms {
+  /** ACKs may leave behind a message of ours that answers what they acknowledge. */
+  readonly lateAcks?: boolean;
+  /** The UDP port that all packets of the peer come from, 1 to 65535: others are dropped. */
+  readonly sourcePort?: number;
 }
 
 export interface AddressHandle {

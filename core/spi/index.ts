@@ -14,6 +14,7 @@ export * from './mad.js';
 export * from './mad-header.js';
 export * from './network-report.js';
 export * from './packet-port.js';
+export * from './peer-agreement.js';
 export * from './provider-init.js';
 export * from './qp-transitions.js';
 export * from './ring.js';

@@ -55,6 +55,8 @@ export interface MadAddress {
   readonly localGidIndex: number;
   readonly qpn: number;
   readonly qkey: number;
+  /** Of a source: the UDP port that it sent from, where the provider can tell. */
+  readonly udpPort?: number;
 }
 
 export interface MadSend {

@@ -75,6 +75,8 @@ export const CQE = {
    * The `context` number that the creator gave the queue pair: demultiplexing is a table look-up.
    */
   QP_CONTEXT: 10,
+  /** Datagrams only: the UDP port that it came from; 0 where the provider cannot tell. */
+  SOURCE_PORT: 11,
   WORDS: 16,
 } as const;
 

@@ -4,7 +4,9 @@ import type { CmConnectOptions, CmEvent } from '../../core/spi/index.js';
 import type { CmAction, CmRole } from './cm-states.js';
 import { Connection } from './connection.js';
 import type { CmActions, CmPath, ConnectionServices } from './connection.js';
-import { agreedMtuBytes } from './local-mtu.js';
+import type { Origin } from './origin.js';
+import { agreementOf } from './peer-agreement.js';
+import type { PeerAgreement } from './peer-agreement.js';
 import { QpControl } from './qp-control.js';
 import type { QpPlan } from './qp-control.js';
 import { REQ_RETRIES, ackTimeoutWithDelay, mraWaitUs } from './timing.js';
@@ -23,6 +25,7 @@ import type { CmReq } from './wire/req.js';
 /** What is asked for, and what comes of it. */
 class Attempt {
   rep: CmRep | undefined = undefined;
+  agreement: PeerAgreement | undefined = undefined;
   rej: CmRej | undefined = undefined;
   serviceTimeout = 0;
   rejectReason: number = REJECT_REASON.CONSUMER_REJECT;
@@ -65,14 +68,18 @@ export class ActiveConnection extends Connection {
     return MESSAGE_MRAED.req;
   }
 
-  override receive(message: CmMessage, transactionId: TransactionId): void {
-    if (this.attempt) this.keepAnswer(this.attempt, message);
-    super.receive(message, transactionId);
+  override receive(message: CmMessage, origin: Origin): void {
+    if (this.attempt) this.keepAnswer(this.attempt, message, origin);
+    super.receive(message, origin);
   }
 
-  private keepAnswer(attempt: Attempt, message: CmMessage): void {
+  private keepAnswer(attempt: Attempt, message: CmMessage, { source }: Origin): void {
     // The first REP or REJ is the answer; later ones repeat it or belong to nobody.
-    if (message.name === 'REP' && this.remoteCommId === 0) attempt.rep = message.body;
+    if (message.name === 'REP' && this.remoteCommId === 0) {
+      const { req } = attempt;
+      attempt.rep = message.body;
+      attempt.agreement = agreementOf({ req, source }, req.localCaGuid, message.body.localCaGuid);
+    }
     if (message.name === 'REJ') attempt.rej = message.body;
     if (message.name === 'MRA' && message.body.messageMraed === this.messageToMra) {
       attempt.serviceTimeout = message.body.serviceTimeout;
@@ -92,10 +99,11 @@ export class ActiveConnection extends Connection {
 
   private raiseQp(): void {
     const attempt = this.present;
-    const { rep, transport } = attempt;
+    const { rep, transport, agreement } = attempt;
     if (!rep) throw new SpiError('EIO', 'REP_RCVD without a REP');
     this.remoteCommId = rep.localCommId;
     this.remoteGuid = rep.localCaGuid;
+    this.sourcePort = agreement?.sourcePort ?? 0;
     this.remoteQpn = answererQpn(transport, rep);
     if (this.services.table.findRemoteQp(this.remoteQpn, rep.localCaGuid, this.remoteGid)) {
       attempt.rejectReason = REJECT_REASON.STALE_CONNECTION;
@@ -120,12 +128,12 @@ export class ActiveConnection extends Connection {
   }
 
   /** @throws SpiError('EINVAL') for a REP that no queue pair can follow */
-  private planFor({ req, options }: Attempt, rep: CmRep): QpPlan {
+  private planFor({ req, options, agreement }: Attempt, rep: CmRep): QpPlan {
     const { remoteQpn } = this;
-    if (remoteQpn < 2) throw new SpiError('EINVAL', `REP names queue pair ${remoteQpn}`);
+    if (!agreement || remoteQpn < 2) throw new SpiError('EINVAL', `REP names queue pair ${remoteQpn}`);
     return {
-      addressVector: this.path,
-      pathMtuBytes: agreedMtuBytes(req, rep.vendorId),
+      addressVector: { ...this.path, peer: agreement },
+      pathMtuBytes: agreement.pathMtuBytes,
       accessFlags: options.accessFlags,
       destinationQpn: remoteQpn,
       receivePsn: req.startingPsn,

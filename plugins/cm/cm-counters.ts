@@ -7,6 +7,8 @@ export interface CmCounters {
   malformed: number;
   /** A message for a connection from another address than its peer's. */
   wrongSource: number;
+  /** The same from its address, but not from the port that it has agreed to keep. */
+  wrongPort: number;
   /** A message for no connection of ours. */
   unknownConnection: number;
   /** A message or call that the state machine does not expect in that state. */
@@ -26,6 +28,7 @@ export function newCmCounters(): CmCounters {
     received: 0,
     malformed: 0,
     wrongSource: 0,
+    wrongPort: 0,
     unknownConnection: 0,
     unexpected: 0,
     requestsDropped: 0,

@@ -144,6 +144,11 @@ export class CmReceiver {
       counters.wrongSource++;
       return true;
     }
+    const { sourcePort } = connection;
+    if (sourcePort !== 0 && origin.source.udpPort !== sourcePort) {
+      counters.wrongPort++;
+      return true;
+    }
     if (message.name === 'DREQ' && message.body.remoteQpn !== connection.localQpn) {
       counters.unexpected++;
       return true;
@@ -152,7 +157,7 @@ export class CmReceiver {
       this.refuseLap(message.body, origin, AP_STATUS.INVALID_QPN);
       return true;
     }
-    connection.receive(message, origin.transactionId);
+    connection.receive(message, origin);
     return true;
   }
 
@@ -206,7 +211,7 @@ export class CmReceiver {
     const connection = new PassiveConnection(services, {
       req,
       transport: contents.transport,
-      transactionId: origin.transactionId,
+      origin,
       localCommId: this.init.newCommId(),
       path: services.table.pathTo(origin.source.gid, contents.localGidIndex),
       deviceAttributes: device.attributes,

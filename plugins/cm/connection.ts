@@ -10,6 +10,7 @@ import { transition } from './cm-states.js';
 import type { CmAction, CmInput, CmRole, CmState } from './cm-states.js';
 import type { ConnectionTable } from './connection-table.js';
 import type { FlightNotes, Noting } from './flight-notes.js';
+import type { Origin } from './origin.js';
 import type { CommEstListener, QpControl } from './qp-control.js';
 import type { RejectedRequests } from './rejected-requests.js';
 import { guidInfo, rejOf } from './rej-message.js';
@@ -68,6 +69,8 @@ export abstract class Connection
   remoteCommId = 0;
   remoteGuid = 0n;
   remoteQpn = 0;
+  /** The one UDP port that its messages come from, of a peer that has agreed to that; else 0. */
+  sourcePort = 0;
   lastNote = NO_ROW;
   protected qpControl: QpControl | undefined;
   /** Of the REQ: REP, RTU, MRA and REJ have the same one. */
@@ -148,7 +151,7 @@ export abstract class Connection
   }
 
   /** A message of the peer's for this connection. */
-  receive(message: CmMessage, transactionId: TransactionId): void {
+  receive(message: CmMessage, { transactionId }: Origin): void {
     this.wait?.hints.forget();
     if (message.name === 'DREQ' || message.name === 'LAP') this.peerTransactionId = transactionId;
     if (message.name === 'REJ') {

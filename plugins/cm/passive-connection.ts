@@ -10,7 +10,9 @@ import type {
 import type { CmAction, CmRole } from './cm-states.js';
 import { Connection } from './connection.js';
 import type { CmActions, CmPath, ConnectionServices } from './connection.js';
-import { agreedMtuBytes, agreedVendorId } from './local-mtu.js';
+import type { Origin } from './origin.js';
+import { agreementOf } from './peer-agreement.js';
+import type { PeerAgreement } from './peer-agreement.js';
 import { QpControl } from './qp-control.js';
 import type { QpPlan } from './qp-control.js';
 import { rejOf } from './rej-message.js';
@@ -34,7 +36,8 @@ const CONSUMER_REJECTS: CmRejectOptions = {
 export interface PassiveInit {
   readonly req: CmReq;
   readonly transport: CmTransport;
-  readonly transactionId: TransactionId;
+  /** Of the REQ. */
+  readonly origin: Origin;
   readonly localCommId: number;
   readonly path: CmPath;
   readonly deviceAttributes: DeviceAttributes;
@@ -55,7 +58,10 @@ class Handshake {
   settled = false;
   halfOpen = true;
 
-  constructor(readonly init: PassiveInit) {}
+  constructor(
+    readonly init: PassiveInit,
+    readonly agreement: PeerAgreement,
+  ) {}
 }
 
 export class PassiveConnection extends Connection {
@@ -67,12 +73,16 @@ export class PassiveConnection extends Connection {
 
   constructor(services: ConnectionServices, init: PassiveInit) {
     super(services, 'REQ_RCVD', init.localCommId, init.path);
-    this.handshake = new Handshake(init);
-    this.transactionId = init.transactionId;
-    this.ackTimeout = init.req.primaryLocalAckTimeout;
-    this.remoteCommId = init.req.localCommId;
-    this.remoteGuid = init.req.localCaGuid;
-    this.remoteQpn = init.req.localQpn;
+    const { req, origin } = init;
+    const exchange = { req, source: origin.source };
+    const agreement = agreementOf(exchange, req.localCaGuid, services.guid);
+    this.handshake = new Handshake(init, agreement);
+    this.sourcePort = agreement.sourcePort ?? 0;
+    this.transactionId = origin.transactionId;
+    this.ackTimeout = req.primaryLocalAckTimeout;
+    this.remoteCommId = req.localCommId;
+    this.remoteGuid = req.localCaGuid;
+    this.remoteQpn = req.localQpn;
     services.notes.input(this, 'REQ', 'IDLE', 'REQ_RCVD');
     services.table.add(this);
     services.table.addRemote(this);
@@ -131,7 +141,7 @@ export class PassiveConnection extends Connection {
     this.dispatch('reject');
   }
 
-  override receive(message: CmMessage, transactionId: TransactionId): void {
+  override receive(message: CmMessage, origin: Origin): void {
     const { handshake } = this;
     if (handshake && message.name === 'MRA' && message.body.messageMraed === this.messageToMra) {
       handshake.serviceTimeout = message.body.serviceTimeout;
@@ -139,7 +149,7 @@ export class PassiveConnection extends Connection {
     if (handshake && message.name === 'REJ') {
       handshake.failure = `the peer rejected it (${message.body.reason})`;
     }
-    super.receive(message, transactionId);
+    super.receive(message, origin);
   }
 
   override dispatch(input: Parameters<Connection['dispatch']>[0]): boolean {
@@ -173,11 +183,12 @@ export class PassiveConnection extends Connection {
   }
 
   private planFor(options: CmAcceptOptions): QpPlan {
-    const { req, deviceAttributes, startingPsn } = this.present.init;
+    const { init, agreement } = this.present;
+    const { req, deviceAttributes, startingPsn } = init;
     const { maxResponderResources, maxInitiatorDepth } = deviceAttributes;
     return {
-      addressVector: this.path,
-      pathMtuBytes: agreedMtuBytes(req, agreedVendorId(req, deviceAttributes)),
+      addressVector: { ...this.path, peer: agreement },
+      pathMtuBytes: agreement.pathMtuBytes,
       accessFlags: options.accessFlags,
       destinationQpn: req.localQpn,
       receivePsn: startingPsn,
@@ -202,7 +213,7 @@ export class PassiveConnection extends Connection {
       remoteCommId: this.remoteCommId,
       ...answererFields(this.transport, options.qp),
       localQkey: 0,
-      vendorId: agreedVendorId(req, deviceAttributes),
+      vendorId: 0,
       startingPsn: plan.receivePsn,
       responderResources: plan.responderResources,
       initiatorDepth: plan.initiatorDepth,

@@ -3,7 +3,6 @@ import { CmPrivateData, DEFAULT_PKEY, PATH_MTU_BYTES } from '../../core/spi/inde
 import type { CmConnectOptions, DeviceAttributes, Gid } from '../../core/spi/index.js';
 import { checkPrivateData } from './checks.js';
 import { cmaHeaderOf } from './cma-contents.js';
-import { offeredVendorId } from './local-mtu.js';
 import {
   DEFAULT_ACK_TIMEOUT,
   LOCAL_CM_RESPONSE_TIMEOUT,
@@ -44,7 +43,7 @@ export function reqOf(
       srq: options.qp.receiveRing ? 0 : 1,
     }),
     localCommId: identity.localCommId,
-    vendorId: offeredVendorId(transport, pathMtu, device),
+    vendorId: 0,
     serviceId: options.serviceId,
     localCaGuid: device.nodeGuid,
     localQkey: 0,

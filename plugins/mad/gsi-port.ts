@@ -22,6 +22,7 @@ import type { Device, Logger, MadAddress, Scheduler } from '../../core/spi/index
 import { AddressHandles } from './address-handles.js';
 import type { MadPort, WorkRequest } from './port.js';
 import { Qp1, RECEIVED_BYTES } from './qp1.js';
+import type { Qp1Completion } from './qp1.js';
 
 export interface GsiPortOptions {
   readonly device: Device;
@@ -202,9 +203,9 @@ export class GsiPort implements MadPort {
 
   /** Returns the number of receives posted anew. */
   private takeCompletion(): number {
-    const { isReceive, status, index, byteLength, sourceQpn } = this.qp1.take();
-    if (isReceive) return this.onReceived(status, index, byteLength, sourceQpn);
-    this.onSent(status, this.qp1.slotOf(index));
+    const completion = this.qp1.take();
+    if (completion.isReceive) return this.onReceived(completion);
+    this.onSent(completion.status, this.qp1.slotOf(completion.index));
     return 0;
   }
 
@@ -234,7 +235,8 @@ export class GsiPort implements MadPort {
     if (this.qp1.state === QpState.SQE) this.guard('leaving SQE', () => this.qp1.resume());
   }
 
-  private onReceived(status: number, index: number, byteLength: number, sourceQpn: number): number {
+  private onReceived(completion: Readonly<Qp1Completion>): number {
+    const { status, index, byteLength, sourceQpn, sourcePort } = completion;
     if (status !== WcStatus.SUCCESS) {
       // QP1 is on its way to ERR, where receives are flushed: posting them again has no end.
       this.counters.receiveErrors++;
@@ -251,6 +253,7 @@ export class GsiPort implements MadPort {
         localGidIndex: localIndexOf(addresses.destination, this.options.device.gids),
         qpn: sourceQpn,
         qkey: GSI_QKEY,
+        ...(sourcePort !== 0 && { udpPort: sourcePort }),
       });
     }
     if (this.isOpen) this.qp1.writeReceive();

@@ -44,6 +44,8 @@ export interface Qp1Completion {
   index: number;
   byteLength: number;
   sourceQpn: number;
+  /** UDP; 0 where the device cannot tell. */
+  sourcePort: number;
 }
 
 /** Where an entry goes. */
@@ -75,6 +77,7 @@ export class Qp1 {
     index: 0,
     byteLength: 0,
     sourceQpn: 0,
+    sourcePort: 0,
   };
 
   /** @throws SpiError when the device refuses QP1 */
@@ -181,6 +184,7 @@ export class Qp1 {
     completion.isReceive = words[at + CQE.COOKIE_HI] === RECEIVE_COOKIE;
     completion.byteLength = words[at + CQE.BYTE_LENGTH] ?? 0;
     completion.sourceQpn = words[at + CQE.SOURCE_QPN] ?? 0;
+    completion.sourcePort = words[at + CQE.SOURCE_PORT] ?? 0;
     ring.consumer += 1;
     return completion;
   }

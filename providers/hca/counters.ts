@@ -12,6 +12,7 @@ export const DROP_REASONS = [
   'wrongState',
   'wrongDirection',
   'wrongSource',
+  'wrongPort',
   'badPkey',
   'badQkey',
   'badLength',

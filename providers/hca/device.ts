@@ -1,5 +1,13 @@
 /** The software HCA as core sees it: makes the objects, and refuses what does not fit. */
-import { GSI_QPN, PORT_COUNTERS, QpType, SpiError } from '../../core/spi/index.js';
+import {
+  GSI_QPN,
+  LOCAL_MTU_BYTES,
+  PEER_AGREEMENT,
+  PORT_COUNTERS,
+  QpType,
+  SpiError,
+  softwareGuid,
+} from '../../core/spi/index.js';
 import type {
   AddressHandle,
   AddressVector,
@@ -12,6 +20,7 @@ import type {
   Gid,
   MemoryWindow,
   NetworkReport,
+  PacketPort,
   ProtectionDomain,
   QueuePair,
   QueuePairInit,
@@ -262,18 +271,22 @@ function limit(name: string, value: number, max: number): void {
   }
 }
 
+/** What the device can keep, of what a peer of ours may agree to. */
+function offersOfPort(port: PacketPort): number {
+  const { LATE_ACK, ONE_PORT, LOCAL_MTU } = PEER_AGREEMENT;
+  return LATE_ACK | ONE_PORT | (port.localMtuBytes === LOCAL_MTU_BYTES ? LOCAL_MTU : 0);
+}
+
 function deviceAttributes(hca: Hca, random: Random): DeviceAttributes {
   const { parameters, port } = hca;
   return {
-    // Locally administered EUI-64: the universal/local bit says that we made it up (IBTA 4.1.1).
-    nodeGuid: (BigInt((random.u32() | 0x02000000) >>> 0) << 32n) | BigInt(random.u32()),
+    nodeGuid: softwareGuid(parameters.agreements ? offersOfPort(port) : 0, random.u32()),
     vendorId: 0xffffff,
     vendorPartId: 0,
     hardwareVersion: 0,
     firmwareVersion: '0.1.0',
     portNumber: 1,
     activeMtuBytes: port.mtuBytes,
-    ...(port.localMtuBytes !== undefined && { localMtuBytes: port.localMtuBytes }),
     maxMessageBytes: MAX_MESSAGE_BYTES,
     maxQueuePairs: parameters.maxQueuePairs,
     maxQueuePairWr: parameters.maxQueuePairWr,

@@ -28,6 +28,11 @@ const MAX_ROUNDS = 16;
  * for it.
  */
 const PATIENT_PACKETS = 16;
+/**
+ * The same where a peer counts on its ACK before the answer: a handler has the chance to answer a
+ * lone message in the same system call, and no further one is waited for.
+ */
+const PATIENT_PACKETS_AHEAD = 1;
 /** So often the pump passes for a consumer who is due: more than there are in a turn of a loop. */
 const PATIENT_PUMPS = 3;
 
@@ -216,7 +221,8 @@ export class HcaDriver implements Scheduler {
     const received = hca.receive();
     const expired = hca.nowUs < timers.dueUs ? 0 : timers.advance(hca.nowUs);
     if (expired > 0) hca.publish();
-    if (received > PATIENT_PACKETS) hca.transmit();
+    const patient = hca.turns.owesAhead ? PATIENT_PACKETS_AHEAD : PATIENT_PACKETS;
+    if (received > patient) hca.transmit();
     return received > 0 || expired > 0;
   }
 

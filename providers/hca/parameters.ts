@@ -22,6 +22,11 @@ export interface HcaParameters {
   readonly maxInitiatorDepth: number;
   readonly maxQueuePairWr: number;
   readonly maxQueuePairs: number;
+  /**
+   * What two of ours may do that no standard asks of a peer (core/spi/peer-agreement.ts) is offered
+   * and kept. False: every peer is treated as one of another make.
+   */
+  readonly agreements: boolean;
 }
 
 export const defaultParameters: HcaParameters = {
@@ -35,6 +40,7 @@ export const defaultParameters: HcaParameters = {
   maxInitiatorDepth: 128,
   maxQueuePairWr: 1 << 20,
   maxQueuePairs: 1 << 20,
+  agreements: true,
 };
 
 /** The largest message (IBTA 9.7.1). */

@@ -13,7 +13,7 @@ import { parseCmMad } from '../../plugins/cm/wire/message.js';
 import { Mad } from '../../plugins/mad/index.js';
 import { SeededRandom } from '../../providers/mock/index.js';
 import { HcaPair, postReceive } from './hca-pair.js';
-import type { Side } from './hca-pair.js';
+import type { Side, SideOptions } from './hca-pair.js';
 
 export const SERVICE = serviceIdOf(PortSpace.TCP, 20_049);
 const PARAMETERS = {
@@ -98,8 +98,8 @@ export class CmHcaPair extends HcaPair {
   readonly client: Node;
   readonly server: Node;
 
-  constructor(seed = 1) {
-    super(seed);
+  constructor(seed = 1, options: SideOptions = {}, ofB: SideOptions = {}) {
+    super(seed, options, ofB);
     this.client = new Node(this, this.a, seed + 10);
     this.server = new Node(this, this.b, seed + 20);
   }

@@ -15,6 +15,7 @@ import type {
   CompletionQueue,
   MemoryRegion,
   MemoryWindow,
+  PeerTerms,
   ProtectionDomain,
   QueuePair,
   QueuePairAttributes,
@@ -53,6 +54,8 @@ export class Side {
   readonly cqEvents: AsyncEventType[] = [];
   readonly srqEvents: AsyncEventType[] = [];
   notified = 0;
+  /** What the consumer does when it is told of completions. */
+  onNotified: () => void = () => undefined;
   pumpRequests = 0;
 
   constructor(ip: string, clock: VirtualClock, seed: number, options: SideOptions = {}) {
@@ -71,7 +74,10 @@ export class Side {
     this.pd = device.createProtectionDomain();
     const cqInit = {
       minEntries: options.cqEntries ?? 1024,
-      onNotify: () => (this.notified += 1),
+      onNotify: () => {
+        this.notified += 1;
+        this.onNotified();
+      },
       onEvent: (event: AsyncEventType) => this.cqEvents.push(event),
     };
     this.sendCq = device.createCompletionQueue(cqInit);
@@ -109,6 +115,7 @@ export class Side {
 }
 
 export interface SideOptions {
+  readonly address?: string;
   readonly mtuBytes?: number;
   /** Packets that may be so long as well, and whose payload is taken late. */
   readonly localMtuBytes?: number;
@@ -123,9 +130,11 @@ export class HcaPair {
   readonly a: Side;
   readonly b: Side;
 
-  constructor(seed = 1, options: SideOptions = {}) {
-    this.a = new Side('10.0.0.1', this.clock, seed, options);
-    this.b = new Side('10.0.0.2', this.clock, seed + 1, options);
+  /** @param ofB where they differ from those of the other side */
+  constructor(seed = 1, options: SideOptions = {}, ofB: SideOptions = {}) {
+    const b = { ...options, ...ofB };
+    this.a = new Side(options.address ?? '10.0.0.1', this.clock, seed, options);
+    this.b = new Side(ofB.address ?? '10.0.0.2', this.clock, seed + 1, b);
     joinPorts(this.a.port, this.b.port);
   }
 
@@ -156,17 +165,20 @@ export class HcaPair {
 
 export const fastRetry = { timeout: 8, retryCount: 7, rnrRetryCount: 7, minRnrTimer: 1 };
 
+/** @property peer what both have agreed to: by default nothing, as with one of another make */
+export type ConnectOverrides = QueuePairAttributes & { readonly peer?: PeerTerms };
+
 /** Takes two queue pairs to RTS, connected to each other. */
 export function connect(
   pair: HcaPair,
   qpA: QueuePair,
   qpB: QueuePair,
-  overrides: QueuePairAttributes = {},
+  { peer, ...overrides }: ConnectOverrides = {},
   pathMtuBytes = 1024,
 ): void {
   const sides = [
-    { qp: qpA, peer: qpB, gid: pair.b.port.gids[0]!, sendPsn: 0xfffffa, receivePsn: 0x123 },
-    { qp: qpB, peer: qpA, gid: pair.a.port.gids[0]!, sendPsn: 0x123, receivePsn: 0xfffffa },
+    { qp: qpA, other: qpB, gid: pair.b.port.gids[0]!, sendPsn: 0xfffffa, receivePsn: 0x123 },
+    { qp: qpB, other: qpA, gid: pair.a.port.gids[0]!, sendPsn: 0x123, receivePsn: 0xfffffa },
   ];
   const values = {
     ...fastRetry,
@@ -175,7 +187,7 @@ export function connect(
     accessFlags: ALL,
     ...overrides,
   };
-  for (const { qp, peer, gid, sendPsn, receivePsn } of sides) {
+  for (const { qp, other, gid, sendPsn, receivePsn } of sides) {
     qp.modify({
       state: QpState.INIT,
       pkeyIndex: 0,
@@ -184,9 +196,9 @@ export function connect(
     });
     qp.modify({
       state: QpState.RTR,
-      addressVector: { gid, localGidIndex: 0 },
+      addressVector: { gid, localGidIndex: 0, ...(peer && { peer }) },
       pathMtuBytes,
-      destinationQpn: peer.qpn,
+      destinationQpn: other.qpn,
       receivePsn,
       maxDestRdAtomic: values.maxDestRdAtomic,
       minRnrTimer: values.minRnrTimer,
@@ -207,20 +219,20 @@ export function connectUc(
   pair: HcaPair,
   qpA: QueuePair,
   qpB: QueuePair,
-  overrides: Pick<QueuePairAttributes, 'accessFlags' | 'pathMtuBytes'> = {},
+  overrides: Pick<ConnectOverrides, 'accessFlags' | 'pathMtuBytes' | 'peer'> = {},
 ): void {
   const sides = [
-    { qp: qpA, peer: qpB, gid: pair.b.port.gids[0]! },
-    { qp: qpB, peer: qpA, gid: pair.a.port.gids[0]! },
+    { qp: qpA, other: qpB, gid: pair.b.port.gids[0]! },
+    { qp: qpB, other: qpA, gid: pair.a.port.gids[0]! },
   ];
-  const { accessFlags = ALL, pathMtuBytes = 1024 } = overrides;
-  for (const { qp, peer, gid } of sides) {
+  const { accessFlags = ALL, pathMtuBytes = 1024, peer } = overrides;
+  for (const { qp, other, gid } of sides) {
     qp.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber: 1, accessFlags });
     qp.modify({
       state: QpState.RTR,
-      addressVector: { gid, localGidIndex: 0 },
+      addressVector: { gid, localGidIndex: 0, ...(peer && { peer }) },
       pathMtuBytes,
-      destinationQpn: peer.qpn,
+      destinationQpn: other.qpn,
       receivePsn: 0xfffffe,
     });
   }

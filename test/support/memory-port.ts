@@ -27,6 +27,8 @@ import type {
 export type PacketFilter = (packet: Uint8Array, from: MemoryPort) => readonly Uint8Array[];
 
 const BURST = 1024;
+/** Where all packets of both come from; somebody else's may come from another one. */
+export const ROCE_PORT = 4791;
 const STRANGER = gidWords(gidFromIp('10.9.9.9'));
 const TWO_32 = 4294967296;
 
@@ -108,7 +110,9 @@ export class MemoryPort implements PacketPort {
       this.rxPackets[at + RX.LENGTH] = this.waiting[i * 3 + 1] as number;
       this.rxPackets[at + RX.FLAGS] = isIpv4Gid(this.gids[0] as Gid) ? 0 : RxFlags.IPV6;
       this.rxPackets[at + RX.LOCAL_GID_INDEX] = 0;
-      this.rxPackets.set(this.waiting[i * 3 + 2] ? STRANGER : peer, at + RX.SOURCE_GID);
+      const from = this.waiting[i * 3 + 2] as number;
+      this.rxPackets.set(from === 0 ? STRANGER : peer, at + RX.SOURCE_GID);
+      this.rxPackets[at + RX.SOURCE_PORT] = from || ROCE_PORT;
     }
     this.waitingCount = 0;
     this.late.clear();
@@ -140,9 +144,9 @@ export class MemoryPort implements PacketPort {
     return to;
   }
 
-  /** What somebody makes up: in the peer's name, or in that of a stranger. */
-  inject(packet: Uint8Array, byStranger = false): void {
-    this.deliver(packet, byStranger);
+  /** What somebody makes up: from the peer's address and a port, or from a stranger's (0). */
+  inject(packet: Uint8Array, fromPort = ROCE_PORT): void {
+    this.deliver(packet, fromPort);
   }
 
   addRegion(memory: ArrayBufferLike, byteOffset: number, byteLength: number): number {
@@ -182,7 +186,7 @@ export class MemoryPort implements PacketPort {
       const scratch = new Uint8Array(this.maxPacketBytes);
       const packet = scratch.subarray(0, this.assemble(at, scratch, 0));
       for (const one of this.filter(packet, this)) {
-        peer.deliver(one, false, one === packet ? late : undefined);
+        peer.deliver(one, ROCE_PORT, one === packet ? late : undefined);
       }
       return;
     }
@@ -212,18 +216,18 @@ export class MemoryPort implements PacketPort {
     return Buffer.compare(late.bytes, this.rxArena.subarray(from, from + late.bytes.length)) === 0;
   }
 
-  private deliver(packet: Uint8Array, byStranger = false, late?: LatePayload): void {
+  private deliver(packet: Uint8Array, fromPort: number, late?: LatePayload): void {
     if (this.waitingCount === BURST || this.used + packet.length > this.bufferBytes) return;
     const start = this.half * this.bufferBytes + this.used;
     this.rxArena.set(packet, start);
     if (late) this.late.set(start, late);
-    this.note(start, packet.length, byStranger);
+    this.note(start, packet.length, fromPort);
   }
 
-  private note(start: number, length: number, byStranger = false): void {
+  private note(start: number, length: number, fromPort = ROCE_PORT): void {
     this.waiting[this.waitingCount * 3] = start;
     this.waiting[this.waitingCount * 3 + 1] = length;
-    this.waiting[this.waitingCount * 3 + 2] = byStranger ? 1 : 0;
+    this.waiting[this.waitingCount * 3 + 2] = fromPort;
     this.waitingCount += 1;
     this.used += (length + 15) & ~15;
   }

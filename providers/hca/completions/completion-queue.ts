@@ -104,6 +104,12 @@ export class SoftCompletionQueue implements CompletionQueue, Notifiable {
     if (status !== 0 || (flags & WcFlags.SOLICITED) !== 0) this.solicited = true;
   }
 
+  /** Of the datagram that was pushed last. */
+  tellSourcePort(port: number): void {
+    const { ring } = this;
+    ring.words[ring.wordOf((this.written - 1) >>> 0) + CQE.SOURCE_PORT] = port;
+  }
+
   /** Makes what was pushed visible, and tells the owner if the queue is armed for it. */
   publish(): void {
     if (this.overruns > 0) this.breakDown();

@@ -41,7 +41,8 @@ export function checkAttributeValues(a: QueuePairAttributes, limits: AttributeLi
     checkMtu(a.pathMtuBytes, limits.mtuBytes);
   }
   if (a.addressVector) {
-    const { gid, localGidIndex } = a.addressVector;
+    const { gid, localGidIndex, peer } = a.addressVector;
+    range('addressVector.peer.sourcePort', peer?.sourcePort, 1, 65535);
     range('addressVector.localGidIndex', localGidIndex, 0, limits.gidCount - 1);
     if (gid.length === 16 && isMulticastGid(gid)) {
       throw new SpiError('EINVAL', 'addressVector.gid is that of a multicast group');

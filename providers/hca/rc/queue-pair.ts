@@ -28,6 +28,10 @@ export class RcQueuePair extends SoftQueuePair {
   readonly responder: RcResponder;
   destinationQpn = 0;
   mtuBytes = 256;
+  /** Its responses may not leave behind requests: all but a peer of ours may count on that. */
+  acksFirst = true;
+  /** The one UDP port that the peer sends from; 0 for any. */
+  private sourcePort = 0;
   private peerPath: PeerPath = NO_PATH;
   /** There from the first report on. */
   private networkReports: RcNetworkReports | undefined = undefined;
@@ -56,6 +60,8 @@ export class RcQueuePair extends SoftQueuePair {
   override receive(rx: ReceivedPacket): void {
     const { counters } = this.hca;
     if (!this.peerPath.leadsTo(rx)) counters.drops.wrongSource += 1;
+    else if (this.sourcePort !== 0 && rx.sourcePort !== this.sourcePort)
+      counters.drops.wrongPort += 1;
     else if (!this.hca.pkeyAllowed(rx)) counters.drops.badPkey += 1;
     else if ((BITS_OF[rx.opcode]! & OPCODE_BIT.request) !== 0) this.responder.receive(rx);
     else this.completer.receive(rx);
@@ -186,6 +192,8 @@ export class RcQueuePair extends SoftQueuePair {
     this.peerPath = this.hca.paths.replace(this.peerPath, vector);
     this.hca.peers.remove(this);
     this.hca.peers.add(vector.gid, this);
+    this.acksFirst = vector.peer?.lateAcks !== true;
+    this.sourcePort = vector.peer?.sourcePort ?? 0;
   }
 
   private clearPath(): void {

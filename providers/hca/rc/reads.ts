@@ -177,7 +177,7 @@ export class RcReads {
     words[at + RES.END] = end;
     const { responses } = this.responder;
     responses.resource(words[at + RES.FIRST_PSN]!, resource, words[at + RES.MSN]!);
-    this.qp.hca.turns.scheduleResponses(this.qp);
+    this.qp.hca.turns.scheduleResponses(this.qp, this.qp.acksFirst);
   }
 
   // --- duplicates -------------------------------------------------------------------------------

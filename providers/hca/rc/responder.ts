@@ -319,7 +319,7 @@ export class RcResponder {
   sendAck(psn: number): void {
     this.untold = false;
     this.responses.acknowledge(psn, SYNDROME.ack, this.msn);
-    this.qp.hca.turns.scheduleResponses(this.qp);
+    this.qp.hca.turns.scheduleResponses(this.qp, this.qp.acksFirst);
   }
 
   /** The connection ends here: the peer is to know what has arrived, asked or not. */

@@ -99,6 +99,7 @@ export class PacketDispatcher {
     rx.source1 = words[at + RX.SOURCE_GID + 1]!;
     rx.source2 = words[at + RX.SOURCE_GID + 2]!;
     rx.source3 = words[at + RX.SOURCE_GID + 3]!;
+    rx.sourcePort = words[at + RX.SOURCE_PORT]!;
     rx.isIpv6 = (words[at + RX.FLAGS]! & RxFlags.IPV6) !== 0;
   }
 }

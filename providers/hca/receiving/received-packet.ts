@@ -23,4 +23,6 @@ export class ReceivedPacket {
   source2 = 0;
   source3 = 0;
   isIpv6 = false;
+  /** UDP. */
+  sourcePort = 0;
 }

@@ -1,11 +1,18 @@
 /**
- * Who sends next: queue pairs that owe responses, and those that have requests, each with a burst
- * at a time. Responses come first, but for what a lone message may do without.
+ * Which queue pair sends next: those that owe responses, and those that have requests, each with a
+ * burst at a time. Responses come first, but for what a lone message to a peer of ours may do
+ * without.
  */
 import type { HcaParameters } from '../parameters.js';
 import type { SoftQueuePair } from '../queue-pair/queue-pair.js';
 import type { TransmitQueue } from './transmit-queue.js';
 import { TurnQueue } from './turn-queue.js';
+
+/**
+ * Of each queue pair's responses so many leave before a request, where its peer counts on that: an
+ * ACK and an atomic result or two; a READ's answer keeps no request waiting for the end of it.
+ */
+const PACKETS_AHEAD = 4;
 
 /** The HCA's side. */
 export interface TurnHost {
@@ -18,12 +25,16 @@ export class SendTurns {
   private readonly responders = new TurnQueue<SoftQueuePair>();
   private readonly requesters = new TurnQueue<SoftQueuePair>();
   private answersFirst = false;
+  /** A response is owed that may not leave behind a request. */
+  private ahead = false;
   private ackWaits = false;
   private ackLeft = false;
 
   constructor(private readonly host: TurnHost) {}
 
-  scheduleResponses(qp: SoftQueuePair): void {
+  /** @param ahead they may not leave behind requests posted from now on */
+  scheduleResponses(qp: SoftQueuePair, ahead: boolean): void {
+    if (ahead) this.ahead = true;
     if (qp.responsesScheduled) return;
     qp.responsesScheduled = true;
     this.responders.push(qp);
@@ -36,7 +47,7 @@ export class SendTurns {
    */
   scheduleFirst(qp: SoftQueuePair): void {
     this.answersFirst = true;
-    this.scheduleResponses(qp);
+    this.scheduleResponses(qp, true);
   }
 
   scheduleRequests(qp: SoftQueuePair): void {
@@ -53,25 +64,36 @@ export class SendTurns {
 
   /**
    * Fills the port's arrays once; true when there is more to send than fits. Responses come first,
-   * but for one burst of requests: an ACK behind the short SEND that answers leaves in its
-   * datagram, or the next time. A NAK, and what a queue pair in ERR owes, is in no such company.
+   * but for one burst of requests: between two of ours, an ACK behind the short SEND that answers
+   * leaves in its datagram, or the next time. Other peers may retire what they sent by the answer
+   * to it (perftest does), so theirs leaves before it, in the same call. A NAK, and what a queue
+   * pair in ERR owes, is in no such company.
    * @param comesBack we send again at once: an ACK can wait for that
    */
   fill(comesBack: boolean): boolean {
     const { responders, requesters, host } = this;
     const { burstPackets } = host.parameters;
     if (requesters.length > 0 && !this.answersFirst) {
+      if (this.ahead) this.responseTurns(PACKETS_AHEAD, responders.length);
       this.requestTurn(burstPackets);
       if (this.ackMayWait(comesBack)) return false;
     }
-    while (responders.length > 0 && host.tx.hasRoomForResponse) {
-      const qp = responders.shift();
-      qp.responsesScheduled = false;
-      if (!qp.destroyed && qp.transmitResponses(burstPackets)) this.scheduleResponses(qp);
-    }
-    if (responders.length === 0) this.answersFirst = this.ackWaits = this.ackLeft = false;
+    this.responseTurns(burstPackets, Infinity);
+    if (responders.length === 0)
+      this.answersFirst = this.ahead = this.ackWaits = this.ackLeft = false;
     while (requesters.length > 0 && responders.length === 0 && this.requestTurn(burstPackets));
     return responders.length > 0 || requesters.length > 0;
+  }
+
+  /** @param turns how many at most */
+  private responseTurns(packets: number, turns: number): void {
+    const { responders, host } = this;
+    for (let left = turns; left > 0 && responders.length > 0; left--) {
+      if (!host.tx.hasRoomForResponse) return;
+      const qp = responders.shift();
+      qp.responsesScheduled = false;
+      if (!qp.destroyed && qp.transmitResponses(packets)) this.scheduleResponses(qp, this.ahead);
+    }
   }
 
   /**
@@ -81,7 +103,7 @@ export class SendTurns {
   private ackMayWait(comesBack: boolean): boolean {
     const { responders, requesters, host } = this;
     const two = host.tx.waiting === 1 && responders.length === 1 && requesters.length === 0;
-    return (this.ackWaits = two && comesBack && !this.ackWaits);
+    return (this.ackWaits = two && comesBack && !this.ahead && !this.ackWaits);
   }
 
   /**
@@ -91,9 +113,14 @@ export class SendTurns {
   leaveAcks(): boolean {
     const { responders, requesters, host } = this;
     const alone = responders.length > 0 && requesters.length + host.tx.waiting === 0;
-    if (!alone || this.answersFirst || this.ackLeft) return false;
+    if (!alone || this.answersFirst || this.ahead || this.ackLeft) return false;
     this.ackLeft = true;
     return true;
+  }
+
+  /** Something is owed that a request may not overtake. */
+  get owesAhead(): boolean {
+    return this.ahead && this.responders.length > 0;
   }
 
   /** What `leaveAcks` left has not been sent since. */

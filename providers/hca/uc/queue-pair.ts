@@ -20,6 +20,8 @@ export class UcQueuePair extends SoftQueuePair {
   peerPath: PeerPath = NO_PATH;
   destinationQpn = 0;
   mtuBytes = 256;
+  /** The one UDP port that the peer sends from; 0 for any. */
+  private sourcePort = 0;
   private readonly requester: UcRequester;
   private readonly responder: UcResponder;
 
@@ -32,6 +34,7 @@ export class UcQueuePair extends SoftQueuePair {
   override receive(rx: ReceivedPacket): void {
     const { drops } = this.hca.counters;
     if (!this.peerPath.leadsTo(rx)) drops.wrongSource += 1;
+    else if (this.sourcePort !== 0 && rx.sourcePort !== this.sourcePort) drops.wrongPort += 1;
     else if (!this.hca.pkeyAllowed(rx)) drops.badPkey += 1;
     else this.responder.receive(rx);
   }
@@ -51,7 +54,9 @@ export class UcQueuePair extends SoftQueuePair {
   protected override checkModify(to: QpState, attributes: QueuePairAttributes): void {
     super.checkModify(to, attributes);
     const { addressVector: vector } = attributes;
-    if (vector) this.peerPath = this.hca.paths.replace(this.peerPath, vector);
+    if (!vector) return;
+    this.peerPath = this.hca.paths.replace(this.peerPath, vector);
+    this.sourcePort = vector.peer?.sourcePort ?? 0;
   }
 
   protected override enter(to: QpState): void {

@@ -91,6 +91,7 @@ export class UdQueuePair extends SoftQueuePair {
     if (immediateAt !== 0) flags |= WcFlags.WITH_IMM;
     const immediate = immediateAt === 0 ? 0 : immdtValue(rx.view, rx.offset + immediateAt);
     this.completeReceive(WcStatus.SUCCESS, WcOpcode.RECV, flags, bytes, immediate, sourceQpn);
+    (receives.completionQueue ?? this.receiveCq).tellSourcePort(rx.sourcePort);
   }
 
   /** The GRH area is written here, the payload is placed by the port; a completion status. */

@@ -6,7 +6,7 @@ import { HcaPair, connect, drain, postReceive, postSend } from '../../support/hc
 const segment = { offset: 0, length: 8 };
 const message = { opcode: WrOpcode.SEND, segments: [segment] };
 
-describe('an ACK and the answer', () => {
+describe('an ACK and the answer, between two of ours', () => {
   let pair: HcaPair;
   let qpA: QueuePair;
   let qpB: QueuePair;
@@ -15,7 +15,7 @@ describe('an ACK and the answer', () => {
     pair = new HcaPair(5);
     qpA = pair.a.createQp();
     qpB = pair.b.createQp();
-    connect(pair, qpA, qpB);
+    connect(pair, qpA, qpB, { peer: { lateAcks: true } });
     for (let i = 0; i < 8; i++) {
       postReceive(pair.a, qpA, [segment]);
       postReceive(pair.b, qpB, [segment]);

@@ -236,7 +236,7 @@ describe('Drop counters', () => {
   for (const [reason, packet, byStranger] of cases) {
     it(`${reason}`, () => {
       const { pair, qpB } = connected();
-      pair.b.port.inject(packet(qpB.qpn), byStranger);
+      pair.b.port.inject(packet(qpB.qpn), byStranger ? 0 : undefined);
       pair.run(1000);
       const { counters } = pair.b.driver.device;
       assert.equal(counters.drops[reason], 1);

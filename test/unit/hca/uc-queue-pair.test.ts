@@ -257,7 +257,7 @@ describe('UC queue pair', () => {
     postSend(pair.a, qpA, send(8));
     pair.settle();
     const packet = sent[0]!;
-    pair.b.port.inject(packet, true);
+    pair.b.port.inject(packet, 0);
     const other = packet.slice();
     other[0] = 0x04;
     pair.b.port.inject(other);

@@ -1,0 +1,35 @@
+/**
+ * What two devices of ours do between them that no standard asks of a peer. A device says in its
+ * node GUID what it offers, and CM's REQ and REP carry that (IBTA 12.6.5, 12.6.8), on any network:
+ * what holds for a connection is what both offer. Not by the vendor id of enhanced connection
+ * establishment: a device whose driver knows that, mlx5, refuses every id but its own, and with it
+ * the connection. To a peer of another make a GUID is a number, and its own offers nothing.
+ */
+
+/** Offers, a bit each; bit 7 is never used, see `OURS`. */
+export const PEER_AGREEMENT = {
+  /** ACKs may leave behind a message that answers what they acknowledge. */
+  LATE_ACK: 1,
+  /** All packets come from one UDP port. */
+  ONE_PORT: 2,
+  /** RC packets of LOCAL_MTU_BYTES: both are on one host. */
+  LOCAL_MTU: 4,
+} as const;
+
+/**
+ * The first 24 bits: locally administered, so no manufacturer's. A GUID made of such a MAC address
+ * has FF-FE in the middle (EUI-64), where ours has the offers without the highest bit.
+ */
+const OURS = 0x0a000e;
+const OFFERS = 0x7f;
+
+/** @param offers bits of `PEER_AGREEMENT` @param own 32 random bits that tell devices apart */
+export function softwareGuid(offers: number, own: number): bigint {
+  return (BigInt(OURS) << 40n) | (BigInt(offers & OFFERS) << 32n) | BigInt(own >>> 0);
+}
+
+/** Bits of `PEER_AGREEMENT`: 0 for a device of another make. */
+export function offersOf(guid: bigint): number {
+  const upper = Number(guid >> 32n);
+  return upper >>> 8 === OURS && (upper & ~OFFERS & 0xff) === 0 ? upper & OFFERS : 0;
+}
