@@ -17,6 +17,7 @@ export const DROP_REASONS = [
   'badLength',
   'refusedAccess',
   'noReceive',
+  'gsiOverflow',
   'bufferTooSmall',
   'sequenceGap',
   'duplicate',
