@@ -13,8 +13,16 @@ export interface CmCounters {
   unknownConnection: number;
   /** A message or call that the state machine does not expect in that state. */
   unexpected: number;
-  /** REQs and SIDR_REQs above the rate, above the backlog, or with too many half-open ones. */
+  /** Copies of a message that come too close together, dropped unread. */
+  repeatsDropped: number;
+  /** Messages above the rate of their address, or of all, dropped unread. */
+  overRate: number;
+  /** REQs and SIDR_REQs for which there was no place: the sum of the next two. */
   requestsDropped: number;
+  /** With as many half open, or unanswered, as their address may have. */
+  overShare: number;
+  /** For a listener whose backlog is full, or whose free places are kept for others. */
+  overBacklog: number;
   requestsRejected: number;
   /** REQs that came again after their REJ, and had it again. */
   rejectionsRepeated: number;
@@ -31,7 +39,11 @@ export function newCmCounters(): CmCounters {
     wrongPort: 0,
     unknownConnection: 0,
     unexpected: 0,
+    repeatsDropped: 0,
+    overRate: 0,
     requestsDropped: 0,
+    overShare: 0,
+    overBacklog: 0,
     requestsRejected: 0,
     rejectionsRepeated: 0,
     staleConnections: 0,

@@ -4,18 +4,19 @@
  */
 import { describeReport, gidEquals } from '../../core/spi/index.js';
 import type { Device, Gid, MadAddress, NetworkReport } from '../../core/spi/index.js';
+import type { Admission } from './admission.js';
 import { aprOf } from './apr-message.js';
 import type { CmCounters } from './cm-counters.js';
 import type { Connection, ConnectionServices } from './connection.js';
 import type { Listener, Listeners } from './listeners.js';
 import type { Origin } from './origin.js';
 import { PassiveConnection } from './passive-connection.js';
-import type { RateLimit } from './rate-limit.js';
 import { guidOfInfo, rejOf } from './rej-message.js';
 import type { Asker } from './rejected-requests.js';
 import { checkReq, isRejection } from './req-check.js';
 import type { ReqContents } from './req-check.js';
 import { Request } from './request.js';
+import { Shares } from './shares.js';
 import type { Sidr } from './sidr.js';
 import { REQ_REJECTED_US } from './timing.js';
 import { transactionIdOf } from './transaction-id.js';
@@ -35,7 +36,7 @@ export interface CmReceiverInit {
   readonly device: Device;
   readonly listeners: Listeners;
   readonly counters: CmCounters;
-  readonly rate: RateLimit;
+  readonly admission: Admission;
   readonly sidr: Sidr;
   readonly maxHalfOpen: number;
   newCommId(): number;
@@ -43,12 +44,15 @@ export interface CmReceiverInit {
 }
 
 export class CmReceiver {
-  private halfOpen = 0;
+  private readonly halfOpen: Shares;
 
-  constructor(private readonly init: CmReceiverInit) {}
+  constructor(private readonly init: CmReceiverInit) {
+    this.halfOpen = new Shares(init.maxHalfOpen);
+  }
 
   receive(data: Uint8Array, source: MadAddress): void {
     const { counters } = this.init;
+    if (!this.isAdmitted(data, source)) return;
     const mad = parseCmMad(data);
     if (!mad) {
       counters.malformed++;
@@ -57,6 +61,15 @@ export class CmReceiver {
     counters.received++;
     const transactionId = transactionIdOf(mad.transactionIdHi, mad.transactionIdLo);
     this.route(mad.message, { source, transactionId });
+  }
+
+  /** Before anything is parsed: what a flood brings is to cost next to nothing. */
+  private isAdmitted(data: Uint8Array, { gid }: MadAddress): boolean {
+    const { counters, admission, services } = this.init;
+    const verdict = admission.judge(data, gid, services.clock.now());
+    if (verdict === 'repeated') counters.repeatsDropped++;
+    else if (verdict === 'overRate') counters.overRate++;
+    return verdict === 'taken';
   }
 
   /** What network or system say of packets to a peer. Its MTU is no matter of ours. */
@@ -157,8 +170,17 @@ export class CmReceiver {
       this.refuseLap(message.body, origin, AP_STATUS.INVALID_QPN);
       return true;
     }
+    const before = connection.state;
     connection.receive(message, origin);
+    if (connection.state !== before) this.payBack(connection, origin);
     return true;
+  }
+
+  /** A message that moves a connection costs nothing; nor does the REQ, once that is established. */
+  private payBack(connection: Connection, { source }: Origin): void {
+    const { admission, services } = this.init;
+    const isAccepted = connection.role === 'passive' && connection.state === 'ESTABLISHED';
+    admission.payBack(source.gid, isAccepted ? 2 : 1, services.clock.now());
   }
 
   private onReq(req: CmReq, message: CmMessage, origin: Origin): void {
@@ -166,10 +188,6 @@ export class CmReceiver {
     const repeated = services.table.findRemote(req.localCommId, req.localCaGuid, origin.source.gid);
     if (repeated) {
       this.deliver(repeated, message, origin);
-      return;
-    }
-    if (!this.init.rate.take(services.clock.now())) {
-      counters.requestsDropped++;
       return;
     }
     if (this.repeatRejection(req, origin)) return;
@@ -187,8 +205,13 @@ export class CmReceiver {
       this.rejectReq(req, origin, REJECT_REASON.INVALID_SERVICE_ID);
     } else if (!listener.options.onRequest) {
       this.rejectReq(req, origin, REJECT_REASON.INVALID_TRANSPORT_SERVICE_TYPE);
-    } else if (!listener.hasRoom || this.halfOpen >= this.init.maxHalfOpen) {
+    } else if (!this.halfOpen.take(origin.source.gid)) {
       counters.requestsDropped++;
+      counters.overShare++;
+    } else if (!listener.backlog.take(origin.source.gid, services.clock.now())) {
+      this.halfOpen.giveBack(origin.source.gid);
+      counters.requestsDropped++;
+      counters.overBacklog++;
     } else {
       this.handOut(req, checked, listener, origin);
     }
@@ -206,18 +229,17 @@ export class CmReceiver {
 
   private handOut(req: CmReq, contents: ReqContents, listener: Listener, origin: Origin): void {
     const { services, device } = this.init;
-    listener.pending++;
-    this.halfOpen++;
+    const path = services.table.pathTo(origin.source.gid, contents.localGidIndex);
     const connection = new PassiveConnection(services, {
       req,
       transport: contents.transport,
       origin,
       localCommId: this.init.newCommId(),
-      path: services.table.pathTo(origin.source.gid, contents.localGidIndex),
+      path,
       deviceAttributes: device.attributes,
       startingPsn: this.init.newPsn(),
-      onSettled: () => listener.pending--,
-      onClosedOrOpen: () => this.halfOpen--,
+      onSettled: () => listener.backlog.giveBack(path.gid),
+      onClosedOrOpen: () => this.halfOpen.giveBack(path.gid),
     });
     const request = new Request(connection, contents);
     services.defer(() => {
@@ -246,7 +268,6 @@ export class CmReceiver {
 
   /** A REP for nobody: its sender would repeat it until its retries are spent. */
   private refuseRep(rep: CmRep, origin: Origin): void {
-    if (!this.init.rate.take(this.init.services.clock.now())) return;
     const ids = { localCommId: rep.remoteCommId, remoteCommId: rep.localCommId };
     const reason = REJECT_REASON.INVALID_COMMUNICATION_ID;
     this.sendRej(rejOf({ ...ids, messageRejected: MESSAGE_REJECTED.rep, reason }), origin);
@@ -258,7 +279,6 @@ export class CmReceiver {
 
   /** There are no alternate paths on RoCE: whoever asks is told so at once. */
   private refuseLap(lap: CmLap, { source, transactionId }: Origin, apStatus: number): void {
-    if (!this.init.rate.take(this.init.services.clock.now())) return;
     const ids = { localCommId: lap.remoteCommId, remoteCommId: lap.localCommId };
     const body = aprOf({ ...ids, apStatus });
     this.init.services.send({ name: 'APR', body }, transactionId, source);
@@ -266,7 +286,6 @@ export class CmReceiver {
 
   /** Whoever asks is done: DREP, with the ids of the request crossed. */
   private answerDreq(dreq: CmDreq, { source, transactionId }: Origin): void {
-    if (!this.init.rate.take(this.init.services.clock.now())) return;
     const body = {
       localCommId: dreq.remoteCommId,
       remoteCommId: dreq.localCommId,

@@ -23,6 +23,8 @@ import type {
 } from '../../core/spi/index.js';
 import { GSI_QKEY, GSI_QPN, WcStatus } from '../../core/spi/index.js';
 import { ActiveConnection } from './active-connection.js';
+import { Admission } from './admission.js';
+import type { AdmissionLimits } from './admission.js';
 import { checkConnectOptions, checkPeer } from './checks.js';
 import { CmReceiver } from './cm-receiver.js';
 import { newCmCounters } from './cm-counters.js';
@@ -33,7 +35,6 @@ import type { CmPath, Connection, ConnectionServices } from './connection.js';
 import { FlightNotes } from './flight-notes.js';
 import { Listeners } from './listeners.js';
 import { checkConnectable } from './qp-control.js';
-import { RateLimit } from './rate-limit.js';
 import { RejectedRequests } from './rejected-requests.js';
 import { reqOf } from './req-message.js';
 import { Sidr } from './sidr.js';
@@ -59,12 +60,20 @@ export interface CmDependencies {
 export interface CmOptions {
   /**
    * Requests that may be between REQ and RTU at a time, and service id resolutions that may wait
-   * for their listeners; further ones are dropped. Default 1024.
+   * for their listeners; further ones are dropped. An address may have as many as are left, so one
+   * alone half of them (plugins/cm/shares.ts). Default 1024.
    */
   readonly maxHalfOpen?: number;
-  /** Requests a second that are looked at, and how many at once; default 10,000 and 2,000. */
+  /**
+   * Messages a second, and at once, that are looked at although they bring no connection on; the
+   * rest is dropped unread (plugins/cm/admission.ts). Default 4,000, which is a quarter of a core's
+   * time at most, and 8,000.
+   */
   readonly requestsPerSecond?: number;
   readonly requestBurst?: number;
+  /** The same of one address; default 1,000 and 2,000. */
+  readonly peerRequestsPerSecond?: number;
+  readonly peerRequestBurst?: number;
 }
 
 /** `close` waits that long for its last messages to leave, and again for its agent to end. */
@@ -105,13 +114,13 @@ export class Cm implements CmModule {
       defer: (task) => this.defer(task),
       onUnexpected: (connection, input) => this.onUnexpected(connection, input),
     };
-    const { requestsPerSecond = 10_000, requestBurst = 2_000, maxHalfOpen = 1_024 } = options;
+    const { maxHalfOpen = 1_024 } = options;
     const shared = {
       services: this.services,
       device,
       listeners: this.listeners,
       counters: this.counters,
-      rate: new RateLimit(requestsPerSecond, requestBurst),
+      admission: new Admission(admissionLimits(options), random.u32()),
     };
     this.sidr = new Sidr({ ...shared, limit: maxHalfOpen });
     const receiver = new CmReceiver({
@@ -302,6 +311,15 @@ export class Cm implements CmModule {
   private newPsn(): number {
     return this.dependencies.random.u32() & 0xffffff;
   }
+}
+
+function admissionLimits(options: CmOptions): AdmissionLimits {
+  const { requestsPerSecond = 4_000, requestBurst = 8_000 } = options;
+  const { peerRequestsPerSecond = 1_000, peerRequestBurst = 2_000 } = options;
+  return {
+    ofPeer: { perSecond: peerRequestsPerSecond, burst: peerRequestBurst },
+    inAll: { perSecond: requestsPerSecond, burst: requestBurst },
+  };
 }
 
 /** A port of the range that Linux takes for unbound sockets. */

@@ -1,18 +1,17 @@
-/** Who listens on which service id, and how many requests each has not answered yet. */
+/** Who listens on which service id, and the requests that each has not answered yet. */
 import { SpiError } from '../../core/spi/index.js';
 import type { CmListenOptions, CmListener } from '../../core/spi/index.js';
+import { Backlog } from './shares.js';
 
 export class Listener implements CmListener {
   /** Requests handed out and not answered. */
-  pending = 0;
+  readonly backlog: Backlog;
 
   constructor(
     readonly options: CmListenOptions,
     private readonly onClose: (listener: Listener) => void,
-  ) {}
-
-  get hasRoom(): boolean {
-    return this.pending < this.options.backlog;
+  ) {
+    this.backlog = new Backlog(options.backlog);
   }
 
   close(): void {

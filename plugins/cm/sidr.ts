@@ -4,12 +4,13 @@
  */
 import { DEFAULT_PKEY, gidEquals } from '../../core/spi/index.js';
 import type { CmResolution, CmResolveOptions, Device, Gid } from '../../core/spi/index.js';
+import type { Admission } from './admission.js';
 import type { CmCounters } from './cm-counters.js';
 import { cmaContentsOf } from './cma-contents.js';
 import type { CmPath, ConnectionServices } from './connection.js';
 import type { Listeners } from './listeners.js';
 import type { Origin } from './origin.js';
-import type { RateLimit } from './rate-limit.js';
+import { Shares } from './shares.js';
 import { SidrInquiry, sidrRepOf } from './sidr-inquiry.js';
 import type { SidrInquiryInit } from './sidr-inquiry.js';
 import { SidrResolution, sidrReqOf } from './sidr-resolution.js';
@@ -23,7 +24,7 @@ export interface SidrInit {
   readonly device: Device;
   readonly listeners: Listeners;
   readonly counters: CmCounters;
-  readonly rate: RateLimit;
+  readonly admission: Admission;
   /** Questions that may wait for their consumers, and answers that are kept, each. */
   readonly limit: number;
 }
@@ -32,9 +33,13 @@ export class Sidr {
   private readonly resolutions = new Map<number, SidrResolution>();
   /** In the order in which they came. */
   private readonly inquiries = new Map<string, SidrInquiry>();
+  /** Of what waits for consumers. */
+  private readonly shares: Shares;
   private unanswered = 0;
 
-  constructor(private readonly init: SidrInit) {}
+  constructor(private readonly init: SidrInit) {
+    this.shares = new Shares(init.limit);
+  }
 
   get isEmpty(): boolean {
     return this.resolutions.size + this.inquiries.size === 0;
@@ -58,21 +63,18 @@ export class Sidr {
   }
 
   onRep(rep: CmSidrRep, { source }: Origin): void {
-    const { counters } = this.init;
+    const { counters, admission, services } = this.init;
     const resolution = this.resolutions.get(rep.requestId);
     if (!resolution) counters.unknownConnection++;
     else if (!resolution.receive(rep, source.gid)) counters.wrongSource++;
+    else admission.payBack(source.gid, 1, services.clock.now());
   }
 
   onReq(req: CmSidrReq, origin: Origin): void {
-    const { counters, rate, services, listeners, device } = this.init;
+    const { counters, services, listeners, device } = this.init;
     const repeated = this.inquiries.get(keyOf(req, origin));
     if (repeated) {
       repeated.dispatch('SIDR_REQ');
-      return;
-    }
-    if (!rate.take(services.clock.now())) {
-      counters.requestsDropped++;
       return;
     }
     const localGid = device.gids[origin.source.localGidIndex];
@@ -83,11 +85,19 @@ export class Sidr {
       this.refuse(req, origin, SIDR_STATUS.REJECTED_BY_PROVIDER);
     } else if (!listener || !onResolve) {
       this.refuse(req, origin, SIDR_STATUS.SERVICE_ID_NOT_SUPPORTED);
-    } else if (!listener.hasRoom || this.unanswered >= this.init.limit) {
+    } else if (!this.shares.take(origin.source.gid)) {
       counters.requestsDropped++;
+      counters.overShare++;
+    } else if (!listener.backlog.take(origin.source.gid, services.clock.now())) {
+      this.shares.giveBack(origin.source.gid);
+      counters.requestsDropped++;
+      counters.overBacklog++;
     } else {
-      listener.pending++;
-      const onSettled = (): void => void listener.pending--;
+      const { gid } = origin.source;
+      const onSettled = (): void => {
+        this.shares.giveBack(gid);
+        listener.backlog.giveBack(gid);
+      };
       const inquiry = this.admit(req, origin, { contents, localGid, onSettled });
       services.defer(() => {
         if (inquiry.waitsForConsumer) onResolve(inquiry);

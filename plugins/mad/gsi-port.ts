@@ -13,12 +13,13 @@ import {
   GRH_LENGTH,
   GSI_QKEY,
   QpState,
+  Timer,
   WcStatus,
   grhAddresses,
   localIndexOf,
   nameOf,
 } from '../../core/spi/index.js';
-import type { Device, Logger, MadAddress, Scheduler } from '../../core/spi/index.js';
+import type { Clock, Device, Logger, MadAddress, Scheduler, Timers } from '../../core/spi/index.js';
 import { AddressHandles } from './address-handles.js';
 import type { MadPort, WorkRequest } from './port.js';
 import { Qp1, RECEIVED_BYTES } from './qp1.js';
@@ -27,6 +28,8 @@ import type { Qp1Completion } from './qp1.js';
 export interface GsiPortOptions {
   readonly device: Device;
   readonly scheduler: Scheduler;
+  readonly timers: Timers;
+  readonly clock: Clock;
   readonly logger: Logger;
   readonly sendDepth: number;
   readonly receiveDepth: number;
@@ -35,6 +38,13 @@ export interface GsiPortOptions {
   /** QP1 is lost. What is posted comes back flushed, as the scheduler's next task. */
   readonly onTorn: () => void;
 }
+
+/**
+ * MADs that are taken in between two looks at the device, where data may have come: 40 to 60 us
+ * each, so that data waits for a millisecond or two. The rest waits in QP1's receive queue, and what
+ * finds that full is lost, and counted there.
+ */
+const MADS_A_TURN = 32;
 
 const FATAL: readonly AsyncEventType[] = [
   AsyncEventType.CQ_ERR,
@@ -62,6 +72,8 @@ export class GsiPort implements MadPort {
   private readonly overflow = new Set<WorkRequest>();
   private draining = false;
   private sendsWritten = false;
+  /** Timers run after the next look at the device, and deferred tasks may run before it. */
+  private readonly nextTurn = new Timer(() => this.options.scheduler.defer(() => this.drain()));
 
   /** @throws SpiError when the device refuses QP1 */
   constructor(private readonly options: GsiPortOptions) {
@@ -113,6 +125,7 @@ export class GsiPort implements MadPort {
   tear(reason: string): void {
     if (!this.isOpen) return;
     this.state = 'torn';
+    this.options.timers.stop(this.nextTurn);
     this.options.logger.warn(`MAD port lost: ${reason}`);
     const left = [...this.posted, ...this.overflow].filter((request) => request !== undefined);
     this.posted.fill(undefined);
@@ -129,6 +142,7 @@ export class GsiPort implements MadPort {
     if (this.state === 'closed') return;
     const torn = this.state === 'torn';
     this.state = 'closed';
+    this.options.timers.stop(this.nextTurn);
     const { qp1, addresses } = this;
     for (const step of [...qp1.endSteps(), () => addresses.close(), () => qp1.pd.destroy()]) {
       try {
@@ -171,11 +185,12 @@ export class GsiPort implements MadPort {
     this.guard('arming', () => this.afterDrain());
   }
 
-  /** Takes what is in the ring now; what arrives meanwhile has another turn. */
+  /** Takes what is in the ring now, up to a turn's MADs; the rest has another turn. */
   private takeCompletions(): void {
     let received = 0;
     for (let ready = this.qp1.poll(); ready > 0 && this.isOpen; ready--) {
       received += this.takeCompletion();
+      if (received === MADS_A_TURN) break;
     }
     if (this.isOpen && received > 0) this.qp1.ringReceives();
   }
@@ -190,7 +205,7 @@ export class GsiPort implements MadPort {
     this.refill();
     this.ringSends();
     this.qp1.arm();
-    if (this.qp1.poll() > 0) this.options.scheduler.defer(() => this.drain());
+    if (this.qp1.poll() > 0) this.options.timers.start(this.nextTurn, this.options.clock.now());
   }
 
   private refill(): void {

@@ -92,12 +92,14 @@ export class Mad implements MadModule {
     private readonly dependencies: MadDependencies,
     options: MadOptions = {},
   ) {
-    const { device, scheduler, logger, random } = dependencies;
+    const { device, scheduler, timers, clock, logger, random } = dependencies;
     const receiveDepth = options.receiveDepth ?? DEFAULT_RECEIVE_DEPTH;
     this.nextHiTid = random.u32() & 0xffffff;
     this.port = new GsiPort({
       device,
       scheduler,
+      timers,
+      clock,
       logger,
       sendDepth: options.sendDepth ?? DEFAULT_SEND_DEPTH,
       receiveDepth,

@@ -18,6 +18,7 @@ export const DROP_REASONS = [
   'badLength',
   'refusedAccess',
   'noReceive',
+  'gsiOverflow',
   'bufferTooSmall',
   'sequenceGap',
   'duplicate',

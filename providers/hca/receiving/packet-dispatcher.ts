@@ -1,7 +1,8 @@
 /** From a received packet to its queue pair, in the order of checks of wire facts 1.9. */
-import { GROUP_BIT, QpState, RX, RxFlags } from '../../../core/spi/index.js';
+import { GROUP_BIT, GSI_QPN, QpState, RX, RxFlags } from '../../../core/spi/index.js';
 import { DROP_OF_CHECK } from './drop-reason.js';
 import type { Hca } from '../hca.js';
+import type { SoftQueuePair } from '../queue-pair/queue-pair.js';
 import { ReceivedPacket } from './received-packet.js';
 import { QPN_MULTICAST, bthDestQpn, bthPsn } from '../wire/bth.js';
 import { OPCODE_BIT, TRANSPORT } from '../wire/opcode.js';
@@ -22,13 +23,31 @@ const TAKES_RESPONSES = bit(QpState.RTS, QpState.SQD);
 export class PacketDispatcher {
   private readonly rx = new ReceivedPacket();
   private rxArena: Uint8Array | undefined;
+  /** Packets of the burst that are for QP1: where their words begin. */
+  private readonly forGsi: number[] = [];
 
   constructor(private readonly hca: Hca) {}
 
-  /** The packets of the port's last `receive`. */
+  /** The packets of the port's last `receive`: data first, then what is for QP1. */
   dispatch(count: number): void {
     this.lookAtArena();
     for (let i = 0; i < count; i++) this.dispatchOne(i * RX.WORDS);
+    if (this.forGsi.length > 0) this.dispatchToGsi();
+  }
+
+  /**
+   * Management datagrams have no connection that would wait for them, and anybody may send any
+   * number of them: in a burst they come last. How many have a turn is the MAD module's to say
+   * (plugins/mad/gsi-port.ts).
+   */
+  private dispatchToGsi(): void {
+    const { forGsi, hca } = this;
+    for (let i = 0; i < forGsi.length; i++) {
+      const at = forGsi[i]!;
+      const opcode = this.rx.view.getUint8(hca.port.rxPackets[at + RX.OFFSET]!);
+      this.deliver(at, opcode, hca.queuePairs.find(GSI_QPN));
+    }
+    forGsi.length = 0;
   }
 
   /** The last packet that was for one of our queue pairs was a request. */
@@ -60,13 +79,20 @@ export class PacketDispatcher {
       this.dispatchToGroup(at, opcode);
       return;
     }
-    const qp = hca.queuePairs.find(bthDestQpn(rx.view, offset));
+    const qpn = bthDestQpn(rx.view, offset);
+    if (qpn === GSI_QPN) this.forGsi.push(at);
+    else this.deliver(at, opcode, hca.queuePairs.find(qpn));
+  }
+
+  private deliver(at: number, opcode: number, qp: SoftQueuePair | undefined): void {
+    const { rx, hca } = this;
+    const { counters } = hca;
     if (qp === undefined) counters.drops.unknownQpn += 1;
     else if (qp.transport !== opcode >>> 5) counters.drops.wrongTransport += 1;
     else if ((statesFor(opcode) & (1 << qp.state)) === 0) counters.drops.wrongState += 1;
     else {
       this.describe(at, opcode);
-      rx.destination = hca.port.gids[destination]!;
+      rx.destination = hca.port.gids[rx.localGidIndex]!;
       qp.receive(rx);
     }
   }

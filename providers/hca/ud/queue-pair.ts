@@ -62,8 +62,9 @@ export class UdQueuePair extends SoftQueuePair {
     if (!this.hca.pkeyAllowed(rx)) counters.drops.badPkey += 1;
     else if (dethQkey(rx.view, deth) !== this.qkey) counters.drops.badQkey += 1;
     else if (rx.payloadLength > this.hca.port.mtuBytes) counters.drops.badLength += 1;
-    else if (!this.takeReceive()) counters.drops.noReceive += 1;
-    else this.accept(rx, dethSrcQpn(rx.view, deth));
+    else if (!this.takeReceive()) {
+      counters.drops[this.type === QpType.GSI ? 'gsiOverflow' : 'noReceive'] += 1;
+    } else this.accept(rx, dethSrcQpn(rx.view, deth));
   }
 
   /** A receive is at hand; when the datagram does not fit, the next one may. */

@@ -243,7 +243,10 @@ describe('CM: resolving over a bad network', () => {
     await pair.world.runFor(10);
     assert.equal(results.length, 0);
     assert.equal(pair.a.cm.counters.wrongSource, 1);
-    pair.inject(pair.a, { name: 'SIDR_REP', body: { ...body, requestId: req.requestId ^ 1 } });
+    pair.inject(pair.a, {
+      name: 'SIDR_REP',
+      body: { ...body, requestId: (req.requestId ^ 1) >>> 0 },
+    });
     const ofAnother = { ...body, qpn: 77, serviceId: req.serviceId ^ 1n };
     pair.inject(pair.a, { name: 'SIDR_REP', body: ofAnother });
     await pair.world.runFor(10);

@@ -68,7 +68,8 @@ describe('UD queue pair', () => {
       assert.equal(pair.b.bytes.subarray(1040, 1297).indexOf(0), 256);
       const { drops } = pair.b.driver.device.counters;
       assert.equal(drops.badQkey, type === QpType.UD ? 1 : 0);
-      assert.equal(drops.noReceive, 1);
+      assert.equal(type === QpType.GSI ? drops.gsiOverflow : drops.noReceive, 1);
+      assert.equal(drops.gsiOverflow + drops.noReceive, 1);
     });
   }
 
