@@ -5,5 +5,5 @@
  * a Node process unless it listens for `unhandledRejection` or `uncaughtException`.
  */
 export function unhandled(error: unknown): void {
-  void Promise.reject(error);
+  void Promise.reject(error instanceof Error ? error : new Error(String(error), { cause: error }));
 }
