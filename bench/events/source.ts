@@ -21,6 +21,7 @@ export class CompletionSource implements EvdHost {
   readonly processHold = { retain: ignore, release: ignore };
   readonly logger = silentLogger;
   readonly reportAsync = ignore;
+  readonly reportFailure = ignore;
   readonly onEvdFreed = ignore;
   readonly onCnoFreed = ignore;
   readonly scheduler = { defer: (task: () => void): void => void this.tasks.push(task) };

@@ -13,6 +13,7 @@ import {
   type EvdCreateOptions,
   EvdFlags,
   type EvdHost,
+  unhandled,
 } from '../evd/index.js';
 import { DatError } from '../errors/index.js';
 import { AsyncEventType, FlightLog, Slab } from '../spi/index.js';
@@ -72,6 +73,7 @@ export abstract class IaBase extends DatHandle {
       ...init.context,
       owners: this.owners,
       reportAsync: (event) => this.reportAsync(event),
+      reportFailure: (event) => this.reportFailure(event),
       onEvdFreed: (evd) => {
         this.evds.delete(evd as Evd);
         this.counts.count('evdFree');
@@ -152,11 +154,17 @@ export abstract class IaBase extends DatHandle {
   }
 
   /** @internal queues an asynchronous error */
-  reportAsync(event: AsyncErrorEvent): void {
+  reportAsync(event: AsyncErrorEvent): boolean {
     this.counts.count('asyncError');
     if (event.number === DatEventNumber.ASYNC_EP_BROKEN) this.counts.count('asyncEpBroken');
     if (event.number === DatEventNumber.ASYNC_EVD_OVERFLOW) this.counts.count('asyncEvdOverflow');
-    this.asyncEvd.post(event);
+    return this.asyncEvd.post(event);
+  }
+
+  /** @internal a function of the consumer's has failed: to be heard of, one way or the other */
+  reportFailure(event: AsyncErrorEvent): void {
+    const isHeeded = this.asyncEvd.isHeeded;
+    if (!this.reportAsync(event) || !isHeeded) unhandled(event.cause);
   }
 
   /** @internal an object has been freed */

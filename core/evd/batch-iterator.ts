@@ -1,13 +1,14 @@
 /** `for await (const batch of evd)`. */
 import type { DatError } from '../errors/index.js';
 import type { DatEvent } from './event.js';
+import { type BatchSource, OfferedBatch } from './offered-batch.js';
 import type { Waiting } from './waiter.js';
 
 type Batch = readonly DatEvent[];
 type Result = IteratorResult<Batch, undefined>;
 
 /** The EVD's side of an iteration. */
-export interface IterationHost {
+export interface IterationHost extends BatchSource {
   /** @throws DatError DAT_INVALID_STATE while something else takes the events */
   beginIteration(): void;
   /**
@@ -15,19 +16,21 @@ export interface IterationHost {
    * soon as there is: 'later'. 'never' when the EVD has been freed.
    * @throws DatError DAT_INVALID_STATE
    */
-  nextBatch(iteration: Waiting): Batch | 'later' | 'never';
+  nextBatch(iteration: Waiting): DatEvent[] | 'later' | 'never';
   /** What waits for an iteration that is served; undefined when it is gone. */
-  takeBatch(): Batch | undefined;
+  takeBatch(): DatEvent[] | undefined;
   endIteration(): void;
 }
 
 /**
- * Takes the EVD over at its first `next`, and gives it back when the loop is left. It is itself
- * what waits on the EVD: a closure and an object for each of its waits would cost half of one.
+ * Takes the EVD over at its first `next`, and gives it back when the loop is left, with what the
+ * loop has not read of its last batch. It is itself what waits on the EVD: a closure and an object for each of its waits would cost half of one.
  */
 export class BatchIterator implements AsyncIterableIterator<Batch>, Waiting {
   readonly threshold = 1;
   private state: 'new' | 'under way' | 'over' = 'new';
+  /** The last batch. */
+  private offered: OfferedBatch | undefined = undefined;
   /** Of the `next` that waits. */
   private resolve: ((result: Result) => void) | undefined = undefined;
   private fail: ((error: Error) => void) | undefined = undefined;
@@ -47,6 +50,7 @@ export class BatchIterator implements AsyncIterableIterator<Batch>, Waiting {
 
   /** One promise, settled by the EVD itself: each that lies between costs a turn of microtasks. */
   next(): Promise<Result> {
+    this.offered?.keep();
     try {
       if (this.state === 'new') {
         this.host.beginIteration();
@@ -59,7 +63,7 @@ export class BatchIterator implements AsyncIterableIterator<Batch>, Waiting {
     try {
       const batch = this.host.nextBatch(this);
       if (batch === 'later') return new Promise(this.keep);
-      if (batch !== 'never') return Promise.resolve({ done: false, value: batch });
+      if (batch !== 'never') return Promise.resolve(this.offer(batch));
       this.finish();
       return Promise.resolve(END);
     } catch (error) {
@@ -69,6 +73,7 @@ export class BatchIterator implements AsyncIterableIterator<Batch>, Waiting {
   }
 
   async return(): Promise<Result> {
+    if (this.state === 'under way') this.offered?.leave();
     this.finish();
     return END;
   }
@@ -76,7 +81,7 @@ export class BatchIterator implements AsyncIterableIterator<Batch>, Waiting {
   satisfy(): boolean {
     const value = this.host.takeBatch();
     if (value === undefined) return false;
-    this.resolve?.({ done: false, value });
+    this.resolve?.(this.offer(value));
     return true;
   }
 
@@ -92,9 +97,15 @@ export class BatchIterator implements AsyncIterableIterator<Batch>, Waiting {
     resolve?.(END);
   }
 
+  private offer(events: DatEvent[]): Result {
+    this.offered = new OfferedBatch(events, this.host);
+    return { done: false, value: this.offered.batch };
+  }
+
   private finish(): void {
     const isUnderWay = this.state === 'under way';
     this.state = 'over';
+    this.offered = undefined;
     if (isUnderWay) this.host.endIteration();
   }
 }

@@ -326,7 +326,7 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
     try {
       agent(evd);
     } catch (cause) {
-      this.host.reportAsync(agentFailed(this, cause));
+      this.host.reportFailure(agentFailed(this, cause));
     }
   }
 

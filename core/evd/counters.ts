@@ -14,6 +14,11 @@ export class Counters<Name extends string> {
     this.values[index] = (this.values[index] ?? 0) + by;
   }
 
+  /** The present value. */
+  get(index: number): number {
+    return this.values[index] ?? 0;
+  }
+
   count(name: Name): void {
     this.bump(this.names.indexOf(name), 1);
   }

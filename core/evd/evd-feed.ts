@@ -4,16 +4,11 @@ import { AsyncEventType, type CompletionQueue, nameOf } from '../spi/index.js';
 import { ArmController } from './arm-controller.js';
 import { Counters } from './counters.js';
 import { Dispatcher } from './dispatcher.js';
-import {
-  type AsyncErrorEvent,
-  AsyncErrorReason,
-  DatEventNumber,
-  type DatEvent,
-  type PostedEvent,
-} from './event.js';
+import type { DatEvent, PostedEvent } from './event.js';
 import { type EventPlace, EventStore } from './event-store.js';
 import { checkQlen, checkStreams } from './evd-checks.js';
 import { EVD_COUNTER, EVD_COUNTERS, type EvdCounterName } from './evd-counters.js';
+import { evdError, type EvdErrorKind } from './evd-errors.js';
 import type { EvdHost, EvdOptions } from './evd-host.js';
 import {
   COMPLETION_STREAMS,
@@ -23,6 +18,7 @@ import {
 } from './evd-states.js';
 import type { UpcallOwner } from './upcall.js';
 import { UpcallRunner } from './upcall-runner.js';
+import { unhandled } from './unhandled.js';
 
 /** Who must know that completions are lost. */
 export interface OverrunListener {
@@ -239,6 +235,14 @@ export abstract class EvdFeed {
     return !this.open;
   }
 
+  /** @internal something takes its events, or has asked for them: what is posted will be seen */
+  get isHeeded(): boolean {
+    const { taker, waiter, cno } = this.dispatcher;
+    if (!this.open) return false;
+    if (taker !== 'none' || waiter !== undefined || cno !== undefined) return true;
+    return this.counts.get(EVD_COUNTER.DEQUEUE) > 0;
+  }
+
   /**
    * Events that wait at most; also the length of the completion queue that the consumer counts on.
    */
@@ -299,51 +303,27 @@ export abstract class EvdFeed {
   }
 
   private unreadable(cause: unknown): void {
-    this.report(DatEventNumber.ASYNC_PROVIDER_INTERNAL_ERROR, {
-      reason: AsyncErrorReason.EVD.OTHER,
-      message: `evd ${this.id}: the completion queue cannot be read`,
-      cause,
-    });
+    this.report('unreadable', cause);
   }
 
   private createArm(cq: CompletionQueue): ArmController {
     const arm = (solicitedOnly: boolean): void => cq.arm(solicitedOnly);
-    return new ArmController(arm, (cause) =>
-      this.report(DatEventNumber.ASYNC_PROVIDER_INTERNAL_ERROR, {
-        reason: AsyncErrorReason.EVD.OTHER,
-        message: `evd ${this.id}: the completion queue cannot be armed`,
-        cause,
-      }),
-    );
+    return new ArmController(arm, (cause) => this.report('unarmable', cause));
   }
 
   private cqEvent(event: AsyncEventType): void {
     const overrun = event === AsyncEventType.CQ_ERR;
-    const name = nameOf(AsyncEventType, event);
     if (overrun) for (const listener of [...this.overrunListeners]) listener.onOverrun(this.id);
-    this.report(
-      overrun ? DatEventNumber.ASYNC_EVD_OVERFLOW : DatEventNumber.ASYNC_PROVIDER_INTERNAL_ERROR,
-      {
-        reason: overrun ? AsyncErrorReason.EVD.OVERFLOW : AsyncErrorReason.EVD.OTHER,
-        message: overrun
-          ? `evd ${this.id}: the completion queue overran; its endpoints are broken`
-          : `evd ${this.id}: ${name} on the completion queue`,
-      },
-    );
+    if (overrun) this.report('overrun');
+    else this.host.reportAsync(evdError(this, 'other', { detail: nameOf(AsyncEventType, event) }));
   }
 
   private handlerFailed(cause: unknown, event: DatEvent | undefined): void {
-    const message = `evd ${this.id}: the upcall handler has failed`;
+    const failure = evdError(this, 'handler', { cause });
     // The handler of the asynchronous EVD fails while it is told that it has failed: no end of it.
-    if (event?.type === 'async-error' && event.object === this) {
-      this.host.logger.error(message, { cause });
-      return;
-    }
-    this.report(DatEventNumber.ASYNC_PROVIDER_INTERNAL_ERROR, {
-      reason: AsyncErrorReason.EVD.OTHER,
-      message,
-      cause,
-    });
+    const again = event?.type === 'async-error' && event.object === this;
+    if (again) unhandled(cause);
+    else this.host.reportFailure(failure);
   }
 
   /**
@@ -351,22 +331,15 @@ export abstract class EvdFeed {
    */
   private overflowed(event: PostedEvent): void {
     this.counts.count('lost');
-    const overflow = this.errorEvent(DatEventNumber.ASYNC_EVD_OVERFLOW, {
-      reason: AsyncErrorReason.EVD.OVERFLOW,
-      message: `evd ${this.id}: more than ${this.store.qlen} events wait; the last is lost`,
-    });
+    const overflow = evdError(this, 'overflow', { detail: this.store.qlen });
     this.host.logger.warn(overflow.message, { lost: event.type });
     if (event.type === 'async-error') this.store.postLate(overflow);
     else if (!this.overflowing) this.host.reportAsync(overflow);
     this.overflowing = true;
   }
 
-  private report(number: AsyncErrorEvent['number'], details: ErrorDetails): void {
-    this.host.reportAsync(this.errorEvent(number, details));
-  }
-
-  private errorEvent(number: AsyncErrorEvent['number'], details: ErrorDetails): AsyncErrorEvent {
-    return { type: 'async-error', number, object: this, ...details };
+  private report(kind: EvdErrorKind, cause?: unknown): void {
+    this.host.reportAsync(evdError(this, kind, { cause }));
   }
 
   /** @throws DatError DAT_INVALID_STATE_EVD_IN_USE while something feeds the EVD */
@@ -380,12 +353,6 @@ export abstract class EvdFeed {
       hint: 'free them first',
     });
   }
-}
-
-interface ErrorDetails {
-  readonly reason: number;
-  readonly message: string;
-  readonly cause?: unknown;
 }
 
 /** Calling it again does nothing. */

@@ -30,6 +30,11 @@ export interface EvdHost {
   readonly owners: CompletionOwners;
   /** Puts an event on the IA's asynchronous EVD. */
   reportAsync(event: AsyncErrorEvent): void;
+  /**
+   * The same of an error in the consumer's own code (`event.cause`): an unhandled error when nothing
+   * listens there.
+   */
+  reportFailure(event: AsyncErrorEvent): void;
   /** An EVD of this host has been freed: nothing needs to hold it any more. */
   onEvdFreed(evd: object): void;
   /** The same of a CNO. */

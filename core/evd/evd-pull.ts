@@ -125,7 +125,8 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
 
   /**
    * `for await (const batch of evd)`: everything that waits, in order, at least one event. Ends
-   * when the EVD is freed.
+   * when the EVD is freed. What a loop that is left (`break`, `return`, an error) has not read of
+   * its last batch stays in the EVD, in order.
    */
   [Symbol.asyncIterator](): BatchIterator {
     return new BatchIterator({
@@ -133,6 +134,11 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
       nextBatch: (iteration) => this.nextBatch(iteration),
       takeBatch: () => this.takeBatch(),
       endIteration: () => this.iterate(false),
+      putBack: (events) => {
+        if (this.open) this.store.putBack(events);
+      },
+      hasStill: (events) => !this.open || this.store.hasStill(events),
+      takeAgain: (events) => this.store.takeAgain(events),
     });
   }
 
@@ -237,7 +243,7 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
     else this.dropWaiter()?.freed();
   }
 
-  private nextBatch(iteration: Waiting): readonly DatEvent[] | 'later' | 'never' {
+  private nextBatch(iteration: Waiting): DatEvent[] | 'later' | 'never' {
     if (!this.open) return 'never';
     this.checkWaitable('evd.iterate');
     if (this.dispatcher.waiter !== undefined) checkTaker('evd.iterate', 'waiter', 'iterator');
@@ -248,7 +254,7 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
     return 'later';
   }
 
-  private takeBatch(): readonly DatEvent[] | undefined {
+  private takeBatch(): DatEvent[] | undefined {
     const first = this.store.take();
     if (first === undefined) return undefined;
     const batch = [first];

@@ -83,6 +83,12 @@ export class EventBatch {
     this.immediates[slot] = event.immediate ?? invalidated ?? 0;
   }
 
+  /** Fills a slot with an event that had been taken as an object, as if it had not. */
+  setTaken(slot: number, event: DatEvent): void {
+    this.setEvent(slot, event);
+    if (event.type === 'dto') this.events[slot] = undefined;
+  }
+
   /** Forgets the objects of all slots, so that they can be collected. */
   clear(): void {
     this.count = 0;

@@ -21,6 +21,10 @@ export type EventPlace = 'behind' | 'here' | 'after';
 export class EventStore {
   private readonly cursor: CompletionCursor | undefined;
   private readonly queue: EventQueue;
+  /** Taken and put back: in front of everything else. */
+  private back: DatEvent[] | undefined;
+  /** What has been put back last, while nothing has been taken of it. */
+  private lastBack: readonly DatEvent[] | undefined;
   /** Goes into the queue as soon as there is room. */
   private late: PostedEvent | undefined;
 
@@ -44,7 +48,7 @@ export class EventStore {
 
   /** Events that wait, as far as completions have been scanned. */
   get pending(): number {
-    return this.queue.length + (this.cursor?.pending ?? 0);
+    return this.queue.length + (this.cursor?.pending ?? 0) + (this.back?.length ?? 0);
   }
 
   /** Completions lost because their endpoint had been freed. */
@@ -94,6 +98,7 @@ export class EventStore {
 
   /** Takes the oldest event, looking at the completion queue when none is known. */
   take(): DatEvent | undefined {
+    if (this.back !== undefined) return this.takeBack(this.back);
     const cursor = this.cursor;
     if (cursor === undefined) return this.shift();
     while (this.advanceTo(cursor)) {
@@ -108,6 +113,9 @@ export class EventStore {
   takeBatch(batch: EventBatch, end: number): number {
     const cursor = this.cursor;
     let count = 0;
+    while (count < end && this.back !== undefined) {
+      batch.setTaken(count++, this.takeBack(this.back)!);
+    }
     if (cursor === undefined) {
       while (count < end && this.shiftInto(batch, count)) count++;
       return count;
@@ -118,6 +126,32 @@ export class EventStore {
       if (cursor.empty || count === end) cursor.commit();
     }
     return count;
+  }
+
+  /** Events that have been taken come back, in front of all that wait. */
+  putBack(events: readonly DatEvent[]): void {
+    this.back = [...events, ...(this.back ?? [])];
+    this.lastBack = events;
+    this.onArrival(Notice.ALWAYS);
+  }
+
+  /** Nothing has been taken of what was put back. */
+  hasStill(events: readonly DatEvent[]): boolean {
+    return this.lastBack === events;
+  }
+
+  /** Takes all of what was put back, and is still there. */
+  takeAgain(events: readonly DatEvent[]): void {
+    for (let left = events.length; left > 0 && this.back !== undefined; left--) {
+      this.takeBack(this.back);
+    }
+  }
+
+  private takeBack(back: DatEvent[]): DatEvent | undefined {
+    this.lastBack = undefined;
+    const event = back.shift();
+    if (back.length === 0) this.back = undefined;
+    return event;
   }
 
   /** Hides the completions that an endpoint leaves behind. */
@@ -140,6 +174,7 @@ export class EventStore {
 
   clear(): void {
     this.queue.clear();
+    this.back = this.lastBack = undefined;
   }
 
   /** Makes sure that an event is in reach; false when there is none. */

@@ -11,3 +11,4 @@ export type { EvdHost, EvdCreateOptions, EvdOptions } from './evd-host.js';
 export { EVD_STREAM_MERGING, type EvdConfiguration, EvdFlags, EvdState } from './evd-states.js';
 export { Upcall, currentUpcall } from './upcall.js';
 export { UPCALL_SAME, UpcallPolicy } from './upcall-policy.js';
+export { unhandled } from './unhandled.js';

@@ -43,7 +43,7 @@ describe('cno: triggering', () => {
       () => (void a.wait(), () => undefined),
       () => {
         const iterator = a[Symbol.asyncIterator]();
-        void iterator.next();
+        void iterator.next().then(({ value }) => value?.at(-1));
         return () => void iterator.return();
       },
       () => {

@@ -116,6 +116,10 @@ export class FakeHost implements EvdHost {
     this.async.push(event);
   }
 
+  reportFailure(event: AsyncErrorEvent): void {
+    this.reportAsync(event);
+  }
+
   onCnoFreed(cno: object): void {
     this.freed.push(cno);
   }

@@ -1,0 +1,56 @@
+/** What goes wrong with an event dispatcher, as asynchronous errors that name it: a table. */
+import type { EventSubject } from './event-objects.js';
+import {
+  type AsyncErrorEvent,
+  type AsyncErrorNumber,
+  AsyncErrorReason,
+  DatEventNumber,
+} from './event.js';
+
+interface EvdErrorRow {
+  readonly number: AsyncErrorNumber;
+  readonly reason: number;
+  /** For people; `%` is the detail. */
+  readonly sentence: string;
+}
+
+const { ASYNC_EVD_OVERFLOW, ASYNC_PROVIDER_INTERNAL_ERROR } = DatEventNumber;
+const { OVERFLOW, OTHER } = AsyncErrorReason.EVD;
+const other = (sentence: string): EvdErrorRow => ({
+  number: ASYNC_PROVIDER_INTERNAL_ERROR,
+  reason: OTHER,
+  sentence,
+});
+const overflow = (sentence: string): EvdErrorRow => ({
+  number: ASYNC_EVD_OVERFLOW,
+  reason: OVERFLOW,
+  sentence,
+});
+
+const EVD_ERRORS = {
+  unreadable: other('the completion queue cannot be read'),
+  unarmable: other('the completion queue cannot be armed'),
+  overrun: overflow('the completion queue overran; its endpoints are broken'),
+  other: other('% on the completion queue'),
+  handler: other('the upcall handler has failed'),
+  overflow: overflow('more than % events wait; the last is lost'),
+} as const satisfies Readonly<Record<string, EvdErrorRow>>;
+
+export type EvdErrorKind = keyof typeof EVD_ERRORS;
+
+export function evdError(
+  object: EventSubject & { readonly id: number },
+  kind: EvdErrorKind,
+  { detail = '', cause }: { readonly detail?: string | number; readonly cause?: unknown } = {},
+): AsyncErrorEvent {
+  const { number, reason, sentence } = EVD_ERRORS[kind];
+  const message = `evd ${object.id}: ${sentence.replace('%', String(detail))}`;
+  return {
+    type: 'async-error',
+    number,
+    object,
+    reason,
+    message,
+    ...(cause !== undefined && { cause }),
+  };
+}
