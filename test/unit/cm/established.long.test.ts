@@ -109,7 +109,6 @@ function assertAtEnd(scene: AcceptingScene, path: readonly Step[]): void {
   const { taken, ep, refusals } = scene;
   const at = path.join(', ');
   const ended = endOf(path);
-  const before = ended < 0 ? path : path.slice(0, ended);
   if (ended < 0) {
     assert.equal(count(taken, 'ESTABLISHED'), 1, at);
     assert.equal(ep.state, 'CONNECTED', at);
