@@ -117,6 +117,8 @@ export class EpConnection implements AttemptListener {
     event: Exclude<CmEvent, { type: 'established' | 'disconnected' | 'timewait-exit' }>,
     attempt: Attempt,
   ): void {
+    // Data may have come before the refusal: then the connection had begun.
+    this.ports.takeInCompletions();
     if (this.current === 'DISCONNECT_PENDING') {
       this.onDisconnected('');
     } else if (this.current === 'CONNECTED') {

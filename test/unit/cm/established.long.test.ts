@@ -12,6 +12,7 @@ type Step =
   | 'RTU'
   | 'data'
   | 'data2'
+  | 'write'
   | 'COMM_EST'
   | 'poll'
   | 'post'
@@ -22,25 +23,45 @@ type Step =
   | 'disconnect'
   | 'DREQ'
   | 'REJ'
+  | 'exhausted'
   | 'pump'
   | 'pump2';
 
-/** A step that needs another one before it. */
-const AFTER: Partial<Record<Step, Step>> = {
-  COMM_EST: 'data',
-  data2: 'data',
-  post2: 'post',
-  drained: 'migrated',
-  pump2: 'pump',
+/** A step that needs one of others before it. */
+const AFTER: Partial<Record<Step, readonly Step[]>> = {
+  COMM_EST: ['data', 'write'],
+  data2: ['data'],
+  post2: ['post'],
+  drained: ['migrated'],
+  pump2: ['pump'],
 };
 
-const ENDS: readonly Step[] = ['disconnect', 'DREQ', 'REJ'];
+const ENDS: readonly Step[] = ['disconnect', 'DREQ', 'REJ', 'exhausted'];
 /** More than the wait for RTU, less than two of them. */
 const REP_WAIT_US = 600_000;
+/** REP is sent no more than so often, at intervals of no more than 1.1 s. */
+const REPS = 20;
+
+/** Which step has ended the connection, if any: what ends a handshake may come too late for that. */
+function endOf(path: readonly Step[]): number {
+  return path.findIndex((step, i) => {
+    if (step !== 'exhausted') return ENDS.includes(step);
+    return !provedBefore(path, i);
+  });
+}
+
+/** What the CM takes for the peer's side being established, before a step. */
+function provedBefore(path: readonly Step[], step: number): boolean {
+  const before = path.slice(0, step);
+  const seen = before.includes('data') && before.lastIndexOf('poll') > before.indexOf('data');
+  return before.includes('RTU') || before.includes('COMM_EST') || seen;
+}
 
 function run(scene: AcceptingScene, step: Step): void {
   if (step === 'RTU' || step === 'DREQ' || step === 'REJ') scene.message(step);
   else if (step === 'data' || step === 'data2') scene.data();
+  else if (step === 'write')
+    return; // It completes nothing: COMM_EST alone tells of it.
   else if (step === 'COMM_EST') scene.event(AsyncEventType.COMM_EST);
   else if (step === 'migrated') scene.event(AsyncEventType.PATH_MIG);
   else if (step === 'drained') scene.event(AsyncEventType.SQ_DRAINED);
@@ -48,8 +69,16 @@ function run(scene: AcceptingScene, step: Step): void {
   else if (step === 'post') scene.post(1);
   else if (step === 'post2') scene.post(2);
   else if (step === 'REP timer') scene.passTime(REP_WAIT_US);
+  else if (step === 'exhausted') for (let i = 0; i < REPS; i++) scene.passTime(2 * REP_WAIT_US);
   else if (step === 'disconnect') scene.disconnect();
   else scene.pump();
+}
+
+/** The peer's side was established before the end, which was not the consumer's own. */
+function mustHaveBegun(path: readonly Step[]): boolean {
+  const ended = endOf(path);
+  if (ended < 0 || path.includes('disconnect')) return false;
+  return path.slice(0, ended).some((step) => ['RTU', 'COMM_EST', 'data'].includes(step));
 }
 
 const count = (list: readonly string[], text: string): number =>
@@ -65,9 +94,9 @@ function assertAlways(scene: AcceptingScene, path: readonly Step[]): void {
   const received = taken.findIndex(
     (text) => text.endsWith(' SUCCESS') && text.startsWith('dto 10'),
   );
-  const ended = ENDS.some((end) => path.includes(end));
-  // A consumer that has ended the connection itself does not hear that it had begun.
-  if (received >= 0 && !ended) {
+  // A consumer that has ended the connection itself does not hear that it had begun; every other
+  // end comes after what had arrived by then.
+  if (received >= 0 && !path.includes('disconnect')) {
     assert.ok(established >= 0 && established < received, `a receive came first: ${at}`);
   }
   assert.notEqual(qp.sendDoorbells > 0 && qp.state === QpState.RTR, true, `too early: ${at}`);
@@ -79,10 +108,7 @@ function assertAlways(scene: AcceptingScene, path: readonly Step[]): void {
 function assertAtEnd(scene: AcceptingScene, path: readonly Step[]): void {
   const { taken, ep, refusals } = scene;
   const at = path.join(', ');
-  const ended = path.findIndex((step) => ENDS.includes(step));
-  const before = ended < 0 ? path : path.slice(0, ended);
-  const seen = before.includes('data') && before.lastIndexOf('poll') > before.indexOf('data');
-  const proof = before.includes('RTU') || before.includes('COMM_EST') || seen;
+  const ended = endOf(path);
   if (ended < 0) {
     assert.equal(count(taken, 'ESTABLISHED'), 1, at);
     assert.equal(ep.state, 'CONNECTED', at);
@@ -99,8 +125,9 @@ function assertAtEnd(scene: AcceptingScene, path: readonly Step[]): void {
       /^(DISCONNECTED|BROKEN|ACCEPT_COMPLETION_ERROR)$/.test(text),
     );
     assert.equal(ends.length, 1, `${at}: ${taken.join(', ')}`);
-    if (proof && before.includes('pump') && before.indexOf('pump') > before.indexOf('RTU')) {
-      assert.ok(count(taken, 'ESTABLISHED') <= 1, at);
+    if (mustHaveBegun(path)) {
+      assert.equal(count(taken, 'ESTABLISHED'), 1, `${at}: ${taken.join(', ')}`);
+      assert.ok(!taken.includes('ACCEPT_COMPLETION_ERROR'), `${at}: ${taken.join(', ')}`);
     }
     // What was posted, and not refused, has come back.
     for (const [step, cookie] of [
@@ -122,12 +149,13 @@ function assertAtEnd(scene: AcceptingScene, path: readonly Step[]): void {
   assert.deepEqual(forwarded, events, at);
 }
 
-/** Everything about a scene that decides what can happen next. */
-function fingerprint(scene: AcceptingScene, left: readonly Step[]): string {
+/** Everything about a scene that decides what can happen next, and what is expected of it. */
+function fingerprint(scene: AcceptingScene, path: readonly Step[], left: readonly Step[]): string {
   const { ep, qp, taken, mad, forwarded, fake } = scene;
   const completions = fake.device.completionQueues.map(({ ring }) => ring.length);
   return JSON.stringify([
     left,
+    mustHaveBegun(path),
     ep.state,
     qp.state,
     qp.sendDoorbells > 0,
@@ -159,7 +187,7 @@ async function search(steps: readonly Step[], options: SceneOptions = {}): Promi
   const visit = async (path: readonly Step[], left: readonly Step[]): Promise<void> => {
     const scene = await replay(path);
     assertAlways(scene, path);
-    const key = fingerprint(scene, left);
+    const key = fingerprint(scene, path, left);
     if (seen.has(key)) return;
     seen.add(key);
     if (left.length === 0) {
@@ -169,7 +197,7 @@ async function search(steps: readonly Step[], options: SceneOptions = {}): Promi
     }
     for (const step of left) {
       const needs = AFTER[step];
-      if (needs !== undefined && left.includes(needs)) continue;
+      if (needs !== undefined && !needs.some((other) => path.includes(other))) continue;
       const rest = left.filter((other) => other !== step);
       await visit([...path, step], rest);
     }
@@ -180,7 +208,7 @@ async function search(steps: readonly Step[], options: SceneOptions = {}): Promi
 }
 
 function finish(scene: AcceptingScene, path: readonly Step[]): void {
-  const ended = ENDS.some((end) => path.includes(end));
+  const ended = endOf(path) >= 0;
   const established = path.some((step) => ['RTU', 'data', 'COMM_EST'].includes(step));
   scene.pump();
   scene.poll();
@@ -212,9 +240,14 @@ describe('Communication established, over all interleavings (June 2006)', () => 
       await search([...ALL, 'post', 'post2'], { apart });
     });
 
-    for (const end of ['disconnect', 'DREQ', 'REJ'] as const) {
+    it(`lets data flow when the first packet is of a WRITE, and RTU is lost, ${where}`, async () => {
+      await search(['write', 'COMM_EST', 'poll', 'pump', 'REP timer', 'post', 'post2'], { apart });
+    });
+
+    for (const end of ENDS) {
       it(`ends once by ${end}, whenever it comes, ${where}`, async () => {
         await search([...ALL, 'post', end], { apart });
+        await search(['write', 'COMM_EST', 'poll', 'pump', 'post', end], { apart });
       });
     }
   }

@@ -26,6 +26,47 @@ describe('REP', () => {
   });
 });
 
+describe('Data that nobody has taken yet when the handshake fails (June 2006)', () => {
+  const ends: Readonly<Record<string, (scene: AcceptingScene) => void>> = {
+    'a REJ': (scene) => scene.message('REJ'),
+    'the last repetition of REP': (scene) => {
+      for (let i = 0; i < 40; i++) scene.passTime(REP_WAIT_US);
+    },
+  };
+
+  for (const [what, end] of Object.entries(ends)) {
+    for (const apart of [false, true]) {
+      it(`was a connection that ${what} has broken, on ${apart ? 'two EVDs' : 'one EVD'}`, async () => {
+        const scene = await AcceptingScene.open({ apart });
+        scene.data();
+        end(scene);
+        scene.pump();
+        assert.equal(scene.ep.state, 'DISCONNECTED');
+        scene.poll();
+        assert.deepEqual([...scene.taken].sort(), [
+          'BROKEN',
+          'ESTABLISHED',
+          'dto 100 SUCCESS',
+          'dto 101 FLUSHED',
+          'dto 102 FLUSHED',
+        ]);
+        const place = (text: string): number => scene.taken.indexOf(text);
+        assert.ok(place('ESTABLISHED') < place('dto 100 SUCCESS'));
+        assert.ok(place('ESTABLISHED') < place('BROKEN'));
+      });
+    }
+  }
+
+  it('was none, when the handshake fails before any has come', async () => {
+    const scene = await AcceptingScene.open();
+    scene.message('REJ');
+    scene.pump();
+    scene.poll();
+    assert.ok(scene.taken.includes('ACCEPT_COMPLETION_ERROR'));
+    assert.ok(!scene.taken.includes('ESTABLISHED'));
+  });
+});
+
 describe('Sends before ESTABLISHED (June 2006)', () => {
   const SENDS = 4;
   const attributes = { maxRequestDtos: SENDS, maxRecvDtos: 16 };

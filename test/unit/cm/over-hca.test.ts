@@ -41,25 +41,29 @@ describe('CM over the software HCA', () => {
     }
   });
 
-  it('is established by the first data when RTU is lost (COMM_EST), once', () => {
-    const pair = new CmHcaPair();
-    const { client, server } = pair;
-    pair.tamper('RTU', 1, 0);
-    pair.listen();
-    client.connect(server);
-    pair.run(1_000);
-    assert.deepEqual([client.types, server.types], [['established'], []]);
-    assert.ok(client.qp && server.qp);
-    assert.equal(server.qp.state, QpState.RTR);
-    const segments = [{ offset: 0, length: 8 }];
-    postSend(pair.a, client.qp, { opcode: WrOpcode.SEND, segments });
-    pair.run(1_000);
-    assert.deepEqual(server.types, ['established']);
-    assert.equal(server.qp.state, QpState.RTS);
-    assert.equal(drain(pair.b.receiveCq).length, 1);
-    pair.run(10_000_000);
-    assert.deepEqual(server.types, ['established']);
-  });
+  const firsts = { SEND: WrOpcode.SEND, WRITE: WrOpcode.RDMA_WRITE, READ: WrOpcode.RDMA_READ };
+  for (const [what, opcode] of Object.entries(firsts)) {
+    it(`is established by a first ${what} when RTU is lost (COMM_EST), once`, () => {
+      const pair = new CmHcaPair();
+      const { client, server } = pair;
+      pair.tamper('RTU', 1, 0);
+      pair.listen();
+      client.connect(server);
+      pair.run(1_000);
+      assert.deepEqual([client.types, server.types], [['established'], []]);
+      assert.ok(client.qp && server.qp);
+      assert.equal(server.qp.state, QpState.RTR);
+      const segments = [{ offset: 0, length: 8 }];
+      const remote = { remoteAddress: pair.b.base, rkey: pair.b.region.rkey };
+      postSend(pair.a, client.qp, { opcode, segments, ...remote });
+      pair.run(1_000);
+      assert.deepEqual(server.types, ['established']);
+      assert.equal(server.qp.state, QpState.RTS);
+      assert.equal(drain(pair.b.receiveCq).length, opcode === WrOpcode.SEND ? 1 : 0);
+      pair.run(10_000_000);
+      assert.deepEqual(server.types, ['established']);
+    });
+  }
 
   it('rejects what nobody listens for, and what the consumer refuses', () => {
     const pair = new CmHcaPair();

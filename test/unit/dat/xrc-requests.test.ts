@@ -79,6 +79,24 @@ describe('connection requests of XRC initiators', () => {
     assert.equal(pz.query().users, 0);
   });
 
+  it('leave no target behind when they are gone before they are answered', async () => {
+    const here = await scene();
+    const { client, server, domain, requests, connect, fabric } = here;
+    server.createPsp({ connQual: 9, evd: requests });
+    connect(9);
+    const event = await next(here, requests);
+    assert.ok(event?.type === 'connection-request');
+    const closed = client.close('abrupt');
+    await fabric.run({ forUs: 1_000_000 });
+    await closed;
+    for (const owner of ['consumer', 'domain'] as const) {
+      const error = refused(() => domain.accept(event.cr, { owner }));
+      assert.equal(error.code, 'DAT_INVALID_STATE', error.message);
+      assert.deepEqual(domain.targets, [], owner);
+    }
+    domain.close();
+  });
+
   it('are refused by a reserved service point, whose endpoint goes on waiting', async () => {
     const here = await scene();
     const { server, requests, connect, outcome } = here;

@@ -4,30 +4,10 @@ import type { QueuePair } from '../../../core/spi/index.js';
 import { HcaPair, connect, connectedPair, drain } from '../../support/hca-pair.js';
 import { postReceive, postSend } from '../../support/hca-pair.js';
 import type { SendRequest } from '../../support/hca-pair.js';
+import { packet, reth } from '../../support/request-packets.js';
 
 const MTU = 1024;
 const A_PSN = 0xfffffa;
-
-/** A packet for queue pair `qpn`: BTH, then extension headers and payload. */
-function packet(opcode: number, qpn: number, psn: number, rest: readonly number[]): Uint8Array {
-  const bytes = new Uint8Array(12 + rest.length);
-  const view = new DataView(bytes.buffer);
-  bytes[0] = opcode;
-  view.setUint16(2, 0xffff);
-  view.setUint32(4, qpn);
-  view.setUint32(8, psn);
-  bytes.set(rest, 12);
-  return bytes;
-}
-
-/** RETH or the first half of AtomicETH: address, key, and a length. */
-function reth(address: bigint, rkey: number, length: number): number[] {
-  const view = new DataView(new ArrayBuffer(16));
-  view.setBigUint64(0, address);
-  view.setUint32(8, rkey);
-  view.setUint32(12, length);
-  return [...new Uint8Array(view.buffer)];
-}
 
 const read = (pair: HcaPair, cookie: number, length = 8): SendRequest => ({
   opcode: WrOpcode.RDMA_READ,

@@ -1,6 +1,8 @@
 /** Deliberate bugs: the search must find each of them. */
+import { AddressHandles } from '../../../../plugins/mad/address-handles.js';
 import { Agent } from '../../../../plugins/mad/agent.js';
 import { GsiPort } from '../../../../plugins/mad/gsi-port.js';
+import { MethodTable } from '../../../../plugins/mad/method-table.js';
 import { RMPP_SEND_TABLE } from '../../../../plugins/mad/rmpp-send-states.js';
 import { SEND_TABLE } from '../../../../plugins/mad/send-states.js';
 import type { SendRow } from '../../../../plugins/mad/send-states.js';
@@ -38,6 +40,24 @@ const ask: Posted = { name: 'question', agent: 'a', kind: 'ask' };
 const transfer: Posted = { name: 'transfer', agent: 'a', kind: 'ask in segments' };
 
 export const PLANTS: readonly Plant[] = [
+  {
+    name: 'an agent that unregisters still gets requests',
+    scenario: { posted: [tell], options: ['unregister a', 'request comes in'] },
+    plant: () =>
+      spoilMethod(MethodTable.prototype, 'remove', () => {
+        // Its methods stay its own.
+      }),
+    finds: /receive handler of a after unregister/,
+  },
+  {
+    name: 'a send that has been reported keeps its address handle',
+    scenario: { posted: [tell], options: ['unregister a'] },
+    plant: () =>
+      spoilMethod(AddressHandles.prototype, 'release', () => {
+        // It is held for ever.
+      }),
+    finds: /address handles are held/,
+  },
   {
     name: 'a cancelled send is forgotten when it completes',
     scenario: { posted: [tell], options: ['unregister a'] },

@@ -27,6 +27,7 @@ export type Option =
   | 'peer acknowledges'
   | 'peer aborts'
   | 'transfer comes in'
+  | 'request comes in'
   | 'removal is told'
   | 'removal flushes'
   | 'removal is silent';

@@ -52,6 +52,12 @@ describe('MAD, all interleavings', function () {
         options: ['unregister a', 'cancel'],
       });
     }
+    scenarioTest('while a request comes in', {
+      ...base,
+      habit: 'unregisters when it receives',
+      posted: [post('first', 'tell'), post('second', 'ask')],
+      options: ['unregister a', 'request comes in'],
+    });
     scenarioTest('a transfer in segments', {
       ...base,
       retries: 0,

@@ -4,6 +4,7 @@ import {
   AsyncEventType,
   GSI_QKEY,
   GSI_QPN,
+  MAD_BYTES,
   QpState,
   WcStatus,
   gidFromIp,
@@ -34,6 +35,8 @@ const OWN = gidFromIp('10.0.0.1');
 const SEGMENTS = 3;
 const TIMEOUT_US = 1_000;
 const MAX_REST_STEPS = 1_000;
+/** Where a MAD has it. */
+const [RMPP_HEADER, RMPP_HEADER_END] = [24, 36];
 
 /** What tells of the past only, or is read by nobody again. */
 const IGNORED: ReadonlySet<string> = new Set([
@@ -138,6 +141,8 @@ export class MadSubject implements Subject {
     assert.ok(this.world.activeTimers === 0, 'a timer is left');
     assert.equal(this.mad.rmppAllowance.bytesHeld, 0, 'bytes of transfers are left');
     assert.equal(this.mad.rmppAllowance.transfersHeld, 0, 'transfers are left');
+    const held = [...this.mad['port'].addresses['byKey'].values()].filter(({ users }) => users > 0);
+    assert.equal(held.length, 0, 'address handles are held');
     this.close();
     await this.rest();
     assert.ok(this.closed, 'close does not end');
@@ -250,6 +255,8 @@ export class MadSubject implements Subject {
         );
       case 'transfer comes in':
         return alive && this.incoming < SEGMENTS ? ['segment'] : [];
+      case 'request comes in':
+        return once('request', alive);
       case 'removal is told':
       case 'removal flushes':
       case 'removal is silent':
@@ -304,6 +311,15 @@ export class MadSubject implements Subject {
       request.set([3], 3);
       request.set([0, 0, 9, 9], 8);
       if (segmentNumber === SEGMENTS) request.set([220], 35);
+      this.inject(request);
+    },
+    request: () => {
+      this.done.add('request');
+      const { mad } = this.viewOf(this.scenario.posted[0]?.name ?? '');
+      const request = mad.slice(0, MAD_BYTES).fill(0, RMPP_HEADER, RMPP_HEADER_END);
+      // To the method that `a` has registered, under a number of the peer's own.
+      request.set([3], 3);
+      request.set([0, 0, 9, 8], 8);
       this.inject(request);
     },
     'removal is told': () => {
