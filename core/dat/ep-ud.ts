@@ -234,6 +234,7 @@ export class UdEp extends DatHandle {
     this.ia.context.trace?.('ep.free', { ep: this.id });
     this.assertLive('ep.free');
     this.shutdown('ep.free');
+    this.takeInCompletions();
     this.destroy('ep.free');
   }
 

@@ -74,6 +74,11 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
     return count;
   }
 
+  /** @internal completions of a context that are still to be dequeued, of those scanned */
+  left(context: number): number {
+    return this.open ? this.store.left(context) : 0;
+  }
+
   private countDequeue(found: boolean): void {
     this.counts.bump(EVD_COUNTER.DEQUEUE, 1);
     this.counts.bump(found ? EVD_COUNTER.FOUND : EVD_COUNTER.NOT_FOUND, 1);
