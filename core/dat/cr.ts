@@ -102,7 +102,7 @@ export class Cr extends DatHandle {
     this.assertLive(operation);
     const endpoint = this.endpointOf(operation, ep);
     checkOptions(operation, 3, options, ['privateData']);
-    const privateData = checkPrivateData(operation, 3, options.privateData, CmPrivateData.REP);
+    const privateData = checkPrivateData(operation, 4, options.privateData, CmPrivateData.REP);
     spiCall({ operation }, () => endpoint.accept(this.request, privateData));
     this.ia.counts.count('crAccepted');
     this.retire(operation, 'accept');
@@ -118,7 +118,7 @@ export class Cr extends DatHandle {
     this.ia.context.trace?.(operation, { cr: this.id });
     this.assertLive(operation);
     checkOptions(operation, 2, options, ['privateData']);
-    const privateData = checkPrivateData(operation, 2, options.privateData, CmPrivateData.REJ);
+    const privateData = checkPrivateData(operation, 3, options.privateData, CmPrivateData.REJ);
     this.answerReject(operation, REJECT_CONSUMER, privateData);
   }
 

@@ -7,6 +7,7 @@ import type { BindWork } from './ep-binds.js';
 import { EpIbPosts } from './ep-ib-posts.js';
 import type { EpQueues } from './ep-queues.js';
 import { checkBits } from './guards.js';
+import { positionOf } from './post-arguments.js';
 import { checkCookie } from './post-checks.js';
 import type { Rmr } from './rmr.js';
 import type { RmrBinding } from './rmr-binding.js';
@@ -28,7 +29,8 @@ export abstract class EpBindPosts extends EpIbPosts {
     this.checkLegal(operation, 'bindRmr');
     checkCookie(operation, cookie);
     const mask = SUPPRESS | BARRIER_FENCE | (this.attributes.requestCompletionFlags & UNSIGNALLED);
-    checkBits(operation, 7, 'flags', flags, mask, `of ${flagNames(CompletionFlags, mask)}`);
+    const position = positionOf(operation, 'flags');
+    checkBits(operation, position, 'flags', flags, mask, `of ${flagNames(CompletionFlags, mask)}`);
     this.checkBindEvd(operation);
     if (this.requestsFree < entries) this.takeInCompletions();
     if (this.requestsFree >= entries) return;

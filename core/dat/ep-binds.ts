@@ -136,12 +136,14 @@ export class EpBinds {
     for (const rmr of this.own ?? []) if (rmr.closeIf(rkey)) this.own?.delete(rmr);
   }
 
-  /** The queue pair is gone: what was under way has not happened, its own windows are closed. */
+  /**
+   * The queue pair is gone: what was under way has not happened, its own windows are closed. What
+   * has completed may still be dequeued.
+   */
   discard(): void {
     for (const bind of this.pending.splice(0)) this.settle(bind, WcStatus.WR_FLUSH_ERR);
     for (const rmr of this.own ?? []) rmr.onClosed();
     this.own = undefined;
-    this.shown = undefined;
   }
 
   private settle({ rmr, binding, closing, closed }: Pending, status: number): void {

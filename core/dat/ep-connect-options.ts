@@ -55,16 +55,16 @@ export function checkConnectOptions(
   operation: string,
   options: ConnectOptions,
 ): CheckedConnectOptions {
-  checkOptions(operation, 1, options, KNOWN);
+  checkOptions(operation, 2, options, KNOWN);
   const remoteGid = checkAddress(operation, options.address);
   checkConnQual(operation, 3, options.connQual);
-  return { remoteGid, port: options.connQual, ...checkRest(operation, options) };
+  return { remoteGid, port: options.connQual, ...checkRest(operation, 4, options) };
 }
 
 /** @throws DatError */
 export function checkDupOptions(operation: string, options: DupConnectOptions): CheckedOptions {
   checkOptions(operation, 3, options, DUP_KNOWN);
-  return checkRest(operation, options);
+  return checkRest(operation, 3, options);
 }
 
 /** @throws DatError DAT_INVALID_ADDRESS, DAT_INVALID_PARAMETER */
@@ -88,13 +88,14 @@ function fields(value: unknown): { address: unknown; port: unknown } {
   return { address, port };
 }
 
-function checkRest(operation: string, options: DupConnectOptions): CheckedOptions {
+/** @param at where DAT has the timeout; size and bytes of the private data, QoS, flags follow */
+function checkRest(operation: string, at: number, options: DupConnectOptions): CheckedOptions {
   const timeoutMs = options.timeoutMs ?? Infinity;
-  checkTimeout(operation, 4, 'timeoutMs', timeoutMs);
-  const privateData = checkPrivateData(operation, 6, options.privateData, CmPrivateData.REQ);
-  checkModel(operation, options.qos ?? Qos.BEST_EFFORT, Object.values(Qos), 7, 'qos');
+  checkTimeout(operation, at, 'timeoutMs', timeoutMs);
+  const privateData = checkPrivateData(operation, at + 2, options.privateData, CmPrivateData.REQ);
+  checkModel(operation, options.qos ?? Qos.BEST_EFFORT, Object.values(Qos), at + 3, 'qos');
   const flags = options.flags ?? ConnectFlags.DEFAULT;
-  checkModel(operation, flags, Object.values(ConnectFlags), 8, 'flags');
+  checkModel(operation, flags, Object.values(ConnectFlags), at + 4, 'flags');
   return { timeoutUs: timeoutMs * 1000, privateData };
 }
 

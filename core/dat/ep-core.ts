@@ -93,7 +93,7 @@ export abstract class EpCore extends EpBindPosts {
       const { ep } = this;
       ep.events.onTransition(from, to);
       if (to === 'CONNECTED') {
-        ep.watermarks?.look(ep.receiveBuffers);
+        ep.watermarks?.look(ep.receiveBuffers ?? 0);
         if (ep.attributes.keepAliveMs > 0) (ep.keepAlive ??= new EpKeepAlive(this)).start();
       } else ep.keepAlive?.stop();
     }
@@ -105,7 +105,8 @@ export abstract class EpCore extends EpBindPosts {
     onReceived(): void {
       const { ep } = this;
       ep.connection.onReceived();
-      if (ep.init.srq !== undefined) ep.watermarks?.look(ep.receiveBuffers);
+      // Messages come one after the other: it held the receive that completes now, and no other.
+      if (ep.init.srq !== undefined) ep.watermarks?.look(1);
     }
 
     onCompletionsLost(reason: string): void {
@@ -249,7 +250,7 @@ export abstract class EpCore extends EpBindPosts {
 
   protected afterReceivePosted(): void {
     this.counts.receivePosted();
-    this.watermarks?.look(this.receiveBuffers);
+    this.watermarks?.look(this.receiveBuffers ?? 0);
   }
 
   /**
@@ -263,12 +264,13 @@ export abstract class EpCore extends EpBindPosts {
   }
 
   /**
-   * Receive buffers that the endpoint holds: posted and not completed; of a shared queue, taken and
-   * not yet dequeued.
+   * Receive buffers that the endpoint holds: allocated to it and not completed. Its own are from
+   * the post on; those of a shared queue from when a message takes them, which not every provider
+   * tells.
    */
-  protected get receiveBuffers(): number {
+  protected get receiveBuffers(): number | undefined {
     const { queues, init } = this;
-    return init.srq === undefined ? queues.receives.outstanding : queues.sharedPending;
+    return init.srq === undefined ? queues.receives.outstanding : queues.qp.receivesTaken;
   }
 
   protected createQueues(init: EpInit): EpQueues {

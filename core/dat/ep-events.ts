@@ -16,7 +16,9 @@ import type { Ep } from './ep.js';
 import { joinEvds, leaveEvds } from './ep-evds.js';
 import type { ConnectionEventDetails } from './ep-attempt.js';
 import type { EpConnection } from './ep-connection.js';
+import type { EpLeftovers } from './ep-leftovers.js';
 import type { ConnectionEventName } from './ep-outcomes.js';
+import type { EpQueues } from './ep-queues.js';
 import type { EpStateName } from './ep-states.js';
 import type { EpInit } from './ep-types.js';
 import type { Ia } from './ia.js';
@@ -41,6 +43,8 @@ export class EpEvents implements OverrunListener {
   private holds: (() => void)[] | undefined = undefined;
   private receiveHold: (() => void) | undefined = undefined;
   private requestHold: (() => void) | undefined = undefined;
+  /** Of lives that a reset has ended. */
+  private leftovers: readonly EpLeftovers[] | undefined = undefined;
 
   constructor(
     private readonly ep: Ep,
@@ -108,6 +112,7 @@ export class EpEvents implements OverrunListener {
     this.watchCompletions(false);
     this.watchReceives(false);
     this.watchRequests(false);
+    for (const leftovers of this.leftovers ?? []) leftovers.drop();
     this.leave();
     this.states?.complete();
     for (const evd of this.init.privateEvds) this.ia.freePrivateEvd(evd);
@@ -122,7 +127,14 @@ export class EpEvents implements OverrunListener {
     return evd.cq;
   }
 
-  /** Hides what a queue pair that is going has left behind. */
+  /** A life ends with a reset; completions that have come stay until they are dequeued. */
+  retire(queues: EpQueues): void {
+    const all = [...(this.leftovers ?? []), queues.retire(this.dtoEvds())];
+    for (const leftovers of all) if (leftovers.isOver) leftovers.drop();
+    this.leftovers = all.filter(({ isOver }) => !isOver);
+  }
+
+  /** Drops what a queue pair that is going has left behind. */
   purge(context: number): void {
     for (const evd of this.dtoEvds()) evd.purge(context);
   }

@@ -6,14 +6,14 @@ import { WrOpcode } from '../spi/index.js';
 import { CompletionFlags, MemPrivileges } from './constants.js';
 import { remoteSegment } from './ep-poster.js';
 import { EpPosts, RDMA_FLAGS, SEND_FLAGS } from './ep-posts.js';
-import { checkInteger, invalid } from './guards.js';
-import { checkSegments } from './post-checks.js';
+import { invalid } from './guards.js';
+import { positionOf } from './post-arguments.js';
+import { checkSegments, checkU32, checkU64 } from './post-checks.js';
 import type { LmrSegment, RemoteAddress, RemoteSegment, Segments } from './segment.js';
 
 const { DEFAULT } = CompletionFlags;
 const ATOMIC_BYTES = 8;
 const MAX_U32 = 2 ** 32 - 1;
-const MAX_U64 = 2n ** 64n - 1n;
 
 /** Two operands as words, without an object for either. */
 const operands = new BigUint64Array(2);
@@ -35,7 +35,7 @@ export abstract class EpIbPosts extends EpPosts {
   ): void {
     const operation = 'ep.postSendWithImmediate';
     this.traceRequest(operation, segments, cookie, undefined, flags);
-    checkInteger(operation, 3, 'immediate', immediate, 0, MAX_U32);
+    checkU32(operation, 'immediate', immediate);
     this.send(operation, WrOpcode.SEND_WITH_IMM, segments, cookie, flags, immediate);
   }
 
@@ -57,7 +57,7 @@ export abstract class EpIbPosts extends EpPosts {
   ): void {
     const operation = 'ep.postRdmaWriteWithImmediate';
     this.traceRequest(operation, segments, cookie, remote, flags);
-    checkInteger(operation, 4, 'immediate', immediate, 0, MAX_U32);
+    checkU32(operation, 'immediate', immediate);
     const opcode = WrOpcode.RDMA_WRITE_WITH_IMM;
     this.write(operation, opcode, SEND_FLAGS, segments, cookie, remote, flags, immediate);
   }
@@ -81,7 +81,7 @@ export abstract class EpIbPosts extends EpPosts {
   ): void {
     const operation = 'ep.postFetchAdd';
     this.traceRequest(operation, result, cookie, remote, flags);
-    checkOperand(operation, 4, 'add', add);
+    checkU64(operation, 'add', add);
     const opcode = WrOpcode.ATOMIC_FETCH_AND_ADD;
     this.atomic(operation, opcode, result, cookie, remote, add, 0n, flags);
   }
@@ -106,8 +106,8 @@ export abstract class EpIbPosts extends EpPosts {
   ): void {
     const operation = 'ep.postCompareSwap';
     this.traceRequest(operation, result, cookie, remote, flags);
-    checkOperand(operation, 4, 'compare', compare);
-    checkOperand(operation, 5, 'swap', swap);
+    checkU64(operation, 'compare', compare);
+    checkU64(operation, 'swap', swap);
     const opcode = WrOpcode.ATOMIC_CMP_AND_SWP;
     this.atomic(operation, opcode, result, cookie, remote, compare, swap, flags);
   }
@@ -128,12 +128,14 @@ export abstract class EpIbPosts extends EpPosts {
     const write = MemPrivileges.LOCAL_WRITE;
     const bytes = checkSegments(operation, result, this.pz, write, 1, MAX_U32);
     if (bytes !== ATOMIC_BYTES) {
-      throw invalid(operation, 1, 'the length of result', bytes, `${ATOMIC_BYTES} bytes`);
+      const position = positionOf(operation, 'segments');
+      throw invalid(operation, position, 'the length of result', bytes, `${ATOMIC_BYTES} bytes`);
     }
     const target = remoteSegment(operation, remote);
     const { addressLo: lo, addressHi: hi, rmrContext } = target;
     if ((lo & (ATOMIC_BYTES - 1)) !== 0) {
-      throw invalid(operation, 3, 'remote.address', target.address, 'a multiple of 8');
+      const position = positionOf(operation, 'remote');
+      throw invalid(operation, position, 'remote.address', target.address, 'a multiple of 8');
     }
     if (this.queues.sendsFull) this.makeRoom(operation, true);
     operands[0] = compareAdd;
@@ -142,9 +144,4 @@ export abstract class EpIbPosts extends EpPosts {
     this.post(operation, opcode, 0, result, cookie, flags, lo, hi, rmrContext, 0, 0);
     this.queues.counters.posted(opcode, ATOMIC_BYTES);
   }
-}
-
-function checkOperand(operation: string, position: number, name: string, value: unknown): void {
-  if (typeof value === 'bigint' && value >= 0n && value <= MAX_U64) return;
-  throw invalid(operation, position, name, value, 'a bigint from 0 to 2^64 - 1');
 }

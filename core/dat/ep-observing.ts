@@ -49,15 +49,16 @@ export abstract class EpObserving extends EpCore {
     this.takeInCompletions();
     return {
       state: this.state,
-      recvIdle: this.receiveBuffers === 0,
+      recvIdle: (this.receiveBuffers ?? 0) === 0,
       requestIdle: this.requestsFree === this.attributes.maxRequestDtos,
     };
   }
 
   /**
-   * Receive buffers that the endpoint holds (dat_ep_recv_query): of its own queue, those posted and
-   * not completed; of a shared queue, those that its messages took and nobody has dequeued. A
-   * reliable connection takes them in the order of the messages, so the span is their number.
+   * Receive buffers that are allocated to the endpoint and not completed (dat_ep_recv_query): of
+   * its own queue, those posted; of a shared queue, those that messages have taken which are still
+   * coming in. A reliable connection takes them in the order of the messages, one after the other:
+   * of a shared queue it holds 1 at most, and the span is their number.
    */
   recvQuery(): EpReceives {
     const operation = 'ep.recvQuery';
@@ -85,7 +86,7 @@ export abstract class EpObserving extends EpCore {
     checkWatermark(operation, 3, 'hard', hard);
     this.armWatermarks(soft, hard);
     this.takeInCompletions();
-    this.watermarks?.look(this.receiveBuffers);
+    this.watermarks?.look(this.receiveBuffers ?? 0);
   }
 
   /**

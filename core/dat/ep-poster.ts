@@ -11,6 +11,7 @@ import { EP_STATES, type EpCall, type EpStateName, type Legality } from './ep-st
 import { checkBits, invalid, isBitSet } from './guards.js';
 import { DatHandle } from './handle.js';
 import type { Ia } from './ia.js';
+import { positionOf } from './post-arguments.js';
 import { checkCookie } from './post-checks.js';
 import type { Pz } from './pz.js';
 import { checkRemote, type RemoteAddress, RemoteSegment, type Segments } from './segment.js';
@@ -18,9 +19,6 @@ import { Symbolic } from './trace.js';
 import { Slot } from './work-queue.js';
 
 const { SUPPRESS, UNSIGNALLED, BARRIER_FENCE } = CompletionFlags;
-
-/** Where the flags stand among the parameters of DAT's posting calls. */
-const FLAGS_POSITION = 4;
 
 /** The part of `Ep` that writes requests. */
 export abstract class EpPoster extends DatHandle {
@@ -81,7 +79,7 @@ export abstract class EpPoster extends DatHandle {
     const allowed = mask | (this.attributes.requestCompletionFlags & UNSIGNALLED);
     if (isBitSet(flags, allowed)) return;
     const expected = `of ${flagNames(CompletionFlags, allowed)}`;
-    checkBits(operation, FLAGS_POSITION, 'flags', flags, allowed, expected);
+    checkBits(operation, positionOf(operation, 'flags'), 'flags', flags, allowed, expected);
   }
 
   /** @throws DatError DAT_MODEL_NOT_SUPPORTED */
@@ -175,7 +173,7 @@ export function remoteSegment(
   remote: RemoteSegment | RemoteAddress,
 ): RemoteSegment {
   if (remote instanceof RemoteSegment) return remote;
-  checkRemote(operation, 3, remote);
+  checkRemote(operation, positionOf(operation, 'remote'), remote);
   return new RemoteSegment(remote);
 }
 

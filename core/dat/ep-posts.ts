@@ -6,8 +6,9 @@
 import { WrFlags, WrOpcode } from '../spi/index.js';
 import { CompletionFlags, flagNames, MemPrivileges } from './constants.js';
 import { countOf, EpPoster, remoteSegment } from './ep-poster.js';
-import { checkBits, checkInteger } from './guards.js';
-import { checkCookie, checkSegments } from './post-checks.js';
+import { checkBits } from './guards.js';
+import { positionOf } from './post-arguments.js';
+import { checkCookie, checkSegments, checkU32 } from './post-checks.js';
 import type { RmrTriplet } from './rmr-contexts.js';
 import type { RemoteAddress, RemoteSegment, Segments } from './segment.js';
 import { Slot } from './work-queue.js';
@@ -18,7 +19,6 @@ export const SEND_FLAGS = RDMA_FLAGS | SOLICITED_WAIT;
 
 const READ = MemPrivileges.LOCAL_READ;
 const WRITE = MemPrivileges.LOCAL_WRITE;
-const MAX_U32 = 2 ** 32 - 1;
 
 /** The part of `Ep` that posts. */
 export abstract class EpPosts extends EpPoster {
@@ -62,7 +62,7 @@ export abstract class EpPosts extends EpPoster {
     const operation = 'ep.postSendWithInvalidate';
     this.traceRequest(operation, segments, cookie, undefined, flags);
     this.checkCapability(operation, 'send-with-invalidate');
-    checkInteger(operation, 3, 'rmrContext', rmrContext, 0, MAX_U32);
+    checkU32(operation, 'rmrContext', rmrContext);
     this.send(operation, WrOpcode.SEND_WITH_INV, segments, cookie, flags, rmrContext);
   }
 
@@ -85,7 +85,8 @@ export abstract class EpPosts extends EpPoster {
     const { maxRecvIov, recvCompletionFlags } = this.attributes;
     if (flags !== DEFAULT) {
       const mask = recvCompletionFlags & UNSIGNALLED;
-      checkBits(operation, 3, 'flags', flags, mask, flagNames(CompletionFlags, mask));
+      const position = positionOf(operation, 'flags');
+      checkBits(operation, position, 'flags', flags, mask, flagNames(CompletionFlags, mask));
     }
     this.checkOwnReceives(operation);
     checkSegments(operation, segments, this.pz, WRITE, maxRecvIov, Infinity);
@@ -148,7 +149,7 @@ export abstract class EpPosts extends EpPoster {
     const operation = 'ep.postRdmaReadToRmr';
     this.traceRequest(operation, sink, cookie, remote, flags);
     this.assertLive(operation);
-    const segment = this.ia.rmrContexts.resolve(operation, 1, sink);
+    const segment = this.ia.rmrContexts.resolve(operation, positionOf(operation, 'segments'), sink);
     this.read(operation, segment, cookie, remote, flags);
   }
 

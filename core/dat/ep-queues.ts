@@ -7,6 +7,7 @@ import {
   type CompletionOwner,
   type CompletionView,
   type DatEvent,
+  type Evd,
   type EventBatch,
 } from '../evd/index.js';
 import { toDatError } from '../errors/index.js';
@@ -28,6 +29,7 @@ import { dtoEvent } from './dto-event.js';
 import { endpointQueuePair, sendIov } from './ep-queue-pair.js';
 import { EpBinds } from './ep-binds.js';
 import type { EpCounters } from './ep-counters.js';
+import { EpLeftovers } from './ep-leftovers.js';
 import type { EpQueuesInit, EpQueuesListener } from './ep-queues-init.js';
 import type { Ep } from './ep.js';
 import type { Segments } from './segment.js';
@@ -51,8 +53,6 @@ export class EpQueues implements CompletionOwner {
   readonly sends: WorkQueue;
   /** With a shared receive queue, one that is always empty. */
   readonly receives: WorkQueue;
-  /** Receives taken from the shared queue whose completions nobody has dequeued. */
-  sharedPending = 0;
   readonly counters: EpCounters;
   /** Until the connection is established, requests wait in the ring. */
   sendDoorbellOpen = false;
@@ -292,9 +292,7 @@ export class EpQueues implements CompletionOwner {
   private reclaim(index: number, isReceive: boolean): number {
     const { srq } = this;
     if (isReceive && srq !== undefined) {
-      if (!srq.slots.reclaim(index)) return UNKNOWN_SLOT;
-      this.sharedPending++;
-      return Slot.SIGNALLED;
+      return srq.slots.reclaim(index) ? Slot.SIGNALLED : UNKNOWN_SLOT;
     }
     const queue = isReceive ? this.receives : this.sends;
     if (!queue.isOutstanding(index)) return UNKNOWN_SLOT;
@@ -320,12 +318,10 @@ export class EpQueues implements CompletionOwner {
   }
 
   toEvent(words: Uint32Array, at: number): DatEvent {
-    this.dequeued(words[at + CQE.CONTROL] ?? 0);
     return this.bindEvent(words, at) ?? dtoEvent(this.ep, words, at);
   }
 
   fill(batch: EventBatch, slot: number, words: Uint32Array, at: number): void {
-    this.dequeued(words[at + CQE.CONTROL] ?? 0);
     const bind = this.bindEvent(words, at);
     if (bind === undefined) batch.setDto(slot, this.ep, words, at);
     else batch.setEvent(slot, bind);
@@ -334,11 +330,6 @@ export class EpQueues implements CompletionOwner {
   private bindEvent(words: Uint32Array, at: number): DatEvent | undefined {
     const isReceive = (((words[at + CQE.CONTROL] ?? 0) >>> 8) & RECEIVE_BIT) !== 0;
     return isReceive ? undefined : this.ownBinds?.eventOf(words, at);
-  }
-
-  /** A receive of the shared queue is the consumer's again. */
-  private dequeued(control: number): void {
-    if (this.sharedPending > 0 && ((control >>> 8) & RECEIVE_BIT) !== 0) this.sharedPending--;
   }
 
   /**
@@ -360,12 +351,26 @@ export class EpQueues implements CompletionOwner {
     if (this.qp.state === QpState.RTS) this.openSendDoorbell();
   }
 
-  /** Ends this life: its completions that nobody has dequeued are lost. */
+  /** Ends this life, with its completions that nobody has dequeued. */
   destroy(purge: (context: number) => void): void {
     this.qp.destroy();
-    this.ended = true;
     purge(this.context);
     this.ep.ia.owners.free(this.context);
+    this.discard();
+  }
+
+  /**
+   * Ends this life but for its completions that wait on `evds`. Those that have come must have been
+   * scanned: a device may forget them with the queue pair.
+   */
+  retire(evds: readonly Evd[]): EpLeftovers {
+    this.qp.destroy();
+    this.discard();
+    return new EpLeftovers(this.ep, this.context, evds, this.ownBinds);
+  }
+
+  private discard(): void {
+    this.ended = true;
     this.ownBinds?.discard();
     this.sends.discard();
     this.receives.discard();

@@ -56,9 +56,13 @@ export interface EpStatus {
   readonly requestIdle: boolean;
 }
 
-/** What `ep.recvQuery()` tells. */
+/**
+ * What `ep.recvQuery()` tells; undefined (DAT_VALUE_UNKNOWN) with a shared receive queue where the
+ * provider does not know it, as verbs do not.
+ */
 export interface EpReceives {
-  readonly buffersAllocated: number;
+  /** Allocated to the endpoint and not completed. */
+  readonly buffersAllocated: number | undefined;
   /** Receives that complete, at most, if all messages under way arrive. */
-  readonly bufferSpan: number;
+  readonly bufferSpan: number | undefined;
 }

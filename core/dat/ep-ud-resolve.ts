@@ -46,7 +46,7 @@ export function checkResolveOptions(options: ResolveOptions): CheckedResolveOpti
   const remoteGid = checkIp(OPERATION, 1, address);
   checkConnQual(OPERATION, 1, port);
   checkTimeout(OPERATION, 1, 'timeoutMs', timeoutMs);
-  const privateData = checkPrivateData(OPERATION, 1, options.privateData, CmPrivateData.SIDR_REQ);
+  const privateData = checkPrivateData(OPERATION, 6, options.privateData, CmPrivateData.SIDR_REQ);
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw invalid(OPERATION, 1, 'signal', signal, 'an AbortSignal');
   }

@@ -118,7 +118,7 @@ export class UdService {
     try {
       const answer = this.options.answer?.({ address, port, localAddress, privateData }) ?? {};
       const { accept = true, privateData: data = NONE } = answer;
-      checkPrivateData(OPERATION, 1, data, CmPrivateData.SIDR_REP);
+      checkPrivateData(OPERATION, 4, data, CmPrivateData.SIDR_REP);
       return { accept, privateData: data };
     } catch (error) {
       const { logger } = this.ep.ia.context;

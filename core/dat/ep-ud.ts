@@ -25,10 +25,11 @@ import type { UdEpInit, UdEpState } from './ep-ud-types.js';
 import { UdQueues } from './ep-ud-queues.js';
 import { checkResolveOptions, type ResolveOptions, Resolutions } from './ep-ud-resolve.js';
 import { type ServeOptions, UdService } from './ep-ud-service.js';
-import { checkBits, checkInteger, isBitSet } from './guards.js';
+import { checkBits, isBitSet } from './guards.js';
 import { DatHandle } from './handle.js';
 import type { Ia } from './ia.js';
-import { checkCookie, checkSegments } from './post-checks.js';
+import { positionOf } from './post-arguments.js';
+import { checkCookie, checkSegments, checkU32 } from './post-checks.js';
 import { streamOf } from './private-evd.js';
 import type { Pz } from './pz.js';
 import { LmrSegment } from './segment.js';
@@ -38,7 +39,6 @@ type Segments = LmrSegment | readonly LmrSegment[];
 
 const { SUPPRESS, SOLICITED_WAIT, DEFAULT } = CompletionFlags;
 const SEND_FLAGS = SUPPRESS | SOLICITED_WAIT;
-const MAX_U32 = 2 ** 32 - 1;
 const NONE = new Uint8Array(0);
 
 /** Made by `ia.createUdEndpoint()`. */
@@ -193,7 +193,7 @@ export class UdEp extends DatHandle {
     flags: number = DEFAULT,
   ): void {
     const operation = 'ep.postSendUdWithImmediate';
-    checkInteger(operation, 3, 'immediate', immediate, 0, MAX_U32);
+    checkU32(operation, 'immediate', immediate);
     this.post(operation, WrOpcode.SEND_WITH_IMM, segments, to, cookie, flags, immediate);
   }
 
@@ -229,11 +229,12 @@ export class UdEp extends DatHandle {
     for (const gid of this.groups.values()) next.qp.attachMulticast?.(gid);
   }
 
-  /** Frees the endpoint, its services and its address handles. */
+  /** Frees the endpoint, its services, its address handles, and what nobody has dequeued. */
   free(): void {
     this.ia.context.trace?.('ep.free', { ep: this.id });
     this.assertLive('ep.free');
     this.shutdown('ep.free');
+    this.takeInCompletions();
     this.destroy('ep.free');
   }
 
@@ -300,7 +301,8 @@ export class UdEp extends DatHandle {
     this.assertLive(operation);
     checkCookie(operation, cookie);
     if (!isBitSet(flags, SEND_FLAGS)) {
-      checkBits(operation, 4, 'flags', flags, SEND_FLAGS, 'of SUPPRESS|SOLICITED_WAIT');
+      const expected = 'of SUPPRESS|SOLICITED_WAIT';
+      checkBits(operation, positionOf(operation, 'flags'), 'flags', flags, SEND_FLAGS, expected);
     }
     const { maxRequestIov, maxRequestDtos } = attributes;
     const most = this.maxDatagramBytes;

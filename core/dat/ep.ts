@@ -116,9 +116,10 @@ export class Ep extends EpObserving {
   }
 
   /**
-   * Makes a disconnected endpoint usable again (dat_ep_reset) with a fresh queue pair number;
-   * posted receives are gone, and so are completions that nobody has dequeued. No-op in
-   * UNCONNECTED.
+   * Makes a disconnected endpoint usable again (dat_ep_reset) with a fresh queue pair number.
+   * Completions that have come stay until they are dequeued, and the event of the end is in its
+   * place among them; a request or receive that the device has not flushed yet (see `getStatus`) is
+   * gone. No-op in UNCONNECTED.
    * @throws DatError DAT_INVALID_STATE in any other state
    */
   reset(): void {
@@ -127,8 +128,9 @@ export class Ep extends EpObserving {
     this.assertLive(operation);
     if (this.checkLegal(operation, 'reset') === 'no-op') return;
     const next = this.createQueues(this.init);
+    this.takeInCompletions();
     this.connection.reset();
-    this.destroyQueues(operation, this.queues);
+    spiCall({ operation }, () => this.events.retire(this.queues));
     this.queues = next;
   }
 
@@ -173,7 +175,8 @@ export class Ep extends EpObserving {
   }
 
   /**
-   * Frees the endpoint (dat_ep_free); a connection is ended abruptly, without an event.
+   * Frees the endpoint (dat_ep_free); a connection is ended abruptly, without an event. Completions
+   * that are not dequeued go with it: `evd.query().dropped` counts them.
    * @throws DatError DAT_INVALID_STATE while a service point or a connection request holds it
    */
   free(): void {
@@ -182,6 +185,7 @@ export class Ep extends EpObserving {
     this.assertLive(operation);
     this.checkLegal(operation, 'free');
     this.shutdown();
+    this.takeInCompletions();
     this.destroy(operation);
   }
 

@@ -86,7 +86,10 @@ export function checkOptions(
   }
 }
 
-/** Private data: bytes up to a limit; absent is empty. */
+/**
+ * Private data: bytes up to a limit; absent is empty.
+ * @param position of the bytes; DAT has their number in front of them
+ */
 export function checkPrivateData(
   operation: string,
   position: number,
@@ -99,7 +102,7 @@ export function checkPrivateData(
   }
   if (value.length > maxBytes) {
     throw new DatError('DAT_INVALID_PARAMETER', {
-      subtype: `DAT_INVALID_ARG${position}` as DatSubtype,
+      subtype: `DAT_INVALID_ARG${position - 1}` as DatSubtype,
       operation,
       message: `privateData has ${value.length} bytes; at most ${maxBytes} fit`,
       value: value.length,
@@ -121,8 +124,8 @@ export function checkTimeout(
 
 /** Options of a query of counters: whether they begin again at 0. */
 export function checkReset(operation: string, options: unknown): boolean {
-  checkOptions(operation, 1, options, ['reset']);
+  checkOptions(operation, 4, options, ['reset']);
   const { reset = false } = options;
   if (typeof reset === 'boolean') return reset;
-  throw invalid(operation, 1, 'reset', reset, 'a boolean');
+  throw invalid(operation, 4, 'reset', reset, 'a boolean');
 }

@@ -28,7 +28,7 @@ export abstract class IaDatagrams extends IaServicePoints {
    */
   createUdEndpoint(options: UdEndpointOptions): UdEp {
     this.begin(OPERATION);
-    checkOptions(OPERATION, 1, options, ['pz', 'recvEvd', 'requestEvd', 'attributes']);
+    checkOptions(OPERATION, 2, options, ['pz', 'recvEvd', 'requestEvd', 'attributes']);
     checkHandle(OPERATION, Pz, 'PZ', options.pz, this.self);
     const { pz, recvEvd, requestEvd } = options;
     this.checkEvdOption(OPERATION, 'recv', recvEvd);

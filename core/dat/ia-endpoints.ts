@@ -57,7 +57,7 @@ export abstract class IaEndpoints extends IaMemory {
     initialState: EpInitialState,
     make: (init: EpInit) => T,
   ): T {
-    checkOptions(operation, 1, options, EP_OPTIONS);
+    checkOptions(operation, 2, options, EP_OPTIONS);
     checkHandle(operation, Pz, 'PZ', options.pz, this.self);
     const { srq, recvEvd, requestEvd, connectEvd } = options;
     if (srq !== undefined) this.checkSrq(operation, srq);

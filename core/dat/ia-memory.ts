@@ -65,7 +65,7 @@ export abstract class IaMemory extends IaRegions {
     const operation = 'ia.createSrq';
     this.begin(operation, { maxRecvDtos: options?.maxRecvDtos });
     const { device } = this.context;
-    checkOptions(operation, 1, options, SRQ_OPTIONS);
+    checkOptions(operation, 2, options, SRQ_OPTIONS);
     checkHandle(operation, Pz, 'PZ', options.pz, this.self);
     if (device.createSharedReceiveQueue === undefined) {
       const hint = 'ia.query().provider.srqSupported tells';

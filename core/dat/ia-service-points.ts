@@ -31,7 +31,7 @@ export abstract class IaServicePoints extends IaEndpoints {
   createPsp(options: PspOptions): Psp {
     const operation = 'ia.createPsp';
     this.begin(operation, { connQual: options?.connQual });
-    checkOptions(operation, 1, options, ['connQual', ...PSP_ANY]);
+    checkOptions(operation, 2, options, ['connQual', ...PSP_ANY]);
     checkConnQual(operation, 2, options.connQual);
     const makeEndpoint = this.checkPspOptions(operation, options);
     const { evd }: PspAnyOptions = options;
@@ -48,7 +48,7 @@ export abstract class IaServicePoints extends IaEndpoints {
   createPspAny(options: PspAnyOptions = {}): Psp {
     const operation = 'ia.createPspAny';
     this.begin(operation);
-    checkOptions(operation, 1, options, PSP_ANY);
+    checkOptions(operation, 3, options, PSP_ANY);
     const { evd }: PspAnyOptions = options;
     const makeEndpoint = this.checkPspOptions(operation, options);
     const make = (init: ServicePointInit): Psp => new Psp(this.self, operation, init, makeEndpoint);
@@ -78,7 +78,7 @@ export abstract class IaServicePoints extends IaEndpoints {
   createRsp(options: RspOptions): Rsp {
     const operation = 'ia.createRsp';
     this.begin(operation, { connQual: options?.connQual, ep: options?.ep });
-    checkOptions(operation, 1, options, ['connQual', 'ep', 'evd']);
+    checkOptions(operation, 2, options, ['connQual', 'ep', 'evd']);
     checkConnQual(operation, 2, options.connQual);
     const { ep, evd } = options;
     checkHandle(operation, Ep, 'EP', ep, this.self);
@@ -102,7 +102,7 @@ export abstract class IaServicePoints extends IaEndpoints {
   createCsp(options: CspOptions): Csp {
     const operation = 'ia.createCsp';
     this.begin(operation, { address: options?.address });
-    checkOptions(operation, 1, options, ['address', 'comm', 'evd']);
+    checkOptions(operation, 2, options, ['address', 'comm', 'evd']);
     const { gids } = this.context.device;
     const { remoteGid, port, comm } = checkCspAddress(operation, options, gids);
     this.checkEvdOption(operation, 'cr', options.evd);

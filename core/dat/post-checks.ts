@@ -6,7 +6,11 @@ import { checkHandle } from './handle.js';
 import type { Ia } from './ia.js';
 import { Lmr } from './lmr.js';
 import type { Pz } from './pz.js';
+import { positionOf } from './post-arguments.js';
 import { LmrSegment } from './segment.js';
+
+const MAX_U32 = 2 ** 32 - 1;
+const MAX_U64 = 2n ** 64n - 1n;
 
 /**
  * The segments of a request: live regions of the endpoint's zone, with the privilege, and no more
@@ -26,10 +30,14 @@ export function checkSegments(
     lengthBytes = segments.lengthBytes;
   } else {
     if (!Array.isArray(segments)) {
-      throw invalid(operation, 1, 'segments', segments, 'an LmrSegment or an array of them');
+      const position = positionOf(operation, 'segments');
+      const expected = 'an LmrSegment or an array of them';
+      throw invalid(operation, position, 'segments', segments, expected);
     }
     if (segments.length > maxSegments) {
-      throw invalid(operation, 1, 'the number of segments', segments.length, `<= ${maxSegments}`);
+      const position = positionOf(operation, 'count');
+      const expected = `<= ${maxSegments}`;
+      throw invalid(operation, position, 'the number of segments', segments.length, expected);
     }
     for (let i = 0; i < segments.length; i++) {
       const segment: unknown = segments[i];
@@ -52,7 +60,8 @@ function checkSegment(
   privilege: number,
 ): asserts segment is LmrSegment {
   if (!(segment instanceof LmrSegment)) {
-    throw invalid(operation, 1, 'a segment', segment, 'an LmrSegment, from lmr.segment()');
+    const expected = 'an LmrSegment, from lmr.segment()';
+    throw invalid(operation, positionOf(operation, 'segments'), 'a segment', segment, expected);
   }
   const { lmr } = segment;
   if (lmr.isFreed || lmr.pz !== pz || (lmr.privileges & privilege) === 0 || isGone(segment)) {
@@ -94,7 +103,22 @@ function refusal(operation: string, segment: LmrSegment, pz: Pz, privilege: numb
 /** A cookie: any safe integer that is not negative. It comes back in the event. */
 export function checkCookie(operation: string, cookie: unknown): asserts cookie is number {
   if (Number.isSafeInteger(cookie) && (cookie as number) >= 0) return;
-  throw invalid(operation, 2, 'cookie', cookie, 'an integer from 0 to 2^53 - 1');
+  const position = positionOf(operation, 'cookie');
+  throw invalid(operation, position, 'cookie', cookie, 'an integer from 0 to 2^53 - 1');
+}
+
+/** An argument of 32 bits: immediate data, a remote context. */
+export function checkU32(operation: string, name: string, value: unknown): void {
+  if (Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_U32) return;
+  const position = positionOf(operation, name);
+  throw invalid(operation, position, name, value, `an integer from 0 to ${MAX_U32}`);
+}
+
+/** An operand of an atomic. */
+export function checkU64(operation: string, name: string, value: unknown): void {
+  if (typeof value === 'bigint' && value >= 0n && value <= MAX_U64) return;
+  const position = positionOf(operation, name);
+  throw invalid(operation, position, name, value, 'a bigint from 0 to 2^64 - 1');
 }
 
 /**

@@ -109,7 +109,7 @@ export class XrcDomain extends DatHandle {
     this.begin(operation, { cr: cr?.id });
     checkHandle(operation, Cr, 'CR', cr, this.ia);
     checkOptions(operation, 2, options, ['owner', 'privateData', 'attributes']);
-    const privateData = checkPrivateData(operation, 2, options.privateData, CmPrivateData.REP);
+    const privateData = checkPrivateData(operation, 4, options.privateData, CmPrivateData.REP);
     const device = this.ia.context.device.attributes;
     const attributes = epAttributes(operation, options.attributes ?? {}, device);
     if (cr.transport !== 'xrc') {

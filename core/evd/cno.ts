@@ -87,12 +87,12 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
   wait(options: CnoWaitOptions = {}): Promise<Evd | undefined> {
     return new Promise((resolve, reject) => {
       const operation = 'cno.wait';
-      checkOptions(operation, options, 'DAT_INVALID_ARG1', ['timeoutMs', 'signal']);
+      checkOptions(operation, options, 'DAT_INVALID_ARG2', ['timeoutMs', 'signal']);
       const { timeoutMs, signal } = options;
       this.trace(operation, { timeoutMs });
       this.checkOpen(operation);
       const isSignal = signal === undefined || signal instanceof AbortSignal;
-      checkParameter(operation, 'signal', signal, isSignal, 'an AbortSignal', 'DAT_INVALID_ARG1');
+      checkParameter(operation, 'signal', signal, isSignal, 'an AbortSignal', 'DAT_INVALID_ARG2');
       checkTimeout(operation, timeoutMs);
       if (signal?.aborted === true) throw interruptedError(operation, signal);
       if (this.triggered) resolve(this.take());

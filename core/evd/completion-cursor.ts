@@ -17,7 +17,7 @@ export class CompletionCursor {
   scanning = false;
   /** An event has been posted behind a completion of the scan under way: that keeps its number. */
   followed = false;
-  /** Completions whose owner had been freed. */
+  /** Completions that the consumer has not seen, since their owner was freed. */
   dropped = 0;
   /** The loudest of the completions that the last `scan` found. */
   notice: Notice = Notice.NONE;
@@ -115,18 +115,32 @@ export class CompletionCursor {
   }
 
   /**
-   * Hides what an owner has left in the queue, so that counts stay right when it goes.
+   * Drops what an owner has left in the queue: it is hidden and counted.
    * @param srqn the owner is a shared receive queue, and the context nobody's
    */
   purge(context: number, srqn?: number): void {
-    const ring = this.cq.ring;
     for (let n = this.next; n !== this.scanned; n = (n + 1) >>> 0) {
-      const at = ring.wordOf(n + this.base);
-      if (ring.words[at + CQE.QP_CONTEXT] !== context || this.isHidden(n)) continue;
-      if (srqn !== undefined && ring.words[at + CQE.SRQN] !== srqn) continue;
+      if (!this.isVisibleOf(n, context, srqn)) continue;
       this.hide(n);
+      this.dropped++;
     }
     this.skipHidden();
+  }
+
+  /** Completions of a context that the consumer has still to take. */
+  left(context: number): number {
+    let left = 0;
+    for (let n = this.next; n !== this.scanned; n = (n + 1) >>> 0) {
+      if (this.isVisibleOf(n, context)) left++;
+    }
+    return left;
+  }
+
+  private isVisibleOf(number: number, context: number, srqn?: number): boolean {
+    const { ring } = this.cq;
+    const at = ring.wordOf(number + this.base);
+    if (ring.words[at + CQE.QP_CONTEXT] !== context || this.isHidden(number)) return false;
+    return srqn === undefined || ring.words[at + CQE.SRQN] === srqn;
   }
 
   /** After the ring has been replaced: what was unread has moved to the new one, in order. */

@@ -71,6 +71,11 @@ export class CompletionOwners {
     this.vacant.push(slot);
   }
 
+  /** Gives a context that is in use to another owner. */
+  replace(context: number, owner: CompletionOwner): void {
+    this.owners[context & SLOT_MASK] = owner;
+  }
+
   /** The owner, or undefined when it has been freed. */
   lookup(context: number): CompletionOwner | undefined {
     const slot = context & SLOT_MASK;

@@ -105,7 +105,7 @@ export abstract class EvdFeed {
     }
   }
 
-  /** Hides the completions of a context that nobody took; call it before `owners.free`. */
+  /** Drops and counts completions of a context that nobody took; before `owners.free`. */
   purge(context: number, srqn?: number): void {
     if (this.open) this.store.purge(context, srqn);
   }

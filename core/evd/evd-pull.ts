@@ -74,6 +74,11 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
     return count;
   }
 
+  /** @internal completions of a context that are still to be dequeued, of those scanned */
+  left(context: number): number {
+    return this.open ? this.store.left(context) : 0;
+  }
+
   private countDequeue(found: boolean): void {
     this.counts.bump(EVD_COUNTER.DEQUEUE, 1);
     this.counts.bump(found ? EVD_COUNTER.FOUND : EVD_COUNTER.NOT_FOUND, 1);
@@ -88,10 +93,10 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
     const operation = 'evd.counters';
     this.trace(operation, { reset: options?.reset });
     this.checkOpen(operation);
-    checkOptions(operation, options, 'DAT_INVALID_ARG1', ['reset']);
+    checkOptions(operation, options, 'DAT_INVALID_ARG4', ['reset']);
     const { reset = false } = options;
     const isFlag = typeof reset === 'boolean';
-    checkParameter(operation, 'reset', reset, isFlag, 'a boolean', 'DAT_INVALID_ARG1');
+    checkParameter(operation, 'reset', reset, isFlag, 'a boolean', 'DAT_INVALID_ARG4');
     return this.counts.read(reset);
   }
 
@@ -105,13 +110,13 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
    */
   wait(options: WaitOptions = {}): Promise<WaitResult<DatEvent>> {
     return new Promise((resolve, reject) => {
-      checkOptions('evd.wait', options, 'DAT_INVALID_ARG1', WAIT_OPTIONS);
+      checkOptions('evd.wait', options, 'DAT_INVALID_ARG2', WAIT_OPTIONS);
       const { threshold = 1, timeoutMs, signal } = options;
       this.trace('evd.wait', { timeoutMs, threshold });
       this.checkOpen('evd.wait');
       this.counts.bump(EVD_COUNTER.WAIT, 1);
       const isSignal = signal === undefined || signal instanceof AbortSignal;
-      checkParameter('evd.wait', 'signal', signal, isSignal, 'an AbortSignal', 'DAT_INVALID_ARG1');
+      checkParameter('evd.wait', 'signal', signal, isSignal, 'an AbortSignal', 'DAT_INVALID_ARG2');
       checkTimeout('evd.wait', timeoutMs);
       checkThreshold(threshold, this.store.qlen, this.dispatcher.configuration);
       this.checkWaitable('evd.wait');

@@ -54,7 +54,7 @@ export interface EvdParam {
   readonly pending: number;
   /** Endpoints, service points and adapters that feed it. */
   readonly users: number;
-  /** Completions lost because their endpoint had been freed. */
+  /** Completions lost because their endpoint was freed before they were dequeued. */
   readonly dropped: number;
   /** Notifications absorbed because nobody wanted them any more. */
   readonly staleNotifications: number;

@@ -51,7 +51,7 @@ export class EventStore {
     return this.queue.length + (this.cursor?.pending ?? 0) + (this.back?.length ?? 0);
   }
 
-  /** Completions lost because their endpoint had been freed. */
+  /** Completions lost because their endpoint was freed. */
   get dropped(): number {
     return this.cursor?.dropped ?? 0;
   }
@@ -154,10 +154,15 @@ export class EventStore {
     return event;
   }
 
-  /** Hides the completions that an endpoint leaves behind. */
+  /** Drops and counts the completions that an endpoint leaves behind. */
   purge(context: number, srqn?: number): void {
-    this.scan();
+    this.scanIfPossible();
     this.cursor?.purge(context, srqn);
+  }
+
+  /** Completions of a context that wait to be taken, as far as they have been scanned. */
+  left(context: number): number {
+    return this.cursor?.left(context) ?? 0;
   }
 
   /** New limit of both queues; the caller has checked that what waits fits. */

@@ -286,6 +286,11 @@ export interface QueuePair {
   /** Absent with a shared receive queue and on XRC_INI. */
   readonly receiveRing: Ring | undefined;
   /**
+   * With a shared receive queue: entries that messages have taken and not completed; absent when
+   * the provider cannot tell.
+   */
+  readonly receivesTaken?: number;
+  /**
    * In front of the handler given at creation stands whoever sets this (the CM): it must pass on
    * what is not its own.
    */

@@ -110,6 +110,10 @@ export abstract class SoftQueuePair
     return this.receives.ownRing;
   }
 
+  get receivesTaken(): number {
+    return this.receiveEntry < 0 ? 0 : 1;
+  }
+
   /** Its receives stay for others when it ends: it says when it takes no more (IBTA 11.5.2.2). */
   get sharesReceives(): boolean {
     return this.receives.srqn !== 0;

@@ -143,19 +143,19 @@ export const atomics = group('Atomics', (plain) => {
     const sink = lmr.segment(0, 8);
     const to = passive.remote();
     for (const bad of [-1n, 2n ** 64n, 1, '1', undefined]) {
-      refuses(() => ep.postFetchAdd(sink, 1, to, bad as bigint), 'DAT_INVALID_ARG4');
-      refuses(() => ep.postCompareSwap(sink, 1, to, bad as bigint, 0n), 'DAT_INVALID_ARG4');
-      refuses(() => ep.postCompareSwap(sink, 1, to, 0n, bad as bigint), 'DAT_INVALID_ARG5');
+      refuses(() => ep.postFetchAdd(sink, 1, to, bad as bigint), 'DAT_INVALID_ARG2');
+      refuses(() => ep.postCompareSwap(sink, 1, to, bad as bigint, 0n), 'DAT_INVALID_ARG2');
+      refuses(() => ep.postCompareSwap(sink, 1, to, 0n, bad as bigint), 'DAT_INVALID_ARG3');
     }
     for (const bytes of [0, 4, 7, 9, 16]) {
-      refuses(() => ep.postFetchAdd(lmr.segment(0, bytes), 1, to, 1n), 'DAT_INVALID_ARG1');
+      refuses(() => ep.postFetchAdd(lmr.segment(0, bytes), 1, to, 1n), 'DAT_INVALID_ARG3');
     }
     for (const off of [1, 2, 4, 7]) {
-      refuses(() => ep.postFetchAdd(sink, 1, passive.remote(off), 1n), 'DAT_INVALID_ARG3');
+      refuses(() => ep.postFetchAdd(sink, 1, passive.remote(off), 1n), 'DAT_INVALID_ARG5');
     }
     refuses(
       () => ep.postFetchAdd(sink, 1, to, 1n, CompletionFlags.SOLICITED_WAIT),
-      'DAT_INVALID_ARG4',
+      'DAT_INVALID_ARG6',
     );
     ep.postFetchAdd(sink, 3, to, 1n);
     await active.expect('dto 3 SUCCESS');

@@ -29,7 +29,7 @@ export const connectVariants = group('Connecting, other ways', (claim) => {
     refuses(() => there.dupConnect(passive.ep), 'DAT_INVALID_ARG2');
     refuses(() => active.ep.dupConnect(active.ep), 'DAT_INVALID_STATE_EP_CONNECTED');
     const options = { timeoutMs: 0 };
-    refuses(() => a.dupConnect(active.ep, options), 'DAT_INVALID_ARG4');
+    refuses(() => a.dupConnect(active.ep, options), 'DAT_INVALID_ARG3');
     assert.deepEqual([a.state, there.state], ['UNCONNECTED', 'UNCONNECTED']);
   });
 

@@ -155,10 +155,10 @@ export const immediates = group('Immediate data', (claim) => {
     const { active, passive } = peers;
     for (const value of [-1, 0.5, 2 ** 32, NaN, '1', 1n, undefined]) {
       const immediate = value as number;
-      refuses(() => active.ep.postSendWithImmediate([], 1, immediate), 'DAT_INVALID_ARG3');
+      refuses(() => active.ep.postSendWithImmediate([], 1, immediate), 'DAT_INVALID_ARG5');
       const write = (): void =>
         active.ep.postRdmaWriteWithImmediate([], 1, passive.remote(), immediate);
-      refuses(write, 'DAT_INVALID_ARG4');
+      refuses(write, 'DAT_INVALID_ARG6');
     }
     await expectQuiet(peers);
   });

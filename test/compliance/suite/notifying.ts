@@ -105,10 +105,10 @@ export const notifying = group('Completion flags', (claim) => {
   claim('UNSIGNALLED without the attribute is DAT_INVALID_PARAMETER', async (pair) => {
     const { active, passive } = await separate(pair, {});
     const { ep } = active;
-    refuses(() => ep.postSend([], 1, UNSIGNALLED), 'DAT_INVALID_ARG4');
-    refuses(() => ep.postRdmaWrite([], 1, passive.remote(), UNSIGNALLED), 'DAT_INVALID_ARG4');
-    refuses(() => ep.postRecv([], 1, UNSIGNALLED), 'DAT_INVALID_ARG3');
-    refuses(() => ep.postRecv([], 1, SUPPRESS), 'DAT_INVALID_ARG3');
+    refuses(() => ep.postSend([], 1, UNSIGNALLED), 'DAT_INVALID_ARG5');
+    refuses(() => ep.postRdmaWrite([], 1, passive.remote(), UNSIGNALLED), 'DAT_INVALID_ARG6');
+    refuses(() => ep.postRecv([], 1, UNSIGNALLED), 'DAT_INVALID_ARG5');
+    refuses(() => ep.postRecv([], 1, SUPPRESS), 'DAT_INVALID_ARG5');
   });
 
   claim('UNSIGNALLED receives: queued, and a waiter sleeps on', async (pair) => {

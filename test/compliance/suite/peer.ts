@@ -175,6 +175,13 @@ export async function settle(pair: CompliancePair): Promise<void> {
   else await new Promise((resolve) => setTimeout(resolve, 20));
 }
 
+/** As many events wait on the peer's event dispatcher. */
+export async function waiting(pair: CompliancePair, { evd }: Peer, count: number): Promise<void> {
+  for (const end = Date.now() + PATIENCE_MS; evd.query().pending < count; await settle(pair)) {
+    assert.ok(Date.now() < end, `${evd.query().pending} events wait, ${count} are to`);
+  }
+}
+
 /** Nothing more comes. */
 export async function expectQuiet(peers: Peers): Promise<void> {
   await settle(peers.pair);

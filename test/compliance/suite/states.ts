@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { EP_STATES, type EpCall, type EpStateName, PspFlags } from 'dapl';
 import { group } from './behaviour.js';
 import type { CompliancePair } from './fixture.js';
-import { ask, CONN_QUAL, connected, meet, type Peer, refuses } from './peer.js';
+import { ask, CONN_QUAL, connected, meet, type Peer, refuses, waiting } from './peer.js';
 
 /** A peer whose endpoint is in that state. */
 type Reach = (pair: CompliancePair) => Promise<Peer>;
@@ -134,14 +134,17 @@ export const states = group('Endpoint states', (claim) => {
     await active.expect('dto 3 FLUSHED');
   });
 
-  claim('reset drops posted receives, and they complete no more', async (pair) => {
+  claim('reset keeps receives that have been flushed, and they hold no memory', async (pair) => {
     const { active } = await connected(pair);
     active.ep.disconnect();
     await active.expect('DISCONNECTED');
     active.ep.postRecv(active.lmr.segment(), 1);
+    await waiting(pair, active, 1);
     active.ep.reset();
-    assert.deepEqual(active.drain(), []);
     active.lmr.free();
+    active.ep.postRecv([], 2);
+    await active.expect('dto 1 FLUSHED');
+    assert.deepEqual(active.drain(), []);
   });
 
   claim(

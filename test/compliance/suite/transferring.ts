@@ -118,7 +118,7 @@ function readToRmr(claim: Claim): void {
       { address: address - 1n, rmrContext, lengthBytes: 1 },
       { address: -1n, rmrContext, lengthBytes: 1 },
     ]) {
-      refuses(() => ep.postRdmaReadToRmr(sink, 1, from), 'DAT_INVALID_ARG1');
+      refuses(() => ep.postRdmaReadToRmr(sink, 1, from), 'DAT_INVALID_ARG2');
     }
     const { LOCAL_READ, REMOTE_READ } = MemPrivileges;
     const privileges = LOCAL_READ | REMOTE_READ;
@@ -130,7 +130,7 @@ function readToRmr(claim: Claim): void {
     };
     refuses(() => ep.postRdmaReadToRmr(sink, 1, from), 'DAT_PRIVILEGES_WRITE');
     readOnly.free();
-    refuses(() => ep.postRdmaReadToRmr(sink, 1, from), 'DAT_INVALID_ARG1');
+    refuses(() => ep.postRdmaReadToRmr(sink, 1, from), 'DAT_INVALID_ARG2');
     ep.postRdmaReadToRmr({ address: end, rmrContext, lengthBytes: 0 }, 2, from);
     await passive.expect('dto 2 SUCCESS');
   });
@@ -209,9 +209,9 @@ function widest(claim: Claim): void {
     passive.ep.postRecv(list(passive, most), 3);
     active.ep.postSend(active.lmr.segment(0, 250), 4);
     await passive.expect('dto 3 SUCCESS');
-    refuses(() => active.ep.postSend(list(active, 2), 5), 'DAT_INVALID_ARG1');
+    refuses(() => active.ep.postSend(list(active, 2), 5), 'DAT_INVALID_ARG2');
     const tooMany = list(active, attributes.maxRdmaWriteIov + 1);
-    refuses(() => active.ep.postRdmaWrite(tooMany, 5, passive.remote()), 'DAT_INVALID_ARG1');
+    refuses(() => active.ep.postRdmaWrite(tooMany, 5, passive.remote()), 'DAT_INVALID_ARG2');
   });
 }
 

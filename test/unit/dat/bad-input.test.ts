@@ -36,7 +36,7 @@ const ROWS: readonly BadInput[] = [
   [
     'endpoint option',
     (b) => b.ia.createEndpoint(wrong({ pz: b.pz, recvEVD: b.evd })),
-    'DAT_INVALID_ARG1',
+    'DAT_INVALID_ARG2',
     /"recvEVD"/,
   ],
   [
@@ -162,7 +162,7 @@ const ROWS: readonly BadInput[] = [
 
 /** Calls on an unconnected endpoint. */
 const CONNECT_ROWS: readonly BadInput[] = [
-  ['options', (b) => b.ep.connect(wrong(undefined)), 'DAT_INVALID_ARG1', /undefined/],
+  ['options', (b) => b.ep.connect(wrong(undefined)), 'DAT_INVALID_ARG2', /undefined/],
   [
     'name',
     (b) => b.ep.connect({ address: 'localhost', connQual: 1 }),
@@ -187,7 +187,7 @@ const CONNECT_ROWS: readonly BadInput[] = [
   [
     'private data length',
     (b) => connect(b.ep, { privateData: new Uint8Array(57) }),
-    'DAT_INVALID_ARG6',
+    'DAT_INVALID_ARG5',
     /57 bytes; at most 56/,
   ],
   ['qos', (b) => connect(b.ep, { qos: Qos.LOW_LATENCY }), 'DAT_MODEL_NOT_SUPPORTED', /qos 2/],
@@ -197,7 +197,7 @@ const CONNECT_ROWS: readonly BadInput[] = [
     'DAT_MODEL_NOT_SUPPORTED',
     /flags 2/,
   ],
-  ['unknown option', (b) => connect(b.ep, wrong({ port: 1 })), 'DAT_INVALID_ARG1', /"port"/],
+  ['unknown option', (b) => connect(b.ep, wrong({ port: 1 })), 'DAT_INVALID_ARG2', /"port"/],
   ['send too early', (b) => b.ep.postSend([]), 'DAT_INVALID_STATE_EP_UNCONNECTED', /UNCONNECTED/],
 ];
 

@@ -122,7 +122,7 @@ describe('remote memory region', () => {
     assert.equal(lmr.query().boundRmrs, 0);
   });
 
-  it('is closed by a reset, if of an endpoint, and what was under way is dropped', async () => {
+  it('is closed by a reset, if of an endpoint; binds that are flushed are told', async () => {
     const bench = await connected();
     const { ia, pz, lmr, ep, evd, cm, world, device } = bench;
     const [own, free] = [ia.createRmrForEp(pz), ia.createRmr(pz)];
@@ -136,7 +136,9 @@ describe('remote memory region', () => {
     assert.equal(own.rmrContext, undefined);
     assert.notEqual(free.rmrContext, undefined);
     assert.equal(lmr.query().boundRmrs, 1);
-    assert.deepEqual(texts(drain(evd)), []);
+    const left = drain(evd);
+    assert.deepEqual(outcomes(left), [done(8, 'FLUSHED')]);
+    assert.ok(left[0]?.type === 'rmr-bind' && left[0].rmr === own && left[0].ep === ep);
     free.free();
     lmr.free();
     assert.deepEqual(device.ended.slice(-2), ['mw', 'mr']);

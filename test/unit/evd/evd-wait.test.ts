@@ -177,7 +177,7 @@ describe('evd: wait', () => {
   it('refuses options that it does not know: a misspelt timeout would wait for ever', async () => {
     const { evd } = setUp();
     const options = { timeout: 5 } as object;
-    await assert.rejects(evd.wait(options), dat('DAT_INVALID_PARAMETER', 'DAT_INVALID_ARG1'));
+    await assert.rejects(evd.wait(options), dat('DAT_INVALID_PARAMETER', 'DAT_INVALID_ARG2'));
     assert.throws(() => evd.modifyUpcall('DISABLE', null, options), dat('DAT_INVALID_PARAMETER'));
     assert.throws(() => evd.counters(options), dat('DAT_INVALID_PARAMETER'));
     await assert.rejects(evd.free(options), dat('DAT_INVALID_PARAMETER'));
