@@ -42,7 +42,7 @@ export interface AdversaryReport {
 
 /** The adversary is on the path between the first two; the third one's connections are spared. */
 const ADDRESSES = ['10.0.0.1', '10.0.0.2', '10.0.0.3'] as const;
-const FORGED_PERCENT = 35;
+const FORGED_PERCENT = 65;
 const VERIFY_STEPS = 20_000;
 /** Virtual time within which everything must end once there is no adversary. */
 const DRAIN_LIMIT_US = 180_000_000;
@@ -176,7 +176,13 @@ export class AdversaryRun implements LaneHost, CmLaneHost {
       this.#makeLane(type, true, b, c);
     }
     const agents = this.#ias.map((ia) => this.#makeAgents(ia));
-    for (const [from, to] of [[0, 1], [1, 0], [0, 1], [0, 2], [2, 1]] as const) {
+    for (const [from, to] of [
+      [0, 1],
+      [1, 0],
+      [0, 1],
+      [0, 2],
+      [2, 1],
+    ] as const) {
       this.#makeCmLane(from, to, agents);
     }
   }

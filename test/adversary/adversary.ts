@@ -21,7 +21,8 @@ export interface Scene {
   mayTake(from: string, to: string, draft: Draft): boolean;
   /** Whether a packet that is not the sender's own may be sent. */
   maySend(from: string, to: string, draft: Draft): boolean;
-  overheard(address: string): Omit<Overheard, 'random'>;
+  /** What it knows of a node, and of the queue pair that a packet names. */
+  overheard(address: string, draft: Draft): Omit<Overheard, 'random'>;
 }
 
 /** A packet that went by, to be used again. */
@@ -85,9 +86,9 @@ export class Adversary {
     const { random } = this;
     if (!random.percent(this.percent)) return this.#send(packet);
     const { from, to } = packet.flow;
-    if (!this.#scene.mayTake(from, to, draftOf(packet))) {
+    if (!this.#scene.mayTake(from, to, packet)) {
       // What it must let pass it can still copy, for others or from elsewhere.
-      if (random.percent(50)) this.#fromElsewhere(packet);
+      if (random.percent(80)) this.#fromElsewhere(packet);
       else this.#swap(packet);
       return;
     }
@@ -104,7 +105,7 @@ export class Adversary {
   /** Keeps some packets, and the words of CM messages. */
   #listen(packet: WirePacket): void {
     const { random } = this;
-    const cm = cmMessageAt(draftOf(packet));
+    const cm = cmMessageAt(packet);
     if (cm) {
       for (const at of [0, 4]) this.#words[random.below(WORDS)] = packet.view.getUint32(cm.at + at);
       // Half of what it keeps are these: there are few of them among the packets.
@@ -163,7 +164,9 @@ export class Adversary {
     const { random } = this;
     const { to, sourcePort } = packet.flow;
     const copy = this.#scene.fabric.pool.copy(packet);
-    copy.flow = this.#flow(random.pick(this.#scene.sources), to, sourcePort);
+    const { sources } = this.#scene;
+    const source = random.percent(60) ? (sources[0] ?? '') : random.pick(sources);
+    copy.flow = this.#flow(source, to, sourcePort);
     if (random.percent(50)) this.#edit(copy);
     // Before the live one it is in sequence; behind it, a repetition.
     if (random.percent(60)) {
@@ -220,7 +223,7 @@ export class Adversary {
 
   /** Gives a reflected packet a queue pair of its sender. */
   #aimBack(packet: WirePacket, address: string): void {
-    const { queuePairs } = this.#scene.overheard(address);
+    const { queuePairs } = this.#scene.overheard(address, packet);
     if (queuePairs.length === 0 || packet.length < 12) return;
     const qpn = this.random.pick(queuePairs);
     packet.view.setUint32(4, ((packet.buffer[4] ?? 0) << 24) | qpn);
@@ -228,18 +231,16 @@ export class Adversary {
 
   #edit(packet: WirePacket): void {
     const { random } = this;
-    const x = { random, ...this.#scene.overheard(packet.flow.to) };
-    const draft = draftOf(packet);
+    const x = { random, ...this.#scene.overheard(packet.flow.to, packet) };
     for (let edits = random.percent(75) ? 1 : random.between(2, 3); edits > 0; edits--) {
       // Most kinds are for few packets only: what there is nothing for costs another draw.
       for (let tries = 20; tries > 0; tries--) {
         const edit = this.#pickEdit();
-        if (draft.length < 16 || !edit.apply(draft, x, this.#words)) continue;
+        if (packet.length < 16 || !edit.apply(packet, x, this.#words)) continue;
         this.#count(`edit ${edit.name}`);
         break;
       }
     }
-    packet.length = draft.length;
   }
 
   #pickEdit(): Edit {
@@ -252,7 +253,7 @@ export class Adversary {
   #forge(packet: WirePacket): boolean {
     const { fabric } = this.#scene;
     const { from, to, header } = packet.flow;
-    if (!this.active || !this.#scene.maySend(from, to, draftOf(packet))) {
+    if (!this.active || !this.#scene.maySend(from, to, packet)) {
       this.#count('withheld');
       fabric.pool.release(packet);
       return false;
@@ -286,8 +287,4 @@ export class Adversary {
   #count(name: string): void {
     this.counts.set(name, (this.counts.get(name) ?? 0) + 1);
   }
-}
-
-function draftOf(packet: WirePacket): Draft {
-  return { bytes: packet.buffer, view: packet.view, length: packet.length };
 }

@@ -24,7 +24,7 @@ export interface CmLaneHost {
 const CONNECT_TIMEOUT_MS = 2000;
 /** A side that has not ended by then ends itself; of a spared pair it must have. */
 const LIFE_US = 400_000;
-const PAUSE_US = 3_000;
+const PAUSE_US = 1_000;
 /** Forged requests are accepted, too, so many at a time. */
 const MAX_SERVERS = 40;
 const MAX_TRANSFER_BYTES = 3000;
@@ -142,7 +142,8 @@ export class CmLane implements CmSideHost {
     }
     side.free();
     this.sides.delete(side);
-    if (side === this.#client) this.host.after(this.random.exponential(PAUSE_US), () => this.start());
+    if (side === this.#client)
+      this.host.after(this.random.exponential(PAUSE_US), () => this.start());
   }
 
   verify(what: string): void {

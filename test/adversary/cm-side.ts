@@ -51,7 +51,10 @@ export class CmSide {
     this.#areas = made.areas;
     this.#pz = ia.createPz();
     const pz = this.#pz;
-    this.#source = ia.createLmr(this.#bytes('source'), { pz, privileges: MemPrivileges.LOCAL_READ });
+    this.#source = ia.createLmr(this.#bytes('source'), {
+      pz,
+      privileges: MemPrivileges.LOCAL_READ,
+    });
     const privileges = MemPrivileges.LOCAL_WRITE;
     this.#receive = ia.createLmr(this.#bytes('receive'), { pz, privileges });
     this.#evd = ia.createEvd({ qlen: 64 });

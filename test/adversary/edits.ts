@@ -6,15 +6,12 @@ import { MAD_BYTES } from '../../core/spi/index.js';
 import type { HeaderName } from '../../providers/hca/wire/opcode.js';
 import { HEADER_LENGTH_OF } from '../../providers/hca/wire/packet-layout.js';
 import { ICRC_BYTES, MAX_PACKET_BYTES } from '../../providers/mock/wire-packet.js';
-import { BTH_FIELDS, HEADER_FIELDS, changeField, headerAt, writeBits } from './fields.js';
+import type { WirePacket } from '../../providers/mock/wire-packet.js';
+import { BTH_FIELDS, HEADER_FIELDS, changeField, headerAt, pickKey, writeBits } from './fields.js';
 import type { Overheard } from './fields.js';
 
 /** A packet in the adversary's hands: BTH to ICRC are the first `length` bytes. */
-export interface Draft {
-  readonly bytes: Uint8Array;
-  readonly view: DataView;
-  length: number;
-}
+export type Draft = Pick<WirePacket, 'buffer' | 'view' | 'length'>;
 
 /** Words of CM messages that have gone by: ids and queue pair numbers of other connections. */
 export type Words = readonly number[];
@@ -54,8 +51,8 @@ const CM_LAYOUTS = new Map(
   ]),
 );
 
-function opcodeOf({ bytes }: Draft): number {
-  return bytes[0] ?? 0;
+function opcodeOf({ buffer }: Draft): number {
+  return buffer[0] ?? 0;
 }
 
 /** Where the MAD of a datagram begins, or -1. */
@@ -66,9 +63,11 @@ export function madAt(draft: Draft): number {
 }
 
 /** The message of a CM MAD, by its attribute id, and where it begins. */
-export function cmMessageAt(draft: Draft): { readonly id: number; readonly at: number } | undefined {
+export function cmMessageAt(
+  draft: Draft,
+): { readonly id: number; readonly at: number } | undefined {
   const mad = madAt(draft);
-  if (mad < 0 || draft.bytes[mad + 1] !== 7) return undefined;
+  if (mad < 0 || draft.buffer[mad + 1] !== 7) return undefined;
   return { id: draft.view.getUint16(mad + 16), at: mad + 24 };
 }
 
@@ -80,7 +79,7 @@ function header(name: HeaderName, weight: number): Edit {
     apply(draft, x) {
       const at = headerAt(opcodeOf(draft), name);
       if (at < 0 || at + 4 > draft.length - ICRC_BYTES) return false;
-      changeField(draft.bytes, at, x.random.pick(fields), x);
+      changeField(draft.buffer, at, x.random.pick(fields), x);
       return true;
     },
   };
@@ -89,13 +88,15 @@ function header(name: HeaderName, weight: number): Edit {
 /** A key with an address at the edge of its memory: one byte before, the last one, one behind. */
 function wholeReth(draft: Draft, x: Overheard): boolean {
   const at = headerAt(opcodeOf(draft), 'RETH');
-  if (at < 0 || x.keys.length === 0) return false;
+  const picked = pickKey(x);
+  if (at < 0 || !picked) return false;
   const { random } = x;
-  const { key, iova, length } = random.pick(x.keys);
+  const { key, iova, length } = picked;
   const { view } = draft;
-  const payload = draft.length - ICRC_BYTES - (HEADER_LENGTH_OF[opcodeOf(draft)] ?? 0);
-  const dma = random.percent(60) ? payload : random.pick([1, length, length + 1, payload + 1]);
-  const skew = random.pick([-1, 0, 1, length - dma, length - dma + 1, length - dma - 1, length]);
+  const old = view.getUint32(at + 12);
+  const dma = random.percent(80) ? old : random.pick([1, length, length + 1, old + 1]);
+  const behind = length - dma + 1;
+  const skew = random.pick([-1, 0, 1, behind, behind, behind - 1, behind - 2, length]);
   view.setBigUint64(at, BigInt.asUintN(64, iova + BigInt(skew)));
   view.setUint32(at + 8, key);
   view.setUint32(at + 12, dma);
@@ -104,8 +105,9 @@ function wholeReth(draft: Draft, x: Overheard): boolean {
 
 function wholeAtomic(draft: Draft, x: Overheard): boolean {
   const at = headerAt(opcodeOf(draft), 'AtomicETH');
-  if (at < 0 || x.keys.length === 0) return false;
-  const { key, iova, length } = x.random.pick(x.keys);
+  const picked = pickKey(x);
+  if (at < 0 || !picked) return false;
+  const { key, iova, length } = picked;
   const skew = x.random.pick([-8, -1, 0, 4, 8, length - 8, length - 7, length]);
   draft.view.setBigUint64(at, BigInt.asUintN(64, iova + BigInt(skew)));
   draft.view.setUint32(at + 8, key);
@@ -121,11 +123,11 @@ function cmField(draft: Draft, x: Overheard, words: Words): boolean {
   if (f.kind === 'uint') {
     const value = random.percent(50) && words.length > 0 ? random.pick(words) : random.u32();
     for (const { byte, bit, width } of f.parts) {
-      writeBits(draft.bytes, (found.at + byte) * 8 + bit, width, value);
+      writeBits(draft.buffer, (found.at + byte) * 8 + bit, width, value);
     }
   } else {
     const length = f.kind === 'uint64' ? 8 : f.length;
-    draft.bytes[found.at + f.byte + random.below(length)] = random.u32();
+    draft.buffer[found.at + f.byte + random.below(length)] = random.u32();
   }
   return true;
 }
@@ -136,7 +138,7 @@ function payloadBit(draft: Draft, { random }: Overheard): boolean {
   const end = draft.length - ICRC_BYTES;
   if (start === 0 || end <= start) return false;
   const at = start + random.below(end - start);
-  draft.bytes[at] = (draft.bytes[at] ?? 0) ^ (1 << random.below(8));
+  draft.buffer[at] = (draft.buffer[at] ?? 0) ^ (1 << random.below(8));
   return true;
 }
 
@@ -152,20 +154,37 @@ function lengthen(draft: Draft, { random }: Overheard): boolean {
   const more = random.percent(70) ? 4 * random.between(1, 8) : random.between(1, 2000);
   const end = Math.min(draft.length + more, MAX_PACKET_BYTES);
   if (end === draft.length) return false;
-  draft.bytes.fill(random.u32(), draft.length - ICRC_BYTES, end);
+  draft.buffer.fill(random.u32(), draft.length - ICRC_BYTES, end);
   draft.length = end;
   return true;
 }
 
+function bthField(draft: Draft, x: Overheard): boolean {
+  changeField(draft.buffer, 0, x.random.pick(BTH_FIELDS), x);
+  return true;
+}
+
+function madField(draft: Draft, x: Overheard, words: Words): boolean {
+  const mad = madAt(draft);
+  if (mad < 0) return false;
+  const { random } = x;
+  const [, byte, width] = random.pick(MAD_HEADER_FIELDS);
+  const known = random.percent(30) && words.length > 0;
+  const value = random.percent(50) ? random.below(0x20) : random.u32();
+  writeBits(draft.buffer, (mad + byte) * 8, width, known ? random.pick(words) : value);
+  return true;
+}
+
+/** Another message of the CM, made of the same bytes. */
+function cmAttribute(draft: Draft, { random }: Overheard): boolean {
+  const mad = madAt(draft);
+  if (mad < 0) return false;
+  draft.view.setUint16(mad + 16, random.pick(Object.values(CM_ATTRIBUTE)));
+  return true;
+}
+
 export const EDITS: readonly Edit[] = [
-  {
-    name: 'BTH',
-    weight: 20,
-    apply(draft, x) {
-      changeField(draft.bytes, 0, x.random.pick(BTH_FIELDS), x);
-      return true;
-    },
-  },
+  { name: 'BTH', weight: 12, apply: bthField },
   header('DETH', 10),
   header('XRCETH', 10),
   header('RETH', 8),
@@ -174,33 +193,11 @@ export const EDITS: readonly Edit[] = [
   header('AtomicAckETH', 6),
   header('ImmDt', 4),
   header('IETH', 20),
-  { name: 'key and address', weight: 14, apply: wholeReth },
-  { name: 'key and word', weight: 12, apply: wholeAtomic },
-  {
-    name: 'MAD header',
-    weight: 8,
-    apply(draft, x, words) {
-      const mad = madAt(draft);
-      if (mad < 0) return false;
-      const [, byte, width] = x.random.pick(MAD_HEADER_FIELDS);
-      const known = x.random.percent(30) && words.length > 0;
-      const small = x.random.percent(50);
-      const value = known ? x.random.pick(words) : small ? x.random.below(0x20) : x.random.u32();
-      writeBits(draft.bytes, (mad + byte) * 8, width, value);
-      return true;
-    },
-  },
+  { name: 'key and address', weight: 30, apply: wholeReth },
+  { name: 'key and word', weight: 30, apply: wholeAtomic },
+  { name: 'MAD header', weight: 8, apply: madField },
   { name: 'CM field', weight: 16, apply: cmField },
-  {
-    name: 'CM attribute',
-    weight: 4,
-    apply(draft, x) {
-      const mad = madAt(draft);
-      if (mad < 0) return false;
-      draft.view.setUint16(mad + 16, x.random.pick(Object.values(CM_ATTRIBUTE)));
-      return true;
-    },
-  },
+  { name: 'CM attribute', weight: 4, apply: cmAttribute },
   { name: 'payload', weight: 6, apply: payloadBit },
   { name: 'truncated', weight: 4, apply: truncate },
   { name: 'lengthened', weight: 4, apply: lengthen },

@@ -8,6 +8,8 @@ export interface Overheard {
   readonly random: SeededRandom;
   /** Keys of that node, live and dead, and where their memory begins and ends. */
   readonly keys: readonly Key[];
+  /** Those of the protection domain that the packet is for. */
+  readonly ownKeys: readonly Key[];
   readonly queuePairs: readonly number[];
   readonly sharedQueues: readonly number[];
   readonly qkeys: readonly number[];
@@ -47,7 +49,10 @@ const overheard =
     return known.length > 0 ? x.random.pick(known) : old;
   };
 
-const keys = oneOf([overheard((x) => x.keys.map(({ key }) => key)), near, any]);
+const keys: Choice = (old, x) => {
+  const kind = x.random.below(10);
+  return kind < 8 ? (pickKey(x)?.key ?? old) : kind < 9 ? near(old, x) : any(old, x);
+};
 const qpns = oneOf([overheard((x) => x.queuePairs), near, any]);
 /** Of the same transport three times in four, so that it gets past the first check. */
 const opcodes: Choice = (old, { random }) =>
@@ -109,6 +114,12 @@ export const HEADER_FIELDS: Readonly<Partial<Record<HeaderName, readonly Field[]
     field('invalidated rkey', 0, 0, 32, keys),
   ],
 };
+
+/** A key, more often one that belongs there. */
+export function pickKey({ random, keys: all, ownKeys }: Overheard): Key | undefined {
+  const from = ownKeys.length > 0 && random.percent(60) ? ownKeys : all;
+  return from[random.below(from.length)];
+}
 
 /** Where a header of an opcode begins, or -1. */
 export function headerAt(opcode: number, header: HeaderName): number {

@@ -82,9 +82,9 @@ export class LaneWork {
     const kind = random.below(100);
     if (type === 'UD') this.#send(random.below(this.lane.mtuBytes + 1));
     else if (kind < 35) this.#send(this.#length());
-    else if (kind < 60 || type === 'UC') this.#write();
-    else if (kind < 75) this.#read();
-    else if (kind < 90) this.#atomic();
+    else if (kind < 55 || type === 'UC') this.#write();
+    else if (kind < 67) this.#read();
+    else if (kind < 80) this.#atomic();
     else if (this.own.window && this.own.windowState === 'free') this.own.bind();
     else this.#write();
   }
@@ -94,7 +94,8 @@ export class LaneWork {
     const kind = random.below(10);
     if (kind === 0) return 0;
     if (kind < 4) return random.between(1, 64);
-    if (kind < 7) return Math.min(SLOT_BYTES, mtuBytes * random.between(1, 3) + random.between(-2, 2));
+    if (kind < 7)
+      return Math.min(SLOT_BYTES, mtuBytes * random.between(1, 3) + random.between(-2, 2));
     return random.between(1, SLOT_BYTES);
   }
 
@@ -127,7 +128,8 @@ export class LaneWork {
       invalidates: invalidates ? key : undefined,
     });
     let request: SendRequest = { opcode: WrOpcode.SEND, segments };
-    if (immediate !== undefined) request = { ...request, opcode: WrOpcode.SEND_WITH_IMM, immediate };
+    if (immediate !== undefined)
+      request = { ...request, opcode: WrOpcode.SEND_WITH_IMM, immediate };
     if (invalidates) {
       peer.windowState = 'closing';
       request = { ...request, opcode: WrOpcode.SEND_WITH_INV, immediate: key };

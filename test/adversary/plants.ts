@@ -88,7 +88,8 @@ export const ADVERSARY_PLANTS: Readonly<Record<string, AdversaryPlant>> = {
   /** An XRC message reaches every queue of the adapter, of whichever domain. */
   'any-xrc-domain': (node) =>
     everyQueuePair(node, (qp) => {
-      if (qp instanceof XrcTarget) qp['reaches'] = (srq: SoftSharedReceiveQueue) => srq.completionQueue !== undefined;
+      if (qp instanceof XrcTarget)
+        qp['reaches'] = (srq: SoftSharedReceiveQueue) => srq.completionQueue !== undefined;
     }),
   /** The CM takes a message of any address for one of the spared peer's. */
   'cm-any-source': (node) =>

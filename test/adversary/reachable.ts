@@ -19,14 +19,12 @@ interface Entry {
   readonly lane: VerbsLane;
   readonly side: VerbsSide;
   readonly peer: string;
+  readonly keys: readonly Key[];
 }
 
-interface Known {
-  keys: Key[];
-  dead: Key[];
-  queuePairs: number[];
-  sharedQueues: number[];
-  qkeys: number[];
+interface Known extends Omit<Overheard, 'random' | 'ownKeys'> {
+  /** Keys of what is gone, among the others. */
+  readonly dead: readonly Key[];
 }
 
 export class Reachable {
@@ -37,7 +35,7 @@ export class Reachable {
     for (const [i, side] of lane.sides.entries()) {
       const other = lane.sides[1 - i];
       if (!other) continue;
-      const entry = { lane, side, peer: addressOf(other) };
+      const entry = { lane, side, peer: addressOf(other), keys: side.keys };
       this.#at(addressOf(side)).set(side.qp.qpn, entry);
     }
     for (const side of lane.sides) this.#learn(addressOf(side));
@@ -47,29 +45,28 @@ export class Reachable {
     for (const side of lane.sides) {
       const address = addressOf(side);
       this.#at(address).delete(side.qp.qpn);
-      this.#learn(address);
-      const known = this.#known.get(address);
-      if (known) known.dead = [...side.keys.slice(0, 6), ...known.dead].slice(0, DEAD_KEYS);
+      this.#learn(address, side.keys.slice(0, DEAD_KEYS / 2));
     }
   }
 
-  /** What was learned of a node when its lanes last changed; window keys are always the present. */
-  #learn(address: string): void {
+  /** What is known of a node until its lanes change. */
+  #learn(address: string, died: readonly Key[] = []): void {
     const entries = [...this.#at(address).values()];
+    const dead = [...died, ...(this.#known.get(address)?.dead ?? [])].slice(0, DEAD_KEYS);
     this.#known.set(address, {
-      keys: entries.flatMap(({ side }) => side.keys),
-      dead: this.#known.get(address)?.dead ?? [],
+      keys: [...entries.flatMap(({ keys }) => keys), ...dead],
+      dead,
       queuePairs: [1, ...entries.map(({ side }) => side.qp.qpn)],
       sharedQueues: entries.flatMap(({ side }) => (side.srq ? [side.srq.srqn] : [])),
       qkeys: [GSI_QKEY, ...entries.flatMap(({ lane }) => (lane.qkey ? [lane.qkey] : []))],
     });
   }
 
-  overheard(address: string): Omit<Overheard, 'random'> {
+  overheard(address: string, draft: Draft): Omit<Overheard, 'random'> {
     const known = this.#known.get(address);
-    if (!known) return { keys: [], queuePairs: [1], sharedQueues: [], qkeys: [GSI_QKEY] };
-    const { keys, dead, queuePairs, sharedQueues, qkeys } = known;
-    return { keys: dead.length > 0 ? [...keys, ...dead] : keys, queuePairs, sharedQueues, qkeys };
+    const ownKeys = this.#entry(address, draft)?.keys ?? [];
+    if (!known) return { keys: [], ownKeys, queuePairs: [1], sharedQueues: [], qkeys: [GSI_QKEY] };
+    return { ...known, ownKeys };
   }
 
   mayTake(from: string, to: string, draft: Draft): boolean {

@@ -35,7 +35,7 @@ export interface LaneHost {
   onClose(lane: VerbsLane): void;
 }
 
-const MEAN_ACTION_US = 120;
+const MEAN_ACTION_US = 250;
 const MEAN_LIFE_US = 20_000;
 const MEAN_REPAIR_US = 300;
 
@@ -83,7 +83,8 @@ export class VerbsLane implements SideHost {
     this.host.onOpen(this);
     const { lives } = this;
     this.#works = this.sides.map(
-      (side, i) => new LaneWork(this, side, this.sides[1 - i] as VerbsSide, this.#handles[i]?.handle),
+      (side, i) =>
+        new LaneWork(this, side, this.sides[1 - i] as VerbsSide, this.#handles[i]?.handle),
     );
     for (const work of this.#works) this.#act(work, lives);
     this.#in(MEAN_LIFE_US, lives, () => this.tearDown('its time has come'));
@@ -91,7 +92,8 @@ export class VerbsLane implements SideHost {
 
   #connect(): void {
     const { random } = this;
-    const psn = (): number => (random.percent(50) ? 0xffffff - random.below(50) : random.u32() >>> 8);
+    const psn = (): number =>
+      random.percent(50) ? 0xffffff - random.below(50) : random.u32() >>> 8;
     const psns = [psn(), psn()] as const;
     const parameters = {
       mtuBytes: this.mtuBytes,
@@ -152,7 +154,12 @@ export class VerbsLane implements SideHost {
       ...(target && { maxDestRdAtomic: p.readDepth, minRnrTimer: p.minRnrTimer }),
     });
     if (target) return;
-    const retries = { timeout: p.timeout, retryCount: 7, rnrRetryCount: 7, maxRdAtomic: p.readDepth };
+    const retries = {
+      timeout: p.timeout,
+      retryCount: 7,
+      rnrRetryCount: 7,
+      maxRdAtomic: p.readDepth,
+    };
     const initiator = qp.type === QpType.XRC_INI;
     qp.modify({ state: QpState.RTS, sendPsn, ...(initiator && retries) });
   }

@@ -21,7 +21,8 @@ import type {
   SharedReceiveQueue,
   XrcDomainHandle,
 } from '../../core/spi/index.js';
-import type { MockNode, SeededRandom } from '../../providers/mock/index.js';
+import { SeededRandom } from '../../providers/mock/index.js';
+import type { MockNode } from '../../providers/mock/index.js';
 import { Violation } from '../sim/trace.js';
 import { drain } from '../support/completions.js';
 import type { Completion } from '../support/completions.js';
@@ -98,6 +99,14 @@ export interface SideHost {
   onFailure(side: VerbsSide, what: string): void;
 }
 
+/** Bytes without a pattern, made once: memory is made often. */
+const CONTENT = new SeededRandom(1).bytes(1 << 16);
+
+function content(random: SeededRandom, length: number): Uint8Array {
+  const at = random.below(CONTENT.length - length);
+  return CONTENT.subarray(at, at + length);
+}
+
 export class VerbsSide {
   readonly memory: GuardedMemory;
   readonly areas: Readonly<Record<AreaName, Area>>;
@@ -135,7 +144,7 @@ export class VerbsSide {
     const { device } = node;
     const { memory, areas } = GuardedMemory.make(name, LENGTHS, (key, bytes) => {
       if (key === 'secret' || key === 'foreign') bytes.fill(GUARD_BYTE);
-      else for (let i = 0; i < bytes.length; i++) bytes[i] = random.u32() >>> 24;
+      else bytes.set(content(random, bytes.length));
     });
     this.memory = memory;
     this.areas = areas;
@@ -198,7 +207,10 @@ export class VerbsSide {
     if (this.window) {
       const { start } = this.windowArea;
       const length = WINDOW_SLOTS * SLOT_BYTES;
-      all.push({ key: this.windowKey, iova: this.base + BigInt(start), length });
+      // Its next ones are not hard to guess.
+      for (let key = nextRkey(this.windowKey), i = 0; i < 6; i++, key = nextRkey(key)) {
+        all.push({ key, iova: this.base + BigInt(start), length });
+      }
     }
     return [...all, ...often];
   }
@@ -291,6 +303,7 @@ export class VerbsSide {
     const slot = this.receives.get(c.cookie);
     const what = `receive ${c.cookie} ${nameOf(WcStatus, c.status)}`;
     if (slot === undefined) this.#violate(`${what}: not posted, or ended twice`);
+    if (c.qpn !== this.qp.qpn) this.#violate(`${what}: of another queue pair, ${c.qpn}`);
     const [oldest] = this.receives.keys();
     if (oldest !== c.cookie && !this.srq) this.#violate(`${what}: ${oldest} was posted before`);
     this.receives.delete(c.cookie);
@@ -325,7 +338,8 @@ export class VerbsSide {
     const ended = this.sends.splice(0, at + 1);
     const own = ended[at] as Outstanding;
     for (const silent of ended.slice(0, -1)) {
-      if (silent.signalled || this.#sendFailed) this.#violate(`${silent.what} before ${what} has no end`);
+      if (silent.signalled || this.#sendFailed)
+        this.#violate(`${silent.what} before ${what} has no end`);
       this.#succeed(silent);
     }
     if (c.status === WcStatus.SUCCESS) {
