@@ -12,8 +12,8 @@ export interface HcaParameters {
   /** The local ACK timer is at least this long: a garbage collection must not look like a loss. */
   readonly minAckTimeoutUs: number;
   /**
-   * Least time between two retries that network hints (ICMP unreachable) bring forward. With seven
-   * retries a dead peer is known after 8 * 120 ms.
+   * Least time between two retries that hints (ICMP port unreachable) bring forward. With seven
+   * retries a dead peer is known after 7 * 120 ms and one ACK timeout.
    */
   readonly unreachableRetryUs: number;
   readonly maxSge: number;

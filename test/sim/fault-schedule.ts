@@ -123,14 +123,14 @@ export class FaultSchedule {
     const direction = random.percent(50) ? 'both' : 'out';
     const forUs = random.percent(60) ? random.between(100, 3000) : random.between(60_000, 300_000);
     fabric.partition([side], others, direction);
-    this.#begin();
+    this.beginLoss();
     this.trace.note(`partition of ${side} (${direction}) for ${forUs} us`);
     this.#after(forUs, () => {
       for (const other of others) {
         fabric.heal({ from: side, to: other });
         fabric.heal({ from: other, to: side });
       }
-      this.#cut--;
+      this.endLoss();
     });
   }
 
@@ -142,11 +142,11 @@ export class FaultSchedule {
     this.trace.note(`swizzle-clog of ${order.join(', ')}, ${gapUs} us apart`);
     order.forEach((from, i) => this.#after(i * gapUs, () => fabric.clog({ from })));
     const back = [...order].sort(() => random.below(3) - 1);
-    this.#begin();
+    this.beginLoss();
     back.forEach((from, i) => {
       this.#after((order.length + i) * gapUs, () => fabric.unclog({ from }));
     });
-    this.#after((order.length * 2 + 1) * gapUs, () => this.#cut--);
+    this.#after((order.length * 2 + 1) * gapUs, () => this.endLoss());
   }
 
   /** Now and then a packet comes again long after it has been dealt with. */
@@ -161,9 +161,14 @@ export class FaultSchedule {
     });
   }
 
-  #begin(): void {
+  /** Something has begun that may cost packets. */
+  beginLoss(): void {
     this.#cut++;
     this.epoch++;
+  }
+
+  endLoss(): void {
+    this.#cut--;
   }
 
   #later(task: () => void): void {

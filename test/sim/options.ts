@@ -14,6 +14,8 @@ export interface SimOptions {
   readonly duplicate?: number;
   readonly reorder?: number;
   readonly corrupt?: number;
+  /** Faults between ports and fabric besides: refused packets, small MTUs, forged ICMP. */
+  readonly ports: boolean;
   /** No faults at all. */
   readonly quiet: boolean;
   /** Name of a deliberate bug (test/sim/plants.ts). */
@@ -28,6 +30,7 @@ export const defaultOptions: SimOptions = {
   ops: 4000,
   nodes: 0,
   dat: false,
+  ports: false,
   quiet: false,
 };
 
@@ -42,6 +45,7 @@ export function commandOf(options: SimOptions): string {
     if (value !== undefined) parts.push(`--${name} ${value}`);
   }
   if (options.dat) parts.push('--dat');
+  if (options.ports) parts.push('--ports');
   if (options.quiet) parts.push('--quiet');
   return parts.join(' ');
 }

@@ -72,6 +72,22 @@ describe('simulator', () => {
     });
   }
 
+  for (const seed of [3, 17, fresh]) {
+    it(`finds nothing with seed ${seed} and faults of the ports`, async () => {
+      const report = await run({ seed, ports: true });
+      if (seed === fresh) return;
+      for (const kind of ['refuse', 'own-mtu', 'path-mtu', 'icmp port-unreachable']) {
+        assert.ok(report.marks.get(kind), `no ${kind}`);
+      }
+    });
+  }
+
+  it('loses no request by forged ICMP alone', async () => {
+    const report = await run({ seed: 5, quiet: true, ports: true });
+    assert.ok(report.marks.get('icmp port-unreachable'));
+    assert.equal(report.marks.get('RETRY_EXC_ERR') ?? 0, 0);
+  });
+
   it('has seen every kind of end and every kind of trouble', () => {
     const unseen = MARKS.filter((name) => (marks.get(name) ?? 0) === 0);
     assert.deepEqual(unseen, []);

@@ -13,6 +13,7 @@ import { Flows } from './flows.js';
 import type { MemoryModel } from './memory-model.js';
 import type { SimOptions } from './options.js';
 import { PLANTS } from './plants.js';
+import { PortFaultSchedule } from './port-fault-schedule.js';
 import { SimNode } from './sim-node.js';
 import { Trace, Violation } from './trace.js';
 import { Workload } from './workload.js';
@@ -48,6 +49,7 @@ export class Simulation implements ConnectionHost {
   readonly workload: Workload;
   readonly flows: Flows;
   readonly faults: FaultSchedule;
+  readonly portFaults: PortFaultSchedule;
   readonly quiet: boolean;
   steps = 0;
   /** No new work; broken connections are not made again. */
@@ -87,6 +89,16 @@ export class Simulation implements ConnectionHost {
     const addresses = this.nodes.map(({ address }) => address);
     const { fabric, trace } = this;
     this.faults = new FaultSchedule(fabric, addresses, this.random.fork(), trace, options);
+    // Its own source: the other draws of a seed stay what they are.
+    const portRandom = new SeededRandom(options.seed + 1);
+    this.portFaults = new PortFaultSchedule(
+      this.nodes,
+      portRandom,
+      this.faults,
+      trace,
+      options.quiet,
+      (us, task) => this.after(us, task),
+    );
     this.#makeConnections();
     this.flows = new Flows(this, this.nodes, this.random.fork());
   }
@@ -139,6 +151,7 @@ export class Simulation implements ConnectionHost {
     for (const connection of this.connections) this.#connect(connection);
     this.flows.start();
     this.faults.start();
+    if (this.options.ports) this.portFaults.start();
     this.#planRemoval();
     const { options } = this;
     this.#stepWhile(() => this.posted < options.ops && this.steps < options.steps);
@@ -170,6 +183,7 @@ export class Simulation implements ConnectionHost {
     const add = (name: string, count: number): void =>
       void marks.set(name, (marks.get(name) ?? 0) + count);
     for (const [name, count] of this.flows.marks) add(name, count);
+    for (const [name, count] of this.portFaults.counts) add(name, count);
     for (const { node, statuses, shared, invalidations } of this.nodes) {
       add('limits told', shared.told);
       add('keys invalidated', invalidations);
@@ -308,6 +322,7 @@ export class Simulation implements ConnectionHost {
   #drain(): void {
     this.ending = true;
     this.faults.stop();
+    this.portFaults.stop();
     const { clock } = this.fabric;
     const deadlineUs = clock.now() + DRAIN_LIMIT_US;
     const busy = (): Connection[] => this.connections.filter(({ idle }) => !idle);

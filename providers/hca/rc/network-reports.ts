@@ -46,10 +46,14 @@ export class RcNetworkReports {
     }
   }
 
-  /** A hint that the peer's process is gone: a retry now, but not one for every hint. */
+  /**
+   * A hint that the peer's process is gone: a retry now, but not one for every hint. The last word
+   * is the ACK timer's, which nobody can forge.
+   */
   onPortUnreachable(): void {
     const { hca, memory, requester } = this.qp;
     if (!requester.outstanding || requester.waitingForReceiver) return;
+    if (requester.retriesLeft === 0) return;
     if (hca.nowUs - memory.lastHintUs < hca.parameters.unreachableRetryUs) return;
     memory.lastHintUs = hca.nowUs;
     requester.retry(requester.maxPsn);

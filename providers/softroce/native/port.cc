@@ -8,22 +8,22 @@ namespace {
 constexpr uint64_t kQuietMs = 100;
 }  // namespace
 
-bool ReportList::add(const Report& report, uint64_t nowMs) {
+Report* ReportList::add(const Report& report, uint64_t nowMs) {
   for (Entry& entry : entries_) {
     const bool same = entry.used && entry.report.type == report.type &&
                       memcmp(entry.report.gid, report.gid, 16) == 0;
     if (!same) continue;
-    if (entry.pending || nowMs - entry.sinceMs < kQuietMs) return false;
+    if (entry.pending || nowMs - entry.sinceMs < kQuietMs) return nullptr;
     entry.report = report;
     entry.pending = true;
     entry.sinceMs = nowMs;
-    return true;
+    return &entry.report;
   }
   Entry& entry = entries_[oldest_++ % 16];
   entry.report = report;
   entry.sinceMs = nowMs;
   entry.used = entry.pending = true;
-  return true;
+  return &entry.report;
 }
 
 bool ReportList::next(Report* report) {
@@ -193,7 +193,7 @@ void Port::drainErrors(size_t index) {
         report(found);
         break;
       case ReportType::kTooLong:  // reported by what was refused, which knows its size
-        linkMtuBytes_ = found.mtuBytes;
+        carriedBytes_ = found.mtuBytes;
         break;
       default:
         break;
@@ -206,19 +206,27 @@ void Port::drainErrors(size_t index) {
 
 void Port::reportRefusals(const std::vector<Sender::Refusal>& refusals) {
   for (const Sender::Refusal& refusal : refusals) {
+    const Path& path = sender_->path(refusal.path);
     Report refused;
-    memcpy(refused.gid, sender_->path(refusal.path).destination.gid, 16);
+    memcpy(refused.gid, path.destination.gid, 16);
     const bool tooLong = refusal.error == EMSGSIZE;
     refused.type = tooLong ? ReportType::kTooLong : ReportType::kRefused;
     refused.value = tooLong ? refusal.packetBytes : static_cast<uint32_t>(refusal.error);
-    // What the system said of one that was not too long for it was of another packet.
-    if (tooLong && linkMtuBytes_ < refusal.packetBytes) refused.mtuBytes = linkMtuBytes_;
-    report(refused);
+    Report* const told = report(refused);
+    if (!told || !tooLong) continue;
+    // Of a train the system does not say what is carried; what it has said may be long ago.
+    Link link;
+    findLink(sockets_[path.localIndex].local.gid, &link);
+    told->mtuBytes = carriedBytes_ > 0 ? carriedBytes_ : link.mtuBytes;
+    if (told->mtuBytes >= refusal.packetBytes) told->mtuBytes = 0;
+    carriedBytes_ = 0;
   }
 }
 
-void Port::report(const Report& report) {
-  if (reports_.add(report, uv_hrtime() / 1000000)) uv_async_send(&wake_);
+Report* Port::report(const Report& report) {
+  Report* const told = reports_.add(report, uv_hrtime() / 1000000);
+  if (told) uv_async_send(&wake_);
+  return told;
 }
 
 void Port::tellReports() {

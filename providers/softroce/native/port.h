@@ -20,8 +20,8 @@ namespace dapl {
 /// What is said of destinations, until JavaScript is told; each of one at most every 100 ms.
 class ReportList {
  public:
-  /// @returns whether there is news to tell
-  bool add(const Report& report, uint64_t nowMs);
+  /// @returns what will be told, or nullptr when that is no news
+  Report* add(const Report& report, uint64_t nowMs);
   bool next(Report* report);
 
  private:
@@ -88,7 +88,8 @@ class Port {
   void startPoll(Poll& poll);
   void onPoll(Poll& poll, int status, int events);
   void drainErrors(size_t socket);
-  void report(const Report& report);
+  /// @returns as ReportList::add
+  Report* report(const Report& report);
   void reportRefusals(const std::vector<Sender::Refusal>& refusals);
   void tellReports();
   void call(napi_ref function, size_t count, const napi_value* arguments);
@@ -104,8 +105,8 @@ class Port {
   std::unique_ptr<Receiver> receiver_;
   std::unique_ptr<Sender> sender_;
   ReportList reports_;
-  /// What the own link carries, as the system said last when it refused a packet.
-  uint32_t linkMtuBytes_ = 0;
+  /// What is carried, as the system said last when it refused a packet that was too long.
+  uint32_t carriedBytes_ = 0;
 
   Handlers handlers_;
   std::unique_ptr<Poll[]> polls_;
