@@ -23,6 +23,7 @@ import type { Clock, Device, Logger, MadAddress, Scheduler, Timers } from '../..
 import { AddressHandles } from './address-handles.js';
 import type { MadPort, WorkRequest } from './port.js';
 import { Qp1, RECEIVED_BYTES } from './qp1.js';
+import { ReceivedQueue } from './received-queue.js';
 
 export interface GsiPortOptions {
   readonly device: Device;
@@ -40,10 +41,10 @@ export interface GsiPortOptions {
 
 /**
  * MADs that are taken in between two looks at the device, where data may have come: 40 to 60 us
- * each, so that data waits for a millisecond or two. The rest waits in QP1's receive queue, and what
- * finds that full is lost, and counted there.
+ * each, so that data waits for a millisecond. The rest waits in QP1's receives, and what finds none
+ * is lost, and counted there.
  */
-const MADS_A_TURN = 32;
+const MADS_A_TURN = 16;
 
 const FATAL: readonly AsyncEventType[] = [
   AsyncEventType.CQ_ERR,
@@ -69,6 +70,7 @@ export class GsiPort implements MadPort {
   private readonly followers: Uint8Array;
   private postedCount = 0;
   private readonly overflow = new Set<WorkRequest>();
+  private readonly waiting: ReceivedQueue;
   private draining = false;
   private sendsWritten = false;
   /** Timers run after the next look at the device, and deferred tasks may run before it. */
@@ -84,6 +86,7 @@ export class GsiPort implements MadPort {
       onNotify: () => this.drain(),
       onEvent: (event) => this.onEvent(event),
     });
+    this.waiting = new ReceivedQueue(this.qp1.receiveSlots);
     this.addresses = new AddressHandles(device, this.qp1.pd, maxIdleAddresses);
     this.posted = new Array<WorkRequest | undefined>(this.qp1.sendSlots).fill(undefined);
     this.followers = new Uint8Array(this.qp1.sendSlots);
@@ -179,19 +182,20 @@ export class GsiPort implements MadPort {
   private drain(): void {
     if (!this.isOpen) return;
     this.draining = true;
-    this.guard('polling', () => this.takeCompletions());
+    this.guard('polling', () => this.takeTurn());
     this.draining = false;
     this.guard('arming', () => this.afterDrain());
   }
 
-  /** Takes what is in the ring now, up to a turn's MADs; the rest has another turn. */
-  private takeCompletions(): void {
-    let received = 0;
-    for (let ready = this.qp1.poll(); ready > 0 && this.isOpen; ready--) {
-      received += this.takeCompletion();
-      if (received === MADS_A_TURN) break;
+  /** Takes what is in the ring now, and a turn's MADs; what arrives meanwhile has another turn. */
+  private takeTurn(): void {
+    for (let ready = this.qp1.poll(); ready > 0 && this.isOpen; ready--) this.takeCompletion();
+    const { waiting } = this;
+    let taken = 0;
+    for (; taken < MADS_A_TURN && waiting.length > 0 && this.isOpen; taken++) {
+      waiting.take(this.takeMad);
     }
-    if (this.isOpen && received > 0) this.qp1.ringReceives();
+    if (this.isOpen && taken > 0) this.qp1.ringReceives();
   }
 
   /** Drain, arm, look once more: an arm fires for later completions only. */
@@ -204,7 +208,8 @@ export class GsiPort implements MadPort {
     this.refill();
     this.ringSends();
     this.qp1.arm();
-    if (this.qp1.poll() > 0) this.options.timers.start(this.nextTurn, this.options.clock.now());
+    if (this.waiting.length + this.qp1.poll() > 0)
+      this.options.timers.start(this.nextTurn, this.options.clock.now());
   }
 
   private refill(): void {
@@ -215,12 +220,12 @@ export class GsiPort implements MadPort {
     }
   }
 
-  /** Returns the number of receives posted anew. */
-  private takeCompletion(): number {
+  private takeCompletion(): void {
     const { isReceive, status, index, byteLength, sourceQpn } = this.qp1.take();
-    if (isReceive) return this.onReceived(status, index, byteLength, sourceQpn);
-    this.onSent(status, this.qp1.slotOf(index));
-    return 0;
+    if (!isReceive) this.onSent(status, this.qp1.slotOf(index));
+    else if (status === WcStatus.SUCCESS) this.waiting.push(index, byteLength, sourceQpn);
+    // QP1 is on its way to ERR, where receives are flushed: posting them again has no end.
+    else this.counters.receiveErrors++;
   }
 
   private onSent(status: WcStatus, slot: number): void {
@@ -249,12 +254,8 @@ export class GsiPort implements MadPort {
     if (this.qp1.state === QpState.SQE) this.guard('leaving SQE', () => this.qp1.resume());
   }
 
-  private onReceived(status: number, index: number, byteLength: number, sourceQpn: number): number {
-    if (status !== WcStatus.SUCCESS) {
-      // QP1 is on its way to ERR, where receives are flushed: posting them again has no end.
-      this.counters.receiveErrors++;
-      return 0;
-    }
+  /** Its receive is posted anew. */
+  private readonly takeMad = (index: number, byteLength: number, sourceQpn: number): void => {
     this.counters.received++;
     const bytes = this.qp1.received(index);
     const addresses = grhAddresses(bytes);
@@ -269,8 +270,7 @@ export class GsiPort implements MadPort {
       });
     }
     if (this.isOpen) this.qp1.writeReceive();
-    return 1;
-  }
+  };
 
   private onEvent(event: AsyncEventType): void {
     if (FATAL.includes(event)) this.tear(nameOf(AsyncEventType, event));
