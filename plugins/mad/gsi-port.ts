@@ -23,7 +23,8 @@ import type { Clock, Device, Logger, MadAddress, Scheduler, Timers } from '../..
 import { AddressHandles } from './address-handles.js';
 import type { MadPort, WorkRequest } from './port.js';
 import { Qp1, RECEIVED_BYTES } from './qp1.js';
-import type { Qp1Completion } from './qp1.js';
+import { ReceivedQueue } from './received-queue.js';
+import type { TakeMad } from './received-queue.js';
 
 export interface GsiPortOptions {
   readonly device: Device;
@@ -41,10 +42,10 @@ export interface GsiPortOptions {
 
 /**
  * MADs that are taken in between two looks at the device, where data may have come: 40 to 60 us
- * each, so that data waits for a millisecond or two. The rest waits in QP1's receive queue, and what
- * finds that full is lost, and counted there.
+ * each, so that data waits for a millisecond. The rest waits in QP1's receives, and what finds none
+ * is lost, and counted there.
  */
-const MADS_A_TURN = 32;
+const MADS_A_TURN = 16;
 
 const FATAL: readonly AsyncEventType[] = [
   AsyncEventType.CQ_ERR,
@@ -70,6 +71,7 @@ export class GsiPort implements MadPort {
   private readonly followers: Uint8Array;
   private postedCount = 0;
   private readonly overflow = new Set<WorkRequest>();
+  private readonly waiting: ReceivedQueue;
   private draining = false;
   private sendsWritten = false;
   /** Timers run after the next look at the device, and deferred tasks may run before it. */
@@ -85,6 +87,7 @@ export class GsiPort implements MadPort {
       onNotify: () => this.drain(),
       onEvent: (event) => this.onEvent(event),
     });
+    this.waiting = new ReceivedQueue(this.qp1.receiveSlots);
     this.addresses = new AddressHandles(device, this.qp1.pd, maxIdleAddresses);
     this.posted = new Array<WorkRequest | undefined>(this.qp1.sendSlots).fill(undefined);
     this.followers = new Uint8Array(this.qp1.sendSlots);
@@ -180,19 +183,20 @@ export class GsiPort implements MadPort {
   private drain(): void {
     if (!this.isOpen) return;
     this.draining = true;
-    this.guard('polling', () => this.takeCompletions());
+    this.guard('polling', () => this.takeTurn());
     this.draining = false;
     this.guard('arming', () => this.afterDrain());
   }
 
-  /** Takes what is in the ring now, up to a turn's MADs; the rest has another turn. */
-  private takeCompletions(): void {
-    let received = 0;
-    for (let ready = this.qp1.poll(); ready > 0 && this.isOpen; ready--) {
-      received += this.takeCompletion();
-      if (received === MADS_A_TURN) break;
+  /** Takes what is in the ring now, and a turn's MADs; what arrives meanwhile has another turn. */
+  private takeTurn(): void {
+    for (let ready = this.qp1.poll(); ready > 0 && this.isOpen; ready--) this.takeCompletion();
+    const { waiting } = this;
+    let taken = 0;
+    for (; taken < MADS_A_TURN && waiting.length > 0 && this.isOpen; taken++) {
+      waiting.take(this.takeMad);
     }
-    if (this.isOpen && received > 0) this.qp1.ringReceives();
+    if (this.isOpen && taken > 0) this.qp1.ringReceives();
   }
 
   /** Drain, arm, look once more: an arm fires for later completions only. */
@@ -205,7 +209,8 @@ export class GsiPort implements MadPort {
     this.refill();
     this.ringSends();
     this.qp1.arm();
-    if (this.qp1.poll() > 0) this.options.timers.start(this.nextTurn, this.options.clock.now());
+    if (this.waiting.length + this.qp1.poll() > 0)
+      this.options.timers.start(this.nextTurn, this.options.clock.now());
   }
 
   private refill(): void {
@@ -216,12 +221,14 @@ export class GsiPort implements MadPort {
     }
   }
 
-  /** Returns the number of receives posted anew. */
-  private takeCompletion(): number {
-    const completion = this.qp1.take();
-    if (completion.isReceive) return this.onReceived(completion);
-    this.onSent(completion.status, this.qp1.slotOf(completion.index));
-    return 0;
+  private takeCompletion(): void {
+    const { isReceive, status, index, byteLength, sourceQpn, sourcePort } = this.qp1.take();
+    if (!isReceive) this.onSent(status, this.qp1.slotOf(index));
+    else if (status === WcStatus.SUCCESS) {
+      this.waiting.push(index, byteLength, sourceQpn, sourcePort);
+    }
+    // QP1 is on its way to ERR, where receives are flushed: posting them again has no end.
+    else this.counters.receiveErrors++;
   }
 
   private onSent(status: WcStatus, slot: number): void {
@@ -250,13 +257,8 @@ export class GsiPort implements MadPort {
     if (this.qp1.state === QpState.SQE) this.guard('leaving SQE', () => this.qp1.resume());
   }
 
-  private onReceived(completion: Readonly<Qp1Completion>): number {
-    const { status, index, byteLength, sourceQpn, sourcePort } = completion;
-    if (status !== WcStatus.SUCCESS) {
-      // QP1 is on its way to ERR, where receives are flushed: posting them again has no end.
-      this.counters.receiveErrors++;
-      return 0;
-    }
+  /** Its receive is posted anew. */
+  private readonly takeMad: TakeMad = (index, byteLength, sourceQpn, sourcePort) => {
     this.counters.received++;
     const bytes = this.qp1.received(index);
     const addresses = grhAddresses(bytes);
@@ -272,8 +274,7 @@ export class GsiPort implements MadPort {
       });
     }
     if (this.isOpen) this.qp1.writeReceive();
-    return 1;
-  }
+  };
 
   private onEvent(event: AsyncEventType): void {
     if (FATAL.includes(event)) this.tear(nameOf(AsyncEventType, event));

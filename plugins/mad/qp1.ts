@@ -107,6 +107,10 @@ export class Qp1 {
     return this.qp.sendRing.entries;
   }
 
+  get receiveSlots(): number {
+    return this.receiveRing.entries;
+  }
+
   /** The slot of a send entry: unique among those that are outstanding. */
   slotOf(index: number): number {
     return index & this.qp.sendRing.mask;
