@@ -34,6 +34,7 @@ export const CONTENDERS: Readonly<Record<string, Contender>> = {
   softroce: inNode('softroce', 'native', 'this project'),
   dgram: inNode('softroce (dgram port)', 'dgram', 'this project without its native addon'),
   'mtu-4096': inNode('softroce (MTU 4096)', 'mtu-4096', 'this project, packets as IBTA has them'),
+  kernel: inNode('softroce (as to a kernel)', 'kernel', 'this project with agreements: false'),
   'node-tcp': inNode('Node TCP', 'tcp', 'net.Socket, a write each message'),
   'node-uds': inNode('Node Unix socket', 'unix', 'the same over a Unix socket'),
   'fabric-net': program('libfabric net', 'fabric', 'net', 'RDM over TCP, no CRC'),
@@ -44,5 +45,5 @@ export const CONTENDERS: Readonly<Record<string, Contender>> = {
 };
 
 /** Contenders that are ours: never left out. */
-export const OURS: readonly string[] = ['softroce', 'dgram', 'mtu-4096'];
+export const OURS: readonly string[] = ['softroce', 'dgram', 'mtu-4096', 'kernel'];
 export const PEERS: readonly string[] = Object.keys(CONTENDERS).filter((id) => !OURS.includes(id));

@@ -100,6 +100,20 @@ function variant(
   return { label: `1 MiB ${NAMES[workload]}, ${label}`, unit: 'GB/s', ours, rivals };
 }
 
+/** A row again, as a peer of another make has it: no packets of 56 KiB, its ACKs before answers. */
+function asToKernel({ label, unit, ours }: Row): Row {
+  const foreign = cell('kernel', ours.workload, ours.bytes, ours);
+  return { label: `${label}, as to a kernel`, unit, ours: foreign, rivals: [{ cell: ours }] };
+}
+
+const asToKernels: readonly Row[] = [
+  latency('SEND, spin', 'ping', {}, []),
+  latency('SEND, adaptive', 'ping', { polling: 'adaptive' }, []),
+  latency('SEND, event', 'ping', { polling: 'event' }, []),
+  latency('RDMA WRITE, spin', 'ping-write', {}, []),
+  throughput('send', MIB, 'event'),
+].map(asToKernel);
+
 export const ROWS: readonly Row[] = [
   throughput('send', MIB, 'event'),
   throughput('write', MIB, 'event'),
@@ -148,6 +162,7 @@ export const ROWS: readonly Row[] = [
     ours: cell('softroce', 'send', 4096, { depth: 64 }),
     rivals: [{ cell: throughput('send', KIB64, 'spin').ours }],
   },
+  ...asToKernels,
   variant('write', 'MTU 4096', 'mtu-4096', {}),
   variant('read', 'MTU 4096', 'mtu-4096', {}),
   variant('write', 'MTU 2048', 'softroce', { mtuBytes: 2048 }),

@@ -6,15 +6,19 @@ import { SoftroceEnd } from './softroce-end.js';
 
 const [kind = '', local = '', remote = ''] = process.argv.slice(2);
 
+/** How a device differs from what a user gets without a word. */
+const CHOICES: Readonly<Record<string, Parameters<typeof SoftroceEnd.open>[0]>> = {
+  dgram: { port: 'dgram' },
+  'mtu-4096': { mtuBytes: 4096 },
+  // Packets, ports and the order of ACKs are those that a peer of another make sees.
+  kernel: { parameters: { agreements: false } },
+};
+
 let allocation: AllocationCount | undefined;
 
 function open(): Promise<End> | End {
   if (kind === 'tcp' || kind === 'unix') return new SocketEnd(kind, local, remote);
-  return SoftroceEnd.open(
-    { port: kind === 'dgram' ? 'dgram' : 'native', ...(kind === 'mtu-4096' && { mtuBytes: 4096 }) },
-    local,
-    remote,
-  );
+  return SoftroceEnd.open({ port: 'native', ...CHOICES[kind] }, local, remote);
 }
 
 function answer(value: Answer['value'], error?: unknown): void {

@@ -130,7 +130,8 @@ export class ActiveConnection extends Connection {
   /** @throws SpiError('EINVAL') for a REP that no queue pair can follow */
   private planFor({ req, options, agreement }: Attempt, rep: CmRep): QpPlan {
     const { remoteQpn } = this;
-    if (!agreement || remoteQpn < 2) throw new SpiError('EINVAL', `REP names queue pair ${remoteQpn}`);
+    if (!agreement || remoteQpn < 2)
+      throw new SpiError('EINVAL', `REP names queue pair ${remoteQpn}`);
     return {
       addressVector: { ...this.path, peer: agreement },
       pathMtuBytes: agreement.pathMtuBytes,

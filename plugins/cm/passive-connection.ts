@@ -207,7 +207,7 @@ export class PassiveConnection extends Connection {
   }
 
   private repFor(options: CmAcceptOptions, plan: QpPlan): CmRep {
-    const { req, deviceAttributes } = this.present.init;
+    const { deviceAttributes } = this.present.init;
     return {
       localCommId: this.localCommId,
       remoteCommId: this.remoteCommId,

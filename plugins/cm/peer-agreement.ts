@@ -37,7 +37,10 @@ const ROWS: Readonly<Record<keyof typeof PEER_AGREEMENT, Row>> = {
 const NAMES = Object.keys(ROWS) as (keyof typeof PEER_AGREEMENT)[];
 
 /** @param guids of both devices, in either order */
-export function agreementOf(exchange: Exchange, ...guids: readonly [bigint, bigint]): PeerAgreement {
+export function agreementOf(
+  exchange: Exchange,
+  ...guids: readonly [bigint, bigint]
+): PeerAgreement {
   const both = offersOf(guids[0]) & offersOf(guids[1]);
   const kept = NAMES.filter((name) => (both & PEER_AGREEMENT[name]) !== 0);
   const plain: PeerAgreement = { pathMtuBytes: PATH_MTU_BYTES[exchange.req.pathMtu] ?? 0 };

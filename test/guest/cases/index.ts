@@ -15,6 +15,7 @@ import { madCases, madRemovalCase } from './mad.js';
 import { operationsCases } from './operations.js';
 import { outageCases } from './outages.js';
 import { packetPortCases } from './packet-port.js';
+import { perftestCases } from './perftest.js';
 import { refusalCases } from './refusals.js';
 import { kernelToKernelCases, lossyCases, rpingCases } from './rping.js';
 import { ucmatoseCases } from './ucmatose.js';
@@ -41,6 +42,7 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...udaddyCases(lab, version),
     ...dapltestCases(lab, version),
     ...dtestCases(lab, version),
+    ...perftestCases(lab, version),
     ...daplFaultCases(lab, version),
     ...refusalCases(lab, version),
     ...operationsCases(lab, version),

@@ -1,22 +1,20 @@
 // Our applications over the verbs provider in a guest against C programs in another one: ucmatose,
 // udaddy, dtest, dapltest and perftest's, both roles.
-import { isLatency } from '../../../bench/verbs/workload.js';
-import type { Test } from '../../../bench/verbs/workload.js';
 import type { Lab } from '../lab.js';
 import type { Case } from '../suite.js';
 import type { Family } from '../verbs/scene.js';
 import { COMPLAINT, MIX } from './dapltest.js';
 import { DEVICE, daplVersion } from './dapl.js';
+import { perftest } from './perftest.js';
+import type { PerftestLoad, Role } from './perftest.js';
 import { converse, listensByCm, listensByTcp, node, placesOf, sample } from './verbs-programs.js';
 import type { Places, Program, Server } from './verbs-programs.js';
 
 const MTU_BYTES = 4096;
 const CASE_TIMEOUT_MS = 600_000;
 const PEER = `${node('test', 'guest', 'peer', 'main.js')} --verbs`;
-const PERFTEST_PEER = `${node('test', 'guest', 'peer', 'verbs-perftest.js')} verbs`;
 const DTEST_PORT = 15_828;
 
-type Role = 'server' | 'client';
 type Conversation = readonly [Server, Program];
 
 interface Meeting {
@@ -239,61 +237,11 @@ function dapltest(role: Role, words: string): Meeting['play'] {
   };
 }
 
-interface PerftestLoad {
-  readonly program: Exclude<Test, 'ib_write_lat'>;
-  readonly bytes: number;
-  readonly iterations: number;
-}
-
 const PERFTEST_LOADS: readonly PerftestLoad[] = [
   { program: 'ib_write_bw', bytes: 65_536, iterations: 200 },
   { program: 'ib_read_bw', bytes: 65_536, iterations: 200 },
-  { program: 'ib_send_lat', bytes: 5000, iterations: 300 },
+  { program: 'ib_send_lat', bytes: 5000, iterations: 300, sleeps: true },
 ];
-
-/** perftest's -R: rdma_cm connects, and carries what the two sides tell each other. */
-function perftest(role: Role, { program, bytes, iterations }: PerftestLoad): Meeting['play'] {
-  const event = isLatency(program) ? '-e' : '-t 64 -Q 1';
-  const letters = `-R -d rxe0 -F -m ${MTU_BYTES} -s ${bytes} -n ${iterations} ${event}`;
-  const words = `${program} ${bytes} ${iterations} ${MTU_BYTES}`;
-  const line = new RegExp(`^\\s*${bytes}\\s+${iterations}\\s`, 'm');
-  const complaint = /Failed|Unable|Couldn't|Bad wc|Unexpected/;
-  const done = isLatency(program) ? /^done$/m : /^it says .*, fast[^]*^done$/m;
-  return ({ ours, theirs, ourAddress, theirAddress }) => [
-    role === 'server'
-      ? [
-          {
-            machine: ours,
-            command: `${PERFTEST_PEER} server ${ourAddress} ${words}`,
-            listening: /^listening/m,
-            passed: done,
-          },
-          {
-            machine: theirs,
-            command: `${program} ${letters} ${ourAddress}`,
-            passed: line,
-            complaint,
-          },
-        ]
-      : [
-          {
-            machine: theirs,
-            command: `stdbuf -oL ${program} ${letters} --source_ip ${theirAddress}`,
-            ...{
-              listening: /Waiting for client/,
-              until: listensByCm(program),
-              passed: line,
-              complaint,
-            },
-          },
-          {
-            machine: ours,
-            command: `${PERFTEST_PEER} client ${theirAddress} ${words}`,
-            passed: /^done$/m,
-          },
-        ],
-  ];
-}
 
 /** One of each program, the roles and families in turn, is in the small run. */
 const MEETINGS: readonly Meeting[] = ROLES.flatMap((role): Meeting[] => [
@@ -325,6 +273,6 @@ const MEETINGS: readonly Meeting[] = ROLES.flatMap((role): Meeting[] => [
     what: `RC, ${load.iterations} of ${load.bytes} B`,
     ...{ role, family: 'IPv4' as const },
     ...{ quick: load.program === 'ib_write_bw' && role === 'server' },
-    play: perftest(role, load),
+    play: (at: Places) => [perftest(role, load, 'verbs', at)],
   })),
 ]);
