@@ -42,7 +42,7 @@ export interface EpAttributes {
    * nothing at the peer is touched, and no request of the consumer's displaced. Where there is no
    * answer either, the retries of `transport` run out, and the endpoint is BROKEN: for a peer that
    * has been killed or switched off, after `keepAliveMs` and 4 * (retryCount + 1) ACK timeouts at
-   * most (docs/dat-map.md).
+   * most (docs/liveness.md).
    */
   readonly keepAliveMs: number;
   readonly transport: EpTransportAttributes;

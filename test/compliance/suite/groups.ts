@@ -13,6 +13,7 @@ import { disconnecting } from './disconnecting.js';
 import { dispatching } from './dispatching.js';
 import { flowControl } from './flow-control.js';
 import { immediates } from './immediates.js';
+import { keepAlive } from './keep-alive.js';
 import { lifetimes } from './lifetimes.js';
 import { listening } from './listening.js';
 import { losing } from './losing.js';
@@ -55,5 +56,6 @@ export const behaviourGroups: readonly BehaviourGroup[] = [
   disconnecting,
   losing,
   breaking,
+  keepAlive,
   closing,
 ];

@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Ia, openIa } from '../../core/index.js';
+import { softroce } from '../../providers/softroce/index.js';
+import { Side } from './talker.js';
+import type { VictimEnd, VictimPlan } from './victim.js';
+import { establish, startVictim } from './victims.js';
+
+const [OWN, VICTIM] = ['127.0.44.11', '127.0.44.12'] as const;
+const OTHER_VICTIM = '127.0.44.13';
+const CONN_QUAL = 4400;
+/** Far less than any retry or keep-alive would need, and enough for a busy machine. */
+const PROMPT_MS = 2500;
+
+const ENDS: readonly VictimEnd[] = ['exit', 'throw', 'end', 'exit in an upcall'];
+
+const ALL = ['DISCONNECTED', 'DISCONNECTED', 'DISCONNECTED'];
+
+describe('a process that ends with connections open', () => {
+  let ia: Ia;
+  before(async () => void (ia = await openIa(softroce({ addresses: [OWN] }))));
+  after(() => ia.close());
+
+  /** What its peers have heard soon after it has ended in that way. */
+  async function lastWords(
+    end: VictimEnd,
+    options: Partial<VictimPlan>,
+  ): Promise<(string | undefined)[]> {
+    const plan: VictimPlan = {
+      role: 'connect',
+      own: VICTIM,
+      peer: OWN,
+      connQual: CONN_QUAL,
+      phase: 'idle',
+      moves: false,
+      connections: 3,
+      port: 'native',
+      attributes: {},
+      ...options,
+    };
+    const victim = startVictim(plan);
+    const quiet = await establish(new Side(ia), plan, victim);
+    const startMs = performance.now();
+    const exited = once(victim.child, 'exit');
+    victim.tell(end);
+    await exited;
+    while (quiet.some(({ ended }) => ended === undefined)) {
+      if (performance.now() > startMs + PROMPT_MS) break;
+      await delay(2);
+    }
+    const heard = quiet.map(({ ended }) => ended);
+    for (const talker of quiet) if (talker.ended === undefined) talker.ep.disconnect();
+    await victim.end();
+    return heard;
+  }
+
+  for (const end of ENDS) {
+    it(`tells its peers, whom it has called or who have called: ${end}`, async () => {
+      const heard = await Promise.all([
+        lastWords(end, {}),
+        lastWords(end, { role: 'accept', own: OTHER_VICTIM, connQual: CONN_QUAL + 10 }),
+      ]);
+      assert.deepEqual(heard, [ALL, ALL]);
+    });
+  }
+
+  it('tells more of them than MADs go at a time', async () => {
+    const heard = await lastWords('exit', { connections: 300 });
+    assert.equal(heard.filter((text) => text === 'DISCONNECTED').length, 300);
+  });
+
+  it('tells them over node:dgram too', async () => {
+    const heard = await lastWords('exit', { port: 'dgram' });
+    assert.deepEqual(heard, ALL);
+  });
+
+  it('tells them in the middle of a stream', async () => {
+    const heard = await lastWords('exit', { phase: 'write', moves: true });
+    assert.deepEqual(heard, ALL);
+  });
+});
