@@ -194,10 +194,10 @@ export class EpEvents implements OverrunListener {
     return this.states.stream$;
   }
 
+  /** Of those event dispatchers, the one that is private. */
   stream<E extends DatEvent>(operation: string, ...evds: readonly Evd[]): Observable<E> {
-    const [first] = evds;
-    const isPrivate = evds.every((evd) => evd === first && this.init.privateEvds.includes(evd));
-    return streamOf<E>(operation, first as Evd, isPrivate);
+    const own = evds.find((evd) => this.init.privateEvds.includes(evd));
+    return streamOf<E>(operation, own ?? (evds[0] as Evd), own !== undefined);
   }
 
   private dtoEvds(): Evd[] {

@@ -115,8 +115,9 @@ export abstract class EpObserving extends EpCore {
   }
 
   /**
-   * DTO completions, when the endpoint was made without EVDs for receives and requests.
-   * @throws DatError DAT_INVALID_STATE when there are EVDs: use their `events$`
+   * DTO completions of receives, requests or both: of what the endpoint was made without an EVD for.
+   * One subscriber.
+   * @throws DatError DAT_INVALID_STATE when there are EVDs for both: use their `events$`
    */
   get completions$(): Observable<DatEvent> {
     return this.events.stream<DatEvent>('ep.completions$', this.init.requestEvd, this.init.recvEvd);
