@@ -39,6 +39,8 @@ export class EpEvents implements OverrunListener {
   /** There from the first subscriber on. */
   private states: PresentValue<EpStateName> | undefined = undefined;
   private holds: (() => void)[] | undefined = undefined;
+  /** Looks for failures while the state is watched. */
+  private vigils: (() => void)[] | undefined = undefined;
   private receiveHold: (() => void) | undefined = undefined;
 
   constructor(
@@ -91,9 +93,12 @@ export class EpEvents implements OverrunListener {
     return {
       commit: () => {
         const watching = this.receiveHold !== undefined;
+        const isWatched = this.vigils !== undefined;
         this.watchReceives(false);
+        this.watchFailures(false);
         this.init = next;
         this.watchReceives(watching);
+        this.watchFailures(isWatched);
         for (const evd of old.privateEvds) {
           if (!next.privateEvds.includes(evd)) this.ia.freePrivateEvd(evd);
         }
@@ -106,6 +111,7 @@ export class EpEvents implements OverrunListener {
   close(): void {
     this.watchCompletions(false);
     this.watchReceives(false);
+    this.watchFailures(false);
     this.leave();
     this.states?.complete();
     for (const evd of this.init.privateEvds) this.ia.freePrivateEvd(evd);
@@ -141,6 +147,12 @@ export class EpEvents implements OverrunListener {
     if (watch === (this.receiveHold !== undefined)) return;
     this.receiveHold?.();
     this.receiveHold = watch ? this.init.recvEvd.hold() : undefined;
+  }
+
+  /** While true, failed completions are taken in even if nothing takes the EVD's events. */
+  private watchFailures(watch: boolean): void {
+    for (const end of this.vigils ?? []) end();
+    this.vigils = watch ? this.dtoEvds().map((evd) => evd.watchFailures()) : undefined;
   }
 
   post(name: ConnectionEventName, details: ConnectionEventDetails, before: boolean): void {
@@ -189,7 +201,8 @@ export class EpEvents implements OverrunListener {
 
   /** The state, now and whenever it changes. @param state the present one */
   statesFrom(state: EpStateName): Observable<EpStateName> {
-    this.states ??= new PresentValue(state, this.ia.context.scheduler);
+    const onWatched = (isWatched: boolean): void => this.watchFailures(isWatched);
+    this.states ??= new PresentValue(state, this.ia.context.scheduler, onWatched);
     if (this.ep.isFreed) this.states.complete();
     return this.states.stream$;
   }
