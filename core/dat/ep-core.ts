@@ -165,7 +165,14 @@ export abstract class EpCore extends EpBindPosts {
     return this.init.attributes;
   }
 
+  /** A failure that is in a completion queue, and has not been looked at, counts (see `query`). */
   get state(): EpStateName {
+    if (this.knownState === 'CONNECTED') this.takeInCompletions();
+    return this.knownState;
+  }
+
+  /** As far as completions have been looked at: what posts go by. */
+  protected get knownState(): EpStateName {
     return this.connection.state;
   }
 

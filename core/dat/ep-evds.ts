@@ -55,7 +55,18 @@ const STEPS: readonly Step[] = [
   },
   ...completionSteps('recvEvd'),
 ];
-const STEPS_OF_TWO: readonly Step[] = [...STEPS, ...completionSteps('requestEvd')];
+const STEPS_OF_TWO: readonly Step[] = [
+  ...STEPS,
+  ...completionSteps('requestEvd'),
+  {
+    take: ({ recvEvd, requestEvd }) => recvEvd.addErrorSource(requestEvd),
+    giveBack: ({ recvEvd, requestEvd }) => recvEvd.removeErrorSource(requestEvd),
+  },
+  {
+    take: ({ recvEvd, requestEvd }) => requestEvd.addErrorSource(recvEvd),
+    giveBack: ({ recvEvd, requestEvd }) => requestEvd.removeErrorSource(recvEvd),
+  },
+];
 
 function stepsOf(init: EpInit): readonly Step[] {
   return init.requestEvd === init.recvEvd ? STEPS : STEPS_OF_TWO;

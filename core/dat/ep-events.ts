@@ -41,6 +41,8 @@ export class EpEvents implements OverrunListener {
   /** There from the first subscriber on. */
   private states: PresentValue<EpStateName> | undefined = undefined;
   private holds: (() => void)[] | undefined = undefined;
+  /** Looks for failures while the state is watched. */
+  private vigils: (() => void)[] | undefined = undefined;
   private receiveHold: (() => void) | undefined = undefined;
   private requestHold: (() => void) | undefined = undefined;
   /** Of lives that a reset has ended. */
@@ -96,9 +98,12 @@ export class EpEvents implements OverrunListener {
     return {
       commit: () => {
         const watching = this.receiveHold !== undefined;
+        const isWatched = this.vigils !== undefined;
         this.watchReceives(false);
+        this.watchFailures(false);
         this.init = next;
         this.watchReceives(watching);
+        this.watchFailures(isWatched);
         for (const evd of old.privateEvds) {
           if (!next.privateEvds.includes(evd)) this.ia.freePrivateEvd(evd);
         }
@@ -113,6 +118,7 @@ export class EpEvents implements OverrunListener {
     this.watchReceives(false);
     this.watchRequests(false);
     for (const leftovers of this.leftovers ?? []) leftovers.drop();
+    this.watchFailures(false);
     this.leave();
     this.states?.complete();
     for (const evd of this.init.privateEvds) this.ia.freePrivateEvd(evd);
@@ -164,6 +170,12 @@ export class EpEvents implements OverrunListener {
     this.requestHold = watch ? this.init.requestEvd.hold() : undefined;
   }
 
+  /** While true, failed completions are taken in even if nothing takes the EVD's events. */
+  private watchFailures(watch: boolean): void {
+    for (const end of this.vigils ?? []) end();
+    this.vigils = watch ? this.dtoEvds().map((evd) => evd.watchFailures()) : undefined;
+  }
+
   post(name: ConnectionEventName, details: ConnectionEventDetails, before: boolean): void {
     const { privateData, detail, flightRecord } = details;
     const event: ConnectionEvent = {
@@ -210,15 +222,16 @@ export class EpEvents implements OverrunListener {
 
   /** The state, now and whenever it changes. @param state the present one */
   statesFrom(state: EpStateName): Observable<EpStateName> {
-    this.states ??= new PresentValue(state, this.ia.context.scheduler);
+    const onWatched = (isWatched: boolean): void => this.watchFailures(isWatched);
+    this.states ??= new PresentValue(state, this.ia.context.scheduler, onWatched);
     if (this.ep.isFreed) this.states.complete();
     return this.states.stream$;
   }
 
+  /** Of those event dispatchers, the one that is private. */
   stream<E extends DatEvent>(operation: string, ...evds: readonly Evd[]): Observable<E> {
-    const [first] = evds;
-    const isPrivate = evds.every((evd) => evd === first && this.init.privateEvds.includes(evd));
-    return streamOf<E>(operation, first as Evd, isPrivate);
+    const own = evds.find((evd) => this.init.privateEvds.includes(evd));
+    return streamOf<E>(operation, own ?? (evds[0] as Evd), own !== undefined);
   }
 
   private dtoEvds(): Evd[] {

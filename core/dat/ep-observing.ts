@@ -11,11 +11,15 @@ import { checkWatermark } from './ep-watermarks.js';
 import { checkReset } from './guards.js';
 
 export abstract class EpObserving extends EpCore {
-  /** Everything there is to know of the endpoint (dat_ep_query). */
+  /**
+   * Everything there is to know of the endpoint (dat_ep_query): completions that have come are taken
+   * in first, so that a connection that has failed is DISCONNECTED, and BROKEN is queued.
+   */
   query(): EpParameters {
     const operation = 'ep.query';
     this.ia.context.trace?.(operation, { ep: this.id });
     this.assertLive(operation);
+    this.takeInCompletions();
     const { ia, state, pz, attributes, qpn } = this;
     const { recvEvd, requestEvd, connectEvd, srq } = this.init;
     const { remoteGid, target } = this.connection;
@@ -116,14 +120,18 @@ export abstract class EpObserving extends EpCore {
   }
 
   /**
-   * DTO completions, when the endpoint was made without EVDs for receives and requests.
-   * @throws DatError DAT_INVALID_STATE when there are EVDs: use their `events$`
+   * DTO completions of receives, requests or both: of what the endpoint was made without an EVD for.
+   * One subscriber.
+   * @throws DatError DAT_INVALID_STATE when there are EVDs for both: use their `events$`
    */
   get completions$(): Observable<DatEvent> {
     return this.events.stream<DatEvent>('ep.completions$', this.init.requestEvd, this.init.recvEvd);
   }
 
-  /** The state, now and whenever it changes; completes when the endpoint is freed. */
+  /**
+   * The state, now and whenever it changes; completes when the endpoint is freed. While it has a
+   * subscriber, failures are looked for, whether or not anything takes the endpoint's events.
+   */
   get state$(): Observable<EpStateName> {
     return this.events.statesFrom(this.state);
   }
@@ -131,7 +139,7 @@ export abstract class EpObserving extends EpCore {
   [inspect.custom](): string {
     const { sends, receives } = this.queues;
     return (
-      `Ep { id: ${this.id}, state: '${this.state}', qpn: 0x${this.qpn.toString(16)}, ` +
+      `Ep { id: ${this.id}, state: '${this.knownState}', qpn: 0x${this.qpn.toString(16)}, ` +
       `requests: ${sends.outstanding}/${sends.limit}, ` +
       `receives: ${receives.outstanding}/${receives.limit}${this.isFreed ? ', freed' : ''} }`
     );

@@ -25,6 +25,7 @@ export abstract class EpPoster extends DatHandle {
   abstract readonly ia: Ia;
   abstract readonly attributes: EpAttributes;
   abstract readonly state: EpStateName;
+  protected abstract readonly knownState: EpStateName;
   abstract readonly pz: Pz;
   /** Of the present life: `ep.reset()` puts others in place. */
   protected abstract queues: EpQueues;
@@ -55,20 +56,20 @@ export abstract class EpPoster extends DatHandle {
   }
 
   protected checkLegal(operation: string, call: EpCall): Legality {
-    const { subtype, calls } = EP_STATES[this.state];
+    const { subtype, calls } = EP_STATES[this.knownState];
     const legality = calls[call];
     if (legality !== 'illegal') return legality;
     throw new DatError('DAT_INVALID_STATE', {
       subtype,
       operation,
-      message: `endpoint ${this.id} is ${this.state}`,
-      value: this.state,
+      message: `endpoint ${this.id} is ${this.knownState}`,
+      value: this.knownState,
     });
   }
 
   /** `checkLegal` for posts. In CONNECTED all are legal, which spares the look-up of a name. */
   protected checkPost(operation: string, call: 'postRequest' | 'postReceive'): void {
-    if (this.state !== 'CONNECTED') this.checkLegal(operation, call);
+    if (this.knownState !== 'CONNECTED') this.checkLegal(operation, call);
   }
 
   /** @param mask flags that the request takes besides UNSIGNALLED */

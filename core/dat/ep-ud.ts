@@ -264,14 +264,15 @@ export class UdEp extends DatHandle {
   }
 
   /**
-   * Completions, when the endpoint was made without EVDs. One subscriber.
-   * @throws DatError DAT_INVALID_STATE when there are EVDs: use their `events$`
+   * Completions of receives, requests or both: of what the endpoint was made without an EVD for.
+   * One subscriber.
+   * @throws DatError DAT_INVALID_STATE when there are EVDs for both: use their `events$`
    */
   get completions$(): Observable<DatagramEvent> {
-    const [own] = this.init.privateEvds;
-    const { requestEvd, recvEvd } = this.init;
-    const isPrivate = requestEvd === own && recvEvd === own;
-    return streamOf<DatEvent>('ep.completions$', recvEvd, isPrivate) as Observable<DatagramEvent>;
+    const { recvEvd, privateEvds } = this.init;
+    const [own = recvEvd] = privateEvds;
+    const events$ = streamOf<DatEvent>('ep.completions$', own, privateEvds.length > 0);
+    return events$ as Observable<DatagramEvent>;
   }
 
   [inspect.custom](): string {

@@ -11,7 +11,10 @@ import { IaMemory } from './ia-memory.js';
 import { Pz } from './pz.js';
 import { Srq } from './srq.js';
 
-/** What `ia.createEndpoint` takes. An EVD that is not given is private: see `Ep.completions$`. */
+/**
+ * What `ia.createEndpoint` takes. What has no EVD here goes to a private one, which is offered as a
+ * stream: `Ep.completions$` (receives, requests or both) and `Ep.connection$`.
+ */
 export interface EndpointOptions {
   readonly pz: Pz;
   /** Takes completions of receives. */

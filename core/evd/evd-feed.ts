@@ -20,6 +20,9 @@ import type { UpcallOwner } from './upcall.js';
 import { UpcallRunner } from './upcall-runner.js';
 import { unhandled } from './unhandled.js';
 
+/** Other EVDs that a poll looks at when it has found nothing, of as many as there are. */
+const SOURCES_A_POLL = 16;
+
 /** Who must know that completions are lost. */
 export interface OverrunListener {
   /** @param evd number of the event dispatcher whose completion queue has overrun */
@@ -40,6 +43,8 @@ export abstract class EvdFeed {
   protected readonly counts = new Counters<EvdCounterName>(EVD_COUNTERS);
   protected open = true;
   private readonly errorSources = new Map<EvdFeed, number>();
+  /** Where polls go on to look. */
+  private round: Iterator<EvdFeed, undefined> = this.errorSources.keys();
   private readonly overrunListeners = new Set<OverrunListener>();
   protected reserved = 0;
   private configuring = 0;
@@ -151,9 +156,10 @@ export abstract class EvdFeed {
   }
 
   /**
-   * For a connect EVD: while a waiter, subscription or upcall takes its events, `source` (a DTO EVD
-   * of the same endpoint) is armed for failed completions even though nobody wants its events, so
-   * that the endpoint notices a failure and breaks without a dequeue.
+   * For an EVD of an endpoint: while a waiter, subscription or upcall takes its events, `source` (a
+   * DTO EVD of the same endpoint) is armed for failed completions even though nothing wants its
+   * events, so that the endpoint notices a failure and breaks without a dequeue. A poll that finds
+   * nothing looks there, too.
    * @returns ends it; calling it again does nothing
    */
   watchErrors(source: EvdFeed): () => void {
@@ -271,6 +277,30 @@ export abstract class EvdFeed {
     if (vigilant === this.vigilant) return;
     this.vigilant = vigilant;
     for (const source of this.errorSources.keys()) source.watched(vigilant ? 1 : -1);
+  }
+
+  /**
+   * For a poll that has found nothing: failures in other queues of the same endpoints are taken in.
+   * Of many, each poll looks at the next few.
+   */
+  protected lookAround(): void {
+    for (let left = Math.min(SOURCES_A_POLL, this.errorSources.size); left > 0; left--) {
+      let { value } = this.round.next();
+      if (value === undefined) {
+        this.round = this.errorSources.keys();
+        ({ value } = this.round.next());
+      }
+      value?.scan();
+    }
+  }
+
+  /**
+   * Failed completions are taken in as they come, whether or not anything wants the events.
+   * @returns ends it; calling it again does nothing
+   */
+  watchFailures(): () => void {
+    this.watched(1);
+    return once(() => this.watched(-1));
   }
 
   private watched(change: 1 | -1): void {

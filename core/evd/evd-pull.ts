@@ -33,6 +33,8 @@ const WAIT_OPTIONS = ['threshold', 'timeoutMs', 'signal'];
  * completions are there when a post returns would let nothing else run.
  */
 const WAITS_A_TURN = 256;
+/** Polls of a consumer that spins, of which one looks at other queues of the same endpoints. */
+const POLLS_A_LOOK = 64;
 /** Events in one batch of an iteration. */
 const MAX_BATCH = 256;
 
@@ -40,6 +42,7 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
   protected waiting: EvdWaiting = 'WAITABLE';
   private polling: PollingMode = 'event';
   private waits = 0;
+  private emptyPolls = 0;
 
   /**
    * Takes the oldest event; undefined is DAT_QUEUE_EMPTY. Always legal. In polling mode 'spin' an
@@ -50,6 +53,7 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
     this.checkOpen('evd.dequeue');
     let event = this.store.take();
     if (event === undefined && this.spin()) event = this.store.take();
+    if (event === undefined && this.sought()) event = this.store.take();
     this.countDequeue(event !== undefined);
     return event;
   }
@@ -69,6 +73,7 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
     const end = Math.min(max, batch.capacity);
     let count = this.store.takeBatch(batch, end);
     if (count === 0 && end > 0 && this.spin()) count = this.store.takeBatch(batch, end);
+    if (count === 0 && end > 0 && this.sought()) count = this.store.takeBatch(batch, end);
     batch.count = count;
     this.countDequeue(count > 0);
     return count;
@@ -200,6 +205,7 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
   private outlook(threshold: number, mayBlock: boolean): 'ready' | 'next turn' | 'events to come' {
     this.store.scan();
     this.waits += 1;
+    if (this.store.pending < threshold) this.lookAround();
     if (this.store.pending < threshold) return 'events to come';
     return mayBlock && this.waits % WAITS_A_TURN === 0 ? 'next turn' : 'ready';
   }
@@ -282,6 +288,16 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
   private spin(): boolean {
     if (this.polling !== 'spin' || this.cq === undefined) return false;
     return this.host.device.progress();
+  }
+
+  /**
+   * A poll has found nothing: a failure elsewhere may be what the consumer waits for. One that spins
+   * looks there now and then.
+   */
+  private sought(): boolean {
+    if (this.polling === 'spin' && ++this.emptyPolls % POLLS_A_LOOK !== 0) return false;
+    this.lookAround();
+    return this.store.pending > 0;
   }
 
   protected checkOpen(operation: string): void {

@@ -261,6 +261,7 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
   query(): EvdParam {
     this.checkOpen('evd.query');
     this.store.scan();
+    this.lookAround();
     const gate = this.upcalls.gate;
     return {
       id: this.id,

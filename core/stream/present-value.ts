@@ -14,6 +14,8 @@ export class PresentValue<T> {
   constructor(
     private value: T,
     private readonly scheduler: Scheduler,
+    /** Told when the first subscriber comes, and when the last has gone. */
+    private readonly onWatched: (isWatched: boolean) => void = () => undefined,
   ) {}
 
   /** Any number of subscribers. */
@@ -26,7 +28,10 @@ export class PresentValue<T> {
       }
       const subscribers = (this.subscribers ??= new Set());
       subscribers.add(subscriber);
-      return () => void subscribers.delete(subscriber);
+      if (subscribers.size === 1) this.onWatched(true);
+      return () => {
+        if (subscribers.delete(subscriber) && subscribers.size === 0) this.onWatched(false);
+      };
     });
   }
 

@@ -11,7 +11,7 @@ describe('breaking', () => {
     ep.postRecv(lmr.segment(), 1);
     for (const cookie of [2, 3, 4]) ep.postSend(lmr.segment(), cookie);
     device.qp.completeSend(WcStatus.RETRY_EXC_ERR);
-    assert.equal(ep.state, 'CONNECTED');
+    assert.equal(ep.state, 'DISCONNECTED');
     const events = drain(evd);
     assert.deepEqual(texts(events), [
       'dto 2 TRANSPORT',
