@@ -3,10 +3,11 @@
  * with the reason why it may survive, fails the command.
  *
  *   npm run mutants -- [--only AREA,...] [--sample PERCENT] [--seed N] [--minutes N] [--jobs N]
+ *                      [--note]   writes those without a reason there, as `open`
  *
  * Areas are those of areas.ts, and `plugins/cm`: the rows of its state tables.
  */
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { AREAS } from './areas.js';
@@ -18,7 +19,7 @@ const NAMES = [ROWS, ...Object.keys(AREAS)];
 const JUDGED = join(import.meta.dirname, '../../../test/mutation/survivors.json');
 
 /** By area and file: name of the mutant, and the reason why it may survive. */
-type Judged = Readonly<Record<string, Readonly<Record<string, string>>>>;
+type Judged = Record<string, Record<string, string>>;
 
 const { values } = parseArgs({
   options: {
@@ -27,6 +28,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
     minutes: { type: 'string', default: 'Infinity' },
     jobs: { type: 'string', default: '2' },
+    note: { type: 'boolean', default: false },
   },
 });
 const unknown = values.only.split(',').filter((name) => !NAMES.includes(name));
@@ -44,12 +46,17 @@ for (const name of values.only.split(',')) {
   const begun = performance.now();
   const survivors = new Set(await trial(name));
   const news = [...survivors].filter((one) => !isJudged(one));
-  for (const one of news) console.log(`survives: ${one}`);
+  for (const one of news) {
+    console.log(`survives: ${one}`);
+    const [file, mutant] = partsOf(one);
+    if (values.note) (judged[file] ??= {})[mutant] = 'open';
+  }
   const seconds = Math.round((performance.now() - begun) / 1000);
   console.log(`${name}: ${survivors.size} survivors, ${news.length} not judged; ${seconds} s`);
   unjudged += news.length;
 }
-process.exitCode = unjudged === 0 ? 0 : 1;
+if (values.note) writeFileSync(JUDGED, `${JSON.stringify(sorted(judged), undefined, 2)}\n`);
+process.exitCode = unjudged === 0 || values.note ? 0 : 1;
 
 /** Survivors, as `file: name`. */
 async function trial(name: string): Promise<string[]> {
@@ -71,6 +78,17 @@ async function trial(name: string): Promise<string[]> {
 }
 
 function isJudged(survivor: string): boolean {
-  const [file = ''] = survivor.split(': ', 1);
-  return judged[file]?.[survivor.slice(file.length + 2)] !== undefined;
+  const [file, mutant] = partsOf(survivor);
+  return judged[file]?.[mutant] !== undefined;
+}
+
+function partsOf(survivor: string): [file: string, mutant: string] {
+  const at = survivor.indexOf(': ');
+  return [survivor.slice(0, at), survivor.slice(at + 2)];
+}
+
+function sorted(whole: Judged): Judged {
+  const byName = <T>(record: Record<string, T>): Record<string, T> =>
+    Object.fromEntries(Object.entries(record).sort(([one], [other]) => (one < other ? -1 : 1)));
+  return byName(Object.fromEntries(Object.entries(whole).map(([file, of]) => [file, byName(of)])));
 }
