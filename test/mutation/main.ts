@@ -1,120 +1,94 @@
 /**
- * Mutants of the CM's state tables: each row is dropped, sent elsewhere, robbed of an action, or
- * has its queue pair fail behind the message, and the tests must notice. Prints the survivors.
- * Other orders of actions are not seen from outside: timers start and events are told at the end.
+ * Which changes to the program no quick test notices. A survivor that is not in survivors.json,
+ * with the reason why it may survive, fails the command.
  *
- *   node dist/test/mutation/main.js [active|passive|asking|asked]
+ *   npm run mutants -- [--only AREA,...] [--sample PERCENT] [--seed N] [--minutes N] [--jobs N]
+ *                      [--note]   writes those without a reason there, as `open`
+ *
+ * Areas are those of areas.ts, and `plugins/cm`: the rows of its state tables.
  */
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import Mocha from 'mocha';
-import { ACTIVE_TABLE, PASSIVE_TABLE } from '../../plugins/cm/cm-states.js';
-import { ASKED_TABLE, ASKING_TABLE } from '../../plugins/cm/sidr-states.js';
+import { parseArgs } from 'node:util';
+import { AREAS } from './areas.js';
+import { type Options, tryArea } from './program.js';
+import { tryRows } from './rows.js';
 
-interface Row {
-  readonly next: string;
-  readonly actions: readonly string[];
-}
-type Inputs = Record<string, Row>;
+const ROWS = 'plugins/cm';
+const NAMES = [ROWS, ...Object.keys(AREAS)];
+const JUDGED = join(import.meta.dirname, '../../../test/mutation/survivors.json');
 
-const TABLES: Readonly<Record<string, Readonly<Record<string, Inputs>>>> = {
-  active: ACTIVE_TABLE,
-  passive: PASSIVE_TABLE,
-  asking: ASKING_TABLE,
-  asked: ASKED_TABLE,
+/** By area and file: name of the mutant, and the reason why it may survive. */
+type Judged = Record<string, Record<string, string>>;
+
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string', default: NAMES.join() },
+    sample: { type: 'string', default: '100' },
+    seed: { type: 'string', default: '1' },
+    minutes: { type: 'string', default: 'Infinity' },
+    jobs: { type: 'string', default: '2' },
+    note: { type: 'boolean', default: false },
+  },
+});
+const unknown = values.only.split(',').filter((name) => !NAMES.includes(name));
+if (unknown.length > 0) throw new Error(`no area ${unknown.join()}: ${NAMES.join(', ')}`);
+const options: Options = {
+  sample: Number(values.sample) / 100,
+  seed: Number(values.seed),
+  jobs: Number(values.jobs),
+  deadlineMs: performance.now() + Number(values.minutes) * 60_000,
 };
+const judged = JSON.parse(readFileSync(JUDGED, 'utf8')) as Judged;
 
-/** Quick ones first: most mutants die at once. */
-const FILES = ['rows', 'sidr-rows', 'handshake', 'mra', 'refusals', 'closing', 'endings', 'sidr'];
-/** They only cost time here. */
-const SLOW = /random/;
-
-interface Mutant {
-  readonly name: string;
-  readonly inputs: Inputs;
-  readonly input: string;
-  readonly row: Row | undefined;
+let unjudged = 0;
+for (const name of values.only.split(',')) {
+  const begun = performance.now();
+  const survivors = new Set(await trial(name));
+  const news = [...survivors].filter((one) => !isJudged(one));
+  for (const one of news) {
+    console.log(`survives: ${one}`);
+    const [file, mutant] = partsOf(one);
+    if (values.note) (judged[file] ??= {})[mutant] = 'open';
+  }
+  const seconds = Math.round((performance.now() - begun) / 1000);
+  console.log(`${name}: ${survivors.size} survivors, ${news.length} not judged; ${seconds} s`);
+  unjudged += news.length;
 }
+if (values.note) writeFileSync(JUDGED, `${JSON.stringify(sorted(judged), undefined, 2)}\n`);
+process.exitCode = unjudged === 0 || values.note ? 0 : 1;
 
-function mutantsOf(table: string): Mutant[] {
-  const states = Object.entries(TABLES[table] ?? {});
-  return states.flatMap(([state, inputs]) =>
-    Object.entries(inputs).flatMap(([input, row]) =>
-      changesOf(state, row).map(([change, changed]) => ({
-        name: `${table} ${state} ${input}: ${change}`,
-        inputs,
-        input,
-        row: changed,
-      })),
-    ),
+/** Survivors, as `file: name`. */
+async function trial(name: string): Promise<string[]> {
+  const area = AREAS[name];
+  if (area === undefined) {
+    const { tried, survivors } = await tryRows();
+    console.log(`${name}: ${tried} mutants of rows`);
+    return survivors.map((one) => `${name}: ${one}`);
+  }
+  const { tried, survivors, killed, atLoad, notTried } = await tryArea(area, options);
+  console.log(
+    `${name}: ${tried} mutants tried, ${atLoad} of what runs at load left out, ` +
+      `${notTried} left for want of time`,
   );
-}
-
-function changesOf(state: string, row: Row): [string, Row | undefined][] {
-  const { next, actions } = row;
-  const others = ['IDLE', 'TIMEWAIT', 'ESTABLISHED', state].filter((other) => other !== next);
-  const without = (i: number): string[] => actions.filter((_, at) => at !== i);
-  const swapped = (i: number): string[] =>
-    actions.map((action, at) => actions[at === i ? i + 1 : at === i + 1 ? i : at] ?? action);
-  return [
-    ['no row', undefined],
-    ...[...new Set(others)].map((other): [string, Row] => [
-      `to ${other}`,
-      { next: other, actions },
-    ]),
-    ...actions.flatMap((action, i): [string, Row][] => {
-      if (isMoot(state, row, action)) return [];
-      return [[`without ${action}`, { next, actions: without(i) }]];
-    }),
-    ...actions.flatMap((action, i): [string, Row][] => {
-      const follows = actions[i + 1] ?? '';
-      if (action !== 'failQp' || !follows.startsWith('send')) return [];
-      return [[`${follows} before failQp`, { next, actions: swapped(i) }]];
-    }),
-  ];
-}
-
-/** `goOn` leads to one of the others. */
-const RESTARTS = ['startTimewait', 'startDreqRetries', 'goOn'];
-
-/** Whether doing without an action changes nothing, by what the table does not say. */
-function isMoot(state: string, { next, actions }: Row, action: string): boolean {
-  // Whoever becomes idle stops all timers; nothing more can be told.
-  if (next === 'IDLE') return action === 'mute' || action === 'stopTimers';
-  // The one timer of these states is started anew; while REP is waited for there is another one.
-  const restarts = actions.some((one) => RESTARTS.includes(one));
-  return action === 'stopTimers' && restarts && !/^(REQ_SENT|MRA_REQ_RCVD)$/.test(state);
-}
-
-async function failures(mocha: Mocha): Promise<number> {
-  return new Promise((resolve) => {
-    mocha.run((failed) => resolve(failed));
-  });
-}
-
-async function main(tables: readonly string[]): Promise<void> {
-  const mocha = new Mocha({ bail: true, timeout: 5000, reporter: class {} as never });
-  mocha.cleanReferencesAfterRun(false).grep(SLOW).invert();
-  for (const file of FILES) {
-    mocha.addFile(join(import.meta.dirname, `../unit/cm/${file}.test.js`));
+  for (const { file, name: mutant } of killed) {
+    if (judged[file]?.[mutant] !== undefined) console.log(`noticed by now: ${file}: ${mutant}`);
   }
-  await mocha.loadFilesAsync();
-  if ((await failures(mocha)) > 0) throw new Error('the tests fail without a mutation');
-  const survivors: string[] = [];
-  let count = 0;
-  for (const { name, inputs, input, row } of tables.flatMap(mutantsOf)) {
-    const original = inputs[input] as Row;
-    if (row === undefined) delete inputs[input];
-    else inputs[input] = row;
-    if ((await failures(mocha)) === 0) {
-      survivors.push(name);
-      console.log(`survives: ${name}`);
-    }
-    inputs[input] = original;
-    count++;
-  }
-  console.log(`${count} mutants, ${survivors.length} survivors`);
-  process.exitCode = survivors.length === 0 ? 0 : 1;
+  return survivors.map(({ file, name: mutant }) => `${file}: ${mutant}`);
 }
 
-const asked = process.argv.slice(2);
-await main(asked.length === 0 ? Object.keys(TABLES) : asked);
+function isJudged(survivor: string): boolean {
+  const [file, mutant] = partsOf(survivor);
+  return judged[file]?.[mutant] !== undefined;
+}
+
+function partsOf(survivor: string): [file: string, mutant: string] {
+  const at = survivor.indexOf(': ');
+  return [survivor.slice(0, at), survivor.slice(at + 2)];
+}
+
+function sorted(whole: Judged): Judged {
+  const byName = <T>(record: Record<string, T>): Record<string, T> =>
+    Object.fromEntries(Object.entries(record).sort(([one], [other]) => (one < other ? -1 : 1)));
+  return byName(Object.fromEntries(Object.entries(whole).map(([file, of]) => [file, byName(of)])));
+}

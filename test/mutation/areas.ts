@@ -1,0 +1,37 @@
+/** What is mutated, and by which quick tests a mutant must be noticed. */
+
+export interface Area {
+  /** Folder, or file without its extension; below the root, as tests and sources lie in `dist`. */
+  readonly files: readonly string[];
+  /** Below test/unit; a folder stands for all of its quick tests. */
+  readonly tests: readonly string[];
+}
+
+const RC_TESTS = [
+  'ack-behind-answer',
+  'memory-window-invalidation',
+  'queue-pair',
+  'rc-ack-requests',
+  'rc-duplicates',
+  'rc-edges',
+  'rc-errors',
+  'rc-kept-reads',
+  'rc-receiver-wait',
+  'rc-refusal',
+  'rc-transfer',
+  'rc-wire',
+  'xrc',
+  'xrc-errors',
+];
+
+export const AREAS: Readonly<Record<string, Area>> = {
+  'core/evd': { files: ['core/evd'], tests: ['evd'] },
+  'plugins/mad': { files: ['plugins/mad'], tests: ['mad'] },
+  'plugins/xrc': { files: ['plugins/xrc'], tests: ['xrc'] },
+  'providers/hca/rc': {
+    files: ['kept-reads', 'reads', 'responder', 'responder-resources', 'response-queue'].map(
+      (file) => `providers/hca/rc/${file}`,
+    ),
+    tests: RC_TESTS.map((test) => `hca/${test}`),
+  },
+};
