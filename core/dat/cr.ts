@@ -126,7 +126,9 @@ export class Cr extends DatHandle {
    * Hands the request to whoever listens on another connection qualifier of the device
    * (dat_cr_handoff), who gets it as if it had come there. The endpoint that the request holds is
    * let go as by `reject`; the peer notices nothing.
-   * @throws DatError DAT_INVALID_PARAMETER when nobody listens there; DAT_INVALID_HANDLE
+   * @throws DatError DAT_INVALID_PARAMETER when nobody listens there, or not for such a request;
+   * DAT_INSUFFICIENT_RESOURCES when it has no room for it (DAT_RESOURCE_TEVD) or can make no
+   * endpoint (DAT_RESOURCE_TEP): the request is as it was then; DAT_INVALID_HANDLE
    */
   handoff(connQual: number): void {
     const operation = 'cr.handoff';
@@ -142,8 +144,8 @@ export class Cr extends DatHandle {
         value: connQual,
       });
     }
+    target.onHandoff(operation, this.request);
     this.retire(operation, 'handoff');
-    target.onRequest(this.request);
   }
 
   /** @internal accepts by other means than an endpoint; what `accept` throws leaves it as it was */

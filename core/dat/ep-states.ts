@@ -114,7 +114,7 @@ const ROWS: Readonly<Record<EpStateName, Row>> = {
   TENTATIVE_CONNECTION_PENDING: ['EP_TENTCONNPENDING', Y,  NO, NO,  NO, NO, Y,  NO, NO, NO, NO],
   COMPLETION_PENDING:           ['EP_COMPLPENDING',    Y,  W,  W,   NO, NO, NO, Y,  Y,  NO, Y],
   CONNECTED:                    ['EP_CONNECTED',       Y,  Y,  Y,   NO, NO, NO, Y,  Y,  NO, Y],
-  DISCONNECT_PENDING:           ['EP_DISCPENDING',     Y,  NO, NO,  NO, NO, NO, NO, Y,  NO, Y],
+  DISCONNECT_PENDING:           ['EP_DISCPENDING',     Y,  NO, NO,  NO, NO, NO, N,  Y,  NO, Y],
   DISCONNECTED:                 ['EP_DISCONNECTED',    F,  F,  F,   NO, NO, NO, N,  N,  Y,  Y],
 };
 

@@ -96,10 +96,9 @@ export class Ep extends EpObserving {
 
   /**
    * Ends the connection (dat_ep_disconnect); DISCONNECTED follows on the connect EVD. No-op in
-   * DISCONNECTED.
+   * DISCONNECTED, and `graceful` also in DISCONNECT_PENDING.
    * @param flag `graceful` lets posted requests finish first; `abrupt` (default) flushes them
-   * @throws DatError DAT_INVALID_STATE when there is nothing to disconnect; `graceful` also in
-   * DISCONNECT_PENDING
+   * @throws DatError DAT_INVALID_STATE when there is nothing to disconnect
    */
   disconnect(flag: CloseFlag = 'abrupt'): void {
     const operation = 'ep.disconnect';

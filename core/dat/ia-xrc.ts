@@ -24,7 +24,7 @@ export interface XrcDomainOptions {
 export abstract class IaXrc extends IaDatagrams {
   /**
    * Opens an XRC domain of the device.
-   * @throws DatError DAT_NOT_IMPLEMENTED where the device has no XRC; DAT_INVALID_STATE
+   * @throws DatError DAT_MODEL_NOT_SUPPORTED where the device has no XRC; DAT_INVALID_STATE
    * (`exclusive`, and it exists); DAT_INVALID_PARAMETER (`existing`, and it does not)
    */
   openXrcDomain(options: XrcDomainOptions = {}): XrcDomain {
@@ -52,7 +52,7 @@ export abstract class IaXrc extends IaDatagrams {
   private xrcModule(operation: string): XrcModule {
     const { xrc, device } = this.context;
     if (xrc !== undefined && device.capabilities.has('xrc')) return xrc;
-    throw new DatError('DAT_NOT_IMPLEMENTED', {
+    throw new DatError('DAT_MODEL_NOT_SUPPORTED', {
       operation,
       message: `device ${device.name} has no XRC`,
       value: device.name,

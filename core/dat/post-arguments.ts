@@ -31,7 +31,8 @@ const POSITIONS = new Map(
 /** Where a posting call has an argument, counted from 1; one of a single segment has no count. */
 export function positionOf(operation: string, argument: string): number {
   const call = POSITIONS.get(operation);
-  const position = call?.get(argument) ?? (argument === 'count' ? call?.get('segments') : undefined);
+  const position =
+    call?.get(argument) ?? (argument === 'count' ? call?.get('segments') : undefined);
   if (position === undefined) throw new Error(`${operation} has no argument ${argument}`);
   return position;
 }

@@ -38,9 +38,6 @@ export interface PspParameters {
   readonly flags: number;
 }
 
-/** IBTA table 108: no queue pair available. */
-const REJECT_NO_QP = 1;
-
 /** Made by `ia.createPsp()` or `ia.createPspAny()`. Keeps the process alive until it is freed. */
 export class Psp extends ServicePoint {
   readonly handleType = 'PSP';
@@ -71,7 +68,6 @@ export class Psp extends ServicePoint {
     } catch (error) {
       const { logger } = this.ia.context;
       logger.warn(`psp ${this.id}: no endpoint for a request`, { error: String(error) });
-      this.refuse(request, REJECT_NO_QP);
       return 'none left';
     }
   }

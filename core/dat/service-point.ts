@@ -4,7 +4,7 @@
  */
 import { inspect } from 'node:util';
 import { type ConnectionRequestEvent, DatEventNumber, type Evd } from '../evd/index.js';
-import { DatError, spiCall } from '../errors/index.js';
+import { DatError, type DatSubtype, spiCall } from '../errors/index.js';
 import {
   type CmListener,
   type CmRequest,
@@ -15,6 +15,7 @@ import {
 import type { Observable } from '../stream/index.js';
 import { Cr } from './cr.js';
 import type { Ep } from './ep.js';
+import { invalid } from './guards.js';
 import { DatHandle } from './handle.js';
 import type { Ia } from './ia.js';
 import { beginListening, endListening } from './listening.js';
@@ -22,6 +23,7 @@ import { streamOf } from './private-evd.js';
 import { SP_TRANSITIONS, type SpStateName, type SpTrigger } from './sp-states.js';
 
 /** IBTA table 108. */
+const REJECT_NO_QP = 1;
 const REJECT_NO_RESOURCES = 3;
 const REJECT_INVALID_SERVICE_ID = 8;
 
@@ -103,14 +105,50 @@ export abstract class ServicePoint extends DatHandle {
     if (!this.isFreed) this.stop('free', by);
   }
 
-  /** @internal a request has come, by the CM or from another service point */
+  /** @internal a request has come by the CM */
   onRequest(request: CmRequest): void {
-    if (this.current !== 'LISTENING' || !this.wants(request)) {
+    if (!this.takes(request)) {
       this.refuse(request, REJECT_INVALID_SERVICE_ID);
       return;
     }
     const held = this.endpointFor(request);
-    if (held === 'none left') return;
+    if (held === 'none left') this.refuse(request, REJECT_NO_QP);
+    else this.handOut(request, held);
+  }
+
+  /**
+   * @internal a request comes from another service point
+   * @throws DatError when this one cannot take it: the request is as it was then
+   */
+  onHandoff(operation: string, request: CmRequest): void {
+    if (!this.takes(request)) {
+      const expected = 'that of a service point which takes such requests';
+      throw invalid(operation, 2, 'connQual', this.connQual, expected);
+    }
+    if (this.evd.isFull) throw this.exhausted(operation, 'DAT_RESOURCE_TEVD', 'its EVD is full');
+    const held = this.endpointFor(request);
+    if (held === 'none left') {
+      throw this.exhausted(operation, 'DAT_RESOURCE_TEP', 'it can make no endpoint');
+    }
+    this.handOut(request, held);
+  }
+
+  private takes(request: CmRequest): boolean {
+    return this.current === 'LISTENING' && this.wants(request);
+  }
+
+  private exhausted(operation: string, subtype: DatSubtype, why: string): DatError {
+    const kind = this.handleType.toLowerCase();
+    return new DatError('DAT_INSUFFICIENT_RESOURCES', {
+      subtype,
+      operation,
+      message: `${kind} ${this.id} on connection qualifier ${this.connQual}: ${why}`,
+      hint: 'the request is still there: answer it, or hand it off later',
+      value: this.connQual,
+    });
+  }
+
+  private handOut(request: CmRequest, held: Ep | undefined): void {
     const cr = new Cr(this, request, held);
     this.unanswered.add(cr);
     const event: ConnectionRequestEvent = {

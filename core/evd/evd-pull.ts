@@ -79,6 +79,11 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
     return count;
   }
 
+  /** @internal the next event that is posted would be lost */
+  get isFull(): boolean {
+    return this.store.full;
+  }
+
   /** @internal completions of a context that are still to be dequeued, of those scanned */
   left(context: number): number {
     return this.open ? this.store.left(context) : 0;

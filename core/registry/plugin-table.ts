@@ -16,12 +16,25 @@ export interface Registration {
   readonly threadSafe?: boolean;
 }
 
+/** Open adapters by the plugin objects that they were opened with, in every registry. */
+const openByObject = new WeakMap<ConfiguredPlugin, number>();
+
+/** An adapter has been opened with a plugin at hand (or closed: -1), not by the plugin's name. */
+export function countByObject(plugin: ConfiguredPlugin, by: number): void {
+  openByObject.set(plugin, (openByObject.get(plugin) ?? 0) + by);
+}
+
 /** A registered plugin. */
 export interface PluginEntry {
   readonly kind: PluginKind;
   readonly info: ProviderInfo;
   readonly plugin: ConfiguredPlugin;
   openIas: number;
+}
+
+/** Open adapters of it: by its name, and with the plugin itself. */
+export function openIasOf({ openIas, plugin }: PluginEntry): number {
+  return openIas + (openByObject.get(plugin) ?? 0);
 }
 
 export class PluginTable {

@@ -17,7 +17,7 @@ import { checkPlugin, checkRequirements } from './checks.js';
 import { type DatConf } from './dat-conf.js';
 import { MODULE_KINDS, type ModuleKind, type ModuleSet } from './device-table.js';
 import { checkOpenOptions, open, type OpenIaOptions } from './opening.js';
-import { PluginTable, type Registration } from './plugin-table.js';
+import { countByObject, openIasOf, PluginTable, type Registration } from './plugin-table.js';
 import { type IaName, matchProviders, type ProviderInfo, providerQuery } from './provider-info.js';
 import { type ProviderRelation, relationOf } from './relation.js';
 import { type ProviderLoader, StaticProvider } from './static-provider.js';
@@ -88,10 +88,11 @@ export class Registry {
    */
   unregister(name: string, kind: PluginKind = 'provider'): void {
     const entry = this.plugins.find('registry.unregister', kind, name);
-    if (entry.openIas > 0) {
+    const openIas = openIasOf(entry);
+    if (openIas > 0) {
       throw new DatError('DAT_PROVIDER_IN_USE', {
         operation: 'registry.unregister',
-        message: `"${name}" has ${entry.openIas} open interface adapters`,
+        message: `"${name}" has ${openIas} open interface adapters`,
         hint: 'close them first',
         value: name,
       });
@@ -171,7 +172,8 @@ export class Registry {
   }> {
     if (!isName(target)) {
       checkPlugin(operation, target, 'provider');
-      return { provider: target, name: target.meta.name, count: () => undefined };
+      const count = (by: number): void => countByObject(target, by);
+      return { provider: target, name: target.meta.name, count };
     }
     const query = providerQuery(operation, target);
     const matches = matchProviders(operation, query, this.candidates(), this.hint());

@@ -1,6 +1,6 @@
 /** What may be done with requests, and what becomes of those that nobody answers. */
 import assert from 'node:assert/strict';
-import { type DatEvent, EvdFlags } from 'dapl';
+import { type DatEvent, EvdFlags, PspFlags } from 'dapl';
 import { type Claim, group } from './behaviour.js';
 import type { CompliancePair } from './fixture.js';
 import { CONN_QUAL, meet, type Peer, type Peers, refuses, settle, textOf } from './peer.js';
@@ -53,6 +53,37 @@ function handingOff(claim: Claim): void {
     cr.accept();
     await established(peers);
   });
+
+  claim(
+    'a request that the other cannot take stays, and the peer notices nothing',
+    async (pair) => {
+      const peers = meet(pair);
+      const { passive } = peers;
+      const { ia, evd, pz } = passive;
+      ia.createPsp({ connQual: CONN_QUAL, evd });
+      const narrow = ia.createEvd({ qlen: 1, streams: EvdFlags.CR | EvdFlags.SOFTWARE });
+      ia.createPsp({ connQual: CONN_QUAL + 1, evd: narrow });
+      narrow.postSe('full');
+      ia.createRsp({ connQual: CONN_QUAL + 2, ep: passive.endpoint(), evd: narrow });
+      const endpoint = { pz, attributes: { maxRecvDtos: 1 } };
+      const flags = PspFlags.PROVIDER;
+      ia.createPsp({ connQual: CONN_QUAL + 3, evd: narrow, flags, endpoint });
+      ask(peers, CONN_QUAL);
+      const cr = await passive.request();
+      for (const connQual of [CONN_QUAL + 1, CONN_QUAL + 2, CONN_QUAL + 3]) {
+        refuses(() => cr.handoff(connQual), 'DAT_RESOURCE_TEVD');
+      }
+      assert.equal(cr.state, 'PENDING');
+      assert.equal(ia.asyncEvd.dequeue(), undefined);
+      assert.equal(narrow.query().pending, 1);
+      narrow.dequeue();
+      cr.handoff(CONN_QUAL + 1);
+      const event = narrow.dequeue();
+      assert.ok(event?.type === 'connection-request');
+      event.cr.accept(passive.ep);
+      await established(peers);
+    },
+  );
 
   claim(
     'a request is handed to a service point of another adapter of the device',

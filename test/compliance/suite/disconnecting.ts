@@ -81,6 +81,19 @@ export const disconnecting = group('Disconnecting', (claim) => {
 });
 
 function outstanding(claim: Claim): void {
+  claim('graceful again while disconnecting has no effect', async (pair) => {
+    const { active, passive } = await connected(pair);
+    for (let i = 0; i < 3; i++) passive.ep.postRecv([], i);
+    for (let i = 0; i < 3; i++) active.ep.postSend([], i);
+    active.ep.disconnect('graceful');
+    active.ep.disconnect('graceful');
+    const lines = [0, 1, 2].map((i) => `dto ${i} SUCCESS`);
+    await active.expect(...lines, 'DISCONNECTED');
+    await passive.expect(...lines, 'DISCONNECTED');
+    active.ep.disconnect('graceful');
+    assert.deepEqual(active.drain(), []);
+  });
+
   claim('graceful lets posted requests finish: all succeed, then DISCONNECTED', async (pair) => {
     const peers = await connected(pair);
     const { active, passive } = peers;

@@ -115,7 +115,7 @@ async function refusals(guest: Guest): Promise<void> {
   const some = await run(guest, `${NOBODY} ${limit} ${NODE} ${REFUSALS}`);
   assert.match(some, /^open: allowed$/m);
   assert.match(some, /^datagrams: DAT_\w+ .*\/dev\/infiniband\/umad0.*permission/m);
-  assert.match(some, /^XRC: DAT_NOT_IMPLEMENTED .*device rxe0 has no XRC/m);
+  assert.match(some, /^XRC: DAT_MODEL_NOT_SUPPORTED .*device rxe0 has no XRC/m);
   assert.match(some, /^256 KiB: allowed$/m);
   assert.match(some, /^4 MiB: DAT_INSUFFICIENT_RESOURCES .*RLIMIT_MEMLOCK.* is 1 MiB/m);
   assert.match(some, /^a pooled Buffer: DAT_INVALID_PARAMETER .*pool/m);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
-import { CompletionFlags, createRegistry, DatError, openIa } from '../../../core/index.js';
+import { CompletionFlags, createRegistry, DatError, type Ia, openIa } from '../../../core/index.js';
 import {
   AsyncEventType,
   type CmModule,
@@ -118,6 +118,29 @@ describe('opening', () => {
     await ia.close();
     registry.unregister('fake');
     await assert.rejects(registry.openIa('fake'), has('DAT_NAME_NOT_REGISTERED'));
+  });
+
+  it('is in use while an adapter is open, however and by whichever registry it was', async () => {
+    const fake = new FakeProvider();
+    const plugin = fake.plugin();
+    const registry = createRegistry({ plugins: [plugin] });
+    const ways: (() => Promise<Ia>)[] = [
+      () => registry.openIa('fake'),
+      () => registry.openIa(plugin),
+      () => createRegistry({}).openIa(plugin),
+      () => openIa(plugin),
+    ];
+    const ias: Ia[] = [];
+    for (const way of ways) ias.push(await way());
+    for (const [i, ia] of ias.entries()) {
+      const left = `has ${ias.length - i} open`;
+      assert.throws(() => registry.unregister('fake'), has('DAT_PROVIDER_IN_USE', RegExp(left)));
+      await ia.close();
+    }
+    await assert.rejects(registry.openIa(plugin, { asyncEvdQlen: -1 }));
+    fake.failNext = new SpiError('EIO', 'no');
+    await assert.rejects(registry.openIa(plugin));
+    registry.unregister('fake');
   });
 
   it('refuses unknown options and wrong plugins', async () => {

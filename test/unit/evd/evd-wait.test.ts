@@ -183,6 +183,6 @@ describe('evd: wait', () => {
     await assert.rejects(evd.free(options), dat('DAT_INVALID_PARAMETER'));
     assert.throws(() => setUp(options), dat('DAT_INVALID_PARAMETER', 'DAT_INVALID_ARG2'));
     const cno = new Cno(new FakeHost(), { id: 1 });
-    await assert.rejects(cno.wait(options), dat('DAT_INVALID_PARAMETER', 'DAT_INVALID_ARG1'));
+    await assert.rejects(cno.wait(options), dat('DAT_INVALID_PARAMETER', 'DAT_INVALID_ARG2'));
   });
 });
