@@ -113,7 +113,7 @@ function clamp(value: number, least: number, most: number): number {
 
 /**
  * The part of the time that was not spent waiting for a processor, from 0 to 1. Threads that work
- * all the time have got `run` of `run + wait`; those that wait for a timer or a packet lose nothing.
+ * all the time have got `run` of `run + wait`; one that waits for a packet loses nothing.
  */
 export function shareGot(before: Usage, after: Usage, realMs: number): number {
   let runMs = 0;

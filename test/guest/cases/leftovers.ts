@@ -13,7 +13,6 @@ import type { Case } from '../suite.js';
 const MARK = 'DAPL_GUEST_TEST';
 const BOOT_TIMEOUT_MS = 120_000;
 const END_TIMEOUT_MS = 20_000;
-const POLL_MS = 50;
 
 export function leftoverCases(lab: Lab): Case[] {
   return [

@@ -15,8 +15,6 @@ import { udapl } from './dapl.js';
 /** Under emulation Node takes seconds to start, and a minute on a machine with other work. */
 const START_TIMEOUT_MS = 180_000;
 const RUN_TIMEOUT_MS = 240_000;
-/** Until a server that says too early that it listens does. */
-const LISTEN_TENTHS = 600;
 
 /** One side of a conversation. */
 export interface Program {
