@@ -88,7 +88,8 @@ export class GuardedMemory {
     let at = from;
     while (bytes[at] === shadow[at]) at++;
     throw new Violation(
-      `${what}: byte ${at} of ${this.name} is ${bytes[at]}, was ${shadow[at]}, and nothing grants it`,
+      `${what}: byte ${at} of ${this.name} is ${bytes[at]}, was ${shadow[at]}, ` +
+        'and nothing grants it',
     );
   }
 }

@@ -4,7 +4,7 @@ import type { SeededRandom } from '../../providers/mock/index.js';
 import { Violation } from '../sim/trace.js';
 import type { Completion } from '../support/completions.js';
 import type { SendRequest } from '../support/hca-pair.js';
-import { SLOTS, SLOT_BYTES, WINDOW_SLOTS, WORD_COUNT } from './verbs-side.js';
+import { SLOTS, SLOT_BYTES, WINDOW_SLOTS, WORD_COUNT } from './verbs-memory.js';
 import type { Outstanding, VerbsSide } from './verbs-side.js';
 
 /** Not privileged; the lower bits are a lane's own. */

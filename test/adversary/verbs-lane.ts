@@ -10,7 +10,8 @@ import { connectQueuePair } from '../sim/connecting.js';
 import { Violation } from '../sim/trace.js';
 import type { Completion } from '../support/completions.js';
 import { LaneWork, UD_QKEY_BASE } from './lane-work.js';
-import { REMOTE, VerbsSide } from './verbs-side.js';
+import { REMOTE } from './verbs-memory.js';
+import { VerbsSide } from './verbs-side.js';
 import type { SideHost } from './verbs-side.js';
 
 export const LANE_TYPES = ['RC', 'UC', 'UD', 'XRC'] as const;

@@ -3,7 +3,6 @@
  * right, each area with guards around it, and what its queues owe: every request ends exactly once.
  */
 import {
-  Access,
   QpType,
   WcFlags,
   WcOpcode,
@@ -21,59 +20,28 @@ import type {
   SharedReceiveQueue,
   XrcDomainHandle,
 } from '../../core/spi/index.js';
-import { SeededRandom } from '../../providers/mock/index.js';
-import type { MockNode } from '../../providers/mock/index.js';
+import type { MockNode, SeededRandom } from '../../providers/mock/index.js';
 import { Violation } from '../sim/trace.js';
 import { drain } from '../support/completions.js';
 import type { Completion } from '../support/completions.js';
 import { postReceive, postSend, postShared } from '../support/hca-pair.js';
 import type { SendRequest } from '../support/hca-pair.js';
 import type { Key } from './fields.js';
-import { GUARD_BYTE, GuardedMemory } from './guarded-memory.js';
-import type { Area } from './guarded-memory.js';
+import type { Area, GuardedMemory } from './guarded-memory.js';
+import {
+  LENGTHS,
+  RECEIVE_BYTES,
+  REMOTE,
+  RIGHTS,
+  SLOTS,
+  SLOT_BYTES,
+  WINDOW_AT,
+  WINDOW_SLOTS,
+  sideMemory,
+} from './verbs-memory.js';
+import type { AreaName } from './verbs-memory.js';
 
-export const SLOT_BYTES = 1600;
-export const SLOTS = 8;
-export const WORD_COUNT = 8;
-/** The window opens this part of its region. */
-const WINDOW_AT = SLOT_BYTES;
-export const WINDOW_SLOTS = 4;
 const QUEUE_DEPTH = 16;
-export const REMOTE = Access.REMOTE_READ | Access.REMOTE_WRITE | Access.REMOTE_ATOMIC;
-/** Room for the GRH of datagrams. */
-const RECEIVE_BYTES = SLOT_BYTES + 40;
-
-const LENGTHS = {
-  source: 2 * SLOT_BYTES,
-  /** The peer may do anything here. */
-  target: SLOTS * SLOT_BYTES,
-  words: 8 * WORD_COUNT,
-  /** The peer may read. */
-  constant: 2 * SLOT_BYTES,
-  /** What is open of it is open through a window. */
-  windowed: (WINDOW_SLOTS + 2) * SLOT_BYTES,
-  /** Registered, and open to no peer. */
-  secret: SLOT_BYTES,
-  /** Open to peers, but of another protection domain. */
-  foreign: SLOT_BYTES,
-  /** Receives and landings are granted one at a time, by work requests. */
-  receives: SLOTS * (RECEIVE_BYTES + 64),
-  landings: SLOTS * (SLOT_BYTES + 64),
-} as const;
-type AreaName = keyof typeof LENGTHS;
-
-// prettier-ignore
-const RIGHTS: Readonly<Record<AreaName, number>> = {
-  source:   0,
-  target:   Access.LOCAL_WRITE | REMOTE,
-  words:    Access.LOCAL_WRITE | Access.REMOTE_ATOMIC,
-  constant: Access.REMOTE_READ,
-  windowed: Access.LOCAL_WRITE | Access.MW_BIND,
-  secret:   Access.LOCAL_WRITE,
-  foreign:  Access.LOCAL_WRITE | REMOTE,
-  receives: Access.LOCAL_WRITE,
-  landings: Access.LOCAL_WRITE,
-};
 
 /** A send request that has not ended. */
 export interface Outstanding {
@@ -97,14 +65,6 @@ export interface SideHost {
   onReceive(side: VerbsSide, completion: Completion, bytes: Uint8Array): void;
   /** A request or a receive has failed, but for being flushed. */
   onFailure(side: VerbsSide, what: string): void;
-}
-
-/** Bytes without a pattern, made once: memory is made often. */
-const CONTENT = new SeededRandom(1).bytes(1 << 16);
-
-function content(random: SeededRandom, length: number): Uint8Array {
-  const at = random.below(CONTENT.length - length);
-  return CONTENT.subarray(at, at + length);
 }
 
 export class VerbsSide {
@@ -142,10 +102,7 @@ export class VerbsSide {
   ) {
     const { random } = host;
     const { device } = node;
-    const { memory, areas } = GuardedMemory.make(name, LENGTHS, (key, bytes) => {
-      if (key === 'secret' || key === 'foreign') bytes.fill(GUARD_BYTE);
-      else bytes.set(content(random, bytes.length));
-    });
+    const { memory, areas } = sideMemory(name, random);
     this.memory = memory;
     this.areas = areas;
     this.base = BigInt(random.u32()) * 4096n;

@@ -1,3 +1,4 @@
+import { settled } from './machine-time.js';
 import type { RunningCommand } from './command.js';
 
 const QUIET_MS = 200;
@@ -18,7 +19,7 @@ export class Capture {
       const { captured, received } = await this.#counts();
       if (captured === received && received === before) break;
       before = received;
-      await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
+      await settled(QUIET_MS);
     }
     const { stderr } = await this.tcpdump.stop('SIGTERM');
     if (!/\n0 packets dropped by kernel/.test(stderr))

@@ -1,8 +1,12 @@
 // One shape for "a command that runs somewhere", whether on the host (inside the lab's network
 // namespace) or in a guest, so that a case can swap the two ends of a connection.
+import { machineTime } from './machine-time.js';
 
 export interface RunOptions {
-  /** Milliseconds until the command is killed and the call rejects. Default 30000. */
+  /**
+   * Milliseconds of an idle machine (machine-time.ts) until the command is killed and the call
+   * rejects. Default 30000.
+   */
   readonly timeoutMs?: number;
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
@@ -69,7 +73,7 @@ export class RunningCommand {
   waitForOutput(pattern: RegExp, timeoutMs: number): Promise<void> {
     return new Promise((resolve, reject) => {
       const finish = (error?: Error): void => {
-        clearTimeout(timer);
+        cancel();
         this.#watchers.delete(check);
         if (error === undefined) resolve();
         else reject(error);
@@ -78,13 +82,13 @@ export class RunningCommand {
         if (pattern.test(this.#stdout) || pattern.test(this.#stderr)) finish();
         else if (this.#ended) finish(new Error(`${this.label} ended: ${this.#transcript()}`));
       };
-      const timer = setTimeout(() => {
+      const cancel = machineTime.after(timeoutMs, () => {
         finish(
           new Error(
             `${this.label}: no ${String(pattern)} in ${timeoutMs} ms: ${this.#transcript()}`,
           ),
         );
-      }, timeoutMs);
+      });
       this.#watchers.add(check);
       check();
     });
@@ -92,12 +96,12 @@ export class RunningCommand {
 
   /** Resolves at the end; on timeout kills the command and rejects with what it had printed. */
   async finish(timeoutMs: number = DEFAULT_TIMEOUT_MS): Promise<RunResult> {
-    let timer: NodeJS.Timeout | undefined;
+    let cancel = (): void => undefined;
     const late = new Promise<'late'>((resolve) => {
-      timer = setTimeout(resolve, timeoutMs, 'late');
+      cancel = machineTime.after(timeoutMs, () => resolve('late'));
     });
     const first = await Promise.race([this.exited, late]);
-    clearTimeout(timer);
+    cancel();
     if (first !== 'late') return first;
     this.kill('SIGKILL');
     throw new Error(`${this.label}: not done in ${timeoutMs} ms: ${this.#transcript()}`);

@@ -8,6 +8,7 @@ import { RunningCommand } from './command.js';
 import type { Machine, RunOptions, RunResult } from './command.js';
 import { cpuSeconds } from './cpu-time.js';
 import type { Kernel } from './kernel.js';
+import { becomesTrue, machineTime, slowdownVariable } from './machine-time.js';
 import { repositoryRoot, sourceDir } from './paths.js';
 import { LineParser } from './protocol.js';
 import type { FromAgent, ToAgent } from './protocol.js';
@@ -33,6 +34,8 @@ export interface GuestConfig extends GuestSize {
 
 const BOOT_TIMEOUT_MS = 90_000;
 const POWER_OFF_TIMEOUT_MS = 10_000;
+/** What the kernel does after a command has asked for it: addresses, MTUs. */
+const SETTLES_MS = 5_000;
 
 /** A Debian kernel with rdma_rxe on eth0 (`rxe0`), on a writable overlay of the host's files. */
 export class Guest implements Machine {
@@ -100,7 +103,8 @@ export class Guest implements Machine {
       return running;
     }
     this.#commands.set(id, running);
-    this.#send({ op: 'spawn', id, command, cwd: options.cwd ?? '/', env: options.env ?? {} });
+    const env = { ...slowdownVariable(), ...options.env };
+    this.#send({ op: 'spawn', id, command, cwd: options.cwd ?? '/', env });
     return running;
   }
 
@@ -123,9 +127,14 @@ export class Guest implements Machine {
     const table = 'cat /sys/class/infiniband/rxe0/ports/1/gids/* 2>/dev/null';
     const both = `${table} | grep -c -e ${ipv4Gid(this.ipv4)} -e ${ipv6Gid(this.ipv6)}`;
     const add = `ip -6 addr add ${this.ipv6}/64 dev eth0 nodad 2>/dev/null`;
-    const wait = `for i in $(seq 50); do [ "$(${both})" = 2 ] && exit 0; sleep 0.1; done; exit 1`;
-    const result = await this.run(`ip link set eth0 up; ${add}; ${wait}`);
-    if (result.code !== 0) throw new Error(`${this.name}: addresses did not come back`);
+    await this.run(`ip link set eth0 up; ${add}`);
+    await this.holds(`[ "$(${both})" = 2 ]`, 'addresses did not come back');
+  }
+
+  /** Looks until a condition of the shell is true. @throws Error when that takes too long */
+  holds(condition: string, complaint: string): Promise<void> {
+    const isSo = async (): Promise<boolean> => (await this.run(condition)).code === 0;
+    return becomesTrue(isSo, SETTLES_MS, () => `${this.name}: ${complaint}`);
   }
 
   /** Copies a host file into the guest's share; returns its path there. */
@@ -146,9 +155,9 @@ export class Guest implements Machine {
   async powerOff(): Promise<void> {
     if (!this.#isRunning) return;
     this.spawn('echo o > /proc/sysrq-trigger');
-    const timer = setTimeout(() => this.#qemu.kill('SIGKILL'), POWER_OFF_TIMEOUT_MS);
+    const cancel = machineTime.after(POWER_OFF_TIMEOUT_MS, () => this.#qemu.kill('SIGKILL'));
     await this.#ended;
-    clearTimeout(timer);
+    cancel();
   }
 
   /** As if the power cord was pulled. */
@@ -170,17 +179,19 @@ export class Guest implements Machine {
     this.#qemu.stdin?.on('error', () => undefined);
     return new Promise((resolve, reject) => {
       const fail = (reason: string): void => {
-        clearTimeout(timer);
+        cancel();
         this.#qemu.kill('SIGKILL');
         const console = existsSync(this.consoleFile) ? readFileSync(this.consoleFile, 'utf8') : '';
         reject(new Error(`${this.name} ${reason}\n${complaints}${console.slice(-2000)}`));
       };
-      const timer = setTimeout(() => fail(`not up in ${BOOT_TIMEOUT_MS} ms`), BOOT_TIMEOUT_MS);
+      const cancel = machineTime.after(BOOT_TIMEOUT_MS, () => {
+        fail(`not up in ${BOOT_TIMEOUT_MS} ms`);
+      });
       void this.#ended.then(() => fail('ended while booting'));
       this.#qemu.stdout?.on('data', (chunk: Buffer) => {
         parser.push(decoder.write(chunk), (message) => {
           if (message.op === 'ready') {
-            clearTimeout(timer);
+            cancel();
             resolve();
           } else this.#deliver(message);
         });

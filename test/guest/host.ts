@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 
 import { RunningCommand } from './command.js';
 import type { Machine, RunOptions, RunResult } from './command.js';
+import { slowdownVariable } from './machine-time.js';
 
 /** The host's side of the lab: in the sandbox, every process is in the lab's namespace. */
 export class Host implements Machine {
@@ -19,7 +20,7 @@ export class Host implements Machine {
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
       cwd: options.cwd,
-      env: { ...process.env, ...options.env },
+      env: { ...process.env, ...slowdownVariable(), ...options.env },
     });
     const running = new RunningCommand(`host: ${command}`, (signal) => {
       if (child.pid !== undefined) killGroup(child.pid, signal);

@@ -94,9 +94,8 @@ export class Lab {
     await Promise.all(
       this.#guests.map(async (guest) => {
         const active = `ibv_devinfo -d rxe0 | grep -q 'active_mtu:[[:space:]]*${mtuBytes} '`;
-        const wait = `for i in 1 2 3 4 5; do ${active} && exit; sleep 0.2; done; exit 1`;
-        const result = await guest.run(`ip link set eth0 mtu ${netdevMtu}; ${wait}`);
-        if (result.code !== 0) throw new Error(`${guest.name}: rxe0 did not get MTU ${mtuBytes}`);
+        await guest.run(`ip link set eth0 mtu ${netdevMtu}`);
+        await guest.holds(active, `rxe0 did not get MTU ${mtuBytes}`);
       }),
     );
   }

@@ -1,4 +1,5 @@
 // A runner as small as its job: a line and a bound for each case, two labs at work.
+import { machineTime } from './machine-time.js';
 
 export interface InteropRow {
   readonly counterpart: string;
@@ -19,7 +20,7 @@ export interface Case {
   readonly guests?: number;
   /** True for what takes more than a minute on an idle machine. */
   readonly isLong?: boolean;
-  /** Milliseconds until the case has failed. Default 90000. */
+  /** Milliseconds of an idle machine (machine-time.ts) until it has failed. Default 90000. */
   readonly timeoutMs?: number;
   readonly run: () => Promise<void>;
 }
@@ -105,11 +106,11 @@ async function runCase(chosen: Case): Promise<{ outcome: Outcome; error: string 
 }
 
 async function failureOf(run: () => Promise<void>, timeoutMs: number): Promise<string | undefined> {
-  let timer: NodeJS.Timeout | undefined;
+  let cancel = (): void => undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
+    cancel = machineTime.after(timeoutMs, () => {
       reject(new Error(`not done in ${timeoutMs} ms`));
-    }, timeoutMs);
+    });
   });
   try {
     await Promise.race([run(), late]);
@@ -117,6 +118,6 @@ async function failureOf(run: () => Promise<void>, timeoutMs: number): Promise<s
   } catch (error) {
     return error instanceof Error ? (error.stack ?? error.message) : String(error);
   } finally {
-    clearTimeout(timer);
+    cancel();
   }
 }

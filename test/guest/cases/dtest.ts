@@ -1,6 +1,7 @@
 // uDAPL's dtest against samples/dtest, both roles each.
 import assert from 'node:assert/strict';
 
+import { LISTENS_MS, settled } from '../machine-time.js';
 import type { RunningCommand, RunResult } from '../command.js';
 import type { Lab, PathMtu } from '../lab.js';
 import type { Case } from '../suite.js';
@@ -92,7 +93,7 @@ async function run(server: RunningCommand, startClient: () => RunningCommand): P
   try {
     await server.waitForOutput(WAITING, START_TIMEOUT_MS);
     // It says so before it listens.
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await settled(LISTENS_MS);
     const ended = await startClient().finish(RUN_TIMEOUT_MS);
     assertPassed(ended, server.stdout + server.stderr);
     assertPassed(await server.finish(RUN_TIMEOUT_MS), transcript(ended));

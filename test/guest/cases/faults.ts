@@ -1,6 +1,7 @@
 // What is killed, cut off or hammered: the other side must notice in bounded time, and go on.
 import assert from 'node:assert/strict';
 
+import { paused } from '../patience.js';
 import type { Guest } from '../guest.js';
 import type { Lab } from '../lab.js';
 import type { Case, InteropRow } from '../suite.js';
@@ -17,9 +18,6 @@ const BROKEN_TIMEOUT_MS = 60_000;
 const POWER_OFF_TIMEOUT_MS = 240_000;
 const SEQUENCE = 100;
 const TRAFFIC_MS = 500;
-
-const pause = (milliseconds: number): Promise<void> =>
-  new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 export function faultCases(lab: Lab, version: string): Case[] {
   const row = (role: string, what: string, counterpart = 'rping'): InteropRow => ({
@@ -90,7 +88,7 @@ async function kernelServerKilled(lab: Lab): Promise<void> {
       await serving.waitForOutput(/rdma_listen/, START_TIMEOUT_MS);
       const client = startPeer(lab, `rping-until-end ${guest.ipv4} 1000`);
       await client.waitForOutput(/pinging/, START_TIMEOUT_MS);
-      await pause(TRAFFIC_MS);
+      await paused(TRAFFIC_MS);
       await serving.stop('SIGKILL');
       const result = await client.finish(BROKEN_TIMEOUT_MS);
       assert.match(result.stdout, /^after \d+ ms: (DISCONNECTED|BROKEN)/m, transcript(result));
@@ -145,7 +143,7 @@ async function poweredOff(lab: Lab, guest: Guest): Promise<void> {
     const client = startPeer(lab, `flood ${guest.ipv4}`);
     try {
       await client.waitForOutput(/flooding/, START_TIMEOUT_MS);
-      await pause(TRAFFIC_MS);
+      await paused(TRAFFIC_MS);
       await guest.kill();
       const result = await client.finish(BROKEN_TIMEOUT_MS);
       assert.match(result.stdout, /write of 65536 bytes: TRANSPORT/, transcript(result));

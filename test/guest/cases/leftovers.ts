@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { becomesTrue } from '../machine-time.js';
 import type { RunningCommand } from '../command.js';
 import type { Lab } from '../lab.js';
 import { cacheDir, repositoryRoot } from '../paths.js';
@@ -12,7 +13,6 @@ import type { Case } from '../suite.js';
 const MARK = 'DAPL_GUEST_TEST';
 const BOOT_TIMEOUT_MS = 120_000;
 const END_TIMEOUT_MS = 20_000;
-const POLL_MS = 50;
 
 export function leftoverCases(lab: Lab): Case[] {
   return [
@@ -86,12 +86,8 @@ function processesOf(mark: string): MarkedProcess[] {
 }
 
 async function until(isSo: () => boolean, run?: RunningCommand): Promise<void> {
-  const deadline = performance.now() + BOOT_TIMEOUT_MS;
-  while (!isSo()) {
-    const output = `${run?.stdout ?? ''}${run?.stderr ?? ''}`;
-    assert.ok(performance.now() < deadline, `never came: ${output}`);
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-  }
+  const output = (): string => `${run?.stdout ?? ''}${run?.stderr ?? ''}`;
+  await becomesTrue(isSo, BOOT_TIMEOUT_MS, () => `never came: ${output()}`);
 }
 
 /**

@@ -1,6 +1,7 @@
 // Each message of the CM lost once on its way: the next one of the retries does it.
 import assert from 'node:assert/strict';
 
+import { LISTENS_MS, settled } from '../machine-time.js';
 import type { RunningCommand } from '../command.js';
 import type { Guest } from '../guest.js';
 import type { Lab } from '../lab.js';
@@ -104,7 +105,7 @@ async function lostDreqOfKernel(lab: Lab): Promise<void> {
     const serving = guest.spawn(`stdbuf -oL ucmatose -b ${guest.ipv4} -c 1 -C 3 -S 1000`);
     try {
       await serving.waitForOutput(/starting server/, START_TIMEOUT_MS);
-      await new Promise((resolve) => setTimeout(resolve, 500));
+      await settled(LISTENS_MS);
       const peer = startPeer(lab, `ucmatose-client ${guest.ipv4} 1 3 1000`);
       const client = await peer.finish(LOSS_TIMEOUT_MS);
       assert.equal(client.code, 0, transcript(client));

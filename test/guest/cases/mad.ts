@@ -121,11 +121,13 @@ async function kernelToKernel(lab: Lab, family: Family): Promise<void> {
 async function kernelRmpp(lab: Lab): Promise<void> {
   const [kernel, other] = [lab.guest(1), lab.guest(0)];
   const device = '/sys/class/infiniband/rxe0/ports/1/gids';
-  const until = (count: number): string =>
-    `for i in $(seq 50); do [ "$(cat ${device}/* 2>/dev/null | ${GIDS})" = ${count} ] && exit 0; ` +
-    'sleep 0.1; done; exit 1';
-  const without = await kernel.run(`ip addr del ${kernel.ipv4}/24 dev eth0; ${until(2)}`);
+  const becomes = (count: number): Promise<void> => {
+    const isSo = `[ "$(cat ${device}/* 2>/dev/null | ${GIDS})" = ${count} ]`;
+    return kernel.holds(isSo, `has not ${count} GIDs`);
+  };
+  const without = await kernel.run(`ip addr del ${kernel.ipv4}/24 dev eth0`);
   assert.equal(without.code, 0, without.stderr);
+  await becomes(2);
   try {
     await softroceAnswers(lab, 'IPv6', kernel);
     const running = await served(kernel, `${PEER} serve ${kernel.ipv6}`);
@@ -133,8 +135,9 @@ async function kernelRmpp(lab: Lab): Promise<void> {
     assert.deepEqual(lines.slice(0, 2), [`summary: ${kernel.name}`, `text: ${BYTES} bytes`]);
     await running.stop('SIGTERM');
   } finally {
-    const again = await kernel.run(`ip addr add ${kernel.ipv4}/24 dev eth0; ${until(3)}`);
+    const again = await kernel.run(`ip addr add ${kernel.ipv4}/24 dev eth0`);
     assert.equal(again.code, 0, again.stderr);
+    await becomes(3);
   }
 }
 

@@ -1,6 +1,7 @@
 // A link that is gone for a while, or for good; and the ends of programs in mid-transfer.
 import assert from 'node:assert/strict';
 
+import { paused } from '../patience.js';
 import type { RunningCommand } from '../command.js';
 import { impair, repair } from '../impair.js';
 import type { Guest } from '../guest.js';
@@ -29,9 +30,6 @@ const [PATIENT, HASTY] = [15, 12];
 const RETRIES = 3;
 /** RC SEND first is 0, middle is 1. IBTA 9.2, table 38. */
 const SEND_MIDDLE = 1;
-
-const pause = (milliseconds: number): Promise<void> =>
-  new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 /** Two ways to have no link. */
 const CUTS = {
@@ -116,7 +114,7 @@ async function outage(
           : guest.spawn(`${program} drive ${lab.host[family]} ${MEMORY_PORT} ${sizes}`);
       await client.waitForOutput(/done/, START_TIMEOUT_MS);
       await cut(lab, guest);
-      await pause(OUTAGE_MS);
+      await paused(OUTAGE_MS);
       assert.ok(!client.stdout.includes(said), 'done too early');
       await mend(lab, guest);
       const result = await client.finish(END_TIMEOUT_MS);
@@ -250,5 +248,5 @@ async function midTransfer(ours: RunningCommand): Promise<void> {
   await ours.waitForOutput(/^connected$/m, START_TIMEOUT_MS);
   ours.kill('SIGUSR2');
   await ours.waitForOutput(/^done 1$/m, START_TIMEOUT_MS);
-  await pause(TRAFFIC_MS);
+  await paused(TRAFFIC_MS);
 }

@@ -4,6 +4,7 @@
 // decided.
 import assert from 'node:assert/strict';
 
+import { machineTime } from '../machine-time.js';
 import { gidFromIp, PortSpace, RX, serviceIdOf, TX, TX_SEGMENT } from '../../../core/spi/index.js';
 import type { Gid } from '../../../core/spi/index.js';
 import { emitCmMad, parseCmMad } from '../../../plugins/cm/wire/message.js';
@@ -94,13 +95,13 @@ function sendRequests(port: SocketPort, remoteGid: Gid): void {
 async function receiveRejects(port: SocketPort): Promise<Set<number>> {
   const rejected = new Set<number>();
   await new Promise<void>((resolve) => {
-    const timer = setTimeout(resolve, TIMEOUT_MS);
+    const cancel = machineTime.after(TIMEOUT_MS, resolve);
     port.watch({
       onReadable: () => {
         const count = port.receive();
         for (let index = 0; index < count; index++) rejected.add(rejectIn(port, index));
         if (rejected.size < REQUESTS) return;
-        clearTimeout(timer);
+        cancel();
         resolve();
       },
       onWritable: () => undefined,

@@ -1,6 +1,7 @@
 // Connections that do not come about, and what each side is told.
 import assert from 'node:assert/strict';
 
+import { LISTENS_MS, settled } from '../machine-time.js';
 import type { Lab } from '../lab.js';
 import type { Case, InteropRow } from '../suite.js';
 import { CM_ATTRIBUTE } from '../tshark.js';
@@ -110,7 +111,7 @@ async function kernelConsumerReject(lab: Lab): Promise<void> {
     const server = guest.spawn('stdbuf -oL ucmatose -c 1 -C 0');
     try {
       await server.waitForOutput(/starting server/, START_TIMEOUT_MS);
-      await new Promise((resolve) => setTimeout(resolve, 500));
+      await settled(LISTENS_MS);
       const result = await startPeer(lab, `connect ${guest.ipv4} 7471 2`).finish();
       assert.match(
         result.stdout,

@@ -1,6 +1,7 @@
 // Many connections, and messages from one byte to many packets, against librdmacm's ucmatose.
 import assert from 'node:assert/strict';
 
+import { LISTENS_MS, settled } from '../machine-time.js';
 import type { Lab } from '../lab.js';
 import type { Case } from '../suite.js';
 import { CM_ATTRIBUTE } from '../tshark.js';
@@ -84,7 +85,7 @@ async function ourClient(lab: Lab, load: Load): Promise<void> {
   try {
     await serving.waitForOutput(/starting server/, START_TIMEOUT_MS);
     // It says so before it listens.
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await settled(LISTENS_MS);
     const args = `${guest[family]} ${connections} ${messages} ${sizeBytes}`;
     const client = await startPeer(lab, `ucmatose-client ${args}`).finish(RUN_TIMEOUT_MS);
     const told = `${transcript(client)}${serving.stdout}${serving.stderr}`;

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 
+import { LISTENS_MS, settled } from '../machine-time.js';
 import type { RunningCommand, RunResult } from '../command.js';
 import type { Lab } from '../lab.js';
 import { repositoryRoot } from '../paths.js';
@@ -138,7 +139,7 @@ async function ourClient(lab: Lab, load: Load): Promise<void> {
   try {
     await serving.waitForOutput(/starting server/, START_TIMEOUT_MS);
     // It says so before it listens.
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await settled(LISTENS_MS);
     const client = await startSample(lab, `-s ${own} ${lettersOf(load)}`).finish(RUN_TIMEOUT_MS);
     const told = `${transcript(client)}${serving.stdout}${serving.stderr}`;
     assert.equal(client.stdout, `${load.connections * load.messages} replies came\n`, told);

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 
 import type { Guest } from '../guest.js';
 import type { Lab } from '../lab.js';
+import { patience } from '../patience.js';
 import { repositoryRoot } from '../paths.js';
 import type { Case } from '../suite.js';
 import { transcript } from './captured.js';
@@ -82,11 +83,12 @@ async function conformance(
   const guest = lab.guest(0);
   const mocha = join(repositoryRoot, 'node_modules', 'mocha', 'bin', 'mocha.js');
   const suite = join(repositoryRoot, 'dist', 'test', 'guest', 'conformance', 'rxe.js');
-  const timeout = `--timeout ${3 * PATIENCE_MS}`;
+  const patienceMs = patience(PATIENCE_MS);
+  const timeout = `--timeout ${3 * patienceMs}`;
   const options = `--no-config --no-package ${timeout} --reporter dot --grep '${filter}'`;
   const result = await guest.run(`exec '${process.execPath}' '${mocha}' ${options} '${suite}'`, {
     cwd: repositoryRoot,
-    env: { ...env(guest), DAPL_TEST_PATIENCE_MS: String(PATIENCE_MS) },
+    env: { ...env(guest), DAPL_TEST_PATIENCE_MS: String(patienceMs) },
     timeoutMs: WHOLE_TIMEOUT_MS,
   });
   assert.equal(result.code, 0, transcript(result));

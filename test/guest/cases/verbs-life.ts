@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 
+import { paused } from '../patience.js';
 import type { RunningCommand } from '../command.js';
 import type { Guest } from '../guest.js';
 import type { Lab } from '../lab.js';
@@ -131,7 +132,7 @@ async function linkDown(guest: Guest): Promise<void> {
   await program.waitForOutput(/^under load$/m, TIMEOUT_MS);
   try {
     await guest.linkDown();
-    await new Promise((resolve) => setTimeout(resolve, OUTAGE_MS));
+    await paused(OUTAGE_MS);
   } finally {
     await guest.linkUp();
   }

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 
+import { becomesTrue } from '../machine-time.js';
 import type { Machine, RunResult } from '../command.js';
 import type { Lab } from '../lab.js';
 import { repositoryRoot } from '../paths.js';
@@ -14,8 +15,6 @@ import { udapl } from './dapl.js';
 /** Under emulation Node takes seconds to start, and a minute on a machine with other work. */
 const START_TIMEOUT_MS = 180_000;
 const RUN_TIMEOUT_MS = 240_000;
-/** Until a server that says too early that it listens does. */
-const LISTEN_TENTHS = 600;
 
 /** One side of a conversation. */
 export interface Program {
@@ -52,10 +51,8 @@ export async function converse(server: Server, client: Program): Promise<void> {
 }
 
 async function holds(machine: Machine, condition: string): Promise<void> {
-  const tries = `for i in $(seq ${LISTEN_TENTHS})`;
-  const wait = `${tries}; do ${condition} && exit 0; sleep 0.1; done; exit 1`;
-  const waited = await machine.run(wait, { timeoutMs: START_TIMEOUT_MS });
-  assert.equal(waited.code, 0, `never true: ${condition}`);
+  const isSo = async (): Promise<boolean> => (await machine.run(condition)).code === 0;
+  await becomesTrue(isSo, START_TIMEOUT_MS, () => `never true: ${condition}`);
 }
 
 function assertPassed(role: string, program: Program, result: RunResult, other: string): void {

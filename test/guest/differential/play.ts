@@ -1,4 +1,5 @@
 /** Plays a script to two ends and writes down what they say. */
+import { paused } from '../patience.js';
 import { Access, WrOpcode } from '../../../core/spi/index.js';
 import type { Completion, ManualEnd, Region, Request, Segment, Window } from '../verbs/end.js';
 import { connectPair, EVERYTHING } from '../verbs/manual-pair.js';
@@ -89,14 +90,14 @@ class LifePlayer {
       for (const request of round.requests) await this.postRequest(pairs, memory, request);
       await asks.post(pairs.requester);
       if (round.late.length > 0) {
-        await pause(LATE_MS);
+        await paused(LATE_MS);
         await this.postReceives(pairs, memory, round.late);
       }
       if (round.requests.some((request) => request.fault === 'ended while waiting')) {
-        await pause(LATE_MS);
+        await paused(LATE_MS);
         await asks.toError(pairs.requester);
         // What has left before that must not find a receive of the next round.
-        await pause(LATE_MS);
+        await paused(LATE_MS);
       }
       sends.push(...(await asks.poll(pairs.requester, round.requests.length, 0)).sends);
     }
@@ -229,8 +230,4 @@ class LifePlayer {
     const whole = { region: memory.target, offset: 0, length: TARGET_BYTES };
     return { results, messages, target: await this.answers.digest(whole) };
   }
-}
-
-function pause(milliseconds: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, milliseconds));
 }

@@ -1,14 +1,13 @@
 // What this process holds in the kernel, and of memory.
 import { execFileSync } from 'node:child_process';
 
+import { paused } from '../patience.js';
+
 export interface Resources {
   /** By kind (pd, cq, qp, cm_id, mr, ctx, srq), of the whole guest. */
   readonly objects: Readonly<Record<string, number>>;
   readonly rssBytes: number;
 }
-
-const pause = (milliseconds: number): Promise<void> =>
-  new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 /** Of a device, by `rdma resource show`. */
 export function objectsOf(device: string): Record<string, number> {
@@ -21,7 +20,7 @@ export function objectsOf(device: string): Record<string, number> {
 export async function settledResources(device: string): Promise<Resources> {
   let objects = objectsOf(device);
   for (let same = 0; same < 4;) {
-    await pause(250);
+    await paused(250);
     const now = objectsOf(device);
     same = JSON.stringify(now) === JSON.stringify(objects) ? same + 1 : 0;
     objects = now;

@@ -4,8 +4,10 @@ import { type DatEvent, DatEventNumber, type Ep, type Evd, type Ia, type Lmr, na
 import { MemPrivileges, openIa, RemoteSegment } from 'dapl';
 import { verbs } from 'dapl/providers/verbs';
 
-/** Longer than anything takes on a busy machine that emulates the guest. */
-export const WAIT_MS = 120_000;
+import { patience } from '../patience.js';
+
+/** Longer than anything takes in an emulated guest. */
+export const WAIT_MS = patience(120_000);
 export const PORT = 7471;
 const QLEN = 4096;
 const MEMORY_BYTES = 1 << 20;

@@ -6,10 +6,11 @@ import { setFlagsFromString } from 'node:v8';
 import { DatEventNumber } from 'dapl';
 import type { ConnectionEvent, Ep, Evd, Ia } from 'dapl';
 
+import { patience } from '../patience.js';
 import { textOf } from './exchange.js';
 
 const CORNER_PORT = 7800;
-const STEP_TIMEOUT_MS = 120_000;
+const STEP_TIMEOUT_MS = patience(120_000);
 const STALE_CONNECTION = 10;
 /** Connections after which all pools have grown, and the heap is compared from then on. */
 const WARM_UP = 100;

@@ -4,7 +4,9 @@
 import { DatDto, DatDtoStatus, DatEventNumber, nameOf } from 'dapl';
 import type { ConnectionEvent, Cr, Ep, Evd, Ia, LmrSegment } from 'dapl';
 
-const STEP_TIMEOUT_MS = 20_000;
+import { patience } from '../patience.js';
+
+const STEP_TIMEOUT_MS = patience(20_000);
 
 export interface ExchangeOptions {
   readonly connections: number;

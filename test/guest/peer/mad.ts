@@ -8,6 +8,7 @@
 import { DatError, type Ia, MadMethod, openIa } from 'dapl';
 import { verbs } from 'dapl/providers/verbs';
 
+import { patience } from '../patience.js';
 import { query } from '../../../samples/mad/query.js';
 import { serve } from '../../../samples/mad/serve.js';
 
@@ -17,8 +18,8 @@ const PLAIN = { managementClass: 0x0a } as const;
 const UNKNOWN_CLASS = { managementClass: 0x0b } as const;
 /** A trap is no request that a kernel answers by itself. */
 const TRAP = 0x05;
-const TIMEOUT_MS = 20_000;
-const LONG_MS = 60_000;
+const TIMEOUT_MS = patience(20_000);
+const LONG_MS = patience(60_000);
 
 function print(line: string): void {
   process.stdout.write(`${line}\n`);

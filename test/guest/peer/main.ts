@@ -32,6 +32,7 @@ import type { Cr, Ia } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import { verbs } from 'dapl/providers/verbs';
 
+import { patience } from '../patience.js';
 import { SystemRandom } from '../../../providers/host/index.js';
 import { runClient } from '../../../samples/rping/client.js';
 import { ConnectionEnded } from '../../../samples/rping/link.js';
@@ -82,10 +83,10 @@ async function connect(ia: Ia, address: string, args: readonly string[]): Promis
   const count = Number(args[1]);
   for (let index = 0; index < count; index++) {
     const ep = ia.createEndpoint({ pz: ia.createPz(), connectEvd: connections });
-    ep.connect({ address, connQual, timeoutMs: 10_000 });
+    ep.connect({ address, connQual, timeoutMs: patience(10_000) });
   }
   for (let left = count; left > 0; left--) {
-    const { event } = await connections.wait({ timeoutMs: 20_000 });
+    const { event } = await connections.wait({ timeoutMs: patience(20_000) });
     if (event.type === 'connection') print(textOf(event));
   }
 }

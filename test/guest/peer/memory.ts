@@ -2,9 +2,10 @@
 import { DatDtoStatus, DatEventNumber, MemPrivileges, nameOf } from 'dapl';
 import type { ConnectionEvent, Ep, Evd, Ia, Lmr } from 'dapl';
 
+import { patience } from '../patience.js';
 import { textOf } from './exchange.js';
 
-const STEP_TIMEOUT_MS = 20_000;
+const STEP_TIMEOUT_MS = patience(20_000);
 const OFFER_BYTES = 16;
 const READ_OFFSET = 1;
 const LOCAL_OFFSET = 3;

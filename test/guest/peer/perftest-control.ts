@@ -6,12 +6,13 @@
 import { DatDtoStatus, DatEventNumber, nameOf } from 'dapl';
 import type { Cr, Ep, Evd, Ia, LmrSegment } from 'dapl';
 
+import { patience } from '../patience.js';
 import { textOf } from './exchange.js';
 
 export const PERFTEST_PORT = 18515;
 export type Role = 'client' | 'server';
 
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = patience(60_000);
 const RECEIVES = 8;
 /** struct pingpong_dest. */
 const DESTINATION_BYTES = 56;

@@ -8,10 +8,11 @@ import { once } from 'node:events';
 import { DatDtoStatus, DatEventNumber, MemPrivileges, nameOf } from 'dapl';
 import type { ConnectionEvent, Ep, Evd, Ia, Lmr } from 'dapl';
 
+import { patience } from '../patience.js';
 import { textOf } from './exchange.js';
 
 /** Seven retries that back off, several times, on a loaded machine. */
-const STEP_TIMEOUT_MS = 60_000;
+const STEP_TIMEOUT_MS = patience(60_000);
 const OFFER_BYTES = 12;
 
 export interface TransferOptions {

@@ -13,6 +13,7 @@ import type { Cr, Evd, Ia } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import { verbs } from 'dapl/providers/verbs';
 
+import { patience } from '../patience.js';
 import { End } from '../../../bench/verbs/end.js';
 import { measure, serve, WARM_UP } from '../../../bench/verbs/loops.js';
 import { isLatency, TESTS, workOf } from '../../../bench/verbs/workload.js';
@@ -21,7 +22,7 @@ import { sourceAddressTowards } from '../../../samples/source-address.js';
 import { Control, PERFTEST_PORT } from './perftest-control.js';
 import type { Destination, Role } from './perftest-control.js';
 
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = patience(60_000);
 /** The server listens anew for the connection that is measured, after it has told the client. */
 const ATTEMPTS = { most: 50, delayMs: 200 } as const;
 

@@ -16,6 +16,7 @@ import {
 import { Access, WrFlags, WrOpcode } from '../../../core/spi/index.js';
 
 import { textOf } from '../peer/exchange.js';
+import { patience } from '../patience.js';
 import { POLL_TIMEOUT_MS } from './end.js';
 import type {
   Bind,
@@ -107,7 +108,7 @@ export class DatEnd implements VerbsEnd {
   }
 
   async accept(domain: Domain, wishes: ConnectionWishes): Promise<Pair> {
-    const event = await this.#next(this.#incoming, CONNECT_TIMEOUT_MS);
+    const event = await this.#next(this.#incoming, patience(CONNECT_TIMEOUT_MS));
     if (event?.type !== 'connection-request') throw new Error('no connection request');
     const pair = this.#endpoint(domain, wishes);
     event.cr.accept(pair.ep);
@@ -116,7 +117,7 @@ export class DatEnd implements VerbsEnd {
 
   async dial(to: string, port: number, domain: Domain, wishes: ConnectionWishes): Promise<Pair> {
     const pair = this.#endpoint(domain, wishes);
-    pair.ep.connect({ address: to, connQual: port, timeoutMs: CONNECT_TIMEOUT_MS });
+    pair.ep.connect({ address: to, connQual: port, timeoutMs: patience(CONNECT_TIMEOUT_MS) });
     return this.#established(pair);
   }
 
@@ -175,7 +176,7 @@ export class DatEnd implements VerbsEnd {
     timeoutMs = POLL_TIMEOUT_MS,
   ): Promise<Completions> {
     const own = at(this.#pairs, pair);
-    const deadlineMs = performance.now() + timeoutMs;
+    const deadlineMs = performance.now() + patience(timeoutMs);
     const collect = async (evd: Evd, count: number): Promise<Completion[]> => {
       const completions: Completion[] = [];
       while (completions.length < count) {
@@ -193,7 +194,7 @@ export class DatEnd implements VerbsEnd {
 
   /** How the connection ended: the name of its last event. */
   async ended(pair: Pair): Promise<string> {
-    const event = await this.#next(at(this.#pairs, pair).connections, CONNECT_TIMEOUT_MS);
+    const event = await this.#next(at(this.#pairs, pair).connections, patience(CONNECT_TIMEOUT_MS));
     return event === undefined ? 'no event' : nameOf(DatEventNumber, event.number);
   }
 
@@ -228,7 +229,7 @@ export class DatEnd implements VerbsEnd {
   }
 
   async #established(pair: OwnPair): Promise<Pair> {
-    const event = await this.#next(pair.connections, CONNECT_TIMEOUT_MS);
+    const event = await this.#next(pair.connections, patience(CONNECT_TIMEOUT_MS));
     if (event?.type !== 'connection' || event.number !== DatEventNumber.ESTABLISHED) {
       throw new Error(event?.type === 'connection' ? textOf(event) : 'no connection event');
     }

@@ -24,6 +24,7 @@ import type {
 } from '../../../core/spi/index.js';
 import { postReceive, postSend } from '../../support/hca-pair.js';
 import type { Memory, Segment as PostedSegment } from '../../support/hca-pair.js';
+import { patience, paused } from '../patience.js';
 import { POLL_TIMEOUT_MS } from './end.js';
 import type {
   Bind,
@@ -241,13 +242,13 @@ export class DeviceEnd implements ManualEnd {
     timeoutMs = POLL_TIMEOUT_MS,
   ): Promise<Completions> {
     const own = at(this.#pairs, pair);
-    const deadlineMs = performance.now() + timeoutMs;
+    const deadlineMs = performance.now() + patience(timeoutMs);
     for (;;) {
       drain(own.sendCq, own.sends);
       drain(own.receiveCq, own.receives);
       const enough = own.sends.length >= sends && own.receives.length >= receives;
       if (enough || performance.now() >= deadlineMs) break;
-      await new Promise((resolve) => setTimeout(resolve, POLL_PAUSE_MS));
+      await paused(POLL_PAUSE_MS);
     }
     return { sends: own.sends.splice(0, sends), receives: own.receives.splice(0, receives) };
   }

@@ -12,6 +12,7 @@ import type { Guest } from '../guest.js';
 import { sourceDir } from '../paths.js';
 import { LineParser } from '../protocol.js';
 import { runDir } from '../sandbox.js';
+import { patience } from '../patience.js';
 import { POLL_TIMEOUT_MS } from './end.js';
 import type {
   Bind,
@@ -184,7 +185,7 @@ export class KernelEnd implements ManualEnd {
     receives: number,
     timeoutMs = POLL_TIMEOUT_MS,
   ): Promise<Completions> {
-    const answer = await this.#ask('poll', pair.id, sends, receives, timeoutMs);
+    const answer = await this.#ask('poll', pair.id, sends, receives, patience(timeoutMs));
     const isDatagram = this.#datagramPairs.has(pair.id);
     const list = (name: string): Completion[] =>
       (answer[name] as number[][]).map((fields) => completionOf(fields, isDatagram));

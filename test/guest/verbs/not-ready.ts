@@ -1,6 +1,7 @@
 /** Messages that find no receive: NAK and wait, for ever or only so often. IBTA 9.7.5.2.8. */
 import assert from 'node:assert/strict';
 
+import { paused } from '../patience.js';
 import { WrOpcode } from '../../../core/spi/index.js';
 import type { Region, Segment } from './end.js';
 import { connectPair, EVERYTHING } from './manual-pair.js';
@@ -10,9 +11,6 @@ import { RNR_WAIT_US } from './rnr-waits.js';
 const { RDMA_READ, RDMA_WRITE, RDMA_WRITE_WITH_IMM, SEND } = WrOpcode;
 const LATE_MS = 250;
 const BYTES = 3000;
-const pause = (milliseconds: number): Promise<void> =>
-  new Promise((resolve) => setTimeout(resolve, milliseconds));
-
 export interface PlayedWait {
   readonly name: string;
   readonly timer: keyof typeof RNR_WAIT_US;
@@ -64,7 +62,7 @@ async function late(scene: Scene, timer: PlayedWait['timer']): Promise<PlayedWai
   await asks.post(pairs.requester);
   const receives: (string | number)[][] = [];
   for (const wr of [20, 21, 22]) {
-    await pause(LATE_MS / 3);
+    await paused(LATE_MS / 3);
     const place = { region: target, offset: (wr - 19) * BYTES, length: BYTES };
     await answers.receive(pairs.responder, wr, [place]);
     const { receives: done } = await answers.poll(pairs.responder, 0, 1);
