@@ -9,7 +9,7 @@ import { NO_ALTERNATE_PATH, ROCE_LID } from '../../plugins/cm/wire/req.js';
 import type { CmReq } from '../../plugins/cm/wire/req.js';
 import { BTH_LENGTH, writeBth } from '../../providers/hca/wire/bth.js';
 import { DETH_LENGTH, writeDeth } from '../../providers/hca/wire/deth.js';
-import type { PseudoHeader} from '../../providers/hca/wire/icrc.js';
+import type { PseudoHeader } from '../../providers/hca/wire/icrc.js';
 import { icrcPacket, writeIcrc } from '../../providers/hca/wire/icrc.js';
 import { UD } from '../../providers/hca/wire/opcode.js';
 

@@ -1,4 +1,4 @@
-/** A client that has done nothing: messages there and back on one connection, and new connections. */
+/** A client that has done nothing: messages there and back, and new connections. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { DatDto, DatDtoStatus, openIa } from 'dapl';
 import type { Ep, Ia, Lmr } from 'dapl';

@@ -34,8 +34,8 @@ function row(what: string, sample: Sample, seconds: number): string {
 }
 
 const HEAD =
-  '| flood | CPU of the server | packets in | CM messages out | lost at the socket | messages/s | ' +
-  'slowest, ms | retries | connects | slowest, ms | connected |\n|' +
+  '| flood | CPU of the server | packets in | CM messages out | lost at the socket ' +
+  '| messages/s | slowest, ms | retries | connects | slowest, ms | connected |\n|' +
   ' --- |'.repeat(11) +
   '\n';
 

@@ -3,14 +3,14 @@
  * nothing about its sender is known before: so it is judged by its bytes and its address alone, in
  * less than a microsecond, and nothing is allocated.
  *
- * | message                                        | what becomes of it                            |
- * | ---------------------------------------------- | --------------------------------------------- |
- * | the same bytes from the same address, more     | dropped: the answer is on its way             |
- * | than 16 times in 200 ms                        |                                               |
- * | its address is above its rate                  | dropped                                       |
- * | all together are above theirs, the address has | dropped; the other half is for addresses that |
- * | used half of its burst, and half is left       | have been quiet                               |
- * | any other                                      | taken, and paid for                           |
+ * | message                                           | what becomes of it              |
+ * | ------------------------------------------------- | ------------------------------- |
+ * | more than 16 copies within 200 ms of one message  | dropped: its answer is on the   |
+ * | from one address                                  | way                             |
+ * | its address is above its rate                     | dropped                         |
+ * | half of what all may send is used up, and half of | dropped: the rest is for        |
+ * | what its address may                              | addresses that have been quiet  |
+ * | any other                                         | taken, and paid for             |
  *
  * What brought a connection on is paid back, so that a peer that connects, uses and ends its
  * connections has no limit, however many there are: what counts is what came to nothing.

@@ -176,7 +176,7 @@ export class CmReceiver {
     return true;
   }
 
-  /** A message that moves a connection costs nothing; nor does the REQ, once that is established. */
+  /** A message that moves a connection costs nothing, nor does the REQ of an established one. */
   private payBack(connection: Connection, { source }: Origin): void {
     const { admission, services } = this.init;
     const isAccepted = connection.role === 'passive' && connection.state === 'ESTABLISHED';

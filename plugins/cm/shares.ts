@@ -2,14 +2,15 @@
  * Shares of what strangers may have us hold. Nobody needs to prove anything to be a stranger, so
  * what they hold is bounded in all, and no address gets it to itself:
  *
- * | held are                                    | in all        | by one address                     |
- * | ------------------------------------------- | ------------- | ---------------------------------- |
- * | connections between REQ and RTU             | `maxHalfOpen` | as many as are left for others     |
- * | SIDR_REQs that wait for their consumer      | `maxHalfOpen` | as many as are left for others     |
- * | requests handed out by a listener (Backlog) | `backlog`     | all, until others are turned away  |
+ * | held are                                    | in all        | by one address              |
+ * | ------------------------------------------- | ------------- | --------------------------- |
+ * | connections between REQ and RTU             | `maxHalfOpen` | as many as are left         |
+ * | SIDR_REQs that wait for their consumer      | `maxHalfOpen` | as many as are left         |
+ * | requests handed out by a listener (Backlog) | `backlog`     | all, until others are       |
+ * |                                             |               | turned away                 |
  *
- * Who has used up its share has its further requests dropped, not rejected: it repeats them, and
- * gets in when its earlier ones have come to something.
+ * The further requests of an address that has its share are dropped, not rejected: it repeats them,
+ * and gets in when its earlier ones have come to something.
  */
 import type { Gid } from '../../core/spi/index.js';
 import { REQ_REJECTED_US } from './timing.js';
@@ -36,9 +37,9 @@ class Holdings {
 }
 
 /**
- * An address may hold as many as are left (the dynamic threshold of shared switch buffers, Choudhury
- * and Hahne 1998): alone it gets half, n of them leave one share of n + 1 free, and one that holds
- * nothing gets in as long as there is any room.
+ * An address may hold as many as are left (the dynamic threshold of shared switch buffers,
+ * Choudhury and Hahne 1998): alone it gets half, n of them leave one share of n + 1 free, and one
+ * that holds nothing gets in as long as there is any room.
  */
 export class Shares {
   private readonly holdings = new Holdings();

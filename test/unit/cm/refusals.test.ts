@@ -70,7 +70,7 @@ describe('CM: refusals', () => {
     for (const { events } of sides) assert.deepEqual(typesOf(events), ['established']);
   });
 
-  it('caps half-open connections over all listeners: an address has as many as are left', async () => {
+  it('caps half-open connections over all listeners: one address has half of them', async () => {
     const pair = new CmPair({ b: { cm: { maxHalfOpen: 5 } } });
     pair.listen(() => undefined, 100);
     for (let i = 0; i < 5; i++) pair.connect();

@@ -17,7 +17,7 @@ describe('softroce: floods of CM messages on loopback', function () {
     ['fresh', 2, 0.4],
   ];
   for (const [kind, seconds, answered] of floods) {
-    it(`${PER_SECOND * seconds} REQs, ${kind}: a connection goes on, and others are made`, async () => {
+    it(`${PER_SECOND * seconds} REQs, ${kind}: a connection goes on, others are made`, async () => {
       const network = '127.0.28';
       const { flooded } = await runFlood({
         kind,
