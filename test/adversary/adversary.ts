@@ -15,7 +15,7 @@ import type { Overheard } from './fields.js';
 /** What the adversary may do, and what it knows. */
 export interface Scene {
   readonly fabric: Fabric;
-  /** Addresses that packets may be given as their source; nobody has the first one. */
+  /** Addresses that packets may be given as their source; the first one is no port. */
   readonly sources: readonly string[];
   /** Whether a live packet between two addresses may be taken. */
   mayTake(from: string, to: string, draft: Draft): boolean;

@@ -11,7 +11,7 @@ function number(text: string): number {
 }
 
 const program = new Command('adversary')
-  .description('Runs work of every kind past an adversary who forges packets with a right ICRC.')
+  .description('Runs work of every kind past an adversary that forges packets with a right ICRC.')
   .option('--seed <number>', 'decides all that happens (default: a fresh one)', number)
   .option('--seeds <count>', 'how many runs, with seeds that follow', number, 1)
   .option('--packets <count>', 'packets to forge', number, 1_000_000)

@@ -1,5 +1,5 @@
 /**
- * Who can be reached with which packet: what keeps the adversary's hands off the connections that
+ * What can be reached with which packet: this keeps the adversary's hands off the connections that
  * are spared. A packet touches a connection when it names its queue pair and comes from its peer's
  * address (a datagram: when it has the right Q_Key); whatever else comes to it must do nothing.
  */
@@ -9,7 +9,7 @@ import type { Key, Overheard } from './fields.js';
 import type { VerbsLane } from './verbs-lane.js';
 import type { VerbsSide } from './verbs-side.js';
 
-/** Nobody has this address. */
+/** No port has this address. */
 export const STRANGER = '10.0.0.66';
 /** All connections that the CM makes with this one are spared. */
 const SPARED_ADDRESS = '10.0.0.3';

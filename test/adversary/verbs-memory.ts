@@ -7,9 +7,9 @@ import type { Area } from './guarded-memory.js';
 export const SLOT_BYTES = 1600;
 export const SLOTS = 8;
 export const WORD_COUNT = 8;
-/** The window opens this part of its region. */
-export const WINDOW_AT = SLOT_BYTES;
 export const WINDOW_SLOTS = 4;
+/** The window opens this part of its region. */
+export const WINDOW = { at: SLOT_BYTES, length: WINDOW_SLOTS * SLOT_BYTES } as const;
 export const REMOTE = Access.REMOTE_READ | Access.REMOTE_WRITE | Access.REMOTE_ATOMIC;
 /** Room for the GRH of datagrams. */
 export const RECEIVE_BYTES = SLOT_BYTES + 40;

@@ -35,8 +35,7 @@ import {
   RIGHTS,
   SLOTS,
   SLOT_BYTES,
-  WINDOW_AT,
-  WINDOW_SLOTS,
+  WINDOW,
   sideMemory,
 } from './verbs-memory.js';
 import type { AreaName } from './verbs-memory.js';
@@ -163,7 +162,7 @@ export class VerbsSide {
     const often = (['target', 'words', 'foreign'] as const).map((name) => this.#key(name));
     if (this.window) {
       const { start } = this.windowArea;
-      const length = WINDOW_SLOTS * SLOT_BYTES;
+      const { length } = WINDOW;
       // Its next ones are not hard to guess.
       for (let key = nextRkey(this.windowKey), i = 0; i < 6; i++, key = nextRkey(key)) {
         all.push({ key, iova: this.base + BigInt(start), length });
@@ -178,7 +177,7 @@ export class VerbsSide {
   }
 
   get windowArea(): Area {
-    return { start: this.areas.windowed.start + WINDOW_AT, length: WINDOW_SLOTS * SLOT_BYTES };
+    return { start: this.areas.windowed.start + WINDOW.at, length: WINDOW.length };
   }
 
   get sendRoom(): number {

@@ -8,7 +8,7 @@ export const SLOWDOWN_VARIABLE = 'DAPL_GUEST_SLOWDOWN';
 
 let slowdown = (): number => Number(process.env[SLOWDOWN_VARIABLE] ?? 1);
 
-/** For who measures it. */
+/** For the run, which measures it. */
 export function knowSlowdown(measured: () => number): void {
   slowdown = measured;
 }
