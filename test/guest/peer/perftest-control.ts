@@ -121,6 +121,12 @@ export class Control {
     return theirs;
   }
 
+  /** Resolves when the other side has left. */
+  async ended(): Promise<void> {
+    const { event } = await this.#connections.wait({ timeoutMs: TIMEOUT_MS });
+    if (event.type !== 'connection') throw new Error(`a ${event.type} event`);
+  }
+
   async #send(bytes: Buffer): Promise<void> {
     const { lmr, offsetBytes } = this.#outgoing;
     this.#outgoing.bytes.set(bytes);

@@ -4,8 +4,8 @@
  *     verbs-perftest <verbs | softroce> client <server> <program> <bytes> <iterations> <mtu> [own]
  *     verbs-perftest <verbs | softroce> server <own>    <program> <bytes> <iterations> <mtu>
  *
- * Programs are ib_send_lat, ib_write_lat, ib_write_bw and ib_read_bw. It prints `done`, and as a server of
- * bandwidth what the client has said.
+ * Programs are ib_send_lat, ib_write_lat, ib_write_bw and ib_read_bw. It prints `done`, and as a
+ * server of bandwidth what the client has said.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openIa } from 'dapl';
@@ -80,11 +80,25 @@ class Session {
     let theirs = mine;
     for (let time = 0; time < times; time++) theirs = await control.shakeHands(mine);
     const target = { port: 0, address: theirs.address.toString(16), rmrContext: theirs.rkey };
-    if (role === 'client') await this.ask(target);
-    else await this.answer(target);
-    await control.shakeHands(mine);
+    if (work.test === 'ib_write_lat') {
+      await this.writeInTurn(target);
+    } else {
+      if (role === 'client') await this.ask(target);
+      else await this.answer(target);
+      await control.shakeHands(mine);
+    }
     await end.free();
     process.stdout.write('done\n');
+  }
+
+  /** The server of ib_write_lat writes first, and nothing is said in the end: one side leaves. */
+  private async writeInTurn(target: Target): Promise<void> {
+    if (this.role === 'server') {
+      await measure(this.end, target);
+    } else {
+      await serve(this.end, target);
+      await this.control.ended();
+    }
   }
 
   private async ask(target: Target): Promise<void> {
