@@ -3,13 +3,17 @@ export interface Destroyable {
 }
 
 /**
- * Tells when an object of the device has been destroyed, whoever did it. It stays the device's own
+ * Tells when an object of the device has been destroyed, whoever did it; once, and the device hears
+ * of it once, although who is told may destroy it in turn. It stays the device's own
  * object: a wrapper would stand in the data path.
  */
 export function onDestroy(object: Destroyable, then: () => void): void {
   const destroy = object.destroy.bind(object);
+  let gone = false;
   object.destroy = () => {
+    if (gone) return;
     destroy();
+    gone = true;
     then();
   };
 }
