@@ -28,8 +28,8 @@ const IDLE_SLICE_US = 20;
 const MAX_PUMPS_A_TURN = 32;
 
 /** When the process ends: so long for goodbyes, and for sending what they have come to. */
-const GOODBYES_US = 250_000;
-const LAST_SENDS_US = 250_000;
+const GOODBYES_US = 500_000;
+const LAST_SENDS_US = 500_000;
 
 /** Its reactions are microtasks, at a third of what `queueMicrotask` costs. */
 const SETTLED = Promise.resolve();
@@ -199,7 +199,7 @@ export class SoftroceNode {
 
   /**
    * When the process exits with the device open, peers get to know: what `goodbyes` posts leaves
-   * before the process ends, within half a second.
+   * before the process ends, within a second.
    */
   atExit(goodbyes: (mayGoOn: () => boolean) => void): void {
     this.noExit = onExit(() => {

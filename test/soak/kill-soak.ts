@@ -81,7 +81,6 @@ export interface KillReport {
 class Bystander {
   talker: Talker | undefined;
   private peer: Talker | undefined;
-  private seen = 0;
 
   constructor(
     private readonly side: Side,
@@ -110,7 +109,7 @@ class Bystander {
     );
     while (this.talker?.established !== true) await delay(1);
     psp.free();
-    evd.free();
+    void evd.free();
   }
 
   /** Before its adapter is closed. */
@@ -119,12 +118,13 @@ class Bystander {
     this.peer?.leave();
   }
 
-  /** @returns what is wrong with it */
-  look(): string | undefined {
+  /** Waits until it has moved on. @returns what is wrong with it */
+  async look(): Promise<string | undefined> {
     const { talker } = this;
     if (talker === undefined) return 'the bystander has never started';
-    const before = this.seen;
-    this.seen = talker.moved;
+    const before = talker.moved;
+    const endMs = performance.now() + SLACK_MS;
+    while (talker.moved === before && performance.now() < endMs) await delay(1);
     if (talker.ended !== undefined) return `the bystander has ended: ${talker.ended}`;
     return talker.moved > before ? undefined : 'the bystander stands still';
   }
@@ -210,7 +210,7 @@ export class KillSoak {
     }
     alive = false;
     await victim.end();
-    const wrong = this.bystander.look();
+    const wrong = await this.bystander.look();
     if (wrong !== undefined) fail(wrong);
     this.log(name);
   }

@@ -100,7 +100,7 @@ export class Talker {
       throw error;
     }
     this.ep.free();
-    this.evd.free();
+    await this.evd.free();
   }
 
   private take(event: DatEvent): void {

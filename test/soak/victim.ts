@@ -1,7 +1,7 @@
 /**
  * A process that is going to be killed, stopped, or to end by itself, with connections open. Its
- * plan is the first argument, in JSON. It says 'ready' when its connections are up (or come and go),
- * answers 'ping', and ends as it is told.
+ * plan is the first argument, in JSON. It says 'ready' when its connections are up (or come and
+ * go), answers 'ping', and ends as it is told.
  */
 import { openIa } from '../../core/index.js';
 import { softroce } from '../../providers/softroce/index.js';
@@ -53,7 +53,7 @@ function listen(): void {
   const psp = ia.createPsp({ connQual: plan.connQual, evd });
   stopListening = () => {
     psp.free();
-    evd.free();
+    void evd.free();
   };
   say('listening');
 }

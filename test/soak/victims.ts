@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Psp } from '../../core/index.js';
-import { keepConnecting, Side, Talker } from './talker.js';
+import { keepConnecting, type Side, Talker } from './talker.js';
 import type { VictimEnd, VictimMessage, VictimPlan } from './victim.js';
 
 export class Victim {
@@ -97,6 +97,6 @@ function acceptAll(
   const psp: Psp = side.ia.createPsp({ connQual, evd });
   return () => {
     psp.free();
-    evd.free();
+    void evd.free();
   };
 }

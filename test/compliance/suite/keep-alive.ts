@@ -1,4 +1,4 @@
-/** keepAliveMs: a peer that is gone is noticed on an idle connection, and one that is there is not. */
+/** keepAliveMs: on an idle connection a peer that is gone is noticed, one that is there is not. */
 import assert from 'node:assert/strict';
 import { type Claim, group } from './behaviour.js';
 import { connected, expectQuiet, type Peers, settle } from './peer.js';
