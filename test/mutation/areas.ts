@@ -27,7 +27,7 @@ const RC_TESTS = [
 export const AREAS: Readonly<Record<string, Area>> = {
   'core/evd': { files: ['core/evd'], tests: ['evd'] },
   'plugins/mad': { files: ['plugins/mad'], tests: ['mad'] },
-  'plugins/xrc': { files: ['plugins/xrc'], tests: ['xrc', 'dat/xrc-requests', 'verbs/xrc'] },
+  'plugins/xrc': { files: ['plugins/xrc'], tests: ['xrc', 'dat/xrc-requests'] },
   'providers/hca/rc': {
     files: ['kept-reads', 'reads', 'responder', 'responder-resources', 'response-queue'].map(
       (file) => `providers/hca/rc/${file}`,

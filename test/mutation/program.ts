@@ -193,8 +193,7 @@ function start(specs: readonly string[]): Running {
   let wake = (): void => undefined;
   let over = false;
   child.on('message', (report: Report) => {
-    if (report.what === 'failed') console.error('fail without a mutation:', report.tests);
-    else reports.push(report);
+    reports.push(report);
     wake();
   });
   child.on('exit', () => {
@@ -206,6 +205,9 @@ function start(specs: readonly string[]): Running {
     for (;;) {
       const report = reports.shift();
       if (report?.what === what) return report as never;
+      if (report?.what === 'failed') {
+        throw new Error(`these fail without a mutation: ${report.tests.join('; ')}`);
+      }
       if (report !== undefined) throw new Error(`${report.what}, where ${what} was awaited`);
       const leftMs = deadline - performance.now();
       if (over || leftMs <= 0) throw new Error(`no ${what}`);

@@ -75,7 +75,6 @@ async function cover(): Promise<void> {
   });
   state.hits = undefined;
   if (failed.length > 0) tell({ what: 'failed', tests: failed });
-  for (const title of failed) hits.delete(title);
   const rows = [...hits].map(([title, ids]): [string, number[]] => [title, [...ids, ...around]]);
   tell({ what: 'covered', hits: rows, slow, atLoad: [...atLoad] });
 }

@@ -46,6 +46,36 @@ describe('XRC: a hold on a domain that has been given up', () => {
   }
 });
 
+describe('XRC: a consumer with two holds on a domain', () => {
+  it('keeps the second when the first is closed twice', () => {
+    const world = new XrcWorld();
+    const a = world.consumer('a');
+    const first = a.open();
+    a.open();
+    const qpn = a.create();
+    first.close();
+    first.close();
+    assert.ok(world.lives(qpn));
+    a.domain.close();
+    assert.equal(world.fake.living.size, 0);
+  });
+});
+
+describe('XRC: a port number', () => {
+  for (const portNumber of [0, 256, -1, 1.5]) {
+    it(`is refused: ${portNumber}`, () => {
+      const world = new XrcWorld();
+      const domain = world.consumer('a').open();
+      const attributes = targetAttributes({ portNumber });
+      assert.throws(
+        () => domain.createTarget({ attributes, owner: 'consumer', onEvent }),
+        refused('EINVAL', /portNumber/),
+      );
+      assert.deepEqual(domain.targets, []);
+    });
+  }
+});
+
 describe('XRC: the end of a target that was prepared', () => {
   for (const owner of ['consumer', 'domain'] as const) {
     it(`is told once, whichever way it comes (${owner})`, () => {
