@@ -20,7 +20,7 @@ export type PortFault =
   | ({ readonly type: 'own-mtu'; readonly mtuBytes: number } & Where)
   /** A router on the way does, and drops longer ones: with ICMP, or silently. */
   | ({ readonly type: 'path-mtu'; readonly mtuBytes: number; readonly silent: boolean } & Where)
-  /** ICMP, forged: once, as the fault is added. The report's destination is in it. */
+  /** ICMP, forged: once, as the fault is added, however often. Its destination is in the report. */
   | { readonly type: 'icmp'; readonly report: NetworkReport };
 
 type LastingFault = Exclude<PortFault, { type: 'icmp' }>;
@@ -47,7 +47,8 @@ export class PortFaults {
   /** @returns what ends it */
   add(fault: PortFault): () => void {
     if (fault.type === 'icmp') {
-      this.hear(fault.report, 0);
+      this.#count(fault.report);
+      this.clock.at(this.clock.now(), () => this.handler(fault.report));
       return () => undefined;
     }
     this.#faults.add(fault);
@@ -90,9 +91,13 @@ export class PortFaults {
 
   /** ICMP comes in. */
   hear(report: NetworkReport, afterUs: number): void {
+    this.#count(report);
+    this.#tell(report, afterUs);
+  }
+
+  #count(report: NetworkReport): void {
     if (report.type === 'too-big') this.counters.icmpTooBig++;
     else this.counters.icmpUnreachable++;
-    this.#tell(report, afterUs);
   }
 
   /** Never from inside a call of the port's. */

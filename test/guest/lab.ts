@@ -109,6 +109,16 @@ export class Lab {
     ip(`link set ${guest.tap} master ${this.#bridge} up`);
   }
 
+  /** The host's own link: its routes go with it. */
+  linkDown(): void {
+    ip(`link set ${this.#bridge} down`);
+  }
+
+  linkUp(): void {
+    ip(`link set ${this.#bridge} up`);
+    ip(`-6 addr replace ${this.host.ipv6}/64 dev ${this.#bridge} nodad`);
+  }
+
   /** Captures RoCEv2 on the link of one guest. */
   async capture(name: string, guest: Guest): Promise<Capture> {
     const file = join(runDir, `${name}.pcap`);
@@ -122,6 +132,7 @@ export class Lab {
   /** After a case that has failed: ends what it has started, undoes what it did to the links. */
   async recover(): Promise<void> {
     this.host.killAll();
+    this.linkUp();
     await Promise.all(
       this.#guests.map(async (guest) => {
         this.plug(guest);

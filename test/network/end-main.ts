@@ -20,6 +20,7 @@ const BYTES = 1 << 20;
 const HEAD_BYTES = 16;
 
 interface Options {
+  readonly udpPort?: number;
   readonly mtuBytes?: number;
   readonly icrcCheck?: 'recovered' | 'exact';
   readonly transport?: { readonly ackTimeout?: number; readonly retryCount?: number };
@@ -100,11 +101,12 @@ class End {
 
 const [, , role, address = '', third = '', json = '{}'] = process.argv;
 const options = JSON.parse(json) as Options;
-const { mtuBytes, icrcCheck } = options;
+const { udpPort, mtuBytes, icrcCheck } = options;
 const ia = await openIa(
   softroce({
     addresses: [address],
     port: 'native',
+    ...(udpPort !== undefined && { udpPort }),
     ...(mtuBytes !== undefined && { mtuBytes }),
     ...(icrcCheck !== undefined && { icrcCheck }),
   }),

@@ -2,7 +2,7 @@
  * Forges ICMP to a host, of packets that it is said to have sent to a peer: all that it takes is
  * the two addresses.
  *
- *   forge-main.js too-big|port-unreachable VICTIM PEER COUNT [MTU]
+ *   forge-main.js too-big|port-unreachable VICTIM PEER COUNT [MTU [UDP_PORT]]
  */
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -25,7 +25,8 @@ const KINDS = {
 const path = join(import.meta.dirname, '../../../build/native/raw-icmp.node');
 const { send } = createRequire(import.meta.url)(path) as Addon;
 
-const [, , kind = '', victim = '', peer = '', count = '1', mtu = '0'] = process.argv;
+const [, , kind = '', victim = '', peer = '', count = '1', mtu = '0', port] = process.argv;
+const udpPort = Number(port ?? ROCE_PORT);
 const message = forged(kind as keyof typeof KINDS, gidFromIp(victim), gidFromIp(peer), Number(mtu));
 const gid = gidFromIp(victim);
 for (let i = 0; i < Number(count); i++) {
@@ -49,8 +50,8 @@ function forged(
   const udp = bytes.length - 8;
   if (ipv4) quoteIpv4(bytes.subarray(8, udp), from, to);
   else quoteIpv6(bytes.subarray(8, udp), from, to);
-  view.setUint16(udp, ROCE_PORT);
-  view.setUint16(udp + 2, ROCE_PORT);
+  view.setUint16(udp, udpPort);
+  view.setUint16(udp + 2, udpPort);
   view.setUint16(udp + 4, 1100);
   // The system fills in that of ICMPv6, which covers the addresses.
   if (ipv4) view.setUint16(2, checksum(bytes));

@@ -9,7 +9,7 @@ const FORGED_MTU = 600;
 const SMALL_MTU = 1000;
 const OUTAGE_MS = 5000;
 const REMEDY = 'open the device with mtuBytes: 512';
-/** Fails in about a second: 8 ms, and 2 retries. */
+/** Fails in about a second. */
 const HASTY = { ackTimeout: 11, retryCount: 2 };
 
 interface Ends {
@@ -132,7 +132,7 @@ describe('softroce between network namespaces', function () {
     assert.ok((await counters(ends)).tooLong);
   });
 
-  it(`the own link down for ${OUTAGE_MS} ms: the connection lives, with default attributes`, async () => {
+  it(`lives on with default attributes after ${OUTAGE_MS} ms with its own link down`, async () => {
     net = new Namespaces();
     const ends = await connected('ipv4');
     await ends.client.said(/^ready$/m);

@@ -62,8 +62,9 @@ export class PortFaultSchedule {
     ]);
     this.#note(node, { type: 'icmp', report }, `icmp ${report.type}`);
     const count = random.between(1, MOST_FORGED);
+    const gapUs = random.pick([1, 10, 1000, 120_000]);
     for (let i = 0; i < count; i++) {
-      this.after(i * random.between(10, 150_000), () => {
+      this.after(i * gapUs, () => {
         if (!this.#stopped) node.node.port.faults.add({ type: 'icmp', report });
       });
     }

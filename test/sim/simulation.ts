@@ -204,6 +204,8 @@ export class Simulation implements ConnectionHost {
     return {
       windowPackets: random.pick([2, 4, 8, 32, 256]),
       burstPackets: random.pick([1, 4, 64]),
+      // Forged hints shall do what they can.
+      ...(this.options.ports && { unreachableRetryUs: 0 }),
     };
   }
 

@@ -113,7 +113,7 @@ export class RcQueuePair extends SoftQueuePair {
     writeAeth(view, header + BTH_LENGTH, syndrome, msn);
   }
 
-  // --- reports of the network ---------------------------------------------------------------------
+  // --- reports of the network ------------------------------------------------------------------
 
   get reports(): RcNetworkReports {
     return (this.networkReports ??= new RcNetworkReports(this));

@@ -38,8 +38,8 @@ void enlarge(int fd, int forced, int ordinary) {
 
 /// Without these the port would not work or not interoperate.
 bool setRequired(const UdpSocket& socket) {
-  // DF, which on an unconnected socket also makes the identification known (wire facts 1.7.3). PROBE
-  // and not DO: the path MTU that the system learns by ICMP, which anybody can forge, is ignored.
+  // DF, which on an unconnected socket also makes the identification known (wire facts 1.7.3).
+  // PROBE and not DO: the path MTU that the system learns by ICMP, which can be forged, is ignored.
   if (socket.ipv4) {
     return setInt(socket.fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE) &&
            setInt(socket.fd, IPPROTO_IP, IP_RECVERR, 1);

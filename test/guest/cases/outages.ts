@@ -18,6 +18,7 @@ type Family = 'ipv4' | 'ipv6';
 const START_TIMEOUT_MS = 20_000;
 const END_TIMEOUT_MS = 60_000;
 const OUTAGE_MS = 1000;
+const LONG_OUTAGE_MS = 5000;
 const TRAFFIC_MS = 300;
 const MEMORY_BYTES = 65_536;
 const PIECE_BYTES = 20_000;
@@ -42,6 +43,11 @@ const CUTS = {
     cut: (_: Lab, guest: Guest): Promise<void> => guest.linkDown(),
     mend: (_: Lab, guest: Guest): Promise<void> => guest.linkUp(),
   },
+  /** Our system refuses every packet meanwhile: ENETUNREACH. */
+  'our own down': {
+    cut: async (lab: Lab): Promise<void> => lab.linkDown(),
+    mend: async (lab: Lab): Promise<void> => lab.linkUp(),
+  },
 } as const;
 type Cut = keyof typeof CUTS;
 
@@ -55,16 +61,18 @@ export function outageCases(lab: Lab, version: string): Case[] {
   });
   const outages = (
     [
-      ['client', 'unplugged', 'ipv6'],
-      ['client', 'eth0 down', 'ipv4'],
-      ['server', 'unplugged', 'ipv4'],
+      ['client', 'unplugged', 'ipv6', OUTAGE_MS],
+      ['client', 'eth0 down', 'ipv4', OUTAGE_MS],
+      ['server', 'unplugged', 'ipv4', OUTAGE_MS],
+      // With the attributes that an endpoint has by default.
+      ['client', 'our own down', 'ipv4', LONG_OUTAGE_MS],
     ] as const
-  ).map(([role, cut, family]): Case => {
-    const what = `no link (${cut}) for ${OUTAGE_MS} ms`;
+  ).map(([role, cut, family, forMs]): Case => {
+    const what = `no link (${cut}) for ${forMs} ms`;
     return {
       name: `fault: ${what} in mid-transfer, our ${role}`,
       row: row('memory-peer', role === 'client' ? 'requester' : 'responder', what, family),
-      run: () => outage(lab, role, cut, family),
+      run: () => outage(lab, role, cut, family, forMs),
     };
   });
   return [
@@ -93,6 +101,7 @@ async function outage(
   role: 'client' | 'server',
   kind: Cut,
   family: Family,
+  forMs: number,
 ): Promise<void> {
   await lab.setPathMtu(1024);
   const guest = lab.guest(0);
@@ -100,7 +109,7 @@ async function outage(
   const program = `exec ${putMemoryPeer(guest)}`;
   const sizes = new Array<number>(PIECES).fill(PIECE_BYTES).join(' ');
   const said = `done ${PIECE_BYTES}\n`.repeat(PIECES);
-  const file = await capturedFile(lab, guest, `outage-${role}-${family}`, async () => {
+  const file = await capturedFile(lab, guest, `outage-${role}-${family}-${forMs}`, async () => {
     const server =
       role === 'client'
         ? guest.spawn(`${program} serve ${guest[family]} ${MEMORY_PORT} ${MEMORY_BYTES}`)
@@ -114,7 +123,7 @@ async function outage(
           : guest.spawn(`${program} drive ${lab.host[family]} ${MEMORY_PORT} ${sizes}`);
       await client.waitForOutput(/done/, START_TIMEOUT_MS);
       await cut(lab, guest);
-      await paused(OUTAGE_MS);
+      await paused(forMs);
       assert.ok(!client.stdout.includes(said), 'done too early');
       await mend(lab, guest);
       const result = await client.finish(END_TIMEOUT_MS);
@@ -130,7 +139,7 @@ async function outage(
   // Either we see what is said again, or that for so long nothing was said at all.
   const packets = await dissect(file);
   const repeated = packets.some(isRepeated(packets));
-  assert.ok(repeated || longestSilenceMs(file) > OUTAGE_MS / 2, 'the outage was not felt');
+  assert.ok(repeated || longestSilenceMs(file) > forMs / 2, 'the outage was not felt');
 }
 
 function longestSilenceMs(file: string): number {

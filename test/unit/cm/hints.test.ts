@@ -88,7 +88,7 @@ describe('CM: hints of the network', () => {
     });
   }
 
-  it('a consumer that thinks for a minute is waited for: its MRA is a word of the peer', async () => {
+  it('waits for a consumer that thinks for a minute: MRA is a word of the peer', async () => {
     const pair = new CmPair();
     const sides: Side[] = [];
     pair.listen((request) => {
@@ -100,7 +100,7 @@ describe('CM: hints of the network', () => {
     assert.deepEqual(typesOf(active.events), ['established']);
   });
 
-  it('what a filter or a link that is down refuses is given up likewise, in its words', async () => {
+  it('what the own system refuses is given up likewise, in its words', async () => {
     const pair = new CmPair();
     pair.network.fate = () => [];
     const { events } = pair.connect();
