@@ -139,7 +139,7 @@ function errorOf(result: CmResolveResult, options: CheckedResolveOptions): DatEr
   if (status < 0) {
     return failure('DAT_INVALID_ADDRESS', {
       subtype: 'DAT_INVALID_ADDRESS_UNREACHABLE',
-      message: `no answer from ${where}`,
+      message: `no answer from ${where}${result.detail === undefined ? '' : `: ${result.detail}`}`,
       value: address,
     });
   }

@@ -10,6 +10,8 @@ import type { SimNode } from './sim-node.js';
 import type { Trace } from './trace.js';
 
 const MEAN_GAP_US = 4000;
+/** Where nothing else happens. */
+const MEAN_QUIET_GAP_US = 100;
 const MOST_FORGED = 12;
 /** IP packets: some of a path MTU of 1024 bytes fit, or none do but ACKs. */
 const MTUS = [68, 300, 600, 1000];
@@ -31,7 +33,8 @@ export class PortFaultSchedule {
   ) {}
 
   start(): void {
-    this.after(this.random.exponential(MEAN_GAP_US), () => {
+    const meanUs = this.quiet ? MEAN_QUIET_GAP_US : MEAN_GAP_US;
+    this.after(this.random.exponential(meanUs), () => {
       if (this.#stopped) return;
       this.#next();
       this.start();
