@@ -12,8 +12,8 @@ import { checkReset } from './guards.js';
 
 export abstract class EpObserving extends EpCore {
   /**
-   * Everything there is to know of the endpoint (dat_ep_query): completions that have come are taken
-   * in first, so that a connection that has failed is DISCONNECTED, and BROKEN is queued.
+   * Everything there is to know of the endpoint (dat_ep_query): completions that have come are
+   * taken in first, so that a connection that has failed is DISCONNECTED, and BROKEN is queued.
    */
   query(): EpParameters {
     const operation = 'ep.query';
@@ -119,8 +119,8 @@ export abstract class EpObserving extends EpCore {
   }
 
   /**
-   * DTO completions of receives, requests or both: of what the endpoint was made without an EVD for.
-   * One subscriber.
+   * DTO completions of receives, requests or both: of what the endpoint was made without an EVD
+   * for. One subscriber.
    * @throws DatError DAT_INVALID_STATE when there are EVDs for both: use their `events$`
    */
   get completions$(): Observable<DatEvent> {

@@ -24,7 +24,8 @@ export interface IterationHost extends BatchSource {
 
 /**
  * Takes the EVD over at its first `next`, and gives it back when the loop is left, with what the
- * loop has not read of its last batch. It is itself what waits on the EVD: a closure and an object for each of its waits would cost half of one.
+ * loop has not read of its last batch. It is itself what waits on the EVD: a closure and an object
+ * for each of its waits would cost half of one.
  */
 export class BatchIterator implements AsyncIterableIterator<Batch>, Waiting {
   readonly threshold = 1;

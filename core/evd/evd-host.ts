@@ -31,8 +31,8 @@ export interface EvdHost {
   /** Puts an event on the IA's asynchronous EVD. */
   reportAsync(event: AsyncErrorEvent): void;
   /**
-   * The same of an error in the consumer's own code (`event.cause`): an unhandled error when nothing
-   * listens there.
+   * The same of an error in the consumer's own code (`event.cause`): an unhandled error when
+   * nothing listens there.
    */
   reportFailure(event: AsyncErrorEvent): void;
   /** An EVD of this host has been freed: nothing needs to hold it any more. */

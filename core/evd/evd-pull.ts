@@ -286,8 +286,8 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
   }
 
   /**
-   * A poll has found nothing: a failure elsewhere may be what the consumer waits for. One that spins
-   * looks there now and then.
+   * A poll has found nothing: a failure elsewhere may be what the consumer waits for. One that
+   * spins looks there now and then.
    */
   private sought(): boolean {
     if (this.polling === 'spin' && ++this.emptyPolls % POLLS_A_LOOK !== 0) return false;

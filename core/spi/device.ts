@@ -297,6 +297,11 @@ export interface QueuePair {
   attachMulticast?(group: Gid): void;
   /** @throws SpiError('EINVAL') not attached; destroying detaches by itself */
   detachMulticast?(group: Gid): void;
+  /**
+   * Of a connection: the last message of the peer found no receive posted and was refused (RNR
+   * NAK), and has not been taken since. A device that keeps no note of it leaves it out.
+   */
+  readonly lacksReceive?: boolean;
   /** The last transitions, PSNs and timeouts, oldest first: text for people. */
   flightRecord(): readonly string[];
   destroy(): void;

@@ -63,6 +63,10 @@ export class RcQueuePair extends SoftQueuePair {
     return true;
   }
 
+  get lacksReceive(): boolean {
+    return this.responder.lacksReceive;
+  }
+
   /** The port's number for the way to the peer. */
   get path(): number {
     return this.peerPath.number;

@@ -213,7 +213,7 @@ describe('evd: takers that leave', () => {
     assert.deepEqual(drain(evd), [2]);
   });
 
-  it('a batch that is read after its loop is whole, or empty when another has begun on it', async () => {
+  it('a batch read after its loop is whole, or empty when another has begun on it', async () => {
     for (const isTaken of [false, true]) {
       const { evd } = setUp();
       for (const payload of [0, 1]) evd.postSe(payload);
@@ -228,7 +228,7 @@ describe('evd: takers that leave', () => {
     }
   });
 
-  it('a batch is the reader’s own once the loop has gone on, and when the EVD is freed', async () => {
+  it('a batch is its reader’s once the loop has gone on, and when the EVD is freed', async () => {
     const { evd } = setUp();
     evd.postSe(0);
     const batches: (readonly DatEvent[])[] = [];
