@@ -1,4 +1,5 @@
 /** What the connection of an endpoint works with: its ports, an attempt, and an end under way. */
+import type { ConnectionCause } from '../evd/index.js';
 import type { CmConnection, CmEvent, FlightLog, ProcessHold } from '../spi/index.js';
 import type { ConnectTarget } from './ep-connect-options.js';
 import type { ConnectionEventName } from './ep-outcomes.js';
@@ -12,6 +13,7 @@ export interface ConnectionEventDetails {
   readonly rejectReason?: number;
   /** Why, for people; empty when there is nothing to say. */
   readonly detail: string;
+  readonly cause?: ConnectionCause | undefined;
   /** Of BROKEN: transitions of the endpoint, then of the queue pair, then messages of the CM. */
   readonly flightRecord: readonly string[];
 }
@@ -36,6 +38,7 @@ export interface EpConnectionPorts {
 export interface Ending {
   readonly name: 'DISCONNECTED' | 'BROKEN';
   readonly detail: string;
+  readonly cause: ConnectionCause | undefined;
   readonly sendTarget: number;
   readonly receiveTarget: number;
   /** A graceful disconnect ends when the CM's handshake has. */

@@ -5,6 +5,7 @@
  * waits for the consumer to dequeue.
  */
 import { toDatError } from '../errors/index.js';
+import type { ConnectionCause } from '../evd/index.js';
 import { type CmConnection, type CmEvent, NO_ROW } from '../spi/index.js';
 import {
   Attempt,
@@ -13,6 +14,7 @@ import {
   type Ending,
   type EpConnectionPorts,
 } from './ep-attempt.js';
+import { type BreakReason, breakReason } from './break-causes.js';
 import type { ConnectTarget } from './ep-connect-options.js';
 import { type ConnectionEventName, detailOf, refusalOf } from './ep-outcomes.js';
 import {
@@ -106,7 +108,7 @@ export class EpConnection implements AttemptListener {
         this.onRefusal(event, attempt);
         return;
       case 'disconnected':
-        this.onDisconnected(event.byPeer ? 'the peer disconnected' : '');
+        this.onDisconnected(event.byPeer ? 'the peer disconnected' : '', event.byPeer);
         return;
       case 'timewait-exit':
         return;
@@ -122,7 +124,7 @@ export class EpConnection implements AttemptListener {
     if (this.current === 'DISCONNECT_PENDING') {
       this.onDisconnected('');
     } else if (this.current === 'CONNECTED') {
-      this.fail(`the handshake failed after data had arrived: ${detailOf(event)}`);
+      this.fail(breakReason('HANDSHAKE', detailOf(event)));
     } else if (this.isPending) {
       this.refuse(refusalOf(event, attempt.active), {
         privateData: event.type === 'rejected' ? event.privateData : EMPTY,
@@ -166,42 +168,42 @@ export class EpConnection implements AttemptListener {
   }
 
   /** A request or receive has failed by itself. */
-  onFailed(probe: boolean): void {
-    const detail = probe ? 'the peer has not answered a keep-alive' : 'a request failed';
+  onFailed(reason: BreakReason): void {
     if (this.current === 'DISCONNECT_PENDING') this.leave(false);
-    else if (this.current === 'CONNECTED' || this.isPending) this.fail(detail);
+    else if (this.current === 'CONNECTED' || this.isPending) this.fail(reason);
   }
 
   /** The queue pair went to its error state without a failed request. */
-  onQueuePairError(reason: string): void {
+  onQueuePairError(reason: BreakReason): void {
     this.ports.takeInCompletions();
     if (this.current === 'DISCONNECT_PENDING') {
       this.leave(false);
     } else if (this.current === 'CONNECTED' || this.isPending) {
-      this.ports.postBrokenAsync(reason);
+      this.ports.postBrokenAsync(reason.detail);
       this.fail(reason);
     }
   }
 
   /** More has come than the consumer allows. */
-  onOverrun(reason: string): void {
+  onOverrun(reason: BreakReason): void {
     if (this.current === 'CONNECTED') this.fail(reason);
   }
 
   /** Completions are lost, so nothing can be waited for. */
-  onCompletionsLost(reason: string): void {
+  onCompletionsLost(reason: BreakReason): void {
     this.onQueuePairError(reason);
     this.finishEnding();
   }
 
-  private fail(detail: string): void {
+  private fail({ cause, detail }: BreakReason): void {
     const trouble = this.ports.queues.qp.networkTrouble?.();
     this.move('ended');
-    this.beginEnding('BROKEN', trouble === undefined ? detail : `${detail}: ${trouble}`);
+    const text = trouble === undefined ? detail : `${detail}: ${trouble}`;
+    this.beginEnding('BROKEN', text, false, cause);
   }
 
   /** The CM says that the connection is over, in order: by the peer, or by our own disconnect. */
-  private onDisconnected(detail: string): void {
+  private onDisconnected(detail: string, byPeer = false): void {
     // The end may be the answer to a failure of ours that nobody has looked at yet.
     this.ports.takeInCompletions();
     if (this.ending !== undefined) {
@@ -211,10 +213,20 @@ export class EpConnection implements AttemptListener {
     }
     if (this.current === 'DISCONNECTED' || this.current === 'UNCONNECTED') return;
     if (this.current !== 'DISCONNECT_PENDING') this.move('ended');
-    this.beginEnding('DISCONNECTED', detail);
+    const unmet = byPeer && this.ports.queues.qp.lacksReceive === true;
+    if (!unmet) this.beginEnding('DISCONNECTED', detail);
+    else {
+      const { cause, detail: why } = breakReason('NO_RECEIVE_POSTED');
+      this.beginEnding('DISCONNECTED', `${detail}: ${why}`, false, cause);
+    }
   }
 
-  private beginEnding(name: 'DISCONNECTED' | 'BROKEN', detail: string, awaitsCm = false): void {
+  private beginEnding(
+    name: 'DISCONNECTED' | 'BROKEN',
+    detail: string,
+    awaitsCm = false,
+    cause?: ConnectionCause,
+  ): void {
     this.drainTarget = undefined;
     const { queues } = this.ports;
     this.attempt?.connection?.disconnect();
@@ -223,6 +235,7 @@ export class EpConnection implements AttemptListener {
     this.ending = {
       name,
       detail: stuck === undefined ? detail : `${detail}; nothing is flushed: ${stuck}`,
+      cause,
       sendTarget: queues.sends.producer,
       receiveTarget: queues.receives.producer,
       awaitsCm,
@@ -260,11 +273,8 @@ export class EpConnection implements AttemptListener {
     this.ending = undefined;
     if (this.current === 'DISCONNECT_PENDING') this.move('ended');
     const flightRecord = ending.name === 'BROKEN' ? this.flightRecord() : [];
-    this.ports.post(
-      ending.name,
-      { privateData: EMPTY, detail: ending.detail, flightRecord },
-      false,
-    );
+    const { name, detail, cause } = ending;
+    this.ports.post(name, { privateData: EMPTY, detail, cause, flightRecord }, false);
     this.watch();
   }
 

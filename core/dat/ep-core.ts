@@ -6,6 +6,7 @@
 import { DatError, spiCall } from '../errors/index.js';
 import type { Evd } from '../evd/index.js';
 import type { AsyncEventType, CmRequest, FlightLog, ProcessHold, Timers } from '../spi/index.js';
+import { type BreakReason, breakReason } from './break-causes.js';
 import type { Ep } from './ep.js';
 import type { EpAttributes } from './ep-attributes.js';
 import { EpConnection } from './ep-connection.js';
@@ -109,12 +110,12 @@ export abstract class EpCore extends EpBindPosts {
       if (ep.init.srq !== undefined) ep.watermarks?.look(1);
     }
 
-    onCompletionsLost(reason: string): void {
+    onCompletionsLost(reason: BreakReason): void {
       this.ep.connection.onCompletionsLost(reason);
     }
 
-    onFailed(probe: boolean): void {
-      this.ep.connection.onFailed(probe);
+    onFailed(reason: BreakReason): void {
+      this.ep.connection.onFailed(reason);
     }
 
     onReclaimed(): void {
@@ -126,7 +127,8 @@ export abstract class EpCore extends EpBindPosts {
     }
 
     onHard(count: number, mark: number): void {
-      this.ep.connection.onOverrun(`${count} receives: the hard high watermark is ${mark}`);
+      const reason = breakReason('WATERMARK', `${count} receives, ${mark} allowed`);
+      this.ep.connection.onOverrun(reason);
     }
   };
   private readonly inside = new EpCore.Inside(this);
@@ -220,7 +222,7 @@ export abstract class EpCore extends EpBindPosts {
 
   /** @internal the device went away by force */
   onDeviceGone(reason: string): void {
-    this.connection.onQueuePairError(reason);
+    this.connection.onQueuePairError(breakReason('DEVICE', reason));
   }
 
   /** @internal teardown, first part: the CM tells the peer */

@@ -11,7 +11,8 @@ import {
 import { type AsyncEventType, type CompletionQueue, nameOf } from '../spi/index.js';
 import { AsyncEventType as AsyncEventTypes } from '../spi/index.js';
 import { type Observable, PresentValue } from '../stream/index.js';
-import { breakReasonOf, epBrokenEvent, lossReason } from './async-events.js';
+import { epBrokenEvent, lossReason } from './async-events.js';
+import { type BreakReason, breakReason, causeOfEvent } from './break-causes.js';
 import type { Ep } from './ep.js';
 import { joinEvds, leaveEvds } from './ep-evds.js';
 import type { ConnectionEventDetails } from './ep-attempt.js';
@@ -32,7 +33,7 @@ export interface EvdSwap {
 
 /** Who is told that completions are lost. */
 export interface LossListener {
-  onCompletionsLost(reason: string): void;
+  onCompletionsLost(reason: BreakReason): void;
 }
 
 export class EpEvents implements OverrunListener {
@@ -73,7 +74,7 @@ export class EpEvents implements OverrunListener {
   }
 
   onOverrun(evd: number): void {
-    this.listener.onCompletionsLost(lossReason(evd));
+    this.listener.onCompletionsLost(breakReason('COMPLETIONS_LOST', lossReason(evd)));
   }
 
   /**
@@ -177,7 +178,7 @@ export class EpEvents implements OverrunListener {
   }
 
   post(name: ConnectionEventName, details: ConnectionEventDetails, before: boolean): void {
-    const { privateData, detail, flightRecord } = details;
+    const { privateData, detail, cause, flightRecord } = details;
     const event: ConnectionEvent = {
       type: 'connection',
       number: DatEventNumber[name],
@@ -185,6 +186,7 @@ export class EpEvents implements OverrunListener {
       privateData,
       ...(details.rejectReason !== undefined && { rejectReason: details.rejectReason }),
       ...(detail !== '' && { reason: detail }),
+      ...(cause !== undefined && { cause }),
       ...(name === 'BROKEN' && { flightRecord }),
     };
     this.init.connectEvd.post(event, before ? 'here' : 'after');
@@ -215,7 +217,7 @@ export class EpEvents implements OverrunListener {
       connection.onLastReceive();
       return;
     }
-    const reason = breakReasonOf(event);
+    const reason = causeOfEvent(event);
     if (reason !== undefined) connection.onQueuePairError(reason);
     else this.ia.context.logger.debug(`ep ${this.ep.id}: ${nameOf(AsyncEventTypes, event)}`);
   }

@@ -7,6 +7,7 @@ import type {
   ProtectionDomain,
   XrcDomain,
 } from '../spi/index.js';
+import type { BreakReason } from './break-causes.js';
 import type { Ep } from './ep.js';
 import type { EpAttributes } from './ep-attributes.js';
 import type { EpCounters } from './ep-counters.js';
@@ -16,11 +17,8 @@ import type { Srq } from './srq.js';
 export interface EpQueuesListener {
   /** A receive has succeeded; it is about to become dequeuable. */
   onReceived(): void;
-  /**
-   * A request or receive has failed by itself: not flushed.
-   * @param probe it was a keep-alive's, and no request of the consumer's
-   */
-  onFailed(probe: boolean): void;
+  /** A request or receive has failed by itself: not flushed. */
+  onFailed(reason: BreakReason): void;
   /** Entries have been reclaimed. */
   onReclaimed(): void;
 }

@@ -25,6 +25,7 @@ import {
   WrFlags,
   WrOpcode,
 } from '../spi/index.js';
+import { causeOfCompletion, unansweredProbe } from './break-causes.js';
 import { dtoEvent } from './dto-event.js';
 import { endpointQueuePair, sendIov } from './ep-queue-pair.js';
 import { EpBinds } from './ep-binds.js';
@@ -275,7 +276,9 @@ export class EpQueues implements CompletionOwner {
     if (status === WcStatus.SUCCESS) {
       if (isReceive) this.onReceived(words, at);
     } else if (status !== WcStatus.WR_FLUSH_ERR) {
-      this.listener.onFailed((slot & Slot.PROBE) !== 0);
+      const isProbe = (slot & Slot.PROBE) !== 0;
+      const posted = isReceive ? undefined : this.posted(index);
+      this.listener.onFailed(isProbe ? unansweredProbe(status) : causeOfCompletion(status, posted));
     }
     this.listener.onReclaimed();
     if ((slot & Slot.PROBE) !== 0) return 'absent';
@@ -286,6 +289,12 @@ export class EpQueues implements CompletionOwner {
       return false;
     }
     return (slot & Slot.QUIET) === 0 ? true : 'silent';
+  }
+
+  /** WrOpcode of a request; its entry is still as it was written. */
+  private posted(index: number): number {
+    const { ring } = this.sends;
+    return ring.words[ring.wordOf(index) + SQE.CONTROL]! & 0xff;
   }
 
   /** The entry's flags, and it is free; a provider that completes what is not outstanding errs. */

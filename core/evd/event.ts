@@ -1,5 +1,6 @@
 /** Events as a consumer gets them: DAT's numbers, readonly, one union (DAT facts 3.1). */
 import type { AsyncEventType } from '../spi/index.js';
+import type { ConnectionCause } from './connection-causes.js';
 import type { DatDto, DatDtoStatus } from './dto-status.js';
 import type {
   EventConnectionRequest,
@@ -142,6 +143,11 @@ export interface ConnectionEvent {
   readonly rejectReason?: number;
   /** One sentence for people. */
   readonly reason?: string;
+  /**
+   * Why, for programs: of BROKEN always, and of a DISCONNECTED by the peer whose last message found
+   * no receive posted here (NO_RECEIVE_POSTED; only a device that keeps note of it can tell).
+   */
+  readonly cause?: ConnectionCause;
   /** BROKEN: the last transitions, PSNs and CM messages of the connection, oldest first. */
   readonly flightRecord?: readonly string[];
 }

@@ -1,6 +1,7 @@
 /** Event dispatchers, events, upcalls. */
 export { Cno, type CnoOptions } from './cno.js';
 export { type CompletionOwner, CompletionOwners, type CompletionView } from './completion-owner.js';
+export { CONNECTION_CAUSES, type ConnectionCause } from './connection-causes.js';
 export { Counters, readCounters } from './counters.js';
 export { DatDto, DatDtoStatus, dtoEventNumber, dtoOf, dtoStatusOf } from './dto-status.js';
 export * from './event.js';

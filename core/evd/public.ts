@@ -2,6 +2,7 @@
 export { Cno, type CnoAgent, type CnoOptions, type CnoParam, type CnoWaitOptions } from './cno.js';
 export type { CnoHandle } from './cno-handle.js';
 export { CNO_STATES, type CnoInput, type CnoState } from './cno-states.js';
+export { CONNECTION_CAUSES, type ConnectionCause } from './connection-causes.js';
 export { DatDto, DatDtoStatus } from './dto-status.js';
 export * from './event.js';
 export { EventBatch } from './event-batch.js';

@@ -317,6 +317,11 @@ export interface QueuePair {
    * Absent where only completions tell.
    */
   lifeSign?(): number;
+  /**
+   * Of a connection: the last message of the peer found no receive posted and was refused (RNR
+   * NAK), and has not been taken since. A device that keeps no note of it leaves it out.
+   */
+  readonly lacksReceive?: boolean;
   /** The last transitions, PSNs and timeouts, oldest first: text for people. */
   flightRecord(): readonly string[];
   /**

@@ -77,6 +77,10 @@ export class RcQueuePair extends SoftQueuePair {
     return this.responder.ePsn * 2 ** 24 + this.requester.una;
   }
 
+  get lacksReceive(): boolean {
+    return this.responder.lacksReceive;
+  }
+
   /** The port's number for the way to the peer. */
   get path(): number {
     return this.peerPath.number;

@@ -67,6 +67,8 @@ export class RcResponder {
   private untold = false;
   /** There from the first packet on that came too early. */
   private gap: SequenceGap | undefined = undefined;
+  /** PSN of the message that was refused for want of a receive. */
+  private unmetPsn = NO_PSN;
   private communicating = false;
   /** The WRITE under way: where the next byte goes, and how many are to come. */
   private writeKey = 0;
@@ -92,9 +94,15 @@ export class RcResponder {
     this.untold = false;
     this.gap?.close();
     this.communicating = false;
+    this.unmetPsn = NO_PSN;
     this.responses.begin(ringEntries(64 + 4 * resources));
     this.depth = resources;
     this.endReads();
+  }
+
+  /** The message that is expected next has been refused for want of a receive. */
+  get lacksReceive(): boolean {
+    return this.unmetPsn === this.ePsn;
   }
 
   get reads(): RcReads {
@@ -338,6 +346,7 @@ export class RcResponder {
   /** No receive is posted: RNR NAK. Always false. */
   private notReady(): boolean {
     this.qp.hca.counters.drops.noReceive += 1;
+    this.unmetPsn = this.ePsn;
     this.sendNak(rnrNakSyndrome(this.qp.memory.attribute(ATTRIBUTE.minRnrTimer)));
     (this.gap ??= new SequenceGap()).open(this.ePsn);
     return REFUSED;

@@ -13,8 +13,7 @@ import { drain, texts } from '../../support/fake-endpoints.js';
 const CLIENT = '192.0.2.1';
 const SERVER = '192.0.2.2';
 const STEP_US = 100_000;
-const NAMES = ['recvEvd', 'requestEvd', 'connectEvd'] as const;
-type Name = (typeof NAMES)[number];
+type Name = 'recvEvd' | 'requestEvd' | 'connectEvd';
 
 interface Side {
   readonly ia: Ia;

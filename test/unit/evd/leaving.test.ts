@@ -228,7 +228,7 @@ describe('evd: takers that leave', () => {
     }
   });
 
-  it('a batch is the reader’s own once the loop goes on, and when the EVD is freed', async () => {
+  it('a batch is its reader’s once the loop has gone on, and when the EVD is freed', async () => {
     const { evd } = setUp();
     evd.postSe(0);
     const batches: (readonly DatEvent[])[] = [];
