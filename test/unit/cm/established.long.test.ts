@@ -42,7 +42,7 @@ const REP_WAIT_US = 600_000;
 /** REP is sent no more than so often, at intervals of no more than 1.1 s. */
 const REPS = 20;
 
-/** Which step has ended the connection, if any: what ends a handshake may come too late for that. */
+/** Which step has ended the connection, if any: the end of a handshake may come too late. */
 function endOf(path: readonly Step[]): number {
   return path.findIndex((step, i) => {
     if (step !== 'exhausted') return ENDS.includes(step);
@@ -240,7 +240,7 @@ describe('Communication established, over all interleavings (June 2006)', () => 
       await search([...ALL, 'post', 'post2'], { apart });
     });
 
-    it(`lets data flow when the first packet is of a WRITE, and RTU is lost, ${where}`, async () => {
+    it(`lets data flow when a WRITE comes first, and RTU is lost, ${where}`, async () => {
       await search(['write', 'COMM_EST', 'poll', 'pump', 'REP timer', 'post', 'post2'], { apart });
     });
 
