@@ -38,8 +38,8 @@ const SNIPPET = 60;
 
 /** Defined in each changed file: is this the change that holds? */
 const PRELUDE =
-  'function __mutated(id) { const s = globalThis.__mutation; s.hits?.add(id); ' +
-  'return s.active === id; }\n';
+  'function __mutated(id) { const s = globalThis.__mutation; s.hits?.add(id);' +
+  ' return s.active === id; }\n';
 
 export class Instrumented {
   readonly mutants: Mutant[] = [];

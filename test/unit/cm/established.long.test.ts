@@ -240,7 +240,7 @@ describe('Communication established, over all interleavings (June 2006)', () => 
       await search([...ALL, 'post', 'post2'], { apart });
     });
 
-    it(`lets data flow when a WRITE is first, and RTU is lost, ${where}`, async () => {
+    it(`lets data flow when a WRITE comes first, and RTU is lost, ${where}`, async () => {
       await search(['write', 'COMM_EST', 'poll', 'pump', 'REP timer', 'post', 'post2'], { apart });
     });
 

@@ -36,7 +36,8 @@ describe('Data that nobody has taken yet when the handshake fails (June 2006)', 
 
   for (const [what, end] of Object.entries(ends)) {
     for (const apart of [false, true]) {
-      it(`was one that ${what} has broken, on ${apart ? 'two EVDs' : 'one EVD'}`, async () => {
+      const where = apart ? 'on two EVDs' : 'on one EVD';
+      it(`was a connection that ${what} has broken, ${where}`, async () => {
         const scene = await AcceptingScene.open({ apart });
         scene.data();
         end(scene);

@@ -1,4 +1,4 @@
-/** How often, and for how long, each message of the CM is sent when no answer comes. */
+/** How often each message of the CM is sent when nobody answers, and for how long. */
 import assert from 'node:assert/strict';
 import {
   DREQ_RETRIES,
@@ -20,7 +20,7 @@ function silenceUs(policy: RetryPolicy): number {
 const times = <T>(count: number, what: T): T[] => new Array<T>(count).fill(what);
 
 describe('CM: messages that are not answered', () => {
-  it('REQ is sent once and repeated 15 times; the connect ends with the last wait', async () => {
+  it('REQ is sent once and repeated 15 times; the connect ends after the last wait', async () => {
     const pair = new CmPair();
     pair.network.fate = () => [];
     const { events } = pair.connect();

@@ -161,7 +161,7 @@ describe('evd: arming', () => {
 
   for (const how of ['throws', 'rejects'] as const) {
     for (const policy of ['ONE', 'MANY', 'NOTIFY'] as const) {
-      it(`goes on under ${policy} when the handler ${how}: the next one is told of`, async () => {
+      it(`goes on under ${policy} when the handler ${how}: completions are told of`, async () => {
         const { host, evd } = setUp();
         const { context } = host.endpoint();
         const got: unknown[] = [];

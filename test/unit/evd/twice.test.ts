@@ -36,7 +36,7 @@ describe('evd: an end that is called twice', () => {
     assert.deepEqual(endpoint.seen, [1, 2], 'nothing wants them any more');
   });
 
-  it('of a watch for errors leaves nothing armed, nor does the end of the taker', () => {
+  it('of a watch for errors leaves nothing armed, nor does the end of a subscriber', () => {
     const { host, evd: source } = setUp();
     const connect = new Evd(host, { id: 2, qlen: 4 });
     const end = connect.watchErrors(source);

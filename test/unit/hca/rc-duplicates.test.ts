@@ -25,7 +25,7 @@ const four = [1, 2, 3, 4];
 interface Scene {
   readonly pair: HcaPair;
   readonly qpB: QueuePair;
-  /** A packet from the peer arrives; returns opcode, PSN and syndrome (of an ACK) of answers. */
+  /** A packet arrives; returns opcode, PSN and (of an ACK) syndrome of each answer. */
   readonly say: (opcode: number, psn: number, rest: readonly number[]) => number[][];
   /** RETH of b's own memory, with changes. */
   readonly range: (length: number, offset?: number, rkey?: number) => number[];

@@ -1,4 +1,5 @@
 /** What the scenarios of October 2004 are made of: agents, posted MADs, and what may happen. */
+import { MAD_BYTES } from '../../../../core/spi/index.js';
 
 /** A MAD that is posted at the beginning. */
 export interface Posted {
@@ -39,4 +40,15 @@ export interface Scenario {
   /** Room on QP1. */
   readonly sendDepth: number;
   readonly retries: number;
+}
+
+/** Where a MAD has it. */
+const [RMPP_HEADER, RMPP_HEADER_END] = [24, 36];
+
+/** To the method that `a` has registered, under a number of the peer's own, and not in segments. */
+export function plainRequest(mad: Uint8Array): Uint8Array {
+  const request = mad.slice(0, MAD_BYTES).fill(0, RMPP_HEADER, RMPP_HEADER_END);
+  request.set([3], 3);
+  request.set([0, 0, 9, 8], 8);
+  return request;
 }

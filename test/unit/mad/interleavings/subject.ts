@@ -4,7 +4,6 @@ import {
   AsyncEventType,
   GSI_QKEY,
   GSI_QPN,
-  MAD_BYTES,
   QpState,
   WcStatus,
   gidFromIp,
@@ -18,6 +17,7 @@ import { FakeNetwork } from '../../../support/fake-network.js';
 import { answerTo, headerOf } from '../../../support/mad-pair.js';
 import type { Subject } from '../../../support/interleaving-search.js';
 import { textOf } from '../../../support/interleaving-search.js';
+
 import {
   RMPP_CLASS,
   RMPP_DATA,
@@ -28,6 +28,7 @@ import {
 } from '../../../support/rmpp-pair.js';
 import { StepDevice, StepWorld } from '../../../support/step-device.js';
 import { Observer } from './observer.js';
+import { plainRequest } from './scenario.js';
 import type { Option, Posted, Scenario } from './scenario.js';
 
 const PEER = gidFromIp('10.0.0.2');
@@ -35,8 +36,6 @@ const OWN = gidFromIp('10.0.0.1');
 const SEGMENTS = 3;
 const TIMEOUT_US = 1_000;
 const MAX_REST_STEPS = 1_000;
-/** Where a MAD has it. */
-const [RMPP_HEADER, RMPP_HEADER_END] = [24, 36];
 
 /** What tells of the past only, or is read by nobody again. */
 const IGNORED: ReadonlySet<string> = new Set([
@@ -316,11 +315,7 @@ export class MadSubject implements Subject {
     request: () => {
       this.done.add('request');
       const { mad } = this.viewOf(this.scenario.posted[0]?.name ?? '');
-      const request = mad.slice(0, MAD_BYTES).fill(0, RMPP_HEADER, RMPP_HEADER_END);
-      // To the method that `a` has registered, under a number of the peer's own.
-      request.set([3], 3);
-      request.set([0, 0, 9, 8], 8);
-      this.inject(request);
+      this.inject(plainRequest(mad));
     },
     'removal is told': () => {
       this.done.add('removal is told');
