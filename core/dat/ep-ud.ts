@@ -338,7 +338,7 @@ export class UdEp extends DatHandle {
     const { pz, recvEvd, requestEvd, attributes } = this.init;
     const operation = 'ia.createUdEndpoint';
     return spiCall({ operation, map: NO_QUEUE_PAIR }, () => {
-      const queues: UdQueues = new UdQueues({
+      return new UdQueues({
         ep: this,
         pz,
         recvCq: cqOf(recvEvd),
@@ -347,7 +347,6 @@ export class UdEp extends DatHandle {
         onQueuePairEvent: (event) => this.onQueuePairEvent(event),
         onBroken: (reason) => this.onBroken(reason),
       });
-      return queues;
     });
   }
 
