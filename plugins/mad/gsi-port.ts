@@ -5,8 +5,9 @@
  * At most `sendDepth` requests are on QP1, further ones wait on the overflow list. A request that
  * fails in transmission puts QP1 (a datagram QP) in SQE: the port takes it back to RTS, reports the
  * request that failed, and posts again those that were flushed behind it (design of October 2004).
- * Only QP1 itself in error, or a device that is gone, ends the port: then everything on it comes
- * back flushed.
+ * QP1 itself in error is restarted: what was on it comes back flushed, or is posted again if it was
+ * behind a failed one; what waits for room, for a response or for requests notices nothing. Only a
+ * device that is gone, or that does not let QP1 live, ends the port: then everything comes back.
  */
 import {
   AsyncEventType,
@@ -36,7 +37,7 @@ export interface GsiPortOptions {
   readonly receiveDepth: number;
   readonly maxIdleAddresses: number;
   readonly onMad: (data: Uint8Array, source: MadAddress) => void;
-  /** QP1 is lost. What is posted comes back flushed, as the scheduler's next task. */
+  /** QP1 is lost for good. What is posted comes back flushed, as the scheduler's next task. */
   readonly onTorn: () => void;
 }
 
@@ -47,11 +48,9 @@ export interface GsiPortOptions {
  */
 const MADS_A_TURN = 16;
 
-const FATAL: readonly AsyncEventType[] = [
-  AsyncEventType.CQ_ERR,
-  AsyncEventType.QP_FATAL,
-  AsyncEventType.DEVICE_FATAL,
-];
+const FATAL: readonly AsyncEventType[] = [AsyncEventType.CQ_ERR, AsyncEventType.DEVICE_FATAL];
+/** Restarts with nothing sent or received in between: after that QP1 is given up. */
+const MOST_RESTARTS = 8;
 
 export class GsiPort implements MadPort {
   readonly counters = {
@@ -61,6 +60,7 @@ export class GsiPort implements MadPort {
     received: 0,
     receiveErrors: 0,
     malformed: 0,
+    restarts: 0,
   };
   readonly addresses: AddressHandles;
   private state: 'open' | 'torn' | 'closed' = 'open';
@@ -73,6 +73,11 @@ export class GsiPort implements MadPort {
   private readonly overflow = new Set<WorkRequest>();
   private readonly waiting: ReceivedQueue;
   private draining = false;
+  /** It ends: QP1 in error is as it shall be. */
+  private flushing = false;
+  /** QP1 is on its way through RESET: what is posted now waits. */
+  private restarting = false;
+  private vainRestarts = 0;
   private sendsWritten = false;
   /** Timers run after the next look at the device, and deferred tasks may run before it. */
   private readonly nextTurn = new Timer(() => this.options.scheduler.defer(() => this.drain()));
@@ -99,7 +104,8 @@ export class GsiPort implements MadPort {
 
   /** Room for a request that may as well be dropped: nothing waits for it. */
   get hasRoom(): boolean {
-    return this.isOpen && this.postedCount < this.options.sendDepth && this.overflow.size === 0;
+    if (!this.isOpen || this.restarting) return false;
+    return this.postedCount < this.options.sendDepth && this.overflow.size === 0;
   }
 
   /** Posts a request, or puts it on the overflow list. On a lost port it comes back flushed. */
@@ -121,6 +127,7 @@ export class GsiPort implements MadPort {
 
   /** Moves QP1 to ERR: everything posted completes as flushed. */
   flush(): void {
+    this.flushing = true;
     if (this.isOpen) this.guard('flushing', () => this.qp1.flush());
   }
 
@@ -199,13 +206,50 @@ export class GsiPort implements MadPort {
     if (this.isOpen && taken > 0) this.qp1.ringReceives();
   }
 
-  /** Drain, arm, look once more: an arm fires for later completions only. */
-  private afterDrain(): void {
-    if (!this.isOpen) return;
-    if (this.qp1.state === QpState.ERR) {
+  /**
+   * QP1 has gone to ERR: through RESET back to RTS. What it has completed counts; what it will not
+   * complete any more comes back flushed, but for followers of a failed request.
+   */
+  private restart(): void {
+    if (this.flushing || this.vainRestarts === MOST_RESTARTS) {
       this.tear('QP1 is in error');
       return;
     }
+    this.vainRestarts++;
+    this.counters.restarts++;
+    this.options.logger.warn('QP1 is in error, and restarted');
+    this.restarting = true;
+    this.qp1.reset();
+    for (let ready = this.qp1.poll(); ready > 0; ready--) this.takeCompletion();
+    // Its receives are posted anew: what waits in them is taken before.
+    while (this.waiting.length > 0) this.waiting.take(this.takeMad);
+    this.returnLost();
+    if (this.isOpen) this.qp1.start();
+    this.restarting = false;
+  }
+
+  /** What QP1 has forgotten. */
+  private returnLost(): void {
+    const waiting = [...this.overflow];
+    const lost: WorkRequest[] = [];
+    this.overflow.clear();
+    for (const [slot, request] of this.posted.entries()) {
+      if (request === undefined) continue;
+      this.posted[slot] = undefined;
+      this.postedCount--;
+      if (this.followers[slot] === 1 && request.mayRepost()) this.overflow.add(request);
+      else lost.push(request);
+    }
+    this.counters.reposted += this.overflow.size;
+    for (const request of waiting) this.overflow.add(request);
+    for (const request of lost) request.onComplete(WcStatus.WR_FLUSH_ERR);
+  }
+
+  /** Drain, arm, look once more: an arm fires for later completions only. */
+  private afterDrain(): void {
+    if (!this.isOpen) return;
+    if (this.qp1.state === QpState.ERR) this.restart();
+    if (!this.isOpen) return;
     this.refill();
     this.ringSends();
     this.qp1.arm();
@@ -237,11 +281,14 @@ export class GsiPort implements MadPort {
     const follower = this.followers[slot] === 1;
     this.posted[slot] = undefined;
     this.postedCount--;
-    if (status === WcStatus.SUCCESS) this.counters.sent++;
-    else if (status !== WcStatus.WR_FLUSH_ERR) this.recover(status);
+    if (status === WcStatus.SUCCESS) {
+      this.counters.sent++;
+      this.vainRestarts = 0;
+    } else if (status !== WcStatus.WR_FLUSH_ERR) this.recover(status);
     else if (follower && this.isOpen && request.mayRepost()) {
       this.counters.reposted++;
-      this.writeSend(request);
+      if (this.restarting) this.overflow.add(request);
+      else this.writeSend(request);
       return;
     }
     request.onComplete(status);
@@ -260,6 +307,7 @@ export class GsiPort implements MadPort {
   /** Its receive is posted anew. */
   private readonly takeMad: TakeMad = (index, byteLength, sourceQpn, sourcePort) => {
     this.counters.received++;
+    this.vainRestarts = 0;
     const bytes = this.qp1.received(index);
     const addresses = grhAddresses(bytes);
     if (byteLength !== RECEIVED_BYTES || !addresses) {
@@ -273,11 +321,12 @@ export class GsiPort implements MadPort {
         ...(sourcePort !== 0 && { udpPort: sourcePort }),
       });
     }
-    if (this.isOpen) this.qp1.writeReceive();
+    if (this.isOpen && !this.restarting) this.qp1.writeReceive();
   };
 
   private onEvent(event: AsyncEventType): void {
     if (FATAL.includes(event)) this.tear(nameOf(AsyncEventType, event));
+    else if (event === AsyncEventType.QP_FATAL) this.drain();
     else this.options.logger.debug(`event on QP1: ${nameOf(AsyncEventType, event)}`);
   }
 }

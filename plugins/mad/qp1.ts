@@ -67,6 +67,7 @@ export class Qp1 {
   private readonly cq: CompletionQueue;
   private readonly qp: QueuePair;
   private readonly receiveRing: Ring;
+  private readonly receiveDepth: number;
   private readonly sendMr: MemoryRegion;
   private readonly receiveMr: MemoryRegion;
   private readonly sendArena: Uint8Array;
@@ -94,8 +95,8 @@ export class Qp1 {
     this.receiveArena = new Uint8Array(device.allocate(receiveBytes));
     this.sendMr = this.pd.registerMemory(this.sendArena, 0, 0n);
     this.receiveMr = this.pd.registerMemory(this.receiveArena, Access.LOCAL_WRITE, 0n);
-    for (let i = 0; i < receiveDepth; i++) this.writeReceive();
-    this.qp.ringReceiveDoorbell();
+    this.receiveDepth = receiveDepth;
+    this.start();
     this.cq.arm(false);
   }
 
@@ -198,6 +199,20 @@ export class Qp1 {
     this.qp.modify({ state: QpState.RTS, currentState: QpState.SQE });
   }
 
+  /** To RESET: what is posted is forgotten; what has completed stays. @throws SpiError */
+  reset(): void {
+    this.qp.modify({ state: QpState.RESET });
+  }
+
+  /** From RESET to RTS, with all its receives. @throws SpiError */
+  start(): void {
+    this.qp.modify({ state: QpState.INIT, pkeyIndex: 0, qkey: GSI_QKEY });
+    for (let i = 0; i < this.receiveDepth; i++) this.writeReceive();
+    this.qp.ringReceiveDoorbell();
+    this.qp.modify({ state: QpState.RTR });
+    this.qp.modify({ state: QpState.RTS, sendPsn: 0 });
+  }
+
   /** To ERR: everything posted completes as flushed. @throws SpiError */
   flush(): void {
     this.qp.modify({ state: QpState.ERR });
@@ -219,7 +234,7 @@ function createQp1(
   pd: ProtectionDomain,
   cq: CompletionQueue,
 ): QueuePair {
-  const qp = device.createQueuePair({
+  return device.createQueuePair({
     type: QpType.GSI,
     pd,
     sendCq: cq,
@@ -232,10 +247,6 @@ function createQp1(
     context: 0,
     onEvent,
   });
-  qp.modify({ state: QpState.INIT, pkeyIndex: 0, qkey: GSI_QKEY });
-  qp.modify({ state: QpState.RTR });
-  qp.modify({ state: QpState.RTS, sendPsn: 0 });
-  return qp;
 }
 
 function writeSegment(

@@ -74,8 +74,9 @@ interface Scene {
   close(): Promise<void>;
 }
 
-async function open(port: 'native' | 'dgram'): Promise<Scene> {
-  const active = tappedSoftroce({ addresses: [ACTIVE], port });
+/** @param agreements false: the peer is of another make, and held to no port */
+async function open(port: 'native' | 'dgram', agreements: boolean): Promise<Scene> {
+  const active = tappedSoftroce({ addresses: [ACTIVE], port, parameters: { agreements } });
   const passive = tappedSoftroce({ addresses: [PASSIVE], port });
   const ias = [await openIa(active.plugin), await openIa(passive.plugin)] as const;
   const to = gidFromIp(PASSIVE);
@@ -152,7 +153,7 @@ for (const [port, total] of [
     let scene: Scene;
 
     beforeEach(async () => {
-      scene = await open(port);
+      scene = await open(port, false);
     });
 
     afterEach(() => scene.close());
@@ -237,5 +238,20 @@ for (const [port, total] of [
         await free();
       });
     }
+
+    it('in the name of a peer of ours, from another port than its own, is dropped', async () => {
+      await scene.close();
+      scene = await open(port, true);
+      const [, tap] = scene.taps;
+      const { write, free } = await victim(scene);
+      const { drops } = tap.device.counters;
+      const before = { naks: tap.device.counters.naksSent, wrongPort: drops.wrongPort };
+      const [, peer] = scene.strangers;
+      await peer?.send(peer.seal(nextWrite(write, { rkeyDelta: 1 })));
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      assert.equal(drops.wrongPort - before.wrongPort, 1);
+      assert.equal(tap.device.counters.naksSent, before.naks);
+      await free();
+    });
   });
 }

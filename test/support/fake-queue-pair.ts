@@ -140,6 +140,14 @@ export class FakeQueuePair implements QueuePair {
     this.modified.push(attributes);
     if (state !== undefined) this.state = state;
     if (state === QpState.ERR) this.flushReceives();
+    if (state === QpState.RESET) this.forget();
+  }
+
+  /** What is posted is forgotten, without a completion; indices go on (docs/spi.md). */
+  protected forget(): void {
+    this.sendRing.consumer = this.sendRing.producer;
+    this.receiveRing.consumer = this.receiveRing.producer;
+    this.held.length = 0;
   }
 
   query(): Readonly<QueuePairAttributes> {

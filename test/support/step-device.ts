@@ -77,6 +77,11 @@ export class StepQueuePair extends FakeQueuePair {
     if (attributes.state === QpState.ERR) this.flushSends();
   }
 
+  protected override forget(): void {
+    super.forget();
+    this.outstanding.length = 0;
+  }
+
   constructor(
     private readonly stepDevice: StepDevice,
     init: QueuePairInit,

@@ -101,7 +101,8 @@ export const observing = group('Observing endpoints', (claim) => {
     );
     const broken = events.at(-1);
     assert.ok(broken?.type === 'connection');
-    assert.match(broken.reason ?? '', /3 receives: the hard high watermark is 2/);
+    assert.equal(broken.cause, 'WATERMARK');
+    assert.match(broken.reason ?? '', /hard high watermark.*3 receives, 2 allowed/);
     await active.expect('DISCONNECTED');
     await expectQuiet(peers);
   });
