@@ -2,7 +2,7 @@
 import type { EvdHost } from '../../core/evd/evd-host.js';
 import { CompletionOwners, type EventBatch } from '../../core/evd/index.js';
 import type { Ep } from '../../core/dat/index.js';
-import { dtoEvent } from '../../core/dat/dto-event.js';
+import { dtoEvent } from '../../core/dat/common/dto-event.js';
 import {
   CQE,
   CQE_BYTES,

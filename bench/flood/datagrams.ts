@@ -1,7 +1,7 @@
 /** Datagrams of a flood: CM messages as one address may send them, of each kind that costs. */
 import { DEFAULT_PKEY, GSI_QKEY, GSI_QPN, PortSpace } from '../../core/spi/index.js';
 import type { Gid } from '../../core/spi/index.js';
-import { cmaHeaderOf } from '../../plugins/cm/cma-contents.js';
+import { cmaHeaderOf } from '../../plugins/cm/messages/cma-contents.js';
 import { joinCmaPrivateData } from '../../plugins/cm/wire/cma-header.js';
 import { emitCmMad } from '../../plugins/cm/wire/message.js';
 import type { CmMessage } from '../../plugins/cm/wire/message.js';

@@ -1,5 +1,5 @@
 /** Objects of the DAT API. */
-import './event-objects.js';
+import './common/event-objects.js';
 
 export {
   type CloseFlag,
@@ -12,65 +12,80 @@ export {
   PspFlags,
   Qos,
   VaType,
-} from './constants.js';
-export { type AnswerOptions, Cr, type CrParameters } from './cr.js';
-export { Ep } from './ep.js';
-export { type EpParameters, type EpReceives, type EpStatus } from './ep-types.js';
-export { type EpCounterValues } from './ep-counters.js';
-export { type ModifyOptions } from './ep-modify.js';
-export { EP_ATTRIBUTE_FIELDS, EP_FIELDS, type Modifiable } from './ep-modify-table.js';
+} from './common/constants.js';
+export { type AnswerOptions, Cr, type CrParameters } from './connect/cr.js';
+export { Ep } from './endpoint/ep.js';
+export { type EpParameters, type EpReceives, type EpStatus } from './endpoint/types.js';
+export { type EpCounterValues } from './endpoint/counters.js';
+export { type ModifyOptions } from './endpoint/modify.js';
+export { EP_ATTRIBUTE_FIELDS, EP_FIELDS, type Modifiable } from './endpoint/modify-table.js';
 export {
   type EpAttributeOptions,
   type EpAttributes,
   type EpTransportAttributes,
-} from './ep-attributes.js';
+} from './endpoint/attributes.js';
 export {
   type CommonAddress,
   type ConnectOptions,
   type DupConnectOptions,
-} from './ep-connect-options.js';
-export { EP_STATES, type EpCall, EpState, type EpStateName, type Legality } from './ep-states.js';
-export { UdEp } from './ep-ud.js';
-export { type UdEpState } from './ep-ud-types.js';
-export { type UdAddress, UdAddressHandle } from './ep-ud-address.js';
-export { type UdEpAttributes } from './ep-ud-attributes.js';
-export { type ResolveOptions } from './ep-ud-resolve.js';
+} from './endpoint/connect-options.js';
+export {
+  EP_STATES,
+  type EpCall,
+  EpState,
+  type EpStateName,
+  type Legality,
+} from './endpoint/states.js';
+export { UdEp } from './datagram/endpoint.js';
+export { type UdEpState } from './datagram/types.js';
+export { type UdAddress, UdAddressHandle } from './datagram/address.js';
+export { type UdEpAttributes } from './datagram/attributes.js';
+export { type ResolveOptions } from './datagram/resolve.js';
 export {
   type ServeOptions,
   type ServiceAnswer,
   type ServiceRequest,
   UdService,
-} from './ep-ud-service.js';
-export { DatHandle, type HandleType, HandleTypeNumber } from './handle.js';
-export { Ia } from './ia.js';
-export { type EndpointOptions } from './ia-endpoints.js';
-export { type UdEndpointOptions } from './ia-datagrams.js';
-export { type XrcDomainOptions } from './ia-xrc.js';
-export { type IaAttributes, type IaQuery } from './ia-attributes.js';
-export { type EvdStream, type ProviderAttributes } from './provider-attributes.js';
-export { type IaCounterValues } from './ia-counters.js';
-export { type LmrMemory, type MemTypeHint } from './ia-regions.js';
-export { Lmr, type LmrParameters } from './lmr.js';
-export { type CreateLmrOptions, type LmrOptions, type MapFileOptions } from './lmr-options.js';
-export { type Comm, Csp, type CspOptions, type CspParameters } from './csp.js';
-export { Psp, type PspAnyOptions, type PspOptions, type PspParameters } from './psp.js';
-export { Rsp, type RspOptions, type RspParameters } from './rsp.js';
-export { ServicePoint } from './service-point.js';
-export { CR_TRANSITIONS, type CrStateName, SP_TRANSITIONS, type SpStateName } from './sp-states.js';
-export { type ManagementAgentOptions } from './ia-mad.js';
-export { ManagementAgent } from './mad-agent.js';
-export { type ManagementDatagram, type ManagementRequest } from './mad-datagram.js';
+} from './datagram/service.js';
+export { DatHandle, type HandleType, HandleTypeNumber } from './common/handle.js';
+export { Ia } from './ia/ia.js';
+export { type EndpointOptions } from './endpoint/endpoint-calls.js';
+export { type UdEndpointOptions } from './datagram/datagram-calls.js';
+export { type XrcDomainOptions } from './xrc/xrc-calls.js';
+export { type IaAttributes, type IaQuery } from './ia/attributes.js';
+export { type EvdStream, type ProviderAttributes } from './ia/provider-attributes.js';
+export { type IaCounterValues } from './ia/counters.js';
+export { type LmrMemory, type MemTypeHint } from './memory/region-calls.js';
+export { Lmr, type LmrParameters } from './memory/lmr.js';
+export {
+  type CreateLmrOptions,
+  type LmrOptions,
+  type MapFileOptions,
+} from './memory/lmr-options.js';
+export { type Comm, Csp, type CspOptions, type CspParameters } from './connect/csp.js';
+export { Psp, type PspAnyOptions, type PspOptions, type PspParameters } from './connect/psp.js';
+export { Rsp, type RspOptions, type RspParameters } from './connect/rsp.js';
+export { ServicePoint } from './connect/service-point.js';
+export {
+  CR_TRANSITIONS,
+  type CrStateName,
+  SP_TRANSITIONS,
+  type SpStateName,
+} from './connect/sp-states.js';
+export { type ManagementAgentOptions } from './mad/calls.js';
+export { ManagementAgent } from './mad/agent.js';
+export { type ManagementDatagram, type ManagementRequest } from './mad/datagram.js';
 export {
   type MadRequestOptions,
   type MadRespondOptions,
   type MadSendOptions,
-} from './mad-checks.js';
-export { Pz, type PzParameters } from './pz.js';
-export { type RmrTriplet } from './rmr-contexts.js';
-export { LmrSegment, type RemoteAddress, RemoteSegment, type Segments } from './segment.js';
-export { Rmr, type RmrParameters, type RmrScope } from './rmr.js';
-export { type RmrBindOptions } from './rmr-options.js';
-export { Srq, type SrqParameters } from './srq.js';
+} from './mad/checks.js';
+export { Pz, type PzParameters } from './memory/pz.js';
+export { type RmrTriplet } from './memory/rmr-contexts.js';
+export { LmrSegment, type RemoteAddress, RemoteSegment, type Segments } from './memory/segment.js';
+export { Rmr, type RmrParameters, type RmrScope } from './memory/rmr.js';
+export { type RmrBindOptions } from './memory/rmr-options.js';
+export { Srq, type SrqParameters } from './srq/srq.js';
 export {
   SRQ_STATES,
   type SrqAttributes,
@@ -78,13 +93,13 @@ export {
   SrqState,
   type SrqStateName,
   type SrqStateRule,
-} from './srq-attributes.js';
+} from './srq/attributes.js';
 export {
   type XrcAcceptOptions,
   XrcDomain,
   type XrcInitiatorOptions,
   type XrcTargetOptions,
-} from './xrc-domain.js';
-export { type XrcAttachOptions } from './xrc-direct.js';
-export { XrcInitiator } from './xrc-initiator.js';
-export { XrcSrq, type XrcSrqOptions } from './xrc-srq.js';
+} from './xrc/domain.js';
+export { type XrcAttachOptions } from './xrc/direct.js';
+export { XrcInitiator } from './xrc/initiator.js';
+export { XrcSrq, type XrcSrqOptions } from './xrc/srq.js';

@@ -4,13 +4,13 @@
  * call of the consumer.
  */
 import type { Scheduler } from '../spi/index.js';
-import { type ArmController, Want } from './arm-controller.js';
+import { type ArmController, Want } from './queue/arm-controller.js';
 import { EVD_CONFIGURATIONS, type EvdConfiguration, type EvdTaker } from './evd-states.js';
-import type { EventSink } from './event-sink.js';
-import type { EventStore } from './event-store.js';
-import { Notice } from './notice.js';
-import type { UpcallRunner } from './upcall-runner.js';
-import type { Waiting } from './waiter.js';
+import type { EventSink } from './queue/event-sink.js';
+import type { EventStore } from './queue/event-store.js';
+import { Notice } from './upcall/notice.js';
+import type { UpcallRunner } from './upcall/runner.js';
+import type { Waiting } from './queue/waiter.js';
 
 /** What is told of new events while nothing takes them. */
 export interface Notifiable {

@@ -10,7 +10,7 @@ import {
   type EvdTaker,
 } from './evd-states.js';
 import type { EvdOptions } from './evd-host.js';
-import { DEFAULT_UPCALL_LIMIT, UPCALL_POLICIES, type UpcallPolicy } from './upcall-policy.js';
+import { DEFAULT_UPCALL_LIMIT, UPCALL_POLICIES, type UpcallPolicy } from './upcall/policy.js';
 
 const MAX_UPCALL_LIMIT = 65536;
 const POLLING_MODES = ['event', 'adaptive', 'spin'] as const satisfies readonly PollingMode[];

@@ -1,11 +1,11 @@
 /** The producers' side of an EVD: what endpoints, service points and the interface adapter use. */
 import { DatError, spiCall } from '../errors/index.js';
 import { AsyncEventType, type CompletionQueue, nameOf } from '../spi/index.js';
-import { ArmController } from './arm-controller.js';
+import { ArmController } from './queue/arm-controller.js';
 import { Counters } from './counters.js';
 import { Dispatcher } from './dispatcher.js';
 import type { DatEvent, PostedEvent } from './event.js';
-import { type EventPlace, EventStore } from './event-store.js';
+import { type EventPlace, EventStore } from './queue/event-store.js';
 import { checkQlen, checkStreams } from './evd-checks.js';
 import { EVD_COUNTER, EVD_COUNTERS, type EvdCounterName } from './evd-counters.js';
 import { evdError, type EvdErrorKind } from './evd-errors.js';
@@ -16,8 +16,8 @@ import {
   type EvdConfiguration,
   EvdFlags,
 } from './evd-states.js';
-import type { UpcallOwner } from './upcall.js';
-import { UpcallRunner } from './upcall-runner.js';
+import type { UpcallOwner } from './upcall/upcall.js';
+import { UpcallRunner } from './upcall/runner.js';
 import { unhandled } from './unhandled.js';
 
 /** Other EVDs that a poll looks at when it has found nothing, of as many as there are. */

@@ -9,11 +9,11 @@ import type {
   Scheduler,
   Timers,
 } from '../spi/index.js';
-import type { Cno } from './cno.js';
-import type { CompletionOwners } from './completion-owner.js';
+import type { Cno } from './cno/cno.js';
+import type { CompletionOwners } from './queue/completion-owner.js';
 import type { AsyncErrorEvent } from './event.js';
-import type { NotifyHandler, Upcall, UpcallHandler } from './upcall.js';
-import type { PendingChoice, UpcallPolicy } from './upcall-policy.js';
+import type { NotifyHandler, Upcall, UpcallHandler } from './upcall/upcall.js';
+import type { PendingChoice, UpcallPolicy } from './upcall/policy.js';
 
 /** The part of a device that an EVD uses. */
 export interface EvdDevice extends Pick<Device, 'createCompletionQueue' | 'progress'> {

@@ -2,9 +2,9 @@
 import { type PollingMode, Timer } from '../spi/index.js';
 
 import { traceCall } from './api-trace.js';
-import { BatchIterator } from './batch-iterator.js';
+import { BatchIterator } from './queue/batch-iterator.js';
 import { type DatEvent } from './event.js';
-import { EventBatch } from './event-batch.js';
+import { EventBatch } from './queue/event-batch.js';
 
 import {
   checkInteger,
@@ -23,7 +23,13 @@ import { EvdFeed } from './evd-feed.js';
 import type { WaitOptions, WaitResult } from './evd-host.js';
 
 import { EVD_SUBSTATES, type EvdWaiting } from './evd-states.js';
-import { Waiter, type WaiterInit, type Waiting, interruptedError, timeoutError } from './waiter.js';
+import {
+  Waiter,
+  type WaiterInit,
+  type Waiting,
+  interruptedError,
+  timeoutError,
+} from './queue/waiter.js';
 
 /** No limit but the batch's own. */
 const MAX_EVENTS = 0x7fffffff;

@@ -5,9 +5,9 @@ import { eventStream, type EventStream } from '../stream/event-stream.js';
 
 import { DatEventNumber } from './event.js';
 
-import type { Cno } from './cno.js';
-import { checkCno } from './cno-parameter.js';
-import type { EventSink, EventSource } from './event-sink.js';
+import type { Cno } from './cno/cno.js';
+import { checkCno } from './cno/parameter.js';
+import type { EventSink, EventSource } from './queue/event-sink.js';
 import {
   checkEvdOptions,
   checkInteger,
@@ -26,14 +26,14 @@ import {
   type UpcallHandler,
   type UpcallOwner,
   currentUpcall,
-} from './upcall.js';
+} from './upcall/upcall.js';
 import {
   DEFAULT_UPCALL_LIMIT,
   UPCALL_POLICIES,
   UPCALL_SAME,
   type PendingChoice,
   type UpcallPolicy,
-} from './upcall-policy.js';
+} from './upcall/policy.js';
 
 /** What `evd.query()` answers (DAT_EVD_PARAM). */
 export interface EvdParam {

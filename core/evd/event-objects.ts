@@ -3,7 +3,7 @@
  * stand above the event dispatchers, so the dispatchers know them by these names alone, and
  * core/dat says what they are.
  */
-import type { Cno } from './cno.js';
+import type { Cno } from './cno/cno.js';
 import type { EvdFeed } from './evd-feed.js';
 
 /** Filled in by core/dat, by declaration merging. */

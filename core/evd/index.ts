@@ -1,15 +1,19 @@
 /** Event dispatchers, events, upcalls. */
-export { Cno, type CnoOptions } from './cno.js';
-export { type CompletionOwner, CompletionOwners, type CompletionView } from './completion-owner.js';
+export { Cno, type CnoOptions } from './cno/cno.js';
+export {
+  type CompletionOwner,
+  CompletionOwners,
+  type CompletionView,
+} from './queue/completion-owner.js';
 export { CONNECTION_CAUSES, type ConnectionCause } from './connection-causes.js';
 export { Counters, readCounters } from './counters.js';
 export { DatDto, DatDtoStatus, dtoEventNumber, dtoOf, dtoStatusOf } from './dto-status.js';
 export * from './event.js';
-export { EventBatch } from './event-batch.js';
+export { EventBatch } from './queue/event-batch.js';
 export { Evd } from './evd.js';
 export type { OverrunListener } from './evd-feed.js';
 export type { EvdHost, EvdCreateOptions, EvdOptions } from './evd-host.js';
 export { EVD_STREAM_MERGING, type EvdConfiguration, EvdFlags, EvdState } from './evd-states.js';
-export { Upcall, currentUpcall } from './upcall.js';
-export { UPCALL_SAME, UpcallPolicy } from './upcall-policy.js';
+export { Upcall, currentUpcall } from './upcall/upcall.js';
+export { UPCALL_SAME, UpcallPolicy } from './upcall/policy.js';
 export { unhandled } from './unhandled.js';

@@ -1,11 +1,17 @@
 /** What consumers see of event dispatchers. */
-export { Cno, type CnoAgent, type CnoOptions, type CnoParam, type CnoWaitOptions } from './cno.js';
-export type { CnoHandle } from './cno-handle.js';
-export { CNO_STATES, type CnoInput, type CnoState } from './cno-states.js';
+export {
+  Cno,
+  type CnoAgent,
+  type CnoOptions,
+  type CnoParam,
+  type CnoWaitOptions,
+} from './cno/cno.js';
+export type { CnoHandle } from './cno/handle.js';
+export { CNO_STATES, type CnoInput, type CnoState } from './cno/states.js';
 export { CONNECTION_CAUSES, type ConnectionCause } from './connection-causes.js';
 export { DatDto, DatDtoStatus } from './dto-status.js';
 export * from './event.js';
-export { EventBatch } from './event-batch.js';
+export { EventBatch } from './queue/event-batch.js';
 export { Evd, type EvdParam } from './evd.js';
 export type { EvdCreateOptions, ModifyUpcallOptions, WaitOptions, WaitResult } from './evd-host.js';
 export {
@@ -16,6 +22,6 @@ export {
   EvdState,
   type EvdTaker,
 } from './evd-states.js';
-export { type NotifyHandler, Upcall, type UpcallHandler } from './upcall.js';
-export { type PendingChoice, UPCALL_SAME, UpcallPolicy } from './upcall-policy.js';
+export { type NotifyHandler, Upcall, type UpcallHandler } from './upcall/upcall.js';
+export { type PendingChoice, UPCALL_SAME, UpcallPolicy } from './upcall/policy.js';
 export { type EvdCounterValues } from './evd-counters.js';

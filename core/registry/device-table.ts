@@ -8,7 +8,7 @@ import {
   type Override,
   type TeardownStep,
 } from '../di/index.js';
-import type { DeviceLease, DeviceRelease } from '../dat/context.js';
+import type { DeviceLease, DeviceRelease } from '../dat/common/context.js';
 import { DatError, toDatError } from '../errors/index.js';
 import {
   type AsyncEventType,

@@ -1,8 +1,8 @@
 /** Opening an interface adapter of a provider (dat_ia_open): options, modules, device. */
-import type { DeviceLease } from '../dat/context.js';
-import { checkInteger, checkOptions } from '../dat/guards.js';
-import { Ia } from '../dat/ia.js';
-import { traceTo } from '../dat/trace.js';
+import type { DeviceLease } from '../dat/common/context.js';
+import { checkInteger, checkOptions } from '../dat/common/guards.js';
+import { Ia } from '../dat/ia/ia.js';
+import { traceTo } from '../dat/common/trace.js';
 import { type ConfiguredPlugin, type Logger, silentLogger } from '../spi/index.js';
 import { checkRequirements } from './checks.js';
 import {

@@ -1,5 +1,5 @@
 /** The plugins of a registry: providers and modules by name, and what is open of each. */
-import { checkOneOf, invalid } from '../dat/guards.js';
+import { checkOneOf, invalid } from '../dat/common/guards.js';
 import { DatError } from '../errors/index.js';
 import type { ConfiguredPlugin, PluginKind, PluginMeta } from '../spi/index.js';
 import { checkPlugin, titleOf } from './checks.js';

@@ -3,7 +3,7 @@
  * dat_ia_openv makes (DAT facts 5.2): name, major version and thread flag as asked for, the minor
  * version as asked for or higher.
  */
-import { checkOptions, invalid } from '../dat/guards.js';
+import { checkOptions, invalid } from '../dat/common/guards.js';
 import { DatError, type DatSubtype } from '../errors/index.js';
 import { MAX_IA_NAME_LENGTH } from './dat-conf.js';
 

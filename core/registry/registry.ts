@@ -3,8 +3,8 @@
  * (dat_registry, dat_ia_open). A registry is an object; what is of the process is only the table of
  * open devices, since a device can be opened once.
  */
-import type { Ia } from '../dat/ia.js';
-import type { IaQuery } from '../dat/ia-attributes.js';
+import type { Ia } from '../dat/ia/ia.js';
+import type { IaQuery } from '../dat/ia/attributes.js';
 import { DatError } from '../errors/index.js';
 import {
   type ConfiguredPlugin,

@@ -2,7 +2,7 @@
 import { Observable } from 'rxjs';
 import type { DatEvent } from '../evd/event.js';
 import type { Evd } from '../evd/evd.js';
-import type { EventSource } from '../evd/event-sink.js';
+import type { EventSource } from '../evd/queue/event-sink.js';
 
 export type EventStream = Observable<DatEvent>;
 /** The EVD is a hint: see `Cno.wait`. */

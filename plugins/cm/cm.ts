@@ -22,27 +22,27 @@ import type {
   Timers,
 } from '../../core/spi/index.js';
 import { GSI_QKEY, GSI_QPN, WcStatus } from '../../core/spi/index.js';
-import { ActiveConnection } from './active-connection.js';
-import { Admission } from './admission.js';
-import type { AdmissionLimits } from './admission.js';
+import { ActiveConnection } from './connection/active.js';
+import { Admission } from './admission/admission.js';
+import type { AdmissionLimits } from './admission/admission.js';
 import { checkConnectOptions, checkPeer } from './checks.js';
 import { CmReceiver } from './cm-receiver.js';
 import { newCmCounters } from './cm-counters.js';
 import type { CmCounters } from './cm-counters.js';
-import type { CmInput } from './cm-states.js';
-import { ConnectionTable } from './connection-table.js';
-import type { CmPath, Connection, ConnectionServices } from './connection.js';
-import { FlightNotes } from './flight-notes.js';
-import { Listeners } from './listeners.js';
-import { checkConnectable } from './qp-control.js';
-import { RejectedRequests } from './rejected-requests.js';
-import { reqOf } from './req-message.js';
-import { Sidr } from './sidr.js';
-import { MAX_REJECTED, TURNS_PER_PEER } from './timing.js';
-import { transactionIdOf, transactionIdWords } from './transaction-id.js';
-import type { TransactionId } from './transaction-id.js';
+import type { CmInput } from './connection/states.js';
+import { ConnectionTable } from './connection/table.js';
+import type { CmPath, Connection, ConnectionServices } from './connection/connection.js';
+import { FlightNotes } from './connection/flight-notes.js';
+import { Listeners } from './admission/listeners.js';
+import { checkConnectable } from './connection/qp-control.js';
+import { RejectedRequests } from './messages/rejected-requests.js';
+import { reqOf } from './messages/req.js';
+import { Sidr } from './sidr/sidr.js';
+import { MAX_REJECTED, TURNS_PER_PEER } from './connection/timing.js';
+import { transactionIdOf, transactionIdWords } from './messages/transaction-id.js';
+import type { TransactionId } from './messages/transaction-id.js';
 import { transportOfAsker } from './transport.js';
-import { Turns } from './turns.js';
+import { Turns } from './connection/turns.js';
 import { CM_CLASS, CM_CLASS_VERSION, CM_METHOD_SEND } from './wire/attribute-id.js';
 import { emitCmMad } from './wire/message.js';
 import type { CmMessage } from './wire/message.js';
@@ -61,12 +61,12 @@ export interface CmOptions {
   /**
    * Requests that may be between REQ and RTU at a time, and service id resolutions that may wait
    * for their listeners; further ones are dropped. An address may have as many as are left, so one
-   * alone half of them (plugins/cm/shares.ts). Default 1024.
+   * alone half of them (plugins/cm/admission/shares.ts). Default 1024.
    */
   readonly maxHalfOpen?: number;
   /**
    * Messages a second, and at once, that are looked at although they bring no connection on; the
-   * rest is dropped unread (plugins/cm/admission.ts). Default 4,000, which is a quarter of a core's
+   * rest is dropped unread (plugins/cm/admission/admission.ts). Default 4,000, which is a quarter of a core's
    * time at most, and 8,000.
    */
   readonly requestsPerSecond?: number;

@@ -22,28 +22,28 @@ import type {
   XrcSharing,
 } from '../../core/spi/index.js';
 import { mapFile } from '../host/index.js';
-import { VerbsCompletionQueue } from './completion-queue.js';
-import { capabilitiesOf, deviceAttributesOf, isPortActive } from './device-attributes.js';
-import { EventTable } from './event-table.js';
-import { OPENED_TARGET, creatorOf, openerOf } from './create-queue-pair.js';
-import { CALLS, check, errnoError, made } from './errno.js';
-import { registrationOutOfMemory } from './errors.js';
-import { GidTable } from './gid-table.js';
-import type { DeviceTime } from './last-receive.js';
-import { lockedMemory } from './machine.js';
-import type { VerbsAddon } from './native-addon.js';
-import { ownMemory } from './pinnable.js';
-import { PortGate } from './port-gate.js';
+import { VerbsCompletionQueue } from './objects/completion-queue.js';
+import { capabilitiesOf, deviceAttributesOf, isPortActive } from './objects/device-attributes.js';
+import { EventTable } from './objects/event-table.js';
+import { OPENED_TARGET, creatorOf, openerOf } from './objects/create-queue-pair.js';
+import { CALLS, check, errnoError, made } from './system/errno.js';
+import { registrationOutOfMemory } from './system/errors.js';
+import { GidTable } from './objects/gid-table.js';
+import type { DeviceTime } from './objects/last-receive.js';
+import { lockedMemory } from './system/machine.js';
+import type { VerbsAddon } from './addon/native-addon.js';
+import { ownMemory } from './objects/pinnable.js';
+import { PortGate } from './cm/port-gate.js';
 import {
   VerbsAddressHandle,
   VerbsMemoryWindow,
   VerbsProtectionDomain,
-} from './protection-domain.js';
-import { VerbsQueuePair } from './queue-pair.js';
-import { VerbsSharedReceiveQueue } from './shared-receive-queue.js';
-import { readSysfsCounters } from './sysfs-counters.js';
-import type { VerbsObject } from './verbs-object.js';
-import { VerbsXrcDomain } from './xrc-domain.js';
+} from './objects/protection-domain.js';
+import { VerbsQueuePair } from './objects/queue-pair.js';
+import { VerbsSharedReceiveQueue } from './objects/shared-receive-queue.js';
+import { readSysfsCounters } from './system/sysfs-counters.js';
+import type { VerbsObject } from './objects/verbs-object.js';
+import { VerbsXrcDomain } from './objects/xrc-domain.js';
 
 const { EINVAL } = constants.errno;
 const RELEASES = new Set<AsyncEventType>([AsyncEventType.PORT_ACTIVE, AsyncEventType.DEVICE_FATAL]);

@@ -27,12 +27,12 @@ import type {
 import { xrc } from '../../plugins/xrc/index.js';
 import { makeCm, makeMad } from './modules.js';
 import { openNode } from './open.js';
-import { checkOptions, type VerbsOptions } from './options.js';
-import { optionsOf } from './provider-init.js';
+import { checkOptions, type VerbsOptions } from './opening/options.js';
+import { optionsOf } from './opening/provider-init.js';
 
-export type { DeviceChoice } from './choose-device.js';
-export { inspectVerbs, type InspectedDevice, type VerbsInspection } from './inspect.js';
-export type { LibraryPaths, VerbsOptions } from './options.js';
+export type { DeviceChoice } from './opening/choose-device.js';
+export { inspectVerbs, type InspectedDevice, type VerbsInspection } from './opening/inspect.js';
+export type { LibraryPaths, VerbsOptions } from './opening/options.js';
 export type {
   GidEntry,
   GidType,
@@ -41,7 +41,7 @@ export type {
   PortState,
   RdmaDevice,
   RdmaPort,
-} from './system.js';
+} from './system/system.js';
 
 /** Without options: the first device that can be used. */
 export interface VerbsPlugin extends Plugin<'provider', VerbsOptions> {

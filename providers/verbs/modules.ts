@@ -1,10 +1,10 @@
 /** The connection manager and the management datagrams of an open device, over their libraries. */
 import { type CmModule, type Logger, type MadModule, SpiError } from '../../core/spi/index.js';
-import { VerbsCm } from './cm.js';
-import { umadPathOf } from './mad-device.js';
-import { Umad } from './mad.js';
+import { VerbsCm } from './cm/cm.js';
+import { umadPathOf } from './mad/device.js';
+import { Umad } from './mad/mad.js';
 import type { OpenedNode } from './open.js';
-import { cmOpeningError } from './opening-error.js';
+import { cmOpeningError } from './opening/opening-error.js';
 
 /** @throws SpiError when /dev/infiniband/rdma_cm does not open, with the reason */
 export function makeCm({ node, addon }: OpenedNode, logger: Logger): CmModule {

@@ -1,11 +1,11 @@
 /** Opening: libraries, the choice of a device, the device itself; each refusal in a sentence. */
 import { type Logger, SpiError } from '../../core/spi/index.js';
-import { chooseDevice, type DeviceChoice } from './choose-device.js';
-import { type Addon, openLibraries } from './libraries.js';
+import { chooseDevice, type DeviceChoice } from './opening/choose-device.js';
+import { type Addon, openLibraries } from './opening/libraries.js';
 import { VerbsNode } from './node.js';
-import { openingError } from './opening-error.js';
-import type { VerbsOptions } from './options.js';
-import { requestOf, systemOf } from './request.js';
+import { openingError } from './opening/opening-error.js';
+import type { VerbsOptions } from './opening/options.js';
+import { requestOf, systemOf } from './opening/request.js';
 
 export interface OpenedNode {
   readonly node: VerbsNode;

@@ -1,6 +1,6 @@
 /** docs/cm-states.md: the state machines of the CM module. Nothing in it is written by hand. */
-import { ACTIVE_TABLE, PASSIVE_TABLE } from '../../plugins/cm/cm-states.js';
-import { ASKED_TABLE, ASKING_TABLE } from '../../plugins/cm/sidr-states.js';
+import { ACTIVE_TABLE, PASSIVE_TABLE } from '../../plugins/cm/connection/states.js';
+import { ASKED_TABLE, ASKING_TABLE } from '../../plugins/cm/sidr/states.js';
 import { type Arrow, code, diagram, page, table } from './markdown.js';
 
 interface Row {

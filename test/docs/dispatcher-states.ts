@@ -5,7 +5,7 @@ import {
   EVD_TAKERS,
   type EvdTaker,
 } from '../../core/evd/evd-states.js';
-import { UPCALL_POLICIES } from '../../core/evd/upcall-policy.js';
+import { UPCALL_POLICIES } from '../../core/evd/upcall/policy.js';
 import { type Arrow, code, diagram, table } from './markdown.js';
 
 export function dispatcherStates(): string[] {

@@ -1,4 +1,4 @@
-/** Endpoints: core/dat/ep-states.ts. */
+/** Endpoints: core/dat/endpoint/states.ts. */
 import {
   EP_STATES,
   EP_TRANSITIONS,
@@ -6,8 +6,8 @@ import {
   EpState,
   type EpStateName,
   type Legality,
-} from '../../core/dat/ep-states.js';
-import { EP_ATTRIBUTE_FIELDS, EP_FIELDS } from '../../core/dat/ep-modify-table.js';
+} from '../../core/dat/endpoint/states.js';
+import { EP_ATTRIBUTE_FIELDS, EP_FIELDS } from '../../core/dat/endpoint/modify-table.js';
 import { type Arrow, code, diagram, table } from './markdown.js';
 
 const SIGNS: Readonly<Record<Legality, string>> = {

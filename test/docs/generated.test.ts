@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { EP_STATES } from '../../core/dat/ep-states.js';
-import { ACTIVE_TABLE, PASSIVE_TABLE } from '../../plugins/cm/cm-states.js';
-import { ASKED_TABLE, ASKING_TABLE } from '../../plugins/cm/sidr-states.js';
+import { EP_STATES } from '../../core/dat/endpoint/states.js';
+import { ACTIVE_TABLE, PASSIVE_TABLE } from '../../plugins/cm/connection/states.js';
+import { ASKED_TABLE, ASKING_TABLE } from '../../plugins/cm/sidr/states.js';
 import { table } from './markdown.js';
 import { GENERATED_PAGES } from './pages.js';
 

@@ -1,5 +1,5 @@
-/** Consumer notification objects: core/evd/cno-states.ts. */
-import { CNO_STATES } from '../../core/evd/cno-states.js';
+/** Consumer notification objects: core/evd/cno/states.ts. */
+import { CNO_STATES } from '../../core/evd/cno/states.js';
 import { type Arrow, code, diagram, table } from './markdown.js';
 
 export function notificationStates(): string[] {

@@ -1,5 +1,5 @@
-/** Service points and connection requests: core/dat/sp-states.ts. */
-import { CR_TRANSITIONS, SP_TRANSITIONS } from '../../core/dat/sp-states.js';
+/** Service points and connection requests: core/dat/connect/sp-states.ts. */
+import { CR_TRANSITIONS, SP_TRANSITIONS } from '../../core/dat/connect/sp-states.js';
 import { type Arrow, code, diagram, table } from './markdown.js';
 
 const TRIGGERS: Readonly<Record<keyof typeof SP_TRANSITIONS, string>> = {

@@ -1,5 +1,5 @@
-/** Shared receive queues: core/dat/srq-attributes.ts. */
-import { SRQ_STATES, SrqState } from '../../core/dat/srq-attributes.js';
+/** Shared receive queues: core/dat/srq/attributes.ts. */
+import { SRQ_STATES, SrqState } from '../../core/dat/srq/attributes.js';
 import { code, table } from './markdown.js';
 
 export function sharedQueueStates(): string[] {

@@ -21,11 +21,11 @@ import type {
   ReceivedMad,
 } from '../../core/spi/index.js';
 import { SystemRandom } from '../../providers/host/index.js';
-import { Umad } from '../../providers/verbs/mad.js';
-import type { UmadOptions } from '../../providers/verbs/mad.js';
-import type { UmadNative } from '../../providers/verbs/mad-native.js';
-import { loadVerbsAddon } from '../../providers/verbs/native-addon.js';
-import type { VerbsAddon } from '../../providers/verbs/native-addon.js';
+import { Umad } from '../../providers/verbs/mad/mad.js';
+import type { UmadOptions } from '../../providers/verbs/mad/mad.js';
+import type { UmadNative } from '../../providers/verbs/addon/umad.js';
+import { loadVerbsAddon } from '../../providers/verbs/addon/native-addon.js';
+import type { VerbsAddon } from '../../providers/verbs/addon/native-addon.js';
 import { VirtualWorld } from '../support/virtual-world.js';
 
 /** The system calls; an ioctl by what it does. */

@@ -26,10 +26,10 @@ import type {
   QueuePair,
   QueuePairAttributes,
 } from '../../core/spi/index.js';
-import { VerbsCm } from '../../providers/verbs/cm.js';
-import { LocalAddresses } from '../../providers/verbs/cm-local-addresses.js';
-import type { CmNative } from '../../providers/verbs/cm-native.js';
-import { loadVerbsAddon, type VerbsAddon } from '../../providers/verbs/native-addon.js';
+import { VerbsCm } from '../../providers/verbs/cm/cm.js';
+import { LocalAddresses } from '../../providers/verbs/cm/local-addresses.js';
+import type { CmNative } from '../../providers/verbs/addon/rdmacm.js';
+import { loadVerbsAddon, type VerbsAddon } from '../../providers/verbs/addon/native-addon.js';
 
 /** What the fake does wrong while it is not 0 (fake_rdmacm.h). */
 export const CmSwitch = {

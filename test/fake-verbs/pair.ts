@@ -9,10 +9,10 @@ import type {
 } from '../../core/spi/device.js';
 import { silentLogger } from '../../core/spi/logger.js';
 import { VerbsDevice } from '../../providers/verbs/device.js';
-import { check } from '../../providers/verbs/errno.js';
+import { check } from '../../providers/verbs/system/errno.js';
 import { connect } from './connect.js';
 import { FAKE_LIBIBVERBS, fakeVerbs, Mode } from './control.js';
-import { loadVerbsAddon, type VerbsAddon } from '../../providers/verbs/native-addon.js';
+import { loadVerbsAddon, type VerbsAddon } from '../../providers/verbs/addon/native-addon.js';
 import type { Segment } from './work.js';
 
 export interface PairOptions {

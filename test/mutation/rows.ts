@@ -5,8 +5,8 @@
  */
 import { join } from 'node:path';
 import Mocha from 'mocha';
-import { ACTIVE_TABLE, PASSIVE_TABLE } from '../../plugins/cm/cm-states.js';
-import { ASKED_TABLE, ASKING_TABLE } from '../../plugins/cm/sidr-states.js';
+import { ACTIVE_TABLE, PASSIVE_TABLE } from '../../plugins/cm/connection/states.js';
+import { ASKED_TABLE, ASKING_TABLE } from '../../plugins/cm/sidr/states.js';
 
 interface Row {
   readonly next: string;

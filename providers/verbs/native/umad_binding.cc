@@ -1,4 +1,4 @@
-// Management datagrams for JavaScript: what providers/verbs/mad-native.ts declares.
+// Management datagrams for JavaScript: what providers/verbs/addon/umad.ts declares.
 #include <cerrno>
 #include <cstring>
 

@@ -6,7 +6,7 @@ import type { QpType } from '../../../core/spi/ib.js';
 import { Access, nameOf, WcOpcode, WcStatus } from '../../../core/spi/ib.js';
 import { silentLogger } from '../../../core/spi/logger.js';
 import { VerbsDevice } from '../../../providers/verbs/device.js';
-import { loadVerbsAddon } from '../../../providers/verbs/native-addon.js';
+import { loadVerbsAddon } from '../../../providers/verbs/addon/native-addon.js';
 import { connect } from '../../fake-verbs/connect.js';
 import { type Completion, drain, type Segment } from '../../fake-verbs/work.js';
 

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { type InfoDocument, infoDocument } from '../../../plugins/cli/info/document.js';
 import { infoText } from '../../../plugins/cli/info/text.js';
 import type { SoftroceInspection } from '../../../providers/softroce/index.js';
-import { chooseDevice } from '../../../providers/verbs/choose-device.js';
+import { chooseDevice } from '../../../providers/verbs/opening/choose-device.js';
 import type { VerbsInspection } from '../../../providers/verbs/index.js';
-import type { SystemSnapshot } from '../../../providers/verbs/system.js';
+import type { SystemSnapshot } from '../../../providers/verbs/system/system.js';
 import { bareMachine, mlx5Roce, rxe } from '../verbs/systems.js';
 
 const MAIN = join(import.meta.dirname, '../../../plugins/cli/main.js');

@@ -1,7 +1,7 @@
 /** Which CM messages are looked at: the rule of each row of the table in admission.ts. */
 import assert from 'node:assert/strict';
 import { gidFromIp } from '../../../core/spi/index.js';
-import { Admission } from '../../../plugins/cm/admission.js';
+import { Admission } from '../../../plugins/cm/admission/admission.js';
 
 const LIMITS = {
   ofPeer: { perSecond: 100, burst: 20 },

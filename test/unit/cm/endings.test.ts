@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { QpState, gidFromIp } from '../../../core/spi/index.js';
 import type { CmEvent } from '../../../core/spi/index.js';
-import type { Connection } from '../../../plugins/cm/connection.js';
+import type { Connection } from '../../../plugins/cm/connection/connection.js';
 import { CM_ATTRIBUTE } from '../../../plugins/cm/wire/attribute-id.js';
 import { SeededRandom } from '../../../providers/mock/index.js';
 import { CmPair, PARAMETERS, SERVICE, messageName, typesOf } from '../../support/cm-pair.js';

@@ -12,7 +12,7 @@ import {
   softwareGuid,
 } from '../../../core/spi/index.js';
 import type { PeerTerms, QueuePair } from '../../../core/spi/index.js';
-import { agreementOf } from '../../../plugins/cm/peer-agreement.js';
+import { agreementOf } from '../../../plugins/cm/messages/peer-agreement.js';
 import { parseCmMad } from '../../../plugins/cm/wire/message.js';
 import { CmHcaPair } from '../../support/cm-hca-pair.js';
 import {

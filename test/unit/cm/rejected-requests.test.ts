@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { gidFromIp } from '../../../core/spi/index.js';
 import type { CmRequest } from '../../../core/spi/index.js';
-import { RejectedRequests } from '../../../plugins/cm/rejected-requests.js';
-import type { Asker } from '../../../plugins/cm/rejected-requests.js';
-import { rejOf } from '../../../plugins/cm/rej-message.js';
+import { RejectedRequests } from '../../../plugins/cm/messages/rejected-requests.js';
+import type { Asker } from '../../../plugins/cm/messages/rejected-requests.js';
+import { rejOf } from '../../../plugins/cm/messages/rej.js';
 import { emitCmMad, parseCmMad } from '../../../plugins/cm/wire/message.js';
 import { CmPair, messageName, text, textOf, typesOf } from '../../support/cm-pair.js';
 

@@ -1,5 +1,5 @@
 /** What every row of the state tables does, seen from outside. */
-import type { CmInput, CmRole, CmState } from '../../../plugins/cm/cm-states.js';
+import type { CmInput, CmRole, CmState } from '../../../plugins/cm/connection/states.js';
 
 /** State, input; then the state after it, messages sent and events. */
 export type Line = readonly [CmState, CmInput, CmState, string, string];

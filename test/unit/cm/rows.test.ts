@@ -10,11 +10,11 @@ import {
   CM_INPUTS,
   PASSIVE_TABLE,
   transition,
-} from '../../../plugins/cm/cm-states.js';
-import type { CmInput, CmRole, CmState } from '../../../plugins/cm/cm-states.js';
-import type { Connection } from '../../../plugins/cm/connection.js';
-import { TURNS_PER_PEER } from '../../../plugins/cm/timing.js';
-import type { TurnTaker, Turns } from '../../../plugins/cm/turns.js';
+} from '../../../plugins/cm/connection/states.js';
+import type { CmInput, CmRole, CmState } from '../../../plugins/cm/connection/states.js';
+import type { Connection } from '../../../plugins/cm/connection/connection.js';
+import { TURNS_PER_PEER } from '../../../plugins/cm/connection/timing.js';
+import type { TurnTaker, Turns } from '../../../plugins/cm/connection/turns.js';
 import { CmPair } from '../../support/cm-pair.js';
 import type { Side } from '../../support/cm-pair.js';
 import { LINES } from './row-lines.js';

@@ -1,7 +1,7 @@
 /** Shares of half-open connections and of a backlog, as tables of who asks and who gets. */
 import assert from 'node:assert/strict';
 import { gidFromIp } from '../../../core/spi/index.js';
-import { Backlog, Shares } from '../../../plugins/cm/shares.js';
+import { Backlog, Shares } from '../../../plugins/cm/admission/shares.js';
 
 const [A, B, C] = ['10.0.0.1', '10.0.0.2', 'fd00::3'].map(gidFromIp) as [
   Uint8Array,

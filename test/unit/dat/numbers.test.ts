@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import * as dapl from '../../../core/index.js';
-import { UPCALL_POLICIES } from '../../../core/evd/upcall-policy.js';
+import { UPCALL_POLICIES } from '../../../core/evd/upcall/policy.js';
 
 /** DAT's numbers, as its headers have them (DAT facts 0.2, 2.2, 3.1, 3.2, 4.5). */
 const TABLES: Readonly<Record<string, Readonly<Record<string, number>>>> = {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { ASYNC_EVENTS } from '../../../core/dat/async-event-table.js';
-import { CM_REFUSALS, refusalOf } from '../../../core/dat/ep-outcomes.js';
+import { ASYNC_EVENTS } from '../../../core/dat/common/async-event-table.js';
+import { CM_REFUSALS, refusalOf } from '../../../core/dat/endpoint/outcomes.js';
 import { DatDtoStatus, DatEventNumber, dtoStatusOf } from '../../../core/evd/index.js';
 import { AsyncEventType, WcStatus } from '../../../core/spi/index.js';
 

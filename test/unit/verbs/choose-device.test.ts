@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import { ipFromGid, SpiError } from '../../../core/spi/index.js';
-import { chooseDevice, type DeviceRequest } from '../../../providers/verbs/choose-device.js';
-import type { SystemSnapshot } from '../../../providers/verbs/system.js';
+import {
+  chooseDevice,
+  type DeviceRequest,
+} from '../../../providers/verbs/opening/choose-device.js';
+import type { SystemSnapshot } from '../../../providers/verbs/system/system.js';
 import {
   bareMachine,
   irdmaRoce,

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { constants } from 'node:os';
 import { gidFromIp, PortSpace, serviceIdOf, SpiError } from '../../../core/spi/index.js';
 import type { CmResolveResult } from '../../../core/spi/index.js';
-import { CmEventType } from '../../../providers/verbs/cm-native.js';
+import { CmEventType } from '../../../providers/verbs/addon/rdmacm.js';
 import { CmHost, CmSwitch, has, type Side, turns, until } from '../../fake-verbs/cm-host.js';
 
 const { EIO, ENOMEM, EINVAL, ENODEV } = constants.errno;

@@ -14,7 +14,7 @@ import {
   typesOf,
   until,
 } from '../../fake-verbs/cm-host.js';
-import { CmEventType } from '../../../providers/verbs/cm-native.js';
+import { CmEventType } from '../../../providers/verbs/addon/rdmacm.js';
 
 const spiError = (code: string, message: RegExp) => ({ name: 'SpiError', code, message });
 

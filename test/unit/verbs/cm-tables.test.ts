@@ -1,8 +1,8 @@
 // The state tables of connections over librdmacm, searched to a fixpoint.
 
 import assert from 'node:assert/strict';
-import { ACTIVE_TABLE, cmTransition, PASSIVE_TABLE } from '../../../providers/verbs/cm-states.js';
-import type { CmAction, CmInput, CmRole, CmState } from '../../../providers/verbs/cm-states.js';
+import { ACTIVE_TABLE, cmTransition, PASSIVE_TABLE } from '../../../providers/verbs/cm/states.js';
+import type { CmAction, CmInput, CmRole, CmState } from '../../../providers/verbs/cm/states.js';
 
 const TABLES = { active: ACTIVE_TABLE, passive: PASSIVE_TABLE } as const;
 const INITIAL = { active: 'IDLE', passive: 'REQ_RCVD' } as const;

@@ -7,7 +7,7 @@ import {
   memoryRefused,
   registrationOutOfMemory,
   sizeText,
-} from '../../../providers/verbs/errors.js';
+} from '../../../providers/verbs/system/errors.js';
 
 const MIB = 2 ** 20;
 const node: DeviceNode = {

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { openIa } from 'dapl';
 import { verbs } from 'dapl/providers/verbs';
 import { TimerWheel } from '../../../core/spi/index.js';
-import { LastReceive } from '../../../providers/verbs/last-receive.js';
+import { LastReceive } from '../../../providers/verbs/objects/last-receive.js';
 import { registerBehaviours } from '../../compliance/suite/describe-provider.js';
 import { protecting } from '../../compliance/suite/protecting.js';
 import { sharingReceives } from '../../compliance/suite/sharing-receives.js';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import type { networkInterfaces } from 'node:os';
 import { gidFromIp, gidFromWords } from '../../../core/spi/index.js';
 import type { Gid } from '../../../core/spi/index.js';
-import { LocalAddresses } from '../../../providers/verbs/cm-local-addresses.js';
+import { LocalAddresses } from '../../../providers/verbs/cm/local-addresses.js';
 
 const PORT = 7471;
 const ETH0 = ['10.77.0.2/24', '10.77.9.1/32', 'fd77::2/64', 'fe80::2/64'];

@@ -3,9 +3,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { ipFromGid } from '../../../core/spi/index.js';
-import { deviceNode, lockedMemory } from '../../../providers/verbs/machine.js';
-import { readSystem } from '../../../providers/verbs/read-system.js';
-import { routeTo } from '../../../providers/verbs/route.js';
+import { deviceNode, lockedMemory } from '../../../providers/verbs/system/machine.js';
+import { readSystem } from '../../../providers/verbs/system/read-system.js';
+import { routeTo } from '../../../providers/verbs/opening/route.js';
 
 const LIMITS = `Limit                     Soft Limit           Hard Limit           Units     
 Max locked memory         67108864             134217728            bytes     

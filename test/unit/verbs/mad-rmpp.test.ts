@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { SpiError } from '../../../core/spi/index.js';
 import type { MadAgent, MadAgentOptions, MadSend } from '../../../core/spi/index.js';
-import type { RmppBy } from '../../../providers/verbs/mad.js';
+import type { RmppBy } from '../../../providers/verbs/mad/mad.js';
 import { GET, UmadNode, fakeUmad, madOf, until } from '../../fake-umad/fake.js';
 
 /** Vendor range 2. */

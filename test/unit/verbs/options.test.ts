@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { SpiError } from '../../../core/spi/index.js';
-import { checkOptions } from '../../../providers/verbs/options.js';
-import { optionsOf } from '../../../providers/verbs/provider-init.js';
+import { checkOptions } from '../../../providers/verbs/opening/options.js';
+import { optionsOf } from '../../../providers/verbs/opening/provider-init.js';
 
 function refuses(call: () => unknown, says: RegExp): void {
   assert.throws(call, (error) => {

@@ -17,7 +17,7 @@ import {
   RemoteSegment,
 } from 'dapl';
 import { verbs } from 'dapl/providers/verbs';
-import { CmEventType } from '../../../providers/verbs/cm-native.js';
+import { CmEventType } from '../../../providers/verbs/addon/rdmacm.js';
 import { CM_LIBRARY, loadCmFake } from '../../fake-verbs/cm-host.js';
 import { FAKE_LIBIBVERBS, fakeVerbs, Mode } from '../../fake-verbs/control.js';
 import { leftovers } from '../../fake-verbs/life.js';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readSysfsCounters } from '../../../providers/verbs/sysfs-counters.js';
+import { readSysfsCounters } from '../../../providers/verbs/system/sysfs-counters.js';
 
 describe('counters of a verbs port', () => {
   let sysfs: string;

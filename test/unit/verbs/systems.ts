@@ -8,7 +8,7 @@ import type {
   RdmaDevice,
   RdmaPort,
   SystemSnapshot,
-} from '../../../providers/verbs/system.js';
+} from '../../../providers/verbs/system/system.js';
 
 const LINK_LOCAL = 'fe80::5054:ff:fe4d:2';
 const MAC = [0x52, 0x54, 0, 0x4d, 0, 2];

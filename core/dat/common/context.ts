@@ -1,0 +1,30 @@
+/** What the objects of an interface adapter share, and how it holds its device. */
+import type { DeviceServices, TeardownStep } from '../../di/index.js';
+import type { AsyncEventType, MadModule } from '../../spi/index.js';
+import type { TraceFields } from './trace.js';
+
+export interface IaContext extends DeviceServices {
+  /**
+   * Writes the one line of a traced call; absent unless debug was enabled when the IA was opened.
+   */
+  readonly trace: ((call: string, fields: TraceFields) => void) | undefined;
+}
+
+/** An open device, held by one interface adapter. */
+export interface DeviceLease {
+  /** Events of the device and its port go to every interface adapter on it. */
+  onEvent(listener: (event: AsyncEventType) => void): void;
+  /** The device's MAD module, if it has one. */
+  mad(): MadModule | undefined;
+  /**
+   * Gives the device back, once. For the last holder, the steps that end it: the modules before the
+   * queue pairs go, the device after everything; `done` when they have run.
+   */
+  release(): DeviceRelease;
+}
+
+export interface DeviceRelease {
+  readonly modules: readonly TeardownStep[];
+  readonly device: readonly TeardownStep[];
+  done(): void;
+}

@@ -1,0 +1,31 @@
+/** A completion as an event: the slow, comfortable way; `EventBatch` is the quick one. */
+import {
+  DatDto,
+  dtoEventNumber,
+  dtoOf,
+  type DtoCompletionEvent,
+  dtoStatusOf,
+} from '../../evd/index.js';
+import { CQE, WcFlags, WcStatus } from '../../spi/index.js';
+import type { Ep } from '../endpoint/ep.js';
+
+export function dtoEvent(ep: Ep, words: Uint32Array, at: number): DtoCompletionEvent {
+  const control = words[at + CQE.CONTROL] ?? 0;
+  const status = control & 0xff;
+  const flags = (control >>> 16) & 0xff;
+  const operation = dtoOf((control >>> 8) & 0xff, flags);
+  const immediate = words[at + CQE.IMMEDIATE_OR_INVALIDATE] ?? 0;
+  const arrived = status === WcStatus.SUCCESS && operation !== DatDto.RDMA_WRITE_IMMED;
+  return {
+    type: 'dto',
+    number: dtoEventNumber(operation),
+    ep,
+    cookie: (words[at + CQE.COOKIE_LO] ?? 0) + (words[at + CQE.COOKIE_HI] ?? 0) * 2 ** 32,
+    status: dtoStatusOf(status),
+    transferredLength: status === WcStatus.SUCCESS ? (words[at + CQE.BYTE_LENGTH] ?? 0) : 0,
+    operation,
+    ...(arrived && (flags & WcFlags.WITH_IMM) !== 0 && { immediate }),
+    ...(arrived && (flags & WcFlags.WITH_INV) !== 0 && { invalidatedRmrContext: immediate }),
+    ...(status !== WcStatus.SUCCESS && { vendorError: words[at + CQE.VENDOR_ERROR] ?? 0 }),
+  };
+}

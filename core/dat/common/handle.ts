@@ -1,0 +1,126 @@
+/** What all DAT objects have in common: a number, an owner, and an end. */
+import { DatError, type DatSubtypeKey } from '../../errors/index.js';
+import type { Ia } from '../ia/ia.js';
+import { show } from './show.js';
+
+/** DAT_HANDLE_TYPE. */
+export type HandleType =
+  | 'IA'
+  | 'PZ'
+  | 'LMR'
+  | 'RMR'
+  | 'SRQ'
+  | 'EVD'
+  | 'CNO'
+  | 'EP'
+  | 'PSP'
+  | 'RSP'
+  | 'CSP'
+  | 'CR'
+  | 'XRC_DOMAIN';
+
+/** DAT_HANDLE_TYPE of uDAPL: what `dat_get_handle_type` says of an object's `handleType`. */
+export const HandleTypeNumber = {
+  CR: 0,
+  EP: 1,
+  EVD: 2,
+  IA: 3,
+  LMR: 4,
+  PSP: 5,
+  PZ: 6,
+  RMR: 7,
+  RSP: 8,
+  CNO: 9,
+  SRQ: 10,
+  CSP: 11,
+} as const;
+
+const BRAND = Symbol.for('dapl:handle');
+
+let lastId = 0;
+
+/** The number of the next object; unique in the process. */
+export function nextHandleId(): number {
+  return ++lastId;
+}
+
+/** Base of the objects that a consumer holds. */
+export abstract class DatHandle {
+  /** Names the object in traces and messages; unique in the process. */
+  readonly id = nextHandleId();
+  abstract readonly handleType: HandleType;
+  /** For the consumer's use (dat_set_consumer_context). */
+  consumerContext: unknown = undefined;
+  private freedBy: string | undefined = undefined;
+
+  get [BRAND](): HandleType {
+    return this.handleType;
+  }
+
+  /** True once the object is freed: any other call on it then throws DAT_INVALID_HANDLE. */
+  get isFreed(): boolean {
+    return this.freedBy !== undefined;
+  }
+
+  /** @internal */
+  markFreed(by: string): void {
+    this.freedBy = by;
+  }
+
+  /** @throws DatError DAT_INVALID_HANDLE when the object has been freed */
+  protected assertLive(operation: string): void {
+    if (this.freedBy === undefined) return;
+    throw new DatError('DAT_INVALID_HANDLE', {
+      subtype: handleSubtype(this.handleType),
+      operation,
+      message: `${this.handleType.toLowerCase()} ${this.id} was ended by ${this.freedBy}`,
+      value: this,
+    });
+  }
+}
+
+/**
+ * A parameter that must be a live object of one class and of one IA.
+ * @param kind what DAT calls the parameter's kind; also selects the subtype
+ */
+export function checkHandle<T extends DatHandle & { readonly ia: Ia }>(
+  operation: string,
+  type: abstract new (...args: never[]) => T,
+  kind: HandleSubtypeName,
+  value: unknown,
+  ia: Ia,
+): asserts value is T {
+  const problem = problemOf(type, value, ia);
+  if (problem === undefined) return;
+  throw new DatError('DAT_INVALID_HANDLE', {
+    subtype: `DAT_INVALID_HANDLE_${kind}`,
+    operation,
+    message: problem,
+    value,
+  });
+}
+
+function problemOf<T extends DatHandle & { readonly ia: Ia }>(
+  type: abstract new (...args: never[]) => T,
+  value: unknown,
+  ia: Ia,
+): string | undefined {
+  if (!(value instanceof type)) return `${show(value)} is not a handle of kind ${type.name}`;
+  if (value.isFreed) return `${type.name} ${value.id} has been freed`;
+  if (value.ia !== ia) return `${type.name} ${value.id} belongs to another interface adapter`;
+  return undefined;
+}
+
+type HandleSubtypeName = DatSubtypeKey extends infer K
+  ? K extends `INVALID_HANDLE_${infer Name}`
+    ? Name
+    : never
+  : never;
+
+function handleSubtype(
+  type: HandleType,
+): `DAT_INVALID_HANDLE_${HandleSubtypeName}` | 'DAT_INVALID_HANDLE1' {
+  if (type === 'EVD') return 'DAT_INVALID_HANDLE_EVD_REQUEST';
+  // DAT has no subtype for what it does not know.
+  return type === 'XRC_DOMAIN' ? 'DAT_INVALID_HANDLE1' : `DAT_INVALID_HANDLE_${type}`;
+}

@@ -1,0 +1,25 @@
+/** DAT memory privileges and what they are as access rights of the SPI. */
+import { Access } from '../../spi/index.js';
+import { MemPrivileges } from './constants.js';
+
+/** Every privilege bit there is. */
+export const PRIVILEGE_MASK = MemPrivileges.ALL | MemPrivileges.REMOTE_ATOMIC;
+
+/** Privileges that let a peer in. */
+export const REMOTE_PRIVILEGES =
+  MemPrivileges.REMOTE_READ | MemPrivileges.REMOTE_WRITE | MemPrivileges.REMOTE_ATOMIC;
+
+const TO_ACCESS: readonly (readonly [number, number])[] = [
+  [MemPrivileges.LOCAL_WRITE, Access.LOCAL_WRITE],
+  [MemPrivileges.REMOTE_READ, Access.REMOTE_READ],
+  // IBTA 11.2.8.2: remote write and remote atomic require local write.
+  [MemPrivileges.REMOTE_WRITE, Access.REMOTE_WRITE | Access.LOCAL_WRITE],
+  [MemPrivileges.REMOTE_ATOMIC, Access.REMOTE_ATOMIC | Access.LOCAL_WRITE],
+];
+
+/** Local read is implied by any registration, in verbs; core checks it when requests are posted. */
+export function accessOf(privileges: number): number {
+  let access = 0;
+  for (const [privilege, bits] of TO_ACCESS) if (privileges & privilege) access |= bits;
+  return access;
+}

@@ -1,0 +1,1 @@
+export { show } from '../../errors/index.js';

@@ -1,0 +1,33 @@
+/**
+ * API tracing: one line a call, with parameter names and symbolic values, at debug level:
+ * `ep.postSend(ep=3, segments=1, cookie=7, flags=SUPPRESS)`. Whether calls are traced is decided
+ * when the interface adapter is opened, so that a call that is not traced pays for one comparison.
+ */
+import type { Logger } from '../../spi/index.js';
+import { DatHandle } from './handle.js';
+import { show } from './show.js';
+
+export type TraceFields = Readonly<Record<string, unknown>>;
+
+/** Text that stands as it is in a trace: a symbolic value. */
+export class Symbolic {
+  constructor(readonly text: string) {}
+}
+
+export function traceTo(logger: Logger): ((call: string, fields: TraceFields) => void) | undefined {
+  if (!logger.isDebugEnabled()) return undefined;
+  return (call, fields) => logger.debug(traceLine(call, fields));
+}
+
+export function traceLine(call: string, fields: TraceFields): string {
+  const parts = Object.entries(fields)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${name}=${textOf(value)}`);
+  return `${call}(${parts.join(', ')})`;
+}
+
+function textOf(value: unknown): string {
+  if (value instanceof Symbolic) return value.text;
+  if (value instanceof DatHandle) return String(value.id);
+  return show(value);
+}

@@ -1,0 +1,221 @@
+/**
+ * Connection request (dat_cr): answered once, by accept, reject or handoff; the handle dies with
+ * the answer.
+ */
+import { inspect } from 'node:util';
+import { DatError, spiCall, toDatError } from '../../errors/index.js';
+import { CmPrivateData, type CmRequest, ipFromGid } from '../../spi/index.js';
+import { Ep } from '../endpoint/ep.js';
+import { checkConnQual } from '../endpoint/connect-options.js';
+import { isRequestGone } from '../endpoint/outcomes.js';
+import { EP_STATES } from '../endpoint/states.js';
+import { checkOptions, checkPrivateData } from '../common/guards.js';
+import { checkHandle, DatHandle } from '../common/handle.js';
+import type { Ia } from '../ia/ia.js';
+import { servicePointAt } from '../common/listening.js';
+import type { ServicePoint } from './service-point.js';
+import { CR_TRANSITIONS, type CrStateName } from './sp-states.js';
+
+/** IBTA table 108: consumer reject. */
+const REJECT_CONSUMER = 28;
+
+export interface AnswerOptions {
+  /** At most 196 bytes with accept, 148 with reject. */
+  readonly privateData?: Uint8Array;
+}
+
+/** What `cr.query()` tells (DAT_CR_PARAM). */
+export interface CrParameters {
+  readonly sp: ServicePoint;
+  readonly remoteAddress: string;
+  /** Source port in rdma_cm's header; 0 if the request has none. */
+  readonly remotePort: number;
+  readonly localAddress: string;
+  readonly connQual: number;
+  readonly privateData: Uint8Array;
+  /** The endpoint that the request holds, if it holds one. */
+  readonly localEp: Ep | undefined;
+}
+
+/** Comes with a connection request event. */
+export class Cr extends DatHandle {
+  readonly handleType = 'CR';
+  readonly ia: Ia;
+  private current: CrStateName = 'PENDING';
+
+  /** @internal */
+  constructor(
+    /** The service point that the request came to. */
+    readonly sp: ServicePoint,
+    private readonly request: CmRequest,
+    /**
+     * The endpoint that the request holds: that of a reserved service point, or one that was made
+     * for it (PspFlags.PROVIDER).
+     */
+    readonly ep: Ep | undefined,
+  ) {
+    super();
+    this.ia = sp.ia;
+    this.ia.counts.count('cr');
+  }
+
+  /** What became of it. */
+  get state(): CrStateName {
+    return this.current;
+  }
+
+  /** What the peer sent along; rdma_cm pads it with zeros to 56 bytes. */
+  get privateData(): Uint8Array {
+    return this.request.privateData;
+  }
+
+  get remoteAddress(): string {
+    return ipFromGid(this.request.remoteGid);
+  }
+
+  /** What it is to be accepted with: an endpoint (`rc`), or an XRC domain (`domain.accept`). */
+  get transport(): 'rc' | 'xrc' {
+    return this.request.transport;
+  }
+
+  /** dat_cr_query. */
+  query(): CrParameters {
+    this.assertLive('cr.query');
+    const { sp, remoteAddress, privateData, ep: localEp } = this;
+    const { remotePort, localGid } = this.request;
+    const localAddress = ipFromGid(localGid);
+    const { connQual } = sp;
+    return { sp, remoteAddress, remotePort, localAddress, connQual, privateData, localEp };
+  }
+
+  /**
+   * Accepts (dat_cr_accept). ESTABLISHED follows on the endpoint's connect EVD, or
+   * ACCEPT_COMPLETION_ERROR. Post receives first: the endpoint is ready to receive when this
+   * returns.
+   * @param ep an unconnected one; undefined if and only if the request holds one (`cr.ep`)
+   * @throws DatError DAT_INVALID_STATE unless the endpoint is UNCONNECTED; DAT_INVALID_HANDLE (also
+   * both endpoints, or neither); DAT_INVALID_PARAMETER
+   */
+  accept(ep?: Ep, options: AnswerOptions = {}): void {
+    const operation = 'cr.accept';
+    this.ia.context.trace?.(operation, { cr: this.id, ep: ep ?? this.ep });
+    this.assertLive(operation);
+    const endpoint = this.endpointOf(operation, ep);
+    checkOptions(operation, 3, options, ['privateData']);
+    const privateData = checkPrivateData(operation, 4, options.privateData, CmPrivateData.REP);
+    spiCall({ operation }, () => endpoint.accept(this.request, privateData));
+    this.ia.counts.count('crAccepted');
+    this.retire(operation, 'accept');
+  }
+
+  /**
+   * Rejects (dat_cr_reject): the peer sees PEER_REJECTED with the private data. The endpoint that
+   * the request holds is UNCONNECTED again, or gone if it was made for the request.
+   * @throws DatError DAT_INVALID_HANDLE, DAT_INVALID_PARAMETER
+   */
+  reject(options: AnswerOptions = {}): void {
+    const operation = 'cr.reject';
+    this.ia.context.trace?.(operation, { cr: this.id });
+    this.assertLive(operation);
+    checkOptions(operation, 2, options, ['privateData']);
+    const privateData = checkPrivateData(operation, 3, options.privateData, CmPrivateData.REJ);
+    this.answerReject(operation, REJECT_CONSUMER, privateData);
+  }
+
+  /**
+   * Hands the request to whoever listens on another connection qualifier of the device
+   * (dat_cr_handoff), who gets it as if it had come there. The endpoint that the request holds is
+   * let go as by `reject`; the peer notices nothing.
+   * @throws DatError DAT_INVALID_PARAMETER when nobody listens there, or not for such a request;
+   * DAT_INSUFFICIENT_RESOURCES when it has no room for it (DAT_RESOURCE_TEVD) or can make no
+   * endpoint (DAT_RESOURCE_TEP): the request is as it was then; DAT_INVALID_HANDLE
+   */
+  handoff(connQual: number): void {
+    const operation = 'cr.handoff';
+    this.ia.context.trace?.(operation, { cr: this.id, connQual });
+    this.assertLive(operation);
+    checkConnQual(operation, 2, connQual);
+    const target = servicePointAt(this.ia.context.cm, connQual);
+    if (target === undefined) {
+      throw new DatError('DAT_INVALID_PARAMETER', {
+        subtype: 'DAT_INVALID_ARG2',
+        operation,
+        message: `nobody listens on connection qualifier ${connQual} of this device`,
+        value: connQual,
+      });
+    }
+    target.onHandoff(operation, this.request);
+    this.retire(operation, 'handoff');
+  }
+
+  /** @internal accepts by other means than an endpoint; what `accept` throws leaves it as it was */
+  answer<T>(operation: string, accept: (request: CmRequest) => T): T {
+    this.assertLive(operation);
+    const answered = spiCall({ operation }, () => accept(this.request));
+    this.retire(operation, 'accept');
+    return answered;
+  }
+
+  /** @internal there was no room for the request, or nobody is left to answer it */
+  drop(reason: number): void {
+    this.answerReject(this.sp.handleType.toLowerCase(), reason, new Uint8Array(0));
+  }
+
+  [inspect.custom](): string {
+    const { id, remoteAddress, state } = this;
+    return `Cr { id: ${id}, remoteAddress: '${remoteAddress}', state: '${state}' }`;
+  }
+
+  /** The endpoint that accepts: the request's own, or the one given. */
+  private endpointOf(operation: string, given: Ep | undefined): Ep {
+    if (this.ep !== undefined) {
+      if (given === undefined || given === this.ep) return this.ep;
+      throw new DatError('DAT_INVALID_HANDLE', {
+        subtype: 'DAT_INVALID_HANDLE_EP',
+        operation,
+        message: `the request holds endpoint ${this.ep.id}; another cannot accept it`,
+        hint: 'cr.accept(undefined, options)',
+        value: given,
+      });
+    }
+    if (this.transport === 'xrc') {
+      throw new DatError('DAT_INVALID_PARAMETER', {
+        subtype: 'DAT_INVALID_ARG1',
+        operation,
+        message: `connection request ${this.id} is of an XRC initiator`,
+        hint: 'accept it with an XRC domain',
+        value: this,
+      });
+    }
+    checkHandle(operation, Ep, 'EP', given, this.ia);
+    const { subtype, calls } = EP_STATES[given.state];
+    if (calls.accept === 'legal' && given.state === 'UNCONNECTED') return given;
+    throw new DatError('DAT_INVALID_STATE', {
+      subtype,
+      operation,
+      message: `endpoint ${given.id} is ${given.state}; only an unconnected one can accept`,
+      value: given.state,
+    });
+  }
+
+  private answerReject(operation: string, reason: number, privateData: Uint8Array): void {
+    this.ia.counts.count('crRejected');
+    this.retire(operation, 'reject');
+    try {
+      this.request.reject({ reason, privateData });
+    } catch (error) {
+      // The peer gave up first: there is nobody left to tell.
+      if (!isRequestGone(error)) throw toDatError(error, { operation });
+    }
+  }
+
+  private retire(operation: string, by: keyof typeof CR_TRANSITIONS): void {
+    const { to, endpoint } = CR_TRANSITIONS[by];
+    this.current = to;
+    this.markFreed(operation);
+    if (endpoint === 'returns' && this.ep !== undefined) {
+      this.sp.releaseEndpoint(this.ep, operation);
+    }
+    this.sp.onAnswered(this);
+  }
+}

@@ -1,0 +1,80 @@
+/** Public service point (dat_psp): listens on a connection qualifier. */
+import type { Evd } from '../../evd/index.js';
+import type { CmRequest } from '../../spi/index.js';
+import { PspFlags } from '../common/constants.js';
+import type { Ep } from '../endpoint/ep.js';
+import type { Ia } from '../ia/ia.js';
+import type { EndpointOptions } from '../endpoint/endpoint-calls.js';
+import { ServicePoint, type ServicePointInit } from './service-point.js';
+
+/** What `ia.createPspAny` takes. */
+export interface PspAnyOptions {
+  /**
+   * Takes the requests; without one, they are offered as `psp.requests$`. Its qlen is the backlog.
+   */
+  readonly evd?: Evd;
+  /**
+   * PspFlags.CONSUMER (default): the consumer brings the endpoint when it accepts. PROVIDER: each
+   * request comes with a new one (`cr.ep`), in TENTATIVE_CONNECTION_PENDING; one of an XRC
+   * initiator, which an XRC domain accepts, comes without.
+   */
+  readonly flags?: number;
+  /** With PspFlags.PROVIDER: what the endpoints are made with. */
+  readonly endpoint?: EndpointOptions;
+}
+
+/** What `ia.createPsp` takes. */
+export interface PspOptions extends PspAnyOptions {
+  /** Connection qualifier: a port of rdma_cm's TCP port space, 1 to 65535. */
+  readonly connQual: number;
+}
+
+/** What `psp.query()` tells. */
+export interface PspParameters {
+  readonly ia: Ia;
+  readonly connQual: number;
+  readonly evd: Evd;
+  /** A number of PspFlags. */
+  readonly flags: number;
+}
+
+/** Made by `ia.createPsp()` or `ia.createPspAny()`. Keeps the process alive until it is freed. */
+export class Psp extends ServicePoint {
+  readonly handleType = 'PSP';
+
+  /** @internal @param endpoint of PspFlags.PROVIDER: makes one for a request */
+  constructor(
+    ia: Ia,
+    operation: string,
+    init: ServicePointInit,
+    private readonly makeEndpoint: (() => Ep) | undefined,
+  ) {
+    super(ia, operation, init);
+  }
+
+  /** dat_psp_query. */
+  query(): PspParameters {
+    this.assertLive('psp.query');
+    const { ia, connQual, evd } = this;
+    const flags = this.makeEndpoint === undefined ? PspFlags.CONSUMER : PspFlags.PROVIDER;
+    return { ia, connQual, evd, flags };
+  }
+
+  protected override endpointFor(request: CmRequest): Ep | undefined | 'none left' {
+    // An XRC domain accepts, without an endpoint.
+    if (request.transport === 'xrc') return undefined;
+    try {
+      return this.makeEndpoint?.();
+    } catch (error) {
+      const { logger } = this.ia.context;
+      logger.warn(`psp ${this.id}: no endpoint for a request`, { error: String(error) });
+      return 'none left';
+    }
+  }
+
+  /** It goes back to where it came from. */
+  override releaseEndpoint(ep: Ep, by: string): void {
+    ep.shutdown();
+    ep.destroy(by);
+  }
+}

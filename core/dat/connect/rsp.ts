@@ -1,0 +1,84 @@
+/** Reserved service point (dat_rsp): one request, for one endpoint that is kept for it. */
+import type { Evd } from '../../evd/index.js';
+import type { CmRequest } from '../../spi/index.js';
+import type { Ep } from '../endpoint/ep.js';
+import type { Ia } from '../ia/ia.js';
+import { ServicePoint, type ServicePointInit } from './service-point.js';
+
+/** What `ia.createRsp` takes. */
+export interface RspOptions {
+  /** Connection qualifier: a port of rdma_cm's TCP port space, 1 to 65535. */
+  readonly connQual: number;
+  /** UNCONNECTED; RESERVED from then on. */
+  readonly ep: Ep;
+  /** Takes the request; without one, it is offered as `rsp.requests$`. */
+  readonly evd?: Evd;
+}
+
+/** What `rsp.query()` tells. */
+export interface RspParameters {
+  readonly ia: Ia;
+  readonly connQual: number;
+  readonly ep: Ep;
+  readonly evd: Evd;
+}
+
+/**
+ * Made by `ia.createRsp()`. Ends with its one request (as DAT says; the reference implementation
+ * wants `dat_rsp_free` nevertheless, so `free` is legal then, and does nothing).
+ */
+export class Rsp extends ServicePoint {
+  readonly handleType = 'RSP';
+  private spent = false;
+
+  /** @internal */
+  constructor(
+    ia: Ia,
+    operation: string,
+    init: ServicePointInit,
+    readonly ep: Ep,
+  ) {
+    super(ia, operation, init);
+  }
+
+  /** dat_rsp_query. */
+  query(): RspParameters {
+    this.assertLive('rsp.query');
+    const { ia, connQual, ep, evd } = this;
+    return { ia, connQual, ep, evd };
+  }
+
+  /**
+   * Stops listening (dat_rsp_free); the endpoint is UNCONNECTED again. Once the request has come,
+   * there is nothing left to do, and it does nothing.
+   * @throws DatError DAT_INVALID_HANDLE when it has been freed before its request came
+   */
+  override free(): void {
+    if (!this.spent) super.free();
+  }
+
+  /** An XRC initiator's is for an XRC domain to accept, not for an endpoint. */
+  protected override wants(request: CmRequest): boolean {
+    return request.transport === 'rc';
+  }
+
+  protected override endpointFor(): Ep {
+    return this.ep;
+  }
+
+  protected override onHandedOut(): void {
+    this.spent = true;
+    this.ep.hold('rsp', 'request');
+    this.stop('one-shot', 'its request');
+  }
+
+  override releaseEndpoint(ep: Ep, by: string): void {
+    // Without room for the event it has not left RESERVED, and the service point goes on.
+    if (this.spent) ep.hold(by, 'reject');
+  }
+
+  protected override stop(trigger: 'free' | 'one-shot', by: string): void {
+    if (trigger === 'free') this.ep.hold(by, 'unreserve');
+    super.stop(trigger, by);
+  }
+}

@@ -1,0 +1,251 @@
+/**
+ * What service points have in common: a listener of the CM, an event dispatcher that takes the
+ * requests, and the requests that are handed out and not answered.
+ */
+import { inspect } from 'node:util';
+import { type ConnectionRequestEvent, DatEventNumber, type Evd } from '../../evd/index.js';
+import { DatError, type DatSubtype, spiCall } from '../../errors/index.js';
+import {
+  type CmListener,
+  type CmRequest,
+  ipFromGid,
+  PortSpace,
+  serviceIdOf,
+} from '../../spi/index.js';
+import type { Observable } from '../../stream/index.js';
+import { Cr } from './cr.js';
+import type { Ep } from '../endpoint/ep.js';
+import { invalid } from '../common/guards.js';
+import { DatHandle } from '../common/handle.js';
+import type { Ia } from '../ia/ia.js';
+import { beginListening, endListening } from '../common/listening.js';
+import { streamOf } from '../common/private-evd.js';
+import { SP_TRANSITIONS, type SpStateName, type SpTrigger } from './sp-states.js';
+
+/** IBTA table 108. */
+const REJECT_NO_QP = 1;
+const REJECT_NO_RESOURCES = 3;
+const REJECT_INVALID_SERVICE_ID = 8;
+
+/** @internal how a service point is made */
+export interface ServicePointInit {
+  readonly connQual: number;
+  readonly evd: Evd;
+  /** The EVD is offered as `requests$`, and freed with the service point. */
+  readonly isPrivate: boolean;
+}
+
+/** Base of `Psp`, `Rsp` and `Csp`. Keeps the process alive until it is freed. */
+export abstract class ServicePoint extends DatHandle {
+  abstract override readonly handleType: 'PSP' | 'RSP' | 'CSP';
+  readonly connQual: number;
+  readonly evd: Evd;
+  /** @internal requests handed out and not answered */
+  readonly unanswered = new Set<Cr>();
+  private current: SpStateName = 'LISTENING';
+  private readonly listener: CmListener;
+  private readonly detach: () => void;
+
+  /** @internal */
+  constructor(
+    readonly ia: Ia,
+    operation: string,
+    private readonly init: ServicePointInit,
+  ) {
+    super();
+    const { cm, processHold } = ia.context;
+    const { connQual, evd } = init;
+    this.connQual = connQual;
+    this.evd = evd;
+    this.listener = spiCall({ operation, value: connQual, hint: IN_USE_HINT }, () =>
+      cm.listen({
+        serviceId: serviceIdOf(PortSpace.TCP, connQual),
+        backlog: evd.qlen,
+        onRequest: (request) => this.onRequest(request),
+      }),
+    );
+    this.detach = evd.attach();
+    processHold.retain();
+    beginListening(cm, this);
+  }
+
+  /** LISTENING; PENDING while requests that it handed out wait for an answer; FREE. */
+  get state(): SpStateName {
+    return this.current;
+  }
+
+  /**
+   * Connection requests, when the service point was made without an EVD. One subscriber.
+   * @throws DatError DAT_INVALID_STATE when there is an EVD: use its `events$`
+   */
+  get requests$(): Observable<ConnectionRequestEvent> {
+    const name = `${this.handleType.toLowerCase()}.requests$`;
+    return streamOf<ConnectionRequestEvent>(name, this.evd, this.init.isPrivate);
+  }
+
+  /**
+   * Stops listening (dat_psp_free, dat_rsp_free, dat_csp_free). Later requests are refused; those
+   * handed out stay valid.
+   * @throws DatError DAT_INVALID_HANDLE when it has been freed
+   */
+  free(): void {
+    const operation = `${this.handleType.toLowerCase()}.free`;
+    this.assertLive(operation);
+    this.ia.context.trace?.(operation, { [this.handleType.toLowerCase()]: this.id });
+    this.stop('free', operation);
+  }
+
+  [Symbol.dispose](): void {
+    if (!this.isFreed) this.free();
+  }
+
+  /** @internal teardown: also answers what nobody is going to answer */
+  shutdown(by: string): void {
+    for (const cr of [...this.unanswered]) cr.drop(REJECT_NO_RESOURCES);
+    if (!this.isFreed) this.stop('free', by);
+  }
+
+  /** @internal a request has come by the CM */
+  onRequest(request: CmRequest): void {
+    if (!this.takes(request)) {
+      this.refuse(request, REJECT_INVALID_SERVICE_ID);
+      return;
+    }
+    const held = this.endpointFor(request);
+    if (held === 'none left') this.refuse(request, REJECT_NO_QP);
+    else this.handOut(request, held);
+  }
+
+  /**
+   * @internal a request comes from another service point
+   * @throws DatError when this one cannot take it: the request is as it was then
+   */
+  onHandoff(operation: string, request: CmRequest): void {
+    if (!this.takes(request)) {
+      const expected = 'that of a service point which takes such requests';
+      throw invalid(operation, 2, 'connQual', this.connQual, expected);
+    }
+    if (this.evd.isFull) throw this.exhausted(operation, 'DAT_RESOURCE_TEVD', 'its EVD is full');
+    const held = this.endpointFor(request);
+    if (held === 'none left') {
+      throw this.exhausted(operation, 'DAT_RESOURCE_TEP', 'it can make no endpoint');
+    }
+    this.handOut(request, held);
+  }
+
+  private takes(request: CmRequest): boolean {
+    return this.current === 'LISTENING' && this.wants(request);
+  }
+
+  private exhausted(operation: string, subtype: DatSubtype, why: string): DatError {
+    const kind = this.handleType.toLowerCase();
+    return new DatError('DAT_INSUFFICIENT_RESOURCES', {
+      subtype,
+      operation,
+      message: `${kind} ${this.id} on connection qualifier ${this.connQual}: ${why}`,
+      hint: 'the request is still there: answer it, or hand it off later',
+      value: this.connQual,
+    });
+  }
+
+  private handOut(request: CmRequest, held: Ep | undefined): void {
+    const cr = new Cr(this, request, held);
+    this.unanswered.add(cr);
+    const event: ConnectionRequestEvent = {
+      type: 'connection-request',
+      number: DatEventNumber.CONNECTION_REQUEST,
+      sp: this,
+      cr,
+      connQual: this.connQual,
+      localAddress: ipFromGid(request.localGid),
+      truncated: false,
+    };
+    // A request that nobody will ever see must not leave the peer waiting.
+    if (this.evd.post(event)) this.onHandedOut();
+    else cr.drop(REJECT_NO_RESOURCES);
+  }
+
+  /** @internal a request has been answered, or handed to another service point */
+  onAnswered(cr: Cr): void {
+    this.unanswered.delete(cr);
+    if (this.current === 'PENDING') this.move('answered');
+    if (this.current === 'FREE') this.end();
+  }
+
+  [inspect.custom](): string {
+    const kind = this.constructor.name;
+    return `${kind} { id: ${this.id}, connQual: ${this.connQual}, state: '${this.state}' }`;
+  }
+
+  /** Whether a request that came to the port is for this service point. */
+  protected wants(_request: CmRequest): boolean {
+    return true;
+  }
+
+  /** The endpoint that a request holds: none, unless a kind of service point has one. */
+  protected endpointFor(_request: CmRequest): Ep | undefined | 'none left' {
+    return undefined;
+  }
+
+  /** What becomes of that endpoint when the request is not accepted. */
+  releaseEndpoint(_ep: Ep, _by: string): void {
+    // Only kinds that have one let it go.
+  }
+
+  /** A request is in the consumer's hands. */
+  protected onHandedOut(): void {
+    // Most kinds go on listening.
+  }
+
+  protected refuse(request: CmRequest, reason: number): void {
+    try {
+      request.reject({ reason, privateData: new Uint8Array(0) });
+    } catch (error) {
+      // The peer gave up first: there is nobody left to tell.
+      this.ia.context.logger.debug('a request is gone', { error: String(error) });
+    }
+  }
+
+  /** The end of listening. */
+  protected stop(trigger: SpTrigger, by: string): void {
+    this.markFreed(by);
+    this.move(trigger);
+    const { cm, processHold } = this.ia.context;
+    endListening(cm, this);
+    processHold.release();
+    this.detach();
+    if (trigger === 'free') this.freePrivateEvd();
+    if (this.current === 'FREE') this.end();
+    spiCall({ operation: by }, () => this.listener.close());
+  }
+
+  private end(): void {
+    this.freePrivateEvd();
+    this.ia.forget(this);
+  }
+
+  /** Requests that nobody has seen yet are refused: nobody is going to. */
+  private freePrivateEvd(): void {
+    const { evd } = this;
+    if (!this.init.isPrivate || evd.isFreed) return;
+    const unseen: Cr[] = [];
+    for (let event = evd.dequeue(); event !== undefined; event = evd.dequeue()) {
+      if (event.type === 'connection-request') unseen.push(event.cr);
+    }
+    this.ia.freePrivateEvd(evd);
+    for (const cr of unseen) cr.drop(REJECT_NO_RESOURCES);
+  }
+
+  private move(trigger: SpTrigger): void {
+    const { from, to } = SP_TRANSITIONS[trigger];
+    if (!from.includes(this.current)) {
+      throw new DatError('DAT_INTERNAL_ERROR', {
+        operation: 'service point',
+        message: `trigger ${trigger} in state ${this.current}`,
+      });
+    }
+    this.current = this.unanswered.size > 0 ? to.unanswered : to.answered;
+  }
+}
+
+const IN_USE_HINT = 'one service point listens on a connection qualifier at a time';

@@ -1,0 +1,168 @@
+/** Address handles: where datagrams go. */
+import { inspect } from 'node:util';
+import { DatError, spiCall } from '../../errors/index.js';
+import type { AddressHandle, Gid } from '../../spi/index.js';
+import { gidFromIp, isIpv4Gid } from '../../spi/index.js';
+import { checkInteger, checkOptions, invalid } from '../common/guards.js';
+import { nextHandleId } from '../common/handle.js';
+import type { Pz } from '../memory/pz.js';
+import { show } from '../common/show.js';
+
+const MAX_QPN = 0xffffff;
+const MAX_U32 = 2 ** 32 - 1;
+
+/** Whom to send to; the `source` of a datagram that has come is one. */
+export interface UdAddress {
+  /** IP address of the peer, as text. */
+  readonly address: string;
+  /** Its queue pair number, 2 to 2^24 - 1. */
+  readonly qpn: number;
+  /** Its Q_Key; default that of our endpoint. */
+  readonly qkey?: number;
+}
+
+export interface CheckedUdAddress {
+  readonly gid: Gid;
+  readonly address: string;
+  readonly qpn: number;
+  readonly qkey: number;
+}
+
+/** @throws DatError DAT_INVALID_PARAMETER, DAT_INVALID_ADDRESS */
+export function checkUdAddress(
+  operation: string,
+  value: UdAddress,
+  defaultQkey: number,
+): CheckedUdAddress {
+  checkOptions(operation, 1, value, ['address', 'qpn', 'qkey']);
+  const { address, qpn, qkey = defaultQkey } = value;
+  const gid = checkIp(operation, 1, address);
+  checkInteger(operation, 1, 'qpn', qpn, 2, MAX_QPN);
+  checkInteger(operation, 1, 'qkey', qkey, 0, MAX_U32);
+  return { gid, address, qpn, qkey };
+}
+
+/** @throws DatError DAT_INVALID_PARAMETER, DAT_INVALID_ADDRESS */
+export function checkIp(operation: string, position: number, address: unknown): Gid {
+  if (typeof address !== 'string') {
+    throw invalid(operation, position, 'address', address, 'the text of an IP address');
+  }
+  try {
+    return gidFromIp(address);
+  } catch (cause) {
+    throw new DatError('DAT_INVALID_ADDRESS', {
+      subtype: 'DAT_INVALID_ADDRESS_MALFORMED',
+      operation,
+      message: `${JSON.stringify(address)} is not an IP address`,
+      hint: 'names are not resolved: pass an IPv4 or IPv6 address',
+      value: address,
+      cause,
+    });
+  }
+}
+
+/** Made by `ep.createAddressHandle()` and `ep.resolve()`; ends with its endpoint at the latest. */
+export class UdAddressHandle {
+  readonly id = nextHandleId();
+  /** What the service sent along when it was resolved; else empty. */
+  readonly privateData: Uint8Array;
+  readonly address: string;
+  readonly qpn: number;
+  readonly qkey: number;
+  private readonly handle: AddressHandle;
+  private inFlight = 0;
+  private ended = false;
+
+  /** @internal */
+  constructor(
+    readonly pz: Pz,
+    to: CheckedUdAddress,
+    privateData: Uint8Array,
+    private readonly onFreed: (handle: UdAddressHandle) => void,
+  ) {
+    this.privateData = privateData;
+    this.address = to.address;
+    this.qpn = to.qpn;
+    this.qkey = to.qkey;
+    const { device } = pz.ia.context;
+    const isIpv4 = isIpv4Gid(to.gid);
+    const localGidIndex = device.gids.findIndex((gid) => isIpv4Gid(gid) === isIpv4);
+    const operation = 'ep.createAddressHandle';
+    if (localGidIndex < 0) throw unreachable(operation, to.address, isIpv4);
+    this.handle = spiCall({ operation, value: to.address }, () =>
+      device.createAddressHandle(pz.pd, { gid: to.gid, localGidIndex }),
+    );
+  }
+
+  /** True once it is freed: no datagram can be posted to it. */
+  get isFreed(): boolean {
+    return this.ended;
+  }
+
+  /**
+   * Frees the handle (dat_ib_ud_ah_free). Datagrams that are posted still go out. Again: no-op.
+   */
+  free(): void {
+    if (this.ended) return;
+    this.pz.ia.context.trace?.('ah.free', { ah: this.id });
+    this.ended = true;
+    this.onFreed(this);
+    if (this.inFlight === 0) this.handle.destroy();
+  }
+
+  [Symbol.dispose](): void {
+    this.free();
+  }
+
+  /** @internal a posted datagram refers to it; returns the number for the request */
+  use(): number {
+    this.inFlight++;
+    return this.handle.handle;
+  }
+
+  /** @internal that datagram has ended */
+  release(): void {
+    this.inFlight--;
+    if (this.ended && this.inFlight === 0) this.handle.destroy();
+  }
+
+  [inspect.custom](): string {
+    const qpn = `0x${this.qpn.toString(16)}`;
+    const freed = this.ended ? ', freed' : '';
+    return `UdAddressHandle { id: ${this.id}, address: '${this.address}', qpn: ${qpn}${freed} }`;
+  }
+}
+
+/** @throws DatError DAT_INVALID_HANDLE, DAT_PROTECTION_VIOLATION */
+export function checkAddressHandle(
+  operation: string,
+  value: unknown,
+  pz: Pz,
+): asserts value is UdAddressHandle {
+  if (value instanceof UdAddressHandle && !value.isFreed && value.pz === pz) return;
+  const isHandle = value instanceof UdAddressHandle;
+  if (isHandle && !value.isFreed) {
+    throw new DatError('DAT_PROTECTION_VIOLATION', {
+      operation,
+      message: `address handle ${value.id} belongs to protection zone ${value.pz.id}`,
+      value,
+    });
+  }
+  throw new DatError('DAT_INVALID_HANDLE', {
+    operation,
+    message: isHandle
+      ? `address handle ${value.id} has been freed`
+      : `${show(value)} is not an address handle`,
+    ...(!isHandle && { hint: 'ep.resolve() and ep.createAddressHandle() make them' }),
+    value,
+  });
+}
+
+function unreachable(operation: string, address: string, isIpv4: boolean): DatError {
+  return new DatError('DAT_INVALID_ADDRESS', {
+    subtype: 'DAT_INVALID_ADDRESS_UNREACHABLE',
+    operation,
+    message: `the adapter has no ${isIpv4 ? 'IPv4' : 'IPv6'} address to reach ${address} from`,
+    value: address,
+  });
+}

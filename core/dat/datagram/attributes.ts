@@ -1,0 +1,52 @@
+/** Attributes of endpoints for datagrams: defaults, limits and checks. */
+import type { DeviceAttributes } from '../../spi/index.js';
+import { checkInteger, checkOptions } from '../common/guards.js';
+
+/** RDMA_UDP_QKEY: what rdma_cm's datagram services have (wire facts 4.8). */
+export const DEFAULT_QKEY = 0x01234567;
+
+/** What an endpoint for datagrams is made with. */
+export interface UdEpAttributes {
+  /** Receives and sends that may be outstanding. */
+  readonly maxRecvDtos: number;
+  readonly maxRequestDtos: number;
+  /** Segments of one receive, and of one send. */
+  readonly maxRecvIov: number;
+  readonly maxRequestIov: number;
+  /** Q_Key, u32: datagrams with another one do not come in. Linux's services have 0x01234567. */
+  readonly qkey: number;
+}
+
+const DTO_DEFAULT = 128;
+const IOV_DEFAULT = 4;
+const MAX_U32 = 2 ** 32 - 1;
+
+/**
+ * The attributes of a new endpoint: the options where given, else the defaults.
+ * @throws DatError DAT_INVALID_PARAMETER naming the attribute, its value and the device's limit
+ */
+export function udEpAttributes(
+  operation: string,
+  options: Partial<UdEpAttributes>,
+  device: DeviceAttributes,
+): UdEpAttributes {
+  const dtos = Math.min(DTO_DEFAULT, device.maxQueuePairWr);
+  const iov = Math.min(IOV_DEFAULT, device.maxSge);
+  const defaults: UdEpAttributes = {
+    maxRecvDtos: dtos,
+    maxRequestDtos: dtos,
+    maxRecvIov: iov,
+    maxRequestIov: iov,
+    qkey: DEFAULT_QKEY,
+  };
+  checkOptions(operation, 4, options, Object.keys(defaults));
+  const attributes = { ...defaults, ...options };
+  const check = (name: keyof UdEpAttributes, min: number, max: number): void =>
+    checkInteger(operation, 4, name, attributes[name], min, max);
+  check('maxRecvDtos', 1, device.maxQueuePairWr);
+  check('maxRequestDtos', 1, device.maxQueuePairWr);
+  check('maxRecvIov', 1, device.maxSge);
+  check('maxRequestIov', 1, device.maxSge);
+  check('qkey', 0, MAX_U32);
+  return Object.freeze(attributes);
+}

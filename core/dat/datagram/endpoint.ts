@@ -1,0 +1,401 @@
+/**
+ * Endpoint for unreliable datagrams (IB extension, DAT facts 1.8): sends to whom it has an address
+ * handle for, and receives from everybody with its Q_Key. It has no connection and no connection
+ * events; a datagram may be lost, and is whole if it comes.
+ */
+import { inspect } from 'node:util';
+import { DatError, spiCall } from '../../errors/index.js';
+import type { DatagramEvent, DatEvent, Evd } from '../../evd/index.js';
+import {
+  type AsyncEventType,
+  type CompletionQueue,
+  type Gid,
+  GRH_LENGTH,
+  WrFlags,
+  WrOpcode,
+} from '../../spi/index.js';
+import type { Observable } from '../../stream/index.js';
+import { breakReasonOf, epBrokenEvent, lossReason } from '../common/async-events.js';
+import { CompletionFlags, flagNames, MemPrivileges } from '../common/constants.js';
+import { checkAddressHandle, checkIp, checkUdAddress, UdAddressHandle } from './address.js';
+import type { CheckedUdAddress, UdAddress } from './address.js';
+import type { UdEpAttributes } from './attributes.js';
+import { fullError, shortError } from './errors.js';
+import type { UdEpInit, UdEpState } from './types.js';
+import { UdQueues } from './queues.js';
+import { checkResolveOptions, type ResolveOptions, Resolutions } from './resolve.js';
+import { type ServeOptions, UdService } from './service.js';
+import { checkBits, isBitSet } from '../common/guards.js';
+import { DatHandle } from '../common/handle.js';
+import type { Ia } from '../ia/ia.js';
+import { positionOf } from '../work/post-arguments.js';
+import { checkCookie, checkSegments, checkU32 } from '../work/post-checks.js';
+import { streamOf } from '../common/private-evd.js';
+import type { Pz } from '../memory/pz.js';
+import { LmrSegment } from '../memory/segment.js';
+import { Symbolic } from '../common/trace.js';
+
+type Segments = LmrSegment | readonly LmrSegment[];
+
+const { SUPPRESS, SOLICITED_WAIT, DEFAULT } = CompletionFlags;
+const SEND_FLAGS = SUPPRESS | SOLICITED_WAIT;
+const NONE = new Uint8Array(0);
+
+/** Made by `ia.createUdEndpoint()`. */
+export class UdEp extends DatHandle {
+  /** Bytes in front of every datagram received: the GRH area (IBTA 11.4.1.2). */
+  static readonly GRH_BYTES = GRH_LENGTH;
+  /** Where datagrams to a multicast group go (IBTA 10.5). */
+  static readonly MULTICAST_QPN = 0xffffff;
+  readonly handleType = 'EP';
+  readonly attributes: UdEpAttributes;
+  private current: UdEpState = 'READY';
+  private queues: UdQueues;
+  private readonly uses: (() => void)[] = [];
+  private readonly handles = new Set<UdAddressHandle>();
+  private readonly services = new Set<UdService>();
+  private readonly resolutions: Resolutions;
+  /** Multicast groups by the bytes of their addresses, however they were spelt. */
+  private readonly groups = new Map<string, Gid>();
+
+  /** @internal */
+  constructor(
+    readonly ia: Ia,
+    private readonly init: UdEpInit,
+  ) {
+    super();
+    this.attributes = init.attributes;
+    this.resolutions = new Resolutions(ia.context.cm, ia.context.processHold);
+    try {
+      this.attach();
+      this.queues = this.createQueues();
+    } catch (error) {
+      this.detach();
+      throw error;
+    }
+    init.pz.users++;
+  }
+
+  get state(): UdEpState {
+    return this.current;
+  }
+
+  get pz(): Pz {
+    return this.init.pz;
+  }
+
+  /** Queue pair number; another one after each reset. */
+  get qpn(): number {
+    return this.queues.qp.qpn;
+  }
+
+  /** Bytes of the largest datagram: the device's MTU. */
+  get maxDatagramBytes(): number {
+    return this.ia.context.device.attributes.activeMtuBytes;
+  }
+
+  /** Sends that can be posted before the queue is full. */
+  get requestsFree(): number {
+    return Math.max(0, this.queues.sends.limit - this.queues.sends.outstanding);
+  }
+
+  /** Receives that can be posted before the queue is full. */
+  get receivesFree(): number {
+    return Math.max(0, this.queues.receives.limit - this.queues.receives.outstanding);
+  }
+
+  /**
+   * Asks a peer for the endpoint of a service (SIDR), Linux's rdma_cm services among them.
+   * @returns where to send to; free it when it is of no use any more
+   * @throws DatError, as rejections too: DAT_CONN_QUAL_UNAVAILABLE when the peer refuses (`value`
+   * has the SIDR status and its private data), DAT_INVALID_ADDRESS when it does not answer,
+   * DAT_TIMEOUT_EXPIRED, DAT_INTERRUPTED_CALL (`signal`), DAT_ABORT (freed meanwhile),
+   * DAT_INVALID_PARAMETER, DAT_MODEL_NOT_SUPPORTED
+   */
+  async resolve(options: ResolveOptions): Promise<UdAddressHandle> {
+    const { address, connQual } = options ?? {};
+    this.ia.context.trace?.('ep.resolve', { ep: this.id, address, connQual });
+    this.assertLive('ep.resolve');
+    const checked = checkResolveOptions(options);
+    const { qpn, qkey, privateData } = await this.resolutions.ask(checked);
+    this.assertLive('ep.resolve');
+    return this.addHandle({ gid: checked.remoteGid, address, qpn, qkey }, privateData);
+  }
+
+  /**
+   * Where to send to, for who knows the peer's queue pair: from a datagram's `source`, or told.
+   * @throws DatError DAT_INVALID_PARAMETER, DAT_INVALID_ADDRESS
+   */
+  createAddressHandle(to: UdAddress): UdAddressHandle {
+    const operation = 'ep.createAddressHandle';
+    this.ia.context.trace?.(operation, { ep: this.id, address: to?.address, qpn: to?.qpn });
+    this.assertLive(operation);
+    return this.addHandle(checkUdAddress(operation, to, this.attributes.qkey), NONE);
+  }
+
+  /**
+   * Receives what is sent to a multicast group too. To send there, make an address handle of the
+   * group's address with queue pair number `UdEp.MULTICAST_QPN`. Joining again is a no-op.
+   * @param group IP address of the group, as text
+   * @throws DatError DAT_MODEL_NOT_SUPPORTED when the device has no multicast, DAT_INVALID_ADDRESS,
+   * DAT_INVALID_PARAMETER
+   */
+  joinMulticast(group: string): void {
+    const operation = 'ep.joinMulticast';
+    const gid = this.groupOf(operation, group);
+    if (this.groups.has(String(gid))) return;
+    spiCall({ operation, value: group }, () => this.queues.qp.attachMulticast?.(gid));
+    this.groups.set(String(gid), gid);
+  }
+
+  /** Leaves a group. One that it has not joined: no-op. @throws as `joinMulticast` */
+  leaveMulticast(group: string): void {
+    const operation = 'ep.leaveMulticast';
+    const gid = this.groupOf(operation, group);
+    if (!this.groups.delete(String(gid))) return;
+    spiCall({ operation, value: group }, () => this.queues.qp.detachMulticast?.(gid));
+  }
+
+  /**
+   * Serves a connection qualifier: peers that resolve it are told this endpoint.
+   * @throws DatError DAT_CONN_QUAL_IN_USE, DAT_INVALID_PARAMETER, DAT_MODEL_NOT_SUPPORTED
+   */
+  serve(options: ServeOptions): UdService {
+    this.ia.context.trace?.('ep.serve', { ep: this.id, connQual: options?.connQual });
+    this.assertLive('ep.serve');
+    const service = new UdService(this, options, (freed) => this.services.delete(freed));
+    this.services.add(service);
+    return service;
+  }
+
+  /**
+   * Posts a datagram (dat_ib_post_send_ud). Its completion says that it has left, not that it came.
+   * @param segments what to send, at most `maxDatagramBytes` together
+   * @param cookie comes back in the event: an integer from 0 to 2^53 - 1
+   * @param flags CompletionFlags: SUPPRESS, SOLICITED_WAIT
+   * @throws DatError DAT_LENGTH_ERROR, DAT_INVALID_HANDLE (freed address handle or region),
+   * DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_CREDITS when `maxRequestDtos` are outstanding,
+   * DAT_PROTECTION_VIOLATION, DAT_PRIVILEGES_VIOLATION, DAT_INVALID_PARAMETER
+   */
+  postSendUd(segments: Segments, to: UdAddressHandle, cookie = 0, flags: number = DEFAULT): void {
+    this.post('ep.postSendUd', WrOpcode.SEND, segments, to, cookie, flags, 0);
+  }
+
+  /**
+   * The same with immediate data: the peer's event is RECV_UD_IMMED.
+   * @param immediate u32, in wire order
+   */
+  postSendUdWithImmediate(
+    segments: Segments,
+    to: UdAddressHandle,
+    immediate: number,
+    cookie = 0,
+    flags: number = DEFAULT,
+  ): void {
+    const operation = 'ep.postSendUdWithImmediate';
+    checkU32(operation, 'immediate', immediate);
+    this.post(operation, WrOpcode.SEND_WITH_IMM, segments, to, cookie, flags, immediate);
+  }
+
+  /**
+   * Posts a receive (dat_ib_post_recv_ud). The datagram comes behind 40 bytes of GRH area; one that
+   * does not fit is lost, and the receive stays.
+   * @param segments where to; the first has at least 40 bytes
+   * @throws DatError as `postSendUd`; DAT_LENGTH_ERROR for a first segment that is too short
+   */
+  postRecv(segments: Segments, cookie = 0): void {
+    const operation = 'ep.postRecv';
+    this.ia.context.trace?.(operation, { ep: this.id, cookie });
+    this.assertLive(operation);
+    checkCookie(operation, cookie);
+    const { maxRecvIov, maxRecvDtos } = this.attributes;
+    checkSegments(operation, segments, this.pz, MemPrivileges.LOCAL_WRITE, maxRecvIov, Infinity);
+    const first = segments instanceof LmrSegment ? segments : segments[0];
+    if (first === undefined || first.lengthBytes < GRH_LENGTH) throw shortError(first);
+    if (this.queues.receivesFull) this.takeInCompletions();
+    if (this.queues.receivesFull) throw fullError(operation, 'receives', maxRecvDtos);
+    this.queues.postReceive(segments, cookie);
+  }
+
+  /** Makes an endpoint in ERROR usable again, with a fresh queue pair number. Else no-op. */
+  reset(): void {
+    this.ia.context.trace?.('ep.reset', { ep: this.id });
+    this.assertLive('ep.reset');
+    if (this.current === 'READY') return;
+    const next = this.createQueues();
+    this.destroyQueues('ep.reset');
+    this.queues = next;
+    this.current = 'READY';
+    for (const gid of this.groups.values()) next.qp.attachMulticast?.(gid);
+  }
+
+  /** Frees the endpoint, its services, its address handles, and what nobody has dequeued. */
+  free(): void {
+    this.ia.context.trace?.('ep.free', { ep: this.id });
+    this.assertLive('ep.free');
+    this.shutdown('ep.free');
+    this.takeInCompletions();
+    this.destroy('ep.free');
+  }
+
+  [Symbol.dispose](): void {
+    if (!this.isFreed) this.free();
+  }
+
+  /** @internal the device went away by force */
+  onDeviceGone(reason: string): void {
+    this.onBroken(reason);
+  }
+
+  /** @internal teardown, first part: while the CM works */
+  shutdown(by: string): void {
+    for (const service of [...this.services]) service.free();
+    this.resolutions.abort(by);
+  }
+
+  /** @internal teardown, second part */
+  destroy(by: string): void {
+    this.destroyQueues(by);
+    for (const handle of [...this.handles]) handle.free();
+    this.markFreed(by);
+    this.detach();
+    this.init.pz.users--;
+    this.ia.forget(this);
+  }
+
+  /**
+   * Completions of receives, requests or both: of what the endpoint was made without an EVD for.
+   * One subscriber.
+   * @throws DatError DAT_INVALID_STATE when there are EVDs for both: use their `events$`
+   */
+  get completions$(): Observable<DatagramEvent> {
+    const { recvEvd, privateEvds } = this.init;
+    const [own = recvEvd] = privateEvds;
+    const events$ = streamOf<DatEvent>('ep.completions$', own, privateEvds.length > 0);
+    return events$ as Observable<DatagramEvent>;
+  }
+
+  [inspect.custom](): string {
+    const { sends, receives } = this.queues;
+    return (
+      `UdEp { id: ${this.id}, state: '${this.state}', qpn: 0x${this.qpn.toString(16)}, ` +
+      `requests: ${sends.outstanding}/${sends.limit}, ` +
+      `receives: ${receives.outstanding}/${receives.limit}${this.isFreed ? ', freed' : ''} }`
+    );
+  }
+
+  private post(
+    operation: string,
+    opcode: number,
+    segments: Segments,
+    to: UdAddressHandle,
+    cookie: number,
+    flags: number,
+    immediate: number,
+  ): void {
+    const { pz, attributes, ia } = this;
+    const { trace } = ia.context;
+    if (trace !== undefined) {
+      const named = new Symbolic(flagNames(CompletionFlags, flags));
+      trace(operation, { ep: this.id, to: to?.id, cookie, flags: named });
+    }
+    this.assertLive(operation);
+    checkCookie(operation, cookie);
+    if (!isBitSet(flags, SEND_FLAGS)) {
+      const expected = 'of SUPPRESS|SOLICITED_WAIT';
+      checkBits(operation, positionOf(operation, 'flags'), 'flags', flags, SEND_FLAGS, expected);
+    }
+    const { maxRequestIov, maxRequestDtos } = attributes;
+    const most = this.maxDatagramBytes;
+    checkSegments(operation, segments, pz, MemPrivileges.LOCAL_READ, maxRequestIov, most);
+    checkAddressHandle(operation, to, pz);
+    if (this.queues.sendsFull) this.takeInCompletions();
+    if (this.queues.sendsFull) throw fullError(operation, 'sends', maxRequestDtos);
+    const wrFlags = (flags & SOLICITED_WAIT) === 0 ? 0 : WrFlags.SOLICITED;
+    const suppress = (flags & SUPPRESS) !== 0;
+    this.queues.postSend(opcode, wrFlags, suppress, segments, to, cookie, immediate);
+  }
+
+  private groupOf(operation: string, group: string): Gid {
+    this.ia.context.trace?.(operation, { ep: this.id, group });
+    this.assertLive(operation);
+    const { device } = this.ia.context;
+    if (!device.capabilities.has('multicast')) {
+      const message = `device ${device.name} has no multicast`;
+      throw new DatError('DAT_MODEL_NOT_SUPPORTED', { operation, message });
+    }
+    return checkIp(operation, 1, group);
+  }
+
+  private addHandle(to: CheckedUdAddress, privateData: Uint8Array): UdAddressHandle {
+    const onFreed = (freed: UdAddressHandle): void => void this.handles.delete(freed);
+    const handle = new UdAddressHandle(this.pz, to, privateData, onFreed);
+    this.handles.add(handle);
+    return handle;
+  }
+
+  private createQueues(): UdQueues {
+    const { pz, recvEvd, requestEvd, attributes } = this.init;
+    const operation = 'ia.createUdEndpoint';
+    return spiCall({ operation, map: NO_QUEUE_PAIR }, () => {
+      return new UdQueues({
+        ep: this,
+        pz,
+        recvCq: cqOf(recvEvd),
+        requestCq: cqOf(requestEvd),
+        attributes,
+        onQueuePairEvent: (event) => this.onQueuePairEvent(event),
+        onBroken: (reason) => this.onBroken(reason),
+      });
+    });
+  }
+
+  private destroyQueues(by: string): void {
+    const purge = (context: number): void => {
+      for (const evd of this.dtoEvds()) evd.purge(context);
+    };
+    spiCall({ operation: by }, () => this.queues.destroy(purge));
+  }
+
+  private onQueuePairEvent(event: AsyncEventType): void {
+    const reason = breakReasonOf(event);
+    if (reason !== undefined) this.onBroken(reason);
+  }
+
+  private onBroken(reason: string): void {
+    if (this.current === 'ERROR' || this.isFreed) return;
+    this.current = 'ERROR';
+    const stuck = this.queues.toError();
+    const detail = stuck === undefined ? reason : `${reason}; nothing is flushed: ${stuck}`;
+    this.ia.asyncEvd.post(epBrokenEvent(this, `endpoint ${this.id}: ${detail}`));
+  }
+
+  private attach(): void {
+    const listener = { onOverrun: (evd: number) => this.onBroken(lossReason(evd)) };
+    for (const evd of this.dtoEvds()) {
+      this.uses.push(evd.attach('THRESHOLD'), evd.reserve(1), evd.onOverrun(listener));
+    }
+  }
+
+  private detach(): void {
+    for (const end of this.uses.splice(0).reverse()) end();
+    for (const evd of this.init.privateEvds) this.ia.freePrivateEvd(evd);
+  }
+
+  private takeInCompletions(): void {
+    for (const evd of this.dtoEvds()) evd.scan();
+  }
+
+  private dtoEvds(): Evd[] {
+    return [...new Set([this.init.recvEvd, this.init.requestEvd])];
+  }
+}
+
+const NO_QUEUE_PAIR = {
+  ENOMEM: ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_TEP'],
+} as const;
+
+function cqOf(evd: Evd): CompletionQueue {
+  if (evd.cq === undefined) throw new Error(`event dispatcher ${evd.id} has no completion queue`);
+  return evd.cq;
+}

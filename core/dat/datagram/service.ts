@@ -1,0 +1,136 @@
+/** A datagram service: who asks for it is told the endpoint's queue pair and Q_Key (SIDR). */
+import { inspect } from 'node:util';
+import { DatError, spiCall } from '../../errors/index.js';
+import {
+  type CmListener,
+  CmPrivateData,
+  type CmResolveRequest,
+  ipFromGid,
+  PortSpace,
+  serviceIdOf,
+} from '../../spi/index.js';
+import { checkConnQual } from '../endpoint/connect-options.js';
+import type { UdEp } from './endpoint.js';
+import { checkInteger, checkOptions, checkPrivateData, invalid } from '../common/guards.js';
+import { nextHandleId } from '../common/handle.js';
+
+/** Who asks. */
+export interface ServiceRequest {
+  readonly address: string;
+  /** Source port in rdma_cm's header; 0 if the request has none. */
+  readonly port: number;
+  readonly localAddress: string;
+  /** 180 bytes, what the peer sent and zeros. */
+  readonly privateData: Uint8Array;
+}
+
+/** What is answered. */
+export interface ServiceAnswer {
+  /** False refuses: the peer sees SIDR status 2. Default true. */
+  readonly accept?: boolean;
+  /** At most 136 bytes. */
+  readonly privateData?: Uint8Array;
+}
+
+/** What `ep.serve` takes. */
+export interface ServeOptions {
+  /** Connection qualifier: a port of rdma_cm's UDP port space, 1 to 65535. */
+  readonly connQual: number;
+  /**
+   * Decides on each request, synchronously; default accepts all. A repetition of an answered
+   * request gets the same answer without asking. What it throws refuses the request and is logged.
+   */
+  readonly answer?: (request: ServiceRequest) => ServiceAnswer | undefined;
+  /** Requests that may wait for their answer; 1 to 2^20, default 128. */
+  readonly backlog?: number;
+}
+
+const OPERATION = 'ep.serve';
+const NONE = new Uint8Array(0);
+const REJECTED_BY_PROVIDER = 2;
+const MAX_BACKLOG = 2 ** 20;
+
+/** Made by `ep.serve()`. Keeps the process alive until it is freed. */
+export class UdService {
+  readonly id = nextHandleId();
+  readonly connQual: number;
+  private readonly listener: CmListener;
+  private ended = false;
+
+  /**
+   * @internal
+   * @throws DatError
+   */
+  constructor(
+    private readonly ep: UdEp,
+    private readonly options: ServeOptions,
+    private readonly onFreed: (service: UdService) => void,
+  ) {
+    checkOptions(OPERATION, 1, options, ['connQual', 'answer', 'backlog']);
+    const { connQual, answer, backlog = 128 } = options;
+    checkConnQual(OPERATION, 1, connQual);
+    checkInteger(OPERATION, 1, 'backlog', backlog, 1, MAX_BACKLOG);
+    if (answer !== undefined && typeof answer !== 'function') {
+      throw invalid(OPERATION, 1, 'answer', answer, 'a function');
+    }
+    this.connQual = connQual;
+    const { cm, processHold } = ep.ia.context;
+    if (cm.resolve === undefined) {
+      const message = 'the CM module resolves no services';
+      throw new DatError('DAT_MODEL_NOT_SUPPORTED', { operation: OPERATION, message });
+    }
+    const serviceId = serviceIdOf(PortSpace.UDP, connQual);
+    const onResolve = (request: CmResolveRequest): void => this.onResolve(request);
+    this.listener = spiCall({ operation: OPERATION, value: connQual, hint: IN_USE_HINT }, () =>
+      cm.listen({ serviceId, backlog, onResolve }),
+    );
+    processHold.retain();
+  }
+
+  get isFreed(): boolean {
+    return this.ended;
+  }
+
+  /** Stops serving: later requests are refused; handles that peers have stay good. Again: no-op. */
+  free(): void {
+    if (this.ended) return;
+    this.ended = true;
+    this.ep.ia.context.trace?.('service.free', { service: this.id });
+    this.listener.close();
+    this.ep.ia.context.processHold.release();
+    this.onFreed(this);
+  }
+
+  [Symbol.dispose](): void {
+    this.free();
+  }
+
+  private onResolve(request: CmResolveRequest): void {
+    const { accept, privateData } = this.ended ? REFUSAL : this.answerTo(request);
+    if (accept) request.accept({ qpn: this.ep.qpn, qkey: this.ep.attributes.qkey, privateData });
+    else request.reject({ status: REJECTED_BY_PROVIDER, privateData });
+  }
+
+  private answerTo(request: CmResolveRequest): { accept: boolean; privateData: Uint8Array } {
+    const { privateData, remotePort: port } = request;
+    const address = ipFromGid(request.remoteGid);
+    const localAddress = ipFromGid(request.localGid);
+    try {
+      const answer = this.options.answer?.({ address, port, localAddress, privateData }) ?? {};
+      const { accept = true, privateData: data = NONE } = answer;
+      checkPrivateData(OPERATION, 4, data, CmPrivateData.SIDR_REP);
+      return { accept, privateData: data };
+    } catch (error) {
+      const { logger } = this.ep.ia.context;
+      logger.error(`datagram service ${this.connQual}: its answer threw`, { error: String(error) });
+      return REFUSAL;
+    }
+  }
+
+  [inspect.custom](): string {
+    return `UdService { id: ${this.id}, connQual: ${this.connQual}${this.ended ? ', freed' : ''} }`;
+  }
+}
+
+const REFUSAL = { accept: false, privateData: NONE } as const;
+const IN_USE_HINT = 'one service listens on a connection qualifier at a time';

@@ -1,0 +1,80 @@
+/** What the connection of an endpoint works with: its ports, an attempt, and an end under way. */
+import type { ConnectionCause } from '../../evd/index.js';
+import type { CmConnection, CmEvent, FlightLog, ProcessHold } from '../../spi/index.js';
+import type { ConnectTarget } from './connect-options.js';
+import type { ConnectionEventName } from './outcomes.js';
+import type { EpQueues } from '../work/queues.js';
+import type { EpStateName } from './states.js';
+
+/** What an event of the connection carries. */
+export interface ConnectionEventDetails {
+  readonly privateData: Uint8Array;
+  /** Reject reason of the CM, where there is one. */
+  readonly rejectReason?: number;
+  /** Why, for people; empty when there is nothing to say. */
+  readonly detail: string;
+  readonly cause?: ConnectionCause | undefined;
+  /** Of BROKEN: transitions of the endpoint, then of the queue pair, then messages of the CM. */
+  readonly flightRecord: readonly string[];
+}
+
+/** What the connection needs of its endpoint. */
+export interface EpConnectionPorts {
+  readonly processHold: ProcessHold;
+  readonly flights: FlightLog;
+  readonly queues: EpQueues;
+  /** Queues an event on the connect EVD; behind the completion being taken in, unless `before`. */
+  post(name: ConnectionEventName, details: ConnectionEventDetails, before: boolean): void;
+  postBrokenAsync(reason: string): void;
+  /** While true, completions are taken in even if no consumer asks for them. */
+  watchCompletions(watch: boolean): void;
+  /** Completions that have come become known now. */
+  takeInCompletions(): void;
+  onTransition(from: EpStateName, to: EpStateName): void;
+  nowUs(): number;
+}
+
+/** An end that waits for the queues to run empty up to these indices. */
+export interface Ending {
+  readonly name: 'DISCONNECTED' | 'BROKEN';
+  readonly detail: string;
+  readonly cause: ConnectionCause | undefined;
+  readonly sendTarget: number;
+  readonly receiveTarget: number;
+  /** A graceful disconnect ends when the CM's handshake has. */
+  awaitsCm: boolean;
+  /** With a shared receive queue, the provider says when no receive will complete any more. */
+  readonly awaitsReceives: boolean;
+}
+
+/** Who is told what the CM says of an attempt. */
+export interface AttemptListener {
+  onCmEvent(event: CmEvent, attempt: Attempt): void;
+}
+
+/** One attempt at a connection; events of an earlier one fall on deaf ears. */
+export class Attempt {
+  connection: CmConnection | undefined = undefined;
+
+  /** @param port that it asks for; an attempt without one has accepted */
+  constructor(
+    private readonly listener: AttemptListener,
+    private readonly port: number | undefined,
+  ) {}
+
+  get active(): boolean {
+    return this.port !== undefined;
+  }
+
+  /** Where to; undefined when it has accepted. */
+  get target(): ConnectTarget | undefined {
+    const { connection, port } = this;
+    if (connection === undefined || port === undefined) return undefined;
+    return { remoteGid: connection.remoteGid, port };
+  }
+
+  /** For the CM. */
+  onEvent(event: CmEvent): void {
+    this.listener.onCmEvent(event, this);
+  }
+}

@@ -1,0 +1,218 @@
+/** Endpoint attributes (DAT facts 5.6): defaults, limits and checks. */
+import { DatError } from '../../errors/index.js';
+import type { DeviceAttributes } from '../../spi/index.js';
+import { CompletionFlags, Qos } from '../common/constants.js';
+import { checkCompletionFlags } from '../work/completion-flags.js';
+import { checkWatermark } from './watermarks.js';
+import { checkInteger, checkOneOf, checkOptions, invalid } from '../common/guards.js';
+
+/**
+ * What an endpoint is made with (DAT_EP_ATTR). Lengths are in bytes. `transport` is DAT's list of
+ * transport-specific attributes; provider-specific ones there are none.
+ */
+export interface EpAttributes {
+  readonly serviceType: 'RC';
+  readonly maxMessageBytes: number;
+  readonly maxRdmaBytes: number;
+  readonly qos: number;
+  /**
+   * How completions of receives notify: EVD_THRESHOLD (default; all do, and `evd.wait` counts),
+   * DEFAULT (all do), SOLICITED_WAIT (those that the sender asked for), UNSIGNALLED (those not
+   * posted with that flag). One event dispatcher takes streams of one kind.
+   */
+  readonly recvCompletionFlags: number;
+  /** EVD_THRESHOLD, DEFAULT or UNSIGNALLED; SUPPRESS may be added, and changes nothing. */
+  readonly requestCompletionFlags: number;
+  /** Requests and receives that may be outstanding. */
+  readonly maxRecvDtos: number;
+  readonly maxRequestDtos: number;
+  /** Segments of one receive, and of one request. */
+  readonly maxRecvIov: number;
+  readonly maxRequestIov: number;
+  readonly maxRdmaReadIov: number;
+  readonly maxRdmaWriteIov: number;
+  /** RDMA reads (and atomics) served, and issued, at a time. */
+  readonly maxRdmaReadIn: number;
+  readonly maxRdmaReadOut: number;
+  /** DAT's srq_soft_hw: `setWatermark` with this soft mark when the endpoint is made. */
+  readonly srqSoftHighWatermark: number;
+  /**
+   * Milliseconds; 0 (default) is off, else 10 to 86,400,000. When the peer of a connection has
+   * given no sign of life for so long, or a quarter less, a zero-length RDMA write asks for one:
+   * nothing at the peer is touched, and no request of the consumer's displaced. Where there is no
+   * answer either, the retries of `transport` run out, and the endpoint is BROKEN: for a peer that
+   * has been killed or switched off, after `keepAliveMs` and 4 * (retryCount + 1) ACK timeouts at
+   * most (docs/liveness.md).
+   */
+  readonly keepAliveMs: number;
+  readonly transport: EpTransportAttributes;
+}
+
+/** DAT's transport-specific attributes: the reliable connection's own (IBTA 9.7.5, 9.7.6). */
+export interface EpTransportAttributes {
+  /** Local ACK timeout, exponent of 4.096 us * 2^n, 1 to 31; proposed for both queue pairs. */
+  readonly ackTimeout: number;
+  /** Times to send again without an answer, 0 to 7. */
+  readonly retryCount: number;
+  /** Times to send again after "receiver not ready", 0 to 6; 7 is for ever. */
+  readonly rnrRetryCount: number;
+  /** How long the peer shall wait when our receive queue is empty: timer code 0 to 31, table 45. */
+  readonly minRnrTimer: number;
+  /** Upper bound of the path MTU: 256, 512, 1024, 2048 or 4096. */
+  readonly pathMtuBytes: number;
+}
+
+/** What `createEndpoint` takes in place of defaults. */
+export type EpAttributeOptions = Partial<Omit<EpAttributes, 'transport'>> & {
+  readonly transport?: Partial<EpTransportAttributes>;
+};
+
+const DTO_DEFAULT = 128;
+const IOV_DEFAULT = 4;
+const READ_DEFAULT = 16;
+/** Below, the event loop would be late more often than not; a day is for ever. */
+const KEEP_ALIVE_MS = { least: 10, most: 86_400_000 } as const;
+
+const TRANSPORT_DEFAULTS = {
+  // 134 ms: what a softroce peer says that its event loop may be busy (its ACK delay), which comes
+  // on top for the side that connects: 268 ms. Less would send again to a peer that is only busy.
+  // Seven retries that back off to four times that: a silent peer is noticed after 7 s at most (3.6
+  // s by the accepting side), a killed process within one, by ICMP. A lost tail costs one timeout.
+  ackTimeout: 15,
+  retryCount: 7,
+  // Six waits of 20 ms: a finite budget, so that a peer that never posts a receive shows as an
+  // error.
+  rnrRetryCount: 6,
+  minRnrTimer: 22,
+  pathMtuBytes: 4096,
+} as const;
+
+/** The default attributes on a device. */
+export function defaultEpAttributes(device: DeviceAttributes): EpAttributes {
+  // One more entry than the consumer's limit is ours: the marker that ends a queue.
+  const dtos = Math.min(DTO_DEFAULT, device.maxQueuePairWr - 1);
+  const iov = Math.min(IOV_DEFAULT, device.maxSge);
+  return {
+    serviceType: 'RC',
+    maxMessageBytes: device.maxMessageBytes,
+    maxRdmaBytes: device.maxMessageBytes,
+    qos: Qos.BEST_EFFORT,
+    recvCompletionFlags: CompletionFlags.EVD_THRESHOLD,
+    requestCompletionFlags: CompletionFlags.EVD_THRESHOLD,
+    maxRecvDtos: dtos,
+    maxRequestDtos: dtos,
+    maxRecvIov: iov,
+    maxRequestIov: iov,
+    maxRdmaReadIov: iov,
+    maxRdmaWriteIov: iov,
+    maxRdmaReadIn: Math.min(READ_DEFAULT, device.maxResponderResources),
+    maxRdmaReadOut: Math.min(READ_DEFAULT, device.maxInitiatorDepth),
+    srqSoftHighWatermark: Infinity,
+    keepAliveMs: 0,
+    transport: TRANSPORT_DEFAULTS,
+  };
+}
+
+/**
+ * The attributes of an endpoint: the options where given, else the defaults, or what it has.
+ * @throws DatError DAT_INVALID_PARAMETER naming the attribute, its value and the device's limit;
+ * DAT_MODEL_NOT_SUPPORTED for a service type or QoS that the provider lacks
+ */
+export function epAttributes(
+  operation: string,
+  options: EpAttributeOptions,
+  device: DeviceAttributes,
+  defaults: EpAttributes = defaultEpAttributes(device),
+): EpAttributes {
+  checkOptions(operation, 6, options, Object.keys(defaults));
+  const transport = { ...defaults.transport, ...options.transport };
+  const attributes: EpAttributes = { ...defaults, ...options, transport };
+  checkModel(operation, attributes);
+  checkLimits(operation, attributes, device);
+  checkTransport(operation, attributes.transport);
+  return shared(attributes, device);
+}
+
+let latest: EpAttributes | undefined;
+
+/** Frozen; endpoints that are made one after the other and alike have one object in common. */
+function shared(attributes: EpAttributes, device: DeviceAttributes): EpAttributes {
+  if (latest === undefined || !isSame(latest, attributes)) {
+    Object.freeze(attributes.transport);
+    // One shape for all: what spreading makes may have one each, and every post reads it.
+    latest = Object.freeze(Object.assign(defaultEpAttributes(device), attributes));
+  }
+  return latest;
+}
+
+function isSame(one: EpAttributes, other: EpAttributes): boolean {
+  const { transport } = other;
+  return (
+    Object.keys(one).every((key) => {
+      const name = key as keyof EpAttributes;
+      return name === 'transport' || one[name] === other[name];
+    }) &&
+    Object.keys(one.transport).every((key) => {
+      const name = key as keyof EpTransportAttributes;
+      return one.transport[name] === transport[name];
+    })
+  );
+}
+
+function checkModel(operation: string, attributes: EpAttributes): void {
+  const unsupported = (what: string, value: unknown): DatError =>
+    new DatError('DAT_MODEL_NOT_SUPPORTED', {
+      operation,
+      message: `${what} ${String(value)} is not supported`,
+      value,
+    });
+  if (attributes.serviceType !== 'RC') {
+    throw unsupported('service type', attributes.serviceType);
+  }
+  if (attributes.qos !== Qos.BEST_EFFORT) throw unsupported('QoS', attributes.qos);
+  checkCompletionFlags(operation, attributes);
+}
+
+function checkLimits(operation: string, attributes: EpAttributes, device: DeviceAttributes): void {
+  const check = (name: keyof EpAttributes, min: number, max: number): void =>
+    checkInteger(operation, 6, name, attributes[name], min, max);
+  check('maxMessageBytes', 0, device.maxMessageBytes);
+  check('maxRdmaBytes', 0, device.maxMessageBytes);
+  check('maxRecvDtos', 1, device.maxQueuePairWr - 1);
+  check('maxRequestDtos', 1, device.maxQueuePairWr - ownRequests(attributes));
+  for (const name of [
+    'maxRecvIov',
+    'maxRequestIov',
+    'maxRdmaReadIov',
+    'maxRdmaWriteIov',
+  ] as const) {
+    check(name, 1, device.maxSge);
+  }
+  checkWatermark(operation, 6, 'srqSoftHighWatermark', attributes.srqSoftHighWatermark);
+  checkKeepAlive(operation, attributes.keepAliveMs);
+  check('maxRdmaReadIn', 0, device.maxResponderResources);
+  check('maxRdmaReadOut', 0, device.maxInitiatorDepth);
+}
+
+function checkKeepAlive(operation: string, value: number): void {
+  const { least, most } = KEEP_ALIVE_MS;
+  if (value === 0 || (Number.isInteger(value) && value >= least && value <= most)) return;
+  throw invalid(operation, 6, 'keepAliveMs', value, `0 (off), or ${least} to ${most}`);
+}
+
+/** Entries of the send queue that are ours: the marker that ends it, and a keep-alive's probe. */
+export function ownRequests({ keepAliveMs }: EpAttributes): number {
+  return keepAliveMs === 0 ? 1 : 2;
+}
+
+function checkTransport(operation: string, transport: EpTransportAttributes): void {
+  const check = (name: keyof EpTransportAttributes, min: number, max: number): void =>
+    checkInteger(operation, 6, `transport.${name}`, transport[name], min, max);
+  checkOptions(operation, 6, transport, Object.keys(TRANSPORT_DEFAULTS));
+  check('ackTimeout', 1, 31);
+  check('retryCount', 0, 7);
+  check('rnrRetryCount', 0, 7);
+  check('minRnrTimer', 0, 31);
+  const mtus = [256, 512, 1024, 2048, 4096];
+  checkOneOf(operation, 6, 'transport.pathMtuBytes', transport.pathMtuBytes, mtus);
+}

@@ -1,0 +1,77 @@
+/** Why a connection has ended, as its last event says it: tables. */
+import { CONNECTION_CAUSES, type ConnectionCause } from '../../evd/index.js';
+import { AsyncEventType, WcStatus, WrOpcode } from '../../spi/index.js';
+import { breakReasonOf } from '../common/async-events.js';
+
+/** Why a connection ends. */
+export interface BreakReason {
+  readonly cause: ConnectionCause;
+  /** One sentence for people. */
+  readonly detail: string;
+}
+
+/** @param more what this case adds to the sentence of its cause */
+export function breakReason(cause: ConnectionCause, more = ''): BreakReason {
+  const sentence = CONNECTION_CAUSES[cause];
+  return { cause, detail: more === '' ? sentence : `${sentence}: ${more}` };
+}
+
+interface Row {
+  /** Of a request that failed. */
+  readonly request: ConnectionCause;
+  /** Of a receive that failed. */
+  readonly receive: ConnectionCause;
+}
+
+const both = (cause: ConnectionCause): Row => ({ request: cause, receive: cause });
+
+/** By work completion status (IBTA 11.6.2); SUCCESS and flushed ones break nothing. */
+const BY_STATUS: Readonly<Record<number, Row>> = {
+  [WcStatus.LOC_LEN_ERR]: { request: 'LOCAL_REQUEST', receive: 'LOCAL_LENGTH' },
+  [WcStatus.LOC_QP_OP_ERR]: both('LOCAL_REQUEST'),
+  [WcStatus.LOC_PROT_ERR]: both('LOCAL_PROTECTION'),
+  [WcStatus.MW_BIND_ERR]: both('LOCAL_REQUEST'),
+  [WcStatus.BAD_RESP_ERR]: both('PEER_PROTOCOL'),
+  [WcStatus.LOC_ACCESS_ERR]: { request: 'LOCAL_PROTECTION', receive: 'LOCAL_ACCESS' },
+  [WcStatus.REM_INV_REQ_ERR]: { request: 'REMOTE_REQUEST', receive: 'PEER_PROTOCOL' },
+  [WcStatus.REM_ACCESS_ERR]: { request: 'REMOTE_ACCESS', receive: 'LOCAL_ACCESS' },
+  [WcStatus.REM_OP_ERR]: both('REMOTE_OPERATION'),
+  [WcStatus.RETRY_EXC_ERR]: both('PEER_GONE'),
+  [WcStatus.RESP_TIMEOUT_ERR]: both('PEER_GONE'),
+  [WcStatus.RNR_RETRY_EXC_ERR]: both('RECEIVER_NOT_READY'),
+  [WcStatus.REM_INV_RD_REQ_ERR]: both('REMOTE_REQUEST'),
+  [WcStatus.REM_ABORT_ERR]: both('REMOTE_OPERATION'),
+};
+
+/** A SEND: all that an "invalid request" can mean for one is its length (IBTA 9.7.5.2.4). */
+const SENDS: readonly number[] = [WrOpcode.SEND, WrOpcode.SEND_WITH_IMM, WrOpcode.SEND_WITH_INV];
+
+/**
+ * Why a work completion breaks the connection.
+ * @param wrOpcode what was posted; undefined for a receive
+ */
+export function causeOfCompletion(status: number, wrOpcode: number | undefined): BreakReason {
+  const row = BY_STATUS[status] ?? both('DEVICE');
+  if (wrOpcode === undefined) return breakReason(row.receive);
+  const isTooLong = status === WcStatus.REM_INV_REQ_ERR && SENDS.includes(wrOpcode);
+  return breakReason(isTooLong ? 'REMOTE_LENGTH' : row.request);
+}
+
+/** The same of a keep-alive, which is no request of the consumer's. */
+export function unansweredProbe(status: number): BreakReason {
+  const { cause } = causeOfCompletion(status, WrOpcode.RDMA_WRITE);
+  return cause === 'PEER_GONE'
+    ? { cause, detail: 'the peer has not answered a keep-alive' }
+    : breakReason(cause, 'a keep-alive failed');
+}
+
+const BY_EVENT: Partial<Readonly<Record<AsyncEventType, ConnectionCause>>> = {
+  [AsyncEventType.QP_REQ_ERR]: 'PEER_PROTOCOL',
+  [AsyncEventType.QP_ACCESS_ERR]: 'LOCAL_ACCESS',
+};
+
+/** Why an event of the queue pair breaks the connection; undefined if it does not. */
+export function causeOfEvent(event: AsyncEventType): BreakReason | undefined {
+  const detail = breakReasonOf(event);
+  return detail === undefined ? undefined : { cause: BY_EVENT[event] ?? 'DEVICE', detail };
+}

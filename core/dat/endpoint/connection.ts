@@ -1,0 +1,390 @@
+/**
+ * The connection of an endpoint: its state machine over the CM module (tables in ep-states.ts and
+ * ep-outcomes.ts). An end has an order that consumers rely on: the failed completion, then the
+ * flushed ones, then exactly one event. "Then" is the order in which they are generated; nothing
+ * waits for the consumer to dequeue.
+ */
+import { toDatError } from '../../errors/index.js';
+import type { ConnectionCause } from '../../evd/index.js';
+import { type CmConnection, type CmEvent, NO_ROW } from '../../spi/index.js';
+import {
+  Attempt,
+  type AttemptListener,
+  type ConnectionEventDetails,
+  type Ending,
+  type EpConnectionPorts,
+} from './attempt.js';
+import { type BreakReason, breakReason } from './break-causes.js';
+import type { ConnectTarget } from './connect-options.js';
+import { type ConnectionEventName, detailOf, refusalOf } from './outcomes.js';
+import { EP_TRANSITIONS, type EpInitialState, type EpStateName, type EpTrigger } from './states.js';
+import { noteTransition, transitionLines, type TransitionReason } from './transitions.js';
+
+const EMPTY = new Uint8Array(0);
+
+export class EpConnection implements AttemptListener {
+  private current: EpStateName;
+  private attempt: Attempt | undefined = undefined;
+  private ending: Ending | undefined = undefined;
+  /** Graceful disconnect: requests up to this index finish first. */
+  private drainTarget: number | undefined = undefined;
+  private watching = false;
+  private retained = false;
+  private lastTransition = NO_ROW;
+
+  constructor(
+    private readonly ports: EpConnectionPorts,
+    initialState: EpInitialState,
+  ) {
+    this.current = initialState;
+  }
+
+  get state(): EpStateName {
+    return this.current;
+  }
+
+  get remoteGid(): Uint8Array | undefined {
+    return this.attempt?.connection?.remoteGid;
+  }
+
+  /** What the present or last attempt has connected to; undefined when it has accepted. */
+  get target(): ConnectTarget | undefined {
+    return this.attempt?.target;
+  }
+
+  /**
+   * Starts an attempt; the outcome is an event.
+   * @param port that `begin` asks for
+   * @param begin the CM's call; what it throws leaves the endpoint as it was
+   */
+  connect(port: number, begin: (onEvent: (event: CmEvent) => void) => CmConnection): void {
+    this.start('connect', new Attempt(this, port), begin);
+  }
+
+  accept(begin: (onEvent: (event: CmEvent) => void) => CmConnection): void {
+    this.start('accept', new Attempt(this, undefined), begin);
+  }
+
+  private start(
+    trigger: 'connect' | 'accept',
+    attempt: Attempt,
+    begin: (onEvent: (event: CmEvent) => void) => CmConnection,
+  ): void {
+    const before = this.current;
+    this.move(trigger);
+    this.attempt = attempt;
+    try {
+      attempt.connection = begin(attempt.onEvent.bind(attempt));
+    } catch (error) {
+      this.attempt = undefined;
+      this.enter(before, `${trigger} threw`);
+      throw error;
+    }
+    this.watch();
+  }
+
+  /** A request that is gone when it is answered: the handshake failed. */
+  acceptFailed(detail: string): void {
+    this.move('accept');
+    this.refuse('ACCEPT_COMPLETION_ERROR', { privateData: EMPTY, detail, flightRecord: [] });
+  }
+
+  onCmEvent(event: CmEvent, attempt: Attempt): void {
+    if (this.attempt !== attempt) return;
+    switch (event.type) {
+      case 'established':
+        this.establish(attempt, event.privateData);
+        this.ports.queues.openSendDoorbell();
+        return;
+      case 'rejected':
+      case 'unreachable':
+      case 'timed-out':
+      case 'accept-failed':
+        this.onRefusal(event, attempt);
+        return;
+      case 'disconnected':
+        this.onDisconnected(event.byPeer ? 'the peer disconnected' : '', event.byPeer);
+        return;
+      case 'timewait-exit':
+        return;
+    }
+  }
+
+  private onRefusal(
+    event: Exclude<CmEvent, { type: 'established' | 'disconnected' | 'timewait-exit' }>,
+    attempt: Attempt,
+  ): void {
+    // Data may have come before the refusal: then the connection had begun.
+    this.ports.takeInCompletions();
+    if (this.current === 'DISCONNECT_PENDING') {
+      this.onDisconnected('');
+    } else if (this.current === 'CONNECTED') {
+      this.fail(breakReason('HANDSHAKE', detailOf(event)));
+    } else if (this.isPending) {
+      this.refuse(refusalOf(event, attempt.active), {
+        privateData: event.type === 'rejected' ? event.privateData : EMPTY,
+        detail: detailOf(event),
+        flightRecord: [],
+        ...(event.type === 'rejected' && { rejectReason: event.reason }),
+      });
+    }
+  }
+
+  private get isPending(): boolean {
+    return this.current === 'ACTIVE_CONNECTION_PENDING' || this.current === 'COMPLETION_PENDING';
+  }
+
+  private establish(attempt: Attempt, privateData: Uint8Array): void {
+    if (!this.isPending) return;
+    this.move('established');
+    const visible = attempt.active ? privateData : EMPTY;
+    this.ports.post('ESTABLISHED', { privateData: visible, detail: '', flightRecord: [] }, true);
+  }
+
+  private refuse(name: ConnectionEventName, details: ConnectionEventDetails): void {
+    this.move('refused');
+    this.ports.queues.toError();
+    this.ports.post(name, details, false);
+    this.watch();
+  }
+
+  /**
+   * A receive has succeeded. On an accepting endpoint that still waits, that is proof of the peer's
+   * side (IBTA 12.9.6; mailing list, June 2006): established now, before that receive shows; the
+   * CM's own word comes late and is swallowed.
+   */
+  onReceived(): void {
+    if (this.current !== 'COMPLETION_PENDING') return;
+    const { attempt } = this;
+    if (attempt?.connection === undefined) return;
+    this.establish(attempt, EMPTY);
+    attempt.connection.notifyEstablished();
+    this.ports.queues.onEstablishedByData();
+  }
+
+  /** A request or receive has failed by itself. */
+  onFailed(reason: BreakReason): void {
+    if (this.current === 'DISCONNECT_PENDING') this.leave(false);
+    else if (this.current === 'CONNECTED' || this.isPending) this.fail(reason);
+  }
+
+  /** The queue pair went to its error state without a failed request. */
+  onQueuePairError(reason: BreakReason): void {
+    this.ports.takeInCompletions();
+    if (this.current === 'DISCONNECT_PENDING') {
+      this.leave(false);
+    } else if (this.current === 'CONNECTED' || this.isPending) {
+      this.ports.postBrokenAsync(reason.detail);
+      this.fail(reason);
+    }
+  }
+
+  /** More has come than the consumer allows. */
+  onOverrun(reason: BreakReason): void {
+    if (this.current === 'CONNECTED') this.fail(reason);
+  }
+
+  /** Completions are lost, so nothing can be waited for. */
+  onCompletionsLost(reason: BreakReason): void {
+    this.onQueuePairError(reason);
+    this.finishEnding();
+  }
+
+  private fail({ cause, detail }: BreakReason): void {
+    const trouble = this.ports.queues.qp.networkTrouble?.();
+    this.move('ended');
+    const text = trouble === undefined ? detail : `${detail}: ${trouble}`;
+    this.beginEnding('BROKEN', text, false, cause);
+  }
+
+  /** The CM says that the connection is over, in order: by the peer, or by our own disconnect. */
+  private onDisconnected(detail: string, byPeer = false): void {
+    // The end may be the answer to a failure of ours that nobody has looked at yet.
+    this.ports.takeInCompletions();
+    if (this.ending !== undefined) {
+      this.ending.awaitsCm = false;
+      this.onReclaimed();
+      return;
+    }
+    if (this.current === 'DISCONNECTED' || this.current === 'UNCONNECTED') return;
+    if (this.current !== 'DISCONNECT_PENDING') this.move('ended');
+    const unmet = byPeer && this.ports.queues.qp.lacksReceive === true;
+    if (!unmet) this.beginEnding('DISCONNECTED', detail);
+    else {
+      const { cause, detail: why } = breakReason('NO_RECEIVE_POSTED');
+      this.beginEnding('DISCONNECTED', `${detail}: ${why}`, false, cause);
+    }
+  }
+
+  private beginEnding(
+    name: 'DISCONNECTED' | 'BROKEN',
+    detail: string,
+    awaitsCm = false,
+    cause?: ConnectionCause,
+  ): void {
+    this.drainTarget = undefined;
+    const { queues } = this.ports;
+    this.attempt?.connection?.disconnect();
+    const stuck = queues.toError();
+    if (stuck === undefined && queues.sends.endsUnsignalled) queues.postMarker();
+    this.ending = {
+      name,
+      detail: stuck === undefined ? detail : `${detail}; nothing is flushed: ${stuck}`,
+      cause,
+      sendTarget: queues.sends.producer,
+      receiveTarget: queues.receives.producer,
+      awaitsCm,
+      awaitsReceives: this.attempt !== undefined,
+    };
+    this.watch();
+    if (stuck === undefined) this.onReclaimed();
+    else this.finishEnding();
+  }
+
+  /** No receive of the shared queue will complete here any more. */
+  onLastReceive(): void {
+    this.ports.takeInCompletions();
+    this.ports.queues.onLastReceive();
+  }
+
+  /** Entries have been reclaimed: a drain or an end may be complete. */
+  onReclaimed(): void {
+    if (this.drainTarget === undefined && this.ending === undefined) return;
+    const { sends, receives } = this.ports.queues;
+    if (this.drainTarget !== undefined && reached(sends.reclaimed, this.drainTarget)) {
+      this.leave(true);
+      return;
+    }
+    const { ending } = this;
+    if (ending === undefined || ending.awaitsCm) return;
+    if (ending.awaitsReceives && !this.ports.queues.receivesEnded) return;
+    if (!reached(sends.reclaimed, ending.sendTarget)) return;
+    if (reached(receives.reclaimed, ending.receiveTarget)) this.finishEnding();
+  }
+
+  private finishEnding(): void {
+    const { ending } = this;
+    if (ending === undefined) return;
+    this.ending = undefined;
+    if (this.current === 'DISCONNECT_PENDING') this.move('ended');
+    const flightRecord = ending.name === 'BROKEN' ? this.flightRecord() : [];
+    const { name, detail, cause } = ending;
+    this.ports.post(name, { privateData: EMPTY, detail, cause, flightRecord }, false);
+    this.watch();
+  }
+
+  /** dat_ep_disconnect; the caller has checked the state. */
+  disconnect(graceful: boolean): void {
+    if (this.current === 'ACTIVE_CONNECTION_PENDING') {
+      this.abandon();
+      this.move('ended');
+      this.beginEnding('DISCONNECTED', '');
+      return;
+    }
+    if (this.current !== 'DISCONNECT_PENDING') this.move('disconnecting');
+    const { sends } = this.ports.queues;
+    if (!graceful || !this.ports.queues.sendDoorbellOpen) {
+      this.leave(false);
+      return;
+    }
+    if (sends.endsUnsignalled) this.ports.queues.postMarker();
+    this.drainTarget = sends.producer;
+    this.watch();
+    this.onReclaimed();
+  }
+
+  /** Nothing of ours is under way any more (or it shall be flushed): DREQ, and the end. */
+  private leave(graceful: boolean): void {
+    if (this.ending === undefined) {
+      this.beginEnding('DISCONNECTED', '', graceful);
+    } else {
+      this.ending.awaitsCm &&= graceful;
+      this.onReclaimed();
+    }
+  }
+
+  private abandon(): void {
+    this.attempt?.connection?.abandon();
+    this.attempt = undefined;
+  }
+
+  /** dat_ep_reset: an end that is not yet reported is reported now; what is outstanding is lost. */
+  reset(): void {
+    this.finishEnding();
+    this.attempt = undefined;
+    this.move('reset');
+    this.watch();
+  }
+
+  /** dat_ep_free, and teardown: no event follows. */
+  shutdown(): void {
+    const wasPending = this.current === 'ACTIVE_CONNECTION_PENDING';
+    const { attempt } = this;
+    this.attempt = undefined;
+    this.ending = undefined;
+    this.drainTarget = undefined;
+    if (wasPending) attempt?.connection?.abandon();
+    else attempt?.connection?.disconnect();
+    for (const trigger of ['ended', 'torn-down'] as const) {
+      if (EP_TRANSITIONS[trigger].from.includes(this.current)) this.move(trigger);
+    }
+    this.watch();
+  }
+
+  /** Transitions of the endpoint and the queue pair, and messages of the CM, each oldest first. */
+  flightRecord(): readonly string[] {
+    const transitions = transitionLines(this.ports.flights, this.lastTransition);
+    return [
+      ...transitions.map((line) => `ep: ${line}`),
+      ...this.ports.queues.qp.flightRecord().map((line) => `qp: ${line}`),
+      ...(this.attempt?.connection?.flightRecord() ?? []).map((line) => `cm: ${line}`),
+    ];
+  }
+
+  /** A trigger that is no more than a change of state: what a reserved service point does. */
+  hold(trigger: 'reserve' | 'unreserve' | 'request' | 'reject'): void {
+    this.move(trigger);
+  }
+
+  private move(trigger: EpTrigger): void {
+    const { from, to } = EP_TRANSITIONS[trigger];
+    if (!from.includes(this.current)) {
+      throw toDatError(new Error(`trigger ${trigger} in state ${this.current}`), {
+        operation: 'ep',
+      });
+    }
+    this.enter(to, trigger);
+  }
+
+  private enter(state: EpStateName, why: TransitionReason): void {
+    const before = this.current;
+    this.current = state;
+    const { flights } = this.ports;
+    const nowUs = this.ports.nowUs();
+    this.lastTransition = noteTransition(flights, this.lastTransition, nowUs, before, state, why);
+    this.holdProcess();
+    this.ports.onTransition(before, state);
+  }
+
+  /** A connecting endpoint keeps the process alive. */
+  private holdProcess(): void {
+    const wanted = this.isPending;
+    if (wanted === this.retained) return;
+    this.retained = wanted;
+    if (wanted) this.ports.processHold.retain();
+    else this.ports.processHold.release();
+  }
+
+  /** While an end or a drain is under way, completions are taken in without the consumer. */
+  private watch(): void {
+    const wanted = this.ending !== undefined || this.drainTarget !== undefined;
+    if (wanted === this.watching) return;
+    this.watching = wanted;
+    this.ports.watchCompletions(wanted);
+  }
+}
+
+/** Free-running u32 indices: has `index` come to `target`? */
+function reached(index: number, target: number): boolean {
+  return ((index - target) | 0) >= 0;
+}

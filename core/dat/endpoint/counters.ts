@@ -1,0 +1,117 @@
+/**
+ * Counters of an endpoint (DAT facts 1.8, dat_ib_query_counters): what has been posted and received
+ * since it was made or since they were reset.
+ */
+import { readCounters } from '../../evd/index.js';
+import { Piece, type Slab, WcFlags, WcOpcode, WrOpcode } from '../../spi/index.js';
+
+/** DAT_EP_COUNTERS that we have an event for, with their places in the array. */
+const EP_COUNTERS = {
+  /** What small messages count: one cache line. */
+  postSend: 0,
+  postSendData: 1,
+  postRecv: 2,
+  recv: 3,
+  recvData: 4,
+  /** Connection attempts, accepted requests, and ends. */
+  connect: 5,
+  accept: 6,
+  disconnect: 7,
+  broken: 8,
+  /** Requests posted, and their bytes. */
+  postSendImmediate: 9,
+  postSendInvalidate: 10,
+  postWrite: 11,
+  postWriteData: 12,
+  postWriteImmediate: 13,
+  postWriteImmediateData: 14,
+  postRead: 15,
+  postReadData: 16,
+  postCompareSwap: 17,
+  postFetchAdd: 18,
+  /** Messages received, and their bytes. */
+  recvImmediate: 19,
+  recvImmediateData: 20,
+  recvInvalidate: 21,
+  recvRdmaImmediate: 22,
+  recvRdmaImmediateData: 23,
+} as const;
+
+type CounterName = keyof typeof EP_COUNTERS;
+type Index = (typeof EP_COUNTERS)[CounterName];
+/** Counts, exact up to 2^53. Those named Data are bytes. */
+export type EpCounterValues = Readonly<Record<CounterName, number>>;
+
+const NAMES = Object.keys(EP_COUNTERS) as CounterName[];
+const C = EP_COUNTERS;
+const MESSAGES: readonly Index[] = [C.recv, C.recvImmediate, C.recvInvalidate, C.recvRdmaImmediate];
+
+/** By WrOpcode: what a posted request counts as, and where its bytes are counted. */
+const POSTED: readonly (readonly [count: Index, bytes: Index | undefined])[] = (() => {
+  const rows: (readonly [Index, Index | undefined])[] = [];
+  rows[WrOpcode.SEND] = [C.postSend, C.postSendData];
+  rows[WrOpcode.SEND_WITH_IMM] = [C.postSendImmediate, C.postSendData];
+  rows[WrOpcode.SEND_WITH_INV] = [C.postSendInvalidate, C.postSendData];
+  rows[WrOpcode.RDMA_WRITE] = [C.postWrite, C.postWriteData];
+  rows[WrOpcode.RDMA_WRITE_WITH_IMM] = [C.postWriteImmediate, C.postWriteImmediateData];
+  rows[WrOpcode.RDMA_READ] = [C.postRead, C.postReadData];
+  rows[WrOpcode.ATOMIC_CMP_AND_SWP] = [C.postCompareSwap, undefined];
+  rows[WrOpcode.ATOMIC_FETCH_AND_ADD] = [C.postFetchAdd, undefined];
+  return rows;
+})();
+
+/** Freed with its endpoint: nothing is counted any more then. */
+export class EpCounters extends Piece {
+  constructor(slab: Slab) {
+    super(slab, NAMES.length * 8);
+  }
+
+  count(name: CounterName): void {
+    this.bump(EP_COUNTERS[name], 1);
+  }
+
+  /** The present values; with `reset`, they begin again at 0. */
+  read(reset: boolean): EpCounterValues {
+    return readCounters(NAMES, this.doubles, this.firstDouble, reset);
+  }
+
+  private bump(index: number, by: number): void {
+    const { doubles } = this;
+    const at = this.firstDouble + index;
+    doubles[at] = (doubles[at] ?? 0) + by;
+  }
+
+  /** A request has been posted. */
+  posted(opcode: number, lengthBytes: number): void {
+    const row = POSTED[opcode];
+    if (row === undefined) return;
+    this.bump(row[0], 1);
+    if (row[1] !== undefined) this.bump(row[1], lengthBytes);
+  }
+
+  /** A receive has been posted. */
+  receivePosted(): void {
+    this.bump(C.postRecv, 1);
+  }
+
+  /** Receives that have succeeded, of any kind, since the counters were reset. */
+  get messagesReceived(): number {
+    const { doubles, firstDouble } = this;
+    return MESSAGES.reduce<number>((sum, index) => sum + (doubles[firstDouble + index] ?? 0), 0);
+  }
+
+  /** A receive has succeeded. `control` is the completion's first word. */
+  received(control: number, lengthBytes: number): void {
+    const flags = (control >>> 16) & 0xff;
+    if (((control >>> 8) & 0xff) === WcOpcode.RECV_RDMA_WITH_IMM) {
+      this.bump(C.recvRdmaImmediate, 1);
+      this.bump(C.recvRdmaImmediateData, lengthBytes);
+    } else if ((flags & WcFlags.WITH_IMM) !== 0) {
+      this.bump(C.recvImmediate, 1);
+      this.bump(C.recvImmediateData, lengthBytes);
+    } else {
+      this.bump((flags & WcFlags.WITH_INV) === 0 ? C.recv : C.recvInvalidate, 1);
+      this.bump(C.recvData, lengthBytes);
+    }
+  }
+}

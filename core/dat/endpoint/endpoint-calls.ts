@@ -1,0 +1,126 @@
+/** The calls of an interface adapter that make endpoints. */
+import { type Evd, EvdFlags } from '../../evd/index.js';
+import { Ep } from './ep.js';
+import { type EpAttributeOptions, epAttributes } from './attributes.js';
+import { checkCompletionModel } from '../work/completion-flags.js';
+import type { EpInitialState } from './states.js';
+import type { EpInit } from './types.js';
+import { checkOptions } from '../common/guards.js';
+import { checkHandle } from '../common/handle.js';
+import { IaMemory } from '../memory/memory-calls.js';
+import { Pz } from '../memory/pz.js';
+import { Srq } from '../srq/srq.js';
+
+/**
+ * What `ia.createEndpoint` takes. What has no EVD here goes to a private one, which is offered as a
+ * stream: `Ep.completions$` (receives, requests or both) and `Ep.connection$`.
+ */
+export interface EndpointOptions {
+  readonly pz: Pz;
+  /** Takes completions of receives. */
+  readonly recvEvd?: Evd;
+  /** Takes completions of requests; may be the same. */
+  readonly requestEvd?: Evd;
+  /** Takes connection events; may be the same. */
+  readonly connectEvd?: Evd;
+  readonly attributes?: EpAttributeOptions;
+  /**
+   * Receives come from this queue, for as long as the endpoint lives (dat_ep_create_with_srq); its
+   * zone may be another one.
+   */
+  readonly srq?: Srq;
+}
+
+export abstract class IaEndpoints extends IaMemory {
+  private latestInit: EpInit | undefined = undefined;
+
+  /**
+   * Makes an endpoint (dat_ep_create, dat_ep_create_with_srq), UNCONNECTED.
+   *
+   * DAT wants DTO counts of 0 where there is no EVD. Here an endpoint is never without: what is not
+   * given is private to it, sized for its DTO counts, and offered as a stream.
+   * @throws DatError DAT_INVALID_HANDLE, DAT_INVALID_PARAMETER (attributes),
+   * DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_TEP; DAT_INVALID_STATE / DAT_INVALID_STATE_SRQ_ERROR
+   */
+  createEndpoint(options: EndpointOptions): Ep {
+    const operation = 'ia.createEndpoint';
+    this.begin(operation);
+    return this.makeEndpoint(operation, options, 'UNCONNECTED');
+  }
+
+  /** @internal also what the provider makes for a request: TENTATIVE_CONNECTION_PENDING */
+  makeEndpoint(operation: string, options: EndpointOptions, initialState: EpInitialState): Ep {
+    return this.buildEndpoint(operation, options, initialState, (init) => new Ep(this.self, init));
+  }
+
+  /** @param make what kind of endpoint it is */
+  protected buildEndpoint<T extends Ep>(
+    operation: string,
+    options: EndpointOptions,
+    initialState: EpInitialState,
+    make: (init: EpInit) => T,
+  ): T {
+    checkOptions(operation, 2, options, EP_OPTIONS);
+    checkHandle(operation, Pz, 'PZ', options.pz, this.self);
+    const { srq, recvEvd, requestEvd, connectEvd } = options;
+    if (srq !== undefined) this.checkSrq(operation, srq);
+    this.checkEvdOption(operation, 'recv', recvEvd);
+    this.checkEvdOption(operation, 'request', requestEvd);
+    this.checkEvdOption(operation, 'connect', connectEvd);
+    const attributes = epAttributes(
+      operation,
+      options.attributes ?? {},
+      this.context.device.attributes,
+    );
+    checkCompletionModel(operation, attributes, recvEvd, requestEvd);
+    const privateEvds: Evd[] = [];
+    const makePrivate = (qlen: number, streams: number): Evd => {
+      const evd = this.newEvd(qlen, streams);
+      privateEvds.push(evd);
+      return evd;
+    };
+    const recvDtos = srq?.maxRecvDtos ?? attributes.maxRecvDtos;
+    const dtos = recvDtos + attributes.maxRequestDtos;
+    const ownDto = recvEvd && requestEvd ? undefined : makePrivate(dtos, DTO_STREAMS);
+    const connect = connectEvd ?? makePrivate(CONNECTION_QLEN, EvdFlags.CONNECTION);
+    try {
+      return this.adopt(
+        make(
+          this.shared({
+            pz: options.pz,
+            recvEvd: recvEvd ?? (ownDto as Evd),
+            requestEvd: requestEvd ?? (ownDto as Evd),
+            connectEvd: connect,
+            privateEvds: privateEvds.length === 0 ? NO_EVDS : privateEvds,
+            attributes,
+            initialState,
+            srq,
+          }),
+        ),
+      );
+    } catch (error) {
+      for (const evd of privateEvds) this.freePrivateEvd(evd);
+      throw error;
+    }
+  }
+
+  /** Frozen; endpoints that are made one after the other and alike have one in common. */
+  private shared(init: EpInit): EpInit {
+    if (init.privateEvds.length > 0) return init;
+    const { latestInit: latest } = this;
+    const names = Object.keys(init) as (keyof EpInit)[];
+    if (latest !== undefined && names.every((name) => latest[name] === init[name])) return latest;
+    return (this.latestInit = Object.freeze(init));
+  }
+
+  private checkSrq(operation: string, srq: Srq): void {
+    checkHandle(operation, Srq, 'SRQ', srq, this.self);
+    srq.assertUsable(operation);
+  }
+}
+
+/** Most endpoints have no private ones. */
+const NO_EVDS: readonly Evd[] = [];
+const CONNECTION_QLEN = 16;
+const DTO_STREAMS = EvdFlags.DTO | EvdFlags.RMR_BIND;
+const EP_OPTIONS = ['pz', 'recvEvd', 'requestEvd', 'connectEvd', 'attributes', 'srq'];

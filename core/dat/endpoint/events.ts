@@ -1,0 +1,242 @@
+/** Where an endpoint's events go, and what keeps its completions coming in. */
+import {
+  AsyncErrorReason,
+  type CompletionOwners,
+  type ConnectionEvent,
+  type DatEvent,
+  DatEventNumber,
+  type Evd,
+  type OverrunListener,
+} from '../../evd/index.js';
+import { type AsyncEventType, type CompletionQueue, nameOf } from '../../spi/index.js';
+import { AsyncEventType as AsyncEventTypes } from '../../spi/index.js';
+import { type Observable, PresentValue } from '../../stream/index.js';
+import { epBrokenEvent, lossReason } from '../common/async-events.js';
+import { type BreakReason, breakReason, causeOfEvent } from './break-causes.js';
+import type { Ep } from './ep.js';
+import { joinEvds, leaveEvds } from './evds.js';
+import type { ConnectionEventDetails } from './attempt.js';
+import type { EpConnection } from './connection.js';
+import type { EpLeftovers } from './leftovers.js';
+import type { ConnectionEventName } from './outcomes.js';
+import type { EpQueues } from '../work/queues.js';
+import type { EpStateName } from './states.js';
+import type { EpInit } from './types.js';
+import type { Ia } from '../ia/ia.js';
+import { streamOf } from '../common/private-evd.js';
+
+/** Other event dispatchers stand ready; one of the two calls follows. */
+export interface EvdSwap {
+  commit(): void;
+  abort(): void;
+}
+
+/** Who is told that completions are lost. */
+export interface LossListener {
+  onCompletionsLost(reason: BreakReason): void;
+}
+
+export class EpEvents implements OverrunListener {
+  /** Whose event dispatchers it counts on; undefined before and after its life. */
+  private place: EpInit | undefined = undefined;
+  /** There from the first subscriber on. */
+  private states: PresentValue<EpStateName> | undefined = undefined;
+  private holds: (() => void)[] | undefined = undefined;
+  /** Looks for failures while the state is watched. */
+  private vigils: (() => void)[] | undefined = undefined;
+  private receiveHold: (() => void) | undefined = undefined;
+  private requestHold: (() => void) | undefined = undefined;
+  /** Of lives that a reset has ended. */
+  private leftovers: readonly EpLeftovers[] | undefined = undefined;
+
+  constructor(
+    private readonly ep: Ep,
+    private init: EpInit,
+    private readonly listener: LossListener,
+  ) {}
+
+  private get ia(): Ia {
+    return this.ep.ia;
+  }
+
+  /**
+   * Counts the endpoint on its EVDs, for as long as it lives.
+   * @throws DatError DAT_INVALID_STATE when the streams of an EVD do not go together
+   */
+  attach(): void {
+    joinEvds(this.init, this);
+    this.place = this.init;
+  }
+
+  private leave(): void {
+    if (this.place !== undefined) leaveEvds(this.place, this);
+    this.place = undefined;
+  }
+
+  onOverrun(evd: number): void {
+    this.listener.onCompletionsLost(breakReason('COMPLETIONS_LOST', lossReason(evd)));
+  }
+
+  /**
+   * Counts the endpoint on the EVDs that it is going to have, in place of those that it has: its
+   * own present configuration must not stand in its way.
+   * @throws DatError DAT_INVALID_STATE when the streams of an EVD do not go together
+   */
+  prepare(next: EpInit): EvdSwap {
+    const old = this.init;
+    const restore = (): void => {
+      this.leave();
+      this.attach();
+    };
+    this.leave();
+    try {
+      joinEvds(next, this);
+    } catch (error) {
+      restore();
+      throw error;
+    }
+    this.place = next;
+    return {
+      commit: () => {
+        const watching = this.receiveHold !== undefined;
+        const isWatched = this.vigils !== undefined;
+        this.watchReceives(false);
+        this.watchFailures(false);
+        this.init = next;
+        this.watchReceives(watching);
+        this.watchFailures(isWatched);
+        for (const evd of old.privateEvds) {
+          if (!next.privateEvds.includes(evd)) this.ia.freePrivateEvd(evd);
+        }
+      },
+      abort: restore,
+    };
+  }
+
+  /** The endpoint is freed, or did not come about. */
+  close(): void {
+    this.watchCompletions(false);
+    this.watchReceives(false);
+    this.watchRequests(false);
+    for (const leftovers of this.leftovers ?? []) leftovers.drop();
+    this.watchFailures(false);
+    this.leave();
+    this.states?.complete();
+    for (const evd of this.init.privateEvds) this.ia.freePrivateEvd(evd);
+  }
+
+  get owners(): CompletionOwners {
+    return this.ia.owners;
+  }
+
+  cqOf(evd: Evd): CompletionQueue {
+    if (evd.cq === undefined) throw new Error(`event dispatcher ${evd.id} has no completion queue`);
+    return evd.cq;
+  }
+
+  /** A life ends with a reset; completions that have come stay until they are dequeued. */
+  retire(queues: EpQueues): void {
+    const all = [...(this.leftovers ?? []), queues.retire(this.dtoEvds())];
+    for (const leftovers of all) if (leftovers.isOver) leftovers.drop();
+    this.leftovers = all.filter(({ isOver }) => !isOver);
+  }
+
+  /** Drops what a queue pair that is going has left behind. */
+  purge(context: number): void {
+    for (const evd of this.dtoEvds()) evd.purge(context);
+  }
+
+  /** Completions that are there become known to the endpoint. */
+  takeInCompletions(): void {
+    for (const evd of this.dtoEvds()) evd.scan();
+  }
+
+  /** While true, completions are taken in even if nobody wants the EVD's events. */
+  watchCompletions(watch: boolean): void {
+    for (const end of this.holds ?? []) end();
+    this.holds = watch ? this.dtoEvds().map((evd) => evd.hold()) : undefined;
+  }
+
+  /** The same for receives alone: a watermark of theirs is armed. */
+  watchReceives(watch: boolean): void {
+    if (watch === (this.receiveHold !== undefined)) return;
+    this.receiveHold?.();
+    this.receiveHold = watch ? this.init.recvEvd.hold() : undefined;
+  }
+
+  /** The same for requests alone: a keep-alive's probe is under way. */
+  watchRequests(watch: boolean): void {
+    if (watch === (this.requestHold !== undefined)) return;
+    this.requestHold?.();
+    this.requestHold = watch ? this.init.requestEvd.hold() : undefined;
+  }
+
+  /** While true, failed completions are taken in even if nothing takes the EVD's events. */
+  private watchFailures(watch: boolean): void {
+    for (const end of this.vigils ?? []) end();
+    this.vigils = watch ? this.dtoEvds().map((evd) => evd.watchFailures()) : undefined;
+  }
+
+  post(name: ConnectionEventName, details: ConnectionEventDetails, before: boolean): void {
+    const { privateData, detail, cause, flightRecord } = details;
+    const event: ConnectionEvent = {
+      type: 'connection',
+      number: DatEventNumber[name],
+      ep: this.ep,
+      privateData,
+      ...(details.rejectReason !== undefined && { rejectReason: details.rejectReason }),
+      ...(detail !== '' && { reason: detail }),
+      ...(cause !== undefined && { cause }),
+      ...(name === 'BROKEN' && { flightRecord }),
+    };
+    this.init.connectEvd.post(event, before ? 'here' : 'after');
+  }
+
+  postBrokenAsync(reason: string): void {
+    this.ia.reportAsync(epBrokenEvent(this.ep, `endpoint ${this.ep.id}: ${reason}`));
+  }
+
+  /** More receives are held than the soft high watermark. */
+  postWatermark(count: number, mark: number): void {
+    this.ia.reportAsync({
+      type: 'async-error',
+      number: DatEventNumber.ASYNC_PROVIDER_INTERNAL_ERROR,
+      object: this.ep,
+      reason: AsyncErrorReason.EP.SRQ_SOFT_HIGH_WATERMARK,
+      message: `endpoint ${this.ep.id}: ${count} receives: the soft high watermark is ${mark}`,
+    });
+  }
+
+  onTransition(from: EpStateName, to: EpStateName): void {
+    this.ia.context.logger.debug(`ep ${this.ep.id}: ${from} -> ${to}`);
+    this.states?.set(to);
+  }
+
+  onQueuePairEvent(event: AsyncEventType, connection: EpConnection): void {
+    if (event === AsyncEventTypes.QP_LAST_WQE_REACHED) {
+      connection.onLastReceive();
+      return;
+    }
+    const reason = causeOfEvent(event);
+    if (reason !== undefined) connection.onQueuePairError(reason);
+    else this.ia.context.logger.debug(`ep ${this.ep.id}: ${nameOf(AsyncEventTypes, event)}`);
+  }
+
+  /** The state, now and whenever it changes. @param state the present one */
+  statesFrom(state: EpStateName): Observable<EpStateName> {
+    const onWatched = (isWatched: boolean): void => this.watchFailures(isWatched);
+    this.states ??= new PresentValue(state, this.ia.context.scheduler, onWatched);
+    if (this.ep.isFreed) this.states.complete();
+    return this.states.stream$;
+  }
+
+  /** Of those event dispatchers, the one that is private. */
+  stream<E extends DatEvent>(operation: string, ...evds: readonly Evd[]): Observable<E> {
+    const own = evds.find((evd) => this.init.privateEvds.includes(evd));
+    return streamOf<E>(operation, own ?? (evds[0] as Evd), own !== undefined);
+  }
+
+  private dtoEvds(): Evd[] {
+    return [...new Set([this.init.recvEvd, this.init.requestEvd])];
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * keepAliveMs: finds out whether the peer of an idle connection is still there. A peer whose
+ * process was killed, or whose machine is off, sends nothing any more, and a consumer that only
+ * waits for it would wait for ever. So after a time without a sign of life an empty RDMA write asks
+ * for an acknowledgement; it is the queue pair's own retries that give the peer up.
+ */
+import { TimerEntry, type Timers } from '../../spi/index.js';
+import type { EpQueues } from '../work/queues.js';
+
+/** Looks in a time of `keepAliveMs`: so far may the silence be under-estimated. */
+const LOOKS = 4;
+
+/** What it needs of its endpoint. */
+export interface KeepAlivePorts {
+  readonly keepAliveMs: number;
+  /** Of the present life. */
+  readonly queues: EpQueues;
+  readonly timers: Timers;
+  nowUs(): number;
+  /** Completions that have come become known now: one of them may end the connection. */
+  takeInCompletions(): void;
+  /** While true, failed requests become known even if no consumer asks. */
+  watchRequests(watch: boolean): void;
+}
+
+/** Runs while the endpoint is CONNECTED. Its timer is no reason for the process to live. */
+export class EpKeepAlive extends TimerEntry {
+  private running = false;
+  private heard = 0;
+  /** Looks without a sign of life. */
+  private quiet = 0;
+
+  constructor(private readonly ports: KeepAlivePorts) {
+    super();
+  }
+
+  start(): void {
+    this.running = true;
+    this.onHeard(this.ports.queues.lifeSign());
+    this.lookAgain();
+  }
+
+  stop(): void {
+    if (!this.running) return;
+    this.running = false;
+    this.ports.timers.stop(this);
+    this.ports.watchRequests(false);
+  }
+
+  override expire(): void {
+    this.ports.takeInCompletions();
+    if (!this.running) return;
+    const heard = this.ports.queues.lifeSign();
+    if (heard !== this.heard) this.onHeard(heard);
+    else if (++this.quiet >= LOOKS - 1) this.ask();
+    if (this.running) this.lookAgain();
+  }
+
+  private onHeard(heard: number): void {
+    this.heard = heard;
+    this.quiet = 0;
+    this.ports.watchRequests(false);
+  }
+
+  /** A request that is under way asks already: only its failure has to be seen. */
+  private ask(): void {
+    const { queues } = this.ports;
+    this.ports.watchRequests(true);
+    // What looking found may have ended the connection.
+    if (!this.running) this.ports.watchRequests(false);
+    if (!this.running || queues.sends.awaitsCompletion) return;
+    try {
+      queues.postProbe();
+    } catch {
+      // The device is gone, and says so itself.
+      this.stop();
+    }
+  }
+
+  private lookAgain(): void {
+    const { ports } = this;
+    ports.timers.start(this, ports.nowUs() + (ports.keepAliveMs * 1000) / LOOKS);
+  }
+}

@@ -1,0 +1,125 @@
+/** dat_ep_modify, up to the point where something changes: what the endpoint is to be made of. */
+import { DatError } from '../../errors/index.js';
+import type { Evd } from '../../evd/index.js';
+import { type EpAttributeOptions, epAttributes } from './attributes.js';
+import { checkCompletionModel } from '../work/completion-flags.js';
+import { EP_ATTRIBUTE_FIELDS, EP_FIELDS, type Modifiable } from './modify-table.js';
+import type { EpQueues } from '../work/queues.js';
+import type { EpInit } from './types.js';
+import { checkOptions, invalid } from '../common/guards.js';
+import { checkHandle } from '../common/handle.js';
+import type { Ia } from '../ia/ia.js';
+import type { EvdUse } from '../common/private-evd.js';
+import { Pz } from '../memory/pz.js';
+
+/** What `ep.modify` takes; what is absent stays as it is. */
+export interface ModifyOptions {
+  readonly pz?: Pz;
+  readonly recvEvd?: Evd;
+  readonly requestEvd?: Evd;
+  readonly connectEvd?: Evd;
+  readonly attributes?: EpAttributeOptions;
+}
+
+/** The endpoint as it is. */
+export interface ModifyScope {
+  readonly init: EpInit;
+  readonly ia: Ia;
+  readonly queues: EpQueues;
+  /** @throws DatError DAT_INVALID_STATE */
+  checkLegal(call: Exclude<Modifiable, 'never'>): void;
+}
+
+export interface Modification {
+  readonly next: EpInit;
+  /** The queue pair has to be made anew. */
+  readonly rebuild: boolean;
+}
+
+const OPTIONS_POSITION = 3;
+const KNOWN = [...Object.keys(EP_FIELDS), 'attributes'];
+const EVDS = [
+  ['recvEvd', 'recv'],
+  ['requestEvd', 'request'],
+  ['connectEvd', 'connect'],
+] as const satisfies readonly (readonly [keyof ModifyOptions, EvdUse])[];
+
+/** @throws DatError for anything that cannot be */
+export function modifiedInit(
+  operation: string,
+  options: ModifyOptions,
+  scope: ModifyScope,
+): Modification {
+  checkOptions(operation, OPTIONS_POSITION, options, KNOWN);
+  const given: ModifyOptions = options;
+  const { init, ia } = scope;
+  const rules = rulesOf(operation, options);
+  for (const { name, when } of rules) {
+    if (when === 'never') throw readOnly(operation, name);
+    scope.checkLegal(when);
+  }
+  if (options.pz !== undefined) checkHandle(operation, Pz, 'PZ', options.pz, ia);
+  for (const [name, use] of EVDS) ia.checkEvdOption(operation, use, given[name]);
+  const device = ia.context.device.attributes;
+  const attributes = epAttributes(operation, given.attributes ?? {}, device, init.attributes);
+  const { recvEvd, requestEvd, connectEvd } = { ...init, ...defined(given) };
+  checkCompletionModel(operation, attributes, recvEvd, requestEvd);
+  checkPosted(operation, scope.queues, attributes.maxRecvDtos, attributes.maxRecvIov);
+  const used = [recvEvd, requestEvd, connectEvd];
+  const next: EpInit = {
+    ...init,
+    pz: options.pz ?? init.pz,
+    recvEvd,
+    requestEvd,
+    connectEvd,
+    attributes,
+    privateEvds: init.privateEvds.filter((evd) => used.includes(evd)),
+  };
+  return { next, rebuild: rules.some(({ rebuilds }) => rebuilds) };
+}
+
+/** Fields that are given, with their rules; `undefined` is not given. */
+function rulesOf(
+  operation: string,
+  options: ModifyOptions,
+): { readonly name: string; readonly when: Modifiable; readonly rebuilds: boolean }[] {
+  const { attributes, ...fields } = options;
+  if (attributes !== undefined) {
+    checkOptions(operation, OPTIONS_POSITION, attributes, Object.keys(EP_ATTRIBUTE_FIELDS));
+  }
+  const pick = <T extends string, R>(rules: Readonly<Record<T, R>>, given: object): (R & Named)[] =>
+    Object.entries(given)
+      .filter(([, value]) => value !== undefined)
+      .map(([name]) => ({ name, ...rules[name as T] }));
+  return [...pick(EP_FIELDS, fields), ...pick(EP_ATTRIBUTE_FIELDS, attributes ?? {})];
+}
+
+interface Named {
+  readonly name: string;
+}
+
+function defined<T extends object>(options: T): Partial<T> {
+  const entries = Object.entries(options).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as Partial<T>;
+}
+
+/** Receives that are posted have to fit. */
+function checkPosted(operation: string, queues: EpQueues, dtos: number, iov: number): void {
+  const { outstanding, widest } = queues.receives;
+  const check = (name: string, value: number, least: number): void => {
+    if (value >= least) return;
+    const expected = `at least ${least}: so much is posted`;
+    throw invalid(operation, OPTIONS_POSITION, `attributes.${name}`, value, expected);
+  };
+  check('maxRecvDtos', dtos, outstanding);
+  check('maxRecvIov', iov, widest);
+}
+
+function readOnly(operation: string, name: string): DatError {
+  return new DatError('DAT_INVALID_PARAMETER', {
+    subtype: 'DAT_INVALID_ARG2',
+    operation,
+    message: `${name} of an endpoint cannot be changed`,
+    value: name,
+  });
+}

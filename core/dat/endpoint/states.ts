@@ -1,0 +1,212 @@
+/**
+ * Endpoint states as data (DAT facts 2.2): DAT's names and numbers, which call is legal in which
+ * state, and the subtype of DAT_INVALID_STATE that names a state.
+ *
+ * One deviation, ours on purpose (mailing list, June 2006): requests are legal in
+ * COMPLETION_PENDING. They wait in the send queue, whose doorbell is withheld until the connection
+ * is established.
+ */
+import type { DatSubtype } from '../../errors/index.js';
+
+/** DAT_EP_STATE. */
+export const EpState = {
+  UNCONNECTED: 0,
+  UNCONFIGURED_UNCONNECTED: 1,
+  RESERVED: 2,
+  UNCONFIGURED_RESERVED: 3,
+  PASSIVE_CONNECTION_PENDING: 4,
+  UNCONFIGURED_PASSIVE: 5,
+  ACTIVE_CONNECTION_PENDING: 6,
+  TENTATIVE_CONNECTION_PENDING: 7,
+  UNCONFIGURED_TENTATIVE: 8,
+  CONNECTED: 9,
+  DISCONNECT_PENDING: 10,
+  DISCONNECTED: 11,
+  COMPLETION_PENDING: 12,
+  CONNECTED_SINGLE_PATH: 13,
+  CONNECTED_MULTI_PATH: 14,
+} as const;
+
+/** The states that an endpoint of ours enters. */
+export type EpStateName =
+  | 'UNCONNECTED'
+  | 'RESERVED'
+  | 'PASSIVE_CONNECTION_PENDING'
+  | 'ACTIVE_CONNECTION_PENDING'
+  | 'TENTATIVE_CONNECTION_PENDING'
+  | 'COMPLETION_PENDING'
+  | 'CONNECTED'
+  | 'DISCONNECT_PENDING'
+  | 'DISCONNECTED';
+
+/** Where an endpoint begins: made by the consumer, or by the provider for a request. */
+export type EpInitialState = Extract<EpStateName, 'UNCONNECTED' | 'TENTATIVE_CONNECTION_PENDING'>;
+
+/** Calls, as far as their legality depends on the state. */
+export type EpCall =
+  | 'postReceive'
+  /** Sends, RDMA and atomics alike. */
+  | 'postRequest'
+  | 'bindRmr'
+  /** `connect`, `dupConnect` and `commonConnect`. */
+  | 'connect'
+  /** A reserved service point takes the endpoint. */
+  | 'reserve'
+  | 'accept'
+  | 'disconnectGraceful'
+  | 'disconnectAbrupt'
+  | 'reset'
+  | 'free'
+  /** `ep.modify`, by what is modified: see ep-modify-table.ts. */
+  | 'modifyPz'
+  | 'modifyAttributes'
+  | 'modifyTransport'
+  /** `query`, `getStatus`, `recvQuery`, `counters`, `setWatermark`. */
+  | 'query';
+
+/**
+ * legal; illegal (DAT_INVALID_STATE); no-op; flushed: taken, and completed as flushed at once;
+ * withheld: taken, and sent when the connection is established.
+ */
+export type Legality = 'legal' | 'illegal' | 'no-op' | 'flushed' | 'withheld';
+
+/** What a state allows. */
+export interface EpStateRule {
+  /** Subtype of DAT_INVALID_STATE in this state. */
+  readonly subtype: DatSubtype;
+  readonly calls: Readonly<Record<EpCall, Legality>>;
+}
+
+type Row = readonly [StateSubtype, ...Legality[]];
+/** A subtype of DAT_INVALID_STATE that names a state, without that prefix. */
+type StateSubtype = DatSubtype extends infer S
+  ? S extends `DAT_INVALID_STATE_${infer Name}`
+    ? Name
+    : never
+  : never;
+
+const Y = 'legal';
+const NO = 'illegal';
+const N = 'no-op';
+const F = 'flushed';
+const W = 'withheld';
+
+const COLUMNS = [
+  'postReceive',
+  'postRequest',
+  'bindRmr',
+  'connect',
+  'reserve',
+  'accept',
+  'disconnectGraceful',
+  'disconnectAbrupt',
+  'reset',
+  'free',
+] as const satisfies readonly EpCall[];
+
+// prettier-ignore
+const ROWS: Readonly<Record<EpStateName, Row>> = {
+  //                                                    recv req bind con rsv acc dgr dab rst free
+  UNCONNECTED:                  ['EP_UNCONNECTED',     Y,  NO, NO,  Y,  Y,  Y,  NO, NO, N,  Y],
+  RESERVED:                     ['EP_RESERVED',        Y,  NO, NO,  NO, NO, NO, NO, NO, NO, NO],
+  PASSIVE_CONNECTION_PENDING:   ['EP_PASSCONNPENDING', Y,  NO, NO,  NO, NO, Y,  NO, NO, NO, NO],
+  ACTIVE_CONNECTION_PENDING:    ['EP_ACTCONNPENDING',  Y,  NO, NO,  NO, NO, NO, Y,  Y,  NO, Y],
+  TENTATIVE_CONNECTION_PENDING: ['EP_TENTCONNPENDING', Y,  NO, NO,  NO, NO, Y,  NO, NO, NO, NO],
+  COMPLETION_PENDING:           ['EP_COMPLPENDING',    Y,  W,  W,   NO, NO, NO, Y,  Y,  NO, Y],
+  CONNECTED:                    ['EP_CONNECTED',       Y,  Y,  Y,   NO, NO, NO, Y,  Y,  NO, Y],
+  DISCONNECT_PENDING:           ['EP_DISCPENDING',     Y,  NO, NO,  NO, NO, NO, N,  Y,  NO, Y],
+  DISCONNECTED:                 ['EP_DISCONNECTED',    F,  F,  F,   NO, NO, NO, N,  N,  Y,  Y],
+};
+
+/** `ep.modify`, where it is legal; each state is legal for `query`. */
+const MODIFIABLE_IN: Readonly<Record<Extract<EpCall, `modify${string}`>, readonly EpStateName[]>> =
+  {
+    modifyPz: ['UNCONNECTED', 'TENTATIVE_CONNECTION_PENDING'],
+    modifyAttributes: [
+      'UNCONNECTED',
+      'RESERVED',
+      'PASSIVE_CONNECTION_PENDING',
+      'TENTATIVE_CONNECTION_PENDING',
+    ],
+    modifyTransport: ['UNCONNECTED'],
+  };
+
+function modifications(state: EpStateName): Record<keyof typeof MODIFIABLE_IN, Legality> {
+  const legality = (call: keyof typeof MODIFIABLE_IN): Legality =>
+    MODIFIABLE_IN[call].includes(state) ? Y : NO;
+  return {
+    modifyPz: legality('modifyPz'),
+    modifyAttributes: legality('modifyAttributes'),
+    modifyTransport: legality('modifyTransport'),
+  };
+}
+
+/** The table: state by state. */
+export const EP_STATES: Readonly<Record<EpStateName, EpStateRule>> = Object.fromEntries(
+  Object.entries(ROWS).map(([name, [subtype, ...cells]]) => [
+    name,
+    {
+      subtype: `DAT_INVALID_STATE_${subtype}`,
+      calls: {
+        ...Object.fromEntries(COLUMNS.map((call, i) => [call, cells[i] ?? NO])),
+        ...modifications(name as EpStateName),
+        query: Y,
+      },
+    },
+  ]),
+) as Record<EpStateName, EpStateRule>;
+
+/** What moves an endpoint; calls of the consumer are in `EpCall`. */
+export type EpTrigger =
+  | 'reserve'
+  | 'unreserve'
+  | 'request'
+  | 'reject'
+  | 'connect'
+  | 'accept'
+  | 'established'
+  | 'refused'
+  | 'disconnecting'
+  | 'ended'
+  | 'torn-down'
+  | 'reset';
+
+/**
+ * Where a trigger may start, and where it leads (DAT facts 2.2, transition table). A connect or
+ * accept that throws puts the endpoint back where it was. An endpoint that the provider makes for a
+ * request begins in TENTATIVE_CONNECTION_PENDING; its rejection ends it.
+ */
+export const EP_TRANSITIONS: Readonly<
+  Record<EpTrigger, { readonly from: readonly EpStateName[]; readonly to: EpStateName }>
+> = {
+  /** A reserved service point holds it; the service point is freed. */
+  reserve: { from: ['UNCONNECTED'], to: 'RESERVED' },
+  unreserve: { from: ['RESERVED'], to: 'UNCONNECTED' },
+  /** The request of the reserved service point has come; the consumer rejects it. */
+  request: { from: ['RESERVED'], to: 'PASSIVE_CONNECTION_PENDING' },
+  reject: { from: ['PASSIVE_CONNECTION_PENDING'], to: 'UNCONNECTED' },
+  connect: { from: ['UNCONNECTED'], to: 'ACTIVE_CONNECTION_PENDING' },
+  accept: {
+    from: ['UNCONNECTED', 'PASSIVE_CONNECTION_PENDING', 'TENTATIVE_CONNECTION_PENDING'],
+    to: 'COMPLETION_PENDING',
+  },
+  established: { from: ['ACTIVE_CONNECTION_PENDING', 'COMPLETION_PENDING'], to: 'CONNECTED' },
+  /** Rejected, unreachable, timed out, or the handshake failed. */
+  refused: { from: ['ACTIVE_CONNECTION_PENDING', 'COMPLETION_PENDING'], to: 'DISCONNECTED' },
+  /** An ordered disconnect: requests drain (graceful), then the rest is flushed. */
+  disconnecting: {
+    from: ['CONNECTED', 'ACTIVE_CONNECTION_PENDING', 'COMPLETION_PENDING'],
+    to: 'DISCONNECT_PENDING',
+  },
+  /** The peer disconnected, the connection broke, or the ordered disconnect is done. */
+  ended: {
+    from: ['ACTIVE_CONNECTION_PENDING', 'COMPLETION_PENDING', 'CONNECTED', 'DISCONNECT_PENDING'],
+    to: 'DISCONNECTED',
+  },
+  /** The adapter is closed while a service point or a request holds the endpoint. */
+  'torn-down': {
+    from: ['RESERVED', 'PASSIVE_CONNECTION_PENDING', 'TENTATIVE_CONNECTION_PENDING'],
+    to: 'DISCONNECTED',
+  },
+  reset: { from: ['DISCONNECTED'], to: 'UNCONNECTED' },
+};

@@ -1,0 +1,68 @@
+/** Plain data about endpoints. */
+import type { Evd } from '../../evd/index.js';
+import type { XrcDomain } from '../../spi/index.js';
+import type { EpAttributes } from './attributes.js';
+import type { EpInitialState, EpStateName } from './states.js';
+import type { Ia } from '../ia/ia.js';
+import type { Pz } from '../memory/pz.js';
+import type { Srq } from '../srq/srq.js';
+
+/** What an endpoint is made of: the event dispatchers are there, given or private. */
+export interface EpInit {
+  readonly pz: Pz;
+  readonly recvEvd: Evd;
+  readonly requestEvd: Evd;
+  readonly connectEvd: Evd;
+  /** The private ones of these, offered as streams and freed with the endpoint. */
+  readonly privateEvds: readonly Evd[];
+  readonly srq: Srq | undefined;
+  /** An XRC initiator: the domain that makes its queue pair. */
+  readonly xrc?: XrcDomain;
+  readonly attributes: EpAttributes;
+  /** Default UNCONNECTED. */
+  readonly initialState?: EpInitialState;
+}
+
+/** What `ep.query()` tells (DAT_EP_PARAM). */
+export interface EpParameters {
+  readonly ia: Ia;
+  readonly state: EpStateName;
+  /** DAT_EP_STATE. */
+  readonly stateNumber: number;
+  readonly pz: Pz;
+  /** Receives come from here. */
+  readonly srq: Srq | undefined;
+  readonly recvEvd: Evd;
+  readonly requestEvd: Evd;
+  readonly connectEvd: Evd;
+  readonly attributes: EpAttributes;
+  readonly localAddress: string;
+  /** Of the present or last connection. */
+  readonly remoteAddress: string | undefined;
+  /** What it connected to; undefined when it has accepted. */
+  readonly remoteConnQual: number | undefined;
+  /** As armed with `setWatermark`; Infinity when not. */
+  readonly softWatermark: number;
+  readonly hardWatermark: number;
+  /** Queue pair number; another one after each reset. */
+  readonly qpn: number;
+}
+
+/** What `ep.getStatus()` tells. */
+export interface EpStatus {
+  readonly state: EpStateName;
+  /** No receive (no request) is outstanding. */
+  readonly recvIdle: boolean;
+  readonly requestIdle: boolean;
+}
+
+/**
+ * What `ep.recvQuery()` tells; undefined (DAT_VALUE_UNKNOWN) with a shared receive queue where the
+ * provider does not know it, as verbs do not.
+ */
+export interface EpReceives {
+  /** Allocated to the endpoint and not completed. */
+  readonly buffersAllocated: number | undefined;
+  /** Receives that complete, at most, if all messages under way arrive. */
+  readonly bufferSpan: number | undefined;
+}

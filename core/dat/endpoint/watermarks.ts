@@ -1,0 +1,41 @@
+/**
+ * High watermarks of the receives that an endpoint holds (dat_ep_set_watermark). The soft one tells
+ * once per setting; the hard one breaks the connection.
+ */
+import { invalid } from '../common/guards.js';
+
+/** What passing a mark leads to. */
+export interface WatermarkActions {
+  onSoft(count: number, mark: number): void;
+  onHard(count: number, mark: number): void;
+}
+
+export class EpWatermarks {
+  /** @param soft, hard Infinity when it is not armed */
+  constructor(
+    public soft: number,
+    readonly hard: number,
+    private readonly actions: WatermarkActions,
+  ) {}
+
+  /** The endpoint holds that many receives now. */
+  look(count: number): void {
+    if (count > this.soft) {
+      const mark = this.soft;
+      this.soft = Infinity;
+      this.actions.onSoft(count, mark);
+    }
+    if (count > this.hard) this.actions.onHard(count, this.hard);
+  }
+}
+
+/** @throws DatError DAT_INVALID_PARAMETER unless a count, or Infinity (DAT_WATERMARK_INFINITE) */
+export function checkWatermark(
+  operation: string,
+  position: number,
+  name: string,
+  value: unknown,
+): void {
+  if (value === Infinity || (Number.isSafeInteger(value) && (value as number) >= 0)) return;
+  throw invalid(operation, position, name, value, 'an integer from 0 on, or Infinity');
+}

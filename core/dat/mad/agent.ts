@@ -1,0 +1,314 @@
+/** An agent for management datagrams, as `ia.mad.registerAgent` makes it. */
+import { DatError, spiCall, toDatError } from '../../errors/index.js';
+import {
+  GSI_QKEY,
+  type Gid,
+  ipFromGid,
+  type MadAgent as ModuleAgent,
+  type MadHeader,
+  type MadModule,
+  type MadSendHandle,
+  type MadSendResult,
+  type ReceivedMad,
+  WcStatus,
+} from '../../spi/index.js';
+import { Inbox, type Observable } from '../../stream/index.js';
+import { interruptedError } from '../../evd/queue/waiter.js';
+import type { IaContext } from '../common/context.js';
+import {
+  checkMadRequest,
+  checkMadRespond,
+  checkMadSend,
+  type CheckedSend,
+  type MadRequestOptions,
+  type MadRespondOptions,
+  type MadSendOptions,
+} from './checks.js';
+import {
+  answeredTwice,
+  failureOf,
+  type ManagementDatagram,
+  type ManagementRequest,
+} from './datagram.js';
+import { composeMad, type MadFormat, readMad } from './message.js';
+
+/** @internal what an agent is made of */
+export interface ManagementAgentInit {
+  readonly id: number;
+  readonly context: IaContext;
+  readonly module: MadModule;
+  readonly format: MadFormat;
+  readonly classVersion: number;
+  readonly methods: readonly number[];
+  readonly onRequest: ((request: ManagementRequest) => void | Promise<void>) | undefined;
+  readonly queueLength: number;
+  readonly onUnregister: (agent: ManagementAgent) => void;
+}
+
+interface Pending {
+  readonly settle: (result: MadSendResult) => void;
+  response: ManagementDatagram | undefined;
+}
+
+const RESPONSE_BIT = 0x80;
+const RESPOND = 'request.respond';
+
+/** Made by `ia.mad.registerAgent()`. With methods, keeps the process alive until unregistered. */
+export class ManagementAgent {
+  readonly id: number;
+  /** Requests that found no room in the queue, or nobody to have them. */
+  droppedRequests = 0;
+  private readonly agent: ModuleAgent;
+  private readonly inbox: Inbox<ManagementRequest>;
+  private readonly pending = new Map<number, Pending>();
+  private nextTransaction: number;
+  private ended: Promise<void> | undefined;
+
+  /** @internal */
+  constructor(private readonly init: ManagementAgentInit) {
+    const { context, module, format, classVersion, methods, queueLength } = init;
+    this.id = init.id;
+    this.nextTransaction = context.random.u32();
+    this.inbox = new Inbox('agent.requests$', queueLength, context.scheduler);
+    this.agent = spiCall({ operation: 'ia.mad.registerAgent' }, () =>
+      module.registerAgent({
+        managementClass: format.managementClass,
+        classVersion,
+        methods,
+        rmpp: format.rmpp,
+        ...(format.oui === undefined ? {} : { oui: format.oui }),
+        onReceive: (received) => this.onReceive(received),
+        onSend: (result) => this.pending.get(result.handle.context as number)?.settle(result),
+      }),
+    );
+    if (methods.length > 0) context.processHold.retain();
+  }
+
+  /** Requests to this agent, if it was registered without `onRequest`. One subscriber. */
+  get requests$(): Observable<ManagementRequest> {
+    return this.inbox.stream$;
+  }
+
+  /**
+   * Sends a datagram that expects no response. Resolves when it has been sent; with RMPP, when it
+   * has arrived.
+   * @throws DatError (rejects) DAT_INVALID_PARAMETER, DAT_LENGTH_ERROR, DAT_INVALID_ADDRESS,
+   * DAT_INVALID_HANDLE (unregistered), DAT_TIMEOUT_EXPIRED (no ACK), DAT_ABORT (unregistered, IA
+   * closed or device gone meanwhile), DAT_INTERNAL_ERROR (the peer ended the transfer, or the
+   * request failed)
+   */
+  async send(options: MadSendOptions): Promise<void> {
+    const operation = 'agent.send';
+    this.begin(operation, options);
+    await this.post(operation, checkMadSend(operation, options, this.init.format), 0, undefined);
+  }
+
+  /**
+   * Sends a request, and resolves with the response.
+   * @throws DatError (rejects) as `send`; DAT_TIMEOUT_EXPIRED: no response to any of the retries;
+   * DAT_INTERRUPTED_CALL when `signal` fires
+   */
+  async request(options: MadRequestOptions): Promise<ManagementDatagram> {
+    const operation = 'agent.request';
+    this.begin(operation, options);
+    const checked = checkMadRequest(operation, options, this.init.format);
+    const { timeoutMs, signal } = checked;
+    if (signal?.aborted === true) throw interruptedError(operation, signal);
+    const response = await this.post(operation, checked, timeoutMs * 1000, signal);
+    if (response) return response;
+    throw new DatError('DAT_INTERNAL_ERROR', { operation, message: 'the response is missing' });
+  }
+
+  /**
+   * Ends the agent: nothing is received any more, what is outstanding is returned (DAT_ABORT).
+   * Resolves when everything has been. Again is a no-op.
+   */
+  unregister(): Promise<void> {
+    const { context, methods, onUnregister } = this.init;
+    if (this.ended === undefined) {
+      context.trace?.('agent.unregister', { agent: this.id });
+      this.ended = this.agent.unregister().then(() => this.inbox.complete());
+      onUnregister(this);
+      if (methods.length > 0) context.processHold.release();
+    }
+    return this.ended;
+  }
+
+  /** Unregisters. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.unregister();
+  }
+
+  private begin(operation: string, options: Partial<MadSendOptions> | undefined): void {
+    this.init.context.trace?.(operation, { agent: this.id, address: options?.address });
+    this.checkRegistered(operation);
+  }
+
+  private checkRegistered(operation: string): void {
+    if (this.ended === undefined) return;
+    throw new DatError('DAT_INVALID_HANDLE', {
+      operation,
+      message: `agent ${this.id} has been unregistered`,
+      value: this,
+    });
+  }
+
+  private post(
+    operation: string,
+    send: CheckedSend,
+    timeoutUs: number,
+    signal: AbortSignal | undefined,
+  ): Promise<ManagementDatagram | undefined> {
+    const { method, attributeId, attributeModifier } = send;
+    const transactionIdLo = this.newTransaction();
+    const header = this.headerOf({
+      method,
+      attributeId,
+      attributeModifier,
+      transactionIdHi: this.agent.hiTid,
+      transactionIdLo,
+    });
+    return this.launch(operation, header, send, timeoutUs, signal);
+  }
+
+  private headerOf(
+    fields: Partial<MadHeader> &
+      Pick<MadHeader, 'method' | 'attributeId' | 'transactionIdHi' | 'transactionIdLo'>,
+  ): MadHeader {
+    const { format, classVersion } = this.init;
+    return {
+      baseVersion: 1,
+      managementClass: format.managementClass,
+      classVersion,
+      status: 0,
+      classSpecific: 0,
+      attributeModifier: 0,
+      ...fields,
+    };
+  }
+
+  /** Posts it, and settles when it is reported. */
+  private async launch(
+    operation: string,
+    header: MadHeader,
+    { gid, qpn, data, retries }: Pick<CheckedSend, 'gid' | 'qpn' | 'data' | 'retries'>,
+    timeoutUs: number,
+    signal: AbortSignal | undefined,
+  ): Promise<ManagementDatagram | undefined> {
+    const { context, format } = this.init;
+    const mad = composeMad(format, header, data);
+    const key = this.newTransaction();
+    const destination = this.destinationOf(operation, gid, qpn);
+    return new Promise((resolve, reject) => {
+      let handle: MadSendHandle | undefined;
+      const onAbort = (): void => void (handle && this.agent.cancel(handle));
+      const settle = (result: MadSendResult): void => {
+        const response = this.pending.get(key)?.response;
+        this.pending.delete(key);
+        signal?.removeEventListener('abort', onAbort);
+        context.processHold.release();
+        if (result.status === WcStatus.SUCCESS) resolve(response);
+        else if (signal?.aborted === true) reject(interruptedError(operation, signal));
+        else reject(failureOf(operation, result));
+      };
+      this.pending.set(key, { settle, response: undefined });
+      context.processHold.retain();
+      try {
+        handle = spiCall({ operation, map: GONE }, () =>
+          this.agent.send({ destination, data: mad, timeoutUs, retries, context: key }),
+        );
+        signal?.addEventListener('abort', onAbort, { once: true });
+      } catch (error) {
+        this.pending.delete(key);
+        context.processHold.release();
+        throw error;
+      }
+    });
+  }
+
+  private destinationOf(
+    operation: string,
+    gid: Gid,
+    qpn: number,
+  ): { gid: Gid; localGidIndex: number; qpn: number; qkey: number } {
+    const { gids } = this.init.context.device;
+    const isIpv4 = !ipFromGid(gid).includes(':');
+    const localGidIndex = gids.findIndex((own) => !ipFromGid(own).includes(':') === isIpv4);
+    if (localGidIndex >= 0) return { gid, localGidIndex, qpn, qkey: GSI_QKEY };
+    throw new DatError('DAT_INVALID_ADDRESS', {
+      subtype: 'DAT_INVALID_ADDRESS_UNREACHABLE',
+      operation,
+      message: `the device has no ${isIpv4 ? 'IPv4' : 'IPv6'} address to send from`,
+      value: ipFromGid(gid),
+    });
+  }
+
+  private onReceive({ data, source, request }: ReceivedMad): void {
+    const mad = readMad(this.init.format, data);
+    if (!mad) return;
+    const { method, status, attributeId, attributeModifier } = mad.header;
+    const address = ipFromGid(source.gid);
+    const datagram = { address, method, status, attributeId, attributeModifier, data: mad.data };
+    if (request) {
+      const pending = this.pending.get(request.context as number);
+      if (pending) pending.response = datagram;
+    } else this.offer(this.requestOf(datagram, mad.header, source));
+  }
+
+  private requestOf(
+    datagram: ManagementDatagram,
+    header: MadHeader,
+    source: ReceivedMad['source'],
+  ): ManagementRequest {
+    let answered = false;
+    return {
+      ...datagram,
+      respond: (options = {}) => {
+        if (answered) return Promise.reject(answeredTwice());
+        let checked: ReturnType<typeof checkMadRespond>;
+        try {
+          checked = this.checkAnswer(options);
+        } catch (error) {
+          return Promise.reject(toDatError(error, { operation: RESPOND }));
+        }
+        answered = true;
+        const { status, attributeModifier = header.attributeModifier, data, retries } = checked;
+        const method = header.method | RESPONSE_BIT;
+        const response = { ...header, method, status, attributeModifier };
+        return this.answer(response, { ...source, data, retries });
+      },
+    };
+  }
+
+  /** Who does not look whether his answer arrives is not to end by an unhandled rejection. */
+  private answer(
+    response: MadHeader,
+    send: Pick<CheckedSend, 'gid' | 'qpn' | 'data' | 'retries'>,
+  ): Promise<void> {
+    const sent = this.launch(RESPOND, response, send, 0, undefined).then(() => undefined);
+    sent.catch(() => undefined);
+    return sent;
+  }
+
+  private checkAnswer(options: MadRespondOptions): ReturnType<typeof checkMadRespond> {
+    this.checkRegistered(RESPOND);
+    return checkMadRespond(RESPOND, options, this.init.format);
+  }
+
+  private offer(request: ManagementRequest): void {
+    const { onRequest, context } = this.init;
+    if (onRequest) {
+      const running = onRequest(request);
+      running?.catch((error: unknown) => {
+        context.logger.error('a handler of requests to a MAD agent rejected', { error });
+      });
+    } else if (!this.inbox.push(request)) this.droppedRequests++;
+  }
+
+  private newTransaction(): number {
+    this.nextTransaction = (this.nextTransaction + 1) >>> 0;
+    return this.nextTransaction;
+  }
+}
+
+const GONE = { ENODEV: ['DAT_ABORT'] } as const;

@@ -1,0 +1,121 @@
+/** Management datagrams for applications: `ia.mad`. */
+import { DatError } from '../../errors/index.js';
+import type { MadModule } from '../../spi/index.js';
+import type { IaContext } from '../common/context.js';
+import { checkInteger, checkOptions, invalid } from '../common/guards.js';
+import { nextHandleId } from '../common/handle.js';
+import { ManagementAgent } from './agent.js';
+import type { ManagementRequest } from './datagram.js';
+
+/** What `ia.mad.registerAgent` takes. */
+export interface ManagementAgentOptions {
+  /** 0x30 to 0x4F are for vendors, with an OUI; 0x09 to 0x0F without. */
+  readonly managementClass: number;
+  /** Default 1. */
+  readonly classVersion?: number;
+  /** Methods, 0 to 127, whose requests come to this agent; default none: one that only asks. */
+  readonly methods?: readonly number[];
+  /** 24 bits; for classes 0x30 to 0x4F. */
+  readonly oui?: number;
+  /** Data of any length in segments, acknowledged; for classes that have it (0x30 to 0x4F do). */
+  readonly rmpp?: boolean;
+  /** Takes requests in place of `agent.requests$`. Runs in the pump, or later if it is async. */
+  readonly onRequest?: (request: ManagementRequest) => void | Promise<void>;
+  /** Requests that wait for a subscriber; default 64, further ones are dropped. */
+  readonly queueLength?: number;
+}
+
+const KNOWN = [
+  'managementClass',
+  'classVersion',
+  'methods',
+  'oui',
+  'rmpp',
+  'onRequest',
+  'queueLength',
+];
+const DEFAULT_QUEUE_LENGTH = 64;
+const MAX_QUEUE_LENGTH = 65_536;
+
+/** The agents of one interface adapter. They end with it. */
+export class IaMad {
+  private readonly agents = new Set<ManagementAgent>();
+
+  /** @internal */
+  constructor(
+    private readonly context: IaContext,
+    private readonly module: () => MadModule | undefined,
+    private readonly assertOpen: (operation: string) => void,
+  ) {}
+
+  /** @internal agents that are registered */
+  get size(): number {
+    return this.agents.size;
+  }
+
+  /**
+   * Registers an agent for a class of management datagrams (openib-general, October 2004).
+   * @throws DatError DAT_INVALID_PARAMETER (also when another agent has one of the methods),
+   * DAT_MODEL_NOT_SUPPORTED (the provider has no MAD module)
+   */
+  registerAgent(options: ManagementAgentOptions): ManagementAgent {
+    const operation = 'ia.mad.registerAgent';
+    this.assertOpen(operation);
+    checkAgentOptions(operation, options);
+    const { managementClass, classVersion = 1, methods = [], oui, rmpp = false } = options;
+    const { queueLength = DEFAULT_QUEUE_LENGTH, onRequest } = options;
+    this.context.trace?.(operation, { managementClass, methods: methods.join(' '), rmpp });
+    const agent = new ManagementAgent({
+      id: nextHandleId(),
+      context: this.context,
+      module: this.resolve(operation),
+      format: { managementClass, oui, rmpp },
+      classVersion,
+      methods: [...methods],
+      onRequest,
+      queueLength,
+      onUnregister: (leaving) => this.agents.delete(leaving),
+    });
+    this.agents.add(agent);
+    return agent;
+  }
+
+  /** @internal */
+  async unregisterAll(): Promise<void> {
+    await Promise.all([...this.agents].map((agent) => agent.unregister()));
+  }
+
+  private resolve(operation: string): MadModule {
+    const module = this.module();
+    if (module) return module;
+    throw new DatError('DAT_MODEL_NOT_SUPPORTED', {
+      operation,
+      message: `the provider of device ${this.context.device.name} has no MAD module`,
+    });
+  }
+}
+
+/** Types; ranges and conflicts are the module's to judge. */
+function checkAgentOptions(operation: string, options: ManagementAgentOptions): void {
+  checkOptions(operation, 1, options, KNOWN);
+  const { managementClass, classVersion, methods = [], oui, rmpp, onRequest } = options;
+  const { queueLength } = options;
+  checkInteger(operation, 1, 'managementClass', managementClass, 1, 255);
+  if (classVersion !== undefined) {
+    checkInteger(operation, 1, 'classVersion', classVersion, 0, 255);
+  }
+  if (!Array.isArray(methods)) throw invalid(operation, 1, 'methods', methods, 'an array');
+  for (const method of methods as readonly unknown[]) {
+    checkInteger(operation, 1, 'a method', method, 0, 127);
+  }
+  if (oui !== undefined) checkInteger(operation, 1, 'oui', oui, 1, 0xffffff);
+  if (rmpp !== undefined && typeof rmpp !== 'boolean') {
+    throw invalid(operation, 1, 'rmpp', rmpp, 'true or false');
+  }
+  if (onRequest !== undefined && typeof onRequest !== 'function') {
+    throw invalid(operation, 1, 'onRequest', onRequest, 'a function');
+  }
+  if (queueLength !== undefined) {
+    checkInteger(operation, 1, 'queueLength', queueLength, 1, MAX_QUEUE_LENGTH);
+  }
+}

@@ -1,0 +1,101 @@
+/** What regions are made of, and the checks of it. */
+import { DatError } from '../../errors/index.js';
+import { flagNames, MemPrivileges, VaType } from '../common/constants.js';
+import { checkBits, checkInteger, checkOneOf, checkOptions, invalid } from '../common/guards.js';
+import { checkHandle } from '../common/handle.js';
+import type { Ia } from '../ia/ia.js';
+import { PRIVILEGE_MASK } from '../common/privileges.js';
+import { Pz } from './pz.js';
+import { checkSharedName } from './shared-memory.js';
+import { Symbolic } from '../common/trace.js';
+
+/** What `ia.allocate` takes, and the base of the others. */
+export interface LmrOptions {
+  readonly pz: Pz;
+  /** Bit set of MemPrivileges; default LOCAL_READ | LOCAL_WRITE: no peer gets in. */
+  readonly privileges?: number;
+  /**
+   * VaType.VA (default): peers see the region at a random, page-aligned address. VaType.ZB: at 0.
+   */
+  readonly vaType?: number;
+}
+
+/** What `ia.createLmr` takes. */
+export interface CreateLmrOptions extends LmrOptions {
+  /**
+   * DAT_MEM_TYPE_SHARED_VIRTUAL: the name under which adapters of this process share the memory, 1
+   * to 40 bytes (DAT_LMR_COOKIE).
+   */
+  readonly sharedAs?: string | Uint8Array;
+}
+
+/** What `ia.mapFile` takes. */
+export interface MapFileOptions extends LmrOptions {
+  /** Default 0. */
+  readonly offsetBytes?: number;
+  /** Default: up to the end of the file. */
+  readonly lengthBytes?: number;
+  /**
+   * True (default): what is written goes to the file, which must be open for reading and writing.
+   * False: changes stay private (copy on write).
+   */
+  readonly shared?: boolean;
+}
+
+/** Checked, with defaults filled in. */
+export interface CheckedLmrOptions {
+  readonly pz: Pz;
+  readonly privileges: number;
+  readonly zeroBased: boolean;
+}
+
+const { LOCAL_READ, LOCAL_WRITE } = MemPrivileges;
+const DEFAULT_PRIVILEGES = LOCAL_READ | LOCAL_WRITE;
+const BASE = ['pz', 'privileges', 'vaType'];
+
+/** @param more keys that the call takes besides those of LmrOptions */
+export function checkLmrOptions(
+  operation: string,
+  ia: Ia,
+  options: LmrOptions,
+  more: readonly string[] = [],
+): CheckedLmrOptions {
+  checkOptions(operation, 5, options, [...BASE, ...more]);
+  const { pz, privileges = DEFAULT_PRIVILEGES, vaType = VaType.VA } = options;
+  checkHandle(operation, Pz, 'PZ', pz, ia);
+  const expected = `a bit set of ${flagNames(MemPrivileges, PRIVILEGE_MASK)}`;
+  checkBits(operation, 6, 'privileges', privileges, PRIVILEGE_MASK, expected);
+  checkOneOf(operation, 7, 'vaType', vaType, Object.values(VaType));
+  return { pz, privileges, zeroBased: vaType === VaType.ZB };
+}
+
+/** The key of the shared memory's name, if there is one. */
+export function checkSharedAs(operation: string, options: CreateLmrOptions): string | undefined {
+  const { sharedAs } = options;
+  return sharedAs === undefined ? undefined : checkSharedName(operation, 3, sharedAs);
+}
+
+/** @throws DatError DAT_INVALID_PARAMETER, DAT_MODEL_NOT_SUPPORTED */
+export function checkFileOptions(
+  operation: string,
+  fd: unknown,
+  { offsetBytes = 0, lengthBytes, shared = true }: MapFileOptions,
+): { fd: number; offsetBytes: number; lengthBytes: number | undefined; shared: boolean } {
+  checkInteger(operation, 2, 'fd', fd, 0, 2 ** 31 - 1);
+  checkInteger(operation, 3, 'offsetBytes', offsetBytes, 0, Number.MAX_SAFE_INTEGER);
+  if (lengthBytes !== undefined) {
+    checkInteger(operation, 4, 'lengthBytes', lengthBytes, 1, Number.MAX_SAFE_INTEGER);
+  }
+  if (typeof shared !== 'boolean') throw invalid(operation, 5, 'shared', shared, 'a boolean');
+  return { fd, offsetBytes, lengthBytes, shared };
+}
+
+/** The privileges that a call names, for its trace. */
+export function privilegesText(options: LmrOptions | undefined): Symbolic {
+  return new Symbolic(flagNames(MemPrivileges, options?.privileges ?? DEFAULT_PRIVILEGES));
+}
+
+/** @throws DatError always: why this provider, or any in user space, has no such thing */
+export function notSupported(operation: string, message: string, hint: string): DatError {
+  return new DatError('DAT_MODEL_NOT_SUPPORTED', { operation, message, hint });
+}

@@ -1,0 +1,71 @@
+/** Protection zone (dat_pz): endpoints use the memory of their own zone only. */
+import { inspect } from 'node:util';
+import { DatError, spiCall } from '../../errors/index.js';
+import type { ProtectionDomain } from '../../spi/index.js';
+import { DatHandle } from '../common/handle.js';
+import type { Ia } from '../ia/ia.js';
+
+/** What `pz.query()` tells (DAT_PZ_PARAM). */
+export interface PzParameters {
+  readonly ia: Ia;
+  /** Endpoints, regions, windows and shared receive queues that belong to it. */
+  readonly users: number;
+}
+
+/** Made by `ia.createPz()`. */
+export class Pz extends DatHandle {
+  readonly handleType = 'PZ';
+  /** @internal objects that refer to this zone */
+  users = 0;
+
+  /** @internal */
+  constructor(
+    readonly ia: Ia,
+    /** @internal */
+    readonly pd: ProtectionDomain,
+  ) {
+    super();
+  }
+
+  /** dat_pz_query. */
+  query(): PzParameters {
+    this.assertLive('pz.query');
+    const { ia, users } = this;
+    return { ia, users };
+  }
+
+  /**
+   * Frees the zone (dat_pz_free).
+   * @throws DatError DAT_INVALID_STATE / DAT_INVALID_STATE_PZ_IN_USE while endpoints, memory
+   * regions, windows or shared receive queues belong to it
+   */
+  free(): void {
+    this.assertLive('pz.free');
+    this.ia.context.trace?.('pz.free', { pz: this.id });
+    if (this.users > 0) {
+      throw new DatError('DAT_INVALID_STATE', {
+        subtype: 'DAT_INVALID_STATE_PZ_IN_USE',
+        operation: 'pz.free',
+        message: `${this.users} objects belong to protection zone ${this.id}`,
+        hint: 'free them first',
+        value: this.users,
+      });
+    }
+    this.destroy('pz.free');
+  }
+
+  /** @internal */
+  destroy(by: string): void {
+    spiCall({ operation: by }, () => this.pd.destroy());
+    this.markFreed(by);
+    this.ia.forget(this);
+  }
+
+  [Symbol.dispose](): void {
+    if (!this.isFreed) this.free();
+  }
+
+  [inspect.custom](): string {
+    return `Pz { id: ${this.id}, users: ${this.users}${this.isFreed ? ', freed' : ''} }`;
+  }
+}

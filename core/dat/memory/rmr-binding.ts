@@ -1,0 +1,39 @@
+/** What a window is bound to: the bind that opened it, until it is closed. */
+import type { EpQueues } from '../work/queues.js';
+import type { Ia } from '../ia/ia.js';
+import type { Lmr } from './lmr.js';
+
+export class RmrBinding {
+  private readonly close: (() => void) | undefined;
+  private open = true;
+
+  /** @param queues that the bind was posted on: an endpoint's window ends with them */
+  constructor(
+    ia: Ia,
+    readonly lmr: Lmr,
+    readonly offsetBytes: number,
+    readonly lengthBytes: number,
+    readonly privileges: number,
+    readonly zeroBased: boolean,
+    readonly rmrContext: number,
+    readonly queues: EpQueues,
+  ) {
+    lmr.boundRmrs++;
+    if (!zeroBased) {
+      this.close = ia.rmrContexts.open(rmrContext, lmr, offsetBytes, lengthBytes);
+    }
+  }
+
+  /** Address of the first byte as a peer names it. */
+  get address(): bigint {
+    return this.zeroBased ? 0n : this.lmr.address + BigInt(this.offsetBytes);
+  }
+
+  /** The region is free of it. */
+  end(): void {
+    if (!this.open) return;
+    this.open = false;
+    this.lmr.boundRmrs--;
+    this.close?.();
+  }
+}

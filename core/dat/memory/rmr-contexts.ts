@@ -1,0 +1,87 @@
+/**
+ * What the remote contexts of an adapter open, looked up by number: a whole region, or the part of
+ * one that a window is bound to. A read to an RMR finds its sink here.
+ */
+import { checkInteger, invalid } from '../common/guards.js';
+import type { Lmr } from './lmr.js';
+import { LmrSegment } from './segment.js';
+
+/** DAT_RMR_TRIPLET of our own: a part of what a remote context opens. */
+export interface RmrTriplet {
+  /** Virtual address as a peer would name it, u64. */
+  readonly address: bigint;
+  /** Of a region or of a bound RMR of this adapter, u32. */
+  readonly rmrContext: number;
+  /** 0 to 2^32 - 1. */
+  readonly lengthBytes: number;
+}
+
+interface Opening {
+  /** Where it starts within the region. */
+  readonly offsetBytes: number;
+  readonly lengthBytes: number;
+  readonly addressLo: number;
+  readonly addressHi: number;
+  /** Moved to the part that a post names; the post copies its numbers. */
+  readonly segment: LmrSegment;
+}
+
+const U32 = 2 ** 32;
+
+export class RmrContexts {
+  private readonly openings = new Map<number, Opening>();
+  private readonly wide = new BigUint64Array(1);
+  private readonly words = new Uint32Array(this.wide.buffer);
+
+  /**
+   * A context opens a part of a region from now on.
+   * @returns closes it; a later opening of the same number is left alone
+   */
+  open(context: number, lmr: Lmr, offsetBytes: number, lengthBytes: number): () => void {
+    const lo = lmr.addressLo + offsetBytes;
+    const opening: Opening = {
+      offsetBytes,
+      lengthBytes,
+      addressLo: lo >>> 0,
+      addressHi: lmr.addressHi + Math.floor(lo / U32),
+      segment: new LmrSegment(lmr, 0, 0),
+    };
+    this.openings.set(context, opening);
+    return () => {
+      if (this.openings.get(context) === opening) this.openings.delete(context);
+    };
+  }
+
+  /**
+   * The memory that a triplet names. Good until the next call; nothing is allocated.
+   * @throws DatError DAT_INVALID_PARAMETER
+   */
+  resolve(operation: string, position: number, sink: unknown): LmrSegment {
+    if (typeof sink !== 'object' || sink === null) {
+      const expected = '{ address, rmrContext, lengthBytes }';
+      throw invalid(operation, position, 'sink', sink, expected);
+    }
+    const { address, rmrContext, lengthBytes } = sink as Partial<RmrTriplet>;
+    if (typeof address !== 'bigint' || address < 0n || address > MAX_U64) {
+      throw invalid(operation, position, 'sink.address', address, 'a bigint from 0 to 2^64 - 1');
+    }
+    checkInteger(operation, position, 'sink.rmrContext', rmrContext, 0, U32 - 1);
+    const opening = this.openings.get(rmrContext);
+    if (opening === undefined) {
+      const expected = 'the rmrContext of a region or of a bound RMR of this adapter';
+      throw invalid(operation, position, 'sink.rmrContext', rmrContext, expected);
+    }
+    this.wide[0] = address;
+    const lo = (this.words[0] ?? 0) - opening.addressLo;
+    const offset = ((this.words[1] ?? 0) - opening.addressHi) * U32 + lo;
+    if (offset < 0 || offset > opening.lengthBytes) {
+      const expected = `inside of what context ${rmrContext} opens`;
+      throw invalid(operation, position, 'sink.address', address, expected);
+    }
+    const most = Math.min(opening.lengthBytes - offset, U32 - 1);
+    checkInteger(operation, position, 'sink.lengthBytes', lengthBytes, 0, most);
+    return opening.segment.set(opening.offsetBytes + offset, lengthBytes);
+  }
+}
+
+const MAX_U64 = 2n ** 64n - 1n;

@@ -1,0 +1,140 @@
+/** What a bind takes, the checks of it, and its words in a send queue. */
+import { DatError, type DatSubtype } from '../../errors/index.js';
+import { Access, SQE } from '../../spi/index.js';
+import { CompletionFlags, flagNames, MemPrivileges, VaType } from '../common/constants.js';
+import type { Ep } from '../endpoint/ep.js';
+import { checkBits, checkOneOf, checkOptions, invalid } from '../common/guards.js';
+import { checkHandle } from '../common/handle.js';
+import { Lmr } from './lmr.js';
+import { notSupported } from './lmr-options.js';
+import { isGone } from '../work/post-checks.js';
+import { accessOf, PRIVILEGE_MASK, REMOTE_PRIVILEGES } from '../common/privileges.js';
+import type { Rmr } from './rmr.js';
+import { LmrSegment } from './segment.js';
+
+/** What `rmr.bind` takes besides the memory and the endpoint. */
+export interface RmrBindOptions {
+  /**
+   * Bit set of MemPrivileges: REMOTE_READ (default), REMOTE_WRITE, REMOTE_ATOMIC. Local ones are
+   * taken and mean nothing: they are the region's.
+   */
+  readonly privileges?: number;
+  /** Comes back in the event: an integer from 0 to 2^53 - 1; default 0. */
+  readonly cookie?: number;
+  /** CompletionFlags: SUPPRESS, BARRIER_FENCE, UNSIGNALLED. */
+  readonly flags?: number;
+  /** VaType.ZB: addresses begin at 0; only for a window of one endpoint. Default VaType.VA. */
+  readonly vaType?: number;
+}
+
+const OPTIONS = ['privileges', 'cookie', 'flags', 'vaType'];
+const { LOCAL_READ, LOCAL_WRITE, REMOTE_READ, REMOTE_WRITE, REMOTE_ATOMIC } = MemPrivileges;
+const U32 = 2 ** 32;
+
+/** Checked, with defaults filled in. @throws DatError */
+export function checkBindOptions(
+  operation: string,
+  rmr: Rmr,
+  segment: LmrSegment | undefined,
+  ep: Ep,
+  options: RmrBindOptions,
+): { privileges: number; cookie: number; flags: number; zeroBased: boolean } {
+  const given: RmrBindOptions = options;
+  checkOptions(operation, 4, options, OPTIONS);
+  const { privileges = REMOTE_READ, vaType = VaType.VA } = given;
+  const { cookie = 0, flags = CompletionFlags.DEFAULT } = given;
+  const expected = `a bit set of ${flagNames(MemPrivileges, PRIVILEGE_MASK)}`;
+  checkBits(operation, 4, 'privileges', privileges, PRIVILEGE_MASK, expected);
+  checkOneOf(operation, 5, 'vaType', vaType, Object.values(VaType));
+  checkZone(operation, `endpoint ${ep.id}`, rmr, ep, privileges);
+  const zeroBased = vaType === VaType.ZB;
+  if (zeroBased && rmr.scope !== 'EP') {
+    const hint = 'use ia.createRmrForEp()';
+    throw notSupported(operation, 'only the window of one endpoint can be zero-based', hint);
+  }
+  if (segment !== undefined || operation === 'rmr.bind') {
+    checkBindSegment(operation, rmr, segment, privileges);
+  }
+  return { privileges: privileges & REMOTE_PRIVILEGES, cookie, flags, zeroBased };
+}
+
+function checkBindSegment(operation: string, rmr: Rmr, segment: unknown, privileges: number): void {
+  if (!(segment instanceof LmrSegment)) {
+    throw invalid(operation, 3, 'segment', segment, 'an LmrSegment, from lmr.segment()');
+  }
+  const { lmr } = segment;
+  checkHandle(operation, Lmr, 'LMR', lmr, rmr.ia);
+  checkZone(operation, `memory region ${lmr.id}`, rmr, lmr, privileges);
+  if (lmr.isZeroBased) {
+    const hint = 'register the memory once more: ia.createLmr(lmr, …)';
+    throw notSupported(operation, 'a zero-based region takes no windows', hint);
+  }
+  if (isGone(segment)) {
+    throw new DatError('DAT_INVALID_STATE', {
+      subtype: 'DAT_INVALID_STATE_LMR_FREE',
+      operation,
+      message: `memory region ${lmr.id} has lost its memory`,
+      hint: 'its ArrayBuffer was transferred after registration',
+      value: segment,
+    });
+  }
+  for (const [remote, local, subtype] of NEEDS) {
+    if ((privileges & remote) === 0 || (lmr.privileges & local) !== 0) continue;
+    throw new DatError('DAT_PRIVILEGES_VIOLATION', {
+      subtype,
+      operation,
+      message:
+        `${flagNames(MemPrivileges, remote)} needs ${flagNames(MemPrivileges, local)} ` +
+        `of memory region ${lmr.id}`,
+      value: privileges,
+    });
+  }
+}
+
+const NEEDS: readonly (readonly [number, number, DatSubtype])[] = [
+  [REMOTE_READ, LOCAL_READ, 'DAT_PRIVILEGES_RDMA_READ'],
+  [REMOTE_WRITE, LOCAL_WRITE, 'DAT_PRIVILEGES_RDMA_WRITE'],
+  [REMOTE_ATOMIC, LOCAL_WRITE, 'DAT_PRIVILEGES_RDMA_WRITE'],
+];
+
+function checkZone(
+  operation: string,
+  what: string,
+  rmr: Rmr,
+  other: Pick<Lmr, 'pz'>,
+  privileges: number,
+): void {
+  if (other.pz === rmr.pz) return;
+  const write = (privileges & (REMOTE_WRITE | REMOTE_ATOMIC)) !== 0;
+  throw new DatError('DAT_PROTECTION_VIOLATION', {
+    subtype: write ? 'DAT_PROTECTION_RDMA_WRITE' : 'DAT_PROTECTION_RDMA_READ',
+    operation,
+    message: `${what} belongs to protection zone ${other.pz.id}, the window to ${rmr.pz.id}`,
+    value: other,
+  });
+}
+
+/** The words of a BIND_MW entry from REMOTE_ADDRESS_LO on; without a segment it unbinds. */
+export function bindWords(
+  window: number,
+  segment: LmrSegment | undefined,
+  privileges: number,
+  zeroBased: boolean,
+  rkey: number,
+): Uint32Array {
+  const words = new Uint32Array(SQE.BIND_RKEY - SQE.REMOTE_ADDRESS_LO + 1);
+  const put = (word: number, value: number): void => {
+    words[word - SQE.REMOTE_ADDRESS_LO] = value;
+  };
+  put(SQE.BIND_WINDOW, window);
+  put(SQE.BIND_RKEY, rkey);
+  if (segment === undefined) return words;
+  put(SQE.REMOTE_ADDRESS_LO, segment.addressLo);
+  put(SQE.REMOTE_ADDRESS_HI, segment.addressHi);
+  put(SQE.BIND_LENGTH_LO, segment.lengthBytes % U32);
+  put(SQE.BIND_LENGTH_HI, Math.floor(segment.lengthBytes / U32));
+  put(SQE.BIND_REGION_LKEY, segment.lmr.lmrContext);
+  const remote = accessOf(privileges) & ~Access.LOCAL_WRITE;
+  put(SQE.BIND_ACCESS, zeroBased ? remote | Access.ZERO_BASED : remote);
+  return words;
+}

@@ -1,0 +1,292 @@
+/**
+ * Remote memory region (dat_rmr): a window that grants peers a part of a region, given and taken
+ * back in the order of an endpoint's requests.
+ */
+import { inspect } from 'node:util';
+import { DatError, spiCall } from '../../errors/index.js';
+import { type MemoryWindow, nextRkey } from '../../spi/index.js';
+import { CompletionFlags, flagNames, MemPrivileges, VaType } from '../common/constants.js';
+import { Ep } from '../endpoint/ep.js';
+import type { BindWork } from '../work/binds.js';
+import { checkHandle, DatHandle } from '../common/handle.js';
+import type { Ia } from '../ia/ia.js';
+import type { Lmr } from './lmr.js';
+import type { Pz } from './pz.js';
+import { RmrBinding } from './rmr-binding.js';
+import { bindWords, checkBindOptions, type RmrBindOptions } from './rmr-options.js';
+import type { LmrSegment } from './segment.js';
+import { Symbolic } from '../common/trace.js';
+
+/** Who may use a window: any endpoint of its zone, or the one that it was bound through. */
+export type RmrScope = 'PZ' | 'EP';
+
+/** What `rmr.query()` tells (DAT_RMR_PARAM); of an unbound window, no more than the first three. */
+export interface RmrParameters {
+  readonly ia: Ia;
+  readonly pz: Pz;
+  readonly scope: RmrScope;
+  readonly lmr: Lmr | undefined;
+  readonly address: bigint | undefined;
+  readonly lengthBytes: number | undefined;
+  readonly rmrContext: number | undefined;
+  /** Bit set of MemPrivileges; 0 when it is unbound. */
+  readonly privileges: number;
+  /** A number of VaType. */
+  readonly vaType: number;
+}
+
+/** Made by `ia.createRmr()` or `ia.createRmrForEp()`. */
+export class Rmr extends DatHandle {
+  readonly handleType = 'RMR';
+  /** The newest bind that has succeeded. */
+  private settled: RmrBinding | undefined = undefined;
+  /** Binds posted and not completed, oldest first; undefined is an unbind. */
+  private readonly pending: (RmrBinding | undefined)[] = [];
+  /** Of the newest bind posted, or the window's own. */
+  private key: number;
+  private isGone = false;
+
+  /** @internal */
+  constructor(
+    readonly ia: Ia,
+    readonly pz: Pz,
+    readonly scope: RmrScope,
+    private readonly window: MemoryWindow,
+  ) {
+    super();
+    this.key = window.rkey;
+    pz.users++;
+  }
+
+  /** What a peer names to reach it, from the post of the bind on; undefined when unbound. */
+  get rmrContext(): number | undefined {
+    return this.newest?.rmrContext;
+  }
+
+  /** Address of the first byte as a peer names it; undefined when unbound. */
+  get address(): bigint | undefined {
+    return this.newest?.address;
+  }
+
+  /**
+   * Binds the window to a part of a region, in place of what it was bound to (dat_rmr_bind). Takes
+   * effect in the order of the endpoint's requests: requests posted later begin when it is done, so
+   * a send behind it may carry the new context. The completion is an RMR bind event on the request
+   * EVD; a failure breaks the connection.
+   * @param segment what peers may reach; of length 0, this is `unbind`
+   * @param options privileges (default REMOTE_READ), cookie, flags, vaType
+   * @returns the new context (rkey); the old one is dead when the bind is done. Undefined when it
+   * was an unbind
+   * @throws DatError DAT_INVALID_STATE unless the endpoint is CONNECTED, COMPLETION_PENDING or
+   * DISCONNECTED (it is flushed); DAT_INVALID_STATE_EP_EVD_REQUEST when its request EVD lacks
+   * EvdFlags.RMR_BIND; DAT_PROTECTION_VIOLATION (zones differ); DAT_PRIVILEGES_VIOLATION (remote
+   * read needs LOCAL_READ of the region, remote write and atomics LOCAL_WRITE);
+   * DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_CREDITS; DAT_INVALID_HANDLE, DAT_INVALID_PARAMETER;
+   * DAT_MODEL_NOT_SUPPORTED (VaType.ZB but for an endpoint's window)
+   */
+  bind(segment: LmrSegment, ep: Ep, options: RmrBindOptions = {}): number | undefined {
+    const operation = 'rmr.bind';
+    this.traceBind(operation, ep, segment, options);
+    const checked = this.checkBind(operation, segment, ep, options);
+    const { cookie, flags, privileges, zeroBased } = checked;
+    if (segment.lengthBytes === 0) {
+      this.postUnbind(operation, ep, cookie, flags);
+      return undefined;
+    }
+    const replaced = this.scope === 'EP' ? this.newest : undefined;
+    ep.checkBind(operation, cookie, flags, replaced === undefined ? 1 : 2);
+    if (replaced !== undefined) this.checkSameEndpoint(operation, ep, replaced);
+    this.key = this.nextKey();
+    const { lmr, offsetBytes, lengthBytes } = segment;
+    const words = bindWords(this.window.handle, segment, privileges, zeroBased, this.key);
+    const work: BindWork =
+      replaced === undefined
+        ? { kind: 'bind', words }
+        : { kind: 'rebind', rkey: replaced.rmrContext, words };
+    const queues = ep.bindQueues;
+    const binding = new RmrBinding(
+      ...([this.ia, lmr, offsetBytes, lengthBytes] as const),
+      ...([privileges, zeroBased, this.key, queues] as const),
+    );
+    this.pending.push(binding);
+    ep.postBind(this, binding, work, cookie, flags);
+    return this.key;
+  }
+
+  /**
+   * Takes the window back, in the order of the endpoint's requests (dat_rmr_bind of length 0). The
+   * completion is an RMR bind event.
+   * @throws DatError as `bind`
+   */
+  unbind(ep: Ep, options: Pick<RmrBindOptions, 'cookie' | 'flags'> = {}): void {
+    const operation = 'rmr.unbind';
+    this.traceBind(operation, ep, undefined, options);
+    const { cookie, flags } = this.checkBind(operation, undefined, ep, options);
+    this.postUnbind(operation, ep, cookie, flags);
+  }
+
+  /** dat_rmr_query: what it is bound to, counting binds that are under way. */
+  query(): RmrParameters {
+    const operation = 'rmr.query';
+    this.ia.context.trace?.(operation, { rmr: this.id });
+    this.assertLive(operation);
+    this.ia.takeInCompletions();
+    const { ia, pz, scope, newest } = this;
+    return {
+      ia,
+      pz,
+      scope,
+      lmr: newest?.lmr,
+      address: newest?.address,
+      lengthBytes: newest?.lengthBytes,
+      rmrContext: newest?.rmrContext,
+      privileges: newest?.privileges ?? MemPrivileges.NONE,
+      vaType: newest?.zeroBased === true ? VaType.ZB : VaType.VA,
+    };
+  }
+
+  /**
+   * Frees the window (dat_rmr_free), unbinding it first: at once, so a peer in the middle of a
+   * transfer is cut off. While binds of it are under way, it goes when the last has completed.
+   */
+  free(): void {
+    const operation = 'rmr.free';
+    this.ia.context.trace?.(operation, { rmr: this.id });
+    this.assertLive(operation);
+    this.ia.takeInCompletions();
+    this.markFreed(operation);
+    if (this.pending.length === 0) this.end(operation);
+  }
+
+  [Symbol.dispose](): void {
+    if (!this.isFreed) this.free();
+  }
+
+  /** @internal teardown: endpoints have gone, and what was under way with them */
+  destroy(by: string): void {
+    this.markFreed(by);
+    this.end(by);
+  }
+
+  /** @internal a bind (or, without a binding, an unbind) has completed, in the order of posting */
+  onBindDone(binding: RmrBinding | undefined, done: boolean): void {
+    const at = this.pending.indexOf(binding);
+    if (at >= 0) this.pending.splice(at, 1);
+    if (done) {
+      this.settled?.end();
+      this.settled = binding;
+    } else {
+      binding?.end();
+    }
+    if (this.isFreed && this.pending.length === 0) this.end('rmr.free');
+  }
+
+  /** @internal the device has closed the window */
+  onClosed(): void {
+    this.settled?.end();
+    this.settled = undefined;
+  }
+
+  /** @internal the peer has invalidated a key: false when it is not this window's */
+  closeIf(rkey: number): boolean {
+    if (this.settled?.rmrContext !== rkey) return false;
+    this.onClosed();
+    return true;
+  }
+
+  /** @internal */
+  get isOpen(): boolean {
+    return this.settled !== undefined;
+  }
+
+  [inspect.custom](): string {
+    const { newest } = this;
+    const what =
+      newest === undefined
+        ? 'unbound'
+        : `lmr: ${newest.lmr.id}, ${flagNames(MemPrivileges, newest.privileges)}`;
+    const freed = this.isFreed ? ', freed' : '';
+    return `Rmr { id: ${this.id}, scope: '${this.scope}', ${what}${freed} }`;
+  }
+
+  /** The window has another key when the queue pair that it was bound through has gone. */
+  private nextKey(): number {
+    return nextRkey(this.pending.length > 0 ? this.key : this.window.rkey);
+  }
+
+  /** What it is bound to when all that is posted has been done. */
+  private get newest(): RmrBinding | undefined {
+    return this.pending.length > 0 ? this.pending.at(-1) : this.settled;
+  }
+
+  private postUnbind(operation: string, ep: Ep, cookie: number, flags: number): void {
+    ep.checkBind(operation, cookie, flags, 1);
+    const { newest } = this;
+    let work: BindWork = { kind: 'nothing' };
+    if (this.scope === 'PZ') {
+      this.key = this.nextKey();
+      work = { kind: 'bind', words: bindWords(this.window.handle, undefined, 0, false, this.key) };
+    } else if (newest !== undefined) {
+      this.checkSameEndpoint(operation, ep, newest);
+      work = { kind: 'invalidate', rkey: newest.rmrContext };
+    }
+    this.pending.push(undefined);
+    ep.postBind(this, undefined, work, cookie, flags);
+  }
+
+  private checkBind(
+    operation: string,
+    segment: LmrSegment | undefined,
+    ep: Ep,
+    options: RmrBindOptions,
+  ): ReturnType<typeof checkBindOptions> {
+    this.assertLive(operation);
+    checkHandle(operation, Ep, 'EP', ep, this.ia);
+    // The peer may have invalidated it meanwhile.
+    if (this.scope === 'EP') this.ia.takeInCompletions();
+    return checkBindOptions(operation, this, segment, ep, options);
+  }
+
+  /** Queues of different endpoints have no order among each other. */
+  private checkSameEndpoint(operation: string, ep: Ep, binding: RmrBinding): void {
+    if (binding.queues === ep.bindQueues) return;
+    throw new DatError('DAT_INVALID_STATE', {
+      operation,
+      message: `window ${this.id} is bound through another endpoint, and only open to that`,
+      hint: 'unbind it there first, or use ia.createRmr() for a window of the whole zone',
+      value: ep,
+    });
+  }
+
+  private traceBind(
+    operation: string,
+    ep: unknown,
+    segment: LmrSegment | undefined,
+    options: RmrBindOptions | undefined,
+  ): void {
+    const { trace } = this.ia.context;
+    if (trace === undefined) return;
+    trace(operation, {
+      rmr: this.id,
+      ep,
+      lmr: segment?.lmr,
+      lengthBytes: segment?.lengthBytes,
+      ...(segment !== undefined && { privileges: privilegesText(options) }),
+      cookie: options?.cookie,
+      flags: new Symbolic(flagNames(CompletionFlags, options?.flags ?? CompletionFlags.DEFAULT)),
+    });
+  }
+
+  private end(by: string): void {
+    if (this.isGone) return;
+    this.isGone = true;
+    spiCall({ operation: by }, () => this.window.destroy());
+    this.onClosed();
+    this.pz.users--;
+    this.ia.forget(this);
+  }
+}
+
+function privilegesText(options: RmrBindOptions | undefined): Symbolic {
+  return new Symbolic(flagNames(MemPrivileges, options?.privileges ?? MemPrivileges.REMOTE_READ));
+}

@@ -1,0 +1,134 @@
+/**
+ * Segments: what posted requests read and write. They are made once and used again and again: a
+ * post copies the numbers, so moving a segment afterwards does not touch requests under way.
+ */
+import { DatError } from '../../errors/index.js';
+import { checkInteger, invalid } from '../common/guards.js';
+import type { Lmr } from './lmr.js';
+
+const U32 = 2 ** 32;
+
+/** DAT_LMR_TRIPLET: a part of a local region. Made by `lmr.segment()`. */
+export class LmrSegment {
+  addressLo = 0;
+  addressHi = 0;
+  lengthBytes = 0;
+
+  /** @internal use `lmr.segment()` */
+  constructor(
+    readonly lmr: Lmr,
+    offsetBytes: number,
+    lengthBytes: number,
+  ) {
+    this.set(offsetBytes, lengthBytes);
+  }
+
+  /**
+   * Moves the segment within its region.
+   * @param offsetBytes from the start of the region
+   * @param lengthBytes 0 up to what is left of the region, at most 2^32 - 1
+   * @throws DatError DAT_INVALID_PARAMETER outside of the region
+   */
+  set(offsetBytes: number, lengthBytes: number): this {
+    const { lmr } = this;
+    checkInteger('lmr.segment', 1, 'offsetBytes', offsetBytes, 0, lmr.lengthBytes);
+    const most = Math.min(lmr.lengthBytes - offsetBytes, U32 - 1);
+    checkInteger('lmr.segment', 2, 'lengthBytes', lengthBytes, 0, most);
+    const lo = lmr.addressLo + offsetBytes;
+    this.addressLo = lo >>> 0;
+    this.addressHi = lmr.addressHi + Math.floor(lo / U32);
+    this.lengthBytes = lengthBytes;
+    return this;
+  }
+
+  /** Where it begins within its region. */
+  get offsetBytes(): number {
+    const lo = this.addressLo - this.lmr.addressLo;
+    return (this.addressHi - this.lmr.addressHi) * U32 + lo;
+  }
+
+  /** The bytes that the segment covers: a view of the region's memory. */
+  get bytes(): Uint8Array {
+    const offset = this.offsetBytes;
+    return this.lmr.bytes.subarray(offset, offset + this.lengthBytes);
+  }
+}
+
+/** What a post reads or writes: one part of a region, or several in order. */
+export type Segments = LmrSegment | readonly LmrSegment[];
+
+/** `Array.isArray` does not narrow readonly arrays. */
+export function isList(segments: Segments): segments is readonly LmrSegment[] {
+  return Array.isArray(segments);
+}
+
+/** DAT_RMR_TRIPLET as an application writes it: where to read or write in the peer's memory. */
+export interface RemoteAddress {
+  /** Virtual address as the peer told it, u64. */
+  readonly address: bigint;
+  /** The peer's `rmrContext` (rkey), u32. */
+  readonly rmrContext: number;
+}
+
+/**
+ * A remote address parsed once, without bigint on the hot path. `seek` moves it relative to its
+ * base; a post copies its numbers.
+ */
+export class RemoteSegment {
+  addressLo: number;
+  addressHi: number;
+  readonly rmrContext: number;
+  private readonly baseLo: number;
+  private readonly baseHi: number;
+
+  /** @throws DatError DAT_INVALID_PARAMETER for what are not a u64 and a u32 */
+  constructor(remote: RemoteAddress) {
+    checkRemote('RemoteSegment', 1, remote);
+    this.baseLo = this.addressLo = Number(remote.address & 0xffffffffn);
+    this.baseHi = this.addressHi = Number(remote.address >> 32n);
+    this.rmrContext = remote.rmrContext;
+  }
+
+  /**
+   * @param offsetBytes from the base, 0 to 2^53 - 1
+   * @throws DatError DAT_INVALID_PARAMETER when the address would pass 2^64
+   */
+  seek(offsetBytes: number): this {
+    checkInteger('remote.seek', 1, 'offsetBytes', offsetBytes, 0, Number.MAX_SAFE_INTEGER);
+    const lo = this.baseLo + (offsetBytes % U32);
+    const hi = this.baseHi + Math.floor(offsetBytes / U32) + (lo >= U32 ? 1 : 0);
+    if (hi >= U32) {
+      throw new DatError('DAT_INVALID_PARAMETER', {
+        subtype: 'DAT_INVALID_ARG1',
+        operation: 'remote.seek',
+        message: `address ${this.address} plus ${offsetBytes} passes 2^64`,
+        value: offsetBytes,
+      });
+    }
+    this.addressLo = lo >>> 0;
+    this.addressHi = hi;
+    return this;
+  }
+
+  /** The present address. */
+  get address(): bigint {
+    return (BigInt(this.addressHi) << 32n) | BigInt(this.addressLo);
+  }
+}
+
+/** @throws DatError when it is not a remote address */
+export function checkRemote(
+  operation: string,
+  position: number,
+  remote: unknown,
+): asserts remote is RemoteAddress {
+  if (typeof remote !== 'object' || remote === null) {
+    const expected = 'a RemoteSegment, or { address, rmrContext }';
+    throw invalid(operation, position, 'remote', remote, expected);
+  }
+  const { address, rmrContext } = remote as Partial<RemoteAddress>;
+  if (typeof address !== 'bigint' || address < 0n || address >= 1n << 64n) {
+    throw invalid(operation, position, 'remote.address', address, 'a bigint from 0 to 2^64 - 1');
+  }
+  checkInteger(operation, position, 'remote.rmrContext', rmrContext, 0, U32 - 1);
+}

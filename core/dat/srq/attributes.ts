@@ -1,0 +1,67 @@
+/** Attributes and states of shared receive queues (DAT_SRQ_ATTR, DAT_SRQ_STATE). */
+import { DatError, type DatSubtype } from '../../errors/index.js';
+import type { DeviceAttributes } from '../../spi/index.js';
+import { checkInteger } from '../common/guards.js';
+import type { Pz } from '../memory/pz.js';
+
+/** What `ia.createSrq` takes. */
+export interface SrqOptions {
+  readonly pz: Pz;
+  /** Receives that may be outstanding: 1 to `maxRecvPerSrq`. */
+  readonly maxRecvDtos: number;
+  /** Segments of one receive: 1 to `maxIovSegmentsPerDto`; default 4, or what the device has. */
+  readonly maxRecvIov?: number;
+  /** 0, as DAT wants it: a queue starts empty. Arm it with `srq.setLowWatermark()`. */
+  readonly lowWatermark?: number;
+}
+
+/** DAT_SRQ_ATTR. */
+export interface SrqAttributes {
+  readonly maxRecvDtos: number;
+  readonly maxRecvIov: number;
+}
+
+const IOV_DEFAULT = 4;
+
+/**
+ * @throws DatError DAT_INVALID_PARAMETER naming the attribute, its value and the device's limit
+ */
+export function srqAttributes(
+  operation: string,
+  options: SrqOptions,
+  device: DeviceAttributes,
+): SrqAttributes {
+  const { maxSharedReceiveQueueWr, maxSge } = device;
+  const { maxRecvDtos, maxRecvIov = Math.min(IOV_DEFAULT, maxSge), lowWatermark = 0 } = options;
+  checkInteger(operation, 3, 'maxRecvDtos', maxRecvDtos, 1, maxSharedReceiveQueueWr);
+  checkInteger(operation, 3, 'maxRecvIov', maxRecvIov, 1, maxSge);
+  if (lowWatermark !== 0) {
+    throw new DatError('DAT_INVALID_PARAMETER', {
+      subtype: 'DAT_INVALID_ARG3',
+      operation,
+      message: 'lowWatermark must be 0 at creation: the queue is empty',
+      hint: 'post receives, then call srq.setLowWatermark()',
+      value: lowWatermark,
+    });
+  }
+  return { maxRecvDtos, maxRecvIov };
+}
+
+/** DAT_SRQ_STATE. */
+export const SrqState = { ERROR: 0, OPERATIONAL: 1, SHUTDOWN: 2 } as const;
+export type SrqStateName = keyof typeof SrqState;
+
+/** What a state allows. */
+export interface SrqStateRule {
+  /** Subtype of DAT_INVALID_STATE in this state. */
+  readonly subtype: DatSubtype;
+  /** postRecv, resize, setLowWatermark, and endpoints made on it. */
+  readonly usable: boolean;
+}
+
+/** The table. ERROR: the device has failed the queue; SHUTDOWN: its adapter is being closed. */
+export const SRQ_STATES: Readonly<Record<SrqStateName, SrqStateRule>> = {
+  OPERATIONAL: { subtype: 'DAT_INVALID_STATE_SRQ_OPERATIONAL', usable: true },
+  ERROR: { subtype: 'DAT_INVALID_STATE_SRQ_ERROR', usable: false },
+  SHUTDOWN: { subtype: 'DAT_INVALID_STATE_SRQ_SHUTDOWN', usable: false },
+};

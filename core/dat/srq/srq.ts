@@ -1,0 +1,321 @@
+/**
+ * Shared receive queue (dat_srq): receives that any of its endpoints may take. Their completions
+ * come on the receive EVD of the endpoint that took them. When an endpoint ends, what is posted
+ * here stays for the others: receives of a shared queue are not flushed.
+ */
+import { inspect } from 'node:util';
+import { DatError, spiCall, toDatError } from '../../errors/index.js';
+import { AsyncErrorReason, type CompletionOwner, DatEventNumber } from '../../evd/index.js';
+import { AsyncEventType, CQE, nameOf, type SharedReceiveQueue } from '../../spi/index.js';
+import { MemPrivileges } from '../common/constants.js';
+import { checkInteger, invalid } from '../common/guards.js';
+import { DatHandle } from '../common/handle.js';
+import type { Ia } from '../ia/ia.js';
+import { checkCookie, checkSegments } from '../work/post-checks.js';
+import type { Pz } from '../memory/pz.js';
+import type { Segments } from '../memory/segment.js';
+import { SRQ_STATES, type SrqAttributes, type SrqStateName } from './attributes.js';
+import { SrqSlots } from './slots.js';
+
+/** What `srq.query()` tells (DAT_SRQ_PARAM). */
+export interface SrqParameters extends SrqAttributes {
+  readonly ia: Ia;
+  readonly pz: Pz;
+  readonly state: SrqStateName;
+  /** The limit that is armed; 0 when none is. */
+  readonly lowWatermark: number;
+  /**
+   * Receives that no endpoint has taken yet; undefined when the provider cannot tell
+   * (DAT_VALUE_UNKNOWN).
+   */
+  readonly availableDtos: number | undefined;
+  /** Receives posted whose completions have not been taken in. */
+  readonly outstandingDtos: number;
+  /** Endpoints that receive from it. */
+  readonly endpoints: number;
+}
+
+/** Makes the provider's queue; its events go to the handler. */
+export type CreateSharedReceiveQueue = (
+  onEvent: (event: AsyncEventType) => void,
+) => SharedReceiveQueue;
+
+/** Made by `ia.createSrq()`. */
+export class Srq extends DatHandle {
+  readonly handleType = 'SRQ';
+  /** @internal endpoints that receive from it */
+  users = 0;
+  /** @internal */
+  readonly queue: SharedReceiveQueue;
+  /** @internal */
+  readonly slots: SrqSlots;
+  readonly maxRecvIov: number;
+  private current: SrqStateName = 'OPERATIONAL';
+  private armed = 0;
+  private burstDepth = 0;
+  /** Completions whose endpoint is gone: nobody sees them, but their slots are free again. */
+  private readonly strays: CompletionOwner = {
+    onCompletion: (words, at) => {
+      this.slots.reclaim(words[at + CQE.WQE_INDEX] ?? 0);
+      return false;
+    },
+    toEvent: () => {
+      throw new Error('a completion that is hidden is not taken');
+    },
+  };
+
+  /** @internal */
+  constructor(
+    readonly ia: Ia,
+    readonly pz: Pz,
+    attributes: SrqAttributes,
+    create: CreateSharedReceiveQueue,
+  ) {
+    super();
+    const { maxRecvDtos, maxRecvIov } = attributes;
+    this.maxRecvIov = maxRecvIov;
+    this.queue = create((event) => this.onEvent(event));
+    this.slots = new SrqSlots(this.queue, maxRecvIov, maxRecvDtos);
+    pz.users++;
+    ia.owners.addShared(this.queue.srqn, this.strays);
+  }
+
+  /** DAT_SRQ_STATE. */
+  get state(): SrqStateName {
+    return this.current;
+  }
+
+  /** Receives that may be outstanding. */
+  get maxRecvDtos(): number {
+    return this.slots.limit;
+  }
+
+  /**
+   * Posts a receive for any endpoint of the queue (dat_srq_post_recv). The event is on the receive
+   * EVD of the endpoint that took it.
+   * @param segments where the message goes, scattered in order; of the queue's zone, LOCAL_WRITE
+   * @param cookie comes back in the event: an integer from 0 to 2^53 - 1
+   * @throws DatError DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_CREDITS when `maxRecvDtos` receives
+   * are outstanding; DAT_INVALID_STATE / DAT_INVALID_STATE_SRQ_ERROR; DAT_PROTECTION_VIOLATION,
+   * DAT_PRIVILEGES_VIOLATION, DAT_INVALID_HANDLE (freed region), DAT_INVALID_PARAMETER
+   */
+  postRecv(segments: Segments, cookie = 0): void {
+    const operation = 'srq.postRecv';
+    this.ia.context.trace?.(operation, {
+      srq: this.id,
+      segments: Array.isArray(segments) ? segments.length : 1,
+      cookie,
+    });
+    this.assertUsable(operation);
+    checkCookie(operation, cookie);
+    const { pz, maxRecvIov, slots } = this;
+    checkSegments(operation, segments, pz, MemPrivileges.LOCAL_WRITE, maxRecvIov, Infinity);
+    if (slots.full) this.makeRoom(operation);
+    slots.put(segments, cookie);
+    if (this.burstDepth === 0) this.ringDoorbell(operation);
+  }
+
+  /**
+   * Everything that `work` posts on this queue becomes available with one doorbell, also when
+   * `work` throws. Bursts nest; the outermost rings.
+   * @throws DatError when the provider refuses some: `value` is how many of the last ones, which
+   * are then not posted
+   */
+  burst(work: () => void): void {
+    this.assertUsable('srq.burst');
+    if (typeof work !== 'function') throw invalid('srq.burst', 1, 'work', work, 'a function');
+    this.burstDepth++;
+    try {
+      work();
+    } finally {
+      if (--this.burstDepth === 0 && !this.isFreed) this.ringDoorbell('srq.burst');
+    }
+  }
+
+  /** Parameters and counts (dat_srq_query); completions that have come are taken in first. */
+  query(): SrqParameters {
+    const operation = 'srq.query';
+    this.ia.context.trace?.(operation, { srq: this.id });
+    this.assertLive(operation);
+    this.ia.takeInCompletions();
+    const { ia, pz, state, maxRecvDtos, maxRecvIov, armed, slots, users } = this;
+    return {
+      ia,
+      pz,
+      state,
+      maxRecvDtos,
+      maxRecvIov,
+      lowWatermark: armed,
+      availableDtos: this.queue.available,
+      outstandingDtos: slots.outstanding,
+      endpoints: users,
+    };
+  }
+
+  /**
+   * Changes how many receives may be outstanding (dat_srq_resize); none of those posted is lost.
+   * @param maxRecvDtos 1 to `maxRecvPerSrq`
+   * @throws DatError DAT_INVALID_STATE / DAT_INVALID_STATE_SRQ_IN_USE below what is outstanding or
+   * below an armed low watermark; DAT_INVALID_PARAMETER; DAT_INSUFFICIENT_RESOURCES
+   */
+  resize(maxRecvDtos: number): void {
+    const operation = 'srq.resize';
+    this.ia.context.trace?.(operation, { srq: this.id, maxRecvDtos });
+    this.assertUsable(operation);
+    const { slots } = this;
+    const most = this.ia.context.device.attributes.maxSharedReceiveQueueWr;
+    checkInteger(operation, 2, 'maxRecvDtos', maxRecvDtos, 1, most);
+    if (maxRecvDtos < slots.outstanding) this.ia.takeInCompletions();
+    this.checkNotBelow(operation, maxRecvDtos, slots.outstanding, 'receives are outstanding');
+    this.checkNotBelow(operation, maxRecvDtos, this.armed, 'is the low watermark');
+    const map = { ENOMEM: NO_QUEUE };
+    spiCall({ operation, value: maxRecvDtos, map }, () => this.queue.resize(maxRecvDtos));
+    slots.limit = maxRecvDtos;
+    slots.grow();
+  }
+
+  /**
+   * Arms the low watermark (dat_srq_set_lw): once, when fewer than that many receives are left that
+   * no endpoint has taken, an asynchronous event names this queue with the reason
+   * `AsyncErrorReason.SRQ.LOW_WATERMARK`: soon, if fewer are left already. Arm it again for the
+   * next one.
+   * @param lowWatermark 0 (disarms) to `maxRecvDtos`
+   * @throws DatError DAT_INVALID_PARAMETER; DAT_INVALID_STATE / DAT_INVALID_STATE_SRQ_ERROR
+   */
+  setLowWatermark(lowWatermark: number): void {
+    const operation = 'srq.setLowWatermark';
+    this.ia.context.trace?.(operation, { srq: this.id, lowWatermark });
+    this.assertUsable(operation);
+    checkInteger(operation, 2, 'lowWatermark', lowWatermark, 0, this.maxRecvDtos);
+    const before = this.armed;
+    // The provider may find it reached at once; its event runs later.
+    this.armed = lowWatermark;
+    try {
+      this.queue.setLimit(lowWatermark);
+    } catch (error) {
+      this.armed = before;
+      throw toDatError(error, { operation, value: lowWatermark });
+    }
+  }
+
+  /**
+   * Frees the queue (dat_srq_free); receives that no endpoint took are the consumer's again.
+   * @throws DatError DAT_INVALID_STATE / DAT_INVALID_STATE_SRQ_IN_USE while endpoints receive from
+   * it
+   */
+  free(): void {
+    const operation = 'srq.free';
+    this.ia.context.trace?.(operation, { srq: this.id });
+    this.assertLive(operation);
+    if (this.users > 0) {
+      throw new DatError('DAT_INVALID_STATE', {
+        subtype: 'DAT_INVALID_STATE_SRQ_IN_USE',
+        operation,
+        message: `${this.users} endpoints receive from shared receive queue ${this.id}`,
+        hint: 'free them first',
+        value: this.users,
+      });
+    }
+    this.destroy(operation);
+  }
+
+  [Symbol.dispose](): void {
+    if (!this.isFreed) this.free();
+  }
+
+  /** @internal teardown: no endpoint is made on it any more */
+  shutdown(): void {
+    this.current = 'SHUTDOWN';
+  }
+
+  /** @internal */
+  destroy(by: string): void {
+    spiCall({ operation: by }, () => this.queue.destroy());
+    this.markFreed(by);
+    this.ia.owners.removeShared(this.queue.srqn);
+    this.slots.discard();
+    this.pz.users--;
+    this.ia.forget(this);
+  }
+
+  /** @throws DatError DAT_INVALID_HANDLE_SRQ, or DAT_INVALID_STATE_SRQ_ERROR and _SHUTDOWN */
+  assertUsable(operation: string): void {
+    this.assertLive(operation);
+    const { subtype, usable } = SRQ_STATES[this.current];
+    if (usable) return;
+    throw new DatError('DAT_INVALID_STATE', {
+      subtype,
+      operation,
+      message: `shared receive queue ${this.id} is ${this.current}`,
+      hint: 'free it, and its endpoints',
+      value: this.current,
+    });
+  }
+
+  [inspect.custom](): string {
+    const { slots } = this;
+    return (
+      `Srq { id: ${this.id}, state: '${this.state}', ` +
+      `receives: ${slots.outstanding}/${slots.limit}, endpoints: ${this.users}` +
+      `${this.isFreed ? ', freed' : ''} }`
+    );
+  }
+
+  private onEvent(event: AsyncEventType): void {
+    if (this.isFreed) return;
+    if (event === AsyncEventType.SRQ_LIMIT_REACHED) {
+      const left = this.armed;
+      this.armed = 0;
+      this.report(AsyncErrorReason.SRQ.LOW_WATERMARK, `fewer than ${left} receives are left`);
+    } else if (event === AsyncEventType.SRQ_ERR) {
+      this.current = 'ERROR';
+      this.report(AsyncErrorReason.SRQ.TRANSFER_TO_ERROR, 'the device has failed the queue');
+    } else {
+      this.report(AsyncErrorReason.SRQ.OTHER, nameOf(AsyncEventType, event));
+    }
+  }
+
+  private report(reason: number, what: string): void {
+    this.ia.reportAsync({
+      type: 'async-error',
+      number: DatEventNumber.ASYNC_PROVIDER_INTERNAL_ERROR,
+      object: this,
+      reason,
+      message: `shared receive queue ${this.id}: ${what}`,
+    });
+  }
+
+  private ringDoorbell(operation: string): void {
+    try {
+      this.queue.ringDoorbell();
+    } catch (error) {
+      const value = this.slots.withdraw();
+      throw toDatError(error, { operation, value, hint: 'what was refused is not posted' });
+    }
+  }
+
+  /** The queue looks full: perhaps completions wait to be taken in. */
+  private makeRoom(operation: string): void {
+    this.ia.takeInCompletions();
+    if (!this.slots.full) return;
+    throw new DatError('DAT_INSUFFICIENT_RESOURCES', {
+      subtype: 'DAT_RESOURCE_CREDITS',
+      operation,
+      message: `${this.maxRecvDtos} receives are outstanding: the queue is full`,
+      hint: 'wait for completions, or srq.resize()',
+      value: this.maxRecvDtos,
+    });
+  }
+
+  private checkNotBelow(operation: string, value: number, bound: number, what: string): void {
+    if (value >= bound) return;
+    throw new DatError('DAT_INVALID_STATE', {
+      subtype: 'DAT_INVALID_STATE_SRQ_IN_USE',
+      operation,
+      message: `maxRecvDtos ${value} is too small: ${bound} ${what}`,
+      value,
+    });
+  }
+}
+
+const NO_QUEUE = ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_SRQ'] as const;

@@ -1,0 +1,161 @@
+/**
+ * Binds under way on one life of an endpoint's queue pair: their entries in the send queue, and
+ * which window a completion speaks of.
+ */
+import { DatEventNumber, dtoStatusOf, type RmrBindCompletionEvent } from '../../evd/index.js';
+import { CQE, SQE, WcStatus, WrFlags, WrOpcode } from '../../spi/index.js';
+import type { Ep } from '../endpoint/ep.js';
+import type { EpQueues } from './queues.js';
+import type { Rmr } from '../memory/rmr.js';
+import type { RmrBinding } from '../memory/rmr-binding.js';
+import { Slot } from './work-queue.js';
+
+const U32 = 2 ** 32;
+const NONE = -1;
+
+/** What a bind does, in the words of its entry. */
+export type BindWork =
+  /** Opens the window, or (a PZ window, without a binding) closes it. */
+  | { readonly kind: 'bind'; readonly words: Uint32Array }
+  /** Closes an endpoint's window. */
+  | { readonly kind: 'invalidate'; readonly rkey: number }
+  /** Closes it, then opens it. */
+  | { readonly kind: 'rebind'; readonly rkey: number; readonly words: Uint32Array }
+  /** It is closed already: only the completion is wanted. */
+  | { readonly kind: 'nothing' };
+
+interface Pending {
+  readonly rmr: Rmr;
+  readonly binding: RmrBinding | undefined;
+  /** Free-running index of the entry that completes it, and of the invalidation before it. */
+  readonly index: number;
+  readonly closing: number;
+  /** WcStatus of the invalidation. */
+  closed: number;
+}
+
+export class EpBinds {
+  /** In the order of the queue. */
+  private readonly pending: Pending[] = [];
+  /** Completed, not yet dequeued: by index. There from the first bind on. */
+  private shown: Map<number, Pending> | undefined = undefined;
+  /** Windows that only this queue pair opens. */
+  private own: Set<Rmr> | undefined = undefined;
+
+  constructor(
+    private readonly ep: Ep,
+    private readonly queues: EpQueues,
+  ) {}
+
+  /** Writes the entries; the caller has checked everything, including that there is room. */
+  post(
+    rmr: Rmr,
+    binding: RmrBinding | undefined,
+    work: BindWork,
+    cookie: number,
+    wrFlags: number,
+    slotFlags: number,
+  ): void {
+    let closing = NONE;
+    if (work.kind === 'rebind') {
+      closing = this.queues.sends.producer;
+      this.write(WrOpcode.LOCAL_INV, wrFlags, Slot.HIDDEN | Slot.MARKER, 0, undefined, work.rkey);
+    }
+    const index = this.queues.sends.producer;
+    const flags = slotFlags | Slot.SIGNALLED;
+    const signalled = wrFlags | WrFlags.SIGNALED;
+    if (work.kind === 'invalidate') {
+      this.write(WrOpcode.LOCAL_INV, signalled, flags, cookie, undefined, work.rkey);
+    } else if (work.kind === 'nothing') {
+      this.write(WrOpcode.RDMA_WRITE, signalled, flags, cookie, undefined, 0);
+    } else {
+      this.write(WrOpcode.BIND_MW, signalled, flags, cookie, work.words, 0);
+    }
+    this.pending.push({ rmr, binding, index, closing, closed: WcStatus.SUCCESS });
+    this.queues.kickSends();
+  }
+
+  private write(
+    opcode: number,
+    wrFlags: number,
+    slotFlags: number,
+    cookie: number,
+    operands: Uint32Array | undefined,
+    invalidate: number,
+  ): void {
+    const { sends } = this.queues;
+    const { words } = sends.ring;
+    const at = sends.nextWord;
+    words.fill(0, at, at + SQE.SEGMENTS);
+    words[at + SQE.CONTROL] = opcode | (wrFlags << 8);
+    words[at + SQE.COOKIE_LO] = cookie >>> 0;
+    words[at + SQE.COOKIE_HI] = Math.floor(cookie / U32);
+    if (operands !== undefined) words.set(operands, at + SQE.REMOTE_ADDRESS_LO);
+    else words[at + SQE.IMMEDIATE_OR_INVALIDATE] = invalidate;
+    sends.commit(slotFlags);
+  }
+
+  /** Requests up to `index` have ended, that one with a status. */
+  onCompletion(index: number, status: number): void {
+    for (let first = this.pending[0]; first !== undefined; first = this.pending[0]) {
+      if (first.closing === index) first.closed = status;
+      if (((first.index - index) | 0) > 0) return;
+      this.pending.shift();
+      this.settle(first, first.index === index ? status : WcStatus.SUCCESS);
+      (this.shown ??= new Map()).set(first.index, first);
+    }
+  }
+
+  /** The consumer does not see the completion. */
+  hide(index: number): void {
+    this.shown?.delete(index);
+  }
+
+  /** The event of a completion, if it is a bind's; asked once. */
+  eventOf(words: Uint32Array, at: number): RmrBindCompletionEvent | undefined {
+    const { shown } = this;
+    if (shown === undefined || shown.size === 0) return undefined;
+    const index = words[at + CQE.WQE_INDEX] ?? 0;
+    const bind = shown.get(index);
+    if (bind === undefined) return undefined;
+    shown.delete(index);
+    const status = (words[at + CQE.CONTROL] ?? 0) & 0xff;
+    return {
+      type: 'rmr-bind',
+      number: DatEventNumber.RMR_BIND_COMPLETION,
+      rmr: bind.rmr,
+      ep: this.ep,
+      cookie: (words[at + CQE.COOKIE_LO] ?? 0) + (words[at + CQE.COOKIE_HI] ?? 0) * U32,
+      // The failure of the invalidation is the failure of the bind that wanted it.
+      status: dtoStatusOf(isFailure(bind.closed) ? bind.closed : status),
+    };
+  }
+
+  /** The peer has invalidated a window (SEND_WITH_INV). */
+  onInvalidated(rkey: number): void {
+    for (const rmr of this.own ?? []) if (rmr.closeIf(rkey)) this.own?.delete(rmr);
+  }
+
+  /**
+   * The queue pair is gone: what was under way has not happened, its own windows are closed. What
+   * has completed may still be dequeued.
+   */
+  discard(): void {
+    for (const bind of this.pending.splice(0)) this.settle(bind, WcStatus.WR_FLUSH_ERR);
+    for (const rmr of this.own ?? []) rmr.onClosed();
+    this.own = undefined;
+  }
+
+  private settle({ rmr, binding, closing, closed }: Pending, status: number): void {
+    const done = status === WcStatus.SUCCESS;
+    if (!done && closing !== NONE && closed === WcStatus.SUCCESS) rmr.onClosed();
+    rmr.onBindDone(binding, done);
+    if (rmr.scope !== 'EP') return;
+    if (rmr.isOpen) (this.own ??= new Set()).add(rmr);
+    else this.own?.delete(rmr);
+  }
+}
+
+function isFailure(status: number): boolean {
+  return status !== WcStatus.SUCCESS && status !== WcStatus.WR_FLUSH_ERR;
+}

@@ -1,0 +1,65 @@
+/**
+ * Completion flags as endpoint attributes (DAT facts 4.1): how completions of a stream notify, and
+ * what that asks of the event dispatcher.
+ */
+import type { Evd, EvdConfiguration } from '../../evd/index.js';
+import { EvdFlags } from '../../evd/index.js';
+import { CompletionFlags, flagNames } from '../common/constants.js';
+import type { EpAttributes } from '../endpoint/attributes.js';
+import { checkBits, invalid } from '../common/guards.js';
+
+const { SUPPRESS, SOLICITED_WAIT, UNSIGNALLED, EVD_THRESHOLD } = CompletionFlags;
+
+/** Each stream notifies in one way; without any of these bits, every completion does. */
+const WAYS = SOLICITED_WAIT | UNSIGNALLED | EVD_THRESHOLD;
+
+/** Which bits a stream takes. SUPPRESS may be posted anyway, so naming it changes nothing. */
+const ALLOWED = {
+  recvCompletionFlags: SOLICITED_WAIT | UNSIGNALLED | EVD_THRESHOLD,
+  requestCompletionFlags: SUPPRESS | UNSIGNALLED | EVD_THRESHOLD,
+} as const;
+
+const POSITION = 6;
+
+/** @throws DatError DAT_INVALID_PARAMETER */
+export function checkCompletionFlags(operation: string, attributes: EpAttributes): void {
+  for (const name of ['recvCompletionFlags', 'requestCompletionFlags'] as const) {
+    const flags = attributes[name];
+    const expected = `of ${flagNames(CompletionFlags, ALLOWED[name])}`;
+    checkBits(operation, POSITION, name, flags, ALLOWED[name], expected);
+    const ways = flags & WAYS;
+    if ((ways & (ways - 1)) === 0) continue;
+    throw invalid(operation, POSITION, name, flags, `one of ${flagNames(CompletionFlags, WAYS)}`);
+  }
+}
+
+/** The configuration that a stream with these flags gives its event dispatcher. */
+export function configurationOf(flags: number): EvdConfiguration {
+  if ((flags & EVD_THRESHOLD) !== 0) return 'THRESHOLD';
+  return (flags & SOLICITED_WAIT) === 0 ? 'NOTIFY' : 'SOLICITED';
+}
+
+/**
+ * Where some completions do not notify, the event dispatcher takes completions alone: other events
+ * would notify for them. A private one does.
+ * @throws DatError DAT_INVALID_PARAMETER
+ */
+export function checkCompletionModel(
+  operation: string,
+  attributes: EpAttributes,
+  recvEvd: Evd | undefined,
+  requestEvd: Evd | undefined,
+): void {
+  const streams = EvdFlags.DTO | EvdFlags.RMR_BIND;
+  for (const [name, evd] of [
+    ['recvCompletionFlags', recvEvd],
+    ['requestCompletionFlags', requestEvd],
+  ] as const) {
+    const flags = attributes[name];
+    if (evd === undefined || (evd.streams & ~streams) === 0) continue;
+    if ((flags & (SOLICITED_WAIT | UNSIGNALLED)) === 0) continue;
+    const named = flagNames(CompletionFlags, flags);
+    const expected = `without ${named}, or event dispatcher ${evd.id} of EvdFlags.DTO alone`;
+    throw invalid(operation, POSITION, name, flags, expected);
+  }
+}

@@ -1,0 +1,50 @@
+/** The queue pair of one life of an endpoint: plain, on a shared receive queue, or an initiator. */
+import { Access, QpState, QpType, type QueuePair } from '../../spi/index.js';
+import { type EpAttributes, ownRequests } from '../endpoint/attributes.js';
+import type { EpQueuesInit } from './queues-init.js';
+
+/** What peers may do through the queue pair; what they may reach is up to each memory region. */
+export const EP_ACCESS =
+  Access.LOCAL_WRITE | Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC;
+
+/**
+ * Creates it and takes it to INIT.
+ * @throws SpiError
+ */
+export function endpointQueuePair(init: EpQueuesInit, context: number): QueuePair {
+  const { device, attributes, pd, requestCq, recvCq, srq, xrc, onQueuePairEvent } = init;
+  const sending = {
+    pd,
+    sendCq: requestCq,
+    // The marker that ends the queue takes the last entry, and a keep-alive's probe one before.
+    maxSendWr: attributes.maxRequestDtos + ownRequests(attributes),
+    maxSendSge: sendIov(attributes),
+    maxInlineBytes: 0,
+    context,
+    onEvent: onQueuePairEvent,
+  };
+  const qp =
+    xrc?.createInitiator(sending) ??
+    device.createQueuePair({
+      ...sending,
+      type: QpType.RC,
+      receiveCq: recvCq,
+      ...(srq !== undefined && { srq: srq.queue }),
+      maxReceiveWr: attributes.maxRecvDtos,
+      maxReceiveSge: attributes.maxRecvIov,
+    });
+  const { portNumber } = device.attributes;
+  try {
+    qp.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber, accessFlags: EP_ACCESS });
+  } catch (error) {
+    qp.destroy();
+    throw error;
+  }
+  return qp;
+}
+
+/** An RDMA write or read may take more segments than a send. */
+export function sendIov(attributes: EpAttributes): number {
+  const { maxRequestIov, maxRdmaReadIov, maxRdmaWriteIov } = attributes;
+  return Math.max(maxRequestIov, maxRdmaReadIov, maxRdmaWriteIov);
+}

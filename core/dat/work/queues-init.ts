@@ -1,0 +1,43 @@
+/** What one life of an endpoint's queue pair is made of, and whom it tells. */
+import type { CompletionOwners } from '../../evd/index.js';
+import type {
+  AsyncEventType,
+  CompletionQueue,
+  Device,
+  ProtectionDomain,
+  XrcDomain,
+} from '../../spi/index.js';
+import type { BreakReason } from '../endpoint/break-causes.js';
+import type { Ep } from '../endpoint/ep.js';
+import type { EpAttributes } from '../endpoint/attributes.js';
+import type { EpCounters } from '../endpoint/counters.js';
+import type { Srq } from '../srq/srq.js';
+
+/** What the endpoint makes of completions. Called while the CQ is scanned, in ring order. */
+export interface EpQueuesListener {
+  /** A receive has succeeded; it is about to become dequeuable. */
+  onReceived(): void;
+  /** A request or receive has failed by itself: not flushed. */
+  onFailed(reason: BreakReason): void;
+  /** Entries have been reclaimed. */
+  onReclaimed(): void;
+}
+
+/** What one life is made of. */
+export interface EpQueuesInit {
+  /** Named by its completions. */
+  readonly ep: Ep;
+  readonly device: Device;
+  readonly owners: CompletionOwners;
+  readonly pd: ProtectionDomain;
+  readonly requestCq: CompletionQueue;
+  readonly recvCq: CompletionQueue;
+  readonly attributes: EpAttributes;
+  /** Receives come from here instead of a queue of the endpoint's own. */
+  readonly srq: Srq | undefined;
+  /** An XRC initiator's: it makes the queue pair, which has no receives. */
+  readonly xrc: XrcDomain | undefined;
+  readonly counters: EpCounters;
+  readonly onQueuePairEvent: (event: AsyncEventType) => void;
+  readonly listener: EpQueuesListener;
+}

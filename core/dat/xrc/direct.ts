@@ -1,0 +1,132 @@
+/**
+ * A connection without a connection manager: both ends know each other's numbers by other means
+ * (openib-general, December 2007). Nobody tells of its end: a target that is gone shows as
+ * requests that fail.
+ */
+import { DatError } from '../../errors/index.js';
+import {
+  type AddressVector,
+  type CmConnection,
+  type CmEvent,
+  type Device,
+  isIpv4Gid,
+  QpState,
+  type QueuePair,
+  type Scheduler,
+} from '../../spi/index.js';
+import type { EpAttributes } from '../endpoint/attributes.js';
+import { checkAddress } from '../endpoint/connect-options.js';
+import { EP_ACCESS } from '../work/queue-pair.js';
+import { checkInteger, checkOptions } from '../common/guards.js';
+
+const BITS_24 = 0xffffff;
+
+/** What `initiator.attach` takes. */
+export interface XrcAttachOptions {
+  /** IP address of the target's device, as text. */
+  readonly address: string;
+  readonly targetQpn: number;
+  /** First PSN of the requests: `receivePsn` of the target. */
+  readonly sendPsn: number;
+  /** Path MTU in bytes, that of the target; default the endpoint's. */
+  readonly pathMtuBytes?: number;
+}
+
+export interface CheckedAttachOptions {
+  readonly addressVector: AddressVector;
+  readonly targetQpn: number;
+  readonly sendPsn: number;
+  readonly pathMtuBytes: number;
+}
+
+/** @throws DatError DAT_INVALID_ADDRESS, DAT_INVALID_PARAMETER */
+export function checkAttachOptions(
+  operation: string,
+  options: XrcAttachOptions,
+  device: Device,
+  attributes: EpAttributes,
+): CheckedAttachOptions {
+  checkOptions(operation, 1, options, ['address', 'targetQpn', 'sendPsn', 'pathMtuBytes']);
+  const gid = checkAddress(operation, options.address);
+  const { targetQpn, sendPsn } = options;
+  const { pathMtuBytes = attributes.transport.pathMtuBytes ?? device.attributes.activeMtuBytes } =
+    options;
+  checkInteger(operation, 1, 'targetQpn', targetQpn, 2, BITS_24);
+  checkInteger(operation, 1, 'sendPsn', sendPsn, 0, BITS_24);
+  const localGidIndex = device.gids.findIndex((own) => isIpv4Gid(own) === isIpv4Gid(gid));
+  if (localGidIndex >= 0) {
+    return { addressVector: { gid, localGidIndex }, targetQpn, sendPsn, pathMtuBytes };
+  }
+  throw new DatError('DAT_INVALID_ADDRESS', {
+    subtype: 'DAT_INVALID_ADDRESS_UNREACHABLE',
+    operation,
+    message: `the device has no address of the family of ${options.address}`,
+    value: options.address,
+  });
+}
+
+/** Stands where the CM's connection does. */
+export class DirectConnection implements CmConnection {
+  readonly remoteGid: Uint8Array;
+  private ended = false;
+
+  /**
+   * Takes the queue pair from INIT to RTS; `established` comes in the pump.
+   * @throws SpiError of the provider
+   */
+  constructor(
+    private readonly qp: QueuePair,
+    { addressVector, targetQpn, sendPsn, pathMtuBytes }: CheckedAttachOptions,
+    attributes: EpAttributes,
+    private readonly scheduler: Scheduler,
+    private readonly onEvent: (event: CmEvent) => void,
+  ) {
+    this.remoteGid = addressVector.gid;
+    const { ackTimeout, retryCount, rnrRetryCount } = attributes.transport;
+    qp.modify({
+      state: QpState.RTR,
+      addressVector,
+      pathMtuBytes,
+      destinationQpn: targetQpn,
+      // Nothing but answers comes the other way: no requests, so no PSN of theirs.
+      receivePsn: 0,
+      accessFlags: EP_ACCESS,
+    });
+    qp.modify({
+      state: QpState.RTS,
+      sendPsn,
+      timeout: ackTimeout,
+      retryCount,
+      rnrRetryCount,
+      maxRdAtomic: attributes.maxRdmaReadOut,
+    });
+    this.tell({ type: 'established', privateData: new Uint8Array(0) });
+  }
+
+  get state(): string {
+    return this.ended ? 'ENDED' : 'ATTACHED';
+  }
+
+  disconnect(): void {
+    if (this.ended) return;
+    this.ended = true;
+    if (this.qp.state !== QpState.ERR) this.qp.modify({ state: QpState.ERR });
+    this.tell({ type: 'disconnected', byPeer: false });
+  }
+
+  notifyEstablished(): void {
+    // It is established by the queue pair's being in RTS.
+  }
+
+  abandon(): void {
+    this.ended = true;
+  }
+
+  flightRecord(): readonly string[] {
+    return ['attached without a connection manager'];
+  }
+
+  private tell(event: CmEvent): void {
+    this.scheduler.defer(() => this.onEvent(event));
+  }
+}

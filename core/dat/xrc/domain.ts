@@ -1,0 +1,290 @@
+/**
+ * XRC domain: what the adapters of a device share so that one connection from a node reaches the
+ * receivers of all of them. Which target QP lives how long is the XRC module's business; this is
+ * one adapter's hold on the domain, and its events come on the adapter's asynchronous EVD.
+ */
+import { inspect } from 'node:util';
+import { DatError, spiCall } from '../../errors/index.js';
+import { DatEventNumber, type XrcTargetEventName } from '../../evd/index.js';
+import {
+  AsyncEventType,
+  type CmConnection,
+  type CmEvent,
+  CmPrivateData,
+  nameOf,
+  type QueuePairAttributes,
+  type XrcDomain as XrcHold,
+  type XrcTargetAttributes,
+  type XrcTargetOwner,
+} from '../../spi/index.js';
+import { Cr } from '../connect/cr.js';
+import { epAttributes, type EpAttributeOptions } from '../endpoint/attributes.js';
+import { EP_ACCESS } from '../work/queue-pair.js';
+import type { EndpointOptions } from '../endpoint/endpoint-calls.js';
+import {
+  checkInteger,
+  checkOneOf,
+  checkOptions,
+  checkPrivateData,
+  invalid,
+} from '../common/guards.js';
+import { checkHandle, DatHandle } from '../common/handle.js';
+import type { Ia } from '../ia/ia.js';
+import type { XrcInitiator } from './initiator.js';
+import { MAX_SRQN } from './initiator.js';
+import type { XrcSrq, XrcSrqOptions } from './srq.js';
+
+/** What `domain.createInitiator` takes; an EVD that is not given is private. */
+export type XrcInitiatorOptions = Omit<EndpointOptions, 'recvEvd' | 'srq'>;
+
+export interface XrcTargetOptions {
+  /**
+   * `consumer` (default): this adapter is registered, and the last one that unregisters ends the
+   * target. `domain`: it is counted for nobody and ends with the domain.
+   */
+  readonly owner?: XrcTargetOwner;
+}
+
+export interface XrcAcceptOptions extends XrcTargetOptions {
+  /** At most 196 bytes: a good place for the numbers of the queues. */
+  readonly privateData?: Uint8Array;
+  /** Of these, `maxRdmaReadIn` (for all queues together) and the RNR timer are a target's. */
+  readonly attributes?: EpAttributeOptions;
+}
+
+/** What makes the domain's objects in its adapter. */
+export interface XrcDomainPorts {
+  makeSrq(domain: XrcDomain, hold: XrcHold, options: XrcSrqOptions): XrcSrq;
+  makeInitiator(domain: XrcDomain, hold: XrcHold, options: XrcInitiatorOptions): XrcInitiator;
+}
+
+/** Made by `ia.openXrcDomain()`. */
+export class XrcDomain extends DatHandle {
+  readonly handleType = 'XRC_DOMAIN';
+  /** @internal shared receive queues and initiators that this adapter has in it */
+  users = 0;
+
+  /** @internal */
+  constructor(
+    readonly ia: Ia,
+    private readonly hold: XrcHold,
+    private readonly ports: XrcDomainPorts,
+  ) {
+    super();
+  }
+
+  /** Undefined for a private domain. */
+  get key(): string | undefined {
+    return this.hold.key;
+  }
+
+  /** Numbers of the targets in the domain, of whomever. */
+  get targets(): readonly number[] {
+    return this.hold.targets;
+  }
+
+  /**
+   * Makes a shared receive queue that initiators elsewhere address by its `srqn`.
+   * @throws DatError as `ia.createSrq`; DAT_INVALID_HANDLE (recvEvd)
+   */
+  createSrq(options: XrcSrqOptions): XrcSrq {
+    this.begin('xrc.createSrq', { maxRecvDtos: options?.maxRecvDtos });
+    return this.ports.makeSrq(this, this.hold, options);
+  }
+
+  /**
+   * Makes an endpoint that only sends, each request to the queue that it names. It connects as any
+   * endpoint; the peer accepts with `domain.accept(cr)`.
+   * @throws DatError as `ia.createEndpoint`
+   */
+  createInitiator(options: XrcInitiatorOptions): XrcInitiator {
+    this.begin('xrc.createInitiator');
+    return this.ports.makeInitiator(this, this.hold, options);
+  }
+
+  /**
+   * Accepts the connection request of an initiator with a new target. ESTABLISHED or ACCEPT_FAILED,
+   * later DISCONNECTED, are `xrc-target` events on this adapter's asynchronous EVD; the target
+   * takes messages when this returns. The last adapter that unregisters tells the peer.
+   * @returns the number of the target, for other adapters to register with
+   * @throws DatError DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER for a request that is not an
+   * initiator's; DAT_INVALID_STATE when the peer gave up
+   */
+  accept(cr: Cr, options: XrcAcceptOptions = {}): number {
+    const operation = 'xrc.accept';
+    this.begin(operation, { cr: cr?.id });
+    checkHandle(operation, Cr, 'CR', cr, this.ia);
+    checkOptions(operation, 2, options, ['owner', 'privateData', 'attributes']);
+    const privateData = checkPrivateData(operation, 4, options.privateData, CmPrivateData.REP);
+    const device = this.ia.context.device.attributes;
+    const attributes = epAttributes(operation, options.attributes ?? {}, device);
+    if (cr.transport !== 'xrc') {
+      throw new DatError('DAT_INVALID_PARAMETER', {
+        subtype: 'DAT_INVALID_ARG1',
+        operation,
+        message: `connection request ${cr.id} is of a plain endpoint`,
+        hint: 'accept it with an endpoint: cr.accept(ep)',
+        value: cr,
+      });
+    }
+    let connection: CmConnection | undefined;
+    const owner = checkedOwner(operation, options);
+    const qp = spiCall({ operation }, () =>
+      this.hold.prepareTarget({
+        owner,
+        onEvent: (event) => this.report(qp.qpn, event),
+        onEnd: () => connection?.disconnect(),
+      }),
+    );
+    const { retryCount, rnrRetryCount, minRnrTimer } = attributes.transport;
+    try {
+      connection = cr.answer(operation, (request) =>
+        request.accept({
+          qp,
+          privateData,
+          responderResources: Math.min(attributes.maxRdmaReadIn, request.responderResources),
+          initiatorDepth: 0,
+          retryCount,
+          rnrRetryCount,
+          minRnrTimer,
+          accessFlags: EP_ACCESS,
+          onEvent: (event) => this.onConnection(qp.qpn, event),
+        }),
+      );
+    } catch (error) {
+      qp.destroy();
+      throw error;
+    }
+    return qp.qpn;
+  }
+
+  /**
+   * Makes a target and takes it through INIT to RTR in one call, for an initiator whose numbers are
+   * known otherwise than by a connection request.
+   * @param attributes by the table of the XRC module (docs/xrc.md)
+   * @returns its number
+   * @throws DatError DAT_INVALID_PARAMETER that names the attribute, the transition and the mask;
+   * DAT_INSUFFICIENT_RESOURCES
+   */
+  createTarget(attributes: XrcTargetAttributes, options: XrcTargetOptions = {}): number {
+    const operation = 'xrc.createTarget';
+    this.begin(operation);
+    checkAttributes(operation, 1, attributes);
+    checkOptions(operation, 2, options, ['owner']);
+    const owner = checkedOwner(operation, options);
+    // An event cannot come before the number: events run in the pump.
+    const qpn: number = spiCall({ operation, value: attributes }, () =>
+      this.hold.createTarget({ attributes, owner, onEvent: (event) => this.report(qpn, event) }),
+    );
+    return qpn;
+  }
+
+  /**
+   * Registers this adapter with a target: it keeps the target, and hears of its events. Registering
+   * twice is once.
+   * @throws DatError DAT_INVALID_PARAMETER when the domain has no such target
+   */
+  registerTarget(qpn: number): void {
+    const operation = 'xrc.registerTarget';
+    this.begin(operation, { qpn });
+    checkInteger(operation, 1, 'qpn', qpn, 0, MAX_SRQN);
+    spiCall({ operation, value: qpn }, () =>
+      this.hold.register(qpn, (event) => this.report(qpn, event)),
+    );
+  }
+
+  /**
+   * Unregistering is destroying: the last adapter ends the target, and its peer is told.
+   * @throws DatError DAT_INVALID_PARAMETER when this adapter is not registered with it
+   */
+  unregisterTarget(qpn: number): void {
+    const operation = 'xrc.unregisterTarget';
+    this.begin(operation, { qpn });
+    checkInteger(operation, 1, 'qpn', qpn, 0, MAX_SRQN);
+    spiCall({ operation, value: qpn }, () => this.hold.unregister(qpn));
+  }
+
+  /**
+   * Modifies a target of the domain, of whomever.
+   * @throws DatError DAT_INVALID_PARAMETER that names the attribute and the transition
+   */
+  modifyTarget(qpn: number, attributes: QueuePairAttributes): void {
+    const operation = 'xrc.modifyTarget';
+    this.begin(operation, { qpn });
+    checkInteger(operation, 1, 'qpn', qpn, 0, MAX_SRQN);
+    checkAttributes(operation, 2, attributes);
+    spiCall({ operation, value: qpn }, () => this.hold.modify(qpn, attributes));
+  }
+
+  /** @throws DatError DAT_INVALID_PARAMETER when the domain has no such target */
+  queryTarget(qpn: number): Readonly<QueuePairAttributes> {
+    const operation = 'xrc.queryTarget';
+    this.begin(operation, { qpn });
+    checkInteger(operation, 1, 'qpn', qpn, 0, MAX_SRQN);
+    return spiCall({ operation, value: qpn }, () => this.hold.query(qpn));
+  }
+
+  /**
+   * Gives the domain up: this adapter's last hold on it unregisters it from every target, and the
+   * domain's last one ends what is left.
+   * @throws DatError DAT_INVALID_STATE while queues or initiators of this adapter are in it
+   */
+  close(): void {
+    this.begin('xrc.close');
+    spiCall({ operation: 'xrc.close', hint: 'free them first' }, () => this.hold.close());
+    this.end('xrc.close');
+  }
+
+  [Symbol.dispose](): void {
+    if (!this.isFreed) this.close();
+  }
+
+  /** @internal teardown: whatever this adapter still has in the XRC module goes */
+  destroy(by: string): void {
+    spiCall({ operation: by }, () => this.ia.context.xrc?.release(this.ia));
+    this.end(by);
+  }
+
+  [inspect.custom](): string {
+    const key = this.key === undefined ? 'private' : `key: '${this.key}'`;
+    const closed = this.isFreed ? ', closed' : '';
+    return `XrcDomain { id: ${this.id}, ${key}, targets: ${this.targets.length}${closed} }`;
+  }
+
+  private begin(call: string, fields: Readonly<Record<string, unknown>> = {}): void {
+    this.ia.context.trace?.(call, { domain: this.id, ...fields });
+    this.assertLive(call);
+  }
+
+  private end(by: string): void {
+    this.markFreed(by);
+    this.ia.forget(this);
+  }
+
+  private onConnection(qpn: number, event: CmEvent): void {
+    if (event.type === 'established') this.post(qpn, 'ESTABLISHED');
+    else if (event.type === 'disconnected') this.post(qpn, 'DISCONNECTED');
+    else if (event.type !== 'timewait-exit') this.post(qpn, 'ACCEPT_FAILED');
+  }
+
+  private report(qpn: number, event: AsyncEventType): void {
+    this.post(qpn, nameOf(AsyncEventType, event) as XrcTargetEventName);
+  }
+
+  private post(targetQpn: number, event: XrcTargetEventName): void {
+    if (this.isFreed) return;
+    const number = DatEventNumber.XRC_TARGET;
+    this.ia.asyncEvd.post({ type: 'xrc-target', number, domain: this, targetQpn, event });
+  }
+}
+
+/** What they may be, the XRC module says: it has the table. */
+function checkAttributes(operation: string, position: number, attributes: unknown): void {
+  if (typeof attributes === 'object' && attributes !== null && !Array.isArray(attributes)) return;
+  throw invalid(operation, position, 'attributes', attributes, 'an object');
+}
+
+function checkedOwner(operation: string, { owner = 'consumer' }: XrcTargetOptions): XrcTargetOwner {
+  checkOneOf(operation, 2, 'owner', owner, ['consumer', 'domain']);
+  return owner;
+}

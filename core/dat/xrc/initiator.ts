@@ -1,0 +1,100 @@
+/**
+ * XRC initiator: an endpoint whose one connection reaches every shared receive queue in the domain
+ * of the target at the other end. Each request names one; the rest is as with any endpoint.
+ */
+import { DatError, spiCall } from '../../errors/index.js';
+import type { XrcDomain as XrcHold } from '../../spi/index.js';
+import { Ep } from '../endpoint/ep.js';
+import type { EpInit } from '../endpoint/types.js';
+import { checkInteger } from '../common/guards.js';
+import type { Ia } from '../ia/ia.js';
+import { checkAttachOptions, DirectConnection, type XrcAttachOptions } from './direct.js';
+import type { XrcDomain } from './domain.js';
+
+/** Numbers of shared receive queues have 24 bits; 0 is none. */
+export const MAX_SRQN = 0xffffff;
+
+/** Made by `domain.createInitiator()`. */
+export class XrcInitiator extends Ep {
+  /** @internal */
+  constructor(
+    ia: Ia,
+    readonly domain: XrcDomain,
+    init: EpInit & { readonly xrc: XrcHold },
+  ) {
+    super(ia, init);
+    domain.users++;
+  }
+
+  /** @internal */
+  override destroy(by: string): void {
+    super.destroy(by);
+    this.domain.users--;
+  }
+
+  /**
+   * Names the receiver: what is posted from now on is for that queue at the other end. It holds
+   * until another one is named, and for this life of the endpoint (`ep.reset()` forgets it). The
+   * number comes from the peer, out of band. Nothing is allocated:
+   * `initiator.toSrq(srqn).postSend(segment, cookie)`.
+   * @param srqn 1 to 2^24 - 1. One that does not exist there ends the connection: the request
+   * completes as REMOTE_RESPONDER
+   * @throws DatError DAT_INVALID_PARAMETER
+   */
+  toSrq(srqn: number): this {
+    this.assertLive('initiator.toSrq');
+    checkInteger('initiator.toSrq', 1, 'srqn', srqn, 1, MAX_SRQN);
+    this.queues.srqn = srqn;
+    return this;
+  }
+
+  /** The queue that is named at present; 0 for none. */
+  get srqn(): number {
+    return this.queues.srqn;
+  }
+
+  /**
+   * Brings the initiator to a target whose numbers are known otherwise than by a connection
+   * request: one made by `domain.createTarget`, with this endpoint's `qpn` as its destination.
+   * ESTABLISHED follows on the connect EVD. Nobody asks the target, and nobody tells of its end:
+   * then requests fail.
+   * @throws DatError DAT_INVALID_STATE unless UNCONNECTED; DAT_INVALID_ADDRESS;
+   * DAT_INVALID_PARAMETER
+   */
+  attach(options: XrcAttachOptions): void {
+    const operation = 'initiator.attach';
+    const { context } = this.ia;
+    context.trace?.(operation, { ep: this.id, targetQpn: options?.targetQpn });
+    this.assertLive(operation);
+    this.checkLegal(operation, 'connect');
+    const { attributes } = this;
+    const plan = checkAttachOptions(operation, options, context.device, attributes);
+    spiCall({ operation, value: options.address }, () =>
+      this.connection.connect(
+        0,
+        (onEvent) =>
+          new DirectConnection(this.queues.qp, plan, attributes, context.scheduler, onEvent),
+      ),
+    );
+  }
+
+  protected override checkPost(operation: string, call: 'postRequest' | 'postReceive'): void {
+    super.checkPost(operation, call);
+    if (call !== 'postRequest' || this.queues.srqn !== 0) return;
+    throw new DatError('DAT_INVALID_PARAMETER', {
+      operation,
+      message: `initiator ${this.id} does not know which shared receive queue the request is for`,
+      hint: 'initiator.toSrq(srqn).postSend(...)',
+      value: 0,
+    });
+  }
+
+  protected override checkOwnReceives(operation: string): void {
+    throw new DatError('DAT_INVALID_STATE', {
+      operation,
+      message: `initiator ${this.id} receives nothing`,
+      hint: 'receives of the other way come from an XrcSrq of this side, through a target',
+      value: this,
+    });
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * XRC shared receive queue: its number is what initiators elsewhere address, and its completions
+ * come on its own EVD, since what takes them is a target that is nobody's endpoint.
+ */
+import {
+  type CompletionOwner,
+  DatEventNumber,
+  dtoOf,
+  dtoStatusOf,
+  type Evd,
+  type XrcReceiveEvent,
+} from '../../evd/index.js';
+import { CQE, WcFlags, WcStatus } from '../../spi/index.js';
+import type { Observable } from '../../stream/index.js';
+import type { Ia } from '../ia/ia.js';
+import { streamOf } from '../common/private-evd.js';
+import type { Pz } from '../memory/pz.js';
+import { type CreateSharedReceiveQueue, Srq } from '../srq/srq.js';
+import type { SrqAttributes, SrqOptions } from '../srq/attributes.js';
+import type { XrcDomain } from './domain.js';
+
+/** What `domain.createSrq` takes. */
+export interface XrcSrqOptions extends SrqOptions {
+  /** Takes its completions; without one they are at `srq.completions$`. */
+  readonly recvEvd?: Evd;
+}
+
+/** Its EVD, and whether that is its own. */
+export interface XrcSrqEvd {
+  readonly evd: Evd;
+  readonly isPrivate: boolean;
+  /** Undone when the queue is freed. */
+  readonly uses: readonly (() => void)[];
+}
+
+/** Made by `domain.createSrq()`. */
+export class XrcSrq extends Srq {
+  /** @internal */
+  constructor(
+    readonly domain: XrcDomain,
+    ia: Ia,
+    pz: Pz,
+    attributes: SrqAttributes,
+    private readonly events: XrcSrqEvd,
+    create: CreateSharedReceiveQueue,
+  ) {
+    super(ia, pz, attributes, create);
+    ia.owners.addShared(this.srqn, this.receives);
+    domain.users++;
+  }
+
+  /** What initiators address: 24 bits, unique on the device. */
+  get srqn(): number {
+    return this.queue.srqn;
+  }
+
+  /**
+   * Receives, when the queue was made without an EVD. One subscriber.
+   * @throws DatError DAT_INVALID_STATE when there is an EVD: use its `events$`
+   */
+  get completions$(): Observable<XrcReceiveEvent> {
+    const { evd, isPrivate } = this.events;
+    return streamOf<XrcReceiveEvent>('srq.completions$', evd, isPrivate);
+  }
+
+  /** @internal */
+  override destroy(by: string): void {
+    const { evd, isPrivate, uses } = this.events;
+    super.destroy(by);
+    evd.purge(0, this.srqn);
+    for (const end of uses) end();
+    if (isPrivate) this.ia.freePrivateEvd(evd);
+    this.domain.users--;
+  }
+
+  private readonly receives: CompletionOwner = {
+    onCompletion: (words, at) => this.slots.reclaim(words[at + CQE.WQE_INDEX] ?? 0),
+    toEvent: (words, at) => this.toEvent(words, at),
+  };
+
+  private toEvent(words: Uint32Array, at: number): XrcReceiveEvent {
+    const control = words[at + CQE.CONTROL] ?? 0;
+    const status = control & 0xff;
+    const flags = (control >>> 16) & 0xff;
+    const arrived = status === WcStatus.SUCCESS;
+    const immediate = words[at + CQE.IMMEDIATE_OR_INVALIDATE] ?? 0;
+    return {
+      type: 'xrc-receive',
+      number: DatEventNumber.XRC_RECEIVE,
+      srq: this,
+      targetQpn: words[at + CQE.QPN] ?? 0,
+      cookie: (words[at + CQE.COOKIE_LO] ?? 0) + (words[at + CQE.COOKIE_HI] ?? 0) * 2 ** 32,
+      status: dtoStatusOf(status),
+      transferredLength: arrived ? (words[at + CQE.BYTE_LENGTH] ?? 0) : 0,
+      operation: dtoOf((control >>> 8) & 0xff, flags),
+      ...(arrived && (flags & WcFlags.WITH_IMM) !== 0 && { immediate }),
+      ...(arrived && (flags & WcFlags.WITH_INV) !== 0 && { invalidatedRmrContext: immediate }),
+      ...(!arrived && { vendorError: words[at + CQE.VENDOR_ERROR] ?? 0 }),
+    };
+  }
+}

@@ -1,0 +1,347 @@
+/**
+ * Consumer notification object (dat_cno): one place to wait for many EVDs. An EVD that is enabled,
+ * and whose events nothing takes by itself, notifies its CNO of new events; which events, the
+ * consumer finds by dequeueing from all EVDs of the CNO.
+ */
+import { eventStream, type NotificationStream } from '../../stream/event-stream.js';
+import { traceCall } from '../api-trace.js';
+import { agentFailed, checkAgent, cnoInUse, cnoTimeout, deadCno, freedCno } from './checks.js';
+import { CnoHandle } from './handle.js';
+import { CNO_STATES, type CnoInput, type CnoState } from './states.js';
+import type { EventSink, EventSource } from '../queue/event-sink.js';
+import type { Evd } from '../evd.js';
+import { checkOptions, checkParameter, checkSubscriber, checkTimeout } from '../evd-checks.js';
+import type { EvdHost } from '../evd-host.js';
+import { Waiter, interruptedError } from '../queue/waiter.js';
+
+/**
+ * Called once, with the EVD that has notified (a hint; undefined after `cno.trigger()`), and then
+ * forgotten: `cno.modifyAgent` installs it anew (DAT_OS_WAIT_PROXY_AGENT).
+ */
+export type CnoAgent = (evd: Evd | undefined) => void;
+
+/** What `ia.createCno` takes. */
+export interface CnoOptions {
+  readonly agent?: CnoAgent | null;
+}
+
+export interface CnoWaitOptions {
+  /** Milliseconds; 0 only looks. Default: no limit. */
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+/** What `cno.query()` answers (DAT_CNO_PARAM). */
+export interface CnoParam {
+  readonly id: number;
+  readonly state: CnoState;
+  /** The agent that the next notification calls; null when there is none, or it is used up. */
+  readonly agent: CnoAgent | null;
+  readonly evds: readonly Evd[];
+  readonly waiters: number;
+}
+
+/** Made by `ia.createCno()`. */
+export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | undefined> {
+  readonly handleType = 'CNO';
+  /** For the consumer's use (dat_set_consumer_context). */
+  consumerContext: unknown = undefined;
+  readonly id: number;
+  private state: CnoState = 'UNTRIGGERED';
+  private hint: Evd | undefined = undefined;
+  private agent: CnoAgent | null;
+  private readonly evds = new Set<Evd>();
+  private readonly waiters: Waiter[] = [];
+  private sink: EventSink<Evd | undefined> | undefined = undefined;
+  private stream: NotificationStream | undefined = undefined;
+  private watched: CnoHandle | undefined = undefined;
+
+  /** @internal */
+  constructor(
+    private readonly host: EvdHost,
+    options: CnoOptions & { readonly id: number },
+  ) {
+    const { agent = null } = options;
+    checkAgent('ia.createCno', agent);
+    this.id = options.id;
+    this.agent = agent;
+    if (agent !== null) host.processHold.retain();
+  }
+
+  /** True once the object is freed: any other call on it then throws DAT_INVALID_HANDLE. */
+  get isFreed(): boolean {
+    return this.state === 'DEAD';
+  }
+
+  /**
+   * Waits for a notification and takes it (dat_cno_wait). One waiter takes one notification.
+   *
+   * Resolves to the EVD that has notified. It is a hint: others may have notified since, folded
+   * into the same trigger, so dequeue from all EVDs of the CNO. Undefined when the last EVD has
+   * gone, or after `trigger()`.
+   *
+   * Rejects with DatError: DAT_QUEUE_EMPTY when the time is up, DAT_INTERRUPTED_CALL when `signal`
+   * fires, DAT_INVALID_STATE_CNO_DEAD when the CNO ends, DAT_INVALID_HANDLE when it had been freed,
+   * DAT_INVALID_PARAMETER.
+   */
+  wait(options: CnoWaitOptions = {}): Promise<Evd | undefined> {
+    return new Promise((resolve, reject) => {
+      const operation = 'cno.wait';
+      checkOptions(operation, options, 'DAT_INVALID_ARG2', ['timeoutMs', 'signal']);
+      const { timeoutMs, signal } = options;
+      this.trace(operation, { timeoutMs });
+      this.checkOpen(operation);
+      const isSignal = signal === undefined || signal instanceof AbortSignal;
+      checkParameter(operation, 'signal', signal, isSignal, 'an AbortSignal', 'DAT_INVALID_ARG2');
+      checkTimeout(operation, timeoutMs);
+      if (signal?.aborted === true) throw interruptedError(operation, signal);
+      if (this.triggered) resolve(this.take());
+      else if (timeoutMs === 0) throw cnoTimeout(0);
+      else this.suspend(resolve, reject, timeoutMs, signal);
+    });
+  }
+
+  /** `for await (const evd of cno)`: a `wait` after another; ends when the CNO does. */
+  async *[Symbol.asyncIterator](): AsyncIterableIterator<Evd | undefined> {
+    while (!this.isFreed) {
+      const ended = Symbol('ended');
+      const next = await new Promise<Evd | undefined | typeof ended>((resolve, reject) => {
+        if (this.triggered) resolve(this.take());
+        else this.suspend(resolve, reject, undefined, undefined, () => resolve(ended));
+      });
+      if (next === ended) return;
+      yield next;
+    }
+  }
+
+  /**
+   * Fires the CNO by hand (dat_cno_trigger): as a notification that no EVD has made.
+   * @returns the EVD whose trigger was there already and still is: a hint
+   * @throws DatError DAT_INVALID_HANDLE when freed
+   */
+  trigger(): Evd | undefined {
+    this.trace('cno.trigger', {});
+    this.checkOpen('cno.trigger');
+    const hint = this.hint;
+    this.host.scheduler.defer(() => this.notify(undefined));
+    return hint;
+  }
+
+  /**
+   * Installs the agent that the next notification calls, once (dat_cno_modify_agent); null for
+   * none. What has been notified before does not call it: install it, then dequeue from all EVDs
+   * until each is empty, and nothing is lost.
+   * @throws DatError DAT_INVALID_PARAMETER; DAT_INVALID_HANDLE when freed
+   */
+  modifyAgent(agent: CnoAgent | null): void {
+    this.trace('cno.modifyAgent', { agent });
+    this.checkOpen('cno.modifyAgent');
+    checkAgent('cno.modifyAgent', agent);
+    this.setAgent(agent);
+  }
+
+  /** @throws DatError DAT_INVALID_HANDLE when freed */
+  query(): CnoParam {
+    this.checkOpen('cno.query');
+    const { id, state, agent, evds, waiters } = this;
+    return { id, state, agent, evds: [...evds], waiters: waiters.length };
+  }
+
+  /** For other event loops (dat_cno_fd_create): readable while the CNO is triggered. */
+  get handle(): CnoHandle {
+    if (this.watched === undefined) {
+      const isTriggered = (): boolean => this.triggered;
+      const take = (): Evd | undefined => (this.triggered ? this.take() : undefined);
+      this.watched = new CnoHandle({ isTriggered, take }, this.host.processHold);
+      if (this.isFreed) this.watched.close();
+    }
+    return this.watched;
+  }
+
+  /**
+   * Each notification, taken as it comes; one subscriber (`share()` it for more), beside whom
+   * waiters come first. Completes when the CNO ends.
+   */
+  get notifications$(): NotificationStream {
+    return (this.stream ??= eventStream<Evd | undefined>(this));
+  }
+
+  attachSink(sink: EventSink<Evd | undefined>): () => void {
+    const operation = 'cno.subscribe';
+    this.trace(operation, {});
+    this.checkOpen(operation);
+    checkSubscriber(operation, this.sink !== undefined);
+    this.sink = sink;
+    this.host.processHold.retain();
+    this.host.scheduler.defer(() => this.serve());
+    return () => this.detachSink(sink);
+  }
+
+  /**
+   * Frees the CNO (dat_cno_free); `notifications$` completes.
+   * @throws DatError DAT_INVALID_STATE_CNO_IN_USE while it has EVDs or waiters; DAT_INVALID_HANDLE
+   * when freed before
+   */
+  free(): void {
+    this.trace('cno.free', {});
+    this.checkOpen('cno.free');
+    const { evds, waiters } = this;
+    if (evds.size + waiters.length > 0) throw cnoInUse(evds.size, waiters.length);
+    this.close();
+  }
+
+  [Symbol.dispose](): void {
+    if (!this.isFreed) this.free();
+  }
+
+  /** @internal the CNO ends, waiters or not */
+  close(): void {
+    this.step('close');
+    this.setAgent(null);
+    const sink = this.sink;
+    if (sink !== undefined) this.detachSink(sink);
+    this.host.scheduler.defer(() => {
+      sink?.complete();
+      this.watched?.close();
+    });
+    this.host.onCnoFreed(this);
+  }
+
+  /** @internal */
+  belongsTo(host: EvdHost): boolean {
+    return this.host === host;
+  }
+
+  /** @internal an EVD will notify this CNO */
+  attach(evd: Evd): void {
+    this.evds.add(evd);
+  }
+
+  /** @internal */
+  detach(evd: Evd): void {
+    if (!this.evds.delete(evd)) return;
+    // Others may have been folded into its trigger.
+    if (this.hint === evd) [this.hint] = this.evds;
+    if (this.evds.size === 0) this.step('orphan');
+  }
+
+  /** @internal an EVD has new events; called from the pump */
+  notify(evd: Evd | undefined): void {
+    if (this.isFreed) return;
+    const agent = this.agent;
+    const fresh = this.step('notify', evd);
+    this.setAgent(null);
+    this.watched?.count();
+    this.serve();
+    const { watched } = this;
+    if (fresh && watched !== undefined) this.host.scheduler.defer(() => this.tell(watched));
+    if (agent !== null) this.callAgent(agent, evd);
+  }
+
+  private get triggered(): boolean {
+    return CNO_STATES[this.state].take.answers === true;
+  }
+
+  /** @returns whether the state is another one */
+  private step(input: CnoInput, evd?: Evd): boolean {
+    const before = this.state;
+    const { to, remembers, waiters } = CNO_STATES[before][input];
+    this.state = to;
+    if (remembers === true) this.hint = evd;
+    if (waiters !== undefined) this.endWaiters(waiters);
+    return to !== before;
+  }
+
+  private take(): Evd | undefined {
+    const hint = this.hint;
+    this.hint = undefined;
+    this.step('take');
+    return hint;
+  }
+
+  /** Whoever is first in line takes the trigger. */
+  private serve(): void {
+    if (!this.triggered) return;
+    const waiter = this.waiters.shift();
+    if (waiter !== undefined) {
+      this.host.processHold.release();
+      waiter.satisfy();
+    } else if (this.sink !== undefined) {
+      this.sink.next(this.take());
+    }
+  }
+
+  private tell(handle: CnoHandle): void {
+    if (this.triggered) handle.emit('readable', this.hint);
+  }
+
+  private suspend(
+    resolve: (evd: Evd | undefined) => void,
+    reject: (error: unknown) => void,
+    timeoutMs: number | undefined,
+    signal: AbortSignal | undefined,
+    onDead = (): void => reject(deadCno()),
+  ): void {
+    const { timers, clock, processHold } = this.host;
+    const satisfy = (): true => {
+      resolve(this.take());
+      return true;
+    };
+    const leave = (): boolean => {
+      const at = this.waiters.indexOf(waiter);
+      if (at < 0) return false;
+      this.waiters.splice(at, 1);
+      processHold.release();
+      return true;
+    };
+    const onTimeout = (): void => {
+      if (leave()) waiter.reject(cnoTimeout(timeoutMs ?? Infinity));
+    };
+    const onAbort = (): void => {
+      if (signal !== undefined && leave()) waiter.reject(interruptedError('cno.wait', signal));
+    };
+    const init = { threshold: 1, satisfy, reject, onFree: onDead, signal, timeoutMs };
+    const waiter = new Waiter(init, timers, clock, onTimeout, onAbort);
+    this.waiters.push(waiter);
+    processHold.retain();
+  }
+
+  private endWaiters(how: 'no EVD' | 'dead'): void {
+    for (const waiter of this.waiters.splice(0)) {
+      this.host.processHold.release();
+      if (how === 'dead') waiter.freed();
+      else waiter.satisfy();
+    }
+  }
+
+  private setAgent(agent: CnoAgent | null): void {
+    if ((this.agent === null) !== (agent === null)) {
+      if (agent === null) this.host.processHold.release();
+      else this.host.processHold.retain();
+    }
+    this.agent = agent;
+  }
+
+  private callAgent(agent: CnoAgent, evd: Evd | undefined): void {
+    try {
+      agent(evd);
+    } catch (cause) {
+      this.host.reportFailure(agentFailed(this, cause));
+    }
+  }
+
+  private detachSink(sink: EventSink<Evd | undefined>): void {
+    if (this.sink !== sink) return;
+    this.sink = undefined;
+    this.host.processHold.release();
+  }
+
+  private checkOpen(operation: string): void {
+    if (this.isFreed) throw freedCno(operation);
+  }
+
+  private trace(call: string, parameters: Readonly<Record<string, unknown>>): void {
+    if (!this.host.logger.isDebugEnabled()) return;
+    traceCall(this.host.logger, call, { cno: this.id, ...parameters });
+  }
+}

@@ -1,0 +1,105 @@
+/**
+ * A CNO as something that other event loops can watch, as they would a file descriptor: Node's own
+ * by the event 'readable', the loop of a worker thread by a word of shared memory.
+ */
+import { EventEmitter } from 'node:events';
+import type { ProcessHold } from '../../spi/index.js';
+import type { Evd } from '../evd.js';
+
+/** The CNO's side of its handle. */
+export interface HandleSource {
+  isTriggered(): boolean;
+  take(): Evd | undefined;
+}
+
+interface HandleEvents {
+  /** The CNO has become triggered; the EVD is a hint. */
+  readable: [evd: Evd | undefined];
+  /** The CNO has been freed, or its adapter closed. */
+  close: [];
+  /** EventEmitter's own, before a listener is added and after it has been removed. */
+  newListener: [name: string | symbol, listener: () => void];
+  removeListener: [name: string | symbol, listener: () => void];
+}
+
+/**
+ * Readable while its CNO is TRIGGERED. 'readable' is emitted once each time it becomes so, and not
+ * again before `take()`: the order that loses nothing is take, then dequeue from all EVDs of the
+ * CNO until each is empty. While there are listeners of 'readable' it keeps the process alive,
+ * unless `unref()` says otherwise.
+ */
+export class CnoHandle extends EventEmitter<HandleEvents> {
+  /**
+   * One word of shared memory that counts the triggers (modulo 2^32), for a worker thread that
+   * cannot listen: `Atomics.wait` or `Atomics.waitAsync` on index 0 wakes at each of them.
+   */
+  readonly word = new Int32Array(new SharedArrayBuffer(4));
+  private wanted = true;
+  private kept = false;
+  private closed = false;
+
+  /** @internal */
+  constructor(
+    private readonly source: HandleSource,
+    private readonly processHold: ProcessHold,
+  ) {
+    super();
+    // 'newListener' comes before the listener is counted, 'removeListener' after.
+    this.on('newListener', (name) => this.update(name === 'readable' ? 1 : 0));
+    this.on('removeListener', () => this.update());
+  }
+
+  get readable(): boolean {
+    return this.source.isTriggered();
+  }
+
+  /**
+   * Takes the trigger, so that the next one is told: the EVD that fired it, as a hint. Undefined
+   * also when there was no trigger to take (ask `readable` first).
+   */
+  take(): Evd | undefined {
+    return this.source.take();
+  }
+
+  /** Listeners keep the process alive (the default). */
+  ref(): this {
+    this.wanted = true;
+    this.update();
+    return this;
+  }
+
+  /** Listeners do not keep the process alive. */
+  unref(): this {
+    this.wanted = false;
+    this.update();
+    return this;
+  }
+
+  hasRef(): boolean {
+    return this.wanted;
+  }
+
+  /** @internal the CNO has been triggered, whoever takes it */
+  count(): void {
+    Atomics.add(this.word, 0, 1);
+    Atomics.notify(this.word, 0);
+  }
+
+  /** @internal */
+  close(): void {
+    if (this.closed) return;
+    this.closed = true;
+    this.update();
+    Atomics.notify(this.word, 0);
+    this.emit('close');
+  }
+
+  private update(coming = 0): void {
+    const listeners = this.listenerCount('readable') + coming;
+    const keep = this.wanted && !this.closed && listeners > 0;
+    if (keep === this.kept) return;
+    this.kept = keep;
+    if (keep) this.processHold.retain();
+    else this.processHold.release();
+  }
+}

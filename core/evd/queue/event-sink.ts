@@ -1,0 +1,18 @@
+/** Push consumption without a stream library: core/stream makes an Observable of it. */
+import type { DatEvent } from '../event.js';
+
+export interface EventSink<T = DatEvent> {
+  /** One event; called from the pump, never from inside a call of the consumer. */
+  next(event: T): void;
+  /** The EVD (or CNO) has been freed. */
+  complete(): void;
+}
+
+/** Something that a sink can be attached to, one at a time. */
+export interface EventSource<T = DatEvent> {
+  /**
+   * @returns detaches the sink; what is still queued stays
+   * @throws DatError DAT_INVALID_STATE while something else takes the events
+   */
+  attachSink(sink: EventSink<T>): () => void;
+}

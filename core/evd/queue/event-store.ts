@@ -1,0 +1,208 @@
+/**
+ * The one queue of an EVD: software events merged with completions by place. Software events wait
+ * in a bounded queue, completions in their ring until they are taken.
+ */
+import type { CompletionQueue } from '../../spi/index.js';
+import { CompletionCursor } from './completion-cursor.js';
+import type { CompletionOwners } from './completion-owner.js';
+import type { DatEvent, PostedEvent } from '../event.js';
+import type { EventBatch } from './event-batch.js';
+import { EventQueue } from './event-queue.js';
+import { Notice } from '../upcall/notice.js';
+
+/**
+ * Where a posted event stands on an EVD with completions. `behind`: behind all completions that are
+ * in the queue now (they are scanned first). `here`: behind those scanned so far, in front of the
+ * next one. From within `onCompletion` of a completion both mean in front of it, and `after` behind
+ * it.
+ */
+export type EventPlace = 'behind' | 'here' | 'after';
+
+export class EventStore {
+  private readonly cursor: CompletionCursor | undefined;
+  private readonly queue: EventQueue;
+  /** Taken and put back: in front of everything else. */
+  private back: DatEvent[] | undefined;
+  /** What has been put back last, while nothing has been taken of it. */
+  private lastBack: readonly DatEvent[] | undefined;
+  /** Goes into the queue as soon as there is room. */
+  private late: PostedEvent | undefined;
+
+  /** @param onArrival told when something new has come that the consumer may see */
+  constructor(
+    qlen: number,
+    private readonly cq: CompletionQueue | undefined,
+    owners: CompletionOwners,
+    /** Completions say whether they are solicited. */
+    readonly reportsSolicited: boolean,
+    private readonly onArrival: (notice: Notice) => void,
+  ) {
+    this.queue = new EventQueue(qlen);
+    const plain = reportsSolicited ? Notice.UNSOLICITED : Notice.UNKNOWN;
+    this.cursor = cq === undefined ? undefined : new CompletionCursor(cq, owners, plain);
+  }
+
+  get qlen(): number {
+    return this.queue.capacity;
+  }
+
+  /** Events that wait, as far as completions have been scanned. */
+  get pending(): number {
+    return this.queue.length + (this.cursor?.pending ?? 0) + (this.back?.length ?? 0);
+  }
+
+  /** Completions lost because their endpoint was freed. */
+  get dropped(): number {
+    return this.cursor?.dropped ?? 0;
+  }
+
+  get full(): boolean {
+    return this.queue.full;
+  }
+
+  /** Looks at the completion queue; returns how many new events the consumer may see. */
+  scan(): number {
+    if (this.cursor === undefined) return 0;
+    const found = this.cursor.scan();
+    if (found > 0) this.onArrival(this.cursor.notice);
+    return found;
+  }
+
+  /** A queue that cannot be read must not cost an event: the next look tells of it. */
+  private scanIfPossible(): void {
+    try {
+      this.scan();
+    } catch {
+      this.onArrival(Notice.ALWAYS);
+    }
+  }
+
+  /** Queues an event at its place; false when the queue is full. */
+  post(event: PostedEvent, place: EventPlace): boolean {
+    const cursor = this.cursor;
+    const inScan = cursor?.scanning ?? false;
+    if (place === 'behind' && !inScan) this.scanIfPossible();
+    if (this.queue.full) return false;
+    const scanned = cursor?.scanned ?? 0;
+    const follows = place === 'after' && inScan;
+    if (follows && cursor !== undefined) cursor.followed = true;
+    this.queue.push(event, follows ? (scanned + 1) >>> 0 : scanned);
+    this.onArrival(Notice.ALWAYS);
+    return true;
+  }
+
+  /** The queue is full: posts the event when it is not. One such event waits; others are as it. */
+  postLate(event: PostedEvent): void {
+    this.late ??= event;
+  }
+
+  /** Takes the oldest event, looking at the completion queue when none is known. */
+  take(): DatEvent | undefined {
+    if (this.back !== undefined) return this.takeBack(this.back);
+    const cursor = this.cursor;
+    if (cursor === undefined) return this.shift();
+    while (this.advanceTo(cursor)) {
+      if (this.queue.ready(cursor.next)) return this.shift();
+      const event = cursor.take();
+      if (event !== undefined) return event;
+    }
+    return undefined;
+  }
+
+  /** Takes up to `end` events into a batch, from slot 0 on; returns how many. */
+  takeBatch(batch: EventBatch, end: number): number {
+    const cursor = this.cursor;
+    let count = 0;
+    while (count < end && this.back !== undefined) {
+      batch.setTaken(count++, this.takeBack(this.back)!);
+    }
+    if (cursor === undefined) {
+      while (count < end && this.shiftInto(batch, count)) count++;
+      return count;
+    }
+    while (count < end && this.advanceTo(cursor)) {
+      if (this.queue.ready(cursor.next)) this.shiftInto(batch, count++);
+      else if (cursor.takeInto(batch, count)) count++;
+      if (cursor.empty || count === end) cursor.commit();
+    }
+    return count;
+  }
+
+  /** Events that have been taken come back, in front of all that wait. */
+  putBack(events: readonly DatEvent[]): void {
+    this.back = [...events, ...(this.back ?? [])];
+    this.lastBack = events;
+    this.onArrival(Notice.ALWAYS);
+  }
+
+  /** Nothing has been taken of what was put back. */
+  hasStill(events: readonly DatEvent[]): boolean {
+    return this.lastBack === events;
+  }
+
+  /** Takes all of what was put back, and is still there. */
+  takeAgain(events: readonly DatEvent[]): void {
+    for (let left = events.length; left > 0 && this.back !== undefined; left--) {
+      this.takeBack(this.back);
+    }
+  }
+
+  private takeBack(back: DatEvent[]): DatEvent | undefined {
+    this.lastBack = undefined;
+    const event = back.shift();
+    if (back.length === 0) this.back = undefined;
+    return event;
+  }
+
+  /** Drops and counts the completions that an endpoint leaves behind. */
+  purge(context: number, srqn?: number): void {
+    this.scanIfPossible();
+    this.cursor?.purge(context, srqn);
+  }
+
+  /** Completions of a context that wait to be taken, as far as they have been scanned. */
+  left(context: number): number {
+    return this.cursor?.left(context) ?? 0;
+  }
+
+  /** New limit of both queues; the caller has checked that what waits fits. */
+  resize(qlen: number, cqEntries: number): void {
+    this.resizeCq(cqEntries);
+    this.queue.resize(qlen);
+  }
+
+  /** New size of the completion queue alone. */
+  resizeCq(entries: number): void {
+    this.cq?.resize(entries);
+    this.cursor?.rebase();
+  }
+
+  clear(): void {
+    this.queue.clear();
+    this.back = this.lastBack = undefined;
+  }
+
+  /** Makes sure that an event is in reach; false when there is none. */
+  private advanceTo(cursor: CompletionCursor): boolean {
+    if (!cursor.empty || this.queue.ready(cursor.next)) return true;
+    this.scan();
+    return !cursor.empty || this.queue.ready(cursor.next);
+  }
+
+  private shift(): PostedEvent | undefined {
+    if (this.queue.length === 0) return undefined;
+    const event = this.queue.shift();
+    if (this.late !== undefined) {
+      this.queue.push(this.late, this.cursor?.scanned ?? 0);
+      this.late = undefined;
+    }
+    return event;
+  }
+
+  private shiftInto(batch: EventBatch, slot: number): boolean {
+    const event = this.shift();
+    if (event === undefined) return false;
+    batch.setEvent(slot, event);
+    return true;
+  }
+}

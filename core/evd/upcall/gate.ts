@@ -1,0 +1,141 @@
+/**
+ * Who may be called when: the pure state of an EVD's upcalls. It knows of no queue, device or
+ * promise, so that its steps can be searched exhaustively. Rules: design of the upcall policies.
+ */
+import { UPCALL_POLICIES, type UpcallPolicy } from './policy.js';
+
+/** An upcall in progress. */
+export interface UpcallToken {
+  /** Waits (teardown, free, close) made through this upcall and not over yet. */
+  waits: number;
+}
+
+interface Drain {
+  readonly remaining: Set<UpcallToken>;
+  readonly own: UpcallToken | undefined;
+  readonly done: () => void;
+  /** Several upcalls may wait in it together: the close of an adapter. */
+  readonly joint: boolean;
+}
+
+export class UpcallGate {
+  policy: UpcallPolicy = 'DISABLE';
+  /** Upcalls that may be in progress at a time under the present policy. */
+  limit = 0;
+  /**
+   * Something calls for an upcall. Set by each new event and by enabling with `deliver`; reset by
+   * enabling with `keep`, when the queue has run empty, and under NOTIFY by the start of the one
+   * call that tells of it.
+   */
+  due = false;
+  /** The EVD is DISABLED: nothing starts until it is enabled again. */
+  blocked = false;
+  /** In no order. A Set would make a new table for every second upcall. */
+  private readonly running: UpcallToken[] = [];
+  private readonly drains: Drain[] = [];
+
+  get enabled(): boolean {
+    return UPCALL_POLICIES[this.policy].enabled;
+  }
+
+  get carriesEvent(): boolean {
+    return UPCALL_POLICIES[this.policy].carriesEvent;
+  }
+
+  get inProgress(): number {
+    return this.running.length;
+  }
+
+  /** The next event would start an upcall. */
+  get wantsNext(): boolean {
+    return !this.blocked && this.running.length < this.limit;
+  }
+
+  /** A new event is in the queue. */
+  arrived(): void {
+    this.due = true;
+  }
+
+  mayStart(pending: number): boolean {
+    return this.due && pending > 0 && this.wantsNext;
+  }
+
+  /** An upcall starts. */
+  begin(token: UpcallToken): void {
+    if (!this.carriesEvent) this.due = false;
+    this.running.push(token);
+  }
+
+  /** An upcall has ended: its handler has returned, and its promise has settled. */
+  end(token: UpcallToken): void {
+    const at = this.running.lastIndexOf(token);
+    if (at < 0) return;
+    const last = this.running.pop();
+    if (last !== undefined && at < this.running.length) this.running[at] = last;
+    if (this.drains.length === 0) return;
+    for (const drain of [...this.drains]) {
+      drain.remaining.delete(token);
+      this.finish(drain);
+    }
+  }
+
+  /** @param limit upcalls at a time, for a policy that leaves it to the consumer */
+  setPolicy(policy: UpcallPolicy, limit: number, deliverPending: boolean): void {
+    this.policy = policy;
+    this.limit = UPCALL_POLICIES[policy].limit ?? limit;
+    this.due = deliverPending;
+  }
+
+  /**
+   * Calls `done`, once, when the upcalls in progress now have ended. `own`, the upcall that asks,
+   * is not waited for, nor are others that wait likewise: the last to ask finds all others waiting,
+   * so nobody waits in a circle.
+   */
+  drain(own: UpcallToken | undefined, done: () => void): void {
+    const remaining = new Set(this.running);
+    if (own !== undefined) {
+      remaining.delete(own);
+      for (const token of remaining) if (token.waits > 0) remaining.delete(token);
+      own.waits++;
+    }
+    this.start({ remaining, own, done, joint: false });
+  }
+
+  /**
+   * The same for the close of an adapter, which several upcalls may wait for: none of `callers`,
+   * nor of those that join later, is waited for.
+   */
+  drainJointly(callers: ReadonlySet<UpcallToken>, done: () => void): void {
+    const remaining = new Set(this.running);
+    for (const token of callers) this.leave(remaining, token);
+    this.start({ remaining, own: undefined, done, joint: true });
+  }
+
+  /** This upcall too waits for the adapter to be closed. */
+  join(token: UpcallToken): void {
+    for (const drain of [...this.drains]) {
+      if (!drain.joint) continue;
+      this.leave(drain.remaining, token);
+      this.finish(drain);
+    }
+  }
+
+  private leave(remaining: Set<UpcallToken>, token: UpcallToken): void {
+    // For good: when the close is over, nothing is left that could wait for this upcall.
+    if (remaining.delete(token)) token.waits++;
+  }
+
+  private start(drain: Drain): void {
+    this.drains.push(drain);
+    this.finish(drain);
+  }
+
+  private finish(drain: Drain): void {
+    if (drain.remaining.size > 0) return;
+    const at = this.drains.indexOf(drain);
+    if (at < 0) return;
+    this.drains.splice(at, 1);
+    if (drain.own !== undefined) drain.own.waits--;
+    drain.done();
+  }
+}

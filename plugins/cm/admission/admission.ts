@@ -1,0 +1,132 @@
+/**
+ * Which CM messages are looked at. A message costs 40 to 60 us once it is parsed and answered, and
+ * nothing about its sender is known before: so it is judged by its bytes and its address alone, in
+ * less than a microsecond, and nothing is allocated.
+ *
+ * | message                                           | what becomes of it              |
+ * | ------------------------------------------------- | ------------------------------- |
+ * | more than 16 copies within 200 ms of one message  | dropped: its answer is on the   |
+ * | from one address                                  | way                             |
+ * | its address is above its rate                     | dropped                         |
+ * | half of what all may send is used up, and half of | dropped: the rest is for        |
+ * | what its address may                              | addresses that have been quiet  |
+ * | any other                                         | taken, and paid for             |
+ *
+ * What brought a connection on is paid back, so that a peer that connects, uses and ends its
+ * connections has no limit, however many there are: what counts is what came to nothing.
+ */
+import type { Gid } from '../../../core/spi/index.js';
+
+export interface MessageRate {
+  readonly perSecond: number;
+  /** At once. */
+  readonly burst: number;
+}
+
+export interface AdmissionLimits {
+  readonly ofPeer: MessageRate;
+  readonly inAll: MessageRate;
+}
+
+export type Verdict = 'taken' | 'repeated' | 'overRate';
+
+/** No longer than any wait before a message is repeated: DREQ's is 200 ms, Linux has seconds. */
+const REPEAT_US = 200_000;
+/** A network that is not well duplicates, but not without end. */
+const MAX_COPIES = 16;
+const REPEAT_SLOTS = 1024;
+const GID_BYTES = 16;
+/** Addresses that are told apart: those that have paid for nothing lately need no entry. */
+const SETS = 256;
+const WAYS = 4;
+const FNV_PRIME = 0x01000193;
+
+export class Admission {
+  private readonly addresses = new Uint8Array(SETS * WAYS * GID_BYTES);
+  /** By address: when all is earned back that has been paid (Float64: microseconds). */
+  private readonly paidUntilUs = new Float64Array(SETS * WAYS);
+  private readonly digests = new Uint32Array(REPEAT_SLOTS);
+  private readonly copies = new Uint32Array(REPEAT_SLOTS);
+  /** When the first of these copies came. */
+  private readonly seenUs = new Float64Array(REPEAT_SLOTS);
+  private allPaidUntilUs = 0;
+  private readonly peerCostUs: number;
+  private readonly peerBurstUs: number;
+  private readonly costUs: number;
+  private readonly burstUs: number;
+
+  /** @param seed random: where an address, or a message, is kept is not for strangers to know */
+  constructor(
+    { ofPeer, inAll }: AdmissionLimits,
+    private readonly seed: number,
+  ) {
+    this.peerCostUs = 1e6 / ofPeer.perSecond;
+    this.peerBurstUs = ofPeer.burst * this.peerCostUs;
+    this.costUs = 1e6 / inAll.perSecond;
+    this.burstUs = inAll.burst * this.costUs;
+  }
+
+  judge(mad: Uint8Array, peer: Gid, nowUs: number): Verdict {
+    const address = digest(this.seed, peer);
+    if (this.isRepeated(digest(address, mad), nowUs)) return 'repeated';
+    const entry = this.entryOf(peer, address, nowUs);
+    const ofPeerUs = Math.max(this.paidUntilUs[entry]! - nowUs, 0) + this.peerCostUs;
+    const inAllUs = Math.max(this.allPaidUntilUs - nowUs, 0) + this.costUs;
+    const isQuiet = 2 * ofPeerUs <= this.peerBurstUs;
+    const allowedUs = isQuiet ? this.burstUs : this.burstUs / 2;
+    if (exceeds(ofPeerUs, this.peerBurstUs) || exceeds(inAllUs, allowedUs)) return 'overRate';
+    this.paidUntilUs[entry] = nowUs + ofPeerUs;
+    this.allPaidUntilUs = nowUs + inAllUs;
+    return 'taken';
+  }
+
+  /** So many messages of the address were of use. */
+  payBack(peer: Gid, messages: number, nowUs: number): void {
+    const entry = this.entryOf(peer, digest(this.seed, peer), nowUs);
+    this.paidUntilUs[entry]! -= messages * this.peerCostUs;
+    this.allPaidUntilUs -= messages * this.costUs;
+  }
+
+  private isRepeated(message: number, nowUs: number): boolean {
+    const slot = message % REPEAT_SLOTS;
+    if (this.digests[slot] !== message || nowUs - this.seenUs[slot]! >= REPEAT_US) {
+      this.digests[slot] = message;
+      this.seenUs[slot] = nowUs;
+      this.copies[slot] = 0;
+    }
+    this.copies[slot]! += 1;
+    return this.copies[slot]! > MAX_COPIES;
+  }
+
+  /** One that has nothing to pay makes room; where there is none, two addresses share a rate. */
+  private entryOf(peer: Gid, address: number, nowUs: number): number {
+    const first = (address % SETS) * WAYS;
+    let free = first + ((address >>> 16) % WAYS);
+    for (let entry = first; entry < first + WAYS; entry++) {
+      if (this.isAt(entry, peer)) return entry;
+      if (this.paidUntilUs[entry]! <= nowUs) free = entry;
+    }
+    if (this.paidUntilUs[free]! <= nowUs) this.addresses.set(peer, free * GID_BYTES);
+    return free;
+  }
+
+  private isAt(entry: number, peer: Gid): boolean {
+    const at = entry * GID_BYTES;
+    for (let i = GID_BYTES - 1; i >= 0; i--) {
+      if (this.addresses[at + i] !== peer[i]) return false;
+    }
+    return true;
+  }
+}
+
+/** Sums of fractions are not exact. */
+function exceeds(us: number, limitUs: number): boolean {
+  return us > limitUs + 0.01;
+}
+
+/** FNV-1a, 32 bits. */
+function digest(start: number, bytes: Uint8Array): number {
+  let hash = start;
+  for (let i = 0; i < bytes.length; i++) hash = Math.imul(hash ^ bytes[i]!, FNV_PRIME);
+  return (hash ^ (hash >>> 15)) >>> 0;
+}

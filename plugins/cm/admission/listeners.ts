@@ -1,0 +1,50 @@
+/** Who listens on which service id, and the requests that each has not answered yet. */
+import { SpiError } from '../../../core/spi/index.js';
+import type { CmListenOptions, CmListener } from '../../../core/spi/index.js';
+import { Backlog } from './shares.js';
+
+export class Listener implements CmListener {
+  /** Requests handed out and not answered. */
+  readonly backlog: Backlog;
+
+  constructor(
+    readonly options: CmListenOptions,
+    private readonly onClose: (listener: Listener) => void,
+  ) {
+    this.backlog = new Backlog(options.backlog);
+  }
+
+  close(): void {
+    this.onClose(this);
+  }
+}
+
+export class Listeners {
+  private readonly byServiceId = new Map<bigint, Listener>();
+
+  /** @throws SpiError('EADDRINUSE'), ('EINVAL') */
+  add(options: CmListenOptions): Listener {
+    const { serviceId, backlog } = options;
+    const name = `service id 0x${serviceId.toString(16)}`;
+    if (serviceId < 0n || serviceId >= 1n << 64n) throw new SpiError('EINVAL', `${name}: 64 bits`);
+    if (!Number.isInteger(backlog) || backlog < 1) {
+      throw new SpiError('EINVAL', `backlog ${backlog}: must be at least 1`);
+    }
+    if (this.byServiceId.has(serviceId)) {
+      throw new SpiError('EADDRINUSE', `${name} has a listener already`);
+    }
+    const listener = new Listener(options, (closing) => {
+      if (this.byServiceId.get(serviceId) === closing) this.byServiceId.delete(serviceId);
+    });
+    this.byServiceId.set(serviceId, listener);
+    return listener;
+  }
+
+  find(serviceId: bigint): Listener | undefined {
+    return this.byServiceId.get(serviceId);
+  }
+
+  clear(): void {
+    this.byServiceId.clear();
+  }
+}

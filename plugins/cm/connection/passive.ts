@@ -1,0 +1,308 @@
+/** The passive side: REQ to the consumer, queue pair to RTR, REP; by RTU, queue pair to RTS. */
+import { SpiError } from '../../../core/spi/index.js';
+import type {
+  CmAcceptOptions,
+  CmEvent,
+  CmRejectOptions,
+  DeviceAttributes,
+  QueuePair,
+} from '../../../core/spi/index.js';
+import type { CmAction, CmRole } from './states.js';
+import { Connection } from './connection.js';
+import type { CmActions, CmPath, ConnectionServices } from './connection.js';
+import type { Origin } from '../origin.js';
+import { agreementOf } from '../messages/peer-agreement.js';
+import type { PeerAgreement } from '../messages/peer-agreement.js';
+import { QpControl } from './qp-control.js';
+import type { QpPlan } from './qp-control.js';
+import { rejOf } from '../messages/rej.js';
+import { MRA_SERVICE_TIMEOUT, REQ_REJECTED_US, mraWaitUs, repRetries } from './timing.js';
+import { answererFields } from '../transport.js';
+import type { TransactionId } from '../messages/transaction-id.js';
+import type { CmTransport } from '../transport.js';
+import type { CmMessage } from '../wire/message.js';
+import { MESSAGE_MRAED } from '../wire/mra.js';
+import { MESSAGE_REJECTED } from '../wire/rej.js';
+import { REJECT_REASON } from '../wire/reject-reason.js';
+import type { CmRep } from '../wire/rep.js';
+import type { CmReq } from '../wire/req.js';
+
+const NO_DATA = new Uint8Array(0);
+const CONSUMER_REJECTS: CmRejectOptions = {
+  reason: REJECT_REASON.CONSUMER_REJECT,
+  privateData: NO_DATA,
+};
+
+export interface PassiveInit {
+  readonly req: CmReq;
+  readonly transport: CmTransport;
+  /** Of the REQ. */
+  readonly origin: Origin;
+  readonly localCommId: number;
+  readonly path: CmPath;
+  readonly deviceAttributes: DeviceAttributes;
+  readonly startingPsn: number;
+  /** The request no longer waits for the consumer: answered, or given up. */
+  readonly onSettled: () => void;
+  /** The connection is no longer half open. */
+  readonly onClosedOrOpen: () => void;
+}
+
+/** What was asked for, and what comes of it. */
+class Handshake {
+  plan: QpPlan | undefined = undefined;
+  rep: CmRep | undefined = undefined;
+  rejection = CONSUMER_REJECTS;
+  serviceTimeout = 0;
+  failure: string | undefined = undefined;
+  settled = false;
+  halfOpen = true;
+
+  constructor(
+    readonly init: PassiveInit,
+    readonly agreement: PeerAgreement,
+  ) {}
+}
+
+export class PassiveConnection extends Connection {
+  protected readonly transactionId: TransactionId;
+  protected readonly ackTimeout: number;
+  protected onEvent: ((event: CmEvent) => void) | undefined = undefined;
+  /** Until it is established: there may be many such connections. */
+  private handshake: Handshake | undefined;
+
+  constructor(services: ConnectionServices, init: PassiveInit) {
+    super(services, 'REQ_RCVD', init.localCommId, init.path);
+    const { req, origin } = init;
+    const exchange = { req, source: origin.source };
+    const agreement = agreementOf(exchange, req.localCaGuid, services.guid);
+    this.handshake = new Handshake(init, agreement);
+    this.sourcePort = agreement.sourcePort ?? 0;
+    this.transactionId = origin.transactionId;
+    this.ackTimeout = req.primaryLocalAckTimeout;
+    this.remoteCommId = req.localCommId;
+    this.remoteGuid = req.localCaGuid;
+    this.remoteQpn = req.localQpn;
+    services.notes.input(this, 'REQ', 'IDLE', 'REQ_RCVD');
+    services.table.add(this);
+    services.table.addRemote(this);
+  }
+
+  get role(): CmRole {
+    return 'passive';
+  }
+
+  protected get messageToMra(): number {
+    return MESSAGE_MRAED.rep;
+  }
+
+  get req(): CmReq {
+    return this.present.init.req;
+  }
+
+  get transport(): CmTransport {
+    return this.present.init.transport;
+  }
+
+  get waitsForConsumer(): boolean {
+    return this.state === 'REQ_RCVD' || this.state === 'MRA_REQ_SENT';
+  }
+
+  /** @throws SpiError('EINVAL') when the peer may still know the queue pair by a connection */
+  checkUnknown({ qpn }: QueuePair): void {
+    this.services.table.checkUnknown(qpn, this.remoteGid);
+  }
+
+  /** @throws SpiError of the provider when the queue pair does not become ready to receive */
+  accept(options: CmAcceptOptions): void {
+    const qpControl = new QpControl(options.qp, this);
+    const plan = this.planFor(options);
+    this.present.plan = plan;
+    try {
+      qpControl.toRtr(plan);
+    } catch (error) {
+      qpControl.release();
+      throw error;
+    }
+    this.qpControl = qpControl;
+    this.onEvent = options.onEvent;
+    this.present.rep = this.repFor(options, plan);
+    this.services.table.addLingering(this);
+    this.dispatch('accept');
+  }
+
+  reject(options: CmRejectOptions): void {
+    const { reason, privateData, info } = options;
+    this.present.rejection = {
+      reason,
+      privateData: privateData.slice(),
+      ...(info && { info: info.slice() }),
+    };
+    this.dispatch('reject');
+  }
+
+  override receive(message: CmMessage, origin: Origin): void {
+    const { handshake } = this;
+    if (handshake && message.name === 'MRA' && message.body.messageMraed === this.messageToMra) {
+      handshake.serviceTimeout = message.body.serviceTimeout;
+    }
+    if (handshake && message.name === 'REJ') {
+      handshake.failure = `the peer rejected it (${message.body.reason})`;
+    }
+    super.receive(message, origin);
+  }
+
+  override dispatch(input: Parameters<Connection['dispatch']>[0]): boolean {
+    const expected = super.dispatch(input);
+    this.settle();
+    return expected;
+  }
+
+  override end(): void {
+    super.end();
+    this.settle();
+  }
+
+  override onUnreachable(detail: string): void {
+    if (this.handshake) this.handshake.failure = detail;
+    super.onUnreachable(detail);
+  }
+
+  private settle(): void {
+    const { handshake } = this;
+    if (!handshake) return;
+    if (!handshake.settled && !this.waitsForConsumer) {
+      handshake.settled = true;
+      handshake.init.onSettled();
+    }
+    const open = ['REQ_RCVD', 'MRA_REQ_SENT', 'REP_SENT', 'MRA_REP_RCVD'].includes(this.state);
+    if (handshake.halfOpen && !open) {
+      handshake.halfOpen = false;
+      handshake.init.onClosedOrOpen();
+    }
+  }
+
+  private planFor(options: CmAcceptOptions): QpPlan {
+    const { init, agreement } = this.present;
+    const { req, deviceAttributes, startingPsn } = init;
+    const { maxResponderResources, maxInitiatorDepth } = deviceAttributes;
+    return {
+      addressVector: { ...this.path, peer: agreement },
+      pathMtuBytes: agreement.pathMtuBytes,
+      accessFlags: options.accessFlags,
+      destinationQpn: req.localQpn,
+      receivePsn: startingPsn,
+      sendPsn: req.startingPsn,
+      responderResources: Math.min(
+        options.responderResources,
+        req.initiatorDepth,
+        maxResponderResources,
+      ),
+      initiatorDepth: Math.min(options.initiatorDepth, req.responderResources, maxInitiatorDepth),
+      minRnrTimer: options.minRnrTimer,
+      ackTimeout: req.primaryLocalAckTimeout,
+      retryCount: req.retryCount,
+      rnrRetryCount: req.rnrRetryCount,
+    };
+  }
+
+  private repFor(options: CmAcceptOptions, plan: QpPlan): CmRep {
+    const { deviceAttributes } = this.present.init;
+    return {
+      localCommId: this.localCommId,
+      remoteCommId: this.remoteCommId,
+      ...answererFields(this.transport, options.qp),
+      localQkey: 0,
+      vendorId: 0,
+      startingPsn: plan.receivePsn,
+      responderResources: plan.responderResources,
+      initiatorDepth: plan.initiatorDepth,
+      targetAckDelay: deviceAttributes.localAckDelay,
+      failoverAccepted: 0,
+      endToEndFlowControl: 0,
+      rnrRetryCount: options.rnrRetryCount,
+      localCaGuid: this.services.guid,
+      privateData: options.privateData.slice(),
+    };
+  }
+
+  /** RTR to RTS; a queue pair that has failed meanwhile ends the connection. */
+  private startQp(): void {
+    const { present } = this;
+    try {
+      if (present.plan) this.qpControl?.toRts(present.plan);
+    } catch (error) {
+      present.failure = `the queue pair cannot send: ${String(error)}`;
+      this.dispatch('qpFailed');
+      return;
+    }
+    this.dispatch('qpReady');
+  }
+
+  /** @param waitUs the peer has been asked to wait so long before it repeats its REQ */
+  private sendRejection(localCommId: number, waitUs = 0): void {
+    const { remoteCommId, transactionId, services } = this;
+    const { rejection } = this.present;
+    const messageRejected = MESSAGE_REJECTED.req;
+    const body = rejOf({ localCommId, remoteCommId, messageRejected, ...rejection });
+    const asker = {
+      commId: remoteCommId,
+      guid: this.remoteGuid,
+      gid: this.remoteGid,
+      transactionId,
+    };
+    services.rejected.add(asker, body, services.clock.now(), REQ_REJECTED_US + waitUs);
+    this.send({ name: 'REJ', body });
+  }
+
+  private get present(): Handshake {
+    if (!this.handshake) throw new SpiError('EIO', 'the handshake is over');
+    return this.handshake;
+  }
+
+  private giveUpDetail(): string {
+    return this.present.failure ?? `no answer to ${this.attempts} replies`;
+  }
+
+  protected override act(action: CmAction): boolean {
+    const perform = PassiveConnection.ACTIONS[action];
+    perform?.(this);
+    return perform !== undefined;
+  }
+
+  private static readonly ACTIONS: CmActions<PassiveConnection> = {
+    sendMraReq: (c) => {
+      const { localCommId, remoteCommId } = c;
+      const body = {
+        localCommId,
+        remoteCommId,
+        messageMraed: MESSAGE_MRAED.req,
+        serviceTimeout: MRA_SERVICE_TIMEOUT,
+        privateData: new Uint8Array(0),
+      };
+      c.send({ name: 'MRA', body });
+    },
+    sendRep: (c) => {
+      const { rep } = c.present;
+      if (!rep) throw new SpiError('EIO', 'REP_SENT without a REP');
+      c.send({ name: 'REP', body: rep });
+    },
+    startRetries: (c) => {
+      const { localCmResponseTimeout, maxCmRetries } = c.req;
+      c.startRetries(repRetries(localCmResponseTimeout, maxCmRetries));
+    },
+    extendWait: (c) => c.extendWait(mraWaitUs(c.present.serviceTimeout, c.ackTimeout)),
+    startQp: (c) => c.startQp(),
+    rejectReq: (c) => c.sendRejection(0),
+    rejectReqMra: (c) => {
+      c.sendRejection(c.localCommId, mraWaitUs(MRA_SERVICE_TIMEOUT, c.ackTimeout));
+    },
+    reportEstablished: (c) => {
+      c.emit({ type: 'established', privateData: NO_DATA });
+      c.settle();
+      c.forgetWait();
+      c.handshake = undefined;
+    },
+    reportAcceptFailed: (c) => c.emitEnd({ type: 'accept-failed', detail: c.giveUpDetail() }),
+  };
+}

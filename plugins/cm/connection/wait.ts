@@ -1,0 +1,70 @@
+/**
+ * A wait of a connection: for an answer, which is asked for at growing intervals, or for the end of
+ * timewait. Connections that are established await nothing and have none.
+ */
+import { TimerEntry } from '../../../core/spi/index.js';
+import { HintTally } from './hint-tally.js';
+import { DREQ_RETRIES, retryWaitUs } from './timing.js';
+import type { RetryPolicy } from './timing.js';
+
+export interface Waiter {
+  onWaitOver(): void;
+}
+
+export class Wait extends TimerEntry {
+  private policy: RetryPolicy = DREQ_RETRIES;
+  private attempt = 0;
+  /** The least wait that an MRA has asked for. */
+  private mraWaitUs = 0;
+  /** What is awaited was hinted to be in vain: the message goes again before its time. */
+  hastened = false;
+  readonly hints = new HintTally();
+
+  constructor(private readonly waiter: Waiter) {
+    super();
+  }
+
+  /** A message is sent for the first time. */
+  begin(policy: RetryPolicy): void {
+    this.policy = policy;
+    this.attempt = 0;
+    this.mraWaitUs = 0;
+    this.hints.forget();
+    this.hints.onSent();
+  }
+
+  /** It is sent again. */
+  again(): void {
+    this.attempt++;
+    this.hints.onSent();
+  }
+
+  /** It is sent again by a hint, which is no further attempt: hints must not use those up. */
+  repeat(): void {
+    this.hints.onSent();
+  }
+
+  /** The peer asks for patience. */
+  extend(waitUs: number): void {
+    this.mraWaitUs = Math.max(this.mraWaitUs, waitUs);
+  }
+
+  /** How often it has been sent. */
+  get attempts(): number {
+    return this.attempt + 1;
+  }
+
+  /** It has been sent as often as may be. */
+  get isExhausted(): boolean {
+    return this.attempt >= this.policy.retries;
+  }
+
+  /** From the last time that it was sent. */
+  get waitUs(): number {
+    return Math.max(retryWaitUs(this.policy, this.attempt), this.mraWaitUs);
+  }
+
+  override expire(): void {
+    this.waiter.onWaitOver();
+  }
+}

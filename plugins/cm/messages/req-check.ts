@@ -1,0 +1,68 @@
+/**
+ * What is wrong with a REQ, before anybody hears of it: the reason to reject it with, or what its
+ * listener is told (wire facts 4.8, "what makes Linux reject a REQ").
+ */
+import { DEFAULT_PKEY, PATH_MTU_BYTES, gidEquals } from '../../../core/spi/index.js';
+import type { Device, Gid } from '../../../core/spi/index.js';
+import { cmaContentsOf } from './cma-contents.js';
+import type { CmaContents } from './cma-contents.js';
+import { transportOf } from '../transport.js';
+import type { CmTransport } from '../transport.js';
+import { REJECT_REASON } from '../wire/reject-reason.js';
+import type { CmReq } from '../wire/req.js';
+
+export interface ReqRejection {
+  readonly reason: number;
+  readonly info?: Uint8Array;
+}
+
+export interface ReqContents extends CmaContents {
+  readonly transport: CmTransport;
+  readonly localGidIndex: number;
+}
+
+/** @param source the address that the REQ came from: its connection is to be with nobody else */
+export function checkReq(req: CmReq, source: Gid, device: Device): ReqContents | ReqRejection {
+  const localGidIndex = device.gids.findIndex((gid) => gidEquals(gid, req.primaryRemoteGid));
+  if (localGidIndex < 0 || !gidEquals(req.primaryLocalGid, source)) {
+    const reason = REJECT_REASON.PRIMARY_REMOTE_PORT_GID_REJECTED;
+    const [ours] = device.gids;
+    return ours ? { reason, info: ours } : { reason };
+  }
+  const transport = transportOf(req);
+  if (transport === undefined || !device.capabilities.has(transport)) {
+    return { reason: REJECT_REASON.INVALID_TRANSPORT_SERVICE_TYPE };
+  }
+  return checkPath(req, device) ?? contentsOf(req, transport, localGidIndex);
+}
+
+export function isRejection(checked: ReqContents | ReqRejection): checked is ReqRejection {
+  return 'reason' in checked;
+}
+
+function checkPath(req: CmReq, device: Device): ReqRejection | undefined {
+  const { activeMtuBytes } = device.attributes;
+  const mtuBytes = PATH_MTU_BYTES[req.pathMtu] ?? 0;
+  if (req.localQpn < 2 || (req.partitionKey & 0x7fff) !== (DEFAULT_PKEY & 0x7fff)) {
+    return { reason: REJECT_REASON.UNSUPPORTED_REQUEST };
+  }
+  // Both sides cut messages by the MTU of REQ: what we cannot take, we cannot shorten either.
+  if (mtuBytes === 0 || mtuBytes > activeMtuBytes) {
+    const code = PATH_MTU_BYTES.indexOf(activeMtuBytes);
+    return { reason: REJECT_REASON.INVALID_PATH_MTU, info: Uint8Array.of(code << 4) };
+  }
+  if (req.alternateLocalLid !== 0) {
+    return { reason: REJECT_REASON.ALTERNATE_REMOTE_PORT_GID_REJECTED };
+  }
+  return undefined;
+}
+
+function contentsOf(
+  req: CmReq,
+  transport: CmTransport,
+  localGidIndex: number,
+): ReqContents | ReqRejection {
+  const contents = cmaContentsOf(req.serviceId, req.privateData, req.primaryRemoteGid);
+  if (!contents) return { reason: REJECT_REASON.CONSUMER_REJECT };
+  return { transport, localGidIndex, ...contents };
+}

@@ -1,0 +1,143 @@
+/** A peer's question for the queue pair of a datagram service, as its listener sees it. */
+import { CmPrivateData, SpiError, Timer } from '../../../core/spi/index.js';
+import type {
+  CmResolveAcceptOptions,
+  CmResolveRejectOptions,
+  CmResolveRequest,
+  Gid,
+} from '../../../core/spi/index.js';
+import { checkPrivateData, checkRange } from '../checks.js';
+import type { CmaContents } from '../messages/cma-contents.js';
+import type { CmPath, ConnectionServices } from '../connection/connection.js';
+import type { TransactionId } from '../messages/transaction-id.js';
+import { sidrTransition } from './states.js';
+import type { SidrAction, SidrInput, SidrState } from './states.js';
+import { SIDR_ANSWERED_US, SIDR_UNANSWERED_US } from '../connection/timing.js';
+import { SIDR_STATUS } from '../wire/sidr-rep.js';
+import type { CmSidrRep } from '../wire/sidr-rep.js';
+import type { CmSidrReq } from '../wire/sidr-req.js';
+
+const NONE = new Uint8Array(0);
+
+export interface SidrInquiryInit {
+  readonly req: CmSidrReq;
+  readonly contents: CmaContents;
+  readonly transactionId: TransactionId;
+  readonly path: CmPath;
+  readonly localGid: Gid;
+  /** It no longer waits for the consumer. */
+  readonly onSettled: () => void;
+  /** Nothing of it is held any more. */
+  readonly onIdle: () => void;
+}
+
+export type SidrAskedServices = Pick<ConnectionServices, 'clock' | 'timers' | 'send'>;
+
+export class SidrInquiry implements CmResolveRequest {
+  state: SidrState = 'SIDR_REQ_RCVD';
+  private readonly life = new Timer(() => this.dispatch('expired'));
+  private rep: CmSidrRep;
+
+  constructor(
+    private readonly services: SidrAskedServices,
+    private readonly init: SidrInquiryInit,
+  ) {
+    this.rep = sidrRepOf(init.req, { status: SIDR_STATUS.REJECTED_BY_PROVIDER });
+    this.startLife();
+  }
+
+  get waitsForConsumer(): boolean {
+    return this.state === 'SIDR_REQ_RCVD';
+  }
+
+  get serviceId(): bigint {
+    return this.init.req.serviceId;
+  }
+
+  get privateData(): Uint8Array {
+    return this.init.contents.privateData;
+  }
+
+  get remotePort(): number {
+    return this.init.contents.remotePort;
+  }
+
+  get remoteGid(): Gid {
+    return this.init.path.gid;
+  }
+
+  get localGid(): Gid {
+    return this.init.localGid;
+  }
+
+  accept({ qpn, qkey, privateData }: CmResolveAcceptOptions): void {
+    this.checkWaiting();
+    checkPrivateData('SIDR_REP', privateData, CmPrivateData.SIDR_REP);
+    checkRange('qpn', qpn, 2, 0xffffff);
+    checkRange('qkey', qkey, 0, 0xffffffff);
+    const answer = { status: SIDR_STATUS.VALID_QPN, qpn, qkey, privateData: privateData.slice() };
+    this.rep = sidrRepOf(this.init.req, answer);
+    this.dispatch('accept');
+  }
+
+  reject({ status, privateData }: CmResolveRejectOptions): void {
+    this.checkWaiting();
+    checkPrivateData('SIDR_REP', privateData, CmPrivateData.SIDR_REP);
+    checkRange('status', status, 1, 255);
+    this.rep = sidrRepOf(this.init.req, { status, privateData: privateData.slice() });
+    this.dispatch('reject');
+  }
+
+  /** Returns false if the input is unexpected. */
+  dispatch(input: SidrInput): boolean {
+    const waited = this.waitsForConsumer;
+    const row = sidrTransition('asked', this.state, input);
+    if (!row) return false;
+    this.state = row.next;
+    for (const action of row.actions) this.actions[action]?.();
+    if (waited && !this.waitsForConsumer) this.init.onSettled();
+    if (this.state === 'IDLE') this.init.onIdle();
+    return true;
+  }
+
+  private startLife(): void {
+    const { timers, clock } = this.services;
+    const lifeUs = this.waitsForConsumer ? SIDR_UNANSWERED_US : SIDR_ANSWERED_US;
+    timers.start(this.life, clock.now() + lifeUs);
+  }
+
+  private checkWaiting(): void {
+    if (this.waitsForConsumer) return;
+    throw new SpiError(
+      'ENOTCONN',
+      'the resolution request is gone: answered already, or given up by the peer',
+    );
+  }
+
+  private readonly actions: Readonly<Partial<Record<SidrAction, () => void>>> = {
+    sendRep: () => {
+      const { transactionId, path } = this.init;
+      this.services.send({ name: 'SIDR_REP', body: this.rep }, transactionId, path);
+    },
+    startLife: () => this.startLife(),
+    stopTimers: () => this.services.timers.stop(this.life),
+  };
+}
+
+/** An answer to a question; the service id is echoed. */
+export function sidrRepOf(
+  { requestId, serviceId }: CmSidrReq,
+  answer: Pick<CmSidrRep, 'status'> & Partial<CmSidrRep>,
+): CmSidrRep {
+  return {
+    requestId,
+    additionalInfoLength: 0,
+    vendorId: 0,
+    qpn: 0,
+    serviceId,
+    qkey: 0,
+    additionalInfo: NONE,
+    privateData: NONE,
+    ...answer,
+  };
+}

@@ -1,0 +1,181 @@
+/** Asking for the queue pair of a datagram service: SIDR_REQ, and the wait for SIDR_REP. */
+import { CmPrivateData, DEFAULT_PKEY, Timer, gidEquals } from '../../../core/spi/index.js';
+import type { CmResolution, CmResolveOptions, Gid } from '../../../core/spi/index.js';
+import { checkPrivateData } from '../checks.js';
+import { cmaHeaderOf } from '../messages/cma-contents.js';
+import type { CmPath, ConnectionServices } from '../connection/connection.js';
+import { HintTally } from '../connection/hint-tally.js';
+import type { TransactionId } from '../messages/transaction-id.js';
+import { sidrTransition } from './states.js';
+import type { SidrAction, SidrInput, SidrState } from './states.js';
+import { HINTED_REPEAT_US, REQ_RETRIES, retryWaitUs } from '../connection/timing.js';
+import { joinCmaPrivateData } from '../wire/cma-header.js';
+import { isCmaServiceId } from '../wire/service-id.js';
+import { SIDR_STATUS } from '../wire/sidr-rep.js';
+import type { CmSidrRep } from '../wire/sidr-rep.js';
+import { sidrReqCodec } from '../wire/sidr-req.js';
+import type { CmSidrReq } from '../wire/sidr-req.js';
+
+/** Status of a result without an answer. */
+const NO_ANSWER = -1;
+const SIDR_REQ_PRIVATE_DATA_BYTES = sidrReqCodec.layout.privateData.length;
+
+/** What a resolution needs besides the services of a connection. */
+export interface SidrAskingServices extends Pick<
+  ConnectionServices,
+  'clock' | 'timers' | 'newTransactionId' | 'send' | 'defer'
+> {
+  onUnexpected(input: SidrInput, state: SidrState): void;
+}
+
+export class SidrResolution implements CmResolution {
+  state: SidrState = 'IDLE';
+  private readonly transactionId: TransactionId;
+  private readonly waitTimer = new Timer(() => this.onWaitOver());
+  private readonly deadline = new Timer(() => this.dispatch('deadline'));
+  private attempt = 0;
+  /** The present wait is one that a hint has cut short. */
+  private hastened = false;
+  private readonly hints = new HintTally();
+  private verdict: string | undefined;
+  private rep: CmSidrRep | undefined;
+  private cancelled = false;
+
+  constructor(
+    private readonly services: SidrAskingServices,
+    private readonly options: CmResolveOptions,
+    readonly req: CmSidrReq,
+    private readonly path: CmPath,
+    private readonly onIdle: () => void,
+  ) {
+    this.transactionId = services.newTransactionId();
+  }
+
+  get remoteGid(): Gid {
+    return this.path.gid;
+  }
+
+  cancel(): void {
+    this.cancelled = true;
+    if (this.state !== 'IDLE') this.dispatch('cancel');
+  }
+
+  /** False for an answer that is not from whom was asked, or that is to another question. */
+  receive(rep: CmSidrRep, source: Gid): boolean {
+    if (!gidEquals(source, this.path.gid)) return false;
+    const { serviceId } = this.req;
+    if (rep.status === SIDR_STATUS.VALID_QPN && rep.serviceId !== serviceId) return false;
+    this.rep = rep;
+    this.dispatch('SIDR_REP');
+    return true;
+  }
+
+  /** The network says that the peer does not answer. */
+  onHint(what: string): void {
+    const nowUs = this.services.clock.now();
+    const hint = this.hints.add(nowUs);
+    if (hint === 'known') return;
+    if (hint === 'enough') this.verdict = this.hints.verdict(what, nowUs);
+    this.dispatch(hint === 'enough' ? 'unreachable' : 'hint');
+  }
+
+  dispatch(input: SidrInput): void {
+    const row = sidrTransition('asking', this.state, input);
+    if (!row) {
+      this.services.onUnexpected(input, this.state);
+      return;
+    }
+    this.state = row.next;
+    for (const action of row.actions) this.actions[action]?.();
+    if (this.state === 'IDLE') this.onIdle();
+  }
+
+  private onWaitOver(): void {
+    if (this.hastened) this.dispatch('repeat');
+    else this.dispatch(this.attempt < REQ_RETRIES.retries ? 'retry' : 'exhausted');
+  }
+
+  private startWait(): void {
+    const { timers, clock } = this.services;
+    this.hastened = false;
+    timers.start(this.waitTimer, clock.now() + retryWaitUs(REQ_RETRIES, this.attempt));
+  }
+
+  private hasten(): void {
+    const { timers, clock } = this.services;
+    const soonUs = clock.now() + HINTED_REPEAT_US;
+    if (this.waitTimer.deadlineUs <= soonUs) return;
+    this.hastened = true;
+    timers.start(this.waitTimer, soonUs);
+  }
+
+  private startDeadline(): void {
+    const { timers, clock } = this.services;
+    const { timeoutUs } = this.options;
+    if (timeoutUs < Infinity) timers.start(this.deadline, clock.now() + timeoutUs);
+  }
+
+  private report(rep: CmSidrRep | undefined, failure?: 'timed-out' | 'unreachable'): void {
+    const { status, qpn, qkey, privateData } = rep ?? NOTHING;
+    const { verdict } = this;
+    const result = {
+      status,
+      qpn,
+      qkey,
+      privateData,
+      ...(failure && { failure }),
+      ...(verdict !== undefined && { detail: verdict }),
+    };
+    this.services.defer(() => {
+      if (!this.cancelled) this.options.onResult(result);
+    });
+  }
+
+  private readonly actions: Readonly<Partial<Record<SidrAction, () => void>>> = {
+    sendReq: () => {
+      this.hints.onSent();
+      this.services.send({ name: 'SIDR_REQ', body: this.req }, this.transactionId, this.path);
+    },
+    startRetries: () => this.startWait(),
+    nextRetry: () => {
+      this.attempt++;
+      this.startWait();
+    },
+    hastenRepeat: () => this.hasten(),
+    resumeWait: () => this.startWait(),
+    startDeadline: () => this.startDeadline(),
+    stopTimers: () => {
+      this.services.timers.stop(this.waitTimer);
+      this.services.timers.stop(this.deadline);
+    },
+    reportAnswer: () => this.report(this.rep),
+    reportUnreachable: () => this.report(undefined, 'unreachable'),
+    reportTimedOut: () => this.report(undefined, 'timed-out'),
+  };
+}
+
+const NOTHING = { status: NO_ANSWER, qpn: 0, qkey: 0, privateData: new Uint8Array(0) } as const;
+
+/** What identifies a question of ours. */
+export interface SidrIdentity {
+  readonly requestId: number;
+  readonly localGid: Gid;
+  /** For rdma_cm's header. */
+  readonly sourcePort: number;
+}
+
+/** @throws SpiError('EINVAL') when the private data is too long */
+export function sidrReqOf(options: CmResolveOptions, identity: SidrIdentity): CmSidrReq {
+  const { serviceId, privateData, remoteGid } = options;
+  const isCma = isCmaServiceId(serviceId);
+  const limitBytes = isCma ? CmPrivateData.SIDR_REQ : SIDR_REQ_PRIVATE_DATA_BYTES;
+  checkPrivateData('SIDR_REQ', privateData, limitBytes);
+  const { requestId, localGid, sourcePort } = identity;
+  const header = cmaHeaderOf(localGid, remoteGid, sourcePort);
+  return {
+    requestId,
+    partitionKey: DEFAULT_PKEY,
+    serviceId,
+    privateData: isCma ? joinCmaPrivateData(header, privateData, limitBytes) : privateData.slice(),
+  };
+}

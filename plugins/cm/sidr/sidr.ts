@@ -1,0 +1,169 @@
+/**
+ * Service id resolution of a device: the questions that it asks, and those that it is asked
+ * (IBTA 12.11; wire facts 4.5, 4.8). Repeated questions are known by their id, service and sender.
+ */
+import { DEFAULT_PKEY, gidEquals } from '../../../core/spi/index.js';
+import type { CmResolution, CmResolveOptions, Device, Gid } from '../../../core/spi/index.js';
+import type { Admission } from '../admission/admission.js';
+import type { CmCounters } from '../cm-counters.js';
+import { cmaContentsOf } from '../messages/cma-contents.js';
+import type { CmPath, ConnectionServices } from '../connection/connection.js';
+import type { Listeners } from '../admission/listeners.js';
+import type { Origin } from '../origin.js';
+import { Shares } from '../admission/shares.js';
+import { SidrInquiry, sidrRepOf } from './inquiry.js';
+import type { SidrInquiryInit } from './inquiry.js';
+import { SidrResolution, sidrReqOf } from './resolution.js';
+import type { SidrIdentity } from './resolution.js';
+import { SIDR_STATUS } from '../wire/sidr-rep.js';
+import type { CmSidrRep } from '../wire/sidr-rep.js';
+import type { CmSidrReq } from '../wire/sidr-req.js';
+
+export interface SidrInit {
+  readonly services: ConnectionServices;
+  readonly device: Device;
+  readonly listeners: Listeners;
+  readonly counters: CmCounters;
+  readonly admission: Admission;
+  /** Questions that may wait for their consumers, and answers that are kept, each. */
+  readonly limit: number;
+}
+
+export class Sidr {
+  private readonly resolutions = new Map<number, SidrResolution>();
+  /** In the order in which they came. */
+  private readonly inquiries = new Map<string, SidrInquiry>();
+  /** Of what waits for consumers. */
+  private readonly shares: Shares;
+  private unanswered = 0;
+
+  constructor(private readonly init: SidrInit) {
+    this.shares = new Shares(init.limit);
+  }
+
+  get isEmpty(): boolean {
+    return this.resolutions.size + this.inquiries.size === 0;
+  }
+
+  hasRequestId(requestId: number): boolean {
+    return this.resolutions.has(requestId);
+  }
+
+  /** @throws SpiError('EINVAL') */
+  resolve(options: CmResolveOptions, identity: SidrIdentity, path: CmPath): CmResolution {
+    const { services, counters } = this.init;
+    const req = sidrReqOf(options, identity);
+    const asking = { ...services, onUnexpected: () => void counters.unexpected++ };
+    const resolution = new SidrResolution(asking, options, req, path, () => {
+      this.resolutions.delete(req.requestId);
+    });
+    this.resolutions.set(req.requestId, resolution);
+    resolution.dispatch('resolve');
+    return resolution;
+  }
+
+  onRep(rep: CmSidrRep, { source }: Origin): void {
+    const { counters, admission, services } = this.init;
+    const resolution = this.resolutions.get(rep.requestId);
+    if (!resolution) counters.unknownConnection++;
+    else if (!resolution.receive(rep, source.gid)) counters.wrongSource++;
+    else admission.payBack(source.gid, 1, services.clock.now());
+  }
+
+  onReq(req: CmSidrReq, origin: Origin): void {
+    const { counters, services, listeners, device } = this.init;
+    const repeated = this.inquiries.get(keyOf(req, origin));
+    if (repeated) {
+      repeated.dispatch('SIDR_REQ');
+      return;
+    }
+    const localGid = device.gids[origin.source.localGidIndex];
+    const contents = localGid && cmaContentsOf(req.serviceId, req.privateData, localGid);
+    const listener = listeners.find(req.serviceId);
+    const onResolve = listener?.options.onResolve;
+    if (!contents || (req.partitionKey & 0x7fff) !== (DEFAULT_PKEY & 0x7fff)) {
+      this.refuse(req, origin, SIDR_STATUS.REJECTED_BY_PROVIDER);
+    } else if (!listener || !onResolve) {
+      this.refuse(req, origin, SIDR_STATUS.SERVICE_ID_NOT_SUPPORTED);
+    } else if (!this.shares.take(origin.source.gid)) {
+      counters.requestsDropped++;
+      counters.overShare++;
+    } else if (!listener.backlog.take(origin.source.gid, services.clock.now())) {
+      this.shares.giveBack(origin.source.gid);
+      counters.requestsDropped++;
+      counters.overBacklog++;
+    } else {
+      const { gid } = origin.source;
+      const onSettled = (): void => {
+        this.shares.giveBack(gid);
+        listener.backlog.giveBack(gid);
+      };
+      const inquiry = this.admit(req, origin, { contents, localGid, onSettled });
+      services.defer(() => {
+        if (inquiry.waitsForConsumer) onResolve(inquiry);
+      });
+    }
+  }
+
+  /** The network says that a peer does not answer: of questions to it, not of answers. */
+  onHint(gid: Gid, what: string): void {
+    for (const resolution of [...this.resolutions.values()]) {
+      if (gidEquals(resolution.remoteGid, gid)) resolution.onHint(what);
+    }
+  }
+
+  /** Answers what waits, and forgets everything. */
+  close(): void {
+    for (const item of this.all()) item.dispatch('close');
+  }
+
+  private all(): (SidrResolution | SidrInquiry)[] {
+    return [...this.resolutions.values(), ...this.inquiries.values()];
+  }
+
+  private admit(
+    req: CmSidrReq,
+    origin: Origin,
+    parts: Pick<SidrInquiryInit, 'contents' | 'localGid' | 'onSettled'>,
+  ): SidrInquiry {
+    const { gid, localGidIndex } = origin.source;
+    const key = keyOf(req, origin);
+    this.unanswered++;
+    const inquiry = new SidrInquiry(this.init.services, {
+      req,
+      contents: parts.contents,
+      localGid: parts.localGid,
+      transactionId: origin.transactionId,
+      path: { gid: gid.slice(), localGidIndex },
+      onSettled: () => {
+        this.unanswered--;
+        parts.onSettled();
+        this.limitAnswers();
+      },
+      onIdle: () => void this.inquiries.delete(key),
+    });
+    this.inquiries.set(key, inquiry);
+    return inquiry;
+  }
+
+  /** Answers are kept to be had again, but not without limit: the oldest go. */
+  private limitAnswers(): void {
+    const { limit } = this.init;
+    if (this.inquiries.size - this.unanswered <= limit) return;
+    for (const inquiry of this.inquiries.values()) {
+      if (inquiry.waitsForConsumer) continue;
+      inquiry.dispatch('expired');
+      return;
+    }
+  }
+
+  private refuse(req: CmSidrReq, { source, transactionId }: Origin, status: number): void {
+    this.init.counters.requestsRejected++;
+    const body = sidrRepOf(req, { status });
+    this.init.services.send({ name: 'SIDR_REP', body }, transactionId, source);
+  }
+}
+
+function keyOf({ requestId, serviceId }: CmSidrReq, { source }: Origin): string {
+  return `${requestId}:${serviceId}:${source.gid.join('.')}`;
+}

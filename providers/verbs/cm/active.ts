@@ -1,0 +1,173 @@
+/** The active side: address, route, REQ; by REP, queue pair to RTR and RTS, and RTU. */
+import { CmPrivateData, QpType, SpiError, Timer } from '../../../core/spi/index.js';
+import type { CmConnectOptions, CmEvent } from '../../../core/spi/index.js';
+import { checkConnectOptions, checkPrivateData } from '../../../plugins/cm/checks.js';
+import { checkConnectable, QpControl } from '../../../plugins/cm/connection/qp-control.js';
+import { REJECT_REASON } from '../../../plugins/cm/wire/reject-reason.js';
+import { peerText, serviceOf } from './address.js';
+import type { ConnectionParameters } from './calls.js';
+import type { CmNativeEvent } from './channel.js';
+import { checkDevice, messageOf, timewaitUsOf, VerbsConnection } from './connection.js';
+import type { CmActions, CmServices } from './connection.js';
+import { CM_OPTION, CmEventType } from '../addon/rdmacm.js';
+import { pathDataOf } from './path-data.js';
+import { qpPlanOf } from './qp-plan.js';
+
+/** SPI's default; rdma_cm's own is 19. */
+const DEFAULT_ACK_TIMEOUT = 18;
+const NOTHING = new Uint8Array(0);
+
+export class ActiveConnection extends VerbsConnection {
+  protected readonly onEvent: (event: CmEvent) => void;
+  private readonly deadline = new Timer(() => void this.dispatch('deadline'));
+  private answer: CmNativeEvent | undefined;
+
+  private constructor(
+    services: CmServices,
+    id: number,
+    private readonly options: CmConnectOptions,
+  ) {
+    super(services, 'active', 'IDLE', id, options.remoteGid.slice());
+    this.onEvent = options.onEvent;
+    this.qpControl = new QpControl(options.qp, this);
+    this.dispatch('connect');
+  }
+
+  /** @throws SpiError as CmModule.connect; also what rdma_cm refuses at once */
+  static begin(services: CmServices, given: CmConnectOptions): ActiveConnection {
+    checkConnectOptions(given);
+    checkPrivateData('REQ', given.privateData, CmPrivateData.REQ);
+    checkTransport(given);
+    checkConnectable(given.qp);
+    const { portSpace, port } = serviceOf(given.serviceId);
+    const { calls, addresses, channel, resolveTimeoutMs } = services;
+    const path = addresses.pathTo(given.remoteGid, port, given.localGidIndex);
+    const options = { ...given, privateData: given.privateData.slice() };
+    const id = calls.createId(channel, portSpace);
+    try {
+      setAckTimeout(services, id, options.ackTimeout);
+      calls.resolveAddress(id, path.source, path.destination, resolveTimeoutMs);
+    } catch (error) {
+      calls.destroyId(id);
+      throw error;
+    }
+    const connection = new ActiveConnection(services, id, options);
+    const from = path.source?.text ?? 'where the route leads from';
+    connection.note(`asks ${path.destination.text} from ${from}`);
+    return connection;
+  }
+
+  override onNativeEvent(event: CmNativeEvent): void {
+    if (event.type === CmEventType.CONNECT_RESPONSE || event.type === CmEventType.REJECTED) {
+      this.answer = event;
+    } else if (event.type === CmEventType.ESTABLISHED) {
+      this.answer ??= event;
+    }
+    super.onNativeEvent(event);
+  }
+
+  protected override stopTimers(): void {
+    super.stopTimers();
+    this.services.timers.stop(this.deadline);
+  }
+
+  private resolveRoute(): void {
+    const { calls, device, resolveTimeoutMs } = this.services;
+    const { pathMtuBytes } = this.options;
+    checkDevice(this.services, this.id);
+    // Only who sets the path itself can ask for less than the port's MTU.
+    if (pathMtuBytes === undefined || pathMtuBytes >= device.attributes.activeMtuBytes) {
+      calls.resolveRoute(this.id, resolveTimeoutMs);
+      return;
+    }
+    const path = pathDataOf({
+      localGid: calls.describe(this.id).localGid,
+      remoteGid: this.remoteGid,
+      pathMtuBytes,
+      ackTimeout: this.options.ackTimeout ?? DEFAULT_ACK_TIMEOUT,
+    });
+    calls.setOption(this.id, CM_OPTION.LEVEL_IB, CM_OPTION.IB_PATH, path);
+  }
+
+  private parameters(): ConnectionParameters {
+    const { qp, responderResources, initiatorDepth, retryCount, rnrRetryCount } = this.options;
+    const { maxResponderResources, maxInitiatorDepth } = this.services.device.attributes;
+    return {
+      qpn: qp.qpn,
+      responderResources: Math.min(responderResources, maxResponderResources),
+      initiatorDepth: Math.min(initiatorDepth, maxInitiatorDepth),
+      retryCount,
+      rnrRetryCount,
+      usesSharedReceives: qp.receiveRing === undefined,
+    };
+  }
+
+  private raiseQp(): void {
+    try {
+      const { localGid } = this.services.calls.describe(this.id);
+      const wanted = { ...this.options, ...this.parameters() };
+      const plan = qpPlanOf(this.services, this.id, localGid, wanted);
+      this.timewaitUs = timewaitUsOf(plan.ackTimeout);
+      this.qpControl?.toRtr(plan);
+      this.qpControl?.toRts(plan);
+      this.services.calls.establish(this.id);
+    } catch (error) {
+      this.failure = `the queue pair cannot be connected: ${messageOf(error)}`;
+      this.note(this.failure);
+      this.dispatch('qpFailed');
+      return;
+    }
+    this.dispatch('qpReady');
+  }
+
+  private startDeadline(): void {
+    const { timers, clock } = this.services;
+    const { timeoutUs } = this.options;
+    if (timeoutUs < Infinity) timers.start(this.deadline, clock.now() + timeoutUs);
+  }
+
+  private reportRejected(): void {
+    const { status: reason = 0, privateData = NOTHING } = this.answer ?? {};
+    const consumer = reason === REJECT_REASON.CONSUMER_REJECT;
+    this.emitEnd({ type: 'rejected', reason, consumer, privateData });
+  }
+
+  protected readonly actions: CmActions = {
+    startDeadline: () => this.startDeadline(),
+    resolveRoute: () => this.attempt(() => this.resolveRoute()),
+    sendReq: () =>
+      this.attempt(() => {
+        this.services.calls.connect(this.id, this.parameters(), this.options.privateData);
+      }),
+    raiseQp: () => this.raiseQp(),
+    reportEstablished: () => {
+      this.emit({ type: 'established', privateData: this.answer?.privateData ?? NOTHING });
+    },
+    reportRejected: () => this.reportRejected(),
+    reportUnreachable: () => {
+      const { device } = this.services;
+      const why = this.failure ?? 'no answer';
+      const detail = `${peerText(this.remoteGid)} from ${device.name}: ${why}`;
+      this.emitEnd({ type: 'unreachable', detail });
+    },
+    reportTimedOut: () => this.emitEnd({ type: 'timed-out' }),
+  };
+}
+
+function checkTransport({ qp }: CmConnectOptions): void {
+  if (qp.type === QpType.RC) return;
+  throw new SpiError(
+    'EOPNOTSUPP',
+    `queue pair ${qp.qpn}: identifiers of librdmacm connect RC queue pairs only`,
+  );
+}
+
+/** Kernels that do not know the option keep theirs: nobody has asked for another. */
+function setAckTimeout({ calls }: CmServices, id: number, ackTimeout: number | undefined): void {
+  const value = Uint8Array.of(ackTimeout ?? DEFAULT_ACK_TIMEOUT);
+  try {
+    calls.setOption(id, CM_OPTION.LEVEL_ID, CM_OPTION.ID_ACK_TIMEOUT, value);
+  } catch (error) {
+    if (ackTimeout !== undefined) throw error;
+  }
+}

@@ -1,0 +1,191 @@
+/** The CM module over librdmacm: what the consumer asks for, and whose the kernel's events are. */
+import { SpiError } from '../../../core/spi/index.js';
+import type {
+  Clock,
+  CmConnection,
+  CmConnectOptions,
+  CmListener,
+  CmListenOptions,
+  CmModule,
+  CmResolution,
+  CmResolveOptions,
+  Device,
+  Logger,
+  Scheduler,
+  Timers,
+} from '../../../core/spi/index.js';
+import { ActiveConnection } from './active.js';
+import { CmCalls, errnoName } from './calls.js';
+import { CmChannel, MAX_READ_FAILURES, type CmNativeEvent } from './channel.js';
+import type { CmIdOwner, CmServices } from './connection.js';
+import { VerbsListener } from './listener.js';
+import { LocalAddresses } from './local-addresses.js';
+import { CmEventType } from '../addon/rdmacm.js';
+import type { CmNative } from '../addon/rdmacm.js';
+import { RemovalWatch } from './removal-watch.js';
+import { VerbsResolution } from './resolution.js';
+import { PortGate } from './port-gate.js';
+
+export interface VerbsCmDependencies {
+  /** The addon, with librdmacm loaded. */
+  readonly native: CmNative;
+  readonly device: Device;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly scheduler: Scheduler;
+  readonly logger: Logger;
+  /** Of the device's port; absent: it is always up. */
+  readonly gate?: PortGate;
+  /** rdma_cm says that the device is being removed: with each of its identifiers. */
+  readonly onRemoval?: () => void;
+  /** Absent: those of the device, with what the operating system says of them. */
+  readonly addresses?: LocalAddresses;
+}
+
+export interface VerbsCmOptions {
+  /** Limit of address resolution, and again of route resolution; default 2000. */
+  readonly resolveTimeoutMs?: number;
+}
+
+const RESOLVE_TIMEOUT_MS = 2_000;
+
+export class VerbsCm implements CmModule {
+  private readonly channel: CmChannel;
+  private readonly services: CmServices;
+  private readonly owners = new Map<number, CmIdOwner>();
+  private readonly listeners = new Map<bigint, VerbsListener>();
+  private readonly watch: RemovalWatch;
+  private readFailures = 0;
+  private closed = false;
+
+  /** @throws SpiError when rdma_cm cannot be opened */
+  constructor(
+    private readonly dependencies: VerbsCmDependencies,
+    { resolveTimeoutMs = RESOLVE_TIMEOUT_MS }: VerbsCmOptions = {},
+  ) {
+    const { native, device, clock, timers, logger } = dependencies;
+    const calls = new CmCalls(native);
+    this.channel = new CmChannel(native, (event) => this.onEvent(event));
+    this.services = {
+      calls,
+      device,
+      addresses: dependencies.addresses ?? new LocalAddresses(device),
+      gate: dependencies.gate ?? new PortGate(() => true),
+      clock,
+      timers,
+      logger,
+      channel: this.channel.number,
+      resolveTimeoutMs,
+      own: (id, owner) => void this.owners.set(id, owner),
+      destroyId: (id) => this.destroyId(id),
+      onRemoval: () => dependencies.onRemoval?.(),
+      defer: (task) => this.defer(task),
+    };
+    this.watch = new RemovalWatch(this.services);
+  }
+
+  /** True when nothing of any connection or resolution is held; listeners do not count. */
+  get isIdle(): boolean {
+    return [...this.owners.values()].every((owner) => owner === this.watch);
+  }
+
+  listen(options: CmListenOptions): CmListener {
+    this.checkOpen();
+    const { serviceId } = options;
+    if (this.listeners.has(serviceId)) {
+      throw new SpiError(
+        'EADDRINUSE',
+        `service id 0x${serviceId.toString(16)} has a listener already`,
+      );
+    }
+    const onClose = (): void => void this.listeners.delete(serviceId);
+    const listener = new VerbsListener(this.services, options, onClose);
+    this.listeners.set(serviceId, listener);
+    return listener;
+  }
+
+  connect(options: CmConnectOptions): CmConnection {
+    this.checkOpen();
+    return ActiveConnection.begin(this.services, options);
+  }
+
+  resolve(options: CmResolveOptions): CmResolution {
+    this.checkOpen();
+    return VerbsResolution.begin(this.services, options);
+  }
+
+  /** The kernel sends what there is to send (DREQ, REJ) when identifiers go; nothing is awaited. */
+  close(): Promise<void> {
+    if (!this.closed) {
+      this.closed = true;
+      for (const listener of [...this.listeners.values()]) listener.close();
+      for (const owner of [...this.owners.values()]) owner.close();
+      this.services.gate.release();
+      this.channel.close();
+    }
+    return Promise.resolve();
+  }
+
+  private checkOpen(): void {
+    if (this.closed) throw new SpiError('ENODEV', 'the CM module is closed');
+  }
+
+  private onEvent(event: CmNativeEvent): void {
+    if (event.type === CmEventType.CHANNEL_FAILED) {
+      this.onReadFailure(event.status);
+      return;
+    }
+    this.readFailures = 0;
+    if (event.type === CmEventType.DEVICE_REMOVAL) this.services.onRemoval();
+    // An identifier that has gone meanwhile has nobody to tell.
+    try {
+      this.owners.get(event.id)?.onNativeEvent(event);
+    } catch (error) {
+      this.dependencies.logger.error('CM: a handler threw', { error });
+    }
+  }
+
+  private onReadFailure(errno: number): void {
+    const { logger } = this.dependencies;
+    logger.error(`CM: rdma_get_cm_event: ${errnoName(errno)}`);
+    if (++this.readFailures < MAX_READ_FAILURES) return;
+    this.channel.watch(false);
+    logger.error('CM: events are no longer read; connections end as they do when a device goes');
+    const removal = { ...NO_EVENT, type: CmEventType.DEVICE_REMOVAL, status: errno };
+    for (const owner of [...this.owners.values()]) owner.onNativeEvent(removal);
+  }
+
+  private destroyId(id: number): void {
+    this.owners.delete(id);
+    const errno = this.services.calls.destroyId(id);
+    if (errno !== 0) this.dependencies.logger.warn(`CM: rdma_destroy_id: ${errnoName(errno)}`);
+  }
+
+  /** After `close`, nobody hears of anything. */
+  private defer(task: () => void): void {
+    const { scheduler, logger } = this.dependencies;
+    scheduler.defer(() => {
+      if (this.closed) return;
+      try {
+        task();
+      } catch (error) {
+        logger.error('a handler of CM events threw', { error });
+      }
+    });
+  }
+}
+
+const NO_EVENT: CmNativeEvent = {
+  type: CmEventType.DEVICE_REMOVAL,
+  id: 0,
+  listenId: 0,
+  status: 0,
+  isDatagram: false,
+  responderResources: 0,
+  initiatorDepth: 0,
+  retryCount: 0,
+  rnrRetryCount: 0,
+  qpn: 0,
+  qkey: 0,
+  privateData: new Uint8Array(0),
+};

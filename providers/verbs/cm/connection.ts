@@ -1,0 +1,268 @@
+/**
+ * A connection over an identifier of librdmacm: runs the rows of its table. What both sides have in
+ * common is here; connecting is cm-active.ts and cm-passive.ts.
+ */
+import { nameOf, SpiError, Timer } from '../../../core/spi/index.js';
+import type {
+  Clock,
+  CmConnection,
+  CmEvent,
+  Device,
+  Gid,
+  Logger,
+  Timers,
+} from '../../../core/spi/index.js';
+import { FlightRecord } from './flight-record.js';
+import type { CommEstListener, QpControl } from '../../../plugins/cm/connection/qp-control.js';
+import type { CmCalls } from './calls.js';
+import { errnoName } from './calls.js';
+import type { CmNativeEvent } from './channel.js';
+import { CmEventType } from '../addon/rdmacm.js';
+import { cmTransition } from './states.js';
+import type { CmAction, CmInput, CmRole, CmState } from './states.js';
+import type { LocalAddresses } from './local-addresses.js';
+import type { PortGate } from './port-gate.js';
+
+/** What hears the events of an identifier. */
+export interface CmIdOwner {
+  onNativeEvent(event: CmNativeEvent): void;
+  /** The module closes. */
+  close(): void;
+}
+
+/** What a connection needs of the module. */
+export interface CmServices {
+  readonly calls: CmCalls;
+  readonly device: Device;
+  readonly addresses: LocalAddresses;
+  readonly gate: PortGate;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly logger: Logger;
+  /** The channel of everything but listeners. */
+  readonly channel: number;
+  /** Limit of address resolution and of route resolution, each. */
+  readonly resolveTimeoutMs: number;
+  own(id: number, owner: CmIdOwner): void;
+  /** rdma_destroy_id; none of its events is heard afterwards. */
+  destroyId(id: number): void;
+  /** The device is being removed: before those who have connections over it hear of them. */
+  onRemoval(): void;
+  /** Runs a task of the consumer's after the present stack has unwound, in order. */
+  defer(task: () => void): void;
+}
+
+export type CmActions = Readonly<Partial<Record<CmAction, () => void>>>;
+
+/** What TIMEWAIT_EXIT may be late before it is not waited for. */
+const TIMEWAIT_GRACE_US = 5_000_000;
+const COMM_EST = 4;
+const NOTHING = new Uint8Array(0);
+
+export abstract class VerbsConnection implements CmConnection, CmIdOwner, CommEstListener {
+  state: CmState;
+  protected failure: string | undefined;
+  protected qpControl: QpControl | undefined;
+  protected abstract readonly onEvent: ((event: CmEvent) => void) | undefined;
+  protected abstract readonly actions: CmActions;
+  /** How long packets of this connection may linger, in microseconds. */
+  protected timewaitUs = 0;
+  private idHeld = true;
+  private muted = false;
+  /** One event ends a connection for the consumer; `timewait-exit` may follow it. */
+  private endReported = false;
+  private readonly flight: FlightRecord;
+  private readonly timewait = new Timer(() => void this.dispatch('timewaitOver'));
+
+  constructor(
+    protected readonly services: CmServices,
+    readonly role: CmRole,
+    initial: CmState,
+    protected readonly id: number,
+    readonly remoteGid: Gid,
+  ) {
+    this.state = initial;
+    this.flight = new FlightRecord(services.clock.now());
+    services.own(id, this);
+  }
+
+  disconnect(): void {
+    if (this.state !== 'IDLE' && !this.endReported) this.dispatch('disconnect');
+  }
+
+  notifyEstablished(): void {
+    if (this.state !== 'IDLE') this.dispatch('commEst');
+  }
+
+  /** Data has come: the peer's side is established. */
+  onCommEst(): void {
+    this.dispatch('commEst');
+  }
+
+  abandon(): void {
+    if (this.state !== 'IDLE') this.dispatch('abandon');
+  }
+
+  close(): void {
+    if (this.state !== 'IDLE') this.dispatch('close');
+  }
+
+  flightRecord(): readonly string[] {
+    return this.flight.read();
+  }
+
+  onNativeEvent(event: CmNativeEvent): void {
+    const name = nameOf(CmEventType, event.type);
+    this.failure = failureText(event);
+    this.note(`RDMA_CM_EVENT_${name}${statusText(event)}`);
+    this.dispatch(name as CmInput);
+  }
+
+  /** Takes an input to the table; false if it is unexpected there. */
+  protected dispatch(input: CmInput): boolean {
+    const from = this.state;
+    const row = cmTransition(this.role, from, input);
+    if (!row) {
+      this.note(`${input} is unexpected in ${from}`);
+      return false;
+    }
+    this.state = row.next;
+    if (row.next !== from) this.note(`${from} -> ${row.next} (${input})`);
+    for (const action of row.actions) (this.actions[action] ?? this.common[action])?.();
+    if (this.state === 'IDLE') this.qpControl?.release();
+    return true;
+  }
+
+  protected note(text: string): void {
+    this.flight.add(this.services.clock.now(), text);
+  }
+
+  protected emit(event: CmEvent): void {
+    if (this.muted) return;
+    this.note(`told: ${event.type}`);
+    this.services.defer(() => {
+      if (!this.muted) this.onEvent?.(event);
+    });
+  }
+
+  /** An event that ends the connection: the first one counts. */
+  protected emitEnd(event: CmEvent): void {
+    if (this.endReported) return;
+    this.endReported = true;
+    this.emit(event);
+  }
+
+  /** A call that must work for the connection to go on. */
+  protected attempt(call: () => void): void {
+    try {
+      call();
+    } catch (error) {
+      this.failure = messageOf(error);
+      this.note(this.failure);
+      this.dispatch('callFailed');
+    }
+  }
+
+  /** A call that may be too late. */
+  protected courtesy(call: () => void): void {
+    try {
+      call();
+    } catch (error) {
+      this.note(messageOf(error));
+    }
+  }
+
+  protected stopTimers(): void {
+    this.services.timers.stop(this.timewait);
+  }
+
+  private destroyId(): void {
+    if (!this.idHeld) return;
+    this.idHeld = false;
+    const { gate } = this.services;
+    if (gate.isOpen) this.services.destroyId(this.id);
+    else gate.wait(() => this.services.destroyId(this.id));
+  }
+
+  /** When the port is down there will be no answer. */
+  private sendDreq(): void {
+    const { gate, calls } = this.services;
+    if (gate.isOpen) {
+      this.attempt(() => calls.disconnect(this.id));
+      return;
+    }
+    this.note('the port is down: DREQ waits');
+    gate.wait(() => this.courtesy(() => calls.disconnect(this.id)));
+    this.dispatch('callFailed');
+  }
+
+  /** By the kernel's event, or by our clock when there will be none. */
+  private startTimewait(): void {
+    const { timers, clock } = this.services;
+    const waitUs = this.idHeld && this.timewaitUs > 0 ? TIMEWAIT_GRACE_US : 0;
+    timers.start(this.timewait, clock.now() + this.timewaitUs + waitUs);
+  }
+
+  private readonly common: CmActions = {
+    stopTimers: () => this.stopTimers(),
+    startTimewait: () => this.startTimewait(),
+    failQp: () => this.qpControl?.toError(),
+    notify: () => this.courtesy(() => this.services.calls.notify(this.id, COMM_EST)),
+    sendDreq: () => this.sendDreq(),
+    sendDrep: () => this.courtesy(() => this.services.calls.disconnect(this.id)),
+    destroyId: () => this.destroyId(),
+    mute: () => (this.muted = true),
+    reportAcceptFailed: () => {
+      this.emitEnd({ type: 'accept-failed', detail: this.failure ?? 'the handshake failed' });
+    },
+    reportEstablished: () => this.emit({ type: 'established', privateData: NOTHING }),
+    reportDisconnected: () => this.emitEnd({ type: 'disconnected', byPeer: false }),
+    reportDisconnectedByPeer: () => this.emitEnd({ type: 'disconnected', byPeer: true }),
+    reportTimewaitExit: () => this.emit({ type: 'timewait-exit' }),
+  };
+}
+
+/** 4.096 us * 2^n, for as long as a packet and its acknowledgement may be under way. */
+export function timewaitUsOf(ackTimeout: number): number {
+  return 4.096 * 2 ** ackTimeout;
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** What an event means that ends an attempt, for people. */
+export function failureText(event: CmNativeEvent): string {
+  const status = statusText(event);
+  switch (event.type) {
+    case CmEventType.ADDR_ERROR:
+      return `its address cannot be resolved (rdma_resolve_addr${status})`;
+    case CmEventType.ROUTE_ERROR:
+      return `no route is found (rdma_resolve_route${status})`;
+    case CmEventType.UNREACHABLE:
+      return `no answer (rdma_cm: UNREACHABLE${status})`;
+    case CmEventType.DEVICE_REMOVAL:
+      return 'the device is being removed';
+    default:
+      return `rdma_cm: ${nameOf(CmEventType, event.type)}${status}`;
+  }
+}
+
+/**
+ * The route may lead through another device than the queue pair's.
+ * @throws SpiError('ENETUNREACH')
+ */
+export function checkDevice({ calls, device }: CmServices, id: number): void {
+  const found = calls.deviceName(id);
+  if (found === device.name) return;
+  throw new SpiError(
+    'ENETUNREACH',
+    `the route leads through ${found ?? 'no RDMA device'}, not ${device.name}`,
+  );
+}
+
+/** The status of an event for people: an errno by name, else the number. */
+export function statusText({ status }: CmNativeEvent): string {
+  if (status === 0) return '';
+  return status < 0 ? `, ${errnoName(status)}` : `, status ${status}`;
+}

@@ -1,0 +1,60 @@
+/**
+ * Hears that the device is being removed. rdma_cm tells each identifier that is bound to a device,
+ * and an adapter may have none: this one is bound to an address, and does nothing. Of verbs only
+ * drivers that can let go of who has the device open tell (rdma_rxe cannot); the kernel waits until
+ * everybody has closed it.
+ */
+import { PortSpace } from '../../../core/spi/index.js';
+import type { CmNativeEvent } from './channel.js';
+import { type CmIdOwner, type CmServices, messageOf } from './connection.js';
+import { CmEventType } from '../addon/rdmacm.js';
+import type { SocketAddress } from './address.js';
+
+/** Any one that is free. */
+const PORT = 0;
+
+export class RemovalWatch implements CmIdOwner {
+  private id: number | undefined;
+
+  /** Without an address there is nothing to bind to, and nothing is heard. */
+  constructor(private readonly services: CmServices) {
+    const { addresses, logger, device } = services;
+    const refused: string[] = [];
+    for (const address of addresses.all(PORT)) {
+      try {
+        this.id = this.boundTo(address);
+      } catch (error) {
+        refused.push(messageOf(error));
+      }
+      if (this.id === undefined) continue;
+      services.own(this.id, this);
+      return;
+    }
+    const reason = refused.join('; ') || 'no address';
+    logger.debug(`CM: the removal of ${device.name} is heard by connections alone: ${reason}`);
+  }
+
+  onNativeEvent(event: CmNativeEvent): void {
+    if (event.type === CmEventType.DEVICE_REMOVAL) this.close();
+  }
+
+  close(): void {
+    if (this.id === undefined) return;
+    this.services.destroyId(this.id);
+    this.id = undefined;
+  }
+
+  /** An identifier; undefined if the address is another device's. */
+  private boundTo(address: SocketAddress): number | undefined {
+    const { calls, channel, device } = this.services;
+    const id = calls.createId(channel, Number(PortSpace.TCP));
+    let isBound = false;
+    try {
+      calls.bindAddress(id, address);
+      isBound = calls.deviceName(id) === device.name;
+      return isBound ? id : undefined;
+    } finally {
+      if (!isBound) this.services.destroyId(id);
+    }
+  }
+}

@@ -1,0 +1,139 @@
+/** A send over umad from `send` to its report: runs the rows of mad-send-states.ts. */
+import { type SpiError, Timer, WcStatus } from '../../../core/spi/index.js';
+import type {
+  Clock,
+  Gid,
+  MadSendHandle,
+  MadSendResult,
+  ReceivedMad,
+  Scheduler,
+  Timers,
+} from '../../../core/spi/index.js';
+import { SEND_TABLE } from './send-states.js';
+import type { SendAction, SendEvent, SendState } from './send-states.js';
+
+export interface UmadSendServices {
+  readonly timers: Timers;
+  readonly clock: Clock;
+  readonly scheduler: Scheduler;
+}
+
+/** The agent, as its sends see it. */
+export interface UmadSendOwner {
+  /** A report that is due holds the agent. */
+  retain(): void;
+  release(): void;
+  /** Takes in what has arrived. */
+  drain(): void;
+  deliver(received: ReceivedMad): void;
+  report(send: UmadSend, result: MadSendResult): void;
+}
+
+export interface UmadSendInit {
+  readonly token: number;
+  readonly context: unknown;
+  readonly gid: Gid;
+  /** What a response is matched by; undefined if none is expected. */
+  readonly key: string | undefined;
+  /** No word of the kernel's comes later than this behind the writing. */
+  readonly longestWaitUs: number;
+  /** What it is called when not even then there is one. */
+  readonly silence: () => SpiError;
+}
+
+export class UmadSend implements MadSendHandle {
+  private state: SendState;
+  private status: WcStatus = WcStatus.SUCCESS;
+  private failure: SpiError | undefined;
+  private received: Omit<ReceivedMad, 'request'> | undefined;
+  private readonly timer = new Timer(() => this.onLongestWait());
+
+  constructor(
+    private readonly services: UmadSendServices,
+    private readonly owner: UmadSendOwner,
+    readonly init: UmadSendInit,
+  ) {
+    this.state = init.key === undefined ? 'TELLING' : 'ASKING';
+  }
+
+  get context(): unknown {
+    return this.init.context;
+  }
+
+  get isDone(): boolean {
+    return this.state === 'DONE';
+  }
+
+  get awaitsResponse(): boolean {
+    return this.state === 'ASKING' || this.state === 'WAITING';
+  }
+
+  written(): void {
+    this.advance('written');
+  }
+
+  refused(failure: SpiError): void {
+    this.failure = failure;
+    this.advance('refused');
+  }
+
+  respond(received: Omit<ReceivedMad, 'request'>): void {
+    this.received = received;
+    this.advance('response');
+    this.received = undefined;
+  }
+
+  timedOut(): void {
+    this.advance('timeout');
+  }
+
+  cancel(): void {
+    this.advance('cancel');
+  }
+
+  flush(): void {
+    this.advance('flush');
+  }
+
+  /** What the kernel has said may wait to be read while the process was busy with other things. */
+  private onLongestWait(): void {
+    this.owner.drain();
+    if (this.state !== 'WAITING') return;
+    this.failure = this.init.silence();
+    this.advance('silence');
+  }
+
+  private advance(event: SendEvent): void {
+    const row = SEND_TABLE[this.state][event];
+    if (!row) return;
+    this.state = row.next;
+    for (const action of row.actions) this.actions[action]();
+  }
+
+  private readonly actions: Readonly<Record<SendAction, () => void>> = {
+    startTimer: () => {
+      const { timers, clock } = this.services;
+      timers.start(this.timer, clock.now() + this.init.longestWaitUs);
+    },
+    stopTimer: () => this.services.timers.stop(this.timer),
+    deliver: () => {
+      if (this.received) this.owner.deliver({ ...this.received, request: this });
+    },
+    statusSuccess: () => (this.status = WcStatus.SUCCESS),
+    statusTimeout: () => (this.status = WcStatus.RESP_TIMEOUT_ERR),
+    statusFlushed: () => (this.status = WcStatus.WR_FLUSH_ERR),
+    statusFailed: () => (this.status = WcStatus.GENERAL_ERR),
+    deferReport: () => {
+      this.owner.retain();
+      this.services.scheduler.defer(() => {
+        this.advance('returned');
+        this.owner.release();
+      });
+    },
+    report: () => {
+      const { status, failure } = this;
+      const why = status === WcStatus.GENERAL_ERR && failure ? { error: failure } : {};
+      this.owner.report(this, { handle: this, status, ...why });
+    },
+  };
+}

@@ -1,0 +1,40 @@
+/** What the agents of a port have in common. */
+import type { Gid, Logger, MadAgent, MadAgentOptions } from '../../../core/spi/index.js';
+import type { RmppAllowance, RmppCounters } from '../../../plugins/mad/index.js';
+import type { UmadNative } from '../addon/umad.js';
+import type { UmadSendServices } from './send.js';
+
+/** The port's GIDs, by their place in `Device.gids` and in the kernel's table. */
+export interface UmadGids {
+  readonly gids: readonly Gid[];
+  hardwareGidIndex(localGidIndex: number): number;
+  localGidIndex(hardwareIndex: number): number;
+}
+
+export interface UmadCounters {
+  /** Responses that nobody waits for any more. */
+  unmatchedResponses: number;
+  /** Transfers without response that turned out not to have arrived, after their report. */
+  lateTimeouts: number;
+  /** Datagrams without a GRH: their sender has no GID here. */
+  withoutGid: number;
+  /** Requests that the kernel has dropped without a word. */
+  silences: number;
+}
+
+export interface UmadServices extends UmadSendServices {
+  readonly native: UmadNative;
+  readonly logger: Logger;
+  /** Of the character device. */
+  readonly path: string;
+  readonly device: UmadGids;
+  readonly counters: UmadCounters;
+  readonly rmppCounters: RmppCounters;
+  readonly rmppAllowance: RmppAllowance;
+}
+
+export interface PortAgent extends MadAgent {
+  readonly options: MadAgentOptions;
+  /** Resolves when unregistering is over. */
+  readonly ended: Promise<void>;
+}

@@ -1,0 +1,39 @@
+/** Who hears of an asynchronous event: objects by the addon's numbers, which are apart by kind. */
+import { AsyncEventType } from '../../../core/spi/index.js';
+import type { VerbsCompletionQueue } from './completion-queue.js';
+import type { VerbsQueuePair } from './queue-pair.js';
+import type { VerbsSharedReceiveQueue } from './shared-receive-queue.js';
+
+const OF_QUEUE_PAIRS: ReadonlySet<AsyncEventType> = new Set([
+  AsyncEventType.QP_FATAL,
+  AsyncEventType.QP_REQ_ERR,
+  AsyncEventType.QP_ACCESS_ERR,
+  AsyncEventType.COMM_EST,
+  AsyncEventType.SQ_DRAINED,
+  AsyncEventType.PATH_MIG,
+  AsyncEventType.PATH_MIG_ERR,
+  AsyncEventType.QP_LAST_WQE_REACHED,
+]);
+const OF_SHARED_QUEUES: ReadonlySet<AsyncEventType> = new Set([
+  AsyncEventType.SRQ_ERR,
+  AsyncEventType.SRQ_LIMIT_REACHED,
+]);
+
+/** Tells its handler, unless it is destroyed. */
+export interface EventReceiver {
+  deliver(type: AsyncEventType): void;
+}
+
+export class EventTable {
+  readonly completionQueues = new Map<number, VerbsCompletionQueue>();
+  readonly queuePairs = new Map<number, VerbsQueuePair>();
+  readonly sharedQueues = new Map<number, VerbsSharedReceiveQueue>();
+
+  /** Undefined for an object that is gone. */
+  receiverOf(type: AsyncEventType, number: number): EventReceiver | 'device' | undefined {
+    if (type === AsyncEventType.CQ_ERR) return this.completionQueues.get(number);
+    if (OF_QUEUE_PAIRS.has(type)) return this.queuePairs.get(number);
+    if (OF_SHARED_QUEUES.has(type)) return this.sharedQueues.get(number);
+    return 'device';
+  }
+}

@@ -1,0 +1,47 @@
+/** Attaching datagram queue pairs to multicast groups; the addon makes the host a member too. */
+import { readFileSync } from 'node:fs';
+import {
+  type Gid,
+  ipFromGid,
+  isIpv4Gid,
+  isMulticastGid,
+  SpiError,
+} from '../../../core/spi/index.js';
+import type { VerbsDevice } from '../device.js';
+import { check } from '../system/errno.js';
+
+/** @throws SpiError: EINVAL (no group), ENETUNREACH (no address of that family), of the call */
+export function attachTo(device: VerbsDevice, qp: number, group: Gid): void {
+  const netdev = netdevOf(device, checked(device, group));
+  check('ibv_attach_mcast', device.addon.multicast(qp, group, 1, netdev), ipFromGid(group));
+}
+
+/** @throws as `attachTo` */
+export function detachFrom(device: VerbsDevice, qp: number, group: Gid): void {
+  checked(device, group);
+  check('ibv_detach_mcast', device.addon.multicast(qp, group, 0), ipFromGid(group));
+}
+
+/** Place in `gids` of the address that the group is joined at. */
+function checked({ name, gids }: VerbsDevice, group: Gid): number {
+  if (!isMulticastGid(group)) {
+    throw new SpiError('EINVAL', `${ipFromGid(group)} is not the address of a group`);
+  }
+  const isIpv4 = isIpv4Gid(group);
+  const index = gids.findIndex((gid) => isIpv4Gid(gid) === isIpv4);
+  if (index >= 0) return index;
+  const family = isIpv4 ? 'IPv4' : 'IPv6';
+  throw new SpiError('ENETUNREACH', `the port of ${name} has no ${family} address`);
+}
+
+/** RoCE: the interface that has the address. InfiniBand has none there. */
+function netdevOf(device: VerbsDevice, gidIndex: number): string | undefined {
+  const { name, attributes } = device;
+  const port = `/sys/class/infiniband/${name}/ports/${attributes.portNumber}`;
+  const index = device.hardwareGidIndex(gidIndex);
+  try {
+    return readFileSync(`${port}/gid_attrs/ndevs/${index}`, 'utf8').trim();
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,248 @@
+/** Send and receive rings over ibv_post_send and ibv_post_recv. */
+import {
+  AsyncEventType,
+  type Gid,
+  QpState,
+  QpType,
+  type QueuePair,
+  type QueuePairAttributes,
+  type QueuePairEventHandler,
+  type QueuePairInit,
+  Ring,
+  SpiError,
+  checkQpTransition,
+  nameOf,
+  ringEntries,
+  rqeBytes,
+  sqeBytes,
+} from '../../../core/spi/index.js';
+import { ATTRIBUTE_WORDS, readAttributes, writeAttributes } from './attribute-words.js';
+import type { VerbsCompletionQueue } from './completion-queue.js';
+import type { CreateQueuePair } from './create-queue-pair.js';
+import type { VerbsDevice } from '../device.js';
+import { check, errnoError } from '../system/errno.js';
+import { LastReceive } from './last-receive.js';
+import { attachTo, detachFrom } from './multicast.js';
+import { queueOf } from './parents.js';
+import { VerbsObject } from './verbs-object.js';
+
+/** Everything that a query can tell; drivers give what they have. */
+const QUERY_ALL = 0x1fffff;
+const QUERY_STATE = 1;
+const RECORD_LINES = 64;
+
+/** Without what it is made from. */
+type Sizes = Omit<QueuePairInit, 'pd' | 'sendCq' | 'receiveCq' | 'xrcDomain'> &
+  Partial<Pick<QueuePairInit, 'receiveCq'>>;
+
+export class VerbsQueuePair extends VerbsObject implements QueuePair {
+  readonly type: QpType;
+  readonly qpn: number;
+  readonly sendRing: Ring;
+  readonly receiveRing: Ring | undefined;
+  eventHandler: QueuePairEventHandler;
+  readonly attachMulticast?: (group: Gid) => void;
+  readonly detachMulticast?: (group: Gid) => void;
+  private readonly words = new Uint32Array(ATTRIBUTE_WORDS);
+  private readonly lines: string[] = [];
+  /** That it is in ERR has been told, or ordered. */
+  private errorKnown = false;
+  /** It went to RTR by `modify`; the queue pairs of iWARP are the kernel's to move. */
+  private isMovedHere = false;
+  private known: QpState = QpState.RESET;
+  /** Where receives of a shared queue complete. */
+  private readonly sharedCq: VerbsCompletionQueue | undefined;
+  private readonly lastReceive: LastReceive | undefined;
+
+  constructor(device: VerbsDevice, init: Sizes, create: CreateQueuePair) {
+    super(device, 'queue pair');
+    checkInit(device, init);
+    this.type = init.type;
+    this.eventHandler = (event) => init.onEvent(event);
+    this.sendRing = Ring.allocate(
+      ringEntries(init.maxSendWr),
+      sqeBytes(init.maxSendSge, init.maxInlineBytes),
+    );
+    this.receiveRing =
+      init.srq === undefined && !isXrc(init.type)
+        ? Ring.allocate(ringEntries(init.maxReceiveWr), rqeBytes(init.maxReceiveSge))
+        : undefined;
+    const out = new Uint32Array(1);
+    this.created(create(this.sendRing, this.receiveRing, out));
+    this.qpn = out[0] ?? 0;
+    const { srq, receiveCq } = init;
+    this.sharedCq = srq && receiveCq ? queueOf(device, receiveCq) : undefined;
+    this.lastReceive = srq && this.makeLastReceive();
+    device.events.queuePairs.set(this.number, this);
+    if (device.capabilities.has('multicast')) {
+      this.attachMulticast = (group) => attachTo(device, this.datagrams(), group);
+      this.detachMulticast = (group) => detachFrom(device, this.datagrams(), group);
+    }
+  }
+
+  /**
+   * Asked of the kernel, since errors and the CM change it too; a device that does not answer
+   * leaves us with what we know.
+   */
+  get state(): QpState {
+    if (this.destroyed) return QpState.RESET;
+    const errno = this.device.addon.queryQp(this.number, QUERY_STATE, this.words);
+    if (errno === 0) this.learn((this.words[0] ?? 0) as QpState);
+    return this.known;
+  }
+
+  ringSendDoorbell(): void {
+    const errno = this.device.addon.postSends(this.number);
+    if (errno !== 0) throw deviceLost('ibv_post_send', errno);
+  }
+
+  ringReceiveDoorbell(): void {
+    const errno = this.device.addon.postReceives(this.number);
+    if (errno !== 0) throw deviceLost('ibv_post_recv', errno);
+  }
+
+  modify(attributes: QueuePairAttributes): void {
+    const from = this.state;
+    const to = checkQpTransition(this.type, from, attributes);
+    const { device, words } = this;
+    words.fill(0);
+    const mask = writeAttributes(attributes, words, device, device.attributes.portNumber);
+    const step = `${nameOf(QpState, from)}->${nameOf(QpState, to)}`;
+    if (to === QpState.RESET) this.saveSharedReceives();
+    const errno = device.addon.modifyQp(this.number, mask, words);
+    this.record(errno === 0 ? step : `${step}: errno ${errno}`, attributes);
+    if (errno === 0) this.moved(to);
+    check('ibv_modify_qp', errno, `${nameOf(QpType, this.type)} ${step}`);
+  }
+
+  query(): Readonly<QueuePairAttributes> {
+    this.ask(QUERY_ALL);
+    return readAttributes(this.words, this.type, this.device);
+  }
+
+  /** Devices tell which PSN they expect next; our own requests complete. */
+  lifeSign(): number {
+    const errno = this.device.addon.queryQp(this.number, QUERY_ALL, this.words);
+    return errno === 0 ? (readAttributes(this.words, this.type, this.device).receivePsn ?? 0) : 0;
+  }
+
+  deliver(type: AsyncEventType): void {
+    if (ERRORS.has(type)) this.errorKnown = true;
+    if (type === AsyncEventType.QP_LAST_WQE_REACHED && this.lastReceive?.arrived() === false)
+      return;
+    if (!this.destroyed) this.eventHandler(type);
+  }
+
+  flightRecord(): readonly string[] {
+    return this.lines;
+  }
+
+  /**
+   * Drivers drop the completions of a queue pair with it; those of a shared queue are wanted all
+   * the same: they name the slots that are free.
+   */
+  private saveSharedReceives(): void {
+    const queue = this.sharedCq;
+    if (queue !== undefined && !queue.destroyed) this.device.addon.poll(queue.number);
+  }
+
+  protected release(number: number): [string, number] {
+    this.saveSharedReceives();
+    return ['ibv_destroy_qp', this.device.addon.destroyQp(number)];
+  }
+
+  protected override onDestroyed(number: number): void {
+    this.lastReceive?.reset();
+    this.device.events.queuePairs.delete(number);
+  }
+
+  private moved(to: QpState): void {
+    this.errorKnown = to === QpState.ERR;
+    if (to === QpState.RTR) this.isMovedHere = true;
+    else if (to === QpState.RESET) this.isMovedHere = false;
+    this.learn(to);
+  }
+
+  private learn(state: QpState): void {
+    this.known = state;
+    if (state === QpState.ERR) this.noticeError();
+    if (state === QpState.ERR) this.lastReceive?.expect();
+    else if (state === QpState.RESET) this.lastReceive?.reset();
+  }
+
+  private makeLastReceive(): LastReceive | undefined {
+    const { time } = this.device;
+    const tell = (): void => this.device.handle(() => this.tellLastReceive());
+    return time && new LastReceive(time, tell);
+  }
+
+  private tellLastReceive(): void {
+    if (!this.destroyed) this.eventHandler(AsyncEventType.QP_LAST_WQE_REACHED);
+  }
+
+  private ask(mask: number): void {
+    const errno = this.device.addon.queryQp(this.number, mask, this.words);
+    check('ibv_query_qp', errno);
+  }
+
+  /**
+   * The peer's requests have put it into ERR, and the event that says so is still under way behind
+   * what made us look (the CM's, of the end that this led to), or never comes (rxe has none).
+   */
+  private noticeError(): void {
+    if (this.errorKnown || !this.isMovedHere || this.type === QpType.UD) return;
+    this.errorKnown = true;
+    this.device.handle(() => this.deliver(AsyncEventType.QP_FATAL));
+  }
+
+  /** @throws SpiError('EINVAL') */
+  private datagrams(): number {
+    if (this.type === QpType.UD) return this.number;
+    throw new SpiError('EINVAL', 'only datagram queue pairs belong to groups');
+  }
+
+  private record(step: string, { receivePsn, sendPsn, timeout }: QueuePairAttributes): void {
+    const facts = Object.entries({ receivePsn, sendPsn, timeout })
+      .filter(([, value]) => value !== undefined)
+      .map(([name, value]) => ` ${name}=${value}`);
+    this.lines.push(step + facts.join(''));
+    if (this.lines.length > RECORD_LINES) this.lines.shift();
+  }
+}
+
+const ERRORS: ReadonlySet<AsyncEventType> = new Set([
+  AsyncEventType.QP_FATAL,
+  AsyncEventType.QP_REQ_ERR,
+  AsyncEventType.QP_ACCESS_ERR,
+]);
+
+function deviceLost(call: string, errno: number): SpiError {
+  return new SpiError('EIO', `the device takes no work: ${errnoError(call, errno).message}`);
+}
+
+const PLAIN: readonly QpType[] = [QpType.RC, QpType.UC, QpType.UD];
+
+function isXrc(type: QpType): boolean {
+  return type === QpType.XRC_INI || type === QpType.XRC_TGT;
+}
+
+function checkInit({ attributes, capabilities, name }: VerbsDevice, init: Sizes): void {
+  const { maxQueuePairWr, maxSge, maxInlineBytes } = attributes;
+  if (!PLAIN.includes(init.type) && !(isXrc(init.type) && capabilities.has('xrc'))) {
+    const type = nameOf(QpType, init.type);
+    throw new SpiError('EOPNOTSUPP', `device ${name} has no queue pairs of type ${type}`);
+  }
+  const limits = [
+    ['maxSendWr', maxQueuePairWr],
+    ['maxReceiveWr', maxQueuePairWr],
+    ['maxSendSge', maxSge],
+    ['maxReceiveSge', maxSge],
+    ['maxInlineBytes', maxInlineBytes],
+    ['context', 0xffffffff],
+  ] as const;
+  for (const [name, max] of limits) {
+    const value = init[name];
+    if (Number.isInteger(value) && value >= 0 && value <= max) continue;
+    throw new SpiError('EINVAL', `${name} ${value}: 0 to ${max}`);
+  }
+}
