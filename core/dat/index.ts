@@ -49,13 +49,14 @@ export {
 } from './datagram/service.js';
 export { DatHandle, type HandleType, HandleTypeNumber } from './common/handle.js';
 export { Ia } from './ia/ia.js';
-export { type EndpointOptions } from './endpoint/endpoint-calls.js';
-export { type UdEndpointOptions } from './datagram/datagram-calls.js';
-export { type XrcDomainOptions } from './xrc/xrc-calls.js';
+export { type EndpointOptions } from './endpoint/endpoint-maker.js';
+export { type UdEndpointOptions } from './datagram/create-endpoint.js';
+export { type XrcDomainOptions } from './xrc/open-domain.js';
 export { type IaAttributes, type IaQuery } from './ia/attributes.js';
 export { type EvdStream, type ProviderAttributes } from './ia/provider-attributes.js';
 export { type IaCounterValues } from './ia/counters.js';
-export { type LmrMemory, type MemTypeHint } from './memory/region-calls.js';
+export { type LmrMemory } from './memory/create-lmr.js';
+export { type MemTypeHint } from './memory/memory-hints.js';
 export { Lmr, type LmrParameters } from './memory/lmr.js';
 export {
   type CreateLmrOptions,

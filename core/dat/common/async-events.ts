@@ -4,7 +4,7 @@ import { AsyncEventType, nameOf } from '../../spi/index.js';
 import { asyncEventRow } from './async-event-table.js';
 import type { Ep } from '../endpoint/ep.js';
 import type { UdEp } from '../datagram/endpoint.js';
-import type { Ia } from '../ia/ia.js';
+import type { IaCore } from '../ia/core.js';
 
 /** Why an event of a queue pair breaks its connection; undefined if it does not. */
 export function breakReasonOf(event: AsyncEventType): string | undefined {
@@ -13,16 +13,16 @@ export function breakReasonOf(event: AsyncEventType): string | undefined {
 }
 
 /** Puts an event of the device on the adapter's asynchronous EVD, or into the log. */
-export function reportDeviceEvent(event: AsyncEventType, ia: Ia): void {
+export function reportDeviceEvent(event: AsyncEventType, core: IaCore): void {
   const row = asyncEventRow(event);
-  const { name } = ia.context.device;
+  const { name } = core.context.device;
   const text = `device ${name}: ${nameOf(AsyncEventType, event)}, ${row?.sentence ?? 'unknown'}`;
   if (row?.object !== 'IA' || row.number === undefined || row.reason === undefined) {
-    ia.context.logger.info(text, { device: name });
+    core.context.logger.info(text, { device: name });
     return;
   }
   const { number, reason } = row;
-  ia.reportAsync({ type: 'async-error', number, object: ia, reason, message: text });
+  core.reportAsync({ type: 'async-error', number, object: core.ia, reason, message: text });
 }
 
 /** EP_BROKEN: the queue pair of an endpoint went to its error state by itself. */

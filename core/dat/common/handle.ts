@@ -1,6 +1,6 @@
 /** What all DAT objects have in common: a number, an owner, and an end. */
 import { DatError, type DatSubtypeKey } from '../../errors/index.js';
-import type { Ia } from '../ia/ia.js';
+import type { IaCore } from '../ia/core.js';
 import { show } from './show.js';
 
 /** DAT_HANDLE_TYPE. */
@@ -67,8 +67,8 @@ export abstract class DatHandle {
     this.freedBy = by;
   }
 
-  /** @throws DatError DAT_INVALID_HANDLE when the object has been freed */
-  protected assertLive(operation: string): void {
+  /** @internal @throws DatError DAT_INVALID_HANDLE when the object has been freed */
+  assertLive(operation: string): void {
     if (this.freedBy === undefined) return;
     throw new DatError('DAT_INVALID_HANDLE', {
       subtype: handleSubtype(this.handleType),
@@ -79,18 +79,21 @@ export abstract class DatHandle {
   }
 }
 
+/** An object of an interface adapter. */
+type Owned = DatHandle & { readonly core: IaCore };
+
 /**
  * A parameter that must be a live object of one class and of one IA.
  * @param kind what DAT calls the parameter's kind; also selects the subtype
  */
-export function checkHandle<T extends DatHandle & { readonly ia: Ia }>(
+export function checkHandle<T extends Owned>(
   operation: string,
   type: abstract new (...args: never[]) => T,
   kind: HandleSubtypeName,
   value: unknown,
-  ia: Ia,
+  owner: IaCore,
 ): asserts value is T {
-  const problem = problemOf(type, value, ia);
+  const problem = problemOf(type, value, owner);
   if (problem === undefined) return;
   throw new DatError('DAT_INVALID_HANDLE', {
     subtype: `DAT_INVALID_HANDLE_${kind}`,
@@ -100,14 +103,14 @@ export function checkHandle<T extends DatHandle & { readonly ia: Ia }>(
   });
 }
 
-function problemOf<T extends DatHandle & { readonly ia: Ia }>(
+function problemOf<T extends Owned>(
   type: abstract new (...args: never[]) => T,
   value: unknown,
-  ia: Ia,
+  owner: IaCore,
 ): string | undefined {
   if (!(value instanceof type)) return `${show(value)} is not a handle of kind ${type.name}`;
   if (value.isFreed) return `${type.name} ${value.id} has been freed`;
-  if (value.ia !== ia) return `${type.name} ${value.id} belongs to another interface adapter`;
+  if (value.core !== owner) return `${type.name} ${value.id} belongs to another interface adapter`;
   return undefined;
 }
 

@@ -11,6 +11,7 @@ import { isRequestGone } from '../endpoint/outcomes.js';
 import { EP_STATES } from '../endpoint/states.js';
 import { checkOptions, checkPrivateData } from '../common/guards.js';
 import { checkHandle, DatHandle } from '../common/handle.js';
+import type { IaCore } from '../ia/core.js';
 import type { Ia } from '../ia/ia.js';
 import { servicePointAt } from '../common/listening.js';
 import type { ServicePoint } from './service-point.js';
@@ -40,7 +41,6 @@ export interface CrParameters {
 /** Comes with a connection request event. */
 export class Cr extends DatHandle {
   readonly handleType = 'CR';
-  readonly ia: Ia;
   private current: CrStateName = 'PENDING';
 
   /** @internal */
@@ -55,8 +55,16 @@ export class Cr extends DatHandle {
     readonly ep: Ep | undefined,
   ) {
     super();
-    this.ia = sp.ia;
-    this.ia.counts.count('cr');
+    this.core.counts.count('cr');
+  }
+
+  get ia(): Ia {
+    return this.sp.ia;
+  }
+
+  /** @internal */
+  get core(): IaCore {
+    return this.sp.core;
   }
 
   /** What became of it. */
@@ -98,13 +106,13 @@ export class Cr extends DatHandle {
    */
   accept(ep?: Ep, options: AnswerOptions = {}): void {
     const operation = 'cr.accept';
-    this.ia.context.trace?.(operation, { cr: this.id, ep: ep ?? this.ep });
+    this.core.context.trace?.(operation, { cr: this.id, ep: ep ?? this.ep });
     this.assertLive(operation);
     const endpoint = this.endpointOf(operation, ep);
     checkOptions(operation, 3, options, ['privateData']);
     const privateData = checkPrivateData(operation, 4, options.privateData, CmPrivateData.REP);
     spiCall({ operation }, () => endpoint.accept(this.request, privateData));
-    this.ia.counts.count('crAccepted');
+    this.core.counts.count('crAccepted');
     this.retire(operation, 'accept');
   }
 
@@ -115,7 +123,7 @@ export class Cr extends DatHandle {
    */
   reject(options: AnswerOptions = {}): void {
     const operation = 'cr.reject';
-    this.ia.context.trace?.(operation, { cr: this.id });
+    this.core.context.trace?.(operation, { cr: this.id });
     this.assertLive(operation);
     checkOptions(operation, 2, options, ['privateData']);
     const privateData = checkPrivateData(operation, 3, options.privateData, CmPrivateData.REJ);
@@ -132,10 +140,10 @@ export class Cr extends DatHandle {
    */
   handoff(connQual: number): void {
     const operation = 'cr.handoff';
-    this.ia.context.trace?.(operation, { cr: this.id, connQual });
+    this.core.context.trace?.(operation, { cr: this.id, connQual });
     this.assertLive(operation);
     checkConnQual(operation, 2, connQual);
-    const target = servicePointAt(this.ia.context.cm, connQual);
+    const target = servicePointAt(this.core.context.cm, connQual);
     if (target === undefined) {
       throw new DatError('DAT_INVALID_PARAMETER', {
         subtype: 'DAT_INVALID_ARG2',
@@ -187,7 +195,7 @@ export class Cr extends DatHandle {
         value: this,
       });
     }
-    checkHandle(operation, Ep, 'EP', given, this.ia);
+    checkHandle(operation, Ep, 'EP', given, this.core);
     const { subtype, calls } = EP_STATES[given.state];
     if (calls.accept === 'legal' && given.state === 'UNCONNECTED') return given;
     throw new DatError('DAT_INVALID_STATE', {
@@ -199,7 +207,7 @@ export class Cr extends DatHandle {
   }
 
   private answerReject(operation: string, reason: number, privateData: Uint8Array): void {
-    this.ia.counts.count('crRejected');
+    this.core.counts.count('crRejected');
     this.retire(operation, 'reject');
     try {
       this.request.reject({ reason, privateData });

@@ -10,6 +10,7 @@ import {
   type ConnectTarget,
   checkCommonAddress,
 } from '../endpoint/connect-options.js';
+import type { IaCore } from '../ia/core.js';
 import type { Ia } from '../ia/ia.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
 
@@ -48,13 +49,13 @@ export class Csp extends ServicePoint {
 
   /** @internal */
   constructor(
-    ia: Ia,
+    core: IaCore,
     operation: string,
     init: ServicePointInit,
     private readonly gid: Gid,
     private readonly comm: Comm,
   ) {
-    super(ia, operation, init);
+    super(core, operation, init);
   }
 
   /** dat_csp_query. */

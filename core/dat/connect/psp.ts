@@ -3,8 +3,9 @@ import type { Evd } from '../../evd/index.js';
 import type { CmRequest } from '../../spi/index.js';
 import { PspFlags } from '../common/constants.js';
 import type { Ep } from '../endpoint/ep.js';
+import type { IaCore } from '../ia/core.js';
 import type { Ia } from '../ia/ia.js';
-import type { EndpointOptions } from '../endpoint/endpoint-calls.js';
+import type { EndpointOptions } from '../endpoint/endpoint-maker.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
 
 /** What `ia.createPspAny` takes. */
@@ -44,12 +45,12 @@ export class Psp extends ServicePoint {
 
   /** @internal @param endpoint of PspFlags.PROVIDER: makes one for a request */
   constructor(
-    ia: Ia,
+    core: IaCore,
     operation: string,
     init: ServicePointInit,
     private readonly makeEndpoint: (() => Ep) | undefined,
   ) {
-    super(ia, operation, init);
+    super(core, operation, init);
   }
 
   /** dat_psp_query. */
@@ -66,7 +67,7 @@ export class Psp extends ServicePoint {
     try {
       return this.makeEndpoint?.();
     } catch (error) {
-      const { logger } = this.ia.context;
+      const { logger } = this.core.context;
       logger.warn(`psp ${this.id}: no endpoint for a request`, { error: String(error) });
       return 'none left';
     }

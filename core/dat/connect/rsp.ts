@@ -2,6 +2,7 @@
 import type { Evd } from '../../evd/index.js';
 import type { CmRequest } from '../../spi/index.js';
 import type { Ep } from '../endpoint/ep.js';
+import type { IaCore } from '../ia/core.js';
 import type { Ia } from '../ia/ia.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
 
@@ -33,12 +34,12 @@ export class Rsp extends ServicePoint {
 
   /** @internal */
   constructor(
-    ia: Ia,
+    core: IaCore,
     operation: string,
     init: ServicePointInit,
     readonly ep: Ep,
   ) {
-    super(ia, operation, init);
+    super(core, operation, init);
   }
 
   /** dat_rsp_query. */

@@ -17,6 +17,7 @@ import { Cr } from './cr.js';
 import type { Ep } from '../endpoint/ep.js';
 import { invalid } from '../common/guards.js';
 import { DatHandle } from '../common/handle.js';
+import type { IaCore } from '../ia/core.js';
 import type { Ia } from '../ia/ia.js';
 import { beginListening, endListening } from '../common/listening.js';
 import { streamOf } from '../common/private-evd.js';
@@ -48,12 +49,13 @@ export abstract class ServicePoint extends DatHandle {
 
   /** @internal */
   constructor(
-    readonly ia: Ia,
+    /** @internal */
+    readonly core: IaCore,
     operation: string,
     private readonly init: ServicePointInit,
   ) {
     super();
-    const { cm, processHold } = ia.context;
+    const { cm, processHold } = core.context;
     const { connQual, evd } = init;
     this.connQual = connQual;
     this.evd = evd;
@@ -67,6 +69,10 @@ export abstract class ServicePoint extends DatHandle {
     this.detach = evd.attach();
     processHold.retain();
     beginListening(cm, this);
+  }
+
+  get ia(): Ia {
+    return this.core.ia;
   }
 
   /** LISTENING; PENDING while requests that it handed out wait for an answer; FREE. */
@@ -91,7 +97,7 @@ export abstract class ServicePoint extends DatHandle {
   free(): void {
     const operation = `${this.handleType.toLowerCase()}.free`;
     this.assertLive(operation);
-    this.ia.context.trace?.(operation, { [this.handleType.toLowerCase()]: this.id });
+    this.core.context.trace?.(operation, { [this.handleType.toLowerCase()]: this.id });
     this.stop('free', operation);
   }
 
@@ -202,7 +208,7 @@ export abstract class ServicePoint extends DatHandle {
       request.reject({ reason, privateData: new Uint8Array(0) });
     } catch (error) {
       // The peer gave up first: there is nobody left to tell.
-      this.ia.context.logger.debug('a request is gone', { error: String(error) });
+      this.core.context.logger.debug('a request is gone', { error: String(error) });
     }
   }
 
@@ -210,7 +216,7 @@ export abstract class ServicePoint extends DatHandle {
   protected stop(trigger: SpTrigger, by: string): void {
     this.markFreed(by);
     this.move(trigger);
-    const { cm, processHold } = this.ia.context;
+    const { cm, processHold } = this.core.context;
     endListening(cm, this);
     processHold.release();
     this.detach();
@@ -221,7 +227,7 @@ export abstract class ServicePoint extends DatHandle {
 
   private end(): void {
     this.freePrivateEvd();
-    this.ia.forget(this);
+    this.core.forget(this);
   }
 
   /** Requests that nobody has seen yet are refused: nobody is going to. */
@@ -232,7 +238,7 @@ export abstract class ServicePoint extends DatHandle {
     for (let event = evd.dequeue(); event !== undefined; event = evd.dequeue()) {
       if (event.type === 'connection-request') unseen.push(event.cr);
     }
-    this.ia.freePrivateEvd(evd);
+    this.core.freePrivateEvd(evd);
     for (const cr of unseen) cr.drop(REJECT_NO_RESOURCES);
   }
 

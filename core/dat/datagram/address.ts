@@ -84,7 +84,7 @@ export class UdAddressHandle {
     this.address = to.address;
     this.qpn = to.qpn;
     this.qkey = to.qkey;
-    const { device } = pz.ia.context;
+    const { device } = pz.core.context;
     const isIpv4 = isIpv4Gid(to.gid);
     const localGidIndex = device.gids.findIndex((gid) => isIpv4Gid(gid) === isIpv4);
     const operation = 'ep.createAddressHandle';
@@ -104,7 +104,7 @@ export class UdAddressHandle {
    */
   free(): void {
     if (this.ended) return;
-    this.pz.ia.context.trace?.('ah.free', { ah: this.id });
+    this.pz.core.context.trace?.('ah.free', { ah: this.id });
     this.ended = true;
     this.onFreed(this);
     if (this.inFlight === 0) this.handle.destroy();

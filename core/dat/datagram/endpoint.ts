@@ -27,6 +27,7 @@ import { checkResolveOptions, type ResolveOptions, Resolutions } from './resolve
 import { type ServeOptions, UdService } from './service.js';
 import { checkBits, isBitSet } from '../common/guards.js';
 import { DatHandle } from '../common/handle.js';
+import type { IaCore } from '../ia/core.js';
 import type { Ia } from '../ia/ia.js';
 import { positionOf } from '../work/post-arguments.js';
 import { checkCookie, checkSegments, checkU32 } from '../work/post-checks.js';
@@ -60,12 +61,13 @@ export class UdEp extends DatHandle {
 
   /** @internal */
   constructor(
-    readonly ia: Ia,
+    /** @internal */
+    readonly core: IaCore,
     private readonly init: UdEpInit,
   ) {
     super();
     this.attributes = init.attributes;
-    this.resolutions = new Resolutions(ia.context.cm, ia.context.processHold);
+    this.resolutions = new Resolutions(core.context.cm, core.context.processHold);
     try {
       this.attach();
       this.queues = this.createQueues();
@@ -74,6 +76,10 @@ export class UdEp extends DatHandle {
       throw error;
     }
     init.pz.users++;
+  }
+
+  get ia(): Ia {
+    return this.core.ia;
   }
 
   get state(): UdEpState {
@@ -91,7 +97,7 @@ export class UdEp extends DatHandle {
 
   /** Bytes of the largest datagram: the device's MTU. */
   get maxDatagramBytes(): number {
-    return this.ia.context.device.attributes.activeMtuBytes;
+    return this.core.context.device.attributes.activeMtuBytes;
   }
 
   /** Sends that can be posted before the queue is full. */
@@ -114,7 +120,7 @@ export class UdEp extends DatHandle {
    */
   async resolve(options: ResolveOptions): Promise<UdAddressHandle> {
     const { address, connQual } = options ?? {};
-    this.ia.context.trace?.('ep.resolve', { ep: this.id, address, connQual });
+    this.core.context.trace?.('ep.resolve', { ep: this.id, address, connQual });
     this.assertLive('ep.resolve');
     const checked = checkResolveOptions(options);
     const { qpn, qkey, privateData } = await this.resolutions.ask(checked);
@@ -128,7 +134,7 @@ export class UdEp extends DatHandle {
    */
   createAddressHandle(to: UdAddress): UdAddressHandle {
     const operation = 'ep.createAddressHandle';
-    this.ia.context.trace?.(operation, { ep: this.id, address: to?.address, qpn: to?.qpn });
+    this.core.context.trace?.(operation, { ep: this.id, address: to?.address, qpn: to?.qpn });
     this.assertLive(operation);
     return this.addHandle(checkUdAddress(operation, to, this.attributes.qkey), NONE);
   }
@@ -161,7 +167,7 @@ export class UdEp extends DatHandle {
    * @throws DatError DAT_CONN_QUAL_IN_USE, DAT_INVALID_PARAMETER, DAT_MODEL_NOT_SUPPORTED
    */
   serve(options: ServeOptions): UdService {
-    this.ia.context.trace?.('ep.serve', { ep: this.id, connQual: options?.connQual });
+    this.core.context.trace?.('ep.serve', { ep: this.id, connQual: options?.connQual });
     this.assertLive('ep.serve');
     const service = new UdService(this, options, (freed) => this.services.delete(freed));
     this.services.add(service);
@@ -205,7 +211,7 @@ export class UdEp extends DatHandle {
    */
   postRecv(segments: Segments, cookie = 0): void {
     const operation = 'ep.postRecv';
-    this.ia.context.trace?.(operation, { ep: this.id, cookie });
+    this.core.context.trace?.(operation, { ep: this.id, cookie });
     this.assertLive(operation);
     checkCookie(operation, cookie);
     const { maxRecvIov, maxRecvDtos } = this.attributes;
@@ -219,7 +225,7 @@ export class UdEp extends DatHandle {
 
   /** Makes an endpoint in ERROR usable again, with a fresh queue pair number. Else no-op. */
   reset(): void {
-    this.ia.context.trace?.('ep.reset', { ep: this.id });
+    this.core.context.trace?.('ep.reset', { ep: this.id });
     this.assertLive('ep.reset');
     if (this.current === 'READY') return;
     const next = this.createQueues();
@@ -231,7 +237,7 @@ export class UdEp extends DatHandle {
 
   /** Frees the endpoint, its services, its address handles, and what nobody has dequeued. */
   free(): void {
-    this.ia.context.trace?.('ep.free', { ep: this.id });
+    this.core.context.trace?.('ep.free', { ep: this.id });
     this.assertLive('ep.free');
     this.shutdown('ep.free');
     this.takeInCompletions();
@@ -260,7 +266,7 @@ export class UdEp extends DatHandle {
     this.markFreed(by);
     this.detach();
     this.init.pz.users--;
-    this.ia.forget(this);
+    this.core.forget(this);
   }
 
   /**
@@ -293,8 +299,8 @@ export class UdEp extends DatHandle {
     flags: number,
     immediate: number,
   ): void {
-    const { pz, attributes, ia } = this;
-    const { trace } = ia.context;
+    const { pz, attributes, core } = this;
+    const { trace } = core.context;
     if (trace !== undefined) {
       const named = new Symbolic(flagNames(CompletionFlags, flags));
       trace(operation, { ep: this.id, to: to?.id, cookie, flags: named });
@@ -317,9 +323,9 @@ export class UdEp extends DatHandle {
   }
 
   private groupOf(operation: string, group: string): Gid {
-    this.ia.context.trace?.(operation, { ep: this.id, group });
+    this.core.context.trace?.(operation, { ep: this.id, group });
     this.assertLive(operation);
-    const { device } = this.ia.context;
+    const { device } = this.core.context;
     if (!device.capabilities.has('multicast')) {
       const message = `device ${device.name} has no multicast`;
       throw new DatError('DAT_MODEL_NOT_SUPPORTED', { operation, message });
@@ -367,7 +373,7 @@ export class UdEp extends DatHandle {
     this.current = 'ERROR';
     const stuck = this.queues.toError();
     const detail = stuck === undefined ? reason : `${reason}; nothing is flushed: ${stuck}`;
-    this.ia.asyncEvd.post(epBrokenEvent(this, `endpoint ${this.id}: ${detail}`));
+    this.core.asyncEvd.post(epBrokenEvent(this, `endpoint ${this.id}: ${detail}`));
   }
 
   private attach(): void {
@@ -379,7 +385,7 @@ export class UdEp extends DatHandle {
 
   private detach(): void {
     for (const end of this.uses.splice(0).reverse()) end();
-    for (const evd of this.init.privateEvds) this.ia.freePrivateEvd(evd);
+    for (const evd of this.init.privateEvds) this.core.freePrivateEvd(evd);
   }
 
   private takeInCompletions(): void {

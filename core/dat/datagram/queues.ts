@@ -75,11 +75,11 @@ export class UdQueues implements CompletionOwner {
    */
   constructor(private readonly init: UdQueuesInit) {
     const { attributes, pz } = init;
-    this.context = pz.ia.owners.allocate(this);
+    this.context = pz.core.owners.allocate(this);
     try {
       this.qp = this.createQueuePair();
     } catch (error) {
-      pz.ia.owners.free(this.context);
+      pz.core.owners.free(this.context);
       throw error;
     }
     const { sendRing, receiveRing } = this.qp;
@@ -96,7 +96,7 @@ export class UdQueues implements CompletionOwner {
 
   private createQueuePair(): QueuePair {
     const { attributes, pz, requestCq, recvCq, onQueuePairEvent } = this.init;
-    const { device, random } = pz.ia.context;
+    const { device, random } = pz.core.context;
     const qp = device.createQueuePair({
       type: QpType.UD,
       pd: pz.pd,
@@ -283,7 +283,7 @@ export class UdQueues implements CompletionOwner {
     const { sends, receives, init } = this;
     this.qp.destroy();
     purge(this.context);
-    init.pz.ia.owners.free(this.context);
+    init.pz.core.owners.free(this.context);
     for (let i = sends.reclaimed; i !== sends.producer; i = (i + 1) >>> 0) {
       this.releaseDestination(i);
     }

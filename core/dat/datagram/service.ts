@@ -74,7 +74,7 @@ export class UdService {
       throw invalid(OPERATION, 1, 'answer', answer, 'a function');
     }
     this.connQual = connQual;
-    const { cm, processHold } = ep.ia.context;
+    const { cm, processHold } = ep.core.context;
     if (cm.resolve === undefined) {
       const message = 'the CM module resolves no services';
       throw new DatError('DAT_MODEL_NOT_SUPPORTED', { operation: OPERATION, message });
@@ -95,9 +95,9 @@ export class UdService {
   free(): void {
     if (this.ended) return;
     this.ended = true;
-    this.ep.ia.context.trace?.('service.free', { service: this.id });
+    this.ep.core.context.trace?.('service.free', { service: this.id });
     this.listener.close();
-    this.ep.ia.context.processHold.release();
+    this.ep.core.context.processHold.release();
     this.onFreed(this);
   }
 
@@ -121,7 +121,7 @@ export class UdService {
       checkPrivateData(OPERATION, 4, data, CmPrivateData.SIDR_REP);
       return { accept, privateData: data };
     } catch (error) {
-      const { logger } = this.ep.ia.context;
+      const { logger } = this.ep.core.context;
       logger.error(`datagram service ${this.connQual}: its answer threw`, { error: String(error) });
       return REFUSAL;
     }

@@ -25,6 +25,7 @@ import type { EpStateName } from './states.js';
 import type { EpInit } from './types.js';
 import { EpWatermarks } from './watermarks.js';
 import type { WatermarkActions } from './watermarks.js';
+import type { IaCore } from '../ia/core.js';
 import type { Ia } from '../ia/ia.js';
 import type { Pz } from '../memory/pz.js';
 import type { Srq } from '../srq/srq.js';
@@ -50,11 +51,11 @@ export abstract class EpCore extends EpBindPosts {
     constructor(private readonly ep: EpCore) {}
 
     get processHold(): ProcessHold {
-      return this.ep.ia.context.processHold;
+      return this.ep.core.context.processHold;
     }
 
     get flights(): FlightLog {
-      return this.ep.ia.flights;
+      return this.ep.core.flights;
     }
 
     get queues(): EpQueues {
@@ -62,7 +63,7 @@ export abstract class EpCore extends EpBindPosts {
     }
 
     get timers(): Timers {
-      return this.ep.ia.context.timers;
+      return this.ep.core.context.timers;
     }
 
     get keepAliveMs(): number {
@@ -100,7 +101,7 @@ export abstract class EpCore extends EpBindPosts {
     }
 
     nowUs(): number {
-      return this.ep.ia.context.clock.now();
+      return this.ep.core.context.clock.now();
     }
 
     onReceived(): void {
@@ -135,13 +136,14 @@ export abstract class EpCore extends EpBindPosts {
 
   /** @internal */
   constructor(
-    readonly ia: Ia,
+    /** @internal */
+    readonly core: IaCore,
     protected init: EpInit,
   ) {
     super();
     const { initialState = 'UNCONNECTED' } = init;
     this.events = new EpEvents(this.asEp(), init, this.inside);
-    this.counts = new EpCounters(ia.slab);
+    this.counts = new EpCounters(core.slab);
     try {
       this.events.attach();
       this.queues = this.createQueues(init);
@@ -154,6 +156,10 @@ export abstract class EpCore extends EpBindPosts {
     this.armWatermarks(init.attributes.srqSoftHighWatermark, Infinity);
     init.pz.users++;
     if (init.srq !== undefined) init.srq.users++;
+  }
+
+  get ia(): Ia {
+    return this.core.ia;
   }
 
   protected get bindEvd(): Evd {
@@ -238,7 +244,7 @@ export abstract class EpCore extends EpBindPosts {
     this.counts.free();
     this.init.pz.users--;
     if (this.init.srq !== undefined) this.init.srq.users--;
-    this.ia.forget(this.asEp());
+    this.core.forget(this.asEp());
   }
 
   protected takeInCompletions(): void {
@@ -287,8 +293,8 @@ export abstract class EpCore extends EpBindPosts {
     const create = (): EpQueues =>
       new EpQueues({
         ep: this.asEp(),
-        device: this.ia.context.device,
-        owners: this.ia.owners,
+        device: this.core.context.device,
+        owners: this.core.owners,
         pd: pz.pd,
         recvCq: this.events.cqOf(recvEvd),
         requestCq: this.events.cqOf(requestEvd),

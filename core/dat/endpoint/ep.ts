@@ -31,7 +31,7 @@ export class Ep extends EpObserving {
    */
   connect(options: ConnectOptions): void {
     const operation = 'ep.connect';
-    this.ia.context.trace?.(operation, {
+    this.core.context.trace?.(operation, {
       ep: this.id,
       address: options?.address,
       connQual: options?.connQual,
@@ -52,11 +52,11 @@ export class Ep extends EpObserving {
    */
   dupConnect(connected: Ep, options: DupConnectOptions = {}): void {
     const operation = 'ep.dupConnect';
-    const trace = this.ia.context.trace;
+    const trace = this.core.context.trace;
     trace?.(operation, { ep: this.id, connected, timeoutMs: options?.timeoutMs });
     this.assertLive(operation);
     this.checkLegal(operation, 'connect');
-    checkHandle(operation, Ep, 'EP', connected, this.ia);
+    checkHandle(operation, Ep, 'EP', connected, this.core);
     if (connected.state !== 'CONNECTED') {
       throw new DatError('DAT_INVALID_STATE', {
         subtype: 'DAT_INVALID_STATE_EP_NOTREADY',
@@ -86,7 +86,7 @@ export class Ep extends EpObserving {
    */
   commonConnect(address: CommonAddress, options: DupConnectOptions = {}): void {
     const operation = 'ep.commonConnect';
-    const trace = this.ia.context.trace;
+    const trace = this.core.context.trace;
     trace?.(operation, { ep: this.id, address, timeoutMs: options?.timeoutMs });
     this.assertLive(operation);
     this.checkLegal(operation, 'connect');
@@ -102,7 +102,7 @@ export class Ep extends EpObserving {
    */
   disconnect(flag: CloseFlag = 'abrupt'): void {
     const operation = 'ep.disconnect';
-    this.ia.context.trace?.(operation, {
+    this.core.context.trace?.(operation, {
       ep: this.id,
       flag: new Symbolic(typeof flag === 'string' ? flag : '?'),
     });
@@ -123,7 +123,7 @@ export class Ep extends EpObserving {
    */
   reset(): void {
     const operation = 'ep.reset';
-    this.ia.context.trace?.(operation, { ep: this.id });
+    this.core.context.trace?.(operation, { ep: this.id });
     this.assertLive(operation);
     if (this.checkLegal(operation, 'reset') === 'no-op') return;
     const next = this.createQueues(this.init);
@@ -143,12 +143,12 @@ export class Ep extends EpObserving {
    */
   modify(options: ModifyOptions): void {
     const operation = 'ep.modify';
-    this.ia.context.trace?.(operation, { ep: this.id, ...fieldsOf(options) });
+    this.core.context.trace?.(operation, { ep: this.id, ...fieldsOf(options) });
     this.assertLive(operation);
-    const { init, ia } = this;
+    const { init, core } = this;
     const { next, rebuild } = modifiedInit(operation, options, {
       init,
-      ia,
+      core,
       queues: this.queues,
       checkLegal: (call) => void this.checkLegal(operation, call),
     });
@@ -180,7 +180,7 @@ export class Ep extends EpObserving {
    */
   free(): void {
     const operation = 'ep.free';
-    this.ia.context.trace?.(operation, { ep: this.id });
+    this.core.context.trace?.(operation, { ep: this.id });
     this.assertLive(operation);
     this.checkLegal(operation, 'free');
     this.shutdown();
@@ -199,7 +199,7 @@ export class Ep extends EpObserving {
   private begin(operation: string, options: CheckedConnectOptions): void {
     const { remoteGid, port, privateData, timeoutUs } = options;
     const { ackTimeout, pathMtuBytes } = this.attributes.transport;
-    const { cm } = this.ia.context;
+    const { cm } = this.core.context;
     spiCall({ operation, value: ipFromGid(remoteGid) }, () =>
       this.connection.connect(port, (onEvent) =>
         cm.connect({

@@ -22,7 +22,7 @@ import type { ConnectionEventName } from './outcomes.js';
 import type { EpQueues } from '../work/queues.js';
 import type { EpStateName } from './states.js';
 import type { EpInit } from './types.js';
-import type { Ia } from '../ia/ia.js';
+import type { IaCore } from '../ia/core.js';
 import { streamOf } from '../common/private-evd.js';
 
 /** Other event dispatchers stand ready; one of the two calls follows. */
@@ -55,8 +55,8 @@ export class EpEvents implements OverrunListener {
     private readonly listener: LossListener,
   ) {}
 
-  private get ia(): Ia {
-    return this.ep.ia;
+  private get core(): IaCore {
+    return this.ep.core;
   }
 
   /**
@@ -106,7 +106,7 @@ export class EpEvents implements OverrunListener {
         this.watchReceives(watching);
         this.watchFailures(isWatched);
         for (const evd of old.privateEvds) {
-          if (!next.privateEvds.includes(evd)) this.ia.freePrivateEvd(evd);
+          if (!next.privateEvds.includes(evd)) this.core.freePrivateEvd(evd);
         }
       },
       abort: restore,
@@ -122,11 +122,11 @@ export class EpEvents implements OverrunListener {
     this.watchFailures(false);
     this.leave();
     this.states?.complete();
-    for (const evd of this.init.privateEvds) this.ia.freePrivateEvd(evd);
+    for (const evd of this.init.privateEvds) this.core.freePrivateEvd(evd);
   }
 
   get owners(): CompletionOwners {
-    return this.ia.owners;
+    return this.core.owners;
   }
 
   cqOf(evd: Evd): CompletionQueue {
@@ -193,12 +193,12 @@ export class EpEvents implements OverrunListener {
   }
 
   postBrokenAsync(reason: string): void {
-    this.ia.reportAsync(epBrokenEvent(this.ep, `endpoint ${this.ep.id}: ${reason}`));
+    this.core.reportAsync(epBrokenEvent(this.ep, `endpoint ${this.ep.id}: ${reason}`));
   }
 
   /** More receives are held than the soft high watermark. */
   postWatermark(count: number, mark: number): void {
-    this.ia.reportAsync({
+    this.core.reportAsync({
       type: 'async-error',
       number: DatEventNumber.ASYNC_PROVIDER_INTERNAL_ERROR,
       object: this.ep,
@@ -208,7 +208,7 @@ export class EpEvents implements OverrunListener {
   }
 
   onTransition(from: EpStateName, to: EpStateName): void {
-    this.ia.context.logger.debug(`ep ${this.ep.id}: ${from} -> ${to}`);
+    this.core.context.logger.debug(`ep ${this.ep.id}: ${from} -> ${to}`);
     this.states?.set(to);
   }
 
@@ -219,13 +219,13 @@ export class EpEvents implements OverrunListener {
     }
     const reason = causeOfEvent(event);
     if (reason !== undefined) connection.onQueuePairError(reason);
-    else this.ia.context.logger.debug(`ep ${this.ep.id}: ${nameOf(AsyncEventTypes, event)}`);
+    else this.core.context.logger.debug(`ep ${this.ep.id}: ${nameOf(AsyncEventTypes, event)}`);
   }
 
   /** The state, now and whenever it changes. @param state the present one */
   statesFrom(state: EpStateName): Observable<EpStateName> {
     const onWatched = (isWatched: boolean): void => this.watchFailures(isWatched);
-    this.states ??= new PresentValue(state, this.ia.context.scheduler, onWatched);
+    this.states ??= new PresentValue(state, this.core.context.scheduler, onWatched);
     if (this.ep.isFreed) this.states.complete();
     return this.states.stream$;
   }

@@ -25,7 +25,7 @@ export class EpLeftovers implements CompletionOwner {
   ) {
     for (const evd of evds) this.left += evd.left(context);
     if (this.left === 0) this.end();
-    else ep.ia.owners.replace(context, this);
+    else ep.core.owners.replace(context, this);
   }
 
   /** The consumer has taken them all, or they went with their event dispatchers. */
@@ -52,7 +52,7 @@ export class EpLeftovers implements CompletionOwner {
   }
 
   private end(): void {
-    this.ep.ia.owners.free(this.context);
+    this.ep.core.owners.free(this.context);
   }
 }
 

@@ -8,7 +8,7 @@ import type { EpQueues } from '../work/queues.js';
 import type { EpInit } from './types.js';
 import { checkOptions, invalid } from '../common/guards.js';
 import { checkHandle } from '../common/handle.js';
-import type { Ia } from '../ia/ia.js';
+import type { IaCore } from '../ia/core.js';
 import type { EvdUse } from '../common/private-evd.js';
 import { Pz } from '../memory/pz.js';
 
@@ -24,7 +24,7 @@ export interface ModifyOptions {
 /** The endpoint as it is. */
 export interface ModifyScope {
   readonly init: EpInit;
-  readonly ia: Ia;
+  readonly core: IaCore;
   readonly queues: EpQueues;
   /** @throws DatError DAT_INVALID_STATE */
   checkLegal(call: Exclude<Modifiable, 'never'>): void;
@@ -52,15 +52,15 @@ export function modifiedInit(
 ): Modification {
   checkOptions(operation, OPTIONS_POSITION, options, KNOWN);
   const given: ModifyOptions = options;
-  const { init, ia } = scope;
+  const { init, core } = scope;
   const rules = rulesOf(operation, options);
   for (const { name, when } of rules) {
     if (when === 'never') throw readOnly(operation, name);
     scope.checkLegal(when);
   }
-  if (options.pz !== undefined) checkHandle(operation, Pz, 'PZ', options.pz, ia);
-  for (const [name, use] of EVDS) ia.checkEvdOption(operation, use, given[name]);
-  const device = ia.context.device.attributes;
+  if (options.pz !== undefined) checkHandle(operation, Pz, 'PZ', options.pz, core);
+  for (const [name, use] of EVDS) core.checkEvdOption(operation, use, given[name]);
+  const device = core.context.device.attributes;
   const attributes = epAttributes(operation, given.attributes ?? {}, device, init.attributes);
   const { recvEvd, requestEvd, connectEvd } = { ...init, ...defined(given) };
   checkCompletionModel(operation, attributes, recvEvd, requestEvd);

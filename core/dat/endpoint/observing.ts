@@ -17,7 +17,7 @@ export abstract class EpObserving extends EpCore {
    */
   query(): EpParameters {
     const operation = 'ep.query';
-    this.ia.context.trace?.(operation, { ep: this.id });
+    this.core.context.trace?.(operation, { ep: this.id });
     this.assertLive(operation);
     this.takeInCompletions();
     const { ia, state, pz, attributes, qpn } = this;
@@ -48,7 +48,7 @@ export abstract class EpObserving extends EpCore {
    */
   getStatus(): EpStatus {
     const operation = 'ep.getStatus';
-    this.ia.context.trace?.(operation, { ep: this.id });
+    this.core.context.trace?.(operation, { ep: this.id });
     this.assertLive(operation);
     this.takeInCompletions();
     return {
@@ -66,7 +66,7 @@ export abstract class EpObserving extends EpCore {
    */
   recvQuery(): EpReceives {
     const operation = 'ep.recvQuery';
-    this.ia.context.trace?.(operation, { ep: this.id });
+    this.core.context.trace?.(operation, { ep: this.id });
     this.assertLive(operation);
     this.takeInCompletions();
     const { receiveBuffers } = this;
@@ -84,7 +84,7 @@ export abstract class EpObserving extends EpCore {
    */
   setWatermark(soft: number, hard = Infinity): void {
     const operation = 'ep.setWatermark';
-    this.ia.context.trace?.(operation, { ep: this.id, soft, hard });
+    this.core.context.trace?.(operation, { ep: this.id, soft, hard });
     this.assertLive(operation);
     checkWatermark(operation, 2, 'soft', soft);
     checkWatermark(operation, 3, 'hard', hard);
@@ -101,7 +101,7 @@ export abstract class EpObserving extends EpCore {
    */
   counters(options: { readonly reset?: boolean } = {}): EpCounterValues {
     const operation = 'ep.counters';
-    this.ia.context.trace?.(operation, { ep: this.id, reset: options?.reset });
+    this.core.context.trace?.(operation, { ep: this.id, reset: options?.reset });
     this.assertLive(operation);
     return this.counts.read(checkReset(operation, options));
   }

@@ -10,12 +10,10 @@ import { Rmr } from '../memory/rmr.js';
 import { ServicePoint } from '../connect/service-point.js';
 import { Srq } from '../srq/srq.js';
 import { XrcDomain } from '../xrc/domain.js';
-
-/** Objects that an interface adapter counts; event dispatchers are apart. */
-export type Child = Pz | Lmr | Rmr | Ep | UdEp | ServicePoint | Srq | XrcDomain;
+import type { IaChild } from './core.js';
 
 export interface CloseScope {
-  readonly children: ReadonlySet<Child>;
+  readonly children: ReadonlySet<IaChild>;
   /** Those that are left when it is their turn. */
   readonly evds: () => readonly Evd[];
   readonly cnos: () => readonly Cno[];
@@ -33,7 +31,7 @@ export interface CloseScope {
  */
 export function closeSteps(scope: CloseScope): TeardownStep[] {
   const { children, evds, cnos, callers, release, endAgents } = scope;
-  const of = <T extends Child>(type: abstract new (...args: never[]) => T): T[] =>
+  const of = <T extends IaChild>(type: abstract new (...args: never[]) => T): T[] =>
     [...children].filter((child): child is T => child instanceof type);
   const step = (name: string, run: () => void | Promise<void>): TeardownStep => ({ name, run });
   return [

@@ -3,47 +3,340 @@
  * ends those that are left, in order.
  */
 import { inspect } from 'node:util';
-import { tearDown } from '../../di/index.js';
-import { type Cno, currentUpcall, type Evd, Upcall } from '../../evd/index.js';
-import { DatError } from '../../errors/index.js';
+import {
+  Cno,
+  type CnoOptions,
+  currentUpcall,
+  type DatEvent,
+  Evd,
+  type EvdCreateOptions,
+  Upcall,
+} from '../../evd/index.js';
+import { AsyncEventType } from '../../spi/index.js';
+import type { Observable } from '../../stream/index.js';
+import { reportDeviceEvent } from '../common/async-events.js';
 import type { CloseFlag } from '../common/constants.js';
-import { Csp } from '../connect/csp.js';
-import { Ep } from '../endpoint/ep.js';
-import { checkOneOf, checkOptions, invalid } from '../common/guards.js';
-import { iaAttributes, type IaQuery } from './attributes.js';
-import { type Child, closeSteps } from './close.js';
-import { IaMad } from '../mad/calls.js';
-import { IaXrc } from '../xrc/xrc-calls.js';
-import { Lmr } from '../memory/lmr.js';
-import { providerAttributes } from './provider-attributes.js';
-import { Psp } from '../connect/psp.js';
-import { Pz } from '../memory/pz.js';
-import { Rmr } from '../memory/rmr.js';
-import { Rsp } from '../connect/rsp.js';
-import { Srq } from '../srq/srq.js';
+import type { DeviceLease, IaContext } from '../common/context.js';
+import { checkOneOf, checkOptions, checkReset, invalid } from '../common/guards.js';
+import { DatHandle, nextHandleId } from '../common/handle.js';
+import { streamOf } from '../common/private-evd.js';
 import { Symbolic } from '../common/trace.js';
+import { createCsp } from '../connect/create-csp.js';
+import { AnyConnQual, createPsp, createPspAny } from '../connect/create-psp.js';
+import { createRsp } from '../connect/create-rsp.js';
+import { Csp, type CspOptions } from '../connect/csp.js';
+import { Psp, type PspAnyOptions, type PspOptions } from '../connect/psp.js';
+import { Rsp, type RspOptions } from '../connect/rsp.js';
+import { createUdEndpoint, type UdEndpointOptions } from '../datagram/create-endpoint.js';
+import { UdEp } from '../datagram/endpoint.js';
+import { EndpointMaker, type EndpointOptions } from '../endpoint/endpoint-maker.js';
+import { Ep } from '../endpoint/ep.js';
+import { IaMad } from '../mad/calls.js';
+import { allocateLmr, createLmr, type LmrMemory, mapFileLmr } from '../memory/create-lmr.js';
+import { createRmr } from '../memory/create-rmr.js';
+import { Lmr } from '../memory/lmr.js';
+import type { CreateLmrOptions, LmrOptions, MapFileOptions } from '../memory/lmr-options.js';
+import {
+  checkSync,
+  memTypeHint,
+  type MemTypeHint,
+  refuseKernelMemory,
+} from '../memory/memory-hints.js';
+import { createPz, Pz } from '../memory/pz.js';
+import { Rmr } from '../memory/rmr.js';
+import type { Segments } from '../memory/segment.js';
+import type { SrqOptions } from '../srq/attributes.js';
+import { createSrq } from '../srq/create-srq.js';
+import { Srq } from '../srq/srq.js';
+import type { XrcDomain } from '../xrc/domain.js';
+import { openXrcDomain, type XrcDomainOptions } from '../xrc/open-domain.js';
+import { addressOf, iaAttributes, type IaQuery } from './attributes.js';
+import { IaClosing } from './closing.js';
+import { IaCore, type IaChild } from './core.js';
+import type { IaCounterValues } from './counters.js';
+import { providerAttributes } from './provider-attributes.js';
+
+/** @internal how an IA is made */
+export interface IaInit {
+  readonly context: IaContext;
+  readonly lease: DeviceLease;
+  readonly providerName: string;
+  readonly asyncEvdQlen: number;
+  readonly closeTimeoutMs: number;
+}
 
 /** Opened by `openIa()`. */
-export class Ia extends IaXrc {
-  /** Upcalls that have closed the adapter. */
-  private readonly callers = new Set<Upcall>();
-  /** Event dispatchers that the close is ending. */
-  private ending: readonly Evd[] = [];
+export class Ia extends DatHandle {
+  readonly handleType = 'IA';
+  /** Address of the default source, as text. */
+  readonly address: string;
   /** Management datagrams: agents of an application's own. */
-  readonly mad = new IaMad(
-    this.context,
-    () => this.init.lease.mad(),
-    (operation) => this.assertOpen(operation),
-  );
+  readonly mad: IaMad;
+  /** @internal */
+  readonly core: IaCore;
+  private readonly endpoints: EndpointMaker;
+  private readonly anyConnQual = new AnyConnQual();
+  private readonly closing: IaClosing;
+
+  /** @internal */
+  constructor(private readonly init: IaInit) {
+    super();
+    const { context, lease, asyncEvdQlen, closeTimeoutMs: timeoutMs } = init;
+    this.core = new IaCore(this, context, asyncEvdQlen);
+    this.address = addressOf(context.device);
+    this.endpoints = new EndpointMaker(this.core);
+    this.mad = new IaMad(
+      context,
+      () => lease.mad(),
+      (operation) => this.core.assertOpen(operation),
+    );
+    this.closing = new IaClosing(this.core, { lease, mad: this.mad, timeoutMs });
+    lease.onEvent((event) => this.onDeviceEvent(event));
+  }
+
+  /** Takes asynchronous errors, of all objects of this adapter. */
+  get asyncEvd(): Evd {
+    return this.core.asyncEvd;
+  }
+
+  /** Asynchronous errors. One subscriber. */
+  get async$(): Observable<DatEvent> {
+    return streamOf('ia.async$', this.asyncEvd, true);
+  }
 
   /** Attributes of adapter and provider (dat_ia_query). */
   query(): IaQuery {
-    this.assertOpen('ia.query');
-    const { device } = this.context;
+    this.core.assertOpen('ia.query');
+    const { device } = this.core.context;
     return {
       ia: iaAttributes(device),
       provider: providerAttributes(device, this.init.providerName),
     };
+  }
+
+  /**
+   * What the adapter has made, freed, answered and reported (dat_ib_query_counters on an IA).
+   * @param options `reset`: the counters begin again at 0; what was counted is returned
+   * @throws DatError DAT_INVALID_PARAMETER
+   */
+  counters(options: { readonly reset?: boolean } = {}): IaCounterValues {
+    const operation = 'ia.counters';
+    this.core.begin(operation, { reset: options?.reset });
+    return this.core.counts.read(checkReset(operation, options));
+  }
+
+  /**
+   * What the device and its port have counted: packets, retries, receivers that were not ready,
+   * what was dropped and why. docs/softroce.md names all of softroce and mock; over verbs they are
+   * those of sysfs, `counters` and `hw_counters` of the port, where others on the machine count,
+   * too. Empty where nothing is counted. Beyond DAT, whose dat_ib_start_counter samples sysfs.
+   * @throws DatError DAT_INVALID_HANDLE
+   */
+  deviceCounters(): Readonly<Record<string, number>> {
+    this.core.begin('ia.deviceCounters');
+    return this.core.context.device.readCounters?.() ?? {};
+  }
+
+  /**
+   * Makes an event dispatcher (dat_evd_create).
+   * @throws DatError DAT_INVALID_PARAMETER; DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_TEVD
+   */
+  createEvd(options: EvdCreateOptions): Evd {
+    const { core } = this;
+    core.begin('ia.createEvd', { qlen: options?.qlen });
+    return core.adoptEvd(new Evd(core.evdHost, { ...options, id: nextHandleId() }));
+  }
+
+  /**
+   * Makes a notification object (dat_cno_create), for many EVDs to be waited for in one place.
+   * @throws DatError DAT_INVALID_PARAMETER
+   */
+  createCno(options: CnoOptions = {}): Cno {
+    const { core } = this;
+    core.begin('ia.createCno', {});
+    checkOptions('ia.createCno', 2, options, ['agent']);
+    return core.adoptCno(new Cno(core.evdHost, { ...options, id: nextHandleId() }));
+  }
+
+  /** Makes a protection zone (dat_pz_create). */
+  createPz(): Pz {
+    return createPz(this.core);
+  }
+
+  /**
+   * Registers existing memory (dat_lmr_create). It stays the consumer's to read and write, and must
+   * not be transferred away before `lmr.free()`.
+   * @param memory an ArrayBuffer, a SharedArrayBuffer or a view: not pooled, resizable or detached;
+   * or another region, whose memory is registered once more (DAT_MEM_TYPE_LMR), with privileges and
+   * a zone of its own
+   * @throws DatError DAT_INVALID_PARAMETER, DAT_LENGTH_ERROR, DAT_INVALID_HANDLE (pz, region),
+   * DAT_INSUFFICIENT_RESOURCES; DAT_INVALID_STATE when `sharedAs` stands for other memory;
+   * DAT_MODEL_NOT_SUPPORTED (VaType.ZB, when the IA attribute `zbSupported` is false)
+   */
+  createLmr(memory: LmrMemory, options: CreateLmrOptions): Lmr {
+    return createLmr(this.core, memory, options);
+  }
+
+  /**
+   * Allocates memory that suits the device, zeroed, and registers it.
+   * @param lengthBytes 1 up to `maxLmrBlockSize`
+   * @throws DatError as `createLmr`
+   */
+  allocate(lengthBytes: number, options: LmrOptions): Lmr {
+    return allocateLmr(this.core, lengthBytes, options);
+  }
+
+  /**
+   * Maps a part of a file into memory and registers it: peers read and write the file itself. The
+   * mapping lives for as long as anything refers to `lmr.bytes`; `fsync` of the file makes it
+   * durable. Do not cut the file short meanwhile: touching what is gone ends the process.
+   * @param fd an open file descriptor (`fs.openSync`); it may be closed afterwards
+   * @throws DatError DAT_MODEL_NOT_SUPPORTED where the provider maps no files;
+   * DAT_INVALID_PARAMETER (beyond the end of the file, no regular file);
+   * DAT_PRIVILEGES_VIOLATION (shared, and not open for reading and writing); as `createLmr`
+   */
+  mapFile(fd: number, options: MapFileOptions): Lmr {
+    return mapFileLmr(this.core, fd, options);
+  }
+
+  /**
+   * Makes a memory window, unbound (dat_rmr_create): bound, it is open to peers of every endpoint
+   * of its zone.
+   * @throws DatError DAT_MODEL_NOT_SUPPORTED when the provider has no windows; DAT_INVALID_HANDLE;
+   * DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_MEMORY_REGION
+   */
+  createRmr(pz: Pz): Rmr {
+    return createRmr(this.core, 'ia.createRmr', pz, 'PZ');
+  }
+
+  /**
+   * Makes a memory window, unbound (dat_rmr_create_for_ep): bound, it is open to the peer of the
+   * endpoint that it is bound through, and to no other; that peer may invalidate it.
+   * @throws DatError as `createRmr`
+   */
+  createRmrForEp(pz: Pz): Rmr {
+    return createRmr(this.core, 'ia.createRmrForEp', pz, 'EP');
+  }
+
+  /**
+   * Before peers read what has been written here (dat_lmr_sync_rdma_read). The provider attribute
+   * `lmrSyncReq` is false: memory is coherent, and this only checks.
+   * @throws DatError DAT_INVALID_PARAMETER, DAT_INVALID_HANDLE (freed or foreign region)
+   */
+  syncRdmaRead(segments: Segments): void {
+    checkSync(this.core, 'ia.syncRdmaRead', segments);
+  }
+
+  /** Before looking at what peers have written (dat_lmr_sync_rdma_write); as `syncRdmaRead`. */
+  syncRdmaWrite(segments: Segments): void {
+    checkSync(this.core, 'ia.syncRdmaWrite', segments);
+  }
+
+  /**
+   * What suits the device best, before memory is registered (kDAPL dat_ia_memtype_hint).
+   * @param memType a number of MemType
+   * @throws DatError DAT_INVALID_PARAMETER; DAT_MODEL_NOT_SUPPORTED for the kernel's memory types
+   */
+  memTypeHint(memType: number, lengthBytes: number): MemTypeHint {
+    return memTypeHint(this.core, memType, lengthBytes);
+  }
+
+  /**
+   * The region of all physical memory (kDAPL dat_ia_reserved_lmr): the IA attribute
+   * `reservedLmrSupported` is false, and a process is never given such a key.
+   * @throws DatError DAT_MODEL_NOT_SUPPORTED, always
+   */
+  reservedLmr(): never {
+    return refuseKernelMemory(this.core, 'ia.reservedLmr');
+  }
+
+  /**
+   * An empty region for fast registration of physical pages (kDAPL dat_lmr_allocate, dat_lmr_fmr,
+   * dat_lmr_invalidate). For access that is granted and withdrawn in the order of requests, bind a
+   * window: `ia.createRmr`.
+   * @throws DatError DAT_MODEL_NOT_SUPPORTED, always
+   */
+  allocateFastLmr(): never {
+    return refuseKernelMemory(this.core, 'ia.allocateFastLmr');
+  }
+
+  /**
+   * Makes a shared receive queue (dat_srq_create): pass it to `createEndpoint`.
+   * @throws DatError DAT_MODEL_NOT_SUPPORTED when the provider has none (provider attribute
+   * `srqSupported`); DAT_INVALID_PARAMETER; DAT_INVALID_HANDLE (pz);
+   * DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_SRQ
+   */
+  createSrq(options: SrqOptions): Srq {
+    return createSrq(this.core, options);
+  }
+
+  /**
+   * Makes an endpoint (dat_ep_create, dat_ep_create_with_srq), UNCONNECTED.
+   *
+   * DAT wants DTO counts of 0 where there is no EVD. Here an endpoint is never without: what is not
+   * given is private to it, sized for its DTO counts, and offered as a stream.
+   * @throws DatError DAT_INVALID_HANDLE, DAT_INVALID_PARAMETER (attributes),
+   * DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_TEP; DAT_INVALID_STATE / DAT_INVALID_STATE_SRQ_ERROR
+   */
+  createEndpoint(options: EndpointOptions): Ep {
+    return this.endpoints.create(options);
+  }
+
+  /**
+   * Makes an endpoint for unreliable datagrams (IB extension: service type UD), ready for use.
+   * @throws DatError DAT_MODEL_NOT_SUPPORTED when the device has none, DAT_INVALID_HANDLE,
+   * DAT_INVALID_PARAMETER (attributes), DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_TEP
+   */
+  createUdEndpoint(options: UdEndpointOptions): UdEp {
+    return createUdEndpoint(this.core, options);
+  }
+
+  /**
+   * Listens on a connection qualifier (dat_psp_create).
+   * @throws DatError DAT_CONN_QUAL_IN_USE; DAT_INVALID_PARAMETER; DAT_INVALID_HANDLE; with
+   * PspFlags.PROVIDER also what `createEndpoint` throws
+   */
+  createPsp(options: PspOptions): Psp {
+    return createPsp(this.core, this.endpoints, options);
+  }
+
+  /**
+   * Listens on a connection qualifier of the adapter's choice, from 1024 up: `psp.connQual`
+   * (dat_psp_create_any).
+   * @throws DatError DAT_CONN_QUAL_UNAVAILABLE when all are taken; as `createPsp`
+   */
+  createPspAny(options: PspAnyOptions = {}): Psp {
+    return createPspAny(this.core, this.endpoints, this.anyConnQual, options);
+  }
+
+  /**
+   * Listens for one request, for an endpoint that is kept for it (dat_rsp_create): the endpoint is
+   * RESERVED, and PASSIVE_CONNECTION_PENDING when the request comes; `cr.accept()` needs no other.
+   * @throws DatError DAT_INVALID_STATE unless the endpoint is UNCONNECTED; DAT_CONN_QUAL_IN_USE;
+   * DAT_INVALID_HANDLE, DAT_INVALID_PARAMETER
+   */
+  createRsp(options: RspOptions): Rsp {
+    return createRsp(this.core, options);
+  }
+
+  /**
+   * Listens on an address and port, as a socket does (dat_csp_create); the peer uses
+   * `ep.commonConnect`, or `connect` with the port as its connection qualifier.
+   * @throws DatError DAT_INVALID_ADDRESS (malformed, or none of the adapter's);
+   * DAT_COMM_NOT_SUPPORTED; DAT_CONN_QUAL_IN_USE (the port is taken, on any address);
+   * DAT_INVALID_HANDLE, DAT_INVALID_PARAMETER
+   */
+  createCsp(options: CspOptions): Csp {
+    return createCsp(this.core, options);
+  }
+
+  /**
+   * Opens an XRC domain of the device.
+   * @throws DatError DAT_MODEL_NOT_SUPPORTED where the device has no XRC; DAT_INVALID_STATE
+   * (`exclusive`, and it exists); DAT_INVALID_PARAMETER (`existing`, and it does not)
+   */
+  openXrcDomain(options: XrcDomainOptions = {}): XrcDomain {
+    return openXrcDomain(this.core, this.endpoints, options);
   }
 
   /**
@@ -66,12 +359,8 @@ export class Ia extends IaXrc {
     if (upcall !== undefined && !(upcall instanceof Upcall)) {
       throw invalid('ia.close', 3, 'upcall', upcall, 'an Upcall');
     }
-    this.context.trace?.('ia.close', { ia: this.id, flag: new Symbolic(flag) });
-    if (this.closing === undefined && flag === 'graceful') this.checkUnused();
-    if (upcall !== undefined) this.closedFrom(upcall);
-    if (this.closing !== undefined) return this.closing;
-    this.closing = this.runClose();
-    return this.closing;
+    this.core.context.trace?.('ia.close', { ia: this.id, flag: new Symbolic(flag) });
+    return this.closing.close(flag, upcall);
   }
 
   /** Abrupt close. */
@@ -80,63 +369,24 @@ export class Ia extends IaXrc {
   }
 
   [inspect.custom](): string {
-    const count = (type: abstract new (...args: never[]) => Child): number =>
-      [...this.children].filter((child) => child instanceof type).length;
+    const { children, evds, cnos } = this.core;
+    const count = (type: abstract new (...args: never[]) => IaChild): number =>
+      [...children].filter((child) => child instanceof type).length;
     const state = this.isFreed ? ', closed' : '';
     return (
       `Ia { id: ${this.id}, provider: '${this.init.providerName}', address: '${this.address}', ` +
       `eps: ${count(Ep)}, psps: ${count(Psp)}, lmrs: ${count(Lmr)}, rmrs: ${count(Rmr)}, ` +
       `srqs: ${count(Srq)}, rsps: ${count(Rsp)}, csps: ${count(Csp)}, pzs: ${count(Pz)}, ` +
-      `evds: ${this.evds.size}, cnos: ${this.cnos.size}${state} }`
+      `evds: ${evds.size}, cnos: ${cnos.size}${state} }`
     );
   }
 
-  protected get self(): Ia {
-    return this;
-  }
-
-  /** Whoever closes from an upcall, first or later, is not waited for by the close. */
-  private closedFrom(upcall: Upcall): void {
-    this.callers.add(upcall);
-    for (const evd of this.ending) evd.joinEnd(upcall);
-  }
-
-  private checkUnused(): void {
-    const left = this.children.size + this.evds.size - 1 + this.cnos.size + this.mad.size;
-    if (left === 0) return;
-    throw new DatError('DAT_INVALID_STATE', {
-      subtype: 'DAT_INVALID_STATE_IA_IN_USE',
-      operation: 'ia.close',
-      message: `${left} objects of interface adapter ${this.id} are left`,
-      hint: 'free them first, or close abruptly',
-      value: left,
-    });
-  }
-
-  private async runClose(): Promise<void> {
-    const { clock, timers, processHold } = this.context;
-    const { lease, closeTimeoutMs } = this.init;
-    const { children, callers } = this;
-    const evds = (): readonly Evd[] => {
-      this.leaveAsyncEvd();
-      this.ending = [...this.evds];
-      return this.ending;
-    };
-    const cnos = (): Cno[] => [...this.cnos];
-    const endAgents = (): Promise<void> => this.mad.unregisterAll();
-    const release = lease.release();
-    processHold.retain();
-    try {
-      await tearDown(closeSteps({ children, evds, cnos, callers, endAgents, release }), {
-        operation: 'ia.close',
-        clock,
-        timers,
-        deadlineMs: closeTimeoutMs,
-      });
-    } finally {
-      processHold.release();
-      this.markFreed('ia.close');
-      release.done();
+  /** Every connection of a device that has gone is broken, each told once (DAT facts 3.5). */
+  private onDeviceEvent(event: AsyncEventType): void {
+    reportDeviceEvent(event, this.core);
+    if (event !== AsyncEventType.DEVICE_FATAL) return;
+    for (const child of [...this.core.children]) {
+      if (child instanceof Ep || child instanceof UdEp) child.onDeviceGone('the device is gone');
     }
   }
 }

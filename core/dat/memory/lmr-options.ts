@@ -3,7 +3,7 @@ import { DatError } from '../../errors/index.js';
 import { flagNames, MemPrivileges, VaType } from '../common/constants.js';
 import { checkBits, checkInteger, checkOneOf, checkOptions, invalid } from '../common/guards.js';
 import { checkHandle } from '../common/handle.js';
-import type { Ia } from '../ia/ia.js';
+import type { IaCore } from '../ia/core.js';
 import { PRIVILEGE_MASK } from '../common/privileges.js';
 import { Pz } from './pz.js';
 import { checkSharedName } from './shared-memory.js';
@@ -56,13 +56,13 @@ const BASE = ['pz', 'privileges', 'vaType'];
 /** @param more keys that the call takes besides those of LmrOptions */
 export function checkLmrOptions(
   operation: string,
-  ia: Ia,
+  core: IaCore,
   options: LmrOptions,
   more: readonly string[] = [],
 ): CheckedLmrOptions {
   checkOptions(operation, 5, options, [...BASE, ...more]);
   const { pz, privileges = DEFAULT_PRIVILEGES, vaType = VaType.VA } = options;
-  checkHandle(operation, Pz, 'PZ', pz, ia);
+  checkHandle(operation, Pz, 'PZ', pz, core);
   const expected = `a bit set of ${flagNames(MemPrivileges, PRIVILEGE_MASK)}`;
   checkBits(operation, 6, 'privileges', privileges, PRIVILEGE_MASK, expected);
   checkOneOf(operation, 7, 'vaType', vaType, Object.values(VaType));

@@ -7,6 +7,7 @@ import type { MemoryRegion } from '../../spi/index.js';
 import { flagNames, MemPrivileges, type MemTypeName, VaType } from '../common/constants.js';
 import { checkInteger } from '../common/guards.js';
 import { DatHandle } from '../common/handle.js';
+import type { IaCore } from '../ia/core.js';
 import type { Ia } from '../ia/ia.js';
 import type { Pz } from './pz.js';
 import { REMOTE_PRIVILEGES } from '../common/privileges.js';
@@ -67,7 +68,8 @@ export class Lmr extends DatHandle {
 
   /** @internal */
   constructor(
-    readonly ia: Ia,
+    /** @internal */
+    readonly core: IaCore,
     private readonly init: LmrInit,
   ) {
     super();
@@ -84,8 +86,12 @@ export class Lmr extends DatHandle {
     this.rmrContext = (privileges & REMOTE_PRIVILEGES) === 0 ? undefined : region.rkey;
     pz.users++;
     if (this.rmrContext !== undefined) {
-      this.closeContext = ia.rmrContexts.open(this.rmrContext, this, 0, this.lengthBytes);
+      this.closeContext = core.rmrContexts.open(this.rmrContext, this, 0, this.lengthBytes);
     }
+  }
+
+  get ia(): Ia {
+    return this.core.ia;
   }
 
   /**
@@ -142,8 +148,8 @@ export class Lmr extends DatHandle {
    */
   free(): void {
     this.assertLive('lmr.free');
-    this.ia.context.trace?.('lmr.free', { lmr: this.id });
-    if (this.inFlight > 0 || this.boundRmrs > 0) this.ia.takeInCompletions();
+    this.core.context.trace?.('lmr.free', { lmr: this.id });
+    if (this.inFlight > 0 || this.boundRmrs > 0) this.core.takeInCompletions();
     if (this.inFlight > 0) {
       throw new DatError('DAT_INVALID_STATE', {
         subtype: 'DAT_INVALID_STATE_LMR_IN_USE',
@@ -172,7 +178,7 @@ export class Lmr extends DatHandle {
     this.markFreed(by);
     this.pz.users--;
     this.init.onFreed?.();
-    this.ia.forget(this);
+    this.core.forget(this);
   }
 
   [Symbol.dispose](): void {

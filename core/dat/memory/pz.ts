@@ -3,6 +3,7 @@ import { inspect } from 'node:util';
 import { DatError, spiCall } from '../../errors/index.js';
 import type { ProtectionDomain } from '../../spi/index.js';
 import { DatHandle } from '../common/handle.js';
+import type { IaCore } from '../ia/core.js';
 import type { Ia } from '../ia/ia.js';
 
 /** What `pz.query()` tells (DAT_PZ_PARAM). */
@@ -20,11 +21,16 @@ export class Pz extends DatHandle {
 
   /** @internal */
   constructor(
-    readonly ia: Ia,
+    /** @internal */
+    readonly core: IaCore,
     /** @internal */
     readonly pd: ProtectionDomain,
   ) {
     super();
+  }
+
+  get ia(): Ia {
+    return this.core.ia;
   }
 
   /** dat_pz_query. */
@@ -41,7 +47,7 @@ export class Pz extends DatHandle {
    */
   free(): void {
     this.assertLive('pz.free');
-    this.ia.context.trace?.('pz.free', { pz: this.id });
+    this.core.context.trace?.('pz.free', { pz: this.id });
     if (this.users > 0) {
       throw new DatError('DAT_INVALID_STATE', {
         subtype: 'DAT_INVALID_STATE_PZ_IN_USE',
@@ -58,7 +64,7 @@ export class Pz extends DatHandle {
   destroy(by: string): void {
     spiCall({ operation: by }, () => this.pd.destroy());
     this.markFreed(by);
-    this.ia.forget(this);
+    this.core.forget(this);
   }
 
   [Symbol.dispose](): void {
@@ -69,3 +75,14 @@ export class Pz extends DatHandle {
     return `Pz { id: ${this.id}, users: ${this.users}${this.isFreed ? ', freed' : ''} }`;
   }
 }
+
+export function createPz(core: IaCore): Pz {
+  core.begin('ia.createPz');
+  const { device } = core.context;
+  const pd = spiCall({ operation: 'ia.createPz', map: { ENOMEM: NO_ZONE } }, () =>
+    device.createProtectionDomain(),
+  );
+  return core.adopt(new Pz(core, pd));
+}
+
+const NO_ZONE = ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_PROTECTION_DOMAIN'] as const;

@@ -1,6 +1,6 @@
 /** What a window is bound to: the bind that opened it, until it is closed. */
 import type { EpQueues } from '../work/queues.js';
-import type { Ia } from '../ia/ia.js';
+import type { IaCore } from '../ia/core.js';
 import type { Lmr } from './lmr.js';
 
 export class RmrBinding {
@@ -9,7 +9,7 @@ export class RmrBinding {
 
   /** @param queues that the bind was posted on: an endpoint's window ends with them */
   constructor(
-    ia: Ia,
+    core: IaCore,
     readonly lmr: Lmr,
     readonly offsetBytes: number,
     readonly lengthBytes: number,
@@ -20,7 +20,7 @@ export class RmrBinding {
   ) {
     lmr.boundRmrs++;
     if (!zeroBased) {
-      this.close = ia.rmrContexts.open(rmrContext, lmr, offsetBytes, lengthBytes);
+      this.close = core.rmrContexts.open(rmrContext, lmr, offsetBytes, lengthBytes);
     }
   }
 

@@ -63,7 +63,7 @@ function checkBindSegment(operation: string, rmr: Rmr, segment: unknown, privile
     throw invalid(operation, 3, 'segment', segment, 'an LmrSegment, from lmr.segment()');
   }
   const { lmr } = segment;
-  checkHandle(operation, Lmr, 'LMR', lmr, rmr.ia);
+  checkHandle(operation, Lmr, 'LMR', lmr, rmr.core);
   checkZone(operation, `memory region ${lmr.id}`, rmr, lmr, privileges);
   if (lmr.isZeroBased) {
     const hint = 'register the memory once more: ia.createLmr(lmr, …)';

@@ -9,6 +9,7 @@ import { CompletionFlags, flagNames, MemPrivileges, VaType } from '../common/con
 import { Ep } from '../endpoint/ep.js';
 import type { BindWork } from '../work/binds.js';
 import { checkHandle, DatHandle } from '../common/handle.js';
+import type { IaCore } from '../ia/core.js';
 import type { Ia } from '../ia/ia.js';
 import type { Lmr } from './lmr.js';
 import type { Pz } from './pz.js';
@@ -48,7 +49,8 @@ export class Rmr extends DatHandle {
 
   /** @internal */
   constructor(
-    readonly ia: Ia,
+    /** @internal */
+    readonly core: IaCore,
     readonly pz: Pz,
     readonly scope: RmrScope,
     private readonly window: MemoryWindow,
@@ -56,6 +58,10 @@ export class Rmr extends DatHandle {
     super();
     this.key = window.rkey;
     pz.users++;
+  }
+
+  get ia(): Ia {
+    return this.core.ia;
   }
 
   /** What a peer names to reach it, from the post of the bind on; undefined when unbound. */
@@ -105,7 +111,7 @@ export class Rmr extends DatHandle {
         : { kind: 'rebind', rkey: replaced.rmrContext, words };
     const queues = ep.bindQueues;
     const binding = new RmrBinding(
-      ...([this.ia, lmr, offsetBytes, lengthBytes] as const),
+      ...([this.core, lmr, offsetBytes, lengthBytes] as const),
       ...([privileges, zeroBased, this.key, queues] as const),
     );
     this.pending.push(binding);
@@ -128,9 +134,9 @@ export class Rmr extends DatHandle {
   /** dat_rmr_query: what it is bound to, counting binds that are under way. */
   query(): RmrParameters {
     const operation = 'rmr.query';
-    this.ia.context.trace?.(operation, { rmr: this.id });
+    this.core.context.trace?.(operation, { rmr: this.id });
     this.assertLive(operation);
-    this.ia.takeInCompletions();
+    this.core.takeInCompletions();
     const { ia, pz, scope, newest } = this;
     return {
       ia,
@@ -151,9 +157,9 @@ export class Rmr extends DatHandle {
    */
   free(): void {
     const operation = 'rmr.free';
-    this.ia.context.trace?.(operation, { rmr: this.id });
+    this.core.context.trace?.(operation, { rmr: this.id });
     this.assertLive(operation);
-    this.ia.takeInCompletions();
+    this.core.takeInCompletions();
     this.markFreed(operation);
     if (this.pending.length === 0) this.end(operation);
   }
@@ -241,9 +247,9 @@ export class Rmr extends DatHandle {
     options: RmrBindOptions,
   ): ReturnType<typeof checkBindOptions> {
     this.assertLive(operation);
-    checkHandle(operation, Ep, 'EP', ep, this.ia);
+    checkHandle(operation, Ep, 'EP', ep, this.core);
     // The peer may have invalidated it meanwhile.
-    if (this.scope === 'EP') this.ia.takeInCompletions();
+    if (this.scope === 'EP') this.core.takeInCompletions();
     return checkBindOptions(operation, this, segment, ep, options);
   }
 
@@ -264,7 +270,7 @@ export class Rmr extends DatHandle {
     segment: LmrSegment | undefined,
     options: RmrBindOptions | undefined,
   ): void {
-    const { trace } = this.ia.context;
+    const { trace } = this.core.context;
     if (trace === undefined) return;
     trace(operation, {
       rmr: this.id,
@@ -283,7 +289,7 @@ export class Rmr extends DatHandle {
     spiCall({ operation: by }, () => this.window.destroy());
     this.onClosed();
     this.pz.users--;
-    this.ia.forget(this);
+    this.core.forget(this);
   }
 }
 

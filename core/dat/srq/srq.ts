@@ -10,6 +10,7 @@ import { AsyncEventType, CQE, nameOf, type SharedReceiveQueue } from '../../spi/
 import { MemPrivileges } from '../common/constants.js';
 import { checkInteger, invalid } from '../common/guards.js';
 import { DatHandle } from '../common/handle.js';
+import type { IaCore } from '../ia/core.js';
 import type { Ia } from '../ia/ia.js';
 import { checkCookie, checkSegments } from '../work/post-checks.js';
 import type { Pz } from '../memory/pz.js';
@@ -66,7 +67,8 @@ export class Srq extends DatHandle {
 
   /** @internal */
   constructor(
-    readonly ia: Ia,
+    /** @internal */
+    readonly core: IaCore,
     readonly pz: Pz,
     attributes: SrqAttributes,
     create: CreateSharedReceiveQueue,
@@ -77,7 +79,11 @@ export class Srq extends DatHandle {
     this.queue = create((event) => this.onEvent(event));
     this.slots = new SrqSlots(this.queue, maxRecvIov, maxRecvDtos);
     pz.users++;
-    ia.owners.addShared(this.queue.srqn, this.strays);
+    core.owners.addShared(this.queue.srqn, this.strays);
+  }
+
+  get ia(): Ia {
+    return this.core.ia;
   }
 
   /** DAT_SRQ_STATE. */
@@ -101,7 +107,7 @@ export class Srq extends DatHandle {
    */
   postRecv(segments: Segments, cookie = 0): void {
     const operation = 'srq.postRecv';
-    this.ia.context.trace?.(operation, {
+    this.core.context.trace?.(operation, {
       srq: this.id,
       segments: Array.isArray(segments) ? segments.length : 1,
       cookie,
@@ -135,9 +141,9 @@ export class Srq extends DatHandle {
   /** Parameters and counts (dat_srq_query); completions that have come are taken in first. */
   query(): SrqParameters {
     const operation = 'srq.query';
-    this.ia.context.trace?.(operation, { srq: this.id });
+    this.core.context.trace?.(operation, { srq: this.id });
     this.assertLive(operation);
-    this.ia.takeInCompletions();
+    this.core.takeInCompletions();
     const { ia, pz, state, maxRecvDtos, maxRecvIov, armed, slots, users } = this;
     return {
       ia,
@@ -160,12 +166,12 @@ export class Srq extends DatHandle {
    */
   resize(maxRecvDtos: number): void {
     const operation = 'srq.resize';
-    this.ia.context.trace?.(operation, { srq: this.id, maxRecvDtos });
+    this.core.context.trace?.(operation, { srq: this.id, maxRecvDtos });
     this.assertUsable(operation);
     const { slots } = this;
-    const most = this.ia.context.device.attributes.maxSharedReceiveQueueWr;
+    const most = this.core.context.device.attributes.maxSharedReceiveQueueWr;
     checkInteger(operation, 2, 'maxRecvDtos', maxRecvDtos, 1, most);
-    if (maxRecvDtos < slots.outstanding) this.ia.takeInCompletions();
+    if (maxRecvDtos < slots.outstanding) this.core.takeInCompletions();
     this.checkNotBelow(operation, maxRecvDtos, slots.outstanding, 'receives are outstanding');
     this.checkNotBelow(operation, maxRecvDtos, this.armed, 'is the low watermark');
     const map = { ENOMEM: NO_QUEUE };
@@ -184,7 +190,7 @@ export class Srq extends DatHandle {
    */
   setLowWatermark(lowWatermark: number): void {
     const operation = 'srq.setLowWatermark';
-    this.ia.context.trace?.(operation, { srq: this.id, lowWatermark });
+    this.core.context.trace?.(operation, { srq: this.id, lowWatermark });
     this.assertUsable(operation);
     checkInteger(operation, 2, 'lowWatermark', lowWatermark, 0, this.maxRecvDtos);
     const before = this.armed;
@@ -205,7 +211,7 @@ export class Srq extends DatHandle {
    */
   free(): void {
     const operation = 'srq.free';
-    this.ia.context.trace?.(operation, { srq: this.id });
+    this.core.context.trace?.(operation, { srq: this.id });
     this.assertLive(operation);
     if (this.users > 0) {
       throw new DatError('DAT_INVALID_STATE', {
@@ -232,10 +238,10 @@ export class Srq extends DatHandle {
   destroy(by: string): void {
     spiCall({ operation: by }, () => this.queue.destroy());
     this.markFreed(by);
-    this.ia.owners.removeShared(this.queue.srqn);
+    this.core.owners.removeShared(this.queue.srqn);
     this.slots.discard();
     this.pz.users--;
-    this.ia.forget(this);
+    this.core.forget(this);
   }
 
   /** @throws DatError DAT_INVALID_HANDLE_SRQ, or DAT_INVALID_STATE_SRQ_ERROR and _SHUTDOWN */
@@ -276,7 +282,7 @@ export class Srq extends DatHandle {
   }
 
   private report(reason: number, what: string): void {
-    this.ia.reportAsync({
+    this.core.reportAsync({
       type: 'async-error',
       number: DatEventNumber.ASYNC_PROVIDER_INTERNAL_ERROR,
       object: this,
@@ -296,7 +302,7 @@ export class Srq extends DatHandle {
 
   /** The queue looks full: perhaps completions wait to be taken in. */
   private makeRoom(operation: string): void {
-    this.ia.takeInCompletions();
+    this.core.takeInCompletions();
     if (!this.slots.full) return;
     throw new DatError('DAT_INSUFFICIENT_RESOURCES', {
       subtype: 'DAT_RESOURCE_CREDITS',

@@ -3,7 +3,7 @@ import { DatError, type DatSubtype, type DatType } from '../../errors/index.js';
 import { MemPrivileges } from '../common/constants.js';
 import { invalid } from '../common/guards.js';
 import { checkHandle } from '../common/handle.js';
-import type { Ia } from '../ia/ia.js';
+import type { IaCore } from '../ia/core.js';
 import { Lmr } from '../memory/lmr.js';
 import type { Pz } from '../memory/pz.js';
 import { positionOf } from './post-arguments.js';
@@ -130,14 +130,14 @@ export function checkLiveSegments(
   operation: string,
   position: number,
   segments: unknown,
-  ia: Ia,
+  core: IaCore,
 ): void {
   for (const segment of Array.isArray(segments) ? (segments as unknown[]) : [segments]) {
     if (!(segment instanceof LmrSegment)) {
       const expected = 'an LmrSegment, from lmr.segment(), or an array of them';
       throw invalid(operation, position, 'segments', segment, expected);
     }
-    checkHandle(operation, Lmr, 'LMR', segment.lmr, ia);
+    checkHandle(operation, Lmr, 'LMR', segment.lmr, core);
     if (isGone(segment)) throw refusal(operation, segment, segment.lmr.pz, 0);
   }
 }

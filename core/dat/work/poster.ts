@@ -10,7 +10,7 @@ import type { EpQueues } from './queues.js';
 import { EP_STATES, type EpCall, type EpStateName, type Legality } from '../endpoint/states.js';
 import { checkBits, invalid, isBitSet } from '../common/guards.js';
 import { DatHandle } from '../common/handle.js';
-import type { Ia } from '../ia/ia.js';
+import type { IaCore } from '../ia/core.js';
 import { positionOf } from './post-arguments.js';
 import { checkCookie } from './post-checks.js';
 import type { Pz } from '../memory/pz.js';
@@ -27,7 +27,8 @@ const { SUPPRESS, UNSIGNALLED, BARRIER_FENCE } = CompletionFlags;
 
 /** The part of `Ep` that writes requests. */
 export abstract class EpPoster extends DatHandle {
-  abstract readonly ia: Ia;
+  /** @internal */
+  abstract readonly core: IaCore;
   abstract readonly attributes: EpAttributes;
   abstract readonly state: EpStateName;
   protected abstract readonly knownState: EpStateName;
@@ -90,7 +91,7 @@ export abstract class EpPoster extends DatHandle {
 
   /** @throws DatError DAT_MODEL_NOT_SUPPORTED */
   protected checkCapability(operation: string, capability: DeviceCapability): void {
-    if (this.ia.context.device.capabilities.has(capability)) return;
+    if (this.core.context.device.capabilities.has(capability)) return;
     throw new DatError('DAT_MODEL_NOT_SUPPORTED', {
       operation,
       message: `the device lacks the capability '${capability}'`,
@@ -161,7 +162,7 @@ export abstract class EpPoster extends DatHandle {
     remote: RemoteAddress | undefined,
     flags: number,
   ): void {
-    const { trace } = this.ia.context;
+    const { trace } = this.core.context;
     if (trace === undefined) return;
     trace(call, {
       ep: this.id,

@@ -77,7 +77,7 @@ export abstract class EpPosts extends EpPoster {
    */
   postRecv(segments: Segments, cookie = 0, flags: number = DEFAULT): void {
     const operation = 'ep.postRecv';
-    const trace = this.ia.context.trace;
+    const trace = this.core.context.trace;
     trace?.(operation, { ep: this.id, segments: countOf(segments), cookie });
     this.assertLive(operation);
     this.checkPost(operation, 'postReceive');
@@ -149,7 +149,11 @@ export abstract class EpPosts extends EpPoster {
     const operation = 'ep.postRdmaReadToRmr';
     this.traceRequest(operation, sink, cookie, remote, flags);
     this.assertLive(operation);
-    const segment = this.ia.rmrContexts.resolve(operation, positionOf(operation, 'segments'), sink);
+    const segment = this.core.rmrContexts.resolve(
+      operation,
+      positionOf(operation, 'segments'),
+      sink,
+    );
     this.read(operation, segment, cookie, remote, flags);
   }
 

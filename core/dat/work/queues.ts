@@ -364,7 +364,7 @@ export class EpQueues implements CompletionOwner {
   destroy(purge: (context: number) => void): void {
     this.qp.destroy();
     purge(this.context);
-    this.ep.ia.owners.free(this.context);
+    this.ep.core.owners.free(this.context);
     this.discard();
   }
 

@@ -20,7 +20,7 @@ import {
 import { Cr } from '../connect/cr.js';
 import { epAttributes, type EpAttributeOptions } from '../endpoint/attributes.js';
 import { EP_ACCESS } from '../work/queue-pair.js';
-import type { EndpointOptions } from '../endpoint/endpoint-calls.js';
+import type { EndpointOptions } from '../endpoint/endpoint-maker.js';
 import {
   checkInteger,
   checkOneOf,
@@ -29,6 +29,7 @@ import {
   invalid,
 } from '../common/guards.js';
 import { checkHandle, DatHandle } from '../common/handle.js';
+import type { IaCore } from '../ia/core.js';
 import type { Ia } from '../ia/ia.js';
 import type { XrcInitiator } from './initiator.js';
 import { MAX_SRQN } from './initiator.js';
@@ -66,11 +67,16 @@ export class XrcDomain extends DatHandle {
 
   /** @internal */
   constructor(
-    readonly ia: Ia,
+    /** @internal */
+    readonly core: IaCore,
     private readonly hold: XrcHold,
     private readonly ports: XrcDomainPorts,
   ) {
     super();
+  }
+
+  get ia(): Ia {
+    return this.core.ia;
   }
 
   /** Undefined for a private domain. */
@@ -113,10 +119,10 @@ export class XrcDomain extends DatHandle {
   accept(cr: Cr, options: XrcAcceptOptions = {}): number {
     const operation = 'xrc.accept';
     this.begin(operation, { cr: cr?.id });
-    checkHandle(operation, Cr, 'CR', cr, this.ia);
+    checkHandle(operation, Cr, 'CR', cr, this.core);
     checkOptions(operation, 2, options, ['owner', 'privateData', 'attributes']);
     const privateData = checkPrivateData(operation, 4, options.privateData, CmPrivateData.REP);
-    const device = this.ia.context.device.attributes;
+    const device = this.core.context.device.attributes;
     const attributes = epAttributes(operation, options.attributes ?? {}, device);
     if (cr.transport !== 'xrc') {
       throw new DatError('DAT_INVALID_PARAMETER', {
@@ -241,7 +247,7 @@ export class XrcDomain extends DatHandle {
 
   /** @internal teardown: whatever this adapter still has in the XRC module goes */
   destroy(by: string): void {
-    spiCall({ operation: by }, () => this.ia.context.xrc?.release(this.ia));
+    spiCall({ operation: by }, () => this.core.context.xrc?.release(this.core));
     this.end(by);
   }
 
@@ -252,13 +258,13 @@ export class XrcDomain extends DatHandle {
   }
 
   private begin(call: string, fields: Readonly<Record<string, unknown>> = {}): void {
-    this.ia.context.trace?.(call, { domain: this.id, ...fields });
+    this.core.context.trace?.(call, { domain: this.id, ...fields });
     this.assertLive(call);
   }
 
   private end(by: string): void {
     this.markFreed(by);
-    this.ia.forget(this);
+    this.core.forget(this);
   }
 
   private onConnection(qpn: number, event: CmEvent): void {
@@ -274,7 +280,7 @@ export class XrcDomain extends DatHandle {
   private post(targetQpn: number, event: XrcTargetEventName): void {
     if (this.isFreed) return;
     const number = DatEventNumber.XRC_TARGET;
-    this.ia.asyncEvd.post({ type: 'xrc-target', number, domain: this, targetQpn, event });
+    this.core.asyncEvd.post({ type: 'xrc-target', number, domain: this, targetQpn, event });
   }
 }
 

@@ -7,7 +7,7 @@ import type { XrcDomain as XrcHold } from '../../spi/index.js';
 import { Ep } from '../endpoint/ep.js';
 import type { EpInit } from '../endpoint/types.js';
 import { checkInteger } from '../common/guards.js';
-import type { Ia } from '../ia/ia.js';
+import type { IaCore } from '../ia/core.js';
 import { checkAttachOptions, DirectConnection, type XrcAttachOptions } from './direct.js';
 import type { XrcDomain } from './domain.js';
 
@@ -18,11 +18,11 @@ export const MAX_SRQN = 0xffffff;
 export class XrcInitiator extends Ep {
   /** @internal */
   constructor(
-    ia: Ia,
+    core: IaCore,
     readonly domain: XrcDomain,
     init: EpInit & { readonly xrc: XrcHold },
   ) {
-    super(ia, init);
+    super(core, init);
     domain.users++;
   }
 
@@ -63,7 +63,7 @@ export class XrcInitiator extends Ep {
    */
   attach(options: XrcAttachOptions): void {
     const operation = 'initiator.attach';
-    const { context } = this.ia;
+    const { context } = this.core;
     context.trace?.(operation, { ep: this.id, targetQpn: options?.targetQpn });
     this.assertLive(operation);
     this.checkLegal(operation, 'connect');

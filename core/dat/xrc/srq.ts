@@ -12,7 +12,7 @@ import {
 } from '../../evd/index.js';
 import { CQE, WcFlags, WcStatus } from '../../spi/index.js';
 import type { Observable } from '../../stream/index.js';
-import type { Ia } from '../ia/ia.js';
+import type { IaCore } from '../ia/core.js';
 import { streamOf } from '../common/private-evd.js';
 import type { Pz } from '../memory/pz.js';
 import { type CreateSharedReceiveQueue, Srq } from '../srq/srq.js';
@@ -38,14 +38,14 @@ export class XrcSrq extends Srq {
   /** @internal */
   constructor(
     readonly domain: XrcDomain,
-    ia: Ia,
+    core: IaCore,
     pz: Pz,
     attributes: SrqAttributes,
     private readonly events: XrcSrqEvd,
     create: CreateSharedReceiveQueue,
   ) {
-    super(ia, pz, attributes, create);
-    ia.owners.addShared(this.srqn, this.receives);
+    super(core, pz, attributes, create);
+    core.owners.addShared(this.srqn, this.receives);
     domain.users++;
   }
 
@@ -69,7 +69,7 @@ export class XrcSrq extends Srq {
     super.destroy(by);
     evd.purge(0, this.srqn);
     for (const end of uses) end();
-    if (isPrivate) this.ia.freePrivateEvd(evd);
+    if (isPrivate) this.core.freePrivateEvd(evd);
     this.domain.users--;
   }
 

@@ -11,7 +11,7 @@ function partsOf(ep: Ep): string[] {
     .sort();
 }
 
-const PARTS = ['connection', 'counts', 'events', 'ia', 'init', 'inside', 'queues'];
+const PARTS = ['connection', 'core', 'counts', 'events', 'init', 'inside', 'queues'];
 
 describe('an endpoint', () => {
   it('has watermarks while one is armed', async () => {

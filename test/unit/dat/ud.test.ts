@@ -85,7 +85,7 @@ describe('Endpoint for datagrams: posting', () => {
       if (ep && to) ep.postSendUd(client.lmr.segment(0, 1), to, i);
       await fabric.run({ forUs: 100 });
       // Seen by core, not yet by the consumer.
-      server.ia.takeInCompletions();
+      server.ia.core.takeInCompletions();
     }
     const sources: (number | undefined)[] = [];
     for (let event = server.evd.dequeue(); event; event = server.evd.dequeue()) {

@@ -1,4 +1,4 @@
-/** The calls of an interface adapter that make endpoints. */
+/** Making endpoints. */
 import { type Evd, EvdFlags } from '../../evd/index.js';
 import { Ep } from './ep.js';
 import { type EpAttributeOptions, epAttributes } from './attributes.js';
@@ -7,7 +7,7 @@ import type { EpInitialState } from './states.js';
 import type { EpInit } from './types.js';
 import { checkOptions } from '../common/guards.js';
 import { checkHandle } from '../common/handle.js';
-import { IaMemory } from '../memory/memory-calls.js';
+import type { IaCore } from '../ia/core.js';
 import { Pz } from '../memory/pz.js';
 import { Srq } from '../srq/srq.js';
 
@@ -31,51 +31,50 @@ export interface EndpointOptions {
   readonly srq?: Srq;
 }
 
-export abstract class IaEndpoints extends IaMemory {
+/** Makes the endpoints of an interface adapter. */
+export class EndpointMaker {
   private latestInit: EpInit | undefined = undefined;
 
-  /**
-   * Makes an endpoint (dat_ep_create, dat_ep_create_with_srq), UNCONNECTED.
-   *
-   * DAT wants DTO counts of 0 where there is no EVD. Here an endpoint is never without: what is not
-   * given is private to it, sized for its DTO counts, and offered as a stream.
-   * @throws DatError DAT_INVALID_HANDLE, DAT_INVALID_PARAMETER (attributes),
-   * DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_TEP; DAT_INVALID_STATE / DAT_INVALID_STATE_SRQ_ERROR
-   */
-  createEndpoint(options: EndpointOptions): Ep {
+  constructor(private readonly core: IaCore) {}
+
+  /** `ia.createEndpoint`: UNCONNECTED. */
+  create(options: EndpointOptions): Ep {
     const operation = 'ia.createEndpoint';
-    this.begin(operation);
-    return this.makeEndpoint(operation, options, 'UNCONNECTED');
+    this.core.begin(operation);
+    return this.make(operation, options, 'UNCONNECTED');
   }
 
-  /** @internal also what the provider makes for a request: TENTATIVE_CONNECTION_PENDING */
-  makeEndpoint(operation: string, options: EndpointOptions, initialState: EpInitialState): Ep {
-    return this.buildEndpoint(operation, options, initialState, (init) => new Ep(this.self, init));
+  /**
+   * Also what the provider makes for a request: TENTATIVE_CONNECTION_PENDING.
+   * @throws DatError as `ia.createEndpoint`
+   */
+  make(operation: string, options: EndpointOptions, initialState: EpInitialState): Ep {
+    return this.build(operation, options, initialState, (init) => new Ep(this.core, init));
   }
 
-  /** @param make what kind of endpoint it is */
-  protected buildEndpoint<T extends Ep>(
+  /** @param create what kind of endpoint it is; @throws DatError as `ia.createEndpoint` */
+  build<T extends Ep>(
     operation: string,
     options: EndpointOptions,
     initialState: EpInitialState,
-    make: (init: EpInit) => T,
+    create: (init: EpInit) => T,
   ): T {
     checkOptions(operation, 2, options, EP_OPTIONS);
-    checkHandle(operation, Pz, 'PZ', options.pz, this.self);
+    checkHandle(operation, Pz, 'PZ', options.pz, this.core);
     const { srq, recvEvd, requestEvd, connectEvd } = options;
     if (srq !== undefined) this.checkSrq(operation, srq);
-    this.checkEvdOption(operation, 'recv', recvEvd);
-    this.checkEvdOption(operation, 'request', requestEvd);
-    this.checkEvdOption(operation, 'connect', connectEvd);
+    this.core.checkEvdOption(operation, 'recv', recvEvd);
+    this.core.checkEvdOption(operation, 'request', requestEvd);
+    this.core.checkEvdOption(operation, 'connect', connectEvd);
     const attributes = epAttributes(
       operation,
       options.attributes ?? {},
-      this.context.device.attributes,
+      this.core.context.device.attributes,
     );
     checkCompletionModel(operation, attributes, recvEvd, requestEvd);
     const privateEvds: Evd[] = [];
     const makePrivate = (qlen: number, streams: number): Evd => {
-      const evd = this.newEvd(qlen, streams);
+      const evd = this.core.newEvd(qlen, streams);
       privateEvds.push(evd);
       return evd;
     };
@@ -84,8 +83,8 @@ export abstract class IaEndpoints extends IaMemory {
     const ownDto = recvEvd && requestEvd ? undefined : makePrivate(dtos, DTO_STREAMS);
     const connect = connectEvd ?? makePrivate(CONNECTION_QLEN, EvdFlags.CONNECTION);
     try {
-      return this.adopt(
-        make(
+      return this.core.adopt(
+        create(
           this.shared({
             pz: options.pz,
             recvEvd: recvEvd ?? (ownDto as Evd),
@@ -99,7 +98,7 @@ export abstract class IaEndpoints extends IaMemory {
         ),
       );
     } catch (error) {
-      for (const evd of privateEvds) this.freePrivateEvd(evd);
+      for (const evd of privateEvds) this.core.freePrivateEvd(evd);
       throw error;
     }
   }
@@ -114,7 +113,7 @@ export abstract class IaEndpoints extends IaMemory {
   }
 
   private checkSrq(operation: string, srq: Srq): void {
-    checkHandle(operation, Srq, 'SRQ', srq, this.self);
+    checkHandle(operation, Srq, 'SRQ', srq, this.core);
     srq.assertUsable(operation);
   }
 }

@@ -1,0 +1,15 @@
+/** Making common service points. */
+import { checkOptions } from '../common/guards.js';
+import type { IaCore } from '../ia/core.js';
+import { checkCspAddress, Csp, type CspOptions } from './csp.js';
+import { listen } from './listen.js';
+
+export function createCsp(core: IaCore, options: CspOptions): Csp {
+  const operation = 'ia.createCsp';
+  core.begin(operation, { address: options?.address });
+  checkOptions(operation, 2, options, ['address', 'comm', 'evd']);
+  const { gids } = core.context.device;
+  const { remoteGid, port, comm } = checkCspAddress(operation, options, gids);
+  core.checkEvdOption(operation, 'cr', options.evd);
+  return listen(core, port, options.evd, (init) => new Csp(core, operation, init, remoteGid, comm));
+}

@@ -1,0 +1,93 @@
+/** Making public service points. */
+import { DatError } from '../../errors/index.js';
+import { PspFlags } from '../common/constants.js';
+import { checkOneOf, checkOptions, invalid } from '../common/guards.js';
+import { servicePointAt } from '../common/listening.js';
+import { checkConnQual } from '../endpoint/connect-options.js';
+import type { EndpointMaker } from '../endpoint/endpoint-maker.js';
+import type { Ep } from '../endpoint/ep.js';
+import type { IaCore } from '../ia/core.js';
+import { listen } from './listen.js';
+import { Psp, type PspAnyOptions, type PspOptions } from './psp.js';
+import type { ServicePointInit } from './service-point.js';
+
+/** The ports that need no privilege, as sockets have it. */
+const FIRST_ANY = 1024;
+const LAST_ANY = 65535;
+const PSP_ANY = ['evd', 'flags', 'endpoint'];
+
+/** Where `createPspAny` looks next: round the range, so that a freed one is not taken at once. */
+export class AnyConnQual {
+  private following = FIRST_ANY;
+
+  next(): number {
+    const connQual = this.following;
+    this.following = connQual < LAST_ANY ? connQual + 1 : FIRST_ANY;
+    return connQual;
+  }
+}
+
+export function createPsp(core: IaCore, endpoints: EndpointMaker, options: PspOptions): Psp {
+  const operation = 'ia.createPsp';
+  core.begin(operation, { connQual: options?.connQual });
+  checkOptions(operation, 2, options, ['connQual', ...PSP_ANY]);
+  checkConnQual(operation, 2, options.connQual);
+  const makeEndpoint = checkPspOptions(core, endpoints, operation, options);
+  const { evd }: PspAnyOptions = options;
+  return listen(core, options.connQual, evd, (init) => {
+    return new Psp(core, operation, init, makeEndpoint);
+  });
+}
+
+export function createPspAny(
+  core: IaCore,
+  endpoints: EndpointMaker,
+  range: AnyConnQual,
+  options: PspAnyOptions = {},
+): Psp {
+  const operation = 'ia.createPspAny';
+  core.begin(operation);
+  checkOptions(operation, 3, options, PSP_ANY);
+  const { evd }: PspAnyOptions = options;
+  const makeEndpoint = checkPspOptions(core, endpoints, operation, options);
+  const make = (init: ServicePointInit): Psp => new Psp(core, operation, init, makeEndpoint);
+  for (let tries = FIRST_ANY; tries <= LAST_ANY; tries++) {
+    const connQual = range.next();
+    if (servicePointAt(core.context.cm, connQual) !== undefined) continue;
+    try {
+      return listen(core, connQual, evd, make);
+    } catch (error) {
+      if (!DatError.isDatError(error) || error.code !== 'DAT_CONN_QUAL_IN_USE') throw error;
+    }
+  }
+  throw new DatError('DAT_CONN_QUAL_UNAVAILABLE', {
+    operation,
+    message: `all connection qualifiers from ${FIRST_ANY} to ${LAST_ANY} are taken`,
+    value: LAST_ANY,
+  });
+}
+
+/** What makes the endpoints of PspFlags.PROVIDER, tried once. */
+function checkPspOptions(
+  core: IaCore,
+  endpoints: EndpointMaker,
+  operation: string,
+  options: PspAnyOptions,
+): (() => Ep) | undefined {
+  core.checkEvdOption(operation, 'cr', options.evd);
+  const { flags = PspFlags.CONSUMER, endpoint } = options;
+  checkOneOf(operation, 4, 'flags', flags, Object.values(PspFlags));
+  if (flags === PspFlags.CONSUMER) {
+    if (endpoint === undefined) return undefined;
+    throw invalid(operation, 4, 'flags', flags, 'PspFlags.PROVIDER where `endpoint` is given');
+  }
+  if (endpoint === undefined) {
+    const expected = 'what endpoints are made with, as PspFlags.PROVIDER wants them';
+    throw invalid(operation, 4, 'endpoint', endpoint, expected);
+  }
+  const make = (): Ep => endpoints.make(operation, endpoint, 'TENTATIVE_CONNECTION_PENDING');
+  const probe = make();
+  probe.shutdown();
+  probe.destroy(operation);
+  return make;
+}

@@ -1,0 +1,105 @@
+/** Making memory regions: of memory that is there, allocated, or a file's. */
+import { spiCall } from '../../errors/index.js';
+import { Access, type MemoryRegion } from '../../spi/index.js';
+import type { MemTypeName } from '../common/constants.js';
+import { checkInteger } from '../common/guards.js';
+import { checkHandle } from '../common/handle.js';
+import { accessOf } from '../common/privileges.js';
+import type { IaCore } from '../ia/core.js';
+import { registerAtRandom } from './iova.js';
+import { Lmr } from './lmr.js';
+import {
+  type CheckedLmrOptions,
+  checkFileOptions,
+  checkLmrOptions,
+  checkSharedAs,
+  type CreateLmrOptions,
+  type LmrOptions,
+  type MapFileOptions,
+  notSupported,
+  privilegesText,
+} from './lmr-options.js';
+import { checkMemory } from './memory-source.js';
+import { shareMemory } from './shared-memory.js';
+
+/** Memory that `createLmr` takes. */
+export type LmrMemory = ArrayBufferLike | ArrayBufferView | Lmr;
+
+export function createLmr(core: IaCore, memory: LmrMemory, options: CreateLmrOptions): Lmr {
+  const operation = 'ia.createLmr';
+  core.begin(operation, { memory, privileges: privilegesText(options) });
+  const checked = checkLmrOptions(operation, core, options, ['sharedAs']);
+  const key = checkSharedAs(operation, options);
+  if (memory instanceof Lmr) checkHandle(operation, Lmr, 'LMR', memory, core);
+  const source = memory instanceof Lmr ? memory.bytes : memory;
+  const bytes = checkMemory(operation, 2, source);
+  if (key === undefined) {
+    return register(core, operation, bytes, checked, memory instanceof Lmr ? 'LMR' : 'VIRTUAL');
+  }
+  const leave = shareMemory(operation, key, bytes);
+  try {
+    return register(core, operation, bytes, checked, 'SHARED_VIRTUAL', leave);
+  } catch (error) {
+    leave();
+    throw error;
+  }
+}
+
+export function allocateLmr(core: IaCore, lengthBytes: number, options: LmrOptions): Lmr {
+  const operation = 'ia.allocate';
+  core.begin(operation, { lengthBytes, privileges: privilegesText(options) });
+  const { device } = core.context;
+  const most = device.attributes.maxMemoryRegionBytes;
+  checkInteger(operation, 1, 'lengthBytes', lengthBytes, 1, most);
+  const checked = checkLmrOptions(operation, core, options);
+  const buffer = spiCall({ operation, value: lengthBytes }, () => device.allocate(lengthBytes));
+  core.counts.allocated(lengthBytes);
+  return register(core, operation, new Uint8Array(buffer, 0, lengthBytes), checked, 'VIRTUAL');
+}
+
+export function mapFileLmr(core: IaCore, fd: number, options: MapFileOptions): Lmr {
+  const operation = 'ia.mapFile';
+  core.begin(operation, { fd, privileges: privilegesText(options) });
+  const { device } = core.context;
+  const more = ['offsetBytes', 'lengthBytes', 'shared'];
+  const checked = checkLmrOptions(operation, core, options, more);
+  const file = checkFileOptions(operation, fd, options);
+  if (device.mapFile === undefined) {
+    const hint = 'softroce has it with its native port; else read the file into ia.allocate()';
+    throw notSupported(operation, 'this provider maps no files', hint);
+  }
+  const bytes = spiCall({ operation, value: fd }, () => device.mapFile?.(file));
+  return register(core, operation, bytes as Uint8Array, checked, 'FILE');
+}
+
+function register(
+  core: IaCore,
+  operation: string,
+  bytes: Uint8Array,
+  options: CheckedLmrOptions,
+  memType: MemTypeName,
+  onFreed?: () => void,
+): Lmr {
+  const { pz, privileges, zeroBased } = options;
+  const access = accessOf(privileges) | bindAccess(core);
+  const region = spiCall({ operation, value: bytes.byteLength, map: { ENOMEM: NO_REGION } }, () =>
+    zeroBased
+      ? registerZeroBased(operation, pz.pd.registerMemory(bytes, access | Access.ZERO_BASED))
+      : registerAtRandom(pz.pd, bytes, access, core.context.random),
+  );
+  return core.adopt(new Lmr(core, { pz, bytes, privileges, region, memType, zeroBased, onFreed }));
+}
+
+/** DAT lets windows be bound to any region. */
+function bindAccess({ context }: IaCore): number {
+  return context.device.capabilities.has('memory-window') ? Access.MW_BIND : 0;
+}
+
+function registerZeroBased(operation: string, region: MemoryRegion): MemoryRegion {
+  if (region.iova === 0n) return region;
+  region.destroy();
+  const hint = 'ia.query().ia.zbSupported tells';
+  throw notSupported(operation, 'this provider has no zero-based regions', hint);
+}
+
+const NO_REGION = ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_MEMORY_REGION'] as const;
