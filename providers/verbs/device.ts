@@ -33,6 +33,8 @@ import type { DeviceTime } from './objects/last-receive.js';
 import { lockedMemory } from './system/machine.js';
 import type { VerbsAddon } from './addon/native-addon.js';
 import { ownMemory } from './objects/pinnable.js';
+import type { OpenDevice, OpenObject } from './objects/open-device.js';
+import { domainOf } from './objects/parents.js';
 import { PortGate } from './cm/port-gate.js';
 import {
   VerbsAddressHandle,
@@ -42,7 +44,6 @@ import {
 import { VerbsQueuePair } from './objects/queue-pair.js';
 import { VerbsSharedReceiveQueue } from './objects/shared-receive-queue.js';
 import { readSysfsCounters } from './system/sysfs-counters.js';
-import type { VerbsObject } from './objects/verbs-object.js';
 import { VerbsXrcDomain } from './objects/xrc-domain.js';
 
 const { EINVAL } = constants.errno;
@@ -65,7 +66,7 @@ export interface VerbsDeviceOptions {
 }
 
 /** @throws SpiError('ENODEV') no such device; or what opening it met */
-export class VerbsDevice implements Device {
+export class VerbsDevice implements Device, OpenDevice {
   readonly name: string;
   readonly addon: VerbsAddon;
   readonly number: number;
@@ -79,7 +80,7 @@ export class VerbsDevice implements Device {
   /** Told when it has been closed. */
   onClosed: () => void = () => undefined;
   /** Everything that is there, parents before children. */
-  readonly objects = new Set<VerbsObject>();
+  readonly objects = new Set<OpenObject>();
   readonly events = new EventTable();
   /** Bytes of all regions. */
   registeredBytes = 0;
@@ -192,21 +193,12 @@ export class VerbsDevice implements Device {
     if (type !== 1 && type !== 2) {
       throw new SpiError('EINVAL', `memory window type ${String(type)}`);
     }
-    return new VerbsMemoryWindow(this.domainOf(pd), type);
+    return new VerbsMemoryWindow(domainOf(this, pd), type);
   }
 
   createAddressHandle(pd: ProtectionDomain, attributes: AddressVector): AddressHandle {
     this.checkOpen();
-    return new VerbsAddressHandle(this.domainOf(pd), attributes);
-  }
-
-  /** @throws SpiError('EINVAL') when it is not one of this device */
-  domainOf(pd: ProtectionDomain): VerbsProtectionDomain {
-    if (!(pd instanceof VerbsProtectionDomain)) {
-      throw new SpiError('EINVAL', 'the protection domain is of another provider');
-    }
-    pd.checkUsable(this);
-    return pd;
+    return new VerbsAddressHandle(domainOf(this, pd), attributes);
   }
 
   setEventHandler(handler: (event: AsyncEventType) => void): void {

@@ -7,7 +7,7 @@ import type {
 } from '../../../core/spi/index.js';
 import { CQE_BYTES, Ring, SpiError, ringEntries } from '../../../core/spi/index.js';
 import { BoundedPolling } from './bounded-polling.js';
-import type { VerbsDevice } from '../device.js';
+import type { OpenDevice } from './open-device.js';
 import { check, made } from '../system/errno.js';
 import type { RingArguments } from '../addon/native-addon.js';
 import { VerbsObject } from './verbs-object.js';
@@ -22,7 +22,7 @@ export class VerbsCompletionQueue extends VerbsObject implements CompletionQueue
   private readonly polling: BoundedPolling;
 
   constructor(
-    device: VerbsDevice,
+    device: OpenDevice,
     readonly init: CompletionQueueInit,
   ) {
     super(device, 'completion queue');

@@ -2,9 +2,9 @@
 import { QpType, SpiError, nameOf } from '../../../core/spi/index.js';
 import type { QueuePairInit, Ring } from '../../../core/spi/index.js';
 import { ringArguments } from './completion-queue.js';
-import type { VerbsDevice } from '../device.js';
+import type { OpenDevice } from './open-device.js';
 import { made } from '../system/errno.js';
-import { queueOf, xrcDomainOf } from './parents.js';
+import { domainOf, queueOf, xrcDomainOf } from './parents.js';
 import { VerbsSharedReceiveQueue } from './shared-receive-queue.js';
 
 /** Makes one with these rings and returns its number; its queue pair number goes to `out`. */
@@ -29,13 +29,13 @@ const NO_RING = [undefined, undefined, undefined] as const;
 const NONE = 0;
 
 /** @throws SpiError of what it is made from, or of the call */
-export function creatorOf(device: VerbsDevice, init: QueuePairInit): CreateQueuePair {
+export function creatorOf(device: OpenDevice, init: QueuePairInit): CreateQueuePair {
   const how = { [QpType.XRC_INI]: initiator, [QpType.XRC_TGT]: target }[init.type as number];
   return (how ?? plain)(device, init);
 }
 
 /** One that another process has made. */
-export function openerOf(domain: { device: VerbsDevice; number: number }, qpn: number) {
+export function openerOf(domain: { device: OpenDevice; number: number }, qpn: number) {
   return (_sendRing: Ring, _receiveRing: Ring | undefined, out: Uint32Array): number =>
     made(
       'ibv_open_qp',
@@ -44,11 +44,11 @@ export function openerOf(domain: { device: VerbsDevice; number: number }, qpn: n
     );
 }
 
-function plain(device: VerbsDevice, init: QueuePairInit): CreateQueuePair {
+function plain(device: OpenDevice, init: QueuePairInit): CreateQueuePair {
   const { srq } = init;
   return (sendRing, receiveRing, out) => {
     const number = device.addon.createQp(
-      device.domainOf(init.pd).number,
+      domainOf(device, init.pd).number,
       queueOf(device, init.sendCq).number,
       queueOf(device, init.receiveCq).number,
       srq === undefined ? NONE : sharedOf(device, srq).number,
@@ -67,11 +67,11 @@ function plain(device: VerbsDevice, init: QueuePairInit): CreateQueuePair {
   };
 }
 
-function initiator(device: VerbsDevice, init: QueuePairInit): CreateQueuePair {
+function initiator(device: OpenDevice, init: QueuePairInit): CreateQueuePair {
   return (sendRing, _receiveRing, out) => {
     xrcDomainOf(device, init.xrcDomain);
     const number = device.addon.createXrcInitiator(
-      device.domainOf(init.pd).number,
+      domainOf(device, init.pd).number,
       queueOf(device, init.sendCq).number,
       Math.max(1, init.maxSendWr),
       Math.max(1, init.maxSendSge),
@@ -85,7 +85,7 @@ function initiator(device: VerbsDevice, init: QueuePairInit): CreateQueuePair {
 }
 
 /** It has neither queues nor a protection domain: those of the queue that is named count. */
-function target(device: VerbsDevice, init: QueuePairInit): CreateQueuePair {
+function target(device: OpenDevice, init: QueuePairInit): CreateQueuePair {
   return (_sendRing, _receiveRing, out) => {
     const domain = xrcDomainOf(device, init.xrcDomain);
     return made('ibv_create_qp_ex', device.addon.createXrcTarget(domain.number, out), 'XRC_TGT');
@@ -93,7 +93,7 @@ function target(device: VerbsDevice, init: QueuePairInit): CreateQueuePair {
 }
 
 function sharedOf(
-  device: VerbsDevice,
+  device: OpenDevice,
   srq: NonNullable<QueuePairInit['srq']>,
 ): VerbsSharedReceiveQueue {
   if (!(srq instanceof VerbsSharedReceiveQueue)) {

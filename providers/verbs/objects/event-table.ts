@@ -1,8 +1,5 @@
 /** Who hears of an asynchronous event: objects by the addon's numbers, which are apart by kind. */
 import { AsyncEventType } from '../../../core/spi/index.js';
-import type { VerbsCompletionQueue } from './completion-queue.js';
-import type { VerbsQueuePair } from './queue-pair.js';
-import type { VerbsSharedReceiveQueue } from './shared-receive-queue.js';
 
 const OF_QUEUE_PAIRS: ReadonlySet<AsyncEventType> = new Set([
   AsyncEventType.QP_FATAL,
@@ -24,10 +21,15 @@ export interface EventReceiver {
   deliver(type: AsyncEventType): void;
 }
 
+/** A completion queue: also told that there are completions. */
+export interface NotifiedReceiver extends EventReceiver {
+  notify(): void;
+}
+
 export class EventTable {
-  readonly completionQueues = new Map<number, VerbsCompletionQueue>();
-  readonly queuePairs = new Map<number, VerbsQueuePair>();
-  readonly sharedQueues = new Map<number, VerbsSharedReceiveQueue>();
+  readonly completionQueues = new Map<number, NotifiedReceiver>();
+  readonly queuePairs = new Map<number, EventReceiver>();
+  readonly sharedQueues = new Map<number, EventReceiver>();
 
   /** Undefined for an object that is gone. */
   receiverOf(type: AsyncEventType, number: number): EventReceiver | 'device' | undefined {

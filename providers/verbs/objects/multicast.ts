@@ -7,23 +7,23 @@ import {
   isMulticastGid,
   SpiError,
 } from '../../../core/spi/index.js';
-import type { VerbsDevice } from '../device.js';
+import type { OpenDevice } from './open-device.js';
 import { check } from '../system/errno.js';
 
 /** @throws SpiError: EINVAL (no group), ENETUNREACH (no address of that family), of the call */
-export function attachTo(device: VerbsDevice, qp: number, group: Gid): void {
+export function attachTo(device: OpenDevice, qp: number, group: Gid): void {
   const netdev = netdevOf(device, checked(device, group));
   check('ibv_attach_mcast', device.addon.multicast(qp, group, 1, netdev), ipFromGid(group));
 }
 
 /** @throws as `attachTo` */
-export function detachFrom(device: VerbsDevice, qp: number, group: Gid): void {
+export function detachFrom(device: OpenDevice, qp: number, group: Gid): void {
   checked(device, group);
   check('ibv_detach_mcast', device.addon.multicast(qp, group, 0), ipFromGid(group));
 }
 
 /** Place in `gids` of the address that the group is joined at. */
-function checked({ name, gids }: VerbsDevice, group: Gid): number {
+function checked({ name, gids }: OpenDevice, group: Gid): number {
   if (!isMulticastGid(group)) {
     throw new SpiError('EINVAL', `${ipFromGid(group)} is not the address of a group`);
   }
@@ -35,7 +35,7 @@ function checked({ name, gids }: VerbsDevice, group: Gid): number {
 }
 
 /** RoCE: the interface that has the address. InfiniBand has none there. */
-function netdevOf(device: VerbsDevice, gidIndex: number): string | undefined {
+function netdevOf(device: OpenDevice, gidIndex: number): string | undefined {
   const { name, attributes } = device;
   const port = `/sys/class/infiniband/${name}/ports/${attributes.portNumber}`;
   const index = device.hardwareGidIndex(gidIndex);

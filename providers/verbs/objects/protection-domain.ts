@@ -7,7 +7,7 @@ import type {
   ProtectionDomain,
 } from '../../../core/spi/index.js';
 import { Access, SpiError } from '../../../core/spi/index.js';
-import type { VerbsDevice } from '../device.js';
+import type { OpenDevice } from './open-device.js';
 import { made } from '../system/errno.js';
 import { pin, pinnable, unpin } from './pinnable.js';
 import { VerbsObject } from './verbs-object.js';
@@ -17,7 +17,7 @@ const REMOTE_CHANGE = Access.REMOTE_WRITE | Access.REMOTE_ATOMIC;
 const ALL_ACCESS = Object.values(Access).reduce((all, bit) => all | bit, 0);
 
 export class VerbsProtectionDomain extends VerbsObject implements ProtectionDomain {
-  constructor(device: VerbsDevice) {
+  constructor(device: OpenDevice) {
     super(device, 'protection domain');
     this.created(made('ibv_alloc_pd', device.addon.allocPd(device.number)));
   }

@@ -19,7 +19,7 @@ import {
 import { ATTRIBUTE_WORDS, readAttributes, writeAttributes } from './attribute-words.js';
 import type { VerbsCompletionQueue } from './completion-queue.js';
 import type { CreateQueuePair } from './create-queue-pair.js';
-import type { VerbsDevice } from '../device.js';
+import type { OpenDevice } from './open-device.js';
 import { check, errnoError } from '../system/errno.js';
 import { LastReceive } from './last-receive.js';
 import { attachTo, detachFrom } from './multicast.js';
@@ -54,7 +54,7 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
   private readonly sharedCq: VerbsCompletionQueue | undefined;
   private readonly lastReceive: LastReceive | undefined;
 
-  constructor(device: VerbsDevice, init: Sizes, create: CreateQueuePair) {
+  constructor(device: OpenDevice, init: Sizes, create: CreateQueuePair) {
     super(device, 'queue pair');
     checkInit(device, init);
     this.type = init.type;
@@ -226,7 +226,7 @@ function isXrc(type: QpType): boolean {
   return type === QpType.XRC_INI || type === QpType.XRC_TGT;
 }
 
-function checkInit({ attributes, capabilities, name }: VerbsDevice, init: Sizes): void {
+function checkInit({ attributes, capabilities, name }: OpenDevice, init: Sizes): void {
   const { maxQueuePairWr, maxSge, maxInlineBytes } = attributes;
   if (!PLAIN.includes(init.type) && !(isXrc(init.type) && capabilities.has('xrc'))) {
     const type = nameOf(QpType, init.type);

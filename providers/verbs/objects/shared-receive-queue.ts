@@ -10,7 +10,8 @@ import {
   rqeBytes,
 } from '../../../core/spi/index.js';
 import { ringArguments } from './completion-queue.js';
-import type { VerbsDevice } from '../device.js';
+import type { OpenDevice } from './open-device.js';
+import { domainOf } from './parents.js';
 import { CALLS, check, made } from '../system/errno.js';
 import { queueOf, xrcDomainOf } from './parents.js';
 import { VerbsObject } from './verbs-object.js';
@@ -26,7 +27,7 @@ export class VerbsSharedReceiveQueue extends VerbsObject implements SharedReceiv
   private maxWr: number;
 
   constructor(
-    device: VerbsDevice,
+    device: OpenDevice,
     readonly init: SharedReceiveQueueInit,
   ) {
     super(device, 'shared receive queue');
@@ -38,7 +39,7 @@ export class VerbsSharedReceiveQueue extends VerbsObject implements SharedReceiv
     this.rings = allocateRings(maxWr, maxSge);
     const out = new Uint32Array(1);
     const { addon } = device;
-    const sizes = [device.domainOf(pd).number, maxWr, Math.max(1, maxSge)] as const;
+    const sizes = [domainOf(device, pd).number, maxWr, Math.max(1, maxSge)] as const;
     const slots = ringArguments(this.rings.slots);
     const rings = [...slots, ...ringArguments(this.rings.submissions), out] as const;
     const number = xrc
@@ -115,7 +116,7 @@ function checkSize(name: string, value: number, min: number, max: number): void 
 }
 
 function xrcNumbers(
-  device: VerbsDevice,
+  device: OpenDevice,
   { domain, cq }: NonNullable<SharedReceiveQueueInit['xrc']>,
 ): [domain: number, cq: number] {
   return [xrcDomainOf(device, domain).number, queueOf(device, cq).number];

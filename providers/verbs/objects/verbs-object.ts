@@ -1,14 +1,14 @@
 /** What all objects of a device have in common: a number of the addon, until they are gone. */
 import { SpiError } from '../../../core/spi/index.js';
 import { check } from '../system/errno.js';
-import type { VerbsDevice } from '../device.js';
+import type { OpenDevice } from './open-device.js';
 
 export abstract class VerbsObject {
   /** 0 when destroyed: no call of the addon takes it. */
   #number = 0;
 
   constructor(
-    readonly device: VerbsDevice,
+    readonly device: OpenDevice,
     private readonly kind: string,
   ) {}
 
@@ -37,7 +37,7 @@ export abstract class VerbsObject {
   }
 
   /** @throws SpiError('EINVAL') when it cannot be a parent of an object of `device` */
-  checkUsable(device: VerbsDevice): void {
+  checkUsable(device: OpenDevice): void {
     if (this.device !== device)
       throw new SpiError('EINVAL', `the ${this.kind} is of another device`);
     if (this.destroyed) throw new SpiError('EINVAL', `the ${this.kind} is destroyed`);

@@ -14,7 +14,7 @@ import type {
   XrcOpenMode,
   XrcSharing,
 } from '../../../core/spi/index.js';
-import type { VerbsDevice } from '../device.js';
+import type { OpenDevice } from './open-device.js';
 import { errnoError, made } from '../system/errno.js';
 import { VerbsObject } from './verbs-object.js';
 
@@ -34,7 +34,7 @@ export class VerbsXrcDomain extends VerbsObject implements XrcDomainHandle {
    * @throws SpiError('EINVAL', 'ENODEV') as `Device.createXrcDomain`; ('EACCES')
    */
   constructor(
-    device: VerbsDevice,
+    device: OpenDevice,
     sharing: XrcSharing | undefined,
     private readonly targetOf: (qpn: number, onEvent: QueuePairEventHandler) => QueuePair,
   ) {
@@ -51,12 +51,12 @@ export class VerbsXrcDomain extends VerbsObject implements XrcDomainHandle {
   }
 }
 
-function openPrivate({ addon, number, name }: VerbsDevice): number {
+function openPrivate({ addon, number, name }: OpenDevice): number {
   return made('ibv_open_xrcd', addon.openXrcd(number, PRIVATE, O_CREAT), name);
 }
 
 /** The domain holds the inode: the file may be closed. */
-function openShared({ addon, number, name }: VerbsDevice, { key, mode }: XrcSharing): number {
+function openShared({ addon, number, name }: OpenDevice, { key, mode }: XrcSharing): number {
   const path = fileOf(name, key);
   const file = openSync(path, O_CREAT | O_RDWR | O_NOFOLLOW, 0o600);
   try {

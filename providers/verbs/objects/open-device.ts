@@ -1,0 +1,40 @@
+/** The open device, as its objects see it. */
+import type { DeviceAttributes, DeviceCapability, Gid, SpiError } from '../../../core/spi/index.js';
+import type { VerbsAddon } from '../addon/native-addon.js';
+import type { EventTable } from './event-table.js';
+import type { DeviceTime } from './last-receive.js';
+
+/** What is of a device, until it is destroyed. */
+export interface OpenObject {
+  /** The device has gone, and what it was made of with it. */
+  markDestroyed(): void;
+}
+
+export interface OpenDevice {
+  readonly name: string;
+  readonly addon: VerbsAddon;
+  /** The addon's. */
+  readonly number: number;
+  readonly attributes: DeviceAttributes;
+  readonly capabilities: ReadonlySet<DeviceCapability>;
+  readonly gids: readonly Gid[];
+  /** How completions are awaited by queues that are told 'event'. */
+  readonly polling: 'event' | 'adaptive';
+  readonly time: DeviceTime | undefined;
+  /** Everything that is there, parents before children. */
+  readonly objects: Set<OpenObject>;
+  readonly events: EventTable;
+  /** Bytes of all regions. */
+  registeredBytes: number;
+  /** The kernel has taken it away. */
+  readonly gone: boolean;
+
+  /** Place in the port's table of a GID of `gids`. @throws SpiError('EINVAL') */
+  hardwareGidIndex(localGidIndex: number): number;
+  /** Place in `gids` of an entry of the port's table; 0 if it is none. */
+  localGidIndex(hardwareIndex: number): number;
+  /** Runs a handler in the pump; what it throws stops nothing. */
+  handle(handler: () => void): void;
+  /** Why memory could not be registered. */
+  registrationError(errno: number, lengthBytes: number, iova?: bigint): SpiError;
+}
