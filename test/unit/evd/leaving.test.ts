@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { concatMap, from, lastValueFrom, mergeAll, take, toArray } from 'rxjs';
-import type { Evd} from '../../../core/evd/index.js';
+import type { Evd } from '../../../core/evd/index.js';
 import { type DatEvent, EventBatch } from '../../../core/evd/index.js';
-import type { FakeHost} from './fake-host.js';
+import type { FakeHost } from './fake-host.js';
 import { label, settle } from './fake-host.js';
 import { ALL, drain, setUp } from './set-up.js';
 
