@@ -10,7 +10,12 @@ import {
   type EvdTaker,
 } from './evd-states.js';
 import type { EvdOptions } from './evd-host.js';
-import { DEFAULT_UPCALL_LIMIT, UPCALL_POLICIES, type UpcallPolicy } from './upcall/policy.js';
+import {
+  DEFAULT_UPCALL_LIMIT,
+  type PendingChoice,
+  UPCALL_POLICIES,
+  type UpcallPolicy,
+} from './upcall/policy.js';
 
 const MAX_UPCALL_LIMIT = 65536;
 const POLLING_MODES = ['event', 'adaptive', 'spin'] as const satisfies readonly PollingMode[];
@@ -218,4 +223,26 @@ export function freedWhileWaiting(): DatError {
     operation: 'evd.wait',
     message: 'the EVD has been freed',
   });
+}
+
+/**
+ * A call that waits for upcalls to end, and is awaited by one of them, would wait for ever. That
+ * upcall is known in the synchronous part of its handler; afterwards it must be named.
+ * @param caller the upcall in progress that awaits this call
+ * @throws DatError DAT_INVALID_STATE
+ */
+export function checkNotAwaited(operation: string, caller: string | undefined): void {
+  if (caller === undefined) return;
+  throw new DatError('DAT_INVALID_STATE', {
+    operation,
+    message: `${caller} would wait for itself: its handler awaits this call`,
+    hint: 'name the upcall: upcall.teardown(), upcall.free(), or { upcall } in the options',
+    value: caller,
+  });
+}
+
+export function checkPending(pending: PendingChoice): void {
+  const known = ['deliver', 'keep', 'refuse'].includes(pending);
+  const expected = 'deliver, keep or refuse';
+  checkParameter('evd.modifyUpcall', 'pending', pending, known, expected, 'DAT_INVALID_ARG4');
 }

@@ -11,8 +11,10 @@ import type { EventSink, EventSource } from './queue/event-sink.js';
 import {
   checkEvdOptions,
   checkInteger,
+  checkNotAwaited,
   checkOptions,
   checkParameter,
+  checkPending,
   checkTaker,
   checkUpcall,
   invalidHandle,
@@ -31,7 +33,6 @@ import {
   DEFAULT_UPCALL_LIMIT,
   UPCALL_POLICIES,
   UPCALL_SAME,
-  type PendingChoice,
   type UpcallPolicy,
 } from './upcall/policy.js';
 
@@ -122,7 +123,7 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
    * those that wait likewise.
    * @param handler default UPCALL_SAME; null takes the handler away
    * @throws DatError DAT_INVALID_PARAMETER; DAT_INVALID_STATE while something else takes the
-   * events, or when `pending` is 'refuse' and events wait (`value` is their number)
+   * events, when `pending` is 'refuse' and events wait, or an unnamed upcall awaits TEARDOWN
    */
   modifyUpcall(
     policy: 'TEARDOWN',
@@ -152,6 +153,7 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
     checkUpcall('evd.modifyUpcall', policy, next, limit);
     checkPending(pending);
     checkCaller('evd.modifyUpcall', options.upcall);
+    if (policy === 'TEARDOWN') this.checkOutside('evd.modifyUpcall', options.upcall);
     const gate = this.upcalls.gate;
     if (UPCALL_POLICIES[policy].enabled) {
       checkTaker('evd.modifyUpcall', this.dispatcher.taker, 'upcall');
@@ -176,7 +178,7 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
    */
   drainUpcalls(upcall: Upcall | undefined = currentUpcall()): Promise<void> {
     return new Promise((resolve) => {
-      checkCaller('evd.drainUpcalls', upcall);
+      this.checkOutside('evd.drainUpcalls', upcall);
       this.upcalls.gate.drain(upcall, resolve);
     });
   }
@@ -320,7 +322,7 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
   async free(options: { readonly upcall?: Upcall } = {}): Promise<void> {
     this.trace('evd.free', {});
     checkOptions('evd.free', options, 'DAT_INVALID_ARG2', ['upcall']);
-    checkCaller('evd.free', options.upcall);
+    this.checkOutside('evd.free', options.upcall);
     if (!this.open && this.upcalls.gate.inProgress === 0) throw invalidHandle('evd.free');
     if (this.open) this.close();
     await this.drainUpcalls(options.upcall ?? currentUpcall());
@@ -333,6 +335,12 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
 
   protected override upcallOwner(): UpcallOwner {
     return this;
+  }
+
+  private checkOutside(operation: string, upcall: Upcall | undefined): void {
+    checkCaller(operation, upcall);
+    if (upcall !== undefined || currentUpcall() !== undefined) return;
+    checkNotAwaited(operation, this.upcalls.caller());
   }
 
   private setTriggering(call: 'enable' | 'disable'): void {
@@ -384,12 +392,6 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
       hint: 'dequeue them and ask again',
     });
   }
-}
-
-function checkPending(pending: PendingChoice): void {
-  const known = ['deliver', 'keep', 'refuse'].includes(pending);
-  const expected = 'deliver, keep or refuse';
-  checkParameter('evd.modifyUpcall', 'pending', pending, known, expected, 'DAT_INVALID_ARG4');
 }
 
 function checkCaller(operation: string, upcall: unknown): void {

@@ -128,8 +128,8 @@ export abstract class EpCore extends EpBindPosts {
     }
 
     onHard(count: number, mark: number): void {
-      const reason = breakReason('WATERMARK', `${count} receives, ${mark} allowed`);
-      this.ep.connection.onOverrun(reason);
+      const more = `${count} receives: the hard high watermark is ${mark}`;
+      this.ep.connection.onOverrun(breakReason('WATERMARK', more));
     }
   };
   private readonly inside = new EpCore.Inside(this);

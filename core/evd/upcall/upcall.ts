@@ -5,6 +5,7 @@ import { UPCALL_SAME } from './policy.js';
 
 /** What an upcall can do to its EVD without waiting for itself. */
 export interface UpcallOwner {
+  readonly id: number;
   modifyUpcall(
     policy: 'TEARDOWN',
     handler: typeof UPCALL_SAME,

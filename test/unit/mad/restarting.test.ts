@@ -62,7 +62,7 @@ const ENDS = [WcStatus.SUCCESS, WcStatus.WR_FLUSH_ERR, WcStatus.RESP_TIMEOUT_ERR
 describe('MAD: QP1 that goes to ERR', () => {
   for (const fault of Object.keys(FAULTS)) {
     for (const side of ['a', 'b'] as const) {
-      it(`${fault}, on the side that ${side === 'a' ? 'asks' : 'answers'}: is restarted`, async () => {
+      it(`${fault}, side ${side} (a asks, b answers): restarted`, async () => {
         for (let step = 0; step < STEPS; step++) {
           const pair = await faultAfter(step, side, fault);
           const ends = endsOf(pair.log);
