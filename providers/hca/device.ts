@@ -205,6 +205,11 @@ export class HcaDevice implements Device {
     return this.drive.progress();
   }
 
+  /** From the beginning of `close` on. */
+  get isClosing(): boolean {
+    return this.closing !== undefined;
+  }
+
   close(): Promise<void> {
     this.closing ??= this.destroyAll();
     return this.closing;

@@ -101,7 +101,7 @@ export class SoftroceNode {
   }
 
   private readonly onMicrotask = (): void => {
-    if (!this.pumpQueued) return;
+    if (!this.pumpQueued || this.closed) return;
     if (this.pumpsThisTurn >= MAX_PUMPS_A_TURN) {
       this.nextTurn.request();
       return;
@@ -164,7 +164,10 @@ export class SoftroceNode {
     const { device } = this;
     this.pumpQueued = true;
     const untilUs = Math.min(device.hca.nowUs + IDLE_SLICE_US, this.pollUntilUs);
-    while (!device.progress()) if (device.hca.nowUs >= untilUs) return false;
+    // A port that closes tells no time any more, and needs a turn of the event loop to end.
+    while (!device.progress()) {
+      if (device.isClosing || device.hca.nowUs >= untilUs) return false;
+    }
     return true;
   }
 
@@ -182,6 +185,8 @@ export class SoftroceNode {
     this.pumpQueued = false;
     if (this.closed) return;
     const busy = this.driver.pump(untilHandlers);
+    // A handler has closed the device: a port that is gone has no time that could pass.
+    if (this.closed) return;
     const polls = this.pollsOn();
     if (busy || polls) this.nextTurn.request();
     else this.timer.arm(this.driver.nextDeadlineUs());
