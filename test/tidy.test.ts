@@ -6,7 +6,8 @@ import { extname, join } from 'node:path';
 
 const root = join(import.meta.dirname, '../..');
 const maxColumns = 100;
-const maxLines = 400;
+/** Of code: comments and blank lines do not count, and no concept is cut to meet it. */
+const maxLines = 500;
 const codeExtensions = new Set(['.ts', '.js', '.mjs', '.cjs', '.c', '.cc', '.h', '.sh', '.py']);
 
 // Spelled in pieces so that this file passes its own test.
@@ -46,6 +47,17 @@ function linesWhere(among: readonly SourceFile[], bad: (line: string) => boolean
   );
 }
 
+const hashComments = new Set(['.sh', '.py']);
+
+/** Lines that are neither blank nor nothing but comment. */
+function linesOfCode({ path, text }: SourceFile): number {
+  const hash = hashComments.has(extname(path)) || path === '.ci/run';
+  const bare = hash
+    ? text.replace(/^\s*#.*$/gm, '')
+    : text.replace(/^\s*\/\*[^]*?\*\//gm, '').replace(/^\s*\/\/.*$/gm, '');
+  return bare.split('\n').filter((line) => line.trim() !== '').length;
+}
+
 describe('tidy', () => {
   it('sees the tree', () => {
     assert.ok(files.some(({ path }) => path === 'test/tidy.test.ts'));
@@ -57,14 +69,22 @@ describe('tidy', () => {
     assert.deepEqual(long, []);
   });
 
-  it(`keeps code files within ${maxLines} lines`, () => {
-    const long = files.filter(
-      (file) => isCode(file) && file.text.split('\n').length > maxLines + 1,
-    );
+  it(`keeps code files within ${maxLines} lines of code`, () => {
+    const long = files.filter((file) => isCode(file) && linesOfCode(file) > maxLines);
     assert.deepEqual(
       long.map(({ path }) => path),
       [],
     );
+  });
+
+  it('counts neither comments nor blank lines as code', () => {
+    const count = (path: string, text: string): number => linesOfCode({ path, text });
+    assert.equal(
+      count('a.ts', '/**\n * Why.\n */\n\nconst a = 1; // so\n  // no\n/* x */ b();\n'),
+      2,
+    );
+    assert.equal(count('a.h', '#include "x.h"\n/* a\n b */\n\nint c;\n'), 2);
+    assert.equal(count('a.sh', '#!/bin/sh\n# why\n\necho "$#"\n'), 1);
   });
 
   it('leaves nothing unfinished', () => {

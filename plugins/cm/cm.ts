@@ -66,7 +66,7 @@ export interface CmOptions {
   readonly maxHalfOpen?: number;
   /**
    * Messages a second, and at once, that are looked at although they bring no connection on; the
-   * rest is dropped unread (plugins/cm/admission/admission.ts). Default 4,000, which is a quarter of a core's
+   * rest is dropped unread (admission/admission.ts). Default 4,000, which is a quarter of a core's
    * time at most, and 8,000.
    */
   readonly requestsPerSecond?: number;

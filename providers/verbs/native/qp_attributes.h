@@ -1,4 +1,5 @@
-// Attributes of a queue pair as words: index by index what providers/verbs/objects/attribute-words.ts has.
+// Attributes of a queue pair as words: index by index what
+// providers/verbs/objects/attribute-words.ts has.
 #pragma once
 
 #include <cstdint>
