@@ -54,7 +54,10 @@ describe('rping', () => {
   });
 
   it('says that there is no server', () =>
-    fails(['-c', '-a', SERVER, '-I', CLIENT], /^rping: connect: .*unreachable\n$/));
+    fails(
+      ['-c', '-a', SERVER, '-I', CLIENT],
+      /^rping: connect: .*ICMP port unreachable: said of 3 .*\n$/,
+    ));
 
   it('says that the port is taken', async () => {
     const taken = createSocket('udp4');
