@@ -174,7 +174,7 @@ class Scene {
       if (!freed) assert.deepEqual(posted, { receive: [], request: [] });
     }
     assert.equal(this.dropped(), this.lost);
-    const { owners } = this.ias[0]! as unknown as { owners: { size: number } };
+    const { owners } = this.ias[0]!.core;
     assert.equal(owners.size, this.sides.filter(({ freed }, i) => !freed && i % 2 === 0).length);
   }
 }
