@@ -127,35 +127,35 @@ const BUGS: readonly Bug[] = [
   },
   {
     name: 'TEARDOWN that waits for its own caller',
-    file: 'evd/upcall-gate',
+    file: 'evd/upcall/gate',
     edits: [['remaining.delete(own);', '']],
     space: one,
     found: /teardown does not resolve/,
   },
   {
     name: 'TEARDOWN that waits for others that wait',
-    file: 'evd/upcall-gate',
+    file: 'evd/upcall/gate',
     edits: [['if (token.waits > 0)', 'if (token.waits > 9)']],
     space: overlapping,
     found: /teardown does not resolve/,
   },
   {
     name: 'TEARDOWN that does not wait',
-    file: 'evd/upcall-gate',
+    file: 'evd/upcall/gate',
     edits: [['new Set(this.running);\n        if', 'new Set();\n        if']],
     space: one,
     found: /teardown resolved while/,
   },
   {
     name: 'a close that waits for a second upcall that closes',
-    file: 'evd/upcall-gate',
+    file: 'evd/upcall/gate',
     edits: [['this.leave(drain.remaining, token);', '']],
     space: overlapping,
     found: /teardown does not resolve/,
   },
   {
     name: 'a close that excuses its callers from what others wait for',
-    file: 'evd/upcall-gate',
+    file: 'evd/upcall/gate',
     edits: [['if (!drain.joint)\n                continue;', '']],
     space: overlapping,
     found: /teardown resolved while/,
@@ -176,7 +176,7 @@ const BUGS: readonly Bug[] = [
   },
   {
     name: 'ONE that overlaps',
-    file: 'evd/upcall-policy',
+    file: 'evd/upcall/policy',
     edits: [
       [
         'ONE: { value: 1, enabled: true, carriesEvent: true, limit: 1 }',
@@ -195,7 +195,7 @@ const BUGS: readonly Bug[] = [
   },
   {
     name: 'an upcall that is due although the queue has run empty and was kept',
-    file: 'evd/upcall-gate',
+    file: 'evd/upcall/gate',
     edits: [['this.due = deliverPending;', 'this.due = true;']],
     space: { ...one, pending: ['keep'] },
     found: /kept events fired/,
@@ -237,7 +237,7 @@ const BUGS: readonly Bug[] = [
   },
   {
     name: 'a trigger of the CNO that no waiter takes',
-    file: 'evd/cno',
+    file: 'evd/cno/cno',
     edits: [['const waiter = this.waiters.shift();', 'const waiter = undefined;']],
     space: notified,
     found: /although the CNO is triggered/,
