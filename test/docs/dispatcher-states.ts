@@ -1,4 +1,4 @@
-/** Event dispatchers: core/evd/evd-states.ts and upcall-policy.ts. */
+/** Event dispatchers: core/evd/evd-states.ts and upcall/policy.ts. */
 import {
   EVD_CONFIGURATIONS,
   EVD_SUBSTATES,

@@ -1,7 +1,7 @@
 /**
  * What an endpoint is made of, and how its parts work together: queues (one life each), connection,
- * events, watermarks, counters. The consumer's calls are in ep.ts and ep-observing.ts; postings in
- * ep-posts.ts and ep-ib-posts.ts.
+ * events, watermarks, counters. The consumer's calls are in ep.ts and observing.ts; postings in
+ * work/posts.ts and work/ib-posts.ts.
  */
 import { DatError, spiCall } from '../../errors/index.js';
 import type { Evd } from '../../evd/index.js';

@@ -1,7 +1,7 @@
 /**
  * The data path of an endpoint: DAT's own posting calls. Each checks its parameters, writes words
  * into a ring and rings a doorbell; nothing is allocated unless something is wrong. Those of the IB
- * extensions are in ep-ib-posts.ts.
+ * extensions are in ib-posts.ts.
  */
 import { WrFlags, WrOpcode } from '../../spi/index.js';
 import { CompletionFlags, flagNames, MemPrivileges } from '../common/constants.js';

@@ -1,5 +1,5 @@
 /**
- * Service id resolution for datagrams (SIDR, IBTA 12.11) as tables, like cm-states.ts: `asking` is
+ * Service id resolution for datagrams (SIDR, IBTA 12.11) as tables, like connection/states.ts: `asking` is
  * who wants a queue pair number, `asked` who has the service.
  *
  * Where we choose: an answer is kept for a while, so that the repetition of a request whose

@@ -1,7 +1,7 @@
 /**
  * The state machines of connections over librdmacm as tables. The messages, their retries and the
  * duplicates are the kernel's (ib_cm); what is ours is the order of its calls, the queue pair's
- * transitions, and what the consumer hears. `cmTransition` is pure; cm-connection.ts carries the
+ * transitions, and what the consumer hears. `cmTransition` is pure; connection.ts carries the
  * actions out.
  *
  * A row says what is done, in this order, and the state afterwards; the state is set first. An

@@ -1,4 +1,4 @@
-/** A send over umad from `send` to its report: runs the rows of mad-send-states.ts. */
+/** A send over umad from `send` to its report: runs the rows of send-states.ts. */
 import { type SpiError, Timer, WcStatus } from '../../../core/spi/index.js';
 import type {
   Clock,
