@@ -1,6 +1,6 @@
 /**
  * The connection of an endpoint: its state machine over the CM module (tables in states.ts and
- * ep-outcomes.ts). An end has an order that consumers rely on: the failed completion, then the
+ * outcomes.ts). An end has an order that consumers rely on: the failed completion, then the
  * flushed ones, then exactly one event. "Then" is the order in which they are generated; nothing
  * waits for the consumer to dequeue.
  */

@@ -135,7 +135,7 @@ export class Ep extends EpObserving {
 
   /**
    * Changes what the endpoint was made with (dat_ep_modify). Which field may be changed in which
-   * state is the table of ep-modify-table.ts. Receives that are posted stay posted; under another
+   * state is the table of modify-table.ts. Receives that are posted stay posted; under another
    * zone they complete with a protection error when a message wants them.
    * @throws DatError DAT_INVALID_PARAMETER for a field that is read-only, or a value out of range;
    * DAT_INVALID_STATE for a field that cannot be changed in this state; DAT_INVALID_HANDLE;

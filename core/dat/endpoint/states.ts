@@ -57,7 +57,7 @@ export type EpCall =
   | 'disconnectAbrupt'
   | 'reset'
   | 'free'
-  /** `ep.modify`, by what is modified: see ep-modify-table.ts. */
+  /** `ep.modify`, by what is modified: see modify-table.ts. */
   | 'modifyPz'
   | 'modifyAttributes'
   | 'modifyTransport'

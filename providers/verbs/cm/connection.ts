@@ -1,6 +1,6 @@
 /**
  * A connection over an identifier of librdmacm: runs the rows of its table. What both sides have in
- * common is here; connecting is cm-active.ts and cm-passive.ts.
+ * common is here; connecting is active.ts and passive.ts.
  */
 import { nameOf, SpiError, Timer } from '../../../core/spi/index.js';
 import type {
