@@ -1,6 +1,6 @@
 /**
- * Service id resolution for datagrams (SIDR, IBTA 12.11) as tables, like connection/states.ts: `asking` is
- * who wants a queue pair number, `asked` who has the service.
+ * Service id resolution for datagrams (SIDR, IBTA 12.11) as tables, like connection/states.ts:
+ * `asking` is the side that wants a queue pair number, `asked` the one that has the service.
  *
  * Where we choose: an answer is kept for a while, so that the repetition of a request whose
  * SIDR_REP was lost gets the same answer without the consumer being asked again. Nothing is
