@@ -105,8 +105,10 @@ function describeStrangers(family: Family, use: () => Scene): void {
       seen += takeReceived(port).length;
       return port.counters.badIcrc + seen === total;
     }, 'the storm to pass');
-    // On IPv4 one in 2^16 looks right for some identification (wire facts 1.7.4).
-    assert.ok(seen <= (family === 'ipv4' ? 1 : 0), `${String(seen)} shown`);
+    // On IPv4 one in 2^16 looks right for some identification (wire facts 1.7.4), and the ICRC
+    // covers the stranger's port: 0.08 of 5000 are expected; 2 or more come in one run of 370,
+    // 5 in one of 10^8.
+    assert.ok(seen <= (family === 'ipv4' ? 4 : 0), `${String(seen)} shown`);
   });
 
   if (family === 'ipv6') return;
