@@ -110,7 +110,7 @@ export abstract class EvdFeed {
     }
   }
 
-  /** Drops and counts completions of a context that nobody took; before `owners.free`. */
+  /** Drops and counts completions of a context that were not taken; before `owners.free`. */
   purge(context: number, srqn?: number): void {
     if (this.open) this.store.purge(context, srqn);
   }

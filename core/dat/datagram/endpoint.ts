@@ -235,7 +235,7 @@ export class UdEp extends DatHandle {
     for (const gid of this.groups.values()) next.qp.attachMulticast?.(gid);
   }
 
-  /** Frees the endpoint, its services, its address handles, and what nobody has dequeued. */
+  /** Frees the endpoint, its services, its address handles, and what is not dequeued. */
   free(): void {
     this.core.context.trace?.('ep.free', { ep: this.id });
     this.assertLive('ep.free');

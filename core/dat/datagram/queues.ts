@@ -278,7 +278,7 @@ export class UdQueues implements CompletionOwner {
     return addresses && { address: ipFromGid(addresses.source), qpn };
   }
 
-  /** Ends this life, with its completions that nobody has dequeued. */
+  /** Ends this life, with its completions that are not dequeued. */
   destroy(purge: (context: number) => void): void {
     const { sends, receives, init } = this;
     this.qp.destroy();

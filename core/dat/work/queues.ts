@@ -360,7 +360,7 @@ export class EpQueues implements CompletionOwner {
     if (this.qp.state === QpState.RTS) this.openSendDoorbell();
   }
 
-  /** Ends this life, with its completions that nobody has dequeued. */
+  /** Ends this life, with its completions that are not dequeued. */
   destroy(purge: (context: number) => void): void {
     this.qp.destroy();
     purge(this.context);

@@ -11,7 +11,7 @@ import type { EventBatch } from './event-batch.js';
  * What the consumer sees of a completion: nothing (suppressed); an event; or an event that does not
  * notify (unsignalled): it waits for the next one that does, or for a dequeue. A failed one is
  * always an event that notifies. One that is `absent` is nothing either, and holds no entry of the
- * ring behind others that nobody takes: there is no end to those of keep-alives.
+ * ring behind others that are not taken: there is no end to those of keep-alives.
  */
 export type CompletionView = boolean | 'silent' | 'absent';
 
