@@ -161,6 +161,16 @@ void kick(void) {
   }
 }
 
+/* The first queue pair goes behind the others: one that is refilled all the time starves none. */
+static void pass_turn(struct context *context) {
+  struct qp *first = context->runnable;
+  if (!first || !first->nextRunnable) return;
+  context->runnable = first->nextRunnable;
+  first->nextRunnable = NULL;
+  *context->runnableEnd = first;
+  context->runnableEnd = &first->nextRunnable;
+}
+
 static void *run_worker(void *argument) {
   struct context *context = argument;
   pthread_mutex_lock(&fakeLock);
@@ -170,6 +180,7 @@ static void *run_worker(void *argument) {
       pthread_cond_wait(&context->work, &fakeLock);
       continue;
     }
+    pass_turn(context);
     kick();
     pthread_mutex_unlock(&fakeLock);
     if (pace.tv_nsec > 0) nanosleep(&pace, NULL);

@@ -44,10 +44,14 @@ interface Adapter {
   readonly told: DatEvent[];
 }
 
+/** Of the test that runs: what a failed one leaves open is closed, so that no other test meets it. */
+const opened: Ia[] = [];
+
 async function open(name: Name): Promise<Adapter> {
   cm.addAddress(ADDRESSES[name], name);
   const libraries = { verbs: FAKE_LIBIBVERBS, rdmacm: CM_LIBRARY };
   const ia = await openIa(verbs({ device: name, libraries }));
+  opened.push(ia);
   const told: DatEvent[] = [];
   ia.async$.subscribe((event) => told.push(event));
   return { name, ia, told };
@@ -152,7 +156,8 @@ describe('verbs: a device that goes, under load', function () {
     fake.setGid('fake2', 1, 2, Buffer.from('00000000000000000000ffffc6336403', 'hex'), 2);
     before = leftovers();
   });
-  afterEach(() => {
+  afterEach(async () => {
+    for (const ia of opened.splice(0)) await ia.close('abrupt');
     fake.restore();
     cm.reset();
     fake.setMode(Mode.IMMEDIATE);
