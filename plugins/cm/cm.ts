@@ -66,8 +66,9 @@ export interface CmOptions {
   readonly maxHalfOpen?: number;
   /**
    * Messages a second, and at once, that are looked at although they bring no connection on; the
-   * rest is dropped unread (admission/admission.ts). Default 4,000, which is a quarter of a core's
-   * time at most, and 8,000.
+   * rest is dropped unread (admission/admission.ts). Default 4,000 and 8,000. What one address
+   * costs that sends 5,000 a second, at its own limit below, is a third of a core at most
+   * (`npm run bench:flood`).
    */
   readonly requestsPerSecond?: number;
   readonly requestBurst?: number;
