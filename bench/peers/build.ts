@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 const sources = join(root, 'bench/peers');
-const crc = join(root, 'providers/softroce/native');
+const native = join(root, 'providers/softroce/native');
 const outDir = join(root, 'build/bench');
 
 /** Something that a peer needs is not installed. */
@@ -25,9 +25,10 @@ interface Program {
 
 /** The files of the CRC that softroce's own port is built with. */
 function crcFiles(): string[] {
-  return readdirSync(crc)
+  const folder = join(native, 'icrc');
+  return readdirSync(folder)
     .filter((file) => /^crc32.*\.cc$/.test(file))
-    .map((file) => join(crc, file));
+    .map((file) => join(folder, file));
 }
 
 const C_FLAGS = ['-std=c11', '-D_GNU_SOURCE'];
@@ -47,7 +48,7 @@ const PROGRAMS: Readonly<Record<string, () => Program>> = {
   wall: () => ({
     // A C++ compiler takes control.c for C++; its declarations are C for both.
     files: ['wall.cc', 'control.c', ...crcFiles()],
-    flags: ['-std=c++17', '-fno-exceptions', '-fno-rtti', `-I${crc}`],
+    flags: ['-std=c++17', '-fno-exceptions', '-fno-rtti', `-I${native}`],
     libraries: [],
   }),
 };

@@ -20,7 +20,7 @@
 #include <cstring>
 
 #include "control.h"
-#include "crc32.h"
+#include "icrc/crc32.h"
 
 namespace {
 

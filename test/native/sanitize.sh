@@ -30,7 +30,7 @@ build() {
   done
   c++ -std=c++17 -fno-exceptions -fno-rtti -O1 -g -Wall -Wextra -Werror "${@:2}" \
     -Ifake-ibverbs "-I$native" -o "$out/$1" harness/rings.cc \
-    "$native"/{post,poll,bind,queues}.cc "${objects[@]}" -lpthread &&
+    "$native"/queues/{post,poll,bind,queues}.cc "${objects[@]}" -lpthread &&
     cc -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror "${@:2}" "-I$native" \
       -o "$out/$1.fake" harness/fake.c "${objects[@]}" -lpthread
 }

@@ -1,9 +1,9 @@
 // What the addon exports: openPort, and the pure functions that tests and tools use.
-#include "crc32.h"
+#include "icrc/crc32.h"
 #include "file_mapping.h"
 #include "napi_helpers.h"
 #include "page_memory.h"
-#include "train_planner.h"
+#include "packets/train_planner.h"
 
 namespace dapl {
 namespace {

@@ -4,7 +4,7 @@
 //
 // Without arguments: every providers/*/native, and test/native/*, that holds a native.json.
 //
-// Such a directory holds its sources (*.c, *.cc) and a native.json:
+// Such a directory holds its sources (*.c, *.cc; in folders, too) and a native.json:
 //   output     file made in build/native, such as "softroce-port.node"
 //   platforms  values of process.platform it is for; left out on any other
 //   flags      further compiler flags (optional)

@@ -57,7 +57,7 @@ export function findCompiler(isCpp, prefix = '') {
 /** What native.json and the directory say: files, flags and libraries. */
 export function plan(dir) {
   const manifest = JSON.parse(readFileSync(join(dir, 'native.json'), 'utf8'));
-  const files = readdirSync(dir).sort();
+  const files = readdirSync(dir, { recursive: true }).sort();
   const own = files.filter((file) => /\.cc?$/.test(file));
   const sources = [...own, ...(manifest.sources ?? [])].map((file) => join(dir, file));
   const include = (manifest.include ?? []).map((path) => join(dir, path));
@@ -65,7 +65,7 @@ export function plan(dir) {
     ...files.filter((file) => /\.(cc?|h|json|mjs)$/.test(file)).map((file) => join(dir, file)),
     ...(manifest.sources ?? []).map((file) => join(dir, file)),
     ...include.flatMap((path) =>
-      readdirSync(path)
+      readdirSync(path, { recursive: true })
         .filter((file) => file.endsWith('.h'))
         .map((file) => join(path, file)),
     ),
@@ -75,7 +75,7 @@ export function plan(dir) {
     ...commonFlags,
     ...(isCpp ? ['-std=c++17', '-fno-exceptions', '-fno-rtti'] : ['-std=c11', '-D_GNU_SOURCE']),
     ...(manifest.output.endsWith('.node') ? addonFlags : []),
-    ...include.map((path) => `-I${path}`),
+    ...[dir, ...include].map((path) => `-I${path}`),
     ...(manifest.headers && nodeInclude ? [`-isystem${nodeInclude}`] : []),
     ...(process.platform === 'darwin' ? darwinFlags : []),
     ...(manifest.flags ?? []),

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "icrc.h"
+#include "icrc/icrc.h"
 #include "port.h"
 
 namespace dapl {

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "port_memory.h"
-#include "receiver.h"
-#include "region_table.h"
-#include "sender.h"
-#include "udp_socket.h"
+#include "packets/receiver.h"
+#include "tables/region_table.h"
+#include "packets/sender.h"
+#include "socket/udp_socket.h"
 
 namespace dapl {
 

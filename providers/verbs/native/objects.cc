@@ -2,7 +2,7 @@
 // number, or -errno; the others return errno or 0.
 #include <cstring>
 
-#include "backing_store.h"
+#include "memory/backing_store.h"
 #include "instance.h"
 
 namespace {

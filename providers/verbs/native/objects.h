@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "rings.h"
+#include "queues/rings.h"
 
 using rings::Table;
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "library.h"
-#include "verbs_abi.h"
+#include "abi/verbs_abi.h"
 
 #define VERBS_REQUIRED(X)                                                                   \
   X(ibv_get_device_list) X(ibv_free_device_list) X(ibv_get_device_name) X(ibv_open_device)  \

@@ -27,10 +27,10 @@ interface Header {
 }
 
 const HEADERS: readonly Header[] = [
-  { ours: join(native, 'verbs_values.h'), theirs: 'infiniband/verbs.h', exceptions: [] },
-  { ours: join(native, 'verbs_device_abi.h'), theirs: 'infiniband/verbs.h', exceptions: [] },
+  { ours: join(native, 'abi/verbs_values.h'), theirs: 'infiniband/verbs.h', exceptions: [] },
+  { ours: join(native, 'abi/verbs_device_abi.h'), theirs: 'infiniband/verbs.h', exceptions: [] },
   {
-    ours: join(native, 'verbs_abi.h'),
+    ours: join(native, 'abi/verbs_abi.h'),
     theirs: 'infiniband/verbs.h',
     exceptions: [
       'ibv_context_ops.before_mw',
@@ -42,12 +42,12 @@ const HEADERS: readonly Header[] = [
     ],
   },
   {
-    ours: join(native, 'rdmacm_abi.h'),
+    ours: join(native, 'abi/rdmacm_abi.h'),
     theirs: 'rdma/rdma_cma.h',
     exceptions: ['', '.sgid', '.dgid', '.pkey'].map((member) => `rdma_addr.ibaddr${member}`),
   },
   {
-    ours: join(native, 'xrc_abi.h'),
+    ours: join(native, 'abi/xrc_abi.h'),
     theirs: 'infiniband/verbs.h',
     exceptions: [
       'ibv_srq_init_attr_ex.tag_matching',

@@ -5,7 +5,7 @@
 #ifndef VERBS_MORE_H
 #define VERBS_MORE_H
 
-#include "xrc_abi.h"
+#include "abi/xrc_abi.h"
 
 #ifdef __cplusplus
 extern "C" {

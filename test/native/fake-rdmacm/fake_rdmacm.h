@@ -20,7 +20,7 @@
 #ifndef FAKE_RDMACM_H
 #define FAKE_RDMACM_H
 
-#include "rdmacm_abi.h"
+#include "abi/rdmacm_abi.h"
 
 /* What goes wrong, or does not come, while a switch is not 0. */
 enum fake_rdmacm_switch {

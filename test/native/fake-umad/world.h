@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "umad_abi.h"
+#include "abi/umad_abi.h"
 
 namespace fake {
 

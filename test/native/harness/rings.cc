@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "../fake-ibverbs/fake_verbs.h"
-#include "ring_words.h"
-#include "rings.h"
+#include "queues/ring_words.h"
+#include "queues/rings.h"
 
 #define EXPECT(condition)                                                   \
   do {                                                                      \

@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "icrc.h"
-#include "peer_table.h"
+#include "icrc/icrc.h"
+#include "tables/peer_table.h"
 
 namespace {
 

@@ -1,0 +1,24 @@
+// Who owns the UDP socket behind an address of this host.
+#pragma once
+
+#include "socket/udp_socket.h"
+
+namespace dapl {
+
+/// The owner of a destination's socket, which is taken to be the same for a second.
+class SocketOwner {
+ public:
+  bool isUs(const SocketAddress& address);
+
+ private:
+  bool isUs_ = false;
+  /// 0: nothing is known.
+  uint64_t seenMs_ = 0;
+};
+
+/// Whether there is a socket that takes datagrams to the address in this network namespace, and
+/// the effective user of this process opened it, and every other one that might take them. False
+/// where the system does not tell (no /proc), and where user ids are not mapped.
+bool isOwnSocket(const SocketAddress& address);
+
+}  // namespace dapl
