@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { type Cr, type Ep, PspFlags } from 'dapl';
 import { type Claim, group } from './behaviour.js';
-import { CONN_QUAL, meet, refuses, settle } from './peer.js';
+import { CONN_QUAL, meet, refuses, until } from './peer.js';
 import { ask, converse, established, providerPsp, template } from './service-scene.js';
 
 export const listening = group('Listening', (claim) => {
@@ -157,10 +157,14 @@ function reserved(claim: Claim): void {
     const requests: Cr[] = [];
     rsp.requests$.subscribe((event) => requests.push(event.cr));
     ask(peers, CONN_QUAL);
-    await settle(pair);
-    assert.equal(requests.length, 1);
+    await until(
+      pair,
+      () => requests.length > 0,
+      () => 'no request comes',
+    );
     requests[0]?.accept();
     await established(peers);
+    assert.equal(requests.length, 1);
   });
 }
 

@@ -175,11 +175,25 @@ export async function settle(pair: CompliancePair): Promise<void> {
   else await new Promise((resolve) => setTimeout(resolve, 20));
 }
 
-/** As many events wait on the peer's event dispatcher. */
-export async function waiting(pair: CompliancePair, { evd }: Peer, count: number): Promise<void> {
-  for (const end = Date.now() + PATIENCE_MS; evd.query().pending < count; await settle(pair)) {
-    assert.ok(Date.now() < end, `${evd.query().pending} events wait, ${count} are to`);
+/** What is under way comes about, however long a busy machine takes for it. */
+export async function until(
+  pair: CompliancePair,
+  condition: () => boolean,
+  what: () => string,
+): Promise<void> {
+  for (const end = Date.now() + PATIENCE_MS; !condition(); await settle(pair)) {
+    assert.ok(Date.now() < end, what());
   }
+}
+
+/** As many events wait on the peer's event dispatcher. */
+export function waiting(pair: CompliancePair, { evd }: Peer, count: number): Promise<void> {
+  const pending = (): number => evd.query().pending;
+  return until(
+    pair,
+    () => pending() >= count,
+    () => `${pending()} events wait, ${count} are to`,
+  );
 }
 
 /** Nothing more comes. */

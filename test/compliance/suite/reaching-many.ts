@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { DatDto, type DatEvent, RemoteSegment } from 'dapl';
 import { gidFromIp, QpState } from 'dapl/spi';
 import { type Claim, group } from './behaviour.js';
-import { assertSameBytes, ask, fillPattern, meet, refuses, settle, textOf } from './peer.js';
+import { assertSameBytes, ask, fillPattern, meet, refuses, settle, textOf, until } from './peer.js';
 import {
   askReceiver,
   Initiator,
@@ -182,7 +182,11 @@ function living(claim: Claim): void {
       other.domain.registerTarget(target);
       initiator.ep.disconnect('graceful');
       await initiator.expect('DISCONNECTED');
-      await settle(pair);
+      await until(
+        pair,
+        () => acceptor.told(target).length > 1 && other.told(target).length > 0,
+        () => `told: ${acceptor.told(target).join()} / ${other.told(target).join()}`,
+      );
       assert.deepEqual(acceptor.told(target).sort(), ['DISCONNECTED', 'QP_LAST_WQE_REACHED']);
       assert.deepEqual(other.told(target), ['QP_LAST_WQE_REACHED']);
       assert.equal(other.domain.queryTarget(target).state, QpState.ERR);
@@ -220,7 +224,11 @@ function failing(claim: Claim): void {
     stranger.domain.modifyTarget(target, { state: QpState.ERR });
     initiator.send(creator, 'into the void', 1);
     await initiator.expect('dto 1 TRANSPORT', 'BROKEN');
-    await settle(pair);
+    await until(
+      pair,
+      () => [creator, registered].every((receiver) => receiver.told(target).length > 0),
+      () => 'nothing tells of the target',
+    );
     const heard = [creator, registered, stranger].map((receiver) => receiver.told(target));
     const [first] = heard as [string[]];
     assert.equal(first[0], 'QP_LAST_WQE_REACHED');
@@ -256,8 +264,12 @@ function refusing(claim: Claim): void {
     receiver.srq.free();
     initiator.send(receiver, 'nobody', 1);
     await initiator.expect('dto 1 REMOTE_RESPONDER', 'BROKEN');
-    await settle(pair);
-    assert.ok(receiver.told(target).includes('QP_REQ_ERR'));
+    const told = (): string[] => receiver.told(target);
+    await until(
+      pair,
+      () => told().includes('QP_REQ_ERR'),
+      () => `told: ${told().join()}`,
+    );
   });
 
   claim('a region of another receiver is out of reach', async (pair) => {

@@ -4,7 +4,7 @@ import type { Srq } from 'dapl';
 import { AsyncErrorReason, type DatEvent, type Ep, MemPrivileges } from 'dapl';
 import { type Claim, group } from './behaviour.js';
 import type { CompliancePair } from './fixture.js';
-import { join, meet, type Peers, refuses, settle, textOf } from './peer.js';
+import { join, meet, type Peers, refuses, settle, textOf, until } from './peer.js';
 import { PATIENCE_MS } from './patience.js';
 
 interface Scene extends Peers {
@@ -160,7 +160,11 @@ function counting(claim: Claim): void {
     assert.equal(srq.query().lowWatermark, 3);
     for (const byte of [101, 102, 103]) send(here, 0, byte);
     for (let i = 0; i < 3; i++) await passive.next();
-    await settle(pair);
+    await until(
+      pair,
+      () => events.length > 0,
+      () => 'nothing tells of the watermark',
+    );
     assert.equal(events.length, 1);
     const [event] = events;
     assert.ok(event?.type === 'async-error' && event.object === srq);
@@ -169,12 +173,12 @@ function counting(claim: Claim): void {
     srq.setLowWatermark(2);
     send(here, 0, 104);
     await passive.next();
-    await settle(pair);
-    assert.equal(
-      events.length,
-      2,
-      'fewer than that were left already: with the next at the latest',
+    await until(
+      pair,
+      () => events.length > 1,
+      () => 'fewer than that were left already: with the next at the latest',
     );
+    assert.equal(events.length, 2);
     post(here, 5, 6);
     srq.setLowWatermark(1);
     srq.setLowWatermark(0);

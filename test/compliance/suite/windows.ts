@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { CompletionFlags, VaType } from 'dapl';
 import { type Claim, group } from './behaviour.js';
-import { assertAll, expectQuiet, refuses, settle, textOf } from './peer.js';
+import { assertAll, expectQuiet, refuses, settle, textOf, until } from './peer.js';
 import { assertRefused, at, BOTH, bound, type Make, scene, write } from './window-scene.js';
 import { refusingWindows, scopingWindows } from './window-scopes.js';
 
@@ -182,8 +182,11 @@ function endingBinds(claim: Claim, make: Make, kind: string): void {
       rmr.free();
     });
     await bound(here);
-    await settle(pair);
-    assert.equal(lmr.query().boundRmrs, 0);
+    await until(
+      pair,
+      () => lmr.query().boundRmrs === 0,
+      () => `${lmr.query().boundRmrs} windows are bound to it`,
+    );
     lmr.free();
     assert.equal(passive.ep.state, 'CONNECTED');
   });
