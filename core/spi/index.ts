@@ -1,6 +1,6 @@
 /** The plugin SDK (`dapl/spi`): contracts of providers and modules, and what they share. */
 export * from './address.js';
-export * from './clock.js';
+export * from './time/clock.js';
 export * from './cm.js';
 export * from './define-plugin.js';
 export * from './device.js';
@@ -21,7 +21,7 @@ export * from './ring.js';
 export * from './rkey.js';
 export * from './slab.js';
 export * from './spi-error.js';
-export * from './timer-wheel.js';
-export * from './timers.js';
+export * from './time/timer-wheel.js';
+export * from './time/timers.js';
 export * from './tokens.js';
 export * from './xrc.js';

@@ -1,13 +1,13 @@
 /**
  * Injection tokens: what a device's container holds. `Symbol.for`, so that two copies of us agree.
  */
-import type { Clock, ProcessHold, Random, Scheduler } from './clock.js';
+import type { Clock, ProcessHold, Random, Scheduler } from './time/clock.js';
 import type { CmModule } from './cm.js';
 import type { Device } from './device.js';
 import type { Logger } from './logger.js';
 import type { MadModule } from './mad.js';
 import type { PacketPort } from './packet-port.js';
-import type { Timers } from './timers.js';
+import type { Timers } from './time/timers.js';
 import type { XrcModule } from './xrc.js';
 
 declare const TYPE: unique symbol;

@@ -14,7 +14,7 @@ import type { CmOptions } from './cm.js';
 
 export { Cm } from './cm.js';
 export type { CmDependencies, CmOptions } from './cm.js';
-export type { CmCounters } from './cm-counters.js';
+export type { CmCounters } from './common/cm-counters.js';
 
 export const cm = definePlugin(
   { name: 'cm', kind: 'cm', sdkVersion: '1.0', requires: ['mad'], provides: ['cm'] },

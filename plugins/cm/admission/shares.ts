@@ -13,7 +13,7 @@
  * and gets in when its earlier ones have come to something.
  */
 import type { Gid } from '../../../core/spi/index.js';
-import { REQ_REJECTED_US } from '../connection/timing.js';
+import { REQ_REJECTED_US } from '../common/timing.js';
 
 class Holdings {
   total = 0;

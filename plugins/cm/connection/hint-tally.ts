@@ -3,7 +3,7 @@
  * link that is down may come up again: one hint proves nothing. They are believed when three have
  * come, each to another message, over a second at least, and the peer has said nothing in between.
  */
-import { HINTS_NEEDED, HINTS_SPAN_US } from './timing.js';
+import { HINTS_NEEDED, HINTS_SPAN_US } from '../common/timing.js';
 
 export type Hint =
   /** The first one to the message sent last: that message is repeated soon. */

@@ -7,12 +7,12 @@ import type {
   CmRequest,
   Gid,
 } from '../../../core/spi/index.js';
-import { checkParameters, checkPrivateData, checkRange } from '../checks.js';
+import { checkParameters, checkPrivateData, checkRange } from '../common/checks.js';
 import type { PassiveConnection } from './passive.js';
 import { checkConnectable } from './qp-control.js';
 import type { ReqContents } from '../messages/req-check.js';
-import { checkAnswerer } from '../transport.js';
-import type { CmTransport } from '../transport.js';
+import { checkAnswerer } from '../common/transport.js';
+import type { CmTransport } from '../common/transport.js';
 import { REJECT_INFO_LENGTH } from '../wire/rej.js';
 
 export class Request implements CmRequest {

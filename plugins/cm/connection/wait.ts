@@ -4,8 +4,8 @@
  */
 import { TimerEntry } from '../../../core/spi/index.js';
 import { HintTally } from './hint-tally.js';
-import { DREQ_RETRIES, retryWaitUs } from './timing.js';
-import type { RetryPolicy } from './timing.js';
+import { DREQ_RETRIES, retryWaitUs } from '../common/timing.js';
+import type { RetryPolicy } from '../common/timing.js';
 
 export interface Waiter {
   onWaitOver(): void;

@@ -11,7 +11,7 @@ import {
   offersOf,
 } from '../../../core/spi/index.js';
 import type { MadAddress, PeerTerms } from '../../../core/spi/index.js';
-import { transportOf } from '../transport.js';
+import { transportOf } from '../common/transport.js';
 import type { CmReq } from '../wire/req.js';
 
 /** What is agreed on for one connection; nothing of it with a peer of another make. */

@@ -4,7 +4,7 @@
  * would be a second request, by somebody who may be gone already. (Linux makes one of it.)
  */
 import type { Gid } from '../../../core/spi/index.js';
-import type { TransactionId } from './transaction-id.js';
+import type { TransactionId } from '../common/transaction-id.js';
 import type { CmRej } from '../wire/rej.js';
 
 /** What a copy has in common with the REQ: another id or transaction is another request. */

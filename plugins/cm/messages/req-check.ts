@@ -6,8 +6,8 @@ import { DEFAULT_PKEY, PATH_MTU_BYTES, gidEquals } from '../../../core/spi/index
 import type { Device, Gid } from '../../../core/spi/index.js';
 import { cmaContentsOf } from './cma-contents.js';
 import type { CmaContents } from './cma-contents.js';
-import { transportOf } from '../transport.js';
-import type { CmTransport } from '../transport.js';
+import { transportOf } from '../common/transport.js';
+import type { CmTransport } from '../common/transport.js';
 import { REJECT_REASON } from '../wire/reject-reason.js';
 import type { CmReq } from '../wire/req.js';
 

@@ -1,16 +1,16 @@
 /** Our REQ. The fields that RoCE does not use are as Linux has them (wire facts 4.2). */
 import { CmPrivateData, DEFAULT_PKEY, PATH_MTU_BYTES } from '../../../core/spi/index.js';
 import type { CmConnectOptions, DeviceAttributes, Gid } from '../../../core/spi/index.js';
-import { checkPrivateData } from '../checks.js';
+import { checkPrivateData } from '../common/checks.js';
 import { cmaHeaderOf } from './cma-contents.js';
 import {
   DEFAULT_ACK_TIMEOUT,
   LOCAL_CM_RESPONSE_TIMEOUT,
   MAX_CM_RETRIES,
   REMOTE_CM_RESPONSE_TIMEOUT,
-} from '../connection/timing.js';
+} from '../common/timing.js';
 import { joinCmaPrivateData } from '../wire/cma-header.js';
-import { transportFields, transportOfAsker } from '../transport.js';
+import { transportFields, transportOfAsker } from '../common/transport.js';
 import { ROCE_LID, reqCodec } from '../wire/req.js';
 import type { CmReq } from '../wire/req.js';
 import { isCmaServiceId } from '../wire/service-id.js';

@@ -6,13 +6,13 @@ import type {
   CmResolveRequest,
   Gid,
 } from '../../../core/spi/index.js';
-import { checkPrivateData, checkRange } from '../checks.js';
+import { checkPrivateData, checkRange } from '../common/checks.js';
 import type { CmaContents } from '../messages/cma-contents.js';
 import type { CmPath, ConnectionServices } from '../connection/connection.js';
-import type { TransactionId } from '../messages/transaction-id.js';
+import type { TransactionId } from '../common/transaction-id.js';
 import { sidrTransition } from './states.js';
 import type { SidrAction, SidrInput, SidrState } from './states.js';
-import { SIDR_ANSWERED_US, SIDR_UNANSWERED_US } from '../connection/timing.js';
+import { SIDR_ANSWERED_US, SIDR_UNANSWERED_US } from '../common/timing.js';
 import { SIDR_STATUS } from '../wire/sidr-rep.js';
 import type { CmSidrRep } from '../wire/sidr-rep.js';
 import type { CmSidrReq } from '../wire/sidr-req.js';

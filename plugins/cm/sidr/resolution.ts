@@ -1,14 +1,14 @@
 /** Asking for the queue pair of a datagram service: SIDR_REQ, and the wait for SIDR_REP. */
 import { CmPrivateData, DEFAULT_PKEY, Timer, gidEquals } from '../../../core/spi/index.js';
 import type { CmResolution, CmResolveOptions, Gid } from '../../../core/spi/index.js';
-import { checkPrivateData } from '../checks.js';
+import { checkPrivateData } from '../common/checks.js';
 import { cmaHeaderOf } from '../messages/cma-contents.js';
 import type { CmPath, ConnectionServices } from '../connection/connection.js';
 import { HintTally } from '../connection/hint-tally.js';
-import type { TransactionId } from '../messages/transaction-id.js';
+import type { TransactionId } from '../common/transaction-id.js';
 import { sidrTransition } from './states.js';
 import type { SidrAction, SidrInput, SidrState } from './states.js';
-import { HINTED_REPEAT_US, REQ_RETRIES, retryWaitUs } from '../connection/timing.js';
+import { HINTED_REPEAT_US, REQ_RETRIES, retryWaitUs } from '../common/timing.js';
 import { joinCmaPrivateData } from '../wire/cma-header.js';
 import { isCmaServiceId } from '../wire/service-id.js';
 import { SIDR_STATUS } from '../wire/sidr-rep.js';

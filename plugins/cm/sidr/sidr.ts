@@ -5,11 +5,11 @@
 import { DEFAULT_PKEY, gidEquals } from '../../../core/spi/index.js';
 import type { CmResolution, CmResolveOptions, Device, Gid } from '../../../core/spi/index.js';
 import type { Admission } from '../admission/admission.js';
-import type { CmCounters } from '../cm-counters.js';
+import type { CmCounters } from '../common/cm-counters.js';
 import { cmaContentsOf } from '../messages/cma-contents.js';
 import type { CmPath, ConnectionServices } from '../connection/connection.js';
 import type { Listeners } from '../admission/listeners.js';
-import type { Origin } from '../origin.js';
+import type { Origin } from '../common/origin.js';
 import { Shares } from '../admission/shares.js';
 import { SidrInquiry, sidrRepOf } from './inquiry.js';
 import type { SidrInquiryInit } from './inquiry.js';

@@ -1,7 +1,7 @@
 /** The passive side: the consumer's answer to a request; queue pair to RTR, REP; by RTU, to RTS. */
 import { CmPrivateData, SpiError } from '../../../core/spi/index.js';
 import type { CmAcceptOptions, CmEvent } from '../../../core/spi/index.js';
-import { checkParameters, checkPrivateData } from '../../../plugins/cm/checks.js';
+import { checkParameters, checkPrivateData } from '../../../plugins/cm/common/checks.js';
 import { checkConnectable, QpControl } from '../../../plugins/cm/connection/qp-control.js';
 import type { QpPlan } from '../../../plugins/cm/connection/qp-control.js';
 import type { IdDescription } from './calls.js';

@@ -7,7 +7,7 @@ import type {
   CmRequest,
   Gid,
 } from '../../../core/spi/index.js';
-import { checkPrivateData, checkRange } from '../../../plugins/cm/checks.js';
+import { checkPrivateData, checkRange } from '../../../plugins/cm/common/checks.js';
 import { REJECT_REASON, rejectReasonName } from '../../../plugins/cm/wire/reject-reason.js';
 import { REJECT_INFO_LENGTH } from '../../../plugins/cm/wire/rej.js';
 import type { CmNativeEvent } from './channel.js';

@@ -7,7 +7,7 @@ import {
   type RetryPolicy,
   repRetries,
   retryWaitUs,
-} from '../../../plugins/cm/connection/timing.js';
+} from '../../../plugins/cm/common/timing.js';
 import { CmPair, type Side, typesOf } from '../../support/cm-pair.js';
 
 /** When nothing is heard any more: after the wait that follows the last repetition. */

@@ -13,7 +13,7 @@ import {
 } from '../../../plugins/cm/connection/states.js';
 import type { CmInput, CmRole, CmState } from '../../../plugins/cm/connection/states.js';
 import type { Connection } from '../../../plugins/cm/connection/connection.js';
-import { TURNS_PER_PEER } from '../../../plugins/cm/connection/timing.js';
+import { TURNS_PER_PEER } from '../../../plugins/cm/common/timing.js';
 import type { TurnTaker, Turns } from '../../../plugins/cm/connection/turns.js';
 import { CmPair } from '../../support/cm-pair.js';
 import type { Side } from '../../support/cm-pair.js';

@@ -1,6 +1,6 @@
 // Many requests to one peer: as many as it can answer are under way, the others wait.
 import assert from 'node:assert/strict';
-import { ATTEMPTS_OF_A_TURN, TURNS_PER_PEER } from '../../../plugins/cm/connection/timing.js';
+import { ATTEMPTS_OF_A_TURN, TURNS_PER_PEER } from '../../../plugins/cm/common/timing.js';
 import { Turns } from '../../../plugins/cm/connection/turns.js';
 import type { TurnTaker } from '../../../plugins/cm/connection/turns.js';
 import { CmPair, typesOf } from '../../support/cm-pair.js';

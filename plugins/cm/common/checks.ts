@@ -1,6 +1,6 @@
 /** What the consumer passes in, checked with a sentence that names value and limit. */
-import { PATH_MTU_BYTES, SpiError } from '../../core/spi/index.js';
-import type { CmConnectOptions, CmParameters, CmResolveOptions } from '../../core/spi/index.js';
+import { PATH_MTU_BYTES, SpiError } from '../../../core/spi/index.js';
+import type { CmConnectOptions, CmParameters, CmResolveOptions } from '../../../core/spi/index.js';
 
 export function checkPrivateData(message: string, data: Uint8Array, limitBytes: number): void {
   if (data.length <= limitBytes) return;
