@@ -5,10 +5,10 @@
  */
 import type { Scheduler } from '../spi/index.js';
 import { type ArmController, Want } from './queue/arm-controller.js';
-import { EVD_CONFIGURATIONS, type EvdConfiguration, type EvdTaker } from './evd-states.js';
+import { EVD_CONFIGURATIONS, type EvdConfiguration, type EvdTaker } from './common/evd-states.js';
 import type { EventSink } from './queue/event-sink.js';
 import type { EventStore } from './queue/event-store.js';
-import { Notice } from './upcall/notice.js';
+import { Notice } from './queue/notice.js';
 import type { UpcallRunner } from './upcall/runner.js';
 import type { Waiting } from './queue/waiter.js';
 

@@ -1,11 +1,11 @@
 /** What goes wrong with an event dispatcher, as asynchronous errors that name it: a table. */
-import type { EventSubject } from './event-objects.js';
+import type { EventSubject } from './events/event-objects.js';
 import {
   type AsyncErrorEvent,
   type AsyncErrorNumber,
   AsyncErrorReason,
   DatEventNumber,
-} from './event.js';
+} from './events/event.js';
 
 interface EvdErrorRow {
   readonly number: AsyncErrorNumber;

@@ -2,9 +2,9 @@
 import { DatError, spiCall } from '../errors/index.js';
 import { AsyncEventType, type CompletionQueue, nameOf } from '../spi/index.js';
 import { ArmController } from './queue/arm-controller.js';
-import { Counters } from './counters.js';
+import { Counters } from './common/counters.js';
 import { Dispatcher } from './dispatcher.js';
-import type { DatEvent, PostedEvent } from './event.js';
+import type { DatEvent, PostedEvent } from './events/event.js';
 import { type EventPlace, EventStore } from './queue/event-store.js';
 import { checkQlen, checkStreams } from './evd-checks.js';
 import { EVD_COUNTER, EVD_COUNTERS, type EvdCounterName } from './evd-counters.js';
@@ -15,10 +15,10 @@ import {
   EVD_CONFIGURATIONS,
   type EvdConfiguration,
   EvdFlags,
-} from './evd-states.js';
+} from './common/evd-states.js';
 import type { UpcallOwner } from './upcall/upcall.js';
 import { UpcallRunner } from './upcall/runner.js';
-import { unhandled } from './unhandled.js';
+import { unhandled } from './common/unhandled.js';
 
 /** Other EVDs that a poll looks at when it has found nothing, of as many as there are. */
 const SOURCES_A_POLL = 16;

@@ -1,17 +1,9 @@
 /** What an EVD needs from the interface adapter that it belongs to. */
-import type {
-  Clock,
-  Device,
-  DeviceAttributes,
-  ProcessHold,
-  Logger,
-  PollingMode,
-  Scheduler,
-  Timers,
-} from '../spi/index.js';
+import type { Device, DeviceAttributes, PollingMode } from '../spi/index.js';
 import type { Cno } from './cno/cno.js';
+import type { CnoHost } from './cno/host.js';
 import type { CompletionOwners } from './queue/completion-owner.js';
-import type { AsyncErrorEvent } from './event.js';
+import type { AsyncErrorEvent } from './events/event.js';
 import type { NotifyHandler, Upcall, UpcallHandler } from './upcall/upcall.js';
 import type { PendingChoice, UpcallPolicy } from './upcall/policy.js';
 
@@ -20,25 +12,13 @@ export interface EvdDevice extends Pick<Device, 'createCompletionQueue' | 'progr
   readonly attributes: Pick<DeviceAttributes, 'maxCompletionQueueEntries' | 'reportsSolicited'>;
 }
 
-export interface EvdHost {
+export interface EvdHost extends CnoHost {
   readonly device: EvdDevice;
-  readonly clock: Clock;
-  readonly timers: Timers;
-  readonly scheduler: Scheduler;
-  readonly processHold: ProcessHold;
-  readonly logger: Logger;
   readonly owners: CompletionOwners;
   /** Puts an event on the IA's asynchronous EVD. */
   reportAsync(event: AsyncErrorEvent): void;
-  /**
-   * The same of an error in the consumer's own code (`event.cause`): an unhandled error when
-   * nothing listens there.
-   */
-  reportFailure(event: AsyncErrorEvent): void;
   /** An EVD of this host has been freed: nothing needs to hold it any more. */
   onEvdFreed(evd: object): void;
-  /** The same of a CNO. */
-  onCnoFreed(cno: object): void;
 }
 
 /** Policy and handler at creation; both may come later (`modifyUpcall`). */

@@ -1,28 +1,25 @@
 /** Taking events off an EVD by asking: dequeue, wait, iterate. */
 import { type PollingMode, Timer } from '../spi/index.js';
 
-import { traceCall } from './api-trace.js';
+import { traceCall } from './common/api-trace.js';
 import { BatchIterator } from './queue/batch-iterator.js';
-import { type DatEvent } from './event.js';
+import { type DatEvent } from './events/event.js';
 import { EventBatch } from './queue/event-batch.js';
 
 import {
   checkInteger,
   checkOptions,
   checkParameter,
-  checkPolling,
   checkTaker,
   checkThreshold,
   checkTimeout,
-  freedWhileWaiting,
-  invalidHandle,
-  unwaitableError,
-} from './evd-checks.js';
+} from './common/checks.js';
+import { checkPolling, freedWhileWaiting, invalidHandle, unwaitableError } from './evd-checks.js';
 import { EVD_COUNTER, type EvdCounterValues } from './evd-counters.js';
 import { EvdFeed } from './evd-feed.js';
 import type { WaitOptions, WaitResult } from './evd-host.js';
 
-import { EVD_SUBSTATES, type EvdWaiting } from './evd-states.js';
+import { EVD_SUBSTATES, type EvdWaiting } from './common/evd-states.js';
 import {
   Waiter,
   type WaiterInit,

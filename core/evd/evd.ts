@@ -3,25 +3,22 @@ import { DatError, spiCall } from '../errors/index.js';
 
 import { eventStream, type EventStream } from '../stream/event-stream.js';
 
-import { DatEventNumber } from './event.js';
+import { DatEventNumber } from './events/event.js';
 
 import type { Cno } from './cno/cno.js';
 import { checkCno } from './cno/parameter.js';
 import type { EventSink, EventSource } from './queue/event-sink.js';
+import { checkInteger, checkOptions, checkParameter, checkTaker } from './common/checks.js';
 import {
   checkEvdOptions,
-  checkInteger,
   checkNotAwaited,
-  checkOptions,
-  checkParameter,
   checkPending,
-  checkTaker,
   checkUpcall,
   invalidHandle,
 } from './evd-checks.js';
 import { EvdPull } from './evd-pull.js';
 import type { EvdHost, EvdOptions, ModifyUpcallOptions } from './evd-host.js';
-import { EVD_CONFIGURATIONS, EVD_SUBSTATES, EvdFlags, type EvdTaker } from './evd-states.js';
+import { EVD_CONFIGURATIONS, EVD_SUBSTATES, EvdFlags, type EvdTaker } from './common/evd-states.js';
 import {
   type NotifyHandler,
   Upcall,

@@ -1,19 +1,25 @@
 /** Event dispatchers, events, upcalls. */
+import './own-objects.js';
 export { Cno, type CnoOptions } from './cno/cno.js';
 export {
   type CompletionOwner,
   CompletionOwners,
   type CompletionView,
 } from './queue/completion-owner.js';
-export { CONNECTION_CAUSES, type ConnectionCause } from './connection-causes.js';
-export { Counters, readCounters } from './counters.js';
-export { DatDto, DatDtoStatus, dtoEventNumber, dtoOf, dtoStatusOf } from './dto-status.js';
-export * from './event.js';
+export { CONNECTION_CAUSES, type ConnectionCause } from './events/connection-causes.js';
+export { Counters, readCounters } from './common/counters.js';
+export { DatDto, DatDtoStatus, dtoEventNumber, dtoOf, dtoStatusOf } from './events/dto-status.js';
+export * from './events/event.js';
 export { EventBatch } from './queue/event-batch.js';
 export { Evd } from './evd.js';
 export type { OverrunListener } from './evd-feed.js';
 export type { EvdHost, EvdCreateOptions, EvdOptions } from './evd-host.js';
-export { EVD_STREAM_MERGING, type EvdConfiguration, EvdFlags, EvdState } from './evd-states.js';
+export {
+  EVD_STREAM_MERGING,
+  type EvdConfiguration,
+  EvdFlags,
+  EvdState,
+} from './common/evd-states.js';
 export { Upcall, currentUpcall } from './upcall/upcall.js';
 export { UPCALL_SAME, UpcallPolicy } from './upcall/policy.js';
-export { unhandled } from './unhandled.js';
+export { unhandled } from './common/unhandled.js';

@@ -1,4 +1,5 @@
 /** What consumers see of event dispatchers. */
+import './own-objects.js';
 export {
   Cno,
   type CnoAgent,
@@ -8,9 +9,9 @@ export {
 } from './cno/cno.js';
 export type { CnoHandle } from './cno/handle.js';
 export { CNO_STATES, type CnoInput, type CnoState } from './cno/states.js';
-export { CONNECTION_CAUSES, type ConnectionCause } from './connection-causes.js';
-export { DatDto, DatDtoStatus } from './dto-status.js';
-export * from './event.js';
+export { CONNECTION_CAUSES, type ConnectionCause } from './events/connection-causes.js';
+export { DatDto, DatDtoStatus } from './events/dto-status.js';
+export * from './events/event.js';
 export { EventBatch } from './queue/event-batch.js';
 export { Evd, type EvdParam } from './evd.js';
 export type { EvdCreateOptions, ModifyUpcallOptions, WaitOptions, WaitResult } from './evd-host.js';
@@ -21,7 +22,7 @@ export {
   EvdFlags,
   EvdState,
   type EvdTaker,
-} from './evd-states.js';
+} from './common/evd-states.js';
 export { type NotifyHandler, Upcall, type UpcallHandler } from './upcall/upcall.js';
 export { type PendingChoice, UPCALL_SAME, UpcallPolicy } from './upcall/policy.js';
 export { type EvdCounterValues } from './evd-counters.js';

@@ -1,12 +1,12 @@
 /** The events of an EVD, and the notifications of a CNO, as Observables. */
 import { Observable } from 'rxjs';
-import type { DatEvent } from '../evd/event.js';
-import type { Evd } from '../evd/evd.js';
+import type { DatEvent } from '../evd/events/event.js';
+import type { EventNotifier } from '../evd/events/event-objects.js';
 import type { EventSource } from '../evd/queue/event-sink.js';
 
 export type EventStream = Observable<DatEvent>;
 /** The EVD is a hint: see `Cno.wait`. */
-export type NotificationStream = Observable<Evd | undefined>;
+export type NotificationStream = Observable<EventNotifier | undefined>;
 
 /**
  * A cold Observable that takes the events while it is subscribed: one subscriber at a time, a

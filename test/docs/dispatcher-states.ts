@@ -1,10 +1,10 @@
-/** Event dispatchers: core/evd/evd-states.ts and upcall/policy.ts. */
+/** Event dispatchers: core/evd/common/evd-states.ts and upcall/policy.ts. */
 import {
   EVD_CONFIGURATIONS,
   EVD_SUBSTATES,
   EVD_TAKERS,
   type EvdTaker,
-} from '../../core/evd/evd-states.js';
+} from '../../core/evd/common/evd-states.js';
 import { UPCALL_POLICIES } from '../../core/evd/upcall/policy.js';
 import { type Arrow, code, diagram, table } from './markdown.js';
 

@@ -9,7 +9,7 @@ import type { Srq } from '../srq/srq.js';
 import type { XrcDomain } from '../xrc/domain.js';
 import type { XrcSrq } from '../xrc/srq.js';
 
-declare module '../../evd/event-objects.js' {
+declare module '../../evd/events/event-objects.js' {
   interface EventObjects {
     readonly ia: Ia;
     readonly ep: Ep;

@@ -1,8 +1,8 @@
 /** What is wrong with a call on a CNO, as DatError. */
 import { DatError } from '../../errors/index.js';
 import type { Cno } from './cno.js';
-import { type AsyncErrorEvent, AsyncErrorReason, DatEventNumber } from '../event.js';
-import { checkParameter } from '../evd-checks.js';
+import { type AsyncErrorEvent, AsyncErrorReason, DatEventNumber } from '../events/event.js';
+import { checkParameter } from '../common/checks.js';
 
 export function freedCno(operation: string): DatError {
   return new DatError('DAT_INVALID_HANDLE', {

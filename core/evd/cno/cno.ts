@@ -4,14 +4,14 @@
  * consumer finds by dequeueing from all EVDs of the CNO.
  */
 import { eventStream, type NotificationStream } from '../../stream/event-stream.js';
-import { traceCall } from '../api-trace.js';
+import { traceCall } from '../common/api-trace.js';
 import { agentFailed, checkAgent, cnoInUse, cnoTimeout, deadCno, freedCno } from './checks.js';
 import { CnoHandle } from './handle.js';
 import { CNO_STATES, type CnoInput, type CnoState } from './states.js';
 import type { EventSink, EventSource } from '../queue/event-sink.js';
-import type { Evd } from '../evd.js';
-import { checkOptions, checkParameter, checkSubscriber, checkTimeout } from '../evd-checks.js';
-import type { EvdHost } from '../evd-host.js';
+import type { EventNotifier as Evd } from '../events/event-objects.js';
+import { checkOptions, checkParameter, checkSubscriber, checkTimeout } from '../common/checks.js';
+import type { CnoHost } from './host.js';
 import { Waiter, interruptedError } from '../queue/waiter.js';
 
 /**
@@ -58,7 +58,7 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
 
   /** @internal */
   constructor(
-    private readonly host: EvdHost,
+    private readonly host: CnoHost,
     options: CnoOptions & { readonly id: number },
   ) {
     const { agent = null } = options;
@@ -208,7 +208,7 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
   }
 
   /** @internal */
-  belongsTo(host: EvdHost): boolean {
+  belongsTo(host: CnoHost): boolean {
     return this.host === host;
   }
 

@@ -4,7 +4,7 @@
  */
 import { EventEmitter } from 'node:events';
 import type { ProcessHold } from '../../spi/index.js';
-import type { Evd } from '../evd.js';
+import type { EventNotifier as Evd } from '../events/event-objects.js';
 
 /** The CNO's side of its handle. */
 export interface HandleSource {

@@ -1,10 +1,10 @@
 /** A CNO as a parameter. */
 import { DatError, show } from '../../errors/index.js';
 import { Cno } from './cno.js';
-import type { EvdHost } from '../evd-host.js';
+import type { CnoHost } from './host.js';
 
 /** @throws DatError DAT_INVALID_HANDLE unless null or a live CNO of the adapter */
-export function checkCno(operation: string, cno: unknown, host: EvdHost): void {
+export function checkCno(operation: string, cno: unknown, host: CnoHost): void {
   if (cno === null) return;
   const refuse = (message: string): DatError => {
     const subtype = 'DAT_INVALID_HANDLE_CNO';

@@ -4,9 +4,9 @@
  */
 import { CQE, type CompletionQueue, WcFlags, WcStatus } from '../../spi/index.js';
 import type { CompletionOwners } from './completion-owner.js';
-import type { DatEvent } from '../event.js';
+import type { DatEvent } from '../events/event.js';
 import type { EventBatch } from './event-batch.js';
-import { Notice } from '../upcall/notice.js';
+import { Notice } from './notice.js';
 
 export class CompletionCursor {
   /** Number of the next completion to take. */

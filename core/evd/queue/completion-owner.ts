@@ -4,7 +4,7 @@
  */
 import { DatError } from '../../errors/index.js';
 import { CQE } from '../../spi/index.js';
-import type { DatEvent } from '../event.js';
+import type { DatEvent } from '../events/event.js';
 import type { EventBatch } from './event-batch.js';
 
 /**

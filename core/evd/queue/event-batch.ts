@@ -4,10 +4,10 @@
  */
 import { WcFlags, WcStatus } from '../../spi/index.js';
 import { CQE } from '../../spi/index.js';
-import { DatDto, dtoEventNumber, dtoOf, dtoStatusOf } from '../dto-status.js';
-import type { DatEvent } from '../event.js';
-import type { EventEndpoint } from '../event-objects.js';
-import { checkInteger } from '../evd-checks.js';
+import { DatDto, dtoEventNumber, dtoOf, dtoStatusOf } from '../events/dto-status.js';
+import type { DatEvent } from '../events/event.js';
+import type { EventEndpoint } from '../events/event-objects.js';
+import { checkInteger } from '../common/checks.js';
 
 const MAX_CAPACITY = 2 ** 20;
 

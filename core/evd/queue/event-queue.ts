@@ -4,7 +4,7 @@
  * front of. Places never decrease along the queue, since the poster scans the completion queue
  * first.
  */
-import type { PostedEvent } from '../event.js';
+import type { PostedEvent } from '../events/event.js';
 
 export class EventQueue {
   private events: (PostedEvent | undefined)[];

@@ -1,5 +1,5 @@
 /** Push consumption without a stream library: core/stream makes an Observable of it. */
-import type { DatEvent } from '../event.js';
+import type { DatEvent } from '../events/event.js';
 
 export interface EventSink<T = DatEvent> {
   /** One event; called from the pump, never from inside a call of the consumer. */

@@ -5,10 +5,10 @@
 import type { CompletionQueue } from '../../spi/index.js';
 import { CompletionCursor } from './completion-cursor.js';
 import type { CompletionOwners } from './completion-owner.js';
-import type { DatEvent, PostedEvent } from '../event.js';
+import type { DatEvent, PostedEvent } from '../events/event.js';
 import type { EventBatch } from './event-batch.js';
 import { EventQueue } from './event-queue.js';
-import { Notice } from '../upcall/notice.js';
+import { Notice } from './notice.js';
 
 /**
  * Where a posted event stands on an EVD with completions. `behind`: behind all completions that are

@@ -3,7 +3,7 @@
  * that is left has not looked at can go back to the EVD, whichever way it was read: by index (as
  * `mergeAll` does), by iterator, or by the methods of arrays.
  */
-import type { DatEvent } from '../event.js';
+import type { DatEvent } from '../events/event.js';
 
 /** Where the rest of a batch goes back to. */
 export interface BatchSource {

@@ -1,5 +1,5 @@
 /** Carries out what the gate allows: hands events to the handler and watches it end. */
-import type { DatEvent } from '../event.js';
+import type { DatEvent } from '../events/event.js';
 import type { EventStore } from '../queue/event-store.js';
 import {
   type NotifyHandler,

@@ -1,5 +1,5 @@
 /** The consumer's side of an upcall. */
-import type { DatEvent } from '../event.js';
+import type { DatEvent } from '../events/event.js';
 import type { UpcallToken } from './gate.js';
 import { UPCALL_SAME } from './policy.js';
 

@@ -14,7 +14,12 @@ import type { Origin } from '../common/origin.js';
 import type { CommEstListener, QpControl } from './qp-control.js';
 import type { RejectedRequests } from '../messages/rejected-requests.js';
 import { guidInfo, rejOf } from '../messages/rej.js';
-import { ATTEMPTS_OF_A_TURN, DREQ_RETRIES, HINTED_REPEAT_US, timewaitUs } from '../common/timing.js';
+import {
+  ATTEMPTS_OF_A_TURN,
+  DREQ_RETRIES,
+  HINTED_REPEAT_US,
+  timewaitUs,
+} from '../common/timing.js';
 import type { RetryPolicy } from '../common/timing.js';
 import type { TransactionId } from '../common/transaction-id.js';
 import type { TurnTaker, Turns } from './turns.js';

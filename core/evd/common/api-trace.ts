@@ -1,7 +1,7 @@
 /** API tracing: one line a call, written like the call, with symbolic values. */
 
-import { show } from '../errors/index.js';
-import type { Logger } from '../spi/index.js';
+import { show } from '../../errors/index.js';
+import type { Logger } from '../../spi/index.js';
 
 /**
  * Logs `evd.modifyUpcall(evd=7, policy=ONE)` at debug level. Ask `logger.isDebugEnabled()` first:

@@ -2,7 +2,7 @@
  * DTO completion statuses and operations, and how work completions map to them (DAT facts 3.2,
  * 3.3).
  */
-import { WcFlags, WcOpcode, WcStatus } from '../spi/index.js';
+import { WcFlags, WcOpcode, WcStatus } from '../../spi/index.js';
 import { DatEventNumber, type DtoCompletionEvent } from './event.js';
 
 type DtoEventNumber = DtoCompletionEvent['number'];

@@ -1,5 +1,5 @@
 /** The states of an event dispatcher as data (DAT facts 1.2, 2.3). */
-import type { DatSubtype } from '../errors/index.js';
+import type { DatSubtype } from '../../errors/index.js';
 
 /** DAT_EVD_FLAGS: the streams that feed an EVD (bit set). */
 export const EvdFlags = {

@@ -1,16 +1,12 @@
 /**
  * The DAT objects that events name. An event holds the object itself, never a handle. Their classes
- * stand above the event dispatchers, so the dispatchers know them by these names alone, and
- * core/dat says what they are.
+ * stand above the events, which know them by these names alone; core/evd and core/dat say what they
+ * are.
  */
-import type { Cno } from './cno/cno.js';
-import type { EvdFeed } from './evd-feed.js';
 
-/** Filled in by core/dat, by declaration merging. */
-export interface EventObjects {
-  readonly evd: EvdFeed;
-  readonly cno: Cno;
-}
+/** Filled in by core/evd and core/dat, by declaration merging. */
+// eslint-disable-next-line @typescript-eslint/no-empty-object-type -- merged into from above
+export interface EventObjects {}
 
 export type EventEndpoint = EventObjects['ep'];
 /** Endpoints for datagrams: they have no connection, hence a type of their own. */
@@ -20,5 +16,7 @@ export type EventConnectionRequest = EventObjects['cr'];
 export type EventXrcDomain = EventObjects['xrcDomain'];
 export type EventXrcSrq = EventObjects['xrcSrq'];
 export type EventMemoryWindow = EventObjects['rmr'];
+/** An event dispatcher, as a CNO names the one that has notified it. */
+export type EventNotifier = EventObjects['notifier'];
 /** What an asynchronous error is about. */
 export type EventSubject = EventObjects['ia' | 'ep' | 'udEp' | 'srq' | 'evd' | 'cno'];

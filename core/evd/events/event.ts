@@ -1,5 +1,5 @@
 /** Events as a consumer gets them: DAT's numbers, readonly, one union (DAT facts 3.1). */
-import type { AsyncEventType } from '../spi/index.js';
+import type { AsyncEventType } from '../../spi/index.js';
 import type { ConnectionCause } from './connection-causes.js';
 import type { DatDto, DatDtoStatus } from './dto-status.js';
 import type {

@@ -1,0 +1,18 @@
+/** What a CNO needs from the interface adapter that it belongs to. */
+import type { Clock, Logger, ProcessHold, Scheduler, Timers } from '../../spi/index.js';
+import type { AsyncErrorEvent } from '../events/event.js';
+
+export interface CnoHost {
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly scheduler: Scheduler;
+  readonly processHold: ProcessHold;
+  readonly logger: Logger;
+  /**
+   * Puts an error in the consumer's own code (`event.cause`) on the IA's asynchronous EVD: an
+   * unhandled error when nothing listens there.
+   */
+  reportFailure(event: AsyncErrorEvent): void;
+  /** A CNO of this host has been freed: nothing needs to hold it any more. */
+  onCnoFreed(cno: object): void;
+}

@@ -1,0 +1,12 @@
+/** What the event dispatchers' own objects are that events name. */
+import type { Cno } from './cno/cno.js';
+import type { Evd } from './evd.js';
+import type { EvdFeed } from './evd-feed.js';
+
+declare module './events/event-objects.js' {
+  interface EventObjects {
+    readonly evd: EvdFeed;
+    readonly notifier: Evd;
+    readonly cno: Cno;
+  }
+}
