@@ -30,15 +30,15 @@ import type {
   XrcDomainHandle,
 } from '../../core/spi/index.js';
 import { MAX_CQ_ENTRIES, SoftCompletionQueue } from './completions/completion-queue.js';
-import type { HcaCounters } from './counters.js';
+import type { HcaCounters } from './common/counters.js';
 import type { Hca } from './hca.js';
 import { Domain } from './memory/memory.js';
 import { checkCompletionQueue, checkDomain, checkSharedReceives } from './object-checks.js';
-import { MAX_MESSAGE_BYTES } from './parameters.js';
-import { QUEUE_PAIR_CLASSES } from './queue-pair/queue-pair-classes.js';
-import type { QueuePairClass } from './queue-pair/queue-pair-classes.js';
+import { MAX_MESSAGE_BYTES } from './common/parameters.js';
+import { QUEUE_PAIR_CLASSES } from './queue-pair-classes.js';
+import type { QueuePairClass } from './queue-pair-classes.js';
 import { SoftSharedReceiveQueue } from './srq/shared-receive-queue.js';
-import { SoftXrcDomain, checkXrcDomain } from './xrc/domain.js';
+import { SoftXrcDomain, checkXrcDomain } from './srq/xrc-domain.js';
 
 /** Local CA ACK delay 2^15 * 4.096 us, as rxe says of itself: an event loop may be busy so long. */
 const LOCAL_ACK_DELAY = 15;

@@ -17,8 +17,8 @@ import type {
 } from '../../core/spi/index.js';
 import { HcaDevice } from './device.js';
 import { Hca } from './hca.js';
-import { defaultParameters } from './parameters.js';
-import type { HcaParameters } from './parameters.js';
+import { defaultParameters } from './common/parameters.js';
+import type { HcaParameters } from './common/parameters.js';
 
 /** Bursts taken in per pump, so that handlers and the event loop get their turn under load. */
 const MAX_ROUNDS = 16;

@@ -2,10 +2,10 @@
  * The software HCA (`dapl/providers/hca`): for whoever writes a provider of their own over a packet
  * port. softroce and mock are two of those.
  */
-export { DROP_REASONS } from './counters.js';
-export type { DropReason, HcaCounters } from './counters.js';
+export { DROP_REASONS } from './common/counters.js';
+export type { DropReason, HcaCounters } from './common/counters.js';
 export { HcaDevice } from './device.js';
 export { HcaDriver } from './driver.js';
 export type { HcaDriverOptions } from './driver.js';
-export { defaultParameters } from './parameters.js';
-export type { HcaParameters } from './parameters.js';
+export { defaultParameters } from './common/parameters.js';
+export type { HcaParameters } from './common/parameters.js';

@@ -7,7 +7,7 @@ import { MEMORY_CHECK } from '../../providers/hca/memory/memory.js';
 import type { MemoryTable } from '../../providers/hca/memory/memory.js';
 import type { SoftQueuePair } from '../../providers/hca/queue-pair/queue-pair.js';
 import { RcQueuePair } from '../../providers/hca/rc/queue-pair.js';
-import type { ReceivedPacket } from '../../providers/hca/receiving/received-packet.js';
+import type { ReceivedPacket } from '../../providers/hca/common/received-packet.js';
 import type { SoftSharedReceiveQueue } from '../../providers/hca/srq/shared-receive-queue.js';
 import { UcQueuePair } from '../../providers/hca/uc/queue-pair.js';
 import { UdQueuePair } from '../../providers/hca/ud/queue-pair.js';

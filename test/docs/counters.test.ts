@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { HcaCounters } from '../../providers/hca/counters.js';
+import { HcaCounters } from '../../providers/hca/common/counters.js';
 import { SOCKET_PORT_COUNTERS } from '../../providers/softroce/port-options.js';
 
 describe('docs/softroce.md', () => {

@@ -1,5 +1,5 @@
 /** Deliberate bugs of UC and XRC queue pairs: see plants.ts. */
-import type { ReceivedPacket } from '../../providers/hca/receiving/received-packet.js';
+import type { ReceivedPacket } from '../../providers/hca/common/received-packet.js';
 import { UcQueuePair } from '../../providers/hca/uc/queue-pair.js';
 import type { Hca } from '../../providers/hca/hca.js';
 import { XrcTarget } from '../../providers/hca/xrc/target.js';

@@ -1,7 +1,7 @@
 /** Ranges of queue pair attributes; which of them a transition takes is in qp-transitions.ts. */
 import { Access, PATH_MTU_BYTES, SpiError, isMulticastGid } from '../../../core/spi/index.js';
 import type { PacketPort, QueuePairAttributes } from '../../../core/spi/index.js';
-import type { HcaParameters } from '../parameters.js';
+import type { HcaParameters } from '../common/parameters.js';
 
 /** What of the device bounds an attribute. */
 export interface AttributeLimits {

@@ -24,7 +24,7 @@ import type {
   Ring,
 } from '../../../core/spi/index.js';
 import type { CompletionSource, SoftCompletionQueue } from '../completions/completion-queue.js';
-import { FLIGHT, flightLines } from '../flight-events.js';
+import { FLIGHT, flightLines } from '../common/flight-events.js';
 import type { Hca } from '../hca.js';
 import { ATTRIBUTE } from './kept-attributes.js';
 import type { Domain } from '../memory/memory.js';
@@ -32,12 +32,12 @@ import type { Window, WindowBinder } from '../memory/memory-window.js';
 import type { Notifiable } from '../completions/notification-queue.js';
 import { checkAttributeValues } from './queue-pair-attributes.js';
 import { QueuePairMemory } from './queue-pair-memory.js';
-import { OwnReceiveQueue } from './receive-source.js';
-import type { ReceiveSource } from './receive-source.js';
-import type { ReceivedPacket } from '../receiving/received-packet.js';
+import { OwnReceiveQueue } from '../srq/receive-source.js';
+import type { ReceiveSource } from '../srq/receive-source.js';
+import type { ReceivedPacket } from '../common/received-packet.js';
 import type { SoftSharedReceiveQueue } from '../srq/shared-receive-queue.js';
 import { WC_OPCODE } from './wc-opcodes.js';
-import type { SoftXrcDomain } from '../xrc/domain.js';
+import type { SoftXrcDomain } from '../srq/xrc-domain.js';
 
 export abstract class SoftQueuePair
   implements QueuePair, Notifiable, CompletionSource, WindowBinder

@@ -3,11 +3,11 @@
  * and atomic responses. Anything outside una <= PSN < maxPsn is ignored, be it stale or a ghost.
  */
 import { SQE, WcStatus, WrOpcode } from '../../../core/spi/index.js';
-import { FLIGHT } from '../flight-events.js';
+import { FLIGHT } from '../common/flight-events.js';
 import { MEMORY_CHECK } from '../memory/memory.js';
 import type { RcQueuePair } from './queue-pair.js';
-import { needsResponse } from './opcodes.js';
-import type { ReceivedPacket } from '../receiving/received-packet.js';
+import { needsResponse } from '../wire/request-opcodes.js';
+import type { ReceivedPacket } from '../common/received-packet.js';
 import { SegmentCursor } from '../memory/segment-cursor.js';
 import { SequenceGap } from '../queue-pair/sequence-gap.js';
 import { aethSyndrome } from '../wire/aeth.js';

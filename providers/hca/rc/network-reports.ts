@@ -5,8 +5,8 @@
  */
 import { REFUSAL_CODES } from '../../../core/spi/index.js';
 import type { NetworkReport } from '../../../core/spi/index.js';
-import { FLIGHT } from '../flight-events.js';
-import { causeOf, neverAnswered } from '../report-words.js';
+import { FLIGHT } from '../common/flight-events.js';
+import { causeOf, neverAnswered } from '../common/report-words.js';
 import type { RcQueuePair } from './queue-pair.js';
 
 export class RcNetworkReports {

@@ -5,11 +5,11 @@
 import { Access, COPIED_PAYLOAD_BYTES, DEFAULT_PKEY, WcStatus } from '../../../core/spi/index.js';
 import { MEMORY_CHECK } from '../memory/memory.js';
 import type { Domain } from '../memory/memory.js';
-import { MAX_MESSAGE_BYTES } from '../parameters.js';
+import { MAX_MESSAGE_BYTES } from '../common/parameters.js';
 import { RcKeptReads, type KeptAnswers } from './kept-reads.js';
 import type { RcQueuePair } from './queue-pair.js';
 import type { RcResponder } from './responder.js';
-import type { ReceivedPacket } from '../receiving/received-packet.js';
+import type { ReceivedPacket } from '../common/received-packet.js';
 import { RES, RESOURCE, ResponderResources } from './responder-resources.js';
 import { AETH_LENGTH, writeAeth } from '../wire/aeth.js';
 import { SYNDROME } from '../wire/aeth-syndrome.js';

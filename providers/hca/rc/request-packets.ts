@@ -3,7 +3,7 @@
  * entries. Which request, which of its packets and under which PSN is the requester's business.
  */
 import { DEFAULT_PKEY, SQE, WrFlags, WrOpcode } from '../../../core/spi/index.js';
-import { dataOpcode } from './opcodes.js';
+import { dataOpcode } from '../wire/request-opcodes.js';
 import type { RcAckRequests } from './ack-requests.js';
 import type { RcQueuePair } from './queue-pair.js';
 import { RequestPayload } from '../queue-pair/request-payload.js';

@@ -4,13 +4,13 @@
  * READ request of its own, so that the window bounds its responses too.
  */
 import { QpState, SQE, WcStatus, WrFlags, WrOpcode } from '../../../core/spi/index.js';
-import { FLIGHT } from '../flight-events.js';
+import { FLIGHT } from '../common/flight-events.js';
 import { ATTRIBUTE } from '../queue-pair/kept-attributes.js';
 import { executeLocalOperation } from '../queue-pair/local-operations.js';
 import { LOCAL } from './memory.js';
 import type { RcMemory } from './memory.js';
 import { RcInitiator } from './initiator.js';
-import { isAtomic, needsResponse } from './opcodes.js';
+import { isAtomic, needsResponse } from '../wire/request-opcodes.js';
 import type { RcQueuePair } from './queue-pair.js';
 import { RcRequestPackets } from './request-packets.js';
 import { inspectRequest } from './requests.js';

@@ -2,8 +2,8 @@
 import { SQE, WcStatus, WrFlags } from '../../../core/spi/index.js';
 import { ATTRIBUTE } from '../queue-pair/kept-attributes.js';
 import { isLocalOperation } from '../queue-pair/local-operations.js';
-import { MAX_MESSAGE_BYTES } from '../parameters.js';
-import { isRcOpcode, isAtomic, needsResponse } from './opcodes.js';
+import { MAX_MESSAGE_BYTES } from '../common/parameters.js';
+import { isRcOpcode, isAtomic, needsResponse } from '../wire/request-opcodes.js';
 import { LOCAL } from './memory.js';
 import type { RcQueuePair } from './queue-pair.js';
 import { segmentBytes } from '../memory/segment-cursor.js';

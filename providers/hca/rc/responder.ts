@@ -13,15 +13,15 @@ import {
   WcStatus,
   ringEntries,
 } from '../../../core/spi/index.js';
-import { FLIGHT } from '../flight-events.js';
+import { FLIGHT } from '../common/flight-events.js';
 import { ATTRIBUTE } from '../queue-pair/kept-attributes.js';
 import { MEMORY_CHECK } from '../memory/memory.js';
-import { MAX_MESSAGE_BYTES } from '../parameters.js';
+import { MAX_MESSAGE_BYTES } from '../common/parameters.js';
 import { isAtomicOperation, permits } from './access.js';
 import { RcReads } from './reads.js';
 import type { RcQueuePair } from './queue-pair.js';
-import { segmentCount } from '../queue-pair/receive-source.js';
-import type { ReceivedPacket } from '../receiving/received-packet.js';
+import { segmentCount } from '../srq/receive-source.js';
+import type { ReceivedPacket } from '../common/received-packet.js';
 import { ResponseQueue } from './response-queue.js';
 import { SegmentCursor, segmentBytes } from '../memory/segment-cursor.js';
 import { SequenceGap } from '../queue-pair/sequence-gap.js';

@@ -1,5 +1,5 @@
 /** The drop counter of each verdict of the wire's `checkPacket`. */
-import type { DropReason } from '../counters.js';
+import type { DropReason } from '../common/counters.js';
 import { PACKET_CHECK } from '../wire/packet-layout.js';
 
 export const DROP_OF_CHECK: Readonly<Record<number, DropReason>> = {

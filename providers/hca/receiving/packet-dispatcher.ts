@@ -3,7 +3,7 @@ import { GROUP_BIT, GSI_QPN, QpState, RX, RxFlags } from '../../../core/spi/inde
 import { DROP_OF_CHECK } from './drop-reason.js';
 import type { Hca } from '../hca.js';
 import type { SoftQueuePair } from '../queue-pair/queue-pair.js';
-import { ReceivedPacket } from './received-packet.js';
+import { ReceivedPacket } from '../common/received-packet.js';
 import { QPN_MULTICAST, bthDestQpn, bthPsn } from '../wire/bth.js';
 import { OPCODE_BIT, TRANSPORT } from '../wire/opcode.js';
 import {

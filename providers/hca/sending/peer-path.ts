@@ -4,7 +4,7 @@
  */
 import { SpiError, gidWords } from '../../../core/spi/index.js';
 import type { AddressVector, Gid, GidWords } from '../../../core/spi/index.js';
-import type { ReceivedPacket } from '../receiving/received-packet.js';
+import type { ReceivedPacket } from '../common/received-packet.js';
 
 const NO_GID: GidWords = [0, 0, 0, 0];
 

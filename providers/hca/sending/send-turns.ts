@@ -3,7 +3,7 @@
  * burst at a time. Responses come first, but for what a lone message to a peer of ours may do
  * without.
  */
-import type { HcaParameters } from '../parameters.js';
+import type { HcaParameters } from '../common/parameters.js';
 import type { SoftQueuePair } from '../queue-pair/queue-pair.js';
 import type { TransmitQueue } from './transmit-queue.js';
 import { TurnQueue } from './turn-queue.js';

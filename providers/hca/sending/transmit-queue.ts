@@ -4,8 +4,8 @@
  */
 import { COPIED_PAYLOAD_BYTES, TX, TX_SEGMENT } from '../../../core/spi/index.js';
 import type { PacketPort } from '../../../core/spi/index.js';
-import { FEW_BYTES } from '../memory/few-bytes.js';
-import type { RegionBytes } from '../memory/few-bytes.js';
+import { FEW_BYTES } from './few-bytes.js';
+import type { RegionBytes } from './few-bytes.js';
 
 const TWO_32 = 4294967296;
 /** Room for headers in a descriptor. */

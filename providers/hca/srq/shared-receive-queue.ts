@@ -19,8 +19,8 @@ import type {
 import type { CompletionSource, SoftCompletionQueue } from '../completions/completion-queue.js';
 import type { Domain } from '../memory/memory.js';
 import type { Notifiable } from '../completions/notification-queue.js';
-import type { ReceiveSource } from '../queue-pair/receive-source.js';
-import type { SoftXrcDomain } from '../xrc/domain.js';
+import type { ReceiveSource } from './receive-source.js';
+import type { SoftXrcDomain } from './xrc-domain.js';
 
 const SUBMISSION_BYTES = 4;
 

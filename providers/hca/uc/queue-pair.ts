@@ -10,7 +10,7 @@ import { ATTRIBUTE } from '../queue-pair/kept-attributes.js';
 import { NO_PATH } from '../sending/peer-path.js';
 import type { PeerPath } from '../sending/peer-path.js';
 import { SoftQueuePair } from '../queue-pair/queue-pair.js';
-import type { ReceivedPacket } from '../receiving/received-packet.js';
+import type { ReceivedPacket } from '../common/received-packet.js';
 import { UcRequester } from './requester.js';
 import { UcResponder } from './responder.js';
 import { TRANSPORT } from '../wire/opcode.js';

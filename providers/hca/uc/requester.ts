@@ -8,8 +8,8 @@ import {
   WrOpcode,
 } from '../../../core/spi/index.js';
 import { executeLocalOperation, isLocalOperation } from '../queue-pair/local-operations.js';
-import { MAX_MESSAGE_BYTES } from '../parameters.js';
-import { dataOpcode } from '../rc/opcodes.js';
+import { MAX_MESSAGE_BYTES } from '../common/parameters.js';
+import { dataOpcode } from '../wire/request-opcodes.js';
 import { RequestPayload } from '../queue-pair/request-payload.js';
 import { segmentBytes } from '../memory/segment-cursor.js';
 import type { UcQueuePair } from './queue-pair.js';

@@ -12,13 +12,13 @@ import {
   WcOpcode,
   WcStatus,
 } from '../../../core/spi/index.js';
-import type { DropReason } from '../counters.js';
-import { FLIGHT } from '../flight-events.js';
+import type { DropReason } from '../common/counters.js';
+import { FLIGHT } from '../common/flight-events.js';
 import { ATTRIBUTE } from '../queue-pair/kept-attributes.js';
 import { MEMORY_CHECK } from '../memory/memory.js';
-import { MAX_MESSAGE_BYTES } from '../parameters.js';
-import { segmentCount } from '../queue-pair/receive-source.js';
-import type { ReceivedPacket } from '../receiving/received-packet.js';
+import { MAX_MESSAGE_BYTES } from '../common/parameters.js';
+import { segmentCount } from '../srq/receive-source.js';
+import type { ReceivedPacket } from '../common/received-packet.js';
 import { SegmentCursor, segmentBytes } from '../memory/segment-cursor.js';
 import type { UcQueuePair } from './queue-pair.js';
 import { bthSolicited } from '../wire/bth.js';

@@ -5,7 +5,7 @@
  */
 import { GRH_LENGTH } from '../../../core/spi/index.js';
 import type { Gid } from '../../../core/spi/index.js';
-import type { ReceivedPacket } from '../receiving/received-packet.js';
+import type { ReceivedPacket } from '../common/received-packet.js';
 
 const UDP = 17;
 const UDP_HEADER = 8;

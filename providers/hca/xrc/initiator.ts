@@ -6,11 +6,11 @@ import { SpiError } from '../../../core/spi/index.js';
 import type { QueuePairInit } from '../../../core/spi/index.js';
 import type { Hca } from '../hca.js';
 import { RcQueuePair } from '../rc/queue-pair.js';
-import { noReceives } from '../queue-pair/receive-source.js';
-import type { ReceivedPacket } from '../receiving/received-packet.js';
+import { noReceives } from '../srq/receive-source.js';
+import type { ReceivedPacket } from '../common/received-packet.js';
 import { OPCODE_BIT, XRC_BASE } from '../wire/opcode.js';
 import { BITS_OF } from '../wire/packet-layout.js';
-import type { SoftXrcDomain } from './domain.js';
+import type { SoftXrcDomain } from '../srq/xrc-domain.js';
 
 export class XrcInitiator extends RcQueuePair {
   constructor(hca: Hca, qpn: number, init: QueuePairInit) {

@@ -8,14 +8,14 @@ import type { QueuePairInit } from '../../../core/spi/index.js';
 import type { Hca } from '../hca.js';
 import type { Domain } from '../memory/memory.js';
 import { RcQueuePair } from '../rc/queue-pair.js';
-import { noReceives } from '../queue-pair/receive-source.js';
-import type { ReceivedPacket } from '../receiving/received-packet.js';
+import { noReceives } from '../srq/receive-source.js';
+import type { ReceivedPacket } from '../common/received-packet.js';
 import type { SoftSharedReceiveQueue } from '../srq/shared-receive-queue.js';
 import { SYNDROME } from '../wire/aeth-syndrome.js';
 import { OPCODE_BIT, XRC_BASE } from '../wire/opcode.js';
 import { BITS_OF, XRCETH_OFFSET_OF } from '../wire/packet-layout.js';
 import { xrcethSrqn } from '../wire/xrceth.js';
-import type { SoftXrcDomain } from './domain.js';
+import type { SoftXrcDomain } from '../srq/xrc-domain.js';
 
 export class XrcTarget extends RcQueuePair {
   /** The queue that the present message names, or the last one did. */

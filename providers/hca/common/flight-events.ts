@@ -6,8 +6,8 @@ import {
   describeReport,
   ipFromGid,
   nameOf,
-} from '../../core/spi/index.js';
-import type { FlightLog, Gid } from '../../core/spi/index.js';
+} from '../../../core/spi/index.js';
+import type { FlightLog, Gid } from '../../../core/spi/index.js';
 import { causeOf, neverAnswered } from './report-words.js';
 
 export const FLIGHT = {

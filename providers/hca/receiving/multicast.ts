@@ -11,7 +11,7 @@ import {
 } from '../../../core/spi/index.js';
 import type { Gid, PacketPort } from '../../../core/spi/index.js';
 import type { SoftQueuePair } from '../queue-pair/queue-pair.js';
-import type { ReceivedPacket } from '../receiving/received-packet.js';
+import type { ReceivedPacket } from '../common/received-packet.js';
 
 interface Group {
   readonly gid: Gid;
