@@ -10,7 +10,6 @@ import type {
   PollingMode,
   Random,
   TimerWheel,
-  WcStatus,
 } from '../../core/spi/index.js';
 import { AddressHandleTable } from './ud/address-handle.js';
 import type { CompletionHost, SoftCompletionQueue } from './completions/completion-queue.js';
@@ -26,6 +25,8 @@ import { PeerPaths } from './sending/peer-path.js';
 import { PeerTable } from './sending/peer-table.js';
 import { PlacementQueue } from './memory/placement-queue.js';
 import { PortReleases } from './memory/port-releases.js';
+import type { SendFault } from './queue-pair/engine.js';
+import type { DatagramEngine } from './ud/queue-pair.js';
 import { type AttributeLimits, limitsOf } from './queue-pair/queue-pair-attributes.js';
 import type { QueuePairMemory } from './queue-pair/queue-pair-memory.js';
 import { QueuePairTable } from './queue-pair/queue-pair-table.js';
@@ -65,7 +66,7 @@ export interface HcaOptions {
   readonly requestPump: () => void;
 }
 
-export class Hca implements CompletionHost, SharedReceiveHost {
+export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
   readonly port: PacketPort;
   readonly timers: TimerWheel;
   readonly parameters: HcaParameters;
@@ -94,11 +95,7 @@ export class Hca implements CompletionHost, SharedReceiveHost {
   nowUs = 0;
   /** The device's list of completion queues. */
   onCqGone: (cq: SoftCompletionQueue) => void = () => undefined;
-  /**
-   * Asked for every send request when its turn comes: a status other than SUCCESS makes it fail
-   * so, unsent and in its order. For fault injection.
-   */
-  sendFault: ((qp: SoftQueuePair, wrOpcode: number) => WcStatus | undefined) | undefined;
+  sendFault: SendFault | undefined;
   /** True while the driver is at it: then nobody needs to be asked for a pump. */
   pumping = false;
   /** The port would take more, but others are to have their turn first. */
@@ -293,11 +290,7 @@ export class Hca implements CompletionHost, SharedReceiveHost {
 
   /** Of packets to an address: one word for all of its connections. */
   onReport(report: NetworkReport): void {
-    for (const qp of [...this.peers.at(report.gid)]) {
-      const isSize = report.type === 'too-big' || report.type === 'too-long';
-      if (isSize || qp.requester.outstanding) qp.reports.note(report);
-      if (report.type === 'port-unreachable') qp.reports.onPortUnreachable();
-    }
+    for (const qp of [...this.peers.at(report.gid)]) qp.onReport(report);
     this.publish();
   }
 

@@ -25,7 +25,7 @@ import type {
 } from '../../../core/spi/index.js';
 import type { CompletionSource, SoftCompletionQueue } from '../completions/completion-queue.js';
 import { FLIGHT, flightLines } from '../common/flight-events.js';
-import type { Hca } from '../hca.js';
+import type { Engine } from './engine.js';
 import { ATTRIBUTE } from './kept-attributes.js';
 import type { Domain } from '../memory/memory.js';
 import type { Window, WindowBinder } from '../memory/memory-window.js';
@@ -75,7 +75,7 @@ export abstract class SoftQueuePair
   private drainReported = false;
 
   protected constructor(
-    readonly hca: Hca,
+    readonly hca: Engine,
     readonly qpn: number,
     init: QueuePairInit,
     receives?: ReceiveSource,

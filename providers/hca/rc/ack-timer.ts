@@ -7,16 +7,23 @@
  */
 import { TimerEntry } from '../../../core/spi/index.js';
 import type { RcPace } from './pace.js';
-import type { RcQueuePair } from './queue-pair.js';
+import type { Engine } from '../queue-pair/engine.js';
 import { TIME } from '../queue-pair/queue-pair-memory.js';
 import { NO_DEADLINE } from './memory.js';
+import type { RcMemory } from './memory.js';
 
 /** IBTA lets the ACK timer take 1 to 4 times its nominal length: we back off within that. */
 const MAX_BACKOFF = 4;
 /** So many running timers of a device are few: see `pause`. */
 const FEW_TIMERS = 64;
 
-/** Who waits. */
+/** The queue pair, as the timer sees it. */
+export interface TimedQueuePair {
+  readonly hca: Engine;
+  readonly memory: RcMemory;
+}
+
+/** What waits. */
 export interface AckWaiter {
   readonly outstanding: boolean;
   /** Asks where nothing of what is on its way does: true then, and nothing is amiss. */
@@ -32,7 +39,7 @@ export class RcAckTimer extends TimerEntry {
   private askBackoff = 1;
 
   constructor(
-    private readonly qp: RcQueuePair,
+    private readonly qp: TimedQueuePair,
     private readonly pace: RcPace,
     private readonly waiter: AckWaiter,
   ) {

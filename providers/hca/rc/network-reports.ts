@@ -7,7 +7,26 @@ import { REFUSAL_CODES } from '../../../core/spi/index.js';
 import type { NetworkReport } from '../../../core/spi/index.js';
 import { FLIGHT } from '../common/flight-events.js';
 import { causeOf, neverAnswered } from '../common/report-words.js';
-import type { RcQueuePair } from './queue-pair.js';
+import type { SoftQueuePair } from '../queue-pair/queue-pair.js';
+import type { RcMemory } from './memory.js';
+
+/** The requester, as far as hints of the network go. */
+export interface HintedRequester {
+  /** PSN of the oldest unacknowledged packet. */
+  readonly una: number;
+  readonly maxPsn: number;
+  readonly outstanding: boolean;
+  readonly waitingForReceiver: boolean;
+  readonly retriesLeft: number;
+  retry(psn: number): void;
+}
+
+/** A connection that hints may be about. */
+export interface HintedQueuePair extends SoftQueuePair {
+  readonly memory: RcMemory;
+  readonly mtuBytes: number;
+  readonly requester: HintedRequester;
+}
 
 export class RcNetworkReports {
   /** What has been said of packets from the oldest unacknowledged on. */
@@ -16,7 +35,7 @@ export class RcNetworkReports {
   /** What was to blame when the retries had run out. */
   cause: string | undefined = undefined;
 
-  constructor(private readonly qp: RcQueuePair) {}
+  constructor(private readonly qp: HintedQueuePair) {}
 
   /** Each kind once for one oldest packet: hints come by the dozen. */
   note(report: NetworkReport): void {

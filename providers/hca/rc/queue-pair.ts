@@ -1,10 +1,16 @@
 /** Reliable connected queue pair: requester, completer and responder of one connection. */
 import { DEFAULT_PKEY, QpState } from '../../../core/spi/index.js';
-import type { AddressVector, QueuePairAttributes, QueuePairInit } from '../../../core/spi/index.js';
-import type { Hca } from '../hca.js';
+import type {
+  AddressVector,
+  NetworkReport,
+  QueuePairAttributes,
+  QueuePairInit,
+} from '../../../core/spi/index.js';
+import type { Engine } from '../queue-pair/engine.js';
 import { ATTRIBUTE } from '../queue-pair/kept-attributes.js';
 import { NO_PATH } from '../sending/peer-path.js';
 import type { PeerPath } from '../sending/peer-path.js';
+import type { ReportTaker } from '../sending/peer-table.js';
 import { SoftQueuePair } from '../queue-pair/queue-pair.js';
 import { RcCompleter } from './completer.js';
 import { RcMemory } from './memory.js';
@@ -20,7 +26,7 @@ import { BTH_LENGTH, writeBth } from '../wire/bth.js';
 import { OPCODE_BIT, RC } from '../wire/opcode.js';
 import { BITS_OF, HEADER_LENGTH_OF } from '../wire/packet-layout.js';
 
-export class RcQueuePair extends SoftQueuePair {
+export class RcQueuePair extends SoftQueuePair implements ReportTaker {
   declare readonly memory: RcMemory;
   override readonly transport: number;
   readonly requester: RcRequester;
@@ -38,7 +44,7 @@ export class RcQueuePair extends SoftQueuePair {
 
   /** @param opcodeBase what its transport adds to the opcodes of RC */
   constructor(
-    hca: Hca,
+    hca: Engine,
     qpn: number,
     init: QueuePairInit,
     receives?: ReceiveSource,
@@ -118,6 +124,12 @@ export class RcQueuePair extends SoftQueuePair {
   }
 
   // --- reports of the network ------------------------------------------------------------------
+
+  onReport(report: NetworkReport): void {
+    const isSize = report.type === 'too-big' || report.type === 'too-long';
+    if (isSize || this.requester.outstanding) this.reports.note(report);
+    if (report.type === 'port-unreachable') this.reports.onPortUnreachable();
+  }
 
   get reports(): RcNetworkReports {
     return (this.networkReports ??= new RcNetworkReports(this));

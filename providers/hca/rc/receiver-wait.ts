@@ -1,12 +1,12 @@
 /** The wait for the peer to have a receive, after an RNR NAK (IBTA 9.7.5.2.8). */
 import { Timer } from '../../../core/spi/index.js';
-import type { RcQueuePair } from './queue-pair.js';
+import type { SoftQueuePair } from '../queue-pair/queue-pair.js';
 
 export class RcReceiverWait {
   underWay = false;
   private readonly timer: Timer;
 
-  constructor(private readonly qp: RcQueuePair) {
+  constructor(private readonly qp: SoftQueuePair) {
     this.timer = new Timer(() => {
       this.underWay = false;
       qp.hca.turns.scheduleRequests(qp);

@@ -10,12 +10,17 @@ import {
   isMulticastGid,
 } from '../../../core/spi/index.js';
 import type { Gid, PacketPort } from '../../../core/spi/index.js';
-import type { SoftQueuePair } from '../queue-pair/queue-pair.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
+import type { PacketTaker } from './packet-taker.js';
+
+/** A queue pair that may be in groups. */
+export interface GroupMember extends PacketTaker {
+  readonly qpn: number;
+}
 
 interface Group {
   readonly gid: Gid;
-  readonly members: Set<SoftQueuePair>;
+  readonly members: Set<GroupMember>;
 }
 
 const LISTENS = (1 << QpState.RTR) | (1 << QpState.RTS) | (1 << QpState.SQD) | (1 << QpState.SQE);
@@ -32,12 +37,12 @@ export class MulticastTable {
   }
 
   /** Attaching twice is once. */
-  attach(qp: SoftQueuePair, gid: Gid): void {
+  attach(qp: GroupMember, gid: Gid): void {
     const number = this.find(gid) ?? this.join(gid);
     this.groups.get(number)!.members.add(qp);
   }
 
-  detach(qp: SoftQueuePair, gid: Gid): void {
+  detach(qp: GroupMember, gid: Gid): void {
     const number = this.find(gid);
     if (number === undefined || !this.groups.get(number)!.members.has(qp)) {
       throw new SpiError('EINVAL', `queue pair ${qp.qpn} is not attached to ${ipFromGid(gid)}`);
@@ -46,7 +51,7 @@ export class MulticastTable {
   }
 
   /** The queue pair ends. */
-  detachAll(qp: SoftQueuePair): void {
+  detachAll(qp: GroupMember): void {
     for (const [number, { members }] of this.groups) if (members.has(qp)) this.leave(number, qp);
   }
 
@@ -80,7 +85,7 @@ export class MulticastTable {
     return number;
   }
 
-  private leave(number: number, qp: SoftQueuePair): void {
+  private leave(number: number, qp: GroupMember): void {
     const { members } = this.groups.get(number)!;
     members.delete(qp);
     if (members.size > 0) return;

@@ -1,8 +1,10 @@
 /** From a received packet to its queue pair, in the order of checks of wire facts 1.9. */
 import { GROUP_BIT, GSI_QPN, QpState, RX, RxFlags } from '../../../core/spi/index.js';
+import type { PacketPort } from '../../../core/spi/index.js';
+import type { MulticastTable } from './multicast.js';
+import type { PacketTaker } from './packet-taker.js';
 import { DROP_OF_CHECK } from './drop-reason.js';
-import type { Hca } from '../hca.js';
-import type { SoftQueuePair } from '../queue-pair/queue-pair.js';
+import type { HcaCounters } from '../common/counters.js';
 import { ReceivedPacket } from '../common/received-packet.js';
 import { QPN_MULTICAST, bthDestQpn, bthPsn } from '../wire/bth.js';
 import { OPCODE_BIT, TRANSPORT } from '../wire/opcode.js';
@@ -20,13 +22,21 @@ const bit = (...states: readonly number[]): number =>
 const TAKES_REQUESTS = bit(QpState.RTR, QpState.RTS, QpState.SQD, QpState.SQE);
 const TAKES_RESPONSES = bit(QpState.RTS, QpState.SQD);
 
+/** The HCA's side. */
+export interface DispatchHost {
+  readonly port: PacketPort;
+  readonly counters: HcaCounters;
+  readonly queuePairs: { find(qpn: number): PacketTaker | undefined };
+  readonly multicast: MulticastTable;
+}
+
 export class PacketDispatcher {
   private readonly rx = new ReceivedPacket();
   private rxArena: Uint8Array | undefined;
   /** Packets of the burst that are for QP1: where their words begin. */
   private readonly forGsi: number[] = [];
 
-  constructor(private readonly hca: Hca) {}
+  constructor(private readonly hca: DispatchHost) {}
 
   /** The packets of the port's last `receive`: data first, then what is for QP1. */
   dispatch(count: number): void {
@@ -84,7 +94,7 @@ export class PacketDispatcher {
     else this.deliver(at, opcode, hca.queuePairs.find(qpn));
   }
 
-  private deliver(at: number, opcode: number, qp: SoftQueuePair | undefined): void {
+  private deliver(at: number, opcode: number, qp: PacketTaker | undefined): void {
     const { rx, hca } = this;
     const { counters } = hca;
     if (qp === undefined) counters.drops.unknownQpn += 1;

@@ -1,20 +1,24 @@
 /** Which connections lead to an address: for hints of the network, which name nothing else. */
 import { ipFromGid } from '../../../core/spi/index.js';
-import type { Gid } from '../../../core/spi/index.js';
-import type { RcQueuePair } from '../rc/queue-pair.js';
+import type { Gid, NetworkReport } from '../../../core/spi/index.js';
+
+/** A connection that hints of the network may be about. */
+export interface ReportTaker {
+  onReport(report: NetworkReport): void;
+}
 
 export class PeerTable {
-  private readonly byAddress = new Map<string, Set<RcQueuePair>>();
-  private readonly addressOf = new Map<RcQueuePair, string>();
+  private readonly byAddress = new Map<string, Set<ReportTaker>>();
+  private readonly addressOf = new Map<ReportTaker, string>();
 
-  add(gid: Gid, qp: RcQueuePair): void {
+  add(gid: Gid, qp: ReportTaker): void {
     const address = ipFromGid(gid);
     const qps = this.byAddress.get(address) ?? new Set();
     this.byAddress.set(address, qps.add(qp));
     this.addressOf.set(qp, address);
   }
 
-  remove(qp: RcQueuePair): void {
+  remove(qp: ReportTaker): void {
     const address = this.addressOf.get(qp);
     if (address === undefined) return;
     this.addressOf.delete(qp);
@@ -23,7 +27,7 @@ export class PeerTable {
     if (qps?.size === 0) this.byAddress.delete(address);
   }
 
-  at(gid: Gid): Iterable<RcQueuePair> {
+  at(gid: Gid): Iterable<ReportTaker> {
     return this.byAddress.get(ipFromGid(gid)) ?? [];
   }
 }

@@ -4,7 +4,6 @@
  * without.
  */
 import type { HcaParameters } from '../common/parameters.js';
-import type { SoftQueuePair } from '../queue-pair/queue-pair.js';
 import type { TransmitQueue } from './transmit-queue.js';
 import { TurnQueue } from './turn-queue.js';
 
@@ -14,6 +13,17 @@ import { TurnQueue } from './turn-queue.js';
  */
 const PACKETS_AHEAD = 4;
 
+/** A queue pair, as one that has its turns. */
+export interface Sender {
+  readonly destroyed: boolean;
+  /** Its places in the two queues. */
+  responsesScheduled: boolean;
+  requestsScheduled: boolean;
+  /** Puts out up to `budget` packets; true when more could go at once. */
+  transmitResponses(budget: number): boolean;
+  transmitRequests(budget: number): boolean;
+}
+
 /** The HCA's side. */
 export interface TurnHost {
   readonly tx: TransmitQueue;
@@ -22,8 +32,8 @@ export interface TurnHost {
 }
 
 export class SendTurns {
-  private readonly responders = new TurnQueue<SoftQueuePair>();
-  private readonly requesters = new TurnQueue<SoftQueuePair>();
+  private readonly responders = new TurnQueue<Sender>();
+  private readonly requesters = new TurnQueue<Sender>();
   private answersFirst = false;
   /** A response is owed that may not leave behind a request. */
   private ahead = false;
@@ -33,7 +43,7 @@ export class SendTurns {
   constructor(private readonly host: TurnHost) {}
 
   /** @param ahead they may not leave behind requests posted from now on */
-  scheduleResponses(qp: SoftQueuePair, ahead: boolean): void {
+  scheduleResponses(qp: Sender, ahead: boolean): void {
     if (ahead) this.ahead = true;
     if (qp.responsesScheduled) return;
     qp.responsesScheduled = true;
@@ -45,12 +55,12 @@ export class SendTurns {
    * The same, before every request: a peer is to hear a NAK, and what has arrived, before it hears
    * of the end (a DREQ).
    */
-  scheduleFirst(qp: SoftQueuePair): void {
+  scheduleFirst(qp: Sender): void {
     this.answersFirst = true;
     this.scheduleResponses(qp, true);
   }
 
-  scheduleRequests(qp: SoftQueuePair): void {
+  scheduleRequests(qp: Sender): void {
     if (qp.requestsScheduled) return;
     qp.requestsScheduled = true;
     this.requesters.push(qp);

@@ -1,17 +1,17 @@
 /** The device's part of an XRC domain: what targets and SRQs must have in common. */
 import { SpiError } from '../../../core/spi/index.js';
 import type { XrcDomainHandle } from '../../../core/spi/index.js';
-import type { Hca } from '../hca.js';
 
 export class SoftXrcDomain implements XrcDomainHandle {
   /** Shared receive queues and queue pairs that belong here. */
   children = 0;
   destroyed = false;
 
-  constructor(private readonly hca: Hca) {}
+  /** @param device whose it is */
+  constructor(private readonly device: object) {}
 
-  belongsTo(hca: Hca): boolean {
-    return this.hca === hca;
+  belongsTo(device: object): boolean {
+    return this.device === device;
   }
 
   destroy(): void {
@@ -26,9 +26,9 @@ export class SoftXrcDomain implements XrcDomainHandle {
 /** @throws SpiError('EINVAL') */
 export function checkXrcDomain(
   domain: XrcDomainHandle | undefined,
-  hca: Hca,
+  device: object,
 ): asserts domain is SoftXrcDomain {
-  if (!(domain instanceof SoftXrcDomain) || !domain.belongsTo(hca)) {
+  if (!(domain instanceof SoftXrcDomain) || !domain.belongsTo(device)) {
     throw new SpiError('EINVAL', 'the XRC domain is missing, or of another device');
   }
   if (domain.destroyed) throw new SpiError('EINVAL', 'the XRC domain is destroyed');

@@ -5,7 +5,7 @@
  */
 import { QpState } from '../../../core/spi/index.js';
 import type { QueuePairAttributes, QueuePairInit } from '../../../core/spi/index.js';
-import type { Hca } from '../hca.js';
+import type { Engine } from '../queue-pair/engine.js';
 import { ATTRIBUTE } from '../queue-pair/kept-attributes.js';
 import { NO_PATH } from '../sending/peer-path.js';
 import type { PeerPath } from '../sending/peer-path.js';
@@ -25,7 +25,7 @@ export class UcQueuePair extends SoftQueuePair {
   private readonly requester: UcRequester;
   private readonly responder: UcResponder;
 
-  constructor(hca: Hca, qpn: number, init: QueuePairInit) {
+  constructor(hca: Engine, qpn: number, init: QueuePairInit) {
     super(hca, qpn, init);
     this.requester = new UcRequester(this);
     this.responder = new UcResponder(this);

@@ -19,9 +19,9 @@ import {
   WrOpcode,
 } from '../../../core/spi/index.js';
 import type { Gid, QueuePairInit } from '../../../core/spi/index.js';
-import type { SoftAddressHandle } from './address-handle.js';
+import type { AddressHandleTable, SoftAddressHandle } from './address-handle.js';
 import { writeGrhArea } from './grh.js';
-import type { Hca } from '../hca.js';
+import type { Engine } from '../queue-pair/engine.js';
 import { ATTRIBUTE } from '../queue-pair/kept-attributes.js';
 import { MEMORY_CHECK } from '../memory/memory.js';
 import { SoftQueuePair } from '../queue-pair/queue-pair.js';
@@ -38,7 +38,13 @@ import { PSN_MASK, psnNext } from '../wire/psn.js';
 
 const PRIVILEGED_QKEY = 0x80000000;
 
+/** What datagram queue pairs stand on. */
+export interface DatagramEngine extends Engine {
+  readonly addressHandles: AddressHandleTable;
+}
+
 export class UdQueuePair extends SoftQueuePair {
+  declare readonly hca: DatagramEngine;
   override readonly transport = TRANSPORT.ud;
   private psn = 0;
   private qkey = 0;
@@ -48,7 +54,7 @@ export class UdQueuePair extends SoftQueuePair {
   private readonly cursor = new SegmentCursor();
   private readonly grhArea = new Uint8Array(GRH_LENGTH);
 
-  constructor(hca: Hca, qpn: number, init: QueuePairInit, receives?: ReceiveSource) {
+  constructor(hca: DatagramEngine, qpn: number, init: QueuePairInit, receives?: ReceiveSource) {
     super(hca, qpn, init, receives);
     this.packetNumber = new Float64Array(this.sendRing.entries);
     this.lengthBytes = new Uint32Array(this.sendRing.entries);

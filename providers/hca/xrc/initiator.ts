@@ -4,7 +4,7 @@
  */
 import { SpiError } from '../../../core/spi/index.js';
 import type { QueuePairInit } from '../../../core/spi/index.js';
-import type { Hca } from '../hca.js';
+import type { Engine } from '../queue-pair/engine.js';
 import { RcQueuePair } from '../rc/queue-pair.js';
 import { noReceives } from '../srq/receive-source.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
@@ -13,7 +13,7 @@ import { BITS_OF } from '../wire/packet-layout.js';
 import type { SoftXrcDomain } from '../srq/xrc-domain.js';
 
 export class XrcInitiator extends RcQueuePair {
-  constructor(hca: Hca, qpn: number, init: QueuePairInit) {
+  constructor(hca: Engine, qpn: number, init: QueuePairInit) {
     super(hca, qpn, init, noReceives(init), XRC_BASE);
     this.xrcDomain = init.xrcDomain as SoftXrcDomain;
   }

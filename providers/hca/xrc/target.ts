@@ -5,7 +5,7 @@
  */
 import { SpiError, WcStatus } from '../../../core/spi/index.js';
 import type { QueuePairInit } from '../../../core/spi/index.js';
-import type { Hca } from '../hca.js';
+import type { Engine } from '../queue-pair/engine.js';
 import type { Domain } from '../memory/memory.js';
 import { RcQueuePair } from '../rc/queue-pair.js';
 import { noReceives } from '../srq/receive-source.js';
@@ -21,7 +21,7 @@ export class XrcTarget extends RcQueuePair {
   /** The queue that the present message names, or the last one did. */
   private named: SoftSharedReceiveQueue | undefined;
 
-  constructor(hca: Hca, qpn: number, init: QueuePairInit) {
+  constructor(hca: Engine, qpn: number, init: QueuePairInit) {
     // Nobody's context: the consumer is found by the number of the SRQ.
     super(hca, qpn, { ...init, context: 0 }, noReceives(init), XRC_BASE);
     this.xrcDomain = init.xrcDomain as SoftXrcDomain;

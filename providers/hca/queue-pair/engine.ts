@@ -1,0 +1,65 @@
+/** What queue pairs stand on: the parts of the software HCA that all of them share. */
+import type { FlightLog, PacketPort, Slab, TimerWheel, WcStatus } from '../../../core/spi/index.js';
+import type { HcaCounters } from '../common/counters.js';
+import type { HcaParameters } from '../common/parameters.js';
+import type { ReceivedPacket } from '../common/received-packet.js';
+import type { Notifiable } from '../completions/notification-queue.js';
+import type { KeptMemory } from '../memory/kept-memory.js';
+import type { MemoryTable } from '../memory/memory.js';
+import type { PlacementQueue } from '../memory/placement-queue.js';
+import type { SegmentCursor } from '../memory/segment-cursor.js';
+import type { MulticastTable } from '../receiving/multicast.js';
+import type { PeerPaths } from '../sending/peer-path.js';
+import type { PeerTable } from '../sending/peer-table.js';
+import type { ReadStreams } from '../sending/read-streams.js';
+import type { SendTurns } from '../sending/send-turns.js';
+import type { TransmitQueue } from '../sending/transmit-queue.js';
+import type { SharedReceiveTable } from '../srq/shared-receive-table.js';
+import type { AttributeLimits } from './queue-pair-attributes.js';
+import type { QueuePairMemory } from './queue-pair-memory.js';
+import type { SoftQueuePair } from './queue-pair.js';
+
+/**
+ * Asked for every send request when its turn comes: a status other than SUCCESS makes it fail so,
+ * unsent and in its order. For fault injection.
+ */
+export type SendFault = (qp: SoftQueuePair, wrOpcode: number) => WcStatus | undefined;
+
+export interface Engine {
+  readonly port: PacketPort;
+  readonly timers: TimerWheel;
+  readonly parameters: HcaParameters;
+  readonly limits: AttributeLimits;
+  readonly counters: HcaCounters;
+  /** Where the memory of queue pairs comes from. */
+  readonly slab: Slab;
+  /** Where they note what people may want to know. */
+  readonly flights: FlightLog;
+  readonly sharedReceives: SharedReceiveTable;
+  readonly multicast: MulticastTable;
+  readonly peers: PeerTable;
+  readonly paths: PeerPaths;
+  /** For packets that are gathered or scattered in one go. */
+  readonly cursor: SegmentCursor;
+  readonly memory: MemoryTable;
+  readonly kept: KeptMemory;
+  readonly tx: TransmitQueue;
+  readonly turns: SendTurns;
+  readonly placements: PlacementQueue;
+  readonly readStreams: ReadStreams;
+  /** The time at the last look, in microseconds. */
+  readonly nowUs: number;
+  readonly sendFault: SendFault | undefined;
+  pkeyAllowed(rx: ReceivedPacket): boolean;
+  /** Puts received bytes in memory, then shows the completions that speak of them. */
+  publish(): void;
+  notify(target: Notifiable, argument: number): void;
+  /** A doorbell has shown so many requests more. */
+  requestsShown(qp: SoftQueuePair, count: number): void;
+  /** The queue pair hears which of its packets the port has taken. */
+  awaitTaken(qp: SoftQueuePair): void;
+  releaseRegion(region: number): void;
+  /** Of a queue pair that ends: nothing in it is used any more. */
+  releaseMemory(memory: QueuePairMemory): void;
+  onQueuePairDestroyed(qp: SoftQueuePair): void;
+}
