@@ -1,4 +1,4 @@
-// The first section of docs/interop.md: a line for each counterpart, made of the lines of its cases.
+// The first section of docs/interop.md: a line for each counterpart, made of its cases' lines.
 import { table } from '../docs/markdown.js';
 
 /** A line of the lists, and the day of the run that it is of. */

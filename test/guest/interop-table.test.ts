@@ -111,7 +111,8 @@ describe('guest: docs/interop.md', () => {
     const first = interopPage([full], FULL_RUN, [full.row!], '');
     const page = interopPage([of(verbs), later], SMALL_RUN, [full.row!, row('ping', '3')], first);
     assert.deepEqual(summaryOf(page), [
-      '| ping | 1; 2 | client; server | rdma_cm, SIDR, RC, UD, IPv4, IPv6, our verbs provider on rxe ' +
+      '| ping | 1; 2 | client; server ' +
+        '| rdma_cm, SIDR, RC, UD, IPv4, IPv6, our verbs provider on rxe ' +
         '| 256, 1024, 4096 | 3 of 4, 1 not run | 2026-01-01 to 2026-02-02 |',
     ]);
   });
