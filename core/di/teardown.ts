@@ -59,7 +59,7 @@ class Deadline {
   async bound(step: TeardownStep): Promise<void> {
     const running = step.run();
     if (running === undefined) return;
-    // A step that was left behind may still fail; that is nobody's unhandled rejection.
+    // A step that was left behind may still fail; that is no unhandled rejection.
     running.catch(() => undefined);
     if (this.expired) throw this.lateness();
     const expiry = new Promise<never>((_, reject) => {

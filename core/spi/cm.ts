@@ -18,7 +18,7 @@ export function serviceIdOf(space: bigint, port: number): bigint {
 }
 
 export interface CmModule {
-  /** @throws SpiError('EADDRINUSE') when somebody listens on that service id */
+  /** @throws SpiError('EADDRINUSE') when something listens on that service id */
   listen(options: CmListenOptions): CmListener;
   /**
    * Starts to connect; the outcome is an event.

@@ -1,6 +1,6 @@
 /**
- * The verbs-level contract between core and a provider. Read docs/spi.md first: it says who may
- * call what and when, re-entrancy, memory ordering and who owns which buffer until when.
+ * The verbs-level contract between core and a provider. Read docs/spi.md first: it says which side
+ * may call what and when, re-entrancy, memory ordering and which side owns a buffer until when.
  *
  * Every call here is synchronous and never blocks for long; what must wait (addresses, connections,
  * completions) arrives through handlers, which run at the end of the driver's pump and never from
@@ -40,7 +40,7 @@ export interface DeviceAttributes {
   /** RDMA reads and atomics that a QP can have outstanding as target, and as initiator. */
   readonly maxResponderResources: number;
   readonly maxInitiatorDepth: number;
-  /** WcFlags.SOLICITED says which completions are solicited. Absent: nobody knows (verbs). */
+  /** WcFlags.SOLICITED says which completions are solicited. Absent: it is not known (verbs). */
   readonly reportsSolicited?: boolean;
   /** Local CA ACK delay, as the exponent of 4.096 us * 2^n. */
   readonly localAckDelay: number;
@@ -158,7 +158,7 @@ export interface MemoryWindow {
   readonly handle: number;
   /** Present remote key; a bind replaces it when it is done. */
   readonly rkey: number;
-  /** Takes the key back, also from a peer who is using it. */
+  /** Takes the key back, also from a peer that is using it. */
   destroy(): void;
 }
 
@@ -291,8 +291,8 @@ export interface QueuePair {
    */
   readonly receivesTaken?: number;
   /**
-   * In front of the handler given at creation stands whoever sets this (the CM): it must pass on
-   * what is not its own.
+   * In front of the handler given at creation stands the handler set here (the CM's): it must pass
+   * on what is not its own.
    */
   eventHandler: QueuePairEventHandler;
 

@@ -1,8 +1,8 @@
 /**
  * What people may want to know of an object that has failed: its last events, with their times.
- * There may be thousands of such objects and nobody asks of most, so they write into one ring, as
+ * There may be thousands of such objects, and most are never asked, so they write into one ring, as
  * rows of numbers, and each remembers its last row alone: a row says how far back the one before
- * it lies. When the ring is full its oldest rows give way, whosoever they are.
+ * it lies. When the ring is full its oldest rows give way, whichever object they are of.
  */
 
 /** Words of a row: the time in microseconds as a double, and 4 numbers. */
@@ -12,7 +12,7 @@ const FIRST_ROWS = 64;
 const MOST_ROWS = 1 << 14;
 const MOST_U32 = 2 ** 32 - 1;
 
-/** The last row of who has not written any. */
+/** The last row of an object that has not written any. */
 export const NO_ROW = -1;
 
 export interface FlightRow {

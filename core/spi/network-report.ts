@@ -1,6 +1,6 @@
 /**
  * What the network or the own system says of packets to a destination, apart from answers. What
- * comes as ICMP anybody can make up who knows the two addresses: it is a hint, recorded and
+ * comes as ICMP can be forged by any host that knows the two addresses: it is a hint, recorded and
  * counted, and believed only with something else (RFC 5927). What the own system refuses is true,
  * and may be over in a moment: a link that is down, a filter, no memory.
  */

@@ -195,8 +195,8 @@ export class Ring {
   }
 
   /**
-   * Its memory goes back to whom it came from: who still has the ring reads nothing, and what is
-   * written is lost.
+   * Its memory goes back to where it came from: a ring that is still held reads nothing, and what
+   * is written is lost.
    */
   end(): void {
     this.words = NO_WORDS;

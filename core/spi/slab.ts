@@ -101,8 +101,8 @@ export class Slab {
 
 /**
  * A piece: words from `firstWord` on of `words`, and the same bytes as doubles. When it has been
- * freed there is nothing at its place any more: who still has it reads undefined, and what is
- * written is lost, but never touches the next tenant.
+ * freed there is nothing at its place any more: a piece that is still held reads undefined, and
+ * what is written is lost, but never touches the next tenant.
  */
 export class Piece {
   /** Of all pieces of a chunk. */

@@ -17,7 +17,7 @@ import type {
 
 export type XrcConsumer = object;
 
-/** A target is counted for its consumers, or for nobody: then it ends with its domain (2007). */
+/** A target is counted for its consumers, or for none: then it ends with its domain (2007). */
 export type XrcTargetOwner = 'consumer' | 'domain';
 
 export interface XrcModule {
@@ -47,7 +47,7 @@ export interface XrcDomain {
   createTarget(init: XrcTargetInit): number;
   /**
    * As `createTarget`, but leaves it in INIT: a CM takes it to RTR when it accepts a request.
-   * Destroying it ends the target, whoever is registered.
+   * Destroying it ends the target, whichever consumers are registered.
    * @param init attributes of RESET to INIT; the default takes every remote access
    */
   prepareTarget(init: XrcPreparedTargetInit): QueuePair;
@@ -92,7 +92,7 @@ export interface XrcTargetInit {
 
 export type XrcPreparedTargetInit = Omit<XrcTargetInit, 'attributes'> & {
   readonly attributes?: Pick<XrcTargetAttributes, 'accessFlags' | 'pkeyIndex' | 'portNumber'>;
-  /** The QP is about to end, whoever ended it: a connection of it can be told. */
+  /** The QP is about to end, whatever ended it: a connection of it can be told. */
   readonly onEnd?: () => void;
 };
 

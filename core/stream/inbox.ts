@@ -4,8 +4,8 @@ import { DatError } from '../errors/index.js';
 import type { Scheduler } from '../spi/index.js';
 
 /**
- * What arrives before somebody subscribes, or after he has left, waits. Subscribers hear from the
- * pump, never from inside the call that subscribes.
+ * What arrives while there is no subscriber, before the first or after one has left, waits.
+ * Subscribers hear from the pump, never from inside the call that subscribes.
  */
 export class Inbox<T> {
   private readonly waiting: T[] = [];

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { Command } from 'commander';
 import { commands } from './commands/index.js';
 
-// Whoever reads our output may leave early (`| head`).
+// The reader of our output may leave early (`| head`).
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 
 const { version } = createRequire(import.meta.url)('dapl/package.json') as { version: string };

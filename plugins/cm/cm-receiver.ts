@@ -266,7 +266,7 @@ export class CmReceiver {
     return true;
   }
 
-  /** A REP for nobody: its sender would repeat it until its retries are spent. */
+  /** A REP for no connection: its sender would repeat it until its retries are spent. */
   private refuseRep(rep: CmRep, origin: Origin): void {
     const ids = { localCommId: rep.remoteCommId, remoteCommId: rep.localCommId };
     const reason = REJECT_REASON.INVALID_COMMUNICATION_ID;
@@ -277,14 +277,14 @@ export class CmReceiver {
     this.init.services.send({ name: 'REJ', body }, transactionId, source);
   }
 
-  /** There are no alternate paths on RoCE: whoever asks is told so at once. */
+  /** There are no alternate paths on RoCE: a peer that asks is told so at once. */
   private refuseLap(lap: CmLap, { source, transactionId }: Origin, apStatus: number): void {
     const ids = { localCommId: lap.remoteCommId, remoteCommId: lap.localCommId };
     const body = aprOf({ ...ids, apStatus });
     this.init.services.send({ name: 'APR', body }, transactionId, source);
   }
 
-  /** Whoever asks is done: DREP, with the ids of the request crossed. */
+  /** The peer that asks is done: DREP, with the ids of the request crossed. */
   private answerDreq(dreq: CmDreq, { source, transactionId }: Origin): void {
     const body = {
       localCommId: dreq.remoteCommId,

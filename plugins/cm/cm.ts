@@ -271,7 +271,7 @@ export class Cm implements CmModule {
     }
   }
 
-  /** After `close`, nobody hears of anything. */
+  /** After `close`, nothing is told any more. */
   private defer(task: () => void): void {
     const { scheduler, logger } = this.dependencies;
     scheduler.defer(() => {

@@ -1,4 +1,4 @@
-/** The CM module as a plugin, and its class for those who put a device together by hand. */
+/** The CM module as a plugin, and its class for programs that put a device together by hand. */
 import {
   CLOCK,
   DEVICE,

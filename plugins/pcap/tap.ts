@@ -15,7 +15,7 @@ export interface TapOptions {
 
 /**
  * From now on, until the port is closed. The port's own methods are replaced on the object, so that
- * a port that nobody listens to does nothing for it. To be called before regions and paths are
+ * a port that has no tap does nothing for it. To be called before regions and paths are
  * added.
  */
 export function tapPort(port: PacketPort, options: TapOptions): void {

@@ -33,7 +33,7 @@ const PATIENT_PACKETS = 16;
  * lone message in the same system call, and no further one is waited for.
  */
 const PATIENT_PACKETS_AHEAD = 1;
-/** So often the pump passes for a consumer who is due: more than there are in a turn of a loop. */
+/** So often the pump passes for a consumer that is due: more than there are in a turn of a loop. */
 const PATIENT_PUMPS = 3;
 
 export interface HcaDriverOptions {
@@ -75,7 +75,7 @@ export class HcaDriver implements Scheduler {
   private readonly hca: Hca;
   /** What the first round of the next pump would do has been done by `progress`. */
   private ahead = false;
-  /** So many pumps more are left to a consumer who is due. */
+  /** So many pumps more are left to a consumer that is due. */
   private patience = 0;
   private readonly logger: Logger;
 
@@ -115,7 +115,7 @@ export class HcaDriver implements Scheduler {
   /**
    * Moves everything that can move, and runs handlers. True when there is more to do at once: the
    * provider lets its event loop turn and pumps again.
-   * @param untilHandlers ends as soon as handlers have run and nothing is to be sent: whom they
+   * @param untilHandlers ends as soon as handlers have run and nothing is to be sent: what they
    * woke goes on in a microtask, which the next look at the port would keep waiting
    */
   pump(untilHandlers = false): boolean {
@@ -183,9 +183,9 @@ export class HcaDriver implements Scheduler {
       const handlers = hca.notifications.length > 0;
       if (handlers) this.runNotifications();
       if (!moved && !handlers) return hca.unsent;
-      // Whoever awaits an event goes on in a microtask, and its answer takes the ACK along.
+      // A consumer that awaits an event goes on in a microtask; its answer takes the ACK along.
       if (handlers && (hca.turns.leaveAcks() || (untilHandlers && !hca.sendsWaiting))) return true;
-      // Who polls, or awaits, posts no receive again before he has had his turn.
+      // A consumer that polls, or awaits, posts no receive again before it has had its turn.
       if (hca.consumerIsDue) {
         this.patience = PATIENT_PUMPS;
         break;

@@ -1,7 +1,7 @@
 /**
  * The engine of the software HCA: takes packets in, checks and dispatches them, publishes
  * completions, and lets queue pairs send by turns. It owns what all its objects share, and knows no
- * socket; the time is the port's, or that of whoever drives it.
+ * socket; the time is the port's, or that of its driver.
  */
 import { FlightLog, Slab } from '../../core/spi/index.js';
 import type {
@@ -43,7 +43,7 @@ import { bthPkey } from './wire/bth.js';
 
 /**
  * Bursts handed to the port before the driver is asked to come back: a peer may ask for a READ of
- * 2 GiB, and whoever else has something to say or to do must not wait for the end of it.
+ * 2 GiB, and others that have something to say or to do must not wait for the end of it.
  */
 const MAX_BURSTS = 2;
 /**
@@ -96,7 +96,7 @@ export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
   /** The device's list of completion queues. */
   onCqGone: (cq: SoftCompletionQueue) => void = () => undefined;
   sendFault: SendFault | undefined;
-  /** True while the driver is at it: then nobody needs to be asked for a pump. */
+  /** True while the driver is at it: then no pump needs to be asked for. */
   pumping = false;
   /** The port would take more, but others are to have their turn first. */
   unsent = false;
@@ -204,7 +204,7 @@ export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
     this.notifications.push(target, argument);
   }
 
-  /** A consumer has not fetched what this round has shown: he polls, or awaits and goes on soon. */
+  /** A consumer has not fetched what this round has shown: it polls, or awaits and goes on soon. */
   get consumerIsDue(): boolean {
     return this.shown?.unseen === true;
   }
@@ -306,7 +306,7 @@ export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
     if (this.tx.waiting === 0) this.releases.run();
   }
 
-  /** Of a queue pair that ends: nobody finds anything in it any more. */
+  /** Of a queue pair that ends: nothing is found in it any more. */
   releaseMemory(memory: QueuePairMemory): void {
     memory.end();
     this.releases.addPiece(memory);

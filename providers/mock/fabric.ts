@@ -96,7 +96,7 @@ export class Fabric {
   readonly #links = new Map<string, Map<string, Link>>();
   readonly #bottlenecks = new Map<string, Bottleneck>();
   readonly #settings: { readonly where: LinkSelection; readonly link: Partial<LinkOptions> }[] = [];
-  /** Flows whose sender is about to hear that nobody is there: told once for many packets. */
+  /** Flows whose sender is about to hear that no port is there: told once for many packets. */
   readonly #unreachable = new Set<string>();
   readonly #runner: Runner;
 

@@ -369,7 +369,7 @@ export class MemoryPort implements PacketPort {
     words[at + RX.SOURCE_PORT] = flow.sourcePort;
   }
 
-  /** A group that has been left meanwhile has a number that nobody knows. */
+  /** A group that has been left meanwhile has a number that leads nowhere. */
   #groupOf(flow: Flow): number {
     const number = this.#groups.findIndex((joined) => joined?.group === flow.to);
     return GROUP_BIT + (number < 0 ? this.#groups.length : number);

@@ -1,7 +1,7 @@
 /**
  * What goes wrong between a port and the network, where a fabric's links do not reach: the own
  * system refuses packets, a link or router carries less than they have, ICMP comes that is true,
- * or that somebody has forged. Each is a plain value, so that a seed, or a script, can make it.
+ * or that is forged. Each is a plain value, so that a seed, or a script, can make it.
  */
 import { gidFromIp, ipFromGid, isIpv4Gid } from '../../core/spi/index.js';
 import type { NetworkReport, PacketPortCounters } from '../../core/spi/index.js';

@@ -14,7 +14,7 @@ const fabrics = new Map<string, NamedFabric>();
 
 /**
  * The fabric of this process that lines of dat.conf call by a name. It runs by itself
- * (`autoRun: true`) and is made by the first who asks.
+ * (`autoRun: true`) and is made by the first line that asks.
  * @param seed of its making; default 1
  * @throws SpiError('EINVAL') when it has been made with another seed
  */

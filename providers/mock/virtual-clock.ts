@@ -21,7 +21,7 @@ export class VirtualClock implements Clock {
   #live = 0;
   #stepping = false;
 
-  /** Called from `at` whenever something new is to happen: for whoever steps by himself. */
+  /** Called from `at` whenever something new is to happen: for tests that step the clock. */
   onScheduled: () => void = () => undefined;
 
   constructor(startUs = 0) {

@@ -142,7 +142,7 @@ export class SoftroceNode {
     this.converse();
   }
 
-  /** Goes on with who answers what comes. */
+  /** Goes on with a consumer that answers what comes. */
   private converse(): void {
     let before: number;
     let came: boolean;
@@ -172,7 +172,7 @@ export class SoftroceNode {
   }
 
   /**
-   * Whether the consumer, who has just answered, may get the next message before the event loop
+   * Whether the consumer, which has just answered, may get the next message before the event loop
    * has its turn, which would cost it as much as five looks at the port.
    */
   private pollsOnWithinSlice(): boolean {

@@ -205,7 +205,7 @@ export class VerbsDevice implements Device, OpenDevice {
     this.eventHandler = handler;
   }
 
-  /** Nobody tells verbs of unreachable destinations: the CM hears of them itself. */
+  /** Verbs are not told of unreachable destinations: the CM hears of them itself. */
   setReportHandler(): void {}
 
   /** Hardware needs no driving; completions come into their rings. */
@@ -228,8 +228,9 @@ export class VerbsDevice implements Device, OpenDevice {
   }
 
   /**
-   * The kernel is taking it away, and waits until nobody has it open: rdma_cm says so for every
-   * device, verbs for those whose driver can let go of who has it open (rdma_rxe of Linux 6.1 not).
+   * The kernel is taking it away, and waits until no process has it open: rdma_cm says so for every
+   * device, verbs for those whose driver can take it from processes that have it open (rdma_rxe of
+   * Linux 6.1 cannot).
    */
   noteRemoval(): void {
     this.deliver(AsyncEventType.DEVICE_FATAL, 0);
@@ -267,7 +268,7 @@ export class VerbsDevice implements Device, OpenDevice {
     if (this.closing) throw new SpiError('ENODEV', `device ${this.name} is closed`);
   }
 
-  /** Who it is for is known now; a number may be another object's when the handler runs. */
+  /** What it is for is known now; a number may be another object's when the handler runs. */
   private notify(cq: number): void {
     const queue = this.events.completionQueues.get(cq);
     if (queue) this.handle(() => queue.notify());

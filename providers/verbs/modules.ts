@@ -21,7 +21,7 @@ export function makeCm({ node, addon }: OpenedNode, logger: Logger): CmModule {
   }
 }
 
-/** Opens no file before there is an agent: who wants none needs no right to it. */
+/** Opens no file before there is an agent: without one no right to it is needed. */
 export function makeMad({ node, addon, choice }: OpenedNode, logger: Logger): MadModule {
   const { device, clock, random, driver } = node;
   return new Umad({

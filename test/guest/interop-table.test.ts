@@ -1,7 +1,7 @@
 // The page of results, as runs of either size write it one after the other.
 import assert from 'node:assert/strict';
 
-import { interopPage, recordPieces } from './interop-table.js';
+import { interopPage, recordPieces, remadeInteropPage } from './interop-table.js';
 import type { RunIdentity } from './interop-table.js';
 import type { InteropRow, Outcome } from './suite.js';
 
@@ -17,10 +17,22 @@ const FULL_RUN: RunIdentity = { command: 'run full', date: '2026-01-01', revisio
 const SMALL_RUN: RunIdentity = { command: 'run', date: '2026-02-02', revision: 'bbbb' };
 const FULL_ROWS = [row('storm'), row('gale')];
 
-/** Lines of the table and of the runs, without padding. */
-function linesOf(page: string): string[] {
-  const lines = page.split('\n').filter((line) => /^(Run|\| [a-z])/.test(line));
+/** Lines of tables and of runs, without padding. */
+function linesIn(text: string): string[] {
+  const lines = text.split('\n').filter((line) => /^(Run|\| [a-z])/.test(line));
   return lines.map((line) => line.replaceAll(/ +/g, ' '));
+}
+
+const LISTS = '## In every run';
+
+/** Those of the lists of cases. */
+function linesOf(page: string): string[] {
+  return linesIn(page.slice(page.indexOf(LISTS)));
+}
+
+/** Those of the section by counterpart. */
+function summaryOf(page: string): string[] {
+  return linesIn(page.slice(0, page.indexOf(LISTS)));
 }
 
 describe('guest: docs/interop.md', () => {
@@ -77,5 +89,52 @@ describe('guest: docs/interop.md', () => {
       '| storm | 1 | client | RC, IPv4 | 1024 | not run | |',
       '| gale | 1 | client | RC, IPv4 | 1024 | not run | |',
     ]);
+  });
+
+  it('begins with a line for each counterpart, sorted, from the lines of both lists', () => {
+    assert.match(afterFull, /^# Interop.*?\n## By counterpart\n.*\n## In every run\n/s);
+    assert.deepEqual(summaryOf(afterFull), [
+      '| gale | 1 | client | RC, IPv4 | 1024 | 1 of 1 | 2026-01-01 |',
+      '| ping | 1 | client | RC, IPv4 | 1024 | 1 of 1 | 2026-01-01 |',
+      '| storm | 1 | client | RC, IPv4 | 1024 | 0 of 1, 1 FAIL | 2026-01-01 |',
+    ]);
+  });
+
+  it('sums up what the cases of a counterpart have met', () => {
+    const of = (cells: Partial<InteropRow>, full = false): Outcome => ({
+      ...outcome('ping', full),
+      row: { ...row('ping'), ...cells },
+    });
+    const full = of({ role: 'server', transport: 'rdma_cm, SIDR, UD, IPv6', mtuBytes: 4096 }, true);
+    const verbs = { transport: 'rdma_cm, IPv4, our verbs provider on rxe: RC, 1 at once' };
+    const later = of({ version: '2', transport: 'REJ 8, BROKEN', mtuBytes: 256 });
+    const first = interopPage([full], FULL_RUN, [full.row!], '');
+    const page = interopPage([of(verbs), later], SMALL_RUN, [full.row!, row('ping', '3')], first);
+    assert.deepEqual(summaryOf(page), [
+      '| ping | 1; 2 | client; server ' +
+        '| rdma_cm, SIDR, RC, UD, IPv4, IPv6, our verbs provider on rxe ' +
+        '| 256, 1024, 4096 | 3 of 4, 1 not run | 2026-01-01 to 2026-02-02 |',
+    ]);
+  });
+
+  it('a counterpart that no case has met has neither version nor day', () => {
+    const page = interopPage([], SMALL_RUN, [row('gale')], '');
+    assert.deepEqual(summaryOf(page), [
+      '| gale | – | client | RC, IPv4 | 1024 | 0 of 1, 1 not run | – |',
+    ]);
+  });
+
+  it('a piece of the full run changes the lines of its counterparts', () => {
+    const page = recordPieces([outcome('storm', true)], SMALL_RUN, FULL_ROWS, afterFull);
+    assert.deepEqual(summaryOf(page).slice(1), [
+      '| ping | 1 | client | RC, IPv4 | 1024 | 1 of 1 | 2026-01-01 |',
+      '| storm | 1 | client | RC, IPv4 | 1024 | 1 of 1 | 2026-02-02 |',
+    ]);
+  });
+
+  it('is made again from its lists alone, which stay as they are', () => {
+    assert.equal(remadeInteropPage(afterFull), afterFull);
+    const lists = afterFull.slice(afterFull.indexOf(LISTS));
+    assert.equal(remadeInteropPage(`# Another beginning\n\n${lists}`), afterFull);
   });
 });

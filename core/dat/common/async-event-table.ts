@@ -76,7 +76,7 @@ export const ASYNC_EVENTS: Readonly<Record<Name, AsyncEventRow>> = {
   GID_CHANGE: logged('IA', 'the addresses of the port have changed'),
 };
 
-/** The row of an event; undefined for a number that nobody knows. */
+/** The row of an event; undefined for an unknown number. */
 export function asyncEventRow(event: AsyncEventType): AsyncEventRow | undefined {
   return ASYNC_EVENTS[nameOf(AsyncEventType, event) as Name];
 }

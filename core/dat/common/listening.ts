@@ -1,5 +1,5 @@
 /**
- * Who listens where, for all adapters of a device: they share its CM. A request is handed from one
+ * The listeners of all adapters of a device, which share its CM. A request is handed from one
  * service point to another by this.
  */
 import type { CmModule } from '../../spi/index.js';
@@ -7,7 +7,7 @@ import type { ServicePoint } from '../connect/service-point.js';
 
 const byModule = new WeakMap<CmModule, Map<number, ServicePoint>>();
 
-/** Who listens on a connection qualifier. */
+/** The listener on a connection qualifier. */
 export function servicePointAt(cm: CmModule, connQual: number): ServicePoint | undefined {
   return byModule.get(cm)?.get(connQual);
 }

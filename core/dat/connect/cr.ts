@@ -131,10 +131,10 @@ export class Cr extends DatHandle {
   }
 
   /**
-   * Hands the request to whoever listens on another connection qualifier of the device
-   * (dat_cr_handoff), who gets it as if it had come there. The endpoint that the request holds is
+   * Hands the request to the listener on another connection qualifier of the device
+   * (dat_cr_handoff), which gets it as if it had come there. The endpoint that the request holds is
    * let go as by `reject`; the peer notices nothing.
-   * @throws DatError DAT_INVALID_PARAMETER when nobody listens there, or not for such a request;
+   * @throws DatError DAT_INVALID_PARAMETER when nothing listens there, or not for such a request;
    * DAT_INSUFFICIENT_RESOURCES when it has no room for it (DAT_RESOURCE_TEVD) or can make no
    * endpoint (DAT_RESOURCE_TEP): the request is as it was then; DAT_INVALID_HANDLE
    */
@@ -164,7 +164,7 @@ export class Cr extends DatHandle {
     return answered;
   }
 
-  /** @internal there was no room for the request, or nobody is left to answer it */
+  /** @internal there was no room for the request, or nothing is left to answer it */
   drop(reason: number): void {
     this.answerReject(this.sp.handleType.toLowerCase(), reason, new Uint8Array(0));
   }
@@ -212,7 +212,7 @@ export class Cr extends DatHandle {
     try {
       this.request.reject({ reason, privateData });
     } catch (error) {
-      // The peer gave up first: there is nobody left to tell.
+      // The peer gave up first: nothing is left to tell it.
       if (!isRequestGone(error)) throw toDatError(error, { operation });
     }
   }

@@ -105,7 +105,7 @@ export abstract class ServicePoint extends DatHandle {
     if (!this.isFreed) this.free();
   }
 
-  /** @internal teardown: also answers what nobody is going to answer */
+  /** @internal teardown: also answers the requests that no consumer will answer */
   shutdown(by: string): void {
     for (const cr of [...this.unanswered]) cr.drop(REJECT_NO_RESOURCES);
     if (!this.isFreed) this.stop('free', by);
@@ -166,7 +166,7 @@ export abstract class ServicePoint extends DatHandle {
       localAddress: ipFromGid(request.localGid),
       truncated: false,
     };
-    // A request that nobody will ever see must not leave the peer waiting.
+    // A request that no consumer will ever see must not leave the peer waiting.
     if (this.evd.post(event)) this.onHandedOut();
     else cr.drop(REJECT_NO_RESOURCES);
   }
@@ -207,7 +207,7 @@ export abstract class ServicePoint extends DatHandle {
     try {
       request.reject({ reason, privateData: new Uint8Array(0) });
     } catch (error) {
-      // The peer gave up first: there is nobody left to tell.
+      // The peer gave up first: nothing is left to tell it.
       this.core.context.logger.debug('a request is gone', { error: String(error) });
     }
   }
@@ -230,7 +230,7 @@ export abstract class ServicePoint extends DatHandle {
     this.core.forget(this);
   }
 
-  /** Requests that nobody has seen yet are refused: nobody is going to. */
+  /** Requests that the consumer has not seen yet are refused: it is not going to see them. */
   private freePrivateEvd(): void {
     const { evd } = this;
     if (!this.init.isPrivate || evd.isFreed) return;

@@ -11,7 +11,7 @@ import { show } from '../common/show.js';
 const MAX_QPN = 0xffffff;
 const MAX_U32 = 2 ** 32 - 1;
 
-/** Whom to send to; the `source` of a datagram that has come is one. */
+/** Where to send to; the `source` of a datagram that has come is one. */
 export interface UdAddress {
   /** IP address of the peer, as text. */
   readonly address: string;

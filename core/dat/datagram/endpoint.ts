@@ -1,7 +1,7 @@
 /**
- * Endpoint for unreliable datagrams (IB extension, DAT facts 1.8): sends to whom it has an address
- * handle for, and receives from everybody with its Q_Key. It has no connection and no connection
- * events; a datagram may be lost, and is whole if it comes.
+ * Endpoint for unreliable datagrams (IB extension, DAT facts 1.8): sends to peers that it has an
+ * address handle for, and receives from all that have its Q_Key. It has no connection and no
+ * connection events; a datagram may be lost, and is whole if it comes.
  */
 import { inspect } from 'node:util';
 import { DatError, spiCall } from '../../errors/index.js';
@@ -129,7 +129,7 @@ export class UdEp extends DatHandle {
   }
 
   /**
-   * Where to send to, for who knows the peer's queue pair: from a datagram's `source`, or told.
+   * Where to send to, when the peer's queue pair is known: from a datagram's `source`, or told.
    * @throws DatError DAT_INVALID_PARAMETER, DAT_INVALID_ADDRESS
    */
   createAddressHandle(to: UdAddress): UdAddressHandle {

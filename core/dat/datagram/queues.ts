@@ -1,5 +1,5 @@
 /**
- * One life of the queue pair of an endpoint for datagrams. There is nobody to connect to: it goes
+ * One life of the queue pair of an endpoint for datagrams. There is no peer to connect to: it goes
  * to RTS at once. A send that fails puts it in SQE, from where it is taken back once the sends
  * behind the failed one have been flushed (IBTA 10.3.1.7).
  */

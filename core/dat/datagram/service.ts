@@ -1,4 +1,4 @@
-/** A datagram service: who asks for it is told the endpoint's queue pair and Q_Key (SIDR). */
+/** A datagram service: a peer that asks is told the endpoint's queue pair and Q_Key (SIDR). */
 import { inspect } from 'node:util';
 import { DatError, spiCall } from '../../errors/index.js';
 import {
@@ -14,7 +14,7 @@ import type { UdEp } from './endpoint.js';
 import { checkInteger, checkOptions, checkPrivateData, invalid } from '../common/guards.js';
 import { nextHandleId } from '../common/handle.js';
 
-/** Who asks. */
+/** The peer that asks. */
 export interface ServiceRequest {
   readonly address: string;
   /** Source port in rdma_cm's header; 0 if the request has none. */

@@ -69,7 +69,7 @@ export interface ProviderAttributes {
   readonly dtoAsyncReturnGuaranteed: true;
   /** The sink of a read needs no remote write. */
   readonly rdmaWriteForRdmaReadReq: false;
-  /** Reading into a region opens it to nobody. */
+  /** Reading into a region opens it to no peer. */
   readonly rdmaReadLmrRmrContextExposure: false;
   readonly rmrScopeSupported: readonly ('EP' | 'PZ' | 'ANY')[];
   /** No call may be made from a signal or interrupt handler: there is none in JavaScript. */

@@ -56,7 +56,7 @@ const RESPOND = 'request.respond';
 /** Made by `ia.mad.registerAgent()`. With methods, keeps the process alive until unregistered. */
 export class ManagementAgent {
   readonly id: number;
-  /** Requests that found no room in the queue, or nobody to have them. */
+  /** Requests that found no room in the queue, or no consumer to take them. */
   droppedRequests = 0;
   private readonly agent: ModuleAgent;
   private readonly inbox: Inbox<ManagementRequest>;
@@ -280,7 +280,7 @@ export class ManagementAgent {
     };
   }
 
-  /** Who does not look whether his answer arrives is not to end by an unhandled rejection. */
+  /** A consumer that ignores whether its answer arrives must not end by an unhandled rejection. */
   private answer(
     response: MadHeader,
     send: Pick<CheckedSend, 'gid' | 'qpn' | 'data' | 'retries'>,

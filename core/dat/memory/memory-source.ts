@@ -1,6 +1,6 @@
 /**
  * What may be registered. A device keeps the address of registered memory, so memory that can move,
- * shrink, go away, or that is shared with data of somebody else, is refused with the reason.
+ * shrink, go away, or that is shared with unrelated data, is refused with the reason.
  */
 import { DatError, type DatSubtype, type DatType } from '../../errors/index.js';
 import { invalid } from '../common/guards.js';

@@ -18,7 +18,7 @@ import { bindWords, checkBindOptions, type RmrBindOptions } from './rmr-options.
 import type { LmrSegment } from './segment.js';
 import { Symbolic } from '../common/trace.js';
 
-/** Who may use a window: any endpoint of its zone, or the one that it was bound through. */
+/** What may use a window: any endpoint of its zone, or the one that it was bound through. */
 export type RmrScope = 'PZ' | 'EP';
 
 /** What `rmr.query()` tells (DAT_RMR_PARAM); of an unbound window, no more than the first three. */

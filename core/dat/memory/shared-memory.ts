@@ -1,6 +1,6 @@
 /**
  * Memory that several adapters of the process register under one name (DAT_MEM_TYPE_SHARED_VIRTUAL,
- * DAT_LMR_COOKIE): whoever comes second must bring the same memory.
+ * DAT_LMR_COOKIE): the second adapter must bring the same memory.
  */
 import { DatError } from '../../errors/index.js';
 import { invalid } from '../common/guards.js';

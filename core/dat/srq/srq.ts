@@ -54,7 +54,7 @@ export class Srq extends DatHandle {
   private current: SrqStateName = 'OPERATIONAL';
   private armed = 0;
   private burstDepth = 0;
-  /** Completions whose endpoint is gone: nobody sees them, but their slots are free again. */
+  /** Completions whose endpoint is gone: they are not shown, but their slots are free again. */
   private readonly strays: CompletionOwner = {
     onCompletion: (words, at) => {
       this.slots.reclaim(words[at + CQE.WQE_INDEX] ?? 0);

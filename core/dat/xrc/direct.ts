@@ -1,6 +1,6 @@
 /**
  * A connection without a connection manager: both ends know each other's numbers by other means
- * (openib-general, December 2007). Nobody tells of its end: a target that is gone shows as
+ * (openib-general, December 2007). Its end is not announced: a target that is gone shows as
  * requests that fail.
  */
 import { DatError } from '../../errors/index.js';

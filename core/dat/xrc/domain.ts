@@ -41,7 +41,7 @@ export type XrcInitiatorOptions = Omit<EndpointOptions, 'recvEvd' | 'srq'>;
 export interface XrcTargetOptions {
   /**
    * `consumer` (default): this adapter is registered, and the last one that unregisters ends the
-   * target. `domain`: it is counted for nobody and ends with the domain.
+   * target. `domain`: it is counted for no consumer and ends with the domain.
    */
   readonly owner?: XrcTargetOwner;
 }

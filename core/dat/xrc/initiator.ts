@@ -56,8 +56,8 @@ export class XrcInitiator extends Ep {
   /**
    * Brings the initiator to a target whose numbers are known otherwise than by a connection
    * request: one made by `domain.createTarget`, with this endpoint's `qpn` as its destination.
-   * ESTABLISHED follows on the connect EVD. Nobody asks the target, and nobody tells of its end:
-   * then requests fail.
+   * ESTABLISHED follows on the connect EVD. The target is not asked, and its end is not
+   * announced: then requests fail.
    * @throws DatError DAT_INVALID_STATE unless UNCONNECTED; DAT_INVALID_ADDRESS;
    * DAT_INVALID_PARAMETER
    */

@@ -1,6 +1,6 @@
 /**
  * XRC shared receive queue: its number is what initiators elsewhere address, and its completions
- * come on its own EVD, since what takes them is a target that is nobody's endpoint.
+ * come on its own EVD, since what takes them is a target that is no endpoint.
  */
 import {
   type CompletionOwner,

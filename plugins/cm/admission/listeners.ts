@@ -1,4 +1,4 @@
-/** Who listens on which service id, and the requests that each has not answered yet. */
+/** The listeners by service id, and the requests that each has not answered yet. */
 import { SpiError } from '../../../core/spi/index.js';
 import type { CmListenOptions, CmListener } from '../../../core/spi/index.js';
 import { Backlog } from './shares.js';

@@ -1,6 +1,6 @@
 /**
- * Shares of what strangers may have us hold. Nobody needs to prove anything to be a stranger, so
- * what they hold is bounded in all, and no address gets it to itself:
+ * Shares of what strangers may have us hold. A stranger has nothing to prove, so what strangers
+ * hold is bounded in all, and no address gets it to itself:
  *
  * | held are                                    | in all        | by one address              |
  * | ------------------------------------------- | ------------- | --------------------------- |
@@ -67,8 +67,9 @@ const KEPT_US = REQ_REJECTED_US;
 
 /**
  * The requests that a listener has handed out and that are not answered. One address alone may fill
- * it, for the consumer may want them all before it answers any. Who finds it full is remembered: a
- * place that comes free is kept for it, from those that hold more, and from those that came later.
+ * it, for the consumer may want them all before it answers any. An address that finds it full is
+ * remembered: a place that comes free is kept for it, from those that hold more, and from those
+ * that came later.
  */
 export class Backlog {
   private readonly holdings = new Holdings();

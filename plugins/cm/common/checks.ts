@@ -18,7 +18,7 @@ export function checkParameters(parameters: CmParameters): void {
   checkRange('minRnrTimer', parameters.minRnrTimer, 0, 31);
 }
 
-/** Whom to ask, and for how long at most. */
+/** Which peer to ask, and for how long at most. */
 export function checkPeer({ remoteGid, timeoutUs }: CmConnectOptions | CmResolveOptions): void {
   if (remoteGid.length !== 16) {
     throw new SpiError('EINVAL', `a remote GID of ${remoteGid.length} bytes: must be 16`);

@@ -74,7 +74,7 @@ export class ActiveConnection extends Connection {
   }
 
   private keepAnswer(attempt: Attempt, message: CmMessage, { source }: Origin): void {
-    // The first REP or REJ is the answer; later ones repeat it or belong to nobody.
+    // The first REP or REJ is the answer; later ones repeat it or belong to no request.
     if (message.name === 'REP' && this.remoteCommId === 0) {
       const { req } = attempt;
       attempt.rep = message.body;

@@ -188,7 +188,7 @@ export abstract class Connection
     return true;
   }
 
-  /** Drops all that is held, without a word to anybody. */
+  /** Drops all that is held, without a word to peer or consumer. */
   end(): void {
     this.forgetWait();
     this.services.turns.leave(this);

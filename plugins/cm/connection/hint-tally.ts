@@ -1,5 +1,5 @@
 /**
- * What the network's hints that a peer does not answer amount to. Anybody can forge ICMP, and a
+ * What the network's hints that a peer does not answer amount to. Any host can forge ICMP, and a
  * link that is down may come up again: one hint proves nothing. They are believed when three have
  * come, each to another message, over a second at least, and the peer has said nothing in between.
  */

@@ -26,7 +26,7 @@ export interface QpPlan {
   readonly rnrRetryCount: number;
 }
 
-/** Who is told of COMM_EST. */
+/** What is told of COMM_EST. */
 export interface CommEstListener {
   onCommEst(): void;
 }

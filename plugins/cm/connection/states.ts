@@ -49,7 +49,7 @@ export const CM_INPUTS = [
   'DREQ',
   'DREP',
   'LAP',
-  /** Unexpected everywhere: nobody here asks for alternate paths. */
+  /** Unexpected everywhere: this side never asks for alternate paths. */
   'APR',
   // from the consumer
   'connect',

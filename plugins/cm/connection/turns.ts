@@ -1,11 +1,11 @@
 /**
  * Whose request goes next. A REQ or DREQ waits here while many to the same peer are unanswered: a
  * peer that is asked faster than it answers loses requests, their repetitions are more work for it,
- * and in the end it answers nobody. (Linux bounds the solicited MADs of an agent for that reason.)
+ * and in the end it answers none. (Linux bounds the solicited MADs of an agent for that reason.)
  */
 import type { Gid } from '../../../core/spi/index.js';
 
-/** Who waits for a turn; it is told once, and keeps the turn until `leave`. */
+/** A request that waits for a turn; it is told once, and keeps the turn until `leave`. */
 export interface TurnTaker {
   readonly remoteGid: Gid;
   onTurn(): void;
@@ -24,7 +24,7 @@ export class Turns {
   /** @param perPeer how many have a turn at a time, at least 1 */
   constructor(private readonly perPeer: number) {}
 
-  /** True when nobody has, or waits for, a turn. */
+  /** True when no request has, or waits for, a turn. */
   get isIdle(): boolean {
     return this.peers.size === 0;
   }
@@ -48,7 +48,7 @@ export class Turns {
     if (peer.taking.size + peer.waiting.size === 0) this.peers.delete(key);
   }
 
-  /** Nobody gets a turn any more. */
+  /** No request gets a turn any more. */
   close(): void {
     this.isClosed = true;
   }

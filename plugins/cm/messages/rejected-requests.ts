@@ -1,7 +1,7 @@
 /**
  * REQs that have been rejected, for as long as their senders may repeat them: a copy that is sent
  * before the REJ has come, or because it was lost, is answered by the same REJ. To the consumer it
- * would be a second request, by somebody who may be gone already. (Linux makes one of it.)
+ * would be a second request, of a peer that may be gone already. (Linux makes one of it.)
  */
 import type { Gid } from '../../../core/spi/index.js';
 import type { TransactionId } from '../common/transaction-id.js';
@@ -55,7 +55,7 @@ export class RejectedRequests {
     this.rejections.set(key, rejection);
   }
 
-  /** What nobody asks for any more, from the oldest on; and that, if there is no room. */
+  /** What no sender asks for any more, from the oldest on; and that, if there is no room. */
   private forgetOldest(nowUs: number): void {
     for (const [key, { untilUs }] of this.rejections) {
       if (nowUs < untilUs && this.rejections.size < this.limit) return;

@@ -1,5 +1,5 @@
 /**
- * What is wrong with a REQ, before anybody hears of it: the reason to reject it with, or what its
+ * What is wrong with a REQ, before a listener sees it: the reason to reject it with, or what its
  * listener is told (wire facts 4.8, "what makes Linux reject a REQ").
  */
 import { DEFAULT_PKEY, PATH_MTU_BYTES, gidEquals } from '../../../core/spi/index.js';
@@ -21,7 +21,7 @@ export interface ReqContents extends CmaContents {
   readonly localGidIndex: number;
 }
 
-/** @param source the address that the REQ came from: its connection is to be with nobody else */
+/** @param source the address that the REQ came from: its connection is to be with no other */
 export function checkReq(req: CmReq, source: Gid, device: Device): ReqContents | ReqRejection {
   const localGidIndex = device.gids.findIndex((gid) => gidEquals(gid, req.primaryRemoteGid));
   if (localGidIndex < 0 || !gidEquals(req.primaryLocalGid, source)) {

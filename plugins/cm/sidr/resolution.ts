@@ -60,7 +60,7 @@ export class SidrResolution implements CmResolution {
     if (this.state !== 'IDLE') this.dispatch('cancel');
   }
 
-  /** False for an answer that is not from whom was asked, or that is to another question. */
+  /** False for an answer that is not from the peer asked, or that is to another question. */
   receive(rep: CmSidrRep, source: Gid): boolean {
     if (!gidEquals(source, this.path.gid)) return false;
     const { serviceId } = this.req;

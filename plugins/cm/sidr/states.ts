@@ -33,7 +33,7 @@ export type SidrInput =
   | 'unreachable'
   /** The wait that a hint has cut short is over. */
   | 'repeat'
-  /** Nobody can still ask for this. */
+  /** No peer can still ask for this. */
   | 'expired';
 
 export type SidrAction =

@@ -1,7 +1,7 @@
 /** rdma_cm's 64-bit service ids taken apart: port space in bits 31-16, port in bits 15-0. */
 import { PortSpace } from '../../../core/spi/cm.js';
 
-/** IP over InfiniBand's space, for completeness of what may arrive; nobody listens on it here. */
+/** IP over InfiniBand's space, for completeness of what may arrive; nothing listens on it here. */
 export const IPOIB_PORT_SPACE = 0x0002n;
 
 /** Top byte of ids that a host assigns by itself (IBTA A3.2.1). */

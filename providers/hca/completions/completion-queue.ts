@@ -1,6 +1,6 @@
 /**
  * Completion queue. Entries are written as they arise and published together, after the bytes they
- * speak of have been placed: one atomic store a burst, and nobody sees a completion too early.
+ * speak of have been placed: one atomic store a burst, and no reader sees a completion too early.
  */
 import {
   AsyncEventType,
@@ -128,7 +128,7 @@ export class SoftCompletionQueue implements CompletionQueue, Notifiable {
     return this.ring.length;
   }
 
-  /** Completions are shown that nobody has fetched; nor does he ask to be told of others. */
+  /** Completions are shown that the consumer has not fetched, nor asked to be told of others. */
   get unseen(): boolean {
     return this.armed === ARMED.NO && !this.destroyed && this.ring.length > 0;
   }

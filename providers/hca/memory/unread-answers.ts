@@ -5,7 +5,7 @@
 import type { Region } from './memory.js';
 
 export interface AnswerKeeper {
-  /** Nobody may read the region under this key any more; its bytes may be others from now on. */
+  /** No peer may read the region under this key any more; its bytes may be others from now on. */
   keep(region: Region, key: number): void;
   /** The region is gone. */
   forget(region: Region): void;

@@ -7,8 +7,8 @@ export function isLocalOperation(wrOpcode: number): boolean {
 }
 
 /**
- * Does it; a completion status. Requests behind it have not begun yet, so whoever gets the new key
- * by one of them finds the window bound (IBTA 10.8.3.3).
+ * Does it; a completion status. Requests behind it have not begun yet, so a peer that gets the new
+ * key by one of them finds the window bound (IBTA 10.8.3.3).
  */
 export function executeLocalOperation(qp: SoftQueuePair, index: number): number {
   const { words } = qp.sendRing;

@@ -133,7 +133,7 @@ export class QueuePairMemory extends Piece {
     this.addressVector = undefined;
   }
 
-  /** Nobody finds anything in it from now on; `free` gives it to others. */
+  /** Nothing is found in it from now on; `free` gives it to others. */
   end(): void {
     this.sendRing.end();
     this.receiveRing?.end();

@@ -368,7 +368,7 @@ export abstract class SoftQueuePair
     this.sendRing.consumer = end;
   }
 
-  /** Completes the entry in use, and those that nobody else can take. */
+  /** Completes the entry in use, and those that no other queue pair can take. */
   protected flushReceives(): void {
     if (this.receiveEntry < 0) this.useReceive(this.receives.takeForFlush());
     while (this.receiveEntry >= 0) {

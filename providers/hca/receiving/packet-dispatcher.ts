@@ -46,7 +46,7 @@ export class PacketDispatcher {
   }
 
   /**
-   * Management datagrams have no connection that would wait for them, and anybody may send any
+   * Management datagrams have no connection that would wait for them, and any host may send any
    * number of them: in a burst they come last. How many have a turn is the MAD module's to say
    * (plugins/mad/gsi-port.ts).
    */
@@ -107,7 +107,7 @@ export class PacketDispatcher {
     }
   }
 
-  /** A datagram to a group goes to QP 0xffffff (IBTA 9.6.1.1.3), and to whoever listens there. */
+  /** A datagram to a group goes to QP 0xffffff (IBTA 9.6.1.1.3), and to what is attached there. */
   private dispatchToGroup(at: number, opcode: number): void {
     const { rx, hca } = this;
     const { counters } = hca;

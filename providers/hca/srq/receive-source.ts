@@ -18,7 +18,7 @@ export interface ReceiveSource {
   readonly srqn: number;
   /** The receive ring of a queue pair that has one of its own. */
   readonly ownRing: Ring | undefined;
-  /** Where its receives complete, whoever takes them (XRC); undefined: at the queue pair's. */
+  /** Where its receives complete, whatever takes them (XRC); undefined: at the queue pair's. */
   readonly completionQueue: SoftCompletionQueue | undefined;
   /** Takes the next entry: its WQE_INDEX, or -1 when there is none. */
   take(): number;
@@ -60,7 +60,7 @@ export class OwnReceiveQueue implements ReceiveSource {
     }
     const index = this.next;
     this.next = (index + 1) >>> 0;
-    // For people who look: an atomic store costs a call, so not for every entry.
+    // For a look from outside: an atomic store costs a call, so not for every entry.
     if (this.next === this.known || (this.next & 15) === 0) this.ownRing.consumer = this.next;
     return index;
   }

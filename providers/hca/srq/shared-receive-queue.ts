@@ -38,7 +38,7 @@ export class SoftSharedReceiveQueue
   readonly maxSge: number;
   readonly domain: Domain;
   readonly ownRing = undefined;
-  /** XRC: its receives complete here, whoever takes them. */
+  /** XRC: its receives complete here, whatever takes them. */
   readonly completionQueue: SoftCompletionQueue | undefined;
   readonly xrcDomain: SoftXrcDomain | undefined;
   /** A completion of it was lost: nothing more is taken from it. */

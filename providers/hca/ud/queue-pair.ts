@@ -1,7 +1,7 @@
 /**
  * Unreliable datagram queue pair, QP1 (GSI) among them: one packet a message, checked by Q_Key
  * (IBTA 9.8.3). A send completes when the port has taken its packet. A datagram that does not fit
- * the receive posted is dropped and the receive stays: anybody may send to QP1.
+ * the receive posted is dropped and the receive stays: any host may send to QP1.
  */
 import {
   DEFAULT_PKEY,

@@ -1,6 +1,6 @@
 /**
  * The BTH opcodes as a table (IBTA table 38). `OPCODES[code]` exists for all 256 codes; a code
- * nobody defined has `known: false`. The hot path reads the flat arrays of packet-layout.ts,
+ * that is not defined has `known: false`. The hot path reads the flat arrays of packet-layout.ts,
  * which are made from this table.
  */
 

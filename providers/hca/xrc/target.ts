@@ -22,7 +22,7 @@ export class XrcTarget extends RcQueuePair {
   private named: SoftSharedReceiveQueue | undefined;
 
   constructor(hca: Engine, qpn: number, init: QueuePairInit) {
-    // Nobody's context: the consumer is found by the number of the SRQ.
+    // No context of its own: the consumer is found by the number of the SRQ.
     super(hca, qpn, { ...init, context: 0 }, noReceives(init), XRC_BASE);
     this.xrcDomain = init.xrcDomain as SoftXrcDomain;
   }

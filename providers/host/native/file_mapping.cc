@@ -37,7 +37,7 @@ const char* codeOf(int error) {
   }
 }
 
-/// Runs when the ArrayBuffer is collected: nobody, a registration included, holds a view any more.
+/// Runs when the ArrayBuffer is collected: nothing, a registration included, holds a view any more.
 void unmap(napi_env, void*, void* hint) {
   Mapping* mapping = static_cast<Mapping*>(hint);
   munmap(mapping->data, mapping->length);

@@ -11,7 +11,7 @@ namespace {
 /// Of x86-64, and of arm64 with pages of 4 KiB.
 constexpr size_t kHugeBytes = 2 << 20;
 
-/// Runs when the ArrayBuffer is collected: nobody, a registration included, holds a view any more.
+/// Runs when the ArrayBuffer is collected: nothing, a registration included, holds a view any more.
 void unmap(napi_env, void* data, void* hint) {
   munmap(data, reinterpret_cast<size_t>(hint));
 }

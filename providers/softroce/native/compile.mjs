@@ -1,4 +1,4 @@
-// The compiler's call for a directory of native code: what goes into it, and who makes it.
+// The compiler's call for a directory of native code: what goes into it, and what makes it.
 //
 // The Node-API headers come from the pinned package node-api-headers, so the addon is the same
 // whatever Node is installed; its symbols are resolved from the running node binary. Only uv.h

@@ -75,7 +75,7 @@ export class ActiveConnection extends VerbsConnection {
     const { calls, device, resolveTimeoutMs } = this.services;
     const { pathMtuBytes } = this.options;
     checkDevice(this.services, this.id);
-    // Only who sets the path itself can ask for less than the port's MTU.
+    // Only by setting the path itself can less than the port's MTU be asked for.
     if (pathMtuBytes === undefined || pathMtuBytes >= device.attributes.activeMtuBytes) {
       calls.resolveRoute(this.id, resolveTimeoutMs);
       return;
@@ -162,7 +162,7 @@ function checkTransport({ qp }: CmConnectOptions): void {
   );
 }
 
-/** Kernels that do not know the option keep theirs: nobody has asked for another. */
+/** Kernels that do not know the option keep theirs: no other was asked for. */
 function setAckTimeout({ calls }: CmServices, id: number, ackTimeout: number | undefined): void {
   const value = Uint8Array.of(ackTimeout ?? DEFAULT_ACK_TIMEOUT);
   try {

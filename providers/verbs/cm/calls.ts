@@ -50,7 +50,7 @@ export class CmCalls {
     return check('rdma_create_id', this.native.cmCreateId(channel, portSpace));
   }
 
-  /** 0, or the errno: who destroys can do nothing about it but say so. */
+  /** 0, or the errno: the caller can do nothing about it but say so. */
   destroyId(id: number): number {
     return -this.native.cmDestroyId(id);
   }

@@ -137,7 +137,7 @@ export class VerbsCm implements CmModule {
     }
     this.readFailures = 0;
     if (event.type === CmEventType.DEVICE_REMOVAL) this.services.onRemoval();
-    // An identifier that has gone meanwhile has nobody to tell.
+    // An identifier that has gone meanwhile has no owner to tell.
     try {
       this.owners.get(event.id)?.onNativeEvent(event);
     } catch (error) {
@@ -161,7 +161,7 @@ export class VerbsCm implements CmModule {
     if (errno !== 0) this.dependencies.logger.warn(`CM: rdma_destroy_id: ${errnoName(errno)}`);
   }
 
-  /** After `close`, nobody hears of anything. */
+  /** After `close`, nothing is told any more. */
   private defer(task: () => void): void {
     const { scheduler, logger } = this.dependencies;
     scheduler.defer(() => {

@@ -1,6 +1,6 @@
 /**
  * Holds what would have the kernel send a message of the CM while the port is down, until it is up.
- * Nobody would hear it; and with rdma_rxe of Linux 6.1 no message of any process leaves the device
+ * No peer would hear it; and with rdma_rxe of Linux 6.1 no message of any process leaves the device
  * after one that has found no route: its queue pair 1 stays in error (docs/verbs.md).
  */
 export class PortGate {

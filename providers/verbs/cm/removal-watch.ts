@@ -1,8 +1,8 @@
 /**
  * Hears that the device is being removed. rdma_cm tells each identifier that is bound to a device,
  * and an adapter may have none: this one is bound to an address, and does nothing. Of verbs only
- * drivers that can let go of who has the device open tell (rdma_rxe cannot); the kernel waits until
- * everybody has closed it.
+ * drivers that can take the device from the processes that have it open tell (rdma_rxe cannot); the
+ * kernel waits until all have closed it.
  */
 import { PortSpace } from '../../../core/spi/index.js';
 import type { CmNativeEvent } from './channel.js';

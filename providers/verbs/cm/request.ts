@@ -81,7 +81,7 @@ export class VerbsRequest implements CmRequest {
     }
   }
 
-  /** Nobody is there to answer it: the peer is refused. */
+  /** No consumer is there to answer it: the peer is refused. */
   refuse(): void {
     this.connection.close();
     this.settle();

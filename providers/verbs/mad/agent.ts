@@ -1,6 +1,6 @@
 /**
  * An agent over umad: the kernel routes, matches, repeats and segments; this gives each send and
- * each datagram back to whom it belongs. Its file and its agent in the kernel are one.
+ * each datagram back to its owner. Its file and its agent in the kernel are one.
  */
 import { constants } from 'node:os';
 import {
@@ -268,7 +268,7 @@ export class UmadAgent implements PortAgent, UmadSendOwner {
   }
 }
 
-/** The kernel's rule: one request of an agent with this number and class, whoever it is for. */
+/** The kernel's rule: one request of an agent with this number and class, wherever it goes. */
 function keyOf({ transactionIdLo, managementClass }: MadHeader): string {
   return `${transactionIdLo}:${managementClass}`;
 }

@@ -1,7 +1,7 @@
 /**
  * The MAD module of a verbs device: agents of the kernel's ib_mad, by /dev/infiniband/umadN
- * (ib_user_mad, ABI 5). Nothing is opened before the first agent: who wants none needs no right to
- * that device.
+ * (ib_user_mad, ABI 5). Nothing is opened before the first agent: without one no right to that
+ * device is needed.
  */
 import { SpiError, isIpv4Gid } from '../../../core/spi/index.js';
 import type {
@@ -27,7 +27,7 @@ import type { PortAgent, UmadCounters, UmadGids } from './services.js';
 import { TransferAgent } from './transfer-agent.js';
 
 /**
- * Who cuts and puts together what is longer than a datagram: Linux, or the transfers of
+ * What cuts and puts together all that is longer than a datagram: Linux, or the transfers of
  * plugins/mad. `auto`: the kernel, unless the port has an IPv4 address, where it cannot.
  */
 export type RmppBy = 'auto' | 'kernel' | 'module';

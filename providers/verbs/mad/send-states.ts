@@ -14,7 +14,7 @@ export type SendState =
   | 'ASKING'
   /** The kernel waits for the response, and repeats. */
   | 'WAITING'
-  /** Cancelled; its report is the scheduler's next task. The kernel goes on, and nobody listens. */
+  /** Cancelled; its report is the scheduler's next task. The kernel goes on, unheard. */
   | 'RETURNING'
   /** Reported. */
   | 'DONE';

@@ -12,7 +12,7 @@ export interface UmadGids {
 }
 
 export interface UmadCounters {
-  /** Responses that nobody waits for any more. */
+  /** Responses that no request waits for any more. */
   unmatchedResponses: number;
   /** Transfers without response that turned out not to have arrived, after their report. */
   lateTimeouts: number;

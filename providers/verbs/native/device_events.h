@@ -3,7 +3,7 @@
 
 #include "instance.h"
 
-// What has been raised is told now: for whoever is about to tell of something later.
+// What has been raised is told now. To be called before something later is told.
 void drainAsyncEvents(Instance& instance);
 
 // 0 or errno.

@@ -1,5 +1,5 @@
 // What a call of libibverbs has failed with. The manual pages say errno or null; drivers also give
-// -1 with errno, -errno, or nothing that tells. Whoever calls sets errno to 0 before.
+// -1 with errno, -errno, or nothing that tells. The caller sets errno to 0 before.
 #pragma once
 
 #include <cerrno>

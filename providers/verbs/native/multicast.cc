@@ -1,7 +1,7 @@
 // Multicast groups of datagram queue pairs. The queue pair is attached to the group; on Ethernet
 // the host must be a member too, or its network stack drops what comes: a socket that has joined,
 // for as long as the queue pair is attached (IGMP, MLD). What has no network interface has a fabric
-// that delivers to who is attached.
+// that delivers to what is attached.
 #include <arpa/inet.h>
 #include <net/if.h>
 #include <sys/socket.h>

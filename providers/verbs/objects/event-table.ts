@@ -1,4 +1,4 @@
-/** Who hears of an asynchronous event: objects by the addon's numbers, which are apart by kind. */
+/** What hears of an asynchronous event: objects by the addon's numbers, which are apart by kind. */
 import { AsyncEventType } from '../../../core/spi/index.js';
 
 const OF_QUEUE_PAIRS: ReadonlySet<AsyncEventType> = new Set([

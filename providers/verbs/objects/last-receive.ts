@@ -5,7 +5,7 @@
  */
 import { type Clock, Timer, type Timers } from '../../../core/spi/index.js';
 
-/** Devices flush within a millisecond; who waits is told of a disconnection that much later. */
+/** Devices flush within a millisecond; disconnections are told that much later. */
 const GRACE_US = 50_000;
 
 /** What starts and stops the timers of a device. */
@@ -36,7 +36,7 @@ export class LastReceive {
     this.time.timers.start(this.timer, this.time.clock.now() + GRACE_US);
   }
 
-  /** The device has said it; true when nobody has before. */
+  /** The device has said it; true when it had not been said before. */
   arrived(): boolean {
     const isFirst = !this.told;
     this.told = true;

@@ -29,7 +29,7 @@ const MOVERS = ['transfer', 'transferToFixedLength'] as const;
 /**
  * From now on the memory cannot be transferred to another thread, which would take it from under
  * the adapter: there is no way back, Node has none. And up to `unpin` its own `transfer()` refuses,
- * of which that mark knows nothing before Node 26; who calls the prototype's takes the bytes from
+ * of which that mark knows nothing before Node 26; calling the prototype's takes the bytes from
  * the buffer, and the region keeps them (native/backing_store.h). A SharedArrayBuffer has neither
  * of the two.
  */

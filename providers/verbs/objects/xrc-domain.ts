@@ -73,7 +73,7 @@ function openShared({ addon, number, name }: OpenDevice, { key, mode }: XrcShari
   }
 }
 
-/** @throws SpiError('EACCES') when somebody else has taken the directory's name */
+/** @throws SpiError('EACCES') when another user has taken the directory's name */
 function fileOf(deviceName: string, key: string): string {
   const user = process.getuid?.() ?? 0;
   const directory = `/dev/shm/dapl-xrc-${user}`;

@@ -1,4 +1,4 @@
-/** Which GID of a port is taken when nobody names one, and how a GID is written for people. */
+/** Which GID of a port is taken when none is named, and how a GID is written for people. */
 import { type Gid, ipFromGid, isIpv4Gid } from '../../../core/spi/index.js';
 import type { GidEntry, GidType } from '../system/system.js';
 

@@ -61,7 +61,7 @@ export interface DeviceNode {
     readonly owner: string;
     readonly group: string;
   };
-  /** Who we are: name and groups. */
+  /** The user of this process: name and groups. */
   readonly user: string;
   readonly groups: readonly string[];
 }
@@ -101,7 +101,7 @@ function accessRemedy(path: string, { mode, group }: NonNullable<DeviceNode['fac
 export interface LockedMemory {
   /** RLIMIT_MEMLOCK; Infinity for none. */
   readonly limitBytes: number;
-  /** Pinned or locked by anybody in this process. */
+  /** Pinned or locked by anything in this process. */
   readonly lockedBytes: number;
 }
 

@@ -1,4 +1,4 @@
-// Who owns the UDP socket behind an address of this host.
+// The owner of the UDP socket behind an address of this host.
 #pragma once
 
 #include "socket/udp_socket.h"

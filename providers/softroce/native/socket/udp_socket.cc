@@ -60,7 +60,7 @@ int configureAndBind(const UdpSocket& socket) {
   return bind(socket.fd, &address.any, length) == 0 ? 0 : errno;
 }
 
-/// Errors that say that nobody answers at the destination.
+/// Errors that say that nothing answers at the destination.
 bool isUnreachable(int error) {
   return error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH ||
          error == EHOSTDOWN || error == ENONET;

@@ -24,7 +24,7 @@ struct Library {
 
 struct State;
 
-// An event channel and who hears of its events.
+// An event channel and what hears of its events.
 struct Channel {
   State* state;
   uint32_t number;

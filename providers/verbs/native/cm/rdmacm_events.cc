@@ -1,4 +1,4 @@
-// Event channels on the event loop. An event is copied out and acknowledged before anybody hears
+// Event channels on the event loop. An event is copied out and acknowledged before a handler hears
 // of it: rdma_destroy_id waits for the acknowledgement, and a handler may destroy.
 #include <cerrno>
 #include <cstring>

@@ -88,7 +88,7 @@ void File::startJob() {
   napi_queue_async_work(env, job_);
 }
 
-// On a thread of the pool; nobody else touches the file or `writing_` meanwhile.
+// On a thread of the pool; no other touches the file or `writing_` meanwhile.
 void File::runJob() {
   for (Packet& packet : writing_) {
     packet.error = errnoOf(system_.umad_write(fd_, packet.bytes.data(), packet.bytes.size()));

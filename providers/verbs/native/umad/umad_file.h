@@ -52,7 +52,7 @@ class File {
   // a thread of the pool does it.
   void close();
 
-  // The environment ends: at once, and nobody is told.
+  // The environment ends: at once, and nothing is told.
   void abandon();
 
   uint32_t agentId = 0;
