@@ -1,0 +1,96 @@
+// The rules of structure hold on the tree, and each of them bites: a violation is planted for each.
+// Rooms of core/dat still stand on each other, so the two rules of circles leave them out.
+
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  crowdedFolders,
+  deepClasses,
+  fileCycles,
+  type Import,
+  importsOf,
+  roomCycles,
+} from './support/house-rules.js';
+
+const root = join(import.meta.dirname, '../..');
+const FLOORS = ['core', 'plugins', 'providers', 'samples'];
+const MOST_FILES = 25;
+const LARGEST_CIRCLE = 8;
+
+const paths = FLOORS.flatMap((floor) =>
+  readdirSync(join(root, floor), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1)),
+);
+const sources = new Map(
+  paths
+    .filter((path) => path.endsWith('.ts'))
+    .map((path) => [path, readFileSync(join(root, path), 'utf8')]),
+);
+const isOpen = (path: string): boolean => path.startsWith('core/dat/');
+const imports = importsOf(sources).filter(({ from, to }) => !isOpen(from) || !isOpen(to));
+const planted = (files: Readonly<Record<string, string>>): Import[] =>
+  importsOf(new Map(Object.entries(files)));
+
+describe('house', () => {
+  it('sees the tree', () => {
+    assert.ok(sources.has('core/dat/ia/ia.ts'));
+    assert.ok(imports.some(({ typeOnly }) => typeOnly) && imports.some((each) => !each.typeOnly));
+  });
+
+  it(`has ${MOST_FILES} files in a folder at most`, () => {
+    assert.deepEqual(crowdedFolders(paths, MOST_FILES), []);
+    const full = Array.from({ length: MOST_FILES + 1 }, (_, i) => `core/full/${i}.ts`);
+    const room = ['core/full/room/1.ts', 'core/full/room/2.ts'];
+    assert.deepEqual(crowdedFolders([...full, ...room], MOST_FILES), ['core/full: 26']);
+    assert.deepEqual(crowdedFolders(full.slice(1), MOST_FILES), []);
+  });
+
+  it('has no circle of rooms, imports of types included', () => {
+    assert.deepEqual(roomCycles(imports), []);
+    const circle = planted({
+      'core/a/one.ts': "import type { Two } from '../b/two.js';",
+      'core/b/two.ts': "export type Two = 2;\nexport { three } from '../c/three.js';",
+      'core/c/three.ts': "import '../a/four.js';\nexport const three = 3;",
+      'core/a/four.ts': '',
+    });
+    assert.deepEqual(roomCycles(circle), [['core/a', 'core/b', 'core/c']]);
+    assert.deepEqual(fileCycles(circle), []);
+  });
+
+  it(`has circles of ${LARGEST_CIRCLE} files at most within a room`, () => {
+    const large = fileCycles(imports).filter((circle) => circle.length > LARGEST_CIRCLE);
+    assert.deepEqual(large, []);
+    const ring = (size: number): Import[] =>
+      planted(
+        Object.fromEntries(
+          Array.from({ length: size }, (_, i) => [
+            `core/a/${i}.ts`,
+            `import { type T } from './${(i + 1) % size}.js';\nexport type T${i} = T;`,
+          ]),
+        ),
+      );
+    assert.deepEqual(
+      [8, 9].map((size) => fileCycles(ring(size)).map((circle) => circle.length)),
+      [[8], [9]],
+    );
+  });
+
+  it('tells classes that go more than two deep, through whatever passes them on', () => {
+    const deep = deepClasses(
+      new Map([
+        ['core/a.ts', 'export class A extends Map {}\nexport class AnyError extends Error {}'],
+        ['core/index.ts', "export * from './a.js';\nexport { A as Base } from './a.js';"],
+        ['core/b.ts', "import { Base } from './index.js';\nexport class B extends Base {}"],
+        ['core/c.ts', "import { B as Other } from './b.js';\nclass C extends Other {}"],
+        [
+          'core/errors.ts',
+          "import { AnyError } from './index.js';\nclass OneError extends AnyError {}\n" +
+            'class TwoError extends OneError {}\nclass ThreeError extends TwoError {}',
+        ],
+      ]),
+    );
+    assert.deepEqual(deep, ['C → B → A', 'ThreeError → TwoError → OneError → AnyError']);
+  });
+});

@@ -1,0 +1,170 @@
+/**
+ * Rules of structure that no linter has: how deep classes go, how many files a folder holds, and
+ * what is imported in a circle. Pure: sources come in, violations go out.
+ */
+import { posix } from 'node:path';
+import ts from 'typescript';
+
+/** Text by path, relative to the root. */
+export type Sources = ReadonlyMap<string, string>;
+
+export interface Import {
+  readonly from: string;
+  readonly to: string;
+  readonly typeOnly: boolean;
+}
+
+interface Parsed {
+  readonly imports: readonly Import[];
+  /** What a class of this file extends, by name: a local name, or undefined. */
+  readonly classes: ReadonlyMap<string, string | undefined>;
+  /** Local name to where it comes from, and what it is called there. */
+  readonly names: ReadonlyMap<string, readonly [file: string, name: string]>;
+  /** The same of what is passed on. */
+  readonly exports: ReadonlyMap<string, readonly [file: string, name: string]>;
+  /** Files all of which is passed on. */
+  readonly everything: readonly string[];
+}
+
+/** How many classes of ours a class may have above itself; errors have one more. */
+const MOST_ABOVE = 1;
+
+function parse(path: string, text: string, sources: Sources): Parsed {
+  const file = ts.createSourceFile(path, text, ts.ScriptTarget.Latest);
+  const imports: Import[] = [];
+  const classes = new Map<string, string | undefined>();
+  const names = new Map<string, readonly [string, string]>();
+  const exports = new Map<string, readonly [string, string]>();
+  const everything: string[] = [];
+  const targetOf = (specifier: ts.Expression | undefined): string | undefined => {
+    if (!specifier || !ts.isStringLiteral(specifier) || !specifier.text.startsWith('.')) return;
+    const to = posix.join(posix.dirname(path), specifier.text).replace(/\.js$/, '.ts');
+    return sources.has(to) ? to : undefined;
+  };
+  const visit = (node: ts.Node): void => {
+    if (ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) {
+      const to = targetOf(node.moduleSpecifier);
+      if (to === undefined) return;
+      const bindings = ts.isImportDeclaration(node)
+        ? node.importClause?.namedBindings
+        : node.exportClause;
+      const whole = ts.isImportDeclaration(node)
+        ? node.importClause?.isTypeOnly === true
+        : node.isTypeOnly;
+      const elements =
+        bindings && (ts.isNamedImports(bindings) || ts.isNamedExports(bindings))
+          ? [...bindings.elements]
+          : [];
+      const typeOnly = whole || (elements.length > 0 && elements.every((each) => each.isTypeOnly));
+      imports.push({ from: path, to, typeOnly });
+      const into = ts.isImportDeclaration(node) ? names : exports;
+      for (const { name, propertyName } of elements) {
+        into.set(name.text, [to, (propertyName ?? name).text]);
+      }
+      if (ts.isExportDeclaration(node) && bindings === undefined) everything.push(to);
+      return;
+    }
+    if (ts.isClassDeclaration(node) && node.name) {
+      const above = node.heritageClauses?.find(
+        ({ token }) => token === ts.SyntaxKind.ExtendsKeyword,
+      )?.types[0]?.expression;
+      classes.set(node.name.text, above && ts.isIdentifier(above) ? above.text : undefined);
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(file);
+  return { imports, classes, names, exports, everything };
+}
+
+function parseAll(sources: Sources): Map<string, Parsed> {
+  return new Map([...sources].map(([path, text]) => [path, parse(path, text, sources)]));
+}
+
+export function importsOf(sources: Sources): Import[] {
+  return [...parseAll(sources).values()].flatMap(({ imports }) => imports);
+}
+
+/** Chains of classes that are too deep, the lowest class first: `A → B → C`. */
+export function deepClasses(sources: Sources): string[] {
+  const files = parseAll(sources);
+  type Found = readonly [file: string, name: string];
+  const find = (file: string, name: string, seen = new Set<string>()): Found | undefined => {
+    const parsed = files.get(file);
+    if (parsed === undefined || seen.has(file)) return undefined;
+    seen.add(file);
+    if (parsed.classes.has(name)) return [file, name];
+    const named = parsed.exports.get(name);
+    if (named) return find(named[0], named[1], seen);
+    for (const other of parsed.everything) {
+      const found = find(other, name, seen);
+      if (found) return found;
+    }
+    return undefined;
+  };
+  const above = ([file, name]: Found): Found | undefined => {
+    const parsed = files.get(file)!;
+    const local = parsed.classes.get(name);
+    if (local === undefined) return undefined;
+    const named = parsed.names.get(local);
+    return named ? find(named[0], named[1]) : find(file, local);
+  };
+  const deep: string[] = [];
+  for (const [file, { classes }] of files) {
+    for (const name of classes.keys()) {
+      const chain: string[] = [name];
+      for (let next = above([file, name]); next; next = above(next)) chain.push(next[1]);
+      const most = MOST_ABOVE + (name.endsWith('Error') ? 1 : 0);
+      if (chain.length - 1 > most) deep.push(chain.join(' → '));
+    }
+  }
+  return deep.sort();
+}
+
+const folderOf = (path: string): string => posix.dirname(path);
+
+/** Folders that hold more files than `most`, those of their sub-folders aside. */
+export function crowdedFolders(paths: readonly string[], most: number): string[] {
+  const counts = new Map<string, number>();
+  for (const path of paths) counts.set(folderOf(path), (counts.get(folderOf(path)) ?? 0) + 1);
+  return [...counts].filter(([, count]) => count > most).map(([folder, n]) => `${folder}: ${n}`);
+}
+
+/** Files that import each other in a circle, largest circle first. */
+export function fileCycles(imports: readonly Import[]): string[][] {
+  const graph = new Map<string, Set<string>>();
+  for (const { from, to } of imports) {
+    graph.set(from, (graph.get(from) ?? new Set()).add(to));
+    if (!graph.has(to)) graph.set(to, new Set());
+  }
+  return cycles(graph);
+}
+
+/** The same of folders: every import between two of them counts. */
+export function roomCycles(imports: readonly Import[]): string[][] {
+  const between = imports
+    .map(({ from, to, typeOnly }) => ({ from: folderOf(from), to: folderOf(to), typeOnly }))
+    .filter(({ from, to }) => from !== to);
+  return fileCycles(between);
+}
+
+/** Strongly connected components of more than one node (Tarjan). */
+function cycles(graph: ReadonlyMap<string, ReadonlySet<string>>): string[][] {
+  const order = new Map<string, number>();
+  const low = new Map<string, number>();
+  const open: string[] = [];
+  const found: string[][] = [];
+  const visit = (node: string): void => {
+    order.set(node, order.size);
+    low.set(node, order.get(node)!);
+    open.push(node);
+    for (const next of graph.get(node) ?? []) {
+      if (!order.has(next)) visit(next);
+      if (open.includes(next)) low.set(node, Math.min(low.get(node)!, low.get(next)!));
+    }
+    if (low.get(node) !== order.get(node)) return;
+    const component = open.splice(open.indexOf(node));
+    if (component.length > 1) found.push(component.sort());
+  };
+  for (const node of graph.keys()) if (!order.has(node)) visit(node);
+  return found.sort((a, b) => b.length - a.length);
+}
