@@ -54,6 +54,12 @@ const EAGER_REQUESTS = 32;
 /** Membership bit aside, the one partition of RoCE (wire facts 1.2). */
 const PKEY_BASE = 0x7fff;
 
+/**
+ * Asked for every send request when its turn comes: a status other than SUCCESS makes it fail so,
+ * unsent and in its order. For fault injection.
+ */
+export type SendFault = (qp: SoftQueuePair, wrOpcode: number) => WcStatus | undefined;
+
 export interface HcaOptions {
   readonly port: PacketPort;
   readonly timers: TimerWheel;
@@ -63,6 +69,9 @@ export interface HcaOptions {
   readonly parameters: HcaParameters;
   /** Something waits for the pump: called once until `pumped`. */
   readonly requestPump: () => void;
+  /** For the device's list of completion queues. */
+  readonly onCqGone: (cq: SoftCompletionQueue) => void;
+  readonly sendFault?: SendFault;
 }
 
 export class Hca implements CompletionHost, SharedReceiveHost {
@@ -92,13 +101,7 @@ export class Hca implements CompletionHost, SharedReceiveHost {
   readonly notifications: NotificationQueue;
   /** The time at the last look, in microseconds. */
   nowUs = 0;
-  /** The device's list of completion queues. */
-  onCqGone: (cq: SoftCompletionQueue) => void = () => undefined;
-  /**
-   * Asked for every send request when its turn comes: a status other than SUCCESS makes it fail
-   * so, unsent and in its order. For fault injection.
-   */
-  sendFault: ((qp: SoftQueuePair, wrOpcode: number) => WcStatus | undefined) | undefined;
+  readonly sendFault: SendFault | undefined;
   /** True while the driver is at it: then nobody needs to be asked for a pump. */
   pumping = false;
   /** The port would take more, but others are to have their turn first. */
@@ -130,6 +133,7 @@ export class Hca implements CompletionHost, SharedReceiveHost {
   constructor(private readonly options: HcaOptions) {
     const { port, random, parameters } = options;
     this.port = port;
+    this.sendFault = options.sendFault;
     this.timers = options.timers;
     this.parameters = parameters;
     this.limits = limitsOf(port, parameters);
@@ -213,7 +217,7 @@ export class Hca implements CompletionHost, SharedReceiveHost {
   }
 
   onCqDestroyed(cq: SoftCompletionQueue): void {
-    this.onCqGone(cq);
+    this.options.onCqGone(cq);
   }
 
   onPollingChanged(from: PollingMode, to: PollingMode): void {
