@@ -26,6 +26,7 @@ export class TappedPort extends ForwardingPort {
   private readonly regions = new Map<number, Uint8Array>();
   private readonly paths = new Map<number, { readonly gid: Gid; readonly local: Gid }>();
   private readonly headers: Uint8Array;
+  private holdsFile = true;
 
   constructor(
     port: PacketPort,
@@ -68,7 +69,8 @@ export class TappedPort extends ForwardingPort {
     try {
       await super.close();
     } finally {
-      this.options.file.release();
+      if (this.holdsFile) this.options.file.release();
+      this.holdsFile = false;
     }
   }
 

@@ -7,6 +7,7 @@ import { capture } from 'dapl/plugins/pcap';
 import { Fabric, mock } from 'dapl/providers/mock';
 import { definePlugin, SpiError } from 'dapl/spi';
 import { icrcFault } from '../../guest/icrc.js';
+import { FakeProvider } from '../../support/fake-provider.js';
 import { MESSAGE_BYTES, PAIRS, talk } from '../../support/captured-pairs.js';
 
 interface Packet {
@@ -122,6 +123,22 @@ describe('capture', () => {
       delete process.env['DAPL_PCAP'];
     }
     assert.equal(readPcapng(file).interfaces, 2);
+  });
+
+  it('has no file of a provider that has no packets of its own', async () => {
+    const ia = await openIa(capture(new FakeProvider().plugin(), { file }));
+    await ia.close();
+    assert.equal(existsSync(file), false);
+  });
+
+  it('leaves a device as it is that is open already', async () => {
+    const fabric = new Fabric({ autoRun: true });
+    const provider = mock({ fabric, address: '10.0.0.1' });
+    const first = await openIa(provider);
+    const other = await openIa(mock({ fabric, address: '10.0.0.2' }));
+    await talk(await openIa(capture(provider, { file })), other);
+    await first.close();
+    assert.equal(existsSync(file), false);
   });
 
   it('says why it cannot begin, and leaves nothing open', async () => {
