@@ -1,44 +1,104 @@
 /**
- * The container of a device, and of each interface adapter on it. Plugins see only the narrow
- * Registrar and Resolver of the SPI, so a second copy of tsyringe in an application cannot matter.
+ * The container of a device, and of each interface adapter on it. What stands for a token may have
+ * several levels: what the provider bound, and over it what wraps or replaces that. tsyringe makes
+ * each level when it is first needed, and gives it what it injects. Plugins see no container, so a
+ * second copy of tsyringe in an application cannot matter.
  */
 import 'reflect-metadata';
 import { container as root, type DependencyContainer, instanceCachingFactory } from 'tsyringe';
-import { LOGGER, type Logger, type Registrar, type Resolver, SpiError } from '../spi/index.js';
+import { LOGGER, type Logger, needOf, type Part, type Registrar } from '../spi/index.js';
 import type { Token } from '../spi/index.js';
-import { DeviceServices } from './device-services.js';
+import { DeviceServices, IF_BOUND, TAKEN } from './device-services.js';
+import { checkGraph, type Level, refuseMissing } from './graph.js';
 
-/** A binding of the application's own that stands in place of the provider's. */
-export interface Override {
+/** What stands over the provider's own, and wraps it if it injects its own token. */
+export interface Layer {
   readonly token: Token<unknown>;
-  readonly factory: (resolver: Resolver) => unknown;
+  readonly part: Part<unknown>;
+  /** What errors call it: `cm plugin "trace"`. */
+  readonly title: string;
+}
+
+/** The levels of a token. */
+interface Stack {
+  /** What the provider bound. */
+  base: Level | undefined;
+  /** From below. */
+  readonly layers: Level[];
 }
 
 /** One device's container. */
 export class DeviceContainer implements Registrar {
   private readonly container: DependencyContainer;
-  private readonly fixed = new Set<symbol>();
-  private readonly made = new Set<symbol>();
-  readonly resolver: Resolver;
+  private readonly stacks = new Map<symbol, Stack>();
+  private readonly made = new Map<Level, unknown>();
+  private readonly onOpened: Level[] = [];
 
-  /** @param overrides bindings that win over what the provider binds */
-  constructor(logger: Logger, overrides: readonly Override[]) {
+  /**
+   * @param provider what errors call it
+   * @param layers from below
+   */
+  constructor(
+    logger: Logger,
+    private readonly provider: string,
+    layers: readonly Layer[] = [],
+  ) {
     this.container = root.createChildContainer();
-    this.resolver = resolverOf(this.container);
-    this.register(LOGGER, () => logger);
-    for (const { token, factory } of overrides) this.register(token, factory);
-    for (const { token } of overrides) this.fixed.add(token);
+    this.bind(LOGGER, () => logger);
+    for (const layer of layers) this.stackOf(layer.token).layers.push(this.level(layer));
   }
 
-  bind<T>(token: Token<T>, factory: (resolver: Resolver) => T): void {
-    if (!this.fixed.has(token)) this.register(token, factory);
+  bind<T>(token: Token<T>, given: Part<T> | (() => T)): void {
+    const part = typeof given === 'function' ? { inject: {}, make: given } : given;
+    const title = `${nameOf(token)} of ${this.provider}`;
+    this.stackOf(token).base = this.level({ token, part, title });
+  }
+
+  onOpen(part: Part<void>): void {
+    const token = Symbol('open');
+    this.onOpened.push(this.level({ token, part, title: `the opening of ${this.provider}` }));
   }
 
   /**
-   * Whether something was bound to the token and has been made: only then is there an end to it.
+   * Whether all that core takes can be made, before anything is.
+   * @throws DatError DAT_MODEL_NOT_SUPPORTED for what is needed and not there, and for what stands
+   * on itself: the message names what needs what
    */
-  isMade(token: Token<unknown>): boolean {
-    return this.made.has(token);
+  check(): void {
+    const isThere = (token: Token<unknown>): boolean => this.stacks.has(token);
+    const wanted = [...TAKEN, ...IF_BOUND.filter(isThere)];
+    const roots = wanted.map(
+      (token) => this.top(token) ?? refuseMissing('core', token, this.provider),
+    );
+    checkGraph([...roots, ...this.onOpened], (level) => this.needsOf(level));
+  }
+
+  /** What the provider asked for at the end of the opening. */
+  opened(): void {
+    for (const level of this.onOpened) this.instanceOf(level);
+  }
+
+  has(token: Token<unknown>): boolean {
+    return this.top(token) !== undefined;
+  }
+
+  /** @throws DatError DAT_MODEL_NOT_SUPPORTED when nothing is bound to it */
+  resolve<T>(token: Token<T>): T {
+    return this.instanceOf(this.top(token) ?? refuseMissing('core', token, this.provider)) as T;
+  }
+
+  /** What has been made for the token, and wraps all that was: the one that there is an end to. */
+  madeOf<T>(token: Token<T>): T | undefined {
+    const { base, layers } = this.stacks.get(token) ?? NO_STACK;
+    const levels = base === undefined ? layers : [base, ...layers];
+    const level = levels.findLast((each) => this.made.has(each));
+    return level && (this.made.get(level) as T);
+  }
+
+  /** What the provider itself bound, whatever stands over it. */
+  ownOf<T>(token: Token<T>): T | undefined {
+    const base = this.stacks.get(token)?.base;
+    return base && (this.instanceOf(base) as T);
   }
 
   /** What core uses of the device, with a logger of the interface adapter's own. */
@@ -48,23 +108,60 @@ export class DeviceContainer implements Registrar {
     return child.resolve(DeviceServices);
   }
 
-  private register<T>(token: Token<T>, factory: (resolver: Resolver) => T): void {
-    const once = instanceCachingFactory(() => {
-      const instance = factory(this.resolver);
-      this.made.add(token);
+  private stackOf(token: Token<unknown>): Stack {
+    let stack = this.stacks.get(token);
+    if (stack === undefined) {
+      stack = { base: undefined, layers: [] };
+      this.stacks.set(token, stack);
+      this.container.register(token, { useFactory: () => this.resolve(token) });
+    }
+    return stack;
+  }
+
+  /** A level by itself; a symbol of its own stands for it in the container. */
+  private level({ token, part, title }: Layer): Level {
+    const level: Level = { key: Symbol(title), token, part, title };
+    const make = part.make as (deps: Record<string, unknown>) => unknown;
+    const useFactory = instanceCachingFactory(() => {
+      const deps: Record<string, unknown> = {};
+      for (const [name, beneath] of this.needsOf(level)) {
+        deps[name] = beneath && this.instanceOf(beneath);
+      }
+      const instance = make(deps);
+      this.made.set(level, instance);
       return instance;
     });
-    this.container.register(token, { useFactory: once });
+    this.container.register(level.key, { useFactory });
+    return level;
+  }
+
+  private instanceOf(level: Level): unknown {
+    return this.container.resolve(level.key);
+  }
+
+  private top(token: Token<unknown>): Level | undefined {
+    const { base, layers } = this.stacks.get(token) ?? NO_STACK;
+    return layers.at(-1) ?? base;
+  }
+
+  /** Under which name a level is given what. */
+  private needsOf(level: Level): (readonly [string, Level | undefined])[] {
+    return Object.entries(level.part.inject).map(([name, spec]) => {
+      const { token, isRequired } = needOf(spec);
+      const given = token === level.token ? this.beneath(level) : this.top(token);
+      if (given === undefined && isRequired) refuseMissing(level, token, this.provider);
+      return [name, given] as const;
+    });
+  }
+
+  private beneath(level: Level): Level | undefined {
+    const { base, layers } = this.stacks.get(level.token) ?? NO_STACK;
+    return level === base ? undefined : (layers[layers.indexOf(level) - 1] ?? base);
   }
 }
 
-function resolverOf(container: DependencyContainer): Resolver {
-  const has = (token: Token<unknown>): boolean => container.isRegistered(token, true);
-  return {
-    has,
-    resolve<T>(token: Token<T>): T {
-      if (has(token)) return container.resolve<T>(token);
-      throw new SpiError('ENODEV', `nothing is bound to ${String(token)} in this device`);
-    },
-  };
+const NO_STACK: Stack = { base: undefined, layers: [] };
+
+function nameOf(token: Token<unknown>): string {
+  return token.description ?? String(token);
 }

@@ -12,15 +12,30 @@ import {
   type ProcessHold,
   LOGGER,
   type Logger,
+  MAD,
   RANDOM,
   type Random,
   SCHEDULER,
   type Scheduler,
   TIMERS,
   type Timers,
+  type Token,
   XRC,
   type XrcModule,
 } from '../spi/index.js';
+
+/** What every device has. */
+export const TAKEN: readonly Token<unknown>[] = [
+  CLOCK,
+  TIMERS,
+  RANDOM,
+  SCHEDULER,
+  PROCESS_HOLD,
+  DEVICE,
+  CM,
+];
+/** What core takes where it is. */
+export const IF_BOUND: readonly Token<unknown>[] = [MAD, XRC];
 
 @injectable()
 export class DeviceServices {

@@ -1,4 +1,4 @@
 /** Composition of devices. */
-export { DeviceContainer, type Override } from './container.js';
+export { DeviceContainer, type Layer } from './container.js';
 export { DeviceServices } from './device-services.js';
 export { tearDown, type TeardownStep } from './teardown.js';

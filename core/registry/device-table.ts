@@ -5,7 +5,7 @@
 import {
   DeviceContainer,
   type DeviceServices,
-  type Override,
+  type Layer,
   type TeardownStep,
 } from '../di/index.js';
 import type { DeviceLease, DeviceRelease } from '../dat/common/context.js';
@@ -13,27 +13,27 @@ import { DatError, toDatError } from '../errors/index.js';
 import {
   type AsyncEventType,
   CM,
-  type ConfiguredPlugin,
+  type ConfiguredModule,
+  type ConfiguredProvider,
   DEVICE,
   type Logger,
   MAD,
-  type PluginKind,
-  type Resolver,
+  MODULE_TOKENS,
+  type ModuleKind,
+  PACKET_PORT,
   type Token,
   XRC,
 } from '../spi/index.js';
 import { titleOf } from './checks.js';
 
-/** Kinds that an application may override when it opens a device. */
-export type ModuleKind = Exclude<PluginKind, 'provider'>;
-export type ModuleSet = Readonly<{ [K in ModuleKind]?: ConfiguredPlugin<K> }>;
+/** Modules of the application's own, by what they are. */
+export type ModuleSet = Readonly<{ [K in ModuleKind]?: ConfiguredModule<K> }>;
 
-export const MODULE_KINDS = ['cm', 'mad', 'xrc'] as const satisfies readonly ModuleKind[];
-const TOKENS: Readonly<Record<ModuleKind, Token<{ close(): Promise<void> }>>> = {
-  cm: CM,
-  mad: MAD,
-  xrc: XRC,
-};
+export const MODULE_KINDS: readonly ModuleKind[] = ['cm', 'mad', 'xrc', 'device', 'port'];
+
+interface Closing {
+  close(): Promise<void>;
+}
 
 /** An open device with its container, held by one interface adapter. */
 export interface OpenDevice extends DeviceLease {
@@ -42,7 +42,7 @@ export interface OpenDevice extends DeviceLease {
 
 interface Entry {
   readonly container: DeviceContainer;
-  readonly modules: ModuleSet;
+  readonly modules: readonly ConfiguredModule[];
   readonly opened: Promise<void>;
   readonly listeners: Set<(event: AsyncEventType) => void>;
   holders: number;
@@ -55,18 +55,19 @@ export class DeviceTable {
 
   /** @throws DatError DAT_INVALID_STATE when the device is open with another module */
   async acquire(
-    provider: ConfiguredPlugin<'provider'>,
+    provider: ConfiguredProvider,
     modules: ModuleSet,
     logger: Logger,
   ): Promise<OpenDevice> {
     const key = `${provider.meta.name} ${provider.instance.deviceKey}`;
+    const over = modulesOver(provider, modules);
     let entry = this.entries.get(key);
     while (entry?.closing !== undefined) {
       await entry.closing;
       entry = this.entries.get(key);
     }
-    if (entry === undefined) entry = this.start(key, provider, modules, logger);
-    else checkOverrides(provider, entry.modules, modules);
+    if (entry === undefined) entry = this.start(key, provider, over, logger);
+    else checkModules(provider, entry.modules, over);
     entry.holders++;
     await entry.opened;
     return this.lease(key, entry);
@@ -74,16 +75,16 @@ export class DeviceTable {
 
   private start(
     key: string,
-    provider: ConfiguredPlugin<'provider'>,
-    modules: ModuleSet,
+    provider: ConfiguredProvider,
+    modules: readonly ConfiguredModule[],
     logger: Logger,
   ): Entry {
-    const container = new DeviceContainer(logger, overridesOf(modules));
+    const container = new DeviceContainer(logger, titleOf(provider.meta), modules.map(layerOf));
     const listeners = new Set<(event: AsyncEventType) => void>();
     const onEvent = (event: AsyncEventType): void => {
       for (const listener of [...listeners]) listener(event);
     };
-    const opened = open(container, provider, onEvent).catch((error: unknown) => {
+    const opened = open(container, provider, logger, onEvent).catch((error: unknown) => {
       this.entries.delete(key);
       throw toDatError(error, {
         operation: 'openIa',
@@ -112,10 +113,7 @@ export class DeviceTable {
         unlisten = () => void entry.listeners.delete(listener);
       },
       services: (logger) => entry.container.servicesFor(logger),
-      mad: () => {
-        const { resolver } = entry.container;
-        return resolver.has(MAD) ? resolver.resolve(MAD) : undefined;
-      },
+      mad: () => (entry.container.has(MAD) ? entry.container.resolve(MAD) : undefined),
       release: () => {
         if (released) return NOTHING;
         released = true;
@@ -133,15 +131,15 @@ export class DeviceTable {
         resolve();
       };
     });
-    const { container } = entry;
-    const step = (name: string, token: Token<{ close(): Promise<void> }>): TeardownStep[] =>
-      container.isMade(token)
-        ? [{ name, run: () => container.resolver.resolve(token).close() }]
-        : [];
+    // A wrapper ends what it wraps, so each kind has one end.
+    const step = (name: string, token: Token<Closing>): TeardownStep[] => {
+      const made = entry.container.madeOf(token);
+      return made === undefined ? [] : [{ name, run: () => made.close() }];
+    };
     return {
-      modules: [...step('CM', TOKENS.cm), ...step('MAD', TOKENS.mad)],
+      modules: [...step('CM', CM), ...step('MAD', MAD)],
       // Targets outlive the adapters that made them: they end when all of those have.
-      device: [...step('XRC', TOKENS.xrc), ...step('device', DEVICE)],
+      device: [...step('XRC', XRC), ...step('device', DEVICE)],
       done,
     };
   }
@@ -162,49 +160,73 @@ const NOTHING: DeviceRelease = { modules: [], device: [], done: () => undefined 
 /** Opens the device and makes what every interface adapter needs; closes it again if that fails. */
 async function open(
   container: DeviceContainer,
-  provider: ConfiguredPlugin<'provider'>,
+  provider: ConfiguredProvider,
+  logger: Logger,
   onEvent: (event: AsyncEventType) => void,
 ): Promise<void> {
+  await provider.instance.open(container, logger);
   try {
-    await provider.instance.open(container, container.resolver);
-    container.resolver.resolve(DEVICE).setEventHandler(onEvent);
-    container.resolver.resolve(CM);
+    container.check();
+    container.resolve(DEVICE).setEventHandler(onEvent);
+    container.resolve(CM);
+    container.opened();
   } catch (error) {
-    for (const token of [CM, MAD, XRC, DEVICE] as Token<{ close(): Promise<void> }>[]) {
-      if (container.isMade(token)) await container.resolver.resolve(token).close();
-    }
+    await closeAll(container);
     throw error;
   }
 }
 
-function overridesOf(modules: ModuleSet): Override[] {
-  const overrides: Override[] = [];
-  for (const kind of MODULE_KINDS) {
-    const plugin: ConfiguredPlugin<ModuleKind> | undefined = modules[kind];
-    if (plugin === undefined) continue;
-    const factory: (resolver: Resolver) => unknown = plugin.instance;
-    overrides.push({ token: TOKENS[kind], factory });
-  }
-  return overrides;
+/** Ends what has been made, and what the provider opened; what fails in it stops nothing. */
+async function closeAll(container: DeviceContainer): Promise<void> {
+  const ended = async (find: () => Closing | undefined): Promise<boolean> => {
+    try {
+      const found = find();
+      await found?.close();
+      return found !== undefined;
+    } catch {
+      return false;
+    }
+  };
+  for (const token of [CM, MAD, XRC]) await ended(() => container.madeOf<Closing>(token));
+  if (await ended(() => container.madeOf(DEVICE) ?? container.ownOf(DEVICE))) return;
+  // The device, which would have ended its port, could not be made of it.
+  await ended(() => container.madeOf(PACKET_PORT) ?? container.ownOf(PACKET_PORT));
 }
 
-function checkOverrides(
-  provider: ConfiguredPlugin<'provider'>,
-  present: ModuleSet,
-  wanted: ModuleSet,
+/** What stands over the provider's own, from below. */
+function modulesOver(provider: ConfiguredProvider, modules: ModuleSet): ConfiguredModule[] {
+  return [...provider.modules, ...MODULE_KINDS.flatMap((kind) => modules[kind] ?? [])];
+}
+
+function layerOf(module: ConfiguredModule): Layer {
+  return { token: MODULE_TOKENS[module.meta.kind], part: module, title: titleOf(module.meta) };
+}
+
+/** What listens in on packets is left out: for that the first opening decides. */
+const COMPARED = MODULE_KINDS.filter((kind) => kind !== 'port');
+
+/** The modules of a device that is open must be those that are wanted, where any are. */
+function checkModules(
+  provider: ConfiguredProvider,
+  present: readonly ConfiguredModule[],
+  wanted: readonly ConfiguredModule[],
 ): void {
-  for (const kind of MODULE_KINDS) {
-    const plugin = wanted[kind];
-    if (plugin === undefined || plugin === present[kind]) continue;
-    const with_ = present[kind] === undefined ? 'its own module' : titleOf(present[kind].meta);
+  for (const kind of COMPARED) {
+    const [mine, theirs] = [wanted, present].map((list) =>
+      list.filter(({ meta }) => meta.kind === kind),
+    ) as [ConfiguredModule[], ConfiguredModule[]];
+    if (mine.length === 0) continue;
+    if (mine.length === theirs.length && mine.every((each, i) => each === theirs[i])) continue;
+    const names = (list: readonly ConfiguredModule[]): string =>
+      list.map(({ meta }) => titleOf(meta)).join(' under ');
     throw new DatError('DAT_INVALID_STATE', {
       subtype: 'DAT_INVALID_STATE_IA_IN_USE',
       operation: 'openIa',
       message:
         `device "${provider.instance.deviceKey}" of ${titleOf(provider.meta)} is open with ` +
-        `${with_} for ${kind}; it cannot take another ${titleOf(plugin.meta)}`,
+        `${names(theirs) || 'its own module'} for ${kind}; it cannot take another ${names(mine)}`,
       hint: 'close its interface adapters first, or pass the same plugin object',
-      value: plugin,
+      value: mine.at(-1),
     });
   }
 }

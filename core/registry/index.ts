@@ -1,6 +1,6 @@
 /** Registry of plugins, and opening. */
 export { type DatConf, type DatConfEntry, formatDatConf, parseDatConf } from './dat-conf.js';
-export { type ModuleKind } from './device-table.js';
+export type { ModuleKind } from '../spi/index.js';
 export type { OpenIaOptions } from './opening.js';
 export type { Registration } from './plugin-table.js';
 export type { IaName, ProviderInfo } from './provider-info.js';

@@ -3,20 +3,23 @@ import type { DeviceLease } from '../dat/common/context.js';
 import { checkInteger, checkOptions } from '../dat/common/guards.js';
 import { Ia } from '../dat/ia/ia.js';
 import { traceTo } from '../dat/common/trace.js';
-import { type ConfiguredPlugin, type Logger, silentLogger } from '../spi/index.js';
-import { checkRequirements } from './checks.js';
 import {
-  DeviceTable,
-  giveBack,
-  MODULE_KINDS,
+  type ConfiguredModule,
+  type ConfiguredProvider,
+  type Logger,
   type ModuleKind,
-  type ModuleSet,
-} from './device-table.js';
+  silentLogger,
+} from '../spi/index.js';
+import { checkPlugin, checkRequirements } from './checks.js';
+import { DeviceTable, giveBack, MODULE_KINDS, type ModuleSet } from './device-table.js';
 
 /** What `openIa` takes. */
 export interface OpenIaOptions {
-  /** Modules in place of the provider's own: configured plugins, or names of registered ones. */
-  readonly modules?: { readonly [K in ModuleKind]?: ConfiguredPlugin<K> | string };
+  /**
+   * Modules in place of the provider's own, or over them: configured plugins, or names of
+   * registered ones.
+   */
+  readonly modules?: { readonly [K in ModuleKind]?: ConfiguredModule<K> | string };
   /** Default: silent. */
   readonly logger?: Logger;
   /** Events that `ia.asyncEvd` holds; default 64. */
@@ -34,7 +37,7 @@ const HOUR_MS = 3_600_000;
 const devices = new DeviceTable();
 
 export interface Opening {
-  readonly provider: ConfiguredPlugin<'provider'>;
+  readonly provider: ConfiguredProvider;
   /** What the adapter is called: its name in the registry. */
   readonly name: string;
   readonly modules: ModuleSet;
@@ -59,8 +62,9 @@ export async function open(opening: Opening): Promise<Ia> {
     asyncEvdQlen = ASYNC_QLEN,
     closeTimeoutMs = CLOSE_TIMEOUT_MS,
   } = options;
-  const used = MODULE_KINDS.flatMap((kind) => modules[kind]?.meta ?? []);
-  checkRequirements('openIa', [provider.meta, ...used]);
+  for (const module of provider.modules) checkPlugin('openIa', module);
+  const used = [...provider.modules, ...MODULE_KINDS.flatMap((kind) => modules[kind] ?? [])];
+  checkRequirements('openIa', [provider.meta, ...used.map(({ meta }) => meta)]);
   const device = await devices.acquire(provider, modules, logger);
   try {
     const services = device.services(logger);

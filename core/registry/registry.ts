@@ -9,13 +9,14 @@ import { DatError } from '../errors/index.js';
 import {
   type ConfiguredPlugin,
   isConfiguredPlugin,
+  type ModuleKind,
   type PluginKind,
   type PluginMeta,
   type ProviderInstance,
 } from '../spi/index.js';
 import { checkPlugin, checkRequirements } from './checks.js';
 import { type DatConf } from './dat-conf.js';
-import { MODULE_KINDS, type ModuleKind, type ModuleSet } from './device-table.js';
+import { MODULE_KINDS, type ModuleSet } from './device-table.js';
 import { checkOpenOptions, open, type OpenIaOptions } from './opening.js';
 import { countByObject, openIasOf, PluginTable, type Registration } from './plugin-table.js';
 import { type IaName, matchProviders, type ProviderInfo, providerQuery } from './provider-info.js';

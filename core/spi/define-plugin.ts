@@ -2,9 +2,13 @@
  * Plugins: providers and modules say what they are, which SDK they were written for, what they need
  * and what they give. All of it is checked when they are registered, before anything opens.
  */
-import type { Registrar, Resolver } from './tokens.js';
 import type { CmModule } from './cm.js';
+import type { Device } from './device.js';
+import { type Inject, type Injected, needOf, type Part, type Registrar } from './injection.js';
+import type { Logger } from './logger.js';
 import type { MadModule } from './mad.js';
+import type { PacketPort } from './packet-port.js';
+import { CM, DEVICE, MAD, PACKET_PORT, type Token, XRC } from './tokens.js';
 import type { XrcModule } from './xrc.js';
 
 /** Version of this SDK: a plugin for another major one is refused. */
@@ -12,17 +16,50 @@ export const SDK_VERSION = '1.0.0';
 
 const BRAND = Symbol.for('dapl:plugin');
 
-export type PluginKind = 'provider' | 'mad' | 'cm' | 'xrc';
+/** What a module of each kind is. */
+export interface ModuleTypes {
+  cm: CmModule;
+  mad: MadModule;
+  xrc: XrcModule;
+  /** Over a provider's device, which only a provider makes. */
+  device: Device;
+  /** Over the packet port of a provider that has one. */
+  port: PacketPort;
+}
 
-export interface PluginMeta {
+export type ModuleKind = keyof ModuleTypes;
+export type PluginKind = ModuleKind | 'provider';
+
+/** Where a module of each kind stands in a device. */
+export const MODULE_TOKENS: { readonly [K in ModuleKind]: Token<ModuleTypes[K]> } = {
+  cm: CM,
+  mad: MAD,
+  xrc: XRC,
+  device: DEVICE,
+  port: PACKET_PORT,
+};
+
+export interface PluginMeta<K extends PluginKind = PluginKind> {
   /** Lower-case letters, digits and dashes; unique among the registered plugins of its kind. */
   readonly name: string;
-  readonly kind: PluginKind;
+  readonly kind: K;
   /** The SDK it needs at least, as `major.minor`: the same major, a minor not above ours. */
   readonly sdkVersion: string;
-  /** Capabilities that another plugin or the provider must give (a module kind such as 'cm'). */
+  /**
+   * Capabilities that another plugin or the provider must give. The protocol modules that it
+   * injects need not be named again: they are added.
+   */
   readonly requires: readonly string[];
   readonly provides: readonly string[];
+}
+
+/** What a module says of itself. */
+export interface ModuleMeta<K extends ModuleKind, I extends Inject> extends PluginMeta<K> {
+  /**
+   * What it is made of. Its own token stands for what would be there without it: so it wraps the
+   * provider's module, or another wrapper. It owns that, and its `close` closes it.
+   */
+  readonly inject: I;
 }
 
 /** What opening a device takes: provider plugins make one of these from the user's options. */
@@ -31,10 +68,11 @@ export interface ProviderInstance {
   readonly deviceKey: string;
   /**
    * Opens the device and binds CLOCK, TIMERS, RANDOM, SCHEDULER, PROCESS_HOLD, DEVICE and the
-   * modules. The container already holds LOGGER. On failure nothing stays open.
+   * modules; LOGGER is bound. A provider that has a PACKET_PORT binds it, and makes its device of
+   * the one that it is given. On failure nothing stays open.
    * @throws SpiError
    */
-  open(registrar: Registrar, resolver: Resolver): Promise<void>;
+  open(registrar: Registrar, logger: Logger): Promise<void>;
   /**
    * Whether this adapter and another one can be alternate paths to the same peers
    * (dat_registry_providers_related). Absent: unknown, unless both are one device.
@@ -42,36 +80,72 @@ export interface ProviderInstance {
   relatedTo?(other: ProviderInstance): boolean | undefined;
 }
 
-export interface PluginInstances {
-  provider: ProviderInstance;
-  mad: (resolver: Resolver) => MadModule;
-  cm: (resolver: Resolver) => CmModule;
-  xrc: (resolver: Resolver) => XrcModule;
-}
-
 /** A plugin is called with its options and gives what is registered or opened. */
 export interface Plugin<K extends PluginKind = PluginKind, Options = unknown> {
   (options: Options): ConfiguredPlugin<K>;
-  readonly meta: PluginMeta & { readonly kind: K };
+  readonly meta: PluginMeta<K>;
 }
 
-export interface ConfiguredPlugin<K extends PluginKind = PluginKind> {
-  readonly meta: PluginMeta & { readonly kind: K };
-  readonly instance: PluginInstances[K];
+export interface ConfiguredProvider {
+  readonly meta: PluginMeta<'provider'>;
+  readonly instance: ProviderInstance;
+  /** What stands over its own modules, from below. */
+  readonly modules: readonly ConfiguredModule[];
+}
+
+export interface ConfiguredModule<K extends ModuleKind = ModuleKind> extends Part<ModuleTypes[K]> {
+  readonly meta: PluginMeta<K>;
+}
+
+export type ConfiguredPlugin<K extends PluginKind = PluginKind> = K extends ModuleKind
+  ? ConfiguredModule<K>
+  : ConfiguredProvider;
+
+/**
+ * A provider is made of its options. A module is made of what it injects and its options, once for
+ * each device.
+ * @throws TypeError when the metadata is malformed: the message names the field and its value
+ */
+export function definePlugin<Options>(
+  meta: PluginMeta<'provider'>,
+  create: (options: Options) => ProviderInstance,
+): Plugin<'provider', Options>;
+export function definePlugin<K extends ModuleKind, const I extends Inject, Options>(
+  meta: ModuleMeta<K, I>,
+  create: (deps: Injected<I>, options: Options) => ModuleTypes[K],
+): Plugin<K, Options>;
+export function definePlugin(
+  given: PluginMeta & { readonly inject?: Inject },
+  create: (...values: never[]) => unknown,
+): (options: unknown) => unknown {
+  checkMeta(given);
+  const { inject, ...rest } = given;
+  const meta = Object.freeze({ ...rest, requires: requirementsOf(given) });
+  const call = create as (...values: unknown[]) => unknown;
+  const configure = (options: unknown): unknown => {
+    const what =
+      inject === undefined
+        ? { instance: call(options), modules: [] }
+        : { inject, make: (deps: unknown) => call(deps, options) };
+    return Object.freeze({ [BRAND]: true, meta, ...what });
+  };
+  return Object.assign(configure, { meta });
 }
 
 /**
- * @throws TypeError when the metadata is malformed: the message names the field and its value
+ * The provider with modules of its devices replaced or wrapped, one over the other from below.
+ * Modules given to `openIa` stand over them.
+ * @throws TypeError for what is no configured module
  */
-export function definePlugin<K extends PluginKind, Options>(
-  meta: PluginMeta & { readonly kind: K },
-  create: (options: Options) => PluginInstances[K],
-): Plugin<K, Options> {
-  checkMeta(meta);
-  const frozen = Object.freeze({ ...meta });
-  const plugin = (options: Options): ConfiguredPlugin<K> =>
-    Object.freeze({ [BRAND]: true, meta: frozen, instance: create(options) });
-  return Object.assign(plugin, { meta: frozen });
+export function withModules(
+  provider: ConfiguredProvider,
+  ...modules: readonly ConfiguredModule[]
+): ConfiguredProvider {
+  for (const module of modules as readonly unknown[]) {
+    if (isConfiguredPlugin(module) && module.meta.kind !== 'provider') continue;
+    throw new TypeError(`withModules: ${String(module)} is not a configured module`);
+  }
+  return Object.freeze({ ...provider, modules: [...provider.modules, ...modules] });
 }
 
 /** True for what a plugin of this SDK (any copy of it) returned. */
@@ -79,9 +153,21 @@ export function isConfiguredPlugin(value: unknown): value is ConfiguredPlugin {
   return typeof value === 'object' && value !== null && BRAND in value;
 }
 
-const KINDS: readonly string[] = ['provider', 'mad', 'cm', 'xrc'];
+const KINDS: readonly string[] = ['provider', ...Object.keys(MODULE_TOKENS)];
 
-function checkMeta(meta: PluginMeta): void {
+/** Modules whose kinds are capabilities; a device there always is, and a port is a provider's. */
+const CAPABILITIES = ['cm', 'mad', 'xrc'] as const;
+
+function requirementsOf(meta: PluginMeta & { readonly inject?: Inject }): readonly string[] {
+  const injected = Object.values(meta.inject ?? {})
+    .map(needOf)
+    .filter(({ isRequired }) => isRequired)
+    .map(({ token }) => CAPABILITIES.find((kind) => MODULE_TOKENS[kind] === token))
+    .filter((kind) => kind !== undefined && kind !== meta.kind);
+  return [...new Set([...meta.requires, ...(injected as string[])])];
+}
+
+function checkMeta(meta: PluginMeta & { readonly inject?: unknown }): void {
   const where = `plugin ${JSON.stringify(meta.name)}`;
   if (!/^[a-z][a-z0-9-]*$/.test(meta.name)) {
     throw new TypeError(`${where}: a name is lower-case letters, digits and dashes`);
@@ -101,6 +187,23 @@ function checkMeta(meta: PluginMeta): void {
     if (!Array.isArray(list) || list.some((item) => typeof item !== 'string' || item === '')) {
       throw new TypeError(`${where}: ${field} must be a list of capability names`);
     }
+  }
+  checkInject(where, meta);
+}
+
+function checkInject(where: string, meta: PluginMeta & { readonly inject?: unknown }): void {
+  const { kind, inject } = meta;
+  if (kind === 'provider') {
+    if (inject === undefined) return;
+    throw new TypeError(`${where}: inject is for modules; a provider binds what it has`);
+  }
+  if (typeof inject !== 'object' || inject === null) {
+    throw new TypeError(`${where}: inject is ${String(inject)}, it must be tokens by name`);
+  }
+  for (const [name, spec] of Object.entries(inject)) {
+    const token: unknown = (spec as { readonly optional?: unknown } | undefined)?.optional ?? spec;
+    if (typeof token === 'symbol') continue;
+    throw new TypeError(`${where}: inject.${name} is ${String(token)}, it must be a token`);
   }
 }
 

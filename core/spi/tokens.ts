@@ -14,7 +14,8 @@ declare const TYPE: unique symbol;
 /** A symbol that knows the type it stands for. */
 export type Token<T> = symbol & { readonly [TYPE]?: T };
 
-const token = <T>(name: string): Token<T> => Symbol.for(`dapl:${name}`);
+/** A plugin's own token has the plugin's name and a slash in front, so that no two are alike. */
+export const token = <T>(name: string): Token<T> => Symbol.for(`dapl:${name}`);
 
 export const CLOCK = token<Clock>('clock');
 export const TIMERS = token<Timers>('timers');
@@ -27,14 +28,3 @@ export const DEVICE = token<Device>('device');
 export const MAD = token<MadModule>('mad');
 export const CM = token<CmModule>('cm');
 export const XRC = token<XrcModule>('xrc');
-
-export interface Resolver {
-  /** @throws SpiError('ENODEV') when nothing is bound to the token */
-  resolve<T>(token: Token<T>): T;
-  has(token: Token<unknown>): boolean;
-}
-
-/** How a provider fills its device's container; each factory runs once, when first resolved. */
-export interface Registrar {
-  bind<T>(token: Token<T>, factory: (resolver: Resolver) => T): void;
-}

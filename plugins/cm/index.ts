@@ -17,19 +17,22 @@ export type { CmDependencies, CmOptions } from './cm.js';
 export type { CmCounters } from './common/cm-counters.js';
 
 export const cm = definePlugin(
-  { name: 'cm', kind: 'cm', sdkVersion: '1.0', requires: ['mad'], provides: ['cm'] },
-  (options: CmOptions = {}) =>
-    (resolver) =>
-      new Cm(
-        {
-          mad: resolver.resolve(MAD),
-          device: resolver.resolve(DEVICE),
-          timers: resolver.resolve(TIMERS),
-          clock: resolver.resolve(CLOCK),
-          random: resolver.resolve(RANDOM),
-          scheduler: resolver.resolve(SCHEDULER),
-          logger: resolver.resolve(LOGGER).child({ module: 'cm' }),
-        },
-        options,
-      ),
+  {
+    name: 'cm',
+    kind: 'cm',
+    sdkVersion: '1.0',
+    requires: [],
+    provides: ['cm'],
+    inject: {
+      mad: MAD,
+      device: DEVICE,
+      timers: TIMERS,
+      clock: CLOCK,
+      random: RANDOM,
+      scheduler: SCHEDULER,
+      logger: LOGGER,
+    },
+  },
+  ({ logger, ...deps }, options: CmOptions = {}) =>
+    new Cm({ ...deps, logger: logger.child({ module: 'cm' }) }, options),
 );

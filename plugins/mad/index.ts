@@ -24,18 +24,21 @@ export type { RmppLimits } from './rmpp-limits.js';
 export { checkSend } from './send-checks.js';
 
 export const mad = definePlugin(
-  { name: 'mad', kind: 'mad', sdkVersion: '1.0', requires: [], provides: ['mad'] },
-  (options: MadOptions = {}) =>
-    (resolver) =>
-      new Mad(
-        {
-          device: resolver.resolve(DEVICE),
-          timers: resolver.resolve(TIMERS),
-          clock: resolver.resolve(CLOCK),
-          random: resolver.resolve(RANDOM),
-          scheduler: resolver.resolve(SCHEDULER),
-          logger: resolver.resolve(LOGGER).child({ module: 'mad' }),
-        },
-        options,
-      ),
+  {
+    name: 'mad',
+    kind: 'mad',
+    sdkVersion: '1.0',
+    requires: [],
+    provides: ['mad'],
+    inject: {
+      device: DEVICE,
+      timers: TIMERS,
+      clock: CLOCK,
+      random: RANDOM,
+      scheduler: SCHEDULER,
+      logger: LOGGER,
+    },
+  },
+  ({ logger, ...deps }, options: MadOptions = {}) =>
+    new Mad({ ...deps, logger: logger.child({ module: 'mad' }) }, options),
 );

@@ -6,14 +6,14 @@
 import {
   CLOCK,
   type Clock,
-  type ConfiguredPlugin,
+  type ConfiguredProvider,
+  definePlugin,
   PACKET_PORT,
-  type Registrar,
-  type Resolver,
   SpiError,
+  withModules,
 } from '../../core/spi/index.js';
 import { CaptureFile } from './capture-file.js';
-import { tapPort } from './tap.js';
+import { TappedPort } from './tapped-port.js';
 
 export { mergeCaptures } from './merge.js';
 
@@ -26,46 +26,42 @@ export interface CaptureOptions {
 
 const ROCE_UDP_PORT = 4791;
 
+interface TapOptions {
+  readonly file: string;
+  readonly udpPort: number;
+  /** Of the interface in the file. */
+  readonly name: string;
+}
+
+const tap = definePlugin(
+  {
+    name: 'pcap',
+    kind: 'port',
+    sdkVersion: '1.0',
+    requires: [],
+    provides: [],
+    inject: { port: PACKET_PORT, clock: CLOCK },
+  },
+  ({ port, clock }, { file: path, udpPort, name }: TapOptions) => {
+    const file = hold(path);
+    const interfaceId = file.addInterface(name);
+    return new TappedPort(port, { file, interfaceId, clock, epochUs: epochOf(clock), udpPort });
+  },
+);
+
 /**
  * A provider whose device writes down its packets, from its opening to its end: with IP and UDP
  * headers, inbound and outbound, each with its time (of mock: the virtual one). A device that is
  * open already is not listened to.
  * @throws SpiError('EINVAL') when there is no file name; at opening, when the file cannot be made
  */
-export function capture(
-  provider: ConfiguredPlugin<'provider'>,
-  options: CaptureOptions,
-): ConfiguredPlugin<'provider'> {
-  const { file: path, udpPort = ROCE_UDP_PORT } = options;
-  if (typeof path !== 'string' || path === '') {
-    throw new SpiError('EINVAL', `capture: file is ${String(path)}, it must be a path`);
+export function capture(provider: ConfiguredProvider, options: CaptureOptions): ConfiguredProvider {
+  const { file, udpPort = ROCE_UDP_PORT } = options;
+  if (typeof file !== 'string' || file === '') {
+    throw new SpiError('EINVAL', `capture: file is ${String(file)}, it must be a path`);
   }
-  const { instance } = provider;
-  const open = async (registrar: Registrar, resolver: Resolver): Promise<void> => {
-    const file = hold(path);
-    try {
-      await instance.open(registrar, resolver);
-    } catch (error) {
-      file.release();
-      throw error;
-    }
-    if (!resolver.has(PACKET_PORT)) {
-      // A provider of hardware has no packets to show.
-      file.release();
-      return;
-    }
-    const clock = resolver.resolve(CLOCK);
-    tapPort(resolver.resolve(PACKET_PORT), {
-      file,
-      interfaceId: file.addInterface(instance.deviceKey),
-      clock,
-      epochUs: epochOf(clock),
-      udpPort,
-    });
-  };
-  // What else the provider has, such as `relatedTo`, stays as it is.
-  const wrapped = Object.assign(Object.create(instance) as typeof instance, { open });
-  return Object.freeze({ ...provider, instance: wrapped });
+  const name = provider.instance.deviceKey;
+  return withModules(provider, tap({ file, udpPort, name }));
 }
 
 /** When each clock showed 0, in microseconds since 1970: one for all devices that share it. */

@@ -7,11 +7,14 @@ export type { XrcDependencies } from './xrc.js';
 export { TARGET_ATTRIBUTES, TARGET_CAPABILITIES } from './target-attributes.js';
 
 export const xrc = definePlugin(
-  { name: 'xrc', kind: 'xrc', sdkVersion: '1.0', requires: [], provides: ['xrc'] },
-  (_options: Readonly<Record<string, never>> = {}) =>
-    (resolver) =>
-      new Xrc({
-        device: resolver.resolve(DEVICE),
-        logger: resolver.resolve(LOGGER).child({ module: 'xrc' }),
-      }),
+  {
+    name: 'xrc',
+    kind: 'xrc',
+    sdkVersion: '1.0',
+    requires: [],
+    provides: ['xrc'],
+    inject: { device: DEVICE, logger: LOGGER },
+  },
+  ({ device, logger }, _options: Readonly<Record<string, never>> = {}) =>
+    new Xrc({ device, logger: logger.child({ module: 'xrc' }) }),
 );

@@ -61,17 +61,23 @@ export interface DeviceDrive {
   progress(): boolean;
 }
 
+/** What a device has of its provider. */
+export interface DeviceHooks {
+  /** The provider's own end: its timers. */
+  readonly onClosed?: () => void;
+  /** Of a provider that can. */
+  readonly mapFile?: NonNullable<Device['mapFile']>;
+  /** Of a provider whose port prefers some memory to other. */
+  readonly allocate?: Device['allocate'];
+  /** What the port counts, where that is more than PORT_COUNTERS. */
+  readonly portCounters?: readonly string[];
+}
+
 export class HcaDevice implements Device {
   readonly attributes: DeviceAttributes;
   readonly capabilities: ReadonlySet<DeviceCapability>;
-  /** The provider's own end: its timers. */
-  onClosed: () => void = () => undefined;
-  /** Set by a provider that can. */
-  mapFile?: NonNullable<Device['mapFile']>;
-  /** Set by a provider whose port prefers some memory to other. */
-  allocate: Device['allocate'] = (lengthBytes) => new ArrayBuffer(lengthBytes);
-  /** What the port counts: more than this is set by a provider whose port does. */
-  portCounters: readonly string[] = PORT_COUNTERS;
+  readonly mapFile?: NonNullable<Device['mapFile']>;
+  readonly allocate: Device['allocate'];
   private readonly domains = new Set<Domain>();
   private readonly cqs = new Set<SoftCompletionQueue>();
   private eventHandler: (event: AsyncEventType) => void = () => undefined;
@@ -83,10 +89,12 @@ export class HcaDevice implements Device {
     readonly hca: Hca,
     random: Random,
     private readonly drive: DeviceDrive,
+    private readonly hooks: DeviceHooks = {},
   ) {
+    if (hooks.mapFile !== undefined) this.mapFile = hooks.mapFile;
+    this.allocate = hooks.allocate ?? ((lengthBytes) => new ArrayBuffer(lengthBytes));
     this.attributes = deviceAttributes(hca, random);
     this.capabilities = new Set(hca.multicast.possible ? [...ALWAYS, 'multicast'] : ALWAYS);
-    hca.onCqGone = (cq) => this.cqs.delete(cq);
   }
 
   get gids(): readonly Gid[] {
@@ -97,7 +105,7 @@ export class HcaDevice implements Device {
     const { counters, port } = this.hca;
     const ofPort: Readonly<Record<string, number | undefined>> = port.counters;
     const read = counters.read();
-    for (const name of this.portCounters) read[name] = ofPort[name] ?? 0;
+    for (const name of this.hooks.portCounters ?? PORT_COUNTERS) read[name] = ofPort[name] ?? 0;
     return read;
   }
 
@@ -215,6 +223,11 @@ export class HcaDevice implements Device {
     return this.closing;
   }
 
+  /** For the HCA: it has been destroyed. */
+  onCqGone(cq: SoftCompletionQueue): void {
+    this.cqs.delete(cq);
+  }
+
   /** An event of the device or its port, told at the end of the pump. */
   raise(event: AsyncEventType): void {
     this.hca.notifications.push(() => this.eventHandler(event));
@@ -234,7 +247,7 @@ export class HcaDevice implements Device {
     this.hca.memory.destroyAll();
     for (const domain of [...this.domains]) domain.destroy();
     await this.hca.port.close();
-    this.onClosed();
+    this.hooks.onClosed?.();
   }
 
   private checkOpen(): void {

@@ -15,8 +15,9 @@ import type {
   Scheduler,
   TimerEntry,
 } from '../../core/spi/index.js';
-import { HcaDevice } from './device.js';
+import { type DeviceHooks, HcaDevice } from './device.js';
 import { Hca } from './hca.js';
+import type { SendFault } from './queue-pair/engine.js';
 import { defaultParameters } from './common/parameters.js';
 import type { HcaParameters } from './common/parameters.js';
 
@@ -43,6 +44,8 @@ export interface HcaDriverOptions {
   readonly random: Random;
   readonly logger: Logger;
   readonly parameters?: Partial<HcaParameters>;
+  readonly hooks?: DeviceHooks;
+  readonly sendFault?: SendFault;
   /**
    * Work waits for `pump`: a doorbell rang, a timer was started or something was deferred, outside
    * of one. Called at most once until the next pump, possibly from inside a consumer's call: it
@@ -90,9 +93,11 @@ export class HcaDriver implements Scheduler {
       now: () => clock.now(),
       parameters: { ...defaultParameters, ...options.parameters },
       requestPump: options.requestPump,
+      onCqGone: (cq) => this.device.onCqGone(cq),
+      ...(options.sendFault && { sendFault: options.sendFault }),
     });
     this.hca.nowUs = clock.now();
-    this.device = new HcaDevice(name, this.hca, random, this);
+    this.device = new HcaDevice(name, this.hca, random, this, options.hooks);
   }
 
   /** Runs a task at the end of the pump under way, or of the next one. */

@@ -64,6 +64,9 @@ export interface HcaOptions {
   readonly parameters: HcaParameters;
   /** Something waits for the pump: called once until `pumped`. */
   readonly requestPump: () => void;
+  /** For the device's list of completion queues. */
+  readonly onCqGone: (cq: SoftCompletionQueue) => void;
+  readonly sendFault?: SendFault;
 }
 
 export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
@@ -93,9 +96,7 @@ export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
   readonly notifications: NotificationQueue;
   /** The time at the last look, in microseconds. */
   nowUs = 0;
-  /** The device's list of completion queues. */
-  onCqGone: (cq: SoftCompletionQueue) => void = () => undefined;
-  sendFault: SendFault | undefined;
+  readonly sendFault: SendFault | undefined;
   /** True while the driver is at it: then no pump needs to be asked for. */
   pumping = false;
   /** The port would take more, but others are to have their turn first. */
@@ -127,6 +128,7 @@ export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
   constructor(private readonly options: HcaOptions) {
     const { port, random, parameters } = options;
     this.port = port;
+    this.sendFault = options.sendFault;
     this.timers = options.timers;
     this.parameters = parameters;
     this.limits = limitsOf(port, parameters);
@@ -210,7 +212,7 @@ export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
   }
 
   onCqDestroyed(cq: SoftCompletionQueue): void {
-    this.onCqGone(cq);
+    this.options.onCqGone(cq);
   }
 
   onPollingChanged(from: PollingMode, to: PollingMode): void {

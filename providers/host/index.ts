@@ -1,4 +1,5 @@
 /** Real clock, chance and timer: what a provider on a real machine binds. */
+export { bindNode, type HostNode } from './bind-node.js';
 export { clockOffsetUs, monotonicClock } from './clock.js';
 export { ProcessHoldCounter } from './process-hold.js';
 export { onExit } from './on-exit.js';

@@ -5,27 +5,10 @@
 import { mad } from '../../plugins/mad/index.js';
 import { xrc } from '../../plugins/xrc/index.js';
 import { cm } from '../../plugins/cm/index.js';
-import {
-  CLOCK,
-  CM,
-  DEVICE,
-  PROCESS_HOLD,
-  LOGGER,
-  MAD,
-  PACKET_PORT,
-  RANDOM,
-  SCHEDULER,
-  TIMERS,
-  XRC,
-  definePlugin,
-} from '../../core/spi/index.js';
-import type {
-  DatProviderInit,
-  ProviderInstance,
-  Registrar,
-  Resolver,
-} from '../../core/spi/index.js';
+import { CM, definePlugin, MAD, PACKET_PORT, part, token, XRC } from '../../core/spi/index.js';
+import type { DatProviderInit, ProviderInstance } from '../../core/spi/index.js';
 import type { HcaParameters } from '../hca/index.js';
+import { bindNode } from '../host/index.js';
 import type { Fabric } from './fabric.js';
 import { MockNode } from './node.js';
 import { optionsOf } from './provider-init.js';
@@ -56,6 +39,8 @@ interface MockInstance extends ProviderInstance {
   readonly fabric: Fabric;
 }
 
+const NODE = token<MockNode>('mock/node');
+
 /** A device on a simulated fabric; `fabric.node(address)` is its other side, where faults are. */
 export const mock = definePlugin(
   {
@@ -70,24 +55,22 @@ export const mock = definePlugin(
     fabric: options.fabric,
     // All nodes of a fabric reach the same peers.
     relatedTo: (other) => (other as Partial<MockInstance>).fabric === options.fabric,
-    async open(registrar: Registrar, resolver: Resolver): Promise<void> {
-      const { fabric, address, mtuBytes, parameters } = options;
-      const node = new MockNode(fabric, {
-        addresses: [address],
-        logger: resolver.resolve(LOGGER),
-        ...(mtuBytes === undefined ? {} : { mtuBytes }),
-        ...(parameters === undefined ? {} : { parameters }),
-      });
-      registrar.bind(CLOCK, () => fabric.clock);
-      registrar.bind(TIMERS, () => node.timers);
-      registrar.bind(RANDOM, () => node.random);
-      registrar.bind(SCHEDULER, () => node.scheduler);
-      registrar.bind(PROCESS_HOLD, () => node.processHold);
-      registrar.bind(PACKET_PORT, () => node.port);
-      registrar.bind(DEVICE, () => node.device);
-      registrar.bind(MAD, mad({}).instance);
-      registrar.bind(CM, cm({}).instance);
-      registrar.bind(XRC, xrc({}).instance);
+    async open(registrar, logger): Promise<void> {
+      const { fabric, address, mtuBytes, parameters = {} } = options;
+      const addresses = [address];
+      const port = fabric.openPort({ addresses, ...(mtuBytes !== undefined && { mtuBytes }) });
+      registrar.bind(PACKET_PORT, () => port);
+      registrar.bind(
+        NODE,
+        part(
+          { through: PACKET_PORT },
+          ({ through }) => new MockNode(fabric, { addresses, port, through, logger, parameters }),
+        ),
+      );
+      bindNode(registrar, NODE, fabric.clock);
+      registrar.bind(MAD, mad({}));
+      registrar.bind(CM, cm({}));
+      registrar.bind(XRC, xrc({}));
     },
   }),
 );

@@ -4,6 +4,7 @@
  */
 import { AsyncEventType, QpType, WcStatus, silentLogger } from '../../core/spi/index.js';
 import type {
+  PacketPort,
   ProcessHold,
   Logger,
   Random,
@@ -14,7 +15,7 @@ import type {
 } from '../../core/spi/index.js';
 import { HcaDriver } from '../hca/index.js';
 import type { HcaDevice, HcaParameters } from '../hca/index.js';
-import { ProcessHoldCounter } from '../host/index.js';
+import { type HostNode, ProcessHoldCounter } from '../host/index.js';
 import type { Fabric } from './fabric.js';
 import { MEMORY_PORT_COUNTERS } from './memory-port.js';
 import type { MemoryPort } from './memory-port.js';
@@ -28,6 +29,10 @@ export interface MockNodeOptions {
   readonly mtuBytes?: number;
   readonly parameters?: Partial<HcaParameters>;
   readonly logger?: Logger;
+  /** A port of the fabric that is open already, in place of one with these addresses. */
+  readonly port?: MemoryPort;
+  /** What the device reaches that port by; default the port itself. */
+  readonly through?: PacketPort;
 }
 
 /** Which send work requests are to fail, and how. */
@@ -44,7 +49,7 @@ interface SendFault extends SendFaultRule {
   left: number;
 }
 
-export class MockNode {
+export class MockNode implements HostNode {
   readonly port: MemoryPort;
   readonly driver: HcaDriver;
   readonly device: HcaDevice;
@@ -63,23 +68,26 @@ export class MockNode {
     options: MockNodeOptions,
   ) {
     const { addresses, mtuBytes, logger = silentLogger, parameters = {} } = options;
-    this.port = fabric.openPort({ addresses, ...(mtuBytes === undefined ? {} : { mtuBytes }) });
+    this.port =
+      options.port ??
+      fabric.openPort({ addresses, ...(mtuBytes === undefined ? {} : { mtuBytes }) });
+    const port = options.through ?? this.port;
     this.random = fabric.random.fork();
     this.driver = new HcaDriver({
       name: options.name ?? `mock ${addresses[0] ?? ''}`,
-      port: this.port,
+      port,
       clock: fabric.clock,
       random: this.random,
       logger,
       parameters,
       requestPump: () => this.#wake(),
+      hooks: { portCounters: MEMORY_PORT_COUNTERS, onClosed: () => this.#timer.close() },
+      sendFault: (qp, opcode) => this.#sendFault(qp.qpn, opcode),
     });
     this.device = this.driver.device;
     this.#timer = new VirtualTimer(fabric.clock, () => this.#pump());
-    this.device.portCounters = MEMORY_PORT_COUNTERS;
-    this.device.onClosed = () => this.#timer.close();
-    this.port.watch(this.driver.portHandlers(() => this.#wake()));
-    this.processHold = new ProcessHoldCounter((alive) => this.port.setProcessHold(alive));
+    port.watch(this.driver.portHandlers(() => this.#wake()));
+    this.processHold = new ProcessHoldCounter((alive) => port.setProcessHold(alive));
     this.timers = {
       start: (timer: TimerEntry, deadlineUs: number) => {
         this.driver.timers.start(timer, deadlineUs);
@@ -88,7 +96,6 @@ export class MockNode {
       stop: (timer: TimerEntry) => this.driver.timers.stop(timer),
     };
     fabric.addNode(this);
-    this.device.hca.sendFault = (qp, opcode) => this.#sendFault(qp.qpn, opcode);
   }
 
   get scheduler(): Scheduler {

@@ -3,31 +3,21 @@
  * compatible with Linux rdma_rxe and with RoCE adapters, without privileges.
  */
 import {
-  CLOCK,
   CM,
-  DEVICE,
-  PROCESS_HOLD,
-  LOGGER,
+  definePlugin,
   MAD,
   PACKET_PORT,
-  RANDOM,
-  SCHEDULER,
+  part,
   SpiError,
-  TIMERS,
+  token,
   XRC,
-  definePlugin,
 } from '../../core/spi/index.js';
-import type {
-  DatProviderInit,
-  ProviderInstance,
-  Registrar,
-  Resolver,
-} from '../../core/spi/index.js';
+import type { DatProviderInit, ProviderInstance } from '../../core/spi/index.js';
 import { cm } from '../../plugins/cm/index.js';
 import { mad } from '../../plugins/mad/index.js';
 import { xrc } from '../../plugins/xrc/index.js';
 import type { HcaParameters } from '../hca/index.js';
-import { monotonicClock } from '../host/index.js';
+import { bindNode, monotonicClock } from '../host/index.js';
 import { SoftroceNode } from './node.js';
 import type { IcrcCheck } from './port-options.js';
 import { ROCE_UDP_PORT } from './port-options.js';
@@ -61,6 +51,8 @@ export interface SoftroceOptions {
   readonly parameters?: Partial<HcaParameters>;
 }
 
+const NODE = token<SoftroceNode>('softroce/node');
+
 /** Opens with SpiError EADDRINUSE, EADDRNOTAVAIL, EACCES or EINVAL, which name the address. */
 export const softroce = definePlugin(
   {
@@ -76,8 +68,8 @@ export const softroce = definePlugin(
     const { mtuBytes, icrcCheck } = options;
     return {
       deviceKey: `softroce:${addresses.join(',')}:${udpPort}`,
-      async open(registrar: Registrar, resolver: Resolver): Promise<void> {
-        const logger = resolver.resolve(LOGGER).child({ provider: 'softroce' });
+      async open(registrar, deviceLogger): Promise<void> {
+        const logger = deviceLogger.child({ provider: 'softroce' });
         const socketPort = await openSocketPort({
           addresses,
           udpPort,
@@ -86,19 +78,29 @@ export const softroce = definePlugin(
           ...(mtuBytes !== undefined && { mtuBytes }),
           ...(icrcCheck !== undefined && { icrcCheck }),
         });
-        const name = `softroce ${addresses[0] ?? ''}`;
-        const node = new SoftroceNode({ name, port: socketPort, logger, parameters });
-        registrar.bind(CLOCK, () => monotonicClock);
-        registrar.bind(TIMERS, () => node.timers);
-        registrar.bind(RANDOM, () => node.random);
-        registrar.bind(SCHEDULER, () => node.scheduler);
-        registrar.bind(PROCESS_HOLD, () => node.processHold);
+        const options = {
+          name: `softroce ${addresses[0] ?? ''}`,
+          port: socketPort,
+          logger,
+          parameters,
+        };
         registrar.bind(PACKET_PORT, () => socketPort);
-        registrar.bind(DEVICE, () => node.device);
-        registrar.bind(MAD, mad({}).instance);
-        registrar.bind(CM, cm({}).instance);
-        registrar.bind(XRC, xrc({}).instance);
-        node.atExit((mayGoOn) => resolver.resolve(CM).sayGoodbye?.(mayGoOn));
+        registrar.bind(
+          NODE,
+          part(
+            { through: PACKET_PORT },
+            ({ through }) => new SoftroceNode({ ...options, through }),
+          ),
+        );
+        bindNode(registrar, NODE, monotonicClock);
+        registrar.bind(MAD, mad({}));
+        registrar.bind(CM, cm({}));
+        registrar.bind(XRC, xrc({}));
+        registrar.onOpen(
+          part({ node: NODE, cm: CM }, (made) =>
+            made.node.atExit((mayGoOn) => made.cm.sayGoodbye?.(mayGoOn)),
+          ),
+        );
       },
     };
   },

@@ -3,9 +3,10 @@
  * doorbell rung in consumer code leaves at the end of the present task (one microtask), so what a
  * task posts goes out in one burst; packets and deadlines wake the loop.
  */
-import type { Logger, Scheduler, TimerEntry, Timers } from '../../core/spi/index.js';
+import type { Logger, PacketPort, Scheduler, TimerEntry, Timers } from '../../core/spi/index.js';
 import { type HcaDevice, HcaDriver, type HcaParameters } from '../hca/index.js';
 import {
+  type HostNode,
   ProcessHoldCounter,
   NextTurn,
   RealTimer,
@@ -37,12 +38,14 @@ const SETTLED = Promise.resolve();
 export interface SoftroceNodeOptions {
   readonly name: string;
   readonly port: SocketPort;
+  /** What the device reaches that port by; default the port itself. */
+  readonly through?: PacketPort;
   readonly logger: Logger;
   readonly parameters: Partial<HcaParameters>;
 }
 
-export class SoftroceNode {
-  readonly port: SocketPort;
+export class SoftroceNode implements HostNode {
+  readonly port: PacketPort;
   readonly device: HcaDevice;
   readonly scheduler: Scheduler;
   readonly random = new SystemRandom();
@@ -65,7 +68,9 @@ export class SoftroceNode {
   private noExit: (() => void) | undefined = undefined;
 
   constructor(options: SoftroceNodeOptions) {
-    const { name, port, logger, parameters } = options;
+    const { name, port: socketPort, logger, parameters } = options;
+    const { mapFile, allocate } = socketPort;
+    const port = options.through ?? socketPort;
     this.port = port;
     this.driver = new HcaDriver({
       name,
@@ -75,6 +80,12 @@ export class SoftroceNode {
       logger,
       parameters,
       requestPump: () => this.queuePump(),
+      hooks: {
+        portCounters: SOCKET_PORT_COUNTERS,
+        onClosed: () => this.close(),
+        ...(mapFile && { mapFile: mapFile.bind(socketPort) }),
+        ...(allocate && { allocate: allocate.bind(socketPort) }),
+      },
     });
     this.scheduler = this.driver;
     this.timer = new RealTimer(monotonicClock, () => this.onWake());
@@ -88,10 +99,6 @@ export class SoftroceNode {
     };
     port.watch(this.driver.portHandlers(() => this.onWake()));
     this.device = this.driver.device;
-    this.device.portCounters = SOCKET_PORT_COUNTERS;
-    this.device.onClosed = () => this.close();
-    if (port.mapFile !== undefined) this.device.mapFile = port.mapFile.bind(port);
-    if (port.allocate !== undefined) this.device.allocate = port.allocate.bind(port);
   }
 
   private queuePump(): void {

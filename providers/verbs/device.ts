@@ -63,6 +63,8 @@ export interface VerbsDeviceOptions {
   readonly pump?: (handler: () => void) => void;
   /** For what a device does not say in time; absent: nothing is said in its place. */
   readonly time?: DeviceTime;
+  /** The provider's own end. */
+  readonly onClosed?: () => void;
 }
 
 /** @throws SpiError('ENODEV') no such device; or what opening it met */
@@ -77,8 +79,6 @@ export class VerbsDevice implements Device, OpenDevice {
   readonly time: DeviceTime | undefined;
   /** For messages of the CM. */
   readonly gate: PortGate;
-  /** Told when it has been closed. */
-  onClosed: () => void = () => undefined;
   /** Everything that is there, parents before children. */
   readonly objects = new Set<OpenObject>();
   readonly events = new EventTable();
@@ -88,6 +88,7 @@ export class VerbsDevice implements Device, OpenDevice {
   gone = false;
   private readonly gidTable: GidTable;
   private readonly pump: (handler: () => void) => void;
+  private readonly onClosed: () => void;
   private eventHandler: (event: AsyncEventType) => void = () => undefined;
   private closing: Promise<void> | undefined;
 
@@ -99,6 +100,7 @@ export class VerbsDevice implements Device, OpenDevice {
       gidIndex,
       logger,
       pump = (handler) => handler(),
+      onClosed = () => undefined,
     } = options;
     this.addon = addon;
     this.name = name;
@@ -106,6 +108,7 @@ export class VerbsDevice implements Device, OpenDevice {
     this.polling = options.polling ?? 'event';
     this.time = options.time;
     this.pump = pump;
+    this.onClosed = onClosed;
     const number = addon.openDevice(
       name,
       (cq) => this.notify(cq),

@@ -3,29 +3,17 @@
  * kernel's rxe and siw) through libibverbs, librdmacm and the kernel's management datagrams. They
  * are looked up when it is first opened: it installs and imports on a machine without them.
  */
-import {
-  CLOCK,
-  CM,
-  DEVICE,
-  PROCESS_HOLD,
-  LOGGER,
-  MAD,
-  RANDOM,
-  SCHEDULER,
-  TIMERS,
-  XRC,
-  definePlugin,
-} from '../../core/spi/index.js';
+import { CM, definePlugin, MAD, token, XRC } from '../../core/spi/index.js';
 import type {
   ConfiguredPlugin,
   DatProviderInit,
   Plugin,
   ProviderInstance,
-  Registrar,
-  Resolver,
 } from '../../core/spi/index.js';
 import { xrc } from '../../plugins/xrc/index.js';
+import { bindNode } from '../host/index.js';
 import { makeCm, makeMad } from './modules.js';
+import type { VerbsNode } from './node.js';
 import { openNode } from './open.js';
 import { checkOptions, type VerbsOptions } from './opening/options.js';
 import { optionsOf } from './opening/provider-init.js';
@@ -48,6 +36,8 @@ export interface VerbsPlugin extends Plugin<'provider', VerbsOptions> {
   (options?: VerbsOptions): ConfiguredPlugin<'provider'>;
 }
 
+const NODE = token<VerbsNode>('verbs/node');
+
 /**
  * Opens with SpiError: ENODEV (no library, no device), EACCES (files of /dev/infiniband),
  * EADDRNOTAVAIL (an address that no device serves), ENETUNREACH (no route, port down) or EINVAL,
@@ -65,19 +55,15 @@ export const verbs: VerbsPlugin = definePlugin(
     const options = checkOptions(given);
     return {
       deviceKey: deviceKeyOf(options),
-      async open(registrar: Registrar, resolver: Resolver): Promise<void> {
-        const logger = resolver.resolve(LOGGER).child({ provider: 'verbs' });
+      async open(registrar, deviceLogger): Promise<void> {
+        const logger = deviceLogger.child({ provider: 'verbs' });
         const opened = await openNode(options, logger);
         const { node } = opened;
-        registrar.bind(CLOCK, () => node.clock);
-        registrar.bind(TIMERS, () => node.driver.timers);
-        registrar.bind(RANDOM, () => node.random);
-        registrar.bind(SCHEDULER, () => node.driver);
-        registrar.bind(PROCESS_HOLD, () => node.processHold);
-        registrar.bind(DEVICE, () => node.device);
+        registrar.bind(NODE, () => node);
+        bindNode(registrar, NODE, node.clock);
         registrar.bind(MAD, () => makeMad(opened, logger));
         registrar.bind(CM, () => makeCm(opened, logger));
-        registrar.bind(XRC, xrc({}).instance);
+        registrar.bind(XRC, xrc({}));
       },
     };
   },

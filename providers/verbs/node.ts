@@ -1,12 +1,12 @@
 /** A verbs device of this process: the device, its driver, and what keeps the process alive. */
-import type { Logger } from '../../core/spi/index.js';
-import { ProcessHoldCounter, SystemRandom, monotonicClock } from '../host/index.js';
+import type { Logger, Scheduler, Timers } from '../../core/spi/index.js';
+import { type HostNode, ProcessHoldCounter, SystemRandom, monotonicClock } from '../host/index.js';
 import { VerbsDevice, type VerbsDeviceOptions } from './device.js';
 import { VerbsDriver } from './driver.js';
 
-export type VerbsNodeOptions = Omit<VerbsDeviceOptions, 'pump' | 'time'>;
+export type VerbsNodeOptions = Omit<VerbsDeviceOptions, 'pump' | 'time' | 'onClosed'>;
 
-export class VerbsNode {
+export class VerbsNode implements HostNode {
   readonly clock = monotonicClock;
   readonly random = new SystemRandom();
   readonly driver: VerbsDriver;
@@ -19,11 +19,19 @@ export class VerbsNode {
     this.driver = new VerbsDriver(this.clock, logger);
     const pump = (handler: () => void): void => this.driver.defer(handler);
     const time = { clock: this.clock, timers: this.driver.timers };
-    this.device = new VerbsDevice({ ...options, pump, time });
-    this.device.onClosed = () => this.driver.close();
+    const onClosed = (): void => this.driver.close();
+    this.device = new VerbsDevice({ ...options, pump, time, onClosed });
     this.processHold = new ProcessHoldCounter((alive) => {
       this.driver.setProcessHold(alive);
       this.device.setProcessHold(alive);
     });
+  }
+
+  get timers(): Timers {
+    return this.driver.timers;
+  }
+
+  get scheduler(): Scheduler {
+    return this.driver;
   }
 }

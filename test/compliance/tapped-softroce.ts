@@ -1,5 +1,13 @@
 /** A softroce provider that shows its port, its device's counters, and the packets it receives. */
-import { PACKET_PORT, DEVICE, RX, type PacketPort } from 'dapl/spi';
+import {
+  definePlugin,
+  DEVICE,
+  ForwardingPort,
+  PACKET_PORT,
+  type PacketPort,
+  RX,
+  withModules,
+} from 'dapl/spi';
 import { softroce, type SoftroceOptions } from 'dapl/providers/softroce';
 import type { HcaDevice } from 'dapl/providers/hca';
 
@@ -14,30 +22,26 @@ export interface Tap {
   filter: (packet: Uint8Array) => boolean;
 }
 
+const META = { name: 'tap', sdkVersion: '1.0', requires: [], provides: [] } as const;
+
 export function tappedSoftroce(options: SoftroceOptions): Tap {
-  const provider = softroce(options);
-  const made = new Map<unknown, () => unknown>();
   const seen: Uint8Array[] = [];
+  const made: { port?: PacketPort; device?: HcaDevice } = {};
+  const port = definePlugin({ ...META, kind: 'port', inject: { own: PACKET_PORT } }, ({ own }) => {
+    made.port = own;
+    return new ListenedPort(own, tap);
+  });
+  const device = definePlugin({ ...META, kind: 'device', inject: { own: DEVICE } }, ({ own }) => {
+    made.device = own as HcaDevice;
+    return own;
+  });
   const tap = {
-    plugin: {
-      ...provider,
-      instance: {
-        ...provider.instance,
-        open: async (registrar, resolver) => {
-          const bind: typeof registrar.bind = (token, factory) => {
-            made.set(token, () => factory(resolver));
-            registrar.bind(token, factory);
-          };
-          await provider.instance.open({ bind }, resolver);
-          listenIn(tap);
-        },
-      },
-    } satisfies ReturnType<typeof softroce>,
+    plugin: withModules(softroce(options), port({}), device({})),
     get port() {
-      return made.get(PACKET_PORT)?.() as PacketPort;
+      return made.port as PacketPort;
     },
     get device() {
-      return made.get(DEVICE)?.() as HcaDevice;
+      return made.device as HcaDevice;
     },
     seen,
     filter: () => false,
@@ -45,18 +49,25 @@ export function tappedSoftroce(options: SoftroceOptions): Tap {
   return tap;
 }
 
-function listenIn(tap: Tap): void {
-  const { port, seen } = tap;
-  const receive = port.receive.bind(port);
-  let next = 0;
-  port.receive = () => {
-    const count = receive();
+class ListenedPort extends ForwardingPort {
+  private next = 0;
+
+  constructor(
+    port: PacketPort,
+    private readonly tap: Tap,
+  ) {
+    super(port);
+  }
+
+  override receive(): number {
+    const { rxPackets, rxArena, tap } = this;
+    const count = super.receive();
     for (let i = 0; i < count; i++) {
       const at = i * RX.WORDS;
-      const offset = port.rxPackets[at + RX.OFFSET] ?? 0;
-      const packet = port.rxArena.subarray(offset, offset + (port.rxPackets[at + RX.LENGTH] ?? 0));
-      if (tap.filter(packet)) seen[next++ % SEEN] = packet.slice();
+      const offset = rxPackets[at + RX.OFFSET] ?? 0;
+      const packet = rxArena.subarray(offset, offset + (rxPackets[at + RX.LENGTH] ?? 0));
+      if (tap.filter(packet)) tap.seen[this.next++ % SEEN] = packet.slice();
     }
     return count;
-  };
+  }
 }

@@ -9,8 +9,10 @@ import {
   PROCESS_HOLD,
   MAD,
   type MadModule,
+  part,
   type ProviderInstance,
   RANDOM,
+  type Registrar,
   SCHEDULER,
   TIMERS,
 } from '../../core/spi/index.js';
@@ -29,7 +31,7 @@ export class FakeProvider implements ProviderInstance {
   /** Thrown by the next open. */
   failNext: Error | undefined = undefined;
 
-  async open(...[registrar, resolver]: Parameters<ProviderInstance['open']>): Promise<void> {
+  async open(registrar: Registrar): Promise<void> {
     this.opened++;
     await Promise.resolve();
     const { world } = this;
@@ -40,10 +42,10 @@ export class FakeProvider implements ProviderInstance {
     registrar.bind(PROCESS_HOLD, () => world);
     registrar.bind(DEVICE, () => this.device);
     registrar.bind(MAD, () => this.mad());
-    registrar.bind(CM, () => {
-      resolver.resolve(MAD);
-      return this.cm;
-    });
+    registrar.bind(
+      CM,
+      part({ mad: MAD }, () => this.cm),
+    );
     const error = this.failNext;
     this.failNext = undefined;
     if (error !== undefined) throw error;

@@ -23,7 +23,7 @@ import type {
   SharedReceiveQueue,
   SharedReceiveQueueInit,
 } from '../../core/spi/index.js';
-import { HcaDriver } from '../../providers/hca/index.js';
+import { HcaDriver, type HcaDriverOptions } from '../../providers/hca/index.js';
 import type { HcaParameters } from '../../providers/hca/index.js';
 import { SeededRandom } from '../../providers/mock/index.js';
 import { MemoryPort, joinPorts } from './memory-port.js';
@@ -68,6 +68,7 @@ export class Side {
       random: new SeededRandom(seed),
       logger: silentLogger,
       parameters: options.parameters ?? {},
+      ...(options.sendFault && { sendFault: options.sendFault }),
       requestPump: () => (this.pumpRequests += 1),
     });
     const { device } = this.driver;
@@ -114,7 +115,7 @@ export class Side {
   }
 }
 
-export interface SideOptions {
+export interface SideOptions extends Pick<HcaDriverOptions, 'sendFault'> {
   readonly address?: string;
   readonly mtuBytes?: number;
   /** Packets that may be so long as well, and whose payload is taken late. */

@@ -14,8 +14,9 @@ export class WireMad implements MadModule {
 
   plugin(): ConfiguredPlugin<'mad'> {
     const meta = { name: 'wire', kind: 'mad', sdkVersion: '1.0', provides: ['mad'] } as const;
-    return definePlugin({ ...meta, requires: [] }, () => (resolver) => {
-      this.scheduler = resolver.resolve(SCHEDULER);
+    const inject = { scheduler: SCHEDULER };
+    return definePlugin({ ...meta, requires: [], inject }, ({ scheduler }) => {
+      this.scheduler = scheduler;
       return this;
     })(undefined);
   }

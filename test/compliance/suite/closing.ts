@@ -154,7 +154,7 @@ function sharing(claim: Claim): void {
     'another module for a device that is open: DAT_INVALID_STATE',
     async (pair) => {
       const meta = { name: 'other-cm', sdkVersion: '1.0', requires: [], provides: ['cm'] } as const;
-      const other = definePlugin({ ...meta, kind: 'cm' }, () => () => {
+      const other = definePlugin({ ...meta, kind: 'cm', inject: {} }, () => {
         throw new Error('a module of an open device is not made again');
       });
       const opening = pair.openPassiveAgain?.({ modules: { cm: other({}) } });

@@ -5,10 +5,9 @@
 import assert from 'node:assert/strict';
 import { type DatEvent, DatEventNumber, type Ep, type Evd, type Ia } from '../../../core/index.js';
 import { MemPrivileges, openIa, type Pz } from '../../../core/index.js';
-import { nameOf } from '../../../core/spi/index.js';
 import type { Cm } from '../../../plugins/cm/index.js';
 import { cm as cmPlugin } from '../../../plugins/cm/index.js';
-import { definePlugin } from '../../../core/spi/index.js';
+import { CM, definePlugin, nameOf } from '../../../core/spi/index.js';
 import { Fabric, mock } from '../../../providers/mock/index.js';
 import { settled } from '../../support/ud-pair.js';
 
@@ -25,10 +24,9 @@ interface Side {
 
 async function open(fabric: Fabric, address: string): Promise<Side> {
   let cm: Cm | undefined;
-  const inner = cmPlugin({});
-  const watched = definePlugin(inner.meta, () => (resolver) => {
-    cm = inner.instance(resolver) as Cm;
-    return cm;
+  const watched = definePlugin({ ...cmPlugin.meta, inject: { own: CM } }, ({ own }) => {
+    cm = own as Cm;
+    return own;
   });
   const ia = await openIa(mock({ fabric, address }), { modules: { cm: watched(undefined) } });
   const pz = ia.createPz();

@@ -13,7 +13,14 @@ import {
 } from '../../../core/spi/index.js';
 import type { MadAddress, MadAgent, MadSend } from '../../../core/spi/index.js';
 import { DatDtoStatus, openIa } from '../../../core/index.js';
-import { HcaPair, connectUc, drain, postReceive, postSend } from '../../support/hca-pair.js';
+import {
+  HcaPair,
+  type SideOptions,
+  connectUc,
+  drain,
+  postReceive,
+  postSend,
+} from '../../support/hca-pair.js';
 import { VENDOR_CLASS, madOf } from '../../support/mad-pair.js';
 import { Fabric, MockNode, mock } from '../../../providers/mock/index.js';
 import { connected } from '../../compliance/suite/peer.js';
@@ -25,14 +32,14 @@ const { SUCCESS, WR_FLUSH_ERR, LOC_QP_OP_ERR, LOC_LEN_ERR } = WcStatus;
 
 describe('mock: sends that fail', () => {
   it('are asked for by the UC requester too: that request fails, unsent, and SQE follows', () => {
-    const pair = new HcaPair();
-    const [qpA, qpB] = [pair.a.createQp({ type: QpType.UC }), pair.b.createQp({ type: QpType.UC })];
-    connectUc(pair, qpA, qpB);
     let asked = 0;
-    pair.a.driver.device.hca.sendFault = (qp, opcode) => {
-      assert.deepEqual([qp.qpn, opcode], [qpA.qpn, WrOpcode.SEND]);
+    const sendFault: SideOptions['sendFault'] = (qp, opcode) => {
+      assert.deepEqual([qp.type, opcode], [QpType.UC, WrOpcode.SEND]);
       return ++asked === 2 ? LOC_QP_OP_ERR : undefined;
     };
+    const pair = new HcaPair(1, { sendFault });
+    const [qpA, qpB] = [pair.a.createQp({ type: QpType.UC }), pair.b.createQp({ type: QpType.UC })];
+    connectUc(pair, qpA, qpB);
     const segments = [{ offset: 0, length: 3000 }];
     for (let i = 0; i < 3; i++) {
       postReceive(pair.b, qpB, segments, i);

@@ -25,7 +25,7 @@ function cm(meta: Partial<PluginMeta> = {}): ConfiguredPlugin<'cm'> {
   const make = (): never => {
     throw new Error('not made here');
   };
-  return definePlugin({ ...META, name: 'c', ...meta, kind: 'cm' }, () => make)(undefined);
+  return definePlugin({ ...META, name: 'c', ...meta, kind: 'cm', inject: {} }, make)(undefined);
 }
 
 function fails(call: () => unknown, code: string, subtype: string | undefined, text: RegExp): void {

@@ -1,10 +1,19 @@
-/** Listens in on a packet port: what it receives and sends goes to a capture. */
-import { type Clock, type Gid, type PacketPort, RX, TX, TX_SEGMENT } from '../../core/spi/index.js';
+/** A packet port that is listened to: what it receives and sends goes to a capture. */
+import {
+  type Clock,
+  ForwardingPort,
+  type Gid,
+  type PacketPort,
+  RX,
+  TX,
+  TX_SEGMENT,
+} from '../../core/spi/index.js';
 import type { CaptureFile } from './capture-file.js';
 import { Direction } from './pcapng.js';
 import { completeFrame, headerBytes, ICRC_BYTES } from './roce-frame.js';
 
-export interface TapOptions {
+export interface TappedPortOptions {
+  /** Held; let go when the port is closed. */
   readonly file: CaptureFile;
   readonly interfaceId: number;
   readonly clock: Clock;
@@ -13,27 +22,61 @@ export interface TapOptions {
   readonly udpPort: number;
 }
 
-/**
- * From now on, until the port is closed. The port's own methods are replaced on the object, so that
- * a port that has no tap does nothing for it. To be called before regions and paths are
- * added.
- */
-export function tapPort(port: PacketPort, options: TapOptions): void {
-  const { file, interfaceId, clock, epochUs, udpPort } = options;
-  const regions = new Map<number, Uint8Array>();
-  const paths = new Map<number, { readonly gid: Gid; readonly local: Gid }>();
-  const headers = new Uint8Array(port.txPackets.buffer, port.txPackets.byteOffset);
-  const original = {
-    receive: port.receive.bind(port),
-    send: port.send.bind(port),
-    addRegion: port.addRegion.bind(port),
-    removeRegion: port.removeRegion.bind(port),
-    addPath: port.addPath.bind(port),
-    close: port.close.bind(port),
-  };
+export class TappedPort extends ForwardingPort {
+  private readonly regions = new Map<number, Uint8Array>();
+  private readonly paths = new Map<number, { readonly gid: Gid; readonly local: Gid }>();
+  private readonly headers: Uint8Array;
+  private holdsFile = true;
 
-  const received = (at: number): void => {
-    const { rxPackets, rxArena, gids } = port;
+  constructor(
+    port: PacketPort,
+    private readonly options: TappedPortOptions,
+  ) {
+    super(port);
+    this.headers = new Uint8Array(port.txPackets.buffer, port.txPackets.byteOffset);
+  }
+
+  override receive(): number {
+    const count = super.receive();
+    for (let i = 0; i < count; i++) this.received(i * RX.WORDS);
+    return count;
+  }
+
+  override send(from: number, to: number): number {
+    const end = super.send(from, to);
+    for (let i = from; i < end; i++) this.sent(i * TX.WORDS);
+    return end;
+  }
+
+  override addRegion(memory: ArrayBufferLike, byteOffset: number, byteLength: number): number {
+    const region = super.addRegion(memory, byteOffset, byteLength);
+    this.regions.set(region, new Uint8Array(memory, byteOffset, byteLength));
+    return region;
+  }
+
+  override removeRegion(region: number): void {
+    super.removeRegion(region);
+    this.regions.delete(region);
+  }
+
+  override addPath(gid: Gid, localGidIndex: number): number {
+    const path = super.addPath(gid, localGidIndex);
+    this.paths.set(path, { gid: gid.slice(), local: this.gids[localGidIndex] ?? gid });
+    return path;
+  }
+
+  override async close(): Promise<void> {
+    try {
+      await super.close();
+    } finally {
+      if (this.holdsFile) this.options.file.release();
+      this.holdsFile = false;
+    }
+  }
+
+  private received(at: number): void {
+    const { rxPackets, rxArena, gids } = this;
+    const { file, udpPort } = this.options;
     const offset = word(rxPackets, at + RX.OFFSET);
     const length = word(rxPackets, at + RX.LENGTH);
     const source = gidAt(rxPackets, at + RX.SOURCE_GID);
@@ -44,12 +87,13 @@ export function tapPort(port: PacketPort, options: TapOptions): void {
     const frame = file.reserve(bytes);
     frame.set(rxArena.subarray(offset, offset + length), start);
     completeFrame(frame, { source, destination, sourcePort, destinationPort: udpPort });
-    file.commit(bytes, interfaceId, epochUs + clock.now(), Direction.INBOUND);
-  };
+    this.commit(bytes, Direction.INBOUND);
+  }
 
-  const sent = (at: number): void => {
-    const { txPackets, txSegments } = port;
-    const path = paths.get(word(txPackets, at + TX.PATH));
+  private sent(at: number): void {
+    const { txPackets, txSegments, headers } = this;
+    const { file, udpPort } = this.options;
+    const path = this.paths.get(word(txPackets, at + TX.PATH));
     if (path === undefined) return;
     const { gid: destination, local: source } = path;
     const start = headerBytes(source);
@@ -72,47 +116,20 @@ export function tapPort(port: PacketPort, options: TapOptions): void {
       const from =
         word(txSegments, segment + TX_SEGMENT.OFFSET_LO) +
         word(txSegments, segment + TX_SEGMENT.OFFSET_HI) * 2 ** 32;
-      const region = regions.get(word(txSegments, segment + TX_SEGMENT.REGION));
+      const region = this.regions.get(word(txSegments, segment + TX_SEGMENT.REGION));
       if (region !== undefined) frame.set(region.subarray(from, from + size), to);
       to += size;
     }
     frame.fill(0, to, to + pad);
     const ports = { sourcePort: udpPort, destinationPort: udpPort };
     completeFrame(frame, { source, destination, ...ports });
-    file.commit(bytes, interfaceId, epochUs + clock.now(), Direction.OUTBOUND);
-  };
+    this.commit(bytes, Direction.OUTBOUND);
+  }
 
-  port.receive = () => {
-    const count = original.receive();
-    for (let i = 0; i < count; i++) received(i * RX.WORDS);
-    return count;
-  };
-  port.send = (from, to) => {
-    const end = original.send(from, to);
-    for (let i = from; i < end; i++) sent(i * TX.WORDS);
-    return end;
-  };
-  port.addRegion = (memory, byteOffset, byteLength) => {
-    const region = original.addRegion(memory, byteOffset, byteLength);
-    regions.set(region, new Uint8Array(memory, byteOffset, byteLength));
-    return region;
-  };
-  port.removeRegion = (region) => {
-    original.removeRegion(region);
-    regions.delete(region);
-  };
-  port.addPath = (gid, localGidIndex) => {
-    const path = original.addPath(gid, localGidIndex);
-    paths.set(path, { gid: gid.slice(), local: port.gids[localGidIndex] ?? gid });
-    return path;
-  };
-  port.close = async () => {
-    try {
-      await original.close();
-    } finally {
-      file.release();
-    }
-  };
+  private commit(bytes: number, direction: Direction): void {
+    const { file, interfaceId, clock, epochUs } = this.options;
+    file.commit(bytes, interfaceId, epochUs + clock.now(), direction);
+  }
 }
 
 /** A GID as four big-endian words holds it. */

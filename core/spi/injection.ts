@@ -1,0 +1,58 @@
+/**
+ * Injection: a part of a device names what it needs by token, and is made of what it is given. The
+ * names are data, so that what is missing, or stands on itself, is known before anything is made.
+ */
+import type { Token } from './tokens.js';
+
+/** A token of which there may be nothing: `undefined` is given then. */
+export interface OptionalToken<T> {
+  readonly optional: Token<T>;
+}
+
+export const optional = <T>(token: Token<T>): OptionalToken<T> => ({ optional: token });
+
+/** What is needed, each under the name that it is given by. */
+export type Inject = Readonly<Record<string, Token<unknown> | OptionalToken<unknown>>>;
+
+export type Injected<I extends Inject> = {
+  readonly [Name in keyof I]: I[Name] extends OptionalToken<infer T>
+    ? T | undefined
+    : I[Name] extends Token<infer T>
+      ? T
+      : never;
+};
+
+/** A part of a device, and what it is made of. */
+export interface Part<T> {
+  readonly inject: Inject;
+  readonly make: (deps: never) => T;
+}
+
+export function part<const I extends Inject, T>(
+  inject: I,
+  make: (deps: Injected<I>) => T,
+): Part<T> {
+  return { inject, make };
+}
+
+/** How a provider fills its device's container. */
+export interface Registrar {
+  /**
+   * What the token stands for; a function for what needs nothing. It is made once, when something
+   * that needs it is made. Whatever was put over it (`withModules`, modules given to `openIa`) is
+   * what others get.
+   */
+  bind<T>(token: Token<T>, part: Part<T> | (() => T)): void;
+  /** Done once, when the device has been opened. */
+  onOpen(part: Part<void>): void;
+}
+
+/** The token, and whether there must be something. */
+export function needOf(spec: Inject[string]): {
+  readonly token: Token<unknown>;
+  readonly isRequired: boolean;
+} {
+  return typeof spec === 'symbol'
+    ? { token: spec, isRequired: true }
+    : { token: spec.optional, isRequired: false };
+}

@@ -1,0 +1,56 @@
+/** What the node of a device is to the device's container: bound alike by all providers. */
+import {
+  CLOCK,
+  type Clock,
+  DEVICE,
+  type Device,
+  part,
+  PROCESS_HOLD,
+  type ProcessHold,
+  RANDOM,
+  type Random,
+  type Registrar,
+  SCHEDULER,
+  type Scheduler,
+  TIMERS,
+  type Timers,
+  type Token,
+} from '../../core/spi/index.js';
+
+/** A device, and what drives it. */
+export interface HostNode {
+  readonly device: Device;
+  readonly timers: Timers;
+  readonly random: Random;
+  readonly scheduler: Scheduler;
+  readonly processHold: ProcessHold;
+}
+
+/**
+ * @param node is bound by the provider; it may be made of a packet port
+ * @param clock apart from the node, so that what stands over the port may have it
+ */
+export function bindNode(registrar: Registrar, node: Token<HostNode>, clock: Clock): void {
+  const inject = { node };
+  registrar.bind(CLOCK, () => clock);
+  registrar.bind(
+    DEVICE,
+    part(inject, (deps) => deps.node.device),
+  );
+  registrar.bind(
+    TIMERS,
+    part(inject, (deps) => deps.node.timers),
+  );
+  registrar.bind(
+    RANDOM,
+    part(inject, (deps) => deps.node.random),
+  );
+  registrar.bind(
+    SCHEDULER,
+    part(inject, (deps) => deps.node.scheduler),
+  );
+  registrar.bind(
+    PROCESS_HOLD,
+    part(inject, (deps) => deps.node.processHold),
+  );
+}

@@ -1,0 +1,43 @@
+/** A port that does everything through another one is as good as that one. */
+import assert from 'node:assert/strict';
+import { ForwardingPort, type PacketPort, silentLogger } from '../../core/spi/index.js';
+import { Fabric } from '../../providers/mock/fabric.js';
+import { openSocketPort } from '../../providers/softroce/socket-port.js';
+import { describePacketPort } from './packet-port-suite.js';
+
+describePacketPort('a port over the memory port', {
+  capabilities: {
+    families: ['ipv4', 'ipv6'],
+    silentAddresses: { ipv4: '10.0.0.77', ipv6: 'fd00::77' },
+  },
+  createPair(family) {
+    const fabric = new Fabric({ autoRun: true, mtuBytes: 4096 });
+    const [one, two] = family === 'ipv4' ? ['10.0.0.1', '10.0.0.2'] : ['fd00::1', 'fd00::2'];
+    const open = (address: string): PacketPort =>
+      new ForwardingPort(fabric.openPort({ addresses: [address] }));
+    return Promise.resolve({ a: open(one ?? ''), b: open(two ?? '') });
+  },
+});
+
+describe('a port over another one', () => {
+  const OPTIONAL = ['localMtuBytes', 'clockUs', 'readClock', 'joinGroup', 'leaveGroup'] as const;
+
+  it('can what that one can, and no more', async () => {
+    const options = { udpPort: 47_919, logger: silentLogger };
+    const ports: PacketPort[] = [new Fabric().openPort({ addresses: ['10.0.0.1'] })];
+    for (const port of ['auto', 'dgram'] as const) {
+      ports.push(
+        await openSocketPort({ ...options, addresses: [`127.0.2.6${ports.length}`], port }),
+      );
+    }
+    for (const port of ports) {
+      const over: PacketPort = new ForwardingPort(port);
+      const has = (which: PacketPort): string[] =>
+        OPTIONAL.filter((name) => which[name] !== undefined);
+      assert.deepEqual(has(over), has(port));
+      over.readClock?.();
+      assert.equal(over.clockUs?.[0], port.clockUs?.[0]);
+      await over.close();
+    }
+  });
+});
