@@ -4,7 +4,7 @@
  * posting, carrying out and polling are told apart. The gate is 150 ns each.
  */
 import { WcStatus, WrFlags, WrOpcode } from '../core/spi/ib.js';
-import { CQE, type Ring, RQE, SGE, SQE } from '../core/spi/ring.js';
+import { CQE, type Ring, RQE, SGE, SQE } from '../core/spi/layout/ring.js';
 import { Mode } from '../test/fake-verbs/control.js';
 import { Pair } from '../test/fake-verbs/pair.js';
 

@@ -9,7 +9,7 @@
 import type { Gid } from './address.js';
 import type { AsyncEventType, QpState, QpType } from './ib.js';
 import type { NetworkReport } from './network-report.js';
-import type { Ring, SharedReceiveRing } from './ring.js';
+import type { Ring, SharedReceiveRing } from './layout/ring.js';
 
 /** Limits and identity of a device: the subset of `ibv_device_attr` and port attributes in use. */
 export interface DeviceAttributes {

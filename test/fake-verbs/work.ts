@@ -1,6 +1,6 @@
 /** Ring entries from and to plain objects: for tests, where clarity counts and speed does not. */
 import { WrFlags } from '../../core/spi/ib.js';
-import { CQE, type Ring, RQE, SGE, SQE } from '../../core/spi/ring.js';
+import { CQE, type Ring, RQE, SGE, SQE } from '../../core/spi/layout/ring.js';
 import type { CompletionQueue, QueuePair } from '../../core/spi/device.js';
 
 export interface Segment {

@@ -13,7 +13,7 @@ import {
   WcStatus,
   WrOpcode,
 } from '../../../core/spi/ib.js';
-import { nextRkey } from '../../../core/spi/rkey.js';
+import { nextRkey } from '../../../core/spi/layout/rkey.js';
 import { connect, open } from '../../fake-verbs/connect.js';
 import { postReceives, postSends, writeReceive } from '../../fake-verbs/work.js';
 import {

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { QpState, WrFlags, WrOpcode, WcStatus } from '../../../core/spi/ib.js';
-import { CQE } from '../../../core/spi/ring.js';
+import { CQE } from '../../../core/spi/layout/ring.js';
 import { Mode } from '../../fake-verbs/control.js';
 import { Pair, type PairOptions } from '../../fake-verbs/pair.js';
 import { addSend, drain, postReceives, postSends, type Send } from '../../fake-verbs/work.js';

@@ -1,4 +1,4 @@
-// docs/spi.md, "Rings and doorbells": the words of core/spi/ring.ts say all that ibv_post_send,
+// docs/spi.md, "Rings and doorbells": the words of core/spi/layout/ring.ts say all that ibv_post_send,
 // ibv_post_recv and ibv_poll_cq need, for every operation.
 
 import assert from 'node:assert/strict';
@@ -11,7 +11,7 @@ import {
   WrFlags,
   WrOpcode,
 } from '../../../core/spi/ib.js';
-import { RING_HEADER_BYTES } from '../../../core/spi/ring.js';
+import { RING_HEADER_BYTES } from '../../../core/spi/layout/ring.js';
 import { CONTEXT_A, CONTEXT_B, Pair } from '../../fake-verbs/pair.js';
 import { addSend, drain, postReceives, postSends } from '../../fake-verbs/work.js';
 

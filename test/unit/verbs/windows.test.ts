@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import type { MemoryWindow } from '../../../core/spi/device.js';
 import { Access, WcOpcode, WcStatus, WrFlags, WrOpcode } from '../../../core/spi/ib.js';
-import { nextRkey } from '../../../core/spi/rkey.js';
+import { nextRkey } from '../../../core/spi/layout/rkey.js';
 import { fakeVerbs, Mode } from '../../fake-verbs/control.js';
 import { Pair } from '../../fake-verbs/pair.js';
 import {

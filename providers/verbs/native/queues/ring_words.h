@@ -1,4 +1,4 @@
-// Word offsets of ring entries of core/spi/ring.ts.
+// Word offsets of ring entries of core/spi/layout/ring.ts.
 #pragma once
 
 #include <cstdint>
