@@ -42,7 +42,7 @@ export class ResponderScene {
   readonly pair: HcaPair;
   readonly qpA: QueuePair;
   readonly qpB: QueuePair;
-  private readonly heard: Uint8Array[] = [];
+  private readonly heard: string[] = [];
 
   constructor(private readonly overrides: ConnectOverrides = {}) {
     this.pair = new HcaPair(31);
@@ -50,7 +50,7 @@ export class ResponderScene {
     this.qpB = this.pair.b.createQp();
     connect(this.pair, this.qpA, this.qpB, overrides, MTU);
     this.pair.b.port.filter = (bytes) => {
-      this.heard.push(bytes.slice());
+      this.heard.push(hex(bytes));
       return [];
     };
   }
@@ -80,28 +80,30 @@ export class ResponderScene {
     return reth(this.pair.b.base + BigInt(offset), rkey, length);
   }
 
-  /** Packets arrive in one burst; returns the answers to all of them. */
-  say(...packets: readonly Uint8Array[]): Uint8Array[] {
+  /** Packets arrive in one burst; returns the answers to all of them, in hexadecimal digits. */
+  say(...packets: readonly Uint8Array[]): string[] {
     for (const one of packets) this.pair.b.port.inject(one);
     return this.hear();
   }
 
   /** What there is to hear by now. */
-  hear(): Uint8Array[] {
+  hear(): string[] {
     while (this.pair.b.driver.pump());
     return this.heard.splice(0);
   }
 
   /** An answer as it is to be: opcode, PSN, and what follows the BTH. */
-  answer(opcode: number, ahead: number, rest: readonly number[]): Uint8Array {
-    return packet(opcode, this.qpA.qpn, (FIRST_PSN + ahead) & 0xffffff, rest);
+  answer(opcode: number, ahead: number, rest: readonly number[]): string {
+    return hex(packet(opcode, this.qpA.qpn, (FIRST_PSN + ahead) & 0xffffff, rest));
   }
 
   /** An acknowledgement with a syndrome and the number of messages completed. */
-  acknowledgement(ahead: number, syndrome: number, msn: number): Uint8Array {
+  acknowledgement(ahead: number, syndrome: number, msn: number): string {
     return this.answer(OPCODE.ACK, ahead, aeth(syndrome, msn));
   }
 }
+
+export const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 
 export function aeth(syndrome: number, msn: number): number[] {
   return [syndrome, (msn >>> 16) & 255, (msn >>> 8) & 255, msn & 255];

@@ -5,7 +5,8 @@
 import assert from 'node:assert/strict';
 import { AsyncEventType, QpState, WcStatus } from '../../../core/spi/index.js';
 import { drain, postReceive } from '../../support/hca-pair.js';
-import { MTU, OPCODE, ResponderScene, SYNDROME, aeth } from '../../support/responder-scene.js';
+import { MTU, OPCODE, ResponderScene, SYNDROME, aeth, hex } from '../../support/responder-scene.js';
+import { assertSameBytes } from '../../support/same-bytes.js';
 import { reth } from '../../support/request-packets.js';
 
 const FULL = new Array<number>(MTU).fill(7);
@@ -33,14 +34,14 @@ class Scene extends ResponderScene {
     return this.request(OPCODE.SEND_ONLY, ahead, FOUR, asks);
   }
 
-  ack(ahead: number, msn: number): Uint8Array {
+  ack(ahead: number, msn: number): string {
     return this.acknowledgement(ahead, SYNDROME.ACK, msn);
   }
 
   /** A READ's answer: all of its packets, with what b has in memory there. */
-  data(ahead: number, msn: number, length: number, offset = 0): Uint8Array[] {
+  data(ahead: number, msn: number, length: number, offset = 0): string[] {
     const count = Math.ceil(length / MTU);
-    const answers: Uint8Array[] = [];
+    const answers: string[] = [];
     for (let i = 0; i < count; i++) {
       const { READ_ONLY, READ_FIRST, READ_MIDDLE, READ_LAST } = OPCODE;
       const isLast = i === count - 1;
@@ -49,10 +50,7 @@ class Scene extends ResponderScene {
       const end = offset + Math.min(length, (i + 1) * MTU);
       const head = this.answer(count === 1 ? READ_ONLY : opcode, ahead + i, header);
       const payload = this.pair.b.bytes.subarray(offset + i * MTU, end);
-      const whole = new Uint8Array(head.length + payload.length);
-      whole.set(head);
-      whole.set(payload, head.length);
-      answers.push(whole);
+      answers.push(head + hex(payload));
     }
     return answers;
   }
@@ -69,7 +67,7 @@ class Scene extends ResponderScene {
   }
 
   /** The port takes all again; returns what it has been given. */
-  goOn(): Uint8Array[] {
+  goOn(): string[] {
     this.pair.b.port.sendCredit = Infinity;
     return this.hear();
   }
@@ -151,7 +149,7 @@ describe('RC: answers to one burst', () => {
   it('are as many as it takes, in their order', () => {
     const here = new Scene(8, 8);
     const requests: Uint8Array[] = [];
-    const answers: Uint8Array[] = [];
+    const answers: string[] = [];
     for (let i = 0; i < 8; i++) {
       const [length, offset] = [(i + 1) * 4, 4096 * i];
       requests.push(here.read(2 * i, length, offset), here.send(2 * i + 2));
@@ -236,7 +234,7 @@ describe('RC: a WRITE at the end of 4 GiB of addresses', () => {
       here.request(OPCODE.WRITE_MIDDLE, 1, packets[1]!),
       here.request(OPCODE.WRITE_LAST, 2, packets[2]!),
     );
-    assert.deepEqual([...bytes.subarray(4096, 4096 + 3 * MTU)], packets.flat());
+    assertSameBytes(bytes.subarray(4096, 4096 + 3 * MTU), Uint8Array.from(packets.flat()));
     assert.equal(here.qpB.state, QpState.RTS);
   });
 });
@@ -286,7 +284,7 @@ describe('RC: a WRITE that is not as long as it said', () => {
       assert.deepEqual(here.say(...requests), [refusal]);
       assert.equal(here.qpB.state, QpState.ERR);
       before.fill(0xaa, 4096, 4096 + last * MTU);
-      assert.equal(Buffer.compare(here.pair.b.bytes, before), 0);
+      assertSameBytes(here.pair.b.bytes, before);
       assert.deepEqual(here.pair.b.events, [AsyncEventType.QP_REQ_ERR]);
     });
   }

@@ -51,7 +51,7 @@ class Atomics extends ResponderScene {
   }
 
   /** The answer to an atomic. */
-  was(ahead: number, msn: number, original: bigint): Uint8Array {
+  was(ahead: number, msn: number, original: bigint): string {
     const rest = [...aeth(SYNDROME.ACK, msn), ...wide(original)];
     return this.answer(OPCODE.ATOMIC_ACK, ahead, rest);
   }
