@@ -45,9 +45,11 @@ class Atomics extends ResponderScene {
     return this.request(OPCODE.COMPARE_SWAP, ahead, [...this.place(offset), ...operands]);
   }
 
-  write(ahead: number, value: bigint, asks = true): Uint8Array {
-    const rest = [...this.range(8, AT), ...wide(value).reverse()];
-    return this.request(OPCODE.WRITE_ONLY, ahead, rest, asks);
+  /** Longer than what is moved at once. */
+  write(ahead: number, value: bigint): Uint8Array {
+    const around = new Array<number>(8).fill(AROUND);
+    const payload = [...around, ...wide(value).reverse(), ...around];
+    return this.request(OPCODE.WRITE_ONLY, ahead, [...this.range(24, AT - 8), ...payload]);
   }
 
   /** The answer to an atomic. */
@@ -207,14 +209,18 @@ describe('RC: an atomic', () => {
     here.assertAround();
   });
 
-  it('that finds no place among those unanswered is refused', () => {
-    const here = new Atomics();
-    here.word = 0n;
-    const answers = here.say(...[0, 1, 2, 3, 4].map((i) => here.fetchAdd(i, 1n)));
-    assert.deepEqual(answers, [
-      ...[0, 1, 2, 3].map((i) => here.was(i, i + 1, BigInt(i))),
-      here.acknowledgement(4, SYNDROME.INVALID, 4),
-    ]);
-    assert.equal(here.word, 4n);
-  });
+  for (const answered of [0, 6]) {
+    it(`that finds no place among those unanswered is refused, after ${answered}`, () => {
+      const here = new Atomics();
+      here.word = 0n;
+      for (let i = 0; i < answered; i++) here.say(here.fetchAdd(i, 1n));
+      const requests = [0, 1, 2, 3, 4].map((i) => here.fetchAdd(answered + i, 1n));
+      const msn = answered + 4;
+      assert.deepEqual(here.say(...requests), [
+        ...[0, 1, 2, 3].map((i) => here.was(answered + i, answered + i + 1, BigInt(answered + i))),
+        here.acknowledgement(msn, SYNDROME.INVALID, msn),
+      ]);
+      assert.equal(here.word, BigInt(msn));
+    });
+  }
 });
