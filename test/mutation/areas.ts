@@ -11,6 +11,7 @@ export interface Area {
 const RC_TESTS = [
   'rc-answers',
   'rc-atomics',
+  'rc-messages',
   'ack-behind-answer',
   'memory-window-invalidation',
   'queue-pair',

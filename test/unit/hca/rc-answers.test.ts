@@ -5,7 +5,15 @@
 import assert from 'node:assert/strict';
 import { AsyncEventType, QpState, WcStatus } from '../../../core/spi/index.js';
 import { drain, postReceive } from '../../support/hca-pair.js';
-import { MTU, OPCODE, ResponderScene, SYNDROME, aeth, hex } from '../../support/responder-scene.js';
+import {
+  FIRST_PSN,
+  MTU,
+  OPCODE,
+  ResponderScene,
+  SYNDROME,
+  aeth,
+  hex,
+} from '../../support/responder-scene.js';
 import { assertSameBytes } from '../../support/same-bytes.js';
 import { reth } from '../../support/request-packets.js';
 
@@ -147,19 +155,20 @@ describe('RC: answers to one burst', () => {
   });
 
   it('are as many as it takes, in their order', () => {
-    const here = new Scene(8, 8);
+    const here = new Scene(0, 32);
+    here.post(32);
     const requests: Uint8Array[] = [];
     const answers: string[] = [];
-    for (let i = 0; i < 8; i++) {
-      const [length, offset] = [(i + 1) * 4, 4096 * i];
+    for (let i = 0; i < 32; i++) {
+      const [length, offset] = [(i + 1) * 4, 128 * i];
       requests.push(here.read(2 * i, length, offset), here.send(2 * i + 2));
       requests.push(here.send(2 * i + 1));
       answers.push(...here.data(2 * i, 2 * i + 1, length, offset));
       answers.push(here.acknowledgement(2 * i + 1, SYNDROME.SEQUENCE, 2 * i + 1));
     }
-    answers.push(here.ack(15, 16));
+    answers.push(here.ack(63, 64));
     assert.deepEqual(here.say(...requests), answers);
-    assert.deepEqual(here.say(here.read(16, 8)), here.data(16, 17, 8), 'and after them');
+    assert.deepEqual(here.say(here.read(64, 8)), here.data(64, 65, 8), 'and after them');
   });
 
   it('are as many as it takes, behind some that have gone, and on the next connection', () => {
@@ -175,7 +184,32 @@ describe('RC: answers to one burst', () => {
     here.say(...later);
     assert.deepEqual(here.goOn(), answers);
     here.connectAgain();
-    assert.deepEqual(here.say(first), here.data(0, 1, 4));
+    const again = Array.from({ length: 7 }, (_, i) => here.read(i, 8, 8 * i));
+    const expected = again.flatMap((_, i) => here.data(i, i + 1, 8, 8 * i));
+    assert.deepEqual(here.say(...again), expected);
+  });
+});
+
+describe('RC: more answers than may be owed', () => {
+  it('have a bound: a request beyond is as good as lost, and is executed when it comes again', () => {
+    // 33 may be outstanding, 64 are kept.
+    const here = new Scene(0, 33);
+    const nothing = here.request(OPCODE.WRITE_ONLY, 0, here.range(0));
+    here.say(nothing);
+    for (let i = 1; i <= 64; i++) here.say(here.read(i, 8));
+    const burst: Uint8Array[] = [];
+    for (let i = 1; i <= 64; i++) {
+      for (const ahead of [i, i + 64]) {
+        burst.push(here.read(ahead, 8), here.send(200), nothing);
+      }
+    }
+    here.say(...burst);
+    const { backlogged } = here.counters.drops;
+    assert.ok(backlogged > 0 && backlogged < 200, `${backlogged} were dropped`);
+    for (let i = 65; i <= 128; i++) {
+      assert.deepEqual(here.say(here.read(i, 8)), here.data(i, i + 1, 8));
+    }
+    assert.equal(here.counters.drops.backlogged, backlogged);
   });
 });
 
@@ -286,6 +320,7 @@ describe('RC: a WRITE that is not as long as it said', () => {
       before.fill(0xaa, 4096, 4096 + last * MTU);
       assertSameBytes(here.pair.b.bytes, before);
       assert.deepEqual(here.pair.b.events, [AsyncEventType.QP_REQ_ERR]);
+      assert.deepEqual(here.statuses(), []);
     });
   }
 
@@ -301,6 +336,51 @@ describe('RC: a WRITE that is not as long as it said', () => {
         assert.deepEqual(here.say(request), [here.acknowledgement(0, syndrome, 0)]);
       }
     }
+  });
+});
+
+describe('RC: places of READs', () => {
+  it('that have gone to others: what was asked for again is not answered, in their stead', () => {
+    const here = new Scene(0);
+    const requests = [0, 1, 2, 3].map((i) => here.read(i, MTU, i * MTU));
+    here.say(...requests);
+    const answers = here.say(requests[0]!, here.send(5), here.read(4, 8));
+    assert.deepEqual(answers, [
+      here.acknowledgement(4, SYNDROME.SEQUENCE, 4),
+      ...here.data(4, 5, 8),
+    ]);
+    assert.deepEqual(here.say(requests[1]!, here.read(5, 8)), here.data(5, 6, 8));
+  });
+});
+
+describe('RC: a READ whose memory goes away while it is answered', () => {
+  /** Of memory that is ours alone to end. */
+  const begun = (): { here: Scene; ready: number; end: () => void } => {
+    const here = new Scene();
+    const { pd, bytes, base } = here.pair.b;
+    const region = pd.registerMemory(bytes, 7, base);
+    const request = here.request(OPCODE.READ, 0, here.range(LONG, 0, region.rkey));
+    const ready = here.begin(request);
+    here.say(here.read(MANY, 8), here.send(MANY + 1));
+    return { here, ready, end: () => region.destroy() };
+  };
+
+  it('is refused from there on, and what is owed behind it with it', () => {
+    const { here, ready, end } = begun();
+    end();
+    const answers = here.goOn();
+    const refusal = here.acknowledgement(ready, SYNDROME.ACCESS, 3);
+    assert.deepEqual(answers.slice(ready), [refusal]);
+    assert.equal(here.qpB.state, QpState.ERR);
+    assert.deepEqual(here.pair.b.events, [AsyncEventType.QP_ACCESS_ERR]);
+  });
+
+  it('ends without a word in ERR, where what is owed behind it is answered', () => {
+    const { here, ready, end } = begun();
+    here.qpB.modify({ state: QpState.ERR });
+    end();
+    assert.deepEqual(here.goOn().slice(ready), [...here.data(MANY, 2, 8), here.ack(MANY + 1, 3)]);
+    assert.deepEqual(here.pair.b.events, []);
   });
 });
 
@@ -361,11 +441,54 @@ describe('RC: a connection that begins anew', () => {
     assert.equal(here.counters.drops.replayUnknown, 1);
   });
 
-  it('owes nothing of what was owed before', () => {
+  for (const isConnected of [false, true]) {
+    it(`owes nothing of what was owed before${isConnected ? '' : ', while it is reset'}`, () => {
+      const here = new Scene(0);
+      const ready = here.begin(here.read(0, LONG));
+      if (isConnected) here.connectAgain();
+      else here.qpB.modify({ state: QpState.RESET });
+      assert.equal(here.goOn().length, ready);
+    });
+  }
+
+  it('does not answer a READ with what one of the same PSN was answered with', () => {
     const here = new Scene(0);
-    const ready = here.begin(here.read(0, LONG));
+    here.say(here.read(0, 8));
     here.connectAgain();
-    assert.equal(here.goOn().length, ready);
+    here.post(1);
+    here.say(here.send(0));
+    assert.deepEqual(here.say(here.read(0, 8)), []);
+    assert.equal(here.counters.drops.replayUnknown, 1);
+  });
+
+  it('tells once more that its peer has spoken', () => {
+    const here = new Scene(0);
+    here.say(here.read(0, 8));
+    here.qpB.modify({ state: QpState.RESET });
+    here.qpB.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber: 1, accessFlags: 15 });
+    here.qpB.modify({
+      state: QpState.RTR,
+      addressVector: { gid: here.pair.a.port.gids[0]!, localGidIndex: 0 },
+      pathMtuBytes: MTU,
+      destinationQpn: here.qpA.qpn,
+      receivePsn: FIRST_PSN,
+      maxDestRdAtomic: 4,
+      minRnrTimer: 1,
+    });
+    here.say(here.read(0, 8), here.read(1, 8));
+    assert.deepEqual(here.pair.b.events, [AsyncEventType.COMM_EST]);
+  });
+
+  it('in RESET has nothing to tell at its end, nor before it was ever connected', () => {
+    const here = new Scene();
+    here.say(here.send(0, false));
+    here.qpB.modify({ state: QpState.RESET });
+    here.qpB.destroy();
+    const fresh = here.pair.b.createQp();
+    fresh.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber: 1, accessFlags: 0 });
+    fresh.modify({ state: QpState.ERR });
+    here.pair.b.createQp().destroy();
+    assert.deepEqual(here.hear(), []);
   });
 
   it('begins a message with its first packet, whatever was under way', () => {

@@ -263,6 +263,7 @@ describe('RC local errors', () => {
       drain(pair.b.receiveCq).map((c) => c.status),
       [WcStatus.LOC_PROT_ERR],
     );
+    assert.equal(pair.b.driver.device.counters.localErrors, 1);
   });
 });
 
