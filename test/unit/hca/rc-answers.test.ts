@@ -445,6 +445,7 @@ describe('RC: a connection that begins anew', () => {
     it(`owes nothing of what was owed before${isConnected ? '' : ', while it is reset'}`, () => {
       const here = new Scene(0);
       const ready = here.begin(here.read(0, LONG));
+      here.say(here.request(OPCODE.WRITE_ONLY, MANY, here.range(0)));
       if (isConnected) here.connectAgain();
       else here.qpB.modify({ state: QpState.RESET });
       assert.equal(here.goOn().length, ready);
