@@ -3,8 +3,8 @@
  * tell the requester how far it has come (IBTA 9.7.5.1).
  */
 import assert from 'node:assert/strict';
-import { AsyncEventType, QpState, WcStatus } from '../../../core/spi/index.js';
-import { drain, postReceive } from '../../support/hca-pair.js';
+import { AsyncEventType, QpState, WcStatus, WrOpcode } from '../../../core/spi/index.js';
+import { drain, postReceive, postSend } from '../../support/hca-pair.js';
 import {
   FIRST_PSN,
   MTU,
@@ -451,6 +451,20 @@ describe('RC: a connection that begins anew', () => {
       assert.equal(here.goOn().length, ready);
     });
   }
+
+  it('has room for its answers, however many were owed before: they write over no request', () => {
+    const here = new Scene(0, 32);
+    const burst = Array.from({ length: 32 }, (_, i) => here.read(i, 8));
+    here.say(...burst);
+    here.connectAgain();
+    const segments = [{ offset: 64, length: 8 }];
+    postSend(here.pair.b, here.qpB, { opcode: WrOpcode.SEND, segments }, false);
+    assert.equal(here.say(...burst).length, 32);
+    here.qpB.ringSendDoorbell();
+    const [sent, ...more] = here.hear();
+    assert.deepEqual(more, []);
+    assert.equal(sent?.slice(24), hex(here.pair.b.bytes.subarray(64, 72)));
+  });
 
   it('does not answer a READ with what one of the same PSN was answered with', () => {
     const here = new Scene(0);

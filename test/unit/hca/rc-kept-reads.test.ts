@@ -316,19 +316,21 @@ describe('READ answers in place', () => {
         }
       };
       const found: number[] = [copies()];
-      for (let i = 0; i < 3; i++) {
+      for (let i = 0; i < 2; i++) {
         world.lent.fill(i);
         assert.deepEqual(world.completed(), [[cookie, SUCCESS]]);
         found.push(copies());
       }
-      assert.deepEqual(found, [0, 63, 127, 255]);
-      for (let i = 0; i < 512; i++) {
+      assert.deepEqual(found, [0, 63, 127]);
+      for (let i = 0; i < 256; i++) {
         world.completed(1000);
         world.answered(MTU, 0, ++cookie);
       }
-      world.lent.fill(0xcc);
-      assert.deepEqual(world.completed(), [[cookie, SUCCESS]]);
-      assert.equal(copies(), 63);
+      for (const [i, count] of [63, 127].entries()) {
+        world.lent.fill(0xcc + i);
+        assert.deepEqual(world.completed(), [[cookie, SUCCESS]]);
+        assert.equal(copies(), count);
+      }
     });
   });
 
@@ -462,7 +464,7 @@ describe('READ answers in place', () => {
       world.answered(8, 0, 1);
       assert.deepEqual(world.completed(), [[1, SUCCESS]]);
       await collectGarbage();
-      assert.equal(gone.deref(), undefined);
+      assert.ok(gone.deref() === undefined);
     });
   });
 
