@@ -191,7 +191,7 @@ describe('RC: answers to one burst', () => {
 });
 
 describe('RC: more answers than may be owed', () => {
-  it('have a bound: a request beyond is as good as lost, and is executed when it comes again', () => {
+  it('have a bound: what is beyond is as good as lost, and taken in when it comes again', () => {
     // 33 may be outstanding, 64 are kept.
     const here = new Scene(0, 33);
     const nothing = here.request(OPCODE.WRITE_ONLY, 0, here.range(0));

@@ -122,7 +122,7 @@ describe('RC: compare and swap', () => {
 });
 
 describe('RC: an atomic', () => {
-  it('sees what the WRITEs before it in a burst have written, and those behind it what it left', () => {
+  it('sees what the WRITEs before it in a burst have written, and is seen by those behind', () => {
     const here = new Atomics();
     const answers = here.say(
       here.write(0, 0x500000007n),
@@ -139,7 +139,7 @@ describe('RC: an atomic', () => {
     assert.equal(here.word, 0xbn);
   });
 
-  it('asked for again has the result and the message number of the first time, and adds nothing', () => {
+  it('asked for again has result and message number of the first time, and adds nothing', () => {
     const here = new Atomics();
     here.word = 0xffffffff_00000000n;
     const requests = [1n, 0x2_00000000n, 4n, 8n].map((addend, i) => here.fetchAdd(i, addend));
