@@ -7,7 +7,11 @@ export interface Area {
   readonly tests: readonly string[];
 }
 
+/** First those that notice most. */
 const RC_TESTS = [
+  'rc-answers',
+  'rc-atomics',
+  'rc-messages',
   'ack-behind-answer',
   'memory-window-invalidation',
   'queue-pair',

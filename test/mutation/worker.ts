@@ -42,13 +42,19 @@ mocha.cleanReferencesAfterRun(false);
 
 const tell = (report: Report): void => void process.send?.(report);
 
+/** Of each suite by itself: once files are loaded, `mocha.bail` reaches none of theirs. */
+function setBail(suite: Mocha.Suite, bail: boolean): void {
+  suite.bail(bail);
+  for (const child of suite.suites) setBail(child, bail);
+}
+
 /** Full titles of the tests that failed; one at most, unless all run at their leisure. */
 async function run(
   titles: readonly string[] | undefined,
   watch: (runner: EventEmitter) => void = () => undefined,
 ): Promise<string[]> {
   const exactly = (titles ?? []).map((title) => title.replace(/[$()*+.?[\\\]^{|}]/g, '\\$&'));
-  mocha.bail(titles !== undefined);
+  setBail(mocha.suite, titles !== undefined);
   mocha.grep(titles === undefined ? /./ : new RegExp(`^(?:${exactly.join('|')})$`));
   const failed: string[] = [];
   return new Promise((resolve) => {

@@ -39,20 +39,44 @@ export class LateReads {
   }
 
   /** Posts a READ, and lets b answer, which a does not take in. */
-  answered(length: number, offset = 0, cookie = 0, rkey = this.region.rkey): void {
-    this.post(length, offset, cookie, rkey);
+  answered(
+    length: number,
+    offset = 0,
+    cookie = 0,
+    rkey = this.region.rkey,
+    base = this.region.iova,
+  ): void {
+    this.post(length, offset, cookie, rkey, base);
     this.pair.a.driver.pump();
     this.pair.b.driver.pump();
   }
 
-  post(length: number, offset = 0, cookie = 0, rkey = this.region.rkey): void {
+  post(
+    length: number,
+    offset = 0,
+    cookie = 0,
+    rkey = this.region.rkey,
+    base = this.region.iova,
+  ): void {
     postSend(this.pair.a, this.qpA, {
       opcode: WrOpcode.RDMA_READ,
       cookie,
       segments: [{ offset, length }],
-      remoteAddress: this.region.iova + BigInt(offset),
+      remoteAddress: base + BigInt(offset),
       rkey,
     });
+  }
+
+  /** A WRITE to no memory of b's, which ends the connection; a does not hear of it yet. */
+  refuse(cookie: number): void {
+    postSend(this.pair.a, this.qpA, {
+      opcode: WrOpcode.RDMA_WRITE,
+      cookie,
+      segments: [{ offset: 0, length: 8 }],
+      rkey: 1,
+    });
+    this.pair.a.driver.pump();
+    this.pair.b.driver.pump();
   }
 
   /** Cookies and statuses of what a has completed, in time. */

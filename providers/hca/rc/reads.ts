@@ -176,7 +176,7 @@ export class RcReads {
     words[at + RES.START] = start;
     words[at + RES.END] = end;
     const { responses } = this.responder;
-    responses.resource(words[at + RES.FIRST_PSN]!, resource, words[at + RES.MSN]!);
+    responses.resource(words[at + RES.FIRST_PSN]!, resource);
     this.qp.hca.turns.scheduleResponses(this.qp, this.qp.acksFirst);
   }
 
@@ -253,7 +253,7 @@ export class RcReads {
       words[at + RES.START] = copy.start;
       words[at + RES.END] = copy.end;
       const { responses } = this.responder;
-      responses.resourceFirst(words[at + RES.FIRST_PSN]!, resource, words[at + RES.MSN]!);
+      responses.resourceFirst(words[at + RES.FIRST_PSN]!, resource);
     }
   }
 

@@ -8,7 +8,7 @@ import type { QueuePairMemory } from '../queue-pair/queue-pair-memory.js';
 
 export const RESPONSE = { ACK: 0, NAK: 1, RESOURCE: 2 } as const;
 
-/** Words of an entry. For RESOURCE, SYNDROME holds the resource's number. */
+/** Words of an entry. For RESOURCE, SYNDROME holds the resource's number, which keeps its MSN. */
 const { KIND, PSN, SYNDROME, MSN, WORDS: STRIDE } = RESPONSE_ROW;
 
 export class ResponseQueue {
@@ -81,16 +81,16 @@ export class ResponseQueue {
   }
 
   /** A READ or atomic response acknowledges everything before it. */
-  resource(psn: number, resource: number, msn: number): void {
+  resource(psn: number, resource: number): void {
     this.dropTail(RESPONSE.ACK);
-    this.push(RESPONSE.RESOURCE, psn, resource, msn);
+    this.push(RESPONSE.RESOURCE, psn, resource, 0);
   }
 
   /** The same before all that is owed already. */
-  resourceFirst(psn: number, resource: number, msn: number): void {
+  resourceFirst(psn: number, resource: number): void {
     this.makeRoom();
     this.head -= 1;
-    this.put(this.head, RESPONSE.RESOURCE, psn, resource, msn);
+    this.put(this.head, RESPONSE.RESOURCE, psn, resource, 0);
   }
 
   private push(kind: number, psn: number, syndrome: number, msn: number): void {

@@ -149,8 +149,11 @@ describe('RC responder edges', () => {
     pair.run(1000);
     assert.deepEqual(statuses(pair), [[1, WcStatus.SUCCESS]]);
     pair.b.region.destroy();
-    pair.b.port.inject(requests[0]!);
-    pair.run(1000);
+    for (let i = 1; i <= 2; i++) {
+      pair.b.port.inject(requests[0]!);
+      pair.run(1000);
+      assert.equal(pair.b.driver.device.counters.drops.replayUnknown, i);
+    }
     assert.deepEqual([qpA.state, qpB.state], [QpState.RTS, QpState.RTS]);
     assert.deepEqual(pair.b.events, []);
   });
