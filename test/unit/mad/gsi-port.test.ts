@@ -1,0 +1,568 @@
+/** QP1 of a device: what is written for it, whose turn it is, and what becomes of its failures. */
+import assert from 'node:assert/strict';
+import {
+  AsyncEventType,
+  GSI_QKEY,
+  GSI_QPN,
+  QpState,
+  RQE,
+  SGE,
+  SQE,
+  WcStatus,
+  WrFlags,
+  WrOpcode,
+  gidFromIp,
+  nameOf,
+} from '../../../core/spi/index.js';
+import type { Logger, MadAddress } from '../../../core/spi/index.js';
+import { GsiPort } from '../../../plugins/mad/gsi-port.js';
+import type { GsiPortOptions } from '../../../plugins/mad/gsi-port.js';
+import type { WorkRequest } from '../../../plugins/mad/index.js';
+import { FakeDevice } from '../../support/fake-gsi-device.js';
+import { FakeNetwork } from '../../support/fake-network.js';
+import type { FakeQueuePair } from '../../support/fake-queue-pair.js';
+import { headerOf, madOf } from '../../support/mad-pair.js';
+import { StepWorld } from '../../support/step-device.js';
+
+const OWN = gidFromIp('10.0.0.1');
+const OWN_TOO = gidFromIp('10.0.0.9');
+const PEER = gidFromIp('10.0.0.2');
+const ONES = 0xffffffff;
+const RECEIVED_BYTES = 40 + 256;
+const RECEIVE_SLOT_BYTES = 320;
+const MADS_A_TURN = 16;
+const MOST_RESTARTS = 8;
+
+/** A port whose device and time move one step at a time. */
+class Scene {
+  readonly world = new StepWorld();
+  readonly device = new FakeDevice(new FakeNetwork(this.world), [OWN, OWN_TOO], {});
+  readonly port: GsiPort;
+  /** What has come back, and what the port has said, in order. */
+  readonly log: string[] = [];
+  readonly received: { readonly id: number; readonly source: MadAddress }[] = [];
+  readonly warnings: string[] = [];
+  onMad: () => void = () => undefined;
+
+  constructor(options: Partial<GsiPortOptions> = {}) {
+    const { world, device } = this;
+    const say = (message: string): void => void this.warnings.push(message);
+    const logger: Logger = {
+      debug: () => undefined,
+      info: () => undefined,
+      warn: say,
+      error: say,
+      isDebugEnabled: () => false,
+      child: () => logger,
+    };
+    this.device.network.fate = () => [];
+    this.port = new GsiPort({
+      device,
+      scheduler: world,
+      timers: world,
+      clock: world,
+      logger,
+      sendDepth: 4,
+      receiveDepth: 64,
+      maxIdleAddresses: 8,
+      onMad: (data, source) => {
+        this.received.push({ id: headerOf(data).transactionIdLo, source });
+        this.onMad();
+      },
+      onTorn: () => void this.log.push('torn'),
+      ...options,
+    });
+  }
+
+  get qp1(): FakeQueuePair {
+    assert.ok(this.device.qp1);
+    return this.device.qp1;
+  }
+
+  /** What the device has been given to send, by transaction id. */
+  get carried(): number[] {
+    return this.device.network.carried.map(({ data }) => headerOf(data).transactionIdLo);
+  }
+
+  request(id: number, mayRepost = true): WorkRequest {
+    return {
+      data: madOf({ transactionIdLo: id }),
+      address: this.port.addresses.acquire(PEER, 0),
+      qpn: 0x1234,
+      qkey: 0x8765,
+      mayRepost: () => mayRepost,
+      onComplete: (status) => void this.log.push(`${nameOf(WcStatus, status)} ${id}`),
+    };
+  }
+
+  post(...ids: number[]): void {
+    for (const id of ids) this.port.post(this.request(id));
+  }
+
+  arrive(id: number, destination = OWN): void {
+    this.device.receive(madOf({ transactionIdLo: id }), PEER, destination);
+  }
+
+  /** Runs what is deferred, and timers that are due, until nothing is left. */
+  settle(): void {
+    while (this.world.hasTasks || this.world.activeTimers > 0) {
+      if (this.world.hasTasks) this.world.runTask();
+      else this.world.expire(0);
+    }
+  }
+}
+
+/** Words of an entry, by name. */
+function wordsOf(
+  ring: { words: Uint32Array; wordOf: (index: number) => number },
+  index: number,
+  names: Readonly<Record<string, number>>,
+): Record<string, number | undefined> {
+  const at = ring.wordOf(index);
+  return Object.fromEntries(
+    Object.entries(names).map(([name, word]) => [name, ring.words[at + word]]),
+  );
+}
+
+describe('MAD: QP1', () => {
+  it('goes from RESET to RTS with its receives posted, as the state diagram wants', () => {
+    const { qp1 } = new Scene();
+    assert.deepEqual(qp1.modified, [
+      { state: QpState.INIT, pkeyIndex: 0, qkey: GSI_QKEY },
+      { state: QpState.RTR },
+      { state: QpState.RTS, sendPsn: 0 },
+    ]);
+    assert.equal(qp1.receiveRing.length, 64);
+  });
+
+  it('has every word of a send entry written, whatever was there before', () => {
+    const scene = new Scene();
+    const { sendRing } = scene.qp1;
+    scene.post(1);
+    sendRing.words.fill(ONES, sendRing.wordOf(1), sendRing.wordOf(2));
+    scene.post(2);
+    const address = scene.port.addresses.acquire(PEER, 0);
+    const { LKEY, ...segment } = SGE;
+    const names = { ...SQE, ...segmentNames(segment, SQE.SEGMENTS) };
+    assert.deepEqual(wordsOf(sendRing, 1, names), {
+      ...Object.fromEntries(Object.keys(SQE).map((name) => [name, 0])),
+      CONTROL: WrOpcode.SEND | (WrFlags.SIGNALED << 8) | (1 << 16),
+      COOKIE_LO: 1,
+      ADDRESS_HANDLE: address.handle,
+      REMOTE_QPN: 0x1234,
+      REMOTE_QKEY: 0x8765,
+      SEGMENTS: 256,
+      'segment ADDRESS_LO': 256,
+      'segment ADDRESS_HI': 0,
+      'segment LENGTH': 256,
+    });
+    const lkey = sendRing.words[sendRing.wordOf(1) + SQE.SEGMENTS + LKEY] ?? 0;
+    assert.equal(scene.device.regions.get(lkey)?.length, 4 * 256);
+    assert.deepEqual(scene.carried, [1, 2]);
+  });
+
+  it('has every word of a receive entry written, when its MAD has been taken', () => {
+    const scene = new Scene();
+    const { receiveRing } = scene.qp1;
+    for (const id of [1, 2]) scene.arrive(id);
+    receiveRing.words.fill(ONES, receiveRing.wordOf(64), receiveRing.wordOf(66));
+    scene.settle();
+    const { LKEY, ...segment } = SGE;
+    const names = {
+      NUM_SGE: RQE.NUM_SGE,
+      FLAGS: RQE.FLAGS,
+      COOKIE_LO: RQE.COOKIE_LO,
+      COOKIE_HI: RQE.COOKIE_HI,
+      ...segmentNames(segment, RQE.SEGMENTS),
+    };
+    assert.deepEqual(wordsOf(receiveRing, 65, names), {
+      NUM_SGE: 1,
+      FLAGS: 0,
+      COOKIE_LO: 65,
+      COOKIE_HI: 1,
+      'segment ADDRESS_LO': RECEIVE_SLOT_BYTES,
+      'segment ADDRESS_HI': 0,
+      'segment LENGTH': RECEIVED_BYTES,
+    });
+    const lkey = receiveRing.words[receiveRing.wordOf(65) + RQE.SEGMENTS + LKEY] ?? 0;
+    assert.equal(scene.device.regions.get(lkey)?.length, 64 * RECEIVE_SLOT_BYTES);
+    assert.equal(receiveRing.length, 64);
+  });
+
+  it('says where a MAD has come from, and to which of our addresses', () => {
+    const scene = new Scene();
+    scene.arrive(1);
+    scene.arrive(2, OWN_TOO);
+    scene.settle();
+    const source = { gid: PEER, qpn: GSI_QPN, qkey: GSI_QKEY };
+    assert.deepEqual(scene.received, [
+      { id: 1, source: { ...source, localGidIndex: 0 } },
+      { id: 2, source: { ...source, localGidIndex: 1 } },
+    ]);
+  });
+
+  it('ends with all that it is made of, at once or when it is lost', () => {
+    for (const lost of [false, true]) {
+      const scene = new Scene();
+      scene.post(1);
+      scene.settle();
+      if (lost) scene.port.tear('the test');
+      scene.port.close();
+      assert.equal(scene.device.liveObjects, 0);
+      assert.equal(scene.device.addressHandles.size, 0);
+      scene.port.close();
+      assert.equal(scene.device.liveObjects, 0);
+      assert.equal(scene.port.isOpen, false);
+    }
+  });
+
+  it('ends the rest when a part of it refuses, and says so unless it is lost anyway', () => {
+    for (const lost of [false, true]) {
+      const scene = new Scene();
+      scene.qp1.destroy = () => {
+        throw new Error('destroyed already');
+      };
+      if (lost) scene.port.tear('the test');
+      scene.warnings.length = 0;
+      scene.port.close();
+      assert.equal(scene.device.liveObjects, 1);
+      assert.equal(scene.warnings.length, lost ? 0 : 1);
+    }
+  });
+});
+
+describe('MAD: turns at QP1', () => {
+  it('are of 16 MADs each, with a look at the device in between', () => {
+    const scene = new Scene();
+    for (let id = 0; id < 40; id++) scene.arrive(id);
+    const turns: number[] = [];
+    for (let turn = 0; turn < 4; turn++) {
+      while (scene.world.hasTasks) scene.world.runTask();
+      turns.push(scene.received.length);
+      if (scene.world.activeTimers > 0) scene.world.expire(0);
+    }
+    assert.deepEqual(turns, [MADS_A_TURN, 2 * MADS_A_TURN, 40, 40]);
+    assert.equal(scene.world.activeTimers, 0);
+    assert.deepEqual(
+      scene.received.map(({ id }) => id),
+      Array.from({ length: 40 }, (_, id) => id),
+    );
+    assert.equal(scene.port.counters.received, 40);
+    assert.equal(scene.qp1.receiveRing.length, 64);
+  });
+
+  it('ring for the receives that they have posted, once each, and never for none', () => {
+    const scene = new Scene();
+    let rings = 0;
+    scene.qp1.ringReceiveDoorbell = () => void rings++;
+    scene.post(1);
+    scene.settle();
+    assert.equal(rings, 0);
+    for (let id = 0; id < MADS_A_TURN + 1; id++) scene.arrive(id);
+    scene.settle();
+    assert.equal(rings, 2);
+  });
+
+  it('send what their handlers post by one ring, behind them', () => {
+    const scene = new Scene();
+    const { qp1 } = scene;
+    let rings = 0;
+    const ring = qp1.ringSendDoorbell.bind(qp1);
+    qp1.ringSendDoorbell = () => {
+      rings++;
+      ring();
+    };
+    scene.onMad = () => {
+      scene.post(scene.received.length);
+      assert.deepEqual(scene.carried, []);
+    };
+    for (const id of [7, 8, 9]) scene.arrive(id);
+    scene.settle();
+    assert.deepEqual(scene.carried, [1, 2, 3]);
+    assert.equal(rings, 1);
+    // Outside of a turn a send leaves at once.
+    scene.post(4);
+    assert.deepEqual(scene.carried, [1, 2, 3, 4]);
+  });
+
+  it('follow by themselves where something has come while they ran', () => {
+    const scene = new Scene();
+    scene.onMad = () => {
+      if (scene.received.length === 1) scene.arrive(2);
+    };
+    scene.arrive(1);
+    scene.settle();
+    assert.equal(scene.received.length, 2);
+    // And QP1 is armed behind them.
+    scene.arrive(3);
+    scene.settle();
+    assert.equal(scene.received.length, 3);
+  });
+
+  it('are no more when the port is lost or closed in the middle of one', () => {
+    for (const end of ['tear', 'close'] as const) {
+      const scene = new Scene();
+      scene.onMad = () => scene.port[end]('the test');
+      for (let id = 0; id < 40; id++) scene.arrive(id);
+      const armed = scene.qp1.receiveRing.length;
+      scene.settle();
+      assert.equal(scene.received.length, 1, end);
+      assert.equal(scene.qp1.receiveRing.length, armed, end);
+      assert.equal(scene.world.activeTimers, 0, end);
+    }
+  });
+
+  it('end with the port, where one was due', () => {
+    for (const end of ['tear', 'close'] as const) {
+      const scene = new Scene();
+      for (let id = 0; id < 40; id++) scene.arrive(id);
+      scene.world.runTask();
+      assert.equal(scene.world.activeTimers, 1);
+      scene.port[end]('the test');
+      assert.equal(scene.world.activeTimers, 0, end);
+    }
+  });
+
+  it('pass over what is too short or has no addresses, count it, and post its receive anew', () => {
+    const scene = new Scene();
+    scene.device.receive(new Uint8Array(255), PEER, OWN);
+    scene.arrive(1);
+    scene.settle();
+    const { malformed, received } = scene.port.counters;
+    assert.deepEqual({ malformed, received }, { malformed: 1, received: 2 });
+    assert.equal(scene.received.length, 1);
+    assert.equal(scene.qp1.receiveRing.length, 64);
+  });
+});
+
+describe('MAD: sends at QP1', () => {
+  it('have room while fewer than its depth are posted and none waits', () => {
+    const scene = new Scene({ sendDepth: 2 });
+    const { port, qp1 } = scene;
+    qp1.holdCompletions = true;
+    assert.ok(port.hasRoom);
+    scene.post(1);
+    assert.ok(port.hasRoom);
+    scene.post(2);
+    assert.equal(port.hasRoom, false);
+    scene.post(3);
+    qp1.releaseCompletions();
+    scene.settle();
+    assert.ok(port.hasRoom);
+    assert.equal(port.counters.sent, 3);
+    port.tear('the test');
+    assert.equal(port.hasRoom, false);
+  });
+
+  it('are taken back only while they wait for room', () => {
+    const scene = new Scene({ sendDepth: 1 });
+    scene.qp1.holdCompletions = true;
+    const [posted, waiting] = [scene.request(1), scene.request(2)];
+    scene.port.post(posted);
+    scene.port.post(waiting);
+    assert.equal(scene.port.withdraw(posted), false);
+    assert.equal(scene.port.withdraw(waiting), true);
+    assert.equal(scene.port.withdraw(waiting), false);
+    scene.qp1.releaseCompletions();
+    scene.settle();
+    assert.deepEqual(scene.log, ['SUCCESS 1']);
+  });
+
+  it('come back flushed from a lost port, each once, and not inside the call', () => {
+    const scene = new Scene({ sendDepth: 2 });
+    scene.qp1.holdCompletions = true;
+    scene.post(1, 2, 3);
+    scene.port.tear('the test');
+    scene.port.tear('once more');
+    scene.post(4);
+    assert.deepEqual(scene.log, ['torn']);
+    scene.qp1.releaseCompletions();
+    scene.settle();
+    const flushed = [1, 2, 3, 4].map((id) => `WR_FLUSH_ERR ${id}`);
+    assert.deepEqual(scene.log, ['torn', ...flushed]);
+    assert.equal(scene.warnings.length, 1);
+    assert.equal(scene.port.counters.sent, 0);
+  });
+
+  it('lose the port when QP1 takes no doorbell', () => {
+    const scene = new Scene();
+    scene.qp1.ringSendDoorbell = () => {
+      throw new Error('gone');
+    };
+    scene.post(1);
+    assert.equal(scene.port.isOpen, false);
+    scene.settle();
+    assert.deepEqual(scene.log, ['torn', 'WR_FLUSH_ERR 1']);
+  });
+
+  it('fail alone: the counters say so, and those behind them go again in their order', () => {
+    const scene = new Scene({ sendDepth: 3 });
+    const { qp1, port } = scene;
+    qp1.holdCompletions = true;
+    qp1.sendStatuses.push(WcStatus.SUCCESS, WcStatus.LOC_PROT_ERR);
+    scene.post(1, 2, 3, 4);
+    qp1.releaseCompletions();
+    scene.settle();
+    assert.deepEqual(scene.log, ['SUCCESS 1', 'LOC_PROT_ERR 2', 'SUCCESS 3', 'SUCCESS 4']);
+    assert.deepEqual(scene.carried, [1, 3, 4]);
+    const { sent, sendErrors, reposted, restarts } = port.counters;
+    assert.deepEqual(
+      { sent, sendErrors, reposted, restarts },
+      { sent: 3, sendErrors: 1, reposted: 1, restarts: 0 },
+    );
+    assert.equal(qp1.state, QpState.RTS);
+  });
+
+  it('are followers once: a flush that comes later, of the same place, is for good', () => {
+    const scene = new Scene({ sendDepth: 2 });
+    const { qp1, port } = scene;
+    qp1.holdCompletions = true;
+    qp1.sendStatuses.push(WcStatus.LOC_PROT_ERR);
+    scene.post(1, 2);
+    qp1.releaseCompletions();
+    scene.settle();
+    // Both places of the ring are used again.
+    qp1.holdCompletions = true;
+    port.flush();
+    scene.post(3, 4);
+    qp1.releaseCompletions();
+    scene.settle();
+    assert.deepEqual(scene.log.slice(2), ['WR_FLUSH_ERR 3', 'WR_FLUSH_ERR 4', 'torn']);
+    assert.equal(port.counters.reposted, 1);
+    assert.deepEqual(scene.carried, [2]);
+  });
+
+  it('come back flushed behind a failed one where their owner wants no more of them', () => {
+    const scene = new Scene();
+    const { qp1, port } = scene;
+    qp1.holdCompletions = true;
+    qp1.sendStatuses.push(WcStatus.LOC_PROT_ERR);
+    scene.post(1);
+    port.post(scene.request(2, false));
+    scene.post(3);
+    qp1.releaseCompletions();
+    scene.settle();
+    assert.deepEqual(scene.log, ['LOC_PROT_ERR 1', 'WR_FLUSH_ERR 2', 'SUCCESS 3']);
+    assert.equal(port.counters.reposted, 1);
+  });
+});
+
+describe('MAD: QP1 in error', () => {
+  it('is restarted with its receives, counted, and takes what had come before', () => {
+    const scene = new Scene();
+    const { qp1, port } = scene;
+    for (let id = 0; id < 20; id++) scene.arrive(id);
+    qp1.modify({ state: QpState.ERR });
+    scene.settle();
+    assert.equal(scene.received.length, 20);
+    assert.equal(qp1.state, QpState.RTS);
+    assert.equal(qp1.receiveRing.length, 64);
+    const { restarts, receiveErrors } = port.counters;
+    assert.deepEqual({ restarts, receiveErrors }, { restarts: 1, receiveErrors: 44 });
+    assert.ok(port.hasRoom);
+    scene.arrive(20);
+    scene.settle();
+    assert.equal(scene.received.length, 21);
+  });
+
+  it('sends what is posted while it is restarted behind that, in order', () => {
+    const scene = new Scene({ sendDepth: 2 });
+    const { qp1, port } = scene;
+    const room: boolean[] = [];
+    scene.onMad = () => {
+      room.push(port.hasRoom);
+      scene.post(100 + scene.received.length);
+    };
+    for (let id = 0; id < MADS_A_TURN + 3; id++) scene.arrive(id);
+    qp1.modify({ state: QpState.ERR });
+    scene.settle();
+    assert.deepEqual(room.slice(0, 3), [true, true, false]);
+    assert.deepEqual(room.slice(-3), [false, false, false]);
+    const ids = Array.from({ length: MADS_A_TURN + 3 }, (_, at) => 101 + at);
+    assert.deepEqual(scene.log, [
+      ...ids.slice(0, 2).map((id) => `WR_FLUSH_ERR ${id}`),
+      ...ids.slice(2).map((id) => `SUCCESS ${id}`),
+    ]);
+    assert.deepEqual(scene.carried, ids.slice(2));
+  });
+
+  it('is restarted as often as it must be while something gets through, either way', () => {
+    for (const progress of ['sent', 'received'] as const) {
+      const scene = new Scene();
+      for (let round = 0; round < 3 * MOST_RESTARTS; round++) {
+        scene.qp1.modify({ state: QpState.ERR });
+        scene.settle();
+        if (round % MOST_RESTARTS !== MOST_RESTARTS - 1) continue;
+        if (progress === 'sent') scene.post(round);
+        else scene.arrive(round);
+        scene.settle();
+      }
+      assert.equal(scene.port.counters.restarts, 3 * MOST_RESTARTS, progress);
+      assert.ok(scene.port.isOpen);
+    }
+  });
+
+  it('is given up where it is in error for the ninth time and nothing got through', () => {
+    const scene = new Scene();
+    for (let round = 0; round < MOST_RESTARTS; round++) {
+      scene.qp1.modify({ state: QpState.ERR });
+      scene.settle();
+      assert.ok(scene.port.isOpen);
+    }
+    scene.qp1.modify({ state: QpState.ERR });
+    scene.settle();
+    assert.equal(scene.port.isOpen, false);
+    assert.deepEqual(scene.log, ['torn']);
+  });
+
+  it('stays so where that ends it: what was on it comes back, and it is not restarted', () => {
+    const scene = new Scene({ sendDepth: 1 });
+    scene.qp1.holdCompletions = true;
+    scene.post(1, 2);
+    scene.port.flush();
+    scene.qp1.releaseCompletions();
+    scene.settle();
+    assert.equal(scene.port.counters.restarts, 0);
+    assert.equal(scene.qp1.state, QpState.ERR);
+    assert.deepEqual(scene.log, ['SUCCESS 1', 'torn', 'WR_FLUSH_ERR 2']);
+  });
+
+  it('is looked at when the device tells of it, and lost when the device is', () => {
+    const told = new Scene();
+    told.qp1.state = QpState.ERR;
+    told.qp1.raise(AsyncEventType.QP_FATAL);
+    told.settle();
+    assert.equal(told.port.counters.restarts, 1);
+    for (const event of [AsyncEventType.CQ_ERR, AsyncEventType.DEVICE_FATAL]) {
+      const lost = new Scene();
+      lost.qp1.raise(event);
+      lost.settle();
+      assert.deepEqual(lost.log, ['torn']);
+    }
+    const other = new Scene();
+    other.qp1.raise(AsyncEventType.COMM_EST);
+    other.settle();
+    assert.deepEqual([other.log, other.port.counters.restarts], [[], 0]);
+  });
+
+  it('is lost with a device that is gone as it is polled, or armed', () => {
+    const polled = new Scene();
+    polled.arrive(1);
+    polled.device.dead = true;
+    polled.settle();
+    assert.deepEqual([polled.log, polled.received.length], [['torn'], 0]);
+    const armed = new Scene();
+    armed.onMad = () => void (armed.device.dead = true);
+    armed.arrive(1);
+    armed.settle();
+    assert.deepEqual([armed.log, armed.received.length], [['torn'], 1]);
+  });
+});
+
+function segmentNames(
+  segment: Readonly<Record<string, number>>,
+  first: number,
+): Record<string, number> {
+  const named = Object.entries(segment).filter(([name]) => name !== 'WORDS');
+  return Object.fromEntries(named.map(([name, word]) => [`segment ${name}`, first + word]));
+}
