@@ -74,6 +74,8 @@ export class RmppSender implements Transmission {
   private status: WcStatus = WcStatus.SUCCESS;
   private failure: WcStatus = WcStatus.SUCCESS;
   private rmppStatus = 0;
+  /** Why it is to be broken off, if that is not decided yet. */
+  private abortStatus = 0;
   /** The MAD that has acknowledged everything, while a response is expected. */
   private lastAck: Uint8Array | undefined;
   private readonly ackTimeoutUs: number;
@@ -143,14 +145,14 @@ export class RmppSender implements Transmission {
 
   /** Ends it by a violation of the protocol: `status` is for the peer's ABORT, and the report. */
   refuse(status: number): number {
-    this.rmppStatus = status;
+    this.abortStatus = status;
     this.dispatch('refused');
     return status;
   }
 
   /** STOP or ABORT with a legal status. */
   abortedByPeer(status: number): void {
-    this.rmppStatus = status;
+    this.abortStatus = status;
     this.dispatch('abortedByPeer');
   }
 
@@ -226,7 +228,10 @@ export class RmppSender implements Transmission {
     },
     resultSuccess: () => this.setResult('sent', WcStatus.SUCCESS),
     resultTimeout: () => this.setResult('failed', WcStatus.RESP_TIMEOUT_ERR),
-    resultAborted: () => this.setResult('failed', WcStatus.REM_ABORT_ERR),
+    resultAborted: () => {
+      this.setResult('failed', WcStatus.REM_ABORT_ERR);
+      this.rmppStatus = this.abortStatus;
+    },
     resultFailed: () => this.setResult('failed', this.failure),
     resultWithdrawn: () => this.setResult('withdrawn', WcStatus.WR_FLUSH_ERR),
     withdraw: () => this.withdraw(),

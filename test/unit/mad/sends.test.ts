@@ -221,3 +221,97 @@ describe('MAD: sends', () => {
     assert.deepEqual(pair.log, ['LOC_PROT_ERR one']);
   });
 });
+
+describe('MAD: the transaction id of a send', () => {
+  it('is free again in the handler of its response, and that send gets its own', async () => {
+    const pair = new MadPair();
+    pair.answerer();
+    let again = 2;
+    const agent = pair.asker({
+      onReceive: ({ request }) => {
+        pair.log.push(`response ${String(request?.context)}`);
+        if (again-- > 0) agent.send({ ...question, context: `again ${again}` });
+      },
+    });
+    const question = pair.ask(agent, 'one');
+    agent.send(question);
+    await pair.world.run();
+    const names = ['one', 'again 1', 'again 0'];
+    assert.deepEqual(
+      pair.log,
+      names.flatMap((name) => [`response ${name}`, `SUCCESS ${name}`]),
+    );
+  });
+
+  it('is free again when no response has come', async () => {
+    const pair = new MadPair();
+    pair.network.fate = () => [];
+    const agent = pair.asker();
+    const question = pair.ask(agent, 'one');
+    agent.send(question);
+    await pair.world.run();
+    agent.cancel(agent.send(question));
+    await pair.world.run();
+    agent.send(question);
+    await pair.world.run();
+    assert.deepEqual(pair.log, [
+      'RESP_TIMEOUT_ERR one',
+      'WR_FLUSH_ERR one',
+      'RESP_TIMEOUT_ERR one',
+    ]);
+  });
+
+  it('matches no response any more once it is cancelled, though it is on QP1', async () => {
+    const pair = new MadPair();
+    const agent = pair.asker();
+    pair.a.qp1.holdCompletions = true;
+    const question = pair.ask(agent, 'one');
+    agent.cancel(agent.send(question));
+    pair.a.device.receive(answerTo(question.data), pair.b.address.gid, pair.a.address.gid);
+    await pair.world.runFor(10);
+    assert.equal(pair.a.mad.counters.unmatchedResponses, 1);
+    assert.deepEqual(pair.log, []);
+  });
+});
+
+describe('MAD: an agent and its sends', () => {
+  it('end before it does, though none was left at some time before', async () => {
+    const pair = new MadPair();
+    pair.network.fate = () => [];
+    const agent = pair.asker();
+    agent.send(pair.ask(agent, 'before'));
+    await pair.world.run();
+    pair.log.length = 0;
+    pair.a.qp1.holdCompletions = true;
+    agent.send(pair.ask(agent, 'now'));
+    void agent.unregister().then(() => pair.log.push('over'));
+    await pair.world.runFor(10);
+    assert.deepEqual(pair.log, []);
+    pair.a.qp1.releaseCompletions();
+    await pair.world.run();
+    assert.deepEqual(pair.log, ['WR_FLUSH_ERR now', 'over']);
+  });
+
+  it('have a timeout above 0 and finite when it is changed', async () => {
+    const pair = new MadPair();
+    pair.network.fate = () => [];
+    const agent = pair.asker();
+    const handle = agent.send(pair.ask(agent, 'one'));
+    for (const timeoutUs of [0, -1, NaN, Infinity]) {
+      assert.throws(() => agent.modify(handle, timeoutUs), /above 0 and finite/);
+    }
+    await pair.world.run();
+    assert.deepEqual(pair.log, ['RESP_TIMEOUT_ERR one']);
+  });
+
+  it('are left alone by one that has unregistered, and unregisters once more', async () => {
+    const pair = new MadPair();
+    const leaving = pair.asker({ methods: [3] });
+    const first = leaving.unregister();
+    pair.asker({ methods: [3], onReceive: () => void pair.log.push('successor') });
+    assert.equal(leaving.unregister(), first);
+    pair.a.device.receive(madOf({ method: 3 }), pair.b.address.gid, pair.a.address.gid);
+    await pair.world.run();
+    assert.deepEqual(pair.log, ['successor']);
+  });
+});
