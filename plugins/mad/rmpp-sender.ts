@@ -211,7 +211,9 @@ export class RmppSender implements Transmission {
     sendMore: () => this.sendMore(),
     resendEnds: () => {
       this.waitingSinceUs = 0;
-      this.again.push(this.lastAcked + 1, this.next - 1);
+      // Where the window is closed, the newest once more: its ACK tells of the window.
+      const newest = this.next - 1;
+      this.again.push(Math.min(this.lastAcked + 1, newest), newest);
       this.sendMore();
     },
     resendWindow: () => {
@@ -268,8 +270,9 @@ export class RmppSender implements Transmission {
 
   /** The segment that goes out next, 0 when none may. */
   private takeNext(): number {
+    const oldest = Math.min(this.lastAcked + 1, this.windowLast);
     for (let number = this.again.shift(); number !== undefined; number = this.again.shift()) {
-      if (number > this.lastAcked && !this.isInFlight(number)) return number;
+      if (number >= oldest && !this.isInFlight(number)) return number;
     }
     return this.next <= Math.min(this.windowLast, this.segments.count) ? this.next++ : 0;
   }

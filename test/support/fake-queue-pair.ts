@@ -203,7 +203,9 @@ export class FakeQueuePair implements QueuePair {
     if (!handle) throw new Error('no such address handle');
     const data = this.bytesAt(words, at + SQE.SEGMENTS).slice();
     if (data.length !== MAD_BYTES) throw new Error(`MAD of ${data.length} bytes`);
-    this.device.network.carry({ from: this.device, destination: handle.gid, data });
+    const qpn = words[at + SQE.REMOTE_QPN] ?? 0;
+    const qkey = words[at + SQE.REMOTE_QKEY] ?? 0;
+    this.device.network.carry({ from: this.device, destination: handle.gid, qpn, qkey, data });
   }
 
   protected completeSend(index: number, status: WcStatus): void {

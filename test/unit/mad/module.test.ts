@@ -6,7 +6,14 @@ import { Mad } from '../../../plugins/mad/index.js';
 import type { MadOptions } from '../../../plugins/mad/index.js';
 import { SeededRandom } from '../../../providers/mock/index.js';
 import { MadPair, VENDOR_CLASS, answerTo, headerOf, madOf } from '../../support/mad-pair.js';
-import { RMPP_CLASS, RMPP_DATA, RmppPair, controlOf, transferOf } from '../../support/rmpp-pair.js';
+import {
+  RMPP_CLASS,
+  RMPP_DATA,
+  RmppPair,
+  controlOf,
+  replyTo,
+  transferOf,
+} from '../../support/rmpp-pair.js';
 import { RMPP_TYPE } from '../../../plugins/mad/wire/rmpp-header.js';
 import { FakeDevice } from '../../support/fake-gsi-device.js';
 
@@ -49,6 +56,24 @@ describe('MAD: the ids of agents', () => {
     await pair.world.run();
     assert.deepEqual(pair.log, ['RESP_TIMEOUT_ERR one']);
     assert.equal(pair.a.mad.counters.unmatchedResponses, 1);
+  });
+});
+
+describe('MAD: an agent that has left', () => {
+  it('is forgotten, and what belongs to a transfer of it is told nothing', async () => {
+    const rmpp = new RmppPair();
+    const { mad } = rmpp.pair.a;
+    const request = transferOf(rmpp.asker.agent, RMPP_DATA);
+    await rmpp.asker.agent.unregister();
+    await rmpp.pair.world.run();
+    assert.equal(mad['agents'].size, 0);
+    rmpp.inject(
+      controlOf(replyTo(request, RMPP_DATA), { type: RMPP_TYPE.ACK, status: 1 }),
+      'asker',
+    );
+    await rmpp.pair.world.run();
+    assert.equal(mad.counters.unmatchedResponses, 1);
+    assert.deepEqual(rmpp.carried, []);
   });
 });
 

@@ -263,6 +263,12 @@ describe('RMPP: what a receiver says', () => {
     }
   });
 
+  it('keeps no address handle behind it', async () => {
+    const receiving = new Receiving({ maxIdleAddresses: 0 });
+    assert.equal(await receiving.hear(1), 'ACK 1 65');
+    assert.equal(receiving.node.device.addressHandles.size, 0);
+  });
+
   it('ends with its agent: nothing is held, nothing said', async () => {
     const receiving = new Receiving();
     await receiving.hear(1);
@@ -287,7 +293,9 @@ describe('RMPP: what belongs to a transfer', () => {
       { from: OTHER_PEER },
     ];
     for (const other of others) {
+      const { transfersHeld } = receiving.held;
       assert.equal(await receiving.hear(2, other), '');
+      assert.equal(receiving.held.transfersHeld, transfersHeld);
       assert.equal(await receiving.hear(1, other), 'ACK 1 65');
     }
     assert.equal(receiving.held.transfersHeld, 5);
@@ -341,6 +349,7 @@ describe('RMPP: a response in segments', () => {
     // What has come before does not count: 1000 us after the wait began for the second time.
     await world.runFor(900);
     await respond(2);
+    await respond(70);
     assert.deepEqual(rmpp.asker.results, []);
     await world.runFor(1_400);
     assert.deepEqual(rmpp.asker.results, ['RESP_TIMEOUT_ERR ask']);
@@ -379,6 +388,8 @@ describe('RMPP: a response in segments', () => {
         const type = RMPP_TYPE.ACK;
         await receiving.hear(0, { type, payloadLengthOrNewWindowLast: window });
       }
+      // It is no turn: it acknowledges something.
+      await receiving.hear(1, { type: RMPP_TYPE.ACK, payloadLengthOrNewWindowLast: 6 });
       receiving.answers();
       receiving.rmpp.answer(request, 10 * RMPP_DATA);
       await receiving.run(0);

@@ -276,6 +276,47 @@ describe('RMPP: a sender that hears nothing', () => {
     assert.equal(sending.sentAtMs().at(-1), 'ABORT 126: 230');
   });
 
+  it('is brought on by an ACK that opens no window, and asks by what is there already', async () => {
+    const sending = new Sending(10, { retries: 0 });
+    await sending.run(0);
+    await sending.ack(1, 3);
+    await sending.run(1_500 * MS);
+    await sending.ack(3, 3);
+    sending.sent();
+    await sending.run(1_999 * MS);
+    assert.deepEqual(sending.results, []);
+    assert.deepEqual(new Set(sending.sent()), new Set(['DATA 3']));
+    await sending.ack(3, 5);
+    assert.deepEqual(sending.sent(), segments(4, 5));
+  });
+
+  it('asks after 100 ms as long as it knows no round trip', async () => {
+    const sending = new Sending(10);
+    await sending.run(150 * MS);
+    await sending.ack(1, 2);
+    sending.sent();
+    await sending.run(100 * MS - 1);
+    assert.deepEqual(sending.sent(), []);
+    await sending.run(1);
+    assert.deepEqual(sending.sent(), ['DATA 2']);
+  });
+
+  it('sends nothing twice at a retry that an ACK has overtaken', async () => {
+    const sending = new Sending(40, { timeoutUs: 90 * MS, retries: 1 });
+    const { qp1 } = sending.rmpp.pair.a;
+    await sending.run(0);
+    await sending.ack(1, 40);
+    await sending.run(90 * MS - 1);
+    sending.sent();
+    qp1.holdCompletions = true;
+    await sending.run(1);
+    assert.deepEqual(sending.sent(), segments(2, 17));
+    await sending.ack(30, 40);
+    qp1.releaseCompletions();
+    await sending.run(0);
+    assert.deepEqual(sending.sent(), segments(31, 40));
+  });
+
   it('is not brought on by an ACK that brings nothing', async () => {
     const sending = new Sending(10, { timeoutUs: 60 * MS, retries: 0 });
     await sending.run(0);
@@ -320,8 +361,11 @@ describe('RMPP: the end of a sending', () => {
     assert.deepEqual(sending.sent(), ['ACK 0 1']);
     await sending.ack(1, 65);
     assert.deepEqual(sending.sent(), []);
-    await sending.ack(2, 65);
+    // Whatever its window; but not for segments that it does not have.
+    await sending.ack(2, 64);
     assert.deepEqual(sending.sent(), ['ACK 0 1']);
+    await sending.ack(3, 65);
+    assert.deepEqual(sending.sent(), []);
     await sending.run(1_000 * MS);
     assert.deepEqual(sending.results, ['RESP_TIMEOUT_ERR ask']);
     await sending.ack(2, 65);
