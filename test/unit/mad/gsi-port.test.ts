@@ -201,6 +201,14 @@ describe('MAD: QP1', () => {
     ]);
   });
 
+  it('says from which UDP port, where the device knows', () => {
+    const scene = new Scene();
+    scene.qp1.sourcePort = 49_152;
+    scene.arrive(1);
+    scene.settle();
+    assert.equal(scene.received[0]?.source.udpPort, 49_152);
+  });
+
   it('ends with all that it is made of, at once or when it is lost', () => {
     for (const lost of [false, true]) {
       const scene = new Scene();
@@ -302,12 +310,15 @@ describe('MAD: turns at QP1', () => {
   it('are no more when the port is lost or closed in the middle of one', () => {
     for (const end of ['tear', 'close'] as const) {
       const scene = new Scene();
-      scene.onMad = () => scene.port[end]('the test');
+      scene.onMad = () => {
+        if (end === 'tear') scene.qp1.modify({ state: QpState.ERR });
+        scene.port[end]('the test');
+      };
       for (let id = 0; id < 40; id++) scene.arrive(id);
-      const armed = scene.qp1.receiveRing.length;
       scene.settle();
       assert.equal(scene.received.length, 1, end);
-      assert.equal(scene.qp1.receiveRing.length, armed, end);
+      assert.equal(scene.qp1.receiveRing.length, end === 'tear' ? 0 : 24, end);
+      assert.equal(scene.port.counters.restarts, 0, end);
       assert.equal(scene.world.activeTimers, 0, end);
     }
   });
@@ -327,9 +338,14 @@ describe('MAD: turns at QP1', () => {
     const scene = new Scene();
     scene.device.receive(new Uint8Array(255), PEER, OWN);
     scene.arrive(1);
+    scene.arrive(2);
+    const bytes = [...scene.device.regions.values()].find(
+      ({ length }) => length === 64 * RECEIVE_SLOT_BYTES,
+    );
+    bytes?.fill(0, RECEIVE_SLOT_BYTES, RECEIVE_SLOT_BYTES + 40);
     scene.settle();
     const { malformed, received } = scene.port.counters;
-    assert.deepEqual({ malformed, received }, { malformed: 1, received: 2 });
+    assert.deepEqual({ malformed, received }, { malformed: 2, received: 3 });
     assert.equal(scene.received.length, 1);
     assert.equal(scene.qp1.receiveRing.length, 64);
   });
@@ -354,6 +370,16 @@ describe('MAD: sends at QP1', () => {
     assert.equal(port.hasRoom, false);
   });
 
+  it('wait behind those that wait already, though a place has become free', () => {
+    const scene = new Scene({ sendDepth: 1 });
+    scene.qp1.holdCompletions = true;
+    scene.port.post({ ...scene.request(1), onComplete: () => scene.post(3) });
+    scene.post(2);
+    scene.qp1.releaseCompletions();
+    scene.settle();
+    assert.deepEqual(scene.carried, [1, 2, 3]);
+  });
+
   it('are taken back only while they wait for room', () => {
     const scene = new Scene({ sendDepth: 1 });
     scene.qp1.holdCompletions = true;
@@ -371,9 +397,12 @@ describe('MAD: sends at QP1', () => {
   it('come back flushed from a lost port, each once, and not inside the call', () => {
     const scene = new Scene({ sendDepth: 2 });
     scene.qp1.holdCompletions = true;
-    scene.post(1, 2, 3);
+    scene.post(1, 2);
+    const waiting = scene.request(3);
+    scene.port.post(waiting);
     scene.port.tear('the test');
     scene.port.tear('once more');
+    assert.equal(scene.port.withdraw(waiting), false);
     scene.post(4);
     assert.deepEqual(scene.log, ['torn']);
     scene.qp1.releaseCompletions();
@@ -486,6 +515,82 @@ describe('MAD: QP1 in error', () => {
     assert.deepEqual(scene.carried, ids.slice(2));
   });
 
+  it('rings for the receives that it posts anew, and has no room until they are there', () => {
+    const scene = new Scene();
+    let rings = 0;
+    scene.qp1.ringReceiveDoorbell = () => void rings++;
+    scene.qp1.modify({ state: QpState.ERR });
+    scene.settle();
+    assert.equal(rings, 1);
+    const room: boolean[] = [];
+    scene.onMad = () => room.push(scene.port.hasRoom);
+    for (let id = 0; id < MADS_A_TURN + 2; id++) scene.arrive(id);
+    scene.qp1.modify({ state: QpState.ERR });
+    scene.settle();
+    assert.deepEqual(room, [...new Array<boolean>(MADS_A_TURN).fill(true), false, false]);
+  });
+
+  it('has what it has completed counted, though that is found as it is restarted', () => {
+    const scene = new Scene();
+    scene.qp1.holdCompletions = true;
+    scene.post(1);
+    scene.onMad = () => {
+      scene.qp1.releaseCompletions();
+      scene.qp1.modify({ state: QpState.ERR });
+    };
+    scene.arrive(1);
+    scene.settle();
+    assert.deepEqual(scene.log, ['SUCCESS 1']);
+    assert.equal(scene.port.counters.restarts, 1);
+  });
+
+  it('has those behind a failed send go again, flushed or forgotten, and what waits', () => {
+    for (const flushed of [false, true]) {
+      const scene = new Scene({ sendDepth: 3 });
+      const { qp1, port } = scene;
+      qp1.sendStatuses.push(WcStatus.LOC_PROT_ERR);
+      scene.post(1);
+      qp1.holdCompletions = true;
+      scene.post(2);
+      port.post(scene.request(3, false));
+      scene.post(4);
+      while (scene.world.hasTasks) scene.world.runTask();
+      assert.deepEqual(scene.log, ['LOC_PROT_ERR 1']);
+      // QP1 goes to ERR while 2 and 3 are on it, and 4 has taken the place of 1.
+      scene.post(5);
+      scene.onMad = () => {
+        if (flushed) qp1.releaseCompletions();
+        qp1.modify({ state: QpState.ERR });
+        qp1.holdCompletions = false;
+      };
+      scene.arrive(1);
+      scene.settle();
+      const lost = flushed ? ['WR_FLUSH_ERR 3', 'SUCCESS 4'] : ['WR_FLUSH_ERR 3', 'WR_FLUSH_ERR 4'];
+      // What QP1 has forgotten goes in front; what comes back flushed meanwhile, behind.
+      const [first, second] = flushed ? [5, 2] : [2, 5];
+      const sent = [`SUCCESS ${first}`, `SUCCESS ${second}`];
+      assert.deepEqual(scene.log.slice(1), [...lost, ...sent], `${flushed}`);
+      assert.deepEqual(scene.carried, [4, first, second], `${flushed}`);
+      assert.equal(port.counters.reposted, 1, `${flushed}`);
+      const ends = scene.log.length;
+      port.tear('the test');
+      scene.settle();
+      assert.equal(scene.log.length, ends + 1, 'each has come back once');
+    }
+  });
+
+  it('stays in RESET where the port is lost as it is restarted', () => {
+    const scene = new Scene();
+    for (let id = 0; id < MADS_A_TURN + 4; id++) scene.arrive(id);
+    scene.onMad = () => {
+      if (scene.received.length === MADS_A_TURN + 2) scene.port.tear('the test');
+    };
+    scene.qp1.modify({ state: QpState.ERR });
+    scene.settle();
+    assert.equal(scene.port.isOpen, false);
+    assert.equal(scene.qp1.state, QpState.RESET);
+  });
+
   it('is restarted as often as it must be while something gets through, either way', () => {
     for (const progress of ['sent', 'received'] as const) {
       const scene = new Scene();
@@ -519,9 +624,11 @@ describe('MAD: QP1 in error', () => {
     const scene = new Scene({ sendDepth: 1 });
     scene.qp1.holdCompletions = true;
     scene.post(1, 2);
+    for (let id = 0; id < 40; id++) scene.arrive(id);
     scene.port.flush();
     scene.qp1.releaseCompletions();
-    scene.settle();
+    while (scene.world.hasTasks) scene.world.runTask();
+    assert.equal(scene.world.activeTimers, 0);
     assert.equal(scene.port.counters.restarts, 0);
     assert.equal(scene.qp1.state, QpState.ERR);
     assert.deepEqual(scene.log, ['SUCCESS 1', 'torn', 'WR_FLUSH_ERR 2']);

@@ -409,6 +409,32 @@ describe('RMPP: the end of a sending', () => {
     }
   });
 
+  it('is without a word when the response comes before the last ACK', async () => {
+    const sending = new Sending(10, { timeoutUs: 500 * MS });
+    await sending.run(0);
+    await sending.ack(1, 5);
+    sending.sent();
+    const { rmpp } = sending;
+    rmpp.inject(controlOf(replyTo(sending.mad, RMPP_DATA), { flags: 0 }), 'asker');
+    await sending.run(0);
+    assert.deepEqual(sending.results, ['SUCCESS ask']);
+    assert.deepEqual(sending.sent(), []);
+    assert.equal(rmpp.pair.world.activeTimers, 0);
+  });
+
+  it('has no reason of the peer where it is cancelled besides', async () => {
+    const sending = new Sending(10);
+    const { pair, asker } = sending.rmpp;
+    await sending.run(0);
+    pair.a.qp1.holdCompletions = true;
+    await sending.ack(1, 5);
+    await sending.hear(RMPP_TYPE.ABORT, 0, 0, 127);
+    asker.agent.cancel(sending.handle);
+    pair.a.qp1.releaseCompletions();
+    await sending.run(0);
+    assert.deepEqual(sending.results, ['WR_FLUSH_ERR ask']);
+  });
+
   it('is told to the peer when it is cancelled; not when the agent unregisters', async () => {
     for (const unregisters of [false, true]) {
       const sending = new Sending(10);

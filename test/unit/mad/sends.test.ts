@@ -115,6 +115,56 @@ describe('MAD: sends', () => {
     assert.deepEqual(pair.log, ['WR_FLUSH_ERR one']);
   });
 
+  it('sends a cancelled one no more that was flushed behind a failed one', async () => {
+    const pair = new MadPair();
+    const agent = pair.asker();
+    pair.a.qp1.holdCompletions = true;
+    pair.a.qp1.sendStatuses.push(WcStatus.LOC_PROT_ERR);
+    agent.send(pair.ask(agent, 'failed'));
+    agent.cancel(agent.send(pair.ask(agent, 'behind')));
+    pair.a.qp1.releaseCompletions();
+    await pair.world.run();
+    assert.deepEqual(pair.log, ['LOC_PROT_ERR failed', 'WR_FLUSH_ERR behind']);
+    assert.equal(pair.network.carried.length, 0);
+  });
+
+  it('is over with its response, though a retry of it waits for room', async () => {
+    const pair = new MadPair({ a: { sendDepth: 1 } });
+    pair.network.fate = () => [];
+    const agent = pair.asker();
+    const question = pair.ask(agent, 'one', { retries: 1 });
+    agent.send(question);
+    await pair.world.runFor(500);
+    pair.a.qp1.holdCompletions = true;
+    agent.send({ ...pair.ask(agent, 'in front'), timeoutUs: 0 });
+    await pair.world.runFor(600);
+    pair.a.device.receive(answerTo(question.data), pair.b.address.gid, pair.a.address.gid);
+    await pair.world.runFor(10);
+    assert.deepEqual(pair.log, ['response one', 'SUCCESS one']);
+    pair.a.qp1.releaseCompletions();
+    await pair.world.run();
+    assert.equal(pair.network.carried.length, 2);
+  });
+
+  it('leaves no timer behind it, answered or cancelled, and begins none on QP1', async () => {
+    const pair = new MadPair();
+    pair.answerer();
+    const agent = pair.asker();
+    agent.send(pair.ask(agent, 'answered', { timeoutUs: 1e6 }));
+    await pair.world.runFor(100);
+    assert.equal(pair.world.activeTimers, 0);
+    pair.network.fate = () => [];
+    const handle = agent.send(pair.ask(agent, 'cancelled', { timeoutUs: 1e6 }));
+    await pair.world.runFor(100);
+    agent.cancel(handle);
+    await pair.world.runFor(100);
+    assert.equal(pair.world.activeTimers, 0);
+    pair.a.qp1.holdCompletions = true;
+    agent.modify(agent.send(pair.ask(agent, 'on QP1')), 5_000);
+    assert.equal(pair.world.activeTimers, 0);
+    assert.deepEqual(pair.log, ['response answered', 'SUCCESS answered', 'WR_FLUSH_ERR cancelled']);
+  });
+
   it('keeps more than QP1 holds on the overflow list, in order', async () => {
     const pair = new MadPair({ a: { sendDepth: 8 } });
     pair.answerer();
