@@ -1,7 +1,6 @@
-/** QP1 of a device: what is written for it, whose turn it is, and what becomes of its failures. */
+/** QP1 of a device: what is written for it, whose turn it is, and what becomes of its sends. */
 import assert from 'node:assert/strict';
 import {
-  AsyncEventType,
   GSI_QKEY,
   GSI_QPN,
   QpState,
@@ -11,106 +10,13 @@ import {
   WcStatus,
   WrFlags,
   WrOpcode,
-  gidFromIp,
-  nameOf,
 } from '../../../core/spi/index.js';
-import type { Logger, MadAddress } from '../../../core/spi/index.js';
-import { GsiPort } from '../../../plugins/mad/gsi-port.js';
-import type { GsiPortOptions } from '../../../plugins/mad/gsi-port.js';
-import type { WorkRequest } from '../../../plugins/mad/index.js';
-import { FakeDevice } from '../../support/fake-gsi-device.js';
-import { FakeNetwork } from '../../support/fake-network.js';
-import type { FakeQueuePair } from '../../support/fake-queue-pair.js';
-import { headerOf, madOf } from '../../support/mad-pair.js';
-import { StepWorld } from '../../support/step-device.js';
+import { OWN, OWN_TOO, PEER, PortScene } from '../../support/port-scene.js';
 
-const OWN = gidFromIp('10.0.0.1');
-const OWN_TOO = gidFromIp('10.0.0.9');
-const PEER = gidFromIp('10.0.0.2');
 const ONES = 0xffffffff;
 const RECEIVED_BYTES = 40 + 256;
 const RECEIVE_SLOT_BYTES = 320;
 const MADS_A_TURN = 16;
-const MOST_RESTARTS = 8;
-
-/** A port whose device and time move one step at a time. */
-class Scene {
-  readonly world = new StepWorld();
-  readonly device = new FakeDevice(new FakeNetwork(this.world), [OWN, OWN_TOO], {});
-  readonly port: GsiPort;
-  /** What has come back, and what the port has said, in order. */
-  readonly log: string[] = [];
-  readonly received: { readonly id: number; readonly source: MadAddress }[] = [];
-  readonly warnings: string[] = [];
-  onMad: () => void = () => undefined;
-
-  constructor(options: Partial<GsiPortOptions> = {}) {
-    const { world, device } = this;
-    const say = (message: string): void => void this.warnings.push(message);
-    const logger: Logger = {
-      debug: () => undefined,
-      info: () => undefined,
-      warn: say,
-      error: say,
-      isDebugEnabled: () => false,
-      child: () => logger,
-    };
-    this.device.network.fate = () => [];
-    this.port = new GsiPort({
-      device,
-      scheduler: world,
-      timers: world,
-      clock: world,
-      logger,
-      sendDepth: 4,
-      receiveDepth: 64,
-      maxIdleAddresses: 8,
-      onMad: (data, source) => {
-        this.received.push({ id: headerOf(data).transactionIdLo, source });
-        this.onMad();
-      },
-      onTorn: () => void this.log.push('torn'),
-      ...options,
-    });
-  }
-
-  get qp1(): FakeQueuePair {
-    assert.ok(this.device.qp1);
-    return this.device.qp1;
-  }
-
-  /** What the device has been given to send, by transaction id. */
-  get carried(): number[] {
-    return this.device.network.carried.map(({ data }) => headerOf(data).transactionIdLo);
-  }
-
-  request(id: number, mayRepost = true): WorkRequest {
-    return {
-      data: madOf({ transactionIdLo: id }),
-      address: this.port.addresses.acquire(PEER, 0),
-      qpn: 0x1234,
-      qkey: 0x8765,
-      mayRepost: () => mayRepost,
-      onComplete: (status) => void this.log.push(`${nameOf(WcStatus, status)} ${id}`),
-    };
-  }
-
-  post(...ids: number[]): void {
-    for (const id of ids) this.port.post(this.request(id));
-  }
-
-  arrive(id: number, destination = OWN): void {
-    this.device.receive(madOf({ transactionIdLo: id }), PEER, destination);
-  }
-
-  /** Runs what is deferred, and timers that are due, until nothing is left. */
-  settle(): void {
-    while (this.world.hasTasks || this.world.activeTimers > 0) {
-      if (this.world.hasTasks) this.world.runTask();
-      else this.world.expire(0);
-    }
-  }
-}
 
 /** Words of an entry, by name. */
 function wordsOf(
@@ -126,7 +32,7 @@ function wordsOf(
 
 describe('MAD: QP1', () => {
   it('goes from RESET to RTS with its receives posted, as the state diagram wants', () => {
-    const { qp1 } = new Scene();
+    const { qp1 } = new PortScene();
     assert.deepEqual(qp1.modified, [
       { state: QpState.INIT, pkeyIndex: 0, qkey: GSI_QKEY },
       { state: QpState.RTR },
@@ -136,7 +42,7 @@ describe('MAD: QP1', () => {
   });
 
   it('has every word of a send entry written, whatever was there before', () => {
-    const scene = new Scene();
+    const scene = new PortScene();
     const { sendRing } = scene.qp1;
     scene.post(1);
     sendRing.words.fill(ONES, sendRing.wordOf(1), sendRing.wordOf(2));
@@ -162,7 +68,7 @@ describe('MAD: QP1', () => {
   });
 
   it('has every word of a receive entry written, when its MAD has been taken', () => {
-    const scene = new Scene();
+    const scene = new PortScene();
     const { receiveRing } = scene.qp1;
     for (const id of [1, 2]) scene.arrive(id);
     receiveRing.words.fill(ONES, receiveRing.wordOf(64), receiveRing.wordOf(66));
@@ -190,7 +96,7 @@ describe('MAD: QP1', () => {
   });
 
   it('says where a MAD has come from, and to which of our addresses', () => {
-    const scene = new Scene();
+    const scene = new PortScene();
     scene.arrive(1);
     scene.arrive(2, OWN_TOO);
     scene.settle();
@@ -202,7 +108,7 @@ describe('MAD: QP1', () => {
   });
 
   it('says from which UDP port, where the device knows', () => {
-    const scene = new Scene();
+    const scene = new PortScene();
     scene.qp1.sourcePort = 49_152;
     scene.arrive(1);
     scene.settle();
@@ -211,7 +117,7 @@ describe('MAD: QP1', () => {
 
   it('ends with all that it is made of, at once or when it is lost', () => {
     for (const lost of [false, true]) {
-      const scene = new Scene();
+      const scene = new PortScene();
       scene.post(1);
       scene.settle();
       if (lost) scene.port.tear('the test');
@@ -226,7 +132,7 @@ describe('MAD: QP1', () => {
 
   it('ends the rest when a part of it refuses, and says so unless it is lost anyway', () => {
     for (const lost of [false, true]) {
-      const scene = new Scene();
+      const scene = new PortScene();
       scene.qp1.destroy = () => {
         throw new Error('destroyed already');
       };
@@ -241,7 +147,7 @@ describe('MAD: QP1', () => {
 
 describe('MAD: turns at QP1', () => {
   it('are of 16 MADs each, with a look at the device in between', () => {
-    const scene = new Scene();
+    const scene = new PortScene();
     for (let id = 0; id < 40; id++) scene.arrive(id);
     const turns: number[] = [];
     for (let turn = 0; turn < 4; turn++) {
@@ -260,7 +166,7 @@ describe('MAD: turns at QP1', () => {
   });
 
   it('ring for the receives that they have posted, once each, and never for none', () => {
-    const scene = new Scene();
+    const scene = new PortScene();
     let rings = 0;
     scene.qp1.ringReceiveDoorbell = () => void rings++;
     scene.post(1);
@@ -272,7 +178,7 @@ describe('MAD: turns at QP1', () => {
   });
 
   it('send what their handlers post by one ring, behind them', () => {
-    const scene = new Scene();
+    const scene = new PortScene();
     const { qp1 } = scene;
     let rings = 0;
     const ring = qp1.ringSendDoorbell.bind(qp1);
@@ -294,7 +200,7 @@ describe('MAD: turns at QP1', () => {
   });
 
   it('follow by themselves where something has come while they ran', () => {
-    const scene = new Scene();
+    const scene = new PortScene();
     scene.onMad = () => {
       if (scene.received.length === 1) scene.arrive(2);
     };
@@ -309,7 +215,7 @@ describe('MAD: turns at QP1', () => {
 
   it('are no more when the port is lost or closed in the middle of one', () => {
     for (const end of ['tear', 'close'] as const) {
-      const scene = new Scene();
+      const scene = new PortScene();
       scene.onMad = () => {
         if (end === 'tear') scene.qp1.modify({ state: QpState.ERR });
         scene.port[end]('the test');
@@ -325,7 +231,7 @@ describe('MAD: turns at QP1', () => {
 
   it('end with the port, where one was due', () => {
     for (const end of ['tear', 'close'] as const) {
-      const scene = new Scene();
+      const scene = new PortScene();
       for (let id = 0; id < 40; id++) scene.arrive(id);
       scene.world.runTask();
       assert.equal(scene.world.activeTimers, 1);
@@ -335,7 +241,7 @@ describe('MAD: turns at QP1', () => {
   });
 
   it('pass over what is too short or has no addresses, count it, and post its receive anew', () => {
-    const scene = new Scene();
+    const scene = new PortScene();
     scene.device.receive(new Uint8Array(255), PEER, OWN);
     scene.arrive(1);
     scene.arrive(2);
@@ -353,7 +259,7 @@ describe('MAD: turns at QP1', () => {
 
 describe('MAD: sends at QP1', () => {
   it('have room while fewer than its depth are posted and none waits', () => {
-    const scene = new Scene({ sendDepth: 2 });
+    const scene = new PortScene({ sendDepth: 2 });
     const { port, qp1 } = scene;
     qp1.holdCompletions = true;
     assert.ok(port.hasRoom);
@@ -371,7 +277,7 @@ describe('MAD: sends at QP1', () => {
   });
 
   it('wait behind those that wait already, though a place has become free', () => {
-    const scene = new Scene({ sendDepth: 1 });
+    const scene = new PortScene({ sendDepth: 1 });
     scene.qp1.holdCompletions = true;
     scene.port.post({ ...scene.request(1), onComplete: () => scene.post(3) });
     scene.post(2);
@@ -381,7 +287,7 @@ describe('MAD: sends at QP1', () => {
   });
 
   it('are taken back only while they wait for room', () => {
-    const scene = new Scene({ sendDepth: 1 });
+    const scene = new PortScene({ sendDepth: 1 });
     scene.qp1.holdCompletions = true;
     const [posted, waiting] = [scene.request(1), scene.request(2)];
     scene.port.post(posted);
@@ -395,7 +301,7 @@ describe('MAD: sends at QP1', () => {
   });
 
   it('come back flushed from a lost port, each once, and not inside the call', () => {
-    const scene = new Scene({ sendDepth: 2 });
+    const scene = new PortScene({ sendDepth: 2 });
     scene.qp1.holdCompletions = true;
     scene.post(1, 2);
     const waiting = scene.request(3);
@@ -414,7 +320,7 @@ describe('MAD: sends at QP1', () => {
   });
 
   it('lose the port when QP1 takes no doorbell', () => {
-    const scene = new Scene();
+    const scene = new PortScene();
     scene.qp1.ringSendDoorbell = () => {
       throw new Error('gone');
     };
@@ -425,7 +331,7 @@ describe('MAD: sends at QP1', () => {
   });
 
   it('fail alone: the counters say so, and those behind them go again in their order', () => {
-    const scene = new Scene({ sendDepth: 3 });
+    const scene = new PortScene({ sendDepth: 3 });
     const { qp1, port } = scene;
     qp1.holdCompletions = true;
     qp1.sendStatuses.push(WcStatus.SUCCESS, WcStatus.LOC_PROT_ERR);
@@ -443,7 +349,7 @@ describe('MAD: sends at QP1', () => {
   });
 
   it('are followers once: a flush that comes later, of the same place, is for good', () => {
-    const scene = new Scene({ sendDepth: 2 });
+    const scene = new PortScene({ sendDepth: 2 });
     const { qp1, port } = scene;
     qp1.holdCompletions = true;
     qp1.sendStatuses.push(WcStatus.LOC_PROT_ERR);
@@ -462,7 +368,7 @@ describe('MAD: sends at QP1', () => {
   });
 
   it('come back flushed behind a failed one where their owner wants no more of them', () => {
-    const scene = new Scene();
+    const scene = new PortScene();
     const { qp1, port } = scene;
     qp1.holdCompletions = true;
     qp1.sendStatuses.push(WcStatus.LOC_PROT_ERR);
@@ -473,196 +379,6 @@ describe('MAD: sends at QP1', () => {
     scene.settle();
     assert.deepEqual(scene.log, ['LOC_PROT_ERR 1', 'WR_FLUSH_ERR 2', 'SUCCESS 3']);
     assert.equal(port.counters.reposted, 1);
-  });
-});
-
-describe('MAD: QP1 in error', () => {
-  it('is restarted with its receives, counted, and takes what had come before', () => {
-    const scene = new Scene();
-    const { qp1, port } = scene;
-    for (let id = 0; id < 20; id++) scene.arrive(id);
-    qp1.modify({ state: QpState.ERR });
-    scene.settle();
-    assert.equal(scene.received.length, 20);
-    assert.equal(qp1.state, QpState.RTS);
-    assert.equal(qp1.receiveRing.length, 64);
-    const { restarts, receiveErrors } = port.counters;
-    assert.deepEqual({ restarts, receiveErrors }, { restarts: 1, receiveErrors: 44 });
-    assert.ok(port.hasRoom);
-    scene.arrive(20);
-    scene.settle();
-    assert.equal(scene.received.length, 21);
-  });
-
-  it('sends what is posted while it is restarted behind that, in order', () => {
-    const scene = new Scene({ sendDepth: 2 });
-    const { qp1, port } = scene;
-    const room: boolean[] = [];
-    scene.onMad = () => {
-      room.push(port.hasRoom);
-      scene.post(100 + scene.received.length);
-    };
-    for (let id = 0; id < MADS_A_TURN + 3; id++) scene.arrive(id);
-    qp1.modify({ state: QpState.ERR });
-    scene.settle();
-    assert.deepEqual(room.slice(0, 3), [true, true, false]);
-    assert.deepEqual(room.slice(-3), [false, false, false]);
-    const ids = Array.from({ length: MADS_A_TURN + 3 }, (_, at) => 101 + at);
-    assert.deepEqual(scene.log, [
-      ...ids.slice(0, 2).map((id) => `WR_FLUSH_ERR ${id}`),
-      ...ids.slice(2).map((id) => `SUCCESS ${id}`),
-    ]);
-    assert.deepEqual(scene.carried, ids.slice(2));
-  });
-
-  it('rings for the receives that it posts anew, and has no room until they are there', () => {
-    const scene = new Scene();
-    let rings = 0;
-    scene.qp1.ringReceiveDoorbell = () => void rings++;
-    scene.qp1.modify({ state: QpState.ERR });
-    scene.settle();
-    assert.equal(rings, 1);
-    const room: boolean[] = [];
-    scene.onMad = () => room.push(scene.port.hasRoom);
-    for (let id = 0; id < MADS_A_TURN + 2; id++) scene.arrive(id);
-    scene.qp1.modify({ state: QpState.ERR });
-    scene.settle();
-    assert.deepEqual(room, [...new Array<boolean>(MADS_A_TURN).fill(true), false, false]);
-  });
-
-  it('has what it has completed counted, though that is found as it is restarted', () => {
-    const scene = new Scene();
-    scene.qp1.holdCompletions = true;
-    scene.post(1);
-    scene.onMad = () => {
-      scene.qp1.releaseCompletions();
-      scene.qp1.modify({ state: QpState.ERR });
-    };
-    scene.arrive(1);
-    scene.settle();
-    assert.deepEqual(scene.log, ['SUCCESS 1']);
-    assert.equal(scene.port.counters.restarts, 1);
-  });
-
-  it('has those behind a failed send go again, flushed or forgotten, and what waits', () => {
-    for (const flushed of [false, true]) {
-      const scene = new Scene({ sendDepth: 3 });
-      const { qp1, port } = scene;
-      qp1.sendStatuses.push(WcStatus.LOC_PROT_ERR);
-      scene.post(1);
-      qp1.holdCompletions = true;
-      scene.post(2);
-      port.post(scene.request(3, false));
-      scene.post(4);
-      while (scene.world.hasTasks) scene.world.runTask();
-      assert.deepEqual(scene.log, ['LOC_PROT_ERR 1']);
-      // QP1 goes to ERR while 2 and 3 are on it, and 4 has taken the place of 1.
-      scene.post(5);
-      scene.onMad = () => {
-        if (flushed) qp1.releaseCompletions();
-        qp1.modify({ state: QpState.ERR });
-        qp1.holdCompletions = false;
-      };
-      scene.arrive(1);
-      scene.settle();
-      const lost = flushed ? ['WR_FLUSH_ERR 3', 'SUCCESS 4'] : ['WR_FLUSH_ERR 3', 'WR_FLUSH_ERR 4'];
-      // What QP1 has forgotten goes in front; what comes back flushed meanwhile, behind.
-      const [first, second] = flushed ? [5, 2] : [2, 5];
-      const sent = [`SUCCESS ${first}`, `SUCCESS ${second}`];
-      assert.deepEqual(scene.log.slice(1), [...lost, ...sent], `${flushed}`);
-      assert.deepEqual(scene.carried, [4, first, second], `${flushed}`);
-      assert.equal(port.counters.reposted, 1, `${flushed}`);
-      const ends = scene.log.length;
-      port.tear('the test');
-      scene.settle();
-      assert.equal(scene.log.length, ends + 1, 'each has come back once');
-    }
-  });
-
-  it('stays in RESET where the port is lost as it is restarted', () => {
-    const scene = new Scene();
-    for (let id = 0; id < MADS_A_TURN + 4; id++) scene.arrive(id);
-    scene.onMad = () => {
-      if (scene.received.length === MADS_A_TURN + 2) scene.port.tear('the test');
-    };
-    scene.qp1.modify({ state: QpState.ERR });
-    scene.settle();
-    assert.equal(scene.port.isOpen, false);
-    assert.equal(scene.qp1.state, QpState.RESET);
-  });
-
-  it('is restarted as often as it must be while something gets through, either way', () => {
-    for (const progress of ['sent', 'received'] as const) {
-      const scene = new Scene();
-      for (let round = 0; round < 3 * MOST_RESTARTS; round++) {
-        scene.qp1.modify({ state: QpState.ERR });
-        scene.settle();
-        if (round % MOST_RESTARTS !== MOST_RESTARTS - 1) continue;
-        if (progress === 'sent') scene.post(round);
-        else scene.arrive(round);
-        scene.settle();
-      }
-      assert.equal(scene.port.counters.restarts, 3 * MOST_RESTARTS, progress);
-      assert.ok(scene.port.isOpen);
-    }
-  });
-
-  it('is given up where it is in error for the ninth time and nothing got through', () => {
-    const scene = new Scene();
-    for (let round = 0; round < MOST_RESTARTS; round++) {
-      scene.qp1.modify({ state: QpState.ERR });
-      scene.settle();
-      assert.ok(scene.port.isOpen);
-    }
-    scene.qp1.modify({ state: QpState.ERR });
-    scene.settle();
-    assert.equal(scene.port.isOpen, false);
-    assert.deepEqual(scene.log, ['torn']);
-  });
-
-  it('stays so where that ends it: what was on it comes back, and it is not restarted', () => {
-    const scene = new Scene({ sendDepth: 1 });
-    scene.qp1.holdCompletions = true;
-    scene.post(1, 2);
-    for (let id = 0; id < 40; id++) scene.arrive(id);
-    scene.port.flush();
-    scene.qp1.releaseCompletions();
-    while (scene.world.hasTasks) scene.world.runTask();
-    assert.equal(scene.world.activeTimers, 0);
-    assert.equal(scene.port.counters.restarts, 0);
-    assert.equal(scene.qp1.state, QpState.ERR);
-    assert.deepEqual(scene.log, ['SUCCESS 1', 'torn', 'WR_FLUSH_ERR 2']);
-  });
-
-  it('is looked at when the device tells of it, and lost when the device is', () => {
-    const told = new Scene();
-    told.qp1.state = QpState.ERR;
-    told.qp1.raise(AsyncEventType.QP_FATAL);
-    told.settle();
-    assert.equal(told.port.counters.restarts, 1);
-    for (const event of [AsyncEventType.CQ_ERR, AsyncEventType.DEVICE_FATAL]) {
-      const lost = new Scene();
-      lost.qp1.raise(event);
-      lost.settle();
-      assert.deepEqual(lost.log, ['torn']);
-    }
-    const other = new Scene();
-    other.qp1.raise(AsyncEventType.COMM_EST);
-    other.settle();
-    assert.deepEqual([other.log, other.port.counters.restarts], [[], 0]);
-  });
-
-  it('is lost with a device that is gone as it is polled, or armed', () => {
-    const polled = new Scene();
-    polled.arrive(1);
-    polled.device.dead = true;
-    polled.settle();
-    assert.deepEqual([polled.log, polled.received.length], [['torn'], 0]);
-    const armed = new Scene();
-    armed.onMad = () => void (armed.device.dead = true);
-    armed.arrive(1);
-    armed.settle();
-    assert.deepEqual([armed.log, armed.received.length], [['torn'], 1]);
   });
 });
 

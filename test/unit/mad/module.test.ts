@@ -42,7 +42,7 @@ describe('MAD: the ids of agents', () => {
     assert.deepEqual(ids, [0xfffffe, 0xffffff, 1, 2]);
   });
 
-  it('are not given again at once: a late response finds nobody', async () => {
+  it('are not given again at once: a late response is not taken', async () => {
     const pair = new MadPair();
     pair.network.fate = () => [];
     const agent = pair.asker();
@@ -77,7 +77,7 @@ describe('MAD: an agent that has left', () => {
   });
 });
 
-describe('MAD: what is answered although nobody takes it', () => {
+describe('MAD: what is answered although no agent takes it', () => {
   const incoming = async (pair: MadPair, data: Uint8Array): Promise<void> => {
     pair.b.device.receive(data, pair.a.address.gid, pair.b.address.gid);
     await pair.world.runFor(100);
@@ -163,7 +163,7 @@ describe('MAD: the depths of its queues', () => {
     assert.deepEqual([a.qp1.sendRing.entries, b.qp1.sendRing.entries], [128, 8]);
   });
 
-  it('bound the window of transfers: an eighth of the receives, and one segment at least', async () => {
+  it('bound the window of transfers: an eighth of the receives, one segment at least', async () => {
     for (const [receiveDepth, ack] of [
       [16, 'ACK 1 3'],
       [4, 'ACK 1 2'],

@@ -26,7 +26,7 @@ function segment(number: number): Uint8Array {
 }
 
 describe('RMPP: reassembly', () => {
-  it('has the headers of the first segment and the data of all, in whatever order they come', () => {
+  it('has the headers of the first segment and the data of all, in any order', () => {
     for (const order of [
       [1, 2, 3],
       [3, 2, 1],
@@ -137,7 +137,7 @@ describe('RMPP: reassembly', () => {
     assert.equal(other.reassembly.place(segment(1), 1, false, 1000), 'placed');
   });
 
-  it('holds twice what has come at most, 4 KiB at least, and never more than a transfer may', () => {
+  it('holds twice what has come at most, 4 KiB at least, never more than a transfer may', () => {
     const { reassembly, allowance } = begin({ maxTransferBytes: 20_000 });
     const last = Math.floor((20_000 - RMPP_HEADERS) / RMPP_DATA);
     const held: number[] = [];

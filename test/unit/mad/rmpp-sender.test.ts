@@ -189,7 +189,7 @@ describe('RMPP: what a sender sends', () => {
 });
 
 describe('RMPP: a sender that hears nothing', () => {
-  it('asks after 100 ms, then twice as late each time; every two seconds cost a retry', async () => {
+  it('asks after 100 ms, then twice as late each time; two seconds cost a retry', async () => {
     const sending = new Sending(3, { retries: 1 });
     await sending.run(10_000 * MS);
     const times = [0, 100, 300, 700, 1500, 2000, 3600];
@@ -276,7 +276,7 @@ describe('RMPP: a sender that hears nothing', () => {
     assert.equal(sending.sentAtMs().at(-1), 'ABORT 126: 230');
   });
 
-  it('is brought on by an ACK that opens no window, and asks by what is there already', async () => {
+  it('is brought on by an ACK that opens no window, and asks by what is there', async () => {
     const sending = new Sending(10, { retries: 0 });
     await sending.run(0);
     await sending.ack(1, 3);
@@ -352,7 +352,7 @@ describe('RMPP: the end of a sending', () => {
     }
   });
 
-  it('turns the direction where a response is awaited, as often as the last ACK comes', async () => {
+  it('turns the direction where a response is awaited, whenever the last ACK comes', async () => {
     const sending = new Sending(2, { timeoutUs: 500 * MS });
     await sending.run(0);
     await sending.ack(1, 65);

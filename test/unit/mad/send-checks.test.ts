@@ -1,4 +1,4 @@
-/** What an agent may send: limits, transaction ids, and who would take the ACKs of a transfer. */
+/** What an agent may send: limits, transaction ids, and where the ACKs of a transfer would go. */
 import assert from 'node:assert/strict';
 import { SpiError } from '../../../core/spi/index.js';
 import type { MadAgentOptions } from '../../../core/spi/index.js';
@@ -82,7 +82,7 @@ describe('MAD: what may be sent', () => {
     }
   });
 
-  it('with RMPP 256 bytes go as one MAD unless "active" is set, other lengths as a transfer', () => {
+  it('with RMPP 256 bytes go as one MAD unless "active" is set, others as a transfer', () => {
     const plain = ofLength(256);
     assert.equal(check(WITH_RMPP, { data: plain }).transferHeader, undefined);
     const active = plain.slice();
