@@ -74,6 +74,8 @@ export class RmppSender implements Transmission {
   private status: WcStatus = WcStatus.SUCCESS;
   private failure: WcStatus = WcStatus.SUCCESS;
   private rmppStatus = 0;
+  /** Why it is to be broken off, if that is not decided yet. */
+  private abortStatus = 0;
   /** The MAD that has acknowledged everything, while a response is expected. */
   private lastAck: Uint8Array | undefined;
   private readonly ackTimeoutUs: number;
@@ -143,14 +145,14 @@ export class RmppSender implements Transmission {
 
   /** Ends it by a violation of the protocol: `status` is for the peer's ABORT, and the report. */
   refuse(status: number): number {
-    this.rmppStatus = status;
+    this.abortStatus = status;
     this.dispatch('refused');
     return status;
   }
 
   /** STOP or ABORT with a legal status. */
   abortedByPeer(status: number): void {
-    this.rmppStatus = status;
+    this.abortStatus = status;
     this.dispatch('abortedByPeer');
   }
 
@@ -209,7 +211,9 @@ export class RmppSender implements Transmission {
     sendMore: () => this.sendMore(),
     resendEnds: () => {
       this.waitingSinceUs = 0;
-      this.again.push(this.lastAcked + 1, this.next - 1);
+      // Where the window is closed, the newest once more: its ACK tells of the window.
+      const newest = this.next - 1;
+      this.again.push(Math.min(this.lastAcked + 1, newest), newest);
       this.sendMore();
     },
     resendWindow: () => {
@@ -226,7 +230,10 @@ export class RmppSender implements Transmission {
     },
     resultSuccess: () => this.setResult('sent', WcStatus.SUCCESS),
     resultTimeout: () => this.setResult('failed', WcStatus.RESP_TIMEOUT_ERR),
-    resultAborted: () => this.setResult('failed', WcStatus.REM_ABORT_ERR),
+    resultAborted: () => {
+      this.setResult('failed', WcStatus.REM_ABORT_ERR);
+      this.rmppStatus = this.abortStatus;
+    },
     resultFailed: () => this.setResult('failed', this.failure),
     resultWithdrawn: () => this.setResult('withdrawn', WcStatus.WR_FLUSH_ERR),
     withdraw: () => this.withdraw(),
@@ -263,8 +270,9 @@ export class RmppSender implements Transmission {
 
   /** The segment that goes out next, 0 when none may. */
   private takeNext(): number {
+    const oldest = Math.min(this.lastAcked + 1, this.windowLast);
     for (let number = this.again.shift(); number !== undefined; number = this.again.shift()) {
-      if (number > this.lastAcked && !this.isInFlight(number)) return number;
+      if (number >= oldest && !this.isInFlight(number)) return number;
     }
     return this.next <= Math.min(this.windowLast, this.segments.count) ? this.next++ : 0;
   }

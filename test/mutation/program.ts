@@ -37,7 +37,7 @@ export interface Outcome {
 }
 
 const DIST = join(import.meta.dirname, '../..');
-const PARTS = ['core', 'plugins', 'providers', 'samples', 'test'];
+const PARTS = ['bench', 'core', 'plugins', 'providers', 'samples', 'test'];
 const BATCH = 24;
 /** Of one mutant: longer is a loop without an end. */
 const HANG_MS = 30_000;

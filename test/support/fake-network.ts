@@ -1,5 +1,5 @@
 /** Joins fake devices; tests decide here what becomes of each MAD. */
-import { gidEquals } from '../../core/spi/index.js';
+import { GSI_QKEY, GSI_QPN, gidEquals } from '../../core/spi/index.js';
 import type { Gid } from '../../core/spi/index.js';
 import type { FakeDevice } from './fake-gsi-device.js';
 import type { VirtualWorld } from './virtual-world.js';
@@ -8,6 +8,8 @@ import type { VirtualWorld } from './virtual-world.js';
 export interface Parcel {
   readonly from: FakeDevice;
   readonly destination: Gid;
+  readonly qpn: number;
+  readonly qkey: number;
   readonly data: Uint8Array;
 }
 
@@ -31,6 +33,8 @@ export class FakeNetwork {
   }
 
   private arrive(parcel: Parcel): void {
+    // QP1 has one number and one key.
+    if (parcel.qpn !== GSI_QPN || parcel.qkey !== GSI_QKEY) return;
     const to = this.devices.find(({ gids }) => gids.some((g) => gidEquals(g, parcel.destination)));
     const source = parcel.from.gids[0];
     if (to && source) to.receive(parcel.data, source, parcel.destination);

@@ -52,9 +52,10 @@ export class FakeCompletionQueue implements CompletionQueue {
     return this.ring.length;
   }
 
-  arm(): void {
+  /** Nothing that comes here is solicited. */
+  arm(solicitedOnly: boolean): void {
     this.device.checkAlive();
-    this.armed = true;
+    this.armed = !solicitedOnly;
   }
 
   setPolling(): void {
@@ -97,6 +98,8 @@ export class FakeQueuePair implements QueuePair {
   holdCompletions = false;
   /** The status of the next sends, in order; after that all succeed. */
   readonly sendStatuses: WcStatus[] = [];
+  /** UDP port that what arrives has come from. */
+  sourcePort = 0;
   /** Thrown by the next `modify` to that state. */
   refuse: QpState | undefined;
   private readonly held: (() => void)[] = [];
@@ -203,7 +206,9 @@ export class FakeQueuePair implements QueuePair {
     if (!handle) throw new Error('no such address handle');
     const data = this.bytesAt(words, at + SQE.SEGMENTS).slice();
     if (data.length !== MAD_BYTES) throw new Error(`MAD of ${data.length} bytes`);
-    this.device.network.carry({ from: this.device, destination: handle.gid, data });
+    const qpn = words[at + SQE.REMOTE_QPN] ?? 0;
+    const qkey = words[at + SQE.REMOTE_QKEY] ?? 0;
+    this.device.network.carry({ from: this.device, destination: handle.gid, qpn, qkey, data });
   }
 
   protected completeSend(index: number, status: WcStatus): void {
@@ -236,6 +241,7 @@ export class FakeQueuePair implements QueuePair {
       COOKIE_HI: this.receiveRing.words[at + RQE.COOKIE_HI] ?? 0,
       BYTE_LENGTH: byteLength,
       SOURCE_QPN: GSI_QPN,
+      SOURCE_PORT: this.sourcePort,
       WQE_INDEX: index,
     });
   }

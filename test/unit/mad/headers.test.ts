@@ -151,11 +151,13 @@ describe('RMPP header', () => {
     assert.equal(rmpp.parseRmppHeader(new Uint8Array(255)), undefined);
     assert.throws(() => rmpp.emitRmppHeader(ZERO_RMPP, new Uint8Array(40)), /40 bytes/);
     for (const [key, [, , max]] of Object.entries(RMPP_IMAGES)) {
-      const wrong = { ...ZERO_RMPP, [key]: max + 1 };
-      assert.throws(
-        () => rmpp.emitRmppHeader(wrong, new Uint8Array(256)),
-        new RegExp(`RMPP ${key} is ${max + 1}, must be an integer from 0 to ${max}`),
-      );
+      for (const value of [-1, max + 1, 0.5]) {
+        const wrong = { ...ZERO_RMPP, [key]: value };
+        assert.throws(
+          () => rmpp.emitRmppHeader(wrong, new Uint8Array(256)),
+          new RegExp(`RMPP ${key} is ${value}, must be an integer from 0 to ${max}`),
+        );
+      }
     }
   });
 });

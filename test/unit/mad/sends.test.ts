@@ -115,6 +115,56 @@ describe('MAD: sends', () => {
     assert.deepEqual(pair.log, ['WR_FLUSH_ERR one']);
   });
 
+  it('sends a cancelled one no more that was flushed behind a failed one', async () => {
+    const pair = new MadPair();
+    const agent = pair.asker();
+    pair.a.qp1.holdCompletions = true;
+    pair.a.qp1.sendStatuses.push(WcStatus.LOC_PROT_ERR);
+    agent.send(pair.ask(agent, 'failed'));
+    agent.cancel(agent.send(pair.ask(agent, 'behind')));
+    pair.a.qp1.releaseCompletions();
+    await pair.world.run();
+    assert.deepEqual(pair.log, ['LOC_PROT_ERR failed', 'WR_FLUSH_ERR behind']);
+    assert.equal(pair.network.carried.length, 0);
+  });
+
+  it('is over with its response, though a retry of it waits for room', async () => {
+    const pair = new MadPair({ a: { sendDepth: 1 } });
+    pair.network.fate = () => [];
+    const agent = pair.asker();
+    const question = pair.ask(agent, 'one', { retries: 1 });
+    agent.send(question);
+    await pair.world.runFor(500);
+    pair.a.qp1.holdCompletions = true;
+    agent.send({ ...pair.ask(agent, 'in front'), timeoutUs: 0 });
+    await pair.world.runFor(600);
+    pair.a.device.receive(answerTo(question.data), pair.b.address.gid, pair.a.address.gid);
+    await pair.world.runFor(10);
+    assert.deepEqual(pair.log, ['response one', 'SUCCESS one']);
+    pair.a.qp1.releaseCompletions();
+    await pair.world.run();
+    assert.equal(pair.network.carried.length, 2);
+  });
+
+  it('leaves no timer behind it, answered or cancelled, and begins none on QP1', async () => {
+    const pair = new MadPair();
+    pair.answerer();
+    const agent = pair.asker();
+    agent.send(pair.ask(agent, 'answered', { timeoutUs: 1e6 }));
+    await pair.world.runFor(100);
+    assert.equal(pair.world.activeTimers, 0);
+    pair.network.fate = () => [];
+    const handle = agent.send(pair.ask(agent, 'cancelled', { timeoutUs: 1e6 }));
+    await pair.world.runFor(100);
+    agent.cancel(handle);
+    await pair.world.runFor(100);
+    assert.equal(pair.world.activeTimers, 0);
+    pair.a.qp1.holdCompletions = true;
+    agent.modify(agent.send(pair.ask(agent, 'on QP1')), 5_000);
+    assert.equal(pair.world.activeTimers, 0);
+    assert.deepEqual(pair.log, ['response answered', 'SUCCESS answered', 'WR_FLUSH_ERR cancelled']);
+  });
+
   it('keeps more than QP1 holds on the overflow list, in order', async () => {
     const pair = new MadPair({ a: { sendDepth: 8 } });
     pair.answerer();
@@ -219,5 +269,99 @@ describe('MAD: sends', () => {
     agent.send(pair.ask(agent, 'one'));
     await pair.world.run();
     assert.deepEqual(pair.log, ['LOC_PROT_ERR one']);
+  });
+});
+
+describe('MAD: the transaction id of a send', () => {
+  it('is free again in the handler of its response, and that send gets its own', async () => {
+    const pair = new MadPair();
+    pair.answerer();
+    let again = 2;
+    const agent = pair.asker({
+      onReceive: ({ request }) => {
+        pair.log.push(`response ${String(request?.context)}`);
+        if (again-- > 0) agent.send({ ...question, context: `again ${again}` });
+      },
+    });
+    const question = pair.ask(agent, 'one');
+    agent.send(question);
+    await pair.world.run();
+    const names = ['one', 'again 1', 'again 0'];
+    assert.deepEqual(
+      pair.log,
+      names.flatMap((name) => [`response ${name}`, `SUCCESS ${name}`]),
+    );
+  });
+
+  it('is free again when no response has come', async () => {
+    const pair = new MadPair();
+    pair.network.fate = () => [];
+    const agent = pair.asker();
+    const question = pair.ask(agent, 'one');
+    agent.send(question);
+    await pair.world.run();
+    agent.cancel(agent.send(question));
+    await pair.world.run();
+    agent.send(question);
+    await pair.world.run();
+    assert.deepEqual(pair.log, [
+      'RESP_TIMEOUT_ERR one',
+      'WR_FLUSH_ERR one',
+      'RESP_TIMEOUT_ERR one',
+    ]);
+  });
+
+  it('matches no response any more once it is cancelled, though it is on QP1', async () => {
+    const pair = new MadPair();
+    const agent = pair.asker();
+    pair.a.qp1.holdCompletions = true;
+    const question = pair.ask(agent, 'one');
+    agent.cancel(agent.send(question));
+    pair.a.device.receive(answerTo(question.data), pair.b.address.gid, pair.a.address.gid);
+    await pair.world.runFor(10);
+    assert.equal(pair.a.mad.counters.unmatchedResponses, 1);
+    assert.deepEqual(pair.log, []);
+  });
+});
+
+describe('MAD: an agent and its sends', () => {
+  it('end before it does, though none was left at some time before', async () => {
+    const pair = new MadPair();
+    pair.network.fate = () => [];
+    const agent = pair.asker();
+    agent.send(pair.ask(agent, 'before'));
+    await pair.world.run();
+    pair.log.length = 0;
+    pair.a.qp1.holdCompletions = true;
+    agent.send(pair.ask(agent, 'now'));
+    void agent.unregister().then(() => pair.log.push('over'));
+    await pair.world.runFor(10);
+    assert.deepEqual(pair.log, []);
+    pair.a.qp1.releaseCompletions();
+    await pair.world.run();
+    assert.deepEqual(pair.log, ['WR_FLUSH_ERR now', 'over']);
+  });
+
+  it('have a timeout above 0 and finite when it is changed', async () => {
+    const pair = new MadPair();
+    pair.network.fate = () => [];
+    const agent = pair.asker();
+    const handle = agent.send(pair.ask(agent, 'one'));
+    for (const timeoutUs of [0, -1, NaN, Infinity]) {
+      assert.throws(() => agent.modify(handle, timeoutUs), /above 0 and finite/);
+    }
+    await pair.world.run();
+    assert.deepEqual(pair.log, ['RESP_TIMEOUT_ERR one']);
+  });
+
+  it('are left alone by one that has unregistered, and unregisters once more', async () => {
+    const pair = new MadPair();
+    const leaving = pair.asker({ methods: [3] });
+    const first = leaving.unregister();
+    pair.asker({ methods: [3], onReceive: () => void pair.log.push('successor') });
+    assert.equal(leaving.unregister(), first);
+    pair.a.device.receive(madOf({ method: 3 }), pair.b.address.gid, pair.a.address.gid);
+    await pair.world.run();
+    assert.deepEqual(pair.log, ['successor']);
   });
 });
