@@ -40,8 +40,8 @@ describe('evd: counters', () => {
     evd.dequeue();
     evd.dequeueInto(batch);
     evd.dequeueInto(batch);
-    evd.dequeue();
-    const dequeues = { dequeue: 4, dequeueFound: 2, dequeueNotFound: 2 };
+    for (let i = 0; i < 3; i++) evd.dequeue();
+    const dequeues = { dequeue: 6, dequeueFound: 2, dequeueNotFound: 4 };
     assert.deepEqual(evd.counters({ reset: false }), { ...zero, ...dequeues });
     evd.counters({ reset: true });
     evd.postSe('at once');

@@ -328,8 +328,9 @@ describe('cno: its end', () => {
     cno.free();
     assert.deepEqual(log, [], 'not inside the call');
     host.run();
-    cno.handle.close();
     assert.deepEqual([log, host.kept], [['complete', 'close'], 0]);
+    cno.handle.close();
+    assert.deepEqual(log, ['complete', 'close']);
     cno.handle.on('readable', ignore);
     cno.handle.ref();
     assert.deepEqual([host.kept, cno.handle.readable, cno.handle.take()], [0, false, undefined]);
