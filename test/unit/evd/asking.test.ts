@@ -1,4 +1,4 @@
-/** Asking an EVD: its counters, `query`, when a poll looks further, and when a wait takes a turn. */
+/** Asking an EVD: counters, `query`, when a poll looks further, when a wait takes a turn. */
 import assert from 'node:assert/strict';
 import {
   Cno,

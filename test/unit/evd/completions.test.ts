@@ -1,4 +1,4 @@
-/** What the consumer is told of a work completion: its status, its operation, its event's number. */
+/** What is told of a work completion: its status, its operation, its event's number. */
 import assert from 'node:assert/strict';
 import {
   DatDto,

@@ -1,4 +1,4 @@
-/** What makes the dispatcher run, what it arms for, and what it leaves alone once the EVD is freed. */
+/** What makes the dispatcher run, what it arms for, what it leaves alone once it is closed. */
 import assert from 'node:assert/strict';
 import { Cno, DatEventNumber, Evd, EvdFlags } from '../../../core/evd/index.js';
 import { WcFlags, WcStatus } from '../../../core/spi/index.js';
@@ -43,7 +43,7 @@ describe('evd: turns of the dispatcher', () => {
     assert.equal(host.tasks.length, 0);
   });
 
-  it('what has been dequeued calls for nothing any more: a silent completion starts no upcall', () => {
+  it('after a dequeue nothing calls for an upcall: a silent completion starts none', () => {
     const { host, evd, ep, got, complete } = withUpcalls('NOTIFY');
     ep.silent.add(1).add(2);
     evd.postSe('dequeued');

@@ -230,7 +230,7 @@ describe('evd: takers and calls side by side', () => {
     assert.equal(last.length, 2);
   });
 
-  it('the asynchronous part of a handler may change the policy, which waits for nothing', async () => {
+  it('the asynchronous part of a handler may change the policy', async () => {
     const { host, evd } = setUp();
     const policies: string[] = [];
     evd.modifyUpcall('MANY', async () => {
@@ -353,7 +353,7 @@ describe('evd: takers and calls side by side', () => {
     const [error, ...others] = await unhandledErrors(async () => {
       const host = new FakeHost();
       const handler = (): never => {
-        // eslint-disable-next-line @typescript-eslint/only-throw-error
+        // eslint-disable-next-line @typescript-eslint/only-throw-error -- consumers do
         throw 'a text';
       };
       const evd = new Evd(host, {
