@@ -146,7 +146,8 @@ export class Dispatcher {
 
   private readonly runScheduled = (): void => {
     this.scheduled = false;
-    this.guard(this.boundPump);
+    // The EVD may have been freed since: its completion queue is no more.
+    if (this.open) this.guard(this.boundPump);
   };
 
   private readonly boundPump = (): void => this.pump();

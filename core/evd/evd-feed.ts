@@ -202,13 +202,14 @@ export abstract class EvdFeed {
   }
 
   addReserve(entries: number): void {
-    this.reserved += entries;
-    const needed = this.store.qlen + this.reserved;
+    const needed = this.store.qlen + this.reserved + entries;
     if (this.cq !== undefined && this.cq.ring.entries < needed) {
       spiCall({ operation: 'evd.reserve', value: needed }, () => this.store.resizeCq(needed));
       this.arm?.forget();
       this.dispatcher.armAndLook();
     }
+    // Last: a call that fails has made no room, and there is nothing to give back.
+    this.reserved += entries;
   }
 
   removeReserve(entries: number): void {

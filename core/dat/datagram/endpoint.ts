@@ -379,7 +379,10 @@ export class UdEp extends DatHandle {
   private attach(): void {
     const listener = { onOverrun: (evd: number) => this.onBroken(lossReason(evd)) };
     for (const evd of this.dtoEvds()) {
-      this.uses.push(evd.attach('THRESHOLD'), evd.reserve(1), evd.onOverrun(listener));
+      // One by one: when one fails, those before it are ended.
+      this.uses.push(evd.attach('THRESHOLD'));
+      this.uses.push(evd.reserve(1));
+      this.uses.push(evd.onOverrun(listener));
     }
   }
 

@@ -77,7 +77,9 @@ function createXrcSrq(
   const context = { operation, value: maxWr, map: { ENOMEM: NO_SRQ } };
   const uses: (() => void)[] = [];
   try {
-    uses.push(evd.attach('THRESHOLD'), evd.reserve(1));
+    // One by one: when the second fails, the first is ended.
+    uses.push(evd.attach('THRESHOLD'));
+    uses.push(evd.reserve(1));
     return core.adopt(
       new XrcSrq(domain, core, pz, attributes, { evd, isPrivate, uses }, (onEvent) =>
         spiCall(context, () =>

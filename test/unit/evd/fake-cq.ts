@@ -45,11 +45,13 @@ export class FakeCq implements CompletionQueue {
   }
 
   poll(): number {
+    this.checkAlive();
     this.beforePoll();
     return this.ring.length;
   }
 
   arm(solicitedOnly: boolean): void {
+    this.checkAlive();
     this.beforeArm();
     this.arms++;
     if (this.failArms > 0) {
@@ -114,5 +116,9 @@ export class FakeCq implements CompletionQueue {
 
   destroy(): void {
     this.destroyed = true;
+  }
+
+  private checkAlive(): void {
+    if (this.destroyed) throw new SpiError('EINVAL', 'the completion queue is destroyed');
   }
 }

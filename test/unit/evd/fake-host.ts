@@ -66,6 +66,9 @@ export class FakeEndpoint implements CompletionOwner {
   }
 }
 
+/** More than any test needs. */
+const MOST_TURNS = 20_000;
+
 export class FakeHost implements EvdHost {
   readonly cqs: FakeCq[] = [];
   readonly tasks: (() => void)[] = [];
@@ -140,7 +143,9 @@ export class FakeHost implements EvdHost {
 
   /** The driver's pump, again and again until nothing moves. */
   run(): void {
+    let turns = 0;
     for (let moved = true; moved;) {
+      if (++turns > MOST_TURNS) throw new Error('it does not come to rest');
       moved = false;
       for (const cq of this.cqs) moved = cq.deliver() || moved;
       const task = this.tasks.shift();
