@@ -1,6 +1,7 @@
 /** Which upcalls a teardown, a drain and a close wait for; and when an upcall is over. */
 import assert from 'node:assert/strict';
 import { type Evd, type Upcall, currentUpcall } from '../../../core/evd/index.js';
+import { codeOf } from './cno-scene.js';
 import { type FakeHost, settle } from './fake-host.js';
 import { drain, setUp } from './set-up.js';
 
@@ -177,6 +178,33 @@ describe('evd: the close of an adapter, and its upcalls', () => {
     await all.resolved('close');
     await all.end(0);
     await all.resolved('close', 'outside');
+  });
+});
+
+describe('evd: an upcall deep in calls', () => {
+  it('is known as the one that awaits its own end, however little a stack trace shows', async () => {
+    const { host, evd } = setUp();
+    const { stackTraceLimit } = Error;
+    const codes: unknown[] = [];
+    const deep = (calls: number): Promise<void> =>
+      calls === 0 ? evd.drainUpcalls() : deep(calls - 1);
+    evd.modifyUpcall('ONE', async () => {
+      await settle();
+      for (const limit of [0, 10]) {
+        Error.stackTraceLimit = limit;
+        const ends = deep(50);
+        const shown = Error.stackTraceLimit;
+        Error.stackTraceLimit = stackTraceLimit;
+        await ends.catch((error: unknown) => codes.push([codeOf(error), shown]));
+      }
+    });
+    evd.postSe(1);
+    host.run();
+    for (let i = 0; i < 5; i++) await settle();
+    assert.deepEqual(codes, [
+      ['DAT_INVALID_STATE', 0],
+      ['DAT_INVALID_STATE', 10],
+    ]);
   });
 });
 
