@@ -58,6 +58,7 @@ class Pair {
   /** Completions that have not been looked at. */
   private unseen: Entry[] = [];
   private list: Entry[] = [];
+  private qlen = QLEN;
   private dropped = 0;
   private made = 0;
 
@@ -75,7 +76,7 @@ class Pair {
 
   complete(view: number, of: number): void {
     const { ring } = this.scene.host.cq;
-    if (ring.length >= QLEN) return;
+    if (ring.length >= this.qlen) return;
     const cookie = this.made++ * VIEWS.length + view;
     this.scene.host.cq.add({ context: this.contexts[of]!, cookie });
     this.unseen.push({ label: cookie, of, isHidden: false });
@@ -89,7 +90,7 @@ class Pair {
   post(): void {
     this.look();
     const label = this.made++ * VIEWS.length;
-    if (this.list.filter(({ of }) => of === undefined).length === QLEN) return;
+    if (this.list.filter(({ of }) => of === undefined).length === this.qlen) return;
     this.evd.postSe(label);
     this.list.push({ label, of: undefined, isHidden: false });
   }
@@ -130,8 +131,8 @@ class Pair {
   resize(qlen: number): void {
     this.look();
     const held = Math.max(this.list.length, this.held());
-    this.evd.resize(Math.min(QLEN, Math.max(1, held, qlen)));
-    this.evd.resize(QLEN);
+    this.qlen = Math.max(1, held, qlen);
+    this.evd.resize(this.qlen);
   }
 
   check(): void {
@@ -188,6 +189,7 @@ const endpoint = fc.integer({ min: 0, max: ENDPOINTS - 1 });
 const complete = fc
   .tuple(fc.integer({ min: 0, max: VIEWS.length - 1 }), endpoint)
   .map(([view, of]): [string, Step] => [`complete ${of} as ${view}`, (p) => p.complete(view, of)]);
+const sizes = fc.integer({ min: 1, max: 2 * QLEN });
 const few = fc.integer({ min: 0, max: 5 });
 const step = fc.oneof(
   { weight: 6, arbitrary: complete },
@@ -202,7 +204,7 @@ const step = fc.oneof(
     weight: 1,
     arbitrary: endpoint.map((of): [string, Step] => [`purge ${of}`, (p) => p.purge(of)]),
   },
-  { weight: 1, arbitrary: few.map((n): [string, Step] => [`resize ${n}`, (p) => p.resize(n)]) },
+  { weight: 1, arbitrary: sizes.map((n): [string, Step] => [`resize ${n}`, (p) => p.resize(n)]) },
 );
 const endOf = fc.constant<[string, Step]>(['end 0', (pair) => pair.end(0)]);
 
@@ -223,7 +225,7 @@ describe('evd: the queue against a list', () => {
           if (checksEach) pair.check();
         }
         pair.check();
-        for (let i = 0; i < 2 * QLEN; i++) pair.dequeue();
+        for (let i = 0; i < 4 * QLEN; i++) pair.dequeue();
         pair.check();
       });
       fc.assert(property, { numRuns: 300, seed: 5 });

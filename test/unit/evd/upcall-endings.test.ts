@@ -108,6 +108,20 @@ describe('evd: which upcalls are waited for', () => {
     await all.resolved('a', 'd', 'a again');
   });
 
+  it('one whose former wait is over is left out of later ones as before', async () => {
+    const all = new Upcalls(2);
+    all.note('a', all.upcall(0).teardown());
+    await all.end(1);
+    await all.resolved('a');
+    all.start(2);
+    await all.end(2);
+    all.note('a again', all.upcall(0).teardown());
+    all.note('d', all.upcall(3).teardown());
+    await all.resolved('a', 'd');
+    await all.end(3);
+    await all.resolved('a', 'd', 'a again');
+  });
+
   it('several drains of one EVD end each with its own upcalls', async () => {
     const all = new Upcalls(1);
     all.note('first', all.evd.drainUpcalls());
