@@ -18,7 +18,7 @@ const GENERATIONS = 2 ** 12 - 1;
 
 function owner(
   view: CompletionView = true,
-  onEach = (): void => undefined,
+  onEach: () => unknown = () => undefined,
 ): CompletionOwner & { readonly seen: number[] } {
   const seen: number[] = [];
   const cookieOf = (words: Uint32Array, at: number): number => words[at + CQE.COOKIE_LO] ?? 0;
@@ -220,6 +220,35 @@ describe('evd: completions that leave no trace', () => {
     const batch = new EventBatch(8);
     assert.equal(evd.dequeueInto(batch), 3);
     assert.deepEqual([...batch.cookies.subarray(0, 3)], [1, 2, 3]);
+  });
+
+  it('hold none either when a former one had an event behind it', () => {
+    const { host, evd } = setUp();
+    let posts = true;
+    const probe = owner('absent', () => {
+      if (posts) evd.post(connection(DatEventNumber.BROKEN), 'after');
+      posts = false;
+    });
+    const context = host.owners.allocate(probe);
+    host.cq.add({ context: host.endpoint().context, cookie: 1 });
+    host.cq.add({ context, cookie: 2 });
+    evd.scan();
+    const { length } = host.cq.ring;
+    host.cq.add({ context, cookie: 3 });
+    evd.scan();
+    assert.equal(host.cq.ring.length, length);
+    assert.deepEqual(drain(evd), [1, DatEventNumber.BROKEN]);
+  });
+
+  it('nor when an event has been put in front of them', () => {
+    const { host, evd } = setUp();
+    const probe = owner('absent', () => evd.post(connection(DatEventNumber.BROKEN)));
+    const context = host.owners.allocate(probe);
+    host.cq.add({ context: host.endpoint().context, cookie: 1 });
+    host.cq.add({ context, cookie: 2 });
+    evd.scan();
+    assert.equal(host.cq.ring.length, 1);
+    assert.deepEqual(drain(evd), [1, DatEventNumber.BROKEN]);
   });
 
   it('are looked at again when an owner has failed in the middle', () => {

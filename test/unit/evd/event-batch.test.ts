@@ -207,6 +207,7 @@ describe('evd: the columns of a batch', () => {
     assert.deepEqual(batch.eps, [event.ep, undefined]);
     assert.equal(batch.events[0], event);
     assert.equal(label(batch.events[1]), 'soft');
+    assert.ok(batch.cookies.every(Number.isSafeInteger));
   });
 
   it('of a transfer that a loop has taken and given back: as if it had not', async () => {

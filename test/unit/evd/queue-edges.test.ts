@@ -198,6 +198,35 @@ describe('evd: what is heard of completions', () => {
   });
 });
 
+describe('evd: asking the device to notify', () => {
+  it('is done once for as long as nothing has come', () => {
+    const { host, evd } = setUp();
+    evd.modifyUpcall('ONE', () => undefined);
+    for (let i = 0; i < 3; i++) {
+      evd.hold()();
+      evd.postSe(i);
+      host.run();
+    }
+    assert.equal(host.cq.arms, 1);
+    host.cq.add({ context: host.endpoint().context, cookie: 1 });
+    host.run();
+    assert.equal(host.cq.arms, 2);
+  });
+
+  it('in vain still shows what had come before', async () => {
+    const { host, evd } = setUp();
+    const { context } = host.endpoint();
+    host.cq.failArms = 1;
+    host.cq.beforeArm = () => {
+      host.cq.beforeArm = () => undefined;
+      host.cq.add({ context, cookie: 1 });
+    };
+    const waiting = evd.wait();
+    host.run();
+    assert.equal(label((await waiting).event), 1);
+  });
+});
+
 describe('evd: upcalls under NOTIFY', () => {
   it('come for no event that the one before has dequeued itself', () => {
     const { host, evd } = setUp();

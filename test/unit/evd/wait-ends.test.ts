@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import type { Evd } from '../../../core/evd/index.js';
+import { SpiError } from '../../../core/spi/index.js';
 import { type FakeHost, label, settle } from './fake-host.js';
 import { watch } from './cno-scene.js';
 import { dat, drain, setUp } from './set-up.js';
@@ -190,6 +191,35 @@ describe('evd: the end of an iteration', () => {
     assert.equal(evd.query().taker, 'iterator');
     await later.return();
     assert.deepEqual(drain(evd), []);
+  });
+
+  it('while it waits for the next batch: the last one has been the loop’s own since', async () => {
+    const { host, evd, iterator } = begin();
+    for (const payload of [1, 2]) evd.postSe(payload);
+    const { value: batch = [] } = await iterator.next();
+    const next = iterator.next();
+    await iterator.return();
+    assert.deepEqual(await next, END);
+    assert.deepEqual(drain(evd), [], 'neither of them is put back');
+    assert.deepEqual(batch.map(label), [1, 2]);
+    assert.equal(host.kept, 0);
+  });
+
+  it('by a queue that cannot be read: an Error, whatever the device throws', async () => {
+    for (const thrown of ['a text', undefined, new SpiError('EIO', 'gone')]) {
+      const { host, evd, iterator } = begin();
+      host.cq.poll = () => {
+        throw thrown as Error;
+      };
+      await assert.rejects(iterator.next(), (error: unknown) => {
+        assert.ok(error instanceof Error);
+        assert.ok(error.message.includes(thrown instanceof Error ? 'gone' : String(thrown)));
+        return true;
+      });
+      assert.deepEqual([host.kept, await iterator.next()], [0, END]);
+      host.cq.poll = () => 0;
+      assert.equal(evd.query().taker, 'none');
+    }
   });
 
   it('does not come with a wake-up whose events are gone: it goes on', async () => {
