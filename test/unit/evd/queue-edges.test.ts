@@ -118,6 +118,22 @@ describe('evd: a queue without completions', () => {
   });
 });
 
+describe('evd: what a loop gives back', () => {
+  it('is told to the CNO, which would not hear of it otherwise', async () => {
+    const { host, cno, a } = scene();
+    const iterator = a[Symbol.asyncIterator]();
+    a.postSe(1);
+    await iterator.next();
+    host.run();
+    assert.equal(cno.query().state, 'UNTRIGGERED');
+    await iterator.return();
+    host.run();
+    assert.equal(cno.query().state, 'TRIGGERED');
+    assert.equal(await cno.wait(), a);
+    assert.deepEqual(drain(a), [1]);
+  });
+});
+
 describe('evd: a completion queue that cannot be read', () => {
   const unreadable = (): never => {
     throw new SpiError('EIO', 'the device is gone');
