@@ -4,12 +4,13 @@ import {
   type ConnectionEvent,
   DatEventNumber,
   EventBatch,
+  Evd,
   EvdFlags,
 } from '../../../core/evd/index.js';
 import { SpiError, WcFlags, WcStatus } from '../../../core/spi/index.js';
 import { scene } from './cno-scene.js';
-import { label } from './fake-host.js';
-import { connection, dat, drain, setUp } from './set-up.js';
+import { FakeHost, label } from './fake-host.js';
+import { ALL, connection, dat, drain, setUp } from './set-up.js';
 
 const { BROKEN, ESTABLISHED } = DatEventNumber;
 
@@ -169,15 +170,17 @@ describe('evd: a completion queue that cannot be read', () => {
 
 describe('evd: what is heard of completions', () => {
   function solicited({ reportsSolicited }: { readonly reportsSolicited: boolean }) {
-    const all = scene({ reportsSolicited });
-    all.dto.modifyCno(null);
-    all.dto.attach('SOLICITED');
+    const host = new FakeHost();
+    host.device.attributes.reportsSolicited = reportsSolicited;
+    const dto = new Evd(host, { id: 1, qlen: 8, streams: ALL });
+    dto.attach('SOLICITED');
     const got: unknown[] = [];
-    all.dto.modifyUpcall('ONE', (event) => {
+    dto.modifyUpcall('ONE', (event) => {
       got.push(label(event));
     });
-    all.host.run();
-    return { ...all, got };
+    host.run();
+    assert.equal(host.cq.armed, 'solicited');
+    return { host, dto, ep: host.endpoint(), got };
   }
 
   it('a failed one is heard, flag or no flag', () => {
@@ -198,6 +201,19 @@ describe('evd: what is heard of completions', () => {
       host.run();
       assert.deepEqual(got, flags === 0 ? [] : [1, 2]);
     }
+  });
+
+  it('one that the device has not notified of is not, whatever makes the EVD look', () => {
+    const { host, dto, ep, got } = solicited({ reportsSolicited: false });
+    host.cq.add({ context: ep.context, cookie: 1 });
+    for (const look of [() => dto.enable(), () => dto.scan(), () => dto.query()]) {
+      look();
+      host.run();
+      assert.deepEqual(got, []);
+    }
+    host.cq.add({ context: ep.context, cookie: 2, flags: WcFlags.SOLICITED });
+    host.run();
+    assert.deepEqual(got, [1, 2]);
   });
 
   it('one that came while the queue was armed is, unless the device says it is not solicited', () => {
