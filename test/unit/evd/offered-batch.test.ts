@@ -93,6 +93,15 @@ describe('evd: a batch whose loop is left', () => {
     assert.deepEqual(drain(evd), [1, 2]);
   });
 
+  it('nor when it is only iterated over, and what it has lost stays where it is', async () => {
+    const { evd, batch } = await leftAfter(() => undefined);
+    assert.equal(label(evd.dequeue()), 0);
+    assert.deepEqual([...batch], []);
+    assert.equal(evd.query().pending, 2);
+    assert.deepEqual([...batch], []);
+    assert.deepEqual(drain(evd), [1, 2]);
+  });
+
   it('is not the reader’s of the first loop when a second one has been left with it', async () => {
     const { evd, batch: first } = await leftAfter(() => undefined);
     let second: Batch = [];
