@@ -1,7 +1,7 @@
 /** What a wait and an iteration hold on to until they end, in whichever way. */
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
-import type { Evd } from '../../../core/evd/index.js';
+import type { DatEvent, Evd } from '../../../core/evd/index.js';
 import { SpiError } from '../../../core/spi/index.js';
 import { type FakeHost, label, settle } from './fake-host.js';
 import { watch } from './cno-scene.js';
@@ -64,6 +64,8 @@ describe('evd: the end of a wait', () => {
     assert.equal(await timed.now(), 'pending');
     host.advance(1);
     assert.notEqual(await timed.now(), 'pending');
+    const stopped: unknown[] = [];
+    host.timers.stop = (timer) => void stopped.push(timer);
     for (const options of [{ timeoutMs: Infinity }, {}, { timeoutMs: undefined }]) {
       const waiting = evd.wait(options as object);
       assert.equal(host.active.size, 0);
@@ -71,6 +73,7 @@ describe('evd: the end of a wait', () => {
       host.run();
       assert.equal(label((await waiting).event), 'at last');
     }
+    assert.deepEqual(stopped, [], 'no timer, none to stop');
   });
 
   it('goes on when what it was woken for is gone: the endpoint has been freed', async () => {
@@ -85,8 +88,11 @@ describe('evd: the end of a wait', () => {
     assert.equal(await waiting.now(), 'pending');
     assert.deepEqual([host.active.size, host.kept], [1, 1]);
     assert.equal(getEventListeners(abort.signal, 'abort').length, 1);
-    host.advance(20);
-    assert.notEqual(await waiting.now(), 'pending');
+    evd.postSe('later');
+    host.run();
+    const { value } = (await waiting.now()) as { value?: { event: DatEvent } };
+    assert.equal(label(value?.event), 'later');
+    assert.deepEqual([host.active.size, host.kept], [0, 0]);
   });
 });
 
