@@ -140,7 +140,7 @@ describe('evd: the columns of a batch', () => {
   });
 
   for (const immediate of [undefined, 12]) {
-    it(`of a datagram ${immediate ? 'with' : 'without'} immediate: its endpoint in the event`, () => {
+    it(`of a datagram ${immediate ? 'with' : 'without'} immediate: no endpoint`, () => {
       const event: DatEvent = {
         type: 'datagram',
         number: IB_DTO,

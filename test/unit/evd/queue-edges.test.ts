@@ -217,7 +217,7 @@ describe('evd: what is heard of completions', () => {
     assert.deepEqual(got, [1, 2]);
   });
 
-  it('one that came while the queue was armed is, unless the device says it is not solicited', () => {
+  it('one that came during an arm is, unless the device says it is not solicited', () => {
     for (const reportsSolicited of [false, true]) {
       const { host, ep, got } = solicited({ reportsSolicited });
       host.cq.beforeArm = () => {

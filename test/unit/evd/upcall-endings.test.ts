@@ -134,7 +134,7 @@ describe('evd: which upcalls are waited for', () => {
     await all.resolved('first', 'second', 'third');
   });
 
-  it('of two EVDs whose upcalls wait for each other’s, the second finds the first waiting', async () => {
+  it('of two EVDs, each for the other’s: the second finds the first waiting', async () => {
     const all = new Upcalls(1);
     const other = new Upcalls(1);
     all.note('drain', all.evd.drainUpcalls(other.upcall(0)));
@@ -196,7 +196,7 @@ describe('evd: the close of an adapter, and its upcalls', () => {
 });
 
 describe('evd: an upcall deep in calls', () => {
-  it('is known as the one that awaits its own end, however little a stack trace shows', async () => {
+  it('is known as the one that awaits its end, however short stack traces are', async () => {
     const { host, evd } = setUp();
     const { stackTraceLimit } = Error;
     const codes: unknown[] = [];

@@ -105,7 +105,7 @@ function begin(): { host: FakeHost; evd: Evd; iterator: Iterator } {
 }
 
 describe('evd: the end of an iteration', () => {
-  it('that waits, by setUnwaitable: an error, then it is over and the EVD is given back', async () => {
+  it('that waits, by setUnwaitable: an error, and the EVD is given back', async () => {
     const { host, evd, iterator } = begin();
     const next = iterator.next();
     evd.setUnwaitable();
