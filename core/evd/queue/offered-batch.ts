@@ -52,8 +52,7 @@ export class OfferedBatch implements ProxyHandler<DatEvent[]> {
     if (key === Symbol.iterator) return () => new BatchReader(this);
     if (this.offer !== 'kept' && typeof key === 'string') {
       this.lookBack();
-      const index = Number(key);
-      if (Number.isInteger(index)) this.reach(index + 1);
+      this.reach(Number(key));
     }
     return Reflect.get(events, key);
   }
@@ -62,7 +61,7 @@ export class OfferedBatch implements ProxyHandler<DatEvent[]> {
   at(index: number): DatEvent | undefined {
     if (this.offer !== 'kept') {
       this.lookBack();
-      if (index < this.events.length) this.reach(index + 1);
+      this.reach(index);
     }
     return this.events[index];
   }
@@ -74,9 +73,11 @@ export class OfferedBatch implements ProxyHandler<DatEvent[]> {
     this.events.length = 0;
   }
 
-  private reach(count: number): void {
+  /** The event at an index is read; an index of none, as behind the last, reads nothing. */
+  private reach(index: number): void {
+    if (!Number.isInteger(index) || index < 0 || index >= this.events.length) return;
     if (this.returned === undefined) {
-      if (count > this.read) this.read = count;
+      if (index >= this.read) this.read = index + 1;
       return;
     }
     this.source.takeAgain(this.returned);

@@ -11,7 +11,7 @@ import { type FakeEndpoint, FakeHost, settle } from '../fake-host.js';
 import { CnoModel } from './cno-model.js';
 import { EndingModel } from './ending-model.js';
 import { fingerprintOf, internalsOf, orderUpcalls } from './fingerprint.js';
-import { Fatal, type Thenable, Violation } from './rules.js';
+import { Fatal, Violation } from './rules.js';
 import { goOn, type Running } from './running.js';
 import type { Action, Searchable } from './search.js';
 import type { Core, Enabled, Pending, Space } from './space.js';
@@ -96,6 +96,12 @@ export class EvdWorld implements Searchable {
   private actionsOf(upcall: Running, i: number, list: Action[]): void {
     list.push([`end ${i}`, () => upcall.end()]);
     list.push([`reject ${i}`, () => upcall.end(new Error('handler'))]);
+    const { awaitOwnEnd } = upcall;
+    if (awaitOwnEnd !== undefined) {
+      list.push([`await free ${i}`, () => awaitOwnEnd(async (evd) => evd.free())]);
+      const teardown = async (evd: Evd): Promise<void> => evd.modifyUpcall('TEARDOWN');
+      if (!this.freed) list.push([`await TEARDOWN ${i}`, () => awaitOwnEnd(teardown)]);
+    }
     if (this.endings.waits(upcall)) return;
     list.push([`teardown ${i}`, () => this.teardown(upcall)]);
     if (this.space.close) list.push([`close ${i}`, () => this.endings.close(upcall)]);
@@ -120,11 +126,15 @@ export class EvdWorld implements Searchable {
   async check(): Promise<void> {
     this.arrivals = 0;
     this.upcalls = 0;
-    if (this.endings.list.length > 0 || this.takers.waits || this.cno?.waits === true)
+    const { isAsync = false } = this.space;
+    if (isAsync || this.endings.list.length > 0 || this.takers.waits || this.cno?.waits === true)
       await settle();
     if (this.endings.areJoint) for (let i = 0; i < 8; i++) await settle();
     if (this.evd.isFreed && !this.freed) this.ended();
     this.endings.check();
+    if (this.running.some(({ isAnswered }) => isAnswered === false)) {
+      throw new Violation('an upcall awaits its own end');
+    }
     this.running = orderUpcalls(this);
     this.checkCount();
     if (this.wanted) this.stale = 0;
@@ -338,7 +348,7 @@ export class EvdWorld implements Searchable {
   private readonly handler = (
     event: DatEvent | undefined,
     upcall: Upcall,
-  ): undefined | Thenable => {
+  ): undefined | PromiseLike<void> => {
     this.checkStart(event);
     this.take(event);
     if (event === undefined) this.held = true;
@@ -361,10 +371,10 @@ export class EvdWorld implements Searchable {
   }
 
   /** What the handler does: one thing at most, and then it ends, fails, or goes on. */
-  private body(upcall: Upcall): undefined | Thenable {
+  private body(upcall: Upcall): undefined | PromiseLike<void> {
     const { space } = this;
     const enter = (): Running => ({ upcall, end: () => undefined });
-    const bodies: (() => void | Thenable)[] = [
+    const bodies: (() => void | PromiseLike<void>)[] = [
       () => undefined,
       () => {
         throw new Error('handler');

@@ -29,6 +29,11 @@ export interface Space {
   readonly cno: boolean;
   /** The adapter is closed, from outside and from within upcalls. */
   readonly close: boolean;
+  /**
+   * Upcalls that outlive their call are async functions, and may await their own end, which is
+   * refused.
+   */
+  readonly isAsync?: boolean;
   /** The planted device: arming fires for what is already there. */
   readonly levelTriggered?: boolean;
 }

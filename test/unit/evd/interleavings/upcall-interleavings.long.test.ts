@@ -32,6 +32,7 @@ const policies: Space = {
 const native: Space = { ...policies, hardware: true };
 const overlapping: Space = { ...one, asyncUpcalls: 2, policies: ['MANY'], close: true };
 const overlappingAll: Space = { ...policies, asyncUpcalls: 2, events: 1 };
+const asyncUpcalls: Space = { ...overlapping, isAsync: true, close: false };
 const hardware: Space = { ...one, hardware: true, pending: ['deliver', 'keep', 'refuse'] };
 const notified: Space = { ...one, cno: true, policies: whole ? ['ONE'] : [], takers: ['waiter'] };
 
@@ -40,6 +41,7 @@ const SPACES: Readonly<Record<string, Space>> = {
   'every policy, every pending choice, a native thread': native,
   'every policy, every pending choice, two upcalls at a time': overlappingAll,
   'two upcalls at a time, closing': { ...overlapping, hardware: whole },
+  'two upcalls that may await their own end': asyncUpcalls,
   'an upcall, closing, a native thread': { ...hardware, close: true },
   'failing arms, a native thread': {
     ...hardware,
@@ -145,6 +147,20 @@ const BUGS: readonly Bug[] = [
     edits: [['new Set(this.running);\n        if', 'new Set();\n        if']],
     space: one,
     found: /teardown resolved while/,
+  },
+  {
+    name: 'an upcall too deep in calls to be known as the one that awaits its TEARDOWN',
+    file: 'evd/upcall/frame',
+    edits: [['v8.stackTraceLimit = Infinity;', '']],
+    space: { ...asyncUpcalls, asyncUpcalls: 1 },
+    found: /awaits its own end/,
+  },
+  {
+    name: 'an upcall that is not known any more when another one has ended',
+    file: 'evd/upcall/runner',
+    edits: [['this.busy.delete(frame);', 'this.busy.clear();']],
+    space: asyncUpcalls,
+    found: /awaits its own end/,
   },
   {
     name: 'a close that waits for a second upcall that closes',
