@@ -10,7 +10,7 @@ import { checkConnQual } from '../endpoint/connect-options.js';
 import { isRequestGone } from '../endpoint/outcomes.js';
 import { EP_STATES } from '../endpoint/states.js';
 import { checkOptions, checkPrivateData } from '../common/guards.js';
-import { checkHandle, DatHandle } from '../common/handle.js';
+import { checkHandle, Handle } from '../common/handle.js';
 import type { IaCore } from '../ia/core.js';
 import type { Ia } from '../ia/ia.js';
 import { servicePointAt } from '../common/listening.js';
@@ -39,7 +39,7 @@ export interface CrParameters {
 }
 
 /** Comes with a connection request event. */
-export class Cr extends DatHandle {
+export class Cr extends Handle {
   readonly handleType = 'CR';
   private current: CrStateName = 'PENDING';
 

@@ -26,7 +26,7 @@ import { UdQueues } from './queues.js';
 import { checkResolveOptions, type ResolveOptions, Resolutions } from './resolve.js';
 import { type ServeOptions, UdService } from './service.js';
 import { checkBits, isBitSet } from '../common/guards.js';
-import { DatHandle } from '../common/handle.js';
+import { Handle } from '../common/handle.js';
 import type { IaCore } from '../ia/core.js';
 import type { Ia } from '../ia/ia.js';
 import { positionOf } from '../work/post-arguments.js';
@@ -43,7 +43,7 @@ const SEND_FLAGS = SUPPRESS | SOLICITED_WAIT;
 const NONE = new Uint8Array(0);
 
 /** Made by `ia.createUdEndpoint()`. */
-export class UdEp extends DatHandle {
+export class UdEp extends Handle {
   /** Bytes in front of every datagram received: the GRH area (IBTA 11.4.1.2). */
   static readonly GRH_BYTES = GRH_LENGTH;
   /** Where datagrams to a multicast group go (IBTA 10.5). */

@@ -8,7 +8,7 @@ import { type MemoryWindow, nextRkey } from '../../spi/index.js';
 import { CompletionFlags, flagNames, MemPrivileges, VaType } from '../common/constants.js';
 import { Ep } from '../endpoint/ep.js';
 import type { BindWork } from '../work/binds.js';
-import { checkHandle, DatHandle } from '../common/handle.js';
+import { checkHandle, Handle } from '../common/handle.js';
 import type { IaCore } from '../ia/core.js';
 import type { Ia } from '../ia/ia.js';
 import type { Lmr } from './lmr.js';
@@ -37,7 +37,7 @@ export interface RmrParameters {
 }
 
 /** Made by `ia.createRmr()` or `ia.createRmrForEp()`. */
-export class Rmr extends DatHandle {
+export class Rmr extends Handle {
   readonly handleType = 'RMR';
   /** The newest bind that has succeeded. */
   private settled: RmrBinding | undefined = undefined;

@@ -9,7 +9,7 @@ import type { EpAttributes } from '../endpoint/attributes.js';
 import type { EpQueues } from './queues.js';
 import { EP_STATES, type EpCall, type EpStateName, type Legality } from '../endpoint/states.js';
 import { checkBits, invalid, isBitSet } from '../common/guards.js';
-import { DatHandle } from '../common/handle.js';
+import { Handle } from '../common/handle.js';
 import type { IaCore } from '../ia/core.js';
 import { positionOf } from './post-arguments.js';
 import { checkCookie } from './post-checks.js';
@@ -26,7 +26,7 @@ import { Slot } from './work-queue.js';
 const { SUPPRESS, UNSIGNALLED, BARRIER_FENCE } = CompletionFlags;
 
 /** The part of `Ep` that writes requests. */
-export abstract class EpPoster extends DatHandle {
+export abstract class EpPoster extends Handle {
   /** @internal */
   abstract readonly core: IaCore;
   abstract readonly attributes: EpAttributes;

@@ -28,7 +28,7 @@ import {
   checkPrivateData,
   invalid,
 } from '../common/guards.js';
-import { checkHandle, DatHandle } from '../common/handle.js';
+import { checkHandle, Handle } from '../common/handle.js';
 import type { IaCore } from '../ia/core.js';
 import type { Ia } from '../ia/ia.js';
 import type { XrcInitiator } from './initiator.js';
@@ -60,7 +60,7 @@ export interface XrcDomainPorts {
 }
 
 /** Made by `ia.openXrcDomain()`. */
-export class XrcDomain extends DatHandle {
+export class XrcDomain extends Handle {
   readonly handleType = 'XRC_DOMAIN';
   /** @internal shared receive queues and initiators that this adapter has in it */
   users = 0;
