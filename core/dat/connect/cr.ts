@@ -5,6 +5,7 @@
 import { inspect } from 'node:util';
 import { DatError, spiCall, toDatError } from '../../errors/index.js';
 import { CmPrivateData, type CmRequest, ipFromGid } from '../../spi/index.js';
+import { accept } from '../endpoint/connecting.js';
 import { Ep } from '../endpoint/ep.js';
 import { checkConnQual } from '../endpoint/connect-options.js';
 import { isRequestGone } from '../endpoint/outcomes.js';
@@ -111,7 +112,7 @@ export class Cr extends Handle {
     const endpoint = this.endpointOf(operation, ep);
     checkOptions(operation, 3, options, ['privateData']);
     const privateData = checkPrivateData(operation, 4, options.privateData, CmPrivateData.REP);
-    spiCall({ operation }, () => endpoint.accept(this.request, privateData));
+    spiCall({ operation }, () => accept(endpoint.record, this.request, privateData));
     this.core.counts.count('crAccepted');
     this.retire(operation, 'accept');
   }

@@ -2,6 +2,7 @@
 import { checkOptions } from '../common/guards.js';
 import { checkHandle } from '../common/handle.js';
 import { checkConnQual } from '../endpoint/connect-options.js';
+import { hold } from '../endpoint/connecting.js';
 import { Ep } from '../endpoint/ep.js';
 import type { IaCore } from '../ia/core.js';
 import { listen } from './listen.js';
@@ -15,11 +16,11 @@ export function createRsp(core: IaCore, options: RspOptions): Rsp {
   const { ep, evd } = options;
   checkHandle(operation, Ep, 'EP', ep, core);
   core.checkEvdOption(operation, 'cr', evd);
-  ep.hold(operation, 'reserve');
+  hold(ep.record, operation, 'reserve');
   try {
     return listen(core, options.connQual, evd, (init) => new Rsp(core, operation, init, ep));
   } catch (error) {
-    ep.hold(operation, 'unreserve');
+    hold(ep.record, operation, 'unreserve');
     throw error;
   }
 }

@@ -31,8 +31,10 @@ export interface EvdSwap {
   abort(): void;
 }
 
-/** Who is told that completions are lost. */
-export interface LossListener {
+/** Whose events they are, and what is told that completions are lost. */
+export interface EpEventsOwner {
+  readonly ep: Ep;
+  readonly core: IaCore;
   onCompletionsLost(reason: BreakReason): void;
 }
 
@@ -50,13 +52,16 @@ export class EpEvents implements OverrunListener {
   private leftovers: readonly EpLeftovers[] | undefined = undefined;
 
   constructor(
-    private readonly ep: Ep,
+    private readonly owner: EpEventsOwner,
     private init: EpInit,
-    private readonly listener: LossListener,
   ) {}
 
+  private get ep(): Ep {
+    return this.owner.ep;
+  }
+
   private get core(): IaCore {
-    return this.ep.core;
+    return this.owner.core;
   }
 
   /**
@@ -74,7 +79,7 @@ export class EpEvents implements OverrunListener {
   }
 
   onOverrun(evd: number): void {
-    this.listener.onCompletionsLost(breakReason('COMPLETIONS_LOST', lossReason(evd)));
+    this.owner.onCompletionsLost(breakReason('COMPLETIONS_LOST', lossReason(evd)));
   }
 
   /**
