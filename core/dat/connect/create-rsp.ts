@@ -2,7 +2,6 @@
 import { checkOptions } from '../common/guards.js';
 import { checkHandle } from '../common/handle.js';
 import { checkConnQual } from '../endpoint/connect-options.js';
-import { hold } from '../endpoint/connecting.js';
 import { Ep } from '../endpoint/ep.js';
 import type { IaCore } from '../ia/core.js';
 import { listen } from './listen.js';
@@ -16,11 +15,13 @@ export function createRsp(core: IaCore, options: RspOptions): Rsp {
   const { ep, evd } = options;
   checkHandle(operation, Ep, 'EP', ep, core);
   core.checkEvdOption(operation, 'cr', evd);
-  hold(ep.record, operation, 'reserve');
+  const { record } = ep;
+  record.checkLegal(operation, 'reserve');
+  record.connection.hold('reserve');
   try {
     return listen(core, options.connQual, evd, (init) => new Rsp(core, operation, init, ep));
   } catch (error) {
-    hold(ep.record, operation, 'unreserve');
+    record.connection.hold('unreserve');
     throw error;
   }
 }

@@ -1,7 +1,6 @@
 /** Reserved service point (dat_rsp): one request, for one endpoint that is kept for it. */
 import type { Evd } from '../../evd/index.js';
 import type { CmRequest } from '../../spi/index.js';
-import { hold } from '../endpoint/connecting.js';
 import type { Ep } from '../endpoint/ep.js';
 import type { IaCore } from '../ia/core.js';
 import type { Ia } from '../ia/ia.js';
@@ -70,17 +69,17 @@ export class Rsp extends ServicePoint {
 
   protected override onHandedOut(): void {
     this.spent = true;
-    hold(this.ep.record, 'rsp', 'request');
+    this.ep.record.connection.hold('request');
     this.stop('one-shot', 'its request');
   }
 
-  override releaseEndpoint(ep: Ep, by: string): void {
+  override releaseEndpoint(ep: Ep): void {
     // Without room for the event it has not left RESERVED, and the service point goes on.
-    if (this.spent) hold(ep.record, by, 'reject');
+    if (this.spent) ep.record.connection.hold('reject');
   }
 
   protected override stop(trigger: 'free' | 'one-shot', by: string): void {
-    if (trigger === 'free') hold(this.ep.record, by, 'unreserve');
+    if (trigger === 'free') this.ep.record.connection.hold('unreserve');
     super.stop(trigger, by);
   }
 }

@@ -93,18 +93,6 @@ export function accept(record: EpRecord, request: CmRequest, privateData: Uint8A
   record.counts.count('accept');
 }
 
-/** What a service point does with an endpoint. */
-export type EpHold = 'reserve' | 'unreserve' | 'request' | 'reject';
-
-/**
- * A service point takes hold of the endpoint, or lets it go.
- * @throws DatError DAT_INVALID_STATE when an endpoint to reserve is not UNCONNECTED
- */
-export function hold(record: EpRecord, operation: string, what: EpHold): void {
-  if (what === 'reserve') record.checkLegal(operation, 'reserve');
-  record.connection.hold(what);
-}
-
 export function disconnect(record: EpRecord, flag: CloseFlag): void {
   const operation = 'ep.disconnect';
   record.begin(operation, { flag: new Symbolic(typeof flag === 'string' ? flag : '?') });

@@ -109,8 +109,11 @@ export class Ep implements DatHandle {
    * DAT_INVALID_PARAMETER; DAT_MODEL_NOT_SUPPORTED (QoS, multipath)
    */
   connect(options: ConnectOptions): void {
-    const { address, connQual, timeoutMs } = options ?? {};
-    beginConnect(this.record, 'ep.connect', { address, connQual, timeoutMs });
+    beginConnect(this.record, 'ep.connect', {
+      address: options?.address,
+      connQual: options?.connQual,
+      timeoutMs: options?.timeoutMs,
+    });
     connect(this.record, 'ep.connect', checkConnectOptions('ep.connect', options));
   }
 

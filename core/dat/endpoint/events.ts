@@ -1,22 +1,19 @@
 /** Where an endpoint's events go, and what keeps its completions coming in. */
 import {
   AsyncErrorReason,
-  type CompletionOwners,
   type ConnectionEvent,
   type DatEvent,
   DatEventNumber,
   type Evd,
+  type EventEndpoint,
   type OverrunListener,
 } from '../../evd/index.js';
-import { type AsyncEventType, type CompletionQueue, nameOf } from '../../spi/index.js';
-import { AsyncEventType as AsyncEventTypes } from '../../spi/index.js';
+import type { CompletionQueue } from '../../spi/index.js';
 import { type Observable, PresentValue } from '../../stream/index.js';
 import { epBrokenEvent, lossReason } from '../common/async-events.js';
-import { type BreakReason, breakReason, causeOfEvent } from './break-causes.js';
-import type { Ep } from './ep.js';
+import { type BreakReason, breakReason } from './break-causes.js';
 import { joinEvds, leaveEvds } from './evds.js';
 import type { ConnectionEventDetails } from './attempt.js';
-import type { EpConnection } from './connection.js';
 import type { EpLeftovers } from './leftovers.js';
 import type { ConnectionEventName } from './outcomes.js';
 import type { EpQueues } from '../work/queues.js';
@@ -33,9 +30,9 @@ export interface EvdSwap {
 
 /** Whose events they are, and what is told that completions are lost. */
 export interface EpEventsOwner {
-  readonly ep: Ep;
+  readonly ep: EventEndpoint;
   readonly core: IaCore;
-  onCompletionsLost(reason: BreakReason): void;
+  readonly connection: { onCompletionsLost(reason: BreakReason): void };
 }
 
 export class EpEvents implements OverrunListener {
@@ -56,10 +53,6 @@ export class EpEvents implements OverrunListener {
     private init: EpInit,
   ) {}
 
-  private get ep(): Ep {
-    return this.owner.ep;
-  }
-
   private get core(): IaCore {
     return this.owner.core;
   }
@@ -79,7 +72,7 @@ export class EpEvents implements OverrunListener {
   }
 
   onOverrun(evd: number): void {
-    this.owner.onCompletionsLost(breakReason('COMPLETIONS_LOST', lossReason(evd)));
+    this.owner.connection.onCompletionsLost(breakReason('COMPLETIONS_LOST', lossReason(evd)));
   }
 
   /**
@@ -128,10 +121,6 @@ export class EpEvents implements OverrunListener {
     this.leave();
     this.states?.complete();
     for (const evd of this.init.privateEvds) this.core.freePrivateEvd(evd);
-  }
-
-  get owners(): CompletionOwners {
-    return this.core.owners;
   }
 
   cqOf(evd: Evd): CompletionQueue {
@@ -187,7 +176,7 @@ export class EpEvents implements OverrunListener {
     const event: ConnectionEvent = {
       type: 'connection',
       number: DatEventNumber[name],
-      ep: this.ep,
+      ep: this.owner.ep,
       privateData,
       ...(details.rejectReason !== undefined && { rejectReason: details.rejectReason }),
       ...(detail !== '' && { reason: detail }),
@@ -198,7 +187,7 @@ export class EpEvents implements OverrunListener {
   }
 
   postBrokenAsync(reason: string): void {
-    this.core.reportAsync(epBrokenEvent(this.ep, `endpoint ${this.ep.id}: ${reason}`));
+    this.core.reportAsync(epBrokenEvent(this.owner.ep, `endpoint ${this.owner.ep.id}: ${reason}`));
   }
 
   /** More receives are held than the soft high watermark. */
@@ -206,32 +195,22 @@ export class EpEvents implements OverrunListener {
     this.core.reportAsync({
       type: 'async-error',
       number: DatEventNumber.ASYNC_PROVIDER_INTERNAL_ERROR,
-      object: this.ep,
+      object: this.owner.ep,
       reason: AsyncErrorReason.EP.SRQ_SOFT_HIGH_WATERMARK,
-      message: `endpoint ${this.ep.id}: ${count} receives: the soft high watermark is ${mark}`,
+      message: `endpoint ${this.owner.ep.id}: ${count} receives: the soft high watermark is ${mark}`,
     });
   }
 
   onTransition(from: EpStateName, to: EpStateName): void {
-    this.core.context.logger.debug(`ep ${this.ep.id}: ${from} -> ${to}`);
+    this.core.context.logger.debug(`ep ${this.owner.ep.id}: ${from} -> ${to}`);
     this.states?.set(to);
-  }
-
-  onQueuePairEvent(event: AsyncEventType, connection: EpConnection): void {
-    if (event === AsyncEventTypes.QP_LAST_WQE_REACHED) {
-      connection.onLastReceive();
-      return;
-    }
-    const reason = causeOfEvent(event);
-    if (reason !== undefined) connection.onQueuePairError(reason);
-    else this.core.context.logger.debug(`ep ${this.ep.id}: ${nameOf(AsyncEventTypes, event)}`);
   }
 
   /** The state, now and whenever it changes. @param state the present one */
   statesFrom(state: EpStateName): Observable<EpStateName> {
     const onWatched = (isWatched: boolean): void => this.watchFailures(isWatched);
     this.states ??= new PresentValue(state, this.core.context.scheduler, onWatched);
-    if (this.ep.isFreed) this.states.complete();
+    if (this.owner.ep.isFreed) this.states.complete();
     return this.states.stream$;
   }
 

@@ -9,11 +9,10 @@ export function query(record: EpRecord): EpParameters {
   record.begin('ep.query');
   record.takeInCompletions();
   const { state, watermarks, queues } = record;
-  const { ia } = record.core;
   const { pz, recvEvd, requestEvd, connectEvd, srq, attributes } = record.init;
   const { remoteGid, target } = record.connection;
   return {
-    ia,
+    ia: record.core.ia,
     state,
     stateNumber: EpState[state],
     pz,
@@ -22,7 +21,7 @@ export function query(record: EpRecord): EpParameters {
     connectEvd,
     srq,
     attributes,
-    localAddress: ia.address,
+    localAddress: record.core.ia.address,
     remoteAddress: remoteGid && ipFromGid(remoteGid),
     remoteConnQual: target?.port,
     softWatermark: watermarks?.soft ?? Infinity,
@@ -59,10 +58,10 @@ export function setWatermark(record: EpRecord, soft: number, hard: number): void
 }
 
 export function inspectEp(record: EpRecord): string {
-  const { ep, knownState, queues, freedBy } = record;
-  const { sends, receives } = queues;
+  const { ep, knownState, freedBy } = record;
+  const { sends, receives, qp } = record.queues;
   return (
-    `Ep { id: ${ep.id}, state: '${knownState}', qpn: 0x${queues.qp.qpn.toString(16)}, ` +
+    `Ep { id: ${ep.id}, state: '${knownState}', qpn: 0x${qp.qpn.toString(16)}, ` +
     `requests: ${sends.outstanding}/${sends.limit}, ` +
     `receives: ${receives.outstanding}/${receives.limit}${freedBy === undefined ? '' : ', freed'} }`
   );

@@ -4,28 +4,26 @@
  * calls; work/ has the postings.
  */
 import { DatError, spiCall } from '../../errors/index.js';
-import type { AsyncEventType, FlightLog, ProcessHold, Timers } from '../../spi/index.js';
+import type { EventEndpoint } from '../../evd/index.js';
+import { AsyncEventType, nameOf } from '../../spi/index.js';
 import { endedError } from '../common/handle.js';
 import type { IaCore } from '../ia/core.js';
 import type { EpQueuesListener } from '../work/queues-init.js';
 import { EpQueues } from '../work/queues.js';
-import type { ConnectionEventDetails, EpConnectionPorts } from './attempt.js';
+import type { ConnectionEventDetails, EpPorts } from './attempt.js';
 import type { EpAttributes } from './attributes.js';
-import { type BreakReason, breakReason } from './break-causes.js';
+import { breakReason, causeOfEvent } from './break-causes.js';
 import { EpConnection } from './connection.js';
 import { EpCounters } from './counters.js';
-import type { Ep } from './ep.js';
 import { EpEvents, type EpEventsOwner } from './events.js';
-import { EpKeepAlive, type KeepAlivePorts } from './keep-alive.js';
+import { EpKeepAlive } from './keep-alive.js';
 import type { ConnectionEventName } from './outcomes.js';
 import { EP_STATES, type EpCall, type EpStateName, type Legality } from './states.js';
 import type { EpInit } from './types.js';
 import { EpWatermarks, type WatermarkActions } from './watermarks.js';
 
 /** One object an endpoint: its parts see it as their ports, and there are no closures. */
-export class EpRecord
-  implements EpConnectionPorts, EpQueuesListener, EpEventsOwner, WatermarkActions, KeepAlivePorts
-{
+export class EpRecord implements EpPorts, EpQueuesListener, EpEventsOwner, WatermarkActions {
   /** Of the present life: a reset puts others in place. */
   queues: EpQueues;
   readonly connection: EpConnection;
@@ -40,7 +38,7 @@ export class EpRecord
 
   constructor(
     /** Named by its events. */
-    readonly ep: Ep,
+    readonly ep: EventEndpoint,
     readonly core: IaCore,
     public init: EpInit,
   ) {
@@ -123,69 +121,42 @@ export class EpRecord
   /** Queues of another life, or under other attributes. */
   createQueues(init: EpInit): EpQueues {
     const { pz, recvEvd, requestEvd, attributes, srq } = init;
-    const create = (): EpQueues =>
-      new EpQueues({
-        ep: this.ep,
-        device: this.core.context.device,
-        owners: this.core.owners,
-        pd: pz.pd,
-        recvCq: this.events.cqOf(recvEvd),
-        requestCq: this.events.cqOf(requestEvd),
-        attributes,
-        srq,
-        xrc: init.xrc,
-        counters: this.counts,
-        // Not a closure, which would keep what it has around it.
-        onQueuePairEvent: this.onQueuePairEvent.bind(this),
-        listener: this,
-      });
-    return spiCall({ operation: 'ia.createEndpoint', map: NO_QUEUE_PAIR }, create);
+    return spiCall(
+      { operation: 'ia.createEndpoint', map: NO_QUEUE_PAIR },
+      () =>
+        new EpQueues({
+          ep: this.ep,
+          device: this.core.context.device,
+          owners: this.core.owners,
+          pd: pz.pd,
+          recvCq: this.events.cqOf(recvEvd),
+          requestCq: this.events.cqOf(requestEvd),
+          attributes,
+          srq,
+          xrc: init.xrc,
+          counters: this.counts,
+          // Not a closure, which would keep what it has around it.
+          onQueuePairEvent: this.onQueuePairEvent.bind(this),
+          listener: this,
+        }),
+    );
   }
 
   destroyQueues(by: string, queues: EpQueues): void {
-    const purge = (context: number): void => this.events.purge(context);
-    spiCall({ operation: by }, () => queues.destroy(purge));
+    spiCall({ operation: by }, () => queues.destroy((context) => this.events.purge(context)));
   }
 
   private onQueuePairEvent(event: AsyncEventType): void {
-    this.events.onQueuePairEvent(event, this.connection);
-  }
-
-  get processHold(): ProcessHold {
-    return this.core.context.processHold;
-  }
-
-  get flights(): FlightLog {
-    return this.core.flights;
-  }
-
-  get timers(): Timers {
-    return this.core.context.timers;
-  }
-
-  get keepAliveMs(): number {
-    return this.attributes.keepAliveMs;
-  }
-
-  nowUs(): number {
-    return this.core.context.clock.now();
+    const reason = causeOfEvent(event);
+    const { logger } = this.core.context;
+    if (event === AsyncEventType.QP_LAST_WQE_REACHED) this.connection.onLastReceive();
+    else if (reason !== undefined) this.connection.onQueuePairError(reason);
+    else logger.debug(`ep ${this.ep.id}: ${nameOf(AsyncEventType, event)}`);
   }
 
   post(name: ConnectionEventName, details: ConnectionEventDetails, before: boolean): void {
     if (name === 'BROKEN') this.counts.count('broken');
     this.events.post(name, details, before);
-  }
-
-  postBrokenAsync(reason: string): void {
-    this.events.postBrokenAsync(reason);
-  }
-
-  watchCompletions(watch: boolean): void {
-    this.events.watchCompletions(watch);
-  }
-
-  watchRequests(watch: boolean): void {
-    this.events.watchRequests(watch);
   }
 
   takeInCompletions(): void {
@@ -196,7 +167,7 @@ export class EpRecord
     this.events.onTransition(from, to);
     if (to === 'CONNECTED') {
       this.watermarks?.look(this.receiveBuffers ?? 0);
-      if (this.keepAliveMs > 0) (this.keepAlive ??= new EpKeepAlive(this)).start();
+      if (this.attributes.keepAliveMs > 0) (this.keepAlive ??= new EpKeepAlive(this)).start();
     } else this.keepAlive?.stop();
   }
 
@@ -204,18 +175,6 @@ export class EpRecord
     this.connection.onReceived();
     // Messages come one after the other: it held the receive that completes now, and no other.
     if (this.init.srq !== undefined) this.watermarks?.look(1);
-  }
-
-  onCompletionsLost(reason: BreakReason): void {
-    this.connection.onCompletionsLost(reason);
-  }
-
-  onFailed(reason: BreakReason): void {
-    this.connection.onFailed(reason);
-  }
-
-  onReclaimed(): void {
-    this.connection.onReclaimed();
   }
 
   onSoft(count: number, mark: number): void {

@@ -2,9 +2,13 @@
  * Binds under way on one life of an endpoint's queue pair: their entries in the send queue, and
  * which window a completion speaks of.
  */
-import { DatEventNumber, dtoStatusOf, type RmrBindCompletionEvent } from '../../evd/index.js';
+import {
+  DatEventNumber,
+  dtoStatusOf,
+  type EventEndpoint,
+  type RmrBindCompletionEvent,
+} from '../../evd/index.js';
 import { CQE, SQE, WcStatus, WrFlags, WrOpcode } from '../../spi/index.js';
-import type { Ep } from '../endpoint/ep.js';
 import type { EpQueues } from './queues.js';
 import type { Rmr } from '../memory/rmr.js';
 import type { RmrBinding } from '../memory/rmr-binding.js';
@@ -44,7 +48,7 @@ export class EpBinds {
   private own: Set<Rmr> | undefined = undefined;
 
   constructor(
-    private readonly ep: Ep,
+    private readonly ep: EventEndpoint,
     private readonly queues: EpQueues,
   ) {}
 

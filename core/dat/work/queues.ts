@@ -9,6 +9,7 @@ import {
   type DatEvent,
   type Evd,
   type EventBatch,
+  type EventEndpoint,
 } from '../../evd/index.js';
 import { toDatError } from '../../errors/index.js';
 import {
@@ -34,7 +35,6 @@ import type { EpCounters } from '../endpoint/counters.js';
 import { EpLeftovers } from '../endpoint/leftovers.js';
 import type { EpQueuesInit, EpQueuesListener } from './queues-init.js';
 import { type RequestSpec, slotFlagsOf, wrFlagsOf } from './request-specs.js';
-import type { Ep } from '../endpoint/ep.js';
 import type { RemoteSegment, Segments } from '../memory/segment.js';
 import type { Srq } from '../srq/srq.js';
 import { RECEIVE_ENTRY, SEND_ENTRY, Slot, WorkQueue } from './work-queue.js';
@@ -64,7 +64,7 @@ export class EpQueues implements CompletionOwner {
   receivesEnded: boolean;
   /** XRC: the shared receive queue at the other end that requests name from now on. */
   srqn = 0;
-  private readonly ep: Ep;
+  private readonly ep: EventEndpoint;
   /** Receives come from there. */
   private readonly srq: Srq | undefined;
   /** There from the first bind of a window on. */
@@ -115,14 +115,6 @@ export class EpQueues implements CompletionOwner {
     return (this.ownBinds ??= new EpBinds(this.ep, this));
   }
 
-  get sendsFull(): boolean {
-    return this.sends.outstanding >= this.sends.limit;
-  }
-
-  get receivesFull(): boolean {
-    return this.receives.outstanding >= this.receives.limit;
-  }
-
   /** Writes a request. The caller has checked everything, including that there is room. */
   postRequest(
     request: RequestSpec,
@@ -134,8 +126,7 @@ export class EpQueues implements CompletionOwner {
   ): void {
     const { sends } = this;
     const { words } = sends.ring;
-    const suppress = (flags & SUPPRESS) !== 0;
-    const signal = !suppress || ++this.unsignalledRun >= this.signalEvery;
+    const signal = (flags & SUPPRESS) === 0 || ++this.unsignalledRun >= this.signalEvery;
     if (signal) this.unsignalledRun = 0;
     const signalled = signal ? WrFlags.SIGNALED : 0;
     const count = sends.putSegments(segments);
@@ -275,9 +266,10 @@ export class EpQueues implements CompletionOwner {
     } else if (status !== WcStatus.WR_FLUSH_ERR) {
       const isProbe = (slot & Slot.PROBE) !== 0;
       const posted = isReceive ? undefined : this.posted(index);
-      this.listener.onFailed(isProbe ? unansweredProbe(status) : causeOfCompletion(status, posted));
+      const reason = isProbe ? unansweredProbe(status) : causeOfCompletion(status, posted);
+      this.listener.connection.onFailed(reason);
     }
-    this.listener.onReclaimed();
+    this.listener.connection.onReclaimed();
     if ((slot & Slot.PROBE) !== 0) return 'absent';
     if ((slot & Slot.MARKER) !== 0) return false;
     if (status !== WcStatus.SUCCESS) return true;
@@ -320,7 +312,7 @@ export class EpQueues implements CompletionOwner {
   /** The provider says that no receive of a shared queue will complete here any more. */
   onLastReceive(): void {
     this.receivesEnded = true;
-    this.listener.onReclaimed();
+    this.listener.connection.onReclaimed();
   }
 
   toEvent(words: Uint32Array, at: number): DatEvent {

@@ -18,8 +18,8 @@ export function postReceive(
   flags: number,
 ): void {
   const operation = 'ep.postRecv';
-  const { trace } = record.core.context;
-  trace?.(operation, { ep: record.ep.id, segments: countOf(segments), cookie });
+  const { core, ep } = record;
+  core.context.trace?.(operation, { ep: ep.id, segments: countOf(segments), cookie });
   record.assertLive(operation);
   if (record.knownState !== 'CONNECTED') record.checkLegal(operation, 'postReceive');
   checkCookie(operation, cookie);
@@ -32,7 +32,7 @@ export function postReceive(
   }
   if ((init.srq ?? init.xrc) !== undefined) throw otherReceives(record, operation);
   checkSegments(operation, segments, init.pz, MemPrivileges.LOCAL_WRITE, maxRecvIov, Infinity);
-  if (record.queues.receivesFull) makeRoom(record, operation, false);
+  if (record.queues.receives.full) makeRoom(record, operation, false);
   record.queues.postReceive(segments, cookie, slotFlagsOf(flags));
   record.counts.receivePosted();
   record.watermarks?.look(record.receiveBuffers ?? 0);

@@ -10,47 +10,42 @@ const SEND_FLAGS = RDMA_FLAGS | SOLICITED_WAIT;
 /** What decides which privilege its segments need, and which limits they keep to. */
 export type RequestKind = 'send' | 'write' | 'read' | 'atomic';
 
-/** What only some rows have. */
-interface RequestExtras {
-  /** CompletionFlags that it takes besides UNSIGNALLED. */
-  readonly flags?: number;
-  /** Slot flags of its entry. */
-  readonly slot?: number;
-  /** What the device must be capable of. */
-  readonly capability?: DeviceCapability;
-  /** Its argument of 32 bits, or of 64 where it is atomic, by name. */
-  readonly operand?: string;
-}
-
-/** A class, so that all rows look alike to the compiler of the hot path. */
-export class RequestSpec {
-  readonly flags: number;
-  readonly slot: number;
-  readonly capability: DeviceCapability | undefined;
-  readonly operand: string | undefined;
+/** What a posting call is made of. */
+export interface RequestSpec {
+  /** The call; post-arguments.ts has the numbers of its arguments. */
+  readonly operation: string;
+  readonly opcode: number;
+  readonly kind: RequestKind;
   /** What the regions of its segments must grant. */
   readonly privilege: number;
-  /** Waits for an answer; how many may is agreed when connecting. */
-  readonly isAnswered: boolean;
-
-  /** @param operation the call; post-arguments.ts has the numbers of its arguments */
-  constructor(
-    readonly operation: string,
-    readonly opcode: number,
-    readonly kind: RequestKind,
-    extras: RequestExtras = {},
-  ) {
-    this.flags = extras.flags ?? (kind === 'send' ? SEND_FLAGS : RDMA_FLAGS);
-    this.slot = extras.slot ?? 0;
-    this.capability = extras.capability;
-    this.operand = extras.operand;
-    this.isAnswered = kind === 'read' || kind === 'atomic';
-    this.privilege = this.isAnswered ? MemPrivileges.LOCAL_WRITE : MemPrivileges.LOCAL_READ;
-  }
+  /** CompletionFlags that it takes besides UNSIGNALLED. */
+  readonly flags: number;
+  /** Slot flags of its entry. */
+  readonly slot: number;
+  /** What the device must be capable of. */
+  readonly capability: DeviceCapability | undefined;
+  /** Its argument of 32 bits, or of 64 where it is atomic, by name. */
+  readonly operand: string | undefined;
 }
 
-const row = (...parts: ConstructorParameters<typeof RequestSpec>): RequestSpec =>
-  new RequestSpec(...parts);
+/** All of one literal, so that they look alike to the compiler of the hot path. */
+const row = (
+  operation: string,
+  opcode: number,
+  kind: RequestKind,
+  extras: Partial<RequestSpec> = {},
+): RequestSpec => ({
+  operation,
+  opcode,
+  kind,
+  privilege:
+    kind === 'read' || kind === 'atomic' ? MemPrivileges.LOCAL_WRITE : MemPrivileges.LOCAL_READ,
+  flags: kind === 'send' ? SEND_FLAGS : RDMA_FLAGS,
+  slot: 0,
+  capability: undefined,
+  operand: undefined,
+  ...extras,
+});
 
 export const SEND = row('ep.postSend', WrOpcode.SEND, 'send');
 export const SEND_WITH_INVALIDATE = row(

@@ -3,9 +3,8 @@
  * ring and rings a doorbell; nothing is allocated unless something is wrong.
  */
 import { DatError } from '../../errors/index.js';
-import type { DeviceCapability } from '../../spi/index.js';
 import { CompletionFlags, flagNames } from '../common/constants.js';
-import { invalid } from '../common/guards.js';
+import { invalid, isBitSet } from '../common/guards.js';
 import { Symbolic } from '../common/trace.js';
 import type { EpRecord } from '../endpoint/record.js';
 import type { RmrTriplet } from '../memory/rmr-contexts.js';
@@ -17,17 +16,15 @@ import {
   type Segments,
 } from '../memory/segment.js';
 import { positionOf } from './post-arguments.js';
-import { checkSegments, checkU32, checkU64 } from './post-checks.js';
-import { checkRequest, countOf, makeRoom } from './posting.js';
+import { checkCookie, checkSegments, checkU32, checkU64 } from './post-checks.js';
+import { countOf, makeRoom } from './posting.js';
 import { RDMA_READ_TO_RMR, type RequestSpec } from './request-specs.js';
-
-type Remote = RemoteSegment | RemoteAddress;
 
 /** Of a send. */
 export const NOWHERE = new RemoteSegment({ address: 0n, rmrContext: 0 });
 
+const { UNSIGNALLED } = CompletionFlags;
 const ATOMIC_BYTES = 8;
-const MAX_U32 = 2 ** 32 - 1;
 
 /** Two operands as words, without an object for either. */
 const operands = new BigUint64Array(2);
@@ -39,7 +36,7 @@ export function postRequest(
   request: RequestSpec,
   segments: Segments,
   cookie: number,
-  remote: Remote,
+  remote: RemoteAddress,
   flags: number,
   word: number,
 ): void {
@@ -54,7 +51,7 @@ export function postReadToRmr(
   record: EpRecord,
   sink: RmrTriplet,
   cookie: number,
-  remote: Remote,
+  remote: RemoteAddress,
   flags: number,
 ): void {
   const { operation } = RDMA_READ_TO_RMR;
@@ -71,7 +68,7 @@ export function postAtomic(
   request: RequestSpec,
   result: LmrSegment,
   cookie: number,
-  remote: Remote,
+  remote: RemoteAddress,
   flags: number,
   compareAdd: bigint,
   swap: bigint,
@@ -91,7 +88,7 @@ export function postAtomic(
     const position = positionOf(operation, 'remote');
     throw invalid(operation, position, 'remote.address', target.address, 'a multiple of 8');
   }
-  if (record.queues.sendsFull) makeRoom(record, operation, true);
+  if (record.queues.sends.full) makeRoom(record, operation, true);
   operands[0] = compareAdd;
   operands[1] = swap;
   record.queues.putOperands(operandWords);
@@ -104,13 +101,13 @@ function post(
   request: RequestSpec,
   segments: Segments,
   cookie: number,
-  remote: Remote,
+  remote: RemoteAddress,
   flags: number,
   word: number,
 ): void {
   const bytes = check(record, request, segments, cookie, flags);
   const target = remoteSegment(request.operation, remote);
-  if (record.queues.sendsFull) makeRoom(record, request.operation, true);
+  if (record.queues.sends.full) makeRoom(record, request.operation, true);
   record.queues.postRequest(request, segments, cookie, target, flags, word);
   record.counts.posted(request.opcode, bytes);
 }
@@ -124,17 +121,40 @@ function check(
   flags: number,
 ): number {
   const { operation, kind, privilege } = request;
-  checkRequest(record, operation, cookie, flags, request.flags);
-  const { pz, attributes } = record.init;
-  if (request.isAnswered && attributes.maxRdmaReadOut === 0) throw noReads(operation);
+  const { pz, attributes, xrc } = record.init;
+  record.assertLive(operation);
+  // In CONNECTED all posts are legal, which spares the look-up of a name.
+  if (record.knownState !== 'CONNECTED') record.checkLegal(operation, 'postRequest');
+  if (xrc !== undefined && record.queues.srqn === 0) throw noReceiver(record, operation);
+  checkCookie(operation, cookie);
+  const allowed = request.flags | (attributes.requestCompletionFlags & UNSIGNALLED);
+  if (!isBitSet(flags, allowed)) throw wrongFlags(operation, flags, allowed);
   if (kind === 'send') {
     const { maxRequestIov, maxMessageBytes } = attributes;
     return checkSegments(operation, segments, pz, privilege, maxRequestIov, maxMessageBytes);
   }
-  if (kind === 'atomic') return checkSegments(operation, segments, pz, privilege, 1, MAX_U32);
   const { maxRdmaReadIov, maxRdmaWriteIov, maxRdmaBytes } = attributes;
-  const maxIov = kind === 'read' ? maxRdmaReadIov : maxRdmaWriteIov;
-  return checkSegments(operation, segments, pz, privilege, maxIov, maxRdmaBytes);
+  if (kind === 'write') {
+    return checkSegments(operation, segments, pz, privilege, maxRdmaWriteIov, maxRdmaBytes);
+  }
+  if (attributes.maxRdmaReadOut === 0) throw noReads(operation);
+  if (kind === 'atomic') return checkSegments(operation, segments, pz, privilege, 1, Infinity);
+  return checkSegments(operation, segments, pz, privilege, maxRdmaReadIov, maxRdmaBytes);
+}
+
+function wrongFlags(operation: string, flags: number, allowed: number): DatError {
+  const expected = `of ${flagNames(CompletionFlags, allowed)}`;
+  return invalid(operation, positionOf(operation, 'flags'), 'flags', flags, expected);
+}
+
+/** A request of an XRC initiator is for a shared receive queue at the other end. */
+function noReceiver({ ep }: EpRecord, operation: string): DatError {
+  return new DatError('DAT_INVALID_PARAMETER', {
+    operation,
+    message: `initiator ${ep.id} does not know which shared receive queue the request is for`,
+    hint: 'initiator.toSrq(srqn).postSend(...)',
+    value: 0,
+  });
 }
 
 function noReads(operation: string): DatError {
@@ -146,8 +166,8 @@ function noReads(operation: string): DatError {
 }
 
 /** @throws DatError DAT_MODEL_NOT_SUPPORTED */
-function checkCapability(record: EpRecord, { operation, capability }: RequestSpec): void {
-  if (capability === undefined || hasCapability(record, capability)) return;
+function checkCapability({ core }: EpRecord, { operation, capability }: RequestSpec): void {
+  if (capability === undefined || core.context.device.capabilities.has(capability)) return;
   throw new DatError('DAT_MODEL_NOT_SUPPORTED', {
     operation,
     message: `the device lacks the capability '${capability}'`,
@@ -155,12 +175,8 @@ function checkCapability(record: EpRecord, { operation, capability }: RequestSpe
   });
 }
 
-function hasCapability({ core }: EpRecord, capability: DeviceCapability): boolean {
-  return core.context.device.capabilities.has(capability);
-}
-
 /** The remote address parsed: at once, or on the spot for one that was not. */
-function remoteSegment(operation: string, remote: Remote): RemoteSegment {
+function remoteSegment(operation: string, remote: RemoteAddress): RemoteSegment {
   if (remote instanceof RemoteSegment) return remote;
   checkRemote(operation, positionOf(operation, 'remote'), remote);
   return new RemoteSegment(remote);
