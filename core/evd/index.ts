@@ -9,7 +9,7 @@ export { CONNECTION_CAUSES, type ConnectionCause } from './connection-causes.js'
 export { Counters, readCounters } from './counters.js';
 export { DatDto, DatDtoStatus, dtoEventNumber, dtoOf, dtoStatusOf } from './dto-status.js';
 export * from './event.js';
-export type { EventDatagramEndpoint, EventEndpoint, EventObjects } from './event-objects.js';
+export type { EventAdapter, EventDatagramEndpoint, EventEndpoint } from './event-objects.js';
 export { EventBatch } from './queue/event-batch.js';
 export { Evd } from './evd.js';
 export type { OverrunListener } from './evd-feed.js';

@@ -4,6 +4,7 @@
  */
 import { inspect } from 'node:util';
 import { DatError, spiCall, toDatError } from '../../errors/index.js';
+import type { EventAdapter as Ia } from '../../evd/index.js';
 import { CmPrivateData, type CmRequest, ipFromGid } from '../../spi/index.js';
 import { accept } from '../endpoint/connecting.js';
 import { Ep } from '../endpoint/ep.js';
@@ -13,7 +14,6 @@ import { EP_STATES } from '../endpoint/states.js';
 import { checkOptions, checkPrivateData } from '../common/guards.js';
 import { checkHandle, Handle } from '../common/handle.js';
 import type { IaCore } from '../ia/core.js';
-import type { Ia } from '../ia/ia.js';
 import { servicePointAt } from '../common/listening.js';
 import type { ServicePoint } from './service-point.js';
 import { CR_TRANSITIONS, type CrStateName } from './sp-states.js';

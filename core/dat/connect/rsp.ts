@@ -1,9 +1,8 @@
 /** Reserved service point (dat_rsp): one request, for one endpoint that is kept for it. */
-import type { Evd } from '../../evd/index.js';
+import type { Evd, EventAdapter as Ia } from '../../evd/index.js';
 import type { CmRequest } from '../../spi/index.js';
 import type { Ep } from '../endpoint/ep.js';
 import type { IaCore } from '../ia/core.js';
-import type { Ia } from '../ia/ia.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
 
 /** What `ia.createRsp` takes. */

@@ -3,7 +3,12 @@
  * requests, and the requests that are handed out and not answered.
  */
 import { inspect } from 'node:util';
-import { type ConnectionRequestEvent, DatEventNumber, type Evd } from '../../evd/index.js';
+import {
+  type ConnectionRequestEvent,
+  DatEventNumber,
+  type Evd,
+  type EventAdapter as Ia,
+} from '../../evd/index.js';
 import { DatError, type DatSubtype, spiCall } from '../../errors/index.js';
 import {
   type CmListener,
@@ -24,7 +29,6 @@ import {
   nextHandleId,
 } from '../common/handle.js';
 import type { IaCore } from '../ia/core.js';
-import type { Ia } from '../ia/ia.js';
 import { beginListening, endListening } from '../common/listening.js';
 import { streamOf } from '../common/private-evd.js';
 import { SP_TRANSITIONS, type SpStateName, type SpTrigger } from './sp-states.js';

@@ -5,7 +5,7 @@
  */
 import { inspect } from 'node:util';
 import { DatError, spiCall } from '../../errors/index.js';
-import type { DatagramEvent, DatEvent, Evd } from '../../evd/index.js';
+import type { DatagramEvent, DatEvent, Evd, EventAdapter as Ia } from '../../evd/index.js';
 import {
   type AsyncEventType,
   type CompletionQueue,
@@ -28,7 +28,6 @@ import { type ServeOptions, UdService } from './service.js';
 import { checkBits, isBitSet } from '../common/guards.js';
 import { Handle } from '../common/handle.js';
 import type { IaCore } from '../ia/core.js';
-import type { Ia } from '../ia/ia.js';
 import { positionOf } from '../work/post-arguments.js';
 import { checkCookie, checkSegments, checkU32 } from '../work/post-checks.js';
 import { streamOf } from '../common/private-evd.js';

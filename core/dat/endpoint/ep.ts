@@ -4,13 +4,12 @@
  * and events follow on the connect EVD.
  */
 import { inspect } from 'node:util';
-import type { ConnectionEvent, DatEvent } from '../../evd/index.js';
+import type { ConnectionEvent, DatEvent, EventAdapter as Ia } from '../../evd/index.js';
 import type { Observable } from '../../stream/index.js';
 import { type CloseFlag, CompletionFlags } from '../common/constants.js';
 import { checkReset, invalid } from '../common/guards.js';
 import { checkHandle, type DatHandle, HANDLE, nextHandleId } from '../common/handle.js';
 import type { IaCore } from '../ia/core.js';
-import type { Ia } from '../ia/ia.js';
 import type { Pz } from '../memory/pz.js';
 import type { RmrTriplet } from '../memory/rmr-contexts.js';
 import type { LmrSegment, RemoteAddress, RemoteSegment, Segments } from '../memory/segment.js';

@@ -192,12 +192,13 @@ export class EpEvents implements OverrunListener {
 
   /** More receives are held than the soft high watermark. */
   postWatermark(count: number, mark: number): void {
-    this.core.reportAsync({
+    const { ep, core } = this.owner;
+    core.reportAsync({
       type: 'async-error',
       number: DatEventNumber.ASYNC_PROVIDER_INTERNAL_ERROR,
-      object: this.owner.ep,
+      object: ep,
       reason: AsyncErrorReason.EP.SRQ_SOFT_HIGH_WATERMARK,
-      message: `endpoint ${this.owner.ep.id}: ${count} receives: the soft high watermark is ${mark}`,
+      message: `endpoint ${ep.id}: ${count} receives: the soft high watermark is ${mark}`,
     });
   }
 

@@ -3,12 +3,12 @@
  */
 import { inspect } from 'node:util';
 import { DatError, spiCall } from '../../errors/index.js';
+import type { EventAdapter as Ia } from '../../evd/index.js';
 import type { MemoryRegion } from '../../spi/index.js';
 import { flagNames, MemPrivileges, type MemTypeName, VaType } from '../common/constants.js';
 import { checkInteger } from '../common/guards.js';
 import { Handle } from '../common/handle.js';
 import type { IaCore } from '../ia/core.js';
-import type { Ia } from '../ia/ia.js';
 import type { Pz } from './pz.js';
 import { REMOTE_PRIVILEGES } from '../common/privileges.js';
 import { LmrSegment } from './segment.js';

@@ -4,6 +4,7 @@
  */
 import { inspect } from 'node:util';
 import { DatError, spiCall } from '../../errors/index.js';
+import type { EventAdapter as Ia } from '../../evd/index.js';
 import { type MemoryWindow, nextRkey } from '../../spi/index.js';
 import { CompletionFlags, flagNames, MemPrivileges, VaType } from '../common/constants.js';
 import { Ep } from '../endpoint/ep.js';
@@ -11,7 +12,6 @@ import { checkBind } from '../work/bind-posts.js';
 import type { BindWork } from '../work/binds.js';
 import { checkHandle, Handle } from '../common/handle.js';
 import type { IaCore } from '../ia/core.js';
-import type { Ia } from '../ia/ia.js';
 import type { Lmr } from './lmr.js';
 import type { Pz } from './pz.js';
 import { RmrBinding } from './rmr-binding.js';

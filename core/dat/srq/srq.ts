@@ -5,13 +5,17 @@
  */
 import { inspect } from 'node:util';
 import { DatError, spiCall, toDatError } from '../../errors/index.js';
-import { AsyncErrorReason, type CompletionOwner, DatEventNumber } from '../../evd/index.js';
+import {
+  AsyncErrorReason,
+  type CompletionOwner,
+  DatEventNumber,
+  type EventAdapter as Ia,
+} from '../../evd/index.js';
 import { AsyncEventType, CQE, nameOf, type SharedReceiveQueue } from '../../spi/index.js';
 import { MemPrivileges } from '../common/constants.js';
 import { checkInteger, invalid } from '../common/guards.js';
 import { type DatHandle, endedError, HANDLE, nextHandleId } from '../common/handle.js';
 import type { IaCore } from '../ia/core.js';
-import type { Ia } from '../ia/ia.js';
 import { checkCookie, checkSegments } from '../work/post-checks.js';
 import type { Pz } from '../memory/pz.js';
 import type { Segments } from '../memory/segment.js';

@@ -5,7 +5,11 @@
  */
 import { inspect } from 'node:util';
 import { DatError, spiCall } from '../../errors/index.js';
-import { DatEventNumber, type XrcTargetEventName } from '../../evd/index.js';
+import {
+  DatEventNumber,
+  type EventAdapter as Ia,
+  type XrcTargetEventName,
+} from '../../evd/index.js';
 import {
   AsyncEventType,
   type CmConnection,
@@ -30,7 +34,6 @@ import {
 } from '../common/guards.js';
 import { checkHandle, Handle } from '../common/handle.js';
 import type { IaCore } from '../ia/core.js';
-import type { Ia } from '../ia/ia.js';
 import type { XrcInitiator } from './initiator.js';
 import { MAX_SRQN } from './initiator.js';
 import type { XrcSrq, XrcSrqOptions } from './srq.js';
