@@ -1,9 +1,13 @@
 /** What becomes of events of device and queue pairs, by the table of async-event-table.ts. */
-import { type AsyncErrorEvent, AsyncErrorReason, DatEventNumber } from '../../evd/index.js';
+import {
+  type AsyncErrorEvent,
+  AsyncErrorReason,
+  DatEventNumber,
+  type EventDatagramEndpoint,
+  type EventEndpoint,
+} from '../../evd/index.js';
 import { AsyncEventType, nameOf } from '../../spi/index.js';
 import { asyncEventRow } from './async-event-table.js';
-import type { Ep } from '../endpoint/ep.js';
-import type { UdEp } from '../datagram/endpoint.js';
 import type { IaCore } from '../ia/core.js';
 
 /** Why an event of a queue pair breaks its connection; undefined if it does not. */
@@ -26,7 +30,10 @@ export function reportDeviceEvent(event: AsyncEventType, core: IaCore): void {
 }
 
 /** EP_BROKEN: the queue pair of an endpoint went to its error state by itself. */
-export function epBrokenEvent(ep: Ep | UdEp, message: string): AsyncErrorEvent {
+export function epBrokenEvent(
+  ep: EventEndpoint | EventDatagramEndpoint,
+  message: string,
+): AsyncErrorEvent {
   return {
     type: 'async-error',
     number: DatEventNumber.ASYNC_EP_BROKEN,

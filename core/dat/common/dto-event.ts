@@ -5,11 +5,11 @@ import {
   dtoOf,
   type DtoCompletionEvent,
   dtoStatusOf,
+  type EventEndpoint,
 } from '../../evd/index.js';
 import { CQE, WcFlags, WcStatus } from '../../spi/index.js';
-import type { Ep } from '../endpoint/ep.js';
 
-export function dtoEvent(ep: Ep, words: Uint32Array, at: number): DtoCompletionEvent {
+export function dtoEvent(ep: EventEndpoint, words: Uint32Array, at: number): DtoCompletionEvent {
   const control = words[at + CQE.CONTROL] ?? 0;
   const status = control & 0xff;
   const flags = (control >>> 16) & 0xff;

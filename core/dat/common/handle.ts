@@ -35,7 +35,27 @@ export const HandleTypeNumber = {
   CSP: 11,
 } as const;
 
-const BRAND = Symbol.for('dapl:handle');
+/** What all objects of ours bear, of whichever copy of the library. */
+export const HANDLE = Symbol.for('dapl:handle');
+
+/** What a consumer sees of any DAT object. */
+export interface DatHandle {
+  readonly [HANDLE]: HandleType;
+  /** Names the object in traces and messages; unique in the process. */
+  readonly id: number;
+  readonly handleType: HandleType;
+  /** For the consumer's use (dat_set_consumer_context). */
+  consumerContext: unknown;
+  /** True once the object is freed: any other call on it then throws DAT_INVALID_HANDLE. */
+  readonly isFreed: boolean;
+}
+
+/** `value instanceof DatHandle`: no class, since classes of ours are bases themselves. */
+export const DatHandle = {
+  [Symbol.hasInstance](value: unknown): value is DatHandle {
+    return typeof value === 'object' && value !== null && HANDLE in value;
+  },
+};
 
 let lastId = 0;
 
@@ -44,20 +64,17 @@ export function nextHandleId(): number {
   return ++lastId;
 }
 
-/** Base of the objects that a consumer holds. */
-export abstract class DatHandle {
-  /** Names the object in traces and messages; unique in the process. */
+/** Base of those that are nothing else's base. */
+export abstract class Handle implements DatHandle {
   readonly id = nextHandleId();
   abstract readonly handleType: HandleType;
-  /** For the consumer's use (dat_set_consumer_context). */
   consumerContext: unknown = undefined;
   private freedBy: string | undefined = undefined;
 
-  get [BRAND](): HandleType {
+  get [HANDLE](): HandleType {
     return this.handleType;
   }
 
-  /** True once the object is freed: any other call on it then throws DAT_INVALID_HANDLE. */
   get isFreed(): boolean {
     return this.freedBy !== undefined;
   }
@@ -69,14 +86,18 @@ export abstract class DatHandle {
 
   /** @internal @throws DatError DAT_INVALID_HANDLE when the object has been freed */
   assertLive(operation: string): void {
-    if (this.freedBy === undefined) return;
-    throw new DatError('DAT_INVALID_HANDLE', {
-      subtype: handleSubtype(this.handleType),
-      operation,
-      message: `${this.handleType.toLowerCase()} ${this.id} was ended by ${this.freedBy}`,
-      value: this,
-    });
+    if (this.freedBy !== undefined) throw endedError(this, this.freedBy, operation);
   }
+}
+
+/** What a call on an object that has been freed throws. */
+export function endedError(handle: DatHandle, by: string, operation: string): DatError {
+  return new DatError('DAT_INVALID_HANDLE', {
+    subtype: handleSubtype(handle.handleType),
+    operation,
+    message: `${handle.handleType.toLowerCase()} ${handle.id} was ended by ${by}`,
+    value: handle,
+  });
 }
 
 /** An object of an interface adapter. */

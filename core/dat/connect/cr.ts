@@ -4,15 +4,16 @@
  */
 import { inspect } from 'node:util';
 import { DatError, spiCall, toDatError } from '../../errors/index.js';
+import type { EventAdapter as Ia } from '../../evd/index.js';
 import { CmPrivateData, type CmRequest, ipFromGid } from '../../spi/index.js';
+import { accept } from '../endpoint/connecting.js';
 import { Ep } from '../endpoint/ep.js';
 import { checkConnQual } from '../endpoint/connect-options.js';
 import { isRequestGone } from '../endpoint/outcomes.js';
 import { EP_STATES } from '../endpoint/states.js';
 import { checkOptions, checkPrivateData } from '../common/guards.js';
-import { checkHandle, DatHandle } from '../common/handle.js';
+import { checkHandle, Handle } from '../common/handle.js';
 import type { IaCore } from '../ia/core.js';
-import type { Ia } from '../ia/ia.js';
 import { servicePointAt } from '../common/listening.js';
 import type { ServicePoint } from './service-point.js';
 import { CR_TRANSITIONS, type CrStateName } from './sp-states.js';
@@ -39,7 +40,7 @@ export interface CrParameters {
 }
 
 /** Comes with a connection request event. */
-export class Cr extends DatHandle {
+export class Cr extends Handle {
   readonly handleType = 'CR';
   private current: CrStateName = 'PENDING';
 
@@ -111,7 +112,7 @@ export class Cr extends DatHandle {
     const endpoint = this.endpointOf(operation, ep);
     checkOptions(operation, 3, options, ['privateData']);
     const privateData = checkPrivateData(operation, 4, options.privateData, CmPrivateData.REP);
-    spiCall({ operation }, () => endpoint.accept(this.request, privateData));
+    spiCall({ operation }, () => accept(endpoint.record, this.request, privateData));
     this.core.counts.count('crAccepted');
     this.retire(operation, 'accept');
   }

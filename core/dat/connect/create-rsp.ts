@@ -15,11 +15,13 @@ export function createRsp(core: IaCore, options: RspOptions): Rsp {
   const { ep, evd } = options;
   checkHandle(operation, Ep, 'EP', ep, core);
   core.checkEvdOption(operation, 'cr', evd);
-  ep.hold(operation, 'reserve');
+  const { record } = ep;
+  record.checkLegal(operation, 'reserve');
+  record.connection.hold('reserve');
   try {
     return listen(core, options.connQual, evd, (init) => new Rsp(core, operation, init, ep));
   } catch (error) {
-    ep.hold(operation, 'unreserve');
+    record.connection.hold('unreserve');
     throw error;
   }
 }

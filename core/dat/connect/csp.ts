@@ -2,7 +2,7 @@
  * Common service point (dat_csp): listens on an address and port, as a socket does. The other side
  * connects with `ep.commonConnect`.
  */
-import type { Evd } from '../../evd/index.js';
+import type { Evd, EventAdapter as Ia } from '../../evd/index.js';
 import { DatError } from '../../errors/index.js';
 import { type CmRequest, type Gid, gidEquals, ipFromGid, isIpv4Gid } from '../../spi/index.js';
 import {
@@ -11,7 +11,6 @@ import {
   checkCommonAddress,
 } from '../endpoint/connect-options.js';
 import type { IaCore } from '../ia/core.js';
-import type { Ia } from '../ia/ia.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
 
 /** DAT_COMM: the socket that a common service point is like. */

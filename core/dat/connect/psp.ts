@@ -1,10 +1,9 @@
 /** Public service point (dat_psp): listens on a connection qualifier. */
-import type { Evd } from '../../evd/index.js';
+import type { Evd, EventAdapter as Ia } from '../../evd/index.js';
 import type { CmRequest } from '../../spi/index.js';
 import { PspFlags } from '../common/constants.js';
 import type { Ep } from '../endpoint/ep.js';
 import type { IaCore } from '../ia/core.js';
-import type { Ia } from '../ia/ia.js';
 import type { EndpointOptions } from '../endpoint/endpoint-maker.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
 

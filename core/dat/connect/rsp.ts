@@ -1,9 +1,8 @@
 /** Reserved service point (dat_rsp): one request, for one endpoint that is kept for it. */
-import type { Evd } from '../../evd/index.js';
+import type { Evd, EventAdapter as Ia } from '../../evd/index.js';
 import type { CmRequest } from '../../spi/index.js';
 import type { Ep } from '../endpoint/ep.js';
 import type { IaCore } from '../ia/core.js';
-import type { Ia } from '../ia/ia.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
 
 /** What `ia.createRsp` takes. */
@@ -69,17 +68,17 @@ export class Rsp extends ServicePoint {
 
   protected override onHandedOut(): void {
     this.spent = true;
-    this.ep.hold('rsp', 'request');
+    this.ep.record.connection.hold('request');
     this.stop('one-shot', 'its request');
   }
 
-  override releaseEndpoint(ep: Ep, by: string): void {
+  override releaseEndpoint(ep: Ep): void {
     // Without room for the event it has not left RESERVED, and the service point goes on.
-    if (this.spent) ep.hold(by, 'reject');
+    if (this.spent) ep.record.connection.hold('reject');
   }
 
   protected override stop(trigger: 'free' | 'one-shot', by: string): void {
-    if (trigger === 'free') this.ep.hold(by, 'unreserve');
+    if (trigger === 'free') this.ep.record.connection.hold('unreserve');
     super.stop(trigger, by);
   }
 }

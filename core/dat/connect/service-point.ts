@@ -3,7 +3,12 @@
  * requests, and the requests that are handed out and not answered.
  */
 import { inspect } from 'node:util';
-import { type ConnectionRequestEvent, DatEventNumber, type Evd } from '../../evd/index.js';
+import {
+  type ConnectionRequestEvent,
+  DatEventNumber,
+  type Evd,
+  type EventAdapter as Ia,
+} from '../../evd/index.js';
 import { DatError, type DatSubtype, spiCall } from '../../errors/index.js';
 import {
   type CmListener,
@@ -16,9 +21,14 @@ import type { Observable } from '../../stream/index.js';
 import { Cr } from './cr.js';
 import type { Ep } from '../endpoint/ep.js';
 import { invalid } from '../common/guards.js';
-import { DatHandle } from '../common/handle.js';
+import {
+  type DatHandle,
+  endedError,
+  HANDLE,
+  type HandleType,
+  nextHandleId,
+} from '../common/handle.js';
 import type { IaCore } from '../ia/core.js';
-import type { Ia } from '../ia/ia.js';
 import { beginListening, endListening } from '../common/listening.js';
 import { streamOf } from '../common/private-evd.js';
 import { SP_TRANSITIONS, type SpStateName, type SpTrigger } from './sp-states.js';
@@ -37,13 +47,16 @@ export interface ServicePointInit {
 }
 
 /** Base of `Psp`, `Rsp` and `Csp`. Keeps the process alive until it is freed. */
-export abstract class ServicePoint extends DatHandle {
-  abstract override readonly handleType: 'PSP' | 'RSP' | 'CSP';
+export abstract class ServicePoint implements DatHandle {
+  abstract readonly handleType: 'PSP' | 'RSP' | 'CSP';
+  readonly id = nextHandleId();
+  consumerContext: unknown = undefined;
   readonly connQual: number;
   readonly evd: Evd;
   /** @internal requests handed out and not answered */
   readonly unanswered = new Set<Cr>();
   private current: SpStateName = 'LISTENING';
+  private freedBy: string | undefined = undefined;
   private readonly listener: CmListener;
   private readonly detach: () => void;
 
@@ -54,7 +67,6 @@ export abstract class ServicePoint extends DatHandle {
     operation: string,
     private readonly init: ServicePointInit,
   ) {
-    super();
     const { cm, processHold } = core.context;
     const { connQual, evd } = init;
     this.connQual = connQual;
@@ -69,6 +81,14 @@ export abstract class ServicePoint extends DatHandle {
     this.detach = evd.attach();
     processHold.retain();
     beginListening(cm, this);
+  }
+
+  get [HANDLE](): HandleType {
+    return this.handleType;
+  }
+
+  get isFreed(): boolean {
+    return this.freedBy !== undefined;
   }
 
   get ia(): Ia {
@@ -178,6 +198,11 @@ export abstract class ServicePoint extends DatHandle {
     if (this.current === 'FREE') this.end();
   }
 
+  /** @internal @throws DatError DAT_INVALID_HANDLE when it has been freed */
+  assertLive(operation: string): void {
+    if (this.freedBy !== undefined) throw endedError(this, this.freedBy, operation);
+  }
+
   [inspect.custom](): string {
     const kind = this.constructor.name;
     return `${kind} { id: ${this.id}, connQual: ${this.connQual}, state: '${this.state}' }`;
@@ -214,7 +239,7 @@ export abstract class ServicePoint extends DatHandle {
 
   /** The end of listening. */
   protected stop(trigger: SpTrigger, by: string): void {
-    this.markFreed(by);
+    this.freedBy = by;
     this.move(trigger);
     const { cm, processHold } = this.core.context;
     endListening(cm, this);

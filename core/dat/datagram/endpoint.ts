@@ -5,7 +5,7 @@
  */
 import { inspect } from 'node:util';
 import { DatError, spiCall } from '../../errors/index.js';
-import type { DatagramEvent, DatEvent, Evd } from '../../evd/index.js';
+import type { DatagramEvent, DatEvent, Evd, EventAdapter as Ia } from '../../evd/index.js';
 import {
   type AsyncEventType,
   type CompletionQueue,
@@ -26,9 +26,8 @@ import { UdQueues } from './queues.js';
 import { checkResolveOptions, type ResolveOptions, Resolutions } from './resolve.js';
 import { type ServeOptions, UdService } from './service.js';
 import { checkBits, isBitSet } from '../common/guards.js';
-import { DatHandle } from '../common/handle.js';
+import { Handle } from '../common/handle.js';
 import type { IaCore } from '../ia/core.js';
-import type { Ia } from '../ia/ia.js';
 import { positionOf } from '../work/post-arguments.js';
 import { checkCookie, checkSegments, checkU32 } from '../work/post-checks.js';
 import { streamOf } from '../common/private-evd.js';
@@ -43,7 +42,7 @@ const SEND_FLAGS = SUPPRESS | SOLICITED_WAIT;
 const NONE = new Uint8Array(0);
 
 /** Made by `ia.createUdEndpoint()`. */
-export class UdEp extends DatHandle {
+export class UdEp extends Handle {
   /** Bytes in front of every datagram received: the GRH area (IBTA 11.4.1.2). */
   static readonly GRH_BYTES = GRH_LENGTH;
   /** Where datagrams to a multicast group go (IBTA 10.5). */

@@ -1,7 +1,10 @@
 /** What the connection of an endpoint works with: its ports, an attempt, and an end under way. */
 import type { ConnectionCause } from '../../evd/index.js';
-import type { CmConnection, CmEvent, FlightLog, ProcessHold } from '../../spi/index.js';
+import type { CmConnection, CmEvent } from '../../spi/index.js';
+import type { IaCore } from '../ia/core.js';
+import type { EpAttributes } from './attributes.js';
 import type { ConnectTarget } from './connect-options.js';
+import type { EpEvents } from './events.js';
 import type { ConnectionEventName } from './outcomes.js';
 import type { EpQueues } from '../work/queues.js';
 import type { EpStateName } from './states.js';
@@ -18,20 +21,18 @@ export interface ConnectionEventDetails {
   readonly flightRecord: readonly string[];
 }
 
-/** What the connection needs of its endpoint. */
-export interface EpConnectionPorts {
-  readonly processHold: ProcessHold;
-  readonly flights: FlightLog;
+/** What the connection and the keep-alive see of their endpoint. */
+export interface EpPorts {
+  readonly core: IaCore;
+  readonly attributes: EpAttributes;
+  /** Of the present life. */
   readonly queues: EpQueues;
+  readonly events: EpEvents;
   /** Queues an event on the connect EVD; behind the completion being taken in, unless `before`. */
   post(name: ConnectionEventName, details: ConnectionEventDetails, before: boolean): void;
-  postBrokenAsync(reason: string): void;
-  /** While true, completions are taken in even if no consumer asks for them. */
-  watchCompletions(watch: boolean): void;
   /** Completions that have come become known now. */
   takeInCompletions(): void;
   onTransition(from: EpStateName, to: EpStateName): void;
-  nowUs(): number;
 }
 
 /** An end that waits for the queues to run empty up to these indices. */

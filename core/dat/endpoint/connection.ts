@@ -12,7 +12,7 @@ import {
   type AttemptListener,
   type ConnectionEventDetails,
   type Ending,
-  type EpConnectionPorts,
+  type EpPorts,
 } from './attempt.js';
 import { type BreakReason, breakReason } from './break-causes.js';
 import type { ConnectTarget } from './connect-options.js';
@@ -33,7 +33,7 @@ export class EpConnection implements AttemptListener {
   private lastTransition = NO_ROW;
 
   constructor(
-    private readonly ports: EpConnectionPorts,
+    private readonly ports: EpPorts,
     initialState: EpInitialState,
   ) {
     this.current = initialState;
@@ -174,7 +174,7 @@ export class EpConnection implements AttemptListener {
     if (this.current === 'DISCONNECT_PENDING') {
       this.leave(false);
     } else if (this.current === 'CONNECTED' || this.isPending) {
-      this.ports.postBrokenAsync(reason.detail);
+      this.ports.events.postBrokenAsync(reason.detail);
       this.fail(reason);
     }
   }
@@ -333,7 +333,7 @@ export class EpConnection implements AttemptListener {
 
   /** Transitions of the endpoint and the queue pair, and messages of the CM, each oldest first. */
   flightRecord(): readonly string[] {
-    const transitions = transitionLines(this.ports.flights, this.lastTransition);
+    const transitions = transitionLines(this.ports.core.flights, this.lastTransition);
     return [
       ...transitions.map((line) => `ep: ${line}`),
       ...this.ports.queues.qp.flightRecord().map((line) => `qp: ${line}`),
@@ -359,8 +359,8 @@ export class EpConnection implements AttemptListener {
   private enter(state: EpStateName, why: TransitionReason): void {
     const before = this.current;
     this.current = state;
-    const { flights } = this.ports;
-    const nowUs = this.ports.nowUs();
+    const { flights, context } = this.ports.core;
+    const nowUs = context.clock.now();
     this.lastTransition = noteTransition(flights, this.lastTransition, nowUs, before, state, why);
     this.holdProcess();
     this.ports.onTransition(before, state);
@@ -371,8 +371,9 @@ export class EpConnection implements AttemptListener {
     const wanted = this.isPending;
     if (wanted === this.retained) return;
     this.retained = wanted;
-    if (wanted) this.ports.processHold.retain();
-    else this.ports.processHold.release();
+    const { processHold } = this.ports.core.context;
+    if (wanted) processHold.retain();
+    else processHold.release();
   }
 
   /** While an end or a drain is under way, completions are taken in without the consumer. */
@@ -380,7 +381,7 @@ export class EpConnection implements AttemptListener {
     const wanted = this.ending !== undefined || this.drainTarget !== undefined;
     if (wanted === this.watching) return;
     this.watching = wanted;
-    this.ports.watchCompletions(wanted);
+    this.ports.events.watchCompletions(wanted);
   }
 }
 

@@ -3,26 +3,104 @@
  * complete as events; connecting and disconnecting is asynchronous, as in DAT: calls return at once
  * and events follow on the connect EVD.
  */
-import { DatError, spiCall } from '../../errors/index.js';
-import { ipFromGid, PortSpace, serviceIdOf } from '../../spi/index.js';
-import type { CloseFlag } from '../common/constants.js';
+import { inspect } from 'node:util';
+import type { ConnectionEvent, DatEvent, EventAdapter as Ia } from '../../evd/index.js';
+import type { Observable } from '../../stream/index.js';
+import { type CloseFlag, CompletionFlags } from '../common/constants.js';
+import { checkReset, invalid } from '../common/guards.js';
+import { checkHandle, type DatHandle, HANDLE, nextHandleId } from '../common/handle.js';
+import type { IaCore } from '../ia/core.js';
+import type { Pz } from '../memory/pz.js';
+import type { RmrTriplet } from '../memory/rmr-contexts.js';
+import type { LmrSegment, RemoteAddress, RemoteSegment, Segments } from '../memory/segment.js';
+import type { Srq } from '../srq/srq.js';
+import { postReceive } from '../work/receives.js';
+import * as requests from '../work/request-specs.js';
+import { NOWHERE, postAtomic, postReadToRmr, postRequest } from '../work/requests.js';
+import type { EpAttributes } from './attributes.js';
+import { breakReason } from './break-causes.js';
 import {
   checkCommonAddress,
   checkConnectOptions,
   checkDupOptions,
-  type CheckedConnectOptions,
   type CommonAddress,
   type ConnectOptions,
   type DupConnectOptions,
 } from './connect-options.js';
-import { modifiedInit, type ModifyOptions } from './modify.js';
-import { EpObserving } from './observing.js';
-import { checkOneOf } from '../common/guards.js';
-import { checkHandle } from '../common/handle.js';
-import { Symbolic } from '../common/trace.js';
+import { beginConnect, connect, connectLike, disconnect } from './connecting.js';
+import type { EpCounterValues } from './counters.js';
+import { destroy, modify, reset } from './lives.js';
+import type { ModifyOptions } from './modify.js';
+import { getStatus, inspectEp, query, recvQuery, setWatermark } from './observing.js';
+import { EpRecord } from './record.js';
+import type { EpStateName } from './states.js';
+import type { EpInit, EpParameters, EpReceives, EpStatus } from './types.js';
+
+const { DEFAULT } = CompletionFlags;
 
 /** Made by `ia.createEndpoint()`. */
-export class Ep extends EpObserving {
+export class Ep implements DatHandle {
+  readonly handleType = 'EP';
+  readonly id = nextHandleId();
+  consumerContext: unknown = undefined;
+  /** @internal */
+  readonly record: EpRecord;
+
+  /** @internal */
+  constructor(core: IaCore, init: EpInit) {
+    this.record = new EpRecord(this, core, init);
+  }
+
+  get [HANDLE](): 'EP' {
+    return this.handleType;
+  }
+
+  get isFreed(): boolean {
+    return this.record.freedBy !== undefined;
+  }
+
+  /** @internal */
+  get core(): IaCore {
+    return this.record.core;
+  }
+
+  get ia(): Ia {
+    return this.core.ia;
+  }
+
+  get attributes(): EpAttributes {
+    return this.record.attributes;
+  }
+
+  /** A failure that is in a completion queue, and has not been looked at, counts (see `query`). */
+  get state(): EpStateName {
+    return this.record.state;
+  }
+
+  get pz(): Pz {
+    return this.record.init.pz;
+  }
+
+  /** The shared receive queue that it was made with. */
+  get srq(): Srq | undefined {
+    return this.record.init.srq;
+  }
+
+  /** Queue pair number; another one after each reset. */
+  get qpn(): number {
+    return this.record.queues.qp.qpn;
+  }
+
+  /** Requests that can be posted before the queue is full. */
+  get requestsFree(): number {
+    return this.record.queues.sends.free;
+  }
+
+  /** Receives that can be posted before the queue is full; 0 with a shared receive queue. */
+  get receivesFree(): number {
+    return this.record.queues.receives.free;
+  }
+
   /**
    * Starts to connect (dat_ep_connect). The outcome is an event on the connect EVD: ESTABLISHED,
    * PEER_REJECTED, NON_PEER_REJECTED, UNREACHABLE, TIMED_OUT.
@@ -30,16 +108,12 @@ export class Ep extends EpObserving {
    * DAT_INVALID_PARAMETER; DAT_MODEL_NOT_SUPPORTED (QoS, multipath)
    */
   connect(options: ConnectOptions): void {
-    const operation = 'ep.connect';
-    this.core.context.trace?.(operation, {
-      ep: this.id,
+    beginConnect(this.record, 'ep.connect', {
       address: options?.address,
       connQual: options?.connQual,
       timeoutMs: options?.timeoutMs,
     });
-    this.assertLive(operation);
-    this.checkLegal(operation, 'connect');
-    this.begin(operation, checkConnectOptions(operation, options));
+    connect(this.record, 'ep.connect', checkConnectOptions('ep.connect', options));
   }
 
   /**
@@ -51,31 +125,9 @@ export class Ep extends EpObserving {
    * listens nowhere that we know
    */
   dupConnect(connected: Ep, options: DupConnectOptions = {}): void {
-    const operation = 'ep.dupConnect';
-    const trace = this.core.context.trace;
-    trace?.(operation, { ep: this.id, connected, timeoutMs: options?.timeoutMs });
-    this.assertLive(operation);
-    this.checkLegal(operation, 'connect');
-    checkHandle(operation, Ep, 'EP', connected, this.core);
-    if (connected.state !== 'CONNECTED') {
-      throw new DatError('DAT_INVALID_STATE', {
-        subtype: 'DAT_INVALID_STATE_EP_NOTREADY',
-        operation,
-        message: `endpoint ${connected.id}, to connect like, is ${connected.state}`,
-        value: connected.state,
-      });
-    }
-    const { target } = connected.connection;
-    if (target === undefined) {
-      throw new DatError('DAT_INVALID_PARAMETER', {
-        subtype: 'DAT_INVALID_ARG2',
-        operation,
-        message: `endpoint ${connected.id} accepted its connection: its peer need not listen`,
-        hint: 'use connect() with an address and a connection qualifier',
-        value: connected,
-      });
-    }
-    this.begin(operation, { ...target, ...checkDupOptions(operation, options) });
+    beginConnect(this.record, 'ep.dupConnect', { connected, timeoutMs: options?.timeoutMs });
+    checkHandle('ep.dupConnect', Ep, 'EP', connected, this.core);
+    connectLike(this.record, connected.record, options);
   }
 
   /**
@@ -86,12 +138,9 @@ export class Ep extends EpObserving {
    */
   commonConnect(address: CommonAddress, options: DupConnectOptions = {}): void {
     const operation = 'ep.commonConnect';
-    const trace = this.core.context.trace;
-    trace?.(operation, { ep: this.id, address, timeoutMs: options?.timeoutMs });
-    this.assertLive(operation);
-    this.checkLegal(operation, 'connect');
+    beginConnect(this.record, operation, { address, timeoutMs: options?.timeoutMs });
     const target = checkCommonAddress(operation, address);
-    this.begin(operation, { ...target, ...checkDupOptions(operation, options) });
+    connect(this.record, operation, { ...target, ...checkDupOptions(operation, options) });
   }
 
   /**
@@ -101,17 +150,7 @@ export class Ep extends EpObserving {
    * @throws DatError DAT_INVALID_STATE when there is nothing to disconnect
    */
   disconnect(flag: CloseFlag = 'abrupt'): void {
-    const operation = 'ep.disconnect';
-    this.core.context.trace?.(operation, {
-      ep: this.id,
-      flag: new Symbolic(typeof flag === 'string' ? flag : '?'),
-    });
-    this.assertLive(operation);
-    checkOneOf(operation, 2, 'flag', flag, ['abrupt', 'graceful']);
-    const call = flag === 'graceful' ? 'disconnectGraceful' : 'disconnectAbrupt';
-    if (this.checkLegal(operation, call) === 'no-op') return;
-    this.counts.count('disconnect');
-    this.connection.disconnect(flag === 'graceful');
+    disconnect(this.record, flag);
   }
 
   /**
@@ -122,15 +161,7 @@ export class Ep extends EpObserving {
    * @throws DatError DAT_INVALID_STATE in any other state
    */
   reset(): void {
-    const operation = 'ep.reset';
-    this.core.context.trace?.(operation, { ep: this.id });
-    this.assertLive(operation);
-    if (this.checkLegal(operation, 'reset') === 'no-op') return;
-    const next = this.createQueues(this.init);
-    this.takeInCompletions();
-    this.connection.reset();
-    spiCall({ operation }, () => this.events.retire(this.queues));
-    this.queues = next;
+    reset(this.record);
   }
 
   /**
@@ -142,35 +173,7 @@ export class Ep extends EpObserving {
    * DAT_MODEL_NOT_SUPPORTED. Nothing has changed then.
    */
   modify(options: ModifyOptions): void {
-    const operation = 'ep.modify';
-    this.core.context.trace?.(operation, { ep: this.id, ...fieldsOf(options) });
-    this.assertLive(operation);
-    const { init, core } = this;
-    const { next, rebuild } = modifiedInit(operation, options, {
-      init,
-      core,
-      queues: this.queues,
-      checkLegal: (call) => void this.checkLegal(operation, call),
-    });
-    const swap = this.events.prepare(next);
-    if (rebuild) {
-      try {
-        const queues = this.createQueues(next);
-        queues.takeReceives(this.queues);
-        this.destroyQueues(operation, this.queues);
-        this.queues = queues;
-      } catch (error) {
-        swap.abort();
-        throw error;
-      }
-    }
-    init.pz.users--;
-    next.pz.users++;
-    this.init = next;
-    swap.commit();
-    const soft = next.attributes.srqSoftHighWatermark;
-    if (soft !== init.attributes.srqSoftHighWatermark)
-      this.setWatermark(soft, this.watermarks?.hard ?? Infinity);
+    modify(this.record, options);
   }
 
   /**
@@ -179,48 +182,308 @@ export class Ep extends EpObserving {
    * @throws DatError DAT_INVALID_STATE while a service point or a connection request holds it
    */
   free(): void {
-    const operation = 'ep.free';
-    this.core.context.trace?.(operation, { ep: this.id });
-    this.assertLive(operation);
-    this.checkLegal(operation, 'free');
+    this.record.begin('ep.free');
+    this.record.checkLegal('ep.free', 'free');
     this.shutdown();
-    this.takeInCompletions();
-    this.destroy(operation);
+    this.record.takeInCompletions();
+    this.destroy('ep.free');
   }
 
   [Symbol.dispose](): void {
     if (!this.isFreed) this.free();
   }
 
-  protected asEp(): Ep {
-    return this;
+  /**
+   * Posts a send (dat_ep_post_send). The peer's oldest receive takes it.
+   * @param segments what to send, gathered in order; an empty array is an empty message
+   * @param cookie comes back in the event: an integer from 0 to 2^53 - 1
+   * @param flags CompletionFlags: SUPPRESS, SOLICITED_WAIT, BARRIER_FENCE, and UNSIGNALLED where
+   * the endpoint's `requestCompletionFlags` allow it
+   * @throws DatError DAT_INVALID_STATE unless CONNECTED, COMPLETION_PENDING (it waits until the
+   * connection is established) or DISCONNECTED (it is flushed); DAT_INSUFFICIENT_RESOURCES /
+   * DAT_RESOURCE_CREDITS when `maxRequestDtos` requests are outstanding; DAT_PROTECTION_VIOLATION,
+   * DAT_PRIVILEGES_VIOLATION (LOCAL_READ), DAT_LENGTH_ERROR, DAT_INVALID_HANDLE (freed region),
+   * DAT_INVALID_PARAMETER
+   */
+  postSend(segments: Segments, cookie = 0, flags: number = DEFAULT): void {
+    postRequest(this.record, requests.SEND, segments, cookie, NOWHERE, flags, 0);
   }
 
-  private begin(operation: string, options: CheckedConnectOptions): void {
-    const { remoteGid, port, privateData, timeoutUs } = options;
-    const { ackTimeout, pathMtuBytes } = this.attributes.transport;
-    const { cm } = this.core.context;
-    spiCall({ operation, value: ipFromGid(remoteGid) }, () =>
-      this.connection.connect(port, (onEvent) =>
-        cm.connect({
-          ...this.cmParameters(),
-          qp: this.queues.qp,
-          remoteGid,
-          serviceId: serviceIdOf(PortSpace.TCP, port),
-          privateData,
-          timeoutUs,
-          ackTimeout,
-          pathMtuBytes,
-          onEvent,
-        }),
-      ),
-    );
-    this.counts.count('connect');
+  /**
+   * Posts a send that also invalidates a remote context at the peer
+   * (dat_ep_post_send_with_invalidate): when the peer's receive completes, nobody reaches its
+   * memory by that context any more. The event of that receive names it.
+   * @param rmrContext the peer's, u32: of an RMR that is bound, as the peer told it
+   * @throws DatError as `postSend`; DAT_MODEL_NOT_SUPPORTED where the device cannot. A context that
+   * the peer does not know, or that is not to be invalidated by this connection, breaks it: the
+   * request completes as REMOTE_RESPONDER or REMOTE_ACCESS
+   */
+  postSendWithInvalidate(
+    segments: Segments,
+    cookie: number,
+    rmrContext: number,
+    flags: number = DEFAULT,
+  ): void {
+    const request = requests.SEND_WITH_INVALIDATE;
+    postRequest(this.record, request, segments, cookie, NOWHERE, flags, rmrContext);
   }
-}
 
-/** Names of what a modify changes, for the trace: written before anything is checked. */
-function fieldsOf(options: unknown): { readonly fields: Symbolic } {
-  const given = typeof options === 'object' && options !== null ? Object.keys(options) : [];
-  return { fields: new Symbolic(given.join('|')) };
+  /**
+   * Posts a receive (dat_ep_post_recv). Legal in every state; flushed at once in DISCONNECTED.
+   * @param segments where the next message goes, scattered in order
+   * @param cookie comes back in the event: an integer from 0 to 2^53 - 1
+   * @param flags UNSIGNALLED where the endpoint's `recvCompletionFlags` allow it
+   * @throws DatError DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_CREDITS when `maxRecvDtos` receives
+   * are outstanding; DAT_INVALID_STATE / DAT_INVALID_STATE_SRQ_IN_USE with a shared receive queue:
+   * post to that; DAT_PRIVILEGES_VIOLATION (LOCAL_WRITE) and the rest as `postSend`
+   */
+  postRecv(segments: Segments, cookie = 0, flags: number = DEFAULT): void {
+    postReceive(this.record, segments, cookie, flags);
+  }
+
+  /**
+   * Posts an RDMA write (dat_ep_post_rdma_write): the peer's memory changes without its doing.
+   * @param segments what to write, gathered in order
+   * @param remote where to; a RemoteSegment spares the bigint
+   * @param flags CompletionFlags: SUPPRESS, BARRIER_FENCE, UNSIGNALLED as `postSend`
+   * @throws DatError as `postSend`
+   */
+  postRdmaWrite(
+    segments: Segments,
+    cookie: number,
+    remote: RemoteSegment | RemoteAddress,
+    flags: number = DEFAULT,
+  ): void {
+    postRequest(this.record, requests.RDMA_WRITE, segments, cookie, remote, flags, 0);
+  }
+
+  /**
+   * Posts an RDMA read (dat_ep_post_rdma_read) of as many bytes as the segments hold.
+   * @param segments where to, scattered in order; needs LOCAL_WRITE
+   * @param remote where from
+   * @param flags CompletionFlags: SUPPRESS, BARRIER_FENCE, UNSIGNALLED as `postSend`
+   * @throws DatError as `postSend`; DAT_INVALID_STATE when the connection allows no reads
+   * (`maxRdmaReadOut` 0)
+   */
+  postRdmaRead(
+    segments: Segments,
+    cookie: number,
+    remote: RemoteSegment | RemoteAddress,
+    flags: number = DEFAULT,
+  ): void {
+    postRequest(this.record, requests.RDMA_READ, segments, cookie, remote, flags, 0);
+  }
+
+  /**
+   * Posts an RDMA read whose sink is named by a remote context of our own
+   * (dat_ep_post_rdma_read_to_rmr): the way of iWARP, where a sink is what a peer may write to. The
+   * context is looked up when the read is posted; an RMR that is rebound later does not move it.
+   * @param sink a part of a region or of a bound RMR of this adapter, in the endpoint's zone; the
+   * region needs LOCAL_WRITE
+   * @throws DatError as `postRdmaRead`; DAT_INVALID_PARAMETER for a context that is not ours, or a
+   * part outside of what it opens
+   */
+  postRdmaReadToRmr(
+    sink: RmrTriplet,
+    cookie: number,
+    remote: RemoteSegment | RemoteAddress,
+    flags: number = DEFAULT,
+  ): void {
+    postReadToRmr(this.record, sink, cookie, remote, flags);
+  }
+
+  /**
+   * Posts a send that carries 32 bits of immediate data beside its bytes. The peer's receive
+   * completes as RECV_MSG_IMMED with `immediate`.
+   * @param immediate u32; its big-endian bytes go on the wire, so both sides see the same number
+   * @throws DatError as `postSend`
+   */
+  postSendWithImmediate(
+    segments: Segments,
+    cookie: number,
+    immediate: number,
+    flags: number = DEFAULT,
+  ): void {
+    const request = requests.SEND_WITH_IMMEDIATE;
+    postRequest(this.record, request, segments, cookie, NOWHERE, flags, immediate);
+  }
+
+  /**
+   * Posts an RDMA write that tells the peer (dat_ib_post_rdma_write_immed): behind the written
+   * bytes, the peer's oldest receive completes as RECV_IMMED with `immediate`; its memory is left
+   * alone. Without a receive posted there, it waits as a send does.
+   * @param remote where to
+   * @param immediate u32, as `postSendWithImmediate`
+   * @param flags CompletionFlags: SUPPRESS, SOLICITED_WAIT, BARRIER_FENCE, UNSIGNALLED
+   * @throws DatError as `postRdmaWrite`
+   */
+  postRdmaWriteWithImmediate(
+    segments: Segments,
+    cookie: number,
+    remote: RemoteSegment | RemoteAddress,
+    immediate: number,
+    flags: number = DEFAULT,
+  ): void {
+    const request = requests.RDMA_WRITE_WITH_IMMEDIATE;
+    postRequest(this.record, request, segments, cookie, remote, flags, immediate);
+  }
+
+  /**
+   * Posts an atomic addition to 64 bits of the peer's memory (dat_ib_post_fetch_and_add). The old
+   * value comes back into `result`, in the byte order of this machine; the sum wraps at 2^64.
+   * Atomic against other atomics of the peer's device, not against its processor.
+   * @param result 8 bytes, with LOCAL_WRITE
+   * @param remote a multiple of 8; the peer's region needs REMOTE_ATOMIC
+   * @param add u64; for a subtraction, `BigInt.asUintN(64, -n)`
+   * @param flags CompletionFlags: SUPPRESS, BARRIER_FENCE, UNSIGNALLED
+   * @throws DatError as `postRdmaRead`; DAT_MODEL_NOT_SUPPORTED where the device has no atomics
+   */
+  postFetchAdd(
+    result: LmrSegment,
+    cookie: number,
+    remote: RemoteSegment | RemoteAddress,
+    add: bigint,
+    flags: number = DEFAULT,
+  ): void {
+    postAtomic(this.record, requests.FETCH_ADD, result, cookie, remote, flags, add, 0n);
+  }
+
+  /**
+   * Posts an atomic compare-and-swap of 64 bits of the peer's memory (dat_ib_post_cmp_and_swap):
+   * `swap` replaces what equals `compare`. The old value comes back into `result`, so that equal
+   * says success.
+   * @param result 8 bytes, with LOCAL_WRITE
+   * @param remote a multiple of 8; the peer's region needs REMOTE_ATOMIC
+   * @param compare u64
+   * @param swap u64
+   * @throws DatError as `postFetchAdd`
+   */
+  postCompareSwap(
+    result: LmrSegment,
+    cookie: number,
+    remote: RemoteSegment | RemoteAddress,
+    compare: bigint,
+    swap: bigint,
+    flags: number = DEFAULT,
+  ): void {
+    postAtomic(this.record, requests.COMPARE_SWAP, result, cookie, remote, flags, compare, swap);
+  }
+
+  /**
+   * Everything that `work` posts on this endpoint leaves with one doorbell per queue, also when
+   * `work` throws; of many requests, each 32 with one, so that the device works on them while
+   * `work` posts the next. Bursts nest; the outermost rings.
+   */
+  burst(work: () => void): void {
+    this.record.assertLive('ep.burst');
+    if (typeof work !== 'function') throw invalid('ep.burst', 1, 'work', work, 'a function');
+    const { queues } = this.record;
+    queues.beginBurst();
+    try {
+      work();
+    } finally {
+      queues.endBurst();
+    }
+  }
+
+  /**
+   * Everything there is to know of the endpoint (dat_ep_query): completions that have come are
+   * taken in first, so that a connection that has failed is DISCONNECTED, and BROKEN is queued.
+   */
+  query(): EpParameters {
+    return query(this.record);
+  }
+
+  /**
+   * A snapshot (dat_ep_get_status): completions that have come are taken in first. A suppressed
+   * request counts until a later one has completed: nothing tells of its end before.
+   */
+  getStatus(): EpStatus {
+    return getStatus(this.record);
+  }
+
+  /**
+   * Receive buffers that are allocated to the endpoint and not completed (dat_ep_recv_query): of
+   * its own queue, those posted; of a shared queue, those that messages have taken which are still
+   * coming in. A reliable connection takes them in the order of the messages, one after the other:
+   * of a shared queue it holds 1 at most, and the span is their number.
+   */
+  recvQuery(): EpReceives {
+    return recvQuery(this.record);
+  }
+
+  /**
+   * High watermarks of the receive buffers that `recvQuery` counts (dat_ep_set_watermark). More
+   * than `soft` is told once per setting: an asynchronous error that names the endpoint, with the
+   * reason `AsyncErrorReason.EP.SRQ_SOFT_HIGH_WATERMARK`. More than `hard` breaks the connection.
+   * What is passed already is told, or breaks, at once.
+   * @param soft 0 or more; Infinity (DAT_WATERMARK_INFINITE) disarms it
+   * @param hard the same
+   * @throws DatError DAT_INVALID_PARAMETER
+   */
+  setWatermark(soft: number, hard = Infinity): void {
+    setWatermark(this.record, soft, hard);
+  }
+
+  /**
+   * What has been posted and received (dat_ib_query_counters on an endpoint), across resets of the
+   * endpoint.
+   * @param options `reset`: the counters begin again at 0; what was counted is returned
+   * @throws DatError DAT_INVALID_PARAMETER
+   */
+  counters(options: { readonly reset?: boolean } = {}): EpCounterValues {
+    this.record.begin('ep.counters', { reset: options?.reset });
+    return this.record.counts.read(checkReset('ep.counters', options));
+  }
+
+  /** Last transitions of endpoint and queue pair, and messages of the CM, for people. */
+  flightRecord(): readonly string[] {
+    return this.record.connection.flightRecord();
+  }
+
+  /**
+   * Connection events, when the endpoint was made without a connect EVD. One subscriber.
+   * @throws DatError DAT_INVALID_STATE when there is an EVD: use its `events$`
+   */
+  get connection$(): Observable<ConnectionEvent> {
+    const { events, init } = this.record;
+    return events.stream<ConnectionEvent>('ep.connection$', init.connectEvd);
+  }
+
+  /**
+   * DTO completions of receives, requests or both: of what the endpoint was made without an EVD
+   * for. One subscriber.
+   * @throws DatError DAT_INVALID_STATE when there are EVDs for both: use their `events$`
+   */
+  get completions$(): Observable<DatEvent> {
+    const { events, init } = this.record;
+    return events.stream<DatEvent>('ep.completions$', init.requestEvd, init.recvEvd);
+  }
+
+  /**
+   * The state, now and whenever it changes; completes when the endpoint is freed. While it has a
+   * subscriber, failures are looked for, whether or not anything takes the endpoint's events.
+   */
+  get state$(): Observable<EpStateName> {
+    return this.record.events.statesFrom(this.state);
+  }
+
+  [inspect.custom](): string {
+    return inspectEp(this.record);
+  }
+
+  /** @internal the device went away by force */
+  onDeviceGone(reason: string): void {
+    this.record.connection.onQueuePairError(breakReason('DEVICE', reason));
+  }
+
+  /** @internal teardown, first part: the CM tells the peer */
+  shutdown(): void {
+    this.record.connection.shutdown();
+  }
+
+  /** @internal teardown, second part */
+  destroy(by: string): void {
+    destroy(this.record, by);
+  }
 }

@@ -1,22 +1,19 @@
 /** Where an endpoint's events go, and what keeps its completions coming in. */
 import {
   AsyncErrorReason,
-  type CompletionOwners,
   type ConnectionEvent,
   type DatEvent,
   DatEventNumber,
   type Evd,
+  type EventEndpoint,
   type OverrunListener,
 } from '../../evd/index.js';
-import { type AsyncEventType, type CompletionQueue, nameOf } from '../../spi/index.js';
-import { AsyncEventType as AsyncEventTypes } from '../../spi/index.js';
+import type { CompletionQueue } from '../../spi/index.js';
 import { type Observable, PresentValue } from '../../stream/index.js';
 import { epBrokenEvent, lossReason } from '../common/async-events.js';
-import { type BreakReason, breakReason, causeOfEvent } from './break-causes.js';
-import type { Ep } from './ep.js';
+import { type BreakReason, breakReason } from './break-causes.js';
 import { joinEvds, leaveEvds } from './evds.js';
 import type { ConnectionEventDetails } from './attempt.js';
-import type { EpConnection } from './connection.js';
 import type { EpLeftovers } from './leftovers.js';
 import type { ConnectionEventName } from './outcomes.js';
 import type { EpQueues } from '../work/queues.js';
@@ -31,9 +28,11 @@ export interface EvdSwap {
   abort(): void;
 }
 
-/** Who is told that completions are lost. */
-export interface LossListener {
-  onCompletionsLost(reason: BreakReason): void;
+/** Whose events they are, and what is told that completions are lost. */
+export interface EpEventsOwner {
+  readonly ep: EventEndpoint;
+  readonly core: IaCore;
+  readonly connection: { onCompletionsLost(reason: BreakReason): void };
 }
 
 export class EpEvents implements OverrunListener {
@@ -50,13 +49,12 @@ export class EpEvents implements OverrunListener {
   private leftovers: readonly EpLeftovers[] | undefined = undefined;
 
   constructor(
-    private readonly ep: Ep,
+    private readonly owner: EpEventsOwner,
     private init: EpInit,
-    private readonly listener: LossListener,
   ) {}
 
   private get core(): IaCore {
-    return this.ep.core;
+    return this.owner.core;
   }
 
   /**
@@ -74,7 +72,7 @@ export class EpEvents implements OverrunListener {
   }
 
   onOverrun(evd: number): void {
-    this.listener.onCompletionsLost(breakReason('COMPLETIONS_LOST', lossReason(evd)));
+    this.owner.connection.onCompletionsLost(breakReason('COMPLETIONS_LOST', lossReason(evd)));
   }
 
   /**
@@ -123,10 +121,6 @@ export class EpEvents implements OverrunListener {
     this.leave();
     this.states?.complete();
     for (const evd of this.init.privateEvds) this.core.freePrivateEvd(evd);
-  }
-
-  get owners(): CompletionOwners {
-    return this.core.owners;
   }
 
   cqOf(evd: Evd): CompletionQueue {
@@ -182,7 +176,7 @@ export class EpEvents implements OverrunListener {
     const event: ConnectionEvent = {
       type: 'connection',
       number: DatEventNumber[name],
-      ep: this.ep,
+      ep: this.owner.ep,
       privateData,
       ...(details.rejectReason !== undefined && { rejectReason: details.rejectReason }),
       ...(detail !== '' && { reason: detail }),
@@ -193,40 +187,31 @@ export class EpEvents implements OverrunListener {
   }
 
   postBrokenAsync(reason: string): void {
-    this.core.reportAsync(epBrokenEvent(this.ep, `endpoint ${this.ep.id}: ${reason}`));
+    this.core.reportAsync(epBrokenEvent(this.owner.ep, `endpoint ${this.owner.ep.id}: ${reason}`));
   }
 
   /** More receives are held than the soft high watermark. */
   postWatermark(count: number, mark: number): void {
-    this.core.reportAsync({
+    const { ep, core } = this.owner;
+    core.reportAsync({
       type: 'async-error',
       number: DatEventNumber.ASYNC_PROVIDER_INTERNAL_ERROR,
-      object: this.ep,
+      object: ep,
       reason: AsyncErrorReason.EP.SRQ_SOFT_HIGH_WATERMARK,
-      message: `endpoint ${this.ep.id}: ${count} receives: the soft high watermark is ${mark}`,
+      message: `endpoint ${ep.id}: ${count} receives: the soft high watermark is ${mark}`,
     });
   }
 
   onTransition(from: EpStateName, to: EpStateName): void {
-    this.core.context.logger.debug(`ep ${this.ep.id}: ${from} -> ${to}`);
+    this.core.context.logger.debug(`ep ${this.owner.ep.id}: ${from} -> ${to}`);
     this.states?.set(to);
-  }
-
-  onQueuePairEvent(event: AsyncEventType, connection: EpConnection): void {
-    if (event === AsyncEventTypes.QP_LAST_WQE_REACHED) {
-      connection.onLastReceive();
-      return;
-    }
-    const reason = causeOfEvent(event);
-    if (reason !== undefined) connection.onQueuePairError(reason);
-    else this.core.context.logger.debug(`ep ${this.ep.id}: ${nameOf(AsyncEventTypes, event)}`);
   }
 
   /** The state, now and whenever it changes. @param state the present one */
   statesFrom(state: EpStateName): Observable<EpStateName> {
     const onWatched = (isWatched: boolean): void => this.watchFailures(isWatched);
     this.states ??= new PresentValue(state, this.core.context.scheduler, onWatched);
-    if (this.ep.isFreed) this.states.complete();
+    if (this.owner.ep.isFreed) this.states.complete();
     return this.states.stream$;
   }
 

@@ -4,24 +4,11 @@
  * waits for it would wait for ever. So after a time without a sign of life an empty RDMA write asks
  * for an acknowledgement; it is the queue pair's own retries that give the peer up.
  */
-import { TimerEntry, type Timers } from '../../spi/index.js';
-import type { EpQueues } from '../work/queues.js';
+import { TimerEntry } from '../../spi/index.js';
+import type { EpPorts } from './attempt.js';
 
 /** Looks in a time of `keepAliveMs`: so far may the silence be under-estimated. */
 const LOOKS = 4;
-
-/** What it needs of its endpoint. */
-export interface KeepAlivePorts {
-  readonly keepAliveMs: number;
-  /** Of the present life. */
-  readonly queues: EpQueues;
-  readonly timers: Timers;
-  nowUs(): number;
-  /** Completions that have come become known now: one of them may end the connection. */
-  takeInCompletions(): void;
-  /** While true, failed requests become known even if no consumer asks. */
-  watchRequests(watch: boolean): void;
-}
 
 /** Runs while the endpoint is CONNECTED. Its timer is no reason for the process to live. */
 export class EpKeepAlive extends TimerEntry {
@@ -30,7 +17,7 @@ export class EpKeepAlive extends TimerEntry {
   /** Looks without a sign of life. */
   private quiet = 0;
 
-  constructor(private readonly ports: KeepAlivePorts) {
+  constructor(private readonly ports: EpPorts) {
     super();
   }
 
@@ -43,8 +30,8 @@ export class EpKeepAlive extends TimerEntry {
   stop(): void {
     if (!this.running) return;
     this.running = false;
-    this.ports.timers.stop(this);
-    this.ports.watchRequests(false);
+    this.ports.core.context.timers.stop(this);
+    this.ports.events.watchRequests(false);
   }
 
   override expire(): void {
@@ -59,15 +46,15 @@ export class EpKeepAlive extends TimerEntry {
   private onHeard(heard: number): void {
     this.heard = heard;
     this.quiet = 0;
-    this.ports.watchRequests(false);
+    this.ports.events.watchRequests(false);
   }
 
   /** A request that is under way asks already: only its failure has to be seen. */
   private ask(): void {
     const { queues } = this.ports;
-    this.ports.watchRequests(true);
+    this.ports.events.watchRequests(true);
     // What looking found may have ended the connection.
-    if (!this.running) this.ports.watchRequests(false);
+    if (!this.running) this.ports.events.watchRequests(false);
     if (!this.running || queues.sends.awaitsCompletion) return;
     try {
       queues.postProbe();
@@ -78,7 +65,8 @@ export class EpKeepAlive extends TimerEntry {
   }
 
   private lookAgain(): void {
-    const { ports } = this;
-    ports.timers.start(this, ports.nowUs() + (ports.keepAliveMs * 1000) / LOOKS);
+    const { core, attributes } = this.ports;
+    const { timers, clock } = core.context;
+    timers.start(this, clock.now() + (attributes.keepAliveMs * 1000) / LOOKS);
   }
 }

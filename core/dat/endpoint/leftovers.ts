@@ -2,11 +2,16 @@
  * Completions of a life that `ep.reset()` has ended: they stay on their event dispatchers until the
  * consumer takes them, though the queue pair and its rings are gone.
  */
-import type { CompletionOwner, CompletionView, DatEvent, Evd } from '../../evd/index.js';
+import type {
+  CompletionOwner,
+  CompletionView,
+  DatEvent,
+  Evd,
+  EventEndpoint,
+} from '../../evd/index.js';
 import { CQE, WcOpcode } from '../../spi/index.js';
 import { dtoEvent } from '../common/dto-event.js';
 import type { EpBinds } from '../work/binds.js';
-import type { Ep } from './ep.js';
 
 export class EpLeftovers implements CompletionOwner {
   /** Completions that are still to be taken. */
@@ -18,7 +23,7 @@ export class EpLeftovers implements CompletionOwner {
    * @param binds those that have completed and are not dequeued
    */
   constructor(
-    private readonly ep: Ep,
+    private readonly ep: EventEndpoint,
     private readonly context: number,
     private readonly evds: readonly Evd[],
     private readonly binds: EpBinds | undefined,

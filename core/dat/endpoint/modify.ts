@@ -5,10 +5,10 @@ import { type EpAttributeOptions, epAttributes } from './attributes.js';
 import { checkCompletionModel } from '../work/completion-flags.js';
 import { EP_ATTRIBUTE_FIELDS, EP_FIELDS, type Modifiable } from './modify-table.js';
 import type { EpQueues } from '../work/queues.js';
+import type { EpRecord } from './record.js';
 import type { EpInit } from './types.js';
 import { checkOptions, invalid } from '../common/guards.js';
 import { checkHandle } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
 import type { EvdUse } from '../common/private-evd.js';
 import { Pz } from '../memory/pz.js';
 
@@ -19,15 +19,6 @@ export interface ModifyOptions {
   readonly requestEvd?: Evd;
   readonly connectEvd?: Evd;
   readonly attributes?: EpAttributeOptions;
-}
-
-/** The endpoint as it is. */
-export interface ModifyScope {
-  readonly init: EpInit;
-  readonly core: IaCore;
-  readonly queues: EpQueues;
-  /** @throws DatError DAT_INVALID_STATE */
-  checkLegal(call: Exclude<Modifiable, 'never'>): void;
 }
 
 export interface Modification {
@@ -48,15 +39,15 @@ const EVDS = [
 export function modifiedInit(
   operation: string,
   options: ModifyOptions,
-  scope: ModifyScope,
+  record: EpRecord,
 ): Modification {
   checkOptions(operation, OPTIONS_POSITION, options, KNOWN);
   const given: ModifyOptions = options;
-  const { init, core } = scope;
+  const { init, core } = record;
   const rules = rulesOf(operation, options);
   for (const { name, when } of rules) {
     if (when === 'never') throw readOnly(operation, name);
-    scope.checkLegal(when);
+    record.checkLegal(operation, when);
   }
   if (options.pz !== undefined) checkHandle(operation, Pz, 'PZ', options.pz, core);
   for (const [name, use] of EVDS) core.checkEvdOption(operation, use, given[name]);
@@ -64,7 +55,7 @@ export function modifiedInit(
   const attributes = epAttributes(operation, given.attributes ?? {}, device, init.attributes);
   const { recvEvd, requestEvd, connectEvd } = { ...init, ...defined(given) };
   checkCompletionModel(operation, attributes, recvEvd, requestEvd);
-  checkPosted(operation, scope.queues, attributes.maxRecvDtos, attributes.maxRecvIov);
+  checkPosted(operation, record.queues, attributes.maxRecvDtos, attributes.maxRecvIov);
   const used = [recvEvd, requestEvd, connectEvd];
   const next: EpInit = {
     ...init,

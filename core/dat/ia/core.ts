@@ -10,6 +10,7 @@ import {
   Evd,
   EvdFlags,
   type EvdHost,
+  type EventAdapter as Ia,
   unhandled,
 } from '../../evd/index.js';
 import { DatError } from '../../errors/index.js';
@@ -19,7 +20,6 @@ import { nextHandleId } from '../common/handle.js';
 import { checkEvd, type EvdUse } from '../common/private-evd.js';
 import { RmrContexts } from '../memory/rmr-contexts.js';
 import { IaCounters } from './counters.js';
-import type { Ia } from './ia.js';
 
 /** An object that ends with its adapter, at the latest. */
 export interface IaChild {

@@ -18,7 +18,7 @@ import { reportDeviceEvent } from '../common/async-events.js';
 import type { CloseFlag } from '../common/constants.js';
 import type { DeviceLease, IaContext } from '../common/context.js';
 import { checkOneOf, checkOptions, checkReset, invalid } from '../common/guards.js';
-import { DatHandle, nextHandleId } from '../common/handle.js';
+import { Handle, nextHandleId } from '../common/handle.js';
 import { streamOf } from '../common/private-evd.js';
 import { Symbolic } from '../common/trace.js';
 import { createCsp } from '../connect/create-csp.js';
@@ -66,7 +66,7 @@ export interface IaInit {
 }
 
 /** Opened by `openIa()`. */
-export class Ia extends DatHandle {
+export class Ia extends Handle {
   readonly handleType = 'IA';
   /** Address of the default source, as text. */
   readonly address: string;

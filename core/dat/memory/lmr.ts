@@ -3,12 +3,12 @@
  */
 import { inspect } from 'node:util';
 import { DatError, spiCall } from '../../errors/index.js';
+import type { EventAdapter as Ia } from '../../evd/index.js';
 import type { MemoryRegion } from '../../spi/index.js';
 import { flagNames, MemPrivileges, type MemTypeName, VaType } from '../common/constants.js';
 import { checkInteger } from '../common/guards.js';
-import { DatHandle } from '../common/handle.js';
+import { Handle } from '../common/handle.js';
 import type { IaCore } from '../ia/core.js';
-import type { Ia } from '../ia/ia.js';
 import type { Pz } from './pz.js';
 import { REMOTE_PRIVILEGES } from '../common/privileges.js';
 import { LmrSegment } from './segment.js';
@@ -44,7 +44,7 @@ export interface LmrParameters {
 }
 
 /** Made by `ia.createLmr()` (existing memory), `ia.allocate()` or `ia.mapFile()`. */
-export class Lmr extends DatHandle {
+export class Lmr extends Handle {
   readonly handleType = 'LMR';
   /** Address of the first byte as a peer sees it, in words of 32 bits. */
   readonly addressLo: number;

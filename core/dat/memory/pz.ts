@@ -1,10 +1,10 @@
 /** Protection zone (dat_pz): endpoints use the memory of their own zone only. */
 import { inspect } from 'node:util';
 import { DatError, spiCall } from '../../errors/index.js';
+import type { EventAdapter as Ia } from '../../evd/index.js';
 import type { ProtectionDomain } from '../../spi/index.js';
-import { DatHandle } from '../common/handle.js';
+import { Handle } from '../common/handle.js';
 import type { IaCore } from '../ia/core.js';
-import type { Ia } from '../ia/ia.js';
 
 /** What `pz.query()` tells (DAT_PZ_PARAM). */
 export interface PzParameters {
@@ -14,7 +14,7 @@ export interface PzParameters {
 }
 
 /** Made by `ia.createPz()`. */
-export class Pz extends DatHandle {
+export class Pz extends Handle {
   readonly handleType = 'PZ';
   /** @internal objects that refer to this zone */
   users = 0;

@@ -4,13 +4,14 @@
  */
 import { inspect } from 'node:util';
 import { DatError, spiCall } from '../../errors/index.js';
+import type { EventAdapter as Ia } from '../../evd/index.js';
 import { type MemoryWindow, nextRkey } from '../../spi/index.js';
 import { CompletionFlags, flagNames, MemPrivileges, VaType } from '../common/constants.js';
 import { Ep } from '../endpoint/ep.js';
+import { checkBind } from '../work/bind-posts.js';
 import type { BindWork } from '../work/binds.js';
-import { checkHandle, DatHandle } from '../common/handle.js';
+import { checkHandle, Handle } from '../common/handle.js';
 import type { IaCore } from '../ia/core.js';
-import type { Ia } from '../ia/ia.js';
 import type { Lmr } from './lmr.js';
 import type { Pz } from './pz.js';
 import { RmrBinding } from './rmr-binding.js';
@@ -37,7 +38,7 @@ export interface RmrParameters {
 }
 
 /** Made by `ia.createRmr()` or `ia.createRmrForEp()`. */
-export class Rmr extends DatHandle {
+export class Rmr extends Handle {
   readonly handleType = 'RMR';
   /** The newest bind that has succeeded. */
   private settled: RmrBinding | undefined = undefined;
@@ -100,7 +101,7 @@ export class Rmr extends DatHandle {
       return undefined;
     }
     const replaced = this.scope === 'EP' ? this.newest : undefined;
-    ep.checkBind(operation, cookie, flags, replaced === undefined ? 1 : 2);
+    checkBind(ep.record, operation, cookie, flags, replaced === undefined ? 1 : 2);
     if (replaced !== undefined) this.checkSameEndpoint(operation, ep, replaced);
     this.key = this.nextKey();
     const { lmr, offsetBytes, lengthBytes } = segment;
@@ -109,13 +110,13 @@ export class Rmr extends DatHandle {
       replaced === undefined
         ? { kind: 'bind', words }
         : { kind: 'rebind', rkey: replaced.rmrContext, words };
-    const queues = ep.bindQueues;
+    const { queues } = ep.record;
     const binding = new RmrBinding(
       ...([this.core, lmr, offsetBytes, lengthBytes] as const),
       ...([privileges, zeroBased, this.key, queues] as const),
     );
     this.pending.push(binding);
-    ep.postBind(this, binding, work, cookie, flags);
+    queues.binds.post(this, binding, work, cookie, flags);
     return this.key;
   }
 
@@ -226,7 +227,7 @@ export class Rmr extends DatHandle {
   }
 
   private postUnbind(operation: string, ep: Ep, cookie: number, flags: number): void {
-    ep.checkBind(operation, cookie, flags, 1);
+    checkBind(ep.record, operation, cookie, flags, 1);
     const { newest } = this;
     let work: BindWork = { kind: 'nothing' };
     if (this.scope === 'PZ') {
@@ -237,7 +238,7 @@ export class Rmr extends DatHandle {
       work = { kind: 'invalidate', rkey: newest.rmrContext };
     }
     this.pending.push(undefined);
-    ep.postBind(this, undefined, work, cookie, flags);
+    ep.record.queues.binds.post(this, undefined, work, cookie, flags);
   }
 
   private checkBind(
@@ -255,7 +256,7 @@ export class Rmr extends DatHandle {
 
   /** Queues of different endpoints have no order among each other. */
   private checkSameEndpoint(operation: string, ep: Ep, binding: RmrBinding): void {
-    if (binding.queues === ep.bindQueues) return;
+    if (binding.queues === ep.record.queues) return;
     throw new DatError('DAT_INVALID_STATE', {
       operation,
       message: `window ${this.id} is bound through another endpoint, and only open to that`,

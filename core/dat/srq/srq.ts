@@ -5,13 +5,17 @@
  */
 import { inspect } from 'node:util';
 import { DatError, spiCall, toDatError } from '../../errors/index.js';
-import { AsyncErrorReason, type CompletionOwner, DatEventNumber } from '../../evd/index.js';
+import {
+  AsyncErrorReason,
+  type CompletionOwner,
+  DatEventNumber,
+  type EventAdapter as Ia,
+} from '../../evd/index.js';
 import { AsyncEventType, CQE, nameOf, type SharedReceiveQueue } from '../../spi/index.js';
 import { MemPrivileges } from '../common/constants.js';
 import { checkInteger, invalid } from '../common/guards.js';
-import { DatHandle } from '../common/handle.js';
+import { type DatHandle, endedError, HANDLE, nextHandleId } from '../common/handle.js';
 import type { IaCore } from '../ia/core.js';
-import type { Ia } from '../ia/ia.js';
 import { checkCookie, checkSegments } from '../work/post-checks.js';
 import type { Pz } from '../memory/pz.js';
 import type { Segments } from '../memory/segment.js';
@@ -42,8 +46,10 @@ export type CreateSharedReceiveQueue = (
 ) => SharedReceiveQueue;
 
 /** Made by `ia.createSrq()`. */
-export class Srq extends DatHandle {
+export class Srq implements DatHandle {
   readonly handleType = 'SRQ';
+  readonly id = nextHandleId();
+  consumerContext: unknown = undefined;
   /** @internal endpoints that receive from it */
   users = 0;
   /** @internal */
@@ -52,6 +58,7 @@ export class Srq extends DatHandle {
   readonly slots: SrqSlots;
   readonly maxRecvIov: number;
   private current: SrqStateName = 'OPERATIONAL';
+  private freedBy: string | undefined = undefined;
   private armed = 0;
   private burstDepth = 0;
   /** Completions whose endpoint is gone: they are not shown, but their slots are free again. */
@@ -73,13 +80,20 @@ export class Srq extends DatHandle {
     attributes: SrqAttributes,
     create: CreateSharedReceiveQueue,
   ) {
-    super();
     const { maxRecvDtos, maxRecvIov } = attributes;
     this.maxRecvIov = maxRecvIov;
     this.queue = create((event) => this.onEvent(event));
     this.slots = new SrqSlots(this.queue, maxRecvIov, maxRecvDtos);
     pz.users++;
     core.owners.addShared(this.queue.srqn, this.strays);
+  }
+
+  get [HANDLE](): 'SRQ' {
+    return this.handleType;
+  }
+
+  get isFreed(): boolean {
+    return this.freedBy !== undefined;
   }
 
   get ia(): Ia {
@@ -237,7 +251,7 @@ export class Srq extends DatHandle {
   /** @internal */
   destroy(by: string): void {
     spiCall({ operation: by }, () => this.queue.destroy());
-    this.markFreed(by);
+    this.freedBy = by;
     this.core.owners.removeShared(this.queue.srqn);
     this.slots.discard();
     this.pz.users--;
@@ -265,6 +279,10 @@ export class Srq extends DatHandle {
       `receives: ${slots.outstanding}/${slots.limit}, endpoints: ${this.users}` +
       `${this.isFreed ? ', freed' : ''} }`
     );
+  }
+
+  private assertLive(operation: string): void {
+    if (this.freedBy !== undefined) throw endedError(this, this.freedBy, operation);
   }
 
   private onEvent(event: AsyncEventType): void {

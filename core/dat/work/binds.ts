@@ -2,12 +2,17 @@
  * Binds under way on one life of an endpoint's queue pair: their entries in the send queue, and
  * which window a completion speaks of.
  */
-import { DatEventNumber, dtoStatusOf, type RmrBindCompletionEvent } from '../../evd/index.js';
+import {
+  DatEventNumber,
+  dtoStatusOf,
+  type EventEndpoint,
+  type RmrBindCompletionEvent,
+} from '../../evd/index.js';
 import { CQE, SQE, WcStatus, WrFlags, WrOpcode } from '../../spi/index.js';
-import type { Ep } from '../endpoint/ep.js';
 import type { EpQueues } from './queues.js';
 import type { Rmr } from '../memory/rmr.js';
 import type { RmrBinding } from '../memory/rmr-binding.js';
+import { slotFlagsOf, wrFlagsOf } from './request-specs.js';
 import { Slot } from './work-queue.js';
 
 const U32 = 2 ** 32;
@@ -43,33 +48,36 @@ export class EpBinds {
   private own: Set<Rmr> | undefined = undefined;
 
   constructor(
-    private readonly ep: Ep,
+    private readonly ep: EventEndpoint,
     private readonly queues: EpQueues,
   ) {}
 
-  /** Writes the entries; the caller has checked everything, including that there is room. */
+  /**
+   * Writes the entries; the caller has checked everything, including that there is room.
+   * @param flags CompletionFlags
+   */
   post(
     rmr: Rmr,
     binding: RmrBinding | undefined,
     work: BindWork,
     cookie: number,
-    wrFlags: number,
-    slotFlags: number,
+    flags: number,
   ): void {
+    const wrFlags = wrFlagsOf(flags);
     let closing = NONE;
     if (work.kind === 'rebind') {
       closing = this.queues.sends.producer;
       this.write(WrOpcode.LOCAL_INV, wrFlags, Slot.HIDDEN | Slot.MARKER, 0, undefined, work.rkey);
     }
     const index = this.queues.sends.producer;
-    const flags = slotFlags | Slot.SIGNALLED;
+    const shown = slotFlagsOf(flags) | Slot.SIGNALLED;
     const signalled = wrFlags | WrFlags.SIGNALED;
     if (work.kind === 'invalidate') {
-      this.write(WrOpcode.LOCAL_INV, signalled, flags, cookie, undefined, work.rkey);
+      this.write(WrOpcode.LOCAL_INV, signalled, shown, cookie, undefined, work.rkey);
     } else if (work.kind === 'nothing') {
-      this.write(WrOpcode.RDMA_WRITE, signalled, flags, cookie, undefined, 0);
+      this.write(WrOpcode.RDMA_WRITE, signalled, shown, cookie, undefined, 0);
     } else {
-      this.write(WrOpcode.BIND_MW, signalled, flags, cookie, work.words, 0);
+      this.write(WrOpcode.BIND_MW, signalled, shown, cookie, work.words, 0);
     }
     this.pending.push({ rmr, binding, index, closing, closed: WcStatus.SUCCESS });
     this.queues.kickSends();

@@ -1,5 +1,5 @@
 /** What one life of an endpoint's queue pair is made of, and whom it tells. */
-import type { CompletionOwners } from '../../evd/index.js';
+import type { CompletionOwners, EventEndpoint } from '../../evd/index.js';
 import type {
   AsyncEventType,
   CompletionQueue,
@@ -8,7 +8,6 @@ import type {
   XrcDomain,
 } from '../../spi/index.js';
 import type { BreakReason } from '../endpoint/break-causes.js';
-import type { Ep } from '../endpoint/ep.js';
 import type { EpAttributes } from '../endpoint/attributes.js';
 import type { EpCounters } from '../endpoint/counters.js';
 import type { Srq } from '../srq/srq.js';
@@ -17,16 +16,18 @@ import type { Srq } from '../srq/srq.js';
 export interface EpQueuesListener {
   /** A receive has succeeded; it is about to become dequeuable. */
   onReceived(): void;
-  /** A request or receive has failed by itself: not flushed. */
-  onFailed(reason: BreakReason): void;
-  /** Entries have been reclaimed. */
-  onReclaimed(): void;
+  readonly connection: {
+    /** A request or receive has failed by itself: not flushed. */
+    onFailed(reason: BreakReason): void;
+    /** Entries have been reclaimed. */
+    onReclaimed(): void;
+  };
 }
 
 /** What one life is made of. */
 export interface EpQueuesInit {
   /** Named by its completions. */
-  readonly ep: Ep;
+  readonly ep: EventEndpoint;
   readonly device: Device;
   readonly owners: CompletionOwners;
   readonly pd: ProtectionDomain;

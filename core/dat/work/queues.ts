@@ -9,6 +9,7 @@ import {
   type DatEvent,
   type Evd,
   type EventBatch,
+  type EventEndpoint,
 } from '../../evd/index.js';
 import { toDatError } from '../../errors/index.js';
 import {
@@ -26,17 +27,19 @@ import {
   WrOpcode,
 } from '../../spi/index.js';
 import { causeOfCompletion, unansweredProbe } from '../endpoint/break-causes.js';
+import { CompletionFlags } from '../common/constants.js';
 import { dtoEvent } from '../common/dto-event.js';
 import { endpointQueuePair, sendIov } from './queue-pair.js';
 import { EpBinds } from './binds.js';
 import type { EpCounters } from '../endpoint/counters.js';
 import { EpLeftovers } from '../endpoint/leftovers.js';
 import type { EpQueuesInit, EpQueuesListener } from './queues-init.js';
-import type { Ep } from '../endpoint/ep.js';
-import type { Segments } from '../memory/segment.js';
+import { type RequestSpec, slotFlagsOf, wrFlagsOf } from './request-specs.js';
+import type { RemoteSegment, Segments } from '../memory/segment.js';
 import type { Srq } from '../srq/srq.js';
 import { RECEIVE_ENTRY, SEND_ENTRY, Slot, WorkQueue } from './work-queue.js';
 
+const { SUPPRESS } = CompletionFlags;
 const U32 = 2 ** 32;
 /** WcOpcode of everything that comes from a receive queue. */
 const RECEIVE_BIT = WcOpcode.RECV;
@@ -61,7 +64,7 @@ export class EpQueues implements CompletionOwner {
   receivesEnded: boolean;
   /** XRC: the shared receive queue at the other end that requests name from now on. */
   srqn = 0;
-  private readonly ep: Ep;
+  private readonly ep: EventEndpoint;
   /** Receives come from there. */
   private readonly srq: Srq | undefined;
   /** There from the first bind of a window on. */
@@ -112,48 +115,33 @@ export class EpQueues implements CompletionOwner {
     return (this.ownBinds ??= new EpBinds(this.ep, this));
   }
 
-  get sendsFull(): boolean {
-    return this.sends.outstanding >= this.sends.limit;
-  }
-
-  get receivesFull(): boolean {
-    return this.receives.outstanding >= this.receives.limit;
-  }
-
-  /**
-   * Writes a request. The caller has checked everything, including that there is room.
-   * @param wrFlags WrFlags without SIGNALED
-   * @param slotFlags Slot.HIDDEN: the consumer wants no event of a success; QUIET, IMMEDIATE
-   */
+  /** Writes a request. The caller has checked everything, including that there is room. */
   postRequest(
-    opcode: number,
-    wrFlags: number,
-    slotFlags: number,
+    request: RequestSpec,
     segments: Segments,
     cookie: number,
-    addressLo: number,
-    addressHi: number,
-    rkey: number,
-    immediate: number,
+    remote: RemoteSegment,
+    flags: number,
+    word: number,
   ): void {
     const { sends } = this;
     const { words } = sends.ring;
-    const suppress = (slotFlags & Slot.HIDDEN) !== 0;
-    const signal = !suppress || ++this.unsignalledRun >= this.signalEvery;
+    const signal = (flags & SUPPRESS) === 0 || ++this.unsignalledRun >= this.signalEvery;
     if (signal) this.unsignalledRun = 0;
+    const signalled = signal ? WrFlags.SIGNALED : 0;
     const count = sends.putSegments(segments);
     const at = sends.nextWord;
-    const flags = signal ? wrFlags | WrFlags.SIGNALED : wrFlags;
-    words[at + SQE.CONTROL] = opcode | (flags << 8) | (count << 16);
+    words[at + SQE.CONTROL] =
+      request.opcode | ((wrFlagsOf(flags) | signalled) << 8) | (count << 16);
     words[at + SQE.INLINE_LENGTH] = 0;
     words[at + SQE.COOKIE_LO] = cookie >>> 0;
     words[at + SQE.COOKIE_HI] = Math.floor(cookie / U32);
-    words[at + SQE.REMOTE_ADDRESS_LO] = addressLo;
-    words[at + SQE.REMOTE_ADDRESS_HI] = addressHi;
-    words[at + SQE.RKEY] = rkey;
-    words[at + SQE.IMMEDIATE_OR_INVALIDATE] = immediate;
+    words[at + SQE.REMOTE_ADDRESS_LO] = remote.addressLo;
+    words[at + SQE.REMOTE_ADDRESS_HI] = remote.addressHi;
+    words[at + SQE.RKEY] = remote.rmrContext;
+    words[at + SQE.IMMEDIATE_OR_INVALIDATE] = word;
     words[at + SQE.XRC_SRQN] = this.srqn;
-    sends.commit(signal ? slotFlags | Slot.SIGNALLED : slotFlags);
+    sends.commit(request.slot | slotFlagsOf(flags) | (signal ? Slot.SIGNALLED : 0));
     this.kickSends();
   }
 
@@ -278,9 +266,10 @@ export class EpQueues implements CompletionOwner {
     } else if (status !== WcStatus.WR_FLUSH_ERR) {
       const isProbe = (slot & Slot.PROBE) !== 0;
       const posted = isReceive ? undefined : this.posted(index);
-      this.listener.onFailed(isProbe ? unansweredProbe(status) : causeOfCompletion(status, posted));
+      const reason = isProbe ? unansweredProbe(status) : causeOfCompletion(status, posted);
+      this.listener.connection.onFailed(reason);
     }
-    this.listener.onReclaimed();
+    this.listener.connection.onReclaimed();
     if ((slot & Slot.PROBE) !== 0) return 'absent';
     if ((slot & Slot.MARKER) !== 0) return false;
     if (status !== WcStatus.SUCCESS) return true;
@@ -323,7 +312,7 @@ export class EpQueues implements CompletionOwner {
   /** The provider says that no receive of a shared queue will complete here any more. */
   onLastReceive(): void {
     this.receivesEnded = true;
-    this.listener.onReclaimed();
+    this.listener.connection.onReclaimed();
   }
 
   toEvent(words: Uint32Array, at: number): DatEvent {

@@ -75,6 +75,15 @@ export class WorkQueue {
     return (this.producer - this.reclaimed) >>> 0;
   }
 
+  get full(): boolean {
+    return this.outstanding >= this.limit;
+  }
+
+  /** Entries that can be written before it is full. */
+  get free(): number {
+    return Math.max(0, this.limit - this.outstanding);
+  }
+
   /** Committed entries that the provider has not been told of. */
   get unpublished(): number {
     return (this.producer - this.published) >>> 0;

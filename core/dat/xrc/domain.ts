@@ -5,7 +5,11 @@
  */
 import { inspect } from 'node:util';
 import { DatError, spiCall } from '../../errors/index.js';
-import { DatEventNumber, type XrcTargetEventName } from '../../evd/index.js';
+import {
+  DatEventNumber,
+  type EventAdapter as Ia,
+  type XrcTargetEventName,
+} from '../../evd/index.js';
 import {
   AsyncEventType,
   type CmConnection,
@@ -28,9 +32,8 @@ import {
   checkPrivateData,
   invalid,
 } from '../common/guards.js';
-import { checkHandle, DatHandle } from '../common/handle.js';
+import { checkHandle, Handle } from '../common/handle.js';
 import type { IaCore } from '../ia/core.js';
-import type { Ia } from '../ia/ia.js';
 import type { XrcInitiator } from './initiator.js';
 import { MAX_SRQN } from './initiator.js';
 import type { XrcSrq, XrcSrqOptions } from './srq.js';
@@ -60,7 +63,7 @@ export interface XrcDomainPorts {
 }
 
 /** Made by `ia.openXrcDomain()`. */
-export class XrcDomain extends DatHandle {
+export class XrcDomain extends Handle {
   readonly handleType = 'XRC_DOMAIN';
   /** @internal shared receive queues and initiators that this adapter has in it */
   users = 0;

@@ -2,8 +2,9 @@
  * XRC initiator: an endpoint whose one connection reaches every shared receive queue in the domain
  * of the target at the other end. Each request names one; the rest is as with any endpoint.
  */
-import { DatError, spiCall } from '../../errors/index.js';
+import { spiCall } from '../../errors/index.js';
 import type { XrcDomain as XrcHold } from '../../spi/index.js';
+import { beginConnect } from '../endpoint/connecting.js';
 import { Ep } from '../endpoint/ep.js';
 import type { EpInit } from '../endpoint/types.js';
 import { checkInteger } from '../common/guards.js';
@@ -42,15 +43,15 @@ export class XrcInitiator extends Ep {
    * @throws DatError DAT_INVALID_PARAMETER
    */
   toSrq(srqn: number): this {
-    this.assertLive('initiator.toSrq');
+    this.record.assertLive('initiator.toSrq');
     checkInteger('initiator.toSrq', 1, 'srqn', srqn, 1, MAX_SRQN);
-    this.queues.srqn = srqn;
+    this.record.queues.srqn = srqn;
     return this;
   }
 
   /** The queue that is named at present; 0 for none. */
   get srqn(): number {
-    return this.queues.srqn;
+    return this.record.queues.srqn;
   }
 
   /**
@@ -63,38 +64,16 @@ export class XrcInitiator extends Ep {
    */
   attach(options: XrcAttachOptions): void {
     const operation = 'initiator.attach';
-    const { context } = this.core;
-    context.trace?.(operation, { ep: this.id, targetQpn: options?.targetQpn });
-    this.assertLive(operation);
-    this.checkLegal(operation, 'connect');
-    const { attributes } = this;
-    const plan = checkAttachOptions(operation, options, context.device, attributes);
+    const { record } = this;
+    const { connection, attributes, core, queues } = record;
+    const { device, scheduler } = core.context;
+    beginConnect(record, operation, { targetQpn: options?.targetQpn });
+    const plan = checkAttachOptions(operation, options, device, attributes);
     spiCall({ operation, value: options.address }, () =>
-      this.connection.connect(
+      connection.connect(
         0,
-        (onEvent) =>
-          new DirectConnection(this.queues.qp, plan, attributes, context.scheduler, onEvent),
+        (onEvent) => new DirectConnection(queues.qp, plan, attributes, scheduler, onEvent),
       ),
     );
-  }
-
-  protected override checkPost(operation: string, call: 'postRequest' | 'postReceive'): void {
-    super.checkPost(operation, call);
-    if (call !== 'postRequest' || this.queues.srqn !== 0) return;
-    throw new DatError('DAT_INVALID_PARAMETER', {
-      operation,
-      message: `initiator ${this.id} does not know which shared receive queue the request is for`,
-      hint: 'initiator.toSrq(srqn).postSend(...)',
-      value: 0,
-    });
-  }
-
-  protected override checkOwnReceives(operation: string): void {
-    throw new DatError('DAT_INVALID_STATE', {
-      operation,
-      message: `initiator ${this.id} receives nothing`,
-      hint: 'receives of the other way come from an XrcSrq of this side, through a target',
-      value: this,
-    });
   }
 }

@@ -8,6 +8,8 @@
 // eslint-disable-next-line @typescript-eslint/no-empty-object-type -- merged into from above
 export interface EventObjects {}
 
+/** For what an adapter makes, too: an import of its class would make a circle of everything. */
+export type EventAdapter = EventObjects['ia'];
 export type EventEndpoint = EventObjects['ep'];
 /** Endpoints for datagrams: they have no connection, hence a type of their own. */
 export type EventDatagramEndpoint = EventObjects['udEp'];

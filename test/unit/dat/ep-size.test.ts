@@ -1,46 +1,68 @@
 /** What endpoints hold: there may be ten thousand. */
 import assert from 'node:assert/strict';
-import type { Ep } from '../../../core/index.js';
+import { QpState } from '../../../core/spi/index.js';
 import { connected, unconnected } from '../../support/fake-endpoints.js';
+import { heldBytes } from '../../support/heap.js';
 
-/** Names of the objects of an endpoint that it has made. */
-function partsOf(ep: Ep): string[] {
-  return Object.entries(ep)
-    .filter(([, value]) => typeof value === 'object' && value !== null)
-    .map(([name]) => name)
-    .sort();
+const COUNT = 2000;
+/** Of the heap, beside the provider's queue pair and its rings. */
+const MOST_BYTES = 1600;
+
+/** Bytes of the heap that one more of them takes: the least of some rounds, for what else runs. */
+async function heapBytes(make: () => unknown): Promise<number> {
+  const rounds: number[] = [];
+  const kept: unknown[] = Array.from({ length: COUNT }, make);
+  for (let round = 0; round < 3; round++) {
+    await heldBytes();
+    const before = process.memoryUsage().heapUsed;
+    for (let i = 0; i < COUNT; i++) kept.push(make());
+    await heldBytes();
+    rounds.push((process.memoryUsage().heapUsed - before) / COUNT);
+  }
+  return Math.min(...rounds);
 }
 
-const PARTS = ['connection', 'core', 'counts', 'events', 'init', 'inside', 'queues'];
-
 describe('an endpoint', () => {
-  it('has watermarks while one is armed', async () => {
+  it(`takes at most ${MOST_BYTES} bytes of the heap beside its queue pair`, async () => {
+    const { ia, pz, evd, device } = await unconnected();
+    const evds = { recvEvd: evd, requestEvd: evd, connectEvd: evd };
+    const attributes = { maxRequestDtos: 4, maxRecvDtos: 2, maxRequestIov: 1, maxRecvIov: 1 };
+    const whole = await heapBytes(() => ia.createEndpoint({ pz, ...evds, attributes }));
+    const { init } = device.qp;
+    const queuePair = await heapBytes(() => {
+      const qp = device.createQueuePair({ ...init });
+      qp.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber: 1, accessFlags: 0 });
+      return qp;
+    });
+    const bytes = whole - queuePair;
+    assert.ok(bytes > 0 && bytes <= MOST_BYTES, `${bytes} bytes`);
+  });
+
+  it('tells the watermarks that are armed', async () => {
     const { ep } = await connected();
-    assert.deepEqual(partsOf(ep), PARTS);
     assert.deepEqual([ep.query().softWatermark, ep.query().hardWatermark], [Infinity, Infinity]);
     ep.setWatermark(3);
-    assert.deepEqual(partsOf(ep), [...PARTS, 'watermarks']);
     assert.deepEqual([ep.query().softWatermark, ep.query().hardWatermark], [3, Infinity]);
     ep.setWatermark(Infinity);
-    assert.deepEqual(partsOf(ep), PARTS);
+    assert.deepEqual([ep.query().softWatermark, ep.query().hardWatermark], [Infinity, Infinity]);
   });
 
   it('has what it is made of in common with others that are made alike', async () => {
     const { ep, evd, ia } = await unconnected();
-    const init = (other: Ep): object => (other as unknown as { init: object }).init;
     const evds = { recvEvd: evd, requestEvd: evd, connectEvd: evd };
     const [one, two] = [0, 1].map(() => ia.createEndpoint({ pz: ep.pz, ...evds }));
-    assert.equal(init(one!), init(two!));
+    assert.equal(one!.attributes, two!.attributes);
     const attributes = { maxRequestDtos: 3 };
     const other = ia.createEndpoint({ pz: ep.pz, ...evds, attributes });
-    assert.notEqual(init(other), init(two!));
+    assert.notEqual(other.attributes, two!.attributes);
     assert.equal(two?.attributes.maxRequestDtos === 3, false);
     const [pz, last] = [ia.createPz(), ia.createEndpoint({ pz: ep.pz, ...evds, attributes })];
     last.modify({ pz });
     assert.equal(other.pz, ep.pz, 'a change of one is none of the others');
     assert.equal(last.pz, pz);
-    const own = [0, 1].map(() => ia.createEndpoint({ pz: ep.pz }));
-    assert.notEqual(init(own[0]!), init(own[1]!), 'private event dispatchers are not shared');
+    const own = [0, 1].map(() => ia.createEndpoint({ pz: ep.pz }).query());
+    assert.notEqual(own[0]!.recvEvd, own[1]!.recvEvd, 'private event dispatchers are not shared');
+    assert.notEqual(own[0]!.connectEvd, own[1]!.connectEvd);
   });
 
   it('tells its state from when somebody asks, also after its end', async () => {

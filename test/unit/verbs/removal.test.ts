@@ -44,7 +44,7 @@ interface Adapter {
   readonly told: DatEvent[];
 }
 
-/** Of the test that runs: what a failed one leaves open is closed, that no other test meets it. */
+/** Of the test that runs: what a failed one leaves open is closed, and no other test meets it. */
 const opened: Ia[] = [];
 
 async function open(name: Name): Promise<Adapter> {

@@ -1,0 +1,124 @@
+/** How the connection of an endpoint begins and ends, as far as calls of this side say. */
+import { DatError, spiCall } from '../../errors/index.js';
+import { type CmRequest, ipFromGid, PortSpace, serviceIdOf } from '../../spi/index.js';
+import type { CloseFlag } from '../common/constants.js';
+import { checkOneOf } from '../common/guards.js';
+import { Symbolic } from '../common/trace.js';
+import { EP_ACCESS } from '../work/queue-pair.js';
+import {
+  type CheckedConnectOptions,
+  checkDupOptions,
+  type DupConnectOptions,
+} from './connect-options.js';
+import { isRequestGone } from './outcomes.js';
+import type { EpRecord } from './record.js';
+
+/** A call that connects begins. @throws DatError DAT_INVALID_STATE unless UNCONNECTED */
+export function beginConnect(
+  record: EpRecord,
+  operation: string,
+  fields: Readonly<Record<string, unknown>>,
+): void {
+  record.begin(operation, fields);
+  record.checkLegal(operation, 'connect');
+}
+
+export function connect(record: EpRecord, operation: string, options: CheckedConnectOptions): void {
+  const { remoteGid, port, privateData, timeoutUs } = options;
+  const { ackTimeout, pathMtuBytes } = record.attributes.transport;
+  const { cm } = record.core.context;
+  spiCall({ operation, value: ipFromGid(remoteGid) }, () =>
+    record.connection.connect(port, (onEvent) =>
+      cm.connect({
+        ...cmParameters(record),
+        qp: record.queues.qp,
+        remoteGid,
+        serviceId: serviceIdOf(PortSpace.TCP, port),
+        privateData,
+        timeoutUs,
+        ackTimeout,
+        pathMtuBytes,
+        onEvent,
+      }),
+    ),
+  );
+  record.counts.count('connect');
+}
+
+/** `ep.dupConnect`, to where another is connected to. */
+export function connectLike(
+  record: EpRecord,
+  connected: EpRecord,
+  options: DupConnectOptions,
+): void {
+  const operation = 'ep.dupConnect';
+  const { ep, state } = connected;
+  if (state !== 'CONNECTED') {
+    throw new DatError('DAT_INVALID_STATE', {
+      subtype: 'DAT_INVALID_STATE_EP_NOTREADY',
+      operation,
+      message: `endpoint ${ep.id}, to connect like, is ${state}`,
+      value: state,
+    });
+  }
+  const { target } = connected.connection;
+  if (target === undefined) {
+    throw new DatError('DAT_INVALID_PARAMETER', {
+      subtype: 'DAT_INVALID_ARG2',
+      operation,
+      message: `endpoint ${ep.id} accepted its connection: its peer need not listen`,
+      hint: 'use connect() with an address and a connection qualifier',
+      value: ep,
+    });
+  }
+  connect(record, operation, { ...target, ...checkDupOptions(operation, options) });
+}
+
+/** `cr.accept`. */
+export function accept(record: EpRecord, request: CmRequest, privateData: Uint8Array): void {
+  const own = cmParameters(record);
+  const parameters = {
+    ...own,
+    responderResources: Math.min(own.responderResources, request.responderResources),
+    initiatorDepth: Math.min(own.initiatorDepth, request.initiatorDepth),
+    qp: record.queues.qp,
+    privateData,
+  };
+  try {
+    record.connection.accept((onEvent) => request.accept({ ...parameters, onEvent }));
+  } catch (error) {
+    if (!isRequestGone(error)) throw error;
+    record.connection.acceptFailed('the peer gave up before it was answered');
+  }
+  record.counts.count('accept');
+}
+
+export function disconnect(record: EpRecord, flag: CloseFlag): void {
+  const operation = 'ep.disconnect';
+  record.begin(operation, { flag: new Symbolic(typeof flag === 'string' ? flag : '?') });
+  checkOneOf(operation, 2, 'flag', flag, ['abrupt', 'graceful']);
+  const call = flag === 'graceful' ? 'disconnectGraceful' : 'disconnectAbrupt';
+  if (record.checkLegal(operation, call) === 'no-op') return;
+  record.counts.count('disconnect');
+  record.connection.disconnect(flag === 'graceful');
+}
+
+function cmParameters({ attributes }: EpRecord): {
+  responderResources: number;
+  initiatorDepth: number;
+  retryCount: number;
+  rnrRetryCount: number;
+  minRnrTimer: number;
+  accessFlags: number;
+} {
+  const { maxRdmaReadIn, maxRdmaReadOut, transport } = attributes;
+  const { retryCount, rnrRetryCount, minRnrTimer } = transport;
+  return {
+    responderResources: maxRdmaReadIn,
+    initiatorDepth: maxRdmaReadOut,
+    retryCount,
+    rnrRetryCount,
+    minRnrTimer,
+    accessFlags: EP_ACCESS,
+  };
+}

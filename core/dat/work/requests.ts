@@ -1,0 +1,206 @@
+/**
+ * The data path of an endpoint: posting requests. A post checks its parameters, writes words into a
+ * ring and rings a doorbell; nothing is allocated unless something is wrong.
+ */
+import { DatError } from '../../errors/index.js';
+import { CompletionFlags, flagNames } from '../common/constants.js';
+import { invalid, isBitSet } from '../common/guards.js';
+import { Symbolic } from '../common/trace.js';
+import type { EpRecord } from '../endpoint/record.js';
+import type { RmrTriplet } from '../memory/rmr-contexts.js';
+import {
+  checkRemote,
+  type LmrSegment,
+  type RemoteAddress,
+  RemoteSegment,
+  type Segments,
+} from '../memory/segment.js';
+import { positionOf } from './post-arguments.js';
+import { checkCookie, checkSegments, checkU32, checkU64 } from './post-checks.js';
+import { countOf, makeRoom } from './posting.js';
+import { RDMA_READ_TO_RMR, type RequestSpec } from './request-specs.js';
+
+/** Of a send. */
+export const NOWHERE = new RemoteSegment({ address: 0n, rmrContext: 0 });
+
+const { UNSIGNALLED } = CompletionFlags;
+const ATOMIC_BYTES = 8;
+
+/** Two operands as words, without an object for either. */
+const operands = new BigUint64Array(2);
+const operandWords = new Uint32Array(operands.buffer);
+
+/** @param word immediate data, or the context to invalidate; 0 where the row has neither */
+export function postRequest(
+  record: EpRecord,
+  request: RequestSpec,
+  segments: Segments,
+  cookie: number,
+  remote: RemoteAddress,
+  flags: number,
+  word: number,
+): void {
+  trace(record, request, segments, cookie, remote, flags);
+  checkCapability(record, request);
+  if (request.operand !== undefined) checkU32(request.operation, request.operand, word);
+  post(record, request, segments, cookie, remote, flags, word);
+}
+
+/** A read into what a remote context of our own names. */
+export function postReadToRmr(
+  record: EpRecord,
+  sink: RmrTriplet,
+  cookie: number,
+  remote: RemoteAddress,
+  flags: number,
+): void {
+  const { operation } = RDMA_READ_TO_RMR;
+  trace(record, RDMA_READ_TO_RMR, sink, cookie, remote, flags);
+  record.assertLive(operation);
+  const position = positionOf(operation, 'segments');
+  const segment = record.core.rmrContexts.resolve(operation, position, sink);
+  post(record, RDMA_READ_TO_RMR, segment, cookie, remote, flags, 0);
+}
+
+/** @param swap 0n where the row has one operand */
+export function postAtomic(
+  record: EpRecord,
+  request: RequestSpec,
+  result: LmrSegment,
+  cookie: number,
+  remote: RemoteAddress,
+  flags: number,
+  compareAdd: bigint,
+  swap: bigint,
+): void {
+  const { operation, operand = 'add' } = request;
+  trace(record, request, result, cookie, remote, flags);
+  checkU64(operation, operand, compareAdd);
+  checkU64(operation, 'swap', swap);
+  checkCapability(record, request);
+  const bytes = check(record, request, result, cookie, flags);
+  if (bytes !== ATOMIC_BYTES) {
+    const position = positionOf(operation, 'segments');
+    throw invalid(operation, position, 'the length of result', bytes, `${ATOMIC_BYTES} bytes`);
+  }
+  const target = remoteSegment(operation, remote);
+  if ((target.addressLo & (ATOMIC_BYTES - 1)) !== 0) {
+    const position = positionOf(operation, 'remote');
+    throw invalid(operation, position, 'remote.address', target.address, 'a multiple of 8');
+  }
+  if (record.queues.sends.full) makeRoom(record, operation, true);
+  operands[0] = compareAdd;
+  operands[1] = swap;
+  record.queues.putOperands(operandWords);
+  record.queues.postRequest(request, result, cookie, target, flags, 0);
+  record.counts.posted(request.opcode, ATOMIC_BYTES);
+}
+
+function post(
+  record: EpRecord,
+  request: RequestSpec,
+  segments: Segments,
+  cookie: number,
+  remote: RemoteAddress,
+  flags: number,
+  word: number,
+): void {
+  const bytes = check(record, request, segments, cookie, flags);
+  const target = remoteSegment(request.operation, remote);
+  if (record.queues.sends.full) makeRoom(record, request.operation, true);
+  record.queues.postRequest(request, segments, cookie, target, flags, word);
+  record.counts.posted(request.opcode, bytes);
+}
+
+/** Returns how many bytes the segments have. */
+function check(
+  record: EpRecord,
+  request: RequestSpec,
+  segments: Segments,
+  cookie: number,
+  flags: number,
+): number {
+  const { operation, kind, privilege } = request;
+  const { pz, attributes, xrc } = record.init;
+  record.assertLive(operation);
+  // In CONNECTED all posts are legal, which spares the look-up of a name.
+  if (record.knownState !== 'CONNECTED') record.checkLegal(operation, 'postRequest');
+  if (xrc !== undefined && record.queues.srqn === 0) throw noReceiver(record, operation);
+  checkCookie(operation, cookie);
+  const allowed = request.flags | (attributes.requestCompletionFlags & UNSIGNALLED);
+  if (!isBitSet(flags, allowed)) throw wrongFlags(operation, flags, allowed);
+  if (kind === 'send') {
+    const { maxRequestIov, maxMessageBytes } = attributes;
+    return checkSegments(operation, segments, pz, privilege, maxRequestIov, maxMessageBytes);
+  }
+  const { maxRdmaReadIov, maxRdmaWriteIov, maxRdmaBytes } = attributes;
+  if (kind === 'write') {
+    return checkSegments(operation, segments, pz, privilege, maxRdmaWriteIov, maxRdmaBytes);
+  }
+  if (attributes.maxRdmaReadOut === 0) throw noReads(operation);
+  if (kind === 'atomic') return checkSegments(operation, segments, pz, privilege, 1, Infinity);
+  return checkSegments(operation, segments, pz, privilege, maxRdmaReadIov, maxRdmaBytes);
+}
+
+function wrongFlags(operation: string, flags: number, allowed: number): DatError {
+  const expected = `of ${flagNames(CompletionFlags, allowed)}`;
+  return invalid(operation, positionOf(operation, 'flags'), 'flags', flags, expected);
+}
+
+/** A request of an XRC initiator is for a shared receive queue at the other end. */
+function noReceiver({ ep }: EpRecord, operation: string): DatError {
+  return new DatError('DAT_INVALID_PARAMETER', {
+    operation,
+    message: `initiator ${ep.id} does not know which shared receive queue the request is for`,
+    hint: 'initiator.toSrq(srqn).postSend(...)',
+    value: 0,
+  });
+}
+
+function noReads(operation: string): DatError {
+  return new DatError('DAT_INVALID_STATE', {
+    operation,
+    message: 'the endpoint was made with maxRdmaReadOut 0: it may not issue reads or atomics',
+    value: 0,
+  });
+}
+
+/** @throws DatError DAT_MODEL_NOT_SUPPORTED */
+function checkCapability({ core }: EpRecord, { operation, capability }: RequestSpec): void {
+  if (capability === undefined || core.context.device.capabilities.has(capability)) return;
+  throw new DatError('DAT_MODEL_NOT_SUPPORTED', {
+    operation,
+    message: `the device lacks the capability '${capability}'`,
+    value: capability,
+  });
+}
+
+/** The remote address parsed: at once, or on the spot for one that was not. */
+function remoteSegment(operation: string, remote: RemoteAddress): RemoteSegment {
+  if (remote instanceof RemoteSegment) return remote;
+  checkRemote(operation, positionOf(operation, 'remote'), remote);
+  return new RemoteSegment(remote);
+}
+
+/** Before anything is checked. */
+function trace(
+  { core, ep }: EpRecord,
+  { operation }: RequestSpec,
+  segments: unknown,
+  cookie: number,
+  remote: RemoteAddress,
+  flags: number,
+): void {
+  core.context.trace?.(operation, {
+    ep: ep.id,
+    segments: countOf(segments),
+    cookie,
+    remote: remote === NOWHERE ? undefined : remoteText(remote),
+    flags: new Symbolic(flagNames(CompletionFlags, flags)),
+  });
+}
+
+function remoteText(remote: RemoteAddress | undefined): Symbolic | undefined {
+  const address: unknown = remote?.address;
+  return typeof address === 'bigint' ? new Symbolic(`0x${address.toString(16)}`) : undefined;
+}
