@@ -121,21 +121,6 @@ describe('tidy', () => {
     assert.deepEqual(linesWhere(sources, bad), []);
   });
 
-  it('has no chain of classes in core/dat: what a class of ours extends is no extension', () => {
-    const extending = /^(?:export )?(?:abstract )?class (\w+)(?:<.*?>)? extends (\w+)/gm;
-    const ours = files.filter(({ path }) => /^core\/.*\.ts$/.test(path));
-    const bases = new Map(
-      ours.flatMap(({ path, text }) =>
-        [...text.matchAll(extending)].map(([, name, base]) => [name, { path, base }] as const),
-      ),
-    );
-    const chains = [...bases].filter(
-      ([, { path, base }]) => path.startsWith('core/dat/') && bases.has(base),
-    );
-    assert.ok(bases.has('XrcInitiator'), 'the pattern finds classes');
-    assert.deepEqual(chains, []);
-  });
-
   it('gives a reason with every lint exception', () => {
     const sources = files.filter(
       ({ path }) => path.endsWith('.ts') && path !== 'test/tidy.test.ts',
