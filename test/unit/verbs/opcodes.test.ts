@@ -1,5 +1,5 @@
-// docs/spi.md, "Rings and doorbells": the words of core/spi/layout/ring.ts say all that ibv_post_send,
-// ibv_post_recv and ibv_poll_cq need, for every operation.
+// docs/spi.md, "Rings and doorbells": the words of core/spi/layout/ring.ts say all that
+// ibv_post_send, ibv_post_recv and ibv_poll_cq need, for every operation.
 
 import assert from 'node:assert/strict';
 import {

@@ -1,5 +1,5 @@
-// The rings of the SPI (core/spi/layout/ring.ts) over ibv_post_send, ibv_post_recv, ibv_post_srq_recv and
-// ibv_poll_cq. Nothing of Node in here.
+// The rings of the SPI (core/spi/layout/ring.ts) over ibv_post_send, ibv_post_recv,
+// ibv_post_srq_recv and ibv_poll_cq. Nothing of Node in here.
 #pragma once
 
 #include <cstdint>
