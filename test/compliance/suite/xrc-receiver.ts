@@ -98,9 +98,9 @@ export class Receiver extends Party {
     return { cookie, targetQpn, bytes: this.place(cookie).bytes.slice(0, transferredLength) };
   }
 
-  /** What has been said of a target since the last time, in order; without its arrival. */
+  /** What has been said of a target so far, in order; without its arrival. */
   told(qpn: number): string[] {
-    const told = this.asyncEvents.splice(0).filter((text) => text.startsWith(`${qpn} `));
+    const told = this.asyncEvents.filter((text) => text.startsWith(`${qpn} `));
     const names = told.map((text) => text.slice(`${qpn} `.length));
     return names.filter((name) => name !== 'COMM_EST' && name !== 'ESTABLISHED');
   }
