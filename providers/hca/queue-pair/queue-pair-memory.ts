@@ -36,7 +36,7 @@ export const TIME = {
   DEVIATION: 6,
   /** RcAckTimer. */
   ACK_DEADLINE: 7,
-  ASK_DEADLINE: 8,
+  PROBE_DEADLINE: 8,
   /** RcRequester. */
   LAST_HINT: 9,
   /** RcAckTimer: how long one is awaited. */

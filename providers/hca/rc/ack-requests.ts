@@ -10,21 +10,21 @@ import type { RcMemory } from './memory.js';
 import type { HcaClock } from './round-trip-time.js';
 import { psnDiff } from '../wire/psn.js';
 
-/** More packets than any window: the next one asks. */
+/** More packets than any window: the next one requests an ACK. */
 const OVERDUE = 1 << 20;
-/** So many messages in a row may ask for nothing. */
-const MAX_UNASKED = 16;
+/** So many messages in a row may go without. */
+const MAX_WITHOUT = 16;
 /**
- * A message that comes so long after the one before may be the last for a while, and asks. Sixteen
- * of these make less than the requester waits before it asks for what has not been acknowledged.
+ * A message that comes so long after the one before may be the last for a while, and requests one.
+ * Sixteen of these make less than the requester waits before it probes.
  */
 const CLOSE_US = 50;
 
 export class RcAckRequests {
-  /** Packets since one has asked. */
+  /** Packets since the last request. */
   private since = OVERDUE;
-  /** One after the last packet that has asked. */
-  private askedEnd = 0;
+  /** One after the last packet with a request. */
+  private requestedEnd = 0;
 
   constructor(
     private readonly window: CongestionWindow,
@@ -32,26 +32,26 @@ export class RcAckRequests {
   ) {}
 
   /**
-   * Starts anew, with a connection or with the oldest unacknowledged packet. It asks at once: the
-   * answer tells how long answers take, or that what was missing has come.
+   * Starts anew, with a connection or with the oldest unacknowledged packet. It requests one at
+   * once: the answer tells how long answers take, or that what was missing has come.
    */
   begin(): void {
     this.since = OVERDUE;
   }
 
-  /** Whether the packet built last has asked. */
-  get asked(): boolean {
+  /** Whether the packet built last requests an ACK. */
+  get requested(): boolean {
     return this.since === 0;
   }
 
   /** That packet was the one before `psn`. */
-  noteAsked(psn: number): void {
-    this.askedEnd = psn;
+  noteRequested(psn: number): void {
+    this.requestedEnd = psn;
   }
 
-  /** Whether any of those from `una` on has. */
-  haveAsked(una: number): boolean {
-    return psnDiff(this.askedEnd, una) > 0;
+  /** Whether any of those from `una` on does. */
+  areRequested(una: number): boolean {
+    return psnDiff(this.requestedEnd, una) > 0;
   }
 
   /** A request whose answer is more than an acknowledgement. */
@@ -60,21 +60,22 @@ export class RcAckRequests {
   }
 
   /**
-   * Whether the next packet of a SEND or WRITE asks.
+   * Whether the next packet of a SEND or WRITE requests an ACK.
    * @param last of its message
-   * @param awaited somebody waits for the message to complete
+   * @param awaited the consumer waits for the message to complete
    */
-  asks(last: boolean, awaited: boolean, clock: HcaClock): boolean {
+  setsAckReq(last: boolean, awaited: boolean, clock: HcaClock): boolean {
     this.since += 1;
-    const asks = (last && this.lastAsks(awaited, clock)) || this.since >= this.window.ackEvery;
-    if (asks) this.since = 0;
-    return asks;
+    const requests =
+      (last && this.lastRequests(awaited, clock)) || this.since >= this.window.ackEvery;
+    if (requests) this.since = 0;
+    return requests;
   }
 
-  private lastAsks(awaited: boolean, { nowUs }: HcaClock): boolean {
+  private lastRequests(awaited: boolean, { nowUs }: HcaClock): boolean {
     const { doubles, firstTime } = this.times;
     const alone = nowUs - doubles[firstTime + TIME.SENT_AT]! >= CLOSE_US;
     doubles[firstTime + TIME.SENT_AT] = nowUs;
-    return awaited || alone || this.since >= MAX_UNASKED || this.window.lossy;
+    return awaited || alone || this.since >= MAX_WITHOUT || this.window.lossy;
   }
 }

@@ -1,9 +1,9 @@
 /**
  * The two waits of an RC requester on one timer. The ACK timer is IBTA's (9.7.6.1.3): each of its
  * timeouts is a retry, and backs off. Long before it, once nothing has come back for longer than
- * answers take, the requester asks: it sends the oldest packet again, at doubling intervals, which
- * is no retry. So a lost tail costs a few round trips, and a peer that is busy for a while is not
- * given up.
+ * answers take, the requester probes: it sends the oldest packet again (a tail-loss probe, RFC 8985
+ * section 7), at doubling intervals, which is no retry. So a lost tail costs a few round trips, and
+ * a peer that is busy for a while is not given up.
  */
 import { TimerEntry } from '../../../core/spi/index.js';
 import type { RcPace } from './pace.js';
@@ -26,17 +26,18 @@ export interface TimedQueuePair {
 /** What waits. */
 export interface AckWaiter {
   readonly outstanding: boolean;
-  /** Asks where nothing of what is on its way does: true then, and nothing is amiss. */
-  remind(): boolean;
+  /** Requests an ACK where no packet on its way does: true then, and nothing is amiss. */
+  requestAck(): boolean;
   /** Nothing has come back for `waitedUs`. */
   onAckTimeout(waitedUs: number): void;
-  ask(): void;
+  /** A tail-loss probe: the oldest packet once more, which is no retry. */
+  sendProbe(): void;
 }
 
 /** Its deadline in the wheel may be earlier than the true ones: see `restart`. */
 export class RcAckTimer extends TimerEntry {
   private backoff = 1;
-  private askBackoff = 1;
+  private probeBackoff = 1;
 
   constructor(
     private readonly qp: TimedQueuePair,
@@ -52,17 +53,17 @@ export class RcAckTimer extends TimerEntry {
 
   begin(): void {
     this.backoff = 1;
-    this.askBackoff = 1;
+    this.probeBackoff = 1;
   }
 
   /**
-   * Something has come back: both waits have their first lengths again. That before asking has it
+   * Something has come back: both waits have their first lengths again. That before a probe has it
    * only once an answer has been timed (RFC 6298, 5.5 to 5.7): if answers take longer than thought,
-   * each would be asked for before it comes, and none could ever be timed.
+   * each would be probed for before it comes, and none could ever be timed.
    */
   onProgress(): void {
     this.backoff = 1;
-    if (this.pace.timed) this.askBackoff = 1;
+    if (this.pace.timed) this.probeBackoff = 1;
   }
 
   /**
@@ -77,14 +78,14 @@ export class RcAckTimer extends TimerEntry {
     this.restartAsking();
   }
 
-  /** What asks has been sent: the wait before asking begins again, the ACK timer goes on. */
+  /** An ACK request has been sent: the wait before a probe begins again, the ACK timer goes on. */
   restartAsking(): void {
     const { hca, memory } = this.qp;
-    this.pace.awaitAnswer(hca, this.askBackoff);
+    this.pace.awaitAnswer(hca, this.probeBackoff);
     const { doubles, firstTime } = memory;
     const nextUs = Math.min(
       doubles[firstTime + TIME.ACK_DEADLINE]!,
-      doubles[firstTime + TIME.ASK_DEADLINE]!,
+      doubles[firstTime + TIME.PROBE_DEADLINE]!,
     );
     if (!this.active || nextUs < this.deadlineUs) hca.timers.start(this, nextUs);
   }
@@ -97,7 +98,7 @@ export class RcAckTimer extends TimerEntry {
     const { timers } = this.qp.hca;
     if (timers.size > FEW_TIMERS) timers.stop(this);
     this.qp.memory.ackDeadlineUs = NO_DEADLINE;
-    this.qp.memory.askDeadlineUs = NO_DEADLINE;
+    this.qp.memory.probeDeadlineUs = NO_DEADLINE;
   }
 
   stop(): void {
@@ -106,21 +107,21 @@ export class RcAckTimer extends TimerEntry {
   }
 
   private get nextUs(): number {
-    return Math.min(this.qp.memory.ackDeadlineUs, this.qp.memory.askDeadlineUs);
+    return Math.min(this.qp.memory.ackDeadlineUs, this.qp.memory.probeDeadlineUs);
   }
 
   override expire(nowUs: number): void {
     const { waiter, qp } = this;
     if (!waiter.outstanding || !this.running) this.pause();
     else if (nowUs < this.nextUs) qp.hca.timers.start(this, this.nextUs);
-    else if (waiter.remind()) this.restart();
+    else if (waiter.requestAck()) this.restart();
     else if (nowUs >= this.qp.memory.ackDeadlineUs) {
       const waitedUs = qp.memory.ackTimeoutUs * this.backoff;
       this.backoff = Math.min(this.backoff * 2, MAX_BACKOFF);
       waiter.onAckTimeout(waitedUs);
     } else {
-      waiter.ask();
-      this.askBackoff *= 2;
+      waiter.sendProbe();
+      this.probeBackoff *= 2;
       this.restartAsking();
     }
   }

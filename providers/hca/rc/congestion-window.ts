@@ -7,8 +7,8 @@
  * many flows; a loss by a full queue halves the window as ever.
  *
  * - Without a loss so far, it doubles each round trip; then it grows by one packet a round trip.
- * - After silence one packet asks; its answer opens the window again, as at the start. Where losses
- *   are usual, it was the NAK that was lost: the window goes out again at once.
+ * - After silence one packet probes; its answer opens the window again, as at the start. Where
+ *   losses are usual, it was the NAK that was lost: the window goes out again at once.
  */
 const INITIAL_PACKETS = 64;
 /** The least after a loss: one that may be lost, and one behind it that tells. */
@@ -48,7 +48,7 @@ export class CongestionWindow {
   /** Up to here it doubles. */
   private threshold = 1;
   private acknowledged = 0;
-  /** What it was before one packet asked; 0 when none does. */
+  /** What it was before the probe; 0 when none is under way. */
   private before = 0;
   private beforeThreshold = 0;
   /** Packets that fit a path without queues: the most in this period, and in the last one. */
@@ -139,7 +139,7 @@ export class CongestionWindow {
   }
 
   /**
-   * Nothing has come back in time: one packet asks. Where nothing has come back ever, that says
+   * Nothing has come back in time: one packet probes. Where nothing has come back ever, that says
    * nothing of what the path takes: the window doubles from the answer on, as after the loss of a
    * SYN (RFC 5681, 3.1).
    * @param inflation of the round trip time; Infinity as long as none has been measured

@@ -19,7 +19,7 @@ export class RcMemory extends QueuePairMemory {
     this.backAtUs = NEVER_YET;
     this.shortestUs = Infinity;
     this.ackDeadlineUs = NO_DEADLINE;
-    this.askDeadlineUs = NO_DEADLINE;
+    this.probeDeadlineUs = NO_DEADLINE;
     this.lastHintUs = NEVER_YET;
     this.ackTimeoutUs = Infinity;
     this.setTime(TIME.SENT_AT, NEVER_YET);
@@ -149,13 +149,13 @@ export class RcMemory extends QueuePairMemory {
     this.setTime(TIME.ACK_DEADLINE, us);
   }
 
-  /** Until when the requester waits before it asks. */
-  get askDeadlineUs(): number {
-    return this.time(TIME.ASK_DEADLINE);
+  /** When a tail-loss probe is due. */
+  get probeDeadlineUs(): number {
+    return this.time(TIME.PROBE_DEADLINE);
   }
 
-  set askDeadlineUs(us: number) {
-    this.setTime(TIME.ASK_DEADLINE, us);
+  set probeDeadlineUs(us: number) {
+    this.setTime(TIME.PROBE_DEADLINE, us);
   }
 
   /** Local ACK timeout; Infinity waits for ever. */

@@ -29,11 +29,11 @@ export class RcPace {
    * where that was.
    */
   private roundUna = 0;
-  /** The PSN that asks after silence. */
-  private askedPsn = NONE;
+  /** PSN of the tail-loss probe that is under way, or NONE. */
+  private probePsn = NONE;
   /** Where the requester went back to, and when. */
   private backPsn = NONE;
-  /** Packets before this one were sent before: which of them is answered, nobody knows. */
+  /** Packets before this one were sent before: which of them is answered is not known. */
   private ambiguousEnd = 0;
   /** The time that answers take has been measured since nothing came back in time. */
   timed = false;
@@ -49,20 +49,20 @@ export class RcPace {
     this.timedEnd = NONE;
     this.times.roundAtUs = NEVER_YET;
     this.times.loweredAtUs = NEVER_YET;
-    this.askedPsn = NONE;
+    this.probePsn = NONE;
     this.backPsn = NONE;
     this.ambiguousEnd = psn;
     this.timed = false;
     return most;
   }
 
-  /** The requester waits before it asks, `backoff` times longer than an answer takes. */
+  /** The requester waits before it probes, `backoff` times longer than an answer takes. */
   awaitAnswer(clock: HcaClock, backoff: number): void {
     awaitAnswer(this.times, clock, this.window.lossy ? LOSSY_LEAST_US : LEAST_US, backoff);
   }
 
-  /** A packet has left that asks for an answer; `psn` is the one after it. */
-  onAsked(psn: number, nowUs: number): void {
+  /** A packet has left that requests an ACK; `psn` is the one after it. */
+  onAckRequested(psn: number, nowUs: number): void {
     if (this.timedEnd !== NONE || psnDiff(psn, this.ambiguousEnd) <= 0) return;
     this.timedEnd = psn;
     this.times.timedAtUs = nowUs;
@@ -71,10 +71,10 @@ export class RcPace {
   /** Everything before `una` has been answered. */
   onProgress(una: number, clock: HcaClock): void {
     const { window } = this;
-    if (this.askedPsn !== NONE) {
-      // A responder drops what follows a gap, so more than what asked was there already.
-      window.onAnswer(psnDiff(una, psnAdd(this.askedPsn, 1)) > 0);
-      this.askedPsn = NONE;
+    if (this.probePsn !== NONE) {
+      // A responder drops what follows a gap, so more than the probe was there already.
+      window.onAnswer(psnDiff(una, psnAdd(this.probePsn, 1)) > 0);
+      this.probePsn = NONE;
     }
     if (this.timedEnd !== NONE && psnDiff(una, this.timedEnd) >= 0) {
       addRoundTrip(this.times, clock);
@@ -100,19 +100,19 @@ export class RcPace {
 
   /** Packets have been lost. */
   onLoss(nowUs: number): void {
-    if (this.askedPsn !== NONE) {
+    if (this.probePsn !== NONE) {
       this.window.onAnswer(false);
-      this.askedPsn = NONE;
+      this.probePsn = NONE;
     } else if (nowUs - this.times.loweredAtUs >= this.times.smoothedUs) {
       this.window.onLoss(inflationOf(this.times));
       this.times.loweredAtUs = nowUs;
     }
   }
 
-  /** Nothing has come back in time of so many packets: the first, `una`, asks. */
+  /** Nothing has come back in time of so many packets: the first, `una`, is the probe. */
   onSilence(una: number, outstanding: number, nowUs: number): void {
     this.window.onSilence(inflationOf(this.times), outstanding);
-    this.askedPsn = una;
+    this.probePsn = una;
     this.times.loweredAtUs = nowUs;
     this.timed = false;
   }

@@ -64,7 +64,7 @@ export class RcRequestPackets extends RequestPayload {
       packetCount > 1 ||
       (control & (WrFlags.SIGNALED << 8)) !== 0 ||
       qp.memory.ackTimeoutUs === Infinity;
-    const ackReq = this.ackRequests.asks(last, awaited, qp.hca);
+    const ackReq = this.ackRequests.setsAckReq(last, awaited, qp.hca);
     const solicited = last && (control & (WrFlags.SOLICITED << 8)) !== 0;
     const flags = solicited && wrOpcode !== WrOpcode.RDMA_WRITE ? BTH_FLAG.solicited : 0;
     const { view } = qp.hca.tx;

@@ -153,7 +153,7 @@ export class RcRequester implements AckWaiter {
     this.badIndex = this.sendIndex;
     this.badStatus = status;
     this.qp.hca.counters.localErrors += 1;
-    if (!this.failIfBad()) this.remind();
+    if (!this.failIfBad()) this.requestAck();
   }
 
   private failIfBad(): boolean {
@@ -187,9 +187,9 @@ export class RcRequester implements AckWaiter {
       this.packet = 0;
     }
     if (psnDiff(this.psn, this.maxPsn) > 0) this.maxPsn = this.psn;
-    if (this.ackRequests.asked) {
-      this.ackRequests.noteAsked(this.psn);
-      this.pace.onAsked(this.psn, this.qp.hca.nowUs);
+    if (this.ackRequests.requested) {
+      this.ackRequests.noteRequested(this.psn);
+      this.pace.onAckRequested(this.psn, this.qp.hca.nowUs);
     }
     if (!this.ackTimer.running) this.ackTimer.restart();
   }
@@ -240,7 +240,7 @@ export class RcRequester implements AckWaiter {
     this.sendIndex = (this.sendIndex + 1) >>> 0;
     this.completeLocal();
     // It waits for what is before it to be acknowledged.
-    this.remind();
+    this.requestAck();
     this.qp.checkDrained();
   }
 
@@ -361,10 +361,10 @@ export class RcRequester implements AckWaiter {
   }
 
   /**
-   * Nothing has come back for longer than ever before: the last packet is lost, or its answer, or
-   * the peer has no time. The oldest packet is sent again to find out.
+   * A tail-loss probe. Nothing has come back for longer than ever before: the last packet is lost,
+   * or its answer, or the peer has no time. The oldest packet is sent again to find out.
    */
-  ask(): void {
+  sendProbe(): void {
     const { hca, completer } = this.qp;
     hca.counters.earlyRepeats += 1;
     this.pace.onSilence(this.una, psnDiff(this.maxPsn, this.una), hca.nowUs);
@@ -373,13 +373,13 @@ export class RcRequester implements AckWaiter {
   }
 
   /**
-   * Where all has been sent, and nothing of what is on its way asks for an acknowledgement, the
-   * last message goes once more, and asks. False where something does.
+   * Where all has been sent, and no packet on its way requests an ACK (AckReq), the last one goes
+   * once more and does. False where one does already.
    */
-  remind(): boolean {
+  requestAck(): boolean {
     const { qp, memory, una } = this;
     const { mask } = qp.sendRing;
-    if (this.psn !== this.maxPsn || !this.outstanding || this.ackRequests.haveAsked(una))
+    if (this.psn !== this.maxPsn || !this.outstanding || this.ackRequests.areRequested(una))
       return false;
     do this.sendIndex = (this.sendIndex - 1) >>> 0;
     while (memory.local(this.sendIndex & mask) !== LOCAL.NO);

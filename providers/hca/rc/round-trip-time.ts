@@ -47,7 +47,7 @@ export function inflationOf({ shortestUs, smoothedUs }: RcMemory): number {
 }
 
 /**
- * The requester waits for longer than an answer takes, by all that is known of it, before it asks.
+ * The requester waits for longer than an answer takes, by all that is known of it, and then probes.
  * @param leastUs of such a wait
  * @param backoff times so long
  */
@@ -60,5 +60,5 @@ export function awaitAnswer(
   const known = doubles[firstTime + TIME.SHORTEST] !== Infinity;
   const usualUs = doubles[firstTime + TIME.SMOOTHED]! + 4 * doubles[firstTime + TIME.DEVIATION]!;
   const waitUs = Math.max(known ? usualUs : INITIAL_TIMEOUT_US, leastUs);
-  doubles[firstTime + TIME.ASK_DEADLINE] = clock.nowUs + waitUs * backoff;
+  doubles[firstTime + TIME.PROBE_DEADLINE] = clock.nowUs + waitUs * backoff;
 }
