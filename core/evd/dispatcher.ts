@@ -172,7 +172,7 @@ export class Dispatcher {
     try {
       do {
         this.again = false;
-        if (this.store.pending === 0) this.calm();
+        if (this.store.pending === 0) this.clearAttention();
         this.store.scan();
         budget = this.serve(budget);
         if (budget > 0) this.armAndLook();
@@ -184,7 +184,7 @@ export class Dispatcher {
   }
 
   /** Nothing waits, so nothing calls for attention. */
-  private calm(): void {
+  private clearAttention(): void {
     this.noticed = false;
     this.upcalls.gate.due = false;
   }

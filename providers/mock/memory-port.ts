@@ -252,7 +252,7 @@ export class MemoryPort implements PacketPort {
 
   /** For the fabric: word that nothing is at that address. */
   unreachable(gid: Gid): void {
-    this.faults.hear({ type: 'port-unreachable', gid }, 0);
+    this.faults.icmp({ type: 'port-unreachable', gid }, 0);
   }
 
   #wake(): void {

@@ -78,7 +78,7 @@ export class PortFaults {
     if (fault.type === 'path-mtu') {
       counters.sentPackets++;
       const { mtuBytes } = fault;
-      if (!fault.silent) this.hear({ type: 'too-big', gid, mtuBytes }, ICMP_AFTER_US);
+      if (!fault.silent) this.icmp({ type: 'too-big', gid, mtuBytes }, ICMP_AFTER_US);
       return;
     }
     counters.sendErrors++;
@@ -89,8 +89,8 @@ export class PortFaults {
     }
   }
 
-  /** ICMP comes in. */
-  hear(report: NetworkReport, afterUs: number): void {
+  /** An ICMP message comes in. */
+  icmp(report: NetworkReport, afterUs: number): void {
     this.#count(report);
     this.#tell(report, afterUs);
   }

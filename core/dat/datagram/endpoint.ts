@@ -122,7 +122,7 @@ export class UdEp extends Handle {
     this.core.context.trace?.('ep.resolve', { ep: this.id, address, connQual });
     this.assertLive('ep.resolve');
     const checked = checkResolveOptions(options);
-    const { qpn, qkey, privateData } = await this.resolutions.ask(checked);
+    const { qpn, qkey, privateData } = await this.resolutions.resolve(checked);
     this.assertLive('ep.resolve');
     return this.addHandle({ gid: checked.remoteGid, address, qpn, qkey }, privateData);
   }

@@ -63,7 +63,7 @@ export class Resolutions {
   ) {}
 
   /** @throws DatError (as a rejection) by which the consumer knows what to do */
-  ask(options: CheckedResolveOptions): Promise<CmResolveResult> {
+  resolve(options: CheckedResolveOptions): Promise<CmResolveResult> {
     const { signal } = options;
     if (signal?.aborted === true) return Promise.reject(interrupted(signal));
     return new Promise((resolve, reject) => {
@@ -102,12 +102,12 @@ export class Resolutions {
     onResult: (result: CmResolveResult) => void,
   ): CmResolution {
     const serviceId = serviceIdOf(PortSpace.UDP, port);
-    const ask = this.cm.resolve?.bind(this.cm);
-    if (ask === undefined) {
+    const resolve = this.cm.resolve?.bind(this.cm);
+    if (resolve === undefined) {
       throw failure('DAT_MODEL_NOT_SUPPORTED', { message: 'the CM module resolves no services' });
     }
     return spiCall({ operation: OPERATION, value: address }, () =>
-      ask({ remoteGid, serviceId, privateData, timeoutUs, onResult }),
+      resolve({ remoteGid, serviceId, privateData, timeoutUs, onResult }),
     );
   }
 }

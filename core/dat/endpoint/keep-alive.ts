@@ -39,7 +39,7 @@ export class EpKeepAlive extends TimerEntry {
     if (!this.running) return;
     const heard = this.ports.queues.lifeSign();
     if (heard !== this.heard) this.onHeard(heard);
-    else if (++this.quiet >= LOOKS - 1) this.ask();
+    else if (++this.quiet >= LOOKS - 1) this.probe();
     if (this.running) this.lookAgain();
   }
 
@@ -49,8 +49,8 @@ export class EpKeepAlive extends TimerEntry {
     this.ports.events.watchRequests(false);
   }
 
-  /** A request that is under way asks already: only its failure has to be seen. */
-  private ask(): void {
+  /** A request that is under way is a probe already: only its failure has to be seen. */
+  private probe(): void {
     const { queues } = this.ports;
     this.ports.events.watchRequests(true);
     // What looking found may have ended the connection.

@@ -69,7 +69,7 @@ export class CompletionCursor {
         }
         if (seen === false || seen === 'absent') this.hide(this.scanned);
         else visible++;
-        if (seen === true) this.hear(words[at + CQE.CONTROL] ?? 0);
+        if (seen === true) this.raiseNotice(words[at + CQE.CONTROL] ?? 0);
         this.scanned = (this.scanned + 1) >>> 0;
       }
     } finally {
@@ -155,7 +155,7 @@ export class CompletionCursor {
     this.base = (ring.consumer - this.next) >>> 0;
   }
 
-  private hear(control: number): void {
+  private raiseNotice(control: number): void {
     const failed = (control & 0xff) !== WcStatus.SUCCESS;
     const loud = failed || ((control >>> 16) & WcFlags.SOLICITED) !== 0;
     const notice = loud ? Notice.ALWAYS : this.plain;

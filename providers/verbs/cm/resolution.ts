@@ -68,7 +68,7 @@ export class VerbsResolution implements CmResolution, CmIdOwner {
         this.attempt('ROUTE_QUERY', () => this.resolveRoute());
         return;
       case 'ROUTE_QUERY ROUTE_RESOLVED':
-        this.attempt('SIDR_REQ_SENT', () => this.ask());
+        this.attempt('SIDR_REQ_SENT', () => this.sendRequest());
         return;
       case 'SIDR_REQ_SENT ESTABLISHED': {
         const { qpn, qkey, privateData } = event;
@@ -85,7 +85,7 @@ export class VerbsResolution implements CmResolution, CmIdOwner {
     this.services.calls.resolveRoute(this.id, this.services.resolveTimeoutMs);
   }
 
-  private ask(): void {
+  private sendRequest(): void {
     const parameters = {
       qpn: 0,
       responderResources: 0,

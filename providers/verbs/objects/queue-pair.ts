@@ -116,7 +116,7 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
   }
 
   query(): Readonly<QueuePairAttributes> {
-    this.ask(QUERY_ALL);
+    this.queryWords(QUERY_ALL);
     return readAttributes(this.words, this.type, this.device);
   }
 
@@ -180,7 +180,7 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
     if (!this.destroyed) this.eventHandler(AsyncEventType.QP_LAST_WQE_REACHED);
   }
 
-  private ask(mask: number): void {
+  private queryWords(mask: number): void {
     const errno = this.device.addon.queryQp(this.number, mask, this.words);
     check('ibv_query_qp', errno);
   }
