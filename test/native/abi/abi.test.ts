@@ -148,7 +148,7 @@ describe('declarations of foreign ABIs', () => {
         return layouts(include, [`-I${native}`]).map((line) => line.replace(/^.*: /, ''));
       };
       assert.deepEqual(
-        places(ours, Object.keys(members), '"umad_abi.h"'),
+        places(ours, Object.keys(members), '"abi/umad_abi.h"'),
         places(kernel, Object.values(members), `<${theirs}>`),
         ours,
       );
