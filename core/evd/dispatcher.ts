@@ -1,5 +1,5 @@
 /**
- * The pump of an EVD: hands events to whoever takes them, then arms the completion queue and looks
+ * The pump of an EVD: hands events to what takes them, then arms the completion queue and looks
  * once more. It runs from the scheduler and from the device's notification, never from inside a
  * call of the consumer.
  */
@@ -80,7 +80,7 @@ export class Dispatcher {
     if (notice >= this.audible) this.alert();
   }
 
-  /** What waits is to be told to whoever takes the events, or to the CNO. */
+  /** What waits is to be told to what takes the events, or to the CNO. */
   alert(): void {
     this.noticed = true;
     this.upcalls.gate.arrived();
@@ -98,7 +98,7 @@ export class Dispatcher {
     if (this.arm?.request(this.want) === true) this.look();
   }
 
-  /** Another takes the events now, or nobody: the CNO may have to hear of what waits. */
+  /** Something else takes the events now, or nothing: the CNO may have to hear of what waits. */
   takerChanged(): void {
     if (this.cno === undefined || !this.open) return;
     this.armAndLook();
@@ -157,7 +157,7 @@ export class Dispatcher {
     this.pump();
   };
 
-  /** In nobody's call: what fails would leave whoever waits without a word. */
+  /** In no call of the consumer's: what fails would leave a waiter without a word. */
   private guard(run: () => void): void {
     try {
       run();

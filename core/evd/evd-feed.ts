@@ -23,7 +23,7 @@ import { unhandled } from './common/unhandled.js';
 /** Other EVDs that a poll looks at when it has found nothing, of as many as there are. */
 const SOURCES_A_POLL = 16;
 
-/** Who must know that completions are lost. */
+/** What must know that completions are lost. */
 export interface OverrunListener {
   /** @param evd number of the event dispatcher whose completion queue has overrun */
   onOverrun(evd: number): void;
@@ -128,7 +128,7 @@ export abstract class EvdFeed {
     return once(() => this.removeUser(configuration));
   }
 
-  /** `attach` for who remembers by itself, as thousands of endpoints do. */
+  /** `attach` for what remembers by itself, as thousands of endpoints do. */
   addUser(configuration?: EvdConfiguration): void {
     this.checkAgreement(configuration);
     this.users++;

@@ -257,7 +257,7 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
       checkTaker('evd.iterate', this.dispatcher.taker, 'iterator');
     }
     this.dispatcher.iterating = begin;
-    // A `next` that still waits must not take an event that nobody would look at.
+    // A `next` that still waits must not take an event that nothing would look at.
     if (begin) this.engage();
     else this.dropWaiter()?.freed();
   }

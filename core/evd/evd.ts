@@ -54,7 +54,7 @@ export interface EvdParam {
   readonly users: number;
   /** Completions lost because their endpoint was freed before they were dequeued. */
   readonly dropped: number;
-  /** Notifications absorbed because nobody wanted them any more. */
+  /** Notifications absorbed because they were not wanted any more. */
   readonly staleNotifications: number;
 }
 

@@ -178,7 +178,7 @@ export class GsiPort implements MadPort {
     this.qp1.ringSends();
   }
 
-  /** A device that is gone may refuse anything: that ends the port and nobody else. */
+  /** A device that is gone may refuse anything: that ends the port and nothing else. */
   private guard(what: string, step: () => void): void {
     try {
       step();
@@ -294,7 +294,7 @@ export class GsiPort implements MadPort {
     request.onComplete(status);
   }
 
-  /** One request has failed: QP1 back from SQE, and who is posted now was behind it. */
+  /** One request has failed: QP1 back from SQE, and what is posted now was behind it. */
   private recover(status: WcStatus): void {
     this.counters.sendErrors++;
     this.options.logger.warn(`a MAD could not be sent: ${nameOf(WcStatus, status)}`);

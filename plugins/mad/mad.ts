@@ -68,7 +68,7 @@ export class Mad implements MadModule {
   readonly counters = {
     /** Wrong base version, a class of QP0, or a method that its class has not. */
     refused: 0,
-    /** Responses that nobody waits for. */
+    /** Responses that no agent waits for. */
     unmatchedResponses: 0,
     /** Requests that no agent takes; of these, Get and Set were answered. */
     unmatchedRequests: 0,
@@ -162,7 +162,7 @@ export class Mad implements MadModule {
     for (const agent of this.agents) agent.flush();
   }
 
-  /** 24 bits, cyclic: a late response of an agent long gone finds nobody. */
+  /** 24 bits, cyclic: a late response of an agent long gone finds no agent. */
   private allocateHiTid(): number {
     do {
       this.nextHiTid = (this.nextHiTid + 1) & 0xffffff;

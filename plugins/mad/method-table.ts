@@ -1,5 +1,5 @@
 /**
- * Who gets a request: agents by class version, class, method, and OUI for vendor range 2 (IBTA
+ * Which agent gets a request: agents by class version, class, method, and OUI for vendor range 2 (IBTA
  * 13.4.2; ib_mad's registration rules). One method has one agent.
  */
 import { SpiError } from '../../core/spi/index.js';

@@ -28,7 +28,7 @@ export type RmppSendEvent =
   | 'refused'
   /** A work request has failed, or was flushed for good. */
   | 'failed'
-  /** Nobody wants the transfer any more; and the peer is to know. */
+  /** The transfer is not wanted any more; and the peer is to know. */
   | 'stop'
   | 'cancel'
   /** The last work request has completed. */

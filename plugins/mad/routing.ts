@@ -1,4 +1,4 @@
-/** Which received MADs are taken at all, and which are answered although nobody takes them. */
+/** Which received MADs are taken at all, and which are answered although no agent takes them. */
 import {
   CLASS_PORT_INFO_ATTRIBUTE,
   MadClass,

@@ -20,7 +20,7 @@ export interface Transmission {
   readonly isRepeatable: boolean;
 }
 
-/** Whom a transmission belongs to, and who is referred to by each of its work requests. */
+/** What a transmission belongs to, and what each of its work requests refers to. */
 export interface TransmissionOwner {
   retain(): void;
   release(): void;

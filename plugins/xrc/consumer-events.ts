@@ -30,7 +30,7 @@ export class ConsumerEvents {
 
   /**
    * Each consumer that is registered now hears of it once, unless another one's handler has
-   * unregistered it by the time that it is its turn. Nobody registered: the log hears of it.
+   * unregistered it by the time that it is its turn. None registered: the log hears of it.
    */
   deliver(event: AsyncEventType, qpn: number): void {
     if (this.handlers.size === 0) {

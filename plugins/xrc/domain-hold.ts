@@ -122,7 +122,7 @@ export class DomainHold implements XrcDomain {
   }
 }
 
-/** Counts an object until it is destroyed, whoever does it. */
+/** Counts an object until it is destroyed, by whatever. */
 function counted<T extends Destroyable>(object: T, among: Set<Destroyable>): T {
   among.add(object);
   onDestroy(object, () => among.delete(object));

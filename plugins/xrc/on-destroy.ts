@@ -3,8 +3,8 @@ export interface Destroyable {
 }
 
 /**
- * Tells when an object of the device has been destroyed, whoever did it; once, and the device hears
- * of it once, although who is told may destroy it in turn. It stays the device's own
+ * Tells when an object of the device has been destroyed, by whatever; once, and the device hears
+ * of it once, although what is told may destroy it in turn. It stays the device's own
  * object: a wrapper would stand in the data path.
  */
 export function onDestroy(object: Destroyable, then: () => void): void {

@@ -1,5 +1,5 @@
 /**
- * A domain as its consumers share it: the device's part, the targets, and who holds it. Targets
+ * A domain as its consumers share it: the device's part, the targets, and what holds it. Targets
  * need a protection domain and a completion queue only because every queue pair has them; the
  * domain has one of each, in which nothing ever appears.
  */
@@ -159,7 +159,7 @@ export class SharedDomain {
       pd: this.pd,
       sendCq: this.cq,
       receiveCq: this.cq,
-      // Nobody's: what its peers send completes with the SRQ that they name.
+      // No consumer's: what its peers send completes with the SRQ that they name.
       context: 0,
       onEvent,
       xrcDomain: this.handle,

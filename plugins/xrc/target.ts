@@ -51,7 +51,7 @@ export class Target {
     if (this.consumers.size === 0 && this.owner === 'consumer') this.end();
   }
 
-  /** The QP goes, whoever is registered. */
+  /** The QP goes, whatever is registered. */
   end(): void {
     if (this.ended) return;
     this.ended = true;
@@ -60,7 +60,7 @@ export class Target {
     this.qp.destroy();
   }
 
-  /** An event of the QP; a late one of a QP that is no more concerns nobody. */
+  /** An event of the QP; a late one of a QP that is no more concerns nothing. */
   deliver(event: AsyncEventType): void {
     if (!this.ended) this.consumers.deliver(event, this.qpn);
   }

@@ -48,7 +48,7 @@ export interface Ending {
   readonly awaitsReceives: boolean;
 }
 
-/** Who is told what the CM says of an attempt. */
+/** What hears from the CM of an attempt. */
 export interface AttemptListener {
   onCmEvent(event: CmEvent, attempt: Attempt): void;
 }

@@ -199,7 +199,7 @@ export class EpConnection implements AttemptListener {
 
   /** The CM says that the connection is over, in order: by the peer, or by our own disconnect. */
   private onDisconnected(detail: string, byPeer = false): void {
-    // The end may be the answer to a failure of ours that nobody has looked at yet.
+    // The end may be the answer to a failure of ours that has not been looked at yet.
     this.ports.takeInCompletions();
     if (this.ending !== undefined) {
       this.ending.awaitsCm = false;

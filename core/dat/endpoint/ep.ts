@@ -211,7 +211,7 @@ export class Ep implements DatHandle {
 
   /**
    * Posts a send that also invalidates a remote context at the peer
-   * (dat_ep_post_send_with_invalidate): when the peer's receive completes, nobody reaches its
+   * (dat_ep_post_send_with_invalidate): when the peer's receive completes, nothing reaches its
    * memory by that context any more. The event of that receive names it.
    * @param rmrContext the peer's, u32: of an RMR that is bound, as the peer told it
    * @throws DatError as `postSend`; DAT_MODEL_NOT_SUPPORTED where the device cannot. A context that

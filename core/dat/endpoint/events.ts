@@ -145,7 +145,7 @@ export class EpEvents implements OverrunListener {
     for (const evd of this.dtoEvds()) evd.scan();
   }
 
-  /** While true, completions are taken in even if nobody wants the EVD's events. */
+  /** While true, completions are taken in even if nothing takes the EVD's events. */
   watchCompletions(watch: boolean): void {
     for (const end of this.holds ?? []) end();
     this.holds = watch ? this.dtoEvds().map((evd) => evd.hold()) : undefined;

@@ -259,7 +259,7 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
     return hint;
   }
 
-  /** Whoever is first in line takes the trigger. */
+  /** The first in line takes the trigger. */
   private serve(): void {
     if (!this.triggered) return;
     const waiter = this.waiters.shift();

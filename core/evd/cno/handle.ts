@@ -79,7 +79,7 @@ export class CnoHandle extends EventEmitter<HandleEvents> {
     return this.wanted;
   }
 
-  /** @internal the CNO has been triggered, whoever takes it */
+  /** @internal the CNO has been triggered, whatever takes it */
   count(): void {
     Atomics.add(this.word, 0, 1);
     Atomics.notify(this.word, 0);

@@ -92,7 +92,7 @@ export const EVD_CONFIGURATIONS: Readonly<Record<EvdConfiguration, Configuration
   },
 };
 
-/** Who takes events off an EVD by itself; at most one at a time. */
+/** What takes events off an EVD by itself; at most one at a time. */
 export type EvdTaker = 'none' | 'waiter' | 'iterator' | 'subscription' | 'upcall';
 
 interface TakerRow {

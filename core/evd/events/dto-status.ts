@@ -97,7 +97,7 @@ export function dtoEventNumber(dto: DatDto): DtoEventNumber {
   return dto < EXTENSION_BASE ? DatEventNumber.DTO_COMPLETION : DatEventNumber.IB_DTO;
 }
 
-/** The DTO status of a work completion's status; a status that nobody knows is FLUSHED. */
+/** The DTO status of a work completion's status; a status that is not known is FLUSHED. */
 export function dtoStatusOf(wcStatus: number): DatDtoStatus {
   return (STATUSES[wcStatus] ?? DatDtoStatus.FLUSHED) as DatDtoStatus;
 }

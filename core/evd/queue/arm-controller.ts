@@ -1,7 +1,7 @@
 /**
  * When a completion queue is armed. The device's notification is one-shot, edge-triggered, and
- * cannot be taken back; so a queue is armed only while somebody wants its next event, never twice
- * for the same wish, and whoever arms looks once more afterwards (drain, arm, look).
+ * cannot be taken back; so a queue is armed only while its next event is wanted, never twice
+ * for the same wish, and what arms it looks once more afterwards (drain, arm, look).
  */
 
 /** What is wanted of the next completion; a higher number includes the lower ones. */
@@ -11,7 +11,7 @@ export type Want = (typeof Want)[keyof typeof Want];
 export class ArmController {
   /** What the device is going to notify of. */
   armed: Want = Want.NOTHING;
-  /** Notifications that nobody wanted any more when they came. */
+  /** Notifications that were not wanted any more when they came. */
   stale = 0;
   private failing = false;
 

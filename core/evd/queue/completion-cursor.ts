@@ -116,7 +116,7 @@ export class CompletionCursor {
 
   /**
    * Drops what an owner has left in the queue: it is hidden and counted.
-   * @param srqn the owner is a shared receive queue, and the context nobody's
+   * @param srqn the owner is a shared receive queue, and the context that of no queue pair
    */
   purge(context: number, srqn?: number): void {
     for (let n = this.next; n !== this.scanned; n = (n + 1) >>> 0) {

@@ -1,5 +1,5 @@
 /**
- * Who a completion belongs to: found by the `context` number of its queue pair, in one table
+ * What a completion belongs to: found by the `context` number of its queue pair, in one table
  * look-up.
  */
 import { DatError } from '../../errors/index.js';
@@ -38,7 +38,7 @@ const GENERATIONS = 0xfff;
 
 /**
  * The owners of one device or IA. A context is slot (20 bits) and generation (12 bits): a
- * completion that outlives its queue pair finds nobody, not the slot's next tenant.
+ * completion that outlives its queue pair finds nothing, not the slot's next tenant.
  */
 export class CompletionOwners {
   private readonly contexts: number[] = [];

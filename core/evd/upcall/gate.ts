@@ -1,5 +1,5 @@
 /**
- * Who may be called when: the pure state of an EVD's upcalls. It knows of no queue, device or
+ * Which handler may be called when: the pure state of an EVD's upcalls. It knows of no queue, device or
  * promise, so that its steps can be searched exhaustively. Rules: design of the upcall policies.
  */
 import { UPCALL_POLICIES, type UpcallPolicy } from './policy.js';
@@ -89,7 +89,7 @@ export class UpcallGate {
   /**
    * Calls `done`, once, when the upcalls in progress now have ended. `own`, the upcall that asks,
    * is not waited for, nor are others that wait likewise: the last to ask finds all others waiting,
-   * so nobody waits in a circle.
+   * so nothing waits in a circle.
    */
   drain(own: UpcallToken | undefined, done: () => void): void {
     const remaining = new Set(this.running);

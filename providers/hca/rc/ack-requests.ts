@@ -1,6 +1,6 @@
 /**
  * Which packets of an RC requester ask for an acknowledgement (AckReq, IBTA 9.7.5.1.5). A message
- * whose completion somebody awaits does with its last packet; of those that nobody awaits, which
+ * whose completion is awaited does with its last packet; of those that are not awaited, which
  * follow one another closely, only some: their acknowledgements cost the peer a packet each, and
  * one answers all before it.
  */

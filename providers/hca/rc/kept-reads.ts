@@ -57,7 +57,7 @@ export class RcKeptReads implements AnswerKeeper {
    * @param offset in bytes, of the READ's first byte in the region
    */
   mayStay(resource: number, region: Region, offset: number): boolean {
-    // Who is in ERR is not asked again.
+    // A queue pair in ERR is not asked again.
     if (this.qp.state === QpState.ERR) return false;
     if (this.copiesLeft > 0) {
       this.copiesLeft -= 1;

@@ -67,7 +67,7 @@ export class RcNetworkReports {
 
   /**
    * A hint that the peer's process is gone: a retry now, but not one for every hint. The last word
-   * is the ACK timer's, which nobody can forge.
+   * is the ACK timer's, which cannot be forged.
    */
   onPortUnreachable(): void {
     const { hca, memory, requester } = this.qp;

@@ -53,7 +53,7 @@ export class RcReads {
     this.resources = new ResponderResources(depth);
   }
 
-  /** Nobody asks for answers again. */
+  /** Answers are not asked for again. */
   end(): void {
     this.kept?.end();
     this.kept = undefined;
@@ -237,7 +237,7 @@ export class RcReads {
   }
 
   /**
-   * A NAK ends the connection, and who is in ERR is not asked again: answers whose memory is gone,
+   * A NAK ends the connection, and a peer in ERR is not asked again: answers whose memory is gone,
    * so that they may have changed on their way, go once more before it.
    */
   repeatKept(): void {

@@ -59,7 +59,7 @@ export class RcRequestPackets extends RequestPayload {
       qp.hca.tx.abort();
       return false;
     }
-    // Without an ACK timer nobody would come back to what has not been acknowledged.
+    // Without an ACK timer nothing would come back to what has not been acknowledged.
     const awaited =
       packetCount > 1 ||
       (control & (WrFlags.SIGNALED << 8)) !== 0 ||

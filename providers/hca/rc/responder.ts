@@ -109,7 +109,7 @@ export class RcResponder {
     return (this.ownReads ??= new RcReads(this.qp, this, this.depth));
   }
 
-  /** Nobody asks for their answers again. */
+  /** Their answers are not asked for again. */
   endReads(): void {
     this.ownReads?.end();
     this.ownReads = undefined;
@@ -369,7 +369,7 @@ export class RcResponder {
 
   /**
    * The memory of a READ went away before its responses had gone. In place of what is owed goes a
-   * NAK; false in ERR, where nobody needs one.
+   * NAK; false in ERR, where none is needed.
    */
   revoke(psn: number): boolean {
     const { qp } = this;

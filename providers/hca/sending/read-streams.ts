@@ -1,7 +1,7 @@
 /**
  * Whether a peer reads bulk from our memory, one request after the other. The next one comes as
- * soon as an answer has been taken in: sooner than the system wakes who sleeps meanwhile, which
- * takes time of the peer's, too, and it is the peer who has more to do.
+ * soon as an answer has been taken in: sooner than the system wakes a process that sleeps, which
+ * takes time of the peer's, too, and it is the peer that has more to do.
  */
 
 /** To send less than this takes less time than to be woken. */
