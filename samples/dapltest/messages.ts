@@ -20,7 +20,7 @@ export const DEFAULT_PORT = 62_000;
 export const TestType = { TRANSACTION: 1, PERFORMANCE: 2, QUIT: 4 } as const;
 export type TestType = (typeof TestType)[keyof typeof TestType];
 
-/** The first message: who asks, and for what. */
+/** The first message: which client asks, and for what. */
 export interface ClientInfo {
   readonly version: number;
   /** Of the client: the order in which it wants addresses of memory. */
@@ -57,7 +57,7 @@ export interface PerformanceCommand extends Shape {
   readonly transfer: Exclude<Transfer, 'SR'>;
 }
 
-/** Where a client says that it goes; nobody reads it, but C programs print it. */
+/** Where a client says that it goes; nothing reads it, but C programs print it. */
 export interface Names {
   readonly server: string;
   readonly device: string;

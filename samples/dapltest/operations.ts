@@ -12,7 +12,7 @@ export interface Shape {
 }
 
 export interface Operation extends Shape {
-  /** Who sends, reads or writes. */
+  /** The side that sends, reads or writes. */
   readonly initiator: Role;
   readonly transfer: Transfer;
   /** `-f`: the completion of a client's send is collected with the next such receive. */
@@ -53,7 +53,7 @@ export function parseOperations(words: readonly string[], validate: boolean): Op
   return all;
 }
 
-/** Every operation begins with who does it. */
+/** Every operation begins with the side that does it. */
 function splitOperations(words: readonly string[]): string[][] {
   const operations: string[][] = [];
   for (const word of words) {

@@ -11,7 +11,7 @@ export class Service {
   private readonly requests: Evd;
   private readonly point: Psp | Rsp;
 
-  /** @param useRsp reserve the channel's endpoint for whoever comes */
+  /** @param useRsp reserve the channel's endpoint for the one that comes */
   constructor(ia: Ia, channel: Channel, connQual: number, useRsp = false) {
     const evd = ia.createEvd({ qlen: 4 });
     this.requests = evd;
@@ -28,7 +28,7 @@ export class Service {
   }
 }
 
-/** Ports that tests take from, one after the other, so that late packets find nobody. */
+/** Ports that tests take from, one after the other, so that late packets find no listener. */
 export class Ports {
   private readonly taken = new Set<number>();
   private nextPort: number;

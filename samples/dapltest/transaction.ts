@@ -98,7 +98,7 @@ async function all(lanes: readonly Lane[], step: (lane: Lane) => Promise<void>):
   await Promise.all(lanes.map(step));
 }
 
-/** Whoever arrives waits for the last one. */
+/** What arrives waits for the last one. */
 class Countdown {
   private readonly last: Promise<void>;
   private open!: () => void;

@@ -1,4 +1,4 @@
-/** The steps of dtest, the same at both sides but for who begins. */
+/** The steps of dtest, the same at both sides but for which begins. */
 import { setImmediate } from 'node:timers/promises';
 
 import { CompletionFlags, type LmrSegment } from 'dapl';

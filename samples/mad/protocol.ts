@@ -1,6 +1,6 @@
 /** A directory of a machine, as management datagrams of a vendor class (IBTA 16.5). */
 
-/** Vendor range 2: told apart by an OUI. This one is locally administered, so nobody's. */
+/** Vendor range 2: told apart by an OUI. This one is locally administered, so no vendor's. */
 export const DIRECTORY = {
   managementClass: 0x30,
   classVersion: 1,

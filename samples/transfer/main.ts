@@ -18,7 +18,7 @@ const RECEIVER = '127.0.0.1';
 const SENDER = '127.0.0.2';
 
 const { stdout: out, stderr } = process;
-// Whoever reads our output may leave early (`| head`); the transfer does not depend on it.
+// What reads our output may leave early (`| head`); the transfer does not depend on it.
 for (const stream of [out, stderr]) stream.on('error', () => undefined);
 
 interface Common {

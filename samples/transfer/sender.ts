@@ -43,7 +43,7 @@ export async function sendFile(options: SendOptions): Promise<void> {
 
 /** Opens a file to send. @throws TransferFailure when it is none, or what the file system says */
 export async function openFile(path: string): Promise<FileHandle> {
-  // Asked first: to open a pipe would wait for somebody to write into it.
+  // Asked first: to open a pipe would wait for another program to write into it.
   if (!(await stat(path)).isFile()) {
     throw new TransferFailure(`${JSON.stringify(path)} is not a regular file`);
   }

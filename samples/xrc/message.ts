@@ -1,4 +1,4 @@
-/** What travels: who sent it, to whom, which one of those it is, and bytes made of that. */
+/** What travels: its sender and receiver, which one of those it is, and bytes made of that. */
 
 export const MAX_BYTES = 4096;
 const HEADER_BYTES = 12;
