@@ -144,8 +144,8 @@ export class Channel {
   }
 
   /**
-   * Waits until the peer ends the connection; ends it when that takes long. A program that ends it at once
-   * may do so before the peer knows that its last message has come.
+   * Waits until the peer ends the connection; ends it when that takes long. A program that ends it
+   * at once may do so before the peer knows that its last message has come.
    */
   async ended(): Promise<void> {
     try {

@@ -1,6 +1,7 @@
 /**
  * Which handler may be called when: the pure state of an EVD's upcalls. It knows of no queue,
- * device or promise, so that its steps can be searched exhaustively. Rules: design of the upcall policies.
+ * device or promise, so that its steps can be searched exhaustively. Rules: design of the upcall
+ * policies.
  */
 import { UPCALL_POLICIES, type UpcallPolicy } from './policy.js';
 
