@@ -165,8 +165,8 @@ export async function pingBetween(server: Peer, client: Peer, family: Family): P
 
 function assertPinged(role: string, result: RunResult, pattern: RegExp): void {
   const output = `${result.stdout.slice(-3000)}${result.stderr}`;
-  // rping of rdma-core 44 may destroy its event channel while its own thread reads from it, and then
-  // ends by that thread's error though all is done (later versions join the thread first).
+  // rping of rdma-core 44 may destroy its event channel while its own thread reads from it, and
+  // then ends by that thread's error though all is done (later versions join the thread first).
   const outrun = /^rdma_get_cm_event: Bad file descriptor$/m.test(result.stderr);
   assert.ok(result.code === 0 || (outrun && result.code === 255), `${role}: ${output}`);
   assert.equal(result.stdout.match(pattern)?.length, COUNT, `${role}: ${output}`);
