@@ -22,7 +22,17 @@ const TABLES: Readonly<Record<string, Readonly<Record<string, Inputs>>>> = {
 };
 
 /** Quick ones first: most mutants die at once. */
-const FILES = ['rows', 'sidr-rows', 'handshake', 'mra', 'refusals', 'closing', 'endings', 'sidr'];
+const FILES = [
+  'rows',
+  'sidr-rows',
+  'handshake',
+  'mra',
+  'hints',
+  'refusals',
+  'closing',
+  'endings',
+  'sidr',
+];
 /** They only cost time here. */
 const SLOW = /random/;
 

@@ -13,7 +13,7 @@ import {
 } from '../../../plugins/cm/connection/states.js';
 import type { CmInput, CmRole, CmState } from '../../../plugins/cm/connection/states.js';
 import type { Connection } from '../../../plugins/cm/connection/connection.js';
-import { TURNS_PER_PEER } from '../../../plugins/cm/common/timing.js';
+import { HINTED_REPEAT_US, TURNS_PER_PEER } from '../../../plugins/cm/common/timing.js';
 import type { TurnTaker, Turns } from '../../../plugins/cm/connection/turns.js';
 import { CmPair } from '../../support/cm-pair.js';
 import type { Side } from '../../support/cm-pair.js';
@@ -57,7 +57,7 @@ class Scene {
     return (this.node.cm as unknown as { turns: Turns }).turns;
   }
 
-  private takeTurns(): void {
+  takeTurns(): void {
     const { pair, node, others, turns } = this;
     const [remoteGid = NONE] = (node === pair.a ? pair.b : pair.a).device.gids;
     for (let i = 0; i < TURNS_PER_PEER; i++) others.push({ remoteGid, onTurn: () => undefined });
@@ -212,6 +212,16 @@ function assertTimers({ pair, role }: Scene, next: CmState): void {
   assert.equal(pair.world.activeTimers, expected);
 }
 
+/** What a hint brings forward, once; the wait for its answer is then what it was. */
+async function assertHastened({ pair, role }: Scene, state: CmState): Promise<void> {
+  const sent = pair.messages.length;
+  const { activeTimers } = pair.world;
+  const repeated = state === 'DREQ_SENT' ? 'DREQ' : role === 'active' ? 'REQ' : 'REP';
+  await pair.world.runFor(HINTED_REPEAT_US);
+  assert.deepEqual(pair.messages.slice(sent), [repeated]);
+  assert.equal(pair.world.activeTimers, activeTimers);
+}
+
 /** With a silent peer, it is over by itself wherever nobody is waited for but the peer. */
 async function assertEnd(scene: Scene, input: CmInput, next: CmState): Promise<void> {
   const { world } = scene.pair;
@@ -251,9 +261,38 @@ describe('CM: every row, lived', () => {
         assert.equal(scene.node.cm.counters.unexpected, 0);
         assertQueuePair(scene, state, input, next);
         assertTimers(scene, next);
+        if (input === 'hint') await assertHastened(scene, state);
         await assertEnd(scene, input, next);
       });
     }
+  }
+
+  for (const state of ['REP_SENT', 'MRA_REP_RCVD'] as const) {
+    for (const input of ['RTU', 'commEst'] as const) {
+      it(`passive, ${state}: ${input} ends the wait though the queue pair cannot send`, async () => {
+        const scene = new Scene('passive');
+        await scene.reach(state);
+        assert.ok(scene.side);
+        scene.side.qp.refuse = QpState.RTS;
+        scene.takeTurns();
+        await scene.happen(input);
+        assert.equal(scene.connection.state, 'DREQ_QUEUED');
+        assert.equal(scene.pair.world.activeTimers, 0);
+        await assertEnd(scene, input, 'DREQ_QUEUED');
+      });
+    }
+  }
+
+  for (const state of ['REQ_SENT', 'MRA_REQ_RCVD'] as const) {
+    it(`active, ${state}: a REP of another connection's queue pair ends all but timewait`, async () => {
+      const scene = new Scene('active');
+      for (const next of ['ESTABLISHED', 'TIMEWAIT']) {
+        await scene.reach(state);
+        await scene.happen('REP');
+        assert.equal(scene.connection.state, next);
+      }
+      assert.equal(scene.pair.world.activeTimers, 1);
+    });
   }
 
   // What no row is for is dropped: nothing changes, nothing is sent, nobody is told, it is counted.
