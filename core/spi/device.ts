@@ -85,8 +85,8 @@ export interface Device {
   createSharedReceiveQueue?(init: SharedReceiveQueueInit): SharedReceiveQueue;
   /** Present with 'memory-window'. */
   createMemoryWindow?(pd: ProtectionDomain, type: 1 | 2): MemoryWindow;
-  /** Present with 'xrc'. */
   /**
+   * Present with 'xrc'.
    * @param sharing the key that other processes open it by, where they can; absent: a private one
    * @throws SpiError('EINVAL') 'exclusive' and it exists; ('ENODEV') 'existing' and it does not
    */
@@ -96,6 +96,16 @@ export interface Device {
   setEventHandler(handler: (event: AsyncEventType) => void): void;
   /** What network and system say of packets to a destination; the CM weighs it. */
   setReportHandler(handler: (report: NetworkReport) => void): void;
+
+  /**
+   * Keeps a MAD that leaves QP1 when a signal ends the process by its default action. Absent where
+   * a device cannot, and where the system does what is needed.
+   * @param mad 256 bytes, of which those behind the 52nd are 0
+   * @returns a number to drop it by
+   * @throws SpiError('ENETUNREACH') no local address reaches the peer
+   */
+  keepPartingMad?(mad: Uint8Array, to: AddressVector): number;
+  dropPartingMad?(parting: number): void;
 
   /**
    * Drives the device once without blocking: takes in what has arrived, lets completions appear in

@@ -17,6 +17,8 @@ export class ForwardingPort implements PacketPort {
   readonly readClock?: NonNullable<PacketPort['readClock']>;
   readonly joinGroup?: NonNullable<PacketPort['joinGroup']>;
   readonly leaveGroup?: NonNullable<PacketPort['leaveGroup']>;
+  readonly keepParting?: NonNullable<PacketPort['keepParting']>;
+  readonly dropParting?: NonNullable<PacketPort['dropParting']>;
 
   constructor(protected readonly port: PacketPort) {
     this.gids = port.gids;
@@ -33,6 +35,8 @@ export class ForwardingPort implements PacketPort {
     if (port.readClock) this.readClock = port.readClock.bind(port);
     if (port.joinGroup) this.joinGroup = port.joinGroup.bind(port);
     if (port.leaveGroup) this.leaveGroup = port.leaveGroup.bind(port);
+    if (port.keepParting) this.keepParting = port.keepParting.bind(port);
+    if (port.dropParting) this.dropParting = port.dropParting.bind(port);
   }
 
   receive(): number {

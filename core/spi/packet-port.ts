@@ -145,6 +145,16 @@ export interface PacketPort {
   joinGroup?(group: Gid, localGidIndex: number): number;
   leaveGroup?(group: number): void;
 
+  /**
+   * Keeps a datagram that leaves when a signal ends the process by its default action, without
+   * JavaScript. Absent where a port cannot.
+   * @param packet from the BTH to the pad: at most 512 bytes, of which those behind the 72nd are 0
+   * @returns a number to drop it by; it is dropped with the port at the latest
+   * @throws RangeError
+   */
+  keepParting?(path: number, packet: Uint8Array): number;
+  dropParting?(parting: number): void;
+
   /** The driver's interest; a handler is never called from inside a port call. */
   watch(handlers: PacketPortHandlers): void;
   /** Whether waiting for packets keeps the process alive. */

@@ -31,6 +31,7 @@ import { newCmCounters } from './common/cm-counters.js';
 import type { CmCounters } from './common/cm-counters.js';
 import type { CmInput } from './connection/states.js';
 import { ConnectionTable } from './connection/table.js';
+import { NO_PARTING } from './connection/connection.js';
 import type { CmPath, Connection, ConnectionServices } from './connection/connection.js';
 import { FlightNotes } from './connection/flight-notes.js';
 import { Listeners } from './admission/listeners.js';
@@ -112,6 +113,10 @@ export class Cm implements CmModule {
       guid: device.attributes.nodeGuid,
       newTransactionId: () => this.newTransactionId(),
       send: (message, transactionId, path) => this.send(message, transactionId, path),
+      partings: device.keepPartingMad && {
+        keep: (message, path) => this.keepParting(message, path),
+        drop: (parting) => device.dropPartingMad?.(parting),
+      },
       defer: (task) => this.defer(task),
       onUnexpected: (connection, input) => this.onUnexpected(connection, input),
     };
@@ -252,14 +257,20 @@ export class Cm implements CmModule {
     throw new SpiError('ENETUNREACH', `the device has no ${family} address to connect from`);
   }
 
+  /** It is a courtesy: what cannot be kept is not. */
+  private keepParting(message: CmMessage, path: CmPath): number {
+    const { device, logger } = this.dependencies;
+    try {
+      const mad = madOf(message, this.newTransactionId());
+      return device.keepPartingMad?.(mad, path) ?? NO_PARTING;
+    } catch (error) {
+      logger.debug('no DREQ is kept for the end of the process', { error });
+      return NO_PARTING;
+    }
+  }
+
   private send(message: CmMessage, transactionId: TransactionId, path: CmPath): void {
-    const { hi, lo } = transactionIdWords(transactionId);
-    const data = emitCmMad({
-      transactionIdHi: hi,
-      transactionIdLo: lo,
-      attributeModifier: 0,
-      message,
-    });
+    const data = madOf(message, transactionId);
     const destination = { ...path, qpn: GSI_QPN, qkey: GSI_QKEY };
     try {
       this.agent.send({ destination, data, timeoutUs: 0, retries: 0 });
@@ -326,4 +337,9 @@ function admissionLimits(options: CmOptions): AdmissionLimits {
 /** A port of the range that Linux takes for unbound sockets. */
 function ephemeralPort(random: number): number {
   return 32_768 + (random % 28_232);
+}
+
+function madOf(message: CmMessage, transactionId: TransactionId): Uint8Array {
+  const { hi, lo } = transactionIdWords(transactionId);
+  return emitCmMad({ transactionIdHi: hi, transactionIdLo: lo, attributeModifier: 0, message });
 }

@@ -37,6 +37,7 @@ import { checkCompletionQueue, checkDomain, checkSharedReceives } from './object
 import { MAX_MESSAGE_BYTES } from './common/parameters.js';
 import { QUEUE_PAIR_CLASSES } from './queue-pair-classes.js';
 import type { QueuePairClass } from './queue-pair-classes.js';
+import { gsiPacket } from './ud/gsi-packet.js';
 import { SoftSharedReceiveQueue } from './srq/shared-receive-queue.js';
 import { SoftXrcDomain, checkXrcDomain } from './srq/xrc-domain.js';
 
@@ -78,6 +79,8 @@ export class HcaDevice implements Device {
   readonly capabilities: ReadonlySet<DeviceCapability>;
   readonly mapFile?: NonNullable<Device['mapFile']>;
   readonly allocate: Device['allocate'];
+  readonly keepPartingMad?: NonNullable<Device['keepPartingMad']>;
+  readonly dropPartingMad?: NonNullable<Device['dropPartingMad']>;
   private readonly domains = new Set<Domain>();
   private readonly cqs = new Set<SoftCompletionQueue>();
   private eventHandler: (event: AsyncEventType) => void = () => undefined;
@@ -93,6 +96,11 @@ export class HcaDevice implements Device {
   ) {
     if (hooks.mapFile !== undefined) this.mapFile = hooks.mapFile;
     this.allocate = hooks.allocate ?? ((lengthBytes) => new ArrayBuffer(lengthBytes));
+    const { port } = hca;
+    if (port.keepParting !== undefined) {
+      this.keepPartingMad = (mad, to) => this.keepParting(mad, to);
+      this.dropPartingMad = (parting) => port.dropParting?.(parting);
+    }
     this.attributes = deviceAttributes(hca, random);
     this.capabilities = new Set(hca.multicast.possible ? [...ALWAYS, 'multicast'] : ALWAYS);
   }
@@ -192,13 +200,27 @@ export class HcaDevice implements Device {
   createAddressHandle(pd: ProtectionDomain, attributes: AddressVector): AddressHandle {
     this.checkOpen();
     checkDomain(pd, this.hca);
-    let path: number;
+    return this.hca.addressHandles.create(pd, this.pathTo(attributes));
+  }
+
+  private pathTo({ gid, localGidIndex }: AddressVector): number {
     try {
-      path = this.hca.port.addPath(attributes.gid, attributes.localGidIndex);
+      return this.hca.port.addPath(gid, localGidIndex);
     } catch (cause) {
       throw new SpiError('ENETUNREACH', 'gid: no local address reaches it', { cause });
     }
-    return this.hca.addressHandles.create(pd, path);
+  }
+
+  /** What a port needs of the path it takes at once. */
+  private keepParting(mad: Uint8Array, to: AddressVector): number {
+    this.checkOpen();
+    const { port } = this.hca;
+    const path = this.pathTo(to);
+    try {
+      return port.keepParting!(path, gsiPacket(mad));
+    } finally {
+      port.removePath(path);
+    }
   }
 
   setEventHandler(handler: (event: AsyncEventType) => void): void {

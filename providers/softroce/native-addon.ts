@@ -29,6 +29,9 @@ export interface NativePortHandle {
     onReport: (gid: Uint8Array, type: number, value: number, mtuBytes: number) => void,
   ): void;
   setProcessHold(alive: boolean): void;
+  /** As of a PacketPort. */
+  keepParting(path: number, packet: Uint8Array): number;
+  dropParting(parting: number): void;
   /** Datagrams lost to a full receive buffer, as the system counts them. */
   dropped(): number;
   close(onClosed: () => void): void;
@@ -53,6 +56,12 @@ export interface NativeAddon extends FileMapper {
     exactIcrc: boolean,
     clockOffsetUs: number,
   ): NativePortHandle;
+  /**
+   * What ports of the process keep for their parting leaves by this signal, where its default
+   * action is to end the process; otherwise nothing changes.
+   * @param signal SIGTERM, SIGINT or SIGHUP, by number
+   */
+  watchSignal(signal: number): void;
   /** MTU and scope id of the interface that has the address. */
   findLink(gid: Uint8Array): [mtuBytes: number, scopeId: number] | undefined;
   /** CRC-32 implementations that this machine can run, slowest first; the last one is in use. */

@@ -12,6 +12,7 @@ import type {
 } from '../../core/spi/index.js';
 import { NETWORK_REPORT_TYPES, SpiError, ipFromGid, silentLogger } from '../../core/spi/index.js';
 import { clockOffsetUs, mapFile } from '../host/index.js';
+import { watchSignals } from './parting-signals.js';
 import type { NativeAddon, NativeArrays, NativePortHandle } from './native-addon.js';
 import { loadNativeAddon, nativeAddonProblem } from './native-addon.js';
 import { PathTable } from './path-table.js';
@@ -139,6 +140,16 @@ class NativePort implements SocketPort {
 
   removePath(path: number): void {
     if (this.#paths.remove(path)) this.#native.removePath(path);
+  }
+
+  keepParting(path: number, packet: Uint8Array): number {
+    const parting = this.#native.keepParting(path, packet);
+    watchSignals(this.#addon);
+    return parting;
+  }
+
+  dropParting(parting: number): void {
+    this.#native.dropParting(parting);
   }
 
   watch(handlers: PacketPortHandlers): void {

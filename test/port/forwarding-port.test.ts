@@ -20,7 +20,15 @@ describePacketPort('a port over the memory port', {
 });
 
 describe('a port over another one', () => {
-  const OPTIONAL = ['localMtuBytes', 'clockUs', 'readClock', 'joinGroup', 'leaveGroup'] as const;
+  const OPTIONAL = [
+    'localMtuBytes',
+    'clockUs',
+    'readClock',
+    'joinGroup',
+    'leaveGroup',
+    'keepParting',
+    'dropParting',
+  ] as const;
 
   it('can what that one can, and no more', async () => {
     const options = { udpPort: 47_919, logger: silentLogger };

@@ -1,3 +1,5 @@
+import assert from 'node:assert/strict';
+import { gidFromIp } from '../../core/spi/index.js';
 import { openNativePort } from '../../providers/softroce/native-port.js';
 import { describePacketPort } from './packet-port-suite.js';
 
@@ -12,4 +14,29 @@ describePacketPort('native port', {
     const b = openNativePort({ addresses: ['127.0.0.22', '127.0.0.23'], udpPort: 47920 });
     return Promise.resolve({ a, b });
   },
+});
+
+describe('what a native port keeps for the end of the process', () => {
+  it('is a packet to a path that there is, short but for zeros, until it is dropped', async () => {
+    const port = openNativePort({ addresses: ['127.0.0.24'], udpPort: 47920 });
+    const keep = (path: number, packet: Uint8Array): number =>
+      port.keepParting?.(path, packet) ?? -1;
+    const short = new Uint8Array(276).fill(1, 0, 72);
+    const path = port.addPath(gidFromIp('127.0.0.25'), 0);
+    try {
+      const numbers = Array.from({ length: 200 }, () => keep(path, short));
+      assert.equal(new Set(numbers).size, 200);
+      for (const number of numbers) port.dropParting?.(number);
+      for (const number of [...numbers, 1e6]) port.dropParting?.(number);
+      assert.ok(numbers.includes(keep(path, short)), 'numbers are used again');
+      assert.throws(() => keep(path + 1, short), RangeError);
+      assert.throws(() => keep(path, short.fill(1, 72, 73)), RangeError);
+      assert.throws(() => keep(path, new Uint8Array(516)), RangeError);
+      assert.throws(() => keep(path, new Uint8Array(11)), RangeError);
+    } finally {
+      await port.close();
+    }
+    assert.throws(() => keep(path, short), RangeError);
+    port.dropParting?.(0);
+  });
 });

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Ia, openIa } from '../../core/index.js';
 import { softroce } from '../../providers/softroce/index.js';
 import { Side } from './talker.js';
-import type { VictimEnd, VictimPlan } from './victim.js';
+import type { VictimEnd, VictimMood, VictimPlan } from './victim.js';
 import { establish, startVictim } from './victims.js';
 
 const [OWN, VICTIM] = ['127.0.44.11', '127.0.44.12'] as const;
@@ -18,6 +18,10 @@ const MANY = 160;
 
 const ENDS: readonly VictimEnd[] = ['exit', 'throw', 'end', 'exit in an upcall'];
 
+const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+
+const isSignal = (end: VictimEnd | NodeJS.Signals): end is NodeJS.Signals => end.startsWith('SIG');
+
 const ALL = ['DISCONNECTED', 'DISCONNECTED', 'DISCONNECTED'];
 
 describe('a process that ends with connections open', () => {
@@ -27,8 +31,9 @@ describe('a process that ends with connections open', () => {
 
   /** What its peers have heard soon after it has ended in that way. */
   async function lastWords(
-    end: VictimEnd,
+    end: VictimEnd | NodeJS.Signals,
     options: Partial<VictimPlan>,
+    mood?: VictimMood,
   ): Promise<(string | undefined)[]> {
     const plan: VictimPlan = {
       role: 'connect',
@@ -44,10 +49,17 @@ describe('a process that ends with connections open', () => {
     };
     const victim = startVictim(plan);
     const quiet = await establish(new Side(ia), plan, victim);
+    if (mood !== undefined) {
+      victim.tell(mood);
+      await victim.hears('pong');
+    }
     const startMs = performance.now();
     const exited = once(victim.child, 'exit');
-    victim.tell(end);
-    await exited;
+    if (isSignal(end)) victim.child.kill(end);
+    else victim.tell(end);
+    if (mood !== 'ignores signals') {
+      assert.equal((await exited)[1], isSignal(end) ? end : null);
+    }
     while (quiet.some(({ ended }) => ended === undefined)) {
       if (performance.now() > startMs + PROMPT_MS) break;
       await delay(2);
@@ -67,6 +79,27 @@ describe('a process that ends with connections open', () => {
       assert.deepEqual(heard, [ALL, ALL]);
     });
   }
+
+  for (const signal of SIGNALS) {
+    it(`tells its peers, whom it has called or who have called: ${signal}`, async () => {
+      const heard = await Promise.all([
+        lastWords(signal, {}),
+        lastWords(signal, { role: 'accept', own: OTHER_VICTIM, connQual: CONN_QUAL + 10 }),
+      ]);
+      assert.deepEqual(heard, [ALL, ALL]);
+    });
+  }
+
+  it('tells them by a signal though its event loop stands still', async () => {
+    assert.deepEqual(await lastWords('SIGTERM', { connections: MANY }, 'stands still'), [
+      ...Array.from({ length: MANY }, () => 'DISCONNECTED'),
+    ]);
+  });
+
+  it('tells nothing by a signal that the application listens to', async () => {
+    const heard = await lastWords('SIGTERM', {}, 'ignores signals');
+    assert.deepEqual(heard, [undefined, undefined, undefined]);
+  });
 
   it('tells more of them than MADs go at a time', async () => {
     const heard = await lastWords('exit', { connections: MANY });

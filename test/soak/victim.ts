@@ -18,6 +18,8 @@ export interface VictimPlan extends TalkerOptions {
 
 /** How it ends when told to. */
 export type VictimEnd = 'exit' | 'throw' | 'end' | 'exit in an upcall';
+/** How it takes signals from then on. */
+export type VictimMood = 'ignores signals' | 'stands still';
 export type VictimMessage = 'listening' | 'ready' | 'pong';
 
 const plan = JSON.parse(process.argv[2] ?? '') as VictimPlan;
@@ -27,9 +29,16 @@ let stopListening = (): void => undefined;
 
 const ia = await openIa(softroce({ addresses: [plan.own], port: plan.port }));
 const side = new Side(ia);
-process.on('message', (message: 'ping' | VictimEnd) => {
+process.on('message', (message: 'ping' | VictimMood | VictimEnd) => {
   if (message === 'ping') say('pong');
-  else end(message);
+  else if (message === 'ignores signals') {
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => undefined);
+    say('pong');
+  } else if (message === 'stands still') {
+    process.send?.('pong', () => {
+      for (;;);
+    });
+  } else end(message);
 });
 if (plan.role === 'accept') listen();
 else {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Psp } from '../../core/index.js';
 import { keepConnecting, type Side, Talker } from './talker.js';
-import type { VictimEnd, VictimMessage, VictimPlan } from './victim.js';
+import type { VictimEnd, VictimMessage, VictimMood, VictimPlan } from './victim.js';
 
 export class Victim {
   private readonly said: VictimMessage[] = [];
@@ -22,7 +22,7 @@ export class Victim {
     return this.child.exitCode !== null || this.child.signalCode !== null;
   }
 
-  tell(message: 'ping' | VictimEnd): void {
+  tell(message: 'ping' | VictimMood | VictimEnd): void {
     this.child.send(message);
   }
 

@@ -14,6 +14,8 @@ export interface FakeNodeOptions {
   readonly mad?: MadOptions;
   readonly cm?: CmOptions;
   readonly attributes?: Partial<DeviceAttributes>;
+  /** What else the device is to have, before the modules see it. */
+  readonly prepare?: (device: FakeDevice) => void;
 }
 
 export class FakeNode {
@@ -26,6 +28,7 @@ export class FakeNode {
     const random = new SeededRandom(options.seed ?? network.devices.length + 1);
     const nodeGuid = (BigInt(random.u32()) << 32n) | BigInt(random.u32());
     this.device = new FakeDevice(network, [gidFromIp(ip)], { nodeGuid, ...options.attributes });
+    options.prepare?.(this.device);
     const dependencies: MadDependencies = {
       device: this.device,
       timers: world,

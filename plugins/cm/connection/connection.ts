@@ -50,10 +50,21 @@ export interface ConnectionServices {
   newTransactionId(): TransactionId;
   /** Sends a message; a path that fails is counted: retries and timeouts are for that. */
   send(message: CmMessage, transactionId: TransactionId, path: CmPath): void;
+  /** What leaves if a signal ends the process; absent where the device cannot. */
+  readonly partings: Partings | undefined;
   /** Runs a task of the consumer's after the present stack has unwound, in order. */
   defer(task: () => void): void;
   onUnexpected(connection: Connection, input: CmInput): void;
 }
+
+/** Messages that are kept for the end of the process. */
+export interface Partings {
+  /** @returns a number to drop it by, or NO_PARTING */
+  keep(message: CmMessage, path: CmPath): number;
+  drop(parting: number): void;
+}
+
+export const NO_PARTING = -1;
 
 /** What a side does, once for all its connections: there may be many. */
 export type CmActions<C> = Readonly<Partial<Record<CmAction, (connection: C) => void>>>;
@@ -77,6 +88,7 @@ export abstract class Connection
   /** The one UDP port that its messages come from, of a peer that has agreed to that; else 0. */
   sourcePort = 0;
   lastNote = NO_ROW;
+  private parting = NO_PARTING;
   protected qpControl: QpControl | undefined;
   /** Of the REQ: REP, RTU, MRA and REJ have the same one. */
   protected abstract readonly transactionId: TransactionId;
@@ -183,6 +195,7 @@ export abstract class Connection
     this.state = row.next;
     this.services.notes.input(this, input, from, row.next);
     if (WITH_TURN.has(from) && !WITH_TURN.has(row.next)) this.services.turns.leave(this);
+    if (row.next !== from) this.keepOrDropParting();
     for (const action of row.actions) this.run(action);
     if (this.state === 'IDLE') this.end();
     return true;
@@ -195,6 +208,23 @@ export abstract class Connection
     this.qpControl?.release();
     this.services.table.remove(this);
     this.state = 'IDLE';
+    this.keepOrDropParting();
+  }
+
+  /** The DREQ of an established connection, should the process end by a signal. */
+  private keepOrDropParting(): void {
+    const { partings } = this.services;
+    if (this.parting !== NO_PARTING) partings?.drop(this.parting);
+    this.parting = NO_PARTING;
+    if (this.state === 'ESTABLISHED' && partings) {
+      this.parting = partings.keep(this.dreq, this.path);
+    }
+  }
+
+  private get dreq(): CmMessage {
+    const { localCommId, remoteCommId, remoteQpn } = this;
+    const body = { localCommId, remoteCommId, remoteQpn, privateData: new Uint8Array(0) };
+    return { name: 'DREQ', body };
   }
 
   /** Does what only this side does; false when it is not one of those. */
@@ -308,9 +338,7 @@ export abstract class Connection
     },
     sendDreq: (c) => {
       c.dreqTransactionId ??= c.services.newTransactionId();
-      const { localCommId, remoteCommId, remoteQpn } = c;
-      const body = { localCommId, remoteCommId, remoteQpn, privateData: new Uint8Array(0) };
-      c.send({ name: 'DREQ', body }, c.dreqTransactionId);
+      c.send(c.dreq, c.dreqTransactionId);
     },
     sendDrep: (c) => {
       const { localCommId, remoteCommId } = c;

@@ -4,6 +4,7 @@
 #include "napi_helpers.h"
 #include "page_memory.h"
 #include "packets/train_planner.h"
+#include "socket/parting.h"
 
 namespace dapl {
 namespace {
@@ -98,12 +99,19 @@ napi_value planTrains(napi_env env, napi_callback_info info) {
   return unsignedNumber(env, trains);
 }
 
+/// watchSignal(number): partings leave by it, where its default action ends the process
+napi_value watchSignalOf(napi_env env, napi_callback_info info) {
+  const Call<1> call(env, info);
+  watchSignal(static_cast<int>(toUint32(env, call.arguments[0])));
+  return nullptr;
+}
+
 constexpr Method kFunctions[] = {
     {"openPort", openPort},     {"findLink", findLinkOf},
     {"crc32", crc32Of},         {"crc32Variants", crc32VariantNames},
     {"icrc", icrcValue},        {"solveIdentification", solve},
     {"planTrains", planTrains}, {"mapFile", mapFile},
-    {"allocatePages", allocatePages},
+    {"allocatePages", allocatePages}, {"watchSignal", watchSignalOf},
 };
 
 napi_value initialize(napi_env env, napi_value exports) {

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "socket/parting.h"
+
 namespace dapl {
 namespace {
 constexpr uint64_t kQuietMs = 100;
@@ -116,6 +118,15 @@ int64_t Port::place(uint32_t count) {
     memcpy(target, memory_.arena + source, length);
   }
   return -1;
+}
+
+int64_t Port::keepParting(uint32_t path, const uint8_t* packet, size_t bytes) {
+  if (!sender_->hasPath(path)) return -1;
+  const Path& to = sender_->path(path);
+  const UdpSocket& socket = sockets_[to.localIndex];
+  const uint32_t reg = headerRegister(socket.local, to.destination, bytes + kIcrcBytes);
+  const uint32_t icrc = icrcOf(reg, packet, bytes);
+  return dapl::keepParting(socket.fd, to.address, to.addressBytes, packet, bytes, icrc);
 }
 
 Sender::Result Port::send(uint32_t from, uint32_t to) {
@@ -272,6 +283,7 @@ void Port::close(napi_ref closed) {
   };
   for (size_t i = 0; i < sockets_.size(); i++) {
     uv_close(reinterpret_cast<uv_handle_t*>(&polls_[i].handle), onClose);
+    dropPartingsOf(sockets_[i].fd);
     closeUdpSocket(&sockets_[i]);
   }
   receiver_->closeTaps();

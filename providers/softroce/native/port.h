@@ -61,6 +61,9 @@ class Port {
   /// @returns the index of an entry that breaks the contract, or -1; those before it were copied
   int64_t place(uint32_t count);
   Sender::Result send(uint32_t from, uint32_t to);
+  /// @param packet from the BTH to the pad
+  /// @returns as dapl::keepParting (socket/parting.h)
+  int64_t keepParting(uint32_t path, const uint8_t* packet, size_t bytes);
   RegionTable& regions() { return regions_; }
   Sender& sender() { return *sender_; }
   size_t addresses() const { return sockets_.size(); }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "napi_helpers.h"
+#include "socket/parting.h"
 
 namespace dapl {
 namespace {
@@ -119,6 +120,25 @@ napi_value removePath(napi_env env, napi_callback_info info) {
   return throwRange(env, "no path " + std::to_string(path));
 }
 
+/// keepParting(path, packet): a number to drop it by
+napi_value keepParting(napi_env env, napi_callback_info info) {
+  const Call<2> call(env, info);
+  if (!call.port) return throwRange(env, "the port is closed");
+  const Bytes packet = toBytes(env, call.arguments[1]);
+  if (packet.length < kBthBytes) return throwRange(env, "shorter than a BTH");
+  const int64_t number =
+      call.port->keepParting(toUint32(env, call.arguments[0]), packet.data, packet.length);
+  if (number >= 0) return unsignedNumber(env, static_cast<uint32_t>(number));
+  return throwRange(env, "no such path, or more than " + std::to_string(kPartingBytes) +
+                             " bytes before the zeros at its end");
+}
+
+napi_value dropPartingOf(napi_env env, napi_callback_info info) {
+  const Call<1> call(env, info);
+  if (call.port) dropParting(toUint32(env, call.arguments[0]));
+  return nullptr;
+}
+
 /// watch(onReadable, onWritable, onReport)
 napi_value watch(napi_env env, napi_callback_info info) {
   const Call<3> call(env, info);
@@ -161,6 +181,7 @@ constexpr Method kPortMethods[] = {
     {"removePath", removePath},     {"watch", watch},
     {"setProcessHold", setProcessHold}, {"dropped", dropped},
     {"readClock", readClock},       {"close", closePort},
+    {"keepParting", keepParting},   {"dropParting", dropPartingOf},
 };
 
 /// Each function keeps the port; with the last of them it goes.

@@ -17,7 +17,7 @@ import { outageCases } from './outages.js';
 import { packetPortCases } from './packet-port.js';
 import { perftestCases } from './perftest.js';
 import { refusalCases } from './refusals.js';
-import { kernelToKernelCases, lossyCases, rpingCases } from './rping.js';
+import { endedBySignalCase, kernelToKernelCases, lossyCases, rpingCases } from './rping.js';
 import { ucmatoseCases } from './ucmatose.js';
 import { udaddyCases } from './udaddy.js';
 import { verbsAppCases } from './verbs-apps.js';
@@ -37,6 +37,7 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...packetPortCases(lab, version),
     ...kernelToKernelCases(lab, version),
     ...rpingCases(lab, version),
+    endedBySignalCase(lab, version),
     ...lossyCases(lab, version),
     ...ucmatoseCases(lab, version),
     ...udaddyCases(lab, version),

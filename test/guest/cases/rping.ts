@@ -100,6 +100,35 @@ export function lossyCases(lab: Lab, version: string): Case[] {
   }));
 }
 
+/** By a signal that our sample has no listener for: the addon alone can send the DREQ. */
+export function endedBySignalCase(lab: Lab, version: string): Case {
+  return {
+    name: 'rping, our server is ended by SIGHUP in the middle: the kernel hears of it',
+    row: rowOf(version, 'server, ended by SIGHUP', 'IPv4', 1024),
+    run: async () => {
+      await lab.setPathMtu(1024);
+      const capture = await lab.capture('ended-by-sighup', lab.guest(0));
+      const [server, client] = [samplePeer(lab), kernelPeer(lab, 0)];
+      const options = `-a ${server.machine.ipv4} -C 1000000 -S 64`;
+      const serving = server.machine.spawn(`${server.program} -s ${options}`);
+      await serving.waitForOutput(server.listening, START_TIMEOUT_MS);
+      const pinging = client.machine.spawn(`${client.program} -c -v ${options}`);
+      try {
+        await pinging.waitForOutput(/^ping data: rdma-ping-/m, START_TIMEOUT_MS);
+        serving.kill('SIGHUP');
+        assert.equal((await serving.finish(PING_TIMEOUT_MS)).signal, 'SIGHUP');
+        await pinging.waitForOutput(/DISCONNECT EVENT/, PING_TIMEOUT_MS);
+      } finally {
+        serving.kill();
+        pinging.kill();
+        await capture.stop();
+      }
+      const { REQ, REP, RTU, DREQ, DREP } = CM_ATTRIBUTE;
+      assert.deepEqual(cmSequence(await checkCapture(capture.file)), [REQ, REP, RTU, DREQ, DREP]);
+    },
+  };
+}
+
 function matrix(make: (mtuBytes: PathMtu, family: Family) => Case): Case[] {
   return PATH_MTUS.flatMap((mtuBytes) => FAMILIES.map((family) => make(mtuBytes, family)));
 }

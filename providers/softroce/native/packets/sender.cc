@@ -75,7 +75,7 @@ uint32_t Sender::addPath(const Endpoint& destination, uint32_t localIndex) {
 }
 
 bool Sender::removePath(uint32_t number) {
-  if (number >= paths_.size() || !paths_[number].used) return false;
+  if (!hasPath(number)) return false;
   paths_[number].used = false;
   if (paths_[number].ring) ringsLeft_++;
   paths_[number].ring.reset();
@@ -87,7 +87,7 @@ bool Sender::removePath(uint32_t number) {
 bool Sender::measure(uint32_t packet) {
   const uint32_t* words = memory_.packets + size_t{tx::kWords} * packet;
   const uint32_t path = words[tx::kPath];
-  if (path >= paths_.size() || !paths_[path].used) return false;
+  if (!hasPath(path)) return false;
   const uint32_t header = words[tx::kHeaderLength];
   if (header < kBthBytes || header > tx::kMaxHeaderBytes || header % 4 != 0) return false;
   const uint64_t first = words[tx::kFirstSegment];

@@ -43,6 +43,7 @@ class Sender {
 
   uint32_t addPath(const Endpoint& destination, uint32_t localIndex);
   bool removePath(uint32_t path);
+  bool hasPath(uint32_t number) const { return number < paths_.size() && paths_[number].used; }
   const Path& path(uint32_t number) const { return paths_[number]; }
 
   /// The system would not send a packet.
