@@ -1,6 +1,6 @@
 /** What all DAT objects have in common: a number, an owner, and an end. */
 import { DatError, type DatSubtypeKey } from '../../errors/index.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaCore } from './core.js';
 import { show } from './show.js';
 
 /** DAT_HANDLE_TYPE. */

@@ -13,8 +13,8 @@ import { isRequestGone } from '../endpoint/outcomes.js';
 import { EP_STATES } from '../endpoint/states.js';
 import { checkOptions, checkPrivateData } from '../common/guards.js';
 import { checkHandle, Handle } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
-import { servicePointAt } from '../common/listening.js';
+import type { IaCore } from '../common/core.js';
+import { servicePointAt } from './listening.js';
 import type { ServicePoint } from './service-point.js';
 import { CR_TRANSITIONS, type CrStateName } from './sp-states.js';
 

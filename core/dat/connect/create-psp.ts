@@ -2,11 +2,11 @@
 import { DatError } from '../../errors/index.js';
 import { PspFlags } from '../common/constants.js';
 import { checkOneOf, checkOptions, invalid } from '../common/guards.js';
-import { servicePointAt } from '../common/listening.js';
+import { servicePointAt } from './listening.js';
 import { checkConnQual } from '../endpoint/connect-options.js';
 import type { EndpointMaker } from '../endpoint/endpoint-maker.js';
 import type { Ep } from '../endpoint/ep.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaCore } from '../common/core.js';
 import { listen } from './listen.js';
 import { Psp, type PspAnyOptions, type PspOptions } from './psp.js';
 import type { ServicePointInit } from './service-point.js';

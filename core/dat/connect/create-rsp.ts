@@ -3,7 +3,7 @@ import { checkOptions } from '../common/guards.js';
 import { checkHandle } from '../common/handle.js';
 import { checkConnQual } from '../endpoint/connect-options.js';
 import { Ep } from '../endpoint/ep.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaCore } from '../common/core.js';
 import { listen } from './listen.js';
 import { Rsp, type RspOptions } from './rsp.js';
 

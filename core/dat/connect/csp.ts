@@ -10,7 +10,7 @@ import {
   type ConnectTarget,
   checkCommonAddress,
 } from '../endpoint/connect-options.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaCore } from '../common/core.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
 
 /** DAT_COMM: the socket that a common service point is like. */

@@ -3,7 +3,7 @@ import type { Evd, EventAdapter as Ia } from '../../evd/index.js';
 import type { CmRequest } from '../../spi/index.js';
 import { PspFlags } from '../common/constants.js';
 import type { Ep } from '../endpoint/ep.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaCore } from '../common/core.js';
 import type { EndpointOptions } from '../endpoint/endpoint-maker.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
 

@@ -28,8 +28,8 @@ import {
   type HandleType,
   nextHandleId,
 } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
-import { beginListening, endListening } from '../common/listening.js';
+import type { IaCore } from '../common/core.js';
+import { beginListening, endListening } from './listening.js';
 import { streamOf } from '../common/private-evd.js';
 import { SP_TRANSITIONS, type SpStateName, type SpTrigger } from './sp-states.js';
 

@@ -5,7 +5,7 @@ import { UdEp } from './endpoint.js';
 import { type UdEpAttributes, udEpAttributes } from './attributes.js';
 import { checkOptions } from '../common/guards.js';
 import { checkHandle } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaCore } from '../common/core.js';
 import { Pz } from '../memory/pz.js';
 
 /** What `ia.createUdEndpoint` takes. */

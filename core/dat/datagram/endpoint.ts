@@ -27,7 +27,7 @@ import { checkResolveOptions, type ResolveOptions, Resolutions } from './resolve
 import { type ServeOptions, UdService } from './service.js';
 import { checkBits, isBitSet } from '../common/guards.js';
 import { Handle } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaCore } from '../common/core.js';
 import { positionOf } from '../work/post-arguments.js';
 import { checkCookie, checkSegments, checkU32 } from '../work/post-checks.js';
 import { streamOf } from '../common/private-evd.js';

@@ -14,7 +14,7 @@ import {
   type Ending,
   type EpPorts,
 } from './attempt.js';
-import { type BreakReason, breakReason } from './break-causes.js';
+import { type BreakReason, breakReason } from '../work/break-causes.js';
 import type { ConnectTarget } from './connect-options.js';
 import { type ConnectionEventName, detailOf, refusalOf } from './outcomes.js';
 import { EP_TRANSITIONS, type EpInitialState, type EpStateName, type EpTrigger } from './states.js';

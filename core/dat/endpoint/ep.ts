@@ -9,7 +9,7 @@ import type { Observable } from '../../stream/index.js';
 import { type CloseFlag, CompletionFlags } from '../common/constants.js';
 import { checkReset, invalid } from '../common/guards.js';
 import { checkHandle, type DatHandle, HANDLE, nextHandleId } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaCore } from '../common/core.js';
 import type { Pz } from '../memory/pz.js';
 import type { RmrTriplet } from '../memory/rmr-contexts.js';
 import type { LmrSegment, RemoteAddress, RemoteSegment, Segments } from '../memory/segment.js';
@@ -18,7 +18,7 @@ import { postReceive } from '../work/receives.js';
 import * as requests from '../work/request-specs.js';
 import { NOWHERE, postAtomic, postReadToRmr, postRequest } from '../work/requests.js';
 import type { EpAttributes } from './attributes.js';
-import { breakReason } from './break-causes.js';
+import { breakReason } from '../work/break-causes.js';
 import {
   checkCommonAddress,
   checkConnectOptions,
@@ -28,7 +28,7 @@ import {
   type DupConnectOptions,
 } from './connect-options.js';
 import { beginConnect, connect, connectLike, disconnect } from './connecting.js';
-import type { EpCounterValues } from './counters.js';
+import type { EpCounterValues } from '../work/counters.js';
 import { destroy, modify, reset } from './lives.js';
 import type { ModifyOptions } from './modify.js';
 import { getStatus, inspectEp, query, recvQuery, setWatermark } from './observing.js';

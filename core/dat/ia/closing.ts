@@ -6,7 +6,7 @@ import type { DeviceLease } from '../common/context.js';
 import type { CloseFlag } from '../common/constants.js';
 import type { IaMad } from '../mad/calls.js';
 import { closeSteps } from './close.js';
-import type { IaCore } from './core.js';
+import type { IaCore } from '../common/core.js';
 
 /** What a close gives back, and in what time. */
 export interface ClosingInit {

@@ -5,7 +5,7 @@ import type { MemTypeName } from '../common/constants.js';
 import { checkInteger } from '../common/guards.js';
 import { checkHandle } from '../common/handle.js';
 import { accessOf } from '../common/privileges.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaCore } from '../common/core.js';
 import { registerAtRandom } from './iova.js';
 import { Lmr } from './lmr.js';
 import {

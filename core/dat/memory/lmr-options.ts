@@ -3,7 +3,7 @@ import { DatError } from '../../errors/index.js';
 import { flagNames, MemPrivileges, VaType } from '../common/constants.js';
 import { checkBits, checkInteger, checkOneOf, checkOptions, invalid } from '../common/guards.js';
 import { checkHandle } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaCore } from '../common/core.js';
 import { PRIVILEGE_MASK } from '../common/privileges.js';
 import { Pz } from './pz.js';
 import { checkSharedName } from './shared-memory.js';

@@ -1,7 +1,7 @@
 /** What a consumer asks about memory, and what DAT has for the kernel's alone. */
 import { MemType } from '../common/constants.js';
 import { checkInteger, checkOneOf } from '../common/guards.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaCore } from '../common/core.js';
 import { checkLiveSegments } from '../work/post-checks.js';
 import { notSupported } from './lmr-options.js';
 import type { Segments } from './segment.js';

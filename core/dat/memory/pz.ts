@@ -4,7 +4,7 @@ import { DatError, spiCall } from '../../errors/index.js';
 import type { EventAdapter as Ia } from '../../evd/index.js';
 import type { ProtectionDomain } from '../../spi/index.js';
 import { Handle } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaCore } from '../common/core.js';
 
 /** What `pz.query()` tells (DAT_PZ_PARAM). */
 export interface PzParameters {

@@ -2,7 +2,7 @@
 import { spiCall } from '../../errors/index.js';
 import { checkOptions } from '../common/guards.js';
 import { checkHandle } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaCore } from '../common/core.js';
 import { notSupported } from '../memory/lmr-options.js';
 import { Pz } from '../memory/pz.js';
 import { srqAttributes, type SrqOptions } from './attributes.js';

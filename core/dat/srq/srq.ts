@@ -15,7 +15,7 @@ import { AsyncEventType, CQE, nameOf, type SharedReceiveQueue } from '../../spi/
 import { MemPrivileges } from '../common/constants.js';
 import { checkInteger, invalid } from '../common/guards.js';
 import { type DatHandle, endedError, HANDLE, nextHandleId } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaCore } from '../common/core.js';
 import { checkCookie, checkSegments } from '../work/post-checks.js';
 import type { Pz } from '../memory/pz.js';
 import type { Segments } from '../memory/segment.js';

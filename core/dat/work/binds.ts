@@ -10,8 +10,8 @@ import {
 } from '../../evd/index.js';
 import { CQE, SQE, WcStatus, WrFlags, WrOpcode } from '../../spi/index.js';
 import type { EpQueues } from './queues.js';
-import type { Rmr } from '../memory/rmr.js';
-import type { RmrBinding } from '../memory/rmr-binding.js';
+import type { Rmr } from '../window/rmr.js';
+import type { RmrBinding } from './rmr-binding.js';
 import { slotFlagsOf, wrFlagsOf } from './request-specs.js';
 import { Slot } from './work-queue.js';
 

@@ -3,7 +3,7 @@ import { DatError, type DatSubtype, type DatType } from '../../errors/index.js';
 import { MemPrivileges } from '../common/constants.js';
 import { invalid } from '../common/guards.js';
 import { checkHandle } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaCore } from '../common/core.js';
 import { Lmr } from '../memory/lmr.js';
 import type { Pz } from '../memory/pz.js';
 import { positionOf } from './post-arguments.js';

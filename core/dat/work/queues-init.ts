@@ -7,9 +7,9 @@ import type {
   ProtectionDomain,
   XrcDomain,
 } from '../../spi/index.js';
-import type { BreakReason } from '../endpoint/break-causes.js';
+import type { BreakReason } from './break-causes.js';
 import type { EpAttributes } from '../endpoint/attributes.js';
-import type { EpCounters } from '../endpoint/counters.js';
+import type { EpCounters } from './counters.js';
 import type { Srq } from '../srq/srq.js';
 
 /** What the endpoint makes of completions. Called while the CQ is scanned, in ring order. */

@@ -26,13 +26,13 @@ import {
   WrFlags,
   WrOpcode,
 } from '../../spi/index.js';
-import { causeOfCompletion, unansweredProbe } from '../endpoint/break-causes.js';
+import { causeOfCompletion, unansweredProbe } from './break-causes.js';
 import { CompletionFlags } from '../common/constants.js';
 import { dtoEvent } from '../common/dto-event.js';
 import { endpointQueuePair, sendIov } from './queue-pair.js';
 import { EpBinds } from './binds.js';
-import type { EpCounters } from '../endpoint/counters.js';
-import { EpLeftovers } from '../endpoint/leftovers.js';
+import type { EpCounters } from './counters.js';
+import { EpLeftovers } from './leftovers.js';
 import type { EpQueuesInit, EpQueuesListener } from './queues-init.js';
 import { type RequestSpec, slotFlagsOf, wrFlagsOf } from './request-specs.js';
 import type { RemoteSegment, Segments } from '../memory/segment.js';

@@ -33,7 +33,7 @@ import {
   invalid,
 } from '../common/guards.js';
 import { checkHandle, Handle } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaCore } from '../common/core.js';
 import type { XrcInitiator } from './initiator.js';
 import { MAX_SRQN } from './initiator.js';
 import type { XrcSrq, XrcSrqOptions } from './srq.js';

@@ -8,7 +8,7 @@ import { beginConnect } from '../endpoint/connecting.js';
 import { Ep } from '../endpoint/ep.js';
 import type { EpInit } from '../endpoint/types.js';
 import { checkInteger } from '../common/guards.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaCore } from '../common/core.js';
 import { checkAttachOptions, DirectConnection, type XrcAttachOptions } from './direct.js';
 import type { XrcDomain } from './domain.js';
 

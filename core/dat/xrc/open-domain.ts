@@ -5,7 +5,7 @@ import type { XrcDomain as XrcHold, XrcModule, XrcOpenMode } from '../../spi/ind
 import { checkOneOf, checkOptions, invalid } from '../common/guards.js';
 import { checkHandle } from '../common/handle.js';
 import type { EndpointMaker } from '../endpoint/endpoint-maker.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaCore } from '../common/core.js';
 import { Pz } from '../memory/pz.js';
 import { srqAttributes } from '../srq/attributes.js';
 import { XrcDomain, type XrcInitiatorOptions } from './domain.js';

@@ -5,12 +5,12 @@ import { CompletionFlags, flagNames, MemPrivileges, VaType } from '../common/con
 import type { Ep } from '../endpoint/ep.js';
 import { checkBits, checkOneOf, checkOptions, invalid } from '../common/guards.js';
 import { checkHandle } from '../common/handle.js';
-import { Lmr } from './lmr.js';
-import { notSupported } from './lmr-options.js';
+import { Lmr } from '../memory/lmr.js';
+import { notSupported } from '../memory/lmr-options.js';
 import { isGone } from '../work/post-checks.js';
 import { accessOf, PRIVILEGE_MASK, REMOTE_PRIVILEGES } from '../common/privileges.js';
 import type { Rmr } from './rmr.js';
-import { LmrSegment } from './segment.js';
+import { LmrSegment } from '../memory/segment.js';
 
 /** What `rmr.bind` takes besides the memory and the endpoint. */
 export interface RmrBindOptions {

@@ -4,8 +4,8 @@ import { EvdFlags } from '../../evd/index.js';
 import { CompletionFlags, flagNames } from '../common/constants.js';
 import { checkBits } from '../common/guards.js';
 import type { EpRecord } from '../endpoint/record.js';
-import { positionOf } from './post-arguments.js';
-import { checkCookie } from './post-checks.js';
+import { positionOf } from '../work/post-arguments.js';
+import { checkCookie } from '../work/post-checks.js';
 
 const { SUPPRESS, UNSIGNALLED, BARRIER_FENCE } = CompletionFlags;
 

@@ -8,15 +8,15 @@ import type { EventAdapter as Ia } from '../../evd/index.js';
 import { type MemoryWindow, nextRkey } from '../../spi/index.js';
 import { CompletionFlags, flagNames, MemPrivileges, VaType } from '../common/constants.js';
 import { Ep } from '../endpoint/ep.js';
-import { checkBind } from '../work/bind-posts.js';
+import { checkBind } from './bind-posts.js';
 import type { BindWork } from '../work/binds.js';
 import { checkHandle, Handle } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
-import type { Lmr } from './lmr.js';
-import type { Pz } from './pz.js';
-import { RmrBinding } from './rmr-binding.js';
+import type { IaCore } from '../common/core.js';
+import type { Lmr } from '../memory/lmr.js';
+import type { Pz } from '../memory/pz.js';
+import { RmrBinding } from '../work/rmr-binding.js';
 import { bindWords, checkBindOptions, type RmrBindOptions } from './rmr-options.js';
-import type { LmrSegment } from './segment.js';
+import type { LmrSegment } from '../memory/segment.js';
 import { Symbolic } from '../common/trace.js';
 
 /** What may use a window: any endpoint of its zone, or the one that it was bound through. */

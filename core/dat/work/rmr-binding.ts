@@ -1,7 +1,7 @@
 /** What a window is bound to: the bind that opened it, until it is closed. */
-import type { EpQueues } from '../work/queues.js';
-import type { IaCore } from '../ia/core.js';
-import type { Lmr } from './lmr.js';
+import type { EpQueues } from './queues.js';
+import type { IaCore } from '../common/core.js';
+import type { Lmr } from '../memory/lmr.js';
 
 export class RmrBinding {
   private readonly close: (() => void) | undefined;

@@ -2,9 +2,9 @@
 import { spiCall } from '../../errors/index.js';
 import type { MemoryWindow } from '../../spi/index.js';
 import { checkHandle } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
-import { notSupported } from './lmr-options.js';
-import { Pz } from './pz.js';
+import type { IaCore } from '../common/core.js';
+import { notSupported } from '../memory/lmr-options.js';
+import { Pz } from '../memory/pz.js';
 import { Rmr, type RmrScope } from './rmr.js';
 
 export function createRmr(core: IaCore, operation: string, pz: Pz, scope: RmrScope): Rmr {

@@ -11,7 +11,7 @@ import type {
 } from '../../evd/index.js';
 import { CQE, WcOpcode } from '../../spi/index.js';
 import { dtoEvent } from '../common/dto-event.js';
-import type { EpBinds } from '../work/binds.js';
+import type { EpBinds } from './binds.js';
 
 export class EpLeftovers implements CompletionOwner {
   /** Completions that are still to be taken. */

@@ -3,7 +3,7 @@
  * service point to another by this.
  */
 import type { CmModule } from '../../spi/index.js';
-import type { ServicePoint } from '../connect/service-point.js';
+import type { ServicePoint } from './service-point.js';
 
 const byModule = new WeakMap<CmModule, Map<number, ServicePoint>>();
 

@@ -15,11 +15,11 @@ import {
 } from '../../evd/index.js';
 import { DatError } from '../../errors/index.js';
 import { FlightLog, Slab } from '../../spi/index.js';
-import type { IaContext } from '../common/context.js';
-import { nextHandleId } from '../common/handle.js';
-import { checkEvd, type EvdUse } from '../common/private-evd.js';
+import type { IaContext } from './context.js';
+import { nextHandleId } from './handle.js';
+import { checkEvd, type EvdUse } from './private-evd.js';
 import { RmrContexts } from '../memory/rmr-contexts.js';
-import { IaCounters } from './counters.js';
+import { IaCounters } from './ia-counters.js';
 
 /** An object that ends with its adapter, at the latest. */
 export interface IaChild {
