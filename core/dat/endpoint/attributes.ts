@@ -2,7 +2,7 @@
 import { DatError } from '../../errors/index.js';
 import type { DeviceAttributes } from '../../spi/index.js';
 import { CompletionFlags, Qos } from '../common/constants.js';
-import { checkCompletionFlags } from '../work/completion-flags.js';
+import { checkCompletionFlags } from './completion-flags.js';
 import { checkWatermark } from './watermarks.js';
 import { checkInteger, checkOneOf, checkOptions, invalid } from '../common/guards.js';
 

@@ -2,7 +2,7 @@
 import { type Evd, EvdFlags } from '../../evd/index.js';
 import { Ep } from './ep.js';
 import { type EpAttributeOptions, epAttributes } from './attributes.js';
-import { checkCompletionModel } from '../work/completion-flags.js';
+import { checkCompletionModel } from './completion-flags.js';
 import type { EpInitialState } from './states.js';
 import type { EpInit } from './types.js';
 import { checkOptions } from '../common/guards.js';

@@ -4,7 +4,7 @@
  */
 import type { OverrunListener } from '../../evd/index.js';
 import { ownRequests } from './attributes.js';
-import { configurationOf } from '../work/completion-flags.js';
+import { configurationOf } from './completion-flags.js';
 import type { EpInit } from './types.js';
 
 interface Step {

@@ -2,7 +2,7 @@
 import { DatError } from '../../errors/index.js';
 import type { Evd } from '../../evd/index.js';
 import { type EpAttributeOptions, epAttributes } from './attributes.js';
-import { checkCompletionModel } from '../work/completion-flags.js';
+import { checkCompletionModel } from './completion-flags.js';
 import { EP_ATTRIBUTE_FIELDS, EP_FIELDS, type Modifiable } from './modify-table.js';
 import type { EpQueues } from '../work/queues.js';
 import type { EpRecord } from './record.js';
