@@ -18,7 +18,6 @@ import { FlightLog, Slab } from '../../spi/index.js';
 import type { IaContext } from './context.js';
 import { nextHandleId } from './handle.js';
 import { checkEvd, type EvdUse } from './private-evd.js';
-import { RmrContexts } from '../memory/rmr-contexts.js';
 import { IaCounters } from './ia-counters.js';
 
 /** An object that ends with its adapter, at the latest. */
@@ -29,8 +28,6 @@ export interface IaChild {
 
 export class IaCore {
   readonly owners = new CompletionOwners();
-  /** What the remote contexts of this adapter open. */
-  readonly rmrContexts = new RmrContexts();
   readonly children = new Set<IaChild>();
   readonly evds = new Set<Evd>();
   readonly cnos = new Set<Cno>();

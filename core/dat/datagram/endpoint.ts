@@ -11,7 +11,6 @@ import {
   type CompletionQueue,
   type Gid,
   GRH_LENGTH,
-  WrFlags,
   WrOpcode,
 } from '../../spi/index.js';
 import type { Observable } from '../../stream/index.js';
@@ -20,22 +19,20 @@ import { CompletionFlags, flagNames, MemPrivileges } from '../common/constants.j
 import { checkAddressHandle, checkIp, checkUdAddress, UdAddressHandle } from './address.js';
 import type { CheckedUdAddress, UdAddress } from './address.js';
 import type { UdEpAttributes } from './attributes.js';
-import { fullError, shortError } from './errors.js';
 import type { UdEpInit, UdEpState } from './types.js';
 import { UdQueues } from './queues.js';
 import { checkResolveOptions, type ResolveOptions, Resolutions } from './resolve.js';
 import { type ServeOptions, UdService } from './service.js';
-import { checkBits, isBitSet } from '../common/guards.js';
+import { checkBits, invalid, isBitSet } from '../common/guards.js';
 import { Handle } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
 import { positionOf } from '../work/post-arguments.js';
 import { checkCookie, checkSegments, checkU32 } from '../work/post-checks.js';
+import { makeRoom } from '../work/posting.js';
 import { streamOf } from '../common/private-evd.js';
 import type { Pz } from '../memory/pz.js';
-import { LmrSegment } from '../memory/segment.js';
+import { LmrSegment, type Segments } from '../memory/segment.js';
 import { Symbolic } from '../common/trace.js';
-
-type Segments = LmrSegment | readonly LmrSegment[];
 
 const { SUPPRESS, SOLICITED_WAIT, DEFAULT } = CompletionFlags;
 const SEND_FLAGS = SUPPRESS | SOLICITED_WAIT;
@@ -101,12 +98,12 @@ export class UdEp extends Handle {
 
   /** Sends that can be posted before the queue is full. */
   get requestsFree(): number {
-    return Math.max(0, this.queues.sends.limit - this.queues.sends.outstanding);
+    return this.queues.sends.free;
   }
 
   /** Receives that can be posted before the queue is full. */
   get receivesFree(): number {
-    return Math.max(0, this.queues.receives.limit - this.queues.receives.outstanding);
+    return this.queues.receives.free;
   }
 
   /**
@@ -217,9 +214,9 @@ export class UdEp extends Handle {
     checkSegments(operation, segments, this.pz, MemPrivileges.LOCAL_WRITE, maxRecvIov, Infinity);
     const first = segments instanceof LmrSegment ? segments : segments[0];
     if (first === undefined || first.lengthBytes < GRH_LENGTH) throw shortError(first);
-    if (this.queues.receivesFull) this.takeInCompletions();
-    if (this.queues.receivesFull) throw fullError(operation, 'receives', maxRecvDtos);
-    this.queues.postReceive(segments, cookie);
+    const { receives } = this.queues;
+    if (receives.full) makeRoom(operation, this, receives, maxRecvDtos, 'receives');
+    this.queues.postReceive(segments, cookie, DEFAULT);
   }
 
   /** Makes an endpoint in ERROR usable again, with a fresh queue pair number. Else no-op. */
@@ -314,11 +311,9 @@ export class UdEp extends Handle {
     const most = this.maxDatagramBytes;
     checkSegments(operation, segments, pz, MemPrivileges.LOCAL_READ, maxRequestIov, most);
     checkAddressHandle(operation, to, pz);
-    if (this.queues.sendsFull) this.takeInCompletions();
-    if (this.queues.sendsFull) throw fullError(operation, 'sends', maxRequestDtos);
-    const wrFlags = (flags & SOLICITED_WAIT) === 0 ? 0 : WrFlags.SOLICITED;
-    const suppress = (flags & SUPPRESS) !== 0;
-    this.queues.postSend(opcode, wrFlags, suppress, segments, to, cookie, immediate);
+    const { sends } = this.queues;
+    if (sends.full) makeRoom(operation, this, sends, maxRequestDtos, 'sends');
+    this.queues.postSend(opcode, segments, to, cookie, flags, immediate);
   }
 
   private groupOf(operation: string, group: string): Gid {
@@ -390,7 +385,8 @@ export class UdEp extends Handle {
     for (const evd of this.init.privateEvds) this.core.freePrivateEvd(evd);
   }
 
-  private takeInCompletions(): void {
+  /** @internal completions that are there become known to the endpoint */
+  takeInCompletions(): void {
     for (const evd of this.dtoEvds()) evd.scan();
   }
 
@@ -406,4 +402,16 @@ const NO_QUEUE_PAIR = {
 function cqOf(evd: Evd): CompletionQueue {
   if (evd.cq === undefined) throw new Error(`event dispatcher ${evd.id} has no completion queue`);
   return evd.cq;
+}
+
+function shortError(first: LmrSegment | undefined): DatError {
+  if (first === undefined) {
+    return invalid('ep.postRecv', 1, 'the number of segments', 0, 'at least 1');
+  }
+  return new DatError('DAT_LENGTH_ERROR', {
+    operation: 'ep.postRecv',
+    message: `the first segment has ${first.lengthBytes} bytes; the GRH area takes ${GRH_LENGTH}`,
+    hint: 'datagrams come behind a GRH area of 40 bytes',
+    value: first.lengthBytes,
+  });
 }

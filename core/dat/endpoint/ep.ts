@@ -7,13 +7,14 @@ import { inspect } from 'node:util';
 import type { ConnectionEvent, DatEvent, EventAdapter as Ia } from '../../evd/index.js';
 import type { Observable } from '../../stream/index.js';
 import { type CloseFlag, CompletionFlags } from '../common/constants.js';
-import { checkReset, invalid } from '../common/guards.js';
+import { checkReset } from '../common/guards.js';
 import { checkHandle, type DatHandle, HANDLE, nextHandleId } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
 import type { Pz } from '../memory/pz.js';
 import type { RmrTriplet } from '../memory/rmr-contexts.js';
 import type { LmrSegment, RemoteAddress, RemoteSegment, Segments } from '../memory/segment.js';
 import type { Srq } from '../srq/srq.js';
+import { burst } from '../work/posting.js';
 import { postReceive } from '../work/receives.js';
 import * as requests from '../work/request-specs.js';
 import { NOWHERE, postAtomic, postReadToRmr, postRequest } from '../work/requests.js';
@@ -376,14 +377,7 @@ export class Ep implements DatHandle {
    */
   burst(work: () => void): void {
     this.record.assertLive('ep.burst');
-    if (typeof work !== 'function') throw invalid('ep.burst', 1, 'work', work, 'a function');
-    const { queues } = this.record;
-    queues.beginBurst();
-    try {
-      work();
-    } finally {
-      queues.endBurst();
-    }
+    burst('ep.burst', this.record.queues, work);
   }
 
   /**

@@ -8,6 +8,7 @@ import type { EventEndpoint } from '../../evd/index.js';
 import { AsyncEventType, nameOf } from '../../spi/index.js';
 import { endedError } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
+import type { PostingEndpoint } from '../work/posting.js';
 import type { EpQueuesListener } from '../work/queues-init.js';
 import { EpQueues } from '../work/queues.js';
 import type { ConnectionEventDetails, EpPorts } from './attempt.js';
@@ -23,7 +24,9 @@ import type { EpInit } from './types.js';
 import { EpWatermarks, type WatermarkActions } from './watermarks.js';
 
 /** One object an endpoint: its parts see it as their ports, and there are no closures. */
-export class EpRecord implements EpPorts, EpQueuesListener, EpEventsOwner, WatermarkActions {
+export class EpRecord
+  implements EpPorts, PostingEndpoint, EpQueuesListener, EpEventsOwner, WatermarkActions
+{
   /** Of the present life: a reset puts others in place. */
   queues: EpQueues;
   readonly connection: EpConnection;

@@ -44,6 +44,7 @@ import {
 } from '../memory/memory-hints.js';
 import { createPz, Pz } from '../memory/pz.js';
 import { Rmr } from '../window/rmr.js';
+import { RmrContexts } from '../memory/rmr-contexts.js';
 import type { Segments } from '../memory/segment.js';
 import type { SrqOptions } from '../srq/attributes.js';
 import { createSrq } from '../srq/create-srq.js';
@@ -76,6 +77,7 @@ export class Ia extends Handle {
   readonly core: IaCore;
   private readonly endpoints: EndpointMaker;
   private readonly anyConnQual = new AnyConnQual();
+  private readonly rmrContexts = new RmrContexts();
   private readonly closing: IaClosing;
 
   /** @internal */
@@ -160,7 +162,7 @@ export class Ia extends Handle {
 
   /** Makes a protection zone (dat_pz_create). */
   createPz(): Pz {
-    return createPz(this.core);
+    return createPz(this.core, this.rmrContexts);
   }
 
   /**

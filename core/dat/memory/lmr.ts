@@ -86,7 +86,7 @@ export class Lmr extends Handle {
     this.rmrContext = (privileges & REMOTE_PRIVILEGES) === 0 ? undefined : region.rkey;
     pz.users++;
     if (this.rmrContext !== undefined) {
-      this.closeContext = core.rmrContexts.open(this.rmrContext, this, 0, this.lengthBytes);
+      this.closeContext = pz.rmrContexts.open(this.rmrContext, this, 0, this.lengthBytes);
     }
   }
 

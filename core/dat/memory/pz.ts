@@ -5,6 +5,7 @@ import type { EventAdapter as Ia } from '../../evd/index.js';
 import type { ProtectionDomain } from '../../spi/index.js';
 import { Handle } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
+import type { RmrContexts } from './rmr-contexts.js';
 
 /** What `pz.query()` tells (DAT_PZ_PARAM). */
 export interface PzParameters {
@@ -25,6 +26,8 @@ export class Pz extends Handle {
     readonly core: IaCore,
     /** @internal */
     readonly pd: ProtectionDomain,
+    /** @internal what the remote contexts of the adapter open; all of its zones share it */
+    readonly rmrContexts: RmrContexts,
   ) {
     super();
   }
@@ -76,13 +79,13 @@ export class Pz extends Handle {
   }
 }
 
-export function createPz(core: IaCore): Pz {
+export function createPz(core: IaCore, rmrContexts: RmrContexts): Pz {
   core.begin('ia.createPz');
   const { device } = core.context;
   const pd = spiCall({ operation: 'ia.createPz', map: { ENOMEM: NO_ZONE } }, () =>
     device.createProtectionDomain(),
   );
-  return core.adopt(new Pz(core, pd));
+  return core.adopt(new Pz(core, pd, rmrContexts));
 }
 
 const NO_ZONE = ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_PROTECTION_DOMAIN'] as const;

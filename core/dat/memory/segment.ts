@@ -62,6 +62,22 @@ export function isList(segments: Segments): segments is readonly LmrSegment[] {
   return Array.isArray(segments);
 }
 
+/** The memory was transferred away after it was registered. */
+export function hasLostMemory({ lmr }: LmrSegment): boolean {
+  return lmr.bytes.length !== lmr.lengthBytes;
+}
+
+/** What a call on such a segment throws. */
+export function lostMemory(operation: string, segment: LmrSegment): DatError {
+  return new DatError('DAT_INVALID_STATE', {
+    subtype: 'DAT_INVALID_STATE_LMR_FREE',
+    operation,
+    message: `memory region ${segment.lmr.id} has lost its memory`,
+    hint: 'its ArrayBuffer was transferred after registration',
+    value: segment,
+  });
+}
+
 /** DAT_RMR_TRIPLET as an application writes it: where to read or write in the peer's memory. */
 export interface RemoteAddress {
   /** Virtual address as the peer told it, u64. */

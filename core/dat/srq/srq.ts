@@ -13,10 +13,11 @@ import {
 } from '../../evd/index.js';
 import { AsyncEventType, CQE, nameOf, type SharedReceiveQueue } from '../../spi/index.js';
 import { MemPrivileges } from '../common/constants.js';
-import { checkInteger, invalid } from '../common/guards.js';
+import { checkInteger } from '../common/guards.js';
 import { type DatHandle, endedError, HANDLE, nextHandleId } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
 import { checkCookie, checkSegments } from '../work/post-checks.js';
+import { burst, countOf, makeRoom } from '../work/posting.js';
 import type { Pz } from '../memory/pz.js';
 import type { Segments } from '../memory/segment.js';
 import { SRQ_STATES, type SrqAttributes, type SrqStateName } from './attributes.js';
@@ -60,7 +61,6 @@ export class Srq implements DatHandle {
   private current: SrqStateName = 'OPERATIONAL';
   private freedBy: string | undefined = undefined;
   private armed = 0;
-  private burstDepth = 0;
   /** Completions whose endpoint is gone: they are not shown, but their slots are free again. */
   private readonly strays: CompletionOwner = {
     onCompletion: (words, at) => {
@@ -123,16 +123,16 @@ export class Srq implements DatHandle {
     const operation = 'srq.postRecv';
     this.core.context.trace?.(operation, {
       srq: this.id,
-      segments: Array.isArray(segments) ? segments.length : 1,
+      segments: countOf(segments),
       cookie,
     });
     this.assertUsable(operation);
     checkCookie(operation, cookie);
     const { pz, maxRecvIov, slots } = this;
     checkSegments(operation, segments, pz, MemPrivileges.LOCAL_WRITE, maxRecvIov, Infinity);
-    if (slots.full) this.makeRoom(operation);
+    if (slots.full) makeRoom(operation, this.core, slots, slots.limit, 'receives', FULL_HINT);
     slots.put(segments, cookie);
-    if (this.burstDepth === 0) this.ringDoorbell(operation);
+    slots.kick(operation);
   }
 
   /**
@@ -143,13 +143,7 @@ export class Srq implements DatHandle {
    */
   burst(work: () => void): void {
     this.assertUsable('srq.burst');
-    if (typeof work !== 'function') throw invalid('srq.burst', 1, 'work', work, 'a function');
-    this.burstDepth++;
-    try {
-      work();
-    } finally {
-      if (--this.burstDepth === 0 && !this.isFreed) this.ringDoorbell('srq.burst');
-    }
+    burst('srq.burst', this.slots, work);
   }
 
   /** Parameters and counts (dat_srq_query); completions that have come are taken in first. */
@@ -309,28 +303,6 @@ export class Srq implements DatHandle {
     });
   }
 
-  private ringDoorbell(operation: string): void {
-    try {
-      this.queue.ringDoorbell();
-    } catch (error) {
-      const value = this.slots.withdraw();
-      throw toDatError(error, { operation, value, hint: 'what was refused is not posted' });
-    }
-  }
-
-  /** The queue looks full: perhaps completions wait to be taken in. */
-  private makeRoom(operation: string): void {
-    this.core.takeInCompletions();
-    if (!this.slots.full) return;
-    throw new DatError('DAT_INSUFFICIENT_RESOURCES', {
-      subtype: 'DAT_RESOURCE_CREDITS',
-      operation,
-      message: `${this.maxRecvDtos} receives are outstanding: the queue is full`,
-      hint: 'wait for completions, or srq.resize()',
-      value: this.maxRecvDtos,
-    });
-  }
-
   private checkNotBelow(operation: string, value: number, bound: number, what: string): void {
     if (value >= bound) return;
     throw new DatError('DAT_INVALID_STATE', {
@@ -342,4 +314,5 @@ export class Srq implements DatHandle {
   }
 }
 
+const FULL_HINT = 'wait for completions, or srq.resize()';
 const NO_QUEUE = ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_SRQ'] as const;

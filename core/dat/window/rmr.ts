@@ -104,17 +104,13 @@ export class Rmr extends Handle {
     checkBind(ep.record, operation, cookie, flags, replaced === undefined ? 1 : 2);
     if (replaced !== undefined) this.checkSameEndpoint(operation, ep, replaced);
     this.key = this.nextKey();
-    const { lmr, offsetBytes, lengthBytes } = segment;
     const words = bindWords(this.window.handle, segment, privileges, zeroBased, this.key);
     const work: BindWork =
       replaced === undefined
         ? { kind: 'bind', words }
         : { kind: 'rebind', rkey: replaced.rmrContext, words };
     const { queues } = ep.record;
-    const binding = new RmrBinding(
-      ...([this.core, lmr, offsetBytes, lengthBytes] as const),
-      ...([privileges, zeroBased, this.key, queues] as const),
-    );
+    const binding = new RmrBinding(segment, privileges, zeroBased, this.key, queues);
     this.pending.push(binding);
     queues.binds.post(this, binding, work, cookie, flags);
     return this.key;

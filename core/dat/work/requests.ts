@@ -6,7 +6,6 @@ import { DatError } from '../../errors/index.js';
 import { CompletionFlags, flagNames } from '../common/constants.js';
 import { invalid, isBitSet } from '../common/guards.js';
 import { Symbolic } from '../common/trace.js';
-import type { EpRecord } from '../endpoint/record.js';
 import type { RmrTriplet } from '../memory/rmr-contexts.js';
 import {
   checkRemote,
@@ -17,7 +16,7 @@ import {
 } from '../memory/segment.js';
 import { positionOf } from './post-arguments.js';
 import { checkCookie, checkSegments, checkU32, checkU64 } from './post-checks.js';
-import { countOf, makeRoom } from './posting.js';
+import { countOf, makeRoom, type PostingEndpoint } from './posting.js';
 import { RDMA_READ_TO_RMR, type RequestSpec } from './request-specs.js';
 
 /** Of a send. */
@@ -32,7 +31,7 @@ const operandWords = new Uint32Array(operands.buffer);
 
 /** @param word immediate data, or the context to invalidate; 0 where the row has neither */
 export function postRequest(
-  record: EpRecord,
+  record: PostingEndpoint,
   request: RequestSpec,
   segments: Segments,
   cookie: number,
@@ -48,7 +47,7 @@ export function postRequest(
 
 /** A read into what a remote context of our own names. */
 export function postReadToRmr(
-  record: EpRecord,
+  record: PostingEndpoint,
   sink: RmrTriplet,
   cookie: number,
   remote: RemoteAddress,
@@ -58,13 +57,13 @@ export function postReadToRmr(
   trace(record, RDMA_READ_TO_RMR, sink, cookie, remote, flags);
   record.assertLive(operation);
   const position = positionOf(operation, 'segments');
-  const segment = record.core.rmrContexts.resolve(operation, position, sink);
+  const segment = record.init.pz.rmrContexts.resolve(operation, position, sink);
   post(record, RDMA_READ_TO_RMR, segment, cookie, remote, flags, 0);
 }
 
 /** @param swap 0n where the row has one operand */
 export function postAtomic(
-  record: EpRecord,
+  record: PostingEndpoint,
   request: RequestSpec,
   result: LmrSegment,
   cookie: number,
@@ -88,7 +87,7 @@ export function postAtomic(
     const position = positionOf(operation, 'remote');
     throw invalid(operation, position, 'remote.address', target.address, 'a multiple of 8');
   }
-  if (record.queues.sends.full) makeRoom(record, operation, true);
+  makeRequestRoom(record, operation);
   operands[0] = compareAdd;
   operands[1] = swap;
   record.queues.putOperands(operandWords);
@@ -97,7 +96,7 @@ export function postAtomic(
 }
 
 function post(
-  record: EpRecord,
+  record: PostingEndpoint,
   request: RequestSpec,
   segments: Segments,
   cookie: number,
@@ -107,14 +106,20 @@ function post(
 ): void {
   const bytes = check(record, request, segments, cookie, flags);
   const target = remoteSegment(request.operation, remote);
-  if (record.queues.sends.full) makeRoom(record, request.operation, true);
+  makeRequestRoom(record, request.operation);
   record.queues.postRequest(request, segments, cookie, target, flags, word);
   record.counts.posted(request.opcode, bytes);
 }
 
+function makeRequestRoom(record: PostingEndpoint, operation: string): void {
+  const { queues, init } = record;
+  if (!queues.sends.full) return;
+  makeRoom(operation, record, queues.sends, init.attributes.maxRequestDtos, 'requests');
+}
+
 /** Returns how many bytes the segments have. */
 function check(
-  record: EpRecord,
+  record: PostingEndpoint,
   request: RequestSpec,
   segments: Segments,
   cookie: number,
@@ -148,7 +153,7 @@ function wrongFlags(operation: string, flags: number, allowed: number): DatError
 }
 
 /** A request of an XRC initiator is for a shared receive queue at the other end. */
-function noReceiver({ ep }: EpRecord, operation: string): DatError {
+function noReceiver({ ep }: PostingEndpoint, operation: string): DatError {
   return new DatError('DAT_INVALID_PARAMETER', {
     operation,
     message: `initiator ${ep.id} does not know which shared receive queue the request is for`,
@@ -166,7 +171,7 @@ function noReads(operation: string): DatError {
 }
 
 /** @throws DatError DAT_MODEL_NOT_SUPPORTED */
-function checkCapability({ core }: EpRecord, { operation, capability }: RequestSpec): void {
+function checkCapability({ core }: PostingEndpoint, { operation, capability }: RequestSpec): void {
   if (capability === undefined || core.context.device.capabilities.has(capability)) return;
   throw new DatError('DAT_MODEL_NOT_SUPPORTED', {
     operation,
@@ -184,7 +189,7 @@ function remoteSegment(operation: string, remote: RemoteAddress): RemoteSegment 
 
 /** Before anything is checked. */
 function trace(
-  { core, ep }: EpRecord,
+  { core, ep }: PostingEndpoint,
   { operation }: RequestSpec,
   segments: unknown,
   cookie: number,
