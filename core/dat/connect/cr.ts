@@ -8,7 +8,7 @@ import type { EventAdapter as Ia } from '../../evd/index.js';
 import { CmPrivateData, type CmRequest, ipFromGid } from '../../spi/index.js';
 import { accept } from '../endpoint/connecting.js';
 import { Ep } from '../endpoint/ep.js';
-import { checkConnQual } from '../endpoint/connect-options.js';
+import { checkConnQual } from '../common/addresses.js';
 import { isRequestGone } from '../endpoint/outcomes.js';
 import { EP_STATES } from '../endpoint/states.js';
 import { checkOptions, checkPrivateData } from '../common/guards.js';

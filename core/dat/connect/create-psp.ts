@@ -3,7 +3,7 @@ import { DatError } from '../../errors/index.js';
 import { PspFlags } from '../common/constants.js';
 import { checkOneOf, checkOptions, invalid } from '../common/guards.js';
 import { servicePointAt } from './listening.js';
-import { checkConnQual } from '../endpoint/connect-options.js';
+import { checkConnQual } from '../common/addresses.js';
 import type { EndpointMaker } from '../endpoint/endpoint-maker.js';
 import type { Ep } from '../endpoint/ep.js';
 import type { IaCore } from '../common/core.js';

@@ -16,7 +16,8 @@ import {
 import type { Observable } from '../../stream/index.js';
 import { breakReasonOf, epBrokenEvent, lossReason } from '../common/async-events.js';
 import { CompletionFlags, flagNames, MemPrivileges } from '../common/constants.js';
-import { checkAddressHandle, checkIp, checkUdAddress, UdAddressHandle } from './address.js';
+import { checkIp } from '../common/addresses.js';
+import { checkAddressHandle, checkUdAddress, UdAddressHandle } from './address.js';
 import type { CheckedUdAddress, UdAddress } from './address.js';
 import type { UdEpAttributes } from './attributes.js';
 import type { UdEpInit, UdEpState } from './types.js';

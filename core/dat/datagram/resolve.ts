@@ -9,8 +9,7 @@ import {
   PortSpace,
   serviceIdOf,
 } from '../../spi/index.js';
-import { checkConnQual } from '../endpoint/connect-options.js';
-import { checkIp } from './address.js';
+import { checkConnQual, checkIp } from '../common/addresses.js';
 import { checkOptions, checkPrivateData, checkTimeout, invalid } from '../common/guards.js';
 
 /** What `ep.resolve` takes. */

@@ -1,15 +1,9 @@
 /** Parameters of connect and accept. */
 import { DatError } from '../../errors/index.js';
-import { CmPrivateData, type Gid, gidFromIp } from '../../spi/index.js';
+import { CmPrivateData, type Gid } from '../../spi/index.js';
+import { checkConnQual, checkIp, malformed } from '../common/addresses.js';
 import { ConnectFlags, Qos } from '../common/constants.js';
-import {
-  checkInteger,
-  checkOneOf,
-  checkOptions,
-  checkPrivateData,
-  checkTimeout,
-  invalid,
-} from '../common/guards.js';
+import { checkOneOf, checkOptions, checkPrivateData, checkTimeout } from '../common/guards.js';
 
 /** What `ep.connect` takes. */
 export interface ConnectOptions {
@@ -56,7 +50,7 @@ export function checkConnectOptions(
   options: ConnectOptions,
 ): CheckedConnectOptions {
   checkOptions(operation, 2, options, KNOWN);
-  const remoteGid = checkAddress(operation, options.address);
+  const remoteGid = checkIp(operation, 2, options.address);
   checkConnQual(operation, 3, options.connQual);
   return { remoteGid, port: options.connQual, ...checkRest(operation, 4, options) };
 }
@@ -70,8 +64,8 @@ export function checkDupOptions(operation: string, options: DupConnectOptions): 
 /** @throws DatError DAT_INVALID_ADDRESS, DAT_INVALID_PARAMETER */
 export function checkCommonAddress(operation: string, value: unknown): ConnectTarget {
   const { address, port } = typeof value === 'string' ? split(operation, value) : fields(value);
-  const remoteGid = checkAddress(operation, address);
-  checkInteger(operation, 2, 'the port of address', port, 1, 65535);
+  const remoteGid = checkIp(operation, 2, address);
+  checkConnQual(operation, 2, port, 'the port of address');
   return { remoteGid, port };
 }
 
@@ -97,41 +91,6 @@ function checkRest(operation: string, at: number, options: DupConnectOptions): C
   const flags = options.flags ?? ConnectFlags.DEFAULT;
   checkModel(operation, flags, Object.values(ConnectFlags), at + 4, 'flags');
   return { timeoutUs: timeoutMs * 1000, privateData };
-}
-
-/** A port: where rdma_cm listens and connects. */
-export function checkConnQual(operation: string, position: number, connQual: unknown): void {
-  checkInteger(operation, position, 'connQual', connQual, 1, 65535);
-}
-
-/** @throws DatError DAT_INVALID_ADDRESS, DAT_INVALID_PARAMETER */
-export function checkAddress(operation: string, address: unknown): Gid {
-  if (typeof address !== 'string') {
-    throw invalid(operation, 2, 'address', address, 'the text of an IP address');
-  }
-  try {
-    return gidFromIp(address);
-  } catch (cause) {
-    const hint = 'names are not resolved: pass an IPv4 or IPv6 address';
-    throw malformed(operation, address, 'is not an IP address', hint, cause);
-  }
-}
-
-function malformed(
-  operation: string,
-  address: string,
-  what: string,
-  hint: string,
-  cause?: unknown,
-): DatError {
-  return new DatError('DAT_INVALID_ADDRESS', {
-    subtype: 'DAT_INVALID_ADDRESS_MALFORMED',
-    operation,
-    message: `${JSON.stringify(address)} ${what}`,
-    hint,
-    value: address,
-    cause,
-  });
 }
 
 /** The first of the values is what we support. */

@@ -2,7 +2,6 @@
 import { DatError, spiCall, toDatError } from '../../errors/index.js';
 import {
   GSI_QKEY,
-  type Gid,
   ipFromGid,
   type MadAgent as ModuleAgent,
   type MadHeader,
@@ -14,6 +13,7 @@ import {
 } from '../../spi/index.js';
 import { Inbox, type Observable } from '../../stream/index.js';
 import { interruptedError } from '../../evd/queue/waiter.js';
+import { sourceIndex } from '../common/addresses.js';
 import type { IaContext } from '../common/context.js';
 import {
   checkMadRequest,
@@ -198,7 +198,8 @@ export class ManagementAgent {
     const { context, format } = this.init;
     const mad = composeMad(format, header, data);
     const key = this.newTransaction();
-    const destination = this.destinationOf(operation, gid, qpn);
+    const localGidIndex = sourceIndex(operation, context.device, gid);
+    const destination = { gid, localGidIndex, qpn, qkey: GSI_QKEY };
     return new Promise((resolve, reject) => {
       let handle: MadSendHandle | undefined;
       const onAbort = (): void => void (handle && this.agent.cancel(handle));
@@ -223,23 +224,6 @@ export class ManagementAgent {
         context.processHold.release();
         throw error;
       }
-    });
-  }
-
-  private destinationOf(
-    operation: string,
-    gid: Gid,
-    qpn: number,
-  ): { gid: Gid; localGidIndex: number; qpn: number; qkey: number } {
-    const { gids } = this.init.context.device;
-    const isIpv4 = !ipFromGid(gid).includes(':');
-    const localGidIndex = gids.findIndex((own) => !ipFromGid(own).includes(':') === isIpv4);
-    if (localGidIndex >= 0) return { gid, localGidIndex, qpn, qkey: GSI_QKEY };
-    throw new DatError('DAT_INVALID_ADDRESS', {
-      subtype: 'DAT_INVALID_ADDRESS_UNREACHABLE',
-      operation,
-      message: `the device has no ${isIpv4 ? 'IPv4' : 'IPv6'} address to send from`,
-      value: ipFromGid(gid),
     });
   }
 
