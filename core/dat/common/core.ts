@@ -18,6 +18,7 @@ import { FlightLog, Slab } from '../../spi/index.js';
 import type { IaContext } from './context.js';
 import { nextHandleId } from './handle.js';
 import { checkEvd, type EvdUse } from './private-evd.js';
+import type { TraceFields } from './trace.js';
 import { IaCounters } from './ia-counters.js';
 
 /** An object that ends with its adapter, at the latest. */
@@ -67,11 +68,13 @@ export class IaCore {
 
   /**
    * Every call of the adapter starts here: it is traced, and the adapter is open.
+   * @returns the call
    * @throws DatError DAT_INVALID_HANDLE
    */
-  begin(call: string, fields: Readonly<Record<string, unknown>> = {}): void {
+  begin(call: string, fields: TraceFields = {}): string {
     this.context.trace?.(call, { ia: this.ia.id, ...fields });
     this.assertOpen(call);
+    return call;
   }
 
   /** @throws DatError DAT_INVALID_HANDLE */

@@ -12,7 +12,7 @@ import { checkConnQual } from '../common/addresses.js';
 import { isRequestGone } from '../endpoint/outcomes.js';
 import { EP_STATES } from '../endpoint/states.js';
 import { checkOptions, checkPrivateData } from '../common/guards.js';
-import { checkHandle, Handle } from '../common/handle.js';
+import { begin, checkHandle, Handle } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
 import { servicePointAt } from './listening.js';
 import type { ServicePoint } from './service-point.js';
@@ -106,9 +106,7 @@ export class Cr extends Handle {
    * both endpoints, or neither); DAT_INVALID_PARAMETER
    */
   accept(ep?: Ep, options: AnswerOptions = {}): void {
-    const operation = 'cr.accept';
-    this.core.context.trace?.(operation, { cr: this.id, ep: ep ?? this.ep });
-    this.assertLive(operation);
+    const operation = begin(this, 'cr.accept', { ep: ep ?? this.ep });
     const endpoint = this.endpointOf(operation, ep);
     checkOptions(operation, 3, options, ['privateData']);
     const privateData = checkPrivateData(operation, 4, options.privateData, CmPrivateData.REP);
@@ -123,9 +121,7 @@ export class Cr extends Handle {
    * @throws DatError DAT_INVALID_HANDLE, DAT_INVALID_PARAMETER
    */
   reject(options: AnswerOptions = {}): void {
-    const operation = 'cr.reject';
-    this.core.context.trace?.(operation, { cr: this.id });
-    this.assertLive(operation);
+    const operation = begin(this, 'cr.reject');
     checkOptions(operation, 2, options, ['privateData']);
     const privateData = checkPrivateData(operation, 3, options.privateData, CmPrivateData.REJ);
     this.answerReject(operation, REJECT_CONSUMER, privateData);
@@ -140,9 +136,7 @@ export class Cr extends Handle {
    * endpoint (DAT_RESOURCE_TEP): the request is as it was then; DAT_INVALID_HANDLE
    */
   handoff(connQual: number): void {
-    const operation = 'cr.handoff';
-    this.core.context.trace?.(operation, { cr: this.id, connQual });
-    this.assertLive(operation);
+    const operation = begin(this, 'cr.handoff', { connQual });
     checkConnQual(operation, 2, connQual);
     const target = servicePointAt(this.core.context.cm, connQual);
     if (target === undefined) {

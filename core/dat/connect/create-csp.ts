@@ -5,8 +5,7 @@ import { checkCspAddress, Csp, type CspOptions } from './csp.js';
 import { listen } from './listen.js';
 
 export function createCsp(core: IaCore, options: CspOptions): Csp {
-  const operation = 'ia.createCsp';
-  core.begin(operation, { address: options?.address });
+  const operation = core.begin('ia.createCsp', { address: options?.address });
   checkOptions(operation, 2, options, ['address', 'comm', 'evd']);
   const { gids } = core.context.device;
   const { remoteGid, port, comm } = checkCspAddress(operation, options, gids);

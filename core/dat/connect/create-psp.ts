@@ -28,8 +28,7 @@ export class AnyConnQual {
 }
 
 export function createPsp(core: IaCore, endpoints: EndpointMaker, options: PspOptions): Psp {
-  const operation = 'ia.createPsp';
-  core.begin(operation, { connQual: options?.connQual });
+  const operation = core.begin('ia.createPsp', { connQual: options?.connQual });
   checkOptions(operation, 2, options, ['connQual', ...PSP_ANY]);
   checkConnQual(operation, 2, options.connQual);
   const makeEndpoint = checkPspOptions(core, endpoints, operation, options);
@@ -45,8 +44,7 @@ export function createPspAny(
   range: AnyConnQual,
   options: PspAnyOptions = {},
 ): Psp {
-  const operation = 'ia.createPspAny';
-  core.begin(operation);
+  const operation = core.begin('ia.createPspAny');
   checkOptions(operation, 3, options, PSP_ANY);
   const { evd }: PspAnyOptions = options;
   const makeEndpoint = checkPspOptions(core, endpoints, operation, options);

@@ -8,8 +8,7 @@ import { listen } from './listen.js';
 import { Rsp, type RspOptions } from './rsp.js';
 
 export function createRsp(core: IaCore, options: RspOptions): Rsp {
-  const operation = 'ia.createRsp';
-  core.begin(operation, { connQual: options?.connQual, ep: options?.ep });
+  const operation = core.begin('ia.createRsp', { connQual: options?.connQual, ep: options?.ep });
   checkOptions(operation, 2, options, ['connQual', 'ep', 'evd']);
   checkConnQual(operation, 2, options.connQual);
   const { ep, evd } = options;

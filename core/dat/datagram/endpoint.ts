@@ -25,8 +25,9 @@ import { UdQueues } from './queues.js';
 import { checkResolveOptions, type ResolveOptions, Resolutions } from './resolve.js';
 import { type ServeOptions, UdService } from './service.js';
 import { checkBits, invalid, isBitSet } from '../common/guards.js';
-import { Handle } from '../common/handle.js';
+import { begin, Handle } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
+import { OUT_OF, requireCapability } from '../common/support.js';
 import { positionOf } from '../work/post-arguments.js';
 import { checkCookie, checkSegments, checkU32 } from '../work/post-checks.js';
 import { makeRoom } from '../work/posting.js';
@@ -117,8 +118,7 @@ export class UdEp extends Handle {
    */
   async resolve(options: ResolveOptions): Promise<UdAddressHandle> {
     const { address, connQual } = options ?? {};
-    this.core.context.trace?.('ep.resolve', { ep: this.id, address, connQual });
-    this.assertLive('ep.resolve');
+    begin(this, 'ep.resolve', { address, connQual });
     const checked = checkResolveOptions(options);
     const { qpn, qkey, privateData } = await this.resolutions.resolve(checked);
     this.assertLive('ep.resolve');
@@ -130,9 +130,7 @@ export class UdEp extends Handle {
    * @throws DatError DAT_INVALID_PARAMETER, DAT_INVALID_ADDRESS
    */
   createAddressHandle(to: UdAddress): UdAddressHandle {
-    const operation = 'ep.createAddressHandle';
-    this.core.context.trace?.(operation, { ep: this.id, address: to?.address, qpn: to?.qpn });
-    this.assertLive(operation);
+    const operation = begin(this, 'ep.createAddressHandle', { address: to?.address, qpn: to?.qpn });
     return this.addHandle(checkUdAddress(operation, to, this.attributes.qkey), NONE);
   }
 
@@ -164,8 +162,7 @@ export class UdEp extends Handle {
    * @throws DatError DAT_CONN_QUAL_IN_USE, DAT_INVALID_PARAMETER, DAT_MODEL_NOT_SUPPORTED
    */
   serve(options: ServeOptions): UdService {
-    this.core.context.trace?.('ep.serve', { ep: this.id, connQual: options?.connQual });
-    this.assertLive('ep.serve');
+    begin(this, 'ep.serve', { connQual: options?.connQual });
     const service = new UdService(this, options, (freed) => this.services.delete(freed));
     this.services.add(service);
     return service;
@@ -222,8 +219,7 @@ export class UdEp extends Handle {
 
   /** Makes an endpoint in ERROR usable again, with a fresh queue pair number. Else no-op. */
   reset(): void {
-    this.core.context.trace?.('ep.reset', { ep: this.id });
-    this.assertLive('ep.reset');
+    begin(this, 'ep.reset');
     if (this.current === 'READY') return;
     const next = this.createQueues();
     this.destroyQueues('ep.reset');
@@ -234,8 +230,7 @@ export class UdEp extends Handle {
 
   /** Frees the endpoint, its services, its address handles, and what is not dequeued. */
   free(): void {
-    this.core.context.trace?.('ep.free', { ep: this.id });
-    this.assertLive('ep.free');
+    begin(this, 'ep.free');
     this.shutdown('ep.free');
     this.takeInCompletions();
     this.destroy('ep.free');
@@ -318,13 +313,8 @@ export class UdEp extends Handle {
   }
 
   private groupOf(operation: string, group: string): Gid {
-    this.core.context.trace?.(operation, { ep: this.id, group });
-    this.assertLive(operation);
-    const { device } = this.core.context;
-    if (!device.capabilities.has('multicast')) {
-      const message = `device ${device.name} has no multicast`;
-      throw new DatError('DAT_MODEL_NOT_SUPPORTED', { operation, message });
-    }
+    begin(this, operation, { group });
+    requireCapability(operation, this.core.context.device, 'multicast', 'multicast');
     return checkIp(operation, 1, group);
   }
 
@@ -338,7 +328,7 @@ export class UdEp extends Handle {
   private createQueues(): UdQueues {
     const { pz, recvEvd, requestEvd, attributes } = this.init;
     const operation = 'ia.createUdEndpoint';
-    return spiCall({ operation, map: NO_QUEUE_PAIR }, () => {
+    return spiCall({ operation, map: OUT_OF.queuePairs }, () => {
       return new UdQueues({
         ep: this,
         pz,
@@ -395,10 +385,6 @@ export class UdEp extends Handle {
     return [...new Set([this.init.recvEvd, this.init.requestEvd])];
   }
 }
-
-const NO_QUEUE_PAIR = {
-  ENOMEM: ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_TEP'],
-} as const;
 
 function cqOf(evd: Evd): CompletionQueue {
   if (evd.cq === undefined) throw new Error(`event dispatcher ${evd.id} has no completion queue`);

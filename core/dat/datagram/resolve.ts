@@ -11,6 +11,7 @@ import {
 } from '../../spi/index.js';
 import { checkConnQual, checkIp } from '../common/addresses.js';
 import { checkOptions, checkPrivateData, checkTimeout, invalid } from '../common/guards.js';
+import { notSupported } from '../common/support.js';
 
 /** What `ep.resolve` takes. */
 export interface ResolveOptions {
@@ -36,6 +37,8 @@ export interface CheckedResolveOptions {
 }
 
 const OPERATION = 'ep.resolve';
+/** Of a CM module that cannot: neither asking nor serving. */
+export const NO_SIDR = 'the CM module resolves no services';
 const KNOWN = ['address', 'connQual', 'timeoutMs', 'privateData', 'signal'];
 
 /** @throws DatError */
@@ -102,9 +105,7 @@ export class Resolutions {
   ): CmResolution {
     const serviceId = serviceIdOf(PortSpace.UDP, port);
     const resolve = this.cm.resolve?.bind(this.cm);
-    if (resolve === undefined) {
-      throw failure('DAT_MODEL_NOT_SUPPORTED', { message: 'the CM module resolves no services' });
-    }
+    if (resolve === undefined) throw notSupported(OPERATION, NO_SIDR);
     return spiCall({ operation: OPERATION, value: address }, () =>
       resolve({ remoteGid, serviceId, privateData, timeoutUs, onResult }),
     );

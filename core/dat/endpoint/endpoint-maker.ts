@@ -39,8 +39,7 @@ export class EndpointMaker {
 
   /** `ia.createEndpoint`: UNCONNECTED. */
   create(options: EndpointOptions): Ep {
-    const operation = 'ia.createEndpoint';
-    this.core.begin(operation);
+    const operation = this.core.begin('ia.createEndpoint');
     return this.make(operation, options, 'UNCONNECTED');
   }
 
@@ -72,35 +71,25 @@ export class EndpointMaker {
       this.core.context.device.attributes,
     );
     checkCompletionModel(operation, attributes, recvEvd, requestEvd);
-    const privateEvds: Evd[] = [];
-    const makePrivate = (qlen: number, streams: number): Evd => {
-      const evd = this.core.newEvd(qlen, streams);
-      privateEvds.push(evd);
-      return evd;
-    };
     const recvDtos = srq?.maxRecvDtos ?? attributes.maxRecvDtos;
     const dtos = recvDtos + attributes.maxRequestDtos;
-    const ownDto = recvEvd && requestEvd ? undefined : makePrivate(dtos, DTO_STREAMS);
-    const connect = connectEvd ?? makePrivate(CONNECTION_QLEN, EvdFlags.CONNECTION);
-    try {
-      return this.core.adopt(
-        create(
-          this.shared({
-            pz: options.pz,
-            recvEvd: recvEvd ?? (ownDto as Evd),
-            requestEvd: requestEvd ?? (ownDto as Evd),
-            connectEvd: connect,
-            privateEvds: privateEvds.length === 0 ? NO_EVDS : privateEvds,
-            attributes,
-            initialState,
-            srq,
-          }),
-        ),
-      );
-    } catch (error) {
-      for (const evd of privateEvds) this.core.freePrivateEvd(evd);
-      throw error;
-    }
+    const ownDto = recvEvd && requestEvd ? undefined : this.core.newEvd(dtos, DTO_STREAMS);
+    const ownConnect = connectEvd
+      ? undefined
+      : this.core.newEvd(CONNECTION_QLEN, EvdFlags.CONNECTION);
+    const privateEvds = [ownDto, ownConnect].filter((evd) => evd !== undefined);
+    const init = this.shared({
+      pz: options.pz,
+      recvEvd: recvEvd ?? (ownDto as Evd),
+      requestEvd: requestEvd ?? (ownDto as Evd),
+      connectEvd: connectEvd ?? (ownConnect as Evd),
+      privateEvds: privateEvds.length === 0 ? NO_EVDS : privateEvds,
+      attributes,
+      initialState,
+      srq,
+    });
+    // What throws has freed the private event dispatchers.
+    return this.core.adopt(create(init));
   }
 
   /** Frozen; endpoints that are made one after the other and alike have one in common. */

@@ -8,7 +8,7 @@ import type { ConnectionEvent, DatEvent, EventAdapter as Ia } from '../../evd/in
 import type { Observable } from '../../stream/index.js';
 import { type CloseFlag, CompletionFlags } from '../common/constants.js';
 import { checkReset } from '../common/guards.js';
-import { checkHandle, type DatHandle, HANDLE, nextHandleId } from '../common/handle.js';
+import { type Callee, checkHandle, HANDLE, nextHandleId } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
 import type { Pz } from '../memory/pz.js';
 import type { RmrTriplet } from '../memory/rmr-contexts.js';
@@ -40,7 +40,7 @@ import type { EpInit, EpParameters, EpReceives, EpStatus } from './types.js';
 const { DEFAULT } = CompletionFlags;
 
 /** Made by `ia.createEndpoint()`. */
-export class Ep implements DatHandle {
+export class Ep implements Callee {
   readonly handleType = 'EP';
   readonly id = nextHandleId();
   consumerContext: unknown = undefined;
@@ -57,7 +57,12 @@ export class Ep implements DatHandle {
   }
 
   get isFreed(): boolean {
-    return this.record.freedBy !== undefined;
+    return this.freedBy !== undefined;
+  }
+
+  /** @internal */
+  get freedBy(): string | undefined {
+    return this.record.freedBy;
   }
 
   /** @internal */
@@ -138,8 +143,8 @@ export class Ep implements DatHandle {
    * @throws DatError as `connect`
    */
   commonConnect(address: CommonAddress, options: DupConnectOptions = {}): void {
-    const operation = 'ep.commonConnect';
-    beginConnect(this.record, operation, { address, timeoutMs: options?.timeoutMs });
+    const fields = { address, timeoutMs: options?.timeoutMs };
+    const operation = beginConnect(this.record, 'ep.commonConnect', fields);
     const target = checkCommonAddress(operation, address);
     connect(this.record, operation, { ...target, ...checkDupOptions(operation, options) });
   }

@@ -6,8 +6,10 @@
 import { DatError, spiCall } from '../../errors/index.js';
 import type { EventEndpoint } from '../../evd/index.js';
 import { AsyncEventType, nameOf } from '../../spi/index.js';
-import { endedError } from '../common/handle.js';
+import { begin, endedError } from '../common/handle.js';
+import type { TraceFields } from '../common/trace.js';
 import type { IaCore } from '../common/core.js';
+import { OUT_OF } from '../common/support.js';
 import type { PostingEndpoint } from '../work/posting.js';
 import type { EpQueuesListener } from '../work/queues-init.js';
 import { EpQueues } from '../work/queues.js';
@@ -105,10 +107,9 @@ export class EpRecord
     });
   }
 
-  /** A call begins: it is traced, and the endpoint is there. @throws DatError */
-  begin(operation: string, fields: Readonly<Record<string, unknown>> = {}): void {
-    this.core.context.trace?.(operation, { ep: this.ep.id, ...fields });
-    this.assertLive(operation);
+  /** A call begins: it is traced, and the endpoint is there. @returns the call @throws DatError */
+  begin(operation: string, fields: TraceFields = {}): string {
+    return begin(this.ep, operation, fields);
   }
 
   /**
@@ -125,7 +126,7 @@ export class EpRecord
   createQueues(init: EpInit): EpQueues {
     const { pz, recvEvd, requestEvd, attributes, srq } = init;
     return spiCall(
-      { operation: 'ia.createEndpoint', map: NO_QUEUE_PAIR },
+      { operation: 'ia.createEndpoint', map: OUT_OF.queuePairs },
       () =>
         new EpQueues({
           ep: this.ep,
@@ -189,7 +190,3 @@ export class EpRecord
     this.connection.onOverrun(breakReason('WATERMARK', more));
   }
 }
-
-const NO_QUEUE_PAIR = {
-  ENOMEM: ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_TEP'],
-} as const;

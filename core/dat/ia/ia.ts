@@ -122,8 +122,7 @@ export class Ia extends Handle {
    * @throws DatError DAT_INVALID_PARAMETER
    */
   counters(options: { readonly reset?: boolean } = {}): IaCounterValues {
-    const operation = 'ia.counters';
-    this.core.begin(operation, { reset: options?.reset });
+    const operation = this.core.begin('ia.counters', { reset: options?.reset });
     return this.core.counts.read(checkReset(operation, options));
   }
 

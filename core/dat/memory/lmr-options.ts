@@ -1,5 +1,4 @@
 /** What regions are made of, and the checks of it. */
-import { DatError } from '../../errors/index.js';
 import { flagNames, MemPrivileges, VaType } from '../common/constants.js';
 import { checkBits, checkInteger, checkOneOf, checkOptions, invalid } from '../common/guards.js';
 import { checkHandle } from '../common/handle.js';
@@ -93,9 +92,4 @@ export function checkFileOptions(
 /** The privileges that a call names, for its trace. */
 export function privilegesText(options: LmrOptions | undefined): Symbolic {
   return new Symbolic(flagNames(MemPrivileges, options?.privileges ?? DEFAULT_PRIVILEGES));
-}
-
-/** @throws DatError always: why this provider, or any in user space, has no such thing */
-export function notSupported(operation: string, message: string, hint: string): DatError {
-  return new DatError('DAT_MODEL_NOT_SUPPORTED', { operation, message, hint });
 }

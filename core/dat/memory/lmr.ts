@@ -7,7 +7,7 @@ import type { EventAdapter as Ia } from '../../evd/index.js';
 import type { MemoryRegion } from '../../spi/index.js';
 import { flagNames, MemPrivileges, type MemTypeName, VaType } from '../common/constants.js';
 import { checkInteger } from '../common/guards.js';
-import { Handle } from '../common/handle.js';
+import { begin, Handle } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
 import type { Pz } from './pz.js';
 import { REMOTE_PRIVILEGES } from '../common/privileges.js';
@@ -147,8 +147,7 @@ export class Lmr extends Handle {
    * taken in, or its endpoint is reset or freed; and while windows are bound to it
    */
   free(): void {
-    this.assertLive('lmr.free');
-    this.core.context.trace?.('lmr.free', { lmr: this.id });
+    begin(this, 'lmr.free');
     if (this.inFlight > 0 || this.boundRmrs > 0) this.core.takeInCompletions();
     if (this.inFlight > 0) {
       throw new DatError('DAT_INVALID_STATE', {

@@ -3,8 +3,8 @@ import { MemType } from '../common/constants.js';
 import { checkInteger, checkOneOf, invalid } from '../common/guards.js';
 import { checkHandle } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
+import { notSupported } from '../common/support.js';
 import { Lmr } from './lmr.js';
-import { notSupported } from './lmr-options.js';
 import { hasLostMemory, LmrSegment, lostMemory, type Segments } from './segment.js';
 
 /** What `ia.memTypeHint` says. */
@@ -45,8 +45,7 @@ function checkLiveSegments(
 }
 
 export function memTypeHint(core: IaCore, memType: number, lengthBytes: number): MemTypeHint {
-  const operation = 'ia.memTypeHint';
-  core.begin(operation, { memType, lengthBytes });
+  const operation = core.begin('ia.memTypeHint', { memType, lengthBytes });
   checkOneOf(operation, 2, 'memType', memType, Object.values(MemType));
   const most = core.context.device.attributes.maxMemoryRegionBytes;
   checkInteger(operation, 3, 'lengthBytes', lengthBytes, 1, most);

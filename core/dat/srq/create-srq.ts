@@ -3,14 +3,13 @@ import { spiCall } from '../../errors/index.js';
 import { checkOptions } from '../common/guards.js';
 import { checkHandle } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
-import { notSupported } from '../memory/lmr-options.js';
+import { notSupported, OUT_OF } from '../common/support.js';
 import { Pz } from '../memory/pz.js';
 import { srqAttributes, type SrqOptions } from './attributes.js';
 import { Srq } from './srq.js';
 
 export function createSrq(core: IaCore, options: SrqOptions): Srq {
-  const operation = 'ia.createSrq';
-  core.begin(operation, { maxRecvDtos: options?.maxRecvDtos });
+  const operation = core.begin('ia.createSrq', { maxRecvDtos: options?.maxRecvDtos });
   const { device } = core.context;
   checkOptions(operation, 2, options, SRQ_OPTIONS);
   checkHandle(operation, Pz, 'PZ', options.pz, core);
@@ -20,7 +19,7 @@ export function createSrq(core: IaCore, options: SrqOptions): Srq {
   }
   const attributes = srqAttributes(operation, options, device.attributes);
   const { maxRecvDtos: maxWr, maxRecvIov: maxSge } = attributes;
-  const context = { operation, value: maxWr, map: { ENOMEM: NO_SRQ } };
+  const context = { operation, value: maxWr, map: OUT_OF.sharedReceives };
   const create = device.createSharedReceiveQueue.bind(device);
   const { pd } = options.pz;
   const srq = new Srq(core, options.pz, attributes, (onEvent) =>
@@ -30,4 +29,3 @@ export function createSrq(core: IaCore, options: SrqOptions): Srq {
 }
 
 const SRQ_OPTIONS = ['pz', 'maxRecvDtos', 'maxRecvIov', 'lowWatermark'];
-const NO_SRQ = ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_SRQ'] as const;

@@ -14,8 +14,9 @@ import {
 import { AsyncEventType, CQE, nameOf, type SharedReceiveQueue } from '../../spi/index.js';
 import { MemPrivileges } from '../common/constants.js';
 import { checkInteger } from '../common/guards.js';
-import { type DatHandle, endedError, HANDLE, nextHandleId } from '../common/handle.js';
+import { begin, type Callee, endedError, HANDLE, nextHandleId } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
+import { OUT_OF } from '../common/support.js';
 import { checkCookie, checkSegments } from '../work/post-checks.js';
 import { burst, countOf, makeRoom } from '../work/posting.js';
 import type { Pz } from '../memory/pz.js';
@@ -47,7 +48,7 @@ export type CreateSharedReceiveQueue = (
 ) => SharedReceiveQueue;
 
 /** Made by `ia.createSrq()`. */
-export class Srq implements DatHandle {
+export class Srq implements Callee {
   readonly handleType = 'SRQ';
   readonly id = nextHandleId();
   consumerContext: unknown = undefined;
@@ -59,7 +60,8 @@ export class Srq implements DatHandle {
   readonly slots: SrqSlots;
   readonly maxRecvIov: number;
   private current: SrqStateName = 'OPERATIONAL';
-  private freedBy: string | undefined = undefined;
+  /** @internal */
+  freedBy: string | undefined = undefined;
   private armed = 0;
   /** Completions whose endpoint is gone: they are not shown, but their slots are free again. */
   private readonly strays: CompletionOwner = {
@@ -148,9 +150,7 @@ export class Srq implements DatHandle {
 
   /** Parameters and counts (dat_srq_query); completions that have come are taken in first. */
   query(): SrqParameters {
-    const operation = 'srq.query';
-    this.core.context.trace?.(operation, { srq: this.id });
-    this.assertLive(operation);
+    const operation = begin(this, 'srq.query');
     this.core.takeInCompletions();
     const { ia, pz, state, maxRecvDtos, maxRecvIov, armed, slots, users } = this;
     return {
@@ -173,8 +173,7 @@ export class Srq implements DatHandle {
    * below an armed low watermark; DAT_INVALID_PARAMETER; DAT_INSUFFICIENT_RESOURCES
    */
   resize(maxRecvDtos: number): void {
-    const operation = 'srq.resize';
-    this.core.context.trace?.(operation, { srq: this.id, maxRecvDtos });
+    const operation = begin(this, 'srq.resize', { maxRecvDtos });
     this.assertUsable(operation);
     const { slots } = this;
     const most = this.core.context.device.attributes.maxSharedReceiveQueueWr;
@@ -182,7 +181,7 @@ export class Srq implements DatHandle {
     if (maxRecvDtos < slots.outstanding) this.core.takeInCompletions();
     this.checkNotBelow(operation, maxRecvDtos, slots.outstanding, 'receives are outstanding');
     this.checkNotBelow(operation, maxRecvDtos, this.armed, 'is the low watermark');
-    const map = { ENOMEM: NO_QUEUE };
+    const map = OUT_OF.sharedReceives;
     spiCall({ operation, value: maxRecvDtos, map }, () => this.queue.resize(maxRecvDtos));
     slots.limit = maxRecvDtos;
     slots.grow();
@@ -197,8 +196,7 @@ export class Srq implements DatHandle {
    * @throws DatError DAT_INVALID_PARAMETER; DAT_INVALID_STATE / DAT_INVALID_STATE_SRQ_ERROR
    */
   setLowWatermark(lowWatermark: number): void {
-    const operation = 'srq.setLowWatermark';
-    this.core.context.trace?.(operation, { srq: this.id, lowWatermark });
+    const operation = begin(this, 'srq.setLowWatermark', { lowWatermark });
     this.assertUsable(operation);
     checkInteger(operation, 2, 'lowWatermark', lowWatermark, 0, this.maxRecvDtos);
     const before = this.armed;
@@ -218,9 +216,7 @@ export class Srq implements DatHandle {
    * it
    */
   free(): void {
-    const operation = 'srq.free';
-    this.core.context.trace?.(operation, { srq: this.id });
-    this.assertLive(operation);
+    const operation = begin(this, 'srq.free');
     if (this.users > 0) {
       throw new DatError('DAT_INVALID_STATE', {
         subtype: 'DAT_INVALID_STATE_SRQ_IN_USE',
@@ -254,7 +250,7 @@ export class Srq implements DatHandle {
 
   /** @throws DatError DAT_INVALID_HANDLE_SRQ, or DAT_INVALID_STATE_SRQ_ERROR and _SHUTDOWN */
   assertUsable(operation: string): void {
-    this.assertLive(operation);
+    if (this.freedBy !== undefined) throw endedError(this, this.freedBy, operation);
     const { subtype, usable } = SRQ_STATES[this.current];
     if (usable) return;
     throw new DatError('DAT_INVALID_STATE', {
@@ -273,10 +269,6 @@ export class Srq implements DatHandle {
       `receives: ${slots.outstanding}/${slots.limit}, endpoints: ${this.users}` +
       `${this.isFreed ? ', freed' : ''} }`
     );
-  }
-
-  private assertLive(operation: string): void {
-    if (this.freedBy !== undefined) throw endedError(this, this.freedBy, operation);
   }
 
   private onEvent(event: AsyncEventType): void {
@@ -315,4 +307,3 @@ export class Srq implements DatHandle {
 }
 
 const FULL_HINT = 'wait for completions, or srq.resize()';
-const NO_QUEUE = ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_SRQ'] as const;

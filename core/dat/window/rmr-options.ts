@@ -5,8 +5,8 @@ import { CompletionFlags, flagNames, MemPrivileges, VaType } from '../common/con
 import type { Ep } from '../endpoint/ep.js';
 import { checkBits, checkOneOf, checkOptions, invalid } from '../common/guards.js';
 import { checkHandle } from '../common/handle.js';
+import { notSupported } from '../common/support.js';
 import { Lmr } from '../memory/lmr.js';
-import { notSupported } from '../memory/lmr-options.js';
 import { accessOf, PRIVILEGE_MASK, REMOTE_PRIVILEGES } from '../common/privileges.js';
 import type { Rmr } from './rmr.js';
 import { hasLostMemory, LmrSegment, lostMemory } from '../memory/segment.js';

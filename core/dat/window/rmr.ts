@@ -10,7 +10,7 @@ import { CompletionFlags, flagNames, MemPrivileges, VaType } from '../common/con
 import { Ep } from '../endpoint/ep.js';
 import { checkBind } from './bind-posts.js';
 import type { BindWork } from '../work/binds.js';
-import { checkHandle, Handle } from '../common/handle.js';
+import { begin, checkHandle, Handle } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
 import type { Lmr } from '../memory/lmr.js';
 import type { Pz } from '../memory/pz.js';
@@ -130,9 +130,7 @@ export class Rmr extends Handle {
 
   /** dat_rmr_query: what it is bound to, counting binds that are under way. */
   query(): RmrParameters {
-    const operation = 'rmr.query';
-    this.core.context.trace?.(operation, { rmr: this.id });
-    this.assertLive(operation);
+    const operation = begin(this, 'rmr.query');
     this.core.takeInCompletions();
     const { ia, pz, scope, newest } = this;
     return {
@@ -153,9 +151,7 @@ export class Rmr extends Handle {
    * transfer is cut off. While binds of it are under way, it goes when the last has completed.
    */
   free(): void {
-    const operation = 'rmr.free';
-    this.core.context.trace?.(operation, { rmr: this.id });
-    this.assertLive(operation);
+    const operation = begin(this, 'rmr.free');
     this.core.takeInCompletions();
     this.markFreed(operation);
     if (this.pending.length === 0) this.end(operation);

@@ -5,6 +5,7 @@
 import { DatError } from '../../errors/index.js';
 import { CompletionFlags, flagNames } from '../common/constants.js';
 import { invalid, isBitSet } from '../common/guards.js';
+import { requireCapability } from '../common/support.js';
 import { Symbolic } from '../common/trace.js';
 import type { RmrTriplet } from '../memory/rmr-contexts.js';
 import {
@@ -170,14 +171,8 @@ function noReads(operation: string): DatError {
   });
 }
 
-/** @throws DatError DAT_MODEL_NOT_SUPPORTED */
 function checkCapability({ core }: PostingEndpoint, { operation, capability }: RequestSpec): void {
-  if (capability === undefined || core.context.device.capabilities.has(capability)) return;
-  throw new DatError('DAT_MODEL_NOT_SUPPORTED', {
-    operation,
-    message: `the device lacks the capability '${capability}'`,
-    value: capability,
-  });
+  if (capability !== undefined) requireCapability(operation, core.context.device, capability);
 }
 
 /** The remote address parsed: at once, or on the spot for one that was not. */

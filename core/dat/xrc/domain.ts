@@ -32,7 +32,7 @@ import {
   checkPrivateData,
   invalid,
 } from '../common/guards.js';
-import { checkHandle, Handle } from '../common/handle.js';
+import { begin, checkHandle, Handle } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
 import type { XrcInitiator } from './initiator.js';
 import { MAX_SRQN } from './initiator.js';
@@ -97,7 +97,7 @@ export class XrcDomain extends Handle {
    * @throws DatError as `ia.createSrq`; DAT_INVALID_HANDLE (recvEvd)
    */
   createSrq(options: XrcSrqOptions): XrcSrq {
-    this.begin('xrc.createSrq', { maxRecvDtos: options?.maxRecvDtos });
+    begin(this, 'xrc.createSrq', { maxRecvDtos: options?.maxRecvDtos });
     return this.ports.makeSrq(this, this.hold, options);
   }
 
@@ -107,7 +107,7 @@ export class XrcDomain extends Handle {
    * @throws DatError as `ia.createEndpoint`
    */
   createInitiator(options: XrcInitiatorOptions): XrcInitiator {
-    this.begin('xrc.createInitiator');
+    begin(this, 'xrc.createInitiator');
     return this.ports.makeInitiator(this, this.hold, options);
   }
 
@@ -120,8 +120,7 @@ export class XrcDomain extends Handle {
    * initiator's; DAT_INVALID_STATE when the peer gave up
    */
   accept(cr: Cr, options: XrcAcceptOptions = {}): number {
-    const operation = 'xrc.accept';
-    this.begin(operation, { cr: cr?.id });
+    const operation = begin(this, 'xrc.accept', { cr: cr?.id });
     checkHandle(operation, Cr, 'CR', cr, this.core);
     checkOptions(operation, 2, options, ['owner', 'privateData', 'attributes']);
     const privateData = checkPrivateData(operation, 4, options.privateData, CmPrivateData.REP);
@@ -176,8 +175,7 @@ export class XrcDomain extends Handle {
    * DAT_INSUFFICIENT_RESOURCES
    */
   createTarget(attributes: XrcTargetAttributes, options: XrcTargetOptions = {}): number {
-    const operation = 'xrc.createTarget';
-    this.begin(operation);
+    const operation = begin(this, 'xrc.createTarget');
     checkAttributes(operation, 1, attributes);
     checkOptions(operation, 2, options, ['owner']);
     const owner = checkedOwner(operation, options);
@@ -194,8 +192,7 @@ export class XrcDomain extends Handle {
    * @throws DatError DAT_INVALID_PARAMETER when the domain has no such target
    */
   registerTarget(qpn: number): void {
-    const operation = 'xrc.registerTarget';
-    this.begin(operation, { qpn });
+    const operation = begin(this, 'xrc.registerTarget', { qpn });
     checkInteger(operation, 1, 'qpn', qpn, 0, MAX_SRQN);
     spiCall({ operation, value: qpn }, () =>
       this.hold.register(qpn, (event) => this.report(qpn, event)),
@@ -207,8 +204,7 @@ export class XrcDomain extends Handle {
    * @throws DatError DAT_INVALID_PARAMETER when this adapter is not registered with it
    */
   unregisterTarget(qpn: number): void {
-    const operation = 'xrc.unregisterTarget';
-    this.begin(operation, { qpn });
+    const operation = begin(this, 'xrc.unregisterTarget', { qpn });
     checkInteger(operation, 1, 'qpn', qpn, 0, MAX_SRQN);
     spiCall({ operation, value: qpn }, () => this.hold.unregister(qpn));
   }
@@ -218,8 +214,7 @@ export class XrcDomain extends Handle {
    * @throws DatError DAT_INVALID_PARAMETER that names the attribute and the transition
    */
   modifyTarget(qpn: number, attributes: QueuePairAttributes): void {
-    const operation = 'xrc.modifyTarget';
-    this.begin(operation, { qpn });
+    const operation = begin(this, 'xrc.modifyTarget', { qpn });
     checkInteger(operation, 1, 'qpn', qpn, 0, MAX_SRQN);
     checkAttributes(operation, 2, attributes);
     spiCall({ operation, value: qpn }, () => this.hold.modify(qpn, attributes));
@@ -227,8 +222,7 @@ export class XrcDomain extends Handle {
 
   /** @throws DatError DAT_INVALID_PARAMETER when the domain has no such target */
   queryTarget(qpn: number): Readonly<QueuePairAttributes> {
-    const operation = 'xrc.queryTarget';
-    this.begin(operation, { qpn });
+    const operation = begin(this, 'xrc.queryTarget', { qpn });
     checkInteger(operation, 1, 'qpn', qpn, 0, MAX_SRQN);
     return spiCall({ operation, value: qpn }, () => this.hold.query(qpn));
   }
@@ -239,7 +233,7 @@ export class XrcDomain extends Handle {
    * @throws DatError DAT_INVALID_STATE while queues or initiators of this adapter are in it
    */
   close(): void {
-    this.begin('xrc.close');
+    begin(this, 'xrc.close');
     spiCall({ operation: 'xrc.close', hint: 'free them first' }, () => this.hold.close());
     this.end('xrc.close');
   }
@@ -258,11 +252,6 @@ export class XrcDomain extends Handle {
     const key = this.key === undefined ? 'private' : `key: '${this.key}'`;
     const closed = this.isFreed ? ', closed' : '';
     return `XrcDomain { id: ${this.id}, ${key}, targets: ${this.targets.length}${closed} }`;
-  }
-
-  private begin(call: string, fields: Readonly<Record<string, unknown>> = {}): void {
-    this.core.context.trace?.(call, { domain: this.id, ...fields });
-    this.assertLive(call);
   }
 
   private end(by: string): void {

@@ -1,11 +1,12 @@
 /** Opening XRC domains, and making what a consumer has in them. */
-import { DatError, spiCall } from '../../errors/index.js';
+import { spiCall } from '../../errors/index.js';
 import { EvdFlags } from '../../evd/index.js';
-import type { XrcDomain as XrcHold, XrcModule, XrcOpenMode } from '../../spi/index.js';
+import type { XrcDomain as XrcHold, XrcOpenMode } from '../../spi/index.js';
 import { checkOneOf, checkOptions, invalid } from '../common/guards.js';
 import { checkHandle } from '../common/handle.js';
 import type { EndpointMaker } from '../endpoint/endpoint-maker.js';
 import type { IaCore } from '../common/core.js';
+import { notSupported, OUT_OF, requireCapability } from '../common/support.js';
 import { Pz } from '../memory/pz.js';
 import { srqAttributes } from '../srq/attributes.js';
 import { XrcDomain, type XrcInitiatorOptions } from './domain.js';
@@ -27,17 +28,18 @@ export function openXrcDomain(
   endpoints: EndpointMaker,
   options: XrcDomainOptions = {},
 ): XrcDomain {
-  const operation = 'ia.openXrcDomain';
-  core.begin(operation, { key: options?.key, mode: options?.mode });
+  const operation = core.begin('ia.openXrcDomain', { key: options?.key, mode: options?.mode });
   checkOptions(operation, 1, options, ['key', 'mode']);
   const { key, mode = 'create' }: XrcDomainOptions = options;
   if (key !== undefined && (typeof key !== 'string' || key === '')) {
     throw invalid(operation, 1, 'key', key, 'text that is not empty, or absent');
   }
   checkOneOf(operation, 1, 'mode', mode, MODES);
-  const module = xrcModule(core, operation);
+  const { xrc, device } = core.context;
+  if (xrc === undefined) throw notSupported(operation, `device ${device.name} has no XRC`);
+  requireCapability(operation, device, 'xrc', 'XRC');
   const map = { EINVAL: ['DAT_INVALID_STATE'], ENODEV: NO_DOMAIN } as const;
-  const hold = spiCall({ operation, value: key, map }, () => module.openDomain(core, key, mode));
+  const hold = spiCall({ operation, value: key, map }, () => xrc.openDomain(core, key, mode));
   return core.adopt(
     new XrcDomain(core, hold, {
       makeSrq: (domain, own, srqOptions) => createXrcSrq(core, domain, own, srqOptions),
@@ -45,16 +47,6 @@ export function openXrcDomain(
         createInitiator(core, endpoints, domain, own, epOptions),
     }),
   );
-}
-
-function xrcModule(core: IaCore, operation: string): XrcModule {
-  const { xrc, device } = core.context;
-  if (xrc !== undefined && device.capabilities.has('xrc')) return xrc;
-  throw new DatError('DAT_MODEL_NOT_SUPPORTED', {
-    operation,
-    message: `device ${device.name} has no XRC`,
-    value: device.name,
-  });
 }
 
 function createXrcSrq(
@@ -74,7 +66,7 @@ function createXrcSrq(
   const isPrivate = recvEvd === undefined;
   const { cq } = evd;
   if (cq === undefined) throw new Error(`event dispatcher ${evd.id} has no completion queue`);
-  const context = { operation, value: maxWr, map: { ENOMEM: NO_SRQ } };
+  const context = { operation, value: maxWr, map: OUT_OF.sharedReceives };
   const uses: (() => void)[] = [];
   try {
     // One by one: when the second fails, the first is ended.
@@ -116,4 +108,3 @@ function createInitiator(
 
 const MODES: readonly XrcOpenMode[] = ['create', 'exclusive', 'existing'];
 const NO_DOMAIN = ['DAT_INVALID_PARAMETER', 'DAT_INVALID_ARG1'] as const;
-const NO_SRQ = ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_SRQ'] as const;
