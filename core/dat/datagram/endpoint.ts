@@ -8,7 +8,6 @@ import { DatError, spiCall } from '../../errors/index.js';
 import type { DatagramEvent, DatEvent, Evd, EventAdapter as Ia } from '../../evd/index.js';
 import {
   type AsyncEventType,
-  type CompletionQueue,
   type Gid,
   GRH_LENGTH,
   WrOpcode,
@@ -24,14 +23,13 @@ import type { UdEpInit, UdEpState } from './types.js';
 import { UdQueues } from './queues.js';
 import { checkResolveOptions, type ResolveOptions, Resolutions } from './resolve.js';
 import { type ServeOptions, UdService } from './service.js';
-import { checkBits, invalid, isBitSet } from '../common/guards.js';
+import { invalid } from '../common/guards.js';
 import { begin, Handle } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
 import { OUT_OF, requireCapability } from '../common/support.js';
-import { positionOf } from '../work/post-arguments.js';
-import { checkCookie, checkSegments, checkU32 } from '../work/post-checks.js';
+import { checkCookie, checkFlags, checkSegments, checkU32 } from '../work/post-checks.js';
 import { makeRoom } from '../work/posting.js';
-import { streamOf } from '../common/private-evd.js';
+import { cqOf, streamOf } from '../common/private-evd.js';
 import type { Pz } from '../memory/pz.js';
 import { LmrSegment, type Segments } from '../memory/segment.js';
 import { Symbolic } from '../common/trace.js';
@@ -299,10 +297,7 @@ export class UdEp extends Handle {
     }
     this.assertLive(operation);
     checkCookie(operation, cookie);
-    if (!isBitSet(flags, SEND_FLAGS)) {
-      const expected = 'of SUPPRESS|SOLICITED_WAIT';
-      checkBits(operation, positionOf(operation, 'flags'), 'flags', flags, SEND_FLAGS, expected);
-    }
+    checkFlags(operation, flags, SEND_FLAGS);
     const { maxRequestIov, maxRequestDtos } = attributes;
     const most = this.maxDatagramBytes;
     checkSegments(operation, segments, pz, MemPrivileges.LOCAL_READ, maxRequestIov, most);
@@ -384,11 +379,6 @@ export class UdEp extends Handle {
   private dtoEvds(): Evd[] {
     return [...new Set([this.init.recvEvd, this.init.requestEvd])];
   }
-}
-
-function cqOf(evd: Evd): CompletionQueue {
-  if (evd.cq === undefined) throw new Error(`event dispatcher ${evd.id} has no completion queue`);
-  return evd.cq;
 }
 
 function shortError(first: LmrSegment | undefined): DatError {

@@ -1,5 +1,6 @@
 /** Resolving a datagram service: address and connection qualifier to queue pair (SIDR). */
 import { DatError, type DatErrorOptions, type DatType, spiCall } from '../../errors/index.js';
+import { interruptedError } from '../../evd/queue/waiter.js';
 import {
   type CmModule,
   CmPrivateData,
@@ -67,7 +68,7 @@ export class Resolutions {
   /** @throws DatError (as a rejection) by which the consumer knows what to do */
   resolve(options: CheckedResolveOptions): Promise<CmResolveResult> {
     const { signal } = options;
-    if (signal?.aborted === true) return Promise.reject(interrupted(signal));
+    if (signal?.aborted === true) return Promise.reject(interruptedError(OPERATION, signal));
     return new Promise((resolve, reject) => {
       let resolution: CmResolution | undefined = undefined;
       const fail = (error: DatError): void => {
@@ -75,7 +76,7 @@ export class Resolutions {
         end();
         reject(error);
       };
-      const onAbort = (): void => fail(interrupted(signal as AbortSignal));
+      const onAbort = (): void => fail(interruptedError(OPERATION, signal as AbortSignal));
       const end = (): void => {
         this.pending.delete(fail);
         signal?.removeEventListener('abort', onAbort);
@@ -114,11 +115,6 @@ export class Resolutions {
 
 function failure(code: DatType, options: Omit<DatErrorOptions, 'operation'>): DatError {
   return new DatError(code, { operation: OPERATION, ...options });
-}
-
-function interrupted(signal: AbortSignal): DatError {
-  const cause: unknown = signal.reason;
-  return failure('DAT_INTERRUPTED_CALL', { subtype: 'DAT_SUB_INTERRUPTED', cause });
 }
 
 /** SIDR_REP status codes that an application meets (IBTA 12.11.2.1). */

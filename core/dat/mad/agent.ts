@@ -159,32 +159,21 @@ export class ManagementAgent {
     timeoutUs: number,
     signal: AbortSignal | undefined,
   ): Promise<ManagementDatagram | undefined> {
-    const { method, attributeId, attributeModifier } = send;
-    const transactionIdLo = this.newTransaction();
-    const header = this.headerOf({
-      method,
-      attributeId,
-      attributeModifier,
-      transactionIdHi: this.agent.hiTid,
-      transactionIdLo,
-    });
-    return this.launch(operation, header, send, timeoutUs, signal);
-  }
-
-  private headerOf(
-    fields: Partial<MadHeader> &
-      Pick<MadHeader, 'method' | 'attributeId' | 'transactionIdHi' | 'transactionIdLo'>,
-  ): MadHeader {
     const { format, classVersion } = this.init;
-    return {
+    const { method, attributeId, attributeModifier } = send;
+    const header: MadHeader = {
       baseVersion: 1,
       managementClass: format.managementClass,
       classVersion,
+      method,
       status: 0,
       classSpecific: 0,
-      attributeModifier: 0,
-      ...fields,
+      transactionIdHi: this.agent.hiTid,
+      transactionIdLo: this.newTransaction(),
+      attributeId,
+      attributeModifier,
     };
+    return this.launch(operation, header, send, timeoutUs, signal);
   }
 
   /** Posts it, and settles when it is reported. */

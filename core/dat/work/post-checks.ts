@@ -1,10 +1,10 @@
 /** Checks of a post, on the hot path: nothing is made unless something is wrong. */
 import { DatError, type DatSubtype, type DatType } from '../../errors/index.js';
-import { MemPrivileges } from '../common/constants.js';
-import { invalid } from '../common/guards.js';
+import { CompletionFlags, flagNames, MemPrivileges } from '../common/constants.js';
+import { isBitSet } from '../common/guards.js';
 import type { Pz } from '../memory/pz.js';
-import { positionOf } from './post-arguments.js';
 import { hasLostMemory, LmrSegment, lostMemory } from '../memory/segment.js';
+import { badArgument } from './post-arguments.js';
 
 const MAX_U32 = 2 ** 32 - 1;
 const MAX_U64 = 2n ** 64n - 1n;
@@ -27,14 +27,11 @@ export function checkSegments(
     lengthBytes = segments.lengthBytes;
   } else {
     if (!Array.isArray(segments)) {
-      const position = positionOf(operation, 'segments');
-      const expected = 'an LmrSegment or an array of them';
-      throw invalid(operation, position, 'segments', segments, expected);
+      throw badArgument(operation, 'segments', segments, 'an LmrSegment or an array of them');
     }
     if (segments.length > maxSegments) {
-      const position = positionOf(operation, 'count');
-      const expected = `<= ${maxSegments}`;
-      throw invalid(operation, position, 'the number of segments', segments.length, expected);
+      const name = 'the number of segments';
+      throw badArgument(operation, 'count', segments.length, `<= ${maxSegments}`, name);
     }
     for (let i = 0; i < segments.length; i++) {
       const segment: unknown = segments[i];
@@ -58,7 +55,7 @@ function checkSegment(
 ): asserts segment is LmrSegment {
   if (!(segment instanceof LmrSegment)) {
     const expected = 'an LmrSegment, from lmr.segment()';
-    throw invalid(operation, positionOf(operation, 'segments'), 'a segment', segment, expected);
+    throw badArgument(operation, 'segments', segment, expected, 'a segment');
   }
   const { lmr } = segment;
   if (lmr.isFreed || lmr.pz !== pz || (lmr.privileges & privilege) === 0 || hasLostMemory(segment)) {
@@ -91,20 +88,23 @@ function refusal(operation: string, segment: LmrSegment, pz: Pz, privilege: numb
 /** A cookie: any safe integer that is not negative. It comes back in the event. */
 export function checkCookie(operation: string, cookie: unknown): asserts cookie is number {
   if (Number.isSafeInteger(cookie) && (cookie as number) >= 0) return;
-  const position = positionOf(operation, 'cookie');
-  throw invalid(operation, position, 'cookie', cookie, 'an integer from 0 to 2^53 - 1');
+  throw badArgument(operation, 'cookie', cookie, 'an integer from 0 to 2^53 - 1');
+}
+
+/** CompletionFlags of a post: no bits but those of the mask. */
+export function checkFlags(operation: string, flags: unknown, mask: number): void {
+  if (isBitSet(flags, mask)) return;
+  throw badArgument(operation, 'flags', flags, `of ${flagNames(CompletionFlags, mask)}`);
 }
 
 /** An argument of 32 bits: immediate data, a remote context. */
 export function checkU32(operation: string, name: string, value: unknown): void {
   if (Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_U32) return;
-  const position = positionOf(operation, name);
-  throw invalid(operation, position, name, value, `an integer from 0 to ${MAX_U32}`);
+  throw badArgument(operation, name, value, `an integer from 0 to ${MAX_U32}`);
 }
 
 /** An operand of an atomic. */
 export function checkU64(operation: string, name: string, value: unknown): void {
   if (typeof value === 'bigint' && value >= 0n && value <= MAX_U64) return;
-  const position = positionOf(operation, name);
-  throw invalid(operation, position, name, value, 'a bigint from 0 to 2^64 - 1');
+  throw badArgument(operation, name, value, 'a bigint from 0 to 2^64 - 1');
 }

@@ -1,13 +1,11 @@
 /** The data path of an endpoint: posting receives. */
 import { DatError } from '../../errors/index.js';
-import { CompletionFlags, flagNames, MemPrivileges } from '../common/constants.js';
-import { checkBits } from '../common/guards.js';
+import { CompletionFlags, MemPrivileges } from '../common/constants.js';
 import type { Segments } from '../memory/segment.js';
-import { positionOf } from './post-arguments.js';
-import { checkCookie, checkSegments } from './post-checks.js';
+import { checkCookie, checkFlags, checkSegments } from './post-checks.js';
 import { countOf, makeRoom, type PostingEndpoint } from './posting.js';
 
-const { DEFAULT, UNSIGNALLED } = CompletionFlags;
+const { UNSIGNALLED } = CompletionFlags;
 
 export function postReceive(
   record: PostingEndpoint,
@@ -23,11 +21,7 @@ export function postReceive(
   checkCookie(operation, cookie);
   const { init, queues } = record;
   const { maxRecvIov, maxRecvDtos, recvCompletionFlags } = init.attributes;
-  if (flags !== DEFAULT) {
-    const mask = recvCompletionFlags & UNSIGNALLED;
-    const position = positionOf(operation, 'flags');
-    checkBits(operation, position, 'flags', flags, mask, flagNames(CompletionFlags, mask));
-  }
+  checkFlags(operation, flags, recvCompletionFlags & UNSIGNALLED);
   if ((init.srq ?? init.xrc) !== undefined) throw otherReceives(record, operation);
   checkSegments(operation, segments, init.pz, MemPrivileges.LOCAL_WRITE, maxRecvIov, Infinity);
   if (queues.receives.full) makeRoom(operation, record, queues.receives, maxRecvDtos, 'receives');

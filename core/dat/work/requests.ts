@@ -4,7 +4,6 @@
  */
 import { DatError } from '../../errors/index.js';
 import { CompletionFlags, flagNames } from '../common/constants.js';
-import { invalid, isBitSet } from '../common/guards.js';
 import { requireCapability } from '../common/support.js';
 import { Symbolic } from '../common/trace.js';
 import type { RmrTriplet } from '../memory/rmr-contexts.js';
@@ -15,8 +14,8 @@ import {
   RemoteSegment,
   type Segments,
 } from '../memory/segment.js';
-import { positionOf } from './post-arguments.js';
-import { checkCookie, checkSegments, checkU32, checkU64 } from './post-checks.js';
+import { badArgument, positionOf } from './post-arguments.js';
+import { checkCookie, checkFlags, checkSegments, checkU32, checkU64 } from './post-checks.js';
 import { countOf, makeRoom, type PostingEndpoint } from './posting.js';
 import { RDMA_READ_TO_RMR, type RequestSpec } from './request-specs.js';
 
@@ -80,13 +79,12 @@ export function postAtomic(
   checkCapability(record, request);
   const bytes = check(record, request, result, cookie, flags);
   if (bytes !== ATOMIC_BYTES) {
-    const position = positionOf(operation, 'segments');
-    throw invalid(operation, position, 'the length of result', bytes, `${ATOMIC_BYTES} bytes`);
+    const expected = `${ATOMIC_BYTES} bytes`;
+    throw badArgument(operation, 'segments', bytes, expected, 'the length of result');
   }
   const target = remoteSegment(operation, remote);
   if ((target.addressLo & (ATOMIC_BYTES - 1)) !== 0) {
-    const position = positionOf(operation, 'remote');
-    throw invalid(operation, position, 'remote.address', target.address, 'a multiple of 8');
+    throw badArgument(operation, 'remote', target.address, 'a multiple of 8', 'remote.address');
   }
   makeRequestRoom(record, operation);
   operands[0] = compareAdd;
@@ -133,8 +131,7 @@ function check(
   if (record.knownState !== 'CONNECTED') record.checkLegal(operation, 'postRequest');
   if (xrc !== undefined && record.queues.srqn === 0) throw noReceiver(record, operation);
   checkCookie(operation, cookie);
-  const allowed = request.flags | (attributes.requestCompletionFlags & UNSIGNALLED);
-  if (!isBitSet(flags, allowed)) throw wrongFlags(operation, flags, allowed);
+  checkFlags(operation, flags, request.flags | (attributes.requestCompletionFlags & UNSIGNALLED));
   if (kind === 'send') {
     const { maxRequestIov, maxMessageBytes } = attributes;
     return checkSegments(operation, segments, pz, privilege, maxRequestIov, maxMessageBytes);
@@ -146,11 +143,6 @@ function check(
   if (attributes.maxRdmaReadOut === 0) throw noReads(operation);
   if (kind === 'atomic') return checkSegments(operation, segments, pz, privilege, 1, Infinity);
   return checkSegments(operation, segments, pz, privilege, maxRdmaReadIov, maxRdmaBytes);
-}
-
-function wrongFlags(operation: string, flags: number, allowed: number): DatError {
-  const expected = `of ${flagNames(CompletionFlags, allowed)}`;
-  return invalid(operation, positionOf(operation, 'flags'), 'flags', flags, expected);
 }
 
 /** A request of an XRC initiator is for a shared receive queue at the other end. */
