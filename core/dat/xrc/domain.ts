@@ -24,7 +24,7 @@ import {
 import { Cr } from '../connect/cr.js';
 import { epAttributes, type EpAttributeOptions } from '../endpoint/attributes.js';
 import { EP_ACCESS } from '../work/queue-pair.js';
-import type { EndpointOptions } from '../endpoint/endpoint-maker.js';
+import type { EndpointMaker, EndpointOptions } from '../endpoint/endpoint-maker.js';
 import {
   checkInteger,
   checkOneOf,
@@ -34,8 +34,8 @@ import {
 } from '../common/guards.js';
 import { begin, checkHandle, Handle } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
-import type { XrcInitiator } from './initiator.js';
-import { MAX_SRQN } from './initiator.js';
+import { createXrcSrq } from './create-srq.js';
+import { createInitiator, MAX_SRQN, type XrcInitiator } from './initiator.js';
 import type { XrcSrq, XrcSrqOptions } from './srq.js';
 
 /** What `domain.createInitiator` takes; an EVD that is not given is private. */
@@ -56,12 +56,6 @@ export interface XrcAcceptOptions extends XrcTargetOptions {
   readonly attributes?: EpAttributeOptions;
 }
 
-/** What makes the domain's objects in its adapter. */
-export interface XrcDomainPorts {
-  makeSrq(domain: XrcDomain, hold: XrcHold, options: XrcSrqOptions): XrcSrq;
-  makeInitiator(domain: XrcDomain, hold: XrcHold, options: XrcInitiatorOptions): XrcInitiator;
-}
-
 /** Made by `ia.openXrcDomain()`. */
 export class XrcDomain extends Handle {
   readonly handleType = 'XRC_DOMAIN';
@@ -72,8 +66,9 @@ export class XrcDomain extends Handle {
   constructor(
     /** @internal */
     readonly core: IaCore,
-    private readonly hold: XrcHold,
-    private readonly ports: XrcDomainPorts,
+    /** @internal the module's */
+    readonly hold: XrcHold,
+    private readonly endpoints: EndpointMaker,
   ) {
     super();
   }
@@ -98,7 +93,7 @@ export class XrcDomain extends Handle {
    */
   createSrq(options: XrcSrqOptions): XrcSrq {
     begin(this, 'xrc.createSrq', { maxRecvDtos: options?.maxRecvDtos });
-    return this.ports.makeSrq(this, this.hold, options);
+    return createXrcSrq(this, options);
   }
 
   /**
@@ -108,7 +103,7 @@ export class XrcDomain extends Handle {
    */
   createInitiator(options: XrcInitiatorOptions): XrcInitiator {
     begin(this, 'xrc.createInitiator');
-    return this.ports.makeInitiator(this, this.hold, options);
+    return createInitiator(this, this.endpoints, options);
   }
 
   /**
@@ -192,9 +187,7 @@ export class XrcDomain extends Handle {
    * @throws DatError DAT_INVALID_PARAMETER when the domain has no such target
    */
   registerTarget(qpn: number): void {
-    const operation = begin(this, 'xrc.registerTarget', { qpn });
-    checkInteger(operation, 1, 'qpn', qpn, 0, MAX_SRQN);
-    spiCall({ operation, value: qpn }, () =>
+    this.onTarget('xrc.registerTarget', qpn, () =>
       this.hold.register(qpn, (event) => this.report(qpn, event)),
     );
   }
@@ -204,9 +197,7 @@ export class XrcDomain extends Handle {
    * @throws DatError DAT_INVALID_PARAMETER when this adapter is not registered with it
    */
   unregisterTarget(qpn: number): void {
-    const operation = begin(this, 'xrc.unregisterTarget', { qpn });
-    checkInteger(operation, 1, 'qpn', qpn, 0, MAX_SRQN);
-    spiCall({ operation, value: qpn }, () => this.hold.unregister(qpn));
+    this.onTarget('xrc.unregisterTarget', qpn, () => this.hold.unregister(qpn));
   }
 
   /**
@@ -214,17 +205,16 @@ export class XrcDomain extends Handle {
    * @throws DatError DAT_INVALID_PARAMETER that names the attribute and the transition
    */
   modifyTarget(qpn: number, attributes: QueuePairAttributes): void {
-    const operation = begin(this, 'xrc.modifyTarget', { qpn });
-    checkInteger(operation, 1, 'qpn', qpn, 0, MAX_SRQN);
-    checkAttributes(operation, 2, attributes);
-    spiCall({ operation, value: qpn }, () => this.hold.modify(qpn, attributes));
+    const operation = 'xrc.modifyTarget';
+    this.onTarget(operation, qpn, () => {
+      checkAttributes(operation, 2, attributes);
+      this.hold.modify(qpn, attributes);
+    });
   }
 
   /** @throws DatError DAT_INVALID_PARAMETER when the domain has no such target */
   queryTarget(qpn: number): Readonly<QueuePairAttributes> {
-    const operation = begin(this, 'xrc.queryTarget', { qpn });
-    checkInteger(operation, 1, 'qpn', qpn, 0, MAX_SRQN);
-    return spiCall({ operation, value: qpn }, () => this.hold.query(qpn));
+    return this.onTarget('xrc.queryTarget', qpn, () => this.hold.query(qpn));
   }
 
   /**
@@ -252,6 +242,13 @@ export class XrcDomain extends Handle {
     const key = this.key === undefined ? 'private' : `key: '${this.key}'`;
     const closed = this.isFreed ? ', closed' : '';
     return `XrcDomain { id: ${this.id}, ${key}, targets: ${this.targets.length}${closed} }`;
+  }
+
+  /** A call on a target by its number. */
+  private onTarget<T>(call: string, qpn: number, run: () => T): T {
+    const operation = begin(this, call, { qpn });
+    checkInteger(operation, 1, 'qpn', qpn, 0, MAX_SRQN);
+    return spiCall({ operation, value: qpn }, run);
   }
 
   private end(by: string): void {
