@@ -26,7 +26,9 @@ export function requireCapability(
   throw notSupported(operation, `device ${name} ${lacks}`);
 }
 
-const outOf = (subtype: DatSubtype): { readonly ENOMEM: readonly [typeof EXHAUSTED, DatSubtype] } => ({
+const outOf = (
+  subtype: DatSubtype,
+): { readonly ENOMEM: readonly [typeof EXHAUSTED, DatSubtype] } => ({
   ENOMEM: [EXHAUSTED, subtype],
 });
 const EXHAUSTED = 'DAT_INSUFFICIENT_RESOURCES';

@@ -191,13 +191,13 @@ export class Cr extends Handle {
       });
     }
     checkHandle(operation, Ep, 'EP', given, this.core);
-    const { subtype, calls } = EP_STATES[given.state];
-    if (calls.accept === 'legal' && given.state === 'UNCONNECTED') return given;
+    const { id, state } = given;
+    if (state === 'UNCONNECTED') return given;
     throw new DatError('DAT_INVALID_STATE', {
-      subtype,
+      subtype: EP_STATES[state].subtype,
       operation,
-      message: `endpoint ${given.id} is ${given.state}; only an unconnected one can accept`,
-      value: given.state,
+      message: `endpoint ${id} is ${state}; only an unconnected one can accept`,
+      value: state,
     });
   }
 

@@ -7,6 +7,7 @@ import { checkHandle } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
 import { requireCapability } from '../common/support.js';
 import { Pz } from '../memory/pz.js';
+import type { UdEpInit } from './types.js';
 
 /** What `ia.createUdEndpoint` takes. */
 export interface UdEndpointOptions {
@@ -32,7 +33,7 @@ export function createUdEndpoint(core: IaCore, options: UdEndpointOptions): UdEp
   const attributes = udEpAttributes(OPERATION, options.attributes ?? {}, device.attributes);
   const dtos = attributes.maxRecvDtos + attributes.maxRequestDtos;
   const own = recvEvd && requestEvd ? undefined : core.newEvd(dtos, EvdFlags.DTO);
-  const init = {
+  const init: UdEpInit = {
     pz,
     recvEvd: recvEvd ?? (own as Evd),
     requestEvd: requestEvd ?? (own as Evd),

@@ -6,12 +6,7 @@
 import { inspect } from 'node:util';
 import { DatError, spiCall } from '../../errors/index.js';
 import type { DatagramEvent, DatEvent, Evd, EventAdapter as Ia } from '../../evd/index.js';
-import {
-  type AsyncEventType,
-  type Gid,
-  GRH_LENGTH,
-  WrOpcode,
-} from '../../spi/index.js';
+import { type AsyncEventType, type Gid, GRH_LENGTH, WrOpcode } from '../../spi/index.js';
 import type { Observable } from '../../stream/index.js';
 import { breakReasonOf, epBrokenEvent, lossReason } from '../common/async-events.js';
 import { CompletionFlags, flagNames, MemPrivileges } from '../common/constants.js';

@@ -14,11 +14,7 @@ import { isRequestGone } from './outcomes.js';
 import type { EpRecord } from './record.js';
 
 /** A call that connects begins. @throws DatError DAT_INVALID_STATE unless UNCONNECTED */
-export function beginConnect(
-  record: EpRecord,
-  operation: string,
-  fields: TraceFields,
-): string {
+export function beginConnect(record: EpRecord, operation: string, fields: TraceFields): string {
   record.begin(operation, fields);
   record.checkLegal(operation, 'connect');
   return operation;
@@ -95,7 +91,9 @@ export function accept(record: EpRecord, request: CmRequest, privateData: Uint8A
 }
 
 export function disconnect(record: EpRecord, flag: CloseFlag): void {
-  const operation = record.begin('ep.disconnect', { flag: new Symbolic(typeof flag === 'string' ? flag : '?') });
+  const operation = record.begin('ep.disconnect', {
+    flag: new Symbolic(typeof flag === 'string' ? flag : '?'),
+  });
   checkOneOf(operation, 2, 'flag', flag, ['abrupt', 'graceful']);
   const call = flag === 'graceful' ? 'disconnectGraceful' : 'disconnectAbrupt';
   if (record.checkLegal(operation, call) === 'no-op') return;

@@ -162,21 +162,22 @@ export class EpConnection implements AttemptListener {
     this.ports.queues.onEstablishedByData();
   }
 
-  /** A request or receive has failed by itself. */
-  onFailed(reason: BreakReason): void {
+  /**
+   * A request or receive has failed by itself.
+   * @param unrequested no request or receive says so, so that an asynchronous error does
+   */
+  onFailed(reason: BreakReason, unrequested = false): void {
     if (this.current === 'DISCONNECT_PENDING') this.leave(false);
-    else if (this.current === 'CONNECTED' || this.isPending) this.fail(reason);
+    else if (this.current === 'CONNECTED' || this.isPending) {
+      if (unrequested) this.ports.events.postBrokenAsync(reason.detail);
+      this.fail(reason);
+    }
   }
 
   /** The queue pair went to its error state without a failed request. */
   onQueuePairError(reason: BreakReason): void {
     this.ports.takeInCompletions();
-    if (this.current === 'DISCONNECT_PENDING') {
-      this.leave(false);
-    } else if (this.current === 'CONNECTED' || this.isPending) {
-      this.ports.events.postBrokenAsync(reason.detail);
-      this.fail(reason);
-    }
+    this.onFailed(reason, true);
   }
 
   /** More has come than the consumer allows. */
@@ -209,11 +210,9 @@ export class EpConnection implements AttemptListener {
     if (this.current === 'DISCONNECTED' || this.current === 'UNCONNECTED') return;
     if (this.current !== 'DISCONNECT_PENDING') this.move('ended');
     const unmet = byPeer && this.ports.queues.qp.lacksReceive === true;
-    if (!unmet) this.beginEnding('DISCONNECTED', detail);
-    else {
-      const { cause, detail: why } = breakReason('NO_RECEIVE_POSTED');
-      this.beginEnding('DISCONNECTED', `${detail}: ${why}`, false, cause);
-    }
+    const why = unmet ? breakReason('NO_RECEIVE_POSTED') : undefined;
+    const text = why === undefined ? detail : `${detail}: ${why.detail}`;
+    this.beginEnding('DISCONNECTED', text, false, why?.cause);
   }
 
   private beginEnding(

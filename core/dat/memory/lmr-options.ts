@@ -90,6 +90,9 @@ export function checkFileOptions(
 }
 
 /** The privileges that a call names, for its trace. */
-export function privilegesText(options: LmrOptions | undefined): Symbolic {
-  return new Symbolic(flagNames(MemPrivileges, options?.privileges ?? DEFAULT_PRIVILEGES));
+export function privilegesText(
+  options: { readonly privileges?: number } | undefined,
+  byDefault: number = DEFAULT_PRIVILEGES,
+): Symbolic {
+  return new Symbolic(flagNames(MemPrivileges, options?.privileges ?? byDefault));
 }

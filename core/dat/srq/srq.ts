@@ -150,7 +150,7 @@ export class Srq implements Callee {
 
   /** Parameters and counts (dat_srq_query); completions that have come are taken in first. */
   query(): SrqParameters {
-    const operation = begin(this, 'srq.query');
+    begin(this, 'srq.query');
     this.core.takeInCompletions();
     const { ia, pz, state, maxRecvDtos, maxRecvIov, armed, slots, users } = this;
     return {

@@ -13,6 +13,7 @@ import type { BindWork } from '../work/binds.js';
 import { begin, checkHandle, Handle } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
 import type { Lmr } from '../memory/lmr.js';
+import { privilegesText } from '../memory/lmr-options.js';
 import type { Pz } from '../memory/pz.js';
 import { RmrBinding } from '../work/rmr-binding.js';
 import { bindWords, checkBindOptions, type RmrBindOptions } from './rmr-options.js';
@@ -130,7 +131,7 @@ export class Rmr extends Handle {
 
   /** dat_rmr_query: what it is bound to, counting binds that are under way. */
   query(): RmrParameters {
-    const operation = begin(this, 'rmr.query');
+    begin(this, 'rmr.query');
     this.core.takeInCompletions();
     const { ia, pz, scope, newest } = this;
     return {
@@ -270,7 +271,9 @@ export class Rmr extends Handle {
       ep,
       lmr: segment?.lmr,
       lengthBytes: segment?.lengthBytes,
-      ...(segment !== undefined && { privileges: privilegesText(options) }),
+      ...(segment !== undefined && {
+        privileges: privilegesText(options, MemPrivileges.REMOTE_READ),
+      }),
       cookie: options?.cookie,
       flags: new Symbolic(flagNames(CompletionFlags, options?.flags ?? CompletionFlags.DEFAULT)),
     });
@@ -284,8 +287,4 @@ export class Rmr extends Handle {
     this.pz.users--;
     this.core.forget(this);
   }
-}
-
-function privilegesText(options: RmrBindOptions | undefined): Symbolic {
-  return new Symbolic(flagNames(MemPrivileges, options?.privileges ?? MemPrivileges.REMOTE_READ));
 }

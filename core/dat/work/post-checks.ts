@@ -58,7 +58,12 @@ function checkSegment(
     throw badArgument(operation, 'segments', segment, expected, 'a segment');
   }
   const { lmr } = segment;
-  if (lmr.isFreed || lmr.pz !== pz || (lmr.privileges & privilege) === 0 || hasLostMemory(segment)) {
+  if (
+    lmr.isFreed ||
+    lmr.pz !== pz ||
+    (lmr.privileges & privilege) === 0 ||
+    hasLostMemory(segment)
+  ) {
     throw refusal(operation, segment, pz, privilege);
   }
 }

@@ -32,9 +32,9 @@ const DOORBELL = { operation: 'ep.post', hint: 'the device is gone' };
 /** What a reclaim finds for an entry that is not outstanding. */
 export const UNKNOWN_SLOT = -1;
 
-export abstract class QueueSet<E extends EventEndpoint | EventDatagramEndpoint>
-  implements CompletionOwner
-{
+export abstract class QueueSet<
+  E extends EventEndpoint | EventDatagramEndpoint,
+> implements CompletionOwner {
   readonly qp: QueuePair;
   readonly sends: WorkQueue;
   /** With a shared receive queue, or where nothing is received, one that is always empty. */

@@ -10,7 +10,16 @@ import {
   type EventBatch,
   type EventEndpoint,
 } from '../../evd/index.js';
-import { CQE, QpState, SQE, WcFlags, WcOpcode, WcStatus, WrFlags, WrOpcode } from '../../spi/index.js';
+import {
+  CQE,
+  QpState,
+  SQE,
+  WcFlags,
+  WcOpcode,
+  WcStatus,
+  WrFlags,
+  WrOpcode,
+} from '../../spi/index.js';
 import { dtoEvent } from '../common/dto-event.js';
 import type { RemoteSegment, Segments } from '../memory/segment.js';
 import { sendIov } from './attributes.js';
