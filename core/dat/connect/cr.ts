@@ -8,13 +8,13 @@ import type { EventAdapter as Ia } from '../../evd/index.js';
 import { CmPrivateData, type CmRequest, ipFromGid } from '../../spi/index.js';
 import { accept } from '../endpoint/connecting.js';
 import { Ep } from '../endpoint/ep.js';
-import { checkConnQual } from '../common/addresses.js';
+import { checkConnQual } from '../endpoint/connect-options.js';
 import { isRequestGone } from '../endpoint/outcomes.js';
 import { EP_STATES } from '../endpoint/states.js';
 import { checkOptions, checkPrivateData } from '../common/guards.js';
 import { begin, checkHandle, Handle } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
-import { servicePointAt } from './listening.js';
+import { listenersOf } from './listening.js';
 import type { ServicePoint } from './service-point.js';
 import { CR_TRANSITIONS, type CrStateName } from './sp-states.js';
 
@@ -138,7 +138,7 @@ export class Cr extends Handle {
   handoff(connQual: number): void {
     const operation = begin(this, 'cr.handoff', { connQual });
     checkConnQual(operation, 2, connQual);
-    const target = servicePointAt(this.core.context.cm, connQual);
+    const target = listenersOf(this.core.context.cm).get(connQual);
     if (target === undefined) {
       throw new DatError('DAT_INVALID_PARAMETER', {
         subtype: 'DAT_INVALID_ARG2',

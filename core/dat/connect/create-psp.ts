@@ -2,8 +2,8 @@
 import { DatError } from '../../errors/index.js';
 import { PspFlags } from '../common/constants.js';
 import { checkOneOf, checkOptions, invalid } from '../common/guards.js';
-import { servicePointAt } from './listening.js';
-import { checkConnQual } from '../common/addresses.js';
+import { listenersOf } from './listening.js';
+import { checkConnQual } from '../endpoint/connect-options.js';
 import type { EndpointMaker } from '../endpoint/endpoint-maker.js';
 import type { Ep } from '../endpoint/ep.js';
 import type { IaCore } from '../common/core.js';
@@ -51,7 +51,7 @@ export function createPspAny(
   const make = (init: ServicePointInit): Psp => new Psp(core, operation, init, makeEndpoint);
   for (let tries = FIRST_ANY; tries <= LAST_ANY; tries++) {
     const connQual = range.next();
-    if (servicePointAt(core.context.cm, connQual) !== undefined) continue;
+    if (listenersOf(core.context.cm).has(connQual)) continue;
     try {
       return listen(core, connQual, evd, make);
     } catch (error) {

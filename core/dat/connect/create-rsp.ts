@@ -1,7 +1,7 @@
 /** Making reserved service points. */
 import { checkOptions } from '../common/guards.js';
 import { checkHandle } from '../common/handle.js';
-import { checkConnQual } from '../common/addresses.js';
+import { checkConnQual } from '../endpoint/connect-options.js';
 import { Ep } from '../endpoint/ep.js';
 import type { IaCore } from '../common/core.js';
 import { listen } from './listen.js';

@@ -30,7 +30,7 @@ import {
   nextHandleId,
 } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
-import { beginListening, endListening } from './listening.js';
+import { listenersOf } from './listening.js';
 import { streamOf } from '../common/private-evd.js';
 import { SP_TRANSITIONS, type SpStateName, type SpTrigger } from './sp-states.js';
 
@@ -82,7 +82,7 @@ export abstract class ServicePoint implements Callee {
     );
     this.detach = evd.attach();
     processHold.retain();
-    beginListening(cm, this);
+    listenersOf(cm).set(connQual, this);
   }
 
   get [HANDLE](): HandleType {
@@ -242,7 +242,7 @@ export abstract class ServicePoint implements Callee {
     this.freedBy = by;
     this.move(trigger);
     const { cm, processHold } = this.core.context;
-    endListening(cm, this);
+    listenersOf(cm).delete(this.connQual);
     processHold.release();
     this.detach();
     if (trigger === 'free') this.freePrivateEvd();

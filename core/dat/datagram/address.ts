@@ -2,7 +2,7 @@
 import { inspect } from 'node:util';
 import { DatError, spiCall } from '../../errors/index.js';
 import type { AddressHandle, Gid } from '../../spi/index.js';
-import { checkIp, sourceIndex } from '../common/addresses.js';
+import { checkIp, sourceIndex } from '../common/ip-address.js';
 import { checkInteger, checkOptions } from '../common/guards.js';
 import { nextHandleId } from '../common/handle.js';
 import type { Pz } from '../memory/pz.js';

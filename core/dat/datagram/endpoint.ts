@@ -10,7 +10,7 @@ import { type AsyncEventType, type Gid, GRH_LENGTH, WrOpcode } from '../../spi/i
 import type { Observable } from '../../stream/index.js';
 import { breakReasonOf, epBrokenEvent, lossReason } from '../common/async-events.js';
 import { CompletionFlags, flagNames, MemPrivileges } from '../common/constants.js';
-import { checkIp } from '../common/addresses.js';
+import { checkIp } from '../common/ip-address.js';
 import { checkAddressHandle, checkUdAddress, UdAddressHandle } from './address.js';
 import type { CheckedUdAddress, UdAddress } from './address.js';
 import type { UdEpAttributes } from './attributes.js';
@@ -204,7 +204,17 @@ export class UdEp extends Handle {
     const { maxRecvIov, maxRecvDtos } = this.attributes;
     checkSegments(operation, segments, this.pz, MemPrivileges.LOCAL_WRITE, maxRecvIov, Infinity);
     const first = segments instanceof LmrSegment ? segments : segments[0];
-    if (first === undefined || first.lengthBytes < GRH_LENGTH) throw shortError(first);
+    if (first === undefined) {
+      throw invalid(operation, 1, 'the number of segments', 0, 'at least 1');
+    }
+    if (first.lengthBytes < GRH_LENGTH) {
+      throw new DatError('DAT_LENGTH_ERROR', {
+        operation,
+        message: `the first segment has ${first.lengthBytes} bytes; the GRH area takes ${GRH_LENGTH}`,
+        hint: 'datagrams come behind a GRH area of 40 bytes',
+        value: first.lengthBytes,
+      });
+    }
     const { receives } = this.queues;
     if (receives.full) makeRoom(operation, this, receives, maxRecvDtos, 'receives');
     this.queues.postReceive(segments, cookie, DEFAULT);
@@ -332,10 +342,7 @@ export class UdEp extends Handle {
   }
 
   private destroyQueues(by: string): void {
-    const purge = (context: number): void => {
-      for (const evd of this.dtoEvds()) evd.purge(context);
-    };
-    spiCall({ operation: by }, () => this.queues.destroy(purge));
+    spiCall({ operation: by }, () => this.queues.destroy(this.dtoEvds()));
   }
 
   private onQueuePairEvent(event: AsyncEventType): void {
@@ -374,16 +381,4 @@ export class UdEp extends Handle {
   private dtoEvds(): Evd[] {
     return [...new Set([this.init.recvEvd, this.init.requestEvd])];
   }
-}
-
-function shortError(first: LmrSegment | undefined): DatError {
-  if (first === undefined) {
-    return invalid('ep.postRecv', 1, 'the number of segments', 0, 'at least 1');
-  }
-  return new DatError('DAT_LENGTH_ERROR', {
-    operation: 'ep.postRecv',
-    message: `the first segment has ${first.lengthBytes} bytes; the GRH area takes ${GRH_LENGTH}`,
-    hint: 'datagrams come behind a GRH area of 40 bytes',
-    value: first.lengthBytes,
-  });
 }

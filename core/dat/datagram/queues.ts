@@ -21,9 +21,9 @@ import {
   type QueuePair,
   SQE,
   WcFlags,
-  WcOpcode,
   WcStatus,
 } from '../../spi/index.js';
+import { isReceive } from '../common/dto-event.js';
 import type { Lmr } from '../memory/lmr.js';
 import type { Pz } from '../memory/pz.js';
 import { LmrSegment, type Segments } from '../memory/segment.js';
@@ -35,7 +35,6 @@ import { GrhQueue } from './headers.js';
 
 const U32 = 2 ** 32;
 const PSN_MASK = 0xffffff;
-const RECEIVE_BIT = WcOpcode.RECV;
 
 export interface UdQueuesInit {
   readonly ep: EventDatagramEndpoint;
@@ -110,14 +109,14 @@ export class UdQueues extends QueueSet<EventDatagramEndpoint> {
     const control = words[at + CQE.CONTROL] ?? 0;
     const index = words[at + CQE.WQE_INDEX] ?? 0;
     const status = control & 0xff;
-    const isReceive = ((control >>> 8) & RECEIVE_BIT) !== 0;
+    const received = isReceive(control);
     const { reclaimed } = this.sends;
-    const slot = this.reclaim(index, isReceive);
+    const slot = this.reclaim(index, received);
     if (slot === UNKNOWN_SLOT) return false;
-    if (isReceive) this.takeHeader(index, status);
+    if (received) this.takeHeader(index, status);
     else this.releaseDestinations(reclaimed);
     if (status !== WcStatus.SUCCESS && status !== WcStatus.WR_FLUSH_ERR) {
-      if (isReceive) this.init.onBroken('a receive failed');
+      if (received) this.init.onBroken('a receive failed');
       else this.onSendFailed();
     }
     this.recover();
@@ -157,11 +156,11 @@ export class UdQueues extends QueueSet<EventDatagramEndpoint> {
   toEvent(words: Uint32Array, at: number): DatagramEvent {
     const control = words[at + CQE.CONTROL] ?? 0;
     const status = control & 0xff;
-    const isReceive = ((control >>> 8) & RECEIVE_BIT) !== 0;
+    const received = isReceive(control);
     const success = status === WcStatus.SUCCESS;
-    const withImmediate = success && isReceive && ((control >>> 16) & WcFlags.WITH_IMM) !== 0;
-    const source = success && isReceive ? this.source(words[at + CQE.SOURCE_QPN] ?? 0) : undefined;
-    const received = withImmediate ? DatDto.RECV_UD_IMMED : DatDto.RECV_UD;
+    const withImmediate = success && received && ((control >>> 16) & WcFlags.WITH_IMM) !== 0;
+    const source = success && received ? this.source(words[at + CQE.SOURCE_QPN] ?? 0) : undefined;
+    const arrived = withImmediate ? DatDto.RECV_UD_IMMED : DatDto.RECV_UD;
     return {
       type: 'datagram',
       number: DatEventNumber.IB_DTO,
@@ -169,7 +168,7 @@ export class UdQueues extends QueueSet<EventDatagramEndpoint> {
       cookie: (words[at + CQE.COOKIE_LO] ?? 0) + (words[at + CQE.COOKIE_HI] ?? 0) * U32,
       status: dtoStatusOf(status),
       transferredLength: success ? (words[at + CQE.BYTE_LENGTH] ?? 0) : 0,
-      operation: isReceive ? received : DatDto.SEND_UD,
+      operation: received ? arrived : DatDto.SEND_UD,
       ...(source && { source }),
       ...(withImmediate && { immediate: words[at + CQE.IMMEDIATE_OR_INVALIDATE] ?? 0 }),
       ...(!success && { vendorError: words[at + CQE.VENDOR_ERROR] ?? 0 }),

@@ -10,7 +10,8 @@ import {
   PortSpace,
   serviceIdOf,
 } from '../../spi/index.js';
-import { checkConnQual, checkIp } from '../common/addresses.js';
+import { checkIp } from '../common/ip-address.js';
+import { checkConnQual } from '../endpoint/connect-options.js';
 import { checkOptions, checkPrivateData, checkTimeout, invalid } from '../common/guards.js';
 import { notSupported } from '../common/support.js';
 

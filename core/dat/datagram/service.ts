@@ -9,7 +9,7 @@ import {
   PortSpace,
   serviceIdOf,
 } from '../../spi/index.js';
-import { checkConnQual } from '../common/addresses.js';
+import { checkConnQual } from '../endpoint/connect-options.js';
 import type { UdEp } from './endpoint.js';
 import { checkInteger, checkOptions, checkPrivateData, invalid } from '../common/guards.js';
 import { nextHandleId } from '../common/handle.js';

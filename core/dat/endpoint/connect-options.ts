@@ -1,9 +1,15 @@
 /** Parameters of connect and accept. */
 import { DatError } from '../../errors/index.js';
 import { CmPrivateData, type Gid } from '../../spi/index.js';
-import { checkConnQual, checkIp, malformed } from '../common/addresses.js';
+import { checkIp, malformedAddress } from '../common/ip-address.js';
 import { ConnectFlags, Qos } from '../common/constants.js';
-import { checkOneOf, checkOptions, checkPrivateData, checkTimeout } from '../common/guards.js';
+import {
+  checkInteger,
+  checkOneOf,
+  checkOptions,
+  checkPrivateData,
+  checkTimeout,
+} from '../common/guards.js';
 
 /** What `ep.connect` takes. */
 export interface ConnectOptions {
@@ -73,7 +79,7 @@ export function checkCommonAddress(operation: string, value: unknown): ConnectTa
 function split(operation: string, text: string): { address: string; port: number } {
   const match = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(text);
   if (match !== null) return { address: match[1] ?? match[2] ?? '', port: Number(match[3]) };
-  throw malformed(operation, text, 'is not an address and a port', 'such as 192.0.2.2:7471');
+  throw malformedAddress(operation, text, 'is not an address and a port', 'such as 192.0.2.2:7471');
 }
 
 function fields(value: unknown): { address: unknown; port: unknown } {
@@ -91,6 +97,16 @@ function checkRest(operation: string, at: number, options: DupConnectOptions): C
   const flags = options.flags ?? ConnectFlags.DEFAULT;
   checkModel(operation, flags, Object.values(ConnectFlags), at + 4, 'flags');
   return { timeoutUs: timeoutMs * 1000, privateData };
+}
+
+/** A port: where rdma_cm listens and connects. */
+export function checkConnQual(
+  operation: string,
+  position: number,
+  connQual: unknown,
+  name = 'connQual',
+): asserts connQual is number {
+  checkInteger(operation, position, name, connQual, 1, 65535);
 }
 
 /** The first of the values is what we support. */

@@ -61,7 +61,10 @@ export class EndpointMaker {
     checkOptions(operation, 2, options, EP_OPTIONS);
     checkHandle(operation, Pz, 'PZ', options.pz, this.core);
     const { srq, recvEvd, requestEvd, connectEvd } = options;
-    if (srq !== undefined) this.checkSrq(operation, srq);
+    if (srq !== undefined) {
+      checkHandle(operation, Srq, 'SRQ', srq, this.core);
+      srq.assertUsable(operation);
+    }
     this.core.checkEvdOption(operation, 'recv', recvEvd);
     this.core.checkEvdOption(operation, 'request', requestEvd);
     this.core.checkEvdOption(operation, 'connect', connectEvd);
@@ -99,11 +102,6 @@ export class EndpointMaker {
     const names = Object.keys(init) as (keyof EpInit)[];
     if (latest !== undefined && names.every((name) => latest[name] === init[name])) return latest;
     return (this.latestInit = Object.freeze(init));
-  }
-
-  private checkSrq(operation: string, srq: Srq): void {
-    checkHandle(operation, Srq, 'SRQ', srq, this.core);
-    srq.assertUsable(operation);
   }
 }
 

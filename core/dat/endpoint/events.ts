@@ -129,11 +129,6 @@ export class EpEvents implements OverrunListener {
     this.leftovers = all.filter(({ isOver }) => !isOver);
   }
 
-  /** Drops what a queue pair that is going has left behind. */
-  purge(context: number): void {
-    for (const evd of this.dtoEvds()) evd.purge(context);
-  }
-
   /** Completions that are there become known to the endpoint. */
   takeInCompletions(): void {
     for (const evd of this.dtoEvds()) evd.scan();
@@ -215,7 +210,8 @@ export class EpEvents implements OverrunListener {
     return streamOf<E>(operation, own ?? (evds[0] as Evd), own !== undefined);
   }
 
-  private dtoEvds(): Evd[] {
+  /** Those that completions come to: one or two. */
+  dtoEvds(): Evd[] {
     return [...new Set([this.init.recvEvd, this.init.requestEvd])];
   }
 }

@@ -148,7 +148,7 @@ export class EpRecord
   }
 
   destroyQueues(by: string, queues: EpQueues): void {
-    spiCall({ operation: by }, () => queues.destroy((context) => this.events.purge(context)));
+    spiCall({ operation: by }, () => queues.destroy(this.events.dtoEvds()));
   }
 
   private onQueuePairEvent(event: AsyncEventType): void {

@@ -13,7 +13,7 @@ import {
 } from '../../spi/index.js';
 import { Inbox, type Observable } from '../../stream/index.js';
 import { interruptedError } from '../../evd/queue/waiter.js';
-import { sourceIndex } from '../common/addresses.js';
+import { sourceIndex } from '../common/ip-address.js';
 import type { IaContext } from '../common/context.js';
 import {
   checkMadRequest,

@@ -4,7 +4,7 @@ import type { IaContext } from '../common/context.js';
 import { checkInteger, checkOptions, invalid } from '../common/guards.js';
 import { nextHandleId } from '../common/handle.js';
 import { notSupported } from '../common/support.js';
-import { ManagementAgent, type ManagementAgentInit } from './agent.js';
+import { ManagementAgent } from './agent.js';
 import type { ManagementRequest } from './datagram.js';
 
 /** What `ia.mad.registerAgent` takes. */
@@ -24,9 +24,6 @@ export interface ManagementAgentOptions {
   /** Requests that wait for a subscriber; default 64, further ones are dropped. */
   readonly queueLength?: number;
 }
-
-type CheckedAgent = Omit<Required<ManagementAgentOptions>, 'oui' | 'onRequest'> &
-  Pick<ManagementAgentInit, 'onRequest'> & { readonly oui: number | undefined };
 
 const KNOWN = [
   'managementClass',
@@ -64,15 +61,19 @@ export class IaMad {
   registerAgent(options: ManagementAgentOptions): ManagementAgent {
     const operation = 'ia.mad.registerAgent';
     this.assertOpen(operation);
-    const { managementClass, oui, rmpp, ...checked } = checkAgentOptions(operation, options);
-    const { methods } = checked;
+    checkAgentOptions(operation, options);
+    const { managementClass, classVersion = 1, methods = [], oui, rmpp = false } = options;
+    const { queueLength = DEFAULT_QUEUE_LENGTH, onRequest } = options;
     this.context.trace?.(operation, { managementClass, methods: methods.join(' '), rmpp });
     const agent = new ManagementAgent({
       id: nextHandleId(),
       context: this.context,
       module: this.resolve(operation),
       format: { managementClass, oui, rmpp },
-      ...checked,
+      classVersion,
+      methods: [...methods],
+      onRequest,
+      queueLength,
       onUnregister: (leaving) => this.agents.delete(leaving),
     });
     this.agents.add(agent);
@@ -92,23 +93,27 @@ export class IaMad {
   }
 }
 
-/** Types, and defaults filled in; ranges and conflicts are the module's to judge. */
-function checkAgentOptions(operation: string, options: ManagementAgentOptions): CheckedAgent {
+/** Types; ranges and conflicts are the module's to judge. */
+function checkAgentOptions(operation: string, options: ManagementAgentOptions): void {
   checkOptions(operation, 1, options, KNOWN);
-  const { managementClass, classVersion = 1, methods = [], oui, rmpp = false } = options;
-  const { onRequest, queueLength = DEFAULT_QUEUE_LENGTH } = options as ManagementAgentOptions;
+  const { managementClass, classVersion, methods = [], oui, rmpp, onRequest } = options;
+  const { queueLength } = options;
   checkInteger(operation, 1, 'managementClass', managementClass, 1, 255);
-  checkInteger(operation, 1, 'classVersion', classVersion, 0, 255);
+  if (classVersion !== undefined) {
+    checkInteger(operation, 1, 'classVersion', classVersion, 0, 255);
+  }
   if (!Array.isArray(methods)) throw invalid(operation, 1, 'methods', methods, 'an array');
   for (const method of methods as readonly unknown[]) {
     checkInteger(operation, 1, 'a method', method, 0, 127);
   }
   if (oui !== undefined) checkInteger(operation, 1, 'oui', oui, 1, 0xffffff);
-  if (typeof rmpp !== 'boolean') throw invalid(operation, 1, 'rmpp', rmpp, 'true or false');
+  if (rmpp !== undefined && typeof rmpp !== 'boolean') {
+    throw invalid(operation, 1, 'rmpp', rmpp, 'true or false');
+  }
   if (onRequest !== undefined && typeof onRequest !== 'function') {
     throw invalid(operation, 1, 'onRequest', onRequest, 'a function');
   }
-  checkInteger(operation, 1, 'queueLength', queueLength, 1, MAX_QUEUE_LENGTH);
-  const list = [...(methods as readonly number[])];
-  return { managementClass, classVersion, methods: list, oui, rmpp, onRequest, queueLength };
+  if (queueLength !== undefined) {
+    checkInteger(operation, 1, 'queueLength', queueLength, 1, MAX_QUEUE_LENGTH);
+  }
 }

@@ -1,7 +1,7 @@
 /** Parameters of the calls of `ia.mad`. Each check throws a DatError that names value and limit. */
 import { DatError } from '../../errors/index.js';
 import { type Gid, GSI_QPN, MadMethod } from '../../spi/index.js';
-import { checkIp } from '../common/addresses.js';
+import { checkIp } from '../common/ip-address.js';
 import { checkInteger, checkOptions, invalid } from '../common/guards.js';
 import { type MadFormat, maxPlainData } from './message.js';
 

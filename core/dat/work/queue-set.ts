@@ -7,6 +7,7 @@ import type {
   CompletionOwners,
   CompletionView,
   DatEvent,
+  Evd,
   EventDatagramEndpoint,
   EventEndpoint,
 } from '../../evd/index.js';
@@ -183,10 +184,10 @@ export abstract class QueueSet<
     }
   }
 
-  /** Ends this life, with its completions that are not dequeued. */
-  destroy(purge: (context: number) => void): void {
+  /** Ends this life, with its completions that are not dequeued from `evds`. */
+  destroy(evds: readonly Evd[]): void {
     this.qp.destroy();
-    purge(this.context);
+    for (const evd of evds) evd.purge(this.context);
     this.ep.core.owners.free(this.context);
     this.discard();
   }

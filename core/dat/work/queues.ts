@@ -10,17 +10,8 @@ import {
   type EventBatch,
   type EventEndpoint,
 } from '../../evd/index.js';
-import {
-  CQE,
-  QpState,
-  SQE,
-  WcFlags,
-  WcOpcode,
-  WcStatus,
-  WrFlags,
-  WrOpcode,
-} from '../../spi/index.js';
-import { dtoEvent } from '../common/dto-event.js';
+import { CQE, QpState, SQE, WcFlags, WcStatus, WrFlags, WrOpcode } from '../../spi/index.js';
+import { dtoEvent, isReceive } from '../common/dto-event.js';
 import type { RemoteSegment, Segments } from '../memory/segment.js';
 import { sendIov } from './attributes.js';
 import { EpBinds } from './binds.js';
@@ -34,8 +25,6 @@ import type { EpQueuesInit, EpQueuesListener, SharedReceives } from './queues-in
 import type { RequestSpec } from './request-specs.js';
 
 const U32 = 2 ** 32;
-/** WcOpcode of everything that comes from a receive queue. */
-const RECEIVE_BIT = WcOpcode.RECV;
 
 export class EpQueues extends QueueSet<EventEndpoint> {
   readonly counters: EpCounters;
@@ -162,18 +151,18 @@ export class EpQueues extends QueueSet<EventEndpoint> {
   onCompletion(words: Uint32Array, at: number): CompletionView {
     const control = words[at + CQE.CONTROL] ?? 0;
     const status = control & 0xff;
-    const isReceive = ((control >>> 8) & RECEIVE_BIT) !== 0;
+    const received = isReceive(control);
     const index = words[at + CQE.WQE_INDEX] ?? 0;
-    const slot = this.reclaim(index, isReceive);
+    const slot = this.reclaim(index, received);
     if (slot === UNKNOWN_SLOT) return false;
-    if (!isReceive) this.ownBinds?.onCompletion(index, status);
+    if (!received) this.ownBinds?.onCompletion(index, status);
     // Verbs do not tell a write with immediate data from one without.
     if ((slot & Slot.IMMEDIATE) !== 0) words[at + CQE.CONTROL] = control | (WcFlags.WITH_IMM << 16);
     if (status === WcStatus.SUCCESS) {
-      if (isReceive) this.onReceived(words, at);
+      if (received) this.onReceived(words, at);
     } else if (status !== WcStatus.WR_FLUSH_ERR) {
       const isProbe = (slot & Slot.PROBE) !== 0;
-      const posted = isReceive ? undefined : this.posted(index);
+      const posted = received ? undefined : this.posted(index);
       const reason = isProbe ? unansweredProbe(status) : causeOfCompletion(status, posted);
       this.listener.connection.onFailed(reason);
     }
@@ -213,12 +202,6 @@ export class EpQueues extends QueueSet<EventEndpoint> {
     this.listener.onReceived();
   }
 
-  /** The provider says that no receive of a shared queue will complete here any more. */
-  onLastReceive(): void {
-    this.receivesEnded = true;
-    this.listener.connection.onReclaimed();
-  }
-
   toEvent(words: Uint32Array, at: number): DatEvent {
     return this.bindEvent(words, at) ?? dtoEvent(this.ep, words, at);
   }
@@ -230,8 +213,8 @@ export class EpQueues extends QueueSet<EventEndpoint> {
   }
 
   private bindEvent(words: Uint32Array, at: number): DatEvent | undefined {
-    const isReceive = (((words[at + CQE.CONTROL] ?? 0) >>> 8) & RECEIVE_BIT) !== 0;
-    return isReceive ? undefined : this.ownBinds?.eventOf(words, at);
+    const { ownBinds } = this;
+    return isReceive(words[at + CQE.CONTROL] ?? 0) ? undefined : ownBinds?.eventOf(words, at);
   }
 
   /** Data has come before the CM's word: the CM may have the queue pair ready already. */

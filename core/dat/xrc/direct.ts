@@ -13,7 +13,7 @@ import {
   type Scheduler,
 } from '../../spi/index.js';
 import type { EpAttributes } from '../endpoint/attributes.js';
-import { checkIp, sourceIndex } from '../common/addresses.js';
+import { checkIp, sourceIndex } from '../common/ip-address.js';
 import { EP_ACCESS } from '../work/queue-pair.js';
 import { checkInteger, checkOptions } from '../common/guards.js';
 

@@ -257,9 +257,8 @@ export class XrcDomain extends Handle {
   }
 
   private onConnection(qpn: number, event: CmEvent): void {
-    if (event.type === 'established') this.post(qpn, 'ESTABLISHED');
-    else if (event.type === 'disconnected') this.post(qpn, 'DISCONNECTED');
-    else if (event.type !== 'timewait-exit') this.post(qpn, 'ACCEPT_FAILED');
+    const name = CONNECTION_EVENTS[event.type];
+    if (name !== undefined) this.post(qpn, name);
   }
 
   private report(qpn: number, event: AsyncEventType): void {
@@ -272,6 +271,17 @@ export class XrcDomain extends Handle {
     this.core.asyncEvd.post({ type: 'xrc-target', number, domain: this, targetQpn, event });
   }
 }
+
+/** What the CM tells of a target's connection; the end of TIMEWAIT concerns no consumer. */
+const CONNECTION_EVENTS: Readonly<Record<CmEvent['type'], XrcTargetEventName | undefined>> = {
+  established: 'ESTABLISHED',
+  disconnected: 'DISCONNECTED',
+  rejected: 'ACCEPT_FAILED',
+  unreachable: 'ACCEPT_FAILED',
+  'timed-out': 'ACCEPT_FAILED',
+  'accept-failed': 'ACCEPT_FAILED',
+  'timewait-exit': undefined,
+};
 
 /** What they may be, the XRC module says: it has the table. */
 function checkAttributes(operation: string, position: number, attributes: unknown): void {

@@ -1,7 +1,7 @@
-/** IP addresses and connection qualifiers as parameters. */
+/** IP addresses as parameters, and which of our own reaches one. */
 import { DatError } from '../../errors/index.js';
 import { type Device, type Gid, gidFromIp, ipFromGid, isIpv4Gid } from '../../spi/index.js';
-import { checkInteger, invalid } from './guards.js';
+import { invalid } from './guards.js';
 
 /** @throws DatError DAT_INVALID_ADDRESS, DAT_INVALID_PARAMETER */
 export function checkIp(operation: string, position: number, address: unknown): Gid {
@@ -12,12 +12,12 @@ export function checkIp(operation: string, position: number, address: unknown): 
     return gidFromIp(address);
   } catch (cause) {
     const hint = 'names are not resolved: pass an IPv4 or IPv6 address';
-    throw malformed(operation, address, 'is not an IP address', hint, cause);
+    throw malformedAddress(operation, address, 'is not an IP address', hint, cause);
   }
 }
 
 /** Of text that is no address. */
-export function malformed(
+export function malformedAddress(
   operation: string,
   address: string,
   what: string,
@@ -32,16 +32,6 @@ export function malformed(
     value: address,
     cause,
   });
-}
-
-/** A port: where rdma_cm listens and connects. */
-export function checkConnQual(
-  operation: string,
-  position: number,
-  connQual: unknown,
-  name = 'connQual',
-): asserts connQual is number {
-  checkInteger(operation, position, name, connQual, 1, 65535);
 }
 
 /**
