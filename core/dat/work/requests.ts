@@ -86,7 +86,7 @@ export function postAtomic(
   if ((target.addressLo & (ATOMIC_BYTES - 1)) !== 0) {
     throw badArgument(operation, 'remote', target.address, 'a multiple of 8', 'remote.address');
   }
-  makeRequestRoom(record, operation);
+  if (record.queues.sends.full) makeRequestRoom(record, operation);
   operands[0] = compareAdd;
   operands[1] = swap;
   record.queues.putOperands(operandWords);
@@ -105,14 +105,13 @@ function post(
 ): void {
   const bytes = check(record, request, segments, cookie, flags);
   const target = remoteSegment(request.operation, remote);
-  makeRequestRoom(record, request.operation);
+  if (record.queues.sends.full) makeRequestRoom(record, request.operation);
   record.queues.postRequest(request, segments, cookie, target, flags, word);
   record.counts.posted(request.opcode, bytes);
 }
 
 function makeRequestRoom(record: PostingEndpoint, operation: string): void {
   const { queues, init } = record;
-  if (!queues.sends.full) return;
   makeRoom(operation, record, queues.sends, init.attributes.maxRequestDtos, 'requests');
 }
 
