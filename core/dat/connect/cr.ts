@@ -90,11 +90,16 @@ export class Cr extends Handle {
   /** dat_cr_query. */
   query(): CrParameters {
     this.assertLive('cr.query');
-    const { sp, remoteAddress, privateData, ep: localEp } = this;
-    const { remotePort, localGid } = this.request;
-    const localAddress = ipFromGid(localGid);
-    const { connQual } = sp;
-    return { sp, remoteAddress, remotePort, localAddress, connQual, privateData, localEp };
+    const { sp, request, remoteAddress, privateData, ep: localEp } = this;
+    return {
+      sp,
+      remoteAddress,
+      remotePort: request.remotePort,
+      localAddress: ipFromGid(request.localGid),
+      connQual: sp.connQual,
+      privateData,
+      localEp,
+    };
   }
 
   /**

@@ -60,8 +60,13 @@ export class Csp extends ServicePoint {
   /** dat_csp_query. */
   query(): CspParameters {
     this.assertLive('csp.query');
-    const { ia, comm, evd, connQual: port } = this;
-    return { ia, comm, address: ipFromGid(this.gid), port, evd };
+    return {
+      ia: this.ia,
+      comm: this.comm,
+      address: ipFromGid(this.gid),
+      port: this.connQual,
+      evd: this.evd,
+    };
   }
 
   /** A wildcard takes what comes to any address. */

@@ -55,9 +55,12 @@ export class Psp extends ServicePoint {
   /** dat_psp_query. */
   query(): PspParameters {
     this.assertLive('psp.query');
-    const { ia, connQual, evd } = this;
-    const flags = this.makeEndpoint === undefined ? PspFlags.CONSUMER : PspFlags.PROVIDER;
-    return { ia, connQual, evd, flags };
+    return {
+      ia: this.ia,
+      connQual: this.connQual,
+      evd: this.evd,
+      flags: this.makeEndpoint === undefined ? PspFlags.CONSUMER : PspFlags.PROVIDER,
+    };
   }
 
   protected override endpointFor(request: CmRequest): Ep | undefined | 'none left' {

@@ -44,8 +44,7 @@ export class Rsp extends ServicePoint {
   /** dat_rsp_query. */
   query(): RspParameters {
     this.assertLive('rsp.query');
-    const { ia, connQual, ep, evd } = this;
-    return { ia, connQual, ep, evd };
+    return { ia: this.ia, connQual: this.connQual, ep: this.ep, evd: this.evd };
   }
 
   /**

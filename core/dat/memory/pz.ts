@@ -40,8 +40,7 @@ export class Pz extends Handle {
   /** dat_pz_query. */
   query(): PzParameters {
     this.assertLive('pz.query');
-    const { ia, users } = this;
-    return { ia, users };
+    return { ia: this.ia, users: this.users };
   }
 
   /**

@@ -95,8 +95,12 @@ export class Rmr extends Handle {
   bind(segment: LmrSegment, ep: Ep, options: RmrBindOptions = {}): number | undefined {
     const operation = 'rmr.bind';
     this.traceBind(operation, ep, segment, options);
-    const checked = this.checkBind(operation, segment, ep, options);
-    const { cookie, flags, privileges, zeroBased } = checked;
+    const { cookie, flags, privileges, zeroBased } = this.checkBind(
+      operation,
+      segment,
+      ep,
+      options,
+    );
     if (segment.lengthBytes === 0) {
       this.postUnbind(operation, ep, cookie, flags);
       return undefined;
