@@ -295,11 +295,12 @@ export class UdEp extends Handle {
     immediate: number,
   ): void {
     const { pz, attributes, core } = this;
-    const { trace } = core.context;
-    if (trace !== undefined) {
-      const named = new Symbolic(flagNames(CompletionFlags, flags));
-      trace(operation, { ep: this.id, to: to?.id, cookie, flags: named });
-    }
+    core.context.trace?.(operation, {
+      ep: this.id,
+      to: to?.id,
+      cookie,
+      flags: new Symbolic(flagNames(CompletionFlags, flags)),
+    });
     this.assertLive(operation);
     checkCookie(operation, cookie);
     checkFlags(operation, flags, SEND_FLAGS);

@@ -279,8 +279,7 @@ export class ManagementAgent {
   }
 
   private newTransaction(): number {
-    this.nextTransaction = (this.nextTransaction + 1) >>> 0;
-    return this.nextTransaction;
+    return (this.nextTransaction = (this.nextTransaction + 1) >>> 0);
   }
 }
 

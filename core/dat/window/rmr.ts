@@ -5,7 +5,7 @@
 import { inspect } from 'node:util';
 import { DatError, spiCall } from '../../errors/index.js';
 import type { EventAdapter as Ia } from '../../evd/index.js';
-import { type MemoryWindow, nextRkey } from '../../spi/index.js';
+import { type MemoryWindow, nextRkey, WrOpcode } from '../../spi/index.js';
 import { CompletionFlags, flagNames, MemPrivileges, VaType } from '../common/constants.js';
 import { Ep } from '../endpoint/ep.js';
 import { checkBind } from './bind-posts.js';
@@ -110,10 +110,7 @@ export class Rmr extends Handle {
     if (replaced !== undefined) this.checkSameEndpoint(operation, ep, replaced);
     this.key = this.nextKey();
     const words = bindWords(this.window.handle, segment, privileges, zeroBased, this.key);
-    const work: BindWork =
-      replaced === undefined
-        ? { kind: 'bind', words }
-        : { kind: 'rebind', rkey: replaced.rmrContext, words };
+    const work = { opcode: WrOpcode.BIND_MW, words, replaces: replaced?.rmrContext };
     const { queues } = ep.record;
     const binding = new RmrBinding(segment, privileges, zeroBased, this.key, queues);
     this.pending.push(binding);
@@ -226,13 +223,14 @@ export class Rmr extends Handle {
   private postUnbind(operation: string, ep: Ep, cookie: number, flags: number): void {
     checkBind(ep.record, operation, cookie, flags, 1);
     const { newest } = this;
-    let work: BindWork = { kind: 'nothing' };
+    let work: BindWork = { opcode: WrOpcode.RDMA_WRITE };
     if (this.scope === 'PZ') {
       this.key = this.nextKey();
-      work = { kind: 'bind', words: bindWords(this.window.handle, undefined, 0, false, this.key) };
+      const words = bindWords(this.window.handle, undefined, 0, false, this.key);
+      work = { opcode: WrOpcode.BIND_MW, words };
     } else if (newest !== undefined) {
       this.checkSameEndpoint(operation, ep, newest);
-      work = { kind: 'invalidate', rkey: newest.rmrContext };
+      work = { opcode: WrOpcode.LOCAL_INV, rkey: newest.rmrContext };
     }
     this.pending.push(undefined);
     ep.record.queues.binds.post(this, undefined, work, cookie, flags);
@@ -268,9 +266,7 @@ export class Rmr extends Handle {
     segment: LmrSegment | undefined,
     options: RmrBindOptions | undefined,
   ): void {
-    const { trace } = this.core.context;
-    if (trace === undefined) return;
-    trace(operation, {
+    this.core.context.trace?.(operation, {
       rmr: this.id,
       ep,
       lmr: segment?.lmr,

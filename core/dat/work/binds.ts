@@ -19,15 +19,19 @@ const U32 = 2 ** 32;
 const NONE = -1;
 
 /** What a bind does, in the words of its entry. */
-export type BindWork =
-  /** Opens the window, or (a PZ window, without a binding) closes it. */
-  | { readonly kind: 'bind'; readonly words: Uint32Array }
-  /** Closes an endpoint's window. */
-  | { readonly kind: 'invalidate'; readonly rkey: number }
-  /** Closes it, then opens it. */
-  | { readonly kind: 'rebind'; readonly rkey: number; readonly words: Uint32Array }
-  /** It is closed already: only the completion is wanted. */
-  | { readonly kind: 'nothing' };
+export interface BindWork {
+  /**
+   * BIND_MW opens the window, or (a PZ window, without a binding) closes it; LOCAL_INV closes an
+   * endpoint's window. An empty RDMA_WRITE: it is closed already, only the completion is wanted.
+   */
+  readonly opcode: WrOpcode;
+  /** Of BIND_MW. */
+  readonly words?: Uint32Array;
+  /** The key that LOCAL_INV closes. */
+  readonly rkey?: number;
+  /** The key of an endpoint's window, which is closed before it is opened anew. */
+  readonly replaces?: number | undefined;
+}
 
 interface Pending {
   readonly rmr: EventMemoryWindow;
@@ -64,22 +68,16 @@ export class EpBinds {
     flags: number,
   ): void {
     const { queues } = this;
+    const { opcode, words, rkey, replaces } = work;
     const wrFlags = wrFlagsOf(flags);
     let closing = NONE;
-    if (work.kind === 'rebind') {
+    if (replaces !== undefined) {
       closing = queues.sends.producer;
-      queues.putPlain(WrOpcode.LOCAL_INV, wrFlags, Slot.HIDDEN | Slot.MARKER, 0, work.rkey);
+      queues.putPlain(WrOpcode.LOCAL_INV, wrFlags, Slot.HIDDEN | Slot.MARKER, 0, replaces);
     }
     const index = queues.sends.producer;
     const shown = slotFlagsOf(flags) | Slot.SIGNALLED;
-    const signalled = wrFlags | WrFlags.SIGNALED;
-    if (work.kind === 'invalidate') {
-      queues.putPlain(WrOpcode.LOCAL_INV, signalled, shown, cookie, work.rkey);
-    } else if (work.kind === 'nothing') {
-      queues.putPlain(WrOpcode.RDMA_WRITE, signalled, shown, cookie);
-    } else {
-      queues.putPlain(WrOpcode.BIND_MW, signalled, shown, cookie, 0, work.words);
-    }
+    queues.putPlain(opcode, wrFlags | WrFlags.SIGNALED, shown, cookie, rkey, words);
     this.pending.push({ rmr, binding, index, closing, closed: WcStatus.SUCCESS });
     queues.kickSends();
   }
