@@ -1,5 +1,5 @@
 /** Objects of the DAT API. */
-import './common/event-objects.js';
+import './event-objects.js';
 
 export {
   type CloseFlag,
@@ -16,7 +16,7 @@ export {
 export { type AnswerOptions, Cr, type CrParameters } from './connect/cr.js';
 export { Ep } from './endpoint/ep.js';
 export { type EpParameters, type EpReceives, type EpStatus } from './endpoint/types.js';
-export { type EpCounterValues } from './endpoint/counters.js';
+export { type EpCounterValues } from './work/counters.js';
 export { type ModifyOptions } from './endpoint/modify.js';
 export { EP_ATTRIBUTE_FIELDS, EP_FIELDS, type Modifiable } from './endpoint/modify-table.js';
 export {
@@ -54,7 +54,7 @@ export { type UdEndpointOptions } from './datagram/create-endpoint.js';
 export { type XrcDomainOptions } from './xrc/open-domain.js';
 export { type IaAttributes, type IaQuery } from './ia/attributes.js';
 export { type EvdStream, type ProviderAttributes } from './ia/provider-attributes.js';
-export { type IaCounterValues } from './ia/counters.js';
+export { type IaCounterValues } from './common/ia-counters.js';
 export { type LmrMemory } from './memory/create-lmr.js';
 export { type MemTypeHint } from './memory/memory-hints.js';
 export { Lmr, type LmrParameters } from './memory/lmr.js';
@@ -84,8 +84,8 @@ export {
 export { Pz, type PzParameters } from './memory/pz.js';
 export { type RmrTriplet } from './memory/rmr-contexts.js';
 export { LmrSegment, type RemoteAddress, RemoteSegment, type Segments } from './memory/segment.js';
-export { Rmr, type RmrParameters, type RmrScope } from './memory/rmr.js';
-export { type RmrBindOptions } from './memory/rmr-options.js';
+export { Rmr, type RmrParameters, type RmrScope } from './window/rmr.js';
+export { type RmrBindOptions } from './window/rmr-options.js';
 export { Srq, type SrqParameters } from './srq/srq.js';
 export {
   SRQ_STATES,

@@ -10,7 +10,12 @@ export { CONNECTION_CAUSES, type ConnectionCause } from './events/connection-cau
 export { Counters, readCounters } from './common/counters.js';
 export { DatDto, DatDtoStatus, dtoEventNumber, dtoOf, dtoStatusOf } from './events/dto-status.js';
 export * from './events/event.js';
-export type { EventAdapter, EventDatagramEndpoint, EventEndpoint } from './events/event-objects.js';
+export type {
+  EventAdapter,
+  EventDatagramEndpoint,
+  EventEndpoint,
+  EventMemoryWindow,
+} from './events/event-objects.js';
 export { EventBatch } from './queue/event-batch.js';
 export { Evd } from './evd.js';
 export type { OverrunListener } from './evd-feed.js';

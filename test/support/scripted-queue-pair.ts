@@ -45,7 +45,7 @@ const WC_OF: Readonly<Record<number, number>> = {
 
 export class ScriptedQueuePair implements QueuePair {
   readonly sendRing: Ring;
-  readonly receiveRing: Ring;
+  readonly ownReceives: Ring;
   state: QpState = QpState.RESET;
   eventHandler;
   sendDoorbells = 0;
@@ -62,8 +62,12 @@ export class ScriptedQueuePair implements QueuePair {
     readonly qpn: number,
   ) {
     this.sendRing = Ring.allocate(ringEntries(init.maxSendWr), sqeBytes(init.maxSendSge));
-    this.receiveRing = Ring.allocate(ringEntries(init.maxReceiveWr), rqeBytes(init.maxReceiveSge));
+    this.ownReceives = Ring.allocate(ringEntries(init.maxReceiveWr), rqeBytes(init.maxReceiveSge));
     this.eventHandler = init.onEvent;
+  }
+
+  get receiveRing(): Ring | undefined {
+    return this.init.srq === undefined ? this.ownReceives : undefined;
   }
 
   get type(): QueuePairInit['type'] {
@@ -112,7 +116,7 @@ export class ScriptedQueuePair implements QueuePair {
 
   get receives(): FakeWork[] {
     const list: FakeWork[] = [];
-    for (let i = this.receivesEnded; i !== this.receiveRing.producer; i = (i + 1) >>> 0) {
+    for (let i = this.receivesEnded; i !== this.ownReceives.producer; i = (i + 1) >>> 0) {
       list.push(this.readReceive(i));
     }
     return list;
@@ -139,14 +143,14 @@ export class ScriptedQueuePair implements QueuePair {
 
   completeReceive(lengthBytes: number, status: number = WcStatus.SUCCESS, wcFlags = 0): void {
     const index = this.receivesEnded;
-    if (index === this.receiveRing.producer) throw new Error('no receive is posted');
+    if (index === this.ownReceives.producer) throw new Error('no receive is posted');
     this.receivesEnded = (index + 1) >>> 0;
-    const at = this.receiveRing.wordOf(index);
+    const at = this.ownReceives.wordOf(index);
     (this.init.receiveCq as unknown as FakeCompletions).push({
       [CQE.CONTROL]: status | (WcOpcode.RECV << 8) | (wcFlags << 16),
       [CQE.QPN]: this.qpn,
-      [CQE.COOKIE_LO]: this.receiveRing.words[at + RQE.COOKIE_LO] ?? 0,
-      [CQE.COOKIE_HI]: this.receiveRing.words[at + RQE.COOKIE_HI] ?? 0,
+      [CQE.COOKIE_LO]: this.ownReceives.words[at + RQE.COOKIE_LO] ?? 0,
+      [CQE.COOKIE_HI]: this.ownReceives.words[at + RQE.COOKIE_HI] ?? 0,
       [CQE.BYTE_LENGTH]: lengthBytes,
       [CQE.WQE_INDEX]: index,
       [CQE.QP_CONTEXT]: this.init.context,
@@ -161,7 +165,7 @@ export class ScriptedQueuePair implements QueuePair {
 
   private flush(): void {
     while (this.sendsEnded !== this.sendRing.producer) this.completeSend(WcStatus.WR_FLUSH_ERR);
-    while (this.receivesEnded !== this.receiveRing.producer) {
+    while (this.receivesEnded !== this.ownReceives.producer) {
       this.completeReceive(0, WcStatus.WR_FLUSH_ERR);
     }
   }
@@ -182,8 +186,8 @@ export class ScriptedQueuePair implements QueuePair {
   }
 
   private readReceive(index: number): FakeWork {
-    const { words } = this.receiveRing;
-    const at = this.receiveRing.wordOf(index);
+    const { words } = this.ownReceives;
+    const at = this.ownReceives.wordOf(index);
     return {
       index,
       opcode: 0,

@@ -7,7 +7,12 @@ import {
   dtoStatusOf,
   type EventEndpoint,
 } from '../../evd/index.js';
-import { CQE, WcFlags, WcStatus } from '../../spi/index.js';
+import { CQE, WcFlags, WcOpcode, WcStatus } from '../../spi/index.js';
+
+/** Whether a completion comes from a receive queue; `control` is its first word. */
+export function isReceive(control: number): boolean {
+  return ((control >>> 8) & WcOpcode.RECV) !== 0;
+}
 
 export function dtoEvent(ep: EventEndpoint, words: Uint32Array, at: number): DtoCompletionEvent {
   const control = words[at + CQE.CONTROL] ?? 0;

@@ -1,7 +1,9 @@
 /** What all DAT objects have in common: a number, an owner, and an end. */
 import { DatError, type DatSubtypeKey } from '../../errors/index.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaContext } from './context.js';
+import type { IaCore } from './core.js';
 import { show } from './show.js';
+import type { TraceFields } from './trace.js';
 
 /** DAT_HANDLE_TYPE. */
 export type HandleType =
@@ -64,12 +66,38 @@ export function nextHandleId(): number {
   return ++lastId;
 }
 
+/** An object as its calls see it. */
+export interface Callee extends DatHandle {
+  readonly core: { readonly context: Pick<IaContext, 'trace'> };
+  /** The call that has ended it. */
+  readonly freedBy: string | undefined;
+}
+
+/**
+ * A call on an object begins: it is traced, and the object is there.
+ * @returns the call
+ * @throws DatError DAT_INVALID_HANDLE when the object has been freed
+ */
+export function begin(callee: Callee, operation: string, fields: TraceFields = {}): string {
+  const { handleType, id, core, freedBy } = callee;
+  core.context.trace?.(operation, { [nameInTraces(handleType)]: id, ...fields });
+  if (freedBy !== undefined) throw endedError(callee, freedBy, operation);
+  return operation;
+}
+
+function nameInTraces(type: HandleType): string {
+  return type === 'XRC_DOMAIN' ? 'domain' : type.toLowerCase();
+}
+
 /** Base of those that are nothing else's base. */
-export abstract class Handle implements DatHandle {
+export abstract class Handle implements Callee {
   readonly id = nextHandleId();
   abstract readonly handleType: HandleType;
   consumerContext: unknown = undefined;
-  private freedBy: string | undefined = undefined;
+  /** @internal */
+  abstract readonly core: IaCore;
+  /** @internal */
+  freedBy: string | undefined = undefined;
 
   get [HANDLE](): HandleType {
     return this.handleType;

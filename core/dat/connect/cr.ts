@@ -12,9 +12,9 @@ import { checkConnQual } from '../endpoint/connect-options.js';
 import { isRequestGone } from '../endpoint/outcomes.js';
 import { EP_STATES } from '../endpoint/states.js';
 import { checkOptions, checkPrivateData } from '../common/guards.js';
-import { checkHandle, Handle } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
-import { servicePointAt } from '../common/listening.js';
+import { begin, checkHandle, Handle } from '../common/handle.js';
+import type { IaCore } from '../common/core.js';
+import { listenersOf } from './listening.js';
 import type { ServicePoint } from './service-point.js';
 import { CR_TRANSITIONS, type CrStateName } from './sp-states.js';
 
@@ -90,11 +90,16 @@ export class Cr extends Handle {
   /** dat_cr_query. */
   query(): CrParameters {
     this.assertLive('cr.query');
-    const { sp, remoteAddress, privateData, ep: localEp } = this;
-    const { remotePort, localGid } = this.request;
-    const localAddress = ipFromGid(localGid);
-    const { connQual } = sp;
-    return { sp, remoteAddress, remotePort, localAddress, connQual, privateData, localEp };
+    const { sp, request, remoteAddress, privateData, ep: localEp } = this;
+    return {
+      sp,
+      remoteAddress,
+      remotePort: request.remotePort,
+      localAddress: ipFromGid(request.localGid),
+      connQual: sp.connQual,
+      privateData,
+      localEp,
+    };
   }
 
   /**
@@ -106,9 +111,7 @@ export class Cr extends Handle {
    * both endpoints, or neither); DAT_INVALID_PARAMETER
    */
   accept(ep?: Ep, options: AnswerOptions = {}): void {
-    const operation = 'cr.accept';
-    this.core.context.trace?.(operation, { cr: this.id, ep: ep ?? this.ep });
-    this.assertLive(operation);
+    const operation = begin(this, 'cr.accept', { ep: ep ?? this.ep });
     const endpoint = this.endpointOf(operation, ep);
     checkOptions(operation, 3, options, ['privateData']);
     const privateData = checkPrivateData(operation, 4, options.privateData, CmPrivateData.REP);
@@ -123,9 +126,7 @@ export class Cr extends Handle {
    * @throws DatError DAT_INVALID_HANDLE, DAT_INVALID_PARAMETER
    */
   reject(options: AnswerOptions = {}): void {
-    const operation = 'cr.reject';
-    this.core.context.trace?.(operation, { cr: this.id });
-    this.assertLive(operation);
+    const operation = begin(this, 'cr.reject');
     checkOptions(operation, 2, options, ['privateData']);
     const privateData = checkPrivateData(operation, 3, options.privateData, CmPrivateData.REJ);
     this.answerReject(operation, REJECT_CONSUMER, privateData);
@@ -140,11 +141,9 @@ export class Cr extends Handle {
    * endpoint (DAT_RESOURCE_TEP): the request is as it was then; DAT_INVALID_HANDLE
    */
   handoff(connQual: number): void {
-    const operation = 'cr.handoff';
-    this.core.context.trace?.(operation, { cr: this.id, connQual });
-    this.assertLive(operation);
+    const operation = begin(this, 'cr.handoff', { connQual });
     checkConnQual(operation, 2, connQual);
-    const target = servicePointAt(this.core.context.cm, connQual);
+    const target = listenersOf(this.core.context.cm).get(connQual);
     if (target === undefined) {
       throw new DatError('DAT_INVALID_PARAMETER', {
         subtype: 'DAT_INVALID_ARG2',
@@ -197,13 +196,13 @@ export class Cr extends Handle {
       });
     }
     checkHandle(operation, Ep, 'EP', given, this.core);
-    const { subtype, calls } = EP_STATES[given.state];
-    if (calls.accept === 'legal' && given.state === 'UNCONNECTED') return given;
+    const { id, state } = given;
+    if (state === 'UNCONNECTED') return given;
     throw new DatError('DAT_INVALID_STATE', {
-      subtype,
+      subtype: EP_STATES[state].subtype,
       operation,
-      message: `endpoint ${given.id} is ${given.state}; only an unconnected one can accept`,
-      value: given.state,
+      message: `endpoint ${id} is ${state}; only an unconnected one can accept`,
+      value: state,
     });
   }
 

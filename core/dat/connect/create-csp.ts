@@ -1,12 +1,11 @@
 /** Making common service points. */
 import { checkOptions } from '../common/guards.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaCore } from '../common/core.js';
 import { checkCspAddress, Csp, type CspOptions } from './csp.js';
 import { listen } from './listen.js';
 
 export function createCsp(core: IaCore, options: CspOptions): Csp {
-  const operation = 'ia.createCsp';
-  core.begin(operation, { address: options?.address });
+  const operation = core.begin('ia.createCsp', { address: options?.address });
   checkOptions(operation, 2, options, ['address', 'comm', 'evd']);
   const { gids } = core.context.device;
   const { remoteGid, port, comm } = checkCspAddress(operation, options, gids);

@@ -2,11 +2,11 @@
 import { DatError } from '../../errors/index.js';
 import { PspFlags } from '../common/constants.js';
 import { checkOneOf, checkOptions, invalid } from '../common/guards.js';
-import { servicePointAt } from '../common/listening.js';
+import { listenersOf } from './listening.js';
 import { checkConnQual } from '../endpoint/connect-options.js';
 import type { EndpointMaker } from '../endpoint/endpoint-maker.js';
 import type { Ep } from '../endpoint/ep.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaCore } from '../common/core.js';
 import { listen } from './listen.js';
 import { Psp, type PspAnyOptions, type PspOptions } from './psp.js';
 import type { ServicePointInit } from './service-point.js';
@@ -28,8 +28,7 @@ export class AnyConnQual {
 }
 
 export function createPsp(core: IaCore, endpoints: EndpointMaker, options: PspOptions): Psp {
-  const operation = 'ia.createPsp';
-  core.begin(operation, { connQual: options?.connQual });
+  const operation = core.begin('ia.createPsp', { connQual: options?.connQual });
   checkOptions(operation, 2, options, ['connQual', ...PSP_ANY]);
   checkConnQual(operation, 2, options.connQual);
   const makeEndpoint = checkPspOptions(core, endpoints, operation, options);
@@ -45,15 +44,14 @@ export function createPspAny(
   range: AnyConnQual,
   options: PspAnyOptions = {},
 ): Psp {
-  const operation = 'ia.createPspAny';
-  core.begin(operation);
+  const operation = core.begin('ia.createPspAny');
   checkOptions(operation, 3, options, PSP_ANY);
   const { evd }: PspAnyOptions = options;
   const makeEndpoint = checkPspOptions(core, endpoints, operation, options);
   const make = (init: ServicePointInit): Psp => new Psp(core, operation, init, makeEndpoint);
   for (let tries = FIRST_ANY; tries <= LAST_ANY; tries++) {
     const connQual = range.next();
-    if (servicePointAt(core.context.cm, connQual) !== undefined) continue;
+    if (listenersOf(core.context.cm).has(connQual)) continue;
     try {
       return listen(core, connQual, evd, make);
     } catch (error) {

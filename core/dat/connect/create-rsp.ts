@@ -3,13 +3,12 @@ import { checkOptions } from '../common/guards.js';
 import { checkHandle } from '../common/handle.js';
 import { checkConnQual } from '../endpoint/connect-options.js';
 import { Ep } from '../endpoint/ep.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaCore } from '../common/core.js';
 import { listen } from './listen.js';
 import { Rsp, type RspOptions } from './rsp.js';
 
 export function createRsp(core: IaCore, options: RspOptions): Rsp {
-  const operation = 'ia.createRsp';
-  core.begin(operation, { connQual: options?.connQual, ep: options?.ep });
+  const operation = core.begin('ia.createRsp', { connQual: options?.connQual, ep: options?.ep });
   checkOptions(operation, 2, options, ['connQual', 'ep', 'evd']);
   checkConnQual(operation, 2, options.connQual);
   const { ep, evd } = options;

@@ -10,7 +10,7 @@ import {
   type ConnectTarget,
   checkCommonAddress,
 } from '../endpoint/connect-options.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaCore } from '../common/core.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
 
 /** DAT_COMM: the socket that a common service point is like. */
@@ -60,8 +60,13 @@ export class Csp extends ServicePoint {
   /** dat_csp_query. */
   query(): CspParameters {
     this.assertLive('csp.query');
-    const { ia, comm, evd, connQual: port } = this;
-    return { ia, comm, address: ipFromGid(this.gid), port, evd };
+    return {
+      ia: this.ia,
+      comm: this.comm,
+      address: ipFromGid(this.gid),
+      port: this.connQual,
+      evd: this.evd,
+    };
   }
 
   /** A wildcard takes what comes to any address. */

@@ -3,7 +3,7 @@ import type { Evd, EventAdapter as Ia } from '../../evd/index.js';
 import type { CmRequest } from '../../spi/index.js';
 import { PspFlags } from '../common/constants.js';
 import type { Ep } from '../endpoint/ep.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaCore } from '../common/core.js';
 import type { EndpointOptions } from '../endpoint/endpoint-maker.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
 
@@ -55,9 +55,12 @@ export class Psp extends ServicePoint {
   /** dat_psp_query. */
   query(): PspParameters {
     this.assertLive('psp.query');
-    const { ia, connQual, evd } = this;
-    const flags = this.makeEndpoint === undefined ? PspFlags.CONSUMER : PspFlags.PROVIDER;
-    return { ia, connQual, evd, flags };
+    return {
+      ia: this.ia,
+      connQual: this.connQual,
+      evd: this.evd,
+      flags: this.makeEndpoint === undefined ? PspFlags.CONSUMER : PspFlags.PROVIDER,
+    };
   }
 
   protected override endpointFor(request: CmRequest): Ep | undefined | 'none left' {

@@ -2,7 +2,7 @@
 import type { Evd, EventAdapter as Ia } from '../../evd/index.js';
 import type { CmRequest } from '../../spi/index.js';
 import type { Ep } from '../endpoint/ep.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaCore } from '../common/core.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
 
 /** What `ia.createRsp` takes. */
@@ -44,8 +44,7 @@ export class Rsp extends ServicePoint {
   /** dat_rsp_query. */
   query(): RspParameters {
     this.assertLive('rsp.query');
-    const { ia, connQual, ep, evd } = this;
-    return { ia, connQual, ep, evd };
+    return { ia: this.ia, connQual: this.connQual, ep: this.ep, evd: this.evd };
   }
 
   /**

@@ -22,14 +22,15 @@ import { Cr } from './cr.js';
 import type { Ep } from '../endpoint/ep.js';
 import { invalid } from '../common/guards.js';
 import {
-  type DatHandle,
+  begin,
+  type Callee,
   endedError,
   HANDLE,
   type HandleType,
   nextHandleId,
 } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
-import { beginListening, endListening } from '../common/listening.js';
+import type { IaCore } from '../common/core.js';
+import { listenersOf } from './listening.js';
 import { streamOf } from '../common/private-evd.js';
 import { SP_TRANSITIONS, type SpStateName, type SpTrigger } from './sp-states.js';
 
@@ -47,7 +48,7 @@ export interface ServicePointInit {
 }
 
 /** Base of `Psp`, `Rsp` and `Csp`. Keeps the process alive until it is freed. */
-export abstract class ServicePoint implements DatHandle {
+export abstract class ServicePoint implements Callee {
   abstract readonly handleType: 'PSP' | 'RSP' | 'CSP';
   readonly id = nextHandleId();
   consumerContext: unknown = undefined;
@@ -56,7 +57,8 @@ export abstract class ServicePoint implements DatHandle {
   /** @internal requests handed out and not answered */
   readonly unanswered = new Set<Cr>();
   private current: SpStateName = 'LISTENING';
-  private freedBy: string | undefined = undefined;
+  /** @internal */
+  freedBy: string | undefined = undefined;
   private readonly listener: CmListener;
   private readonly detach: () => void;
 
@@ -80,7 +82,7 @@ export abstract class ServicePoint implements DatHandle {
     );
     this.detach = evd.attach();
     processHold.retain();
-    beginListening(cm, this);
+    listenersOf(cm).set(connQual, this);
   }
 
   get [HANDLE](): HandleType {
@@ -115,9 +117,7 @@ export abstract class ServicePoint implements DatHandle {
    * @throws DatError DAT_INVALID_HANDLE when it has been freed
    */
   free(): void {
-    const operation = `${this.handleType.toLowerCase()}.free`;
-    this.assertLive(operation);
-    this.core.context.trace?.(operation, { [this.handleType.toLowerCase()]: this.id });
+    const operation = begin(this, `${this.handleType.toLowerCase()}.free`);
     this.stop('free', operation);
   }
 
@@ -242,7 +242,7 @@ export abstract class ServicePoint implements DatHandle {
     this.freedBy = by;
     this.move(trigger);
     const { cm, processHold } = this.core.context;
-    endListening(cm, this);
+    listenersOf(cm).delete(this.connQual);
     processHold.release();
     this.detach();
     if (trigger === 'free') this.freePrivateEvd();

@@ -2,8 +2,8 @@
 import { inspect } from 'node:util';
 import { DatError, spiCall } from '../../errors/index.js';
 import type { AddressHandle, Gid } from '../../spi/index.js';
-import { gidFromIp, isIpv4Gid } from '../../spi/index.js';
-import { checkInteger, checkOptions, invalid } from '../common/guards.js';
+import { checkIp, sourceIndex } from '../common/ip-address.js';
+import { checkInteger, checkOptions } from '../common/guards.js';
 import { nextHandleId } from '../common/handle.js';
 import type { Pz } from '../memory/pz.js';
 import { show } from '../common/show.js';
@@ -42,25 +42,6 @@ export function checkUdAddress(
   return { gid, address, qpn, qkey };
 }
 
-/** @throws DatError DAT_INVALID_PARAMETER, DAT_INVALID_ADDRESS */
-export function checkIp(operation: string, position: number, address: unknown): Gid {
-  if (typeof address !== 'string') {
-    throw invalid(operation, position, 'address', address, 'the text of an IP address');
-  }
-  try {
-    return gidFromIp(address);
-  } catch (cause) {
-    throw new DatError('DAT_INVALID_ADDRESS', {
-      subtype: 'DAT_INVALID_ADDRESS_MALFORMED',
-      operation,
-      message: `${JSON.stringify(address)} is not an IP address`,
-      hint: 'names are not resolved: pass an IPv4 or IPv6 address',
-      value: address,
-      cause,
-    });
-  }
-}
-
 /** Made by `ep.createAddressHandle()` and `ep.resolve()`; ends with its endpoint at the latest. */
 export class UdAddressHandle {
   readonly id = nextHandleId();
@@ -85,10 +66,8 @@ export class UdAddressHandle {
     this.qpn = to.qpn;
     this.qkey = to.qkey;
     const { device } = pz.core.context;
-    const isIpv4 = isIpv4Gid(to.gid);
-    const localGidIndex = device.gids.findIndex((gid) => isIpv4Gid(gid) === isIpv4);
     const operation = 'ep.createAddressHandle';
-    if (localGidIndex < 0) throw unreachable(operation, to.address, isIpv4);
+    const localGidIndex = sourceIndex(operation, device, to.gid);
     this.handle = spiCall({ operation, value: to.address }, () =>
       device.createAddressHandle(pz.pd, { gid: to.gid, localGidIndex }),
     );
@@ -155,14 +134,5 @@ export function checkAddressHandle(
       : `${show(value)} is not an address handle`,
     ...(!isHandle && { hint: 'ep.resolve() and ep.createAddressHandle() make them' }),
     value,
-  });
-}
-
-function unreachable(operation: string, address: string, isIpv4: boolean): DatError {
-  return new DatError('DAT_INVALID_ADDRESS', {
-    subtype: 'DAT_INVALID_ADDRESS_UNREACHABLE',
-    operation,
-    message: `the adapter has no ${isIpv4 ? 'IPv4' : 'IPv6'} address to reach ${address} from`,
-    value: address,
   });
 }

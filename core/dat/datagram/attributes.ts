@@ -1,18 +1,13 @@
 /** Attributes of endpoints for datagrams: defaults, limits and checks. */
 import type { DeviceAttributes } from '../../spi/index.js';
 import { checkInteger, checkOptions } from '../common/guards.js';
+import type { QueueAttributes } from '../work/attributes.js';
 
 /** RDMA_UDP_QKEY: what rdma_cm's datagram services have (wire facts 4.8). */
 export const DEFAULT_QKEY = 0x01234567;
 
 /** What an endpoint for datagrams is made with. */
-export interface UdEpAttributes {
-  /** Receives and sends that may be outstanding. */
-  readonly maxRecvDtos: number;
-  readonly maxRequestDtos: number;
-  /** Segments of one receive, and of one send. */
-  readonly maxRecvIov: number;
-  readonly maxRequestIov: number;
+export interface UdEpAttributes extends QueueAttributes {
   /** Q_Key, u32: datagrams with another one do not come in. Linux's services have 0x01234567. */
   readonly qkey: number;
 }

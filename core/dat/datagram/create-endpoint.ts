@@ -1,12 +1,13 @@
 /** Making endpoints for datagrams. */
-import { DatError } from '../../errors/index.js';
 import { type Evd, EvdFlags } from '../../evd/index.js';
 import { UdEp } from './endpoint.js';
 import { type UdEpAttributes, udEpAttributes } from './attributes.js';
 import { checkOptions } from '../common/guards.js';
 import { checkHandle } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaCore } from '../common/core.js';
+import { requireCapability } from '../common/support.js';
 import { Pz } from '../memory/pz.js';
+import type { UdEpInit } from './types.js';
 
 /** What `ia.createUdEndpoint` takes. */
 export interface UdEndpointOptions {
@@ -28,29 +29,17 @@ export function createUdEndpoint(core: IaCore, options: UdEndpointOptions): UdEp
   core.checkEvdOption(OPERATION, 'recv', recvEvd);
   core.checkEvdOption(OPERATION, 'request', requestEvd);
   const { device } = core.context;
-  if (!device.capabilities.has('ud')) {
-    const message = `device ${device.name} has no unreliable datagrams`;
-    throw new DatError('DAT_MODEL_NOT_SUPPORTED', { operation: OPERATION, message });
-  }
+  requireCapability(OPERATION, device, 'ud', 'unreliable datagrams');
   const attributes = udEpAttributes(OPERATION, options.attributes ?? {}, device.attributes);
   const dtos = attributes.maxRecvDtos + attributes.maxRequestDtos;
-  const own: Evd[] = [];
-  const makePrivate = (): Evd => {
-    const evd = own[0] ?? core.newEvd(dtos, EvdFlags.DTO);
-    own[0] = evd;
-    return evd;
-  };
-  const init = {
+  const own = recvEvd && requestEvd ? undefined : core.newEvd(dtos, EvdFlags.DTO);
+  const init: UdEpInit = {
     pz,
-    recvEvd: recvEvd ?? makePrivate(),
-    requestEvd: requestEvd ?? makePrivate(),
-    privateEvds: own,
+    recvEvd: recvEvd ?? (own as Evd),
+    requestEvd: requestEvd ?? (own as Evd),
+    privateEvds: own === undefined ? [] : [own],
     attributes,
   };
-  try {
-    return core.adopt(new UdEp(core, init));
-  } catch (error) {
-    for (const evd of own) core.freePrivateEvd(evd);
-    throw error;
-  }
+  // What throws has freed the private event dispatcher.
+  return core.adopt(new UdEp(core, init));
 }

@@ -6,36 +6,28 @@
 import { inspect } from 'node:util';
 import { DatError, spiCall } from '../../errors/index.js';
 import type { DatagramEvent, DatEvent, Evd, EventAdapter as Ia } from '../../evd/index.js';
-import {
-  type AsyncEventType,
-  type CompletionQueue,
-  type Gid,
-  GRH_LENGTH,
-  WrFlags,
-  WrOpcode,
-} from '../../spi/index.js';
+import { type AsyncEventType, type Gid, GRH_LENGTH, WrOpcode } from '../../spi/index.js';
 import type { Observable } from '../../stream/index.js';
 import { breakReasonOf, epBrokenEvent, lossReason } from '../common/async-events.js';
 import { CompletionFlags, flagNames, MemPrivileges } from '../common/constants.js';
-import { checkAddressHandle, checkIp, checkUdAddress, UdAddressHandle } from './address.js';
+import { checkIp } from '../common/ip-address.js';
+import { checkAddressHandle, checkUdAddress, UdAddressHandle } from './address.js';
 import type { CheckedUdAddress, UdAddress } from './address.js';
 import type { UdEpAttributes } from './attributes.js';
-import { fullError, shortError } from './errors.js';
 import type { UdEpInit, UdEpState } from './types.js';
 import { UdQueues } from './queues.js';
 import { checkResolveOptions, type ResolveOptions, Resolutions } from './resolve.js';
 import { type ServeOptions, UdService } from './service.js';
-import { checkBits, isBitSet } from '../common/guards.js';
-import { Handle } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
-import { positionOf } from '../work/post-arguments.js';
-import { checkCookie, checkSegments, checkU32 } from '../work/post-checks.js';
-import { streamOf } from '../common/private-evd.js';
+import { invalid } from '../common/guards.js';
+import { begin, Handle } from '../common/handle.js';
+import type { IaCore } from '../common/core.js';
+import { OUT_OF, requireCapability } from '../common/support.js';
+import { checkCookie, checkFlags, checkSegments, checkU32 } from '../work/post-checks.js';
+import { makeRoom } from '../work/posting.js';
+import { cqOf, streamOf } from '../common/private-evd.js';
 import type { Pz } from '../memory/pz.js';
-import { LmrSegment } from '../memory/segment.js';
+import { LmrSegment, type Segments } from '../memory/segment.js';
 import { Symbolic } from '../common/trace.js';
-
-type Segments = LmrSegment | readonly LmrSegment[];
 
 const { SUPPRESS, SOLICITED_WAIT, DEFAULT } = CompletionFlags;
 const SEND_FLAGS = SUPPRESS | SOLICITED_WAIT;
@@ -101,12 +93,12 @@ export class UdEp extends Handle {
 
   /** Sends that can be posted before the queue is full. */
   get requestsFree(): number {
-    return Math.max(0, this.queues.sends.limit - this.queues.sends.outstanding);
+    return this.queues.sends.free;
   }
 
   /** Receives that can be posted before the queue is full. */
   get receivesFree(): number {
-    return Math.max(0, this.queues.receives.limit - this.queues.receives.outstanding);
+    return this.queues.receives.free;
   }
 
   /**
@@ -119,8 +111,7 @@ export class UdEp extends Handle {
    */
   async resolve(options: ResolveOptions): Promise<UdAddressHandle> {
     const { address, connQual } = options ?? {};
-    this.core.context.trace?.('ep.resolve', { ep: this.id, address, connQual });
-    this.assertLive('ep.resolve');
+    begin(this, 'ep.resolve', { address, connQual });
     const checked = checkResolveOptions(options);
     const { qpn, qkey, privateData } = await this.resolutions.resolve(checked);
     this.assertLive('ep.resolve');
@@ -132,9 +123,7 @@ export class UdEp extends Handle {
    * @throws DatError DAT_INVALID_PARAMETER, DAT_INVALID_ADDRESS
    */
   createAddressHandle(to: UdAddress): UdAddressHandle {
-    const operation = 'ep.createAddressHandle';
-    this.core.context.trace?.(operation, { ep: this.id, address: to?.address, qpn: to?.qpn });
-    this.assertLive(operation);
+    const operation = begin(this, 'ep.createAddressHandle', { address: to?.address, qpn: to?.qpn });
     return this.addHandle(checkUdAddress(operation, to, this.attributes.qkey), NONE);
   }
 
@@ -166,8 +155,7 @@ export class UdEp extends Handle {
    * @throws DatError DAT_CONN_QUAL_IN_USE, DAT_INVALID_PARAMETER, DAT_MODEL_NOT_SUPPORTED
    */
   serve(options: ServeOptions): UdService {
-    this.core.context.trace?.('ep.serve', { ep: this.id, connQual: options?.connQual });
-    this.assertLive('ep.serve');
+    begin(this, 'ep.serve', { connQual: options?.connQual });
     const service = new UdService(this, options, (freed) => this.services.delete(freed));
     this.services.add(service);
     return service;
@@ -216,16 +204,25 @@ export class UdEp extends Handle {
     const { maxRecvIov, maxRecvDtos } = this.attributes;
     checkSegments(operation, segments, this.pz, MemPrivileges.LOCAL_WRITE, maxRecvIov, Infinity);
     const first = segments instanceof LmrSegment ? segments : segments[0];
-    if (first === undefined || first.lengthBytes < GRH_LENGTH) throw shortError(first);
-    if (this.queues.receivesFull) this.takeInCompletions();
-    if (this.queues.receivesFull) throw fullError(operation, 'receives', maxRecvDtos);
-    this.queues.postReceive(segments, cookie);
+    if (first === undefined) {
+      throw invalid(operation, 1, 'the number of segments', 0, 'at least 1');
+    }
+    if (first.lengthBytes < GRH_LENGTH) {
+      throw new DatError('DAT_LENGTH_ERROR', {
+        operation,
+        message: `the first segment has ${first.lengthBytes} bytes; the GRH area takes ${GRH_LENGTH}`,
+        hint: 'datagrams come behind a GRH area of 40 bytes',
+        value: first.lengthBytes,
+      });
+    }
+    const { receives } = this.queues;
+    if (receives.full) makeRoom(operation, this, receives, maxRecvDtos, 'receives');
+    this.queues.postReceive(segments, cookie, DEFAULT);
   }
 
   /** Makes an endpoint in ERROR usable again, with a fresh queue pair number. Else no-op. */
   reset(): void {
-    this.core.context.trace?.('ep.reset', { ep: this.id });
-    this.assertLive('ep.reset');
+    begin(this, 'ep.reset');
     if (this.current === 'READY') return;
     const next = this.createQueues();
     this.destroyQueues('ep.reset');
@@ -236,8 +233,7 @@ export class UdEp extends Handle {
 
   /** Frees the endpoint, its services, its address handles, and what is not dequeued. */
   free(): void {
-    this.core.context.trace?.('ep.free', { ep: this.id });
-    this.assertLive('ep.free');
+    begin(this, 'ep.free');
     this.shutdown('ep.free');
     this.takeInCompletions();
     this.destroy('ep.free');
@@ -299,36 +295,27 @@ export class UdEp extends Handle {
     immediate: number,
   ): void {
     const { pz, attributes, core } = this;
-    const { trace } = core.context;
-    if (trace !== undefined) {
-      const named = new Symbolic(flagNames(CompletionFlags, flags));
-      trace(operation, { ep: this.id, to: to?.id, cookie, flags: named });
-    }
+    core.context.trace?.(operation, {
+      ep: this.id,
+      to: to?.id,
+      cookie,
+      flags: new Symbolic(flagNames(CompletionFlags, flags)),
+    });
     this.assertLive(operation);
     checkCookie(operation, cookie);
-    if (!isBitSet(flags, SEND_FLAGS)) {
-      const expected = 'of SUPPRESS|SOLICITED_WAIT';
-      checkBits(operation, positionOf(operation, 'flags'), 'flags', flags, SEND_FLAGS, expected);
-    }
+    checkFlags(operation, flags, SEND_FLAGS);
     const { maxRequestIov, maxRequestDtos } = attributes;
     const most = this.maxDatagramBytes;
     checkSegments(operation, segments, pz, MemPrivileges.LOCAL_READ, maxRequestIov, most);
     checkAddressHandle(operation, to, pz);
-    if (this.queues.sendsFull) this.takeInCompletions();
-    if (this.queues.sendsFull) throw fullError(operation, 'sends', maxRequestDtos);
-    const wrFlags = (flags & SOLICITED_WAIT) === 0 ? 0 : WrFlags.SOLICITED;
-    const suppress = (flags & SUPPRESS) !== 0;
-    this.queues.postSend(opcode, wrFlags, suppress, segments, to, cookie, immediate);
+    const { sends } = this.queues;
+    if (sends.full) makeRoom(operation, this, sends, maxRequestDtos, 'sends');
+    this.queues.postSend(opcode, segments, to, cookie, flags, immediate);
   }
 
   private groupOf(operation: string, group: string): Gid {
-    this.core.context.trace?.(operation, { ep: this.id, group });
-    this.assertLive(operation);
-    const { device } = this.core.context;
-    if (!device.capabilities.has('multicast')) {
-      const message = `device ${device.name} has no multicast`;
-      throw new DatError('DAT_MODEL_NOT_SUPPORTED', { operation, message });
-    }
+    begin(this, operation, { group });
+    requireCapability(operation, this.core.context.device, 'multicast', 'multicast');
     return checkIp(operation, 1, group);
   }
 
@@ -342,7 +329,7 @@ export class UdEp extends Handle {
   private createQueues(): UdQueues {
     const { pz, recvEvd, requestEvd, attributes } = this.init;
     const operation = 'ia.createUdEndpoint';
-    return spiCall({ operation, map: NO_QUEUE_PAIR }, () => {
+    return spiCall({ operation, map: OUT_OF.queuePairs }, () => {
       return new UdQueues({
         ep: this,
         pz,
@@ -356,10 +343,7 @@ export class UdEp extends Handle {
   }
 
   private destroyQueues(by: string): void {
-    const purge = (context: number): void => {
-      for (const evd of this.dtoEvds()) evd.purge(context);
-    };
-    spiCall({ operation: by }, () => this.queues.destroy(purge));
+    spiCall({ operation: by }, () => this.queues.destroy(this.dtoEvds()));
   }
 
   private onQueuePairEvent(event: AsyncEventType): void {
@@ -390,20 +374,12 @@ export class UdEp extends Handle {
     for (const evd of this.init.privateEvds) this.core.freePrivateEvd(evd);
   }
 
-  private takeInCompletions(): void {
+  /** @internal completions that are there become known to the endpoint */
+  takeInCompletions(): void {
     for (const evd of this.dtoEvds()) evd.scan();
   }
 
   private dtoEvds(): Evd[] {
     return [...new Set([this.init.recvEvd, this.init.requestEvd])];
   }
-}
-
-const NO_QUEUE_PAIR = {
-  ENOMEM: ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_TEP'],
-} as const;
-
-function cqOf(evd: Evd): CompletionQueue {
-  if (evd.cq === undefined) throw new Error(`event dispatcher ${evd.id} has no completion queue`);
-  return evd.cq;
 }

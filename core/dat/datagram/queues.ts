@@ -3,13 +3,12 @@
  * to RTS at once. A send that fails puts it in SQE, from where it is taken back once the sends
  * behind the failed one have been flushed (IBTA 10.3.1.7).
  */
-import { toDatError } from '../../errors/index.js';
 import {
-  type CompletionOwner,
   DatDto,
   type DatagramEvent,
   DatEventNumber,
   dtoStatusOf,
+  type EventDatagramEndpoint,
 } from '../../evd/index.js';
 import {
   type AsyncEventType,
@@ -20,29 +19,25 @@ import {
   QpState,
   QpType,
   type QueuePair,
-  RQE,
   SQE,
   WcFlags,
-  WcOpcode,
   WcStatus,
-  WrFlags,
 } from '../../spi/index.js';
-import type { UdEp } from './endpoint.js';
+import { isReceive } from '../common/dto-event.js';
+import type { Lmr } from '../memory/lmr.js';
+import type { Pz } from '../memory/pz.js';
+import { LmrSegment, type Segments } from '../memory/segment.js';
+import { Slot } from '../work/entry-ring.js';
+import { QueueSet, UNKNOWN_SLOT } from '../work/queue-set.js';
 import type { UdAddressHandle } from './address.js';
 import type { UdEpAttributes } from './attributes.js';
 import { GrhQueue } from './headers.js';
-import type { Lmr } from '../memory/lmr.js';
-import type { Pz } from '../memory/pz.js';
-import { LmrSegment } from '../memory/segment.js';
-import { RECEIVE_ENTRY, SEND_ENTRY, Slot, WorkQueue } from '../work/work-queue.js';
 
 const U32 = 2 ** 32;
 const PSN_MASK = 0xffffff;
-const RECEIVE_BIT = WcOpcode.RECV;
-const DOORBELL = { operation: 'ep.post', hint: 'the device is gone' };
 
 export interface UdQueuesInit {
-  readonly ep: UdEp;
+  readonly ep: EventDatagramEndpoint;
   readonly pz: Pz;
   readonly requestCq: CompletionQueue;
   readonly recvCq: CompletionQueue;
@@ -52,15 +47,8 @@ export interface UdQueuesInit {
   readonly onBroken: (reason: string) => void;
 }
 
-export class UdQueues implements CompletionOwner {
-  readonly qp: QueuePair;
-  readonly sends: WorkQueue;
-  readonly receives: WorkQueue;
-  private readonly context: number;
-  private readonly signalEvery: number;
-  private unsignalledRun = 0;
-  /** Closed while SQE is cleared up. */
-  private doorbellOpen = true;
+export class UdQueues extends QueueSet<EventDatagramEndpoint> {
+  /** What the sends reclaimed have to come to until SQE is cleared up. */
   private recoverAt = 0;
   /** Of each send in its slot. */
   private readonly destinations: (UdAddressHandle | undefined)[];
@@ -74,112 +62,46 @@ export class UdQueues implements CompletionOwner {
    * @throws SpiError, or DatError when there are no completion contexts left
    */
   constructor(private readonly init: UdQueuesInit) {
-    const { attributes, pz } = init;
-    this.context = pz.core.owners.allocate(this);
-    try {
-      this.qp = this.createQueuePair();
-    } catch (error) {
-      pz.core.owners.free(this.context);
-      throw error;
-    }
-    const { sendRing, receiveRing } = this.qp;
-    if (receiveRing === undefined) throw new Error('a UD queue pair has a receive ring');
-    const { maxRequestDtos, maxRequestIov, maxRecvDtos, maxRecvIov } = attributes;
-    this.sends = new WorkQueue(sendRing, maxRequestDtos, maxRequestIov, SEND_ENTRY);
-    this.receives = new WorkQueue(receiveRing, maxRecvDtos, maxRecvIov, RECEIVE_ENTRY);
-    this.signalEvery = Math.max(1, maxRequestDtos >>> 1);
-    this.destinations = new Array<UdAddressHandle | undefined>(sendRing.entries).fill(undefined);
-    this.headerRegions = new Array<Lmr | undefined>(receiveRing.entries).fill(undefined);
-    this.headerOffsets = new Float64Array(receiveRing.entries);
-    this.headers = new GrhQueue(maxRecvDtos);
+    const { ep, pz, attributes } = init;
+    super(ep, pz.core.owners, attributes, attributes.maxRequestIov, true, (context) =>
+      datagramQueuePair(init, context),
+    );
+    const [sends, receives] = [this.sends.ring.entries, this.receives.ring.entries];
+    this.destinations = new Array<UdAddressHandle | undefined>(sends).fill(undefined);
+    this.headerRegions = new Array<Lmr | undefined>(receives).fill(undefined);
+    this.headerOffsets = new Float64Array(receives);
+    this.headers = new GrhQueue(attributes.maxRecvDtos);
   }
 
-  private createQueuePair(): QueuePair {
-    const { attributes, pz, requestCq, recvCq, onQueuePairEvent } = this.init;
-    const { device, random } = pz.core.context;
-    const qp = device.createQueuePair({
-      type: QpType.UD,
-      pd: pz.pd,
-      sendCq: requestCq,
-      receiveCq: recvCq,
-      maxSendWr: attributes.maxRequestDtos,
-      maxReceiveWr: attributes.maxRecvDtos,
-      maxSendSge: attributes.maxRequestIov,
-      maxReceiveSge: attributes.maxRecvIov,
-      maxInlineBytes: 0,
-      context: this.context,
-      onEvent: onQueuePairEvent,
-    });
-    const { portNumber } = device.attributes;
-    try {
-      qp.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber, qkey: attributes.qkey });
-      qp.modify({ state: QpState.RTR });
-      qp.modify({ state: QpState.RTS, sendPsn: random.u32() & PSN_MASK });
-    } catch (error) {
-      qp.destroy();
-      throw error;
-    }
-    return qp;
-  }
-
-  get sendsFull(): boolean {
-    return this.sends.outstanding >= this.sends.limit;
-  }
-
-  get receivesFull(): boolean {
-    return this.receives.outstanding >= this.receives.limit;
-  }
-
-  /** Writes a send. The caller has checked everything, including that there is room. */
+  /**
+   * Writes a send. The caller has checked everything, including that there is room.
+   * @param flags CompletionFlags
+   */
   postSend(
     opcode: number,
-    wrFlags: number,
-    suppress: boolean,
-    segments: LmrSegment | readonly LmrSegment[],
+    segments: Segments,
     to: UdAddressHandle,
     cookie: number,
+    flags: number,
     immediate: number,
   ): void {
-    const { sends } = this;
-    const { words, mask } = sends.ring;
-    const signal = !suppress || ++this.unsignalledRun >= this.signalEvery;
-    if (signal) this.unsignalledRun = 0;
-    const count = sends.putSegments(segments);
-    const at = sends.nextWord;
-    const flags = signal ? wrFlags | WrFlags.SIGNALED : wrFlags;
-    words[at + SQE.CONTROL] = opcode | (flags << 8) | (count << 16);
-    words[at + SQE.INLINE_LENGTH] = 0;
-    words[at + SQE.COOKIE_LO] = cookie >>> 0;
-    words[at + SQE.COOKIE_HI] = Math.floor(cookie / U32);
-    words[at + SQE.IMMEDIATE_OR_INVALIDATE] = immediate;
+    const { ring, producer, nextWord: at } = this.sends;
+    const { words } = ring;
     words[at + SQE.ADDRESS_HANDLE] = to.use();
     words[at + SQE.REMOTE_QPN] = to.qpn;
     words[at + SQE.REMOTE_QKEY] = to.qkey;
-    this.destinations[sends.producer & mask] = to;
-    sends.commit((suppress ? Slot.HIDDEN : 0) | (signal ? Slot.SIGNALLED : 0));
-    this.ringSends();
+    this.destinations[producer & ring.mask] = to;
+    this.commitSend(opcode, 0, segments, cookie, flags, immediate);
   }
 
-  /** Writes a receive, whose first segment has room for the GRH area. */
-  postReceive(segments: LmrSegment | readonly LmrSegment[], cookie: number): void {
-    const { receives } = this;
-    const { words, mask } = receives.ring;
+  /** The first segment has room for the GRH area. */
+  override postReceive(segments: Segments, cookie: number, flags: number): void {
+    const { ring, producer } = this.receives;
     const first = segments instanceof LmrSegment ? segments : segments[0];
-    const slot = receives.producer & mask;
+    const slot = producer & ring.mask;
     this.headerRegions[slot] = first?.lmr;
-    this.headerOffsets[slot] = first === undefined ? 0 : offsetOf(first);
-    const count = receives.putSegments(segments);
-    const at = receives.nextWord;
-    words[at + RQE.NUM_SGE] = count;
-    words[at + RQE.FLAGS] = 0;
-    words[at + RQE.COOKIE_LO] = cookie >>> 0;
-    words[at + RQE.COOKIE_HI] = Math.floor(cookie / U32);
-    receives.commit(Slot.SIGNALLED);
-    if (receives.publish()) ring(() => this.qp.ringReceiveDoorbell());
-  }
-
-  private ringSends(): void {
-    if (this.doorbellOpen && this.sends.publish()) ring(() => this.qp.ringSendDoorbell());
+    this.headerOffsets[slot] = first?.offsetBytes ?? 0;
+    super.postReceive(segments, cookie, flags);
   }
 
   /** Takes in a completion as it is scanned. Returns whether the consumer shall see it. */
@@ -187,15 +109,14 @@ export class UdQueues implements CompletionOwner {
     const control = words[at + CQE.CONTROL] ?? 0;
     const index = words[at + CQE.WQE_INDEX] ?? 0;
     const status = control & 0xff;
-    const isReceive = ((control >>> 8) & RECEIVE_BIT) !== 0;
-    const queue = isReceive ? this.receives : this.sends;
-    if (!queue.isOutstanding(index)) return false;
-    const slot = queue.flagsOf(index);
-    if (isReceive) this.takeHeader(index, status);
-    else this.releaseDestinations(index);
-    queue.reclaimThrough(index);
+    const received = isReceive(control);
+    const { reclaimed } = this.sends;
+    const slot = this.reclaim(index, received);
+    if (slot === UNKNOWN_SLOT) return false;
+    if (received) this.takeHeader(index, status);
+    else this.releaseDestinations(reclaimed);
     if (status !== WcStatus.SUCCESS && status !== WcStatus.WR_FLUSH_ERR) {
-      if (isReceive) this.init.onBroken('a receive failed');
+      if (received) this.init.onBroken('a receive failed');
       else this.onSendFailed();
     }
     this.recover();
@@ -210,63 +131,44 @@ export class UdQueues implements CompletionOwner {
     this.headers.push(region.bytes, this.headerOffsets[slot] ?? 0);
   }
 
-  private releaseDestinations(index: number): void {
-    const { sends } = this;
-    const end = (index + 1) >>> 0;
-    for (let i = sends.reclaimed; i !== end; i = (i + 1) >>> 0) this.releaseDestination(i);
-  }
-
-  private releaseDestination(index: number): void {
-    const slot = index & this.sends.ring.mask;
-    this.destinations[slot]?.release();
-    this.destinations[slot] = undefined;
+  /** Of sends that have been reclaimed since then. */
+  private releaseDestinations(since: number): void {
+    const { ring, reclaimed } = this.sends;
+    for (let i = since; i !== reclaimed; i = (i + 1) >>> 0) {
+      this.destinations[i & ring.mask]?.release();
+      this.destinations[i & ring.mask] = undefined;
+    }
   }
 
   /** What has been told to the provider is flushed; later sends wait until that is over. */
   private onSendFailed(): void {
     if (this.qp.state === QpState.ERR) return;
-    this.doorbellOpen = false;
+    this.sendDoorbellOpen = false;
     this.recoverAt = this.sends.ring.producer;
   }
 
   private recover(): void {
-    if (this.doorbellOpen || ((this.sends.reclaimed - this.recoverAt) | 0) < 0) return;
+    if (this.sendDoorbellOpen || ((this.sends.reclaimed - this.recoverAt) | 0) < 0) return;
     if (this.qp.state === QpState.SQE) this.qp.modify({ state: QpState.RTS });
-    this.doorbellOpen = true;
-    this.ringSends();
-  }
-
-  /**
-   * Everything that is outstanding flushes, and so does what is posted from now on.
-   * @returns why not, when the device does not do it
-   */
-  toError(): string | undefined {
-    try {
-      if (this.qp.state !== QpState.ERR) this.qp.modify({ state: QpState.ERR });
-      this.doorbellOpen = true;
-      this.ringSends();
-      return undefined;
-    } catch (error) {
-      return error instanceof Error ? error.message : String(error);
-    }
+    this.openSendDoorbell();
   }
 
   toEvent(words: Uint32Array, at: number): DatagramEvent {
     const control = words[at + CQE.CONTROL] ?? 0;
     const status = control & 0xff;
-    const isReceive = ((control >>> 8) & RECEIVE_BIT) !== 0;
+    const received = isReceive(control);
     const success = status === WcStatus.SUCCESS;
-    const withImmediate = success && isReceive && ((control >>> 16) & WcFlags.WITH_IMM) !== 0;
-    const source = success && isReceive ? this.source(words[at + CQE.SOURCE_QPN] ?? 0) : undefined;
-    const received = withImmediate ? DatDto.RECV_UD_IMMED : DatDto.RECV_UD;
+    const withImmediate = success && received && ((control >>> 16) & WcFlags.WITH_IMM) !== 0;
+    const source = success && received ? this.source(words[at + CQE.SOURCE_QPN] ?? 0) : undefined;
+    const arrived = withImmediate ? DatDto.RECV_UD_IMMED : DatDto.RECV_UD;
     return {
       type: 'datagram',
       number: DatEventNumber.IB_DTO,
-      ep: this.init.ep,
+      ep: this.ep,
       cookie: (words[at + CQE.COOKIE_LO] ?? 0) + (words[at + CQE.COOKIE_HI] ?? 0) * U32,
       status: dtoStatusOf(status),
       transferredLength: success ? (words[at + CQE.BYTE_LENGTH] ?? 0) : 0,
-      operation: isReceive ? received : DatDto.SEND_UD,
+      operation: received ? arrived : DatDto.SEND_UD,
       ...(source && { source }),
       ...(withImmediate && { immediate: words[at + CQE.IMMEDIATE_OR_INVALIDATE] ?? 0 }),
       ...(!success && { vendorError: words[at + CQE.VENDOR_ERROR] ?? 0 }),
@@ -278,28 +180,37 @@ export class UdQueues implements CompletionOwner {
     return addresses && { address: ipFromGid(addresses.source), qpn };
   }
 
-  /** Ends this life, with its completions that are not dequeued. */
-  destroy(purge: (context: number) => void): void {
-    const { sends, receives, init } = this;
-    this.qp.destroy();
-    purge(this.context);
-    init.pz.core.owners.free(this.context);
-    for (let i = sends.reclaimed; i !== sends.producer; i = (i + 1) >>> 0) {
-      this.releaseDestination(i);
-    }
-    sends.discard();
-    receives.discard();
+  protected override discard(): void {
+    const { reclaimed } = this.sends;
+    super.discard();
+    this.releaseDestinations(reclaimed);
   }
 }
 
-function ring(doorbell: () => void): void {
+function datagramQueuePair(init: UdQueuesInit, context: number): QueuePair {
+  const { attributes, pz, requestCq, recvCq, onQueuePairEvent } = init;
+  const { device, random } = pz.core.context;
+  const qp = device.createQueuePair({
+    type: QpType.UD,
+    pd: pz.pd,
+    sendCq: requestCq,
+    receiveCq: recvCq,
+    maxSendWr: attributes.maxRequestDtos,
+    maxReceiveWr: attributes.maxRecvDtos,
+    maxSendSge: attributes.maxRequestIov,
+    maxReceiveSge: attributes.maxRecvIov,
+    maxInlineBytes: 0,
+    context,
+    onEvent: onQueuePairEvent,
+  });
+  const { portNumber } = device.attributes;
   try {
-    doorbell();
+    qp.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber, qkey: attributes.qkey });
+    qp.modify({ state: QpState.RTR });
+    qp.modify({ state: QpState.RTS, sendPsn: random.u32() & PSN_MASK });
   } catch (error) {
-    throw toDatError(error, DOORBELL);
+    qp.destroy();
+    throw error;
   }
-}
-
-function offsetOf({ lmr, addressLo, addressHi }: LmrSegment): number {
-  return (addressHi - lmr.addressHi) * U32 + addressLo - lmr.addressLo;
+  return qp;
 }

@@ -1,5 +1,6 @@
 /** Resolving a datagram service: address and connection qualifier to queue pair (SIDR). */
 import { DatError, type DatErrorOptions, type DatType, spiCall } from '../../errors/index.js';
+import { interruptedError } from '../../evd/queue/waiter.js';
 import {
   type CmModule,
   CmPrivateData,
@@ -9,9 +10,10 @@ import {
   PortSpace,
   serviceIdOf,
 } from '../../spi/index.js';
+import { checkIp } from '../common/ip-address.js';
 import { checkConnQual } from '../endpoint/connect-options.js';
-import { checkIp } from './address.js';
 import { checkOptions, checkPrivateData, checkTimeout, invalid } from '../common/guards.js';
+import { notSupported } from '../common/support.js';
 
 /** What `ep.resolve` takes. */
 export interface ResolveOptions {
@@ -37,6 +39,8 @@ export interface CheckedResolveOptions {
 }
 
 const OPERATION = 'ep.resolve';
+/** Of a CM module that cannot: neither asking nor serving. */
+export const NO_SIDR = 'the CM module resolves no services';
 const KNOWN = ['address', 'connQual', 'timeoutMs', 'privateData', 'signal'];
 
 /** @throws DatError */
@@ -65,7 +69,7 @@ export class Resolutions {
   /** @throws DatError (as a rejection) by which the consumer knows what to do */
   resolve(options: CheckedResolveOptions): Promise<CmResolveResult> {
     const { signal } = options;
-    if (signal?.aborted === true) return Promise.reject(interrupted(signal));
+    if (signal?.aborted === true) return Promise.reject(interruptedError(OPERATION, signal));
     return new Promise((resolve, reject) => {
       let resolution: CmResolution | undefined = undefined;
       const fail = (error: DatError): void => {
@@ -73,7 +77,7 @@ export class Resolutions {
         end();
         reject(error);
       };
-      const onAbort = (): void => fail(interrupted(signal as AbortSignal));
+      const onAbort = (): void => fail(interruptedError(OPERATION, signal as AbortSignal));
       const end = (): void => {
         this.pending.delete(fail);
         signal?.removeEventListener('abort', onAbort);
@@ -103,9 +107,7 @@ export class Resolutions {
   ): CmResolution {
     const serviceId = serviceIdOf(PortSpace.UDP, port);
     const resolve = this.cm.resolve?.bind(this.cm);
-    if (resolve === undefined) {
-      throw failure('DAT_MODEL_NOT_SUPPORTED', { message: 'the CM module resolves no services' });
-    }
+    if (resolve === undefined) throw notSupported(OPERATION, NO_SIDR);
     return spiCall({ operation: OPERATION, value: address }, () =>
       resolve({ remoteGid, serviceId, privateData, timeoutUs, onResult }),
     );
@@ -114,11 +116,6 @@ export class Resolutions {
 
 function failure(code: DatType, options: Omit<DatErrorOptions, 'operation'>): DatError {
   return new DatError(code, { operation: OPERATION, ...options });
-}
-
-function interrupted(signal: AbortSignal): DatError {
-  const cause: unknown = signal.reason;
-  return failure('DAT_INTERRUPTED_CALL', { subtype: 'DAT_SUB_INTERRUPTED', cause });
 }
 
 /** SIDR_REP status codes that an application meets (IBTA 12.11.2.1). */

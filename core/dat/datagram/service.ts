@@ -1,6 +1,6 @@
 /** A datagram service: a peer that asks is told the endpoint's queue pair and Q_Key (SIDR). */
 import { inspect } from 'node:util';
-import { DatError, spiCall } from '../../errors/index.js';
+import { spiCall } from '../../errors/index.js';
 import {
   type CmListener,
   CmPrivateData,
@@ -13,6 +13,8 @@ import { checkConnQual } from '../endpoint/connect-options.js';
 import type { UdEp } from './endpoint.js';
 import { checkInteger, checkOptions, checkPrivateData, invalid } from '../common/guards.js';
 import { nextHandleId } from '../common/handle.js';
+import { notSupported } from '../common/support.js';
+import { NO_SIDR } from './resolve.js';
 
 /** The peer that asks. */
 export interface ServiceRequest {
@@ -75,10 +77,7 @@ export class UdService {
     }
     this.connQual = connQual;
     const { cm, processHold } = ep.core.context;
-    if (cm.resolve === undefined) {
-      const message = 'the CM module resolves no services';
-      throw new DatError('DAT_MODEL_NOT_SUPPORTED', { operation: OPERATION, message });
-    }
+    if (cm.resolve === undefined) throw notSupported(OPERATION, NO_SIDR);
     const serviceId = serviceIdOf(PortSpace.UDP, connQual);
     const onResolve = (request: CmResolveRequest): void => this.onResolve(request);
     this.listener = spiCall({ operation: OPERATION, value: connQual, hint: IN_USE_HINT }, () =>

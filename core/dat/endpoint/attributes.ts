@@ -2,7 +2,8 @@
 import { DatError } from '../../errors/index.js';
 import type { DeviceAttributes } from '../../spi/index.js';
 import { CompletionFlags, Qos } from '../common/constants.js';
-import { checkCompletionFlags } from '../work/completion-flags.js';
+import { type EpQueueAttributes, ownRequests } from '../work/attributes.js';
+import { checkCompletionFlags } from './completion-flags.js';
 import { checkWatermark } from './watermarks.js';
 import { checkInteger, checkOneOf, checkOptions, invalid } from '../common/guards.js';
 
@@ -10,41 +11,13 @@ import { checkInteger, checkOneOf, checkOptions, invalid } from '../common/guard
  * What an endpoint is made with (DAT_EP_ATTR). Lengths are in bytes. `transport` is DAT's list of
  * transport-specific attributes; provider-specific ones there are none.
  */
-export interface EpAttributes {
+export interface EpAttributes extends EpQueueAttributes {
   readonly serviceType: 'RC';
-  readonly maxMessageBytes: number;
-  readonly maxRdmaBytes: number;
   readonly qos: number;
-  /**
-   * How completions of receives notify: EVD_THRESHOLD (default; all do, and `evd.wait` counts),
-   * DEFAULT (all do), SOLICITED_WAIT (those that the sender asked for), UNSIGNALLED (those not
-   * posted with that flag). One event dispatcher takes streams of one kind.
-   */
-  readonly recvCompletionFlags: number;
-  /** EVD_THRESHOLD, DEFAULT or UNSIGNALLED; SUPPRESS may be added, and changes nothing. */
-  readonly requestCompletionFlags: number;
-  /** Requests and receives that may be outstanding. */
-  readonly maxRecvDtos: number;
-  readonly maxRequestDtos: number;
-  /** Segments of one receive, and of one request. */
-  readonly maxRecvIov: number;
-  readonly maxRequestIov: number;
-  readonly maxRdmaReadIov: number;
-  readonly maxRdmaWriteIov: number;
-  /** RDMA reads (and atomics) served, and issued, at a time. */
+  /** RDMA reads (and atomics) served at a time. */
   readonly maxRdmaReadIn: number;
-  readonly maxRdmaReadOut: number;
   /** DAT's srq_soft_hw: `setWatermark` with this soft mark when the endpoint is made. */
   readonly srqSoftHighWatermark: number;
-  /**
-   * Milliseconds; 0 (default) is off, else 10 to 86,400,000. When the peer of a connection has
-   * given no sign of life for so long, or a quarter less, a zero-length RDMA write asks for one:
-   * nothing at the peer is touched, and no request of the consumer's displaced. Where there is no
-   * answer either, the retries of `transport` run out, and the endpoint is BROKEN: for a peer that
-   * has been killed or switched off, after `keepAliveMs` and 4 * (retryCount + 1) ACK timeouts at
-   * most (docs/liveness.md).
-   */
-  readonly keepAliveMs: number;
   readonly transport: EpTransportAttributes;
 }
 
@@ -198,11 +171,6 @@ function checkKeepAlive(operation: string, value: number): void {
   const { least, most } = KEEP_ALIVE_MS;
   if (value === 0 || (Number.isInteger(value) && value >= least && value <= most)) return;
   throw invalid(operation, 6, 'keepAliveMs', value, `0 (off), or ${least} to ${most}`);
-}
-
-/** Entries of the send queue that are ours: the marker that ends it, and a keep-alive's probe. */
-export function ownRequests({ keepAliveMs }: EpAttributes): number {
-  return keepAliveMs === 0 ? 1 : 2;
 }
 
 function checkTransport(operation: string, transport: EpTransportAttributes): void {

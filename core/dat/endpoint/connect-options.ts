@@ -1,6 +1,7 @@
 /** Parameters of connect and accept. */
 import { DatError } from '../../errors/index.js';
-import { CmPrivateData, type Gid, gidFromIp } from '../../spi/index.js';
+import { CmPrivateData, type Gid } from '../../spi/index.js';
+import { checkIp, malformedAddress } from '../common/ip-address.js';
 import { ConnectFlags, Qos } from '../common/constants.js';
 import {
   checkInteger,
@@ -8,7 +9,6 @@ import {
   checkOptions,
   checkPrivateData,
   checkTimeout,
-  invalid,
 } from '../common/guards.js';
 
 /** What `ep.connect` takes. */
@@ -56,7 +56,7 @@ export function checkConnectOptions(
   options: ConnectOptions,
 ): CheckedConnectOptions {
   checkOptions(operation, 2, options, KNOWN);
-  const remoteGid = checkAddress(operation, options.address);
+  const remoteGid = checkIp(operation, 2, options.address);
   checkConnQual(operation, 3, options.connQual);
   return { remoteGid, port: options.connQual, ...checkRest(operation, 4, options) };
 }
@@ -70,8 +70,8 @@ export function checkDupOptions(operation: string, options: DupConnectOptions): 
 /** @throws DatError DAT_INVALID_ADDRESS, DAT_INVALID_PARAMETER */
 export function checkCommonAddress(operation: string, value: unknown): ConnectTarget {
   const { address, port } = typeof value === 'string' ? split(operation, value) : fields(value);
-  const remoteGid = checkAddress(operation, address);
-  checkInteger(operation, 2, 'the port of address', port, 1, 65535);
+  const remoteGid = checkIp(operation, 2, address);
+  checkConnQual(operation, 2, port, 'the port of address');
   return { remoteGid, port };
 }
 
@@ -79,7 +79,7 @@ export function checkCommonAddress(operation: string, value: unknown): ConnectTa
 function split(operation: string, text: string): { address: string; port: number } {
   const match = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(text);
   if (match !== null) return { address: match[1] ?? match[2] ?? '', port: Number(match[3]) };
-  throw malformed(operation, text, 'is not an address and a port', 'such as 192.0.2.2:7471');
+  throw malformedAddress(operation, text, 'is not an address and a port', 'such as 192.0.2.2:7471');
 }
 
 function fields(value: unknown): { address: unknown; port: unknown } {
@@ -100,38 +100,13 @@ function checkRest(operation: string, at: number, options: DupConnectOptions): C
 }
 
 /** A port: where rdma_cm listens and connects. */
-export function checkConnQual(operation: string, position: number, connQual: unknown): void {
-  checkInteger(operation, position, 'connQual', connQual, 1, 65535);
-}
-
-/** @throws DatError DAT_INVALID_ADDRESS, DAT_INVALID_PARAMETER */
-export function checkAddress(operation: string, address: unknown): Gid {
-  if (typeof address !== 'string') {
-    throw invalid(operation, 2, 'address', address, 'the text of an IP address');
-  }
-  try {
-    return gidFromIp(address);
-  } catch (cause) {
-    const hint = 'names are not resolved: pass an IPv4 or IPv6 address';
-    throw malformed(operation, address, 'is not an IP address', hint, cause);
-  }
-}
-
-function malformed(
+export function checkConnQual(
   operation: string,
-  address: string,
-  what: string,
-  hint: string,
-  cause?: unknown,
-): DatError {
-  return new DatError('DAT_INVALID_ADDRESS', {
-    subtype: 'DAT_INVALID_ADDRESS_MALFORMED',
-    operation,
-    message: `${JSON.stringify(address)} ${what}`,
-    hint,
-    value: address,
-    cause,
-  });
+  position: number,
+  connQual: unknown,
+  name = 'connQual',
+): asserts connQual is number {
+  checkInteger(operation, position, name, connQual, 1, 65535);
 }
 
 /** The first of the values is what we support. */

@@ -3,7 +3,7 @@ import { DatError, spiCall } from '../../errors/index.js';
 import { type CmRequest, ipFromGid, PortSpace, serviceIdOf } from '../../spi/index.js';
 import type { CloseFlag } from '../common/constants.js';
 import { checkOneOf } from '../common/guards.js';
-import { Symbolic } from '../common/trace.js';
+import { Symbolic, type TraceFields } from '../common/trace.js';
 import { EP_ACCESS } from '../work/queue-pair.js';
 import {
   type CheckedConnectOptions,
@@ -14,13 +14,10 @@ import { isRequestGone } from './outcomes.js';
 import type { EpRecord } from './record.js';
 
 /** A call that connects begins. @throws DatError DAT_INVALID_STATE unless UNCONNECTED */
-export function beginConnect(
-  record: EpRecord,
-  operation: string,
-  fields: Readonly<Record<string, unknown>>,
-): void {
+export function beginConnect(record: EpRecord, operation: string, fields: TraceFields): string {
   record.begin(operation, fields);
   record.checkLegal(operation, 'connect');
+  return operation;
 }
 
 export function connect(record: EpRecord, operation: string, options: CheckedConnectOptions): void {
@@ -94,8 +91,9 @@ export function accept(record: EpRecord, request: CmRequest, privateData: Uint8A
 }
 
 export function disconnect(record: EpRecord, flag: CloseFlag): void {
-  const operation = 'ep.disconnect';
-  record.begin(operation, { flag: new Symbolic(typeof flag === 'string' ? flag : '?') });
+  const operation = record.begin('ep.disconnect', {
+    flag: new Symbolic(typeof flag === 'string' ? flag : '?'),
+  });
   checkOneOf(operation, 2, 'flag', flag, ['abrupt', 'graceful']);
   const call = flag === 'graceful' ? 'disconnectGraceful' : 'disconnectAbrupt';
   if (record.checkLegal(operation, call) === 'no-op') return;

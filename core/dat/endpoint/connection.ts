@@ -14,7 +14,7 @@ import {
   type Ending,
   type EpPorts,
 } from './attempt.js';
-import { type BreakReason, breakReason } from './break-causes.js';
+import { type BreakReason, breakReason } from '../work/break-causes.js';
 import type { ConnectTarget } from './connect-options.js';
 import { type ConnectionEventName, detailOf, refusalOf } from './outcomes.js';
 import { EP_TRANSITIONS, type EpInitialState, type EpStateName, type EpTrigger } from './states.js';
@@ -80,7 +80,6 @@ export class EpConnection implements AttemptListener {
       this.enter(before, `${trigger} threw`);
       throw error;
     }
-    this.watch();
   }
 
   /** A request that is gone when it is answered: the handshake failed. */
@@ -91,23 +90,12 @@ export class EpConnection implements AttemptListener {
 
   onCmEvent(event: CmEvent, attempt: Attempt): void {
     if (this.attempt !== attempt) return;
-    switch (event.type) {
-      case 'established':
-        this.establish(attempt, event.privateData);
-        this.ports.queues.openSendDoorbell();
-        return;
-      case 'rejected':
-      case 'unreachable':
-      case 'timed-out':
-      case 'accept-failed':
-        this.onRefusal(event, attempt);
-        return;
-      case 'disconnected':
-        this.onDisconnected(event.byPeer ? 'the peer disconnected' : '', event.byPeer);
-        return;
-      case 'timewait-exit':
-        return;
-    }
+    if (event.type === 'established') {
+      this.establish(attempt, event.privateData);
+      this.ports.queues.openSendDoorbell();
+    } else if (event.type === 'disconnected') {
+      this.onDisconnected(event.byPeer ? 'the peer disconnected' : '', event.byPeer);
+    } else if (event.type !== 'timewait-exit') this.onRefusal(event, attempt);
   }
 
   private onRefusal(
@@ -145,7 +133,6 @@ export class EpConnection implements AttemptListener {
     this.move('refused');
     this.ports.queues.toError();
     this.ports.post(name, details, false);
-    this.watch();
   }
 
   /**
@@ -162,21 +149,22 @@ export class EpConnection implements AttemptListener {
     this.ports.queues.onEstablishedByData();
   }
 
-  /** A request or receive has failed by itself. */
-  onFailed(reason: BreakReason): void {
+  /**
+   * A request or receive has failed by itself.
+   * @param unrequested no request or receive says so, so that an asynchronous error does
+   */
+  onFailed(reason: BreakReason, unrequested = false): void {
     if (this.current === 'DISCONNECT_PENDING') this.leave(false);
-    else if (this.current === 'CONNECTED' || this.isPending) this.fail(reason);
+    else if (this.current === 'CONNECTED' || this.isPending) {
+      if (unrequested) this.ports.events.postBrokenAsync(reason.detail);
+      this.fail(reason);
+    }
   }
 
   /** The queue pair went to its error state without a failed request. */
   onQueuePairError(reason: BreakReason): void {
     this.ports.takeInCompletions();
-    if (this.current === 'DISCONNECT_PENDING') {
-      this.leave(false);
-    } else if (this.current === 'CONNECTED' || this.isPending) {
-      this.ports.events.postBrokenAsync(reason.detail);
-      this.fail(reason);
-    }
+    this.onFailed(reason, true);
   }
 
   /** More has come than the consumer allows. */
@@ -209,11 +197,9 @@ export class EpConnection implements AttemptListener {
     if (this.current === 'DISCONNECTED' || this.current === 'UNCONNECTED') return;
     if (this.current !== 'DISCONNECT_PENDING') this.move('ended');
     const unmet = byPeer && this.ports.queues.qp.lacksReceive === true;
-    if (!unmet) this.beginEnding('DISCONNECTED', detail);
-    else {
-      const { cause, detail: why } = breakReason('NO_RECEIVE_POSTED');
-      this.beginEnding('DISCONNECTED', `${detail}: ${why}`, false, cause);
-    }
+    const why = unmet ? breakReason('NO_RECEIVE_POSTED') : undefined;
+    const text = why === undefined ? detail : `${detail}: ${why.detail}`;
+    this.beginEnding('DISCONNECTED', text, false, why?.cause);
   }
 
   private beginEnding(
@@ -244,7 +230,8 @@ export class EpConnection implements AttemptListener {
   /** No receive of the shared queue will complete here any more. */
   onLastReceive(): void {
     this.ports.takeInCompletions();
-    this.ports.queues.onLastReceive();
+    this.ports.queues.receivesEnded = true;
+    this.onReclaimed();
   }
 
   /** Entries have been reclaimed: a drain or an end may be complete. */
@@ -276,7 +263,8 @@ export class EpConnection implements AttemptListener {
   /** dat_ep_disconnect; the caller has checked the state. */
   disconnect(graceful: boolean): void {
     if (this.current === 'ACTIVE_CONNECTION_PENDING') {
-      this.abandon();
+      this.attempt?.connection?.abandon();
+      this.attempt = undefined;
       this.move('ended');
       this.beginEnding('DISCONNECTED', '');
       return;
@@ -303,17 +291,11 @@ export class EpConnection implements AttemptListener {
     }
   }
 
-  private abandon(): void {
-    this.attempt?.connection?.abandon();
-    this.attempt = undefined;
-  }
-
   /** dat_ep_reset: an end that is not yet reported is reported now; what is outstanding is lost. */
   reset(): void {
     this.finishEnding();
     this.attempt = undefined;
     this.move('reset');
-    this.watch();
   }
 
   /** dat_ep_free, and teardown: no event follows. */
@@ -333,9 +315,9 @@ export class EpConnection implements AttemptListener {
 
   /** Transitions of the endpoint and the queue pair, and messages of the CM, each oldest first. */
   flightRecord(): readonly string[] {
-    const transitions = transitionLines(this.ports.core.flights, this.lastTransition);
+    const { flights } = this.ports.core;
     return [
-      ...transitions.map((line) => `ep: ${line}`),
+      ...transitionLines(flights, this.lastTransition).map((line) => `ep: ${line}`),
       ...this.ports.queues.qp.flightRecord().map((line) => `qp: ${line}`),
       ...(this.attempt?.connection?.flightRecord() ?? []).map((line) => `cm: ${line}`),
     ];

@@ -2,12 +2,12 @@
 import { type Evd, EvdFlags } from '../../evd/index.js';
 import { Ep } from './ep.js';
 import { type EpAttributeOptions, epAttributes } from './attributes.js';
-import { checkCompletionModel } from '../work/completion-flags.js';
+import { checkCompletionModel } from './completion-flags.js';
 import type { EpInitialState } from './states.js';
 import type { EpInit } from './types.js';
 import { checkOptions } from '../common/guards.js';
 import { checkHandle } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaCore } from '../common/core.js';
 import { Pz } from '../memory/pz.js';
 import { Srq } from '../srq/srq.js';
 
@@ -39,8 +39,7 @@ export class EndpointMaker {
 
   /** `ia.createEndpoint`: UNCONNECTED. */
   create(options: EndpointOptions): Ep {
-    const operation = 'ia.createEndpoint';
-    this.core.begin(operation);
+    const operation = this.core.begin('ia.createEndpoint');
     return this.make(operation, options, 'UNCONNECTED');
   }
 
@@ -62,7 +61,10 @@ export class EndpointMaker {
     checkOptions(operation, 2, options, EP_OPTIONS);
     checkHandle(operation, Pz, 'PZ', options.pz, this.core);
     const { srq, recvEvd, requestEvd, connectEvd } = options;
-    if (srq !== undefined) this.checkSrq(operation, srq);
+    if (srq !== undefined) {
+      checkHandle(operation, Srq, 'SRQ', srq, this.core);
+      srq.assertUsable(operation);
+    }
     this.core.checkEvdOption(operation, 'recv', recvEvd);
     this.core.checkEvdOption(operation, 'request', requestEvd);
     this.core.checkEvdOption(operation, 'connect', connectEvd);
@@ -72,35 +74,25 @@ export class EndpointMaker {
       this.core.context.device.attributes,
     );
     checkCompletionModel(operation, attributes, recvEvd, requestEvd);
-    const privateEvds: Evd[] = [];
-    const makePrivate = (qlen: number, streams: number): Evd => {
-      const evd = this.core.newEvd(qlen, streams);
-      privateEvds.push(evd);
-      return evd;
-    };
     const recvDtos = srq?.maxRecvDtos ?? attributes.maxRecvDtos;
     const dtos = recvDtos + attributes.maxRequestDtos;
-    const ownDto = recvEvd && requestEvd ? undefined : makePrivate(dtos, DTO_STREAMS);
-    const connect = connectEvd ?? makePrivate(CONNECTION_QLEN, EvdFlags.CONNECTION);
-    try {
-      return this.core.adopt(
-        create(
-          this.shared({
-            pz: options.pz,
-            recvEvd: recvEvd ?? (ownDto as Evd),
-            requestEvd: requestEvd ?? (ownDto as Evd),
-            connectEvd: connect,
-            privateEvds: privateEvds.length === 0 ? NO_EVDS : privateEvds,
-            attributes,
-            initialState,
-            srq,
-          }),
-        ),
-      );
-    } catch (error) {
-      for (const evd of privateEvds) this.core.freePrivateEvd(evd);
-      throw error;
-    }
+    const ownDto = recvEvd && requestEvd ? undefined : this.core.newEvd(dtos, DTO_STREAMS);
+    const ownConnect = connectEvd
+      ? undefined
+      : this.core.newEvd(CONNECTION_QLEN, EvdFlags.CONNECTION);
+    const privateEvds = [ownDto, ownConnect].filter((evd) => evd !== undefined);
+    const init = this.shared({
+      pz: options.pz,
+      recvEvd: recvEvd ?? (ownDto as Evd),
+      requestEvd: requestEvd ?? (ownDto as Evd),
+      connectEvd: connectEvd ?? (ownConnect as Evd),
+      privateEvds: privateEvds.length === 0 ? NO_EVDS : privateEvds,
+      attributes,
+      initialState,
+      srq,
+    });
+    // What throws has freed the private event dispatchers.
+    return this.core.adopt(create(init));
   }
 
   /** Frozen; endpoints that are made one after the other and alike have one in common. */
@@ -110,11 +102,6 @@ export class EndpointMaker {
     const names = Object.keys(init) as (keyof EpInit)[];
     if (latest !== undefined && names.every((name) => latest[name] === init[name])) return latest;
     return (this.latestInit = Object.freeze(init));
-  }
-
-  private checkSrq(operation: string, srq: Srq): void {
-    checkHandle(operation, Srq, 'SRQ', srq, this.core);
-    srq.assertUsable(operation);
   }
 }
 

@@ -7,18 +7,19 @@ import { inspect } from 'node:util';
 import type { ConnectionEvent, DatEvent, EventAdapter as Ia } from '../../evd/index.js';
 import type { Observable } from '../../stream/index.js';
 import { type CloseFlag, CompletionFlags } from '../common/constants.js';
-import { checkReset, invalid } from '../common/guards.js';
-import { checkHandle, type DatHandle, HANDLE, nextHandleId } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
+import { checkReset } from '../common/guards.js';
+import { type Callee, checkHandle, HANDLE, nextHandleId } from '../common/handle.js';
+import type { IaCore } from '../common/core.js';
 import type { Pz } from '../memory/pz.js';
 import type { RmrTriplet } from '../memory/rmr-contexts.js';
 import type { LmrSegment, RemoteAddress, RemoteSegment, Segments } from '../memory/segment.js';
 import type { Srq } from '../srq/srq.js';
+import { burst } from '../work/posting.js';
 import { postReceive } from '../work/receives.js';
 import * as requests from '../work/request-specs.js';
 import { NOWHERE, postAtomic, postReadToRmr, postRequest } from '../work/requests.js';
 import type { EpAttributes } from './attributes.js';
-import { breakReason } from './break-causes.js';
+import { breakReason } from '../work/break-causes.js';
 import {
   checkCommonAddress,
   checkConnectOptions,
@@ -28,7 +29,7 @@ import {
   type DupConnectOptions,
 } from './connect-options.js';
 import { beginConnect, connect, connectLike, disconnect } from './connecting.js';
-import type { EpCounterValues } from './counters.js';
+import type { EpCounterValues } from '../work/counters.js';
 import { destroy, modify, reset } from './lives.js';
 import type { ModifyOptions } from './modify.js';
 import { getStatus, inspectEp, query, recvQuery, setWatermark } from './observing.js';
@@ -39,7 +40,7 @@ import type { EpInit, EpParameters, EpReceives, EpStatus } from './types.js';
 const { DEFAULT } = CompletionFlags;
 
 /** Made by `ia.createEndpoint()`. */
-export class Ep implements DatHandle {
+export class Ep implements Callee {
   readonly handleType = 'EP';
   readonly id = nextHandleId();
   consumerContext: unknown = undefined;
@@ -56,7 +57,12 @@ export class Ep implements DatHandle {
   }
 
   get isFreed(): boolean {
-    return this.record.freedBy !== undefined;
+    return this.freedBy !== undefined;
+  }
+
+  /** @internal */
+  get freedBy(): string | undefined {
+    return this.record.freedBy;
   }
 
   /** @internal */
@@ -137,8 +143,8 @@ export class Ep implements DatHandle {
    * @throws DatError as `connect`
    */
   commonConnect(address: CommonAddress, options: DupConnectOptions = {}): void {
-    const operation = 'ep.commonConnect';
-    beginConnect(this.record, operation, { address, timeoutMs: options?.timeoutMs });
+    const fields = { address, timeoutMs: options?.timeoutMs };
+    const operation = beginConnect(this.record, 'ep.commonConnect', fields);
     const target = checkCommonAddress(operation, address);
     connect(this.record, operation, { ...target, ...checkDupOptions(operation, options) });
   }
@@ -376,14 +382,7 @@ export class Ep implements DatHandle {
    */
   burst(work: () => void): void {
     this.record.assertLive('ep.burst');
-    if (typeof work !== 'function') throw invalid('ep.burst', 1, 'work', work, 'a function');
-    const { queues } = this.record;
-    queues.beginBurst();
-    try {
-      work();
-    } finally {
-      queues.endBurst();
-    }
+    burst('ep.burst', this.record.queues, work);
   }
 
   /**

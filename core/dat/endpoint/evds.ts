@@ -3,8 +3,8 @@
  * back in reverse.
  */
 import type { OverrunListener } from '../../evd/index.js';
-import { ownRequests } from './attributes.js';
-import { configurationOf } from '../work/completion-flags.js';
+import { ownRequests } from '../work/attributes.js';
+import { configurationOf } from './completion-flags.js';
 import type { EpInit } from './types.js';
 
 interface Step {

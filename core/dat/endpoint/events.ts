@@ -8,18 +8,17 @@ import {
   type EventEndpoint,
   type OverrunListener,
 } from '../../evd/index.js';
-import type { CompletionQueue } from '../../spi/index.js';
 import { type Observable, PresentValue } from '../../stream/index.js';
 import { epBrokenEvent, lossReason } from '../common/async-events.js';
-import { type BreakReason, breakReason } from './break-causes.js';
+import { type BreakReason, breakReason } from '../work/break-causes.js';
 import { joinEvds, leaveEvds } from './evds.js';
 import type { ConnectionEventDetails } from './attempt.js';
-import type { EpLeftovers } from './leftovers.js';
+import type { EpLeftovers } from '../work/leftovers.js';
 import type { ConnectionEventName } from './outcomes.js';
 import type { EpQueues } from '../work/queues.js';
 import type { EpStateName } from './states.js';
 import type { EpInit } from './types.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaCore } from '../common/core.js';
 import { streamOf } from '../common/private-evd.js';
 
 /** Other event dispatchers stand ready; one of the two calls follows. */
@@ -123,21 +122,11 @@ export class EpEvents implements OverrunListener {
     for (const evd of this.init.privateEvds) this.core.freePrivateEvd(evd);
   }
 
-  cqOf(evd: Evd): CompletionQueue {
-    if (evd.cq === undefined) throw new Error(`event dispatcher ${evd.id} has no completion queue`);
-    return evd.cq;
-  }
-
   /** A life ends with a reset; completions that have come stay until they are dequeued. */
   retire(queues: EpQueues): void {
     const all = [...(this.leftovers ?? []), queues.retire(this.dtoEvds())];
     for (const leftovers of all) if (leftovers.isOver) leftovers.drop();
     this.leftovers = all.filter(({ isOver }) => !isOver);
-  }
-
-  /** Drops what a queue pair that is going has left behind. */
-  purge(context: number): void {
-    for (const evd of this.dtoEvds()) evd.purge(context);
   }
 
   /** Completions that are there become known to the endpoint. */
@@ -221,7 +210,8 @@ export class EpEvents implements OverrunListener {
     return streamOf<E>(operation, own ?? (evds[0] as Evd), own !== undefined);
   }
 
-  private dtoEvds(): Evd[] {
+  /** Those that completions come to: one or two. */
+  dtoEvds(): Evd[] {
     return [...new Set([this.init.recvEvd, this.init.requestEvd])];
   }
 }

@@ -6,8 +6,7 @@ import { setWatermark } from './observing.js';
 import type { EpRecord } from './record.js';
 
 export function reset(record: EpRecord): void {
-  const operation = 'ep.reset';
-  record.begin(operation);
+  const operation = record.begin('ep.reset');
   if (record.checkLegal(operation, 'reset') === 'no-op') return;
   const next = record.createQueues(record.init);
   record.takeInCompletions();
@@ -17,8 +16,7 @@ export function reset(record: EpRecord): void {
 }
 
 export function modify(record: EpRecord, options: ModifyOptions): void {
-  const operation = 'ep.modify';
-  record.begin(operation, fieldsOf(options));
+  const operation = record.begin('ep.modify', fieldsOf(options));
   const { init } = record;
   const { next, rebuild } = modifiedInit(operation, options, record);
   const swap = record.events.prepare(next);

@@ -2,7 +2,7 @@
 import { DatError } from '../../errors/index.js';
 import type { Evd } from '../../evd/index.js';
 import { type EpAttributeOptions, epAttributes } from './attributes.js';
-import { checkCompletionModel } from '../work/completion-flags.js';
+import { checkCompletionModel } from './completion-flags.js';
 import { EP_ATTRIBUTE_FIELDS, EP_FIELDS, type Modifiable } from './modify-table.js';
 import type { EpQueues } from '../work/queues.js';
 import type { EpRecord } from './record.js';
@@ -78,15 +78,14 @@ function rulesOf(
   if (attributes !== undefined) {
     checkOptions(operation, OPTIONS_POSITION, attributes, Object.keys(EP_ATTRIBUTE_FIELDS));
   }
-  const pick = <T extends string, R>(rules: Readonly<Record<T, R>>, given: object): (R & Named)[] =>
+  const pick = <T extends string, R>(
+    rules: Readonly<Record<T, R>>,
+    given: object,
+  ): (R & { readonly name: string })[] =>
     Object.entries(given)
       .filter(([, value]) => value !== undefined)
       .map(([name]) => ({ name, ...rules[name as T] }));
   return [...pick(EP_FIELDS, fields), ...pick(EP_ATTRIBUTE_FIELDS, attributes ?? {})];
-}
-
-interface Named {
-  readonly name: string;
 }
 
 function defined<T extends object>(options: T): Partial<T> {

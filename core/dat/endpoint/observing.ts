@@ -48,8 +48,7 @@ export function recvQuery(record: EpRecord): EpReceives {
 }
 
 export function setWatermark(record: EpRecord, soft: number, hard: number): void {
-  const operation = 'ep.setWatermark';
-  record.begin(operation, { soft, hard });
+  const operation = record.begin('ep.setWatermark', { soft, hard });
   checkWatermark(operation, 2, 'soft', soft);
   checkWatermark(operation, 3, 'hard', hard);
   record.armWatermarks(soft, hard);

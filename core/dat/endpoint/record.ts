@@ -6,15 +6,19 @@
 import { DatError, spiCall } from '../../errors/index.js';
 import type { EventEndpoint } from '../../evd/index.js';
 import { AsyncEventType, nameOf } from '../../spi/index.js';
-import { endedError } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
+import { begin, endedError } from '../common/handle.js';
+import { cqOf } from '../common/private-evd.js';
+import type { TraceFields } from '../common/trace.js';
+import type { IaCore } from '../common/core.js';
+import { OUT_OF } from '../common/support.js';
+import type { PostingEndpoint } from '../work/posting.js';
 import type { EpQueuesListener } from '../work/queues-init.js';
 import { EpQueues } from '../work/queues.js';
 import type { ConnectionEventDetails, EpPorts } from './attempt.js';
 import type { EpAttributes } from './attributes.js';
-import { breakReason, causeOfEvent } from './break-causes.js';
+import { breakReason, causeOfEvent } from '../work/break-causes.js';
 import { EpConnection } from './connection.js';
-import { EpCounters } from './counters.js';
+import { EpCounters } from '../work/counters.js';
 import { EpEvents, type EpEventsOwner } from './events.js';
 import { EpKeepAlive } from './keep-alive.js';
 import type { ConnectionEventName } from './outcomes.js';
@@ -23,7 +27,9 @@ import type { EpInit } from './types.js';
 import { EpWatermarks, type WatermarkActions } from './watermarks.js';
 
 /** One object an endpoint: its parts see it as their ports, and there are no closures. */
-export class EpRecord implements EpPorts, EpQueuesListener, EpEventsOwner, WatermarkActions {
+export class EpRecord
+  implements EpPorts, PostingEndpoint, EpQueuesListener, EpEventsOwner, WatermarkActions
+{
   /** Of the present life: a reset puts others in place. */
   queues: EpQueues;
   readonly connection: EpConnection;
@@ -102,10 +108,9 @@ export class EpRecord implements EpPorts, EpQueuesListener, EpEventsOwner, Water
     });
   }
 
-  /** A call begins: it is traced, and the endpoint is there. @throws DatError */
-  begin(operation: string, fields: Readonly<Record<string, unknown>> = {}): void {
-    this.core.context.trace?.(operation, { ep: this.ep.id, ...fields });
-    this.assertLive(operation);
+  /** A call begins: it is traced, and the endpoint is there. @returns the call @throws DatError */
+  begin(operation: string, fields: TraceFields = {}): string {
+    return begin(this.ep, operation, fields);
   }
 
   /**
@@ -122,15 +127,15 @@ export class EpRecord implements EpPorts, EpQueuesListener, EpEventsOwner, Water
   createQueues(init: EpInit): EpQueues {
     const { pz, recvEvd, requestEvd, attributes, srq } = init;
     return spiCall(
-      { operation: 'ia.createEndpoint', map: NO_QUEUE_PAIR },
+      { operation: 'ia.createEndpoint', map: OUT_OF.queuePairs },
       () =>
         new EpQueues({
           ep: this.ep,
           device: this.core.context.device,
           owners: this.core.owners,
           pd: pz.pd,
-          recvCq: this.events.cqOf(recvEvd),
-          requestCq: this.events.cqOf(requestEvd),
+          recvCq: cqOf(recvEvd),
+          requestCq: cqOf(requestEvd),
           attributes,
           srq,
           xrc: init.xrc,
@@ -143,7 +148,7 @@ export class EpRecord implements EpPorts, EpQueuesListener, EpEventsOwner, Water
   }
 
   destroyQueues(by: string, queues: EpQueues): void {
-    spiCall({ operation: by }, () => queues.destroy((context) => this.events.purge(context)));
+    spiCall({ operation: by }, () => queues.destroy(this.events.dtoEvds()));
   }
 
   private onQueuePairEvent(event: AsyncEventType): void {
@@ -186,7 +191,3 @@ export class EpRecord implements EpPorts, EpQueuesListener, EpEventsOwner, Water
     this.connection.onOverrun(breakReason('WATERMARK', more));
   }
 }
-
-const NO_QUEUE_PAIR = {
-  ENOMEM: ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_TEP'],
-} as const;

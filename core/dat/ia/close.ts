@@ -6,11 +6,11 @@ import { Ep } from '../endpoint/ep.js';
 import { UdEp } from '../datagram/endpoint.js';
 import { Lmr } from '../memory/lmr.js';
 import { Pz } from '../memory/pz.js';
-import { Rmr } from '../memory/rmr.js';
+import { Rmr } from '../window/rmr.js';
 import { ServicePoint } from '../connect/service-point.js';
 import { Srq } from '../srq/srq.js';
 import { XrcDomain } from '../xrc/domain.js';
-import type { IaChild } from './core.js';
+import type { IaChild } from '../common/core.js';
 
 export interface CloseScope {
   readonly children: ReadonlySet<IaChild>;

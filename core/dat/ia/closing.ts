@@ -1,12 +1,12 @@
 /** The close of an interface adapter: begun once, from upcalls or elsewhere, bounded in time. */
 import { tearDown } from '../../di/index.js';
-import type { Cno, Evd, Upcall } from '../../evd/index.js';
+import type { Evd, Upcall } from '../../evd/index.js';
 import { DatError } from '../../errors/index.js';
 import type { DeviceLease } from '../common/context.js';
 import type { CloseFlag } from '../common/constants.js';
 import type { IaMad } from '../mad/calls.js';
 import { closeSteps } from './close.js';
-import type { IaCore } from './core.js';
+import type { IaCore } from '../common/core.js';
 
 /** What a close gives back, and in what time. */
 export interface ClosingInit {
@@ -72,18 +72,18 @@ export class IaClosing {
       this.ending = [...core.evds];
       return this.ending;
     };
-    const cnos = (): Cno[] => [...core.cnos];
-    const endAgents = (): Promise<void> => mad.unregisterAll();
     const release = lease.release();
-    const { children } = core;
+    const steps = closeSteps({
+      children: core.children,
+      evds,
+      cnos: () => [...core.cnos],
+      callers,
+      endAgents: () => mad.unregisterAll(),
+      release,
+    });
     processHold.retain();
     try {
-      await tearDown(closeSteps({ children, evds, cnos, callers, endAgents, release }), {
-        operation: 'ia.close',
-        clock,
-        timers,
-        deadlineMs: timeoutMs,
-      });
+      await tearDown(steps, { operation: 'ia.close', clock, timers, deadlineMs: timeoutMs });
     } finally {
       processHold.release();
       core.ia.markFreed('ia.close');

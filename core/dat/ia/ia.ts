@@ -33,7 +33,7 @@ import { EndpointMaker, type EndpointOptions } from '../endpoint/endpoint-maker.
 import { Ep } from '../endpoint/ep.js';
 import { IaMad } from '../mad/calls.js';
 import { allocateLmr, createLmr, type LmrMemory, mapFileLmr } from '../memory/create-lmr.js';
-import { createRmr } from '../memory/create-rmr.js';
+import { createRmr } from '../window/create-rmr.js';
 import { Lmr } from '../memory/lmr.js';
 import type { CreateLmrOptions, LmrOptions, MapFileOptions } from '../memory/lmr-options.js';
 import {
@@ -43,7 +43,8 @@ import {
   refuseKernelMemory,
 } from '../memory/memory-hints.js';
 import { createPz, Pz } from '../memory/pz.js';
-import { Rmr } from '../memory/rmr.js';
+import { Rmr } from '../window/rmr.js';
+import { RmrContexts } from '../memory/rmr-contexts.js';
 import type { Segments } from '../memory/segment.js';
 import type { SrqOptions } from '../srq/attributes.js';
 import { createSrq } from '../srq/create-srq.js';
@@ -52,8 +53,8 @@ import type { XrcDomain } from '../xrc/domain.js';
 import { openXrcDomain, type XrcDomainOptions } from '../xrc/open-domain.js';
 import { addressOf, iaAttributes, type IaQuery } from './attributes.js';
 import { IaClosing } from './closing.js';
-import { IaCore, type IaChild } from './core.js';
-import type { IaCounterValues } from './counters.js';
+import { IaCore, type IaChild } from '../common/core.js';
+import type { IaCounterValues } from '../common/ia-counters.js';
 import { providerAttributes } from './provider-attributes.js';
 
 /** @internal how an IA is made */
@@ -76,6 +77,7 @@ export class Ia extends Handle {
   readonly core: IaCore;
   private readonly endpoints: EndpointMaker;
   private readonly anyConnQual = new AnyConnQual();
+  private readonly rmrContexts = new RmrContexts();
   private readonly closing: IaClosing;
 
   /** @internal */
@@ -120,8 +122,7 @@ export class Ia extends Handle {
    * @throws DatError DAT_INVALID_PARAMETER
    */
   counters(options: { readonly reset?: boolean } = {}): IaCounterValues {
-    const operation = 'ia.counters';
-    this.core.begin(operation, { reset: options?.reset });
+    const operation = this.core.begin('ia.counters', { reset: options?.reset });
     return this.core.counts.read(checkReset(operation, options));
   }
 
@@ -160,7 +161,7 @@ export class Ia extends Handle {
 
   /** Makes a protection zone (dat_pz_create). */
   createPz(): Pz {
-    return createPz(this.core);
+    return createPz(this.core, this.rmrContexts);
   }
 
   /**

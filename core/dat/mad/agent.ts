@@ -2,7 +2,6 @@
 import { DatError, spiCall, toDatError } from '../../errors/index.js';
 import {
   GSI_QKEY,
-  type Gid,
   ipFromGid,
   type MadAgent as ModuleAgent,
   type MadHeader,
@@ -14,6 +13,7 @@ import {
 } from '../../spi/index.js';
 import { Inbox, type Observable } from '../../stream/index.js';
 import { interruptedError } from '../../evd/queue/waiter.js';
+import { sourceIndex } from '../common/ip-address.js';
 import type { IaContext } from '../common/context.js';
 import {
   checkMadRequest,
@@ -159,32 +159,21 @@ export class ManagementAgent {
     timeoutUs: number,
     signal: AbortSignal | undefined,
   ): Promise<ManagementDatagram | undefined> {
-    const { method, attributeId, attributeModifier } = send;
-    const transactionIdLo = this.newTransaction();
-    const header = this.headerOf({
-      method,
-      attributeId,
-      attributeModifier,
-      transactionIdHi: this.agent.hiTid,
-      transactionIdLo,
-    });
-    return this.launch(operation, header, send, timeoutUs, signal);
-  }
-
-  private headerOf(
-    fields: Partial<MadHeader> &
-      Pick<MadHeader, 'method' | 'attributeId' | 'transactionIdHi' | 'transactionIdLo'>,
-  ): MadHeader {
     const { format, classVersion } = this.init;
-    return {
+    const { method, attributeId, attributeModifier } = send;
+    const header: MadHeader = {
       baseVersion: 1,
       managementClass: format.managementClass,
       classVersion,
+      method,
       status: 0,
       classSpecific: 0,
-      attributeModifier: 0,
-      ...fields,
+      transactionIdHi: this.agent.hiTid,
+      transactionIdLo: this.newTransaction(),
+      attributeId,
+      attributeModifier,
     };
+    return this.launch(operation, header, send, timeoutUs, signal);
   }
 
   /** Posts it, and settles when it is reported. */
@@ -198,7 +187,8 @@ export class ManagementAgent {
     const { context, format } = this.init;
     const mad = composeMad(format, header, data);
     const key = this.newTransaction();
-    const destination = this.destinationOf(operation, gid, qpn);
+    const localGidIndex = sourceIndex(operation, context.device, gid);
+    const destination = { gid, localGidIndex, qpn, qkey: GSI_QKEY };
     return new Promise((resolve, reject) => {
       let handle: MadSendHandle | undefined;
       const onAbort = (): void => void (handle && this.agent.cancel(handle));
@@ -223,23 +213,6 @@ export class ManagementAgent {
         context.processHold.release();
         throw error;
       }
-    });
-  }
-
-  private destinationOf(
-    operation: string,
-    gid: Gid,
-    qpn: number,
-  ): { gid: Gid; localGidIndex: number; qpn: number; qkey: number } {
-    const { gids } = this.init.context.device;
-    const isIpv4 = !ipFromGid(gid).includes(':');
-    const localGidIndex = gids.findIndex((own) => !ipFromGid(own).includes(':') === isIpv4);
-    if (localGidIndex >= 0) return { gid, localGidIndex, qpn, qkey: GSI_QKEY };
-    throw new DatError('DAT_INVALID_ADDRESS', {
-      subtype: 'DAT_INVALID_ADDRESS_UNREACHABLE',
-      operation,
-      message: `the device has no ${isIpv4 ? 'IPv4' : 'IPv6'} address to send from`,
-      value: ipFromGid(gid),
     });
   }
 
@@ -306,8 +279,7 @@ export class ManagementAgent {
   }
 
   private newTransaction(): number {
-    this.nextTransaction = (this.nextTransaction + 1) >>> 0;
-    return this.nextTransaction;
+    return (this.nextTransaction = (this.nextTransaction + 1) >>> 0);
   }
 }
 

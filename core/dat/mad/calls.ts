@@ -1,9 +1,9 @@
 /** Management datagrams for applications: `ia.mad`. */
-import { DatError } from '../../errors/index.js';
 import type { MadModule } from '../../spi/index.js';
 import type { IaContext } from '../common/context.js';
 import { checkInteger, checkOptions, invalid } from '../common/guards.js';
 import { nextHandleId } from '../common/handle.js';
+import { notSupported } from '../common/support.js';
 import { ManagementAgent } from './agent.js';
 import type { ManagementRequest } from './datagram.js';
 
@@ -88,10 +88,8 @@ export class IaMad {
   private resolve(operation: string): MadModule {
     const module = this.module();
     if (module) return module;
-    throw new DatError('DAT_MODEL_NOT_SUPPORTED', {
-      operation,
-      message: `the provider of device ${this.context.device.name} has no MAD module`,
-    });
+    const { name } = this.context.device;
+    throw notSupported(operation, `the provider of device ${name} has no MAD module`);
   }
 }
 

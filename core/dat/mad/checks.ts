@@ -1,7 +1,7 @@
 /** Parameters of the calls of `ia.mad`. Each check throws a DatError that names value and limit. */
 import { DatError } from '../../errors/index.js';
 import { type Gid, GSI_QPN, MadMethod } from '../../spi/index.js';
-import { checkAddress } from '../endpoint/connect-options.js';
+import { checkIp } from '../common/ip-address.js';
 import { checkInteger, checkOptions, invalid } from '../common/guards.js';
 import { type MadFormat, maxPlainData } from './message.js';
 
@@ -115,7 +115,7 @@ function checkFields(
 ): CheckedSend {
   const { qpn = GSI_QPN, method = defaultMethod, attributeId, attributeModifier = 0 } = options;
   const { retries = DEFAULT_RETRIES } = options;
-  const gid = checkAddress(operation, options.address);
+  const gid = checkIp(operation, 2, options.address);
   checkInteger(operation, 1, 'qpn', qpn, 1, 0xffffff);
   checkInteger(operation, 1, 'method', method, 1, 0x7f);
   checkInteger(operation, 1, 'attributeId', attributeId, 0, 0xffff);

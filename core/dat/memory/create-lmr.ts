@@ -5,7 +5,8 @@ import type { MemTypeName } from '../common/constants.js';
 import { checkInteger } from '../common/guards.js';
 import { checkHandle } from '../common/handle.js';
 import { accessOf } from '../common/privileges.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaCore } from '../common/core.js';
+import { notSupported, OUT_OF } from '../common/support.js';
 import { registerAtRandom } from './iova.js';
 import { Lmr } from './lmr.js';
 import {
@@ -16,7 +17,6 @@ import {
   type CreateLmrOptions,
   type LmrOptions,
   type MapFileOptions,
-  notSupported,
   privilegesText,
 } from './lmr-options.js';
 import { checkMemory } from './memory-source.js';
@@ -26,8 +26,7 @@ import { shareMemory } from './shared-memory.js';
 export type LmrMemory = ArrayBufferLike | ArrayBufferView | Lmr;
 
 export function createLmr(core: IaCore, memory: LmrMemory, options: CreateLmrOptions): Lmr {
-  const operation = 'ia.createLmr';
-  core.begin(operation, { memory, privileges: privilegesText(options) });
+  const operation = core.begin('ia.createLmr', { memory, privileges: privilegesText(options) });
   const checked = checkLmrOptions(operation, core, options, ['sharedAs']);
   const key = checkSharedAs(operation, options);
   if (memory instanceof Lmr) checkHandle(operation, Lmr, 'LMR', memory, core);
@@ -46,8 +45,7 @@ export function createLmr(core: IaCore, memory: LmrMemory, options: CreateLmrOpt
 }
 
 export function allocateLmr(core: IaCore, lengthBytes: number, options: LmrOptions): Lmr {
-  const operation = 'ia.allocate';
-  core.begin(operation, { lengthBytes, privileges: privilegesText(options) });
+  const operation = core.begin('ia.allocate', { lengthBytes, privileges: privilegesText(options) });
   const { device } = core.context;
   const most = device.attributes.maxMemoryRegionBytes;
   checkInteger(operation, 1, 'lengthBytes', lengthBytes, 1, most);
@@ -58,8 +56,7 @@ export function allocateLmr(core: IaCore, lengthBytes: number, options: LmrOptio
 }
 
 export function mapFileLmr(core: IaCore, fd: number, options: MapFileOptions): Lmr {
-  const operation = 'ia.mapFile';
-  core.begin(operation, { fd, privileges: privilegesText(options) });
+  const operation = core.begin('ia.mapFile', { fd, privileges: privilegesText(options) });
   const { device } = core.context;
   const more = ['offsetBytes', 'lengthBytes', 'shared'];
   const checked = checkLmrOptions(operation, core, options, more);
@@ -82,7 +79,7 @@ function register(
 ): Lmr {
   const { pz, privileges, zeroBased } = options;
   const access = accessOf(privileges) | bindAccess(core);
-  const region = spiCall({ operation, value: bytes.byteLength, map: { ENOMEM: NO_REGION } }, () =>
+  const region = spiCall({ operation, value: bytes.byteLength, map: OUT_OF.regions }, () =>
     zeroBased
       ? registerZeroBased(operation, pz.pd.registerMemory(bytes, access | Access.ZERO_BASED))
       : registerAtRandom(pz.pd, bytes, access, core.context.random),
@@ -101,5 +98,3 @@ function registerZeroBased(operation: string, region: MemoryRegion): MemoryRegio
   const hint = 'ia.query().ia.zbSupported tells';
   throw notSupported(operation, 'this provider has no zero-based regions', hint);
 }
-
-const NO_REGION = ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_MEMORY_REGION'] as const;

@@ -1,9 +1,8 @@
 /** What regions are made of, and the checks of it. */
-import { DatError } from '../../errors/index.js';
 import { flagNames, MemPrivileges, VaType } from '../common/constants.js';
 import { checkBits, checkInteger, checkOneOf, checkOptions, invalid } from '../common/guards.js';
 import { checkHandle } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
+import type { IaCore } from '../common/core.js';
 import { PRIVILEGE_MASK } from '../common/privileges.js';
 import { Pz } from './pz.js';
 import { checkSharedName } from './shared-memory.js';
@@ -91,11 +90,9 @@ export function checkFileOptions(
 }
 
 /** The privileges that a call names, for its trace. */
-export function privilegesText(options: LmrOptions | undefined): Symbolic {
-  return new Symbolic(flagNames(MemPrivileges, options?.privileges ?? DEFAULT_PRIVILEGES));
-}
-
-/** @throws DatError always: why this provider, or any in user space, has no such thing */
-export function notSupported(operation: string, message: string, hint: string): DatError {
-  return new DatError('DAT_MODEL_NOT_SUPPORTED', { operation, message, hint });
+export function privilegesText(
+  options: { readonly privileges?: number } | undefined,
+  byDefault: number = DEFAULT_PRIVILEGES,
+): Symbolic {
+  return new Symbolic(flagNames(MemPrivileges, options?.privileges ?? byDefault));
 }

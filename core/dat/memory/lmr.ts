@@ -7,8 +7,8 @@ import type { EventAdapter as Ia } from '../../evd/index.js';
 import type { MemoryRegion } from '../../spi/index.js';
 import { flagNames, MemPrivileges, type MemTypeName, VaType } from '../common/constants.js';
 import { checkInteger } from '../common/guards.js';
-import { Handle } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
+import { begin, Handle } from '../common/handle.js';
+import type { IaCore } from '../common/core.js';
 import type { Pz } from './pz.js';
 import { REMOTE_PRIVILEGES } from '../common/privileges.js';
 import { LmrSegment } from './segment.js';
@@ -86,7 +86,7 @@ export class Lmr extends Handle {
     this.rmrContext = (privileges & REMOTE_PRIVILEGES) === 0 ? undefined : region.rkey;
     pz.users++;
     if (this.rmrContext !== undefined) {
-      this.closeContext = core.rmrContexts.open(this.rmrContext, this, 0, this.lengthBytes);
+      this.closeContext = pz.rmrContexts.open(this.rmrContext, this, 0, this.lengthBytes);
     }
   }
 
@@ -147,8 +147,7 @@ export class Lmr extends Handle {
    * taken in, or its endpoint is reset or freed; and while windows are bound to it
    */
   free(): void {
-    this.assertLive('lmr.free');
-    this.core.context.trace?.('lmr.free', { lmr: this.id });
+    begin(this, 'lmr.free');
     if (this.inFlight > 0 || this.boundRmrs > 0) this.core.takeInCompletions();
     if (this.inFlight > 0) {
       throw new DatError('DAT_INVALID_STATE', {

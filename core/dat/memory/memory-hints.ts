@@ -1,10 +1,11 @@
 /** What a consumer asks about memory, and what DAT has for the kernel's alone. */
 import { MemType } from '../common/constants.js';
-import { checkInteger, checkOneOf } from '../common/guards.js';
-import type { IaCore } from '../ia/core.js';
-import { checkLiveSegments } from '../work/post-checks.js';
-import { notSupported } from './lmr-options.js';
-import type { Segments } from './segment.js';
+import { checkInteger, checkOneOf, invalid } from '../common/guards.js';
+import { checkHandle } from '../common/handle.js';
+import type { IaCore } from '../common/core.js';
+import { notSupported } from '../common/support.js';
+import { Lmr } from './lmr.js';
+import { hasLostMemory, LmrSegment, lostMemory, type Segments } from './segment.js';
 
 /** What `ia.memTypeHint` says. */
 export interface MemTypeHint {
@@ -22,9 +23,29 @@ export function checkSync(
   checkLiveSegments(operation, 2, segments, core);
 }
 
+/**
+ * Segments of live regions of the adapter, whose memory is still there.
+ * @throws DatError DAT_INVALID_PARAMETER, DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_LMR,
+ * DAT_INVALID_STATE / DAT_INVALID_STATE_LMR_FREE
+ */
+function checkLiveSegments(
+  operation: string,
+  position: number,
+  segments: unknown,
+  core: IaCore,
+): void {
+  for (const segment of Array.isArray(segments) ? (segments as unknown[]) : [segments]) {
+    if (!(segment instanceof LmrSegment)) {
+      const expected = 'an LmrSegment, from lmr.segment(), or an array of them';
+      throw invalid(operation, position, 'segments', segment, expected);
+    }
+    checkHandle(operation, Lmr, 'LMR', segment.lmr, core);
+    if (hasLostMemory(segment)) throw lostMemory(operation, segment);
+  }
+}
+
 export function memTypeHint(core: IaCore, memType: number, lengthBytes: number): MemTypeHint {
-  const operation = 'ia.memTypeHint';
-  core.begin(operation, { memType, lengthBytes });
+  const operation = core.begin('ia.memTypeHint', { memType, lengthBytes });
   checkOneOf(operation, 2, 'memType', memType, Object.values(MemType));
   const most = core.context.device.attributes.maxMemoryRegionBytes;
   checkInteger(operation, 3, 'lengthBytes', lengthBytes, 1, most);

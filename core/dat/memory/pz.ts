@@ -3,8 +3,10 @@ import { inspect } from 'node:util';
 import { DatError, spiCall } from '../../errors/index.js';
 import type { EventAdapter as Ia } from '../../evd/index.js';
 import type { ProtectionDomain } from '../../spi/index.js';
-import { Handle } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
+import { begin, Handle } from '../common/handle.js';
+import type { IaCore } from '../common/core.js';
+import { OUT_OF } from '../common/support.js';
+import type { RmrContexts } from './rmr-contexts.js';
 
 /** What `pz.query()` tells (DAT_PZ_PARAM). */
 export interface PzParameters {
@@ -25,6 +27,8 @@ export class Pz extends Handle {
     readonly core: IaCore,
     /** @internal */
     readonly pd: ProtectionDomain,
+    /** @internal what the remote contexts of the adapter open; all of its zones share it */
+    readonly rmrContexts: RmrContexts,
   ) {
     super();
   }
@@ -36,8 +40,7 @@ export class Pz extends Handle {
   /** dat_pz_query. */
   query(): PzParameters {
     this.assertLive('pz.query');
-    const { ia, users } = this;
-    return { ia, users };
+    return { ia: this.ia, users: this.users };
   }
 
   /**
@@ -46,8 +49,7 @@ export class Pz extends Handle {
    * regions, windows or shared receive queues belong to it
    */
   free(): void {
-    this.assertLive('pz.free');
-    this.core.context.trace?.('pz.free', { pz: this.id });
+    begin(this, 'pz.free');
     if (this.users > 0) {
       throw new DatError('DAT_INVALID_STATE', {
         subtype: 'DAT_INVALID_STATE_PZ_IN_USE',
@@ -76,13 +78,11 @@ export class Pz extends Handle {
   }
 }
 
-export function createPz(core: IaCore): Pz {
+export function createPz(core: IaCore, rmrContexts: RmrContexts): Pz {
   core.begin('ia.createPz');
   const { device } = core.context;
-  const pd = spiCall({ operation: 'ia.createPz', map: { ENOMEM: NO_ZONE } }, () =>
+  const pd = spiCall({ operation: 'ia.createPz', map: OUT_OF.zones }, () =>
     device.createProtectionDomain(),
   );
-  return core.adopt(new Pz(core, pd));
+  return core.adopt(new Pz(core, pd, rmrContexts));
 }
-
-const NO_ZONE = ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_PROTECTION_DOMAIN'] as const;

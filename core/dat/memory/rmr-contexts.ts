@@ -4,7 +4,7 @@
  */
 import { checkInteger, invalid } from '../common/guards.js';
 import type { Lmr } from './lmr.js';
-import { LmrSegment } from './segment.js';
+import { checkRemote, LmrSegment } from './segment.js';
 
 /** DAT_RMR_TRIPLET of our own: a part of what a remote context opens. */
 export interface RmrTriplet {
@@ -57,15 +57,8 @@ export class RmrContexts {
    * @throws DatError DAT_INVALID_PARAMETER
    */
   resolve(operation: string, position: number, sink: unknown): LmrSegment {
-    if (typeof sink !== 'object' || sink === null) {
-      const expected = '{ address, rmrContext, lengthBytes }';
-      throw invalid(operation, position, 'sink', sink, expected);
-    }
-    const { address, rmrContext, lengthBytes } = sink as Partial<RmrTriplet>;
-    if (typeof address !== 'bigint' || address < 0n || address > MAX_U64) {
-      throw invalid(operation, position, 'sink.address', address, 'a bigint from 0 to 2^64 - 1');
-    }
-    checkInteger(operation, position, 'sink.rmrContext', rmrContext, 0, U32 - 1);
+    checkRemote(operation, position, sink, 'sink', '{ address, rmrContext, lengthBytes }');
+    const { address, rmrContext, lengthBytes } = sink as RmrTriplet;
     const opening = this.openings.get(rmrContext);
     if (opening === undefined) {
       const expected = 'the rmrContext of a region or of a bound RMR of this adapter';
@@ -83,5 +76,3 @@ export class RmrContexts {
     return opening.segment.set(opening.offsetBytes + offset, lengthBytes);
   }
 }
-
-const MAX_U64 = 2n ** 64n - 1n;

@@ -3,10 +3,11 @@
  * post copies the numbers, so moving a segment afterwards does not touch requests under way.
  */
 import { DatError } from '../../errors/index.js';
-import { checkInteger, invalid } from '../common/guards.js';
+import { checkInteger, invalid, isBitSet } from '../common/guards.js';
 import type { Lmr } from './lmr.js';
 
 const U32 = 2 ** 32;
+const MAX_U64 = 2n ** 64n - 1n;
 
 /** DAT_LMR_TRIPLET: a part of a local region. Made by `lmr.segment()`. */
 export class LmrSegment {
@@ -60,6 +61,22 @@ export type Segments = LmrSegment | readonly LmrSegment[];
 /** `Array.isArray` does not narrow readonly arrays. */
 export function isList(segments: Segments): segments is readonly LmrSegment[] {
   return Array.isArray(segments);
+}
+
+/** The memory was transferred away after it was registered. */
+export function hasLostMemory({ lmr }: LmrSegment): boolean {
+  return lmr.bytes.length !== lmr.lengthBytes;
+}
+
+/** What a call on such a segment throws. */
+export function lostMemory(operation: string, segment: LmrSegment): DatError {
+  return new DatError('DAT_INVALID_STATE', {
+    subtype: 'DAT_INVALID_STATE_LMR_FREE',
+    operation,
+    message: `memory region ${segment.lmr.id} has lost its memory`,
+    hint: 'its ArrayBuffer was transferred after registration',
+    value: segment,
+  });
 }
 
 /** DAT_RMR_TRIPLET as an application writes it: where to read or write in the peer's memory. */
@@ -116,19 +133,26 @@ export class RemoteSegment {
   }
 }
 
-/** @throws DatError when it is not a remote address */
+/**
+ * An address and a context.
+ * @param name of the argument
+ * @throws DatError DAT_INVALID_PARAMETER
+ */
 export function checkRemote(
   operation: string,
   position: number,
-  remote: unknown,
-): asserts remote is RemoteAddress {
-  if (typeof remote !== 'object' || remote === null) {
-    const expected = 'a RemoteSegment, or { address, rmrContext }';
-    throw invalid(operation, position, 'remote', remote, expected);
+  value: unknown,
+  name = 'remote',
+  expected = 'a RemoteSegment, or { address, rmrContext }',
+): asserts value is RemoteAddress {
+  if (typeof value !== 'object' || value === null) {
+    throw invalid(operation, position, name, value, expected);
   }
-  const { address, rmrContext } = remote as Partial<RemoteAddress>;
-  if (typeof address !== 'bigint' || address < 0n || address >= 1n << 64n) {
-    throw invalid(operation, position, 'remote.address', address, 'a bigint from 0 to 2^64 - 1');
+  const { address, rmrContext } = value as Partial<RemoteAddress>;
+  if (typeof address !== 'bigint' || address < 0n || address > MAX_U64) {
+    throw invalid(operation, position, `${name}.address`, address, 'a bigint from 0 to 2^64 - 1');
   }
-  checkInteger(operation, position, 'remote.rmrContext', rmrContext, 0, U32 - 1);
+  if (isBitSet(rmrContext, U32 - 1)) return;
+  const range = `an integer from 0 to ${U32 - 1}`;
+  throw invalid(operation, position, `${name}.rmrContext`, rmrContext, range);
 }

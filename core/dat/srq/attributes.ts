@@ -3,6 +3,7 @@ import { DatError, type DatSubtype } from '../../errors/index.js';
 import type { DeviceAttributes } from '../../spi/index.js';
 import { checkInteger } from '../common/guards.js';
 import type { Pz } from '../memory/pz.js';
+import type { QueueAttributes } from '../work/attributes.js';
 
 /** What `ia.createSrq` takes. */
 export interface SrqOptions {
@@ -16,10 +17,7 @@ export interface SrqOptions {
 }
 
 /** DAT_SRQ_ATTR. */
-export interface SrqAttributes {
-  readonly maxRecvDtos: number;
-  readonly maxRecvIov: number;
-}
+export type SrqAttributes = Pick<QueueAttributes, 'maxRecvDtos' | 'maxRecvIov'>;
 
 const IOV_DEFAULT = 4;
 

@@ -1,33 +1,36 @@
 /** Making shared receive queues. */
 import { spiCall } from '../../errors/index.js';
+import type { SharedReceiveQueue, SharedReceiveQueueInit } from '../../spi/index.js';
+import type { IaCore } from '../common/core.js';
 import { checkOptions } from '../common/guards.js';
 import { checkHandle } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
-import { notSupported } from '../memory/lmr-options.js';
+import { notSupported, OUT_OF } from '../common/support.js';
 import { Pz } from '../memory/pz.js';
-import { srqAttributes, type SrqOptions } from './attributes.js';
-import { Srq } from './srq.js';
+import { type SrqAttributes, srqAttributes, type SrqOptions } from './attributes.js';
+import { type CreateSharedReceiveQueue, Srq } from './srq.js';
 
 export function createSrq(core: IaCore, options: SrqOptions): Srq {
-  const operation = 'ia.createSrq';
-  core.begin(operation, { maxRecvDtos: options?.maxRecvDtos });
+  const operation = core.begin('ia.createSrq', { maxRecvDtos: options?.maxRecvDtos });
   const { device } = core.context;
-  checkOptions(operation, 2, options, SRQ_OPTIONS);
+  checkOptions(operation, 2, options, ['pz', 'maxRecvDtos', 'maxRecvIov', 'lowWatermark']);
   checkHandle(operation, Pz, 'PZ', options.pz, core);
   if (device.createSharedReceiveQueue === undefined) {
     const hint = 'ia.query().provider.srqSupported tells';
     throw notSupported(operation, 'this provider has no shared receive queues', hint);
   }
   const attributes = srqAttributes(operation, options, device.attributes);
-  const { maxRecvDtos: maxWr, maxRecvIov: maxSge } = attributes;
-  const context = { operation, value: maxWr, map: { ENOMEM: NO_SRQ } };
-  const create = device.createSharedReceiveQueue.bind(device);
-  const { pd } = options.pz;
-  const srq = new Srq(core, options.pz, attributes, (onEvent) =>
-    spiCall(context, () => create({ pd, maxWr, maxSge, onEvent })),
-  );
-  return core.adopt(srq);
+  const make = device.createSharedReceiveQueue.bind(device);
+  const create = makerOfQueue(operation, options.pz, attributes, make);
+  return core.adopt(new Srq(core, options.pz, attributes, create));
 }
 
-const SRQ_OPTIONS = ['pz', 'maxRecvDtos', 'maxRecvIov', 'lowWatermark'];
-const NO_SRQ = ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_SRQ'] as const;
+/** Makes the provider's queue of those attributes. */
+export function makerOfQueue(
+  operation: string,
+  { pd }: Pz,
+  { maxRecvDtos: maxWr, maxRecvIov: maxSge }: SrqAttributes,
+  make: (init: SharedReceiveQueueInit) => SharedReceiveQueue,
+): CreateSharedReceiveQueue {
+  const context = { operation, value: maxWr, map: OUT_OF.sharedReceives };
+  return (onEvent) => spiCall(context, () => make({ pd, maxWr, maxSge, onEvent }));
+}

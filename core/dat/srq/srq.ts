@@ -13,10 +13,12 @@ import {
 } from '../../evd/index.js';
 import { AsyncEventType, CQE, nameOf, type SharedReceiveQueue } from '../../spi/index.js';
 import { MemPrivileges } from '../common/constants.js';
-import { checkInteger, invalid } from '../common/guards.js';
-import { type DatHandle, endedError, HANDLE, nextHandleId } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
+import { checkInteger } from '../common/guards.js';
+import { begin, type Callee, endedError, HANDLE, nextHandleId } from '../common/handle.js';
+import type { IaCore } from '../common/core.js';
+import { OUT_OF } from '../common/support.js';
 import { checkCookie, checkSegments } from '../work/post-checks.js';
+import { burst, countOf, makeRoom } from '../work/posting.js';
 import type { Pz } from '../memory/pz.js';
 import type { Segments } from '../memory/segment.js';
 import { SRQ_STATES, type SrqAttributes, type SrqStateName } from './attributes.js';
@@ -46,7 +48,7 @@ export type CreateSharedReceiveQueue = (
 ) => SharedReceiveQueue;
 
 /** Made by `ia.createSrq()`. */
-export class Srq implements DatHandle {
+export class Srq implements Callee {
   readonly handleType = 'SRQ';
   readonly id = nextHandleId();
   consumerContext: unknown = undefined;
@@ -58,9 +60,9 @@ export class Srq implements DatHandle {
   readonly slots: SrqSlots;
   readonly maxRecvIov: number;
   private current: SrqStateName = 'OPERATIONAL';
-  private freedBy: string | undefined = undefined;
+  /** @internal */
+  freedBy: string | undefined = undefined;
   private armed = 0;
-  private burstDepth = 0;
   /** Completions whose endpoint is gone: they are not shown, but their slots are free again. */
   private readonly strays: CompletionOwner = {
     onCompletion: (words, at) => {
@@ -123,16 +125,16 @@ export class Srq implements DatHandle {
     const operation = 'srq.postRecv';
     this.core.context.trace?.(operation, {
       srq: this.id,
-      segments: Array.isArray(segments) ? segments.length : 1,
+      segments: countOf(segments),
       cookie,
     });
     this.assertUsable(operation);
     checkCookie(operation, cookie);
     const { pz, maxRecvIov, slots } = this;
     checkSegments(operation, segments, pz, MemPrivileges.LOCAL_WRITE, maxRecvIov, Infinity);
-    if (slots.full) this.makeRoom(operation);
+    if (slots.full) makeRoom(operation, this.core, slots, slots.limit, 'receives', FULL_HINT);
     slots.put(segments, cookie);
-    if (this.burstDepth === 0) this.ringDoorbell(operation);
+    slots.kick(operation);
   }
 
   /**
@@ -143,20 +145,12 @@ export class Srq implements DatHandle {
    */
   burst(work: () => void): void {
     this.assertUsable('srq.burst');
-    if (typeof work !== 'function') throw invalid('srq.burst', 1, 'work', work, 'a function');
-    this.burstDepth++;
-    try {
-      work();
-    } finally {
-      if (--this.burstDepth === 0 && !this.isFreed) this.ringDoorbell('srq.burst');
-    }
+    burst('srq.burst', this.slots, work);
   }
 
   /** Parameters and counts (dat_srq_query); completions that have come are taken in first. */
   query(): SrqParameters {
-    const operation = 'srq.query';
-    this.core.context.trace?.(operation, { srq: this.id });
-    this.assertLive(operation);
+    begin(this, 'srq.query');
     this.core.takeInCompletions();
     const { ia, pz, state, maxRecvDtos, maxRecvIov, armed, slots, users } = this;
     return {
@@ -179,8 +173,7 @@ export class Srq implements DatHandle {
    * below an armed low watermark; DAT_INVALID_PARAMETER; DAT_INSUFFICIENT_RESOURCES
    */
   resize(maxRecvDtos: number): void {
-    const operation = 'srq.resize';
-    this.core.context.trace?.(operation, { srq: this.id, maxRecvDtos });
+    const operation = begin(this, 'srq.resize', { maxRecvDtos });
     this.assertUsable(operation);
     const { slots } = this;
     const most = this.core.context.device.attributes.maxSharedReceiveQueueWr;
@@ -188,7 +181,7 @@ export class Srq implements DatHandle {
     if (maxRecvDtos < slots.outstanding) this.core.takeInCompletions();
     this.checkNotBelow(operation, maxRecvDtos, slots.outstanding, 'receives are outstanding');
     this.checkNotBelow(operation, maxRecvDtos, this.armed, 'is the low watermark');
-    const map = { ENOMEM: NO_QUEUE };
+    const map = OUT_OF.sharedReceives;
     spiCall({ operation, value: maxRecvDtos, map }, () => this.queue.resize(maxRecvDtos));
     slots.limit = maxRecvDtos;
     slots.grow();
@@ -203,8 +196,7 @@ export class Srq implements DatHandle {
    * @throws DatError DAT_INVALID_PARAMETER; DAT_INVALID_STATE / DAT_INVALID_STATE_SRQ_ERROR
    */
   setLowWatermark(lowWatermark: number): void {
-    const operation = 'srq.setLowWatermark';
-    this.core.context.trace?.(operation, { srq: this.id, lowWatermark });
+    const operation = begin(this, 'srq.setLowWatermark', { lowWatermark });
     this.assertUsable(operation);
     checkInteger(operation, 2, 'lowWatermark', lowWatermark, 0, this.maxRecvDtos);
     const before = this.armed;
@@ -224,9 +216,7 @@ export class Srq implements DatHandle {
    * it
    */
   free(): void {
-    const operation = 'srq.free';
-    this.core.context.trace?.(operation, { srq: this.id });
-    this.assertLive(operation);
+    const operation = begin(this, 'srq.free');
     if (this.users > 0) {
       throw new DatError('DAT_INVALID_STATE', {
         subtype: 'DAT_INVALID_STATE_SRQ_IN_USE',
@@ -260,7 +250,7 @@ export class Srq implements DatHandle {
 
   /** @throws DatError DAT_INVALID_HANDLE_SRQ, or DAT_INVALID_STATE_SRQ_ERROR and _SHUTDOWN */
   assertUsable(operation: string): void {
-    this.assertLive(operation);
+    if (this.freedBy !== undefined) throw endedError(this, this.freedBy, operation);
     const { subtype, usable } = SRQ_STATES[this.current];
     if (usable) return;
     throw new DatError('DAT_INVALID_STATE', {
@@ -279,10 +269,6 @@ export class Srq implements DatHandle {
       `receives: ${slots.outstanding}/${slots.limit}, endpoints: ${this.users}` +
       `${this.isFreed ? ', freed' : ''} }`
     );
-  }
-
-  private assertLive(operation: string): void {
-    if (this.freedBy !== undefined) throw endedError(this, this.freedBy, operation);
   }
 
   private onEvent(event: AsyncEventType): void {
@@ -309,28 +295,6 @@ export class Srq implements DatHandle {
     });
   }
 
-  private ringDoorbell(operation: string): void {
-    try {
-      this.queue.ringDoorbell();
-    } catch (error) {
-      const value = this.slots.withdraw();
-      throw toDatError(error, { operation, value, hint: 'what was refused is not posted' });
-    }
-  }
-
-  /** The queue looks full: perhaps completions wait to be taken in. */
-  private makeRoom(operation: string): void {
-    this.core.takeInCompletions();
-    if (!this.slots.full) return;
-    throw new DatError('DAT_INSUFFICIENT_RESOURCES', {
-      subtype: 'DAT_RESOURCE_CREDITS',
-      operation,
-      message: `${this.maxRecvDtos} receives are outstanding: the queue is full`,
-      hint: 'wait for completions, or srq.resize()',
-      value: this.maxRecvDtos,
-    });
-  }
-
   private checkNotBelow(operation: string, value: number, bound: number, what: string): void {
     if (value >= bound) return;
     throw new DatError('DAT_INVALID_STATE', {
@@ -342,4 +306,4 @@ export class Srq implements DatHandle {
   }
 }
 
-const NO_QUEUE = ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_SRQ'] as const;
+const FULL_HINT = 'wait for completions, or srq.resize()';

@@ -6,31 +6,35 @@ import {
   DatEventNumber,
   dtoStatusOf,
   type EventEndpoint,
+  type EventMemoryWindow,
   type RmrBindCompletionEvent,
 } from '../../evd/index.js';
-import { CQE, SQE, WcStatus, WrFlags, WrOpcode } from '../../spi/index.js';
+import { CQE, WcStatus, WrFlags, WrOpcode } from '../../spi/index.js';
 import type { EpQueues } from './queues.js';
-import type { Rmr } from '../memory/rmr.js';
-import type { RmrBinding } from '../memory/rmr-binding.js';
+import type { RmrBinding } from './rmr-binding.js';
 import { slotFlagsOf, wrFlagsOf } from './request-specs.js';
-import { Slot } from './work-queue.js';
+import { Slot } from './entry-ring.js';
 
 const U32 = 2 ** 32;
 const NONE = -1;
 
 /** What a bind does, in the words of its entry. */
-export type BindWork =
-  /** Opens the window, or (a PZ window, without a binding) closes it. */
-  | { readonly kind: 'bind'; readonly words: Uint32Array }
-  /** Closes an endpoint's window. */
-  | { readonly kind: 'invalidate'; readonly rkey: number }
-  /** Closes it, then opens it. */
-  | { readonly kind: 'rebind'; readonly rkey: number; readonly words: Uint32Array }
-  /** It is closed already: only the completion is wanted. */
-  | { readonly kind: 'nothing' };
+export interface BindWork {
+  /**
+   * BIND_MW opens the window, or (a PZ window, without a binding) closes it; LOCAL_INV closes an
+   * endpoint's window. An empty RDMA_WRITE: it is closed already, only the completion is wanted.
+   */
+  readonly opcode: WrOpcode;
+  /** Of BIND_MW. */
+  readonly words?: Uint32Array;
+  /** The key that LOCAL_INV closes. */
+  readonly rkey?: number;
+  /** The key of an endpoint's window, which is closed before it is opened anew. */
+  readonly replaces?: number | undefined;
+}
 
 interface Pending {
-  readonly rmr: Rmr;
+  readonly rmr: EventMemoryWindow;
   readonly binding: RmrBinding | undefined;
   /** Free-running index of the entry that completes it, and of the invalidation before it. */
   readonly index: number;
@@ -45,7 +49,7 @@ export class EpBinds {
   /** Completed, not yet dequeued: by index. There from the first bind on. */
   private shown: Map<number, Pending> | undefined = undefined;
   /** Windows that only this queue pair opens. */
-  private own: Set<Rmr> | undefined = undefined;
+  private own: Set<EventMemoryWindow> | undefined = undefined;
 
   constructor(
     private readonly ep: EventEndpoint,
@@ -57,50 +61,25 @@ export class EpBinds {
    * @param flags CompletionFlags
    */
   post(
-    rmr: Rmr,
+    rmr: EventMemoryWindow,
     binding: RmrBinding | undefined,
     work: BindWork,
     cookie: number,
     flags: number,
   ): void {
+    const { queues } = this;
+    const { opcode, words, rkey, replaces } = work;
     const wrFlags = wrFlagsOf(flags);
     let closing = NONE;
-    if (work.kind === 'rebind') {
-      closing = this.queues.sends.producer;
-      this.write(WrOpcode.LOCAL_INV, wrFlags, Slot.HIDDEN | Slot.MARKER, 0, undefined, work.rkey);
+    if (replaces !== undefined) {
+      closing = queues.sends.producer;
+      queues.putPlain(WrOpcode.LOCAL_INV, wrFlags, Slot.HIDDEN | Slot.MARKER, 0, replaces);
     }
-    const index = this.queues.sends.producer;
+    const index = queues.sends.producer;
     const shown = slotFlagsOf(flags) | Slot.SIGNALLED;
-    const signalled = wrFlags | WrFlags.SIGNALED;
-    if (work.kind === 'invalidate') {
-      this.write(WrOpcode.LOCAL_INV, signalled, shown, cookie, undefined, work.rkey);
-    } else if (work.kind === 'nothing') {
-      this.write(WrOpcode.RDMA_WRITE, signalled, shown, cookie, undefined, 0);
-    } else {
-      this.write(WrOpcode.BIND_MW, signalled, shown, cookie, work.words, 0);
-    }
+    queues.putPlain(opcode, wrFlags | WrFlags.SIGNALED, shown, cookie, rkey, words);
     this.pending.push({ rmr, binding, index, closing, closed: WcStatus.SUCCESS });
-    this.queues.kickSends();
-  }
-
-  private write(
-    opcode: number,
-    wrFlags: number,
-    slotFlags: number,
-    cookie: number,
-    operands: Uint32Array | undefined,
-    invalidate: number,
-  ): void {
-    const { sends } = this.queues;
-    const { words } = sends.ring;
-    const at = sends.nextWord;
-    words.fill(0, at, at + SQE.SEGMENTS);
-    words[at + SQE.CONTROL] = opcode | (wrFlags << 8);
-    words[at + SQE.COOKIE_LO] = cookie >>> 0;
-    words[at + SQE.COOKIE_HI] = Math.floor(cookie / U32);
-    if (operands !== undefined) words.set(operands, at + SQE.REMOTE_ADDRESS_LO);
-    else words[at + SQE.IMMEDIATE_OR_INVALIDATE] = invalidate;
-    sends.commit(slotFlags);
+    queues.kickSends();
   }
 
   /** Requests up to `index` have ended, that one with a status. */

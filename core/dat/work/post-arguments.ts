@@ -1,3 +1,7 @@
+/** Arguments of the posting calls, and what is thrown for a wrong one. */
+import type { DatError } from '../../errors/index.js';
+import { invalid } from '../common/guards.js';
+
 /**
  * Arguments of the posting calls in the order of DAT's prototypes (DAT facts 1.3, 1.5, 1.6, 1.8):
  * the n of DAT_INVALID_ARGn. A call that is ours alone counts as the one of DAT that it extends.
@@ -35,4 +39,15 @@ export function positionOf(operation: string, argument: string): number {
     call?.get(argument) ?? (argument === 'count' ? call?.get('segments') : undefined);
   if (position === undefined) throw new Error(`${operation} has no argument ${argument}`);
   return position;
+}
+
+/** What a posting call throws for an argument; `name` where that says more than the argument. */
+export function badArgument(
+  operation: string,
+  argument: string,
+  value: unknown,
+  expected: string,
+  name = argument,
+): DatError {
+  return invalid(operation, positionOf(operation, argument), name, value, expected);
 }

@@ -1,13 +1,10 @@
 /** Checks of a post, on the hot path: nothing is made unless something is wrong. */
 import { DatError, type DatSubtype, type DatType } from '../../errors/index.js';
-import { MemPrivileges } from '../common/constants.js';
-import { invalid } from '../common/guards.js';
-import { checkHandle } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
-import { Lmr } from '../memory/lmr.js';
+import { CompletionFlags, flagNames, MemPrivileges } from '../common/constants.js';
+import { isBitSet } from '../common/guards.js';
 import type { Pz } from '../memory/pz.js';
-import { positionOf } from './post-arguments.js';
-import { LmrSegment } from '../memory/segment.js';
+import { hasLostMemory, LmrSegment, lostMemory } from '../memory/segment.js';
+import { badArgument } from './post-arguments.js';
 
 const MAX_U32 = 2 ** 32 - 1;
 const MAX_U64 = 2n ** 64n - 1n;
@@ -30,14 +27,11 @@ export function checkSegments(
     lengthBytes = segments.lengthBytes;
   } else {
     if (!Array.isArray(segments)) {
-      const position = positionOf(operation, 'segments');
-      const expected = 'an LmrSegment or an array of them';
-      throw invalid(operation, position, 'segments', segments, expected);
+      throw badArgument(operation, 'segments', segments, 'an LmrSegment or an array of them');
     }
     if (segments.length > maxSegments) {
-      const position = positionOf(operation, 'count');
-      const expected = `<= ${maxSegments}`;
-      throw invalid(operation, position, 'the number of segments', segments.length, expected);
+      const name = 'the number of segments';
+      throw badArgument(operation, 'count', segments.length, `<= ${maxSegments}`, name);
     }
     for (let i = 0; i < segments.length; i++) {
       const segment: unknown = segments[i];
@@ -61,28 +55,27 @@ function checkSegment(
 ): asserts segment is LmrSegment {
   if (!(segment instanceof LmrSegment)) {
     const expected = 'an LmrSegment, from lmr.segment()';
-    throw invalid(operation, positionOf(operation, 'segments'), 'a segment', segment, expected);
+    throw badArgument(operation, 'segments', segment, expected, 'a segment');
   }
   const { lmr } = segment;
-  if (lmr.isFreed || lmr.pz !== pz || (lmr.privileges & privilege) === 0 || isGone(segment)) {
+  if (
+    lmr.isFreed ||
+    lmr.pz !== pz ||
+    (lmr.privileges & privilege) === 0 ||
+    hasLostMemory(segment)
+  ) {
     throw refusal(operation, segment, pz, privilege);
   }
 }
 
-/** The memory was transferred away after it was registered. */
-export function isGone(segment: LmrSegment): boolean {
-  return segment.lmr.bytes.length !== segment.lmr.lengthBytes;
-}
-
 function refusal(operation: string, segment: LmrSegment, pz: Pz, privilege: number): DatError {
   const { lmr } = segment;
-  const error = (code: DatType, subtype: DatSubtype, message: string, hint?: string): DatError =>
+  const error = (code: DatType, subtype: DatSubtype, why: string): DatError =>
     new DatError(code, {
       subtype,
       operation,
-      message: `memory region ${lmr.id} ${message}`,
+      message: `memory region ${lmr.id} ${why}`,
       value: segment,
-      ...(hint !== undefined && { hint }),
     });
   if (lmr.isFreed) return error('DAT_INVALID_HANDLE', 'DAT_INVALID_HANDLE_LMR', 'has been freed');
   const write = privilege === MemPrivileges.LOCAL_WRITE;
@@ -91,10 +84,7 @@ function refusal(operation: string, segment: LmrSegment, pz: Pz, privilege: numb
     const message = `belongs to protection zone ${lmr.pz.id}, the queue to ${pz.id}`;
     return error('DAT_PROTECTION_VIOLATION', subtype, message);
   }
-  if (isGone(segment)) {
-    const hint = 'its ArrayBuffer was transferred after registration';
-    return error('DAT_INVALID_STATE', 'DAT_INVALID_STATE_LMR_FREE', 'has lost its memory', hint);
-  }
+  if (hasLostMemory(segment)) return lostMemory(operation, segment);
   const subtype = write ? 'DAT_PRIVILEGES_WRITE' : 'DAT_PRIVILEGES_READ';
   const name = write ? 'LOCAL_WRITE' : 'LOCAL_READ';
   return error('DAT_PRIVILEGES_VIOLATION', subtype, `was made without ${name}`);
@@ -103,41 +93,23 @@ function refusal(operation: string, segment: LmrSegment, pz: Pz, privilege: numb
 /** A cookie: any safe integer that is not negative. It comes back in the event. */
 export function checkCookie(operation: string, cookie: unknown): asserts cookie is number {
   if (Number.isSafeInteger(cookie) && (cookie as number) >= 0) return;
-  const position = positionOf(operation, 'cookie');
-  throw invalid(operation, position, 'cookie', cookie, 'an integer from 0 to 2^53 - 1');
+  throw badArgument(operation, 'cookie', cookie, 'an integer from 0 to 2^53 - 1');
+}
+
+/** CompletionFlags of a post: no bits but those of the mask. */
+export function checkFlags(operation: string, flags: unknown, mask: number): void {
+  if (isBitSet(flags, mask)) return;
+  throw badArgument(operation, 'flags', flags, `of ${flagNames(CompletionFlags, mask)}`);
 }
 
 /** An argument of 32 bits: immediate data, a remote context. */
 export function checkU32(operation: string, name: string, value: unknown): void {
   if (Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_U32) return;
-  const position = positionOf(operation, name);
-  throw invalid(operation, position, name, value, `an integer from 0 to ${MAX_U32}`);
+  throw badArgument(operation, name, value, `an integer from 0 to ${MAX_U32}`);
 }
 
 /** An operand of an atomic. */
 export function checkU64(operation: string, name: string, value: unknown): void {
   if (typeof value === 'bigint' && value >= 0n && value <= MAX_U64) return;
-  const position = positionOf(operation, name);
-  throw invalid(operation, position, name, value, 'a bigint from 0 to 2^64 - 1');
-}
-
-/**
- * Segments of live regions of the adapter, whose memory is still there.
- * @throws DatError DAT_INVALID_PARAMETER, DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_LMR,
- * DAT_INVALID_STATE / DAT_INVALID_STATE_LMR_FREE
- */
-export function checkLiveSegments(
-  operation: string,
-  position: number,
-  segments: unknown,
-  core: IaCore,
-): void {
-  for (const segment of Array.isArray(segments) ? (segments as unknown[]) : [segments]) {
-    if (!(segment instanceof LmrSegment)) {
-      const expected = 'an LmrSegment, from lmr.segment(), or an array of them';
-      throw invalid(operation, position, 'segments', segment, expected);
-    }
-    checkHandle(operation, Lmr, 'LMR', segment.lmr, core);
-    if (isGone(segment)) throw refusal(operation, segment, segment.lmr.pz, 0);
-  }
+  throw badArgument(operation, name, value, 'a bigint from 0 to 2^64 - 1');
 }

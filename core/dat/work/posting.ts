@@ -1,20 +1,76 @@
 /** What all posting calls share. */
 import { DatError } from '../../errors/index.js';
-import type { EpRecord } from '../endpoint/record.js';
+import type { EventEndpoint } from '../../evd/index.js';
+import { invalid } from '../common/guards.js';
+import type { IaCore } from '../common/core.js';
+import type { Pz } from '../memory/pz.js';
+import type { EpQueueAttributes } from './attributes.js';
+import type { EpCounters } from './counters.js';
+import type { EntryRing } from './entry-ring.js';
+import type { EpQueues } from './queues.js';
+import type { SharedReceives } from './queues-init.js';
 
-/** The queue looks full: perhaps completions wait to be taken in. */
-export function makeRoom(record: EpRecord, operation: string, request: boolean): void {
-  record.takeInCompletions();
-  const { queues, attributes } = record;
-  if (!(request ? queues.sends : queues.receives).full) return;
-  const limit = request ? attributes.maxRequestDtos : attributes.maxRecvDtos;
+/** An endpoint that connects, as far as posting looks at it. */
+export interface PostingEndpoint {
+  readonly ep: EventEndpoint;
+  readonly core: IaCore;
+  readonly init: {
+    readonly pz: Pz;
+    readonly attributes: EpQueueAttributes;
+    readonly srq: SharedReceives | undefined;
+    /** Of an XRC initiator, which receives nothing. */
+    readonly xrc?: object;
+  };
+  readonly queues: EpQueues;
+  readonly counts: EpCounters;
+  /** As far as completions have been looked at: what posts go by. */
+  readonly knownState: string;
+  readonly watermarks: { look(count: number): void } | undefined;
+  /** Receives that it holds; undefined where the provider cannot tell. */
+  readonly receiveBuffers: number | undefined;
+  assertLive(operation: string): void;
+  /** @throws DatError DAT_INVALID_STATE */
+  checkLegal(operation: string, call: 'postReceive' | 'postRequest'): unknown;
+  takeInCompletions(): void;
+}
+
+/**
+ * The queue looks full: perhaps completions wait to be taken in.
+ * @param limit how many of `what` the consumer may have outstanding
+ * @throws DatError DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_CREDITS
+ */
+export function makeRoom(
+  operation: string,
+  owner: { takeInCompletions(): void },
+  queue: EntryRing,
+  limit: number,
+  what: string,
+  hint = 'wait for completions, or ask for more in the endpoint attributes',
+): void {
+  owner.takeInCompletions();
+  if (!queue.full) return;
   throw new DatError('DAT_INSUFFICIENT_RESOURCES', {
     subtype: 'DAT_RESOURCE_CREDITS',
     operation,
-    message: `${limit} ${request ? 'requests' : 'receives'} are outstanding: the queue is full`,
-    hint: 'wait for completions, or ask for more in the endpoint attributes',
+    message: `${limit} ${what} are outstanding: the queue is full`,
+    hint,
     value: limit,
   });
+}
+
+/** Bursts nest; what is posted meanwhile leaves with the outermost, also when `work` throws. */
+export function burst(
+  operation: string,
+  queues: { beginBurst(): void; endBurst(): void },
+  work: () => void,
+): void {
+  if (typeof work !== 'function') throw invalid(operation, 1, 'work', work, 'a function');
+  queues.beginBurst();
+  try {
+    work();
+  } finally {
+    queues.endBurst();
+  }
 }
 
 /** For the trace, which is written before parameters are checked. */

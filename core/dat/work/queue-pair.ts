@@ -1,6 +1,6 @@
 /** The queue pair of one life of an endpoint: plain, on a shared receive queue, or an initiator. */
 import { Access, QpState, QpType, type QueuePair } from '../../spi/index.js';
-import { type EpAttributes, ownRequests } from '../endpoint/attributes.js';
+import { ownRequests, sendIov } from './attributes.js';
 import type { EpQueuesInit } from './queues-init.js';
 
 /** What peers may do through the queue pair; what they may reach is up to each memory region. */
@@ -41,10 +41,4 @@ export function endpointQueuePair(init: EpQueuesInit, context: number): QueuePai
     throw error;
   }
   return qp;
-}
-
-/** An RDMA write or read may take more segments than a send. */
-export function sendIov(attributes: EpAttributes): number {
-  const { maxRequestIov, maxRdmaReadIov, maxRdmaWriteIov } = attributes;
-  return Math.max(maxRequestIov, maxRdmaReadIov, maxRdmaWriteIov);
 }

@@ -5,12 +5,12 @@ import type {
   CompletionQueue,
   Device,
   ProtectionDomain,
+  SharedReceiveQueue,
   XrcDomain,
 } from '../../spi/index.js';
-import type { BreakReason } from '../endpoint/break-causes.js';
-import type { EpAttributes } from '../endpoint/attributes.js';
-import type { EpCounters } from '../endpoint/counters.js';
-import type { Srq } from '../srq/srq.js';
+import type { EpQueueAttributes } from './attributes.js';
+import type { BreakReason } from './break-causes.js';
+import type { EpCounters } from './counters.js';
 
 /** What the endpoint makes of completions. Called while the CQ is scanned, in ring order. */
 export interface EpQueuesListener {
@@ -24,6 +24,14 @@ export interface EpQueuesListener {
   };
 }
 
+/** A shared receive queue, as the queues that receive from it see it. */
+export interface SharedReceives {
+  readonly id: number;
+  readonly queue: SharedReceiveQueue;
+  /** `reclaim`: a completion names the slot. Returns false when it is not posted. */
+  readonly slots: { reclaim(slot: number): boolean };
+}
+
 /** What one life is made of. */
 export interface EpQueuesInit {
   /** Named by its completions. */
@@ -33,9 +41,9 @@ export interface EpQueuesInit {
   readonly pd: ProtectionDomain;
   readonly requestCq: CompletionQueue;
   readonly recvCq: CompletionQueue;
-  readonly attributes: EpAttributes;
+  readonly attributes: EpQueueAttributes;
   /** Receives come from here instead of a queue of the endpoint's own. */
-  readonly srq: Srq | undefined;
+  readonly srq: SharedReceives | undefined;
   /** An XRC initiator's: it makes the queue pair, which has no receives. */
   readonly xrc: XrcDomain | undefined;
   readonly counters: EpCounters;

@@ -4,110 +4,54 @@
  * number, so that a late completion can never be taken for one of the next life.
  */
 import {
-  type CompletionOwner,
   type CompletionView,
   type DatEvent,
   type Evd,
   type EventBatch,
   type EventEndpoint,
 } from '../../evd/index.js';
-import { toDatError } from '../../errors/index.js';
-import {
-  CQE,
-  QpState,
-  type QueuePair,
-  Ring,
-  RQE,
-  rqeBytes,
-  SQE,
-  WcFlags,
-  WcOpcode,
-  WcStatus,
-  WrFlags,
-  WrOpcode,
-} from '../../spi/index.js';
-import { causeOfCompletion, unansweredProbe } from '../endpoint/break-causes.js';
-import { CompletionFlags } from '../common/constants.js';
-import { dtoEvent } from '../common/dto-event.js';
-import { endpointQueuePair, sendIov } from './queue-pair.js';
-import { EpBinds } from './binds.js';
-import type { EpCounters } from '../endpoint/counters.js';
-import { EpLeftovers } from '../endpoint/leftovers.js';
-import type { EpQueuesInit, EpQueuesListener } from './queues-init.js';
-import { type RequestSpec, slotFlagsOf, wrFlagsOf } from './request-specs.js';
+import { CQE, QpState, SQE, WcFlags, WcStatus, WrFlags, WrOpcode } from '../../spi/index.js';
+import { dtoEvent, isReceive } from '../common/dto-event.js';
 import type { RemoteSegment, Segments } from '../memory/segment.js';
-import type { Srq } from '../srq/srq.js';
-import { RECEIVE_ENTRY, SEND_ENTRY, Slot, WorkQueue } from './work-queue.js';
+import { sendIov } from './attributes.js';
+import { EpBinds } from './binds.js';
+import { causeOfCompletion, unansweredProbe } from './break-causes.js';
+import type { EpCounters } from './counters.js';
+import { Slot } from './entry-ring.js';
+import { EpLeftovers } from './leftovers.js';
+import { endpointQueuePair } from './queue-pair.js';
+import { QueueSet, UNKNOWN_SLOT } from './queue-set.js';
+import type { EpQueuesInit, EpQueuesListener, SharedReceives } from './queues-init.js';
+import type { RequestSpec } from './request-specs.js';
 
-const { SUPPRESS } = CompletionFlags;
 const U32 = 2 ** 32;
-/** WcOpcode of everything that comes from a receive queue. */
-const RECEIVE_BIT = WcOpcode.RECV;
-const UNKNOWN_SLOT = -1;
-/** So many requests of a burst the device is told of at once: it begins with them. */
-const RING_EVERY = 32;
-/** In place of a receive ring where there is none: nothing is ever posted to it. */
-const NO_RECEIVES = Ring.allocate(1, rqeBytes(1));
 
-/** A doorbell throws when the device is gone for good. */
-const DOORBELL = { operation: 'ep.post', hint: 'the device is gone' };
-
-export class EpQueues implements CompletionOwner {
-  readonly qp: QueuePair;
-  readonly sends: WorkQueue;
-  /** With a shared receive queue, one that is always empty. */
-  readonly receives: WorkQueue;
+export class EpQueues extends QueueSet<EventEndpoint> {
   readonly counters: EpCounters;
-  /** Until the connection is established, requests wait in the ring. */
-  sendDoorbellOpen = false;
   /** QP_LAST_WQE_REACHED: no receive of a shared receive queue will complete here any more. */
   receivesEnded: boolean;
   /** XRC: the shared receive queue at the other end that requests name from now on. */
   srqn = 0;
-  private readonly ep: EventEndpoint;
   /** Receives come from there. */
-  private readonly srq: Srq | undefined;
+  private readonly srq: SharedReceives | undefined;
   /** There from the first bind of a window on. */
   private ownBinds: EpBinds | undefined = undefined;
-  private readonly context: number;
   private readonly listener: EpQueuesListener;
-  private readonly signalEvery: number;
-  private unsignalledRun = 0;
-  private burstDepth = 0;
-  private ended = false;
 
   /**
-   * Creates the queue pair and takes it to INIT.
+   * Creates the queue pair and takes it to INIT. Until the connection is established, requests wait
+   * in the ring.
    * @throws SpiError, or DatError when there are no completion contexts left
    */
   constructor(init: EpQueuesInit) {
-    this.ep = init.ep;
+    const { ep, owners, attributes } = init;
+    super(ep, owners, attributes, sendIov(attributes), false, (context) =>
+      endpointQueuePair(init, context),
+    );
     this.srq = init.srq;
     this.listener = init.listener;
     this.counters = init.counters;
-    this.context = init.owners.allocate(this);
-    const { attributes } = init;
-    try {
-      this.qp = endpointQueuePair(init, this.context);
-    } catch (error) {
-      init.owners.free(this.context);
-      throw error;
-    }
-    const { sendRing } = this.qp;
-    const { maxRequestDtos } = attributes;
-    this.sends = new WorkQueue(sendRing, maxRequestDtos, sendIov(attributes), SEND_ENTRY);
-    this.receives = this.createReceives(init);
     this.receivesEnded = init.srq === undefined;
-    this.signalEvery = Math.max(1, maxRequestDtos >>> 1);
-  }
-
-  /** With a shared receive queue, one that stays empty. */
-  private createReceives({ attributes, srq, xrc }: EpQueuesInit): WorkQueue {
-    const { maxRecvDtos, maxRecvIov } = attributes;
-    const { receiveRing } = this.qp;
-    if ((srq ?? xrc) !== undefined) return new WorkQueue(NO_RECEIVES, 0, 1, RECEIVE_ENTRY);
-    if (receiveRing === undefined) throw new Error('an RC queue pair has a receive ring');
-    return new WorkQueue(receiveRing, maxRecvDtos, maxRecvIov, RECEIVE_ENTRY);
   }
 
   /** Binds of windows that are under way. */
@@ -124,50 +68,19 @@ export class EpQueues implements CompletionOwner {
     flags: number,
     word: number,
   ): void {
-    const { sends } = this;
-    const { words } = sends.ring;
-    const signal = (flags & SUPPRESS) === 0 || ++this.unsignalledRun >= this.signalEvery;
-    if (signal) this.unsignalledRun = 0;
-    const signalled = signal ? WrFlags.SIGNALED : 0;
-    const count = sends.putSegments(segments);
-    const at = sends.nextWord;
-    words[at + SQE.CONTROL] =
-      request.opcode | ((wrFlagsOf(flags) | signalled) << 8) | (count << 16);
-    words[at + SQE.INLINE_LENGTH] = 0;
-    words[at + SQE.COOKIE_LO] = cookie >>> 0;
-    words[at + SQE.COOKIE_HI] = Math.floor(cookie / U32);
+    const { words } = this.sends.ring;
+    const at = this.sends.nextWord;
     words[at + SQE.REMOTE_ADDRESS_LO] = remote.addressLo;
     words[at + SQE.REMOTE_ADDRESS_HI] = remote.addressHi;
     words[at + SQE.RKEY] = remote.rmrContext;
-    words[at + SQE.IMMEDIATE_OR_INVALIDATE] = word;
     words[at + SQE.XRC_SRQN] = this.srqn;
-    sends.commit(request.slot | slotFlagsOf(flags) | (signal ? Slot.SIGNALLED : 0));
-    this.kickSends();
-  }
-
-  /** What has been written may leave, unless a burst is under way that has only just begun. */
-  kickSends(): void {
-    if (this.burstDepth === 0 || this.sends.unpublished >= RING_EVERY) this.ringSends();
+    this.commitSend(request.opcode, request.slot, segments, cookie, flags, word);
   }
 
   /** The operands of the atomic that is posted next: two pairs of words, low word first. */
   putOperands(operands: Uint32Array): void {
     const { sends } = this;
     sends.ring.words.set(operands, sends.nextWord + SQE.COMPARE_ADD_LO);
-  }
-
-  /** Writes a receive. The caller has checked everything, including that there is room. */
-  postReceive(segments: Segments, cookie: number, slotFlags: number): void {
-    const { receives } = this;
-    const { words } = receives.ring;
-    const count = receives.putSegments(segments);
-    const at = receives.nextWord;
-    words[at + RQE.NUM_SGE] = count;
-    words[at + RQE.FLAGS] = 0;
-    words[at + RQE.COOKIE_LO] = cookie >>> 0;
-    words[at + RQE.COOKIE_HI] = Math.floor(cookie / U32);
-    receives.commit(slotFlags | Slot.SIGNALLED);
-    if (this.burstDepth === 0) this.ringReceives();
   }
 
   /**
@@ -204,68 +117,52 @@ export class EpQueues implements CompletionOwner {
   }
 
   private postEmpty(flag: number): void {
+    this.putPlain(WrOpcode.RDMA_WRITE, WrFlags.SIGNALED, Slot.HIDDEN | Slot.SIGNALLED | flag, 0);
+    this.ringSends();
+  }
+
+  /**
+   * Writes a request without segments.
+   * @param wrFlags WrFlags
+   * @param operands its words from REMOTE_ADDRESS_LO on
+   */
+  putPlain(
+    opcode: number,
+    wrFlags: number,
+    slotFlags: number,
+    cookie: number,
+    invalidate = 0,
+    operands?: Uint32Array,
+  ): void {
     const { sends } = this;
     const { words } = sends.ring;
     const at = sends.nextWord;
     words.fill(0, at, at + SQE.SEGMENTS);
-    words[at + SQE.CONTROL] = WrOpcode.RDMA_WRITE | (WrFlags.SIGNALED << 8);
+    words[at + SQE.CONTROL] = opcode | (wrFlags << 8);
+    words[at + SQE.COOKIE_LO] = cookie >>> 0;
+    words[at + SQE.COOKIE_HI] = Math.floor(cookie / U32);
+    words[at + SQE.IMMEDIATE_OR_INVALIDATE] = invalidate;
     words[at + SQE.XRC_SRQN] = this.srqn;
-    sends.commit(Slot.HIDDEN | Slot.SIGNALLED | flag);
-    this.ringSends();
-  }
-
-  /** Doorbells are held back until the outermost burst ends, or many requests wait. */
-  beginBurst(): void {
-    this.burstDepth++;
-  }
-
-  endBurst(): void {
-    if (--this.burstDepth > 0 || this.ended) return;
-    this.ringReceives();
-    this.ringSends();
-  }
-
-  /** The connection is established: requests that waited may leave. */
-  openSendDoorbell(): void {
-    if (this.sendDoorbellOpen) return;
-    this.sendDoorbellOpen = true;
-    this.ringSends();
-  }
-
-  private ringSends(): void {
-    if (!this.sendDoorbellOpen || !this.sends.publish()) return;
-    try {
-      this.qp.ringSendDoorbell();
-    } catch (error) {
-      throw toDatError(error, DOORBELL);
-    }
-  }
-
-  private ringReceives(): void {
-    if (!this.receives.publish()) return;
-    try {
-      this.qp.ringReceiveDoorbell();
-    } catch (error) {
-      throw toDatError(error, DOORBELL);
-    }
+    if (operands !== undefined) words.set(operands, at + SQE.REMOTE_ADDRESS_LO);
+    sends.commit(slotFlags);
   }
 
   /** Takes in a completion as it is scanned. */
   onCompletion(words: Uint32Array, at: number): CompletionView {
     const control = words[at + CQE.CONTROL] ?? 0;
     const status = control & 0xff;
-    const isReceive = ((control >>> 8) & RECEIVE_BIT) !== 0;
+    const received = isReceive(control);
     const index = words[at + CQE.WQE_INDEX] ?? 0;
-    const slot = this.reclaim(index, isReceive);
+    const slot = this.reclaim(index, received);
     if (slot === UNKNOWN_SLOT) return false;
-    if (!isReceive) this.ownBinds?.onCompletion(index, status);
+    if (!received) this.ownBinds?.onCompletion(index, status);
     // Verbs do not tell a write with immediate data from one without.
     if ((slot & Slot.IMMEDIATE) !== 0) words[at + CQE.CONTROL] = control | (WcFlags.WITH_IMM << 16);
     if (status === WcStatus.SUCCESS) {
-      if (isReceive) this.onReceived(words, at);
+      if (received) this.onReceived(words, at);
     } else if (status !== WcStatus.WR_FLUSH_ERR) {
       const isProbe = (slot & Slot.PROBE) !== 0;
-      const posted = isReceive ? undefined : this.posted(index);
+      const posted = received ? undefined : this.posted(index);
       const reason = isProbe ? unansweredProbe(status) : causeOfCompletion(status, posted);
       this.listener.connection.onFailed(reason);
     }
@@ -286,17 +183,13 @@ export class EpQueues implements CompletionOwner {
     return ring.words[ring.wordOf(index) + SQE.CONTROL]! & 0xff;
   }
 
-  /** The entry's flags, and it is free; a provider that completes what is not outstanding errs. */
-  private reclaim(index: number, isReceive: boolean): number {
+  protected override reclaim(index: number, isReceive: boolean): number {
     const { srq } = this;
     if (isReceive && srq !== undefined) {
       return srq.slots.reclaim(index) ? Slot.SIGNALLED : UNKNOWN_SLOT;
     }
-    const queue = isReceive ? this.receives : this.sends;
-    if (!queue.isOutstanding(index)) return UNKNOWN_SLOT;
-    const flags = queue.flagsOf(index);
-    queue.reclaimThrough(index);
-    if ((flags & Slot.PROBE) !== 0) queue.limit--;
+    const flags = super.reclaim(index, isReceive);
+    if (flags !== UNKNOWN_SLOT && (flags & Slot.PROBE) !== 0) this.sends.limit--;
     return flags;
   }
 
@@ -307,12 +200,6 @@ export class EpQueues implements CompletionOwner {
       this.ownBinds?.onInvalidated(words[at + CQE.IMMEDIATE_OR_INVALIDATE] ?? 0);
     }
     this.listener.onReceived();
-  }
-
-  /** The provider says that no receive of a shared queue will complete here any more. */
-  onLastReceive(): void {
-    this.receivesEnded = true;
-    this.listener.connection.onReclaimed();
   }
 
   toEvent(words: Uint32Array, at: number): DatEvent {
@@ -326,35 +213,13 @@ export class EpQueues implements CompletionOwner {
   }
 
   private bindEvent(words: Uint32Array, at: number): DatEvent | undefined {
-    const isReceive = (((words[at + CQE.CONTROL] ?? 0) >>> 8) & RECEIVE_BIT) !== 0;
-    return isReceive ? undefined : this.ownBinds?.eventOf(words, at);
-  }
-
-  /**
-   * Moves the queue pair to ERR: what is outstanding flushes, also what waited for the doorbell.
-   * @returns why not, when the device does not do it: then nothing flushes
-   */
-  toError(): string | undefined {
-    try {
-      if (this.qp.state !== QpState.ERR) this.qp.modify({ state: QpState.ERR });
-      this.openSendDoorbell();
-      return undefined;
-    } catch (error) {
-      return error instanceof Error ? error.message : String(error);
-    }
+    const { ownBinds } = this;
+    return isReceive(words[at + CQE.CONTROL] ?? 0) ? undefined : ownBinds?.eventOf(words, at);
   }
 
   /** Data has come before the CM's word: the CM may have the queue pair ready already. */
   onEstablishedByData(): void {
     if (this.qp.state === QpState.RTS) this.openSendDoorbell();
-  }
-
-  /** Ends this life, with its completions that are not dequeued. */
-  destroy(purge: (context: number) => void): void {
-    this.qp.destroy();
-    purge(this.context);
-    this.ep.core.owners.free(this.context);
-    this.discard();
   }
 
   /**
@@ -367,10 +232,8 @@ export class EpQueues implements CompletionOwner {
     return new EpLeftovers(this.ep, this.context, evds, this.ownBinds);
   }
 
-  private discard(): void {
-    this.ended = true;
+  protected override discard(): void {
     this.ownBinds?.discard();
-    this.sends.discard();
-    this.receives.discard();
+    super.discard();
   }
 }

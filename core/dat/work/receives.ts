@@ -1,18 +1,14 @@
 /** The data path of an endpoint: posting receives. */
 import { DatError } from '../../errors/index.js';
-import { CompletionFlags, flagNames, MemPrivileges } from '../common/constants.js';
-import { checkBits } from '../common/guards.js';
-import type { EpRecord } from '../endpoint/record.js';
+import { CompletionFlags, MemPrivileges } from '../common/constants.js';
 import type { Segments } from '../memory/segment.js';
-import { positionOf } from './post-arguments.js';
-import { checkCookie, checkSegments } from './post-checks.js';
-import { countOf, makeRoom } from './posting.js';
-import { slotFlagsOf } from './request-specs.js';
+import { checkCookie, checkFlags, checkSegments } from './post-checks.js';
+import { countOf, makeRoom, type PostingEndpoint } from './posting.js';
 
-const { DEFAULT, UNSIGNALLED } = CompletionFlags;
+const { UNSIGNALLED } = CompletionFlags;
 
 export function postReceive(
-  record: EpRecord,
+  record: PostingEndpoint,
   segments: Segments,
   cookie: number,
   flags: number,
@@ -23,23 +19,19 @@ export function postReceive(
   record.assertLive(operation);
   if (record.knownState !== 'CONNECTED') record.checkLegal(operation, 'postReceive');
   checkCookie(operation, cookie);
-  const { init } = record;
-  const { maxRecvIov, recvCompletionFlags } = init.attributes;
-  if (flags !== DEFAULT) {
-    const mask = recvCompletionFlags & UNSIGNALLED;
-    const position = positionOf(operation, 'flags');
-    checkBits(operation, position, 'flags', flags, mask, flagNames(CompletionFlags, mask));
-  }
+  const { init, queues } = record;
+  const { maxRecvIov, maxRecvDtos, recvCompletionFlags } = init.attributes;
+  checkFlags(operation, flags, recvCompletionFlags & UNSIGNALLED);
   if ((init.srq ?? init.xrc) !== undefined) throw otherReceives(record, operation);
   checkSegments(operation, segments, init.pz, MemPrivileges.LOCAL_WRITE, maxRecvIov, Infinity);
-  if (record.queues.receives.full) makeRoom(record, operation, false);
-  record.queues.postReceive(segments, cookie, slotFlagsOf(flags));
+  if (queues.receives.full) makeRoom(operation, record, queues.receives, maxRecvDtos, 'receives');
+  queues.postReceive(segments, cookie, flags);
   record.counts.receivePosted();
   record.watermarks?.look(record.receiveBuffers ?? 0);
 }
 
 /** It has no receive queue of its own. */
-function otherReceives({ init, ep }: EpRecord, operation: string): DatError {
+function otherReceives({ init, ep }: PostingEndpoint, operation: string): DatError {
   const { srq } = init;
   if (srq === undefined) {
     return new DatError('DAT_INVALID_STATE', {

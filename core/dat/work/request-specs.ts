@@ -1,7 +1,7 @@
 /** The posting calls of requests, a row each. */
 import { type DeviceCapability, WrFlags, WrOpcode } from '../../spi/index.js';
 import { CompletionFlags, MemPrivileges } from '../common/constants.js';
-import { Slot } from './work-queue.js';
+import { Slot } from './entry-ring.js';
 
 const { SUPPRESS, SOLICITED_WAIT, UNSIGNALLED, BARRIER_FENCE } = CompletionFlags;
 const RDMA_FLAGS = SUPPRESS | BARRIER_FENCE;

@@ -4,9 +4,8 @@
  */
 import { DatError } from '../../errors/index.js';
 import { CompletionFlags, flagNames } from '../common/constants.js';
-import { invalid, isBitSet } from '../common/guards.js';
+import { requireCapability } from '../common/support.js';
 import { Symbolic } from '../common/trace.js';
-import type { EpRecord } from '../endpoint/record.js';
 import type { RmrTriplet } from '../memory/rmr-contexts.js';
 import {
   checkRemote,
@@ -15,9 +14,9 @@ import {
   RemoteSegment,
   type Segments,
 } from '../memory/segment.js';
-import { positionOf } from './post-arguments.js';
-import { checkCookie, checkSegments, checkU32, checkU64 } from './post-checks.js';
-import { countOf, makeRoom } from './posting.js';
+import { badArgument, positionOf } from './post-arguments.js';
+import { checkCookie, checkFlags, checkSegments, checkU32, checkU64 } from './post-checks.js';
+import { countOf, makeRoom, type PostingEndpoint } from './posting.js';
 import { RDMA_READ_TO_RMR, type RequestSpec } from './request-specs.js';
 
 /** Of a send. */
@@ -32,7 +31,7 @@ const operandWords = new Uint32Array(operands.buffer);
 
 /** @param word immediate data, or the context to invalidate; 0 where the row has neither */
 export function postRequest(
-  record: EpRecord,
+  record: PostingEndpoint,
   request: RequestSpec,
   segments: Segments,
   cookie: number,
@@ -48,7 +47,7 @@ export function postRequest(
 
 /** A read into what a remote context of our own names. */
 export function postReadToRmr(
-  record: EpRecord,
+  record: PostingEndpoint,
   sink: RmrTriplet,
   cookie: number,
   remote: RemoteAddress,
@@ -58,13 +57,13 @@ export function postReadToRmr(
   trace(record, RDMA_READ_TO_RMR, sink, cookie, remote, flags);
   record.assertLive(operation);
   const position = positionOf(operation, 'segments');
-  const segment = record.core.rmrContexts.resolve(operation, position, sink);
+  const segment = record.init.pz.rmrContexts.resolve(operation, position, sink);
   post(record, RDMA_READ_TO_RMR, segment, cookie, remote, flags, 0);
 }
 
 /** @param swap 0n where the row has one operand */
 export function postAtomic(
-  record: EpRecord,
+  record: PostingEndpoint,
   request: RequestSpec,
   result: LmrSegment,
   cookie: number,
@@ -80,15 +79,14 @@ export function postAtomic(
   checkCapability(record, request);
   const bytes = check(record, request, result, cookie, flags);
   if (bytes !== ATOMIC_BYTES) {
-    const position = positionOf(operation, 'segments');
-    throw invalid(operation, position, 'the length of result', bytes, `${ATOMIC_BYTES} bytes`);
+    const expected = `${ATOMIC_BYTES} bytes`;
+    throw badArgument(operation, 'segments', bytes, expected, 'the length of result');
   }
   const target = remoteSegment(operation, remote);
   if ((target.addressLo & (ATOMIC_BYTES - 1)) !== 0) {
-    const position = positionOf(operation, 'remote');
-    throw invalid(operation, position, 'remote.address', target.address, 'a multiple of 8');
+    throw badArgument(operation, 'remote', target.address, 'a multiple of 8', 'remote.address');
   }
-  if (record.queues.sends.full) makeRoom(record, operation, true);
+  if (record.queues.sends.full) makeRequestRoom(record, operation);
   operands[0] = compareAdd;
   operands[1] = swap;
   record.queues.putOperands(operandWords);
@@ -97,7 +95,7 @@ export function postAtomic(
 }
 
 function post(
-  record: EpRecord,
+  record: PostingEndpoint,
   request: RequestSpec,
   segments: Segments,
   cookie: number,
@@ -107,14 +105,19 @@ function post(
 ): void {
   const bytes = check(record, request, segments, cookie, flags);
   const target = remoteSegment(request.operation, remote);
-  if (record.queues.sends.full) makeRoom(record, request.operation, true);
+  if (record.queues.sends.full) makeRequestRoom(record, request.operation);
   record.queues.postRequest(request, segments, cookie, target, flags, word);
   record.counts.posted(request.opcode, bytes);
 }
 
+function makeRequestRoom(record: PostingEndpoint, operation: string): void {
+  const { queues, init } = record;
+  makeRoom(operation, record, queues.sends, init.attributes.maxRequestDtos, 'requests');
+}
+
 /** Returns how many bytes the segments have. */
 function check(
-  record: EpRecord,
+  record: PostingEndpoint,
   request: RequestSpec,
   segments: Segments,
   cookie: number,
@@ -127,8 +130,7 @@ function check(
   if (record.knownState !== 'CONNECTED') record.checkLegal(operation, 'postRequest');
   if (xrc !== undefined && record.queues.srqn === 0) throw noReceiver(record, operation);
   checkCookie(operation, cookie);
-  const allowed = request.flags | (attributes.requestCompletionFlags & UNSIGNALLED);
-  if (!isBitSet(flags, allowed)) throw wrongFlags(operation, flags, allowed);
+  checkFlags(operation, flags, request.flags | (attributes.requestCompletionFlags & UNSIGNALLED));
   if (kind === 'send') {
     const { maxRequestIov, maxMessageBytes } = attributes;
     return checkSegments(operation, segments, pz, privilege, maxRequestIov, maxMessageBytes);
@@ -142,13 +144,8 @@ function check(
   return checkSegments(operation, segments, pz, privilege, maxRdmaReadIov, maxRdmaBytes);
 }
 
-function wrongFlags(operation: string, flags: number, allowed: number): DatError {
-  const expected = `of ${flagNames(CompletionFlags, allowed)}`;
-  return invalid(operation, positionOf(operation, 'flags'), 'flags', flags, expected);
-}
-
 /** A request of an XRC initiator is for a shared receive queue at the other end. */
-function noReceiver({ ep }: EpRecord, operation: string): DatError {
+function noReceiver({ ep }: PostingEndpoint, operation: string): DatError {
   return new DatError('DAT_INVALID_PARAMETER', {
     operation,
     message: `initiator ${ep.id} does not know which shared receive queue the request is for`,
@@ -165,14 +162,8 @@ function noReads(operation: string): DatError {
   });
 }
 
-/** @throws DatError DAT_MODEL_NOT_SUPPORTED */
-function checkCapability({ core }: EpRecord, { operation, capability }: RequestSpec): void {
-  if (capability === undefined || core.context.device.capabilities.has(capability)) return;
-  throw new DatError('DAT_MODEL_NOT_SUPPORTED', {
-    operation,
-    message: `the device lacks the capability '${capability}'`,
-    value: capability,
-  });
+function checkCapability({ core }: PostingEndpoint, { operation, capability }: RequestSpec): void {
+  if (capability !== undefined) requireCapability(operation, core.context.device, capability);
 }
 
 /** The remote address parsed: at once, or on the spot for one that was not. */
@@ -184,7 +175,7 @@ function remoteSegment(operation: string, remote: RemoteAddress): RemoteSegment 
 
 /** Before anything is checked. */
 function trace(
-  { core, ep }: EpRecord,
+  { core, ep }: PostingEndpoint,
   { operation }: RequestSpec,
   segments: unknown,
   cookie: number,

@@ -3,19 +3,17 @@
  * (openib-general, December 2007). Its end is not announced: a target that is gone shows as
  * requests that fail.
  */
-import { DatError } from '../../errors/index.js';
 import {
   type AddressVector,
   type CmConnection,
   type CmEvent,
   type Device,
-  isIpv4Gid,
   QpState,
   type QueuePair,
   type Scheduler,
 } from '../../spi/index.js';
 import type { EpAttributes } from '../endpoint/attributes.js';
-import { checkAddress } from '../endpoint/connect-options.js';
+import { checkIp, sourceIndex } from '../common/ip-address.js';
 import { EP_ACCESS } from '../work/queue-pair.js';
 import { checkInteger, checkOptions } from '../common/guards.js';
 
@@ -47,22 +45,14 @@ export function checkAttachOptions(
   attributes: EpAttributes,
 ): CheckedAttachOptions {
   checkOptions(operation, 1, options, ['address', 'targetQpn', 'sendPsn', 'pathMtuBytes']);
-  const gid = checkAddress(operation, options.address);
+  const gid = checkIp(operation, 2, options.address);
   const { targetQpn, sendPsn } = options;
   const { pathMtuBytes = attributes.transport.pathMtuBytes ?? device.attributes.activeMtuBytes } =
     options;
   checkInteger(operation, 1, 'targetQpn', targetQpn, 2, BITS_24);
   checkInteger(operation, 1, 'sendPsn', sendPsn, 0, BITS_24);
-  const localGidIndex = device.gids.findIndex((own) => isIpv4Gid(own) === isIpv4Gid(gid));
-  if (localGidIndex >= 0) {
-    return { addressVector: { gid, localGidIndex }, targetQpn, sendPsn, pathMtuBytes };
-  }
-  throw new DatError('DAT_INVALID_ADDRESS', {
-    subtype: 'DAT_INVALID_ADDRESS_UNREACHABLE',
-    operation,
-    message: `the device has no address of the family of ${options.address}`,
-    value: options.address,
-  });
+  const localGidIndex = sourceIndex(operation, device, gid);
+  return { addressVector: { gid, localGidIndex }, targetQpn, sendPsn, pathMtuBytes };
 }
 
 /** Stands where the CM's connection does. */

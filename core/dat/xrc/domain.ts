@@ -24,7 +24,7 @@ import {
 import { Cr } from '../connect/cr.js';
 import { epAttributes, type EpAttributeOptions } from '../endpoint/attributes.js';
 import { EP_ACCESS } from '../work/queue-pair.js';
-import type { EndpointOptions } from '../endpoint/endpoint-maker.js';
+import type { EndpointMaker, EndpointOptions } from '../endpoint/endpoint-maker.js';
 import {
   checkInteger,
   checkOneOf,
@@ -32,10 +32,10 @@ import {
   checkPrivateData,
   invalid,
 } from '../common/guards.js';
-import { checkHandle, Handle } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
-import type { XrcInitiator } from './initiator.js';
-import { MAX_SRQN } from './initiator.js';
+import { begin, checkHandle, Handle } from '../common/handle.js';
+import type { IaCore } from '../common/core.js';
+import { createXrcSrq } from './create-srq.js';
+import { createInitiator, MAX_SRQN, type XrcInitiator } from './initiator.js';
 import type { XrcSrq, XrcSrqOptions } from './srq.js';
 
 /** What `domain.createInitiator` takes; an EVD that is not given is private. */
@@ -56,12 +56,6 @@ export interface XrcAcceptOptions extends XrcTargetOptions {
   readonly attributes?: EpAttributeOptions;
 }
 
-/** What makes the domain's objects in its adapter. */
-export interface XrcDomainPorts {
-  makeSrq(domain: XrcDomain, hold: XrcHold, options: XrcSrqOptions): XrcSrq;
-  makeInitiator(domain: XrcDomain, hold: XrcHold, options: XrcInitiatorOptions): XrcInitiator;
-}
-
 /** Made by `ia.openXrcDomain()`. */
 export class XrcDomain extends Handle {
   readonly handleType = 'XRC_DOMAIN';
@@ -72,8 +66,9 @@ export class XrcDomain extends Handle {
   constructor(
     /** @internal */
     readonly core: IaCore,
-    private readonly hold: XrcHold,
-    private readonly ports: XrcDomainPorts,
+    /** @internal the module's */
+    readonly hold: XrcHold,
+    private readonly endpoints: EndpointMaker,
   ) {
     super();
   }
@@ -97,8 +92,8 @@ export class XrcDomain extends Handle {
    * @throws DatError as `ia.createSrq`; DAT_INVALID_HANDLE (recvEvd)
    */
   createSrq(options: XrcSrqOptions): XrcSrq {
-    this.begin('xrc.createSrq', { maxRecvDtos: options?.maxRecvDtos });
-    return this.ports.makeSrq(this, this.hold, options);
+    begin(this, 'xrc.createSrq', { maxRecvDtos: options?.maxRecvDtos });
+    return createXrcSrq(this, options);
   }
 
   /**
@@ -107,8 +102,8 @@ export class XrcDomain extends Handle {
    * @throws DatError as `ia.createEndpoint`
    */
   createInitiator(options: XrcInitiatorOptions): XrcInitiator {
-    this.begin('xrc.createInitiator');
-    return this.ports.makeInitiator(this, this.hold, options);
+    begin(this, 'xrc.createInitiator');
+    return createInitiator(this, this.endpoints, options);
   }
 
   /**
@@ -120,8 +115,7 @@ export class XrcDomain extends Handle {
    * initiator's; DAT_INVALID_STATE when the peer gave up
    */
   accept(cr: Cr, options: XrcAcceptOptions = {}): number {
-    const operation = 'xrc.accept';
-    this.begin(operation, { cr: cr?.id });
+    const operation = begin(this, 'xrc.accept', { cr: cr?.id });
     checkHandle(operation, Cr, 'CR', cr, this.core);
     checkOptions(operation, 2, options, ['owner', 'privateData', 'attributes']);
     const privateData = checkPrivateData(operation, 4, options.privateData, CmPrivateData.REP);
@@ -176,8 +170,7 @@ export class XrcDomain extends Handle {
    * DAT_INSUFFICIENT_RESOURCES
    */
   createTarget(attributes: XrcTargetAttributes, options: XrcTargetOptions = {}): number {
-    const operation = 'xrc.createTarget';
-    this.begin(operation);
+    const operation = begin(this, 'xrc.createTarget');
     checkAttributes(operation, 1, attributes);
     checkOptions(operation, 2, options, ['owner']);
     const owner = checkedOwner(operation, options);
@@ -194,10 +187,7 @@ export class XrcDomain extends Handle {
    * @throws DatError DAT_INVALID_PARAMETER when the domain has no such target
    */
   registerTarget(qpn: number): void {
-    const operation = 'xrc.registerTarget';
-    this.begin(operation, { qpn });
-    checkInteger(operation, 1, 'qpn', qpn, 0, MAX_SRQN);
-    spiCall({ operation, value: qpn }, () =>
+    this.onTarget('xrc.registerTarget', qpn, () =>
       this.hold.register(qpn, (event) => this.report(qpn, event)),
     );
   }
@@ -207,10 +197,7 @@ export class XrcDomain extends Handle {
    * @throws DatError DAT_INVALID_PARAMETER when this adapter is not registered with it
    */
   unregisterTarget(qpn: number): void {
-    const operation = 'xrc.unregisterTarget';
-    this.begin(operation, { qpn });
-    checkInteger(operation, 1, 'qpn', qpn, 0, MAX_SRQN);
-    spiCall({ operation, value: qpn }, () => this.hold.unregister(qpn));
+    this.onTarget('xrc.unregisterTarget', qpn, () => this.hold.unregister(qpn));
   }
 
   /**
@@ -219,18 +206,15 @@ export class XrcDomain extends Handle {
    */
   modifyTarget(qpn: number, attributes: QueuePairAttributes): void {
     const operation = 'xrc.modifyTarget';
-    this.begin(operation, { qpn });
-    checkInteger(operation, 1, 'qpn', qpn, 0, MAX_SRQN);
-    checkAttributes(operation, 2, attributes);
-    spiCall({ operation, value: qpn }, () => this.hold.modify(qpn, attributes));
+    this.onTarget(operation, qpn, () => {
+      checkAttributes(operation, 2, attributes);
+      this.hold.modify(qpn, attributes);
+    });
   }
 
   /** @throws DatError DAT_INVALID_PARAMETER when the domain has no such target */
   queryTarget(qpn: number): Readonly<QueuePairAttributes> {
-    const operation = 'xrc.queryTarget';
-    this.begin(operation, { qpn });
-    checkInteger(operation, 1, 'qpn', qpn, 0, MAX_SRQN);
-    return spiCall({ operation, value: qpn }, () => this.hold.query(qpn));
+    return this.onTarget('xrc.queryTarget', qpn, () => this.hold.query(qpn));
   }
 
   /**
@@ -239,7 +223,7 @@ export class XrcDomain extends Handle {
    * @throws DatError DAT_INVALID_STATE while queues or initiators of this adapter are in it
    */
   close(): void {
-    this.begin('xrc.close');
+    begin(this, 'xrc.close');
     spiCall({ operation: 'xrc.close', hint: 'free them first' }, () => this.hold.close());
     this.end('xrc.close');
   }
@@ -260,9 +244,11 @@ export class XrcDomain extends Handle {
     return `XrcDomain { id: ${this.id}, ${key}, targets: ${this.targets.length}${closed} }`;
   }
 
-  private begin(call: string, fields: Readonly<Record<string, unknown>> = {}): void {
-    this.core.context.trace?.(call, { domain: this.id, ...fields });
-    this.assertLive(call);
+  /** A call on a target by its number. */
+  private onTarget<T>(call: string, qpn: number, run: () => T): T {
+    const operation = begin(this, call, { qpn });
+    checkInteger(operation, 1, 'qpn', qpn, 0, MAX_SRQN);
+    return spiCall({ operation, value: qpn }, run);
   }
 
   private end(by: string): void {
@@ -271,9 +257,8 @@ export class XrcDomain extends Handle {
   }
 
   private onConnection(qpn: number, event: CmEvent): void {
-    if (event.type === 'established') this.post(qpn, 'ESTABLISHED');
-    else if (event.type === 'disconnected') this.post(qpn, 'DISCONNECTED');
-    else if (event.type !== 'timewait-exit') this.post(qpn, 'ACCEPT_FAILED');
+    const name = CONNECTION_EVENTS[event.type];
+    if (name !== undefined) this.post(qpn, name);
   }
 
   private report(qpn: number, event: AsyncEventType): void {
@@ -286,6 +271,17 @@ export class XrcDomain extends Handle {
     this.core.asyncEvd.post({ type: 'xrc-target', number, domain: this, targetQpn, event });
   }
 }
+
+/** What the CM tells of a target's connection; the end of TIMEWAIT concerns no consumer. */
+const CONNECTION_EVENTS: Readonly<Record<CmEvent['type'], XrcTargetEventName | undefined>> = {
+  established: 'ESTABLISHED',
+  disconnected: 'DISCONNECTED',
+  rejected: 'ACCEPT_FAILED',
+  unreachable: 'ACCEPT_FAILED',
+  'timed-out': 'ACCEPT_FAILED',
+  'accept-failed': 'ACCEPT_FAILED',
+  'timewait-exit': undefined,
+};
 
 /** What they may be, the XRC module says: it has the table. */
 function checkAttributes(operation: string, position: number, attributes: unknown): void {

@@ -6,11 +6,12 @@ import { spiCall } from '../../errors/index.js';
 import type { XrcDomain as XrcHold } from '../../spi/index.js';
 import { beginConnect } from '../endpoint/connecting.js';
 import { Ep } from '../endpoint/ep.js';
+import type { EndpointMaker } from '../endpoint/endpoint-maker.js';
 import type { EpInit } from '../endpoint/types.js';
-import { checkInteger } from '../common/guards.js';
-import type { IaCore } from '../ia/core.js';
+import { checkInteger, checkOptions } from '../common/guards.js';
+import type { IaCore } from '../common/core.js';
 import { checkAttachOptions, DirectConnection, type XrcAttachOptions } from './direct.js';
-import type { XrcDomain } from './domain.js';
+import type { XrcDomain, XrcInitiatorOptions } from './domain.js';
 
 /** Numbers of shared receive queues have 24 bits; 0 is none. */
 export const MAX_SRQN = 0xffffff;
@@ -76,4 +77,22 @@ export class XrcInitiator extends Ep {
       ),
     );
   }
+}
+
+export function createInitiator(
+  domain: XrcDomain,
+  endpoints: EndpointMaker,
+  options: XrcInitiatorOptions,
+): XrcInitiator {
+  const operation = 'xrc.createInitiator';
+  checkOptions(operation, 1, options, ['pz', 'requestEvd', 'connectEvd', 'attributes']);
+  const { requestEvd } = options;
+  // What it never receives completes where its requests do.
+  const given = { ...options, ...(requestEvd && { recvEvd: requestEvd }) };
+  return endpoints.build(
+    operation,
+    given,
+    'UNCONNECTED',
+    (init) => new XrcInitiator(domain.core, domain, { ...init, xrc: domain.hold }),
+  );
 }

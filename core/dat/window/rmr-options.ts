@@ -5,12 +5,11 @@ import { CompletionFlags, flagNames, MemPrivileges, VaType } from '../common/con
 import type { Ep } from '../endpoint/ep.js';
 import { checkBits, checkOneOf, checkOptions, invalid } from '../common/guards.js';
 import { checkHandle } from '../common/handle.js';
-import { Lmr } from './lmr.js';
-import { notSupported } from './lmr-options.js';
-import { isGone } from '../work/post-checks.js';
+import { notSupported } from '../common/support.js';
+import { Lmr } from '../memory/lmr.js';
 import { accessOf, PRIVILEGE_MASK, REMOTE_PRIVILEGES } from '../common/privileges.js';
 import type { Rmr } from './rmr.js';
-import { LmrSegment } from './segment.js';
+import { hasLostMemory, LmrSegment, lostMemory } from '../memory/segment.js';
 
 /** What `rmr.bind` takes besides the memory and the endpoint. */
 export interface RmrBindOptions {
@@ -69,15 +68,7 @@ function checkBindSegment(operation: string, rmr: Rmr, segment: unknown, privile
     const hint = 'register the memory once more: ia.createLmr(lmr, …)';
     throw notSupported(operation, 'a zero-based region takes no windows', hint);
   }
-  if (isGone(segment)) {
-    throw new DatError('DAT_INVALID_STATE', {
-      subtype: 'DAT_INVALID_STATE_LMR_FREE',
-      operation,
-      message: `memory region ${lmr.id} has lost its memory`,
-      hint: 'its ArrayBuffer was transferred after registration',
-      value: segment,
-    });
-  }
+  if (hasLostMemory(segment)) throw lostMemory(operation, segment);
   for (const [remote, local, subtype] of NEEDS) {
     if ((privileges & remote) === 0 || (lmr.privileges & local) !== 0) continue;
     throw new DatError('DAT_PRIVILEGES_VIOLATION', {

@@ -9,9 +9,9 @@ import type {
   Evd,
   EventEndpoint,
 } from '../../evd/index.js';
-import { CQE, WcOpcode } from '../../spi/index.js';
-import { dtoEvent } from '../common/dto-event.js';
-import type { EpBinds } from '../work/binds.js';
+import { CQE } from '../../spi/index.js';
+import { dtoEvent, isReceive } from '../common/dto-event.js';
+import type { EpBinds } from './binds.js';
 
 export class EpLeftovers implements CompletionOwner {
   /** Completions that are still to be taken. */
@@ -40,13 +40,16 @@ export class EpLeftovers implements CompletionOwner {
 
   /** The queue pair is gone: only a receive of a shared queue is noted, as it is free again. */
   onCompletion(words: Uint32Array, at: number): CompletionView {
-    if (isReceive(words, at)) this.ep.srq?.slots.reclaim(words[at + CQE.WQE_INDEX] ?? 0);
+    if (isReceive(words[at + CQE.CONTROL] ?? 0))
+      this.ep.srq?.slots.reclaim(words[at + CQE.WQE_INDEX] ?? 0);
     return false;
   }
 
   toEvent(words: Uint32Array, at: number): DatEvent {
     if (--this.left === 0) this.end();
-    const bind = isReceive(words, at) ? undefined : this.binds?.eventOf(words, at);
+    const bind = isReceive(words[at + CQE.CONTROL] ?? 0)
+      ? undefined
+      : this.binds?.eventOf(words, at);
     return bind ?? dtoEvent(this.ep, words, at);
   }
 
@@ -59,8 +62,4 @@ export class EpLeftovers implements CompletionOwner {
   private end(): void {
     this.ep.core.owners.free(this.context);
   }
-}
-
-function isReceive(words: Uint32Array, at: number): boolean {
-  return (((words[at + CQE.CONTROL] ?? 0) >>> 8) & WcOpcode.RECV) !== 0;
 }

@@ -2,9 +2,9 @@
 import { spiCall } from '../../errors/index.js';
 import type { MemoryWindow } from '../../spi/index.js';
 import { checkHandle } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
-import { notSupported } from './lmr-options.js';
-import { Pz } from './pz.js';
+import type { IaCore } from '../common/core.js';
+import { notSupported, OUT_OF } from '../common/support.js';
+import { Pz } from '../memory/pz.js';
 import { Rmr, type RmrScope } from './rmr.js';
 
 export function createRmr(core: IaCore, operation: string, pz: Pz, scope: RmrScope): Rmr {
@@ -16,10 +16,8 @@ export function createRmr(core: IaCore, operation: string, pz: Pz, scope: RmrSco
     throw notSupported(operation, 'this provider has no memory windows', hint);
   }
   const type = scope === 'PZ' ? 1 : 2;
-  const window = spiCall({ operation, map: { ENOMEM: NO_WINDOW } }, () =>
+  const window = spiCall({ operation, map: OUT_OF.windows }, () =>
     device.createMemoryWindow?.(pz.pd, type),
   );
   return core.adopt(new Rmr(core, pz, scope, window as MemoryWindow));
 }
-
-const NO_WINDOW = ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_MEMORY_REGION'] as const;

@@ -47,18 +47,16 @@ const C = EP_COUNTERS;
 const MESSAGES: readonly Index[] = [C.recv, C.recvImmediate, C.recvInvalidate, C.recvRdmaImmediate];
 
 /** By WrOpcode: what a posted request counts as, and where its bytes are counted. */
-const POSTED: readonly (readonly [count: Index, bytes: Index | undefined])[] = (() => {
-  const rows: (readonly [Index, Index | undefined])[] = [];
-  rows[WrOpcode.SEND] = [C.postSend, C.postSendData];
-  rows[WrOpcode.SEND_WITH_IMM] = [C.postSendImmediate, C.postSendData];
-  rows[WrOpcode.SEND_WITH_INV] = [C.postSendInvalidate, C.postSendData];
-  rows[WrOpcode.RDMA_WRITE] = [C.postWrite, C.postWriteData];
-  rows[WrOpcode.RDMA_WRITE_WITH_IMM] = [C.postWriteImmediate, C.postWriteImmediateData];
-  rows[WrOpcode.RDMA_READ] = [C.postRead, C.postReadData];
-  rows[WrOpcode.ATOMIC_CMP_AND_SWP] = [C.postCompareSwap, undefined];
-  rows[WrOpcode.ATOMIC_FETCH_AND_ADD] = [C.postFetchAdd, undefined];
-  return rows;
-})();
+const POSTED: Readonly<Record<number, readonly [count: Index, bytes?: Index]>> = {
+  [WrOpcode.SEND]: [C.postSend, C.postSendData],
+  [WrOpcode.SEND_WITH_IMM]: [C.postSendImmediate, C.postSendData],
+  [WrOpcode.SEND_WITH_INV]: [C.postSendInvalidate, C.postSendData],
+  [WrOpcode.RDMA_WRITE]: [C.postWrite, C.postWriteData],
+  [WrOpcode.RDMA_WRITE_WITH_IMM]: [C.postWriteImmediate, C.postWriteImmediateData],
+  [WrOpcode.RDMA_READ]: [C.postRead, C.postReadData],
+  [WrOpcode.ATOMIC_CMP_AND_SWP]: [C.postCompareSwap],
+  [WrOpcode.ATOMIC_FETCH_AND_ADD]: [C.postFetchAdd],
+};
 
 /** Freed with its endpoint: nothing is counted any more then. */
 export class EpCounters extends Piece {

@@ -1,11 +1,9 @@
 /** Posting of binds: what `rmr.bind` and `rmr.unbind` do on an endpoint. */
 import { DatError } from '../../errors/index.js';
 import { EvdFlags } from '../../evd/index.js';
-import { CompletionFlags, flagNames } from '../common/constants.js';
-import { checkBits } from '../common/guards.js';
+import { CompletionFlags } from '../common/constants.js';
 import type { EpRecord } from '../endpoint/record.js';
-import { positionOf } from './post-arguments.js';
-import { checkCookie } from './post-checks.js';
+import { checkCookie, checkFlags } from '../work/post-checks.js';
 
 const { SUPPRESS, UNSIGNALLED, BARRIER_FENCE } = CompletionFlags;
 
@@ -23,9 +21,8 @@ export function checkBind(
   record.assertLive(operation);
   record.checkLegal(operation, 'bindRmr');
   checkCookie(operation, cookie);
-  const mask = SUPPRESS | BARRIER_FENCE | (record.attributes.requestCompletionFlags & UNSIGNALLED);
-  const position = positionOf(operation, 'flags');
-  checkBits(operation, position, 'flags', flags, mask, `of ${flagNames(CompletionFlags, mask)}`);
+  const unsignalled = record.attributes.requestCompletionFlags & UNSIGNALLED;
+  checkFlags(operation, flags, SUPPRESS | BARRIER_FENCE | unsignalled);
   checkBindEvd(record, operation);
   const { sends } = record.queues;
   if (sends.free < entries) record.takeInCompletions();

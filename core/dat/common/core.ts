@@ -15,11 +15,11 @@ import {
 } from '../../evd/index.js';
 import { DatError } from '../../errors/index.js';
 import { FlightLog, Slab } from '../../spi/index.js';
-import type { IaContext } from '../common/context.js';
-import { nextHandleId } from '../common/handle.js';
-import { checkEvd, type EvdUse } from '../common/private-evd.js';
-import { RmrContexts } from '../memory/rmr-contexts.js';
-import { IaCounters } from './counters.js';
+import type { IaContext } from './context.js';
+import { nextHandleId } from './handle.js';
+import { checkEvd, type EvdUse } from './private-evd.js';
+import type { TraceFields } from './trace.js';
+import { IaCounters } from './ia-counters.js';
 
 /** An object that ends with its adapter, at the latest. */
 export interface IaChild {
@@ -29,8 +29,6 @@ export interface IaChild {
 
 export class IaCore {
   readonly owners = new CompletionOwners();
-  /** What the remote contexts of this adapter open. */
-  readonly rmrContexts = new RmrContexts();
   readonly children = new Set<IaChild>();
   readonly evds = new Set<Evd>();
   readonly cnos = new Set<Cno>();
@@ -70,11 +68,13 @@ export class IaCore {
 
   /**
    * Every call of the adapter starts here: it is traced, and the adapter is open.
+   * @returns the call
    * @throws DatError DAT_INVALID_HANDLE
    */
-  begin(call: string, fields: Readonly<Record<string, unknown>> = {}): void {
+  begin(call: string, fields: TraceFields = {}): string {
     this.context.trace?.(call, { ia: this.ia.id, ...fields });
     this.assertOpen(call);
+    return call;
   }
 
   /** @throws DatError DAT_INVALID_HANDLE */

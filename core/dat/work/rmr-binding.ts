@@ -1,26 +1,30 @@
 /** What a window is bound to: the bind that opened it, until it is closed. */
-import type { EpQueues } from '../work/queues.js';
-import type { IaCore } from '../ia/core.js';
-import type { Lmr } from './lmr.js';
+import type { EpQueues } from './queues.js';
+import type { Lmr } from '../memory/lmr.js';
+import type { LmrSegment } from '../memory/segment.js';
 
 export class RmrBinding {
   private readonly close: (() => void) | undefined;
   private open = true;
 
+  readonly lmr: Lmr;
+  readonly offsetBytes: number;
+  readonly lengthBytes: number;
+
   /** @param queues that the bind was posted on: an endpoint's window ends with them */
   constructor(
-    core: IaCore,
-    readonly lmr: Lmr,
-    readonly offsetBytes: number,
-    readonly lengthBytes: number,
+    { lmr, offsetBytes, lengthBytes }: LmrSegment,
     readonly privileges: number,
     readonly zeroBased: boolean,
     readonly rmrContext: number,
     readonly queues: EpQueues,
   ) {
+    this.lmr = lmr;
+    this.offsetBytes = offsetBytes;
+    this.lengthBytes = lengthBytes;
     lmr.boundRmrs++;
     if (!zeroBased) {
-      this.close = core.rmrContexts.open(rmrContext, lmr, offsetBytes, lengthBytes);
+      this.close = lmr.pz.rmrContexts.open(rmrContext, lmr, offsetBytes, lengthBytes);
     }
   }
 

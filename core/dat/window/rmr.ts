@@ -5,18 +5,19 @@
 import { inspect } from 'node:util';
 import { DatError, spiCall } from '../../errors/index.js';
 import type { EventAdapter as Ia } from '../../evd/index.js';
-import { type MemoryWindow, nextRkey } from '../../spi/index.js';
+import { type MemoryWindow, nextRkey, WrOpcode } from '../../spi/index.js';
 import { CompletionFlags, flagNames, MemPrivileges, VaType } from '../common/constants.js';
 import { Ep } from '../endpoint/ep.js';
-import { checkBind } from '../work/bind-posts.js';
+import { checkBind } from './bind-posts.js';
 import type { BindWork } from '../work/binds.js';
-import { checkHandle, Handle } from '../common/handle.js';
-import type { IaCore } from '../ia/core.js';
-import type { Lmr } from './lmr.js';
-import type { Pz } from './pz.js';
-import { RmrBinding } from './rmr-binding.js';
+import { begin, checkHandle, Handle } from '../common/handle.js';
+import type { IaCore } from '../common/core.js';
+import type { Lmr } from '../memory/lmr.js';
+import { privilegesText } from '../memory/lmr-options.js';
+import type { Pz } from '../memory/pz.js';
+import { RmrBinding } from '../work/rmr-binding.js';
 import { bindWords, checkBindOptions, type RmrBindOptions } from './rmr-options.js';
-import type { LmrSegment } from './segment.js';
+import type { LmrSegment } from '../memory/segment.js';
 import { Symbolic } from '../common/trace.js';
 
 /** What may use a window: any endpoint of its zone, or the one that it was bound through. */
@@ -94,8 +95,12 @@ export class Rmr extends Handle {
   bind(segment: LmrSegment, ep: Ep, options: RmrBindOptions = {}): number | undefined {
     const operation = 'rmr.bind';
     this.traceBind(operation, ep, segment, options);
-    const checked = this.checkBind(operation, segment, ep, options);
-    const { cookie, flags, privileges, zeroBased } = checked;
+    const { cookie, flags, privileges, zeroBased } = this.checkBind(
+      operation,
+      segment,
+      ep,
+      options,
+    );
     if (segment.lengthBytes === 0) {
       this.postUnbind(operation, ep, cookie, flags);
       return undefined;
@@ -104,17 +109,10 @@ export class Rmr extends Handle {
     checkBind(ep.record, operation, cookie, flags, replaced === undefined ? 1 : 2);
     if (replaced !== undefined) this.checkSameEndpoint(operation, ep, replaced);
     this.key = this.nextKey();
-    const { lmr, offsetBytes, lengthBytes } = segment;
     const words = bindWords(this.window.handle, segment, privileges, zeroBased, this.key);
-    const work: BindWork =
-      replaced === undefined
-        ? { kind: 'bind', words }
-        : { kind: 'rebind', rkey: replaced.rmrContext, words };
+    const work = { opcode: WrOpcode.BIND_MW, words, replaces: replaced?.rmrContext };
     const { queues } = ep.record;
-    const binding = new RmrBinding(
-      ...([this.core, lmr, offsetBytes, lengthBytes] as const),
-      ...([privileges, zeroBased, this.key, queues] as const),
-    );
+    const binding = new RmrBinding(segment, privileges, zeroBased, this.key, queues);
     this.pending.push(binding);
     queues.binds.post(this, binding, work, cookie, flags);
     return this.key;
@@ -134,9 +132,7 @@ export class Rmr extends Handle {
 
   /** dat_rmr_query: what it is bound to, counting binds that are under way. */
   query(): RmrParameters {
-    const operation = 'rmr.query';
-    this.core.context.trace?.(operation, { rmr: this.id });
-    this.assertLive(operation);
+    begin(this, 'rmr.query');
     this.core.takeInCompletions();
     const { ia, pz, scope, newest } = this;
     return {
@@ -157,9 +153,7 @@ export class Rmr extends Handle {
    * transfer is cut off. While binds of it are under way, it goes when the last has completed.
    */
   free(): void {
-    const operation = 'rmr.free';
-    this.core.context.trace?.(operation, { rmr: this.id });
-    this.assertLive(operation);
+    const operation = begin(this, 'rmr.free');
     this.core.takeInCompletions();
     this.markFreed(operation);
     if (this.pending.length === 0) this.end(operation);
@@ -229,13 +223,14 @@ export class Rmr extends Handle {
   private postUnbind(operation: string, ep: Ep, cookie: number, flags: number): void {
     checkBind(ep.record, operation, cookie, flags, 1);
     const { newest } = this;
-    let work: BindWork = { kind: 'nothing' };
+    let work: BindWork = { opcode: WrOpcode.RDMA_WRITE };
     if (this.scope === 'PZ') {
       this.key = this.nextKey();
-      work = { kind: 'bind', words: bindWords(this.window.handle, undefined, 0, false, this.key) };
+      const words = bindWords(this.window.handle, undefined, 0, false, this.key);
+      work = { opcode: WrOpcode.BIND_MW, words };
     } else if (newest !== undefined) {
       this.checkSameEndpoint(operation, ep, newest);
-      work = { kind: 'invalidate', rkey: newest.rmrContext };
+      work = { opcode: WrOpcode.LOCAL_INV, rkey: newest.rmrContext };
     }
     this.pending.push(undefined);
     ep.record.queues.binds.post(this, undefined, work, cookie, flags);
@@ -271,14 +266,14 @@ export class Rmr extends Handle {
     segment: LmrSegment | undefined,
     options: RmrBindOptions | undefined,
   ): void {
-    const { trace } = this.core.context;
-    if (trace === undefined) return;
-    trace(operation, {
+    this.core.context.trace?.(operation, {
       rmr: this.id,
       ep,
       lmr: segment?.lmr,
       lengthBytes: segment?.lengthBytes,
-      ...(segment !== undefined && { privileges: privilegesText(options) }),
+      ...(segment !== undefined && {
+        privileges: privilegesText(options, MemPrivileges.REMOTE_READ),
+      }),
       cookie: options?.cookie,
       flags: new Symbolic(flagNames(CompletionFlags, options?.flags ?? CompletionFlags.DEFAULT)),
     });
@@ -292,8 +287,4 @@ export class Rmr extends Handle {
     this.pz.users--;
     this.core.forget(this);
   }
-}
-
-function privilegesText(options: RmrBindOptions | undefined): Symbolic {
-  return new Symbolic(flagNames(MemPrivileges, options?.privileges ?? MemPrivileges.REMOTE_READ));
 }

@@ -1,0 +1,52 @@
+/** IP addresses as parameters, and which of our own reaches one. */
+import { DatError } from '../../errors/index.js';
+import { type Device, type Gid, gidFromIp, ipFromGid, isIpv4Gid } from '../../spi/index.js';
+import { invalid } from './guards.js';
+
+/** @throws DatError DAT_INVALID_ADDRESS, DAT_INVALID_PARAMETER */
+export function checkIp(operation: string, position: number, address: unknown): Gid {
+  if (typeof address !== 'string') {
+    throw invalid(operation, position, 'address', address, 'the text of an IP address');
+  }
+  try {
+    return gidFromIp(address);
+  } catch (cause) {
+    const hint = 'names are not resolved: pass an IPv4 or IPv6 address';
+    throw malformedAddress(operation, address, 'is not an IP address', hint, cause);
+  }
+}
+
+/** Of text that is no address. */
+export function malformedAddress(
+  operation: string,
+  address: string,
+  what: string,
+  hint: string,
+  cause?: unknown,
+): DatError {
+  return new DatError('DAT_INVALID_ADDRESS', {
+    subtype: 'DAT_INVALID_ADDRESS_MALFORMED',
+    operation,
+    message: `${JSON.stringify(address)} ${what}`,
+    hint,
+    value: address,
+    cause,
+  });
+}
+
+/**
+ * Which address of the device reaches that one: the first of its family.
+ * @throws DatError DAT_INVALID_ADDRESS / DAT_INVALID_ADDRESS_UNREACHABLE
+ */
+export function sourceIndex(operation: string, { gids }: Device, remote: Gid): number {
+  const isIpv4 = isIpv4Gid(remote);
+  const index = gids.findIndex((gid) => isIpv4Gid(gid) === isIpv4);
+  if (index >= 0) return index;
+  const address = ipFromGid(remote);
+  throw new DatError('DAT_INVALID_ADDRESS', {
+    subtype: 'DAT_INVALID_ADDRESS_UNREACHABLE',
+    operation,
+    message: `the adapter has no ${isIpv4 ? 'IPv4' : 'IPv6'} address to reach ${address} from`,
+    value: address,
+  });
+}

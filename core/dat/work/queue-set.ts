@@ -1,0 +1,200 @@
+/**
+ * The queues of one life of a queue pair: core's side of its rings, their doorbells, and the number
+ * under which its completions are found.
+ */
+import type {
+  CompletionOwner,
+  CompletionOwners,
+  CompletionView,
+  DatEvent,
+  Evd,
+  EventDatagramEndpoint,
+  EventEndpoint,
+} from '../../evd/index.js';
+import { toDatError } from '../../errors/index.js';
+import { QpState, type QueuePair, Ring, rqeBytes, SQE, WrFlags } from '../../spi/index.js';
+import { CompletionFlags } from '../common/constants.js';
+import type { Segments } from '../memory/segment.js';
+import type { QueueAttributes } from './attributes.js';
+import { RECEIVE_ENTRY, SEND_ENTRY, Slot } from './entry-ring.js';
+import { slotFlagsOf, wrFlagsOf } from './request-specs.js';
+import { WorkQueue } from './work-queue.js';
+
+const { SUPPRESS } = CompletionFlags;
+const U32 = 2 ** 32;
+/** So many requests of a burst the device is told of at once: it begins with them. */
+const RING_EVERY = 32;
+/** In place of a receive ring where there is none: nothing is ever posted to it. */
+const NO_RECEIVES = Ring.allocate(1, rqeBytes(1));
+
+/** A doorbell throws when the device is gone for good. */
+const DOORBELL = { operation: 'ep.post', hint: 'the device is gone' };
+
+/** What a reclaim finds for an entry that is not outstanding. */
+export const UNKNOWN_SLOT = -1;
+
+export abstract class QueueSet<
+  E extends EventEndpoint | EventDatagramEndpoint,
+> implements CompletionOwner {
+  readonly qp: QueuePair;
+  readonly sends: WorkQueue;
+  /** With a shared receive queue, or where nothing is received, one that is always empty. */
+  readonly receives: WorkQueue;
+  protected readonly context: number;
+  private readonly signalEvery: number;
+  private unsignalledRun = 0;
+  private burstDepth = 0;
+  private ended = false;
+
+  /**
+   * @param ep named by its completions
+   * @param sendIov segments of one request
+   * @param sendDoorbellOpen until it is, requests wait in the ring
+   * @param create makes the queue pair, whose completions bear that context
+   * @throws SpiError, or DatError when there are no completion contexts left
+   */
+  constructor(
+    protected readonly ep: E,
+    owners: CompletionOwners,
+    { maxRequestDtos, maxRecvDtos, maxRecvIov }: QueueAttributes,
+    sendIov: number,
+    public sendDoorbellOpen: boolean,
+    create: (context: number) => QueuePair,
+  ) {
+    this.context = owners.allocate(this);
+    try {
+      this.qp = create(this.context);
+    } catch (error) {
+      owners.free(this.context);
+      throw error;
+    }
+    const { sendRing, receiveRing } = this.qp;
+    this.sends = new WorkQueue(sendRing, maxRequestDtos, sendIov, SEND_ENTRY);
+    this.receives =
+      receiveRing === undefined
+        ? new WorkQueue(NO_RECEIVES, 0, 1, RECEIVE_ENTRY)
+        : new WorkQueue(receiveRing, maxRecvDtos, maxRecvIov, RECEIVE_ENTRY);
+    this.signalEvery = Math.max(1, maxRequestDtos >>> 1);
+  }
+
+  abstract onCompletion(words: Uint32Array, at: number): CompletionView;
+  abstract toEvent(words: Uint32Array, at: number): DatEvent;
+
+  /**
+   * Completes the next request, whose words of its own are written, and lets it leave.
+   * @param flags CompletionFlags
+   * @param word immediate data, or the context to invalidate
+   */
+  protected commitSend(
+    opcode: number,
+    slotFlags: number,
+    segments: Segments,
+    cookie: number,
+    flags: number,
+    word: number,
+  ): void {
+    const { sends } = this;
+    const { words } = sends.ring;
+    const signal = (flags & SUPPRESS) === 0 || ++this.unsignalledRun >= this.signalEvery;
+    if (signal) this.unsignalledRun = 0;
+    const signalled = signal ? WrFlags.SIGNALED : 0;
+    const count = sends.putSegments(segments);
+    const at = sends.nextWord;
+    words[at + SQE.CONTROL] = opcode | ((wrFlagsOf(flags) | signalled) << 8) | (count << 16);
+    words[at + SQE.INLINE_LENGTH] = 0;
+    words[at + SQE.COOKIE_LO] = cookie >>> 0;
+    words[at + SQE.COOKIE_HI] = Math.floor(cookie / U32);
+    words[at + SQE.IMMEDIATE_OR_INVALIDATE] = word;
+    sends.commit(slotFlags | slotFlagsOf(flags) | (signal ? Slot.SIGNALLED : 0));
+    this.kickSends();
+  }
+
+  /**
+   * Writes a receive. The caller has checked everything, including that there is room.
+   * @param flags CompletionFlags
+   */
+  postReceive(segments: Segments, cookie: number, flags: number): void {
+    const { receives } = this;
+    receives.putReceive(segments, cookie);
+    receives.commit(slotFlagsOf(flags) | Slot.SIGNALLED);
+    if (this.burstDepth === 0) this.ringReceives();
+  }
+
+  /** Doorbells are held back until the outermost burst ends, or many requests wait. */
+  beginBurst(): void {
+    this.burstDepth++;
+  }
+
+  endBurst(): void {
+    if (--this.burstDepth > 0 || this.ended) return;
+    this.ringReceives();
+    this.ringSends();
+  }
+
+  /** What has been written may leave, unless a burst is under way that has only just begun. */
+  kickSends(): void {
+    if (this.burstDepth === 0 || this.sends.unpublished >= RING_EVERY) this.ringSends();
+  }
+
+  /** Requests that waited may leave. */
+  openSendDoorbell(): void {
+    if (this.sendDoorbellOpen) return;
+    this.sendDoorbellOpen = true;
+    this.ringSends();
+  }
+
+  protected ringSends(): void {
+    if (!this.sendDoorbellOpen || !this.sends.publish()) return;
+    try {
+      this.qp.ringSendDoorbell();
+    } catch (error) {
+      throw toDatError(error, DOORBELL);
+    }
+  }
+
+  protected ringReceives(): void {
+    if (!this.receives.publish()) return;
+    try {
+      this.qp.ringReceiveDoorbell();
+    } catch (error) {
+      throw toDatError(error, DOORBELL);
+    }
+  }
+
+  /** The entry's flags, and it is free; a provider that completes what is not outstanding errs. */
+  protected reclaim(index: number, isReceive: boolean): number {
+    const queue = isReceive ? this.receives : this.sends;
+    if (!queue.isOutstanding(index)) return UNKNOWN_SLOT;
+    const flags = queue.flagsOf(index);
+    queue.reclaimThrough(index);
+    return flags;
+  }
+
+  /**
+   * Moves the queue pair to ERR: what is outstanding flushes, also what waited for the doorbell.
+   * @returns why not, when the device does not do it: then nothing flushes
+   */
+  toError(): string | undefined {
+    try {
+      if (this.qp.state !== QpState.ERR) this.qp.modify({ state: QpState.ERR });
+      this.openSendDoorbell();
+      return undefined;
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
+    }
+  }
+
+  /** Ends this life, with its completions that are not dequeued from `evds`. */
+  destroy(evds: readonly Evd[]): void {
+    this.qp.destroy();
+    for (const evd of evds) evd.purge(this.context);
+    this.ep.core.owners.free(this.context);
+    this.discard();
+  }
+
+  protected discard(): void {
+    this.ended = true;
+    this.sends.discard();
+    this.receives.discard();
+  }
+}
