@@ -6,14 +6,7 @@
 import { inspect } from 'node:util';
 import { DatError, spiCall } from '../../errors/index.js';
 import type { DatagramEvent, DatEvent, Evd, EventAdapter as Ia } from '../../evd/index.js';
-import {
-  type AsyncEventType,
-  type CompletionQueue,
-  type Gid,
-  GRH_LENGTH,
-  WrFlags,
-  WrOpcode,
-} from '../../spi/index.js';
+import { type AsyncEventType, type Gid, GRH_LENGTH, WrFlags, WrOpcode } from '../../spi/index.js';
 import type { Observable } from '../../stream/index.js';
 import { breakReasonOf, epBrokenEvent, lossReason } from '../common/async-events.js';
 import { CompletionFlags, flagNames, MemPrivileges } from '../common/constants.js';
@@ -346,8 +339,8 @@ export class UdEp extends Handle {
       return new UdQueues({
         ep: this,
         pz,
-        recvCq: cqOf(recvEvd),
-        requestCq: cqOf(requestEvd),
+        recvCq: recvEvd.feed.cq,
+        requestCq: requestEvd.feed.cq,
         attributes,
         onQueuePairEvent: (event) => this.onQueuePairEvent(event),
         onBroken: (reason) => this.onBroken(reason),
@@ -357,7 +350,7 @@ export class UdEp extends Handle {
 
   private destroyQueues(by: string): void {
     const purge = (context: number): void => {
-      for (const evd of this.dtoEvds()) evd.purge(context);
+      for (const evd of this.dtoEvds()) evd.feed.purge(context);
     };
     spiCall({ operation: by }, () => this.queues.destroy(purge));
   }
@@ -372,16 +365,16 @@ export class UdEp extends Handle {
     this.current = 'ERROR';
     const stuck = this.queues.toError();
     const detail = stuck === undefined ? reason : `${reason}; nothing is flushed: ${stuck}`;
-    this.core.asyncEvd.post(epBrokenEvent(this, `endpoint ${this.id}: ${detail}`));
+    this.core.asyncEvd.feed.post(epBrokenEvent(this, `endpoint ${this.id}: ${detail}`));
   }
 
   private attach(): void {
     const listener = { onOverrun: (evd: number) => this.onBroken(lossReason(evd)) };
     for (const evd of this.dtoEvds()) {
       // One by one: when one fails, those before it are ended.
-      this.uses.push(evd.attach('THRESHOLD'));
-      this.uses.push(evd.reserve(1));
-      this.uses.push(evd.onOverrun(listener));
+      this.uses.push(evd.feed.attach('THRESHOLD'));
+      this.uses.push(evd.feed.reserve(1));
+      this.uses.push(evd.feed.onOverrun(listener));
     }
   }
 
@@ -391,7 +384,7 @@ export class UdEp extends Handle {
   }
 
   private takeInCompletions(): void {
-    for (const evd of this.dtoEvds()) evd.scan();
+    for (const evd of this.dtoEvds()) evd.feed.scan();
   }
 
   private dtoEvds(): Evd[] {
@@ -402,8 +395,3 @@ export class UdEp extends Handle {
 const NO_QUEUE_PAIR = {
   ENOMEM: ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_TEP'],
 } as const;
-
-function cqOf(evd: Evd): CompletionQueue {
-  if (evd.cq === undefined) throw new Error(`event dispatcher ${evd.id} has no completion queue`);
-  return evd.cq;
-}

@@ -8,7 +8,6 @@ import {
   type EventEndpoint,
   type OverrunListener,
 } from '../../evd/index.js';
-import type { CompletionQueue } from '../../spi/index.js';
 import { type Observable, PresentValue } from '../../stream/index.js';
 import { epBrokenEvent, lossReason } from '../common/async-events.js';
 import { type BreakReason, breakReason } from './break-causes.js';
@@ -123,11 +122,6 @@ export class EpEvents implements OverrunListener {
     for (const evd of this.init.privateEvds) this.core.freePrivateEvd(evd);
   }
 
-  cqOf(evd: Evd): CompletionQueue {
-    if (evd.cq === undefined) throw new Error(`event dispatcher ${evd.id} has no completion queue`);
-    return evd.cq;
-  }
-
   /** A life ends with a reset; completions that have come stay until they are dequeued. */
   retire(queues: EpQueues): void {
     const all = [...(this.leftovers ?? []), queues.retire(this.dtoEvds())];
@@ -137,38 +131,38 @@ export class EpEvents implements OverrunListener {
 
   /** Drops what a queue pair that is going has left behind. */
   purge(context: number): void {
-    for (const evd of this.dtoEvds()) evd.purge(context);
+    for (const evd of this.dtoEvds()) evd.feed.purge(context);
   }
 
   /** Completions that are there become known to the endpoint. */
   takeInCompletions(): void {
-    for (const evd of this.dtoEvds()) evd.scan();
+    for (const evd of this.dtoEvds()) evd.feed.scan();
   }
 
   /** While true, completions are taken in even if nothing takes the EVD's events. */
   watchCompletions(watch: boolean): void {
     for (const end of this.holds ?? []) end();
-    this.holds = watch ? this.dtoEvds().map((evd) => evd.hold()) : undefined;
+    this.holds = watch ? this.dtoEvds().map((evd) => evd.feed.hold()) : undefined;
   }
 
   /** The same for receives alone: a watermark of theirs is armed. */
   watchReceives(watch: boolean): void {
     if (watch === (this.receiveHold !== undefined)) return;
     this.receiveHold?.();
-    this.receiveHold = watch ? this.init.recvEvd.hold() : undefined;
+    this.receiveHold = watch ? this.init.recvEvd.feed.hold() : undefined;
   }
 
   /** The same for requests alone: a keep-alive's probe is under way. */
   watchRequests(watch: boolean): void {
     if (watch === (this.requestHold !== undefined)) return;
     this.requestHold?.();
-    this.requestHold = watch ? this.init.requestEvd.hold() : undefined;
+    this.requestHold = watch ? this.init.requestEvd.feed.hold() : undefined;
   }
 
   /** While true, failed completions are taken in even if nothing takes the EVD's events. */
   private watchFailures(watch: boolean): void {
     for (const end of this.vigils ?? []) end();
-    this.vigils = watch ? this.dtoEvds().map((evd) => evd.watchFailures()) : undefined;
+    this.vigils = watch ? this.dtoEvds().map((evd) => evd.feed.watchFailures()) : undefined;
   }
 
   post(name: ConnectionEventName, details: ConnectionEventDetails, before: boolean): void {
@@ -183,7 +177,7 @@ export class EpEvents implements OverrunListener {
       ...(cause !== undefined && { cause }),
       ...(name === 'BROKEN' && { flightRecord }),
     };
-    this.init.connectEvd.post(event, before ? 'here' : 'after');
+    this.init.connectEvd.feed.post(event, before ? 'here' : 'after');
   }
 
   postBrokenAsync(reason: string): void {

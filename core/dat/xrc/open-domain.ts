@@ -72,14 +72,13 @@ function createXrcSrq(
   const { maxRecvDtos: maxWr, maxRecvIov: maxSge } = attributes;
   const evd = recvEvd ?? core.newEvd(maxWr, EvdFlags.DTO);
   const isPrivate = recvEvd === undefined;
-  const { cq } = evd;
-  if (cq === undefined) throw new Error(`event dispatcher ${evd.id} has no completion queue`);
+  const { cq } = evd.feed;
   const context = { operation, value: maxWr, map: { ENOMEM: NO_SRQ } };
   const uses: (() => void)[] = [];
   try {
     // One by one: when the second fails, the first is ended.
-    uses.push(evd.attach('THRESHOLD'));
-    uses.push(evd.reserve(1));
+    uses.push(evd.feed.attach('THRESHOLD'));
+    uses.push(evd.feed.reserve(1));
     return core.adopt(
       new XrcSrq(domain, core, pz, attributes, { evd, isPrivate, uses }, (onEvent) =>
         spiCall(context, () =>
