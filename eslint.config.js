@@ -32,6 +32,13 @@ export default defineConfig(
         'error',
         { selector: 'ExportDefaultDeclaration', message: 'Export by name.' },
         { selector: 'TSEnumDeclaration', message: 'Use an `as const` object.' },
+        { selector: 'PrivateIdentifier', message: 'Use `private`.' },
+        {
+          selector:
+            ':matches(PropertyDefinition, MethodDefinition)[key.name=/^_/], ' +
+            'TSParameterProperty > Identifier[name=/^_/]',
+          message: 'Members have no leading underscore.',
+        },
       ],
       '@typescript-eslint/consistent-type-imports': 'error',
       '@typescript-eslint/explicit-module-boundary-types': 'error',

@@ -1,5 +1,5 @@
 // The rules of structure hold on the tree, and each of them bites: a violation is planted for each.
-// Four chains of classes are a class too long.
+// Three chains of classes are a class too long.
 
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -18,7 +18,6 @@ const FLOORS = ['core', 'plugins', 'providers', 'samples'];
 const MOST_FILES = 25;
 const LARGEST_CIRCLE = 8;
 const LONG_CHAINS = [
-  'Evd → EvdPull → EvdFeed',
   'RcMemory → QueuePairMemory → Piece',
   'XrcInitiator → RcQueuePair → SoftQueuePair',
   'XrcTarget → RcQueuePair → SoftQueuePair',

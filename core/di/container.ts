@@ -9,7 +9,7 @@ import { container as root, type DependencyContainer, instanceCachingFactory } f
 import { LOGGER, type Logger, needOf, type Part, type Registrar } from '../spi/index.js';
 import type { Token } from '../spi/index.js';
 import { DeviceServices, IF_BOUND, TAKEN } from './device-services.js';
-import { checkGraph, type Level, refuseMissing } from './graph.js';
+import { checkGraph, type Level, nameOf, refuseMissing } from './graph.js';
 
 /** What stands over the provider's own, and wraps it if it injects its own token. */
 export interface Layer {
@@ -89,9 +89,7 @@ export class DeviceContainer implements Registrar {
 
   /** What has been made for the token, and wraps all that was: the one that there is an end to. */
   madeOf<T>(token: Token<T>): T | undefined {
-    const { base, layers } = this.stacks.get(token) ?? NO_STACK;
-    const levels = base === undefined ? layers : [base, ...layers];
-    const level = levels.findLast((each) => this.made.has(each));
+    const level = this.levelsOf(token).findLast((each) => this.made.has(each));
     return level && (this.made.get(level) as T);
   }
 
@@ -139,9 +137,14 @@ export class DeviceContainer implements Registrar {
     return this.container.resolve(level.key);
   }
 
+  /** From below. */
+  private levelsOf(token: Token<unknown>): readonly Level[] {
+    const { base, layers = [] } = this.stacks.get(token) ?? {};
+    return base === undefined ? layers : [base, ...layers];
+  }
+
   private top(token: Token<unknown>): Level | undefined {
-    const { base, layers } = this.stacks.get(token) ?? NO_STACK;
-    return layers.at(-1) ?? base;
+    return this.levelsOf(token).at(-1);
   }
 
   /** Under which name a level is given what. */
@@ -155,13 +158,7 @@ export class DeviceContainer implements Registrar {
   }
 
   private beneath(level: Level): Level | undefined {
-    const { base, layers } = this.stacks.get(level.token) ?? NO_STACK;
-    return level === base ? undefined : (layers[layers.indexOf(level) - 1] ?? base);
+    const levels = this.levelsOf(level.token);
+    return levels[levels.indexOf(level) - 1];
   }
-}
-
-const NO_STACK: Stack = { base: undefined, layers: [] };
-
-function nameOf(token: Token<unknown>): string {
-  return token.description ?? String(token);
 }

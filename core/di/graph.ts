@@ -41,7 +41,7 @@ export function refuseMissing(
   token: Token<unknown>,
   provider: string,
 ): never {
-  const name = token.description ?? String(token);
+  const name = nameOf(token);
   const title = needing === 'core' ? needing : needing.title;
   const isOwn = needing !== 'core' && needing.token === token;
   throw new DatError('DAT_MODEL_NOT_SUPPORTED', {
@@ -51,6 +51,10 @@ export function refuseMissing(
       : `${title} needs ${name}, and ${provider} has none`,
     value: name,
   });
+}
+
+export function nameOf(token: Token<unknown>): string {
+  return token.description ?? String(token);
 }
 
 function refuseCycle(chain: readonly Level[]): never {

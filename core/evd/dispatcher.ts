@@ -4,17 +4,22 @@
  * call of the consumer.
  */
 import type { Scheduler } from '../spi/index.js';
+import type { Cno } from './cno/cno.js';
 import { type ArmController, Want } from './queue/arm-controller.js';
 import { EVD_CONFIGURATIONS, type EvdConfiguration, type EvdTaker } from './common/evd-states.js';
+import type { EventNotifier } from './events/event-objects.js';
 import type { EventSink } from './queue/event-sink.js';
 import type { EventStore } from './queue/event-store.js';
 import { Notice } from './queue/notice.js';
 import type { UpcallRunner } from './upcall/runner.js';
 import type { Waiting } from './queue/waiter.js';
 
-/** What is told of new events while nothing takes them. */
-export interface Notifiable {
-  notify(): void;
+/** What the pump belongs to. */
+export interface PumpListener {
+  /** The EVD, as its CNO is told of it. */
+  readonly evd: EventNotifier;
+  /** What failed where no call of the consumer would hear of it. */
+  unreadable(cause: unknown): void;
 }
 
 /** Events handed over in one turn, so that a busy EVD does not keep packets from being served. */
@@ -30,7 +35,8 @@ export class Dispatcher {
   watchers = 0;
   /** Endpoints that wait for their completions whether or not anybody takes events. */
   holders = 0;
-  cno: Notifiable | undefined;
+  /** Told of new events while nothing takes them. */
+  cno: Cno | undefined;
   private open = true;
   /** Something that waits has called for attention, and the present taker has not been told. */
   private noticed = false;
@@ -45,8 +51,7 @@ export class Dispatcher {
     private readonly upcalls: UpcallRunner,
     private readonly arm: ArmController | undefined,
     private readonly scheduler: Scheduler,
-    /** Hears of what fails where no call of the consumer would. */
-    private readonly failed: (cause: unknown) => void,
+    private readonly listener: PumpListener,
   ) {}
 
   get taker(): EvdTaker {
@@ -58,12 +63,10 @@ export class Dispatcher {
 
   /** What is wanted of the next completion. */
   get want(): Want {
-    if (this.open && this.holders > 0) return Want.NEXT;
-    if (this.open && this.wantsNext()) {
-      const { solicited } = EVD_CONFIGURATIONS[this.configuration];
-      return solicited ? Want.SOLICITED_OR_FAILED : Want.NEXT;
-    }
-    return this.open && this.watchers > 0 ? Want.SOLICITED_OR_FAILED : Want.NOTHING;
+    if (!this.open) return Want.NOTHING;
+    if (this.holders > 0) return Want.NEXT;
+    if (this.wantsNext()) return this.nextByConfiguration;
+    return this.watchers > 0 ? Want.SOLICITED_OR_FAILED : Want.NOTHING;
   }
 
   /** Something may have to be done: run the pump soon. */
@@ -90,7 +93,7 @@ export class Dispatcher {
   /** The device has notified. */
   notified(): void {
     if (this.arm?.fired(this.want) !== true) return;
-    this.guard(this.onNotified);
+    this.run(this.isSolicited);
   }
 
   /** Arms if need be, and looks once more; what that finds is handed over by the pump. */
@@ -107,13 +110,21 @@ export class Dispatcher {
 
   /** Arms although nothing is wanted yet: the first half of enabling with `refuse`. */
   armAhead(): void {
-    const { solicited } = EVD_CONFIGURATIONS[this.configuration];
-    this.arm?.request(solicited ? Want.SOLICITED_OR_FAILED : Want.NEXT);
+    this.arm?.request(this.nextByConfiguration);
   }
 
   /** Nothing is handed over any more. */
   close(): void {
     this.open = false;
+  }
+
+  /** Only solicited and failed completions notify. */
+  private get isSolicited(): boolean {
+    return EVD_CONFIGURATIONS[this.configuration].solicited;
+  }
+
+  private get nextByConfiguration(): Want {
+    return this.isSolicited ? Want.SOLICITED_OR_FAILED : Want.NEXT;
   }
 
   private wantsNext(): boolean {
@@ -128,7 +139,7 @@ export class Dispatcher {
 
   /** The least notice that is heard. */
   private get audible(): Notice {
-    if (!EVD_CONFIGURATIONS[this.configuration].solicited) return Notice.UNSOLICITED;
+    if (!this.isSolicited) return Notice.UNSOLICITED;
     return this.looking ? Notice.UNKNOWN : Notice.ALWAYS;
   }
 
@@ -147,22 +158,16 @@ export class Dispatcher {
   private readonly runScheduled = (): void => {
     this.scheduled = false;
     // The EVD may have been freed since: its completion queue is no more.
-    if (this.open) this.guard(this.boundPump);
-  };
-
-  private readonly boundPump = (): void => this.pump();
-
-  private readonly onNotified = (): void => {
-    if (EVD_CONFIGURATIONS[this.configuration].solicited) this.findSolicited();
-    this.pump();
+    if (this.open) this.run(false);
   };
 
   /** In no call of the consumer's: what fails would leave a waiter without a word. */
-  private guard(run: () => void): void {
+  private run(mayBeSolicited: boolean): void {
     try {
-      run();
+      if (mayBeSolicited) this.findSolicited();
+      this.pump();
     } catch (error) {
-      this.failed(error);
+      this.listener.unreadable(error);
     }
   }
 
@@ -201,7 +206,7 @@ export class Dispatcher {
   private serveCno(): void {
     if (!this.noticed || this.store.pending === 0) return;
     this.noticed = false;
-    this.cno?.notify();
+    this.cno?.notify(this.listener.evd);
   }
 
   private serveWaiter(waiter: Waiting, budget: number): number {

@@ -1,5 +1,5 @@
 /** What goes wrong with an event dispatcher, as asynchronous errors that name it: a table. */
-import type { EventSubject } from './events/event-objects.js';
+import type { EventNotifier } from './events/event-objects.js';
 import {
   type AsyncErrorEvent,
   type AsyncErrorNumber,
@@ -38,10 +38,15 @@ const EVD_ERRORS = {
 
 export type EvdErrorKind = keyof typeof EVD_ERRORS;
 
+export interface EvdErrorDetails {
+  readonly detail?: string | number;
+  readonly cause?: unknown;
+}
+
 export function evdError(
-  object: EventSubject & { readonly id: number },
+  object: EventNotifier,
   kind: EvdErrorKind,
-  { detail = '', cause }: { readonly detail?: string | number; readonly cause?: unknown } = {},
+  { detail = '', cause }: EvdErrorDetails = {},
 ): AsyncErrorEvent {
   const { number, reason, sentence } = EVD_ERRORS[kind];
   const message = `evd ${object.id}: ${sentence.replace('%', String(detail))}`;

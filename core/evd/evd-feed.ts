@@ -1,83 +1,58 @@
-/** The producers' side of an EVD: what endpoints, service points and the interface adapter use. */
+/**
+ * The feeding side of an EVD: what endpoints, service points and the interface adapter use. Those
+ * of which there are thousands remember by themselves what they have added; for others a call
+ * returns what undoes it.
+ */
 import { DatError, spiCall } from '../errors/index.js';
-import { AsyncEventType, type CompletionQueue, nameOf } from '../spi/index.js';
-import { ArmController } from './queue/arm-controller.js';
-import { Counters } from './common/counters.js';
-import { Dispatcher } from './dispatcher.js';
-import type { DatEvent, PostedEvent } from './events/event.js';
-import { type EventPlace, EventStore } from './queue/event-store.js';
-import { checkQlen, checkStreams } from './evd-checks.js';
-import { EVD_COUNTER, EVD_COUNTERS, type EvdCounterName } from './evd-counters.js';
-import { evdError, type EvdErrorKind } from './evd-errors.js';
-import type { EvdHost, EvdOptions } from './evd-host.js';
-import {
-  COMPLETION_STREAMS,
-  EVD_CONFIGURATIONS,
-  type EvdConfiguration,
-  EvdFlags,
-} from './common/evd-states.js';
-import type { UpcallOwner } from './upcall/upcall.js';
-import { UpcallRunner } from './upcall/runner.js';
-import { unhandled } from './common/unhandled.js';
+import type { CompletionQueue } from '../spi/index.js';
+import { EVD_CONFIGURATIONS, type EvdConfiguration } from './common/evd-states.js';
+import type { ErrorSource } from './error-sources.js';
+import { EVD_COUNTER } from './evd-counters.js';
+import { evdError } from './evd-errors.js';
+import type { EvdRecord, OverrunListener } from './evd-record.js';
+import type { PostedEvent } from './events/event.js';
+import type { EventPlace } from './queue/event-store.js';
 
-/** Other EVDs that a poll looks at when it has found nothing, of as many as there are. */
-const SOURCES_A_POLL = 16;
-
-/** What must know that completions are lost. */
-export interface OverrunListener {
-  /** @param evd number of the event dispatcher whose completion queue has overrun */
-  onOverrun(evd: number): void;
-}
-
-export abstract class EvdFeed {
-  readonly id: number;
-  /** Bit set of EvdFlags. */
-  readonly streams: number;
-  /** Present iff completions feed the EVD; queue pairs are created on it. */
-  readonly cq: CompletionQueue | undefined;
-  protected readonly store: EventStore;
-  protected readonly upcalls: UpcallRunner;
-  protected readonly arm: ArmController | undefined;
-  protected readonly dispatcher: Dispatcher;
-  protected users = 0;
-  protected readonly counts = new Counters<EvdCounterName>(EVD_COUNTERS);
-  protected open = true;
-  private readonly errorSources = new Map<EvdFeed, number>();
-  /** Where polls go on to look. */
-  private round: Iterator<EvdFeed, undefined> = this.errorSources.keys();
-  private readonly overrunListeners = new Set<OverrunListener>();
-  protected reserved = 0;
+export class EvdFeed implements ErrorSource {
+  /** Endpoints, service points and adapters that feed it. */
+  users = 0;
+  /** Entries of the completion queue that the consumer does not count. */
+  reserved = 0;
   private configuring = 0;
   /** Users whose events are no completions. */
   private plainUsers = 0;
-  private engaged = false;
-  private vigilant = false;
   private overflowing = false;
 
-  constructor(
-    protected readonly host: EvdHost,
-    options: EvdOptions,
-  ) {
-    const { qlen, streams = EvdFlags.DEFAULT } = options;
-    const { maxCompletionQueueEntries, reportsSolicited = false } = host.device.attributes;
-    checkQlen(qlen, maxCompletionQueueEntries);
-    checkStreams(streams);
-    this.id = options.id;
-    this.streams = streams;
-    this.cq = (streams & COMPLETION_STREAMS) === 0 ? undefined : this.createCq(qlen);
-    this.store = new EventStore(qlen, this.cq, host.owners, reportsSolicited, (notice) => {
-      this.dispatcher.arrived(notice);
-    });
-    this.upcalls = new UpcallRunner(
-      this.upcallOwner(),
-      this.store,
-      (error, event) => this.handlerFailed(error, event),
-      () => this.dispatcher.kick(),
-    );
-    this.arm = this.cq && this.createArm(this.cq);
-    this.dispatcher = new Dispatcher(this.store, this.upcalls, this.arm, host.scheduler, (cause) =>
-      this.unreadable(cause),
-    );
+  constructor(private readonly record: EvdRecord) {}
+
+  /** Queue pairs are created on it. @throws Error when no completions feed the EVD */
+  get cq(): CompletionQueue {
+    const { cq, id } = this.record;
+    if (cq === undefined) throw new Error(`event dispatcher ${id} has no completion queue`);
+    return cq;
+  }
+
+  /** Something feeds it. */
+  get isInUse(): boolean {
+    return this.users > 0;
+  }
+
+  /** Something takes its events, or has asked for them: what is posted will be seen. */
+  get isHeeded(): boolean {
+    const { open, counts, dispatcher } = this.record;
+    if (!open) return false;
+    const { taker, cno } = dispatcher;
+    return taker !== 'none' || cno !== undefined || counts.get(EVD_COUNTER.DEQUEUE) > 0;
+  }
+
+  /** The next event that is posted would be lost. */
+  get isFull(): boolean {
+    return this.record.store.full;
+  }
+
+  /** Completions of a context that are still to be dequeued, of those scanned. */
+  left(context: number): number {
+    return this.record.open ? this.record.store.left(context) : 0;
   }
 
   /**
@@ -85,15 +60,14 @@ export abstract class EvdFeed {
    * lost, and EVD_OVERFLOW with this EVD is on the asynchronous EVD.
    */
   post(event: PostedEvent, place: EventPlace = 'behind'): boolean {
-    if (!this.open) return false;
-    this.counts.count('posted');
-    if (event.type === 'connection') this.counts.count('connectionNotify');
-    if (this.store.post(event, place)) {
-      this.overflowing = false;
-      return true;
-    }
-    this.overflowed(event);
-    return false;
+    const { open, counts, store } = this.record;
+    if (!open) return false;
+    counts.count('posted');
+    if (event.type === 'connection') counts.count('connectionNotify');
+    const hasRoom = store.post(event, place);
+    if (!hasRoom) this.overflowed(event);
+    this.overflowing = !hasRoom;
+    return hasRoom;
   }
 
   /**
@@ -101,18 +75,24 @@ export abstract class EvdFeed {
    * new events the consumer may see.
    */
   scan(): number {
-    if (!this.open) return 0;
+    if (!this.record.open) return 0;
     try {
-      return this.store.scan();
+      return this.record.store.scan();
     } catch (cause) {
-      this.unreadable(cause);
+      this.record.unreadable(cause);
       return 0;
     }
   }
 
   /** Drops and counts completions of a context that were not taken; before `owners.free`. */
   purge(context: number, srqn?: number): void {
-    if (this.open) this.store.purge(context, srqn);
+    if (this.record.open) this.record.store.purge(context, srqn);
+  }
+
+  /** `addUser`; returns `removeUser`, which does nothing when called again. */
+  attach(configuration?: EvdConfiguration): () => void {
+    this.addUser(configuration);
+    return once(() => this.removeUser(configuration));
   }
 
   /**
@@ -120,39 +100,15 @@ export abstract class EvdFeed {
    * @param configuration how the completions of this user notify: NOTIFY if some may be
    * UNSIGNALLED, SOLICITED, or THRESHOLD; none for a stream of other events. All users must agree,
    * and other events go with THRESHOLD only (DAT facts 4.1)
-   * @returns ends the use; calling it again does nothing
    * @throws DatError DAT_INVALID_STATE (DAT_INVALID_STATE_EVD_CONFIG_*) when they do not
    */
-  attach(configuration?: EvdConfiguration): () => void {
-    this.addUser(configuration);
-    return once(() => this.removeUser(configuration));
-  }
-
-  /** `attach` for what remembers by itself, as thousands of endpoints do. */
   addUser(configuration?: EvdConfiguration): void {
     this.checkAgreement(configuration);
-    this.users++;
-    if (configuration === undefined) this.plainUsers++;
-    else this.configure(configuration, 1);
+    this.countUser(configuration, 1);
   }
 
   removeUser(configuration?: EvdConfiguration): void {
-    this.users--;
-    if (configuration === undefined) this.plainUsers--;
-    else this.configure(configuration, -1);
-  }
-
-  private checkAgreement(wanted: EvdConfiguration = 'THRESHOLD'): void {
-    const present = this.dispatcher.configuration;
-    const others = this.configuring > 0 || this.plainUsers > 0;
-    if (wanted === present || !others) return;
-    throw new DatError('DAT_INVALID_STATE', {
-      subtype: EVD_CONFIGURATIONS[present].subtype,
-      operation: 'evd.attach',
-      message: `a stream of kind ${wanted} on an EVD whose other streams are ${present}`,
-      value: wanted,
-      hint: 'use one EVD for each kind of completion flags, and another for other events',
-    });
+    this.countUser(configuration, -1);
   }
 
   /**
@@ -160,25 +116,13 @@ export abstract class EvdFeed {
    * DTO EVD of the same endpoint) is armed for failed completions even though nothing wants its
    * events, so that the endpoint notices a failure and breaks without a dequeue. A poll that finds
    * nothing looks there, too.
-   * @returns ends it; calling it again does nothing
    */
-  watchErrors(source: EvdFeed): () => void {
-    this.addErrorSource(source);
-    return once(() => this.removeErrorSource(source));
-  }
-
   addErrorSource(source: EvdFeed): void {
-    if (source === this) return;
-    const count = this.errorSources.get(source) ?? 0;
-    this.errorSources.set(source, count + 1);
-    if (count === 0 && this.vigilant) source.watched(1);
+    if (source !== this) this.record.sources.add(source);
   }
 
   removeErrorSource(source: EvdFeed): void {
-    if (source === this) return;
-    const left = (this.errorSources.get(source) ?? 1) - 1;
-    if (left > 0) this.errorSources.set(source, left);
-    else if (this.errorSources.delete(source) && this.vigilant) source.watched(-1);
+    if (source !== this) this.record.sources.remove(source);
   }
 
   /**
@@ -187,26 +131,25 @@ export abstract class EvdFeed {
    * @returns ends it; calling it again does nothing
    */
   hold(): () => void {
-    this.dispatcher.holders++;
-    if (this.open) this.dispatcher.armAndLook();
-    return once(() => this.dispatcher.holders--);
+    const { open, dispatcher } = this.record;
+    dispatcher.holders++;
+    if (open) dispatcher.armAndLook();
+    return once(() => dispatcher.holders--);
   }
 
-  /**
-   * Makes room in the completion queue for completions that the consumer does not count.
-   * @returns gives the room back; calling it again does nothing
-   */
+  /** `addReserve`; returns `removeReserve`, which does nothing when called again. */
   reserve(entries: number): () => void {
     this.addReserve(entries);
     return once(() => this.removeReserve(entries));
   }
 
+  /** Makes room in the completion queue for completions that the consumer does not count. */
   addReserve(entries: number): void {
-    const needed = this.store.qlen + this.reserved + entries;
-    if (this.cq !== undefined && this.cq.ring.entries < needed) {
-      spiCall({ operation: 'evd.reserve', value: needed }, () => this.store.resizeCq(needed));
-      this.arm?.forget();
-      this.dispatcher.armAndLook();
+    const { cq, store } = this.record;
+    const needed = store.qlen + this.reserved + entries;
+    if (cq !== undefined && cq.ring.entries < needed) {
+      spiCall({ operation: 'evd.reserve', value: needed }, () => store.resizeCq(needed));
+      this.record.ringReplaced();
     }
     // Last: a call that fails has made no room, and there is nothing to give back.
     this.reserved += entries;
@@ -216,83 +159,19 @@ export abstract class EvdFeed {
     this.reserved -= entries;
   }
 
-  /**
-   * The completion queue has overrun: completions are lost, and what feeds it is broken.
-   * @returns ends it
-   */
+  /** `addOverrunListener`; returns `removeOverrunListener`. */
   onOverrun(listener: OverrunListener): () => void {
     this.addOverrunListener(listener);
     return () => this.removeOverrunListener(listener);
   }
 
+  /** The completion queue has overrun: completions are lost, and what feeds it is broken. */
   addOverrunListener(listener: OverrunListener): void {
-    this.overrunListeners.add(listener);
+    this.record.overrunListeners.add(listener);
   }
 
   removeOverrunListener(listener: OverrunListener): void {
-    this.overrunListeners.delete(listener);
-  }
-
-  /** @internal something feeds it */
-  get isInUse(): boolean {
-    return this.users > 0;
-  }
-
-  get isFreed(): boolean {
-    return !this.open;
-  }
-
-  /** @internal something takes its events, or has asked for them: what is posted will be seen */
-  get isHeeded(): boolean {
-    const { taker, waiter, cno } = this.dispatcher;
-    if (!this.open) return false;
-    if (taker !== 'none' || waiter !== undefined || cno !== undefined) return true;
-    return this.counts.get(EVD_COUNTER.DEQUEUE) > 0;
-  }
-
-  /**
-   * Events that wait at most; also the length of the completion queue that the consumer counts on.
-   */
-  get qlen(): number {
-    return this.store.qlen;
-  }
-
-  /** The object that upcalls of this EVD belong to. */
-  protected abstract upcallOwner(): UpcallOwner;
-
-  /** Something takes events, or has stopped: counts as a reason to live, and watches for errors. */
-  protected engage(): void {
-    const { waiter, taker, cno } = this.dispatcher;
-    const engaged = this.open && (waiter !== undefined || taker !== 'none');
-    if (engaged !== this.engaged) {
-      this.engaged = engaged;
-      if (engaged) this.host.processHold.retain();
-      else this.host.processHold.release();
-    }
-    this.watch(engaged || (this.open && cno !== undefined));
-    this.dispatcher.takerChanged();
-  }
-
-  /** Failures on the queues of the same endpoints are looked for, or not. */
-  private watch(vigilant: boolean): void {
-    if (vigilant === this.vigilant) return;
-    this.vigilant = vigilant;
-    for (const source of this.errorSources.keys()) source.watched(vigilant ? 1 : -1);
-  }
-
-  /**
-   * For a poll that has found nothing: failures in other queues of the same endpoints are taken in.
-   * Of many, each poll looks at the next few.
-   */
-  protected lookAround(): void {
-    for (let left = Math.min(SOURCES_A_POLL, this.errorSources.size); left > 0; left--) {
-      let { value } = this.round.next();
-      if (value === undefined) {
-        this.round = this.errorSources.keys();
-        ({ value } = this.round.next());
-      }
-      value?.scan();
-    }
+    this.record.overrunListeners.delete(listener);
   }
 
   /**
@@ -304,77 +183,14 @@ export abstract class EvdFeed {
     return once(() => this.watched(-1));
   }
 
-  private watched(change: 1 | -1): void {
-    this.dispatcher.watchers += change;
-    if (change > 0 && this.open) this.dispatcher.armAndLook();
-  }
-
-  private configure(configuration: EvdConfiguration, change: 1 | -1): void {
-    this.configuring += change;
-    this.dispatcher.configuration = this.configuring > 0 ? configuration : 'THRESHOLD';
-    if (this.open) this.dispatcher.armAndLook();
-  }
-
-  private createCq(minEntries: number): CompletionQueue {
-    const context = {
-      operation: 'ia.createEvd',
-      value: minEntries,
-      map: { ENOMEM: ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_TEVD'] },
-    } as const;
-    return spiCall(context, () =>
-      this.host.device.createCompletionQueue({
-        minEntries,
-        onNotify: () => {
-          this.counts.bump(EVD_COUNTER.DTO_NOTIFY, 1);
-          this.dispatcher.notified();
-        },
-        onEvent: (event) => this.cqEvent(event),
-      }),
-    );
-  }
-
-  private unreadable(cause: unknown): void {
-    this.report('unreadable', cause);
-  }
-
-  private createArm(cq: CompletionQueue): ArmController {
-    const arm = (solicitedOnly: boolean): void => cq.arm(solicitedOnly);
-    return new ArmController(arm, (cause) => this.report('unarmable', cause));
-  }
-
-  private cqEvent(event: AsyncEventType): void {
-    const overrun = event === AsyncEventType.CQ_ERR;
-    if (overrun) for (const listener of [...this.overrunListeners]) listener.onOverrun(this.id);
-    if (overrun) this.report('overrun');
-    else this.host.reportAsync(evdError(this, 'other', { detail: nameOf(AsyncEventType, event) }));
-  }
-
-  private handlerFailed(cause: unknown, event: DatEvent | undefined): void {
-    const failure = evdError(this, 'handler', { cause });
-    // The handler of the asynchronous EVD fails while it is told that it has failed: no end of it.
-    const again = event?.type === 'async-error' && event.object === this;
-    if (again) unhandled(cause);
-    else this.host.reportFailure(failure);
-  }
-
-  /**
-   * Tells once of a run of lost events; the asynchronous EVD itself tells when it has room again.
-   */
-  private overflowed(event: PostedEvent): void {
-    this.counts.count('lost');
-    const overflow = evdError(this, 'overflow', { detail: this.store.qlen });
-    this.host.logger.warn(overflow.message, { lost: event.type });
-    if (event.type === 'async-error') this.store.postLate(overflow);
-    else if (!this.overflowing) this.host.reportAsync(overflow);
-    this.overflowing = true;
-  }
-
-  private report(kind: EvdErrorKind, cause?: unknown): void {
-    this.host.reportAsync(evdError(this, kind, { cause }));
+  watched(change: 1 | -1): void {
+    const { open, dispatcher } = this.record;
+    dispatcher.watchers += change;
+    if (change > 0 && open) dispatcher.armAndLook();
   }
 
   /** @throws DatError DAT_INVALID_STATE_EVD_IN_USE while something feeds the EVD */
-  protected checkUnused(operation: string): void {
+  checkUnused(operation: string): void {
     if (this.users === 0) return;
     throw new DatError('DAT_INVALID_STATE', {
       subtype: 'DAT_INVALID_STATE_EVD_IN_USE',
@@ -383,6 +199,43 @@ export abstract class EvdFeed {
       value: this.users,
       hint: 'free them first',
     });
+  }
+
+  private checkAgreement(wanted: EvdConfiguration = 'THRESHOLD'): void {
+    const present = this.record.dispatcher.configuration;
+    const others = this.configuring > 0 || this.plainUsers > 0;
+    if (wanted === present || !others) return;
+    throw new DatError('DAT_INVALID_STATE', {
+      subtype: EVD_CONFIGURATIONS[present].subtype,
+      operation: 'evd.attach',
+      message: `a stream of kind ${wanted} on an EVD whose other streams are ${present}`,
+      value: wanted,
+      hint: 'use one EVD for each kind of completion flags, and another for other events',
+    });
+  }
+
+  private countUser(configuration: EvdConfiguration | undefined, change: 1 | -1): void {
+    this.users += change;
+    if (configuration === undefined) {
+      this.plainUsers += change;
+      return;
+    }
+    const { open, dispatcher } = this.record;
+    this.configuring += change;
+    dispatcher.configuration = this.configuring > 0 ? configuration : 'THRESHOLD';
+    if (open) dispatcher.armAndLook();
+  }
+
+  /**
+   * Tells once of a run of lost events; the asynchronous EVD itself tells when it has room again.
+   */
+  private overflowed(event: PostedEvent): void {
+    const { counts, store, host, evd } = this.record;
+    counts.count('lost');
+    const overflow = evdError(evd, 'overflow', { detail: store.qlen });
+    host.logger.warn(overflow.message, { lost: event.type });
+    if (event.type === 'async-error') store.postLate(overflow);
+    else if (!this.overflowing) host.reportAsync(overflow);
   }
 }
 

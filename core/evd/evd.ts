@@ -1,24 +1,35 @@
 /** The event dispatcher: one queue fed by streams of events, consumed by pull, push or upcall. */
 import { DatError, spiCall } from '../errors/index.js';
-
 import { eventStream, type EventStream } from '../stream/event-stream.js';
-
-import { DatEventNumber } from './events/event.js';
-
+import type { PollingMode } from '../spi/index.js';
 import type { Cno } from './cno/cno.js';
 import { checkCno } from './cno/parameter.js';
-import type { EventSink, EventSource } from './queue/event-sink.js';
 import { checkInteger, checkOptions, checkParameter, checkTaker } from './common/checks.js';
+import { EVD_CONFIGURATIONS, EVD_SUBSTATES, EvdFlags, type EvdTaker } from './common/evd-states.js';
 import {
   checkEvdOptions,
   checkNotAwaited,
   checkPending,
+  checkPolling,
   checkUpcall,
   invalidHandle,
 } from './evd-checks.js';
+import type { EvdCounterValues } from './evd-counters.js';
+import { EvdFeed } from './evd-feed.js';
+import type {
+  EvdHost,
+  EvdOptions,
+  ModifyUpcallOptions,
+  WaitOptions,
+  WaitResult,
+} from './evd-host.js';
 import { EvdPull } from './evd-pull.js';
-import type { EvdHost, EvdOptions, ModifyUpcallOptions } from './evd-host.js';
-import { EVD_CONFIGURATIONS, EVD_SUBSTATES, EvdFlags, type EvdTaker } from './common/evd-states.js';
+import { EvdRecord } from './evd-record.js';
+import { type DatEvent, DatEventNumber } from './events/event.js';
+import { BatchIterator } from './queue/batch-iterator.js';
+import type { EventBatch } from './queue/event-batch.js';
+import type { EventSink, EventSource } from './queue/event-sink.js';
+import { DEFAULT_UPCALL_LIMIT, UPCALL_SAME, type UpcallPolicy } from './upcall/policy.js';
 import {
   type NotifyHandler,
   Upcall,
@@ -26,12 +37,6 @@ import {
   type UpcallOwner,
   currentUpcall,
 } from './upcall/upcall.js';
-import {
-  DEFAULT_UPCALL_LIMIT,
-  UPCALL_POLICIES,
-  UPCALL_SAME,
-  type UpcallPolicy,
-} from './upcall/policy.js';
 
 /** What `evd.query()` answers (DAT_EVD_PARAM). */
 export interface EvdParam {
@@ -59,32 +64,143 @@ export interface EvdParam {
 }
 
 const UPCALL_OPTIONS = ['pending', 'limit', 'upcall'];
+/** No limit but the batch's own. */
+const MAX_EVENTS = 0x7fffffff;
 
 type Handler = UpcallHandler | NotifyHandler;
 type HandlerOrSame = Handler | typeof UPCALL_SAME | null;
 
-export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDisposable {
+/** Made by `ia.createEvd()`. */
+export class Evd
+  implements EventSource, UpcallOwner, AsyncIterable<readonly DatEvent[]>, AsyncDisposable
+{
   readonly handleType = 'EVD';
   /** For the consumer's use (dat_set_consumer_context). */
   consumerContext: unknown = undefined;
-  private stream: EventStream | undefined;
-  private cno: Cno | null = null;
+  /** @internal what endpoints, service points and the adapter use */
+  readonly feed: EvdFeed;
+  private readonly record: EvdRecord;
+  private readonly pull: EvdPull;
+  private stream: EventStream | undefined = undefined;
 
   /**
    * @throws DatError DAT_INVALID_PARAMETER (qlen, streams, policy, handler, limit),
    * DAT_INSUFFICIENT_RESOURCES when the device has no such completion queue
    */
   constructor(host: EvdHost, options: EvdOptions) {
-    const { policy = 'DISABLE', handler, limit = DEFAULT_UPCALL_LIMIT, cno = null } = options;
     checkEvdOptions('ia.createEvd', options);
+    const { policy = 'DISABLE', handler, limit = DEFAULT_UPCALL_LIMIT, cno = null } = options;
     checkCno('ia.createEvd', cno, host);
-    super(host, options);
-    this.applyPolling(options.polling ?? 'event');
-    this.upcalls.handler = handler;
-    this.upcalls.gate.setPolicy(policy, limit, false);
-    this.setCno(cno);
-    this.engage();
-    this.dispatcher.armAndLook();
+    const record = new EvdRecord(this, host, options);
+    this.record = record;
+    this.feed = new EvdFeed(record);
+    this.pull = new EvdPull(record);
+    try {
+      record.setPolling(options.polling ?? 'event');
+      record.upcalls.handler = handler;
+      record.upcalls.gate.setPolicy(policy, limit, false);
+      record.setCno(cno);
+      record.engage();
+      record.dispatcher.armAndLook();
+    } catch (error) {
+      record.abandon();
+      throw error;
+    }
+  }
+
+  get id(): number {
+    return this.record.id;
+  }
+
+  /** Bit set of EvdFlags. */
+  get streams(): number {
+    return this.record.streams;
+  }
+
+  /**
+   * Events that wait at most; also the length of the completion queue that the consumer counts on.
+   */
+  get qlen(): number {
+    return this.record.store.qlen;
+  }
+
+  get isFreed(): boolean {
+    return !this.record.open;
+  }
+
+  // Pull
+
+  /**
+   * Takes the oldest event; undefined is DAT_QUEUE_EMPTY. Always legal. In polling mode 'spin' an
+   * empty queue drives the device once.
+   * @throws DatError DAT_INVALID_HANDLE when freed
+   */
+  dequeue(): DatEvent | undefined {
+    return this.pull.dequeue();
+  }
+
+  /**
+   * Takes up to `max` events (default: as many as the batch holds) into a reused batch, without
+   * making objects of DTO completions.
+   * @returns how many, also in `batch.count`
+   * @throws DatError DAT_INVALID_HANDLE when freed
+   */
+  dequeueInto(batch: EventBatch, max: number = MAX_EVENTS): number {
+    return this.pull.dequeueInto(batch, max);
+  }
+
+  /**
+   * Waits until `threshold` events are queued, and takes the oldest (dat_evd_wait).
+   *
+   * Rejects with DatError: DAT_TIMEOUT_EXPIRED (nothing taken; `value.nmore` events wait),
+   * DAT_INTERRUPTED_CALL when `signal` fires, DAT_ABORT when the EVD is freed, DAT_INVALID_STATE
+   * when something else takes the events, the EVD is or becomes unwaitable, or `threshold` > 1 does
+   * not suit its configuration, DAT_INVALID_PARAMETER.
+   */
+  wait(options: WaitOptions = {}): Promise<WaitResult<DatEvent>> {
+    return this.pull.wait(options);
+  }
+
+  /**
+   * `for await (const batch of evd)`: everything that waits, in order, at least one event. Ends
+   * when the EVD is freed. What a loop that is left (`break`, `return`, an error) has not read of
+   * its last batch stays in the EVD, in order.
+   */
+  [Symbol.asyncIterator](): BatchIterator {
+    return new BatchIterator(this.pull);
+  }
+
+  /** The waiter, and every later one, gets DAT_INVALID_STATE_EVD_UNWAITABLE. */
+  setUnwaitable(): void {
+    this.record.begin('evd.setUnwaitable');
+    this.pull.setUnwaitable();
+  }
+
+  clearUnwaitable(): void {
+    this.record.begin('evd.clearUnwaitable');
+    this.pull.clearUnwaitable();
+  }
+
+  /** How completions reach core: by wake-ups, by polling for a while, or only by dequeueing. */
+  setPolling(mode: PollingMode): void {
+    this.record.begin('evd.setPolling', { mode });
+    checkPolling('evd.setPolling', mode);
+    this.record.setPolling(mode);
+  }
+
+  /**
+   * What has been dequeued, waited for and notified (dat_ib_query_counters on an EVD).
+   * @param options `reset`: the counters begin again at 0; what was counted is returned
+   * @throws DatError DAT_INVALID_HANDLE when freed; DAT_INVALID_PARAMETER
+   */
+  counters(options: { readonly reset?: boolean } = {}): EvdCounterValues {
+    const operation = 'evd.counters';
+    this.record.begin(operation, { reset: options?.reset });
+    checkOptions(operation, options, 'DAT_INVALID_ARG4', ['reset']);
+    const { reset = false } = options;
+    const isFlag = typeof reset === 'boolean';
+    checkParameter(operation, 'reset', reset, isFlag, 'a boolean', 'DAT_INVALID_ARG4');
+    return this.record.counts.read(reset);
   }
 
   // Push
@@ -98,16 +214,17 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
   }
 
   attachSink(sink: EventSink): () => void {
-    this.trace('evd.subscribe', {});
-    this.checkOpen('evd.subscribe');
-    checkTaker('evd.subscribe', this.dispatcher.taker, 'subscription');
-    this.dispatcher.sink = sink;
-    this.engage();
-    this.dispatcher.alert();
+    const { record } = this;
+    const { dispatcher } = record;
+    record.begin('evd.subscribe');
+    checkTaker('evd.subscribe', dispatcher.taker, 'subscription');
+    dispatcher.sink = sink;
+    record.engage();
+    dispatcher.alert();
     return () => {
-      if (this.dispatcher.sink !== sink) return;
-      this.dispatcher.sink = undefined;
-      this.engage();
+      if (dispatcher.sink !== sink) return;
+      dispatcher.sink = undefined;
+      record.engage();
     };
   }
 
@@ -142,31 +259,19 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
     handler: HandlerOrSame = UPCALL_SAME,
     options: ModifyUpcallOptions = {},
   ): Promise<void> | void {
-    checkOptions('evd.modifyUpcall', options, 'DAT_INVALID_ARG4', UPCALL_OPTIONS);
-    const { pending = 'deliver', limit = DEFAULT_UPCALL_LIMIT } = options;
-    this.trace('evd.modifyUpcall', { policy, handler, ...options });
-    this.checkOpen('evd.modifyUpcall');
-    const next = handler === UPCALL_SAME ? this.upcalls.handler : (handler ?? undefined);
-    checkUpcall('evd.modifyUpcall', policy, next, limit);
+    const operation = 'evd.modifyUpcall';
+    const { record } = this;
+    checkOptions(operation, options, 'DAT_INVALID_ARG4', UPCALL_OPTIONS);
+    const { pending = 'deliver', limit = DEFAULT_UPCALL_LIMIT, upcall } = options;
+    record.begin(operation, { policy, handler, ...options });
+    const next = handler === UPCALL_SAME ? record.upcalls.handler : (handler ?? undefined);
+    checkUpcall(operation, policy, next, limit);
     checkPending(pending);
-    checkCaller('evd.modifyUpcall', options.upcall);
-    if (policy === 'TEARDOWN') this.checkOutside('evd.modifyUpcall', options.upcall);
-    const gate = this.upcalls.gate;
-    if (UPCALL_POLICIES[policy].enabled) {
-      checkTaker('evd.modifyUpcall', this.dispatcher.taker, 'upcall');
-      if (pending === 'refuse') this.refuseIfPending();
-      // What is in the queue by now is what `keep` keeps; anything found later is new.
-      this.store.scan();
-    }
-    this.upcalls.handler = next;
-    gate.setPolicy(policy, limit, pending !== 'keep' && this.store.pending > 0);
-    this.engage();
-    if (gate.enabled) {
-      this.dispatcher.armAndLook();
-      this.dispatcher.kick();
-    }
+    if (policy === 'TEARDOWN') this.checkOutside(operation, upcall);
+    else checkCaller(operation, upcall);
+    record.setPolicy(policy, next, limit, pending);
     if (policy !== 'TEARDOWN') return;
-    return this.drainUpcalls(options.upcall);
+    return this.drain(upcall);
   }
 
   /**
@@ -176,7 +281,7 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
   drainUpcalls(upcall: Upcall | undefined = currentUpcall()): Promise<void> {
     return new Promise((resolve) => {
       this.checkOutside('evd.drainUpcalls', upcall);
-      this.upcalls.gate.drain(upcall, resolve);
+      this.record.upcalls.gate.drain(upcall, resolve);
     });
   }
 
@@ -185,13 +290,13 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
    * ended, but for those that wait for the close themselves
    */
   end(callers: ReadonlySet<Upcall>): Promise<void> {
-    if (this.open) this.close();
-    return new Promise((resolve) => this.upcalls.gate.drainJointly(callers, resolve));
+    if (!this.isFreed) this.close();
+    return new Promise((resolve) => this.record.upcalls.gate.drainJointly(callers, resolve));
   }
 
   /** @internal this upcall waits for the close too */
   joinEnd(upcall: Upcall): void {
-    this.upcalls.gate.join(upcall);
+    this.record.upcalls.gate.join(upcall);
   }
 
   // States
@@ -201,11 +306,9 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
    * notifies, or fires them.
    */
   enable(): void {
-    this.trace('evd.enable', {});
-    this.checkOpen('evd.enable');
+    this.record.begin('evd.enable');
     this.setTriggering('enable');
-    this.dispatcher.armAndLook();
-    this.dispatcher.kick();
+    this.record.lookAndKick();
   }
 
   /**
@@ -213,8 +316,7 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
    * iteration and `events$` are not concerned.
    */
   disable(): void {
-    this.trace('evd.disable', {});
-    this.checkOpen('evd.disable');
+    this.record.begin('evd.disable');
     this.setTriggering('disable');
   }
 
@@ -224,11 +326,10 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
    * @throws DatError DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_CNO unless a live one of this adapter
    */
   modifyCno(cno: Cno | null): void {
-    this.trace('evd.modifyCno', { cno: cno?.id ?? 'null' });
-    this.checkOpen('evd.modifyCno');
-    checkCno('evd.modifyCno', cno, this.host);
-    this.setCno(cno);
-    this.engage();
+    this.record.begin('evd.modifyCno', { cno: cno?.id ?? 'null' });
+    checkCno('evd.modifyCno', cno, this.record.host);
+    this.record.setCno(cno);
+    this.record.engage();
   }
 
   /**
@@ -238,13 +339,14 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
    */
   resize(qlen: number): void {
     const operation = 'evd.resize';
-    this.trace(operation, { qlen });
-    this.checkOpen(operation);
-    const limit = this.host.device.attributes.maxCompletionQueueEntries;
+    const { record, feed } = this;
+    const { store, dispatcher } = record;
+    record.begin(operation, { qlen });
+    const limit = record.host.device.attributes.maxCompletionQueueEntries;
     checkInteger(operation, 'qlen', qlen, 1, limit, 'DAT_INVALID_ARG2');
-    this.store.scan();
-    const waited = this.dispatcher.waiter?.threshold ?? 0;
-    const present = Math.max(this.store.pending, waited);
+    store.scan();
+    const waited = dispatcher.waiter?.threshold ?? 0;
+    const present = Math.max(store.pending, waited);
     if (present > qlen) {
       const verb = present === waited ? 'are waited for' : 'wait';
       const message = `qlen ${qlen}: ${present} events ${verb}`;
@@ -252,33 +354,34 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
     }
     const tooMany = { EINVAL: ['DAT_INVALID_STATE'] } as const;
     const context = { operation, value: qlen, map: tooMany };
-    spiCall(context, () => this.store.resize(qlen, qlen + this.reserved));
-    this.arm?.forget();
-    this.dispatcher.armAndLook();
+    spiCall(context, () => store.resize(qlen, qlen + feed.reserved));
+    record.ringReplaced();
   }
 
   query(): EvdParam {
-    this.checkOpen('evd.query');
-    this.store.scan();
-    this.lookAround();
-    const gate = this.upcalls.gate;
+    const { record, pull, feed } = this;
+    record.checkOpen('evd.query');
+    const { id, streams, store, dispatcher } = record;
+    store.scan();
+    record.sources.look();
+    const { gate } = record.upcalls;
     return {
-      id: this.id,
-      qlen: this.store.qlen,
+      id,
+      qlen: store.qlen,
       state:
         EVD_SUBSTATES[gate.blocked ? 'DISABLED' : 'ENABLED'].bit |
-        EVD_SUBSTATES[this.waiting].bit |
-        EVD_CONFIGURATIONS[this.dispatcher.configuration].state,
-      streams: this.streams,
-      cno: this.cno,
+        EVD_SUBSTATES[pull.waiting].bit |
+        EVD_CONFIGURATIONS[dispatcher.configuration].state,
+      streams,
+      cno: dispatcher.cno ?? null,
       policy: gate.policy,
       upcallLimit: gate.limit,
       upcallsInProgress: gate.inProgress,
-      taker: this.dispatcher.taker,
-      pending: this.store.pending,
-      users: this.users,
-      dropped: this.store.dropped,
-      staleNotifications: this.arm?.stale ?? 0,
+      taker: dispatcher.taker,
+      pending: store.pending,
+      users: feed.users,
+      dropped: store.dropped,
+      staleNotifications: record.arm?.stale ?? 0,
     };
   }
 
@@ -290,21 +393,19 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
    */
   postSe(payload: unknown): void {
     const operation = 'evd.postSe';
-    this.trace(operation, { payload });
-    this.checkOpen(operation);
-    if ((this.streams & EvdFlags.SOFTWARE) === 0) {
+    const { streams, store } = this.record;
+    this.record.begin(operation, { payload });
+    if ((streams & EvdFlags.SOFTWARE) === 0) {
       throw new DatError('DAT_INVALID_PARAMETER', {
         subtype: 'DAT_INVALID_ARG1',
         operation,
         message: 'the EVD was created without EvdFlags.SOFTWARE',
-        value: this.streams,
+        value: streams,
       });
     }
-    if (
-      !this.store.post({ type: 'software', number: DatEventNumber.SOFTWARE, payload }, 'behind')
-    ) {
-      const message = `all ${this.store.qlen} events of the queue wait`;
-      throw new DatError('DAT_QUEUE_FULL', { operation, message, value: this.store.qlen });
+    if (!store.post({ type: 'software', number: DatEventNumber.SOFTWARE, payload }, 'behind')) {
+      const message = `all ${store.qlen} events of the queue wait`;
+      throw new DatError('DAT_QUEUE_FULL', { operation, message, value: store.qlen });
     }
   }
 
@@ -317,77 +418,43 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
    * DAT_INVALID_HANDLE when it was freed before.
    */
   async free(options: { readonly upcall?: Upcall } = {}): Promise<void> {
-    this.trace('evd.free', {});
-    checkOptions('evd.free', options, 'DAT_INVALID_ARG2', ['upcall']);
-    this.checkOutside('evd.free', options.upcall);
-    if (!this.open && this.upcalls.gate.inProgress === 0) throw invalidHandle('evd.free');
-    if (this.open) this.close();
-    await this.drainUpcalls(options.upcall ?? currentUpcall());
+    const operation = 'evd.free';
+    this.record.trace(operation, {});
+    checkOptions(operation, options, 'DAT_INVALID_ARG2', ['upcall']);
+    this.checkOutside(operation, options.upcall);
+    if (!this.isFreed) this.close();
+    else if (this.record.upcalls.gate.inProgress === 0) throw invalidHandle(operation);
+    await this.drain(options.upcall);
   }
 
   /** Frees the EVD unless that has been done. */
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.open) await this.free();
+    if (!this.isFreed) await this.free();
   }
 
-  protected override upcallOwner(): UpcallOwner {
-    return this;
+  private drain(upcall: Upcall | undefined = currentUpcall()): Promise<void> {
+    return new Promise((resolve) => this.record.upcalls.gate.drain(upcall, resolve));
   }
 
   private checkOutside(operation: string, upcall: Upcall | undefined): void {
     checkCaller(operation, upcall);
     if (upcall !== undefined || currentUpcall() !== undefined) return;
-    checkNotAwaited(operation, this.upcalls.caller());
+    checkNotAwaited(operation, this.record.upcalls.caller());
   }
 
   private setTriggering(call: 'enable' | 'disable'): void {
-    const { gate } = this.upcalls;
+    const { gate } = this.record.upcalls;
     gate.blocked = EVD_SUBSTATES[gate.blocked ? 'DISABLED' : 'ENABLED'][call] === 'DISABLED';
   }
 
-  private setCno(cno: Cno | null): void {
-    if (cno === this.cno) return;
-    this.cno?.detach(this);
-    this.cno = cno;
-    cno?.attach(this);
-    this.dispatcher.cno = cno === null ? undefined : { notify: () => cno.notify(this) };
-    if (cno !== null && this.store.pending > 0) this.dispatcher.alert();
-  }
-
   private close(): void {
+    const { record, feed } = this;
     const operation = 'evd.free';
-    this.checkUnused(operation);
+    feed.checkUnused(operation);
     const inUse = { EBUSY: ['DAT_INVALID_STATE', 'DAT_INVALID_STATE_EVD_IN_USE'] } as const;
-    spiCall({ operation, map: inUse }, () => this.cq?.destroy());
-    this.open = false;
-    this.dispatcher.close();
-    this.upcalls.gate.setPolicy('TEARDOWN', 0, false);
-    this.store.clear();
-    this.dropWaiter()?.freed();
-    const sink = this.dispatcher.sink;
-    this.dispatcher.sink = undefined;
-    if (sink !== undefined) this.host.scheduler.defer(() => sink.complete());
-    this.dispatcher.iterating = false;
-    this.setCno(null);
-    this.engage();
-    this.host.onEvdFreed(this);
-  }
-
-  /**
-   * Arms, polls, then counts: counting first would lose what the device completes in between. The
-   * notification that may come of it is absorbed.
-   */
-  private refuseIfPending(): void {
-    this.dispatcher.armAhead();
-    this.store.scan();
-    const pending = this.store.pending;
-    if (pending === 0) return;
-    throw new DatError('DAT_INVALID_STATE', {
-      operation: 'evd.modifyUpcall',
-      message: `${pending} events wait`,
-      value: pending,
-      hint: 'dequeue them and ask again',
-    });
+    spiCall({ operation, map: inUse }, () => record.cq?.destroy());
+    record.close();
+    record.host.onEvdFreed(this);
   }
 }
 

@@ -18,7 +18,7 @@ export type {
 } from './events/event-objects.js';
 export { EventBatch } from './queue/event-batch.js';
 export { Evd } from './evd.js';
-export type { OverrunListener } from './evd-feed.js';
+export type { OverrunListener } from './evd-record.js';
 export type { EvdHost, EvdCreateOptions, EvdOptions } from './evd-host.js';
 export {
   EVD_STREAM_MERGING,

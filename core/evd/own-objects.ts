@@ -1,12 +1,10 @@
 /** What the event dispatchers' own objects are that events name. */
 import type { Cno } from './cno/cno.js';
 import type { Evd } from './evd.js';
-import type { EvdFeed } from './evd-feed.js';
 
 declare module './events/event-objects.js' {
   interface EventObjects {
-    readonly evd: EvdFeed;
-    readonly notifier: Evd;
+    readonly evd: Evd;
     readonly cno: Cno;
   }
 }

@@ -37,19 +37,19 @@ export class PresentValue<T> {
 
   set(value: T): void {
     this.value = value;
-    const present = [...(this.subscribers ?? [])];
-    if (present.length === 0) return;
-    this.scheduler.defer(() => {
-      for (const subscriber of present) subscriber.next(value);
-    });
+    this.tell((subscriber) => subscriber.next(value));
   }
 
   complete(): void {
     this.completed = true;
+    this.tell((subscriber) => subscriber.complete());
+  }
+
+  private tell(what: (subscriber: Subscriber<T>) => void): void {
     const present = [...(this.subscribers ?? [])];
     if (present.length === 0) return;
     this.scheduler.defer(() => {
-      for (const subscriber of present) subscriber.complete();
+      for (const subscriber of present) what(subscriber);
     });
   }
 }

@@ -65,11 +65,12 @@ export class GsiPort implements MadPort {
   readonly addresses: AddressHandles;
   private state: 'open' | 'torn' | 'closed' = 'open';
   private readonly qp1: Qp1;
-  /** By slot. */
-  private readonly posted: (WorkRequest | undefined)[];
-  /** By slot: 1 if it was behind a failed request, so that a flush of it means "again". */
-  private readonly followers: Uint8Array;
-  private postedCount = 0;
+  /** By slot, in the order in which they were posted. */
+  private readonly posted = new Map<number, WorkRequest>();
+  /** Those of them that were behind a failed request, so that a flush of them means "again". */
+  private readonly followers = new Set<WorkRequest>();
+  /** Followers that go again when QP1 has been restarted. */
+  private readonly returning = new Set<WorkRequest>();
   private readonly overflow = new Set<WorkRequest>();
   private readonly waiting: ReceivedQueue;
   private draining = false;
@@ -94,8 +95,6 @@ export class GsiPort implements MadPort {
     });
     this.waiting = new ReceivedQueue(this.qp1.receiveSlots);
     this.addresses = new AddressHandles(device, this.qp1.pd, maxIdleAddresses);
-    this.posted = new Array<WorkRequest | undefined>(this.qp1.sendSlots).fill(undefined);
-    this.followers = new Uint8Array(this.qp1.sendSlots);
   }
 
   get isOpen(): boolean {
@@ -105,7 +104,7 @@ export class GsiPort implements MadPort {
   /** Room for a request that may as well be dropped: nothing waits for it. */
   get hasRoom(): boolean {
     if (!this.isOpen || this.restarting) return false;
-    return this.postedCount < this.options.sendDepth && this.overflow.size === 0;
+    return this.posted.size < this.options.sendDepth && this.overflow.size === 0;
   }
 
   /** Posts a request, or puts it on the overflow list. On a lost port it comes back flushed. */
@@ -120,9 +119,9 @@ export class GsiPort implements MadPort {
     }
   }
 
-  /** Takes a request off the overflow list; false when it is on QP1 and must complete first. */
+  /** Takes a request back that waits; false when it is on QP1 and must complete first. */
   withdraw(request: WorkRequest): boolean {
-    return this.overflow.delete(request);
+    return this.overflow.delete(request) || this.returning.delete(request);
   }
 
   /** Moves QP1 to ERR: everything posted completes as flushed. */
@@ -137,10 +136,8 @@ export class GsiPort implements MadPort {
     this.state = 'torn';
     this.options.timers.stop(this.nextTurn);
     this.options.logger.warn(`MAD port lost: ${reason}`);
-    const left = [...this.posted, ...this.overflow].filter((request) => request !== undefined);
-    this.posted.fill(undefined);
-    this.postedCount = 0;
-    this.overflow.clear();
+    const left = [...this.returning, ...this.posted.values(), ...this.overflow];
+    for (const list of [this.returning, this.posted, this.overflow]) list.clear();
     this.options.scheduler.defer(() => {
       for (const request of left) request.onComplete(WcStatus.WR_FLUSH_ERR);
     });
@@ -166,9 +163,7 @@ export class GsiPort implements MadPort {
   private writeSend(request: WorkRequest): void {
     const { address, qpn, qkey, data } = request;
     const slot = this.qp1.writeSend(data, { handle: address.handle, qpn, qkey });
-    this.posted[slot] = request;
-    this.followers[slot] = 0;
-    this.postedCount++;
+    this.posted.set(slot, request);
     this.sendsWritten = true;
   }
 
@@ -228,21 +223,24 @@ export class GsiPort implements MadPort {
     this.restarting = false;
   }
 
-  /** What QP1 has forgotten. */
+  /** What QP1 has forgotten; followers go again, in front of what waits for room. */
   private returnLost(): void {
-    const waiting = [...this.overflow];
+    const { posted, followers, returning, overflow } = this;
     const lost: WorkRequest[] = [];
-    this.overflow.clear();
-    for (const [slot, request] of this.posted.entries()) {
-      if (request === undefined) continue;
-      this.posted[slot] = undefined;
-      this.postedCount--;
-      if (this.followers[slot] === 1 && request.mayRepost()) this.overflow.add(request);
+    for (const request of posted.values()) {
+      if (followers.has(request) && request.mayRepost()) this.repost(request);
       else lost.push(request);
     }
-    this.counters.reposted += this.overflow.size;
-    for (const request of waiting) this.overflow.add(request);
+    const waiting = [...returning, ...overflow];
+    for (const list of [posted, followers, returning, overflow]) list.clear();
+    for (const request of waiting) overflow.add(request);
     for (const request of lost) request.onComplete(WcStatus.WR_FLUSH_ERR);
+  }
+
+  private repost(request: WorkRequest): void {
+    this.counters.reposted++;
+    if (this.restarting) this.returning.add(request);
+    else this.writeSend(request);
   }
 
   /** Drain, arm, look once more: an arm fires for later completions only. */
@@ -259,7 +257,7 @@ export class GsiPort implements MadPort {
 
   private refill(): void {
     for (const request of this.overflow) {
-      if (this.postedCount >= this.options.sendDepth) return;
+      if (this.posted.size >= this.options.sendDepth) return;
       this.overflow.delete(request);
       this.writeSend(request);
     }
@@ -276,19 +274,16 @@ export class GsiPort implements MadPort {
   }
 
   private onSent(status: WcStatus, slot: number): void {
-    const request = this.posted[slot];
+    const request = this.posted.get(slot);
     if (!request) return;
-    const follower = this.followers[slot] === 1;
-    this.posted[slot] = undefined;
-    this.postedCount--;
+    this.posted.delete(slot);
+    const follower = this.followers.delete(request);
     if (status === WcStatus.SUCCESS) {
       this.counters.sent++;
       this.vainRestarts = 0;
     } else if (status !== WcStatus.WR_FLUSH_ERR) this.recover(status);
     else if (follower && this.isOpen && request.mayRepost()) {
-      this.counters.reposted++;
-      if (this.restarting) this.overflow.add(request);
-      else this.writeSend(request);
+      this.repost(request);
       return;
     }
     request.onComplete(status);
@@ -298,9 +293,7 @@ export class GsiPort implements MadPort {
   private recover(status: WcStatus): void {
     this.counters.sendErrors++;
     this.options.logger.warn(`a MAD could not be sent: ${nameOf(WcStatus, status)}`);
-    for (let slot = 0; slot < this.posted.length; slot++) {
-      if (this.posted[slot]) this.followers[slot] = 1;
-    }
+    for (const request of this.posted.values()) this.followers.add(request);
     if (this.qp1.state === QpState.SQE) this.guard('leaving SQE', () => this.qp1.resume());
   }
 

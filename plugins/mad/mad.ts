@@ -24,6 +24,7 @@ import type { RmppCounters } from './rmpp-counters.js';
 import { DEFAULT_RMPP_LIMITS, RmppAllowance } from './rmpp-limits.js';
 import type { RmppLimits } from './rmpp-limits.js';
 import { isAcceptable, wantsAnswer } from './routing.js';
+import { postAnswer, type TransmissionOwner } from './transmission.js';
 import {
   MadMethod,
   MadStatus,
@@ -63,6 +64,13 @@ const WINDOWS_PER_RECEIVE_QUEUE = 8;
 
 /** `close` waits this long for sends on QP1, then flushes it; and again, then does without. */
 const CLOSE_STEP_US = 500_000;
+
+/** What answers to requests that no agent takes belong to; after a flush they do not go again. */
+const OF_NO_AGENT: TransmissionOwner = {
+  retain: () => undefined,
+  release: () => undefined,
+  unregistering: true,
+};
 
 export class Mad implements MadModule {
   readonly counters = {
@@ -201,20 +209,11 @@ export class Mad implements MadModule {
   /** Best effort: a flood of such requests takes no more than the room that is free on QP1. */
   private answerUnsupported(request: Uint8Array, header: MadHeader, source: MadAddress): void {
     if (!this.port.hasRoom) return;
-    const { addresses } = this.port;
     const data = request.slice();
     const status = MadStatus.METHOD_ATTRIBUTE_UNSUPPORTED;
     emitMadHeader({ ...header, method: MadMethod.GET_RESP, status }, data);
     try {
-      const address = addresses.acquire(source.gid, source.localGidIndex);
-      this.port.post({
-        data,
-        address,
-        qpn: source.qpn,
-        qkey: source.qkey,
-        mayRepost: () => false,
-        onComplete: () => addresses.release(address),
-      });
+      postAnswer(this.port, OF_NO_AGENT, data, source);
       this.counters.answeredUnsupported++;
     } catch (error) {
       this.dependencies.logger.debug('a MAD cannot be answered', { error });

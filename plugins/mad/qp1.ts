@@ -90,7 +90,7 @@ export class Qp1 {
     this.qp = createQp1(options, this.pd, this.cq);
     if (!this.qp.receiveRing) throw new SpiError('ENODEV', 'QP1 has no receive ring');
     this.receiveRing = this.qp.receiveRing;
-    this.sendArena = new Uint8Array(device.allocate(this.sendSlots * SEND_SLOT_BYTES));
+    this.sendArena = new Uint8Array(device.allocate(this.qp.sendRing.entries * SEND_SLOT_BYTES));
     const receiveBytes = this.receiveRing.entries * RECEIVE_SLOT_BYTES;
     this.receiveArena = new Uint8Array(device.allocate(receiveBytes));
     this.sendMr = this.pd.registerMemory(this.sendArena, 0, 0n);
@@ -102,10 +102,6 @@ export class Qp1 {
 
   get state(): QpState {
     return this.qp.state;
-  }
-
-  get sendSlots(): number {
-    return this.qp.sendRing.entries;
   }
 
   get receiveSlots(): number {

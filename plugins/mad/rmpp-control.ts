@@ -4,9 +4,9 @@
  * them, and one that is lost is asked for again.
  */
 import { MAD_BYTES } from '../../core/spi/index.js';
-import type { Logger, MadAddress, WcStatus } from '../../core/spi/index.js';
-import type { MadPort, PortAddress, WorkRequest } from './port.js';
-import type { TransmissionOwner } from './transmission.js';
+import type { Logger, MadAddress } from '../../core/spi/index.js';
+import type { MadPort } from './port.js';
+import { postAnswer, type TransmissionOwner } from './transmission.js';
 import { METHOD_RESPONSE_BIT } from '../../core/spi/mad-header.js';
 import {
   RMPP_FLAG,
@@ -64,37 +64,10 @@ export class RmppControl {
       data,
     );
     try {
-      const address = port.addresses.acquire(peer.gid, peer.localGidIndex);
-      owner.retain();
-      port.post(new ControlMad(port, owner, data, address, peer));
+      postAnswer(port, owner, data, peer);
     } catch (error) {
       this.logger.debug('an RMPP transfer cannot be answered', { error });
     }
-  }
-}
-
-class ControlMad implements WorkRequest {
-  readonly qpn: number;
-  readonly qkey: number;
-
-  constructor(
-    private readonly port: MadPort,
-    private readonly owner: TransmissionOwner,
-    readonly data: Uint8Array,
-    readonly address: PortAddress,
-    { qpn, qkey }: MadAddress,
-  ) {
-    this.qpn = qpn;
-    this.qkey = qkey;
-  }
-
-  mayRepost(): boolean {
-    return !this.owner.unregistering;
-  }
-
-  onComplete(_status: WcStatus): void {
-    this.port.addresses.release(this.address);
-    this.owner.release();
   }
 }
 

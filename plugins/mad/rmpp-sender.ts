@@ -84,6 +84,8 @@ export class RmppSender implements Transmission {
   private probeUs = FIRST_PROBE_US;
   private waitingSinceUs = 0;
   private roundTripUs = 0;
+  /** No ACK up to this segment tells a round trip: one has, or some went out more than once. */
+  private timedUpTo = 0;
   private readonly timer = new Timer((nowUs) => this.onTimer(nowUs));
 
   constructor(
@@ -210,14 +212,12 @@ export class RmppSender implements Transmission {
   private readonly actions: Readonly<Record<RmppSendAction, () => void>> = {
     sendMore: () => this.sendMore(),
     resendEnds: () => {
-      this.waitingSinceUs = 0;
       // Where the window is closed, the newest once more: its ACK tells of the window.
       const newest = this.next - 1;
       this.again.push(Math.min(this.lastAcked + 1, newest), newest);
       this.sendMore();
     },
     resendWindow: () => {
-      this.waitingSinceUs = 0;
       this.next = this.lastAcked + 1;
       this.sendMore();
     },
@@ -258,7 +258,7 @@ export class RmppSender implements Transmission {
       const segment = this.idle.pop() ?? new Segment(this, this.init.destination);
       segment.number = number;
       this.segments.write(number, segment.data);
-      if (number <= this.highest) this.services.counters.segmentsResent++;
+      if (number <= this.highest) this.noteResent();
       else this.highest = number;
       this.services.counters.segmentsSent++;
       this.inFlight.add(segment);
@@ -266,6 +266,12 @@ export class RmppSender implements Transmission {
       this.services.port.post(segment);
     }
     if (this.inFlight.size === 0) this.dispatch('windowSent');
+  }
+
+  /** Karn's rule: of what is under way by now, an ACK may answer the first or the second. */
+  private noteResent(): void {
+    this.services.counters.segmentsResent++;
+    this.timedUpTo = this.highest;
   }
 
   /** The segment that goes out next, 0 when none may. */
@@ -293,11 +299,12 @@ export class RmppSender implements Transmission {
   }
 
   private reloadRetries(): void {
-    if (this.waitingSinceUs > 0) {
+    if (this.waitingSinceUs > 0 && this.lastAcked > this.timedUpTo) {
       const sample = this.services.clock.now() - this.waitingSinceUs;
       this.roundTripUs = this.roundTripUs === 0 ? sample : (7 * this.roundTripUs + sample) / 8;
-      this.waitingSinceUs = 0;
     }
+    this.timedUpTo = Math.max(this.timedUpTo, this.lastAcked);
+    this.waitingSinceUs = 0;
     const { roundTripUs } = this;
     const probeUs = roundTripUs === 0 ? FIRST_PROBE_US : PROBE_ROUND_TRIPS * roundTripUs;
     this.probeUs = Math.max(MIN_PROBE_US, probeUs);

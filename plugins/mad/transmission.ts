@@ -2,7 +2,7 @@
  * How a MAD gets to its peer: as one work request (here), or as an RMPP transfer of many
  * (rmpp-sender.ts). The send (mad-send.ts) does not tell them apart.
  */
-import { WcStatus } from '../../core/spi/index.js';
+import { type MadAddress, WcStatus } from '../../core/spi/index.js';
 import type { MadPort, PortAddress, WorkRequest } from './port.js';
 
 export interface Transmission {
@@ -87,4 +87,30 @@ export class SingleMad implements Transmission, WorkRequest {
     this.onTransmitted(status === WcStatus.SUCCESS ? 'sent' : 'failed', status, 0);
     this.owner.release();
   }
+}
+
+/**
+ * A MAD that answers what a stranger has sent: nothing waits for its end. Callers look for room on
+ * QP1 before they make it, as strangers can ask for any number of them.
+ * @throws SpiError when the peer cannot be reached
+ */
+export function postAnswer(
+  port: MadPort,
+  owner: TransmissionOwner,
+  data: Uint8Array,
+  { gid, localGidIndex, qpn, qkey }: MadAddress,
+): void {
+  const address = port.addresses.acquire(gid, localGidIndex);
+  owner.retain();
+  port.post({
+    data,
+    address,
+    qpn,
+    qkey,
+    mayRepost: () => !owner.unregistering,
+    onComplete: () => {
+      port.addresses.release(address);
+      owner.release();
+    },
+  });
 }

@@ -12,14 +12,14 @@ export interface Block {
 }
 
 export class CaptureReader {
-  readonly #fd: number;
-  #buffer = new Uint8Array(CHUNK_BYTES);
-  #start = 0;
-  #end = 0;
+  private readonly fd: number;
+  private buffer = new Uint8Array(CHUNK_BYTES);
+  private start = 0;
+  private end = 0;
 
   /** @throws Error as `fs.openSync` */
   constructor(path: string) {
-    this.#fd = openSync(path, 'r');
+    this.fd = openSync(path, 'r');
   }
 
   /**
@@ -27,36 +27,36 @@ export class CaptureReader {
    * block is no block.
    */
   next(): Block | undefined {
-    if (!this.#has(LEAST_BYTES)) return undefined;
-    const length = this.#view(8).getUint32(4, true);
-    if (length < LEAST_BYTES || length % 4 !== 0 || !this.#has(length)) return undefined;
-    const bytes = this.#view(length);
+    if (!this.has(LEAST_BYTES)) return undefined;
+    const length = this.view(8).getUint32(4, true);
+    if (length < LEAST_BYTES || length % 4 !== 0 || !this.has(length)) return undefined;
+    const bytes = this.view(length);
     if (bytes.getUint32(length - 4, true) !== length) return undefined;
-    this.#start += length;
+    this.start += length;
     return { type: bytes.getUint32(0, true), bytes };
   }
 
   close(): void {
-    closeSync(this.#fd);
+    closeSync(this.fd);
   }
 
-  #view(length: number): DataView {
-    return new DataView(this.#buffer.buffer, this.#start, length);
+  private view(length: number): DataView {
+    return new DataView(this.buffer.buffer, this.start, length);
   }
 
-  /** Sees to it that `length` bytes from `#start` on are in the buffer. */
-  #has(length: number): boolean {
-    if (this.#end - this.#start >= length) return true;
-    const rest = this.#buffer.subarray(this.#start, this.#end);
-    if (length > this.#buffer.length) this.#buffer = new Uint8Array(length);
-    this.#buffer.set(rest);
-    this.#start = 0;
-    this.#end = rest.length;
-    while (this.#end < length) {
-      const room = this.#buffer.length - this.#end;
-      const taken = readSync(this.#fd, this.#buffer, this.#end, room, null);
+  /** Sees to it that `length` bytes from `start` on are in the buffer. */
+  private has(length: number): boolean {
+    if (this.end - this.start >= length) return true;
+    const rest = this.buffer.subarray(this.start, this.end);
+    if (length > this.buffer.length) this.buffer = new Uint8Array(length);
+    this.buffer.set(rest);
+    this.start = 0;
+    this.end = rest.length;
+    while (this.end < length) {
+      const room = this.buffer.length - this.end;
+      const taken = readSync(this.fd, this.buffer, this.end, room, null);
       if (taken === 0) return false;
-      this.#end += taken;
+      this.end += taken;
     }
     return true;
   }

@@ -41,12 +41,9 @@ export class DomainHold implements XrcDomain {
   }
 
   createSharedReceiveQueue(init: XrcSharedReceiveQueueInit): SharedReceiveQueue {
-    this.checkOpen();
+    const { handle: domain } = this.live;
     const { cq, ...rest } = init;
-    const srq = this.device.createSharedReceiveQueue?.({
-      ...rest,
-      xrc: { domain: this.domain.handle, cq },
-    });
+    const srq = this.device.createSharedReceiveQueue?.({ ...rest, xrc: { domain, cq } });
     if (!srq) {
       throw new SpiError('EOPNOTSUPP', `device ${this.device.name} has no shared receive queues`);
     }
@@ -54,46 +51,40 @@ export class DomainHold implements XrcDomain {
   }
 
   createInitiator(init: XrcInitiatorInit): QueuePair {
-    this.checkOpen();
+    const { handle: xrcDomain } = this.live;
     const qp = this.device.createQueuePair({
       ...init,
       type: QpType.XRC_INI,
       receiveCq: init.sendCq,
       maxReceiveWr: 0,
       maxReceiveSge: 0,
-      xrcDomain: this.domain.handle,
+      xrcDomain,
     });
     return counted(qp, this.initiators);
   }
 
   createTarget(init: XrcTargetInit): number {
-    this.checkOpen();
-    return this.domain.createTarget(this.consumer, init).qpn;
+    return this.live.createTarget(this.consumer, init).qpn;
   }
 
   prepareTarget(init: XrcPreparedTargetInit): QueuePair {
-    this.checkOpen();
-    return this.domain.prepareTarget(this.consumer, init).qp;
+    return this.live.prepareTarget(this.consumer, init).qp;
   }
 
   register(qpn: number, onEvent: QueuePairEventHandler): void {
-    this.checkOpen();
-    this.domain.targetOfAnyone(qpn).register(this.consumer, onEvent);
+    this.live.targetOfAnyone(qpn).register(this.consumer, onEvent);
   }
 
   unregister(qpn: number): void {
-    this.checkOpen();
-    this.domain.target(qpn).unregister(this.consumer);
+    this.live.target(qpn).unregister(this.consumer);
   }
 
   modify(qpn: number, attributes: QueuePairAttributes): void {
-    this.checkOpen();
-    this.domain.with(qpn, (qp) => qp.modify(attributes));
+    this.live.with(qpn, (qp) => qp.modify(attributes));
   }
 
   query(qpn: number): Readonly<QueuePairAttributes> {
-    this.checkOpen();
-    return this.domain.with(qpn, (qp) => qp.query());
+    return this.live.with(qpn, (qp) => qp.query());
   }
 
   close(): void {
@@ -117,8 +108,10 @@ export class DomainHold implements XrcDomain {
     this.close();
   }
 
-  private checkOpen(): void {
+  /** @throws SpiError('EINVAL') the hold has been given up */
+  private get live(): SharedDomain {
     if (!this.open) throw new SpiError('EINVAL', 'this hold on the domain has been given up');
+    return this.domain;
   }
 }
 

@@ -100,12 +100,10 @@ export class SharedDomain {
    * @throws SpiError('EINVAL') there is none of that number
    */
   targetOfAnyone(qpn: number): Target {
-    const { handle, logger } = this;
+    const { handle } = this;
     if (this.targets.has(qpn) || !handle.openTarget) return this.target(qpn);
     const qp = handle.openTarget(qpn, (event) => target.deliver(event));
-    const target: Target = new Target(qp, 'consumer', logger, () => this.targets.delete(qpn));
-    onDestroy(qp, () => target.end());
-    this.targets.set(qpn, target);
+    const target: Target = this.add(qp, 'consumer');
     return target;
   }
 
@@ -128,13 +126,7 @@ export class SharedDomain {
   ): Target {
     checkOwner(owner);
     const qp = this.createQueuePair((event) => target.deliver(event));
-    const { qpn } = qp;
-    const target = new Target(qp, owner, this.logger, () => {
-      this.targets.delete(qpn);
-      onEnd?.();
-    });
-    onDestroy(qp, () => target.end());
-    this.targets.set(qpn, target);
+    const target = this.add(qp, owner, onEnd);
     if (owner === 'consumer') target.register(consumer, onEvent);
     try {
       for (const attributes of transitions) qp.modify(attributes);
@@ -142,6 +134,17 @@ export class SharedDomain {
       target.end();
       throw error;
     }
+    return target;
+  }
+
+  private add(qp: QueuePair, owner: XrcTargetOwner, onEnd?: () => void): Target {
+    const { qpn } = qp;
+    const target = new Target(qp, owner, this.logger, () => {
+      this.targets.delete(qpn);
+      onEnd?.();
+    });
+    onDestroy(qp, () => target.end());
+    this.targets.set(qpn, target);
     return target;
   }
 

@@ -5,10 +5,10 @@
  * millisecond; one that turns anyway does not wait for it.
  */
 export class NextTurn {
-  #immediate: NodeJS.Immediate | undefined;
-  #timeout: NodeJS.Timeout | undefined;
-  #processHold = false;
-  readonly #run = (): void => {
+  private immediate: NodeJS.Immediate | undefined;
+  private timeout: NodeJS.Timeout | undefined;
+  private processHold = false;
+  private readonly run = (): void => {
     this.cancel();
     this.task();
   };
@@ -16,27 +16,27 @@ export class NextTurn {
   constructor(private readonly task: () => void) {}
 
   get isPending(): boolean {
-    return this.#immediate !== undefined;
+    return this.immediate !== undefined;
   }
 
   /** Asking again before it has run is asking once. */
   request(): void {
-    if (this.#immediate !== undefined) return;
-    this.#immediate = setImmediate(this.#run);
-    if (this.#processHold) return;
-    this.#immediate.unref();
-    this.#timeout = setTimeout(this.#run, 1).unref();
+    if (this.immediate !== undefined) return;
+    this.immediate = setImmediate(this.run);
+    if (this.processHold) return;
+    this.immediate.unref();
+    this.timeout = setTimeout(this.run, 1).unref();
   }
 
   cancel(): void {
-    if (this.#immediate) clearImmediate(this.#immediate);
-    if (this.#timeout) clearTimeout(this.#timeout);
-    this.#immediate = this.#timeout = undefined;
+    if (this.immediate) clearImmediate(this.immediate);
+    if (this.timeout) clearTimeout(this.timeout);
+    this.immediate = this.timeout = undefined;
   }
 
   setProcessHold(alive: boolean): void {
-    if (alive === this.#processHold) return;
-    this.#processHold = alive;
+    if (alive === this.processHold) return;
+    this.processHold = alive;
     if (!this.isPending) return;
     this.cancel();
     this.request();

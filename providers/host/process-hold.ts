@@ -2,18 +2,18 @@
 import type { ProcessHold } from '../../core/spi/index.js';
 
 export class ProcessHoldCounter implements ProcessHold {
-  #reasons = 0;
+  private reasons = 0;
 
   /** @param onChange told true when the first reason comes, false when the last one goes */
   constructor(private readonly onChange: (alive: boolean) => void) {}
 
   retain(): void {
-    if (this.#reasons++ === 0) this.onChange(true);
+    if (this.reasons++ === 0) this.onChange(true);
   }
 
   /** @throws RangeError when nothing was retained: a release too many would hide a live one */
   release(): void {
-    if (this.#reasons === 0) throw new RangeError('released more often than retained');
-    if (--this.#reasons === 0) this.onChange(false);
+    if (this.reasons === 0) throw new RangeError('released more often than retained');
+    if (--this.reasons === 0) this.onChange(false);
   }
 }

@@ -6,16 +6,16 @@ const BUFFERED_WORDS = 256;
 
 /** A call to the system serves 256 numbers. A word is wiped when it has been handed out. */
 export class SystemRandom implements Random {
-  readonly #words = new Uint32Array(BUFFERED_WORDS);
-  #next = BUFFERED_WORDS;
+  private readonly words = new Uint32Array(BUFFERED_WORDS);
+  private next = BUFFERED_WORDS;
 
   u32(): number {
-    if (this.#next === BUFFERED_WORDS) {
-      randomFillSync(this.#words);
-      this.#next = 0;
+    if (this.next === BUFFERED_WORDS) {
+      randomFillSync(this.words);
+      this.next = 0;
     }
-    const value = this.#words[this.#next] ?? 0;
-    this.#words[this.#next++] = 0;
+    const value = this.words[this.next] ?? 0;
+    this.words[this.next++] = 0;
     return value;
   }
 }

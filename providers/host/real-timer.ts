@@ -12,11 +12,11 @@ const IMMEDIATE_BELOW_US = 1000;
 const MAX_TIMEOUT_MS = 0x7fffffff;
 
 export class RealTimer {
-  #deadlineUs = Infinity;
-  #timeout: NodeJS.Timeout | undefined;
-  #timeoutDeadlineUs = Infinity;
-  readonly #turn = new NextTurn(() => this.#onWake());
-  #processHold = false;
+  private deadlineUs = Infinity;
+  private timeout: NodeJS.Timeout | undefined;
+  private timeoutDeadlineUs = Infinity;
+  private readonly turn = new NextTurn(() => this.onWake());
+  private processHold = false;
 
   /** @param onDeadline called from the event loop, never from `arm` */
   constructor(
@@ -29,51 +29,51 @@ export class RealTimer {
    * Arming the same or a later deadline costs nothing: a wake-up that comes too early re-arms.
    */
   arm(deadlineUs: number): void {
-    this.#deadlineUs = deadlineUs;
-    if (deadlineUs === Infinity) this.#stop();
-    else if (!this.#turn.isPending && deadlineUs < this.#timeoutDeadlineUs) this.#schedule();
+    this.deadlineUs = deadlineUs;
+    if (deadlineUs === Infinity) this.stop();
+    else if (!this.turn.isPending && deadlineUs < this.timeoutDeadlineUs) this.schedule();
   }
 
   /** Whether a deadline to come keeps the process alive. */
   setProcessHold(alive: boolean): void {
-    this.#processHold = alive;
-    this.#turn.setProcessHold(alive);
-    if (alive) this.#timeout?.ref();
-    else this.#timeout?.unref();
+    this.processHold = alive;
+    this.turn.setProcessHold(alive);
+    if (alive) this.timeout?.ref();
+    else this.timeout?.unref();
   }
 
   close(): void {
     this.arm(Infinity);
   }
 
-  #schedule(): void {
-    this.#stop();
-    const remainingUs = this.#deadlineUs - this.clock.now();
+  private schedule(): void {
+    this.stop();
+    const remainingUs = this.deadlineUs - this.clock.now();
     if (remainingUs < IMMEDIATE_BELOW_US) {
-      this.#turn.request();
+      this.turn.request();
       return;
     }
     const timeoutMs = Math.min(Math.floor(remainingUs / 1000), MAX_TIMEOUT_MS);
-    this.#timeoutDeadlineUs = this.#deadlineUs;
-    this.#timeout = setTimeout(() => this.#onWake(), timeoutMs);
-    if (!this.#processHold) this.#timeout.unref();
+    this.timeoutDeadlineUs = this.deadlineUs;
+    this.timeout = setTimeout(() => this.onWake(), timeoutMs);
+    if (!this.processHold) this.timeout.unref();
   }
 
-  #onWake(): void {
-    this.#stop();
-    if (this.#deadlineUs === Infinity) return;
-    if (this.clock.now() < this.#deadlineUs) {
-      this.#schedule();
+  private onWake(): void {
+    this.stop();
+    if (this.deadlineUs === Infinity) return;
+    if (this.clock.now() < this.deadlineUs) {
+      this.schedule();
       return;
     }
-    this.#deadlineUs = Infinity;
+    this.deadlineUs = Infinity;
     this.onDeadline();
   }
 
-  #stop(): void {
-    if (this.#timeout) clearTimeout(this.#timeout);
-    this.#turn.cancel();
-    this.#timeout = undefined;
-    this.#timeoutDeadlineUs = Infinity;
+  private stop(): void {
+    if (this.timeout) clearTimeout(this.timeout);
+    this.turn.cancel();
+    this.timeout = undefined;
+    this.timeoutDeadlineUs = Infinity;
   }
 }

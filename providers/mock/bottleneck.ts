@@ -14,7 +14,7 @@ export class Bottleneck {
   dropped = 0;
   /** Bytes that have gone through. */
   passedBytes = 0;
-  #busyUntilUs = 0;
+  private busyUntilUs = 0;
 
   /** @throws RangeError naming the option and its value */
   constructor(readonly options: BottleneckOptions) {
@@ -26,14 +26,14 @@ export class Bottleneck {
   /** When a packet that arrives now has gone through; undefined when it is dropped. */
   passUs(nowUs: number, bytes: number): number | undefined {
     const { bandwidth, queueBytes } = this.options;
-    const fromUs = Math.max(nowUs, this.#busyUntilUs);
+    const fromUs = Math.max(nowUs, this.busyUntilUs);
     const waitingBytes = ((fromUs - nowUs) * bandwidth) / 8e6;
     if (waitingBytes + bytes > queueBytes) {
       this.dropped += 1;
       return undefined;
     }
     this.passedBytes += bytes;
-    this.#busyUntilUs = fromUs + (bytes * 8e6) / bandwidth;
-    return this.#busyUntilUs;
+    this.busyUntilUs = fromUs + (bytes * 8e6) / bandwidth;
+    return this.busyUntilUs;
   }
 }

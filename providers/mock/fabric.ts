@@ -89,16 +89,19 @@ export class Fabric {
   readonly pool = new PacketPool();
   tap: FabricTap | undefined;
 
-  readonly #ports = new Map<string, MemoryPort>();
-  readonly #nodes = new Map<string, MockNode>();
+  private readonly ports = new Map<string, MemoryPort>();
+  private readonly nodes = new Map<string, MockNode>();
   /** Addresses that have joined, by group. */
-  readonly #groups = new Map<string, Set<string>>();
-  readonly #links = new Map<string, Map<string, Link>>();
-  readonly #bottlenecks = new Map<string, Bottleneck>();
-  readonly #settings: { readonly where: LinkSelection; readonly link: Partial<LinkOptions> }[] = [];
+  private readonly groups = new Map<string, Set<string>>();
+  private readonly links = new Map<string, Map<string, Link>>();
+  private readonly bottlenecks = new Map<string, Bottleneck>();
+  private readonly settings: {
+    readonly where: LinkSelection;
+    readonly link: Partial<LinkOptions>;
+  }[] = [];
   /** Flows whose sender is about to hear that no port is there: told once for many packets. */
-  readonly #unreachable = new Set<string>();
-  readonly #runner: Runner;
+  private readonly unreachable = new Set<string>();
+  private readonly runner: Runner;
 
   constructor(options: FabricOptions = {}) {
     const { seed = 1, link = {}, mtuBytes = 1024, autoRun = false, startUs = 0 } = options;
@@ -107,12 +110,12 @@ export class Fabric {
     this.random = new SeededRandom(seed);
     this.mtuBytes = mtuBytes;
     this.setLink({}, link);
-    this.#runner = new Runner(this.clock, autoRun);
+    this.runner = new Runner(this.clock, autoRun);
   }
 
   /** Whether time moves by itself. */
   get autoRun(): boolean {
-    return this.#runner.auto;
+    return this.runner.auto;
   }
 
   /**
@@ -120,7 +123,7 @@ export class Fabric {
    * @throws Error when `until` has not come true and nothing more can happen, or in time
    */
   run(options: RunOptions): Promise<void> {
-    return this.#runner.run(options);
+    return this.runner.run(options);
   }
 
   /** One step of time without draining microtasks: for programs that use none. */
@@ -132,43 +135,43 @@ export class Fabric {
   openPort(options: MemoryPortOptions): MemoryPort {
     const port = new MemoryPort(this, options);
     for (const address of port.gids.map(ipFromGid)) {
-      if (this.#ports.has(address)) {
+      if (this.ports.has(address)) {
         throw new SpiError('EADDRINUSE', `${address} is in use on this fabric`);
       }
     }
-    for (const gid of port.gids) this.#ports.set(ipFromGid(gid), port);
+    for (const gid of port.gids) this.ports.set(ipFromGid(gid), port);
     return port;
   }
 
   /** For nodes: makes them findable. */
   addNode(node: MockNode): void {
-    for (const gid of node.port.gids) this.#nodes.set(ipFromGid(gid), node);
+    for (const gid of node.port.gids) this.nodes.set(ipFromGid(gid), node);
   }
 
   /** The node that was opened last at this address: where its faults are. */
   node(address: string): MockNode | undefined {
-    return this.#nodes.get(address);
+    return this.nodes.get(address);
   }
 
   /** For the port itself, when it closes. */
   removePort(port: MemoryPort): void {
     for (const address of port.gids.map(ipFromGid)) {
-      if (this.#ports.get(address) === port) this.#ports.delete(address);
+      if (this.ports.get(address) === port) this.ports.delete(address);
     }
   }
 
   /** For ports: interest in keeping the process alive while time moves by itself. */
   holdProcess(change: 1 | -1): void {
-    this.#runner.holdProcess(change);
+    this.runner.holdProcess(change);
   }
 
   /** Changes links, present and future. @throws RangeError for an option out of its limits */
   setLink(where: LinkSelection, link: Partial<LinkOptions>): void {
-    const known = this.#settings.filter((setting) => covers(where, setting.where));
+    const known = this.settings.filter((setting) => covers(where, setting.where));
     for (const setting of known) checkLink({ ...defaultLink, ...setting.link, ...link });
     checkLink({ ...defaultLink, ...link });
-    this.#settings.push({ where, link });
-    for (const existing of this.#select(where)) {
+    this.settings.push({ where, link });
+    for (const existing of this.select(where)) {
       existing.options = { ...existing.options, ...link };
     }
   }
@@ -176,7 +179,7 @@ export class Fabric {
   /** All packets to this address go through one port of a switch from now on. */
   setBottleneck(to: string, options: BottleneckOptions): Bottleneck {
     const bottleneck = new Bottleneck(options);
-    this.#bottlenecks.set(to, bottleneck);
+    this.bottlenecks.set(to, bottleneck);
     return bottleneck;
   }
 
@@ -196,31 +199,31 @@ export class Fabric {
 
   /** Ends partitions and clogs of these links, or all. */
   heal(where: LinkSelection = {}): void {
-    for (const link of this.#select(where)) {
+    for (const link of this.select(where)) {
       link.partitioned = false;
-      this.#unclog(link);
+      this.unclogLink(link);
     }
   }
 
   /** Packets of these links, between the addresses there are, wait until they are unclogged. */
   clog(where: LinkSelection): void {
-    const addresses = [...this.#ports.keys()];
+    const addresses = [...this.ports.keys()];
     for (const from of addresses) for (const to of addresses) this.link(from, to);
-    for (const link of this.#select(where)) link.clogged = true;
+    for (const link of this.select(where)) link.clogged = true;
   }
 
   unclog(where: LinkSelection = {}): void {
-    for (const link of this.#select(where)) this.#unclog(link);
+    for (const link of this.select(where)) this.unclogLink(link);
   }
 
   /** The link of one direction, made when first asked for. */
   link(from: string, to: string): Link {
-    let links = this.#links.get(from);
-    if (!links) this.#links.set(from, (links = new Map<string, Link>()));
+    let links = this.links.get(from);
+    if (!links) this.links.set(from, (links = new Map<string, Link>()));
     let link = links.get(to);
     if (!link) {
       link = new Link(from, to);
-      for (const setting of this.#settings) {
+      for (const setting of this.settings) {
         if (covers(setting.where, link)) link.options = { ...link.options, ...setting.link };
       }
       links.set(to, link);
@@ -230,126 +233,126 @@ export class Fabric {
 
   /** For ports: packets to a group come to this address too. */
   joinGroup(group: string, address: string): void {
-    const members = this.#groups.get(group) ?? new Set();
-    this.#groups.set(group, members.add(address));
+    const members = this.groups.get(group) ?? new Set();
+    this.groups.set(group, members.add(address));
   }
 
   leaveGroup(group: string, address: string): void {
-    const members = this.#groups.get(group);
+    const members = this.groups.get(group);
     members?.delete(address);
-    if (members?.size === 0) this.#groups.delete(group);
+    if (members?.size === 0) this.groups.delete(group);
   }
 
   /** Puts a packet on the wire; it belongs to the fabric from now on. */
   transmit(packet: WirePacket): void {
     const { from, to, isMulticast } = packet.flow;
-    if (!isMulticast) return this.#transmit(packet, this.link(from, to));
+    if (!isMulticast) return this.transmitOver(packet, this.link(from, to));
     // A switch makes the copies: each member has a link of its own, with its own faults.
-    for (const member of this.#groups.get(to) ?? []) {
-      this.#transmit(this.pool.copy(packet), this.link(from, member));
+    for (const member of this.groups.get(to) ?? []) {
+      this.transmitOver(this.pool.copy(packet), this.link(from, member));
     }
     this.pool.release(packet);
   }
 
-  #transmit(packet: WirePacket, link: Link): void {
+  private transmitOver(packet: WirePacket, link: Link): void {
     this.counters.sent++;
     const nowUs = this.clock.now();
     this.tap?.('sent', packet, nowUs);
     const arrivalUs = link.deliveryUs(nowUs, packet.length, this.random);
     const action = this.faults.decide(packet);
     if (action !== undefined) {
-      if (action.type === 'drop') return this.#drop(packet, 'faulted');
-      if (action.type === 'delay') return this.#arriveAt(arrivalUs + action.byUs, packet, link);
-      if (action.type === 'corrupt') this.#flip(packet, action.byteOffset, action.mask ?? 1);
+      if (action.type === 'drop') return this.drop(packet, 'faulted');
+      if (action.type === 'delay') return this.arriveAt(arrivalUs + action.byUs, packet, link);
+      if (action.type === 'corrupt') this.flip(packet, action.byteOffset, action.mask ?? 1);
       if (action.type === 'duplicate') {
-        for (const afterUs of action.afterUs) this.#duplicate(packet, arrivalUs + afterUs, link);
+        for (const afterUs of action.afterUs) this.duplicate(packet, arrivalUs + afterUs, link);
       }
     }
-    if (link.partitioned) return this.#drop(packet, 'partitioned');
-    this.#chance(packet, arrivalUs, link);
+    if (link.partitioned) return this.drop(packet, 'partitioned');
+    this.chance(packet, arrivalUs, link);
   }
 
-  #chance(packet: WirePacket, arrivalUs: number, link: Link): void {
+  private chance(packet: WirePacket, arrivalUs: number, link: Link): void {
     const { random } = this;
     const { options } = link;
     if (random.percent(options.duplicatePercent)) {
-      this.#duplicate(packet, arrivalUs + random.unit() * options.duplicateDelayUs, link);
+      this.duplicate(packet, arrivalUs + random.unit() * options.duplicateDelayUs, link);
     }
-    if (random.percent(options.lossPercent)) return this.#drop(packet, 'lost');
+    if (random.percent(options.lossPercent)) return this.drop(packet, 'lost');
     if (random.percent(options.corruptPercent)) {
       for (let flips = random.between(1, 3); flips > 0; flips--) {
-        this.#flip(packet, random.below(packet.length), 1 << random.below(8));
+        this.flip(packet, random.below(packet.length), 1 << random.below(8));
       }
     }
     if (random.percent(options.reorderPercent)) {
       this.counters.reordered++;
-      this.#arriveAt(arrivalUs + random.unit() * options.reorderDelayUs, packet, link);
+      this.arriveAt(arrivalUs + random.unit() * options.reorderDelayUs, packet, link);
     } else {
-      this.#arriveAt(link.inOrder(arrivalUs), packet, link);
+      this.arriveAt(link.inOrder(arrivalUs), packet, link);
     }
   }
 
-  #duplicate(packet: WirePacket, arrivalUs: number, link: Link): void {
+  private duplicate(packet: WirePacket, arrivalUs: number, link: Link): void {
     this.counters.duplicated++;
-    this.#arriveAt(arrivalUs, this.pool.copy(packet), link);
+    this.arriveAt(arrivalUs, this.pool.copy(packet), link);
   }
 
-  #flip(packet: WirePacket, byteOffset: number, mask: number): void {
+  private flip(packet: WirePacket, byteOffset: number, mask: number): void {
     const at = byteOffset % packet.length;
     packet.buffer[at] = (packet.buffer[at] as number) ^ mask;
     this.counters.corrupted++;
   }
 
-  #arriveAt(timeUs: number, packet: WirePacket, link: Link): void {
+  private arriveAt(timeUs: number, packet: WirePacket, link: Link): void {
     this.clock.at(timeUs, () => {
       if (link.clogged) link.held.push(packet);
-      else this.#pass(packet, link.to);
+      else this.pass(packet, link.to);
     });
   }
 
-  #pass(packet: WirePacket, to: string): void {
-    const bottleneck = this.#bottlenecks.get(to);
-    if (bottleneck === undefined) return this.#deliver(packet, to);
+  private pass(packet: WirePacket, to: string): void {
+    const bottleneck = this.bottlenecks.get(to);
+    if (bottleneck === undefined) return this.deliver(packet, to);
     const passUs = bottleneck.passUs(this.clock.now(), packet.length + OVERHEAD_BYTES);
-    if (passUs === undefined) return this.#drop(packet, 'overflowed');
-    this.clock.at(passUs, () => this.#deliver(packet, to));
+    if (passUs === undefined) return this.drop(packet, 'overflowed');
+    this.clock.at(passUs, () => this.deliver(packet, to));
   }
 
-  #unclog(link: Link): void {
+  private unclogLink(link: Link): void {
     link.clogged = false;
     const nowUs = this.clock.now();
-    for (const packet of link.held.splice(0)) this.#arriveAt(nowUs, packet, link);
+    for (const packet of link.held.splice(0)) this.arriveAt(nowUs, packet, link);
   }
 
-  #deliver(packet: WirePacket, to: string): void {
-    const port = this.#ports.get(to);
+  private deliver(packet: WirePacket, to: string): void {
+    const port = this.ports.get(to);
     if (!port) {
-      this.#reportUnreachable(packet);
-      return this.#drop(packet, 'undeliverable');
+      this.reportUnreachable(packet);
+      return this.drop(packet, 'undeliverable');
     }
     this.counters.delivered++;
     this.tap?.('delivered', packet, this.clock.now());
     port.deliver(packet);
   }
 
-  #drop(packet: WirePacket, reason: LossReason): void {
+  private drop(packet: WirePacket, reason: LossReason): void {
     this.counters[reason]++;
     this.pool.release(packet);
   }
 
-  #reportUnreachable(packet: WirePacket): void {
+  private reportUnreachable(packet: WirePacket): void {
     const { from, to, destination, isMulticast } = packet.flow;
     if (isMulticast) return;
-    if (this.link(to, from).partitioned || this.#unreachable.has(`${from} ${to}`)) return;
-    this.#unreachable.add(`${from} ${to}`);
+    if (this.link(to, from).partitioned || this.unreachable.has(`${from} ${to}`)) return;
+    this.unreachable.add(`${from} ${to}`);
     this.clock.at(this.clock.now() + UNREACHABLE_AFTER_US, () => {
-      this.#unreachable.delete(`${from} ${to}`);
-      this.#ports.get(from)?.unreachable(destination);
+      this.unreachable.delete(`${from} ${to}`);
+      this.ports.get(from)?.unreachable(destination);
     });
   }
 
-  #select(where: LinkSelection): Link[] {
-    const all = [...this.#links.values()].flatMap((links) => [...links.values()]);
+  private select(where: LinkSelection): Link[] {
+    const all = [...this.links.values()].flatMap((links) => [...links.values()]);
     return all.filter((link) => covers(where, link));
   }
 }

@@ -68,8 +68,8 @@ export interface Fault {
 class ActiveFault implements Fault {
   matched = 0;
   hits = 0;
-  readonly #first: number;
-  readonly #last: number;
+  private readonly first: number;
+  private readonly last: number;
 
   constructor(
     readonly rule: FaultRule,
@@ -77,15 +77,15 @@ class ActiveFault implements Fault {
   ) {
     const { nth = 1, count = 1 } = rule;
     if (!Number.isInteger(nth) || nth < 1) throw new RangeError(`nth ${nth}: counts from 1`);
-    this.#first = nth;
-    this.#last = nth + count - 1;
+    this.first = nth;
+    this.last = nth + count - 1;
   }
 
   /** Whether this packet is hit. */
   takes(packet: PacketView): boolean {
     if (!matches(this.rule.match, packet)) return false;
     this.matched++;
-    if (this.matched < this.#first || this.matched > this.#last) return false;
+    if (this.matched < this.first || this.matched > this.last) return false;
     this.hits++;
     return true;
   }
@@ -97,25 +97,25 @@ class ActiveFault implements Fault {
 
 /** The rules of a fabric; the first one that takes a packet decides. */
 export class FaultScript {
-  readonly #faults: ActiveFault[] = [];
+  private readonly faults: ActiveFault[] = [];
 
   add(rule: FaultRule): Fault {
     const fault = new ActiveFault(rule, (gone) => {
-      const at = this.#faults.indexOf(gone);
-      if (at >= 0) this.#faults.splice(at, 1);
+      const at = this.faults.indexOf(gone);
+      if (at >= 0) this.faults.splice(at, 1);
     });
-    this.#faults.push(fault);
+    this.faults.push(fault);
     return fault;
   }
 
   clear(): void {
-    this.#faults.length = 0;
+    this.faults.length = 0;
   }
 
   decide(packet: WirePacket): FaultAction | undefined {
-    if (this.#faults.length === 0) return undefined;
+    if (this.faults.length === 0) return undefined;
     const view = packetView(packet);
-    return this.#faults.find((fault) => fault.takes(view))?.rule.action;
+    return this.faults.find((fault) => fault.takes(view))?.rule.action;
   }
 }
 

@@ -63,8 +63,8 @@ export class Link {
   /** Packets wait while true, and come in order when it ends. */
   clogged = false;
   readonly held: WirePacket[] = [];
-  #busyUntilUs = 0;
-  #lastDeliveryUs = 0;
+  private busyUntilUs = 0;
+  private lastDeliveryUs = 0;
 
   constructor(
     readonly from: string,
@@ -73,21 +73,21 @@ export class Link {
 
   /** Microseconds of sending that wait before a packet offered now. */
   backlogUs(nowUs: number): number {
-    return Math.max(0, this.#busyUntilUs - nowUs);
+    return Math.max(0, this.busyUntilUs - nowUs);
   }
 
   /** Sends a packet of so many bytes behind all sent before; when it would arrive by itself. */
   deliveryUs(nowUs: number, bytes: number, random: SeededRandom): number {
     const { bandwidth, latencyMinUs, latencyMeanUs } = this.options;
     const sendUs = ((bytes + OVERHEAD_BYTES) * 8e6) / bandwidth;
-    this.#busyUntilUs = Math.max(nowUs, this.#busyUntilUs) + sendUs;
+    this.busyUntilUs = Math.max(nowUs, this.busyUntilUs) + sendUs;
     const latencyUs = latencyMinUs + random.exponential(latencyMeanUs - latencyMinUs);
-    return this.#busyUntilUs + latencyUs;
+    return this.busyUntilUs + latencyUs;
   }
 
   /** When a packet that keeps its place arrives: never before the one sent before it. */
   inOrder(deliveryUs: number): number {
-    this.#lastDeliveryUs = Math.max(this.#lastDeliveryUs, deliveryUs);
-    return this.#lastDeliveryUs;
+    this.lastDeliveryUs = Math.max(this.lastDeliveryUs, deliveryUs);
+    return this.lastDeliveryUs;
   }
 }

@@ -93,22 +93,23 @@ export class MemoryPort implements PacketPort {
   readonly txPackets = new Uint32Array(TX_PACKETS * TX.WORDS);
   readonly txSegments = new Uint32Array(TX_SEGMENTS * TX_SEGMENT.WORDS);
 
-  readonly #txHeaders = new Uint8Array(this.txPackets.buffer);
-  readonly #paths: PathTable;
-  readonly #regions = new RegionTable();
-  readonly #sources = new WeakMap<
+  private readonly txHeaders = new Uint8Array(this.txPackets.buffer);
+  private readonly paths: PathTable;
+  private readonly regions = new RegionTable();
+  private readonly sources = new WeakMap<
     Flow,
     { readonly words: GidWords; readonly localIndex: number }
   >();
   /** By number: groups that have been joined. */
-  readonly #groups: ({ readonly group: string; readonly address: string } | undefined)[] = [];
-  #waiting: WirePacket[] = [];
-  #handlers: PacketPortHandlers | undefined;
-  #wakePending = false;
-  #writablePending = false;
-  #alive = false;
-  #unplugged = false;
-  #closed = false;
+  private readonly groups: ({ readonly group: string; readonly address: string } | undefined)[] =
+    [];
+  private waiting: WirePacket[] = [];
+  private handlers: PacketPortHandlers | undefined;
+  private wakePending = false;
+  private writablePending = false;
+  private alive = false;
+  private unplugged = false;
+  private closed = false;
 
   constructor(
     private readonly fabric: Fabric,
@@ -116,28 +117,28 @@ export class MemoryPort implements PacketPort {
   ) {
     this.gids = checkPortOptions(options);
     this.mtuBytes = Math.min(options.mtuBytes ?? 4096, fabric.mtuBytes);
-    this.#paths = new PathTable(this.gids);
+    this.paths = new PathTable(this.gids);
     this.faults = new PortFaults(fabric.clock, this.counters, (report) => {
-      if (!this.#closed) this.#handlers?.onReport(report);
+      if (!this.closed) this.handlers?.onReport(report);
     });
   }
 
   /** What is registered with the port: both zero when its user has cleaned up. */
   get usage(): { readonly regions: number; readonly paths: number } {
-    return { regions: this.#regions.size, paths: this.#paths.size };
+    return { regions: this.regions.size, paths: this.paths.size };
   }
 
   receive(): number {
     let count = 0;
     let taken = 0;
-    for (const packet of this.#waiting) {
+    for (const packet of this.waiting) {
       if (count === RX_PACKETS) break;
       taken++;
-      if (this.#take(packet, count)) count++;
+      if (this.take(packet, count)) count++;
       this.fabric.pool.release(packet);
     }
-    if (taken > 0) this.#waiting = this.#waiting.slice(taken);
-    if (this.#waiting.length > 0) this.#wake();
+    if (taken > 0) this.waiting = this.waiting.slice(taken);
+    if (this.waiting.length > 0) this.wake();
     this.counters.receivedPackets += count;
     return count;
   }
@@ -149,7 +150,7 @@ export class MemoryPort implements PacketPort {
       const source = words[at + PLACE.SOURCE] as number;
       const length = words[at + PLACE.LENGTH] as number;
       const offset = offsetAt(words, at + PLACE.OFFSET_LO);
-      const target = this.#regions.resolve(words[at + PLACE.REGION] as number, offset, length);
+      const target = this.regions.resolve(words[at + PLACE.REGION] as number, offset, length);
       if (source + length > this.rxArena.length) {
         throw new RangeError(`source ${source} + ${length} is outside of the arena`);
       }
@@ -159,13 +160,13 @@ export class MemoryPort implements PacketPort {
 
   send(from: number, to: number): number {
     if (to > TX_PACKETS) throw new RangeError(`packets up to ${to}, at most ${TX_PACKETS}`);
-    if (this.#closed || this.#unplugged) return to;
+    if (this.closed || this.unplugged) return to;
     for (let index = from; index < to; index++) {
       const at = index * TX.WORDS;
-      const flow = this.#paths.flow(this.txPackets[at + TX.PATH] as number);
+      const flow = this.paths.flow(this.txPackets[at + TX.PATH] as number);
       if (!flow) throw new RangeError(`packet ${index}: no path ${this.txPackets[at + TX.PATH]}`);
-      if (this.#mustWait(flow)) return index;
-      const packet = this.#assemble(at, flow);
+      if (this.mustWait(flow)) return index;
+      const packet = this.assemble(at, flow);
       if (this.faults.any && !this.faults.lets(packet)) {
         this.fabric.pool.release(packet);
         continue;
@@ -177,77 +178,77 @@ export class MemoryPort implements PacketPort {
   }
 
   addRegion(memory: ArrayBufferLike, byteOffset: number, byteLength: number): number {
-    return this.#regions.add(memory, byteOffset, byteLength);
+    return this.regions.add(memory, byteOffset, byteLength);
   }
 
   removeRegion(region: number): void {
-    if (!this.#closed) this.#regions.remove(region);
+    if (!this.closed) this.regions.remove(region);
   }
 
   addPath(gid: Gid, localGidIndex: number): number {
-    return this.#paths.add(gid, localGidIndex);
+    return this.paths.add(gid, localGidIndex);
   }
 
   removePath(path: number): void {
-    if (!this.#closed) this.#paths.remove(path);
+    if (!this.closed) this.paths.remove(path);
   }
 
   joinGroup(group: Gid, localGidIndex: number): number {
     const local = this.gids[localGidIndex];
     if (!local) throw new RangeError(`local GID index ${localGidIndex}: ${this.gids.length} exist`);
     const joined = { group: ipFromGid(group), address: ipFromGid(local) };
-    const free = this.#groups.indexOf(undefined);
-    const number = free < 0 ? this.#groups.length : free;
-    this.#groups[number] = joined;
+    const free = this.groups.indexOf(undefined);
+    const number = free < 0 ? this.groups.length : free;
+    this.groups[number] = joined;
     this.fabric.joinGroup(joined.group, joined.address);
     return number;
   }
 
   leaveGroup(number: number): void {
-    const joined = this.#groups[number];
+    const joined = this.groups[number];
     if (!joined) return;
-    this.#groups[number] = undefined;
+    this.groups[number] = undefined;
     this.fabric.leaveGroup(joined.group, joined.address);
   }
 
   watch(handlers: PacketPortHandlers): void {
-    this.#handlers = handlers;
-    if (this.#waiting.length > 0) this.#wake();
+    this.handlers = handlers;
+    if (this.waiting.length > 0) this.wake();
   }
 
   setProcessHold(alive: boolean): void {
-    if (this.#closed || alive === this.#alive) return;
-    this.#alive = alive;
+    if (this.closed || alive === this.alive) return;
+    this.alive = alive;
     this.fabric.holdProcess(alive ? 1 : -1);
   }
 
   async close(): Promise<void> {
-    if (this.#closed) return;
+    if (this.closed) return;
     this.setProcessHold(false);
-    this.#closed = true;
+    this.closed = true;
     this.fabric.removePort(this);
-    for (const packet of this.#waiting.splice(0)) this.fabric.pool.release(packet);
-    this.#groups.forEach((_, number) => this.leaveGroup(number));
-    this.#regions.clear();
-    this.#handlers = undefined;
+    for (const packet of this.waiting.splice(0)) this.fabric.pool.release(packet);
+    this.groups.forEach((_, number) => this.leaveGroup(number));
+    this.regions.clear();
+    this.handlers = undefined;
   }
 
   /** Pulls the plug: nothing arrives any more, and what is sent is lost. */
   unplug(): void {
     this.fabric.removePort(this);
-    this.#unplugged = true;
-    for (const packet of this.#waiting.splice(0)) this.fabric.pool.release(packet);
+    this.unplugged = true;
+    for (const packet of this.waiting.splice(0)) this.fabric.pool.release(packet);
   }
 
   /** For the fabric: a packet has arrived; it belongs to the port now. */
   deliver(packet: WirePacket): void {
-    if (this.#closed || this.#waiting.length === MAX_WAITING) {
+    if (this.closed || this.waiting.length === MAX_WAITING) {
       this.counters.overruns++;
       this.fabric.pool.release(packet);
       return;
     }
-    this.#waiting.push(packet);
-    this.#wake();
+    this.waiting.push(packet);
+    this.wake();
   }
 
   /** For the fabric: word that nothing is at that address. */
@@ -255,46 +256,46 @@ export class MemoryPort implements PacketPort {
     this.faults.icmp({ type: 'port-unreachable', gid }, 0);
   }
 
-  #wake(): void {
-    if (this.#wakePending || !this.#handlers) return;
-    this.#wakePending = true;
+  private wake(): void {
+    if (this.wakePending || !this.handlers) return;
+    this.wakePending = true;
     this.fabric.clock.soon(() => {
-      this.#wakePending = false;
-      if (this.#waiting.length > 0) this.#handlers?.onReadable();
+      this.wakePending = false;
+      if (this.waiting.length > 0) this.handlers?.onReadable();
     });
   }
 
   /** Whether the link has enough to send for now; if so, `onWritable` comes at half of that. */
-  #mustWait(flow: Flow): boolean {
+  private mustWait(flow: Flow): boolean {
     const link = this.fabric.link(flow.from, flow.to);
     const nowUs = this.fabric.clock.now();
     const backlogUs = link.backlogUs(nowUs);
     if (backlogUs < link.options.maxBacklogUs) return false;
-    if (!this.#writablePending) {
-      this.#writablePending = true;
+    if (!this.writablePending) {
+      this.writablePending = true;
       this.fabric.clock.at(nowUs + backlogUs - link.options.maxBacklogUs / 2, () => {
-        this.#writablePending = false;
-        this.#handlers?.onWritable();
+        this.writablePending = false;
+        this.handlers?.onWritable();
       });
     }
     return true;
   }
 
   /** Puts headers, payload, pad and ICRC together. */
-  #assemble(at: number, flow: Flow): WirePacket {
+  private assemble(at: number, flow: Flow): WirePacket {
     const headerBytes = this.txPackets[at + TX.HEADER_LENGTH] as number;
     if (headerBytes < BTH_LENGTH || headerBytes > MAX_HEADER_BYTES || headerBytes % 4 !== 0) {
       throw new RangeError(`header length ${headerBytes}: 12 to 48, a multiple of 4`);
     }
     const header = (at + TX.HEADER) * 4;
-    const padBytes = ((this.#txHeaders[header + 1] as number) >> 4) & 3;
-    const end = headerBytes + this.#payloadBytes(at) + padBytes;
+    const padBytes = ((this.txHeaders[header + 1] as number) >> 4) & 3;
+    const end = headerBytes + this.payloadBytes(at) + padBytes;
     if (end + ICRC_BYTES > MAX_PACKET_BYTES) {
       throw new RangeError(`a packet of ${end + ICRC_BYTES} bytes, at most ${MAX_PACKET_BYTES}`);
     }
     const packet = this.fabric.pool.take(flow, end + ICRC_BYTES);
-    copyBytes(this.#txHeaders, header, packet.buffer, 0, headerBytes);
-    this.#gather(at, packet.buffer, headerBytes);
+    copyBytes(this.txHeaders, header, packet.buffer, 0, headerBytes);
+    this.gather(at, packet.buffer, headerBytes);
     packet.buffer.fill(0, end - padBytes, end);
     const register = flow.header.begin(packet.length);
     writeIcrc(packet.view, end, icrcPacket(register, packet.buffer, 0, end));
@@ -302,7 +303,7 @@ export class MemoryPort implements PacketPort {
   }
 
   /** Adds up the segments of a packet and checks each. */
-  #payloadBytes(at: number): number {
+  private payloadBytes(at: number): number {
     const first = this.txPackets[at + TX.FIRST_SEGMENT] as number;
     const count = this.txPackets[at + TX.SEGMENT_COUNT] as number;
     if (first + count > TX_SEGMENTS) {
@@ -314,13 +315,13 @@ export class MemoryPort implements PacketPort {
       const entry = i * TX_SEGMENT.WORDS;
       const length = words[entry + TX_SEGMENT.LENGTH] as number;
       const offset = offsetAt(words, entry + TX_SEGMENT.OFFSET_LO);
-      this.#regions.resolve(words[entry + TX_SEGMENT.REGION] as number, offset, length);
+      this.regions.resolve(words[entry + TX_SEGMENT.REGION] as number, offset, length);
       bytes += length;
     }
     return bytes;
   }
 
-  #gather(at: number, target: Uint8Array, start: number): void {
+  private gather(at: number, target: Uint8Array, start: number): void {
     const first = this.txPackets[at + TX.FIRST_SEGMENT] as number;
     const count = this.txPackets[at + TX.SEGMENT_COUNT] as number;
     const words = this.txSegments;
@@ -330,13 +331,13 @@ export class MemoryPort implements PacketPort {
       const length = words[entry + TX_SEGMENT.LENGTH] as number;
       const offset = offsetAt(words, entry + TX_SEGMENT.OFFSET_LO);
       const region = words[entry + TX_SEGMENT.REGION] as number;
-      copyBytes(this.#regions.resolve(region, offset, length), offset, target, to, length);
+      copyBytes(this.regions.resolve(region, offset, length), offset, target, to, length);
       to += length;
     }
   }
 
   /** Checks a packet and shows it as number `index`; false when it is dropped. */
-  #take(packet: WirePacket, index: number): boolean {
+  private take(packet: WirePacket, index: number): boolean {
     const end = packet.length - ICRC_BYTES;
     if (end < BTH_LENGTH || end % 4 !== 0) {
       this.counters.malformed++;
@@ -349,30 +350,30 @@ export class MemoryPort implements PacketPort {
     }
     const offset = index * ARENA_STRIDE;
     copyBytes(packet.buffer, 0, this.rxArena, offset, end);
-    this.#describe(index * RX.WORDS, offset, end, packet.flow);
+    this.describe(index * RX.WORDS, offset, end, packet.flow);
     return true;
   }
 
-  #describe(at: number, offset: number, length: number, flow: Flow): void {
-    let source = this.#sources.get(flow);
+  private describe(at: number, offset: number, length: number, flow: Flow): void {
+    let source = this.sources.get(flow);
     if (!source) {
       const localIndex = this.gids.findIndex((gid) => ipFromGid(gid) === flow.to);
       source = { words: gidWords(flow.source), localIndex };
-      this.#sources.set(flow, source);
+      this.sources.set(flow, source);
     }
     const words = this.rxPackets;
     words[at + RX.OFFSET] = offset;
     words[at + RX.LENGTH] = length;
     words[at + RX.FLAGS] = isIpv4Gid(flow.source) ? 0 : RxFlags.IPV6;
-    words[at + RX.LOCAL_GID_INDEX] = flow.isMulticast ? this.#groupOf(flow) : source.localIndex;
+    words[at + RX.LOCAL_GID_INDEX] = flow.isMulticast ? this.groupOf(flow) : source.localIndex;
     for (let i = 0; i < 4; i++) words[at + RX.SOURCE_GID + i] = source.words[i] as number;
     words[at + RX.SOURCE_PORT] = flow.sourcePort;
   }
 
   /** A group that has been left meanwhile has a number that leads nowhere. */
-  #groupOf(flow: Flow): number {
-    const number = this.#groups.findIndex((joined) => joined?.group === flow.to);
-    return GROUP_BIT + (number < 0 ? this.#groups.length : number);
+  private groupOf(flow: Flow): number {
+    const number = this.groups.findIndex((joined) => joined?.group === flow.to);
+    return GROUP_BIT + (number < 0 ? this.groups.length : number);
   }
 }
 

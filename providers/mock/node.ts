@@ -57,10 +57,10 @@ export class MockNode implements HostNode {
   readonly timers: Timers;
   readonly processHold: ProcessHold;
   readonly random: Random;
-  readonly #timer: VirtualTimer;
-  readonly #sendFaults: SendFault[] = [];
-  #wakePending = false;
-  #removed = false;
+  private readonly timer: VirtualTimer;
+  private readonly sendFaults: SendFault[] = [];
+  private wakePending = false;
+  private removed = false;
 
   /** @throws SpiError('EADDRINUSE') as `Fabric.openPort` */
   constructor(
@@ -80,18 +80,18 @@ export class MockNode implements HostNode {
       random: this.random,
       logger,
       parameters,
-      requestPump: () => this.#wake(),
-      hooks: { portCounters: MEMORY_PORT_COUNTERS, onClosed: () => this.#timer.close() },
-      sendFault: (qp, opcode) => this.#sendFault(qp.qpn, opcode),
+      requestPump: () => this.wake(),
+      hooks: { portCounters: MEMORY_PORT_COUNTERS, onClosed: () => this.timer.close() },
+      sendFault: (qp, opcode) => this.sendFault(qp.qpn, opcode),
     });
     this.device = this.driver.device;
-    this.#timer = new VirtualTimer(fabric.clock, () => this.#pump());
-    port.watch(this.driver.portHandlers(() => this.#wake()));
+    this.timer = new VirtualTimer(fabric.clock, () => this.pump());
+    port.watch(this.driver.portHandlers(() => this.wake()));
     this.processHold = new ProcessHoldCounter((alive) => port.setProcessHold(alive));
     this.timers = {
       start: (timer: TimerEntry, deadlineUs: number) => {
         this.driver.timers.start(timer, deadlineUs);
-        this.#arm();
+        this.arm();
       },
       stop: (timer: TimerEntry) => this.driver.timers.stop(timer),
     };
@@ -111,7 +111,7 @@ export class MockNode implements HostNode {
     const { status, nth = 1 } = rule;
     if (status === WcStatus.SUCCESS) throw new RangeError('status SUCCESS: not a failure');
     if (!Number.isInteger(nth) || nth < 1) throw new RangeError(`nth ${nth}: counts from 1`);
-    this.#sendFaults.push({ ...rule, left: rule.nth ?? 1 });
+    this.sendFaults.push({ ...rule, left: rule.nth ?? 1 });
   }
 
   /**
@@ -119,8 +119,8 @@ export class MockNode implements HostNode {
    * to ERR and flush, and DEVICE_FATAL tells, the owner of QP1 as well.
    */
   remove(): void {
-    if (this.#removed) return;
-    this.#removed = true;
+    if (this.removed) return;
+    this.removed = true;
     this.port.unplug();
     const { hca } = this.device;
     for (const qp of [...hca.queuePairs]) {
@@ -136,29 +136,29 @@ export class MockNode implements HostNode {
     return this.device.close();
   }
 
-  #wake(): void {
-    if (this.#wakePending) return;
-    this.#wakePending = true;
-    this.fabric.clock.soon(() => this.#pump());
+  private wake(): void {
+    if (this.wakePending) return;
+    this.wakePending = true;
+    this.fabric.clock.soon(() => this.pump());
   }
 
-  #pump(): void {
-    this.#wakePending = false;
+  private pump(): void {
+    this.wakePending = false;
     const busy = this.driver.pump();
-    if (busy) this.#wake();
-    this.#arm();
+    if (busy) this.wake();
+    this.arm();
   }
 
-  #arm(): void {
-    this.#timer.arm(this.driver.nextDeadlineUs());
+  private arm(): void {
+    this.timer.arm(this.driver.nextDeadlineUs());
   }
 
-  #sendFault(qpn: number, opcode: number): WcStatus | undefined {
-    for (const fault of this.#sendFaults) {
+  private sendFault(qpn: number, opcode: number): WcStatus | undefined {
+    for (const fault of this.sendFaults) {
       if (fault.qpn !== undefined && fault.qpn !== qpn) continue;
       if (fault.opcode !== undefined && fault.opcode !== opcode) continue;
       if (--fault.left > 0) continue;
-      this.#sendFaults.splice(this.#sendFaults.indexOf(fault), 1);
+      this.sendFaults.splice(this.sendFaults.indexOf(fault), 1);
       return fault.status;
     }
     return undefined;

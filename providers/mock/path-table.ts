@@ -14,7 +14,7 @@ interface Path {
 }
 
 export class PathTable {
-  readonly #paths: (Path | undefined)[] = [];
+  private readonly paths: (Path | undefined)[] = [];
 
   constructor(private readonly gids: readonly Gid[]) {}
 
@@ -26,31 +26,31 @@ export class PathTable {
       throw new RangeError(`${ipFromGid(local)} cannot reach ${ipFromGid(gid)}: other family`);
     }
     const key = `${localGidIndex} ${ipFromGid(gid)}`;
-    const known = this.#paths.findIndex((path) => path?.key === key);
+    const known = this.paths.findIndex((path) => path?.key === key);
     if (known >= 0) {
-      (this.#paths[known] as Path).users++;
+      (this.paths[known] as Path).users++;
       return known;
     }
     const flow = new Flow(local, Uint8Array.from(gid), SOURCE_PORT, ROCE_UDP_PORT);
-    const free = this.#paths.indexOf(undefined);
-    const at = free < 0 ? this.#paths.length : free;
-    this.#paths[at] = { flow, key, users: 1 };
+    const free = this.paths.indexOf(undefined);
+    const at = free < 0 ? this.paths.length : free;
+    this.paths[at] = { flow, key, users: 1 };
     return at;
   }
 
   /** @throws RangeError when there is no such path */
   remove(path: number): void {
-    const entry = this.#paths[path];
+    const entry = this.paths[path];
     if (!entry) throw new RangeError(`no path ${path}`);
-    if (--entry.users === 0) this.#paths[path] = undefined;
+    if (--entry.users === 0) this.paths[path] = undefined;
   }
 
   flow(path: number): Flow | undefined {
-    return this.#paths[path]?.flow;
+    return this.paths[path]?.flow;
   }
 
   /** Paths in use. */
   get size(): number {
-    return this.#paths.reduce((sum, path) => sum + (path ? 1 : 0), 0);
+    return this.paths.reduce((sum, path) => sum + (path ? 1 : 0), 0);
   }
 }

@@ -31,8 +31,8 @@ const ICMP_AFTER_US = 100;
 const QUIET_US = 100_000;
 
 export class PortFaults {
-  readonly #faults = new Set<LastingFault>();
-  readonly #toldAtUs = new Map<string, number>();
+  private readonly faults = new Set<LastingFault>();
+  private readonly toldAtUs = new Map<string, number>();
 
   constructor(
     private readonly clock: VirtualClock,
@@ -41,38 +41,38 @@ export class PortFaults {
   ) {}
 
   get any(): boolean {
-    return this.#faults.size > 0;
+    return this.faults.size > 0;
   }
 
   /** @returns what ends it */
   add(fault: PortFault): () => void {
     if (fault.type === 'icmp') {
-      this.#count(fault.report);
+      this.count(fault.report);
       this.clock.at(this.clock.now(), () => this.handler(fault.report));
       return () => undefined;
     }
-    this.#faults.add(fault);
-    return () => void this.#faults.delete(fault);
+    this.faults.add(fault);
+    return () => void this.faults.delete(fault);
   }
 
   clear(): void {
-    this.#faults.clear();
+    this.faults.clear();
   }
 
   /** Whether a packet is sent: if not, it has been counted, and is the caller's to release. */
   lets(packet: WirePacket): boolean {
     const { to, destination: gid } = packet.flow;
     const packetBytes = packet.length + 8 + (isIpv4Gid(gid) ? 20 : 40);
-    for (const fault of this.#faults) {
+    for (const fault of this.faults) {
       const others = fault.to !== undefined && fault.to !== to;
       if (others || (fault.type !== 'refuse' && packetBytes <= fault.mtuBytes)) continue;
-      this.#meet(fault, packetBytes, to);
+      this.meet(fault, packetBytes, to);
       return false;
     }
     return true;
   }
 
-  #meet(fault: LastingFault, packetBytes: number, to: string): void {
+  private meet(fault: LastingFault, packetBytes: number, to: string): void {
     const { counters } = this;
     const gid = gidFromIp(to);
     if (fault.type === 'path-mtu') {
@@ -82,30 +82,30 @@ export class PortFaults {
       return;
     }
     counters.sendErrors++;
-    if (fault.type === 'refuse') this.#tell({ type: 'refused', gid, code: fault.code }, 0);
+    if (fault.type === 'refuse') this.tell({ type: 'refused', gid, code: fault.code }, 0);
     else {
       counters.tooLong++;
-      this.#tell({ type: 'too-long', gid, packetBytes, mtuBytes: fault.mtuBytes }, 0);
+      this.tell({ type: 'too-long', gid, packetBytes, mtuBytes: fault.mtuBytes }, 0);
     }
   }
 
   /** An ICMP message comes in. */
   icmp(report: NetworkReport, afterUs: number): void {
-    this.#count(report);
-    this.#tell(report, afterUs);
+    this.count(report);
+    this.tell(report, afterUs);
   }
 
-  #count(report: NetworkReport): void {
+  private count(report: NetworkReport): void {
     if (report.type === 'too-big') this.counters.icmpTooBig++;
     else this.counters.icmpUnreachable++;
   }
 
   /** Never from inside a call of the port's. */
-  #tell(report: NetworkReport, afterUs: number): void {
+  private tell(report: NetworkReport, afterUs: number): void {
     const key = `${report.type} ${ipFromGid(report.gid)}`;
     const nowUs = this.clock.now();
-    if (nowUs - (this.#toldAtUs.get(key) ?? -Infinity) < QUIET_US) return;
-    this.#toldAtUs.set(key, nowUs);
+    if (nowUs - (this.toldAtUs.get(key) ?? -Infinity) < QUIET_US) return;
+    this.toldAtUs.set(key, nowUs);
     this.clock.at(nowUs + afterUs, () => this.handler(report));
   }
 }

@@ -2,7 +2,7 @@
 import { SpiError } from '../../core/spi/index.js';
 
 export class RegionTable {
-  readonly #regions: (Uint8Array | undefined)[] = [];
+  private readonly regions: (Uint8Array | undefined)[] = [];
 
   /** @throws SpiError('EINVAL') for memory that may move, is detached or too short */
   add(memory: ArrayBufferLike, byteOffset: number, byteLength: number): number {
@@ -15,16 +15,16 @@ export class RegionTable {
       const end = byteOffset + byteLength;
       throw new SpiError('EINVAL', `range ends at ${end} of ${memory.byteLength} bytes`);
     }
-    const free = this.#regions.indexOf(undefined);
-    const at = free < 0 ? this.#regions.length : free;
-    this.#regions[at] = new Uint8Array(memory, byteOffset, byteLength);
+    const free = this.regions.indexOf(undefined);
+    const at = free < 0 ? this.regions.length : free;
+    this.regions[at] = new Uint8Array(memory, byteOffset, byteLength);
     return at;
   }
 
   /** @throws RangeError when there is no such region */
   remove(region: number): void {
-    if (!this.#regions[region]) throw new RangeError(`no region ${region}`);
-    this.#regions[region] = undefined;
+    if (!this.regions[region]) throw new RangeError(`no region ${region}`);
+    this.regions[region] = undefined;
   }
 
   /**
@@ -32,7 +32,7 @@ export class RegionTable {
    * @throws RangeError otherwise
    */
   resolve(region: number, offset: number, length: number): Uint8Array {
-    const memory = this.#regions[region];
+    const memory = this.regions[region];
     if (!memory) throw new RangeError(`no region ${region}`);
     if (offset + length > memory.length) {
       throw new RangeError(`range ${offset} + ${length} in a region of ${memory.length} bytes`);
@@ -41,11 +41,11 @@ export class RegionTable {
   }
 
   clear(): void {
-    this.#regions.length = 0;
+    this.regions.length = 0;
   }
 
   /** Regions in use. */
   get size(): number {
-    return this.#regions.reduce((sum, region) => sum + (region ? 1 : 0), 0);
+    return this.regions.reduce((sum, region) => sum + (region ? 1 : 0), 0);
   }
 }

@@ -20,49 +20,49 @@ const HOLD_MS = 0x7fffffff;
 
 export class Runner {
   readonly auto: boolean;
-  readonly #paced: boolean;
-  #running = 0;
-  #immediate: NodeJS.Immediate | undefined;
-  #timeout: NodeJS.Timeout | undefined;
-  #timeoutUs = Infinity;
-  #holdReasons = 0;
-  #holdTimer: NodeJS.Timeout | undefined;
+  private readonly paced: boolean;
+  private running = 0;
+  private immediate: NodeJS.Immediate | undefined;
+  private timeout: NodeJS.Timeout | undefined;
+  private timeoutUs = Infinity;
+  private holdReasons = 0;
+  private holdTimer: NodeJS.Timeout | undefined;
 
   constructor(
     private readonly clock: VirtualClock,
     autoRun: boolean | 'paced',
   ) {
     this.auto = autoRun !== false;
-    this.#paced = autoRun === 'paced';
-    if (this.auto) clock.onScheduled = () => this.#schedule();
+    this.paced = autoRun === 'paced';
+    if (this.auto) clock.onScheduled = () => this.schedule();
   }
 
   async run(options: RunOptions): Promise<void> {
-    this.#running++;
+    this.running++;
     try {
       await turn();
-      if ('forUs' in options) await this.#runFor(options.forUs);
-      else if ('until' in options) await this.#runUntil(options.until, options.withinUs);
+      if ('forUs' in options) await this.runFor(options.forUs);
+      else if ('until' in options) await this.runUntil(options.until, options.withinUs);
       else while (this.clock.step()) await turn();
     } finally {
-      this.#running--;
-      this.#schedule();
+      this.running--;
+      this.schedule();
     }
   }
 
   /** Counts reasons to keep the process alive; they matter only while time moves by itself. */
   holdProcess(change: 1 | -1): void {
-    this.#holdReasons += change;
+    this.holdReasons += change;
     if (!this.auto) return;
-    if (this.#holdReasons > 0) {
-      this.#holdTimer ??= setInterval(() => undefined, HOLD_MS);
+    if (this.holdReasons > 0) {
+      this.holdTimer ??= setInterval(() => undefined, HOLD_MS);
     } else {
-      clearInterval(this.#holdTimer);
-      this.#holdTimer = undefined;
+      clearInterval(this.holdTimer);
+      this.holdTimer = undefined;
     }
   }
 
-  async #runFor(forUs: number): Promise<void> {
+  private async runFor(forUs: number): Promise<void> {
     const endUs = this.clock.now() + forUs;
     while (this.clock.nextUs <= endUs) {
       this.clock.step();
@@ -71,7 +71,7 @@ export class Runner {
     this.clock.skipTo(endUs);
   }
 
-  async #runUntil(condition: () => boolean, withinUs = Infinity): Promise<void> {
+  private async runUntil(condition: () => boolean, withinUs = Infinity): Promise<void> {
     const startUs = this.clock.now();
     while (!condition()) {
       const nextUs = this.clock.nextUs;
@@ -86,31 +86,31 @@ export class Runner {
     }
   }
 
-  #schedule(): void {
-    if (!this.auto || this.#immediate || this.#running > 0) return;
+  private schedule(): void {
+    if (!this.auto || this.immediate || this.running > 0) return;
     const { nextUs } = this.clock;
-    if (nextUs >= this.#timeoutUs) return;
-    const aheadMs = this.#paced ? (nextUs - this.clock.now()) / 1000 : 0;
-    if (aheadMs >= 1) this.#sleep(nextUs, Math.min(aheadMs, HOLD_MS));
-    else this.#immediate = setImmediate(() => this.#autoStep());
+    if (nextUs >= this.timeoutUs) return;
+    const aheadMs = this.paced ? (nextUs - this.clock.now()) / 1000 : 0;
+    if (aheadMs >= 1) this.sleep(nextUs, Math.min(aheadMs, HOLD_MS));
+    else this.immediate = setImmediate(() => this.autoStep());
   }
 
   /** Waits in real time; whether that keeps the process alive is said by `holdProcess` alone. */
-  #sleep(untilUs: number, delayMs: number): void {
-    clearTimeout(this.#timeout);
-    this.#timeoutUs = untilUs;
-    this.#timeout = setTimeout(() => this.#autoStep(), delayMs).unref();
+  private sleep(untilUs: number, delayMs: number): void {
+    clearTimeout(this.timeout);
+    this.timeoutUs = untilUs;
+    this.timeout = setTimeout(() => this.autoStep(), delayMs).unref();
   }
 
-  #autoStep(): void {
-    clearTimeout(this.#timeout);
-    this.#timeout = this.#immediate = undefined;
-    this.#timeoutUs = Infinity;
-    if (this.#running > 0) return;
+  private autoStep(): void {
+    clearTimeout(this.timeout);
+    this.timeout = this.immediate = undefined;
+    this.timeoutUs = Infinity;
+    if (this.running > 0) return;
     try {
       this.clock.step();
     } finally {
-      this.#schedule();
+      this.schedule();
     }
   }
 }

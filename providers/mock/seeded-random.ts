@@ -5,7 +5,7 @@
 import type { Random } from '../../core/spi/index.js';
 
 export class SeededRandom implements Random {
-  readonly #state = new Uint32Array(4);
+  private readonly state = new Uint32Array(4);
 
   /** @param seed an integer from 0 to 2^53 - 1 */
   constructor(readonly seed: number) {
@@ -17,13 +17,13 @@ export class SeededRandom implements Random {
       mixed = (mixed + 0x9e3779b9) >>> 0;
       let word = Math.imul(mixed ^ (mixed >>> 16), 0x21f0aaad);
       word = Math.imul(word ^ (word >>> 15), 0x735a2d97);
-      this.#state[i] = word ^ (word >>> 15);
+      this.state[i] = word ^ (word >>> 15);
     }
-    if (this.#state.every((word) => word === 0)) this.#state[0] = 1;
+    if (this.state.every((word) => word === 0)) this.state[0] = 1;
   }
 
   u32(): number {
-    const state = this.#state;
+    const state = this.state;
     const s1 = state[1] as number;
     const times5 = Math.imul(s1, 5);
     const result = Math.imul((times5 << 7) | (times5 >>> 25), 9) >>> 0;

@@ -15,32 +15,32 @@ interface HeapEntry extends VirtualEvent {
 }
 
 export class VirtualClock implements Clock {
-  readonly #heap: HeapEntry[] = [];
-  #nowUs: number;
-  #order = 0;
-  #live = 0;
-  #stepping = false;
+  private readonly heap: HeapEntry[] = [];
+  private nowUs: number;
+  private order = 0;
+  private live = 0;
+  private stepping = false;
 
   /** Called from `at` whenever something new is to happen: for tests that step the clock. */
   onScheduled: () => void = () => undefined;
 
   constructor(startUs = 0) {
-    this.#nowUs = startUs;
+    this.nowUs = startUs;
   }
 
   now(): number {
-    return this.#nowUs;
+    return this.nowUs;
   }
 
   /** How many things are still to happen. */
   get pending(): number {
-    return this.#live;
+    return this.live;
   }
 
   /** When the next thing happens, or Infinity. */
   get nextUs(): number {
-    this.#dropCancelled();
-    return this.#heap[0]?.timeUs ?? Infinity;
+    this.dropCancelled();
+    return this.heap[0]?.timeUs ?? Infinity;
   }
 
   /** Lets `task` happen at a time in microseconds; a past time is now. Never runs it itself. */
@@ -48,16 +48,16 @@ export class VirtualClock implements Clock {
     if (Number.isNaN(timeUs) || timeUs === Infinity) {
       throw new RangeError(`time ${String(timeUs)}: must be finite`);
     }
-    const entry = { timeUs: Math.max(timeUs, this.#nowUs), order: this.#order++, task };
-    this.#live++;
-    this.#push(entry);
+    const entry = { timeUs: Math.max(timeUs, this.nowUs), order: this.order++, task };
+    this.live++;
+    this.push(entry);
     this.onScheduled();
     return entry;
   }
 
   /** Lets `task` happen at the present time, after the present step. */
   soon(task: () => void): VirtualEvent {
-    return this.at(this.#nowUs, task);
+    return this.at(this.nowUs, task);
   }
 
   /** Calling off what has happened, or was called off, does nothing. */
@@ -65,7 +65,7 @@ export class VirtualClock implements Clock {
     const entry = event as HeapEntry;
     if (entry.task === undefined) return;
     entry.task = undefined;
-    this.#live--;
+    this.live--;
   }
 
   /**
@@ -77,23 +77,23 @@ export class VirtualClock implements Clock {
   step(): boolean {
     const timeUs = this.nextUs;
     if (timeUs === Infinity) return false;
-    if (this.#stepping) throw new Error('virtual time is being stepped already');
-    this.#stepping = true;
-    this.#nowUs = timeUs;
-    const before = this.#order;
+    if (this.stepping) throw new Error('virtual time is being stepped already');
+    this.stepping = true;
+    this.nowUs = timeUs;
+    const before = this.order;
     try {
       for (;;) {
-        const entry = this.#heap[0];
+        const entry = this.heap[0];
         if (entry === undefined || entry.timeUs > timeUs || entry.order >= before) break;
-        this.#pop();
+        this.pop();
         const task = entry.task;
         if (task === undefined) continue;
         entry.task = undefined;
-        this.#live--;
+        this.live--;
         task();
       }
     } finally {
-      this.#stepping = false;
+      this.stepping = false;
     }
     return true;
   }
@@ -101,15 +101,15 @@ export class VirtualClock implements Clock {
   /** Moves time forward to where nothing happens on the way. @throws RangeError otherwise */
   skipTo(timeUs: number): void {
     if (timeUs > this.nextUs) throw new RangeError('something happens before that time');
-    this.#nowUs = Math.max(this.#nowUs, timeUs);
+    this.nowUs = Math.max(this.nowUs, timeUs);
   }
 
-  #dropCancelled(): void {
-    while (this.#heap.length > 0 && this.#heap[0]?.task === undefined) this.#pop();
+  private dropCancelled(): void {
+    while (this.heap.length > 0 && this.heap[0]?.task === undefined) this.pop();
   }
 
-  #push(entry: HeapEntry): void {
-    const heap = this.#heap;
+  private push(entry: HeapEntry): void {
+    const heap = this.heap;
     let at = heap.length;
     heap.push(entry);
     while (at > 0) {
@@ -122,8 +122,8 @@ export class VirtualClock implements Clock {
     heap[at] = entry;
   }
 
-  #pop(): void {
-    const heap = this.#heap;
+  private pop(): void {
+    const heap = this.heap;
     const last = heap.pop() as HeapEntry;
     if (heap.length === 0) return;
     let at = 0;
@@ -147,8 +147,8 @@ function isBefore(a: HeapEntry, b: HeapEntry): boolean {
 
 /** One re-armable deadline in virtual time: what a driver has in place of a real timer. */
 export class VirtualTimer {
-  #event: VirtualEvent | undefined;
-  #deadlineUs = Infinity;
+  private event: VirtualEvent | undefined;
+  private deadlineUs = Infinity;
 
   constructor(
     private readonly clock: VirtualClock,
@@ -157,14 +157,14 @@ export class VirtualTimer {
 
   /** Sets the deadline in microseconds; Infinity for none. Replaces an earlier one. */
   arm(deadlineUs: number): void {
-    if (deadlineUs === this.#deadlineUs) return;
-    if (this.#event) this.clock.cancel(this.#event);
-    this.#event = undefined;
-    this.#deadlineUs = deadlineUs;
+    if (deadlineUs === this.deadlineUs) return;
+    if (this.event) this.clock.cancel(this.event);
+    this.event = undefined;
+    this.deadlineUs = deadlineUs;
     if (deadlineUs === Infinity) return;
-    this.#event = this.clock.at(deadlineUs, () => {
-      this.#event = undefined;
-      this.#deadlineUs = Infinity;
+    this.event = this.clock.at(deadlineUs, () => {
+      this.event = undefined;
+      this.deadlineUs = Infinity;
       this.onDeadline();
     });
   }

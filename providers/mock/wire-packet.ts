@@ -40,13 +40,13 @@ export interface WirePacket {
 
 /** Keeps buffers of delivered packets for the next ones. */
 export class PacketPool {
-  readonly #free: WirePacket[] = [];
+  private readonly free: WirePacket[] = [];
   /** Packets handed out and not given back: those on the wire and in the ports' queues. */
   inUse = 0;
 
   take(flow: Flow, length: number): WirePacket {
     this.inUse++;
-    const packet = this.#free.pop() ?? newPacket(flow);
+    const packet = this.free.pop() ?? newPacket(flow);
     packet.flow = flow;
     packet.length = length;
     return packet;
@@ -60,7 +60,7 @@ export class PacketPool {
 
   release(packet: WirePacket): void {
     this.inUse--;
-    if (this.#free.length < MAX_POOLED) this.#free.push(packet);
+    if (this.free.length < MAX_POOLED) this.free.push(packet);
   }
 }
 

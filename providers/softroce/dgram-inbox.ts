@@ -26,9 +26,9 @@ interface Waiting {
 }
 
 export class DgramInbox {
-  readonly #senders = new Map<string, Sender>();
-  readonly #hosts = new Map<string, HostNumbers>();
-  #waiting: Waiting[] = [];
+  private readonly senders = new Map<string, Sender>();
+  private readonly hosts = new Map<string, HostNumbers>();
+  private waiting: Waiting[] = [];
 
   constructor(
     private readonly gids: readonly Gid[],
@@ -37,11 +37,11 @@ export class DgramInbox {
   ) {}
 
   get isEmpty(): boolean {
-    return this.#waiting.length === 0;
+    return this.waiting.length === 0;
   }
 
   clear(): void {
-    this.#waiting = [];
+    this.waiting = [];
   }
 
   /** @returns whether there is something to receive now */
@@ -51,11 +51,11 @@ export class DgramInbox {
       this.counters.malformed++;
       return false;
     }
-    if (this.#waiting.length === MAX_WAITING) {
+    if (this.waiting.length === MAX_WAITING) {
       this.counters.droppedDatagrams++;
       return false;
     }
-    this.#waiting.push({ data, sender: this.#senderOf(from, localIndex) });
+    this.waiting.push({ data, sender: this.senderOf(from, localIndex) });
     this.counters.receivedTrains++;
     return true;
   }
@@ -65,11 +65,11 @@ export class DgramInbox {
     let packets = 0;
     let used = 0;
     let taken = 0;
-    for (const { data, sender } of this.#waiting) {
+    for (const { data, sender } of this.waiting) {
       if (packets === PORT_CAPACITY.RX_PACKETS || used + data.length > arena.length) break;
       taken++;
       arena.set(data, used);
-      const flags = this.#check(arena.subarray(used, used + data.length), sender);
+      const flags = this.check(arena.subarray(used, used + data.length), sender);
       if (flags < 0) continue;
       const at = packets++ * RX.WORDS;
       descriptors[at + RX.OFFSET] = used;
@@ -80,13 +80,13 @@ export class DgramInbox {
       descriptors[at + RX.SOURCE_PORT] = sender.port;
       used += (data.length + 7) & ~7;
     }
-    this.#waiting = taken === this.#waiting.length ? [] : this.#waiting.slice(taken);
+    this.waiting = taken === this.waiting.length ? [] : this.waiting.slice(taken);
     this.counters.receivedPackets += packets;
     return packets;
   }
 
   /** @returns RxFlags, or -1 when the ICRC is wrong */
-  #check(datagram: Uint8Array, sender: Sender): number {
+  private check(datagram: Uint8Array, sender: Sender): number {
     const bytes = datagram.length - ICRC_BYTES;
     const made = sender.flow.icrc(datagram.subarray(0, bytes));
     const view = new DataView(datagram.buffer, datagram.byteOffset + bytes);
@@ -106,27 +106,27 @@ export class DgramInbox {
     return -1;
   }
 
-  #senderOf(from: RemoteInfo, localIndex: number): Sender {
+  private senderOf(from: RemoteInfo, localIndex: number): Sender {
     const key = `${String(localIndex)} ${String(from.port)} ${from.address}`;
-    let sender = this.#senders.get(key);
+    let sender = this.senders.get(key);
     if (!sender) {
-      if (this.#senders.size === MAX_SENDERS) {
-        this.#senders.clear();
-        this.#hosts.clear();
+      if (this.senders.size === MAX_SENDERS) {
+        this.senders.clear();
+        this.hosts.clear();
       }
       const gid = gidFromIp(from.address.replace(/%.*/, ''));
       const local = { gid: this.gids[localIndex] ?? gid, port: this.udpPort };
       const flow = new FlowIcrc({ gid, port: from.port }, local);
-      const numbers = new PeerNumbers(this.#hostOf(`${String(localIndex)} ${from.address}`));
+      const numbers = new PeerNumbers(this.hostOf(`${String(localIndex)} ${from.address}`));
       sender = { gid, port: from.port, localIndex, flow, numbers };
-      this.#senders.set(key, sender);
+      this.senders.set(key, sender);
     }
     return sender;
   }
 
-  #hostOf(key: string): HostNumbers {
-    const host = this.#hosts.get(key) ?? new HostNumbers();
-    this.#hosts.set(key, host);
+  private hostOf(key: string): HostNumbers {
+    const host = this.hosts.get(key) ?? new HostNumbers();
+    this.hosts.set(key, host);
     return host;
   }
 }

@@ -26,10 +26,10 @@ export interface OutboxEvents {
 }
 
 export class DgramOutbox {
-  readonly #headers: Uint8Array;
-  readonly #paths: (Path | undefined)[] = [];
-  #inFlight = 0;
-  #refused = false;
+  private readonly headers: Uint8Array;
+  private readonly paths: (Path | undefined)[] = [];
+  private inFlight = 0;
+  private refused = false;
 
   constructor(
     private readonly sockets: readonly Socket[],
@@ -40,39 +40,39 @@ export class DgramOutbox {
     private readonly counters: SocketPortCounters,
     private readonly events: OutboxEvents,
   ) {
-    this.#headers = new Uint8Array(packets.buffer);
+    this.headers = new Uint8Array(packets.buffer);
   }
 
   addPath(gid: Gid, local: Gid, localIndex: number): number {
     const port = this.udpPort;
     const flow = new FlowIcrc({ gid: local, port }, { gid, port });
     const path: Path = { gid, address: scopedAddress(gid, local), localIndex, flow };
-    const free = this.#paths.indexOf(undefined);
-    if (free < 0) return this.#paths.push(path) - 1;
-    this.#paths[free] = path;
+    const free = this.paths.indexOf(undefined);
+    if (free < 0) return this.paths.push(path) - 1;
+    this.paths[free] = path;
     return free;
   }
 
   removePath(path: number): void {
-    this.#paths[path] = undefined;
+    this.paths[path] = undefined;
   }
 
   /** @returns the index of the first packet not taken */
   send(from: number, to: number): number {
     for (let i = from; i < to; i++) {
-      if (this.#inFlight >= MAX_IN_FLIGHT) {
-        this.#refused = true;
+      if (this.inFlight >= MAX_IN_FLIGHT) {
+        this.refused = true;
         return i;
       }
-      this.#sendPacket(i);
+      this.sendPacket(i);
     }
     return to;
   }
 
-  #sendPacket(index: number): void {
+  private sendPacket(index: number): void {
     const at = index * TX.WORDS;
-    const path = this.#paths[word(this.packets, at + TX.PATH)];
-    const packet = path && this.#assemble(at);
+    const path = this.paths[word(this.packets, at + TX.PATH)];
+    const packet = path && this.assemble(at);
     if (!packet) {
       throw new RangeError(
         `packet ${String(index)} is not valid: path, header length, segments or size`,
@@ -80,31 +80,31 @@ export class DgramOutbox {
     }
     const end = packet.length - ICRC_BYTES;
     new DataView(packet.buffer).setUint32(end, path.flow.icrc(packet.subarray(0, end)), true);
-    this.#inFlight++;
+    this.inFlight++;
     this.sockets[path.localIndex]?.send(packet, this.udpPort, path.address, (error) => {
-      this.#onSent(error, path.gid, packet.length);
+      this.onSent(error, path.gid, packet.length);
     });
   }
 
   /** Headers, payload and pad, with room for the ICRC; undefined when the descriptor is wrong. */
-  #assemble(at: number): Uint8Array | undefined {
+  private assemble(at: number): Uint8Array | undefined {
     const headerBytes = word(this.packets, at + TX.HEADER_LENGTH);
     const first = word(this.packets, at + TX.FIRST_SEGMENT);
     const end = first + word(this.packets, at + TX.SEGMENT_COUNT);
     if (headerBytes < BTH_BYTES || headerBytes > 48 || headerBytes % 4 !== 0) return undefined;
     if (end > PORT_CAPACITY.TX_SEGMENTS) return undefined;
     const header = (at + TX.HEADER) * 4;
-    let bytes = headerBytes + (((this.#headers[header + 1] ?? 0) >> 4) & 3) + ICRC_BYTES;
+    let bytes = headerBytes + (((this.headers[header + 1] ?? 0) >> 4) & 3) + ICRC_BYTES;
     for (let i = first; i < end; i++) {
       bytes += word(this.segments, i * TX_SEGMENT.WORDS + TX_SEGMENT.LENGTH);
     }
     if (bytes > MAX_DATAGRAM_BYTES) return undefined;
     const packet = new Uint8Array(bytes);
-    packet.set(this.#headers.subarray(header, header + headerBytes));
-    return this.#gather(packet, headerBytes, first, end) ? packet : undefined;
+    packet.set(this.headers.subarray(header, header + headerBytes));
+    return this.gather(packet, headerBytes, first, end) ? packet : undefined;
   }
 
-  #gather(packet: Uint8Array, offset: number, first: number, end: number): boolean {
+  private gather(packet: Uint8Array, offset: number, first: number, end: number): boolean {
     for (let i = first; i < end; i++) {
       const at = i * TX_SEGMENT.WORDS;
       const source = this.regions.resolve(
@@ -120,8 +120,8 @@ export class DgramOutbox {
     return true;
   }
 
-  #onSent(error: Error | null, gid: Gid, datagramBytes: number): void {
-    this.#inFlight--;
+  private onSent(error: Error | null, gid: Gid, datagramBytes: number): void {
+    this.inFlight--;
     if (!error) {
       this.counters.sentPackets++;
       this.counters.sentTrains++;
@@ -130,8 +130,8 @@ export class DgramOutbox {
       const { code } = error as { code?: string };
       if (code !== undefined) this.events.onRefused(gid, code, datagramBytes);
     }
-    if (this.#refused && this.#inFlight <= MAX_IN_FLIGHT / 2) {
-      this.#refused = false;
+    if (this.refused && this.inFlight <= MAX_IN_FLIGHT / 2) {
+      this.refused = false;
       this.events.onWritable();
     }
   }

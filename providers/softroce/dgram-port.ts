@@ -82,13 +82,13 @@ class DgramPort implements SocketPort {
   readonly txPackets: Uint32Array;
   readonly txSegments: Uint32Array;
 
-  readonly #pathTable: PathTable;
-  readonly #regions = new JsRegions();
-  readonly #inbox: DgramInbox;
-  readonly #outbox: DgramOutbox;
-  #wakePending = false;
-  #handlers: PacketPortHandlers | undefined;
-  #closed: Promise<void> | undefined;
+  private readonly pathTable: PathTable;
+  private readonly regions = new JsRegions();
+  private readonly inbox: DgramInbox;
+  private readonly outbox: DgramOutbox;
+  private wakePending = false;
+  private handlers: PacketPortHandlers | undefined;
+  private closed: Promise<void> | undefined;
 
   constructor(
     private readonly sockets: readonly Socket[],
@@ -104,39 +104,39 @@ class DgramPort implements SocketPort {
     this.txPackets = arrays.txPackets;
     this.txSegments = arrays.txSegments;
     this.mtuBytes = Math.min(...gids.map((gid) => pathMtu(linkMtu(gid), gid, mtuLimit)));
-    this.#pathTable = new PathTable(gids);
-    this.#inbox = new DgramInbox(gids, udpPort, this.counters);
-    this.#outbox = new DgramOutbox(
+    this.pathTable = new PathTable(gids);
+    this.inbox = new DgramInbox(gids, udpPort, this.counters);
+    this.outbox = new DgramOutbox(
       sockets,
       udpPort,
       this.txPackets,
       this.txSegments,
-      this.#regions,
+      this.regions,
       this.counters,
       {
         onWritable: () => {
-          if (!this.#closed) this.#handlers?.onWritable();
+          if (!this.closed) this.handlers?.onWritable();
         },
         onRefused: (gid, code, datagramBytes) => {
-          this.#onRefused(gid, code, datagramBytes);
+          this.onRefused(gid, code, datagramBytes);
         },
       },
     );
     sockets.forEach((socket, index) => {
       socket.on('message', (data, from) => {
-        if (this.#inbox.put(data, from, index)) this.#wake();
+        if (this.inbox.put(data, from, index)) this.wake();
       });
       socket.on('error', (error) => logger.warn(`UDP socket: ${error.message}`));
       socket.unref();
     });
   }
 
-  #onRefused(gid: Gid, code: string, datagramBytes: number): void {
+  private onRefused(gid: Gid, code: string, datagramBytes: number): void {
     const tooLong = code === 'EMSGSIZE';
     if (tooLong) this.counters.tooLong++;
-    if (this.#closed) return;
+    if (this.closed) return;
     const packetBytes = datagramBytes + 8 + (isIpv4Gid(gid) ? 20 : 40);
-    this.#handlers?.onReport(
+    this.handlers?.onReport(
       tooLong
         ? { type: 'too-long', gid, packetBytes, mtuBytes: 0 }
         : { type: 'refused', gid, code },
@@ -144,8 +144,8 @@ class DgramPort implements SocketPort {
   }
 
   receive(): number {
-    const packets = this.#inbox.take(this.rxArena, this.rxPackets);
-    if (!this.#inbox.isEmpty) this.#wake();
+    const packets = this.inbox.take(this.rxArena, this.rxPackets);
+    if (!this.inbox.isEmpty) this.wake();
     return packets;
   }
 
@@ -160,7 +160,7 @@ class DgramPort implements SocketPort {
         at,
         at + PLACE.WORDS,
       );
-      const target = this.#regions.resolve(region, low, high, length);
+      const target = this.regions.resolve(region, low, high, length);
       if (!target || source + length > ARENA_BYTES) {
         throw new RangeError(`placement ${String(i)} is out of bounds`);
       }
@@ -172,34 +172,34 @@ class DgramPort implements SocketPort {
     if (to > PORT_CAPACITY.TX_PACKETS) {
       throw new RangeError(`${String(to)} packets, at most ${String(PORT_CAPACITY.TX_PACKETS)}`);
     }
-    return this.#closed ? to : this.#outbox.send(from, to);
+    return this.closed ? to : this.outbox.send(from, to);
   }
 
   addRegion(memory: ArrayBufferLike, byteOffset: number, byteLength: number): number {
-    return this.#regions.add(memory, byteOffset, byteLength);
+    return this.regions.add(memory, byteOffset, byteLength);
   }
 
   removeRegion(region: number): void {
-    if (!this.#closed) this.#regions.remove(region);
+    if (!this.closed) this.regions.remove(region);
   }
 
   addPath(gid: Gid, localGidIndex: number): number {
-    return this.#pathTable.add(gid, localGidIndex, () =>
-      this.#outbox.addPath(gid, this.gids[localGidIndex] ?? gid, localGidIndex),
+    return this.pathTable.add(gid, localGidIndex, () =>
+      this.outbox.addPath(gid, this.gids[localGidIndex] ?? gid, localGidIndex),
     );
   }
 
   removePath(path: number): void {
-    if (this.#pathTable.remove(path)) this.#outbox.removePath(path);
+    if (this.pathTable.remove(path)) this.outbox.removePath(path);
   }
 
   watch(handlers: PacketPortHandlers): void {
-    this.#handlers = handlers;
-    if (!this.#inbox.isEmpty) this.#wake();
+    this.handlers = handlers;
+    if (!this.inbox.isEmpty) this.wake();
   }
 
   setProcessHold(alive: boolean): void {
-    if (this.#closed) return;
+    if (this.closed) return;
     for (const socket of this.sockets) {
       if (alive) socket.ref();
       else socket.unref();
@@ -207,21 +207,21 @@ class DgramPort implements SocketPort {
   }
 
   close(): Promise<void> {
-    if (this.#closed) return this.#closed;
-    this.#inbox.clear();
-    this.#closed = Promise.all(
+    if (this.closed) return this.closed;
+    this.inbox.clear();
+    this.closed = Promise.all(
       this.sockets.map((socket) => new Promise<void>((resolve) => socket.close(resolve))),
-    ).then(() => this.#regions.clear());
-    return this.#closed;
+    ).then(() => this.regions.clear());
+    return this.closed;
   }
 
   /** One wake-up for all that arrives in the same turn of the event loop. */
-  #wake(): void {
-    if (this.#wakePending || !this.#handlers) return;
-    this.#wakePending = true;
+  private wake(): void {
+    if (this.wakePending || !this.handlers) return;
+    this.wakePending = true;
     setImmediate(() => {
-      this.#wakePending = false;
-      if (!this.#closed && !this.#inbox.isEmpty) this.#handlers?.onReadable();
+      this.wakePending = false;
+      if (!this.closed && !this.inbox.isEmpty) this.handlers?.onReadable();
     });
   }
 }

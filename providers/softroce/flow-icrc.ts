@@ -13,13 +13,13 @@ export interface Endpoint {
 
 /** Keeps the CRC of the headers before the BTH for the length that was seen last. */
 export class FlowIcrc {
-  readonly #header: PseudoHeader;
-  #datagramBytes = 0;
-  #crc = 0;
+  private readonly header: PseudoHeader;
+  private datagramBytes = 0;
+  private crc = 0;
 
   constructor(source: Endpoint, destination: Endpoint) {
     const { gid, port } = destination;
-    this.#header = new PseudoHeader().setFlow(source.gid, gid, source.port, port);
+    this.header = new PseudoHeader().setFlow(source.gid, gid, source.port, port);
   }
 
   /**
@@ -28,13 +28,13 @@ export class FlowIcrc {
    */
   icrc(packet: Uint8Array): number {
     const datagramBytes = packet.length + ICRC_BYTES;
-    if (datagramBytes !== this.#datagramBytes) {
-      this.#crc = ~this.#header.begin(datagramBytes, 0) >>> 0;
-      this.#datagramBytes = datagramBytes;
+    if (datagramBytes !== this.datagramBytes) {
+      this.crc = ~this.header.begin(datagramBytes, 0) >>> 0;
+      this.datagramBytes = datagramBytes;
     }
     const congestion = packet[4] ?? 0;
     packet[4] = 0xff;
-    const value = crc32(packet, this.#crc);
+    const value = crc32(packet, this.crc);
     packet[4] = congestion;
     return value;
   }

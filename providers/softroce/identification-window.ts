@@ -15,48 +15,48 @@ const CANDIDATE_WINDOW = 64;
 
 /** The counter of a host, from which its kernel numbers all that goes to one address. */
 export class HostNumbers {
-  #last = -1;
-  #lastMs = 0;
+  private last = -1;
+  private lastMs = 0;
 
   expects(id: number, nowMs: number): boolean {
-    if (this.#last < 0) return false;
-    const forward = SLACK + Math.ceil(nowMs - this.#lastMs) * IDS_PER_MS;
-    return ((id - this.#last + SLACK) & 0xffff) <= SLACK + forward;
+    if (this.last < 0) return false;
+    const forward = SLACK + Math.ceil(nowMs - this.lastMs) * IDS_PER_MS;
+    return ((id - this.last + SLACK) & 0xffff) <= SLACK + forward;
   }
 
   note(id: number, nowMs: number): void {
-    this.#last = id;
-    this.#lastMs = nowMs;
+    this.last = id;
+    this.lastMs = nowMs;
   }
 }
 
 export class PeerNumbers {
-  #zeroProof = 0;
-  #hostProof = 0;
+  private zeroProof = 0;
+  private hostProof = 0;
   /** What a proven peer should not have used; two in a row change our mind. */
-  #candidate = -1;
+  private candidate = -1;
 
   constructor(private readonly host: HostNumbers) {}
 
   /** @returns whether a packet with this identification, which explains its ICRC, is believed */
   admit(id: number, nowMs: number): boolean {
     const followsHost = this.host.expects(id, nowMs);
-    if (!this.#fits(id, followsHost)) {
-      const step = (id - this.#candidate) & 0xffff;
-      const follows = this.#candidate >= 0 && step >= 1 && step <= CANDIDATE_WINDOW;
-      this.#candidate = id;
+    if (!this.fits(id, followsHost)) {
+      const step = (id - this.candidate) & 0xffff;
+      const follows = this.candidate >= 0 && step >= 1 && step <= CANDIDATE_WINDOW;
+      this.candidate = id;
       if (!follows) return false;
     }
-    this.#zeroProof = id < MAX_SEGMENTS ? Math.min(this.#zeroProof + 1, PROVEN) : 0;
-    this.#hostProof = followsHost ? Math.min(this.#hostProof + 1, PROVEN) : 0;
-    this.#candidate = -1;
+    this.zeroProof = id < MAX_SEGMENTS ? Math.min(this.zeroProof + 1, PROVEN) : 0;
+    this.hostProof = followsHost ? Math.min(this.hostProof + 1, PROVEN) : 0;
+    this.candidate = -1;
     this.host.note(id, nowMs);
     return true;
   }
 
-  #fits(id: number, followsHost: boolean): boolean {
-    const fromZero = this.#zeroProof === PROVEN;
-    const fromHost = this.#hostProof === PROVEN;
+  private fits(id: number, followsHost: boolean): boolean {
+    const fromZero = this.zeroProof === PROVEN;
+    const fromHost = this.hostProof === PROVEN;
     if (!fromZero && !fromHost) return true;
     return (fromZero && id < MAX_SEGMENTS) || (fromHost && followsHost);
   }

@@ -2,23 +2,23 @@
 import { checkRegion } from './port-options.js';
 
 export class JsRegions {
-  readonly #regions: (Uint8Array | undefined)[] = [];
+  private readonly regions: (Uint8Array | undefined)[] = [];
 
   add(memory: ArrayBufferLike, byteOffset: number, byteLength: number): number {
     const region = checkRegion(memory, byteOffset, byteLength);
-    const free = this.#regions.indexOf(undefined);
-    if (free < 0) return this.#regions.push(region) - 1;
-    this.#regions[free] = region;
+    const free = this.regions.indexOf(undefined);
+    if (free < 0) return this.regions.push(region) - 1;
+    this.regions[free] = region;
     return free;
   }
 
   remove(region: number): void {
-    if (!this.#regions[region]) throw new RangeError(`no region ${String(region)}`);
-    this.#regions[region] = undefined;
+    if (!this.regions[region]) throw new RangeError(`no region ${String(region)}`);
+    this.regions[region] = undefined;
   }
 
   clear(): void {
-    this.#regions.length = 0;
+    this.regions.length = 0;
   }
 
   /**
@@ -31,7 +31,7 @@ export class JsRegions {
     offsetHi: number,
     length: number,
   ): Uint8Array | undefined {
-    const region = this.#regions[number];
+    const region = this.regions[number];
     const offset = offsetLo + offsetHi * 2 ** 32;
     if (!region || offset + length > region.length) return undefined;
     return region.subarray(offset, offset + length);

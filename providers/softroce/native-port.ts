@@ -57,13 +57,13 @@ class NativePort implements SocketPort {
   readonly txPackets: Uint32Array;
   readonly txSegments: Uint32Array;
 
-  readonly #addon: NativeAddon;
-  readonly #native: NativePortHandle;
-  readonly #udpPort: number;
-  readonly #paths: PathTable;
-  readonly #logger: Logger;
-  #saidSegmentationOff = false;
-  #closed: Promise<void> | undefined;
+  private readonly addon: NativeAddon;
+  private readonly native: NativePortHandle;
+  private readonly udpPort: number;
+  private readonly paths: PathTable;
+  private readonly logger: Logger;
+  private saidSegmentationOff = false;
+  private closed: Promise<void> | undefined;
 
   constructor(addon: NativeAddon, options: SocketPortOptions) {
     const { gids, udpPort } = checkOptions(options);
@@ -77,10 +77,10 @@ class NativePort implements SocketPort {
     if (local !== undefined) this.localMtuBytes = local;
     this.gids = gids;
     this.mtuBytes = Math.min(...mtus);
-    this.#addon = addon;
-    this.#udpPort = udpPort;
-    this.#paths = new PathTable(gids);
-    this.#logger = options.logger ?? silentLogger;
+    this.addon = addon;
+    this.udpPort = udpPort;
+    this.paths = new PathTable(gids);
+    this.logger = options.logger ?? silentLogger;
     this.rxArena = arrays.rxArena;
     this.rxPackets = arrays.rxPackets;
     this.placements = arrays.placements;
@@ -89,71 +89,70 @@ class NativePort implements SocketPort {
     const maxPacketBytes = local === undefined ? MAX_PACKET_BYTES : MAX_LOCAL_PACKET_BYTES;
     this.clockUs = words.subarray(NativeCounters.CLOCK, NativeCounters.WORDS);
     const shared = { ...arrays, counters: words };
-    this.#native = openHandle(addon, gids, links, options, maxPacketBytes, shared);
-    this.counters = new NativeCounters(words, this.#native);
+    this.native = openHandle(addon, gids, links, options, maxPacketBytes, shared);
+    this.counters = new NativeCounters(words, this.native);
   }
 
   receive(): number {
-    return this.#native.receive();
+    return this.native.receive();
   }
 
   readClock(): void {
-    this.#native.readClock();
+    this.native.readClock();
   }
 
   place(count: number): void {
-    this.#native.place(count);
+    this.native.place(count);
   }
 
   send(from: number, to: number): number {
-    const next = this.#native.send(from, to);
-    if (this.counters.segmentationOff && !this.#saidSegmentationOff) {
-      this.#saidSegmentationOff = true;
-      this.#logger.warn('UDP segmentation is not available: every packet is sent alone, slower');
+    const next = this.native.send(from, to);
+    if (this.counters.segmentationOff && !this.saidSegmentationOff) {
+      this.saidSegmentationOff = true;
+      this.logger.warn('UDP segmentation is not available: every packet is sent alone, slower');
     }
     return next;
   }
 
   allocate(lengthBytes: number): ArrayBuffer {
-    const pages =
-      lengthBytes < HUGE_PAGE_BYTES ? undefined : this.#addon.allocatePages(lengthBytes);
+    const pages = lengthBytes < HUGE_PAGE_BYTES ? undefined : this.addon.allocatePages(lengthBytes);
     return pages ?? new ArrayBuffer(lengthBytes);
   }
 
   mapFile(file: FileMapping): Uint8Array {
-    return mapFile(this.#addon, file);
+    return mapFile(this.addon, file);
   }
 
   addRegion(memory: ArrayBufferLike, byteOffset: number, byteLength: number): number {
-    return this.#native.addRegion(checkRegion(memory, byteOffset, byteLength));
+    return this.native.addRegion(checkRegion(memory, byteOffset, byteLength));
   }
 
   removeRegion(region: number): void {
-    this.#native.removeRegion(region);
+    this.native.removeRegion(region);
   }
 
   addPath(gid: Gid, localGidIndex: number): number {
-    return this.#paths.add(gid, localGidIndex, () =>
-      this.#native.addPath(gid, this.#udpPort, localGidIndex),
+    return this.paths.add(gid, localGidIndex, () =>
+      this.native.addPath(gid, this.udpPort, localGidIndex),
     );
   }
 
   removePath(path: number): void {
-    if (this.#paths.remove(path)) this.#native.removePath(path);
+    if (this.paths.remove(path)) this.native.removePath(path);
   }
 
   keepParting(path: number, packet: Uint8Array): number {
-    const parting = this.#native.keepParting(path, packet);
-    watchSignals(this.#addon);
+    const parting = this.native.keepParting(path, packet);
+    watchSignals(this.addon);
     return parting;
   }
 
   dropParting(parting: number): void {
-    this.#native.dropParting(parting);
+    this.native.dropParting(parting);
   }
 
   watch(handlers: PacketPortHandlers): void {
-    this.#native.watch(
+    this.native.watch(
       () => handlers.onReadable(),
       () => handlers.onWritable(),
       (gid, type, value, mtuBytes) => {
@@ -164,15 +163,15 @@ class NativePort implements SocketPort {
   }
 
   setProcessHold(alive: boolean): void {
-    this.#native.setProcessHold(alive);
+    this.native.setProcessHold(alive);
   }
 
   close(): Promise<void> {
-    this.#closed ??= new Promise((resolve) => {
+    this.closed ??= new Promise((resolve) => {
       this.counters.freeze();
-      this.#native.close(resolve);
+      this.native.close(resolve);
     });
-    return this.#closed;
+    return this.closed;
   }
 }
 
@@ -239,60 +238,60 @@ function noRawSocket(cause: unknown, address: string): SpiError {
 class NativeCounters implements SocketPortCounters {
   static readonly CLOCK = 13;
   static readonly WORDS = 14;
-  readonly #words: Float64Array;
-  #dropped: () => number;
+  private readonly words: Float64Array;
+  private dropped: () => number;
 
   constructor(words: Float64Array, native: NativePortHandle) {
-    this.#words = words;
-    this.#dropped = () => native.dropped();
+    this.words = words;
+    this.dropped = () => native.dropped();
   }
 
   get receivedPackets(): number {
-    return this.#words[0] ?? 0;
+    return this.words[0] ?? 0;
   }
   get sentPackets(): number {
-    return this.#words[1] ?? 0;
+    return this.words[1] ?? 0;
   }
   get malformed(): number {
-    return this.#words[2] ?? 0;
+    return this.words[2] ?? 0;
   }
   get badIcrc(): number {
-    return this.#words[3] ?? 0;
+    return this.words[3] ?? 0;
   }
   get recoveredId(): number {
-    return this.#words[4] ?? 0;
+    return this.words[4] ?? 0;
   }
   get sendErrors(): number {
-    return this.#words[5] ?? 0;
+    return this.words[5] ?? 0;
   }
   get sentTrains(): number {
-    return this.#words[6] ?? 0;
+    return this.words[6] ?? 0;
   }
   get receivedTrains(): number {
-    return this.#words[7] ?? 0;
+    return this.words[7] ?? 0;
   }
   get segmentationOff(): boolean {
-    return this.#words[8] !== 0;
+    return this.words[8] !== 0;
   }
   get unseenHeaders(): number {
-    return this.#words[9] ?? 0;
+    return this.words[9] ?? 0;
   }
   get tooLong(): number {
-    return this.#words[10] ?? 0;
+    return this.words[10] ?? 0;
   }
   get icmpUnreachable(): number {
-    return this.#words[11] ?? 0;
+    return this.words[11] ?? 0;
   }
   get icmpTooBig(): number {
-    return this.#words[12] ?? 0;
+    return this.words[12] ?? 0;
   }
   get droppedDatagrams(): number {
-    return this.#dropped();
+    return this.dropped();
   }
 
   /** The system's count goes with the sockets. */
   freeze(): void {
-    const last = this.#dropped();
-    this.#dropped = () => last;
+    const last = this.dropped();
+    this.dropped = () => last;
   }
 }

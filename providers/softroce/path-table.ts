@@ -9,8 +9,8 @@ interface Entry {
 }
 
 export class PathTable {
-  readonly #byKey = new Map<string, Entry>();
-  readonly #byPath = new Map<number, Entry>();
+  private readonly byKey = new Map<string, Entry>();
+  private readonly byPath = new Map<number, Entry>();
 
   constructor(private readonly gids: readonly Gid[]) {}
 
@@ -25,11 +25,11 @@ export class PathTable {
       throw new RangeError(`${ipFromGid(local)} cannot reach ${ipFromGid(gid)}: other family`);
     }
     const key = `${String(localGidIndex)} ${gid.join(' ')}`;
-    let entry = this.#byKey.get(key);
+    let entry = this.byKey.get(key);
     if (!entry) {
       entry = { key, path: create(), users: 0 };
-      this.#byKey.set(key, entry);
-      this.#byPath.set(entry.path, entry);
+      this.byKey.set(key, entry);
+      this.byPath.set(entry.path, entry);
     }
     entry.users++;
     return entry.path;
@@ -37,11 +37,11 @@ export class PathTable {
 
   /** @returns whether that was the last user */
   remove(path: number): boolean {
-    const entry = this.#byPath.get(path);
+    const entry = this.byPath.get(path);
     if (!entry) throw new RangeError(`no path ${String(path)}`);
     if (--entry.users > 0) return false;
-    this.#byKey.delete(entry.key);
-    this.#byPath.delete(path);
+    this.byKey.delete(entry.key);
+    this.byPath.delete(path);
     return true;
   }
 }

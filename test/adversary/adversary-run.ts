@@ -59,16 +59,16 @@ export class AdversaryRun implements LaneHost, CmLaneHost {
   readonly trace: Trace;
   ending = false;
   readonly marks = new Map<string, number>();
-  readonly #nodes: MockNode[] = [];
-  readonly #ias: Ia[] = [];
-  readonly #lanes: VerbsLane[] = [];
-  readonly #cmLanes: CmLane[] = [];
-  readonly #reachable = new Reachable();
-  readonly #sequence = new SequenceOracle();
+  private readonly nodes: MockNode[] = [];
+  private readonly ias: Ia[] = [];
+  private readonly lanes: VerbsLane[] = [];
+  private readonly cmLanes: CmLane[] = [];
+  private readonly reachable = new Reachable();
+  private readonly sequence = new SequenceOracle();
   /** Memory of lanes that are gone: nothing may change it any more. */
-  readonly #graves: GuardedMemory[] = [];
-  #steps = 0;
-  #violation: unknown;
+  private readonly graves: GuardedMemory[] = [];
+  private steps = 0;
+  private violation: unknown;
 
   constructor(readonly options: AdversaryOptions) {
     this.random = new SeededRandom(options.seed);
@@ -87,7 +87,7 @@ export class AdversaryRun implements LaneHost, CmLaneHost {
     try {
       handler();
     } catch (error) {
-      this.#violation ??= error;
+      this.violation ??= error;
     }
   }
 
@@ -101,23 +101,23 @@ export class AdversaryRun implements LaneHost, CmLaneHost {
 
   onOpen(lane: VerbsLane): void {
     this.mark(`${lane.type} lives`);
-    this.#reachable.add(lane);
-    this.#eachResponder(lane, (address, qpn, peer, peerQpn, end) => {
-      this.#sequence.add(address, qpn, peer, peerQpn, { end, mtuBytes: lane.mtuBytes });
+    this.reachable.add(lane);
+    this.eachResponder(lane, (address, qpn, peer, peerQpn, end) => {
+      this.sequence.add(address, qpn, peer, peerQpn, { end, mtuBytes: lane.mtuBytes });
     });
   }
 
   onClose(lane: VerbsLane): void {
-    this.#reachable.remove(lane);
-    this.#eachResponder(lane, (address, qpn, peer, peerQpn) => {
-      this.#sequence.remove(address, qpn, peer, peerQpn);
+    this.reachable.remove(lane);
+    this.eachResponder(lane, (address, qpn, peer, peerQpn) => {
+      this.sequence.remove(address, qpn, peer, peerQpn);
     });
-    for (const { memory } of lane.sides) this.#graves.push(memory);
-    if (this.#graves.length <= GRAVES) return;
-    for (const grave of this.#graves.splice(0, GRAVES / 2)) grave.verify('after the end');
+    for (const { memory } of lane.sides) this.graves.push(memory);
+    if (this.graves.length <= GRAVES) return;
+    for (const grave of this.graves.splice(0, GRAVES / 2)) grave.verify('after the end');
   }
 
-  #eachResponder(
+  private eachResponder(
     { type, sides }: VerbsLane,
     call: (address: string, qpn: number, peer: string, peerQpn: number, end: number) => void,
   ): void {
@@ -126,12 +126,12 @@ export class AdversaryRun implements LaneHost, CmLaneHost {
       const other = sides[1 - i];
       const end = qp.query().receivePsn;
       if (!other || end === undefined) return;
-      call(this.#addressOf(node), qp.qpn, this.#addressOf(other.node), other.qp.qpn, end);
+      call(this.addressOf(node), qp.qpn, this.addressOf(other.node), other.qp.qpn, end);
     });
   }
 
-  #addressOf(node: MockNode): string {
-    return ADDRESSES[this.#nodes.indexOf(node)] ?? '';
+  private addressOf(node: MockNode): string {
+    return ADDRESSES[this.nodes.indexOf(node)] ?? '';
   }
 
   // --- the run ----------------------------------------------------------------------------------
@@ -139,43 +139,43 @@ export class AdversaryRun implements LaneHost, CmLaneHost {
   /** @throws Violation of what must survive */
   async run(): Promise<AdversaryReport> {
     const startedMs = performance.now();
-    await this.#open();
-    const adversary = this.#bringAdversary();
-    for (const lane of [...this.#lanes, ...this.#cmLanes]) lane.start();
+    await this.open();
+    const adversary = this.bringAdversary();
+    for (const lane of [...this.lanes, ...this.cmLanes]) lane.start();
     const { packets } = this.options;
-    await this.#runWhile(() => adversary.forged < packets);
-    await this.#drain(adversary);
+    await this.runWhile(() => adversary.forged < packets);
+    await this.drain(adversary);
     const virtualUs = Math.round(this.fabric.clock.now());
-    await this.#close();
+    await this.close();
     for (const [name, count] of adversary.counts) this.marks.set(name, count);
     return {
       hash: this.trace.hash,
       forged: adversary.forged,
       sent: this.fabric.counters.sent,
-      steps: this.#steps,
+      steps: this.steps,
       virtualUs,
       wallMs: performance.now() - startedMs,
       marks: this.marks,
     };
   }
 
-  async #open(): Promise<void> {
+  private async open(): Promise<void> {
     for (const address of ADDRESSES) {
-      this.#ias.push(await openIa(mock({ fabric: this.fabric, address })));
+      this.ias.push(await openIa(mock({ fabric: this.fabric, address })));
       const node = this.fabric.node(address);
       if (!node) throw new Error('a node that is not there');
-      this.#nodes.push(node);
-      this.#plant(node);
+      this.nodes.push(node);
+      this.plant(node);
     }
-    const [a, b, c] = this.#nodes as [MockNode, MockNode, MockNode];
+    const [a, b, c] = this.nodes as [MockNode, MockNode, MockNode];
     for (const type of LANE_TYPES) {
-      this.#makeLane(type, false, a, b);
-      this.#makeLane(type, false, b, a);
-      this.#makeLane(type, false, c, a);
-      this.#makeLane(type, true, a, b);
-      this.#makeLane(type, true, b, c);
+      this.makeLane(type, false, a, b);
+      this.makeLane(type, false, b, a);
+      this.makeLane(type, false, c, a);
+      this.makeLane(type, true, a, b);
+      this.makeLane(type, true, b, c);
     }
-    const agents = this.#ias.map((ia) => this.#makeAgents(ia));
+    const agents = this.ias.map((ia) => this.makeAgents(ia));
     for (const [from, to] of [
       [0, 1],
       [1, 0],
@@ -183,11 +183,11 @@ export class AdversaryRun implements LaneHost, CmLaneHost {
       [0, 2],
       [2, 1],
     ] as const) {
-      this.#makeCmLane(from, to, agents);
+      this.makeCmLane(from, to, agents);
     }
   }
 
-  #plant(node: MockNode): void {
+  private plant(node: MockNode): void {
     const { plant } = this.options;
     if (plant === undefined) return;
     const apply = ADVERSARY_PLANTS[plant];
@@ -197,21 +197,21 @@ export class AdversaryRun implements LaneHost, CmLaneHost {
     apply(node);
   }
 
-  #makeLane(type: VerbsLane['type'], spared: boolean, a: MockNode, b: MockNode): void {
-    this.#lanes.push(new VerbsLane(`v${this.#lanes.length}`, type, spared, [a, b], this));
+  private makeLane(type: VerbsLane['type'], spared: boolean, a: MockNode, b: MockNode): void {
+    this.lanes.push(new VerbsLane(`v${this.lanes.length}`, type, spared, [a, b], this));
   }
 
-  #makeCmLane(from: number, to: number, agents: readonly ManagementAgent[]): void {
+  private makeCmLane(from: number, to: number, agents: readonly ManagementAgent[]): void {
     const spared = from === 2 || to === 2;
-    const [ia, agent, target] = [this.#ias[from], agents[from], this.#ias[to]];
+    const [ia, agent, target] = [this.ias[from], agents[from], this.ias[to]];
     if (!ia || !agent || !target) throw new Error('an adapter that is not there');
-    const name = `d${this.#cmLanes.length}`;
-    const connQual = 7000 + this.#cmLanes.length;
+    const name = `d${this.cmLanes.length}`;
+    const connQual = 7000 + this.cmLanes.length;
     const peer = { ia: target, address: ADDRESSES[to] ?? '' };
-    this.#cmLanes.push(new CmLane(name, spared, { ia, agent }, peer, connQual, this));
+    this.cmLanes.push(new CmLane(name, spared, { ia, agent }, peer, connQual, this));
   }
 
-  #makeAgents(ia: Ia): ManagementAgent {
+  private makeAgents(ia: Ia): ManagementAgent {
     ia.mad.registerAgent({
       ...VENDOR,
       methods: [1],
@@ -223,9 +223,9 @@ export class AdversaryRun implements LaneHost, CmLaneHost {
     return ia.mad.registerAgent(VENDOR);
   }
 
-  #bringAdversary(): Adversary {
+  private bringAdversary(): Adversary {
     const { fabric } = this;
-    const reachable = this.#reachable;
+    const reachable = this.reachable;
     const scene = {
       fabric,
       sources: [STRANGER, ...ADDRESSES],
@@ -236,19 +236,19 @@ export class AdversaryRun implements LaneHost, CmLaneHost {
     const adversary = new Adversary(scene, this.random.fork(), FORGED_PERCENT);
     const take = fabric.transmit.bind(fabric);
     fabric.transmit = (packet) => {
-      this.guard(() => this.#onSent(packet));
+      this.guard(() => this.onSent(packet));
       take(packet);
     };
     fabric.tap = (event, packet) => {
       if (event === 'sent') this.trace.packet(packet);
-      else this.#sequence.delivered(packet);
+      else this.sequence.delivered(packet);
     };
     return adversary;
   }
 
   /** A packet leaves its port, as the port has made it. */
-  #onSent(packet: WirePacket): void {
-    this.#sequence.sent(packet);
+  private onSent(packet: WirePacket): void {
+    this.sequence.sent(packet);
     const { buffer, length, flow } = packet;
     if (OPERATION_OF[buffer[0] ?? 0] !== OPERATION.readResponse) return;
     if (!Buffer.from(buffer.buffer, 0, length).includes(LEAK)) return;
@@ -256,60 +256,60 @@ export class AdversaryRun implements LaneHost, CmLaneHost {
   }
 
   verify(what: string): void {
-    for (const lane of this.#lanes) {
+    for (const lane of this.lanes) {
       if (lane.open) for (const { memory } of lane.sides) memory.verify(what);
     }
-    for (const lane of this.#cmLanes) lane.verify(what);
-    for (const grave of this.#graves) grave.verify(`${what}, after the end`);
+    for (const lane of this.cmLanes) lane.verify(what);
+    for (const grave of this.graves) grave.verify(`${what}, after the end`);
   }
 
-  async #runWhile(condition: () => boolean): Promise<void> {
+  private async runWhile(condition: () => boolean): Promise<void> {
     const { counters } = this.fabric;
     const until = (): boolean => {
-      this.#steps++;
-      if (this.#steps % VERIFY_STEPS === 0) this.guard(() => this.verify('periodic check'));
-      return !condition() || this.#violation !== undefined || this.#isStorm(counters.sent);
+      this.steps++;
+      if (this.steps % VERIFY_STEPS === 0) this.guard(() => this.verify('periodic check'));
+      return !condition() || this.violation !== undefined || this.isStorm(counters.sent);
     };
     await this.fabric.run({ until });
-    if (this.#violation !== undefined) this.#throw();
-    if (this.#isStorm(counters.sent)) {
-      throw new Violation(`a storm: ${counters.sent} packets, ${this.#steps} steps`);
+    if (this.violation !== undefined) this.throw();
+    if (this.isStorm(counters.sent)) {
+      throw new Violation(`a storm: ${counters.sent} packets, ${this.steps} steps`);
     }
   }
 
   /** More packets or steps than the work and the adversary account for. */
-  #isStorm(sent: number): boolean {
+  private isStorm(sent: number): boolean {
     const most = this.options.packets * MAX_PACKETS_PER_FORGED + FREE_PACKETS;
-    return sent > most || this.#steps > most * MAX_STEPS_PER_PACKET;
+    return sent > most || this.steps > most * MAX_STEPS_PER_PACKET;
   }
 
-  async #drain(adversary: Adversary): Promise<void> {
+  private async drain(adversary: Adversary): Promise<void> {
     this.ending = true;
     const { clock } = this.fabric;
     const limit = (us: number): number => clock.now() + us;
     // Those that are spared must end under its eyes, the others when it has gone.
-    const spared = this.#lanes.filter((lane) => lane.spared);
-    await this.#endAll(spared, limit(DRAIN_LIMIT_US));
+    const spared = this.lanes.filter((lane) => lane.spared);
+    await this.endAll(spared, limit(DRAIN_LIMIT_US));
     adversary.active = false;
-    await this.#endAll([...this.#lanes, ...this.#cmLanes], limit(DRAIN_LIMIT_US));
-    for (const lane of this.#lanes) if (lane.open) lane.tearDown('the run ends');
+    await this.endAll([...this.lanes, ...this.cmLanes], limit(DRAIN_LIMIT_US));
+    for (const lane of this.lanes) if (lane.open) lane.tearDown('the run ends');
     this.verify('the end');
   }
 
-  async #endAll(lanes: readonly (VerbsLane | CmLane)[], limitUs: number): Promise<void> {
+  private async endAll(lanes: readonly (VerbsLane | CmLane)[], limitUs: number): Promise<void> {
     const { clock } = this.fabric;
     const busy = (): (VerbsLane | CmLane)[] => lanes.filter(({ idle }) => !idle);
-    await this.#runWhile(() => clock.now() < limitUs && busy().length > 0);
+    await this.runWhile(() => clock.now() < limitUs && busy().length > 0);
     const names = busy().map(({ name }) => name);
     if (names.length > 0) throw new Violation(`these do not end: ${names.join(', ')}`);
   }
 
-  async #close(): Promise<void> {
-    const closing = Promise.all(this.#ias.map((ia) => ia.close('abrupt')));
+  private async close(): Promise<void> {
+    const closing = Promise.all(this.ias.map((ia) => ia.close('abrupt')));
     await this.fabric.run({ untilIdle: true });
     await closing;
-    if (this.#violation !== undefined) this.#throw();
-    for (const [i, { device, driver, port }] of this.#nodes.entries()) {
+    if (this.violation !== undefined) this.throw();
+    for (const [i, { device, driver, port }] of this.nodes.entries()) {
       const { hca } = device;
       const left = {
         'queue pairs': hca.queuePairs.size,
@@ -327,8 +327,8 @@ export class AdversaryRun implements LaneHost, CmLaneHost {
     if (inUse !== 0) throw new Violation(`${inUse} packets are neither delivered nor lost`);
   }
 
-  #throw(): never {
-    throw this.#violation instanceof Error ? this.#violation : new Error(String(this.#violation));
+  private throw(): never {
+    throw this.violation instanceof Error ? this.violation : new Error(String(this.violation));
   }
 }
 

@@ -47,23 +47,23 @@ export class Adversary {
   active = true;
   /** How often it did what. */
   readonly counts = new Map<string, number>();
-  readonly #send: (packet: WirePacket) => void;
-  readonly #kept: Kept[] = [];
+  private readonly send: (packet: WirePacket) => void;
+  private readonly kept: Kept[] = [];
   /** Communication ids, queue pair numbers and the like, from CM messages. */
-  readonly #words: number[] = [];
-  readonly #flows = new Map<string, Flow>();
-  readonly #actions: readonly (readonly [number, string, Action])[] = [
-    [26, 'changed', (packet) => this.#change(packet)],
-    [24, 'added', (packet) => this.#add(packet)],
-    [10, 'sent again', (packet) => this.#replay(packet)],
-    [8, 'reflected', (packet) => this.#reflect(packet)],
-    [8, 'from another source', (packet) => this.#fromElsewhere(packet)],
-    [10, 'swapped', (packet) => this.#swap(packet)],
-    [4, 'duplicated', (packet) => this.#duplicate(packet)],
-    [4, 'delayed', (packet) => this.#delay(packet)],
-    [2, 'dropped', (packet) => this.#scene.fabric.pool.release(packet)],
+  private readonly words: number[] = [];
+  private readonly flows = new Map<string, Flow>();
+  private readonly actions: readonly (readonly [number, string, Action])[] = [
+    [26, 'changed', (packet) => this.change(packet)],
+    [24, 'added', (packet) => this.add(packet)],
+    [10, 'sent again', (packet) => this.replay(packet)],
+    [8, 'reflected', (packet) => this.reflect(packet)],
+    [8, 'from another source', (packet) => this.fromElsewhere(packet)],
+    [10, 'swapped', (packet) => this.swap(packet)],
+    [4, 'duplicated', (packet) => this.duplicate(packet)],
+    [4, 'delayed', (packet) => this.delay(packet)],
+    [2, 'dropped', (packet) => this.scene.fabric.pool.release(packet)],
   ];
-  readonly #weight = this.#actions.reduce((sum, [weight]) => sum + weight, 0);
+  private readonly weight = this.actions.reduce((sum, [weight]) => sum + weight, 0);
 
   /** @param percent of the packets that it does something about */
   constructor(
@@ -72,117 +72,113 @@ export class Adversary {
     private readonly percent: number,
   ) {
     const { fabric } = scene;
-    this.#send = fabric.transmit.bind(fabric);
-    fabric.transmit = (packet) => this.#take(packet);
+    this.send = fabric.transmit.bind(fabric);
+    fabric.transmit = (packet) => this.take(packet);
   }
 
-  get #scene(): Scene {
-    return this.scene;
-  }
-
-  #take(packet: WirePacket): void {
-    if (!this.active) return this.#send(packet);
-    this.#listen(packet);
+  private take(packet: WirePacket): void {
+    if (!this.active) return this.send(packet);
+    this.listen(packet);
     const { random } = this;
-    if (!random.percent(this.percent)) return this.#send(packet);
+    if (!random.percent(this.percent)) return this.send(packet);
     const { from, to } = packet.flow;
-    if (!this.#scene.mayTake(from, to, packet)) {
+    if (!this.scene.mayTake(from, to, packet)) {
       // What it must let pass it can still copy, for others or from elsewhere.
-      if (random.percent(80)) this.#fromElsewhere(packet);
-      else this.#swap(packet);
+      if (random.percent(80)) this.fromElsewhere(packet);
+      else this.swap(packet);
       return;
     }
-    let left = random.below(this.#weight);
-    for (const [weight, name, action] of this.#actions) {
+    let left = random.below(this.weight);
+    for (const [weight, name, action] of this.actions) {
       left -= weight;
       if (left >= 0) continue;
-      this.#count(name);
+      this.count(name);
       action(packet);
       return;
     }
   }
 
   /** Keeps some packets, and the words of CM messages. */
-  #listen(packet: WirePacket): void {
+  private listen(packet: WirePacket): void {
     const { random } = this;
     const cm = cmMessageAt(packet);
     if (cm) {
-      for (const at of [0, 4]) this.#words[random.below(WORDS)] = packet.view.getUint32(cm.at + at);
+      for (const at of [0, 4]) this.words[random.below(WORDS)] = packet.view.getUint32(cm.at + at);
       // Half of what it keeps are these: there are few of them among the packets.
-      if (random.percent(50)) this.#keep(packet, random.below(KEPT / 2));
-    } else if (random.percent(10)) this.#keep(packet, KEPT / 2 + random.below(KEPT / 2));
+      if (random.percent(50)) this.keep(packet, random.below(KEPT / 2));
+    } else if (random.percent(10)) this.keep(packet, KEPT / 2 + random.below(KEPT / 2));
   }
 
-  #keep(packet: WirePacket, at: number): void {
+  private keep(packet: WirePacket, at: number): void {
     const { flow, buffer, length } = packet;
-    this.#kept[at] = { flow, bytes: buffer.slice(0, length) };
+    this.kept[at] = { flow, bytes: buffer.slice(0, length) };
   }
 
   // --- what it does -----------------------------------------------------------------------------
 
-  #change(packet: WirePacket): void {
-    const copy = this.#scene.fabric.pool.copy(packet);
-    this.#edit(copy);
-    if (!this.#forge(copy)) this.#send(packet);
-    else this.#scene.fabric.pool.release(packet);
+  private change(packet: WirePacket): void {
+    const copy = this.scene.fabric.pool.copy(packet);
+    this.edit(copy);
+    if (!this.forge(copy)) this.send(packet);
+    else this.scene.fabric.pool.release(packet);
   }
 
-  #add(packet: WirePacket): void {
-    const copy = this.#scene.fabric.pool.copy(packet);
-    this.#edit(copy);
+  private add(packet: WirePacket): void {
+    const copy = this.scene.fabric.pool.copy(packet);
+    this.edit(copy);
     if (this.random.percent(50)) {
-      this.#forge(copy);
-      this.#send(packet);
+      this.forge(copy);
+      this.send(packet);
     } else {
-      this.#send(packet);
-      this.#forge(copy);
+      this.send(packet);
+      this.forge(copy);
     }
   }
 
-  #replay(packet: WirePacket): void {
-    this.#send(packet);
+  private replay(packet: WirePacket): void {
+    this.send(packet);
     const { random } = this;
-    const kept = this.#pick();
+    const kept = this.pick();
     if (!kept) return;
-    const copy = this.#restore(kept, kept.flow);
-    if (random.percent(30)) this.#edit(copy);
-    this.#later(random.exponential(random.pick(REPLAY_MEAN_US)), () => this.#forge(copy));
+    const copy = this.restore(kept, kept.flow);
+    if (random.percent(30)) this.edit(copy);
+    this.later(random.exponential(random.pick(REPLAY_MEAN_US)), () => this.forge(copy));
   }
 
   /** To its sender, in the name of the destination or of the sender itself. */
-  #reflect(packet: WirePacket): void {
+  private reflect(packet: WirePacket): void {
     const { from, to, sourcePort } = packet.flow;
-    const copy = this.#scene.fabric.pool.copy(packet);
-    copy.flow = this.#flow(this.random.percent(80) ? to : from, from, sourcePort);
-    if (this.random.percent(70)) this.#aimBack(copy, from);
-    if (this.random.percent(30)) this.#edit(copy);
-    this.#send(packet);
-    this.#forge(copy);
+    const copy = this.scene.fabric.pool.copy(packet);
+    copy.flow = this.flow(this.random.percent(80) ? to : from, from, sourcePort);
+    if (this.random.percent(70)) this.aimBack(copy, from);
+    if (this.random.percent(30)) this.edit(copy);
+    this.send(packet);
+    this.forge(copy);
   }
 
-  #fromElsewhere(packet: WirePacket): void {
+  private fromElsewhere(packet: WirePacket): void {
     const { random } = this;
     const { to, sourcePort } = packet.flow;
-    const copy = this.#scene.fabric.pool.copy(packet);
-    const { sources } = this.#scene;
+    const copy = this.scene.fabric.pool.copy(packet);
+    const { sources } = this.scene;
     const source = random.percent(60) ? (sources[0] ?? '') : random.pick(sources);
-    copy.flow = this.#flow(source, to, sourcePort);
-    if (random.percent(50)) this.#edit(copy);
+    copy.flow = this.flow(source, to, sourcePort);
+    if (random.percent(50)) this.edit(copy);
     // Before the live one it is in sequence; behind it, a repetition.
     if (random.percent(60)) {
-      this.#forge(copy);
-      this.#send(packet);
+      this.forge(copy);
+      this.send(packet);
     } else {
-      this.#send(packet);
-      this.#forge(copy);
+      this.send(packet);
+      this.forge(copy);
     }
   }
 
   /** What another connection has sent, under this one's queue pair and sequence numbers. */
-  #swap(packet: WirePacket): void {
-    const kept = this.#pick();
-    if (!kept) return this.#send(packet);
-    const copy = this.#restore(kept, this.random.percent(70) ? packet.flow : kept.flow);
+  private swap(packet: WirePacket): void {
+    const kept = this.pick();
+    if (!kept) return this.send(packet);
+    const copy = this.restore(kept, this.random.percent(70) ? packet.flow : kept.flow);
     if (copy.length >= 12 && packet.length >= 12) {
       copy.buffer.set(packet.buffer.subarray(5, 12), 5);
       // Requests of another transport would be dropped unread: keep the operation, swap that.
@@ -191,70 +187,70 @@ export class Adversary {
       }
     }
     if (this.random.percent(50)) {
-      this.#forge(copy);
-      this.#send(packet);
+      this.forge(copy);
+      this.send(packet);
     } else {
-      this.#send(packet);
-      this.#forge(copy);
+      this.send(packet);
+      this.forge(copy);
     }
   }
 
-  #duplicate(packet: WirePacket): void {
-    const copy = this.#scene.fabric.pool.copy(packet);
-    this.#send(packet);
-    this.#later(this.random.exponential(DELAY_MEAN_US), () => this.#forge(copy));
+  private duplicate(packet: WirePacket): void {
+    const copy = this.scene.fabric.pool.copy(packet);
+    this.send(packet);
+    this.later(this.random.exponential(DELAY_MEAN_US), () => this.forge(copy));
   }
 
-  #delay(packet: WirePacket): void {
-    this.#later(this.random.exponential(DELAY_MEAN_US), () => this.#send(packet));
+  private delay(packet: WirePacket): void {
+    this.later(this.random.exponential(DELAY_MEAN_US), () => this.send(packet));
   }
 
   // --- how --------------------------------------------------------------------------------------
 
-  #pick(): Kept | undefined {
-    return this.#kept[this.random.below(KEPT)];
+  private pick(): Kept | undefined {
+    return this.kept[this.random.below(KEPT)];
   }
 
-  #restore({ bytes }: Kept, flow: Flow): WirePacket {
-    const packet = this.#scene.fabric.pool.take(flow, bytes.length);
+  private restore({ bytes }: Kept, flow: Flow): WirePacket {
+    const packet = this.scene.fabric.pool.take(flow, bytes.length);
     packet.buffer.set(bytes);
     return packet;
   }
 
   /** Gives a reflected packet a queue pair of its sender. */
-  #aimBack(packet: WirePacket, address: string): void {
-    const { queuePairs } = this.#scene.overheard(address, packet);
+  private aimBack(packet: WirePacket, address: string): void {
+    const { queuePairs } = this.scene.overheard(address, packet);
     if (queuePairs.length === 0 || packet.length < 12) return;
     const qpn = this.random.pick(queuePairs);
     packet.view.setUint32(4, ((packet.buffer[4] ?? 0) << 24) | qpn);
   }
 
-  #edit(packet: WirePacket): void {
+  private edit(packet: WirePacket): void {
     const { random } = this;
-    const x = { random, ...this.#scene.overheard(packet.flow.to, packet) };
+    const x = { random, ...this.scene.overheard(packet.flow.to, packet) };
     for (let edits = random.percent(75) ? 1 : random.between(2, 3); edits > 0; edits--) {
       // Most kinds are for few packets only: what there is nothing for costs another draw.
       for (let tries = 20; tries > 0; tries--) {
-        const edit = this.#pickEdit();
-        if (packet.length < 16 || !edit.apply(packet, x, this.#words)) continue;
-        this.#count(`edit ${edit.name}`);
+        const edit = this.pickEdit();
+        if (packet.length < 16 || !edit.apply(packet, x, this.words)) continue;
+        this.count(`edit ${edit.name}`);
         break;
       }
     }
   }
 
-  #pickEdit(): Edit {
+  private pickEdit(): Edit {
     let left = this.random.below(TOTAL_WEIGHT);
     const found = EDITS.find(({ weight }) => (left -= weight) < 0);
     return found ?? (EDITS[0] as Edit);
   }
 
   /** Sends a packet with the right ICRC; false, and it is gone, when that is not allowed. */
-  #forge(packet: WirePacket): boolean {
-    const { fabric } = this.#scene;
+  private forge(packet: WirePacket): boolean {
+    const { fabric } = this.scene;
     const { from, to, header } = packet.flow;
-    if (!this.active || !this.#scene.maySend(from, to, packet)) {
-      this.#count('withheld');
+    if (!this.active || !this.scene.maySend(from, to, packet)) {
+      this.count('withheld');
       fabric.pool.release(packet);
       return false;
     }
@@ -265,26 +261,26 @@ export class Adversary {
       writeIcrc(packet.view, end, (icrc ^ wrong) >>> 0);
     }
     this.forged++;
-    this.#send(packet);
+    this.send(packet);
     return true;
   }
 
-  #later(us: number, task: () => void): void {
-    const { clock } = this.#scene.fabric;
+  private later(us: number, task: () => void): void {
+    const { clock } = this.scene.fabric;
     clock.at(clock.now() + us, task);
   }
 
-  #flow(from: string, to: string, sourcePort: number): Flow {
+  private flow(from: string, to: string, sourcePort: number): Flow {
     const key = `${from} ${to} ${sourcePort}`;
-    let flow = this.#flows.get(key);
+    let flow = this.flows.get(key);
     if (!flow) {
       flow = new Flow(gidFromIp(from), gidFromIp(to), sourcePort, 4791);
-      this.#flows.set(key, flow);
+      this.flows.set(key, flow);
     }
     return flow;
   }
 
-  #count(name: string): void {
+  private count(name: string): void {
     this.counts.set(name, (this.counts.get(name) ?? 0) + 1);
   }
 }

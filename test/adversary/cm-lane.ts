@@ -35,8 +35,8 @@ export class CmLane implements CmSideHost {
   readonly sides = new Set<CmSide>();
   /** Management requests without an answer. */
   asking = 0;
-  #lives = 0;
-  #client: CmSide | undefined;
+  private lives = 0;
+  private client: CmSide | undefined;
 
   constructor(
     readonly name: string,
@@ -49,9 +49,9 @@ export class CmLane implements CmSideHost {
     this.random = host.random.fork();
     to.ia.createPsp({ connQual }).requests$.subscribe(({ cr }) => {
       this.guard(() => {
-        const servers = [...this.sides].filter((side) => side !== this.#client).length;
+        const servers = [...this.sides].filter((side) => side !== this.client).length;
         if (servers >= MAX_SERVERS || host.ending) cr.reject();
-        else cr.accept(this.#side('server', to.ia).ep, { privateData: cr.privateData });
+        else cr.accept(this.side('server', to.ia).ep, { privateData: cr.privateData });
       });
     });
   }
@@ -62,32 +62,32 @@ export class CmLane implements CmSideHost {
 
   start(): void {
     if (this.host.ending) return;
-    this.#lives++;
-    const client = (this.#client = this.#side('client', this.from.ia));
+    this.lives++;
+    const client = (this.client = this.side('client', this.from.ia));
     const privateData = this.random.bytes(this.random.between(0, 56));
     const { address } = this.to;
     const { connQual } = this;
     client.ep.connect({ address, connQual, timeoutMs: CONNECT_TIMEOUT_MS, privateData });
-    if (this.random.percent(20)) this.#ask();
+    if (this.random.percent(20)) this.ask();
   }
 
-  #side(role: string, ia: Ia): CmSide {
+  private side(role: string, ia: Ia): CmSide {
     const spared = this.spared ? ' spared' : '';
-    const side = new CmSide(`${this.name}${spared} ${role} #${this.#lives}`, ia, this);
+    const side = new CmSide(`${this.name}${spared} ${role} #${this.lives}`, ia, this);
     this.sides.add(side);
-    this.host.after(LIFE_US, () => this.#expire(side));
+    this.host.after(LIFE_US, () => this.expire(side));
     return side;
   }
 
   /** A side whose peer is gone without a word; one that is not connected yet has its own limit. */
-  #expire(side: CmSide): void {
+  private expire(side: CmSide): void {
     if (!this.sides.has(side)) return;
     if (this.spared) throw new Violation(`${side.name}: not over in ${LIFE_US} us`);
     side.disconnect();
-    this.host.after(LIFE_US, () => this.#expire(side));
+    this.host.after(LIFE_US, () => this.expire(side));
   }
 
-  #ask(): void {
+  private ask(): void {
     const data = this.random.bytes(this.random.below(MAX_TRANSFER_BYTES));
     this.asking++;
     const what = `${this.name}: a request of ${data.length} bytes`;
@@ -96,17 +96,17 @@ export class CmLane implements CmSideHost {
         this.asking--;
         const right = Buffer.compare(answer.data, data.slice().reverse()) === 0;
         this.host.mark(right ? 'MADs answered' : 'MADs answered otherwise');
-        if (this.spared && !right) this.#fail(`${what}: spared, and other bytes came back`);
+        if (this.spared && !right) this.fail(`${what}: spared, and other bytes came back`);
       },
       (error: unknown) => {
         this.asking--;
         this.host.mark('MADs not answered');
-        if (this.spared) this.#fail(`${what}: spared, and ${String(error)}`);
+        if (this.spared) this.fail(`${what}: spared, and ${String(error)}`);
       },
     );
   }
 
-  #fail(what: string): void {
+  private fail(what: string): void {
     this.guard(() => {
       throw new Violation(what);
     });
@@ -119,7 +119,7 @@ export class CmLane implements CmSideHost {
   }
 
   onEstablished(side: CmSide): void {
-    if (side === this.#client) side.send();
+    if (side === this.client) side.send();
   }
 
   /** The server sends what it has; the client then has had enough. */
@@ -129,7 +129,7 @@ export class CmLane implements CmSideHost {
       throw new Violation(`${side.name}: spared, and received other bytes`);
     }
     if (!side.established) return;
-    if (side === this.#client) side.disconnect();
+    if (side === this.client) side.disconnect();
     else if (side.connected) side.send();
   }
 
@@ -142,7 +142,7 @@ export class CmLane implements CmSideHost {
     }
     side.free();
     this.sides.delete(side);
-    if (side === this.#client)
+    if (side === this.client)
       this.host.after(this.random.exponential(PAUSE_US), () => this.start());
   }
 

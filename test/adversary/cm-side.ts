@@ -28,14 +28,14 @@ export class CmSide {
   end: ConnectionEvent | undefined;
   /** What it has sent. */
   sent: Uint8Array | undefined;
-  readonly #areas: Readonly<Record<'source' | 'receive', Area>>;
-  readonly #pz: Pz;
-  readonly #evd: Evd;
-  readonly #source: Lmr;
-  readonly #receive: Lmr;
+  private readonly areas: Readonly<Record<'source' | 'receive', Area>>;
+  private readonly pz: Pz;
+  private readonly evd: Evd;
+  private readonly source: Lmr;
+  private readonly receive: Lmr;
   /** Cookies of requests that have not ended. */
-  readonly #outstanding = new Set<number>();
-  #freed = false;
+  private readonly outstanding = new Set<number>();
+  private freed = false;
 
   constructor(
     readonly name: string,
@@ -48,98 +48,98 @@ export class CmSide {
       for (let i = 0; i < bytes.length; i++) bytes[i] = random.u32() >>> 24;
     });
     this.memory = made.memory;
-    this.#areas = made.areas;
-    this.#pz = ia.createPz();
-    const pz = this.#pz;
-    this.#source = ia.createLmr(this.#bytes('source'), {
+    this.areas = made.areas;
+    this.pz = ia.createPz();
+    const pz = this.pz;
+    this.source = ia.createLmr(this.bytes('source'), {
       pz,
       privileges: MemPrivileges.LOCAL_READ,
     });
     const privileges = MemPrivileges.LOCAL_WRITE;
-    this.#receive = ia.createLmr(this.#bytes('receive'), { pz, privileges });
-    this.#evd = ia.createEvd({ qlen: 64 });
-    const evds = { recvEvd: this.#evd, requestEvd: this.#evd, connectEvd: this.#evd };
+    this.receive = ia.createLmr(this.bytes('receive'), { pz, privileges });
+    this.evd = ia.createEvd({ qlen: 64 });
+    const evds = { recvEvd: this.evd, requestEvd: this.evd, connectEvd: this.evd };
     const transport = { ackTimeout: 9, retryCount: 7, rnrRetryCount: 7, minRnrTimer: 4 };
     this.ep = ia.createEndpoint({ pz, ...evds, attributes: { transport } });
-    this.#evd.events$.subscribe((event) => host.guard(() => this.#take(event)));
-    this.memory.open(this.#areas.receive, 'a receive is posted');
-    this.#outstanding.add(RECEIVE_COOKIE);
-    this.ep.postRecv(this.#receive.segment(), RECEIVE_COOKIE);
+    this.evd.events$.subscribe((event) => host.guard(() => this.take(event)));
+    this.memory.open(this.areas.receive, 'a receive is posted');
+    this.outstanding.add(RECEIVE_COOKIE);
+    this.ep.postRecv(this.receive.segment(), RECEIVE_COOKIE);
   }
 
-  #bytes(key: 'source' | 'receive'): Uint8Array {
-    const { start, length } = this.#areas[key];
+  private bytes(key: 'source' | 'receive'): Uint8Array {
+    const { start, length } = this.areas[key];
     return this.memory.bytes.subarray(start, start + length);
   }
 
   get connected(): boolean {
-    return !this.#freed && this.ep.state === 'CONNECTED';
+    return !this.freed && this.ep.state === 'CONNECTED';
   }
 
   send(): void {
     const length = this.host.random.between(1, MESSAGE_BYTES);
-    this.sent = this.#bytes('source').slice(0, length);
-    this.#outstanding.add(SEND_COOKIE);
-    this.ep.postSend(this.#source.segment(0, length), SEND_COOKIE);
+    this.sent = this.bytes('source').slice(0, length);
+    this.outstanding.add(SEND_COOKIE);
+    this.ep.postSend(this.source.segment(0, length), SEND_COOKIE);
   }
 
   disconnect(): void {
     if (this.connected) this.ep.disconnect(this.host.random.pick(['abrupt', 'graceful'] as const));
   }
 
-  #take(event: DatEvent): void {
-    if (this.#freed) this.#violate(`event ${event.type} after its end`);
-    if (event.type === 'connection') this.#takeConnection(event);
-    else if (event.type === 'dto') this.#takeDto(event);
-    else this.#violate(`unexpected event ${event.type}`);
+  private take(event: DatEvent): void {
+    if (this.freed) this.violate(`event ${event.type} after its end`);
+    if (event.type === 'connection') this.takeConnection(event);
+    else if (event.type === 'dto') this.takeDto(event);
+    else this.violate(`unexpected event ${event.type}`);
   }
 
-  #takeConnection(event: ConnectionEvent): void {
+  private takeConnection(event: ConnectionEvent): void {
     const name = nameOf(DatEventNumber, event.number);
-    if (this.end) this.#violate(`${name} after the end`);
+    if (this.end) this.violate(`${name} after the end`);
     if (event.number === DatEventNumber.ESTABLISHED) {
-      if (this.established) this.#violate(`${name} twice`);
+      if (this.established) this.violate(`${name} twice`);
       this.established = true;
       this.host.onEstablished(this);
       return;
     }
     this.end = event;
-    if (this.established && this.#outstanding.size > 0) {
-      this.#violate(`${name} before the end of requests ${[...this.#outstanding].join(', ')}`);
+    if (this.established && this.outstanding.size > 0) {
+      this.violate(`${name} before the end of requests ${[...this.outstanding].join(', ')}`);
     }
     this.host.onEnd(this, event);
   }
 
-  #takeDto({ cookie, status, transferredLength }: DtoCompletionEvent): void {
+  private takeDto({ cookie, status, transferredLength }: DtoCompletionEvent): void {
     const what = `DTO ${cookie} ${nameOf(DatDtoStatus, status)}`;
-    if (!this.#outstanding.delete(Number(cookie))) this.#violate(`${what}: not posted, or twice`);
-    if (this.end && this.established) this.#violate(`${what} after the end`);
+    if (!this.outstanding.delete(Number(cookie))) this.violate(`${what}: not posted, or twice`);
+    if (this.end && this.established) this.violate(`${what} after the end`);
     if (this.host.spared && status !== DatDtoStatus.SUCCESS && status !== DatDtoStatus.FLUSHED) {
-      this.#violate(`spared, and ${what}`);
+      this.violate(`spared, and ${what}`);
     }
     if (cookie !== RECEIVE_COOKIE || status !== DatDtoStatus.SUCCESS) return;
-    const message = this.#bytes('receive').slice(0, transferredLength);
-    this.memory.close(this.#areas.receive.start);
+    const message = this.bytes('receive').slice(0, transferredLength);
+    this.memory.close(this.areas.receive.start);
     this.host.onMessage(this, message);
   }
 
   free(): void {
-    if (this.#freed) return;
+    if (this.freed) return;
     this.memory.verify('the end');
-    this.#freed = true;
+    this.freed = true;
     this.ep.free();
-    this.#source.free();
-    this.#receive.free();
-    this.#pz.free();
+    this.source.free();
+    this.receive.free();
+    this.pz.free();
     this.memory.closeAll();
     const keep = (error: unknown): void =>
       this.host.guard(() => {
         throw error;
       });
-    this.#evd.free().catch(keep);
+    this.evd.free().catch(keep);
   }
 
-  #violate(what: string): never {
+  private violate(what: string): never {
     throw new Violation(`${this.name}: ${what}`);
   }
 }

@@ -16,16 +16,16 @@ export interface Area {
 
 export class GuardedMemory {
   readonly bytes: Uint8Array;
-  readonly #shadow: Uint8Array;
+  private readonly shadow: Uint8Array;
   /** Lengths of what is open, by start. */
-  readonly #open = new Map<number, number>();
+  private readonly opened = new Map<number, number>();
 
   private constructor(
     readonly name: string,
     bytes: Uint8Array,
   ) {
     this.bytes = bytes;
-    this.#shadow = bytes.slice();
+    this.shadow = bytes.slice();
   }
 
   /**
@@ -55,35 +55,35 @@ export class GuardedMemory {
 
   /** From now on these bytes may change. */
   open({ start, length }: Area, what: string): void {
-    this.#compare(start, start + length, what);
-    this.#open.set(start, length);
+    this.compare(start, start + length, what);
+    this.opened.set(start, length);
   }
 
   /** They may not any more: they stay what they are now. */
   close(start: number): void {
-    const length = this.#open.get(start) ?? 0;
-    this.#open.delete(start);
-    this.#shadow.set(this.bytes.subarray(start, start + length), start);
+    const length = this.opened.get(start) ?? 0;
+    this.opened.delete(start);
+    this.shadow.set(this.bytes.subarray(start, start + length), start);
   }
 
   /** Nothing reaches this memory any more. */
   closeAll(): void {
-    for (const start of [...this.#open.keys()]) this.close(start);
+    for (const start of [...this.opened.keys()]) this.close(start);
   }
 
   /** @throws Violation that names the first byte outside of what is open that has changed */
   verify(what: string): void {
     let from = 0;
-    for (const [start, length] of [...this.#open].sort(([a], [b]) => a - b)) {
-      this.#compare(from, start, what);
+    for (const [start, length] of [...this.opened].sort(([a], [b]) => a - b)) {
+      this.compare(from, start, what);
       from = start + length;
     }
-    this.#compare(from, this.bytes.length, what);
+    this.compare(from, this.bytes.length, what);
   }
 
-  #compare(from: number, to: number, what: string): void {
+  private compare(from: number, to: number, what: string): void {
     const { bytes } = this;
-    const shadow = this.#shadow;
+    const shadow = this.shadow;
     if (Buffer.compare(bytes.subarray(from, to), shadow.subarray(from, to)) === 0) return;
     let at = from;
     while (bytes[at] === shadow[at]) at++;

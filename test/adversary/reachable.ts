@@ -28,32 +28,32 @@ interface Known extends Omit<Overheard, 'random' | 'ownKeys'> {
 }
 
 export class Reachable {
-  readonly #entries = new Map<string, Map<number, Entry>>();
-  readonly #known = new Map<string, Known>();
+  private readonly entries = new Map<string, Map<number, Entry>>();
+  private readonly known = new Map<string, Known>();
 
   add(lane: VerbsLane): void {
     for (const [i, side] of lane.sides.entries()) {
       const other = lane.sides[1 - i];
       if (!other) continue;
       const entry = { lane, side, peer: addressOf(other), keys: side.keys };
-      this.#at(addressOf(side)).set(side.qp.qpn, entry);
+      this.at(addressOf(side)).set(side.qp.qpn, entry);
     }
-    for (const side of lane.sides) this.#learn(addressOf(side));
+    for (const side of lane.sides) this.learn(addressOf(side));
   }
 
   remove(lane: VerbsLane): void {
     for (const side of lane.sides) {
       const address = addressOf(side);
-      this.#at(address).delete(side.qp.qpn);
-      this.#learn(address, side.keys.slice(0, DEAD_KEYS / 2));
+      this.at(address).delete(side.qp.qpn);
+      this.learn(address, side.keys.slice(0, DEAD_KEYS / 2));
     }
   }
 
   /** What is known of a node until its lanes change. */
-  #learn(address: string, died: readonly Key[] = []): void {
-    const entries = [...this.#at(address).values()];
-    const dead = [...died, ...(this.#known.get(address)?.dead ?? [])].slice(0, DEAD_KEYS);
-    this.#known.set(address, {
+  private learn(address: string, died: readonly Key[] = []): void {
+    const entries = [...this.at(address).values()];
+    const dead = [...died, ...(this.known.get(address)?.dead ?? [])].slice(0, DEAD_KEYS);
+    this.known.set(address, {
       keys: [...entries.flatMap(({ keys }) => keys), ...dead],
       dead,
       queuePairs: [1, ...entries.map(({ side }) => side.qp.qpn)],
@@ -63,33 +63,33 @@ export class Reachable {
   }
 
   overheard(address: string, draft: Draft): Omit<Overheard, 'random'> {
-    const known = this.#known.get(address);
-    const ownKeys = this.#entry(address, draft)?.keys ?? [];
+    const known = this.known.get(address);
+    const ownKeys = this.entry(address, draft)?.keys ?? [];
     if (!known) return { keys: [], ownKeys, queuePairs: [1], sharedQueues: [], qkeys: [GSI_QKEY] };
     return { ...known, ownKeys };
   }
 
   mayTake(from: string, to: string, draft: Draft): boolean {
-    const entry = this.#entry(to, draft);
+    const entry = this.entry(to, draft);
     return entry ? !entry.lane.spared : !isSparedPair(from, to);
   }
 
   maySend(from: string, to: string, draft: Draft): boolean {
-    const entry = this.#entry(to, draft);
+    const entry = this.entry(to, draft);
     if (!entry) return from === STRANGER || from === to || !isSparedPair(from, to);
     if (!entry.lane.spared) return true;
     if (entry.lane.type !== 'UD') return from !== entry.peer;
     return draft.length < 24 || draft.view.getUint32(12) !== entry.lane.qkey;
   }
 
-  #entry(to: string, { view, length }: Draft): Entry | undefined {
+  private entry(to: string, { view, length }: Draft): Entry | undefined {
     if (length < 12) return undefined;
-    return this.#entries.get(to)?.get(view.getUint32(4) & 0xffffff);
+    return this.entries.get(to)?.get(view.getUint32(4) & 0xffffff);
   }
 
-  #at(address: string): Map<number, Entry> {
-    let entries = this.#entries.get(address);
-    if (!entries) this.#entries.set(address, (entries = new Map<number, Entry>()));
+  private at(address: string): Map<number, Entry> {
+    let entries = this.entries.get(address);
+    if (!entries) this.entries.set(address, (entries = new Map<number, Entry>()));
     return entries;
   }
 }

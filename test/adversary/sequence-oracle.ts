@@ -26,32 +26,32 @@ const MAX_READ_BYTES = 65536;
 
 export class SequenceOracle {
   /** By address and number of the responder's queue pair. */
-  readonly #reaches = new Map<string, Reach>();
+  private readonly reaches = new Map<string, Reach>();
   /** By the same of its peer: to whom it answers. */
-  readonly #responders = new Map<string, string>();
+  private readonly responders = new Map<string, string>();
 
   add(address: string, qpn: number, peer: string, peerQpn: number, r: Omit<Reach, 'peer'>): void {
-    this.#reaches.set(`${address} ${qpn}`, { ...r, peer });
-    this.#responders.set(`${address} ${peer} ${peerQpn}`, `${address} ${qpn}`);
+    this.reaches.set(`${address} ${qpn}`, { ...r, peer });
+    this.responders.set(`${address} ${peer} ${peerQpn}`, `${address} ${qpn}`);
   }
 
   remove(address: string, qpn: number, peer: string, peerQpn: number): void {
-    this.#reaches.delete(`${address} ${qpn}`);
-    this.#responders.delete(`${address} ${peer} ${peerQpn}`);
+    this.reaches.delete(`${address} ${qpn}`);
+    this.responders.delete(`${address} ${peer} ${peerQpn}`);
   }
 
   delivered({ flow, view, buffer, length }: WirePacket): void {
     const opcode = buffer[0] ?? 0;
     if (length < MIN_BYTES || (BITS_OF[opcode]! & OPCODE_BIT.request) === 0) return;
-    const reach = this.#reaches.get(`${flow.to} ${view.getUint32(4) & 0xffffff}`);
+    const reach = this.reaches.get(`${flow.to} ${view.getUint32(4) & 0xffffff}`);
     if (reach?.peer !== flow.from) return;
     const psn = view.getUint32(8) & 0xffffff;
     if (psnDiff(psn, reach.end) > 0) return;
-    const end = psnAdd(psn, this.#count(opcode, view, length, reach.mtuBytes));
+    const end = psnAdd(psn, this.count(opcode, view, length, reach.mtuBytes));
     if (psnDiff(end, reach.end) > 0) reach.end = end;
   }
 
-  #count(opcode: number, view: DataView, length: number, mtuBytes: number): number {
+  private count(opcode: number, view: DataView, length: number, mtuBytes: number): number {
     const reth = RETH_OFFSET_OF[opcode]!;
     const isRead = OPERATION_OF[opcode] === OPERATION.readRequest && reth + 16 <= length;
     if (!isRead) return 1;
@@ -65,8 +65,8 @@ export class SequenceOracle {
     const opcode = buffer[0] ?? 0;
     if ((BITS_OF[opcode]! & OPCODE_BIT.response) === 0) return;
     const peerQpn = view.getUint32(4) & 0xffffff;
-    const responder = this.#responders.get(`${flow.from} ${flow.to} ${peerQpn}`);
-    const reach = responder === undefined ? undefined : this.#reaches.get(responder);
+    const responder = this.responders.get(`${flow.from} ${flow.to} ${peerQpn}`);
+    const reach = responder === undefined ? undefined : this.reaches.get(responder);
     if (!reach) return;
     const psn = view.getUint32(8) & 0xffffff;
     const aeth = AETH_OFFSET_OF[opcode]!;

@@ -48,8 +48,8 @@ export class VerbsLane implements SideHost {
   readonly random: SeededRandom;
   mtuBytes = 256;
   qkey = 0;
-  #works: readonly LaneWork[] = [];
-  #handles: AddressHandle[] = [];
+  private works: readonly LaneWork[] = [];
+  private handles: AddressHandle[] = [];
 
   constructor(
     readonly name: string,
@@ -79,19 +79,19 @@ export class VerbsLane implements SideHost {
     this.a = new VerbsSide(`${prefix} a`, nodeA, typeA, this);
     this.b = new VerbsSide(`${prefix} b`, nodeB, typeB, this);
     this.mtuBytes = random.pick([256, 512, 1024]);
-    this.#connect();
+    this.connect();
     this.open = true;
     this.host.onOpen(this);
     const { lives } = this;
-    this.#works = this.sides.map(
+    this.works = this.sides.map(
       (side, i) =>
-        new LaneWork(this, side, this.sides[1 - i] as VerbsSide, this.#handles[i]?.handle),
+        new LaneWork(this, side, this.sides[1 - i] as VerbsSide, this.handles[i]?.handle),
     );
-    for (const work of this.#works) this.#act(work, lives);
-    this.#in(MEAN_LIFE_US, lives, () => this.tearDown('its time has come'));
+    for (const work of this.works) this.act(work, lives);
+    this.in(MEAN_LIFE_US, lives, () => this.tearDown('its time has come'));
   }
 
-  #connect(): void {
+  private connect(): void {
     const { random } = this;
     const psn = (): number =>
       random.percent(50) ? 0xffffff - random.below(50) : random.u32() >>> 8;
@@ -111,12 +111,12 @@ export class VerbsLane implements SideHost {
       const [own, theirs] = i === 0 ? psns : [psns[1], psns[0]];
       if (this.type === 'RC') {
         connectQueuePair(side.qp, parameters, gid, peer.qp.qpn, own, theirs);
-      } else if (this.type === 'UD') this.#datagrams(side, own);
-      else this.#connectOther(side, peer, own, theirs, parameters);
+      } else if (this.type === 'UD') this.datagrams(side, own);
+      else this.connectOther(side, peer, own, theirs, parameters);
     });
-    this.#handles = [];
+    this.handles = [];
     if (this.type !== 'UD') return;
-    this.#handles = this.sides.map((side, i) =>
+    this.handles = this.sides.map((side, i) =>
       side.node.device.createAddressHandle(side.pd, {
         gid: (this.sides[1 - i] as VerbsSide).node.port.gids[0]!,
         localGidIndex: 0,
@@ -124,19 +124,22 @@ export class VerbsLane implements SideHost {
     );
   }
 
-  #datagrams({ qp }: VerbsSide, psn: number): void {
+  private datagrams({ qp }: VerbsSide, psn: number): void {
     this.qkey = UD_QKEY_BASE + (this.random.u32() >>> 4);
     const { qkey } = this;
-    for (const each of this.sides) if (each.qp === qp) this.#toInit(qp, { qkey });
+    for (const each of this.sides) if (each.qp === qp) this.toInit(qp, { qkey });
     qp.modify({ state: QpState.RTR });
     qp.modify({ state: QpState.RTS, sendPsn: psn });
   }
 
-  #toInit(qp: QueuePair, rest: { readonly qkey?: number; readonly accessFlags?: number }): void {
+  private toInit(
+    qp: QueuePair,
+    rest: { readonly qkey?: number; readonly accessFlags?: number },
+  ): void {
     qp.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber: 1, ...rest });
   }
 
-  #connectOther(
+  private connectOther(
     side: VerbsSide,
     peer: VerbsSide,
     sendPsn: number,
@@ -145,7 +148,7 @@ export class VerbsLane implements SideHost {
   ): void {
     const { qp } = side;
     const target = qp.type === QpType.XRC_TGT;
-    this.#toInit(qp, { accessFlags: REMOTE });
+    this.toInit(qp, { accessFlags: REMOTE });
     qp.modify({
       state: QpState.RTR,
       addressVector: { gid: peer.node.port.gids[0]!, localGidIndex: 0 },
@@ -167,23 +170,23 @@ export class VerbsLane implements SideHost {
 
   // --- life -------------------------------------------------------------------------------------
 
-  #in(meanUs: number, lives: number, task: () => void): void {
+  private in(meanUs: number, lives: number, task: () => void): void {
     this.host.after(this.random.exponential(meanUs), () => {
       if (this.open && this.lives === lives) task();
     });
   }
 
-  #act(work: LaneWork, lives: number): void {
-    this.#in(MEAN_ACTION_US, lives, () => {
-      if (work.broken) return this.#onBroken(lives);
+  private act(work: LaneWork, lives: number): void {
+    this.in(MEAN_ACTION_US, lives, () => {
+      if (work.broken) return this.onBroken(lives);
       work.act(this.host.ending);
-      this.#act(work, lives);
+      this.act(work, lives);
     });
   }
 
-  #onBroken(lives: number): void {
+  private onBroken(lives: number): void {
     if (this.spared) throw new Violation(`${this.name}: spared, and in ERR`);
-    this.#in(MEAN_REPAIR_US, lives, () => this.tearDown('broken'));
+    this.in(MEAN_REPAIR_US, lives, () => this.tearDown('broken'));
   }
 
   /** Ends both sides through ERR, looks at everything, and begins anew. */
@@ -194,8 +197,8 @@ export class VerbsLane implements SideHost {
     }
     for (const side of this.sides) side.drain();
     for (const side of this.sides) side.checkEnd();
-    if (this.spared) this.#checkDelivered();
-    for (const handle of this.#handles) handle.destroy();
+    if (this.spared) this.checkDelivered();
+    for (const handle of this.handles) handle.destroy();
     this.open = false;
     this.host.onClose(this);
     for (const side of this.sides) side.destroy();
@@ -205,7 +208,7 @@ export class VerbsLane implements SideHost {
     });
   }
 
-  #checkDelivered(): void {
+  private checkDelivered(): void {
     if (this.type !== 'RC' && this.type !== 'XRC') return;
     this.sides.forEach(({ delivered, name }, i) => {
       const received = this.sides[1 - i]?.received ?? 0;
@@ -222,7 +225,7 @@ export class VerbsLane implements SideHost {
 
   onReceive(side: VerbsSide, completion: Completion, bytes: Uint8Array): void {
     // What a side receives is what the other one's work has sent.
-    if (this.spared) this.#works[side === this.a ? 1 : 0]?.check(completion, bytes);
+    if (this.spared) this.works[side === this.a ? 1 : 0]?.check(completion, bytes);
   }
 
   onFailure(side: VerbsSide, what: string): void {

@@ -85,13 +85,13 @@ export class VerbsSide {
   /** Messages acknowledged and messages received, of this life. */
   delivered = 0;
   received = 0;
-  #sendFailed = false;
-  #receiveFailed = false;
-  readonly #foreignPd: ProtectionDomain;
-  readonly #landings = new Set<number>();
-  readonly #freeSlots: number[] = [];
-  #cookies = 0;
-  #destroyed = false;
+  private sendFailed = false;
+  private receiveFailed = false;
+  private readonly foreignPd: ProtectionDomain;
+  private readonly landings = new Set<number>();
+  private readonly freeSlots: number[] = [];
+  private cookies = 0;
+  private destroyed = false;
 
   constructor(
     readonly name: string,
@@ -106,13 +106,13 @@ export class VerbsSide {
     this.areas = areas;
     this.base = BigInt(random.u32()) * 4096n;
     this.pd = device.createProtectionDomain();
-    this.#foreignPd = device.createProtectionDomain();
-    this.regions = this.#register();
+    this.foreignPd = device.createProtectionDomain();
+    this.regions = this.register();
     for (const name of ['target', 'words'] as const) memory.open(areas[name], 'new');
     this.cq = device.createCompletionQueue({
       minEntries: 256,
-      onNotify: () => host.guard(() => this.#onNotify()),
-      onEvent: (event) => host.guard(() => this.#violate(`completion queue event ${event}`)),
+      onNotify: () => host.guard(() => this.onNotify()),
+      onEvent: (event) => host.guard(() => this.violate(`completion queue event ${event}`)),
     });
     this.cq.arm(false);
     const xrc = type === QpType.XRC_INI || type === QpType.XRC_TGT;
@@ -142,15 +142,15 @@ export class VerbsSide {
     });
     if (type === QpType.RC) this.window = device.createMemoryWindow(this.pd, 2);
     this.windowKey = this.window?.rkey ?? 0;
-    for (let slot = 0; slot < SLOTS; slot++) this.#freeSlots.push(slot);
+    for (let slot = 0; slot < SLOTS; slot++) this.freeSlots.push(slot);
   }
 
-  #register(): Record<AreaName, MemoryRegion> {
+  private register(): Record<AreaName, MemoryRegion> {
     const regions: Partial<Record<AreaName, MemoryRegion>> = {};
     for (const name of Object.keys(LENGTHS) as AreaName[]) {
       const { start, length } = this.areas[name];
       const bytes = this.memory.bytes.subarray(start, start + length);
-      const pd = name === 'foreign' ? this.#foreignPd : this.pd;
+      const pd = name === 'foreign' ? this.foreignPd : this.pd;
       regions[name] = pd.registerMemory(bytes, RIGHTS[name], this.base + BigInt(start));
     }
     return regions as Record<AreaName, MemoryRegion>;
@@ -158,8 +158,8 @@ export class VerbsSide {
 
   /** All that a peer could name: what it may, and what it may not. */
   get keys(): Key[] {
-    const all = (Object.keys(LENGTHS) as AreaName[]).map((name) => this.#key(name));
-    const often = (['target', 'words', 'foreign'] as const).map((name) => this.#key(name));
+    const all = (Object.keys(LENGTHS) as AreaName[]).map((name) => this.key(name));
+    const often = (['target', 'words', 'foreign'] as const).map((name) => this.key(name));
     if (this.window) {
       const { start } = this.windowArea;
       const { length } = WINDOW;
@@ -171,7 +171,7 @@ export class VerbsSide {
     return [...all, ...often];
   }
 
-  #key(name: AreaName): Key {
+  private key(name: AreaName): Key {
     const { start, length } = this.areas[name];
     return { key: this.regions[name].rkey, iova: this.base + BigInt(start), length };
   }
@@ -191,11 +191,11 @@ export class VerbsSide {
   // --- posting ----------------------------------------------------------------------------------
 
   postReceives(most: number): void {
-    for (let i = Math.min(most, this.#freeSlots.length); i > 0; i--) {
-      const slot = this.#freeSlots.shift() as number;
-      const area = this.#receiveArea(slot);
+    for (let i = Math.min(most, this.freeSlots.length); i > 0; i--) {
+      const slot = this.freeSlots.shift() as number;
+      const area = this.receiveArea(slot);
       this.memory.open(area, 'a receive is posted');
-      const cookie = ++this.#cookies * 2 + 1;
+      const cookie = ++this.cookies * 2 + 1;
       this.receives.set(cookie, slot);
       const at = [{ offset: area.start, length: area.length, lkey: this.regions.receives.lkey }];
       const side = { base: this.base, region: this.regions.receives };
@@ -205,7 +205,7 @@ export class VerbsSide {
   }
 
   post(request: SendRequest, rest: Omit<Outstanding, 'cookie'>): void {
-    const cookie = ++this.#cookies * 2;
+    const cookie = ++this.cookies * 2;
     if (rest.landing) this.memory.open(rest.landing, 'a landing is posted');
     this.sends.push({ ...rest, cookie });
     const side = { base: this.base, region: this.regions.source };
@@ -216,8 +216,8 @@ export class VerbsSide {
   landing(length: number): Area | undefined {
     for (let slot = 0; slot < SLOTS; slot++) {
       const start = this.areas.landings.start + slot * (SLOT_BYTES + 64);
-      if (this.#landings.has(start)) continue;
-      this.#landings.add(start);
+      if (this.landings.has(start)) continue;
+      this.landings.add(start);
       return { start, length };
     }
     return undefined;
@@ -242,86 +242,86 @@ export class VerbsSide {
 
   drain(): void {
     for (const completion of drain(this.cq)) {
-      if (this.#destroyed) this.#violate('a completion after its end');
-      if (completion.cookie % 2 === 1) this.#takeReceive(completion);
-      else this.#takeSend(completion);
+      if (this.destroyed) this.violate('a completion after its end');
+      if (completion.cookie % 2 === 1) this.takeReceive(completion);
+      else this.takeSend(completion);
     }
   }
 
-  #onNotify(): void {
-    if (this.#destroyed) this.#violate('notified after its end');
+  private onNotify(): void {
+    if (this.destroyed) this.violate('notified after its end');
     this.drain();
     this.cq.arm(false);
     this.drain();
   }
 
-  #takeReceive(c: Completion): void {
+  private takeReceive(c: Completion): void {
     const slot = this.receives.get(c.cookie);
     const what = `receive ${c.cookie} ${nameOf(WcStatus, c.status)}`;
-    if (slot === undefined) this.#violate(`${what}: not posted, or ended twice`);
-    if (c.qpn !== this.qp.qpn) this.#violate(`${what}: of another queue pair, ${c.qpn}`);
+    if (slot === undefined) this.violate(`${what}: not posted, or ended twice`);
+    if (c.qpn !== this.qp.qpn) this.violate(`${what}: of another queue pair, ${c.qpn}`);
     const [oldest] = this.receives.keys();
-    if (oldest !== c.cookie && !this.srq) this.#violate(`${what}: ${oldest} was posted before`);
+    if (oldest !== c.cookie && !this.srq) this.violate(`${what}: ${oldest} was posted before`);
     this.receives.delete(c.cookie);
-    const area = this.#receiveArea(slot);
+    const area = this.receiveArea(slot);
     const bytes = this.bytesAt(area);
     if (c.status === WcStatus.SUCCESS) {
-      if (this.#receiveFailed && !this.srq) this.#violate(`${what}: after a failure`);
+      if (this.receiveFailed && !this.srq) this.violate(`${what}: after a failure`);
       if (c.opcode === WcOpcode.RECV && c.byteLength > area.length) {
-        this.#violate(`${what}: ${c.byteLength} bytes`);
+        this.violate(`${what}: ${c.byteLength} bytes`);
       }
       this.received++;
-      if ((c.flags & WcFlags.WITH_INV) !== 0) this.#onInvalidated(c.immediate);
+      if ((c.flags & WcFlags.WITH_INV) !== 0) this.onInvalidated(c.immediate);
       this.host.onReceive(this, c, bytes.subarray(0, c.byteLength));
     } else {
-      this.#receiveFailed = true;
-      this.#fail(c.status, what);
+      this.receiveFailed = true;
+      this.fail(c.status, what);
     }
     this.memory.close(area.start);
-    this.#freeSlots.push(slot);
+    this.freeSlots.push(slot);
   }
 
-  #onInvalidated(key: number): void {
-    if (key !== this.windowKey) this.#violate(`key ${key} invalidated, not ${this.windowKey}`);
+  private onInvalidated(key: number): void {
+    if (key !== this.windowKey) this.violate(`key ${key} invalidated, not ${this.windowKey}`);
     this.windowState = 'free';
     this.memory.close(this.windowArea.start);
   }
 
-  #takeSend(c: Completion): void {
+  private takeSend(c: Completion): void {
     const at = this.sends.findIndex(({ cookie }) => cookie === c.cookie);
     const what = `send ${c.cookie} ${nameOf(WcStatus, c.status)}`;
-    if (at < 0) this.#violate(`${what}: not posted, or ended twice`);
+    if (at < 0) this.violate(`${what}: not posted, or ended twice`);
     const ended = this.sends.splice(0, at + 1);
     const own = ended[at] as Outstanding;
     for (const silent of ended.slice(0, -1)) {
-      if (silent.signalled || this.#sendFailed)
-        this.#violate(`${silent.what} before ${what} has no end`);
-      this.#succeed(silent);
+      if (silent.signalled || this.sendFailed)
+        this.violate(`${silent.what} before ${what} has no end`);
+      this.succeed(silent);
     }
     if (c.status === WcStatus.SUCCESS) {
-      if (this.#sendFailed) this.#violate(`${what} (${own.what}): after a failure`);
-      if (!own.signalled) this.#violate(`${what} (${own.what}): it is unsignalled`);
-      this.#succeed(own);
+      if (this.sendFailed) this.violate(`${what} (${own.what}): after a failure`);
+      if (!own.signalled) this.violate(`${what} (${own.what}): it is unsignalled`);
+      this.succeed(own);
     } else {
-      this.#sendFailed = true;
-      this.#release(own);
-      this.#fail(c.status, `${what} (${own.what})`);
+      this.sendFailed = true;
+      this.release(own);
+      this.fail(c.status, `${what} (${own.what})`);
     }
   }
 
-  #succeed(own: Outstanding): void {
+  private succeed(own: Outstanding): void {
     if (own.message) this.delivered++;
     own.done?.();
-    this.#release(own);
+    this.release(own);
   }
 
-  #release({ landing }: Outstanding): void {
+  private release({ landing }: Outstanding): void {
     if (!landing) return;
     this.memory.close(landing.start);
-    this.#landings.delete(landing.start);
+    this.landings.delete(landing.start);
   }
 
-  #fail(status: number, what: string): void {
+  private fail(status: number, what: string): void {
     if (status !== WcStatus.WR_FLUSH_ERR) this.host.onFailure(this, what);
   }
 
@@ -330,13 +330,13 @@ export class VerbsSide {
   /** In ERR, and all completions have been read: nothing is left that should have been told. */
   checkEnd(): void {
     const left = this.sends.filter(({ signalled }) => signalled);
-    if (left.length > 0) this.#violate(`${left.map(({ what }) => what).join(', ')} never ended`);
-    if (this.receives.size > 0 && !this.srq) this.#violate(`${this.receives.size} receives left`);
+    if (left.length > 0) this.violate(`${left.map(({ what }) => what).join(', ')} never ended`);
+    if (this.receives.size > 0 && !this.srq) this.violate(`${this.receives.size} receives left`);
   }
 
   destroy(): void {
     this.memory.verify('the end');
-    this.#destroyed = true;
+    this.destroyed = true;
     this.qp.destroy();
     this.srq?.destroy();
     this.window?.destroy();
@@ -344,16 +344,16 @@ export class VerbsSide {
     this.domain?.destroy();
     this.cq.destroy();
     this.pd.destroy();
-    this.#foreignPd.destroy();
+    this.foreignPd.destroy();
     this.memory.closeAll();
   }
 
-  #receiveArea(slot: number): Area {
+  private receiveArea(slot: number): Area {
     const start = this.areas.receives.start + slot * (RECEIVE_BYTES + 64);
     return { start, length: RECEIVE_BYTES };
   }
 
-  #violate(what: string): never {
+  private violate(what: string): never {
     throw new Violation(`${this.name}: ${what}`);
   }
 }

@@ -16,7 +16,7 @@ export class Capture {
   async stop(): Promise<void> {
     let before = -1;
     for (let round = 0; round < QUIET_ROUNDS; round++) {
-      const { captured, received } = await this.#counts();
+      const { captured, received } = await this.counts();
       if (captured === received && received === before) break;
       before = received;
       await settled(QUIET_MS);
@@ -27,7 +27,7 @@ export class Capture {
   }
 
   /** SIGUSR1 makes tcpdump print a line such as "7 packets captured, 9 packets received by ...". */
-  async #counts(): Promise<{ captured: number; received: number }> {
+  private async counts(): Promise<{ captured: number; received: number }> {
     const seen = this.tcpdump.stderr.length;
     this.tcpdump.kill('SIGUSR1');
     const pattern =

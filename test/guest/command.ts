@@ -35,32 +35,32 @@ const DEFAULT_TIMEOUT_MS = 30_000;
 
 export class RunningCommand {
   readonly exited: Promise<RunResult>;
-  #stdout = '';
-  #stderr = '';
-  #ended = false;
-  #resolve!: (result: RunResult) => void;
-  readonly #watchers = new Set<() => void>();
+  private out = '';
+  private err = '';
+  private hasEnded = false;
+  private resolve!: (result: RunResult) => void;
+  private readonly watchers = new Set<() => void>();
 
   constructor(
     readonly label: string,
     private readonly sendSignal: (signal: NodeJS.Signals) => void,
   ) {
     this.exited = new Promise((resolve) => {
-      this.#resolve = resolve;
+      this.resolve = resolve;
     });
   }
 
   get stdout(): string {
-    return this.#stdout;
+    return this.out;
   }
 
   get stderr(): string {
-    return this.#stderr;
+    return this.err;
   }
 
   /** Signals the command's whole process group; a command that has ended is left alone. */
   kill(signal: NodeJS.Signals = 'SIGKILL'): void {
-    if (!this.#ended) this.sendSignal(signal);
+    if (!this.hasEnded) this.sendSignal(signal);
   }
 
   /** Kills and waits for the end. */
@@ -74,22 +74,22 @@ export class RunningCommand {
     return new Promise((resolve, reject) => {
       const finish = (error?: Error): void => {
         cancel();
-        this.#watchers.delete(check);
+        this.watchers.delete(check);
         if (error === undefined) resolve();
         else reject(error);
       };
       const check = (): void => {
-        if (pattern.test(this.#stdout) || pattern.test(this.#stderr)) finish();
-        else if (this.#ended) finish(new Error(`${this.label} ended: ${this.#transcript()}`));
+        if (pattern.test(this.out) || pattern.test(this.err)) finish();
+        else if (this.hasEnded) finish(new Error(`${this.label} ended: ${this.transcript()}`));
       };
       const cancel = machineTime.after(timeoutMs, () => {
         finish(
           new Error(
-            `${this.label}: no ${String(pattern)} in ${timeoutMs} ms: ${this.#transcript()}`,
+            `${this.label}: no ${String(pattern)} in ${timeoutMs} ms: ${this.transcript()}`,
           ),
         );
       });
-      this.#watchers.add(check);
+      this.watchers.add(check);
       check();
     });
   }
@@ -104,30 +104,30 @@ export class RunningCommand {
     cancel();
     if (first !== 'late') return first;
     this.kill('SIGKILL');
-    throw new Error(`${this.label}: not done in ${timeoutMs} ms: ${this.#transcript()}`);
+    throw new Error(`${this.label}: not done in ${timeoutMs} ms: ${this.transcript()}`);
   }
 
   /** For the machine that runs the command. */
   feed(stream: 'stdout' | 'stderr', text: string): void {
-    if (stream === 'stdout') this.#stdout += text;
-    else this.#stderr += text;
-    this.#notify();
+    if (stream === 'stdout') this.out += text;
+    else this.err += text;
+    this.notify();
   }
 
   /** For the machine that runs the command. */
   ended(code: number | null, signal: string | null): void {
-    if (this.#ended) return;
-    this.#ended = true;
-    this.#notify();
-    this.#resolve({ code, signal, stdout: this.#stdout, stderr: this.#stderr });
+    if (this.hasEnded) return;
+    this.hasEnded = true;
+    this.notify();
+    this.resolve({ code, signal, stdout: this.out, stderr: this.err });
   }
 
-  #notify(): void {
-    for (const check of [...this.#watchers]) check();
+  private notify(): void {
+    for (const check of [...this.watchers]) check();
   }
 
-  #transcript(): string {
-    const tail = `${this.#stdout}${this.#stderr}`.trim().slice(-800);
+  private transcript(): string {
+    const tail = `${this.out}${this.err}`.trim().slice(-800);
     return tail === '' ? '(no output)' : tail;
   }
 }

@@ -46,11 +46,11 @@ export class Guest implements Machine {
   /** Of the host; the guest sees it, writable, as /mnt/share. */
   readonly shareDir: string;
   readonly consoleFile: string;
-  readonly #qemu: ChildProcess;
-  readonly #ended: Promise<void>;
-  readonly #commands = new Map<number, RunningCommand>();
-  #nextId = 1;
-  #isRunning = true;
+  private readonly qemu: ChildProcess;
+  private readonly ended: Promise<void>;
+  private readonly commands = new Map<number, RunningCommand>();
+  private nextId = 1;
+  private running = true;
 
   private constructor(config: GuestConfig, paths: GuestPaths, qemu: ChildProcess) {
     this.name = config.name;
@@ -59,11 +59,11 @@ export class Guest implements Machine {
     this.tap = config.tap;
     this.shareDir = paths.shareDir;
     this.consoleFile = paths.consoleFile;
-    this.#qemu = qemu;
-    this.#ended = new Promise((resolve) => {
+    this.qemu = qemu;
+    this.ended = new Promise((resolve) => {
       const end = (): void => {
-        this.#isRunning = false;
-        for (const command of this.#commands.values()) command.ended(null, 'POWER_OFF');
+        this.running = false;
+        for (const command of this.commands.values()) command.ended(null, 'POWER_OFF');
         resolve();
       };
       qemu.on('exit', end);
@@ -79,32 +79,32 @@ export class Guest implements Machine {
       detached: true,
     });
     const guest = new Guest(config, paths, qemu);
-    await guest.#whenReady();
+    await guest.whenReady();
     return guest;
   }
 
   /** Of QEMU, since the guest was switched on. */
   get cpuSeconds(): number {
-    return cpuSeconds(this.#qemu.pid);
+    return cpuSeconds(this.qemu.pid);
   }
 
   get isRunning(): boolean {
-    return this.#isRunning;
+    return this.running;
   }
 
   spawn(command: string, options: RunOptions = {}): RunningCommand {
-    const id = this.#nextId++;
+    const id = this.nextId++;
     const running = new RunningCommand(`${this.name}: ${command}`, (signal) => {
-      this.#send({ op: 'kill', id, signal });
+      this.send({ op: 'kill', id, signal });
     });
-    if (!this.#isRunning) {
+    if (!this.running) {
       running.feed('stderr', `${this.name} is powered off`);
       running.ended(null, 'POWER_OFF');
       return running;
     }
-    this.#commands.set(id, running);
+    this.commands.set(id, running);
     const env = { ...slowdownVariable(), ...options.env };
-    this.#send({ op: 'spawn', id, command, cwd: options.cwd ?? '/', env });
+    this.send({ op: 'spawn', id, command, cwd: options.cwd ?? '/', env });
     return running;
   }
 
@@ -114,7 +114,7 @@ export class Guest implements Machine {
 
   /** Kills every command that has not ended. */
   killAll(): void {
-    for (const command of this.#commands.values()) command.kill('SIGKILL');
+    for (const command of this.commands.values()) command.kill('SIGKILL');
   }
 
   /** Brings eth0 down: rxe says "port error", and IPv6 forgets its address. */
@@ -145,7 +145,7 @@ export class Guest implements Machine {
 
   /** Copies any file of the guest to the host. */
   async get(guestFile: string, hostFile: string): Promise<void> {
-    const name = `get-${this.#nextId}`;
+    const name = `get-${this.nextId}`;
     const copy = await this.run(`cp "${guestFile}" "/mnt/share/${name}"`);
     if (copy.code !== 0) throw new Error(`${this.name}: ${copy.stderr.trim()}`);
     copyFileSync(join(this.shareDir, name), hostFile);
@@ -153,60 +153,60 @@ export class Guest implements Machine {
 
   /** An orderly end of the kernel; a guest that does not manage is killed. */
   async powerOff(): Promise<void> {
-    if (!this.#isRunning) return;
+    if (!this.running) return;
     this.spawn('echo o > /proc/sysrq-trigger');
-    const cancel = machineTime.after(POWER_OFF_TIMEOUT_MS, () => this.#qemu.kill('SIGKILL'));
-    await this.#ended;
+    const cancel = machineTime.after(POWER_OFF_TIMEOUT_MS, () => this.qemu.kill('SIGKILL'));
+    await this.ended;
     cancel();
   }
 
   /** As if the power cord was pulled. */
   async kill(): Promise<void> {
-    this.#qemu.kill('SIGKILL');
-    await this.#ended;
+    this.qemu.kill('SIGKILL');
+    await this.ended;
   }
 
-  #send(message: ToAgent): void {
-    this.#qemu.stdin?.write(`${JSON.stringify(message)}\n`);
+  private send(message: ToAgent): void {
+    this.qemu.stdin?.write(`${JSON.stringify(message)}\n`);
   }
 
-  #whenReady(): Promise<void> {
+  private whenReady(): Promise<void> {
     const parser = new LineParser<FromAgent>();
     const decoder = new StringDecoder('utf8');
     let complaints = '';
-    this.#qemu.stderr?.setEncoding('utf8').on('data', (text: string) => (complaints += text));
+    this.qemu.stderr?.setEncoding('utf8').on('data', (text: string) => (complaints += text));
     // Writing to a guest that has just died is no error: its commands end with POWER_OFF.
-    this.#qemu.stdin?.on('error', () => undefined);
+    this.qemu.stdin?.on('error', () => undefined);
     return new Promise((resolve, reject) => {
       const fail = (reason: string): void => {
         cancel();
-        this.#qemu.kill('SIGKILL');
+        this.qemu.kill('SIGKILL');
         const console = existsSync(this.consoleFile) ? readFileSync(this.consoleFile, 'utf8') : '';
         reject(new Error(`${this.name} ${reason}\n${complaints}${console.slice(-2000)}`));
       };
       const cancel = machineTime.after(BOOT_TIMEOUT_MS, () => {
         fail(`not up in ${BOOT_TIMEOUT_MS} ms`);
       });
-      void this.#ended.then(() => fail('ended while booting'));
-      this.#qemu.stdout?.on('data', (chunk: Buffer) => {
+      void this.ended.then(() => fail('ended while booting'));
+      this.qemu.stdout?.on('data', (chunk: Buffer) => {
         parser.push(decoder.write(chunk), (message) => {
           if (message.op === 'ready') {
             cancel();
             resolve();
-          } else this.#deliver(message);
+          } else this.deliver(message);
         });
       });
     });
   }
 
-  #deliver(message: Exclude<FromAgent, { op: 'ready' }>): void {
-    const command = this.#commands.get(message.id);
+  private deliver(message: Exclude<FromAgent, { op: 'ready' }>): void {
+    const command = this.commands.get(message.id);
     if (command === undefined) return;
     if (message.op !== 'exit') {
       command.feed(message.op, message.text);
       return;
     }
-    this.#commands.delete(message.id);
+    this.commands.delete(message.id);
     command.ended(message.code, message.signal);
   }
 }

@@ -7,7 +7,7 @@ import { slowdownVariable } from './machine-time.js';
 /** The host's side of the lab: in the sandbox, every process is in the lab's namespace. */
 export class Host implements Machine {
   readonly name = 'host';
-  readonly #running = new Set<RunningCommand>();
+  private readonly running = new Set<RunningCommand>();
 
   constructor(
     readonly ipv4: string,
@@ -32,14 +32,14 @@ export class Host implements Machine {
       running.ended(127, null);
     });
     child.on('close', (code, signal) => running.ended(code, signal));
-    this.#running.add(running);
-    void running.exited.then(() => this.#running.delete(running));
+    this.running.add(running);
+    void running.exited.then(() => this.running.delete(running));
     return running;
   }
 
   /** Kills every command that has not ended. */
   killAll(): void {
-    for (const command of this.#running) command.kill('SIGKILL');
+    for (const command of this.running) command.kill('SIGKILL');
   }
 
   run(command: string, options: RunOptions = {}): Promise<RunResult> {

@@ -12,28 +12,28 @@ class Machine {
   /** The part of a processor that our thread gets. */
   share = 1;
   jobMs = REFERENCE_JOB_MS;
-  readonly #timers = new Set<{ readonly atMs: number; readonly task: () => void }>();
-  #thread: ThreadTime = { runMs: 0, waitMs: 0 };
+  private readonly timers = new Set<{ readonly atMs: number; readonly task: () => void }>();
+  private thread: ThreadTime = { runMs: 0, waitMs: 0 };
   readonly time = new MachineTime({
     now: () => this.nowMs,
-    usage: () => new Map([['1/1', this.#thread]]),
+    usage: () => new Map([['1/1', this.thread]]),
     knownJobMs: () => this.jobMs,
     setTimer: (task, ms) => {
       const timer = { atMs: this.nowMs + ms, task };
-      this.#timers.add(timer);
-      return () => this.#timers.delete(timer);
+      this.timers.add(timer);
+      return () => this.timers.delete(timer);
     },
   });
 
   pass(realMs: number): void {
     for (const endMs = this.nowMs + realMs; this.nowMs < endMs;) {
       this.nowMs += 10;
-      const { runMs, waitMs } = this.#thread;
+      const { runMs, waitMs } = this.thread;
       const got = 10 * this.share;
-      this.#thread = { runMs: runMs + got, waitMs: waitMs + 10 - got };
-      for (const timer of [...this.#timers]) {
+      this.thread = { runMs: runMs + got, waitMs: waitMs + 10 - got };
+      for (const timer of [...this.timers]) {
         if (timer.atMs > this.nowMs) continue;
-        this.#timers.delete(timer);
+        this.timers.delete(timer);
         timer.task();
       }
     }

@@ -44,43 +44,43 @@ const PROGRAM_MARGIN = 2;
 const NEARLY_IDLE = 1.2;
 
 export class MachineTime {
-  #atMs: number;
-  #usage: Usage;
-  #elapsedMs = 0;
-  #processor = 1;
-  #jobAtMs = -Infinity;
+  private atMs: number;
+  private usage: Usage;
+  private countedMs = 0;
+  private processor = 1;
+  private jobAtMs = -Infinity;
   /** Real and machine time where the recent past began, and where it will begin next. */
-  #recent: readonly [number, number];
-  #next: readonly [number, number];
+  private recent: readonly [number, number];
+  private next: readonly [number, number];
 
   constructor(private readonly init: MachineTimeInit) {
-    this.#atMs = init.now();
-    this.#usage = init.usage();
-    this.#recent = this.#next = [this.#atMs, 0];
+    this.atMs = init.now();
+    this.usage = init.usage();
+    this.recent = this.next = [this.atMs, 0];
   }
 
   /** Milliseconds that an idle machine would have needed for what ours have got done. */
   get elapsedMs(): number {
     const nowMs = this.init.now();
-    const realMs = nowMs - this.#atMs;
-    if (realMs <= 0) return this.#elapsedMs;
-    if (nowMs - this.#jobAtMs >= JOB_AGAIN_MS) this.#measureProcessor(nowMs);
+    const realMs = nowMs - this.atMs;
+    if (realMs <= 0) return this.countedMs;
+    if (nowMs - this.jobAtMs >= JOB_AGAIN_MS) this.measureProcessor(nowMs);
     const usage = this.init.usage();
-    const share = shareGot(this.#usage, usage, realMs);
-    this.#elapsedMs += Math.max(share / this.#processor, 1 / MAX_SLOWDOWN) * realMs;
-    this.#atMs = nowMs;
-    this.#usage = usage;
-    if (nowMs - this.#next[0] >= RECENT_MS) {
-      this.#recent = this.#next;
-      this.#next = [nowMs, this.#elapsedMs];
+    const share = shareGot(this.usage, usage, realMs);
+    this.countedMs += Math.max(share / this.processor, 1 / MAX_SLOWDOWN) * realMs;
+    this.atMs = nowMs;
+    this.usage = usage;
+    if (nowMs - this.next[0] >= RECENT_MS) {
+      this.recent = this.next;
+      this.next = [nowMs, this.countedMs];
     }
-    return this.#elapsedMs;
+    return this.countedMs;
   }
 
   /** How many times as long as on an idle machine things have taken in the last seconds. */
   get slowdown(): number {
-    const elapsedMs = this.elapsedMs - this.#recent[1];
-    const realMs = this.#atMs - this.#recent[0];
+    const elapsedMs = this.elapsedMs - this.recent[1];
+    const realMs = this.atMs - this.recent[0];
     return elapsedMs > 0 ? Math.max(1, realMs / elapsedMs) : 1;
   }
 
@@ -100,10 +100,10 @@ export class MachineTime {
     return () => cancel();
   }
 
-  #measureProcessor(nowMs: number): void {
-    this.#jobAtMs = nowMs;
+  private measureProcessor(nowMs: number): void {
+    this.jobAtMs = nowMs;
     const slowdown = this.init.knownJobMs() / REFERENCE_JOB_MS;
-    this.#processor = clamp(slowdown, 1, MAX_SLOWDOWN);
+    this.processor = clamp(slowdown, 1, MAX_SLOWDOWN);
   }
 }
 

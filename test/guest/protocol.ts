@@ -23,11 +23,11 @@ export type FromAgent =
 
 /** Splits a byte stream into parsed lines. Both ends are ours: a bad line is a bug, and throws. */
 export class LineParser<Message> {
-  #rest = '';
+  private rest = '';
 
   push(text: string, deliver: (message: Message) => void): void {
-    const lines = (this.#rest + text).split('\n');
-    this.#rest = lines.pop() ?? '';
+    const lines = (this.rest + text).split('\n');
+    this.rest = lines.pop() ?? '';
     for (const line of lines) {
       if (line !== '') deliver(JSON.parse(line) as Message);
     }

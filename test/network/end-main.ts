@@ -29,11 +29,11 @@ interface Options {
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
 class End {
-  readonly #connections: Evd;
-  readonly #requests: Evd;
-  readonly #receives: Evd;
-  readonly #memory;
-  readonly #head;
+  private readonly connections: Evd;
+  private readonly requests: Evd;
+  private readonly receives: Evd;
+  private readonly memory;
+  private readonly head;
   readonly ep: Ep;
 
   constructor(
@@ -42,23 +42,23 @@ class End {
   ) {
     const pz = ia.createPz();
     const { LOCAL_READ, LOCAL_WRITE, REMOTE_WRITE } = MemPrivileges;
-    this.#memory = ia.allocate(BYTES, { pz, privileges: LOCAL_READ | LOCAL_WRITE | REMOTE_WRITE });
-    this.#head = ia.allocate(HEAD_BYTES, { pz });
-    this.#connections = ia.createEvd({ qlen: 8 });
-    this.#requests = ia.createEvd({ qlen: 16 });
-    this.#receives = ia.createEvd({ qlen: 16 });
+    this.memory = ia.allocate(BYTES, { pz, privileges: LOCAL_READ | LOCAL_WRITE | REMOTE_WRITE });
+    this.head = ia.allocate(HEAD_BYTES, { pz });
+    this.connections = ia.createEvd({ qlen: 8 });
+    this.requests = ia.createEvd({ qlen: 16 });
+    this.receives = ia.createEvd({ qlen: 16 });
     this.ep = ia.createEndpoint({
       pz,
-      connectEvd: this.#connections,
-      requestEvd: this.#requests,
-      recvEvd: this.#receives,
+      connectEvd: this.connections,
+      requestEvd: this.requests,
+      recvEvd: this.receives,
       attributes: { transport },
     });
-    this.ep.postRecv(this.#head.segment());
+    this.ep.postRecv(this.head.segment());
   }
 
   async connectionEvent(): Promise<ConnectionEvent> {
-    const { event } = await this.#connections.wait();
+    const { event } = await this.connections.wait();
     if (event.type !== 'connection') throw new Error(`a ${event.type} event`);
     return event;
   }
@@ -71,20 +71,20 @@ class End {
 
   /** Where the peer may write. */
   async offer(): Promise<void> {
-    const segment = this.#head.segment();
+    const segment = this.head.segment();
     const view = new DataView(segment.bytes.buffer, segment.bytes.byteOffset, HEAD_BYTES);
-    view.setBigUint64(0, this.#memory.address);
-    view.setUint32(8, this.#memory.rmrContext ?? 0);
+    view.setBigUint64(0, this.memory.address);
+    view.setUint32(8, this.memory.rmrContext ?? 0);
     this.ep.postSend(segment);
-    await this.#requests.wait();
+    await this.requests.wait();
   }
 
   async write(): Promise<void> {
-    const { bytes } = this.#head.segment();
+    const { bytes } = this.head.segment();
     const view = new DataView(bytes.buffer, bytes.byteOffset, HEAD_BYTES);
     const remote = { address: view.getBigUint64(0), rmrContext: view.getUint32(8) };
-    this.ep.postRdmaWrite(this.#memory.segment(), 0, remote);
-    const { event } = await this.#requests.wait();
+    this.ep.postRdmaWrite(this.memory.segment(), 0, remote);
+    const { event } = await this.requests.wait();
     if (event.type !== 'dto') throw new Error(`a ${event.type} event`);
     if (event.status === DatDtoStatus.SUCCESS) return say('written');
     say(nameOf(DatDtoStatus, event.status));
@@ -95,7 +95,7 @@ class End {
   }
 
   async offered(): Promise<void> {
-    await this.#receives.wait();
+    await this.receives.wait();
   }
 }
 

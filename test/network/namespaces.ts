@@ -14,8 +14,8 @@ type Side = 'a' | 'b';
 const SAY_MS = 30_000;
 
 export class Namespaces {
-  readonly #prefix = `dapl${process.pid}`;
-  readonly #programs = new Set<NetworkProgram>();
+  private readonly prefix = `dapl${process.pid}`;
+  private readonly programs = new Set<NetworkProgram>();
 
   /** @returns undefined when this user may, and the machine can, make them; else why not */
   static problem(): string | undefined {
@@ -32,25 +32,25 @@ export class Namespaces {
 
   constructor(linkMtuBytes = 1500) {
     for (const name of ['a', 'r', 'b']) {
-      execFileSync('ip', ['netns', 'add', `${this.#prefix}${name}`]);
+      execFileSync('ip', ['netns', 'add', `${this.prefix}${name}`]);
       this.ip(name, 'link set lo up');
     }
-    for (const side of ['a', 'b'] as const) this.#join(side, linkMtuBytes);
-    this.#run('r', 'sysctl', '-qw', 'net.ipv4.ip_forward=1', 'net.ipv6.conf.all.forwarding=1');
+    for (const side of ['a', 'b'] as const) this.join(side, linkMtuBytes);
+    this.run('r', 'sysctl', '-qw', 'net.ipv4.ip_forward=1', 'net.ipv6.conf.all.forwarding=1');
   }
 
-  #join(side: Side, mtuBytes: number): void {
-    const [namespace, router] = [this.#prefix + side, `${this.#prefix}r`];
+  private join(side: Side, mtuBytes: number): void {
+    const [namespace, router] = [this.prefix + side, `${this.prefix}r`];
     const link = `link add eth0 mtu ${mtuBytes} netns ${namespace} type veth`;
     execFileSync('ip', `${link} peer name to-${side} mtu ${mtuBytes} netns ${router}`.split(' '));
     for (const family of ['ipv4', 'ipv6'] as const) {
-      this.#address('r', `to-${side}`, this.#gateway(side, family));
+      this.addAddress('r', `to-${side}`, this.gateway(side, family));
     }
     this.ip('r', `link set to-${side} up`);
     this.linkUp(side);
   }
 
-  #address(namespace: string, device: string, address: string): void {
+  private addAddress(namespace: string, device: string, address: string): void {
     const bits = address.includes(':') ? '/64 nodad' : '/24';
     this.ip(namespace, `addr replace ${address}${bits} dev ${device}`);
   }
@@ -59,7 +59,7 @@ export class Namespaces {
     return `${NETS[side][family]}${family === 'ipv6' ? ':2' : '.2'}`;
   }
 
-  #gateway(side: Side, family: Family): string {
+  private gateway(side: Side, family: Family): string {
     return `${NETS[side][family]}${family === 'ipv6' ? ':1' : '.1'}`;
   }
 
@@ -71,50 +71,50 @@ export class Namespaces {
   linkUp(side: Side): void {
     this.ip(side, 'link set eth0 up');
     for (const family of ['ipv4', 'ipv6'] as const) {
-      this.#address(side, 'eth0', this.address(side, family));
-      this.ip(side, `route replace default via ${this.#gateway(side, family)}`);
+      this.addAddress(side, 'eth0', this.address(side, family));
+      this.ip(side, `route replace default via ${this.gateway(side, family)}`);
     }
   }
 
   /** @param words as `ip` has them */
   ip(namespace: string, words: string): void {
     const family = words.includes('::') ? ['-6'] : [];
-    const all = ['-n', this.#prefix + namespace, ...family, ...words.split(' ')];
+    const all = ['-n', this.prefix + namespace, ...family, ...words.split(' ')];
     execFileSync('ip', all, { stdio: 'pipe' });
   }
 
-  #run(namespace: string, ...command: readonly string[]): void {
-    execFileSync('ip', ['netns', 'exec', this.#prefix + namespace, ...command]);
+  private run(namespace: string, ...command: readonly string[]): void {
+    execFileSync('ip', ['netns', 'exec', this.prefix + namespace, ...command]);
   }
 
   /** A program of test/network in a namespace. */
   start(namespace: string, program: string, ...args: readonly string[]): NetworkProgram {
     const file = fileURLToPath(new URL(`${program}.js`, import.meta.url));
-    const words = ['netns', 'exec', this.#prefix + namespace, process.execPath, file, ...args];
+    const words = ['netns', 'exec', this.prefix + namespace, process.execPath, file, ...args];
     const started = new NetworkProgram(spawn('ip', words, { stdio: 'pipe' }));
-    this.#programs.add(started);
+    this.programs.add(started);
     return started;
   }
 
   /** Ends what has been started, and takes the namespaces away. */
   async end(): Promise<void> {
-    for (const program of this.#programs) await program.kill();
+    for (const program of this.programs) await program.kill();
     for (const name of ['a', 'r', 'b']) {
-      execFileSync('ip', ['netns', 'delete', this.#prefix + name], { stdio: 'pipe' });
+      execFileSync('ip', ['netns', 'delete', this.prefix + name], { stdio: 'pipe' });
     }
   }
 }
 
 export class NetworkProgram {
   output = '';
-  readonly #ended: Promise<unknown>;
-  #over = false;
+  private readonly end: Promise<unknown>;
+  private over = false;
 
   constructor(private readonly process: ChildProcess) {
     for (const stream of [process.stdout, process.stderr]) {
       stream?.setEncoding('utf8').on('data', (text: string) => (this.output += text));
     }
-    this.#ended = once(process, 'close').then(() => (this.#over = true));
+    this.end = once(process, 'close').then(() => (this.over = true));
   }
 
   /** Waits for output; what comes before the end of it is not looked at again. */
@@ -125,7 +125,7 @@ export class NetworkProgram {
         this.output = this.output.slice(match.index + match[0].length);
         return match;
       }
-      if (this.#over || Date.now() > until) {
+      if (this.over || Date.now() > until) {
         throw new Error(`${String(pattern)} was not said: ${this.output}`);
       }
       await new Promise((resolve) => setTimeout(resolve, 10));
@@ -137,12 +137,12 @@ export class NetworkProgram {
   }
 
   async ended(): Promise<number | null> {
-    await this.#ended;
+    await this.end;
     return this.process.exitCode;
   }
 
   async kill(): Promise<void> {
-    if (!this.#over) this.process.kill('SIGKILL');
-    await this.#ended;
+    if (!this.over) this.process.kill('SIGKILL');
+    await this.end;
   }
 }

@@ -30,8 +30,8 @@ export class Connection {
   /** Share of receives among what each side posts, in percent. */
   receivePercent = 50;
   incarnation = 0;
-  #epoch = 0;
-  #openedQuietly = false;
+  private epoch = 0;
+  private openedQuietly = false;
 
   constructor(
     readonly name: string,
@@ -42,7 +42,7 @@ export class Connection {
 
   get lossy(): boolean {
     const { faultsActive, faultEpoch } = this.host;
-    return !this.possible || faultsActive || !this.#openedQuietly || faultEpoch !== this.#epoch;
+    return !this.possible || faultsActive || !this.openedQuietly || faultEpoch !== this.epoch;
   }
 
   get endpoints(): readonly Endpoint[] {
@@ -71,17 +71,17 @@ export class Connection {
   connect(): void {
     const { random, trace, faultEpoch, faultsActive } = this.host;
     this.incarnation++;
-    this.#epoch = faultEpoch;
-    this.#openedQuietly = !faultsActive;
+    this.epoch = faultEpoch;
+    this.openedQuietly = !faultsActive;
     this.open = true;
     this.failing = false;
     this.receivePercent = random.pick([15, 30, 50, 60]);
-    const parameters = this.#parameters();
+    const parameters = this.parameters();
     const world = {
       isLossy: () => this.lossy,
       nowUs: () => this.host.nowUs,
       guard: (handler: () => void) => this.host.guard(handler),
-      onBroken: () => this.#onBroken(),
+      onBroken: () => this.onBroken(),
       onDrained: (endpoint: Endpoint) =>
         this.host.after(random.exponential(200), () => endpoint.resume()),
     };
@@ -99,7 +99,7 @@ export class Connection {
     this.b = make('b', this.nodeB);
     this.a.peer = this.b;
     this.b.peer = this.a;
-    const psns = [this.#psn(), this.#psn()] as const;
+    const psns = [this.psn(), this.psn()] as const;
     this.a.connect(psns[0], psns[1]);
     this.b.connect(psns[1], psns[0]);
     trace.note(`${this.name}#${this.incarnation} connected, MTU ${parameters.mtuBytes}`);
@@ -110,62 +110,62 @@ export class Connection {
     const { random, trace } = this.host;
     trace.note(`${this.name}#${this.incarnation} torn down: ${reason}`);
     for (const endpoint of this.endpoints) endpoint.breakDown(reason);
-    this.#drain();
+    this.drain();
     for (const endpoint of this.endpoints) endpoint.checkEnd();
-    this.#settle('teardown');
+    this.settle('teardown');
     if (random.percent(50)) {
       for (const { qp } of this.endpoints) qp.modify({ state: QpState.RESET });
     }
-    this.#destroy();
+    this.destroy();
   }
 
   /** Ends both sides in the midst of things: what is under way vanishes without completions. */
   drop(): void {
     const { random, trace } = this.host;
     trace.note(`${this.name}#${this.incarnation} dropped`);
-    this.#drain();
+    this.drain();
     if (random.percent(50)) {
       for (const { qp } of this.endpoints) qp.modify({ state: QpState.RESET });
-      this.#drain();
+      this.drain();
     }
-    this.#settle('drop');
-    this.#destroy();
+    this.settle('drop');
+    this.destroy();
   }
 
   verify(what: string): void {
     for (const endpoint of this.endpoints) endpoint.verify(what);
   }
 
-  #onBroken(): void {
+  private onBroken(): void {
     if (this.failing) return;
     this.failing = true;
     this.host.onBroken(this);
   }
 
-  #drain(): void {
+  private drain(): void {
     this.nodeA.drainEarly();
     this.nodeB.drainEarly();
   }
 
-  #settle(what: string): void {
+  private settle(what: string): void {
     for (const endpoint of this.endpoints) {
       endpoint.verify(what);
       endpoint.model.settle();
     }
   }
 
-  #destroy(): void {
+  private destroy(): void {
     for (const endpoint of this.endpoints) endpoint.destroy();
     this.open = false;
   }
 
-  #psn(): number {
+  private psn(): number {
     const { random } = this.host;
     // Near the end of the numbers as often as anywhere else.
     return random.percent(50) ? 0xffffff - random.below(200) : random.below(1 << 24);
   }
 
-  #parameters(): ConnectionParameters {
+  private parameters(): ConnectionParameters {
     const { random, quiet } = this.host;
     const patient = quiet || random.percent(80);
     return {

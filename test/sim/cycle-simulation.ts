@@ -49,42 +49,42 @@ const CYCLE_LIMIT_US = 150_000_000;
 
 export class CycleSimulation {
   readonly trace: Trace;
-  readonly #random: SeededRandom;
-  readonly #fabric: Fabric;
-  readonly #nodes: MockNode[] = [];
-  #client: Ia | undefined;
-  #server: Ia | undefined;
-  #agent: ManagementAgent | undefined;
-  #target = 0;
-  #started = 0;
-  #done = 0;
-  #established = 0;
-  #transfers = 0;
-  #violation: unknown;
+  private readonly random: SeededRandom;
+  private readonly fabric: Fabric;
+  private readonly nodes: MockNode[] = [];
+  private client: Ia | undefined;
+  private server: Ia | undefined;
+  private agent: ManagementAgent | undefined;
+  private target = 0;
+  private started = 0;
+  private done = 0;
+  private established = 0;
+  private transfers = 0;
+  private violation: unknown;
 
   constructor(readonly options: CycleOptions) {
-    this.#random = new SeededRandom(options.seed);
-    this.#fabric = new Fabric({ seed: this.#random.u32() });
-    this.trace = new Trace(() => this.#fabric.clock.now(), options.log);
-    this.#fabric.tap = (_event, packet) => this.trace.packet(packet);
+    this.random = new SeededRandom(options.seed);
+    this.fabric = new Fabric({ seed: this.random.u32() });
+    this.trace = new Trace(() => this.fabric.clock.now(), options.log);
+    this.fabric.tap = (_event, packet) => this.trace.packet(packet);
   }
 
   async run(): Promise<CycleReport> {
     const startedMs = performance.now();
-    await this.#open();
-    const mads = disturbMads(this.#fabric, this.#random.fork());
-    await this.#runTo(Math.ceil(this.options.cycles / 10));
-    const heldEarlyBytes = await this.#rest();
-    await this.#runTo(this.options.cycles);
-    const heldLateBytes = await this.#rest();
-    const virtualUs = Math.round(this.#fabric.clock.now());
-    await this.#close();
+    await this.open();
+    const mads = disturbMads(this.fabric, this.random.fork());
+    await this.runTo(Math.ceil(this.options.cycles / 10));
+    const heldEarlyBytes = await this.rest();
+    await this.runTo(this.options.cycles);
+    const heldLateBytes = await this.rest();
+    const virtualUs = Math.round(this.fabric.clock.now());
+    await this.close();
     return {
       hash: this.trace.hash,
-      cycles: this.#done,
-      established: this.#established,
-      transfers: this.#transfers,
-      packets: this.#fabric.counters.sent,
+      cycles: this.done,
+      established: this.established,
+      transfers: this.transfers,
+      packets: this.fabric.counters.sent,
       mads,
       virtualUs,
       wallMs: performance.now() - startedMs,
@@ -93,16 +93,16 @@ export class CycleSimulation {
     };
   }
 
-  async #open(): Promise<void> {
-    const fabric = this.#fabric;
+  private async open(): Promise<void> {
+    const fabric = this.fabric;
     for (const address of [CLIENT, SERVER]) {
       const ia = await openIa(mock({ fabric, address }));
-      if (address === CLIENT) this.#client = ia;
-      else this.#server = ia;
+      if (address === CLIENT) this.client = ia;
+      else this.server = ia;
       const node = fabric.node(address);
-      if (node) this.#nodes.push(node);
+      if (node) this.nodes.push(node);
     }
-    const server = this.#ia('server');
+    const server = this.ia('server');
     server.mad.registerAgent({
       ...VENDOR,
       methods: [1],
@@ -111,68 +111,68 @@ export class CycleSimulation {
         await request.respond({ data: request.data.slice().reverse() }).catch(() => undefined);
       },
     });
-    this.#agent = this.#ia('client').mad.registerAgent(VENDOR);
+    this.agent = this.ia('client').mad.registerAgent(VENDOR);
     for (let lane = 0; lane < LANES; lane++) {
       server.createPsp({ connQual: FIRST_PORT + lane }).requests$.subscribe(({ cr }) => {
-        this.#guard(() => {
+        this.guard(() => {
           const side = new CycleSide(
             server,
-            (error) => this.#fail(error),
+            (error) => this.fail(error),
             () => undefined,
           );
-          side.disconnectsWhenReceived = this.#random.percent(50);
+          side.disconnectsWhenReceived = this.random.percent(50);
           cr.accept(side.ep);
         });
       });
     }
   }
 
-  async #runTo(target: number): Promise<void> {
-    this.#target = target;
-    for (let lane = 0; lane < LANES; lane++) this.#next(lane);
-    const limitUs = this.#fabric.clock.now() + target * CYCLE_LIMIT_US;
+  private async runTo(target: number): Promise<void> {
+    this.target = target;
+    for (let lane = 0; lane < LANES; lane++) this.next(lane);
+    const limitUs = this.fabric.clock.now() + target * CYCLE_LIMIT_US;
     const until = (): boolean =>
-      this.#done >= target || this.#violation !== undefined || this.#fabric.clock.now() > limitUs;
-    await this.#fabric.run({ until });
-    this.#throwViolation();
-    if (this.#done < target) throw new Violation(`${this.#done} of ${target} cycles have ended`);
+      this.done >= target || this.violation !== undefined || this.fabric.clock.now() > limitUs;
+    await this.fabric.run({ until });
+    this.throwViolation();
+    if (this.done < target) throw new Violation(`${this.done} of ${target} cycles have ended`);
   }
 
   /** One connection: made, used, ended by either side. */
-  #next(lane: number): void {
-    if (this.#started >= this.#target) return;
-    const number = this.#started++;
-    if (number % CYCLES_PER_TRANSFER === 0) this.#transfer();
+  private next(lane: number): void {
+    if (this.started >= this.target) return;
+    const number = this.started++;
+    if (number % CYCLES_PER_TRANSFER === 0) this.transfer();
     const side = new CycleSide(
-      this.#ia('client'),
-      (error) => this.#fail(error),
+      this.ia('client'),
+      (error) => this.fail(error),
       (established) => {
-        this.#done++;
-        if (established) this.#established++;
-        this.#next(lane);
+        this.done++;
+        if (established) this.established++;
+        this.next(lane);
       },
     );
-    side.sends(this.#random.below(1000) + 1, this.#random.u32());
+    side.sends(this.random.below(1000) + 1, this.random.u32());
     side.ep.connect({ address: SERVER, connQual: FIRST_PORT + lane });
   }
 
-  #transfer(): void {
-    const data = new Uint8Array(this.#random.below(5000)).fill(7);
+  private transfer(): void {
+    const data = new Uint8Array(this.random.below(5000)).fill(7);
     const options = { address: SERVER, attributeId: 1, data, timeoutMs: 3000, retries: 20 };
-    this.#agent?.request(options).then(
+    this.agent?.request(options).then(
       (response) => {
-        this.#transfers++;
-        if (Buffer.compare(response.data, data) !== 0) this.#fail(new Violation('wrong bytes'));
+        this.transfers++;
+        if (Buffer.compare(response.data, data) !== 0) this.fail(new Violation('wrong bytes'));
       },
-      (error: unknown) => this.#fail(error),
+      (error: unknown) => this.fail(error),
     );
   }
 
   /** Lets timewait pass; what is left then is what was there before the first connection. */
-  async #rest(): Promise<number> {
-    await this.#fabric.run({ forUs: REST_US });
-    this.#throwViolation();
-    for (const node of this.#nodes) {
+  private async rest(): Promise<number> {
+    await this.fabric.run({ forUs: REST_US });
+    this.throwViolation();
+    for (const node of this.nodes) {
       const { queuePairs, memory } = node.device.hca;
       // QP1, and the two regions of its buffers.
       const counts = [queuePairs.size, memory.size, node.driver.timers.size];
@@ -185,39 +185,39 @@ export class CycleSimulation {
     return heldBytes();
   }
 
-  async #close(): Promise<void> {
-    this.#fabric.faults.clear();
-    const closing = Promise.all([this.#ia('client').close(), this.#ia('server').close()]);
-    await this.#fabric.run({ untilIdle: true });
+  private async close(): Promise<void> {
+    this.fabric.faults.clear();
+    const closing = Promise.all([this.ia('client').close(), this.ia('server').close()]);
+    await this.fabric.run({ untilIdle: true });
     await closing;
-    const { inUse } = this.#fabric.pool;
+    const { inUse } = this.fabric.pool;
     if (inUse !== 0) throw new Violation(`${inUse} packets are neither delivered nor lost`);
-    for (const { device } of this.#nodes) {
+    for (const { device } of this.nodes) {
       const left = device.hca.queuePairs.size + device.hca.memory.size;
       if (left > 0) throw new Violation(`${device.name} leaks ${left} objects`);
     }
   }
 
-  #ia(which: 'client' | 'server'): Ia {
-    const ia = which === 'client' ? this.#client : this.#server;
+  private ia(which: 'client' | 'server'): Ia {
+    const ia = which === 'client' ? this.client : this.server;
     if (!ia) throw new Error('not open');
     return ia;
   }
 
-  #guard(what: () => void): void {
+  private guard(what: () => void): void {
     try {
       what();
     } catch (error) {
-      this.#fail(error);
+      this.fail(error);
     }
   }
 
-  #fail(error: unknown): void {
-    this.#violation ??= error;
+  private fail(error: unknown): void {
+    this.violation ??= error;
   }
 
-  #throwViolation(): void {
-    const violation = this.#violation;
+  private throwViolation(): void {
+    const violation = this.violation;
     if (violation === undefined) return;
     throw violation instanceof Error ? violation : new Error('a violation', { cause: violation });
   }

@@ -8,7 +8,7 @@ const QLEN = 256;
 
 export class DatConsumer {
   readonly evd: Evd;
-  readonly #cno: Cno | undefined;
+  private readonly cno: Cno | undefined;
 
   constructor(
     private readonly taking: Taking,
@@ -18,14 +18,14 @@ export class DatConsumer {
     private readonly alive: () => boolean,
   ) {
     const qlen = QLEN;
-    this.#cno = taking === 'cno' || taking === 'agent' ? ia.createCno() : undefined;
+    this.cno = taking === 'cno' || taking === 'agent' ? ia.createCno() : undefined;
     if (taking === 'upcall' || taking === 'switching') {
       this.evd = ia.createEvd({ qlen, policy: 'ONE', handler });
     } else if (taking === 'many') {
       this.evd = ia.createEvd({ qlen, policy: 'MANY', handler, limit: 3 });
     } else if (taking === 'notify') {
-      this.evd = ia.createEvd({ qlen, policy: 'NOTIFY', handler: () => this.#drain() });
-    } else this.evd = ia.createEvd({ qlen, ...(this.#cno && { cno: this.#cno }) });
+      this.evd = ia.createEvd({ qlen, policy: 'NOTIFY', handler: () => this.drain() });
+    } else this.evd = ia.createEvd({ qlen, ...(this.cno && { cno: this.cno }) });
   }
 
   start(): void {
@@ -34,19 +34,19 @@ export class DatConsumer {
         this.evd.events$.subscribe(this.handler);
         break;
       case 'dequeue':
-        this.#every(POLL_US, () => this.#drain());
+        this.every(POLL_US, () => this.drain());
         break;
       case 'batches':
-        void this.#iterate();
+        void this.iterate();
         break;
       case 'switching':
-        this.#every(SWITCH_US, () => this.#switch());
+        this.every(SWITCH_US, () => this.switch());
         break;
       case 'cno':
-        void this.#await();
+        void this.await();
         break;
       case 'agent':
-        this.#watch();
+        this.watch();
         break;
       case 'upcall':
       case 'many':
@@ -60,32 +60,32 @@ export class DatConsumer {
       this.world.guard(() => {
         throw error;
       });
-    const cno = this.#cno;
+    const cno = this.cno;
     this.evd
       .free()
       .then(() => cno?.free(), keep)
       .catch(keep);
   }
 
-  #drain(): void {
+  private drain(): void {
     for (let event = this.evd.dequeue(); event; event = this.evd.dequeue()) this.handler(event);
   }
 
-  #every(meanUs: number, task: () => void): void {
+  private every(meanUs: number, task: () => void): void {
     const { fabric, random } = this.world;
     fabric.clock.at(fabric.clock.now() + random.exponential(meanUs), () => {
       if (!this.alive()) return;
       this.world.guard(task);
-      this.#every(meanUs, task);
+      this.every(meanUs, task);
     });
   }
 
-  async #iterate(): Promise<void> {
+  private async iterate(): Promise<void> {
     for await (const batch of this.evd) for (const event of batch) this.handler(event);
   }
 
   /** Another policy each time; what waits meanwhile is handed over. */
-  #switch(): void {
+  private switch(): void {
     const { evd, handler } = this;
     evd.modifyUpcall('DISABLE');
     const policy = this.world.random.pick(['ONE', 'MANY'] as const);
@@ -93,19 +93,19 @@ export class DatConsumer {
     this.world.mark('policies switched');
   }
 
-  async #await(): Promise<void> {
-    const cno = this.#cno;
+  private async await(): Promise<void> {
+    const cno = this.cno;
     if (!cno) return;
-    for await (const evd of cno) if (evd === this.evd && this.alive()) this.#drain();
+    for await (const evd of cno) if (evd === this.evd && this.alive()) this.drain();
   }
 
   /** An agent is called once: it drains, and installs itself again before it looks once more. */
-  #watch(): void {
-    const cno = this.#cno;
+  private watch(): void {
+    const cno = this.cno;
     const agent = (): void => {
       if (!this.alive()) return;
       cno?.modifyAgent(agent);
-      this.#drain();
+      this.drain();
     };
     cno?.modifyAgent(agent);
   }

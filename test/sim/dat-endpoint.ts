@@ -45,24 +45,24 @@ export class DatEndpoint {
   readonly ep: Ep;
   readonly evd: Evd;
   readonly lmr: Lmr;
-  readonly #pz: Pz;
+  private readonly pz: Pz;
   readonly shared: DatShared | undefined;
-  readonly #consumer: DatConsumer;
+  private readonly consumer: DatConsumer;
   readonly posts: DatPosts;
-  readonly #requests: Request[] = [];
-  readonly #receives: { readonly cookie: number; readonly slot: number }[] = [];
+  private readonly requests: Request[] = [];
+  private readonly receives: { readonly cookie: number; readonly slot: number }[] = [];
   /** Payloads of messages, in the order of posting. */
   readonly messages: Message[] = [];
-  readonly #busy = new Set<number>();
+  private readonly busy = new Set<number>();
   peer: DatEndpoint | undefined;
   established = false;
   /** The event that ended it. */
   end: ConnectionEvent | undefined;
   posted = 0;
-  #received = 0;
-  #failed = false;
-  #nextCookie = 2;
-  #freed = false;
+  private received = 0;
+  private failed = false;
+  private nextCookie = 2;
+  private freed = false;
 
   constructor(
     public name: string,
@@ -71,24 +71,24 @@ export class DatEndpoint {
     shared: DatShared | undefined,
     private readonly world: DatWorld,
   ) {
-    this.#pz = ia.createPz();
-    const handler = (event: DatEvent): void => this.#guarded(event);
-    this.#consumer = new DatConsumer(taking, ia, world, handler, () => !this.#freed);
-    this.evd = this.#consumer.evd;
+    this.pz = ia.createPz();
+    const handler = (event: DatEvent): void => this.guarded(event);
+    this.consumer = new DatConsumer(taking, ia, world, handler, () => !this.freed);
+    this.evd = this.consumer.evd;
     this.shared = shared;
     const evds = { recvEvd: this.evd, requestEvd: this.evd, connectEvd: this.evd };
     const transport = { ackTimeout: 9, retryCount: 7, rnrRetryCount: 7, minRnrTimer: 4 };
     const attributes = { maxRecvDtos: 16, maxRequestDtos: 16, transport };
     const srq = shared && { srq: shared.srq };
-    this.ep = ia.createEndpoint({ pz: this.#pz, ...evds, ...srq, attributes });
+    this.ep = ia.createEndpoint({ pz: this.pz, ...evds, ...srq, attributes });
     const bytes = TOTAL_BYTES;
     this.lmr = ia.allocate(bytes, {
-      pz: this.#pz,
+      pz: this.pz,
       privileges: MemPrivileges.ALL | MemPrivileges.REMOTE_ATOMIC,
     });
     fill(this.lmr.bytes, world.random.u32());
-    this.posts = new DatPosts(this, this.#pz, world);
-    this.#consumer.start();
+    this.posts = new DatPosts(this, this.pz, world);
+    this.consumer.start();
   }
 
   // --- posting ----------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ export class DatEndpoint {
       const slot = this.slot(0);
       if (slot < 0) return;
       const cookie = this.cookie(1);
-      this.#receives.push({ cookie, slot });
+      this.receives.push({ cookie, slot });
       this.ep.postRecv(this.lmr.segment(slot * SLOT_BYTES, SLOT_BYTES), cookie);
     }
   }
@@ -113,25 +113,25 @@ export class DatEndpoint {
 
   /** Remembers what is about to be posted. */
   expect(request: Request): void {
-    this.#requests.push(request);
+    this.requests.push(request);
     this.posted++;
   }
 
   // --- events -----------------------------------------------------------------------------------
 
-  #guarded(event: DatEvent): void {
-    this.world.guard(() => this.#take(event));
+  private guarded(event: DatEvent): void {
+    this.world.guard(() => this.take(event));
   }
 
-  #take(event: DatEvent): void {
-    if (this.#freed) throw new Violation(`${this.name}: event ${event.type} after its end`);
-    if (event.type === 'dto') this.#takeDto(event);
-    else if (event.type === 'rmr-bind') this.#takeBind(event);
-    else if (event.type === 'connection') this.#takeConnection(event);
+  private take(event: DatEvent): void {
+    if (this.freed) throw new Violation(`${this.name}: event ${event.type} after its end`);
+    if (event.type === 'dto') this.takeDto(event);
+    else if (event.type === 'rmr-bind') this.takeBind(event);
+    else if (event.type === 'connection') this.takeConnection(event);
     else throw new Violation(`${this.name}: unexpected event ${event.type}`);
   }
 
-  #takeConnection(event: ConnectionEvent): void {
+  private takeConnection(event: ConnectionEvent): void {
     const name = nameOf(DatEventNumber, event.number);
     const what = `${this.name}: ${name}`;
     this.world.mark(name);
@@ -145,14 +145,14 @@ export class DatEndpoint {
     }
     if (!TERMINAL.includes(event.number)) throw new Violation(`${what} is no event of this`);
     this.end = event;
-    const left = this.#requests.filter(({ suppressed }) => !suppressed).length;
-    if (this.established && left + this.#receives.length > 0) {
-      throw new Violation(`${what} before ${left} requests, ${this.#receives.length} receives`);
+    const left = this.requests.filter(({ suppressed }) => !suppressed).length;
+    if (this.established && left + this.receives.length > 0) {
+      throw new Violation(`${what} before ${left} requests, ${this.receives.length} receives`);
     }
     this.world.onEnd(this);
   }
 
-  #takeDto(event: DtoCompletionEvent): void {
+  private takeDto(event: DtoCompletionEvent): void {
     const status = nameOf(DatDtoStatus, event.status);
     const what = `${this.name}: DTO ${event.cookie} ${status}`;
     this.world.mark(`DTO ${status}`);
@@ -160,11 +160,11 @@ export class DatEndpoint {
     const success = event.status === DatDtoStatus.SUCCESS;
     if (success && !this.established) throw new Violation(`${what} before ESTABLISHED`);
     if (this.established && this.end) throw new Violation(`${what} after the end`);
-    if (event.cookie % 2 === 1) this.#takeReceive(event, what);
-    else this.#takeRequest(event, what);
+    if (event.cookie % 2 === 1) this.takeReceive(event, what);
+    else this.takeRequest(event, what);
   }
 
-  #takeReceive(event: DtoCompletionEvent, what: string): void {
+  private takeReceive(event: DtoCompletionEvent, what: string): void {
     const success = event.status === DatDtoStatus.SUCCESS;
     const { shared } = this;
     let bytes = this.lmr.bytes;
@@ -173,13 +173,13 @@ export class DatEndpoint {
       slot = shared.take(event.cookie, what);
       bytes = shared.lmr.bytes;
     } else {
-      const receive = this.#receives.shift();
+      const receive = this.receives.shift();
       if (receive?.cookie !== event.cookie) throw new Violation(`${what}: not the oldest receive`);
       slot = receive.slot;
-      this.#busy.delete(slot);
+      this.busy.delete(slot);
     }
     if (!success) return;
-    const message = this.peer?.messages[this.#received++];
+    const message = this.peer?.messages[this.received++];
     if (!message) throw new Violation(`${what}: nobody sent that`);
     const { data, write, immediate, invalidates } = message;
     if (data.length !== event.transferredLength) throw new Violation(`${what}: wrong length`);
@@ -197,35 +197,35 @@ export class DatEndpoint {
     this.world.mark(shared ? 'received from an SRQ' : 'received');
   }
 
-  #takeBind(event: RmrBindCompletionEvent): void {
+  private takeBind(event: RmrBindCompletionEvent): void {
     const what = `${this.name}: bind ${event.cookie} ${nameOf(DatDtoStatus, event.status)}`;
     this.world.trace.numbers(event.cookie, event.status);
     if (this.established && this.end) throw new Violation(`${what} after the end`);
-    const request = this.#endRequest(event.cookie, event.status, what);
+    const request = this.endRequest(event.cookie, event.status, what);
     if (event.status === DatDtoStatus.SUCCESS) request.done?.();
   }
 
-  #takeRequest(event: DtoCompletionEvent, what: string): void {
-    const own = this.#endRequest(event.cookie, event.status, what);
+  private takeRequest(event: DtoCompletionEvent, what: string): void {
+    const own = this.endRequest(event.cookie, event.status, what);
     if (event.status !== DatDtoStatus.SUCCESS) return;
     if (own.suppressed) throw new Violation(`${what}: it was suppressed`);
     if (own.mustFail) throw new Violation(`${what}: its key is of no use`);
-    if (own.expected) this.#compare(own.expected.at, own.expected.data, what);
+    if (own.expected) this.compare(own.expected.at, own.expected.data, what);
     own.done?.();
   }
 
-  #endRequest(cookie: number, status: number, what: string): Request {
-    const at = this.#requests.findIndex((request) => request.cookie === cookie);
-    const ended = this.#requests.splice(0, at + 1);
+  private endRequest(cookie: number, status: number, what: string): Request {
+    const at = this.requests.findIndex((request) => request.cookie === cookie);
+    const ended = this.requests.splice(0, at + 1);
     const own = ended.pop();
     if (!own) throw new Violation(`${what}: no such request`);
     if (ended.some(({ suppressed }) => !suppressed)) throw new Violation(`${what}: out of order`);
-    for (const request of [...ended, own]) this.#busy.delete(request.slot);
+    for (const request of [...ended, own]) this.busy.delete(request.slot);
     if (status !== DatDtoStatus.SUCCESS) {
       const first = status !== DatDtoStatus.FLUSHED;
       if (first) this.world.trace.note(`${what}`);
-      if (first && this.#failed) throw new Violation(`${what}: a second failure`);
-      this.#failed ||= first;
+      if (first && this.failed) throw new Violation(`${what}: a second failure`);
+      this.failed ||= first;
     }
     return own;
   }
@@ -235,7 +235,7 @@ export class DatEndpoint {
     throw new Violation(`${this.name}: ${what}`);
   }
 
-  #compare(at: number, expected: Uint8Array, what: string): void {
+  private compare(at: number, expected: Uint8Array, what: string): void {
     const actual = this.lmr.bytes.subarray(at, at + expected.length);
     if (Buffer.compare(actual, expected) !== 0) throw new Violation(`${what}: wrong bytes`);
   }
@@ -248,10 +248,10 @@ export class DatEndpoint {
     this.name = name;
     this.peer = undefined;
     this.end = undefined;
-    this.established = this.#failed = false;
-    this.#received = 0;
-    for (const { slot } of [...this.#requests.splice(0), ...this.#receives.splice(0)]) {
-      this.#busy.delete(slot);
+    this.established = this.failed = false;
+    this.received = 0;
+    for (const { slot } of [...this.requests.splice(0), ...this.receives.splice(0)]) {
+      this.busy.delete(slot);
     }
     this.messages.length = 0;
     this.posts.reset();
@@ -261,24 +261,24 @@ export class DatEndpoint {
   free(): void {
     this.posts.free();
     this.ep.free();
-    this.#freed = true;
+    this.freed = true;
     this.lmr.free();
-    this.#consumer.free();
-    this.#pz.free();
+    this.consumer.free();
+    this.pz.free();
   }
 
   slot(from: number): number {
     for (let slot = from; slot < from + SLOTS; slot++) {
-      if (this.#busy.has(slot)) continue;
-      this.#busy.add(slot);
+      if (this.busy.has(slot)) continue;
+      this.busy.add(slot);
       return slot;
     }
     return -1;
   }
 
   cookie(parity: 0 | 1): number {
-    this.#nextCookie += 2;
-    return this.#nextCookie + parity;
+    this.nextCookie += 2;
+    return this.nextCookie + parity;
   }
 }
 

@@ -42,13 +42,13 @@ export interface Message {
 type WindowState = 'free' | 'binding' | 'open' | 'kept' | 'closing';
 
 export class DatPosts {
-  #rmr: Rmr | undefined;
-  #state: WindowState = 'free';
-  #key = 0;
-  #stale: number[] = [];
+  private rmr: Rmr | undefined;
+  private state: WindowState = 'free';
+  private key = 0;
+  private stale: number[] = [];
   /** Of the peer's words, when all that has been posted is done. */
-  #words: bigint[] | undefined;
-  #writes = 0;
+  private words: bigint[] | undefined;
+  private writes = 0;
 
   constructor(
     private readonly own: DatEndpoint,
@@ -58,51 +58,51 @@ export class DatPosts {
 
   postOne(): void {
     const kind = this.world.random.below(12);
-    if (kind < 4) this.#send();
-    else if (kind < 6) this.#write();
-    else if (kind < 8) this.#read();
-    else if (kind < 10) this.#atomic();
-    else this.#window();
+    if (kind < 4) this.send();
+    else if (kind < 6) this.write();
+    else if (kind < 8) this.read();
+    else if (kind < 10) this.atomic();
+    else this.window();
   }
 
   /** The peer has taken the window back. */
   onInvalidated(key: number): void {
-    if (key !== this.#key) return;
-    this.#stale.push(key);
-    this.#state = 'free';
+    if (key !== this.key) return;
+    this.stale.push(key);
+    this.state = 'free';
     this.world.mark('windows invalidated by the peer');
   }
 
   reset(): void {
     this.free();
-    this.#state = 'free';
-    this.#stale = [];
-    this.#words = undefined;
+    this.state = 'free';
+    this.stale = [];
+    this.words = undefined;
   }
 
   free(): void {
-    this.#rmr?.free();
-    this.#rmr = undefined;
+    this.rmr?.free();
+    this.rmr = undefined;
   }
 
   /** The window's key, while the peer may use it. */
   get openKey(): number | undefined {
-    return this.#state === 'open' ? this.#key : undefined;
+    return this.state === 'open' ? this.key : undefined;
   }
 
   get staleKeys(): readonly number[] {
-    return this.#stale;
+    return this.stale;
   }
 
   /** The peer has asked for its end: nobody uses it any more. */
   closing(): void {
-    this.#state = 'closing';
+    this.state = 'closing';
   }
 
-  #send(): void {
+  private send(): void {
     const { own, world } = this;
     const { random } = world;
-    const { segment, data } = this.#outgoing();
+    const { segment, data } = this.outgoing();
     const suppressed = random.percent(30);
     const flags = flagsOf(suppressed);
     const cookie = own.cookie(0);
@@ -124,20 +124,20 @@ export class DatPosts {
   }
 
   /** Each into the next slot of the peer's inbox, compared unless another one follows there. */
-  #write(): void {
+  private write(): void {
     const { own, world } = this;
     const { random } = world;
     const { peer } = own;
     if (!peer?.established) return;
-    const { segment, data } = this.#outgoing();
-    const turn = this.#writes++;
+    const { segment, data } = this.outgoing();
+    const turn = this.writes++;
     const at = INBOX + (turn % SLOTS) * SLOT_BYTES;
     const suppressed = random.percent(30);
-    const { key, mustFail } = this.#keyOf(peer, false);
-    const remote = this.#remote(peer, at, key);
+    const { key, mustFail } = this.keyOf(peer, false);
+    const remote = this.remote(peer, at, key);
     const cookie = own.cookie(0);
     const done = (): void => {
-      if (this.#writes - turn > SLOTS) return;
+      if (this.writes - turn > SLOTS) return;
       const there = peer.lmr.bytes.subarray(at, at + data.length);
       if (Buffer.compare(there, data) !== 0) peer.violate(`WRITE ${cookie} of ${own.name} differs`);
     };
@@ -151,7 +151,7 @@ export class DatPosts {
     } else own.ep.postRdmaWrite(segment, cookie, remote, flagsOf(suppressed));
   }
 
-  #read(): void {
+  private read(): void {
     const { own, world } = this;
     const { random } = world;
     const { peer } = own;
@@ -159,75 +159,75 @@ export class DatPosts {
     if (!peer?.established || slot < 0) return;
     const length = random.between(1, SLOT_BYTES);
     const from = SOURCE + random.below(AREA_BYTES - length);
-    const { key, mustFail } = this.#keyOf(peer, true);
+    const { key, mustFail } = this.keyOf(peer, true);
     const data = peer.lmr.bytes.slice(from, from + length);
     const cookie = own.cookie(0);
     const at = slot * SLOT_BYTES;
     const suppressed = random.percent(30);
     own.expect({ cookie, suppressed, slot, expected: { at, data }, mustFail });
     const sink = own.lmr.segment(at, length);
-    own.ep.postRdmaRead(sink, cookie, this.#remote(peer, from, key), flagsOf(suppressed));
+    own.ep.postRdmaRead(sink, cookie, this.remote(peer, from, key), flagsOf(suppressed));
   }
 
-  #atomic(): void {
+  private atomic(): void {
     const { own, world } = this;
     const { random } = world;
     const { peer } = own;
     const slot = own.slot(SLOTS);
     if (!peer?.established || slot < 0) return;
     const view = new DataView(peer.lmr.bytes.buffer, peer.lmr.bytes.byteOffset + WORDS);
-    this.#words ??= Array.from({ length: WORD_COUNT }, (_, i) => view.getBigUint64(8 * i, true));
+    this.words ??= Array.from({ length: WORD_COUNT }, (_, i) => view.getBigUint64(8 * i, true));
     const n = random.below(WORD_COUNT);
-    const value = this.#words[n] ?? 0n;
+    const value = this.words[n] ?? 0n;
     const data = new Uint8Array(8);
     new DataView(data.buffer).setBigUint64(0, value, true);
     const at = slot * SLOT_BYTES;
     const cookie = own.cookie(0);
     own.expect({ cookie, suppressed: false, slot, expected: { at, data } });
     const sink = own.lmr.segment(at, 8);
-    const remote = this.#remote(peer, WORDS + 8 * n, peer.lmr.rmrContext ?? 0);
+    const remote = this.remote(peer, WORDS + 8 * n, peer.lmr.rmrContext ?? 0);
     const operand = BigInt(random.u32());
     if (random.percent(50)) {
-      this.#words[n] = BigInt.asUintN(64, value + operand);
+      this.words[n] = BigInt.asUintN(64, value + operand);
       own.ep.postFetchAdd(sink, cookie, remote, operand);
     } else {
       const compare = random.percent(70) ? value : operand;
-      if (compare === value) this.#words[n] = operand;
+      if (compare === value) this.words[n] = operand;
       own.ep.postCompareSwap(sink, cookie, remote, compare, operand);
     }
     world.mark('atomics');
   }
 
-  #window(): void {
+  private window(): void {
     const { own, world } = this;
     if (own.ep.state !== 'CONNECTED') return;
     const cookie = own.cookie(0);
     const request = { cookie, suppressed: false, slot: -1 };
-    if (this.#state === 'kept' && this.#rmr) {
-      this.#state = 'closing';
+    if (this.state === 'kept' && this.rmr) {
+      this.state = 'closing';
       const done = (): void => {
-        this.#stale.push(this.#key);
-        this.#state = 'free';
+        this.stale.push(this.key);
+        this.state = 'free';
         world.mark('windows unbound');
       };
       own.expect({ ...request, done });
-      this.#rmr.unbind(own.ep, { cookie });
-    } else if (this.#state === 'free') {
-      this.#state = 'binding';
-      this.#rmr ??= own.ia.createRmrForEp(this.pz);
+      this.rmr.unbind(own.ep, { cookie });
+    } else if (this.state === 'free') {
+      this.state = 'binding';
+      this.rmr ??= own.ia.createRmrForEp(this.pz);
       const given = world.random.percent(60);
       const done = (): void => {
-        this.#state = given ? 'open' : 'kept';
+        this.state = given ? 'open' : 'kept';
         world.mark('windows bound');
       };
       own.expect({ ...request, done });
       const source = own.lmr.segment(SOURCE, AREA_BYTES);
       const privileges = MemPrivileges.REMOTE_READ;
-      this.#key = this.#rmr.bind(source, own.ep, { cookie, privileges }) ?? 0;
+      this.key = this.rmr.bind(source, own.ep, { cookie, privileges }) ?? 0;
     }
   }
 
-  #outgoing(): { segment: LmrSegment; data: Uint8Array } {
+  private outgoing(): { segment: LmrSegment; data: Uint8Array } {
     const { random } = this.world;
     const length = random.percent(10) ? 0 : random.below(SLOT_BYTES);
     const at = SOURCE + random.below(AREA_BYTES - length);
@@ -236,7 +236,7 @@ export class DatPosts {
   }
 
   /** The region's key or the window's; now and then one that has been taken back, or none. */
-  #keyOf(peer: DatEndpoint, readable: boolean): { key: number; mustFail: boolean } {
+  private keyOf(peer: DatEndpoint, readable: boolean): { key: number; mustFail: boolean } {
     const { random } = this.world;
     const { posts, lmr } = peer;
     if (random.percent(MISTAKE_PERCENT)) {
@@ -250,7 +250,7 @@ export class DatPosts {
     return { key: open ?? lmr.rmrContext ?? 0, mustFail: false };
   }
 
-  #remote(peer: DatEndpoint, at: number, rmrContext: number): RemoteSegment {
+  private remote(peer: DatEndpoint, at: number, rmrContext: number): RemoteSegment {
     return new RemoteSegment({ address: peer.lmr.address, rmrContext }).seek(at);
   }
 }

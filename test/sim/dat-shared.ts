@@ -12,8 +12,8 @@ export class DatShared {
   readonly srq: Srq;
   readonly lmr: Lmr;
   /** Slots by cookie. */
-  readonly #posted = new Map<number, number>();
-  #next = 0;
+  private readonly posted = new Map<number, number>();
+  private next = 0;
 
   constructor(ia: Ia) {
     const pz = ia.createPz();
@@ -24,18 +24,18 @@ export class DatShared {
   post(most: number): void {
     const room = DEPTH - this.srq.query().outstandingDtos;
     for (let i = Math.min(most, room); i > 0; i--) {
-      const slot = this.#next++ % SLOTS;
-      const cookie = this.#next * 2 + 1;
-      this.#posted.set(cookie, slot);
+      const slot = this.next++ % SLOTS;
+      const cookie = this.next * 2 + 1;
+      this.posted.set(cookie, slot);
       this.srq.postRecv(this.lmr.segment(slot * SLOT_BYTES, SLOT_BYTES), cookie);
     }
   }
 
   /** The slot that a completion ends. */
   take(cookie: number, what: string): number {
-    const slot = this.#posted.get(cookie);
+    const slot = this.posted.get(cookie);
     if (slot === undefined) throw new Violation(`${what}: not posted to the SRQ, or ended twice`);
-    this.#posted.delete(cookie);
+    this.posted.delete(cookie);
     return slot;
   }
 }

@@ -39,17 +39,17 @@ export class DatSimulation implements DatWorld {
   readonly random: SeededRandom;
   readonly fabric: Fabric;
   readonly trace: Trace;
-  readonly #faults: FaultSchedule;
-  readonly #addresses: readonly string[];
-  readonly #ias: Ia[] = [];
-  readonly #pairs: Pair[] = [];
-  readonly #shared = new Map<Ia, DatShared>();
-  readonly #marks = new Map<string, number>();
-  #violation: unknown;
-  #posted = 0;
-  #connects = 0;
-  #steps = 0;
-  #ending = false;
+  private readonly faults: FaultSchedule;
+  private readonly addresses: readonly string[];
+  private readonly ias: Ia[] = [];
+  private readonly pairs: Pair[] = [];
+  private readonly shared = new Map<Ia, DatShared>();
+  private readonly marks = new Map<string, number>();
+  private violation: unknown;
+  private posted = 0;
+  private connects = 0;
+  private steps = 0;
+  private ending = false;
 
   constructor(readonly options: SimOptions) {
     this.random = new SeededRandom(options.seed);
@@ -57,31 +57,31 @@ export class DatSimulation implements DatWorld {
     this.trace = new Trace(() => this.fabric.clock.now(), options.log);
     this.fabric.tap = (_event, packet) => this.trace.packet(packet);
     const count = options.nodes || this.random.between(2, 3);
-    this.#addresses = Array.from({ length: count }, (_, i) => `10.0.0.${i + 1}`);
+    this.addresses = Array.from({ length: count }, (_, i) => `10.0.0.${i + 1}`);
     const { fabric, trace } = this;
-    this.#faults = new FaultSchedule(fabric, this.#addresses, this.random.fork(), trace, options);
+    this.faults = new FaultSchedule(fabric, this.addresses, this.random.fork(), trace, options);
   }
 
   mark(name: string): void {
-    this.#marks.set(name, (this.#marks.get(name) ?? 0) + 1);
+    this.marks.set(name, (this.marks.get(name) ?? 0) + 1);
   }
 
   guard(handler: () => void): void {
     try {
       handler();
     } catch (error) {
-      this.#violation ??= error;
+      this.violation ??= error;
     }
   }
 
   onEnd(endpoint: DatEndpoint): void {
-    const pair = this.#pairs.find(({ client, server }) => [client, server].includes(endpoint));
+    const pair = this.pairs.find(({ client, server }) => [client, server].includes(endpoint));
     if (!pair) return;
     const { life } = pair;
     const { peer } = endpoint;
-    if (!peer || peer.end) this.#after(100, () => this.#renew(pair, life));
+    if (!peer || peer.end) this.after(100, () => this.renew(pair, life));
     else {
-      this.#after(DEAF_US, () => {
+      this.after(DEAF_US, () => {
         if (pair.life === life && !peer.end && peer.ep.state === 'CONNECTED') peer.ep.disconnect();
       });
     }
@@ -89,49 +89,49 @@ export class DatSimulation implements DatWorld {
 
   async run(): Promise<SimReport> {
     const started = performance.now();
-    await this.#open();
-    this.#faults.start();
-    await this.#work();
-    await this.#drain();
+    await this.open();
+    this.faults.start();
+    await this.work();
+    await this.drain();
     const ended = this.fabric.clock.now();
-    await this.#close();
+    await this.close();
     return {
       hash: this.trace.hash,
-      ops: this.#posted,
+      ops: this.posted,
       packets: this.fabric.counters.sent,
-      steps: this.#steps,
-      connections: this.#connects,
+      steps: this.steps,
+      connections: this.connects,
       virtualUs: Math.round(ended),
       wallMs: performance.now() - started,
       fabric: { ...this.fabric.counters },
-      marks: this.#marks,
+      marks: this.marks,
     };
   }
 
   /** Posts what is to be posted; consumers that hear nothing any more do not get on. */
-  async #work(): Promise<void> {
+  private async work(): Promise<void> {
     const { ops } = this.options;
     const limitUs = ops * US_PER_REQUEST + DEAF_US;
-    await this.#runWhile(() => this.#posted < ops && this.fabric.clock.now() < limitUs);
-    if (this.#posted >= ops) return;
-    throw new Violation(`only ${this.#posted} of ${ops} requests were posted in ${limitUs} us`);
+    await this.runWhile(() => this.posted < ops && this.fabric.clock.now() < limitUs);
+    if (this.posted >= ops) return;
+    throw new Violation(`only ${this.posted} of ${ops} requests were posted in ${limitUs} us`);
   }
 
-  async #open(): Promise<void> {
-    for (const address of this.#addresses) {
-      this.#ias.push(await openIa(mock({ fabric: this.fabric, address })));
-      this.#plant(address);
+  private async open(): Promise<void> {
+    for (const address of this.addresses) {
+      this.ias.push(await openIa(mock({ fabric: this.fabric, address })));
+      this.plant(address);
     }
-    for (const ia of this.#ias) this.#shared.set(ia, new DatShared(ia));
-    for (const clientIa of this.#ias) {
-      for (const serverIa of this.#ias) {
+    for (const ia of this.ias) this.shared.set(ia, new DatShared(ia));
+    for (const clientIa of this.ias) {
+      for (const serverIa of this.ias) {
         for (let i = 0; i < PAIRS; i++)
-          if (serverIa !== clientIa) this.#makePair(clientIa, serverIa);
+          if (serverIa !== clientIa) this.makePair(clientIa, serverIa);
       }
     }
   }
 
-  #plant(address: string): void {
+  private plant(address: string): void {
     const { plant } = this.options;
     const node = this.fabric.node(address);
     if (plant === undefined || !node) return;
@@ -142,159 +142,159 @@ export class DatSimulation implements DatWorld {
     apply(node);
   }
 
-  #makePair(clientIa: Ia, serverIa: Ia): void {
-    const name = `d${this.#pairs.length}`;
-    const port = FIRST_PORT + this.#pairs.length;
+  private makePair(clientIa: Ia, serverIa: Ia): void {
+    const name = `d${this.pairs.length}`;
+    const port = FIRST_PORT + this.pairs.length;
     const sides = { client: undefined, server: undefined };
     const pair: Pair = { name, port, clientIa, serverIa, ...sides, life: 0 };
-    this.#pairs.push(pair);
+    this.pairs.push(pair);
     serverIa.createPsp({ connQual: port }).requests$.subscribe(({ cr }) => {
-      this.guard(() => this.#answer(pair, cr));
+      this.guard(() => this.answer(pair, cr));
     });
-    this.#connect(pair);
+    this.connect(pair);
   }
 
-  #connect(pair: Pair, old?: DatEndpoint): void {
+  private connect(pair: Pair, old?: DatEndpoint): void {
     pair.life++;
-    this.#connects++;
+    this.connects++;
     const { name, life, clientIa, port } = pair;
-    const client = old ?? this.#makeEndpoint(`${name}c#${life}`, clientIa);
+    const client = old ?? this.makeEndpoint(`${name}c#${life}`, clientIa);
     pair.client = client;
     client.postReceives(8);
-    client.ep.connect({ address: this.#addressOf(pair.serverIa), connQual: port });
+    client.ep.connect({ address: this.addressOf(pair.serverIa), connQual: port });
     this.trace.note(`${client.name} connects`);
-    this.#act(client);
-    this.#after(this.random.exponential(MEAN_LIFE_US), () => {
+    this.act(client);
+    this.after(this.random.exponential(MEAN_LIFE_US), () => {
       const side = this.random.pick([client, client.peer]);
-      if (side && !side.end && side.ep.state === 'CONNECTED') this.#disconnect(side);
-      else if (!client.end) this.#disconnectLater(client);
+      if (side && !side.end && side.ep.state === 'CONNECTED') this.disconnect(side);
+      else if (!client.end) this.disconnectLater(client);
     });
   }
 
-  #makeEndpoint(name: string, ia: Ia): DatEndpoint {
+  private makeEndpoint(name: string, ia: Ia): DatEndpoint {
     const taking = this.random.pick(TAKING);
-    const shared = this.random.percent(40) ? this.#shared.get(ia) : undefined;
+    const shared = this.random.percent(40) ? this.shared.get(ia) : undefined;
     const kind = shared ? `${taking}, SRQ` : taking;
     return new DatEndpoint(`${name} (${kind})`, ia, taking, shared, this);
   }
 
-  #disconnectLater(client: DatEndpoint): void {
-    this.#after(MEAN_LIFE_US, () => {
+  private disconnectLater(client: DatEndpoint): void {
+    this.after(MEAN_LIFE_US, () => {
       if (client.end) return;
-      if (client.ep.state === 'CONNECTED') this.#disconnect(client);
-      else this.#disconnectLater(client);
+      if (client.ep.state === 'CONNECTED') this.disconnect(client);
+      else this.disconnectLater(client);
     });
   }
 
-  #disconnect(side: DatEndpoint): void {
+  private disconnect(side: DatEndpoint): void {
     const flag = this.random.pick(['abrupt', 'graceful'] as const);
     this.trace.note(`${side.name} disconnects (${flag})`);
     side.ep.disconnect(flag);
   }
 
-  #answer(pair: Pair, cr: { accept(ep: DatEndpoint['ep']): void; reject(): void }): void {
+  private answer(pair: Pair, cr: { accept(ep: DatEndpoint['ep']): void; reject(): void }): void {
     const { client, name, life, serverIa } = pair;
     if (this.random.percent(10) || !client || client.end || client.peer) {
       cr.reject();
       return;
     }
-    const server = this.#makeEndpoint(`${name}s#${life}`, serverIa);
+    const server = this.makeEndpoint(`${name}s#${life}`, serverIa);
     pair.server = server;
     server.peer = client;
     client.peer = server;
     server.postReceives(8);
     cr.accept(server.ep);
-    this.#act(server);
+    this.act(server);
   }
 
-  #act(side: DatEndpoint): void {
-    this.#after(this.random.exponential(MEAN_ACTION_US), () => {
-      if (side.end || this.#ending) return;
+  private act(side: DatEndpoint): void {
+    this.after(this.random.exponential(MEAN_ACTION_US), () => {
+      if (side.end || this.ending) return;
       const before = side.posted;
       if (side.ep.state === 'CONNECTED') {
         side.postReceives(this.random.below(4));
         side.postRequests(this.random.below(4));
       }
-      this.#posted += side.posted - before;
-      this.#act(side);
+      this.posted += side.posted - before;
+      this.act(side);
     });
   }
 
   /** Frees both sides of an ended connection and makes another one. */
-  #renew(pair: Pair, life: number): void {
+  private renew(pair: Pair, life: number): void {
     if (pair.life !== life || !pair.client?.end) return;
     if (pair.server && !pair.server.end) return;
     const { client } = pair;
     pair.server?.free();
     pair.client = pair.server = undefined;
-    const again = !this.#ending && this.random.percent(40) && client.ep.state === 'DISCONNECTED';
+    const again = !this.ending && this.random.percent(40) && client.ep.state === 'DISCONNECTED';
     if (again) {
       client.reset(`${pair.name}c#${life + 1} (again)`);
-      this.#connect(pair, client);
+      this.connect(pair, client);
       return;
     }
     client.free();
-    this.#after(this.random.exponential(500), () => {
-      if (!this.#ending) this.#connect(pair);
+    this.after(this.random.exponential(500), () => {
+      if (!this.ending) this.connect(pair);
     });
   }
 
-  async #drain(): Promise<void> {
-    this.#ending = true;
-    this.#faults.stop();
+  private async drain(): Promise<void> {
+    this.ending = true;
+    this.faults.stop();
     const limitUs = this.fabric.clock.now() + DRAIN_LIMIT_US;
     const left = (): DatEndpoint[] =>
-      this.#pairs.flatMap(({ client, server }) => [client, server].filter((side) => !!side));
+      this.pairs.flatMap(({ client, server }) => [client, server].filter((side) => !!side));
     const end = (): void => {
       for (const side of left()) {
         if (side.ep.state === 'CONNECTED') side.ep.disconnect();
         else if (side.end && !side.peer) this.onEnd(side);
       }
-      if (left().length > 0) this.#after(DEAF_US, end);
+      if (left().length > 0) this.after(DEAF_US, end);
     };
     this.guard(end);
-    await this.#runWhile(() => left().length > 0 && this.fabric.clock.now() < limitUs);
+    await this.runWhile(() => left().length > 0 && this.fabric.clock.now() < limitUs);
     const names = left().map(({ name, ep }) => `${name} is ${ep.state}`);
     if (names.length > 0) throw new Violation(`connections do not end: ${names.join(', ')}`);
   }
 
-  async #close(): Promise<void> {
-    const nodes = this.#addresses.map((address) => this.fabric.node(address));
-    const closing = Promise.all(this.#ias.map((ia) => ia.close('abrupt')));
+  private async close(): Promise<void> {
+    const nodes = this.addresses.map((address) => this.fabric.node(address));
+    const closing = Promise.all(this.ias.map((ia) => ia.close('abrupt')));
     await this.fabric.run({ untilIdle: true });
     await closing;
-    if (this.#violation !== undefined) this.#throw();
+    if (this.violation !== undefined) this.throw();
     for (const [i, node] of nodes.entries()) {
       const queuePairs = node?.device.hca.queuePairs.size;
       const regions = node?.device.hca.memory.size;
       const timers = node?.driver.timers.size;
       if (queuePairs !== 0 || regions !== 0 || timers !== 0) {
         const counts = `${queuePairs} queue pairs, ${regions} regions, ${timers} timers`;
-        throw new Violation(`${this.#addresses[i]} leaks: ${counts}`);
+        throw new Violation(`${this.addresses[i]} leaks: ${counts}`);
       }
     }
     const { inUse } = this.fabric.pool;
     if (inUse !== 0) throw new Violation(`${inUse} packets are neither delivered nor lost`);
   }
 
-  async #runWhile(condition: () => boolean): Promise<void> {
+  private async runWhile(condition: () => boolean): Promise<void> {
     const until = (): boolean => {
-      this.#steps++;
-      return !condition() || this.#violation !== undefined;
+      this.steps++;
+      return !condition() || this.violation !== undefined;
     };
     await this.fabric.run({ until });
-    if (this.#violation !== undefined) this.#throw();
+    if (this.violation !== undefined) this.throw();
   }
 
-  #throw(): never {
-    throw this.#violation instanceof Error ? this.#violation : new Error(String(this.#violation));
+  private throw(): never {
+    throw this.violation instanceof Error ? this.violation : new Error(String(this.violation));
   }
 
-  #addressOf(ia: Ia): string {
-    return this.#addresses[this.#ias.indexOf(ia)] ?? '';
+  private addressOf(ia: Ia): string {
+    return this.addresses[this.ias.indexOf(ia)] ?? '';
   }
 
-  #after(us: number, task: () => void): void {
+  private after(us: number, task: () => void): void {
     const { clock } = this.fabric;
     clock.at(clock.now() + us, () => this.guard(task));
   }

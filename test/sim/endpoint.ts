@@ -76,10 +76,10 @@ export class Endpoint implements CompletionTaker {
   revoked = false;
   /** In SQD, or on the way there. */
   paused = false;
-  #partialKept = false;
+  private partialKept = false;
   /** When a completion or an event has told that it is broken. */
-  #toldAtUs = Infinity;
-  #lastReceiveTold = false;
+  private toldAtUs = Infinity;
+  private lastReceiveTold = false;
 
   constructor(
     readonly name: string,
@@ -101,11 +101,11 @@ export class Endpoint implements CompletionTaker {
     this.receives = new ReceiveChecker(name);
     const { source, sourceBytes, receive, receiveBytes } = this.layout;
     const { target, targetBytes, landing, landingBytes } = this.layout;
-    this.source = this.#register(source, sourceBytes, 0);
-    this.receive = this.#register(receive, receiveBytes, Access.LOCAL_WRITE);
+    this.source = this.register(source, sourceBytes, 0);
+    this.receive = this.register(receive, receiveBytes, Access.LOCAL_WRITE);
     const bindable = Access.LOCAL_WRITE | Access.MW_BIND | REMOTE;
-    this.target = this.#register(target, targetBytes, bindable);
-    this.landing = this.#register(landing, landingBytes, Access.LOCAL_WRITE);
+    this.target = this.register(target, targetBytes, bindable);
+    this.landing = this.register(landing, landingBytes, Access.LOCAL_WRITE);
     this.windows = new Windows(name, node);
     this.shared = random.percent(40) ? node.shared : undefined;
     if (this.shared) this.shared.users += 1;
@@ -121,12 +121,12 @@ export class Endpoint implements CompletionTaker {
       maxReceiveSge: MAX_SGE,
       maxInlineBytes: MAX_INLINE,
       context,
-      onEvent: (event) => world.guard(() => this.#onEvent(event)),
+      onEvent: (event) => world.guard(() => this.onEvent(event)),
     });
     node.takers.set(context, this);
   }
 
-  #register(offset: number, length: number, access: number): MemoryRegion {
+  private register(offset: number, length: number, access: number): MemoryRegion {
     const bytes = this.model.bytes.subarray(offset, offset + length);
     return this.node.pd.registerMemory(bytes, access, this.base + BigInt(offset));
   }
@@ -215,7 +215,7 @@ export class Endpoint implements CompletionTaker {
     }
     for (const effect of request.remote) this.peer.model.begin(effect);
     for (const effect of request.local) this.model.begin(effect);
-    if (request.readsSlot >= 0) this.#lock(request.readsSlot, 1);
+    if (request.readsSlot >= 0) this.lock(request.readsSlot, 1);
     if (request.landingSlot >= 0) this.landingUsed.add(request.landingSlot);
   }
 
@@ -236,8 +236,8 @@ export class Endpoint implements CompletionTaker {
       throw new Violation(`${this.name}: completion names QP ${completion.qpn}`);
     }
     // Which queue it is of, a failed completion tells by its cookie: receives are odd.
-    if (completion.cookie % 2 === 1) this.#takeReceive(completion);
-    else this.#takeSend(completion);
+    if (completion.cookie % 2 === 1) this.takeReceive(completion);
+    else this.takeSend(completion);
   }
 
   /** Checks the bytes of all memory; requests under way may or may not have been executed. */
@@ -247,7 +247,7 @@ export class Endpoint implements CompletionTaker {
 
   /** Everything has been flushed and read: nothing is left, and something explains it. */
   checkEnd(): void {
-    this.#succeed(this.sends.endSilently(), `${this.name}: the end`);
+    this.succeed(this.sends.endSilently(), `${this.name}: the end`);
     this.receives.checkFlushed();
     const { received, refused } = this.peer.receives;
     if (received + refused < this.sends.delivered) {
@@ -255,8 +255,8 @@ export class Endpoint implements CompletionTaker {
         `${this.name}: ${this.sends.delivered} messages acknowledged, ${received} received`,
       );
     }
-    if (this.shared && this.world.nowUs() > this.#toldAtUs + LAST_TOLD_WITHIN_US) {
-      if (!this.#lastReceiveTold) throw new Violation(`${this.name}: no LAST_WQE_REACHED`);
+    if (this.shared && this.world.nowUs() > this.toldAtUs + LAST_TOLD_WITHIN_US) {
+      if (!this.lastReceiveTold) throw new Violation(`${this.name}: no LAST_WQE_REACHED`);
     }
     if (this.reasons.length === 0) {
       throw new Violation(`${this.name}: in ERR, and nothing has happened to it`);
@@ -267,44 +267,44 @@ export class Endpoint implements CompletionTaker {
   confirm(request: SendRequest, what: string): void {
     for (const earlier of this.sends.outstanding) {
       if (earlier.index > request.index) break;
-      this.#confirmRemote(earlier, what);
+      this.confirmRemote(earlier, what);
     }
-    this.#confirmRemote(request, what);
+    this.confirmRemote(request, what);
   }
 
-  #confirmRemote(request: SendRequest, what: string): void {
+  private confirmRemote(request: SendRequest, what: string): void {
     for (const effect of request.remote) {
       if (this.peer.model.pending.has(effect)) this.peer.model.commit(effect, what);
     }
   }
 
-  #takeSend(completion: Completion): void {
-    const ended = this.sends.complete(completion, this.#sendWorld());
+  private takeSend(completion: Completion): void {
+    const ended = this.sends.complete(completion, this.sendWorld());
     const what = `${this.name}: completion of send ${completion.wqeIndex}`;
     for (const { request } of ended) {
-      if (request.readsSlot >= 0) this.#lock(request.readsSlot, -1);
+      if (request.readsSlot >= 0) this.lock(request.readsSlot, -1);
       if (request.landingSlot >= 0) this.landingUsed.delete(request.landingSlot);
     }
     const succeeded = ended.filter((each) => each.status === WcStatus.SUCCESS);
-    this.#succeed(
+    this.succeed(
       succeeded.map(({ request }) => request),
       what,
     );
     const { status } = completion;
     if (status === WcStatus.SUCCESS || status === WcStatus.WR_FLUSH_ERR) return;
-    this.#fail(`send ${completion.wqeIndex} ${nameOf(WcStatus, status)}`);
+    this.fail(`send ${completion.wqeIndex} ${nameOf(WcStatus, status)}`);
   }
 
-  #succeed(requests: readonly SendRequest[], what: string): void {
+  private succeed(requests: readonly SendRequest[], what: string): void {
     for (const request of requests) {
-      this.#confirmRemote(request, what);
+      this.confirmRemote(request, what);
       for (const effect of request.local) this.model.commit(effect, what);
       if (request.bind) this.windows.bound(request.bind.rkey, request.bind.given);
       else if (request.opcode === WrOpcode.LOCAL_INV) this.windows.invalidated(request.immediate);
     }
   }
 
-  #takeReceive(completion: Completion): void {
+  private takeReceive(completion: Completion): void {
     const { shared } = this;
     const receive = shared?.take(completion, this.name) ?? this.receives.take(completion);
     const message = this.receives.complete(receive, completion, this.broken);
@@ -322,48 +322,48 @@ export class Endpoint implements CompletionTaker {
       return;
     }
     if (shared) shared.adopt(receive);
-    else this.#keepPartial(receive);
+    else this.keepPartial(receive);
     if (completion.status === WcStatus.WR_FLUSH_ERR) return;
-    this.#fail(`receive ${completion.wqeIndex} ${nameOf(WcStatus, completion.status)}`);
+    this.fail(`receive ${completion.wqeIndex} ${nameOf(WcStatus, completion.status)}`);
   }
 
   /** A message that had begun to arrive stays in the first failed receive as far as it came. */
-  #keepPartial(receive: ReceiveRequest): void {
-    if (this.#partialKept) return;
-    this.#partialKept = true;
+  private keepPartial(receive: ReceiveRequest): void {
+    if (this.partialKept) return;
+    this.partialKept = true;
     const message = this.receives.messages[this.receives.received];
     if (!message || message.remote.length > 0) return;
     for (const effect of scatter(message.payload, receive.segments)) this.model.begin(effect);
   }
 
-  #onEvent(event: AsyncEventType): void {
+  private onEvent(event: AsyncEventType): void {
     if (this.destroyed) throw new Violation(`${this.name}: event ${event} after its end`);
     const name = nameOf(AsyncEventType, event);
     this.trace.note(`${this.name} event ${name}`);
     if (event === AsyncEventType.COMM_EST) return;
-    if (event === AsyncEventType.QP_LAST_WQE_REACHED && this.shared && !this.#lastReceiveTold) {
+    if (event === AsyncEventType.QP_LAST_WQE_REACHED && this.shared && !this.lastReceiveTold) {
       if (!this.broken) throw new Violation(`${this.name}: ${name} before ERR`);
-      this.#lastReceiveTold = true;
+      this.lastReceiveTold = true;
     } else if (event === AsyncEventType.SQ_DRAINED && this.paused) this.world.onDrained(this);
-    else if (event === AsyncEventType.QP_ACCESS_ERR && this.#isReachedFor()) this.#fail(name);
+    else if (event === AsyncEventType.QP_ACCESS_ERR && this.isReachedFor()) this.fail(name);
     else throw new Violation(`${this.name}: event ${name}, and nothing explains it`);
   }
 
   /** Whether the peer may have reached for memory that it has no right to. */
-  #isReachedFor(): boolean {
+  private isReachedFor(): boolean {
     const { outstanding, failure } = this.peer.sends;
     const refused = failure === WcStatus.REM_ACCESS_ERR || this.peer.broken;
     return this.revoked || refused || outstanding.some(isAbuse);
   }
 
-  #fail(reason: string): void {
+  private fail(reason: string): void {
     this.reasons.push(reason);
-    this.#toldAtUs = Math.min(this.#toldAtUs, this.world.nowUs());
+    this.toldAtUs = Math.min(this.toldAtUs, this.world.nowUs());
     this.trace.note(`${this.name} broken: ${reason}`);
     this.world.onBroken(this);
   }
 
-  #sendWorld(): SendWorld {
+  private sendWorld(): SendWorld {
     return {
       unreachable: this.world.isLossy() || this.peer.broken || this.peer.destroyed,
       revoked: this.peer.revoked,
@@ -374,7 +374,7 @@ export class Endpoint implements CompletionTaker {
     };
   }
 
-  #lock(slot: number, change: 1 | -1): void {
+  private lock(slot: number, change: 1 | -1): void {
     this.reading[slot] = (this.reading[slot] ?? 0) + change;
   }
 }

@@ -27,9 +27,9 @@ const REPLAYED = new Set(
 export class FaultSchedule {
   /** Goes up whenever something begins that may cost packets. */
   epoch = 0;
-  #lossy = false;
-  #cut = 0;
-  #stopped = false;
+  private lossy = false;
+  private cut = 0;
+  private stopped = false;
 
   constructor(
     private readonly fabric: Fabric,
@@ -41,14 +41,14 @@ export class FaultSchedule {
 
   /** Whether packets may be lost at present. */
   get active(): boolean {
-    return this.#lossy || this.#cut > 0;
+    return this.lossy || this.cut > 0;
   }
 
   start(): void {
     const { loss, duplicate, reorder, corrupt, quiet } = this.options;
     if (quiet) return;
     if ([loss, duplicate, reorder, corrupt].some((rate) => rate !== undefined)) {
-      this.#set(
+      this.set(
         {},
         {
           lossPercent: loss ?? 0,
@@ -59,42 +59,42 @@ export class FaultSchedule {
       );
       return;
     }
-    this.#replay();
-    this.#later(() => this.#next());
+    this.replay();
+    this.later(() => this.next());
   }
 
   /** Everything works from now on. */
   stop(): void {
-    this.#stopped = true;
-    this.#lossy = false;
-    this.#cut = 0;
+    this.stopped = true;
+    this.lossy = false;
+    this.cut = 0;
     this.fabric.faults.clear();
     this.fabric.setLink({}, CALM);
     this.fabric.heal();
     this.trace.note('faults end');
   }
 
-  #next(): void {
+  private next(): void {
     const { random } = this;
     const kind = random.below(10);
-    if (kind < 4) this.#spell();
+    if (kind < 4) this.spell();
     else if (kind < 6) {
-      this.#lossy = false;
-      this.#set({}, CALM);
-    } else if (kind < 8) this.#partition();
-    else this.#swizzle();
-    this.#later(() => this.#next());
+      this.lossy = false;
+      this.set({}, CALM);
+    } else if (kind < 8) this.partition();
+    else this.swizzle();
+    this.later(() => this.next());
   }
 
   /** A time of bad links, all of them or one direction of one. */
-  #spell(): void {
+  private spell(): void {
     const { random } = this;
     const rate = (most: number): number => (random.percent(50) ? random.unit() * most : 0);
     const where = random.percent(50)
       ? {}
       : { from: random.pick(this.addresses), to: random.pick(this.addresses) };
     const latencyMinUs = random.pick([1, 8, 50]);
-    this.#set(where, {
+    this.set(where, {
       lossPercent: rate(10),
       duplicatePercent: rate(10),
       reorderPercent: rate(20),
@@ -106,9 +106,9 @@ export class FaultSchedule {
     });
   }
 
-  #set(where: { from?: string; to?: string }, link: Partial<LinkOptions>): void {
+  private set(where: { from?: string; to?: string }, link: Partial<LinkOptions>): void {
     if (link !== CALM) {
-      this.#lossy = true;
+      this.lossy = true;
       this.epoch++;
     }
     this.fabric.setLink(where, link);
@@ -116,7 +116,7 @@ export class FaultSchedule {
   }
 
   /** Cuts one node off, in both directions or one, within the retry budget or beyond it. */
-  #partition(): void {
+  private partition(): void {
     const { random, fabric } = this;
     const side = random.pick(this.addresses);
     const others = this.addresses.filter((address) => address !== side);
@@ -125,7 +125,7 @@ export class FaultSchedule {
     fabric.partition([side], others, direction);
     this.beginLoss();
     this.trace.note(`partition of ${side} (${direction}) for ${forUs} us`);
-    this.#after(forUs, () => {
+    this.after(forUs, () => {
       for (const other of others) {
         fabric.heal({ from: side, to: other });
         fabric.heal({ from: other, to: side });
@@ -135,22 +135,22 @@ export class FaultSchedule {
   }
 
   /** FoundationDB's: stop links one after the other, start them again in another order. */
-  #swizzle(): void {
+  private swizzle(): void {
     const { random, fabric } = this;
     const order = this.addresses.filter(() => random.percent(70));
     const gapUs = random.between(50, 1500);
     this.trace.note(`swizzle-clog of ${order.join(', ')}, ${gapUs} us apart`);
-    order.forEach((from, i) => this.#after(i * gapUs, () => fabric.clog({ from })));
+    order.forEach((from, i) => this.after(i * gapUs, () => fabric.clog({ from })));
     const back = [...order].sort(() => random.below(3) - 1);
     this.beginLoss();
     back.forEach((from, i) => {
-      this.#after((order.length + i) * gapUs, () => fabric.unclog({ from }));
+      this.after((order.length + i) * gapUs, () => fabric.unclog({ from }));
     });
-    this.#after((order.length * 2 + 1) * gapUs, () => this.endLoss());
+    this.after((order.length * 2 + 1) * gapUs, () => this.endLoss());
   }
 
   /** Now and then a packet comes again long after it has been dealt with. */
-  #replay(): void {
+  private replay(): void {
     this.fabric.faults.add({
       match: {
         where: ({ opcode }) =>
@@ -163,21 +163,21 @@ export class FaultSchedule {
 
   /** Something has begun that may cost packets. */
   beginLoss(): void {
-    this.#cut++;
+    this.cut++;
     this.epoch++;
   }
 
   endLoss(): void {
-    this.#cut--;
+    this.cut--;
   }
 
-  #later(task: () => void): void {
-    this.#after(this.random.exponential(MEAN_GAP_US), task);
+  private later(task: () => void): void {
+    this.after(this.random.exponential(MEAN_GAP_US), task);
   }
 
-  #after(us: number, task: () => void): void {
+  private after(us: number, task: () => void): void {
     this.fabric.clock.at(this.fabric.clock.now() + us, () => {
-      if (!this.#stopped) task();
+      if (!this.stopped) task();
     });
   }
 }

@@ -41,13 +41,13 @@ export class FlowSender implements CompletionTaker {
   readonly model: MemoryModel;
   readonly qp: QueuePair;
   readonly checker: SendChecker;
-  readonly #base: bigint;
-  readonly #source: MemoryRegion;
-  readonly #landing: MemoryRegion;
-  readonly #landingUsed = new Set<number>();
-  #next = 0;
-  #unsignalled = 0;
-  #destroyed = false;
+  private readonly base: bigint;
+  private readonly source: MemoryRegion;
+  private readonly landingMr: MemoryRegion;
+  private readonly landingUsed = new Set<number>();
+  private nextIndex = 0;
+  private unsignalled = 0;
+  private destroyed = false;
 
   constructor(
     readonly name: string,
@@ -59,12 +59,12 @@ export class FlowSender implements CompletionTaker {
   ) {
     const bytes = randomBytes(random, TOTAL_BYTES);
     this.model = new MemoryModel(name, bytes);
-    this.#base = BigInt(random.u32()) * 4096n;
+    this.base = BigInt(random.u32()) * 4096n;
     const { pd, cq } = node;
     const register = (at: number, length: number, access: number): MemoryRegion =>
-      pd.registerMemory(bytes.subarray(at, at + length), access, this.#base + BigInt(at));
-    this.#source = register(SOURCE, SOURCE_BYTES, 0);
-    this.#landing = register(LANDING, LANDING_SLOTS * FLOW_BYTES, Access.LOCAL_WRITE);
+      pd.registerMemory(bytes.subarray(at, at + length), access, this.base + BigInt(at));
+    this.source = register(SOURCE, SOURCE_BYTES, 0);
+    this.landingMr = register(LANDING, LANDING_SLOTS * FLOW_BYTES, Access.LOCAL_WRITE);
     this.checker = new SendChecker(name);
     this.qp = make({
       pd,
@@ -84,7 +84,7 @@ export class FlowSender implements CompletionTaker {
   }
 
   get next(): number {
-    return this.#next;
+    return this.nextIndex;
   }
 
   get broken(): boolean {
@@ -95,7 +95,7 @@ export class FlowSender implements CompletionTaker {
   outgoing(length: number): Pick<SendRequest, 'length' | 'segments' | 'payload'> {
     const { random } = this;
     const offset = SOURCE + random.below(SOURCE_BYTES - length + 1);
-    const { lkey } = this.#source;
+    const { lkey } = this.source;
     const cut = random.percent(50) ? length : random.below(length + 1);
     const segments: Segment[] = [
       { offset, length: cut, lkey },
@@ -108,11 +108,11 @@ export class FlowSender implements CompletionTaker {
   landing(
     expected: Uint8Array,
   ): Pick<SendRequest, 'segments' | 'local' | 'landingSlot'> | undefined {
-    if (this.#landingUsed.size === LANDING_SLOTS) return undefined;
+    if (this.landingUsed.size === LANDING_SLOTS) return undefined;
     let slot = this.random.below(LANDING_SLOTS);
-    while (this.#landingUsed.has(slot)) slot = (slot + 1) % LANDING_SLOTS;
+    while (this.landingUsed.has(slot)) slot = (slot + 1) % LANDING_SLOTS;
     const offset = LANDING + slot * FLOW_BYTES;
-    const segments = [{ offset, length: expected.length, lkey: this.#landing.lkey }];
+    const segments = [{ offset, length: expected.length, lkey: this.landingMr.lkey }];
     return { segments, local: [{ offset, data: expected }], landingSlot: slot };
   }
 
@@ -132,34 +132,34 @@ export class FlowSender implements CompletionTaker {
       landingSlot: -1,
       plan: 'ok',
       ...draft,
-      index: this.#next,
-      cookie: this.#next * 2 + 2,
-      flags: (draft.flags ?? 0) | this.#flags(draft.opcode, draft.length),
+      index: this.nextIndex,
+      cookie: this.nextIndex * 2 + 2,
+      flags: (draft.flags ?? 0) | this.flags(draft.opcode, draft.length),
     };
-    writeSend(this.qp, this.#base, request);
-    this.#next += 1;
+    writeSend(this.qp, this.base, request);
+    this.nextIndex += 1;
     this.checker.post(request);
     for (const effect of request.local) this.model.begin(effect);
-    if (request.landingSlot >= 0) this.#landingUsed.add(request.landingSlot);
+    if (request.landingSlot >= 0) this.landingUsed.add(request.landingSlot);
     return request;
   }
 
   /** A signalled request behind unsignalled ones, whose end would not be seen otherwise. */
   postMarker(draft: Partial<SendRequest>): void {
-    if (this.#unsignalled === 0 || this.room === 0) return;
-    this.#unsignalled = QUEUE_DEPTH;
+    if (this.unsignalled === 0 || this.room === 0) return;
+    this.unsignalled = QUEUE_DEPTH;
     this.post({ ...draft, opcode: WrOpcode.RDMA_WRITE, length: 0 });
     this.qp.ringSendDoorbell();
   }
 
   take(completion: Completion): void {
     const what = `${this.name}: completion of send ${completion.wqeIndex}`;
-    if (this.#destroyed) throw new Violation(`${what} after its end`);
+    if (this.destroyed) throw new Violation(`${what} after its end`);
     if (completion.qpn !== this.qp.qpn) throw new Violation(`${what} names ${completion.qpn}`);
     const ended = this.checker.complete(completion, this.world.sendWorld());
     for (const { request, status } of ended) {
-      this.#landingUsed.delete(request.landingSlot);
-      if (status === WcStatus.SUCCESS) this.#succeed(request, what);
+      this.landingUsed.delete(request.landingSlot);
+      if (status === WcStatus.SUCCESS) this.succeed(request, what);
     }
     const { status } = completion;
     if (status === WcStatus.SUCCESS || status === WcStatus.WR_FLUSH_ERR) return;
@@ -168,28 +168,28 @@ export class FlowSender implements CompletionTaker {
 
   /** In ERR, with all completions read: what is left has succeeded without a word. */
   checkEnd(): void {
-    for (const request of this.checker.endSilently()) this.#succeed(request, `${this.name}: end`);
+    for (const request of this.checker.endSilently()) this.succeed(request, `${this.name}: end`);
     this.model.verify(`${this.name}: end`);
     this.model.settle();
   }
 
   destroy(): void {
-    this.#destroyed = true;
+    this.destroyed = true;
     this.node.takers.delete(this.context);
     this.qp.destroy();
-    this.#source.destroy();
-    this.#landing.destroy();
+    this.source.destroy();
+    this.landingMr.destroy();
   }
 
-  #succeed(request: SendRequest, what: string): void {
+  private succeed(request: SendRequest, what: string): void {
     for (const effect of request.local) this.model.commit(effect, what);
     this.world.onSucceeded(request, what);
   }
 
-  #flags(opcode: WrOpcode, length: number): number {
+  private flags(opcode: WrOpcode, length: number): number {
     const { random } = this;
-    const signalled = this.#unsignalled + 1 >= QUEUE_DEPTH / 2 || random.percent(60);
-    this.#unsignalled = signalled ? 0 : this.#unsignalled + 1;
+    const signalled = this.unsignalled + 1 >= QUEUE_DEPTH / 2 || random.percent(60);
+    this.unsignalled = signalled ? 0 : this.unsignalled + 1;
     const outgoing = opcode <= WrOpcode.SEND_WITH_IMM;
     return (
       (signalled ? WrFlags.SIGNALED : 0) |

@@ -57,9 +57,9 @@ export class Flows implements FlowHost {
   readonly random: SeededRandom;
   readonly marks = new Map<string, number>();
   posted = 0;
-  readonly #places: Place[] = [];
-  readonly #graves: MemoryModel[] = [];
-  #ending = false;
+  private readonly places: Place[] = [];
+  private readonly graves: MemoryModel[] = [];
+  private ending = false;
 
   constructor(
     private readonly host: ConnectionHost,
@@ -72,8 +72,8 @@ export class Flows implements FlowHost {
     for (const node of nodes) new XrcReceivers(node, random.fork(), guard, after);
     nodes.forEach((from, i) => {
       const others = nodes.filter((node) => node !== from);
-      this.#add(XrcFlow, `x${i}`, from, random.pick(others));
-      if (i < 2) this.#add(UcFlow, `u${i}`, from, random.pick(others));
+      this.add(XrcFlow, `x${i}`, from, random.pick(others));
+      if (i < 2) this.add(UcFlow, `u${i}`, from, random.pick(others));
     });
   }
 
@@ -86,7 +86,7 @@ export class Flows implements FlowHost {
   }
 
   get busy(): readonly string[] {
-    const places = this.#places.filter(({ flow }) => flow && flow.sender.room < 16);
+    const places = this.places.filter(({ flow }) => flow && flow.sender.room < 16);
     return places.map(({ name }) => name);
   }
 
@@ -104,30 +104,30 @@ export class Flows implements FlowHost {
 
   isLossy(flow: Flow): boolean {
     const { faultsActive, faultEpoch } = this.host;
-    const place = this.#places.find((each) => each.flow === flow);
+    const place = this.places.find((each) => each.flow === flow);
     const removed = flow.from.removed || flow.to.removed;
     return removed || faultsActive || !place?.openedQuietly || faultEpoch !== place.epoch;
   }
 
   onFlowBroken(flow: Flow): void {
-    const place = this.#places.find((each) => each.flow === flow);
-    if (place) this.#endLater(place, this.random.exponential(500));
+    const place = this.places.find((each) => each.flow === flow);
+    if (place) this.endLater(place, this.random.exponential(500));
   }
 
   start(): void {
-    for (const place of this.#places) this.#open(place);
+    for (const place of this.places) this.open(place);
   }
 
   onRemoval(node: SimNode): void {
-    for (const place of this.#places) {
-      if (place.from === node || place.to === node) this.#endLater(place, 500);
+    for (const place of this.places) {
+      if (place.from === node || place.to === node) this.endLater(place, 500);
     }
   }
 
   /** Receives for what is under way, and a way to see its end. */
   feed(): void {
-    this.#ending = true;
-    for (const { flow } of this.#places) {
+    this.ending = true;
+    for (const { flow } of this.places) {
       if (!flow || flow.sender.broken) continue;
       flow.feed(16);
       flow.marker();
@@ -135,61 +135,61 @@ export class Flows implements FlowHost {
   }
 
   verify(what: string): void {
-    for (const { flow } of this.#places) flow?.verify(what);
-    for (const node of new Set(this.#places.map(({ to }) => to))) node.xrc?.verify(what);
-    for (const grave of this.#graves) grave.verify(`${what}, after the end`);
+    for (const { flow } of this.places) flow?.verify(what);
+    for (const node of new Set(this.places.map(({ to }) => to))) node.xrc?.verify(what);
+    for (const grave of this.graves) grave.verify(`${what}, after the end`);
   }
 
   close(): void {
-    this.#ending = true;
-    for (const place of this.#places) this.#end(place);
+    this.ending = true;
+    for (const place of this.places) this.end(place);
   }
 
-  #add(kind: Place['kind'], name: string, from: SimNode, to: SimNode): void {
+  private add(kind: Place['kind'], name: string, from: SimNode, to: SimNode): void {
     const fresh = { flow: undefined, life: 0, epoch: 0, openedQuietly: false };
-    this.#places.push({ kind, name, from, to, ...fresh });
+    this.places.push({ kind, name, from, to, ...fresh });
   }
 
-  #open(place: Place): void {
+  private open(place: Place): void {
     const { kind, from, to, name } = place;
-    if (this.#ending || from.removed || to.removed) return;
+    if (this.ending || from.removed || to.removed) return;
     const { faultEpoch, faultsActive } = this.host;
     place.life++;
     place.epoch = faultEpoch;
     place.openedQuietly = !faultsActive;
     place.flow = new kind(`${name}#${place.life}`, from, to, this);
     this.trace.note(`${place.flow.name} from ${from.address} to ${to.address}`);
-    this.#endLater(place, this.random.exponential(MEAN_LIFE_US));
-    this.#act(place, place.life);
+    this.endLater(place, this.random.exponential(MEAN_LIFE_US));
+    this.act(place, place.life);
   }
 
-  #act(place: Place, life: number): void {
+  private act(place: Place, life: number): void {
     const meanUs = place.kind === UcFlow ? MEAN_UC_ACTION_US : MEAN_ACTION_US;
     this.host.after(this.random.exponential(meanUs), () => {
-      if (this.#ending || place.life !== life || !place.flow) return;
+      if (this.ending || place.life !== life || !place.flow) return;
       const most = this.random.between(1, 5);
       if (this.random.percent(50)) place.flow.feed(most);
       else this.posted += place.flow.post(most);
-      this.#act(place, life);
+      this.act(place, life);
     });
   }
 
-  #endLater(place: Place, us: number): void {
+  private endLater(place: Place, us: number): void {
     const { life } = place;
     this.host.after(us, () => {
-      if (place.life !== life || !place.flow || this.#ending) return;
-      this.#end(place);
-      this.host.after(this.random.exponential(1000), () => this.#open(place));
+      if (place.life !== life || !place.flow || this.ending) return;
+      this.end(place);
+      this.host.after(this.random.exponential(1000), () => this.open(place));
     });
   }
 
-  #end(place: Place): void {
+  private end(place: Place): void {
     const { flow } = place;
     if (!flow) return;
     this.trace.note(`${flow.name} ends`);
     flow.end();
     place.flow = undefined;
-    this.#graves.push(...flow.models);
-    while (this.#graves.length > MAX_GRAVES) this.#graves.shift()?.verify('after the end');
+    this.graves.push(...flow.models);
+    while (this.graves.length > MAX_GRAVES) this.graves.shift()?.verify('after the end');
   }
 }

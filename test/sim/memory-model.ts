@@ -33,7 +33,7 @@ export class MemoryModel {
   commit(effect: Effect, what: string): void {
     this.pending.delete(effect);
     this.shadow.set(effect.data, effect.offset);
-    this.#checkRange(effect.offset, effect.data.length, [...this.pending], what);
+    this.checkRange(effect.offset, effect.data.length, [...this.pending], what);
   }
 
   /** The request has not been executed, and never will be. */
@@ -44,7 +44,7 @@ export class MemoryModel {
   /** Compares all memory; `more` are effects that may be under way besides. */
   verify(what: string, more: readonly Effect[] = []): void {
     if (Buffer.compare(this.bytes, this.shadow) === 0) return;
-    this.#checkRange(0, this.bytes.length, [...this.pending, ...more], what);
+    this.checkRange(0, this.bytes.length, [...this.pending, ...more], what);
   }
 
   /** Takes a range as it is: what may have got there cannot be told. */
@@ -58,7 +58,12 @@ export class MemoryModel {
     this.shadow.set(this.bytes);
   }
 
-  #checkRange(offset: number, length: number, effects: readonly Effect[], what: string): void {
+  private checkRange(
+    offset: number,
+    length: number,
+    effects: readonly Effect[],
+    what: string,
+  ): void {
     for (let at = offset; at < offset + length; at++) {
       const actual = this.bytes[at];
       if (actual === this.shadow[at] || effects.some((effect) => explains(effect, at, actual))) {

@@ -20,7 +20,7 @@ const CODES = ['ENETUNREACH', 'EHOSTUNREACH', 'ENETDOWN', 'EPERM', 'ENOBUFS'];
 export class PortFaultSchedule {
   /** By kind: how many there were. */
   readonly counts = new Map<string, number>();
-  #stopped = false;
+  private stopped = false;
 
   constructor(
     private readonly nodes: readonly SimNode[],
@@ -35,26 +35,26 @@ export class PortFaultSchedule {
   start(): void {
     const meanUs = this.quiet ? MEAN_QUIET_GAP_US : MEAN_GAP_US;
     this.after(this.random.exponential(meanUs), () => {
-      if (this.#stopped) return;
-      this.#next();
+      if (this.stopped) return;
+      this.next();
       this.start();
     });
   }
 
   stop(): void {
-    this.#stopped = true;
+    this.stopped = true;
     for (const { node } of this.nodes) node.port.faults.clear();
   }
 
-  #next(): void {
+  private next(): void {
     const { random } = this;
     const node = random.pick(this.nodes);
     const peer = random.pick(this.nodes.filter((other) => other !== node));
-    if (this.quiet || random.percent(50)) this.#forge(node, peer);
-    else this.#hinder(node, peer);
+    if (this.quiet || random.percent(50)) this.forge(node, peer);
+    else this.hinder(node, peer);
   }
 
-  #forge(node: SimNode, peer: SimNode): void {
+  private forge(node: SimNode, peer: SimNode): void {
     const { random } = this;
     const [gid] = peer.node.port.gids;
     if (!gid) return;
@@ -63,18 +63,18 @@ export class PortFaultSchedule {
       { type: 'unreachable', gid },
       { type: 'too-big', gid, mtuBytes: random.pick(MTUS) },
     ]);
-    this.#note(node, { type: 'icmp', report }, `icmp ${report.type}`);
+    this.note(node, { type: 'icmp', report }, `icmp ${report.type}`);
     const count = random.between(1, MOST_FORGED);
     const gapUs = random.pick([1, 10, 1000, 120_000]);
     for (let i = 0; i < count; i++) {
       this.after(i * gapUs, () => {
-        if (!this.#stopped) node.node.port.faults.add({ type: 'icmp', report });
+        if (!this.stopped) node.node.port.faults.add({ type: 'icmp', report });
       });
     }
   }
 
   /** For a while, within what the retries last or beyond. */
-  #hinder(node: SimNode, peer: SimNode): void {
+  private hinder(node: SimNode, peer: SimNode): void {
     const { random } = this;
     const where = random.percent(50) ? {} : { to: peer.address };
     const mtuBytes = random.pick(MTUS);
@@ -84,16 +84,16 @@ export class PortFaultSchedule {
       { type: 'path-mtu', mtuBytes, silent: random.percent(50), ...where },
     ]);
     const forUs = random.percent(70) ? random.between(100, 3000) : random.between(60_000, 200_000);
-    this.#note(node, fault, fault.type);
+    this.note(node, fault, fault.type);
     this.losses.beginLoss();
     const end = node.node.port.faults.add(fault);
     this.after(forUs, () => {
       end();
-      if (!this.#stopped) this.losses.endLoss();
+      if (!this.stopped) this.losses.endLoss();
     });
   }
 
-  #note(node: SimNode, fault: PortFault, kind: string): void {
+  private note(node: SimNode, fault: PortFault, kind: string): void {
     this.counts.set(kind, (this.counts.get(kind) ?? 0) + 1);
     this.trace.note(`port of ${node.address}: ${JSON.stringify(fault)}`);
   }

@@ -55,14 +55,14 @@ export class ReceiveChecker {
   complete(receive: ReceiveRequest, c: Completion, broken: boolean): SendRequest | undefined {
     const what = describe(`${this.name} receive`, c);
     if (c.status !== WcStatus.SUCCESS) {
-      this.#checkFailure(receive, c, broken, what);
+      this.checkFailure(receive, c, broken, what);
       return undefined;
     }
     if (this.failure !== WcStatus.SUCCESS) throw new Violation(`${what}: after a failure`);
     const message = this.messages[this.received++];
     if (!message)
       throw new Violation(`${what}: the peer has sent ${this.messages.length} messages`);
-    this.#checkMessage(message, receive, c, what);
+    this.checkMessage(message, receive, c, what);
     return message;
   }
 
@@ -86,7 +86,12 @@ export class ReceiveChecker {
     throw new Violation(`${this.name}: ${count} receives never ended, the first is ${left.index}`);
   }
 
-  #checkFailure(receive: ReceiveRequest, c: Completion, broken: boolean, what: string): void {
+  private checkFailure(
+    receive: ReceiveRequest,
+    c: Completion,
+    broken: boolean,
+    what: string,
+  ): void {
     if (!broken) throw new Violation(`${what}: the queue pair is not in ERR`);
     if (c.status === WcStatus.WR_FLUSH_ERR) return;
     const message = this.messages[this.received];
@@ -103,7 +108,7 @@ export class ReceiveChecker {
     this.failure = c.status;
   }
 
-  #checkMessage(m: SendRequest, r: ReceiveRequest, c: Completion, what: string): void {
+  private checkMessage(m: SendRequest, r: ReceiveRequest, c: Completion, what: string): void {
     const write = m.opcode === WrOpcode.RDMA_WRITE_WITH_IMM;
     const immediate = write || m.opcode === WrOpcode.SEND_WITH_IMM;
     const expected = write ? WcOpcode.RECV_RDMA_WITH_IMM : WcOpcode.RECV;

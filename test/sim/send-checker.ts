@@ -99,8 +99,8 @@ export class SendChecker {
       request: each,
       status: each === request ? completion.status : WcStatus.SUCCESS,
     }));
-    for (const { request: silent } of ended.slice(0, -1)) this.#checkSilent(silent, what);
-    this.#checkStatus(request, completion, world, what);
+    for (const { request: silent } of ended.slice(0, -1)) this.checkSilent(silent, what);
+    this.checkStatus(request, completion, world, what);
     this.ended += ended.length;
     for (const { request: each, status } of ended) {
       if (status === WcStatus.SUCCESS && consumesReceive(each.opcode)) this.delivered++;
@@ -114,14 +114,14 @@ export class SendChecker {
    */
   endSilently(): readonly SendRequest[] {
     const left = this.outstanding.splice(0);
-    for (const request of left) this.#checkSilent(request, `${this.name}: the end`);
+    for (const request of left) this.checkSilent(request, `${this.name}: the end`);
     this.ended += left.length;
     this.delivered += left.filter(({ opcode }) => consumesReceive(opcode)).length;
     return left;
   }
 
   /** A request that a later one ends: it may succeed so, if it was not to be signalled. */
-  #checkSilent(request: SendRequest, what: string): void {
+  private checkSilent(request: SendRequest, what: string): void {
     if ((request.flags & WrFlags.SIGNALED) !== 0) {
       throw new Violation(`${what}: signalled request ${request.index} has not completed`);
     }
@@ -133,7 +133,7 @@ export class SendChecker {
     }
   }
 
-  #checkStatus(r: SendRequest, c: Completion, world: SendWorld, what: string): void {
+  private checkStatus(r: SendRequest, c: Completion, world: SendWorld, what: string): void {
     if (c.status === WcStatus.SUCCESS) {
       if (this.failure !== WcStatus.SUCCESS) throw new Violation(`${what}: after a failure`);
       if (r.plan !== 'ok') throw new Violation(`${what}: it was posted as ${r.plan}`);

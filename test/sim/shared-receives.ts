@@ -30,13 +30,13 @@ export class SharedReceives {
   users = 0;
   /** Times that the limit was reached. */
   told = 0;
-  readonly #region: MemoryRegion;
+  private readonly region: MemoryRegion;
   /** By slot, in the order of submission. */
-  readonly #outstanding = new Map<number, ReceiveRequest>();
-  #cookie = 1;
-  #maxWr: number;
-  #limit = 0;
-  #destroyed = false;
+  private readonly outstanding = new Map<number, ReceiveRequest>();
+  private cookie = 1;
+  private maxWr: number;
+  private limit = 0;
+  private destroyed = false;
 
   constructor(
     private readonly node: SimNode,
@@ -49,13 +49,13 @@ export class SharedReceives {
     this.base = BigInt(random.u32()) * 65536n;
     const bytes = new Uint8Array(GUARD_BYTES + SLOTS * (SLOT_BYTES + GUARD_BYTES));
     this.model = new MemoryModel(`${address} SRQ`, bytes);
-    this.#region = pd.registerMemory(bytes, Access.LOCAL_WRITE, this.base);
-    this.#maxWr = random.between(4, SLOTS);
+    this.region = pd.registerMemory(bytes, Access.LOCAL_WRITE, this.base);
+    this.maxWr = random.between(4, SLOTS);
     const srq = mock.device.createSharedReceiveQueue({
       pd,
-      maxWr: this.#maxWr,
+      maxWr: this.maxWr,
       maxSge: MAX_SGE,
-      onEvent: (event) => guard(() => this.#onEvent(event)),
+      onEvent: (event) => guard(() => this.onEvent(event)),
       ...(xrc && { xrc }),
     });
     if (!(srq instanceof SoftSharedReceiveQueue)) throw new Error('an SRQ of another provider');
@@ -63,13 +63,13 @@ export class SharedReceives {
   }
 
   get room(): number {
-    return this.#maxWr - this.#outstanding.size;
+    return this.maxWr - this.outstanding.size;
   }
 
   /** Posts a burst with one doorbell. */
   post(most: number): void {
     const count = Math.min(most, this.room);
-    for (let i = 0; i < count; i++) this.#postOne();
+    for (let i = 0; i < count; i++) this.postOne();
     if (count > 0) this.srq.ringDoorbell();
   }
 
@@ -77,27 +77,27 @@ export class SharedReceives {
   meddle(): void {
     const { random, srq } = this;
     if (random.percent(50)) {
-      this.#limit = random.below(this.#maxWr + 1);
-      srq.setLimit(this.#limit);
-      this.#expectLimit();
+      this.limit = random.below(this.maxWr + 1);
+      srq.setLimit(this.limit);
+      this.expectLimit();
       return;
     }
-    this.#maxWr = Math.min(SLOTS, random.between(Math.max(1, this.#outstanding.size), SLOTS));
-    srq.resize(this.#maxWr);
+    this.maxWr = Math.min(SLOTS, random.between(Math.max(1, this.outstanding.size), SLOTS));
+    srq.resize(this.maxWr);
   }
 
   /** The receive that a completion ends. */
   take(completion: Completion, name: string): ReceiveRequest {
     const what = describe(`${name} shared receive`, completion);
     const { wqeIndex: slot, cookie, srqn } = completion;
-    const receive = this.#outstanding.get(slot);
+    const receive = this.outstanding.get(slot);
     if (srqn !== this.srq.srqn) throw new Violation(`${what}: it names SRQ ${srqn}`);
     if (!receive) throw new Violation(`${what}: slot ${slot} is not posted`);
     if (receive.cookie !== cookie) throw new Violation(`${what}: cookie ${receive.cookie}`);
-    const ahead = [...this.#outstanding.keys()].indexOf(slot);
+    const ahead = [...this.outstanding.keys()].indexOf(slot);
     if (ahead > this.users) throw new Violation(`${what}: ${ahead} slots before it are posted`);
-    this.#outstanding.delete(slot);
-    this.#expectLimit();
+    this.outstanding.delete(slot);
+    this.expectLimit();
     return receive;
   }
 
@@ -107,7 +107,7 @@ export class SharedReceives {
   }
 
   verify(what: string): void {
-    for (const slot of this.#outstanding.keys()) this.model.adopt(offsetOf(slot), SLOT_BYTES);
+    for (const slot of this.outstanding.keys()) this.model.adopt(offsetOf(slot), SLOT_BYTES);
     this.model.verify(`${what}, ${this.node.address} SRQ`);
   }
 
@@ -115,25 +115,25 @@ export class SharedReceives {
   close(): void {
     const { srq } = this;
     this.verify('the end');
-    if (srq.available !== this.#outstanding.size) {
-      const { size } = this.#outstanding;
+    if (srq.available !== this.outstanding.size) {
+      const { size } = this.outstanding;
       throw new Violation(`${this.node.address}: ${size} slots posted, ${srq.available} are there`);
     }
     srq.destroy();
-    this.#destroyed = true;
-    this.#region.destroy();
+    this.destroyed = true;
+    this.region.destroy();
   }
 
-  #postOne(): void {
+  private postOne(): void {
     const { random, srq } = this;
     let slot = random.below(Math.min(SLOTS, srq.ring.slots.entries));
-    while (this.#outstanding.has(slot)) slot = (slot + 1) % Math.min(SLOTS, srq.ring.slots.entries);
+    while (this.outstanding.has(slot)) slot = (slot + 1) % Math.min(SLOTS, srq.ring.slots.entries);
     const cut = random.below(SLOT_BYTES + 1);
-    const { lkey } = this.#region;
+    const { lkey } = this.region;
     const offset = offsetOf(slot);
     const request = {
       index: slot,
-      cookie: (this.#cookie += 2),
+      cookie: (this.cookie += 2),
       slot,
       segments: [
         { offset, length: cut, lkey },
@@ -142,25 +142,25 @@ export class SharedReceives {
       capacity: SLOT_BYTES,
     };
     writeShared(srq, this.base, request);
-    this.#outstanding.set(slot, request);
+    this.outstanding.set(slot, request);
   }
 
   /** Once fewer are outstanding than the limit, fewer are left: that must have been told. */
-  #expectLimit(): void {
-    const limit = this.#limit;
-    if (limit === 0 || this.#outstanding.size >= limit || this.node.removed) return;
+  private expectLimit(): void {
+    const limit = this.limit;
+    if (limit === 0 || this.outstanding.size >= limit || this.node.removed) return;
     this.after(TOLD_WITHIN_US, () => {
-      if (this.#limit !== limit || this.#destroyed || this.#outstanding.size >= limit) return;
+      if (this.limit !== limit || this.destroyed || this.outstanding.size >= limit) return;
       throw new Violation(`${this.node.address}: the limit of ${limit} was passed and not told`);
     });
   }
 
-  #onEvent(event: AsyncEventType): void {
-    const expected = event === AsyncEventType.SRQ_LIMIT_REACHED && this.#limit > 0;
-    if (!expected || this.#destroyed) {
+  private onEvent(event: AsyncEventType): void {
+    const expected = event === AsyncEventType.SRQ_LIMIT_REACHED && this.limit > 0;
+    if (!expected || this.destroyed) {
       throw new Violation(`${this.node.address}: SRQ event ${event}, and nothing explains it`);
     }
-    this.#limit = 0;
+    this.limit = 0;
     this.told += 1;
   }
 }

@@ -35,8 +35,8 @@ export class SimNode {
   invalidations = 0;
   /** It has been pulled out. */
   removed = false;
-  #fatalEvents = 0;
-  #destroyed = false;
+  private fatalEvents = 0;
+  private destroyed = false;
 
   /**
    * @param guard runs a handler and keeps what it throws
@@ -53,11 +53,11 @@ export class SimNode {
   ) {
     this.node = new MockNode(fabric, { addresses: [address], parameters });
     const { device } = this.node;
-    device.setEventHandler((event) => guard(() => this.#onDeviceEvent(event)));
+    device.setEventHandler((event) => guard(() => this.onDeviceEvent(event)));
     this.pd = device.createProtectionDomain();
     this.cq = device.createCompletionQueue({
       minEntries: 4096,
-      onNotify: () => guard(() => this.#onNotify()),
+      onNotify: () => guard(() => this.onNotify()),
       onEvent: (event) =>
         guard(() => {
           throw new Violation(`${address}: completion queue event ${event}`);
@@ -117,7 +117,7 @@ export class SimNode {
     }
     this.cq.destroy();
     this.pd.destroy();
-    this.#destroyed = true;
+    this.destroyed = true;
     await this.node.close();
   }
 
@@ -126,19 +126,19 @@ export class SimNode {
     this.removed = true;
     this.node.remove();
     this.after(NOTIFY_WITHIN_US, () => {
-      if (this.#fatalEvents !== 1) throw new Violation(`${this.address}: removal was not told`);
+      if (this.fatalEvents !== 1) throw new Violation(`${this.address}: removal was not told`);
     });
   }
 
-  #onDeviceEvent(event: AsyncEventType): void {
+  private onDeviceEvent(event: AsyncEventType): void {
     this.trace.note(`${this.address} event ${nameOf(AsyncEventType, event)}`);
-    if (event !== AsyncEventType.DEVICE_FATAL || !this.removed || ++this.#fatalEvents > 1) {
+    if (event !== AsyncEventType.DEVICE_FATAL || !this.removed || ++this.fatalEvents > 1) {
       throw new Violation(`${this.address}: device event ${event}, and nothing explains it`);
     }
   }
 
-  #onNotify(): void {
-    if (this.#destroyed) throw new Violation(`${this.address}: notified after the end`);
+  private onNotify(): void {
+    if (this.destroyed) throw new Violation(`${this.address}: notified after the end`);
     this.notifications++;
     this.drain();
     this.cq.arm(false);

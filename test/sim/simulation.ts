@@ -54,11 +54,11 @@ export class Simulation implements ConnectionHost {
   steps = 0;
   /** No new work; broken connections are not made again. */
   ending = false;
-  #violation: unknown;
-  #contexts = 0;
-  #connects = 0;
+  private violation: unknown;
+  private contexts = 0;
+  private connects = 0;
   /** Memory of endpoints that are gone: late packets must not change it. */
-  readonly #graves: MemoryModel[] = [];
+  private readonly graves: MemoryModel[] = [];
 
   constructor(readonly options: SimOptions) {
     this.random = new SeededRandom(options.seed);
@@ -77,7 +77,7 @@ export class Simulation implements ConnectionHost {
         new SimNode(
           address,
           this.fabric,
-          this.#hcaParameters(),
+          this.hcaParameters(),
           this.trace,
           guard,
           after,
@@ -99,7 +99,7 @@ export class Simulation implements ConnectionHost {
       options.quiet,
       (us, task) => this.after(us, task),
     );
-    this.#makeConnections();
+    this.makeConnections();
     this.flows = new Flows(this, this.nodes, this.random.fork());
   }
 
@@ -121,20 +121,20 @@ export class Simulation implements ConnectionHost {
   }
 
   nextContext(): number {
-    return ++this.#contexts;
+    return ++this.contexts;
   }
 
   guard(handler: () => void): void {
     try {
       handler();
     } catch (error) {
-      this.#violation ??= error;
+      this.violation ??= error;
     }
   }
 
   onBroken(connection: Connection): void {
     this.after(this.random.exponential(500), () => {
-      if (connection.open && connection.failing) this.#tearDown(connection, 'failed');
+      if (connection.open && connection.failing) this.tearDown(connection, 'failed');
     });
   }
 
@@ -147,26 +147,26 @@ export class Simulation implements ConnectionHost {
   /** @throws Violation of what the checkers check */
   async run(): Promise<SimReport> {
     const started = performance.now();
-    this.#applyPlant();
-    for (const connection of this.connections) this.#connect(connection);
+    this.applyPlant();
+    for (const connection of this.connections) this.connect(connection);
     this.flows.start();
     this.faults.start();
     if (this.options.ports) this.portFaults.start();
-    this.#planRemoval();
+    this.planRemoval();
     const { options } = this;
-    this.#stepWhile(() => this.posted < options.ops && this.steps < options.steps);
-    this.#drain();
-    await this.#close();
+    this.stepWhile(() => this.posted < options.ops && this.steps < options.steps);
+    this.drain();
+    await this.close();
     return {
       hash: this.trace.hash,
       ops: this.posted,
       packets: this.fabric.counters.sent,
       steps: this.steps,
-      connections: this.#connects,
+      connections: this.connects,
       virtualUs: Math.round(this.fabric.clock.now()),
       wallMs: performance.now() - started,
       fabric: { ...this.fabric.counters },
-      marks: this.#marks(),
+      marks: this.marks(),
     };
   }
 
@@ -175,10 +175,10 @@ export class Simulation implements ConnectionHost {
     for (const connection of this.connections) if (connection.open) connection.verify(what);
     for (const { shared } of this.nodes) shared.verify(what);
     this.flows.verify(what);
-    for (const grave of this.#graves) grave.verify(`${what}, after the end`);
+    for (const grave of this.graves) grave.verify(`${what}, after the end`);
   }
 
-  #marks(): Map<string, number> {
+  private marks(): Map<string, number> {
     const marks = new Map<string, number>();
     const add = (name: string, count: number): void =>
       void marks.set(name, (marks.get(name) ?? 0) + count);
@@ -199,7 +199,7 @@ export class Simulation implements ConnectionHost {
   /**
    * Small windows make what is rare otherwise common: READs in many chunks, waiting, bursts of one.
    */
-  #hcaParameters(): Partial<HcaParameters> {
+  private hcaParameters(): Partial<HcaParameters> {
     const { random } = this;
     return {
       windowPackets: random.pick([2, 4, 8, 32, 256]),
@@ -209,7 +209,7 @@ export class Simulation implements ConnectionHost {
     };
   }
 
-  #makeConnections(): void {
+  private makeConnections(): void {
     this.nodes.forEach((nodeA, i) => {
       for (const [j, nodeB] of this.nodes.entries()) {
         if (j <= i) continue;
@@ -221,47 +221,47 @@ export class Simulation implements ConnectionHost {
     });
   }
 
-  #connect(connection: Connection): void {
+  private connect(connection: Connection): void {
     connection.connect();
-    this.#connects++;
+    this.connects++;
     const { incarnation } = connection;
-    for (const side of [0, 1] as const) this.#act(connection, incarnation, side);
+    for (const side of [0, 1] as const) this.act(connection, incarnation, side);
     this.after(this.random.exponential(MEAN_LIFE_US), () => {
       if (this.ending || !connection.open || connection.incarnation !== incarnation) return;
-      if (this.random.percent(70)) this.#tearDown(connection, 'its time has come');
-      else this.#drop(connection, incarnation, DROP_TRIES);
+      if (this.random.percent(70)) this.tearDown(connection, 'its time has come');
+      else this.drop(connection, incarnation, DROP_TRIES);
     });
   }
 
   /** Drops a connection, in the midst of a message if there soon is one. */
-  #drop(connection: Connection, incarnation: number, tries: number): void {
+  private drop(connection: Connection, incarnation: number, tries: number): void {
     if (this.ending || !connection.open || connection.incarnation !== incarnation) return;
     if (tries === 0 || connection.endpoints.some(({ receiving }) => receiving)) {
-      this.#end(connection, () => connection.drop());
+      this.end(connection, () => connection.drop());
       return;
     }
-    this.after(this.random.exponential(20), () => this.#drop(connection, incarnation, tries - 1));
+    this.after(this.random.exponential(20), () => this.drop(connection, incarnation, tries - 1));
   }
 
   /** One side posts something, again and again as long as the connection lives. */
-  #act(connection: Connection, incarnation: number, side: 0 | 1): void {
+  private act(connection: Connection, incarnation: number, side: 0 | 1): void {
     this.after(this.random.exponential(MEAN_ACTION_US), () => {
       const alive = connection.open && connection.incarnation === incarnation;
       if (this.ending || !alive) return;
       const endpoint = connection.endpoints[side];
       if (!endpoint) return;
-      if (this.random.percent(1)) this.#meddle(endpoint);
+      if (this.random.percent(1)) this.meddle(endpoint);
       if (this.random.percent(5)) endpoint.shared?.meddle();
       const most = this.random.between(1, 6);
       if (this.random.percent(connection.receivePercent)) {
         this.workload.postReceives(endpoint, most);
       } else this.workload.postSends(endpoint, most);
-      this.#act(connection, incarnation, side);
+      this.act(connection, incarnation, side);
     });
   }
 
   /** What consumers do besides posting. */
-  #meddle(endpoint: Endpoint): void {
+  private meddle(endpoint: Endpoint): void {
     const kind = this.random.below(10);
     if (kind < 4) endpoint.pause();
     else if (kind < 9) endpoint.node.node.device.progress();
@@ -273,7 +273,7 @@ export class Simulation implements ConnectionHost {
   }
 
   /** One HCA is pulled out in some runs. */
-  #planRemoval(): void {
+  private planRemoval(): void {
     if (this.quiet || this.nodes.length < 3 || !this.random.percent(25)) return;
     const node = this.random.pick(this.nodes);
     this.after(this.random.exponential(30_000), () => {
@@ -291,37 +291,37 @@ export class Simulation implements ConnectionHost {
     });
   }
 
-  #tearDown(connection: Connection, reason: string): void {
-    this.#end(connection, () => connection.tearDown(reason));
+  private tearDown(connection: Connection, reason: string): void {
+    this.end(connection, () => connection.tearDown(reason));
   }
 
-  #end(connection: Connection, end: () => void): void {
+  private end(connection: Connection, end: () => void): void {
     end();
-    for (const { model } of connection.endpoints) this.#graves.push(model);
-    if (this.#graves.length > MAX_GRAVES) {
-      for (const grave of this.#graves.splice(0, 2)) grave.verify('after the end');
+    for (const { model } of connection.endpoints) this.graves.push(model);
+    if (this.graves.length > MAX_GRAVES) {
+      for (const grave of this.graves.splice(0, 2)) grave.verify('after the end');
     }
     if (this.ending) return;
     this.after(this.random.exponential(1000), () => {
-      if (!this.ending && connection.possible) this.#connect(connection);
+      if (!this.ending && connection.possible) this.connect(connection);
     });
   }
 
-  #stepWhile(condition: () => boolean): void {
+  private stepWhile(condition: () => boolean): void {
     while (condition()) {
       if (!this.fabric.step()) break;
       this.steps++;
       if (this.steps % VERIFY_STEPS === 0) this.guard(() => this.verify('periodic check'));
-      if (this.#violation !== undefined) this.#throw();
+      if (this.violation !== undefined) this.throw();
     }
   }
 
-  #throw(): never {
-    throw this.#violation instanceof Error ? this.#violation : new Error(String(this.#violation));
+  private throw(): never {
+    throw this.violation instanceof Error ? this.violation : new Error(String(this.violation));
   }
 
   /** No faults and no new work: whatever is under way must end by itself. */
-  #drain(): void {
+  private drain(): void {
     this.ending = true;
     this.faults.stop();
     this.portFaults.stop();
@@ -342,7 +342,7 @@ export class Simulation implements ConnectionHost {
     };
     this.guard(feed);
     const left = (): number => busy().length + this.flows.busy.length;
-    this.#stepWhile(() => left() > 0 && clock.now() < deadlineUs);
+    this.stepWhile(() => left() > 0 && clock.now() < deadlineUs);
     const flows = this.flows.busy;
     if (flows.length > 0) throw new Violation(`flows do not end: ${flows.join(', ')}`);
     const [stuck] = busy();
@@ -353,21 +353,21 @@ export class Simulation implements ConnectionHost {
     }
   }
 
-  async #close(): Promise<void> {
+  private async close(): Promise<void> {
     this.flows.close();
     for (const connection of this.connections) {
-      if (connection.open) this.#tearDown(connection, 'the run ends');
+      if (connection.open) this.tearDown(connection, 'the run ends');
     }
-    this.#stepWhile(() => this.fabric.clock.pending > 0);
+    this.stepWhile(() => this.fabric.clock.pending > 0);
     this.guard(() => this.verify('end'));
-    if (this.#violation !== undefined) this.#throw();
+    if (this.violation !== undefined) this.throw();
     for (const node of this.nodes) await node.close();
-    this.#stepWhile(() => this.fabric.clock.pending > 0);
+    this.stepWhile(() => this.fabric.clock.pending > 0);
     const { inUse } = this.fabric.pool;
     if (inUse !== 0) throw new Violation(`${inUse} packets are neither delivered nor lost`);
   }
 
-  #applyPlant(): void {
+  private applyPlant(): void {
     const { plant } = this.options;
     if (plant === undefined) return;
     const apply = PLANTS[plant];

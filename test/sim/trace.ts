@@ -11,11 +11,11 @@ export class Violation extends Error {
 }
 
 export class Trace {
-  readonly #number = new Float64Array(1);
-  readonly #words = new Uint32Array(this.#number.buffer);
-  readonly #lines: string[] = [];
-  #low = 0x811c9dc5;
-  #high = 0xcbf29ce4;
+  private readonly number = new Float64Array(1);
+  private readonly words = new Uint32Array(this.number.buffer);
+  private readonly kept: string[] = [];
+  private low = 0x811c9dc5;
+  private high = 0xcbf29ce4;
 
   constructor(
     private readonly now: () => number,
@@ -25,39 +25,39 @@ export class Trace {
   /** 16 hexadecimal digits. */
   get hash(): string {
     const text = (word: number): string => (word >>> 0).toString(16).padStart(8, '0');
-    return text(this.#high) + text(this.#low);
+    return text(this.high) + text(this.low);
   }
 
   /** The last lines, oldest first. */
   get lines(): readonly string[] {
-    return this.#lines;
+    return this.kept;
   }
 
   packet(packet: WirePacket): void {
-    this.#time();
-    this.#add(packet.length);
-    for (let at = 0; at < 12; at += 4) this.#add(packet.view.getUint32(at));
+    this.time();
+    this.add(packet.length);
+    for (let at = 0; at < 12; at += 4) this.add(packet.view.getUint32(at));
   }
 
   numbers(...values: readonly number[]): void {
-    this.#time();
-    for (const value of values) this.#add(value);
+    this.time();
+    for (const value of values) this.add(value);
   }
 
   note(line: string): void {
     const text = `${this.now().toFixed(3).padStart(14)} ${line}`;
-    if (this.#lines.push(text) > KEPT_LINES) this.#lines.shift();
+    if (this.kept.push(text) > KEPT_LINES) this.kept.shift();
     this.log?.(text);
   }
 
-  #time(): void {
-    this.#number[0] = this.now();
-    this.#add(this.#words[0] as number);
-    this.#add(this.#words[1] as number);
+  private time(): void {
+    this.number[0] = this.now();
+    this.add(this.words[0] as number);
+    this.add(this.words[1] as number);
   }
 
-  #add(word: number): void {
-    this.#low = Math.imul(this.#low ^ word, 0x01000193);
-    this.#high = Math.imul(this.#high ^ (word + this.#low), 0x85ebca6b) ^ (this.#high >>> 13);
+  private add(word: number): void {
+    this.low = Math.imul(this.low ^ word, 0x01000193);
+    this.high = Math.imul(this.high ^ (word + this.low), 0x85ebca6b) ^ (this.high >>> 13);
   }
 }

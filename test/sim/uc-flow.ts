@@ -35,19 +35,19 @@ export class UcFlow implements Flow {
   readonly node: SimNode;
   readonly sender: FlowSender;
   readonly model: MemoryModel;
-  readonly #qp: QueuePair;
-  readonly #base: bigint;
-  readonly #receive: MemoryRegion;
-  readonly #target: MemoryRegion;
-  readonly #receives: ReceiveChecker;
-  readonly #context: number;
-  readonly #mtuBytes: number;
+  private readonly qp: QueuePair;
+  private readonly base: bigint;
+  private readonly receive: MemoryRegion;
+  private readonly target: MemoryRegion;
+  private readonly receives: ReceiveChecker;
+  private readonly context: number;
+  private readonly mtuBytes: number;
   /** Where its receives come from, if it has none of its own. */
-  readonly #shared: SharedReceives | undefined;
+  private readonly shared: SharedReceives | undefined;
   /** Those after the last one that has come. */
-  #messages: Message[] = [];
-  #nextReceive = 0;
-  #immediate = 0;
+  private messages: Message[] = [];
+  private nextReceive = 0;
+  private immediate = 0;
 
   constructor(
     readonly name: string,
@@ -57,10 +57,10 @@ export class UcFlow implements Flow {
   ) {
     const { random } = host;
     this.node = from;
-    this.#mtuBytes = random.pick([256, 512, 1024]);
-    this.#shared = random.percent(50) ? to.shared : undefined;
-    if (this.#shared) this.#shared.users += 1;
-    const onEvent = (event: AsyncEventType): void => host.guard(() => this.#onEvent(event));
+    this.mtuBytes = random.pick([256, 512, 1024]);
+    this.shared = random.percent(50) ? to.shared : undefined;
+    if (this.shared) this.shared.users += 1;
+    const onEvent = (event: AsyncEventType): void => host.guard(() => this.onEvent(event));
     this.sender = new FlowSender(`${name} sender`, host.nextContext(), from, random, this, (init) =>
       from.node.device.createQueuePair({
         ...init,
@@ -71,14 +71,14 @@ export class UcFlow implements Flow {
     );
     const bytes = randomBytes(random, TOTAL_BYTES);
     this.model = new MemoryModel(name, bytes);
-    this.#base = BigInt(random.u32()) * 4096n;
+    this.base = BigInt(random.u32()) * 4096n;
     const register = (at: number, length: number, access: number): MemoryRegion =>
-      to.pd.registerMemory(bytes.subarray(at, at + length), access, this.#base + BigInt(at));
-    this.#receive = register(RECEIVE, RECEIVES * FLOW_BYTES, Access.LOCAL_WRITE);
-    this.#target = register(TARGET, TARGET_BYTES, Access.LOCAL_WRITE | Access.REMOTE_WRITE);
-    this.#receives = new ReceiveChecker(name);
-    this.#context = host.nextContext();
-    this.#qp = to.node.device.createQueuePair({
+      to.pd.registerMemory(bytes.subarray(at, at + length), access, this.base + BigInt(at));
+    this.receive = register(RECEIVE, RECEIVES * FLOW_BYTES, Access.LOCAL_WRITE);
+    this.target = register(TARGET, TARGET_BYTES, Access.LOCAL_WRITE | Access.REMOTE_WRITE);
+    this.receives = new ReceiveChecker(name);
+    this.context = host.nextContext();
+    this.qp = to.node.device.createQueuePair({
       type: QpType.UC,
       pd: to.pd,
       sendCq: to.cq,
@@ -88,12 +88,12 @@ export class UcFlow implements Flow {
       maxSendSge: 1,
       maxReceiveSge: 2,
       maxInlineBytes: 0,
-      ...(this.#shared && { srq: this.#shared.srq }),
-      context: this.#context,
+      ...(this.shared && { srq: this.shared.srq }),
+      context: this.context,
       onEvent,
     });
-    to.takers.set(this.#context, { name, take: (completion) => this.#take(completion) });
-    this.#connect();
+    to.takers.set(this.context, { name, take: (completion) => this.take(completion) });
+    this.connect();
   }
 
   get models(): readonly MemoryModel[] {
@@ -103,24 +103,24 @@ export class UcFlow implements Flow {
   post(most: number): number {
     const { random } = this.host;
     const count = Math.min(most, this.sender.room);
-    for (let i = 0; i < count; i++) this.#send(random.below(4));
+    for (let i = 0; i < count; i++) this.send(random.below(4));
     if (count > 0) this.sender.qp.ringSendDoorbell();
     return count;
   }
 
   feed(most: number): void {
-    if (this.#shared) {
-      this.#shared.post(most);
+    if (this.shared) {
+      this.shared.post(most);
       return;
     }
-    const count = Math.min(most, RECEIVES - this.#receives.outstanding.length);
-    const { outstanding } = this.#receives;
+    const count = Math.min(most, RECEIVES - this.receives.outstanding.length);
+    const { outstanding } = this.receives;
     for (let i = 0; i < count; i++) {
       let slot = this.host.random.below(RECEIVES);
       while (outstanding.some((each) => each.slot === slot)) slot = (slot + 1) % RECEIVES;
-      this.#postReceive(slot);
+      this.postReceive(slot);
     }
-    if (count > 0) this.#qp.ringReceiveDoorbell();
+    if (count > 0) this.qp.ringReceiveDoorbell();
   }
 
   marker(): void {
@@ -129,26 +129,26 @@ export class UcFlow implements Flow {
 
   verify(what: string): void {
     this.sender.model.verify(what);
-    for (const { slot } of this.#receives.outstanding) this.#adopt(slot);
+    for (const { slot } of this.receives.outstanding) this.adopt(slot);
     this.model.verify(`${what}, ${this.name}`);
   }
 
   end(): void {
-    for (const qp of [this.sender.qp, this.#qp]) {
+    for (const qp of [this.sender.qp, this.qp]) {
       if (qp.state !== QpState.ERR) qp.modify({ state: QpState.ERR });
     }
     this.from.drainEarly();
     this.to.drainEarly();
     this.sender.checkEnd();
-    this.#receives.checkFlushed();
+    this.receives.checkFlushed();
     this.verify('the end');
     this.model.settle();
     this.sender.destroy();
-    if (this.#shared) this.#shared.users -= 1;
-    this.to.takers.delete(this.#context);
-    this.#qp.destroy();
-    this.#receive.destroy();
-    this.#target.destroy();
+    if (this.shared) this.shared.users -= 1;
+    this.to.takers.delete(this.context);
+    this.qp.destroy();
+    this.receive.destroy();
+    this.target.destroy();
   }
 
   // --- FlowSenderWorld --------------------------------------------------------------------------
@@ -175,12 +175,12 @@ export class UcFlow implements Flow {
 
   // --- posting ----------------------------------------------------------------------------------
 
-  #connect(): void {
+  private connect(): void {
     const { random } = this.host;
     const psn = random.percent(50) ? 0xffffff - random.below(200) : random.below(1 << 24);
     const sides = [
-      { qp: this.sender.qp, node: this.to, peer: this.#qp },
-      { qp: this.#qp, node: this.from, peer: this.sender.qp },
+      { qp: this.sender.qp, node: this.to, peer: this.qp },
+      { qp: this.qp, node: this.from, peer: this.sender.qp },
     ];
     for (const { qp, node, peer } of sides) {
       const accessFlags = Access.REMOTE_WRITE;
@@ -188,7 +188,7 @@ export class UcFlow implements Flow {
       qp.modify({
         state: QpState.RTR,
         addressVector: { gid: node.node.port.gids[0]!, localGidIndex: 0 },
-        pathMtuBytes: this.#mtuBytes,
+        pathMtuBytes: this.mtuBytes,
         destinationQpn: peer.qpn,
         receivePsn: psn,
       });
@@ -196,14 +196,14 @@ export class UcFlow implements Flow {
     for (const { qp } of sides) qp.modify({ state: QpState.RTS, sendPsn: psn });
   }
 
-  #send(kind: number): void {
+  private send(kind: number): void {
     const { random } = this.host;
-    const draft = this.sender.outgoing(flowLength(random, this.#mtuBytes, FLOW_BYTES));
-    const immediate = ++this.#immediate;
+    const draft = this.sender.outgoing(flowLength(random, this.mtuBytes, FLOW_BYTES));
+    const immediate = ++this.immediate;
     if (kind < 2) {
       const opcode = kind === 0 ? WrOpcode.SEND : WrOpcode.SEND_WITH_IMM;
       const request = this.sender.post({ ...draft, opcode, immediate });
-      this.#messages.push({ request, refused: false });
+      this.messages.push({ request, refused: false });
       return;
     }
     const opcode = kind === 2 ? WrOpcode.RDMA_WRITE : WrOpcode.RDMA_WRITE_WITH_IMM;
@@ -211,20 +211,20 @@ export class UcFlow implements Flow {
     const room = TARGET_BYTES - draft.length;
     const offset = TARGET + (refused ? room + random.between(1, 64) : random.below(room + 1));
     const remote = refused ? [] : effectOf(offset, draft.payload);
-    const { rkey } = this.#target;
-    const remoteAddress = this.#base + BigInt(offset);
+    const { rkey } = this.target;
+    const remoteAddress = this.base + BigInt(offset);
     const all = { ...draft, opcode, immediate, remoteAddress, rkey, remote };
-    this.#messages.push({ request: this.sender.post(all), refused });
+    this.messages.push({ request: this.sender.post(all), refused });
     for (const effect of remote) this.model.begin(effect);
   }
 
-  #postReceive(slot: number): void {
-    const { lkey } = this.#receive;
+  private postReceive(slot: number): void {
+    const { lkey } = this.receive;
     const cut = this.host.random.below(FLOW_BYTES + 1);
     const offset = RECEIVE + slot * FLOW_BYTES;
     const request: ReceiveRequest = {
-      index: this.#nextReceive,
-      cookie: this.#nextReceive * 2 + 1,
+      index: this.nextReceive,
+      cookie: this.nextReceive * 2 + 1,
       slot,
       segments: [
         { offset, length: cut, lkey },
@@ -232,33 +232,33 @@ export class UcFlow implements Flow {
       ],
       capacity: FLOW_BYTES,
     };
-    const ring = this.#qp.receiveRing;
+    const ring = this.qp.receiveRing;
     if (!ring) throw new Error('a queue pair without a receive ring');
-    writeReceive(ring, this.#base, request);
-    this.#nextReceive += 1;
-    this.#receives.post(request);
+    writeReceive(ring, this.base, request);
+    this.nextReceive += 1;
+    this.receives.post(request);
   }
 
   // --- what arrives -----------------------------------------------------------------------------
 
-  #take(c: Completion): void {
-    const shared = this.#shared;
-    const receive = shared?.take(c, this.name) ?? this.#receives.take(c);
+  private take(c: Completion): void {
+    const shared = this.shared;
+    const receive = shared?.take(c, this.name) ?? this.receives.take(c);
     const what = `${this.name}: receive ${c.wqeIndex}`;
     if (c.status !== WcStatus.SUCCESS) {
-      if (c.status !== WcStatus.WR_FLUSH_ERR || this.#qp.state !== QpState.ERR) {
+      if (c.status !== WcStatus.WR_FLUSH_ERR || this.qp.state !== QpState.ERR) {
         throw new Violation(`${what} ends with ${nameOf(WcStatus, c.status)}`);
       }
       if (shared) shared.adopt(receive);
-      else this.#adopt(receive.slot);
+      else this.adopt(receive.slot);
       return;
     }
-    const at = this.#messages.findIndex((message) => this.#isOf(message, c, receive));
-    const message = this.#messages[at];
+    const at = this.messages.findIndex((message) => this.isOf(message, c, receive));
+    const message = this.messages[at];
     if (!message) throw new Violation(`${what}: no message to come is like it`);
     if (message.refused) throw new Violation(`${what}: a message that must be refused`);
-    const lost = this.#messages.splice(0, at + 1).slice(0, -1);
-    for (const { request } of lost) this.#forget(request);
+    const lost = this.messages.splice(0, at + 1).slice(0, -1);
+    for (const { request } of lost) this.forget(request);
     const { request } = message;
     if (isWrite(request)) for (const each of request.remote) this.model.commit(each, what);
     else {
@@ -267,14 +267,14 @@ export class UcFlow implements Flow {
     }
     // A message that was lost on the way may have left something in it before this one took it.
     if (shared) shared.adopt(receive);
-    else this.#adopt(receive.slot);
+    else this.adopt(receive.slot);
     this.host.mark('UC messages received');
   }
 
   /** Nothing of it comes any more; whether it has left something cannot be told. */
-  #forget(request: SendRequest): void {
+  private forget(request: SendRequest): void {
     for (const effect of request.remote) {
-      this.model.verify(`${this.name}: message ${request.index} is over`, this.#underWay());
+      this.model.verify(`${this.name}: message ${request.index} is over`, this.underWay());
       this.model.adopt(effect.offset, effect.data.length);
       this.model.drop(effect);
     }
@@ -282,12 +282,12 @@ export class UcFlow implements Flow {
   }
 
   /** What is in receives is compared when they complete. */
-  #underWay(): { offset: number; data: Uint8Array }[] {
+  private underWay(): { offset: number; data: Uint8Array }[] {
     const length = RECEIVES * FLOW_BYTES;
     return [{ offset: RECEIVE, data: this.model.bytes.subarray(RECEIVE, RECEIVE + length) }];
   }
 
-  #isOf({ request }: Message, c: Completion, receive: ReceiveRequest): boolean {
+  private isOf({ request }: Message, c: Completion, receive: ReceiveRequest): boolean {
     const { opcode, payload, length, immediate, flags } = request;
     if (opcode === WrOpcode.RDMA_WRITE) return false;
     const write = opcode === WrOpcode.RDMA_WRITE_WITH_IMM;
@@ -298,18 +298,18 @@ export class UcFlow implements Flow {
     const numbered = (c.flags & WcFlags.WITH_IMM) !== 0;
     if (numbered !== (opcode !== WrOpcode.SEND)) return false;
     if (numbered) return c.immediate === immediate;
-    const bytes = gather((this.#shared ?? this).model.bytes, receive.segments).subarray(0, length);
+    const bytes = gather((this.shared ?? this).model.bytes, receive.segments).subarray(0, length);
     return Buffer.compare(bytes, payload) === 0;
   }
 
-  #adopt(slot: number): void {
+  private adopt(slot: number): void {
     this.model.adopt(RECEIVE + slot * FLOW_BYTES, FLOW_BYTES);
   }
 
-  #onEvent(event: AsyncEventType): void {
+  private onEvent(event: AsyncEventType): void {
     if (event === AsyncEventType.COMM_EST) return;
     const last = event === AsyncEventType.QP_LAST_WQE_REACHED;
-    if (last && this.#shared && this.#qp.state === QpState.ERR) return;
+    if (last && this.shared && this.qp.state === QpState.ERR) return;
     throw new Violation(`${this.name}: event ${nameOf(AsyncEventType, event)}`);
   }
 }

@@ -21,7 +21,7 @@ export interface SimWindow {
 }
 
 export class Windows {
-  readonly #all: SimWindow[];
+  private readonly all: SimWindow[];
   /** Keys that have been invalidated for sure. */
   readonly stale: number[] = [];
   invalidations = 0;
@@ -31,14 +31,14 @@ export class Windows {
     node: SimNode,
   ) {
     const { device } = node.node;
-    this.#all = Array.from({ length: COUNT }, () => {
+    this.all = Array.from({ length: COUNT }, () => {
       const window = device.createMemoryWindow(node.pd, 2);
       return { window, state: 'free', key: window.rkey };
     });
   }
 
   in(state: State): SimWindow | undefined {
-    return this.#all.find((each) => each.state === state);
+    return this.all.find((each) => each.state === state);
   }
 
   /** Begins a bind; the key it will have. */
@@ -52,7 +52,7 @@ export class Windows {
 
   /** The bind has succeeded: the key is given to the peer, or kept. */
   bound(key: number, given: boolean): void {
-    const each = this.#of(key);
+    const each = this.of(key);
     if (each.window.rkey !== key) {
       throw new Violation(`${this.name}: bound with key ${key}, and has ${each.window.rkey}`);
     }
@@ -61,18 +61,18 @@ export class Windows {
 
   /** An invalidation of this key has been done. */
   invalidated(key: number): void {
-    this.#of(key).state = 'free';
+    this.of(key).state = 'free';
     this.stale.push(key);
     this.invalidations += 1;
     if (this.stale.length > STALE_KEYS) this.stale.shift();
   }
 
   destroy(): void {
-    for (const { window } of this.#all) window.destroy();
+    for (const { window } of this.all) window.destroy();
   }
 
-  #of(key: number): SimWindow {
-    const found = this.#all.find((each) => each.key === key && each.state === 'busy');
+  private of(key: number): SimWindow {
+    const found = this.all.find((each) => each.key === key && each.state === 'busy');
     if (!found) throw new Violation(`${this.name}: key ${key} is of no window that is changing`);
     return found;
   }

@@ -39,7 +39,7 @@ export class Workload {
       return;
     }
     const count = Math.min(most, endpoint.receiveRoom);
-    for (let i = 0; i < count; i++) this.#postReceive(endpoint);
+    for (let i = 0; i < count; i++) this.postReceive(endpoint);
     if (count > 0) endpoint.qp.ringReceiveDoorbell();
   }
 
@@ -48,7 +48,7 @@ export class Workload {
     const count = Math.min(most, endpoint.sendRoom);
     let posted = 0;
     for (; posted < count; posted++) {
-      const request = this.#draft(endpoint);
+      const request = this.draft(endpoint);
       if (!request) break;
       endpoint.postSend(request);
       if (request.plan !== 'ok') {
@@ -65,11 +65,11 @@ export class Workload {
   postMarker(endpoint: Endpoint): void {
     if (endpoint.unsignalled === 0 || endpoint.sendRoom === 0) return;
     endpoint.unsignalled = endpoint.qp.sendRing.entries;
-    endpoint.postSend(this.#finish(endpoint, WrOpcode.RDMA_WRITE, NOTHING));
+    endpoint.postSend(this.finish(endpoint, WrOpcode.RDMA_WRITE, NOTHING));
     endpoint.qp.ringSendDoorbell();
   }
 
-  #postReceive(endpoint: Endpoint): void {
+  private postReceive(endpoint: Endpoint): void {
     const { random } = this;
     const { layout } = endpoint;
     let slot = random.below(SLOTS.RECEIVE);
@@ -81,41 +81,41 @@ export class Workload {
       index: endpoint.nextReceive,
       cookie: endpoint.nextReceive * 2 + 1,
       slot,
-      segments: this.#cut(start, capacity, endpoint.receive.lkey),
+      segments: this.cut(start, capacity, endpoint.receive.lkey),
       capacity,
     });
   }
 
-  #draft(endpoint: Endpoint): SendRequest | undefined {
+  private draft(endpoint: Endpoint): SendRequest | undefined {
     const { random } = this;
     const kind = random.below(100);
-    if (kind < 26) return this.#send(endpoint);
-    if (kind < 58) return this.#write(endpoint);
-    if (kind < 80) return this.#read(endpoint);
-    if (kind < 90) return this.#atomic(endpoint);
-    const windows = this.#window(endpoint);
-    return windows ?? this.#send(endpoint);
+    if (kind < 26) return this.send(endpoint);
+    if (kind < 58) return this.write(endpoint);
+    if (kind < 80) return this.read(endpoint);
+    if (kind < 90) return this.atomic(endpoint);
+    const windows = this.window(endpoint);
+    return windows ?? this.send(endpoint);
   }
 
   /** Binds a window, or takes one back: by LOCAL_INV, or the peer's by a SEND. */
-  #window(endpoint: Endpoint): SendRequest | undefined {
+  private window(endpoint: Endpoint): SendRequest | undefined {
     const kept = endpoint.windows.in('kept');
     if (kept) {
       kept.state = 'busy';
       const draft = { ...NOTHING, immediate: kept.key };
-      return this.#finish(endpoint, WrOpcode.LOCAL_INV, draft);
+      return this.finish(endpoint, WrOpcode.LOCAL_INV, draft);
     }
     const open = endpoint.peer.windows.in('open');
     if (open && this.random.percent(50)) {
       open.state = 'busy';
       // The answer of a READ that is lost comes again only while its key lives (IBTA 10.8.3.3).
-      const draft = { ...this.#outgoing(endpoint), immediate: open.key, flags: WrFlags.FENCE };
-      return this.#finish(endpoint, WrOpcode.SEND_WITH_INV, draft);
+      const draft = { ...this.outgoing(endpoint), immediate: open.key, flags: WrFlags.FENCE };
+      return this.finish(endpoint, WrOpcode.SEND_WITH_INV, draft);
     }
-    return endpoint.revoked ? undefined : this.#bind(endpoint);
+    return endpoint.revoked ? undefined : this.bind(endpoint);
   }
 
-  #bind(endpoint: Endpoint): SendRequest | undefined {
+  private bind(endpoint: Endpoint): SendRequest | undefined {
     const { random } = this;
     const free = endpoint.windows.in('free');
     if (!free) return undefined;
@@ -131,38 +131,38 @@ export class Workload {
       given: random.percent(75),
     };
     const plan = bad ? 'bad-bind' : 'ok';
-    return this.#finish(endpoint, WrOpcode.BIND_MW, { ...NOTHING, bind, plan });
+    return this.finish(endpoint, WrOpcode.BIND_MW, { ...NOTHING, bind, plan });
   }
 
   /** A key for all of the peer's target: that of its memory region, or of a window. */
-  #keyOf(peer: Endpoint): number {
+  private keyOf(peer: Endpoint): number {
     const open = this.random.percent(50) ? peer.windows.in('open') : undefined;
     return open?.key ?? peer.target.rkey;
   }
 
-  #send(endpoint: Endpoint): SendRequest {
+  private send(endpoint: Endpoint): SendRequest {
     const { random } = this;
     const opcode = random.percent(40) ? WrOpcode.SEND_WITH_IMM : WrOpcode.SEND;
-    return this.#finish(endpoint, opcode, { ...this.#outgoing(endpoint), rkey: 0 });
+    return this.finish(endpoint, opcode, { ...this.outgoing(endpoint), rkey: 0 });
   }
 
-  #write(endpoint: Endpoint): SendRequest {
+  private write(endpoint: Endpoint): SendRequest {
     const { random } = this;
     const { peer } = endpoint;
     // A slot may be longer or shorter at the peer, whose layout is its own.
     const slot = random.between(1, SLOTS.TARGET - 1);
     const room = peer.layout.slotBytes;
-    const draft = this.#outgoing(endpoint, room);
+    const draft = this.outgoing(endpoint, room);
     const start = slot * room + random.below(room - draft.length + 1);
     const offset = peer.layout.target + start;
     const effects = draft.length > 0 ? [{ offset, data: draft.payload }] : [];
-    return this.#finish(
+    return this.finish(
       endpoint,
       random.percent(25) ? WrOpcode.RDMA_WRITE_WITH_IMM : WrOpcode.RDMA_WRITE,
       {
         ...draft,
         remoteAddress: peer.base + BigInt(offset),
-        rkey: this.#keyOf(peer),
+        rkey: this.keyOf(peer),
         remote: effects,
         // Data that a READ under way may still fetch must not change before it has.
         flags: (endpoint.reading[slot] ?? 0) > 0 ? WrFlags.FENCE : 0,
@@ -170,35 +170,35 @@ export class Workload {
     );
   }
 
-  #read(endpoint: Endpoint): SendRequest | undefined {
+  private read(endpoint: Endpoint): SendRequest | undefined {
     const { random } = this;
     const { peer } = endpoint;
-    const landingSlot = this.#landingSlot(endpoint);
+    const landingSlot = this.landingSlot(endpoint);
     if (landingSlot < 0) return undefined;
     const slot = random.between(1, SLOTS.TARGET - 1);
     const room = Math.min(peer.layout.slotBytes, endpoint.layout.slotBytes);
-    const length = this.#length(endpoint, room);
+    const length = this.length(endpoint, room);
     const from = slot * peer.layout.slotBytes + random.below(peer.layout.slotBytes - length + 1);
     const offset = peer.layout.target + from;
     const start = endpoint.layout.landing + landingSlot * endpoint.layout.slotBytes;
-    const segments = this.#cut(start, length, endpoint.landing.lkey);
+    const segments = this.cut(start, length, endpoint.landing.lkey);
     const expected = logicalBytes(peer, offset, length);
-    return this.#finish(endpoint, WrOpcode.RDMA_READ, {
+    return this.finish(endpoint, WrOpcode.RDMA_READ, {
       length,
       segments,
       payload: new Uint8Array(0),
       remoteAddress: peer.base + BigInt(offset),
-      rkey: this.#keyOf(peer),
+      rkey: this.keyOf(peer),
       local: spread(expected, segments),
       readsSlot: slot,
       landingSlot,
     });
   }
 
-  #atomic(endpoint: Endpoint): SendRequest | undefined {
+  private atomic(endpoint: Endpoint): SendRequest | undefined {
     const { random } = this;
     const { peer } = endpoint;
-    const landingSlot = this.#landingSlot(endpoint);
+    const landingSlot = this.landingSlot(endpoint);
     if (landingSlot < 0) return undefined;
     const slotStart = peer.layout.target + ATOMIC_SLOT * peer.layout.slotBytes;
     // IBTA 9.4.5: the address is a multiple of 8.
@@ -207,14 +207,14 @@ export class Workload {
     const before = logicalBytes(peer, offset, 8);
     const value = new DataView(before.buffer).getBigUint64(0, true);
     const add = random.percent(50);
-    const compareAdd = add || random.percent(30) ? this.#u64() : value;
-    const swap = add ? 0n : this.#u64();
+    const compareAdd = add || random.percent(30) ? this.u64() : value;
+    const swap = add ? 0n : this.u64();
     const after = add ? value + compareAdd : compareAdd === value ? swap : value;
     const data = new Uint8Array(8);
     new DataView(data.buffer).setBigUint64(0, BigInt.asUintN(64, after), true);
     const start = endpoint.layout.landing + landingSlot * endpoint.layout.slotBytes;
     const segments = [{ offset: start + random.below(9), length: 8, lkey: endpoint.landing.lkey }];
-    return this.#finish(
+    return this.finish(
       endpoint,
       add ? WrOpcode.ATOMIC_FETCH_AND_ADD : WrOpcode.ATOMIC_CMP_AND_SWP,
       {
@@ -222,7 +222,7 @@ export class Workload {
         segments,
         payload: new Uint8Array(0),
         remoteAddress: peer.base + BigInt(offset),
-        rkey: this.#keyOf(peer),
+        rkey: this.keyOf(peer),
         compareAdd,
         swap,
         remote: [{ offset, data }],
@@ -233,18 +233,18 @@ export class Workload {
   }
 
   /** Segments of source memory and what they carry. */
-  #outgoing(endpoint: Endpoint, room = Infinity): Draft {
+  private outgoing(endpoint: Endpoint, room = Infinity): Draft {
     const { random } = this;
     const { layout } = endpoint;
     const most = Math.min(room, layout.slotBytes, endpoint.peer.layout.slotBytes);
-    const length = this.#length(endpoint, most);
+    const length = this.length(endpoint, most);
     const start = layout.source + random.below(layout.sourceBytes - length + 1);
-    const segments = this.#cut(start, length, endpoint.source.lkey);
+    const segments = this.cut(start, length, endpoint.source.lkey);
     const payload = gather(endpoint.model.bytes, segments);
     return { length, segments, payload, remoteAddress: 0n, rkey: 0 };
   }
 
-  #length(endpoint: Endpoint, most: number): number {
+  private length(endpoint: Endpoint, most: number): number {
     const { random } = this;
     const { mtuBytes } = endpoint.parameters;
     const kind = random.below(10);
@@ -255,7 +255,7 @@ export class Workload {
   }
 
   /** Cuts a range into one to four segments, empty ones among them. */
-  #cut(offset: number, length: number, lkey: number): Segment[] {
+  private cut(offset: number, length: number, lkey: number): Segment[] {
     const { random } = this;
     const segments: Segment[] = [];
     let done = 0;
@@ -267,7 +267,7 @@ export class Workload {
     return segments;
   }
 
-  #landingSlot(endpoint: Endpoint): number {
+  private landingSlot(endpoint: Endpoint): number {
     if (endpoint.landingUsed.size === SLOTS.LANDING) return -1;
     let slot = this.random.below(SLOTS.LANDING);
     while (endpoint.landingUsed.has(slot)) slot = (slot + 1) % SLOTS.LANDING;
@@ -275,7 +275,7 @@ export class Workload {
   }
 
   /** Adds flags, and now and then a mistake. */
-  #finish(endpoint: Endpoint, opcode: WrOpcode, draft: Draft): SendRequest {
+  private finish(endpoint: Endpoint, opcode: WrOpcode, draft: Draft): SendRequest {
     const { random } = this;
     const request: SendRequest = {
       immediate: random.u32(),
@@ -290,13 +290,13 @@ export class Workload {
       opcode,
       index: endpoint.nextSend,
       cookie: endpoint.nextSend * 2 + 2,
-      flags: (draft.flags ?? 0) | this.#flags(endpoint, opcode, draft.length),
+      flags: (draft.flags ?? 0) | this.flags(endpoint, opcode, draft.length),
     };
     const mistake = this.mistakes && draft.length > 0 && random.percent(MISTAKE_PERCENT);
-    return mistake ? this.#spoil(endpoint, request) : request;
+    return mistake ? this.spoil(endpoint, request) : request;
   }
 
-  #flags(endpoint: Endpoint, opcode: WrOpcode, length: number): number {
+  private flags(endpoint: Endpoint, opcode: WrOpcode, length: number): number {
     const { random } = this;
     const due = endpoint.unsignalled + 1 >= endpoint.qp.sendRing.entries / 2;
     const signalled = due || random.percent(60);
@@ -313,7 +313,7 @@ export class Workload {
   }
 
   /** A request that must fail without any effect. */
-  #spoil(endpoint: Endpoint, request: SendRequest): SendRequest {
+  private spoil(endpoint: Endpoint, request: SendRequest): SendRequest {
     const { random } = this;
     const { peer } = endpoint;
     const clean = { remote: [], local: [], readsSlot: -1 };
@@ -348,7 +348,7 @@ export class Workload {
     return { ...request, ...clean, local, plan, remoteAddress };
   }
 
-  #u64(): bigint {
+  private u64(): bigint {
     return (BigInt(this.random.u32()) << 32n) | BigInt(this.random.u32());
   }
 }

@@ -43,15 +43,15 @@ interface Target {
 export class XrcFlow implements Flow {
   readonly node: SimNode;
   readonly sender: FlowSender;
-  readonly #domain: XrcDomainHandle;
-  readonly #qp: QueuePair;
-  readonly #targets: readonly Target[];
-  readonly #receives: ReceiveChecker;
-  readonly #service: XrcReceivers;
-  readonly #mtuBytes: number;
-  readonly #patient: boolean;
+  private readonly domain: XrcDomainHandle;
+  private readonly qp: QueuePair;
+  private readonly targets: readonly Target[];
+  private readonly receives: ReceiveChecker;
+  private readonly service: XrcReceivers;
+  private readonly mtuBytes: number;
+  private readonly patient: boolean;
   /** Receivers by their request. */
-  readonly #owner = new Map<SendRequest, Target>();
+  private readonly owner = new Map<SendRequest, Target>();
 
   constructor(
     readonly name: string,
@@ -63,21 +63,21 @@ export class XrcFlow implements Flow {
     const { xrc } = to;
     if (!xrc) throw new Error('a node without XRC receivers');
     this.node = from;
-    this.#service = xrc;
-    this.#mtuBytes = random.pick([256, 512, 1024]);
-    this.#patient = host.quiet || random.percent(80);
-    this.#domain = from.node.device.createXrcDomain();
-    const onEvent = (event: AsyncEventType): void => host.guard(() => this.#onEvent(event));
+    this.service = xrc;
+    this.mtuBytes = random.pick([256, 512, 1024]);
+    this.patient = host.quiet || random.percent(80);
+    this.domain = from.node.device.createXrcDomain();
+    const onEvent = (event: AsyncEventType): void => host.guard(() => this.onEvent(event));
     this.sender = new FlowSender(`${name} sender`, host.nextContext(), from, random, this, (init) =>
       from.node.device.createQueuePair({
         ...init,
         type: QpType.XRC_INI,
         receiveCq: from.cq,
-        xrcDomain: this.#domain,
+        xrcDomain: this.domain,
         onEvent,
       }),
     );
-    this.#qp = to.node.device.createQueuePair({
+    this.qp = to.node.device.createQueuePair({
       type: QpType.XRC_TGT,
       pd: to.pd,
       sendCq: to.cq,
@@ -91,25 +91,25 @@ export class XrcFlow implements Flow {
       context: 0,
       onEvent,
     });
-    this.#receives = new ReceiveChecker(name);
-    this.#targets = xrc.receivers.map((receiver, i) => this.#makeTarget(receiver, i));
-    xrc.flows.set(this.#qp.qpn, { name, take: (completion) => this.#take(completion) });
+    this.receives = new ReceiveChecker(name);
+    this.targets = xrc.receivers.map((receiver, i) => this.makeTarget(receiver, i));
+    xrc.flows.set(this.qp.qpn, { name, take: (completion) => this.take(completion) });
     for (const { shared } of xrc.receivers) shared.users += 1;
-    this.#connect();
+    this.connect();
   }
 
   get models(): readonly MemoryModel[] {
-    return [this.sender.model, ...this.#targets.map(({ model }) => model)];
+    return [this.sender.model, ...this.targets.map(({ model }) => model)];
   }
 
   post(most: number): number {
     const count = Math.min(most, this.sender.room);
     let posted = 0;
     while (posted < count) {
-      const target = this.host.random.pick(this.#targets);
-      const draft = this.#draft(target);
+      const target = this.host.random.pick(this.targets);
+      const draft = this.draft(target);
       if (!draft) break;
-      this.#post(target, this.#spoil(target, draft));
+      this.postTo(target, this.spoil(target, draft));
       posted++;
     }
     if (posted > 0) this.sender.qp.ringSendDoorbell();
@@ -117,11 +117,11 @@ export class XrcFlow implements Flow {
   }
 
   feed(most: number): void {
-    for (const { shared } of this.#service.receivers) shared.post(most);
+    for (const { shared } of this.service.receivers) shared.post(most);
   }
 
   marker(): void {
-    const xrcSrqn = this.#targets[0]?.receiver.shared.srq.srqn ?? 0;
+    const xrcSrqn = this.targets[0]?.receiver.shared.srq.srqn ?? 0;
     this.sender.postMarker({ xrcSrqn });
   }
 
@@ -130,24 +130,24 @@ export class XrcFlow implements Flow {
   }
 
   end(): void {
-    for (const qp of [this.sender.qp, this.#qp]) {
+    for (const qp of [this.sender.qp, this.qp]) {
       if (qp.state !== QpState.ERR) qp.modify({ state: QpState.ERR });
     }
     this.from.drainEarly();
     this.to.drainEarly();
     this.sender.checkEnd();
-    const { received } = this.#receives;
+    const { received } = this.receives;
     const { delivered } = this.sender.checker;
     if (received < delivered) {
       throw new Violation(`${this.name}: ${delivered} are acknowledged, ${received} received`);
     }
     this.verify('the end');
-    for (const { model } of this.#targets) model.settle();
-    this.#service.flows.delete(this.#qp.qpn);
+    for (const { model } of this.targets) model.settle();
+    this.service.flows.delete(this.qp.qpn);
     this.sender.destroy();
-    this.#qp.destroy();
-    this.#domain.destroy();
-    for (const { region, receiver } of this.#targets) {
+    this.qp.destroy();
+    this.domain.destroy();
+    for (const { region, receiver } of this.targets) {
       region.destroy();
       receiver.shared.users -= 1;
     }
@@ -157,8 +157,8 @@ export class XrcFlow implements Flow {
 
   sendWorld(): SendWorld {
     return {
-      unreachable: this.host.isLossy(this) || this.#qp.state === QpState.ERR,
-      rnrLimited: !this.#patient,
+      unreachable: this.host.isLossy(this) || this.qp.state === QpState.ERR,
+      rnrLimited: !this.patient,
       revoked: false,
       revokedHere: false,
       broken: this.sender.broken,
@@ -167,7 +167,7 @@ export class XrcFlow implements Flow {
   }
 
   onSucceeded(request: SendRequest, what: string): void {
-    this.#confirm(request, what);
+    this.confirm(request, what);
     this.host.mark('XRC requests');
   }
 
@@ -178,7 +178,7 @@ export class XrcFlow implements Flow {
 
   // --- making it --------------------------------------------------------------------------------
 
-  #makeTarget(receiver: XrcReceiver, i: number): Target {
+  private makeTarget(receiver: XrcReceiver, i: number): Target {
     const { random } = this.host;
     const bytes = randomBytes(random, TOTAL_BYTES);
     const base = BigInt(random.u32()) * 4096n;
@@ -192,15 +192,15 @@ export class XrcFlow implements Flow {
     return { receiver, model: new MemoryModel(`${this.name}.${i}`, bytes), base, region, words };
   }
 
-  #connect(): void {
+  private connect(): void {
     const { random, quiet } = this.host;
     const psn = random.percent(50) ? 0xffffff - random.below(200) : random.below(1 << 24);
     const qp = this.sender.qp;
-    const path = { pathMtuBytes: this.#mtuBytes, receivePsn: psn };
+    const path = { pathMtuBytes: this.mtuBytes, receivePsn: psn };
     const init = { state: QpState.INIT, pkeyIndex: 0, portNumber: 1, accessFlags: REMOTE };
     const readDepth = random.pick([1, 4]);
-    this.#qp.modify(init);
-    this.#qp.modify({
+    this.qp.modify(init);
+    this.qp.modify({
       ...path,
       state: QpState.RTR,
       addressVector: { gid: this.from.node.port.gids[0]!, localGidIndex: 0 },
@@ -213,38 +213,38 @@ export class XrcFlow implements Flow {
       ...path,
       state: QpState.RTR,
       addressVector: { gid: this.to.node.port.gids[0]!, localGidIndex: 0 },
-      destinationQpn: this.#qp.qpn,
+      destinationQpn: this.qp.qpn,
     });
     qp.modify({
       state: QpState.RTS,
       sendPsn: psn,
       timeout: random.between(quiet ? 10 : 8, 11),
-      retryCount: this.#patient ? 7 : random.between(1, 6),
-      rnrRetryCount: this.#patient ? 7 : random.between(3, 7),
+      retryCount: this.patient ? 7 : random.between(1, 6),
+      rnrRetryCount: this.patient ? 7 : random.between(3, 7),
       maxRdAtomic: readDepth,
     });
   }
 
   // --- posting ----------------------------------------------------------------------------------
 
-  #draft(target: Target): FlowDraft | undefined {
+  private draft(target: Target): FlowDraft | undefined {
     const { random } = this.host;
     const kind = random.below(10);
     if (kind < 4) {
       const opcode = random.percent(40) ? WrOpcode.SEND_WITH_IMM : WrOpcode.SEND;
-      return { ...this.#outgoing(), opcode, immediate: random.u32() };
+      return { ...this.outgoing(), opcode, immediate: random.u32() };
     }
-    if (kind < 7) return this.#write(target);
-    return kind < 9 ? this.#read(target) : this.#atomic(target);
+    if (kind < 7) return this.write(target);
+    return kind < 9 ? this.read(target) : this.atomic(target);
   }
 
-  #outgoing(): Pick<SendRequest, 'length' | 'segments' | 'payload'> {
-    return this.sender.outgoing(flowLength(this.host.random, this.#mtuBytes, FLOW_BYTES));
+  private outgoing(): Pick<SendRequest, 'length' | 'segments' | 'payload'> {
+    return this.sender.outgoing(flowLength(this.host.random, this.mtuBytes, FLOW_BYTES));
   }
 
-  #write(target: Target): FlowDraft {
+  private write(target: Target): FlowDraft {
     const { random } = this.host;
-    const draft = this.#outgoing();
+    const draft = this.outgoing();
     const offset = WRITABLE + random.below(2 * FLOW_BYTES - draft.length + 1);
     return {
       ...draft,
@@ -256,9 +256,9 @@ export class XrcFlow implements Flow {
     };
   }
 
-  #read(target: Target): FlowDraft | undefined {
+  private read(target: Target): FlowDraft | undefined {
     const { random } = this.host;
-    const length = flowLength(random, this.#mtuBytes, FLOW_BYTES);
+    const length = flowLength(random, this.mtuBytes, FLOW_BYTES);
     const offset = CONSTANT + random.below(FLOW_BYTES - length + 1);
     const landing = this.sender.landing(target.model.bytes.slice(offset, offset + length));
     if (!landing) return undefined;
@@ -267,7 +267,7 @@ export class XrcFlow implements Flow {
     return { ...landing, opcode: WrOpcode.RDMA_READ, length, remoteAddress, rkey };
   }
 
-  #atomic(target: Target): FlowDraft | undefined {
+  private atomic(target: Target): FlowDraft | undefined {
     const { random } = this.host;
     const n = random.below(WORD_COUNT);
     const value = target.words[n] ?? 0n;
@@ -291,13 +291,13 @@ export class XrcFlow implements Flow {
   }
 
   /** Now and then the key of another receiver's memory, or a queue that is none of the domain. */
-  #spoil(target: Target, draft: FlowDraft): FlowDraft {
+  private spoil(target: Target, draft: FlowDraft): FlowDraft {
     const { random } = this.host;
     const { srqn } = target.receiver.shared.srq;
     const good = { ...draft, xrcSrqn: srqn };
     if (!random.percent(MISTAKE_PERCENT)) return good;
     const clean = { remote: [], local: [] };
-    const [other] = this.#targets.filter((each) => each !== target);
+    const [other] = this.targets.filter((each) => each !== target);
     if (random.percent(60) && other && draft.rkey && draft.length > 0) {
       // Its address is right, but the queue that is named is of another protection domain.
       const remoteAddress = other.base + BigInt(WRITABLE);
@@ -308,29 +308,29 @@ export class XrcFlow implements Flow {
     return { ...good, ...clean, plan: 'bad-srq', xrcSrqn };
   }
 
-  #post(target: Target, draft: FlowDraft): void {
+  private postTo(target: Target, draft: FlowDraft): void {
     const request = this.sender.post(draft);
-    this.#owner.set(request, target);
+    this.owner.set(request, target);
     if (request.plan === 'ok' && request.opcode >= WrOpcode.ATOMIC_CMP_AND_SWP) {
       const [effect] = request.remote;
       if (effect) target.words[(effect.offset - WORDS) / 8] = wordOf(effect.data);
     }
-    if (consumesReceive(request.opcode)) this.#receives.messages.push(request);
+    if (consumesReceive(request.opcode)) this.receives.messages.push(request);
     for (const effect of request.remote) target.model.begin(effect);
   }
 
   // --- what arrives -----------------------------------------------------------------------------
 
-  #take(c: Completion): void {
-    const shared = this.#service.named(c.srqn);
+  private take(c: Completion): void {
+    const shared = this.service.named(c.srqn);
     const receive = shared.take(c, this.name);
-    const message = this.#receives.complete(receive, c, this.#qp.state === QpState.ERR);
+    const message = this.receives.complete(receive, c, this.qp.state === QpState.ERR);
     const what = `${this.name}: receive ${c.wqeIndex} of SRQ ${c.srqn}`;
     if (message) {
       if (message.plan !== 'ok') throw new Violation(`${what}: message ${message.plan} arrives`);
       if (message.xrcSrqn !== c.srqn) throw new Violation(`${what}: sent to ${message.xrcSrqn}`);
       for (const earlier of this.sender.checker.outstanding) {
-        if (earlier.index <= message.index) this.#confirm(earlier, what);
+        if (earlier.index <= message.index) this.confirm(earlier, what);
       }
       if (message.opcode !== WrOpcode.RDMA_WRITE_WITH_IMM) {
         for (const effect of scatter(message.payload, receive.segments)) {
@@ -343,18 +343,18 @@ export class XrcFlow implements Flow {
   }
 
   /** It has been executed at the other side. */
-  #confirm(request: SendRequest, what: string): void {
-    const model = this.#owner.get(request)?.model;
+  private confirm(request: SendRequest, what: string): void {
+    const model = this.owner.get(request)?.model;
     for (const effect of request.remote) {
       if (model?.pending.has(effect)) model.commit(effect, what);
     }
   }
 
-  #onEvent(event: AsyncEventType): void {
+  private onEvent(event: AsyncEventType): void {
     const name = nameOf(AsyncEventType, event);
     this.host.trace.note(`${this.name} event ${name}`);
     if (event === AsyncEventType.COMM_EST) return;
-    if (event === AsyncEventType.QP_LAST_WQE_REACHED && this.#qp.state === QpState.ERR) return;
+    if (event === AsyncEventType.QP_LAST_WQE_REACHED && this.qp.state === QpState.ERR) return;
     const { outstanding, failure } = this.sender.checker;
     const refused = failure !== WcStatus.SUCCESS || outstanding.some(({ plan }) => plan !== 'ok');
     const fatal = event === AsyncEventType.QP_ACCESS_ERR || event === AsyncEventType.QP_REQ_ERR;

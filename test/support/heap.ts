@@ -19,3 +19,17 @@ export async function heldBytes(): Promise<number> {
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }
+
+/** Bytes of the heap that one more of them takes: the least of some rounds, for what else runs. */
+export async function heapBytes(count: number, make: () => unknown): Promise<number> {
+  const rounds: number[] = [];
+  const kept: unknown[] = Array.from({ length: count }, make);
+  for (let round = 0; round < 3; round++) {
+    await collectGarbage();
+    const before = process.memoryUsage().heapUsed;
+    for (let i = 0; i < count; i++) kept.push(make());
+    await collectGarbage();
+    rounds.push((process.memoryUsage().heapUsed - before) / count);
+  }
+  return Math.min(...rounds);
+}

@@ -119,7 +119,7 @@ export class IaCore {
 
   /** Unless the consumer has put it to another use: then it is the consumer's to free. */
   freePrivateEvd(evd: Evd): void {
-    if (evd.isInUse || !this.evds.delete(evd)) return;
+    if (evd.feed.isInUse || !this.evds.delete(evd)) return;
     evd.free().catch((error: unknown) => {
       this.context.logger.error(`private event dispatcher ${evd.id}`, { error: String(error) });
     });
@@ -135,17 +135,17 @@ export class IaCore {
     this.counts.count('asyncError');
     if (event.number === DatEventNumber.ASYNC_EP_BROKEN) this.counts.count('asyncEpBroken');
     if (event.number === DatEventNumber.ASYNC_EVD_OVERFLOW) this.counts.count('asyncEvdOverflow');
-    return this.asyncEvd.post(event);
+    return this.asyncEvd.feed.post(event);
   }
 
   /** A function of the consumer's has failed: to be heard of, one way or the other. */
   reportFailure(event: AsyncErrorEvent): void {
-    const isHeeded = this.asyncEvd.isHeeded;
+    const isHeeded = this.asyncEvd.feed.isHeeded;
     if (!this.reportAsync(event) || !isHeeded) unhandled(event.cause);
   }
 
   /** Looks at every completion queue, so that finished requests let go of their memory. */
   takeInCompletions(): void {
-    for (const evd of [...this.evds]) evd.scan();
+    for (const evd of [...this.evds]) evd.feed.scan();
   }
 }

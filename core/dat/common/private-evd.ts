@@ -1,7 +1,6 @@
 /** Event dispatchers as parameters, and the private ones that are offered as streams. */
 import { type DatEvent, Evd, EvdFlags } from '../../evd/index.js';
 import { DatError } from '../../errors/index.js';
-import type { CompletionQueue } from '../../spi/index.js';
 import type { Observable } from '../../stream/index.js';
 import { show } from './show.js';
 
@@ -40,12 +39,6 @@ export function checkEvd(
   if ((evd.streams & stream) === 0) {
     throw refuse(`event dispatcher ${evd.id} was made without EvdFlags.${name}`);
   }
-}
-
-/** The completion queue of an EVD that takes completions. */
-export function cqOf({ id, cq }: Evd): CompletionQueue {
-  if (cq === undefined) throw new Error(`event dispatcher ${id} has no completion queue`);
-  return cq;
 }
 
 /** @throws DatError DAT_INVALID_STATE when the EVD is the consumer's own */

@@ -80,7 +80,7 @@ export abstract class ServicePoint implements Callee {
         onRequest: (request) => this.onRequest(request),
       }),
     );
-    this.detach = evd.attach();
+    this.detach = evd.feed.attach();
     processHold.retain();
     listenersOf(cm).set(connQual, this);
   }
@@ -151,7 +151,8 @@ export abstract class ServicePoint implements Callee {
       const expected = 'that of a service point which takes such requests';
       throw invalid(operation, 2, 'connQual', this.connQual, expected);
     }
-    if (this.evd.isFull) throw this.exhausted(operation, 'DAT_RESOURCE_TEVD', 'its EVD is full');
+    if (this.evd.feed.isFull)
+      throw this.exhausted(operation, 'DAT_RESOURCE_TEVD', 'its EVD is full');
     const held = this.endpointFor(request);
     if (held === 'none left') {
       throw this.exhausted(operation, 'DAT_RESOURCE_TEP', 'it can make no endpoint');
@@ -187,7 +188,7 @@ export abstract class ServicePoint implements Callee {
       truncated: false,
     };
     // A request that no consumer will ever see must not leave the peer waiting.
-    if (this.evd.post(event)) this.onHandedOut();
+    if (this.evd.feed.post(event)) this.onHandedOut();
     else cr.drop(REJECT_NO_RESOURCES);
   }
 

@@ -24,7 +24,7 @@ import type { IaCore } from '../common/core.js';
 import { OUT_OF, requireCapability } from '../common/support.js';
 import { checkCookie, checkFlags, checkSegments, checkU32 } from '../work/post-checks.js';
 import { makeRoom } from '../work/posting.js';
-import { cqOf, streamOf } from '../common/private-evd.js';
+import { streamOf } from '../common/private-evd.js';
 import type { Pz } from '../memory/pz.js';
 import { LmrSegment, type Segments } from '../memory/segment.js';
 import { Symbolic } from '../common/trace.js';
@@ -333,8 +333,8 @@ export class UdEp extends Handle {
       return new UdQueues({
         ep: this,
         pz,
-        recvCq: cqOf(recvEvd),
-        requestCq: cqOf(requestEvd),
+        recvCq: recvEvd.feed.cq,
+        requestCq: requestEvd.feed.cq,
         attributes,
         onQueuePairEvent: (event) => this.onQueuePairEvent(event),
         onBroken: (reason) => this.onBroken(reason),
@@ -356,16 +356,16 @@ export class UdEp extends Handle {
     this.current = 'ERROR';
     const stuck = this.queues.toError();
     const detail = stuck === undefined ? reason : `${reason}; nothing is flushed: ${stuck}`;
-    this.core.asyncEvd.post(epBrokenEvent(this, `endpoint ${this.id}: ${detail}`));
+    this.core.asyncEvd.feed.post(epBrokenEvent(this, `endpoint ${this.id}: ${detail}`));
   }
 
   private attach(): void {
     const listener = { onOverrun: (evd: number) => this.onBroken(lossReason(evd)) };
     for (const evd of this.dtoEvds()) {
       // One by one: when one fails, those before it are ended.
-      this.uses.push(evd.attach('THRESHOLD'));
-      this.uses.push(evd.reserve(1));
-      this.uses.push(evd.onOverrun(listener));
+      this.uses.push(evd.feed.attach('THRESHOLD'));
+      this.uses.push(evd.feed.reserve(1));
+      this.uses.push(evd.feed.onOverrun(listener));
     }
   }
 
@@ -376,7 +376,7 @@ export class UdEp extends Handle {
 
   /** @internal completions that are there become known to the endpoint */
   takeInCompletions(): void {
-    for (const evd of this.dtoEvds()) evd.scan();
+    for (const evd of this.dtoEvds()) evd.feed.scan();
   }
 
   private dtoEvds(): Evd[] {

@@ -16,16 +16,16 @@ interface Step {
 function completionSteps(evd: 'recvEvd' | 'requestEvd'): readonly Step[] {
   return [
     {
-      take: (init) => init[evd].addReserve(uncounted(init, evd)),
-      giveBack: (init) => init[evd].removeReserve(uncounted(init, evd)),
+      take: (init) => init[evd].feed.addReserve(uncounted(init, evd)),
+      giveBack: (init) => init[evd].feed.removeReserve(uncounted(init, evd)),
     },
     {
-      take: (init) => init.connectEvd.addErrorSource(init[evd]),
-      giveBack: (init) => init.connectEvd.removeErrorSource(init[evd]),
+      take: (init) => init.connectEvd.feed.addErrorSource(init[evd].feed),
+      giveBack: (init) => init.connectEvd.feed.removeErrorSource(init[evd].feed),
     },
     {
-      take: (init, listener) => init[evd].addOverrunListener(listener),
-      giveBack: (init, listener) => init[evd].removeOverrunListener(listener),
+      take: (init, listener) => init[evd].feed.addOverrunListener(listener),
+      giveBack: (init, listener) => init[evd].feed.removeOverrunListener(listener),
     },
   ];
 }
@@ -38,20 +38,20 @@ function uncounted(init: EpInit, evd: 'recvEvd' | 'requestEvd'): number {
 /** With one event dispatcher for both kinds of completions. */
 const STEPS: readonly Step[] = [
   {
-    take: ({ connectEvd }) => connectEvd.addUser(),
-    giveBack: ({ connectEvd }) => connectEvd.removeUser(),
+    take: ({ connectEvd }) => connectEvd.feed.addUser(),
+    giveBack: ({ connectEvd }) => connectEvd.feed.removeUser(),
   },
   {
     take: ({ recvEvd, attributes }) =>
-      recvEvd.addUser(configurationOf(attributes.recvCompletionFlags)),
+      recvEvd.feed.addUser(configurationOf(attributes.recvCompletionFlags)),
     giveBack: ({ recvEvd, attributes }) =>
-      recvEvd.removeUser(configurationOf(attributes.recvCompletionFlags)),
+      recvEvd.feed.removeUser(configurationOf(attributes.recvCompletionFlags)),
   },
   {
     take: ({ requestEvd, attributes }) =>
-      requestEvd.addUser(configurationOf(attributes.requestCompletionFlags)),
+      requestEvd.feed.addUser(configurationOf(attributes.requestCompletionFlags)),
     giveBack: ({ requestEvd, attributes }) =>
-      requestEvd.removeUser(configurationOf(attributes.requestCompletionFlags)),
+      requestEvd.feed.removeUser(configurationOf(attributes.requestCompletionFlags)),
   },
   ...completionSteps('recvEvd'),
 ];
@@ -59,12 +59,12 @@ const STEPS_OF_TWO: readonly Step[] = [
   ...STEPS,
   ...completionSteps('requestEvd'),
   {
-    take: ({ recvEvd, requestEvd }) => recvEvd.addErrorSource(requestEvd),
-    giveBack: ({ recvEvd, requestEvd }) => recvEvd.removeErrorSource(requestEvd),
+    take: ({ recvEvd, requestEvd }) => recvEvd.feed.addErrorSource(requestEvd.feed),
+    giveBack: ({ recvEvd, requestEvd }) => recvEvd.feed.removeErrorSource(requestEvd.feed),
   },
   {
-    take: ({ recvEvd, requestEvd }) => requestEvd.addErrorSource(recvEvd),
-    giveBack: ({ recvEvd, requestEvd }) => requestEvd.removeErrorSource(recvEvd),
+    take: ({ recvEvd, requestEvd }) => requestEvd.feed.addErrorSource(recvEvd.feed),
+    giveBack: ({ recvEvd, requestEvd }) => requestEvd.feed.removeErrorSource(recvEvd.feed),
   },
 ];
 

@@ -131,33 +131,33 @@ export class EpEvents implements OverrunListener {
 
   /** Completions that are there become known to the endpoint. */
   takeInCompletions(): void {
-    for (const evd of this.dtoEvds()) evd.scan();
+    for (const evd of this.dtoEvds()) evd.feed.scan();
   }
 
   /** While true, completions are taken in even if nothing takes the EVD's events. */
   watchCompletions(watch: boolean): void {
     for (const end of this.holds ?? []) end();
-    this.holds = watch ? this.dtoEvds().map((evd) => evd.hold()) : undefined;
+    this.holds = watch ? this.dtoEvds().map((evd) => evd.feed.hold()) : undefined;
   }
 
   /** The same for receives alone: a watermark of theirs is armed. */
   watchReceives(watch: boolean): void {
     if (watch === (this.receiveHold !== undefined)) return;
     this.receiveHold?.();
-    this.receiveHold = watch ? this.init.recvEvd.hold() : undefined;
+    this.receiveHold = watch ? this.init.recvEvd.feed.hold() : undefined;
   }
 
   /** The same for requests alone: a keep-alive's probe is under way. */
   watchRequests(watch: boolean): void {
     if (watch === (this.requestHold !== undefined)) return;
     this.requestHold?.();
-    this.requestHold = watch ? this.init.requestEvd.hold() : undefined;
+    this.requestHold = watch ? this.init.requestEvd.feed.hold() : undefined;
   }
 
   /** While true, failed completions are taken in even if nothing takes the EVD's events. */
   private watchFailures(watch: boolean): void {
     for (const end of this.vigils ?? []) end();
-    this.vigils = watch ? this.dtoEvds().map((evd) => evd.watchFailures()) : undefined;
+    this.vigils = watch ? this.dtoEvds().map((evd) => evd.feed.watchFailures()) : undefined;
   }
 
   post(name: ConnectionEventName, details: ConnectionEventDetails, before: boolean): void {
@@ -172,7 +172,7 @@ export class EpEvents implements OverrunListener {
       ...(cause !== undefined && { cause }),
       ...(name === 'BROKEN' && { flightRecord }),
     };
-    this.init.connectEvd.post(event, before ? 'here' : 'after');
+    this.init.connectEvd.feed.post(event, before ? 'here' : 'after');
   }
 
   postBrokenAsync(reason: string): void {

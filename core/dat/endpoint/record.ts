@@ -7,7 +7,6 @@ import { DatError, spiCall } from '../../errors/index.js';
 import type { EventEndpoint } from '../../evd/index.js';
 import { AsyncEventType, nameOf } from '../../spi/index.js';
 import { begin, endedError } from '../common/handle.js';
-import { cqOf } from '../common/private-evd.js';
 import type { TraceFields } from '../common/trace.js';
 import type { IaCore } from '../common/core.js';
 import { OUT_OF } from '../common/support.js';
@@ -134,8 +133,8 @@ export class EpRecord
           device: this.core.context.device,
           owners: this.core.owners,
           pd: pz.pd,
-          recvCq: cqOf(recvEvd),
-          requestCq: cqOf(requestEvd),
+          recvCq: recvEvd.feed.cq,
+          requestCq: requestEvd.feed.cq,
           attributes,
           srq,
           xrc: init.xrc,

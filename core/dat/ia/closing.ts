@@ -28,7 +28,7 @@ export class IaClosing {
     private readonly core: IaCore,
     private readonly init: ClosingInit,
   ) {
-    this.leaveAsyncEvd = core.asyncEvd.attach();
+    this.leaveAsyncEvd = core.asyncEvd.feed.attach();
   }
 
   /**

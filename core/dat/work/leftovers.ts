@@ -28,7 +28,7 @@ export class EpLeftovers implements CompletionOwner {
     private readonly evds: readonly Evd[],
     private readonly binds: EpBinds | undefined,
   ) {
-    for (const evd of evds) this.left += evd.left(context);
+    for (const evd of evds) this.left += evd.feed.left(context);
     if (this.left === 0) this.end();
     else ep.core.owners.replace(context, this);
   }
@@ -55,7 +55,7 @@ export class EpLeftovers implements CompletionOwner {
 
   /** The endpoint is freed: what has not been taken is dropped. */
   drop(): void {
-    for (const evd of this.evds) evd.purge(this.context);
+    for (const evd of this.evds) evd.feed.purge(this.context);
     this.end();
   }
 

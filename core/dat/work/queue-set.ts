@@ -187,7 +187,7 @@ export abstract class QueueSet<
   /** Ends this life, with its completions that are not dequeued from `evds`. */
   destroy(evds: readonly Evd[]): void {
     this.qp.destroy();
-    for (const evd of evds) evd.purge(this.context);
+    for (const evd of evds) evd.feed.purge(this.context);
     this.ep.core.owners.free(this.context);
     this.discard();
   }

@@ -2,7 +2,6 @@
 import { EvdFlags } from '../../evd/index.js';
 import { checkOptions } from '../common/guards.js';
 import { checkHandle } from '../common/handle.js';
-import { cqOf } from '../common/private-evd.js';
 import { Pz } from '../memory/pz.js';
 import { srqAttributes } from '../srq/attributes.js';
 import { makerOfQueue } from '../srq/create-srq.js';
@@ -19,15 +18,15 @@ export function createXrcSrq(domain: XrcDomain, options: XrcSrqOptions): XrcSrq 
   const attributes = srqAttributes(operation, options, core.context.device.attributes);
   const evd = recvEvd ?? core.newEvd(attributes.maxRecvDtos, EvdFlags.DTO);
   const isPrivate = recvEvd === undefined;
-  const cq = cqOf(evd);
+  const cq = evd.feed.cq;
   const create = makerOfQueue(operation, pz, attributes, (init) =>
     hold.createSharedReceiveQueue({ ...init, cq }),
   );
   const uses: (() => void)[] = [];
   try {
     // One by one: when the second fails, the first is ended.
-    uses.push(evd.attach('THRESHOLD'));
-    uses.push(evd.reserve(1));
+    uses.push(evd.feed.attach('THRESHOLD'));
+    uses.push(evd.feed.reserve(1));
     return core.adopt(new XrcSrq(domain, core, pz, attributes, { evd, isPrivate, uses }, create));
   } catch (error) {
     for (const end of uses) end();

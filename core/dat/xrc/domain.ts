@@ -268,7 +268,7 @@ export class XrcDomain extends Handle {
   private post(targetQpn: number, event: XrcTargetEventName): void {
     if (this.isFreed) return;
     const number = DatEventNumber.XRC_TARGET;
-    this.core.asyncEvd.post({ type: 'xrc-target', number, domain: this, targetQpn, event });
+    this.core.asyncEvd.feed.post({ type: 'xrc-target', number, domain: this, targetQpn, event });
   }
 }
 

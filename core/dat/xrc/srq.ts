@@ -67,7 +67,7 @@ export class XrcSrq extends Srq {
   override destroy(by: string): void {
     const { evd, isPrivate, uses } = this.events;
     super.destroy(by);
-    evd.purge(0, this.srqn);
+    evd.feed.purge(0, this.srqn);
     for (const end of uses) end();
     if (isPrivate) this.core.freePrivateEvd(evd);
     this.domain.users--;

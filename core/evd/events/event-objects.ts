@@ -4,9 +4,11 @@
  * are.
  */
 
-/** Filled in by core/evd and core/dat, by declaration merging. */
-// eslint-disable-next-line @typescript-eslint/no-empty-object-type -- merged into from above
-export interface EventObjects {}
+/** Completed by core/evd and core/dat, by declaration merging. */
+export interface EventObjects {
+  /** What a software event carries is the consumer's own. */
+  readonly payload: unknown;
+}
 
 /** For what an adapter makes, too: an import of its class would make a circle of everything. */
 export type EventAdapter = EventObjects['ia'];
@@ -19,6 +21,7 @@ export type EventXrcDomain = EventObjects['xrcDomain'];
 export type EventXrcSrq = EventObjects['xrcSrq'];
 export type EventMemoryWindow = EventObjects['rmr'];
 /** An event dispatcher, as a CNO names the one that has notified it. */
-export type EventNotifier = EventObjects['notifier'];
+export type EventNotifier = EventObjects['evd'];
+export type EventPayload = EventObjects['payload'];
 /** What an asynchronous error is about. */
 export type EventSubject = EventObjects['ia' | 'ep' | 'udEp' | 'srq' | 'evd' | 'cno'];

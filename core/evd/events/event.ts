@@ -7,6 +7,7 @@ import type {
   EventDatagramEndpoint,
   EventEndpoint,
   EventMemoryWindow,
+  EventPayload,
   EventServicePoint,
   EventSubject,
   EventXrcDomain,
@@ -178,7 +179,7 @@ export interface AsyncErrorEvent {
 export interface SoftwareEvent {
   readonly type: 'software';
   readonly number: N['SOFTWARE'];
-  readonly payload: unknown;
+  readonly payload: EventPayload;
 }
 
 /** A receive of an XRC shared receive queue has ended; no endpoint took it, but a target. */

@@ -3,10 +3,17 @@
  * cannot be taken back; so a queue is armed only while its next event is wanted, never twice
  * for the same wish, and what arms it looks once more afterwards (drain, arm, look).
  */
+import type { CompletionQueue } from '../../spi/index.js';
 
 /** What is wanted of the next completion; a higher number includes the lower ones. */
 export const Want = { NOTHING: 0, SOLICITED_OR_FAILED: 1, NEXT: 2 } as const;
 export type Want = (typeof Want)[keyof typeof Want];
+
+/** What is told of an arm that fails. */
+export interface ArmListener {
+  /** Once, until arming succeeds again. */
+  unarmable(cause: unknown): void;
+}
 
 export class ArmController {
   /** What the device is going to notify of. */
@@ -15,22 +22,18 @@ export class ArmController {
   stale = 0;
   private failing = false;
 
-  /**
-   * @param arm asks the device; may throw
-   * @param onFailure told once, until arming succeeds again
-   */
   constructor(
-    private readonly arm: (solicitedOnly: boolean) => void,
-    private readonly onFailure: (error: unknown) => void,
+    private readonly cq: Pick<CompletionQueue, 'arm'>,
+    private readonly listener: ArmListener,
   ) {}
 
   /** Arms if need be. Returns true when the caller must look once more. */
   request(want: Want): boolean {
     if (want <= this.armed) return false;
     try {
-      this.arm(want === Want.SOLICITED_OR_FAILED);
+      this.cq.arm(want === Want.SOLICITED_OR_FAILED);
     } catch (error) {
-      if (!this.failing) this.onFailure(error);
+      if (!this.failing) this.listener.unarmable(error);
       // What came before the attempt is still to be seen; looking again cannot lead here for ever,
       // because only new completions are a reason to come back.
       this.failing = true;

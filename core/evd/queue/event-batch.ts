@@ -2,8 +2,7 @@
  * A reusable batch for `Evd.dequeueInto`: columns of numbers, so that a completion costs no object.
  * Slot i of each column speaks of the i-th event taken.
  */
-import { WcFlags, WcStatus } from '../../spi/index.js';
-import { CQE } from '../../spi/index.js';
+import { CQE, WcFlags, WcStatus } from '../../spi/index.js';
 import { DatDto, dtoEventNumber, dtoOf, dtoStatusOf } from '../events/dto-status.js';
 import type { DatEvent } from '../events/event.js';
 import type { EventEndpoint } from '../events/event-objects.js';

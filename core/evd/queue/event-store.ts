@@ -18,6 +18,12 @@ import { Notice } from './notice.js';
  */
 export type EventPlace = 'behind' | 'here' | 'after';
 
+/** What is told of new events. */
+export interface StoreListener {
+  /** Something new has come that the consumer may see. */
+  arrived(notice: Notice): void;
+}
+
 export class EventStore {
   private readonly cursor: CompletionCursor | undefined;
   private readonly queue: EventQueue;
@@ -28,14 +34,13 @@ export class EventStore {
   /** Goes into the queue as soon as there is room. */
   private late: PostedEvent | undefined;
 
-  /** @param onArrival told when something new has come that the consumer may see */
   constructor(
     qlen: number,
     private readonly cq: CompletionQueue | undefined,
     owners: CompletionOwners,
     /** Completions say whether they are solicited. */
     readonly reportsSolicited: boolean,
-    private readonly onArrival: (notice: Notice) => void,
+    private readonly listener: StoreListener,
   ) {
     this.queue = new EventQueue(qlen);
     const plain = reportsSolicited ? Notice.UNSOLICITED : Notice.UNKNOWN;
@@ -64,7 +69,7 @@ export class EventStore {
   scan(): number {
     if (this.cursor === undefined) return 0;
     const found = this.cursor.scan();
-    if (found > 0) this.onArrival(this.cursor.notice);
+    if (found > 0) this.listener.arrived(this.cursor.notice);
     return found;
   }
 
@@ -73,7 +78,7 @@ export class EventStore {
     try {
       this.scan();
     } catch {
-      this.onArrival(Notice.ALWAYS);
+      this.listener.arrived(Notice.ALWAYS);
     }
   }
 
@@ -87,7 +92,7 @@ export class EventStore {
     const follows = place === 'after' && inScan;
     if (follows && cursor !== undefined) cursor.followed = true;
     this.queue.push(event, follows ? (scanned + 1) >>> 0 : scanned);
-    this.onArrival(Notice.ALWAYS);
+    this.listener.arrived(Notice.ALWAYS);
     return true;
   }
 
@@ -132,7 +137,7 @@ export class EventStore {
   putBack(events: readonly DatEvent[]): void {
     this.back = [...events, ...(this.back ?? [])];
     this.lastBack = events;
-    this.onArrival(Notice.ALWAYS);
+    this.listener.arrived(Notice.ALWAYS);
   }
 
   /** Nothing has been taken of what was put back. */

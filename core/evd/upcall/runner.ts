@@ -11,6 +11,14 @@ import {
 import { UpcallFrame, awaiting } from './frame.js';
 import { UpcallGate } from './gate.js';
 
+/** What is told of upcalls. */
+export interface UpcallListener {
+  /** A handler has thrown or rejected. */
+  upcallFailed(cause: unknown, event: DatEvent | undefined): void;
+  /** An upcall that outlived its call has ended. */
+  upcallEnded(): void;
+}
+
 export class UpcallRunner {
   readonly gate = new UpcallGate();
   handler: UpcallHandler | NotifyHandler | undefined;
@@ -21,10 +29,7 @@ export class UpcallRunner {
   constructor(
     private readonly evd: UpcallOwner,
     private readonly store: EventStore,
-    /** A handler has thrown or rejected. */
-    private readonly onFailure: (error: unknown, event: DatEvent | undefined) => void,
-    /** An upcall that outlived its call has ended. */
-    private readonly onEnd: () => void,
+    private readonly listener: UpcallListener,
   ) {}
 
   /** Starts at most `budget` upcalls; returns what is left of it. */
@@ -55,7 +60,7 @@ export class UpcallRunner {
         return true;
       }
     } catch (error) {
-      this.onFailure(error, event);
+      this.listener.upcallFailed(error, event);
     }
     this.gate.end(upcall);
     return true;
@@ -81,10 +86,10 @@ export class UpcallRunner {
       over = true;
       if (frame !== undefined) this.leave(frame);
       this.gate.end(upcall);
-      this.onEnd();
+      this.listener.upcallEnded();
     };
     const fail = (error: unknown): void => {
-      if (!over) this.onFailure(error, event);
+      if (!over) this.listener.upcallFailed(error, event);
       end();
     };
     (frame?.follow(result) ?? result).then(end, fail);

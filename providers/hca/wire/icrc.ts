@@ -42,12 +42,12 @@ const IPV6_TEMPLATE = Uint8Array.of(
 
 /** The masked IP and UDP headers of one flow: 28 or 48 bytes, made once and used per packet. */
 export class PseudoHeader {
-  readonly #bytes = new Uint8Array(IPV6_TEMPLATE.length);
-  readonly #view = new DataView(this.#bytes.buffer);
-  #isIpv4 = true;
+  private readonly bytes = new Uint8Array(IPV6_TEMPLATE.length);
+  private readonly view = new DataView(this.bytes.buffer);
+  private ofIpv4 = true;
 
   get isIpv4(): boolean {
-    return this.#isIpv4;
+    return this.ofIpv4;
   }
 
   /**
@@ -59,19 +59,19 @@ export class PseudoHeader {
     checkGid('destinationGid', destinationGid);
     checkPort('sourcePort', sourcePort);
     checkPort('destinationPort', destinationPort);
-    this.#isIpv4 = isIpv4Gid(sourceGid);
-    if (isIpv4Gid(destinationGid) !== this.#isIpv4) {
+    this.ofIpv4 = isIpv4Gid(sourceGid);
+    if (isIpv4Gid(destinationGid) !== this.ofIpv4) {
       throw new RangeError('sourceGid and destinationGid must be of one family, IPv4 or IPv6');
     }
-    this.#bytes.set(this.#isIpv4 ? IPV4_TEMPLATE : IPV6_TEMPLATE);
-    const from = this.#isIpv4 ? 12 : 0;
-    const layout = this.#isIpv4 ? ipv4 : ipv6;
+    this.bytes.set(this.ofIpv4 ? IPV4_TEMPLATE : IPV6_TEMPLATE);
+    const from = this.ofIpv4 ? 12 : 0;
+    const layout = this.ofIpv4 ? ipv4 : ipv6;
     for (let at = from; at < 16; at += 1) {
-      this.#bytes[layout.source + at - from] = sourceGid[at] as number;
-      this.#bytes[layout.destination + at - from] = destinationGid[at] as number;
+      this.bytes[layout.source + at - from] = sourceGid[at] as number;
+      this.bytes[layout.destination + at - from] = destinationGid[at] as number;
     }
-    this.#view.setUint16(layout.udp + udp.sourcePort, sourcePort);
-    this.#view.setUint16(layout.udp + udp.destinationPort, destinationPort);
+    this.view.setUint16(layout.udp + udp.sourcePort, sourcePort);
+    this.view.setUint16(layout.udp + udp.destinationPort, destinationPort);
     return this;
   }
 
@@ -83,17 +83,17 @@ export class PseudoHeader {
    */
   begin(udpPayloadBytes: number, ipId = 0, ipFlags: number = IP_DONT_FRAGMENT): number {
     const udpLength = udp.bytes + udpPayloadBytes;
-    const view = this.#view;
-    if (this.#isIpv4) {
+    const view = this.view;
+    if (this.ofIpv4) {
       view.setUint16(ipv4.totalLength, ipv4.udp + udpLength);
       view.setUint16(ipv4.id, ipId);
       view.setUint16(ipv4.flags, ipFlags);
       view.setUint16(ipv4.udp + udp.length, udpLength);
-      return crc32Update(REGISTER_AFTER_LRH, this.#bytes, 0, ipv4.udp + udp.bytes);
+      return crc32Update(REGISTER_AFTER_LRH, this.bytes, 0, ipv4.udp + udp.bytes);
     }
     view.setUint16(ipv6.payloadLength, udpLength);
     view.setUint16(ipv6.udp + udp.length, udpLength);
-    return crc32Update(REGISTER_AFTER_LRH, this.#bytes, 0, ipv6.udp + udp.bytes);
+    return crc32Update(REGISTER_AFTER_LRH, this.bytes, 0, ipv6.udp + udp.bytes);
   }
 }
 

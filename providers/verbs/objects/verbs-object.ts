@@ -5,7 +5,7 @@ import type { OpenDevice } from './open-device.js';
 
 export abstract class VerbsObject {
   /** 0 when destroyed: no call of the addon takes it. */
-  #number = 0;
+  private addonNumber = 0;
 
   constructor(
     readonly device: OpenDevice,
@@ -13,25 +13,25 @@ export abstract class VerbsObject {
   ) {}
 
   get number(): number {
-    return this.#number;
+    return this.addonNumber;
   }
 
   get destroyed(): boolean {
-    return this.#number === 0;
+    return this.addonNumber === 0;
   }
 
   /** Again is nothing. @throws SpiError('EBUSY') while others need it */
   destroy(): void {
-    if (this.#number === 0) return;
-    const [call, errno] = this.release(this.#number);
+    if (this.addonNumber === 0) return;
+    const [call, errno] = this.release(this.addonNumber);
     check(call, errno, errno === 0 ? undefined : `the ${this.kind} stays`);
     this.markDestroyed();
   }
 
   /** The device has gone, and everything with it. */
   markDestroyed(): void {
-    const number = this.#number;
-    this.#number = 0;
+    const number = this.addonNumber;
+    this.addonNumber = 0;
     this.device.objects.delete(this);
     if (number !== 0) this.onDestroyed(number);
   }
@@ -44,7 +44,7 @@ export abstract class VerbsObject {
   }
 
   protected created(number: number): void {
-    this.#number = number;
+    this.addonNumber = number;
     this.device.objects.add(this);
   }
 

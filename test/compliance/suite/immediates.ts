@@ -99,7 +99,6 @@ export const immediates = group('Immediate data', (claim) => {
     while (batch.count < 2) {
       await new Promise((resolve) => setImmediate(resolve));
       if (passive.evd.query().pending === 2) passive.evd.dequeueInto(batch);
-      else passive.evd.scan();
     }
     assert.deepEqual([...batch.immediates.subarray(0, 2)], [IMMEDIATE, 7]);
     assert.deepEqual(

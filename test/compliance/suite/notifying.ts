@@ -82,10 +82,7 @@ export const notifying = group('Completion flags', (claim) => {
     const { active, passive, requests } = scene;
     active.ep.postRdmaWrite([], 1, passive.remote(), UNSIGNALLED);
     active.ep.postRdmaWrite([], 2, passive.remote(), UNSIGNALLED);
-    while (requests.query().pending < 2) {
-      await settle(pair);
-      requests.scan();
-    }
+    while (requests.query().pending < 2) await settle(pair);
     const first = requests.dequeue();
     assert.equal(first && textOf(first), 'dto 1 SUCCESS');
     assert.equal(textOf((await requests.wait({ timeoutMs: PATIENCE_MS })).event), 'dto 2 SUCCESS');

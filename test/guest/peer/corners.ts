@@ -30,49 +30,49 @@ interface CornerOptions {
 }
 
 class Corners {
-  readonly #connections: Evd;
-  readonly #alive = new Set<Ep>();
-  #established = 0;
-  #ended = 0;
+  private readonly connections: Evd;
+  private readonly alive = new Set<Ep>();
+  private established = 0;
+  private ended = 0;
 
   constructor(
     private readonly ia: Ia,
     private readonly options: CornerOptions,
   ) {
-    this.#connections = ia.createEvd({ qlen: 4 * options.count });
+    this.connections = ia.createEvd({ qlen: 4 * options.count });
   }
 
   endpoint(): Ep {
     const attributes = { maxRecvDtos: 1, maxRequestDtos: 1 };
-    const connectEvd = this.#connections;
+    const connectEvd = this.connections;
     const pz = this.ia.createPz();
     const ep = this.ia.createEndpoint({ pz, connectEvd, attributes });
-    this.#alive.add(ep);
+    this.alive.add(ep);
     return ep;
   }
 
   async untilAllEnded(): Promise<void> {
     const { count, leave } = this.options;
-    while (this.#ended < count) {
-      const event = await this.#event();
+    while (this.ended < count) {
+      const event = await this.event();
       process.stdout.write(`${textOf(event)}\n`);
       if (event.number !== DatEventNumber.ESTABLISHED) {
-        this.#ended++;
+        this.ended++;
         continue;
       }
-      const isLast = ++this.#established === count;
-      if (leave === 'each') this.#leave();
-      else if (isLast && leave !== undefined) setTimeout(() => this.#leave(), leave);
+      const isLast = ++this.established === count;
+      if (leave === 'each') this.leave();
+      else if (isLast && leave !== undefined) setTimeout(() => this.leave(), leave);
     }
     if (leave !== undefined) await delay(LINGER_MS);
   }
 
-  #leave(): void {
-    for (const ep of this.#alive) if (ep.state === 'CONNECTED') ep.disconnect('graceful');
+  private leave(): void {
+    for (const ep of this.alive) if (ep.state === 'CONNECTED') ep.disconnect('graceful');
   }
 
-  async #event(): Promise<ConnectionEvent> {
-    const { event } = await this.#connections.wait({ timeoutMs: STEP_TIMEOUT_MS });
+  private async event(): Promise<ConnectionEvent> {
+    const { event } = await this.connections.wait({ timeoutMs: STEP_TIMEOUT_MS });
     if (event.type !== 'connection') throw new Error(`a ${event.type} event of a connection`);
     return event;
   }
@@ -202,23 +202,23 @@ async function connectText(ia: Ia, address: string, connQual: number): Promise<v
 }
 
 class HeapGrowth {
-  #before = 0;
+  private before = 0;
 
   constructor(private readonly last: number) {
     setFlagsFromString('--expose-gc');
   }
 
   step(done: number): void {
-    if (done === Math.min(WARM_UP, this.last)) this.#before = heapBytes();
+    if (done === Math.min(WARM_UP, this.last)) this.before = heapBytes();
   }
 
   /** Waits for the time-wait of the last connections: their queue pairs are still there. */
   async settled(): Promise<string> {
     const endMs = performance.now() + TIME_WAIT_MS;
-    let grown = heapBytes() - this.#before;
+    let grown = heapBytes() - this.before;
     while (grown > SLACK_BYTES && performance.now() < endMs) {
       await delay(500);
-      grown = heapBytes() - this.#before;
+      grown = heapBytes() - this.before;
     }
     return `heap grew by ${grown} bytes after the first ${WARM_UP}`;
   }

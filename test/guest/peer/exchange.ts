@@ -21,10 +21,10 @@ interface Member {
 }
 
 export class Exchange {
-  readonly #members: readonly Member[];
-  readonly #connections: Evd;
-  readonly #requests: Evd;
-  readonly #receives: Evd;
+  private readonly members: readonly Member[];
+  private readonly connections: Evd;
+  private readonly requests: Evd;
+  private readonly receives: Evd;
 
   constructor(
     ia: Ia,
@@ -33,18 +33,18 @@ export class Exchange {
     const { connections, messages, sizeBytes } = options;
     const pz = ia.createPz();
     const qlen = 2 * connections * (messages + 1);
-    this.#connections = ia.createEvd({ qlen: 4 * connections });
-    this.#requests = ia.createEvd({ qlen });
-    this.#receives = ia.createEvd({ qlen });
+    this.connections = ia.createEvd({ qlen: 4 * connections });
+    this.requests = ia.createEvd({ qlen });
+    this.receives = ia.createEvd({ qlen });
     const memory = ia.allocate(connections * (messages + 1) * sizeBytes, { pz });
     let used = 0;
     const next = (): LmrSegment => memory.segment(used++ * sizeBytes, sizeBytes);
-    this.#members = Array.from({ length: connections }, () => {
+    this.members = Array.from({ length: connections }, () => {
       const ep = ia.createEndpoint({
         pz,
-        recvEvd: this.#receives,
-        requestEvd: this.#requests,
-        connectEvd: this.#connections,
+        recvEvd: this.receives,
+        requestEvd: this.requests,
+        connectEvd: this.connections,
       });
       const incoming = Array.from({ length: messages }, next);
       incoming.forEach((segment, index) => ep.postRecv(segment, index));
@@ -53,18 +53,18 @@ export class Exchange {
   }
 
   connect(address: string, connQual: number): void {
-    for (const { ep } of this.#members) {
+    for (const { ep } of this.members) {
       ep.connect({ address, connQual, timeoutMs: STEP_TIMEOUT_MS });
     }
   }
 
   accept(index: number, request: Cr): void {
-    request.accept(this.#member(index).ep);
+    request.accept(this.member(index).ep);
   }
 
   async established(): Promise<void> {
     for (let left = this.options.connections; left > 0; left--) {
-      const event = await this.#nextConnectionEvent();
+      const event = await this.nextConnectionEvent();
       if (event.number !== DatEventNumber.ESTABLISHED) throw new Error(textOf(event));
     }
   }
@@ -72,21 +72,21 @@ export class Exchange {
   /** Every endpoint sends all its messages, which say which connection they are of. */
   async send(): Promise<void> {
     const { messages, connections } = this.options;
-    this.#members.forEach(({ ep, outgoing }, index) => {
+    this.members.forEach(({ ep, outgoing }, index) => {
       fill(outgoing.bytes, index);
       for (let message = 0; message < messages; message++) ep.postSend(outgoing, message);
     });
-    await this.#complete(this.#requests, DatDto.SEND, messages * connections);
+    await this.complete(this.requests, DatDto.SEND, messages * connections);
   }
 
   async receive(): Promise<void> {
     const { messages, connections } = this.options;
-    await this.#complete(this.#receives, DatDto.RECEIVE, messages * connections);
+    await this.complete(this.receives, DatDto.RECEIVE, messages * connections);
   }
 
   /** A peer that sends back from the buffer that it received into: the bytes must be ours. */
   assertEchoed(): void {
-    for (const { outgoing, incoming } of this.#members) {
+    for (const { outgoing, incoming } of this.members) {
       for (const [index, { bytes }] of incoming.entries()) {
         if (Buffer.compare(bytes, outgoing.bytes) !== 0)
           throw new Error(`message ${index} differs`);
@@ -95,19 +95,19 @@ export class Exchange {
   }
 
   disconnect(): void {
-    for (const { ep } of this.#members) {
+    for (const { ep } of this.members) {
       if (ep.state === 'CONNECTED') ep.disconnect('graceful');
     }
   }
 
   async disconnected(): Promise<void> {
     for (let left = this.options.connections; left > 0; left--) {
-      const event = await this.#nextConnectionEvent();
+      const event = await this.nextConnectionEvent();
       if (event.number !== DatEventNumber.DISCONNECTED) throw new Error(textOf(event));
     }
   }
 
-  async #complete(evd: Evd, operation: DatDto, count: number): Promise<void> {
+  private async complete(evd: Evd, operation: DatDto, count: number): Promise<void> {
     for (let left = count; left > 0; left--) {
       const { event } = await evd.wait({ timeoutMs: STEP_TIMEOUT_MS });
       if (event.type !== 'dto') throw new Error(`a ${event.type} event among completions`);
@@ -121,15 +121,15 @@ export class Exchange {
     }
   }
 
-  async #nextConnectionEvent(): Promise<ConnectionEvent> {
-    const { event } = await this.#connections.wait({ timeoutMs: 2 * STEP_TIMEOUT_MS });
+  private async nextConnectionEvent(): Promise<ConnectionEvent> {
+    const { event } = await this.connections.wait({ timeoutMs: 2 * STEP_TIMEOUT_MS });
     if (event.type !== 'connection') throw new Error(`a ${event.type} event of a connection`);
     return event;
   }
 
-  #member(index: number): Member {
-    const member = this.#members[index];
-    if (member === undefined) throw new Error(`connection ${index} of ${this.#members.length}`);
+  private member(index: number): Member {
+    const member = this.members[index];
+    if (member === undefined) throw new Error(`connection ${index} of ${this.members.length}`);
     return member;
   }
 }

@@ -18,10 +18,10 @@ interface Offer {
 
 class MemoryLink {
   readonly memory: Lmr;
-  readonly #message: Lmr;
-  readonly #connections: Evd;
-  readonly #completions: Evd;
-  readonly #receives: Evd;
+  private readonly message: Lmr;
+  private readonly connections: Evd;
+  private readonly completions: Evd;
+  private readonly receives: Evd;
   readonly ep: Ep;
 
   constructor(ia: Ia, lengthBytes: number) {
@@ -29,24 +29,24 @@ class MemoryLink {
     const { LOCAL_READ, LOCAL_WRITE, REMOTE_READ, REMOTE_WRITE } = MemPrivileges;
     const privileges = LOCAL_READ | LOCAL_WRITE | REMOTE_READ | REMOTE_WRITE;
     this.memory = ia.allocate(lengthBytes, { pz, privileges });
-    this.#message = ia.allocate(OFFER_BYTES, { pz });
-    this.#connections = ia.createEvd({ qlen: 8 });
-    this.#completions = ia.createEvd({ qlen: 64 });
-    this.#receives = ia.createEvd({ qlen: 8 });
+    this.message = ia.allocate(OFFER_BYTES, { pz });
+    this.connections = ia.createEvd({ qlen: 8 });
+    this.completions = ia.createEvd({ qlen: 64 });
+    this.receives = ia.createEvd({ qlen: 8 });
     this.ep = ia.createEndpoint({
       pz,
-      connectEvd: this.#connections,
-      requestEvd: this.#completions,
-      recvEvd: this.#receives,
+      connectEvd: this.connections,
+      requestEvd: this.completions,
+      recvEvd: this.receives,
     });
   }
 
   async connect(address: string, connQual: number): Promise<Offer> {
-    const message = this.#message.segment();
+    const message = this.message.segment();
     this.ep.postRecv(message);
     this.ep.connect({ address, connQual, timeoutMs: STEP_TIMEOUT_MS });
     await this.established();
-    const { event } = await this.#receives.wait({ timeoutMs: STEP_TIMEOUT_MS });
+    const { event } = await this.receives.wait({ timeoutMs: STEP_TIMEOUT_MS });
     if (event.type !== 'dto' || event.status !== DatDtoStatus.SUCCESS) throw new Error('no offer');
     const view = new DataView(message.bytes.buffer, message.bytes.byteOffset, OFFER_BYTES);
     return {
@@ -62,7 +62,7 @@ class MemoryLink {
   }
 
   async connectionEvent(): Promise<ConnectionEvent> {
-    const { event } = await this.#connections.wait({ timeoutMs: 2 * STEP_TIMEOUT_MS });
+    const { event } = await this.connections.wait({ timeoutMs: 2 * STEP_TIMEOUT_MS });
     if (event.type !== 'connection') throw new Error(`a ${event.type} event of a connection`);
     return event;
   }
@@ -70,7 +70,7 @@ class MemoryLink {
   /** Says where our memory is; to a peer that has said so, it means "done". */
   async sendOffer(): Promise<void> {
     const { address, rmrContext = 0, lengthBytes } = this.memory;
-    const message = this.#message.segment();
+    const message = this.message.segment();
     const view = new DataView(message.bytes.buffer, message.bytes.byteOffset, OFFER_BYTES);
     view.setBigUint64(0, address);
     view.setUint32(8, rmrContext);
@@ -92,7 +92,7 @@ class MemoryLink {
   }
 
   async succeeded(what: string): Promise<void> {
-    const { event } = await this.#completions.wait({ timeoutMs: STEP_TIMEOUT_MS });
+    const { event } = await this.completions.wait({ timeoutMs: STEP_TIMEOUT_MS });
     if (event.type !== 'dto') throw new Error(`a ${event.type} event among completions`);
     if (event.status !== DatDtoStatus.SUCCESS) {
       throw new Error(`${what}: ${nameOf(DatDtoStatus, event.status)}`);

@@ -30,12 +30,12 @@ export interface Destination {
 }
 
 export class Control {
-  readonly #ep: Ep;
-  readonly #connections: Evd;
-  readonly #completions: Evd;
-  readonly #receives: Evd;
-  readonly #incoming: LmrSegment[];
-  readonly #outgoing: LmrSegment;
+  private readonly ep: Ep;
+  private readonly connections: Evd;
+  private readonly completions: Evd;
+  private readonly receives: Evd;
+  private readonly incoming: LmrSegment[];
+  private readonly outgoing: LmrSegment;
 
   constructor(
     ia: Ia,
@@ -45,28 +45,28 @@ export class Control {
     const memory = ia.allocate((RECEIVES + 1) * DESTINATION_BYTES, { pz });
     const at = (index: number): LmrSegment =>
       memory.segment(index * DESTINATION_BYTES, DESTINATION_BYTES);
-    this.#incoming = Array.from({ length: RECEIVES }, (_, index) => at(index));
-    this.#outgoing = at(RECEIVES);
-    [this.#connections, this.#completions, this.#receives] = [8, 8, RECEIVES].map((qlen) =>
+    this.incoming = Array.from({ length: RECEIVES }, (_, index) => at(index));
+    this.outgoing = at(RECEIVES);
+    [this.connections, this.completions, this.receives] = [8, 8, RECEIVES].map((qlen) =>
       ia.createEvd({ qlen }),
     ) as [Evd, Evd, Evd];
-    this.#ep = ia.createEndpoint({
+    this.ep = ia.createEndpoint({
       pz,
-      connectEvd: this.#connections,
-      requestEvd: this.#completions,
-      recvEvd: this.#receives,
+      connectEvd: this.connections,
+      requestEvd: this.completions,
+      recvEvd: this.receives,
     });
-    this.#incoming.forEach((segment, index) => this.#ep.postRecv(segment, index));
+    this.incoming.forEach((segment, index) => this.ep.postRecv(segment, index));
   }
 
   async connect(address: string): Promise<void> {
-    this.#ep.connect({ address, connQual: PERFTEST_PORT, timeoutMs: TIMEOUT_MS });
-    await this.#established();
+    this.ep.connect({ address, connQual: PERFTEST_PORT, timeoutMs: TIMEOUT_MS });
+    await this.established();
   }
 
   async accept(cr: Cr): Promise<void> {
-    cr.accept(this.#ep);
-    await this.#established();
+    cr.accept(this.ep);
+    await this.established();
   }
 
   /** Versions, buffers and path MTU: what both sides must know before anything else. */
@@ -115,43 +115,43 @@ export class Control {
   }
 
   async exchange(mine: Buffer): Promise<Buffer> {
-    if (this.role === 'client') await this.#send(mine);
-    const theirs = await this.#receive();
-    if (this.role === 'server') await this.#send(mine);
+    if (this.role === 'client') await this.send(mine);
+    const theirs = await this.receive();
+    if (this.role === 'server') await this.send(mine);
     return theirs;
   }
 
   /** Resolves when the other side has left. */
   async ended(): Promise<void> {
-    const { event } = await this.#connections.wait({ timeoutMs: TIMEOUT_MS });
+    const { event } = await this.connections.wait({ timeoutMs: TIMEOUT_MS });
     if (event.type !== 'connection') throw new Error(`a ${event.type} event`);
   }
 
-  async #send(bytes: Buffer): Promise<void> {
-    const { lmr, offsetBytes } = this.#outgoing;
-    this.#outgoing.bytes.set(bytes);
-    this.#ep.postSend(lmr.segment(offsetBytes, bytes.length), 0);
-    await this.#next(this.#completions);
+  private async send(bytes: Buffer): Promise<void> {
+    const { lmr, offsetBytes } = this.outgoing;
+    this.outgoing.bytes.set(bytes);
+    this.ep.postSend(lmr.segment(offsetBytes, bytes.length), 0);
+    await this.next(this.completions);
   }
 
-  async #receive(): Promise<Buffer> {
-    const { cookie, transferredLength } = await this.#next(this.#receives);
-    const segment = this.#incoming[cookie];
+  private async receive(): Promise<Buffer> {
+    const { cookie, transferredLength } = await this.next(this.receives);
+    const segment = this.incoming[cookie];
     if (segment === undefined) throw new Error(`no receive ${cookie}`);
     const bytes = Buffer.from(segment.bytes.subarray(0, transferredLength));
-    this.#ep.postRecv(segment, cookie);
+    this.ep.postRecv(segment, cookie);
     return bytes;
   }
 
-  async #next(evd: Evd): Promise<{ cookie: number; transferredLength: number }> {
+  private async next(evd: Evd): Promise<{ cookie: number; transferredLength: number }> {
     const { event } = await evd.wait({ timeoutMs: TIMEOUT_MS });
     if (event.type !== 'dto') throw new Error(`a ${event.type} event among completions`);
     if (event.status !== DatDtoStatus.SUCCESS) throw new Error(nameOf(DatDtoStatus, event.status));
     return event;
   }
 
-  async #established(): Promise<void> {
-    const { event } = await this.#connections.wait({ timeoutMs: TIMEOUT_MS });
+  private async established(): Promise<void> {
+    const { event } = await this.connections.wait({ timeoutMs: TIMEOUT_MS });
     if (event.type === 'connection' && event.number === DatEventNumber.ESTABLISHED) return;
     throw new Error(event.type === 'connection' ? textOf(event) : `a ${event.type} event`);
   }

@@ -29,9 +29,9 @@ class TransferSide {
   readonly outgoing: Lmr;
   readonly incoming: Lmr;
   readonly written: Lmr;
-  readonly #connections: Evd;
-  readonly #requested: Evd;
-  readonly #received: Evd;
+  private readonly connections: Evd;
+  private readonly requested: Evd;
+  private readonly receivedEvd: Evd;
 
   constructor(ia: Ia, { lengthBytes, ackTimeout, retryCount }: TransferOptions) {
     const pz = ia.createPz();
@@ -41,14 +41,14 @@ class TransferSide {
     this.outgoing = ia.allocate(lengthBytes, { pz });
     this.incoming = ia.allocate(lengthBytes, { pz });
     this.written = ia.allocate(lengthBytes, { pz });
-    this.#connections = ia.createEvd({ qlen: 8 });
-    this.#requested = ia.createEvd({ qlen: 64 });
-    this.#received = ia.createEvd({ qlen: 8 });
+    this.connections = ia.createEvd({ qlen: 8 });
+    this.requested = ia.createEvd({ qlen: 64 });
+    this.receivedEvd = ia.createEvd({ qlen: 8 });
     this.ep = ia.createEndpoint({
       pz,
-      connectEvd: this.#connections,
-      requestEvd: this.#requested,
-      recvEvd: this.#received,
+      connectEvd: this.connections,
+      requestEvd: this.requested,
+      recvEvd: this.receivedEvd,
       attributes: { transport: { ackTimeout, retryCount } },
     });
     this.receive();
@@ -59,7 +59,7 @@ class TransferSide {
   }
 
   async connectionEvent(): Promise<ConnectionEvent> {
-    const { event } = await this.#connections.wait({ timeoutMs: STEP_TIMEOUT_MS });
+    const { event } = await this.connections.wait({ timeoutMs: STEP_TIMEOUT_MS });
     if (event.type !== 'connection') throw new Error(`a ${event.type} event of a connection`);
     return event;
   }
@@ -71,14 +71,14 @@ class TransferSide {
   }
 
   sent(what: string): Promise<number> {
-    return this.#completion(this.#requested, what);
+    return this.completion(this.requested, what);
   }
 
   received(): Promise<number> {
-    return this.#completion(this.#received, 'receive');
+    return this.completion(this.receivedEvd, 'receive');
   }
 
-  async #completion(evd: Evd, what: string): Promise<number> {
+  private async completion(evd: Evd, what: string): Promise<number> {
     const { event } = await evd.wait({ timeoutMs: STEP_TIMEOUT_MS });
     if (event.type !== 'dto') throw new Error(`${what}: a ${event.type} event`);
     if (event.status !== DatDtoStatus.SUCCESS) {

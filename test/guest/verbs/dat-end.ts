@@ -59,76 +59,76 @@ const OPCODES: Readonly<Record<number, string>> = {
 export class DatEnd implements VerbsEnd {
   readonly name = 'softroce';
   readonly dialect = 'dat';
-  readonly #zones: Pz[] = [];
-  readonly #regions: Lmr[] = [];
-  readonly #windows: Rmr[] = [];
-  readonly #pairs: OwnPair[] = [];
-  #incoming: Evd | undefined;
+  private readonly zones: Pz[] = [];
+  private readonly regions: Lmr[] = [];
+  private readonly windows: Rmr[] = [];
+  private readonly pairs: OwnPair[] = [];
+  private incoming: Evd | undefined;
 
   constructor(private readonly ia: Ia) {}
 
   async domain(): Promise<Domain> {
-    return { id: this.#zones.push(this.ia.createPz()) - 1 };
+    return { id: this.zones.push(this.ia.createPz()) - 1 };
   }
 
   async region(domain: Domain, lengthBytes: number, access: number): Promise<Region> {
-    const options = { pz: at(this.#zones, domain), privileges: privilegesOf(access) };
+    const options = { pz: at(this.zones, domain), privileges: privilegesOf(access) };
     const lmr = this.ia.allocate(lengthBytes, options);
-    const id = this.#regions.push(lmr) - 1;
+    const id = this.regions.push(lmr) - 1;
     return { id, address: lmr.address, rkey: lmr.rmrContext ?? 0 };
   }
 
   async deregister(region: Region): Promise<void> {
-    at(this.#regions, region).free();
+    at(this.regions, region).free();
   }
 
   async fill(segment: Segment, seed: number): Promise<void> {
-    fillPattern(this.#bytes(segment), seed);
+    fillPattern(this.bytes(segment), seed);
   }
 
   async digest(segment: Segment): Promise<number> {
-    return digestOf(this.#bytes(segment));
+    return digestOf(this.bytes(segment));
   }
 
   async put(region: Region, offset: number, value: bigint): Promise<void> {
-    viewOf(this.#bytes({ region, offset, length: 8 })).setBigUint64(0, value, true);
+    viewOf(this.bytes({ region, offset, length: 8 })).setBigUint64(0, value, true);
   }
 
   async word(region: Region, offset: number): Promise<bigint> {
-    return viewOf(this.#bytes({ region, offset, length: 8 })).getBigUint64(0, true);
+    return viewOf(this.bytes({ region, offset, length: 8 })).getBigUint64(0, true);
   }
 
   async window(domain: Domain): Promise<Window> {
-    return { id: this.#windows.push(this.ia.createRmrForEp(at(this.#zones, domain))) - 1 };
+    return { id: this.windows.push(this.ia.createRmrForEp(at(this.zones, domain))) - 1 };
   }
 
   async listen(port: number): Promise<void> {
-    this.#incoming = this.ia.createEvd({ qlen: 16 });
-    this.ia.createPsp({ connQual: port, evd: this.#incoming });
+    this.incoming = this.ia.createEvd({ qlen: 16 });
+    this.ia.createPsp({ connQual: port, evd: this.incoming });
   }
 
   async accept(domain: Domain, wishes: ConnectionWishes): Promise<Pair> {
-    const event = await this.#next(this.#incoming, patience(CONNECT_TIMEOUT_MS));
+    const event = await this.next(this.incoming, patience(CONNECT_TIMEOUT_MS));
     if (event?.type !== 'connection-request') throw new Error('no connection request');
-    const pair = this.#endpoint(domain, wishes);
+    const pair = this.endpoint(domain, wishes);
     event.cr.accept(pair.ep);
-    return this.#established(pair);
+    return this.established(pair);
   }
 
   async dial(to: string, port: number, domain: Domain, wishes: ConnectionWishes): Promise<Pair> {
-    const pair = this.#endpoint(domain, wishes);
+    const pair = this.endpoint(domain, wishes);
     pair.ep.connect({ address: to, connQual: port, timeoutMs: patience(CONNECT_TIMEOUT_MS) });
-    return this.#established(pair);
+    return this.established(pair);
   }
 
   async receive(pair: Pair, wr: number, segments: readonly Segment[]): Promise<void> {
-    at(this.#pairs, pair).ep.postRecv(this.#segments(segments), wr);
+    at(this.pairs, pair).ep.postRecv(this.segments(segments), wr);
   }
 
   async send(pair: Pair, request: Request): Promise<void> {
-    const { ep } = at(this.#pairs, pair);
+    const { ep } = at(this.pairs, pair);
     const { opcode, wr, immediate = 0, compareAdd = 0n, swap = 0n, flags = 0 } = request;
-    const segments = this.#segments(request.segments ?? []);
+    const segments = this.segments(request.segments ?? []);
     const remote = { address: request.remoteAddress ?? 0n, rmrContext: request.rkey ?? 0 };
     // The numbers of DAT's SOLICITED_WAIT and BARRIER_FENCE.
     const how =
@@ -159,11 +159,11 @@ export class DatEnd implements VerbsEnd {
   }
 
   async bind(pair: Pair, { wr, window, segment, access }: Bind): Promise<number> {
-    const [part] = this.#segments([segment]);
+    const [part] = this.segments([segment]);
     if (part === undefined) throw new Error('no segment');
     const options = { privileges: privilegesOf(access), cookie: wr };
-    const rmr = at(this.#windows, window);
-    return rmr.bind(part, at(this.#pairs, pair).ep, options) ?? 0;
+    const rmr = at(this.windows, window);
+    return rmr.bind(part, at(this.pairs, pair).ep, options) ?? 0;
   }
 
   /** What DAT posts starts by itself. */
@@ -175,12 +175,12 @@ export class DatEnd implements VerbsEnd {
     receives: number,
     timeoutMs = POLL_TIMEOUT_MS,
   ): Promise<Completions> {
-    const own = at(this.#pairs, pair);
+    const own = at(this.pairs, pair);
     const deadlineMs = performance.now() + patience(timeoutMs);
     const collect = async (evd: Evd, count: number): Promise<Completion[]> => {
       const completions: Completion[] = [];
       while (completions.length < count) {
-        const event = await this.#next(evd, Math.max(0, deadlineMs - performance.now()));
+        const event = await this.next(evd, Math.max(0, deadlineMs - performance.now()));
         if (event === undefined) break;
         completions.push(completionOf(event));
       }
@@ -194,7 +194,7 @@ export class DatEnd implements VerbsEnd {
 
   /** How the connection ended: the name of its last event. */
   async ended(pair: Pair): Promise<string> {
-    const event = await this.#next(at(this.#pairs, pair).connections, patience(CONNECT_TIMEOUT_MS));
+    const event = await this.next(at(this.pairs, pair).connections, patience(CONNECT_TIMEOUT_MS));
     return event === undefined ? 'no event' : nameOf(DatEventNumber, event.number);
   }
 
@@ -202,14 +202,14 @@ export class DatEnd implements VerbsEnd {
     await this.ia.close();
   }
 
-  #endpoint(domain: Domain, wishes: ConnectionWishes): OwnPair {
+  private endpoint(domain: Domain, wishes: ConnectionWishes): OwnPair {
     const { depth, segments } = wishes.sizes;
     const { rnrRetryCount, minRnrTimer, mtuBytes, reads } = wishes;
     const [connections, requests, receives] = [8, depth, depth].map((qlen) =>
       this.ia.createEvd({ qlen }),
     ) as [Evd, Evd, Evd];
     const ep = this.ia.createEndpoint({
-      pz: at(this.#zones, domain),
+      pz: at(this.zones, domain),
       connectEvd: connections,
       requestEvd: requests,
       recvEvd: receives,
@@ -228,16 +228,16 @@ export class DatEnd implements VerbsEnd {
     return { ep, connections, requests, receives };
   }
 
-  async #established(pair: OwnPair): Promise<Pair> {
-    const event = await this.#next(pair.connections, patience(CONNECT_TIMEOUT_MS));
+  private async established(pair: OwnPair): Promise<Pair> {
+    const event = await this.next(pair.connections, patience(CONNECT_TIMEOUT_MS));
     if (event?.type !== 'connection' || event.number !== DatEventNumber.ESTABLISHED) {
       throw new Error(event?.type === 'connection' ? textOf(event) : 'no connection event');
     }
-    return { id: this.#pairs.push(pair) - 1, qpn: 0 };
+    return { id: this.pairs.push(pair) - 1, qpn: 0 };
   }
 
   /** The next event, or undefined when none comes in time. */
-  async #next(evd: Evd | undefined, timeoutMs: number): Promise<DatEvent | undefined> {
+  private async next(evd: Evd | undefined, timeoutMs: number): Promise<DatEvent | undefined> {
     const waiting = evd?.dequeue();
     if (waiting !== undefined || timeoutMs <= 0) return waiting;
     try {
@@ -247,13 +247,13 @@ export class DatEnd implements VerbsEnd {
     }
   }
 
-  #bytes({ region, offset, length }: Segment): Uint8Array {
-    return at(this.#regions, region).bytes.subarray(offset, offset + length);
+  private bytes({ region, offset, length }: Segment): Uint8Array {
+    return at(this.regions, region).bytes.subarray(offset, offset + length);
   }
 
-  #segments(segments: readonly Segment[]) {
+  private segments(segments: readonly Segment[]) {
     return segments.map(({ region, offset, length }) =>
-      at(this.#regions, region).segment(offset, length),
+      at(this.regions, region).segment(offset, length),
     );
   }
 }

@@ -72,11 +72,11 @@ const POLL_PAUSE_MS = 1;
 
 export class DeviceEnd implements ManualEnd {
   readonly dialect = 'verbs';
-  readonly #domains: ProtectionDomain[] = [];
-  readonly #regions: OwnRegion[] = [];
-  readonly #windows: OwnWindow[] = [];
-  readonly #handles: AddressHandle[] = [];
-  readonly #pairs: OwnPair[] = [];
+  private readonly domains: ProtectionDomain[] = [];
+  private readonly regions: OwnRegion[] = [];
+  private readonly windows: OwnWindow[] = [];
+  private readonly handles: AddressHandle[] = [];
+  private readonly pairs: OwnPair[] = [];
 
   constructor(
     readonly name: string,
@@ -85,41 +85,41 @@ export class DeviceEnd implements ManualEnd {
   ) {}
 
   async domain(): Promise<Domain> {
-    return { id: this.#domains.push(this.device.createProtectionDomain()) - 1 };
+    return { id: this.domains.push(this.device.createProtectionDomain()) - 1 };
   }
 
   async region(domain: Domain, lengthBytes: number, access: number): Promise<Region> {
     const bytes = new Uint8Array(this.device.allocate(lengthBytes));
-    const region = at(this.#domains, domain).registerMemory(bytes, access);
+    const region = at(this.domains, domain).registerMemory(bytes, access);
     const address = region.iova;
-    const id = this.#regions.push({ bytes, address, lkey: region.lkey, region }) - 1;
+    const id = this.regions.push({ bytes, address, lkey: region.lkey, region }) - 1;
     return { id, address, rkey: region.rkey };
   }
 
   async deregister(region: Region): Promise<void> {
-    at(this.#regions, region).region.destroy();
+    at(this.regions, region).region.destroy();
   }
 
   async fill(segment: Segment, seed: number): Promise<void> {
-    fillPattern(this.#bytes(segment), seed);
+    fillPattern(this.bytes(segment), seed);
   }
 
   async digest(segment: Segment): Promise<number> {
-    return digestOf(this.#bytes(segment));
+    return digestOf(this.bytes(segment));
   }
 
   async put(region: Region, offset: number, value: bigint): Promise<void> {
-    viewOf(this.#bytes({ region, offset, length: 8 })).setBigUint64(0, value, true);
+    viewOf(this.bytes({ region, offset, length: 8 })).setBigUint64(0, value, true);
   }
 
   async word(region: Region, offset: number): Promise<bigint> {
-    return viewOf(this.#bytes({ region, offset, length: 8 })).getBigUint64(0, true);
+    return viewOf(this.bytes({ region, offset, length: 8 })).getBigUint64(0, true);
   }
 
   async window(domain: Domain): Promise<Window> {
-    const window = this.device.createMemoryWindow?.(at(this.#domains, domain), 2);
+    const window = this.device.createMemoryWindow?.(at(this.domains, domain), 2);
     if (window === undefined) throw new SpiError('EOPNOTSUPP', `${this.name}: no windows`);
-    return { id: this.#windows.push({ window, key: window.rkey }) - 1 };
+    return { id: this.windows.push({ window, key: window.rkey }) - 1 };
   }
 
   async queuePair(domain: Domain, type: QpType, sizes: QueuePairSizes): Promise<Pair> {
@@ -133,7 +133,7 @@ export class DeviceEnd implements ManualEnd {
     const [sendCq, receiveCq] = [cq(), cq()];
     const qp = this.device.createQueuePair({
       type,
-      pd: at(this.#domains, domain),
+      pd: at(this.domains, domain),
       sendCq,
       receiveCq,
       maxSendWr: depth,
@@ -144,12 +144,12 @@ export class DeviceEnd implements ManualEnd {
       context: 0,
       onEvent: nothing,
     });
-    const id = this.#pairs.push({ qp, sendCq, receiveCq, sends: [], receives: [] }) - 1;
+    const id = this.pairs.push({ qp, sendCq, receiveCq, sends: [], receives: [] }) - 1;
     return { id, qpn: qp.qpn };
   }
 
   async connect(pair: Pair, to: ManualConnection): Promise<void> {
-    const { qp } = at(this.#pairs, pair);
+    const { qp } = at(this.pairs, pair);
     const isReliable = qp.type === QpType.RC;
     const { mtuBytes, minRnrTimer, reads, retryCount, rnrRetryCount } = to;
     const init = { pkeyIndex: 0, portNumber: 1, accessFlags: to.access };
@@ -167,7 +167,7 @@ export class DeviceEnd implements ManualEnd {
   }
 
   async datagrams(pair: Pair, qkey: number, sendPsn: number): Promise<void> {
-    const { qp } = at(this.#pairs, pair);
+    const { qp } = at(this.pairs, pair);
     qp.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber: 1, qkey });
     qp.modify({ state: QpState.RTR });
     qp.modify({ state: QpState.RTS, sendPsn });
@@ -175,64 +175,64 @@ export class DeviceEnd implements ManualEnd {
 
   async handle(domain: Domain, address: string): Promise<Handle> {
     const vector = { gid: gidFromIp(address), localGidIndex: 0 };
-    const handle = this.device.createAddressHandle(at(this.#domains, domain), vector);
-    return { id: this.#handles.push(handle) - 1 };
+    const handle = this.device.createAddressHandle(at(this.domains, domain), vector);
+    return { id: this.handles.push(handle) - 1 };
   }
 
   async state(pair: Pair): Promise<string> {
-    return nameOf(QpState, at(this.#pairs, pair).qp.state);
+    return nameOf(QpState, at(this.pairs, pair).qp.state);
   }
 
   async toError(pair: Pair): Promise<void> {
-    at(this.#pairs, pair).qp.modify({ state: QpState.ERR });
+    at(this.pairs, pair).qp.modify({ state: QpState.ERR });
   }
 
   listen(): Promise<never> {
-    return this.#byHand();
+    return this.byHand();
   }
 
   accept(): Promise<never> {
-    return this.#byHand();
+    return this.byHand();
   }
 
   dial(): Promise<never> {
-    return this.#byHand();
+    return this.byHand();
   }
 
   async receive(pair: Pair, wr: number, segments: readonly Segment[]): Promise<void> {
-    const { qp } = at(this.#pairs, pair);
-    postReceive({ ...NOWHERE, region: this.#anyRegion() }, qp, this.#posted(segments), wr);
+    const { qp } = at(this.pairs, pair);
+    postReceive({ ...NOWHERE, region: this.anyRegion() }, qp, this.posted(segments), wr);
   }
 
   async send(pair: Pair, request: Request): Promise<void> {
-    const { qp } = at(this.#pairs, pair);
+    const { qp } = at(this.pairs, pair);
     const { wr, segments = [], datagram, flags = WrFlags.SIGNALED, ...rest } = request;
     const isInline = (flags & WrFlags.INLINE) !== 0;
     const payload = isInline
-      ? { inline: Buffer.concat(segments.map((segment) => this.#bytes(segment))) }
-      : { segments: this.#posted(segments) };
+      ? { inline: Buffer.concat(segments.map((segment) => this.bytes(segment))) }
+      : { segments: this.posted(segments) };
     const to = datagram && {
-      addressHandle: at(this.#handles, datagram.handle).handle,
+      addressHandle: at(this.handles, datagram.handle).handle,
       remoteQpn: datagram.qpn,
       remoteQkey: datagram.qkey,
     };
     const entry = { ...rest, ...payload, ...to, cookie: wr, flags };
-    postSend({ ...NOWHERE, region: this.#anyRegion() }, qp, entry, false);
+    postSend({ ...NOWHERE, region: this.anyRegion() }, qp, entry, false);
   }
 
   async bind(pair: Pair, { wr, window, segment, access }: Bind): Promise<number> {
-    const own = at(this.#windows, window);
-    const { region, address } = at(this.#regions, segment.region);
+    const own = at(this.windows, window);
+    const { region, address } = at(this.regions, segment.region);
     own.key = nextRkey(own.key);
     const where = { address: address + BigInt(segment.offset), length: segment.length };
     const bind = { window: own.window, rkey: own.key, region, access, ...where };
     const entry = { opcode: WrOpcode.BIND_MW, cookie: wr, bind };
-    postSend({ ...NOWHERE, region }, at(this.#pairs, pair).qp, entry, false);
+    postSend({ ...NOWHERE, region }, at(this.pairs, pair).qp, entry, false);
     return own.key;
   }
 
   async post(pair: Pair): Promise<void> {
-    at(this.#pairs, pair).qp.ringSendDoorbell();
+    at(this.pairs, pair).qp.ringSendDoorbell();
   }
 
   async poll(
@@ -241,7 +241,7 @@ export class DeviceEnd implements ManualEnd {
     receives: number,
     timeoutMs = POLL_TIMEOUT_MS,
   ): Promise<Completions> {
-    const own = at(this.#pairs, pair);
+    const own = at(this.pairs, pair);
     const deadlineMs = performance.now() + patience(timeoutMs);
     for (;;) {
       drain(own.sendCq, own.sends);
@@ -257,24 +257,24 @@ export class DeviceEnd implements ManualEnd {
     await this.device.close();
   }
 
-  async #byHand(): Promise<never> {
+  private async byHand(): Promise<never> {
     throw new SpiError('EOPNOTSUPP', `${this.name}: queue pairs are connected by hand here`);
   }
 
-  #bytes({ region, offset, length }: Segment): Uint8Array {
-    return at(this.#regions, region).bytes.subarray(offset, offset + length);
+  private bytes({ region, offset, length }: Segment): Uint8Array {
+    return at(this.regions, region).bytes.subarray(offset, offset + length);
   }
 
-  #posted(segments: readonly Segment[]): PostedSegment[] {
+  private posted(segments: readonly Segment[]): PostedSegment[] {
     return segments.map(({ region, offset, length }) => {
-      const { address, lkey } = at(this.#regions, region);
+      const { address, lkey } = at(this.regions, region);
       return { offset: Number(address) + offset, length, lkey };
     });
   }
 
   /** Posting wants one; its key is not used, as every segment has its own. */
-  #anyRegion(): MemoryRegion {
-    return at(this.#regions, { id: 0 }).region;
+  private anyRegion(): MemoryRegion {
+    return at(this.regions, { id: 0 }).region;
   }
 }
 

@@ -42,8 +42,8 @@ type Waiting = (answer: Answer | undefined) => void;
 export class KernelEnd implements ManualEnd {
   readonly name = 'rxe';
   readonly dialect = 'verbs';
-  readonly #waiting: Waiting[] = [];
-  readonly #datagramPairs = new Set<number>();
+  private readonly waiting: Waiting[] = [];
+  private readonly datagramPairs = new Set<number>();
 
   private constructor(
     readonly address: string,
@@ -53,11 +53,11 @@ export class KernelEnd implements ManualEnd {
     const parser = new LineParser<Answer>();
     control.setEncoding('utf8').setNoDelay(true);
     control.on('data', (text: string) => {
-      parser.push(text, (answer) => this.#waiting.shift()?.(answer));
+      parser.push(text, (answer) => this.waiting.shift()?.(answer));
     });
     control.on('error', () => undefined);
     control.on('close', () => {
-      for (const answer of this.#waiting.splice(0)) answer(undefined);
+      for (const answer of this.waiting.splice(0)) answer(undefined);
     });
   }
 
@@ -71,11 +71,11 @@ export class KernelEnd implements ManualEnd {
   }
 
   async domain(): Promise<Domain> {
-    return { id: Number((await this.#ask('pd'))['id']) };
+    return { id: Number((await this.ask('pd'))['id']) };
   }
 
   async region(domain: Domain, lengthBytes: number, access: number): Promise<Region> {
-    const answer = await this.#ask('region', domain.id, lengthBytes, access);
+    const answer = await this.ask('region', domain.id, lengthBytes, access);
     return {
       id: Number(answer['id']),
       address: BigInt(String(answer['address'])),
@@ -84,72 +84,72 @@ export class KernelEnd implements ManualEnd {
   }
 
   async deregister(region: Region): Promise<void> {
-    await this.#ask('deregister', region.id);
+    await this.ask('deregister', region.id);
   }
 
   async fill({ region, offset, length }: Segment, seed: number): Promise<void> {
-    await this.#ask('fill', region.id, offset, length, seed);
+    await this.ask('fill', region.id, offset, length, seed);
   }
 
   async digest({ region, offset, length }: Segment): Promise<number> {
-    return Number((await this.#ask('digest', region.id, offset, length))['digest']);
+    return Number((await this.ask('digest', region.id, offset, length))['digest']);
   }
 
   async put(region: Region, offset: number, value: bigint): Promise<void> {
-    await this.#ask('put', region.id, offset, 8, value);
+    await this.ask('put', region.id, offset, 8, value);
   }
 
   async word(region: Region, offset: number): Promise<bigint> {
-    return BigInt(String((await this.#ask('word', region.id, offset, 8))['value']));
+    return BigInt(String((await this.ask('word', region.id, offset, 8))['value']));
   }
 
   async window(domain: Domain): Promise<Window> {
-    return { id: Number((await this.#ask('window', domain.id))['id']) };
+    return { id: Number((await this.ask('window', domain.id))['id']) };
   }
 
   async queuePair(domain: Domain, type: QpType, sizes: QueuePairSizes): Promise<Pair> {
     const { depth, segments, inlineBytes } = sizes;
-    const pair = pairOf(await this.#ask('qp', domain.id, type, depth, segments, inlineBytes));
-    if (type === QpType.UD) this.#datagramPairs.add(pair.id);
+    const pair = pairOf(await this.ask('qp', domain.id, type, depth, segments, inlineBytes));
+    if (type === QpType.UD) this.datagramPairs.add(pair.id);
     return pair;
   }
 
   async connect(pair: Pair, to: ManualConnection): Promise<void> {
     const path = [to.address, to.qpn, to.sendPsn, to.receivePsn, to.mtuBytes, to.access];
     const timers = [to.ackTimeout, to.retryCount, to.rnrRetryCount, to.minRnrTimer, to.reads];
-    await this.#ask('connect', pair.id, ...path, ...timers);
+    await this.ask('connect', pair.id, ...path, ...timers);
   }
 
   async datagrams(pair: Pair, qkey: number, sendPsn: number): Promise<void> {
-    await this.#ask('datagrams', pair.id, qkey, sendPsn);
+    await this.ask('datagrams', pair.id, qkey, sendPsn);
   }
 
   async handle(domain: Domain, address: string): Promise<Handle> {
-    return { id: Number((await this.#ask('handle', domain.id, address))['id']) };
+    return { id: Number((await this.ask('handle', domain.id, address))['id']) };
   }
 
   async state(pair: Pair): Promise<string> {
-    return nameOf(QpState, Number((await this.#ask('state', pair.id))['state']));
+    return nameOf(QpState, Number((await this.ask('state', pair.id))['state']));
   }
 
   async toError(pair: Pair): Promise<void> {
-    await this.#ask('error', pair.id);
+    await this.ask('error', pair.id);
   }
 
   async listen(port: number): Promise<void> {
-    await this.#ask('listen', port);
+    await this.ask('listen', port);
   }
 
   async accept(domain: Domain, wishes: ConnectionWishes): Promise<Pair> {
-    return pairOf(await this.#ask('accept', ...wishWords(domain, wishes)));
+    return pairOf(await this.ask('accept', ...wishWords(domain, wishes)));
   }
 
   async dial(to: string, port: number, domain: Domain, wishes: ConnectionWishes): Promise<Pair> {
-    return pairOf(await this.#ask('dial', to, port, ...wishWords(domain, wishes)));
+    return pairOf(await this.ask('dial', to, port, ...wishWords(domain, wishes)));
   }
 
   async receive(pair: Pair, wr: number, segments: readonly Segment[]): Promise<void> {
-    await this.#ask('receive', pair.id, wr, ...segmentWords(segments));
+    await this.ask('receive', pair.id, wr, ...segmentWords(segments));
   }
 
   async send(pair: Pair, request: Request): Promise<void> {
@@ -157,26 +157,17 @@ export class KernelEnd implements ManualEnd {
     const { compareAdd = 0n, swap = 0n, datagram, segments = [] } = request;
     const to = [datagram?.handle.id ?? 0, datagram?.qpn ?? 0, datagram?.qkey ?? 0];
     const remote = [immediate, remoteAddress, rkey, compareAdd, swap];
-    await this.#ask(
-      'send',
-      pair.id,
-      opcode,
-      flags,
-      wr,
-      ...remote,
-      ...to,
-      ...segmentWords(segments),
-    );
+    await this.ask('send', pair.id, opcode, flags, wr, ...remote, ...to, ...segmentWords(segments));
   }
 
   async bind(pair: Pair, { wr, window, segment, access }: Bind): Promise<number> {
     const { region, offset, length } = segment;
     const words = [pair.id, 2, wr, window.id, access, region.id, offset, length];
-    return Number((await this.#ask('bind', ...words))['rkey']);
+    return Number((await this.ask('bind', ...words))['rkey']);
   }
 
   async post(pair: Pair): Promise<void> {
-    await this.#ask('post', pair.id);
+    await this.ask('post', pair.id);
   }
 
   async poll(
@@ -185,8 +176,8 @@ export class KernelEnd implements ManualEnd {
     receives: number,
     timeoutMs = POLL_TIMEOUT_MS,
   ): Promise<Completions> {
-    const answer = await this.#ask('poll', pair.id, sends, receives, patience(timeoutMs));
-    const isDatagram = this.#datagramPairs.has(pair.id);
+    const answer = await this.ask('poll', pair.id, sends, receives, patience(timeoutMs));
+    const isDatagram = this.datagramPairs.has(pair.id);
     const list = (name: string): Completion[] =>
       (answer[name] as number[][]).map((fields) => completionOf(fields, isDatagram));
     return { sends: list('sends'), receives: list('receives') };
@@ -197,15 +188,15 @@ export class KernelEnd implements ManualEnd {
     await this.program.finish();
   }
 
-  #ask(...words: readonly (string | number | bigint)[]): Promise<Answer> {
+  private ask(...words: readonly (string | number | bigint)[]): Promise<Answer> {
     const line = words.join(' ');
     return new Promise((resolve, reject) => {
-      this.#waiting.push((answer) => {
+      this.waiting.push((answer) => {
         if (answer !== undefined && answer.error === undefined) return resolve(answer);
         const said = `${this.program.stdout}${this.program.stderr}`;
         reject(new Error(`verbs-peer: ${line}: ${answer?.error ?? `it ended: ${said}`}`));
       });
-      if (this.control.destroyed) this.#waiting.pop()?.(undefined);
+      if (this.control.destroyed) this.waiting.pop()?.(undefined);
       else this.control.write(`${line}\n`);
     });
   }

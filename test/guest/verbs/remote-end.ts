@@ -37,7 +37,7 @@ interface Answer {
 export class RemoteEnd implements VerbsEnd {
   readonly name = 'verbs';
   readonly dialect = 'dat';
-  readonly #waiting: ((answer: Answer) => void)[] = [];
+  private readonly waiting: ((answer: Answer) => void)[] = [];
 
   private constructor(
     private readonly control: Socket,
@@ -46,12 +46,12 @@ export class RemoteEnd implements VerbsEnd {
     const parser = new LineParser<unknown>();
     control.setEncoding('utf8').setNoDelay(true);
     control.on('data', (text: string) => {
-      parser.push(text, (answer) => this.#waiting.shift()?.(fromWire(answer) as Answer));
+      parser.push(text, (answer) => this.waiting.shift()?.(fromWire(answer) as Answer));
     });
     control.on('error', () => undefined);
     control.on('close', () => {
       const error = `it ended: ${program.stdout}${program.stderr}`;
-      for (const answer of this.#waiting.splice(0)) answer({ error });
+      for (const answer of this.waiting.splice(0)) answer({ error });
     });
   }
 
@@ -65,43 +65,43 @@ export class RemoteEnd implements VerbsEnd {
     return new RemoteEnd(control, program);
   }
 
-  domain = (): Promise<Domain> => this.#ask('domain');
+  domain = (): Promise<Domain> => this.ask('domain');
   region = (domain: Domain, lengthBytes: number, access: number): Promise<Region> =>
-    this.#ask('region', domain, lengthBytes, access);
-  deregister = (region: Region): Promise<void> => this.#ask('deregister', region);
-  fill = (segment: Segment, seed: number): Promise<void> => this.#ask('fill', segment, seed);
-  digest = (segment: Segment): Promise<number> => this.#ask('digest', segment);
+    this.ask('region', domain, lengthBytes, access);
+  deregister = (region: Region): Promise<void> => this.ask('deregister', region);
+  fill = (segment: Segment, seed: number): Promise<void> => this.ask('fill', segment, seed);
+  digest = (segment: Segment): Promise<number> => this.ask('digest', segment);
   put = (region: Region, offset: number, value: bigint): Promise<void> =>
-    this.#ask('put', region, offset, value);
-  word = (region: Region, offset: number): Promise<bigint> => this.#ask('word', region, offset);
-  window = (domain: Domain): Promise<Window> => this.#ask('window', domain);
-  listen = (port: number): Promise<void> => this.#ask('listen', port);
+    this.ask('put', region, offset, value);
+  word = (region: Region, offset: number): Promise<bigint> => this.ask('word', region, offset);
+  window = (domain: Domain): Promise<Window> => this.ask('window', domain);
+  listen = (port: number): Promise<void> => this.ask('listen', port);
   accept = (domain: Domain, wishes: ConnectionWishes): Promise<Pair> =>
-    this.#ask('accept', domain, wishes);
+    this.ask('accept', domain, wishes);
   dial = (to: string, port: number, domain: Domain, wishes: ConnectionWishes): Promise<Pair> =>
-    this.#ask('dial', to, port, domain, wishes);
+    this.ask('dial', to, port, domain, wishes);
   receive = (pair: Pair, wr: number, segments: readonly Segment[]): Promise<void> =>
-    this.#ask('receive', pair, wr, segments);
-  send = (pair: Pair, request: Request): Promise<void> => this.#ask('send', pair, request);
-  bind = (pair: Pair, bind: Bind): Promise<number> => this.#ask('bind', pair, bind);
-  post = (pair: Pair): Promise<void> => this.#ask('post', pair);
+    this.ask('receive', pair, wr, segments);
+  send = (pair: Pair, request: Request): Promise<void> => this.ask('send', pair, request);
+  bind = (pair: Pair, bind: Bind): Promise<number> => this.ask('bind', pair, bind);
+  post = (pair: Pair): Promise<void> => this.ask('post', pair);
   poll = (pair: Pair, sends: number, receives: number, timeoutMs?: number): Promise<Completions> =>
-    this.#ask('poll', pair, sends, receives, timeoutMs);
+    this.ask('poll', pair, sends, receives, timeoutMs);
   /** How the connection ended: the name of its last event. */
-  ended = (pair: Pair): Promise<string> => this.#ask('ended', pair);
+  ended = (pair: Pair): Promise<string> => this.ask('ended', pair);
 
   async close(): Promise<void> {
     this.control.end();
     await this.program.finish(END_TIMEOUT_MS);
   }
 
-  #ask<T>(method: string, ...args: readonly unknown[]): Promise<T> {
+  private ask<T>(method: string, ...args: readonly unknown[]): Promise<T> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push(({ value, error }) => {
+      this.waiting.push(({ value, error }) => {
         if (error === undefined) resolve(value as T);
         else reject(new Error(`verbs-end: ${method}: ${error}`));
       });
-      if (this.control.destroyed) this.#waiting.pop()?.({ error: 'it has ended' });
+      if (this.control.destroyed) this.waiting.pop()?.({ error: 'it has ended' });
       else this.control.write(`${toWire({ method, args })}\n`);
     });
   }

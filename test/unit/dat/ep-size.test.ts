@@ -2,34 +2,20 @@
 import assert from 'node:assert/strict';
 import { QpState } from '../../../core/spi/index.js';
 import { connected, unconnected } from '../../support/fake-endpoints.js';
-import { heldBytes } from '../../support/heap.js';
+import { heapBytes } from '../../support/heap.js';
 
 const COUNT = 2000;
 /** Of the heap, beside the provider's queue pair and its rings. */
 const MOST_BYTES = 1600;
-
-/** Bytes of the heap that one more of them takes: the least of some rounds, for what else runs. */
-async function heapBytes(make: () => unknown): Promise<number> {
-  const rounds: number[] = [];
-  const kept: unknown[] = Array.from({ length: COUNT }, make);
-  for (let round = 0; round < 3; round++) {
-    await heldBytes();
-    const before = process.memoryUsage().heapUsed;
-    for (let i = 0; i < COUNT; i++) kept.push(make());
-    await heldBytes();
-    rounds.push((process.memoryUsage().heapUsed - before) / COUNT);
-  }
-  return Math.min(...rounds);
-}
 
 describe('an endpoint', () => {
   it(`takes at most ${MOST_BYTES} bytes of the heap beside its queue pair`, async () => {
     const { ia, pz, evd, device } = await unconnected();
     const evds = { recvEvd: evd, requestEvd: evd, connectEvd: evd };
     const attributes = { maxRequestDtos: 4, maxRecvDtos: 2, maxRequestIov: 1, maxRecvIov: 1 };
-    const whole = await heapBytes(() => ia.createEndpoint({ pz, ...evds, attributes }));
+    const whole = await heapBytes(COUNT, () => ia.createEndpoint({ pz, ...evds, attributes }));
     const { init } = device.qp;
-    const queuePair = await heapBytes(() => {
+    const queuePair = await heapBytes(COUNT, () => {
       const qp = device.createQueuePair({ ...init });
       qp.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber: 1, accessFlags: 0 });
       return qp;

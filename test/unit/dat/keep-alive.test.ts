@@ -252,7 +252,7 @@ describe('keepAliveMs', () => {
       client.ep.postSend([], cookie);
       await pair.pass(100_000);
     }
-    const { entries } = client.evd.cq!.ring;
+    const { entries } = client.evd.feed.cq.ring;
     await pair.pass(20_000 * 10 * entries);
     assert.ok(pair.writes.length > 9 * entries);
     client.ep.postRecv([], 4);

@@ -173,7 +173,7 @@ describe('posting', () => {
     assert.equal(device.qp.work.length, 3);
     assert.equal(lmr.inFlight, 5);
     device.qp.completeSend();
-    assert.equal(evd.scan(), 1);
+    assert.equal(evd.feed.scan(), 1);
     assert.equal(ep.requestsFree, 1);
     assert.equal(lmr.inFlight, 4);
     assert.deepEqual(ep.getStatus(), { state: 'CONNECTED', recvIdle: false, requestIdle: false });

@@ -24,8 +24,7 @@ describe('an EVD without room for the completions of an object’s own', () => {
       const fabric = new Fabric({ seed: 1, autoRun: false });
       const ia = await openIa(mock({ fabric, address: '192.0.2.1' }));
       const evd = ia.createEvd({ qlen: 16, streams: EvdFlags.DEFAULT });
-      const { cq } = evd;
-      assert.ok(cq);
+      const { cq } = evd.feed;
       const resize = cq.resize.bind(cq);
       cq.resize = () => {
         throw new SpiError('ENOMEM', 'the queue cannot grow');

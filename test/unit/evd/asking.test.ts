@@ -10,7 +10,7 @@ import {
 } from '../../../core/evd/index.js';
 import { WcStatus } from '../../../core/spi/index.js';
 import { FakeHost, label, settle } from './fake-host.js';
-import { connection, dat, drain, setUp } from './set-up.js';
+import { connection, dat, drain, setUp, watchErrors } from './set-up.js';
 
 const { ESTABLISHED, BROKEN } = DatEventNumber;
 
@@ -30,9 +30,9 @@ describe('evd: counters', () => {
       lost: 0,
     };
     assert.deepEqual(evd.counters(), zero);
-    evd.post(connection(ESTABLISHED));
-    evd.post({ type: 'software', number: DatEventNumber.SOFTWARE, payload: 1 });
-    evd.post(connection(BROKEN));
+    evd.feed.post(connection(ESTABLISHED));
+    evd.feed.post({ type: 'software', number: DatEventNumber.SOFTWARE, payload: 1 });
+    evd.feed.post(connection(BROKEN));
     const posts = { ...zero, posted: 3, connectionNotify: 2, lost: 1 };
     assert.deepEqual(evd.counters({ reset: true }), posts);
     assert.deepEqual(evd.counters(), zero);
@@ -93,7 +93,7 @@ describe('evd: query', () => {
     assert.deepEqual(evd.query(), made);
     evd.disable();
     evd.setUnwaitable();
-    const ends = [evd.attach('SOLICITED'), evd.attach('SOLICITED')];
+    const ends = [evd.feed.attach('SOLICITED'), evd.feed.attach('SOLICITED')];
     evd.postSe(1);
     host.cq.add({ context: host.endpoint().context });
     const { DISABLED, UNWAITABLE, CONFIG_SOLICITED, CONFIG_NOTIFY } = EvdState;
@@ -102,7 +102,7 @@ describe('evd: query', () => {
     evd.modifyUpcall('DISABLE');
     evd.modifyCno(null);
     for (const end of ends) end();
-    evd.attach('NOTIFY');
+    evd.feed.attach('NOTIFY');
     evd.enable();
     evd.clearUnwaitable();
     const now = evd.query();
@@ -142,8 +142,8 @@ describe('evd: polls of a consumer that spins', () => {
     const { host, evd } = setUp({ polling: 'spin' });
     const source = new Evd(host, { id: 8, qlen: 8, streams: EvdFlags.DTO });
     const ep = host.endpoint();
-    ep.onEach = () => evd.post(connection(BROKEN));
-    evd.watchErrors(source);
+    ep.onEach = () => evd.feed.post(connection(BROKEN));
+    watchErrors(evd, source);
     host.cqs[1]?.add({ context: ep.context, cookie: 1, status: WcStatus.RETRY_EXC_ERR });
     return { host, evd, ep };
   }
@@ -313,7 +313,7 @@ describe('evd: waits that need not wait', () => {
     const { host, evd } = await atTheTurn();
     const { context } = host.endpoint();
     host.cq.add({ context, cookie: 1 });
-    evd.scan();
+    evd.feed.scan();
     const waiting = evd.wait();
     host.owners.free(context);
     host.advance(0);
@@ -359,7 +359,7 @@ describe('evd: a wait whose time is up', () => {
     const waiting = evd.wait({ timeoutMs: 5 });
     host.cq.armed = 'none';
     host.cq.add({ context, cookie: 1 });
-    evd.scan();
+    evd.feed.scan();
     host.owners.free(context);
     host.nowUs = 5000;
     for (const timer of host.active) timer.expire(host.nowUs);

@@ -42,10 +42,20 @@ const WAYS: Readonly<Record<string, (call: () => Promise<void>) => Promise<void>
   'Promise.all': async (call) => {
     await Promise.all([tick(), tick().then(call)]);
   },
+  'a promise that is made around it': async (call) => {
+    await tick();
+    await new Promise<void>((resolve, reject) => void call().then(resolve, reject));
+  },
   'a loop': async (call) => {
     for (const step of [tick, call]) await step();
   },
 };
+
+/** Which upcall that is cannot be seen where the call is made. */
+const byCallback = (call: () => Promise<void>): Promise<void> =>
+  new Promise((resolve, reject) => {
+    setImmediate(() => void call().then(resolve, reject));
+  });
 
 async function turns(host: FakeHost): Promise<void> {
   for (let turn = 0; turn < 10; turn++) {
@@ -91,7 +101,7 @@ describe('evd: an upcall that awaits its own end', () => {
   }
 
   for (const [name, call] of Object.entries(NAMED)) {
-    for (const [way, waits] of Object.entries(WAYS)) {
+    for (const [way, waits] of Object.entries({ ...WAYS, 'a callback': byCallback })) {
       it(`${name} by ${way}: does not wait for itself`, async () => {
         const { end, error } = await upcallThat((evd, upcall) => waits(() => call(evd, upcall)));
         assert.equal(end, 'ended', String(error));

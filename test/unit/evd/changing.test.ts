@@ -237,7 +237,7 @@ describe('evd: policy', () => {
       ['THRESHOLD', 'next'],
     ] as const) {
       const { host, evd } = setUp();
-      evd.attach(configuration);
+      evd.feed.attach(configuration);
       evd.postSe(1);
       const refuse = (): void => evd.modifyUpcall('ONE', ignore, { pending: 'refuse' });
       assert.throws(refuse, (error: DatError) => {
@@ -338,7 +338,7 @@ describe('evd: how its streams notify', () => {
   it('SOLICITED arms for solicited completions again after each, and for failed ones', async () => {
     const { host, evd } = setUp();
     const { context } = host.endpoint();
-    evd.attach('SOLICITED');
+    evd.feed.attach('SOLICITED');
     const got: unknown[] = [];
     evd.events$.subscribe((event) => got.push(label(event)));
     host.cq.add({ context, cookie: 1 });
@@ -356,8 +356,8 @@ describe('evd: how its streams notify', () => {
   it('a hold wants the next completion even so', () => {
     const { host, evd } = setUp();
     const ep = host.endpoint();
-    evd.attach('SOLICITED');
-    const end = evd.hold();
+    evd.feed.attach('SOLICITED');
+    const end = evd.feed.hold();
     assert.equal(host.cq.armed, 'next');
     host.cq.add({ context: ep.context, cookie: 1 });
     host.run();

@@ -132,7 +132,7 @@ describe('evd: owners of completions', () => {
     const [first, second] = [owner(), owner()];
     const context = host.owners.allocate(first);
     host.cq.add({ context, cookie: 1 });
-    evd.scan();
+    evd.feed.scan();
     host.owners.replace(context, second);
     host.cq.add({ context, cookie: 2 });
     assert.deepEqual(drain(evd), [1, 2]);
@@ -170,10 +170,10 @@ describe('evd: completions of shared receive queues', () => {
     addShared(host, 0, SRQN + 1, 2);
     addShared(host, endpoint.context, SRQN, 3);
     addShared(host, 0, SRQN, 4);
-    evd.purge(0, SRQN);
+    evd.feed.purge(0, SRQN);
     assert.equal(evd.query().pending, 2);
     assert.equal(evd.query().dropped, 2);
-    evd.purge(0, SRQN);
+    evd.feed.purge(0, SRQN);
     assert.equal(evd.query().dropped, 2, 'counted once');
     assert.deepEqual(drain(evd), [2, 3]);
     assert.equal(host.cq.ring.length, 0);
@@ -186,7 +186,7 @@ describe('evd: completions that leave no trace', () => {
     const posted = connection(DatEventNumber.BROKEN);
     let place: 'after' | 'behind' | undefined;
     const probe = owner('absent', () => {
-      if (place !== undefined) evd.post(posted, place);
+      if (place !== undefined) evd.feed.post(posted, place);
       place = undefined;
     });
     const context = host.owners.allocate(probe);
@@ -197,7 +197,7 @@ describe('evd: completions that leave no trace', () => {
       host.cq.add({ context, cookie: 2 });
       host.cq.add({ context, cookie: 3 });
       host.cq.add({ context: ep.context, cookie: 4 });
-      assert.equal(evd.scan(), 2);
+      assert.equal(evd.feed.scan(), 2);
       assert.equal(evd.query().pending, 3);
       assert.deepEqual(drain(evd), [1, DatEventNumber.BROKEN, 4]);
       assert.equal(host.cq.ring.length, 0);
@@ -210,10 +210,10 @@ describe('evd: completions that leave no trace', () => {
     const context = host.owners.allocate(owner('absent'));
     const ep = host.endpoint();
     for (const cookie of [1, 2]) host.cq.add({ context: ep.context, cookie });
-    assert.equal(evd.scan(), 2);
+    assert.equal(evd.feed.scan(), 2);
     for (let i = 0; i < 20; i++) {
       host.cq.add({ context, cookie: 100 + i });
-      assert.equal(evd.scan(), 0);
+      assert.equal(evd.feed.scan(), 0);
       assert.equal(host.cq.ring.length, 2);
     }
     host.cq.add({ context: ep.context, cookie: 3 });
@@ -226,27 +226,27 @@ describe('evd: completions that leave no trace', () => {
     const { host, evd } = setUp();
     let posts = true;
     const probe = owner('absent', () => {
-      if (posts) evd.post(connection(DatEventNumber.BROKEN), 'after');
+      if (posts) evd.feed.post(connection(DatEventNumber.BROKEN), 'after');
       posts = false;
     });
     const context = host.owners.allocate(probe);
     host.cq.add({ context: host.endpoint().context, cookie: 1 });
     host.cq.add({ context, cookie: 2 });
-    evd.scan();
+    evd.feed.scan();
     const { length } = host.cq.ring;
     host.cq.add({ context, cookie: 3 });
-    evd.scan();
+    evd.feed.scan();
     assert.equal(host.cq.ring.length, length);
     assert.deepEqual(drain(evd), [1, DatEventNumber.BROKEN]);
   });
 
   it('nor when an event has been put in front of them', () => {
     const { host, evd } = setUp();
-    const probe = owner('absent', () => evd.post(connection(DatEventNumber.BROKEN)));
+    const probe = owner('absent', () => evd.feed.post(connection(DatEventNumber.BROKEN)));
     const context = host.owners.allocate(probe);
     host.cq.add({ context: host.endpoint().context, cookie: 1 });
     host.cq.add({ context, cookie: 2 });
-    evd.scan();
+    evd.feed.scan();
     assert.equal(host.cq.ring.length, 1);
     assert.deepEqual(drain(evd), [1, DatEventNumber.BROKEN]);
   });
@@ -259,10 +259,10 @@ describe('evd: completions that leave no trace', () => {
       if (cookie === 2 && fails) throw new Error('the endpoint fails');
     };
     for (const cookie of [1, 2, 3]) host.cq.add({ context: ep.context, cookie });
-    assert.equal(evd.scan(), 0);
+    assert.equal(evd.feed.scan(), 0);
     assert.equal(host.async.length, 1);
     fails = false;
-    assert.equal(evd.scan(), 2);
+    assert.equal(evd.feed.scan(), 2);
     assert.deepEqual(ep.seen, [1, 2, 2, 3]);
     assert.deepEqual(drain(evd), [1, 2, 3]);
   });

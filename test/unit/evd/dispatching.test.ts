@@ -5,13 +5,13 @@ import { WcFlags, WcStatus } from '../../../core/spi/index.js';
 import { unhandledErrors } from '../../support/unhandled-errors.js';
 import { watch } from './cno-scene.js';
 import { FakeHost, label, settle } from './fake-host.js';
-import { connection, dat, drain, setUp } from './set-up.js';
+import { connection, dat, drain, setUp, watchErrors } from './set-up.js';
 
 const { BROKEN, ASYNC_EP_BROKEN, ASYNC_EVD_OVERFLOW } = DatEventNumber;
 
 function withUpcalls(configuration?: 'NOTIFY' | 'SOLICITED') {
   const { host, evd } = setUp();
-  if (configuration !== undefined) evd.attach(configuration);
+  if (configuration !== undefined) evd.feed.attach(configuration);
   const ep = host.endpoint();
   const got: unknown[] = [];
   evd.modifyUpcall('ONE', (event) => void got.push(label(event)));
@@ -61,7 +61,7 @@ describe('evd: turns of the dispatcher', () => {
   it('nor does one wake a waiter', async () => {
     const { host, evd } = setUp();
     const ep = host.endpoint();
-    evd.attach('NOTIFY');
+    evd.feed.attach('NOTIFY');
     ep.silent.add(1);
     const waiting = watch(evd.wait());
     evd.postSe('dequeued');
@@ -107,7 +107,7 @@ describe('evd: what the completion queue is armed for', () => {
 
   it('a change of configuration arms for what it notifies of', () => {
     const { host, evd } = setUp();
-    const end = evd.attach('SOLICITED');
+    const end = evd.feed.attach('SOLICITED');
     evd.modifyUpcall('ONE', () => undefined);
     assert.equal(host.cq.armed, 'solicited');
     end();
@@ -140,7 +140,7 @@ describe('evd: what the completion queue is armed for', () => {
     const host = new FakeHost();
     host.device.attributes.reportsSolicited = true;
     const evd = new Evd(host, { id: 1, qlen: 8 });
-    evd.attach('SOLICITED');
+    evd.feed.attach('SOLICITED');
     const { context } = host.endpoint();
     const got: unknown[] = [];
     evd.modifyUpcall('ONE', (event) => void got.push(label(event)));
@@ -171,11 +171,11 @@ describe('evd: the dispatcher of a freed EVD', () => {
       void evd[Symbol.asyncIterator]().next();
     },
     'a hold': (evd, host) => {
-      evd.hold();
+      evd.feed.hold();
       host.cq.fire();
     },
     'a watch for failures': (evd, host) => {
-      evd.watchFailures();
+      evd.feed.watchFailures();
       host.cq.fire();
     },
     'a notification for a waiter': (evd, host) => {
@@ -184,7 +184,7 @@ describe('evd: the dispatcher of a freed EVD', () => {
     },
     'a source of errors of another EVD': (evd, host) => {
       const connect = new Evd(host, { id: 8, qlen: 4, streams: EvdFlags.CONNECTION });
-      connect.watchErrors(evd);
+      watchErrors(connect, evd);
       connect.events$.subscribe();
       host.cq.fire();
     },
@@ -221,7 +221,7 @@ describe('evd: the dispatcher of a freed EVD', () => {
   it('leaves another EVD’s sources alone that are freed, and watches them no more', async () => {
     const { host, evd } = setUp({ streams: EvdFlags.DTO });
     const connect = new Evd(host, { id: 8, qlen: 4, streams: EvdFlags.CONNECTION });
-    const end = connect.watchErrors(evd);
+    const end = watchErrors(connect, evd);
     await evd.free();
     assert.equal(connect.dequeue(), undefined);
     connect.events$.subscribe().unsubscribe();
@@ -242,10 +242,10 @@ describe('evd: a source of errors', () => {
   it('is told when nothing takes events yet, and of each change once', () => {
     const { host, evd } = setUp({ streams: EvdFlags.DTO });
     const connect = new Evd(host, { id: 8, qlen: 4, streams: EvdFlags.CONNECTION });
-    const end = connect.watchErrors(evd);
+    const end = watchErrors(connect, evd);
     assert.equal(host.cq.armed, 'none');
     end();
-    const ends = [evd.watchFailures(), connect.watchErrors(evd)];
+    const ends = [evd.feed.watchFailures(), watchErrors(connect, evd)];
     const seen = host.endpoint();
     const fail = (): void => {
       host.cq.add({ context: seen.context, status: WcStatus.RETRY_EXC_ERR });
@@ -263,20 +263,20 @@ describe('evd: a source of errors', () => {
 
   it('twice removed is removed once, also of an EVD that is its own', () => {
     const { host, evd } = setUp();
-    evd.addErrorSource(evd);
+    evd.feed.addErrorSource(evd.feed);
     const subscription = evd.events$.subscribe();
-    evd.removeErrorSource(evd);
+    evd.feed.removeErrorSource(evd.feed);
     subscription.unsubscribe();
     const ep = host.endpoint();
-    const end = evd.watchFailures();
+    const end = evd.feed.watchFailures();
     host.cq.armed = 'none';
     host.cq.add({ context: ep.context, status: WcStatus.RETRY_EXC_ERR });
     end();
     assert.deepEqual(ep.seen, []);
     const connect = new Evd(host, { id: 8, qlen: 4, streams: EvdFlags.CONNECTION });
     connect.events$.subscribe();
-    connect.removeErrorSource(evd);
-    connect.addErrorSource(evd);
+    connect.feed.removeErrorSource(evd.feed);
+    connect.feed.addErrorSource(evd.feed);
     host.cq.fire();
     host.run();
     assert.equal(host.cq.armed, 'solicited');
@@ -298,9 +298,15 @@ describe('evd: the asynchronous one', () => {
         policy: 'ONE',
         handler,
       });
-      host.reportAsync = (event) => void evd.post(event);
+      host.reportAsync = (event) => void evd.feed.post(event);
       const object = new Evd(host, { id: 2, qlen: 1 });
-      evd.post({ type: 'async-error', number: ASYNC_EP_BROKEN, object, reason: 0, message: 'x' });
+      evd.feed.post({
+        type: 'async-error',
+        number: ASYNC_EP_BROKEN,
+        object,
+        reason: 0,
+        message: 'x',
+      });
       host.run();
       await settle();
     });
@@ -313,7 +319,7 @@ describe('evd: the asynchronous one', () => {
       throw new Error('it fails');
     });
     evd.postSe({ type: 'async-error', object: evd });
-    evd.post(connection(BROKEN));
+    evd.feed.post(connection(BROKEN));
     host.run();
     assert.equal(host.async.length, 2);
   });
@@ -321,7 +327,7 @@ describe('evd: the asynchronous one', () => {
   it('an event is lost when the queue is full of software events: that is told', () => {
     const { host, evd } = setUp({ qlen: 1 });
     evd.postSe(1);
-    assert.equal(evd.post(connection(BROKEN)), false);
+    assert.equal(evd.feed.post(connection(BROKEN)), false);
     assert.deepEqual(
       host.async.map(({ number }) => number),
       [ASYNC_EVD_OVERFLOW],

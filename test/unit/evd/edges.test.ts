@@ -6,7 +6,7 @@ import { WcStatus } from '../../../core/spi/index.js';
 import { unhandledErrors } from '../../support/unhandled-errors.js';
 import { scene, watch } from './cno-scene.js';
 import { FakeHost, label, settle } from './fake-host.js';
-import { connection, drain, setUp } from './set-up.js';
+import { connection, drain, setUp, watchErrors } from './set-up.js';
 
 const { BROKEN, ASYNC_EP_BROKEN } = DatEventNumber;
 
@@ -15,7 +15,7 @@ describe('evd: a completion whose endpoint is gone when it is taken', () => {
   function vanish(host: FakeHost, evd: Evd): void {
     const { context } = host.endpoint();
     host.cq.add({ context, cookie: 1 });
-    assert.equal(evd.scan(), 1);
+    assert.equal(evd.feed.scan(), 1);
     host.owners.free(context);
     host.run();
   }
@@ -80,7 +80,7 @@ describe('evd: completions that nothing has looked at', () => {
     const got: unknown[] = [];
     const handler = (event: unknown): void => void got.push(label(event as never));
     const { host, evd } = setUp({ policy: 'ONE', handler });
-    evd.attach('NOTIFY');
+    evd.feed.attach('NOTIFY');
     const ep = host.endpoint();
     ep.silent.add(1);
     host.cq.add({ context: ep.context, cookie: 1 });
@@ -93,7 +93,7 @@ describe('evd: completions that nothing has looked at', () => {
     const host = new FakeHost();
     Reflect.deleteProperty(host.device.attributes, 'reportsSolicited');
     const evd = new Evd(host, { id: 1, qlen: 8 });
-    evd.attach('SOLICITED');
+    evd.feed.attach('SOLICITED');
     const got: unknown[] = [];
     evd.modifyUpcall('ONE', (event) => void got.push(label(event)));
     host.cq.add({ context: host.endpoint().context, cookie: 1 });
@@ -105,7 +105,7 @@ describe('evd: completions that nothing has looked at', () => {
   it('and come as a SOLICITED EVD is armed are heard: one may be solicited', () => {
     const { host, evd } = setUp();
     const { context } = host.endpoint();
-    evd.attach('SOLICITED');
+    evd.feed.attach('SOLICITED');
     host.cq.beforeArm = () => {
       host.cq.beforeArm = () => undefined;
       host.cq.add({ context, cookie: 1 });
@@ -120,13 +120,13 @@ describe('evd: completions that nothing has looked at', () => {
     const { host, evd } = setUp();
     const { context } = host.endpoint();
     host.cq.add({ context, cookie: 1 });
-    evd.scan();
-    assert.equal(evd.left(context), 1);
+    evd.feed.scan();
+    assert.equal(evd.feed.left(context), 1);
     await evd.free();
     let polls = 0;
     host.cq.poll = () => ++polls;
-    evd.purge(context);
-    assert.deepEqual([evd.left(context), evd.scan(), polls], [0, 0, 0]);
+    evd.feed.purge(context);
+    assert.deepEqual([evd.feed.left(context), evd.feed.scan(), polls], [0, 0, 0]);
   });
 
   it('are lost to a subscriber that frees the EVD', () => {
@@ -311,8 +311,8 @@ describe('evd: takers and calls side by side', () => {
     const { host, evd } = setUp({ streams: EvdFlags.DTO });
     const connect = new Evd(host, { id: 8, qlen: 4, streams: EvdFlags.CONNECTION });
     const ep = host.endpoint();
-    ep.onEach = () => connect.post(connection(BROKEN));
-    connect.watchErrors(evd);
+    ep.onEach = () => connect.feed.post(connection(BROKEN));
+    watchErrors(connect, evd);
     for (let i = 0; i < 4; i++) {
       host.cq.add({ context: ep.context, cookie: i, status: WcStatus.RETRY_EXC_ERR });
       assert.equal(label(connect.dequeue()), BROKEN, `poll ${i}`);
@@ -323,7 +323,7 @@ describe('evd: takers and calls side by side', () => {
     const { host, evd } = setUp({ streams: EvdFlags.DTO });
     const cno = new Cno(host, { id: 1 });
     const connect = new Evd(host, { id: 8, qlen: 4, streams: EvdFlags.CONNECTION });
-    connect.watchErrors(evd);
+    watchErrors(connect, evd);
     const ep = host.endpoint();
     const fail = (): void => {
       host.cq.add({ context: ep.context, status: WcStatus.RETRY_EXC_ERR });
@@ -343,9 +343,9 @@ describe('evd: takers and calls side by side', () => {
 
   it('room is reserved on top of what has been', () => {
     const { host, evd } = setUp({ qlen: 8 });
-    evd.reserve(4);
+    evd.feed.reserve(4);
     assert.equal(host.cq.ring.entries, 16);
-    evd.reserve(5);
+    evd.feed.reserve(5);
     assert.equal(host.cq.ring.entries, 32);
   });
 
@@ -364,7 +364,7 @@ describe('evd: takers and calls side by side', () => {
         handler,
       });
       const number = ASYNC_EP_BROKEN;
-      evd.post({ type: 'async-error', number, object: evd, reason: 0, message: 'x' });
+      evd.feed.post({ type: 'async-error', number, object: evd, reason: 0, message: 'x' });
       host.run();
       await settle();
     });

@@ -37,8 +37,8 @@ describe('evd: its end', () => {
 
   it('counts its users', async () => {
     const { evd } = setUp();
-    evd.attach();
-    evd.attach();
+    evd.feed.attach();
+    evd.feed.attach();
     await assert.rejects(evd.free(), (error: DatError) => {
       assert.equal(error.value, 2);
       return dat('DAT_INVALID_STATE', 'DAT_INVALID_STATE_EVD_IN_USE')(error);
@@ -65,7 +65,7 @@ describe('evd: its end', () => {
 
   it('`await using` frees it, unless that has been done or does not go', async () => {
     const { host, evd } = setUp();
-    const end = evd.attach();
+    const end = evd.feed.attach();
     const inUse = dat('DAT_INVALID_STATE', 'DAT_INVALID_STATE_EVD_IN_USE');
     await assert.rejects(evd[Symbol.asyncDispose](), inUse);
     end();

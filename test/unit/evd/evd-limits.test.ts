@@ -4,17 +4,17 @@ import { DatEventNumber, Evd, EvdFlags } from '../../../core/evd/index.js';
 import { AsyncEventType, WcStatus } from '../../../core/spi/index.js';
 import { label } from './fake-host.js';
 
-import { connection, dat, drain, setUp } from './set-up.js';
+import { connection, dat, drain, setUp, watchErrors } from './set-up.js';
 
 describe('evd: limits and the end', () => {
   it('names itself once when events are lost, and refuses a software event without fuss', () => {
     const { host, evd } = setUp({ qlen: 2 });
     evd.postSe(1);
-    assert.equal(evd.post(connection(DatEventNumber.ESTABLISHED)), true);
+    assert.equal(evd.feed.post(connection(DatEventNumber.ESTABLISHED)), true);
     assert.throws(() => evd.postSe(2), dat('DAT_QUEUE_FULL'));
     assert.equal(host.async.length, 0);
-    assert.equal(evd.post(connection(DatEventNumber.DISCONNECTED)), false);
-    assert.equal(evd.post(connection(DatEventNumber.DISCONNECTED)), false);
+    assert.equal(evd.feed.post(connection(DatEventNumber.DISCONNECTED)), false);
+    assert.equal(evd.feed.post(connection(DatEventNumber.DISCONNECTED)), false);
     assert.equal(host.async.length, 1);
     assert.equal(host.async[0]?.number, DatEventNumber.ASYNC_EVD_OVERFLOW);
     assert.equal(host.async[0].object, evd);
@@ -23,10 +23,10 @@ describe('evd: limits and the end', () => {
 
   it('tells of its own overflow on the asynchronous EVD as soon as there is room', () => {
     const { host, evd } = setUp({ qlen: 1, streams: EvdFlags.ASYNC });
-    host.reportAsync = (event) => void evd.post(event);
+    host.reportAsync = (event) => void evd.feed.post(event);
     const error = { type: 'async-error', object: evd, reason: 0, message: 'x' } as const;
     for (let i = 0; i < 3; i++) {
-      evd.post({ ...error, number: DatEventNumber.ASYNC_IA_CATASTROPHIC });
+      evd.feed.post({ ...error, number: DatEventNumber.ASYNC_IA_CATASTROPHIC });
     }
     const { ASYNC_IA_CATASTROPHIC, ASYNC_EVD_OVERFLOW } = DatEventNumber;
     assert.deepEqual(drain(evd), [ASYNC_IA_CATASTROPHIC, ASYNC_EVD_OVERFLOW]);
@@ -67,7 +67,7 @@ describe('evd: limits and the end', () => {
 
   it('cannot be freed in use; free ends waiters and refuses later calls', async () => {
     const { host, evd } = setUp();
-    const detach = evd.attach();
+    const detach = evd.feed.attach();
     await assert.rejects(evd.free(), dat('DAT_INVALID_STATE', 'DAT_INVALID_STATE_EVD_IN_USE'));
     detach();
     const waiting = evd.wait();
@@ -82,7 +82,7 @@ describe('evd: limits and the end', () => {
     assert.throws(() => evd.resize(1), gone);
     await assert.rejects(evd.wait(), gone);
     await assert.rejects(evd.free(), gone);
-    assert.equal(evd.post(connection(DatEventNumber.BROKEN)), false);
+    assert.equal(evd.feed.post(connection(DatEventNumber.BROKEN)), false);
   });
 
   it('watches DTO queues for errors while connection events are wanted', () => {
@@ -91,9 +91,9 @@ describe('evd: limits and the end', () => {
     const ep = host.endpoint();
     const broken: unknown[] = [];
     ep.onEach = (cookie, status) => {
-      if (status !== WcStatus.SUCCESS) connect.post(connection(DatEventNumber.BROKEN));
+      if (status !== WcStatus.SUCCESS) connect.feed.post(connection(DatEventNumber.BROKEN));
     };
-    const unwatch = connect.watchErrors(evd);
+    const unwatch = watchErrors(connect, evd);
     assert.equal(host.cq.armed, 'none');
     const subscription = connect.events$.subscribe((event) => broken.push(label(event)));
     assert.equal(host.cq.armed, 'solicited');

@@ -15,10 +15,12 @@ import { ALL, connection, dat, drain, setUp } from './set-up.js';
 
 describe('evd: streams and queues', () => {
   it('has a completion queue iff completions feed it', () => {
-    assert.ok(setUp({ streams: EvdFlags.DTO }).evd.cq);
-    assert.ok(setUp({ streams: EvdFlags.RMR_BIND | EvdFlags.CR }).evd.cq);
+    assert.ok(setUp({ streams: EvdFlags.DTO }).evd.feed.cq);
+    assert.ok(setUp({ streams: EvdFlags.RMR_BIND | EvdFlags.CR }).evd.feed.cq);
     const rest = EvdFlags.CR | EvdFlags.CONNECTION | EvdFlags.ASYNC | EvdFlags.SOFTWARE;
-    assert.equal(setUp({ streams: rest }).evd.cq, undefined);
+    const { host, evd } = setUp({ streams: rest });
+    assert.deepEqual(host.cqs, []);
+    assert.throws(() => evd.feed.cq, /no completion queue/);
   });
 
   it('refuses qlen, streams, policy, handler and limit out of range', () => {
@@ -81,7 +83,7 @@ describe('evd: streams and queues', () => {
     const { host, evd } = setUp();
     const gone = host.endpoint();
     host.cq.add({ context: gone.context, cookie: 1 });
-    assert.equal(evd.scan(), 1);
+    assert.equal(evd.feed.scan(), 1);
     host.cq.add({ context: gone.context, cookie: 2 });
     host.owners.free(gone.context);
     const ep = host.endpoint();
@@ -96,7 +98,7 @@ describe('evd: streams and queues', () => {
     const { host, evd } = setUp();
     const [a, b] = [host.endpoint(), host.endpoint()];
     for (const ep of [a, b, a, b]) host.cq.add({ context: ep.context, cookie: ep === a ? 1 : 2 });
-    evd.purge(a.context);
+    evd.feed.purge(a.context);
     assert.equal(evd.query().pending, 2);
     assert.deepEqual(drain(evd), [2, 2]);
   });
@@ -163,7 +165,7 @@ describe('evd: order on a shared EVD', () => {
     const { host, evd } = setUp();
     const ep = host.endpoint();
     host.cq.add({ context: ep.context, cookie: 1 });
-    evd.post(connection(DatEventNumber.DISCONNECTED));
+    evd.feed.post(connection(DatEventNumber.DISCONNECTED));
     host.cq.add({ context: ep.context, cookie: 2 });
     assert.deepEqual(drain(evd), [1, DatEventNumber.DISCONNECTED, 2]);
   });
@@ -172,8 +174,8 @@ describe('evd: order on a shared EVD', () => {
     const { host, evd } = setUp();
     const ep = host.endpoint();
     ep.onEach = (cookie) => {
-      if (cookie === 2) evd.post(connection(DatEventNumber.ESTABLISHED));
-      if (cookie === 3) evd.post(connection(DatEventNumber.BROKEN), 'after');
+      if (cookie === 2) evd.feed.post(connection(DatEventNumber.ESTABLISHED));
+      if (cookie === 3) evd.feed.post(connection(DatEventNumber.BROKEN), 'after');
     };
     for (const cookie of [1, 2, 3, 4]) host.cq.add({ context: ep.context, cookie });
     const { ESTABLISHED, BROKEN } = DatEventNumber;
@@ -184,9 +186,9 @@ describe('evd: order on a shared EVD', () => {
     const { host, evd } = setUp();
     const ep = host.endpoint();
     host.cq.add({ context: ep.context, cookie: 1 });
-    evd.scan();
+    evd.feed.scan();
     host.cq.add({ context: ep.context, cookie: 2 });
-    evd.post(connection(DatEventNumber.ESTABLISHED), 'here');
+    evd.feed.post(connection(DatEventNumber.ESTABLISHED), 'here');
     assert.deepEqual(drain(evd), [1, DatEventNumber.ESTABLISHED, 2]);
   });
 
@@ -194,7 +196,7 @@ describe('evd: order on a shared EVD', () => {
     const { host, evd } = setUp();
     const ep = host.endpoint();
     ep.suppressed.add(1);
-    ep.onEach = () => evd.post(connection(DatEventNumber.ESTABLISHED));
+    ep.onEach = () => evd.feed.post(connection(DatEventNumber.ESTABLISHED));
     host.cq.add({ context: ep.context, cookie: 1 });
     assert.deepEqual(drain(evd), [DatEventNumber.ESTABLISHED]);
   });
@@ -203,7 +205,7 @@ describe('evd: order on a shared EVD', () => {
     const { host, evd } = setUp({ streams: EvdFlags.DTO });
     const connect = new Evd(host, { id: 8, qlen: 4, streams: EvdFlags.CONNECTION });
     const ep = host.endpoint();
-    ep.onEach = () => connect.post(connection(DatEventNumber.ESTABLISHED));
+    ep.onEach = () => connect.feed.post(connection(DatEventNumber.ESTABLISHED));
     host.cq.add({ context: ep.context, cookie: 1 });
     assert.equal(label(evd.dequeue()), 1);
     assert.equal(label(connect.dequeue()), DatEventNumber.ESTABLISHED);

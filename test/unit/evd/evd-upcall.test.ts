@@ -218,10 +218,10 @@ describe('evd: upcalls', () => {
         throw new Error('always');
       },
     });
-    host.reportAsync = (event) => void evd.post(event);
+    host.reportAsync = (event) => void evd.feed.post(event);
     const { ASYNC_EP_BROKEN: number } = DatEventNumber;
     const object = new Evd(host, { id: 2, qlen: 1 });
-    evd.post({ type: 'async-error', number, object, reason: 0, message: 'x' });
+    evd.feed.post({ type: 'async-error', number, object, reason: 0, message: 'x' });
     host.run();
     assert.equal(calls, 2);
   });
@@ -264,7 +264,7 @@ describe('evd: upcalls', () => {
     host.cq.add({ context: ep.context, cookie: 1 });
     host.run();
     host.cq.add({ context: ep.context, cookie: 2 });
-    evd.post(connection(DatEventNumber.DISCONNECTED));
+    evd.feed.post(connection(DatEventNumber.DISCONNECTED));
     host.run();
     assert.deepEqual(got, [1]);
     first.open();

@@ -101,20 +101,20 @@ describe('evd: wait', () => {
       dat('DAT_INVALID_PARAMETER', 'DAT_INVALID_ARG2'),
     );
     await assert.rejects(evd.wait({ timeoutMs: NaN }), dat('DAT_INVALID_PARAMETER'));
-    const detach = evd.attach('SOLICITED');
+    const detach = evd.feed.attach('SOLICITED');
     await assert.rejects(
       evd.wait({ threshold: 2 }),
       dat('DAT_INVALID_STATE', 'DAT_INVALID_STATE_EVD_CONFIG_SOLICITED'),
     );
-    assert.throws(() => evd.attach('NOTIFY'), dat('DAT_INVALID_STATE'));
+    assert.throws(() => evd.feed.attach('NOTIFY'), dat('DAT_INVALID_STATE'));
     detach();
     detach();
-    evd.attach('NOTIFY')();
+    evd.feed.attach('NOTIFY')();
   });
 
   it('arms for solicited completions only where the streams say so', () => {
     const { host, evd } = setUp();
-    evd.attach('SOLICITED');
+    evd.feed.attach('SOLICITED');
     void evd.wait();
     assert.equal(host.cq.armed, 'solicited');
   });

@@ -199,7 +199,7 @@ describe('evd: the columns of a batch', () => {
   it('of other events: the endpoint of those that have one', () => {
     const { evd } = setUp();
     const event = connection(DatEventNumber.DISCONNECTED);
-    evd.post(event);
+    evd.feed.post(event);
     evd.postSe('soft');
     const batch = usedBatch(2);
     assert.equal(evd.dequeueInto(batch), 2);

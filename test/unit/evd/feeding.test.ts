@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import { AsyncErrorReason, Cno, DatEventNumber, Evd, EvdFlags } from '../../../core/evd/index.js';
 import { AsyncEventType, SpiError, WcStatus } from '../../../core/spi/index.js';
+import type { FakeCq } from './fake-cq.js';
 import { FakeHost, settle } from './fake-host.js';
-import { connection, dat, drain, setUp } from './set-up.js';
+import { connection, dat, drain, setUp, watchErrors } from './set-up.js';
 
 const { ASYNC_EVD_OVERFLOW, ASYNC_PROVIDER_INTERNAL_ERROR, BROKEN, ESTABLISHED } = DatEventNumber;
 
@@ -11,10 +12,10 @@ describe('evd: room for completions that the consumer does not count', () => {
   it('is made when it is reserved, once, and given back once', () => {
     const { host, evd } = setUp({ qlen: 8 });
     const { cq } = host;
-    const ends = [evd.reserve(4), evd.reserve(4)];
+    const ends = [evd.feed.reserve(4), evd.feed.reserve(4)];
     assert.equal(cq.ring.entries, 16);
     const { ring } = cq;
-    ends.push(evd.reserve(0));
+    ends.push(evd.feed.reserve(0));
     assert.equal(cq.ring, ring, 'there is room: the ring stays');
     ends[0]?.();
     ends[0]?.();
@@ -26,7 +27,7 @@ describe('evd: room for completions that the consumer does not count', () => {
   });
 
   it('leaves the events that wait, and what waits armed although the device forgets', async () => {
-    for (const enlarge of [(evd: Evd) => void evd.reserve(9), (evd: Evd) => evd.resize(32)]) {
+    for (const enlarge of [(evd: Evd) => void evd.feed.reserve(9), (evd: Evd) => evd.resize(32)]) {
       const { host, evd } = setUp({ qlen: 8 });
       const { context } = host.endpoint();
       const waiting = evd.wait({ threshold: 3 });
@@ -50,15 +51,15 @@ describe('evd: room for completions that the consumer does not count', () => {
     const { host, evd } = setUp({ qlen: 4 });
     const { context } = host.endpoint();
     for (const cookie of [1, 2, 3]) host.cq.add({ context, cookie });
-    evd.scan();
-    evd.reserve(8);
+    evd.feed.scan();
+    evd.feed.reserve(8);
     for (let cookie = 4; cookie <= 12; cookie++) host.cq.add({ context, cookie });
     assert.deepEqual(drain(evd), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
   });
 
   it('needs no completion queue: an EVD without one takes it as it is', () => {
     const { host, evd } = setUp({ streams: EvdFlags.CONNECTION });
-    evd.reserve(100)();
+    evd.feed.reserve(100)();
     assert.equal(host.cqs.length, 0);
   });
 
@@ -69,7 +70,7 @@ describe('evd: room for completions that the consumer does not count', () => {
     cq.resize = () => {
       throw new SpiError('ENOMEM', 'no memory');
     };
-    assert.throws(() => evd.reserve(1000), dat('DAT_INSUFFICIENT_RESOURCES'));
+    assert.throws(() => evd.feed.reserve(1000), dat('DAT_INSUFFICIENT_RESOURCES'));
     cq.resize = resize;
     evd.resize(16);
     assert.equal(cq.ring.entries, 16);
@@ -86,7 +87,7 @@ describe('evd: what goes wrong with the completion queue', () => {
         told.push([name, id]);
         ends[1]?.();
       };
-      ends.push(evd.onOverrun({ onOverrun }));
+      ends.push(evd.feed.onOverrun({ onOverrun }));
     }
     host.cq.event(AsyncEventType.CQ_ERR);
     assert.deepEqual(told.splice(0), [
@@ -110,7 +111,7 @@ describe('evd: what goes wrong with the completion queue', () => {
 
   it('any other event of it is the provider’s error, and no overrun', () => {
     const { host, evd } = setUp();
-    evd.onOverrun({ onOverrun: () => assert.fail('no completion is lost') });
+    evd.feed.onOverrun({ onOverrun: () => assert.fail('no completion is lost') });
     host.cq.event(AsyncEventType.DEVICE_FATAL);
     assert.equal(host.async.length, 1);
     const [{ number, object, reason, message, ...rest } = assert.fail()] = host.async;
@@ -127,7 +128,7 @@ describe('evd: what goes wrong with the completion queue', () => {
     host.cq.beforePoll = () => {
       throw cause;
     };
-    assert.equal(evd.scan(), 0);
+    assert.equal(evd.feed.scan(), 0);
     assert.deepEqual(
       host.async.map((event) => [event.object === evd, event.cause]),
       [[true, cause]],
@@ -169,7 +170,40 @@ describe('evd: what goes wrong with the completion queue', () => {
       };
       assert.throws(() => new Evd(host, { id: 1, qlen: 8 }), dat(type, subtype));
       const plain = new Evd(host, { id: 1, qlen: 8, streams: EvdFlags.CONNECTION });
-      assert.equal(plain.cq, undefined);
+      assert.throws(() => plain.feed.cq, /event dispatcher 1 has no completion queue/);
+    }
+  });
+
+  it('is given back when the rest of a new EVD fails: its polling mode, or a look at it', () => {
+    const gone = new Error('the device is gone');
+    const fail = (): never => {
+      throw gone;
+    };
+    const refusals: readonly ((cq: FakeCq) => void)[] = [
+      (cq) => (cq.setPolling = fail),
+      (cq) => (cq.beforePoll = fail),
+      (cq) => {
+        cq.setPolling = fail;
+        cq.destroy = fail;
+      },
+    ];
+    for (const refuse of refusals) {
+      const host = new FakeHost();
+      const create = host.device.createCompletionQueue;
+      host.device.createCompletionQueue = (init) => {
+        const cq = create(init);
+        refuse(host.cq);
+        return cq;
+      };
+      const cno = new Cno(host, { id: 2 });
+      const options = { id: 1, qlen: 8, policy: 'ONE', handler: () => undefined, cno } as const;
+      assert.throws(
+        () => new Evd(host, options),
+        (error) => error === gone,
+      );
+      assert.equal(host.cq.destroyed, host.cq.destroy !== fail);
+      assert.deepEqual([host.kept, cno.query().evds, host.freed], [0, [], []]);
+      host.run();
     }
   });
 });
@@ -187,7 +221,7 @@ describe('evd: failures looked for where nothing takes events', () => {
 
   it('watchFailures takes failed completions in until each watch has ended', () => {
     const here = setUp();
-    const ends = [here.evd.watchFailures(), here.evd.watchFailures()];
+    const ends = [here.evd.feed.watchFailures(), here.evd.feed.watchFailures()];
     assert.equal(here.host.cq.armed, 'solicited');
     ends[0]?.();
     ends[0]?.();
@@ -201,23 +235,26 @@ describe('evd: failures looked for where nothing takes events', () => {
     const { host, evd } = setUp();
     await evd.free();
     const { arms } = host.cq;
-    for (const end of [evd.watchFailures(), evd.hold(), evd.attach('SOLICITED')]) end();
-    evd.purge(1);
-    assert.deepEqual([evd.scan(), evd.left(1), host.cq.arms, host.async], [0, 0, arms, []]);
+    for (const end of [evd.feed.watchFailures(), evd.feed.hold(), evd.feed.attach('SOLICITED')])
+      end();
+    evd.feed.purge(1);
+    assert.deepEqual(
+      [evd.feed.scan(), evd.feed.left(1), host.cq.arms, host.async],
+      [0, 0, arms, []],
+    );
   });
 
   it('a watch is counted: of two for one source, each end counts once', () => {
     const here = setUp({ streams: EvdFlags.DTO });
     const connect = new Evd(here.host, { id: 8, qlen: 4, streams: EvdFlags.CONNECTION });
     const subscription = connect.events$.subscribe();
-    const ends = [connect.watchErrors(here.evd), connect.watchErrors(here.evd)];
-    ends[0]?.();
+    const ends = [watchErrors(connect, here.evd), watchErrors(connect, here.evd)];
     ends[0]?.();
     assert.deepEqual([notices(here), notices(here)], [true, true]);
     ends[1]?.();
     notices(here);
     assert.equal(notices(here), false);
-    connect.watchErrors(here.evd);
+    watchErrors(connect, here.evd);
     assert.deepEqual([notices(here), notices(here)], [true, true]);
     subscription.unsubscribe();
     notices(here);
@@ -226,7 +263,7 @@ describe('evd: failures looked for where nothing takes events', () => {
 
   it('an EVD does not watch itself', () => {
     const { host, evd } = setUp();
-    const end = evd.watchErrors(evd);
+    const end = watchErrors(evd, evd);
     const subscription = evd.events$.subscribe();
     subscription.unsubscribe();
     end();
@@ -240,7 +277,7 @@ describe('evd: failures looked for where nothing takes events', () => {
       const cno = new Cno(here.host, { id: 1 });
       const options = { qlen: 4, streams: EvdFlags.CONNECTION, cno };
       const connect = new Evd(here.host, { id: 8, ...options });
-      connect.watchErrors(here.evd);
+      watchErrors(connect, here.evd);
       assert.deepEqual([notices(here), notices(here)], [true, true]);
       leave(connect);
       await settle();
@@ -255,8 +292,8 @@ describe('evd: failures looked for where nothing takes events', () => {
     const eps = Array.from({ length: 40 }, (_, i) => {
       const source = new Evd(host, { id: 2 + i, qlen: 4, streams: EvdFlags.DTO });
       const ep = host.endpoint();
-      ep.onEach = () => connect.post(connection(BROKEN));
-      connect.watchErrors(source);
+      ep.onEach = () => connect.feed.post(connection(BROKEN));
+      watchErrors(connect, source);
       return ep;
     });
     const fail = (): void => {
@@ -289,8 +326,8 @@ describe('evd: failures looked for where nothing takes events', () => {
       const { host, evd } = setUp({ streams: EvdFlags.DTO });
       const connect = new Evd(host, { id: 8, qlen: 4, streams: EvdFlags.CONNECTION });
       const ep = host.endpoint();
-      ep.onEach = () => connect.post(connection(BROKEN));
-      connect.watchErrors(evd);
+      ep.onEach = () => connect.feed.post(connection(BROKEN));
+      watchErrors(connect, evd);
       host.cq.add({ context: ep.context, cookie: 1, status: WcStatus.RETRY_EXC_ERR });
       assert.equal(await poll(connect), BROKEN, how);
     }
@@ -300,7 +337,7 @@ describe('evd: failures looked for where nothing takes events', () => {
     const { host, evd } = setUp({ streams: EvdFlags.DTO });
     const connect = new Evd(host, { id: 8, qlen: 4, streams: EvdFlags.CONNECTION });
     const ep = host.endpoint();
-    connect.watchErrors(evd)();
+    watchErrors(connect, evd)();
     host.cq.add({ context: ep.context, cookie: 1, status: WcStatus.RETRY_EXC_ERR });
     assert.equal(connect.dequeue(), undefined);
     assert.deepEqual(ep.seen, []);
@@ -319,35 +356,35 @@ describe('evd: what others may ask of it', () => {
     };
     for (const [name, take] of Object.entries(takers)) {
       const { host, evd } = setUp();
-      assert.equal(evd.isHeeded, false);
+      assert.equal(evd.feed.isHeeded, false);
       take(evd, host);
-      assert.equal(evd.isHeeded, true, name);
+      assert.equal(evd.feed.isHeeded, true, name);
       void evd.free();
-      assert.equal(evd.isHeeded, false, name);
+      assert.equal(evd.feed.isHeeded, false, name);
     }
   });
 
   it('is in use while it has users, full while the next event would be lost', () => {
     const { host, evd } = setUp({ qlen: 2 });
-    assert.deepEqual([evd.isInUse, evd.isFull, evd.qlen], [false, false, 2]);
-    const end = evd.attach('NOTIFY');
-    assert.equal(evd.isInUse, true);
+    assert.deepEqual([evd.feed.isInUse, evd.feed.isFull, evd.qlen], [false, false, 2]);
+    const end = evd.feed.attach('NOTIFY');
+    assert.equal(evd.feed.isInUse, true);
     end();
-    assert.equal(evd.isInUse, false);
+    assert.equal(evd.feed.isInUse, false);
     evd.postSe(1);
-    assert.equal(evd.isFull, false);
+    assert.equal(evd.feed.isFull, false);
     evd.postSe(2);
-    assert.equal(evd.isFull, true);
+    assert.equal(evd.feed.isFull, true);
     const { context } = host.endpoint();
     for (const cookie of [1, 2]) host.cq.add({ context, cookie });
-    assert.equal(evd.left(context), 0, 'none that has been scanned');
-    evd.scan();
-    assert.equal(evd.left(context), 2);
+    assert.equal(evd.feed.left(context), 0, 'none that has been scanned');
+    evd.feed.scan();
+    assert.equal(evd.feed.left(context), 2);
   });
 
   it('tells of each run of lost events, once', () => {
     const { host, evd } = setUp({ qlen: 1 });
-    const lose = (): boolean => evd.post(connection(ESTABLISHED));
+    const lose = (): boolean => evd.feed.post(connection(ESTABLISHED));
     assert.deepEqual([lose(), lose(), lose()], [true, false, false]);
     assert.equal(host.async.length, 1);
     const [{ number, reason, message } = assert.fail()] = host.async;
@@ -361,18 +398,18 @@ describe('evd: what others may ask of it', () => {
 
   it('agrees with plain users on THRESHOLD only, and with none on anything', () => {
     const { evd } = setUp();
-    const plain = [evd.attach(), evd.attach()];
+    const plain = [evd.feed.attach(), evd.feed.attach()];
     const mode = dat('DAT_INVALID_STATE', 'DAT_INVALID_STATE_EVD_CONFIG_THRESHOLD');
-    assert.throws(() => evd.attach('NOTIFY'), mode);
+    assert.throws(() => evd.feed.attach('NOTIFY'), mode);
     assert.equal(evd.query().users, 2, 'a user that is refused is none');
     plain[0]?.();
-    assert.throws(() => evd.attach('NOTIFY'), mode);
+    assert.throws(() => evd.feed.attach('NOTIFY'), mode);
     plain[1]?.();
-    const notify = [evd.attach('NOTIFY'), evd.attach('NOTIFY')];
+    const notify = [evd.feed.attach('NOTIFY'), evd.feed.attach('NOTIFY')];
     notify[0]?.();
-    assert.throws(() => evd.attach('SOLICITED'), dat('DAT_INVALID_STATE'));
+    assert.throws(() => evd.feed.attach('SOLICITED'), dat('DAT_INVALID_STATE'));
     notify[1]?.();
-    evd.attach('SOLICITED')();
+    evd.feed.attach('SOLICITED')();
     assert.equal(evd.query().users, 0);
   });
 });

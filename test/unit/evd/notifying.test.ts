@@ -7,7 +7,7 @@ import { dat, drain } from './set-up.js';
 describe('evd: which completions notify', () => {
   it('UNSIGNALLED ones are queued without waking anybody; the next other one wakes', async () => {
     const { host, cno, dto, ep } = scene();
-    dto.attach('NOTIFY');
+    dto.feed.attach('NOTIFY');
     for (const cookie of [1, 2, 4]) ep.silent.add(cookie);
     const complete = (cookie: number, status: number = WcStatus.SUCCESS): void => {
       host.cq.add({ context: ep.context, cookie, status });
@@ -43,7 +43,7 @@ describe('evd: which completions notify', () => {
       const { host, dto, ep } = scene({ reportsSolicited });
       if (reportsSolicited) assert.equal(host.cq.armed, 'next', 'and cannot be taken back');
       else dto.modifyCno(null);
-      dto.attach('SOLICITED');
+      dto.feed.attach('SOLICITED');
       dto.modifyCno(null);
       if (!reportsSolicited) {
         host.cq.add({ context: ep.context, cookie: 9 });
@@ -76,15 +76,15 @@ describe('evd: which completions notify', () => {
   it('models do not mix on one EVD, nor with streams of other events', () => {
     const { dto } = scene();
     const mode = (name: string) => dat('DAT_INVALID_STATE', `DAT_INVALID_STATE_EVD_CONFIG_${name}`);
-    const end = dto.attach('NOTIFY');
-    dto.attach('NOTIFY')();
-    assert.throws(() => dto.attach('SOLICITED'), mode('NOTIFY'));
-    assert.throws(() => dto.attach(), mode('NOTIFY'));
+    const end = dto.feed.attach('NOTIFY');
+    dto.feed.attach('NOTIFY')();
+    assert.throws(() => dto.feed.attach('SOLICITED'), mode('NOTIFY'));
+    assert.throws(() => dto.feed.attach(), mode('NOTIFY'));
     end();
-    const other = dto.attach();
-    assert.throws(() => dto.attach('SOLICITED'), mode('THRESHOLD'));
-    dto.attach('THRESHOLD')();
+    const other = dto.feed.attach();
+    assert.throws(() => dto.feed.attach('SOLICITED'), mode('THRESHOLD'));
+    dto.feed.attach('THRESHOLD')();
     other();
-    dto.attach('SOLICITED')();
+    dto.feed.attach('SOLICITED')();
   });
 });

@@ -18,11 +18,11 @@ describe('evd: the place of an event', () => {
   it("asked for as 'after' with no completion under way is here, and can be dequeued", () => {
     const { host, evd } = setUp();
     const ep = host.endpoint();
-    evd.post(connection(BROKEN), 'after');
+    evd.feed.post(connection(BROKEN), 'after');
     assert.equal(label(evd.dequeue()), BROKEN);
     host.cq.add({ context: ep.context, cookie: 1 });
-    evd.scan();
-    evd.post(connection(BROKEN), 'after');
+    evd.feed.scan();
+    evd.feed.post(connection(BROKEN), 'after');
     host.cq.add({ context: ep.context, cookie: 2 });
     assert.deepEqual(drain(evd), [1, BROKEN, 2]);
   });
@@ -32,9 +32,9 @@ describe('evd: the place of an event', () => {
     const ep = host.endpoint();
     ep.onEach = (cookie) => {
       if (cookie !== 2) return;
-      evd.post(connection(ESTABLISHED), 'behind');
-      evd.post(connection(BROKEN), 'after');
-      evd.post(connection(BROKEN), 'after');
+      evd.feed.post(connection(ESTABLISHED), 'behind');
+      evd.feed.post(connection(BROKEN), 'after');
+      evd.feed.post(connection(BROKEN), 'after');
     };
     for (const cookie of [1, 2, 3]) host.cq.add({ context: ep.context, cookie });
     assert.deepEqual(drain(evd), [1, ESTABLISHED, 2, BROKEN, BROKEN, 3]);
@@ -44,9 +44,9 @@ describe('evd: the place of an event', () => {
     const { host, evd } = setUp();
     const ep = host.endpoint();
     const looks: number[] = [];
-    ep.onEach = () => looks.push(evd.scan());
+    ep.onEach = () => looks.push(evd.feed.scan());
     for (const cookie of [1, 2, 3]) host.cq.add({ context: ep.context, cookie });
-    assert.equal(evd.scan(), 3);
+    assert.equal(evd.feed.scan(), 3);
     assert.deepEqual(
       [ep.seen, looks],
       [
@@ -71,29 +71,29 @@ describe('evd: the place of an event', () => {
       }
       return list;
     };
-    for (const event of events(0, 3)) evd.post(event);
+    for (const event of events(0, 3)) evd.feed.post(event);
     evd.dequeue();
     evd.dequeue();
-    for (const event of events(3, 3)) assert.equal(evd.post(event), true);
+    for (const event of events(3, 3)) assert.equal(evd.feed.post(event), true);
     evd.resize(6);
-    for (const event of events(6, 2)) assert.equal(evd.post(event), true);
-    assert.equal(evd.isFull, true);
+    for (const event of events(6, 2)) assert.equal(evd.feed.post(event), true);
+    assert.equal(evd.feed.isFull, true);
     evd.resize(6);
     assert.deepEqual(reasons(), ['2', '3', '4', '5', '6', '7']);
-    assert.equal(evd.isFull, false);
+    assert.equal(evd.feed.isFull, false);
   });
 });
 
 describe('evd: a queue without completions', () => {
   it('fills batches as far as they go, and tells of its overflow when there is room', () => {
     const { host, evd } = setUp({ qlen: 3, streams: EvdFlags.ASYNC | EvdFlags.SOFTWARE });
-    host.reportAsync = (event) => void evd.post(event);
+    host.reportAsync = (event) => void evd.feed.post(event);
     const batch = new EventBatch(4);
     assert.equal(evd.dequeueInto(batch), 0);
     for (const payload of [1, 2, 3]) evd.postSe(payload);
     const { ASYNC_IA_CATASTROPHIC: number, ASYNC_EVD_OVERFLOW, SOFTWARE } = DatEventNumber;
     assert.equal(
-      evd.post({ type: 'async-error', number, object: evd, reason: 0, message: 'lost' }),
+      evd.feed.post({ type: 'async-error', number, object: evd, reason: 0, message: 'lost' }),
       false,
     );
     assert.equal(evd.dequeueInto(batch, 2), 2);
@@ -146,7 +146,7 @@ describe('evd: a completion queue that cannot be read', () => {
     const { host, evd } = setUp();
     host.cq.poll = unreadable;
     evd.postSe(1);
-    assert.equal(evd.post(connection(BROKEN)), true);
+    assert.equal(evd.feed.post(connection(BROKEN)), true);
     assert.deepEqual([label(evd.dequeue()), label(evd.dequeue())], [1, BROKEN]);
   });
 
@@ -154,13 +154,13 @@ describe('evd: a completion queue that cannot be read', () => {
     const { host, evd } = setUp();
     const ep = host.endpoint();
     for (const cookie of [1, 2]) host.cq.add({ context: ep.context, cookie });
-    evd.scan();
+    evd.feed.scan();
     let calls = 0;
     evd.modifyUpcall('ONE', () => void calls++, { pending: 'keep' });
     host.run();
     const { poll } = host.cq.constructor.prototype as { readonly poll: () => number };
     host.cq.poll = unreadable;
-    evd.purge(ep.context);
+    evd.feed.purge(ep.context);
     host.run();
     assert.deepEqual([reports(host), calls], [1, 0]);
     host.cq.poll = poll;
@@ -174,7 +174,7 @@ describe('evd: what is heard of completions', () => {
     const host = new FakeHost();
     host.device.attributes.reportsSolicited = reportsSolicited;
     const dto = new Evd(host, { id: 1, qlen: 8, streams: ALL });
-    dto.attach('SOLICITED');
+    dto.feed.attach('SOLICITED');
     const got: unknown[] = [];
     dto.modifyUpcall('ONE', (event) => {
       got.push(label(event));
@@ -207,7 +207,7 @@ describe('evd: what is heard of completions', () => {
   it('one that the device has not notified of is not, whatever makes the EVD look', () => {
     const { host, dto, ep, got } = solicited({ reportsSolicited: false });
     host.cq.add({ context: ep.context, cookie: 1 });
-    for (const look of [() => dto.enable(), () => dto.scan(), () => dto.query()]) {
+    for (const look of [() => dto.enable(), () => dto.feed.scan(), () => dto.query()]) {
       look();
       host.run();
       assert.deepEqual(got, []);
@@ -236,7 +236,7 @@ describe('evd: asking the device to notify', () => {
     const { host, evd } = setUp();
     evd.modifyUpcall('ONE', () => undefined);
     for (let i = 0; i < 3; i++) {
-      evd.hold()();
+      evd.feed.hold()();
       evd.postSe(i);
       host.run();
     }
@@ -286,7 +286,7 @@ describe('evd: upcalls under NOTIFY', () => {
       let calls = 0;
       evd.modifyUpcall(policy, () => void calls++);
       host.cq.add({ context: ep.context, cookie: 1 });
-      evd.scan();
+      evd.feed.scan();
       host.owners.free(ep.context);
       host.run();
       const { pending, upcallsInProgress, dropped } = evd.query();
@@ -300,12 +300,12 @@ describe('evd: upcalls under NOTIFY', () => {
 describe('evd: full', () => {
   it('a posted event says whether it was queued', () => {
     const { evd } = setUp({ qlen: 1 });
-    assert.equal(evd.post(connection(ESTABLISHED)), true);
-    assert.equal(evd.isFull, true);
-    assert.equal(evd.post(connection(BROKEN)), false);
+    assert.equal(evd.feed.post(connection(ESTABLISHED)), true);
+    assert.equal(evd.feed.isFull, true);
+    assert.equal(evd.feed.post(connection(BROKEN)), false);
     assert.throws(() => evd.postSe(1), dat('DAT_QUEUE_FULL'));
     assert.equal(label(evd.dequeue()), ESTABLISHED);
-    assert.equal(evd.isFull, false);
+    assert.equal(evd.feed.isFull, false);
     assert.equal(evd.counters().lost, 1);
   });
 });

@@ -66,13 +66,16 @@ class Pair {
   /** @param number that the next completion has, of all there have ever been */
   constructor(number: number) {
     this.contexts = this.owners.map((owner) => this.scene.host.owners.allocate(owner));
-    const { store } = this.evd as unknown as {
-      readonly store: {
-        readonly cursor: { next: number; scanned: number; rebase: () => void };
+    const { record } = this.evd as unknown as {
+      readonly record: {
+        readonly store: {
+          readonly cursor: { next: number; scanned: number; rebase: () => void };
+        };
       };
     };
-    store.cursor.next = store.cursor.scanned = number;
-    store.cursor.rebase();
+    const { cursor } = record.store;
+    cursor.next = cursor.scanned = number;
+    cursor.rebase();
   }
 
   complete(view: number, of: number): void {
@@ -85,7 +88,7 @@ class Pair {
 
   scan(): void {
     const found = this.look();
-    assert.equal(this.evd.scan(), found);
+    assert.equal(this.evd.feed.scan(), found);
   }
 
   post(): void {
@@ -121,7 +124,7 @@ class Pair {
       entry.isHidden = true;
       this.dropped++;
     }
-    this.evd.purge(this.contexts[of]!);
+    this.evd.feed.purge(this.contexts[of]!);
   }
 
   end(of: number): void {
@@ -141,7 +144,7 @@ class Pair {
     assert.equal(this.scene.host.cq.ring.length, this.held(), 'entries of the ring in use');
     contexts.forEach((context, of) => {
       const left = list.filter((entry) => entry.of === of && !entry.isHidden).length;
-      assert.equal(evd.left(context), left);
+      assert.equal(evd.feed.left(context), left);
     });
     this.look();
     const { pending, dropped } = evd.query();

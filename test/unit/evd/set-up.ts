@@ -34,3 +34,9 @@ export function dat(code: string, subtype?: string) {
     return true;
   };
 }
+
+/** As for EVDs of one endpoint; @returns ends it */
+export function watchErrors(evd: Evd, source: Evd): () => void {
+  evd.feed.addErrorSource(source.feed);
+  return () => evd.feed.removeErrorSource(source.feed);
+}

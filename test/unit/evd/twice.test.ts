@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { Evd } from '../../../core/evd/index.js';
 import { WcStatus } from '../../../core/spi/index.js';
 import { settle } from './fake-host.js';
-import { dat, setUp } from './set-up.js';
+import { dat, setUp, watchErrors } from './set-up.js';
 
 describe('evd: an end that is called twice', () => {
   it('of a use counts once: the other user’s stays', async () => {
     const { evd } = setUp();
-    const ends = [evd.attach(), evd.attach()];
+    const ends = [evd.feed.attach(), evd.feed.attach()];
     ends[0]?.();
     ends[0]?.();
     assert.equal(evd.query().users, 1);
@@ -20,7 +20,7 @@ describe('evd: an end that is called twice', () => {
   it('of a hold leaves the other hold: completions still come in by themselves', () => {
     const { host, evd } = setUp();
     const endpoint = host.endpoint();
-    const ends = [evd.hold(), evd.hold()];
+    const ends = [evd.feed.hold(), evd.feed.hold()];
     ends[0]?.();
     ends[0]?.();
     for (const cookie of [1, 2]) {
@@ -39,7 +39,7 @@ describe('evd: an end that is called twice', () => {
   it('of a watch for errors leaves nothing armed, nor does the end of a subscriber', () => {
     const { host, evd: source } = setUp();
     const connect = new Evd(host, { id: 2, qlen: 4 });
-    const end = connect.watchErrors(source);
+    const end = watchErrors(connect, source);
     const endpoint = host.endpoint();
     const fail = (cookie: number): void => {
       host.cq.add({ context: endpoint.context, cookie, status: WcStatus.LOC_PROT_ERR });

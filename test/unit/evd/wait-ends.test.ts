@@ -82,7 +82,7 @@ describe('evd: the end of a wait', () => {
     const abort = new AbortController();
     const waiting = watch(evd.wait({ timeoutMs: 20, signal: abort.signal }));
     host.cq.add({ context: ep.context, cookie: 1 });
-    evd.scan();
+    evd.feed.scan();
     host.owners.free(ep.context);
     host.run();
     assert.equal(await waiting.now(), 'pending');
@@ -233,7 +233,7 @@ describe('evd: the end of an iteration', () => {
     const ep = host.endpoint();
     const next = watch(iterator.next());
     host.cq.add({ context: ep.context, cookie: 1 });
-    evd.scan();
+    evd.feed.scan();
     host.owners.free(ep.context);
     host.run();
     assert.equal(await next.now(), 'pending');

@@ -33,10 +33,10 @@ class Run {
   readonly pair: HcaPair;
   readonly messages: Message[] = [];
   readonly received: number[] = [];
-  readonly #qpA: QueuePair;
-  readonly #qpB: QueuePair;
-  readonly #free = Array.from({ length: SLOTS }, (_, slot) => slot);
-  #held: Uint8Array[] = [];
+  private readonly qpA: QueuePair;
+  private readonly qpB: QueuePair;
+  private readonly free = Array.from({ length: SLOTS }, (_, slot) => slot);
+  private held: Uint8Array[] = [];
 
   constructor(
     seed: number,
@@ -46,46 +46,46 @@ class Run {
     this.pair = new HcaPair(seed);
     const { a, b } = this.pair;
     const srq = shared ? b.createSrq({ maxWr: SLOTS }) : undefined;
-    this.#qpA = a.createQp({ type: QpType.UC });
-    this.#qpB = b.createQp({ type: QpType.UC, ...(srq && { srq }) });
-    connectUc(this.pair, this.#qpA, this.#qpB, { pathMtuBytes: MTU });
-    a.port.filter = (packet) => this.#fault(packet);
+    this.qpA = a.createQp({ type: QpType.UC });
+    this.qpB = b.createQp({ type: QpType.UC, ...(srq && { srq }) });
+    connectUc(this.pair, this.qpA, this.qpB, { pathMtuBytes: MTU });
+    a.port.filter = (packet) => this.fault(packet);
     this.post = srq
-      ? (slot) => postShared(b, srq, slot, [this.#buffer(slot)])
-      : (slot) => postReceive(b, this.#qpB, [this.#buffer(slot)], slot);
+      ? (slot) => postShared(b, srq, slot, [this.buffer(slot)])
+      : (slot) => postReceive(b, this.qpB, [this.buffer(slot)], slot);
   }
 
   readonly post: (slot: number) => void;
 
-  #buffer(slot: number): { offset: number; length: number } {
+  private buffer(slot: number): { offset: number; length: number } {
     return { offset: RECEIVES + slot * SLOT_BYTES, length: SLOT_BYTES };
   }
 
   /** Loses, repeats and holds back packets; what is held back comes up to eight packets later. */
-  #fault(packet: Uint8Array): Uint8Array[] {
+  private fault(packet: Uint8Array): Uint8Array[] {
     const roll = this.random.below(100);
     if (roll < 4) return [];
     if (roll < 7) return [packet.slice(), packet];
     if (roll < 10) {
-      this.#held.push(packet.slice());
+      this.held.push(packet.slice());
       return [];
     }
-    const late = this.#held.length > 0 && roll < 25 ? this.#held.splice(0) : [];
+    const late = this.held.length > 0 && roll < 25 ? this.held.splice(0) : [];
     return [packet, ...late];
   }
 
   step(): void {
     const { random, pair } = this;
-    while (this.#free.length > random.below(6)) {
-      this.post(this.#free.splice(random.below(this.#free.length), 1)[0]!);
+    while (this.free.length > random.below(6)) {
+      this.post(this.free.splice(random.below(this.free.length), 1)[0]!);
     }
-    for (let n = random.between(1, 6); n > 0; n--) this.#send();
+    for (let n = random.between(1, 6); n > 0; n--) this.send();
     pair.run(random.between(1, 50));
     for (const { status } of drain(pair.a.sendCq)) assert.equal(status, WcStatus.SUCCESS);
-    for (const completion of drain(pair.b.receiveCq)) this.#take(completion);
+    for (const completion of drain(pair.b.receiveCq)) this.take(completion);
   }
 
-  #send(): void {
+  private send(): void {
     const { random, pair } = this;
     const message = this.messages.length;
     const write = random.percent(40);
@@ -94,7 +94,7 @@ class Run {
     // The source must stay as it is until the packets have left: a slot for each of a burst.
     const offset = (message % SLOTS) * SLOT_BYTES;
     for (let i = 0; i < length; i++) pair.a.bytes[offset + i] = pattern(message, i);
-    postSend(pair.a, this.#qpA, {
+    postSend(pair.a, this.qpA, {
       opcode: write ? WrOpcode.RDMA_WRITE_WITH_IMM : WrOpcode.SEND_WITH_IMM,
       immediate: message,
       segments: [{ offset, length }],
@@ -103,24 +103,24 @@ class Run {
     });
   }
 
-  #take(c: Completion): void {
+  private take(c: Completion): void {
     const message = c.immediate;
     const sent = this.messages[message];
     const slot = this.shared ? c.wqeIndex : c.cookie;
     assert.equal(c.status, WcStatus.SUCCESS);
     assert.ok(sent && c.byteLength === sent.length, `message ${message}`);
     assert.ok(message > (this.received.at(-1) ?? -1), 'in order, and once');
-    assert.ok(!this.#free.includes(slot));
+    assert.ok(!this.free.includes(slot));
     this.received.push(message);
-    this.#free.push(slot);
-    if (!sent.write) this.#compare(message, RECEIVES + slot * SLOT_BYTES, sent.length);
+    this.free.push(slot);
+    if (!sent.write) this.compare(message, RECEIVES + slot * SLOT_BYTES, sent.length);
     // A later WRITE may be over it already, but not before its turn comes round.
     else if (this.messages.length - message < SLOTS) {
-      this.#compare(message, TARGET + (message % SLOTS) * SLOT_BYTES, sent.length);
+      this.compare(message, TARGET + (message % SLOTS) * SLOT_BYTES, sent.length);
     }
   }
 
-  #compare(message: number, offset: number, length: number): void {
+  private compare(message: number, offset: number, length: number): void {
     for (let i = 0; i < length; i++) {
       assert.equal(this.pair.b.bytes[offset + i], pattern(message, i), `message ${message}, ${i}`);
     }
@@ -136,7 +136,7 @@ class Run {
     ] as const) {
       assert.ok(bytes.subarray(from, to).every((byte) => byte === 0));
     }
-    assert.equal(this.#qpB.state, QpState.RTS);
+    assert.equal(this.qpB.state, QpState.RTS);
   }
 }
 

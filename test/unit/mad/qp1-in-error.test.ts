@@ -95,17 +95,66 @@ describe('MAD: QP1 in error', () => {
       scene.arrive(1);
       scene.settle();
       const lost = flushed ? ['WR_FLUSH_ERR 3', 'SUCCESS 4'] : ['WR_FLUSH_ERR 3', 'WR_FLUSH_ERR 4'];
-      // What QP1 has forgotten goes in front; what comes back flushed meanwhile, behind.
-      const [first, second] = flushed ? [5, 2] : [2, 5];
-      const sent = [`SUCCESS ${first}`, `SUCCESS ${second}`];
-      assert.deepEqual(scene.log.slice(1), [...lost, ...sent], `${flushed}`);
-      assert.deepEqual(scene.carried, [4, first, second], `${flushed}`);
+      assert.deepEqual(scene.log.slice(1), [...lost, 'SUCCESS 2', 'SUCCESS 5'], `${flushed}`);
+      assert.deepEqual(scene.carried, [4, 2, 5], `${flushed}`);
       assert.equal(port.counters.reposted, 1, `${flushed}`);
       const ends = scene.log.length;
       port.tear('the test');
       scene.settle();
       assert.equal(scene.log.length, ends + 1, 'each has come back once');
     }
+  });
+
+  it('has them go again in the order in which they were posted, wherever in the ring', () => {
+    for (const flushed of [false, true]) {
+      const scene = new PortScene({ sendDepth: 4 });
+      const { qp1 } = scene;
+      scene.post(1, 2);
+      scene.settle();
+      assert.equal(qp1.sendRing.entries, 4);
+      qp1.sendStatuses.push(WcStatus.LOC_PROT_ERR);
+      scene.post(3);
+      qp1.holdCompletions = true;
+      // 4 has the last entry of the ring, 5 and 6 the first two.
+      scene.post(4, 5, 6);
+      while (scene.world.hasTasks) scene.world.runTask();
+      scene.onMad = () => {
+        if (flushed) qp1.releaseCompletions();
+        qp1.modify({ state: QpState.ERR });
+        qp1.holdCompletions = false;
+      };
+      scene.arrive(1);
+      scene.settle();
+      assert.deepEqual(scene.carried, [1, 2, 4, 5, 6], `${flushed}`);
+      assert.equal(scene.port.counters.reposted, 3, `${flushed}`);
+    }
+  });
+
+  it('has one of them taken back while it waits for the restart', () => {
+    const scene = new PortScene({ sendDepth: 3 });
+    const { qp1, port } = scene;
+    qp1.sendStatuses.push(WcStatus.LOC_PROT_ERR);
+    scene.post(1);
+    qp1.holdCompletions = true;
+    const follower = scene.request(2);
+    port.post(follower);
+    scene.post(3);
+    while (scene.world.hasTasks) scene.world.runTask();
+    const taken: boolean[] = [];
+    scene.onMad = () => {
+      if (scene.received.length === 1) {
+        qp1.releaseCompletions();
+        qp1.modify({ state: QpState.ERR });
+        qp1.holdCompletions = false;
+      }
+      // QP1 has been reset, and what it had completed been seen.
+      if (scene.received.length > MADS_A_TURN) taken.push(port.withdraw(follower));
+    };
+    for (let id = 0; id < MADS_A_TURN + 2; id++) scene.arrive(id);
+    scene.settle();
+    assert.deepEqual(taken, [true, false]);
+    assert.deepEqual(scene.carried, [3]);
+    assert.deepEqual(scene.log, ['LOC_PROT_ERR 1', 'SUCCESS 3']);
   });
 
   it('stays in RESET where the port is lost as it is restarted', () => {

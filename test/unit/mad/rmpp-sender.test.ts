@@ -253,6 +253,50 @@ describe('RMPP: a sender that hears nothing', () => {
     assert.deepEqual(quick.sentAtMs(), ['DATA 2: 21']);
   });
 
+  it('takes no round trip from an ACK of what has gone out twice', async () => {
+    const retried = new Sending(100);
+    await retried.run(50 * MS);
+    await retried.ack(1, 65);
+    // All of the window again, at a retry after 2 s; then the ACK of the first time.
+    await retried.run(2001 * MS);
+    await retried.ack(65, 66);
+    retried.sent();
+    await retried.run(200 * MS);
+    assert.deepEqual(retried.sentAtMs(), [`DATA 66: ${50 + 2001 + 200}`]);
+    const missing = new Sending(100);
+    await missing.run(50 * MS);
+    await missing.ack(1, 20);
+    await missing.run(50 * MS);
+    await missing.ack(5, 20);
+    assert.deepEqual(missing.sent().slice(-1), ['DATA 6']);
+    await missing.run(1 * MS);
+    await missing.ack(20, 21);
+    assert.deepEqual(missing.sent(), ['DATA 21']);
+    await missing.run(200 * MS);
+    assert.deepEqual(missing.sentAtMs(), [`DATA 21: ${101 + 200}`]);
+    // What has gone out once tells it again.
+    await missing.ack(21, 22);
+    await missing.run(80 * MS);
+    await missing.ack(22, 23);
+    missing.sent();
+    // (7 * 50 + 80) / 8 = 53.75 ms.
+    await missing.run(215 * MS - 1);
+    assert.deepEqual(missing.sent(), []);
+    await missing.run(1);
+    assert.deepEqual(missing.sent(), ['DATA 23']);
+  });
+
+  it('takes none from an ACK that acknowledges nothing new', async () => {
+    const sending = new Sending(100);
+    await sending.run(50 * MS);
+    await sending.ack(1, 1);
+    await sending.run(1 * MS);
+    await sending.ack(1, 2);
+    sending.sent();
+    await sending.run(200 * MS);
+    assert.deepEqual(sending.sentAtMs(), [`DATA 2: ${51 + 200}`]);
+  });
+
   it('sends all that is not acknowledged again at a retry', async () => {
     const sending = new Sending(10, { timeoutUs: 90 * MS, retries: 1 });
     await sending.run(0);

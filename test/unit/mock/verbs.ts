@@ -79,7 +79,7 @@ export class Verbs {
     const at = ring.wordOf(ring.producer);
     ring.words.fill(0, at, at + ring.strideWords);
     ring.words[at + SQE.CONTROL] = WrOpcode.SEND | (WrFlags.SIGNALED << 8) | (1 << 16);
-    this.#segment(ring.words, at + SQE.SEGMENTS, lengthBytes);
+    this.segment(ring.words, at + SQE.SEGMENTS, lengthBytes);
     ring.producer += 1;
     this.qp.ringSendDoorbell();
   }
@@ -89,7 +89,7 @@ export class Verbs {
     assert.ok(ring);
     const at = ring.wordOf(ring.producer);
     ring.words[at + RQE.NUM_SGE] = 1;
-    this.#segment(ring.words, at + RQE.SEGMENTS, lengthBytes);
+    this.segment(ring.words, at + RQE.SEGMENTS, lengthBytes);
     ring.producer += 1;
     this.qp.ringReceiveDoorbell();
   }
@@ -105,7 +105,7 @@ export class Verbs {
     return statuses;
   }
 
-  #segment(words: Uint32Array, at: number, lengthBytes: number): void {
+  private segment(words: Uint32Array, at: number, lengthBytes: number): void {
     words[at + SGE.ADDRESS_LO] = Number(IOVA);
     words[at + SGE.ADDRESS_HI] = 0;
     words[at + SGE.LENGTH] = lengthBytes;

@@ -399,6 +399,6 @@ export class EvdWorld implements Searchable {
   /** A post that completes in error at once; the endpoint looks for it, to make room. */
   private readonly postInVain = (): void => {
     this.arrive(WcStatus.LOC_PROT_ERR);
-    this.evd.scan();
+    this.evd.feed.scan();
   };
 }

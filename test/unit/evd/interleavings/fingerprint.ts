@@ -6,7 +6,7 @@ import type { Evd } from '../../../../core/evd/index.js';
 import type { EvdWorld } from './evd-world.js';
 import type { Running } from './running.js';
 
-/** Private state of an EVD. */
+/** What stands behind an EVD. */
 interface Internals {
   readonly store: {
     readonly queue: { length: number; capacity: number; head: number; places: Uint32Array };
@@ -35,7 +35,7 @@ interface Internals {
 }
 
 export function internalsOf(evd: Evd): Internals {
-  return evd as unknown as Internals;
+  return (evd as unknown as { readonly record: Internals }).record;
 }
 
 /** The upcalls in progress, in an order that does not depend on when they started. */

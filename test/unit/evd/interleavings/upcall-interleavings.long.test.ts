@@ -97,7 +97,7 @@ const BUGS: readonly Bug[] = [
   },
   {
     name: 'count pending, then arm',
-    file: 'evd/evd',
+    file: 'evd/evd-record',
     edits: [
       ['this.dispatcher.armAhead();\n        this.store.scan();', 'this.store.scan();'],
       [
@@ -110,10 +110,10 @@ const BUGS: readonly Bug[] = [
   },
   {
     name: 'ignoring the CQ in the pending check',
-    file: 'evd/evd',
+    file: 'evd/evd-record',
     edits: [
       [
-        'this.store.scan();\n        const pending = this.store.pending;',
+        'this.store.scan();\n        const { pending } = this.store;',
         'const pending = this.store.queue.length;',
       ],
     ],
@@ -185,8 +185,8 @@ const BUGS: readonly Bug[] = [
   },
   {
     name: 'the end of an upcall without a look at the queue',
-    file: 'evd/evd-feed',
-    edits: [['() => this.dispatcher.kick());\n', '() => undefined);\n']],
+    file: 'evd/evd-record',
+    edits: [['upcallEnded() {\n        this.dispatcher.kick();', 'upcallEnded() {']],
     space: one,
     found: /stranded|nobody will tell/,
   },
@@ -226,7 +226,7 @@ const BUGS: readonly Bug[] = [
   {
     name: 'a subscriber that gets events after it has left',
     file: 'evd/evd',
-    edits: [['this.dispatcher.sink = undefined;\n            this.engage();', 'this.engage();']],
+    edits: [['dispatcher.sink = undefined;\n            record.engage();', 'record.engage();']],
     space: { ...one, takers: ['subscription'] },
     found: /after unsubscribing|stranded/,
   },
@@ -235,7 +235,7 @@ const BUGS: readonly Bug[] = [
     file: 'evd/evd',
     edits: [
       [
-        "this.setTriggering('enable');\n        this.dispatcher.armAndLook();",
+        "this.setTriggering('enable');\n        this.record.lookAndKick();",
         "this.setTriggering('enable'); return;",
       ],
     ],

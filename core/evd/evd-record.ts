@@ -1,0 +1,260 @@
+/**
+ * What stands behind an event dispatcher: its queue, its upcalls, and the pump that hands events to
+ * what takes them. The feeding side (evd-feed.ts), the pulling side (evd-pull.ts) and the class
+ * that consumers see (evd.ts) work on it.
+ */
+import { DatError, spiCall } from '../errors/index.js';
+import { AsyncEventType, type CompletionQueue, nameOf, type PollingMode } from '../spi/index.js';
+import type { Cno } from './cno/cno.js';
+import { traceCall } from './common/api-trace.js';
+import { checkTaker } from './common/checks.js';
+import { Counters } from './common/counters.js';
+import { COMPLETION_STREAMS, EvdFlags } from './common/evd-states.js';
+import { unhandled } from './common/unhandled.js';
+import { Dispatcher, type PumpListener } from './dispatcher.js';
+import { ErrorSources } from './error-sources.js';
+import { checkQlen, checkStreams, invalidHandle } from './evd-checks.js';
+import { EVD_COUNTER, EVD_COUNTERS, type EvdCounterName } from './evd-counters.js';
+import { evdError, type EvdErrorDetails, type EvdErrorKind } from './evd-errors.js';
+import type { EvdHost, EvdOptions } from './evd-host.js';
+import type { EventNotifier } from './events/event-objects.js';
+import type { DatEvent } from './events/event.js';
+import { ArmController, type ArmListener } from './queue/arm-controller.js';
+import { EventStore, type StoreListener } from './queue/event-store.js';
+import type { Notice } from './queue/notice.js';
+import type { Waiting } from './queue/waiter.js';
+import { type PendingChoice, UPCALL_POLICIES, type UpcallPolicy } from './upcall/policy.js';
+import { type UpcallListener, UpcallRunner } from './upcall/runner.js';
+import type { NotifyHandler, UpcallHandler } from './upcall/upcall.js';
+
+/** What must know that completions are lost. */
+export interface OverrunListener {
+  /** @param evd number of the event dispatcher whose completion queue has overrun */
+  onOverrun(evd: number): void;
+}
+
+/** One object an EVD: its parts tell it what happens to them, and there are no closures. */
+export class EvdRecord implements StoreListener, UpcallListener, ArmListener, PumpListener {
+  readonly id: number;
+  /** Bit set of EvdFlags. */
+  readonly streams: number;
+  /** Present iff completions feed the EVD. */
+  readonly cq: CompletionQueue | undefined;
+  readonly store: EventStore;
+  readonly upcalls: UpcallRunner;
+  readonly arm: ArmController | undefined;
+  readonly dispatcher: Dispatcher;
+  readonly counts = new Counters<EvdCounterName>(EVD_COUNTERS);
+  /** Where polls that find nothing look, and where failures are watched for. */
+  readonly sources = new ErrorSources();
+  readonly overrunListeners = new Set<OverrunListener>();
+  polling: PollingMode = 'event';
+  open = true;
+  private engaged = false;
+
+  constructor(
+    /** Named by what it tells. */
+    readonly evd: EventNotifier,
+    readonly host: EvdHost,
+    options: EvdOptions,
+  ) {
+    const { qlen, streams = EvdFlags.DEFAULT } = options;
+    const { maxCompletionQueueEntries, reportsSolicited = false } = host.device.attributes;
+    checkQlen(qlen, maxCompletionQueueEntries);
+    checkStreams(streams);
+    this.id = options.id;
+    this.streams = streams;
+    this.cq = (streams & COMPLETION_STREAMS) === 0 ? undefined : this.createCq(qlen);
+    this.store = new EventStore(qlen, this.cq, host.owners, reportsSolicited, this);
+    this.upcalls = new UpcallRunner(evd, this.store, this);
+    this.arm = this.cq && new ArmController(this.cq, this);
+    this.dispatcher = new Dispatcher(this.store, this.upcalls, this.arm, host.scheduler, this);
+  }
+
+  // Calls
+
+  /** A call begins: it is traced, and the EVD is there. @throws DatError DAT_INVALID_HANDLE */
+  begin(operation: string, fields: Readonly<Record<string, unknown>> = {}): void {
+    this.trace(operation, fields);
+    this.checkOpen(operation);
+  }
+
+  trace(operation: string, fields: Readonly<Record<string, unknown>>): void {
+    if (!this.host.logger.isDebugEnabled()) return;
+    traceCall(this.host.logger, operation, { evd: this.id, ...fields });
+  }
+
+  /** @throws DatError DAT_INVALID_HANDLE */
+  checkOpen(operation: string): void {
+    if (!this.open) throw invalidHandle(operation);
+  }
+
+  setPolling(mode: PollingMode): void {
+    this.polling = mode;
+    this.cq?.setPolling(mode);
+  }
+
+  /** @throws DatError DAT_INVALID_STATE: something else takes the events, or `refuse` */
+  setPolicy(
+    policy: UpcallPolicy,
+    handler: UpcallHandler | NotifyHandler | undefined,
+    limit: number,
+    pending: PendingChoice,
+  ): void {
+    const { gate } = this.upcalls;
+    if (UPCALL_POLICIES[policy].enabled) {
+      checkTaker('evd.modifyUpcall', this.dispatcher.taker, 'upcall');
+      if (pending === 'refuse') this.refuseIfPending();
+      // What is in the queue by now is what `keep` keeps; anything found later is new.
+      this.store.scan();
+    }
+    this.upcalls.handler = handler;
+    gate.setPolicy(policy, limit, pending !== 'keep' && this.store.pending > 0);
+    this.engage();
+    if (gate.enabled) this.lookAndKick();
+  }
+
+  /** Looks for what has come, and has it handed over. */
+  lookAndKick(): void {
+    this.dispatcher.armAndLook();
+    this.dispatcher.kick();
+  }
+
+  setCno(cno: Cno | null): void {
+    const { dispatcher, evd } = this;
+    const former = dispatcher.cno ?? null;
+    if (cno === former) return;
+    former?.detach(evd);
+    dispatcher.cno = cno ?? undefined;
+    cno?.attach(evd);
+    if (cno !== null && this.store.pending > 0) dispatcher.alert();
+  }
+
+  /** The ring of the completion queue has been replaced. */
+  ringReplaced(): void {
+    this.arm?.forget();
+    this.dispatcher.armAndLook();
+  }
+
+  /** Something takes events, or has stopped: counts as a reason to live, and watches for errors. */
+  engage(): void {
+    const { taker, cno } = this.dispatcher;
+    const engaged = taker !== 'none';
+    if (engaged !== this.engaged) {
+      this.engaged = engaged;
+      if (engaged) this.host.processHold.retain();
+      else this.host.processHold.release();
+    }
+    this.sources.watch(engaged || cno !== undefined);
+    this.dispatcher.takerChanged();
+  }
+
+  dropWaiter(): Waiting | undefined {
+    const { dispatcher } = this;
+    const { waiter } = dispatcher;
+    dispatcher.waiter = undefined;
+    this.engage();
+    return waiter;
+  }
+
+  // The end
+
+  /** What is queued is lost; what takes the events ends. The completion queue is the caller's. */
+  close(): void {
+    const { dispatcher } = this;
+    this.open = false;
+    dispatcher.close();
+    this.upcalls.gate.setPolicy('TEARDOWN', 0, false);
+    this.store.clear();
+    this.dropWaiter()?.freed();
+    const { sink } = dispatcher;
+    dispatcher.sink = undefined;
+    if (sink !== undefined) this.host.scheduler.defer(() => sink.complete());
+    dispatcher.iterating = false;
+    this.setCno(null);
+    this.engage();
+  }
+
+  /** It could not be made: what there is of it goes again. */
+  abandon(): void {
+    this.close();
+    try {
+      this.cq?.destroy();
+    } catch (error) {
+      this.host.logger.error(`the completion queue of evd ${this.id}`, { error: String(error) });
+    }
+  }
+
+  // What its parts tell
+
+  arrived(notice: Notice): void {
+    this.dispatcher.arrived(notice);
+  }
+
+  upcallFailed(cause: unknown, event: DatEvent | undefined): void {
+    // The handler of the asynchronous EVD fails while it is told that it has failed: no end of it.
+    const again = event?.type === 'async-error' && event.object === this.evd;
+    if (again) unhandled(cause);
+    else this.host.reportFailure(evdError(this.evd, 'handler', { cause }));
+  }
+
+  upcallEnded(): void {
+    this.dispatcher.kick();
+  }
+
+  unarmable(cause: unknown): void {
+    this.report('unarmable', { cause });
+  }
+
+  unreadable(cause: unknown): void {
+    this.report('unreadable', { cause });
+  }
+
+  private createCq(minEntries: number): CompletionQueue {
+    const context = {
+      operation: 'ia.createEvd',
+      value: minEntries,
+      map: { ENOMEM: ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_TEVD'] },
+    } as const;
+    return spiCall(context, () =>
+      this.host.device.createCompletionQueue({
+        minEntries,
+        onNotify: () => {
+          this.counts.bump(EVD_COUNTER.DTO_NOTIFY, 1);
+          this.dispatcher.notified();
+        },
+        onEvent: (event) => this.cqEvent(event),
+      }),
+    );
+  }
+
+  private cqEvent(event: AsyncEventType): void {
+    if (event !== AsyncEventType.CQ_ERR) {
+      this.report('other', { detail: nameOf(AsyncEventType, event) });
+      return;
+    }
+    for (const listener of [...this.overrunListeners]) listener.onOverrun(this.id);
+    this.report('overrun');
+  }
+
+  private report(kind: EvdErrorKind, details?: EvdErrorDetails): void {
+    this.host.reportAsync(evdError(this.evd, kind, details));
+  }
+
+  /**
+   * Arms, polls, then counts: counting first would lose what the device completes in between. The
+   * notification that may come of it is absorbed.
+   */
+  private refuseIfPending(): void {
+    this.dispatcher.armAhead();
+    this.store.scan();
+    const { pending } = this.store;
+    if (pending === 0) return;
+    throw new DatError('DAT_INVALID_STATE', {
+      operation: 'evd.modifyUpcall',
+      message: `${pending} events wait`,
+      value: pending,
+      hint: 'dequeue them and ask again',
+    });
+  }
+}
