@@ -40,6 +40,6 @@ export function createUdEndpoint(core: IaCore, options: UdEndpointOptions): UdEp
     privateEvds: own === undefined ? [] : [own],
     attributes,
   };
-  // What throws has freed the private event dispatcher.
+  // When it cannot be made, its constructor has freed the private event dispatcher.
   return core.adopt(new UdEp(core, init));
 }

@@ -91,7 +91,7 @@ export class EndpointMaker {
       initialState,
       srq,
     });
-    // What throws has freed the private event dispatchers.
+    // When it cannot be made, its constructor has freed the private event dispatchers.
     return this.core.adopt(create(init));
   }
 
