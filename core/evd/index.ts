@@ -1,6 +1,7 @@
 /** Event dispatchers, events, upcalls. */
 import './own-objects.js';
 export { Cno, type CnoOptions } from './cno/cno.js';
+export { callLine } from './common/api-trace.js';
 export {
   type CompletionOwner,
   CompletionOwners,

@@ -3,6 +3,7 @@
  * `ep.postSend(ep=3, segments=1, cookie=7, flags=SUPPRESS)`. Whether calls are traced is decided
  * when the interface adapter is opened, so that a call that is not traced pays for one comparison.
  */
+import { callLine } from '../../evd/index.js';
 import type { Logger } from '../../spi/index.js';
 import { DatHandle } from './handle.js';
 import { show } from './show.js';
@@ -16,14 +17,7 @@ export class Symbolic {
 
 export function traceTo(logger: Logger): ((call: string, fields: TraceFields) => void) | undefined {
   if (!logger.isDebugEnabled()) return undefined;
-  return (call, fields) => logger.debug(traceLine(call, fields));
-}
-
-export function traceLine(call: string, fields: TraceFields): string {
-  const parts = Object.entries(fields)
-    .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => `${name}=${textOf(value)}`);
-  return `${call}(${parts.join(', ')})`;
+  return (call, fields) => logger.debug(callLine(call, fields, textOf));
 }
 
 function textOf(value: unknown): string {

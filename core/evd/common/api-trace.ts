@@ -12,10 +12,19 @@ export function traceCall(
   call: string,
   parameters: Readonly<Record<string, unknown>>,
 ): void {
+  logger.debug(callLine(call, parameters, textOf));
+}
+
+/** A call with its parameters, but for those that were left out. */
+export function callLine(
+  call: string,
+  parameters: Readonly<Record<string, unknown>>,
+  textOf: (value: unknown) => string,
+): string {
   const list = Object.entries(parameters)
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `${name}=${textOf(value)}`);
-  logger.debug(`${call}(${list.join(', ')})`);
+  return `${call}(${list.join(', ')})`;
 }
 
 function textOf(value: unknown): string {
