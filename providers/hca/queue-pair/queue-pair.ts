@@ -7,6 +7,7 @@ import {
   AsyncEventType,
   NO_ROW,
   QpState,
+  QpType,
   RQE,
   SQE,
   SpiError,
@@ -16,7 +17,6 @@ import {
   checkQpTransition,
 } from '../../../core/spi/index.js';
 import type {
-  QpType,
   QueuePair,
   QueuePairAttributes,
   QueuePairEventHandler,
@@ -26,7 +26,7 @@ import type {
 import type { CompletionSource, SoftCompletionQueue } from '../completions/completion-queue.js';
 import { FLIGHT, flightLines } from '../common/flight-events.js';
 import type { Engine } from './engine.js';
-import { ATTRIBUTE } from './kept-attributes.js';
+import { keepAttributes, keptAttributes } from './kept-attributes.js';
 import type { Domain } from '../memory/memory.js';
 import type { Window, WindowBinder } from '../memory/memory-window.js';
 import type { Notifiable } from '../completions/notification-queue.js';
@@ -71,6 +71,7 @@ export abstract class SoftQueuePair
   /** Places in the device's round robin of responses and of requests. */
   responsesScheduled = false;
   requestsScheduled = false;
+  /** The port's number for the send ring's entries, which hold inline payload; -1 before any. */
   private inlineRegion = -1;
   private drainReported = false;
 
@@ -84,7 +85,8 @@ export abstract class SoftQueuePair
     this.domain = init.pd as Domain;
     this.sendCq = init.sendCq as SoftCompletionQueue;
     this.receiveCq = init.receiveCq as SoftCompletionQueue;
-    this.context = init.context;
+    // The consumer of an XRC target is found by the number of the shared receive queue.
+    this.context = init.type === QpType.XRC_TGT ? 0 : init.context;
     this.maxSendSge = init.maxSendSge;
     this.maxInlineBytes = init.maxInlineBytes;
     this.eventHandler = init.onEvent;
@@ -116,12 +118,12 @@ export abstract class SoftQueuePair
 
   /** Its receives stay for others when it ends: it says when it takes no more (IBTA 11.5.2.2). */
   get sharesReceives(): boolean {
-    return this.receives.srqn !== 0;
+    return this.receives.srqn !== 0 || this.type === QpType.XRC_TGT;
   }
 
-  /** The domain that remote keys belong to. */
+  /** That remote keys belong to: of an XRC target, that of the queue which a message names. */
   get remoteDomain(): Domain {
-    return this.domain;
+    return this.type === QpType.XRC_TGT ? this.receives.domain : this.domain;
   }
 
   // --- what a transport adds -------------------------------------------------------------------
@@ -131,12 +133,15 @@ export abstract class SoftQueuePair
   /** A packet of the right transport, in a state that takes it. */
   abstract receive(rx: ReceivedPacket): void;
   /** Puts out up to `budget` packets; true when more could go at once. */
-  abstract transmitResponses(budget: number): boolean;
   abstract transmitRequests(budget: number): boolean;
+  /** The same of what it owes; only a reliable transport answers. */
+  transmitResponses(_budget: number): boolean {
+    return false;
+  }
   /** Values are checked and stored in `memory`; `state` is still the old one. */
   protected abstract enter(to: QpState): void;
-  /** Stops timers and forgets what is under way. */
-  protected abstract stop(): void;
+  /** Stops timers and forgets what is under way; datagrams and UC have neither. */
+  protected stop(): void {}
   /** The port has taken every packet up to this number. */
   onPacketsTaken(_taken: number): void {}
 
@@ -165,7 +170,7 @@ export abstract class SoftQueuePair
     checkAttributeValues(attributes, this.hca.limits);
     this.checkModify(to, attributes);
     if (to === QpState.RESET) this.memory.forgetAttributes();
-    this.memory.keep(attributes);
+    keepAttributes(this.memory, attributes);
     if (to === QpState.ERR) this.toError();
     else {
       const from = this.state;
@@ -177,7 +182,7 @@ export abstract class SoftQueuePair
   }
 
   query(): Readonly<QueuePairAttributes> {
-    return { ...this.memory.attributes, state: this.state, currentState: this.state };
+    return { ...keptAttributes(this.memory), state: this.state, currentState: this.state };
   }
 
   flightRecord(): readonly string[] {
@@ -224,8 +229,7 @@ export abstract class SoftQueuePair
   checkDrained(): void {
     if (this.state !== QpState.SQD || this.drainReported || this.oldest !== this.fetched) return;
     this.drainReported = true;
-    if (this.memory.attribute(ATTRIBUTE.enableSqdAsyncNotify) !== 0)
-      this.raise(AsyncEventType.SQ_DRAINED);
+    if (this.memory.enableSqdAsyncNotify) this.raise(AsyncEventType.SQ_DRAINED);
   }
 
   protected setState(to: QpState): void {
@@ -302,6 +306,18 @@ export abstract class SoftQueuePair
     );
   }
 
+  /**
+   * A bad request stops the send queue of datagrams and UC (SQE, IBTA 10.3.1.7): it fails, what
+   * follows is flushed, and what was sent before it has left our hands, taken by the port or not.
+   */
+  stopSending(status: number): void {
+    this.onPacketsTaken(Infinity);
+    this.hca.counters.localErrors += 1;
+    this.completeOldest(status, 0, 0);
+    this.setState(QpState.SQE);
+    this.flushSends();
+  }
+
   /** The oldest send request fails, and with it the queue pair. */
   failOldest(status: number, vendorError: number): void {
     if (this.state === QpState.ERR) return;
@@ -329,7 +345,10 @@ export abstract class SoftQueuePair
     this.receives.putBack(this.receiveIndex);
   }
 
-  /** Completes the receive entry in use. */
+  /**
+   * Completes the receive entry in use. A shared queue that is gone (XRC) has no completions, and
+   * its entries are its owner's again.
+   */
   completeReceive(
     status: number,
     opcode: number,
@@ -341,6 +360,7 @@ export abstract class SoftQueuePair
     const { receives, receiveEntry: entry, receiveIndex: index } = this;
     const words = receives.words;
     this.receiveEntry = -1;
+    if (receives.destroyed) return;
     receives.release(index);
     this.hca.counters.completions += 1;
     (receives.completionQueue ?? this.receiveCq).push(
@@ -379,19 +399,15 @@ export abstract class SoftQueuePair
 
   // --- inline payload --------------------------------------------------------------------------
 
-  /** The port's number for the send ring's entries, which hold inline payload. */
-  inlinePayloadRegion(): number {
+  /** Adds inline payload of an entry to the open packet: `length` bytes from byte `offset` on. */
+  addInlinePayload(index: number, offset: number, length: number): void {
+    const { hca, sendRing } = this;
+    const first = sendRing.byteOf(0);
     if (this.inlineRegion < 0) {
-      const { sendRing } = this;
       const bytes = sendRing.entries * sendRing.strideBytes;
-      this.inlineRegion = this.hca.port.addRegion(sendRing.buffer, sendRing.byteOf(0), bytes);
+      this.inlineRegion = hca.port.addRegion(sendRing.buffer, first, bytes);
     }
-    return this.inlineRegion;
-  }
-
-  /** Byte offset in that region of the payload of an entry. */
-  inlinePayloadOffset(index: number): number {
-    const { sendRing } = this;
-    return sendRing.byteOf(index) - sendRing.byteOf(0) + SQE.SEGMENTS * 4;
+    const payload = sendRing.byteOf(index) - first + SQE.SEGMENTS * 4;
+    hca.tx.addSegment(this.inlineRegion, payload + offset, length);
   }
 }

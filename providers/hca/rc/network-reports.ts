@@ -8,7 +8,7 @@ import type { NetworkReport } from '../../../core/spi/index.js';
 import { FLIGHT } from '../common/flight-events.js';
 import { causeOf, neverAnswered } from '../common/report-words.js';
 import type { SoftQueuePair } from '../queue-pair/queue-pair.js';
-import type { RcMemory } from './memory.js';
+import type { ConnectionMemory } from '../queue-pair/queue-pair-memory.js';
 
 /** The requester, as far as hints of the network go. */
 export interface HintedRequester {
@@ -23,7 +23,7 @@ export interface HintedRequester {
 
 /** A connection that hints may be about. */
 export interface HintedQueuePair extends SoftQueuePair {
-  readonly memory: RcMemory;
+  readonly memory: ConnectionMemory;
   readonly mtuBytes: number;
   readonly requester: HintedRequester;
 }
