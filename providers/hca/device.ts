@@ -37,8 +37,10 @@ import { checkCompletionQueue, checkDomain, checkSharedReceives } from './object
 import { MAX_MESSAGE_BYTES } from './common/parameters.js';
 import { QUEUE_PAIR_CLASSES } from './queue-pair-classes.js';
 import type { QueuePairClass } from './queue-pair-classes.js';
+import { addPath } from './sending/peer-path.js';
 import { SoftSharedReceiveQueue } from './srq/shared-receive-queue.js';
 import { SoftXrcDomain, checkXrcDomain } from './srq/xrc-domain.js';
+import { countQueuePair, countSharedReceives } from './uses.js';
 
 /** Local CA ACK delay 2^15 * 4.096 us, as rxe says of itself: an event loop may be busy so long. */
 const LOCAL_ACK_DELAY = 15;
@@ -136,13 +138,7 @@ export class HcaDevice implements Device {
     const qpn = gsi ? GSI_QPN : queuePairs.freshQpn();
     const qp = new QueuePair(this.hca, qpn, init);
     queuePairs.insert(qp);
-    for (const cq of [qp.sendCq, qp.receiveCq]) {
-      cq.users += 1;
-      cq.sources.add(qp);
-    }
-    qp.domain.children += 1;
-    if (qp.srq) qp.srq.users += 1;
-    if (qp.xrcDomain) qp.xrcDomain.children += 1;
+    countQueuePair(qp, 1);
     return qp;
   }
 
@@ -162,12 +158,7 @@ export class HcaDevice implements Device {
     const srqn = sharedReceives.freshNumber();
     const srq = new SoftSharedReceiveQueue(this.hca, srqn, init, maxSharedReceiveQueueWr);
     sharedReceives.insert(srq);
-    srq.domain.children += 1;
-    if (srq.xrcDomain) srq.xrcDomain.children += 1;
-    if (srq.completionQueue) {
-      srq.completionQueue.users += 1;
-      srq.completionQueue.sources.add(srq);
-    }
+    countSharedReceives(srq, 1);
     return srq;
   }
 
@@ -192,13 +183,7 @@ export class HcaDevice implements Device {
   createAddressHandle(pd: ProtectionDomain, attributes: AddressVector): AddressHandle {
     this.checkOpen();
     checkDomain(pd, this.hca);
-    let path: number;
-    try {
-      path = this.hca.port.addPath(attributes.gid, attributes.localGidIndex);
-    } catch (cause) {
-      throw new SpiError('ENETUNREACH', 'gid: no local address reaches it', { cause });
-    }
-    return this.hca.addressHandles.create(pd, path);
+    return this.hca.addressHandles.create(pd, addPath(this.hca.port, attributes, 'gid'));
   }
 
   setEventHandler(handler: (event: AsyncEventType) => void): void {

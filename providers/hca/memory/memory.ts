@@ -11,11 +11,10 @@ import type {
   Random,
 } from '../../../core/spi/index.js';
 import { KeyTable } from './key-table.js';
-import { WindowTable, offsetInWindow } from './memory-window.js';
+import { WindowTable, offsetIn } from './memory-window.js';
 import type { WindowBinder, WindowHost } from './memory-window.js';
 import { UnreadAnswers } from './unread-answers.js';
 
-const TWO_32 = 4294967296;
 const ALL_ACCESS =
   Access.LOCAL_WRITE |
   Access.REMOTE_WRITE |
@@ -61,8 +60,8 @@ export class Region implements MemoryRegion {
   readonly lkey: number;
   readonly rkey: number;
   readonly lengthBytes: number;
-  readonly iovaLo: number;
-  readonly iovaHi: number;
+  readonly addressLo: number;
+  readonly addressHi: number;
   /** The memory itself, for what is read or written by the HCA: atomics and datagram GRH areas. */
   readonly view: DataView;
   destroyed = false;
@@ -82,8 +81,8 @@ export class Region implements MemoryRegion {
     this.lkey = key;
     this.rkey = key;
     this.lengthBytes = memory.byteLength;
-    this.iovaLo = Number(iova & 0xffffffffn);
-    this.iovaHi = Number(iova >> 32n);
+    this.addressLo = Number(iova & 0xffffffffn);
+    this.addressHi = Number(iova >> 32n);
     this.view = new DataView(memory.buffer, memory.byteOffset, memory.byteLength);
     this.bytes = new Uint8Array(memory.buffer, memory.byteOffset, memory.byteLength);
   }
@@ -183,13 +182,8 @@ export class MemoryTable implements WindowHost {
     const region = this.regions.find(key);
     if (region === undefined || !region.isThere) return MEMORY_CHECK.BAD_KEY;
     if (region.domain !== domain) return MEMORY_CHECK.WRONG_DOMAIN;
-    // Exact below 2^53; beyond that, rounding keeps it far above every length, or below zero.
-    const offset = (addressHi - region.iovaHi) * TWO_32 + (addressLo - region.iovaLo);
-    if (offset < 0 || offset + length > region.lengthBytes) return MEMORY_CHECK.BOUNDS;
-    if ((region.access & access) !== access) return MEMORY_CHECK.RIGHTS;
-    this.region = region;
-    this.offset = offset;
-    return MEMORY_CHECK.OK;
+    const offset = offsetIn(region, addressLo, addressHi, length);
+    return this.found(region, offset, region.access, access);
   }
 
   /**
@@ -213,11 +207,16 @@ export class MemoryTable implements WindowHost {
     if (region === undefined || !region.isThere) return MEMORY_CHECK.BAD_KEY;
     if (window.domain !== domain) return MEMORY_CHECK.WRONG_DOMAIN;
     if (window.type === 2 && window.binder !== qp) return MEMORY_CHECK.WRONG_DOMAIN;
-    const offset = offsetInWindow(window, addressLo, addressHi, length);
+    const offset = offsetIn(window, addressLo, addressHi, length);
+    return this.found(region, offset < 0 ? offset : window.offset + offset, window.access, access);
+  }
+
+  /** @param offset in the region, in bytes; negative when the access is out of bounds */
+  private found(region: Region, offset: number, granted: number, access: number): number {
     if (offset < 0) return MEMORY_CHECK.BOUNDS;
-    if ((window.access & access) !== access) return MEMORY_CHECK.RIGHTS;
+    if ((granted & access) !== access) return MEMORY_CHECK.RIGHTS;
     this.region = region;
-    this.offset = window.offset + offset;
+    this.offset = offset;
     return MEMORY_CHECK.OK;
   }
 

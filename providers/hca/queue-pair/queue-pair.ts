@@ -5,6 +5,7 @@
  */
 import {
   AsyncEventType,
+  CQE,
   NO_ROW,
   QpState,
   QpType,
@@ -289,21 +290,10 @@ export abstract class SoftQueuePair
     const control = words[at + SQE.CONTROL]!;
     if (status === WcStatus.SUCCESS && (control & (WrFlags.SIGNALED << 8)) === 0) return;
     this.hca.counters.completions += 1;
-    this.sendCq.push(
-      status,
-      WC_OPCODE[control & 0xff]!,
-      0,
-      this.qpn,
-      this.context,
-      index,
-      words[at + SQE.COOKIE_LO]!,
-      words[at + SQE.COOKIE_HI]!,
-      byteLength,
-      0,
-      0,
-      vendorError,
-      0,
-    );
+    const { sendCq } = this;
+    const of = status | (WC_OPCODE[control & 0xff]! << 8);
+    const entry = sendCq.push(this, of, index, words, at + SQE.COOKIE_LO, byteLength);
+    if (entry >= 0) sendCq.ring.words[entry + CQE.VENDOR_ERROR] = vendorError;
   }
 
   /**
@@ -358,26 +348,18 @@ export abstract class SoftQueuePair
     sourceQpn: number,
   ): void {
     const { receives, receiveEntry: entry, receiveIndex: index } = this;
-    const words = receives.words;
     this.receiveEntry = -1;
     if (receives.destroyed) return;
     receives.release(index);
     this.hca.counters.completions += 1;
-    (receives.completionQueue ?? this.receiveCq).push(
-      status,
-      opcode,
-      flags,
-      this.qpn,
-      this.context,
-      index,
-      words[entry + RQE.COOKIE_LO]!,
-      words[entry + RQE.COOKIE_HI]!,
-      byteLength,
-      immediateOrKey,
-      sourceQpn,
-      0,
-      receives.srqn,
-    );
+    const cq = receives.completionQueue ?? this.receiveCq;
+    const of = status | (opcode << 8) | (flags << 16);
+    const at = cq.push(this, of, index, receives.words, entry + RQE.COOKIE_LO, byteLength);
+    if (at < 0) return;
+    const { words } = cq.ring;
+    words[at + CQE.IMMEDIATE_OR_INVALIDATE] = immediateOrKey;
+    words[at + CQE.SOURCE_QPN] = sourceQpn;
+    words[at + CQE.SRQN] = receives.srqn;
   }
 
   protected flushSends(): void {

@@ -78,7 +78,8 @@ export class RcReads {
       return;
     }
     const count = Math.max(1, Math.ceil(length / qp.mtuBytes));
-    const at = this.keep(resource, RESOURCE.READ, count, lo, hi, key, length);
+    const at = this.keep(resource, RESOURCE.READ, count);
+    this.keepRange(at, lo, hi, key, length);
     qp.hca.readStreams.onRead(length, qp.hca.nowUs);
     this.owe(resource, at, 0, count);
   }
@@ -104,7 +105,7 @@ export class RcReads {
     const { view } = memory.region;
     const original = memory.offset;
     const psn = responder.ePsn;
-    const at = this.keep(resource, RESOURCE.ATOMIC, 1, lo, hi, key, 8);
+    const at = this.keep(resource, RESOURCE.ATOMIC, 1);
     const { words } = this.resources;
     words[at + RES.ORIGINAL_LO] = view.getUint32(original, true);
     words[at + RES.ORIGINAL_HI] = view.getUint32(original + 4, true);
@@ -143,30 +144,28 @@ export class RcReads {
     return this.resources.count === 0 ? -1 : this.resources.take();
   }
 
-  private keep(
-    resource: number,
-    kind: number,
-    count: number,
-    lo: number,
-    hi: number,
-    key: number,
-    length: number,
-  ): number {
+  /** A resource has a new request; the index of its first word. @param count PSNs */
+  private keep(resource: number, kind: number, count: number): number {
     const at = this.resources.wordOf(resource);
     const { words } = this.resources;
     this.kept?.reuse(resource);
     words[at + RES.KIND] = kind;
     words[at + RES.FIRST_PSN] = this.responder.ePsn;
     words[at + RES.COUNT] = count;
-    words[at + RES.ADDRESS_LO] = lo;
-    words[at + RES.ADDRESS_HI] = hi;
-    words[at + RES.RKEY] = key;
-    words[at + RES.LENGTH] = length;
     words[at + RES.ANSWERED] = 0;
     this.domains[resource] = this.qp.remoteDomain;
     this.responder.advance(count);
     words[at + RES.MSN] = this.responder.msn;
     return at;
+  }
+
+  /** What a READ reads. */
+  private keepRange(at: number, lo: number, hi: number, key: number, length: number): void {
+    const { words } = this.resources;
+    words[at + RES.ADDRESS_LO] = lo;
+    words[at + RES.ADDRESS_HI] = hi;
+    words[at + RES.RKEY] = key;
+    words[at + RES.LENGTH] = length;
   }
 
   /** Owes the responses `start` to `end` - 1 of a resource. */

@@ -34,7 +34,7 @@ describe('BTH', () => {
     assert.equal(write(0, bth.BTH_FLAG.solicited, 0, 0), '0080ffff0000000000000000');
     assert.equal(write(0, bth.BTH_FLAG.migrated, 0, 0), '0040ffff0000000000000000');
     assert.equal(write(0, bth.bthPad(1), 0, 0), '0030ffff0000000000000000');
-    assert.equal(write(0, bth.bthPad(4), 0, 0), '0000ffff0000000000000000');
+    assert.deepEqual([0, 1, 2, 3, 4, 21].map(bth.bthPad), [0, 0x30, 0x20, 0x10, 0, 0x30]);
     assert.equal(write(0, 0, 0xffffff, 0), '0000ffff00ffffff00000000');
     assert.equal(write(0, bth.BTH_FLAG.ackRequest, 0, 0), '0000ffff0000000080000000');
     assert.equal(write(0, 0, 0, 0xffffff), '0000ffff0000000000ffffff');
