@@ -11,10 +11,9 @@ import type {
   PacketPortHandlers,
 } from '../../core/spi/index.js';
 import { NETWORK_REPORT_TYPES, SpiError, ipFromGid, silentLogger } from '../../core/spi/index.js';
-import { clockOffsetUs, mapFile } from '../host/index.js';
+import { PathTable, checkRegion, clockOffsetUs, mapFile } from '../host/index.js';
 import type { NativeAddon, NativeArrays, NativePortHandle } from './native-addon.js';
 import { loadNativeAddon, nativeAddonProblem } from './native-addon.js';
-import { PathTable } from './path-table.js';
 import type { SocketPort, SocketPortCounters, SocketPortOptions } from './port-options.js';
 import {
   MAX_LOCAL_PACKET_BYTES,
@@ -23,7 +22,6 @@ import {
   allocatePortArrays,
   bindError,
   checkOptions,
-  checkRegion,
   localMtu,
   pathMtu,
 } from './port-options.js';
