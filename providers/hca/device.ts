@@ -32,7 +32,7 @@ import type {
 import { MAX_CQ_ENTRIES, SoftCompletionQueue } from './completions/completion-queue.js';
 import type { HcaCounters } from './common/counters.js';
 import type { Hca } from './hca.js';
-import { Domain } from './memory/memory.js';
+import { Domain } from './memory/domain.js';
 import { checkCompletionQueue, checkDomain, checkSharedReceives } from './object-checks.js';
 import { MAX_MESSAGE_BYTES } from './common/parameters.js';
 import { QUEUE_PAIR_CLASSES } from './queue-pair-classes.js';

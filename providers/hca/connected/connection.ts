@@ -1,4 +1,5 @@
 /** A queue pair that has one peer: of RC, XRC or UC. */
+import type { ConnectionMemory } from '../queue-pair/queue-pair-memory.js';
 import type { SoftQueuePair } from '../queue-pair/queue-pair.js';
 import type { PeerPath } from '../sending/peer-path.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
@@ -11,6 +12,11 @@ export interface ConnectedQueuePair extends SoftQueuePair {
   readonly sourcePort: number;
   readonly destinationQpn: number;
   readonly mtuBytes: number;
+}
+
+/** One whose peer answers: of RC or XRC. */
+export interface ReliableQueuePair extends ConnectedQueuePair {
+  readonly memory: ConnectionMemory;
 }
 
 /** Whether a packet comes from the peer, and with a key that is ours; others are counted. */

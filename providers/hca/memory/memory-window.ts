@@ -6,7 +6,8 @@
 import { Access, SQE } from '../../../core/spi/index.js';
 import type { MemoryWindow, Random } from '../../../core/spi/index.js';
 import { KeyTable } from './key-table.js';
-import type { Domain, Region } from './memory.js';
+import type { Domain } from './domain.js';
+import type { Region } from './region.js';
 
 const TWO_32 = 4294967296;
 const KEY_BITS = 8;

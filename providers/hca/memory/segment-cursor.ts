@@ -4,7 +4,8 @@
  */
 import { Access, SGE } from '../../../core/spi/index.js';
 import { MEMORY_CHECK } from './memory.js';
-import type { Domain, MemoryTable } from './memory.js';
+import type { Domain } from './domain.js';
+import type { MemoryTable } from './memory.js';
 import type { PlacementQueue } from './placement-queue.js';
 import type { TransmitQueue } from '../sending/transmit-queue.js';
 

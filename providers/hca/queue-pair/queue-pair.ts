@@ -28,7 +28,7 @@ import type { CompletionSource, SoftCompletionQueue } from '../completions/compl
 import { FLIGHT, flightLines } from '../common/flight-events.js';
 import type { Engine } from './engine.js';
 import { keepAttributes, keptAttributes } from './kept-attributes.js';
-import type { Domain } from '../memory/memory.js';
+import type { Domain } from '../memory/domain.js';
 import type { Window, WindowBinder } from '../memory/memory-window.js';
 import type { Notifiable } from '../completions/notification-queue.js';
 import { checkAttributeValues } from './queue-pair-attributes.js';

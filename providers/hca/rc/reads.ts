@@ -4,7 +4,7 @@
  */
 import { Access, COPIED_PAYLOAD_BYTES } from '../../../core/spi/index.js';
 import { MEMORY_CHECK } from '../memory/memory.js';
-import type { Domain } from '../memory/memory.js';
+import type { Domain } from '../memory/domain.js';
 import { MAX_MESSAGE_BYTES } from '../common/parameters.js';
 import { FAULT } from '../connected/message-receiver.js';
 import { RcKeptReads, type KeptAnswers } from './kept-reads.js';

@@ -1,16 +1,16 @@
 /** The packets of RC requests (IBTA 9.4): SENDs and WRITEs of its base, READs and atomics. */
 import { SQE, WrFlags, WrOpcode } from '../../../core/spi/index.js';
+import type { ReliableQueuePair } from '../connected/connection.js';
 import { MessagePackets } from '../connected/message-packets.js';
 import { writeAtomicOperands, writeAtomicTarget } from '../wire/atomic-eth.js';
 import { BTH_FLAG } from '../wire/bth.js';
 import { RC } from '../wire/opcode.js';
 import { ATOMIC_ETH_OFFSET_OF, XRCETH_OFFSET_OF } from '../wire/packet-layout.js';
 import type { RcAckRequests } from './ack-requests.js';
-import type { RcQueuePair } from './queue-pair.js';
 
 export class RcRequestPackets extends MessagePackets {
   constructor(
-    protected override readonly qp: RcQueuePair,
+    protected override readonly qp: ReliableQueuePair,
     private readonly ackRequests: RcAckRequests,
   ) {
     super(qp);

@@ -1,14 +1,14 @@
 /** The check of an RC request, before anything of it is sent. */
 import { SQE, WcStatus, WrFlags } from '../../../core/spi/index.js';
 import { MAX_MESSAGE_BYTES } from '../common/parameters.js';
+import type { ReliableQueuePair } from '../connected/connection.js';
 import { isLocalOperation } from '../queue-pair/local-operations.js';
 import { LOCAL } from '../queue-pair/queue-pair-memory.js';
 import { requestBytes } from '../queue-pair/request-bytes.js';
 import { isRcOpcode, isAtomic, needsResponse } from '../wire/request-opcodes.js';
-import type { RcQueuePair } from './queue-pair.js';
 
 /** Checks a request, once, and notes its size; a completion status. */
-export function inspectRequest(qp: RcQueuePair, at: number, slot: number): number {
+export function inspectRequest(qp: ReliableQueuePair, at: number, slot: number): number {
   const { memory } = qp;
   const control = memory.words[at + SQE.CONTROL]!;
   const opcode = control & 0xff;

@@ -6,7 +6,7 @@
 import { RQE } from '../../../core/spi/index.js';
 import type { QueuePairInit, Ring } from '../../../core/spi/index.js';
 import type { SoftCompletionQueue } from '../completions/completion-queue.js';
-import type { Domain } from '../memory/memory.js';
+import type { Domain } from '../memory/domain.js';
 
 export interface ReceiveSource {
   /** Words of the ring that holds the entries. */

@@ -1,12 +1,12 @@
 /** UC requester (IBTA 9.8.2): cuts messages into packets and hands them to the port, once. */
 import { QpState, SQE, WcStatus, WrOpcode } from '../../../core/spi/index.js';
 import { MAX_MESSAGE_BYTES } from '../common/parameters.js';
+import type { ConnectedQueuePair } from '../connected/connection.js';
 import { MessagePackets } from '../connected/message-packets.js';
 import { executeLocalOperation, isLocalOperation } from '../queue-pair/local-operations.js';
 import { requestBytes } from '../queue-pair/request-bytes.js';
 import { UnacknowledgedSends } from '../queue-pair/unacknowledged-sends.js';
 import { PSN_MASK, psnNext } from '../wire/psn.js';
-import type { UcQueuePair } from './queue-pair.js';
 
 /** Bits of the WrOpcodes that UC has (IBTA table 36). */
 const OPCODES =
@@ -27,7 +27,7 @@ export class UcRequester {
   private readonly packets: MessagePackets;
   private readonly sends: UnacknowledgedSends;
 
-  constructor(private readonly qp: UcQueuePair) {
+  constructor(private readonly qp: ConnectedQueuePair) {
     this.packets = new MessagePackets(qp);
     this.sends = new UnacknowledgedSends(qp);
   }

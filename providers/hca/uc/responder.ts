@@ -6,12 +6,12 @@
 import { WcOpcode } from '../../../core/spi/index.js';
 import type { DropReason } from '../common/counters.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
+import type { ConnectedQueuePair } from '../connected/connection.js';
 import { MessageReceiver } from '../connected/message-receiver.js';
 import type { Fault } from '../connected/message-receiver.js';
 import { OPCODE_BIT, OPERATION } from '../wire/opcode.js';
 import { BITS_OF, OPERATION_OF } from '../wire/packet-layout.js';
 import { psnDiff, psnNext } from '../wire/psn.js';
-import type { UcQueuePair } from './queue-pair.js';
 
 /**
  * A packet so far behind is a duplicate, or was overtaken: its message is over. Further behind, it
@@ -19,7 +19,7 @@ import type { UcQueuePair } from './queue-pair.js';
  */
 const STALE_PSNS = 1 << 16;
 
-export class UcResponder extends MessageReceiver<UcQueuePair> {
+export class UcResponder extends MessageReceiver<ConnectedQueuePair> {
   receive(rx: ReceivedPacket): void {
     this.noteArrival(rx.psn);
     const ahead = psnDiff(rx.psn, this.ePsn);
