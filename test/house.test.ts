@@ -1,5 +1,4 @@
 // The rules of structure hold on the tree, and each of them bites: a violation is planted for each.
-// Three chains of classes are a class too long.
 
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -17,11 +16,6 @@ const root = join(import.meta.dirname, '../..');
 const FLOORS = ['core', 'plugins', 'providers', 'samples'];
 const MOST_FILES = 25;
 const LARGEST_CIRCLE = 8;
-const LONG_CHAINS = [
-  'RcMemory → QueuePairMemory → Piece',
-  'XrcInitiator → RcQueuePair → SoftQueuePair',
-  'XrcTarget → RcQueuePair → SoftQueuePair',
-];
 
 const paths = FLOORS.flatMap((floor) =>
   readdirSync(join(root, floor), { recursive: true, withFileTypes: true })
@@ -82,7 +76,7 @@ describe('house', () => {
   });
 
   it('has classes that go two deep, errors three', () => {
-    assert.deepEqual(deepClasses(sources), LONG_CHAINS);
+    assert.deepEqual(deepClasses(sources), []);
   });
 
   it('tells classes that go deeper, through whatever passes them on', () => {

@@ -46,7 +46,7 @@ export function floodMad(target: FloodTarget, n: number): Uint8Array {
 export function gsiPacket(mad: Uint8Array, psn: number): Uint8Array {
   const packet = new Uint8Array(HEADER_BYTES + mad.length);
   const view = new DataView(packet.buffer);
-  writeBth(view, 0, UD.sendOnly, 0, 0, DEFAULT_PKEY, GSI_QPN, false, psn);
+  writeBth(view, 0, UD.sendOnly, 0, GSI_QPN, psn);
   writeDeth(view, BTH_LENGTH, GSI_QKEY, GSI_QPN);
   packet.set(mad, HEADER_BYTES);
   return packet;

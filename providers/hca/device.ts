@@ -32,14 +32,16 @@ import type {
 import { MAX_CQ_ENTRIES, SoftCompletionQueue } from './completions/completion-queue.js';
 import type { HcaCounters } from './common/counters.js';
 import type { Hca } from './hca.js';
-import { Domain } from './memory/memory.js';
+import { Domain } from './memory/domain.js';
 import { checkCompletionQueue, checkDomain, checkSharedReceives } from './object-checks.js';
 import { MAX_MESSAGE_BYTES } from './common/parameters.js';
 import { QUEUE_PAIR_CLASSES } from './queue-pair-classes.js';
 import type { QueuePairClass } from './queue-pair-classes.js';
 import { gsiPacket } from './ud/gsi-packet.js';
+import { addPath } from './sending/peer-path.js';
 import { SoftSharedReceiveQueue } from './srq/shared-receive-queue.js';
 import { SoftXrcDomain, checkXrcDomain } from './srq/xrc-domain.js';
+import { countQueuePair, countSharedReceives } from './uses.js';
 
 /** Local CA ACK delay 2^15 * 4.096 us, as rxe says of itself: an event loop may be busy so long. */
 const LOCAL_ACK_DELAY = 15;
@@ -144,13 +146,7 @@ export class HcaDevice implements Device {
     const qpn = gsi ? GSI_QPN : queuePairs.freshQpn();
     const qp = new QueuePair(this.hca, qpn, init);
     queuePairs.insert(qp);
-    for (const cq of [qp.sendCq, qp.receiveCq]) {
-      cq.users += 1;
-      cq.sources.add(qp);
-    }
-    qp.domain.children += 1;
-    if (qp.srq) qp.srq.users += 1;
-    if (qp.xrcDomain) qp.xrcDomain.children += 1;
+    countQueuePair(qp, 1);
     return qp;
   }
 
@@ -170,12 +166,7 @@ export class HcaDevice implements Device {
     const srqn = sharedReceives.freshNumber();
     const srq = new SoftSharedReceiveQueue(this.hca, srqn, init, maxSharedReceiveQueueWr);
     sharedReceives.insert(srq);
-    srq.domain.children += 1;
-    if (srq.xrcDomain) srq.xrcDomain.children += 1;
-    if (srq.completionQueue) {
-      srq.completionQueue.users += 1;
-      srq.completionQueue.sources.add(srq);
-    }
+    countSharedReceives(srq, 1);
     return srq;
   }
 
@@ -200,22 +191,14 @@ export class HcaDevice implements Device {
   createAddressHandle(pd: ProtectionDomain, attributes: AddressVector): AddressHandle {
     this.checkOpen();
     checkDomain(pd, this.hca);
-    return this.hca.addressHandles.create(pd, this.pathTo(attributes));
-  }
-
-  private pathTo({ gid, localGidIndex }: AddressVector): number {
-    try {
-      return this.hca.port.addPath(gid, localGidIndex);
-    } catch (cause) {
-      throw new SpiError('ENETUNREACH', 'gid: no local address reaches it', { cause });
-    }
+    return this.hca.addressHandles.create(pd, addPath(this.hca.port, attributes, 'gid'));
   }
 
   /** What a port needs of the path it takes at once. */
   private keepParting(mad: Uint8Array, to: AddressVector): number {
     this.checkOpen();
     const { port } = this.hca;
-    const path = this.pathTo(to);
+    const path = addPath(port, to, 'gid');
     try {
       return port.keepParting!(path, gsiPacket(mad));
     } finally {

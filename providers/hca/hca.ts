@@ -38,7 +38,7 @@ import { SendTurns } from './sending/send-turns.js';
 import { SharedReceiveTable } from './srq/shared-receive-table.js';
 import { ReadStreams } from './sending/read-streams.js';
 import { TransmitQueue } from './sending/transmit-queue.js';
-import { endUsesOfQueuePair, endUsesOfSharedReceives } from './uses.js';
+import { countQueuePair, countSharedReceives } from './uses.js';
 import { bthPkey } from './wire/bth.js';
 
 /**
@@ -145,13 +145,7 @@ export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
     this.tx = new TransmitQueue(port, (region) => this.memory.isThere(region));
     this.turns = new SendTurns(this);
     this.placements = new PlacementQueue(port);
-    this.releases = new PortReleases({
-      releaseRegion: (region) => {
-        this.memory.forget(region);
-        port.removeRegion(region);
-      },
-      releasePath: (path) => port.removePath(path),
-    });
+    this.releases = new PortReleases(() => this.tx.waiting);
     this.notifications = new NotificationQueue(() => this.requestPump());
   }
 
@@ -275,7 +269,7 @@ export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
   private flush(): boolean {
     const all = this.tx.flush();
     if (this.awaitingPort.size > 0) this.completeTaken();
-    if (all && !this.releases.empty) this.releases.run();
+    if (all) this.releases.run();
     return all;
   }
 
@@ -299,30 +293,30 @@ export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
   // --- what packets on their way to the port refer to --------------------------------------------
 
   releaseRegion(region: number): void {
-    this.releases.addRegion(region);
-    if (this.tx.waiting === 0) this.releases.run();
+    this.releases.add(() => {
+      this.memory.forget(region);
+      this.port.removeRegion(region);
+    });
   }
 
   releasePath(path: number): void {
-    this.releases.addPath(path);
-    if (this.tx.waiting === 0) this.releases.run();
+    this.releases.add(() => this.port.removePath(path));
   }
 
   /** Of a queue pair that ends: nothing is found in it any more. */
   releaseMemory(memory: QueuePairMemory): void {
     memory.end();
-    this.releases.addPiece(memory);
-    if (this.tx.waiting === 0) this.releases.run();
+    this.releases.add(() => memory.free());
   }
 
   onQueuePairDestroyed(qp: SoftQueuePair): void {
     this.queuePairs.remove(qp);
     this.awaitingPort.delete(qp);
-    endUsesOfQueuePair(qp);
+    countQueuePair(qp, -1);
   }
 
   onSharedReceiveQueueDestroyed(srq: SoftSharedReceiveQueue): void {
     this.sharedReceives.remove(srq);
-    endUsesOfSharedReceives(srq);
+    countSharedReceives(srq, -1);
   }
 }

@@ -7,7 +7,7 @@ import type {
 } from '../../core/spi/index.js';
 import { SoftCompletionQueue } from './completions/completion-queue.js';
 import type { Hca } from './hca.js';
-import { Domain } from './memory/memory.js';
+import { Domain } from './memory/domain.js';
 import { SoftSharedReceiveQueue } from './srq/shared-receive-queue.js';
 
 /** @throws SpiError('EINVAL') */

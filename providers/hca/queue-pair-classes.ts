@@ -6,8 +6,6 @@ import type { SoftQueuePair } from './queue-pair/queue-pair.js';
 import { RcQueuePair } from './rc/queue-pair.js';
 import { UcQueuePair } from './uc/queue-pair.js';
 import { UdQueuePair } from './ud/queue-pair.js';
-import { XrcInitiator } from './xrc/initiator.js';
-import { XrcTarget } from './xrc/target.js';
 
 export type QueuePairClass = new (hca: Hca, qpn: number, init: QueuePairInit) => SoftQueuePair;
 
@@ -16,6 +14,6 @@ export const QUEUE_PAIR_CLASSES: ReadonlyMap<QpType, QueuePairClass> = new Map([
   [QpType.RC, RcQueuePair],
   [QpType.UC, UcQueuePair],
   [QpType.UD, UdQueuePair],
-  [QpType.XRC_INI, XrcInitiator],
-  [QpType.XRC_TGT, XrcTarget],
+  [QpType.XRC_INI, RcQueuePair],
+  [QpType.XRC_TGT, RcQueuePair],
 ] as [QpType, QueuePairClass][]);

@@ -1,22 +1,27 @@
-/** What a queue counts as a user of, and no longer does when it is destroyed. */
+/** What a queue counts as a user of: from its making on (1) until it is destroyed (-1). */
+import type { CompletionSource, SoftCompletionQueue } from './completions/completion-queue.js';
 import type { SoftQueuePair } from './queue-pair/queue-pair.js';
 import type { SoftSharedReceiveQueue } from './srq/shared-receive-queue.js';
 
-export function endUsesOfQueuePair(qp: SoftQueuePair): void {
-  qp.sendCq.sources.delete(qp);
-  qp.receiveCq.sources.delete(qp);
-  qp.sendCq.users -= 1;
-  qp.receiveCq.users -= 1;
-  qp.domain.children -= 1;
-  if (qp.srq) qp.srq.users -= 1;
-  if (qp.xrcDomain) qp.xrcDomain.children -= 1;
+type Change = 1 | -1;
+
+export function countQueuePair(qp: SoftQueuePair, change: Change): void {
+  countSource(qp.sendCq, qp, change);
+  countSource(qp.receiveCq, qp, change);
+  qp.domain.children += change;
+  if (qp.srq) qp.srq.users += change;
+  if (qp.xrcDomain) qp.xrcDomain.children += change;
 }
 
-export function endUsesOfSharedReceives(srq: SoftSharedReceiveQueue): void {
-  srq.domain.children -= 1;
-  const { completionQueue: cq, xrcDomain } = srq;
-  if (xrcDomain) xrcDomain.children -= 1;
-  if (!cq) return;
-  cq.users -= 1;
-  cq.sources.delete(srq);
+export function countSharedReceives(srq: SoftSharedReceiveQueue, change: Change): void {
+  const { completionQueue, xrcDomain } = srq;
+  srq.domain.children += change;
+  if (xrcDomain) xrcDomain.children += change;
+  if (completionQueue) countSource(completionQueue, srq, change);
+}
+
+function countSource(cq: SoftCompletionQueue, source: CompletionSource, change: Change): void {
+  cq.users += change;
+  if (change === 1) cq.sources.add(source);
+  else cq.sources.delete(source);
 }

@@ -31,26 +31,15 @@ export interface HostNode {
  * @param clock apart from the node, so that what stands over the port may have it
  */
 export function bindNode(registrar: Registrar, node: Token<HostNode>, clock: Clock): void {
-  const inject = { node };
+  const bind = <N extends keyof HostNode>(token: Token<HostNode[N]>, name: N): void =>
+    registrar.bind(
+      token,
+      part({ node }, (deps) => deps.node[name]),
+    );
   registrar.bind(CLOCK, () => clock);
-  registrar.bind(
-    DEVICE,
-    part(inject, (deps) => deps.node.device),
-  );
-  registrar.bind(
-    TIMERS,
-    part(inject, (deps) => deps.node.timers),
-  );
-  registrar.bind(
-    RANDOM,
-    part(inject, (deps) => deps.node.random),
-  );
-  registrar.bind(
-    SCHEDULER,
-    part(inject, (deps) => deps.node.scheduler),
-  );
-  registrar.bind(
-    PROCESS_HOLD,
-    part(inject, (deps) => deps.node.processHold),
-  );
+  bind(DEVICE, 'device');
+  bind(TIMERS, 'timers');
+  bind(RANDOM, 'random');
+  bind(SCHEDULER, 'scheduler');
+  bind(PROCESS_HOLD, 'processHold');
 }

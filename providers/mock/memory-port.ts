@@ -20,11 +20,10 @@ import {
 import { BTH_LENGTH } from '../hca/wire/bth.js';
 import { icrcPacket, readIcrc, writeIcrc } from '../hca/wire/icrc.js';
 import type { Fabric } from './fabric.js';
-import { PathTable } from './path-table.js';
+import { Numbered, PathTable, RegionTable, copyBytes, offsetAt } from '../host/index.js';
 import { PortFaults } from './port-faults.js';
-import { RegionTable } from './region-table.js';
-import { ICRC_BYTES, MAX_PACKET_BYTES } from './wire-packet.js';
-import type { Flow, WirePacket } from './wire-packet.js';
+import { Flow, ICRC_BYTES, MAX_PACKET_BYTES } from './wire-packet.js';
+import type { WirePacket } from './wire-packet.js';
 
 export interface MemoryPortOptions {
   /** IP addresses in text, 1 to 64; the first one is the default. */
@@ -42,7 +41,18 @@ const TX_SEGMENTS = 2048;
 /** Packets that wait for `receive`, at most; more are dropped and counted, as a NIC does. */
 const MAX_WAITING = 4096;
 const MAX_HEADER_BYTES = (TX.WORDS - TX.HEADER) * 4;
-const TWO_32 = 2 ** 32;
+/** The port of RoCEv2 (IBTA A17.3.1), and the one that packets of ours come from. */
+const ROCE_UDP_PORT = 4791;
+const SOURCE_PORT = 49152;
+
+/** Of a group that has been left meanwhile: a number that leads nowhere. */
+const NO_GROUP = GROUP_BIT + 0xffff;
+
+/** A group that has been joined, and through which address. */
+interface Membership {
+  readonly group: string;
+  readonly address: string;
+}
 
 /** @throws SpiError('EINVAL') naming the option, its value and its limits */
 export function checkPortOptions(options: MemoryPortOptions): Gid[] {
@@ -95,14 +105,14 @@ export class MemoryPort implements PacketPort {
 
   private readonly txHeaders = new Uint8Array(this.txPackets.buffer);
   private readonly paths: PathTable;
+  private readonly flows = new Numbered<Flow>('path');
   private readonly regions = new RegionTable();
   private readonly sources = new WeakMap<
     Flow,
     { readonly words: GidWords; readonly localIndex: number }
   >();
   /** By number: groups that have been joined. */
-  private readonly groups: ({ readonly group: string; readonly address: string } | undefined)[] =
-    [];
+  private readonly groups = new Numbered<Membership>('group');
   private waiting: WirePacket[] = [];
   private handlers: PacketPortHandlers | undefined;
   private wakePending = false;
@@ -125,7 +135,7 @@ export class MemoryPort implements PacketPort {
 
   /** What is registered with the port: both zero when its user has cleaned up. */
   get usage(): { readonly regions: number; readonly paths: number } {
-    return { regions: this.regions.size, paths: this.paths.size };
+    return { regions: this.regions.size, paths: this.flows.size };
   }
 
   receive(): number {
@@ -145,17 +155,7 @@ export class MemoryPort implements PacketPort {
 
   place(count: number): void {
     if (count > PLACEMENTS) throw new RangeError(`${count} placements, at most ${PLACEMENTS}`);
-    const words = this.placements;
-    for (let at = 0; at < count * PLACE.WORDS; at += PLACE.WORDS) {
-      const source = words[at + PLACE.SOURCE] as number;
-      const length = words[at + PLACE.LENGTH] as number;
-      const offset = offsetAt(words, at + PLACE.OFFSET_LO);
-      const target = this.regions.resolve(words[at + PLACE.REGION] as number, offset, length);
-      if (source + length > this.rxArena.length) {
-        throw new RangeError(`source ${source} + ${length} is outside of the arena`);
-      }
-      copyBytes(this.rxArena, source, target, offset, length);
-    }
+    this.regions.place(this.placements, count, this.rxArena);
   }
 
   send(from: number, to: number): number {
@@ -163,8 +163,7 @@ export class MemoryPort implements PacketPort {
     if (this.closed || this.unplugged) return to;
     for (let index = from; index < to; index++) {
       const at = index * TX.WORDS;
-      const flow = this.paths.flow(this.txPackets[at + TX.PATH] as number);
-      if (!flow) throw new RangeError(`packet ${index}: no path ${this.txPackets[at + TX.PATH]}`);
+      const flow = this.flows.get(this.txPackets[at + TX.PATH] as number);
       if (this.mustWait(flow)) return index;
       const packet = this.assemble(at, flow);
       if (this.faults.any && !this.faults.lets(packet)) {
@@ -186,28 +185,27 @@ export class MemoryPort implements PacketPort {
   }
 
   addPath(gid: Gid, localGidIndex: number): number {
-    return this.paths.add(gid, localGidIndex);
+    return this.paths.add(gid, localGidIndex, () => {
+      const local = this.gids[localGidIndex] as Gid;
+      return this.flows.add(new Flow(local, Uint8Array.from(gid), SOURCE_PORT, ROCE_UDP_PORT));
+    });
   }
 
   removePath(path: number): void {
-    if (!this.closed) this.paths.remove(path);
+    if (!this.closed && this.paths.remove(path)) this.flows.remove(path);
   }
 
   joinGroup(group: Gid, localGidIndex: number): number {
     const local = this.gids[localGidIndex];
     if (!local) throw new RangeError(`local GID index ${localGidIndex}: ${this.gids.length} exist`);
     const joined = { group: ipFromGid(group), address: ipFromGid(local) };
-    const free = this.groups.indexOf(undefined);
-    const number = free < 0 ? this.groups.length : free;
-    this.groups[number] = joined;
     this.fabric.joinGroup(joined.group, joined.address);
-    return number;
+    return this.groups.add(joined);
   }
 
   leaveGroup(number: number): void {
-    const joined = this.groups[number];
-    if (!joined) return;
-    this.groups[number] = undefined;
+    if (this.groups.find(number) === undefined) return;
+    const joined = this.groups.remove(number);
     this.fabric.leaveGroup(joined.group, joined.address);
   }
 
@@ -228,7 +226,7 @@ export class MemoryPort implements PacketPort {
     this.closed = true;
     this.fabric.removePort(this);
     for (const packet of this.waiting.splice(0)) this.fabric.pool.release(packet);
-    this.groups.forEach((_, number) => this.leaveGroup(number));
+    for (let number = 0; this.groups.size > 0; number++) this.leaveGroup(number);
     this.regions.clear();
     this.handlers = undefined;
   }
@@ -370,25 +368,8 @@ export class MemoryPort implements PacketPort {
     words[at + RX.SOURCE_PORT] = flow.sourcePort;
   }
 
-  /** A group that has been left meanwhile has a number that leads nowhere. */
   private groupOf(flow: Flow): number {
-    const number = this.groups.findIndex((joined) => joined?.group === flow.to);
-    return GROUP_BIT + (number < 0 ? this.groups.length : number);
+    const number = this.groups.numberOf(({ group }) => group === flow.to);
+    return number < 0 ? NO_GROUP : GROUP_BIT + number;
   }
-}
-
-function offsetAt(words: Uint32Array, at: number): number {
-  return (words[at] as number) + (words[at + 1] as number) * TWO_32;
-}
-
-/** Short copies are quicker by hand than through a subarray. */
-function copyBytes(
-  source: Uint8Array,
-  from: number,
-  target: Uint8Array,
-  to: number,
-  length: number,
-): void {
-  if (length > 64) target.set(source.subarray(from, from + length), to);
-  else for (let i = 0; i < length; i++) target[to + i] = source[from + i] as number;
 }

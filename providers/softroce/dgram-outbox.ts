@@ -2,9 +2,9 @@
 import type { Socket } from 'node:dgram';
 import type { Gid } from '../../core/spi/index.js';
 import { TX, TX_SEGMENT } from '../../core/spi/index.js';
+import { Numbered, type RegionTable, copyBytes, offsetAt } from '../host/index.js';
 import { scopedAddress } from './dgram-socket.js';
 import { BTH_BYTES, FlowIcrc, ICRC_BYTES } from './flow-icrc.js';
-import type { JsRegions } from './js-regions.js';
 import type { SocketPortCounters } from './port-options.js';
 import { PORT_CAPACITY } from './port-options.js';
 
@@ -27,7 +27,7 @@ export interface OutboxEvents {
 
 export class DgramOutbox {
   private readonly headers: Uint8Array;
-  private readonly paths: (Path | undefined)[] = [];
+  private readonly paths = new Numbered<Path>('path');
   private inFlight = 0;
   private refused = false;
 
@@ -36,7 +36,7 @@ export class DgramOutbox {
     private readonly udpPort: number,
     private readonly packets: Uint32Array,
     private readonly segments: Uint32Array,
-    private readonly regions: JsRegions,
+    private readonly regions: RegionTable,
     private readonly counters: SocketPortCounters,
     private readonly events: OutboxEvents,
   ) {
@@ -46,15 +46,11 @@ export class DgramOutbox {
   addPath(gid: Gid, local: Gid, localIndex: number): number {
     const port = this.udpPort;
     const flow = new FlowIcrc({ gid: local, port }, { gid, port });
-    const path: Path = { gid, address: scopedAddress(gid, local), localIndex, flow };
-    const free = this.paths.indexOf(undefined);
-    if (free < 0) return this.paths.push(path) - 1;
-    this.paths[free] = path;
-    return free;
+    return this.paths.add({ gid, address: scopedAddress(gid, local), localIndex, flow });
   }
 
   removePath(path: number): void {
-    this.paths[path] = undefined;
+    this.paths.remove(path);
   }
 
   /** @returns the index of the first packet not taken */
@@ -71,12 +67,10 @@ export class DgramOutbox {
 
   private sendPacket(index: number): void {
     const at = index * TX.WORDS;
-    const path = this.paths[word(this.packets, at + TX.PATH)];
-    const packet = path && this.assemble(at);
+    const path = this.paths.get(word(this.packets, at + TX.PATH));
+    const packet = this.assemble(at);
     if (!packet) {
-      throw new RangeError(
-        `packet ${String(index)} is not valid: path, header length, segments or size`,
-      );
+      throw new RangeError(`packet ${index} is not valid: header length, segments or size`);
     }
     const end = packet.length - ICRC_BYTES;
     new DataView(packet.buffer).setUint32(end, path.flow.icrc(packet.subarray(0, end)), true);
@@ -101,23 +95,21 @@ export class DgramOutbox {
     if (bytes > MAX_DATAGRAM_BYTES) return undefined;
     const packet = new Uint8Array(bytes);
     packet.set(this.headers.subarray(header, header + headerBytes));
-    return this.gather(packet, headerBytes, first, end) ? packet : undefined;
+    this.gather(packet, headerBytes, first, end);
+    return packet;
   }
 
-  private gather(packet: Uint8Array, offset: number, first: number, end: number): boolean {
+  private gather(packet: Uint8Array, start: number, first: number, end: number): void {
+    const { segments } = this;
+    let to = start;
     for (let i = first; i < end; i++) {
       const at = i * TX_SEGMENT.WORDS;
-      const source = this.regions.resolve(
-        word(this.segments, at + TX_SEGMENT.REGION),
-        word(this.segments, at + TX_SEGMENT.OFFSET_LO),
-        word(this.segments, at + TX_SEGMENT.OFFSET_HI),
-        word(this.segments, at + TX_SEGMENT.LENGTH),
-      );
-      if (!source) return false;
-      packet.set(source, offset);
-      offset += source.length;
+      const length = word(segments, at + TX_SEGMENT.LENGTH);
+      const offset = offsetAt(segments, at + TX_SEGMENT.OFFSET_LO);
+      const region = word(segments, at + TX_SEGMENT.REGION);
+      copyBytes(this.regions.resolve(region, offset, length), offset, packet, to, length);
+      to += length;
     }
-    return true;
   }
 
   private onSent(error: Error | null, gid: Gid, datagramBytes: number): void {

@@ -11,12 +11,11 @@
  */
 import type { Socket } from 'node:dgram';
 import type { Gid, Logger, PacketPortHandlers } from '../../core/spi/index.js';
-import { PLACE, SpiError, isIpv4Gid, silentLogger } from '../../core/spi/index.js';
+import { SpiError, isIpv4Gid, silentLogger } from '../../core/spi/index.js';
+import { PathTable, RegionTable } from '../host/index.js';
 import { DgramInbox } from './dgram-inbox.js';
 import { DgramOutbox } from './dgram-outbox.js';
 import { bindSocket, linkMtu } from './dgram-socket.js';
-import { JsRegions } from './js-regions.js';
-import { PathTable } from './path-table.js';
 import type { SocketPort, SocketPortCounters, SocketPortOptions } from './port-options.js';
 import { PORT_CAPACITY, allocatePortArrays, checkOptions, pathMtu } from './port-options.js';
 
@@ -83,7 +82,7 @@ class DgramPort implements SocketPort {
   readonly txSegments: Uint32Array;
 
   private readonly pathTable: PathTable;
-  private readonly regions = new JsRegions();
+  private readonly regions = new RegionTable();
   private readonly inbox: DgramInbox;
   private readonly outbox: DgramOutbox;
   private wakePending = false;
@@ -154,18 +153,7 @@ class DgramPort implements SocketPort {
     if (count > PLACEMENTS) {
       throw new RangeError(`${String(count)} placements, at most ${String(PLACEMENTS)}`);
     }
-    for (let i = 0; i < count; i++) {
-      const at = i * PLACE.WORDS;
-      const [source = 0, length = 0, region = 0, low = 0, high = 0] = this.placements.subarray(
-        at,
-        at + PLACE.WORDS,
-      );
-      const target = this.regions.resolve(region, low, high, length);
-      if (!target || source + length > ARENA_BYTES) {
-        throw new RangeError(`placement ${String(i)} is out of bounds`);
-      }
-      target.set(this.rxArena.subarray(source, source + length));
-    }
+    this.regions.place(this.placements, count, this.rxArena);
   }
 
   send(from: number, to: number): number {

@@ -11,11 +11,10 @@ import type {
   PacketPortHandlers,
 } from '../../core/spi/index.js';
 import { NETWORK_REPORT_TYPES, SpiError, ipFromGid, silentLogger } from '../../core/spi/index.js';
-import { clockOffsetUs, mapFile } from '../host/index.js';
+import { PathTable, checkRegion, clockOffsetUs, mapFile } from '../host/index.js';
 import { watchSignals } from './parting-signals.js';
 import type { NativeAddon, NativeArrays, NativePortHandle } from './native-addon.js';
 import { loadNativeAddon, nativeAddonProblem } from './native-addon.js';
-import { PathTable } from './path-table.js';
 import type { SocketPort, SocketPortCounters, SocketPortOptions } from './port-options.js';
 import {
   MAX_LOCAL_PACKET_BYTES,
@@ -24,7 +23,6 @@ import {
   allocatePortArrays,
   bindError,
   checkOptions,
-  checkRegion,
   localMtu,
   pathMtu,
 } from './port-options.js';

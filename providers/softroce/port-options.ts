@@ -150,25 +150,6 @@ export function localMtu(
   return loopback && limitBytes === undefined ? LOCAL_MTU_BYTES : undefined;
 }
 
-/** Refuses memory that could move or shrink under the port. */
-export function checkRegion(
-  memory: ArrayBufferLike,
-  byteOffset: number,
-  byteLength: number,
-): Uint8Array {
-  if ('resizable' in memory && memory.resizable) {
-    throw new SpiError('EINVAL', 'a resizable ArrayBuffer cannot be registered');
-  }
-  if ('detached' in memory && memory.detached) {
-    throw new SpiError('EINVAL', 'a detached ArrayBuffer cannot be registered');
-  }
-  if (byteOffset + byteLength > memory.byteLength) {
-    const end = String(byteOffset + byteLength);
-    throw new SpiError('EINVAL', `the range ends at ${end} of ${String(memory.byteLength)} bytes`);
-  }
-  return new Uint8Array(memory, byteOffset, byteLength);
-}
-
 /** @throws SpiError with the code of the system, where it is one of ours */
 export function bindError(error: unknown, address: string, udpPort: number): SpiError {
   const { code, message } = error as { code?: string; message?: string };

@@ -15,7 +15,6 @@ import { dethQkey } from '../../providers/hca/wire/deth.js';
 import { OPERATION } from '../../providers/hca/wire/opcode.js';
 import { OPERATION_OF } from '../../providers/hca/wire/packet-layout.js';
 import { psnDiff } from '../../providers/hca/wire/psn.js';
-import { XrcTarget } from '../../providers/hca/xrc/target.js';
 import type { MockNode } from '../../providers/mock/index.js';
 import { repeatCompletion } from '../sim/plants.js';
 
@@ -88,8 +87,9 @@ export const ADVERSARY_PLANTS: Readonly<Record<string, AdversaryPlant>> = {
   /** An XRC message reaches every queue of the adapter, of whichever domain. */
   'any-xrc-domain': (node) =>
     everyQueuePair(node, (qp) => {
-      if (qp instanceof XrcTarget)
-        qp['reaches'] = (srq: SoftSharedReceiveQueue) => srq.completionQueue !== undefined;
+      if (!(qp instanceof RcQueuePair) || qp.namedReceives === undefined) return;
+      qp.namedReceives['reaches'] = (srq: SoftSharedReceiveQueue) =>
+        srq.completionQueue !== undefined;
     }),
   /** The CM takes a message of any address for one of the spared peer's. */
   'cm-any-source': (node) =>
@@ -133,7 +133,6 @@ function everyQueuePair(node: MockNode, spoil: (qp: SoftQueuePair) => void): voi
 }
 
 function believe(qp: RcQueuePair | UcQueuePair, rx: ReceivedPacket): void {
-  const path = qp instanceof UcQueuePair ? qp.peerPath : qp['peerPath'];
-  const [source0, source1, source2, source3] = path['peer'];
+  const [source0, source1, source2, source3] = qp.peerPath['peer'];
   Object.assign(rx, { source0, source1, source2, source3 });
 }

@@ -33,9 +33,14 @@ export const AREAS: Readonly<Record<string, Area>> = {
   'plugins/mad': { files: ['plugins/mad'], tests: ['mad'] },
   'plugins/xrc': { files: ['plugins/xrc'], tests: ['xrc', 'dat/xrc-requests'] },
   'providers/hca/rc': {
-    files: ['kept-reads', 'reads', 'responder', 'responder-resources', 'response-queue'].map(
-      (file) => `providers/hca/rc/${file}`,
-    ),
+    files: [
+      'connected/message-receiver',
+      'rc/kept-reads',
+      'rc/reads',
+      'rc/responder',
+      'rc/responder-resources',
+      'rc/response-queue',
+    ].map((file) => `providers/hca/${file}`),
     tests: RC_TESTS.map((test) => `hca/${test}`),
   },
 };

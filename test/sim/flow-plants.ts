@@ -2,7 +2,7 @@
 import type { ReceivedPacket } from '../../providers/hca/common/received-packet.js';
 import { UcQueuePair } from '../../providers/hca/uc/queue-pair.js';
 import type { Hca } from '../../providers/hca/hca.js';
-import { XrcTarget } from '../../providers/hca/xrc/target.js';
+import { RcQueuePair } from '../../providers/hca/rc/queue-pair.js';
 import type { SimNode } from './sim-node.js';
 import type { Plant } from './plants.js';
 
@@ -67,9 +67,10 @@ function misdeliver({ node, xrc }: SimNode, nth: number): void {
   const insert = queuePairs.insert.bind(queuePairs);
   let calls = 0;
   queuePairs.insert = (qp) => {
-    if (qp instanceof XrcTarget) {
-      const select = qp.selectReceives.bind(qp);
-      qp.selectReceives = (rx: ReceivedPacket) => {
+    const named = qp instanceof RcQueuePair ? qp.namedReceives : undefined;
+    if (named !== undefined) {
+      const select = named.select.bind(named);
+      named.select = (rx: ReceivedPacket) => {
         const selected = select(rx);
         const other = queues.find((srq) => srq !== qp.receives);
         if (selected && other && ++calls % nth === 0) qp.receives = other;

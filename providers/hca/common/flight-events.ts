@@ -33,52 +33,34 @@ const EVENTS = 16;
 /** Those up to the row `last`, oldest first. @param peer of a connection */
 export function flightLines(log: FlightLog, last: number, peer: Gid | undefined): string[] {
   return log.read(last, EVENTS).map(({ timeUs, event, a, b }) => {
-    const text = (peer && describeReported(event, a, b, peer)) ?? describe(event, a, b);
+    const reported = peer && REPORTED[event];
+    const text = reported
+      ? `packets to ${ipFromGid(peer)}: ${reported(peer, a, b)}`
+      : (OWN[event]?.(a, b) ?? 'completion queue overrun');
     return `${(timeUs / 1000).toFixed(3)} ms ${text}`;
   });
 }
 
 /** What network or system have said of packets to the peer. */
-function describeReported(event: number, a: number, b: number, gid: Gid): string | undefined {
-  const to = `packets to ${ipFromGid(gid)}`;
-  switch (event) {
-    case FLIGHT.UNREACHABLE:
-      return `${to}: ${describeReport({ type: 'port-unreachable', gid })}, oldest PSN ${b}`;
-    case FLIGHT.NO_WAY:
-      return `${to}: ${describeReport({ type: 'unreachable', gid })}, oldest PSN ${b}`;
-    case FLIGHT.REFUSED: {
-      const code = REFUSAL_CODES[a] ?? '';
-      return `${to}: ${describeReport({ type: 'refused', gid, code })}, oldest PSN ${b}`;
-    }
-    case FLIGHT.TOO_BIG:
-      return `${to}: ${causeOf({ type: 'too-big', gid, mtuBytes: a }, gid, b)}`;
-    case FLIGHT.TOO_LONG:
-      return `${to}: ${causeOf({ type: 'too-long', gid, packetBytes: a, mtuBytes: b }, gid, 0)}`;
-    case FLIGHT.NEVER_ANSWERED:
-      return `${to}: ${neverAnswered(gid, a)}`;
-    default:
-      return undefined;
-  }
-}
+const REPORTED: Readonly<Record<number, (gid: Gid, a: number, b: number) => string>> = {
+  [FLIGHT.UNREACHABLE]: (gid, _, psn) =>
+    `${describeReport({ type: 'port-unreachable', gid })}, oldest PSN ${psn}`,
+  [FLIGHT.NO_WAY]: (gid, _, psn) =>
+    `${describeReport({ type: 'unreachable', gid })}, oldest PSN ${psn}`,
+  [FLIGHT.REFUSED]: (gid, code, psn) =>
+    `${describeReport({ type: 'refused', gid, code: REFUSAL_CODES[code] ?? '' })}, oldest PSN ${psn}`,
+  [FLIGHT.TOO_BIG]: (gid, mtuBytes, ours) => causeOf({ type: 'too-big', gid, mtuBytes }, gid, ours),
+  [FLIGHT.TOO_LONG]: (gid, packetBytes, mtuBytes) =>
+    causeOf({ type: 'too-long', gid, packetBytes, mtuBytes }, gid, 0),
+  [FLIGHT.NEVER_ANSWERED]: (gid, mtuBytes) => neverAnswered(gid, mtuBytes),
+};
 
-function describe(event: number, a: number, b: number): string {
-  const psn = `PSN ${b}`;
-  switch (event) {
-    case FLIGHT.STATE:
-      return `${nameOf(QpState, a)} -> ${nameOf(QpState, b)}`;
-    case FLIGHT.NAK_SENT:
-      return `NAK 0x${a.toString(16)} sent, ${psn}`;
-    case FLIGHT.NAK_RECEIVED:
-      return `NAK 0x${a.toString(16)} received, ${psn}`;
-    case FLIGHT.ACK_TIMEOUT:
-      return `no response for ${a} us, oldest ${psn}`;
-    case FLIGHT.RETRY:
-      return `retry from ${psn}, ${a} left`;
-    case FLIGHT.FAILED:
-      return `work request ${b} failed: ${nameOf(WcStatus, a)}`;
-    case FLIGHT.COMM_EST:
-      return `first packet in RTR, ${psn}`;
-    default:
-      return `completion queue overrun`;
-  }
-}
+const OWN: Readonly<Record<number, (a: number, b: number) => string>> = {
+  [FLIGHT.STATE]: (from, to) => `${nameOf(QpState, from)} -> ${nameOf(QpState, to)}`,
+  [FLIGHT.NAK_SENT]: (syndrome, psn) => `NAK 0x${syndrome.toString(16)} sent, PSN ${psn}`,
+  [FLIGHT.NAK_RECEIVED]: (syndrome, psn) => `NAK 0x${syndrome.toString(16)} received, PSN ${psn}`,
+  [FLIGHT.ACK_TIMEOUT]: (waitedUs, psn) => `no response for ${waitedUs} us, oldest PSN ${psn}`,
+  [FLIGHT.RETRY]: (left, psn) => `retry from PSN ${psn}, ${left} left`,
+  [FLIGHT.FAILED]: (status, index) => `work request ${index} failed: ${nameOf(WcStatus, status)}`,
+  [FLIGHT.COMM_EST]: (_, psn) => `first packet in RTR, PSN ${psn}`,
+};

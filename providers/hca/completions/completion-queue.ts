@@ -18,11 +18,20 @@ const MAX_ENTRIES = 1 << 22;
 /** `deliver` argument of the notification that `arm` asked for; others are event numbers. */
 const NOTIFY = -1;
 
+/** Bits of CQE.CONTROL by which a completion counts as solicited: any error does. */
+const WAKES = 0xff | (WcFlags.SOLICITED << 16);
+
 const ARMED = { NO: 0, SOLICITED: 1, NEXT: 2 } as const;
 
 /** A queue pair as its completion queues know it. */
 export interface CompletionSource {
   onCqOverrun(): void;
+}
+
+/** Whose completion it is. */
+export interface CompletingQueuePair {
+  readonly qpn: number;
+  readonly context: number;
 }
 
 /** What a completion queue needs of its device. */
@@ -62,46 +71,45 @@ export class SoftCompletionQueue implements CompletionQueue, Notifiable {
     return this.host === host;
   }
 
-  /** Writes a completion; `publish` makes it visible. Nothing is allocated. */
+  /**
+   * Writes a completion; `publish` makes it visible. Nothing is allocated.
+   * @param control status, opcode and flags: see CQE
+   * @param entries words of the ring of its work request, whose cookie is at `cookieAt`
+   * @returns the index of its first word, to add what else it says; -1 when it is lost
+   */
   push(
-    status: number,
-    opcode: number,
-    flags: number,
-    qpn: number,
-    context: number,
+    { qpn, context }: CompletingQueuePair,
+    control: number,
     wqeIndex: number,
-    cookieLo: number,
-    cookieHi: number,
+    entries: Uint32Array,
+    cookieAt: number,
     byteLength: number,
-    immediate: number,
-    sourceQpn: number,
-    vendorError: number,
-    srqn: number,
-  ): void {
+  ): number {
     const ring = this.ring;
     if (this.written === this.published) this.host.completionsPending(this);
     if ((this.written - this.consumed) >>> 0 >= ring.entries) {
       this.consumed = ring.consumer;
       if ((this.written - this.consumed) >>> 0 >= ring.entries) {
         this.overruns += 1;
-        return;
+        return -1;
       }
     }
     const words = ring.words;
     const at = ring.wordOf(this.written);
-    words[at + CQE.CONTROL] = status | (opcode << 8) | (flags << 16);
+    words[at + CQE.CONTROL] = control;
     words[at + CQE.QPN] = qpn;
-    words[at + CQE.COOKIE_LO] = cookieLo;
-    words[at + CQE.COOKIE_HI] = cookieHi;
+    words[at + CQE.COOKIE_LO] = entries[cookieAt]!;
+    words[at + CQE.COOKIE_HI] = entries[cookieAt + 1]!;
     words[at + CQE.BYTE_LENGTH] = byteLength;
-    words[at + CQE.IMMEDIATE_OR_INVALIDATE] = immediate;
-    words[at + CQE.SOURCE_QPN] = sourceQpn;
-    words[at + CQE.VENDOR_ERROR] = vendorError;
+    words[at + CQE.IMMEDIATE_OR_INVALIDATE] = 0;
+    words[at + CQE.SOURCE_QPN] = 0;
+    words[at + CQE.VENDOR_ERROR] = 0;
     words[at + CQE.WQE_INDEX] = wqeIndex;
-    words[at + CQE.SRQN] = srqn;
+    words[at + CQE.SRQN] = 0;
     words[at + CQE.QP_CONTEXT] = context;
     this.written = (this.written + 1) >>> 0;
-    if (status !== 0 || (flags & WcFlags.SOLICITED) !== 0) this.solicited = true;
+    if ((control & WAKES) !== 0) this.solicited = true;
+    return at;
   }
 
   /** Of the datagram that was pushed last. */

@@ -3,7 +3,7 @@
  * have taken the answers in. Together they have a bound; the oldest go first.
  */
 import type { PacketPort } from '../../../core/spi/index.js';
-import type { Region } from './memory.js';
+import type { Region } from './region.js';
 
 /** Sixteen connections that all have as much on the way as they may. */
 export const MOST_KEPT_BYTES = 64 << 20;

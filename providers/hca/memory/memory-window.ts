@@ -6,7 +6,8 @@
 import { Access, SQE } from '../../../core/spi/index.js';
 import type { MemoryWindow, Random } from '../../../core/spi/index.js';
 import { KeyTable } from './key-table.js';
-import type { Domain, Region } from './memory.js';
+import type { Domain } from './domain.js';
+import type { Region } from './region.js';
 
 const TWO_32 = 4294967296;
 const KEY_BITS = 8;
@@ -153,8 +154,8 @@ export class WindowTable {
     if (!mayGrant(window, region, access)) return false;
     const lo = words[at + SQE.REMOTE_ADDRESS_LO]!;
     const hi = words[at + SQE.REMOTE_ADDRESS_HI]!;
-    const offset = (hi - region.iovaHi) * TWO_32 + (lo - region.iovaLo);
-    if (offset < 0 || offset + length > region.lengthBytes) return false;
+    const offset = offsetIn(region, lo, hi, length);
+    if (offset < 0) return false;
     window.unbind();
     const zeroBased = (access & Access.ZERO_BASED) !== 0;
     window.rkey = rkey;
@@ -205,8 +206,16 @@ function mayGrant(window: Window, region: Region, access: number): boolean {
   return window.type === 2 || (access & Access.ZERO_BASED) === 0;
 }
 
-/** Where in `window` an access begins, in bytes; -1 when it does not lie in it. */
-export function offsetInWindow(window: Window, lo: number, hi: number, length: number): number {
-  const offset = (hi - window.addressHi) * TWO_32 + (lo - window.addressLo);
-  return offset < 0 || offset + length > window.lengthBytes ? -1 : offset;
+/** Addresses that a key opens: those of a region or window. */
+interface AddressRange {
+  readonly addressLo: number;
+  readonly addressHi: number;
+  readonly lengthBytes: number;
+}
+
+/** Where in a range an access begins, in bytes; -1 when it does not lie in it. */
+export function offsetIn(range: AddressRange, lo: number, hi: number, length: number): number {
+  // Exact below 2^53; beyond that, rounding keeps it far above every length, or below zero.
+  const offset = (hi - range.addressHi) * TWO_32 + (lo - range.addressLo);
+  return offset < 0 || offset + length > range.lengthBytes ? -1 : offset;
 }

@@ -1,21 +1,18 @@
 /**
- * Protection domains, memory regions and the one check that every access passes (IBTA 10.6). A key
+ * The memory of a device by its keys, and the one check that every access passes (IBTA 10.6). A key
  * is 32 random bits and serves as lkey and rkey; it is looked up again for every packet, so a
  * region that is gone is gone at once.
  */
 import { Access, SpiError, randomIova } from '../../../core/spi/index.js';
-import type {
-  MemoryRegion,
-  PacketPort,
-  ProtectionDomain,
-  Random,
-} from '../../../core/spi/index.js';
+import type { PacketPort, Random } from '../../../core/spi/index.js';
+import type { Domain, DomainMemory } from './domain.js';
 import { KeyTable } from './key-table.js';
-import { WindowTable, offsetInWindow } from './memory-window.js';
+import { WindowTable, offsetIn } from './memory-window.js';
 import type { WindowBinder, WindowHost } from './memory-window.js';
+import { Region } from './region.js';
+import type { RegionOwner } from './region.js';
 import { UnreadAnswers } from './unread-answers.js';
 
-const TWO_32 = 4294967296;
 const ALL_ACCESS =
   Access.LOCAL_WRITE |
   Access.REMOTE_WRITE |
@@ -28,87 +25,7 @@ const REMOTE_CHANGE = Access.REMOTE_WRITE | Access.REMOTE_ATOMIC;
 /** Verdicts of `MemoryTable.check`. */
 export const MEMORY_CHECK = { OK: 0, BAD_KEY: 1, WRONG_DOMAIN: 2, BOUNDS: 3, RIGHTS: 4 } as const;
 
-export class Domain implements ProtectionDomain {
-  /** Regions, windows, queue pairs, shared receive queues and address handles that belong here. */
-  children = 0;
-  destroyed = false;
-
-  constructor(
-    private readonly memory: MemoryTable,
-    private readonly onDestroy: () => void,
-  ) {}
-
-  belongsTo(memory: MemoryTable): boolean {
-    return this.memory === memory;
-  }
-
-  registerMemory(memory: ArrayBufferView, access: number, iova?: bigint): MemoryRegion {
-    if (this.destroyed) throw new SpiError('EINVAL', 'the protection domain is destroyed');
-    return this.memory.register(this, memory, access, iova ?? this.memory.randomIova());
-  }
-
-  destroy(): void {
-    if (this.destroyed) return;
-    if (this.children > 0) {
-      throw new SpiError('EBUSY', `${this.children} objects belong to the protection domain`);
-    }
-    this.destroyed = true;
-    this.onDestroy();
-  }
-}
-
-export class Region implements MemoryRegion {
-  readonly lkey: number;
-  readonly rkey: number;
-  readonly lengthBytes: number;
-  readonly iovaLo: number;
-  readonly iovaHi: number;
-  /** The memory itself, for what is read or written by the HCA: atomics and datagram GRH areas. */
-  readonly view: DataView;
-  destroyed = false;
-  boundWindows = 0;
-  readonly bytes: Uint8Array;
-
-  constructor(
-    private readonly table: MemoryTable,
-    readonly domain: Domain,
-    readonly key: number,
-    readonly access: number,
-    readonly iova: bigint,
-    memory: ArrayBufferView,
-    /** The port's number for the memory. */
-    readonly port: number,
-  ) {
-    this.lkey = key;
-    this.rkey = key;
-    this.lengthBytes = memory.byteLength;
-    this.iovaLo = Number(iova & 0xffffffffn);
-    this.iovaHi = Number(iova >> 32n);
-    this.view = new DataView(memory.buffer, memory.byteOffset, memory.byteLength);
-    this.bytes = new Uint8Array(memory.buffer, memory.byteOffset, memory.byteLength);
-  }
-
-  /** False once its owner has transferred the memory away: a detached view is empty. */
-  get isThere(): boolean {
-    return this.bytes.length === this.lengthBytes;
-  }
-
-  /** @param offset in bytes, from which on `target` is filled */
-  copyTo(target: Uint8Array, offset: number): void {
-    target.set(this.bytes.subarray(offset, offset + target.length));
-  }
-
-  destroy(): void {
-    if (this.destroyed) return;
-    if (this.boundWindows > 0) {
-      throw new SpiError('EBUSY', `${this.boundWindows} windows are bound to the memory region`);
-    }
-    this.destroyed = true;
-    this.table.remove(this);
-  }
-}
-
-export class MemoryTable implements WindowHost {
+export class MemoryTable implements DomainMemory, RegionOwner, WindowHost {
   readonly windows: WindowTable;
   readonly unread = new UnreadAnswers();
   private readonly regions = new KeyTable<Region>();
@@ -183,13 +100,8 @@ export class MemoryTable implements WindowHost {
     const region = this.regions.find(key);
     if (region === undefined || !region.isThere) return MEMORY_CHECK.BAD_KEY;
     if (region.domain !== domain) return MEMORY_CHECK.WRONG_DOMAIN;
-    // Exact below 2^53; beyond that, rounding keeps it far above every length, or below zero.
-    const offset = (addressHi - region.iovaHi) * TWO_32 + (addressLo - region.iovaLo);
-    if (offset < 0 || offset + length > region.lengthBytes) return MEMORY_CHECK.BOUNDS;
-    if ((region.access & access) !== access) return MEMORY_CHECK.RIGHTS;
-    this.region = region;
-    this.offset = offset;
-    return MEMORY_CHECK.OK;
+    const offset = offsetIn(region, addressLo, addressHi, length);
+    return this.found(region, offset, region.access, access);
   }
 
   /**
@@ -213,11 +125,16 @@ export class MemoryTable implements WindowHost {
     if (region === undefined || !region.isThere) return MEMORY_CHECK.BAD_KEY;
     if (window.domain !== domain) return MEMORY_CHECK.WRONG_DOMAIN;
     if (window.type === 2 && window.binder !== qp) return MEMORY_CHECK.WRONG_DOMAIN;
-    const offset = offsetInWindow(window, addressLo, addressHi, length);
+    const offset = offsetIn(window, addressLo, addressHi, length);
+    return this.found(region, offset < 0 ? offset : window.offset + offset, window.access, access);
+  }
+
+  /** @param offset in the region, in bytes; negative when the access is out of bounds */
+  private found(region: Region, offset: number, granted: number, access: number): number {
     if (offset < 0) return MEMORY_CHECK.BOUNDS;
-    if ((window.access & access) !== access) return MEMORY_CHECK.RIGHTS;
+    if ((granted & access) !== access) return MEMORY_CHECK.RIGHTS;
     this.region = region;
-    this.offset = window.offset + offset;
+    this.offset = offset;
     return MEMORY_CHECK.OK;
   }
 

@@ -4,7 +4,8 @@
  */
 import { Access, SGE } from '../../../core/spi/index.js';
 import { MEMORY_CHECK } from './memory.js';
-import type { Domain, MemoryTable } from './memory.js';
+import type { Domain } from './domain.js';
+import type { MemoryTable } from './memory.js';
 import type { PlacementQueue } from './placement-queue.js';
 import type { TransmitQueue } from '../sending/transmit-queue.js';
 
@@ -55,17 +56,12 @@ export class SegmentCursor {
   gather(memory: MemoryTable, domain: Domain, length: number, tx: TransmitQueue): number {
     let rest = length;
     while (rest > 0) {
-      if (this.index >= this.count) return MEMORY_CHECK.BOUNDS;
-      const step = Math.min(rest, this.segmentLength() - this.used);
-      if (step > 0) {
-        const verdict = this.check(memory, domain, step, 0);
-        if (verdict !== MEMORY_CHECK.OK) return verdict;
-        if (step < length || !tx.addFew(memory.region, memory.offset, step)) {
-          tx.addSegment(memory.region.port, memory.offset, step);
-        }
-        rest -= step;
+      const step = this.take(memory, domain, rest, 0);
+      if (step < 0) return -step;
+      if (step > 0 && (step < length || !tx.addFew(memory.region, memory.offset, step))) {
+        tx.addSegment(memory.region.port, memory.offset, step);
       }
-      this.advance(step);
+      rest -= step;
     }
     return MEMORY_CHECK.OK;
   }
@@ -80,15 +76,10 @@ export class SegmentCursor {
   ): number {
     let rest = length;
     while (rest > 0) {
-      if (this.index >= this.count) return MEMORY_CHECK.BOUNDS;
-      const step = Math.min(rest, this.segmentLength() - this.used);
-      if (step > 0) {
-        const verdict = this.check(memory, domain, step, Access.LOCAL_WRITE);
-        if (verdict !== MEMORY_CHECK.OK) return verdict;
-        placements.add(source + length - rest, step, memory.region, memory.offset);
-        rest -= step;
-      }
-      this.advance(step);
+      const step = this.take(memory, domain, rest, Access.LOCAL_WRITE);
+      if (step < 0) return -step;
+      if (step > 0) placements.add(source + length - rest, step, memory.region, memory.offset);
+      rest -= step;
     }
     return MEMORY_CHECK.OK;
   }
@@ -96,14 +87,28 @@ export class SegmentCursor {
   /** Writes bytes of our own making next; a MEMORY_CHECK verdict. */
   write(memory: MemoryTable, domain: Domain, bytes: Uint8Array): number {
     for (const byte of bytes) {
-      while (this.index < this.count && this.segmentLength() === this.used) this.advance(0);
-      if (this.index >= this.count) return MEMORY_CHECK.BOUNDS;
-      const verdict = this.check(memory, domain, 1, Access.LOCAL_WRITE);
-      if (verdict !== MEMORY_CHECK.OK) return verdict;
+      let step = 0;
+      while (step === 0) step = this.take(memory, domain, 1, Access.LOCAL_WRITE);
+      if (step < 0) return -step;
       memory.region.view.setUint8(memory.offset, byte);
-      this.advance(1);
     }
     return MEMORY_CHECK.OK;
+  }
+
+  /**
+   * Goes over the next bytes of the present segment, `most` at most, after their check: `memory`
+   * tells where they are.
+   * @returns how many; or a MEMORY_CHECK verdict, negative
+   */
+  private take(memory: MemoryTable, domain: Domain, most: number, access: number): number {
+    if (this.index >= this.count) return -MEMORY_CHECK.BOUNDS;
+    const step = Math.min(most, this.segmentLength() - this.used);
+    if (step > 0) {
+      const verdict = this.check(memory, domain, step, access);
+      if (verdict !== MEMORY_CHECK.OK) return -verdict;
+    }
+    this.advance(step);
+    return step;
   }
 
   private segmentLength(): number {

@@ -2,7 +2,7 @@
  * Which connections have answered READs from a region with its memory itself, in place of a copy:
  * they are told before that memory goes, for their peers may not have taken the answers in.
  */
-import type { Region } from './memory.js';
+import type { Region } from './region.js';
 
 export interface AnswerKeeper {
   /** No peer may read the region under this key any more; its bytes may be others from now on. */

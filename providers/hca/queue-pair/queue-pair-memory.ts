@@ -12,47 +12,109 @@ import type {
   QueuePairInit,
   Slab,
 } from '../../../core/spi/index.js';
-import { ATTRIBUTE_WORDS, keepAttributes, keptAttributes } from './kept-attributes.js';
+import {
+  f64,
+  flag,
+  type Field,
+  struct,
+  u32,
+  withFields,
+  withRows,
+} from '../../../core/spi/layout/struct.js';
 
-/** Words of every queue pair, from the start of its memory. */
-const RING = { SEND_PRODUCER: 0, SEND_CONSUMER: 1, RECEIVE_PRODUCER: 2, RECEIVE_CONSUMER: 3 };
-/** They come next; then the rest, as far as it is there. */
-const ATTRIBUTES = 4;
-const FIXED_WORDS = ATTRIBUTES + ATTRIBUTE_WORDS;
+/** Indices of the rings. */
+const RINGS = struct({
+  sendProducer: u32,
+  sendConsumer: u32,
+  receiveProducer: u32,
+  receiveConsumer: u32,
+});
+
+/** Attributes of the SPI: a connection has fifteen, which as fields would take three times more. */
+export const ATTRIBUTES = {
+  accessFlags: u32,
+  pkeyIndex: u32,
+  portNumber: u32,
+  qkey: u32,
+  pathMtuBytes: u32,
+  destinationQpn: u32,
+  receivePsn: u32,
+  sendPsn: u32,
+  maxDestRdAtomic: u32,
+  maxRdAtomic: u32,
+  minRnrTimer: u32,
+  timeout: u32,
+  retryCount: u32,
+  rnrRetryCount: u32,
+  enableSqdAsyncNotify: flag,
+} as const satisfies { [N in keyof QueuePairAttributes]?: Field | Field<boolean> };
+
+/** Those of every queue pair: 0 as long as they have not been given. */
+const EVERY = struct({ attributesGiven: u32, ...ATTRIBUTES }, RINGS.end);
+
+/** Never so far; of a deadline, none. */
+export const NEVER_YET = -Infinity;
+export const NO_DEADLINE = Infinity;
 
 /**
  * Times of a connection, in microseconds: doubles, which as fields of objects would each be an
  * object of their own.
  */
-export const TIME = {
-  /** RcPace. */
-  TIMED_AT: 0,
-  ROUND_AT: 1,
-  LOWERED_AT: 2,
-  BACK_AT: 3,
-  /** round-trip-time.ts. */
-  SHORTEST: 4,
-  SMOOTHED: 5,
-  DEVIATION: 6,
-  /** RcAckTimer. */
-  ACK_DEADLINE: 7,
-  PROBE_DEADLINE: 8,
-  /** RcRequester. */
-  LAST_HINT: 9,
-  /** RcAckTimer: how long one is awaited. */
-  ACK_TIMEOUT: 10,
-  /** RcAckRequests: when the last message left. */
-  SENT_AT: 11,
-} as const;
-const TIMES = 12;
+const TIMES = struct(
+  {
+    /** When the packet left that is being timed. */
+    timedAtUs: f64(NEVER_YET),
+    /** Since when deliveries are counted. */
+    roundAtUs: f64(NEVER_YET),
+    /** When the window was lowered. */
+    loweredAtUs: f64(NEVER_YET),
+    /** When the requester went back. */
+    backAtUs: f64(NEVER_YET),
+    /** The shortest round trip; Infinity before the first. */
+    shortestUs: f64(Infinity),
+    /** The usual round trip, and how far one is off. */
+    smoothedUs: f64(),
+    deviationUs: f64(),
+    /** The last hint of the network that was heeded. */
+    lastHintUs: f64(NEVER_YET),
+    /** When the last message left. */
+    sentAtUs: f64(NEVER_YET),
+    /** Local ACK timeout; Infinity waits for ever. */
+    ackTimeoutUs: f64(Infinity),
+    /** Until when an acknowledgement is awaited. */
+    ackDeadlineUs: f64(NO_DEADLINE),
+    /** When a tail-loss probe is due. */
+    probeDeadlineUs: f64(NO_DEADLINE),
+    /** Until when nothing is sent, after an RNR NAK. */
+    receiverDeadlineUs: f64(NO_DEADLINE),
+  },
+  EVERY.end,
+);
 
-/** Words of what a responder owes: see ResponseQueue. */
-export const RESPONSE_ROW = { KIND: 0, PSN: 1, SYNDROME: 2, MSN: 3, WORDS: 4 } as const;
-/** Answers that are owed at a time on most connections. A power of two. */
+/** Places of the times, in `doubles` from `firstDouble` on, for what reads many of them. */
+export const TIME = TIMES.at;
+
+/** What a responder owes, row by row: see ResponseQueue. */
+export const RESPONSE_ROW = struct({ kind: u32, psn: u32, syndrome: u32, msn: u32 });
+/** Rows that most connections need. A power of two. */
 export const FEW_RESPONSES = 4;
+/** Words from the start of the memory to the first of them. */
+export const RESPONSES_AT = TIMES.end;
 
-/** Words of a request that has been begun: see RcMemory. */
-export const REQUEST_ROW = { FIRST_PSN: 0, PACKETS: 1, LENGTH: 2, LOCAL: 3, WORDS: 4 } as const;
+/** Whether a request puts nothing on the wire: going back does not repeat what is done. */
+export const LOCAL = { NO: 0, TO_DO: 1, DONE: 2 } as const;
+
+/** A request of a connection that has been begun, by its slot of the send ring. */
+const REQUEST = struct({
+  /** PSN of its first packet. */
+  firstPsn: u32,
+  /** PSNs that it uses. */
+  packets: u32,
+  /** Of its message. */
+  lengthBytes: u32,
+  /** LOCAL. */
+  local: u32,
+});
 
 /** The rings begin at the next cache line. */
 const LINE_WORDS = 16;
@@ -65,61 +127,37 @@ export interface QueuePairParts {
   readonly receives: boolean;
 }
 
-export class QueuePairMemory extends Piece {
-  /** Index in `doubles` of the times. */
-  readonly firstTime: number;
-  /** Indices in `words` of the first row of answers, and of requests. */
-  readonly firstResponse: number;
-  readonly firstRequest: number;
+class Memory extends Piece {
+  /** Index in `words` of the row of the first request. */
+  readonly firstRow: number;
   readonly sendRing: Ring;
   readonly receiveRing: Ring | undefined;
-  private addressVector: AddressVector | undefined = undefined;
+  addressVector: AddressVector | undefined = undefined;
 
   constructor(slab: Slab, init: QueuePairInit, parts: QueuePairParts) {
-    const layout = layoutOf(init, parts);
-    super(slab, layout.words * 4);
-    const { words, firstWord } = this;
-    this.firstTime = (firstWord + layout.times) >>> 1;
-    this.firstResponse = firstWord + layout.responses;
-    this.firstRequest = firstWord + layout.requests;
-    this.sendRing = new Ring(
-      {
-        words,
-        producerWord: firstWord + RING.SEND_PRODUCER,
-        consumerWord: firstWord + RING.SEND_CONSUMER,
-        firstWord: firstWord + layout.sends,
-      },
-      ringEntries(init.maxSendWr),
-      sqeBytes(init.maxSendSge, init.maxInlineBytes),
-    );
-    this.receiveRing = layout.hasReceives
-      ? new Ring(
-          {
-            words,
-            producerWord: firstWord + RING.RECEIVE_PRODUCER,
-            consumerWord: firstWord + RING.RECEIVE_CONSUMER,
-            firstWord: firstWord + layout.receives,
-          },
-          ringEntries(init.maxReceiveWr),
-          rqeBytes(init.maxReceiveSge),
-        )
+    const { sends, receives, requests, words } = layoutOf(init, parts);
+    super(slab, words * 4);
+    this.firstRow = this.firstWord + requests;
+    const sendBytes = sqeBytes(init.maxSendSge, init.maxInlineBytes);
+    this.sendRing = this.ringAt(RINGS.at.sendProducer, sends, init.maxSendWr, sendBytes);
+    const { receiveProducer } = RINGS.at;
+    const receiveBytes = rqeBytes(init.maxReceiveSge);
+    this.receiveRing = parts.receives
+      ? this.ringAt(receiveProducer, receives, init.maxReceiveWr, receiveBytes)
       : undefined;
+    if (parts.connected) Object.assign(this, TIMES.first);
   }
 
-  /** An attribute of the queue pair, 0 when it has not been given. @param which ATTRIBUTE */
-  attribute(which: number): number {
-    return this.words[this.firstWord + ATTRIBUTES + which]!;
-  }
-
-  get attributes(): QueuePairAttributes {
-    const numbers = keptAttributes(this.words, this.firstWord + ATTRIBUTES);
-    const { addressVector } = this;
-    return addressVector ? { ...numbers, addressVector } : numbers;
-  }
-
-  keep(attributes: QueuePairAttributes): void {
-    keepAttributes(this.words, this.firstWord + ATTRIBUTES, attributes);
-    this.addressVector = attributes.addressVector ?? this.addressVector;
+  /** @param producer the word of its index; that of the consumer's is the next */
+  private ringAt(producer: number, firstEntry: number, wr: number, entryBytes: number): Ring {
+    const { words, firstWord } = this;
+    const place = {
+      words,
+      producerWord: firstWord + producer,
+      consumerWord: firstWord + producer + 1,
+      firstWord: firstWord + firstEntry,
+    };
+    return new Ring(place, ringEntries(wr), entryBytes);
   }
 
   /** Of a connection. */
@@ -127,9 +165,10 @@ export class QueuePairMemory extends Piece {
     return this.addressVector?.gid;
   }
 
+  /** Entering RESET. */
   forgetAttributes(): void {
-    const first = this.firstWord + ATTRIBUTES;
-    this.words.fill(0, first, first + ATTRIBUTE_WORDS);
+    const { words, firstWord } = this;
+    words.fill(0, firstWord + EVERY.at.attributesGiven, firstWord + EVERY.end);
     this.addressVector = undefined;
   }
 
@@ -140,31 +179,31 @@ export class QueuePairMemory extends Piece {
   }
 }
 
+export const QueuePairMemory = withFields(Memory, EVERY);
+export type QueuePairMemory = InstanceType<typeof QueuePairMemory>;
+
+/** That of a reliable connection: times and requests are there only where it is `connected`. */
+export const ConnectionMemory = withRows(withFields(QueuePairMemory, TIMES), REQUEST);
+export type ConnectionMemory = InstanceType<typeof ConnectionMemory>;
+
 /** Words from the start of the memory; where a part is missing, the next one begins. */
 interface Layout {
-  readonly times: number;
-  readonly responses: number;
   readonly sends: number;
   readonly receives: number;
-  readonly hasReceives: boolean;
   readonly requests: number;
   readonly words: number;
 }
 
-function layoutOf(
-  init: QueuePairInit,
-  { connected, receives: hasReceives }: QueuePairParts,
-): Layout {
+function layoutOf(init: QueuePairInit, parts: QueuePairParts): Layout {
   const sendEntries = ringEntries(init.maxSendWr);
   const sendBytes = sqeBytes(init.maxSendSge, init.maxInlineBytes);
-  const receiveBytes = rqeBytes(init.maxReceiveSge);
-  const times = FIXED_WORDS;
-  const responses = times + (connected ? 2 * TIMES : 0);
-  const fixed = responses + (connected ? FEW_RESPONSES * RESPONSE_ROW.WORDS : 0);
+  const receiveBytes = parts.receives
+    ? ringEntries(init.maxReceiveWr) * rqeBytes(init.maxReceiveSge)
+    : 0;
+  const fixed = parts.connected ? RESPONSES_AT + FEW_RESPONSES * RESPONSE_ROW.end : EVERY.end;
   const sends = Math.ceil(fixed / LINE_WORDS) * LINE_WORDS;
   const receives = sends + sendEntries * (sendBytes >>> 2);
-  const requests =
-    receives + (hasReceives ? ringEntries(init.maxReceiveWr) * (receiveBytes >>> 2) : 0);
-  const words = requests + (connected ? sendEntries * REQUEST_ROW.WORDS : 0);
-  return { times, responses, sends, receives, hasReceives, requests, words };
+  const requests = receives + (receiveBytes >>> 2);
+  const words = requests + (parts.connected ? sendEntries * REQUEST.end : 0);
+  return { sends, receives, requests, words };
 }

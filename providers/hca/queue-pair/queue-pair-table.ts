@@ -1,9 +1,6 @@
-/**
- * Queue pairs by number: pages of an array, so a look-up is two loads whatever the numbers are.
- * Numbers are given out upward from a random start and come again only after all others.
- */
-import { SpiError } from '../../../core/spi/index.js';
+/** Queue pairs by number: pages of an array, so a look-up is two loads whatever the numbers are. */
 import type { Random } from '../../../core/spi/index.js';
+import { FreshNumbers } from '../common/fresh-numbers.js';
 import type { SoftQueuePair } from './queue-pair.js';
 
 const PAGE_BITS = 10;
@@ -19,11 +16,11 @@ interface Page {
 
 export class QueuePairTable {
   private readonly pages: (Page | undefined)[] = new Array<Page | undefined>(1 << (24 - PAGE_BITS));
-  private next: number;
+  private readonly numbers: FreshNumbers;
   private count = 0;
 
   constructor(random: Random) {
-    this.next = FIRST_QPN + (random.u32() % (LAST_QPN - FIRST_QPN + 1));
+    this.numbers = new FreshNumbers(random, FIRST_QPN, LAST_QPN);
   }
 
   get size(): number {
@@ -42,12 +39,7 @@ export class QueuePairTable {
 
   /** @throws SpiError('ENOMEM') when all numbers are in use */
   freshQpn(): number {
-    for (let tries = FIRST_QPN; tries <= LAST_QPN; tries++) {
-      const qpn = this.next;
-      this.next = qpn === LAST_QPN ? FIRST_QPN : qpn + 1;
-      if (this.find(qpn) === undefined) return qpn;
-    }
-    throw new SpiError('ENOMEM', 'every queue pair number is in use');
+    return this.numbers.take('queue pair', (qpn) => this.find(qpn) !== undefined);
   }
 
   insert(qp: SoftQueuePair): void {

@@ -5,8 +5,10 @@
  */
 import {
   AsyncEventType,
+  CQE,
   NO_ROW,
   QpState,
+  QpType,
   RQE,
   SQE,
   SpiError,
@@ -16,7 +18,6 @@ import {
   checkQpTransition,
 } from '../../../core/spi/index.js';
 import type {
-  QpType,
   QueuePair,
   QueuePairAttributes,
   QueuePairEventHandler,
@@ -26,8 +27,8 @@ import type {
 import type { CompletionSource, SoftCompletionQueue } from '../completions/completion-queue.js';
 import { FLIGHT, flightLines } from '../common/flight-events.js';
 import type { Engine } from './engine.js';
-import { ATTRIBUTE } from './kept-attributes.js';
-import type { Domain } from '../memory/memory.js';
+import { keepAttributes, keptAttributes } from './kept-attributes.js';
+import type { Domain } from '../memory/domain.js';
 import type { Window, WindowBinder } from '../memory/memory-window.js';
 import type { Notifiable } from '../completions/notification-queue.js';
 import { checkAttributeValues } from './queue-pair-attributes.js';
@@ -71,6 +72,7 @@ export abstract class SoftQueuePair
   /** Places in the device's round robin of responses and of requests. */
   responsesScheduled = false;
   requestsScheduled = false;
+  /** The port's number for the send ring's entries, which hold inline payload; -1 before any. */
   private inlineRegion = -1;
   private drainReported = false;
 
@@ -84,7 +86,8 @@ export abstract class SoftQueuePair
     this.domain = init.pd as Domain;
     this.sendCq = init.sendCq as SoftCompletionQueue;
     this.receiveCq = init.receiveCq as SoftCompletionQueue;
-    this.context = init.context;
+    // The consumer of an XRC target is found by the number of the shared receive queue.
+    this.context = init.type === QpType.XRC_TGT ? 0 : init.context;
     this.maxSendSge = init.maxSendSge;
     this.maxInlineBytes = init.maxInlineBytes;
     this.eventHandler = init.onEvent;
@@ -116,12 +119,12 @@ export abstract class SoftQueuePair
 
   /** Its receives stay for others when it ends: it says when it takes no more (IBTA 11.5.2.2). */
   get sharesReceives(): boolean {
-    return this.receives.srqn !== 0;
+    return this.receives.srqn !== 0 || this.type === QpType.XRC_TGT;
   }
 
-  /** The domain that remote keys belong to. */
+  /** That remote keys belong to: of an XRC target, that of the queue which a message names. */
   get remoteDomain(): Domain {
-    return this.domain;
+    return this.type === QpType.XRC_TGT ? this.receives.domain : this.domain;
   }
 
   // --- what a transport adds -------------------------------------------------------------------
@@ -131,12 +134,15 @@ export abstract class SoftQueuePair
   /** A packet of the right transport, in a state that takes it. */
   abstract receive(rx: ReceivedPacket): void;
   /** Puts out up to `budget` packets; true when more could go at once. */
-  abstract transmitResponses(budget: number): boolean;
   abstract transmitRequests(budget: number): boolean;
+  /** The same of what it owes; only a reliable transport answers. */
+  transmitResponses(_budget: number): boolean {
+    return false;
+  }
   /** Values are checked and stored in `memory`; `state` is still the old one. */
   protected abstract enter(to: QpState): void;
-  /** Stops timers and forgets what is under way. */
-  protected abstract stop(): void;
+  /** Stops timers and forgets what is under way; datagrams and UC have neither. */
+  protected stop(): void {}
   /** The port has taken every packet up to this number. */
   onPacketsTaken(_taken: number): void {}
 
@@ -165,7 +171,7 @@ export abstract class SoftQueuePair
     checkAttributeValues(attributes, this.hca.limits);
     this.checkModify(to, attributes);
     if (to === QpState.RESET) this.memory.forgetAttributes();
-    this.memory.keep(attributes);
+    keepAttributes(this.memory, attributes);
     if (to === QpState.ERR) this.toError();
     else {
       const from = this.state;
@@ -177,7 +183,7 @@ export abstract class SoftQueuePair
   }
 
   query(): Readonly<QueuePairAttributes> {
-    return { ...this.memory.attributes, state: this.state, currentState: this.state };
+    return { ...keptAttributes(this.memory), state: this.state, currentState: this.state };
   }
 
   flightRecord(): readonly string[] {
@@ -224,8 +230,7 @@ export abstract class SoftQueuePair
   checkDrained(): void {
     if (this.state !== QpState.SQD || this.drainReported || this.oldest !== this.fetched) return;
     this.drainReported = true;
-    if (this.memory.attribute(ATTRIBUTE.enableSqdAsyncNotify) !== 0)
-      this.raise(AsyncEventType.SQ_DRAINED);
+    if (this.memory.enableSqdAsyncNotify) this.raise(AsyncEventType.SQ_DRAINED);
   }
 
   protected setState(to: QpState): void {
@@ -285,21 +290,22 @@ export abstract class SoftQueuePair
     const control = words[at + SQE.CONTROL]!;
     if (status === WcStatus.SUCCESS && (control & (WrFlags.SIGNALED << 8)) === 0) return;
     this.hca.counters.completions += 1;
-    this.sendCq.push(
-      status,
-      WC_OPCODE[control & 0xff]!,
-      0,
-      this.qpn,
-      this.context,
-      index,
-      words[at + SQE.COOKIE_LO]!,
-      words[at + SQE.COOKIE_HI]!,
-      byteLength,
-      0,
-      0,
-      vendorError,
-      0,
-    );
+    const { sendCq } = this;
+    const of = status | (WC_OPCODE[control & 0xff]! << 8);
+    const entry = sendCq.push(this, of, index, words, at + SQE.COOKIE_LO, byteLength);
+    if (entry >= 0) sendCq.ring.words[entry + CQE.VENDOR_ERROR] = vendorError;
+  }
+
+  /**
+   * A bad request stops the send queue of datagrams and UC (SQE, IBTA 10.3.1.7): it fails, what
+   * follows is flushed, and what was sent before it has left our hands, taken by the port or not.
+   */
+  stopSending(status: number): void {
+    this.onPacketsTaken(Infinity);
+    this.hca.counters.localErrors += 1;
+    this.completeOldest(status, 0, 0);
+    this.setState(QpState.SQE);
+    this.flushSends();
   }
 
   /** The oldest send request fails, and with it the queue pair. */
@@ -329,7 +335,10 @@ export abstract class SoftQueuePair
     this.receives.putBack(this.receiveIndex);
   }
 
-  /** Completes the receive entry in use. */
+  /**
+   * Completes the receive entry in use. A shared queue that is gone (XRC) has no completions, and
+   * its entries are its owner's again.
+   */
   completeReceive(
     status: number,
     opcode: number,
@@ -339,25 +348,18 @@ export abstract class SoftQueuePair
     sourceQpn: number,
   ): void {
     const { receives, receiveEntry: entry, receiveIndex: index } = this;
-    const words = receives.words;
     this.receiveEntry = -1;
+    if (receives.destroyed) return;
     receives.release(index);
     this.hca.counters.completions += 1;
-    (receives.completionQueue ?? this.receiveCq).push(
-      status,
-      opcode,
-      flags,
-      this.qpn,
-      this.context,
-      index,
-      words[entry + RQE.COOKIE_LO]!,
-      words[entry + RQE.COOKIE_HI]!,
-      byteLength,
-      immediateOrKey,
-      sourceQpn,
-      0,
-      receives.srqn,
-    );
+    const cq = receives.completionQueue ?? this.receiveCq;
+    const of = status | (opcode << 8) | (flags << 16);
+    const at = cq.push(this, of, index, receives.words, entry + RQE.COOKIE_LO, byteLength);
+    if (at < 0) return;
+    const { words } = cq.ring;
+    words[at + CQE.IMMEDIATE_OR_INVALIDATE] = immediateOrKey;
+    words[at + CQE.SOURCE_QPN] = sourceQpn;
+    words[at + CQE.SRQN] = receives.srqn;
   }
 
   protected flushSends(): void {
@@ -379,19 +381,15 @@ export abstract class SoftQueuePair
 
   // --- inline payload --------------------------------------------------------------------------
 
-  /** The port's number for the send ring's entries, which hold inline payload. */
-  inlinePayloadRegion(): number {
+  /** Adds inline payload of an entry to the open packet: `length` bytes from byte `offset` on. */
+  addInlinePayload(index: number, offset: number, length: number): void {
+    const { hca, sendRing } = this;
+    const first = sendRing.byteOf(0);
     if (this.inlineRegion < 0) {
-      const { sendRing } = this;
       const bytes = sendRing.entries * sendRing.strideBytes;
-      this.inlineRegion = this.hca.port.addRegion(sendRing.buffer, sendRing.byteOf(0), bytes);
+      this.inlineRegion = hca.port.addRegion(sendRing.buffer, first, bytes);
     }
-    return this.inlineRegion;
-  }
-
-  /** Byte offset in that region of the payload of an entry. */
-  inlinePayloadOffset(index: number): number {
-    const { sendRing } = this;
-    return sendRing.byteOf(index) - sendRing.byteOf(0) + SQE.SEGMENTS * 4;
+    const payload = sendRing.byteOf(index) - first + SQE.SEGMENTS * 4;
+    hca.tx.addSegment(this.inlineRegion, payload + offset, length);
   }
 }

@@ -6,7 +6,7 @@
  */
 import type { CongestionWindow } from './congestion-window.js';
 import { TIME } from '../queue-pair/queue-pair-memory.js';
-import type { RcMemory } from './memory.js';
+import type { ConnectionMemory } from '../queue-pair/queue-pair-memory.js';
 import type { HcaClock } from './round-trip-time.js';
 import { psnDiff } from '../wire/psn.js';
 
@@ -28,7 +28,7 @@ export class RcAckRequests {
 
   constructor(
     private readonly window: CongestionWindow,
-    private readonly times: RcMemory,
+    private readonly times: ConnectionMemory,
   ) {}
 
   /**
@@ -73,9 +73,9 @@ export class RcAckRequests {
   }
 
   private lastRequests(awaited: boolean, { nowUs }: HcaClock): boolean {
-    const { doubles, firstTime } = this.times;
-    const alone = nowUs - doubles[firstTime + TIME.SENT_AT]! >= CLOSE_US;
-    doubles[firstTime + TIME.SENT_AT] = nowUs;
+    const { doubles, firstDouble } = this.times;
+    const alone = nowUs - doubles[firstDouble + TIME.sentAtUs]! >= CLOSE_US;
+    doubles[firstDouble + TIME.sentAtUs] = nowUs;
     return awaited || alone || this.since >= MAX_WITHOUT || this.window.lossy;
   }
 }

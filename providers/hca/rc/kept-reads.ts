@@ -7,8 +7,8 @@
  */
 import { QpState } from '../../../core/spi/index.js';
 import type { KeptCopy } from '../memory/kept-memory.js';
-import type { Region } from '../memory/memory.js';
-import type { RcQueuePair } from './queue-pair.js';
+import type { Region } from '../memory/region.js';
+import type { ReliableQueuePair } from '../connected/connection.js';
 import { RES, RESOURCE } from './responder-resources.js';
 import type { ResponderResources } from './responder-resources.js';
 import type { AnswerKeeper } from '../memory/unread-answers.js';
@@ -24,6 +24,11 @@ const LEAST_COPIED = 64;
 const MOST_COPIED = 4096;
 /** No answer of this READ has been left in place. */
 const NONE = -1;
+
+/** Whose answers they are. */
+export interface AnsweringQueuePair extends ReliableQueuePair {
+  readonly responder: { readonly ePsn: number };
+}
 
 export interface KeptAnswers extends KeptCopy {
   /** First packet of the READ that is in it, and one after the last. */
@@ -43,7 +48,7 @@ export class RcKeptReads implements AnswerKeeper {
   private stayed = 0;
 
   constructor(
-    private readonly qp: RcQueuePair,
+    private readonly qp: AnsweringQueuePair,
     private readonly resources: ResponderResources,
   ) {
     const { count } = resources;

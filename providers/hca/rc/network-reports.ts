@@ -7,8 +7,7 @@ import { REFUSAL_CODES } from '../../../core/spi/index.js';
 import type { NetworkReport } from '../../../core/spi/index.js';
 import { FLIGHT } from '../common/flight-events.js';
 import { causeOf, neverAnswered } from '../common/report-words.js';
-import type { SoftQueuePair } from '../queue-pair/queue-pair.js';
-import type { RcMemory } from './memory.js';
+import type { ReliableQueuePair } from '../connected/connection.js';
 
 /** The requester, as far as hints of the network go. */
 export interface HintedRequester {
@@ -22,9 +21,7 @@ export interface HintedRequester {
 }
 
 /** A connection that hints may be about. */
-export interface HintedQueuePair extends SoftQueuePair {
-  readonly memory: RcMemory;
-  readonly mtuBytes: number;
+export interface HintedQueuePair extends ReliableQueuePair {
   readonly requester: HintedRequester;
 }
 

@@ -3,8 +3,8 @@
  * how long to wait. The window is one part of it, the round trip time the other.
  */
 import { CongestionWindow } from './congestion-window.js';
-import { NEVER_YET } from './memory.js';
-import type { RcMemory } from './memory.js';
+import { NEVER_YET } from '../queue-pair/queue-pair-memory.js';
+import type { ConnectionMemory } from '../queue-pair/queue-pair-memory.js';
 import { addRoundTrip, awaitAnswer, inflationOf, resetRoundTrip } from './round-trip-time.js';
 import type { HcaClock } from './round-trip-time.js';
 import { PSN_MASK, psnAdd, psnDiff } from '../wire/psn.js';
@@ -39,7 +39,7 @@ export class RcPace {
   timed = false;
 
   /** Losses of the round trip after `loweredAtUs` are the same event. */
-  constructor(private readonly times: RcMemory) {}
+  constructor(private readonly times: ConnectionMemory) {}
 
   /** @returns the largest window, in packets of `mtuBytes` (see CongestionWindow) */
   begin(mostPackets: number, mtuBytes: number, psn: number): number {

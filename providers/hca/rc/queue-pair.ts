@@ -1,81 +1,119 @@
 /** Reliable connected queue pair: requester, completer and responder of one connection. */
-import { DEFAULT_PKEY, QpState } from '../../../core/spi/index.js';
+import { QpState, QpType, SpiError } from '../../../core/spi/index.js';
 import type {
   AddressVector,
   NetworkReport,
   QueuePairAttributes,
   QueuePairInit,
 } from '../../../core/spi/index.js';
+import type { ReceivedPacket } from '../common/received-packet.js';
+import { isFromPeer } from '../connected/connection.js';
+import type { ConnectedQueuePair } from '../connected/connection.js';
 import type { Engine } from '../queue-pair/engine.js';
-import { ATTRIBUTE } from '../queue-pair/kept-attributes.js';
+import { ConnectionMemory } from '../queue-pair/queue-pair-memory.js';
+import { SoftQueuePair } from '../queue-pair/queue-pair.js';
 import { NO_PATH } from '../sending/peer-path.js';
 import type { PeerPath } from '../sending/peer-path.js';
 import type { ReportTaker } from '../sending/peer-table.js';
-import { SoftQueuePair } from '../queue-pair/queue-pair.js';
+import { noReceives } from '../srq/receive-source.js';
+import type { SoftXrcDomain } from '../srq/xrc-domain.js';
+import { AETH_TYPE, SYNDROME, syndromeType } from '../wire/aeth-syndrome.js';
+import { writeAeth } from '../wire/aeth.js';
+import { BTH_LENGTH } from '../wire/bth.js';
+import { OPCODE_BIT, RC, XRC_BASE } from '../wire/opcode.js';
+import { BITS_OF } from '../wire/packet-layout.js';
+import { NamedReceives } from '../xrc/named-receives.js';
 import { RcCompleter } from './completer.js';
-import { RcMemory } from './memory.js';
 import { RcNetworkReports } from './network-reports.js';
 import { RcRequester } from './requester.js';
 import { RcResponder } from './responder.js';
-import type { ReceiveSource } from '../srq/receive-source.js';
-import type { ReceivedPacket } from '../common/received-packet.js';
 import { RESPONSE } from './response-queue.js';
-import { AETH_TYPE, SYNDROME, syndromeType } from '../wire/aeth-syndrome.js';
-import { writeAeth } from '../wire/aeth.js';
-import { BTH_LENGTH, writeBth } from '../wire/bth.js';
-import { OPCODE_BIT, RC } from '../wire/opcode.js';
-import { BITS_OF, HEADER_LENGTH_OF } from '../wire/packet-layout.js';
 
-export class RcQueuePair extends SoftQueuePair implements ReportTaker {
-  declare readonly memory: RcMemory;
+/** What of a connection a queue pair has: those of XRC have one half of it (IBTA annex A14). */
+interface Role {
+  /** What its transport adds to the opcodes of RC. */
+  readonly opcodeBase: number;
+  /** OPCODE_BIT: the packets that it takes. */
+  readonly takes: number;
+  /** Why one of its doorbells may not be rung. */
+  readonly noSends?: string;
+  readonly noReceives?: string;
+}
+
+const { request, response } = OPCODE_BIT;
+
+const ROLES: Readonly<Partial<Record<QpType, Role>>> = {
+  [QpType.RC]: { opcodeBase: 0, takes: request | response },
+  /** Its every request names the shared receive queue at the other end. */
+  [QpType.XRC_INI]: {
+    opcodeBase: XRC_BASE,
+    takes: response,
+    noReceives: 'an XRC initiator receives nothing',
+  },
+  [QpType.XRC_TGT]: {
+    opcodeBase: XRC_BASE,
+    takes: request,
+    noSends: 'an XRC target sends nothing',
+    noReceives: 'an XRC target has no receives of its own',
+  },
+};
+
+export class RcQueuePair extends SoftQueuePair implements ConnectedQueuePair, ReportTaker {
+  declare readonly memory: ConnectionMemory;
+  private readonly role: Role;
+  readonly opcodeBase: number;
   override readonly transport: number;
   readonly requester: RcRequester;
   readonly completer: RcCompleter;
   readonly responder: RcResponder;
+  /** Of an XRC target. */
+  readonly namedReceives: NamedReceives | undefined;
+  peerPath: PeerPath = NO_PATH;
   destinationQpn = 0;
   mtuBytes = 256;
   /** Its responses may not leave behind requests: all but a peer of ours may count on that. */
   acksFirst = true;
-  /** The one UDP port that the peer sends from; 0 for any. */
-  private sourcePort = 0;
-  private peerPath: PeerPath = NO_PATH;
+  sourcePort = 0;
   /** There from the first report on. */
   private networkReports: RcNetworkReports | undefined = undefined;
 
-  /** @param opcodeBase what its transport adds to the opcodes of RC */
-  constructor(
-    hca: Engine,
-    qpn: number,
-    init: QueuePairInit,
-    receives?: ReceiveSource,
-    readonly opcodeBase = 0,
-  ) {
-    super(hca, qpn, init, receives);
-    this.transport = opcodeBase >>> 5;
+  constructor(hca: Engine, qpn: number, init: QueuePairInit) {
+    const role = ROLES[init.type]!;
+    super(hca, qpn, init, role.noReceives === undefined ? undefined : noReceives(init));
+    this.role = role;
+    this.opcodeBase = role.opcodeBase;
+    this.transport = role.opcodeBase >>> 5;
+    if (init.type !== QpType.RC) this.xrcDomain = init.xrcDomain as SoftXrcDomain;
+    this.namedReceives = init.type === QpType.XRC_TGT ? new NamedReceives(this) : undefined;
     this.requester = new RcRequester(this);
     this.completer = new RcCompleter(this);
     this.responder = new RcResponder(this);
   }
 
-  protected override createMemory(init: QueuePairInit, receives: boolean): RcMemory {
-    return new RcMemory(this.hca.slab, init, receives);
+  protected override createMemory(init: QueuePairInit, receives: boolean): ConnectionMemory {
+    return new ConnectionMemory(this.hca.slab, init, { connected: true, receives });
+  }
+
+  override ringSendDoorbell(): void {
+    const { noSends } = this.role;
+    if (noSends !== undefined) throw new SpiError('EINVAL', noSends);
+    super.ringSendDoorbell();
+  }
+
+  override ringReceiveDoorbell(): void {
+    const { noReceives: reason } = this.role;
+    if (reason !== undefined) throw new SpiError('EINVAL', reason);
+    super.ringReceiveDoorbell();
   }
 
   // --- packets ----------------------------------------------------------------------------------
 
   override receive(rx: ReceivedPacket): void {
-    const { counters } = this.hca;
-    if (!this.peerPath.leadsTo(rx)) counters.drops.wrongSource += 1;
-    else if (this.sourcePort !== 0 && rx.sourcePort !== this.sourcePort)
-      counters.drops.wrongPort += 1;
-    else if (!this.hca.pkeyAllowed(rx)) counters.drops.badPkey += 1;
-    else if ((BITS_OF[rx.opcode]! & OPCODE_BIT.request) !== 0) this.responder.receive(rx);
+    const kind = BITS_OF[rx.opcode]! & (request | response);
+    if ((kind & this.role.takes) === 0) this.hca.counters.drops.wrongDirection += 1;
+    else if (!isFromPeer(this, rx)) return;
+    else if (kind === request) this.responder.receive(rx);
     else this.completer.receive(rx);
-  }
-
-  /** XRC: the receives that a request names; false when it had to be refused. */
-  selectReceives(_rx: ReceivedPacket): boolean {
-    return true;
   }
 
   /** What it expects next, and what it has had acknowledged: 24 bits each. */
@@ -85,11 +123,6 @@ export class RcQueuePair extends SoftQueuePair implements ReportTaker {
 
   get lacksReceive(): boolean {
     return this.responder.lacksReceive;
-  }
-
-  /** The port's number for the way to the peer. */
-  get path(): number {
-    return this.peerPath.number;
   }
 
   override transmitRequests(budget: number): boolean {
@@ -112,15 +145,18 @@ export class RcQueuePair extends SoftQueuePair implements ReportTaker {
   }
 
   private sendAcknowledge(psn: number, syndrome: number, msn: number): void {
-    const { tx, counters } = this.hca;
+    const { counters } = this.hca;
     if (syndrome === SYNDROME.ack) counters.acksSent += 1;
     else if (syndromeType(syndrome) === AETH_TYPE.rnrNak) counters.rnrNaksSent += 1;
     else counters.naksSent += 1;
-    const opcode = RC.acknowledge + this.opcodeBase;
-    const header = tx.open(this.path, HEADER_LENGTH_OF[opcode]!);
-    const { view } = tx;
-    writeBth(view, header, opcode, 0, 0, DEFAULT_PKEY, this.destinationQpn, false, psn);
-    writeAeth(view, header + BTH_LENGTH, syndrome, msn);
+    const header = this.openResponse(RC.acknowledge, psn, 0);
+    writeAeth(this.hca.tx.view, header + BTH_LENGTH, syndrome, msn);
+  }
+
+  /** Starts a packet that answers; where its BTH is. @param opcode of RC */
+  openResponse(opcode: number, psn: number, flags: number): number {
+    const { hca, peerPath, opcodeBase, destinationQpn } = this;
+    return hca.tx.open(peerPath.number, opcode + opcodeBase, flags, destinationQpn, psn);
   }
 
   // --- reports of the network ------------------------------------------------------------------
@@ -157,18 +193,13 @@ export class RcQueuePair extends SoftQueuePair implements ReportTaker {
       this.discardQueues();
       return;
     }
-    this.destinationQpn = memory.attribute(ATTRIBUTE.destinationQpn);
-    this.mtuBytes = memory.attribute(ATTRIBUTE.pathMtuBytes) || 256;
+    this.destinationQpn = memory.destinationQpn;
+    this.mtuBytes = memory.pathMtuBytes || 256;
     memory.ackTimeoutUs = this.nominalTimeoutUs();
-    if (to === QpState.RTR) {
-      this.responder.begin(
-        memory.attribute(ATTRIBUTE.receivePsn),
-        memory.attribute(ATTRIBUTE.maxDestRdAtomic),
-      );
-    }
+    if (to === QpState.RTR) this.responder.begin();
     if (to === QpState.RTS && this.state === QpState.RTR) {
       this.completer.reset();
-      this.requester.begin(memory.attribute(ATTRIBUTE.sendPsn));
+      this.requester.begin();
     }
   }
 
@@ -199,7 +230,7 @@ export class RcQueuePair extends SoftQueuePair implements ReportTaker {
   }
 
   private nominalTimeoutUs(): number {
-    const timeout = this.memory.attribute(ATTRIBUTE.timeout);
+    const { timeout } = this.memory;
     if (timeout === 0) return Infinity;
     return Math.max(4.096 * 2 ** timeout, this.hca.parameters.minAckTimeoutUs);
   }

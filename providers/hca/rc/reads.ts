@@ -2,10 +2,11 @@
  * The responder's part in READ and atomics: takes requests into responder resources and makes their
  * responses, the first time and again (IBTA 9.7.4.1.2, 9.7.5.1.9).
  */
-import { Access, COPIED_PAYLOAD_BYTES, DEFAULT_PKEY, WcStatus } from '../../../core/spi/index.js';
+import { Access, COPIED_PAYLOAD_BYTES } from '../../../core/spi/index.js';
 import { MEMORY_CHECK } from '../memory/memory.js';
-import type { Domain } from '../memory/memory.js';
+import type { Domain } from '../memory/domain.js';
 import { MAX_MESSAGE_BYTES } from '../common/parameters.js';
+import { FAULT } from '../connected/message-receiver.js';
 import { RcKeptReads, type KeptAnswers } from './kept-reads.js';
 import type { RcQueuePair } from './queue-pair.js';
 import type { RcResponder } from './responder.js';
@@ -23,12 +24,11 @@ import {
   atomicVaLo,
   writeAtomicAckEth,
 } from '../wire/atomic-eth.js';
-import { BTH_LENGTH, writeBth } from '../wire/bth.js';
+import { BTH_LENGTH, bthPad } from '../wire/bth.js';
 import { OPERATION, RC } from '../wire/opcode.js';
 import {
   AETH_OFFSET_OF,
   ATOMIC_ETH_OFFSET_OF,
-  HEADER_LENGTH_OF,
   OPERATION_OF,
   RETH_OFFSET_OF,
 } from '../wire/packet-layout.js';
@@ -67,18 +67,19 @@ export class RcReads {
     const length = rethDmaLength(rx.view, reth);
     const resource = length > MAX_MESSAGE_BYTES ? -1 : this.take();
     if (resource < 0) {
-      responder.refuse(SYNDROME.nakInvalidRequest, WcStatus.REM_INV_REQ_ERR);
+      responder.fail(FAULT.request);
       return;
     }
     const lo = rethVaLo(rx.view, reth);
     const hi = rethVaHi(rx.view, reth);
     const key = rethRkey(rx.view, reth);
     if (length > 0 && !this.readable(qp.remoteDomain, key, lo, hi, length)) {
-      responder.refuse(SYNDROME.nakRemoteAccess, WcStatus.REM_ACCESS_ERR);
+      responder.fail(FAULT.access);
       return;
     }
     const count = Math.max(1, Math.ceil(length / qp.mtuBytes));
-    const at = this.keep(resource, RESOURCE.READ, count, lo, hi, key, length);
+    const at = this.keep(resource, RESOURCE.READ, count);
+    this.keepRange(at, lo, hi, key, length);
     qp.hca.readStreams.onRead(length, qp.hca.nowUs);
     this.owe(resource, at, 0, count);
   }
@@ -91,20 +92,20 @@ export class RcReads {
     const key = atomicRkey(rx.view, header);
     const resource = (lo & 7) !== 0 ? -1 : this.take();
     if (resource < 0) {
-      responder.refuse(SYNDROME.nakInvalidRequest, WcStatus.REM_INV_REQ_ERR);
+      responder.fail(FAULT.request);
       return;
     }
     const { memory, placements } = qp.hca;
     const verdict = memory.checkRemote(qp, qp.remoteDomain, key, lo, hi, 8, Access.REMOTE_ATOMIC);
     if (verdict !== MEMORY_CHECK.OK) {
-      responder.refuse(SYNDROME.nakRemoteAccess, WcStatus.REM_ACCESS_ERR);
+      responder.fail(FAULT.access);
       return;
     }
     placements.flush();
     const { view } = memory.region;
     const original = memory.offset;
     const psn = responder.ePsn;
-    const at = this.keep(resource, RESOURCE.ATOMIC, 1, lo, hi, key, 8);
+    const at = this.keep(resource, RESOURCE.ATOMIC, 1);
     const { words } = this.resources;
     words[at + RES.ORIGINAL_LO] = view.getUint32(original, true);
     words[at + RES.ORIGINAL_HI] = view.getUint32(original + 4, true);
@@ -143,30 +144,28 @@ export class RcReads {
     return this.resources.count === 0 ? -1 : this.resources.take();
   }
 
-  private keep(
-    resource: number,
-    kind: number,
-    count: number,
-    lo: number,
-    hi: number,
-    key: number,
-    length: number,
-  ): number {
+  /** A resource has a new request; the index of its first word. @param count PSNs */
+  private keep(resource: number, kind: number, count: number): number {
     const at = this.resources.wordOf(resource);
     const { words } = this.resources;
     this.kept?.reuse(resource);
     words[at + RES.KIND] = kind;
     words[at + RES.FIRST_PSN] = this.responder.ePsn;
     words[at + RES.COUNT] = count;
-    words[at + RES.ADDRESS_LO] = lo;
-    words[at + RES.ADDRESS_HI] = hi;
-    words[at + RES.RKEY] = key;
-    words[at + RES.LENGTH] = length;
     words[at + RES.ANSWERED] = 0;
     this.domains[resource] = this.qp.remoteDomain;
     this.responder.advance(count);
     words[at + RES.MSN] = this.responder.msn;
     return at;
+  }
+
+  /** What a READ reads. */
+  private keepRange(at: number, lo: number, hi: number, key: number, length: number): void {
+    const { words } = this.resources;
+    words[at + RES.ADDRESS_LO] = lo;
+    words[at + RES.ADDRESS_HI] = hi;
+    words[at + RES.RKEY] = key;
+    words[at + RES.LENGTH] = length;
   }
 
   /** Owes the responses `start` to `end` - 1 of a resource. */
@@ -300,16 +299,14 @@ export class RcReads {
     if (!copy && length > 0 && !this.readable(domain, key, low >>> 0, high, length)) return false;
     const first = packet === words[at + RES.START];
     const last = packet + 1 === words[at + RES.END];
-    const opcode = readResponseOpcode(first, last) + qp.opcodeBase;
+    const opcode = readResponseOpcode(first, last);
     const { tx } = qp.hca;
-    const header = tx.open(qp.path, HEADER_LENGTH_OF[opcode]!);
+    const psn = psnAdd(words[at + RES.FIRST_PSN]!, packet);
+    const header = qp.openResponse(opcode, psn, bthPad(length));
     if (copy) tx.addCopied(copy.port, (packet - copy.start) * qp.mtuBytes, length);
     else if (length > 0) this.addPayload(resource, offset, length);
-    const psn = psnAdd(words[at + RES.FIRST_PSN]!, packet);
-    const { view } = tx;
-    writeBth(view, header, opcode, 0, -length & 3, DEFAULT_PKEY, qp.destinationQpn, false, psn);
     const aeth = AETH_OFFSET_OF[opcode]!;
-    if (aeth !== 0) writeAeth(view, header + aeth, SYNDROME.ack, words[at + RES.MSN]!);
+    if (aeth !== 0) writeAeth(tx.view, header + aeth, SYNDROME.ack, words[at + RES.MSN]!);
     return true;
   }
 
@@ -335,11 +332,8 @@ export class RcReads {
   private sendAtomicResult(at: number): void {
     const { qp } = this;
     const { words } = this.resources;
-    const opcode = RC.atomicAcknowledge + qp.opcodeBase;
-    const header = qp.hca.tx.open(qp.path, HEADER_LENGTH_OF[opcode]!);
     const { view } = qp.hca.tx;
-    const psn = words[at + RES.FIRST_PSN]!;
-    writeBth(view, header, opcode, 0, 0, DEFAULT_PKEY, qp.destinationQpn, false, psn);
+    const header = qp.openResponse(RC.atomicAcknowledge, words[at + RES.FIRST_PSN]!, 0);
     writeAeth(view, header + BTH_LENGTH, SYNDROME.ack, words[at + RES.MSN]!);
     writeAtomicAckEth(
       view,

@@ -5,21 +5,19 @@
  */
 import { QpState, SQE, WcStatus, WrFlags, WrOpcode } from '../../../core/spi/index.js';
 import { FLIGHT } from '../common/flight-events.js';
-import { ATTRIBUTE } from '../queue-pair/kept-attributes.js';
 import { executeLocalOperation } from '../queue-pair/local-operations.js';
-import { LOCAL } from './memory.js';
-import type { RcMemory } from './memory.js';
-import { RcInitiator } from './initiator.js';
+import { LOCAL } from '../queue-pair/queue-pair-memory.js';
+import type { ConnectionMemory } from '../queue-pair/queue-pair-memory.js';
+import { PSN_MASK, psnAdd, psnDiff } from '../wire/psn.js';
 import { isAtomic, needsResponse } from '../wire/request-opcodes.js';
+import { RcAckRequests } from './ack-requests.js';
+import { RcInitiator } from './initiator.js';
+import { RcPace } from './pace.js';
 import type { RcQueuePair } from './queue-pair.js';
 import { RcRequestPackets } from './request-packets.js';
 import { inspectRequest } from './requests.js';
-import { RcAckRequests } from './ack-requests.js';
-import { RcAckTimer } from './ack-timer.js';
-import type { AckWaiter } from './ack-timer.js';
-import { RcPace } from './pace.js';
-import { RcReceiverWait } from './receiver-wait.js';
-import { PSN_MASK, psnAdd, psnDiff } from '../wire/psn.js';
+import { RcTimers } from './timers.js';
+import type { AckWaiter } from './timers.js';
 
 export class RcRequester implements AckWaiter {
   /** Next PSN to send; after going back, below `maxPsn`. */
@@ -29,7 +27,7 @@ export class RcRequester implements AckWaiter {
   /** Oldest PSN without an acknowledgement. */
   una = 0;
   /** Of the queue pair: requests begun, and times. */
-  readonly memory: RcMemory;
+  readonly memory: ConnectionMemory;
   retriesLeft = 0;
   rnrRetriesLeft = 0;
   /** There from the first READ or atomic on. */
@@ -44,22 +42,20 @@ export class RcRequester implements AckWaiter {
   private badStatus = 0;
   private readonly packets: RcRequestPackets;
   private readonly ackRequests: RcAckRequests;
-  private readonly ackTimer: RcAckTimer;
-  /** There from the first RNR NAK on. */
-  private receiverWait: RcReceiverWait | undefined = undefined;
+  private readonly timers: RcTimers;
 
   constructor(private readonly qp: RcQueuePair) {
     this.memory = qp.memory;
     this.pace = new RcPace(qp.memory);
-    this.ackTimer = new RcAckTimer(qp, this.pace, this);
+    this.timers = new RcTimers(qp, this.pace, this);
     this.ackRequests = new RcAckRequests(this.pace.window, qp.memory);
     this.packets = new RcRequestPackets(qp, this.ackRequests);
   }
 
   /** Entering RTS from RTR. */
-  begin(sendPsn: number): void {
+  begin(): void {
     const { hca } = this.qp;
-    this.psn = this.maxPsn = this.una = sendPsn & PSN_MASK;
+    this.psn = this.maxPsn = this.una = this.memory.sendPsn & PSN_MASK;
     this.sendIndex = this.qp.fetched;
     this.packet = 0;
     this.badIndex = -1;
@@ -67,13 +63,12 @@ export class RcRequester implements AckWaiter {
     const { windowPackets } = hca.parameters;
     this.mostPackets = this.pace.begin(windowPackets, this.qp.mtuBytes, this.una);
     this.packets.begin();
-    this.ackTimer.begin();
+    this.timers.begin();
     this.reloadRetries();
   }
 
   stop(): void {
-    this.ackTimer.stop();
-    this.receiverWait?.end();
+    this.timers.stop();
     this.badIndex = -1;
     // Nothing is awaited any more: whatever still comes is stale.
     this.una = this.maxPsn;
@@ -85,7 +80,7 @@ export class RcRequester implements AckWaiter {
   }
 
   get waitingForReceiver(): boolean {
-    return this.receiverWait?.underWay === true;
+    return this.timers.waitingForReceiver;
   }
 
   /** Sends up to `budget` packets; true when more could go at once. */
@@ -176,7 +171,7 @@ export class RcRequester implements AckWaiter {
     }
     if (opcode === WrOpcode.RDMA_READ) sent = this.sendRead(slot);
     else if (isAtomic(opcode)) this.sendAtomic();
-    else if (!this.sendData(slot)) {
+    else if (!this.packets.message(this.sendIndex, this.psn, this.packet)) {
       this.refuse(WcStatus.LOC_PROT_ERR);
       return;
     }
@@ -191,12 +186,7 @@ export class RcRequester implements AckWaiter {
       this.ackRequests.noteRequested(this.psn);
       this.pace.onAckRequested(this.psn, this.qp.hca.nowUs);
     }
-    if (!this.ackTimer.running) this.ackTimer.restart();
-  }
-
-  private sendData(slot: number): boolean {
-    const { packets, memory, sendIndex, psn, packet } = this;
-    return packets.data(sendIndex, psn, packet, memory.packets(slot), memory.lengthBytes(slot));
+    if (!this.timers.running) this.timers.restart();
   }
 
   /** Asks for one chunk; the number of PSNs that its responses use. */
@@ -216,8 +206,8 @@ export class RcRequester implements AckWaiter {
   }
 
   private beginInitiator(): RcInitiator {
-    const depth = this.memory.attribute(ATTRIBUTE.maxRdAtomic);
-    return (this.initiator ??= new RcInitiator(this.mostPackets, depth, this.una));
+    const { maxRdAtomic } = this.memory;
+    return (this.initiator ??= new RcInitiator(this.mostPackets, maxRdAtomic, this.una));
   }
 
   private sendAtomic(): void {
@@ -235,7 +225,7 @@ export class RcRequester implements AckWaiter {
         this.refuse(status);
         return;
       }
-      this.memory.setDone(slot);
+      this.memory.setLocal(slot, LOCAL.DONE);
     }
     this.sendIndex = (this.sendIndex + 1) >>> 0;
     this.completeLocal();
@@ -263,9 +253,9 @@ export class RcRequester implements AckWaiter {
     this.pace.onProgress(this.una, qp.hca);
     this.reloadRetries();
     // What the RNR NAK refused has been taken since: that NAK was a late or repeated one.
-    if (this.waitingForReceiver) this.receiverWait?.end();
-    if (this.outstanding) this.ackTimer.restart();
-    else this.ackTimer.pause();
+    if (this.waitingForReceiver) this.timers.endReceiverWait();
+    if (this.outstanding) this.timers.restart();
+    else this.timers.pause();
     if (this.failIfBad()) return;
     qp.checkDrained();
     if (this.sendIndex !== qp.visible) qp.hca.turns.scheduleRequests(qp);
@@ -283,7 +273,7 @@ export class RcRequester implements AckWaiter {
     else if (!pace.isEcho(nowUs)) {
       pace.onLoss(nowUs);
       this.goBack(psnAdd(una, 1));
-      this.ackTimer.restartAsking();
+      this.timers.restartProbe();
     }
   }
 
@@ -304,7 +294,7 @@ export class RcRequester implements AckWaiter {
     qp.note(FLIGHT.RETRY, this.retriesLeft, this.una);
     this.pace.onLoss(qp.hca.nowUs);
     this.goBack(ambiguousEnd);
-    this.ackTimer.restart();
+    this.timers.restart();
   }
 
   /**
@@ -319,12 +309,11 @@ export class RcRequester implements AckWaiter {
         qp.failOldest(WcStatus.RNR_RETRY_EXC_ERR, 0);
         return;
       }
-      if (this.memory.attribute(ATTRIBUTE.rnrRetryCount) !== 7) this.rnrRetriesLeft -= 1;
+      if (this.memory.rnrRetryCount !== 7) this.rnrRetriesLeft -= 1;
       this.goBack(this.maxPsn);
-      this.ackTimer.pause();
+      this.timers.pause();
     }
-    this.receiverWait ??= new RcReceiverWait(qp);
-    this.receiverWait.extend(delayUs);
+    this.timers.waitForReceiver(delayUs);
   }
 
   private goBack(ambiguousEnd: number): void {
@@ -347,9 +336,9 @@ export class RcRequester implements AckWaiter {
   }
 
   private reloadRetries(): void {
-    this.retriesLeft = this.memory.attribute(ATTRIBUTE.retryCount);
-    this.rnrRetriesLeft = this.memory.attribute(ATTRIBUTE.rnrRetryCount);
-    this.ackTimer.onProgress();
+    this.retriesLeft = this.memory.retryCount;
+    this.rnrRetriesLeft = this.memory.rnrRetryCount;
+    this.timers.onProgress();
   }
 
   onAckTimeout(waitedUs: number): void {

@@ -3,13 +3,14 @@
  * acknowledgement covers all before it, so of a run of them only the last is kept: that is how the
  * packets of one receive burst share one ACK.
  */
-import { FEW_RESPONSES, RESPONSE_ROW } from '../queue-pair/queue-pair-memory.js';
-import type { QueuePairMemory } from '../queue-pair/queue-pair-memory.js';
+import { FEW_RESPONSES, RESPONSE_ROW, RESPONSES_AT } from '../queue-pair/queue-pair-memory.js';
+import type { ConnectionMemory } from '../queue-pair/queue-pair-memory.js';
 
 export const RESPONSE = { ACK: 0, NAK: 1, RESOURCE: 2 } as const;
 
-/** Words of an entry. For RESOURCE, SYNDROME holds the resource's number, which keeps its MSN. */
-const { KIND, PSN, SYNDROME, MSN, WORDS: STRIDE } = RESPONSE_ROW;
+/** Words of an entry. For RESOURCE, the syndrome is the resource's number, which keeps its MSN. */
+const { kind: KIND, psn: PSN, syndrome: SYNDROME, msn: MSN } = RESPONSE_ROW.at;
+const STRIDE = RESPONSE_ROW.end;
 
 export class ResponseQueue {
   /** In place of the few entries in the queue pair's memory, when more are owed. */
@@ -20,7 +21,7 @@ export class ResponseQueue {
   /** Entries that it may grow to, a power of two. */
   private limit = 64;
 
-  constructor(private readonly memory: QueuePairMemory) {}
+  constructor(private readonly memory: ConnectionMemory) {}
 
   /** Begins anew, and empty. @param limit entries that it may grow to, a power of two */
   begin(limit: number): void {
@@ -136,7 +137,7 @@ export class ResponseQueue {
   }
 
   private at(index: number): number {
-    const first = this.many === undefined ? this.memory.firstResponse : 0;
+    const first = this.many === undefined ? this.memory.firstWord + RESPONSES_AT : 0;
     return first + (index & this.mask) * STRIDE;
   }
 }

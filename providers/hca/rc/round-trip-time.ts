@@ -3,7 +3,7 @@
  * which is that of a path without queues. Repeated packets are not timed (Karn's algorithm).
  */
 import { TIME } from '../queue-pair/queue-pair-memory.js';
-import type { RcMemory } from './memory.js';
+import type { ConnectionMemory } from '../queue-pair/queue-pair-memory.js';
 
 /**
  * Before the first sample. Too short costs a few packets that are sent again, at doubling intervals
@@ -17,7 +17,7 @@ export interface HcaClock {
 }
 
 /** Nothing is known yet: the shortest is Infinity. */
-export function resetRoundTrip(times: RcMemory): void {
+export function resetRoundTrip(times: ConnectionMemory): void {
   times.shortestUs = Infinity;
   times.smoothedUs = 0;
 }
@@ -26,23 +26,23 @@ export function resetRoundTrip(times: RcMemory): void {
  * What was timed has been answered. Once for each ACK: a time that is handed to a function or
  * returned by one may become an object, so it finds them itself.
  */
-export function addRoundTrip({ doubles, firstTime }: RcMemory, clock: HcaClock): void {
-  const sampleUs = clock.nowUs - doubles[firstTime + TIME.TIMED_AT]!;
-  const shortestUs = doubles[firstTime + TIME.SHORTEST]!;
+export function addRoundTrip({ doubles, firstDouble }: ConnectionMemory, clock: HcaClock): void {
+  const sampleUs = clock.nowUs - doubles[firstDouble + TIME.timedAtUs]!;
+  const shortestUs = doubles[firstDouble + TIME.shortestUs]!;
   if (shortestUs === Infinity) {
-    doubles[firstTime + TIME.SMOOTHED] = sampleUs;
-    doubles[firstTime + TIME.DEVIATION] = sampleUs / 2;
+    doubles[firstDouble + TIME.smoothedUs] = sampleUs;
+    doubles[firstDouble + TIME.deviationUs] = sampleUs / 2;
   } else {
-    const error = sampleUs - doubles[firstTime + TIME.SMOOTHED]!;
-    const deviationUs = doubles[firstTime + TIME.DEVIATION]!;
-    doubles[firstTime + TIME.DEVIATION] = deviationUs + (Math.abs(error) - deviationUs) / 4;
-    doubles[firstTime + TIME.SMOOTHED]! += error / 8;
+    const error = sampleUs - doubles[firstDouble + TIME.smoothedUs]!;
+    const deviationUs = doubles[firstDouble + TIME.deviationUs]!;
+    doubles[firstDouble + TIME.deviationUs] = deviationUs + (Math.abs(error) - deviationUs) / 4;
+    doubles[firstDouble + TIME.smoothedUs]! += error / 8;
   }
-  if (sampleUs < shortestUs) doubles[firstTime + TIME.SHORTEST] = sampleUs;
+  if (sampleUs < shortestUs) doubles[firstDouble + TIME.shortestUs] = sampleUs;
 }
 
 /** What queues add to the shortest time, as a ratio; Infinity when nothing is known. */
-export function inflationOf({ shortestUs, smoothedUs }: RcMemory): number {
+export function inflationOf({ shortestUs, smoothedUs }: ConnectionMemory): number {
   return shortestUs === Infinity ? Infinity : smoothedUs / shortestUs;
 }
 
@@ -52,13 +52,14 @@ export function inflationOf({ shortestUs, smoothedUs }: RcMemory): number {
  * @param backoff times so long
  */
 export function awaitAnswer(
-  { doubles, firstTime }: RcMemory,
+  { doubles, firstDouble }: ConnectionMemory,
   clock: HcaClock,
   leastUs: number,
   backoff: number,
 ): void {
-  const known = doubles[firstTime + TIME.SHORTEST] !== Infinity;
-  const usualUs = doubles[firstTime + TIME.SMOOTHED]! + 4 * doubles[firstTime + TIME.DEVIATION]!;
+  const known = doubles[firstDouble + TIME.shortestUs] !== Infinity;
+  const usualUs =
+    doubles[firstDouble + TIME.smoothedUs]! + 4 * doubles[firstDouble + TIME.deviationUs]!;
   const waitUs = Math.max(known ? usualUs : INITIAL_TIMEOUT_US, leastUs);
-  doubles[firstTime + TIME.PROBE_DEADLINE] = clock.nowUs + waitUs * backoff;
+  doubles[firstDouble + TIME.probeDeadlineUs] = clock.nowUs + waitUs * backoff;
 }

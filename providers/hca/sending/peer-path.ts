@@ -44,6 +44,19 @@ export interface PathPort {
   releasePath(path: number): void;
 }
 
+/** @throws SpiError('ENETUNREACH') that names the parameter `name` */
+export function addPath(
+  port: Pick<PathPort, 'addPath'>,
+  { gid, localGidIndex }: AddressVector,
+  name: string,
+): number {
+  try {
+    return port.addPath(gid, localGidIndex);
+  } catch (cause) {
+    throw new SpiError('ENETUNREACH', `${name}: no local address reaches it`, { cause });
+  }
+}
+
 export class PeerPaths {
   /** By the port's number: the same arguments give the same one while it is in use. */
   private readonly paths = new Map<number, PeerPath>();
@@ -56,14 +69,7 @@ export class PeerPaths {
    */
   replace(old: PeerPath, vector: AddressVector): PeerPath {
     const { gid, localGidIndex } = vector;
-    let number: number;
-    try {
-      number = this.port.addPath(gid, localGidIndex);
-    } catch (cause) {
-      throw new SpiError('ENETUNREACH', 'addressVector.gid: no local address reaches it', {
-        cause,
-      });
-    }
+    const number = addPath(this.port, vector, 'addressVector.gid');
     let path = this.paths.get(number);
     if (path === undefined) {
       path = new PeerPath(number, gidWords(gid), localGidIndex);

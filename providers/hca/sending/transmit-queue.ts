@@ -6,13 +6,15 @@ import { COPIED_PAYLOAD_BYTES, TX, TX_SEGMENT } from '../../../core/spi/index.js
 import type { PacketPort } from '../../../core/spi/index.js';
 import { FEW_BYTES } from './few-bytes.js';
 import type { RegionBytes } from './few-bytes.js';
+import { writeBth } from '../wire/bth.js';
+import { HEADER_LENGTH_OF } from '../wire/packet-layout.js';
 
 const TWO_32 = 4294967296;
 /** Room for headers in a descriptor. */
 const HEADER_BYTES = 4 * (TX.WORDS - TX.HEADER);
 
 export class TransmitQueue {
-  /** Over `txPackets`: headers are written through it, big-endian, at the offset `open` returns. */
+  /** Over `txPackets`: headers are written through it, big-endian, from where `open` says. */
   readonly view: DataView;
   /** Packets ever opened, and ever taken by the port. */
   built = 0;
@@ -53,18 +55,21 @@ export class TransmitQueue {
   }
 
   /**
-   * Starts a packet; `hasRoom` must have said yes.
+   * Starts a packet with its BTH; `hasRoom` must have said yes.
+   * @param flags `BTH_FLAG` and `bthPad`
    * @returns the byte offset in `view` of its BTH
    */
-  open(path: number, headerLength: number): number {
+  open(path: number, opcode: number, flags: number, destinationQpn: number, psn: number): number {
     const at = this.count * TX.WORDS;
+    const header = (at + TX.HEADER) * 4;
+    writeBth(this.view, header, opcode, flags, destinationQpn, psn);
     this.packets[at + TX.PATH] = path;
-    this.packets[at + TX.HEADER_LENGTH] = headerLength;
+    this.packets[at + TX.HEADER_LENGTH] = HEADER_LENGTH_OF[opcode]!;
     this.packets[at + TX.FIRST_SEGMENT] = this.segmentCount;
     this.packets[at + TX.SEGMENT_COUNT] = 0;
     this.count += 1;
     this.built += 1;
-    return (at + TX.HEADER) * 4;
+    return header;
   }
 
   /** Adds payload to the packet opened last. */

@@ -6,7 +6,7 @@
 import { RQE } from '../../../core/spi/index.js';
 import type { QueuePairInit, Ring } from '../../../core/spi/index.js';
 import type { SoftCompletionQueue } from '../completions/completion-queue.js';
-import type { Domain } from '../memory/memory.js';
+import type { Domain } from '../memory/domain.js';
 
 export interface ReceiveSource {
   /** Words of the ring that holds the entries. */
@@ -20,6 +20,8 @@ export interface ReceiveSource {
   readonly ownRing: Ring | undefined;
   /** Where its receives complete, whatever takes them (XRC); undefined: at the queue pair's. */
   readonly completionQueue: SoftCompletionQueue | undefined;
+  /** It is a shared queue, and gone. */
+  readonly destroyed: boolean;
   /** Takes the next entry: its WQE_INDEX, or -1 when there is none. */
   take(): number;
   /** Index in `words` of the first word of an entry. */
@@ -51,6 +53,10 @@ export class OwnReceiveQueue implements ReceiveSource {
 
   get words(): Uint32Array {
     return this.ownRing.words;
+  }
+
+  get destroyed(): boolean {
+    return false;
   }
 
   take(): number {
@@ -95,6 +101,7 @@ class NoReceives implements ReceiveSource {
   readonly srqn = 0;
   readonly ownRing = undefined;
   readonly completionQueue = undefined;
+  readonly destroyed = false;
 
   constructor(readonly domain: Domain) {}
 

@@ -17,7 +17,7 @@ import type {
   SharedReceiveRing,
 } from '../../../core/spi/index.js';
 import type { CompletionSource, SoftCompletionQueue } from '../completions/completion-queue.js';
-import type { Domain } from '../memory/memory.js';
+import type { Domain } from '../memory/domain.js';
 import type { Notifiable } from '../completions/notification-queue.js';
 import type { ReceiveSource } from './receive-source.js';
 import type { SoftXrcDomain } from './xrc-domain.js';

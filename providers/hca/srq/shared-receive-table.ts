@@ -1,9 +1,6 @@
-/**
- * Shared receive queues by number. Numbers have 24 bits and are given out upward from a random
- * start: one that is gone comes again only after all others.
- */
-import { SpiError } from '../../../core/spi/index.js';
+/** Shared receive queues by number, which has 24 bits. */
 import type { Random } from '../../../core/spi/index.js';
+import { FreshNumbers } from '../common/fresh-numbers.js';
 import { KeyTable } from '../memory/key-table.js';
 import type { SoftSharedReceiveQueue } from './shared-receive-queue.js';
 
@@ -13,8 +10,8 @@ const LAST_SRQN = 0xffffff;
 
 export class SharedReceiveTable {
   private readonly queues = new KeyTable<SoftSharedReceiveQueue>();
-  /** 0 before the first one. */
-  private next = 0;
+  /** There from the first one on. */
+  private numbers: FreshNumbers | undefined = undefined;
 
   constructor(private readonly random: Random) {}
 
@@ -28,13 +25,8 @@ export class SharedReceiveTable {
 
   /** @throws SpiError('ENOMEM') when all numbers are in use */
   freshNumber(): number {
-    if (this.next === 0) this.next = FIRST_SRQN + (this.random.u32() % LAST_SRQN);
-    for (let tries = FIRST_SRQN; tries <= LAST_SRQN; tries++) {
-      const srqn = this.next;
-      this.next = srqn === LAST_SRQN ? FIRST_SRQN : srqn + 1;
-      if (this.queues.find(srqn) === undefined) return srqn;
-    }
-    throw new SpiError('ENOMEM', 'every shared receive queue number is in use');
+    this.numbers ??= new FreshNumbers(this.random, FIRST_SRQN, LAST_SRQN);
+    return this.numbers.take('shared receive queue', (srqn) => this.find(srqn) !== undefined);
   }
 
   insert(srq: SoftSharedReceiveQueue): void {

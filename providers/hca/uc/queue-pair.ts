@@ -5,23 +5,24 @@
  */
 import { QpState } from '../../../core/spi/index.js';
 import type { QueuePairAttributes, QueuePairInit } from '../../../core/spi/index.js';
+import type { ReceivedPacket } from '../common/received-packet.js';
+import { isFromPeer } from '../connected/connection.js';
+import type { ConnectedQueuePair } from '../connected/connection.js';
 import type { Engine } from '../queue-pair/engine.js';
-import { ATTRIBUTE } from '../queue-pair/kept-attributes.js';
+import { SoftQueuePair } from '../queue-pair/queue-pair.js';
 import { NO_PATH } from '../sending/peer-path.js';
 import type { PeerPath } from '../sending/peer-path.js';
-import { SoftQueuePair } from '../queue-pair/queue-pair.js';
-import type { ReceivedPacket } from '../common/received-packet.js';
+import { TRANSPORT, UC_BASE } from '../wire/opcode.js';
 import { UcRequester } from './requester.js';
 import { UcResponder } from './responder.js';
-import { TRANSPORT } from '../wire/opcode.js';
 
-export class UcQueuePair extends SoftQueuePair {
+export class UcQueuePair extends SoftQueuePair implements ConnectedQueuePair {
   override readonly transport = TRANSPORT.uc;
+  readonly opcodeBase = UC_BASE;
   peerPath: PeerPath = NO_PATH;
   destinationQpn = 0;
   mtuBytes = 256;
-  /** The one UDP port that the peer sends from; 0 for any. */
-  private sourcePort = 0;
+  sourcePort = 0;
   private readonly requester: UcRequester;
   private readonly responder: UcResponder;
 
@@ -32,11 +33,7 @@ export class UcQueuePair extends SoftQueuePair {
   }
 
   override receive(rx: ReceivedPacket): void {
-    const { drops } = this.hca.counters;
-    if (!this.peerPath.leadsTo(rx)) drops.wrongSource += 1;
-    else if (this.sourcePort !== 0 && rx.sourcePort !== this.sourcePort) drops.wrongPort += 1;
-    else if (!this.hca.pkeyAllowed(rx)) drops.badPkey += 1;
-    else this.responder.receive(rx);
+    if (isFromPeer(this, rx)) this.responder.receive(rx);
   }
 
   override transmitResponses(): boolean {
@@ -66,24 +63,12 @@ export class UcQueuePair extends SoftQueuePair {
       return;
     }
     const { memory } = this;
-    this.destinationQpn = memory.attribute(ATTRIBUTE.destinationQpn);
-    this.mtuBytes = memory.attribute(ATTRIBUTE.pathMtuBytes) || 256;
-    if (to === QpState.RTR) this.responder.begin(memory.attribute(ATTRIBUTE.receivePsn));
+    this.destinationQpn = memory.destinationQpn;
+    this.mtuBytes = memory.pathMtuBytes || 256;
+    if (to === QpState.RTR) this.responder.begin();
     if (to !== QpState.RTS) return;
-    if (this.state === QpState.RTR) this.requester.begin(memory.attribute(ATTRIBUTE.sendPsn));
+    if (this.state === QpState.RTR) this.requester.begin();
     this.requester.resume();
-  }
-
-  /** A bad request stops the send queue (IBTA 10.3.1.7): it fails, what follows is flushed. */
-  stopSending(status: number): void {
-    this.hca.counters.localErrors += 1;
-    this.completeOldest(status, 0, 0);
-    this.setState(QpState.SQE);
-    this.flushSends();
-  }
-
-  protected override stop(): void {
-    // Nothing is under way that could be stopped.
   }
 
   override destroy(): void {

@@ -1,7 +1,7 @@
 /** Address handles: destinations of datagrams, by small numbers that a send request carries. */
 import { SpiError } from '../../../core/spi/index.js';
 import type { AddressHandle } from '../../../core/spi/index.js';
-import type { Domain } from '../memory/memory.js';
+import type { Domain } from '../memory/domain.js';
 
 export class SoftAddressHandle implements AddressHandle {
   private destroyed = false;

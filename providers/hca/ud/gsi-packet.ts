@@ -1,5 +1,5 @@
 /** A MAD from QP1 to QP1 as a packet, for where no queue can send it any more. */
-import { DEFAULT_PKEY, GSI_QKEY, GSI_QPN } from '../../../core/spi/index.js';
+import { GSI_QKEY, GSI_QPN } from '../../../core/spi/index.js';
 import { BTH_LENGTH, writeBth } from '../wire/bth.js';
 import { DETH_LENGTH, writeDeth } from '../wire/deth.js';
 import { UD } from '../wire/opcode.js';
@@ -8,7 +8,7 @@ import { UD } from '../wire/opcode.js';
 export function gsiPacket(mad: Uint8Array): Uint8Array {
   const packet = new Uint8Array(BTH_LENGTH + DETH_LENGTH + mad.length);
   const view = new DataView(packet.buffer);
-  writeBth(view, 0, UD.sendOnly, 0, 0, DEFAULT_PKEY, GSI_QPN, false, 0);
+  writeBth(view, 0, UD.sendOnly, 0, GSI_QPN, 0);
   writeDeth(view, BTH_LENGTH, GSI_QKEY, GSI_QPN);
   packet.set(mad, BTH_LENGTH + DETH_LENGTH);
   return packet;

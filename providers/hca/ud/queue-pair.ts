@@ -4,7 +4,6 @@
  * the receive posted is dropped and the receive stays: any host may send to QP1.
  */
 import {
-  DEFAULT_PKEY,
   GRH_LENGTH,
   GSI_QKEY,
   QpState,
@@ -22,18 +21,19 @@ import type { Gid, QueuePairInit } from '../../../core/spi/index.js';
 import type { AddressHandleTable, SoftAddressHandle } from './address-handle.js';
 import { writeGrhArea } from './grh.js';
 import type { Engine } from '../queue-pair/engine.js';
-import { ATTRIBUTE } from '../queue-pair/kept-attributes.js';
 import { MEMORY_CHECK } from '../memory/memory.js';
 import { SoftQueuePair } from '../queue-pair/queue-pair.js';
+import { requestBytes } from '../queue-pair/request-bytes.js';
+import { UnacknowledgedSends } from '../queue-pair/unacknowledged-sends.js';
 import { segmentCount } from '../srq/receive-source.js';
 import type { ReceiveSource } from '../srq/receive-source.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
 import { SegmentCursor, segmentBytes } from '../memory/segment-cursor.js';
-import { BTH_FLAG, BTH_LENGTH, bthSolicited, writeBth } from '../wire/bth.js';
+import { BTH_FLAG, BTH_LENGTH, bthPad, bthSolicited } from '../wire/bth.js';
 import { DETH_LENGTH, dethQkey, dethSrcQpn, writeDeth } from '../wire/deth.js';
 import { immdtValue } from '../wire/immdt.js';
 import { TRANSPORT, UD } from '../wire/opcode.js';
-import { HEADER_LENGTH_OF, IMMDT_OFFSET_OF } from '../wire/packet-layout.js';
+import { IMMDT_OFFSET_OF } from '../wire/packet-layout.js';
 import { PSN_MASK, psnNext } from '../wire/psn.js';
 
 const PRIVILEGED_QKEY = 0x80000000;
@@ -48,16 +48,13 @@ export class UdQueuePair extends SoftQueuePair {
   override readonly transport = TRANSPORT.ud;
   private psn = 0;
   private qkey = 0;
-  /** Number and bytes of the packet of each request in flight to the port; by ring slot. */
-  private readonly packetNumber: Float64Array;
-  private readonly lengthBytes: Uint32Array;
+  private readonly sends: UnacknowledgedSends;
   private readonly cursor = new SegmentCursor();
   private readonly grhArea = new Uint8Array(GRH_LENGTH);
 
   constructor(hca: DatagramEngine, qpn: number, init: QueuePairInit, receives?: ReceiveSource) {
     super(hca, qpn, init, receives);
-    this.packetNumber = new Float64Array(this.sendRing.entries);
-    this.lengthBytes = new Uint32Array(this.sendRing.entries);
+    this.sends = new UnacknowledgedSends(this);
   }
 
   // --- receiving --------------------------------------------------------------------------------
@@ -145,10 +142,6 @@ export class UdQueuePair extends SoftQueuePair {
 
   // --- sending ----------------------------------------------------------------------------------
 
-  override transmitResponses(): boolean {
-    return false;
-  }
-
   override transmitRequests(budget: number): boolean {
     const { tx } = this.hca;
     const segments = this.maxSendSge + 1;
@@ -156,7 +149,7 @@ export class UdQueuePair extends SoftQueuePair {
       if (left === 0 || !tx.hasRoom(segments)) return true;
       const status = this.plannedFault() ?? this.sendNext();
       if (status === WcStatus.SUCCESS) continue;
-      this.refuse(status);
+      this.stopSending(status);
       return false;
     }
     return false;
@@ -176,20 +169,11 @@ export class UdQueuePair extends SoftQueuePair {
     const at = sendRing.wordOf(this.fetched);
     const control = words[at + SQE.CONTROL]!;
     const opcode = control & 0xff;
-    const segments = (control >>> 16) & 0xff;
-    const inline = (control & (WrFlags.INLINE << 8)) !== 0;
     const known = opcode === WrOpcode.SEND || opcode === WrOpcode.SEND_WITH_IMM;
     const address = hca.addressHandles.find(words[at + SQE.ADDRESS_HANDLE]!);
-    if (!known || segments > this.maxSendSge || address?.domain !== this.domain) {
-      return WcStatus.LOC_QP_OP_ERR;
-    }
-    const length = inline
-      ? words[at + SQE.INLINE_LENGTH]!
-      : segmentBytes(words, at + SQE.SEGMENTS, segments);
-    if (length > (inline ? this.maxInlineBytes : hca.port.mtuBytes)) {
-      return WcStatus.LOC_LEN_ERR;
-    }
-    return this.sendPacket(at, control, length, address);
+    if (!known || address?.domain !== this.domain) return WcStatus.LOC_QP_OP_ERR;
+    const length = requestBytes(this, at, hca.port.mtuBytes);
+    return length < 0 ? -length : this.sendPacket(at, control, length, address);
   }
 
   private sendPacket(
@@ -203,10 +187,11 @@ export class UdQueuePair extends SoftQueuePair {
     const { words } = sendRing;
     const immediate = (control & 0xff) === WrOpcode.SEND_WITH_IMM;
     const opcode = immediate ? UD.sendOnlyImm : UD.sendOnly;
-    const header = tx.open(address.path, HEADER_LENGTH_OF[opcode]!);
+    const solicited = (control & (WrFlags.SOLICITED << 8)) !== 0 ? BTH_FLAG.solicited : 0;
+    const flags = solicited | bthPad(length);
+    const header = tx.open(address.path, opcode, flags, words[at + SQE.REMOTE_QPN]!, this.psn);
     if (length > 0 && (control & (WrFlags.INLINE << 8)) !== 0) {
-      const start = this.inlinePayloadOffset(this.fetched);
-      tx.addSegment(this.inlinePayloadRegion(), start, length);
+      this.addInlinePayload(this.fetched, 0, length);
     } else if (length > 0) {
       this.cursor.start(words, at + SQE.SEGMENTS, (control >>> 16) & 0xff);
       const verdict = this.cursor.gather(hca.memory, this.domain, length, tx);
@@ -215,18 +200,13 @@ export class UdQueuePair extends SoftQueuePair {
         return WcStatus.LOC_PROT_ERR;
       }
     }
-    const flags = (control & (WrFlags.SOLICITED << 8)) !== 0 ? BTH_FLAG.solicited : 0;
-    const qpn = words[at + SQE.REMOTE_QPN]!;
-    writeBth(tx.view, header, opcode, flags, -length & 3, DEFAULT_PKEY, qpn, false, this.psn);
     const deth = header + BTH_LENGTH;
     writeDeth(tx.view, deth, this.outgoingQkey(words[at + SQE.REMOTE_QKEY]!), this.qpn);
     if (immediate) tx.view.setUint32(deth + DETH_LENGTH, words[at + SQE.IMMEDIATE_OR_INVALIDATE]!);
     this.psn = psnNext(this.psn);
-    this.packetNumber[this.fetched & sendRing.mask] = tx.built;
-    this.lengthBytes[this.fetched & sendRing.mask] = length;
+    this.sends.add(this.fetched, length);
     this.fetched = (this.fetched + 1) >>> 0;
     sendRing.consumer = this.fetched;
-    hca.awaitTaken(this);
     return WcStatus.SUCCESS;
   }
 
@@ -237,43 +217,16 @@ export class UdQueuePair extends SoftQueuePair {
   }
 
   override onPacketsTaken(taken: number): void {
-    const { mask } = this.sendRing;
-    while (this.oldest !== this.fetched && this.packetNumber[this.oldest & mask]! <= taken) {
-      this.completeOldest(WcStatus.SUCCESS, this.lengthBytes[this.oldest & mask]!, 0);
-    }
-    this.checkDrained();
-  }
-
-  /** Bytes that a send entry names; the entry is ours until it completes. */
-  private lengthOf(index: number): number {
-    const { words } = this.sendRing;
-    const at = this.sendRing.wordOf(index);
-    const control = words[at + SQE.CONTROL]!;
-    if ((control & (WrFlags.INLINE << 8)) !== 0) return words[at + SQE.INLINE_LENGTH]!;
-    return segmentBytes(words, at + SQE.SEGMENTS, (control >>> 16) & 0xff);
-  }
-
-  /** A bad request stops the send queue (SQE, IBTA 10.3.1.7): it fails, what follows is flushed. */
-  private refuse(status: number): void {
-    this.hca.counters.localErrors += 1;
-    // What was sent before it has left our hands, whether the port has taken it yet or not.
-    this.onPacketsTaken(Infinity);
-    this.completeOldest(status, 0, 0);
-    this.setState(QpState.SQE);
-    this.flushSends();
+    this.sends.complete(taken, this.fetched);
   }
 
   // --- state ------------------------------------------------------------------------------------
 
   protected override enter(to: QpState): void {
-    this.qkey = this.type === QpType.GSI ? GSI_QKEY : this.memory.attribute(ATTRIBUTE.qkey);
+    this.qkey = this.type === QpType.GSI ? GSI_QKEY : this.memory.qkey;
     if (to === QpState.RESET) this.discardQueues();
     if (to === QpState.RTS && this.state === QpState.RTR) {
-      this.psn = this.memory.attribute(ATTRIBUTE.sendPsn) & PSN_MASK;
+      this.psn = this.memory.sendPsn & PSN_MASK;
     }
-  }
-
-  protected override stop(): void {
-    // Nothing is under way that could be stopped.
   }
 }

@@ -1,19 +1,16 @@
 /** ACK Extended Transport Header, 4 bytes: syndrome and MSN (IBTA 9.3.5). */
+import { lower24 } from './field.js';
 
 export const AETH_LENGTH = 4;
 
-const field = { syndrome: 0, msnWord: 0 } as const;
-
 export function aethSyndrome(view: DataView, offset: number): number {
-  return view.getUint8(offset + field.syndrome);
+  return view.getUint8(offset);
 }
 
 /** Message sequence number: requests completed by the responder, modulo 2^24. */
-export function aethMsn(view: DataView, offset: number): number {
-  return view.getUint32(offset + field.msnWord) & 0xffffff;
-}
+export const aethMsn = lower24(0);
 
 /** @param syndrome 8 bits, see aeth-syndrome.ts; @param msn 24 bits, higher bits are cut off */
 export function writeAeth(view: DataView, offset: number, syndrome: number, msn: number): void {
-  view.setUint32(offset + field.msnWord, ((syndrome & 0xff) << 24) | (msn & 0xffffff));
+  view.setUint32(offset, ((syndrome & 0xff) << 24) | (msn & 0xffffff));
 }

@@ -1,11 +1,4 @@
 /** Invalidate Extended Transport Header, 4 bytes (IBTA 9.3.7): the R_Key to invalidate. */
+import { word } from './field.js';
 
-export const IETH_LENGTH = 4;
-
-export function iethRkey(view: DataView, offset: number): number {
-  return view.getUint32(offset);
-}
-
-export function writeIeth(view: DataView, offset: number, rkey: number): void {
-  view.setUint32(offset, rkey);
-}
+export const iethRkey = word(0);

@@ -271,5 +271,3 @@ export const UC_BASE = 0x20;
 export const XRC_BASE = 0xa0;
 
 export const UD = { sendOnly: 0x64, sendOnlyImm: 0x65 } as const;
-
-export const CNP_OPCODE = 0x81;

@@ -13,9 +13,6 @@ import type { HeaderName, OpcodeInfo } from './opcode.js';
 /** The ICRC at the end of every packet, in bytes. */
 export const ICRC_LENGTH = 4;
 
-/** The longest BTH plus extension headers of any opcode (an RD atomic), in bytes. */
-export const MAX_HEADER_LENGTH = Math.max(...OPCODES.map((info) => info.headerLength));
-
 function byOpcode(value: (info: OpcodeInfo) => number): Uint8Array {
   return Uint8Array.from(OPCODES, value);
 }
@@ -84,11 +81,6 @@ export function checkPacket(view: DataView, offset: number, lengthBytes: number)
 export function payloadLength(view: DataView, offset: number, lengthBytes: number): number {
   const headerLength = HEADER_LENGTH_OF[bthOpcode(view, offset)] as number;
   return lengthBytes - headerLength - bthPadCount(view, offset);
-}
-
-/** Bytes of padding that make a payload a multiple of 4. */
-export function padCountOf(payloadBytes: number): number {
-  return -payloadBytes & 3;
 }
 
 /** Whether an opcode may carry a payload of this length on a path with this MTU, in bytes. */

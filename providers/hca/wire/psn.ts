@@ -2,9 +2,6 @@
 
 export const PSN_MASK = 0xffffff;
 
-/** At most this many PSNs may be outstanding, or old and new cannot be told apart. */
-export const PSN_WINDOW = 0x800000;
-
 /** `psn + count` modulo 2^24; `count` may be negative. */
 export function psnAdd(psn: number, count: number): number {
   return (psn + count) & PSN_MASK;
@@ -12,10 +9,6 @@ export function psnAdd(psn: number, count: number): number {
 
 export function psnNext(psn: number): number {
   return (psn + 1) & PSN_MASK;
-}
-
-export function psnPrevious(psn: number): number {
-  return (psn - 1) & PSN_MASK;
 }
 
 /** Signed distance from `b` to `a`, -2^23 to 2^23-1: positive when `a` comes after `b`. */

@@ -1,28 +1,11 @@
 /** RDMA Extended Transport Header, 16 bytes (IBTA 9.3.3). Addresses are two u32: hi, lo. */
+import { word } from './field.js';
 
-export const RETH_LENGTH = 16;
-
-const field = { vaHi: 0, vaLo: 4, rkey: 8, dmaLength: 12 } as const;
-
-/** The largest message, and so the largest DMA length: 2^31 bytes (IBTA 9.7.1). */
-export const MAX_MESSAGE_BYTES = 0x80000000;
-
-export function rethVaHi(view: DataView, offset: number): number {
-  return view.getUint32(offset + field.vaHi);
-}
-
-export function rethVaLo(view: DataView, offset: number): number {
-  return view.getUint32(offset + field.vaLo);
-}
-
-export function rethRkey(view: DataView, offset: number): number {
-  return view.getUint32(offset + field.rkey);
-}
-
-/** Length of the whole message in bytes, as sent: compare with `MAX_MESSAGE_BYTES` before use. */
-export function rethDmaLength(view: DataView, offset: number): number {
-  return view.getUint32(offset + field.dmaLength);
-}
+export const rethVaHi = word(0);
+export const rethVaLo = word(4);
+export const rethRkey = word(8);
+/** Length of the whole message in bytes, as sent: compare with MAX_MESSAGE_BYTES before use. */
+export const rethDmaLength = word(12);
 
 export function writeReth(
   view: DataView,
@@ -32,8 +15,8 @@ export function writeReth(
   rkey: number,
   dmaLengthBytes: number,
 ): void {
-  view.setUint32(offset + field.vaHi, vaHi);
-  view.setUint32(offset + field.vaLo, vaLo);
-  view.setUint32(offset + field.rkey, rkey);
-  view.setUint32(offset + field.dmaLength, dmaLengthBytes);
+  view.setUint32(offset, vaHi);
+  view.setUint32(offset + 4, vaLo);
+  view.setUint32(offset + 8, rkey);
+  view.setUint32(offset + 12, dmaLengthBytes);
 }

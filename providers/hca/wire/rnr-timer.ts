@@ -9,11 +9,3 @@ export const RNR_TIMER_US: readonly number[] = [
 export function rnrTimerUs(timerCode: number): number {
   return RNR_TIMER_US[timerCode & 0x1f] ?? 0;
 }
-
-/** The code of the shortest timer that lasts at least `timeUs`; 0 (655.36 ms) if none does. */
-export function rnrTimerCode(timeUs: number): number {
-  for (let code = 1; code < 32; code += 1) {
-    if ((RNR_TIMER_US[code] ?? 0) >= timeUs) return code;
-  }
-  return 0;
-}

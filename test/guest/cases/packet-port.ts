@@ -85,7 +85,7 @@ function sendRequests(port: SocketPort, remoteGid: Gid): void {
     port.txPackets.set([path, BTH_LENGTH + DETH_LENGTH, index, 1], index * TX.WORDS);
     port.txSegments.set([region, offset, 0, MAD_BYTES], index * TX_SEGMENT.WORDS);
     const header = (index * TX.WORDS + TX.HEADER) * 4;
-    writeBth(headers, header, UD_SEND_ONLY, 0, 0, 0xffff, GSI_QPN, false, index);
+    writeBth(headers, header, UD_SEND_ONLY, 0, GSI_QPN, index);
     writeDeth(headers, header + BTH_LENGTH, GSI_QKEY, GSI_QPN);
   }
   assert.equal(port.send(0, REQUESTS), REQUESTS);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { TX, WrFlags, WrOpcode, gidFromIp } from '../../../core/spi/index.js';
 import { TransmitQueue } from '../../../providers/hca/sending/transmit-queue.js';
+import { RC, XRC_BASE } from '../../../providers/hca/wire/opcode.js';
 import { connectedPair, drain, postReceive, postSend } from '../../support/hca-pair.js';
 import { MemoryPort } from '../../support/memory-port.js';
 
@@ -32,19 +33,19 @@ describe('Payload of few bytes', () => {
     const bytes = Uint8Array.from({ length: 64 }, (_, i) => i);
     const view = new DataView(bytes.buffer);
     const region = { port: 1, bytes, view };
-    const add = (headers: number, length: number): boolean => {
-      tx.open(0, headers);
+    const add = (opcode: number, length: number): boolean => {
+      tx.open(0, opcode, 0, 1, 0);
       return tx.addFew(region, 5, length);
     };
-    assert.ok(add(12, 8));
+    assert.ok(add(RC.sendOnly, 8));
     assert.equal(port.txPackets[TX.HEADER_LENGTH], 20);
     const at = TX.HEADER * 4 + 12;
     const { buffer, byteOffset } = port.txPackets;
     assert.deepEqual([...new Uint8Array(buffer, byteOffset + at, 8)], [5, 6, 7, 8, 9, 10, 11, 12]);
-    assert.ok(add(32, 16));
-    assert.equal(add(36, 16), false, 'no room');
-    assert.equal(add(12, 20), false, 'too many');
-    assert.equal(add(12, 6), false, 'no words');
+    assert.ok(add(RC.writeOnly + XRC_BASE, 16), '32 bytes of headers');
+    assert.equal(add(RC.writeOnlyImm + XRC_BASE, 16), false, 'no room behind 36');
+    assert.equal(add(RC.sendOnly, 20), false, 'too many');
+    assert.equal(add(RC.sendOnly, 6), false, 'no words');
   });
 
   it('that overwrites what came before it does so', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { gidFromIp } from '../../../core/spi/index.js';
 import { KeptMemory, MOST_KEPT_BYTES } from '../../../providers/hca/memory/kept-memory.js';
-import type { Region } from '../../../providers/hca/memory/memory.js';
+import type { Region } from '../../../providers/hca/memory/region.js';
 import { MemoryPort } from '../../support/memory-port.js';
 
 const region = {

@@ -2,9 +2,11 @@ import assert from 'node:assert/strict';
 import { QpType, Slab, WcStatus, WrFlags, WrOpcode } from '../../../core/spi/index.js';
 import type { QueuePair, QueuePairInit, Ring } from '../../../core/spi/index.js';
 import {
+  ATTRIBUTES,
+  ConnectionMemory,
   FEW_RESPONSES,
   QueuePairMemory,
-  REQUEST_ROW,
+  RESPONSES_AT,
   RESPONSE_ROW,
   TIME,
 } from '../../../providers/hca/queue-pair/queue-pair-memory.js';
@@ -15,6 +17,46 @@ const FEW = { maxSendWr: 4, maxReceiveWr: 2, maxSendSge: 1, maxReceiveSge: 1, ma
 const init = (values: Partial<QueuePairInit>): QueuePairInit =>
   ({ type: QpType.RC, ...FEW, ...values }) as QueuePairInit;
 
+interface Place {
+  set(value: number): void;
+  get(): number;
+}
+
+/** Everything that a memory may be told: attributes, ring indices and entries, times, requests. */
+function placesOf(memory: ConnectionMemory, connected: boolean): Place[] {
+  const fields: Record<string, unknown> = memory as never;
+  const ofField = (name: string): Place => ({
+    set: (value) => (fields[name] = value),
+    get: () => fields[name] as number,
+  });
+  const ofWord = (at: number): Place => ({
+    set: (value) => (memory.words[at] = value),
+    get: () => memory.words[at]!,
+  });
+  const attributes = Object.keys(ATTRIBUTES).filter((name) => name !== 'enableSqdAsyncNotify');
+  const places = attributes.map(ofField);
+  for (const ring of [memory.sendRing, memory.receiveRing]) {
+    if (!ring) continue;
+    places.push({ set: (value) => (ring.producer = value), get: () => ring.producer });
+    places.push({ set: (value) => (ring.consumer = value), get: () => ring.consumer });
+    const [from, to] = entriesOf(ring);
+    for (let at = from; at < to; at++) places.push(ofWord(at));
+  }
+  if (!connected) return places;
+  places.push(...Object.keys(TIME).map(ofField));
+  const responses = memory.firstWord + RESPONSES_AT;
+  for (let i = 0; i < FEW_RESPONSES * RESPONSE_ROW.end; i++) places.push(ofWord(responses + i));
+  for (let slot = 0; slot < memory.sendRing.entries; slot++) {
+    places.push(
+      { set: (value) => memory.setFirstPsn(slot, value), get: () => memory.firstPsn(slot) },
+      { set: (value) => memory.setPackets(slot, value), get: () => memory.packets(slot) },
+      { set: (value) => memory.setLengthBytes(slot, value), get: () => memory.lengthBytes(slot) },
+      { set: (value) => memory.setLocal(slot, value), get: () => memory.local(slot) },
+    );
+  }
+  return places;
+}
+
 /** Words that a ring's entries take. */
 function entriesOf(ring: Ring): [number, number] {
   return [ring.wordOf(0), ring.wordOf(0) + ring.entries * ring.strideWords];
@@ -23,42 +65,49 @@ function entriesOf(ring: Ring): [number, number] {
 const send = { opcode: WrOpcode.SEND, segments: [{ offset: 0, length: 8 }] };
 
 describe('Queue pair memory', () => {
-  it('has its parts side by side, each in a place of its own', () => {
+  it('keeps all that it is given, each in a place of its own', () => {
     for (const maxSendWr of [1, 5, 64]) {
       for (const connected of [true, false]) {
         for (const receives of [true, false]) {
           const given = init({ maxSendWr, maxReceiveWr: 7 });
-          const memory = new QueuePairMemory(new Slab(), given, { connected, receives });
-          const { sendRing, receiveRing, firstTime, firstResponse, firstRequest } = memory;
-          const parts: [number, number][] = [
-            [memory.firstWord, memory.firstWord + 4],
-            entriesOf(sendRing),
-          ];
-          if (receiveRing) parts.push(entriesOf(receiveRing));
-          if (connected) {
-            const times = Math.max(...Object.values(TIME)) + 1;
-            const rows = FEW_RESPONSES * RESPONSE_ROW.WORDS;
-            const requests = sendRing.entries * REQUEST_ROW.WORDS;
-            parts.push([firstTime * 2, (firstTime + times) * 2]);
-            parts.push([firstResponse, firstResponse + rows]);
-            parts.push([firstRequest, firstRequest + requests]);
-          }
-          parts.sort(([a], [b]) => a - b);
-          for (const [i, [start]] of parts.entries()) {
-            if (i > 0) assert.ok(start >= parts[i - 1]![1], 'parts overlap');
-          }
-          assert.ok(parts.at(-1)![1] <= memory.words.length);
+          const slab = new Slab();
+          const memory = new ConnectionMemory(slab, given, { connected, receives });
+          const { sendRing, receiveRing } = memory;
           assert.equal(sendRing.byteOf(0) % 64, 0);
           assert.equal(receiveRing !== undefined, receives);
-          for (const ring of receiveRing ? [sendRing, receiveRing] : [sendRing]) {
-            ring.producer = 3;
-            ring.consumer = 2;
-            assert.equal(ring.length, 1);
-          }
+          const places = placesOf(memory, connected);
+          for (const [i, place] of places.entries()) place.set(i + 1);
+          assert.deepEqual(
+            places.map((place) => place.get()),
+            places.map((_, i) => i + 1),
+          );
+          const last = memory.firstWord + slab.usedBytes / 4;
+          assert.ok(memory.words.subarray(last).every((word) => word === 0));
           memory.free();
         }
       }
     }
+  });
+
+  it('begins with times that have not been, and deadlines that never come', () => {
+    const memory = new ConnectionMemory(new Slab(), init({}), { connected: true, receives: true });
+    const { roundAtUs, shortestUs, smoothedUs, ackDeadlineUs } = memory;
+    assert.deepEqual(
+      [roundAtUs, shortestUs, smoothedUs, ackDeadlineUs],
+      [-Infinity, Infinity, 0, Infinity],
+    );
+  });
+
+  it('takes 896 bytes for a small connection, 640 for datagrams without receives', () => {
+    const bytes = (parts: { connected: boolean; receives: boolean }): number => {
+      const slab = new Slab();
+      new QueuePairMemory(slab, init({}), parts);
+      return slab.usedBytes;
+    };
+    assert.deepEqual(
+      [bytes({ connected: true, receives: true }), bytes({ connected: false, receives: false })],
+      [896, 640],
+    );
   });
 
   it('is given back once, when the queue pair goes, and is another one’s then', () => {

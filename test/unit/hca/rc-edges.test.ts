@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { AsyncEventType, QpState, WcStatus, WrFlags, WrOpcode } from '../../../core/spi/index.js';
 import type { QueuePair } from '../../../core/spi/index.js';
+import type { SoftCompletionQueue } from '../../../providers/hca/completions/completion-queue.js';
 import { HcaPair, connect, connectedPair, drain } from '../../support/hca-pair.js';
 import { postReceive, postSend } from '../../support/hca-pair.js';
 import type { SendRequest } from '../../support/hca-pair.js';
@@ -300,12 +301,8 @@ describe('Resizing a completion queue', () => {
     const { pair, qpA } = connectedPair(5);
     qpA.modify({ state: QpState.ERR });
     drain(pair.a.sendCq);
-    const cq = pair.a.sendCq as unknown as {
-      push(...words: number[]): void;
-      publish(): void;
-      resize(entries: number): void;
-    };
-    cq.push(0, 0, 0, 1, 0, 0, 42, 0, 0, 0, 0, 0, 0);
+    const cq = pair.a.sendCq as SoftCompletionQueue;
+    cq.push({ qpn: 1, context: 0 }, 0, 0, Uint32Array.of(42, 0), 0, 0);
     cq.resize(16);
     cq.publish();
     assert.deepEqual(

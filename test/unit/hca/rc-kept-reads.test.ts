@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { AsyncEventType, QpState, WcStatus, WrOpcode, nextRkey } from '../../../core/spi/index.js';
 import type { MemoryRegion } from '../../../core/spi/index.js';
 import { MOST_KEPT_BYTES } from '../../../providers/hca/memory/kept-memory.js';
-import type { Region } from '../../../providers/hca/memory/memory.js';
+import type { Region } from '../../../providers/hca/memory/region.js';
 import { drain, postSend } from '../../support/hca-pair.js';
 import { collectGarbage } from '../../support/heap.js';
 import { LOCAL_WRITE, LateReads, MTU, REMOTE_READ } from '../../support/late-reads.js';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { TX, TX_SEGMENT, gidFromIp } from '../../../core/spi/index.js';
 import { TransmitQueue } from '../../../providers/hca/sending/transmit-queue.js';
+import { RC } from '../../../providers/hca/wire/opcode.js';
 import { MemoryPort } from '../../support/memory-port.js';
 
 describe('packets on their way to the port', () => {
@@ -9,10 +10,10 @@ describe('packets on their way to the port', () => {
     const txSegments = new Uint32Array(3 * TX_SEGMENT.WORDS);
     const port = Object.assign(new MemoryPort(gidFromIp('10.0.0.1')), { txPackets, txSegments });
     const tx = new TransmitQueue(port, () => true);
-    tx.open(0, 12);
+    tx.open(0, RC.acknowledge, 0, 1, 0);
     tx.addCopied(0, 0, 4096);
     assert.ok(tx.hasRoomForResponse);
-    tx.open(0, 12);
+    tx.open(0, RC.acknowledge, 0, 1, 0);
     tx.addSegment(0, 0, 8);
     assert.ok(tx.hasRoom(1) && !tx.hasRoomForResponse);
   });
@@ -20,7 +21,7 @@ describe('packets on their way to the port', () => {
   it('take their payload elsewhere when told, as far as it lies in what has moved', () => {
     const port = new MemoryPort(gidFromIp('10.0.0.1'));
     const tx = new TransmitQueue(port, () => true);
-    tx.open(0, 12);
+    tx.open(0, RC.acknowledge, 0, 1, 0);
     for (const [region, offset] of [
       [5, 99],
       [5, 100],

@@ -5,7 +5,7 @@ import * as atomic from '../../../providers/hca/wire/atomic-eth.js';
 import * as bth from '../../../providers/hca/wire/bth.js';
 import { dethQkey, dethSrcQpn, writeDeth } from '../../../providers/hca/wire/deth.js';
 import { PseudoHeader, icrcPacket, readIcrc, writeIcrc } from '../../../providers/hca/wire/icrc.js';
-import { immdtValue, writeImmdt } from '../../../providers/hca/wire/immdt.js';
+import { immdtValue } from '../../../providers/hca/wire/immdt.js';
 import { OPCODES } from '../../../providers/hca/wire/opcode.js';
 import * as layout from '../../../providers/hca/wire/packet-layout.js';
 import * as reth from '../../../providers/hca/wire/reth.js';
@@ -41,10 +41,11 @@ function copyByFields(roce: Uint8Array): Uint8Array {
   const opcode = bth.bthOpcode(from, 0);
   const flags =
     (bth.bthSolicited(from, 0) ? bth.BTH_FLAG.solicited : 0) |
-    (bth.bthMigrated(from, 0) ? bth.BTH_FLAG.migrated : 0);
+    (from.getUint8(1) & bth.BTH_FLAG.migrated) |
+    (bth.bthAckReq(from, 0) ? bth.BTH_FLAG.ackRequest : 0);
   const pad = bth.bthPadCount(from, 0);
-  const [pkey, qpn, psn] = [bth.bthPkey(from, 0), bth.bthDestQpn(from, 0), bth.bthPsn(from, 0)];
-  bth.writeBth(to, 0, opcode, flags, pad, pkey, qpn, bth.bthAckReq(from, 0), psn);
+  const flagsAndPad = flags | bth.bthPad(4 - pad);
+  bth.writeBth(to, 0, opcode, flagsAndPad, bth.bthDestQpn(from, 0), bth.bthPsn(from, 0));
   copyExtensions(from, to, opcode);
   const start = layout.HEADER_LENGTH_OF[opcode] ?? 0;
   const length = layout.payloadLength(from, 0, roce.length - 4);
@@ -70,12 +71,11 @@ function copyExtensions(from: DataView, to: DataView, opcode: number): void {
   }
   offset = at(layout.ATOMIC_ETH_OFFSET_OF);
   if (offset > 0) {
-    atomic.writeAtomicEth(
+    const va = [atomic.atomicVaHi(from, offset), atomic.atomicVaLo(from, offset)] as const;
+    atomic.writeAtomicTarget(to, offset, ...va, atomic.atomicRkey(from, offset));
+    atomic.writeAtomicOperands(
       to,
       offset,
-      atomic.atomicVaHi(from, offset),
-      atomic.atomicVaLo(from, offset),
-      atomic.atomicRkey(from, offset),
       atomic.atomicSwapAddHi(from, offset),
       atomic.atomicSwapAddLo(from, offset),
       atomic.atomicCompareHi(from, offset),
@@ -90,7 +90,7 @@ function copyExtensions(from: DataView, to: DataView, opcode: number): void {
     atomic.writeAtomicAckEth(to, offset, ...original);
   }
   offset = at(layout.IMMDT_OFFSET_OF);
-  if (offset > 0) writeImmdt(to, offset, immdtValue(from, offset));
+  if (offset > 0) to.setUint32(offset, immdtValue(from, offset));
 }
 
 describe('golden packets', () => {

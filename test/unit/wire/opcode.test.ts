@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 
 import {
-  CNP_OPCODE,
   OPCODES,
   OPCODE_BIT,
   PAYLOAD,
@@ -106,7 +105,7 @@ describe('opcode table', () => {
       ...Array.from({ length: 0x16 }, (_, code) => 0x40 + code),
       UD.sendOnly,
       UD.sendOnlyImm,
-      CNP_OPCODE,
+      0x81,
       ...low5.map((code) => XRC_BASE + code),
     ];
     assert.equal(OPCODES.length, 256);
@@ -161,11 +160,7 @@ describe('packet layout', () => {
     assert.deepEqual(allowed(RC.sendOnly), [0, 1, 8, 16, 1023, 1024]);
     assert.deepEqual(allowed(RC.readRequest), [0]);
     assert.deepEqual(allowed(RC.atomicWrite), [8]);
-    assert.deepEqual(allowed(CNP_OPCODE), [16]);
-  });
-
-  it('pads to a multiple of 4', () => {
-    assert.deepEqual([0, 1, 2, 3, 4, 21].map(layout.padCountOf), [0, 3, 2, 1, 0, 3]);
+    assert.deepEqual(allowed(0x81), [16]);
   });
 
   it('refuses what is short, unknown, of another version or misaligned', () => {

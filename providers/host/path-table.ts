@@ -35,7 +35,10 @@ export class PathTable {
     return entry.path;
   }
 
-  /** @returns whether that was the last user */
+  /**
+   * @returns whether that was the last user
+   * @throws RangeError when there is no such path
+   */
   remove(path: number): boolean {
     const entry = this.byPath.get(path);
     if (!entry) throw new RangeError(`no path ${String(path)}`);

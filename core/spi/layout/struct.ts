@@ -1,0 +1,147 @@
+/**
+ * What lies in a piece of a slab, as a table of named fields: it gives each its place, in the order
+ * of the table, and makes an accessor of each for the class of the piece. An accessor is a function
+ * with a constant offset on the prototype, which costs what reading the typed array costs: nothing
+ * is kept in the object, and nothing is allocated.
+ */
+import type { Piece } from './slab.js';
+
+/** What a field holds. */
+interface Kind<V extends number | boolean> {
+  readonly bytes: 4 | 8;
+  accessor(at: number): { get(this: Piece): V; set(this: Piece, value: V): void };
+}
+
+export interface Field<V extends number | boolean = number> {
+  readonly kind: Kind<V>;
+  /** Its value in a new piece. */
+  readonly first: V;
+}
+
+const WORD: Kind<number> = {
+  bytes: 4,
+  accessor: (at) => ({
+    get(): number {
+      return this.words[this.firstWord + at]!;
+    },
+    set(value): void {
+      this.words[this.firstWord + at] = value;
+    },
+  }),
+};
+
+const FLAG: Kind<boolean> = {
+  bytes: 4,
+  accessor: (at) => ({
+    get(): boolean {
+      return this.words[this.firstWord + at] === 1;
+    },
+    set(value): void {
+      this.words[this.firstWord + at] = value ? 1 : 0;
+    },
+  }),
+};
+
+const DOUBLE: Kind<number> = {
+  bytes: 8,
+  accessor: (at) => ({
+    get(): number {
+      return this.doubles[this.firstDouble + at]!;
+    },
+    set(value): void {
+      this.doubles[this.firstDouble + at] = value;
+    },
+  }),
+};
+
+/** An unsigned number of 32 bits. */
+export const u32: Field = { kind: WORD, first: 0 };
+/** True or false, in a word of its own. */
+export const flag: Field<boolean> = { kind: FLAG, first: false };
+/** @param first its value in a new piece */
+export const f64 = (first = 0): Field => ({ kind: DOUBLE, first });
+
+type Fields = Readonly<Record<string, Field | Field<boolean>>>;
+/** The accessors of fields. */
+type Values<F extends Fields> = {
+  -readonly [N in keyof F]: F[N] extends Field<infer V> ? V : never;
+};
+
+export interface Struct<F extends Fields> {
+  readonly fields: F;
+  /** Places, in words or in doubles, from the start of the piece. */
+  readonly at: Readonly<Record<keyof F, number>>;
+  /** Values in a new piece. */
+  readonly first: Readonly<Values<F>>;
+  /** Words from the start of the piece to its end. */
+  readonly end: number;
+}
+
+/** @param begin where it begins: words from the start of the piece */
+export function struct<F extends Fields>(fields: F, begin = 0): Struct<F> {
+  const at: Record<string, number> = {};
+  const first: Record<string, number | boolean> = {};
+  let end = begin;
+  for (const [name, { kind, first: value }] of Object.entries(fields)) {
+    at[name] = Math.ceil((end * 4) / kind.bytes);
+    end = ((at[name] + 1) * kind.bytes) / 4;
+    first[name] = value;
+  }
+  return { fields, at: at as Record<keyof F, number>, first: first as Values<F>, end };
+}
+
+type PieceClass<A extends unknown[], P> = new (...args: A) => P;
+
+/** Gives the pieces of a class the fields of a struct: the same class, typed so. */
+export function withFields<A extends unknown[], P extends Piece, F extends Fields>(
+  Class: PieceClass<A, P>,
+  { fields, at }: Struct<F>,
+): PieceClass<A, P & Values<F>> {
+  for (const name of Object.keys(fields)) {
+    Object.defineProperty(Class.prototype as object, name, fields[name]!.kind.accessor(at[name]!));
+  }
+  return Class as PieceClass<A, P & Values<F>>;
+}
+
+/** A piece that has rows, as many as its maker says. */
+interface RowedPiece extends Piece {
+  /** Index in `words` of the first one. */
+  readonly firstRow: number;
+}
+
+/** By the number of the row: `psn(row)`, and `setPsn(row, value)`. */
+type RowValues<F extends Fields> = {
+  readonly [N in keyof F]: (row: number) => number;
+} & {
+  readonly [N in keyof F & string as `set${Capitalize<N>}`]: (row: number, value: number) => void;
+};
+
+/** Gives the pieces of a class the columns of its rows, all of which are words. */
+export function withRows<A extends unknown[], P extends RowedPiece, F extends Fields>(
+  Class: PieceClass<A, P>,
+  { fields, at, end: words }: Struct<F>,
+): PieceClass<A, P & RowValues<F>> {
+  for (const name of Object.keys(fields)) {
+    const setter = `set${name.charAt(0).toUpperCase()}${name.slice(1)}`;
+    Object.defineProperties(Class.prototype as object, {
+      [name]: { value: rowReader(at[name]!, words) },
+      [setter]: { value: rowWriter(at[name]!, words) },
+    });
+  }
+  return Class as PieceClass<A, P & RowValues<F>>;
+}
+
+function rowReader(column: number, words: number): (this: RowedPiece, row: number) => number {
+  return function (row) {
+    return this.words[this.firstRow + row * words + column]!;
+  };
+}
+
+function rowWriter(
+  column: number,
+  words: number,
+): (this: RowedPiece, row: number, value: number) => void {
+  return function (row, value) {
+    this.words[this.firstRow + row * words + column] = value;
+  };
+}

@@ -1,0 +1,30 @@
+/** A queue pair that has one peer: of RC, XRC or UC. */
+import type { ConnectionMemory } from '../queue-pair/queue-pair-memory.js';
+import type { SoftQueuePair } from '../queue-pair/queue-pair.js';
+import type { PeerPath } from '../sending/peer-path.js';
+import type { ReceivedPacket } from '../common/received-packet.js';
+
+export interface ConnectedQueuePair extends SoftQueuePair {
+  /** What its transport adds to the opcodes of RC. */
+  readonly opcodeBase: number;
+  readonly peerPath: PeerPath;
+  /** The one UDP port that the peer sends from; 0 for any. */
+  readonly sourcePort: number;
+  readonly destinationQpn: number;
+  readonly mtuBytes: number;
+}
+
+/** One whose peer answers: of RC or XRC. */
+export interface ReliableQueuePair extends ConnectedQueuePair {
+  readonly memory: ConnectionMemory;
+}
+
+/** Whether a packet comes from the peer, and with a key that is ours; others are counted. */
+export function isFromPeer(qp: ConnectedQueuePair, rx: ReceivedPacket): boolean {
+  const { drops } = qp.hca.counters;
+  if (!qp.peerPath.leadsTo(rx)) drops.wrongSource += 1;
+  else if (qp.sourcePort !== 0 && rx.sourcePort !== qp.sourcePort) drops.wrongPort += 1;
+  else if (!qp.hca.pkeyAllowed(rx)) drops.badPkey += 1;
+  else return true;
+  return false;
+}

@@ -1,0 +1,238 @@
+/**
+ * What RC and UC have in common of taking SENDs and WRITEs in, packet by packet (IBTA 9.7.4,
+ * 9.8.2.2). Nothing is placed before all checks of its packet have passed. What order packets come
+ * in, what is answered, and what a fault does is the transport's.
+ */
+import {
+  Access,
+  AsyncEventType,
+  QpState,
+  RQE,
+  WcFlags,
+  WcOpcode,
+  WcStatus,
+} from '../../../core/spi/index.js';
+import type { DropReason } from '../common/counters.js';
+import { FLIGHT } from '../common/flight-events.js';
+import { MAX_MESSAGE_BYTES } from '../common/parameters.js';
+import type { ReceivedPacket } from '../common/received-packet.js';
+import { MEMORY_CHECK } from '../memory/memory.js';
+import { SegmentCursor, segmentBytes } from '../memory/segment-cursor.js';
+import { segmentCount } from '../srq/receive-source.js';
+import { SYNDROME } from '../wire/aeth-syndrome.js';
+import { bthSolicited } from '../wire/bth.js';
+import { iethRkey } from '../wire/ieth.js';
+import { immdtValue } from '../wire/immdt.js';
+import { OPCODE_BIT, OPERATION } from '../wire/opcode.js';
+import {
+  IETH_OFFSET_OF,
+  IMMDT_OFFSET_OF,
+  RETH_OFFSET_OF,
+  payloadLengthAllowed,
+} from '../wire/packet-layout.js';
+import { PSN_MASK } from '../wire/psn.js';
+import { rethDmaLength, rethRkey, rethVaHi, rethVaLo } from '../wire/reth.js';
+import { permits } from './access.js';
+import type { ConnectedQueuePair } from './connection.js';
+
+const TWO_32 = 4294967296;
+/** A message of one packet. */
+const WHOLE = OPCODE_BIT.start | OPCODE_BIT.end;
+
+/** What may be wrong with a request, and what that does. */
+export interface Fault {
+  /** RC ends the connection with this NAK, and the receive in use with this status. */
+  readonly syndrome: number;
+  readonly status: number;
+  /**
+   * UC drops the message, and counts it so. Where there is no reason, the receive itself is bad:
+   * it fails with the status.
+   */
+  readonly drop?: DropReason;
+}
+
+const { nakInvalidRequest, nakRemoteAccess, nakRemoteOperational } = SYNDROME;
+const { REM_INV_REQ_ERR, REM_ACCESS_ERR, LOC_LEN_ERR, LOC_QP_OP_ERR, LOC_PROT_ERR } = WcStatus;
+
+// prettier-ignore
+export const FAULT = {
+  /** Not the packet that the message under way goes on with. */
+  sequence: { syndrome: nakInvalidRequest, status: REM_INV_REQ_ERR, drop: 'sequenceGap' },
+  /** The payload is not as long as its opcode, or its WRITE, says. */
+  length: { syndrome: nakInvalidRequest, status: REM_INV_REQ_ERR, drop: 'badLength' },
+  /** The queue pair does not let its peer do that. */
+  rights: { syndrome: nakInvalidRequest, status: REM_INV_REQ_ERR, drop: 'refusedAccess' },
+  /** The key does not open that memory. */
+  access: { syndrome: nakRemoteAccess, status: REM_ACCESS_ERR, drop: 'refusedAccess' },
+  /** The message is longer than its receive. */
+  capacity: { syndrome: nakInvalidRequest, status: LOC_LEN_ERR, drop: 'bufferTooSmall' },
+  /** A READ, an atomic, or the queue that an XRC message names. */
+  request: { syndrome: nakInvalidRequest, status: REM_INV_REQ_ERR },
+  /** The receive, or its queue, is malformed; or its memory may not be written to. */
+  receive: { syndrome: nakRemoteOperational, status: LOC_QP_OP_ERR },
+  memory: { syndrome: nakRemoteOperational, status: LOC_PROT_ERR },
+} as const satisfies Record<string, Fault>;
+
+export abstract class MessageReceiver<QP extends ConnectedQueuePair> {
+  /** Expected PSN. */
+  ePsn = 0;
+  /** OPERATION of the message under way, `unknown` between messages and in one that is dropped. */
+  protected open: number = OPERATION.unknown;
+  private communicating = false;
+  /** The WRITE under way: where the next byte goes, and how many are to come. */
+  private writeKey = 0;
+  private writeLo = 0;
+  private writeHi = 0;
+  private writeLeft = 0;
+  /** Length of the present message, whole (WRITE) or so far (SEND). */
+  private messageBytes = 0;
+  private receiveCapacity = 0;
+  /** Of SENDs of several packets. */
+  private cursor: SegmentCursor | undefined = undefined;
+
+  constructor(protected readonly qp: QP) {}
+
+  /** What a fault leads to: always false. */
+  abstract fail(fault: Fault): boolean;
+  /** No receive is posted: always false. */
+  protected abstract notReady(): boolean;
+  /** A packet has been taken in, the last one of its message or not. */
+  protected abstract onExecuted(rx: ReceivedPacket, last: boolean): void;
+
+  /** Entering RTR. */
+  begin(): void {
+    this.ePsn = this.qp.memory.receivePsn & PSN_MASK;
+    this.open = OPERATION.unknown;
+    this.communicating = false;
+  }
+
+  /** A packet has come, of whatever PSN: the first one makes the connection known. */
+  protected noteArrival(psn: number): void {
+    const { qp } = this;
+    if (this.communicating) return;
+    this.communicating = true;
+    if (qp.state !== QpState.RTR) return;
+    qp.note(FLIGHT.COMM_EST, 0, psn);
+    qp.raise(AsyncEventType.COMM_EST);
+  }
+
+  /** Whether a packet in sequence may be one of its operation. @param bits OPCODE_BIT */
+  protected admits(rx: ReceivedPacket, operation: number, bits: number): boolean {
+    const { qp } = this;
+    const expected = (bits & OPCODE_BIT.start) !== 0 ? OPERATION.unknown : operation;
+    if (this.open !== expected) return this.fail(FAULT.sequence);
+    if (!payloadLengthAllowed(rx.opcode, rx.payloadLength, qp.mtuBytes)) {
+      return this.fail(FAULT.length);
+    }
+    return permits(qp.memory.accessFlags, operation) || this.fail(FAULT.rights);
+  }
+
+  /** Takes in a packet of a SEND or WRITE. */
+  protected execute(rx: ReceivedPacket, operation: number, bits: number): void {
+    const isSend = operation === OPERATION.send;
+    if (!(isSend ? this.executeSend(rx, bits) : this.executeWrite(rx, bits))) return;
+    const last = (bits & OPCODE_BIT.end) !== 0;
+    this.open = last ? OPERATION.unknown : operation;
+    this.onExecuted(rx, last);
+    if ((bits & OPCODE_BIT.receive) === 0) return;
+    this.complete(rx, bits, isSend ? WcOpcode.RECV : WcOpcode.RECV_RDMA_WITH_IMM);
+  }
+
+  private executeSend(rx: ReceivedPacket, bits: number): boolean {
+    const { hca, receives } = this.qp;
+    const { payloadLength, payloadOffset } = rx;
+    const whole = (bits & WHOLE) === WHOLE;
+    const cursor = whole ? hca.cursor : (this.cursor ??= new SegmentCursor());
+    if ((bits & OPCODE_BIT.start) !== 0 && !this.startSend(cursor)) return false;
+    if (this.messageBytes + payloadLength > this.receiveCapacity) return this.fail(FAULT.capacity);
+    const { memory, placements } = hca;
+    const { domain } = receives;
+    const verdict = cursor.scatter(memory, domain, payloadLength, payloadOffset, placements);
+    if (verdict !== MEMORY_CHECK.OK) return this.failReceive(FAULT.memory);
+    this.messageBytes += payloadLength;
+    return true;
+  }
+
+  /** Takes a receive for a new SEND; false when it had to be refused. */
+  private startSend(cursor: SegmentCursor): boolean {
+    const { qp } = this;
+    if (!qp.takeReceive()) return this.notReady();
+    const { words, maxSge } = qp.receives;
+    const segments = segmentCount(words, qp.receiveEntry);
+    if (segments > maxSge) return this.failReceive(FAULT.receive);
+    cursor.start(words, qp.receiveEntry + RQE.SEGMENTS, segments);
+    this.receiveCapacity = segmentBytes(words, qp.receiveEntry + RQE.SEGMENTS, segments);
+    this.messageBytes = 0;
+    return true;
+  }
+
+  /** The receive in use cannot be filled: that is an error of this side. */
+  private failReceive(fault: Fault): boolean {
+    this.qp.hca.counters.localErrors += 1;
+    return this.fail(fault);
+  }
+
+  private executeWrite(rx: ReceivedPacket, bits: number): boolean {
+    const { qp } = this;
+    const { payloadLength, payloadOffset } = rx;
+    if ((bits & OPCODE_BIT.start) !== 0 && !this.startWrite(rx)) return false;
+    const last = (bits & OPCODE_BIT.end) !== 0;
+    const fits = last ? payloadLength === this.writeLeft : payloadLength < this.writeLeft;
+    if (!fits) return this.fail(FAULT.length);
+    if (payloadLength > 0 && !this.writable(payloadLength)) return false;
+    if ((bits & OPCODE_BIT.receive) !== 0 && !qp.takeReceive()) return this.notReady();
+    if (payloadLength > 0) {
+      const { memory, placements } = qp.hca;
+      placements.add(payloadOffset, payloadLength, memory.region, memory.offset);
+    }
+    const low = this.writeLo + payloadLength;
+    this.writeLo = low >>> 0;
+    if (low >= TWO_32) this.writeHi += 1;
+    this.writeLeft -= payloadLength;
+    return true;
+  }
+
+  /** Checks the whole range of a new WRITE, so that nothing of a bad one is placed. */
+  private startWrite(rx: ReceivedPacket): boolean {
+    const reth = rx.offset + RETH_OFFSET_OF[rx.opcode]!;
+    const length = rethDmaLength(rx.view, reth);
+    this.writeKey = rethRkey(rx.view, reth);
+    this.writeLo = rethVaLo(rx.view, reth);
+    this.writeHi = rethVaHi(rx.view, reth);
+    this.writeLeft = length;
+    this.messageBytes = length;
+    if (length > MAX_MESSAGE_BYTES) return this.fail(FAULT.length);
+    return length === 0 || this.writable(length);
+  }
+
+  /** Checks the next `length` bytes of the WRITE under way against its rkey. */
+  private writable(length: number): boolean {
+    const { qp, writeKey: key, writeLo: lo, writeHi: hi } = this;
+    const { memory } = qp.hca;
+    const right = Access.REMOTE_WRITE;
+    const verdict = memory.checkRemote(qp, qp.remoteDomain, key, lo, hi, length, right);
+    return verdict === MEMORY_CHECK.OK || this.fail(FAULT.access);
+  }
+
+  private complete(rx: ReceivedPacket, bits: number, wcOpcode: number): void {
+    const { qp } = this;
+    let flags = bthSolicited(rx.view, rx.offset) ? WcFlags.SOLICITED : 0;
+    let immediateOrKey = 0;
+    if ((bits & OPCODE_BIT.invalidate) !== 0) {
+      flags |= WcFlags.WITH_INV;
+      immediateOrKey = iethRkey(rx.view, rx.offset + IETH_OFFSET_OF[rx.opcode]!);
+      if (!qp.hca.memory.windows.invalidate(qp, immediateOrKey)) {
+        // Not a window that is this peer's (IBTA 9.9.6.1, class J): the SEND itself has been done
+        // and is acknowledged; the connection is over.
+        qp.completeReceive(WcStatus.REM_INV_REQ_ERR, wcOpcode, 0, 0, 0, 0);
+        qp.toError();
+        return;
+      }
+    } else if ((bits & OPCODE_BIT.immediate) !== 0) {
+      flags |= WcFlags.WITH_IMM;
+      immediateOrKey = immdtValue(rx.view, rx.offset + IMMDT_OFFSET_OF[rx.opcode]!);
+    }
+    const bytes = this.messageBytes;
+    qp.completeReceive(WcStatus.SUCCESS, wcOpcode, flags, bytes, immediateOrKey, qp.destinationQpn);
+  }
+}

@@ -1,0 +1,152 @@
+/**
+ * The timers of an RC requester, on one entry of the wheel; their deadlines are in the memory of
+ * the queue pair. The ACK timer is IBTA's (9.7.6.1.3): each of its timeouts is a retry, and backs
+ * off. Long before it, once nothing has come back for longer than answers take, the requester
+ * probes: it sends the oldest packet again (a tail-loss probe, RFC 8985 section 7), at doubling
+ * intervals, which is no retry. So a lost tail costs a few round trips, and a peer that is busy for
+ * a while is not given up. After an RNR NAK neither runs: the third one waits for the peer to have
+ * a receive (IBTA 9.7.5.2.8).
+ */
+import { TimerEntry } from '../../../core/spi/index.js';
+import type { Engine } from '../queue-pair/engine.js';
+import { NO_DEADLINE, TIME } from '../queue-pair/queue-pair-memory.js';
+import type { ConnectionMemory } from '../queue-pair/queue-pair-memory.js';
+import type { Sender } from '../sending/send-turns.js';
+import type { RcPace } from './pace.js';
+
+/** IBTA lets the ACK timer take 1 to 4 times its nominal length: we back off within that. */
+const MAX_BACKOFF = 4;
+/** So many running timers of a device are few: see `pause`. */
+const FEW_TIMERS = 64;
+
+/** The queue pair, as its timers see it. */
+export interface TimedQueuePair extends Sender {
+  readonly hca: Engine;
+  readonly memory: ConnectionMemory;
+}
+
+/** What waits. */
+export interface AckWaiter {
+  readonly outstanding: boolean;
+  /** Requests an ACK where no packet on its way does: true then, and nothing is amiss. */
+  requestAck(): boolean;
+  /** Nothing has come back for `waitedUs`. */
+  onAckTimeout(waitedUs: number): void;
+  /** A tail-loss probe: the oldest packet once more, which is no retry. */
+  sendProbe(): void;
+}
+
+/** Its deadline in the wheel may be earlier than the true ones: see `restart`. */
+export class RcTimers extends TimerEntry {
+  private backoff = 1;
+  private probeBackoff = 1;
+  /** After an RNR NAK. */
+  waitingForReceiver = false;
+
+  constructor(
+    private readonly qp: TimedQueuePair,
+    private readonly pace: RcPace,
+    private readonly waiter: AckWaiter,
+  ) {
+    super();
+  }
+
+  /** An acknowledgement is awaited. */
+  get running(): boolean {
+    return this.qp.memory.ackDeadlineUs !== NO_DEADLINE;
+  }
+
+  begin(): void {
+    this.backoff = 1;
+    this.probeBackoff = 1;
+  }
+
+  /**
+   * Something has come back: both waits have their first lengths again. That before a probe has it
+   * only once an answer has been timed (RFC 6298, 5.5 to 5.7): if answers take longer than thought,
+   * each would be probed for before it comes, and none could ever be timed.
+   */
+  onProgress(): void {
+    this.backoff = 1;
+    if (this.pace.timed) this.probeBackoff = 1;
+  }
+
+  /** Both waits for an answer begin. */
+  restart(): void {
+    const { hca, memory } = this.qp;
+    const { ackTimeoutUs } = memory;
+    if (ackTimeoutUs === Infinity) return;
+    memory.ackDeadlineUs = hca.nowUs + ackTimeoutUs * this.backoff;
+    this.restartProbe();
+  }
+
+  /**
+   * An ACK request has been sent: the wait before a probe begins again, the ACK timer goes on. The
+   * wheel is touched only when the deadline moves forward: an expiry that comes too early finds the
+   * true deadline and waits on.
+   */
+  restartProbe(): void {
+    const { hca, memory } = this.qp;
+    this.pace.awaitAnswer(hca, this.probeBackoff);
+    const { doubles, firstDouble } = memory;
+    const nextUs = Math.min(
+      doubles[firstDouble + TIME.ackDeadlineUs]!,
+      doubles[firstDouble + TIME.probeDeadlineUs]!,
+    );
+    if (!this.active || nextUs < this.deadlineUs) hca.timers.start(this, nextUs);
+  }
+
+  /**
+   * No answer is awaited. Among few timers one goes on, and finds that out when it expires: most
+   * are wanted again before. Among many it would find its connection gone from the caches by then.
+   */
+  pause(): void {
+    const { hca, memory } = this.qp;
+    if (hca.timers.size > FEW_TIMERS) hca.timers.stop(this);
+    memory.ackDeadlineUs = NO_DEADLINE;
+    memory.probeDeadlineUs = NO_DEADLINE;
+  }
+
+  /** The wait for a receive begins, or goes on: for so long from now at least. */
+  waitForReceiver(delayUs: number): void {
+    const { hca, memory } = this.qp;
+    const untilUs = hca.nowUs + delayUs;
+    if (this.waitingForReceiver && untilUs <= memory.receiverDeadlineUs) return;
+    this.waitingForReceiver = true;
+    memory.receiverDeadlineUs = untilUs;
+    if (!this.active || untilUs < this.deadlineUs) hca.timers.start(this, untilUs);
+  }
+
+  endReceiverWait(): void {
+    this.waitingForReceiver = false;
+    this.qp.memory.receiverDeadlineUs = NO_DEADLINE;
+  }
+
+  stop(): void {
+    this.pause();
+    this.endReceiverWait();
+    this.qp.hca.timers.stop(this);
+  }
+
+  override expire(nowUs: number): void {
+    const { waiter, qp } = this;
+    const { ackDeadlineUs, probeDeadlineUs, receiverDeadlineUs } = qp.memory;
+    const nextUs = Math.min(ackDeadlineUs, probeDeadlineUs, receiverDeadlineUs);
+    if (nowUs < nextUs) {
+      if (nextUs !== NO_DEADLINE) qp.hca.timers.start(this, nextUs);
+    } else if (this.waitingForReceiver) {
+      this.endReceiverWait();
+      qp.hca.turns.scheduleRequests(qp);
+    } else if (!waiter.outstanding) this.pause();
+    else if (waiter.requestAck()) this.restart();
+    else if (nowUs >= ackDeadlineUs) {
+      const waitedUs = qp.memory.ackTimeoutUs * this.backoff;
+      this.backoff = Math.min(this.backoff * 2, MAX_BACKOFF);
+      waiter.onAckTimeout(waitedUs);
+    } else {
+      waiter.sendProbe();
+      this.probeBackoff *= 2;
+      this.restartProbe();
+    }
+  }
+}

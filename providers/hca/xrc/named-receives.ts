@@ -1,0 +1,53 @@
+/**
+ * The receives of an XRC target (IBTA annex A14), an RC responder without receives of its own. Each
+ * message takes them from the shared receive queue that it names, completes there, and reaches the
+ * memory of that queue's protection domain.
+ */
+import type { ReceivedPacket } from '../common/received-packet.js';
+import { FAULT } from '../connected/message-receiver.js';
+import type { Fault } from '../connected/message-receiver.js';
+import type { Engine } from '../queue-pair/engine.js';
+import type { ReceiveSource } from '../srq/receive-source.js';
+import type { SoftSharedReceiveQueue } from '../srq/shared-receive-queue.js';
+import type { SoftXrcDomain } from '../srq/xrc-domain.js';
+import { OPCODE_BIT } from '../wire/opcode.js';
+import { BITS_OF, XRCETH_OFFSET_OF } from '../wire/packet-layout.js';
+import { xrcethSrqn } from '../wire/xrceth.js';
+
+/** The target, as its receives see it. */
+export interface XrcTarget {
+  readonly hca: Engine;
+  readonly xrcDomain: SoftXrcDomain | undefined;
+  receives: ReceiveSource;
+  readonly responder: { fail(fault: Fault): boolean };
+}
+
+export class NamedReceives {
+  /** The queue that the present message names, or the last one did. */
+  private named: SoftSharedReceiveQueue | undefined = undefined;
+
+  constructor(private readonly target: XrcTarget) {}
+
+  /**
+   * Turns to the queue that a packet names. The first packet of a message says which one it is for;
+   * the others must say the same. What does not exist, is no XRC queue or is of another domain is
+   * an XRC violation: an invalid request (wire facts 5.3); false then.
+   */
+  select(rx: ReceivedPacket): boolean {
+    const { target } = this;
+    const srqn = xrcethSrqn(rx.view, rx.offset + XRCETH_OFFSET_OF[rx.opcode]!);
+    const starts = (BITS_OF[rx.opcode]! & OPCODE_BIT.start) !== 0;
+    const found = starts ? target.hca.sharedReceives.find(srqn) : this.named;
+    if (found === undefined || found.destroyed || found.srqn !== srqn || !this.reaches(found)) {
+      return target.responder.fail(FAULT.request);
+    }
+    if (found.failed) return target.responder.fail(FAULT.receive);
+    this.named = found;
+    target.receives = found;
+    return true;
+  }
+
+  private reaches(srq: SoftSharedReceiveQueue): boolean {
+    return srq.completionQueue !== undefined && srq.xrcDomain === this.target.xrcDomain;
+  }
+}

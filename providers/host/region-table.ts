@@ -1,0 +1,95 @@
+/** Memory that a port of JavaScript may read and write; every access is checked for its bounds. */
+import { PLACE, SpiError } from '../../core/spi/index.js';
+import { Numbered } from './numbered.js';
+
+const TWO_32 = 2 ** 32;
+
+/** @throws SpiError('EINVAL') for memory that may move or shrink, is detached or too short */
+export function checkRegion(
+  memory: ArrayBufferLike,
+  byteOffset: number,
+  byteLength: number,
+): Uint8Array {
+  const state = memory as { resizable?: boolean; growable?: boolean; detached?: boolean };
+  if (state.resizable === true || state.growable === true) {
+    throw new SpiError('EINVAL', 'resizable memory cannot be registered: it may shrink');
+  }
+  if (state.detached === true) {
+    throw new SpiError('EINVAL', 'a detached ArrayBuffer cannot be registered');
+  }
+  const end = byteOffset + byteLength;
+  if (end > memory.byteLength) {
+    throw new SpiError('EINVAL', `the range ends at ${end} of ${memory.byteLength} bytes`);
+  }
+  return new Uint8Array(memory, byteOffset, byteLength);
+}
+
+export class RegionTable {
+  private readonly regions = new Numbered<Uint8Array>('region');
+
+  /** @throws SpiError('EINVAL'): see `checkRegion` */
+  add(memory: ArrayBufferLike, byteOffset: number, byteLength: number): number {
+    return this.regions.add(checkRegion(memory, byteOffset, byteLength));
+  }
+
+  /** @throws RangeError when there is no such region */
+  remove(region: number): void {
+    this.regions.remove(region);
+  }
+
+  /**
+   * The region, when a range lies wholly in it; memory that was transferred away has become empty.
+   * @throws RangeError otherwise
+   */
+  resolve(region: number, offset: number, length: number): Uint8Array {
+    const memory = this.regions.get(region);
+    if (offset + length > memory.length) {
+      throw new RangeError(`range ${offset} + ${length} in a region of ${memory.length} bytes`);
+    }
+    return memory;
+  }
+
+  /**
+   * What a port does at `place`: moves payloads from its arena to their regions.
+   * @param words of `count` placements
+   * @throws RangeError for one that is out of bounds
+   */
+  place(words: Uint32Array, count: number, arena: Uint8Array): void {
+    for (let at = 0; at < count * PLACE.WORDS; at += PLACE.WORDS) {
+      const source = words[at + PLACE.SOURCE]!;
+      const length = words[at + PLACE.LENGTH]!;
+      const offset = offsetAt(words, at + PLACE.OFFSET_LO);
+      const target = this.resolve(words[at + PLACE.REGION]!, offset, length);
+      if (source + length > arena.length) {
+        throw new RangeError(`source ${source} + ${length} is outside of the arena`);
+      }
+      copyBytes(arena, source, target, offset, length);
+    }
+  }
+
+  clear(): void {
+    this.regions.clear();
+  }
+
+  /** Regions in use. */
+  get size(): number {
+    return this.regions.size;
+  }
+}
+
+/** An offset of two words. */
+export function offsetAt(words: Uint32Array, at: number): number {
+  return words[at]! + words[at + 1]! * TWO_32;
+}
+
+/** Short copies are quicker by hand than through a subarray. */
+export function copyBytes(
+  source: Uint8Array,
+  from: number,
+  target: Uint8Array,
+  to: number,
+  length: number,
+): void {
+  if (length > 64) target.set(source.subarray(from, from + length), to);
+  else for (let i = 0; i < length; i++) target[to + i] = source[from + i]!;
+}
