@@ -207,12 +207,13 @@ export class UdEp extends Handle {
     if (first === undefined) {
       throw invalid(operation, 1, 'the number of segments', 0, 'at least 1');
     }
-    if (first.lengthBytes < GRH_LENGTH) {
+    const { lengthBytes } = first;
+    if (lengthBytes < GRH_LENGTH) {
       throw new DatError('DAT_LENGTH_ERROR', {
         operation,
-        message: `the first segment has ${first.lengthBytes} bytes; the GRH area takes ${GRH_LENGTH}`,
+        message: `the first segment has ${lengthBytes} bytes; the GRH area takes ${GRH_LENGTH}`,
         hint: 'datagrams come behind a GRH area of 40 bytes',
-        value: first.lengthBytes,
+        value: lengthBytes,
       });
     }
     const { receives } = this.queues;
