@@ -1,9 +1,13 @@
 /** The active side: address, route, REQ; by REP, queue pair to RTR and RTS, and RTU. */
 import { CmPrivateData, QpType, SpiError, Timer } from '../../../core/spi/index.js';
 import type { CmConnectOptions, CmEvent } from '../../../core/spi/index.js';
-import { checkConnectOptions, checkPrivateData } from '../../../plugins/cm/common/checks.js';
-import { checkConnectable, QpControl } from '../../../plugins/cm/connection/qp-control.js';
-import { REJECT_REASON } from '../../../plugins/cm/wire/reject-reason.js';
+import {
+  REJECT_REASON,
+  QpControl,
+  checkConnectOptions,
+  checkConnectable,
+  checkPrivateData,
+} from '../../../plugins/cm/provider.js';
 import { peerText, serviceOf } from './address.js';
 import type { ConnectionParameters } from './calls.js';
 import type { CmNativeEvent } from './channel.js';

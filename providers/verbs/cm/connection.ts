@@ -13,7 +13,7 @@ import type {
   Timers,
 } from '../../../core/spi/index.js';
 import { FlightRecord } from './flight-record.js';
-import type { CommEstListener, QpControl } from '../../../plugins/cm/connection/qp-control.js';
+import type { CommEstListener, QpControl } from '../../../plugins/cm/provider.js';
 import type { CmCalls } from './calls.js';
 import { errnoName } from './calls.js';
 import type { CmNativeEvent } from './channel.js';

@@ -6,7 +6,7 @@ import type {
   CmResolveRequest,
   Gid,
 } from '../../../core/spi/index.js';
-import { checkPrivateData, checkRange } from '../../../plugins/cm/common/checks.js';
+import { checkPrivateData, checkRange } from '../../../plugins/cm/provider.js';
 import type { CmNativeEvent } from './channel.js';
 import type { CmIdOwner, CmServices } from './connection.js';
 

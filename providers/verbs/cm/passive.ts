@@ -1,9 +1,13 @@
 /** The passive side: the consumer's answer to a request; queue pair to RTR, REP; by RTU, to RTS. */
 import { CmPrivateData, SpiError } from '../../../core/spi/index.js';
 import type { CmAcceptOptions, CmEvent } from '../../../core/spi/index.js';
-import { checkParameters, checkPrivateData } from '../../../plugins/cm/common/checks.js';
-import { checkConnectable, QpControl } from '../../../plugins/cm/connection/qp-control.js';
-import type { QpPlan } from '../../../plugins/cm/connection/qp-control.js';
+import {
+  QpControl,
+  checkConnectable,
+  checkParameters,
+  checkPrivateData,
+} from '../../../plugins/cm/provider.js';
+import type { QpPlan } from '../../../plugins/cm/provider.js';
 import type { IdDescription } from './calls.js';
 import { messageOf, timewaitUsOf, VerbsConnection } from './connection.js';
 import type { CmActions, CmServices } from './connection.js';

@@ -7,9 +7,13 @@ import type {
   CmRequest,
   Gid,
 } from '../../../core/spi/index.js';
-import { checkPrivateData, checkRange } from '../../../plugins/cm/common/checks.js';
-import { REJECT_REASON, rejectReasonName } from '../../../plugins/cm/wire/reject-reason.js';
-import { REJECT_INFO_LENGTH } from '../../../plugins/cm/wire/rej.js';
+import {
+  REJECT_INFO_LENGTH,
+  REJECT_REASON,
+  checkPrivateData,
+  checkRange,
+  rejectReasonName,
+} from '../../../plugins/cm/provider.js';
 import type { CmNativeEvent } from './channel.js';
 import type { CmServices } from './connection.js';
 import { PassiveConnection } from './passive.js';

@@ -1,7 +1,7 @@
 /** Asking for the queue pair of a datagram service (SIDR), through a UDP identifier. */
 import { CmPrivateData, nameOf, Timer } from '../../../core/spi/index.js';
 import type { CmResolution, CmResolveOptions, CmResolveResult } from '../../../core/spi/index.js';
-import { checkPeer, checkPrivateData } from '../../../plugins/cm/common/checks.js';
+import { checkPeer, checkPrivateData } from '../../../plugins/cm/provider.js';
 import { peerText, serviceOf } from './address.js';
 import type { CmNativeEvent } from './channel.js';
 import { checkDevice, failureText, messageOf } from './connection.js';
