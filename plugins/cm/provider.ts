@@ -10,6 +10,8 @@ export {
   checkPrivateData,
   checkRange,
 } from './common/checks.js';
+export { TableRunner, row } from './common/table-runner.js';
+export type { Machine, Row, StateTable } from './common/table-runner.js';
 export { QpControl, checkConnectable } from './connection/qp-control.js';
 export type { CommEstListener, QpPlan } from './connection/qp-control.js';
 export { REJECT_REASON, rejectReasonName } from './wire/reject-reason.js';

@@ -1,9 +1,9 @@
 /**
  * A connection: runs the rows of its table. What both sides have in common is here: identities, the
- * wait for an answer, disconnecting, timewait; connecting is active-connection.ts and
- * passive-connection.ts.
+ * wait for an answer, disconnecting, timewait; connecting is active.ts and
+ * passive.ts.
  */
-import { NO_ROW, SpiError } from '../../../core/spi/index.js';
+import { NO_ROW } from '../../../core/spi/index.js';
 import type { CmConnection, CmEvent, Clock, Gid, Logger, Timers } from '../../../core/spi/index.js';
 import { aprOf } from '../messages/apr.js';
 import { transition } from './states.js';
@@ -11,6 +11,7 @@ import type { CmAction, CmInput, CmRole, CmState } from './states.js';
 import type { ConnectionTable } from './table.js';
 import type { FlightNotes, Noting } from './flight-notes.js';
 import type { Origin } from '../common/origin.js';
+import type { Machine } from '../common/table-runner.js';
 import type { CommEstListener, QpControl } from './qp-control.js';
 import type { RejectedRequests } from '../messages/rejected-requests.js';
 import { guidInfo, rejOf } from '../messages/rej.js';
@@ -67,7 +68,7 @@ const WITH_TURN: ReadonlySet<CmState> = new Set([
 ]);
 
 export abstract class Connection
-  implements CmConnection, TurnTaker, Noting, Waiter, CommEstListener
+  implements CmConnection, TurnTaker, Noting, Waiter, CommEstListener, Machine<CmState, CmInput>
 {
   abstract readonly role: CmRole;
   state: CmState;
@@ -172,20 +173,20 @@ export abstract class Connection
   }
 
   /** Takes an input to the table; false if it is unexpected there. */
-  dispatch(input: CmInput): boolean {
-    const from = this.state;
-    const row = transition(this.role, from, input);
-    if (!row) {
-      this.services.notes.unexpected(this, input, from);
-      this.services.onUnexpected(this, input);
-      return false;
-    }
-    this.state = row.next;
-    this.services.notes.input(this, input, from, row.next);
-    if (WITH_TURN.has(from) && !WITH_TURN.has(row.next)) this.services.turns.leave(this);
-    for (const action of row.actions) this.run(action);
+  abstract dispatch(input: CmInput): boolean;
+
+  onUnexpected(input: CmInput): void {
+    this.services.notes.unexpected(this, input, this.state);
+    this.services.onUnexpected(this, input);
+  }
+
+  onInput(input: CmInput, from: CmState): void {
+    this.services.notes.input(this, input, from, this.state);
+    if (WITH_TURN.has(from) && !WITH_TURN.has(this.state)) this.services.turns.leave(this);
+  }
+
+  onActionsDone(): void {
     if (this.state === 'IDLE') this.end();
-    return true;
   }
 
   /** Drops all that is held, without a word to peer or consumer. */
@@ -195,16 +196,6 @@ export abstract class Connection
     this.qpControl?.release();
     this.services.table.remove(this);
     this.state = 'IDLE';
-  }
-
-  /** Does what only this side does; false when it is not one of those. */
-  protected abstract act(action: CmAction): boolean;
-
-  protected run(action: CmAction): void {
-    if (this.act(action)) return;
-    const perform = Connection.COMMON[action];
-    if (!perform) throw new SpiError('EIO', `the ${this.role} side cannot ${action}`);
-    perform(this);
   }
 
   protected send(message: CmMessage, transactionId = this.transactionId): void {
@@ -285,7 +276,8 @@ export abstract class Connection
     else this.dispatch(this.presentWait.isExhausted ? 'exhausted' : 'retry');
   }
 
-  private static readonly COMMON: CmActions<Connection> = {
+  /** What both sides do alike. */
+  protected static readonly COMMON: CmActions<Connection> = {
     awaitTurn: (c) => c.services.turns.enter(c),
     nextRetry: (c) => {
       c.presentWait.again();

@@ -7,9 +7,10 @@ import type {
   DeviceAttributes,
   QueuePair,
 } from '../../../core/spi/index.js';
-import type { CmAction, CmRole } from './states.js';
+import { PASSIVE_TABLE } from './states.js';
+import type { CmAction, CmInput, CmRole, CmState } from './states.js';
 import { Connection } from './connection.js';
-import type { CmActions, CmPath, ConnectionServices } from './connection.js';
+import type { CmPath, ConnectionServices } from './connection.js';
 import type { Origin } from '../common/origin.js';
 import { agreementOf } from '../messages/peer-agreement.js';
 import type { PeerAgreement } from '../messages/peer-agreement.js';
@@ -17,6 +18,7 @@ import { QpControl } from './qp-control.js';
 import type { QpPlan } from './qp-control.js';
 import { rejOf } from '../messages/rej.js';
 import { MRA_SERVICE_TIMEOUT, REQ_REJECTED_US, mraWaitUs, repRetries } from '../common/timing.js';
+import { TableRunner } from '../common/table-runner.js';
 import { answererFields } from '../common/transport.js';
 import type { TransactionId } from '../common/transaction-id.js';
 import type { CmTransport } from '../common/transport.js';
@@ -152,10 +154,13 @@ export class PassiveConnection extends Connection {
     super.receive(message, origin);
   }
 
-  override dispatch(input: Parameters<Connection['dispatch']>[0]): boolean {
-    const expected = super.dispatch(input);
+  dispatch(input: CmInput): boolean {
+    return PassiveConnection.RUNNER.dispatch(this, input);
+  }
+
+  override onActionsDone(): void {
+    super.onActionsDone();
     this.settle();
-    return expected;
   }
 
   override end(): void {
@@ -264,45 +269,43 @@ export class PassiveConnection extends Connection {
     return this.present.failure ?? `no answer to ${this.attempts} replies`;
   }
 
-  protected override act(action: CmAction): boolean {
-    const perform = PassiveConnection.ACTIONS[action];
-    perform?.(this);
-    return perform !== undefined;
-  }
-
-  private static readonly ACTIONS: CmActions<PassiveConnection> = {
-    sendMraReq: (c) => {
-      const { localCommId, remoteCommId } = c;
-      const body = {
-        localCommId,
-        remoteCommId,
-        messageMraed: MESSAGE_MRAED.req,
-        serviceTimeout: MRA_SERVICE_TIMEOUT,
-        privateData: new Uint8Array(0),
-      };
-      c.send({ name: 'MRA', body });
+  private static readonly RUNNER = new TableRunner<PassiveConnection, CmState, CmInput, CmAction>(
+    PASSIVE_TABLE,
+    {
+      ...Connection.COMMON,
+      sendMraReq: (c) => {
+        const { localCommId, remoteCommId } = c;
+        const body = {
+          localCommId,
+          remoteCommId,
+          messageMraed: MESSAGE_MRAED.req,
+          serviceTimeout: MRA_SERVICE_TIMEOUT,
+          privateData: new Uint8Array(0),
+        };
+        c.send({ name: 'MRA', body });
+      },
+      sendRep: (c) => {
+        const { rep } = c.present;
+        if (!rep) throw new SpiError('EIO', 'REP_SENT without a REP');
+        c.send({ name: 'REP', body: rep });
+      },
+      startRetries: (c) => {
+        const { localCmResponseTimeout, maxCmRetries } = c.req;
+        c.startRetries(repRetries(localCmResponseTimeout, maxCmRetries));
+      },
+      extendWait: (c) => c.extendWait(mraWaitUs(c.present.serviceTimeout, c.ackTimeout)),
+      startQp: (c) => c.startQp(),
+      rejectReq: (c) => c.sendRejection(0),
+      rejectReqMra: (c) => {
+        c.sendRejection(c.localCommId, mraWaitUs(MRA_SERVICE_TIMEOUT, c.ackTimeout));
+      },
+      reportEstablished: (c) => {
+        c.emit({ type: 'established', privateData: NO_DATA });
+        c.settle();
+        c.forgetWait();
+        c.handshake = undefined;
+      },
+      reportAcceptFailed: (c) => c.emitEnd({ type: 'accept-failed', detail: c.giveUpDetail() }),
     },
-    sendRep: (c) => {
-      const { rep } = c.present;
-      if (!rep) throw new SpiError('EIO', 'REP_SENT without a REP');
-      c.send({ name: 'REP', body: rep });
-    },
-    startRetries: (c) => {
-      const { localCmResponseTimeout, maxCmRetries } = c.req;
-      c.startRetries(repRetries(localCmResponseTimeout, maxCmRetries));
-    },
-    extendWait: (c) => c.extendWait(mraWaitUs(c.present.serviceTimeout, c.ackTimeout)),
-    startQp: (c) => c.startQp(),
-    rejectReq: (c) => c.sendRejection(0),
-    rejectReqMra: (c) => {
-      c.sendRejection(c.localCommId, mraWaitUs(MRA_SERVICE_TIMEOUT, c.ackTimeout));
-    },
-    reportEstablished: (c) => {
-      c.emit({ type: 'established', privateData: NO_DATA });
-      c.settle();
-      c.forgetWait();
-      c.handshake = undefined;
-    },
-    reportAcceptFailed: (c) => c.emitEnd({ type: 'accept-failed', detail: c.giveUpDetail() }),
-  };
+  );
 }

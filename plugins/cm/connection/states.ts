@@ -17,6 +17,9 @@
  *   and is answered by REJ 6.
  */
 
+import { row } from '../common/table-runner.js';
+import type { Row, StateTable } from '../common/table-runner.js';
+
 export type CmRole = 'active' | 'passive';
 
 export const CM_STATES = [
@@ -135,14 +138,7 @@ export type CmAction =
   | 'reportDisconnectedByPeer'
   | 'reportTimewaitExit';
 
-export interface CmRow {
-  readonly actions: readonly CmAction[];
-  readonly next: CmState;
-}
-
-type CmTable = Readonly<Partial<Record<CmState, Readonly<Partial<Record<CmInput, CmRow>>>>>>;
-
-const row = (next: CmState, ...actions: CmAction[]): CmRow => ({ next, actions });
+type CmTable = StateTable<CmState, CmInput, CmAction>;
 
 const closeQuietly = row('TIMEWAIT', 'stopTimers', 'mute', 'failQp', 'sendDreq', 'startTimewait');
 
@@ -338,6 +334,10 @@ export const PASSIVE_TABLE: CmTable = {
 };
 
 /** The row for an input, or undefined if it is unexpected in that state. */
-export function transition(role: CmRole, state: CmState, input: CmInput): CmRow | undefined {
+export function transition(
+  role: CmRole,
+  state: CmState,
+  input: CmInput,
+): Row<CmState, CmAction> | undefined {
   return (role === 'active' ? ACTIVE_TABLE : PASSIVE_TABLE)[state]?.[input];
 }

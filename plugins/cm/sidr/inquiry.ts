@@ -10,7 +10,9 @@ import { checkPrivateData, checkRange } from '../common/checks.js';
 import type { CmaContents } from '../messages/cma-contents.js';
 import type { CmPath, ConnectionServices } from '../connection/connection.js';
 import type { TransactionId } from '../common/transaction-id.js';
-import { sidrTransition } from './states.js';
+import { TableRunner } from '../common/table-runner.js';
+import type { Machine } from '../common/table-runner.js';
+import { ASKED_TABLE } from './states.js';
 import type { SidrAction, SidrInput, SidrState } from './states.js';
 import { SIDR_ANSWERED_US, SIDR_UNANSWERED_US } from '../common/timing.js';
 import { SIDR_STATUS } from '../wire/sidr-rep.js';
@@ -33,7 +35,7 @@ export interface SidrInquiryInit {
 
 export type SidrAskedServices = Pick<ConnectionServices, 'clock' | 'timers' | 'send'>;
 
-export class SidrInquiry implements CmResolveRequest {
+export class SidrInquiry implements CmResolveRequest, Machine<SidrState, SidrInput> {
   state: SidrState = 'SIDR_REQ_RCVD';
   private readonly life = new Timer(() => this.dispatch('expired'));
   private rep: CmSidrRep;
@@ -90,14 +92,12 @@ export class SidrInquiry implements CmResolveRequest {
 
   /** Returns false if the input is unexpected. */
   dispatch(input: SidrInput): boolean {
-    const waited = this.waitsForConsumer;
-    const row = sidrTransition('asked', this.state, input);
-    if (!row) return false;
-    this.state = row.next;
-    for (const action of row.actions) this.actions[action]?.();
-    if (waited && !this.waitsForConsumer) this.init.onSettled();
+    return SidrInquiry.RUNNER.dispatch(this, input);
+  }
+
+  onActionsDone(from: SidrState): void {
+    if (from === 'SIDR_REQ_RCVD' && !this.waitsForConsumer) this.init.onSettled();
     if (this.state === 'IDLE') this.init.onIdle();
-    return true;
   }
 
   private startLife(): void {
@@ -114,14 +114,16 @@ export class SidrInquiry implements CmResolveRequest {
     );
   }
 
-  private readonly actions: Readonly<Partial<Record<SidrAction, () => void>>> = {
-    sendRep: () => {
-      const { transactionId, path } = this.init;
-      this.services.send({ name: 'SIDR_REP', body: this.rep }, transactionId, path);
+  private static readonly RUNNER = new TableRunner<SidrInquiry, SidrState, SidrInput, SidrAction>(
+    ASKED_TABLE,
+    {
+      sendRep: ({ init, services, rep }) => {
+        services.send({ name: 'SIDR_REP', body: rep }, init.transactionId, init.path);
+      },
+      startLife: (inquiry) => inquiry.startLife(),
+      stopTimers: ({ services, life }) => services.timers.stop(life),
     },
-    startLife: () => this.startLife(),
-    stopTimers: () => this.services.timers.stop(this.life),
-  };
+  );
 }
 
 /** An answer to a question; the service id is echoed. */

@@ -6,7 +6,9 @@ import { cmaHeaderOf } from '../messages/cma-contents.js';
 import type { CmPath, ConnectionServices } from '../connection/connection.js';
 import { HintTally } from '../connection/hint-tally.js';
 import type { TransactionId } from '../common/transaction-id.js';
-import { sidrTransition } from './states.js';
+import { TableRunner } from '../common/table-runner.js';
+import type { Machine } from '../common/table-runner.js';
+import { ASKING_TABLE } from './states.js';
 import type { SidrAction, SidrInput, SidrState } from './states.js';
 import { HINTED_REPEAT_US, REQ_RETRIES, retryWaitUs } from '../common/timing.js';
 import { joinCmaPrivateData } from '../wire/cma-header.js';
@@ -25,10 +27,10 @@ export interface SidrAskingServices extends Pick<
   ConnectionServices,
   'clock' | 'timers' | 'newTransactionId' | 'send' | 'defer'
 > {
-  onUnexpected(input: SidrInput, state: SidrState): void;
+  onUnexpected(): void;
 }
 
-export class SidrResolution implements CmResolution {
+export class SidrResolution implements CmResolution, Machine<SidrState, SidrInput> {
   state: SidrState = 'IDLE';
   private readonly transactionId: TransactionId;
   private readonly waitTimer = new Timer(() => this.onWaitOver());
@@ -80,13 +82,14 @@ export class SidrResolution implements CmResolution {
   }
 
   dispatch(input: SidrInput): void {
-    const row = sidrTransition('asking', this.state, input);
-    if (!row) {
-      this.services.onUnexpected(input, this.state);
-      return;
-    }
-    this.state = row.next;
-    for (const action of row.actions) this.actions[action]?.();
+    SidrResolution.RUNNER.dispatch(this, input);
+  }
+
+  onUnexpected(): void {
+    this.services.onUnexpected();
+  }
+
+  onActionsDone(): void {
     if (this.state === 'IDLE') this.onIdle();
   }
 
@@ -131,27 +134,32 @@ export class SidrResolution implements CmResolution {
     });
   }
 
-  private readonly actions: Readonly<Partial<Record<SidrAction, () => void>>> = {
-    sendReq: () => {
-      this.hints.onSent();
-      this.services.send({ name: 'SIDR_REQ', body: this.req }, this.transactionId, this.path);
+  private static readonly RUNNER = new TableRunner<
+    SidrResolution,
+    SidrState,
+    SidrInput,
+    SidrAction
+  >(ASKING_TABLE, {
+    sendReq: (r) => {
+      r.hints.onSent();
+      r.services.send({ name: 'SIDR_REQ', body: r.req }, r.transactionId, r.path);
     },
-    startRetries: () => this.startWait(),
-    nextRetry: () => {
-      this.attempt++;
-      this.startWait();
+    startRetries: (r) => r.startWait(),
+    nextRetry: (r) => {
+      r.attempt++;
+      r.startWait();
     },
-    hastenRepeat: () => this.hasten(),
-    resumeWait: () => this.startWait(),
-    startDeadline: () => this.startDeadline(),
-    stopTimers: () => {
-      this.services.timers.stop(this.waitTimer);
-      this.services.timers.stop(this.deadline);
+    hastenRepeat: (r) => r.hasten(),
+    resumeWait: (r) => r.startWait(),
+    startDeadline: (r) => r.startDeadline(),
+    stopTimers: ({ services, waitTimer, deadline }) => {
+      services.timers.stop(waitTimer);
+      services.timers.stop(deadline);
     },
-    reportAnswer: () => this.report(this.rep),
-    reportUnreachable: () => this.report(undefined, 'unreachable'),
-    reportTimedOut: () => this.report(undefined, 'timed-out'),
-  };
+    reportAnswer: (r) => r.report(r.rep),
+    reportUnreachable: (r) => r.report(undefined, 'unreachable'),
+    reportTimedOut: (r) => r.report(undefined, 'timed-out'),
+  });
 }
 
 const NOTHING = { status: NO_ANSWER, qpn: 0, qkey: 0, privateData: new Uint8Array(0) } as const;

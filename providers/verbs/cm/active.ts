@@ -4,6 +4,7 @@ import type { CmConnectOptions, CmEvent } from '../../../core/spi/index.js';
 import {
   REJECT_REASON,
   QpControl,
+  TableRunner,
   checkConnectOptions,
   checkConnectable,
   checkPrivateData,
@@ -12,10 +13,12 @@ import { peerText, serviceOf } from './address.js';
 import type { ConnectionParameters } from './calls.js';
 import type { CmNativeEvent } from './channel.js';
 import { checkDevice, messageOf, timewaitUsOf, VerbsConnection } from './connection.js';
-import type { CmActions, CmServices } from './connection.js';
+import type { CmServices } from './connection.js';
 import { CM_OPTION, CmEventType } from '../addon/rdmacm.js';
 import { pathDataOf } from './path-data.js';
 import { qpPlanOf } from './qp-plan.js';
+import { ACTIVE_TABLE } from './states.js';
+import type { CmAction, CmInput, CmState } from './states.js';
 
 /** SPI's default; rdma_cm's own is 19. */
 const DEFAULT_ACK_TIMEOUT = 18;
@@ -31,7 +34,7 @@ export class ActiveConnection extends VerbsConnection {
     id: number,
     private readonly options: CmConnectOptions,
   ) {
-    super(services, 'active', 'IDLE', id, options.remoteGid.slice());
+    super(services, 'IDLE', id, options.remoteGid.slice());
     this.onEvent = options.onEvent;
     this.qpControl = new QpControl(options.qp, this);
     this.dispatch('connect');
@@ -136,26 +139,32 @@ export class ActiveConnection extends VerbsConnection {
     this.emitEnd({ type: 'rejected', reason, consumer, privateData });
   }
 
-  protected readonly actions: CmActions = {
-    startDeadline: () => this.startDeadline(),
-    resolveRoute: () => this.attempt(() => this.resolveRoute()),
-    sendReq: () =>
-      this.attempt(() => {
-        this.services.calls.connect(this.id, this.parameters(), this.options.privateData);
-      }),
-    raiseQp: () => this.raiseQp(),
-    reportEstablished: () => {
-      this.emit({ type: 'established', privateData: this.answer?.privateData ?? NOTHING });
+  protected override dispatch(input: CmInput): boolean {
+    return ActiveConnection.RUNNER.dispatch(this, input);
+  }
+
+  private static readonly RUNNER = new TableRunner<ActiveConnection, CmState, CmInput, CmAction>(
+    ACTIVE_TABLE,
+    {
+      ...VerbsConnection.COMMON,
+      startDeadline: (c) => c.startDeadline(),
+      resolveRoute: (c) => c.attempt(() => c.resolveRoute()),
+      sendReq: (c) => {
+        c.attempt(() => c.services.calls.connect(c.id, c.parameters(), c.options.privateData));
+      },
+      raiseQp: (c) => c.raiseQp(),
+      reportEstablished: (c) => {
+        c.emit({ type: 'established', privateData: c.answer?.privateData ?? NOTHING });
+      },
+      reportRejected: (c) => c.reportRejected(),
+      reportUnreachable: (c) => {
+        const why = c.failure ?? 'no answer';
+        const detail = `${peerText(c.remoteGid)} from ${c.services.device.name}: ${why}`;
+        c.emitEnd({ type: 'unreachable', detail });
+      },
+      reportTimedOut: (c) => c.emitEnd({ type: 'timed-out' }),
     },
-    reportRejected: () => this.reportRejected(),
-    reportUnreachable: () => {
-      const { device } = this.services;
-      const why = this.failure ?? 'no answer';
-      const detail = `${peerText(this.remoteGid)} from ${device.name}: ${why}`;
-      this.emitEnd({ type: 'unreachable', detail });
-    },
-    reportTimedOut: () => this.emitEnd({ type: 'timed-out' }),
-  };
+  );
 }
 
 function checkTransport({ qp }: CmConnectOptions): void {

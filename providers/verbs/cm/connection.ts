@@ -13,13 +13,12 @@ import type {
   Timers,
 } from '../../../core/spi/index.js';
 import { FlightRecord } from './flight-record.js';
-import type { CommEstListener, QpControl } from '../../../plugins/cm/provider.js';
+import type { CommEstListener, Machine, QpControl } from '../../../plugins/cm/provider.js';
 import type { CmCalls } from './calls.js';
 import { errnoName } from './calls.js';
 import type { CmNativeEvent } from './channel.js';
 import { CmEventType } from '../addon/rdmacm.js';
-import { cmTransition } from './states.js';
-import type { CmAction, CmInput, CmRole, CmState } from './states.js';
+import type { CmAction, CmInput, CmState } from './states.js';
 import type { LocalAddresses } from './local-addresses.js';
 import type { PortGate } from './port-gate.js';
 
@@ -52,19 +51,21 @@ export interface CmServices {
   defer(task: () => void): void;
 }
 
-export type CmActions = Readonly<Partial<Record<CmAction, () => void>>>;
+/** What a side does, once for all its connections. */
+export type CmActions<C> = Readonly<Partial<Record<CmAction, (connection: C) => void>>>;
 
 /** What TIMEWAIT_EXIT may be late before it is not waited for. */
 const TIMEWAIT_GRACE_US = 5_000_000;
 const COMM_EST = 4;
 const NOTHING = new Uint8Array(0);
 
-export abstract class VerbsConnection implements CmConnection, CmIdOwner, CommEstListener {
+export abstract class VerbsConnection
+  implements CmConnection, CmIdOwner, CommEstListener, Machine<CmState, CmInput>
+{
   state: CmState;
   protected failure: string | undefined;
   protected qpControl: QpControl | undefined;
   protected abstract readonly onEvent: ((event: CmEvent) => void) | undefined;
-  protected abstract readonly actions: CmActions;
   /** How long packets of this connection may linger, in microseconds. */
   protected timewaitUs = 0;
   private idHeld = true;
@@ -76,7 +77,6 @@ export abstract class VerbsConnection implements CmConnection, CmIdOwner, CommEs
 
   constructor(
     protected readonly services: CmServices,
-    readonly role: CmRole,
     initial: CmState,
     protected readonly id: number,
     readonly remoteGid: Gid,
@@ -119,18 +119,18 @@ export abstract class VerbsConnection implements CmConnection, CmIdOwner, CommEs
   }
 
   /** Takes an input to the table; false if it is unexpected there. */
-  protected dispatch(input: CmInput): boolean {
-    const from = this.state;
-    const row = cmTransition(this.role, from, input);
-    if (!row) {
-      this.note(`${input} is unexpected in ${from}`);
-      return false;
-    }
-    this.state = row.next;
-    if (row.next !== from) this.note(`${from} -> ${row.next} (${input})`);
-    for (const action of row.actions) (this.actions[action] ?? this.common[action])?.();
+  protected abstract dispatch(input: CmInput): boolean;
+
+  onUnexpected(input: CmInput): void {
+    this.note(`${input} is unexpected in ${this.state}`);
+  }
+
+  onInput(input: CmInput, from: CmState): void {
+    if (this.state !== from) this.note(`${from} -> ${this.state} (${input})`);
+  }
+
+  onActionsDone(): void {
     if (this.state === 'IDLE') this.qpControl?.release();
-    return true;
   }
 
   protected note(text: string): void {
@@ -203,22 +203,23 @@ export abstract class VerbsConnection implements CmConnection, CmIdOwner, CommEs
     timers.start(this.timewait, clock.now() + this.timewaitUs + waitUs);
   }
 
-  private readonly common: CmActions = {
-    stopTimers: () => this.stopTimers(),
-    startTimewait: () => this.startTimewait(),
-    failQp: () => this.qpControl?.toError(),
-    notify: () => this.courtesy(() => this.services.calls.notify(this.id, COMM_EST)),
-    sendDreq: () => this.sendDreq(),
-    sendDrep: () => this.courtesy(() => this.services.calls.disconnect(this.id)),
-    destroyId: () => this.destroyId(),
-    mute: () => (this.muted = true),
-    reportAcceptFailed: () => {
-      this.emitEnd({ type: 'accept-failed', detail: this.failure ?? 'the handshake failed' });
+  /** What both sides do alike. */
+  protected static readonly COMMON: CmActions<VerbsConnection> = {
+    stopTimers: (c) => c.stopTimers(),
+    startTimewait: (c) => c.startTimewait(),
+    failQp: (c) => c.qpControl?.toError(),
+    notify: (c) => c.courtesy(() => c.services.calls.notify(c.id, COMM_EST)),
+    sendDreq: (c) => c.sendDreq(),
+    sendDrep: (c) => c.courtesy(() => c.services.calls.disconnect(c.id)),
+    destroyId: (c) => c.destroyId(),
+    mute: (c) => (c.muted = true),
+    reportAcceptFailed: (c) => {
+      c.emitEnd({ type: 'accept-failed', detail: c.failure ?? 'the handshake failed' });
     },
-    reportEstablished: () => this.emit({ type: 'established', privateData: NOTHING }),
-    reportDisconnected: () => this.emitEnd({ type: 'disconnected', byPeer: false }),
-    reportDisconnectedByPeer: () => this.emitEnd({ type: 'disconnected', byPeer: true }),
-    reportTimewaitExit: () => this.emit({ type: 'timewait-exit' }),
+    reportEstablished: (c) => c.emit({ type: 'established', privateData: NOTHING }),
+    reportDisconnected: (c) => c.emitEnd({ type: 'disconnected', byPeer: false }),
+    reportDisconnectedByPeer: (c) => c.emitEnd({ type: 'disconnected', byPeer: true }),
+    reportTimewaitExit: (c) => c.emit({ type: 'timewait-exit' }),
   };
 }
 

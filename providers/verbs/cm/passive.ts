@@ -3,6 +3,7 @@ import { CmPrivateData, SpiError } from '../../../core/spi/index.js';
 import type { CmAcceptOptions, CmEvent } from '../../../core/spi/index.js';
 import {
   QpControl,
+  TableRunner,
   checkConnectable,
   checkParameters,
   checkPrivateData,
@@ -10,8 +11,10 @@ import {
 import type { QpPlan } from '../../../plugins/cm/provider.js';
 import type { IdDescription } from './calls.js';
 import { messageOf, timewaitUsOf, VerbsConnection } from './connection.js';
-import type { CmActions, CmServices } from './connection.js';
+import type { CmServices } from './connection.js';
 import { qpPlanOf } from './qp-plan.js';
+import { PASSIVE_TABLE } from './states.js';
+import type { CmAction, CmInput, CmState } from './states.js';
 
 export class PassiveConnection extends VerbsConnection {
   protected onEvent: ((event: CmEvent) => void) | undefined;
@@ -22,7 +25,7 @@ export class PassiveConnection extends VerbsConnection {
     id: number,
     private readonly description: IdDescription,
   ) {
-    super(services, 'passive', 'REQ_RCVD', id, description.remoteGid);
+    super(services, 'REQ_RCVD', id, description.remoteGid);
   }
 
   /** @throws SpiError as CmRequest.accept */
@@ -110,7 +113,14 @@ export class PassiveConnection extends VerbsConnection {
     this.dispatch('qpReady');
   }
 
-  protected readonly actions: CmActions = { startQp: () => this.startQp() };
+  protected override dispatch(input: CmInput): boolean {
+    return PassiveConnection.RUNNER.dispatch(this, input);
+  }
+
+  private static readonly RUNNER = new TableRunner<PassiveConnection, CmState, CmInput, CmAction>(
+    PASSIVE_TABLE,
+    { ...VerbsConnection.COMMON, startQp: (c) => c.startQp() },
+  );
 }
 
 function gone(why: string): SpiError {

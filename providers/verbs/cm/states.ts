@@ -14,6 +14,9 @@
  * - The identifier lives until the kernel says TIMEWAIT_EXIT, or until that is long overdue.
  */
 
+import { row } from '../../../plugins/cm/provider.js';
+import type { Row, StateTable } from '../../../plugins/cm/provider.js';
+
 export type CmRole = 'active' | 'passive';
 
 export type CmState =
@@ -94,14 +97,7 @@ export type CmAction =
   | 'reportDisconnectedByPeer'
   | 'reportTimewaitExit';
 
-export interface CmRow {
-  readonly actions: readonly CmAction[];
-  readonly next: CmState;
-}
-
-type CmTable = Readonly<Partial<Record<CmState, Readonly<Partial<Record<CmInput, CmRow>>>>>>;
-
-const row = (next: CmState, ...actions: CmAction[]): CmRow => ({ next, actions });
+type CmTable = StateTable<CmState, CmInput, CmAction>;
 
 const notConnected = row('IDLE', 'stopTimers', 'destroyId', 'reportUnreachable');
 const dropped = row('IDLE', 'stopTimers', 'mute', 'destroyId');
@@ -237,6 +233,10 @@ export const PASSIVE_TABLE: CmTable = {
 };
 
 /** The row for an input, or undefined if it is unexpected in that state. */
-export function cmTransition(role: CmRole, state: CmState, input: CmInput): CmRow | undefined {
+export function cmTransition(
+  role: CmRole,
+  state: CmState,
+  input: CmInput,
+): Row<CmState, CmAction> | undefined {
   return (role === 'active' ? ACTIVE_TABLE : PASSIVE_TABLE)[state]?.[input];
 }
