@@ -15,7 +15,7 @@ import { guidOfInfo, rejOf } from './messages/rej.js';
 import type { Asker } from './messages/rejected-requests.js';
 import { checkReq, isRejection } from './messages/req-check.js';
 import type { ReqContents } from './messages/req-check.js';
-import { Request } from './connection/request.js';
+import { requestOf } from './connection/request.js';
 import { Shares } from './admission/shares.js';
 import type { Sidr } from './sidr/sidr.js';
 import { REQ_REJECTED_US } from './common/timing.js';
@@ -241,7 +241,7 @@ export class CmReceiver {
       onSettled: () => listener.backlog.giveBack(path.gid),
       onClosedOrOpen: () => this.halfOpen.giveBack(path.gid),
     });
-    const request = new Request(connection, contents);
+    const request = requestOf(connection, contents);
     services.defer(() => {
       if (connection.waitsForConsumer) listener.options.onRequest?.(request);
     });

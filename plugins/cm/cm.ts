@@ -27,6 +27,7 @@ import { Admission } from './admission/admission.js';
 import type { AdmissionLimits } from './admission/admission.js';
 import { checkConnectOptions, checkPeer } from './common/checks.js';
 import { CmReceiver } from './cm-receiver.js';
+import { deferring } from './common/consumer.js';
 import { newCmCounters } from './common/cm-counters.js';
 import type { CmCounters } from './common/cm-counters.js';
 import type { CmInput } from './connection/states.js';
@@ -112,7 +113,7 @@ export class Cm implements CmModule {
       guid: device.attributes.nodeGuid,
       newTransactionId: () => this.newTransactionId(),
       send: (message, transactionId, path) => this.send(message, transactionId, path),
-      defer: (task) => this.defer(task),
+      defer: deferring(dependencies, () => this.closed !== undefined),
       onUnexpected: (connection, input) => this.onUnexpected(connection, input),
     };
     const { maxHalfOpen = 1_024 } = options;
@@ -271,19 +272,6 @@ export class Cm implements CmModule {
     }
   }
 
-  /** After `close`, nothing is told any more. */
-  private defer(task: () => void): void {
-    const { scheduler, logger } = this.dependencies;
-    scheduler.defer(() => {
-      if (this.closed) return;
-      try {
-        task();
-      } catch (error) {
-        logger.error('a handler of CM events threw', { error });
-      }
-    });
-  }
-
   private onUnexpected(connection: Connection, input: CmInput): void {
     this.counters.unexpected++;
     const { state, localCommId } = connection;
@@ -296,16 +284,17 @@ export class Cm implements CmModule {
   }
 
   private newCommId(): number {
-    for (;;) {
-      const commId = this.dependencies.random.u32() >>> 0;
-      if (commId !== 0 && !this.table.hasLocalId(commId)) return commId;
-    }
+    return this.newId((id) => id === 0 || this.table.hasLocalId(id));
   }
 
   private newRequestId(): number {
+    return this.newId((id) => this.sidr.hasRequestId(id));
+  }
+
+  private newId(isTaken: (id: number) => boolean): number {
     for (;;) {
-      const requestId = this.dependencies.random.u32() >>> 0;
-      if (!this.sidr.hasRequestId(requestId)) return requestId;
+      const id = this.dependencies.random.u32() >>> 0;
+      if (!isTaken(id)) return id;
     }
   }
 

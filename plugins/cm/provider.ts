@@ -4,15 +4,17 @@
  * and nothing else of this folder.
  */
 export {
-  checkConnectOptions,
-  checkParameters,
-  checkPeer,
-  checkPrivateData,
-  checkRange,
-} from './common/checks.js';
+  checkAccept,
+  checkReject,
+  checkResolveAccept,
+  checkResolveReject,
+  requestGone,
+} from './common/answers.js';
+export { checkConnectOptions, checkPeer, checkPrivateData } from './common/checks.js';
+export { deferring, messageOf, startWithin } from './common/consumer.js';
 export { TableRunner, row } from './common/table-runner.js';
-export type { Machine, Row, StateTable } from './common/table-runner.js';
+export type { Actions, Machine, Row, StateTable } from './common/table-runner.js';
 export { QpControl, checkConnectable } from './connection/qp-control.js';
 export type { CommEstListener, QpPlan } from './connection/qp-control.js';
 export { REJECT_REASON, rejectReasonName } from './wire/reject-reason.js';
-export { REJECT_INFO_LENGTH } from './wire/rej.js';
+export { timeUsOfCode } from './wire/time-codes.js';

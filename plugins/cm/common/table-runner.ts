@@ -20,6 +20,11 @@ export function row<State extends string, Action extends string = never>(
   return { next, actions };
 }
 
+/** What each action does to a machine; one record serves all of a kind. */
+export type Actions<M, Action extends string> = Readonly<
+  Partial<Record<Action, (machine: M) => void>>
+>;
+
 /** What keeps a state, and hears what becomes of it. */
 export interface Machine<State, Input> {
   state: State;
@@ -30,7 +35,7 @@ export interface Machine<State, Input> {
   onActionsDone?(from: State): void;
 }
 
-/** What each action does; one runner serves all machines of a table. */
+/** Runs a table for any number of machines. */
 export class TableRunner<
   M extends Machine<State, Input>,
   State extends string,
@@ -40,7 +45,7 @@ export class TableRunner<
   /** @throws Error for an action of the table that is not there: a fault of the program */
   constructor(
     private readonly table: StateTable<State, Input, Action>,
-    private readonly actions: Readonly<Partial<Record<Action, (machine: M) => void>>>,
+    private readonly actions: Actions<M, Action>,
   ) {
     const states = Object.values(table) as Readonly<Record<string, Row<State, Action>>>[];
     const rows = states.flatMap((inputs) => Object.values(inputs));

@@ -2,9 +2,10 @@
 import { SpiError, Timer } from '../../../core/spi/index.js';
 import type { CmConnectOptions, CmEvent } from '../../../core/spi/index.js';
 import { ACTIVE_TABLE } from './states.js';
-import type { CmAction, CmInput, CmRole, CmState } from './states.js';
+import type { CmAction, CmInput, CmRole } from './states.js';
 import { Connection } from './connection.js';
 import type { CmPath, ConnectionServices } from './connection.js';
+import { messageOf, startWithin } from '../common/consumer.js';
 import type { Origin } from '../common/origin.js';
 import { agreementOf } from '../messages/peer-agreement.js';
 import type { PeerAgreement } from '../messages/peer-agreement.js';
@@ -13,6 +14,7 @@ import type { QpPlan } from './qp-control.js';
 import { REQ_RETRIES, ackTimeoutWithDelay, mraWaitUs } from '../common/timing.js';
 import { infoOf } from '../messages/rej.js';
 import { TableRunner } from '../common/table-runner.js';
+import type { Actions } from '../common/table-runner.js';
 import { answererQpn, transportOfAsker } from '../common/transport.js';
 import type { TransactionId } from '../common/transaction-id.js';
 import type { CmTransport } from '../common/transport.js';
@@ -160,53 +162,46 @@ export class ActiveConnection extends Connection {
   }
 
   private startDeadline(): void {
-    const { timers, clock } = this.services;
-    const { timeoutUs } = this.present.options;
-    if (timeoutUs === Infinity) return;
+    const { options } = this.present;
     const deadline = new Timer(() => void this.dispatch('deadline'));
     this.present.deadline = deadline;
-    timers.start(deadline, clock.now() + timeoutUs);
+    startWithin(this.services, deadline, options.timeoutUs);
   }
 
   dispatch(input: CmInput): boolean {
     return ActiveConnection.RUNNER.dispatch(this, input);
   }
 
-  private static readonly RUNNER = new TableRunner<ActiveConnection, CmState, CmInput, CmAction>(
-    ACTIVE_TABLE,
-    {
-      ...Connection.COMMON,
-      sendReq: (c) => c.send({ name: 'REQ', body: c.present.req }),
-      startRetries: (c) => c.startRetries(REQ_RETRIES),
-      startDeadline: (c) => c.startDeadline(),
-      extendWait: (c) => c.extendWait(mraWaitUs(c.present.serviceTimeout, c.ackTimeout)),
-      raiseQp: (c) => c.raiseQp(),
-      sendRtu: (c) => {
-        const { localCommId, remoteCommId } = c;
-        const body = { localCommId, remoteCommId, privateData: new Uint8Array(0) };
-        c.send({ name: 'RTU', body });
-      },
-      rejectRep: (c) => c.sendRej(MESSAGE_REJECTED.rep, c.present.rejectReason),
-      reportEstablished: (c) => {
-        const privateData = c.present.rep?.privateData ?? new Uint8Array(0);
-        c.emit({ type: 'established', privateData });
-        c.forgetWait();
-        c.attempt = undefined;
-      },
-      reportRejected: (c) => {
-        const { rej, rejectReason } = c.present;
-        const reason = rej?.reason ?? rejectReason;
-        const consumer = reason === REJECT_REASON.CONSUMER_REJECT;
-        const privateData = rej?.privateData ?? new Uint8Array(0);
-        const info = rej && infoOf(rej);
-        c.emitEnd({ type: 'rejected', reason, consumer, privateData, ...(info && { info }) });
-      },
-      reportUnreachable: (c) => c.emitEnd({ type: 'unreachable', detail: c.giveUpDetail() }),
-      reportTimedOut: (c) => c.emitEnd({ type: 'timed-out' }),
+  private static readonly ACTIONS: Actions<ActiveConnection, CmAction> = {
+    ...Connection.COMMON,
+    sendReq: (c) => c.send({ name: 'REQ', body: c.present.req }),
+    startRetries: (c) => c.startRetries(REQ_RETRIES),
+    startDeadline: (c) => c.startDeadline(),
+    extendWait: (c) => c.extendWait(mraWaitUs(c.present.serviceTimeout, c.ackTimeout)),
+    raiseQp: (c) => c.raiseQp(),
+    sendRtu: (c) => {
+      const { localCommId, remoteCommId } = c;
+      const body = { localCommId, remoteCommId, privateData: new Uint8Array(0) };
+      c.send({ name: 'RTU', body });
     },
-  );
-}
+    rejectRep: (c) => c.sendRej(MESSAGE_REJECTED.rep, c.present.rejectReason),
+    reportEstablished: (c) => {
+      const privateData = c.present.rep?.privateData ?? new Uint8Array(0);
+      c.emit({ type: 'established', privateData });
+      c.forgetWait();
+      c.attempt = undefined;
+    },
+    reportRejected: (c) => {
+      const { rej, rejectReason } = c.present;
+      const reason = rej?.reason ?? rejectReason;
+      const consumer = reason === REJECT_REASON.CONSUMER_REJECT;
+      const privateData = rej?.privateData ?? new Uint8Array(0);
+      const info = rej && infoOf(rej);
+      c.emitEnd({ type: 'rejected', reason, consumer, privateData, ...(info && { info }) });
+    },
+    reportUnreachable: (c) => c.emitEnd({ type: 'unreachable', detail: c.giveUpDetail() }),
+    reportTimedOut: (c) => c.emitEnd({ type: 'timed-out' }),
+  };
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  private static readonly RUNNER = new TableRunner(ACTIVE_TABLE, ActiveConnection.ACTIONS);
 }

@@ -11,16 +11,11 @@ import type { CmAction, CmInput, CmRole, CmState } from './states.js';
 import type { ConnectionTable } from './table.js';
 import type { FlightNotes, Noting } from './flight-notes.js';
 import type { Origin } from '../common/origin.js';
-import type { Machine } from '../common/table-runner.js';
+import type { Actions, Machine } from '../common/table-runner.js';
 import type { CommEstListener, QpControl } from './qp-control.js';
 import type { RejectedRequests } from '../messages/rejected-requests.js';
 import { guidInfo, rejOf } from '../messages/rej.js';
-import {
-  ATTEMPTS_OF_A_TURN,
-  DREQ_RETRIES,
-  HINTED_REPEAT_US,
-  timewaitUs,
-} from '../common/timing.js';
+import { ATTEMPTS_OF_A_TURN, DREQ_RETRIES, timewaitUs } from '../common/timing.js';
 import type { RetryPolicy } from '../common/timing.js';
 import type { TransactionId } from '../common/transaction-id.js';
 import type { TurnTaker, Turns } from './turns.js';
@@ -55,9 +50,6 @@ export interface ConnectionServices {
   defer(task: () => void): void;
   onUnexpected(connection: Connection, input: CmInput): void;
 }
-
-/** What a side does, once for all its connections: there may be many. */
-export type CmActions<C> = Readonly<Partial<Record<CmAction, (connection: C) => void>>>;
 
 /** Where a connection has a turn, or waits for one. */
 const WITH_TURN: ReadonlySet<CmState> = new Set([
@@ -229,12 +221,12 @@ export abstract class Connection
 
   protected startRetries(policy: RetryPolicy): void {
     this.presentWait.begin(policy);
-    this.startTimer(this.presentWait.waitUs);
+    this.presentWait.start(this.services);
   }
 
   protected extendWait(waitUs: number): void {
     this.presentWait.extend(waitUs);
-    this.startTimer(this.presentWait.waitUs);
+    this.presentWait.start(this.services);
   }
 
   private get presentWait(): Wait {
@@ -256,38 +248,22 @@ export abstract class Connection
     this.wait = undefined;
   }
 
-  private startTimer(waitUs: number): void {
-    const { timers, clock } = this.services;
-    this.presentWait.hastened = false;
-    timers.start(this.presentWait, clock.now() + waitUs);
-  }
-
-  private hasten(): void {
-    const { timers, clock } = this.services;
-    const soonUs = clock.now() + HINTED_REPEAT_US;
-    if (this.presentWait.deadlineUs <= soonUs) return;
-    this.presentWait.hastened = true;
-    timers.start(this.presentWait, soonUs);
-  }
-
   onWaitOver(): void {
-    if (this.state === 'TIMEWAIT') this.dispatch('timewaitOver');
-    else if (this.presentWait.hastened) this.dispatch('repeat');
-    else this.dispatch(this.presentWait.isExhausted ? 'exhausted' : 'retry');
+    this.dispatch(this.state === 'TIMEWAIT' ? 'timewaitOver' : this.presentWait.outcome);
   }
 
   /** What both sides do alike. */
-  protected static readonly COMMON: CmActions<Connection> = {
+  protected static readonly COMMON: Actions<Connection, CmAction> = {
     awaitTurn: (c) => c.services.turns.enter(c),
     nextRetry: (c) => {
       c.presentWait.again();
       if (c.attempts === ATTEMPTS_OF_A_TURN + 1) c.services.turns.leave(c);
-      c.startTimer(c.presentWait.waitUs);
+      c.presentWait.start(c.services);
     },
-    hastenRepeat: (c) => c.hasten(),
+    hastenRepeat: (c) => c.presentWait.hasten(c.services),
     resumeWait: (c) => {
       c.presentWait.repeat();
-      c.startTimer(c.presentWait.waitUs);
+      c.presentWait.start(c.services);
     },
     stopTimers: (c) => c.stopTimers(),
     startDreqRetries: (c) => {
@@ -296,7 +272,7 @@ export abstract class Connection
     },
     startTimewait: (c) => {
       c.services.table.forgetRemoteQp(c);
-      c.startTimer(timewaitUs(c.ackTimeout));
+      c.presentWait.start(c.services, timewaitUs(c.ackTimeout));
     },
     sendDreq: (c) => {
       c.dreqTransactionId ??= c.services.newTransactionId();

@@ -8,7 +8,7 @@ import type {
   QueuePair,
 } from '../../../core/spi/index.js';
 import { PASSIVE_TABLE } from './states.js';
-import type { CmAction, CmInput, CmRole, CmState } from './states.js';
+import type { CmAction, CmInput, CmRole } from './states.js';
 import { Connection } from './connection.js';
 import type { CmPath, ConnectionServices } from './connection.js';
 import type { Origin } from '../common/origin.js';
@@ -19,6 +19,7 @@ import type { QpPlan } from './qp-control.js';
 import { rejOf } from '../messages/rej.js';
 import { MRA_SERVICE_TIMEOUT, REQ_REJECTED_US, mraWaitUs, repRetries } from '../common/timing.js';
 import { TableRunner } from '../common/table-runner.js';
+import type { Actions } from '../common/table-runner.js';
 import { answererFields } from '../common/transport.js';
 import type { TransactionId } from '../common/transaction-id.js';
 import type { CmTransport } from '../common/transport.js';
@@ -269,43 +270,42 @@ export class PassiveConnection extends Connection {
     return this.present.failure ?? `no answer to ${this.attempts} replies`;
   }
 
-  private static readonly RUNNER = new TableRunner<PassiveConnection, CmState, CmInput, CmAction>(
-    PASSIVE_TABLE,
-    {
-      ...Connection.COMMON,
-      sendMraReq: (c) => {
-        const { localCommId, remoteCommId } = c;
-        const body = {
-          localCommId,
-          remoteCommId,
-          messageMraed: MESSAGE_MRAED.req,
-          serviceTimeout: MRA_SERVICE_TIMEOUT,
-          privateData: new Uint8Array(0),
-        };
-        c.send({ name: 'MRA', body });
-      },
-      sendRep: (c) => {
-        const { rep } = c.present;
-        if (!rep) throw new SpiError('EIO', 'REP_SENT without a REP');
-        c.send({ name: 'REP', body: rep });
-      },
-      startRetries: (c) => {
-        const { localCmResponseTimeout, maxCmRetries } = c.req;
-        c.startRetries(repRetries(localCmResponseTimeout, maxCmRetries));
-      },
-      extendWait: (c) => c.extendWait(mraWaitUs(c.present.serviceTimeout, c.ackTimeout)),
-      startQp: (c) => c.startQp(),
-      rejectReq: (c) => c.sendRejection(0),
-      rejectReqMra: (c) => {
-        c.sendRejection(c.localCommId, mraWaitUs(MRA_SERVICE_TIMEOUT, c.ackTimeout));
-      },
-      reportEstablished: (c) => {
-        c.emit({ type: 'established', privateData: NO_DATA });
-        c.settle();
-        c.forgetWait();
-        c.handshake = undefined;
-      },
-      reportAcceptFailed: (c) => c.emitEnd({ type: 'accept-failed', detail: c.giveUpDetail() }),
+  private static readonly ACTIONS: Actions<PassiveConnection, CmAction> = {
+    ...Connection.COMMON,
+    sendMraReq: (c) => {
+      const { localCommId, remoteCommId } = c;
+      const body = {
+        localCommId,
+        remoteCommId,
+        messageMraed: MESSAGE_MRAED.req,
+        serviceTimeout: MRA_SERVICE_TIMEOUT,
+        privateData: new Uint8Array(0),
+      };
+      c.send({ name: 'MRA', body });
     },
-  );
+    sendRep: (c) => {
+      const { rep } = c.present;
+      if (!rep) throw new SpiError('EIO', 'REP_SENT without a REP');
+      c.send({ name: 'REP', body: rep });
+    },
+    startRetries: (c) => {
+      const { localCmResponseTimeout, maxCmRetries } = c.req;
+      c.startRetries(repRetries(localCmResponseTimeout, maxCmRetries));
+    },
+    extendWait: (c) => c.extendWait(mraWaitUs(c.present.serviceTimeout, c.ackTimeout)),
+    startQp: (c) => c.startQp(),
+    rejectReq: (c) => c.sendRejection(0),
+    rejectReqMra: (c) => {
+      c.sendRejection(c.localCommId, mraWaitUs(MRA_SERVICE_TIMEOUT, c.ackTimeout));
+    },
+    reportEstablished: (c) => {
+      c.emit({ type: 'established', privateData: NO_DATA });
+      c.settle();
+      c.forgetWait();
+      c.handshake = undefined;
+    },
+    reportAcceptFailed: (c) => c.emitEnd({ type: 'accept-failed', detail: c.giveUpDetail() }),
+  };
+
+  private static readonly RUNNER = new TableRunner(PASSIVE_TABLE, PassiveConnection.ACTIONS);
 }

@@ -1,17 +1,18 @@
 /** A peer's question for the queue pair of a datagram service, as its listener sees it. */
-import { CmPrivateData, SpiError, Timer } from '../../../core/spi/index.js';
+import { Timer } from '../../../core/spi/index.js';
 import type {
   CmResolveAcceptOptions,
   CmResolveRejectOptions,
   CmResolveRequest,
   Gid,
 } from '../../../core/spi/index.js';
-import { checkPrivateData, checkRange } from '../common/checks.js';
+import { checkResolveAccept, checkResolveReject, requestGone } from '../common/answers.js';
+import { startWithin } from '../common/consumer.js';
 import type { CmaContents } from '../messages/cma-contents.js';
 import type { CmPath, ConnectionServices } from '../connection/connection.js';
 import type { TransactionId } from '../common/transaction-id.js';
 import { TableRunner } from '../common/table-runner.js';
-import type { Machine } from '../common/table-runner.js';
+import type { Actions, Machine } from '../common/table-runner.js';
 import { ASKED_TABLE } from './states.js';
 import type { SidrAction, SidrInput, SidrState } from './states.js';
 import { SIDR_ANSWERED_US, SIDR_UNANSWERED_US } from '../common/timing.js';
@@ -72,20 +73,19 @@ export class SidrInquiry implements CmResolveRequest, Machine<SidrState, SidrInp
     return this.init.localGid;
   }
 
-  accept({ qpn, qkey, privateData }: CmResolveAcceptOptions): void {
+  accept(options: CmResolveAcceptOptions): void {
     this.checkWaiting();
-    checkPrivateData('SIDR_REP', privateData, CmPrivateData.SIDR_REP);
-    checkRange('qpn', qpn, 2, 0xffffff);
-    checkRange('qkey', qkey, 0, 0xffffffff);
+    checkResolveAccept(options);
+    const { qpn, qkey, privateData } = options;
     const answer = { status: SIDR_STATUS.VALID_QPN, qpn, qkey, privateData: privateData.slice() };
     this.rep = sidrRepOf(this.init.req, answer);
     this.dispatch('accept');
   }
 
-  reject({ status, privateData }: CmResolveRejectOptions): void {
+  reject(options: CmResolveRejectOptions): void {
     this.checkWaiting();
-    checkPrivateData('SIDR_REP', privateData, CmPrivateData.SIDR_REP);
-    checkRange('status', status, 1, 255);
+    checkResolveReject(options);
+    const { status, privateData } = options;
     this.rep = sidrRepOf(this.init.req, { status, privateData: privateData.slice() });
     this.dispatch('reject');
   }
@@ -101,29 +101,23 @@ export class SidrInquiry implements CmResolveRequest, Machine<SidrState, SidrInp
   }
 
   private startLife(): void {
-    const { timers, clock } = this.services;
     const lifeUs = this.waitsForConsumer ? SIDR_UNANSWERED_US : SIDR_ANSWERED_US;
-    timers.start(this.life, clock.now() + lifeUs);
+    startWithin(this.services, this.life, lifeUs);
   }
 
   private checkWaiting(): void {
-    if (this.waitsForConsumer) return;
-    throw new SpiError(
-      'ENOTCONN',
-      'the resolution request is gone: answered already, or given up by the peer',
-    );
+    if (!this.waitsForConsumer) throw requestGone('resolution');
   }
 
-  private static readonly RUNNER = new TableRunner<SidrInquiry, SidrState, SidrInput, SidrAction>(
-    ASKED_TABLE,
-    {
-      sendRep: ({ init, services, rep }) => {
-        services.send({ name: 'SIDR_REP', body: rep }, init.transactionId, init.path);
-      },
-      startLife: (inquiry) => inquiry.startLife(),
-      stopTimers: ({ services, life }) => services.timers.stop(life),
+  private static readonly ACTIONS: Actions<SidrInquiry, SidrAction> = {
+    sendRep: ({ init, services, rep }) => {
+      services.send({ name: 'SIDR_REP', body: rep }, init.transactionId, init.path);
     },
-  );
+    startLife: (inquiry) => inquiry.startLife(),
+    stopTimers: ({ services, life }) => services.timers.stop(life),
+  };
+
+  private static readonly RUNNER = new TableRunner(ASKED_TABLE, SidrInquiry.ACTIONS);
 }
 
 /** An answer to a question; the service id is echoed. */

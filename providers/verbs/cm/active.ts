@@ -8,17 +8,22 @@ import {
   checkConnectOptions,
   checkConnectable,
   checkPrivateData,
+  messageOf,
+  startWithin,
+  timeUsOfCode,
 } from '../../../plugins/cm/provider.js';
-import { peerText, serviceOf } from './address.js';
+import type { Actions } from '../../../plugins/cm/provider.js';
+import { peerText } from './address.js';
 import type { ConnectionParameters } from './calls.js';
 import type { CmNativeEvent } from './channel.js';
-import { checkDevice, messageOf, timewaitUsOf, VerbsConnection } from './connection.js';
+import { VerbsConnection } from './connection.js';
 import type { CmServices } from './connection.js';
+import { checkDevice, idTowards } from './identifier.js';
 import { CM_OPTION, CmEventType } from '../addon/rdmacm.js';
 import { pathDataOf } from './path-data.js';
 import { qpPlanOf } from './qp-plan.js';
 import { ACTIVE_TABLE } from './states.js';
-import type { CmAction, CmInput, CmState } from './states.js';
+import type { CmAction, CmInput } from './states.js';
 
 /** SPI's default; rdma_cm's own is 19. */
 const DEFAULT_ACK_TIMEOUT = 18;
@@ -46,21 +51,11 @@ export class ActiveConnection extends VerbsConnection {
     checkPrivateData('REQ', given.privateData, CmPrivateData.REQ);
     checkTransport(given);
     checkConnectable(given.qp);
-    const { portSpace, port } = serviceOf(given.serviceId);
-    const { calls, addresses, channel, resolveTimeoutMs } = services;
-    const path = addresses.pathTo(given.remoteGid, port, given.localGidIndex);
     const options = { ...given, privateData: given.privateData.slice() };
-    const id = calls.createId(channel, portSpace);
-    try {
-      setAckTimeout(services, id, options.ackTimeout);
-      calls.resolveAddress(id, path.source, path.destination, resolveTimeoutMs);
-    } catch (error) {
-      calls.destroyId(id);
-      throw error;
-    }
+    const setTimeout = (id: number): void => setAckTimeout(services, id, options.ackTimeout);
+    const { id, way } = idTowards(services, options, setTimeout);
     const connection = new ActiveConnection(services, id, options);
-    const from = path.source?.text ?? 'where the route leads from';
-    connection.note(`asks ${path.destination.text} from ${from}`);
+    connection.note(`asks ${way}`);
     return connection;
   }
 
@@ -114,7 +109,7 @@ export class ActiveConnection extends VerbsConnection {
       const { localGid } = this.services.calls.describe(this.id);
       const wanted = { ...this.options, ...this.parameters() };
       const plan = qpPlanOf(this.services, this.id, localGid, wanted);
-      this.timewaitUs = timewaitUsOf(plan.ackTimeout);
+      this.timewaitUs = timeUsOfCode(plan.ackTimeout);
       this.qpControl?.toRtr(plan);
       this.qpControl?.toRts(plan);
       this.services.calls.establish(this.id);
@@ -127,12 +122,6 @@ export class ActiveConnection extends VerbsConnection {
     this.dispatch('qpReady');
   }
 
-  private startDeadline(): void {
-    const { timers, clock } = this.services;
-    const { timeoutUs } = this.options;
-    if (timeoutUs < Infinity) timers.start(this.deadline, clock.now() + timeoutUs);
-  }
-
   private reportRejected(): void {
     const { status: reason = 0, privateData = NOTHING } = this.answer ?? {};
     const consumer = reason === REJECT_REASON.CONSUMER_REJECT;
@@ -143,28 +132,27 @@ export class ActiveConnection extends VerbsConnection {
     return ActiveConnection.RUNNER.dispatch(this, input);
   }
 
-  private static readonly RUNNER = new TableRunner<ActiveConnection, CmState, CmInput, CmAction>(
-    ACTIVE_TABLE,
-    {
-      ...VerbsConnection.COMMON,
-      startDeadline: (c) => c.startDeadline(),
-      resolveRoute: (c) => c.attempt(() => c.resolveRoute()),
-      sendReq: (c) => {
-        c.attempt(() => c.services.calls.connect(c.id, c.parameters(), c.options.privateData));
-      },
-      raiseQp: (c) => c.raiseQp(),
-      reportEstablished: (c) => {
-        c.emit({ type: 'established', privateData: c.answer?.privateData ?? NOTHING });
-      },
-      reportRejected: (c) => c.reportRejected(),
-      reportUnreachable: (c) => {
-        const why = c.failure ?? 'no answer';
-        const detail = `${peerText(c.remoteGid)} from ${c.services.device.name}: ${why}`;
-        c.emitEnd({ type: 'unreachable', detail });
-      },
-      reportTimedOut: (c) => c.emitEnd({ type: 'timed-out' }),
+  private static readonly ACTIONS: Actions<ActiveConnection, CmAction> = {
+    ...VerbsConnection.COMMON,
+    startDeadline: (c) => startWithin(c.services, c.deadline, c.options.timeoutUs),
+    resolveRoute: (c) => c.attempt(() => c.resolveRoute()),
+    sendReq: (c) => {
+      c.attempt(() => c.services.calls.connect(c.id, c.parameters(), c.options.privateData));
     },
-  );
+    raiseQp: (c) => c.raiseQp(),
+    reportEstablished: (c) => {
+      c.emit({ type: 'established', privateData: c.answer?.privateData ?? NOTHING });
+    },
+    reportRejected: (c) => c.reportRejected(),
+    reportUnreachable: (c) => {
+      const why = c.failure ?? 'no answer';
+      const detail = `${peerText(c.remoteGid)} from ${c.services.device.name}: ${why}`;
+      c.emitEnd({ type: 'unreachable', detail });
+    },
+    reportTimedOut: (c) => c.emitEnd({ type: 'timed-out' }),
+  };
+
+  private static readonly RUNNER = new TableRunner(ACTIVE_TABLE, ActiveConnection.ACTIONS);
 }
 
 function checkTransport({ qp }: CmConnectOptions): void {

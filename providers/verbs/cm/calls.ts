@@ -21,6 +21,16 @@ export interface ConnectionParameters {
   readonly usesSharedReceives: boolean;
 }
 
+/** Of datagrams, which have no connection. */
+export const NO_PARAMETERS: ConnectionParameters = {
+  qpn: 0,
+  responderResources: 0,
+  initiatorDepth: 0,
+  retryCount: 0,
+  rnrRetryCount: 0,
+  usesSharedReceives: false,
+};
+
 /** What rdma_cm knows of both ends of an identifier. */
 export interface IdDescription {
   readonly localGid: Gid;

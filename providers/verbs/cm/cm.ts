@@ -14,6 +14,7 @@ import type {
   Scheduler,
   Timers,
 } from '../../../core/spi/index.js';
+import { deferring } from '../../../plugins/cm/provider.js';
 import { ActiveConnection } from './active.js';
 import { CmCalls, errnoName } from './calls.js';
 import { CmChannel, MAX_READ_FAILURES, type CmNativeEvent } from './channel.js';
@@ -79,7 +80,7 @@ export class VerbsCm implements CmModule {
       own: (id, owner) => void this.owners.set(id, owner),
       destroyId: (id) => this.destroyId(id),
       onRemoval: () => dependencies.onRemoval?.(),
-      defer: (task) => this.defer(task),
+      defer: deferring(dependencies, () => this.closed),
     };
     this.watch = new RemovalWatch(this.services);
   }
@@ -159,19 +160,6 @@ export class VerbsCm implements CmModule {
     this.owners.delete(id);
     const errno = this.services.calls.destroyId(id);
     if (errno !== 0) this.dependencies.logger.warn(`CM: rdma_destroy_id: ${errnoName(errno)}`);
-  }
-
-  /** After `close`, nothing is told any more. */
-  private defer(task: () => void): void {
-    const { scheduler, logger } = this.dependencies;
-    scheduler.defer(() => {
-      if (this.closed) return;
-      try {
-        task();
-      } catch (error) {
-        logger.error('a handler of CM events threw', { error });
-      }
-    });
   }
 }
 

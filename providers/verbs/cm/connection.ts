@@ -2,7 +2,7 @@
  * A connection over an identifier of librdmacm: runs the rows of its table. What both sides have in
  * common is here; connecting is active.ts and passive.ts.
  */
-import { nameOf, SpiError, Timer } from '../../../core/spi/index.js';
+import { nameOf, Timer } from '../../../core/spi/index.js';
 import type {
   Clock,
   CmConnection,
@@ -13,9 +13,10 @@ import type {
   Timers,
 } from '../../../core/spi/index.js';
 import { FlightRecord } from './flight-record.js';
-import type { CommEstListener, Machine, QpControl } from '../../../plugins/cm/provider.js';
+import { messageOf } from '../../../plugins/cm/provider.js';
+import type { Actions, CommEstListener, Machine, QpControl } from '../../../plugins/cm/provider.js';
 import type { CmCalls } from './calls.js';
-import { errnoName } from './calls.js';
+import { failureText, statusText } from './failures.js';
 import type { CmNativeEvent } from './channel.js';
 import { CmEventType } from '../addon/rdmacm.js';
 import type { CmAction, CmInput, CmState } from './states.js';
@@ -50,9 +51,6 @@ export interface CmServices {
   /** Runs a task of the consumer's after the present stack has unwound, in order. */
   defer(task: () => void): void;
 }
-
-/** What a side does, once for all its connections. */
-export type CmActions<C> = Readonly<Partial<Record<CmAction, (connection: C) => void>>>;
 
 /** What TIMEWAIT_EXIT may be late before it is not waited for. */
 const TIMEWAIT_GRACE_US = 5_000_000;
@@ -129,7 +127,7 @@ export abstract class VerbsConnection
     if (this.state !== from) this.note(`${from} -> ${this.state} (${input})`);
   }
 
-  onActionsDone(): void {
+  onActionsDone(_from: CmState): void {
     if (this.state === 'IDLE') this.qpControl?.release();
   }
 
@@ -204,7 +202,7 @@ export abstract class VerbsConnection
   }
 
   /** What both sides do alike. */
-  protected static readonly COMMON: CmActions<VerbsConnection> = {
+  protected static readonly COMMON: Actions<VerbsConnection, CmAction> = {
     stopTimers: (c) => c.stopTimers(),
     startTimewait: (c) => c.startTimewait(),
     failQp: (c) => c.qpControl?.toError(),
@@ -221,49 +219,4 @@ export abstract class VerbsConnection
     reportDisconnectedByPeer: (c) => c.emitEnd({ type: 'disconnected', byPeer: true }),
     reportTimewaitExit: (c) => c.emit({ type: 'timewait-exit' }),
   };
-}
-
-/** 4.096 us * 2^n, for as long as a packet and its acknowledgement may be under way. */
-export function timewaitUsOf(ackTimeout: number): number {
-  return 4.096 * 2 ** ackTimeout;
-}
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
-/** What an event means that ends an attempt, for people. */
-export function failureText(event: CmNativeEvent): string {
-  const status = statusText(event);
-  switch (event.type) {
-    case CmEventType.ADDR_ERROR:
-      return `its address cannot be resolved (rdma_resolve_addr${status})`;
-    case CmEventType.ROUTE_ERROR:
-      return `no route is found (rdma_resolve_route${status})`;
-    case CmEventType.UNREACHABLE:
-      return `no answer (rdma_cm: UNREACHABLE${status})`;
-    case CmEventType.DEVICE_REMOVAL:
-      return 'the device is being removed';
-    default:
-      return `rdma_cm: ${nameOf(CmEventType, event.type)}${status}`;
-  }
-}
-
-/**
- * The route may lead through another device than the queue pair's.
- * @throws SpiError('ENETUNREACH')
- */
-export function checkDevice({ calls, device }: CmServices, id: number): void {
-  const found = calls.deviceName(id);
-  if (found === device.name) return;
-  throw new SpiError(
-    'ENETUNREACH',
-    `the route leads through ${found ?? 'no RDMA device'}, not ${device.name}`,
-  );
-}
-
-/** The status of an event for people: an errno by name, else the number. */
-export function statusText({ status }: CmNativeEvent): string {
-  if (status === 0) return '';
-  return status < 0 ? `, ${errnoName(status)}` : `, status ${status}`;
 }

@@ -10,7 +10,7 @@ import type {
   Timers,
 } from '../../../core/spi/index.js';
 import { TableRunner } from '../../../plugins/cm/provider.js';
-import type { Machine } from '../../../plugins/cm/provider.js';
+import type { Actions, Machine } from '../../../plugins/cm/provider.js';
 import { SEND_TABLE } from './send-states.js';
 import type { SendAction, SendEvent, SendState } from './send-states.js';
 
@@ -109,32 +109,31 @@ export class UmadSend implements MadSendHandle, Machine<SendState, SendEvent> {
     UmadSend.RUNNER.dispatch(this, event);
   }
 
-  private static readonly RUNNER = new TableRunner<UmadSend, SendState, SendEvent, SendAction>(
-    SEND_TABLE,
-    {
-      startTimer: ({ services, timer, init }) => {
-        services.timers.start(timer, services.clock.now() + init.longestWaitUs);
-      },
-      stopTimer: ({ services, timer }) => services.timers.stop(timer),
-      deliver: (send) => {
-        if (send.received) send.owner.deliver({ ...send.received, request: send });
-      },
-      statusSuccess: (send) => (send.status = WcStatus.SUCCESS),
-      statusTimeout: (send) => (send.status = WcStatus.RESP_TIMEOUT_ERR),
-      statusFlushed: (send) => (send.status = WcStatus.WR_FLUSH_ERR),
-      statusFailed: (send) => (send.status = WcStatus.GENERAL_ERR),
-      deferReport: (send) => {
-        send.owner.retain();
-        send.services.scheduler.defer(() => {
-          send.advance('returned');
-          send.owner.release();
-        });
-      },
-      report: (send) => {
-        const { status, failure } = send;
-        const why = status === WcStatus.GENERAL_ERR && failure ? { error: failure } : {};
-        send.owner.report(send, { handle: send, status, ...why });
-      },
+  private static readonly ACTIONS: Actions<UmadSend, SendAction> = {
+    startTimer: ({ services, timer, init }) => {
+      services.timers.start(timer, services.clock.now() + init.longestWaitUs);
     },
-  );
+    stopTimer: ({ services, timer }) => services.timers.stop(timer),
+    deliver: (send) => {
+      if (send.received) send.owner.deliver({ ...send.received, request: send });
+    },
+    statusSuccess: (send) => (send.status = WcStatus.SUCCESS),
+    statusTimeout: (send) => (send.status = WcStatus.RESP_TIMEOUT_ERR),
+    statusFlushed: (send) => (send.status = WcStatus.WR_FLUSH_ERR),
+    statusFailed: (send) => (send.status = WcStatus.GENERAL_ERR),
+    deferReport: (send) => {
+      send.owner.retain();
+      send.services.scheduler.defer(() => {
+        send.advance('returned');
+        send.owner.release();
+      });
+    },
+    report: (send) => {
+      const { status, failure } = send;
+      const why = status === WcStatus.GENERAL_ERR && failure ? { error: failure } : {};
+      send.owner.report(send, { handle: send, status, ...why });
+    },
+  };
+
+  private static readonly RUNNER = new TableRunner(SEND_TABLE, UmadSend.ACTIONS);
 }
