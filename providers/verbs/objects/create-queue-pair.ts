@@ -1,10 +1,10 @@
 /** Queue pairs in the addon: by ibv_create_qp, and those of XRC by the calls that they have. */
-import { QpType, SpiError, nameOf } from '../../../core/spi/index.js';
+import { QpType, nameOf } from '../../../core/spi/index.js';
 import type { QueuePairInit, Ring } from '../../../core/spi/index.js';
 import { ringArguments } from './completion-queue.js';
 import type { OpenDevice } from './open-device.js';
 import { made } from '../system/errno.js';
-import { domainOf, queueOf, xrcDomainOf } from './parents.js';
+import { domainOf, ofDevice, queueOf, xrcDomainOf } from './parents.js';
 import { VerbsSharedReceiveQueue } from './shared-receive-queue.js';
 
 /** Makes one with these rings and returns its number; its queue pair number goes to `out`. */
@@ -46,12 +46,14 @@ export function openerOf(domain: { device: OpenDevice; number: number }, qpn: nu
 
 function plain(device: OpenDevice, init: QueuePairInit): CreateQueuePair {
   const { srq } = init;
+  const sharedOf = (given: object): VerbsSharedReceiveQueue =>
+    ofDevice(device, given, 'shared receive queue', VerbsSharedReceiveQueue);
   return (sendRing, receiveRing, out) => {
     const number = device.addon.createQp(
       domainOf(device, init.pd).number,
       queueOf(device, init.sendCq).number,
       queueOf(device, init.receiveCq).number,
-      srq === undefined ? NONE : sharedOf(device, srq).number,
+      srq === undefined ? NONE : sharedOf(srq).number,
       init.type,
       Math.max(1, init.maxSendWr),
       srq === undefined ? Math.max(1, init.maxReceiveWr) : 0,
@@ -90,17 +92,6 @@ function target(device: OpenDevice, init: QueuePairInit): CreateQueuePair {
     const domain = xrcDomainOf(device, init.xrcDomain);
     return made('ibv_create_qp_ex', device.addon.createXrcTarget(domain.number, out), 'XRC_TGT');
   };
-}
-
-function sharedOf(
-  device: OpenDevice,
-  srq: NonNullable<QueuePairInit['srq']>,
-): VerbsSharedReceiveQueue {
-  if (!(srq instanceof VerbsSharedReceiveQueue)) {
-    throw new SpiError('EINVAL', 'the shared receive queue is of another provider');
-  }
-  srq.checkUsable(device);
-  return srq;
 }
 
 function sizesOf(init: QueuePairInit): string {

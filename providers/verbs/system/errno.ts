@@ -73,6 +73,12 @@ export function failureError(
   return errnoError(name ?? 'libibverbs', failure & ERRNO_MASK, detail);
 }
 
+/** What a query has found. @throws SpiError when it is an errno */
+export function answered<T>(call: string, answer: T | number, detail?: string): T {
+  if (typeof answer === 'number') throw errnoError(call, answer, detail);
+  return answer;
+}
+
 /** @throws SpiError unless `errno` is 0 */
 export function check(call: string | readonly string[], errno: number, detail?: string): void {
   if (errno !== 0) throw failureError(call, errno, detail);
