@@ -1,5 +1,4 @@
 /** The calls of librdmacm with their failures as SpiError: the call, what it was about, errno. */
-import { getSystemErrorName } from 'node:util';
 import type { Gid, QpState } from '../../../core/spi/index.js';
 import {
   ADDRESS_BYTES,
@@ -44,11 +43,6 @@ export interface IdDescription {
 export interface CmQpAttributes {
   word(word: keyof typeof ATTRIBUTE_WORD): number;
   readonly remoteGid: Gid;
-}
-
-/** Name of an errno, such as ETIMEDOUT; of either sign. */
-export function errnoName(errno: number): string {
-  return getSystemErrorName(-Math.abs(errno));
 }
 
 const TRANSPORT_IWARP = 1;

@@ -16,7 +16,8 @@ import type {
 } from '../../../core/spi/index.js';
 import { deferring } from '../../../plugins/cm/provider.js';
 import { ActiveConnection } from './active.js';
-import { CmCalls, errnoName } from './calls.js';
+import { CmCalls } from './calls.js';
+import { errnoName } from '../system/errno.js';
 import { CmChannel, MAX_READ_FAILURES, type CmNativeEvent } from './channel.js';
 import type { CmIdOwner, CmServices } from './connection.js';
 import { VerbsListener } from './listener.js';

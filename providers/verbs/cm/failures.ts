@@ -2,7 +2,7 @@
 import { nameOf, SpiError } from '../../../core/spi/index.js';
 import { requestGone } from '../../../plugins/cm/provider.js';
 import { CmEventType } from '../addon/rdmacm.js';
-import { errnoName } from './calls.js';
+import { errnoName } from '../system/errno.js';
 import type { CmNativeEvent } from './channel.js';
 
 /** What an event means that ends an attempt. */

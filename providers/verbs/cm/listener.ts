@@ -8,7 +8,7 @@ import { SpiError } from '../../../core/spi/index.js';
 import type { CmListener, CmListenOptions } from '../../../core/spi/index.js';
 import { messageOf } from '../../../plugins/cm/provider.js';
 import { type CmService, serviceOf, type SocketAddress } from './address.js';
-import { errnoName } from './calls.js';
+import { errnoName } from '../system/errno.js';
 import { CmChannel, MAX_READ_FAILURES, type CmNativeEvent } from './channel.js';
 import type { CmIdOwner, CmServices } from './connection.js';
 import { bindTo, makeId } from './identifier.js';
