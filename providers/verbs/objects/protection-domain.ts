@@ -98,17 +98,15 @@ export class VerbsAddressHandle extends VerbsObject implements AddressHandle {
     super(pd.device, 'address handle');
     if (gid.length !== 16) throw new SpiError('EINVAL', `gid of ${gid.length} bytes: 16`);
     const { addon, attributes } = pd.device;
-    const number = addon.createAh(
-      pd.number,
-      gid,
+    const path = Uint32Array.of(
       attributes.portNumber,
       pd.device.hardwareGidIndex(localGidIndex),
       hopLimit ?? DEFAULT_HOP_LIMIT,
       trafficClass ?? 0,
       flowLabel ?? 0,
     );
-    this.handle = made('ibv_create_ah', number);
-    this.created(number);
+    this.handle = made('ibv_create_ah', addon.createAh(pd.number, gid, path));
+    this.created(this.handle);
   }
 
   protected release(number: number): [string, number] {

@@ -67,9 +67,9 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
       init.srq === undefined && !isXrc(init.type)
         ? Ring.allocate(ringEntries(init.maxReceiveWr), rqeBytes(init.maxReceiveSge))
         : undefined;
-    const out = new Uint32Array(1);
-    this.created(create(this.sendRing, this.receiveRing, out));
-    this.qpn = out[0] ?? 0;
+    const { number, qpn } = create(this.sendRing, this.receiveRing);
+    this.created(number);
+    this.qpn = qpn;
     const { srq, receiveCq } = init;
     this.sharedCq = srq && receiveCq ? queueOf(device, receiveCq) : undefined;
     this.lastReceive = srq && this.makeLastReceive();
