@@ -96,7 +96,7 @@ export interface VerbsAddon extends FileMapper, XrcNative {
   allocMw(pd: number, type: number): number;
   mwRkey(device: number, mw: number): number;
   deallocMw(device: number, mw: number): number;
-  /** @param path port, index of the local GID, hop limit, traffic class, flow label */
+  /** @param path as attribute-words.ts makes it */
   createAh(pd: number, gid: Uint8Array, path: Uint32Array): number;
   destroyAh(pd: number, ah: number): number;
   /** Whole pages of zeros; or errno. */

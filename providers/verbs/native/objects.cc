@@ -153,7 +153,7 @@ double deallocMw(const Args& args, Instance& instance) {
 }
 NUMBER_CALL(deallocMw)
 
-// (pd, gid, words: port, index of the local GID, hop limit, traffic class, flow label)
+// (pd, gid, words: index of the local GID, hop limit, traffic class, flow label, port)
 double createAh(const Args& args, Instance& instance) {
   Pd* pd = instance.pds.at(args.u32(0));
   size_t length = 0;
@@ -164,11 +164,11 @@ double createAh(const Args& args, Instance& instance) {
   ibv_ah_attr attr = {};
   memcpy(attr.grh.dgid.raw, gid, 16);
   attr.is_global = 1;
-  attr.port_num = static_cast<uint8_t>(words[0]);
-  attr.grh.sgid_index = static_cast<uint8_t>(words[1]);
-  attr.grh.hop_limit = static_cast<uint8_t>(words[2]);
-  attr.grh.traffic_class = static_cast<uint8_t>(words[3]);
-  attr.grh.flow_label = words[4];
+  attr.grh.sgid_index = static_cast<uint8_t>(words[0]);
+  attr.grh.hop_limit = static_cast<uint8_t>(words[1]);
+  attr.grh.traffic_class = static_cast<uint8_t>(words[2]);
+  attr.grh.flow_label = words[3];
+  attr.port_num = static_cast<uint8_t>(words[4]);
   ibv_ah* ah = instance.verbs.ibv_create_ah(pd->verbs, &attr);
   if (!ah) return -failure();
   pd->children++;

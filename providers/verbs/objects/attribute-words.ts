@@ -17,11 +17,11 @@ const WORD = {
   SQD_NOTIFY: 2,
   PATH_MTU: 7,
   GID: 17,
+  /** Five words: `pathWordsOf`. */
   GID_INDEX: 21,
   HOP_LIMIT: 22,
   TRAFFIC_CLASS: 23,
   FLOW_LABEL: 24,
-  AV_PORT: 25,
   DESTINATION_LID: 27,
   SERVICE_LEVEL: 28,
   SOURCE_PATH_BITS: 29,
@@ -107,21 +107,33 @@ function mtuCode(bytes: number): number {
   throw new SpiError('EINVAL', `pathMtuBytes ${bytes}: 256, 512, 1024, 2048 or 4096`);
 }
 
+/**
+ * A path as five words: index of the local GID, hop limit, traffic class, flow label, port.
+ * @throws SpiError('EINVAL')
+ */
+export function pathWordsOf(
+  { gid, localGidIndex, hopLimit, trafficClass, flowLabel }: AddressVector,
+  gids: GidIndices,
+  portNumber: number,
+): Uint32Array {
+  if (gid.length !== 16) throw new SpiError('EINVAL', `a GID of ${gid.length} bytes: 16`);
+  return Uint32Array.of(
+    gids.hardwareGidIndex(localGidIndex),
+    hopLimit ?? DEFAULT_HOP_LIMIT,
+    trafficClass ?? 0,
+    flowLabel ?? 0,
+    portNumber,
+  );
+}
+
 function writeAddressVector(
   addressVector: AddressVector & Partial<InfiniBandPath>,
   words: Uint32Array,
   gids: GidIndices,
   portNumber: number,
 ): void {
-  const { gid, localGidIndex, hopLimit, trafficClass, flowLabel } = addressVector;
-  if (gid.length !== 16)
-    throw new SpiError('EINVAL', `addressVector.gid of ${gid.length} bytes: 16`);
-  new Uint8Array(words.buffer, words.byteOffset).set(gid, WORD.GID * 4);
-  words[WORD.GID_INDEX] = gids.hardwareGidIndex(localGidIndex);
-  words[WORD.HOP_LIMIT] = hopLimit ?? DEFAULT_HOP_LIMIT;
-  words[WORD.TRAFFIC_CLASS] = trafficClass ?? 0;
-  words[WORD.FLOW_LABEL] = flowLabel ?? 0;
-  words[WORD.AV_PORT] = portNumber;
+  words.set(pathWordsOf(addressVector, gids, portNumber), WORD.GID_INDEX);
+  new Uint8Array(words.buffer, words.byteOffset).set(addressVector.gid, WORD.GID * 4);
   words[WORD.DESTINATION_LID] = addressVector.destinationLid ?? 0;
   words[WORD.SERVICE_LEVEL] = addressVector.serviceLevel ?? 0;
   words[WORD.SOURCE_PATH_BITS] = addressVector.sourcePathBits ?? 0;
