@@ -16,5 +16,6 @@ export { TableRunner, row } from './common/table-runner.js';
 export type { Actions, Machine, Row, StateTable } from './common/table-runner.js';
 export { QpControl, checkConnectable } from './connection/qp-control.js';
 export type { CommEstListener, QpPlan } from './connection/qp-control.js';
+export { NO_DATA } from './wire/cm-codec.js';
 export { REJECT_REASON, rejectReasonName } from './wire/reject-reason.js';
 export { timeUsOfCode } from './wire/time-codes.js';

@@ -19,6 +19,7 @@ import { answererQpn, transportOfAsker } from '../common/transport.js';
 import type { TransactionId } from '../common/transaction-id.js';
 import type { CmTransport } from '../common/transport.js';
 import type { CmMessage } from '../wire/message.js';
+import { NO_DATA } from '../wire/cm-codec.js';
 import { MESSAGE_MRAED } from '../wire/mra.js';
 import type { CmRej } from '../wire/rej.js';
 import { MESSAGE_REJECTED } from '../wire/rej.js';
@@ -179,15 +180,10 @@ export class ActiveConnection extends Connection {
     startDeadline: (c) => c.startDeadline(),
     extendWait: (c) => c.extendWait(mraWaitUs(c.present.serviceTimeout, c.ackTimeout)),
     raiseQp: (c) => c.raiseQp(),
-    sendRtu: (c) => {
-      const { localCommId, remoteCommId } = c;
-      const body = { localCommId, remoteCommId, privateData: new Uint8Array(0) };
-      c.send({ name: 'RTU', body });
-    },
+    sendRtu: (c) => c.send({ name: 'RTU', body: { ...c.ids, privateData: NO_DATA } }),
     rejectRep: (c) => c.sendRej(MESSAGE_REJECTED.rep, c.present.rejectReason),
     reportEstablished: (c) => {
-      const privateData = c.present.rep?.privateData ?? new Uint8Array(0);
-      c.emit({ type: 'established', privateData });
+      c.emit({ type: 'established', privateData: c.present.rep?.privateData ?? NO_DATA });
       c.forgetWait();
       c.attempt = undefined;
     },
@@ -195,7 +191,7 @@ export class ActiveConnection extends Connection {
       const { rej, rejectReason } = c.present;
       const reason = rej?.reason ?? rejectReason;
       const consumer = reason === REJECT_REASON.CONSUMER_REJECT;
-      const privateData = rej?.privateData ?? new Uint8Array(0);
+      const privateData = rej?.privateData ?? NO_DATA;
       const info = rej && infoOf(rej);
       c.emitEnd({ type: 'rejected', reason, consumer, privateData, ...(info && { info }) });
     },

@@ -22,6 +22,7 @@ import type { TurnTaker, Turns } from './turns.js';
 import { Wait } from './wait.js';
 import type { Waiter } from './wait.js';
 import { AP_STATUS } from '../wire/apr.js';
+import { NO_DATA } from '../wire/cm-codec.js';
 import type { CmMessage } from '../wire/message.js';
 import { MESSAGE_REJECTED } from '../wire/rej.js';
 import { REJECT_REASON } from '../wire/reject-reason.js';
@@ -164,6 +165,11 @@ export abstract class Connection
     }
   }
 
+  /** As a message to the peer has them. */
+  protected get ids(): { readonly localCommId: number; readonly remoteCommId: number } {
+    return { localCommId: this.localCommId, remoteCommId: this.remoteCommId };
+  }
+
   /** Takes an input to the table; false if it is unexpected there. */
   abstract dispatch(input: CmInput): boolean;
 
@@ -198,10 +204,9 @@ export abstract class Connection
   protected sendRej(
     messageRejected: number,
     reason: number,
-    options: { localCommId?: number; remoteCommId?: number; info?: Uint8Array } = {},
+    options: { localCommId?: number; info?: Uint8Array } = {},
   ): void {
-    const { localCommId = this.localCommId, remoteCommId = this.remoteCommId, info } = options;
-    const body = rejOf({ localCommId, remoteCommId, messageRejected, reason, info });
+    const body = rejOf({ ...this.ids, messageRejected, reason, ...options });
     this.send({ name: 'REJ', body });
   }
 
@@ -276,18 +281,14 @@ export abstract class Connection
     },
     sendDreq: (c) => {
       c.dreqTransactionId ??= c.services.newTransactionId();
-      const { localCommId, remoteCommId, remoteQpn } = c;
-      const body = { localCommId, remoteCommId, remoteQpn, privateData: new Uint8Array(0) };
+      const body = { ...c.ids, remoteQpn: c.remoteQpn, privateData: NO_DATA };
       c.send({ name: 'DREQ', body }, c.dreqTransactionId);
     },
     sendDrep: (c) => {
-      const { localCommId, remoteCommId } = c;
-      const body = { localCommId, remoteCommId, privateData: new Uint8Array(0) };
-      c.send({ name: 'DREP', body }, c.peerTransactionId);
+      c.send({ name: 'DREP', body: { ...c.ids, privateData: NO_DATA } }, c.peerTransactionId);
     },
     refusePath: (c) => {
-      const { localCommId, remoteCommId } = c;
-      const body = aprOf({ localCommId, remoteCommId, apStatus: AP_STATUS.UNSUPPORTED });
+      const body = aprOf({ ...c.ids, apStatus: AP_STATUS.UNSUPPORTED });
       c.send({ name: 'APR', body }, c.peerTransactionId);
     },
     rejectStale: (c) => {

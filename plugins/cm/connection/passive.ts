@@ -24,13 +24,13 @@ import { answererFields } from '../common/transport.js';
 import type { TransactionId } from '../common/transaction-id.js';
 import type { CmTransport } from '../common/transport.js';
 import type { CmMessage } from '../wire/message.js';
+import { NO_DATA } from '../wire/cm-codec.js';
 import { MESSAGE_MRAED } from '../wire/mra.js';
 import { MESSAGE_REJECTED } from '../wire/rej.js';
 import { REJECT_REASON } from '../wire/reject-reason.js';
 import type { CmRep } from '../wire/rep.js';
 import type { CmReq } from '../wire/req.js';
 
-const NO_DATA = new Uint8Array(0);
 const CONSUMER_REJECTS: CmRejectOptions = {
   reason: REJECT_REASON.CONSUMER_REJECT,
   privateData: NO_DATA,
@@ -273,15 +273,8 @@ export class PassiveConnection extends Connection {
   private static readonly ACTIONS: Actions<PassiveConnection, CmAction> = {
     ...Connection.COMMON,
     sendMraReq: (c) => {
-      const { localCommId, remoteCommId } = c;
-      const body = {
-        localCommId,
-        remoteCommId,
-        messageMraed: MESSAGE_MRAED.req,
-        serviceTimeout: MRA_SERVICE_TIMEOUT,
-        privateData: new Uint8Array(0),
-      };
-      c.send({ name: 'MRA', body });
+      const mra = { messageMraed: MESSAGE_MRAED.req, serviceTimeout: MRA_SERVICE_TIMEOUT };
+      c.send({ name: 'MRA', body: { ...c.ids, ...mra, privateData: NO_DATA } });
     },
     sendRep: (c) => {
       const { rep } = c.present;

@@ -16,11 +16,10 @@ import type { Actions, Machine } from '../common/table-runner.js';
 import { ASKED_TABLE } from './states.js';
 import type { SidrAction, SidrInput, SidrState } from './states.js';
 import { SIDR_ANSWERED_US, SIDR_UNANSWERED_US } from '../common/timing.js';
+import { NO_DATA } from '../wire/cm-codec.js';
 import { SIDR_STATUS } from '../wire/sidr-rep.js';
 import type { CmSidrRep } from '../wire/sidr-rep.js';
 import type { CmSidrReq } from '../wire/sidr-req.js';
-
-const NONE = new Uint8Array(0);
 
 export interface SidrInquiryInit {
   readonly req: CmSidrReq;
@@ -132,8 +131,8 @@ export function sidrRepOf(
     qpn: 0,
     serviceId,
     qkey: 0,
-    additionalInfo: NONE,
-    privateData: NONE,
+    additionalInfo: NO_DATA,
+    privateData: NO_DATA,
     ...answer,
   };
 }

@@ -13,6 +13,7 @@ import type { Actions, Machine } from '../common/table-runner.js';
 import { ASKING_TABLE } from './states.js';
 import type { SidrAction, SidrInput, SidrState } from './states.js';
 import { REQ_RETRIES } from '../common/timing.js';
+import { NO_DATA } from '../wire/cm-codec.js';
 import { joinCmaPrivateData } from '../wire/cma-header.js';
 import { isCmaServiceId } from '../wire/service-id.js';
 import { SIDR_STATUS } from '../wire/sidr-rep.js';
@@ -142,7 +143,7 @@ export class SidrResolution implements CmResolution, Waiter, Machine<SidrState, 
   private static readonly RUNNER = new TableRunner(ASKING_TABLE, SidrResolution.ACTIONS);
 }
 
-const NOTHING = { status: NO_ANSWER, qpn: 0, qkey: 0, privateData: new Uint8Array(0) } as const;
+const NOTHING = { status: NO_ANSWER, qpn: 0, qkey: 0, privateData: NO_DATA } as const;
 
 /** What identifies a question of ours. */
 export interface SidrIdentity {

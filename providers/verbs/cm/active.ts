@@ -2,6 +2,7 @@
 import { CmPrivateData, QpType, SpiError, Timer } from '../../../core/spi/index.js';
 import type { CmConnectOptions, CmEvent } from '../../../core/spi/index.js';
 import {
+  NO_DATA,
   REJECT_REASON,
   QpControl,
   TableRunner,
@@ -27,7 +28,6 @@ import type { CmAction, CmInput } from './states.js';
 
 /** SPI's default; rdma_cm's own is 19. */
 const DEFAULT_ACK_TIMEOUT = 18;
-const NOTHING = new Uint8Array(0);
 
 export class ActiveConnection extends VerbsConnection {
   protected readonly onEvent: (event: CmEvent) => void;
@@ -123,7 +123,7 @@ export class ActiveConnection extends VerbsConnection {
   }
 
   private reportRejected(): void {
-    const { status: reason = 0, privateData = NOTHING } = this.answer ?? {};
+    const { status: reason = 0, privateData = NO_DATA } = this.answer ?? {};
     const consumer = reason === REJECT_REASON.CONSUMER_REJECT;
     this.emitEnd({ type: 'rejected', reason, consumer, privateData });
   }
@@ -141,7 +141,7 @@ export class ActiveConnection extends VerbsConnection {
     },
     raiseQp: (c) => c.raiseQp(),
     reportEstablished: (c) => {
-      c.emit({ type: 'established', privateData: c.answer?.privateData ?? NOTHING });
+      c.emit({ type: 'established', privateData: c.answer?.privateData ?? NO_DATA });
     },
     reportRejected: (c) => c.reportRejected(),
     reportUnreachable: (c) => {

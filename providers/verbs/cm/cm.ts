@@ -14,11 +14,11 @@ import type {
   Scheduler,
   Timers,
 } from '../../../core/spi/index.js';
-import { deferring } from '../../../plugins/cm/provider.js';
+import { NO_DATA, deferring } from '../../../plugins/cm/provider.js';
 import { ActiveConnection } from './active.js';
 import { CmCalls } from './calls.js';
 import { errnoName } from '../system/errno.js';
-import { CmChannel, MAX_READ_FAILURES, type CmNativeEvent } from './channel.js';
+import { CmChannel, type CmNativeEvent } from './channel.js';
 import type { CmIdOwner, CmServices } from './connection.js';
 import { VerbsListener } from './listener.js';
 import { LocalAddresses } from './local-addresses.js';
@@ -57,7 +57,6 @@ export class VerbsCm implements CmModule {
   private readonly owners = new Map<number, CmIdOwner>();
   private readonly listeners = new Map<bigint, VerbsListener>();
   private readonly watch: RemovalWatch;
-  private readFailures = 0;
   private closed = false;
 
   /** @throws SpiError when rdma_cm cannot be opened */
@@ -67,7 +66,12 @@ export class VerbsCm implements CmModule {
   ) {
     const { native, device, clock, timers, logger } = dependencies;
     const calls = new CmCalls(native);
-    this.channel = new CmChannel(native, (event) => this.onEvent(event));
+    this.channel = new CmChannel(
+      native,
+      logger,
+      (event) => this.onEvent(event),
+      (errno) => this.onGivenUp(errno),
+    );
     this.services = {
       calls,
       device,
@@ -133,11 +137,6 @@ export class VerbsCm implements CmModule {
   }
 
   private onEvent(event: CmNativeEvent): void {
-    if (event.type === CmEventType.CHANNEL_FAILED) {
-      this.onReadFailure(event.status);
-      return;
-    }
-    this.readFailures = 0;
     if (event.type === CmEventType.DEVICE_REMOVAL) this.services.onRemoval();
     // An identifier that has gone meanwhile has no owner to tell.
     try {
@@ -147,11 +146,8 @@ export class VerbsCm implements CmModule {
     }
   }
 
-  private onReadFailure(errno: number): void {
+  private onGivenUp(errno: number): void {
     const { logger } = this.dependencies;
-    logger.error(`CM: rdma_get_cm_event: ${errnoName(errno)}`);
-    if (++this.readFailures < MAX_READ_FAILURES) return;
-    this.channel.watch(false);
     logger.error('CM: events are no longer read; connections end as they do when a device goes');
     const removal = { ...NO_EVENT, type: CmEventType.DEVICE_REMOVAL, status: errno };
     for (const owner of [...this.owners.values()]) owner.onNativeEvent(removal);
@@ -176,5 +172,5 @@ const NO_EVENT: CmNativeEvent = {
   rnrRetryCount: 0,
   qpn: 0,
   qkey: 0,
-  privateData: new Uint8Array(0),
+  privateData: NO_DATA,
 };

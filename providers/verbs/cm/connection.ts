@@ -13,7 +13,7 @@ import type {
   Timers,
 } from '../../../core/spi/index.js';
 import { FlightRecord } from './flight-record.js';
-import { messageOf } from '../../../plugins/cm/provider.js';
+import { NO_DATA, messageOf } from '../../../plugins/cm/provider.js';
 import type { Actions, CommEstListener, Machine, QpControl } from '../../../plugins/cm/provider.js';
 import type { CmCalls } from './calls.js';
 import { failureText, statusText } from './failures.js';
@@ -55,7 +55,6 @@ export interface CmServices {
 /** What TIMEWAIT_EXIT may be late before it is not waited for. */
 const TIMEWAIT_GRACE_US = 5_000_000;
 const COMM_EST = 4;
-const NOTHING = new Uint8Array(0);
 
 export abstract class VerbsConnection
   implements CmConnection, CmIdOwner, CommEstListener, Machine<CmState, CmInput>
@@ -214,7 +213,7 @@ export abstract class VerbsConnection
     reportAcceptFailed: (c) => {
       c.emitEnd({ type: 'accept-failed', detail: c.failure ?? 'the handshake failed' });
     },
-    reportEstablished: (c) => c.emit({ type: 'established', privateData: NOTHING }),
+    reportEstablished: (c) => c.emit({ type: 'established', privateData: NO_DATA }),
     reportDisconnected: (c) => c.emitEnd({ type: 'disconnected', byPeer: false }),
     reportDisconnectedByPeer: (c) => c.emitEnd({ type: 'disconnected', byPeer: true }),
     reportTimewaitExit: (c) => c.emit({ type: 'timewait-exit' }),

@@ -8,8 +8,7 @@ import { SpiError } from '../../../core/spi/index.js';
 import type { CmListener, CmListenOptions } from '../../../core/spi/index.js';
 import { messageOf } from '../../../plugins/cm/provider.js';
 import { type CmService, serviceOf, type SocketAddress } from './address.js';
-import { errnoName } from '../system/errno.js';
-import { CmChannel, MAX_READ_FAILURES, type CmNativeEvent } from './channel.js';
+import { CmChannel, type CmNativeEvent } from './channel.js';
 import type { CmIdOwner, CmServices } from './connection.js';
 import { bindTo, makeId } from './identifier.js';
 import { VerbsInquiry } from './inquiry.js';
@@ -20,8 +19,6 @@ export class VerbsListener implements CmListener {
   private readonly channel: CmChannel;
   private readonly ids: number[] = [];
   private pending = 0;
-  private readFailures = 0;
-  private isDeaf = false;
   private isOpen = true;
 
   /** @throws SpiError as CmModule.listen; EADDRNOTAVAIL without an address to listen on */
@@ -35,8 +32,13 @@ export class VerbsListener implements CmListener {
     if (!Number.isInteger(backlog) || backlog < 1) {
       throw new SpiError('EINVAL', `backlog ${backlog}: must be at least 1`);
     }
-    const { calls, addresses, device } = services;
-    this.channel = new CmChannel(calls.native, (event) => this.onEvent(event));
+    const { calls, addresses, device, logger } = services;
+    this.channel = new CmChannel(
+      calls.native,
+      logger,
+      (event) => this.onEvent(event),
+      () => logger.error('CM: a listener hears nothing any more: close it and listen again'),
+    );
     const refused: string[] = [];
     try {
       for (const address of addresses.all(service.port)) this.listenOn(service, address, refused);
@@ -120,25 +122,12 @@ export class VerbsListener implements CmListener {
         this.ids.splice(this.ids.indexOf(event.id), 1);
         this.services.destroyId(event.id);
         return;
-      case CmEventType.CHANNEL_FAILED:
-        this.onReadFailure(event.status);
-        return;
       default:
         return;
     }
   }
 
-  private onReadFailure(errno: number): void {
-    const { logger } = this.services;
-    logger.error(`CM: rdma_get_cm_event of a listener: ${errnoName(errno)}`);
-    if (++this.readFailures < MAX_READ_FAILURES) return;
-    this.isDeaf = true;
-    this.watch();
-    logger.error('CM: a listener hears nothing any more: close it and listen again');
-  }
-
   private onRequest(event: CmNativeEvent): void {
-    this.readFailures = 0;
     const { calls, channel, logger } = this.services;
     try {
       this.pending++;
@@ -183,6 +172,6 @@ export class VerbsListener implements CmListener {
   }
 
   private watch(): void {
-    this.channel.watch(!this.isDeaf && this.pending < this.options.backlog);
+    this.channel.watch(this.pending < this.options.backlog);
   }
 }

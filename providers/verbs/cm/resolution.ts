@@ -2,6 +2,7 @@
 import { CmPrivateData, nameOf, Timer } from '../../../core/spi/index.js';
 import type { CmResolution, CmResolveOptions, CmResolveResult } from '../../../core/spi/index.js';
 import {
+  NO_DATA,
   TableRunner,
   checkPeer,
   checkPrivateData,
@@ -19,8 +20,7 @@ import { CmEventType } from '../addon/rdmacm.js';
 import { RESOLUTION_TABLE } from './resolution-states.js';
 import type { ResolutionAction, ResolutionInput, ResolutionState } from './resolution-states.js';
 
-const NOTHING = new Uint8Array(0);
-const NO_ANSWER = { status: -1, qpn: 0, qkey: 0, privateData: NOTHING } as const;
+const NO_ANSWER = { status: -1, qpn: 0, qkey: 0, privateData: NO_DATA } as const;
 
 export class VerbsResolution
   implements CmResolution, CmIdOwner, Machine<ResolutionState, ResolutionInput>
