@@ -8,9 +8,7 @@
  * unanswered ends when its sender must have given up.
  */
 import { row } from '../common/table-runner.js';
-import type { Row, StateTable } from '../common/table-runner.js';
-
-export type SidrRole = 'asking' | 'asked';
+import type { StateTable } from '../common/table-runner.js';
 
 export type SidrState = 'IDLE' | 'SIDR_REQ_SENT' | 'SIDR_REQ_RCVD' | 'SIDR_REP_SENT';
 
@@ -88,12 +86,3 @@ export const ASKED_TABLE: SidrTable = {
     close: row('IDLE', 'stopTimers'),
   },
 };
-
-/** The row for an input, or undefined if it is unexpected in that state. */
-export function sidrTransition(
-  role: SidrRole,
-  state: SidrState,
-  input: SidrInput,
-): Row<SidrState, SidrAction> | undefined {
-  return (role === 'asking' ? ASKING_TABLE : ASKED_TABLE)[state]?.[input];
-}

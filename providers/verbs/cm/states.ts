@@ -1,8 +1,7 @@
 /**
  * The state machines of connections over librdmacm as tables. The messages, their retries and the
  * duplicates are the kernel's (ib_cm); what is ours is the order of its calls, the queue pair's
- * transitions, and what the consumer hears. `cmTransition` is pure; connection.ts carries the
- * actions out.
+ * transitions, and what the consumer hears.
  *
  * A row says what is done, in this order, and the state afterwards; the state is set first. An
  * action that raises an input stands last. A pair without a row is unexpected: noted, nothing else.
@@ -15,9 +14,7 @@
  */
 
 import { row } from '../../../plugins/cm/provider.js';
-import type { Row, StateTable } from '../../../plugins/cm/provider.js';
-
-export type CmRole = 'active' | 'passive';
+import type { StateTable } from '../../../plugins/cm/provider.js';
 
 export type CmState =
   | 'IDLE'
@@ -231,12 +228,3 @@ export const PASSIVE_TABLE: CmTable = {
   },
   ...ENDING,
 };
-
-/** The row for an input, or undefined if it is unexpected in that state. */
-export function cmTransition(
-  role: CmRole,
-  state: CmState,
-  input: CmInput,
-): Row<CmState, CmAction> | undefined {
-  return (role === 'active' ? ACTIVE_TABLE : PASSIVE_TABLE)[state]?.[input];
-}
