@@ -9,13 +9,11 @@ import {
   checkConnectOptions,
   checkConnectable,
   checkPrivateData,
-  messageOf,
   startWithin,
   timeUsOfCode,
 } from '../../../plugins/cm/provider.js';
 import type { Actions } from '../../../plugins/cm/provider.js';
 import { peerText } from './address.js';
-import type { ConnectionParameters } from './calls.js';
 import type { CmNativeEvent } from './channel.js';
 import { VerbsConnection } from './connection.js';
 import type { CmServices } from './connection.js';
@@ -91,35 +89,22 @@ export class ActiveConnection extends VerbsConnection {
     calls.setOption(this.id, CM_OPTION.LEVEL_IB, CM_OPTION.IB_PATH, path);
   }
 
-  private parameters(): ConnectionParameters {
-    const { qp, responderResources, initiatorDepth, retryCount, rnrRetryCount } = this.options;
-    const { maxResponderResources, maxInitiatorDepth } = this.services.device.attributes;
-    return {
-      qpn: qp.qpn,
-      responderResources: Math.min(responderResources, maxResponderResources),
-      initiatorDepth: Math.min(initiatorDepth, maxInitiatorDepth),
-      retryCount,
-      rnrRetryCount,
-      usesSharedReceives: qp.receiveRing === undefined,
-    };
-  }
-
   private raiseQp(): void {
-    try {
-      const { localGid } = this.services.calls.describe(this.id);
-      const wanted = { ...this.options, ...this.parameters() };
+    const { calls } = this.services;
+    const wanted = { ...this.options, ...this.parametersOf(this.options.qp, this.options) };
+    this.moveQp('the queue pair cannot be connected', () => {
+      const { localGid } = calls.describe(this.id);
       const plan = qpPlanOf(this.services, this.id, localGid, wanted);
       this.timewaitUs = timeUsOfCode(plan.ackTimeout);
       this.qpControl?.toRtr(plan);
       this.qpControl?.toRts(plan);
-      this.services.calls.establish(this.id);
-    } catch (error) {
-      this.failure = `the queue pair cannot be connected: ${messageOf(error)}`;
-      this.note(this.failure);
-      this.dispatch('qpFailed');
-      return;
-    }
-    this.dispatch('qpReady');
+      calls.establish(this.id);
+    });
+  }
+
+  private sendReq(): void {
+    const { qp, privateData } = this.options;
+    this.services.calls.connect(this.id, this.parametersOf(qp, this.options), privateData);
   }
 
   private reportRejected(): void {
@@ -136,9 +121,7 @@ export class ActiveConnection extends VerbsConnection {
     ...VerbsConnection.COMMON,
     startDeadline: (c) => startWithin(c.services, c.deadline, c.options.timeoutUs),
     resolveRoute: (c) => c.attempt(() => c.resolveRoute()),
-    sendReq: (c) => {
-      c.attempt(() => c.services.calls.connect(c.id, c.parameters(), c.options.privateData));
-    },
+    sendReq: (c) => c.attempt(() => c.sendReq()),
     raiseQp: (c) => c.raiseQp(),
     reportEstablished: (c) => {
       c.emit({ type: 'established', privateData: c.answer?.privateData ?? NO_DATA });

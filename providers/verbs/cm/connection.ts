@@ -7,15 +7,17 @@ import type {
   Clock,
   CmConnection,
   CmEvent,
+  CmParameters,
   Device,
   Gid,
   Logger,
+  QueuePair,
   Timers,
 } from '../../../core/spi/index.js';
 import { FlightRecord } from './flight-record.js';
 import { NO_DATA, messageOf } from '../../../plugins/cm/provider.js';
 import type { Actions, CommEstListener, Machine, QpControl } from '../../../plugins/cm/provider.js';
-import type { CmCalls } from './calls.js';
+import type { CmCalls, ConnectionParameters } from './calls.js';
 import { failureText, statusText } from './failures.js';
 import type { CmNativeEvent } from './channel.js';
 import { CmEventType } from '../addon/rdmacm.js';
@@ -154,10 +156,41 @@ export abstract class VerbsConnection
     try {
       call();
     } catch (error) {
-      this.failure = messageOf(error);
-      this.note(this.failure);
-      this.dispatch('callFailed');
+      this.fail('callFailed', messageOf(error));
     }
+  }
+
+  /** Moves the queue pair on: raises qpReady, or qpFailed with what that means. */
+  protected moveQp(meaning: string, move: () => void): void {
+    try {
+      move();
+    } catch (error) {
+      this.fail('qpFailed', `${meaning}: ${messageOf(error)}`);
+      return;
+    }
+    this.dispatch('qpReady');
+  }
+
+  private fail(input: CmInput, failure: string): void {
+    this.failure = failure;
+    this.note(failure);
+    this.dispatch(input);
+  }
+
+  /** As rdma_connect and rdma_accept take them. */
+  protected parametersOf(
+    qp: QueuePair,
+    wanted: Omit<CmParameters, 'accessFlags' | 'minRnrTimer'>,
+  ): ConnectionParameters {
+    const { maxResponderResources, maxInitiatorDepth } = this.services.device.attributes;
+    return {
+      qpn: qp.qpn,
+      responderResources: Math.min(wanted.responderResources, maxResponderResources),
+      initiatorDepth: Math.min(wanted.initiatorDepth, maxInitiatorDepth),
+      retryCount: wanted.retryCount,
+      rnrRetryCount: wanted.rnrRetryCount,
+      usesSharedReceives: qp.receiveRing === undefined,
+    };
   }
 
   /** A call that may be too late. */

@@ -4,7 +4,6 @@ import {
   QpControl,
   TableRunner,
   checkAccept,
-  messageOf,
   requestGone,
   timeUsOfCode,
 } from '../../../plugins/cm/provider.js';
@@ -80,15 +79,7 @@ export class PassiveConnection extends VerbsConnection {
 
   private sendRep(options: CmAcceptOptions, plan: QpPlan): void {
     const { qp, rnrRetryCount } = options;
-    const { maxResponderResources, maxInitiatorDepth } = this.services.device.attributes;
-    const parameters = {
-      qpn: qp.qpn,
-      responderResources: Math.min(plan.responderResources, maxResponderResources),
-      initiatorDepth: Math.min(plan.initiatorDepth, maxInitiatorDepth),
-      retryCount: plan.retryCount,
-      rnrRetryCount,
-      usesSharedReceives: qp.receiveRing === undefined,
-    };
+    const parameters = this.parametersOf(qp, { ...plan, rnrRetryCount });
     try {
       this.services.calls.accept(this.id, parameters, options.privateData);
     } catch (error) {
@@ -104,15 +95,9 @@ export class PassiveConnection extends VerbsConnection {
 
   /** RTR to RTS; a queue pair that has failed meanwhile ends the connection. */
   private startQp(): void {
-    try {
+    this.moveQp('the queue pair cannot send', () => {
       if (this.plan && !this.description.isIwarp) this.qpControl?.toRts(this.plan);
-    } catch (error) {
-      this.failure = `the queue pair cannot send: ${messageOf(error)}`;
-      this.note(this.failure);
-      this.dispatch('qpFailed');
-      return;
-    }
-    this.dispatch('qpReady');
+    });
   }
 
   protected override dispatch(input: CmInput): boolean {
