@@ -13,8 +13,9 @@ export {
 export { checkConnectOptions, checkPeer, checkPrivateData } from './common/checks.js';
 export { deferring, messageOf, startWithin } from './common/consumer.js';
 export { TableRunner, row } from './common/table-runner.js';
-export type { Actions, Machine, Row, StateTable } from './common/table-runner.js';
-export { QpControl, checkConnectable } from './connection/qp-control.js';
+export type { Actions, Machine, StateTable } from './common/table-runner.js';
+export { checkConnectable } from './common/transport.js';
+export { QpControl } from './connection/qp-control.js';
 export type { CommEstListener, QpPlan } from './connection/qp-control.js';
 export { NO_DATA } from './wire/cm-codec.js';
 export { REJECT_REASON, rejectReasonName } from './wire/reject-reason.js';

@@ -7,7 +7,7 @@ import type {
   CmResolveRejectOptions,
 } from '../../../core/spi/index.js';
 import { checkParameters, checkPrivateData, checkRange } from './checks.js';
-import { checkConnectable } from '../connection/qp-control.js';
+import { checkConnectable } from './transport.js';
 import { REJECT_INFO_LENGTH } from '../wire/rej.js';
 
 /** @throws SpiError('EINVAL') that names value and limit, as all of these do */

@@ -1,7 +1,6 @@
 /** MRA, message receipt acknowledgement: "wait longer" (IBTA 12.6.6). */
 import { COMM_IDS, cmCodec } from './cm-codec.js';
 import { padded, uint } from './field-table.js';
-import type { MessageOf } from './field-table.js';
 
 /** The message an MRA answers. */
 export const MESSAGE_MRAED = { req: 0, rep: 1, lap: 2 } as const;
@@ -15,4 +14,3 @@ export const mraCodec = cmCodec('MRA', {
   /** 222 bytes. */
   privateData: padded(10, 222),
 });
-export type CmMra = MessageOf<typeof mraCodec>;

@@ -1,4 +1,4 @@
-/** Reading files of the system at once; what is not there, or is there only for others, is empty. */
+/** Files of the system, read at once; what is not there, or is there only for others, is empty. */
 import { readFileSync, readdirSync } from 'node:fs';
 
 export function namesIn(path: string): string[] {

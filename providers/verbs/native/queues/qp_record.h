@@ -1,5 +1,5 @@
-// What a queue pair is made of, as 32-bit words: the numbers of its parents, its sizes, and its QPN,
-// which is written. objects/create-queue-pair.ts has the same words.
+// What a queue pair is made of, as 32-bit words: the numbers of its parents, its sizes, and its
+// QPN, which is written. objects/create-queue-pair.ts has the same words.
 #pragma once
 
 #include "napi_util.h"
