@@ -17,8 +17,6 @@ export interface CmNativeEvent {
   readonly type: CmEventType;
   /** Of a connection request: the new identifier. */
   readonly id: number;
-  /** 0: none. */
-  readonly listenId: number;
   /** 0, a negative errno, a reject reason, or the status of a SIDR_REP. */
   readonly status: number;
   readonly isDatagram: boolean;
@@ -93,7 +91,6 @@ export class CmChannel {
     return {
       type: word('TYPE') as CmEventType,
       id: word('ID'),
-      listenId: word('LISTEN_ID'),
       status: word('STATUS') | 0,
       isDatagram: word('IS_DATAGRAM') !== 0,
       responderResources: word('RESPONDER_RESOURCES'),

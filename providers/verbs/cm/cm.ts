@@ -163,7 +163,6 @@ export class VerbsCm implements CmModule {
 const NO_EVENT: CmNativeEvent = {
   type: CmEventType.DEVICE_REMOVAL,
   id: 0,
-  listenId: 0,
   status: 0,
   isDatagram: false,
   responderResources: 0,
