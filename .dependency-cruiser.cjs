@@ -69,6 +69,12 @@ module.exports = {
       { path: ours, pathNot: ['^core/spi/', '^plugins/(mad|cm|xrc)/', '^providers/'] },
     ),
     forbid(
+      'provider-knows-entries-of-modules',
+      'of a module a provider sees its entry, and what it offers to providers',
+      { path: '^providers/' },
+      { path: '^plugins/', pathNot: '^plugins/[^/]+/(index|provider)\\.ts$' },
+    ),
+    forbid(
       'samples-are-strangers',
       'samples and the CLI use the public entries, as any other package would',
       { path: '^(samples|plugins/cli)/' },

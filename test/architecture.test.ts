@@ -78,6 +78,11 @@ const dependencyPlants: readonly Plant[] = [
     'providers/softroce/planted-2.ts',
     '../../core/planted-target.js',
   ),
+  plant(
+    'provider-knows-entries-of-modules',
+    'providers/softroce/planted-4.ts',
+    '../../plugins/cm/planted-target.js',
+  ),
   plant('samples-are-strangers', 'samples/planted-1.ts', '../core/planted-target.js'),
   plant('samples-are-strangers', 'plugins/cli/planted-1.ts', '../cm/planted-target.js'),
   plant('no-self-reference-inside', 'providers/softroce/planted-3.ts', 'dapl'),

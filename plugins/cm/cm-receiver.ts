@@ -15,12 +15,13 @@ import { guidOfInfo, rejOf } from './messages/rej.js';
 import type { Asker } from './messages/rejected-requests.js';
 import { checkReq, isRejection } from './messages/req-check.js';
 import type { ReqContents } from './messages/req-check.js';
-import { Request } from './connection/request.js';
-import { Shares } from './admission/shares.js';
+import { requestOf } from './connection/request.js';
+import { Places } from './admission/places.js';
 import type { Sidr } from './sidr/sidr.js';
 import { REQ_REJECTED_US } from './common/timing.js';
 import { transactionIdOf } from './common/transaction-id.js';
 import { AP_STATUS } from './wire/apr.js';
+import { NO_DATA } from './wire/cm-codec.js';
 import type { CmDreq } from './wire/dreq.js';
 import type { CmLap } from './wire/lap.js';
 import { parseCmMad } from './wire/message.js';
@@ -44,10 +45,10 @@ export interface CmReceiverInit {
 }
 
 export class CmReceiver {
-  private readonly halfOpen: Shares;
+  private readonly halfOpen: Places;
 
   constructor(private readonly init: CmReceiverInit) {
-    this.halfOpen = new Shares(init.maxHalfOpen);
+    this.halfOpen = new Places(init.maxHalfOpen, init.counters, init.services.clock);
   }
 
   receive(data: Uint8Array, source: MadAddress): void {
@@ -184,7 +185,7 @@ export class CmReceiver {
   }
 
   private onReq(req: CmReq, message: CmMessage, origin: Origin): void {
-    const { services, counters, device, listeners } = this.init;
+    const { services, device, listeners } = this.init;
     const repeated = services.table.findRemote(req.localCommId, req.localCaGuid, origin.source.gid);
     if (repeated) {
       this.deliver(repeated, message, origin);
@@ -205,14 +206,7 @@ export class CmReceiver {
       this.rejectReq(req, origin, REJECT_REASON.INVALID_SERVICE_ID);
     } else if (!listener.options.onRequest) {
       this.rejectReq(req, origin, REJECT_REASON.INVALID_TRANSPORT_SERVICE_TYPE);
-    } else if (!this.halfOpen.take(origin.source.gid)) {
-      counters.requestsDropped++;
-      counters.overShare++;
-    } else if (!listener.backlog.take(origin.source.gid, services.clock.now())) {
-      this.halfOpen.giveBack(origin.source.gid);
-      counters.requestsDropped++;
-      counters.overBacklog++;
-    } else {
+    } else if (this.halfOpen.takeFor(listener, origin.source.gid)) {
       this.handOut(req, checked, listener, origin);
     }
   }
@@ -241,7 +235,7 @@ export class CmReceiver {
       onSettled: () => listener.backlog.giveBack(path.gid),
       onClosedOrOpen: () => this.halfOpen.giveBack(path.gid),
     });
-    const request = new Request(connection, contents);
+    const request = requestOf(connection, contents);
     services.defer(() => {
       if (connection.waitsForConsumer) listener.options.onRequest?.(request);
     });
@@ -289,7 +283,7 @@ export class CmReceiver {
     const body = {
       localCommId: dreq.remoteCommId,
       remoteCommId: dreq.localCommId,
-      privateData: new Uint8Array(0),
+      privateData: NO_DATA,
     };
     this.init.services.send({ name: 'DREP', body }, transactionId, source);
   }

@@ -27,6 +27,7 @@ import { Admission } from './admission/admission.js';
 import type { AdmissionLimits } from './admission/admission.js';
 import { checkConnectOptions, checkPeer } from './common/checks.js';
 import { CmReceiver } from './cm-receiver.js';
+import { deferring } from './common/consumer.js';
 import { newCmCounters } from './common/cm-counters.js';
 import type { CmCounters } from './common/cm-counters.js';
 import type { CmInput } from './connection/states.js';
@@ -35,14 +36,13 @@ import { NO_PARTING } from './connection/connection.js';
 import type { CmPath, Connection, ConnectionServices } from './connection/connection.js';
 import { FlightNotes } from './connection/flight-notes.js';
 import { Listeners } from './admission/listeners.js';
-import { checkConnectable } from './connection/qp-control.js';
 import { RejectedRequests } from './messages/rejected-requests.js';
 import { reqOf } from './messages/req.js';
 import { Sidr } from './sidr/sidr.js';
 import { MAX_REJECTED, TURNS_PER_PEER } from './common/timing.js';
 import { transactionIdOf, transactionIdWords } from './common/transaction-id.js';
 import type { TransactionId } from './common/transaction-id.js';
-import { transportOfAsker } from './common/transport.js';
+import { checkConnectable, transportOfAsker } from './common/transport.js';
 import { Turns } from './connection/turns.js';
 import { CM_CLASS, CM_CLASS_VERSION, CM_METHOD_SEND } from './wire/attribute-id.js';
 import { emitCmMad } from './wire/message.js';
@@ -117,7 +117,7 @@ export class Cm implements CmModule {
         keep: (message, path) => this.keepParting(message, path),
         drop: (parting) => device.dropPartingMad?.(parting),
       },
-      defer: (task) => this.defer(task),
+      defer: deferring(dependencies, () => this.closed !== undefined),
       onUnexpected: (connection, input) => this.onUnexpected(connection, input),
     };
     const { maxHalfOpen = 1_024 } = options;
@@ -282,19 +282,6 @@ export class Cm implements CmModule {
     }
   }
 
-  /** After `close`, nothing is told any more. */
-  private defer(task: () => void): void {
-    const { scheduler, logger } = this.dependencies;
-    scheduler.defer(() => {
-      if (this.closed) return;
-      try {
-        task();
-      } catch (error) {
-        logger.error('a handler of CM events threw', { error });
-      }
-    });
-  }
-
   private onUnexpected(connection: Connection, input: CmInput): void {
     this.counters.unexpected++;
     const { state, localCommId } = connection;
@@ -307,16 +294,17 @@ export class Cm implements CmModule {
   }
 
   private newCommId(): number {
-    for (;;) {
-      const commId = this.dependencies.random.u32() >>> 0;
-      if (commId !== 0 && !this.table.hasLocalId(commId)) return commId;
-    }
+    return this.newId((id) => id === 0 || this.table.hasLocalId(id));
   }
 
   private newRequestId(): number {
+    return this.newId((id) => this.sidr.hasRequestId(id));
+  }
+
+  private newId(isTaken: (id: number) => boolean): number {
     for (;;) {
-      const requestId = this.dependencies.random.u32() >>> 0;
-      if (!this.sidr.hasRequestId(requestId)) return requestId;
+      const id = this.dependencies.random.u32() >>> 0;
+      if (!isTaken(id)) return id;
     }
   }
 

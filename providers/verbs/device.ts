@@ -26,7 +26,7 @@ import { VerbsCompletionQueue } from './objects/completion-queue.js';
 import { capabilitiesOf, deviceAttributesOf, isPortActive } from './objects/device-attributes.js';
 import { EventTable } from './objects/event-table.js';
 import { OPENED_TARGET, creatorOf, openerOf } from './objects/create-queue-pair.js';
-import { CALLS, check, errnoError, made } from './system/errno.js';
+import { CALLS, answered, check, errnoError, made } from './system/errno.js';
 import { registrationOutOfMemory } from './system/errors.js';
 import { GidTable } from './objects/gid-table.js';
 import type { DeviceTime } from './objects/last-receive.js';
@@ -117,12 +117,9 @@ export class VerbsDevice implements Device, OpenDevice {
     this.number = made(CALLS.open, number, name);
     this.gate = new PortGate(() => isPortActive(addon.queryPort(this.number, portNumber)));
     try {
-      const device = addon.queryDevice(this.number);
-      if (typeof device === 'number') throw errnoError('ibv_query_device', device, name);
-      const port = addon.queryPort(this.number, portNumber);
-      if (typeof port === 'number') {
-        throw errnoError('ibv_query_port', port, `port ${portNumber} of ${name}`);
-      }
+      const device = answered('ibv_query_device', addon.queryDevice(this.number), name);
+      const where = `port ${portNumber} of ${name}`;
+      const port = answered('ibv_query_port', addon.queryPort(this.number, portNumber), where);
       this.gidTable = new GidTable(addon, this.number, portNumber, port, gidIndex);
       this.attributes = deviceAttributesOf(device, port, portNumber);
       this.capabilities = capabilitiesOf(device);
@@ -154,8 +151,7 @@ export class VerbsDevice implements Device, OpenDevice {
   allocate(lengthBytes: number): ArrayBuffer {
     if (lengthBytes === 0) return new ArrayBuffer(0);
     const memory = this.addon.allocate(lengthBytes);
-    if (typeof memory !== 'number') return ownMemory(memory);
-    throw errnoError('mmap', memory, `${lengthBytes} bytes`);
+    return ownMemory(answered('mmap', memory, `${lengthBytes} bytes`));
   }
 
   mapFile(file: FileMapping): Uint8Array {

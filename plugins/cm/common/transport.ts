@@ -2,7 +2,7 @@
  * Which transport a REQ speaks of, and what differs for it: a table. An XRC initiator asks, a
  * target answers; its number goes in REP's EE context field (IBTA annex A14, wire facts 5.2).
  */
-import { QpType, SpiError, nameOf } from '../../../core/spi/index.js';
+import { QpState, QpType, SpiError, nameOf } from '../../../core/spi/index.js';
 import type { QueuePair } from '../../../core/spi/index.js';
 import type { CmRep } from '../wire/rep.js';
 import { EXTENDED_TRANSPORT, TRANSPORT_SERVICE } from '../wire/req.js';
@@ -57,6 +57,16 @@ export function transportOfAsker(qp: QueuePair): CmTransport {
 export function checkAnswerer(qp: QueuePair, transport: CmTransport): void {
   const { passive } = TABLE[transport];
   if (qp.type !== passive) throw wrongType(qp, nameOf(QpType, passive));
+}
+
+/** @throws SpiError('EINVAL') unless the queue pair is in INIT */
+export function checkConnectable(qp: QueuePair): void {
+  if (qp.state !== QpState.INIT) {
+    throw new SpiError(
+      'EINVAL',
+      `queue pair ${qp.qpn} is ${nameOf(QpState, qp.state)}: must be INIT`,
+    );
+  }
 }
 
 /** The transport of a REQ; undefined for one that is neither reliable connected nor XRC. */

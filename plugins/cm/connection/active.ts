@@ -1,9 +1,11 @@
 /** The active side: REQ, wait for REP, queue pair to RTR and RTS, RTU. */
 import { SpiError, Timer } from '../../../core/spi/index.js';
 import type { CmConnectOptions, CmEvent } from '../../../core/spi/index.js';
-import type { CmAction, CmRole } from './states.js';
+import { ACTIVE_TABLE } from './states.js';
+import type { CmAction, CmInput, CmRole } from './states.js';
 import { Connection } from './connection.js';
-import type { CmActions, CmPath, ConnectionServices } from './connection.js';
+import type { CmPath, ConnectionServices } from './connection.js';
+import { messageOf, startWithin } from '../common/consumer.js';
 import type { Origin } from '../common/origin.js';
 import { agreementOf } from '../messages/peer-agreement.js';
 import type { PeerAgreement } from '../messages/peer-agreement.js';
@@ -11,10 +13,13 @@ import { QpControl } from './qp-control.js';
 import type { QpPlan } from './qp-control.js';
 import { REQ_RETRIES, ackTimeoutWithDelay, mraWaitUs } from '../common/timing.js';
 import { infoOf } from '../messages/rej.js';
+import { TableRunner } from '../common/table-runner.js';
+import type { Actions } from '../common/table-runner.js';
 import { answererQpn, transportOfAsker } from '../common/transport.js';
 import type { TransactionId } from '../common/transaction-id.js';
 import type { CmTransport } from '../common/transport.js';
 import type { CmMessage } from '../wire/message.js';
+import { NO_DATA } from '../wire/cm-codec.js';
 import { MESSAGE_MRAED } from '../wire/mra.js';
 import type { CmRej } from '../wire/rej.js';
 import { MESSAGE_REJECTED } from '../wire/rej.js';
@@ -158,35 +163,27 @@ export class ActiveConnection extends Connection {
   }
 
   private startDeadline(): void {
-    const { timers, clock } = this.services;
-    const { timeoutUs } = this.present.options;
-    if (timeoutUs === Infinity) return;
+    const { options } = this.present;
     const deadline = new Timer(() => void this.dispatch('deadline'));
     this.present.deadline = deadline;
-    timers.start(deadline, clock.now() + timeoutUs);
+    startWithin(this.services, deadline, options.timeoutUs);
   }
 
-  protected override act(action: CmAction): boolean {
-    const perform = ActiveConnection.ACTIONS[action];
-    perform?.(this);
-    return perform !== undefined;
+  dispatch(input: CmInput): boolean {
+    return ActiveConnection.RUNNER.dispatch(this, input);
   }
 
-  private static readonly ACTIONS: CmActions<ActiveConnection> = {
+  private static readonly ACTIONS: Actions<ActiveConnection, CmAction> = {
+    ...Connection.COMMON,
     sendReq: (c) => c.send({ name: 'REQ', body: c.present.req }),
     startRetries: (c) => c.startRetries(REQ_RETRIES),
     startDeadline: (c) => c.startDeadline(),
     extendWait: (c) => c.extendWait(mraWaitUs(c.present.serviceTimeout, c.ackTimeout)),
     raiseQp: (c) => c.raiseQp(),
-    sendRtu: (c) => {
-      const { localCommId, remoteCommId } = c;
-      const body = { localCommId, remoteCommId, privateData: new Uint8Array(0) };
-      c.send({ name: 'RTU', body });
-    },
+    sendRtu: (c) => c.send({ name: 'RTU', body: { ...c.ids, privateData: NO_DATA } }),
     rejectRep: (c) => c.sendRej(MESSAGE_REJECTED.rep, c.present.rejectReason),
     reportEstablished: (c) => {
-      const privateData = c.present.rep?.privateData ?? new Uint8Array(0);
-      c.emit({ type: 'established', privateData });
+      c.emit({ type: 'established', privateData: c.present.rep?.privateData ?? NO_DATA });
       c.forgetWait();
       c.attempt = undefined;
     },
@@ -194,15 +191,13 @@ export class ActiveConnection extends Connection {
       const { rej, rejectReason } = c.present;
       const reason = rej?.reason ?? rejectReason;
       const consumer = reason === REJECT_REASON.CONSUMER_REJECT;
-      const privateData = rej?.privateData ?? new Uint8Array(0);
+      const privateData = rej?.privateData ?? NO_DATA;
       const info = rej && infoOf(rej);
       c.emitEnd({ type: 'rejected', reason, consumer, privateData, ...(info && { info }) });
     },
     reportUnreachable: (c) => c.emitEnd({ type: 'unreachable', detail: c.giveUpDetail() }),
     reportTimedOut: (c) => c.emitEnd({ type: 'timed-out' }),
   };
-}
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  private static readonly RUNNER = new TableRunner(ACTIVE_TABLE, ActiveConnection.ACTIONS);
 }

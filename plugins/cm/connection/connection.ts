@@ -1,9 +1,9 @@
 /**
  * A connection: runs the rows of its table. What both sides have in common is here: identities, the
- * wait for an answer, disconnecting, timewait; connecting is active-connection.ts and
- * passive-connection.ts.
+ * wait for an answer, disconnecting, timewait; connecting is active.ts and
+ * passive.ts.
  */
-import { NO_ROW, SpiError } from '../../../core/spi/index.js';
+import { NO_ROW } from '../../../core/spi/index.js';
 import type { CmConnection, CmEvent, Clock, Gid, Logger, Timers } from '../../../core/spi/index.js';
 import { aprOf } from '../messages/apr.js';
 import { transition } from './states.js';
@@ -11,21 +11,18 @@ import type { CmAction, CmInput, CmRole, CmState } from './states.js';
 import type { ConnectionTable } from './table.js';
 import type { FlightNotes, Noting } from './flight-notes.js';
 import type { Origin } from '../common/origin.js';
+import type { Actions, Machine } from '../common/table-runner.js';
 import type { CommEstListener, QpControl } from './qp-control.js';
 import type { RejectedRequests } from '../messages/rejected-requests.js';
 import { guidInfo, rejOf } from '../messages/rej.js';
-import {
-  ATTEMPTS_OF_A_TURN,
-  DREQ_RETRIES,
-  HINTED_REPEAT_US,
-  timewaitUs,
-} from '../common/timing.js';
+import { ATTEMPTS_OF_A_TURN, DREQ_RETRIES, timewaitUs } from '../common/timing.js';
 import type { RetryPolicy } from '../common/timing.js';
 import type { TransactionId } from '../common/transaction-id.js';
 import type { TurnTaker, Turns } from './turns.js';
 import { Wait } from './wait.js';
 import type { Waiter } from './wait.js';
 import { AP_STATUS } from '../wire/apr.js';
+import { NO_DATA } from '../wire/cm-codec.js';
 import type { CmMessage } from '../wire/message.js';
 import { MESSAGE_REJECTED } from '../wire/rej.js';
 import { REJECT_REASON } from '../wire/reject-reason.js';
@@ -66,9 +63,6 @@ export interface Partings {
 
 export const NO_PARTING = -1;
 
-/** What a side does, once for all its connections: there may be many. */
-export type CmActions<C> = Readonly<Partial<Record<CmAction, (connection: C) => void>>>;
-
 /** Where a connection has a turn, or waits for one. */
 const WITH_TURN: ReadonlySet<CmState> = new Set([
   'REQ_QUEUED',
@@ -78,7 +72,7 @@ const WITH_TURN: ReadonlySet<CmState> = new Set([
 ]);
 
 export abstract class Connection
-  implements CmConnection, TurnTaker, Noting, Waiter, CommEstListener
+  implements CmConnection, TurnTaker, Noting, Waiter, CommEstListener, Machine<CmState, CmInput>
 {
   abstract readonly role: CmRole;
   state: CmState;
@@ -183,22 +177,27 @@ export abstract class Connection
     }
   }
 
+  /** As a message to the peer has them. */
+  protected get ids(): { readonly localCommId: number; readonly remoteCommId: number } {
+    return { localCommId: this.localCommId, remoteCommId: this.remoteCommId };
+  }
+
   /** Takes an input to the table; false if it is unexpected there. */
-  dispatch(input: CmInput): boolean {
-    const from = this.state;
-    const row = transition(this.role, from, input);
-    if (!row) {
-      this.services.notes.unexpected(this, input, from);
-      this.services.onUnexpected(this, input);
-      return false;
-    }
-    this.state = row.next;
-    this.services.notes.input(this, input, from, row.next);
-    if (WITH_TURN.has(from) && !WITH_TURN.has(row.next)) this.services.turns.leave(this);
-    if (row.next !== from) this.keepOrDropParting();
-    for (const action of row.actions) this.run(action);
+  abstract dispatch(input: CmInput): boolean;
+
+  onUnexpected(input: CmInput): void {
+    this.services.notes.unexpected(this, input, this.state);
+    this.services.onUnexpected(this, input);
+  }
+
+  onInput(input: CmInput, from: CmState): void {
+    this.services.notes.input(this, input, from, this.state);
+    if (WITH_TURN.has(from) && !WITH_TURN.has(this.state)) this.services.turns.leave(this);
+    if (this.state !== from) this.keepOrDropParting();
+  }
+
+  onActionsDone(): void {
     if (this.state === 'IDLE') this.end();
-    return true;
   }
 
   /** Drops all that is held, without a word to peer or consumer. */
@@ -222,19 +221,8 @@ export abstract class Connection
   }
 
   private get dreq(): CmMessage {
-    const { localCommId, remoteCommId, remoteQpn } = this;
-    const body = { localCommId, remoteCommId, remoteQpn, privateData: new Uint8Array(0) };
+    const body = { ...this.ids, remoteQpn: this.remoteQpn, privateData: NO_DATA };
     return { name: 'DREQ', body };
-  }
-
-  /** Does what only this side does; false when it is not one of those. */
-  protected abstract act(action: CmAction): boolean;
-
-  protected run(action: CmAction): void {
-    if (this.act(action)) return;
-    const perform = Connection.COMMON[action];
-    if (!perform) throw new SpiError('EIO', `the ${this.role} side cannot ${action}`);
-    perform(this);
   }
 
   protected send(message: CmMessage, transactionId = this.transactionId): void {
@@ -245,10 +233,9 @@ export abstract class Connection
   protected sendRej(
     messageRejected: number,
     reason: number,
-    options: { localCommId?: number; remoteCommId?: number; info?: Uint8Array } = {},
+    options: { localCommId?: number; info?: Uint8Array } = {},
   ): void {
-    const { localCommId = this.localCommId, remoteCommId = this.remoteCommId, info } = options;
-    const body = rejOf({ localCommId, remoteCommId, messageRejected, reason, info });
+    const body = rejOf({ ...this.ids, messageRejected, reason, ...options });
     this.send({ name: 'REJ', body });
   }
 
@@ -268,12 +255,12 @@ export abstract class Connection
 
   protected startRetries(policy: RetryPolicy): void {
     this.presentWait.begin(policy);
-    this.startTimer(this.presentWait.waitUs);
+    this.presentWait.start(this.services);
   }
 
   protected extendWait(waitUs: number): void {
     this.presentWait.extend(waitUs);
-    this.startTimer(this.presentWait.waitUs);
+    this.presentWait.start(this.services);
   }
 
   private get presentWait(): Wait {
@@ -295,37 +282,22 @@ export abstract class Connection
     this.wait = undefined;
   }
 
-  private startTimer(waitUs: number): void {
-    const { timers, clock } = this.services;
-    this.presentWait.hastened = false;
-    timers.start(this.presentWait, clock.now() + waitUs);
-  }
-
-  private hasten(): void {
-    const { timers, clock } = this.services;
-    const soonUs = clock.now() + HINTED_REPEAT_US;
-    if (this.presentWait.deadlineUs <= soonUs) return;
-    this.presentWait.hastened = true;
-    timers.start(this.presentWait, soonUs);
-  }
-
   onWaitOver(): void {
-    if (this.state === 'TIMEWAIT') this.dispatch('timewaitOver');
-    else if (this.presentWait.hastened) this.dispatch('repeat');
-    else this.dispatch(this.presentWait.isExhausted ? 'exhausted' : 'retry');
+    this.dispatch(this.state === 'TIMEWAIT' ? 'timewaitOver' : this.presentWait.outcome);
   }
 
-  private static readonly COMMON: CmActions<Connection> = {
+  /** What both sides do alike. */
+  protected static readonly COMMON: Actions<Connection, CmAction> = {
     awaitTurn: (c) => c.services.turns.enter(c),
     nextRetry: (c) => {
       c.presentWait.again();
       if (c.attempts === ATTEMPTS_OF_A_TURN + 1) c.services.turns.leave(c);
-      c.startTimer(c.presentWait.waitUs);
+      c.presentWait.start(c.services);
     },
-    hastenRepeat: (c) => c.hasten(),
+    hastenRepeat: (c) => c.presentWait.hasten(c.services),
     resumeWait: (c) => {
       c.presentWait.repeat();
-      c.startTimer(c.presentWait.waitUs);
+      c.presentWait.start(c.services);
     },
     stopTimers: (c) => c.stopTimers(),
     startDreqRetries: (c) => {
@@ -334,20 +306,17 @@ export abstract class Connection
     },
     startTimewait: (c) => {
       c.services.table.forgetRemoteQp(c);
-      c.startTimer(timewaitUs(c.ackTimeout));
+      c.presentWait.start(c.services, timewaitUs(c.ackTimeout));
     },
     sendDreq: (c) => {
       c.dreqTransactionId ??= c.services.newTransactionId();
       c.send(c.dreq, c.dreqTransactionId);
     },
     sendDrep: (c) => {
-      const { localCommId, remoteCommId } = c;
-      const body = { localCommId, remoteCommId, privateData: new Uint8Array(0) };
-      c.send({ name: 'DREP', body }, c.peerTransactionId);
+      c.send({ name: 'DREP', body: { ...c.ids, privateData: NO_DATA } }, c.peerTransactionId);
     },
     refusePath: (c) => {
-      const { localCommId, remoteCommId } = c;
-      const body = aprOf({ localCommId, remoteCommId, apStatus: AP_STATUS.UNSUPPORTED });
+      const body = aprOf({ ...c.ids, apStatus: AP_STATUS.UNSUPPORTED });
       c.send({ name: 'APR', body }, c.peerTransactionId);
     },
     rejectStale: (c) => {

@@ -7,9 +7,10 @@ import type {
   DeviceAttributes,
   QueuePair,
 } from '../../../core/spi/index.js';
-import type { CmAction, CmRole } from './states.js';
+import { PASSIVE_TABLE } from './states.js';
+import type { CmAction, CmInput, CmRole } from './states.js';
 import { Connection } from './connection.js';
-import type { CmActions, CmPath, ConnectionServices } from './connection.js';
+import type { CmPath, ConnectionServices } from './connection.js';
 import type { Origin } from '../common/origin.js';
 import { agreementOf } from '../messages/peer-agreement.js';
 import type { PeerAgreement } from '../messages/peer-agreement.js';
@@ -17,17 +18,19 @@ import { QpControl } from './qp-control.js';
 import type { QpPlan } from './qp-control.js';
 import { rejOf } from '../messages/rej.js';
 import { MRA_SERVICE_TIMEOUT, REQ_REJECTED_US, mraWaitUs, repRetries } from '../common/timing.js';
+import { TableRunner } from '../common/table-runner.js';
+import type { Actions } from '../common/table-runner.js';
 import { answererFields } from '../common/transport.js';
 import type { TransactionId } from '../common/transaction-id.js';
 import type { CmTransport } from '../common/transport.js';
 import type { CmMessage } from '../wire/message.js';
+import { NO_DATA } from '../wire/cm-codec.js';
 import { MESSAGE_MRAED } from '../wire/mra.js';
 import { MESSAGE_REJECTED } from '../wire/rej.js';
 import { REJECT_REASON } from '../wire/reject-reason.js';
 import type { CmRep } from '../wire/rep.js';
 import type { CmReq } from '../wire/req.js';
 
-const NO_DATA = new Uint8Array(0);
 const CONSUMER_REJECTS: CmRejectOptions = {
   reason: REJECT_REASON.CONSUMER_REJECT,
   privateData: NO_DATA,
@@ -152,10 +155,13 @@ export class PassiveConnection extends Connection {
     super.receive(message, origin);
   }
 
-  override dispatch(input: Parameters<Connection['dispatch']>[0]): boolean {
-    const expected = super.dispatch(input);
+  dispatch(input: CmInput): boolean {
+    return PassiveConnection.RUNNER.dispatch(this, input);
+  }
+
+  override onActionsDone(): void {
+    super.onActionsDone();
     this.settle();
-    return expected;
   }
 
   override end(): void {
@@ -264,23 +270,11 @@ export class PassiveConnection extends Connection {
     return this.present.failure ?? `no answer to ${this.attempts} replies`;
   }
 
-  protected override act(action: CmAction): boolean {
-    const perform = PassiveConnection.ACTIONS[action];
-    perform?.(this);
-    return perform !== undefined;
-  }
-
-  private static readonly ACTIONS: CmActions<PassiveConnection> = {
+  private static readonly ACTIONS: Actions<PassiveConnection, CmAction> = {
+    ...Connection.COMMON,
     sendMraReq: (c) => {
-      const { localCommId, remoteCommId } = c;
-      const body = {
-        localCommId,
-        remoteCommId,
-        messageMraed: MESSAGE_MRAED.req,
-        serviceTimeout: MRA_SERVICE_TIMEOUT,
-        privateData: new Uint8Array(0),
-      };
-      c.send({ name: 'MRA', body });
+      const mra = { messageMraed: MESSAGE_MRAED.req, serviceTimeout: MRA_SERVICE_TIMEOUT };
+      c.send({ name: 'MRA', body: { ...c.ids, ...mra, privateData: NO_DATA } });
     },
     sendRep: (c) => {
       const { rep } = c.present;
@@ -305,4 +299,6 @@ export class PassiveConnection extends Connection {
     },
     reportAcceptFailed: (c) => c.emitEnd({ type: 'accept-failed', detail: c.giveUpDetail() }),
   };
+
+  private static readonly RUNNER = new TableRunner(PASSIVE_TABLE, PassiveConnection.ACTIONS);
 }

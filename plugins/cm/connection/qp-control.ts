@@ -2,7 +2,7 @@
  * A connection's hold on its queue pair: the transitions that are the CM's (docs/spi.md), and the
  * event handler in front of the consumer's, which passes on all but COMM_EST, in order.
  */
-import { AsyncEventType, QpState, QpType, SpiError, nameOf } from '../../../core/spi/index.js';
+import { AsyncEventType, QpState, QpType } from '../../../core/spi/index.js';
 import type {
   AddressVector,
   QueuePair,
@@ -29,16 +29,6 @@ export interface QpPlan {
 /** What is told of COMM_EST. */
 export interface CommEstListener {
   onCommEst(): void;
-}
-
-/** @throws SpiError('EINVAL') unless the queue pair is in INIT */
-export function checkConnectable(qp: QueuePair): void {
-  if (qp.state !== QpState.INIT) {
-    throw new SpiError(
-      'EINVAL',
-      `queue pair ${qp.qpn} is ${nameOf(QpState, qp.state)}: must be INIT`,
-    );
-  }
 }
 
 export class QpControl {

@@ -1,6 +1,6 @@
 /**
  * The connection state machines of the CM as tables (IBTA 12.9.7, with Linux's conduct where the
- * two differ; wire facts 4.4 to 4.6). `transition` is pure; connection.ts carries the actions out.
+ * two differ; wire facts 4.4 to 4.6), which common/table-runner.ts runs.
  *
  * A row says what is done, in this order, and the state afterwards: the state is set first, the
  * consumer hears of it last. A pair without a row is unexpected: counted, logged, nothing else.
@@ -16,6 +16,9 @@
  * - A connect that is given up leaves by REJ 4 and IDLE; a REP that comes later meets an unknown id
  *   and is answered by REJ 6.
  */
+
+import { row } from '../common/table-runner.js';
+import type { Row, StateTable } from '../common/table-runner.js';
 
 export type CmRole = 'active' | 'passive';
 
@@ -135,14 +138,7 @@ export type CmAction =
   | 'reportDisconnectedByPeer'
   | 'reportTimewaitExit';
 
-export interface CmRow {
-  readonly actions: readonly CmAction[];
-  readonly next: CmState;
-}
-
-type CmTable = Readonly<Partial<Record<CmState, Readonly<Partial<Record<CmInput, CmRow>>>>>>;
-
-const row = (next: CmState, ...actions: CmAction[]): CmRow => ({ next, actions });
+type CmTable = StateTable<CmState, CmInput, CmAction>;
 
 const closeQuietly = row('TIMEWAIT', 'stopTimers', 'mute', 'failQp', 'sendDreq', 'startTimewait');
 
@@ -338,6 +334,10 @@ export const PASSIVE_TABLE: CmTable = {
 };
 
 /** The row for an input, or undefined if it is unexpected in that state. */
-export function transition(role: CmRole, state: CmState, input: CmInput): CmRow | undefined {
+export function transition(
+  role: CmRole,
+  state: CmState,
+  input: CmInput,
+): Row<CmState, CmAction> | undefined {
   return (role === 'active' ? ACTIVE_TABLE : PASSIVE_TABLE)[state]?.[input];
 }

@@ -1,14 +1,20 @@
 /**
- * A wait of a connection: for an answer, which is asked for at growing intervals, or for the end of
- * timewait. Connections that are established await nothing and have none.
+ * A wait: for an answer, which is asked for at growing intervals, or for the end of timewait.
+ * Connections that are established await nothing and have none.
  */
 import { TimerEntry } from '../../../core/spi/index.js';
+import type { Clock, Timers } from '../../../core/spi/index.js';
 import { HintTally } from './hint-tally.js';
-import { DREQ_RETRIES, retryWaitUs } from '../common/timing.js';
+import { DREQ_RETRIES, HINTED_REPEAT_US, retryWaitUs } from '../common/timing.js';
 import type { RetryPolicy } from '../common/timing.js';
 
 export interface Waiter {
   onWaitOver(): void;
+}
+
+interface Time {
+  readonly clock: Clock;
+  readonly timers: Timers;
 }
 
 export class Wait extends TimerEntry {
@@ -17,7 +23,7 @@ export class Wait extends TimerEntry {
   /** The least wait that an MRA has asked for. */
   private mraWaitUs = 0;
   /** What is awaited was hinted to be in vain: the message goes again before its time. */
-  hastened = false;
+  private hastened = false;
   readonly hints = new HintTally();
 
   constructor(private readonly waiter: Waiter) {
@@ -54,14 +60,28 @@ export class Wait extends TimerEntry {
     return this.attempt + 1;
   }
 
-  /** It has been sent as often as may be. */
-  get isExhausted(): boolean {
-    return this.attempt >= this.policy.retries;
-  }
-
   /** From the last time that it was sent. */
   get waitUs(): number {
     return Math.max(retryWaitUs(this.policy, this.attempt), this.mraWaitUs);
+  }
+
+  start({ timers, clock }: Time, waitUs = this.waitUs): void {
+    this.hastened = false;
+    timers.start(this, clock.now() + waitUs);
+  }
+
+  /** It is over soon, if it would not be by itself. */
+  hasten({ timers, clock }: Time): void {
+    const soonUs = clock.now() + HINTED_REPEAT_US;
+    if (this.deadlineUs <= soonUs) return;
+    this.hastened = true;
+    timers.start(this, soonUs);
+  }
+
+  /** What is next when it is over. */
+  get outcome(): 'repeat' | 'retry' | 'exhausted' {
+    if (this.hastened) return 'repeat';
+    return this.attempt < this.policy.retries ? 'retry' : 'exhausted';
   }
 
   override expire(): void {

@@ -1,8 +1,7 @@
 /** Our APR: always a refusal, since a RoCE port has no alternate paths (wire facts 4.2, 4.5). */
+import { NO_DATA } from '../wire/cm-codec.js';
 import type { CmApr } from '../wire/apr.js';
 
-const NONE = new Uint8Array(0);
-
 export function aprOf(ids: Pick<CmApr, 'localCommId' | 'remoteCommId' | 'apStatus'>): CmApr {
-  return { ...ids, additionalInfoLength: 0, additionalInfo: NONE, privateData: NONE };
+  return { ...ids, additionalInfoLength: 0, additionalInfo: NO_DATA, privateData: NO_DATA };
 }

@@ -1,7 +1,6 @@
 /** REJ in the forms that its receivers look connections up by (wire facts 4.6). */
+import { NO_DATA } from '../wire/cm-codec.js';
 import type { CmRej } from '../wire/rej.js';
-
-const NONE = new Uint8Array(0);
 
 export interface RejOptions {
   readonly localCommId: number;
@@ -14,7 +13,7 @@ export interface RejOptions {
 }
 
 export function rejOf(options: RejOptions): CmRej {
-  const { localCommId, remoteCommId, messageRejected, reason, info = NONE } = options;
+  const { localCommId, remoteCommId, messageRejected, reason, info = NO_DATA } = options;
   return {
     localCommId,
     remoteCommId,
@@ -22,7 +21,7 @@ export function rejOf(options: RejOptions): CmRej {
     reason,
     rejectInfoLength: info.length,
     additionalRejectInfo: info,
-    privateData: options.privateData ?? NONE,
+    privateData: options.privateData ?? NO_DATA,
   };
 }
 

@@ -11,7 +11,7 @@ import {
 } from '../common/timing.js';
 import { joinCmaPrivateData } from '../wire/cma-header.js';
 import { transportFields, transportOfAsker } from '../common/transport.js';
-import { ROCE_LID, reqCodec } from '../wire/req.js';
+import { NO_ALTERNATE_PATH, ROCE_LID, reqCodec } from '../wire/req.js';
 import type { CmReq } from '../wire/req.js';
 import { isCmaServiceId } from '../wire/service-id.js';
 
@@ -34,7 +34,6 @@ export function reqOf(
 ): CmReq {
   const transport = transportOfAsker(options.qp);
   const pathMtu = pathMtuCode(options, device);
-  const noGid = new Uint8Array(16);
   return {
     ...transportFields(transport, {
       responderResources: Math.min(options.responderResources, device.maxResponderResources),
@@ -70,17 +69,7 @@ export function reqOf(
     primarySl: 0,
     primarySubnetLocal: 0,
     primaryLocalAckTimeout: options.ackTimeout ?? DEFAULT_ACK_TIMEOUT,
-    alternateLocalLid: 0,
-    alternateRemoteLid: 0,
-    alternateLocalGid: noGid,
-    alternateRemoteGid: noGid,
-    alternateFlowLabel: 0,
-    alternatePacketRate: 0,
-    alternateTrafficClass: 0,
-    alternateHopLimit: 0,
-    alternateSl: 0,
-    alternateSubnetLocal: 0,
-    alternateLocalAckTimeout: 0,
+    ...NO_ALTERNATE_PATH,
     sapSupported: 0,
     privateData: privateDataOf(options, identity),
   };

@@ -1,23 +1,25 @@
 /** A peer's question for the queue pair of a datagram service, as its listener sees it. */
-import { CmPrivateData, SpiError, Timer } from '../../../core/spi/index.js';
+import { Timer } from '../../../core/spi/index.js';
 import type {
   CmResolveAcceptOptions,
   CmResolveRejectOptions,
   CmResolveRequest,
   Gid,
 } from '../../../core/spi/index.js';
-import { checkPrivateData, checkRange } from '../common/checks.js';
+import { checkResolveAccept, checkResolveReject, requestGone } from '../common/answers.js';
+import { startWithin } from '../common/consumer.js';
 import type { CmaContents } from '../messages/cma-contents.js';
 import type { CmPath, ConnectionServices } from '../connection/connection.js';
 import type { TransactionId } from '../common/transaction-id.js';
-import { sidrTransition } from './states.js';
+import { TableRunner } from '../common/table-runner.js';
+import type { Actions, Machine } from '../common/table-runner.js';
+import { ASKED_TABLE } from './states.js';
 import type { SidrAction, SidrInput, SidrState } from './states.js';
 import { SIDR_ANSWERED_US, SIDR_UNANSWERED_US } from '../common/timing.js';
+import { NO_DATA } from '../wire/cm-codec.js';
 import { SIDR_STATUS } from '../wire/sidr-rep.js';
 import type { CmSidrRep } from '../wire/sidr-rep.js';
 import type { CmSidrReq } from '../wire/sidr-req.js';
-
-const NONE = new Uint8Array(0);
 
 export interface SidrInquiryInit {
   readonly req: CmSidrReq;
@@ -33,7 +35,7 @@ export interface SidrInquiryInit {
 
 export type SidrAskedServices = Pick<ConnectionServices, 'clock' | 'timers' | 'send'>;
 
-export class SidrInquiry implements CmResolveRequest {
+export class SidrInquiry implements CmResolveRequest, Machine<SidrState, SidrInput> {
   state: SidrState = 'SIDR_REQ_RCVD';
   private readonly life = new Timer(() => this.dispatch('expired'));
   private rep: CmSidrRep;
@@ -70,58 +72,51 @@ export class SidrInquiry implements CmResolveRequest {
     return this.init.localGid;
   }
 
-  accept({ qpn, qkey, privateData }: CmResolveAcceptOptions): void {
+  accept(options: CmResolveAcceptOptions): void {
     this.checkWaiting();
-    checkPrivateData('SIDR_REP', privateData, CmPrivateData.SIDR_REP);
-    checkRange('qpn', qpn, 2, 0xffffff);
-    checkRange('qkey', qkey, 0, 0xffffffff);
+    checkResolveAccept(options);
+    const { qpn, qkey, privateData } = options;
     const answer = { status: SIDR_STATUS.VALID_QPN, qpn, qkey, privateData: privateData.slice() };
     this.rep = sidrRepOf(this.init.req, answer);
     this.dispatch('accept');
   }
 
-  reject({ status, privateData }: CmResolveRejectOptions): void {
+  reject(options: CmResolveRejectOptions): void {
     this.checkWaiting();
-    checkPrivateData('SIDR_REP', privateData, CmPrivateData.SIDR_REP);
-    checkRange('status', status, 1, 255);
+    checkResolveReject(options);
+    const { status, privateData } = options;
     this.rep = sidrRepOf(this.init.req, { status, privateData: privateData.slice() });
     this.dispatch('reject');
   }
 
   /** Returns false if the input is unexpected. */
   dispatch(input: SidrInput): boolean {
-    const waited = this.waitsForConsumer;
-    const row = sidrTransition('asked', this.state, input);
-    if (!row) return false;
-    this.state = row.next;
-    for (const action of row.actions) this.actions[action]?.();
-    if (waited && !this.waitsForConsumer) this.init.onSettled();
+    return SidrInquiry.RUNNER.dispatch(this, input);
+  }
+
+  onActionsDone(from: SidrState): void {
+    if (from === 'SIDR_REQ_RCVD' && !this.waitsForConsumer) this.init.onSettled();
     if (this.state === 'IDLE') this.init.onIdle();
-    return true;
   }
 
   private startLife(): void {
-    const { timers, clock } = this.services;
     const lifeUs = this.waitsForConsumer ? SIDR_UNANSWERED_US : SIDR_ANSWERED_US;
-    timers.start(this.life, clock.now() + lifeUs);
+    startWithin(this.services, this.life, lifeUs);
   }
 
   private checkWaiting(): void {
-    if (this.waitsForConsumer) return;
-    throw new SpiError(
-      'ENOTCONN',
-      'the resolution request is gone: answered already, or given up by the peer',
-    );
+    if (!this.waitsForConsumer) throw requestGone('resolution');
   }
 
-  private readonly actions: Readonly<Partial<Record<SidrAction, () => void>>> = {
-    sendRep: () => {
-      const { transactionId, path } = this.init;
-      this.services.send({ name: 'SIDR_REP', body: this.rep }, transactionId, path);
+  private static readonly ACTIONS: Actions<SidrInquiry, SidrAction> = {
+    sendRep: ({ init, services, rep }) => {
+      services.send({ name: 'SIDR_REP', body: rep }, init.transactionId, init.path);
     },
-    startLife: () => this.startLife(),
-    stopTimers: () => this.services.timers.stop(this.life),
+    startLife: (inquiry) => inquiry.startLife(),
+    stopTimers: ({ services, life }) => services.timers.stop(life),
   };
+
+  private static readonly RUNNER = new TableRunner(ASKED_TABLE, SidrInquiry.ACTIONS);
 }
 
 /** An answer to a question; the service id is echoed. */
@@ -136,8 +131,8 @@ export function sidrRepOf(
     qpn: 0,
     serviceId,
     qkey: 0,
-    additionalInfo: NONE,
-    privateData: NONE,
+    additionalInfo: NO_DATA,
+    privateData: NO_DATA,
     ...answer,
   };
 }

@@ -2,13 +2,18 @@
 import { CmPrivateData, DEFAULT_PKEY, Timer, gidEquals } from '../../../core/spi/index.js';
 import type { CmResolution, CmResolveOptions, Gid } from '../../../core/spi/index.js';
 import { checkPrivateData } from '../common/checks.js';
+import { startWithin } from '../common/consumer.js';
 import { cmaHeaderOf } from '../messages/cma-contents.js';
 import type { CmPath, ConnectionServices } from '../connection/connection.js';
-import { HintTally } from '../connection/hint-tally.js';
+import { Wait } from '../connection/wait.js';
+import type { Waiter } from '../connection/wait.js';
 import type { TransactionId } from '../common/transaction-id.js';
-import { sidrTransition } from './states.js';
+import { TableRunner } from '../common/table-runner.js';
+import type { Actions, Machine } from '../common/table-runner.js';
+import { ASKING_TABLE } from './states.js';
 import type { SidrAction, SidrInput, SidrState } from './states.js';
-import { HINTED_REPEAT_US, REQ_RETRIES, retryWaitUs } from '../common/timing.js';
+import { REQ_RETRIES } from '../common/timing.js';
+import { NO_DATA } from '../wire/cm-codec.js';
 import { joinCmaPrivateData } from '../wire/cma-header.js';
 import { isCmaServiceId } from '../wire/service-id.js';
 import { SIDR_STATUS } from '../wire/sidr-rep.js';
@@ -25,18 +30,14 @@ export interface SidrAskingServices extends Pick<
   ConnectionServices,
   'clock' | 'timers' | 'newTransactionId' | 'send' | 'defer'
 > {
-  onUnexpected(input: SidrInput, state: SidrState): void;
+  onUnexpected(): void;
 }
 
-export class SidrResolution implements CmResolution {
+export class SidrResolution implements CmResolution, Waiter, Machine<SidrState, SidrInput> {
   state: SidrState = 'IDLE';
   private readonly transactionId: TransactionId;
-  private readonly waitTimer = new Timer(() => this.onWaitOver());
+  private readonly wait = new Wait(this);
   private readonly deadline = new Timer(() => this.dispatch('deadline'));
-  private attempt = 0;
-  /** The present wait is one that a hint has cut short. */
-  private hastened = false;
-  private readonly hints = new HintTally();
   private verdict: string | undefined;
   private rep: CmSidrRep | undefined;
   private cancelled = false;
@@ -73,46 +74,27 @@ export class SidrResolution implements CmResolution {
   /** The network says that the peer does not answer. */
   onHint(what: string): void {
     const nowUs = this.services.clock.now();
-    const hint = this.hints.add(nowUs);
+    const { hints } = this.wait;
+    const hint = hints.add(nowUs);
     if (hint === 'known') return;
-    if (hint === 'enough') this.verdict = this.hints.verdict(what, nowUs);
+    if (hint === 'enough') this.verdict = hints.verdict(what, nowUs);
     this.dispatch(hint === 'enough' ? 'unreachable' : 'hint');
   }
 
   dispatch(input: SidrInput): void {
-    const row = sidrTransition('asking', this.state, input);
-    if (!row) {
-      this.services.onUnexpected(input, this.state);
-      return;
-    }
-    this.state = row.next;
-    for (const action of row.actions) this.actions[action]?.();
+    SidrResolution.RUNNER.dispatch(this, input);
+  }
+
+  onUnexpected(): void {
+    this.services.onUnexpected();
+  }
+
+  onActionsDone(): void {
     if (this.state === 'IDLE') this.onIdle();
   }
 
-  private onWaitOver(): void {
-    if (this.hastened) this.dispatch('repeat');
-    else this.dispatch(this.attempt < REQ_RETRIES.retries ? 'retry' : 'exhausted');
-  }
-
-  private startWait(): void {
-    const { timers, clock } = this.services;
-    this.hastened = false;
-    timers.start(this.waitTimer, clock.now() + retryWaitUs(REQ_RETRIES, this.attempt));
-  }
-
-  private hasten(): void {
-    const { timers, clock } = this.services;
-    const soonUs = clock.now() + HINTED_REPEAT_US;
-    if (this.waitTimer.deadlineUs <= soonUs) return;
-    this.hastened = true;
-    timers.start(this.waitTimer, soonUs);
-  }
-
-  private startDeadline(): void {
-    const { timers, clock } = this.services;
-    const { timeoutUs } = this.options;
-    if (timeoutUs < Infinity) timers.start(this.deadline, clock.now() + timeoutUs);
+  onWaitOver(): void {
+    this.dispatch(this.wait.outcome);
   }
 
   private report(rep: CmSidrRep | undefined, failure?: 'timed-out' | 'unreachable'): void {
@@ -131,30 +113,37 @@ export class SidrResolution implements CmResolution {
     });
   }
 
-  private readonly actions: Readonly<Partial<Record<SidrAction, () => void>>> = {
-    sendReq: () => {
-      this.hints.onSent();
-      this.services.send({ name: 'SIDR_REQ', body: this.req }, this.transactionId, this.path);
+  private static readonly ACTIONS: Actions<SidrResolution, SidrAction> = {
+    sendReq: (r) => {
+      r.services.send({ name: 'SIDR_REQ', body: r.req }, r.transactionId, r.path);
     },
-    startRetries: () => this.startWait(),
-    nextRetry: () => {
-      this.attempt++;
-      this.startWait();
+    startRetries: ({ wait, services }) => {
+      wait.begin(REQ_RETRIES);
+      wait.start(services);
     },
-    hastenRepeat: () => this.hasten(),
-    resumeWait: () => this.startWait(),
-    startDeadline: () => this.startDeadline(),
-    stopTimers: () => {
-      this.services.timers.stop(this.waitTimer);
-      this.services.timers.stop(this.deadline);
+    nextRetry: ({ wait, services }) => {
+      wait.again();
+      wait.start(services);
     },
-    reportAnswer: () => this.report(this.rep),
-    reportUnreachable: () => this.report(undefined, 'unreachable'),
-    reportTimedOut: () => this.report(undefined, 'timed-out'),
+    hastenRepeat: ({ wait, services }) => wait.hasten(services),
+    resumeWait: ({ wait, services }) => {
+      wait.repeat();
+      wait.start(services);
+    },
+    startDeadline: (r) => startWithin(r.services, r.deadline, r.options.timeoutUs),
+    stopTimers: ({ services, wait, deadline }) => {
+      services.timers.stop(wait);
+      services.timers.stop(deadline);
+    },
+    reportAnswer: (r) => r.report(r.rep),
+    reportUnreachable: (r) => r.report(undefined, 'unreachable'),
+    reportTimedOut: (r) => r.report(undefined, 'timed-out'),
   };
+
+  private static readonly RUNNER = new TableRunner(ASKING_TABLE, SidrResolution.ACTIONS);
 }
 
-const NOTHING = { status: NO_ANSWER, qpn: 0, qkey: 0, privateData: new Uint8Array(0) } as const;
+const NOTHING = { status: NO_ANSWER, qpn: 0, qkey: 0, privateData: NO_DATA } as const;
 
 /** What identifies a question of ours. */
 export interface SidrIdentity {

@@ -10,7 +10,7 @@ import { cmaContentsOf } from '../messages/cma-contents.js';
 import type { CmPath, ConnectionServices } from '../connection/connection.js';
 import type { Listeners } from '../admission/listeners.js';
 import type { Origin } from '../common/origin.js';
-import { Shares } from '../admission/shares.js';
+import { Places } from '../admission/places.js';
 import { SidrInquiry, sidrRepOf } from './inquiry.js';
 import type { SidrInquiryInit } from './inquiry.js';
 import { SidrResolution, sidrReqOf } from './resolution.js';
@@ -34,11 +34,11 @@ export class Sidr {
   /** In the order in which they came. */
   private readonly inquiries = new Map<string, SidrInquiry>();
   /** Of what waits for consumers. */
-  private readonly shares: Shares;
+  private readonly waiting: Places;
   private unanswered = 0;
 
   constructor(private readonly init: SidrInit) {
-    this.shares = new Shares(init.limit);
+    this.waiting = new Places(init.limit, init.counters, init.services.clock);
   }
 
   get isEmpty(): boolean {
@@ -71,7 +71,7 @@ export class Sidr {
   }
 
   onReq(req: CmSidrReq, origin: Origin): void {
-    const { counters, services, listeners, device } = this.init;
+    const { services, listeners, device } = this.init;
     const repeated = this.inquiries.get(keyOf(req, origin));
     if (repeated) {
       repeated.dispatch('SIDR_REQ');
@@ -85,17 +85,10 @@ export class Sidr {
       this.refuse(req, origin, SIDR_STATUS.REJECTED_BY_PROVIDER);
     } else if (!listener || !onResolve) {
       this.refuse(req, origin, SIDR_STATUS.SERVICE_ID_NOT_SUPPORTED);
-    } else if (!this.shares.take(origin.source.gid)) {
-      counters.requestsDropped++;
-      counters.overShare++;
-    } else if (!listener.backlog.take(origin.source.gid, services.clock.now())) {
-      this.shares.giveBack(origin.source.gid);
-      counters.requestsDropped++;
-      counters.overBacklog++;
-    } else {
+    } else if (this.waiting.takeFor(listener, origin.source.gid)) {
       const { gid } = origin.source;
       const onSettled = (): void => {
-        this.shares.giveBack(gid);
+        this.waiting.giveBack(gid);
         listener.backlog.giveBack(gid);
       };
       const inquiry = this.admit(req, origin, { contents, localGid, onSettled });

@@ -7,7 +7,8 @@
  * repeated by timer on the asked side (wire facts 4.5). A request that the consumer leaves
  * unanswered ends when its sender must have given up.
  */
-export type SidrRole = 'asking' | 'asked';
+import { row } from '../common/table-runner.js';
+import type { StateTable } from '../common/table-runner.js';
 
 export type SidrState = 'IDLE' | 'SIDR_REQ_SENT' | 'SIDR_REQ_RCVD' | 'SIDR_REP_SENT';
 
@@ -51,16 +52,7 @@ export type SidrAction =
   | 'reportUnreachable'
   | 'reportTimedOut';
 
-export interface SidrRow {
-  readonly actions: readonly SidrAction[];
-  readonly next: SidrState;
-}
-
-export type SidrTable = Readonly<
-  Partial<Record<SidrState, Readonly<Partial<Record<SidrInput, SidrRow>>>>>
->;
-
-const row = (next: SidrState, ...actions: SidrAction[]): SidrRow => ({ next, actions });
+type SidrTable = StateTable<SidrState, SidrInput, SidrAction>;
 
 export const ASKING_TABLE: SidrTable = {
   IDLE: {
@@ -94,12 +86,3 @@ export const ASKED_TABLE: SidrTable = {
     close: row('IDLE', 'stopTimers'),
   },
 };
-
-/** The row for an input, or undefined if it is unexpected in that state. */
-export function sidrTransition(
-  role: SidrRole,
-  state: SidrState,
-  input: SidrInput,
-): SidrRow | undefined {
-  return (role === 'asking' ? ASKING_TABLE : ASKED_TABLE)[state]?.[input];
-}

@@ -1,7 +1,7 @@
 /** APR, alternate path response (IBTA 12.8.2). Linux ignores it on RoCE. */
-import { CM_MESSAGE_LENGTH } from './attribute-id.js';
-import { padded, uint, wireCodec } from './field-table.js';
-import type { Layout } from './field-table.js';
+import { COMM_IDS, cmCodec } from './cm-codec.js';
+import { padded, uint } from './field-table.js';
+import type { MessageOf } from './field-table.js';
 
 export const AP_STATUS = {
   LOADED: 0,
@@ -22,26 +22,15 @@ export const AP_STATUS = {
 
 export const APR_INFO_LENGTH = 72;
 
-export interface CmApr {
-  readonly localCommId: number;
-  readonly remoteCommId: number;
+export const aprCodec = cmCodec('APR', {
+  ...COMM_IDS,
   /** Bytes of `additionalInfo` that mean something, 0 to 72. */
-  readonly additionalInfoLength: number;
-  /** `AP_STATUS`. */
-  readonly apStatus: number;
-  /** 72 bytes. */
-  readonly additionalInfo: Uint8Array;
-  /** 148 bytes. */
-  readonly privateData: Uint8Array;
-}
-
-const layout: Layout<CmApr> = {
-  localCommId: uint(0, 0, 32),
-  remoteCommId: uint(4, 0, 32),
   additionalInfoLength: uint(8, 0, 8, APR_INFO_LENGTH),
+  /** `AP_STATUS`. */
   apStatus: uint(9, 0, 8),
+  /** 72 bytes. */
   additionalInfo: padded(12, APR_INFO_LENGTH),
+  /** 148 bytes. */
   privateData: padded(84, 148),
-};
-
-export const aprCodec = wireCodec<CmApr>('APR', CM_MESSAGE_LENGTH, layout);
+});
+export type CmApr = MessageOf<typeof aprCodec>;

@@ -5,30 +5,21 @@
 import { isIpv4Gid } from '../../../core/spi/address.js';
 import type { Gid } from '../../../core/spi/address.js';
 import { bytes, uint, wireCodec } from './field-table.js';
-import type { Layout } from './field-table.js';
+import type { MessageOf } from './field-table.js';
 
 export const CMA_HEADER_LENGTH = 36;
 
-export interface CmaHeader {
+export const cmaHeaderCodec = wireCodec('CMA header', CMA_HEADER_LENGTH, {
   /** 0; a request with another one is rejected (28). */
-  readonly version: number;
-  /** 4 or 6. */
-  readonly ipVersion: number;
-  readonly sourcePort: number;
-  /** 16 bytes, see `gidOfCmaAddress`. */
-  readonly sourceAddress: Uint8Array;
-  readonly destinationAddress: Uint8Array;
-}
-
-const layout: Layout<CmaHeader> = {
   version: uint(0, 0, 8),
+  /** 4 or 6. */
   ipVersion: uint(1, 0, 4),
   sourcePort: uint(2, 0, 16),
+  /** 16 bytes, see `gidOfCmaAddress`. */
   sourceAddress: bytes(4, 16),
   destinationAddress: bytes(20, 16),
-};
-
-export const cmaHeaderCodec = wireCodec<CmaHeader>('CMA header', CMA_HEADER_LENGTH, layout);
+});
+export type CmaHeader = MessageOf<typeof cmaHeaderCodec>;
 
 /** A GID as this header has it: an IPv4 address in the last 4 bytes after twelve zeros. */
 export function cmaAddressOfGid(gid: Gid): Uint8Array {

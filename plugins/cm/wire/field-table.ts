@@ -1,7 +1,7 @@
 /**
  * Messages as tables. A message format is an object whose keys are those of the message and whose
- * values say where each field is; `parse` and `emit` follow the table. Bits count from the most
- * significant one, as in the specification: byte 43 bit 5 is 0x04.
+ * values say where each field is; `parse`, `emit` and the type of the message follow the table.
+ * Bits count from the most significant one, as in the specification: byte 43 bit 5 is 0x04.
  *
  * What the table does not name is reserved: zero when emitted, ignored when parsed.
  */
@@ -36,15 +36,21 @@ export interface BytesField {
 
 export type FieldValue = number | bigint | Uint8Array;
 
-type FieldFor<V> = V extends number ? UintField : V extends bigint ? Uint64Field : BytesField;
+type Field = UintField | Uint64Field | BytesField;
+type ValueOf<F> = F extends UintField ? number : F extends Uint64Field ? bigint : Uint8Array;
 
-/** A table with exactly one row for each field of the message, of the right kind. */
-export type Layout<M> = { readonly [K in keyof M]-?: FieldFor<M[K]> };
+/** Where each field of a message is; what is said of a row holds for the field. */
+export type Layout = Readonly<Record<string, Field>>;
 
-export interface WireCodec<M> {
+/** A message with the fields of a table. */
+export type MessageIn<L extends Layout> = { readonly [K in keyof L]: ValueOf<L[K]> };
+
+export type MessageOf<C> = C extends WireCodec<infer L> ? MessageIn<L> : never;
+
+export interface WireCodec<L extends Layout, M = MessageIn<L>> {
   readonly name: string;
   readonly lengthBytes: number;
-  readonly layout: Layout<M>;
+  readonly layout: L;
   /** Undefined when the length is wrong or a field is out of range. Byte fields are copies. */
   parse(data: Uint8Array): M | undefined;
   /**
@@ -80,12 +86,12 @@ export function padded(byte: number, length: number): BytesField {
   return { kind: 'bytes', byte, length, padded: true };
 }
 
-export function wireCodec<M extends { readonly [K in keyof M]: FieldValue }>(
+export function wireCodec<L extends Layout>(
   name: string,
   lengthBytes: number,
-  layout: Layout<M>,
-): WireCodec<M> {
-  const rows = Object.entries<UintField | Uint64Field | BytesField>(layout);
+  layout: L,
+): WireCodec<L> {
+  const rows = Object.entries<Field>(layout);
   return {
     name,
     lengthBytes,
@@ -98,8 +104,8 @@ export function wireCodec<M extends { readonly [K in keyof M]: FieldValue }>(
         if (field.kind === 'uint' && (value as number) > field.max) return undefined;
         message[key] = value;
       }
-      // Layout<M> has the keys of M and the kinds of their values, and nothing else.
-      return message as M;
+      // It has a value for each row, of its kind.
+      return message as MessageIn<L>;
     },
     emit(message, data = new Uint8Array(lengthBytes)) {
       if (data.length !== lengthBytes) {
@@ -114,7 +120,7 @@ export function wireCodec<M extends { readonly [K in keyof M]: FieldValue }>(
   };
 }
 
-function read(data: Uint8Array, field: UintField | Uint64Field | BytesField): FieldValue {
+function read(data: Uint8Array, field: Field): FieldValue {
   switch (field.kind) {
     case 'uint':
       return field.parts.reduce((sum, part) => sum * 2 ** part.width + readBits(data, part), 0);
@@ -126,11 +132,7 @@ function read(data: Uint8Array, field: UintField | Uint64Field | BytesField): Fi
 }
 
 /** The buffer is zero before. */
-function write(
-  data: Uint8Array,
-  field: UintField | Uint64Field | BytesField,
-  value: FieldValue,
-): void {
+function write(data: Uint8Array, field: Field, value: FieldValue): void {
   switch (field.kind) {
     case 'uint': {
       let rest = value as number;
@@ -170,11 +172,7 @@ function viewOf(data: Uint8Array): DataView {
   return new DataView(data.buffer, data.byteOffset, data.byteLength);
 }
 
-function check(
-  name: string,
-  field: UintField | Uint64Field | BytesField,
-  value: FieldValue | undefined,
-): void {
+function check(name: string, field: Field, value: FieldValue | undefined): void {
   switch (field.kind) {
     case 'uint':
       if (!Number.isInteger(value) || (value as number) < 0 || (value as number) > field.max) {

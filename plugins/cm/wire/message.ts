@@ -9,16 +9,15 @@ import {
   CM_METHOD_SEND,
 } from './attribute-id.js';
 import type { CmMessageName } from './attribute-id.js';
-import { drepCodec } from './drep.js';
 import { dreqCodec } from './dreq.js';
 import { uint, wireCodec } from './field-table.js';
-import type { Layout, WireCodec } from './field-table.js';
+import type { Layout, MessageOf, WireCodec } from './field-table.js';
 import { lapCodec } from './lap.js';
 import { mraCodec } from './mra.js';
 import { rejCodec } from './rej.js';
 import { repCodec } from './rep.js';
 import { reqCodec } from './req.js';
-import { rtuCodec } from './rtu.js';
+import { drepCodec, rtuCodec } from './rtu.js';
 import { sidrRepCodec } from './sidr-rep.js';
 import { sidrReqCodec } from './sidr-req.js';
 
@@ -37,49 +36,34 @@ export const CM_CODECS = {
   APR: aprCodec,
 } as const;
 
-type BodyOf<N extends CmMessageName> =
-  (typeof CM_CODECS)[N] extends WireCodec<infer Body> ? Body : never;
-
 /** One of the eleven messages: switch on `name`, then `body` has its type. */
 export type CmMessage = {
-  [N in CmMessageName]: { readonly name: N; readonly body: BodyOf<N> };
+  [N in CmMessageName]: { readonly name: N; readonly body: MessageOf<(typeof CM_CODECS)[N]> };
 }[CmMessageName];
-
-/** What of the MAD header is not the same in all CM messages. */
-export interface CmMadHeader {
-  /** Upper 32 bits of the transaction id: whose agent asked. */
-  readonly transactionIdHi: number;
-  readonly transactionIdLo: number;
-  /** Vendor options in REQ, REP and SIDR_REP; else 0. */
-  readonly attributeModifier: number;
-}
-
-export interface CmMad extends CmMadHeader {
-  readonly message: CmMessage;
-}
-
-interface FullMadHeader extends CmMadHeader {
-  readonly baseVersion: number;
-  readonly managementClass: number;
-  readonly classVersion: number;
-  readonly method: number;
-  readonly attributeId: number;
-}
 
 const MAD_HEADER_LENGTH = MAD_BYTES - CM_MESSAGE_LENGTH;
 
-const madHeaderLayout: Layout<FullMadHeader> = {
+const madHeaderCodec = wireCodec('MAD header', MAD_HEADER_LENGTH, {
   baseVersion: uint(0, 0, 8),
   managementClass: uint(1, 0, 8),
   classVersion: uint(2, 0, 8),
   method: uint(3, 0, 8),
+  /** Upper 32 bits of the transaction id: whose agent asked. */
   transactionIdHi: uint(8, 0, 32),
   transactionIdLo: uint(12, 0, 32),
   attributeId: uint(16, 0, 16),
+  /** Vendor options in REQ, REP and SIDR_REP; else 0. */
   attributeModifier: uint(20, 0, 32),
-};
+});
+type MadHeader = MessageOf<typeof madHeaderCodec>;
 
-const madHeaderCodec = wireCodec<FullMadHeader>('MAD header', MAD_HEADER_LENGTH, madHeaderLayout);
+/** A CM message, and what of its MAD header is not the same in all of them. */
+export interface CmMad extends Pick<
+  MadHeader,
+  'transactionIdHi' | 'transactionIdLo' | 'attributeModifier'
+> {
+  readonly message: CmMessage;
+}
 
 const NAME_OF_ATTRIBUTE = new Map<number, CmMessageName>(
   Object.entries(CM_ATTRIBUTE).map(([name, id]) => [id, name as CmMessageName]),
@@ -100,7 +84,7 @@ export function parseCmMad(mad: Uint8Array): CmMad | undefined {
   return { transactionIdHi, transactionIdLo, attributeModifier, message };
 }
 
-function isCmHeader(header: FullMadHeader): boolean {
+function isCmHeader(header: MadHeader): boolean {
   return (
     header.baseVersion === 1 &&
     header.managementClass === CM_CLASS &&
@@ -116,7 +100,7 @@ function isCmHeader(header: FullMadHeader): boolean {
  */
 export function emitCmMad(cm: CmMad, mad: Uint8Array = new Uint8Array(MAD_BYTES)): Uint8Array {
   const { message, transactionIdHi, transactionIdLo, attributeModifier } = cm;
-  const codec = CM_CODECS[message.name] as WireCodec<typeof message.body>;
+  const codec = CM_CODECS[message.name] as WireCodec<Layout, typeof message.body>;
   codec.emit(message.body, mad.subarray(MAD_HEADER_LENGTH));
   madHeaderCodec.emit(
     {

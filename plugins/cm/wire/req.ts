@@ -1,7 +1,7 @@
 /** REQ, request for communication (IBTA 12.6.5). "Local" and "remote" are the sender's words. */
-import { CM_MESSAGE_LENGTH } from './attribute-id.js';
-import { bytes, padded, uint, uint64, wireCodec } from './field-table.js';
-import type { Layout } from './field-table.js';
+import { cmCodec } from './cm-codec.js';
+import { bytes, padded, uint, uint64 } from './field-table.js';
+import type { MessageOf } from './field-table.js';
 
 /** Transport service types. Extended needs `EXTENDED_TRANSPORT`. */
 export const TRANSPORT_SERVICE = { rc: 0, uc: 1, rd: 2, extended: 3 } as const;
@@ -9,73 +9,6 @@ export const EXTENDED_TRANSPORT = { none: 0, xrc: 1 } as const;
 
 /** What RoCE has in place of LIDs. */
 export const ROCE_LID = 0xffff;
-
-export interface CmReq {
-  readonly localCommId: number;
-  /** Vendor id of enhanced connection establishment, 24 bits; 0 when not used. */
-  readonly vendorId: number;
-  readonly serviceId: bigint;
-  readonly localCaGuid: bigint;
-  /** 0 for connected transports. */
-  readonly localQkey: number;
-  readonly localQpn: number;
-  /** RDMA reads and atomics the sender serves. */
-  readonly responderResources: number;
-  readonly localEecn: number;
-  /** RDMA reads and atomics the sender wants to issue. */
-  readonly initiatorDepth: number;
-  readonly remoteEecn: number;
-  /** 5-bit time code, see time-codes.ts. */
-  readonly remoteCmResponseTimeout: number;
-  /** `TRANSPORT_SERVICE`. */
-  readonly transportServiceType: number;
-  readonly endToEndFlowControl: number;
-  /** The PSN that the *receiver* of this REQ must send with. */
-  readonly startingPsn: number;
-  /** 5-bit time code. */
-  readonly localCmResponseTimeout: number;
-  readonly retryCount: number;
-  readonly partitionKey: number;
-  /** Path MTU code, 1 (256 bytes) to 5 (4096): index in `PATH_MTU_BYTES` of the SPI. */
-  readonly pathMtu: number;
-  readonly rdcExists: number;
-  readonly rnrRetryCount: number;
-  readonly maxCmRetries: number;
-  readonly srq: number;
-  /** `EXTENDED_TRANSPORT`. */
-  readonly extendedTransportType: number;
-
-  readonly primaryLocalLid: number;
-  readonly primaryRemoteLid: number;
-  readonly primaryLocalGid: Uint8Array;
-  readonly primaryRemoteGid: Uint8Array;
-  readonly primaryFlowLabel: number;
-  readonly primaryPacketRate: number;
-  readonly primaryTrafficClass: number;
-  readonly primaryHopLimit: number;
-  readonly primarySl: number;
-  readonly primarySubnetLocal: number;
-  /** 5-bit time code. */
-  readonly primaryLocalAckTimeout: number;
-
-  /** Not 0: there is an alternate path. */
-  readonly alternateLocalLid: number;
-  readonly alternateRemoteLid: number;
-  readonly alternateLocalGid: Uint8Array;
-  readonly alternateRemoteGid: Uint8Array;
-  readonly alternateFlowLabel: number;
-  readonly alternatePacketRate: number;
-  readonly alternateTrafficClass: number;
-  readonly alternateHopLimit: number;
-  readonly alternateSl: number;
-  readonly alternateSubnetLocal: number;
-  readonly alternateLocalAckTimeout: number;
-  /** Suggest Alternate Path supported. */
-  readonly sapSupported: number;
-
-  /** 92 bytes; rdma_cm's header takes the first 36. */
-  readonly privateData: Uint8Array;
-}
 
 /** The alternate fields of a REQ without alternate path, to spread into it. */
 export const NO_ALTERNATE_PATH = {
@@ -92,29 +25,39 @@ export const NO_ALTERNATE_PATH = {
   alternateLocalAckTimeout: 0,
 } as const;
 
-const layout: Layout<CmReq> = {
+export const reqCodec = cmCodec('REQ', {
   localCommId: uint(0, 0, 32),
+  /** Vendor id of enhanced connection establishment, 24 bits; 0 when not used. */
   vendorId: uint(5, 0, 24),
   serviceId: uint64(8),
   localCaGuid: uint64(16),
+  /** 0 for connected transports. */
   localQkey: uint(28, 0, 32),
   localQpn: uint(32, 0, 24),
+  /** RDMA reads and atomics the sender serves. */
   responderResources: uint(35, 0, 8),
   localEecn: uint(36, 0, 24),
+  /** RDMA reads and atomics the sender wants to issue. */
   initiatorDepth: uint(39, 0, 8),
   remoteEecn: uint(40, 0, 24),
+  /** 5-bit time code, see time-codes.ts. */
   remoteCmResponseTimeout: uint(43, 0, 5),
+  /** `TRANSPORT_SERVICE`. */
   transportServiceType: uint(43, 5, 2),
   endToEndFlowControl: uint(43, 7, 1),
+  /** The PSN that the *receiver* of this REQ must send with. */
   startingPsn: uint(44, 0, 24),
+  /** 5-bit time code. */
   localCmResponseTimeout: uint(47, 0, 5),
   retryCount: uint(47, 5, 3),
   partitionKey: uint(48, 0, 16),
+  /** Path MTU code, 1 (256 bytes) to 5 (4096): index in `PATH_MTU_BYTES` of the SPI. */
   pathMtu: uint(50, 0, 4),
   rdcExists: uint(50, 4, 1),
   rnrRetryCount: uint(50, 5, 3),
   maxCmRetries: uint(51, 0, 4),
   srq: uint(51, 4, 1),
+  /** `EXTENDED_TRANSPORT`. */
   extendedTransportType: uint(51, 5, 3),
 
   primaryLocalLid: uint(52, 0, 16),
@@ -127,8 +70,10 @@ const layout: Layout<CmReq> = {
   primaryHopLimit: uint(93, 0, 8),
   primarySl: uint(94, 0, 4),
   primarySubnetLocal: uint(94, 4, 1),
+  /** 5-bit time code. */
   primaryLocalAckTimeout: uint(95, 0, 5),
 
+  /** Not 0: there is an alternate path. */
   alternateLocalLid: uint(96, 0, 16),
   alternateRemoteLid: uint(98, 0, 16),
   alternateLocalGid: bytes(100, 16),
@@ -140,9 +85,10 @@ const layout: Layout<CmReq> = {
   alternateSl: uint(138, 0, 4),
   alternateSubnetLocal: uint(138, 4, 1),
   alternateLocalAckTimeout: uint(139, 0, 5),
+  /** Suggest Alternate Path supported. */
   sapSupported: uint(139, 5, 1),
 
+  /** 92 bytes; rdma_cm's header takes the first 36. */
   privateData: padded(140, 92),
-};
-
-export const reqCodec = wireCodec<CmReq>('REQ', CM_MESSAGE_LENGTH, layout);
+});
+export type CmReq = MessageOf<typeof reqCodec>;

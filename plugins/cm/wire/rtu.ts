@@ -1,19 +1,15 @@
-/** RTU, ready to use (IBTA 12.6.9). */
-import { CM_MESSAGE_LENGTH } from './attribute-id.js';
-import { padded, uint, wireCodec } from './field-table.js';
-import type { Layout } from './field-table.js';
+/**
+ * RTU, ready to use, and DREP, reply to request for communication release (IBTA 12.6.9, 12.6.11):
+ * they say nothing but which connection they are of.
+ */
+import { COMM_IDS, cmCodec } from './cm-codec.js';
+import { padded } from './field-table.js';
 
-export interface CmRtu {
-  readonly localCommId: number;
-  readonly remoteCommId: number;
+const layout = {
+  ...COMM_IDS,
   /** 224 bytes. */
-  readonly privateData: Uint8Array;
-}
-
-const layout: Layout<CmRtu> = {
-  localCommId: uint(0, 0, 32),
-  remoteCommId: uint(4, 0, 32),
   privateData: padded(8, 224),
-};
+} as const;
 
-export const rtuCodec = wireCodec<CmRtu>('RTU', CM_MESSAGE_LENGTH, layout);
+export const rtuCodec = cmCodec('RTU', layout);
+export const drepCodec = cmCodec('DREP', layout);

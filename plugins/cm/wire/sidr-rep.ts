@@ -1,7 +1,7 @@
 /** SIDR_REP, service id resolution response (IBTA 12.11.2). */
-import { CM_MESSAGE_LENGTH } from './attribute-id.js';
-import { padded, scattered, uint, uint64, wireCodec } from './field-table.js';
-import type { Layout } from './field-table.js';
+import { cmCodec } from './cm-codec.js';
+import { padded, scattered, uint, uint64 } from './field-table.js';
+import type { MessageOf } from './field-table.js';
 
 export const SIDR_STATUS = {
   VALID_QPN: 0,
@@ -14,33 +14,20 @@ export const SIDR_STATUS = {
 
 export const SIDR_INFO_LENGTH = 72;
 
-export interface CmSidrRep {
-  readonly requestId: number;
-  /** `SIDR_STATUS`; the QPN, service id and Q_Key mean something only with 0. */
-  readonly status: number;
-  /** Bytes of `additionalInfo` that mean something, 0 to 72. */
-  readonly additionalInfoLength: number;
-  /** Vendor id of enhanced connection establishment, 24 bits in two places. */
-  readonly vendorId: number;
-  readonly qpn: number;
-  readonly serviceId: bigint;
-  readonly qkey: number;
-  /** 72 bytes. */
-  readonly additionalInfo: Uint8Array;
-  /** 136 bytes. */
-  readonly privateData: Uint8Array;
-}
-
-const layout: Layout<CmSidrRep> = {
+export const sidrRepCodec = cmCodec('SIDR_REP', {
   requestId: uint(0, 0, 32),
+  /** `SIDR_STATUS`; the QPN, service id and Q_Key mean something only with 0. */
   status: uint(4, 0, 8),
+  /** Bytes of `additionalInfo` that mean something, 0 to 72. */
   additionalInfoLength: uint(5, 0, 8, SIDR_INFO_LENGTH),
+  /** Vendor id of enhanced connection establishment, 24 bits in two places. */
   vendorId: scattered(6, 7, 11),
   qpn: uint(8, 0, 24),
   serviceId: uint64(12),
   qkey: uint(20, 0, 32),
+  /** 72 bytes. */
   additionalInfo: padded(24, SIDR_INFO_LENGTH),
+  /** 136 bytes. */
   privateData: padded(96, 136),
-};
-
-export const sidrRepCodec = wireCodec<CmSidrRep>('SIDR_REP', CM_MESSAGE_LENGTH, layout);
+});
+export type CmSidrRep = MessageOf<typeof sidrRepCodec>;

@@ -9,27 +9,8 @@ const UNIT_US = 4.096;
  * @throws RangeError unless 0 to 31
  */
 export function timeUsOfCode(code: number): number {
-  return UNIT_US * 2 ** checked(code);
-}
-
-/**
- * Milliseconds as Linux's ib_cm reads a code: a power of two, 2.3% shorter, at least 1 ms.
- * @throws RangeError unless 0 to 31
- */
-export function linuxTimeMsOfCode(code: number): number {
-  return 2 ** Math.max(checked(code) - 8, 0);
-}
-
-/** The code of the shortest time that is at least `timeUs`; 31 (2.4 hours) if none is. */
-export function codeOfTimeUs(timeUs: number): number {
-  let code = 0;
-  while (code < MAX_TIME_CODE && UNIT_US * 2 ** code < timeUs) code += 1;
-  return code;
-}
-
-function checked(code: number): number {
   if (!Number.isInteger(code) || code < 0 || code > MAX_TIME_CODE) {
     throw new RangeError(`time code is ${code}, must be an integer from 0 to ${MAX_TIME_CODE}`);
   }
-  return code;
+  return UNIT_US * 2 ** code;
 }

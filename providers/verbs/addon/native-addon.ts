@@ -96,15 +96,8 @@ export interface VerbsAddon extends FileMapper, XrcNative {
   allocMw(pd: number, type: number): number;
   mwRkey(device: number, mw: number): number;
   deallocMw(device: number, mw: number): number;
-  createAh(
-    pd: number,
-    gid: Uint8Array,
-    port: number,
-    gidIndex: number,
-    hopLimit: number,
-    trafficClass: number,
-    flowLabel: number,
-  ): number;
+  /** @param path as attribute-words.ts makes it */
+  createAh(pd: number, gid: Uint8Array, path: Uint32Array): number;
   destroyAh(pd: number, ah: number): number;
   /** Whole pages of zeros; or errno. */
   allocate(lengthBytes: number): ArrayBuffer | number;
@@ -124,20 +117,9 @@ export interface VerbsAddon extends FileMapper, XrcNative {
   ): number;
   modifySrq(srq: number, mask: number, maxWr: number, limit: number): number;
   destroySrq(srq: number): number;
-  /** `out` receives the QPN. */
+  /** create-queue-pair.ts has the words of the record, which receives the QPN. */
   createQp(
-    pd: number,
-    sendCq: number,
-    receiveCq: number,
-    srq: number,
-    type: number,
-    maxSendWr: number,
-    maxReceiveWr: number,
-    maxSendSge: number,
-    maxReceiveSge: number,
-    maxInlineBytes: number,
-    context: number,
-    out: Uint32Array,
+    record: Uint32Array,
     ...rings: readonly [...sends: RingArguments, ...receives: RingArguments | NoRing]
   ): number;
   /** attribute-words.ts has the words. */

@@ -54,11 +54,10 @@ export const CmEventType = {
 } as const;
 export type CmEventType = (typeof CmEventType)[keyof typeof CmEventType];
 
-/** Where things are in an event record, in words; the private data follows at byte 64. */
+/** Words of an event record, as far as they are read; the private data is at byte 64. */
 export const EVENT_WORD = {
   TYPE: 0,
   ID: 1,
-  LISTEN_ID: 2,
   STATUS: 3,
   IS_DATAGRAM: 4,
   RESPONDER_RESOURCES: 5,
@@ -72,7 +71,7 @@ export const EVENT_WORD = {
 export const EVENT_PRIVATE_DATA = 64;
 export const EVENT_RECORD_BYTES = EVENT_PRIVATE_DATA + 256;
 
-/** Words of what rdma_init_qp_attr says; the peer's GID follows at word 24. */
+/** Words of what rdma_init_qp_attr says, as far as they are read; the peer's GID is at word 24. */
 export const ATTRIBUTE_WORD = {
   MASK: 0,
   PATH_MTU: 1,
@@ -84,8 +83,6 @@ export const ATTRIBUTE_WORD = {
   TIMEOUT: 7,
   RETRY_COUNT: 8,
   RNR_RETRY_COUNT: 9,
-  PKEY_INDEX: 10,
-  PORT_NUMBER: 11,
   SOURCE_GID_INDEX: 12,
   HOP_LIMIT: 13,
   TRAFFIC_CLASS: 14,
@@ -93,7 +90,6 @@ export const ATTRIBUTE_WORD = {
   DESTINATION_LID: 16,
   SERVICE_LEVEL: 17,
   SOURCE_PATH_BITS: 18,
-  IS_GLOBAL: 19,
 } as const;
 export const ATTRIBUTE_GID_WORD = 24;
 export const ATTRIBUTE_WORDS = 28;

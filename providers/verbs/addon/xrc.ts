@@ -11,16 +11,8 @@ export interface XrcNative {
     maxSge: number,
     ...rest: [...RingArguments, ...RingArguments, Uint32Array, domain: number, cq: number]
   ): number;
-  createXrcInitiator(
-    pd: number,
-    sendCq: number,
-    maxSendWr: number,
-    maxSendSge: number,
-    maxInlineBytes: number,
-    context: number,
-    out: Memory,
-    ...sendRing: RingArguments
-  ): number;
+  /** A record as of `createQp`. */
+  createXrcInitiator(record: Uint32Array, ...sendRing: RingArguments): number;
   createXrcTarget(domain: number, out: Memory): number;
   openXrcTarget(domain: number, qpn: number, out: Memory): number;
 }

@@ -1,21 +1,31 @@
 /** The active side: address, route, REQ; by REP, queue pair to RTR and RTS, and RTU. */
 import { CmPrivateData, QpType, SpiError, Timer } from '../../../core/spi/index.js';
 import type { CmConnectOptions, CmEvent } from '../../../core/spi/index.js';
-import { checkConnectOptions, checkPrivateData } from '../../../plugins/cm/common/checks.js';
-import { checkConnectable, QpControl } from '../../../plugins/cm/connection/qp-control.js';
-import { REJECT_REASON } from '../../../plugins/cm/wire/reject-reason.js';
-import { peerText, serviceOf } from './address.js';
-import type { ConnectionParameters } from './calls.js';
+import {
+  NO_DATA,
+  REJECT_REASON,
+  QpControl,
+  TableRunner,
+  checkConnectOptions,
+  checkConnectable,
+  checkPrivateData,
+  startWithin,
+  timeUsOfCode,
+} from '../../../plugins/cm/provider.js';
+import type { Actions } from '../../../plugins/cm/provider.js';
+import { peerText } from './address.js';
 import type { CmNativeEvent } from './channel.js';
-import { checkDevice, messageOf, timewaitUsOf, VerbsConnection } from './connection.js';
-import type { CmActions, CmServices } from './connection.js';
+import { VerbsConnection } from './connection.js';
+import type { CmServices } from './connection.js';
+import { checkDevice, idTowards } from './identifier.js';
 import { CM_OPTION, CmEventType } from '../addon/rdmacm.js';
 import { pathDataOf } from './path-data.js';
 import { qpPlanOf } from './qp-plan.js';
+import { ACTIVE_TABLE } from './states.js';
+import type { CmAction, CmInput } from './states.js';
 
 /** SPI's default; rdma_cm's own is 19. */
 const DEFAULT_ACK_TIMEOUT = 18;
-const NOTHING = new Uint8Array(0);
 
 export class ActiveConnection extends VerbsConnection {
   protected readonly onEvent: (event: CmEvent) => void;
@@ -27,7 +37,7 @@ export class ActiveConnection extends VerbsConnection {
     id: number,
     private readonly options: CmConnectOptions,
   ) {
-    super(services, 'active', 'IDLE', id, options.remoteGid.slice());
+    super(services, 'IDLE', id, options.remoteGid.slice());
     this.onEvent = options.onEvent;
     this.qpControl = new QpControl(options.qp, this);
     this.dispatch('connect');
@@ -39,21 +49,11 @@ export class ActiveConnection extends VerbsConnection {
     checkPrivateData('REQ', given.privateData, CmPrivateData.REQ);
     checkTransport(given);
     checkConnectable(given.qp);
-    const { portSpace, port } = serviceOf(given.serviceId);
-    const { calls, addresses, channel, resolveTimeoutMs } = services;
-    const path = addresses.pathTo(given.remoteGid, port, given.localGidIndex);
     const options = { ...given, privateData: given.privateData.slice() };
-    const id = calls.createId(channel, portSpace);
-    try {
-      setAckTimeout(services, id, options.ackTimeout);
-      calls.resolveAddress(id, path.source, path.destination, resolveTimeoutMs);
-    } catch (error) {
-      calls.destroyId(id);
-      throw error;
-    }
+    const setTimeout = (id: number): void => setAckTimeout(services, id, options.ackTimeout);
+    const { id, way } = idTowards(services, options, setTimeout);
     const connection = new ActiveConnection(services, id, options);
-    const from = path.source?.text ?? 'where the route leads from';
-    connection.note(`asks ${path.destination.text} from ${from}`);
+    connection.note(`asks ${way}`);
     return connection;
   }
 
@@ -89,69 +89,53 @@ export class ActiveConnection extends VerbsConnection {
     calls.setOption(this.id, CM_OPTION.LEVEL_IB, CM_OPTION.IB_PATH, path);
   }
 
-  private parameters(): ConnectionParameters {
-    const { qp, responderResources, initiatorDepth, retryCount, rnrRetryCount } = this.options;
-    const { maxResponderResources, maxInitiatorDepth } = this.services.device.attributes;
-    return {
-      qpn: qp.qpn,
-      responderResources: Math.min(responderResources, maxResponderResources),
-      initiatorDepth: Math.min(initiatorDepth, maxInitiatorDepth),
-      retryCount,
-      rnrRetryCount,
-      usesSharedReceives: qp.receiveRing === undefined,
-    };
-  }
-
   private raiseQp(): void {
-    try {
-      const { localGid } = this.services.calls.describe(this.id);
-      const wanted = { ...this.options, ...this.parameters() };
+    const { calls } = this.services;
+    const wanted = { ...this.options, ...this.parametersOf(this.options.qp, this.options) };
+    this.moveQp('the queue pair cannot be connected', () => {
+      const { localGid } = calls.describe(this.id);
       const plan = qpPlanOf(this.services, this.id, localGid, wanted);
-      this.timewaitUs = timewaitUsOf(plan.ackTimeout);
+      this.timewaitUs = timeUsOfCode(plan.ackTimeout);
       this.qpControl?.toRtr(plan);
       this.qpControl?.toRts(plan);
-      this.services.calls.establish(this.id);
-    } catch (error) {
-      this.failure = `the queue pair cannot be connected: ${messageOf(error)}`;
-      this.note(this.failure);
-      this.dispatch('qpFailed');
-      return;
-    }
-    this.dispatch('qpReady');
+      calls.establish(this.id);
+    });
   }
 
-  private startDeadline(): void {
-    const { timers, clock } = this.services;
-    const { timeoutUs } = this.options;
-    if (timeoutUs < Infinity) timers.start(this.deadline, clock.now() + timeoutUs);
+  private sendReq(): void {
+    const { qp, privateData } = this.options;
+    this.services.calls.connect(this.id, this.parametersOf(qp, this.options), privateData);
   }
 
   private reportRejected(): void {
-    const { status: reason = 0, privateData = NOTHING } = this.answer ?? {};
+    const { status: reason = 0, privateData = NO_DATA } = this.answer ?? {};
     const consumer = reason === REJECT_REASON.CONSUMER_REJECT;
     this.emitEnd({ type: 'rejected', reason, consumer, privateData });
   }
 
-  protected readonly actions: CmActions = {
-    startDeadline: () => this.startDeadline(),
-    resolveRoute: () => this.attempt(() => this.resolveRoute()),
-    sendReq: () =>
-      this.attempt(() => {
-        this.services.calls.connect(this.id, this.parameters(), this.options.privateData);
-      }),
-    raiseQp: () => this.raiseQp(),
-    reportEstablished: () => {
-      this.emit({ type: 'established', privateData: this.answer?.privateData ?? NOTHING });
+  protected override dispatch(input: CmInput): boolean {
+    return ActiveConnection.RUNNER.dispatch(this, input);
+  }
+
+  private static readonly ACTIONS: Actions<ActiveConnection, CmAction> = {
+    ...VerbsConnection.COMMON,
+    startDeadline: (c) => startWithin(c.services, c.deadline, c.options.timeoutUs),
+    resolveRoute: (c) => c.attempt(() => c.resolveRoute()),
+    sendReq: (c) => c.attempt(() => c.sendReq()),
+    raiseQp: (c) => c.raiseQp(),
+    reportEstablished: (c) => {
+      c.emit({ type: 'established', privateData: c.answer?.privateData ?? NO_DATA });
     },
-    reportRejected: () => this.reportRejected(),
-    reportUnreachable: () => {
-      const { device } = this.services;
-      const why = this.failure ?? 'no answer';
-      const detail = `${peerText(this.remoteGid)} from ${device.name}: ${why}`;
-      this.emitEnd({ type: 'unreachable', detail });
+    reportRejected: (c) => c.reportRejected(),
+    reportUnreachable: (c) => {
+      const why = c.failure ?? 'no answer';
+      const detail = `${peerText(c.remoteGid)} from ${c.services.device.name}: ${why}`;
+      c.emitEnd({ type: 'unreachable', detail });
     },
-    reportTimedOut: () => this.emitEnd({ type: 'timed-out' }),
+    reportTimedOut: (c) => c.emitEnd({ type: 'timed-out' }),
   };
+
+  private static readonly RUNNER = new TableRunner(ACTIVE_TABLE, ActiveConnection.ACTIONS);
 }
 
 function checkTransport({ qp }: CmConnectOptions): void {

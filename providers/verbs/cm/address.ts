@@ -49,11 +49,6 @@ export function portOfSocketAddress(bytes: Uint8Array): number {
   return new DataView(bytes.buffer, bytes.byteOffset, ADDRESS_BYTES).getUint16(2);
 }
 
-/** fe80::/10: means something on one link only. */
-export function isLinkLocal(gid: Gid): boolean {
-  return gid[0] === 0xfe && ((gid[1] ?? 0) & 0xc0) === 0x80;
-}
-
 /** A peer for messages: what a person typed, and what the device knows it by. */
 export function peerText(gid: Gid): string {
   const groups: string[] = [];

@@ -1,5 +1,4 @@
 /** The calls of librdmacm with their failures as SpiError: the call, what it was about, errno. */
-import { getSystemErrorName } from 'node:util';
 import type { Gid, QpState } from '../../../core/spi/index.js';
 import {
   ADDRESS_BYTES,
@@ -21,6 +20,16 @@ export interface ConnectionParameters {
   readonly usesSharedReceives: boolean;
 }
 
+/** Of datagrams, which have no connection. */
+export const NO_PARAMETERS: ConnectionParameters = {
+  qpn: 0,
+  responderResources: 0,
+  initiatorDepth: 0,
+  retryCount: 0,
+  rnrRetryCount: 0,
+  usesSharedReceives: false,
+};
+
 /** What rdma_cm knows of both ends of an identifier. */
 export interface IdDescription {
   readonly localGid: Gid;
@@ -34,11 +43,6 @@ export interface IdDescription {
 export interface CmQpAttributes {
   word(word: keyof typeof ATTRIBUTE_WORD): number;
   readonly remoteGid: Gid;
-}
-
-/** Name of an errno, such as ETIMEDOUT; of either sign. */
-export function errnoName(errno: number): string {
-  return getSystemErrorName(-Math.abs(errno));
 }
 
 const TRANSPORT_IWARP = 1;

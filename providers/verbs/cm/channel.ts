@@ -1,18 +1,22 @@
 /** An event channel of librdmacm: its records as events, one at a time. */
-import type { CmNative, CmEventType } from '../addon/rdmacm.js';
-import { EVENT_PRIVATE_DATA, EVENT_RECORD_BYTES, EVENT_WORD } from '../addon/rdmacm.js';
-import { errnoError } from '../system/errno.js';
+import type { Logger } from '../../../core/spi/index.js';
+import type { CmNative } from '../addon/rdmacm.js';
+import {
+  CmEventType,
+  EVENT_PRIVATE_DATA,
+  EVENT_RECORD_BYTES,
+  EVENT_WORD,
+} from '../addon/rdmacm.js';
+import { errnoError, errnoName } from '../system/errno.js';
 
 /** A channel that cannot be read so often in a row is given up. */
-export const MAX_READ_FAILURES = 8;
+const MAX_READ_FAILURES = 8;
 
 /** An event, copied out and acknowledged. */
 export interface CmNativeEvent {
   readonly type: CmEventType;
   /** Of a connection request: the new identifier. */
   readonly id: number;
-  /** 0: none. */
-  readonly listenId: number;
   /** 0, a negative errno, a reject reason, or the status of a SIDR_REP. */
   readonly status: number;
   readonly isDatagram: boolean;
@@ -31,13 +35,20 @@ export class CmChannel {
   private readonly words = new Uint32Array(this.record.buffer, 0, EVENT_PRIVATE_DATA / 4);
   private isOpen = true;
   private isWatched = true;
+  private readFailures = 0;
+  private isGivenUp = false;
 
-  /** @throws SpiError that names the call, and what to do about it */
+  /**
+   * @param onGivenUp no event comes any more, for this errno
+   * @throws SpiError that names the call, and what to do about it
+   */
   constructor(
     private readonly native: CmNative,
-    onEvent: (event: CmNativeEvent) => void,
+    private readonly logger: Logger,
+    private readonly onEvent: (event: CmNativeEvent) => void,
+    private readonly onGivenUp: (errno: number) => void,
   ) {
-    const result = native.cmOpenChannel(this.record, () => onEvent(this.read()));
+    const result = native.cmOpenChannel(this.record, () => this.onReadable());
     if (result < 0) {
       const hint =
         'is the kernel module rdma_ucm loaded, and may you open /dev/infiniband/rdma_cm?';
@@ -48,7 +59,7 @@ export class CmChannel {
 
   /** While not watched, events stay in the kernel. */
   watch(on: boolean): void {
-    if (!this.isOpen || on === this.isWatched) return;
+    if (!this.isOpen || this.isGivenUp || on === this.isWatched) return;
     this.isWatched = on;
     this.native.cmWatchChannel(this.number, on ? 1 : 0);
   }
@@ -60,13 +71,26 @@ export class CmChannel {
     this.native.cmCloseChannel(this.number);
   }
 
+  private onReadable(): void {
+    const event = this.read();
+    if (event.type !== CmEventType.CHANNEL_FAILED) {
+      this.readFailures = 0;
+      this.onEvent(event);
+      return;
+    }
+    this.logger.error(`CM: rdma_get_cm_event: ${errnoName(event.status)}`);
+    if (++this.readFailures < MAX_READ_FAILURES) return;
+    this.watch(false);
+    this.isGivenUp = true;
+    this.onGivenUp(event.status);
+  }
+
   private read(): CmNativeEvent {
     const word = (name: keyof typeof EVENT_WORD): number => this.words[EVENT_WORD[name]] ?? 0;
     const end = EVENT_PRIVATE_DATA + word('PRIVATE_DATA_LENGTH');
     return {
       type: word('TYPE') as CmEventType,
       id: word('ID'),
-      listenId: word('LISTEN_ID'),
       status: word('STATUS') | 0,
       isDatagram: word('IS_DATAGRAM') !== 0,
       responderResources: word('RESPONDER_RESOURCES'),

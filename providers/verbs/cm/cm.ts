@@ -14,9 +14,11 @@ import type {
   Scheduler,
   Timers,
 } from '../../../core/spi/index.js';
+import { NO_DATA, deferring } from '../../../plugins/cm/provider.js';
 import { ActiveConnection } from './active.js';
-import { CmCalls, errnoName } from './calls.js';
-import { CmChannel, MAX_READ_FAILURES, type CmNativeEvent } from './channel.js';
+import { CmCalls } from './calls.js';
+import { errnoName } from '../system/errno.js';
+import { CmChannel, type CmNativeEvent } from './channel.js';
 import type { CmIdOwner, CmServices } from './connection.js';
 import { VerbsListener } from './listener.js';
 import { LocalAddresses } from './local-addresses.js';
@@ -55,7 +57,6 @@ export class VerbsCm implements CmModule {
   private readonly owners = new Map<number, CmIdOwner>();
   private readonly listeners = new Map<bigint, VerbsListener>();
   private readonly watch: RemovalWatch;
-  private readFailures = 0;
   private closed = false;
 
   /** @throws SpiError when rdma_cm cannot be opened */
@@ -65,7 +66,12 @@ export class VerbsCm implements CmModule {
   ) {
     const { native, device, clock, timers, logger } = dependencies;
     const calls = new CmCalls(native);
-    this.channel = new CmChannel(native, (event) => this.onEvent(event));
+    this.channel = new CmChannel(
+      native,
+      logger,
+      (event) => this.onEvent(event),
+      (errno) => this.onGivenUp(errno),
+    );
     this.services = {
       calls,
       device,
@@ -79,7 +85,7 @@ export class VerbsCm implements CmModule {
       own: (id, owner) => void this.owners.set(id, owner),
       destroyId: (id) => this.destroyId(id),
       onRemoval: () => dependencies.onRemoval?.(),
-      defer: (task) => this.defer(task),
+      defer: deferring(dependencies, () => this.closed),
     };
     this.watch = new RemovalWatch(this.services);
   }
@@ -131,11 +137,6 @@ export class VerbsCm implements CmModule {
   }
 
   private onEvent(event: CmNativeEvent): void {
-    if (event.type === CmEventType.CHANNEL_FAILED) {
-      this.onReadFailure(event.status);
-      return;
-    }
-    this.readFailures = 0;
     if (event.type === CmEventType.DEVICE_REMOVAL) this.services.onRemoval();
     // An identifier that has gone meanwhile has no owner to tell.
     try {
@@ -145,11 +146,8 @@ export class VerbsCm implements CmModule {
     }
   }
 
-  private onReadFailure(errno: number): void {
+  private onGivenUp(errno: number): void {
     const { logger } = this.dependencies;
-    logger.error(`CM: rdma_get_cm_event: ${errnoName(errno)}`);
-    if (++this.readFailures < MAX_READ_FAILURES) return;
-    this.channel.watch(false);
     logger.error('CM: events are no longer read; connections end as they do when a device goes');
     const removal = { ...NO_EVENT, type: CmEventType.DEVICE_REMOVAL, status: errno };
     for (const owner of [...this.owners.values()]) owner.onNativeEvent(removal);
@@ -160,25 +158,11 @@ export class VerbsCm implements CmModule {
     const errno = this.services.calls.destroyId(id);
     if (errno !== 0) this.dependencies.logger.warn(`CM: rdma_destroy_id: ${errnoName(errno)}`);
   }
-
-  /** After `close`, nothing is told any more. */
-  private defer(task: () => void): void {
-    const { scheduler, logger } = this.dependencies;
-    scheduler.defer(() => {
-      if (this.closed) return;
-      try {
-        task();
-      } catch (error) {
-        logger.error('a handler of CM events threw', { error });
-      }
-    });
-  }
 }
 
 const NO_EVENT: CmNativeEvent = {
   type: CmEventType.DEVICE_REMOVAL,
   id: 0,
-  listenId: 0,
   status: 0,
   isDatagram: false,
   responderResources: 0,
@@ -187,5 +171,5 @@ const NO_EVENT: CmNativeEvent = {
   rnrRetryCount: 0,
   qpn: 0,
   qkey: 0,
-  privateData: new Uint8Array(0),
+  privateData: NO_DATA,
 };

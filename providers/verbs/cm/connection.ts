@@ -2,24 +2,26 @@
  * A connection over an identifier of librdmacm: runs the rows of its table. What both sides have in
  * common is here; connecting is active.ts and passive.ts.
  */
-import { nameOf, SpiError, Timer } from '../../../core/spi/index.js';
+import { nameOf, Timer } from '../../../core/spi/index.js';
 import type {
   Clock,
   CmConnection,
   CmEvent,
+  CmParameters,
   Device,
   Gid,
   Logger,
+  QueuePair,
   Timers,
 } from '../../../core/spi/index.js';
 import { FlightRecord } from './flight-record.js';
-import type { CommEstListener, QpControl } from '../../../plugins/cm/connection/qp-control.js';
-import type { CmCalls } from './calls.js';
-import { errnoName } from './calls.js';
+import { NO_DATA, messageOf } from '../../../plugins/cm/provider.js';
+import type { Actions, CommEstListener, Machine, QpControl } from '../../../plugins/cm/provider.js';
+import type { CmCalls, ConnectionParameters } from './calls.js';
+import { failureText, statusText } from './failures.js';
 import type { CmNativeEvent } from './channel.js';
 import { CmEventType } from '../addon/rdmacm.js';
-import { cmTransition } from './states.js';
-import type { CmAction, CmInput, CmRole, CmState } from './states.js';
+import type { CmAction, CmInput, CmState } from './states.js';
 import type { LocalAddresses } from './local-addresses.js';
 import type { PortGate } from './port-gate.js';
 
@@ -52,19 +54,17 @@ export interface CmServices {
   defer(task: () => void): void;
 }
 
-export type CmActions = Readonly<Partial<Record<CmAction, () => void>>>;
-
 /** What TIMEWAIT_EXIT may be late before it is not waited for. */
 const TIMEWAIT_GRACE_US = 5_000_000;
 const COMM_EST = 4;
-const NOTHING = new Uint8Array(0);
 
-export abstract class VerbsConnection implements CmConnection, CmIdOwner, CommEstListener {
+export abstract class VerbsConnection
+  implements CmConnection, CmIdOwner, CommEstListener, Machine<CmState, CmInput>
+{
   state: CmState;
   protected failure: string | undefined;
   protected qpControl: QpControl | undefined;
   protected abstract readonly onEvent: ((event: CmEvent) => void) | undefined;
-  protected abstract readonly actions: CmActions;
   /** How long packets of this connection may linger, in microseconds. */
   protected timewaitUs = 0;
   private idHeld = true;
@@ -76,7 +76,6 @@ export abstract class VerbsConnection implements CmConnection, CmIdOwner, CommEs
 
   constructor(
     protected readonly services: CmServices,
-    readonly role: CmRole,
     initial: CmState,
     protected readonly id: number,
     readonly remoteGid: Gid,
@@ -119,18 +118,18 @@ export abstract class VerbsConnection implements CmConnection, CmIdOwner, CommEs
   }
 
   /** Takes an input to the table; false if it is unexpected there. */
-  protected dispatch(input: CmInput): boolean {
-    const from = this.state;
-    const row = cmTransition(this.role, from, input);
-    if (!row) {
-      this.note(`${input} is unexpected in ${from}`);
-      return false;
-    }
-    this.state = row.next;
-    if (row.next !== from) this.note(`${from} -> ${row.next} (${input})`);
-    for (const action of row.actions) (this.actions[action] ?? this.common[action])?.();
+  protected abstract dispatch(input: CmInput): boolean;
+
+  onUnexpected(input: CmInput): void {
+    this.note(`${input} is unexpected in ${this.state}`);
+  }
+
+  onInput(input: CmInput, from: CmState): void {
+    if (this.state !== from) this.note(`${from} -> ${this.state} (${input})`);
+  }
+
+  onActionsDone(_from: CmState): void {
     if (this.state === 'IDLE') this.qpControl?.release();
-    return true;
   }
 
   protected note(text: string): void {
@@ -157,10 +156,41 @@ export abstract class VerbsConnection implements CmConnection, CmIdOwner, CommEs
     try {
       call();
     } catch (error) {
-      this.failure = messageOf(error);
-      this.note(this.failure);
-      this.dispatch('callFailed');
+      this.fail('callFailed', messageOf(error));
     }
+  }
+
+  /** Moves the queue pair on: raises qpReady, or qpFailed with what that means. */
+  protected moveQp(meaning: string, move: () => void): void {
+    try {
+      move();
+    } catch (error) {
+      this.fail('qpFailed', `${meaning}: ${messageOf(error)}`);
+      return;
+    }
+    this.dispatch('qpReady');
+  }
+
+  private fail(input: CmInput, failure: string): void {
+    this.failure = failure;
+    this.note(failure);
+    this.dispatch(input);
+  }
+
+  /** As rdma_connect and rdma_accept take them. */
+  protected parametersOf(
+    qp: QueuePair,
+    wanted: Omit<CmParameters, 'accessFlags' | 'minRnrTimer'>,
+  ): ConnectionParameters {
+    const { maxResponderResources, maxInitiatorDepth } = this.services.device.attributes;
+    return {
+      qpn: qp.qpn,
+      responderResources: Math.min(wanted.responderResources, maxResponderResources),
+      initiatorDepth: Math.min(wanted.initiatorDepth, maxInitiatorDepth),
+      retryCount: wanted.retryCount,
+      rnrRetryCount: wanted.rnrRetryCount,
+      usesSharedReceives: qp.receiveRing === undefined,
+    };
   }
 
   /** A call that may be too late. */
@@ -203,66 +233,22 @@ export abstract class VerbsConnection implements CmConnection, CmIdOwner, CommEs
     timers.start(this.timewait, clock.now() + this.timewaitUs + waitUs);
   }
 
-  private readonly common: CmActions = {
-    stopTimers: () => this.stopTimers(),
-    startTimewait: () => this.startTimewait(),
-    failQp: () => this.qpControl?.toError(),
-    notify: () => this.courtesy(() => this.services.calls.notify(this.id, COMM_EST)),
-    sendDreq: () => this.sendDreq(),
-    sendDrep: () => this.courtesy(() => this.services.calls.disconnect(this.id)),
-    destroyId: () => this.destroyId(),
-    mute: () => (this.muted = true),
-    reportAcceptFailed: () => {
-      this.emitEnd({ type: 'accept-failed', detail: this.failure ?? 'the handshake failed' });
+  /** What both sides do alike. */
+  protected static readonly COMMON: Actions<VerbsConnection, CmAction> = {
+    stopTimers: (c) => c.stopTimers(),
+    startTimewait: (c) => c.startTimewait(),
+    failQp: (c) => c.qpControl?.toError(),
+    notify: (c) => c.courtesy(() => c.services.calls.notify(c.id, COMM_EST)),
+    sendDreq: (c) => c.sendDreq(),
+    sendDrep: (c) => c.courtesy(() => c.services.calls.disconnect(c.id)),
+    destroyId: (c) => c.destroyId(),
+    mute: (c) => (c.muted = true),
+    reportAcceptFailed: (c) => {
+      c.emitEnd({ type: 'accept-failed', detail: c.failure ?? 'the handshake failed' });
     },
-    reportEstablished: () => this.emit({ type: 'established', privateData: NOTHING }),
-    reportDisconnected: () => this.emitEnd({ type: 'disconnected', byPeer: false }),
-    reportDisconnectedByPeer: () => this.emitEnd({ type: 'disconnected', byPeer: true }),
-    reportTimewaitExit: () => this.emit({ type: 'timewait-exit' }),
+    reportEstablished: (c) => c.emit({ type: 'established', privateData: NO_DATA }),
+    reportDisconnected: (c) => c.emitEnd({ type: 'disconnected', byPeer: false }),
+    reportDisconnectedByPeer: (c) => c.emitEnd({ type: 'disconnected', byPeer: true }),
+    reportTimewaitExit: (c) => c.emit({ type: 'timewait-exit' }),
   };
-}
-
-/** 4.096 us * 2^n, for as long as a packet and its acknowledgement may be under way. */
-export function timewaitUsOf(ackTimeout: number): number {
-  return 4.096 * 2 ** ackTimeout;
-}
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
-/** What an event means that ends an attempt, for people. */
-export function failureText(event: CmNativeEvent): string {
-  const status = statusText(event);
-  switch (event.type) {
-    case CmEventType.ADDR_ERROR:
-      return `its address cannot be resolved (rdma_resolve_addr${status})`;
-    case CmEventType.ROUTE_ERROR:
-      return `no route is found (rdma_resolve_route${status})`;
-    case CmEventType.UNREACHABLE:
-      return `no answer (rdma_cm: UNREACHABLE${status})`;
-    case CmEventType.DEVICE_REMOVAL:
-      return 'the device is being removed';
-    default:
-      return `rdma_cm: ${nameOf(CmEventType, event.type)}${status}`;
-  }
-}
-
-/**
- * The route may lead through another device than the queue pair's.
- * @throws SpiError('ENETUNREACH')
- */
-export function checkDevice({ calls, device }: CmServices, id: number): void {
-  const found = calls.deviceName(id);
-  if (found === device.name) return;
-  throw new SpiError(
-    'ENETUNREACH',
-    `the route leads through ${found ?? 'no RDMA device'}, not ${device.name}`,
-  );
-}
-
-/** The status of an event for people: an errno by name, else the number. */
-export function statusText({ status }: CmNativeEvent): string {
-  if (status === 0) return '';
-  return status < 0 ? `, ${errnoName(status)}` : `, status ${status}`;
 }

@@ -1,14 +1,20 @@
 /** A peer's question for the queue pair of a datagram service (SIDR), as its listener sees it. */
-import { CmPrivateData, SpiError } from '../../../core/spi/index.js';
+import { SpiError } from '../../../core/spi/index.js';
 import type {
   CmResolveAcceptOptions,
   CmResolveRejectOptions,
   CmResolveRequest,
   Gid,
 } from '../../../core/spi/index.js';
-import { checkPrivateData, checkRange } from '../../../plugins/cm/common/checks.js';
+import {
+  checkResolveAccept,
+  checkResolveReject,
+  requestGone,
+} from '../../../plugins/cm/provider.js';
+import { NO_PARAMETERS } from './calls.js';
 import type { CmNativeEvent } from './channel.js';
 import type { CmIdOwner, CmServices } from './connection.js';
+import { goneOr } from './failures.js';
 
 /** The Q_Key that librdmacm always answers with: its struct has no field for another. */
 export const RDMA_UDP_QKEY = 0x01234567;
@@ -38,33 +44,25 @@ export class VerbsInquiry implements CmResolveRequest, CmIdOwner {
   }
 
   /** @throws SpiError('EOPNOTSUPP') for a Q_Key other than RDMA_UDP_QKEY; the rest as the SPI */
-  accept({ qpn, qkey, privateData }: CmResolveAcceptOptions): void {
-    checkPrivateData('SIDR_REP', privateData, CmPrivateData.SIDR_REP);
-    checkRange('qpn', qpn, 2, 0xffffff);
-    checkRange('qkey', qkey, 0, 0xffffffff);
+  accept(options: CmResolveAcceptOptions): void {
+    checkResolveAccept(options);
     this.checkWaiting();
+    const { qpn, qkey, privateData } = options;
     if (qkey !== RDMA_UDP_QKEY) {
       throw new SpiError(
         'EOPNOTSUPP',
         `Q_Key 0x${qkey.toString(16)}: librdmacm can only answer with 0x01234567`,
       );
     }
-    const parameters = {
-      qpn,
-      responderResources: 0,
-      initiatorDepth: 0,
-      retryCount: 0,
-      rnrRetryCount: 0,
-      usesSharedReceives: false,
-    };
+    const parameters = { ...NO_PARAMETERS, qpn };
     this.answer(() => this.services.calls.accept(this.id, parameters, privateData));
   }
 
   /** The peer always sees status 2, which is all that rdma_reject knows. */
-  reject({ status, privateData }: CmResolveRejectOptions): void {
-    checkPrivateData('SIDR_REP', privateData, CmPrivateData.SIDR_REP);
-    checkRange('status', status, 1, 255);
+  reject(options: CmResolveRejectOptions): void {
+    checkResolveReject(options);
     this.checkWaiting();
+    const { status, privateData } = options;
     if (status !== REJECTED_BY_PROVIDER) {
       this.services.logger.debug(`CM: SIDR status ${status} leaves as 2, as rdma_reject does it`);
     }
@@ -84,8 +82,7 @@ export class VerbsInquiry implements CmResolveRequest, CmIdOwner {
     try {
       call();
     } catch (error) {
-      const isGone = error instanceof SpiError && error.code === 'EINVAL';
-      throw isGone ? gone(error.message) : error;
+      throw goneOr('resolution', error);
     } finally {
       this.settle();
     }
@@ -98,10 +95,6 @@ export class VerbsInquiry implements CmResolveRequest, CmIdOwner {
   }
 
   private checkWaiting(): void {
-    if (!this.waits) throw gone('answered already, or given up by the peer');
+    if (!this.waits) throw requestGone('resolution');
   }
-}
-
-function gone(why: string): SpiError {
-  return new SpiError('ENOTCONN', `the resolution request is gone: ${why}`);
 }

@@ -6,20 +6,19 @@
  */
 import { SpiError } from '../../../core/spi/index.js';
 import type { CmListener, CmListenOptions } from '../../../core/spi/index.js';
-import { serviceOf, type SocketAddress } from './address.js';
-import { errnoName } from './calls.js';
-import { CmChannel, MAX_READ_FAILURES, type CmNativeEvent } from './channel.js';
-import { messageOf, type CmServices } from './connection.js';
+import { messageOf } from '../../../plugins/cm/provider.js';
+import { type CmService, serviceOf, type SocketAddress } from './address.js';
+import { CmChannel, type CmNativeEvent } from './channel.js';
+import type { CmIdOwner, CmServices } from './connection.js';
+import { bindTo, makeId } from './identifier.js';
 import { VerbsInquiry } from './inquiry.js';
 import { CmEventType } from '../addon/rdmacm.js';
-import { VerbsRequest } from './request.js';
+import { requestOf } from './request.js';
 
 export class VerbsListener implements CmListener {
   private readonly channel: CmChannel;
   private readonly ids: number[] = [];
   private pending = 0;
-  private readFailures = 0;
-  private isDeaf = false;
   private isOpen = true;
 
   /** @throws SpiError as CmModule.listen; EADDRNOTAVAIL without an address to listen on */
@@ -29,15 +28,20 @@ export class VerbsListener implements CmListener {
     private readonly onClose: () => void,
   ) {
     const { serviceId, backlog } = options;
-    const { portSpace, port } = serviceOf(serviceId);
+    const service = serviceOf(serviceId);
     if (!Number.isInteger(backlog) || backlog < 1) {
       throw new SpiError('EINVAL', `backlog ${backlog}: must be at least 1`);
     }
-    const { calls, addresses, device } = services;
-    this.channel = new CmChannel(calls.native, (event) => this.onEvent(event));
+    const { calls, addresses, device, logger } = services;
+    this.channel = new CmChannel(
+      calls.native,
+      logger,
+      (event) => this.onEvent(event),
+      () => logger.error('CM: a listener hears nothing any more: close it and listen again'),
+    );
     const refused: string[] = [];
     try {
-      for (const address of addresses.all(port)) this.listenOn(portSpace, port, address, refused);
+      for (const address of addresses.all(service.port)) this.listenOn(service, address, refused);
       if (this.ids.length > 0) return;
       throw new SpiError(
         'EADDRNOTAVAIL',
@@ -62,25 +66,16 @@ export class VerbsListener implements CmListener {
   }
 
   /** GIDs that are no address of an interface (RoCE v1's, or one without IPv6) are left out. */
-  private listenOn(
-    portSpace: number,
-    port: number,
-    address: SocketAddress,
-    refused: string[],
-  ): void {
-    const { calls, device } = this.services;
-    const id = calls.createId(this.channel.number, portSpace);
+  private listenOn(service: CmService, address: SocketAddress, refused: string[]): void {
+    const { services, channel, options } = this;
+    const listen = (id: number): void => {
+      bindTo(services, id, address);
+      services.calls.listen(id, options.backlog);
+    };
     try {
-      calls.bindAddress(id, address);
-      const bound = calls.deviceName(id);
-      if (bound !== device.name) {
-        throw new SpiError('ENODEV', `${address.text} is bound to ${bound ?? 'no device'}`);
-      }
-      calls.listen(id, this.options.backlog);
-      this.ids.push(id);
+      this.ids.push(makeId(services, service.portSpace, listen, channel.number));
     } catch (error) {
-      this.services.destroyId(id);
-      this.checkPortFree(error, portSpace, port, address);
+      this.checkPortFree(error, service, address);
       refused.push(messageOf(error));
     }
   }
@@ -89,12 +84,8 @@ export class VerbsListener implements CmListener {
    * rdma_cm says EADDRNOTAVAIL also when a wildcard listener has the port: another port of the
    * same address tells which it is.
    */
-  private checkPortFree(
-    error: unknown,
-    portSpace: number,
-    port: number,
-    address: SocketAddress,
-  ): void {
+  private checkPortFree(error: unknown, service: CmService, address: SocketAddress): void {
+    const { portSpace, port } = service;
     const { code } = error as Partial<SpiError>;
     if (code === 'ENOMEM') throw error;
     if (code === 'EADDRINUSE' || (code === 'EADDRNOTAVAIL' && this.canBind(portSpace, address))) {
@@ -131,32 +122,18 @@ export class VerbsListener implements CmListener {
         this.ids.splice(this.ids.indexOf(event.id), 1);
         this.services.destroyId(event.id);
         return;
-      case CmEventType.CHANNEL_FAILED:
-        this.onReadFailure(event.status);
-        return;
       default:
         return;
     }
   }
 
-  private onReadFailure(errno: number): void {
-    const { logger } = this.services;
-    logger.error(`CM: rdma_get_cm_event of a listener: ${errnoName(errno)}`);
-    if (++this.readFailures < MAX_READ_FAILURES) return;
-    this.isDeaf = true;
-    this.watch();
-    logger.error('CM: a listener hears nothing any more: close it and listen again');
-  }
-
   private onRequest(event: CmNativeEvent): void {
-    this.readFailures = 0;
     const { calls, channel, logger } = this.services;
     try {
       this.pending++;
       calls.migrateId(event.id, channel);
       this.watch();
-      if (event.isDatagram) this.handOutInquiry(event);
-      else this.handOutRequest(event);
+      this.handOut(event);
     } catch (error) {
       logger.debug('CM: a request is gone before anybody has seen it', { error });
       this.services.destroyId(event.id);
@@ -164,23 +141,28 @@ export class VerbsListener implements CmListener {
     }
   }
 
-  private handOutRequest(event: CmNativeEvent): void {
+  private handOut(event: CmNativeEvent): void {
     const { services, options } = this;
-    const { onRequest, serviceId } = options;
-    const request = new VerbsRequest(services, serviceId, event, () => this.onSettled());
-    services.defer(() => {
-      if (this.isOpen && onRequest) onRequest(request);
-      else request.refuse();
-    });
+    const { onRequest, onResolve, serviceId } = options;
+    const onSettled = (): void => this.onSettled();
+    if (event.isDatagram) {
+      const inquiry = new VerbsInquiry(services, serviceId, event, onSettled);
+      this.offer(inquiry, inquiry, onResolve);
+    } else {
+      const { request, connection } = requestOf(services, serviceId, event, onSettled);
+      this.offer(request, connection, onRequest);
+    }
   }
 
-  private handOutInquiry(event: CmNativeEvent): void {
-    const { services, options } = this;
-    const { onResolve, serviceId } = options;
-    const inquiry = new VerbsInquiry(services, serviceId, event, () => this.onSettled());
-    services.defer(() => {
-      if (this.isOpen && onResolve) onResolve(inquiry);
-      else inquiry.close();
+  /** Without a consumer to answer it, the peer is refused. */
+  private offer<R>(
+    request: R,
+    owner: CmIdOwner,
+    handler: ((request: R) => void) | undefined,
+  ): void {
+    this.services.defer(() => {
+      if (this.isOpen && handler) handler(request);
+      else owner.close();
     });
   }
 
@@ -190,6 +172,6 @@ export class VerbsListener implements CmListener {
   }
 
   private watch(): void {
-    this.channel.watch(!this.isDeaf && this.pending < this.options.backlog);
+    this.channel.watch(this.pending < this.options.backlog);
   }
 }

@@ -2,7 +2,8 @@
 import { networkInterfaces } from 'node:os';
 import { gidEquals, gidFromIp, ipFromGid, isIpv4Gid, SpiError } from '../../../core/spi/index.js';
 import type { Device, Gid } from '../../../core/spi/index.js';
-import { isLinkLocal, socketAddressOf, type SocketAddress } from './address.js';
+import { socketAddressOf, type SocketAddress } from './address.js';
+import { isLinkLocal } from '../system/link-local.js';
 
 /** An address of the host: the GID it makes, and the bits of it that its subnet shares. */
 interface HostAddress {

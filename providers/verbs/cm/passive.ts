@@ -1,13 +1,20 @@
 /** The passive side: the consumer's answer to a request; queue pair to RTR, REP; by RTU, to RTS. */
-import { CmPrivateData, SpiError } from '../../../core/spi/index.js';
 import type { CmAcceptOptions, CmEvent } from '../../../core/spi/index.js';
-import { checkParameters, checkPrivateData } from '../../../plugins/cm/common/checks.js';
-import { checkConnectable, QpControl } from '../../../plugins/cm/connection/qp-control.js';
-import type { QpPlan } from '../../../plugins/cm/connection/qp-control.js';
+import {
+  QpControl,
+  TableRunner,
+  checkAccept,
+  requestGone,
+  timeUsOfCode,
+} from '../../../plugins/cm/provider.js';
+import type { Actions, QpPlan } from '../../../plugins/cm/provider.js';
 import type { IdDescription } from './calls.js';
-import { messageOf, timewaitUsOf, VerbsConnection } from './connection.js';
-import type { CmActions, CmServices } from './connection.js';
+import { VerbsConnection } from './connection.js';
+import type { CmServices } from './connection.js';
+import { goneOr } from './failures.js';
 import { qpPlanOf } from './qp-plan.js';
+import { PASSIVE_TABLE } from './states.js';
+import type { CmAction, CmInput, CmState } from './states.js';
 
 export class PassiveConnection extends VerbsConnection {
   protected onEvent: ((event: CmEvent) => void) | undefined;
@@ -17,15 +24,15 @@ export class PassiveConnection extends VerbsConnection {
     services: CmServices,
     id: number,
     private readonly description: IdDescription,
+    /** It waits for the consumer no longer. */
+    private readonly onSettled: () => void,
   ) {
-    super(services, 'passive', 'REQ_RCVD', id, description.remoteGid);
+    super(services, 'REQ_RCVD', id, description.remoteGid);
   }
 
   /** @throws SpiError as CmRequest.accept */
   accept(options: CmAcceptOptions): void {
-    checkPrivateData('REP', options.privateData, CmPrivateData.REP);
-    checkParameters(options);
-    checkConnectable(options.qp);
+    checkAccept(options);
     this.checkWaiting();
     const plan = this.planFor(options);
     const control = new QpControl(options.qp, this);
@@ -38,7 +45,7 @@ export class PassiveConnection extends VerbsConnection {
     this.plan = plan;
     this.qpControl = control;
     this.onEvent = options.onEvent;
-    this.timewaitUs = this.description.isIwarp ? 0 : timewaitUsOf(plan.ackTimeout);
+    this.timewaitUs = this.description.isIwarp ? 0 : timeUsOfCode(plan.ackTimeout);
     this.sendRep(options, plan);
     this.dispatch('accept');
   }
@@ -49,14 +56,15 @@ export class PassiveConnection extends VerbsConnection {
     try {
       this.services.calls.reject(this.id, privateData);
     } catch (error) {
-      throw goneOr(error);
+      throw goneOr('connection', error);
     } finally {
       this.dispatch('close');
     }
   }
 
-  get waitsForConsumer(): boolean {
-    return this.state === 'REQ_RCVD';
+  override onActionsDone(from: CmState): void {
+    super.onActionsDone(from);
+    if (from === 'REQ_RCVD') this.onSettled();
   }
 
   /** What the kernel no longer knows of has been given up by the peer. */
@@ -65,55 +73,41 @@ export class PassiveConnection extends VerbsConnection {
       return qpPlanOf(this.services, this.id, this.description.localGid, options);
     } catch (error) {
       this.dispatch('close');
-      throw goneOr(error);
+      throw goneOr('connection', error);
     }
   }
 
   private sendRep(options: CmAcceptOptions, plan: QpPlan): void {
     const { qp, rnrRetryCount } = options;
-    const { maxResponderResources, maxInitiatorDepth } = this.services.device.attributes;
-    const parameters = {
-      qpn: qp.qpn,
-      responderResources: Math.min(plan.responderResources, maxResponderResources),
-      initiatorDepth: Math.min(plan.initiatorDepth, maxInitiatorDepth),
-      retryCount: plan.retryCount,
-      rnrRetryCount,
-      usesSharedReceives: qp.receiveRing === undefined,
-    };
+    const parameters = this.parametersOf(qp, { ...plan, rnrRetryCount });
     try {
       this.services.calls.accept(this.id, parameters, options.privateData);
     } catch (error) {
       this.qpControl?.toError();
       this.dispatch('close');
-      throw goneOr(error);
+      throw goneOr('connection', error);
     }
   }
 
   private checkWaiting(): void {
-    if (!this.waitsForConsumer) throw gone('answered already, or given up by the peer');
+    if (this.state !== 'REQ_RCVD') throw requestGone('connection');
   }
 
   /** RTR to RTS; a queue pair that has failed meanwhile ends the connection. */
   private startQp(): void {
-    try {
+    this.moveQp('the queue pair cannot send', () => {
       if (this.plan && !this.description.isIwarp) this.qpControl?.toRts(this.plan);
-    } catch (error) {
-      this.failure = `the queue pair cannot send: ${messageOf(error)}`;
-      this.note(this.failure);
-      this.dispatch('qpFailed');
-      return;
-    }
-    this.dispatch('qpReady');
+    });
   }
 
-  protected readonly actions: CmActions = { startQp: () => this.startQp() };
-}
+  protected override dispatch(input: CmInput): boolean {
+    return PassiveConnection.RUNNER.dispatch(this, input);
+  }
 
-function gone(why: string): SpiError {
-  return new SpiError('ENOTCONN', `the connection request is gone: ${why}`);
-}
+  private static readonly ACTIONS: Actions<PassiveConnection, CmAction> = {
+    ...VerbsConnection.COMMON,
+    startQp: (c) => c.startQp(),
+  };
 
-/** EINVAL of a call on a request says that the kernel has none waiting there. */
-function goneOr(error: unknown): unknown {
-  return error instanceof SpiError && error.code === 'EINVAL' ? gone(error.message) : error;
+  private static readonly RUNNER = new TableRunner(PASSIVE_TABLE, PassiveConnection.ACTIONS);
 }

@@ -5,13 +5,15 @@
  * kernel waits until all have closed it.
  */
 import { PortSpace } from '../../../core/spi/index.js';
+import { messageOf } from '../../../plugins/cm/provider.js';
 import type { CmNativeEvent } from './channel.js';
-import { type CmIdOwner, type CmServices, messageOf } from './connection.js';
+import type { CmIdOwner, CmServices } from './connection.js';
+import { bindTo, makeId } from './identifier.js';
 import { CmEventType } from '../addon/rdmacm.js';
-import type { SocketAddress } from './address.js';
 
 /** Any one that is free. */
 const PORT = 0;
+const PORT_SPACE = Number(PortSpace.TCP);
 
 export class RemovalWatch implements CmIdOwner {
   private id: number | undefined;
@@ -22,13 +24,12 @@ export class RemovalWatch implements CmIdOwner {
     const refused: string[] = [];
     for (const address of addresses.all(PORT)) {
       try {
-        this.id = this.boundTo(address);
+        this.id = makeId(services, PORT_SPACE, (id) => bindTo(services, id, address));
+        services.own(this.id, this);
+        return;
       } catch (error) {
         refused.push(messageOf(error));
       }
-      if (this.id === undefined) continue;
-      services.own(this.id, this);
-      return;
     }
     const reason = refused.join('; ') || 'no address';
     logger.debug(`CM: the removal of ${device.name} is heard by connections alone: ${reason}`);
@@ -42,19 +43,5 @@ export class RemovalWatch implements CmIdOwner {
     if (this.id === undefined) return;
     this.services.destroyId(this.id);
     this.id = undefined;
-  }
-
-  /** An identifier; undefined if the address is another device's. */
-  private boundTo(address: SocketAddress): number | undefined {
-    const { calls, channel, device } = this.services;
-    const id = calls.createId(channel, Number(PortSpace.TCP));
-    let isBound = false;
-    try {
-      calls.bindAddress(id, address);
-      isBound = calls.deviceName(id) === device.name;
-      return isBound ? id : undefined;
-    } finally {
-      if (!isBound) this.services.destroyId(id);
-    }
   }
 }

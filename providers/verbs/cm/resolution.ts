@@ -1,24 +1,35 @@
 /** Asking for the queue pair of a datagram service (SIDR), through a UDP identifier. */
 import { CmPrivateData, nameOf, Timer } from '../../../core/spi/index.js';
 import type { CmResolution, CmResolveOptions, CmResolveResult } from '../../../core/spi/index.js';
-import { checkPeer, checkPrivateData } from '../../../plugins/cm/common/checks.js';
-import { peerText, serviceOf } from './address.js';
+import {
+  NO_DATA,
+  TableRunner,
+  checkPeer,
+  checkPrivateData,
+  messageOf,
+  startWithin,
+} from '../../../plugins/cm/provider.js';
+import type { Actions, Machine } from '../../../plugins/cm/provider.js';
+import { peerText } from './address.js';
+import { NO_PARAMETERS } from './calls.js';
 import type { CmNativeEvent } from './channel.js';
-import { checkDevice, failureText, messageOf } from './connection.js';
 import type { CmIdOwner, CmServices } from './connection.js';
+import { failureText } from './failures.js';
+import { checkDevice, idTowards } from './identifier.js';
 import { CmEventType } from '../addon/rdmacm.js';
+import { RESOLUTION_TABLE } from './resolution-states.js';
+import type { ResolutionAction, ResolutionInput, ResolutionState } from './resolution-states.js';
 
-type ResolutionState = 'ADDR_QUERY' | 'ROUTE_QUERY' | 'SIDR_REQ_SENT' | 'IDLE';
+const NO_ANSWER = { status: -1, qpn: 0, qkey: 0, privateData: NO_DATA } as const;
 
-const NOTHING = new Uint8Array(0);
-const NO_ANSWER = { status: -1, qpn: 0, qkey: 0, privateData: NOTHING } as const;
-
-export class VerbsResolution implements CmResolution, CmIdOwner {
+export class VerbsResolution
+  implements CmResolution, CmIdOwner, Machine<ResolutionState, ResolutionInput>
+{
   state: ResolutionState = 'ADDR_QUERY';
   private cancelled = false;
-  private readonly deadline = new Timer(() => {
-    this.end({ ...NO_ANSWER, failure: 'timed-out' });
-  });
+  private answer: Pick<CmResolveResult, 'status' | 'qpn' | 'qkey' | 'privateData'> = NO_ANSWER;
+  private failure = 'no answer';
+  private readonly deadline = new Timer(() => this.dispatch('deadline'));
 
   private constructor(
     private readonly services: CmServices,
@@ -26,31 +37,17 @@ export class VerbsResolution implements CmResolution, CmIdOwner {
     private readonly options: CmResolveOptions,
   ) {
     services.own(id, this);
-    const { timers, clock } = services;
-    const { timeoutUs } = options;
-    if (timeoutUs < Infinity) timers.start(this.deadline, clock.now() + timeoutUs);
+    startWithin(services, this.deadline, options.timeoutUs);
   }
 
   /** @throws SpiError as CmModule.resolve; also what rdma_cm refuses at once */
   static begin(services: CmServices, given: CmResolveOptions): VerbsResolution {
     checkPeer(given);
     checkPrivateData('SIDR_REQ', given.privateData, CmPrivateData.SIDR_REQ);
-    const { portSpace, port } = serviceOf(given.serviceId);
-    const { calls, addresses, channel, resolveTimeoutMs } = services;
-    const path = addresses.pathTo(given.remoteGid, port, given.localGidIndex);
-    const id = calls.createId(channel, portSpace);
-    try {
-      calls.resolveAddress(id, path.source, path.destination, resolveTimeoutMs);
-    } catch (error) {
-      calls.destroyId(id);
-      throw error;
-    }
-    const options = {
-      ...given,
-      remoteGid: given.remoteGid.slice(),
-      privateData: given.privateData.slice(),
-    };
-    return new VerbsResolution(services, id, options);
+    const { id } = idTowards(services, given);
+    const remoteGid = given.remoteGid.slice();
+    const privateData = given.privateData.slice();
+    return new VerbsResolution(services, id, { ...given, remoteGid, privateData });
   }
 
   cancel(): void {
@@ -59,80 +56,66 @@ export class VerbsResolution implements CmResolution, CmIdOwner {
   }
 
   close(): void {
-    this.end(undefined);
+    this.dispatch('close');
   }
 
+  /** A positive status of UNREACHABLE is the peer's answer. */
   onNativeEvent(event: CmNativeEvent): void {
-    switch (`${this.state} ${nameOf(CmEventType, event.type)}`) {
-      case 'ADDR_QUERY ADDR_RESOLVED':
-        this.attempt('ROUTE_QUERY', () => this.resolveRoute());
-        return;
-      case 'ROUTE_QUERY ROUTE_RESOLVED':
-        this.attempt('SIDR_REQ_SENT', () => this.sendRequest());
-        return;
-      case 'SIDR_REQ_SENT ESTABLISHED': {
-        const { qpn, qkey, privateData } = event;
-        this.end({ status: 0, qpn, qkey, privateData });
-        return;
-      }
-      default:
-        this.onFailure(event);
-    }
+    const isRefusal = event.type === CmEventType.UNREACHABLE && event.status > 0;
+    this.answer = event;
+    this.failure = failureText(event);
+    this.dispatch(isRefusal ? 'refused' : (nameOf(CmEventType, event.type) as ResolutionInput));
   }
 
-  private resolveRoute(): void {
-    checkDevice(this.services, this.id);
-    this.services.calls.resolveRoute(this.id, this.services.resolveTimeoutMs);
+  private dispatch(input: ResolutionInput): void {
+    VerbsResolution.RUNNER.dispatch(this, input);
   }
 
-  private sendRequest(): void {
-    const parameters = {
-      qpn: 0,
-      responderResources: 0,
-      initiatorDepth: 0,
-      retryCount: 0,
-      rnrRetryCount: 0,
-      usesSharedReceives: false,
-    };
-    this.services.calls.connect(this.id, parameters, this.options.privateData);
-  }
-
-  /** A positive status is the peer's answer; everything else is none. */
-  private onFailure(event: CmNativeEvent): void {
-    const { type, status, privateData } = event;
-    if (type === CmEventType.ADDR_CHANGE) return;
-    if (type === CmEventType.UNREACHABLE && status > 0) {
-      this.end({ status, qpn: 0, qkey: 0, privateData });
-    } else {
-      this.fail(failureText(event));
-    }
-  }
-
-  private attempt(next: ResolutionState, call: () => void): void {
-    this.state = next;
+  private attempt(call: () => void): void {
     try {
       call();
     } catch (error) {
-      this.fail(messageOf(error));
+      this.failure = messageOf(error);
+      this.dispatch('callFailed');
     }
   }
 
-  private fail(why: string): void {
-    const { device, logger } = this.services;
-    const peer = peerText(this.options.remoteGid);
-    logger.debug(`CM: no answer from ${peer} to ${device.name}: ${why}`);
-    this.end({ ...NO_ANSWER, failure: 'unreachable' });
-  }
-
-  /** The result, once; undefined for none. */
-  private end(result: CmResolveResult | undefined): void {
-    if (this.state === 'IDLE') return;
-    this.state = 'IDLE';
-    this.services.timers.stop(this.deadline);
-    this.services.destroyId(this.id);
-    if (!result) return;
+  private report(result: CmResolveResult): void {
     this.services.defer(() => {
       if (!this.cancelled) this.options.onResult(result);
     });
   }
+
+  private static readonly ACTIONS: Actions<VerbsResolution, ResolutionAction> = {
+    resolveRoute: (r) => {
+      r.attempt(() => {
+        checkDevice(r.services, r.id);
+        r.services.calls.resolveRoute(r.id, r.services.resolveTimeoutMs);
+      });
+    },
+    sendReq: (r) => {
+      r.attempt(() => r.services.calls.connect(r.id, NO_PARAMETERS, r.options.privateData));
+    },
+    letGo: ({ services, deadline, id }) => {
+      services.timers.stop(deadline);
+      services.destroyId(id);
+    },
+    reportAnswer: (r) => {
+      const { qpn, qkey, privateData } = r.answer;
+      r.report({ status: 0, qpn, qkey, privateData });
+    },
+    reportRefusal: (r) => {
+      const { status, privateData } = r.answer;
+      r.report({ status, qpn: 0, qkey: 0, privateData });
+    },
+    reportUnreachable: (r) => {
+      const { device, logger } = r.services;
+      const peer = peerText(r.options.remoteGid);
+      logger.debug(`CM: no answer from ${peer} to ${device.name}: ${r.failure}`);
+      r.report({ ...NO_ANSWER, failure: 'unreachable' });
+    },
+    reportTimedOut: (r) => r.report({ ...NO_ANSWER, failure: 'timed-out' }),
+  };
+
+  private static readonly RUNNER = new TableRunner(RESOLUTION_TABLE, VerbsResolution.ACTIONS);
 }

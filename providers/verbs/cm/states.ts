@@ -1,8 +1,7 @@
 /**
  * The state machines of connections over librdmacm as tables. The messages, their retries and the
  * duplicates are the kernel's (ib_cm); what is ours is the order of its calls, the queue pair's
- * transitions, and what the consumer hears. `cmTransition` is pure; connection.ts carries the
- * actions out.
+ * transitions, and what the consumer hears.
  *
  * A row says what is done, in this order, and the state afterwards; the state is set first. An
  * action that raises an input stands last. A pair without a row is unexpected: noted, nothing else.
@@ -14,7 +13,8 @@
  * - The identifier lives until the kernel says TIMEWAIT_EXIT, or until that is long overdue.
  */
 
-export type CmRole = 'active' | 'passive';
+import { row } from '../../../plugins/cm/provider.js';
+import type { StateTable } from '../../../plugins/cm/provider.js';
 
 export type CmState =
   | 'IDLE'
@@ -94,14 +94,7 @@ export type CmAction =
   | 'reportDisconnectedByPeer'
   | 'reportTimewaitExit';
 
-export interface CmRow {
-  readonly actions: readonly CmAction[];
-  readonly next: CmState;
-}
-
-type CmTable = Readonly<Partial<Record<CmState, Readonly<Partial<Record<CmInput, CmRow>>>>>>;
-
-const row = (next: CmState, ...actions: CmAction[]): CmRow => ({ next, actions });
+type CmTable = StateTable<CmState, CmInput, CmAction>;
 
 const notConnected = row('IDLE', 'stopTimers', 'destroyId', 'reportUnreachable');
 const dropped = row('IDLE', 'stopTimers', 'mute', 'destroyId');
@@ -235,8 +228,3 @@ export const PASSIVE_TABLE: CmTable = {
   },
   ...ENDING,
 };
-
-/** The row for an input, or undefined if it is unexpected in that state. */
-export function cmTransition(role: CmRole, state: CmState, input: CmInput): CmRow | undefined {
-  return (role === 'active' ? ACTIVE_TABLE : PASSIVE_TABLE)[state]?.[input];
-}

@@ -4,7 +4,6 @@
  */
 import { constants } from 'node:os';
 import {
-  GSI_QKEY,
   SpiError,
   headerOfAnyLength,
   isIpv4Gid,
@@ -23,7 +22,7 @@ import type {
 import { checkSend } from '../../../plugins/mad/index.js';
 import { GONE, checkQkey, sendFailure, silentFailure, unmatchable } from './errors.js';
 import { UmadFile } from './file.js';
-import { emitPacket, markTransfer, restoreTransactionId } from './packet.js';
+import { emitPacket, markTransfer, restoreTransactionId, sourceOf } from './packet.js';
 import type { PacketHeader } from './packet.js';
 import { UmadSend } from './send.js';
 import type { UmadSendOwner } from './send.js';
@@ -150,13 +149,10 @@ export class UmadAgent implements PortAgent, UmadSendOwner {
   private onPacket(packet: PacketHeader, mad: Uint8Array): void {
     const header = headerOfAnyLength(mad);
     if (this.unregistering || !header) return;
+    const source = sourceOf(packet, this.services.device);
     if (packet.status !== 0) this.onReturned(packet, header);
-    else if (packet.gid === undefined) this.services.counters.withoutGid++;
-    else {
-      const localGidIndex = this.services.device.localGidIndex(packet.gidIndex);
-      const source = { gid: packet.gid, localGidIndex, qpn: packet.qpn, qkey: GSI_QKEY };
-      this.onDatagram(mad, header, source);
-    }
+    else if (source) this.onDatagram(mad, header, source);
+    else this.services.counters.withoutGid++;
   }
 
   private onDatagram(data: Uint8Array, header: MadHeader, source: MadAddress): void {

@@ -1,37 +1,81 @@
 /** What errno means where a umad device gives it, and what may help. */
 import { constants } from 'node:os';
-import { getSystemErrorName } from 'node:util';
 import { GSI_QKEY, SpiError, ipFromGid } from '../../../core/spi/index.js';
 import type { Gid, MadAddress, MadAgentOptions, SpiErrorCode } from '../../../core/spi/index.js';
 import { MadClass } from '../../../core/spi/mad-header.js';
+import { errnoError, errnoName } from '../system/errno.js';
 
 const { errno } = constants;
 
 /** The device went away under an open file: EIO, before Linux 5.11 EINVAL or EPIPE. */
 export const GONE: ReadonlySet<number> = new Set([errno.EIO, errno.ENODEV, errno.EPIPE]);
 
-export function openFailure(number: number, path: string): SpiError {
-  if (number === errno.EACCES || number === errno.EPERM) {
-    return new SpiError(
-      'EACCES',
-      `${path}: permission denied; management datagrams are root's unless a udev rule gives them ` +
-        'to a group: KERNEL=="umad*", SUBSYSTEM=="infiniband_mad", GROUP="rdma", MODE="0660"',
-    );
-  }
-  if (number === errno.ENOENT) {
-    return new SpiError(
-      'ENODEV',
-      `${path} does not exist: \`modprobe ib_umad\`, or hand it to the container (--device)`,
-    );
-  }
-  if (number === errno.ENXIO || number === errno.ENODEV) {
-    return new SpiError('ENODEV', `${path}: the device is being removed`);
-  }
-  if (number === errno.EMFILE || number === errno.ENFILE) {
-    return new SpiError('ENOMEM', `${path}: no more files (\`ulimit -n\`); each agent has one`);
-  }
-  return other(number, `open of ${path}`);
+/** What some errnos mean there, in a sentence about what was asked for. */
+type Meaning = readonly [
+  errnos: Iterable<number>,
+  code: SpiErrorCode,
+  text: (subject: string, number: number) => string,
+];
+
+/** @param call for an errno that means nothing in particular */
+function failureOf(
+  meanings: readonly Meaning[],
+  number: number,
+  subject: string,
+  call: string,
+): SpiError {
+  const meaning = meanings.find(([errnos]) => [...errnos].includes(number));
+  if (meaning === undefined) return errnoError(call, number);
+  const [, code, text] = meaning;
+  return new SpiError(code, text(subject, number));
 }
+
+const OF_OPEN: readonly Meaning[] = [
+  [
+    [errno.EACCES, errno.EPERM],
+    'EACCES',
+    (path) =>
+      `${path}: permission denied; management datagrams are root's unless a udev rule gives them ` +
+      'to a group: KERNEL=="umad*", SUBSYSTEM=="infiniband_mad", GROUP="rdma", MODE="0660"',
+  ],
+  [
+    [errno.ENOENT],
+    'ENODEV',
+    (path) =>
+      `${path} does not exist: \`modprobe ib_umad\`, or hand it to the container (--device)`,
+  ],
+  [[errno.ENXIO, errno.ENODEV], 'ENODEV', (path) => `${path}: the device is being removed`],
+  [
+    [errno.EMFILE, errno.ENFILE],
+    'ENOMEM',
+    (path) => `${path}: no more files (\`ulimit -n\`); each agent has one`,
+  ],
+];
+
+export function openFailure(number: number, path: string): SpiError {
+  return failureOf(OF_OPEN, number, path, `open of ${path}`);
+}
+
+const OF_REGISTERING: readonly Meaning[] = [
+  [
+    [errno.EINVAL],
+    'EINVAL',
+    (agent) =>
+      `${agent}: the kernel refuses it; an agent of the kernel's, or of another process, has one ` +
+      'of the methods already',
+  ],
+  [
+    [errno.EPROTONOSUPPORT, errno.EOPNOTSUPP],
+    'EOPNOTSUPP',
+    (agent) => `${agent}: the port has no QP1`,
+  ],
+  [
+    [errno.EACCES, errno.EPERM],
+    'EACCES',
+    (agent) => `${agent}: a security module refuses the agent`,
+  ],
+  [GONE, 'ENODEV', (agent) => `${agent}: the device is gone`],
+];
 
 export function registerFailure(
   number: number,
@@ -46,48 +90,29 @@ export function registerFailure(
         'second one; connections over verbs go through librdmacm',
     );
   }
-  if (number === errno.EINVAL) {
-    return new SpiError(
-      'EINVAL',
-      `${what}: the kernel refuses it; an agent of the kernel's, or of another process, has one ` +
-        'of the methods already',
-    );
-  }
-  if (number === errno.EPROTONOSUPPORT || number === errno.EOPNOTSUPP) {
-    return new SpiError('EOPNOTSUPP', `${path}: the port has no QP1`);
-  }
-  if (number === errno.EACCES || number === errno.EPERM) {
-    return new SpiError('EACCES', `${path}: a security module refuses an agent for ${what}`);
-  }
-  if (GONE.has(number)) return new SpiError('ENODEV', `${path}: the device is gone`);
-  return other(number, `registering an agent for ${what} at ${path}`);
+  const agent = `${what} at ${path}`;
+  return failureOf(OF_REGISTERING, number, agent, `registering an agent for ${agent}`);
 }
+
+const OF_SENDING: readonly Meaning[] = [
+  [
+    [errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ETIMEDOUT, errno.ENODATA, errno.ENOENT],
+    'EHOSTUNREACH',
+    (peer, number) => `${peer} cannot be reached: no route, or no answer (${errnoName(number)})`,
+  ],
+  [
+    [errno.EINVAL],
+    'EINVAL',
+    (peer) =>
+      `the kernel refuses the datagram to ${peer}: its GID is of no network of the port, or a ` +
+      'datagram with this transaction id has not come back yet',
+  ],
+];
 
 /** A send that the kernel has not taken. */
 export function sendFailure(number: number, gid: Gid): SpiError {
   const peer = ipFromGid(gid);
-  const unreachable: readonly number[] = [
-    errno.EHOSTUNREACH,
-    errno.ENETUNREACH,
-    errno.ETIMEDOUT,
-    errno.ENODATA,
-    errno.ENOENT,
-  ];
-  if (unreachable.includes(number)) {
-    const name = nameOf(number);
-    return new SpiError(
-      'EHOSTUNREACH',
-      `${peer} cannot be reached: no route, or no answer (${name})`,
-    );
-  }
-  if (number === errno.EINVAL) {
-    return new SpiError(
-      'EINVAL',
-      `the kernel refuses the datagram to ${peer}: its GID is of no network of the port, or a ` +
-        'datagram with this transaction id has not come back yet',
-    );
-  }
-  return other(number, `sending to ${peer}`);
+  return failureOf(OF_SENDING, number, peer, `sending to ${peer}`);
 }
 
 /** @throws SpiError('EOPNOTSUPP') */
@@ -116,29 +141,4 @@ export function silentFailure(gid: Gid): SpiError {
     `the kernel has dropped a request to ${ipFromGid(gid)} without a word: the peer ended the ` +
       'transfer, or the datagram could not be sent',
   );
-}
-
-const CODES: Readonly<Record<number, SpiErrorCode>> = {
-  [errno.EINVAL]: 'EINVAL',
-  [errno.ENOMEM]: 'ENOMEM',
-  [errno.EBUSY]: 'EBUSY',
-  [errno.EPERM]: 'EPERM',
-  [errno.EACCES]: 'EACCES',
-  [errno.ENODEV]: 'ENODEV',
-  [errno.EAGAIN]: 'EAGAIN',
-  [errno.EINTR]: 'EINTR',
-  [errno.EADDRNOTAVAIL]: 'EADDRNOTAVAIL',
-  [errno.EOPNOTSUPP]: 'EOPNOTSUPP',
-};
-
-function other(number: number, what: string): SpiError {
-  return new SpiError(CODES[number] ?? 'EIO', `${what}: ${nameOf(number)}`);
-}
-
-function nameOf(number: number): string {
-  try {
-    return getSystemErrorName(-number);
-  } catch {
-    return `errno ${number}`;
-  }
 }

@@ -1,5 +1,6 @@
 /** The header in front of each MAD that a umad device takes or gives (ib_user_mad(5), ABI 5). */
 import { type MadAddress, GSI_QKEY } from '../../../core/spi/index.js';
+import type { UmadGids } from './services.js';
 
 export const PACKET_HEADER_BYTES = 64;
 
@@ -64,6 +65,14 @@ export function parsePacketHeader(packet: Uint8Array): PacketHeader {
     gid: hasGrh ? packet.slice(at.gid, at.gid + 16) : undefined,
     gidIndex: view.getUint8(at.gidIndex),
   };
+}
+
+/** Its sender; undefined without a GRH. */
+export function sourceOf(
+  { gid, gidIndex, qpn }: PacketHeader,
+  gids: Pick<UmadGids, 'localGidIndex'>,
+): MadAddress | undefined {
+  return gid && { gid, localGidIndex: gids.localGidIndex(gidIndex), qpn, qkey: GSI_QKEY };
 }
 
 const RMPP_HEADER_AT = PACKET_HEADER_BYTES + 24;

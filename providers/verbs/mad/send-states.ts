@@ -7,6 +7,9 @@
  * nothing.
  */
 
+import { row } from '../../../plugins/cm/provider.js';
+import type { StateTable } from '../../../plugins/cm/provider.js';
+
 export type SendState =
   /** Being written; no response is expected. */
   | 'TELLING'
@@ -49,16 +52,7 @@ export type SendAction =
   /** Calls the send handler. */
   | 'report';
 
-export interface SendRow {
-  readonly actions: readonly SendAction[];
-  readonly next: SendState;
-}
-
-type Table = Readonly<Record<SendState, Readonly<Partial<Record<SendEvent, SendRow>>>>>;
-
-const row = (next: SendState, ...actions: SendAction[]): SendRow => ({ next, actions });
-
-export const SEND_TABLE: Table = {
+export const SEND_TABLE: StateTable<SendState, SendEvent, SendAction> = {
   TELLING: {
     written: row('DONE', 'statusSuccess', 'report'),
     refused: row('DONE', 'statusFailed', 'report'),
@@ -81,5 +75,4 @@ export const SEND_TABLE: Table = {
   RETURNING: {
     returned: row('DONE', 'report'),
   },
-  DONE: {},
 };

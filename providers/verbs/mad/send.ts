@@ -9,6 +9,8 @@ import type {
   Scheduler,
   Timers,
 } from '../../../core/spi/index.js';
+import { TableRunner } from '../../../plugins/cm/provider.js';
+import type { Actions, Machine } from '../../../plugins/cm/provider.js';
 import { SEND_TABLE } from './send-states.js';
 import type { SendAction, SendEvent, SendState } from './send-states.js';
 
@@ -41,8 +43,8 @@ export interface UmadSendInit {
   readonly silence: () => SpiError;
 }
 
-export class UmadSend implements MadSendHandle {
-  private state: SendState;
+export class UmadSend implements MadSendHandle, Machine<SendState, SendEvent> {
+  state: SendState;
   private status: WcStatus = WcStatus.SUCCESS;
   private failure: SpiError | undefined;
   private received: Omit<ReceivedMad, 'request'> | undefined;
@@ -104,36 +106,34 @@ export class UmadSend implements MadSendHandle {
   }
 
   private advance(event: SendEvent): void {
-    const row = SEND_TABLE[this.state][event];
-    if (!row) return;
-    this.state = row.next;
-    for (const action of row.actions) this.actions[action]();
+    UmadSend.RUNNER.dispatch(this, event);
   }
 
-  private readonly actions: Readonly<Record<SendAction, () => void>> = {
-    startTimer: () => {
-      const { timers, clock } = this.services;
-      timers.start(this.timer, clock.now() + this.init.longestWaitUs);
+  private static readonly ACTIONS: Actions<UmadSend, SendAction> = {
+    startTimer: ({ services, timer, init }) => {
+      services.timers.start(timer, services.clock.now() + init.longestWaitUs);
     },
-    stopTimer: () => this.services.timers.stop(this.timer),
-    deliver: () => {
-      if (this.received) this.owner.deliver({ ...this.received, request: this });
+    stopTimer: ({ services, timer }) => services.timers.stop(timer),
+    deliver: (send) => {
+      if (send.received) send.owner.deliver({ ...send.received, request: send });
     },
-    statusSuccess: () => (this.status = WcStatus.SUCCESS),
-    statusTimeout: () => (this.status = WcStatus.RESP_TIMEOUT_ERR),
-    statusFlushed: () => (this.status = WcStatus.WR_FLUSH_ERR),
-    statusFailed: () => (this.status = WcStatus.GENERAL_ERR),
-    deferReport: () => {
-      this.owner.retain();
-      this.services.scheduler.defer(() => {
-        this.advance('returned');
-        this.owner.release();
+    statusSuccess: (send) => (send.status = WcStatus.SUCCESS),
+    statusTimeout: (send) => (send.status = WcStatus.RESP_TIMEOUT_ERR),
+    statusFlushed: (send) => (send.status = WcStatus.WR_FLUSH_ERR),
+    statusFailed: (send) => (send.status = WcStatus.GENERAL_ERR),
+    deferReport: (send) => {
+      send.owner.retain();
+      send.services.scheduler.defer(() => {
+        send.advance('returned');
+        send.owner.release();
       });
     },
-    report: () => {
-      const { status, failure } = this;
+    report: (send) => {
+      const { status, failure } = send;
       const why = status === WcStatus.GENERAL_ERR && failure ? { error: failure } : {};
-      this.owner.report(this, { handle: this, status, ...why });
+      send.owner.report(send, { handle: send, status, ...why });
     },
   };
+
+  private static readonly RUNNER = new TableRunner(SEND_TABLE, UmadSend.ACTIONS);
 }

@@ -4,7 +4,7 @@
  * datagrams that the kernel only carries. A request without RMPP takes the kernel's way: a second
  * agent asks, and the kernel matches the response.
  */
-import { GSI_QKEY, WcStatus, headerOfAnyLength, isResponse } from '../../../core/spi/index.js';
+import { WcStatus, headerOfAnyLength, isResponse } from '../../../core/spi/index.js';
 import type {
   Gid,
   MadAgentOptions,
@@ -16,7 +16,7 @@ import { Agent, checkSend } from '../../../plugins/mad/index.js';
 import { UmadAgent } from './agent.js';
 import { checkQkey } from './errors.js';
 import { UmadFile } from './file.js';
-import { restoreTransactionId } from './packet.js';
+import { restoreTransactionId, sourceOf } from './packet.js';
 import type { PacketHeader } from './packet.js';
 import { UmadSend } from './send.js';
 import type { PortAgent, UmadServices } from './services.js';
@@ -119,12 +119,11 @@ export class TransferAgent implements PortAgent {
     const header = headerOfAnyLength(mad);
     const { counters, device } = this.services;
     if (!header || packet.status !== 0) return;
-    if (packet.gid === undefined) {
+    const source = sourceOf(packet, device);
+    if (!source) {
       counters.withoutGid++;
       return;
     }
-    const localGidIndex = device.localGidIndex(packet.gidIndex);
-    const source = { gid: packet.gid, localGidIndex, qpn: packet.qpn, qkey: GSI_QKEY };
     const answers = isResponse(header);
     if (answers) restoreTransactionId(mad, this.hiTid);
     const known = answers ? { ...header, transactionIdHi: this.hiTid } : header;

@@ -153,20 +153,22 @@ double deallocMw(const Args& args, Instance& instance) {
 }
 NUMBER_CALL(deallocMw)
 
-// (pd, gid, port, index of the local GID, hop limit, traffic class, flow label)
+// (pd, gid, words: index of the local GID, hop limit, traffic class, flow label, port)
 double createAh(const Args& args, Instance& instance) {
   Pd* pd = instance.pds.at(args.u32(0));
   size_t length = 0;
   const void* gid = args.memory(1, &length);
   if (!pd || !gid || length != 16) return -EINVAL;
+  const auto* words = static_cast<const uint32_t*>(args.memory(2, &length));
+  if (!words || length < 5 * sizeof(uint32_t)) return -EINVAL;
   ibv_ah_attr attr = {};
   memcpy(attr.grh.dgid.raw, gid, 16);
   attr.is_global = 1;
-  attr.port_num = static_cast<uint8_t>(args.u32(2));
-  attr.grh.sgid_index = static_cast<uint8_t>(args.u32(3));
-  attr.grh.hop_limit = static_cast<uint8_t>(args.u32(4));
-  attr.grh.traffic_class = static_cast<uint8_t>(args.u32(5));
-  attr.grh.flow_label = args.u32(6);
+  attr.grh.sgid_index = static_cast<uint8_t>(words[0]);
+  attr.grh.hop_limit = static_cast<uint8_t>(words[1]);
+  attr.grh.traffic_class = static_cast<uint8_t>(words[2]);
+  attr.grh.flow_label = words[3];
+  attr.port_num = static_cast<uint8_t>(words[4]);
   ibv_ah* ah = instance.verbs.ibv_create_ah(pd->verbs, &attr);
   if (!ah) return -failure();
   pd->children++;

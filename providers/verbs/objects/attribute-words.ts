@@ -6,55 +6,54 @@ import {
   type AddressVector,
   PATH_MTU_BYTES,
   type QpState,
-  type QpType,
+  QpType,
   type QueuePairAttributes,
   SpiError,
 } from '../../../core/spi/index.js';
+import { checkNumber } from './verbs-object.js';
 
-const STATE = 0;
-const SQD_NOTIFY = 2;
-const PATH_MTU = 7;
-const GID = 17;
-const GID_INDEX = 21;
-const HOP_LIMIT = 22;
-const TRAFFIC_CLASS = 23;
-const FLOW_LABEL = 24;
-const AV_PORT = 25;
-const DESTINATION_LID = 27;
-const SERVICE_LEVEL = 28;
-const SOURCE_PATH_BITS = 29;
+const WORD = {
+  STATE: 0,
+  SQD_NOTIFY: 2,
+  PATH_MTU: 7,
+  GID: 17,
+  /** Five words: `pathWordsOf`. */
+  GID_INDEX: 21,
+  HOP_LIMIT: 22,
+  TRAFFIC_CLASS: 23,
+  FLOW_LABEL: 24,
+  DESTINATION_LID: 27,
+  SERVICE_LEVEL: 28,
+  SOURCE_PATH_BITS: 29,
+} as const;
 /** Words of an attribute array. */
 export const ATTRIBUTE_WORDS = 30;
 
-const AV_MASK = 1 << 7;
-const PATH_MTU_MASK = 1 << 8;
+const MASK = { SQD_NOTIFY: 1 << 2, AV: 1 << 7, PATH_MTU: 1 << 8 } as const;
 const DEFAULT_HOP_LIMIT = 64;
 
-/** Attribute, its word, the bit of the mask, and its largest value. */
-const NUMBERS = [
-  ['state', STATE, 0, 6],
-  ['currentState', 1, 1, 6],
-  ['accessFlags', 3, 3, 0xf],
-  ['pkeyIndex', 4, 4, 0xffff],
-  ['portNumber', 5, 5, 0xff],
-  ['qkey', 6, 6, 0xffffffff],
-  ['destinationQpn', 8, 20, 0xffffff],
-  ['receivePsn', 9, 12, 0xffffff],
-  ['sendPsn', 10, 16, 0xffffff],
-  ['maxDestRdAtomic', 11, 17, 0xff],
-  ['maxRdAtomic', 12, 13, 0xff],
-  ['minRnrTimer', 13, 15, 31],
-  ['timeout', 14, 9, 31],
-  ['retryCount', 15, 10, 7],
-  ['rnrRetryCount', 16, 11, 7],
-] as const;
+const RELIABLE: readonly QpType[] = [QpType.RC, QpType.XRC_INI, QpType.XRC_TGT];
+const CONNECTED: readonly QpType[] = [...RELIABLE, QpType.UC];
+const ALL: readonly QpType[] = [...CONNECTED, QpType.UD];
 
-/** What each type of queue pair has of its own beside state, P_Key index and port. */
-const CONNECTED = ['accessFlags', 'destinationQpn', 'receivePsn', 'sendPsn'] as const;
-const RELIABLE = ['maxDestRdAtomic', 'maxRdAtomic', 'minRnrTimer', 'timeout'] as const;
-const RETRIES = ['retryCount', 'rnrRetryCount'] as const;
-const UD = 4;
-const UC = 3;
+/** Attribute, its word, the bit of the mask, its largest value, and what a query tells it of. */
+const NUMBERS = [
+  ['state', WORD.STATE, 0, 6, []],
+  ['currentState', 1, 1, 6, []],
+  ['accessFlags', 3, 3, 0xf, CONNECTED],
+  ['pkeyIndex', 4, 4, 0xffff, ALL],
+  ['portNumber', 5, 5, 0xff, ALL],
+  ['qkey', 6, 6, 0xffffffff, [QpType.UD]],
+  ['destinationQpn', 8, 20, 0xffffff, CONNECTED],
+  ['receivePsn', 9, 12, 0xffffff, CONNECTED],
+  ['sendPsn', 10, 16, 0xffffff, ALL],
+  ['maxDestRdAtomic', 11, 17, 0xff, RELIABLE],
+  ['maxRdAtomic', 12, 13, 0xff, RELIABLE],
+  ['minRnrTimer', 13, 15, 31, RELIABLE],
+  ['timeout', 14, 9, 31, RELIABLE],
+  ['retryCount', 15, 10, 7, RELIABLE],
+  ['rnrRetryCount', 16, 11, 7, RELIABLE],
+] as const;
 
 /** What an InfiniBand path has beside GIDs; the CM knows it. 0 on Ethernet. */
 export interface InfiniBandPath {
@@ -84,24 +83,22 @@ export function writeAttributes(
   for (const [name, word, bit, max] of NUMBERS) {
     const value = attributes[name];
     if (value === undefined) continue;
-    if (!Number.isInteger(value) || value < 0 || value > max) {
-      throw new SpiError('EINVAL', `${name} ${value}: 0 to ${max}`);
-    }
+    checkNumber(name, value, 0, max);
     words[word] = value;
     mask |= 1 << bit;
   }
   const { pathMtuBytes, addressVector, enableSqdAsyncNotify } = attributes;
   if (enableSqdAsyncNotify !== undefined) {
-    words[SQD_NOTIFY] = enableSqdAsyncNotify ? 1 : 0;
-    mask |= 1 << 2;
+    words[WORD.SQD_NOTIFY] = enableSqdAsyncNotify ? 1 : 0;
+    mask |= MASK.SQD_NOTIFY;
   }
   if (pathMtuBytes !== undefined) {
-    words[PATH_MTU] = mtuCode(pathMtuBytes);
-    mask |= PATH_MTU_MASK;
+    words[WORD.PATH_MTU] = mtuCode(pathMtuBytes);
+    mask |= MASK.PATH_MTU;
   }
   if (addressVector === undefined) return mask;
   writeAddressVector(addressVector, words, gids, attributes.portNumber ?? portNumber);
-  return mask | AV_MASK;
+  return mask | MASK.AV;
 }
 
 function mtuCode(bytes: number): number {
@@ -110,24 +107,36 @@ function mtuCode(bytes: number): number {
   throw new SpiError('EINVAL', `pathMtuBytes ${bytes}: 256, 512, 1024, 2048 or 4096`);
 }
 
+/**
+ * A path as five words: index of the local GID, hop limit, traffic class, flow label, port.
+ * @throws SpiError('EINVAL')
+ */
+export function pathWordsOf(
+  { gid, localGidIndex, hopLimit, trafficClass, flowLabel }: AddressVector,
+  gids: GidIndices,
+  portNumber: number,
+): Uint32Array {
+  if (gid.length !== 16) throw new SpiError('EINVAL', `a GID of ${gid.length} bytes: 16`);
+  return Uint32Array.of(
+    gids.hardwareGidIndex(localGidIndex),
+    hopLimit ?? DEFAULT_HOP_LIMIT,
+    trafficClass ?? 0,
+    flowLabel ?? 0,
+    portNumber,
+  );
+}
+
 function writeAddressVector(
   addressVector: AddressVector & Partial<InfiniBandPath>,
   words: Uint32Array,
   gids: GidIndices,
   portNumber: number,
 ): void {
-  const { gid, localGidIndex, hopLimit, trafficClass, flowLabel } = addressVector;
-  if (gid.length !== 16)
-    throw new SpiError('EINVAL', `addressVector.gid of ${gid.length} bytes: 16`);
-  new Uint8Array(words.buffer, words.byteOffset).set(gid, GID * 4);
-  words[GID_INDEX] = gids.hardwareGidIndex(localGidIndex);
-  words[HOP_LIMIT] = hopLimit ?? DEFAULT_HOP_LIMIT;
-  words[TRAFFIC_CLASS] = trafficClass ?? 0;
-  words[FLOW_LABEL] = flowLabel ?? 0;
-  words[AV_PORT] = portNumber;
-  words[DESTINATION_LID] = addressVector.destinationLid ?? 0;
-  words[SERVICE_LEVEL] = addressVector.serviceLevel ?? 0;
-  words[SOURCE_PATH_BITS] = addressVector.sourcePathBits ?? 0;
+  words.set(pathWordsOf(addressVector, gids, portNumber), WORD.GID_INDEX);
+  new Uint8Array(words.buffer, words.byteOffset).set(addressVector.gid, WORD.GID * 4);
+  words[WORD.DESTINATION_LID] = addressVector.destinationLid ?? 0;
+  words[WORD.SERVICE_LEVEL] = addressVector.serviceLevel ?? 0;
+  words[WORD.SOURCE_PATH_BITS] = addressVector.sourcePathBits ?? 0;
 }
 
 /** What the kernel says of a queue pair; a path is there once it has been given one. */
@@ -136,31 +145,23 @@ export function readAttributes(
   type: QpType,
   gids: GidIndices,
 ): QueuePairAttributes {
-  const state = (words[STATE] ?? 0) as QpState;
+  const state = (words[WORD.STATE] ?? 0) as QpState;
   const numbers: Record<string, number> = { state, currentState: state };
-  for (const [name, word] of NUMBERS) {
-    if (has(name, type)) numbers[name] = words[word] ?? 0;
+  for (const [name, word, , , types] of NUMBERS) {
+    if (types.some((each) => each === type)) numbers[name] = words[word] ?? 0;
   }
-  const pathMtuBytes = PATH_MTU_BYTES[words[PATH_MTU] ?? 0] ?? 0;
-  if (type === UD || pathMtuBytes === 0) return numbers;
+  const pathMtuBytes = PATH_MTU_BYTES[words[WORD.PATH_MTU] ?? 0] ?? 0;
+  if (type === QpType.UD || pathMtuBytes === 0) return numbers;
   return { ...numbers, pathMtuBytes, addressVector: addressVectorOf(words, gids) };
-}
-
-function has(name: string, type: QpType): boolean {
-  const within = (names: readonly string[]): boolean => names.includes(name);
-  if (name === 'pkeyIndex' || name === 'portNumber') return true;
-  if (type === UD) return name === 'qkey' || name === 'sendPsn';
-  if (within(CONNECTED)) return true;
-  return type !== UC && (within(RELIABLE) || within(RETRIES));
 }
 
 function addressVectorOf(words: Uint32Array, gids: GidIndices): AddressVector {
   const bytes = new Uint8Array(words.buffer, words.byteOffset);
   return {
-    gid: bytes.slice(GID * 4, GID * 4 + 16),
-    localGidIndex: gids.localGidIndex(words[GID_INDEX] ?? 0),
-    hopLimit: words[HOP_LIMIT] ?? 0,
-    trafficClass: words[TRAFFIC_CLASS] ?? 0,
-    flowLabel: words[FLOW_LABEL] ?? 0,
+    gid: bytes.slice(WORD.GID * 4, WORD.GID * 4 + 16),
+    localGidIndex: gids.localGidIndex(words[WORD.GID_INDEX] ?? 0),
+    hopLimit: words[WORD.HOP_LIMIT] ?? 0,
+    trafficClass: words[WORD.TRAFFIC_CLASS] ?? 0,
+    flowLabel: words[WORD.FLOW_LABEL] ?? 0,
   };
 }

@@ -1,18 +1,37 @@
 /** Queue pairs in the addon: by ibv_create_qp, and those of XRC by the calls that they have. */
-import { QpType, SpiError, nameOf } from '../../../core/spi/index.js';
+import { QpType, nameOf } from '../../../core/spi/index.js';
 import type { QueuePairInit, Ring } from '../../../core/spi/index.js';
 import { ringArguments } from './completion-queue.js';
 import type { OpenDevice } from './open-device.js';
 import { made } from '../system/errno.js';
-import { domainOf, queueOf, xrcDomainOf } from './parents.js';
+import { domainOf, ofDevice, queueOf, xrcDomainOf } from './parents.js';
 import { VerbsSharedReceiveQueue } from './shared-receive-queue.js';
 
-/** Makes one with these rings and returns its number; its queue pair number goes to `out`. */
-export type CreateQueuePair = (
-  sendRing: Ring,
-  receiveRing: Ring | undefined,
-  out: Uint32Array,
-) => number;
+/** Words of the record of one that is to be made (native/queues/qp_record.h). */
+const WORDS = [
+  'pd',
+  'sendCq',
+  'receiveCq',
+  'srq',
+  'type',
+  'maxSendWr',
+  'maxReceiveWr',
+  'maxSendSge',
+  'maxReceiveSge',
+  'maxInlineBytes',
+  'context',
+  'qpn',
+] as const;
+type Parts = Readonly<Partial<Record<(typeof WORDS)[number], number>>>;
+
+/** What the addon has made. */
+export interface MadeQueuePair {
+  readonly number: number;
+  readonly qpn: number;
+}
+
+/** Makes one with these rings. */
+export type CreateQueuePair = (sendRing: Ring, receiveRing: Ring | undefined) => MadeQueuePair;
 
 /** What a target has of its own. */
 export const OPENED_TARGET = {
@@ -26,81 +45,81 @@ export const OPENED_TARGET = {
 } as const;
 
 const NO_RING = [undefined, undefined, undefined] as const;
-const NONE = 0;
 
 /** @throws SpiError of what it is made from, or of the call */
 export function creatorOf(device: OpenDevice, init: QueuePairInit): CreateQueuePair {
   const how = { [QpType.XRC_INI]: initiator, [QpType.XRC_TGT]: target }[init.type as number];
-  return (how ?? plain)(device, init);
+  return (sendRing, receiveRing) => (how ?? plain)(device, init, sendRing, receiveRing);
 }
 
 /** One that another process has made. */
-export function openerOf(domain: { device: OpenDevice; number: number }, qpn: number) {
-  return (_sendRing: Ring, _receiveRing: Ring | undefined, out: Uint32Array): number =>
-    made(
-      'ibv_open_qp',
-      domain.device.addon.openXrcTarget(domain.number, qpn, out),
-      `target ${qpn}`,
-    );
-}
-
-function plain(device: OpenDevice, init: QueuePairInit): CreateQueuePair {
-  const { srq } = init;
-  return (sendRing, receiveRing, out) => {
-    const number = device.addon.createQp(
-      domainOf(device, init.pd).number,
-      queueOf(device, init.sendCq).number,
-      queueOf(device, init.receiveCq).number,
-      srq === undefined ? NONE : sharedOf(device, srq).number,
-      init.type,
-      Math.max(1, init.maxSendWr),
-      srq === undefined ? Math.max(1, init.maxReceiveWr) : 0,
-      Math.max(1, init.maxSendSge),
-      srq === undefined ? Math.max(1, init.maxReceiveSge) : 0,
-      init.maxInlineBytes,
-      init.context,
-      out,
-      ...ringArguments(sendRing),
-      ...(receiveRing ? ringArguments(receiveRing) : NO_RING),
-    );
-    return made('ibv_create_qp', number, sizesOf(init));
+export function openerOf(
+  { device, number }: { readonly device: OpenDevice; readonly number: number },
+  qpn: number,
+): CreateQueuePair {
+  return () => {
+    const out = new Uint32Array(1);
+    const opened = device.addon.openXrcTarget(number, qpn, out);
+    return madeOf('ibv_open_qp', opened, `target ${qpn}`, out);
   };
 }
 
-function initiator(device: OpenDevice, init: QueuePairInit): CreateQueuePair {
-  return (sendRing, _receiveRing, out) => {
-    xrcDomainOf(device, init.xrcDomain);
-    const number = device.addon.createXrcInitiator(
-      domainOf(device, init.pd).number,
-      queueOf(device, init.sendCq).number,
-      Math.max(1, init.maxSendWr),
-      Math.max(1, init.maxSendSge),
-      init.maxInlineBytes,
-      init.context,
-      out,
-      ...ringArguments(sendRing),
-    );
-    return made('ibv_create_qp_ex', number, sizesOf(init));
-  };
+function plain(
+  device: OpenDevice,
+  init: QueuePairInit,
+  sendRing: Ring,
+  receiveRing: Ring | undefined,
+): MadeQueuePair {
+  const record = recordOf({
+    ...sendingPartsOf(device, init),
+    receiveCq: queueOf(device, init.receiveCq).number,
+    ...receivingPartsOf(device, init),
+  });
+  const receives = receiveRing ? ringArguments(receiveRing) : NO_RING;
+  const number = device.addon.createQp(record, ...ringArguments(sendRing), ...receives);
+  return madeOf('ibv_create_qp', number, sizesOf(init), record);
+}
+
+function initiator(device: OpenDevice, init: QueuePairInit, sendRing: Ring): MadeQueuePair {
+  xrcDomainOf(device, init.xrcDomain);
+  const record = recordOf(sendingPartsOf(device, init));
+  const number = device.addon.createXrcInitiator(record, ...ringArguments(sendRing));
+  return madeOf('ibv_create_qp_ex', number, sizesOf(init), record);
 }
 
 /** It has neither queues nor a protection domain: those of the queue that is named count. */
-function target(device: OpenDevice, init: QueuePairInit): CreateQueuePair {
-  return (_sendRing, _receiveRing, out) => {
-    const domain = xrcDomainOf(device, init.xrcDomain);
-    return made('ibv_create_qp_ex', device.addon.createXrcTarget(domain.number, out), 'XRC_TGT');
+function target(device: OpenDevice, init: QueuePairInit): MadeQueuePair {
+  const out = new Uint32Array(1);
+  const number = device.addon.createXrcTarget(xrcDomainOf(device, init.xrcDomain).number, out);
+  return madeOf('ibv_create_qp_ex', number, 'XRC_TGT', out);
+}
+
+function sendingPartsOf(device: OpenDevice, init: QueuePairInit): Parts {
+  return {
+    pd: domainOf(device, init.pd).number,
+    sendCq: queueOf(device, init.sendCq).number,
+    type: init.type,
+    maxSendWr: Math.max(1, init.maxSendWr),
+    maxSendSge: Math.max(1, init.maxSendSge),
+    maxInlineBytes: init.maxInlineBytes,
+    context: init.context,
   };
 }
 
-function sharedOf(
-  device: OpenDevice,
-  srq: NonNullable<QueuePairInit['srq']>,
-): VerbsSharedReceiveQueue {
-  if (!(srq instanceof VerbsSharedReceiveQueue)) {
-    throw new SpiError('EINVAL', 'the shared receive queue is of another provider');
-  }
-  srq.checkUsable(device);
-  return srq;
+function receivingPartsOf(device: OpenDevice, init: QueuePairInit): Parts {
+  const { srq, maxReceiveWr, maxReceiveSge } = init;
+  return srq === undefined
+    ? { maxReceiveWr: Math.max(1, maxReceiveWr), maxReceiveSge: Math.max(1, maxReceiveSge) }
+    : { srq: ofDevice(device, srq, 'shared receive queue', VerbsSharedReceiveQueue).number };
+}
+
+function recordOf(parts: Parts): Uint32Array {
+  return Uint32Array.from(WORDS, (name) => parts[name] ?? 0);
+}
+
+/** @param record its last word is the queue pair number, which the addon has written */
+function madeOf(call: string, number: number, detail: string, record: Uint32Array): MadeQueuePair {
+  return { number: made(call, number, detail), qpn: record.at(-1) ?? 0 };
 }
 
 function sizesOf(init: QueuePairInit): string {

@@ -4,6 +4,7 @@
  */
 import { type Gid, SpiError, isIpv4Gid } from '../../../core/spi/index.js';
 import { errnoError } from '../system/errno.js';
+import { isLinkLocal } from '../system/link-local.js';
 import type { NativePortAttributes, VerbsAddon } from '../addon/native-addon.js';
 
 const ROCE_V1 = 1;
@@ -74,10 +75,9 @@ export class GidTable {
       return entries.find(({ index }) => index === this.defaultIndex);
     }
     if (this.port.linkLayer !== ETHERNET) return entries[0];
-    const isLinkLocal = ({ gid }: Entry): boolean => gid[0] === 0xfe && gid[1] === 0x80;
     return (
       entries.find(({ gid }) => isIpv4Gid(gid)) ??
-      entries.find((entry) => !isLinkLocal(entry)) ??
+      entries.find(({ gid }) => !isLinkLocal(gid)) ??
       entries[0]
     );
   }

@@ -1,5 +1,4 @@
 /** Attaching datagram queue pairs to multicast groups; the addon makes the host a member too. */
-import { readFileSync } from 'node:fs';
 import {
   type Gid,
   ipFromGid,
@@ -9,6 +8,7 @@ import {
 } from '../../../core/spi/index.js';
 import type { OpenDevice } from './open-device.js';
 import { check } from '../system/errno.js';
+import { textOf } from '../system/sysfs.js';
 
 /** @throws SpiError: EINVAL (no group), ENETUNREACH (no address of that family), of the call */
 export function attachTo(device: OpenDevice, qp: number, group: Gid): void {
@@ -39,9 +39,5 @@ function netdevOf(device: OpenDevice, gidIndex: number): string | undefined {
   const { name, attributes } = device;
   const port = `/sys/class/infiniband/${name}/ports/${attributes.portNumber}`;
   const index = device.hardwareGidIndex(gidIndex);
-  try {
-    return readFileSync(`${port}/gid_attrs/ndevs/${index}`, 'utf8').trim();
-  } catch {
-    return undefined;
-  }
+  return textOf(`${port}/gid_attrs/ndevs/${index}`) || undefined;
 }

@@ -10,32 +10,37 @@ import type { OpenDevice } from './open-device.js';
 import { VerbsProtectionDomain } from './protection-domain.js';
 import { VerbsXrcDomain } from './xrc-domain.js';
 
-/** @throws SpiError('EINVAL') */
+/** What all objects of this provider can tell of themselves. */
+interface Usable {
+  checkUsable(device: OpenDevice): void;
+}
+
+/** @throws SpiError('EINVAL') saying which `kind` of object is of another provider or device */
+export function ofDevice<T extends Usable>(
+  device: OpenDevice,
+  given: unknown,
+  kind: string,
+  OurClass: abstract new (...args: never[]) => T,
+): T {
+  if (!(given instanceof OurClass)) {
+    throw new SpiError('EINVAL', `the ${kind} is of another provider`);
+  }
+  given.checkUsable(device);
+  return given;
+}
+
 export function domainOf(device: OpenDevice, pd: ProtectionDomain): VerbsProtectionDomain {
-  if (!(pd instanceof VerbsProtectionDomain)) {
-    throw new SpiError('EINVAL', 'the protection domain is of another provider');
-  }
-  pd.checkUsable(device);
-  return pd;
+  return ofDevice(device, pd, 'protection domain', VerbsProtectionDomain);
 }
 
-/** @throws SpiError('EINVAL') */
 export function queueOf(device: OpenDevice, cq: CompletionQueue): VerbsCompletionQueue {
-  if (!(cq instanceof VerbsCompletionQueue)) {
-    throw new SpiError('EINVAL', 'the completion queue is of another provider');
-  }
-  cq.checkUsable(device);
-  return cq;
+  return ofDevice(device, cq, 'completion queue', VerbsCompletionQueue);
 }
 
-/** @throws SpiError('EINVAL') */
 export function xrcDomainOf(
   device: OpenDevice,
   domain: XrcDomainHandle | undefined,
 ): VerbsXrcDomain {
-  if (!(domain instanceof VerbsXrcDomain)) {
-    throw new SpiError('EINVAL', 'there is no XRC domain of this provider');
-  }
-  domain.checkUsable(device);
-  return domain;
+  if (!domain) throw new SpiError('EINVAL', 'there is no XRC domain');
+  return ofDevice(device, domain, 'XRC domain', VerbsXrcDomain);
 }

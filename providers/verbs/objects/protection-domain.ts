@@ -7,12 +7,12 @@ import type {
   ProtectionDomain,
 } from '../../../core/spi/index.js';
 import { Access, SpiError } from '../../../core/spi/index.js';
+import { pathWordsOf } from './attribute-words.js';
 import type { OpenDevice } from './open-device.js';
 import { made } from '../system/errno.js';
 import { pin, pinnable, unpin } from './pinnable.js';
 import { VerbsObject } from './verbs-object.js';
 
-const DEFAULT_HOP_LIMIT = 64;
 const REMOTE_CHANGE = Access.REMOTE_WRITE | Access.REMOTE_ATOMIC;
 const ALL_ACCESS = Object.values(Access).reduce((all, bit) => all | bit, 0);
 
@@ -93,22 +93,13 @@ export class VerbsAddressHandle extends VerbsObject implements AddressHandle {
 
   constructor(
     private readonly pd: VerbsProtectionDomain,
-    { gid, localGidIndex, hopLimit, trafficClass, flowLabel }: AddressVector,
+    addressVector: AddressVector,
   ) {
     super(pd.device, 'address handle');
-    if (gid.length !== 16) throw new SpiError('EINVAL', `gid of ${gid.length} bytes: 16`);
     const { addon, attributes } = pd.device;
-    const number = addon.createAh(
-      pd.number,
-      gid,
-      attributes.portNumber,
-      pd.device.hardwareGidIndex(localGidIndex),
-      hopLimit ?? DEFAULT_HOP_LIMIT,
-      trafficClass ?? 0,
-      flowLabel ?? 0,
-    );
-    this.handle = made('ibv_create_ah', number);
-    this.created(number);
+    const path = pathWordsOf(addressVector, pd.device, attributes.portNumber);
+    this.handle = made('ibv_create_ah', addon.createAh(pd.number, addressVector.gid, path));
+    this.created(this.handle);
   }
 
   protected release(number: number): [string, number] {

@@ -24,7 +24,7 @@ import { check, errnoError } from '../system/errno.js';
 import { LastReceive } from './last-receive.js';
 import { attachTo, detachFrom } from './multicast.js';
 import { queueOf } from './parents.js';
-import { VerbsObject } from './verbs-object.js';
+import { VerbsObject, checkNumber } from './verbs-object.js';
 
 /** Everything that a query can tell; drivers give what they have. */
 const QUERY_ALL = 0x1fffff;
@@ -67,9 +67,9 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
       init.srq === undefined && !isXrc(init.type)
         ? Ring.allocate(ringEntries(init.maxReceiveWr), rqeBytes(init.maxReceiveSge))
         : undefined;
-    const out = new Uint32Array(1);
-    this.created(create(this.sendRing, this.receiveRing, out));
-    this.qpn = out[0] ?? 0;
+    const { number, qpn } = create(this.sendRing, this.receiveRing);
+    this.created(number);
+    this.qpn = qpn;
     const { srq, receiveCq } = init;
     this.sharedCq = srq && receiveCq ? queueOf(device, receiveCq) : undefined;
     this.lastReceive = srq && this.makeLastReceive();
@@ -116,7 +116,7 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
   }
 
   query(): Readonly<QueuePairAttributes> {
-    this.queryWords(QUERY_ALL);
+    check('ibv_query_qp', this.device.addon.queryQp(this.number, QUERY_ALL, this.words));
     return readAttributes(this.words, this.type, this.device);
   }
 
@@ -165,9 +165,10 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
 
   private learn(state: QpState): void {
     this.known = state;
-    if (state === QpState.ERR) this.noticeError();
-    if (state === QpState.ERR) this.lastReceive?.expect();
-    else if (state === QpState.RESET) this.lastReceive?.reset();
+    if (state === QpState.RESET) this.lastReceive?.reset();
+    if (state !== QpState.ERR) return;
+    this.noticeError();
+    this.lastReceive?.expect();
   }
 
   private makeLastReceive(): LastReceive | undefined {
@@ -178,11 +179,6 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
 
   private tellLastReceive(): void {
     if (!this.destroyed) this.eventHandler(AsyncEventType.QP_LAST_WQE_REACHED);
-  }
-
-  private queryWords(mask: number): void {
-    const errno = this.device.addon.queryQp(this.number, mask, this.words);
-    check('ibv_query_qp', errno);
   }
 
   /**
@@ -240,9 +236,5 @@ function checkInit({ attributes, capabilities, name }: OpenDevice, init: Sizes):
     ['maxInlineBytes', maxInlineBytes],
     ['context', 0xffffffff],
   ] as const;
-  for (const [name, max] of limits) {
-    const value = init[name];
-    if (Number.isInteger(value) && value >= 0 && value <= max) continue;
-    throw new SpiError('EINVAL', `${name} ${value}: 0 to ${max}`);
-  }
+  for (const [limited, max] of limits) checkNumber(limited, init[limited], 0, max);
 }

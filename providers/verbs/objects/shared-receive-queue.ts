@@ -5,16 +5,14 @@ import {
   type SharedReceiveQueue,
   type SharedReceiveQueueInit,
   type SharedReceiveRing,
-  SpiError,
   ringEntries,
   rqeBytes,
 } from '../../../core/spi/index.js';
 import { ringArguments } from './completion-queue.js';
 import type { OpenDevice } from './open-device.js';
-import { domainOf } from './parents.js';
 import { CALLS, check, made } from '../system/errno.js';
-import { queueOf, xrcDomainOf } from './parents.js';
-import { VerbsObject } from './verbs-object.js';
+import { domainOf, queueOf, xrcDomainOf } from './parents.js';
+import { VerbsObject, checkNumber } from './verbs-object.js';
 
 /** `ibv_srq_attr_mask`. */
 const MAX_WR = 1;
@@ -33,8 +31,8 @@ export class VerbsSharedReceiveQueue extends VerbsObject implements SharedReceiv
     super(device, 'shared receive queue');
     const { pd, maxWr, maxSge, xrc } = init;
     const { maxSharedReceiveQueueWr } = device.attributes;
-    checkSize('maxWr', maxWr, 1, maxSharedReceiveQueueWr);
-    checkSize('maxSge', maxSge, 0, device.attributes.maxSge);
+    checkNumber('maxWr', maxWr, 1, maxSharedReceiveQueueWr);
+    checkNumber('maxSge', maxSge, 0, device.attributes.maxSge);
     this.maxWr = maxWr;
     this.rings = allocateRings(maxWr, maxSge);
     const out = new Uint32Array(1);
@@ -60,12 +58,12 @@ export class VerbsSharedReceiveQueue extends VerbsObject implements SharedReceiv
   }
 
   setLimit(limit: number): void {
-    checkSize('limit', limit, 0, this.maxWr);
+    checkNumber('limit', limit, 0, this.maxWr);
     check('ibv_modify_srq', this.device.addon.modifySrq(this.number, LIMIT, 0, limit));
   }
 
   resize(maxWr: number): void {
-    checkSize('maxWr', maxWr, 1, this.device.attributes.maxSharedReceiveQueueWr);
+    checkNumber('maxWr', maxWr, 1, this.device.attributes.maxSharedReceiveQueueWr);
     const errno = this.device.addon.modifySrq(this.number, MAX_WR, maxWr, 0);
     check('ibv_modify_srq', errno, `resize to ${maxWr} entries`);
     this.maxWr = maxWr;
@@ -108,11 +106,6 @@ function allocateRings(maxWr: number, maxSge: number): SharedReceiveRing {
     slots: Ring.allocate(entries, rqeBytes(maxSge)),
     submissions: Ring.allocate(entries, SUBMISSION_BYTES),
   };
-}
-
-function checkSize(name: string, value: number, min: number, max: number): void {
-  if (Number.isInteger(value) && value >= min && value <= max) return;
-  throw new SpiError('EINVAL', `${name} ${value}: ${min} to ${max}`);
 }
 
 function xrcNumbers(

@@ -4,7 +4,8 @@
  */
 import { type Gid, SpiError, gidEquals, gidFromIp, ipFromGid } from '../../../core/spi/index.js';
 import { noDevices } from '../system/errors.js';
-import { gidText, isLinkLocal, preferredGid } from './gid-rank.js';
+import { gidText, preferredGid } from './gid-rank.js';
+import { isLinkLocal } from '../system/link-local.js';
 import { interfaceOf } from '../system/port-interface.js';
 import type { GidEntry, GidType, RdmaDevice, RdmaPort, SystemSnapshot } from '../system/system.js';
 

@@ -1,5 +1,6 @@
 /** Which GID of a port is taken when none is named, and how a GID is written for people. */
 import { type Gid, ipFromGid, isIpv4Gid } from '../../../core/spi/index.js';
+import { isLinkLocal } from '../system/link-local.js';
 import type { GidEntry, GidType } from '../system/system.js';
 
 interface Preference {
@@ -34,11 +35,6 @@ export function preferredGid(
     if (entry !== undefined) return { entry, why };
   }
   return undefined;
-}
-
-/** fe80::/10: means something on its own link only. */
-export function isLinkLocal(gid: Gid): boolean {
-  return gid[0] === 0xfe && ((gid[1] ?? 0) & 0xc0) === 0x80;
 }
 
 /** `GID 1 (RoCE v2, 10.0.0.1, eth0)`. */

@@ -6,7 +6,7 @@ import { SpiError } from '../../../core/spi/index.js';
 import type { DeviceAttributes, DeviceCapability } from '../../../core/spi/index.js';
 import { chooseDevice, type DeviceChoice } from './choose-device.js';
 import { capabilitiesOf, deviceAttributesOf } from '../objects/device-attributes.js';
-import { CALLS, errnoError, failureError } from '../system/errno.js';
+import { CALLS, answered, failureError } from '../system/errno.js';
 import type { LockedMemory } from '../system/errors.js';
 import { openLibraries } from './libraries.js';
 import { lockedMemory } from '../system/machine.js';
@@ -83,10 +83,8 @@ function describe(
   number: number,
   port: number,
 ): { attributes: DeviceAttributes; capabilities: readonly DeviceCapability[] } {
-  const device = addon.queryDevice(number);
-  if (typeof device === 'number') throw errnoError('ibv_query_device', device);
-  const state = addon.queryPort(number, port);
-  if (typeof state === 'number') throw errnoError('ibv_query_port', state, `port ${port}`);
+  const device = answered('ibv_query_device', addon.queryDevice(number));
+  const state = answered('ibv_query_port', addon.queryPort(number, port), `port ${port}`);
   const attributes = deviceAttributesOf(device, state, port);
   return { attributes, capabilities: [...capabilitiesOf(device)] };
 }

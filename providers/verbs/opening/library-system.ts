@@ -1,6 +1,6 @@
 /** Devices as libibverbs knows them, for those that sysfs does not: a library of the user's own. */
 import { constants } from 'node:os';
-import { CALLS, errnoError, made } from '../system/errno.js';
+import { CALLS, answered, made } from '../system/errno.js';
 import type { VerbsAddon } from '../addon/native-addon.js';
 import type {
   GidEntry,
@@ -18,9 +18,7 @@ const STATES: readonly PortState[] = ['NOP', 'DOWN', 'INIT', 'ARMED', 'ACTIVE', 
 const LINK_LAYERS: readonly LinkLayer[] = ['Unspecified', 'InfiniBand', 'Ethernet'];
 
 export function devicesOfLibrary(addon: VerbsAddon): RdmaDevice[] {
-  const names = addon.listDevices();
-  if (typeof names === 'number') throw errnoError('ibv_get_device_list', names);
-  return names.flatMap((name) => {
+  return answered('ibv_get_device_list', addon.listDevices()).flatMap((name) => {
     const nothing = (): void => undefined;
     const number = addon.openDevice(name, nothing, nothing);
     if (-number === constants.errno.ENODEV) return []; // it has gone meanwhile
@@ -34,8 +32,7 @@ export function devicesOfLibrary(addon: VerbsAddon): RdmaDevice[] {
 }
 
 function deviceOf(addon: VerbsAddon, name: string, number: number): RdmaDevice {
-  const attributes = addon.queryDevice(number);
-  if (typeof attributes === 'number') throw errnoError('ibv_query_device', attributes, name);
+  const attributes = answered('ibv_query_device', addon.queryDevice(number), name);
   const ports = Array.from({ length: attributes.ports }, (_, i) => portOf(addon, number, i + 1));
   return {
     name,
@@ -47,8 +44,7 @@ function deviceOf(addon: VerbsAddon, name: string, number: number): RdmaDevice {
 }
 
 function portOf(addon: VerbsAddon, device: number, number: number): RdmaPort {
-  const port = addon.queryPort(device, number);
-  if (typeof port === 'number') throw errnoError('ibv_query_port', port, `port ${number}`);
+  const port = answered('ibv_query_port', addon.queryPort(device, number), `port ${number}`);
   const linkLayer = LINK_LAYERS[port.linkLayer] ?? 'Unspecified';
   const indices = Array.from({ length: port.gidTableLength }, (_, index) => index);
   const gids = indices.map((index): GidEntry | undefined => {

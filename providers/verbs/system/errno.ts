@@ -40,9 +40,14 @@ const SAME: Readonly<Record<string, SpiErrorCode>> = {
   ENXIO: 'ENODEV',
 };
 
+/** Name of an errno, such as ETIMEDOUT; of either sign. */
+export function errnoName(errno: number): string {
+  return getSystemErrorName(-Math.abs(errno));
+}
+
 /** @param detail what was asked for, or what it means */
 export function errnoError(call: string, errno: number, detail?: string): SpiError {
-  const name = getSystemErrorName(-errno);
+  const name = errnoName(errno);
   const code = KNOWN.has(name) ? (name as SpiErrorCode) : (SAME[name] ?? 'EIO');
   return new SpiError(code, `${call}: ${name}${detail === undefined ? '' : ` (${detail})`}`);
 }
@@ -71,6 +76,12 @@ export function failureError(
 ): SpiError {
   const name = typeof call === 'string' ? call : call[failure >> CALL_SHIFT];
   return errnoError(name ?? 'libibverbs', failure & ERRNO_MASK, detail);
+}
+
+/** What a query has found. @throws SpiError when it is an errno */
+export function answered<T>(call: string, answer: T | number, detail?: string): T {
+  if (typeof answer === 'number') throw errnoError(call, answer, detail);
+  return answer;
 }
 
 /** @throws SpiError unless `errno` is 0 */

@@ -1,12 +1,13 @@
 /** Facts of this process and machine that explain a refusal. Read when something went wrong. */
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import type { DeviceNode, LockedMemory } from './errors.js';
+import { textOf } from './sysfs.js';
 
 /** RLIMIT_MEMLOCK, and what is locked or pinned, of this process. */
 export function lockedMemory(proc = '/proc/self'): LockedMemory {
-  const limit = /^Max locked memory\s+(\S+)/m.exec(read(`${proc}/limits`))?.[1];
-  const status = read(`${proc}/status`);
+  const limit = /^Max locked memory\s+(\S+)/m.exec(textOf(`${proc}/limits`))?.[1];
+  const status = textOf(`${proc}/status`);
   const kib = (name: string): number =>
     Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1] ?? 0);
   return {
@@ -18,7 +19,7 @@ export function lockedMemory(proc = '/proc/self'): LockedMemory {
 
 /** @param path such as `/dev/infiniband/uverbs0` */
 export function deviceNode(path: string, module: string, etc = '/etc'): DeviceNode {
-  const groupFile = read(`${etc}/group`);
+  const groupFile = textOf(`${etc}/group`);
   const nameOf = (id: number): string => nameById(groupFile, id);
   const base = {
     path,
@@ -28,7 +29,7 @@ export function deviceNode(path: string, module: string, etc = '/etc'): DeviceNo
   };
   try {
     const { mode, uid, gid } = statSync(path);
-    const owner = nameById(read(`${etc}/passwd`), uid);
+    const owner = nameById(textOf(`${etc}/passwd`), uid);
     return { ...base, facts: { mode: mode & 0o7777, owner, group: nameOf(gid) } };
   } catch {
     return base;
@@ -49,13 +50,5 @@ function userName(): string {
     return userInfo().username;
   } catch {
     return `user ${process.getuid?.() ?? '?'}`;
-  }
-}
-
-function read(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return '';
   }
 }

@@ -1,8 +1,8 @@
 /** Reads what this machine has for RDMA: sysfs and the addresses of its interfaces. */
-import { closeSync, openSync, readSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { type Gid, gidFromIp } from '../../../core/spi/index.js';
+import { textOf } from './sysfs.js';
 import type {
   GidEntry,
   GidType,
@@ -98,13 +98,13 @@ function readGid(
   index: number,
   transport: LinkLayer | 'iWARP',
 ): GidEntry | undefined {
-  const text = readSlot(`${port}/gids/${index}`);
+  const text = textOf(`${port}/gids/${index}`);
   // A slot without an interface of its own is empty or link-local by default: only zero is empty.
   if (text === '' || !/[1-9a-f]/.test(text)) return undefined;
   const gid = parseGid(text);
   if (gid === undefined) return undefined;
-  const type = gidTypeOf(readSlot(`${port}/gid_attrs/types/${index}`), transport);
-  const netdev = readSlot(`${port}/gid_attrs/ndevs/${index}`);
+  const type = gidTypeOf(textOf(`${port}/gid_attrs/types/${index}`), transport);
+  const netdev = textOf(`${port}/gid_attrs/ndevs/${index}`);
   return { index, gid, type, ...(netdev !== '' && { netdev }) };
 }
 
@@ -171,38 +171,17 @@ function parseGid(text: string): Gid | undefined {
   }
 }
 
-/** @returns '' for what is not there, or is there only for others: a GID slot that is empty */
-async function read(path: string): Promise<string> {
-  try {
-    return (await readFile(path, 'utf8')).trim();
-  } catch {
-    return '';
-  }
+/** '' for what is not there, or is there only for others. */
+function read(path: string): Promise<string> {
+  return readFile(path, 'utf8').then(
+    (text) => text.trim(),
+    () => '',
+  );
 }
 
-const slot = Buffer.alloc(256);
-
-/** As `read`, of a short file and at once. */
-function readSlot(path: string): string {
-  let fd: number;
-  try {
-    fd = openSync(path, 'r');
-  } catch {
-    return '';
-  }
-  try {
-    return slot.toString('latin1', 0, readSync(fd, slot)).trim();
-  } catch {
-    return '';
-  } finally {
-    closeSync(fd);
-  }
-}
-
-async function list(path: string): Promise<string[]> {
-  try {
-    return (await readdir(path)).sort((a, b) => natural.compare(a, b));
-  } catch {
-    return [];
-  }
+function list(path: string): Promise<string[]> {
+  return readdir(path).then(
+    (names) => names.sort((a, b) => natural.compare(a, b)),
+    () => [],
+  );
 }

@@ -20,7 +20,7 @@ export function readSysfsCounters(
 ): Readonly<Record<string, number>> {
   const counters: Record<string, number> = {};
   for (const directory of DIRECTORIES) {
-    const path = join(sysfs, 'class', 'infiniband', device, 'ports', String(port), directory);
+    const path = `${sysfs}/class/infiniband/${device}/ports/${port}/${directory}`;
     for (const name of namesIn(path)) {
       // What the driver does not count cannot be read, or is said in words.
       const value = Number.parseInt(textOf(join(path, name)), 10);

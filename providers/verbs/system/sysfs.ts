@@ -1,4 +1,4 @@
-/** Reading sysfs at once; what is not there is empty. */
+/** Files of the system, read at once; what is not there, or is there only for others, is empty. */
 import { readFileSync, readdirSync } from 'node:fs';
 
 export function namesIn(path: string): string[] {

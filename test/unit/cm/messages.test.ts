@@ -7,6 +7,7 @@ import type { CmMessageName } from '../../../plugins/cm/wire/attribute-id.js';
 import type {
   BytesField,
   FieldValue,
+  Layout,
   Uint64Field,
   UintField,
   WireCodec,
@@ -20,8 +21,8 @@ type Message = Record<string, FieldValue>;
 const names = Object.keys(CM_ATTRIBUTE) as CmMessageName[];
 
 /** The codecs as the tests use them: any message, by field name. */
-function codecOf(name: CmMessageName): WireCodec<Message> {
-  return CM_CODECS[name] as unknown as WireCodec<Message>;
+function codecOf(name: CmMessageName): WireCodec<Layout> {
+  return CM_CODECS[name];
 }
 
 function fieldsOf(name: CmMessageName): [string, Field][] {

@@ -14,6 +14,7 @@ import {
 import type { CmInput, CmRole, CmState } from '../../../plugins/cm/connection/states.js';
 import type { Connection } from '../../../plugins/cm/connection/connection.js';
 import { HINTED_REPEAT_US, TURNS_PER_PEER } from '../../../plugins/cm/common/timing.js';
+import type { ConnectionTable } from '../../../plugins/cm/connection/table.js';
 import type { TurnTaker, Turns } from '../../../plugins/cm/connection/turns.js';
 import { CmPair } from '../../support/cm-pair.js';
 import type { Side } from '../../support/cm-pair.js';
@@ -31,6 +32,8 @@ const LIMIT_US = 1e9;
 class Scene {
   readonly pair = new CmPair();
   request: CmRequest | undefined;
+  /** What comes of the request. */
+  private requested: Connection | undefined;
   side: Side | undefined;
   /** Others who have the turns. */
   private readonly others: TurnTaker[] = [];
@@ -45,16 +48,19 @@ class Scene {
   }
 
   get connection(): Connection {
-    const holder = this.side ?? (this.request as unknown as { connection: Connection });
-    return holder.connection as Connection;
+    return (this.side?.connection ?? this.requested) as Connection;
   }
 
   get events(): readonly CmEvent[] {
     return this.side?.events ?? [];
   }
 
+  private get inside(): { readonly turns: Turns; readonly table: ConnectionTable } {
+    return this.node.cm as unknown as { turns: Turns; table: ConnectionTable };
+  }
+
   private get turns(): Turns {
-    return (this.node.cm as unknown as { turns: Turns }).turns;
+    return this.inside.turns;
   }
 
   takeTurns(): void {
@@ -97,6 +103,7 @@ class Scene {
     this.pair.connect().connection.abandon();
     this.injectReq();
     await this.pair.world.runFor(1);
+    [this.requested] = this.inside.table.all();
   }
 
   private injectReq(): void {

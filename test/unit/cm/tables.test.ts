@@ -26,30 +26,19 @@ describe('CM numbers', () => {
     assert.equal(rejectReasonName(34), 'reason 34');
   });
 
-  it('service ids of rdma_cm come apart', () => {
+  it('service ids of rdma_cm are known', () => {
     const id = serviceIdOf(PortSpace.TCP, 7174);
     assert.equal(id, 0x0000000001061c06n);
-    assert.equal(serviceId.portSpaceOf(id), PortSpace.TCP);
-    assert.equal(serviceId.portOf(id), 7174);
     assert.equal(serviceId.isCmaServiceId(id), true);
     assert.equal(serviceId.isCmaServiceId(0x1_0000_0000_0000_0000n >> 8n), false);
     assert.equal(serviceId.isCmaServiceId(0x01071c06n), false);
-    assert.equal(serviceId.isLocallyAssigned(0x0200000000000001n), true);
-    assert.equal(serviceId.isLocallyAssigned(id), false);
   });
 
-  it('time codes are 4.096 us * 2^code, and what Linux makes of them', () => {
+  it('time codes are 4.096 us * 2^code', () => {
     assert.equal(time.timeUsOfCode(0), 4.096);
     assert.equal(time.timeUsOfCode(19), 2_147_483.648);
-    const linux = [0, 8, 9, 18, 19, 20, 24].map(time.linuxTimeMsOfCode);
-    assert.deepEqual(linux, [1, 1, 2, 1024, 2048, 4096, 65536]);
-    for (let code = 0; code < 32; code += 1) {
-      assert.equal(time.codeOfTimeUs(time.timeUsOfCode(code)), code);
-    }
-    assert.equal(time.codeOfTimeUs(5), 1);
-    assert.equal(time.codeOfTimeUs(Infinity), 31);
     assert.throws(() => time.timeUsOfCode(32), /time code is 32.*0 to 31/);
-    assert.throws(() => time.linuxTimeMsOfCode(-1), RangeError);
+    assert.throws(() => time.timeUsOfCode(-1), RangeError);
   });
 });
 

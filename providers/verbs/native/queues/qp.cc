@@ -2,6 +2,7 @@
 
 #include "instance.h"
 #include "queues/qp_attributes.h"
+#include "queues/qp_record.h"
 
 namespace {
 
@@ -15,35 +16,38 @@ void addQueue(Qp* qp, rings::Queue* queue, Kind kind, const Args& args, int at) 
   qp->device->tables.queues.add(queue);
 }
 
-// (pd, sendCq, receiveCq, srq or 0, type, maxSendWr, maxReceiveWr, maxSendSge, maxReceiveSge,
-//  maxInline, context, out: qpn, max inline; send ring x 3, receive ring x 3 or undefined)
+// (record: see qp_record.h; send ring x 3, receive ring x 3 or undefined)
 double createQp(const Args& args, Instance& instance) {
-  Pd* pd = instance.pds.at(args.u32(0));
-  Cq* sendCq = instance.cqs.at(args.u32(1));
-  Cq* receiveCq = instance.cqs.at(args.u32(2));
-  if (!pd || !sendCq || !receiveCq || !args.words(11) || !args.words(12)) return -EINVAL;
+  uint32_t* words = qpRecord(args);
+  if (!words) return -EINVAL;
+  Pd* pd = instance.pds.at(words[qp_record::PD]);
+  Cq* sendCq = instance.cqs.at(words[qp_record::SEND_CQ]);
+  Cq* receiveCq = instance.cqs.at(words[qp_record::RECEIVE_CQ]);
+  if (!pd || !sendCq || !receiveCq || !args.words(1)) return -EINVAL;
   auto* qp = new Qp();
   qp->device = pd->device;
   qp->pd = pd;
   qp->sendCq = sendCq;
   qp->receiveCq = receiveCq;
-  qp->srq = instance.srqs.at(args.u32(3));
-  qp->context = args.u32(10);
+  qp->srq = instance.srqs.at(words[qp_record::SRQ]);
+  qp->context = words[qp_record::CONTEXT];
   ibv_qp_init_attr attr = {};
   attr.qp_context = qp;
   attr.send_cq = sendCq->verbs;
   attr.recv_cq = receiveCq->verbs;
   attr.srq = qp->srq ? qp->srq->verbs : nullptr;
-  attr.cap = {args.u32(5), args.u32(6), args.u32(7), args.u32(8), args.u32(9)};
-  attr.qp_type = static_cast<ibv_qp_type>(args.u32(4));
+  attr.cap = {words[qp_record::MAX_SEND_WR], words[qp_record::MAX_RECEIVE_WR],
+              words[qp_record::MAX_SEND_SGE], words[qp_record::MAX_RECEIVE_SGE],
+              words[qp_record::MAX_INLINE]};
+  attr.qp_type = static_cast<ibv_qp_type>(words[qp_record::TYPE]);
   qp->verbs = instance.verbs.ibv_create_qp(pd->verbs, &attr);
   if (!qp->verbs) {
     const int error = failure();
     delete qp;
     return -error;
   }
-  args.words(11)[0] = qp->verbs->qp_num;
-  return adoptQp(args, instance, qp, 12);
+  words[qp_record::QPN] = qp->verbs->qp_num;
+  return adoptQp(args, instance, qp, 1);
 }
 NUMBER_CALL(createQp)
 

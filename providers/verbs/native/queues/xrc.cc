@@ -2,6 +2,7 @@
 
 #include "instance.h"
 #include "abi/xrc_abi.h"
+#include "queues/qp_record.h"
 
 namespace {
 
@@ -98,11 +99,13 @@ double adopt(const Args& args, Instance& instance, Qp* qp, uint32_t* out, int ri
   return adoptQp(args, instance, qp, ringsAt);
 }
 
-// (pd, sendCq, maxSendWr, maxSendSge, maxInline, context, out: qpn; send ring x 3)
+// (record: see qp_record.h; send ring x 3)
 double createXrcInitiator(const Args& args, Instance& instance) {
-  Pd* pd = instance.pds.at(args.u32(0));
-  Cq* sendCq = instance.cqs.at(args.u32(1));
-  if (!pd || !sendCq || !args.words(6) || !args.words(7)) return -EINVAL;
+  uint32_t* words = qpRecord(args);
+  if (!words) return -EINVAL;
+  Pd* pd = instance.pds.at(words[qp_record::PD]);
+  Cq* sendCq = instance.cqs.at(words[qp_record::SEND_CQ]);
+  if (!pd || !sendCq || !args.words(1)) return -EINVAL;
   ibv_context* context = pd->device->context;
   verbs_context* verbs = extended(context, &verbs_context::create_qp_ex);
   if (!verbs) return -EOPNOTSUPP;
@@ -110,16 +113,17 @@ double createXrcInitiator(const Args& args, Instance& instance) {
   qp->device = pd->device;
   qp->pd = pd;
   qp->sendCq = sendCq;
-  qp->context = args.u32(5);
+  qp->context = words[qp_record::CONTEXT];
   ibv_qp_init_attr_ex attr = {};
   attr.qp_context = qp;
   attr.send_cq = sendCq->verbs;
-  attr.cap = {args.u32(2), 0, args.u32(3), 0, args.u32(4)};
+  attr.cap = {words[qp_record::MAX_SEND_WR], 0, words[qp_record::MAX_SEND_SGE], 0,
+              words[qp_record::MAX_INLINE]};
   attr.qp_type = IBV_QPT_XRC_SEND;
   attr.comp_mask = IBV_QP_INIT_ATTR_PD;
   attr.pd = pd->verbs;
   qp->verbs = verbs->create_qp_ex(context, &attr);
-  return adopt(args, instance, qp, args.words(6), 7);
+  return adopt(args, instance, qp, &words[qp_record::QPN], 1);
 }
 NUMBER_CALL(createXrcInitiator)
 

@@ -1,0 +1,22 @@
+/**
+ * For a provider whose CM is not this one, such as the kernel's behind librdmacm: what any CM
+ * checks, does to its queue pairs and says for reasons. Providers import this entry and index.ts,
+ * and nothing else of this folder.
+ */
+export {
+  checkAccept,
+  checkReject,
+  checkResolveAccept,
+  checkResolveReject,
+  requestGone,
+} from './common/answers.js';
+export { checkConnectOptions, checkPeer, checkPrivateData } from './common/checks.js';
+export { deferring, messageOf, startWithin } from './common/consumer.js';
+export { TableRunner, row } from './common/table-runner.js';
+export type { Actions, Machine, StateTable } from './common/table-runner.js';
+export { checkConnectable } from './common/transport.js';
+export { QpControl } from './connection/qp-control.js';
+export type { CommEstListener, QpPlan } from './connection/qp-control.js';
+export { NO_DATA } from './wire/cm-codec.js';
+export { REJECT_REASON, rejectReasonName } from './wire/reject-reason.js';
+export { timeUsOfCode } from './wire/time-codes.js';
