@@ -6,14 +6,8 @@ import { BatchIterator } from './queue/batch-iterator.js';
 import { type DatEvent } from './events/event.js';
 import { EventBatch } from './queue/event-batch.js';
 
-import {
-  checkInteger,
-  checkOptions,
-  checkParameter,
-  checkTaker,
-  checkThreshold,
-  checkTimeout,
-} from './common/checks.js';
+import { checkSignal, checkTaker, checkThreshold, checkTimeout } from './common/checks.js';
+import { checkInteger, checkOptions, checkParameter, checkReset } from '../errors/guards.js';
 import { checkPolling, freedWhileWaiting, invalidHandle, unwaitableError } from './evd-checks.js';
 import { EVD_COUNTER, type EvdCounterValues } from './evd-counters.js';
 import { EvdFeed } from './evd-feed.js';
@@ -71,8 +65,8 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
     const operation = 'evd.dequeueInto';
     this.checkOpen(operation);
     const isBatch = batch instanceof EventBatch;
-    checkParameter(operation, 'batch', batch, isBatch, 'an EventBatch', 'DAT_INVALID_ARG1');
-    checkInteger(operation, 'max', max, 0, Number.MAX_SAFE_INTEGER, 'DAT_INVALID_ARG2');
+    checkParameter(operation, 1, 'batch', batch, isBatch, 'an EventBatch');
+    checkInteger(operation, 2, 'max', max, 0, Number.MAX_SAFE_INTEGER);
     const end = Math.min(max, batch.capacity);
     let count = this.store.takeBatch(batch, end);
     if (count === 0 && end > 0 && this.spin()) count = this.store.takeBatch(batch, end);
@@ -106,11 +100,7 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
     const operation = 'evd.counters';
     this.trace(operation, { reset: options?.reset });
     this.checkOpen(operation);
-    checkOptions(operation, options, 'DAT_INVALID_ARG4', ['reset']);
-    const { reset = false } = options;
-    const isFlag = typeof reset === 'boolean';
-    checkParameter(operation, 'reset', reset, isFlag, 'a boolean', 'DAT_INVALID_ARG4');
-    return this.counts.read(reset);
+    return this.counts.read(checkReset(operation, options));
   }
 
   /**
@@ -123,13 +113,12 @@ export abstract class EvdPull extends EvdFeed implements AsyncIterable<readonly 
    */
   wait(options: WaitOptions = {}): Promise<WaitResult<DatEvent>> {
     return new Promise((resolve, reject) => {
-      checkOptions('evd.wait', options, 'DAT_INVALID_ARG2', WAIT_OPTIONS);
+      checkOptions('evd.wait', 2, options, WAIT_OPTIONS);
       const { threshold = 1, timeoutMs, signal } = options;
       this.trace('evd.wait', { timeoutMs, threshold });
       this.checkOpen('evd.wait');
       this.counts.bump(EVD_COUNTER.WAIT, 1);
-      const isSignal = signal === undefined || signal instanceof AbortSignal;
-      checkParameter('evd.wait', 'signal', signal, isSignal, 'an AbortSignal', 'DAT_INVALID_ARG2');
+      checkSignal('evd.wait', signal);
       checkTimeout('evd.wait', timeoutMs);
       checkThreshold(threshold, this.store.qlen, this.dispatcher.configuration);
       this.checkWaitable('evd.wait');

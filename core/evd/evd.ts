@@ -8,7 +8,8 @@ import { DatEventNumber } from './events/event.js';
 import type { Cno } from './cno/cno.js';
 import { checkCno } from './cno/parameter.js';
 import type { EventSink, EventSource } from './queue/event-sink.js';
-import { checkInteger, checkOptions, checkParameter, checkTaker } from './common/checks.js';
+import { checkTaker } from './common/checks.js';
+import { checkInteger, checkOptions, checkParameter } from '../errors/guards.js';
 import {
   checkEvdOptions,
   checkNotAwaited,
@@ -142,7 +143,7 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
     handler: HandlerOrSame = UPCALL_SAME,
     options: ModifyUpcallOptions = {},
   ): Promise<void> | void {
-    checkOptions('evd.modifyUpcall', options, 'DAT_INVALID_ARG4', UPCALL_OPTIONS);
+    checkOptions('evd.modifyUpcall', 4, options, UPCALL_OPTIONS);
     const { pending = 'deliver', limit = DEFAULT_UPCALL_LIMIT } = options;
     this.trace('evd.modifyUpcall', { policy, handler, ...options });
     this.checkOpen('evd.modifyUpcall');
@@ -241,7 +242,7 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
     this.trace(operation, { qlen });
     this.checkOpen(operation);
     const limit = this.host.device.attributes.maxCompletionQueueEntries;
-    checkInteger(operation, 'qlen', qlen, 1, limit, 'DAT_INVALID_ARG2');
+    checkInteger(operation, 2, 'qlen', qlen, 1, limit);
     this.store.scan();
     const waited = this.dispatcher.waiter?.threshold ?? 0;
     const present = Math.max(this.store.pending, waited);
@@ -318,7 +319,7 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
    */
   async free(options: { readonly upcall?: Upcall } = {}): Promise<void> {
     this.trace('evd.free', {});
-    checkOptions('evd.free', options, 'DAT_INVALID_ARG2', ['upcall']);
+    checkOptions('evd.free', 2, options, ['upcall']);
     this.checkOutside('evd.free', options.upcall);
     if (!this.open && this.upcalls.gate.inProgress === 0) throw invalidHandle('evd.free');
     if (this.open) this.close();
@@ -393,5 +394,5 @@ export class Evd extends EvdPull implements EventSource, UpcallOwner, AsyncDispo
 
 function checkCaller(operation: string, upcall: unknown): void {
   const isUpcall = upcall === undefined || upcall instanceof Upcall;
-  checkParameter(operation, 'upcall', upcall, isUpcall, 'an Upcall', 'DAT_INVALID_ARG4');
+  checkParameter(operation, 4, 'upcall', upcall, isUpcall, 'an Upcall');
 }

@@ -1,7 +1,7 @@
 /** What all DAT objects have in common: a number, an owner, and an end. */
 import { DatError, type DatSubtypeKey } from '../../errors/index.js';
 import type { IaCore } from '../ia/core.js';
-import { show } from './show.js';
+import { show } from '../../spi/checks/index.js';
 
 /** DAT_HANDLE_TYPE. */
 export type HandleType =

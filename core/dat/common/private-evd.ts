@@ -1,8 +1,9 @@
 /** Event dispatchers as parameters, and the private ones that are offered as streams. */
+import { assert, show } from '../../spi/checks/index.js';
 import { type DatEvent, Evd, EvdFlags } from '../../evd/index.js';
 import { DatError } from '../../errors/index.js';
+import type { CompletionQueue } from '../../spi/index.js';
 import type { Observable } from '../../stream/index.js';
-import { show } from './show.js';
 
 /** What an EVD is wanted for. */
 export type EvdUse = 'recv' | 'request' | 'connect' | 'cr';
@@ -39,6 +40,12 @@ export function checkEvd(
   if ((evd.streams & stream) === 0) {
     throw refuse(`event dispatcher ${evd.id} was made without EvdFlags.${name}`);
   }
+}
+
+/** The completion queue of an EVD that takes EvdFlags.DTO. */
+export function cqOf(evd: Evd): CompletionQueue {
+  assert(evd.cq !== undefined, 'an EVD of completions has a completion queue', evd.id);
+  return evd.cq;
 }
 
 /** @throws DatError DAT_INVALID_STATE when the EVD is the consumer's own */

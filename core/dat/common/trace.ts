@@ -5,7 +5,7 @@
  */
 import type { Logger } from '../../spi/index.js';
 import { DatHandle } from './handle.js';
-import { show } from './show.js';
+import { show } from '../../spi/checks/index.js';
 
 export type TraceFields = Readonly<Record<string, unknown>>;
 

@@ -1,15 +1,19 @@
 /** Address handles: where datagrams go. */
+import { ANYTHING, assert, integer, optional, show } from '../../spi/checks/index.js';
 import { inspect } from 'node:util';
 import { DatError, spiCall } from '../../errors/index.js';
 import type { AddressHandle, Gid } from '../../spi/index.js';
-import { gidFromIp, isIpv4Gid } from '../../spi/index.js';
-import { checkInteger, checkOptions, invalid } from '../common/guards.js';
+import { isIpv4Gid } from '../../spi/index.js';
+import { checkFields } from '../../errors/guards.js';
 import { nextHandleId } from '../common/handle.js';
+import { checkIp } from '../common/ip-address.js';
 import type { Pz } from '../memory/pz.js';
-import { show } from '../common/show.js';
 
-const MAX_QPN = 0xffffff;
-const MAX_U32 = 2 ** 32 - 1;
+const UD_ADDRESS = {
+  address: ANYTHING,
+  qpn: integer(2, 0xffffff),
+  qkey: optional(integer(0, 0xffffffff)),
+};
 
 /** Where to send to; the `source` of a datagram that has come is one. */
 export interface UdAddress {
@@ -34,31 +38,9 @@ export function checkUdAddress(
   value: UdAddress,
   defaultQkey: number,
 ): CheckedUdAddress {
-  checkOptions(operation, 1, value, ['address', 'qpn', 'qkey']);
+  checkFields(operation, 1, value, UD_ADDRESS);
   const { address, qpn, qkey = defaultQkey } = value;
-  const gid = checkIp(operation, 1, address);
-  checkInteger(operation, 1, 'qpn', qpn, 2, MAX_QPN);
-  checkInteger(operation, 1, 'qkey', qkey, 0, MAX_U32);
-  return { gid, address, qpn, qkey };
-}
-
-/** @throws DatError DAT_INVALID_PARAMETER, DAT_INVALID_ADDRESS */
-export function checkIp(operation: string, position: number, address: unknown): Gid {
-  if (typeof address !== 'string') {
-    throw invalid(operation, position, 'address', address, 'the text of an IP address');
-  }
-  try {
-    return gidFromIp(address);
-  } catch (cause) {
-    throw new DatError('DAT_INVALID_ADDRESS', {
-      subtype: 'DAT_INVALID_ADDRESS_MALFORMED',
-      operation,
-      message: `${JSON.stringify(address)} is not an IP address`,
-      hint: 'names are not resolved: pass an IPv4 or IPv6 address',
-      value: address,
-      cause,
-    });
-  }
+  return { gid: checkIp(operation, 1, address), address, qpn, qkey };
 }
 
 /** Made by `ep.createAddressHandle()` and `ep.resolve()`; ends with its endpoint at the latest. */
@@ -122,6 +104,7 @@ export class UdAddressHandle {
 
   /** @internal that datagram has ended */
   release(): void {
+    assert(this.inFlight > 0, 'a datagram ends once', this);
     this.inFlight--;
     if (this.ended && this.inFlight === 0) this.handle.destroy();
   }

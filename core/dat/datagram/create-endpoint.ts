@@ -3,7 +3,7 @@ import { DatError } from '../../errors/index.js';
 import { type Evd, EvdFlags } from '../../evd/index.js';
 import { UdEp } from './endpoint.js';
 import { type UdEpAttributes, udEpAttributes } from './attributes.js';
-import { checkOptions } from '../common/guards.js';
+import { checkOptions } from '../../errors/guards.js';
 import { checkHandle } from '../common/handle.js';
 import type { IaCore } from '../ia/core.js';
 import { Pz } from '../memory/pz.js';

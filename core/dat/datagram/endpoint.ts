@@ -6,18 +6,12 @@
 import { inspect } from 'node:util';
 import { DatError, spiCall } from '../../errors/index.js';
 import type { DatagramEvent, DatEvent, Evd, EventAdapter as Ia } from '../../evd/index.js';
-import {
-  type AsyncEventType,
-  type CompletionQueue,
-  type Gid,
-  GRH_LENGTH,
-  WrFlags,
-  WrOpcode,
-} from '../../spi/index.js';
+import { type AsyncEventType, type Gid, GRH_LENGTH, WrFlags, WrOpcode } from '../../spi/index.js';
 import type { Observable } from '../../stream/index.js';
 import { breakReasonOf, epBrokenEvent, lossReason } from '../common/async-events.js';
 import { CompletionFlags, flagNames, MemPrivileges } from '../common/constants.js';
-import { checkAddressHandle, checkIp, checkUdAddress, UdAddressHandle } from './address.js';
+import { checkAddressHandle, checkUdAddress, UdAddressHandle } from './address.js';
+import { checkIp } from '../common/ip-address.js';
 import type { CheckedUdAddress, UdAddress } from './address.js';
 import type { UdEpAttributes } from './attributes.js';
 import { fullError, shortError } from './errors.js';
@@ -25,12 +19,13 @@ import type { UdEpInit, UdEpState } from './types.js';
 import { UdQueues } from './queues.js';
 import { checkResolveOptions, type ResolveOptions, Resolutions } from './resolve.js';
 import { type ServeOptions, UdService } from './service.js';
-import { checkBits, isBitSet } from '../common/guards.js';
+import { invalid } from '../../errors/guards.js';
+import { isBitSet } from '../../spi/checks/index.js';
 import { Handle } from '../common/handle.js';
 import type { IaCore } from '../ia/core.js';
 import { positionOf } from '../work/post-arguments.js';
 import { checkCookie, checkSegments, checkU32 } from '../work/post-checks.js';
-import { streamOf } from '../common/private-evd.js';
+import { cqOf, streamOf } from '../common/private-evd.js';
 import type { Pz } from '../memory/pz.js';
 import { LmrSegment } from '../memory/segment.js';
 import { Symbolic } from '../common/trace.js';
@@ -308,7 +303,7 @@ export class UdEp extends Handle {
     checkCookie(operation, cookie);
     if (!isBitSet(flags, SEND_FLAGS)) {
       const expected = 'of SUPPRESS|SOLICITED_WAIT';
-      checkBits(operation, positionOf(operation, 'flags'), 'flags', flags, SEND_FLAGS, expected);
+      throw invalid(operation, positionOf(operation, 'flags'), 'flags', flags, expected);
     }
     const { maxRequestIov, maxRequestDtos } = attributes;
     const most = this.maxDatagramBytes;
@@ -402,8 +397,3 @@ export class UdEp extends Handle {
 const NO_QUEUE_PAIR = {
   ENOMEM: ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_TEP'],
 } as const;
-
-function cqOf(evd: Evd): CompletionQueue {
-  if (evd.cq === undefined) throw new Error(`event dispatcher ${evd.id} has no completion queue`);
-  return evd.cq;
-}

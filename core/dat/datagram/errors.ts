@@ -1,7 +1,7 @@
 /** What posting a datagram refuses. */
 import { DatError } from '../../errors/index.js';
 import { GRH_LENGTH } from '../../spi/index.js';
-import { invalid } from '../common/guards.js';
+import { invalid } from '../../errors/guards.js';
 import type { LmrSegment } from '../memory/segment.js';
 
 export function fullError(operation: string, what: string, limit: number): DatError {

@@ -3,6 +3,7 @@
  * to RTS at once. A send that fails puts it in SQE, from where it is taken back once the sends
  * behind the failed one have been flushed (IBTA 10.3.1.7).
  */
+import { assert } from '../../spi/checks/index.js';
 import { toDatError } from '../../errors/index.js';
 import {
   type CompletionOwner,
@@ -83,7 +84,7 @@ export class UdQueues implements CompletionOwner {
       throw error;
     }
     const { sendRing, receiveRing } = this.qp;
-    if (receiveRing === undefined) throw new Error('a UD queue pair has a receive ring');
+    assert(receiveRing !== undefined, 'a UD queue pair has a receive ring');
     const { maxRequestDtos, maxRequestIov, maxRecvDtos, maxRecvIov } = attributes;
     this.sends = new WorkQueue(sendRing, maxRequestDtos, maxRequestIov, SEND_ENTRY);
     this.receives = new WorkQueue(receiveRing, maxRecvDtos, maxRecvIov, RECEIVE_ENTRY);

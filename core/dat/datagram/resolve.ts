@@ -9,9 +9,10 @@ import {
   PortSpace,
   serviceIdOf,
 } from '../../spi/index.js';
-import { checkConnQual } from '../endpoint/connect-options.js';
-import { checkIp } from './address.js';
-import { checkOptions, checkPrivateData, checkTimeout, invalid } from '../common/guards.js';
+import { CONN_QUAL } from '../endpoint/connect-options.js';
+import { checkIp } from '../common/ip-address.js';
+import { checkFields, checkPrivateData } from '../../errors/guards.js';
+import { ANYTHING, optional, POSITIVE, SIGNAL } from '../../spi/checks/index.js';
 
 /** What `ep.resolve` takes. */
 export interface ResolveOptions {
@@ -37,19 +38,20 @@ export interface CheckedResolveOptions {
 }
 
 const OPERATION = 'ep.resolve';
-const KNOWN = ['address', 'connQual', 'timeoutMs', 'privateData', 'signal'];
+const RESOLVE_OPTIONS = {
+  address: ANYTHING,
+  connQual: CONN_QUAL,
+  timeoutMs: optional(POSITIVE),
+  privateData: ANYTHING,
+  signal: optional(SIGNAL),
+};
 
 /** @throws DatError */
 export function checkResolveOptions(options: ResolveOptions): CheckedResolveOptions {
-  checkOptions(OPERATION, 1, options, KNOWN);
+  checkFields(OPERATION, 1, options, RESOLVE_OPTIONS);
   const { address, connQual: port, timeoutMs = Infinity, signal } = options;
   const remoteGid = checkIp(OPERATION, 1, address);
-  checkConnQual(OPERATION, 1, port);
-  checkTimeout(OPERATION, 1, 'timeoutMs', timeoutMs);
   const privateData = checkPrivateData(OPERATION, 6, options.privateData, CmPrivateData.SIDR_REQ);
-  if (signal !== undefined && !(signal instanceof AbortSignal)) {
-    throw invalid(OPERATION, 1, 'signal', signal, 'an AbortSignal');
-  }
   return { remoteGid, address, port, timeoutUs: timeoutMs * 1000, privateData, signal };
 }
 

@@ -1,15 +1,10 @@
 /** Parameters of connect and accept. */
 import { DatError } from '../../errors/index.js';
-import { CmPrivateData, type Gid, gidFromIp } from '../../spi/index.js';
+import { CmPrivateData, type Gid } from '../../spi/index.js';
+import { integer, POSITIVE } from '../../spi/checks/index.js';
 import { ConnectFlags, Qos } from '../common/constants.js';
-import {
-  checkInteger,
-  checkOneOf,
-  checkOptions,
-  checkPrivateData,
-  checkTimeout,
-  invalid,
-} from '../common/guards.js';
+import { checkIp, malformedAddress } from '../common/ip-address.js';
+import { checkOneOf, checkOptions, checkPrivateData, checkValue } from '../../errors/guards.js';
 
 /** What `ep.connect` takes. */
 export interface ConnectOptions {
@@ -56,7 +51,7 @@ export function checkConnectOptions(
   options: ConnectOptions,
 ): CheckedConnectOptions {
   checkOptions(operation, 2, options, KNOWN);
-  const remoteGid = checkAddress(operation, options.address);
+  const remoteGid = checkIp(operation, 2, options.address);
   checkConnQual(operation, 3, options.connQual);
   return { remoteGid, port: options.connQual, ...checkRest(operation, 4, options) };
 }
@@ -70,8 +65,8 @@ export function checkDupOptions(operation: string, options: DupConnectOptions): 
 /** @throws DatError DAT_INVALID_ADDRESS, DAT_INVALID_PARAMETER */
 export function checkCommonAddress(operation: string, value: unknown): ConnectTarget {
   const { address, port } = typeof value === 'string' ? split(operation, value) : fields(value);
-  const remoteGid = checkAddress(operation, address);
-  checkInteger(operation, 2, 'the port of address', port, 1, 65535);
+  const remoteGid = checkIp(operation, 2, address);
+  checkValue(operation, 2, 'the port of address', port, CONN_QUAL);
   return { remoteGid, port };
 }
 
@@ -79,7 +74,7 @@ export function checkCommonAddress(operation: string, value: unknown): ConnectTa
 function split(operation: string, text: string): { address: string; port: number } {
   const match = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(text);
   if (match !== null) return { address: match[1] ?? match[2] ?? '', port: Number(match[3]) };
-  throw malformed(operation, text, 'is not an address and a port', 'such as 192.0.2.2:7471');
+  throw malformedAddress(operation, text, 'is not an address and a port', 'such as 192.0.2.2:7471');
 }
 
 function fields(value: unknown): { address: unknown; port: unknown } {
@@ -91,7 +86,7 @@ function fields(value: unknown): { address: unknown; port: unknown } {
 /** @param at where DAT has the timeout; size and bytes of the private data, QoS, flags follow */
 function checkRest(operation: string, at: number, options: DupConnectOptions): CheckedOptions {
   const timeoutMs = options.timeoutMs ?? Infinity;
-  checkTimeout(operation, at, 'timeoutMs', timeoutMs);
+  checkValue(operation, at, 'timeoutMs', timeoutMs, POSITIVE);
   const privateData = checkPrivateData(operation, at + 2, options.privateData, CmPrivateData.REQ);
   checkModel(operation, options.qos ?? Qos.BEST_EFFORT, Object.values(Qos), at + 3, 'qos');
   const flags = options.flags ?? ConnectFlags.DEFAULT;
@@ -100,38 +95,10 @@ function checkRest(operation: string, at: number, options: DupConnectOptions): C
 }
 
 /** A port: where rdma_cm listens and connects. */
+export const CONN_QUAL = integer(1, 65535);
+
 export function checkConnQual(operation: string, position: number, connQual: unknown): void {
-  checkInteger(operation, position, 'connQual', connQual, 1, 65535);
-}
-
-/** @throws DatError DAT_INVALID_ADDRESS, DAT_INVALID_PARAMETER */
-export function checkAddress(operation: string, address: unknown): Gid {
-  if (typeof address !== 'string') {
-    throw invalid(operation, 2, 'address', address, 'the text of an IP address');
-  }
-  try {
-    return gidFromIp(address);
-  } catch (cause) {
-    const hint = 'names are not resolved: pass an IPv4 or IPv6 address';
-    throw malformed(operation, address, 'is not an IP address', hint, cause);
-  }
-}
-
-function malformed(
-  operation: string,
-  address: string,
-  what: string,
-  hint: string,
-  cause?: unknown,
-): DatError {
-  return new DatError('DAT_INVALID_ADDRESS', {
-    subtype: 'DAT_INVALID_ADDRESS_MALFORMED',
-    operation,
-    message: `${JSON.stringify(address)} ${what}`,
-    hint,
-    value: address,
-    cause,
-  });
+  checkValue(operation, position, 'connQual', connQual, CONN_QUAL);
 }
 
 /** The first of the values is what we support. */

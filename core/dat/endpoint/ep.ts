@@ -7,7 +7,8 @@ import { inspect } from 'node:util';
 import type { ConnectionEvent, DatEvent, EventAdapter as Ia } from '../../evd/index.js';
 import type { Observable } from '../../stream/index.js';
 import { type CloseFlag, CompletionFlags } from '../common/constants.js';
-import { checkReset, invalid } from '../common/guards.js';
+import { checkReset, checkValue } from '../../errors/guards.js';
+import { FUNCTION } from '../../spi/checks/index.js';
 import { checkHandle, type DatHandle, HANDLE, nextHandleId } from '../common/handle.js';
 import type { IaCore } from '../ia/core.js';
 import type { Pz } from '../memory/pz.js';
@@ -376,7 +377,7 @@ export class Ep implements DatHandle {
    */
   burst(work: () => void): void {
     this.record.assertLive('ep.burst');
-    if (typeof work !== 'function') throw invalid('ep.burst', 1, 'work', work, 'a function');
+    checkValue('ep.burst', 1, 'work', work, FUNCTION);
     const { queues } = this.record;
     queues.beginBurst();
     try {

@@ -8,7 +8,6 @@ import {
   type EventEndpoint,
   type OverrunListener,
 } from '../../evd/index.js';
-import type { CompletionQueue } from '../../spi/index.js';
 import { type Observable, PresentValue } from '../../stream/index.js';
 import { epBrokenEvent, lossReason } from '../common/async-events.js';
 import { type BreakReason, breakReason } from './break-causes.js';
@@ -121,11 +120,6 @@ export class EpEvents implements OverrunListener {
     this.leave();
     this.states?.complete();
     for (const evd of this.init.privateEvds) this.core.freePrivateEvd(evd);
-  }
-
-  cqOf(evd: Evd): CompletionQueue {
-    if (evd.cq === undefined) throw new Error(`event dispatcher ${evd.id} has no completion queue`);
-    return evd.cq;
   }
 
   /** A life ends with a reset; completions that have come stay until they are dequeued. */

@@ -3,6 +3,7 @@
  * watermarks, counters), and how they work together. The modules beside it do what the consumer
  * calls; work/ has the postings.
  */
+import { cqOf } from '../common/private-evd.js';
 import { DatError, spiCall } from '../../errors/index.js';
 import type { EventEndpoint } from '../../evd/index.js';
 import { AsyncEventType, nameOf } from '../../spi/index.js';
@@ -129,8 +130,8 @@ export class EpRecord implements EpPorts, EpQueuesListener, EpEventsOwner, Water
           device: this.core.context.device,
           owners: this.core.owners,
           pd: pz.pd,
-          recvCq: this.events.cqOf(recvEvd),
-          requestCq: this.events.cqOf(requestEvd),
+          recvCq: cqOf(recvEvd),
+          requestCq: cqOf(requestEvd),
           attributes,
           srq,
           xrc: init.xrc,

@@ -1,6 +1,6 @@
 /** What a consumer asks about memory, and what DAT has for the kernel's alone. */
 import { MemType } from '../common/constants.js';
-import { checkInteger, checkOneOf } from '../common/guards.js';
+import { checkInteger, checkOneOf } from '../../errors/guards.js';
 import type { IaCore } from '../ia/core.js';
 import { checkLiveSegments } from '../work/post-checks.js';
 import { notSupported } from './lmr-options.js';

@@ -2,7 +2,7 @@
  * What the remote contexts of an adapter open, looked up by number: a whole region, or the part of
  * one that a window is bound to. A read to an RMR finds its sink here.
  */
-import { checkInteger, invalid } from '../common/guards.js';
+import { checkInteger, checkParameter, checkU64, invalid } from '../../errors/guards.js';
 import type { Lmr } from './lmr.js';
 import { LmrSegment } from './segment.js';
 
@@ -27,6 +27,7 @@ interface Opening {
 }
 
 const U32 = 2 ** 32;
+const TRIPLET = '{ address, rmrContext, lengthBytes }';
 
 export class RmrContexts {
   private readonly openings = new Map<number, Opening>();
@@ -57,14 +58,10 @@ export class RmrContexts {
    * @throws DatError DAT_INVALID_PARAMETER
    */
   resolve(operation: string, position: number, sink: unknown): LmrSegment {
-    if (typeof sink !== 'object' || sink === null) {
-      const expected = '{ address, rmrContext, lengthBytes }';
-      throw invalid(operation, position, 'sink', sink, expected);
-    }
+    const isObject = typeof sink === 'object' && sink !== null;
+    checkParameter(operation, position, 'sink', sink, isObject, TRIPLET);
     const { address, rmrContext, lengthBytes } = sink as Partial<RmrTriplet>;
-    if (typeof address !== 'bigint' || address < 0n || address > MAX_U64) {
-      throw invalid(operation, position, 'sink.address', address, 'a bigint from 0 to 2^64 - 1');
-    }
+    checkU64(operation, position, 'sink.address', address);
     checkInteger(operation, position, 'sink.rmrContext', rmrContext, 0, U32 - 1);
     const opening = this.openings.get(rmrContext);
     if (opening === undefined) {
@@ -83,5 +80,3 @@ export class RmrContexts {
     return opening.segment.set(opening.offsetBytes + offset, lengthBytes);
   }
 }
-
-const MAX_U64 = 2n ** 64n - 1n;

@@ -3,10 +3,11 @@
  * post copies the numbers, so moving a segment afterwards does not touch requests under way.
  */
 import { DatError } from '../../errors/index.js';
-import { checkInteger, invalid } from '../common/guards.js';
+import { checkInteger, checkParameter, checkU64 } from '../../errors/guards.js';
 import type { Lmr } from './lmr.js';
 
 const U32 = 2 ** 32;
+const REMOTE = 'a RemoteSegment, or { address, rmrContext }';
 
 /** DAT_LMR_TRIPLET: a part of a local region. Made by `lmr.segment()`. */
 export class LmrSegment {
@@ -122,13 +123,9 @@ export function checkRemote(
   position: number,
   remote: unknown,
 ): asserts remote is RemoteAddress {
-  if (typeof remote !== 'object' || remote === null) {
-    const expected = 'a RemoteSegment, or { address, rmrContext }';
-    throw invalid(operation, position, 'remote', remote, expected);
-  }
+  const isObject = typeof remote === 'object' && remote !== null;
+  checkParameter(operation, position, 'remote', remote, isObject, REMOTE);
   const { address, rmrContext } = remote as Partial<RemoteAddress>;
-  if (typeof address !== 'bigint' || address < 0n || address >= 1n << 64n) {
-    throw invalid(operation, position, 'remote.address', address, 'a bigint from 0 to 2^64 - 1');
-  }
+  checkU64(operation, position, 'remote.address', address);
   checkInteger(operation, position, 'remote.rmrContext', rmrContext, 0, U32 - 1);
 }

@@ -1,6 +1,6 @@
 /** Making shared receive queues. */
 import { spiCall } from '../../errors/index.js';
-import { checkOptions } from '../common/guards.js';
+import { checkOptions } from '../../errors/guards.js';
 import { checkHandle } from '../common/handle.js';
 import type { IaCore } from '../ia/core.js';
 import { notSupported } from '../memory/lmr-options.js';

@@ -3,6 +3,7 @@
  * complete in any order, so they form a free-list; the provider gets their numbers through
  * `submissions`. Nothing here allocates after construction, but for a resize.
  */
+import { assert } from '../../spi/checks/index.js';
 import { RQE, SGE, type SharedReceiveQueue } from '../../spi/index.js';
 import type { Lmr } from '../memory/lmr.js';
 import { isList, type LmrSegment, type Segments } from '../memory/segment.js';
@@ -130,6 +131,7 @@ export class SrqSlots {
       if (lmr !== undefined) lmr.inFlight--;
       this.regions[i] = undefined;
     }
+    assert(this.posted[slot] === 1, 'a slot of an SRQ is released once', slot);
     this.posted[slot] = 0;
     this.vacant[this.vacantCount++] = slot;
     this.outstanding--;

@@ -13,7 +13,8 @@ import {
 } from '../../evd/index.js';
 import { AsyncEventType, CQE, nameOf, type SharedReceiveQueue } from '../../spi/index.js';
 import { MemPrivileges } from '../common/constants.js';
-import { checkInteger, invalid } from '../common/guards.js';
+import { checkInteger, checkValue } from '../../errors/guards.js';
+import { FUNCTION } from '../../spi/checks/index.js';
 import { type DatHandle, endedError, HANDLE, nextHandleId } from '../common/handle.js';
 import type { IaCore } from '../ia/core.js';
 import { checkCookie, checkSegments } from '../work/post-checks.js';
@@ -143,7 +144,7 @@ export class Srq implements DatHandle {
    */
   burst(work: () => void): void {
     this.assertUsable('srq.burst');
-    if (typeof work !== 'function') throw invalid('srq.burst', 1, 'work', work, 'a function');
+    checkValue('srq.burst', 1, 'work', work, FUNCTION);
     this.burstDepth++;
     try {
       work();

@@ -2,7 +2,7 @@
 import { DatError } from '../../errors/index.js';
 import { EvdFlags } from '../../evd/index.js';
 import { CompletionFlags, flagNames } from '../common/constants.js';
-import { checkBits } from '../common/guards.js';
+import { checkBits } from '../../errors/guards.js';
 import type { EpRecord } from '../endpoint/record.js';
 import { positionOf } from './post-arguments.js';
 import { checkCookie } from './post-checks.js';

@@ -2,6 +2,7 @@
  * Arguments of the posting calls in the order of DAT's prototypes (DAT facts 1.3, 1.5, 1.6, 1.8):
  * the n of DAT_INVALID_ARGn. A call that is ours alone counts as the one of DAT that it extends.
  */
+import { assert } from '../../spi/checks/index.js';
 const ARGUMENTS: Readonly<Record<string, string>> = {
   'ep.postSend': 'ep count segments cookie flags',
   'ep.postSendWithInvalidate': 'ep count segments cookie flags invalidate rmrContext',
@@ -33,6 +34,6 @@ export function positionOf(operation: string, argument: string): number {
   const call = POSITIONS.get(operation);
   const position =
     call?.get(argument) ?? (argument === 'count' ? call?.get('segments') : undefined);
-  if (position === undefined) throw new Error(`${operation} has no argument ${argument}`);
+  assert(position !== undefined, 'a posting call has the argument', argument);
   return position;
 }

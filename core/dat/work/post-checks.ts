@@ -1,7 +1,8 @@
 /** Checks of a post, on the hot path: nothing is made unless something is wrong. */
 import { DatError, type DatSubtype, type DatType } from '../../errors/index.js';
 import { MemPrivileges } from '../common/constants.js';
-import { invalid } from '../common/guards.js';
+import { checkInteger, checkU64, invalid } from '../../errors/guards.js';
+import { isInteger, isU64 } from '../../spi/checks/index.js';
 import { checkHandle } from '../common/handle.js';
 import type { IaCore } from '../ia/core.js';
 import { Lmr } from '../memory/lmr.js';
@@ -10,7 +11,6 @@ import { positionOf } from './post-arguments.js';
 import { LmrSegment } from '../memory/segment.js';
 
 const MAX_U32 = 2 ** 32 - 1;
-const MAX_U64 = 2n ** 64n - 1n;
 
 /**
  * The segments of a request: live regions of the endpoint's zone, with the privilege, and no more
@@ -102,23 +102,20 @@ function refusal(operation: string, segment: LmrSegment, pz: Pz, privilege: numb
 
 /** A cookie: any safe integer that is not negative. It comes back in the event. */
 export function checkCookie(operation: string, cookie: unknown): asserts cookie is number {
-  if (Number.isSafeInteger(cookie) && (cookie as number) >= 0) return;
+  if (isInteger(cookie, 0, Number.MAX_SAFE_INTEGER)) return;
   const position = positionOf(operation, 'cookie');
   throw invalid(operation, position, 'cookie', cookie, 'an integer from 0 to 2^53 - 1');
 }
 
 /** An argument of 32 bits: immediate data, a remote context. */
 export function checkU32(operation: string, name: string, value: unknown): void {
-  if (Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_U32) return;
-  const position = positionOf(operation, name);
-  throw invalid(operation, position, name, value, `an integer from 0 to ${MAX_U32}`);
+  if (isInteger(value, 0, MAX_U32)) return;
+  checkInteger(operation, positionOf(operation, name), name, value, 0, MAX_U32);
 }
 
 /** An operand of an atomic. */
-export function checkU64(operation: string, name: string, value: unknown): void {
-  if (typeof value === 'bigint' && value >= 0n && value <= MAX_U64) return;
-  const position = positionOf(operation, name);
-  throw invalid(operation, position, name, value, 'a bigint from 0 to 2^64 - 1');
+export function checkOperand(operation: string, name: string, value: unknown): void {
+  if (!isU64(value)) checkU64(operation, positionOf(operation, name), name, value);
 }
 
 /**

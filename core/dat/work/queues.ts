@@ -3,6 +3,7 @@
  * takes in their completions. `ep.reset()` ends it and starts another with a fresh queue pair
  * number, so that a late completion can never be taken for one of the next life.
  */
+import { assert } from '../../spi/checks/index.js';
 import {
   type CompletionOwner,
   type CompletionView,
@@ -106,7 +107,7 @@ export class EpQueues implements CompletionOwner {
     const { maxRecvDtos, maxRecvIov } = attributes;
     const { receiveRing } = this.qp;
     if ((srq ?? xrc) !== undefined) return new WorkQueue(NO_RECEIVES, 0, 1, RECEIVE_ENTRY);
-    if (receiveRing === undefined) throw new Error('an RC queue pair has a receive ring');
+    assert(receiveRing !== undefined, 'an RC queue pair without an SRQ has a receive ring');
     return new WorkQueue(receiveRing, maxRecvDtos, maxRecvIov, RECEIVE_ENTRY);
   }
 

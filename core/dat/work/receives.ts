@@ -1,7 +1,7 @@
 /** The data path of an endpoint: posting receives. */
 import { DatError } from '../../errors/index.js';
 import { CompletionFlags, flagNames, MemPrivileges } from '../common/constants.js';
-import { checkBits } from '../common/guards.js';
+import { checkBits } from '../../errors/guards.js';
 import type { EpRecord } from '../endpoint/record.js';
 import type { Segments } from '../memory/segment.js';
 import { positionOf } from './post-arguments.js';

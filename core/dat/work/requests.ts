@@ -4,7 +4,8 @@
  */
 import { DatError } from '../../errors/index.js';
 import { CompletionFlags, flagNames } from '../common/constants.js';
-import { invalid, isBitSet } from '../common/guards.js';
+import { invalid } from '../../errors/guards.js';
+import { isBitSet } from '../../spi/checks/index.js';
 import { Symbolic } from '../common/trace.js';
 import type { EpRecord } from '../endpoint/record.js';
 import type { RmrTriplet } from '../memory/rmr-contexts.js';
@@ -16,7 +17,7 @@ import {
   type Segments,
 } from '../memory/segment.js';
 import { positionOf } from './post-arguments.js';
-import { checkCookie, checkSegments, checkU32, checkU64 } from './post-checks.js';
+import { checkCookie, checkSegments, checkU32, checkOperand } from './post-checks.js';
 import { countOf, makeRoom } from './posting.js';
 import { RDMA_READ_TO_RMR, type RequestSpec } from './request-specs.js';
 
@@ -75,8 +76,8 @@ export function postAtomic(
 ): void {
   const { operation, operand = 'add' } = request;
   trace(record, request, result, cookie, remote, flags);
-  checkU64(operation, operand, compareAdd);
-  checkU64(operation, 'swap', swap);
+  checkOperand(operation, operand, compareAdd);
+  checkOperand(operation, 'swap', swap);
   checkCapability(record, request);
   const bytes = check(record, request, result, cookie, flags);
   if (bytes !== ATOMIC_BYTES) {

@@ -15,11 +15,18 @@ import {
   type Scheduler,
 } from '../../spi/index.js';
 import type { EpAttributes } from '../endpoint/attributes.js';
-import { checkAddress } from '../endpoint/connect-options.js';
+import { checkIp } from '../common/ip-address.js';
 import { EP_ACCESS } from '../work/queue-pair.js';
-import { checkInteger, checkOptions } from '../common/guards.js';
+import { checkFields } from '../../errors/guards.js';
+import { ANYTHING, integer } from '../../spi/checks/index.js';
 
 const BITS_24 = 0xffffff;
+const ATTACH_OPTIONS = {
+  address: ANYTHING,
+  targetQpn: integer(2, BITS_24),
+  sendPsn: integer(0, BITS_24),
+  pathMtuBytes: ANYTHING,
+};
 
 /** What `initiator.attach` takes. */
 export interface XrcAttachOptions {
@@ -46,13 +53,11 @@ export function checkAttachOptions(
   device: Device,
   attributes: EpAttributes,
 ): CheckedAttachOptions {
-  checkOptions(operation, 1, options, ['address', 'targetQpn', 'sendPsn', 'pathMtuBytes']);
-  const gid = checkAddress(operation, options.address);
+  checkFields(operation, 1, options, ATTACH_OPTIONS);
+  const gid = checkIp(operation, 2, options.address);
   const { targetQpn, sendPsn } = options;
   const { pathMtuBytes = attributes.transport.pathMtuBytes ?? device.attributes.activeMtuBytes } =
     options;
-  checkInteger(operation, 1, 'targetQpn', targetQpn, 2, BITS_24);
-  checkInteger(operation, 1, 'sendPsn', sendPsn, 0, BITS_24);
   const localGidIndex = device.gids.findIndex((own) => isIpv4Gid(own) === isIpv4Gid(gid));
   if (localGidIndex >= 0) {
     return { addressVector: { gid, localGidIndex }, targetQpn, sendPsn, pathMtuBytes };

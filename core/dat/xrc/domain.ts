@@ -30,8 +30,9 @@ import {
   checkOneOf,
   checkOptions,
   checkPrivateData,
-  invalid,
-} from '../common/guards.js';
+  checkValue,
+} from '../../errors/guards.js';
+import { OBJECT } from '../../spi/checks/index.js';
 import { checkHandle, Handle } from '../common/handle.js';
 import type { IaCore } from '../ia/core.js';
 import type { XrcInitiator } from './initiator.js';
@@ -289,8 +290,7 @@ export class XrcDomain extends Handle {
 
 /** What they may be, the XRC module says: it has the table. */
 function checkAttributes(operation: string, position: number, attributes: unknown): void {
-  if (typeof attributes === 'object' && attributes !== null && !Array.isArray(attributes)) return;
-  throw invalid(operation, position, 'attributes', attributes, 'an object');
+  checkValue(operation, position, 'attributes', attributes, OBJECT);
 }
 
 function checkedOwner(operation: string, { owner = 'consumer' }: XrcTargetOptions): XrcTargetOwner {

@@ -7,7 +7,7 @@ import type { XrcDomain as XrcHold } from '../../spi/index.js';
 import { beginConnect } from '../endpoint/connecting.js';
 import { Ep } from '../endpoint/ep.js';
 import type { EpInit } from '../endpoint/types.js';
-import { checkInteger } from '../common/guards.js';
+import { checkInteger } from '../../errors/guards.js';
 import type { IaCore } from '../ia/core.js';
 import { checkAttachOptions, DirectConnection, type XrcAttachOptions } from './direct.js';
 import type { XrcDomain } from './domain.js';

@@ -1,8 +1,10 @@
 /** Opening XRC domains, and making what a consumer has in them. */
+import { cqOf } from '../common/private-evd.js';
 import { DatError, spiCall } from '../../errors/index.js';
 import { EvdFlags } from '../../evd/index.js';
 import type { XrcDomain as XrcHold, XrcModule, XrcOpenMode } from '../../spi/index.js';
-import { checkOneOf, checkOptions, invalid } from '../common/guards.js';
+import { checkFields, checkOptions } from '../../errors/guards.js';
+import { oneOf, optional, TEXT } from '../../spi/checks/index.js';
 import { checkHandle } from '../common/handle.js';
 import type { EndpointMaker } from '../endpoint/endpoint-maker.js';
 import type { IaCore } from '../ia/core.js';
@@ -29,12 +31,8 @@ export function openXrcDomain(
 ): XrcDomain {
   const operation = 'ia.openXrcDomain';
   core.begin(operation, { key: options?.key, mode: options?.mode });
-  checkOptions(operation, 1, options, ['key', 'mode']);
-  const { key, mode = 'create' }: XrcDomainOptions = options;
-  if (key !== undefined && (typeof key !== 'string' || key === '')) {
-    throw invalid(operation, 1, 'key', key, 'text that is not empty, or absent');
-  }
-  checkOneOf(operation, 1, 'mode', mode, MODES);
+  checkFields(operation, 1, options, DOMAIN_OPTIONS);
+  const { key, mode = 'create' } = options;
   const module = xrcModule(core, operation);
   const map = { EINVAL: ['DAT_INVALID_STATE'], ENODEV: NO_DOMAIN } as const;
   const hold = spiCall({ operation, value: key, map }, () => module.openDomain(core, key, mode));
@@ -72,8 +70,7 @@ function createXrcSrq(
   const { maxRecvDtos: maxWr, maxRecvIov: maxSge } = attributes;
   const evd = recvEvd ?? core.newEvd(maxWr, EvdFlags.DTO);
   const isPrivate = recvEvd === undefined;
-  const { cq } = evd;
-  if (cq === undefined) throw new Error(`event dispatcher ${evd.id} has no completion queue`);
+  const cq = cqOf(evd);
   const context = { operation, value: maxWr, map: { ENOMEM: NO_SRQ } };
   const uses: (() => void)[] = [];
   try {
@@ -114,6 +111,9 @@ function createInitiator(
   );
 }
 
-const MODES: readonly XrcOpenMode[] = ['create', 'exclusive', 'existing'];
+const DOMAIN_OPTIONS = {
+  key: optional(TEXT),
+  mode: optional(oneOf<XrcOpenMode>(['create', 'exclusive', 'existing'])),
+};
 const NO_DOMAIN = ['DAT_INVALID_PARAMETER', 'DAT_INVALID_ARG1'] as const;
 const NO_SRQ = ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_SRQ'] as const;
