@@ -1,4 +1,6 @@
 /** The software HCA as core sees it: makes the objects, and refuses what does not fit. */
+import { checkInteger } from '../../core/spi/checks/index.js';
+import { einval } from '../../core/spi/einval.js';
 import {
   GSI_QPN,
   LOCAL_MTU_BYTES,
@@ -154,7 +156,7 @@ export class HcaDevice implements Device {
       checkXrcDomain(init.xrc.domain, this.hca);
       checkCompletionQueue(init.xrc.cq, this.hca);
     }
-    limit('maxSge', init.maxSge, maxSge);
+    checkInteger('maxSge', init.maxSge, 0, maxSge, einval);
     const { sharedReceives } = this.hca;
     if (sharedReceives.size >= maxSharedReceiveQueues) {
       throw new SpiError('ENOMEM', `${maxSharedReceiveQueues} shared receive queues exist already`);
@@ -269,24 +271,18 @@ export class HcaDevice implements Device {
     if (this.hca.queuePairs.size >= maxQueuePairs) {
       throw new SpiError('ENOMEM', `${maxQueuePairs} queue pairs exist already`);
     }
-    limit('maxSendWr', init.maxSendWr, maxQueuePairWr);
-    limit('maxReceiveWr', init.maxReceiveWr, maxQueuePairWr);
-    limit('maxSendSge', init.maxSendSge, maxSge);
-    limit('maxReceiveSge', init.maxReceiveSge, maxSge);
-    limit('maxInlineBytes', init.maxInlineBytes, maxInlineBytes);
-    limit('context', init.context, 0xffffffff);
+    checkInteger('maxSendWr', init.maxSendWr, 0, maxQueuePairWr, einval);
+    checkInteger('maxReceiveWr', init.maxReceiveWr, 0, maxQueuePairWr, einval);
+    checkInteger('maxSendSge', init.maxSendSge, 0, maxSge, einval);
+    checkInteger('maxReceiveSge', init.maxReceiveSge, 0, maxSge, einval);
+    checkInteger('maxInlineBytes', init.maxInlineBytes, 0, maxInlineBytes, einval);
+    checkInteger('context', init.context, 0, 0xffffffff, einval);
     return found;
   }
 }
 
 function isXrc(type: QpType): boolean {
   return type === QpType.XRC_INI || type === QpType.XRC_TGT;
-}
-
-function limit(name: string, value: number, max: number): void {
-  if (!Number.isInteger(value) || value < 0 || value > max) {
-    throw new SpiError('EINVAL', `${name} ${value}: 0 to ${max}`);
-  }
 }
 
 /** What the device can keep, of what a peer of ours may agree to. */

@@ -1,8 +1,10 @@
 /** What a queue counts as a user of, and no longer does when it is destroyed. */
+import { assert } from '../../core/spi/checks/index.js';
 import type { SoftQueuePair } from './queue-pair/queue-pair.js';
 import type { SoftSharedReceiveQueue } from './srq/shared-receive-queue.js';
 
 export function endUsesOfQueuePair(qp: SoftQueuePair): void {
+  assert(qp.sendCq.sources.has(qp) && qp.domain.children > 0, 'a queue pair ends once', qp.qpn);
   qp.sendCq.sources.delete(qp);
   qp.receiveCq.sources.delete(qp);
   qp.sendCq.users -= 1;
@@ -13,6 +15,7 @@ export function endUsesOfQueuePair(qp: SoftQueuePair): void {
 }
 
 export function endUsesOfSharedReceives(srq: SoftSharedReceiveQueue): void {
+  assert(srq.domain.children > 0, 'a shared receive queue ends once', srq.srqn);
   srq.domain.children -= 1;
   const { completionQueue: cq, xrcDomain } = srq;
   if (xrcDomain) xrcDomain.children -= 1;

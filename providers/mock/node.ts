@@ -2,6 +2,7 @@
  * A node of a fabric: the software HCA on a memory port, driven by virtual time. The provider opens
  * one for each device; tests of the verbs level use it as it is.
  */
+import { checkValue, outOfRange } from '../../core/spi/checks/index.js';
 import { AsyncEventType, QpType, WcStatus, silentLogger } from '../../core/spi/index.js';
 import type {
   PacketPort,
@@ -17,6 +18,7 @@ import { HcaDriver } from '../hca/index.js';
 import type { HcaDevice, HcaParameters } from '../hca/index.js';
 import { type HostNode, ProcessHoldCounter } from '../host/index.js';
 import type { Fabric } from './fabric.js';
+import { NTH } from './faults.js';
 import { MEMORY_PORT_COUNTERS } from './memory-port.js';
 import type { MemoryPort } from './memory-port.js';
 import { VirtualTimer } from './virtual-clock.js';
@@ -109,9 +111,9 @@ export class MockNode implements HostNode {
    */
   failSend(rule: SendFaultRule): void {
     const { status, nth = 1 } = rule;
-    if (status === WcStatus.SUCCESS) throw new RangeError('status SUCCESS: not a failure');
-    if (!Number.isInteger(nth) || nth < 1) throw new RangeError(`nth ${nth}: counts from 1`);
-    this.#sendFaults.push({ ...rule, left: rule.nth ?? 1 });
+    if (status === WcStatus.SUCCESS) throw outOfRange('status', status, 'that of a failure');
+    checkValue('nth', nth, NTH, outOfRange);
+    this.#sendFaults.push({ ...rule, left: nth });
   }
 
   /**

@@ -2,6 +2,7 @@
  * Virtual time: a heap of what is to happen. Time stands still while something happens and then
  * jumps to the earliest thing left. Things of one time happen in the order they were asked for.
  */
+import { outOfRange } from '../../core/spi/checks/index.js';
 import type { Clock } from '../../core/spi/index.js';
 
 /** Something that is to happen, once. */
@@ -46,7 +47,7 @@ export class VirtualClock implements Clock {
   /** Lets `task` happen at a time in microseconds; a past time is now. Never runs it itself. */
   at(timeUs: number, task: () => void): VirtualEvent {
     if (Number.isNaN(timeUs) || timeUs === Infinity) {
-      throw new RangeError(`time ${String(timeUs)}: must be finite`);
+      throw outOfRange('time', timeUs, 'finite');
     }
     const entry = { timeUs: Math.max(timeUs, this.#nowUs), order: this.#order++, task };
     this.#live++;

@@ -62,10 +62,8 @@ export class Request implements CmRequest {
   reject(options: CmRejectOptions): void {
     this.checkWaiting();
     checkPrivateData('REJ', options.privateData, CmPrivateData.REJ);
-    checkRange('additional reject information', options.info?.length ?? 0, 0, REJECT_INFO_LENGTH);
-    if (!Number.isInteger(options.reason) || options.reason < 1 || options.reason > 0xffff) {
-      throw new SpiError('EINVAL', `reject reason ${options.reason}: 1 to 65535`);
-    }
+    checkRange('the length of info', options.info?.length ?? 0, 0, REJECT_INFO_LENGTH);
+    checkRange('reason', options.reason, 1, 0xffff);
     this.connection.reject(options);
   }
 

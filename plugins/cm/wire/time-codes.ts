@@ -1,4 +1,5 @@
 /** The 5-bit times of CM messages and QP attributes: 4.096 us * 2^code (IBTA 12.7.4). */
+import { checkInteger, outOfRange } from '../../../core/spi/checks/index.js';
 
 export const MAX_TIME_CODE = 31;
 
@@ -28,8 +29,6 @@ export function codeOfTimeUs(timeUs: number): number {
 }
 
 function checked(code: number): number {
-  if (!Number.isInteger(code) || code < 0 || code > MAX_TIME_CODE) {
-    throw new RangeError(`time code is ${code}, must be an integer from 0 to ${MAX_TIME_CODE}`);
-  }
+  checkInteger('time code', code, 0, MAX_TIME_CODE, outOfRange);
   return code;
 }

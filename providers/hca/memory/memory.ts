@@ -3,6 +3,7 @@
  * is 32 random bits and serves as lkey and rkey; it is looked up again for every packet, so a
  * region that is gone is gone at once.
  */
+import { assert } from '../../../core/spi/checks/index.js';
 import { Access, SpiError, randomIova } from '../../../core/spi/index.js';
 import type {
   MemoryRegion,
@@ -163,6 +164,7 @@ export class MemoryTable implements WindowHost {
     this.unread.keep(region, region.key);
     this.unread.forget(region);
     this.regions.remove(region.key);
+    assert(region.domain.children > 0, 'a region is deregistered once', region.key);
     region.domain.children -= 1;
     this.release(region.port);
   }

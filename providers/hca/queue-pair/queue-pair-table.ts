@@ -2,6 +2,7 @@
  * Queue pairs by number: pages of an array, so a look-up is two loads whatever the numbers are.
  * Numbers are given out upward from a random start and come again only after all others.
  */
+import { assert } from '../../../core/spi/checks/index.js';
 import { SpiError } from '../../../core/spi/index.js';
 import type { Random } from '../../../core/spi/index.js';
 import type { SoftQueuePair } from './queue-pair.js';
@@ -56,6 +57,7 @@ export class QueuePairTable {
       entries: new Array<SoftQueuePair | undefined>(PAGE).fill(undefined),
       used: 0,
     });
+    assert(page.entries[qp.qpn & (PAGE - 1)] === undefined, 'a QPN is given once', qp.qpn);
     page.entries[qp.qpn & (PAGE - 1)] = qp;
     page.used += 1;
     this.count += 1;

@@ -5,6 +5,7 @@
  * consumer, it is not read: the kernel holds as many more, and drops what comes then.
  */
 import { SpiError } from '../../../core/spi/index.js';
+import { checkRange } from '../../../plugins/cm/common/checks.js';
 import type { CmListener, CmListenOptions } from '../../../core/spi/index.js';
 import { serviceOf, type SocketAddress } from './address.js';
 import { errnoName } from './calls.js';
@@ -30,9 +31,7 @@ export class VerbsListener implements CmListener {
   ) {
     const { serviceId, backlog } = options;
     const { portSpace, port } = serviceOf(serviceId);
-    if (!Number.isInteger(backlog) || backlog < 1) {
-      throw new SpiError('EINVAL', `backlog ${backlog}: must be at least 1`);
-    }
+    checkRange('backlog', backlog, 1, Infinity);
     const { calls, addresses, device } = services;
     this.channel = new CmChannel(calls.native, (event) => this.onEvent(event));
     const refused: string[] = [];

@@ -1,5 +1,5 @@
 /** A connection request as its listener sees it. */
-import { CmPrivateData, PATH_MTU_BYTES, QpState, SpiError } from '../../../core/spi/index.js';
+import { CmPrivateData, PATH_MTU_BYTES, QpState } from '../../../core/spi/index.js';
 import type {
   CmAcceptOptions,
   CmConnection,
@@ -65,10 +65,8 @@ export class VerbsRequest implements CmRequest {
   reject(options: CmRejectOptions): void {
     const { reason, privateData, info } = options;
     checkPrivateData('REJ', privateData, CmPrivateData.REJ);
-    checkRange('additional reject information', info?.length ?? 0, 0, REJECT_INFO_LENGTH);
-    if (!Number.isInteger(reason) || reason < 1 || reason > 0xffff) {
-      throw new SpiError('EINVAL', `reject reason ${reason}: 1 to 65535`);
-    }
+    checkRange('the length of info', info?.length ?? 0, 0, REJECT_INFO_LENGTH);
+    checkRange('reason', reason, 1, 0xffff);
     if (reason !== REJECT_REASON.CONSUMER_REJECT || info) {
       this.services.logger.debug(
         `CM: ${rejectReasonName(reason)} leaves as consumer reject, as rdma_reject does it`,

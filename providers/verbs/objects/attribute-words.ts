@@ -2,6 +2,8 @@
  * Attributes of a queue pair as words of the addon (native/qp_attributes.h) and bits of the verbs
  * mask (`ibv_qp_attr_mask`).
  */
+import { checkInteger, checkValue, oneOf } from '../../../core/spi/checks/index.js';
+import { einval } from '../../../core/spi/einval.js';
 import {
   type AddressVector,
   PATH_MTU_BYTES,
@@ -84,9 +86,7 @@ export function writeAttributes(
   for (const [name, word, bit, max] of NUMBERS) {
     const value = attributes[name];
     if (value === undefined) continue;
-    if (!Number.isInteger(value) || value < 0 || value > max) {
-      throw new SpiError('EINVAL', `${name} ${value}: 0 to ${max}`);
-    }
+    checkInteger(name, value, 0, max, einval);
     words[word] = value;
     mask |= 1 << bit;
   }
@@ -104,10 +104,11 @@ export function writeAttributes(
   return mask | AV_MASK;
 }
 
+const PATH_MTU_KIND = oneOf(PATH_MTU_BYTES.slice(1));
+
 function mtuCode(bytes: number): number {
-  const code = PATH_MTU_BYTES.indexOf(bytes);
-  if (code > 0) return code;
-  throw new SpiError('EINVAL', `pathMtuBytes ${bytes}: 256, 512, 1024, 2048 or 4096`);
+  checkValue('pathMtuBytes', bytes, PATH_MTU_KIND, einval);
+  return PATH_MTU_BYTES.indexOf(bytes);
 }
 
 function writeAddressVector(

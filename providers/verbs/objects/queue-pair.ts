@@ -1,4 +1,6 @@
 /** Send and receive rings over ibv_post_send and ibv_post_recv. */
+import { checkInteger } from '../../../core/spi/checks/index.js';
+import { einval } from '../../../core/spi/einval.js';
 import {
   AsyncEventType,
   type Gid,
@@ -241,8 +243,6 @@ function checkInit({ attributes, capabilities, name }: OpenDevice, init: Sizes):
     ['context', 0xffffffff],
   ] as const;
   for (const [name, max] of limits) {
-    const value = init[name];
-    if (Number.isInteger(value) && value >= 0 && value <= max) continue;
-    throw new SpiError('EINVAL', `${name} ${value}: 0 to ${max}`);
+    checkInteger(name, init[name], 0, max, einval);
   }
 }

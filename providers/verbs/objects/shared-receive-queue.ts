@@ -1,11 +1,12 @@
 /** Slots and their order of submission, over ibv_post_srq_recv. */
+import { checkInteger } from '../../../core/spi/checks/index.js';
+import { einval } from '../../../core/spi/einval.js';
 import {
   type AsyncEventType,
   Ring,
   type SharedReceiveQueue,
   type SharedReceiveQueueInit,
   type SharedReceiveRing,
-  SpiError,
   ringEntries,
   rqeBytes,
 } from '../../../core/spi/index.js';
@@ -33,8 +34,8 @@ export class VerbsSharedReceiveQueue extends VerbsObject implements SharedReceiv
     super(device, 'shared receive queue');
     const { pd, maxWr, maxSge, xrc } = init;
     const { maxSharedReceiveQueueWr } = device.attributes;
-    checkSize('maxWr', maxWr, 1, maxSharedReceiveQueueWr);
-    checkSize('maxSge', maxSge, 0, device.attributes.maxSge);
+    checkInteger('maxWr', maxWr, 1, maxSharedReceiveQueueWr, einval);
+    checkInteger('maxSge', maxSge, 0, device.attributes.maxSge, einval);
     this.maxWr = maxWr;
     this.rings = allocateRings(maxWr, maxSge);
     const out = new Uint32Array(1);
@@ -60,12 +61,12 @@ export class VerbsSharedReceiveQueue extends VerbsObject implements SharedReceiv
   }
 
   setLimit(limit: number): void {
-    checkSize('limit', limit, 0, this.maxWr);
+    checkInteger('limit', limit, 0, this.maxWr, einval);
     check('ibv_modify_srq', this.device.addon.modifySrq(this.number, LIMIT, 0, limit));
   }
 
   resize(maxWr: number): void {
-    checkSize('maxWr', maxWr, 1, this.device.attributes.maxSharedReceiveQueueWr);
+    checkInteger('maxWr', maxWr, 1, this.device.attributes.maxSharedReceiveQueueWr, einval);
     const errno = this.device.addon.modifySrq(this.number, MAX_WR, maxWr, 0);
     check('ibv_modify_srq', errno, `resize to ${maxWr} entries`);
     this.maxWr = maxWr;
@@ -108,11 +109,6 @@ function allocateRings(maxWr: number, maxSge: number): SharedReceiveRing {
     slots: Ring.allocate(entries, rqeBytes(maxSge)),
     submissions: Ring.allocate(entries, SUBMISSION_BYTES),
   };
-}
-
-function checkSize(name: string, value: number, min: number, max: number): void {
-  if (Number.isInteger(value) && value >= min && value <= max) return;
-  throw new SpiError('EINVAL', `${name} ${value}: ${min} to ${max}`);
 }
 
 function xrcNumbers(
