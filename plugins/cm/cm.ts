@@ -100,12 +100,11 @@ export class Cm implements CmModule {
     private readonly dependencies: CmDependencies,
     options: CmOptions = {},
   ) {
-    const { mad, device, clock, timers, logger, random } = dependencies;
+    const { mad, device, clock, timers, random } = dependencies;
     this.nextTransaction = random.u32();
     this.services = {
       clock,
       timers,
-      logger,
       notes: new FlightNotes(new FlightLog(), () => clock.now()),
       table: this.table,
       turns: this.turns,

@@ -34,7 +34,6 @@ export class Runner {
   ) {
     this.auto = autoRun !== false;
     this.#paced = autoRun === 'paced';
-    if (this.auto) clock.onScheduled = () => this.#schedule();
   }
 
   async run(options: RunOptions): Promise<void> {
@@ -46,7 +45,7 @@ export class Runner {
       else while (this.clock.step()) await turn();
     } finally {
       this.#running--;
-      this.#schedule();
+      this.schedule();
     }
   }
 
@@ -86,7 +85,8 @@ export class Runner {
     }
   }
 
-  #schedule(): void {
+  /** Something new is to happen: where time moves by itself, it will. */
+  schedule(): void {
     if (!this.auto || this.#immediate || this.#running > 0) return;
     const { nextUs } = this.clock;
     if (nextUs >= this.#timeoutUs) return;
@@ -110,7 +110,7 @@ export class Runner {
     try {
       this.clock.step();
     } finally {
-      this.#schedule();
+      this.schedule();
     }
   }
 }

@@ -22,10 +22,11 @@ export class VirtualClock implements Clock {
   #live = 0;
   #stepping = false;
 
-  /** Called from `at` whenever something new is to happen: for tests that step the clock. */
-  onScheduled: () => void = () => undefined;
-
-  constructor(startUs = 0) {
+  /** @param onScheduled called from `at` whenever something new is to happen */
+  constructor(
+    startUs = 0,
+    private readonly onScheduled: () => void = () => undefined,
+  ) {
     this.#nowUs = startUs;
   }
 

@@ -53,7 +53,6 @@ export const SOCKET_PORT_COUNTERS = [
 export type SocketPortCounters = Record<(typeof SOCKET_PORT_COUNTERS)[number], number>;
 
 export interface SocketPort extends PacketPort {
-  readonly kind: 'native' | 'dgram';
   readonly counters: SocketPortCounters;
   /** Files as memory, where the port can do it: see `Device.mapFile`. */
   readonly mapFile?: NonNullable<Device['mapFile']>;
