@@ -2,7 +2,14 @@
  * A node of a fabric: the software HCA on a memory port, driven by virtual time. The provider opens
  * one for each device; tests of the verbs level use it as it is.
  */
-import { checkValue, outOfRange } from '../../core/spi/checks/index.js';
+import {
+  ANYTHING,
+  checkOptions,
+  integer,
+  kindOf,
+  optional,
+  outOfRange,
+} from '../../core/spi/checks/index.js';
 import { AsyncEventType, QpType, WcStatus, silentLogger } from '../../core/spi/index.js';
 import type {
   PacketPort,
@@ -46,6 +53,13 @@ export interface SendFaultRule {
   /** The first match that fails, from 1 (default). */
   readonly nth?: number;
 }
+
+const SEND_FAULT = {
+  status: kindOf<WcStatus>('that of a failure', (status) => status !== WcStatus.SUCCESS),
+  qpn: optional(integer(0, 0xffffff)),
+  opcode: ANYTHING,
+  nth: NTH,
+};
 
 interface SendFault extends SendFaultRule {
   left: number;
@@ -110,10 +124,8 @@ export class MockNode implements HostNode {
    * @throws RangeError for a status that is no failure, and an `nth` that does not count from 1
    */
   failSend(rule: SendFaultRule): void {
-    const { status, nth = 1 } = rule;
-    if (status === WcStatus.SUCCESS) throw outOfRange('status', status, 'that of a failure');
-    checkValue('nth', nth, NTH, outOfRange);
-    this.#sendFaults.push({ ...rule, left: nth });
+    checkOptions(rule, SEND_FAULT, outOfRange);
+    this.#sendFaults.push({ ...rule, left: rule.nth ?? 1 });
   }
 
   /**
