@@ -35,12 +35,12 @@ import { MAX_CQ_ENTRIES, SoftCompletionQueue } from './completions/completion-qu
 import type { HcaCounters } from './common/counters.js';
 import type { Hca } from './hca.js';
 import { Domain } from './memory/memory.js';
-import { checkCompletionQueue, checkDomain, checkSharedReceives } from './object-checks.js';
+import { checkParent, checkSharedReceives } from './object-checks.js';
 import { MAX_MESSAGE_BYTES } from './common/parameters.js';
 import { QUEUE_PAIR_CLASSES } from './queue-pair-classes.js';
 import type { QueuePairClass } from './queue-pair-classes.js';
 import { SoftSharedReceiveQueue } from './srq/shared-receive-queue.js';
-import { SoftXrcDomain, checkXrcDomain } from './srq/xrc-domain.js';
+import { SoftXrcDomain } from './srq/xrc-domain.js';
 
 /** Local CA ACK delay 2^15 * 4.096 us, as rxe says of itself: an event loop may be busy so long. */
 const LOCAL_ACK_DELAY = 15;
@@ -151,10 +151,10 @@ export class HcaDevice implements Device {
   createSharedReceiveQueue(init: SharedReceiveQueueInit): SharedReceiveQueue {
     this.checkOpen();
     const { maxSharedReceiveQueues, maxSharedReceiveQueueWr, maxSge } = this.attributes;
-    checkDomain(init.pd, this.hca);
+    checkParent('pd', Domain, init.pd, this.hca.memory);
     if (init.xrc) {
-      checkXrcDomain(init.xrc.domain, this.hca);
-      checkCompletionQueue(init.xrc.cq, this.hca);
+      checkParent('xrc.domain', SoftXrcDomain, init.xrc.domain, this.hca);
+      checkParent('xrc.cq', SoftCompletionQueue, init.xrc.cq, this.hca);
     }
     checkInteger('maxSge', init.maxSge, 0, maxSge, einval);
     const { sharedReceives } = this.hca;
@@ -180,7 +180,7 @@ export class HcaDevice implements Device {
 
   createMemoryWindow(pd: ProtectionDomain, type: 1 | 2): MemoryWindow {
     this.checkOpen();
-    checkDomain(pd, this.hca);
+    checkParent('pd', Domain, pd, this.hca.memory);
     if (type !== 1 && type !== 2)
       throw new SpiError('EINVAL', `memory window type ${String(type)}`);
     const { windows } = this.hca.memory;
@@ -193,7 +193,7 @@ export class HcaDevice implements Device {
 
   createAddressHandle(pd: ProtectionDomain, attributes: AddressVector): AddressHandle {
     this.checkOpen();
-    checkDomain(pd, this.hca);
+    checkParent('pd', Domain, pd, this.hca.memory);
     let path: number;
     try {
       path = this.hca.port.addPath(attributes.gid, attributes.localGidIndex);
@@ -263,20 +263,25 @@ export class HcaDevice implements Device {
     if (!found) {
       throw new SpiError('EOPNOTSUPP', `queue pair type ${init.type} is not supported`);
     }
-    checkDomain(init.pd, this.hca);
-    checkCompletionQueue(init.sendCq, this.hca);
-    checkCompletionQueue(init.receiveCq, this.hca);
+    checkParent('pd', Domain, init.pd, this.hca.memory);
+    checkParent('sendCq', SoftCompletionQueue, init.sendCq, this.hca);
+    checkParent('receiveCq', SoftCompletionQueue, init.receiveCq, this.hca);
     if (init.srq) checkSharedReceives(init.srq, this.hca);
-    if (isXrc(init.type)) checkXrcDomain(init.xrcDomain, this.hca);
+    if (isXrc(init.type)) checkParent('xrcDomain', SoftXrcDomain, init.xrcDomain, this.hca);
     if (this.hca.queuePairs.size >= maxQueuePairs) {
       throw new SpiError('ENOMEM', `${maxQueuePairs} queue pairs exist already`);
     }
-    checkInteger('maxSendWr', init.maxSendWr, 0, maxQueuePairWr, einval);
-    checkInteger('maxReceiveWr', init.maxReceiveWr, 0, maxQueuePairWr, einval);
-    checkInteger('maxSendSge', init.maxSendSge, 0, maxSge, einval);
-    checkInteger('maxReceiveSge', init.maxReceiveSge, 0, maxSge, einval);
-    checkInteger('maxInlineBytes', init.maxInlineBytes, 0, maxInlineBytes, einval);
-    checkInteger('context', init.context, 0, 0xffffffff, einval);
+    const most = {
+      maxSendWr: maxQueuePairWr,
+      maxReceiveWr: maxQueuePairWr,
+      maxSendSge: maxSge,
+      maxReceiveSge: maxSge,
+      maxInlineBytes,
+      context: 0xffffffff,
+    };
+    for (const name of Object.keys(most) as (keyof typeof most)[]) {
+      checkInteger(name, init[name], 0, most[name], einval);
+    }
     return found;
   }
 }

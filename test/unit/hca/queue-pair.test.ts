@@ -218,7 +218,10 @@ describe('Queue pair', () => {
   it('is refused with completion queues of another device, or that are gone', () => {
     const pair = new HcaPair();
     const { sendCq } = pair.b;
-    assert.throws(() => pair.a.createQp({ sendCq }), { code: 'EINVAL', message: /another device/ });
+    assert.throws(() => pair.a.createQp({ sendCq }), {
+      code: 'EINVAL',
+      message: /sendCq is .* one of this device/,
+    });
     const cq = pair.a.driver.device.createCompletionQueue({
       minEntries: 1,
       onNotify: () => undefined,
