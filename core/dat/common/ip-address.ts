@@ -1,7 +1,7 @@
 /** IP addresses in text, as parameters. */
-import { checkValue } from '../../errors/guards.js';
+import { checkFields, checkOptions, checkValue } from '../../errors/guards.js';
 import { DatError } from '../../errors/index.js';
-import { kindOf } from '../../spi/checks/index.js';
+import { kindOf, type Kinds } from '../../spi/checks/index.js';
 import { type Gid, gidFromIp } from '../../spi/index.js';
 
 const ADDRESS_TEXT = kindOf<string>(
@@ -18,6 +18,23 @@ export function checkIp(operation: string, position: number, address: unknown): 
     const hint = 'names are not resolved: pass an IPv4 or IPv6 address';
     throw malformedAddress(operation, address, 'is not an IP address', hint, cause);
   }
+}
+
+/**
+ * Options with an address, which is looked at before their other values.
+ * @param position of the address
+ * @throws DatError DAT_INVALID_PARAMETER, DAT_INVALID_ADDRESS
+ */
+export function checkAddressed<T extends { readonly address: string }>(
+  operation: string,
+  position: number,
+  options: T,
+  kinds: Kinds<T>,
+): Gid {
+  checkOptions(operation, 1, options, Object.keys(kinds));
+  const gid = checkIp(operation, position, options.address);
+  checkFields(operation, 1, options, kinds);
+  return gid;
 }
 
 export function malformedAddress(

@@ -4,9 +4,8 @@ import { inspect } from 'node:util';
 import { DatError, spiCall } from '../../errors/index.js';
 import type { AddressHandle, Gid } from '../../spi/index.js';
 import { isIpv4Gid } from '../../spi/index.js';
-import { checkFields } from '../../errors/guards.js';
 import { nextHandleId } from '../common/handle.js';
-import { checkIp } from '../common/ip-address.js';
+import { checkAddressed } from '../common/ip-address.js';
 import type { Pz } from '../memory/pz.js';
 
 const UD_ADDRESS = {
@@ -38,9 +37,9 @@ export function checkUdAddress(
   value: UdAddress,
   defaultQkey: number,
 ): CheckedUdAddress {
-  checkFields(operation, 1, value, UD_ADDRESS);
+  const gid = checkAddressed(operation, 1, value, UD_ADDRESS);
   const { address, qpn, qkey = defaultQkey } = value;
-  return { gid: checkIp(operation, 1, address), address, qpn, qkey };
+  return { gid, address, qpn, qkey };
 }
 
 /** Made by `ep.createAddressHandle()` and `ep.resolve()`; ends with its endpoint at the latest. */

@@ -10,8 +10,8 @@ import {
   serviceIdOf,
 } from '../../spi/index.js';
 import { CONN_QUAL } from '../endpoint/connect-options.js';
-import { checkIp } from '../common/ip-address.js';
-import { checkFields, checkPrivateData } from '../../errors/guards.js';
+import { checkAddressed } from '../common/ip-address.js';
+import { checkPrivateData } from '../../errors/guards.js';
 import { ANYTHING, optional, POSITIVE, SIGNAL } from '../../spi/checks/index.js';
 
 /** What `ep.resolve` takes. */
@@ -48,9 +48,8 @@ const RESOLVE_OPTIONS = {
 
 /** @throws DatError */
 export function checkResolveOptions(options: ResolveOptions): CheckedResolveOptions {
-  checkFields(OPERATION, 1, options, RESOLVE_OPTIONS);
+  const remoteGid = checkAddressed(OPERATION, 1, options, RESOLVE_OPTIONS);
   const { address, connQual: port, timeoutMs = Infinity, signal } = options;
-  const remoteGid = checkIp(OPERATION, 1, address);
   const privateData = checkPrivateData(OPERATION, 6, options.privateData, CmPrivateData.SIDR_REQ);
   return { remoteGid, address, port, timeoutUs: timeoutMs * 1000, privateData, signal };
 }

@@ -10,7 +10,7 @@ import {
   SIGNAL,
 } from '../../spi/checks/index.js';
 import { type Gid, GSI_QPN, MadMethod } from '../../spi/index.js';
-import { checkIp } from '../common/ip-address.js';
+import { checkAddressed } from '../common/ip-address.js';
 import { checkFields } from '../../errors/guards.js';
 import { type MadFormat, maxPlainData } from './message.js';
 
@@ -97,8 +97,8 @@ export function checkMadSend(
   options: MadSendOptions,
   format: MadFormat,
 ): CheckedSend {
-  checkFields(operation, 1, options, SEND_OPTIONS);
-  return completed(operation, options, format, MadMethod.SEND);
+  const gid = checkAddressed(operation, 2, options, SEND_OPTIONS);
+  return completed(operation, gid, options, format, MadMethod.SEND);
 }
 
 export function checkMadRequest(
@@ -106,8 +106,8 @@ export function checkMadRequest(
   options: MadRequestOptions,
   format: MadFormat,
 ): CheckedSend & { readonly timeoutMs: number; readonly signal: AbortSignal | undefined } {
-  checkFields(operation, 1, options, REQUEST_OPTIONS);
-  const checked = completed(operation, options, format, MadMethod.GET);
+  const gid = checkAddressed(operation, 2, options, REQUEST_OPTIONS);
+  const checked = completed(operation, gid, options, format, MadMethod.GET);
   const { timeoutMs = DEFAULT_TIMEOUT_MS, signal } = options;
   return { ...checked, timeoutMs, signal };
 }
@@ -124,13 +124,13 @@ export function checkMadRespond(
 
 function completed(
   operation: string,
+  gid: Gid,
   options: MadSendOptions,
   format: MadFormat,
   defaultMethod: number,
 ): CheckedSend {
   const { qpn = GSI_QPN, method = defaultMethod, attributeId, attributeModifier = 0 } = options;
   const { retries = DEFAULT_RETRIES } = options;
-  const gid = checkIp(operation, 2, options.address);
   const data = fitting(operation, options.data, format);
   return { gid, qpn, method, attributeId, attributeModifier, data, retries };
 }

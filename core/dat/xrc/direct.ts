@@ -15,9 +15,8 @@ import {
   type Scheduler,
 } from '../../spi/index.js';
 import type { EpAttributes } from '../endpoint/attributes.js';
-import { checkIp } from '../common/ip-address.js';
+import { checkAddressed } from '../common/ip-address.js';
 import { EP_ACCESS } from '../work/queue-pair.js';
-import { checkFields } from '../../errors/guards.js';
 import { ANYTHING, integer } from '../../spi/checks/index.js';
 
 const BITS_24 = 0xffffff;
@@ -53,8 +52,7 @@ export function checkAttachOptions(
   device: Device,
   attributes: EpAttributes,
 ): CheckedAttachOptions {
-  checkFields(operation, 1, options, ATTACH_OPTIONS);
-  const gid = checkIp(operation, 2, options.address);
+  const gid = checkAddressed(operation, 2, options, ATTACH_OPTIONS);
   const { targetQpn, sendPsn } = options;
   const { pathMtuBytes = attributes.transport.pathMtuBytes ?? device.attributes.activeMtuBytes } =
     options;

@@ -1,4 +1,4 @@
-/** Options of providers and of faults: a name that is not known is refused, before anything opens. */
+/** Options of providers and of faults: unknown names and values are refused, before all else. */
 import assert from 'node:assert/strict';
 import { silentLogger, SpiError, WcStatus } from '../../../core/spi/index.js';
 import { Fabric, mock, MockNode } from '../../../providers/mock/index.js';
@@ -54,10 +54,7 @@ describe('options of providers', () => {
 describe('options of links and faults', () => {
   const fabric = new Fabric();
   const refused = (call: () => unknown, message: RegExp): void =>
-    assert.throws(
-      call,
-      (error) => error instanceof RangeError && message.test((error).message),
-    );
+    assert.throws(call, (error) => error instanceof RangeError && message.test(error.message));
   const action = { type: 'drop' } as const;
 
   it('have known names', () => {
