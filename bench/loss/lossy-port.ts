@@ -19,7 +19,6 @@ const TWO_32 = 2 ** 32;
 const TURN_BELOW_US = 1500;
 
 export class LossyPort implements SocketPort {
-  readonly kind;
   readonly gids: readonly Gid[];
   readonly mtuBytes: number;
   readonly counters;
@@ -48,7 +47,6 @@ export class LossyPort implements SocketPort {
     seed: number,
   ) {
     this.random = new SeededRandom(seed);
-    this.kind = inner.kind;
     this.gids = inner.gids;
     this.mtuBytes = Math.min(inner.mtuBytes, link.payloadBytes);
     this.counters = inner.counters;

@@ -13,4 +13,3 @@ export {
 export { DatError, type DatErrorOptions } from './dat-error.js';
 export { spiCall, toDatError } from './from-spi.js';
 export { type DatErrorText, datStrError } from './strerror.js';
-export { show } from './show.js';

@@ -1,8 +1,9 @@
 /** What is wrong with a call on an EVD: options, policies and states, as DatError. */
 
-import { DatError, show } from '../errors/index.js';
+import { DatError } from '../errors/index.js';
+import { checkInteger, checkOptions, checkValue } from '../errors/guards.js';
+import { FUNCTION, isBitSet, isInteger, kindOf, oneOf } from '../spi/checks/index.js';
 import type { PollingMode } from '../spi/index.js';
-import { checkInteger, checkOptions, checkParameter } from './common/checks.js';
 import { ALL_STREAMS } from './common/evd-states.js';
 import type { EvdOptions } from './evd-host.js';
 import {
@@ -13,7 +14,6 @@ import {
 } from './upcall/policy.js';
 
 const MAX_UPCALL_LIMIT = 65536;
-const POLLING_MODES = ['event', 'adaptive', 'spin'] as const satisfies readonly PollingMode[];
 const EVD_OPTIONS: readonly (keyof EvdOptions)[] = [
   'qlen',
   'streams',
@@ -27,7 +27,7 @@ const EVD_OPTIONS: readonly (keyof EvdOptions)[] = [
 
 /** @throws DatError DAT_INVALID_PARAMETER, or DAT_INSUFFICIENT_RESOURCES beyond the device */
 export function checkQlen(qlen: number, limit: number): void {
-  if (Number.isSafeInteger(qlen) && qlen > limit) {
+  if (isInteger(qlen, limit + 1, Infinity)) {
     throw new DatError('DAT_INSUFFICIENT_RESOURCES', {
       subtype: 'DAT_RESOURCE_TEVD',
       operation: 'ia.createEvd',
@@ -36,24 +36,12 @@ export function checkQlen(qlen: number, limit: number): void {
       hint: 'the adapter attribute maxEvdQlen tells the limit',
     });
   }
-  checkInteger('ia.createEvd', 'qlen', qlen, 1, limit, 'DAT_INVALID_ARG2');
+  checkInteger('ia.createEvd', 2, 'qlen', qlen, 1, limit);
 }
 
 /** @throws DatError DAT_INVALID_PARAMETER unless a non-empty set of EvdFlags */
-export function checkStreams(streams: number): void {
-  if (
-    Number.isSafeInteger(streams) &&
-    streams > 0 &&
-    streams <= ALL_STREAMS &&
-    (streams & ~ALL_STREAMS) === 0
-  )
-    return;
-  throw new DatError('DAT_INVALID_PARAMETER', {
-    subtype: 'DAT_INVALID_ARG4',
-    operation: 'ia.createEvd',
-    message: `streams ${show(streams)}: must be a non-empty set of EvdFlags`,
-    value: streams,
-  });
+export function checkStreams(streams: unknown): void {
+  checkValue('ia.createEvd', 4, 'streams', streams, STREAMS);
 }
 
 /** @throws DatError DAT_INVALID_PARAMETER */
@@ -63,30 +51,17 @@ export function checkUpcall(
   handler: unknown,
   limit: number,
 ): void {
-  if (typeof policy !== 'string' || !Object.hasOwn(UPCALL_POLICIES, policy)) {
-    const known = Object.keys(UPCALL_POLICIES).join(', ');
-    throw new DatError('DAT_INVALID_PARAMETER', {
-      subtype: 'DAT_INVALID_ARG2',
-      operation,
-      message: `policy ${show(policy)}: must be one of ${known}`,
-      value: policy,
-    });
-  }
+  checkValue(operation, 2, 'policy', policy, POLICY);
   const needsHandler = UPCALL_POLICIES[policy].enabled;
-  if (handler === undefined ? needsHandler : typeof handler !== 'function') {
-    throw new DatError('DAT_INVALID_PARAMETER', {
-      subtype: 'DAT_INVALID_ARG3',
-      operation,
-      message: `policy ${policy} needs a handler function`,
-      value: handler,
-    });
+  if (handler !== undefined || needsHandler) {
+    checkValue(operation, 3, `the handler of policy ${policy}`, handler, FUNCTION);
   }
-  checkInteger(operation, 'limit', limit, 1, MAX_UPCALL_LIMIT, 'DAT_INVALID_ARG4');
+  checkInteger(operation, 4, 'limit', limit, 1, MAX_UPCALL_LIMIT);
 }
 
 /** What can be seen of the options of a new EVD without making anything. */
 export function checkEvdOptions(operation: string, options: EvdOptions): void {
-  checkOptions(operation, options, 'DAT_INVALID_ARG2', EVD_OPTIONS);
+  checkOptions(operation, 2, options, EVD_OPTIONS);
   const { policy = 'DISABLE', handler, limit = DEFAULT_UPCALL_LIMIT, polling = 'event' } = options;
   checkUpcall(operation, policy, handler, limit);
   checkPolling(operation, polling);
@@ -94,9 +69,7 @@ export function checkEvdOptions(operation: string, options: EvdOptions): void {
 
 /** @throws DatError DAT_INVALID_PARAMETER */
 export function checkPolling(operation: string, mode: unknown): void {
-  const known = (POLLING_MODES as readonly unknown[]).includes(mode);
-  const expected = `one of ${POLLING_MODES.join(', ')}`;
-  checkParameter(operation, 'polling', mode, known, expected, 'DAT_INVALID_ARG2');
+  checkValue(operation, 2, 'polling', mode, POLLING);
 }
 
 export function invalidHandle(operation: string): DatError {
@@ -137,8 +110,15 @@ export function checkNotAwaited(operation: string, caller: string | undefined): 
   });
 }
 
-export function checkPending(pending: PendingChoice): void {
-  const known = ['deliver', 'keep', 'refuse'].includes(pending);
-  const expected = 'deliver, keep or refuse';
-  checkParameter('evd.modifyUpcall', 'pending', pending, known, expected, 'DAT_INVALID_ARG4');
+/** @throws DatError DAT_INVALID_PARAMETER */
+export function checkPending(pending: unknown): void {
+  checkValue('evd.modifyUpcall', 4, 'pending', pending, PENDING);
 }
+
+const STREAMS = kindOf(
+  'a non-empty set of EvdFlags',
+  (streams) => streams !== 0 && isBitSet(streams, ALL_STREAMS),
+);
+const POLICY = oneOf(Object.keys(UPCALL_POLICIES));
+const POLLING = oneOf<PollingMode>(['event', 'adaptive', 'spin']);
+const PENDING = oneOf<PendingChoice>(['deliver', 'keep', 'refuse']);

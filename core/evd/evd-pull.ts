@@ -1,13 +1,7 @@
 /** The pulling side of an EVD, which takes events by asking: dequeue, wait, iterate. */
+import { checkInteger, checkOptions, checkParameter } from '../errors/guards.js';
 import { Timer } from '../spi/index.js';
-import {
-  checkInteger,
-  checkOptions,
-  checkParameter,
-  checkTaker,
-  checkThreshold,
-  checkTimeout,
-} from './common/checks.js';
+import { checkSignal, checkTaker, checkThreshold, checkTimeout } from './common/checks.js';
 import { EVD_SUBSTATES, type EvdWaiting } from './common/evd-states.js';
 import { freedWhileWaiting, unwaitableError } from './evd-checks.js';
 import { EVD_COUNTER } from './evd-counters.js';
@@ -62,8 +56,8 @@ export class EvdPull implements IterationHost {
     const { record } = this;
     record.checkOpen(operation);
     const isBatch = batch instanceof EventBatch;
-    checkParameter(operation, 'batch', batch, isBatch, 'an EventBatch', 'DAT_INVALID_ARG1');
-    checkInteger(operation, 'max', max, 0, Number.MAX_SAFE_INTEGER, 'DAT_INVALID_ARG2');
+    checkParameter(operation, 1, 'batch', batch, isBatch, 'an EventBatch');
+    checkInteger(operation, 2, 'max', max, 0, Number.MAX_SAFE_INTEGER);
     const { store } = record;
     const end = Math.min(max, batch.capacity);
     let count = store.takeBatch(batch, end);
@@ -78,12 +72,11 @@ export class EvdPull implements IterationHost {
     return new Promise((resolve, reject) => {
       const operation = 'evd.wait';
       const { counts, store, dispatcher } = this.record;
-      checkOptions(operation, options, 'DAT_INVALID_ARG2', WAIT_OPTIONS);
+      checkOptions(operation, 2, options, WAIT_OPTIONS);
       const { threshold = 1, timeoutMs, signal } = options;
       this.record.begin(operation, { timeoutMs, threshold });
       counts.bump(EVD_COUNTER.WAIT, 1);
-      const isSignal = signal === undefined || signal instanceof AbortSignal;
-      checkParameter(operation, 'signal', signal, isSignal, 'an AbortSignal', 'DAT_INVALID_ARG2');
+      checkSignal(operation, signal);
       checkTimeout(operation, timeoutMs);
       checkThreshold(threshold, store.qlen, dispatcher.configuration);
       this.checkWaitable(operation);

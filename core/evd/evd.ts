@@ -4,7 +4,8 @@ import { eventStream, type EventStream } from '../stream/event-stream.js';
 import type { PollingMode } from '../spi/index.js';
 import type { Cno } from './cno/cno.js';
 import { checkCno } from './cno/parameter.js';
-import { checkInteger, checkOptions, checkParameter, checkTaker } from './common/checks.js';
+import { checkInteger, checkOptions, checkParameter, checkReset } from '../errors/guards.js';
+import { checkTaker } from './common/checks.js';
 import { EVD_CONFIGURATIONS, EVD_SUBSTATES, EvdFlags, type EvdTaker } from './common/evd-states.js';
 import {
   checkEvdOptions,
@@ -196,11 +197,7 @@ export class Evd
   counters(options: { readonly reset?: boolean } = {}): EvdCounterValues {
     const operation = 'evd.counters';
     this.record.begin(operation, { reset: options?.reset });
-    checkOptions(operation, options, 'DAT_INVALID_ARG4', ['reset']);
-    const { reset = false } = options;
-    const isFlag = typeof reset === 'boolean';
-    checkParameter(operation, 'reset', reset, isFlag, 'a boolean', 'DAT_INVALID_ARG4');
-    return this.record.counts.read(reset);
+    return this.record.counts.read(checkReset(operation, options));
   }
 
   // Push
@@ -261,7 +258,7 @@ export class Evd
   ): Promise<void> | void {
     const operation = 'evd.modifyUpcall';
     const { record } = this;
-    checkOptions(operation, options, 'DAT_INVALID_ARG4', UPCALL_OPTIONS);
+    checkOptions(operation, 4, options, UPCALL_OPTIONS);
     const { pending = 'deliver', limit = DEFAULT_UPCALL_LIMIT, upcall } = options;
     record.begin(operation, { policy, handler, ...options });
     const next = handler === UPCALL_SAME ? record.upcalls.handler : (handler ?? undefined);
@@ -343,7 +340,7 @@ export class Evd
     const { store, dispatcher } = record;
     record.begin(operation, { qlen });
     const limit = record.host.device.attributes.maxCompletionQueueEntries;
-    checkInteger(operation, 'qlen', qlen, 1, limit, 'DAT_INVALID_ARG2');
+    checkInteger(operation, 2, 'qlen', qlen, 1, limit);
     store.scan();
     const waited = dispatcher.waiter?.threshold ?? 0;
     const present = Math.max(store.pending, waited);
@@ -420,7 +417,7 @@ export class Evd
   async free(options: { readonly upcall?: Upcall } = {}): Promise<void> {
     const operation = 'evd.free';
     this.record.trace(operation, {});
-    checkOptions(operation, options, 'DAT_INVALID_ARG2', ['upcall']);
+    checkOptions(operation, 2, options, ['upcall']);
     this.checkOutside(operation, options.upcall);
     if (!this.isFreed) this.close();
     else if (this.record.upcalls.gate.inProgress === 0) throw invalidHandle(operation);
@@ -460,5 +457,5 @@ export class Evd
 
 function checkCaller(operation: string, upcall: unknown): void {
   const isUpcall = upcall === undefined || upcall instanceof Upcall;
-  checkParameter(operation, 'upcall', upcall, isUpcall, 'an Upcall', 'DAT_INVALID_ARG4');
+  checkParameter(operation, 4, 'upcall', upcall, isUpcall, 'an Upcall');
 }

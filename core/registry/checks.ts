@@ -1,6 +1,7 @@
 /** Checks of plugins before anything opens. Each refusal is a sentence that names both sides. */
 
-import { DatError, show } from '../errors/index.js';
+import { DatError } from '../errors/index.js';
+import { show } from '../spi/checks/index.js';
 import {
   type ConfiguredPlugin,
   isConfiguredPlugin,

@@ -5,7 +5,8 @@
  * skipped and told of, and the next one is read. Text in, entries out: files are not read here.
  */
 
-import { DatError, show } from '../errors/index.js';
+import { DatError } from '../errors/index.js';
+import { mustBe } from '../spi/checks/index.js';
 
 /** A line of dat.conf. */
 export interface DatConfEntry {
@@ -253,7 +254,7 @@ class LineError extends Error {
     return new DatError('DAT_INVALID_PARAMETER', {
       subtype: 'DAT_INVALID_ARG1',
       operation,
-      message: `${this.field} is ${show(this.value)}; it must be ${this.expected}`,
+      message: mustBe(this.field, this.value, this.expected),
       hint: `a line has ${FIELDS.join(', ')}`,
       value: this.value,
     });

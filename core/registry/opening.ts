@@ -1,6 +1,7 @@
 /** Opening an interface adapter of a provider (dat_ia_open): options, modules, device. */
 import type { DeviceLease } from '../dat/common/context.js';
-import { checkInteger, checkOptions } from '../dat/common/guards.js';
+import { checkFields, checkOptions } from '../errors/guards.js';
+import { ANYTHING, integer, optional } from '../spi/checks/index.js';
 import { Ia } from '../dat/ia/ia.js';
 import { traceTo } from '../dat/common/trace.js';
 import {
@@ -28,10 +29,15 @@ export interface OpenIaOptions {
   readonly closeTimeoutMs?: number;
 }
 
-const OPEN_OPTIONS = ['modules', 'logger', 'asyncEvdQlen', 'closeTimeoutMs'];
 const ASYNC_QLEN = 64;
 const CLOSE_TIMEOUT_MS = 5000;
 const HOUR_MS = 3_600_000;
+const OPEN_OPTIONS = {
+  modules: ANYTHING,
+  logger: ANYTHING,
+  asyncEvdQlen: optional(integer(1, 2 ** 20)),
+  closeTimeoutMs: optional(integer(1, HOUR_MS)),
+};
 
 /** Open devices of this process. */
 const devices = new DeviceTable();
@@ -47,11 +53,8 @@ export interface Opening {
 
 /** @throws DatError DAT_INVALID_PARAMETER */
 export function checkOpenOptions(options: OpenIaOptions): void {
-  checkOptions('openIa', 2, options, OPEN_OPTIONS);
-  const { modules, asyncEvdQlen = ASYNC_QLEN, closeTimeoutMs = CLOSE_TIMEOUT_MS } = options;
-  if (modules !== undefined) checkOptions('openIa', 2, modules, MODULE_KINDS);
-  checkInteger('openIa', 2, 'asyncEvdQlen', asyncEvdQlen, 1, 2 ** 20);
-  checkInteger('openIa', 2, 'closeTimeoutMs', closeTimeoutMs, 1, HOUR_MS);
+  checkFields('openIa', 2, options, OPEN_OPTIONS);
+  if (options.modules !== undefined) checkOptions('openIa', 2, options.modules, MODULE_KINDS);
 }
 
 /** @throws DatError as `Registry.openIa`; nothing stays open then */

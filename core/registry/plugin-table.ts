@@ -1,5 +1,6 @@
 /** The plugins of a registry: providers and modules by name, and what is open of each. */
-import { checkOneOf, invalid } from '../dat/common/guards.js';
+import { checkOneOf, checkParameter, checkValue } from '../errors/guards.js';
+import { BOOLEAN, TEXT } from '../spi/checks/index.js';
 import { DatError } from '../errors/index.js';
 import type { ConfiguredPlugin, PluginKind, PluginMeta } from '../spi/index.js';
 import { checkPlugin, titleOf } from './checks.js';
@@ -59,10 +60,8 @@ export class PluginTable {
     checkPlugin(operation, plugin);
     const options = typeof registration === 'string' ? { name: registration } : registration;
     const { name = plugin.meta.name, version, threadSafe = false } = options;
-    if (typeof name !== 'string' || name === '') {
-      throw invalid(operation, 2, 'name', name, 'a string of at least one character');
-    }
-    checkOneOf(operation, 2, 'threadSafe', threadSafe, [true, false]);
+    checkValue(operation, 2, 'name', name, TEXT);
+    checkValue(operation, 2, 'threadSafe', threadSafe, BOOLEAN);
     const { major, minor } = parseVersion(operation, version);
     const info: ProviderInfo = {
       iaName: name,
@@ -84,7 +83,7 @@ export class PluginTable {
 
   /** @throws DatError DAT_PROVIDER_NOT_FOUND / DAT_NAME_NOT_REGISTERED; DAT_INVALID_PARAMETER */
   find(operation: string, kind: PluginKind, name: string): PluginEntry {
-    if (typeof name !== 'string') throw invalid(operation, 1, 'name', name, 'a string');
+    checkParameter(operation, 1, 'name', name, typeof name === 'string', 'a string');
     checkOneOf(operation, 2, 'kind', kind, ['provider', ...MODULE_KINDS]);
     const entry = this.ofKind(kind).find(({ info }) => info.iaName === name);
     if (entry !== undefined) return entry;

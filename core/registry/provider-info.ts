@@ -3,7 +3,8 @@
  * dat_ia_openv makes (DAT facts 5.2): name, major version and thread flag as asked for, the minor
  * version as asked for or higher.
  */
-import { checkOptions, invalid } from '../dat/common/guards.js';
+import { checkOptions, checkValue, invalid } from '../errors/guards.js';
+import { BOOLEAN, kindOf, optional } from '../spi/checks/index.js';
 import { DatError, type DatSubtype } from '../errors/index.js';
 import { MAX_IA_NAME_LENGTH } from './dat-conf.js';
 
@@ -41,18 +42,19 @@ export interface ProviderQuery {
 /** The API that is implemented here. */
 export const DAT_VERSION = { major: 2, minor: 0 } as const;
 
+const IA_NAME = kindOf<string>(
+  `a string of 1 to ${MAX_IA_NAME_LENGTH} characters`,
+  (name) => typeof name === 'string' && name !== '' && name.length <= MAX_IA_NAME_LENGTH,
+);
+const OPTIONAL_BOOLEAN = optional(BOOLEAN);
+
 /** @throws DatError DAT_INVALID_PARAMETER */
 export function providerQuery(operation: string, target: string | IaName): ProviderQuery {
-  const given: unknown = typeof target === 'string' ? { name: target } : target;
+  const given: IaName = typeof target === 'string' ? { name: target } : target;
   checkOptions(operation, 1, given, ['name', 'version', 'threadSafe']);
   const { name, version, threadSafe } = given;
-  if (typeof name !== 'string' || name === '' || name.length > MAX_IA_NAME_LENGTH) {
-    const expected = `a string of 1 to ${MAX_IA_NAME_LENGTH} characters`;
-    throw invalid(operation, 1, 'name', name, expected);
-  }
-  if (threadSafe !== undefined && typeof threadSafe !== 'boolean') {
-    throw invalid(operation, 6, 'threadSafe', threadSafe, 'true, false, or left out');
-  }
+  checkValue(operation, 1, 'name', name, IA_NAME);
+  checkValue(operation, 6, 'threadSafe', threadSafe, OPTIONAL_BOOLEAN);
   return { name, ...parseVersion(operation, version), threadSafe };
 }
 

@@ -2,6 +2,15 @@
  * Plugins: providers and modules say what they are, which SDK they were written for, what they need
  * and what they give. All of it is checked when they are registered, before anything opens.
  */
+import {
+  checkValue,
+  checkValues,
+  type Kind,
+  kindOf,
+  mustBe,
+  oneOf,
+  type Refuse,
+} from './checks/index.js';
 import type { CmModule } from './cm.js';
 import type { Device } from './device.js';
 import { type Inject, type Injected, needOf, type Part, type Registrar } from './injection.js';
@@ -167,43 +176,41 @@ function requirementsOf(meta: PluginMeta & { readonly inject?: Inject }): readon
   return [...new Set([...meta.requires, ...(injected as string[])])];
 }
 
-function checkMeta(meta: PluginMeta & { readonly inject?: unknown }): void {
-  const where = `plugin ${JSON.stringify(meta.name)}`;
-  if (!/^[a-z][a-z0-9-]*$/.test(meta.name)) {
-    throw new TypeError(`${where}: a name is lower-case letters, digits and dashes`);
-  }
-  if (!KINDS.includes(meta.kind)) {
-    throw new TypeError(
-      `${where}: kind ${JSON.stringify(meta.kind)} is none of ${KINDS.join(', ')}`,
-    );
-  }
-  if (!/^\d+\.\d+$/.test(meta.sdkVersion)) {
-    throw new TypeError(
-      `${where}: sdkVersion ${JSON.stringify(meta.sdkVersion)} is not "major.minor"`,
-    );
-  }
-  for (const field of ['requires', 'provides'] as const) {
-    const list: unknown = meta[field];
-    if (!Array.isArray(list) || list.some((item) => typeof item !== 'string' || item === '')) {
-      throw new TypeError(`${where}: ${field} must be a list of capability names`);
-    }
-  }
-  checkInject(where, meta);
+const CAPABILITY_NAMES = kindOf<readonly string[]>(
+  'a list of capability names',
+  (list) => Array.isArray(list) && list.every((item) => typeof item === 'string' && item !== ''),
+);
+const META = {
+  name: matching(/^[a-z][a-z0-9-]*$/, 'lower-case letters, digits and dashes'),
+  kind: oneOf(KINDS),
+  sdkVersion: matching(/^\d+\.\d+$/, '"major.minor"'),
+  requires: CAPABILITY_NAMES,
+  provides: CAPABILITY_NAMES,
+};
+const NO_INJECT = kindOf<undefined>(
+  'left out: a provider binds what it has, and only modules are injected into',
+  (inject) => inject === undefined,
+);
+const INJECT = kindOf<object>(
+  'tokens by name',
+  (inject) => typeof inject === 'object' && inject !== null,
+);
+const TOKEN = kindOf<symbol>('a token', (token) => typeof token === 'symbol');
+
+function matching(pattern: RegExp, expected: string): Kind<string> {
+  return kindOf(expected, (text) => typeof text === 'string' && pattern.test(text));
 }
 
-function checkInject(where: string, meta: PluginMeta & { readonly inject?: unknown }): void {
+function checkMeta(meta: PluginMeta & { readonly inject?: unknown }): void {
+  const refuse: Refuse = (name, value, expected) =>
+    new TypeError(`plugin ${JSON.stringify(meta.name)}: ${mustBe(name, value, expected)}`);
+  checkValues<PluginMeta>(meta, META, refuse);
   const { kind, inject } = meta;
-  if (kind === 'provider') {
-    if (inject === undefined) return;
-    throw new TypeError(`${where}: inject is for modules; a provider binds what it has`);
-  }
-  if (typeof inject !== 'object' || inject === null) {
-    throw new TypeError(`${where}: inject is ${String(inject)}, it must be tokens by name`);
-  }
-  for (const [name, spec] of Object.entries(inject)) {
+  const expected: Kind = kind === 'provider' ? NO_INJECT : INJECT;
+  checkValue('inject', inject, expected, refuse);
+  for (const [name, spec] of Object.entries(inject ?? {})) {
     const token: unknown = (spec as { readonly optional?: unknown } | undefined)?.optional ?? spec;
-    if (typeof token === 'symbol') continue;
-    throw new TypeError(`${where}: inject.${name} is ${String(token)}, it must be a token`);
+    checkValue(`inject.${name}`, token, TOKEN, refuse);
   }
 }
 

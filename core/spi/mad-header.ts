@@ -1,4 +1,5 @@
 /** The 24-byte header common to all management datagrams (IBTA 13.4.3), and its numbers. */
+import { checkInteger, outOfRange, type Refuse } from './checks/index.js';
 import { MAD_BYTES } from './mad.js';
 
 export const MAD_HEADER_LENGTH = 24;
@@ -193,8 +194,8 @@ function checkRoom(mad: Uint8Array): void {
   }
 }
 
+const badField: Refuse = (name, value, expected) => outOfRange(`MAD ${name}`, value, expected);
+
 function checkField(name: string, value: number, max: number): void {
-  if (!Number.isInteger(value) || value < 0 || value > max) {
-    throw new RangeError(`MAD ${name} is ${value}, must be an integer from 0 to ${max}`);
-  }
+  checkInteger(name, value, 0, max, badField);
 }

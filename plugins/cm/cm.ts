@@ -2,6 +2,7 @@
  * The CM module: connections over the MAD module of one device (IBTA 12, rdma_cm's conventions).
  * What the consumer asks for is here; what arrives is in cm-receiver.ts.
  */
+import { assert } from '../../core/spi/checks/index.js';
 import { FlightLog, SpiError, Timer, isIpv4Gid } from '../../core/spi/index.js';
 import type {
   Clock,
@@ -100,12 +101,11 @@ export class Cm implements CmModule {
     private readonly dependencies: CmDependencies,
     options: CmOptions = {},
   ) {
-    const { mad, device, clock, timers, logger, random } = dependencies;
+    const { mad, device, clock, timers, random } = dependencies;
     this.nextTransaction = random.u32();
     this.services = {
       clock,
       timers,
-      logger,
       notes: new FlightNotes(new FlightLog(), () => clock.now()),
       table: this.table,
       turns: this.turns,
@@ -143,6 +143,7 @@ export class Cm implements CmModule {
       onReceive: ({ data, source }) => receiver.receive(data, source),
       onSend: ({ status }) => {
         if (status !== WcStatus.SUCCESS) this.counters.sendErrors++;
+        assert(this.unsent > 0, 'a message of the CM is sent once');
         this.unsent--;
         if (this.unsent === 0) this.onAllSent();
       },

@@ -2,6 +2,7 @@
  * Address handles of QP1, one a destination. A handle in use by a send stays; idle ones are kept
  * for the next send to the same place, up to a bound, and the one unused for longest goes first.
  */
+import { assert } from '../../core/spi/checks/index.js';
 import type { AddressHandle, Device, Gid, ProtectionDomain } from '../../core/spi/index.js';
 import type { PortAddress } from './port.js';
 
@@ -42,6 +43,7 @@ export class AddressHandles {
   }
 
   release(cached: CachedAddress): void {
+    assert(cached.users > 0, 'an address handle is released once', cached.key);
     cached.users--;
     if (this.byKey.size > this.maxIdle) this.evict();
   }

@@ -2,6 +2,8 @@
  * An agent: a client's registration, its list of sends, and the references that unregistering waits
  * for (the openib discussion of 4 October 2004).
  */
+import { assert } from '../../core/spi/checks/index.js';
+import { einval } from '../../core/spi/einval.js';
 import { SpiError, WcStatus } from '../../core/spi/index.js';
 import type {
   Logger,
@@ -76,7 +78,7 @@ export class Agent implements MadAgent, MadSendOwner, RmppHost {
 
   modify(handle: MadSendHandle, timeoutUs: number): void {
     if (!(timeoutUs > 0 && timeoutUs < Infinity)) {
-      throw new SpiError('EINVAL', `timeout ${timeoutUs} us: must be above 0 and finite`);
+      throw einval('timeoutUs', timeoutUs, 'a finite number above 0');
     }
     this.own(handle)?.modify(timeoutUs);
   }
@@ -111,6 +113,7 @@ export class Agent implements MadAgent, MadSendOwner, RmppHost {
   }
 
   release(): void {
+    assert(this.references > 0, 'a reference on an agent is given back once', this.hiTid);
     this.references--;
     if (this.references === 0 && this.unregistering) this.resolveEnded();
   }

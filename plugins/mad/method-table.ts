@@ -2,6 +2,15 @@
  * Which agent gets a request: agents by class version, class, method, and OUI for vendor range 2
  * (IBTA 13.4.2; ib_mad's registration rules). One method has one agent.
  */
+import {
+  checkValue,
+  checkValues,
+  integer,
+  isInteger,
+  kindOf,
+  type Kind,
+} from '../../core/spi/checks/index.js';
+import { einval } from '../../core/spi/einval.js';
 import { SpiError } from '../../core/spi/index.js';
 import type { MadAgentOptions } from '../../core/spi/index.js';
 import { MadClass, isRmppClass, isVendorRange2 } from '../../core/spi/mad-header.js';
@@ -10,6 +19,21 @@ const SMI_CLASSES: readonly number[] = [MadClass.SUBN_LID, MadClass.SUBN_DIRECTE
 const MAX_CLASS_VERSION = 0x82;
 const METHODS = 128;
 const MAX_OUIS_PER_CLASS = 8;
+const RMPP_CLASSES = '0x03, 0x06, 0x10, 0x12, 0x30 to 0x4f';
+/** Responses need no registration: they are known by their transaction id. */
+const METHOD = integer(0, METHODS - 1);
+const OUI: Kind = integer(1, 0xffffff);
+const NO_OUI: Kind = kindOf(
+  'left out: only classes 0x30 to 0x4f have one',
+  (oui) => oui === undefined,
+);
+const AGENT = {
+  managementClass: kindOf<number>(
+    `an integer from 1 to 255 without ${SMI_CLASSES.join(', ')}`,
+    (value) => isInteger(value, 1, 255) && !SMI_CLASSES.includes(value),
+  ),
+  classVersion: integer(0, MAX_CLASS_VERSION),
+};
 
 export class MethodTable<Owner> {
   /** Key is class version and class; then OUI (0 outside vendor range 2); then method. */
@@ -70,40 +94,23 @@ function classKey({ classVersion, managementClass }: MadAgentOptions): number {
 }
 
 function checkOptions(options: MadAgentOptions): void {
-  const { managementClass, classVersion, methods, oui } = options;
-  if (!isInteger(managementClass, 1, 255) || SMI_CLASSES.includes(managementClass)) {
-    throw invalid(
-      `management class ${managementClass}: 1 to 255 without ${SMI_CLASSES.join(', ')}`,
+  checkValues(options, AGENT, einval);
+  const { managementClass, methods, oui, rmpp } = options;
+  const allowed = isVendorRange2(managementClass) ? OUI : NO_OUI;
+  checkValue('oui', oui, allowed, einval);
+  if (rmpp === true && !isRmppClass(managementClass)) {
+    throw einval(
+      'rmpp',
+      rmpp,
+      `false: class ${hex(managementClass)} has none (${RMPP_CLASSES} do)`,
     );
   }
-  if (!isInteger(classVersion, 0, MAX_CLASS_VERSION)) {
-    throw invalid(`class version ${classVersion}: 0 to ${MAX_CLASS_VERSION}`);
-  }
-  if (isVendorRange2(managementClass) && !isInteger(oui ?? 0, 1, 0xffffff)) {
-    throw invalid(`OUI ${oui}: a class from 0x30 to 0x4f needs one, 1 to 0xffffff`);
-  }
-  if (!isVendorRange2(managementClass) && oui !== undefined) {
-    throw invalid(`OUI ${hex(oui)}: class ${hex(managementClass)} has none (0x30 to 0x4f do)`);
-  }
-  if (options.rmpp === true && !isRmppClass(managementClass)) {
-    throw invalid(
-      `class ${hex(managementClass)} has no RMPP (0x03, 0x06, 0x10, 0x12, 0x30 to 0x4f)`,
-    );
-  }
-  for (const method of methods) {
-    if (!isInteger(method, 0, METHODS - 1)) {
-      throw invalid(`method ${method}: 0 to ${METHODS - 1} (responses need no registration)`);
-    }
-  }
+  for (const method of methods) checkValue('a method', method, METHOD, einval);
 }
 
 function describe({ managementClass, classVersion, oui }: MadAgentOptions): string {
   const suffix = oui === undefined ? '' : ` of OUI ${hex(oui)}`;
   return `${hex(managementClass)} version ${classVersion}${suffix}`;
-}
-
-function isInteger(value: number, min: number, max: number): boolean {
-  return Number.isInteger(value) && value >= min && value <= max;
 }
 
 function hex(value: number): string {

@@ -2,6 +2,7 @@
  * What strangers may have us hold: anybody can send first segments, and never the rest. Shared by
  * all agents of a module.
  */
+import { assert } from '../../core/spi/checks/index.js';
 
 export interface RmppLimits {
   /** Longest transfer that is received, in bytes of memory; default 4 MiB. */
@@ -55,6 +56,7 @@ export class RmppAllowance {
   }
 
   giveBack(bytes: number): void {
+    assert(bytes <= this.bytes, 'what is given back was taken', bytes);
     this.bytes -= bytes;
   }
 
@@ -70,8 +72,9 @@ export class RmppAllowance {
 
   /** It is over. */
   dismiss(peer: string): void {
-    this.transfers--;
     const ofPeer = (this.byPeer.get(peer) ?? 0) - 1;
+    assert(ofPeer >= 0, 'a transfer is over once', peer);
+    this.transfers--;
     if (ofPeer > 0) this.byPeer.set(peer, ofPeer);
     else this.byPeer.delete(peer);
   }

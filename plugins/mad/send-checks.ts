@@ -1,4 +1,6 @@
 /** What an agent refuses to send, and whether it goes as one MAD or as an RMPP transfer. */
+import { checkInteger, checkValue, kindOf } from '../../core/spi/checks/index.js';
+import { einval } from '../../core/spi/einval.js';
 import { MAD_BYTES, SpiError } from '../../core/spi/index.js';
 import type { MadAgentOptions, MadSend } from '../../core/spi/index.js';
 import { MAX_RMPP_BYTES } from './rmpp-segments.js';
@@ -18,15 +20,18 @@ export interface CheckedSend {
   readonly transferHeader: MadHeader | undefined;
 }
 
+const TIMEOUT = kindOf<number>(
+  'a finite number from 0 (no response expected) on',
+  (value) => Number.isFinite(value) && (value as number) >= 0,
+);
+
 export function checkSend(
   { data, timeoutUs, retries }: MadSend,
   agent: MadAgentOptions,
   hiTid: number,
 ): CheckedSend {
-  if (!(timeoutUs >= 0 && timeoutUs < Infinity)) {
-    throw invalid(`timeout ${timeoutUs} us: 0 (no response expected) or more, finite`);
-  }
-  if (!Number.isInteger(retries) || retries < 0) throw invalid(`retries ${retries}: 0 or more`);
+  checkValue('timeoutUs', timeoutUs, TIMEOUT, einval);
+  checkInteger('retries', retries, 0, Infinity, einval);
   const asTransfer = agent.rmpp === true && (data.length !== MAD_BYTES || isRmppActive(data));
   if (!asTransfer && data.length !== MAD_BYTES) {
     const hint = 'an agent with RMPP sends other lengths';

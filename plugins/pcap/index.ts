@@ -3,6 +3,8 @@
  * file })` in place of the provider, or the environment variable DAPL_PCAP for all devices that the
  * process opens.
  */
+import { checkOptions, integer, optional, TEXT } from '../../core/spi/checks/index.js';
+import { einval } from '../../core/spi/einval.js';
 import {
   CLOCK,
   type Clock,
@@ -25,6 +27,7 @@ export interface CaptureOptions {
 }
 
 const ROCE_UDP_PORT = 4791;
+const CAPTURE_OPTIONS = { file: TEXT, udpPort: optional(integer(1, 65535)) };
 
 interface TapOptions {
   readonly file: string;
@@ -57,9 +60,7 @@ const tap = definePlugin(
  */
 export function capture(provider: ConfiguredProvider, options: CaptureOptions): ConfiguredProvider {
   const { file, udpPort = ROCE_UDP_PORT } = options;
-  if (typeof file !== 'string' || file === '') {
-    throw new SpiError('EINVAL', `capture: file is ${String(file)}, it must be a path`);
-  }
+  checkOptions(options, CAPTURE_OPTIONS, einval);
   const name = provider.instance.deviceKey;
   return withModules(provider, tap({ file, udpPort, name }));
 }

@@ -4,6 +4,15 @@
  * and whether it is needed, has a default, is accepted without effect or is refused. A target has
  * no send queue.
  */
+import {
+  checkValue,
+  ANYTHING,
+  integer,
+  kindOf,
+  oneOf,
+  show,
+  type Kind,
+} from '../../core/spi/checks/index.js';
 import { PATH_MTU_BYTES, PathMigrationState, QpState, SpiError } from '../../core/spi/index.js';
 import type {
   AddressVector,
@@ -46,76 +55,61 @@ const MASK = {
 
 type Name = keyof XrcTargetAttributes;
 type Use = 'needed' | 'default' | 'accepted' | 'refused';
-/** Says what a value must be, or undefined when it is so. */
-type Check = (value: unknown) => string | undefined;
-
 interface Row {
   readonly use: Use;
   readonly transition: 'RESET->INIT' | 'INIT->RTR';
   readonly mask: keyof typeof MASK;
-  readonly check: Check;
+  readonly kind: Kind;
   readonly fallback?: number;
 }
 
-const upTo =
-  (max: number): Check =>
-  (value) =>
-    Number.isInteger(value) && (value as number) >= 0 && (value as number) <= max
-      ? undefined
-      : `0 to ${max}`;
-const oneOf =
-  (values: readonly number[]): Check =>
-  (value) =>
-    values.includes(value as number) ? undefined : `one of ${values.join(', ')}`;
-const vector: Check = (value) =>
-  (value as Partial<AddressVector> | null)?.gid?.length === 16
-    ? undefined
-    : 'an address vector whose gid has 16 bytes';
-const port: Check = (value) =>
-  value === 0 || upTo(255)(value) !== undefined ? '1 to 255' : undefined;
-const nothing: Check = () => undefined;
+const VECTOR = kindOf<AddressVector>(
+  'an address vector whose gid has 16 bytes',
+  (value) => (value as Partial<AddressVector> | null)?.gid?.length === 16,
+);
+const PORT = integer(1, 255);
 
 const BITS_24 = 0xffffff;
 const BITS_32 = 0xffffffff;
-const mtus = PATH_MTU_BYTES.slice(1);
-const migrationStates = Object.values(PathMigrationState);
+const PATH_MTU = oneOf(PATH_MTU_BYTES.slice(1));
+const MIGRATION_STATE = oneOf(Object.values(PathMigrationState));
 
 const row = (
   use: Use,
   transition: Row['transition'],
   mask: Row['mask'],
-  check: Check,
+  kind: Kind,
   fallback?: number,
-): Row => ({ use, transition, mask, check, ...(fallback !== undefined && { fallback }) });
+): Row => ({ use, transition, mask, kind, ...(fallback !== undefined && { fallback }) });
 
 const INIT = 'RESET->INIT';
 const RTR = 'INIT->RTR';
 
 // prettier-ignore
 export const TARGET_ATTRIBUTES: Readonly<Record<Name, Row>> = {
-  accessFlags:            row('needed',   INIT, 'ACCESS_FLAGS',         upTo(BITS_32)),
-  pkeyIndex:              row('needed',   INIT, 'PKEY_INDEX',           upTo(0xffff)),
-  portNumber:             row('needed',   INIT, 'PORT',                 port),
-  addressVector:          row('needed',   RTR,  'AV',                   vector),
-  pathMtuBytes:           row('needed',   RTR,  'PATH_MTU',             oneOf(mtus)),
-  destinationQpn:         row('needed',   RTR,  'DEST_QPN',             upTo(BITS_24)),
-  receivePsn:             row('needed',   RTR,  'RQ_PSN',               upTo(BITS_24)),
-  minRnrTimer:            row('default',  RTR,  'MIN_RNR_TIMER',        upTo(31), 0),
-  maxDestRdAtomic:        row('default',  RTR,  'MAX_DEST_RD_ATOMIC',   upTo(255), 0),
-  timeout:                row('accepted', RTR,  'TIMEOUT',              upTo(31)),
-  retryCount:             row('accepted', RTR,  'RETRY_CNT',            upTo(7)),
-  rnrRetryCount:          row('accepted', RTR,  'RNR_RETRY',            upTo(7)),
-  qkey:                   row('accepted', RTR,  'QKEY',                 upTo(BITS_32)),
-  pathMigrationState:     row('accepted', RTR,  'PATH_MIG_STATE',       oneOf(migrationStates)),
-  alternateAddressVector: row('accepted', RTR,  'ALT_PATH',             vector),
-  alternatePkeyIndex:     row('accepted', RTR,  'ALT_PATH',             upTo(0xffff)),
-  alternatePortNumber:    row('accepted', RTR,  'ALT_PATH',             port),
-  alternateTimeout:       row('accepted', RTR,  'ALT_PATH',             upTo(31)),
-  state:                  row('refused',  RTR,  'STATE',                nothing),
-  currentState:           row('refused',  INIT, 'CUR_STATE',            nothing),
-  sendPsn:                row('refused',  RTR,  'SQ_PSN',               nothing),
-  maxRdAtomic:            row('refused',  RTR,  'MAX_QP_RD_ATOMIC',     nothing),
-  enableSqdAsyncNotify:   row('refused',  RTR,  'EN_SQD_ASYNC_NOTIFY',  nothing),
+  accessFlags:            row('needed',   INIT, 'ACCESS_FLAGS',         integer(0, BITS_32)),
+  pkeyIndex:              row('needed',   INIT, 'PKEY_INDEX',           integer(0, 0xffff)),
+  portNumber:             row('needed',   INIT, 'PORT',                 PORT),
+  addressVector:          row('needed',   RTR,  'AV',                   VECTOR),
+  pathMtuBytes:           row('needed',   RTR,  'PATH_MTU',             PATH_MTU),
+  destinationQpn:         row('needed',   RTR,  'DEST_QPN',             integer(0, BITS_24)),
+  receivePsn:             row('needed',   RTR,  'RQ_PSN',               integer(0, BITS_24)),
+  minRnrTimer:            row('default',  RTR,  'MIN_RNR_TIMER',        integer(0, 31), 0),
+  maxDestRdAtomic:        row('default',  RTR,  'MAX_DEST_RD_ATOMIC',   integer(0, 255), 0),
+  timeout:                row('accepted', RTR,  'TIMEOUT',              integer(0, 31)),
+  retryCount:             row('accepted', RTR,  'RETRY_CNT',            integer(0, 7)),
+  rnrRetryCount:          row('accepted', RTR,  'RNR_RETRY',            integer(0, 7)),
+  qkey:                   row('accepted', RTR,  'QKEY',                 integer(0, BITS_32)),
+  pathMigrationState:     row('accepted', RTR,  'PATH_MIG_STATE',       MIGRATION_STATE),
+  alternateAddressVector: row('accepted', RTR,  'ALT_PATH',             VECTOR),
+  alternatePkeyIndex:     row('accepted', RTR,  'ALT_PATH',             integer(0, 0xffff)),
+  alternatePortNumber:    row('accepted', RTR,  'ALT_PATH',             PORT),
+  alternateTimeout:       row('accepted', RTR,  'ALT_PATH',             integer(0, 31)),
+  state:                  row('refused',  RTR,  'STATE',                ANYTHING),
+  currentState:           row('refused',  INIT, 'CUR_STATE',            ANYTHING),
+  sendPsn:                row('refused',  RTR,  'SQ_PSN',               ANYTHING),
+  maxRdAtomic:            row('refused',  RTR,  'MAX_QP_RD_ATOMIC',     ANYTHING),
+  enableSqdAsyncNotify:   row('refused',  RTR,  'EN_SQD_ASYNC_NOTIFY',  ANYTHING),
 };
 
 const NAMES = Object.keys(TARGET_ATTRIBUTES) as Name[];
@@ -147,8 +141,10 @@ export function planTarget(given: XrcTargetAttributes): TargetPlan {
     }
   }
   for (const name of names) {
-    const expected = TARGET_ATTRIBUTES[name].check(given[name]);
-    if (expected !== undefined) throw problem(name, `${textOf(given[name])}: ${expected}`, mask);
+    const { kind } = TARGET_ATTRIBUTES[name];
+    checkValue(name, given[name], kind, (_name, value, expected) =>
+      problem(name, `is ${show(value)}; it must be ${expected}`, mask),
+    );
   }
   return {
     init: { ...pick(given, 'RESET->INIT'), state: QpState.INIT },
@@ -185,8 +181,4 @@ function problem(name: Name, what: string, given: number): SpiError {
 
 function hex(bits: number): string {
   return `0x${bits.toString(16)}`;
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'number' || typeof value === 'string' ? `${value}` : typeof value;
 }

@@ -1,4 +1,6 @@
 /** The software HCA as core sees it: makes the objects, and refuses what does not fit. */
+import { checkInteger } from '../../core/spi/checks/index.js';
+import { einval } from '../../core/spi/einval.js';
 import {
   GSI_QPN,
   LOCAL_MTU_BYTES,
@@ -33,14 +35,14 @@ import { MAX_CQ_ENTRIES, SoftCompletionQueue } from './completions/completion-qu
 import type { HcaCounters } from './common/counters.js';
 import type { Hca } from './hca.js';
 import { Domain } from './memory/domain.js';
-import { checkCompletionQueue, checkDomain, checkSharedReceives } from './object-checks.js';
+import { checkParent, checkSharedReceives } from './object-checks.js';
 import { MAX_MESSAGE_BYTES } from './common/parameters.js';
 import { QUEUE_PAIR_CLASSES } from './queue-pair-classes.js';
 import type { QueuePairClass } from './queue-pair-classes.js';
 import { gsiPacket } from './ud/gsi-packet.js';
 import { addPath } from './sending/peer-path.js';
 import { SoftSharedReceiveQueue } from './srq/shared-receive-queue.js';
-import { SoftXrcDomain, checkXrcDomain } from './srq/xrc-domain.js';
+import { SoftXrcDomain } from './srq/xrc-domain.js';
 import { countQueuePair, countSharedReceives } from './uses.js';
 
 /** Local CA ACK delay 2^15 * 4.096 us, as rxe says of itself: an event loop may be busy so long. */
@@ -153,12 +155,12 @@ export class HcaDevice implements Device {
   createSharedReceiveQueue(init: SharedReceiveQueueInit): SharedReceiveQueue {
     this.checkOpen();
     const { maxSharedReceiveQueues, maxSharedReceiveQueueWr, maxSge } = this.attributes;
-    checkDomain(init.pd, this.hca);
+    checkParent('pd', Domain, init.pd, this.hca.memory);
     if (init.xrc) {
-      checkXrcDomain(init.xrc.domain, this.hca);
-      checkCompletionQueue(init.xrc.cq, this.hca);
+      checkParent('xrc.domain', SoftXrcDomain, init.xrc.domain, this.hca);
+      checkParent('xrc.cq', SoftCompletionQueue, init.xrc.cq, this.hca);
     }
-    limit('maxSge', init.maxSge, maxSge);
+    checkInteger('maxSge', init.maxSge, 0, maxSge, einval);
     const { sharedReceives } = this.hca;
     if (sharedReceives.size >= maxSharedReceiveQueues) {
       throw new SpiError('ENOMEM', `${maxSharedReceiveQueues} shared receive queues exist already`);
@@ -177,7 +179,7 @@ export class HcaDevice implements Device {
 
   createMemoryWindow(pd: ProtectionDomain, type: 1 | 2): MemoryWindow {
     this.checkOpen();
-    checkDomain(pd, this.hca);
+    checkParent('pd', Domain, pd, this.hca.memory);
     if (type !== 1 && type !== 2)
       throw new SpiError('EINVAL', `memory window type ${String(type)}`);
     const { windows } = this.hca.memory;
@@ -190,7 +192,7 @@ export class HcaDevice implements Device {
 
   createAddressHandle(pd: ProtectionDomain, attributes: AddressVector): AddressHandle {
     this.checkOpen();
-    checkDomain(pd, this.hca);
+    checkParent('pd', Domain, pd, this.hca.memory);
     return this.hca.addressHandles.create(pd, addPath(this.hca.port, attributes, 'gid'));
   }
 
@@ -266,32 +268,31 @@ export class HcaDevice implements Device {
     if (!found) {
       throw new SpiError('EOPNOTSUPP', `queue pair type ${init.type} is not supported`);
     }
-    checkDomain(init.pd, this.hca);
-    checkCompletionQueue(init.sendCq, this.hca);
-    checkCompletionQueue(init.receiveCq, this.hca);
+    checkParent('pd', Domain, init.pd, this.hca.memory);
+    checkParent('sendCq', SoftCompletionQueue, init.sendCq, this.hca);
+    checkParent('receiveCq', SoftCompletionQueue, init.receiveCq, this.hca);
     if (init.srq) checkSharedReceives(init.srq, this.hca);
-    if (isXrc(init.type)) checkXrcDomain(init.xrcDomain, this.hca);
+    if (isXrc(init.type)) checkParent('xrcDomain', SoftXrcDomain, init.xrcDomain, this.hca);
     if (this.hca.queuePairs.size >= maxQueuePairs) {
       throw new SpiError('ENOMEM', `${maxQueuePairs} queue pairs exist already`);
     }
-    limit('maxSendWr', init.maxSendWr, maxQueuePairWr);
-    limit('maxReceiveWr', init.maxReceiveWr, maxQueuePairWr);
-    limit('maxSendSge', init.maxSendSge, maxSge);
-    limit('maxReceiveSge', init.maxReceiveSge, maxSge);
-    limit('maxInlineBytes', init.maxInlineBytes, maxInlineBytes);
-    limit('context', init.context, 0xffffffff);
+    const most = {
+      maxSendWr: maxQueuePairWr,
+      maxReceiveWr: maxQueuePairWr,
+      maxSendSge: maxSge,
+      maxReceiveSge: maxSge,
+      maxInlineBytes,
+      context: 0xffffffff,
+    };
+    for (const name of Object.keys(most) as (keyof typeof most)[]) {
+      checkInteger(name, init[name], 0, most[name], einval);
+    }
     return found;
   }
 }
 
 function isXrc(type: QpType): boolean {
   return type === QpType.XRC_INI || type === QpType.XRC_TGT;
-}
-
-function limit(name: string, value: number, max: number): void {
-  if (!Number.isInteger(value) || value < 0 || value > max) {
-    throw new SpiError('EINVAL', `${name} ${value}: 0 to ${max}`);
-  }
 }
 
 /** What the device can keep, of what a peer of ours may agree to. */

@@ -4,6 +4,8 @@
  * `pump` when the port is readable, the deadline has come or `requestPump` asks, and arms one real
  * timer for `nextDeadlineUs`.
  */
+import { checkNames } from '../../core/spi/checks/index.js';
+import { einval } from '../../core/spi/einval.js';
 import { GSI_QPN, TimerWheel } from '../../core/spi/index.js';
 import type {
   Clock,
@@ -83,7 +85,8 @@ export class HcaDriver implements Scheduler {
   private readonly logger: Logger;
 
   constructor(private readonly options: HcaDriverOptions) {
-    const { name, port, clock, random, logger } = options;
+    const { name, port, clock, random, logger, parameters = {} } = options;
+    checkNames(parameters, Object.keys(defaultParameters), einval);
     this.logger = logger;
     this.timers = new DriverTimers(clock.now(), () => this.hca.requestPump());
     this.hca = new Hca({
@@ -91,7 +94,7 @@ export class HcaDriver implements Scheduler {
       random,
       timers: this.timers,
       now: () => clock.now(),
-      parameters: { ...defaultParameters, ...options.parameters },
+      parameters: { ...defaultParameters, ...parameters },
       requestPump: options.requestPump,
       onCqGone: (cq) => this.device.onCqGone(cq),
       ...(options.sendFault && { sendFault: options.sendFault }),

@@ -1,35 +1,33 @@
 /** That objects handed in are ours, of the same device, and still there. */
+import { einval } from '../../core/spi/einval.js';
 import { SpiError } from '../../core/spi/index.js';
-import type {
-  CompletionQueue,
-  ProtectionDomain,
-  SharedReceiveQueue,
-} from '../../core/spi/index.js';
-import { SoftCompletionQueue } from './completions/completion-queue.js';
+import type { SharedReceiveQueue } from '../../core/spi/index.js';
 import type { Hca } from './hca.js';
-import { Domain } from './memory/domain.js';
 import { SoftSharedReceiveQueue } from './srq/shared-receive-queue.js';
 
-/** @throws SpiError('EINVAL') */
-export function checkDomain(pd: ProtectionDomain, hca: Hca): asserts pd is Domain {
-  if (!(pd instanceof Domain) || !pd.belongsTo(hca.memory)) {
-    throw new SpiError('EINVAL', 'pd is of another device');
-  }
-  if (pd.destroyed) throw new SpiError('EINVAL', 'the protection domain is destroyed');
+/** An object that others are made with. */
+interface Parent<Owner> {
+  readonly destroyed: boolean;
+  belongsTo(owner: Owner): boolean;
 }
 
-/** @throws SpiError('EINVAL') */
-export function checkCompletionQueue(cq: CompletionQueue, hca: Hca): void {
-  if (!(cq instanceof SoftCompletionQueue) || !cq.belongsTo(hca)) {
-    throw new SpiError('EINVAL', 'the completion queue is of another device');
+/** @throws SpiError('EINVAL') that names the object */
+export function checkParent<Owner, T extends Parent<Owner>>(
+  name: string,
+  type: abstract new (...args: never[]) => T,
+  object: unknown,
+  owner: Owner,
+): asserts object is T {
+  if (!(object instanceof type) || !object.belongsTo(owner)) {
+    throw einval(name, object, 'one of this device');
   }
-  if (cq.destroyed) throw new SpiError('EINVAL', 'the completion queue is destroyed');
+  if (object.destroyed) throw einval(name, object, 'one that is not destroyed');
 }
 
 /** @throws SpiError('EINVAL') */
 export function checkSharedReceives(srq: SharedReceiveQueue, hca: Hca): void {
   if (!(srq instanceof SoftSharedReceiveQueue) || hca.sharedReceives.find(srq.srqn) !== srq) {
-    throw new SpiError('EINVAL', 'srq is destroyed, or of another device');
+    throw einval('srq', srq, 'one of this device, not destroyed');
   }
   if (srq.completionQueue) throw new SpiError('EINVAL', 'an XRC SRQ belongs to no queue pair');
 }

@@ -1,4 +1,5 @@
 /** What a queue counts as a user of: from its making on (1) until it is destroyed (-1). */
+import { assert } from '../../core/spi/checks/index.js';
 import type { CompletionSource, SoftCompletionQueue } from './completions/completion-queue.js';
 import type { SoftQueuePair } from './queue-pair/queue-pair.js';
 import type { SoftSharedReceiveQueue } from './srq/shared-receive-queue.js';
@@ -21,6 +22,7 @@ export function countSharedReceives(srq: SoftSharedReceiveQueue, change: Change)
 }
 
 function countSource(cq: SoftCompletionQueue, source: CompletionSource, change: Change): void {
+  assert(cq.sources.has(source) === (change === -1), 'a queue is used once, and ends once');
   cq.users += change;
   if (change === 1) cq.sources.add(source);
   else cq.sources.delete(source);

@@ -2,12 +2,15 @@
  * The port of a switch that leads to an address: everything for that address goes through it, at
  * its bandwidth, and what does not fit into its queue is dropped (drop-tail).
  */
+import { checkOptions, outOfRange, POSITIVE } from '../../core/spi/checks/index.js';
 export interface BottleneckOptions {
   /** Bits a second. */
   readonly bandwidth: number;
   /** Bytes that may wait, the packet being sent included. */
   readonly queueBytes: number;
 }
+
+const BOTTLENECK = { bandwidth: POSITIVE, queueBytes: POSITIVE };
 
 export class Bottleneck {
   /** Packets dropped for want of room. */
@@ -18,9 +21,7 @@ export class Bottleneck {
 
   /** @throws RangeError naming the option and its value */
   constructor(readonly options: BottleneckOptions) {
-    for (const [name, value] of Object.entries(options)) {
-      if (!(value > 0)) throw new RangeError(`${name} ${String(value)}: must be more than 0`);
-    }
+    checkOptions(options, BOTTLENECK, outOfRange);
   }
 
   /** When a packet that arrives now has gone through; undefined when it is dropped. */

@@ -106,7 +106,7 @@ export class Fabric {
   constructor(options: FabricOptions = {}) {
     const { seed = 1, link = {}, mtuBytes = 1024, autoRun = false, startUs = 0 } = options;
     checkPortOptions({ addresses: ['::1'], mtuBytes });
-    this.clock = new VirtualClock(startUs);
+    this.clock = new VirtualClock(startUs, () => this.runner.schedule());
     this.random = new SeededRandom(seed);
     this.mtuBytes = mtuBytes;
     this.setLink({}, link);

@@ -2,6 +2,15 @@
  * Scripted faults: what is to happen to the n-th packet that matches. A rule sees a packet where it
  * enters the wire, before chance has its say; duplicates that the fabric makes are not shown again.
  */
+import {
+  checkNames,
+  checkOptions,
+  outOfRange,
+  integer,
+  numberFrom,
+  OBJECT,
+  optional,
+} from '../../core/spi/checks/index.js';
 import { parseMadHeader } from '../../core/spi/mad-header.js';
 import type { MadHeader } from '../../core/spi/mad-header.js';
 import { GSI_QPN, MAD_BYTES } from '../../core/spi/index.js';
@@ -65,6 +74,24 @@ export interface Fault {
   remove(): void;
 }
 
+/** Matches are counted from 1. */
+export const NTH = optional(integer(1, Infinity));
+const RULE = {
+  match: OBJECT,
+  action: OBJECT,
+  nth: NTH,
+  count: optional(numberFrom(0, Infinity)),
+};
+const MATCH: readonly (keyof PacketMatch)[] = [
+  'from',
+  'to',
+  'opcode',
+  'destinationQpn',
+  'psn',
+  'mad',
+  'where',
+];
+
 class ActiveFault implements Fault {
   matched = 0;
   hits = 0;
@@ -75,8 +102,9 @@ class ActiveFault implements Fault {
     readonly rule: FaultRule,
     private readonly onRemove: (fault: ActiveFault) => void,
   ) {
+    checkOptions(rule, RULE, outOfRange);
+    checkNames(rule.match, MATCH, outOfRange);
     const { nth = 1, count = 1 } = rule;
-    if (!Number.isInteger(nth) || nth < 1) throw new RangeError(`nth ${nth}: counts from 1`);
     this.first = nth;
     this.last = nth + count - 1;
   }

@@ -2,6 +2,8 @@
  * The mock provider (`dapl/providers/mock`): the software HCA, MAD and CM of softroce over a
  * simulated network with virtual time, for tests of protocols and applications. See docs/mock.md.
  */
+import { checkOptions, OBJECT, optional, TEXT } from '../../core/spi/checks/index.js';
+import { einval } from '../../core/spi/einval.js';
 import { mad } from '../../plugins/mad/index.js';
 import { xrc } from '../../plugins/xrc/index.js';
 import { cm } from '../../plugins/cm/index.js';
@@ -9,6 +11,7 @@ import { CM, definePlugin, MAD, PACKET_PORT, part, token, XRC } from '../../core
 import type { DatProviderInit, ProviderInstance } from '../../core/spi/index.js';
 import type { HcaParameters } from '../hca/index.js';
 import { bindNode } from '../host/index.js';
+import { PORT_OPTIONS } from '../hca/common/port-options.js';
 import type { Fabric } from './fabric.js';
 import { MockNode } from './node.js';
 import { optionsOf } from './provider-init.js';
@@ -39,6 +42,12 @@ interface MockInstance extends ProviderInstance {
   readonly fabric: Fabric;
 }
 
+const OPTIONS = {
+  fabric: OBJECT,
+  address: TEXT,
+  mtuBytes: PORT_OPTIONS.mtuBytes,
+  parameters: optional(OBJECT),
+};
 const NODE = token<MockNode>('mock/node');
 
 /** A device on a simulated fabric; `fabric.node(address)` is its other side, where faults are. */
@@ -50,29 +59,32 @@ export const mock = definePlugin(
     requires: [],
     provides: ['rc', 'ud', 'atomic', 'mad', 'cm', 'xrc'],
   },
-  (options: MockOptions): MockInstance => ({
-    deviceKey: `mock:${options.fabric.id}:${options.address}`,
-    fabric: options.fabric,
-    // All nodes of a fabric reach the same peers.
-    relatedTo: (other) => (other as Partial<MockInstance>).fabric === options.fabric,
-    async open(registrar, logger): Promise<void> {
-      const { fabric, address, mtuBytes, parameters = {} } = options;
-      const addresses = [address];
-      const port = fabric.openPort({ addresses, ...(mtuBytes !== undefined && { mtuBytes }) });
-      registrar.bind(PACKET_PORT, () => port);
-      registrar.bind(
-        NODE,
-        part(
-          { through: PACKET_PORT },
-          ({ through }) => new MockNode(fabric, { addresses, port, through, logger, parameters }),
-        ),
-      );
-      bindNode(registrar, NODE, fabric.clock);
-      registrar.bind(MAD, mad({}));
-      registrar.bind(CM, cm({}));
-      registrar.bind(XRC, xrc({}));
-    },
-  }),
+  (options: MockOptions): MockInstance => {
+    checkOptions(options, OPTIONS, einval);
+    return {
+      deviceKey: `mock:${options.fabric.id}:${options.address}`,
+      fabric: options.fabric,
+      // All nodes of a fabric reach the same peers.
+      relatedTo: (other) => (other as Partial<MockInstance>).fabric === options.fabric,
+      async open(registrar, logger): Promise<void> {
+        const { fabric, address, mtuBytes, parameters = {} } = options;
+        const addresses = [address];
+        const port = fabric.openPort({ addresses, ...(mtuBytes !== undefined && { mtuBytes }) });
+        registrar.bind(PACKET_PORT, () => port);
+        registrar.bind(
+          NODE,
+          part(
+            { through: PACKET_PORT },
+            ({ through }) => new MockNode(fabric, { addresses, port, through, logger, parameters }),
+          ),
+        );
+        bindNode(registrar, NODE, fabric.clock);
+        registrar.bind(MAD, mad({}));
+        registrar.bind(CM, cm({}));
+        registrar.bind(XRC, xrc({}));
+      },
+    };
+  },
 );
 
 /** Opened by a line of dat.conf (docs/registry.md). */

@@ -2,6 +2,7 @@
  * One direction between two addresses: bandwidth, latency and what goes wrong. Probabilities are
  * percent of packets, as in TigerBeetle's packet simulator.
  */
+import { checkOptions, outOfRange, numberFrom, POSITIVE } from '../../core/spi/checks/index.js';
 import type { SeededRandom } from './seeded-random.js';
 import type { WirePacket } from './wire-packet.js';
 
@@ -38,18 +39,27 @@ export const defaultLink: LinkOptions = {
   maxBacklogUs: 2000,
 };
 
+const MICROSECONDS = numberFrom(0, Infinity);
+const PERCENT = numberFrom(0, 100);
+const LINK = {
+  bandwidth: POSITIVE,
+  latencyMinUs: MICROSECONDS,
+  latencyMeanUs: MICROSECONDS,
+  lossPercent: PERCENT,
+  duplicatePercent: PERCENT,
+  reorderPercent: PERCENT,
+  reorderDelayUs: MICROSECONDS,
+  corruptPercent: PERCENT,
+  duplicateDelayUs: MICROSECONDS,
+  maxBacklogUs: MICROSECONDS,
+};
+
 /** @throws RangeError that names the option, its value and its limits */
 export function checkLink(options: Partial<LinkOptions>): void {
-  for (const [name, value] of Object.entries(options)) {
-    const most = name.endsWith('Percent') ? 100 : Infinity;
-    const least = name === 'bandwidth' ? Number.MIN_VALUE : 0;
-    if (!(value >= least && value <= most)) {
-      throw new RangeError(`${name} ${String(value)}: must be from ${least} to ${most}`);
-    }
-  }
+  checkOptions({ ...defaultLink, ...options }, LINK, outOfRange);
   const { latencyMinUs = 0, latencyMeanUs = latencyMinUs } = options;
   if (latencyMeanUs < latencyMinUs) {
-    throw new RangeError(`latencyMeanUs ${latencyMeanUs} is less than latencyMinUs`);
+    throw outOfRange('latencyMeanUs', latencyMeanUs, `at least ${latencyMinUs}, latencyMinUs`);
   }
 }
 

@@ -2,6 +2,8 @@
  * The packet port on a simulated fabric. Packets are real bytes with a real ICRC, so that
  * corruption on the way is found out as it is on a network.
  */
+import { checkOptions } from '../../core/spi/checks/index.js';
+import { einval } from '../../core/spi/einval.js';
 import type { Gid, GidWords, PacketPort, PacketPortHandlers } from '../../core/spi/index.js';
 import {
   GROUP_BIT,
@@ -9,15 +11,14 @@ import {
   PORT_COUNTERS,
   RX,
   RxFlags,
-  SpiError,
   TX,
   TX_SEGMENT,
-  gidFromIp,
   gidWords,
   ipFromGid,
   isIpv4Gid,
 } from '../../core/spi/index.js';
 import { BTH_LENGTH } from '../hca/wire/bth.js';
+import { gidsOf, PORT_OPTIONS } from '../hca/common/port-options.js';
 import { icrcPacket, readIcrc, writeIcrc } from '../hca/wire/icrc.js';
 import type { Fabric } from './fabric.js';
 import { Numbered, PathTable, RegionTable, copyBytes, offsetAt } from '../host/index.js';
@@ -32,7 +33,6 @@ export interface MemoryPortOptions {
   readonly mtuBytes?: number;
 }
 
-const PATH_MTUS: readonly number[] = [256, 512, 1024, 2048, 4096];
 const RX_PACKETS = 64;
 const ARENA_STRIDE = (MAX_PACKET_BYTES + 63) & ~63;
 const PLACEMENTS = 1024;
@@ -56,20 +56,8 @@ interface Membership {
 
 /** @throws SpiError('EINVAL') naming the option, its value and its limits */
 export function checkPortOptions(options: MemoryPortOptions): Gid[] {
-  const { addresses, mtuBytes } = options;
-  if (addresses.length < 1 || addresses.length > 64) {
-    throw new SpiError('EINVAL', `addresses: 1 to 64, not ${addresses.length}`);
-  }
-  if (mtuBytes !== undefined && !PATH_MTUS.includes(mtuBytes)) {
-    throw new SpiError('EINVAL', `mtuBytes: ${PATH_MTUS.join(', ')}, not ${mtuBytes}`);
-  }
-  return addresses.map((address) => {
-    try {
-      return gidFromIp(address);
-    } catch (cause) {
-      throw new SpiError('EINVAL', `addresses: ${(cause as Error).message}`, { cause });
-    }
-  });
+  checkOptions(options, PORT_OPTIONS, einval);
+  return gidsOf(options.addresses);
 }
 
 export const MEMORY_PORT_COUNTERS = [

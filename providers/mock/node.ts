@@ -2,6 +2,14 @@
  * A node of a fabric: the software HCA on a memory port, driven by virtual time. The provider opens
  * one for each device; tests of the verbs level use it as it is.
  */
+import {
+  ANYTHING,
+  checkOptions,
+  integer,
+  kindOf,
+  optional,
+  outOfRange,
+} from '../../core/spi/checks/index.js';
 import { AsyncEventType, QpType, WcStatus, silentLogger } from '../../core/spi/index.js';
 import type {
   PacketPort,
@@ -17,6 +25,7 @@ import { HcaDriver } from '../hca/index.js';
 import type { HcaDevice, HcaParameters } from '../hca/index.js';
 import { type HostNode, ProcessHoldCounter } from '../host/index.js';
 import type { Fabric } from './fabric.js';
+import { NTH } from './faults.js';
 import { MEMORY_PORT_COUNTERS } from './memory-port.js';
 import type { MemoryPort } from './memory-port.js';
 import { VirtualTimer } from './virtual-clock.js';
@@ -44,6 +53,13 @@ export interface SendFaultRule {
   /** The first match that fails, from 1 (default). */
   readonly nth?: number;
 }
+
+const SEND_FAULT = {
+  status: kindOf<WcStatus>('that of a failure', (status) => status !== WcStatus.SUCCESS),
+  qpn: optional(integer(0, 0xffffff)),
+  opcode: ANYTHING,
+  nth: NTH,
+};
 
 interface SendFault extends SendFaultRule {
   left: number;
@@ -108,9 +124,7 @@ export class MockNode implements HostNode {
    * @throws RangeError for a status that is no failure, and an `nth` that does not count from 1
    */
   failSend(rule: SendFaultRule): void {
-    const { status, nth = 1 } = rule;
-    if (status === WcStatus.SUCCESS) throw new RangeError('status SUCCESS: not a failure');
-    if (!Number.isInteger(nth) || nth < 1) throw new RangeError(`nth ${nth}: counts from 1`);
+    checkOptions(rule, SEND_FAULT, outOfRange);
     this.sendFaults.push({ ...rule, left: rule.nth ?? 1 });
   }
 

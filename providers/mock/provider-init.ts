@@ -1,4 +1,5 @@
 /** Lines of dat.conf for mock: `"10.0.0.1"`, `"10.0.0.1 fabric=lab seed=42 mtuBytes=4096"`. */
+import { einval } from '../../core/spi/einval.js';
 import { integerOption, readIaParams, SpiError } from '../../core/spi/index.js';
 import { Fabric } from './fabric.js';
 import type { MockOptions } from './index.js';
@@ -42,7 +43,7 @@ export function optionsOf(iaParams: string): MockOptions {
   const [address, portNumber = '0', ...rest] = params.words;
   if (address === undefined || rest.length > 0 || !['0', '1'].includes(portNumber)) {
     const expected = 'an address and perhaps port number 0 or 1, such as "10.0.0.1 fabric=lab"';
-    throw new SpiError('EINVAL', `${JSON.stringify(iaParams)} must be ${expected}`);
+    throw einval('ia_params', iaParams, expected);
   }
   const mtuBytes = integerOption(params, 'mtuBytes');
   const seed = integerOption(params, 'seed');

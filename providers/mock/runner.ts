@@ -34,7 +34,6 @@ export class Runner {
   ) {
     this.auto = autoRun !== false;
     this.paced = autoRun === 'paced';
-    if (this.auto) clock.onScheduled = () => this.schedule();
   }
 
   async run(options: RunOptions): Promise<void> {
@@ -86,7 +85,8 @@ export class Runner {
     }
   }
 
-  private schedule(): void {
+  /** Something new is to happen: where time moves by itself, it will. */
+  schedule(): void {
     if (!this.auto || this.immediate || this.running > 0) return;
     const { nextUs } = this.clock;
     if (nextUs >= this.timeoutUs) return;

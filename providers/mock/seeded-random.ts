@@ -2,6 +2,7 @@
  * All chance of the simulated world: xoshiro128** (Blackman and Vigna 2018), its state filled by
  * splitmix32. The same seed gives the same numbers on every machine.
  */
+import { checkInteger, outOfRange } from '../../core/spi/checks/index.js';
 import type { Random } from '../../core/spi/index.js';
 
 export class SeededRandom implements Random {
@@ -9,9 +10,7 @@ export class SeededRandom implements Random {
 
   /** @param seed an integer from 0 to 2^53 - 1 */
   constructor(readonly seed: number) {
-    if (!Number.isSafeInteger(seed) || seed < 0) {
-      throw new RangeError(`seed ${String(seed)}: must be an integer from 0 to 2^53 - 1`);
-    }
+    checkInteger('seed', seed, 0, Number.MAX_SAFE_INTEGER, outOfRange);
     let mixed = (seed ^ Math.imul(Math.floor(seed / 2 ** 32), 0x85ebca6b)) >>> 0;
     for (let i = 0; i < 4; i++) {
       mixed = (mixed + 0x9e3779b9) >>> 0;

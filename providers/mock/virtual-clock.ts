@@ -2,6 +2,7 @@
  * Virtual time: a heap of what is to happen. Time stands still while something happens and then
  * jumps to the earliest thing left. Things of one time happen in the order they were asked for.
  */
+import { outOfRange } from '../../core/spi/checks/index.js';
 import type { Clock } from '../../core/spi/index.js';
 
 /** Something that is to happen, once. */
@@ -21,10 +22,11 @@ export class VirtualClock implements Clock {
   private live = 0;
   private stepping = false;
 
-  /** Called from `at` whenever something new is to happen: for tests that step the clock. */
-  onScheduled: () => void = () => undefined;
-
-  constructor(startUs = 0) {
+  /** @param onScheduled called from `at` whenever something new is to happen */
+  constructor(
+    startUs = 0,
+    private readonly onScheduled: () => void = () => undefined,
+  ) {
     this.nowUs = startUs;
   }
 
@@ -46,7 +48,7 @@ export class VirtualClock implements Clock {
   /** Lets `task` happen at a time in microseconds; a past time is now. Never runs it itself. */
   at(timeUs: number, task: () => void): VirtualEvent {
     if (Number.isNaN(timeUs) || timeUs === Infinity) {
-      throw new RangeError(`time ${String(timeUs)}: must be finite`);
+      throw outOfRange('time', timeUs, 'finite');
     }
     const entry = { timeUs: Math.max(timeUs, this.nowUs), order: this.order++, task };
     this.live++;

@@ -58,7 +58,6 @@ function sayWhatIsLost(logger: Logger): void {
 }
 
 class DgramPort implements SocketPort {
-  readonly kind = 'dgram';
   readonly mtuBytes: number;
   readonly counters: SocketPortCounters = {
     receivedPackets: 0,

@@ -2,25 +2,19 @@
  * The softroce provider (`dapl/providers/softroce`): RoCEv2 in user space over UDP 4791, wire
  * compatible with Linux rdma_rxe and with RoCE adapters, without privileges.
  */
-import {
-  CM,
-  definePlugin,
-  MAD,
-  PACKET_PORT,
-  part,
-  SpiError,
-  token,
-  XRC,
-} from '../../core/spi/index.js';
+import { checkOptions, OBJECT, optional } from '../../core/spi/checks/index.js';
+import { einval } from '../../core/spi/einval.js';
+import { CM, definePlugin, MAD, PACKET_PORT, part, token, XRC } from '../../core/spi/index.js';
 import type { DatProviderInit, ProviderInstance } from '../../core/spi/index.js';
 import { cm } from '../../plugins/cm/index.js';
 import { mad } from '../../plugins/mad/index.js';
 import { xrc } from '../../plugins/xrc/index.js';
+import { PORT_OPTIONS } from '../hca/common/port-options.js';
 import type { HcaParameters } from '../hca/index.js';
 import { bindNode, monotonicClock } from '../host/index.js';
 import { SoftroceNode } from './node.js';
 import type { IcrcCheck } from './port-options.js';
-import { ROCE_UDP_PORT } from './port-options.js';
+import { ICRC_CHECK, ROCE_UDP_PORT, SOCKET_PORT, UDP_PORT } from './port-options.js';
 import { optionsOf } from './provider-init.js';
 import { openSocketPort } from './socket-port.js';
 
@@ -51,6 +45,13 @@ export interface SoftroceOptions {
   readonly parameters?: Partial<HcaParameters>;
 }
 
+const OPTIONS = {
+  ...PORT_OPTIONS,
+  udpPort: UDP_PORT,
+  port: SOCKET_PORT,
+  icrcCheck: ICRC_CHECK,
+  parameters: optional(OBJECT),
+};
 const NODE = token<SoftroceNode>('softroce/node');
 
 /** Opens with SpiError EADDRINUSE, EADDRNOTAVAIL, EACCES or EINVAL, which name the address. */
@@ -63,8 +64,8 @@ export const softroce = definePlugin(
     provides: ['rc', 'ud', 'atomic', 'mad', 'cm', 'xrc'],
   },
   (options: SoftroceOptions): ProviderInstance => {
-    const addresses = checkAddresses(options);
-    const { udpPort = ROCE_UDP_PORT, port = 'auto', parameters = {} } = options;
+    checkOptions(options, OPTIONS, einval);
+    const { addresses, udpPort = ROCE_UDP_PORT, port = 'auto', parameters = {} } = options;
     const { mtuBytes, icrcCheck } = options;
     return {
       deviceKey: `softroce:${addresses.join(',')}:${udpPort}`,
@@ -108,12 +109,3 @@ export const softroce = definePlugin(
 
 /** Opened by a line of dat.conf (docs/registry.md). */
 export const datProviderInit: DatProviderInit = (_info, iaParams) => softroce(optionsOf(iaParams));
-
-function checkAddresses(options: SoftroceOptions): readonly string[] {
-  const addresses: unknown = (options as Partial<SoftroceOptions> | undefined)?.addresses;
-  if (Array.isArray(addresses) && addresses.length > 0) return addresses as string[];
-  throw new SpiError(
-    'EINVAL',
-    "softroce needs the local addresses to open, for example { addresses: ['127.0.0.1'] }",
-  );
-}

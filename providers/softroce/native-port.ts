@@ -43,7 +43,6 @@ export function openNativePort(options: SocketPortOptions): SocketPort {
 const HUGE_PAGE_BYTES = 2 << 20;
 
 class NativePort implements SocketPort {
-  readonly kind = 'native';
   readonly gids: readonly Gid[];
   readonly mtuBytes: number;
   readonly localMtuBytes?: number;

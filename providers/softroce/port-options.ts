@@ -1,4 +1,6 @@
 /** What the two socket ports have in common: options, counters, sizes of the shared arrays. */
+import { checkValues, integer, oneOf, optional } from '../../core/spi/checks/index.js';
+import { einval } from '../../core/spi/einval.js';
 import type { Device, Gid, Logger, PacketPort } from '../../core/spi/index.js';
 import {
   LOCAL_MTU_BYTES,
@@ -8,15 +10,15 @@ import {
   SpiError,
   TX,
   TX_SEGMENT,
-  gidFromIp,
   ipFromGid,
   isIpv4Gid,
 } from '../../core/spi/index.js';
+import { gidsOf, PATH_MTUS, PORT_OPTIONS } from '../hca/common/port-options.js';
 
 /** The port of RoCEv2 (IANA; IBTA A17.3.1). */
 export const ROCE_UDP_PORT = 4791;
 
-export const ICRC_CHECKS = ['recovered', 'exact'] as const;
+const ICRC_CHECKS = ['recovered', 'exact'] as const;
 export type IcrcCheck = (typeof ICRC_CHECKS)[number];
 
 export interface SocketPortOptions {
@@ -51,7 +53,6 @@ export const SOCKET_PORT_COUNTERS = [
 export type SocketPortCounters = Record<(typeof SOCKET_PORT_COUNTERS)[number], number>;
 
 export interface SocketPort extends PacketPort {
-  readonly kind: 'native' | 'dgram';
   readonly counters: SocketPortCounters;
   /** Files as memory, where the port can do it: see `Device.mapFile`. */
   readonly mapFile?: NonNullable<Device['mapFile']>;
@@ -90,35 +91,18 @@ export function allocatePortArrays(arenaBytes: number): {
   };
 }
 
+/** What the options may be, of the provider, too. */
+export const UDP_PORT = optional(integer(1, 65535));
+export const ICRC_CHECK = optional(oneOf(ICRC_CHECKS));
+export const SOCKET_PORT = optional(oneOf(['auto', 'native', 'dgram'] as const));
+const OPTIONS = { ...PORT_OPTIONS, udpPort: UDP_PORT, icrcCheck: ICRC_CHECK };
+
 /** @throws SpiError('EINVAL') naming the option, its value and its limits */
 export function checkOptions(options: SocketPortOptions): { gids: Gid[]; udpPort: number } {
-  const { addresses, udpPort = ROCE_UDP_PORT, mtuBytes, icrcCheck = 'recovered' } = options;
-  if (addresses.length < 1 || addresses.length > 64) {
-    throw new SpiError('EINVAL', `addresses: 1 to 64, not ${String(addresses.length)}`);
-  }
-  if (!Number.isInteger(udpPort) || udpPort < 1 || udpPort > 65535) {
-    throw new SpiError('EINVAL', `udpPort: 1 to 65535, not ${String(udpPort)}`);
-  }
-  if (mtuBytes !== undefined && !PATH_MTUS.includes(mtuBytes)) {
-    throw new SpiError('EINVAL', `mtuBytes: ${PATH_MTUS.join(', ')}, not ${String(mtuBytes)}`);
-  }
-  if (!ICRC_CHECKS.includes(icrcCheck)) {
-    throw new SpiError('EINVAL', `icrcCheck: ${ICRC_CHECKS.join(' or ')}, not ${icrcCheck}`);
-  }
-  return { gids: addresses.map(toGid), udpPort };
+  checkValues(options, OPTIONS, einval);
+  const { addresses, udpPort = ROCE_UDP_PORT } = options;
+  return { gids: gidsOf(addresses), udpPort };
 }
-
-function toGid(address: string | Gid): Gid {
-  try {
-    const gid = typeof address === 'string' ? gidFromIp(address) : Uint8Array.from(address);
-    if (gid.length === 16) return gid;
-  } catch (cause) {
-    throw new SpiError('EINVAL', `addresses: "${String(address)}" is not an IP address`, { cause });
-  }
-  throw new SpiError('EINVAL', `addresses: a GID has 16 bytes, not ${String(address.length)}`);
-}
-
-const PATH_MTUS: readonly number[] = [256, 512, 1024, 2048, 4096];
 
 /** UDP, the longest RoCE headers and the ICRC. */
 const HEADER_BYTES = 8 + 48 + 4;

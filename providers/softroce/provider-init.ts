@@ -1,11 +1,13 @@
 /** Lines of dat.conf for softroce: `"eth0"`, `"10.0.0.1,10.0.0.2 udpPort=4791"`. */
+import { checkValue, oneOf } from '../../core/spi/checks/index.js';
+import { einval } from '../../core/spi/einval.js';
 import { networkInterfaces } from 'node:os';
-import { integerOption, readIaParams, SpiError } from '../../core/spi/index.js';
+import { integerOption, readIaParams } from '../../core/spi/index.js';
 import type { SoftroceOptions } from './index.js';
-import { ICRC_CHECKS } from './port-options.js';
+import { ICRC_CHECK, SOCKET_PORT } from './port-options.js';
 
 const OPTIONS = ['udpPort', 'mtuBytes', 'port', 'icrcCheck'];
-const PORTS = ['auto', 'native', 'dgram'] as const;
+const PORT_NUMBER = oneOf(['0', '1']);
 const MAX_ADDRESSES = 64;
 
 /**
@@ -18,16 +20,16 @@ export function optionsOf(iaParams: string): SoftroceOptions {
   const params = readIaParams(iaParams, OPTIONS);
   const [where, portNumber = '0', ...rest] = params.words;
   if (where === undefined || rest.length > 0) {
-    throw refused(
-      iaParams,
-      'an interface or addresses, such as "eth0" or "127.0.0.1 udpPort=4791"',
-    );
+    const expected = 'an interface or addresses, such as "eth0" or "127.0.0.1 udpPort=4791"';
+    throw einval('ia_params', iaParams, expected);
   }
-  if (!['0', '1'].includes(portNumber)) throw refused(portNumber, 'port number 0 or 1');
+  checkValue('the port number', portNumber, PORT_NUMBER, einval);
   const udpPort = integerOption(params, 'udpPort');
   const mtuBytes = integerOption(params, 'mtuBytes');
-  const port = oneOf('port', PORTS, params.options.get('port'));
-  const icrcCheck = oneOf('icrcCheck', ICRC_CHECKS, params.options.get('icrcCheck'));
+  const port = params.options.get('port');
+  const icrcCheck = params.options.get('icrcCheck');
+  checkValue('port', port, SOCKET_PORT, einval);
+  checkValue('icrcCheck', icrcCheck, ICRC_CHECK, einval);
   return {
     addresses: addressesOf(where),
     ...(udpPort !== undefined && { udpPort }),
@@ -44,26 +46,11 @@ function addressesOf(where: string): string[] {
   if (present === undefined) {
     if (/[.:]/.test(where)) return where.split(',').filter(Boolean);
     const known = Object.keys(interfaces).join(', ');
-    throw refused(where, `an address, or an interface: one of ${known}`);
+    throw einval('ia_params', where, `an address, or an interface: one of ${known}`);
   }
   const usable = present
     .filter(({ address }) => !/^fe80:/i.test(address))
     .sort((a, b) => a.family.localeCompare(b.family));
-  if (usable.length === 0) throw refused(where, 'an interface that has an address');
+  if (usable.length === 0) throw einval('ia_params', where, 'an interface that has an address');
   return usable.slice(0, MAX_ADDRESSES).map(({ address }) => address);
-}
-
-function oneOf<T extends string>(
-  option: string,
-  values: readonly T[],
-  text: string | undefined,
-): T | undefined {
-  if (text === undefined) return undefined;
-  const value = values.find((name) => name === text);
-  if (value !== undefined) return value;
-  throw refused(`${option}=${text}`, values.map((name) => `${option}=${name}`).join(' or '));
-}
-
-function refused(value: string, expected: string): SpiError {
-  return new SpiError('EINVAL', `${JSON.stringify(value)} must be ${expected}`);
 }

@@ -20,7 +20,6 @@ export class VerbsDriver implements Scheduler {
   private tasks: (() => void)[] = [];
   private isQueued = false;
   private isPumping = false;
-  private isAlive = false;
   private isClosed = false;
   private pumpsInARow = 0;
   /** Goes on when the event loop has had its turn. */
@@ -57,7 +56,6 @@ export class VerbsDriver implements Scheduler {
   }
 
   setProcessHold(alive: boolean): void {
-    this.isAlive = alive;
     this.timer.setProcessHold(alive);
     this.turn.setProcessHold(alive);
   }

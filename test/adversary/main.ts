@@ -1,4 +1,5 @@
 /** `npm run adversary`: one run, or several with seeds that follow. */
+import '../support/asserting.js';
 import { Command, InvalidArgumentError } from 'commander';
 import { AdversaryRun, commandOf } from './adversary-run.js';
 import type { AdversaryOptions } from './adversary-run.js';

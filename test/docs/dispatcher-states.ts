@@ -37,7 +37,6 @@ export function dispatcherStates(): string[] {
   ]);
   const policies = Object.entries(UPCALL_POLICIES).map(([name, row]) => [
     code(name),
-    String(row.value),
     yes(row.enabled),
     row.enabled ? (row.carriesEvent ? 'yes' : 'no: the consumer dequeues') : '',
     row.limit === undefined ? 'as the consumer says' : String(row.limit),
@@ -61,7 +60,7 @@ export function dispatcherStates(): string[] {
       configurations,
     ),
     '### Upcall policies',
-    table(['Policy', 'DAT number', 'Upcalls start', 'Carries an event', 'At a time'], policies),
+    table(['Policy', 'Upcalls start', 'Carries an event', 'At a time'], policies),
   ];
 }
 

@@ -61,6 +61,7 @@ describe('mutants of a program', () => {
     const spared = [
       'throw new Error(1 < 2 ? "a" : "b");',
       'this.logger.debug(1 < 2);',
+      'assert(1 < 2);',
       'return `${1 < 2}`;',
     ];
     for (const body of spared) {

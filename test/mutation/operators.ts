@@ -4,7 +4,7 @@
  * neither our mocha nor, in its present version, Node 20.)
  *
  * What is not changed, because no test should look there: what an error says, what is traced or
- * logged, and a constructor's plain keeping of a parameter.
+ * logged, invariants, and a constructor's plain keeping of a parameter.
  */
 import ts from 'typescript';
 
@@ -33,7 +33,7 @@ const EQUALITIES = [
   SyntaxKind.EqualsEqualsEqualsToken,
   SyntaxKind.ExclamationEqualsEqualsToken,
 ] as const;
-const TELLS = /^(this\.)?(\w+\.)*(logger\.\w+|trace|debug|note|notes\.\w+)\??\.?\($/;
+const TELLS = /^(this\.)?(\w+\.)*(logger\.\w+|trace|debug|assert|note|notes\.\w+)\??\.?\($/;
 const SNIPPET = 60;
 
 /** Defined in each changed file: is this the change that holds? */

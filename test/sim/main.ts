@@ -1,4 +1,5 @@
 /** `npm run sim`: one run of the simulator, or several with seeds that follow. */
+import '../support/asserting.js';
 import { Command, InvalidArgumentError } from 'commander';
 import { CycleSimulation } from './cycle-simulation.js';
 import { DatSimulation } from './dat-simulation.js';

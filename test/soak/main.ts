@@ -1,4 +1,5 @@
 /** `npm run soak:kill`: processes with connections are killed and stopped, by seed. */
+import '../support/asserting.js';
 import { Command } from 'commander';
 import { killCases, KillSoak } from './kill-soak.js';
 

@@ -13,7 +13,7 @@ import type { IaCore } from './core.js';
 /** Why an event of a queue pair breaks its connection; undefined if it does not. */
 export function breakReasonOf(event: AsyncEventType): string | undefined {
   const row = asyncEventRow(event);
-  return row?.object === 'EP' && row.number !== undefined ? row.sentence : undefined;
+  return row?.breaks ? row.sentence : undefined;
 }
 
 /** Puts an event of the device on the adapter's asynchronous EVD, or into the log. */
@@ -21,11 +21,12 @@ export function reportDeviceEvent(event: AsyncEventType, core: IaCore): void {
   const row = asyncEventRow(event);
   const { name } = core.context.device;
   const text = `device ${name}: ${nameOf(AsyncEventType, event)}, ${row?.sentence ?? 'unknown'}`;
-  if (row?.object !== 'IA' || row.number === undefined || row.reason === undefined) {
+  const reason = row?.reason;
+  if (reason === undefined) {
     core.context.logger.info(text, { device: name });
     return;
   }
-  const { number, reason } = row;
+  const number = DatEventNumber.ASYNC_IA_CATASTROPHIC;
   core.reportAsync({ type: 'async-error', number, object: core.ia, reason, message: text });
 }
 

@@ -1,5 +1,5 @@
 /** Enumerations of DAT, with DAT's numbers (DAT facts 0.2). */
-import { show } from './show.js';
+import { show } from '../../spi/checks/index.js';
 
 /** Completion flags: a bit set, on a posted request and as an endpoint attribute. */
 export const CompletionFlags = {

@@ -2,7 +2,7 @@
 import { DatError, type DatSubtypeKey } from '../../errors/index.js';
 import type { IaContext } from './context.js';
 import type { IaCore } from './core.js';
-import { show } from './show.js';
+import { show } from '../../spi/checks/index.js';
 import type { TraceFields } from './trace.js';
 
 /** DAT_HANDLE_TYPE. */

@@ -1,19 +1,40 @@
 /** IP addresses as parameters, and which of our own reaches one. */
+import { checkFields, checkOptions, checkValue } from '../../errors/guards.js';
+import { type Kinds, kindOf } from '../../spi/checks/index.js';
 import { DatError } from '../../errors/index.js';
 import { type Device, type Gid, gidFromIp, ipFromGid, isIpv4Gid } from '../../spi/index.js';
-import { invalid } from './guards.js';
 
-/** @throws DatError DAT_INVALID_ADDRESS, DAT_INVALID_PARAMETER */
+const ADDRESS_TEXT = kindOf<string>(
+  'the text of an IP address',
+  (address) => typeof address === 'string',
+);
+
+/** @throws DatError DAT_INVALID_PARAMETER, DAT_INVALID_ADDRESS */
 export function checkIp(operation: string, position: number, address: unknown): Gid {
-  if (typeof address !== 'string') {
-    throw invalid(operation, position, 'address', address, 'the text of an IP address');
-  }
+  checkValue(operation, position, 'address', address, ADDRESS_TEXT);
   try {
     return gidFromIp(address);
   } catch (cause) {
     const hint = 'names are not resolved: pass an IPv4 or IPv6 address';
     throw malformedAddress(operation, address, 'is not an IP address', hint, cause);
   }
+}
+
+/**
+ * Options with an address, which is looked at before their other values.
+ * @param position of the address
+ * @throws DatError DAT_INVALID_PARAMETER, DAT_INVALID_ADDRESS
+ */
+export function checkAddressed<T extends { readonly address: string }>(
+  operation: string,
+  position: number,
+  options: T,
+  kinds: Kinds<T>,
+): Gid {
+  checkOptions(operation, 1, options, Object.keys(kinds));
+  const gid = checkIp(operation, position, options.address);
+  checkFields(operation, 1, options, kinds);
+  return gid;
 }
 
 /** Of text that is no address. */

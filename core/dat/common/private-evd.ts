@@ -1,8 +1,8 @@
 /** Event dispatchers as parameters, and the private ones that are offered as streams. */
+import { show } from '../../spi/checks/index.js';
 import { type DatEvent, Evd, EvdFlags } from '../../evd/index.js';
 import { DatError } from '../../errors/index.js';
 import type { Observable } from '../../stream/index.js';
-import { show } from './show.js';
 
 /** What an EVD is wanted for. */
 export type EvdUse = 'recv' | 'request' | 'connect' | 'cr';

@@ -6,7 +6,7 @@
 import { callLine } from '../../evd/index.js';
 import type { Logger } from '../../spi/index.js';
 import { DatHandle } from './handle.js';
-import { show } from './show.js';
+import { show } from '../../spi/checks/index.js';
 
 export type TraceFields = Readonly<Record<string, unknown>>;
 

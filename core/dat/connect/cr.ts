@@ -11,7 +11,7 @@ import { Ep } from '../endpoint/ep.js';
 import { checkConnQual } from '../endpoint/connect-options.js';
 import { isRequestGone } from '../endpoint/outcomes.js';
 import { EP_STATES } from '../endpoint/states.js';
-import { checkOptions, checkPrivateData } from '../common/guards.js';
+import { checkOptions, checkPrivateData } from '../../errors/guards.js';
 import { begin, checkHandle, Handle } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
 import { listenersOf } from './listening.js';

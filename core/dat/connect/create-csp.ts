@@ -1,5 +1,5 @@
 /** Making common service points. */
-import { checkOptions } from '../common/guards.js';
+import { checkOptions } from '../../errors/guards.js';
 import type { IaCore } from '../common/core.js';
 import { checkCspAddress, Csp, type CspOptions } from './csp.js';
 import { listen } from './listen.js';

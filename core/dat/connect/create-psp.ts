@@ -1,7 +1,7 @@
 /** Making public service points. */
 import { DatError } from '../../errors/index.js';
 import { PspFlags } from '../common/constants.js';
-import { checkOneOf, checkOptions, invalid } from '../common/guards.js';
+import { checkOneOf, checkOptions, invalid } from '../../errors/guards.js';
 import { listenersOf } from './listening.js';
 import { checkConnQual } from '../endpoint/connect-options.js';
 import type { EndpointMaker } from '../endpoint/endpoint-maker.js';

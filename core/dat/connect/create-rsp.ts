@@ -1,5 +1,5 @@
 /** Making reserved service points. */
-import { checkOptions } from '../common/guards.js';
+import { checkOptions } from '../../errors/guards.js';
 import { checkHandle } from '../common/handle.js';
 import { checkConnQual } from '../endpoint/connect-options.js';
 import { Ep } from '../endpoint/ep.js';

@@ -20,7 +20,7 @@ import {
 import type { Observable } from '../../stream/index.js';
 import { Cr } from './cr.js';
 import type { Ep } from '../endpoint/ep.js';
-import { invalid } from '../common/guards.js';
+import { invalid } from '../../errors/guards.js';
 import {
   begin,
   type Callee,

@@ -1,15 +1,18 @@
 /** Address handles: where datagrams go. */
+import { ANYTHING, assert, integer, optional, show } from '../../spi/checks/index.js';
 import { inspect } from 'node:util';
 import { DatError, spiCall } from '../../errors/index.js';
 import type { AddressHandle, Gid } from '../../spi/index.js';
-import { checkIp, sourceIndex } from '../common/ip-address.js';
-import { checkInteger, checkOptions } from '../common/guards.js';
+import { sourceIndex } from '../common/ip-address.js';
 import { nextHandleId } from '../common/handle.js';
+import { checkAddressed } from '../common/ip-address.js';
 import type { Pz } from '../memory/pz.js';
-import { show } from '../common/show.js';
 
-const MAX_QPN = 0xffffff;
-const MAX_U32 = 2 ** 32 - 1;
+const UD_ADDRESS = {
+  address: ANYTHING,
+  qpn: integer(2, 0xffffff),
+  qkey: optional(integer(0, 0xffffffff)),
+};
 
 /** Where to send to; the `source` of a datagram that has come is one. */
 export interface UdAddress {
@@ -34,11 +37,8 @@ export function checkUdAddress(
   value: UdAddress,
   defaultQkey: number,
 ): CheckedUdAddress {
-  checkOptions(operation, 1, value, ['address', 'qpn', 'qkey']);
+  const gid = checkAddressed(operation, 1, value, UD_ADDRESS);
   const { address, qpn, qkey = defaultQkey } = value;
-  const gid = checkIp(operation, 1, address);
-  checkInteger(operation, 1, 'qpn', qpn, 2, MAX_QPN);
-  checkInteger(operation, 1, 'qkey', qkey, 0, MAX_U32);
   return { gid, address, qpn, qkey };
 }
 
@@ -101,6 +101,7 @@ export class UdAddressHandle {
 
   /** @internal that datagram has ended */
   release(): void {
+    assert(this.inFlight > 0, 'a datagram ends once', this);
     this.inFlight--;
     if (this.ended && this.inFlight === 0) this.handle.destroy();
   }

@@ -1,6 +1,6 @@
 /** Attributes of endpoints for datagrams: defaults, limits and checks. */
 import type { DeviceAttributes } from '../../spi/index.js';
-import { checkInteger, checkOptions } from '../common/guards.js';
+import { checkInteger, checkOptions } from '../../errors/guards.js';
 import type { QueueAttributes } from '../work/attributes.js';
 
 /** RDMA_UDP_QKEY: what rdma_cm's datagram services have (wire facts 4.8). */

@@ -2,7 +2,7 @@
 import { type Evd, EvdFlags } from '../../evd/index.js';
 import { UdEp } from './endpoint.js';
 import { type UdEpAttributes, udEpAttributes } from './attributes.js';
-import { checkOptions } from '../common/guards.js';
+import { checkOptions } from '../../errors/guards.js';
 import { checkHandle } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
 import { requireCapability } from '../common/support.js';

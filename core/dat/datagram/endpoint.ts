@@ -18,7 +18,7 @@ import type { UdEpInit, UdEpState } from './types.js';
 import { UdQueues } from './queues.js';
 import { checkResolveOptions, type ResolveOptions, Resolutions } from './resolve.js';
 import { type ServeOptions, UdService } from './service.js';
-import { invalid } from '../common/guards.js';
+import { invalid } from '../../errors/guards.js';
 import { begin, Handle } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
 import { OUT_OF, requireCapability } from '../common/support.js';

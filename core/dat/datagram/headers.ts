@@ -2,6 +2,7 @@
  * The GRH areas of datagrams that have come and are not dequeued: taken out of the receive buffer
  * when the completion is seen, because afterwards the buffer is the consumer's to post again.
  */
+import { assert } from '../../spi/checks/index.js';
 import { GRH_LENGTH } from '../../spi/index.js';
 
 export class GrhQueue {
@@ -26,6 +27,7 @@ export class GrhQueue {
 
   /** Takes the oldest; a copy. */
   shift(): Uint8Array {
+    assert(this.count > 0, 'a datagram that is taken has a header');
     const at = this.head * GRH_LENGTH;
     this.head = (this.head + 1) % this.capacity;
     this.count--;

@@ -10,9 +10,10 @@ import {
   PortSpace,
   serviceIdOf,
 } from '../../spi/index.js';
-import { checkIp } from '../common/ip-address.js';
-import { checkConnQual } from '../endpoint/connect-options.js';
-import { checkOptions, checkPrivateData, checkTimeout, invalid } from '../common/guards.js';
+import { checkAddressed } from '../common/ip-address.js';
+import { CONN_QUAL } from '../endpoint/connect-options.js';
+import { checkPrivateData } from '../../errors/guards.js';
+import { ANYTHING, POSITIVE, SIGNAL, optional } from '../../spi/checks/index.js';
 import { notSupported } from '../common/support.js';
 
 /** What `ep.resolve` takes. */
@@ -41,19 +42,19 @@ export interface CheckedResolveOptions {
 const OPERATION = 'ep.resolve';
 /** Of a CM module that cannot: neither asking nor serving. */
 export const NO_SIDR = 'the CM module resolves no services';
-const KNOWN = ['address', 'connQual', 'timeoutMs', 'privateData', 'signal'];
+const RESOLVE_OPTIONS = {
+  address: ANYTHING,
+  connQual: CONN_QUAL,
+  timeoutMs: optional(POSITIVE),
+  privateData: ANYTHING,
+  signal: optional(SIGNAL),
+};
 
 /** @throws DatError */
 export function checkResolveOptions(options: ResolveOptions): CheckedResolveOptions {
-  checkOptions(OPERATION, 1, options, KNOWN);
+  const remoteGid = checkAddressed(OPERATION, 1, options, RESOLVE_OPTIONS);
   const { address, connQual: port, timeoutMs = Infinity, signal } = options;
-  const remoteGid = checkIp(OPERATION, 1, address);
-  checkConnQual(OPERATION, 1, port);
-  checkTimeout(OPERATION, 1, 'timeoutMs', timeoutMs);
   const privateData = checkPrivateData(OPERATION, 6, options.privateData, CmPrivateData.SIDR_REQ);
-  if (signal !== undefined && !(signal instanceof AbortSignal)) {
-    throw invalid(OPERATION, 1, 'signal', signal, 'an AbortSignal');
-  }
   return { remoteGid, address, port, timeoutUs: timeoutMs * 1000, privateData, signal };
 }
 

@@ -9,9 +9,10 @@ import {
   PortSpace,
   serviceIdOf,
 } from '../../spi/index.js';
-import { checkConnQual } from '../endpoint/connect-options.js';
+import { checkFields, checkPrivateData } from '../../errors/guards.js';
+import { FUNCTION, integer, optional } from '../../spi/checks/index.js';
+import { CONN_QUAL } from '../endpoint/connect-options.js';
 import type { UdEp } from './endpoint.js';
-import { checkInteger, checkOptions, checkPrivateData, invalid } from '../common/guards.js';
 import { nextHandleId } from '../common/handle.js';
 import { notSupported } from '../common/support.js';
 import { NO_SIDR } from './resolve.js';
@@ -50,7 +51,11 @@ export interface ServeOptions {
 const OPERATION = 'ep.serve';
 const NONE = new Uint8Array(0);
 const REJECTED_BY_PROVIDER = 2;
-const MAX_BACKLOG = 2 ** 20;
+const SERVE_OPTIONS = {
+  connQual: CONN_QUAL,
+  answer: optional(FUNCTION),
+  backlog: optional(integer(1, 2 ** 20)),
+};
 
 /** Made by `ep.serve()`. Keeps the process alive until it is freed. */
 export class UdService {
@@ -68,13 +73,8 @@ export class UdService {
     private readonly options: ServeOptions,
     private readonly onFreed: (service: UdService) => void,
   ) {
-    checkOptions(OPERATION, 1, options, ['connQual', 'answer', 'backlog']);
-    const { connQual, answer, backlog = 128 } = options;
-    checkConnQual(OPERATION, 1, connQual);
-    checkInteger(OPERATION, 1, 'backlog', backlog, 1, MAX_BACKLOG);
-    if (answer !== undefined && typeof answer !== 'function') {
-      throw invalid(OPERATION, 1, 'answer', answer, 'a function');
-    }
+    checkFields(OPERATION, 1, options, SERVE_OPTIONS);
+    const { connQual, backlog = 128 } = options;
     this.connQual = connQual;
     const { cm, processHold } = ep.core.context;
     if (cm.resolve === undefined) throw notSupported(OPERATION, NO_SIDR);

@@ -4,8 +4,9 @@ import type { DeviceAttributes } from '../../spi/index.js';
 import { CompletionFlags, Qos } from '../common/constants.js';
 import { type EpQueueAttributes, ownRequests } from '../work/attributes.js';
 import { checkCompletionFlags } from './completion-flags.js';
-import { checkWatermark } from './watermarks.js';
-import { checkInteger, checkOneOf, checkOptions, invalid } from '../common/guards.js';
+import { WATERMARK } from './watermarks.js';
+import { checkInteger, checkOptions, checkValue, invalid } from '../../errors/guards.js';
+import { checkValues, integer, isInteger, kindOf, oneOf } from '../../spi/checks/index.js';
 
 /**
  * What an endpoint is made with (DAT_EP_ATTR). Lengths are in bytes. `transport` is DAT's list of
@@ -44,7 +45,10 @@ const DTO_DEFAULT = 128;
 const IOV_DEFAULT = 4;
 const READ_DEFAULT = 16;
 /** Below, the event loop would be late more often than not; a day is for ever. */
-const KEEP_ALIVE_MS = { least: 10, most: 86_400_000 } as const;
+const KEEP_ALIVE_MS = kindOf<number>(
+  '0 (off), or an integer from 10 to 86400000',
+  (value) => value === 0 || isInteger(value, 10, 86_400_000),
+);
 
 const TRANSPORT_DEFAULTS = {
   // 134 ms: what a softroce peer says that its event loop may be busy (its ACK delay), which comes
@@ -59,6 +63,14 @@ const TRANSPORT_DEFAULTS = {
   minRnrTimer: 22,
   pathMtuBytes: 4096,
 } as const;
+
+const TRANSPORT = {
+  ackTimeout: integer(1, 31),
+  retryCount: integer(0, 7),
+  rnrRetryCount: integer(0, 7),
+  minRnrTimer: integer(0, 31),
+  pathMtuBytes: oneOf([256, 512, 1024, 2048, 4096]),
+};
 
 /** The default attributes on a device. */
 export function defaultEpAttributes(device: DeviceAttributes): EpAttributes {
@@ -161,26 +173,15 @@ function checkLimits(operation: string, attributes: EpAttributes, device: Device
   ] as const) {
     check(name, 1, device.maxSge);
   }
-  checkWatermark(operation, 6, 'srqSoftHighWatermark', attributes.srqSoftHighWatermark);
-  checkKeepAlive(operation, attributes.keepAliveMs);
+  checkValue(operation, 6, 'srqSoftHighWatermark', attributes.srqSoftHighWatermark, WATERMARK);
+  checkValue(operation, 6, 'keepAliveMs', attributes.keepAliveMs, KEEP_ALIVE_MS);
   check('maxRdmaReadIn', 0, device.maxResponderResources);
   check('maxRdmaReadOut', 0, device.maxInitiatorDepth);
 }
 
-function checkKeepAlive(operation: string, value: number): void {
-  const { least, most } = KEEP_ALIVE_MS;
-  if (value === 0 || (Number.isInteger(value) && value >= least && value <= most)) return;
-  throw invalid(operation, 6, 'keepAliveMs', value, `0 (off), or ${least} to ${most}`);
-}
-
 function checkTransport(operation: string, transport: EpTransportAttributes): void {
-  const check = (name: keyof EpTransportAttributes, min: number, max: number): void =>
-    checkInteger(operation, 6, `transport.${name}`, transport[name], min, max);
   checkOptions(operation, 6, transport, Object.keys(TRANSPORT_DEFAULTS));
-  check('ackTimeout', 1, 31);
-  check('retryCount', 0, 7);
-  check('rnrRetryCount', 0, 7);
-  check('minRnrTimer', 0, 31);
-  const mtus = [256, 512, 1024, 2048, 4096];
-  checkOneOf(operation, 6, 'transport.pathMtuBytes', transport.pathMtuBytes, mtus);
+  checkValues(transport, TRANSPORT, (name, value, expected) =>
+    invalid(operation, 6, `transport.${name}`, value, expected),
+  );
 }

@@ -6,7 +6,7 @@ import type { Evd, EvdConfiguration } from '../../evd/index.js';
 import { EvdFlags } from '../../evd/index.js';
 import { CompletionFlags, flagNames } from '../common/constants.js';
 import type { EpAttributes } from './attributes.js';
-import { checkBits, invalid } from '../common/guards.js';
+import { checkBits, invalid } from '../../errors/guards.js';
 
 const { SUPPRESS, SOLICITED_WAIT, UNSIGNALLED, EVD_THRESHOLD } = CompletionFlags;
 

@@ -3,13 +3,8 @@ import { DatError } from '../../errors/index.js';
 import { CmPrivateData, type Gid } from '../../spi/index.js';
 import { checkIp, malformedAddress } from '../common/ip-address.js';
 import { ConnectFlags, Qos } from '../common/constants.js';
-import {
-  checkInteger,
-  checkOneOf,
-  checkOptions,
-  checkPrivateData,
-  checkTimeout,
-} from '../common/guards.js';
+import { checkOneOf, checkOptions, checkPrivateData, checkValue } from '../../errors/guards.js';
+import { POSITIVE, integer } from '../../spi/checks/index.js';
 
 /** What `ep.connect` takes. */
 export interface ConnectOptions {
@@ -71,7 +66,7 @@ export function checkDupOptions(operation: string, options: DupConnectOptions): 
 export function checkCommonAddress(operation: string, value: unknown): ConnectTarget {
   const { address, port } = typeof value === 'string' ? split(operation, value) : fields(value);
   const remoteGid = checkIp(operation, 2, address);
-  checkConnQual(operation, 2, port, 'the port of address');
+  checkValue(operation, 2, 'the port of address', port, CONN_QUAL);
   return { remoteGid, port };
 }
 
@@ -91,7 +86,7 @@ function fields(value: unknown): { address: unknown; port: unknown } {
 /** @param at where DAT has the timeout; size and bytes of the private data, QoS, flags follow */
 function checkRest(operation: string, at: number, options: DupConnectOptions): CheckedOptions {
   const timeoutMs = options.timeoutMs ?? Infinity;
-  checkTimeout(operation, at, 'timeoutMs', timeoutMs);
+  checkValue(operation, at, 'timeoutMs', timeoutMs, POSITIVE);
   const privateData = checkPrivateData(operation, at + 2, options.privateData, CmPrivateData.REQ);
   checkModel(operation, options.qos ?? Qos.BEST_EFFORT, Object.values(Qos), at + 3, 'qos');
   const flags = options.flags ?? ConnectFlags.DEFAULT;
@@ -100,13 +95,10 @@ function checkRest(operation: string, at: number, options: DupConnectOptions): C
 }
 
 /** A port: where rdma_cm listens and connects. */
-export function checkConnQual(
-  operation: string,
-  position: number,
-  connQual: unknown,
-  name = 'connQual',
-): asserts connQual is number {
-  checkInteger(operation, position, name, connQual, 1, 65535);
+export const CONN_QUAL = integer(1, 65535);
+
+export function checkConnQual(operation: string, position: number, connQual: unknown): void {
+  checkValue(operation, position, 'connQual', connQual, CONN_QUAL);
 }
 
 /** The first of the values is what we support. */

@@ -2,7 +2,7 @@
 import { DatError, spiCall } from '../../errors/index.js';
 import { type CmRequest, ipFromGid, PortSpace, serviceIdOf } from '../../spi/index.js';
 import type { CloseFlag } from '../common/constants.js';
-import { checkOneOf } from '../common/guards.js';
+import { checkOneOf } from '../../errors/guards.js';
 import { Symbolic, type TraceFields } from '../common/trace.js';
 import { EP_ACCESS } from '../work/queue-pair.js';
 import {

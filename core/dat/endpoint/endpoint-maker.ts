@@ -5,7 +5,7 @@ import { type EpAttributeOptions, epAttributes } from './attributes.js';
 import { checkCompletionModel } from './completion-flags.js';
 import type { EpInitialState } from './states.js';
 import type { EpInit } from './types.js';
-import { checkOptions } from '../common/guards.js';
+import { checkOptions } from '../../errors/guards.js';
 import { checkHandle } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
 import { Pz } from '../memory/pz.js';

@@ -7,7 +7,8 @@ import { inspect } from 'node:util';
 import type { ConnectionEvent, DatEvent, EventAdapter as Ia } from '../../evd/index.js';
 import type { Observable } from '../../stream/index.js';
 import { type CloseFlag, CompletionFlags } from '../common/constants.js';
-import { checkReset } from '../common/guards.js';
+import { checkReset, checkValue } from '../../errors/guards.js';
+import { FUNCTION } from '../../spi/checks/index.js';
 import { type Callee, checkHandle, HANDLE, nextHandleId } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
 import type { Pz } from '../memory/pz.js';
@@ -382,6 +383,7 @@ export class Ep implements Callee {
    */
   burst(work: () => void): void {
     this.record.assertLive('ep.burst');
+    checkValue('ep.burst', 1, 'work', work, FUNCTION);
     burst('ep.burst', this.record.queues, work);
   }
 

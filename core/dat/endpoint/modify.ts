@@ -7,7 +7,7 @@ import { EP_ATTRIBUTE_FIELDS, EP_FIELDS, type Modifiable } from './modify-table.
 import type { EpQueues } from '../work/queues.js';
 import type { EpRecord } from './record.js';
 import type { EpInit } from './types.js';
-import { checkOptions, invalid } from '../common/guards.js';
+import { checkOptions, invalid } from '../../errors/guards.js';
 import { checkHandle } from '../common/handle.js';
 import type { EvdUse } from '../common/private-evd.js';
 import { Pz } from '../memory/pz.js';

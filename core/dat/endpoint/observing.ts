@@ -3,7 +3,8 @@ import { ipFromGid } from '../../spi/index.js';
 import type { EpRecord } from './record.js';
 import { EpState } from './states.js';
 import type { EpParameters, EpReceives, EpStatus } from './types.js';
-import { checkWatermark } from './watermarks.js';
+import { WATERMARK } from './watermarks.js';
+import { checkValue } from '../../errors/guards.js';
 
 export function query(record: EpRecord): EpParameters {
   record.begin('ep.query');
@@ -49,8 +50,8 @@ export function recvQuery(record: EpRecord): EpReceives {
 
 export function setWatermark(record: EpRecord, soft: number, hard: number): void {
   const operation = record.begin('ep.setWatermark', { soft, hard });
-  checkWatermark(operation, 2, 'soft', soft);
-  checkWatermark(operation, 3, 'hard', hard);
+  checkValue(operation, 2, 'soft', soft, WATERMARK);
+  checkValue(operation, 3, 'hard', hard, WATERMARK);
   record.armWatermarks(soft, hard);
   record.takeInCompletions();
   record.watermarks?.look(record.receiveBuffers ?? 0);

@@ -2,7 +2,7 @@
  * High watermarks of the receives that an endpoint holds (dat_ep_set_watermark). The soft one tells
  * once per setting; the hard one breaks the connection.
  */
-import { invalid } from '../common/guards.js';
+import { isInteger, kindOf } from '../../spi/checks/index.js';
 
 /** What passing a mark leads to. */
 export interface WatermarkActions {
@@ -29,13 +29,8 @@ export class EpWatermarks {
   }
 }
 
-/** @throws DatError DAT_INVALID_PARAMETER unless a count, or Infinity (DAT_WATERMARK_INFINITE) */
-export function checkWatermark(
-  operation: string,
-  position: number,
-  name: string,
-  value: unknown,
-): void {
-  if (value === Infinity || (Number.isSafeInteger(value) && (value as number) >= 0)) return;
-  throw invalid(operation, position, name, value, 'an integer from 0 on, or Infinity');
-}
+/** A count, or Infinity: no mark (DAT_WATERMARK_INFINITE). */
+export const WATERMARK = kindOf<number>(
+  'an integer from 0 on, or Infinity',
+  (value) => value === Infinity || isInteger(value, 0, Infinity),
+);

@@ -17,7 +17,8 @@ import type { Observable } from '../../stream/index.js';
 import { reportDeviceEvent } from '../common/async-events.js';
 import type { CloseFlag } from '../common/constants.js';
 import type { DeviceLease, IaContext } from '../common/context.js';
-import { checkOneOf, checkOptions, checkReset, invalid } from '../common/guards.js';
+import { checkOneOf, checkOptions, checkReset, checkValue } from '../../errors/guards.js';
+import { instanceOf, optional } from '../../spi/checks/index.js';
 import { Handle, nextHandleId } from '../common/handle.js';
 import { streamOf } from '../common/private-evd.js';
 import { Symbolic } from '../common/trace.js';
@@ -65,6 +66,8 @@ export interface IaInit {
   readonly asyncEvdQlen: number;
   readonly closeTimeoutMs: number;
 }
+
+const OPTIONAL_UPCALL = optional(instanceOf(Upcall, 'an Upcall'));
 
 /** Opened by `openIa()`. */
 export class Ia extends Handle {
@@ -357,9 +360,7 @@ export class Ia extends Handle {
     checkOneOf('ia.close', 2, 'flag', flag, ['abrupt', 'graceful']);
     checkOptions('ia.close', 3, options, ['upcall']);
     const { upcall = currentUpcall() } = options;
-    if (upcall !== undefined && !(upcall instanceof Upcall)) {
-      throw invalid('ia.close', 3, 'upcall', upcall, 'an Upcall');
-    }
+    checkValue('ia.close', 3, 'upcall', upcall, OPTIONAL_UPCALL);
     this.core.context.trace?.('ia.close', { ia: this.id, flag: new Symbolic(flag) });
     return this.closing.close(flag, upcall);
   }

@@ -1,7 +1,8 @@
 /** Management datagrams for applications: `ia.mad`. */
 import type { MadModule } from '../../spi/index.js';
 import type { IaContext } from '../common/context.js';
-import { checkInteger, checkOptions, invalid } from '../common/guards.js';
+import { checkFields, checkInteger } from '../../errors/guards.js';
+import { BOOLEAN, FUNCTION, LIST, integer, optional } from '../../spi/checks/index.js';
 import { nextHandleId } from '../common/handle.js';
 import { notSupported } from '../common/support.js';
 import { ManagementAgent } from './agent.js';
@@ -25,15 +26,6 @@ export interface ManagementAgentOptions {
   readonly queueLength?: number;
 }
 
-const KNOWN = [
-  'managementClass',
-  'classVersion',
-  'methods',
-  'oui',
-  'rmpp',
-  'onRequest',
-  'queueLength',
-];
 const DEFAULT_QUEUE_LENGTH = 64;
 const MAX_QUEUE_LENGTH = 65_536;
 
@@ -94,26 +86,18 @@ export class IaMad {
 }
 
 /** Types; ranges and conflicts are the module's to judge. */
+const AGENT_OPTIONS = {
+  managementClass: integer(1, 255),
+  classVersion: optional(integer(0, 255)),
+  methods: optional(LIST),
+  oui: optional(integer(1, 0xffffff)),
+  rmpp: optional(BOOLEAN),
+  onRequest: optional(FUNCTION),
+  queueLength: optional(integer(1, MAX_QUEUE_LENGTH)),
+};
+
 function checkAgentOptions(operation: string, options: ManagementAgentOptions): void {
-  checkOptions(operation, 1, options, KNOWN);
-  const { managementClass, classVersion, methods = [], oui, rmpp, onRequest } = options;
-  const { queueLength } = options;
-  checkInteger(operation, 1, 'managementClass', managementClass, 1, 255);
-  if (classVersion !== undefined) {
-    checkInteger(operation, 1, 'classVersion', classVersion, 0, 255);
-  }
-  if (!Array.isArray(methods)) throw invalid(operation, 1, 'methods', methods, 'an array');
-  for (const method of methods as readonly unknown[]) {
-    checkInteger(operation, 1, 'a method', method, 0, 127);
-  }
-  if (oui !== undefined) checkInteger(operation, 1, 'oui', oui, 1, 0xffffff);
-  if (rmpp !== undefined && typeof rmpp !== 'boolean') {
-    throw invalid(operation, 1, 'rmpp', rmpp, 'true or false');
-  }
-  if (onRequest !== undefined && typeof onRequest !== 'function') {
-    throw invalid(operation, 1, 'onRequest', onRequest, 'a function');
-  }
-  if (queueLength !== undefined) {
-    checkInteger(operation, 1, 'queueLength', queueLength, 1, MAX_QUEUE_LENGTH);
-  }
+  checkFields(operation, 1, options, AGENT_OPTIONS);
+  const { methods = [] } = options;
+  for (const method of methods) checkInteger(operation, 1, 'a method', method, 0, 127);
 }

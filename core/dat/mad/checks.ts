@@ -1,8 +1,17 @@
 /** Parameters of the calls of `ia.mad`. Each check throws a DatError that names value and limit. */
 import { DatError } from '../../errors/index.js';
+import { checkFields } from '../../errors/guards.js';
+import {
+  ANYTHING,
+  BYTES,
+  POSITIVE,
+  SIGNAL,
+  integer,
+  kindOf,
+  optional,
+} from '../../spi/checks/index.js';
 import { type Gid, GSI_QPN, MadMethod } from '../../spi/index.js';
-import { checkIp } from '../common/ip-address.js';
-import { checkInteger, checkOptions, invalid } from '../common/guards.js';
+import { checkAddressed } from '../common/ip-address.js';
 import { type MadFormat, maxPlainData } from './message.js';
 
 /** What `agent.send` and `agent.request` take. */
@@ -50,28 +59,46 @@ export interface CheckedSend {
   readonly retries: number;
 }
 
-const SEND_KEYS = [
-  'address',
-  'qpn',
-  'method',
-  'attributeId',
-  'attributeModifier',
-  'data',
-  'retries',
-];
-const REQUEST_KEYS = [...SEND_KEYS, 'timeoutMs', 'signal'];
 const DEFAULT_RETRIES = 3;
 const DEFAULT_TIMEOUT_MS = 1000;
 const MAX_TIMEOUT_MS = 3_600_000;
 const MAX_RMPP_DATA = 1 << 25;
+
+const MODIFIER = optional(integer(0, 0xffffffff));
+const RETRIES = optional(integer(0, 255));
+const SEND_OPTIONS = {
+  address: ANYTHING,
+  qpn: optional(integer(1, 0xffffff)),
+  method: optional(integer(1, 0x7f)),
+  attributeId: integer(0, 0xffff),
+  attributeModifier: MODIFIER,
+  retries: RETRIES,
+  data: optional(BYTES),
+};
+const REQUEST_OPTIONS = {
+  ...SEND_OPTIONS,
+  timeoutMs: optional(
+    kindOf(
+      `a number of milliseconds above 0, at most ${MAX_TIMEOUT_MS}`,
+      (value) => POSITIVE.accepts(value) && value <= MAX_TIMEOUT_MS,
+    ),
+  ),
+  signal: optional(SIGNAL),
+};
+const RESPOND_OPTIONS = {
+  status: optional(integer(0, 0xffff)),
+  attributeModifier: MODIFIER,
+  retries: RETRIES,
+  data: optional(BYTES),
+};
 
 export function checkMadSend(
   operation: string,
   options: MadSendOptions,
   format: MadFormat,
 ): CheckedSend {
-  checkOptions(operation, 1, options, SEND_KEYS);
-  return checkFields(operation, options, format, MadMethod.SEND);
+  const gid = checkAddressed(operation, 2, options, SEND_OPTIONS);
+  return completed(operation, gid, options, format, MadMethod.SEND);
 }
 
 export function checkMadRequest(
@@ -79,16 +106,9 @@ export function checkMadRequest(
   options: MadRequestOptions,
   format: MadFormat,
 ): CheckedSend & { readonly timeoutMs: number; readonly signal: AbortSignal | undefined } {
-  checkOptions(operation, 1, options, REQUEST_KEYS);
-  const checked = checkFields(operation, options, format, MadMethod.GET);
-  const { timeoutMs = DEFAULT_TIMEOUT_MS, signal } = options as MadRequestOptions;
-  if (typeof timeoutMs !== 'number' || !(timeoutMs > 0 && timeoutMs <= MAX_TIMEOUT_MS)) {
-    const expected = `milliseconds above 0, at most ${MAX_TIMEOUT_MS}`;
-    throw invalid(operation, 1, 'timeoutMs', timeoutMs, expected);
-  }
-  if (signal !== undefined && !(signal instanceof AbortSignal)) {
-    throw invalid(operation, 1, 'signal', signal, 'an AbortSignal');
-  }
+  const gid = checkAddressed(operation, 2, options, REQUEST_OPTIONS);
+  const checked = completed(operation, gid, options, format, MadMethod.GET);
+  const { timeoutMs = DEFAULT_TIMEOUT_MS, signal } = options;
   return { ...checked, timeoutMs, signal };
 }
 
@@ -97,43 +117,26 @@ export function checkMadRespond(
   options: MadRespondOptions,
   format: MadFormat,
 ): Required<Pick<MadRespondOptions, 'status' | 'data' | 'retries'>> & MadRespondOptions {
-  checkOptions(operation, 1, options, ['status', 'attributeModifier', 'data', 'retries']);
-  const { status = 0, attributeModifier, retries = DEFAULT_RETRIES } = options as MadRespondOptions;
-  checkInteger(operation, 1, 'status', status, 0, 0xffff);
-  if (attributeModifier !== undefined) {
-    checkInteger(operation, 1, 'attributeModifier', attributeModifier, 0, 0xffffffff);
-  }
-  checkRetries(operation, retries);
-  return { ...options, status, retries, data: checkData(operation, options.data, format) };
+  checkFields(operation, 1, options, RESPOND_OPTIONS);
+  const { status = 0, retries = DEFAULT_RETRIES, data } = options;
+  return { ...options, status, retries, data: fitting(operation, data, format) };
 }
 
-function checkFields(
+function completed(
   operation: string,
+  gid: Gid,
   options: MadSendOptions,
   format: MadFormat,
   defaultMethod: number,
 ): CheckedSend {
   const { qpn = GSI_QPN, method = defaultMethod, attributeId, attributeModifier = 0 } = options;
   const { retries = DEFAULT_RETRIES } = options;
-  const gid = checkIp(operation, 2, options.address);
-  checkInteger(operation, 1, 'qpn', qpn, 1, 0xffffff);
-  checkInteger(operation, 1, 'method', method, 1, 0x7f);
-  checkInteger(operation, 1, 'attributeId', attributeId, 0, 0xffff);
-  checkInteger(operation, 1, 'attributeModifier', attributeModifier, 0, 0xffffffff);
-  checkRetries(operation, retries);
-  const data = checkData(operation, options.data, format);
+  const data = fitting(operation, options.data, format);
   return { gid, qpn, method, attributeId, attributeModifier, data, retries };
 }
 
-function checkRetries(operation: string, retries: unknown): void {
-  checkInteger(operation, 1, 'retries', retries, 0, 255);
-}
-
-function checkData(operation: string, data: unknown, format: MadFormat): Uint8Array {
+function fitting(operation: string, data: Uint8Array | undefined, format: MadFormat): Uint8Array {
   if (data === undefined) return new Uint8Array(0);
-  if (!(data instanceof Uint8Array)) {
-    throw invalid(operation, 1, 'data', data, 'a Uint8Array');
-  }
   const most = format.rmpp ? MAX_RMPP_DATA : maxPlainData(format);
   if (data.length <= most) return data;
   throw new DatError('DAT_LENGTH_ERROR', {

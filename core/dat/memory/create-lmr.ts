@@ -2,7 +2,7 @@
 import { spiCall } from '../../errors/index.js';
 import { Access, type MemoryRegion } from '../../spi/index.js';
 import type { MemTypeName } from '../common/constants.js';
-import { checkInteger } from '../common/guards.js';
+import { checkInteger } from '../../errors/guards.js';
 import { checkHandle } from '../common/handle.js';
 import { accessOf } from '../common/privileges.js';
 import type { IaCore } from '../common/core.js';

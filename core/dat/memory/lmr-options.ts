@@ -1,6 +1,13 @@
 /** What regions are made of, and the checks of it. */
 import { flagNames, MemPrivileges, VaType } from '../common/constants.js';
-import { checkBits, checkInteger, checkOneOf, checkOptions, invalid } from '../common/guards.js';
+import {
+  checkBits,
+  checkInteger,
+  checkOneOf,
+  checkOptions,
+  checkValue,
+} from '../../errors/guards.js';
+import { BOOLEAN } from '../../spi/checks/index.js';
 import { checkHandle } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
 import { PRIVILEGE_MASK } from '../common/privileges.js';
@@ -85,7 +92,7 @@ export function checkFileOptions(
   if (lengthBytes !== undefined) {
     checkInteger(operation, 4, 'lengthBytes', lengthBytes, 1, Number.MAX_SAFE_INTEGER);
   }
-  if (typeof shared !== 'boolean') throw invalid(operation, 5, 'shared', shared, 'a boolean');
+  checkValue(operation, 5, 'shared', shared, BOOLEAN);
   return { fd, offsetBytes, lengthBytes, shared };
 }
 

@@ -6,7 +6,7 @@ import { DatError, spiCall } from '../../errors/index.js';
 import type { EventAdapter as Ia } from '../../evd/index.js';
 import type { MemoryRegion } from '../../spi/index.js';
 import { flagNames, MemPrivileges, type MemTypeName, VaType } from '../common/constants.js';
-import { checkInteger } from '../common/guards.js';
+import { checkInteger } from '../../errors/guards.js';
 import { begin, Handle } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
 import type { Pz } from './pz.js';

@@ -1,6 +1,6 @@
 /** What a consumer asks about memory, and what DAT has for the kernel's alone. */
 import { MemType } from '../common/constants.js';
-import { checkInteger, checkOneOf, invalid } from '../common/guards.js';
+import { checkInteger, checkOneOf, invalid } from '../../errors/guards.js';
 import { checkHandle } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
 import { notSupported } from '../common/support.js';

@@ -3,7 +3,7 @@
  * shrink, go away, or that is shared with unrelated data, is refused with the reason.
  */
 import { DatError, type DatSubtype, type DatType } from '../../errors/index.js';
-import { invalid } from '../common/guards.js';
+import { invalid } from '../../errors/guards.js';
 
 /**
  * The bytes of memory that is given to `createLmr`. A SharedArrayBuffer is welcome: other threads

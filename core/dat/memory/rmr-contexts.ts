@@ -2,7 +2,7 @@
  * What the remote contexts of an adapter open, looked up by number: a whole region, or the part of
  * one that a window is bound to. A read to an RMR finds its sink here.
  */
-import { checkInteger, invalid } from '../common/guards.js';
+import { checkInteger, invalid } from '../../errors/guards.js';
 import type { Lmr } from './lmr.js';
 import { checkRemote, LmrSegment } from './segment.js';
 
@@ -27,6 +27,7 @@ interface Opening {
 }
 
 const U32 = 2 ** 32;
+const TRIPLET = '{ address, rmrContext, lengthBytes }';
 
 export class RmrContexts {
   private readonly openings = new Map<number, Opening>();
@@ -57,7 +58,7 @@ export class RmrContexts {
    * @throws DatError DAT_INVALID_PARAMETER
    */
   resolve(operation: string, position: number, sink: unknown): LmrSegment {
-    checkRemote(operation, position, sink, 'sink', '{ address, rmrContext, lengthBytes }');
+    checkRemote(operation, position, sink, 'sink', TRIPLET);
     const { address, rmrContext, lengthBytes } = sink as RmrTriplet;
     const opening = this.openings.get(rmrContext);
     if (opening === undefined) {

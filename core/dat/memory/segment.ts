@@ -3,11 +3,10 @@
  * post copies the numbers, so moving a segment afterwards does not touch requests under way.
  */
 import { DatError } from '../../errors/index.js';
-import { checkInteger, invalid, isBitSet } from '../common/guards.js';
+import { checkInteger, checkParameter, checkU64 } from '../../errors/guards.js';
 import type { Lmr } from './lmr.js';
 
 const U32 = 2 ** 32;
-const MAX_U64 = 2n ** 64n - 1n;
 
 /** DAT_LMR_TRIPLET: a part of a local region. Made by `lmr.segment()`. */
 export class LmrSegment {
@@ -145,14 +144,9 @@ export function checkRemote(
   name = 'remote',
   expected = 'a RemoteSegment, or { address, rmrContext }',
 ): asserts value is RemoteAddress {
-  if (typeof value !== 'object' || value === null) {
-    throw invalid(operation, position, name, value, expected);
-  }
+  const isObject = typeof value === 'object' && value !== null;
+  checkParameter(operation, position, name, value, isObject, expected);
   const { address, rmrContext } = value as Partial<RemoteAddress>;
-  if (typeof address !== 'bigint' || address < 0n || address > MAX_U64) {
-    throw invalid(operation, position, `${name}.address`, address, 'a bigint from 0 to 2^64 - 1');
-  }
-  if (isBitSet(rmrContext, U32 - 1)) return;
-  const range = `an integer from 0 to ${U32 - 1}`;
-  throw invalid(operation, position, `${name}.rmrContext`, rmrContext, range);
+  checkU64(operation, position, `${name}.address`, address);
+  checkInteger(operation, position, `${name}.rmrContext`, rmrContext, 0, U32 - 1);
 }

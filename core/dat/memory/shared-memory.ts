@@ -3,7 +3,7 @@
  * DAT_LMR_COOKIE): the second adapter must bring the same memory.
  */
 import { DatError } from '../../errors/index.js';
-import { invalid } from '../common/guards.js';
+import { invalid } from '../../errors/guards.js';
 
 /** Bytes of DAT_LMR_COOKIE; all of them are compared. */
 const COOKIE_BYTES = 40;

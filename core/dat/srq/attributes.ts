@@ -1,7 +1,7 @@
 /** Attributes and states of shared receive queues (DAT_SRQ_ATTR, DAT_SRQ_STATE). */
 import { DatError, type DatSubtype } from '../../errors/index.js';
 import type { DeviceAttributes } from '../../spi/index.js';
-import { checkInteger } from '../common/guards.js';
+import { checkInteger } from '../../errors/guards.js';
 import type { Pz } from '../memory/pz.js';
 import type { QueueAttributes } from '../work/attributes.js';
 

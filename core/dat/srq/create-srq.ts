@@ -2,7 +2,7 @@
 import { spiCall } from '../../errors/index.js';
 import type { SharedReceiveQueue, SharedReceiveQueueInit } from '../../spi/index.js';
 import type { IaCore } from '../common/core.js';
-import { checkOptions } from '../common/guards.js';
+import { checkOptions } from '../../errors/guards.js';
 import { checkHandle } from '../common/handle.js';
 import { notSupported, OUT_OF } from '../common/support.js';
 import { Pz } from '../memory/pz.js';

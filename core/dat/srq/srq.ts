@@ -13,7 +13,8 @@ import {
 } from '../../evd/index.js';
 import { AsyncEventType, CQE, nameOf, type SharedReceiveQueue } from '../../spi/index.js';
 import { MemPrivileges } from '../common/constants.js';
-import { checkInteger } from '../common/guards.js';
+import { checkInteger, checkValue } from '../../errors/guards.js';
+import { FUNCTION } from '../../spi/checks/index.js';
 import { begin, type Callee, endedError, HANDLE, nextHandleId } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
 import { OUT_OF } from '../common/support.js';
@@ -145,6 +146,7 @@ export class Srq implements Callee {
    */
   burst(work: () => void): void {
     this.assertUsable('srq.burst');
+    checkValue('srq.burst', 1, 'work', work, FUNCTION);
     burst('srq.burst', this.slots, work);
   }
 

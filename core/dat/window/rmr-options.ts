@@ -3,7 +3,8 @@ import { DatError, type DatSubtype } from '../../errors/index.js';
 import { Access, SQE } from '../../spi/index.js';
 import { CompletionFlags, flagNames, MemPrivileges, VaType } from '../common/constants.js';
 import type { Ep } from '../endpoint/ep.js';
-import { checkBits, checkOneOf, checkOptions, invalid } from '../common/guards.js';
+import { checkBits, checkOneOf, checkOptions, checkValue } from '../../errors/guards.js';
+import { instanceOf } from '../../spi/checks/index.js';
 import { checkHandle } from '../common/handle.js';
 import { notSupported } from '../common/support.js';
 import { Lmr } from '../memory/lmr.js';
@@ -29,6 +30,7 @@ export interface RmrBindOptions {
 const OPTIONS = ['privileges', 'cookie', 'flags', 'vaType'];
 const { LOCAL_READ, LOCAL_WRITE, REMOTE_READ, REMOTE_WRITE, REMOTE_ATOMIC } = MemPrivileges;
 const U32 = 2 ** 32;
+const SEGMENT = instanceOf(LmrSegment, 'an LmrSegment, from lmr.segment()');
 
 /** Checked, with defaults filled in. @throws DatError */
 export function checkBindOptions(
@@ -58,9 +60,7 @@ export function checkBindOptions(
 }
 
 function checkBindSegment(operation: string, rmr: Rmr, segment: unknown, privileges: number): void {
-  if (!(segment instanceof LmrSegment)) {
-    throw invalid(operation, 3, 'segment', segment, 'an LmrSegment, from lmr.segment()');
-  }
+  checkValue(operation, 3, 'segment', segment, SEGMENT);
   const { lmr } = segment;
   checkHandle(operation, Lmr, 'LMR', lmr, rmr.core);
   checkZone(operation, `memory region ${lmr.id}`, rmr, lmr, privileges);

@@ -1,6 +1,7 @@
 /** Arguments of the posting calls, and what is thrown for a wrong one. */
 import type { DatError } from '../../errors/index.js';
-import { invalid } from '../common/guards.js';
+import { invalid } from '../../errors/guards.js';
+import { assert } from '../../spi/checks/index.js';
 
 /**
  * Arguments of the posting calls in the order of DAT's prototypes (DAT facts 1.3, 1.5, 1.6, 1.8):
@@ -37,7 +38,7 @@ export function positionOf(operation: string, argument: string): number {
   const call = POSITIONS.get(operation);
   const position =
     call?.get(argument) ?? (argument === 'count' ? call?.get('segments') : undefined);
-  if (position === undefined) throw new Error(`${operation} has no argument ${argument}`);
+  assert(position !== undefined, 'a posting call has the argument', argument);
   return position;
 }
 

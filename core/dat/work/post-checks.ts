@@ -1,13 +1,13 @@
 /** Checks of a post, on the hot path: nothing is made unless something is wrong. */
 import { DatError, type DatSubtype, type DatType } from '../../errors/index.js';
 import { CompletionFlags, flagNames, MemPrivileges } from '../common/constants.js';
-import { isBitSet } from '../common/guards.js';
+import { checkU64 } from '../../errors/guards.js';
+import { integerText, isBitSet, isInteger, isU64 } from '../../spi/checks/index.js';
 import type { Pz } from '../memory/pz.js';
 import { hasLostMemory, LmrSegment, lostMemory } from '../memory/segment.js';
-import { badArgument } from './post-arguments.js';
+import { badArgument, positionOf } from './post-arguments.js';
 
 const MAX_U32 = 2 ** 32 - 1;
-const MAX_U64 = 2n ** 64n - 1n;
 
 /**
  * The segments of a request: live regions of the endpoint's zone, with the privilege, and no more
@@ -92,7 +92,7 @@ function refusal(operation: string, segment: LmrSegment, pz: Pz, privilege: numb
 
 /** A cookie: any safe integer that is not negative. It comes back in the event. */
 export function checkCookie(operation: string, cookie: unknown): asserts cookie is number {
-  if (Number.isSafeInteger(cookie) && (cookie as number) >= 0) return;
+  if (isInteger(cookie, 0, Number.MAX_SAFE_INTEGER)) return;
   throw badArgument(operation, 'cookie', cookie, 'an integer from 0 to 2^53 - 1');
 }
 
@@ -104,12 +104,11 @@ export function checkFlags(operation: string, flags: unknown, mask: number): voi
 
 /** An argument of 32 bits: immediate data, a remote context. */
 export function checkU32(operation: string, name: string, value: unknown): void {
-  if (Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_U32) return;
-  throw badArgument(operation, name, value, `an integer from 0 to ${MAX_U32}`);
+  if (isInteger(value, 0, MAX_U32)) return;
+  throw badArgument(operation, name, value, integerText(0, MAX_U32));
 }
 
 /** An operand of an atomic. */
-export function checkU64(operation: string, name: string, value: unknown): void {
-  if (typeof value === 'bigint' && value >= 0n && value <= MAX_U64) return;
-  throw badArgument(operation, name, value, 'a bigint from 0 to 2^64 - 1');
+export function checkOperand(operation: string, name: string, value: unknown): void {
+  if (!isU64(value)) checkU64(operation, positionOf(operation, name), name, value);
 }

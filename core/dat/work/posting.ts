@@ -1,7 +1,7 @@
 /** What all posting calls share. */
 import { DatError } from '../../errors/index.js';
 import type { EventEndpoint } from '../../evd/index.js';
-import { invalid } from '../common/guards.js';
+import { invalid } from '../../errors/guards.js';
 import type { IaCore } from '../common/core.js';
 import type { Pz } from '../memory/pz.js';
 import type { EpQueueAttributes } from './attributes.js';

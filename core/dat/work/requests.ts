@@ -15,7 +15,7 @@ import {
   type Segments,
 } from '../memory/segment.js';
 import { badArgument, positionOf } from './post-arguments.js';
-import { checkCookie, checkFlags, checkSegments, checkU32, checkU64 } from './post-checks.js';
+import { checkCookie, checkFlags, checkSegments, checkU32, checkOperand } from './post-checks.js';
 import { countOf, makeRoom, type PostingEndpoint } from './posting.js';
 import { RDMA_READ_TO_RMR, type RequestSpec } from './request-specs.js';
 
@@ -74,8 +74,8 @@ export function postAtomic(
 ): void {
   const { operation, operand = 'add' } = request;
   trace(record, request, result, cookie, remote, flags);
-  checkU64(operation, operand, compareAdd);
-  checkU64(operation, 'swap', swap);
+  checkOperand(operation, operand, compareAdd);
+  checkOperand(operation, 'swap', swap);
   checkCapability(record, request);
   const bytes = check(record, request, result, cookie, flags);
   if (bytes !== ATOMIC_BYTES) {

@@ -1,6 +1,6 @@
 /** Making shared receive queues of a domain. */
 import { EvdFlags } from '../../evd/index.js';
-import { checkOptions } from '../common/guards.js';
+import { checkOptions } from '../../errors/guards.js';
 import { checkHandle } from '../common/handle.js';
 import { Pz } from '../memory/pz.js';
 import { srqAttributes } from '../srq/attributes.js';

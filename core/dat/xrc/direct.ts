@@ -13,11 +13,17 @@ import {
   type Scheduler,
 } from '../../spi/index.js';
 import type { EpAttributes } from '../endpoint/attributes.js';
-import { checkIp, sourceIndex } from '../common/ip-address.js';
+import { checkAddressed, sourceIndex } from '../common/ip-address.js';
 import { EP_ACCESS } from '../work/queue-pair.js';
-import { checkInteger, checkOptions } from '../common/guards.js';
+import { ANYTHING, integer } from '../../spi/checks/index.js';
 
 const BITS_24 = 0xffffff;
+const ATTACH_OPTIONS = {
+  address: ANYTHING,
+  targetQpn: integer(2, BITS_24),
+  sendPsn: integer(0, BITS_24),
+  pathMtuBytes: ANYTHING,
+};
 
 /** What `initiator.attach` takes. */
 export interface XrcAttachOptions {
@@ -44,13 +50,10 @@ export function checkAttachOptions(
   device: Device,
   attributes: EpAttributes,
 ): CheckedAttachOptions {
-  checkOptions(operation, 1, options, ['address', 'targetQpn', 'sendPsn', 'pathMtuBytes']);
-  const gid = checkIp(operation, 2, options.address);
+  const gid = checkAddressed(operation, 2, options, ATTACH_OPTIONS);
   const { targetQpn, sendPsn } = options;
   const { pathMtuBytes = attributes.transport.pathMtuBytes ?? device.attributes.activeMtuBytes } =
     options;
-  checkInteger(operation, 1, 'targetQpn', targetQpn, 2, BITS_24);
-  checkInteger(operation, 1, 'sendPsn', sendPsn, 0, BITS_24);
   const localGidIndex = sourceIndex(operation, device, gid);
   return { addressVector: { gid, localGidIndex }, targetQpn, sendPsn, pathMtuBytes };
 }

@@ -30,8 +30,9 @@ import {
   checkOneOf,
   checkOptions,
   checkPrivateData,
-  invalid,
-} from '../common/guards.js';
+  checkValue,
+} from '../../errors/guards.js';
+import { OBJECT } from '../../spi/checks/index.js';
 import { begin, checkHandle, Handle } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
 import { createXrcSrq } from './create-srq.js';
@@ -285,8 +286,7 @@ const CONNECTION_EVENTS: Readonly<Record<CmEvent['type'], XrcTargetEventName | u
 
 /** What they may be, the XRC module says: it has the table. */
 function checkAttributes(operation: string, position: number, attributes: unknown): void {
-  if (typeof attributes === 'object' && attributes !== null && !Array.isArray(attributes)) return;
-  throw invalid(operation, position, 'attributes', attributes, 'an object');
+  checkValue(operation, position, 'attributes', attributes, OBJECT);
 }
 
 function checkedOwner(operation: string, { owner = 'consumer' }: XrcTargetOptions): XrcTargetOwner {

@@ -8,7 +8,7 @@ import { beginConnect } from '../endpoint/connecting.js';
 import { Ep } from '../endpoint/ep.js';
 import type { EndpointMaker } from '../endpoint/endpoint-maker.js';
 import type { EpInit } from '../endpoint/types.js';
-import { checkInteger, checkOptions } from '../common/guards.js';
+import { checkInteger, checkOptions } from '../../errors/guards.js';
 import type { IaCore } from '../common/core.js';
 import { checkAttachOptions, DirectConnection, type XrcAttachOptions } from './direct.js';
 import type { XrcDomain, XrcInitiatorOptions } from './domain.js';

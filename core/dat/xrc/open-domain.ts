@@ -1,7 +1,8 @@
 /** Opening XRC domains. */
 import { spiCall } from '../../errors/index.js';
 import type { XrcOpenMode } from '../../spi/index.js';
-import { checkOneOf, checkOptions, invalid } from '../common/guards.js';
+import { checkFields } from '../../errors/guards.js';
+import { TEXT, oneOf, optional } from '../../spi/checks/index.js';
 import type { EndpointMaker } from '../endpoint/endpoint-maker.js';
 import type { IaCore } from '../common/core.js';
 import { notSupported, requireCapability } from '../common/support.js';
@@ -23,12 +24,8 @@ export function openXrcDomain(
   options: XrcDomainOptions = {},
 ): XrcDomain {
   const operation = core.begin('ia.openXrcDomain', { key: options?.key, mode: options?.mode });
-  checkOptions(operation, 1, options, ['key', 'mode']);
-  const { key, mode = 'create' }: XrcDomainOptions = options;
-  if (key !== undefined && (typeof key !== 'string' || key === '')) {
-    throw invalid(operation, 1, 'key', key, 'text that is not empty, or absent');
-  }
-  checkOneOf(operation, 1, 'mode', mode, MODES);
+  checkFields(operation, 1, options, DOMAIN_OPTIONS);
+  const { key, mode = 'create' } = options;
   const { xrc, device } = core.context;
   if (xrc === undefined) throw notSupported(operation, `device ${device.name} has no XRC`);
   requireCapability(operation, device, 'xrc', 'XRC');
@@ -37,5 +34,8 @@ export function openXrcDomain(
   return core.adopt(new XrcDomain(core, hold, endpoints));
 }
 
-const MODES: readonly XrcOpenMode[] = ['create', 'exclusive', 'existing'];
+const DOMAIN_OPTIONS = {
+  key: optional(TEXT),
+  mode: optional(oneOf<XrcOpenMode>(['create', 'exclusive', 'existing'])),
+};
 const NO_DOMAIN = ['DAT_INVALID_PARAMETER', 'DAT_INVALID_ARG1'] as const;

@@ -2,7 +2,8 @@
 import { DatError } from '../../errors/index.js';
 import type { Cno } from './cno.js';
 import { type AsyncErrorEvent, AsyncErrorReason, DatEventNumber } from '../events/event.js';
-import { checkParameter } from '../common/checks.js';
+import { checkValue } from '../../errors/guards.js';
+import { kindOf } from '../../spi/checks/index.js';
 
 export function freedCno(operation: string): DatError {
   return new DatError('DAT_INVALID_HANDLE', {
@@ -42,9 +43,13 @@ export function cnoTimeout(timeoutMs: number): DatError {
 
 /** @throws DatError DAT_INVALID_PARAMETER unless null or a function */
 export function checkAgent(operation: string, agent: unknown): void {
-  const holds = agent === null || typeof agent === 'function';
-  checkParameter(operation, 'agent', agent, holds, 'a function or null', 'DAT_INVALID_ARG2');
+  checkValue(operation, 2, 'agent', agent, AGENT);
 }
+
+const AGENT = kindOf(
+  'a function or null',
+  (agent) => agent === null || typeof agent === 'function',
+);
 
 /** What the asynchronous EVD hears of an agent that throws. */
 export function agentFailed(cno: Cno, cause: unknown): AsyncErrorEvent {

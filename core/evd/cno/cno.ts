@@ -10,7 +10,8 @@ import { CnoHandle } from './handle.js';
 import { CNO_STATES, type CnoInput, type CnoState } from './states.js';
 import type { EventSink, EventSource } from '../queue/event-sink.js';
 import type { EventNotifier as Evd } from '../events/event-objects.js';
-import { checkOptions, checkParameter, checkSubscriber, checkTimeout } from '../common/checks.js';
+import { checkSignal, checkSubscriber, checkTimeout } from '../common/checks.js';
+import { checkOptions } from '../../errors/guards.js';
 import type { CnoHost } from './host.js';
 import { Waiter, interruptedError } from '../queue/waiter.js';
 
@@ -87,12 +88,11 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
   wait(options: CnoWaitOptions = {}): Promise<Evd | undefined> {
     return new Promise((resolve, reject) => {
       const operation = 'cno.wait';
-      checkOptions(operation, options, 'DAT_INVALID_ARG2', ['timeoutMs', 'signal']);
+      checkOptions(operation, 2, options, ['timeoutMs', 'signal']);
       const { timeoutMs, signal } = options;
       this.trace(operation, { timeoutMs });
       this.checkOpen(operation);
-      const isSignal = signal === undefined || signal instanceof AbortSignal;
-      checkParameter(operation, 'signal', signal, isSignal, 'an AbortSignal', 'DAT_INVALID_ARG2');
+      checkSignal(operation, signal);
       checkTimeout(operation, timeoutMs);
       if (signal?.aborted === true) throw interruptedError(operation, signal);
       if (this.triggered) resolve(this.take());

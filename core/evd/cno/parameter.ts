@@ -1,5 +1,6 @@
 /** A CNO as a parameter. */
-import { DatError, show } from '../../errors/index.js';
+import { DatError } from '../../errors/index.js';
+import { show } from '../../spi/checks/index.js';
 import { Cno } from './cno.js';
 import type { CnoHost } from './host.js';
 

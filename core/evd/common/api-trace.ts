@@ -1,6 +1,6 @@
 /** API tracing: one line a call, written like the call, with symbolic values. */
 
-import { show } from '../../errors/index.js';
+import { show } from '../../spi/checks/index.js';
 import type { Logger } from '../../spi/index.js';
 
 /**

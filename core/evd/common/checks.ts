@@ -1,6 +1,8 @@
 /** What is wrong with a call, as DatError: parameters, and the taker of events. */
 
-import { DatError, type DatSubtype, show } from '../../errors/index.js';
+import { checkInteger, checkValue } from '../../errors/guards.js';
+import { DatError } from '../../errors/index.js';
+import { numberFrom, optional, SIGNAL } from '../../spi/checks/index.js';
 import {
   EVD_CONFIGURATIONS,
   EVD_TAKERS,
@@ -38,7 +40,7 @@ export function checkThreshold(
   qlen: number,
   configuration: EvdConfiguration,
 ): void {
-  checkInteger('evd.wait', 'threshold', threshold, 1, qlen, 'DAT_INVALID_ARG3');
+  checkInteger('evd.wait', 3, 'threshold', threshold, 1, qlen);
   const row = EVD_CONFIGURATIONS[configuration];
   if (threshold === 1 || row.threshold) return;
   throw new DatError('DAT_INVALID_STATE', {
@@ -50,59 +52,14 @@ export function checkThreshold(
 }
 
 /** @throws DatError DAT_INVALID_PARAMETER unless undefined, Infinity or a number >= 0 */
-export function checkTimeout(operation: string, timeoutMs: number | undefined): void {
-  if (timeoutMs === undefined || (typeof timeoutMs === 'number' && timeoutMs >= 0)) return;
-  throw new DatError('DAT_INVALID_PARAMETER', {
-    subtype: 'DAT_INVALID_ARG2',
-    operation,
-    message: `timeoutMs ${show(timeoutMs)}: must be 0 or more`,
-    value: timeoutMs,
-  });
+export function checkTimeout(operation: string, timeoutMs: unknown): void {
+  checkValue(operation, 2, 'timeoutMs', timeoutMs, TIMEOUT);
 }
 
-/** @throws DatError DAT_INVALID_PARAMETER unless an integer within the bounds */
-export function checkInteger(
-  operation: string,
-  name: string,
-  value: number,
-  min: number,
-  max: number,
-  subtype: DatSubtype,
-): void {
-  if (Number.isSafeInteger(value) && value >= min && value <= max) return;
-  throw new DatError('DAT_INVALID_PARAMETER', {
-    subtype,
-    operation,
-    message: `${name} ${show(value)}: must be an integer from ${min} to ${max}`,
-    value,
-  });
+/** @throws DatError DAT_INVALID_PARAMETER unless undefined or an AbortSignal */
+export function checkSignal(operation: string, signal: unknown): void {
+  checkValue(operation, 2, 'signal', signal, OPTIONAL_SIGNAL);
 }
 
-/** @throws DatError DAT_INVALID_PARAMETER unless the condition holds */
-export function checkParameter(
-  operation: string,
-  name: string,
-  value: unknown,
-  holds: boolean,
-  expected: string,
-  subtype: DatSubtype,
-): void {
-  if (holds) return;
-  const message = `${name} ${show(value)}: must be ${expected}`;
-  throw new DatError('DAT_INVALID_PARAMETER', { subtype, operation, message, value });
-}
-
-/** @throws DatError DAT_INVALID_PARAMETER unless an object without unknown keys */
-export function checkOptions(
-  operation: string,
-  options: unknown,
-  subtype: DatSubtype,
-  known: readonly string[],
-): void {
-  const isObject = typeof options === 'object' && options !== null;
-  checkParameter(operation, 'options', options, isObject, 'an object', subtype);
-  const stranger = Object.keys(options as object).find((key) => !known.includes(key));
-  const expected = `one of ${known.join(', ')}`;
-  const isKnown = stranger === undefined;
-  checkParameter(operation, 'an option', stranger, isKnown, expected, subtype);
-}
+const TIMEOUT = optional(numberFrom(0, Infinity));
+const OPTIONAL_SIGNAL = optional(SIGNAL);

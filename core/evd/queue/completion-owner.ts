@@ -2,6 +2,7 @@
  * What a completion belongs to: found by the `context` number of its queue pair, in one table
  * look-up.
  */
+import { assert } from '../../spi/checks/index.js';
 import { DatError } from '../../errors/index.js';
 import { CQE } from '../../spi/index.js';
 import type { DatEvent } from '../events/event.js';
@@ -73,6 +74,7 @@ export class CompletionOwners {
 
   /** Gives a context that is in use to another owner. */
   replace(context: number, owner: CompletionOwner): void {
+    assert(this.lookup(context) !== undefined, 'a context that changes hands is in use', context);
     this.owners[context & SLOT_MASK] = owner;
   }
 

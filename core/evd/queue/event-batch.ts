@@ -6,7 +6,7 @@ import { CQE, WcFlags, WcStatus } from '../../spi/index.js';
 import { DatDto, dtoEventNumber, dtoOf, dtoStatusOf } from '../events/dto-status.js';
 import type { DatEvent } from '../events/event.js';
 import type { EventEndpoint } from '../events/event-objects.js';
-import { checkInteger } from '../common/checks.js';
+import { checkInteger } from '../../errors/guards.js';
 
 const MAX_CAPACITY = 2 ** 20;
 
@@ -35,7 +35,7 @@ export class EventBatch {
    * @throws DatError DAT_INVALID_PARAMETER for another capacity
    */
   constructor(readonly capacity: number) {
-    checkInteger('EventBatch', 'capacity', capacity, 1, MAX_CAPACITY, 'DAT_INVALID_ARG1');
+    checkInteger('EventBatch', 1, 'capacity', capacity, 1, MAX_CAPACITY);
     this.numbers = new Uint32Array(capacity);
     this.cookies = new Float64Array(capacity);
     this.statuses = new Uint8Array(capacity);

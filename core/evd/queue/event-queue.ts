@@ -4,6 +4,7 @@
  * front of. Places never decrease along the queue, since the poster scans the completion queue
  * first.
  */
+import { assert } from '../../spi/checks/index.js';
 import type { PostedEvent } from '../events/event.js';
 
 export class EventQueue {
@@ -30,8 +31,9 @@ export class EventQueue {
     return this.count === this.limit;
   }
 
-  /** Appends an event; the caller has checked that there is room. */
+  /** Appends an event; there is room. */
   push(event: PostedEvent, place: number): void {
+    assert(!this.full, 'there is room in the queue of an EVD', this.limit);
     const at = (this.head + this.count) % this.limit;
     this.events[at] = event;
     this.places[at] = place;
@@ -43,8 +45,9 @@ export class EventQueue {
     return this.count > 0 && (((this.places[this.head] ?? 0) - next) | 0) <= 0;
   }
 
-  /** Takes the oldest event. */
+  /** Takes the oldest event; there is one. */
   shift(): PostedEvent | undefined {
+    assert(this.count > 0, 'an event that is taken is in the queue');
     const event = this.events[this.head];
     this.events[this.head] = undefined;
     this.head = (this.head + 1) % this.limit;
@@ -54,6 +57,7 @@ export class EventQueue {
 
   /** Changes the limit, which must be at least `length`; nothing is lost. */
   resize(limit: number): void {
+    assert(limit >= this.count, 'no event is lost by a change of length', limit);
     const events = new Array<PostedEvent | undefined>(limit).fill(undefined);
     const places = new Uint32Array(limit);
     for (let i = 0; i < this.count; i++) {

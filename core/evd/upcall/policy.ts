@@ -12,8 +12,6 @@ export const UpcallPolicy = {
 export type UpcallPolicy = (typeof UpcallPolicy)[keyof typeof UpcallPolicy];
 
 interface PolicyRow {
-  /** DAT's number. */
-  readonly value: number;
   /** May upcalls start? */
   readonly enabled: boolean;
   /** Is an event handed over, or does the consumer dequeue? */
@@ -23,11 +21,11 @@ interface PolicyRow {
 }
 
 export const UPCALL_POLICIES: Readonly<Record<UpcallPolicy, PolicyRow>> = {
-  DISABLE: { value: 0, enabled: false, carriesEvent: true, limit: 0 },
-  ONE: { value: 1, enabled: true, carriesEvent: true, limit: 1 },
-  NOTIFY: { value: 2, enabled: true, carriesEvent: false, limit: 1 },
-  MANY: { value: 100, enabled: true, carriesEvent: true, limit: undefined },
-  TEARDOWN: { value: -1, enabled: false, carriesEvent: true, limit: 0 },
+  DISABLE: { enabled: false, carriesEvent: true, limit: 0 },
+  ONE: { enabled: true, carriesEvent: true, limit: 1 },
+  NOTIFY: { enabled: true, carriesEvent: false, limit: 1 },
+  MANY: { enabled: true, carriesEvent: true, limit: undefined },
+  TEARDOWN: { enabled: false, carriesEvent: true, limit: 0 },
 };
 
 /** Overlapping upcalls under MANY when the consumer names no limit. */

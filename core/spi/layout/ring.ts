@@ -8,6 +8,7 @@
  * where the buffer is shared. Words are little-endian, so that a segment has the memory layout of
  * `struct ibv_sge`.
  */
+import { outOfRange } from '../checks/index.js';
 
 /** Byte offset of the first entry; the control block lies before it. */
 export const RING_HEADER_BYTES = 128;
@@ -141,10 +142,10 @@ export class Ring {
   constructor(place: RingPlace, entries: number, strideBytes: number);
   constructor(where: ArrayBufferLike | RingPlace, entries: number, strideBytes: number) {
     if (entries < 1 || entries > 2 ** 24 || (entries & (entries - 1)) !== 0) {
-      throw new RangeError(`ring entries ${entries}: must be a power of two up to 2^24`);
+      throw outOfRange('the number of ring entries', entries, 'a power of two up to 2^24');
     }
     if (strideBytes < 4 || strideBytes % 4 !== 0) {
-      throw new RangeError(`ring stride ${strideBytes}: must be a positive multiple of 4`);
+      throw outOfRange('the stride of a ring', strideBytes, 'a positive multiple of 4');
     }
     const place = 'words' in where ? where : placeOf(where);
     const { words, firstWord } = place;

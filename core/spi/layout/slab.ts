@@ -4,6 +4,7 @@
  * buffers into pieces of a few sizes; a piece is a place in views that it shares with its
  * neighbours. Pieces are cleared before they are handed out again. One thread's, not shared.
  */
+import { assert } from '../checks/index.js';
 
 /** Bytes of the buffers that are cut. */
 const CHUNK_BYTES = 1 << 16;
@@ -133,10 +134,10 @@ export class Piece {
     return this.chunk === undefined;
   }
 
-  /** Gives the memory back. @throws Error when that has been done: its owner has lost count */
+  /** Gives the memory back. Its owner does so once: it has lost count otherwise. */
   free(): void {
     const { chunk } = this;
-    if (chunk === undefined) throw new Error('a piece of a slab is freed twice');
+    assert(chunk !== undefined, 'a piece of a slab is freed once');
     this.chunk = undefined;
     this.words = NO_WORDS;
     this.doubles = NO_DOUBLES;

@@ -1,5 +1,6 @@
 /** The listeners by service id, and the requests that each has not answered yet. */
 import { SpiError } from '../../../core/spi/index.js';
+import { checkRange } from '../common/checks.js';
 import type { CmListenOptions, CmListener } from '../../../core/spi/index.js';
 import { Backlog } from './shares.js';
 
@@ -27,9 +28,7 @@ export class Listeners {
     const { serviceId, backlog } = options;
     const name = `service id 0x${serviceId.toString(16)}`;
     if (serviceId < 0n || serviceId >= 1n << 64n) throw new SpiError('EINVAL', `${name}: 64 bits`);
-    if (!Number.isInteger(backlog) || backlog < 1) {
-      throw new SpiError('EINVAL', `backlog ${backlog}: must be at least 1`);
-    }
+    checkRange('backlog', backlog, 1, Infinity);
     if (this.byServiceId.has(serviceId)) {
       throw new SpiError('EADDRINUSE', `${name} has a listener already`);
     }

@@ -12,6 +12,7 @@
  * The further requests of an address that has its share are dropped, not rejected: it repeats them,
  * and gets in when its earlier ones have come to something.
  */
+import { assert } from '../../../core/spi/checks/index.js';
 import type { Gid } from '../../../core/spi/index.js';
 import { REQ_REJECTED_US } from '../common/timing.js';
 
@@ -29,6 +30,7 @@ class Holdings {
   }
 
   remove(address: string): void {
+    assert(this.of(address) > 0, 'a share is given back once', address);
     this.total--;
     const left = this.of(address) - 1;
     if (left > 0) this.byAddress.set(address, left);

@@ -1,45 +1,50 @@
 /** What the consumer passes in, checked with a sentence that names value and limit. */
-import { PATH_MTU_BYTES, SpiError } from '../../../core/spi/index.js';
+import {
+  checkInteger,
+  checkValue,
+  checkValues,
+  integer,
+  oneOf,
+  optional,
+  POSITIVE,
+} from '../../../core/spi/checks/index.js';
+import { einval } from '../../../core/spi/einval.js';
+import { PATH_MTU_BYTES } from '../../../core/spi/index.js';
 import type { CmConnectOptions, CmParameters, CmResolveOptions } from '../../../core/spi/index.js';
 
+const PARAMETERS = {
+  responderResources: integer(0, 255),
+  initiatorDepth: integer(0, 255),
+  retryCount: integer(0, 7),
+  rnrRetryCount: integer(0, 7),
+  minRnrTimer: integer(0, 31),
+};
+const CONNECT_OPTIONS = {
+  ...PARAMETERS,
+  timeoutUs: POSITIVE,
+  ackTimeout: optional(integer(1, 31)),
+  pathMtuBytes: optional(oneOf(PATH_MTU_BYTES.slice(1))),
+};
+
 export function checkPrivateData(message: string, data: Uint8Array, limitBytes: number): void {
-  if (data.length <= limitBytes) return;
-  throw new SpiError(
-    'EINVAL',
-    `${data.length} bytes of private data: ${message} has room for ${limitBytes}`,
-  );
+  checkRange(`the length of the private data of ${message}`, data.length, 0, limitBytes);
 }
 
 export function checkParameters(parameters: CmParameters): void {
-  checkRange('responderResources', parameters.responderResources, 0, 255);
-  checkRange('initiatorDepth', parameters.initiatorDepth, 0, 255);
-  checkRange('retryCount', parameters.retryCount, 0, 7);
-  checkRange('rnrRetryCount', parameters.rnrRetryCount, 0, 7);
-  checkRange('minRnrTimer', parameters.minRnrTimer, 0, 31);
+  checkValues(parameters, PARAMETERS, einval);
 }
 
 /** Which peer to ask, and for how long at most. */
 export function checkPeer({ remoteGid, timeoutUs }: CmConnectOptions | CmResolveOptions): void {
-  if (remoteGid.length !== 16) {
-    throw new SpiError('EINVAL', `a remote GID of ${remoteGid.length} bytes: must be 16`);
-  }
-  if (!(timeoutUs > 0)) throw new SpiError('EINVAL', `timeoutUs ${timeoutUs}: must be above 0`);
+  if (remoteGid.length !== 16) throw einval('the length of remoteGid', remoteGid.length, '16');
+  checkValue('timeoutUs', timeoutUs, POSITIVE, einval);
 }
 
 export function checkConnectOptions(options: CmConnectOptions): void {
-  const { ackTimeout, pathMtuBytes } = options;
-  checkParameters(options);
   checkPeer(options);
-  if (ackTimeout !== undefined) checkRange('ackTimeout', ackTimeout, 1, 31);
-  if (pathMtuBytes !== undefined && PATH_MTU_BYTES.indexOf(pathMtuBytes) < 1) {
-    throw new SpiError(
-      'EINVAL',
-      `path MTU ${pathMtuBytes}: one of ${PATH_MTU_BYTES.slice(1).join()}`,
-    );
-  }
+  checkValues(options, CONNECT_OPTIONS, einval);
 }
 
 export function checkRange(name: string, value: number, min: number, max: number): void {
-  if (Number.isInteger(value) && value >= min && value <= max) return;
-  throw new SpiError('EINVAL', `${name} ${value}: ${min} to ${max}`);
+  checkInteger(name, value, min, max, einval);
 }

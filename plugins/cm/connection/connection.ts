@@ -4,7 +4,7 @@
  * passive.ts.
  */
 import { NO_ROW } from '../../../core/spi/index.js';
-import type { CmConnection, CmEvent, Clock, Gid, Logger, Timers } from '../../../core/spi/index.js';
+import type { CmConnection, CmEvent, Clock, Gid, Timers } from '../../../core/spi/index.js';
 import { aprOf } from '../messages/apr.js';
 import { transition } from './states.js';
 import type { CmAction, CmInput, CmRole, CmState } from './states.js';
@@ -37,7 +37,6 @@ export interface CmPath {
 export interface ConnectionServices {
   readonly clock: Clock;
   readonly timers: Timers;
-  readonly logger: Logger;
   readonly notes: FlightNotes;
   readonly table: ConnectionTable;
   readonly turns: Turns;

@@ -5,6 +5,14 @@
  *
  * What the table does not name is reserved: zero when emitted, ignored when parsed.
  */
+import {
+  BYTES,
+  checkInteger,
+  checkValue,
+  isU64,
+  kindOf,
+  outOfRange,
+} from '../../../core/spi/checks/index.js';
 
 /** Unsigned integer of 1 to 32 bits. More than one part: the most significant bits come first. */
 export interface UintField {
@@ -172,27 +180,22 @@ function viewOf(data: Uint8Array): DataView {
   return new DataView(data.buffer, data.byteOffset, data.byteLength);
 }
 
+const U64 = kindOf<bigint>('a bigint from 0 to 2^64 - 1', isU64);
+
 function check(name: string, field: Field, value: FieldValue | undefined): void {
   switch (field.kind) {
     case 'uint':
-      if (!Number.isInteger(value) || (value as number) < 0 || (value as number) > field.max) {
-        throw new RangeError(
-          `${name} is ${String(value)}, must be an integer from 0 to ${field.max}`,
-        );
-      }
+      checkInteger(name, value, 0, field.max, outOfRange);
       return;
     case 'uint64':
-      if (typeof value !== 'bigint' || value < 0n || value > 0xffff_ffff_ffff_ffffn) {
-        throw new RangeError(`${name} is ${String(value)}, must be a bigint from 0 to 2^64-1`);
-      }
+      checkValue(name, value, U64, outOfRange);
       return;
     case 'bytes': {
-      const length = value instanceof Uint8Array ? value.length : -1;
-      if (length < 0) throw new RangeError(`${name} is ${String(value)}, must be a Uint8Array`);
-      if (field.padded ? length > field.length : length !== field.length) {
-        const limit = field.padded ? `at most ${field.length}` : `exactly ${field.length}`;
-        throw new RangeError(`${name} has ${length} bytes, must have ${limit}`);
-      }
+      checkValue(name, value, BYTES, outOfRange);
+      const { length } = value;
+      if (field.padded ? length <= field.length : length === field.length) return;
+      const limit = field.padded ? `at most ${field.length}` : `exactly ${field.length}`;
+      throw outOfRange(`${name}.length`, length, limit);
     }
   }
 }

@@ -1,4 +1,5 @@
 /** The 5-bit times of CM messages and QP attributes: 4.096 us * 2^code (IBTA 12.7.4). */
+import { checkInteger, outOfRange } from '../../../core/spi/checks/index.js';
 
 export const MAX_TIME_CODE = 31;
 
@@ -9,8 +10,6 @@ const UNIT_US = 4.096;
  * @throws RangeError unless 0 to 31
  */
 export function timeUsOfCode(code: number): number {
-  if (!Number.isInteger(code) || code < 0 || code > MAX_TIME_CODE) {
-    throw new RangeError(`time code is ${code}, must be an integer from 0 to ${MAX_TIME_CODE}`);
-  }
+  checkInteger('time code', code, 0, MAX_TIME_CODE, outOfRange);
   return UNIT_US * 2 ** code;
 }

@@ -1,4 +1,5 @@
 /** The RMPP header: 12 bytes after the MAD header, for transfers of many MADs (IBTA 13.6.2). */
+import { checkInteger, outOfRange, type Refuse } from '../../../core/spi/checks/index.js';
 import { MAD_BYTES } from '../../../core/spi/mad.js';
 
 export const RMPP_HEADER_OFFSET = 24;
@@ -104,8 +105,8 @@ export function emitRmppHeader(header: RmppHeader, mad: Uint8Array): void {
   view.setUint32(field.payloadLengthOrNewWindowLast, data2);
 }
 
+const badField: Refuse = (name, value, expected) => outOfRange(`RMPP ${name}`, value, expected);
+
 function checkField(name: string, value: number, max: number): void {
-  if (!Number.isInteger(value) || value < 0 || value > max) {
-    throw new RangeError(`RMPP ${name} is ${value}, must be an integer from 0 to ${max}`);
-  }
+  checkInteger(name, value, 0, max, badField);
 }

@@ -2,6 +2,8 @@
  * Completion queue. Entries are written as they arise and published together, after the bytes they
  * speak of have been placed: one atomic store a burst, and no reader sees a completion too early.
  */
+import { checkInteger } from '../../../core/spi/checks/index.js';
+import { einval } from '../../../core/spi/einval.js';
 import {
   AsyncEventType,
   CQE,
@@ -197,9 +199,7 @@ export class SoftCompletionQueue implements CompletionQueue, Notifiable {
 }
 
 function checkedEntries(minEntries: number): number {
-  if (!Number.isInteger(minEntries) || minEntries < 1 || minEntries > MAX_ENTRIES) {
-    throw new SpiError('EINVAL', `minEntries ${minEntries}: 1 to ${MAX_ENTRIES}`);
-  }
+  checkInteger('minEntries', minEntries, 1, MAX_ENTRIES, einval);
   return ringEntries(minEntries);
 }
 

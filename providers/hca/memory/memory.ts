@@ -3,6 +3,7 @@
  * is 32 random bits and serves as lkey and rkey; it is looked up again for every packet, so a
  * region that is gone is gone at once.
  */
+import { assert } from '../../../core/spi/checks/index.js';
 import { Access, SpiError, randomIova } from '../../../core/spi/index.js';
 import type { PacketPort, Random } from '../../../core/spi/index.js';
 import type { Domain, DomainMemory } from './domain.js';
@@ -80,6 +81,7 @@ export class MemoryTable implements DomainMemory, RegionOwner, WindowHost {
     this.unread.keep(region, region.key);
     this.unread.forget(region);
     this.regions.remove(region.key);
+    assert(region.domain.children > 0, 'a region is deregistered once', region.key);
     region.domain.children -= 1;
     this.release(region.port);
   }

@@ -1,5 +1,16 @@
 /** Ranges of queue pair attributes; which of them a transition takes is in qp-transitions.ts. */
-import { Access, PATH_MTU_BYTES, SpiError, isMulticastGid } from '../../../core/spi/index.js';
+import {
+  checkInteger,
+  checkValue,
+  checkValues,
+  integer,
+  isBitSet,
+  kindOf,
+  oneOf,
+  optional,
+} from '../../../core/spi/checks/index.js';
+import { einval } from '../../../core/spi/einval.js';
+import { Access, PATH_MTU_BYTES, ipFromGid, isMulticastGid } from '../../../core/spi/index.js';
 import type { PacketPort, QueuePairAttributes } from '../../../core/spi/index.js';
 import type { HcaParameters } from '../common/parameters.js';
 
@@ -19,24 +30,32 @@ export function limitsOf(port: PacketPort, parameters: HcaParameters): Attribute
 const QP_ACCESS =
   Access.LOCAL_WRITE | Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC;
 
+const WORD = optional(integer(0, 0xffffffff));
+const TIME_CODE = optional(integer(0, 31));
+const COUNT = optional(integer(0, 7));
+const ATTRIBUTES = {
+  pkeyIndex: optional(integer(0, 0)),
+  portNumber: optional(integer(1, 1)),
+  qkey: WORD,
+  destinationQpn: optional(integer(0, 0xffffff)),
+  receivePsn: WORD,
+  sendPsn: WORD,
+  minRnrTimer: TIME_CODE,
+  timeout: TIME_CODE,
+  retryCount: COUNT,
+  rnrRetryCount: COUNT,
+  accessFlags: optional(
+    kindOf<number>('a bit set of Access', (flags) => isBitSet(flags, QP_ACCESS)),
+  ),
+};
+const PATH_MTU = oneOf(PATH_MTU_BYTES.slice(1));
+
 /** @throws SpiError('EINVAL') that names the attribute, its value and the limit */
 export function checkAttributeValues(a: QueuePairAttributes, limits: AttributeLimits): void {
   const { maxResponderResources, maxInitiatorDepth } = limits.parameters;
-  range('pkeyIndex', a.pkeyIndex, 0, 0);
-  range('portNumber', a.portNumber, 1, 1);
-  range('qkey', a.qkey, 0, 0xffffffff);
-  range('destinationQpn', a.destinationQpn, 0, 0xffffff);
-  range('receivePsn', a.receivePsn, 0, 0xffffffff);
-  range('sendPsn', a.sendPsn, 0, 0xffffffff);
+  checkValues(a, ATTRIBUTES, einval);
   range('maxDestRdAtomic', a.maxDestRdAtomic, 0, maxResponderResources);
   range('maxRdAtomic', a.maxRdAtomic, 0, maxInitiatorDepth);
-  range('minRnrTimer', a.minRnrTimer, 0, 31);
-  range('timeout', a.timeout, 0, 31);
-  range('retryCount', a.retryCount, 0, 7);
-  range('rnrRetryCount', a.rnrRetryCount, 0, 7);
-  if (a.accessFlags !== undefined && (a.accessFlags & ~QP_ACCESS) !== 0) {
-    throw new SpiError('EINVAL', `accessFlags 0x${a.accessFlags.toString(16)}: unknown bits`);
-  }
   if (a.pathMtuBytes !== undefined && a.pathMtuBytes !== limits.localMtuBytes) {
     checkMtu(a.pathMtuBytes, limits.mtuBytes);
   }
@@ -44,27 +63,18 @@ export function checkAttributeValues(a: QueuePairAttributes, limits: AttributeLi
     const { gid, localGidIndex, peer } = a.addressVector;
     range('addressVector.peer.sourcePort', peer?.sourcePort, 1, 65535);
     range('addressVector.localGidIndex', localGidIndex, 0, limits.gidCount - 1);
-    if (gid.length === 16 && isMulticastGid(gid)) {
-      throw new SpiError('EINVAL', 'addressVector.gid is that of a multicast group');
-    }
-    if (gid.length !== 16) {
-      throw new SpiError('EINVAL', `addressVector.gid has ${gid.length} bytes, not 16`);
-    }
+    if (gid.length !== 16) throw einval('the length of addressVector.gid', gid.length, '16');
+    if (isMulticastGid(gid)) throw einval('addressVector.gid', ipFromGid(gid), 'that of one port');
   }
 }
 
 function checkMtu(pathMtuBytes: number, mtuBytes: number): void {
-  if (pathMtuBytes === 0 || !PATH_MTU_BYTES.includes(pathMtuBytes)) {
-    throw new SpiError('EINVAL', `pathMtuBytes ${pathMtuBytes}: 256, 512, 1024, 2048 or 4096`);
-  }
+  checkValue('pathMtuBytes', pathMtuBytes, PATH_MTU, einval);
   if (pathMtuBytes > mtuBytes) {
-    throw new SpiError('EINVAL', `pathMtuBytes ${pathMtuBytes}: the port takes ${mtuBytes}`);
+    throw einval('pathMtuBytes', pathMtuBytes, `at most ${mtuBytes}, as the port has it`);
   }
 }
 
 function range(name: string, value: number | undefined, min: number, max: number): void {
-  if (value === undefined) return;
-  if (!Number.isInteger(value) || value < min || value > max) {
-    throw new SpiError('EINVAL', `${name} ${value}: ${min} to ${max}`);
-  }
+  if (value !== undefined) checkInteger(name, value, min, max, einval);
 }

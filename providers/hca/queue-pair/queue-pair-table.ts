@@ -1,4 +1,5 @@
 /** Queue pairs by number: pages of an array, so a look-up is two loads whatever the numbers are. */
+import { assert } from '../../../core/spi/checks/index.js';
 import type { Random } from '../../../core/spi/index.js';
 import { FreshNumbers } from '../common/fresh-numbers.js';
 import type { SoftQueuePair } from './queue-pair.js';
@@ -48,6 +49,7 @@ export class QueuePairTable {
       entries: new Array<SoftQueuePair | undefined>(PAGE).fill(undefined),
       used: 0,
     });
+    assert(page.entries[qp.qpn & (PAGE - 1)] === undefined, 'a QPN is given once', qp.qpn);
     page.entries[qp.qpn & (PAGE - 1)] = qp;
     page.used += 1;
     this.count += 1;

@@ -2,6 +2,7 @@
  * Ways to peers. Connections to one peer share one: what each packet received is compared with is
  * then at hand, however many they are.
  */
+import { assert } from '../../../core/spi/checks/index.js';
 import { SpiError, gidWords } from '../../../core/spi/index.js';
 import type { AddressVector, Gid, GidWords } from '../../../core/spi/index.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
@@ -83,6 +84,7 @@ export class PeerPaths {
   /** @returns what a connection without a way has */
   release(path: PeerPath): PeerPath {
     if (path === NO_PATH) return path;
+    assert(path.users > 0, 'a path is released as often as it was taken', path.number);
     path.users -= 1;
     if (path.users === 0) this.paths.delete(path.number);
     this.port.releasePath(path.number);

@@ -3,6 +3,8 @@
  * queue pair needs one next. A slot is ours from the doorbell until its completion, or until the
  * queue pair that took it hands it back.
  */
+import { assert, checkInteger } from '../../../core/spi/checks/index.js';
+import { einval } from '../../../core/spi/einval.js';
 import {
   AsyncEventType,
   RQE,
@@ -101,9 +103,7 @@ export class SoftSharedReceiveQueue
 
   setLimit(limit: number): void {
     this.checkThere();
-    if (!Number.isInteger(limit) || limit < 0 || limit > this.maxWr) {
-      throw new SpiError('EINVAL', `limit ${limit}: 0 to ${this.maxWr}`);
-    }
+    checkInteger('limit', limit, 0, this.maxWr, einval);
     this.limit = limit;
     this.watchLimit();
   }
@@ -140,6 +140,7 @@ export class SoftSharedReceiveQueue
   }
 
   release(slot: number): void {
+    assert(this.held[slot] === 1, 'a slot completes once', slot);
     this.held[slot] = 0;
     this.heldCount -= 1;
   }
@@ -230,8 +231,6 @@ export class SoftSharedReceiveQueue
 }
 
 function checkedWr(maxWr: number, most: number): number {
-  if (!Number.isInteger(maxWr) || maxWr < 1 || maxWr > most) {
-    throw new SpiError('EINVAL', `maxWr ${maxWr}: 1 to ${most}`);
-  }
+  checkInteger('maxWr', maxWr, 1, most, einval);
   return maxWr;
 }

@@ -22,14 +22,3 @@ export class SoftXrcDomain implements XrcDomainHandle {
     this.destroyed = true;
   }
 }
-
-/** @throws SpiError('EINVAL') */
-export function checkXrcDomain(
-  domain: XrcDomainHandle | undefined,
-  device: object,
-): asserts domain is SoftXrcDomain {
-  if (!(domain instanceof SoftXrcDomain) || !domain.belongsTo(device)) {
-    throw new SpiError('EINVAL', 'the XRC domain is missing, or of another device');
-  }
-  if (domain.destroyed) throw new SpiError('EINVAL', 'the XRC domain is destroyed');
-}

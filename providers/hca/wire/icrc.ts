@@ -10,6 +10,7 @@
  * or step by step, when header and payload are in different places: `begin`, `icrcBth`,
  * `icrcUpdate` as often as needed, `icrcValue`.
  */
+import { checkInteger, outOfRange } from '../../../core/spi/checks/index.js';
 import { isIpv4Gid } from '../../../core/spi/address.js';
 import type { Gid } from '../../../core/spi/address.js';
 import { BTH_LENGTH } from './bth.js';
@@ -141,7 +142,5 @@ function checkGid(name: string, gid: Gid): void {
 }
 
 function checkPort(name: string, port: number): void {
-  if (!Number.isInteger(port) || port < 0 || port > 0xffff) {
-    throw new RangeError(`${name} is ${port}, must be an integer from 0 to 65535`);
-  }
+  checkInteger(name, port, 0, 0xffff, outOfRange);
 }

@@ -5,6 +5,7 @@
  * consumer, it is not read: the kernel holds as many more, and drops what comes then.
  */
 import { SpiError } from '../../../core/spi/index.js';
+import { checkRange } from '../../../plugins/cm/common/checks.js';
 import type { CmListener, CmListenOptions } from '../../../core/spi/index.js';
 import { messageOf } from '../../../plugins/cm/provider.js';
 import { type CmService, serviceOf, type SocketAddress } from './address.js';
@@ -29,9 +30,7 @@ export class VerbsListener implements CmListener {
   ) {
     const { serviceId, backlog } = options;
     const service = serviceOf(serviceId);
-    if (!Number.isInteger(backlog) || backlog < 1) {
-      throw new SpiError('EINVAL', `backlog ${backlog}: must be at least 1`);
-    }
+    checkRange('backlog', backlog, 1, Infinity);
     const { calls, addresses, device, logger } = services;
     this.channel = new CmChannel(
       calls.native,

@@ -2,6 +2,8 @@
  * Attributes of a queue pair as words of the addon (native/qp_attributes.h) and bits of the verbs
  * mask (`ibv_qp_attr_mask`).
  */
+import { checkInteger, checkValue, oneOf } from '../../../core/spi/checks/index.js';
+import { einval } from '../../../core/spi/einval.js';
 import {
   type AddressVector,
   PATH_MTU_BYTES,
@@ -10,7 +12,6 @@ import {
   type QueuePairAttributes,
   SpiError,
 } from '../../../core/spi/index.js';
-import { checkNumber } from './verbs-object.js';
 
 const WORD = {
   STATE: 0,
@@ -83,7 +84,7 @@ export function writeAttributes(
   for (const [name, word, bit, max] of NUMBERS) {
     const value = attributes[name];
     if (value === undefined) continue;
-    checkNumber(name, value, 0, max);
+    checkInteger(name, value, 0, max, einval);
     words[word] = value;
     mask |= 1 << bit;
   }
@@ -101,10 +102,11 @@ export function writeAttributes(
   return mask | MASK.AV;
 }
 
+const PATH_MTU_KIND = oneOf(PATH_MTU_BYTES.slice(1));
+
 function mtuCode(bytes: number): number {
-  const code = PATH_MTU_BYTES.indexOf(bytes);
-  if (code > 0) return code;
-  throw new SpiError('EINVAL', `pathMtuBytes ${bytes}: 256, 512, 1024, 2048 or 4096`);
+  checkValue('pathMtuBytes', bytes, PATH_MTU_KIND, einval);
+  return PATH_MTU_BYTES.indexOf(bytes);
 }
 
 /**

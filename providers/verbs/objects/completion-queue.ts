@@ -1,4 +1,6 @@
 /** A completion ring filled by ibv_poll_cq. */
+import { checkInteger } from '../../../core/spi/checks/index.js';
+import { einval } from '../../../core/spi/einval.js';
 import type {
   AsyncEventType,
   CompletionQueue,
@@ -110,6 +112,5 @@ export class VerbsCompletionQueue extends VerbsObject implements CompletionQueue
 }
 
 function checkEntries(minEntries: number, max: number): void {
-  if (Number.isInteger(minEntries) && minEntries >= 1 && ringEntries(minEntries) <= max) return;
-  throw new SpiError('EINVAL', `minEntries ${minEntries}: 1 to ${2 ** Math.floor(Math.log2(max))}`);
+  checkInteger('minEntries', minEntries, 1, 2 ** Math.floor(Math.log2(max)), einval);
 }

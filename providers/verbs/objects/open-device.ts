@@ -26,8 +26,6 @@ export interface OpenDevice {
   readonly events: EventTable;
   /** Bytes of all regions. */
   registeredBytes: number;
-  /** The kernel has taken it away. */
-  readonly gone: boolean;
 
   /** Place in the port's table of a GID of `gids`. @throws SpiError('EINVAL') */
   hardwareGidIndex(localGidIndex: number): number;

@@ -1,4 +1,6 @@
 /** Send and receive rings over ibv_post_send and ibv_post_recv. */
+import { checkInteger } from '../../../core/spi/checks/index.js';
+import { einval } from '../../../core/spi/einval.js';
 import {
   AsyncEventType,
   type Gid,
@@ -24,7 +26,7 @@ import { check, errnoError } from '../system/errno.js';
 import { LastReceive } from './last-receive.js';
 import { attachTo, detachFrom } from './multicast.js';
 import { queueOf } from './parents.js';
-import { VerbsObject, checkNumber } from './verbs-object.js';
+import { VerbsObject } from './verbs-object.js';
 
 /** Everything that a query can tell; drivers give what they have. */
 const QUERY_ALL = 0x1fffff;
@@ -236,5 +238,7 @@ function checkInit({ attributes, capabilities, name }: OpenDevice, init: Sizes):
     ['maxInlineBytes', maxInlineBytes],
     ['context', 0xffffffff],
   ] as const;
-  for (const [limited, max] of limits) checkNumber(limited, init[limited], 0, max);
+  for (const [name, max] of limits) {
+    checkInteger(name, init[name], 0, max, einval);
+  }
 }

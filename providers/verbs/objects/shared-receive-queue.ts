@@ -1,4 +1,6 @@
 /** Slots and their order of submission, over ibv_post_srq_recv. */
+import { checkInteger } from '../../../core/spi/checks/index.js';
+import { einval } from '../../../core/spi/einval.js';
 import {
   type AsyncEventType,
   Ring,
@@ -12,7 +14,7 @@ import { ringArguments } from './completion-queue.js';
 import type { OpenDevice } from './open-device.js';
 import { CALLS, check, made } from '../system/errno.js';
 import { domainOf, queueOf, xrcDomainOf } from './parents.js';
-import { VerbsObject, checkNumber } from './verbs-object.js';
+import { VerbsObject } from './verbs-object.js';
 
 /** `ibv_srq_attr_mask`. */
 const MAX_WR = 1;
@@ -31,8 +33,8 @@ export class VerbsSharedReceiveQueue extends VerbsObject implements SharedReceiv
     super(device, 'shared receive queue');
     const { pd, maxWr, maxSge, xrc } = init;
     const { maxSharedReceiveQueueWr } = device.attributes;
-    checkNumber('maxWr', maxWr, 1, maxSharedReceiveQueueWr);
-    checkNumber('maxSge', maxSge, 0, device.attributes.maxSge);
+    checkInteger('maxWr', maxWr, 1, maxSharedReceiveQueueWr, einval);
+    checkInteger('maxSge', maxSge, 0, device.attributes.maxSge, einval);
     this.maxWr = maxWr;
     this.rings = allocateRings(maxWr, maxSge);
     const out = new Uint32Array(1);
@@ -58,12 +60,12 @@ export class VerbsSharedReceiveQueue extends VerbsObject implements SharedReceiv
   }
 
   setLimit(limit: number): void {
-    checkNumber('limit', limit, 0, this.maxWr);
+    checkInteger('limit', limit, 0, this.maxWr, einval);
     check('ibv_modify_srq', this.device.addon.modifySrq(this.number, LIMIT, 0, limit));
   }
 
   resize(maxWr: number): void {
-    checkNumber('maxWr', maxWr, 1, this.device.attributes.maxSharedReceiveQueueWr);
+    checkInteger('maxWr', maxWr, 1, this.device.attributes.maxSharedReceiveQueueWr, einval);
     const errno = this.device.addon.modifySrq(this.number, MAX_WR, maxWr, 0);
     check('ibv_modify_srq', errno, `resize to ${maxWr} entries`);
     this.maxWr = maxWr;

@@ -3,12 +3,6 @@ import { SpiError } from '../../../core/spi/index.js';
 import { check } from '../system/errno.js';
 import type { OpenDevice } from './open-device.js';
 
-/** @throws SpiError('EINVAL') that names the value and the limits */
-export function checkNumber(name: string, value: number, min: number, max: number): void {
-  if (Number.isInteger(value) && value >= min && value <= max) return;
-  throw new SpiError('EINVAL', `${name} ${value}: ${min} to ${max}`);
-}
-
 export abstract class VerbsObject {
   /** 0 when destroyed: no call of the addon takes it. */
   private addonNumber = 0;

@@ -1,5 +1,14 @@
 /** What `verbs()` takes, checked. */
-import { type PollingMode, SpiError } from '../../../core/spi/index.js';
+import {
+  checkOptions as checkTable,
+  integer,
+  OBJECT,
+  oneOf,
+  optional,
+  TEXT,
+} from '../../../core/spi/checks/index.js';
+import { einval } from '../../../core/spi/einval.js';
+import type { PollingMode } from '../../../core/spi/index.js';
 
 /** Paths of shared libraries, where they are not to be found by name. */
 export interface LibraryPaths {
@@ -34,54 +43,25 @@ export interface VerbsOptions {
   readonly libraries?: LibraryPaths;
 }
 
-const KNOWN = ['device', 'address', 'port', 'gidIndex', 'polling', 'libraries'];
-const LIBRARIES = ['verbs', 'rdmacm', 'umad'];
-const POLLING: readonly PollingMode[] = ['event', 'adaptive'];
+const OPTIONAL_TEXT = optional(TEXT);
 /** `port_num` and the GID index are a byte each in verbs. */
 const MAX_BYTE = 255;
+const OPTIONS = {
+  device: OPTIONAL_TEXT,
+  address: OPTIONAL_TEXT,
+  port: optional(integer(1, MAX_BYTE)),
+  gidIndex: optional(integer(0, MAX_BYTE)),
+  polling: optional(oneOf<PollingMode>(['event', 'adaptive'])),
+  libraries: optional(OBJECT),
+};
+const LIBRARIES = { verbs: OPTIONAL_TEXT, rdmacm: OPTIONAL_TEXT, umad: OPTIONAL_TEXT };
 
 /** @throws SpiError('EINVAL') naming the option, its value, and what it may be */
 export function checkOptions(given: unknown = {}): VerbsOptions {
-  if (typeof given !== 'object' || given === null) throw refused('options', given, 'an object');
-  for (const key of Object.keys(given)) {
-    if (!KNOWN.includes(key)) throw refused('option', key, `one of ${KNOWN.join(', ')}`);
-  }
-  const options = given as Readonly<Record<string, unknown>>;
-  const { device, address, port, gidIndex, polling, libraries } = options;
-  checkText('device', device);
-  checkText('address', address);
-  checkNumber('port', port, 1);
-  checkNumber('gidIndex', gidIndex, 0);
-  if (polling !== undefined && !POLLING.some((mode) => mode === polling)) {
-    throw refused('polling', polling, `one of ${POLLING.join(', ')}`);
-  }
-  checkLibraries(libraries);
-  return given;
-}
-
-function checkLibraries(libraries: unknown): void {
-  if (libraries === undefined) return;
-  if (typeof libraries !== 'object' || libraries === null) {
-    throw refused('libraries', libraries, 'an object of paths');
-  }
-  for (const [name, path] of Object.entries(libraries)) {
-    if (!LIBRARIES.includes(name)) throw refused('library', name, `one of ${LIBRARIES.join(', ')}`);
-    checkText(`libraries.${name}`, path);
-  }
-}
-
-function checkText(name: string, value: unknown): void {
-  if (value === undefined || (typeof value === 'string' && value !== '')) return;
-  throw refused(name, value, 'a string that is not empty');
-}
-
-function checkNumber(name: string, value: unknown, min: number): void {
-  if (value === undefined) return;
-  if (Number.isInteger(value) && Number(value) >= min && Number(value) <= MAX_BYTE) return;
-  throw refused(name, value, `a whole number from ${min} to ${MAX_BYTE}`);
-}
-
-function refused(name: string, value: unknown, expected: string): SpiError {
-  const text = JSON.stringify(value) ?? String(value);
-  return new SpiError('EINVAL', `${name} ${text} must be ${expected}`);
+  const options = given as VerbsOptions;
+  checkTable(options, OPTIONS, einval);
+  checkTable(options.libraries ?? {}, LIBRARIES, (name, value, expected) =>
+    einval(`libraries: ${name}`, value, expected),
+  );
+  return options;
 }

@@ -1,6 +1,7 @@
 /** Lines of dat.conf for verbs: `"mlx5_0 1"`, `"eth0 0"`, `"10.0.0.1 polling=adaptive"`. */
+import { einval } from '../../../core/spi/einval.js';
 import { isIP } from 'node:net';
-import { integerOption, readIaParams, SpiError } from '../../../core/spi/index.js';
+import { integerOption, readIaParams } from '../../../core/spi/index.js';
 import { checkOptions, type VerbsOptions } from './options.js';
 
 const OPTIONS = ['gidIndex', 'polling'];
@@ -14,12 +15,11 @@ export function optionsOf(iaParams: string): VerbsOptions {
   const params = readIaParams(iaParams, OPTIONS);
   const [where, portText = '0', ...rest] = params.words;
   if (where === undefined || rest.length > 0) {
-    throw refused(
-      iaParams,
-      'a device, an interface or an address, and perhaps a port, such as "mlx5_0 1" or "eth0 0"',
-    );
+    const expected =
+      'a device, an interface or an address, and perhaps a port: "mlx5_0 1", "eth0 0"';
+    throw einval('ia_params', iaParams, expected);
   }
-  if (!/^\d{1,3}$/.test(portText)) throw refused(portText, 'the number of a port, 0 for any');
+  if (!/^\d{1,3}$/.test(portText)) throw einval('port', portText, 'a number, 0 for any');
   const port = Number(portText);
   const gidIndex = integerOption(params, 'gidIndex');
   const polling = params.options.get('polling');
@@ -29,8 +29,4 @@ export function optionsOf(iaParams: string): VerbsOptions {
     ...(gidIndex !== undefined && { gidIndex }),
     ...(polling !== undefined && { polling }),
   });
-}
-
-function refused(value: string, expected: string): SpiError {
-  return new SpiError('EINVAL', `${JSON.stringify(value)} must be ${expected}`);
 }

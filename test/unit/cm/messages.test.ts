@@ -108,7 +108,7 @@ for (const name of names) {
           const message = { ...zeroMessage(name), [key]: value };
           assert.throws(
             () => codec.emit(message, data),
-            new RegExp(`^RangeError: ${name}.${key} `),
+            new RegExp(`^RangeError: ${name}.${key}(.length)? is `),
           );
         }
         assert.ok(
@@ -145,7 +145,7 @@ describe('CM private data', () => {
     const message = { ...zeroMessage('REJ'), privateData: new Uint8Array(149) };
     assert.throws(() => codecOf('REJ').emit(message), {
       name: 'RangeError',
-      message: 'REJ.privateData has 149 bytes, must have at most 148',
+      message: 'REJ.privateData.length is 149; it must be at most 148',
     });
   });
 

@@ -100,9 +100,15 @@ describe('CM: limits of resolving', () => {
     const pair = new SidrPair();
     const ask = (overrides: Parameters<SidrPair['ask']>[0]) => () => pair.ask(overrides);
     const long = new Uint8Array(181);
-    assert.throws(ask({ privateData: long }), withCode('EINVAL', /SIDR_REQ has room for 180/));
-    assert.throws(ask({ timeoutUs: 0 }), withCode('EINVAL', /timeoutUs 0/));
-    assert.throws(ask({ remoteGid: new Uint8Array(4) }), withCode('EINVAL', /GID of 4 bytes/));
+    assert.throws(
+      ask({ privateData: long }),
+      withCode('EINVAL', /data of SIDR_REQ is 181; .* 0 to 180/),
+    );
+    assert.throws(ask({ timeoutUs: 0 }), withCode('EINVAL', /timeoutUs is 0;/));
+    assert.throws(
+      ask({ remoteGid: new Uint8Array(4) }),
+      withCode('EINVAL', /length of remoteGid is 4;/),
+    );
     assert.throws(ask({ remoteGid: gidFromIp('fd00::9') }), withCode('ENETUNREACH', /IPv6/));
     assert.deepEqual(pair.messages, []);
     assert.ok(pair.a.cm.isIdle);
@@ -114,16 +120,19 @@ describe('CM: limits of resolving', () => {
     const good = { qpn: 5, qkey: 1, privateData: NONE };
     const big = new Uint8Array(137);
     const wrong = [
-      [{ ...good, privateData: big }, /SIDR_REP has room for 136/],
-      [{ ...good, qpn: 1 }, /qpn 1: 2 to/],
-      [{ ...good, qpn: 2 ** 24 }, /qpn 16777216/],
-      [{ ...good, qkey: 2 ** 32 }, /qkey 4294967296/],
+      [{ ...good, privateData: big }, /data of SIDR_REP is 137; .* 0 to 136/],
+      [{ ...good, qpn: 1 }, /qpn is 1; it must be an integer from 2 to/],
+      [{ ...good, qpn: 2 ** 24 }, /qpn is 16777216;/],
+      [{ ...good, qkey: 2 ** 32 }, /qkey is 4294967296;/],
     ] as const;
     for (const [options, message] of wrong) {
       assert.throws(() => inquiry.accept(options), withCode('EINVAL', message));
     }
     const ok = { status: 0, privateData: NONE };
-    assert.throws(() => inquiry.reject(ok), withCode('EINVAL', /status 0: 1 to 255/));
+    assert.throws(
+      () => inquiry.reject(ok),
+      withCode('EINVAL', /status is 0; it must be an integer from 1 to 255/),
+    );
     inquiry.accept(good);
   });
 

@@ -296,7 +296,7 @@ describe('keepAliveMs', () => {
       assert.throws(create, (error) => {
         assert.ok(error instanceof DatError);
         assert.deepEqual([error.code, error.value], ['DAT_INVALID_PARAMETER', keepAliveMs]);
-        assert.match(error.message, /keepAliveMs.*0 \(off\), or 10 to 86400000/);
+        assert.match(error.message, /keepAliveMs.*0 \(off\), or an integer from 10 to 86400000/);
         return true;
       });
     }

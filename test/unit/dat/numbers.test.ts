@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import * as dapl from '../../../core/index.js';
-import { UPCALL_POLICIES } from '../../../core/evd/upcall/policy.js';
 
 /** DAT's numbers, as its headers have them (DAT facts 0.2, 2.2, 3.1, 3.2, 4.5). */
 const TABLES: Readonly<Record<string, Readonly<Record<string, number>>>> = {
@@ -143,17 +142,6 @@ describe("DAT's numbers", () => {
       EVD: { OVERFLOW: 0, OTHER: 1 },
       SRQ: { TRANSFER_TO_ERROR: 0, OTHER: 1, LOW_WATERMARK: 2 },
       OTHER: { OTHER: 0 },
-    });
-  });
-
-  it('upcall policies', () => {
-    const values = Object.entries(UPCALL_POLICIES).map(([name, { value }]) => [name, value]);
-    assert.deepEqual(Object.fromEntries(values), {
-      DISABLE: 0,
-      ONE: 1,
-      NOTIFY: 2,
-      MANY: 100,
-      TEARDOWN: -1,
     });
   });
 });

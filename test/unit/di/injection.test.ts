@@ -325,10 +325,10 @@ describe('injection', () => {
       const meta = { name: 'x', sdkVersion: '1.0', requires: [], provides: [], kind, inject };
       assert.throws(() => definePlugin(meta as never, () => fake.cm), text);
     };
-    fails(undefined, 'cm', /plugin "x": inject is undefined, it must be tokens by name/);
-    fails({ mad: undefined }, 'cm', /plugin "x": inject.mad is undefined, it must be a token/);
-    fails({ mad: optional(undefined as never) }, 'cm', /inject\.mad is .*, it must be a token/);
-    fails({}, 'provider', /plugin "x": inject is for modules/);
+    fails(undefined, 'cm', /plugin "x": inject is undefined; it must be tokens by name/);
+    fails({ mad: undefined }, 'cm', /plugin "x": inject.mad is undefined; it must be a token/);
+    fails({ mad: optional(undefined as never) }, 'cm', /inject\.mad is .*; it must be a token/);
+    fails({}, 'provider', /plugin "x": inject is an object; it must be left out/);
   });
 
   it('has the types of what is injected', () => {

@@ -38,14 +38,14 @@ describe('MAD: agents', () => {
   it('names what is wrong with a class, version, method or OUI', () => {
     const { mad } = new MadPair().a;
     const wrong: [Partial<MadAgentOptions>, RegExp][] = [
-      [{ managementClass: 0 }, /class 0/],
-      [{ managementClass: 0x01 }, /class 1/],
-      [{ managementClass: 0x81 }, /class 129/],
-      [{ managementClass: 256 }, /class 256/],
-      [{ classVersion: 0x83 }, /version 131/],
-      [{ methods: [128] }, /method 128/],
-      [{ managementClass: 0x30 }, /OUI/],
-      [{ oui: 5 }, /OUI/],
+      [{ managementClass: 0 }, /managementClass is 0;/],
+      [{ managementClass: 0x01 }, /managementClass is 1;/],
+      [{ managementClass: 0x81 }, /managementClass is 129;/],
+      [{ managementClass: 256 }, /managementClass is 256;/],
+      [{ classVersion: 0x83 }, /classVersion is 131;/],
+      [{ methods: [128] }, /method is 128;/],
+      [{ managementClass: 0x30 }, /oui is undefined; it must be an integer/],
+      [{ oui: 5 }, /oui is 5; it must be left out/],
     ];
     for (const [override, message] of wrong) {
       assert.throws(
@@ -55,7 +55,7 @@ describe('MAD: agents', () => {
     }
     assert.throws(
       () => mad.registerAgent({ ...OPTIONS, rmpp: true }),
-      refused('EINVAL', /has no RMPP/),
+      refused('EINVAL', /rmpp is true; it must be false/),
     );
   });
 

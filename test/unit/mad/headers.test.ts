@@ -155,7 +155,7 @@ describe('RMPP header', () => {
         const wrong = { ...ZERO_RMPP, [key]: value };
         assert.throws(
           () => rmpp.emitRmppHeader(wrong, new Uint8Array(256)),
-          new RegExp(`RMPP ${key} is ${value}, must be an integer from 0 to ${max}`),
+          new RegExp(`RMPP ${key} is ${value}; it must be an integer from 0 to ${max}`),
         );
       }
     }

@@ -44,16 +44,19 @@ describe('MAD: the table of methods', () => {
       { managementClass: 0x30, oui: 1, rmpp: true },
     ];
     for (const overrides of taken) new MethodTable().check(optionsOf(overrides));
-    refuses({ managementClass: 2.5 }, /class 2\.5/);
-    refuses({ classVersion: -1 }, /version -1/);
-    refuses({ methods: [-1] }, /method -1/);
-    refuses({ managementClass: 0x30, oui: 0 }, /OUI 0/);
-    refuses({ managementClass: 0x30, oui: 0x1000000 }, /OUI 16777216/);
+    refuses({ managementClass: 2.5 }, /managementClass is 2\.5;/);
+    refuses({ classVersion: -1 }, /classVersion is -1;/);
+    refuses({ methods: [-1] }, /method is -1;/);
+    refuses({ managementClass: 0x30, oui: 0 }, /oui is 0;/);
+    refuses({ managementClass: 0x30, oui: 0x1000000 }, /oui is 16777216;/);
   });
 
   it('has no RMPP for a class without it, and takes an agent there that wants none', () => {
     const table = new MethodTable<string>();
-    assert.throws(() => table.check(optionsOf({ rmpp: true })), invalid(/no RMPP/));
+    assert.throws(
+      () => table.check(optionsOf({ rmpp: true })),
+      invalid(/rmpp is true; it must be false/),
+    );
     table.check(optionsOf({ rmpp: false }));
   });
 

@@ -203,9 +203,9 @@ describe('MAD: sends', () => {
     const request = pair.ask(agent, 'one');
     const wrong: [Partial<MadSend>, RegExp][] = [
       [{ data: new Uint8Array(255) }, /255 bytes/],
-      [{ timeoutUs: -1 }, /timeout -1/],
-      [{ timeoutUs: Infinity }, /timeout Infinity/],
-      [{ retries: 0.5 }, /retries 0.5/],
+      [{ timeoutUs: -1 }, /timeoutUs is -1;/],
+      [{ timeoutUs: Infinity }, /timeoutUs is Infinity;/],
+      [{ retries: 0.5 }, /retries is 0.5;/],
       [{ data: madOf({ transactionIdHi: other.hiTid }) }, /transaction id/],
     ];
     for (const [override, message] of wrong) {
@@ -348,7 +348,7 @@ describe('MAD: an agent and its sends', () => {
     const agent = pair.asker();
     const handle = agent.send(pair.ask(agent, 'one'));
     for (const timeoutUs of [0, -1, NaN, Infinity]) {
-      assert.throws(() => agent.modify(handle, timeoutUs), /above 0 and finite/);
+      assert.throws(() => agent.modify(handle, timeoutUs), /a finite number above 0/);
     }
     await pair.world.run();
     assert.deepEqual(pair.log, ['RESP_TIMEOUT_ERR one']);

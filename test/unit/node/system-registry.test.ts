@@ -142,7 +142,7 @@ describe('registry of the machine', () => {
     ['later', /"later": cannot load dapl\/providers\/later: Package subpath/],
     ['ofa', /libdaplofa\.so\.2: a shared object of another DAT library/],
     ['bad-mtu', /refuses its ia_params .*"mtu=3": options are fabric, seed, mtuBytes/],
-    ['bad-if', /"no-such-if" must be an address, or an interface: one of /],
+    ['bad-if', /"no-such-if"; it must be an address, or an interface: one of /],
     ['nowhere', /no provider plugin is registered as "nowhere"; there are soft-a, soft-b/],
   ];
   for (const [name, text] of failing) {

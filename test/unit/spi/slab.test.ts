@@ -95,7 +95,7 @@ describe('Slab', () => {
     const piece = new Piece(slab, 64);
     piece.free();
     assert.equal(piece.isFree, true);
-    assert.throws(() => piece.free(), /freed twice/);
+    assert.throws(() => piece.free(), /is freed once/);
     const [a, b] = [new Piece(slab, 64), new Piece(slab, 64)];
     assert.notEqual(a.firstWord, b.firstWord);
   });

@@ -99,7 +99,7 @@ describe('verbs: listening through librdmacm', () => {
       assert.throws(() => host.listen(keep, { serviceId }), spiError('EINVAL', /port space/));
       assert.throws(() => host.connect({ serviceId }), spiError('EINVAL', /port space/));
     }
-    assert.throws(() => host.listen(keep, { backlog: 0 }), spiError('EINVAL', /backlog 0/));
+    assert.throws(() => host.listen(keep, { backlog: 0 }), spiError('EINVAL', /backlog is 0;/));
   });
 
   it('refuses when nobody takes requests', async () => {
@@ -180,8 +180,11 @@ describe('verbs: listening through librdmacm', () => {
 
   it('checks what it is given before anything is sent', async () => {
     const long = new Uint8Array(57);
-    assert.throws(() => host.connect({ privateData: long }), spiError('EINVAL', /57 bytes/));
-    assert.throws(() => host.connect({ timeoutUs: 0 }), spiError('EINVAL', /timeoutUs 0/));
+    assert.throws(
+      () => host.connect({ privateData: long }),
+      spiError('EINVAL', /data of REQ is 57;/),
+    );
+    assert.throws(() => host.connect({ timeoutUs: 0 }), spiError('EINVAL', /timeoutUs is 0;/));
     const ready = new AccountQp(0x802);
     ready.state = QpState.RTS;
     assert.throws(() => host.connect({}, ready), spiError('EINVAL', /RTS: must be INIT/));
@@ -198,10 +201,10 @@ describe('verbs: listening through librdmacm', () => {
     await until(() => requests.length > 0);
     assert.throws(
       () => host.accept(requests[0]!, new Uint8Array(197)),
-      spiError('EINVAL', /197 bytes/),
+      spiError('EINVAL', /data of REP is 197;/),
     );
     const reject = { reason: 0, privateData: new Uint8Array(0) };
-    assert.throws(() => requests[0]!.reject(reject), spiError('EINVAL', /reason 0/));
+    assert.throws(() => requests[0]!.reject(reject), spiError('EINVAL', /reason is 0;/));
   });
 
   describe('when the device goes', () => {

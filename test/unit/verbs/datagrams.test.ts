@@ -131,12 +131,15 @@ describe('verbs: unreliable queue pairs', () => {
       minRnrTimer: 12,
     };
     for (const [wrong, message] of [
-      [{ pathMtuBytes: 1500 }, /pathMtuBytes 1500/],
-      [{ destinationQpn: 2 ** 24 }, /destinationQpn 16777216: 0 to 16777215/],
-      [{ minRnrTimer: 32 }, /minRnrTimer 32/],
+      [{ pathMtuBytes: 1500 }, /pathMtuBytes is 1500;/],
+      [
+        { destinationQpn: 2 ** 24 },
+        /destinationQpn is 16777216; it must be an integer from 0 to 16777215/,
+      ],
+      [{ minRnrTimer: 32 }, /minRnrTimer is 32;/],
       [{ timeout: 14 }, /RC INIT->RTR: takes no timeout/],
       [{ receivePsn: undefined }, /RC INIT->RTR: receivePsn missing/],
-      [{ addressVector: { gid, localGidIndex: 77 } }, /localGidIndex 77/],
+      [{ addressVector: { gid, localGidIndex: 77 } }, /localGidIndex is 77;/],
     ] as const) {
       const attributes = { ...path, ...wrong } as Parameters<QueuePair['modify']>[0];
       assert.throws(() => a.modify(attributes), { name: 'SpiError', code: 'EINVAL', message });

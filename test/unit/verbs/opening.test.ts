@@ -69,7 +69,7 @@ describe('verbs: opening', () => {
 
   it('refuses options before anything is opened', () => {
     const { message } = openingError("(() => verbs({ devise: 'rxe0' }))()");
-    assert.match(message, /option "devise" must be one of/);
+    assert.match(message, /option is "devise"; it must be one of/);
   });
 
   it('is found by a line of dat.conf, and stands beside softroce in one process', function () {

@@ -26,19 +26,22 @@ describe('verbs: options', () => {
   }
 
   const refused: readonly (readonly [unknown, RegExp])[] = [
-    [null, /options null must be an object/],
-    ['rxe0', /options "rxe0" must be an object/],
-    [{ devcie: 'rxe0' }, /option "devcie" must be one of device, address, port/],
-    [{ device: '' }, /device "" must be a string that is not empty/],
-    [{ address: 1 }, /address 1 must be a string/],
-    [{ device: 'rxe0', port: 0 }, /port 0 must be a whole number from 1 to 255/],
-    [{ device: 'rxe0', port: 1.5 }, /port 1\.5 must be/],
-    [{ device: 'rxe0', gidIndex: -1 }, /gidIndex -1 must be a whole number from 0 to 255/],
-    [{ device: 'rxe0', gidIndex: 256 }, /gidIndex 256 must be/],
-    [{ polling: 'spin' }, /polling "spin" must be one of event, adaptive/],
-    [{ libraries: 'x' }, /libraries "x" must be an object of paths/],
-    [{ libraries: { ibverbs: 'x' } }, /library "ibverbs" must be one of verbs, rdmacm, umad/],
-    [{ libraries: { verbs: '' } }, /libraries\.verbs "" must be a string/],
+    [null, /options is null; it must be an object/],
+    ['rxe0', /options is "rxe0"; it must be an object/],
+    [{ devcie: 'rxe0' }, /option is "devcie"; it must be one of device, address, port/],
+    [{ device: '' }, /device is ""; it must be a string that is not empty/],
+    [{ address: 1 }, /address is 1; it must be a string/],
+    [{ device: 'rxe0', port: 0 }, /port is 0; it must be an integer from 1 to 255/],
+    [{ device: 'rxe0', port: 1.5 }, /port is 1\.5; it must be/],
+    [{ device: 'rxe0', gidIndex: -1 }, /gidIndex is -1; it must be an integer from 0 to 255/],
+    [{ device: 'rxe0', gidIndex: 256 }, /gidIndex is 256; it must be/],
+    [{ polling: 'spin' }, /polling is "spin"; it must be one of "event", "adaptive"/],
+    [{ libraries: 'x' }, /libraries is "x"; it must be an object/],
+    [
+      { libraries: { ibverbs: 'x' } },
+      /libraries: an option is "ibverbs"; it must be one of verbs, rdmacm, umad/,
+    ],
+    [{ libraries: { verbs: '' } }, /libraries: verbs is ""; it must be a string/],
   ];
   for (const [options, says] of refused) {
     it(`refuses ${JSON.stringify(options)}`, () => refuses(() => checkOptions(options), says));
@@ -65,10 +68,10 @@ describe('verbs: lines of dat.conf', () => {
   const refused: readonly (readonly [string, RegExp])[] = [
     ['', /a device, an interface or an address/],
     ['mlx5_0 1 2', /a device, an interface or an address/],
-    ['mlx5_0 one', /"one" must be the number of a port, 0 for any/],
-    ['mlx5_0 300', /port 300 must be a whole number from 1 to 255/],
+    ['mlx5_0 one', /port is "one"; it must be a number, 0 for any/],
+    ['mlx5_0 300', /port is 300; it must be an integer from 1 to 255/],
     ['mlx5_0 gid=1', /options are gidIndex, polling/],
-    ['mlx5_0 polling=spin', /polling "spin" must be one of event, adaptive/],
+    ['mlx5_0 polling=spin', /polling is "spin"; it must be one of "event", "adaptive"/],
   ];
   for (const [text, says] of refused) {
     it(`refuses "${text}"`, () => refuses(() => optionsOf(text), says));

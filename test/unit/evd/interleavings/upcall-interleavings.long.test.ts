@@ -195,8 +195,8 @@ const BUGS: readonly Bug[] = [
     file: 'evd/upcall/policy',
     edits: [
       [
-        'ONE: { value: 1, enabled: true, carriesEvent: true, limit: 1 }',
-        'ONE: { value: 1, enabled: true, carriesEvent: true, limit: 2 }',
+        'ONE: { enabled: true, carriesEvent: true, limit: 1 }',
+        'ONE: { enabled: true, carriesEvent: true, limit: 2 }',
       ],
     ],
     space: { ...overlapping, policies: ['ONE'] },

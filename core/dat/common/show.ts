@@ -1,1 +1,0 @@
-export { show } from '../../errors/index.js';

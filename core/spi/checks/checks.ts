@@ -1,0 +1,65 @@
+/**
+ * Checks of values and of options: the one place that compares them with what they may be, and the
+ * one wording. What is thrown, the caller says: a `Refuse` makes the error.
+ */
+import { integerText, isInteger, type Kind, OBJECT } from './kinds.js';
+import { show } from './show.js';
+
+/** Makes the error of a check that has failed. */
+export type Refuse = (name: string, value: unknown, expected: string) => Error;
+
+/** Options by name: what each of them may be. None of `T` is forgotten. */
+export type Kinds<T> = { readonly [K in keyof T]-?: Kind };
+
+/** The message of a check that has failed: the value, and the limit. */
+export function mustBe(name: string, value: unknown, expected: string): string {
+  return `${name} is ${show(value)}; it must be ${expected}`;
+}
+
+/** For codecs and simulated parts, whose misuse is a mistake in the program. */
+export function outOfRange(name: string, value: unknown, expected: string): RangeError {
+  return new RangeError(mustBe(name, value, expected));
+}
+
+export function checkValue<T>(
+  name: string,
+  value: unknown,
+  kind: Kind<T>,
+  refuse: Refuse,
+): asserts value is T {
+  if (!kind.accepts(value)) throw refuse(name, value, kind.expected);
+}
+
+/** As `checkValue` of an `integer`, without making one: for limits that are known only then. */
+export function checkInteger(
+  name: string,
+  value: unknown,
+  min: number,
+  max: number,
+  refuse: Refuse,
+): asserts value is number {
+  if (!isInteger(value, min, max)) throw refuse(name, value, integerText(min, max));
+}
+
+/** An object without unknown keys. */
+export function checkNames(options: unknown, known: readonly string[], refuse: Refuse): void {
+  checkValue('options', options, OBJECT, refuse);
+  for (const name of Object.keys(options)) {
+    if (!known.includes(name)) throw refuse('an option', name, `one of ${known.join(', ')}`);
+  }
+}
+
+/** The values that a table names, in its order; an object may have others besides. */
+export function checkValues<T extends object>(
+  options: T,
+  kinds: Partial<Kinds<T>>,
+  refuse: Refuse,
+): void {
+  for (const name in kinds) checkValue(name, options[name], kinds[name] as Kind, refuse);
+}
+
+/** Options: an object without other keys than those of the table, with the values it says. */
+export function checkOptions<T extends object>(options: T, kinds: Kinds<T>, refuse: Refuse): void {
+  checkNames(options, Object.keys(kinds), refuse);
+  checkValues(options, kinds, refuse);
+}

@@ -1,0 +1,36 @@
+/** Checks of parameters and options, and of invariants. Imports nothing, and does no I/O. */
+export { assert, InvariantError } from './assert.js';
+export {
+  checkInteger,
+  checkNames,
+  checkOptions,
+  checkValue,
+  checkValues,
+  type Kinds,
+  mustBe,
+  outOfRange,
+  type Refuse,
+} from './checks.js';
+export {
+  ANYTHING,
+  BOOLEAN,
+  BYTES,
+  FUNCTION,
+  instanceOf,
+  integer,
+  integerText,
+  isBitSet,
+  isInteger,
+  isU64,
+  type Kind,
+  kindOf,
+  LIST,
+  numberFrom,
+  OBJECT,
+  oneOf,
+  optional,
+  POSITIVE,
+  SIGNAL,
+  TEXT,
+} from './kinds.js';
+export { show } from './show.js';

@@ -1,0 +1,83 @@
+/** What a value may be, as data: a test, and the words for it. */
+import { show } from './show.js';
+
+export interface Kind<T = unknown> {
+  /** Follows "it must be" in a message. */
+  readonly expected: string;
+  readonly accepts: (value: unknown) => value is T;
+}
+
+const MAX_U64 = 2n ** 64n - 1n;
+
+/** An integer from `min` to `max`, of those that a double holds exactly. */
+export function isInteger(value: unknown, min: number, max: number): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
+}
+
+/** How messages name the range of `isInteger`. */
+export function integerText(min: number, max: number): string {
+  return max === Infinity ? `an integer from ${min} on` : `an integer from ${min} to ${max}`;
+}
+
+export function isU64(value: unknown): value is bigint {
+  return typeof value === 'bigint' && value >= 0n && value <= MAX_U64;
+}
+
+/** A number without bits outside `mask`; bit operators alone would not see those from 2^32 on. */
+export function isBitSet(value: unknown, mask: number): value is number {
+  return isInteger(value, 0, mask) && (value & ~mask) === 0;
+}
+
+export function kindOf<T>(expected: string, test: (value: unknown) => boolean): Kind<T> {
+  return { expected, accepts: test as Kind<T>['accepts'] };
+}
+
+/** @param max Infinity for no limit */
+export function integer(min: number, max: number): Kind<number> {
+  return kindOf(integerText(min, max), (value) => isInteger(value, min, max));
+}
+
+/** Fractions, too; `Infinity` is in a range that ends with it. */
+export function numberFrom(min: number, max: number): Kind<number> {
+  const expected = max === Infinity ? `a number from ${min} on` : `a number from ${min} to ${max}`;
+  return kindOf(expected, (value) => typeof value === 'number' && value >= min && value <= max);
+}
+
+export function oneOf<T>(values: readonly T[]): Kind<T> {
+  const expected = `one of ${values.map(show).join(', ')}`;
+  return kindOf(expected, (value) => values.includes(value as T));
+}
+
+/** An object of a class. @param expected with its article: `an Upcall` */
+export function instanceOf<T>(
+  type: abstract new (...args: never[]) => T,
+  expected: string,
+): Kind<T> {
+  return kindOf(expected, (value) => value instanceof type);
+}
+
+/** Of an option that may be left out. */
+export function optional<T>({ expected, accepts }: Kind<T>): Kind<T | undefined> {
+  return kindOf(expected, (value) => value === undefined || accepts(value));
+}
+
+/** Judged elsewhere. */
+export const ANYTHING: Kind = kindOf('anything', () => true);
+/** Fractions and `Infinity`, too. */
+export const POSITIVE: Kind<number> = kindOf(
+  'a number above 0',
+  (value) => typeof value === 'number' && value > 0,
+);
+export const BOOLEAN: Kind<boolean> = kindOf('a boolean', (value) => typeof value === 'boolean');
+export const BYTES: Kind<Uint8Array> = instanceOf(Uint8Array, 'a Uint8Array');
+export const FUNCTION: Kind = kindOf('a function', (value) => typeof value === 'function');
+export const LIST: Kind<readonly unknown[]> = kindOf('an array', Array.isArray);
+export const OBJECT: Kind<object> = kindOf(
+  'an object',
+  (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+);
+export const SIGNAL: Kind<AbortSignal> = instanceOf(AbortSignal, 'an AbortSignal');
+export const TEXT: Kind<string> = kindOf(
+  'a string that is not empty',
+  (value) => typeof value === 'string' && value !== '',
+);
