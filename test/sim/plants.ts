@@ -138,8 +138,9 @@ export function repeatCompletion(
   let calls = 0;
   cq.push = (...completion) => {
     const repeat = ++calls % nth === 0 ? times : 1;
-    for (let i = 1; i < repeat; i++) push(...completion);
-    return push(...completion);
+    let entry = -1;
+    for (let i = 0; i < repeat; i++) entry = push(...completion);
+    return entry;
   };
 }
 

@@ -47,8 +47,10 @@ const REPORTED: Readonly<Record<number, (gid: Gid, a: number, b: number) => stri
     `${describeReport({ type: 'port-unreachable', gid })}, oldest PSN ${psn}`,
   [FLIGHT.NO_WAY]: (gid, _, psn) =>
     `${describeReport({ type: 'unreachable', gid })}, oldest PSN ${psn}`,
-  [FLIGHT.REFUSED]: (gid, code, psn) =>
-    `${describeReport({ type: 'refused', gid, code: REFUSAL_CODES[code] ?? '' })}, oldest PSN ${psn}`,
+  [FLIGHT.REFUSED]: (gid, number, psn) => {
+    const code = REFUSAL_CODES[number] ?? '';
+    return `${describeReport({ type: 'refused', gid, code })}, oldest PSN ${psn}`;
+  },
   [FLIGHT.TOO_BIG]: (gid, mtuBytes, ours) => causeOf({ type: 'too-big', gid, mtuBytes }, gid, ours),
   [FLIGHT.TOO_LONG]: (gid, packetBytes, mtuBytes) =>
     causeOf({ type: 'too-long', gid, packetBytes, mtuBytes }, gid, 0),
