@@ -41,6 +41,7 @@ export default defineConfig(
         },
       ],
       '@typescript-eslint/consistent-type-imports': 'error',
+      'no-duplicate-imports': 'error',
       '@typescript-eslint/explicit-module-boundary-types': 'error',
       '@typescript-eslint/no-explicit-any': 'error',
       '@typescript-eslint/no-floating-promises': 'error',

@@ -6,17 +6,19 @@
 import { performance } from 'node:perf_hooks';
 import {
   Access,
+  type CompletionQueue,
+  gidFromIp,
+  type MemoryRegion,
   QpState,
   QpType,
+  type QueuePair,
   RQE,
   SGE,
+  silentLogger,
   SQE,
   WrFlags,
   WrOpcode,
-  gidFromIp,
-  silentLogger,
 } from '../core/spi/index.js';
-import type { CompletionQueue, MemoryRegion, QueuePair } from '../core/spi/index.js';
 import { HcaDriver } from '../providers/hca/index.js';
 import { LoopPort } from './loop-port.js';
 

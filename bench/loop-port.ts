@@ -2,8 +2,18 @@
  * A packet port that costs next to nothing: headers are handed to the peer in memory, payload is
  * not moved at all, so that what is measured is the software HCA.
  */
-import { PLACE, RX, TX, TX_SEGMENT, gidEquals, gidWords } from '../core/spi/index.js';
-import type { Gid, GidWords, PacketPort, PacketPortCounters } from '../core/spi/index.js';
+import {
+  type Gid,
+  gidEquals,
+  gidWords,
+  type GidWords,
+  type PacketPort,
+  type PacketPortCounters,
+  PLACE,
+  RX,
+  TX,
+  TX_SEGMENT,
+} from '../core/spi/index.js';
 
 const BURST = 512;
 /** Room for the headers of one packet; the payload is only counted. */

@@ -4,8 +4,7 @@
  *
  *   node dist/bench/port-loop.js [seconds]
  */
-import type { ChildProcess } from 'node:child_process';
-import { fork } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { performance } from 'node:perf_hooks';
 import { crc32 } from 'node:zlib';

@@ -1,18 +1,22 @@
 /** One endpoint with event dispatchers of its own, and its steps as promises. */
 import { setImmediate } from 'node:timers/promises';
 
-import { CompletionFlags, DatDtoStatus, DatError, DatEventNumber, nameOf } from 'dapl';
-import type {
-  ConnectionEvent,
-  Cr,
-  DatEvent,
-  DtoCompletionEvent,
-  Ep,
-  Evd,
-  Ia,
-  LmrSegment,
-  Pz,
-  Segments,
+import {
+  CompletionFlags,
+  type ConnectionEvent,
+  type Cr,
+  DatDtoStatus,
+  DatError,
+  type DatEvent,
+  DatEventNumber,
+  type DtoCompletionEvent,
+  type Ep,
+  type Evd,
+  type Ia,
+  type LmrSegment,
+  nameOf,
+  type Pz,
+  type Segments,
 } from 'dapl';
 
 export interface ChannelOptions {

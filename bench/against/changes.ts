@@ -3,8 +3,7 @@
  * other. A change is one that the sign test puts at 5 % or less by chance (six rounds of six on
  * one side, eight of nine, ...) and whose median is off by 2 % at least.
  */
-import type { Summary } from '../compare/summary.js';
-import { cpuPerGib } from '../compare/summary.js';
+import { cpuPerGib, type Summary } from '../compare/summary.js';
 import { type Style, figure, layOut, range } from '../compare/report.js';
 import { median, signTest } from '../compare/statistics.js';
 import type { Measurement } from '../compare/cells.js';

@@ -1,6 +1,5 @@
 /** What our devices have counted in each row: whether its time went where it should. */
-import { layOut, nameOf } from './report.js';
-import type { Style } from './report.js';
+import { layOut, nameOf, type Style } from './report.js';
 import { median } from './statistics.js';
 import type { Summary } from './summary.js';
 

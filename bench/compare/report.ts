@@ -1,8 +1,7 @@
 /** The report: a line for ours and one for each rival. */
 import type { Cell, Measurement } from './cells.js';
 import { CONTENDERS } from './contender.js';
-import type { RivalSummary, Summary, Verdict } from './summary.js';
-import { cpuPerGib } from './summary.js';
+import { cpuPerGib, type RivalSummary, type Summary, type Verdict } from './summary.js';
 import { median } from './statistics.js';
 
 const HEADINGS = [

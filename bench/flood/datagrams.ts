@@ -1,16 +1,12 @@
 /** Datagrams of a flood: CM messages as one address may send them, of each kind that costs. */
-import { DEFAULT_PKEY, GSI_QKEY, GSI_QPN, PortSpace } from '../../core/spi/index.js';
-import type { Gid } from '../../core/spi/index.js';
+import { DEFAULT_PKEY, type Gid, GSI_QKEY, GSI_QPN, PortSpace } from '../../core/spi/index.js';
 import { cmaHeaderOf } from '../../plugins/cm/messages/cma-contents.js';
 import { joinCmaPrivateData } from '../../plugins/cm/wire/cma-header.js';
-import { emitCmMad } from '../../plugins/cm/wire/message.js';
-import type { CmMessage } from '../../plugins/cm/wire/message.js';
-import { NO_ALTERNATE_PATH, ROCE_LID } from '../../plugins/cm/wire/req.js';
-import type { CmReq } from '../../plugins/cm/wire/req.js';
+import { type CmMessage, emitCmMad } from '../../plugins/cm/wire/message.js';
+import { type CmReq, NO_ALTERNATE_PATH, ROCE_LID } from '../../plugins/cm/wire/req.js';
 import { BTH_LENGTH, writeBth } from '../../providers/hca/wire/bth.js';
 import { DETH_LENGTH, writeDeth } from '../../providers/hca/wire/deth.js';
-import type { PseudoHeader } from '../../providers/hca/wire/icrc.js';
-import { icrcPacket, writeIcrc } from '../../providers/hca/wire/icrc.js';
+import { icrcPacket, type PseudoHeader, writeIcrc } from '../../providers/hca/wire/icrc.js';
 import { UD } from '../../providers/hca/wire/opcode.js';
 
 /** How the messages of a flood differ from each other. */

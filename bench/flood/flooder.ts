@@ -1,11 +1,9 @@
 /** One address that floods: a UDP socket, at a pace, bounded in count. */
-import { createSocket } from 'node:dgram';
-import type { Socket } from 'node:dgram';
+import { createSocket, type Socket } from 'node:dgram';
 import { setTimeout as wait } from 'node:timers/promises';
 import { gidFromIp } from '../../core/spi/index.js';
 import { PseudoHeader } from '../../providers/hca/wire/icrc.js';
-import { floodDatagram } from './datagrams.js';
-import type { FloodKind } from './datagrams.js';
+import { floodDatagram, type FloodKind } from './datagrams.js';
 
 export interface FloodOptions {
   readonly kind: FloodKind;

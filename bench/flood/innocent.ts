@@ -1,7 +1,6 @@
 /** A client that has done nothing: messages there and back, and new connections. */
 import { setTimeout as wait } from 'node:timers/promises';
-import { DatDto, DatDtoStatus, openIa } from 'dapl';
-import type { Ep, Ia, Lmr } from 'dapl';
+import { DatDto, DatDtoStatus, type Ep, type Ia, type Lmr, openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import { CONN_QUAL, MESSAGE_BYTES } from './victim.js';
 

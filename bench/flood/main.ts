@@ -5,10 +5,8 @@
  */
 import { Command, InvalidArgumentError } from 'commander';
 import { ROCE_UDP_PORT } from 'dapl/providers/softroce';
-import { FLOOD_KINDS } from './datagrams.js';
-import type { FloodKind } from './datagrams.js';
-import { runFlood } from './run.js';
-import type { Sample } from './run.js';
+import { FLOOD_KINDS, type FloodKind } from './datagrams.js';
+import { runFlood, type Sample } from './run.js';
 
 function positive(text: string): number {
   const value = Number(text);

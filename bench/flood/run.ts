@@ -7,8 +7,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import type { FloodKind } from './datagrams.js';
 import type { Noticed } from './innocent.js';
-import { CONN_QUAL, Victim } from './victim.js';
-import type { Work } from './victim.js';
+import { CONN_QUAL, Victim, type Work } from './victim.js';
 import type { FloodAnswer, FloodCall } from './worker.js';
 
 const WORKER = fileURLToPath(new URL('worker.js', import.meta.url));

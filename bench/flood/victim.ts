@@ -1,6 +1,5 @@
 /** The server that is flooded: it accepts what is asked for, and sends each message back. */
-import { DatDto, DatDtoStatus, openIa } from 'dapl';
-import type { Cr, Ia, Pz } from 'dapl';
+import { type Cr, DatDto, DatDtoStatus, type Ia, openIa, type Pz } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 
 export const CONN_QUAL = 7700;

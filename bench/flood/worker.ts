@@ -1,6 +1,5 @@
 /** A process of the benchmark: it floods as it is told, or is the innocent client. */
-import { flood } from './flooder.js';
-import type { FloodOptions } from './flooder.js';
+import { flood, type FloodOptions } from './flooder.js';
 import { Innocent } from './innocent.js';
 
 export type FloodCall =

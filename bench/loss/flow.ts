@@ -1,11 +1,18 @@
 /** Queue pairs that send, write or read without end over a simulated network. */
-import { Access, QpState, QpType, RQE, SGE, SQE, WrFlags, WrOpcode } from '../../core/spi/index.js';
-import type {
-  CompletionQueue,
-  MemoryRegion,
-  PacketPort,
-  ProtectionDomain,
-  QueuePair,
+import {
+  Access,
+  type CompletionQueue,
+  type MemoryRegion,
+  type PacketPort,
+  type ProtectionDomain,
+  QpState,
+  QpType,
+  type QueuePair,
+  RQE,
+  SGE,
+  SQE,
+  WrFlags,
+  WrOpcode,
 } from '../../core/spi/index.js';
 import type { HcaDevice } from '../../providers/hca/index.js';
 

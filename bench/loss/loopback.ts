@@ -9,8 +9,7 @@ import { openSocketPort } from '../../providers/softroce/socket-port.js';
 import { Flow, Host, MTU_BYTES } from './flow.js';
 import { LossyPort } from './lossy-port.js';
 import type { LossyLink } from './models.js';
-import { LINK, capacityBytes } from './scenarios.js';
-import type { RandomLoss } from './scenarios.js';
+import { capacityBytes, LINK, type RandomLoss } from './scenarios.js';
 
 /** The round trip is so many times that of LINK, and the rate as many times less. */
 const SLOWER = 20;

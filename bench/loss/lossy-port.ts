@@ -2,8 +2,7 @@
  * A link around a real socket port: what it receives is lost at random, by a seed, or comes as a
  * link of that rate and delay would deliver it. It is a PacketPort like any other.
  */
-import { PLACE, RX } from '../../core/spi/index.js';
-import type { Gid, PacketPortHandlers } from '../../core/spi/index.js';
+import { type Gid, type PacketPortHandlers, PLACE, RX } from '../../core/spi/index.js';
 import { monotonicClock } from '../../providers/host/index.js';
 import { OVERHEAD_BYTES } from '../../providers/mock/link.js';
 import { SeededRandom } from '../../providers/mock/seeded-random.js';

@@ -9,11 +9,16 @@
 import { writeFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
 import { Command, InvalidArgumentError } from 'commander';
-import { SLOW_LINK, loopbackLoss } from './loopback.js';
-import type { LoopbackPoint } from './loopback.js';
+import { loopbackLoss, type LoopbackPoint, SLOW_LINK } from './loopback.js';
 import { goBackN, goBackNReads, pipePackets, reno, selectiveRepeat } from './models.js';
-import { LINK, longPath, randomLoss, recoveryUs, sharedBottleneck } from './scenarios.js';
-import type { RandomLoss } from './scenarios.js';
+import {
+  LINK,
+  longPath,
+  randomLoss,
+  type RandomLoss,
+  recoveryUs,
+  sharedBottleneck,
+} from './scenarios.js';
 
 const LOSSES = [0, 0.01, 0.1, 1, 5];
 const FLOWS = [1, 2, 4, 8, 16, 32, 64];

@@ -1,8 +1,6 @@
 /** Networks that lose packets, in virtual time: the same seed gives the same numbers. */
-import { Fabric, MockNode } from '../../providers/mock/index.js';
-import { Flow, Host, MTU_BYTES } from './flow.js';
-import type { LinkOptions } from '../../providers/mock/index.js';
-import type { Operation } from './flow.js';
+import { Fabric, type LinkOptions, MockNode } from '../../providers/mock/index.js';
+import { Flow, Host, MTU_BYTES, type Operation } from './flow.js';
 import type { LossyLink } from './models.js';
 
 const BITS_PER_SECOND = 10e9;

@@ -6,8 +6,14 @@
  */
 import 'reflect-metadata';
 import { container as root, type DependencyContainer, instanceCachingFactory } from 'tsyringe';
-import { LOGGER, type Logger, needOf, type Part, type Registrar } from '../spi/index.js';
-import type { Token } from '../spi/index.js';
+import {
+  LOGGER,
+  type Logger,
+  needOf,
+  type Part,
+  type Registrar,
+  type Token,
+} from '../spi/index.js';
 import { DeviceServices, IF_BOUND, TAKEN } from './device-services.js';
 import { checkGraph, type Level, nameOf, refuseMissing } from './graph.js';
 

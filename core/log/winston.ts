@@ -1,6 +1,5 @@
 /** winston behind the `Logger` interface. */
-import { createLogger as createWinston, format, transports } from 'winston';
-import type { Logger as Winston } from 'winston';
+import { createLogger as createWinston, format, type Logger as Winston, transports } from 'winston';
 import type { Logger } from '../spi/index.js';
 
 export type LogLevel = 'error' | 'warn' | 'info' | 'debug';

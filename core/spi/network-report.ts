@@ -4,8 +4,7 @@
  * counted, and believed only with something else (RFC 5927). What the own system refuses is true,
  * and may be over in a moment: a link that is down, a filter, no memory.
  */
-import { ipFromGid, isIpv4Gid } from './address.js';
-import type { Gid } from './address.js';
+import { type Gid, ipFromGid, isIpv4Gid } from './address.js';
 
 export type NetworkReport =
   /** ICMP: nothing listens at the UDP port (RFC 792 type 3 code 3, RFC 4443 type 1 code 4). */

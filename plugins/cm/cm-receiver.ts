@@ -2,8 +2,14 @@
  * What arrives: each message finds its connection, or what is due where there is none (wire facts
  * 4.6). Nothing here throws for what a peer sends.
  */
-import { describeReport, gidEquals } from '../../core/spi/index.js';
-import type { Device, Gid, MadAddress, NetworkReport } from '../../core/spi/index.js';
+import {
+  describeReport,
+  type Device,
+  type Gid,
+  gidEquals,
+  type MadAddress,
+  type NetworkReport,
+} from '../../core/spi/index.js';
 import type { Admission } from './admission/admission.js';
 import { aprOf } from './messages/apr.js';
 import type { CmCounters } from './common/cm-counters.js';
@@ -13,8 +19,7 @@ import type { Origin } from './common/origin.js';
 import { PassiveConnection } from './connection/passive.js';
 import { guidOfInfo, rejOf } from './messages/rej.js';
 import type { Asker } from './messages/rejected-requests.js';
-import { checkReq, isRejection } from './messages/req-check.js';
-import type { ReqContents } from './messages/req-check.js';
+import { checkReq, isRejection, type ReqContents } from './messages/req-check.js';
 import { requestOf } from './connection/request.js';
 import { Places } from './admission/places.js';
 import type { Sidr } from './sidr/sidr.js';
@@ -24,10 +29,8 @@ import { AP_STATUS } from './wire/apr.js';
 import { NO_DATA } from './wire/cm-codec.js';
 import type { CmDreq } from './wire/dreq.js';
 import type { CmLap } from './wire/lap.js';
-import { parseCmMad } from './wire/message.js';
-import type { CmMessage } from './wire/message.js';
-import { MESSAGE_REJECTED } from './wire/rej.js';
-import type { CmRej } from './wire/rej.js';
+import { type CmMessage, parseCmMad } from './wire/message.js';
+import { type CmRej, MESSAGE_REJECTED } from './wire/rej.js';
 import { REJECT_REASON } from './wire/reject-reason.js';
 import type { CmRep } from './wire/rep.js';
 import type { CmReq } from './wire/req.js';

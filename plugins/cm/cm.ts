@@ -3,51 +3,60 @@
  * What the consumer asks for is here; what arrives is in cm-receiver.ts.
  */
 import { assert } from '../../core/spi/checks/index.js';
-import { FlightLog, SpiError, Timer, isIpv4Gid } from '../../core/spi/index.js';
-import type {
-  Clock,
-  CmConnectOptions,
-  CmConnection,
-  CmListenOptions,
-  CmListener,
-  CmModule,
-  CmResolution,
-  CmResolveOptions,
-  Device,
-  Gid,
-  Logger,
-  MadAgent,
-  MadModule,
-  Random,
-  Scheduler,
-  Timers,
+import {
+  type Clock,
+  type CmConnection,
+  type CmConnectOptions,
+  type CmListener,
+  type CmListenOptions,
+  type CmModule,
+  type CmResolution,
+  type CmResolveOptions,
+  type Device,
+  FlightLog,
+  type Gid,
+  GSI_QKEY,
+  GSI_QPN,
+  isIpv4Gid,
+  type Logger,
+  type MadAgent,
+  type MadModule,
+  type Random,
+  type Scheduler,
+  SpiError,
+  Timer,
+  type Timers,
+  WcStatus,
 } from '../../core/spi/index.js';
-import { GSI_QKEY, GSI_QPN, WcStatus } from '../../core/spi/index.js';
 import { ActiveConnection } from './connection/active.js';
-import { Admission } from './admission/admission.js';
-import type { AdmissionLimits } from './admission/admission.js';
+import { Admission, type AdmissionLimits } from './admission/admission.js';
 import { checkConnectOptions, checkPeer } from './common/checks.js';
 import { CmReceiver } from './cm-receiver.js';
 import { deferring } from './common/consumer.js';
-import { newCmCounters } from './common/cm-counters.js';
-import type { CmCounters } from './common/cm-counters.js';
+import { type CmCounters, newCmCounters } from './common/cm-counters.js';
 import type { CmInput } from './connection/states.js';
 import { ConnectionTable } from './connection/table.js';
-import { NO_PARTING } from './connection/connection.js';
-import type { CmPath, Connection, ConnectionServices } from './connection/connection.js';
+import {
+  type CmPath,
+  type Connection,
+  type ConnectionServices,
+  NO_PARTING,
+} from './connection/connection.js';
 import { FlightNotes } from './connection/flight-notes.js';
 import { Listeners } from './admission/listeners.js';
 import { RejectedRequests } from './messages/rejected-requests.js';
 import { reqOf } from './messages/req.js';
 import { Sidr } from './sidr/sidr.js';
 import { MAX_REJECTED, TURNS_PER_PEER } from './common/timing.js';
-import { transactionIdOf, transactionIdWords } from './common/transaction-id.js';
-import type { TransactionId } from './common/transaction-id.js';
+import {
+  type TransactionId,
+  transactionIdOf,
+  transactionIdWords,
+} from './common/transaction-id.js';
 import { checkConnectable, transportOfAsker } from './common/transport.js';
 import { Turns } from './connection/turns.js';
 import { CM_CLASS, CM_CLASS_VERSION, CM_METHOD_SEND } from './wire/attribute-id.js';
-import { emitCmMad } from './wire/message.js';
-import type { CmMessage } from './wire/message.js';
+import { type CmMessage, emitCmMad } from './wire/message.js';
 
 export interface CmDependencies {
   readonly mad: MadModule;

@@ -9,8 +9,7 @@ import {
   TIMERS,
   definePlugin,
 } from '../../core/spi/index.js';
-import { Cm } from './cm.js';
-import type { CmOptions } from './cm.js';
+import { Cm, type CmOptions } from './cm.js';
 
 export { Cm } from './cm.js';
 export type { CmDependencies, CmOptions } from './cm.js';

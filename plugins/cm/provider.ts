@@ -10,7 +10,7 @@ export {
   checkResolveReject,
   requestGone,
 } from './common/answers.js';
-export { checkConnectOptions, checkPeer, checkPrivateData } from './common/checks.js';
+export { checkConnectOptions, checkPeer, checkPrivateData, checkRange } from './common/checks.js';
 export { deferring, messageOf, startWithin } from './common/consumer.js';
 export { TableRunner, row } from './common/table-runner.js';
 export type { Actions, Machine, StateTable } from './common/table-runner.js';

@@ -4,26 +4,23 @@
  */
 import { assert } from '../../core/spi/checks/index.js';
 import { einval } from '../../core/spi/einval.js';
-import { SpiError, WcStatus } from '../../core/spi/index.js';
-import type {
-  Logger,
-  MadAddress,
-  MadAgent,
-  MadAgentOptions,
-  MadSend as MadSendOptions,
-  MadSendHandle,
-  ReceivedMad,
+import {
+  type Logger,
+  type MadAddress,
+  type MadAgent,
+  type MadAgentOptions,
+  type MadSend as MadSendOptions,
+  type MadSendHandle,
+  type ReceivedMad,
+  SpiError,
+  WcStatus,
 } from '../../core/spi/index.js';
-import { MadSend } from './mad-send.js';
-import type { MadSendInit, MadSendOwner, MadSendServices } from './mad-send.js';
+import { MadSend, type MadSendInit, type MadSendOwner, type MadSendServices } from './mad-send.js';
 import { responseKey } from './response-key.js';
-import { RmppTransfers } from './rmpp-transfers.js';
-import type { RmppHost, RmppServices } from './rmpp-transfers.js';
+import { type RmppHost, type RmppServices, RmppTransfers } from './rmpp-transfers.js';
 import { checkSend } from './send-checks.js';
-import { SingleMad } from './transmission.js';
-import type { Destination } from './transmission.js';
-import { isResponse } from '../../core/spi/mad-header.js';
-import type { MadHeader } from '../../core/spi/mad-header.js';
+import { type Destination, SingleMad } from './transmission.js';
+import { isResponse, type MadHeader } from '../../core/spi/mad-header.js';
 import { isRmppActive } from './wire/rmpp-header.js';
 
 /** What agents share. */

@@ -11,21 +11,25 @@
  */
 import {
   AsyncEventType,
+  type Clock,
+  type Device,
   GRH_LENGTH,
-  GSI_QKEY,
-  QpState,
-  Timer,
-  WcStatus,
   grhAddresses,
+  GSI_QKEY,
   localIndexOf,
+  type Logger,
+  type MadAddress,
   nameOf,
+  QpState,
+  type Scheduler,
+  Timer,
+  type Timers,
+  WcStatus,
 } from '../../core/spi/index.js';
-import type { Clock, Device, Logger, MadAddress, Scheduler, Timers } from '../../core/spi/index.js';
 import { AddressHandles } from './address-handles.js';
 import type { MadPort, WorkRequest } from './port.js';
 import { Qp1, RECEIVED_BYTES } from './qp1.js';
-import { ReceivedQueue } from './received-queue.js';
-import type { TakeMad } from './received-queue.js';
+import { ReceivedQueue, type TakeMad } from './received-queue.js';
 
 export interface GsiPortOptions {
   readonly device: Device;

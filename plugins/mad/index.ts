@@ -8,8 +8,7 @@ import {
   TIMERS,
   definePlugin,
 } from '../../core/spi/index.js';
-import { Mad } from './mad.js';
-import type { MadOptions } from './mad.js';
+import { Mad, type MadOptions } from './mad.js';
 
 export { Mad } from './mad.js';
 export type { MadDependencies, MadOptions } from './mad.js';

@@ -2,17 +2,17 @@
  * A posted MAD from `send` to its report: runs the rows of send-states.ts. The agent is referred to
  * once for each work request, once for an awaited response, once for a report that is due.
  */
-import { Timer, WcStatus } from '../../core/spi/index.js';
-import type {
-  Clock,
-  MadSend as MadSendOptions,
-  MadSendHandle,
-  Scheduler,
-  Timers,
+import {
+  type Clock,
+  type MadSend as MadSendOptions,
+  type MadSendHandle,
+  type Scheduler,
+  Timer,
+  type Timers,
+  WcStatus,
 } from '../../core/spi/index.js';
 import type { MadPort } from './port.js';
-import { SEND_TABLE } from './send-states.js';
-import type { SendAction, SendEvent, SendState } from './send-states.js';
+import { SEND_TABLE, type SendAction, type SendEvent, type SendState } from './send-states.js';
 import type {
   Destination,
   OnTransmitted,

@@ -2,39 +2,37 @@
  * The MAD module: agents over QP1 of one device (IBTA 13; ib_mad's agent model). Received MADs are
  * routed here: responses by transaction id, requests by class and method.
  */
-import { SpiError, Timer } from '../../core/spi/index.js';
-import type {
-  Clock,
-  Device,
-  Logger,
-  MadAddress,
-  MadAgent,
-  MadAgentOptions,
-  MadModule,
-  Random,
-  Scheduler,
-  Timers,
+import {
+  type Clock,
+  type Device,
+  type Logger,
+  type MadAddress,
+  type MadAgent,
+  type MadAgentOptions,
+  type MadModule,
+  type Random,
+  type Scheduler,
+  SpiError,
+  Timer,
+  type Timers,
 } from '../../core/spi/index.js';
-import { Agent } from './agent.js';
-import type { AgentServices } from './agent.js';
+import { Agent, type AgentServices } from './agent.js';
 import { GsiPort } from './gsi-port.js';
 import { MethodTable } from './method-table.js';
-import { newRmppCounters } from './rmpp-counters.js';
-import type { RmppCounters } from './rmpp-counters.js';
-import { DEFAULT_RMPP_LIMITS, RmppAllowance } from './rmpp-limits.js';
-import type { RmppLimits } from './rmpp-limits.js';
+import { newRmppCounters, type RmppCounters } from './rmpp-counters.js';
+import { DEFAULT_RMPP_LIMITS, RmppAllowance, type RmppLimits } from './rmpp-limits.js';
 import { isAcceptable, wantsAnswer } from './routing.js';
 import { postAnswer, type TransmissionOwner } from './transmission.js';
 import {
-  MadMethod,
-  MadStatus,
   emitMadHeader,
   isResponse,
   isVendorRange2,
+  type MadHeader,
+  MadMethod,
+  MadStatus,
   parseMadHeader,
   vendorOui,
 } from '../../core/spi/mad-header.js';
-import type { MadHeader } from '../../core/spi/mad-header.js';
 
 export interface MadDependencies {
   readonly device: Device;

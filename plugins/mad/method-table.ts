@@ -11,8 +11,7 @@ import {
   type Kind,
 } from '../../core/spi/checks/index.js';
 import { einval } from '../../core/spi/einval.js';
-import { SpiError } from '../../core/spi/index.js';
-import type { MadAgentOptions } from '../../core/spi/index.js';
+import { type MadAgentOptions, SpiError } from '../../core/spi/index.js';
 import { MadClass, isRmppClass, isVendorRange2 } from '../../core/spi/mad-header.js';
 
 const SMI_CLASSES: readonly number[] = [MadClass.SUBN_LID, MadClass.SUBN_DIRECTED_ROUTE];

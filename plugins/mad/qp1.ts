@@ -4,28 +4,26 @@
  */
 import {
   Access,
+  type AsyncEventType,
+  type CompletionQueue,
   CQE,
+  type Device,
   GRH_LENGTH,
   GSI_QKEY,
   MAD_BYTES,
+  type MemoryRegion,
+  type ProtectionDomain,
   QpState,
   QpType,
+  type QueuePair,
+  type Ring,
   RQE,
   SGE,
-  SQE,
   SpiError,
+  SQE,
+  type WcStatus,
   WrFlags,
   WrOpcode,
-} from '../../core/spi/index.js';
-import type {
-  AsyncEventType,
-  CompletionQueue,
-  Device,
-  MemoryRegion,
-  ProtectionDomain,
-  QueuePair,
-  Ring,
-  WcStatus,
 } from '../../core/spi/index.js';
 
 export interface Qp1Options {

@@ -3,8 +3,7 @@
  * Best effort: they take no more than the room that is free on QP1, since strangers can ask for
  * them, and one that is lost is asked for again.
  */
-import { MAD_BYTES } from '../../core/spi/index.js';
-import type { Logger, MadAddress } from '../../core/spi/index.js';
+import { type Logger, MAD_BYTES, type MadAddress } from '../../core/spi/index.js';
 import type { MadPort } from './port.js';
 import { postAnswer, type TransmissionOwner } from './transmission.js';
 import { METHOD_RESPONSE_BIT } from '../../core/spi/mad-header.js';

@@ -1,18 +1,16 @@
 /** The receiving side of an RMPP transfer: runs the rows of rmpp-receive-states.ts. */
-import { Timer } from '../../core/spi/index.js';
-import type { Clock, MadAddress, Timers } from '../../core/spi/index.js';
+import { type Clock, type MadAddress, Timer, type Timers } from '../../core/spi/index.js';
 import type { RmppControl } from './rmpp-control.js';
 import type { RmppCounters } from './rmpp-counters.js';
 import type { Forgettable, RmppAllowance } from './rmpp-limits.js';
 import { Reassembly } from './rmpp-reassembly.js';
-import { RMPP_RECEIVE_TABLE } from './rmpp-receive-states.js';
-import type {
-  RmppReceiveAction,
-  RmppReceiveEvent,
-  RmppReceiveState,
+import {
+  RMPP_RECEIVE_TABLE,
+  type RmppReceiveAction,
+  type RmppReceiveEvent,
+  type RmppReceiveState,
 } from './rmpp-receive-states.js';
-import { RMPP_FLAG, RMPP_STATUS } from './wire/rmpp-header.js';
-import type { RmppHeader } from './wire/rmpp-header.js';
+import { RMPP_FLAG, RMPP_STATUS, type RmppHeader } from './wire/rmpp-header.js';
 
 /** From the first segment to the last. */
 const TOTAL_US = 40_000_000;

@@ -6,13 +6,23 @@
  * without ACK goes out again when an ACK shows that it is missing; and, with the newest, after a
  * few round trips of silence.
  */
-import { MAD_BYTES, Timer, WcStatus } from '../../core/spi/index.js';
-import type { Clock, MadAddress, Timers } from '../../core/spi/index.js';
+import {
+  type Clock,
+  MAD_BYTES,
+  type MadAddress,
+  Timer,
+  type Timers,
+  WcStatus,
+} from '../../core/spi/index.js';
 import type { MadPort, PortAddress, WorkRequest } from './port.js';
 import type { RmppControl } from './rmpp-control.js';
 import type { RmppCounters } from './rmpp-counters.js';
-import { RMPP_SEND_TABLE } from './rmpp-send-states.js';
-import type { RmppSendAction, RmppSendEvent, RmppSendState } from './rmpp-send-states.js';
+import {
+  RMPP_SEND_TABLE,
+  type RmppSendAction,
+  type RmppSendEvent,
+  type RmppSendState,
+} from './rmpp-send-states.js';
 import { Segmentation } from './rmpp-segments.js';
 import type {
   Destination,

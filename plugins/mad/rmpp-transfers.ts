@@ -8,19 +8,21 @@ import { RmppControl } from './rmpp-control.js';
 import type { RmppCounters } from './rmpp-counters.js';
 import type { RmppAllowance } from './rmpp-limits.js';
 import { RmppReceiver } from './rmpp-receiver.js';
-import { RmppSender } from './rmpp-sender.js';
-import type { RmppSenderInit } from './rmpp-sender.js';
+import { RmppSender, type RmppSenderInit } from './rmpp-sender.js';
 import type { TransmissionOwner } from './transmission.js';
-import { METHOD_RESPONSE_BIT, classHeaderLength } from '../../core/spi/mad-header.js';
-import type { MadHeader } from '../../core/spi/mad-header.js';
 import {
+  classHeaderLength,
+  type MadHeader,
+  METHOD_RESPONSE_BIT,
+} from '../../core/spi/mad-header.js';
+import {
+  parseRmppHeader,
   RMPP_FLAG,
   RMPP_STATUS,
   RMPP_TYPE,
   RMPP_VERSION,
-  parseRmppHeader,
+  type RmppHeader,
 } from './wire/rmpp-header.js';
-import type { RmppHeader } from './wire/rmpp-header.js';
 
 /** What all agents of a module share. */
 export interface RmppServices {

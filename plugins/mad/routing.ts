@@ -1,12 +1,12 @@
 /** Which received MADs are taken at all, and which are answered although no agent takes them. */
 import {
   CLASS_PORT_INFO_ATTRIBUTE,
-  MadClass,
-  MadMethod,
   isRmppClass,
+  MadClass,
+  type MadHeader,
+  MadMethod,
 } from '../../core/spi/mad-header.js';
 import { RMPP_TYPE, isRmppActive, parseRmppHeader } from './wire/rmpp-header.js';
-import type { MadHeader } from '../../core/spi/mad-header.js';
 
 /**
  * SMI classes are QP0's, and the CM asks nothing but ClassPortInfo (IBTA 13.5.1, 16.7.1). Which

@@ -1,16 +1,15 @@
 /** What an agent refuses to send, and whether it goes as one MAD or as an RMPP transfer. */
 import { checkInteger, checkValue, kindOf } from '../../core/spi/checks/index.js';
 import { einval } from '../../core/spi/einval.js';
-import { MAD_BYTES, SpiError } from '../../core/spi/index.js';
-import type { MadAgentOptions, MadSend } from '../../core/spi/index.js';
+import { MAD_BYTES, type MadAgentOptions, type MadSend, SpiError } from '../../core/spi/index.js';
 import { MAX_RMPP_BYTES } from './rmpp-segments.js';
 import {
-  METHOD_RESPONSE_BIT,
   classHeaderLength,
   headerOfAnyLength,
   isRmppClass,
+  type MadHeader,
+  METHOD_RESPONSE_BIT,
 } from '../../core/spi/mad-header.js';
-import type { MadHeader } from '../../core/spi/mad-header.js';
 import { isRmppActive } from './wire/rmpp-header.js';
 
 export interface CheckedSend {

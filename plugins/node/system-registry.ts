@@ -1,6 +1,11 @@
 /** The registry of this machine: dat.conf, and provider packages that are imported by name. */
-import type { Ia, OpenIaOptions, OpenTarget, Registry } from '../../core/index.js';
-import { createRegistry } from '../../core/index.js';
+import {
+  createRegistry,
+  type Ia,
+  type OpenIaOptions,
+  type OpenTarget,
+  type Registry,
+} from '../../core/index.js';
 import { readDatConf } from './dat-conf-file.js';
 import { captureIfAsked } from './capture.js';
 import { loadProvider } from './load-provider.js';

@@ -1,6 +1,11 @@
 /** Telling every consumer of a target, once: a handler may register, unregister or throw. */
-import { AsyncEventType, nameOf } from '../../core/spi/index.js';
-import type { Logger, QueuePairEventHandler, XrcConsumer } from '../../core/spi/index.js';
+import {
+  AsyncEventType,
+  type Logger,
+  nameOf,
+  type QueuePairEventHandler,
+  type XrcConsumer,
+} from '../../core/spi/index.js';
 
 export class ConsumerEvents {
   /** In the order in which they registered. */

@@ -1,20 +1,20 @@
 /** What a consumer gets of `openDomain`: its own objects in the domain, and what all may do. */
-import { QpType, SpiError } from '../../core/spi/index.js';
-import type {
-  Device,
-  QueuePair,
-  QueuePairAttributes,
-  QueuePairEventHandler,
-  SharedReceiveQueue,
-  XrcConsumer,
-  XrcDomain,
-  XrcInitiatorInit,
-  XrcPreparedTargetInit,
-  XrcSharedReceiveQueueInit,
-  XrcTargetInit,
+import {
+  type Device,
+  QpType,
+  type QueuePair,
+  type QueuePairAttributes,
+  type QueuePairEventHandler,
+  type SharedReceiveQueue,
+  SpiError,
+  type XrcConsumer,
+  type XrcDomain,
+  type XrcInitiatorInit,
+  type XrcPreparedTargetInit,
+  type XrcSharedReceiveQueueInit,
+  type XrcTargetInit,
 } from '../../core/spi/index.js';
-import { onDestroy } from './on-destroy.js';
-import type { Destroyable } from './on-destroy.js';
+import { type Destroyable, onDestroy } from './on-destroy.js';
 import type { SharedDomain } from './shared-domain.js';
 
 export class DomainHold implements XrcDomain {

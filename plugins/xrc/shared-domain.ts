@@ -3,21 +3,24 @@
  * need a protection domain and a completion queue only because every queue pair has them; the
  * domain has one of each, in which nothing ever appears.
  */
-import { Access, QpState, QpType, SpiError } from '../../core/spi/index.js';
-import type {
-  AsyncEventType,
-  CompletionQueue,
-  Device,
-  Logger,
-  ProtectionDomain,
-  QueuePair,
-  QueuePairAttributes,
-  XrcConsumer,
-  XrcDomainHandle,
-  XrcPreparedTargetInit,
-  XrcSharing,
-  XrcTargetInit,
-  XrcTargetOwner,
+import {
+  Access,
+  type AsyncEventType,
+  type CompletionQueue,
+  type Device,
+  type Logger,
+  type ProtectionDomain,
+  QpState,
+  QpType,
+  type QueuePair,
+  type QueuePairAttributes,
+  SpiError,
+  type XrcConsumer,
+  type XrcDomainHandle,
+  type XrcPreparedTargetInit,
+  type XrcSharing,
+  type XrcTargetInit,
+  type XrcTargetOwner,
 } from '../../core/spi/index.js';
 import { onDestroy } from './on-destroy.js';
 import { Target } from './target.js';

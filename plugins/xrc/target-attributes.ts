@@ -13,11 +13,14 @@ import {
   show,
   type Kind,
 } from '../../core/spi/checks/index.js';
-import { PATH_MTU_BYTES, PathMigrationState, QpState, SpiError } from '../../core/spi/index.js';
-import type {
-  AddressVector,
-  QueuePairAttributes,
-  XrcTargetAttributes,
+import {
+  type AddressVector,
+  PATH_MTU_BYTES,
+  PathMigrationState,
+  QpState,
+  type QueuePairAttributes,
+  SpiError,
+  type XrcTargetAttributes,
 } from '../../core/spi/index.js';
 
 /** What a target QP has, whatever is asked for: the numbers that drivers have used since 2007. */

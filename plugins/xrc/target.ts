@@ -2,14 +2,14 @@
  * A target QP: it belongs to its domain, and lives as long as a consumer is registered, or as long
  * as the domain when the domain owns it (openib-general, December 2007; linux-rdma, April 2010).
  */
-import { SpiError } from '../../core/spi/index.js';
-import type {
-  AsyncEventType,
-  Logger,
-  QueuePair,
-  QueuePairEventHandler,
-  XrcConsumer,
-  XrcTargetOwner,
+import {
+  type AsyncEventType,
+  type Logger,
+  type QueuePair,
+  type QueuePairEventHandler,
+  SpiError,
+  type XrcConsumer,
+  type XrcTargetOwner,
 } from '../../core/spi/index.js';
 import { ConsumerEvents } from './consumer-events.js';
 

@@ -3,14 +3,14 @@
  * sharing are here, not in the provider. Everything that crosses from one consumer to another is a
  * key, a number or an event, so that a registry in another process could stand in this one's place.
  */
-import { SpiError } from '../../core/spi/index.js';
-import type {
-  Device,
-  Logger,
-  XrcConsumer,
-  XrcDomain,
-  XrcModule,
-  XrcOpenMode,
+import {
+  type Device,
+  type Logger,
+  SpiError,
+  type XrcConsumer,
+  type XrcDomain,
+  type XrcModule,
+  type XrcOpenMode,
 } from '../../core/spi/index.js';
 import { DomainHold } from './domain-hold.js';
 import { SharedDomain } from './shared-domain.js';

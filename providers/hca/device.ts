@@ -2,34 +2,32 @@
 import { checkInteger } from '../../core/spi/checks/index.js';
 import { einval } from '../../core/spi/einval.js';
 import {
+  type AddressHandle,
+  type AddressVector,
+  type AsyncEventType,
+  type CompletionQueue,
+  type CompletionQueueInit,
+  type Device,
+  type DeviceAttributes,
+  type DeviceCapability,
+  type Gid,
   GSI_QPN,
   LOCAL_MTU_BYTES,
+  type MemoryWindow,
+  type NetworkReport,
+  type PacketPort,
   PEER_AGREEMENT,
   PORT_COUNTERS,
+  type ProtectionDomain,
   QpType,
-  SpiError,
+  type QueuePair,
+  type QueuePairInit,
+  type Random,
+  type SharedReceiveQueue,
+  type SharedReceiveQueueInit,
   softwareGuid,
-} from '../../core/spi/index.js';
-import type {
-  AddressHandle,
-  AddressVector,
-  AsyncEventType,
-  CompletionQueue,
-  CompletionQueueInit,
-  Device,
-  DeviceAttributes,
-  DeviceCapability,
-  Gid,
-  MemoryWindow,
-  NetworkReport,
-  PacketPort,
-  ProtectionDomain,
-  QueuePair,
-  QueuePairInit,
-  Random,
-  SharedReceiveQueue,
-  SharedReceiveQueueInit,
-  XrcDomainHandle,
+  SpiError,
+  type XrcDomainHandle,
 } from '../../core/spi/index.js';
 import { MAX_CQ_ENTRIES, SoftCompletionQueue } from './completions/completion-queue.js';
 import type { HcaCounters } from './common/counters.js';
@@ -37,8 +35,7 @@ import type { Hca } from './hca.js';
 import { Domain } from './memory/domain.js';
 import { checkParent, checkSharedReceives } from './object-checks.js';
 import { MAX_MESSAGE_BYTES } from './common/parameters.js';
-import { QUEUE_PAIR_CLASSES } from './queue-pair-classes.js';
-import type { QueuePairClass } from './queue-pair-classes.js';
+import { QUEUE_PAIR_CLASSES, type QueuePairClass } from './queue-pair-classes.js';
 import { gsiPacket } from './ud/gsi-packet.js';
 import { addPath } from './sending/peer-path.js';
 import { SoftSharedReceiveQueue } from './srq/shared-receive-queue.js';

@@ -6,22 +6,22 @@
  */
 import { checkNames } from '../../core/spi/checks/index.js';
 import { einval } from '../../core/spi/einval.js';
-import { GSI_QPN, TimerWheel } from '../../core/spi/index.js';
-import type {
-  Clock,
-  Logger,
-  NetworkReport,
-  PacketPort,
-  PacketPortHandlers,
-  Random,
-  Scheduler,
-  TimerEntry,
+import {
+  type Clock,
+  GSI_QPN,
+  type Logger,
+  type NetworkReport,
+  type PacketPort,
+  type PacketPortHandlers,
+  type Random,
+  type Scheduler,
+  type TimerEntry,
+  TimerWheel,
 } from '../../core/spi/index.js';
 import { type DeviceHooks, HcaDevice } from './device.js';
 import { Hca } from './hca.js';
 import type { SendFault } from './queue-pair/engine.js';
-import { defaultParameters } from './common/parameters.js';
-import type { HcaParameters } from './common/parameters.js';
+import { defaultParameters, type HcaParameters } from './common/parameters.js';
 
 /** Bursts taken in per pump, so that handlers and the event loop get their turn under load. */
 const MAX_ROUNDS = 16;

@@ -3,13 +3,14 @@
  * completions, and lets queue pairs send by turns. It owns what all its objects share, and knows no
  * socket; the time is the port's, or that of its driver.
  */
-import { FlightLog, Slab } from '../../core/spi/index.js';
-import type {
-  NetworkReport,
-  PacketPort,
-  PollingMode,
-  Random,
-  TimerWheel,
+import {
+  FlightLog,
+  type NetworkReport,
+  type PacketPort,
+  type PollingMode,
+  type Random,
+  Slab,
+  type TimerWheel,
 } from '../../core/spi/index.js';
 import { AddressHandleTable } from './ud/address-handle.js';
 import type { CompletionHost, SoftCompletionQueue } from './completions/completion-queue.js';
@@ -17,8 +18,7 @@ import { HcaCounters } from './common/counters.js';
 import { KeptMemory } from './memory/kept-memory.js';
 import { MemoryTable } from './memory/memory.js';
 import { MulticastTable } from './receiving/multicast.js';
-import { NotificationQueue } from './completions/notification-queue.js';
-import type { Notifiable } from './completions/notification-queue.js';
+import { type Notifiable, NotificationQueue } from './completions/notification-queue.js';
 import type { HcaParameters } from './common/parameters.js';
 import { PacketDispatcher } from './receiving/packet-dispatcher.js';
 import { PeerPaths } from './sending/peer-path.js';

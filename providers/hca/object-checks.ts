@@ -1,7 +1,6 @@
 /** That objects handed in are ours, of the same device, and still there. */
 import { einval } from '../../core/spi/einval.js';
-import { SpiError } from '../../core/spi/index.js';
-import type { SharedReceiveQueue } from '../../core/spi/index.js';
+import { type SharedReceiveQueue, SpiError } from '../../core/spi/index.js';
 import type { Hca } from './hca.js';
 import { SoftSharedReceiveQueue } from './srq/shared-receive-queue.js';
 

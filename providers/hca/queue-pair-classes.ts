@@ -1,6 +1,5 @@
 /** Which class makes a queue pair of which type. */
-import { QpType } from '../../core/spi/index.js';
-import type { QueuePairInit } from '../../core/spi/index.js';
+import { QpType, type QueuePairInit } from '../../core/spi/index.js';
 import type { Hca } from './hca.js';
 import type { SoftQueuePair } from './queue-pair/queue-pair.js';
 import { RcQueuePair } from './rc/queue-pair.js';

@@ -1,6 +1,5 @@
 /** Counted destinations: the same arguments give the same number until all users have let go. */
-import type { Gid } from '../../core/spi/index.js';
-import { ipFromGid, isIpv4Gid } from '../../core/spi/index.js';
+import { type Gid, ipFromGid, isIpv4Gid } from '../../core/spi/index.js';
 
 interface Entry {
   readonly key: string;

@@ -3,20 +3,15 @@
  * by chance and by script, and virtual time. One seed decides everything that happens.
  */
 import { SpiError, ipFromGid } from '../../core/spi/index.js';
-import { Bottleneck } from './bottleneck.js';
-import type { BottleneckOptions } from './bottleneck.js';
+import { Bottleneck, type BottleneckOptions } from './bottleneck.js';
 import { FaultScript } from './faults.js';
-import { Link, OVERHEAD_BYTES, checkLink, defaultLink } from './link.js';
-import type { LinkOptions } from './link.js';
-import { MemoryPort, checkPortOptions } from './memory-port.js';
-import type { MemoryPortOptions } from './memory-port.js';
+import { checkLink, defaultLink, Link, type LinkOptions, OVERHEAD_BYTES } from './link.js';
+import { checkPortOptions, MemoryPort, type MemoryPortOptions } from './memory-port.js';
 import type { MockNode } from './node.js';
 import { SeededRandom } from './seeded-random.js';
-import { Runner } from './runner.js';
-import type { RunOptions } from './runner.js';
+import { Runner, type RunOptions } from './runner.js';
 import { VirtualClock } from './virtual-clock.js';
-import { PacketPool } from './wire-packet.js';
-import type { WirePacket } from './wire-packet.js';
+import { PacketPool, type WirePacket } from './wire-packet.js';
 
 export interface FabricOptions {
   /** An integer from 0 to 2^53 - 1; default 1. */

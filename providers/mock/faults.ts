@@ -11,14 +11,12 @@ import {
   OBJECT,
   optional,
 } from '../../core/spi/checks/index.js';
-import { parseMadHeader } from '../../core/spi/mad-header.js';
-import type { MadHeader } from '../../core/spi/mad-header.js';
+import { type MadHeader, parseMadHeader } from '../../core/spi/mad-header.js';
 import { GSI_QPN, MAD_BYTES } from '../../core/spi/index.js';
 import { bthDestQpn, bthOpcode, bthPsn } from '../hca/wire/bth.js';
 import { HEADER_LENGTH_OF } from '../hca/wire/packet-layout.js';
 import { OPCODES } from '../hca/wire/opcode.js';
-import { ICRC_BYTES } from './wire-packet.js';
-import type { WirePacket } from './wire-packet.js';
+import { ICRC_BYTES, type WirePacket } from './wire-packet.js';
 
 /** A packet as rules see it. */
 export interface PacketView {

@@ -7,8 +7,17 @@ import { einval } from '../../core/spi/einval.js';
 import { mad } from '../../plugins/mad/index.js';
 import { xrc } from '../../plugins/xrc/index.js';
 import { cm } from '../../plugins/cm/index.js';
-import { CM, definePlugin, MAD, PACKET_PORT, part, token, XRC } from '../../core/spi/index.js';
-import type { DatProviderInit, ProviderInstance } from '../../core/spi/index.js';
+import {
+  CM,
+  type DatProviderInit,
+  definePlugin,
+  MAD,
+  PACKET_PORT,
+  part,
+  type ProviderInstance,
+  token,
+  XRC,
+} from '../../core/spi/index.js';
 import type { HcaParameters } from '../hca/index.js';
 import { bindNode } from '../host/index.js';
 import { PORT_OPTIONS } from '../hca/common/port-options.js';

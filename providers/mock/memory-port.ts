@@ -4,18 +4,21 @@
  */
 import { checkOptions } from '../../core/spi/checks/index.js';
 import { einval } from '../../core/spi/einval.js';
-import type { Gid, GidWords, PacketPort, PacketPortHandlers } from '../../core/spi/index.js';
 import {
+  type Gid,
+  type GidWords,
+  gidWords,
   GROUP_BIT,
+  ipFromGid,
+  isIpv4Gid,
+  type PacketPort,
+  type PacketPortHandlers,
   PLACE,
   PORT_COUNTERS,
   RX,
   RxFlags,
   TX,
   TX_SEGMENT,
-  gidWords,
-  ipFromGid,
-  isIpv4Gid,
 } from '../../core/spi/index.js';
 import { BTH_LENGTH } from '../hca/wire/bth.js';
 import { gidsOf, PORT_OPTIONS } from '../hca/common/port-options.js';
@@ -23,8 +26,7 @@ import { icrcPacket, readIcrc, writeIcrc } from '../hca/wire/icrc.js';
 import type { Fabric } from './fabric.js';
 import { Numbered, PathTable, RegionTable, copyBytes, offsetAt } from '../host/index.js';
 import { PortFaults } from './port-faults.js';
-import { Flow, ICRC_BYTES, MAX_PACKET_BYTES } from './wire-packet.js';
-import type { WirePacket } from './wire-packet.js';
+import { Flow, ICRC_BYTES, MAX_PACKET_BYTES, type WirePacket } from './wire-packet.js';
 
 export interface MemoryPortOptions {
   /** IP addresses in text, 1 to 64; the first one is the default. */

@@ -10,24 +10,25 @@ import {
   optional,
   outOfRange,
 } from '../../core/spi/checks/index.js';
-import { AsyncEventType, QpType, WcStatus, silentLogger } from '../../core/spi/index.js';
-import type {
-  PacketPort,
-  ProcessHold,
-  Logger,
-  Random,
-  Scheduler,
-  TimerEntry,
-  Timers,
-  WrOpcode,
+import {
+  AsyncEventType,
+  type Logger,
+  type PacketPort,
+  type ProcessHold,
+  QpType,
+  type Random,
+  type Scheduler,
+  silentLogger,
+  type TimerEntry,
+  type Timers,
+  WcStatus,
+  type WrOpcode,
 } from '../../core/spi/index.js';
-import { HcaDriver } from '../hca/index.js';
-import type { HcaDevice, HcaParameters } from '../hca/index.js';
+import { type HcaDevice, HcaDriver, type HcaParameters } from '../hca/index.js';
 import { type HostNode, ProcessHoldCounter } from '../host/index.js';
 import type { Fabric } from './fabric.js';
 import { NTH } from './faults.js';
-import { MEMORY_PORT_COUNTERS } from './memory-port.js';
-import type { MemoryPort } from './memory-port.js';
+import { MEMORY_PORT_COUNTERS, type MemoryPort } from './memory-port.js';
 import { VirtualTimer } from './virtual-clock.js';
 
 export interface MockNodeOptions {

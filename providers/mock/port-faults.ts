@@ -3,8 +3,13 @@
  * system refuses packets, a link or router carries less than they have, ICMP comes that is true,
  * or that is forged. Each is a plain value, so that a seed, or a script, can make it.
  */
-import { gidFromIp, ipFromGid, isIpv4Gid } from '../../core/spi/index.js';
-import type { NetworkReport, PacketPortCounters } from '../../core/spi/index.js';
+import {
+  gidFromIp,
+  ipFromGid,
+  isIpv4Gid,
+  type NetworkReport,
+  type PacketPortCounters,
+} from '../../core/spi/index.js';
 import type { VirtualClock } from './virtual-clock.js';
 import type { WirePacket } from './wire-packet.js';
 

@@ -1,12 +1,10 @@
 /** The receiving half of the dgram port: datagrams as they come, packets when asked for. */
 import type { RemoteInfo } from 'node:dgram';
-import type { Gid } from '../../core/spi/index.js';
-import { RX, RxFlags, gidFromIp, gidWords, isIpv4Gid } from '../../core/spi/index.js';
+import { type Gid, gidFromIp, gidWords, isIpv4Gid, RX, RxFlags } from '../../core/spi/index.js';
 import { BTH_BYTES, FlowIcrc, ICRC_BYTES } from './flow-icrc.js';
 import { HostNumbers, PeerNumbers } from './identification-window.js';
 import { solveIdentification } from './identification.js';
-import type { SocketPortCounters } from './port-options.js';
-import { MAX_PACKET_BYTES, PORT_CAPACITY } from './port-options.js';
+import { MAX_PACKET_BYTES, PORT_CAPACITY, type SocketPortCounters } from './port-options.js';
 
 /** Datagrams that wait for `receive`, at most; more are dropped and counted. */
 const MAX_WAITING = 1024;

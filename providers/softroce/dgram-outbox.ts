@@ -1,12 +1,10 @@
 /** The sending half of the dgram port: packets put together and handed to the sockets. */
 import type { Socket } from 'node:dgram';
-import type { Gid } from '../../core/spi/index.js';
-import { TX, TX_SEGMENT } from '../../core/spi/index.js';
+import { type Gid, TX, TX_SEGMENT } from '../../core/spi/index.js';
 import { Numbered, type RegionTable, copyBytes, offsetAt } from '../host/index.js';
 import { scopedAddress } from './dgram-socket.js';
 import { BTH_BYTES, FlowIcrc, ICRC_BYTES } from './flow-icrc.js';
-import type { SocketPortCounters } from './port-options.js';
-import { PORT_CAPACITY } from './port-options.js';
+import { PORT_CAPACITY, type SocketPortCounters } from './port-options.js';
 
 /** Datagrams handed to the system and not yet taken, at most. */
 const MAX_IN_FLIGHT = 256;

@@ -10,14 +10,27 @@
  *   rxe and adapters send them, are dropped by the system before they reach us.
  */
 import type { Socket } from 'node:dgram';
-import type { Gid, Logger, PacketPortHandlers } from '../../core/spi/index.js';
-import { SpiError, isIpv4Gid, silentLogger } from '../../core/spi/index.js';
+import {
+  type Gid,
+  isIpv4Gid,
+  type Logger,
+  type PacketPortHandlers,
+  silentLogger,
+  SpiError,
+} from '../../core/spi/index.js';
 import { PathTable, RegionTable } from '../host/index.js';
 import { DgramInbox } from './dgram-inbox.js';
 import { DgramOutbox } from './dgram-outbox.js';
 import { bindSocket, linkMtu } from './dgram-socket.js';
-import type { SocketPort, SocketPortCounters, SocketPortOptions } from './port-options.js';
-import { PORT_CAPACITY, allocatePortArrays, checkOptions, pathMtu } from './port-options.js';
+import {
+  allocatePortArrays,
+  checkOptions,
+  pathMtu,
+  PORT_CAPACITY,
+  type SocketPort,
+  type SocketPortCounters,
+  type SocketPortOptions,
+} from './port-options.js';
 
 const ARENA_BYTES = 512 << 10;
 

@@ -1,9 +1,7 @@
 /** UDP sockets of node:dgram as the dgram port needs them. */
-import type { Socket } from 'node:dgram';
-import { createSocket } from 'node:dgram';
+import { createSocket, type Socket } from 'node:dgram';
 import { networkInterfaces } from 'node:os';
-import type { Gid } from '../../core/spi/index.js';
-import { ipFromGid, isIpv4Gid } from '../../core/spi/index.js';
+import { type Gid, ipFromGid, isIpv4Gid } from '../../core/spi/index.js';
 import { bindError } from './port-options.js';
 
 const BUFFER_BYTES = 4 << 20;

@@ -4,8 +4,17 @@
  */
 import { checkOptions, OBJECT, optional } from '../../core/spi/checks/index.js';
 import { einval } from '../../core/spi/einval.js';
-import { CM, definePlugin, MAD, PACKET_PORT, part, token, XRC } from '../../core/spi/index.js';
-import type { DatProviderInit, ProviderInstance } from '../../core/spi/index.js';
+import {
+  CM,
+  type DatProviderInit,
+  definePlugin,
+  MAD,
+  PACKET_PORT,
+  part,
+  type ProviderInstance,
+  token,
+  XRC,
+} from '../../core/spi/index.js';
 import { cm } from '../../plugins/cm/index.js';
 import { mad } from '../../plugins/mad/index.js';
 import { xrc } from '../../plugins/xrc/index.js';
@@ -13,8 +22,13 @@ import { PORT_OPTIONS } from '../hca/common/port-options.js';
 import type { HcaParameters } from '../hca/index.js';
 import { bindNode, monotonicClock } from '../host/index.js';
 import { SoftroceNode } from './node.js';
-import type { IcrcCheck } from './port-options.js';
-import { ICRC_CHECK, ROCE_UDP_PORT, SOCKET_PORT, UDP_PORT } from './port-options.js';
+import {
+  ICRC_CHECK,
+  type IcrcCheck,
+  ROCE_UDP_PORT,
+  SOCKET_PORT,
+  UDP_PORT,
+} from './port-options.js';
 import { optionsOf } from './provider-init.js';
 import { openSocketPort } from './socket-port.js';
 

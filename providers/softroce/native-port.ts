@@ -3,28 +3,38 @@
  * and placed into registered memory without passing through JavaScript.
  */
 import { getSystemErrorName } from 'node:util';
-import type {
-  FileMapping,
-  Gid,
-  Logger,
-  NetworkReport,
-  PacketPortHandlers,
+import {
+  type FileMapping,
+  type Gid,
+  ipFromGid,
+  type Logger,
+  NETWORK_REPORT_TYPES,
+  type NetworkReport,
+  type PacketPortHandlers,
+  silentLogger,
+  SpiError,
 } from '../../core/spi/index.js';
-import { NETWORK_REPORT_TYPES, SpiError, ipFromGid, silentLogger } from '../../core/spi/index.js';
 import { PathTable, checkRegion, clockOffsetUs, mapFile } from '../host/index.js';
 import { watchSignals } from './parting-signals.js';
-import type { NativeAddon, NativeArrays, NativePortHandle } from './native-addon.js';
-import { loadNativeAddon, nativeAddonProblem } from './native-addon.js';
-import type { SocketPort, SocketPortCounters, SocketPortOptions } from './port-options.js';
 import {
-  MAX_LOCAL_PACKET_BYTES,
-  MAX_PACKET_BYTES,
-  ROCE_UDP_PORT,
+  loadNativeAddon,
+  type NativeAddon,
+  nativeAddonProblem,
+  type NativeArrays,
+  type NativePortHandle,
+} from './native-addon.js';
+import {
   allocatePortArrays,
   bindError,
   checkOptions,
   localMtu,
+  MAX_LOCAL_PACKET_BYTES,
+  MAX_PACKET_BYTES,
   pathMtu,
+  ROCE_UDP_PORT,
+  type SocketPort,
+  type SocketPortCounters,
+  type SocketPortOptions,
 } from './port-options.js';
 
 /**

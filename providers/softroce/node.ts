@@ -14,8 +14,7 @@ import {
   monotonicClock,
   onExit,
 } from '../host/index.js';
-import { SOCKET_PORT_COUNTERS } from './port-options.js';
-import type { SocketPort } from './port-options.js';
+import { SOCKET_PORT_COUNTERS, type SocketPort } from './port-options.js';
 
 /** How long the port is polled after activity while an EVD asks for `adaptive`. */
 const ADAPTIVE_POLL_US = 200;

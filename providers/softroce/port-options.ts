@@ -1,17 +1,20 @@
 /** What the two socket ports have in common: options, counters, sizes of the shared arrays. */
 import { checkValues, integer, oneOf, optional } from '../../core/spi/checks/index.js';
 import { einval } from '../../core/spi/einval.js';
-import type { Device, Gid, Logger, PacketPort } from '../../core/spi/index.js';
 import {
+  type Device,
+  type Gid,
+  ipFromGid,
+  isIpv4Gid,
   LOCAL_MTU_BYTES,
+  type Logger,
+  type PacketPort,
   PLACE,
   PORT_COUNTERS,
   RX,
   SpiError,
   TX,
   TX_SEGMENT,
-  ipFromGid,
-  isIpv4Gid,
 } from '../../core/spi/index.js';
 import { gidsOf, PATH_MTUS, PORT_OPTIONS } from '../hca/common/port-options.js';
 

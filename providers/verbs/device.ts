@@ -1,25 +1,26 @@
 /** The verbs-level contract over one device of libibverbs. */
 import { constants } from 'node:os';
-import { AsyncEventType, SpiError } from '../../core/spi/index.js';
-import type {
-  AddressHandle,
-  AddressVector,
-  CompletionQueue,
-  CompletionQueueInit,
-  Device,
-  DeviceAttributes,
-  DeviceCapability,
-  FileMapping,
-  Gid,
-  Logger,
-  MemoryWindow,
-  ProtectionDomain,
-  QueuePair,
-  QueuePairInit,
-  SharedReceiveQueue,
-  SharedReceiveQueueInit,
-  XrcDomainHandle,
-  XrcSharing,
+import {
+  type AddressHandle,
+  type AddressVector,
+  AsyncEventType,
+  type CompletionQueue,
+  type CompletionQueueInit,
+  type Device,
+  type DeviceAttributes,
+  type DeviceCapability,
+  type FileMapping,
+  type Gid,
+  type Logger,
+  type MemoryWindow,
+  type ProtectionDomain,
+  type QueuePair,
+  type QueuePairInit,
+  type SharedReceiveQueue,
+  type SharedReceiveQueueInit,
+  SpiError,
+  type XrcDomainHandle,
+  type XrcSharing,
 } from '../../core/spi/index.js';
 import { mapFile } from '../host/index.js';
 import { VerbsCompletionQueue } from './objects/completion-queue.js';

@@ -3,8 +3,14 @@
  * tasks, one at a time, in the order in which they came, never inside a call of the consumer's. The
  * kernel moves the bytes; all that is driven here is handlers.
  */
-import { type Clock, type Logger, type Scheduler, TimerWheel } from '../../core/spi/index.js';
-import type { TimerEntry, Timers } from '../../core/spi/index.js';
+import {
+  type Clock,
+  type Logger,
+  type Scheduler,
+  type TimerEntry,
+  type Timers,
+  TimerWheel,
+} from '../../core/spi/index.js';
 import { NextTurn, RealTimer } from '../host/index.js';
 
 /** Tasks of one turn: then the event loop has its own, so that no descriptor starves. */

@@ -3,12 +3,16 @@
  * kernel's rxe and siw) through libibverbs, librdmacm and the kernel's management datagrams. They
  * are looked up when it is first opened: it installs and imports on a machine without them.
  */
-import { CM, definePlugin, MAD, token, XRC } from '../../core/spi/index.js';
-import type {
-  ConfiguredPlugin,
-  DatProviderInit,
-  Plugin,
-  ProviderInstance,
+import {
+  CM,
+  type ConfiguredPlugin,
+  type DatProviderInit,
+  definePlugin,
+  MAD,
+  type Plugin,
+  type ProviderInstance,
+  token,
+  XRC,
 } from '../../core/spi/index.js';
 import { xrc } from '../../plugins/xrc/index.js';
 import { bindNode } from '../host/index.js';

@@ -3,9 +3,8 @@ import { setImmediate } from 'node:timers/promises';
 
 import { CompletionFlags, type LmrSegment } from 'dapl';
 
-import type { Print } from './report.js';
+import { type Print, reportRounds, reportWrites } from './report.js';
 import { LAST_WRITE_IMMEDIATE, MESSAGE_MARK, MESSAGE_ROUNDS, PATTERNS, READS } from './protocol.js';
-import { reportRounds, reportWrites } from './report.js';
 import type { Session } from './session.js';
 
 export async function runSteps(session: Session, print: Print): Promise<void> {

@@ -1,9 +1,20 @@
 /** One connection with the buffers of rping, and its steps as promises. */
-import { DatDtoStatus, DatEventNumber, MemPrivileges, nameOf } from 'dapl';
-import type { ConnectionEvent, Cr, DtoCompletionEvent, Ep, Evd, Ia, Lmr, LmrSegment } from 'dapl';
+import {
+  type ConnectionEvent,
+  type Cr,
+  DatDtoStatus,
+  DatEventNumber,
+  type DtoCompletionEvent,
+  type Ep,
+  type Evd,
+  type Ia,
+  type Lmr,
+  type LmrSegment,
+  MemPrivileges,
+  nameOf,
+} from 'dapl';
 
-import { MESSAGE_BYTES, readPlace, writePlace } from './protocol.js';
-import type { BufferPlace } from './protocol.js';
+import { type BufferPlace, MESSAGE_BYTES, readPlace, writePlace } from './protocol.js';
 
 const CONNECT_TIMEOUT_MS = 2000;
 const STEP_TIMEOUT_MS = 10_000;

@@ -4,8 +4,16 @@
  */
 import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { access, constants, mkdir, open, rename, rm, stat } from 'node:fs/promises';
-import type { FileHandle } from 'node:fs/promises';
+import {
+  access,
+  constants,
+  type FileHandle,
+  mkdir,
+  open,
+  rename,
+  rm,
+  stat,
+} from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { TransferFailure } from './failure.js';
 

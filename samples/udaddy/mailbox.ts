@@ -1,6 +1,18 @@
 /** One endpoint for datagrams with its buffers, and its steps as promises. */
-import { DatDto, DatDtoStatus, type DatEvent, DatError, nameOf, UdEp } from 'dapl';
-import type { DatagramEvent, DatagramSource, Evd, Ia, LmrSegment, UdAddressHandle } from 'dapl';
+import {
+  type DatagramEvent,
+  type DatagramSource,
+  DatDto,
+  DatDtoStatus,
+  DatError,
+  type DatEvent,
+  type Evd,
+  type Ia,
+  type LmrSegment,
+  nameOf,
+  type UdAddressHandle,
+  UdEp,
+} from 'dapl';
 
 const STEP_TIMEOUT_MS = 10_000;
 

@@ -2,24 +2,19 @@
  * One run: adapters on a fabric, work of every kind between them, an adversary on the path that
  * spares some of it; then quiet, in which everything must end; then nothing may be left.
  */
-import { openIa } from '../../core/index.js';
-import type { Ia, ManagementAgent } from '../../core/index.js';
+import { type Ia, type ManagementAgent, openIa } from '../../core/index.js';
 import { OPERATION } from '../../providers/hca/wire/opcode.js';
 import { OPERATION_OF } from '../../providers/hca/wire/packet-layout.js';
-import { Fabric, SeededRandom, mock } from '../../providers/mock/index.js';
-import type { MockNode } from '../../providers/mock/index.js';
+import { Fabric, mock, type MockNode, SeededRandom } from '../../providers/mock/index.js';
 import type { WirePacket } from '../../providers/mock/wire-packet.js';
 import { Trace, Violation } from '../sim/trace.js';
 import { Adversary } from './adversary.js';
-import { CmLane, VENDOR } from './cm-lane.js';
-import type { CmLaneHost } from './cm-lane.js';
-import { GUARD_BYTE } from './guarded-memory.js';
-import type { GuardedMemory } from './guarded-memory.js';
+import { CmLane, type CmLaneHost, VENDOR } from './cm-lane.js';
+import { GUARD_BYTE, type GuardedMemory } from './guarded-memory.js';
 import { ADVERSARY_PLANTS } from './plants.js';
 import { Reachable, STRANGER } from './reachable.js';
 import { SequenceOracle } from './sequence-oracle.js';
-import { LANE_TYPES, VerbsLane } from './verbs-lane.js';
-import type { LaneHost } from './verbs-lane.js';
+import { LANE_TYPES, type LaneHost, VerbsLane } from './verbs-lane.js';
 
 export interface AdversaryOptions {
   readonly seed: number;

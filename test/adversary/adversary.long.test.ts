@@ -1,7 +1,11 @@
 /** An adversary on the path of live connections: what must survive does, and bugs planted show. */
 import assert from 'node:assert/strict';
-import { AdversaryRun, commandOf } from './adversary-run.js';
-import type { AdversaryOptions, AdversaryReport } from './adversary-run.js';
+import {
+  type AdversaryOptions,
+  type AdversaryReport,
+  AdversaryRun,
+  commandOf,
+} from './adversary-run.js';
 import { EDITS } from './edits.js';
 import { ADVERSARY_PLANTS } from './plants.js';
 

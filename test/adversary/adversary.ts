@@ -6,10 +6,8 @@
 import { gidFromIp } from '../../core/spi/index.js';
 import { icrcPacket, writeIcrc } from '../../providers/hca/wire/icrc.js';
 import type { Fabric, SeededRandom } from '../../providers/mock/index.js';
-import { Flow, ICRC_BYTES } from '../../providers/mock/wire-packet.js';
-import type { WirePacket } from '../../providers/mock/wire-packet.js';
-import { EDITS, cmMessageAt } from './edits.js';
-import type { Draft, Edit } from './edits.js';
+import { Flow, ICRC_BYTES, type WirePacket } from '../../providers/mock/wire-packet.js';
+import { cmMessageAt, type Draft, type Edit, EDITS } from './edits.js';
 import type { Overheard } from './fields.js';
 
 /** What the adversary may do, and what it knows. */

@@ -3,12 +3,16 @@
  * beside them. Of a pair that is spared every connection comes about, carries its messages and ends
  * when asked to; of the other one, each attempt ends in some way, whatever is made of its messages.
  */
-import { DatEventNumber, nameOf } from '../../core/index.js';
-import type { ConnectionEvent, Ia, ManagementAgent } from '../../core/index.js';
+import {
+  type ConnectionEvent,
+  DatEventNumber,
+  type Ia,
+  type ManagementAgent,
+  nameOf,
+} from '../../core/index.js';
 import type { SeededRandom } from '../../providers/mock/index.js';
 import { Violation } from '../sim/trace.js';
-import { CmSide } from './cm-side.js';
-import type { CmSideHost } from './cm-side.js';
+import { CmSide, type CmSideHost } from './cm-side.js';
 
 export const VENDOR = { managementClass: 0x30, oui: 0x0d0a0b, rmpp: true } as const;
 

@@ -1,11 +1,21 @@
 /** One end of a connection that the CM has made: a message each way, then the end. */
-import { DatDtoStatus, DatEventNumber, MemPrivileges, nameOf } from '../../core/index.js';
-import type { ConnectionEvent, DatEvent, DtoCompletionEvent } from '../../core/index.js';
-import type { Ep, Evd, Ia, Lmr, Pz } from '../../core/index.js';
+import {
+  type ConnectionEvent,
+  DatDtoStatus,
+  type DatEvent,
+  DatEventNumber,
+  type DtoCompletionEvent,
+  type Ep,
+  type Evd,
+  type Ia,
+  type Lmr,
+  MemPrivileges,
+  nameOf,
+  type Pz,
+} from '../../core/index.js';
 import type { SeededRandom } from '../../providers/mock/index.js';
 import { Violation } from '../sim/trace.js';
-import { GuardedMemory } from './guarded-memory.js';
-import type { Area } from './guarded-memory.js';
+import { type Area, GuardedMemory } from './guarded-memory.js';
 
 const MESSAGE_BYTES = 1500;
 const RECEIVE_COOKIE = 1;

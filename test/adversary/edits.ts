@@ -5,10 +5,16 @@ import type { BytesField, UintField, Uint64Field } from '../../plugins/cm/wire/f
 import { MAD_BYTES } from '../../core/spi/index.js';
 import type { HeaderName } from '../../providers/hca/wire/opcode.js';
 import { HEADER_LENGTH_OF } from '../../providers/hca/wire/packet-layout.js';
-import { ICRC_BYTES, MAX_PACKET_BYTES } from '../../providers/mock/wire-packet.js';
-import type { WirePacket } from '../../providers/mock/wire-packet.js';
-import { BTH_FIELDS, HEADER_FIELDS, changeField, headerAt, pickKey, writeBits } from './fields.js';
-import type { Overheard } from './fields.js';
+import { ICRC_BYTES, MAX_PACKET_BYTES, type WirePacket } from '../../providers/mock/wire-packet.js';
+import {
+  BTH_FIELDS,
+  changeField,
+  HEADER_FIELDS,
+  headerAt,
+  type Overheard,
+  pickKey,
+  writeBits,
+} from './fields.js';
 
 /** A packet in the adversary's hands: BTH to ICRC are the first `length` bytes. */
 export type Draft = Pick<WirePacket, 'buffer' | 'view' | 'length'>;

@@ -1,7 +1,6 @@
 /** Where the fields of every header are, and what an adversary would put there. */
 import type { SeededRandom } from '../../providers/mock/index.js';
-import type { HeaderName } from '../../providers/hca/wire/opcode.js';
-import { HEADER_LENGTH, OPCODES } from '../../providers/hca/wire/opcode.js';
+import { HEADER_LENGTH, type HeaderName, OPCODES } from '../../providers/hca/wire/opcode.js';
 
 /** What the adversary has overheard, and knows besides, of the node that a packet goes to. */
 export interface Overheard {

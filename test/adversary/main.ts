@@ -1,8 +1,7 @@
 /** `npm run adversary`: one run, or several with seeds that follow. */
 import '../support/asserting.js';
 import { Command, InvalidArgumentError } from 'commander';
-import { AdversaryRun, commandOf } from './adversary-run.js';
-import type { AdversaryOptions } from './adversary-run.js';
+import { type AdversaryOptions, AdversaryRun, commandOf } from './adversary-run.js';
 import { ADVERSARY_PLANTS } from './plants.js';
 
 function number(text: string): number {

@@ -3,8 +3,7 @@
  * is the absence of one check. The oracles must notice each of them.
  */
 import { Access, QpType } from '../../core/spi/index.js';
-import { MEMORY_CHECK } from '../../providers/hca/memory/memory.js';
-import type { MemoryTable } from '../../providers/hca/memory/memory.js';
+import { MEMORY_CHECK, type MemoryTable } from '../../providers/hca/memory/memory.js';
 import type { SoftQueuePair } from '../../providers/hca/queue-pair/queue-pair.js';
 import { RcQueuePair } from '../../providers/hca/rc/queue-pair.js';
 import type { ReceivedPacket } from '../../providers/hca/common/received-packet.js';

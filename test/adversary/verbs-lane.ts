@@ -3,16 +3,14 @@
  * every end must be right; of one that is not, each request ends once and memory keeps its guards.
  * What has failed is torn down and made anew.
  */
-import { QpState, QpType } from '../../core/spi/index.js';
-import type { AddressHandle, QueuePair } from '../../core/spi/index.js';
+import { type AddressHandle, QpState, QpType, type QueuePair } from '../../core/spi/index.js';
 import type { MockNode, SeededRandom } from '../../providers/mock/index.js';
 import { connectQueuePair } from '../sim/connecting.js';
 import { Violation } from '../sim/trace.js';
 import type { Completion } from '../support/completions.js';
 import { LaneWork, UD_QKEY_BASE } from './lane-work.js';
 import { REMOTE } from './verbs-memory.js';
-import { VerbsSide } from './verbs-side.js';
-import type { SideHost } from './verbs-side.js';
+import { type SideHost, VerbsSide } from './verbs-side.js';
 
 export const LANE_TYPES = ['RC', 'UC', 'UD', 'XRC'] as const;
 export type LaneType = (typeof LANE_TYPES)[number];

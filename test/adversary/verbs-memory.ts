@@ -1,8 +1,7 @@
 /** The memory of a side: an area of every kind of right, and what fills it. */
 import { Access } from '../../core/spi/index.js';
 import { SeededRandom } from '../../providers/mock/index.js';
-import { GUARD_BYTE, GuardedMemory } from './guarded-memory.js';
-import type { Area } from './guarded-memory.js';
+import { type Area, GUARD_BYTE, GuardedMemory } from './guarded-memory.js';
 
 export const SLOT_BYTES = 1600;
 export const SLOTS = 8;

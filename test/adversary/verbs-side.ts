@@ -3,42 +3,38 @@
  * right, each area with guards around it, and what its queues owe: every request ends exactly once.
  */
 import {
+  type CompletionQueue,
+  type MemoryRegion,
+  type MemoryWindow,
+  nameOf,
+  nextRkey,
+  type ProtectionDomain,
   QpType,
+  type QueuePair,
+  type SharedReceiveQueue,
   WcFlags,
   WcOpcode,
   WcStatus,
   WrOpcode,
-  nameOf,
-  nextRkey,
-} from '../../core/spi/index.js';
-import type {
-  CompletionQueue,
-  MemoryRegion,
-  MemoryWindow,
-  ProtectionDomain,
-  QueuePair,
-  SharedReceiveQueue,
-  XrcDomainHandle,
+  type XrcDomainHandle,
 } from '../../core/spi/index.js';
 import type { MockNode, SeededRandom } from '../../providers/mock/index.js';
 import { Violation } from '../sim/trace.js';
-import { drain } from '../support/completions.js';
-import type { Completion } from '../support/completions.js';
-import { postReceive, postSend, postShared } from '../support/hca-pair.js';
-import type { SendRequest } from '../support/hca-pair.js';
+import { type Completion, drain } from '../support/completions.js';
+import { postReceive, postSend, postShared, type SendRequest } from '../support/hca-pair.js';
 import type { Key } from './fields.js';
 import type { Area, GuardedMemory } from './guarded-memory.js';
 import {
+  type AreaName,
   LENGTHS,
   RECEIVE_BYTES,
   REMOTE,
   RIGHTS,
-  SLOTS,
-  SLOT_BYTES,
-  WINDOW,
   sideMemory,
+  SLOT_BYTES,
+  SLOTS,
+  WINDOW,
 } from './verbs-memory.js';
-import type { AreaName } from './verbs-memory.js';
 
 const QUEUE_DEPTH = 16;
 

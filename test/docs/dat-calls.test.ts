@@ -6,8 +6,12 @@ import { join } from 'node:path';
 import { DAT_SUBTYPES, DAT_TYPES } from 'dapl';
 import { argumentRows, PROTOTYPES, REQUEST_ROWS } from './argument-rows.js';
 import { ADAPTER_CALLS, DISPATCHER_CALLS } from './calls-of-adapters.js';
-import { CONNECTING_CALLS, KERNEL_CALLS } from './calls-of-connecting.js';
-import { MEMORY_CALLS, SHARING_CALLS } from './calls-of-connecting.js';
+import {
+  CONNECTING_CALLS,
+  KERNEL_CALLS,
+  MEMORY_CALLS,
+  SHARING_CALLS,
+} from './calls-of-connecting.js';
 import { ENDPOINT_CALLS, IB_CALLS } from './calls-of-endpoints.js';
 import { EXTENSION_CALLS } from './calls-of-extensions.js';
 import { DatScene, type RowCalls } from './dat-scene.js';

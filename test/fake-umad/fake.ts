@@ -2,30 +2,26 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import {
+  emitMadHeader,
+  type Gid,
+  gidFromIp,
   GSI_QKEY,
   GSI_QPN,
-  WcStatus,
-  emitMadHeader,
-  gidFromIp,
   ipFromGid,
+  type MadAddress,
+  type MadAgent,
+  type MadAgentOptions,
+  type MadHeader,
+  type MadSendResult,
   nameOf,
+  type ReceivedMad,
   silentLogger,
-} from '../../core/spi/index.js';
-import type {
-  Gid,
-  MadAddress,
-  MadAgent,
-  MadAgentOptions,
-  MadHeader,
-  MadSendResult,
-  ReceivedMad,
+  WcStatus,
 } from '../../core/spi/index.js';
 import { SystemRandom } from '../../providers/host/index.js';
-import { Umad } from '../../providers/verbs/mad/mad.js';
-import type { UmadOptions } from '../../providers/verbs/mad/mad.js';
+import { Umad, type UmadOptions } from '../../providers/verbs/mad/mad.js';
 import type { UmadNative } from '../../providers/verbs/addon/umad.js';
-import { loadVerbsAddon } from '../../providers/verbs/addon/native-addon.js';
-import type { VerbsAddon } from '../../providers/verbs/addon/native-addon.js';
+import { loadVerbsAddon, type VerbsAddon } from '../../providers/verbs/addon/native-addon.js';
 import { VirtualWorld } from '../support/virtual-world.js';
 
 /** The system calls; an ioctl by what it does. */

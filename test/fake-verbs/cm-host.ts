@@ -5,26 +5,24 @@ import { join } from 'node:path';
 import {
   AsyncEventType,
   checkQpTransition,
+  type CmConnection,
+  type CmConnectOptions,
+  type CmEvent,
+  type CmListener,
+  type CmListenOptions,
+  type CmRequest,
+  type Device,
   gidFromIp,
+  type Logger,
+  PortSpace,
   QpState,
   QpType,
+  type QueuePair,
+  type QueuePairAttributes,
   serviceIdOf,
-  PortSpace,
   silentLogger,
   SpiError,
   TimerWheel,
-} from '../../core/spi/index.js';
-import type {
-  CmConnection,
-  CmConnectOptions,
-  CmEvent,
-  CmListener,
-  CmListenOptions,
-  CmRequest,
-  Device,
-  Logger,
-  QueuePair,
-  QueuePairAttributes,
 } from '../../core/spi/index.js';
 import { VerbsCm } from '../../providers/verbs/cm/cm.js';
 import { LocalAddresses } from '../../providers/verbs/cm/local-addresses.js';

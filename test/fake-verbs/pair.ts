@@ -1,12 +1,14 @@
 /** Two connected queue pairs of one fake device, with memory: where the tests start from. */
-import type { MemoryRegion, QueuePairInit, SharedReceiveQueue } from '../../core/spi/device.js';
-import { Access, type AsyncEventType, QpState, QpType } from '../../core/spi/ib.js';
 import type {
   CompletionQueue,
   CompletionQueueInit,
+  MemoryRegion,
   ProtectionDomain,
   QueuePair,
+  QueuePairInit,
+  SharedReceiveQueue,
 } from '../../core/spi/device.js';
+import { Access, type AsyncEventType, QpState, QpType } from '../../core/spi/ib.js';
 import { silentLogger } from '../../core/spi/logger.js';
 import { VerbsDevice } from '../../providers/verbs/device.js';
 import { check } from '../../providers/verbs/system/errno.js';

@@ -1,22 +1,23 @@
 /** XRC as several processes have it: each with a context of the fake device of its own. */
-import { Access, QpState, SQE } from '../../core/spi/index.js';
-import type {
-  AsyncEventType,
-  CompletionQueue,
-  MemoryRegion,
-  ProtectionDomain,
-  QueuePair,
-  SharedReceiveQueue,
-  XrcDomain,
-  XrcOpenMode,
-  XrcTargetOwner,
+import {
+  Access,
+  type AsyncEventType,
+  type CompletionQueue,
+  type MemoryRegion,
+  type ProtectionDomain,
+  QpState,
+  type QueuePair,
+  type SharedReceiveQueue,
+  SQE,
+  type XrcDomain,
+  type XrcOpenMode,
+  type XrcTargetOwner,
 } from '../../core/spi/index.js';
 import { silentLogger } from '../../core/spi/logger.js';
 import { Xrc } from '../../plugins/xrc/index.js';
 import { VerbsDevice } from '../../providers/verbs/device.js';
 import { addonOverFake } from './pair.js';
-import { addSend, drain, writeReceive } from './work.js';
-import type { Completion, Send } from './work.js';
+import { addSend, type Completion, drain, type Send, writeReceive } from './work.js';
 
 const { LOCAL_WRITE, REMOTE_READ, REMOTE_WRITE } = Access;
 const MEMORY_BYTES = 4096;

@@ -4,8 +4,7 @@ import { spawn } from 'node:child_process';
 import { openSync, read, writeSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
 
-import { LineParser } from './protocol.js';
-import type { FromAgent, ToAgent } from './protocol.js';
+import { type FromAgent, LineParser, type ToAgent } from './protocol.js';
 
 const device = process.argv[2];
 if (device === undefined) throw new Error('usage: agent <virtio-serial device>');

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 
 import { checkConversations, sequenceOf } from './conversation.js';
-import { CM_ATTRIBUTE } from './tshark.js';
-import type { CmField, CmName, Dissection } from './tshark.js';
+import { CM_ATTRIBUTE, type CmField, type CmName, type Dissection } from './tshark.js';
 
 const [CLIENT, SERVER] = ['10.0.0.1', '10.0.0.2'] as const;
 const TITLE: Partial<Record<CmName, string>> = {

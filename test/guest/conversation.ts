@@ -3,8 +3,7 @@
 // sequence numbers that were agreed. IBTA 12.6 to 12.9, wire facts 4.
 import assert from 'node:assert/strict';
 
-import { CM_ATTRIBUTE } from './tshark.js';
-import type { CmField, CmName, Dissection } from './tshark.js';
+import { CM_ATTRIBUTE, type CmField, type CmName, type Dissection } from './tshark.js';
 
 /** The dissector's names. */
 const TITLES: Readonly<Record<CmName, string>> = {

@@ -1,17 +1,14 @@
-import { spawn } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 
-import { RunningCommand } from './command.js';
-import type { Machine, RunOptions, RunResult } from './command.js';
+import { type Machine, RunningCommand, type RunOptions, type RunResult } from './command.js';
 import { cpuSeconds } from './cpu-time.js';
 import type { Kernel } from './kernel.js';
 import { becomesTrue, machineTime, slowdownVariable } from './machine-time.js';
 import { repositoryRoot, sourceDir } from './paths.js';
-import { LineParser } from './protocol.js';
-import type { FromAgent, ToAgent } from './protocol.js';
+import { type FromAgent, LineParser, type ToAgent } from './protocol.js';
 import { runDir } from './sandbox.js';
 
 export interface GuestSize {

@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process';
 
-import { RunningCommand } from './command.js';
-import type { Machine, RunOptions, RunResult } from './command.js';
+import { type Machine, RunningCommand, type RunOptions, type RunResult } from './command.js';
 import { slowdownVariable } from './machine-time.js';
 
 /** The host's side of the lab: in the sandbox, every process is in the lab's namespace. */

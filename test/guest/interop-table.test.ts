@@ -1,8 +1,7 @@
 // The page of results, as runs of either size write it one after the other.
 import assert from 'node:assert/strict';
 
-import { interopPage, recordPieces, remadeInteropPage } from './interop-table.js';
-import type { RunIdentity } from './interop-table.js';
+import { interopPage, recordPieces, remadeInteropPage, type RunIdentity } from './interop-table.js';
 import type { InteropRow, Outcome } from './suite.js';
 
 function row(counterpart: string, version = '1'): InteropRow {

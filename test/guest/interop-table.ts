@@ -3,8 +3,7 @@
 // full run, which takes hours on a slow machine and may be made in pieces: each line of its section
 // names the run that it comes from.
 import { table } from '../docs/markdown.js';
-import { summaryTable } from './interop-summary.js';
-import type { RecordedCase } from './interop-summary.js';
+import { type RecordedCase, summaryTable } from './interop-summary.js';
 import type { InteropRow, Outcome } from './suite.js';
 
 export interface RunIdentity {

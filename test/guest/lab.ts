@@ -2,8 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 
 import { Capture } from './capture.js';
-import { Guest } from './guest.js';
-import type { GuestConfig, GuestSize } from './guest.js';
+import { Guest, type GuestConfig, type GuestSize } from './guest.js';
 import { Host } from './host.js';
 import { repair } from './impair.js';
 import type { Kernel } from './kernel.js';

@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { MAX_SLOWDOWN, MachineTime, REFERENCE_JOB_MS, shareGot } from './machine-time.js';
-import { threadTimeIn } from './machine-time.js';
-import type { ThreadTime } from './machine-time.js';
+import {
+  MachineTime,
+  MAX_SLOWDOWN,
+  REFERENCE_JOB_MS,
+  shareGot,
+  type ThreadTime,
+  threadTimeIn,
+} from './machine-time.js';
 import { repositoryRoot } from './paths.js';
 
 /** A machine with one thread of ours, which always works, and others that take their share. */

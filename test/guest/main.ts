@@ -1,6 +1,5 @@
 // Entry of run.sh: gets what the lab needs, goes into the sandbox, runs what was asked for there.
-import { spawnSync } from 'node:child_process';
-import type { SpawnSyncReturns } from 'node:child_process';
+import { spawnSync, type SpawnSyncReturns } from 'node:child_process';
 import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -9,17 +8,14 @@ import { bench } from './bench/main.js';
 import { SEED_VARIABLE } from './cases/differential.js';
 import { allCases } from './cases/index.js';
 import { cpuSeconds } from './cpu-time.js';
-import { bootShell } from './guest.js';
-import type { Guest } from './guest.js';
+import { bootShell, type Guest } from './guest.js';
 import { interopPage, recordPieces } from './interop-table.js';
-import { ensureKernel } from './kernel.js';
-import type { Kernel } from './kernel.js';
+import { ensureKernel, type Kernel } from './kernel.js';
 import { Lab } from './lab.js';
 import { ensurePackages } from './packages.js';
 import { reportDir, repositoryRoot } from './paths.js';
 import { enterSandbox, inSandbox, runDir, runInSandbox } from './sandbox.js';
-import { runCases } from './suite.js';
-import type { Case, Lane, Outcome } from './suite.js';
+import { type Case, type Lane, type Outcome, runCases } from './suite.js';
 
 const VERBS = ['cases', 'full', 'shell', 'bench', 'exec'] as const;
 type Verb = (typeof VERBS)[number];

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { nextOf, runCases } from './suite.js';
-import type { Case, Lane } from './suite.js';
+import { type Case, type Lane, nextOf, runCases } from './suite.js';
 
 const done = (): Promise<void> => Promise.resolve();
 const named = (name: string, more: Partial<Case> = {}): Case => ({ name, run: done, ...more });

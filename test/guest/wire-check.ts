@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 
 import { icrcFault } from './icrc.js';
 import { readPcap } from './pcap.js';
-import { CM_ATTRIBUTE, dissect } from './tshark.js';
-import type { Dissection } from './tshark.js';
+import { CM_ATTRIBUTE, dissect, type Dissection } from './tshark.js';
 
 /** Reads a capture: every packet is RoCEv2 with a right ICRC, and none is malformed. */
 export async function checkCapture(file: string): Promise<Dissection[]> {

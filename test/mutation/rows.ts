@@ -93,6 +93,11 @@ function isMoot(state: string, { next, actions }: Row, action: string): boolean 
   return action === 'stopTimers' && restarts && !/^(REQ_SENT|MRA_REQ_RCVD)$/.test(state);
 }
 
+/** Table, state, input and change of each mutant there is. */
+export function rowNames(): string[] {
+  return Object.keys(TABLES).flatMap((table) => mutantsOf(table).map(({ name }) => name));
+}
+
 async function failures(mocha: Mocha): Promise<number> {
   return new Promise((resolve) => {
     mocha.run((failed) => resolve(failed));

@@ -1,7 +1,10 @@
 /** The addon, which these tests are about: without it they fail rather than pass unseen. */
 import assert from 'node:assert/strict';
-import type { NativeAddon } from '../../providers/softroce/native-addon.js';
-import { loadNativeAddon, nativeAddonProblem } from '../../providers/softroce/native-addon.js';
+import {
+  loadNativeAddon,
+  type NativeAddon,
+  nativeAddonProblem,
+} from '../../providers/softroce/native-addon.js';
 
 export function nativeAddon(): NativeAddon {
   const addon = loadNativeAddon();

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import type { PlannedPacket, Train } from '../../providers/softroce/train-planner.js';
-import { LINUX_TRAIN_LIMITS, planTrains } from '../../providers/softroce/train-planner.js';
+import {
+  LINUX_TRAIN_LIMITS,
+  type PlannedPacket,
+  planTrains,
+  type Train,
+} from '../../providers/softroce/train-planner.js';
 import { nativeAddon } from './addon.js';
 
 type Row = readonly [first: number, count: number, segmentBytes: number];

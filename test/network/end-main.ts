@@ -11,8 +11,18 @@
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
-import { DatDtoStatus, DatEventNumber, MemPrivileges, PspFlags, nameOf, openIa } from 'dapl';
-import type { ConnectionEvent, Ep, Evd, Ia } from 'dapl';
+import {
+  type ConnectionEvent,
+  DatDtoStatus,
+  DatEventNumber,
+  type Ep,
+  type Evd,
+  type Ia,
+  MemPrivileges,
+  nameOf,
+  openIa,
+  PspFlags,
+} from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 
 const CONN_QUAL = 4321;

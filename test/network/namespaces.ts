@@ -2,8 +2,7 @@
  * Two hosts and a router between them, each a network namespace of this test's own: a, the router
  * r, and b, joined by veth. Needs root and iproute2; ends with `end`.
  */
-import { execFileSync, spawn } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { leaveOut } from '../support/left-out.js';
-import { Namespaces } from './namespaces.js';
-import type { Family, NetworkProgram } from './namespaces.js';
+import { type Family, Namespaces, type NetworkProgram } from './namespaces.js';
 
 const FORGED_MTU = 600;
 const SMALL_MTU = 1000;

@@ -1,8 +1,7 @@
 /** A pair of ports with a path and memory between them, and the packets that the suite sends. */
 import assert from 'node:assert/strict';
 import type { Gid, PacketPort, PacketPortHandlers } from '../../core/spi/index.js';
-import type { PacketSpec } from './harness.js';
-import { header, receiveSome, sendAll } from './harness.js';
+import { header, type PacketSpec, receiveSome, sendAll } from './harness.js';
 
 /** Two ports that can reach each other; they may be one and the same. */
 export interface PortPair {

@@ -1,8 +1,15 @@
 /** Drives a PacketPort as the software HCA would, with objects instead of words. */
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Gid, PacketPort } from '../../core/spi/index.js';
-import { PLACE, RX, TX, TX_SEGMENT, gidFromWords } from '../../core/spi/index.js';
+import {
+  type Gid,
+  gidFromWords,
+  type PacketPort,
+  PLACE,
+  RX,
+  TX,
+  TX_SEGMENT,
+} from '../../core/spi/index.js';
 
 export interface SegmentSpec {
   readonly region: number;

@@ -1,6 +1,5 @@
 /** What every PacketPort must do, whatever carries its packets. */
-import type { Bench, PortPair } from './bench-pair.js';
-import { gidOf, nothing } from './bench-pair.js';
+import { type Bench, gidOf, nothing, type PortPair } from './bench-pair.js';
 import { pattern } from './harness.js';
 import { describeDelivery } from './suite-delivery.js';
 import { describeClosing, describeHandlers, describePaths } from './suite-lifecycle.js';

@@ -1,8 +1,6 @@
 /** A plain UDP socket that sends to a port what it likes: right packets, wrong ones, no packets. */
-import type { Socket } from 'node:dgram';
-import { createSocket } from 'node:dgram';
-import type { Gid } from '../../core/spi/index.js';
-import { gidFromIp, ipFromGid, isIpv4Gid } from '../../core/spi/index.js';
+import { createSocket, type Socket } from 'node:dgram';
+import { type Gid, gidFromIp, ipFromGid, isIpv4Gid } from '../../core/spi/index.js';
 import { PseudoHeader, icrcPacket } from '../../providers/hca/wire/icrc.js';
 
 export class Stranger {

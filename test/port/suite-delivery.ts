@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict';
 import { ipFromGid, isIpv4Gid } from '../../core/spi/index.js';
-import type { Bench } from './bench-pair.js';
-import { assertDelivered, gidOf, packet } from './bench-pair.js';
-import type { ReceivedPacket } from './harness.js';
-import { describePackets, header, psnOf, receiveSome, sendAll, until } from './harness.js';
+import { assertDelivered, type Bench, gidOf, packet } from './bench-pair.js';
+import {
+  describePackets,
+  header,
+  psnOf,
+  type ReceivedPacket,
+  receiveSome,
+  sendAll,
+  until,
+} from './harness.js';
 
 export function describeDelivery(use: () => Bench): void {
   it('names its addresses and a RoCE MTU', () => {

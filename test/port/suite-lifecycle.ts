@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Gid } from '../../core/spi/index.js';
-import { gidEquals, gidFromIp, isIpv4Gid } from '../../core/spi/index.js';
-import type { Bench } from './bench-pair.js';
-import { assertDelivered, gidOf, nothing, packet } from './bench-pair.js';
+import { type Gid, gidEquals, gidFromIp, isIpv4Gid } from '../../core/spi/index.js';
+import { assertDelivered, type Bench, gidOf, nothing, packet } from './bench-pair.js';
 import { describePackets, psnOf, sendAll, takeReceived, until } from './harness.js';
 
 export function describePaths(use: () => Bench): void {

@@ -1,9 +1,16 @@
 import assert from 'node:assert/strict';
 import { RX } from '../../core/spi/index.js';
-import type { Bench } from './bench-pair.js';
-import { packet } from './bench-pair.js';
-import type { PacketSpec } from './harness.js';
-import { describePackets, header, pattern, place, receiveSome, sendAll, until } from './harness.js';
+import { type Bench, packet } from './bench-pair.js';
+import {
+  describePackets,
+  header,
+  type PacketSpec,
+  pattern,
+  place,
+  receiveSome,
+  sendAll,
+  until,
+} from './harness.js';
 
 export function describeMemory(use: () => Bench): void {
   it('places payload where it was told, in order', async () => {

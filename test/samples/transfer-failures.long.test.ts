@@ -6,8 +6,7 @@ import { join } from 'node:path';
 import { DatEventNumber, openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import { failureOf } from '../../samples/transfer/failure.js';
-import type { Program } from './program.js';
-import { assertSoon, timed } from './program.js';
+import { assertSoon, type Program, timed } from './program.js';
 import { TransferWorld } from './transfer-world.js';
 
 describe('transfer: one sentence for every failure', () => {

@@ -1,6 +1,5 @@
 /** How the queue pairs of the simulation are connected: by hand, as the CM would. */
-import { Access, QpState } from '../../core/spi/index.js';
-import type { Gid, QueuePair } from '../../core/spi/index.js';
+import { Access, type Gid, QpState, type QueuePair } from '../../core/spi/index.js';
 
 export const REMOTE = Access.REMOTE_READ | Access.REMOTE_WRITE | Access.REMOTE_ATOMIC;
 

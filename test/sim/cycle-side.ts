@@ -1,6 +1,14 @@
 /** One end of a connection that lives for one message; checks its own story. */
-import { DatDtoStatus, DatEventNumber } from '../../core/index.js';
-import type { DatEvent, DtoCompletionEvent, Ep, Ia, Lmr, Pz } from '../../core/index.js';
+import {
+  DatDtoStatus,
+  type DatEvent,
+  DatEventNumber,
+  type DtoCompletionEvent,
+  type Ep,
+  type Ia,
+  type Lmr,
+  type Pz,
+} from '../../core/index.js';
 import { SeededRandom } from '../../providers/mock/index.js';
 import { Violation } from './trace.js';
 

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { Lmr } from '../../core/index.js';
-import { CycleSimulation } from './cycle-simulation.js';
-import type { CycleReport } from './cycle-simulation.js';
+import { type CycleReport, CycleSimulation } from './cycle-simulation.js';
 
 const CYCLES = 10_000;
 /** What a leak of 500 bytes a connection would come to. */

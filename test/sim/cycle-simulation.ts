@@ -4,14 +4,11 @@
  * delayed and overtaken. Beside them an agent of its own carries transfers by RMPP. Nothing may
  * leak and memory must stay flat.
  */
-import { openIa } from '../../core/index.js';
-import type { Ia, ManagementAgent } from '../../core/index.js';
-import { Fabric, SeededRandom, mock } from '../../providers/mock/index.js';
-import type { MockNode } from '../../providers/mock/index.js';
+import { type Ia, type ManagementAgent, openIa } from '../../core/index.js';
+import { Fabric, mock, type MockNode, SeededRandom } from '../../providers/mock/index.js';
 import { heldBytes } from '../support/heap.js';
 import { CycleSide } from './cycle-side.js';
-import { disturbMads } from './mad-faults.js';
-import type { MadFaultCounts } from './mad-faults.js';
+import { disturbMads, type MadFaultCounts } from './mad-faults.js';
 import { Trace, Violation } from './trace.js';
 
 export interface CycleOptions {

@@ -3,16 +3,33 @@
  * in order, data never comes before ESTABLISHED, the one end of the connection comes after all
  * DTOs.
  */
-import { DatDtoStatus, DatEventNumber, MemPrivileges, nameOf } from '../../core/index.js';
-import type { ConnectionEvent, DatEvent, DtoCompletionEvent, Ep, Evd } from '../../core/index.js';
-import type { Ia, Lmr, Pz, RmrBindCompletionEvent } from '../../core/index.js';
+import {
+  type ConnectionEvent,
+  DatDtoStatus,
+  type DatEvent,
+  DatEventNumber,
+  type DtoCompletionEvent,
+  type Ep,
+  type Evd,
+  type Ia,
+  type Lmr,
+  MemPrivileges,
+  nameOf,
+  type Pz,
+  type RmrBindCompletionEvent,
+} from '../../core/index.js';
 import type { Fabric, SeededRandom } from '../../providers/mock/index.js';
 import { DatConsumer } from './dat-consumer.js';
-import { DatPosts, SLOTS, SLOT_BYTES, TOTAL_BYTES } from './dat-posts.js';
-import type { Message, Request } from './dat-posts.js';
+import {
+  DatPosts,
+  type Message,
+  type Request,
+  SLOT_BYTES,
+  SLOTS,
+  TOTAL_BYTES,
+} from './dat-posts.js';
 import type { DatShared } from './dat-shared.js';
-import { Violation } from './trace.js';
-import type { Trace } from './trace.js';
+import { type Trace, Violation } from './trace.js';
 
 /** How the consumer takes events. */
 export const TAKING = [

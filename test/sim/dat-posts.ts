@@ -1,6 +1,12 @@
 /** What an endpoint of the DAT simulation posts: a random mix over all operations. */
-import { CompletionFlags, MemPrivileges, RemoteSegment } from '../../core/index.js';
-import type { LmrSegment, Pz, Rmr } from '../../core/index.js';
+import {
+  CompletionFlags,
+  type LmrSegment,
+  MemPrivileges,
+  type Pz,
+  RemoteSegment,
+  type Rmr,
+} from '../../core/index.js';
 import type { DatEndpoint, DatWorld } from './dat-endpoint.js';
 
 export const SLOTS = 16;

@@ -1,6 +1,5 @@
 /** A shared receive queue of an interface adapter, for whichever endpoints receive from it. */
-import { MemPrivileges } from '../../core/index.js';
-import type { Ia, Lmr, Srq } from '../../core/index.js';
+import { type Ia, type Lmr, MemPrivileges, type Srq } from '../../core/index.js';
 import { SLOT_BYTES } from './dat-posts.js';
 import { Violation } from './trace.js';
 

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { DAT_PLANTS } from './dat-plants.js';
 import { DatSimulation } from './dat-simulation.js';
-import { commandOf, defaultOptions } from './options.js';
-import type { SimOptions } from './options.js';
+import { commandOf, defaultOptions, type SimOptions } from './options.js';
 import type { SimReport } from './simulation.js';
 import { Violation } from './trace.js';
 

@@ -2,11 +2,9 @@
  * The simulator through the whole DAT API: interface adapters, CM connections over lossy links,
  * DTOs, all ways to take events, disconnecting and breaking, and teardown without leftovers.
  */
-import { openIa } from '../../core/index.js';
-import type { Ia } from '../../core/index.js';
+import { type Ia, openIa } from '../../core/index.js';
 import { Fabric, SeededRandom, mock } from '../../providers/mock/index.js';
-import { DatEndpoint, TAKING } from './dat-endpoint.js';
-import type { DatWorld } from './dat-endpoint.js';
+import { DatEndpoint, type DatWorld, TAKING } from './dat-endpoint.js';
 import { DAT_PLANTS } from './dat-plants.js';
 import { FaultSchedule } from './fault-schedule.js';
 import { DatShared } from './dat-shared.js';

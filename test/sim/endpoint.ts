@@ -5,28 +5,36 @@
 import {
   Access,
   AsyncEventType,
+  type MemoryRegion,
+  nameOf,
   QpState,
   QpType,
+  type QueuePair,
   WcStatus,
   WrOpcode,
-  nameOf,
 } from '../../core/spi/index.js';
-import type { MemoryRegion, QueuePair } from '../../core/spi/index.js';
 import type { SeededRandom } from '../../providers/mock/index.js';
-import { REMOTE, connectQueuePair } from './connecting.js';
-import type { ConnectionParameters } from './connecting.js';
-import { SLOTS, layoutOf } from './layout.js';
-import type { Layout } from './layout.js';
+import { type ConnectionParameters, connectQueuePair, REMOTE } from './connecting.js';
+import { type Layout, layoutOf, SLOTS } from './layout.js';
 import { MemoryModel } from './memory-model.js';
 import { ReceiveChecker } from './receive-checker.js';
-import { scatter, writeReceive, writeSend } from './requests.js';
-import type { ReceiveRequest, SendRequest } from './requests.js';
-import { SendChecker, consumesReceive, isAbuse } from './send-checker.js';
-import type { Completion, SendWorld } from './send-checker.js';
+import {
+  type ReceiveRequest,
+  scatter,
+  type SendRequest,
+  writeReceive,
+  writeSend,
+} from './requests.js';
+import {
+  type Completion,
+  consumesReceive,
+  isAbuse,
+  SendChecker,
+  type SendWorld,
+} from './send-checker.js';
 import type { CompletionTaker, SimNode } from './sim-node.js';
 import type { SharedReceives } from './shared-receives.js';
-import { Violation } from './trace.js';
-import type { Trace } from './trace.js';
+import { type Trace, Violation } from './trace.js';
 import { Windows } from './windows.js';
 
 export const MAX_SGE = 4;

@@ -2,15 +2,21 @@
  * The sending side of a one-way flow (UC, XRC): a queue pair with memory to send from and memory
  * where READs and atomics land, and the checker of its send queue.
  */
-import { Access, QpState, WcStatus, WrFlags, WrOpcode, nameOf } from '../../core/spi/index.js';
-import type { MemoryRegion, QueuePair, QueuePairInit } from '../../core/spi/index.js';
+import {
+  Access,
+  type MemoryRegion,
+  nameOf,
+  QpState,
+  type QueuePair,
+  type QueuePairInit,
+  WcStatus,
+  WrFlags,
+  WrOpcode,
+} from '../../core/spi/index.js';
 import type { SeededRandom } from '../../providers/mock/index.js';
-import { MemoryModel } from './memory-model.js';
-import type { Effect } from './memory-model.js';
-import { gather, writeSend } from './requests.js';
-import type { Segment, SendRequest } from './requests.js';
-import { SendChecker, consumesReceive } from './send-checker.js';
-import type { Completion, SendWorld } from './send-checker.js';
+import { type Effect, MemoryModel } from './memory-model.js';
+import { gather, type Segment, type SendRequest, writeSend } from './requests.js';
+import { type Completion, consumesReceive, SendChecker, type SendWorld } from './send-checker.js';
 import type { CompletionTaker, SimNode } from './sim-node.js';
 import { Violation } from './trace.js';
 

@@ -4,8 +4,7 @@ import { Command, InvalidArgumentError } from 'commander';
 import { CycleSimulation } from './cycle-simulation.js';
 import { DatSimulation } from './dat-simulation.js';
 import { PLANTS } from './plants.js';
-import { commandOf, defaultOptions } from './options.js';
-import type { SimOptions } from './options.js';
+import { commandOf, defaultOptions, type SimOptions } from './options.js';
 import { Simulation } from './simulation.js';
 
 function number(text: string): number {

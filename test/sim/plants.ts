@@ -2,8 +2,7 @@
  * Deliberate bugs: each must be caught by a checker, or the checker is worth nothing. They go in
  * where the real ones would sit: the port, the completion queue, the notification.
  */
-import { PLACE } from '../../core/spi/index.js';
-import type { CompletionQueue } from '../../core/spi/index.js';
+import { type CompletionQueue, PLACE } from '../../core/spi/index.js';
 import { SoftCompletionQueue } from '../../providers/hca/completions/completion-queue.js';
 import type { WindowTable } from '../../providers/hca/memory/memory-window.js';
 import type { SoftSharedReceiveQueue } from '../../providers/hca/srq/shared-receive-queue.js';

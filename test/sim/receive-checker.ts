@@ -3,11 +3,9 @@
  * carries the n-th message that the peer posted, neither lost nor doubled nor changed.
  */
 import { WcFlags, WcOpcode, WcStatus, WrFlags, WrOpcode } from '../../core/spi/index.js';
-import { scatter } from './requests.js';
-import type { ReceiveRequest, SendRequest } from './requests.js';
+import { type ReceiveRequest, scatter, type SendRequest } from './requests.js';
 import type { Effect } from './memory-model.js';
-import { describe } from './send-checker.js';
-import type { Completion } from './send-checker.js';
+import { type Completion, describe } from './send-checker.js';
 import { Violation } from './trace.js';
 
 export class ReceiveChecker {

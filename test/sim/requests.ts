@@ -1,6 +1,14 @@
 /** Work requests as the simulator remembers them, and how they are written into rings. */
-import { RQE, SGE, SQE, WrFlags } from '../../core/spi/index.js';
-import type { QueuePair, Ring, SharedReceiveQueue, WrOpcode } from '../../core/spi/index.js';
+import {
+  type QueuePair,
+  type Ring,
+  RQE,
+  SGE,
+  type SharedReceiveQueue,
+  SQE,
+  WrFlags,
+  type WrOpcode,
+} from '../../core/spi/index.js';
 import type { Effect } from './memory-model.js';
 
 export interface Segment {

@@ -3,15 +3,17 @@
  * once, for one of the queue pairs that share it, in about the order of submission; memory of slots
  * that are not posted does not change; the limit is told once for each time that it is set.
  */
-import { Access, AsyncEventType } from '../../core/spi/index.js';
-import type { MemoryRegion, SharedReceiveQueueInit } from '../../core/spi/index.js';
+import {
+  Access,
+  AsyncEventType,
+  type MemoryRegion,
+  type SharedReceiveQueueInit,
+} from '../../core/spi/index.js';
 import type { SeededRandom } from '../../providers/mock/index.js';
 import { SoftSharedReceiveQueue } from '../../providers/hca/srq/shared-receive-queue.js';
 import { MemoryModel } from './memory-model.js';
-import { writeShared } from './requests.js';
-import type { ReceiveRequest } from './requests.js';
-import type { Completion } from './send-checker.js';
-import { describe } from './send-checker.js';
+import { type ReceiveRequest, writeShared } from './requests.js';
+import { type Completion, describe } from './send-checker.js';
 import type { SimNode } from './sim-node.js';
 import { Violation } from './trace.js';
 

@@ -1,15 +1,15 @@
 /** One HCA of the simulation: a node with a completion queue that endpoints share. */
-import { AsyncEventType, nameOf } from '../../core/spi/index.js';
-import type { CompletionQueue, ProtectionDomain } from '../../core/spi/index.js';
-import type { SeededRandom } from '../../providers/mock/index.js';
+import {
+  AsyncEventType,
+  type CompletionQueue,
+  nameOf,
+  type ProtectionDomain,
+} from '../../core/spi/index.js';
+import { type Fabric, MockNode, type SeededRandom } from '../../providers/mock/index.js';
 import type { HcaParameters } from '../../providers/hca/index.js';
-import type { Fabric } from '../../providers/mock/index.js';
-import { MockNode } from '../../providers/mock/index.js';
 import { SharedReceives } from './shared-receives.js';
-import { readCompletion } from './send-checker.js';
-import type { Completion } from './send-checker.js';
-import { Violation } from './trace.js';
-import type { Trace } from './trace.js';
+import { type Completion, readCompletion } from './send-checker.js';
+import { type Trace, Violation } from './trace.js';
 import type { XrcReceivers } from './xrc-receivers.js';
 
 const NOTIFY_WITHIN_US = 10;

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
-import { commandOf, defaultOptions } from './options.js';
-import type { SimOptions } from './options.js';
+import { commandOf, defaultOptions, type SimOptions } from './options.js';
 import { PLANTS } from './plants.js';
-import { Simulation } from './simulation.js';
-import type { SimReport } from './simulation.js';
+import { type SimReport, Simulation } from './simulation.js';
 import { Violation } from './trace.js';
 
 const OPS = 4000;

@@ -5,9 +5,8 @@
 import { WcStatus, nameOf } from '../../core/spi/index.js';
 import type { HcaParameters } from '../../providers/hca/index.js';
 import { Fabric, SeededRandom } from '../../providers/mock/index.js';
-import { Connection } from './connection.js';
+import { Connection, type ConnectionHost } from './connection.js';
 import type { Endpoint } from './endpoint.js';
-import type { ConnectionHost } from './connection.js';
 import { FaultSchedule } from './fault-schedule.js';
 import { Flows } from './flows.js';
 import type { MemoryModel } from './memory-model.js';

@@ -3,15 +3,31 @@
  * order of posting; whole messages may be missing. A WRITE that is lost may leave some of its
  * packets, until a later message has come: after that, nothing of it may change memory any more.
  */
-import { Access, AsyncEventType, QpState, QpType, nameOf } from '../../core/spi/index.js';
-import { WcFlags, WcOpcode, WcStatus, WrFlags, WrOpcode } from '../../core/spi/index.js';
-import type { MemoryRegion, QueuePair } from '../../core/spi/index.js';
+import {
+  Access,
+  AsyncEventType,
+  type MemoryRegion,
+  nameOf,
+  QpState,
+  QpType,
+  type QueuePair,
+  WcFlags,
+  WcOpcode,
+  WcStatus,
+  WrFlags,
+  WrOpcode,
+} from '../../core/spi/index.js';
 import { FLOW_BYTES, FlowSender, effectOf, flowLength, randomBytes } from './flow-sender.js';
 import type { Flow, FlowHost } from './flows.js';
 import { MemoryModel } from './memory-model.js';
 import { ReceiveChecker } from './receive-checker.js';
-import { gather, scatter, writeReceive } from './requests.js';
-import type { ReceiveRequest, SendRequest } from './requests.js';
+import {
+  gather,
+  type ReceiveRequest,
+  scatter,
+  type SendRequest,
+  writeReceive,
+} from './requests.js';
 import type { Completion, SendWorld } from './send-checker.js';
 import type { SharedReceives } from './shared-receives.js';
 import type { SimNode } from './sim-node.js';

@@ -2,8 +2,7 @@
  * The memory windows of an endpoint and what their keys are good for: bound by its own queue pair,
  * given to the peer or kept, taken back by the peer's SEND with invalidate or by LOCAL_INV.
  */
-import { nextRkey } from '../../core/spi/index.js';
-import type { MemoryWindow } from '../../core/spi/index.js';
+import { type MemoryWindow, nextRkey } from '../../core/spi/index.js';
 import type { SimNode } from './sim-node.js';
 import { Violation } from './trace.js';
 

@@ -1,12 +1,10 @@
 /** What endpoints post: a random mix over all operations, sizes, flags and mistakes. */
 import { Access, WrFlags, WrOpcode } from '../../core/spi/index.js';
 import type { SeededRandom } from '../../providers/mock/index.js';
-import { MAX_INLINE, MAX_SGE } from './endpoint.js';
-import type { Endpoint } from './endpoint.js';
+import { type Endpoint, MAX_INLINE, MAX_SGE } from './endpoint.js';
 import { SLOTS } from './layout.js';
 import type { Effect } from './memory-model.js';
-import { gather } from './requests.js';
-import type { Plan, Segment, SendRequest } from './requests.js';
+import { gather, type Plan, type Segment, type SendRequest } from './requests.js';
 
 /** The target slot whose words only atomics touch. */
 const ATOMIC_SLOT = 0;

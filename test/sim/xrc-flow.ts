@@ -3,19 +3,32 @@
  * end once and in order, their messages arrive in order at the queue that each of them names, and
  * they reach the memory of that queue's protection domain only.
  */
-import { Access, AsyncEventType, QpState, QpType, nameOf } from '../../core/spi/index.js';
-import { WcStatus, WrOpcode } from '../../core/spi/index.js';
-import type { MemoryRegion, QueuePair, XrcDomainHandle } from '../../core/spi/index.js';
+import {
+  Access,
+  AsyncEventType,
+  type MemoryRegion,
+  nameOf,
+  QpState,
+  QpType,
+  type QueuePair,
+  WcStatus,
+  WrOpcode,
+  type XrcDomainHandle,
+} from '../../core/spi/index.js';
 import { REMOTE } from './connecting.js';
-import { FLOW_BYTES, FlowSender, effectOf, flowLength, randomBytes } from './flow-sender.js';
-import type { FlowDraft } from './flow-sender.js';
+import {
+  effectOf,
+  FLOW_BYTES,
+  type FlowDraft,
+  flowLength,
+  FlowSender,
+  randomBytes,
+} from './flow-sender.js';
 import type { Flow, FlowHost } from './flows.js';
 import { MemoryModel } from './memory-model.js';
 import { ReceiveChecker } from './receive-checker.js';
-import { scatter } from './requests.js';
-import type { SendRequest } from './requests.js';
-import { consumesReceive } from './send-checker.js';
-import type { Completion, SendWorld } from './send-checker.js';
+import { scatter, type SendRequest } from './requests.js';
+import { type Completion, consumesReceive, type SendWorld } from './send-checker.js';
 import type { SimNode } from './sim-node.js';
 import { Violation } from './trace.js';
 import type { XrcReceiver, XrcReceivers } from './xrc-receivers.js';

@@ -5,8 +5,16 @@
  *   node --expose-gc … gc-program.js native|dgram
  */
 import assert from 'node:assert/strict';
-import { type DatEvent, type Evd, type Ia, type Lmr, openIa, type Pz, RemoteSegment } from 'dapl';
-import { MemPrivileges } from 'dapl';
+import {
+  type DatEvent,
+  type Evd,
+  type Ia,
+  type Lmr,
+  MemPrivileges,
+  openIa,
+  type Pz,
+  RemoteSegment,
+} from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 
 const ADDRESSES = ['127.0.0.65', '127.0.0.66'] as const;

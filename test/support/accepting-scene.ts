@@ -6,14 +6,19 @@ import {
   DatError,
   type DatEvent,
   type Ep,
+  type EpAttributeOptions,
   type Evd,
   EvdFlags,
   type Lmr,
   openIa,
 } from '../../core/index.js';
-import { gidFromIp, PortSpace, QpState, serviceIdOf } from '../../core/spi/index.js';
-import type { AsyncEventType } from '../../core/spi/index.js';
-import type { EpAttributeOptions } from '../../core/index.js';
+import {
+  type AsyncEventType,
+  gidFromIp,
+  PortSpace,
+  QpState,
+  serviceIdOf,
+} from '../../core/spi/index.js';
 import { cm } from '../../plugins/cm/index.js';
 import type { CmMessage } from '../../plugins/cm/wire/message.js';
 import type { CmReq } from '../../plugins/cm/wire/req.js';

@@ -1,19 +1,21 @@
 /** MAD and CM modules on two software HCAs. */
 import assert from 'node:assert/strict';
-import { PortSpace, QpState, serviceIdOf, silentLogger } from '../../core/spi/index.js';
-import type {
-  CmConnectOptions,
-  CmConnection,
-  CmEvent,
-  CmRequest,
-  QueuePair,
+import {
+  type CmConnection,
+  type CmConnectOptions,
+  type CmEvent,
+  type CmRequest,
+  PortSpace,
+  QpState,
+  type QueuePair,
+  serviceIdOf,
+  silentLogger,
 } from '../../core/spi/index.js';
 import { Cm } from '../../plugins/cm/index.js';
 import { parseCmMad } from '../../plugins/cm/wire/message.js';
 import { Mad } from '../../plugins/mad/index.js';
 import { SeededRandom } from '../../providers/mock/index.js';
-import { HcaPair, postReceive } from './hca-pair.js';
-import type { Side, SideOptions } from './hca-pair.js';
+import { HcaPair, postReceive, type Side, type SideOptions } from './hca-pair.js';
 
 export const SERVICE = serviceIdOf(PortSpace.TCP, 20_049);
 const PARAMETERS = {

@@ -1,21 +1,19 @@
 /** Two nodes and what their consumers see: the setting of most CM tests. */
-import { PortSpace, serviceIdOf } from '../../core/spi/index.js';
-import type {
-  CmAcceptOptions,
-  CmConnectOptions,
-  CmConnection,
-  CmEvent,
-  CmListener,
-  CmRequest,
-  Gid,
+import {
+  type CmAcceptOptions,
+  type CmConnection,
+  type CmConnectOptions,
+  type CmEvent,
+  type CmListener,
+  type CmRequest,
+  type Gid,
+  PortSpace,
+  serviceIdOf,
 } from '../../core/spi/index.js';
-import { emitCmMad, parseCmMad } from '../../plugins/cm/wire/message.js';
-import type { CmMessage } from '../../plugins/cm/wire/message.js';
-import { FakeNetwork } from './fake-network.js';
-import type { Parcel } from './fake-network.js';
+import { type CmMessage, emitCmMad, parseCmMad } from '../../plugins/cm/wire/message.js';
+import { FakeNetwork, type Parcel } from './fake-network.js';
 import type { FakeQueuePair } from './fake-queue-pair.js';
-import { FakeNode } from './fake-node.js';
-import type { FakeNodeOptions } from './fake-node.js';
+import { FakeNode, type FakeNodeOptions } from './fake-node.js';
 import { VirtualWorld } from './virtual-world.js';
 
 export const SERVICE = serviceIdOf(PortSpace.TCP, 7471);

@@ -1,6 +1,5 @@
 /** Completions of a device, as objects. */
-import { CQE } from '../../core/spi/index.js';
-import type { CompletionQueue } from '../../core/spi/index.js';
+import { type CompletionQueue, CQE } from '../../core/spi/index.js';
 
 export interface Completion {
   readonly status: number;

@@ -1,17 +1,21 @@
 /** A device for tests of the MAD and CM modules: just as much of one as they use. */
-import { GSI_QPN, QpState, QpType, SpiError, isIpv4Gid } from '../../core/spi/index.js';
-import type {
-  AddressHandle,
-  AddressVector,
-  CompletionQueueInit,
-  Device,
-  DeviceAttributes,
-  DeviceCapability,
-  Gid,
-  MemoryRegion,
-  NetworkReport,
-  ProtectionDomain,
-  QueuePairInit,
+import {
+  type AddressHandle,
+  type AddressVector,
+  type CompletionQueueInit,
+  type Device,
+  type DeviceAttributes,
+  type DeviceCapability,
+  type Gid,
+  GSI_QPN,
+  isIpv4Gid,
+  type MemoryRegion,
+  type NetworkReport,
+  type ProtectionDomain,
+  QpState,
+  QpType,
+  type QueuePairInit,
+  SpiError,
 } from '../../core/spi/index.js';
 import type { FakeNetwork } from './fake-network.js';
 import { FakeCompletionQueue, FakeQueuePair } from './fake-queue-pair.js';

@@ -1,6 +1,5 @@
 /** Joins fake devices; tests decide here what becomes of each MAD. */
-import { GSI_QKEY, GSI_QPN, gidEquals } from '../../core/spi/index.js';
-import type { Gid } from '../../core/spi/index.js';
+import { type Gid, gidEquals, GSI_QKEY, GSI_QPN } from '../../core/spi/index.js';
 import type { FakeDevice } from './fake-gsi-device.js';
 import type { VirtualWorld } from './virtual-world.js';
 

@@ -1,10 +1,7 @@
 /** A node of the fake network: device, MAD module and CM module, as a provider wires them. */
-import { gidFromIp, silentLogger } from '../../core/spi/index.js';
-import type { DeviceAttributes } from '../../core/spi/index.js';
-import { Cm } from '../../plugins/cm/index.js';
-import type { CmOptions } from '../../plugins/cm/index.js';
-import { Mad } from '../../plugins/mad/index.js';
-import type { MadDependencies, MadOptions } from '../../plugins/mad/index.js';
+import { type DeviceAttributes, gidFromIp, silentLogger } from '../../core/spi/index.js';
+import { Cm, type CmOptions } from '../../plugins/cm/index.js';
+import { Mad, type MadDependencies, type MadOptions } from '../../plugins/mad/index.js';
 import { SeededRandom } from '../../providers/mock/index.js';
 import { FakeDevice } from './fake-gsi-device.js';
 import type { FakeNetwork } from './fake-network.js';

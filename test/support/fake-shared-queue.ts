@@ -1,10 +1,10 @@
 /** A shared receive queue whose slots are real, and taken as a test says. */
-import type { AsyncEventType } from '../../core/spi/index.js';
 import {
+  type AsyncEventType,
   CQE,
-  RQE,
   Ring,
   ringEntries,
+  RQE,
   rqeBytes,
   type SharedReceiveQueue,
   type SharedReceiveQueueInit,

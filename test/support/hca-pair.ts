@@ -1,30 +1,27 @@
 /** Two software HCAs on a virtual clock, and short ways to post and to read completions. */
 import {
   Access,
+  type AsyncEventType,
+  type CompletionQueue,
+  gidFromIp,
+  type MemoryRegion,
+  type MemoryWindow,
+  type PeerTerms,
+  type ProtectionDomain,
   QpState,
   QpType,
+  type QueuePair,
+  type QueuePairAttributes,
+  type QueuePairInit,
   RQE,
   SGE,
+  type SharedReceiveQueue,
+  type SharedReceiveQueueInit,
+  silentLogger,
   SQE,
   WrFlags,
-  gidFromIp,
-  silentLogger,
 } from '../../core/spi/index.js';
-import type {
-  AsyncEventType,
-  CompletionQueue,
-  MemoryRegion,
-  MemoryWindow,
-  PeerTerms,
-  ProtectionDomain,
-  QueuePair,
-  QueuePairAttributes,
-  QueuePairInit,
-  SharedReceiveQueue,
-  SharedReceiveQueueInit,
-} from '../../core/spi/index.js';
-import { HcaDriver, type HcaDriverOptions } from '../../providers/hca/index.js';
-import type { HcaParameters } from '../../providers/hca/index.js';
+import { HcaDriver, type HcaDriverOptions, type HcaParameters } from '../../providers/hca/index.js';
 import { SeededRandom } from '../../providers/mock/index.js';
 import { MemoryPort, joinPorts } from './memory-port.js';
 

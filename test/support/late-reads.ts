@@ -1,7 +1,13 @@
 /** READs whose answers are out, and not yet taken in, when something happens to their memory. */
 import assert from 'node:assert/strict';
-import { Access, LOCAL_MTU_BYTES, TX, WrOpcode } from '../../core/spi/index.js';
-import type { MemoryRegion, QueuePair } from '../../core/spi/index.js';
+import {
+  Access,
+  LOCAL_MTU_BYTES,
+  type MemoryRegion,
+  type QueuePair,
+  TX,
+  WrOpcode,
+} from '../../core/spi/index.js';
 import type { Hca } from '../../providers/hca/hca.js';
 import type { HcaParameters } from '../../providers/hca/index.js';
 import { HcaPair, connect, drain, postSend } from './hca-pair.js';

@@ -1,11 +1,23 @@
 /** Two MAD modules on fake devices, and MADs of a vendor class to pass between them. */
-import { GSI_QKEY, GSI_QPN, gidFromIp, nameOf, WcStatus } from '../../core/spi/index.js';
-import { silentLogger } from '../../core/spi/index.js';
-import type { MadAddress, MadAgent, MadAgentOptions, MadSend } from '../../core/spi/index.js';
-import { Mad } from '../../plugins/mad/index.js';
-import type { MadOptions } from '../../plugins/mad/index.js';
-import { MadMethod, emitMadHeader, parseMadHeader } from '../../core/spi/mad-header.js';
-import type { MadHeader } from '../../core/spi/mad-header.js';
+import {
+  gidFromIp,
+  GSI_QKEY,
+  GSI_QPN,
+  type MadAddress,
+  type MadAgent,
+  type MadAgentOptions,
+  type MadSend,
+  nameOf,
+  silentLogger,
+  WcStatus,
+} from '../../core/spi/index.js';
+import { Mad, type MadOptions } from '../../plugins/mad/index.js';
+import {
+  emitMadHeader,
+  type MadHeader,
+  MadMethod,
+  parseMadHeader,
+} from '../../core/spi/mad-header.js';
 import { SeededRandom } from '../../providers/mock/index.js';
 import { FakeDevice } from './fake-gsi-device.js';
 import { FakeNetwork } from './fake-network.js';

@@ -6,21 +6,19 @@
  */
 import {
   COPIED_PAYLOAD_BYTES,
+  type Gid,
+  gidEquals,
+  gidFromIp,
+  gidWords,
+  isIpv4Gid,
+  type PacketPort,
+  type PacketPortCounters,
+  type PacketPortHandlers,
   PLACE,
   RX,
   RxFlags,
   TX,
   TX_SEGMENT,
-  gidEquals,
-  gidFromIp,
-  gidWords,
-  isIpv4Gid,
-} from '../../core/spi/index.js';
-import type {
-  Gid,
-  PacketPort,
-  PacketPortCounters,
-  PacketPortHandlers,
 } from '../../core/spi/index.js';
 
 /** Packets for the receiver in place of the one sent: none to lose it, two to repeat it. */

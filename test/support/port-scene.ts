@@ -1,9 +1,7 @@
 /** A MAD port alone on a fake device, which moves only as a test says. */
 import assert from 'node:assert/strict';
-import { WcStatus, gidFromIp, nameOf } from '../../core/spi/index.js';
-import type { Logger, MadAddress } from '../../core/spi/index.js';
-import { GsiPort } from '../../plugins/mad/gsi-port.js';
-import type { GsiPortOptions } from '../../plugins/mad/gsi-port.js';
+import { gidFromIp, type Logger, type MadAddress, nameOf, WcStatus } from '../../core/spi/index.js';
+import { GsiPort, type GsiPortOptions } from '../../plugins/mad/gsi-port.js';
 import type { WorkRequest } from '../../plugins/mad/index.js';
 import { FakeDevice } from './fake-gsi-device.js';
 import { FakeNetwork } from './fake-network.js';

@@ -1,8 +1,6 @@
 /** An RC responder alone: packets made by hand go in, what comes out is looked at and lost. */
-import { QpState } from '../../core/spi/index.js';
-import type { QueuePair } from '../../core/spi/index.js';
-import { HcaPair, connect } from './hca-pair.js';
-import type { ConnectOverrides } from './hca-pair.js';
+import { QpState, type QueuePair } from '../../core/spi/index.js';
+import { connect, type ConnectOverrides, HcaPair } from './hca-pair.js';
 import { packet, reth } from './request-packets.js';
 
 export const FIRST_PSN = 0xfffffa;

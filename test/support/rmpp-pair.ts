@@ -1,15 +1,23 @@
 /** Two MAD modules whose agents of a vendor class use RMPP, and payloads to pass between them. */
 import assert from 'node:assert/strict';
-import { nameOf, WcStatus } from '../../core/spi/index.js';
-import type { MadAgent, MadSendResult, ReceivedMad } from '../../core/spi/index.js';
+import {
+  type MadAgent,
+  type MadSendResult,
+  nameOf,
+  type ReceivedMad,
+  WcStatus,
+} from '../../core/spi/index.js';
 import type { MadOptions } from '../../plugins/mad/index.js';
 import { emitMadHeader, headerOfAnyLength } from '../../core/spi/mad-header.js';
-import { RMPP_TYPE, emitRmppHeader, parseRmppHeader } from '../../plugins/mad/wire/rmpp-header.js';
-import type { RmppHeader } from '../../plugins/mad/wire/rmpp-header.js';
+import {
+  emitRmppHeader,
+  parseRmppHeader,
+  RMPP_TYPE,
+  type RmppHeader,
+} from '../../plugins/mad/wire/rmpp-header.js';
 import { SeededRandom } from '../../providers/mock/index.js';
 import type { Parcel } from './fake-network.js';
-import { MadPair, madOf } from './mad-pair.js';
-import type { MadNode } from './mad-pair.js';
+import { type MadNode, madOf, MadPair } from './mad-pair.js';
 
 export const RMPP_CLASS = 0x30;
 export const RMPP_OUI = 0x0d0a0b;

@@ -1,8 +1,6 @@
 /** A shared receive queue, and connections whose receives come from it. */
-import { WrOpcode } from '../../core/spi/index.js';
-import type { QueuePair, SharedReceiveQueue } from '../../core/spi/index.js';
-import { HcaPair, connect } from './hca-pair.js';
-import type { Completion } from './hca-pair.js';
+import { type QueuePair, type SharedReceiveQueue, WrOpcode } from '../../core/spi/index.js';
+import { type Completion, connect, HcaPair } from './hca-pair.js';
 
 export const SLOT_BYTES = 4096;
 

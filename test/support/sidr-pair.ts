@@ -1,12 +1,13 @@
 /** Two nodes of which one asks the other for the queue pair of a datagram service. */
-import { PortSpace, serviceIdOf } from '../../core/spi/index.js';
-import type {
-  CmListenOptions,
-  CmListener,
-  CmResolution,
-  CmResolveOptions,
-  CmResolveRequest,
-  CmResolveResult,
+import {
+  type CmListener,
+  type CmListenOptions,
+  type CmResolution,
+  type CmResolveOptions,
+  type CmResolveRequest,
+  type CmResolveResult,
+  PortSpace,
+  serviceIdOf,
 } from '../../core/spi/index.js';
 import { CmPair, text } from './cm-pair.js';
 

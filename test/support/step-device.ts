@@ -1,6 +1,12 @@
 /** Time and a device that move only when a test says so, one small step at a time. */
-import { CQE, QpState, WcStatus } from '../../core/spi/index.js';
-import type { QueuePairAttributes, QueuePairInit, TimerEntry } from '../../core/spi/index.js';
+import {
+  CQE,
+  QpState,
+  type QueuePairAttributes,
+  type QueuePairInit,
+  type TimerEntry,
+  WcStatus,
+} from '../../core/spi/index.js';
 import { FakeDevice } from './fake-gsi-device.js';
 import { FakeQueuePair } from './fake-queue-pair.js';
 import { VirtualWorld } from './virtual-world.js';

@@ -1,8 +1,12 @@
 /** Two UC queue pairs, connected. */
-import { Access, QpType, WrOpcode } from '../../core/spi/index.js';
-import type { QueuePair, QueuePairInit } from '../../core/spi/index.js';
-import { HcaPair, connectUc } from './hca-pair.js';
-import type { SendRequest } from './hca-pair.js';
+import {
+  Access,
+  QpType,
+  type QueuePair,
+  type QueuePairInit,
+  WrOpcode,
+} from '../../core/spi/index.js';
+import { connectUc, HcaPair, type SendRequest } from './hca-pair.js';
 
 export const MTU = 1024;
 

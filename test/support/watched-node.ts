@@ -1,9 +1,14 @@
-import { Access, QpType, gidFromIp, silentLogger } from '../../core/spi/index.js';
-import type { CompletionQueue, QueuePair } from '../../core/spi/index.js';
+import {
+  Access,
+  type CompletionQueue,
+  gidFromIp,
+  QpType,
+  type QueuePair,
+  silentLogger,
+} from '../../core/spi/index.js';
 import { monotonicClock } from '../../providers/host/index.js';
 import { SoftroceNode } from '../../providers/softroce/node.js';
-import type { HcaPair, Memory } from './hca-pair.js';
-import { Side, connect } from './hca-pair.js';
+import { connect, type HcaPair, type Memory, Side } from './hca-pair.js';
 import { joinPorts } from './memory-port.js';
 import { WatchedPort } from './watched-port.js';
 

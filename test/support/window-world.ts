@@ -1,9 +1,23 @@
 /** What tests of memory windows stand on. */
 import assert from 'node:assert/strict';
-import { Access, WcStatus, WrOpcode, nextRkey } from '../../core/spi/index.js';
-import type { MemoryRegion, MemoryWindow, QueuePair } from '../../core/spi/index.js';
-import { HcaPair, connect, drain, postReceive, postSend } from './hca-pair.js';
-import type { Bind, SendRequest } from './hca-pair.js';
+import {
+  Access,
+  type MemoryRegion,
+  type MemoryWindow,
+  nextRkey,
+  type QueuePair,
+  WcStatus,
+  WrOpcode,
+} from '../../core/spi/index.js';
+import {
+  type Bind,
+  connect,
+  drain,
+  HcaPair,
+  postReceive,
+  postSend,
+  type SendRequest,
+} from './hca-pair.js';
 
 const { SUCCESS } = WcStatus;
 const { REMOTE_READ, REMOTE_WRITE, REMOTE_ATOMIC, LOCAL_WRITE, MW_BIND } = Access;

@@ -1,9 +1,16 @@
 /** A MAD module whose wire is the test: it keeps what is sent, and the test says what arrives. */
-import { type ConfiguredPlugin, definePlugin, WcStatus } from '../../core/spi/index.js';
-import type { Gid, MadAgentOptions, MadModule, MadSend, Scheduler } from '../../core/spi/index.js';
-import { SCHEDULER } from '../../core/spi/index.js';
-import { emitCmMad, parseCmMad } from '../../plugins/cm/wire/message.js';
-import type { CmMessage } from '../../plugins/cm/wire/message.js';
+import {
+  type ConfiguredPlugin,
+  definePlugin,
+  type Gid,
+  type MadAgentOptions,
+  type MadModule,
+  type MadSend,
+  type Scheduler,
+  SCHEDULER,
+  WcStatus,
+} from '../../core/spi/index.js';
+import { type CmMessage, emitCmMad, parseCmMad } from '../../plugins/cm/wire/message.js';
 
 export class WireMad implements MadModule {
   readonly sent: CmMessage[] = [];

@@ -1,15 +1,18 @@
 /** Two software HCAs, an initiator on one and a target with several receivers on the other. */
 import assert from 'node:assert/strict';
-import { Access, QpState, QpType, WrOpcode } from '../../core/spi/index.js';
-import type {
-  AsyncEventType,
-  CompletionQueue,
-  MemoryRegion,
-  ProtectionDomain,
-  QueuePair,
-  QueuePairAttributes,
-  SharedReceiveQueue,
-  XrcDomainHandle,
+import {
+  Access,
+  type AsyncEventType,
+  type CompletionQueue,
+  type MemoryRegion,
+  type ProtectionDomain,
+  QpState,
+  QpType,
+  type QueuePair,
+  type QueuePairAttributes,
+  type SharedReceiveQueue,
+  WrOpcode,
+  type XrcDomainHandle,
 } from '../../core/spi/index.js';
 import {
   type Completion,

@@ -1,7 +1,6 @@
 /** Every operation of UC, in every length class: no endpoint of DAT has it, devices do. */
 import assert from 'node:assert/strict';
-import type { Fabric } from 'dapl/providers/mock';
-import { MockNode } from 'dapl/providers/mock';
+import { type Fabric, MockNode } from 'dapl/providers/mock';
 import {
   Access,
   type CompletionQueue,

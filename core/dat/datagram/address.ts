@@ -3,9 +3,8 @@ import { ANYTHING, assert, integer, optional, show } from '../../spi/checks/inde
 import { inspect } from 'node:util';
 import { DatError, spiCall } from '../../errors/index.js';
 import type { AddressHandle, Gid } from '../../spi/index.js';
-import { sourceIndex } from '../common/ip-address.js';
+import { checkAddressed, sourceIndex } from '../common/ip-address.js';
 import { nextHandleId } from '../common/handle.js';
-import { checkAddressed } from '../common/ip-address.js';
 import type { Pz } from '../memory/pz.js';
 
 const UD_ADDRESS = {

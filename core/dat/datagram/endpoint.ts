@@ -11,8 +11,13 @@ import type { Observable } from '../../stream/index.js';
 import { breakReasonOf, epBrokenEvent, lossReason } from '../common/async-events.js';
 import { CompletionFlags, flagNames, MemPrivileges } from '../common/constants.js';
 import { checkIp } from '../common/ip-address.js';
-import { checkAddressHandle, checkUdAddress, UdAddressHandle } from './address.js';
-import type { CheckedUdAddress, UdAddress } from './address.js';
+import {
+  checkAddressHandle,
+  type CheckedUdAddress,
+  checkUdAddress,
+  type UdAddress,
+  UdAddressHandle,
+} from './address.js';
 import type { UdEpAttributes } from './attributes.js';
 import type { UdEpInit, UdEpState } from './types.js';
 import { UdQueues } from './queues.js';

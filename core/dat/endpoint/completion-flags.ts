@@ -2,8 +2,7 @@
  * Completion flags as endpoint attributes (DAT facts 4.1): how completions of a stream notify, and
  * what that asks of the event dispatcher.
  */
-import type { Evd, EvdConfiguration } from '../../evd/index.js';
-import { EvdFlags } from '../../evd/index.js';
+import { type Evd, type EvdConfiguration, EvdFlags } from '../../evd/index.js';
 import { CompletionFlags, flagNames } from '../common/constants.js';
 import type { EpAttributes } from './attributes.js';
 import { checkBits, invalid } from '../../errors/guards.js';

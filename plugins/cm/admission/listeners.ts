@@ -1,7 +1,6 @@
 /** The listeners by service id, and the requests that each has not answered yet. */
-import { SpiError } from '../../../core/spi/index.js';
+import { type CmListener, type CmListenOptions, SpiError } from '../../../core/spi/index.js';
 import { checkRange } from '../common/checks.js';
-import type { CmListenOptions, CmListener } from '../../../core/spi/index.js';
 import { Backlog } from './shares.js';
 
 export class Listener implements CmListener {

@@ -1,10 +1,11 @@
 /** What the consumer may answer a request with: the same whichever CM has brought it. */
-import { CmPrivateData, SpiError } from '../../../core/spi/index.js';
-import type {
-  CmAcceptOptions,
-  CmRejectOptions,
-  CmResolveAcceptOptions,
-  CmResolveRejectOptions,
+import {
+  type CmAcceptOptions,
+  CmPrivateData,
+  type CmRejectOptions,
+  type CmResolveAcceptOptions,
+  type CmResolveRejectOptions,
+  SpiError,
 } from '../../../core/spi/index.js';
 import { checkParameters, checkPrivateData, checkRange } from './checks.js';
 import { checkConnectable } from './transport.js';

@@ -9,8 +9,12 @@ import {
   POSITIVE,
 } from '../../../core/spi/checks/index.js';
 import { einval } from '../../../core/spi/einval.js';
-import { PATH_MTU_BYTES } from '../../../core/spi/index.js';
-import type { CmConnectOptions, CmParameters, CmResolveOptions } from '../../../core/spi/index.js';
+import {
+  type CmConnectOptions,
+  type CmParameters,
+  type CmResolveOptions,
+  PATH_MTU_BYTES,
+} from '../../../core/spi/index.js';
 
 const PARAMETERS = {
   responderResources: integer(0, 255),

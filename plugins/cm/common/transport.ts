@@ -2,11 +2,9 @@
  * Which transport a REQ speaks of, and what differs for it: a table. An XRC initiator asks, a
  * target answers; its number goes in REP's EE context field (IBTA annex A14, wire facts 5.2).
  */
-import { QpState, QpType, SpiError, nameOf } from '../../../core/spi/index.js';
-import type { QueuePair } from '../../../core/spi/index.js';
+import { nameOf, QpState, QpType, type QueuePair, SpiError } from '../../../core/spi/index.js';
 import type { CmRep } from '../wire/rep.js';
-import { EXTENDED_TRANSPORT, TRANSPORT_SERVICE } from '../wire/req.js';
-import type { CmReq } from '../wire/req.js';
+import { type CmReq, EXTENDED_TRANSPORT, TRANSPORT_SERVICE } from '../wire/req.js';
 
 export type CmTransport = 'rc' | 'xrc';
 

@@ -3,11 +3,16 @@
  * wait for an answer, disconnecting, timewait; connecting is active.ts and
  * passive.ts.
  */
-import { NO_ROW } from '../../../core/spi/index.js';
-import type { CmConnection, CmEvent, Clock, Gid, Timers } from '../../../core/spi/index.js';
+import {
+  type Clock,
+  type CmConnection,
+  type CmEvent,
+  type Gid,
+  NO_ROW,
+  type Timers,
+} from '../../../core/spi/index.js';
 import { aprOf } from '../messages/apr.js';
-import { transition } from './states.js';
-import type { CmAction, CmInput, CmRole, CmState } from './states.js';
+import { type CmAction, type CmInput, type CmRole, type CmState, transition } from './states.js';
 import type { ConnectionTable } from './table.js';
 import type { FlightNotes, Noting } from './flight-notes.js';
 import type { Origin } from '../common/origin.js';
@@ -15,12 +20,15 @@ import type { Actions, Machine } from '../common/table-runner.js';
 import type { CommEstListener, QpControl } from './qp-control.js';
 import type { RejectedRequests } from '../messages/rejected-requests.js';
 import { guidInfo, rejOf } from '../messages/rej.js';
-import { ATTEMPTS_OF_A_TURN, DREQ_RETRIES, timewaitUs } from '../common/timing.js';
-import type { RetryPolicy } from '../common/timing.js';
+import {
+  ATTEMPTS_OF_A_TURN,
+  DREQ_RETRIES,
+  type RetryPolicy,
+  timewaitUs,
+} from '../common/timing.js';
 import type { TransactionId } from '../common/transaction-id.js';
 import type { TurnTaker, Turns } from './turns.js';
-import { Wait } from './wait.js';
-import type { Waiter } from './wait.js';
+import { Wait, type Waiter } from './wait.js';
 import { AP_STATUS } from '../wire/apr.js';
 import { NO_DATA } from '../wire/cm-codec.js';
 import type { CmMessage } from '../wire/message.js';

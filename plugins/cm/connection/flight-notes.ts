@@ -1,10 +1,7 @@
 /** What a connection notes of itself: numbers for the flight log, and words for them. */
-import { nameOf } from '../../../core/spi/index.js';
-import type { FlightLog } from '../../../core/spi/index.js';
-import { CM_INPUTS, CM_STATES } from './states.js';
-import type { CmInput, CmState } from './states.js';
-import { CM_ATTRIBUTE } from '../wire/attribute-id.js';
-import type { CmMessageName } from '../wire/attribute-id.js';
+import { type FlightLog, nameOf } from '../../../core/spi/index.js';
+import { CM_INPUTS, CM_STATES, type CmInput, type CmState } from './states.js';
+import { CM_ATTRIBUTE, type CmMessageName } from '../wire/attribute-id.js';
 import { rejectReasonName } from '../wire/reject-reason.js';
 
 const EVENT = {

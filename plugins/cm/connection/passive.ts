@@ -1,28 +1,22 @@
 /** The passive side: REQ to the consumer, queue pair to RTR, REP; by RTU, queue pair to RTS. */
-import { SpiError } from '../../../core/spi/index.js';
-import type {
-  CmAcceptOptions,
-  CmEvent,
-  CmRejectOptions,
-  DeviceAttributes,
-  QueuePair,
+import {
+  type CmAcceptOptions,
+  type CmEvent,
+  type CmRejectOptions,
+  type DeviceAttributes,
+  type QueuePair,
+  SpiError,
 } from '../../../core/spi/index.js';
-import { PASSIVE_TABLE } from './states.js';
-import type { CmAction, CmInput, CmRole } from './states.js';
-import { Connection } from './connection.js';
-import type { CmPath, ConnectionServices } from './connection.js';
+import { type CmAction, type CmInput, type CmRole, PASSIVE_TABLE } from './states.js';
+import { type CmPath, Connection, type ConnectionServices } from './connection.js';
 import type { Origin } from '../common/origin.js';
-import { agreementOf } from '../messages/peer-agreement.js';
-import type { PeerAgreement } from '../messages/peer-agreement.js';
-import { QpControl } from './qp-control.js';
-import type { QpPlan } from './qp-control.js';
+import { agreementOf, type PeerAgreement } from '../messages/peer-agreement.js';
+import { QpControl, type QpPlan } from './qp-control.js';
 import { rejOf } from '../messages/rej.js';
 import { MRA_SERVICE_TIMEOUT, REQ_REJECTED_US, mraWaitUs, repRetries } from '../common/timing.js';
-import { TableRunner } from '../common/table-runner.js';
-import type { Actions } from '../common/table-runner.js';
-import { answererFields } from '../common/transport.js';
+import { type Actions, TableRunner } from '../common/table-runner.js';
+import { answererFields, type CmTransport } from '../common/transport.js';
 import type { TransactionId } from '../common/transaction-id.js';
-import type { CmTransport } from '../common/transport.js';
 import type { CmMessage } from '../wire/message.js';
 import { NO_DATA } from '../wire/cm-codec.js';
 import { MESSAGE_MRAED } from '../wire/mra.js';

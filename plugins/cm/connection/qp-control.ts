@@ -2,12 +2,14 @@
  * A connection's hold on its queue pair: the transitions that are the CM's (docs/spi.md), and the
  * event handler in front of the consumer's, which passes on all but COMM_EST, in order.
  */
-import { AsyncEventType, QpState, QpType } from '../../../core/spi/index.js';
-import type {
-  AddressVector,
-  QueuePair,
-  QueuePairAttributes,
-  QueuePairEventHandler,
+import {
+  type AddressVector,
+  AsyncEventType,
+  QpState,
+  QpType,
+  type QueuePair,
+  type QueuePairAttributes,
+  type QueuePairEventHandler,
 } from '../../../core/spi/index.js';
 
 export interface QpPlan {

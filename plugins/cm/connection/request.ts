@@ -1,6 +1,5 @@
 /** A connection request as its listener sees it. */
-import { PATH_MTU_BYTES } from '../../../core/spi/index.js';
-import type { CmRequest } from '../../../core/spi/index.js';
+import { type CmRequest, PATH_MTU_BYTES } from '../../../core/spi/index.js';
 import { checkAccept, checkReject, requestGone } from '../common/answers.js';
 import type { PassiveConnection } from './passive.js';
 import type { ReqContents } from '../messages/req-check.js';

@@ -17,8 +17,7 @@
  *   and is answered by REJ 6.
  */
 
-import { row } from '../common/table-runner.js';
-import type { Row, StateTable } from '../common/table-runner.js';
+import { row, type Row, type StateTable } from '../common/table-runner.js';
 
 export type CmRole = 'active' | 'passive';
 

@@ -3,8 +3,7 @@
  * (a repeated REQ); the peer's queue pair and GUID (a stale connection). Ids and GUID are what the
  * peer says; its address, which is part of each key, keeps it out of the way of others.
  */
-import { SpiError } from '../../../core/spi/index.js';
-import type { Gid } from '../../../core/spi/index.js';
+import { type Gid, SpiError } from '../../../core/spi/index.js';
 import type { CmPath, Connection } from './connection.js';
 
 export class ConnectionTable {

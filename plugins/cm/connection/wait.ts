@@ -2,11 +2,9 @@
  * A wait: for an answer, which is asked for at growing intervals, or for the end of timewait.
  * Connections that are established await nothing and have none.
  */
-import { TimerEntry } from '../../../core/spi/index.js';
-import type { Clock, Timers } from '../../../core/spi/index.js';
+import { type Clock, TimerEntry, type Timers } from '../../../core/spi/index.js';
 import { HintTally } from './hint-tally.js';
-import { DREQ_RETRIES, HINTED_REPEAT_US, retryWaitUs } from '../common/timing.js';
-import type { RetryPolicy } from '../common/timing.js';
+import { DREQ_RETRIES, HINTED_REPEAT_US, type RetryPolicy, retryWaitUs } from '../common/timing.js';
 
 export interface Waiter {
   onWaitOver(): void;

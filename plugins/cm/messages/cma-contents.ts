@@ -1,8 +1,11 @@
 /** rdma_cm's part of a request's private data, checked; REQ and SIDR_REQ alike (wire facts 4.8). */
-import { gidEquals, isIpv4Gid } from '../../../core/spi/index.js';
-import type { Gid } from '../../../core/spi/index.js';
-import { cmaAddressOfGid, gidOfCmaAddress, splitCmaPrivateData } from '../wire/cma-header.js';
-import type { CmaHeader } from '../wire/cma-header.js';
+import { type Gid, gidEquals, isIpv4Gid } from '../../../core/spi/index.js';
+import {
+  cmaAddressOfGid,
+  type CmaHeader,
+  gidOfCmaAddress,
+  splitCmaPrivateData,
+} from '../wire/cma-header.js';
 import { isCmaServiceId } from '../wire/service-id.js';
 
 export interface CmaContents {

@@ -6,11 +6,12 @@
  */
 import {
   LOCAL_MTU_BYTES,
+  type MadAddress,
+  offersOf,
   PATH_MTU_BYTES,
   PEER_AGREEMENT,
-  offersOf,
+  type PeerTerms,
 } from '../../../core/spi/index.js';
-import type { MadAddress, PeerTerms } from '../../../core/spi/index.js';
 import { transportOf } from '../common/transport.js';
 import type { CmReq } from '../wire/req.js';
 

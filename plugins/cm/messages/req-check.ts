@@ -2,12 +2,15 @@
  * What is wrong with a REQ, before a listener sees it: the reason to reject it with, or what its
  * listener is told (wire facts 4.8, "what makes Linux reject a REQ").
  */
-import { DEFAULT_PKEY, PATH_MTU_BYTES, gidEquals } from '../../../core/spi/index.js';
-import type { Device, Gid } from '../../../core/spi/index.js';
-import { cmaContentsOf } from './cma-contents.js';
-import type { CmaContents } from './cma-contents.js';
-import { transportOf } from '../common/transport.js';
-import type { CmTransport } from '../common/transport.js';
+import {
+  DEFAULT_PKEY,
+  type Device,
+  type Gid,
+  gidEquals,
+  PATH_MTU_BYTES,
+} from '../../../core/spi/index.js';
+import { type CmaContents, cmaContentsOf } from './cma-contents.js';
+import { type CmTransport, transportOf } from '../common/transport.js';
 import { REJECT_REASON } from '../wire/reject-reason.js';
 import type { CmReq } from '../wire/req.js';
 

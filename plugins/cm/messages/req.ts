@@ -1,6 +1,12 @@
 /** Our REQ. The fields that RoCE does not use are as Linux has them (wire facts 4.2). */
-import { CmPrivateData, DEFAULT_PKEY, PATH_MTU_BYTES } from '../../../core/spi/index.js';
-import type { CmConnectOptions, DeviceAttributes, Gid } from '../../../core/spi/index.js';
+import {
+  type CmConnectOptions,
+  CmPrivateData,
+  DEFAULT_PKEY,
+  type DeviceAttributes,
+  type Gid,
+  PATH_MTU_BYTES,
+} from '../../../core/spi/index.js';
 import { checkPrivateData } from '../common/checks.js';
 import { cmaHeaderOf } from './cma-contents.js';
 import {
@@ -11,8 +17,7 @@ import {
 } from '../common/timing.js';
 import { joinCmaPrivateData } from '../wire/cma-header.js';
 import { transportFields, transportOfAsker } from '../common/transport.js';
-import { NO_ALTERNATE_PATH, ROCE_LID, reqCodec } from '../wire/req.js';
-import type { CmReq } from '../wire/req.js';
+import { type CmReq, NO_ALTERNATE_PATH, reqCodec, ROCE_LID } from '../wire/req.js';
 import { isCmaServiceId } from '../wire/service-id.js';
 
 const HOP_LIMIT = 64;

@@ -1,24 +1,21 @@
 /** A peer's question for the queue pair of a datagram service, as its listener sees it. */
-import { Timer } from '../../../core/spi/index.js';
-import type {
-  CmResolveAcceptOptions,
-  CmResolveRejectOptions,
-  CmResolveRequest,
-  Gid,
+import {
+  type CmResolveAcceptOptions,
+  type CmResolveRejectOptions,
+  type CmResolveRequest,
+  type Gid,
+  Timer,
 } from '../../../core/spi/index.js';
 import { checkResolveAccept, checkResolveReject, requestGone } from '../common/answers.js';
 import { startWithin } from '../common/consumer.js';
 import type { CmaContents } from '../messages/cma-contents.js';
 import type { CmPath, ConnectionServices } from '../connection/connection.js';
 import type { TransactionId } from '../common/transaction-id.js';
-import { TableRunner } from '../common/table-runner.js';
-import type { Actions, Machine } from '../common/table-runner.js';
-import { ASKED_TABLE } from './states.js';
-import type { SidrAction, SidrInput, SidrState } from './states.js';
+import { type Actions, type Machine, TableRunner } from '../common/table-runner.js';
+import { ASKED_TABLE, type SidrAction, type SidrInput, type SidrState } from './states.js';
 import { SIDR_ANSWERED_US, SIDR_UNANSWERED_US } from '../common/timing.js';
 import { NO_DATA } from '../wire/cm-codec.js';
-import { SIDR_STATUS } from '../wire/sidr-rep.js';
-import type { CmSidrRep } from '../wire/sidr-rep.js';
+import { type CmSidrRep, SIDR_STATUS } from '../wire/sidr-rep.js';
 import type { CmSidrReq } from '../wire/sidr-req.js';
 
 export interface SidrInquiryInit {

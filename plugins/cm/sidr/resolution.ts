@@ -1,25 +1,27 @@
 /** Asking for the queue pair of a datagram service: SIDR_REQ, and the wait for SIDR_REP. */
-import { CmPrivateData, DEFAULT_PKEY, Timer, gidEquals } from '../../../core/spi/index.js';
-import type { CmResolution, CmResolveOptions, Gid } from '../../../core/spi/index.js';
+import {
+  CmPrivateData,
+  type CmResolution,
+  type CmResolveOptions,
+  DEFAULT_PKEY,
+  type Gid,
+  gidEquals,
+  Timer,
+} from '../../../core/spi/index.js';
 import { checkPrivateData } from '../common/checks.js';
 import { startWithin } from '../common/consumer.js';
 import { cmaHeaderOf } from '../messages/cma-contents.js';
 import type { CmPath, ConnectionServices } from '../connection/connection.js';
-import { Wait } from '../connection/wait.js';
-import type { Waiter } from '../connection/wait.js';
+import { Wait, type Waiter } from '../connection/wait.js';
 import type { TransactionId } from '../common/transaction-id.js';
-import { TableRunner } from '../common/table-runner.js';
-import type { Actions, Machine } from '../common/table-runner.js';
-import { ASKING_TABLE } from './states.js';
-import type { SidrAction, SidrInput, SidrState } from './states.js';
+import { type Actions, type Machine, TableRunner } from '../common/table-runner.js';
+import { ASKING_TABLE, type SidrAction, type SidrInput, type SidrState } from './states.js';
 import { REQ_RETRIES } from '../common/timing.js';
 import { NO_DATA } from '../wire/cm-codec.js';
 import { joinCmaPrivateData } from '../wire/cma-header.js';
 import { isCmaServiceId } from '../wire/service-id.js';
-import { SIDR_STATUS } from '../wire/sidr-rep.js';
-import type { CmSidrRep } from '../wire/sidr-rep.js';
-import { sidrReqCodec } from '../wire/sidr-req.js';
-import type { CmSidrReq } from '../wire/sidr-req.js';
+import { type CmSidrRep, SIDR_STATUS } from '../wire/sidr-rep.js';
+import { type CmSidrReq, sidrReqCodec } from '../wire/sidr-req.js';
 
 /** Status of a result without an answer. */
 const NO_ANSWER = -1;

@@ -2,8 +2,14 @@
  * Service id resolution of a device: the questions that it asks, and those that it is asked
  * (IBTA 12.11; wire facts 4.5, 4.8). Repeated questions are known by their id, service and sender.
  */
-import { DEFAULT_PKEY, gidEquals } from '../../../core/spi/index.js';
-import type { CmResolution, CmResolveOptions, Device, Gid } from '../../../core/spi/index.js';
+import {
+  type CmResolution,
+  type CmResolveOptions,
+  DEFAULT_PKEY,
+  type Device,
+  type Gid,
+  gidEquals,
+} from '../../../core/spi/index.js';
 import type { Admission } from '../admission/admission.js';
 import type { CmCounters } from '../common/cm-counters.js';
 import { cmaContentsOf } from '../messages/cma-contents.js';
@@ -11,12 +17,9 @@ import type { CmPath, ConnectionServices } from '../connection/connection.js';
 import type { Listeners } from '../admission/listeners.js';
 import type { Origin } from '../common/origin.js';
 import { Places } from '../admission/places.js';
-import { SidrInquiry, sidrRepOf } from './inquiry.js';
-import type { SidrInquiryInit } from './inquiry.js';
-import { SidrResolution, sidrReqOf } from './resolution.js';
-import type { SidrIdentity } from './resolution.js';
-import { SIDR_STATUS } from '../wire/sidr-rep.js';
-import type { CmSidrRep } from '../wire/sidr-rep.js';
+import { SidrInquiry, type SidrInquiryInit, sidrRepOf } from './inquiry.js';
+import { type SidrIdentity, sidrReqOf, SidrResolution } from './resolution.js';
+import { type CmSidrRep, SIDR_STATUS } from '../wire/sidr-rep.js';
 import type { CmSidrReq } from '../wire/sidr-req.js';
 
 export interface SidrInit {

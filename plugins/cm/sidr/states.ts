@@ -7,8 +7,7 @@
  * repeated by timer on the asked side (wire facts 4.5). A request that the consumer leaves
  * unanswered ends when its sender must have given up.
  */
-import { row } from '../common/table-runner.js';
-import type { StateTable } from '../common/table-runner.js';
+import { row, type StateTable } from '../common/table-runner.js';
 
 export type SidrState = 'IDLE' | 'SIDR_REQ_SENT' | 'SIDR_REQ_RCVD' | 'SIDR_REP_SENT';
 

@@ -1,7 +1,6 @@
 /** APR, alternate path response (IBTA 12.8.2). Linux ignores it on RoCE. */
 import { COMM_IDS, cmCodec } from './cm-codec.js';
-import { padded, uint } from './field-table.js';
-import type { MessageOf } from './field-table.js';
+import { type MessageOf, padded, uint } from './field-table.js';
 
 export const AP_STATUS = {
   LOADED: 0,

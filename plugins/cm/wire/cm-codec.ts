@@ -1,8 +1,6 @@
 /** What the codecs of CM messages have in common. */
-import { CM_MESSAGE_LENGTH } from './attribute-id.js';
-import type { CmMessageName } from './attribute-id.js';
-import { uint, wireCodec } from './field-table.js';
-import type { Layout, WireCodec } from './field-table.js';
+import { CM_MESSAGE_LENGTH, type CmMessageName } from './attribute-id.js';
+import { type Layout, uint, wireCodec, type WireCodec } from './field-table.js';
 
 /** "Local" and "remote" are the sender's words. */
 export const COMM_IDS = { localCommId: uint(0, 0, 32), remoteCommId: uint(4, 0, 32) } as const;

@@ -1,7 +1,6 @@
 /** DREQ, request for communication release (IBTA 12.6.10). */
 import { COMM_IDS, cmCodec } from './cm-codec.js';
-import { padded, uint } from './field-table.js';
-import type { MessageOf } from './field-table.js';
+import { type MessageOf, padded, uint } from './field-table.js';
 
 export const dreqCodec = cmCodec('DREQ', {
   ...COMM_IDS,

@@ -1,7 +1,6 @@
 /** LAP, load alternate path (IBTA 12.8.1). Linux ignores it on RoCE. */
 import { COMM_IDS, cmCodec } from './cm-codec.js';
-import { bytes, padded, uint } from './field-table.js';
-import type { MessageOf } from './field-table.js';
+import { bytes, type MessageOf, padded, uint } from './field-table.js';
 
 export const lapCodec = cmCodec('LAP', {
   ...COMM_IDS,

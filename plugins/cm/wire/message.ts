@@ -7,11 +7,10 @@ import {
   CM_CLASS_VERSION,
   CM_MESSAGE_LENGTH,
   CM_METHOD_SEND,
+  type CmMessageName,
 } from './attribute-id.js';
-import type { CmMessageName } from './attribute-id.js';
 import { dreqCodec } from './dreq.js';
-import { uint, wireCodec } from './field-table.js';
-import type { Layout, MessageOf, WireCodec } from './field-table.js';
+import { type Layout, type MessageOf, uint, wireCodec, type WireCodec } from './field-table.js';
 import { lapCodec } from './lap.js';
 import { mraCodec } from './mra.js';
 import { rejCodec } from './rej.js';

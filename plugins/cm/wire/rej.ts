@@ -1,7 +1,6 @@
 /** REJ, reject (IBTA 12.6.7). */
 import { cmCodec } from './cm-codec.js';
-import { padded, uint } from './field-table.js';
-import type { MessageOf } from './field-table.js';
+import { type MessageOf, padded, uint } from './field-table.js';
 
 /** The message a REJ answers; `other` when it answers none, as after a timeout. */
 export const MESSAGE_REJECTED = { req: 0, rep: 1, other: 2 } as const;

@@ -1,7 +1,6 @@
 /** REP, reply to request for communication (IBTA 12.6.8). */
 import { COMM_IDS, cmCodec } from './cm-codec.js';
-import { padded, scattered, uint, uint64 } from './field-table.js';
-import type { MessageOf } from './field-table.js';
+import { type MessageOf, padded, scattered, uint, uint64 } from './field-table.js';
 
 export const repCodec = cmCodec('REP', {
   ...COMM_IDS,

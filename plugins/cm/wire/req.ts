@@ -1,7 +1,6 @@
 /** REQ, request for communication (IBTA 12.6.5). "Local" and "remote" are the sender's words. */
 import { cmCodec } from './cm-codec.js';
-import { bytes, padded, uint, uint64 } from './field-table.js';
-import type { MessageOf } from './field-table.js';
+import { bytes, type MessageOf, padded, uint, uint64 } from './field-table.js';
 
 /** Transport service types. Extended needs `EXTENDED_TRANSPORT`. */
 export const TRANSPORT_SERVICE = { rc: 0, uc: 1, rd: 2, extended: 3 } as const;

@@ -1,7 +1,6 @@
 /** SIDR_REP, service id resolution response (IBTA 12.11.2). */
 import { cmCodec } from './cm-codec.js';
-import { padded, scattered, uint, uint64 } from './field-table.js';
-import type { MessageOf } from './field-table.js';
+import { type MessageOf, padded, scattered, uint, uint64 } from './field-table.js';
 
 export const SIDR_STATUS = {
   VALID_QPN: 0,

@@ -1,7 +1,6 @@
 /** SIDR_REQ, service id resolution request: the QPN of a datagram service (IBTA 12.11.1). */
 import { cmCodec } from './cm-codec.js';
-import { padded, uint, uint64 } from './field-table.js';
-import type { MessageOf } from './field-table.js';
+import { type MessageOf, padded, uint, uint64 } from './field-table.js';
 
 export const sidrReqCodec = cmCodec('SIDR_REQ', {
   requestId: uint(0, 0, 32),

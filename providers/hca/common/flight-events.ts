@@ -1,13 +1,14 @@
 /** The events of a queue pair that people may want to know of: numbers, and words for them. */
 import {
+  describeReport,
+  type FlightLog,
+  type Gid,
+  ipFromGid,
+  nameOf,
   QpState,
   REFUSAL_CODES,
   WcStatus,
-  describeReport,
-  ipFromGid,
-  nameOf,
 } from '../../../core/spi/index.js';
-import type { FlightLog, Gid } from '../../../core/spi/index.js';
 import { causeOf, neverAnswered } from './report-words.js';
 
 export const FLIGHT = {

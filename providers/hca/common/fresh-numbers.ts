@@ -2,8 +2,7 @@
  * Numbers of objects, given out upward from a random start: one that is gone comes again only after
  * all others.
  */
-import { SpiError } from '../../../core/spi/index.js';
-import type { Random } from '../../../core/spi/index.js';
+import { type Random, SpiError } from '../../../core/spi/index.js';
 
 export class FreshNumbers {
   private next: number;

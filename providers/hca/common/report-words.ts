@@ -1,6 +1,11 @@
 /** What network and system say of packets of a connection, with what to do about it: for people. */
-import { describeReport, longestPacketBytes, smallerMtuRemedy } from '../../../core/spi/index.js';
-import type { Gid, NetworkReport } from '../../../core/spi/index.js';
+import {
+  describeReport,
+  type Gid,
+  longestPacketBytes,
+  type NetworkReport,
+  smallerMtuRemedy,
+} from '../../../core/spi/index.js';
 
 /** @param mtuBytes the path MTU of the connection */
 export function causeOf(report: NetworkReport, peer: Gid, mtuBytes: number): string {

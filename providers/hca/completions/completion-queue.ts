@@ -6,14 +6,16 @@ import { checkInteger } from '../../../core/spi/checks/index.js';
 import { einval } from '../../../core/spi/einval.js';
 import {
   AsyncEventType,
+  type CompletionQueue,
+  type CompletionQueueInit,
   CQE,
   CQE_BYTES,
+  type PollingMode,
   Ring,
+  ringEntries,
   SpiError,
   WcFlags,
-  ringEntries,
 } from '../../../core/spi/index.js';
-import type { CompletionQueue, CompletionQueueInit, PollingMode } from '../../../core/spi/index.js';
 import type { Notifiable } from './notification-queue.js';
 
 const MAX_ENTRIES = 1 << 22;

@@ -1,6 +1,5 @@
 /** Protection domains (IBTA 10.2.3): what may be used together. */
-import { SpiError } from '../../../core/spi/index.js';
-import type { MemoryRegion, ProtectionDomain } from '../../../core/spi/index.js';
+import { type MemoryRegion, type ProtectionDomain, SpiError } from '../../../core/spi/index.js';
 
 /** The device's memory, as its domains see it. */
 export interface DomainMemory {

@@ -3,8 +3,7 @@
  * taken back by work requests. The upper 24 bits of a window's key are its number and random; the
  * lower 8 are the consumer's and change with each bind, so that an old key is dead.
  */
-import { Access, SQE } from '../../../core/spi/index.js';
-import type { MemoryWindow, Random } from '../../../core/spi/index.js';
+import { Access, type MemoryWindow, type Random, SQE } from '../../../core/spi/index.js';
 import { KeyTable } from './key-table.js';
 import type { Domain } from './domain.js';
 import type { Region } from './region.js';

@@ -4,14 +4,17 @@
  * region that is gone is gone at once.
  */
 import { assert } from '../../../core/spi/checks/index.js';
-import { Access, SpiError, randomIova } from '../../../core/spi/index.js';
-import type { PacketPort, Random } from '../../../core/spi/index.js';
+import {
+  Access,
+  type PacketPort,
+  type Random,
+  randomIova,
+  SpiError,
+} from '../../../core/spi/index.js';
 import type { Domain, DomainMemory } from './domain.js';
 import { KeyTable } from './key-table.js';
-import { WindowTable, offsetIn } from './memory-window.js';
-import type { WindowBinder, WindowHost } from './memory-window.js';
-import { Region } from './region.js';
-import type { RegionOwner } from './region.js';
+import { offsetIn, type WindowBinder, type WindowHost, WindowTable } from './memory-window.js';
+import { Region, type RegionOwner } from './region.js';
 import { UnreadAnswers } from './unread-answers.js';
 
 const ALL_ACCESS =

@@ -1,8 +1,6 @@
 /** Placements of one receive burst: gathered in the port's array, handed over together. */
-import { PLACE } from '../../../core/spi/index.js';
-import type { PacketPort } from '../../../core/spi/index.js';
-import { FEW_BYTES } from '../sending/few-bytes.js';
-import type { RegionBytes } from '../sending/few-bytes.js';
+import { type PacketPort, PLACE } from '../../../core/spi/index.js';
+import { FEW_BYTES, type RegionBytes } from '../sending/few-bytes.js';
 
 const TWO_32 = 4294967296;
 

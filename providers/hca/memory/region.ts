@@ -1,6 +1,5 @@
 /** Memory regions (IBTA 10.6.3): memory of the consumer's, and the key that opens it. */
-import { SpiError } from '../../../core/spi/index.js';
-import type { MemoryRegion } from '../../../core/spi/index.js';
+import { type MemoryRegion, SpiError } from '../../../core/spi/index.js';
 import type { Domain } from './domain.js';
 
 /** The table that a region is in. */

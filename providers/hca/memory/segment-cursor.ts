@@ -3,9 +3,8 @@
  * wrote them; each segment's key, bounds and rights are checked whenever bytes of it move.
  */
 import { Access, SGE } from '../../../core/spi/index.js';
-import { MEMORY_CHECK } from './memory.js';
+import { MEMORY_CHECK, type MemoryTable } from './memory.js';
 import type { Domain } from './domain.js';
-import type { MemoryTable } from './memory.js';
 import type { PlacementQueue } from './placement-queue.js';
 import type { TransmitQueue } from '../sending/transmit-queue.js';
 

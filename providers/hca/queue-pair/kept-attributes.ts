@@ -1,7 +1,6 @@
 /** The attributes of a queue pair, as they have been given: kept in words of its memory. */
 import type { QueuePairAttributes } from '../../../core/spi/index.js';
-import { ATTRIBUTES } from './queue-pair-memory.js';
-import type { QueuePairMemory } from './queue-pair-memory.js';
+import { ATTRIBUTES, type QueuePairMemory } from './queue-pair-memory.js';
 
 const NAMES = Object.keys(ATTRIBUTES) as (keyof typeof ATTRIBUTES)[];
 

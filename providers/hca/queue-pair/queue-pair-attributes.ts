@@ -10,8 +10,14 @@ import {
   optional,
 } from '../../../core/spi/checks/index.js';
 import { einval } from '../../../core/spi/einval.js';
-import { Access, PATH_MTU_BYTES, ipFromGid, isMulticastGid } from '../../../core/spi/index.js';
-import type { PacketPort, QueuePairAttributes } from '../../../core/spi/index.js';
+import {
+  Access,
+  ipFromGid,
+  isMulticastGid,
+  type PacketPort,
+  PATH_MTU_BYTES,
+  type QueuePairAttributes,
+} from '../../../core/spi/index.js';
 import type { HcaParameters } from '../common/parameters.js';
 
 /** What of the device bounds an attribute. */

@@ -4,13 +4,17 @@
  * costs when a thousand queue pairs take turns. The layout is the tables below; then come the
  * entries of the send ring, those of the receive ring, and a row for each request.
  */
-import { Piece, Ring, ringEntries, rqeBytes, sqeBytes } from '../../../core/spi/index.js';
-import type {
-  AddressVector,
-  Gid,
-  QueuePairAttributes,
-  QueuePairInit,
-  Slab,
+import {
+  type AddressVector,
+  type Gid,
+  Piece,
+  type QueuePairAttributes,
+  type QueuePairInit,
+  Ring,
+  ringEntries,
+  rqeBytes,
+  type Slab,
+  sqeBytes,
 } from '../../../core/spi/index.js';
 import {
   f64,

@@ -5,24 +5,22 @@
  */
 import {
   AsyncEventType,
+  checkQpTransition,
   CQE,
   NO_ROW,
   QpState,
   QpType,
+  type QueuePair,
+  type QueuePairAttributes,
+  type QueuePairEventHandler,
+  type QueuePairInit,
+  type Ring,
   RQE,
-  SQE,
   SpiError,
+  SQE,
   WcOpcode,
   WcStatus,
   WrFlags,
-  checkQpTransition,
-} from '../../../core/spi/index.js';
-import type {
-  QueuePair,
-  QueuePairAttributes,
-  QueuePairEventHandler,
-  QueuePairInit,
-  Ring,
 } from '../../../core/spi/index.js';
 import type { CompletionSource, SoftCompletionQueue } from '../completions/completion-queue.js';
 import { FLIGHT, flightLines } from '../common/flight-events.js';
@@ -33,8 +31,7 @@ import type { Window, WindowBinder } from '../memory/memory-window.js';
 import type { Notifiable } from '../completions/notification-queue.js';
 import { checkAttributeValues } from './queue-pair-attributes.js';
 import { QueuePairMemory } from './queue-pair-memory.js';
-import { OwnReceiveQueue } from '../srq/receive-source.js';
-import type { ReceiveSource } from '../srq/receive-source.js';
+import { OwnReceiveQueue, type ReceiveSource } from '../srq/receive-source.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
 import type { SoftSharedReceiveQueue } from '../srq/shared-receive-queue.js';
 import { WC_OPCODE } from './wc-opcodes.js';

@@ -5,8 +5,7 @@
  * one answers all before it.
  */
 import type { CongestionWindow } from './congestion-window.js';
-import { TIME } from '../queue-pair/queue-pair-memory.js';
-import type { ConnectionMemory } from '../queue-pair/queue-pair-memory.js';
+import { type ConnectionMemory, TIME } from '../queue-pair/queue-pair-memory.js';
 import type { HcaClock } from './round-trip-time.js';
 import { psnDiff } from '../wire/psn.js';
 

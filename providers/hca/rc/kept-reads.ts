@@ -9,8 +9,7 @@ import { QpState } from '../../../core/spi/index.js';
 import type { KeptCopy } from '../memory/kept-memory.js';
 import type { Region } from '../memory/region.js';
 import type { ReliableQueuePair } from '../connected/connection.js';
-import { RES, RESOURCE } from './responder-resources.js';
-import type { ResponderResources } from './responder-resources.js';
+import { RES, RESOURCE, type ResponderResources } from './responder-resources.js';
 import type { AnswerKeeper } from '../memory/unread-answers.js';
 import { PSN_MASK } from '../wire/psn.js';
 

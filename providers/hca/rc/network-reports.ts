@@ -3,8 +3,7 @@
  * told when its retries run out with nothing acknowledged since. Nothing here is a retry; the one
  * hint that is acted upon, a port that nothing listens at, is the requester's.
  */
-import { REFUSAL_CODES } from '../../../core/spi/index.js';
-import type { NetworkReport } from '../../../core/spi/index.js';
+import { type NetworkReport, REFUSAL_CODES } from '../../../core/spi/index.js';
 import { FLIGHT } from '../common/flight-events.js';
 import { causeOf, neverAnswered } from '../common/report-words.js';
 import type { ReliableQueuePair } from '../connected/connection.js';

@@ -3,10 +3,14 @@
  * how long to wait. The window is one part of it, the round trip time the other.
  */
 import { CongestionWindow } from './congestion-window.js';
-import { NEVER_YET } from '../queue-pair/queue-pair-memory.js';
-import type { ConnectionMemory } from '../queue-pair/queue-pair-memory.js';
-import { addRoundTrip, awaitAnswer, inflationOf, resetRoundTrip } from './round-trip-time.js';
-import type { HcaClock } from './round-trip-time.js';
+import { type ConnectionMemory, NEVER_YET } from '../queue-pair/queue-pair-memory.js';
+import {
+  addRoundTrip,
+  awaitAnswer,
+  type HcaClock,
+  inflationOf,
+  resetRoundTrip,
+} from './round-trip-time.js';
 import { PSN_MASK, psnAdd, psnDiff } from '../wire/psn.js';
 
 const NONE = -1;

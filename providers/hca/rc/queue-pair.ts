@@ -1,19 +1,19 @@
 /** Reliable connected queue pair: requester, completer and responder of one connection. */
-import { QpState, QpType, SpiError } from '../../../core/spi/index.js';
-import type {
-  AddressVector,
-  NetworkReport,
-  QueuePairAttributes,
-  QueuePairInit,
+import {
+  type AddressVector,
+  type NetworkReport,
+  QpState,
+  QpType,
+  type QueuePairAttributes,
+  type QueuePairInit,
+  SpiError,
 } from '../../../core/spi/index.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
-import { isFromPeer } from '../connected/connection.js';
-import type { ConnectedQueuePair } from '../connected/connection.js';
+import { type ConnectedQueuePair, isFromPeer } from '../connected/connection.js';
 import type { Engine } from '../queue-pair/engine.js';
 import { ConnectionMemory } from '../queue-pair/queue-pair-memory.js';
 import { SoftQueuePair } from '../queue-pair/queue-pair.js';
-import { NO_PATH } from '../sending/peer-path.js';
-import type { PeerPath } from '../sending/peer-path.js';
+import { NO_PATH, type PeerPath } from '../sending/peer-path.js';
 import type { ReportTaker } from '../sending/peer-table.js';
 import { noReceives } from '../srq/receive-source.js';
 import type { SoftXrcDomain } from '../srq/xrc-domain.js';

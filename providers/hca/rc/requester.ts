@@ -6,8 +6,7 @@
 import { QpState, SQE, WcStatus, WrFlags, WrOpcode } from '../../../core/spi/index.js';
 import { FLIGHT } from '../common/flight-events.js';
 import { executeLocalOperation } from '../queue-pair/local-operations.js';
-import { LOCAL } from '../queue-pair/queue-pair-memory.js';
-import type { ConnectionMemory } from '../queue-pair/queue-pair-memory.js';
+import { type ConnectionMemory, LOCAL } from '../queue-pair/queue-pair-memory.js';
 import { PSN_MASK, psnAdd, psnDiff } from '../wire/psn.js';
 import { isAtomic, needsResponse } from '../wire/request-opcodes.js';
 import { RcAckRequests } from './ack-requests.js';
@@ -16,8 +15,7 @@ import { RcPace } from './pace.js';
 import type { RcQueuePair } from './queue-pair.js';
 import { RcRequestPackets } from './request-packets.js';
 import { inspectRequest } from './requests.js';
-import { RcTimers } from './timers.js';
-import type { AckWaiter } from './timers.js';
+import { type AckWaiter, RcTimers } from './timers.js';
 
 export class RcRequester implements AckWaiter {
   /** Next PSN to send; after going back, below `maxPsn`. */

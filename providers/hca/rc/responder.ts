@@ -7,8 +7,7 @@ import { AsyncEventType, QpState, WcOpcode, ringEntries } from '../../../core/sp
 import { FLIGHT } from '../common/flight-events.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
 import { isAtomicOperation } from '../connected/access.js';
-import { MessageReceiver } from '../connected/message-receiver.js';
-import type { Fault } from '../connected/message-receiver.js';
+import { type Fault, MessageReceiver } from '../connected/message-receiver.js';
 import { SequenceGap } from '../queue-pair/sequence-gap.js';
 import { SYNDROME, rnrNakSyndrome } from '../wire/aeth-syndrome.js';
 import { bthAckReq } from '../wire/bth.js';

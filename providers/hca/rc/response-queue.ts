@@ -3,8 +3,12 @@
  * acknowledgement covers all before it, so of a run of them only the last is kept: that is how the
  * packets of one receive burst share one ACK.
  */
-import { FEW_RESPONSES, RESPONSE_ROW, RESPONSES_AT } from '../queue-pair/queue-pair-memory.js';
-import type { ConnectionMemory } from '../queue-pair/queue-pair-memory.js';
+import {
+  type ConnectionMemory,
+  FEW_RESPONSES,
+  RESPONSE_ROW,
+  RESPONSES_AT,
+} from '../queue-pair/queue-pair-memory.js';
 
 export const RESPONSE = { ACK: 0, NAK: 1, RESOURCE: 2 } as const;
 

@@ -2,8 +2,7 @@
  * The time until a packet is answered, estimated as TCP does (RFC 6298); and the shortest one seen,
  * which is that of a path without queues. Repeated packets are not timed (Karn's algorithm).
  */
-import { TIME } from '../queue-pair/queue-pair-memory.js';
-import type { ConnectionMemory } from '../queue-pair/queue-pair-memory.js';
+import { type ConnectionMemory, TIME } from '../queue-pair/queue-pair-memory.js';
 
 /**
  * Before the first sample. Too short costs a few packets that are sent again, at doubling intervals

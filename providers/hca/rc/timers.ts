@@ -9,8 +9,7 @@
  */
 import { TimerEntry } from '../../../core/spi/index.js';
 import type { Engine } from '../queue-pair/engine.js';
-import { NO_DEADLINE, TIME } from '../queue-pair/queue-pair-memory.js';
-import type { ConnectionMemory } from '../queue-pair/queue-pair-memory.js';
+import { type ConnectionMemory, NO_DEADLINE, TIME } from '../queue-pair/queue-pair-memory.js';
 import type { Sender } from '../sending/send-turns.js';
 import type { RcPace } from './pace.js';
 

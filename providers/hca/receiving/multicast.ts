@@ -3,13 +3,14 @@
  * port is a member of a group as long as one of them is.
  */
 import {
-  QpState,
-  SpiError,
+  type Gid,
   ipFromGid,
   isIpv4Gid,
   isMulticastGid,
+  type PacketPort,
+  QpState,
+  SpiError,
 } from '../../../core/spi/index.js';
-import type { Gid, PacketPort } from '../../../core/spi/index.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
 import type { PacketTaker } from './packet-taker.js';
 

@@ -1,6 +1,12 @@
 /** From a received packet to its queue pair, in the order of checks of wire facts 1.9. */
-import { GROUP_BIT, GSI_QPN, QpState, RX, RxFlags } from '../../../core/spi/index.js';
-import type { PacketPort } from '../../../core/spi/index.js';
+import {
+  GROUP_BIT,
+  GSI_QPN,
+  type PacketPort,
+  QpState,
+  RX,
+  RxFlags,
+} from '../../../core/spi/index.js';
 import type { MulticastTable } from './multicast.js';
 import type { PacketTaker } from './packet-taker.js';
 import { DROP_OF_CHECK } from './drop-reason.js';

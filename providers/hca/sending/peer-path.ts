@@ -3,8 +3,13 @@
  * then at hand, however many they are.
  */
 import { assert } from '../../../core/spi/checks/index.js';
-import { SpiError, gidWords } from '../../../core/spi/index.js';
-import type { AddressVector, Gid, GidWords } from '../../../core/spi/index.js';
+import {
+  type AddressVector,
+  type Gid,
+  gidWords,
+  type GidWords,
+  SpiError,
+} from '../../../core/spi/index.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
 
 const NO_GID: GidWords = [0, 0, 0, 0];

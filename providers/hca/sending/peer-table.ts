@@ -1,6 +1,5 @@
 /** Which connections lead to an address: for hints of the network, which name nothing else. */
-import { ipFromGid } from '../../../core/spi/index.js';
-import type { Gid, NetworkReport } from '../../../core/spi/index.js';
+import { type Gid, ipFromGid, type NetworkReport } from '../../../core/spi/index.js';
 
 /** A connection that hints of the network may be about. */
 export interface ReportTaker {

@@ -2,10 +2,8 @@
  * Packets on their way to the port: descriptors are written straight into the port's arrays and
  * offered in bursts. What the port does not take stays where it is and is offered again first.
  */
-import { COPIED_PAYLOAD_BYTES, TX, TX_SEGMENT } from '../../../core/spi/index.js';
-import type { PacketPort } from '../../../core/spi/index.js';
-import { FEW_BYTES } from './few-bytes.js';
-import type { RegionBytes } from './few-bytes.js';
+import { COPIED_PAYLOAD_BYTES, type PacketPort, TX, TX_SEGMENT } from '../../../core/spi/index.js';
+import { FEW_BYTES, type RegionBytes } from './few-bytes.js';
 import { writeBth } from '../wire/bth.js';
 import { HEADER_LENGTH_OF } from '../wire/packet-layout.js';
 

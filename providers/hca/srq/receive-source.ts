@@ -3,8 +3,7 @@
  * shared receive queue the packet names. Transports know only this. An entry that `take` gave is
  * the queue pair's until it completes or is handed back.
  */
-import { RQE } from '../../../core/spi/index.js';
-import type { QueuePairInit, Ring } from '../../../core/spi/index.js';
+import { type QueuePairInit, type Ring, RQE } from '../../../core/spi/index.js';
 import type { SoftCompletionQueue } from '../completions/completion-queue.js';
 import type { Domain } from '../memory/domain.js';
 

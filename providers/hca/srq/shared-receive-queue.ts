@@ -7,16 +7,14 @@ import { assert, checkInteger } from '../../../core/spi/checks/index.js';
 import { einval } from '../../../core/spi/einval.js';
 import {
   AsyncEventType,
-  RQE,
   Ring,
-  SpiError,
   ringEntries,
+  RQE,
   rqeBytes,
-} from '../../../core/spi/index.js';
-import type {
-  SharedReceiveQueue,
-  SharedReceiveQueueInit,
-  SharedReceiveRing,
+  type SharedReceiveQueue,
+  type SharedReceiveQueueInit,
+  type SharedReceiveRing,
+  SpiError,
 } from '../../../core/spi/index.js';
 import type { CompletionSource, SoftCompletionQueue } from '../completions/completion-queue.js';
 import type { Domain } from '../memory/domain.js';

@@ -1,6 +1,5 @@
 /** The device's part of an XRC domain: what targets and SRQs must have in common. */
-import { SpiError } from '../../../core/spi/index.js';
-import type { XrcDomainHandle } from '../../../core/spi/index.js';
+import { SpiError, type XrcDomainHandle } from '../../../core/spi/index.js';
 
 export class SoftXrcDomain implements XrcDomainHandle {
   /** Shared receive queues and queue pairs that belong here. */

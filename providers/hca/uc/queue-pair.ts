@@ -3,15 +3,12 @@
  * acknowledgement. A send completes when the port has taken its last packet; a message that loses
  * a packet never arrives.
  */
-import { QpState } from '../../../core/spi/index.js';
-import type { QueuePairAttributes, QueuePairInit } from '../../../core/spi/index.js';
+import { QpState, type QueuePairAttributes, type QueuePairInit } from '../../../core/spi/index.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
-import { isFromPeer } from '../connected/connection.js';
-import type { ConnectedQueuePair } from '../connected/connection.js';
+import { type ConnectedQueuePair, isFromPeer } from '../connected/connection.js';
 import type { Engine } from '../queue-pair/engine.js';
 import { SoftQueuePair } from '../queue-pair/queue-pair.js';
-import { NO_PATH } from '../sending/peer-path.js';
-import type { PeerPath } from '../sending/peer-path.js';
+import { NO_PATH, type PeerPath } from '../sending/peer-path.js';
 import { TRANSPORT, UC_BASE } from '../wire/opcode.js';
 import { UcRequester } from './requester.js';
 import { UcResponder } from './responder.js';

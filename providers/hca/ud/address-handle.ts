@@ -1,6 +1,5 @@
 /** Address handles: destinations of datagrams, by small numbers that a send request carries. */
-import { SpiError } from '../../../core/spi/index.js';
-import type { AddressHandle } from '../../../core/spi/index.js';
+import { type AddressHandle, SpiError } from '../../../core/spi/index.js';
 import type { Domain } from '../memory/domain.js';
 
 export class SoftAddressHandle implements AddressHandle {

@@ -3,8 +3,7 @@
  * port hands on the addresses only, so the header is made from them: IPv6 whole, IPv4 in the last
  * 20 bytes with a right checksum, by which consumers tell the two apart.
  */
-import { GRH_LENGTH } from '../../../core/spi/index.js';
-import type { Gid } from '../../../core/spi/index.js';
+import { type Gid, GRH_LENGTH } from '../../../core/spi/index.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
 
 const UDP = 17;

@@ -4,20 +4,21 @@
  * the receive posted is dropped and the receive stays: any host may send to QP1.
  */
 import {
+  type Gid,
   GRH_LENGTH,
   GSI_QKEY,
   QpState,
   QpType,
+  type QueuePairInit,
   RQE,
-  SQE,
   SpiError,
+  SQE,
   WcFlags,
   WcOpcode,
   WcStatus,
   WrFlags,
   WrOpcode,
 } from '../../../core/spi/index.js';
-import type { Gid, QueuePairInit } from '../../../core/spi/index.js';
 import type { AddressHandleTable, SoftAddressHandle } from './address-handle.js';
 import { writeGrhArea } from './grh.js';
 import type { Engine } from '../queue-pair/engine.js';
@@ -25,8 +26,7 @@ import { MEMORY_CHECK } from '../memory/memory.js';
 import { SoftQueuePair } from '../queue-pair/queue-pair.js';
 import { requestBytes } from '../queue-pair/request-bytes.js';
 import { UnacknowledgedSends } from '../queue-pair/unacknowledged-sends.js';
-import { segmentCount } from '../srq/receive-source.js';
-import type { ReceiveSource } from '../srq/receive-source.js';
+import { type ReceiveSource, segmentCount } from '../srq/receive-source.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
 import { SegmentCursor, segmentBytes } from '../memory/segment-cursor.js';
 import { BTH_FLAG, BTH_LENGTH, bthPad, bthSolicited } from '../wire/bth.js';

@@ -11,8 +11,7 @@
  * `icrcUpdate` as often as needed, `icrcValue`.
  */
 import { checkInteger, outOfRange } from '../../../core/spi/checks/index.js';
-import { isIpv4Gid } from '../../../core/spi/address.js';
-import type { Gid } from '../../../core/spi/address.js';
+import { type Gid, isIpv4Gid } from '../../../core/spi/address.js';
 import { BTH_LENGTH } from './bth.js';
 import { crc32Byte, crc32Update } from './crc32.js';
 

@@ -7,8 +7,7 @@
  * the padding, the ICRC cut off.
  */
 import { BTH_LENGTH, bthOpcode, bthPadCount, bthTransportVersion } from './bth.js';
-import { HEADER_LENGTH, OPCODES, PAYLOAD } from './opcode.js';
-import type { HeaderName, OpcodeInfo } from './opcode.js';
+import { HEADER_LENGTH, type HeaderName, type OpcodeInfo, OPCODES, PAYLOAD } from './opcode.js';
 
 /** The ICRC at the end of every packet, in bytes. */
 export const ICRC_LENGTH = 4;

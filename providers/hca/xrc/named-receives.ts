@@ -4,8 +4,7 @@
  * memory of that queue's protection domain.
  */
 import type { ReceivedPacket } from '../common/received-packet.js';
-import { FAULT } from '../connected/message-receiver.js';
-import type { Fault } from '../connected/message-receiver.js';
+import { FAULT, type Fault } from '../connected/message-receiver.js';
 import type { Engine } from '../queue-pair/engine.js';
 import type { ReceiveSource } from '../srq/receive-source.js';
 import type { SoftSharedReceiveQueue } from '../srq/shared-receive-queue.js';

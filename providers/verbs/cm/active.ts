@@ -1,28 +1,32 @@
 /** The active side: address, route, REQ; by REP, queue pair to RTR and RTS, and RTU. */
-import { CmPrivateData, QpType, SpiError, Timer } from '../../../core/spi/index.js';
-import type { CmConnectOptions, CmEvent } from '../../../core/spi/index.js';
 import {
-  NO_DATA,
-  REJECT_REASON,
-  QpControl,
-  TableRunner,
-  checkConnectOptions,
+  type CmConnectOptions,
+  type CmEvent,
+  CmPrivateData,
+  QpType,
+  SpiError,
+  Timer,
+} from '../../../core/spi/index.js';
+import {
+  type Actions,
   checkConnectable,
+  checkConnectOptions,
   checkPrivateData,
+  NO_DATA,
+  QpControl,
+  REJECT_REASON,
   startWithin,
+  TableRunner,
   timeUsOfCode,
 } from '../../../plugins/cm/provider.js';
-import type { Actions } from '../../../plugins/cm/provider.js';
 import { peerText } from './address.js';
 import type { CmNativeEvent } from './channel.js';
-import { VerbsConnection } from './connection.js';
-import type { CmServices } from './connection.js';
+import { type CmServices, VerbsConnection } from './connection.js';
 import { checkDevice, idTowards } from './identifier.js';
 import { CM_OPTION, CmEventType } from '../addon/rdmacm.js';
 import { pathDataOf } from './path-data.js';
 import { qpPlanOf } from './qp-plan.js';
-import { ACTIVE_TABLE } from './states.js';
-import type { CmAction, CmInput } from './states.js';
+import { ACTIVE_TABLE, type CmAction, type CmInput } from './states.js';
 
 /** SPI's default; rdma_cm's own is 19. */
 const DEFAULT_ACK_TIMEOUT = 18;

@@ -1,12 +1,12 @@
 /** GIDs as struct sockaddr_in and sockaddr_in6, and the service ids that rdma_cm knows. */
 import {
+  type Gid,
   gidFromWords,
   ipFromGid,
   isIpv4Gid,
   PortSpace,
   SpiError,
 } from '../../../core/spi/index.js';
-import type { Gid } from '../../../core/spi/index.js';
 
 /** Room for either kind. */
 export const ADDRESS_BYTES = 28;

@@ -6,8 +6,12 @@ import {
   portOfSocketAddress,
   type SocketAddress,
 } from './address.js';
-import { ATTRIBUTE_GID_WORD, ATTRIBUTE_WORD, ATTRIBUTE_WORDS } from '../addon/rdmacm.js';
-import type { CmNative } from '../addon/rdmacm.js';
+import {
+  ATTRIBUTE_GID_WORD,
+  ATTRIBUTE_WORD,
+  ATTRIBUTE_WORDS,
+  type CmNative,
+} from '../addon/rdmacm.js';
 import { errnoError } from '../system/errno.js';
 
 /** What a request or a reply says (struct rdma_conn_param). */

@@ -1,8 +1,8 @@
 /** An event channel of librdmacm: its records as events, one at a time. */
 import type { Logger } from '../../../core/spi/index.js';
-import type { CmNative } from '../addon/rdmacm.js';
 import {
   CmEventType,
+  type CmNative,
   EVENT_PRIVATE_DATA,
   EVENT_RECORD_BYTES,
   EVENT_WORD,

@@ -1,18 +1,18 @@
 /** The CM module over librdmacm: what the consumer asks for, and whose the kernel's events are. */
-import { SpiError } from '../../../core/spi/index.js';
-import type {
-  Clock,
-  CmConnection,
-  CmConnectOptions,
-  CmListener,
-  CmListenOptions,
-  CmModule,
-  CmResolution,
-  CmResolveOptions,
-  Device,
-  Logger,
-  Scheduler,
-  Timers,
+import {
+  type Clock,
+  type CmConnection,
+  type CmConnectOptions,
+  type CmListener,
+  type CmListenOptions,
+  type CmModule,
+  type CmResolution,
+  type CmResolveOptions,
+  type Device,
+  type Logger,
+  type Scheduler,
+  SpiError,
+  type Timers,
 } from '../../../core/spi/index.js';
 import { NO_DATA, deferring } from '../../../plugins/cm/provider.js';
 import { ActiveConnection } from './active.js';
@@ -22,8 +22,7 @@ import { CmChannel, type CmNativeEvent } from './channel.js';
 import type { CmIdOwner, CmServices } from './connection.js';
 import { VerbsListener } from './listener.js';
 import { LocalAddresses } from './local-addresses.js';
-import { CmEventType } from '../addon/rdmacm.js';
-import type { CmNative } from '../addon/rdmacm.js';
+import { CmEventType, type CmNative } from '../addon/rdmacm.js';
 import { RemovalWatch } from './removal-watch.js';
 import { VerbsResolution } from './resolution.js';
 import { PortGate } from './port-gate.js';

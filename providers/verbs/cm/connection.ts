@@ -2,21 +2,28 @@
  * A connection over an identifier of librdmacm: runs the rows of its table. What both sides have in
  * common is here; connecting is active.ts and passive.ts.
  */
-import { nameOf, Timer } from '../../../core/spi/index.js';
-import type {
-  Clock,
-  CmConnection,
-  CmEvent,
-  CmParameters,
-  Device,
-  Gid,
-  Logger,
-  QueuePair,
-  Timers,
+import {
+  type Clock,
+  type CmConnection,
+  type CmEvent,
+  type CmParameters,
+  type Device,
+  type Gid,
+  type Logger,
+  nameOf,
+  type QueuePair,
+  Timer,
+  type Timers,
 } from '../../../core/spi/index.js';
 import { FlightRecord } from './flight-record.js';
-import { NO_DATA, messageOf } from '../../../plugins/cm/provider.js';
-import type { Actions, CommEstListener, Machine, QpControl } from '../../../plugins/cm/provider.js';
+import {
+  type Actions,
+  type CommEstListener,
+  type Machine,
+  messageOf,
+  NO_DATA,
+  type QpControl,
+} from '../../../plugins/cm/provider.js';
 import type { CmCalls, ConnectionParameters } from './calls.js';
 import { failureText, statusText } from './failures.js';
 import type { CmNativeEvent } from './channel.js';

@@ -1,6 +1,5 @@
 /** Identifiers of librdmacm on the way into use; what fails leaves none behind. */
-import { SpiError } from '../../../core/spi/index.js';
-import type { CmConnectOptions, CmResolveOptions } from '../../../core/spi/index.js';
+import { type CmConnectOptions, type CmResolveOptions, SpiError } from '../../../core/spi/index.js';
 import { serviceOf, type SocketAddress } from './address.js';
 import type { CmServices } from './connection.js';
 

@@ -1,10 +1,10 @@
 /** A peer's question for the queue pair of a datagram service (SIDR), as its listener sees it. */
-import { SpiError } from '../../../core/spi/index.js';
-import type {
-  CmResolveAcceptOptions,
-  CmResolveRejectOptions,
-  CmResolveRequest,
-  Gid,
+import {
+  type CmResolveAcceptOptions,
+  type CmResolveRejectOptions,
+  type CmResolveRequest,
+  type Gid,
+  SpiError,
 } from '../../../core/spi/index.js';
 import {
   checkResolveAccept,

@@ -4,10 +4,8 @@
  * share a channel of their own; while as many requests as the backlog allows wait for the
  * consumer, it is not read: the kernel holds as many more, and drops what comes then.
  */
-import { SpiError } from '../../../core/spi/index.js';
-import { checkRange } from '../../../plugins/cm/common/checks.js';
-import type { CmListener, CmListenOptions } from '../../../core/spi/index.js';
-import { messageOf } from '../../../plugins/cm/provider.js';
+import { type CmListener, type CmListenOptions, SpiError } from '../../../core/spi/index.js';
+import { checkRange, messageOf } from '../../../plugins/cm/provider.js';
 import { type CmService, serviceOf, type SocketAddress } from './address.js';
 import { CmChannel, type CmNativeEvent } from './channel.js';
 import type { CmIdOwner, CmServices } from './connection.js';

@@ -1,7 +1,14 @@
 /** The device's addresses: which one to ask from, and the scope of those that need one. */
 import { networkInterfaces } from 'node:os';
-import { gidEquals, gidFromIp, ipFromGid, isIpv4Gid, SpiError } from '../../../core/spi/index.js';
-import type { Device, Gid } from '../../../core/spi/index.js';
+import {
+  type Device,
+  type Gid,
+  gidEquals,
+  gidFromIp,
+  ipFromGid,
+  isIpv4Gid,
+  SpiError,
+} from '../../../core/spi/index.js';
 import { socketAddressOf, type SocketAddress } from './address.js';
 import { isLinkLocal } from '../system/link-local.js';
 

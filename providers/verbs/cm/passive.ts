@@ -1,20 +1,19 @@
 /** The passive side: the consumer's answer to a request; queue pair to RTR, REP; by RTU, to RTS. */
 import type { CmAcceptOptions, CmEvent } from '../../../core/spi/index.js';
 import {
-  QpControl,
-  TableRunner,
+  type Actions,
   checkAccept,
+  QpControl,
+  type QpPlan,
   requestGone,
+  TableRunner,
   timeUsOfCode,
 } from '../../../plugins/cm/provider.js';
-import type { Actions, QpPlan } from '../../../plugins/cm/provider.js';
 import type { IdDescription } from './calls.js';
-import { VerbsConnection } from './connection.js';
-import type { CmServices } from './connection.js';
+import { type CmServices, VerbsConnection } from './connection.js';
 import { goneOr } from './failures.js';
 import { qpPlanOf } from './qp-plan.js';
-import { PASSIVE_TABLE } from './states.js';
-import type { CmAction, CmInput, CmState } from './states.js';
+import { type CmAction, type CmInput, type CmState, PASSIVE_TABLE } from './states.js';
 
 export class PassiveConnection extends VerbsConnection {
   protected onEvent: ((event: CmEvent) => void) | undefined;

@@ -2,8 +2,7 @@
  * A path of our own for RDMA_OPTION_IB_PATH (struct ibv_path_data, big-endian): rdma_cm takes the
  * path MTU of a connection from nowhere else. The kernel adds what belongs to Ethernet itself.
  */
-import { DEFAULT_PKEY, PATH_MTU_BYTES } from '../../../core/spi/index.js';
-import type { Gid } from '../../../core/spi/index.js';
+import { DEFAULT_PKEY, type Gid, PATH_MTU_BYTES } from '../../../core/spi/index.js';
 
 const LENGTH = 72;
 /** General management path, primary, both directions. */

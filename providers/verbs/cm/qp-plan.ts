@@ -1,6 +1,11 @@
 /** What the CM has found out about a connection, as attributes of its queue pair. */
-import { PATH_MTU_BYTES, QpState } from '../../../core/spi/index.js';
-import type { AddressVector, CmParameters, Gid } from '../../../core/spi/index.js';
+import {
+  type AddressVector,
+  type CmParameters,
+  type Gid,
+  PATH_MTU_BYTES,
+  QpState,
+} from '../../../core/spi/index.js';
 import type { QpPlan } from '../../../plugins/cm/provider.js';
 import type { InfiniBandPath } from '../objects/attribute-words.js';
 import type { CmQpAttributes } from './calls.js';

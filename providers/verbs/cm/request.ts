@@ -1,6 +1,5 @@
 /** A connection request as its listener sees it. */
-import { PATH_MTU_BYTES, QpState } from '../../../core/spi/index.js';
-import type { CmRequest } from '../../../core/spi/index.js';
+import { type CmRequest, PATH_MTU_BYTES, QpState } from '../../../core/spi/index.js';
 import { REJECT_REASON, checkReject, rejectReasonName } from '../../../plugins/cm/provider.js';
 import type { CmNativeEvent } from './channel.js';
 import type { CmServices } from './connection.js';

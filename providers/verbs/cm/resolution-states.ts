@@ -2,8 +2,7 @@
  * Asking for a datagram service (SIDR) over librdmacm as a table: the messages and their retries
  * are the kernel's, the order of its calls is ours. What has no row changes nothing.
  */
-import { row } from '../../../plugins/cm/provider.js';
-import type { StateTable } from '../../../plugins/cm/provider.js';
+import { row, type StateTable } from '../../../plugins/cm/provider.js';
 import type { CmEventType } from '../addon/rdmacm.js';
 
 export type ResolutionState = 'ADDR_QUERY' | 'ROUTE_QUERY' | 'SIDR_REQ_SENT' | 'IDLE';

@@ -1,15 +1,22 @@
 /** Asking for the queue pair of a datagram service (SIDR), through a UDP identifier. */
-import { CmPrivateData, nameOf, Timer } from '../../../core/spi/index.js';
-import type { CmResolution, CmResolveOptions, CmResolveResult } from '../../../core/spi/index.js';
 import {
-  NO_DATA,
-  TableRunner,
+  CmPrivateData,
+  type CmResolution,
+  type CmResolveOptions,
+  type CmResolveResult,
+  nameOf,
+  Timer,
+} from '../../../core/spi/index.js';
+import {
+  type Actions,
   checkPeer,
   checkPrivateData,
+  type Machine,
   messageOf,
+  NO_DATA,
   startWithin,
+  TableRunner,
 } from '../../../plugins/cm/provider.js';
-import type { Actions, Machine } from '../../../plugins/cm/provider.js';
 import { peerText } from './address.js';
 import { NO_PARAMETERS } from './calls.js';
 import type { CmNativeEvent } from './channel.js';
@@ -17,8 +24,12 @@ import type { CmIdOwner, CmServices } from './connection.js';
 import { failureText } from './failures.js';
 import { checkDevice, idTowards } from './identifier.js';
 import { CmEventType } from '../addon/rdmacm.js';
-import { RESOLUTION_TABLE } from './resolution-states.js';
-import type { ResolutionAction, ResolutionInput, ResolutionState } from './resolution-states.js';
+import {
+  RESOLUTION_TABLE,
+  type ResolutionAction,
+  type ResolutionInput,
+  type ResolutionState,
+} from './resolution-states.js';
 
 const NO_ANSWER = { status: -1, qpn: 0, qkey: 0, privateData: NO_DATA } as const;
 

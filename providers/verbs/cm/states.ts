@@ -13,8 +13,7 @@
  * - The identifier lives until the kernel says TIMEWAIT_EXIT, or until that is long overdue.
  */
 
-import { row } from '../../../plugins/cm/provider.js';
-import type { StateTable } from '../../../plugins/cm/provider.js';
+import { row, type StateTable } from '../../../plugins/cm/provider.js';
 
 export type CmState =
   | 'IDLE'

@@ -4,28 +4,30 @@
  */
 import { constants } from 'node:os';
 import {
-  SpiError,
   headerOfAnyLength,
   isIpv4Gid,
   isResponse,
   isRmppClass,
-} from '../../../core/spi/index.js';
-import type {
-  MadAddress,
-  MadAgentOptions,
-  MadHeader,
-  MadSend as MadSendOptions,
-  MadSendHandle,
-  MadSendResult,
-  ReceivedMad,
+  type MadAddress,
+  type MadAgentOptions,
+  type MadHeader,
+  type MadSend as MadSendOptions,
+  type MadSendHandle,
+  type MadSendResult,
+  type ReceivedMad,
+  SpiError,
 } from '../../../core/spi/index.js';
 import { checkSend } from '../../../plugins/mad/index.js';
 import { GONE, checkQkey, sendFailure, silentFailure, unmatchable } from './errors.js';
 import { UmadFile } from './file.js';
-import { emitPacket, markTransfer, restoreTransactionId, sourceOf } from './packet.js';
-import type { PacketHeader } from './packet.js';
-import { UmadSend } from './send.js';
-import type { UmadSendOwner } from './send.js';
+import {
+  emitPacket,
+  markTransfer,
+  type PacketHeader,
+  restoreTransactionId,
+  sourceOf,
+} from './packet.js';
+import { UmadSend, type UmadSendOwner } from './send.js';
 import type { PortAgent, UmadServices } from './services.js';
 import { longestWaitUs, timeoutMsOf } from './waits.js';
 

@@ -1,7 +1,14 @@
 /** What errno means where a umad device gives it, and what may help. */
 import { constants } from 'node:os';
-import { GSI_QKEY, SpiError, ipFromGid } from '../../../core/spi/index.js';
-import type { Gid, MadAddress, MadAgentOptions, SpiErrorCode } from '../../../core/spi/index.js';
+import {
+  type Gid,
+  GSI_QKEY,
+  ipFromGid,
+  type MadAddress,
+  type MadAgentOptions,
+  SpiError,
+  type SpiErrorCode,
+} from '../../../core/spi/index.js';
 import { MadClass } from '../../../core/spi/mad-header.js';
 import { errnoError, errnoName } from '../system/errno.js';
 

@@ -1,12 +1,9 @@
 /** A file of a umad device with one agent: packets out and in. */
 import { constants } from 'node:os';
-import { MAD_BYTES, SpiError } from '../../../core/spi/index.js';
-import type { MadAgentOptions } from '../../../core/spi/index.js';
+import { MAD_BYTES, type MadAgentOptions, SpiError } from '../../../core/spi/index.js';
 import { openFailure, registerFailure } from './errors.js';
-import { UmadEvent } from '../addon/umad.js';
-import type { UmadNative } from '../addon/umad.js';
-import { PACKET_HEADER_BYTES, parsePacketHeader } from './packet.js';
-import type { PacketHeader } from './packet.js';
+import { UmadEvent, type UmadNative } from '../addon/umad.js';
+import { PACKET_HEADER_BYTES, type PacketHeader, parsePacketHeader } from './packet.js';
 
 export interface UmadFileHandlers {
   /** @param mad valid while the handler runs; with RMPP of any length */

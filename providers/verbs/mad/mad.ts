@@ -3,24 +3,25 @@
  * (ib_user_mad, ABI 5). Nothing is opened before the first agent: without one no right to that
  * device is needed.
  */
-import { SpiError, isIpv4Gid } from '../../../core/spi/index.js';
-import type {
-  Clock,
-  Logger,
-  MadAgent,
-  MadAgentOptions,
-  MadModule,
-  Random,
-  Scheduler,
-  Timers,
+import {
+  type Clock,
+  isIpv4Gid,
+  type Logger,
+  type MadAgent,
+  type MadAgentOptions,
+  type MadModule,
+  type Random,
+  type Scheduler,
+  SpiError,
+  type Timers,
 } from '../../../core/spi/index.js';
 import {
   DEFAULT_RMPP_LIMITS,
   MethodTable,
-  RmppAllowance,
   newRmppCounters,
+  RmppAllowance,
+  type RmppLimits,
 } from '../../../plugins/mad/index.js';
-import type { RmppLimits } from '../../../plugins/mad/index.js';
 import { UmadAgent } from './agent.js';
 import type { UmadNative } from '../addon/umad.js';
 import type { PortAgent, UmadCounters, UmadGids } from './services.js';

@@ -7,8 +7,7 @@
  * nothing.
  */
 
-import { row } from '../../../plugins/cm/provider.js';
-import type { StateTable } from '../../../plugins/cm/provider.js';
+import { row, type StateTable } from '../../../plugins/cm/provider.js';
 
 export type SendState =
   /** Being written; no response is expected. */

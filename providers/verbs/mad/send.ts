@@ -1,18 +1,18 @@
 /** A send over umad from `send` to its report: runs the rows of send-states.ts. */
-import { type SpiError, Timer, WcStatus } from '../../../core/spi/index.js';
-import type {
-  Clock,
-  Gid,
-  MadSendHandle,
-  MadSendResult,
-  ReceivedMad,
-  Scheduler,
-  Timers,
+import {
+  type Clock,
+  type Gid,
+  type MadSendHandle,
+  type MadSendResult,
+  type ReceivedMad,
+  type Scheduler,
+  type SpiError,
+  Timer,
+  type Timers,
+  WcStatus,
 } from '../../../core/spi/index.js';
-import { TableRunner } from '../../../plugins/cm/provider.js';
-import type { Actions, Machine } from '../../../plugins/cm/provider.js';
-import { SEND_TABLE } from './send-states.js';
-import type { SendAction, SendEvent, SendState } from './send-states.js';
+import { type Actions, type Machine, TableRunner } from '../../../plugins/cm/provider.js';
+import { SEND_TABLE, type SendAction, type SendEvent, type SendState } from './send-states.js';
 
 export interface UmadSendServices {
   readonly timers: Timers;

@@ -4,20 +4,21 @@
  * datagrams that the kernel only carries. A request without RMPP takes the kernel's way: a second
  * agent asks, and the kernel matches the response.
  */
-import { WcStatus, headerOfAnyLength, isResponse } from '../../../core/spi/index.js';
-import type {
-  Gid,
-  MadAgentOptions,
-  MadSend as MadSendOptions,
-  MadSendHandle,
-  MadSendResult,
+import {
+  type Gid,
+  headerOfAnyLength,
+  isResponse,
+  type MadAgentOptions,
+  type MadSend as MadSendOptions,
+  type MadSendHandle,
+  type MadSendResult,
+  WcStatus,
 } from '../../../core/spi/index.js';
 import { Agent, checkSend } from '../../../plugins/mad/index.js';
 import { UmadAgent } from './agent.js';
 import { checkQkey } from './errors.js';
 import { UmadFile } from './file.js';
-import { restoreTransactionId, sourceOf } from './packet.js';
-import type { PacketHeader } from './packet.js';
+import { type PacketHeader, restoreTransactionId, sourceOf } from './packet.js';
 import { UmadSend } from './send.js';
 import type { PortAgent, UmadServices } from './services.js';
 import { TransferPort } from './transfer-port.js';

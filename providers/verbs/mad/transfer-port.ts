@@ -2,8 +2,7 @@
  * Datagrams of RMPP transfers, through a file whose agent is not asked to know about them: the
  * kernel passes on what is marked as RMPP, and matches nothing.
  */
-import { WcStatus } from '../../../core/spi/index.js';
-import type { Gid, Scheduler, SpiError } from '../../../core/spi/index.js';
+import { type Gid, type Scheduler, type SpiError, WcStatus } from '../../../core/spi/index.js';
 import type { MadPort, PortAddress, WorkRequest } from '../../../plugins/mad/index.js';
 import { GONE, sendFailure } from './errors.js';
 import type { UmadFile } from './file.js';

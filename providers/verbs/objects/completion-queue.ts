@@ -1,13 +1,16 @@
 /** A completion ring filled by ibv_poll_cq. */
 import { checkInteger } from '../../../core/spi/checks/index.js';
 import { einval } from '../../../core/spi/einval.js';
-import type {
-  AsyncEventType,
-  CompletionQueue,
-  CompletionQueueInit,
-  PollingMode,
+import {
+  type AsyncEventType,
+  type CompletionQueue,
+  type CompletionQueueInit,
+  CQE_BYTES,
+  type PollingMode,
+  Ring,
+  ringEntries,
+  SpiError,
 } from '../../../core/spi/index.js';
-import { CQE_BYTES, Ring, SpiError, ringEntries } from '../../../core/spi/index.js';
 import { BoundedPolling } from './bounded-polling.js';
 import type { OpenDevice } from './open-device.js';
 import { check, made } from '../system/errno.js';

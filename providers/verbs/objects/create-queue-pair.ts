@@ -1,6 +1,5 @@
 /** Queue pairs in the addon: by ibv_create_qp, and those of XRC by the calls that they have. */
-import { QpType, nameOf } from '../../../core/spi/index.js';
-import type { QueuePairInit, Ring } from '../../../core/spi/index.js';
+import { nameOf, QpType, type QueuePairInit, type Ring } from '../../../core/spi/index.js';
 import { ringArguments } from './completion-queue.js';
 import type { OpenDevice } from './open-device.js';
 import { made } from '../system/errno.js';

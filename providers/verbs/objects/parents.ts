@@ -1,9 +1,9 @@
 /** What an object is made from, if it is of this provider and of the same device. */
-import { SpiError } from '../../../core/spi/index.js';
-import type {
-  CompletionQueue,
-  ProtectionDomain,
-  XrcDomainHandle,
+import {
+  type CompletionQueue,
+  type ProtectionDomain,
+  SpiError,
+  type XrcDomainHandle,
 } from '../../../core/spi/index.js';
 import { VerbsCompletionQueue } from './completion-queue.js';
 import type { OpenDevice } from './open-device.js';

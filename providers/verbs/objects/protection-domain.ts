@@ -1,12 +1,13 @@
 /** Protection domains and what belongs to them: regions, windows, address handles. */
-import type {
-  AddressHandle,
-  AddressVector,
-  MemoryRegion,
-  MemoryWindow,
-  ProtectionDomain,
+import {
+  Access,
+  type AddressHandle,
+  type AddressVector,
+  type MemoryRegion,
+  type MemoryWindow,
+  type ProtectionDomain,
+  SpiError,
 } from '../../../core/spi/index.js';
-import { Access, SpiError } from '../../../core/spi/index.js';
 import { pathWordsOf } from './attribute-words.js';
 import type { OpenDevice } from './open-device.js';
 import { made } from '../system/errno.js';

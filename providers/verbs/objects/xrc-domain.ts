@@ -6,13 +6,13 @@ import { createHash } from 'node:crypto';
 import { closeSync, constants, lstatSync, mkdirSync, openSync } from 'node:fs';
 import { constants as system } from 'node:os';
 import { join } from 'node:path';
-import { SpiError } from '../../../core/spi/index.js';
-import type {
-  QueuePair,
-  QueuePairEventHandler,
-  XrcDomainHandle,
-  XrcOpenMode,
-  XrcSharing,
+import {
+  type QueuePair,
+  type QueuePairEventHandler,
+  SpiError,
+  type XrcDomainHandle,
+  type XrcOpenMode,
+  type XrcSharing,
 } from '../../../core/spi/index.js';
 import type { OpenDevice } from './open-device.js';
 import { errnoError, made } from '../system/errno.js';

@@ -11,8 +11,7 @@ import {
 import { type Claim, group } from './behaviour.js';
 import type { CompliancePair } from './fixture.js';
 import { PATIENCE_MS } from './patience.js';
-import type { Peer } from './peer.js';
-import { ask, connected, meet, refuses, settle, textOf } from './peer.js';
+import { ask, connected, meet, type Peer, refuses, settle, textOf } from './peer.js';
 
 const MESSAGES = 400;
 const EVENT_LOOP_TURN = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -1,7 +1,6 @@
 /** What the network loses, repeats, spoils or delays, a reliable connection makes good. */
 import assert from 'node:assert/strict';
-import type { EpAttributeOptions } from 'dapl';
-import { MemPrivileges } from 'dapl';
+import { type EpAttributeOptions, MemPrivileges } from 'dapl';
 import { type Claim, group } from './behaviour.js';
 import type { ActivePacketFault, CompliancePair, PacketFault } from './fixture.js';
 import {

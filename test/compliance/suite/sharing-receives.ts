@@ -1,7 +1,6 @@
 /** Shared receive queues: one pool of receives for many endpoints. */
 import assert from 'node:assert/strict';
-import type { Srq } from 'dapl';
-import { AsyncErrorReason, type DatEvent, type Ep, MemPrivileges } from 'dapl';
+import { AsyncErrorReason, type DatEvent, type Ep, MemPrivileges, type Srq } from 'dapl';
 import { type Claim, group } from './behaviour.js';
 import type { CompliancePair } from './fixture.js';
 import { join, meet, type Peers, refuses, settle, textOf, until } from './peer.js';

@@ -3,17 +3,13 @@ import { writeFile } from 'node:fs/promises';
 import { cpus, loadavg } from 'node:os';
 import { Command, InvalidArgumentError } from 'commander';
 
-import { SIDES, tables } from '../../../bench/verbs/report.js';
-import type { Cell, Side } from '../../../bench/verbs/report.js';
-import { TESTS, workOf } from '../../../bench/verbs/workload.js';
-import type { Result, Work } from '../../../bench/verbs/workload.js';
+import { type Cell, type Side, SIDES, tables } from '../../../bench/verbs/report.js';
+import { type Result, TESTS, type Work, workOf } from '../../../bench/verbs/workload.js';
 import type { Guest } from '../guest.js';
-import { Lab, NETDEV_MTU_BYTES, PATH_MTUS } from '../lab.js';
-import type { PathMtu } from '../lab.js';
+import { Lab, NETDEV_MTU_BYTES, PATH_MTUS, type PathMtu } from '../lab.js';
 import type { Kernel } from '../kernel.js';
 import { runPerftest } from './perftest.js';
-import { WorkerPair } from './workers.js';
-import type { Place } from './workers.js';
+import { type Place, WorkerPair } from './workers.js';
 
 const KIB = 1024;
 /** 2 B to 1 MiB. */

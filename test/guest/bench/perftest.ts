@@ -1,8 +1,7 @@
 // perftest's programs between two guests, and what they print.
 import assert from 'node:assert/strict';
 
-import { isLatency } from '../../../bench/verbs/workload.js';
-import type { Result, Work } from '../../../bench/verbs/workload.js';
+import { isLatency, type Result, type Work } from '../../../bench/verbs/workload.js';
 import type { Guest } from '../guest.js';
 import type { PathMtu } from '../lab.js';
 

@@ -1,7 +1,6 @@
 // Our two ends of a cell, each a Node process in a guest, and what is said to them.
 import { once } from 'node:events';
-import { connect } from 'node:net';
-import type { Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 

@@ -2,10 +2,8 @@
 import assert from 'node:assert/strict';
 
 import type { RunningCommand, RunResult } from '../command.js';
-import { impair, repair } from '../impair.js';
-import type { Impairment } from '../impair.js';
-import { PATH_MTUS } from '../lab.js';
-import type { Lab, PathMtu } from '../lab.js';
+import { impair, type Impairment, repair } from '../impair.js';
+import { type Lab, PATH_MTUS, type PathMtu } from '../lab.js';
 import type { Case } from '../suite.js';
 import { captured, startPeer, transcript } from './captured.js';
 import { putPeer } from './peer-programs.js';

@@ -3,12 +3,10 @@
 import assert from 'node:assert/strict';
 
 import type { RunningCommand, RunResult } from '../command.js';
-import { impair, repair } from '../impair.js';
-import type { Impairment } from '../impair.js';
+import { impair, type Impairment, repair } from '../impair.js';
 import type { Lab } from '../lab.js';
 import type { Case, InteropRow } from '../suite.js';
-import { CM_ATTRIBUTE } from '../tshark.js';
-import type { CmName, Dissection } from '../tshark.js';
+import { CM_ATTRIBUTE, type CmName, type Dissection } from '../tshark.js';
 import { captured, startPeer, transcript } from './captured.js';
 import { putPeer } from './peer-programs.js';
 

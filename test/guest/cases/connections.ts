@@ -6,8 +6,7 @@ import type { Lab } from '../lab.js';
 import type { Case } from '../suite.js';
 import { CM_ATTRIBUTE } from '../tshark.js';
 import { captured, transcript } from './captured.js';
-import { assertWholeLives, meet } from './cm-corners.js';
-import type { Family, Role } from './cm-corners.js';
+import { assertWholeLives, type Family, meet, type Role } from './cm-corners.js';
 
 const AT_ONCE = [
   { count: 500, full: false },

@@ -3,16 +3,22 @@ import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 
 import { differences } from '../differential/compare.js';
-import type { LifeRecord } from '../differential/play.js';
-import { playScript } from '../differential/play.js';
+import { type LifeRecord, playScript } from '../differential/play.js';
 import { playReference } from '../differential/reference.js';
 import { makeScript, scriptWithoutFences } from '../differential/script.js';
 import type { Lab, PathMtu } from '../lab.js';
 import { hexOf, rocePackets } from '../roce.js';
 import type { Case } from '../suite.js';
 import { openEnds } from '../verbs/manual-pair.js';
-import { addressOf, deviceEnd, kernelEnd, REQUESTERS, withEnds } from '../verbs/scene.js';
-import type { Family, Requester } from '../verbs/scene.js';
+import {
+  addressOf,
+  deviceEnd,
+  type Family,
+  kernelEnd,
+  type Requester,
+  REQUESTERS,
+  withEnds,
+} from '../verbs/scene.js';
 import { capturedFile } from './captured.js';
 
 /** A seed in this variable takes the place of all others. */

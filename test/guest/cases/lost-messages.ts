@@ -6,8 +6,7 @@ import type { RunningCommand } from '../command.js';
 import type { Guest } from '../guest.js';
 import type { Lab } from '../lab.js';
 import type { Case } from '../suite.js';
-import { CM_ATTRIBUTE } from '../tshark.js';
-import type { CmName } from '../tshark.js';
+import { CM_ATTRIBUTE, type CmName } from '../tshark.js';
 import { captured, startPeer, transcript } from './captured.js';
 import { pingBetween, kernelPeer, samplePeer } from './rping.js';
 

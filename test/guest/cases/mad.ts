@@ -7,8 +7,7 @@ import type { Machine, RunningCommand } from '../command.js';
 import type { Lab } from '../lab.js';
 import { repositoryRoot } from '../paths.js';
 import type { Case, InteropRow } from '../suite.js';
-import { addressOf, FAMILIES } from '../verbs/scene.js';
-import type { Family } from '../verbs/scene.js';
+import { addressOf, FAMILIES, type Family } from '../verbs/scene.js';
 
 const BYTES = 300_000;
 const START_TIMEOUT_MS = 60_000;

@@ -1,16 +1,22 @@
 // Every operation of RC in every class of lengths: DAT against the kernel's verbs, either asking.
 import assert from 'node:assert/strict';
 
-import { NETDEV_MTU_BYTES, PATH_MTUS } from '../lab.js';
-import type { Lab, PathMtu } from '../lab.js';
-import { hexOf, isNak, isReadResponse, OPCODE, rocePackets } from '../roce.js';
-import type { RocePacket } from '../roce.js';
+import { type Lab, NETDEV_MTU_BYTES, PATH_MTUS, type PathMtu } from '../lab.js';
+import { hexOf, isNak, isReadResponse, OPCODE, type RocePacket, rocePackets } from '../roce.js';
 import type { Case } from '../suite.js';
 import { NAK } from '../verbs/violations.js';
 import { connectEnds, playOperations, wishesFor } from '../verbs/operations.js';
 import type { ExpectedPackets } from '../verbs/round.js';
-import { addressOf, datEnd, FAMILIES, kernelEnd, REQUESTERS, withEnds } from '../verbs/scene.js';
-import type { Family, Requester } from '../verbs/scene.js';
+import {
+  addressOf,
+  datEnd,
+  FAMILIES,
+  type Family,
+  kernelEnd,
+  type Requester,
+  REQUESTERS,
+  withEnds,
+} from '../verbs/scene.js';
 import { capturedFile } from './captured.js';
 import { assertOpcodes } from './packet-checks.js';
 

@@ -5,12 +5,18 @@
 import assert from 'node:assert/strict';
 
 import { machineTime } from '../machine-time.js';
-import { gidFromIp, PortSpace, RX, serviceIdOf, TX, TX_SEGMENT } from '../../../core/spi/index.js';
-import type { Gid } from '../../../core/spi/index.js';
+import {
+  type Gid,
+  gidFromIp,
+  PortSpace,
+  RX,
+  serviceIdOf,
+  TX,
+  TX_SEGMENT,
+} from '../../../core/spi/index.js';
 import { emitCmMad, parseCmMad } from '../../../plugins/cm/wire/message.js';
 import { REJECT_REASON } from '../../../plugins/cm/wire/reject-reason.js';
-import { NO_ALTERNATE_PATH, ROCE_LID } from '../../../plugins/cm/wire/req.js';
-import type { CmReq } from '../../../plugins/cm/wire/req.js';
+import { type CmReq, NO_ALTERNATE_PATH, ROCE_LID } from '../../../plugins/cm/wire/req.js';
 import { BTH_LENGTH, writeBth } from '../../../providers/hca/wire/bth.js';
 import { DETH_LENGTH, writeDeth } from '../../../providers/hca/wire/deth.js';
 import { openNativePort } from '../../../providers/softroce/native-port.js';

@@ -2,14 +2,19 @@
 // host, both roles, asleep (-e) and polling, and in the capture each of our answers behind its ACK.
 import assert from 'node:assert/strict';
 
-import { isLatency } from '../../../bench/verbs/workload.js';
-import type { Test } from '../../../bench/verbs/workload.js';
+import { isLatency, type Test } from '../../../bench/verbs/workload.js';
 import type { Lab } from '../lab.js';
 import type { Case } from '../suite.js';
 import type { Dissection } from '../tshark.js';
 import { captured } from './captured.js';
-import { converse, listensByCm, node } from './verbs-programs.js';
-import type { Places, Program, Server } from './verbs-programs.js';
+import {
+  converse,
+  listensByCm,
+  node,
+  type Places,
+  type Program,
+  type Server,
+} from './verbs-programs.js';
 
 export type Role = 'server' | 'client';
 

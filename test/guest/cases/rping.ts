@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 
 import type { Machine, RunResult } from '../command.js';
-import { PATH_MTUS } from '../lab.js';
-import type { Lab, PathMtu } from '../lab.js';
+import { type Lab, PATH_MTUS, type PathMtu } from '../lab.js';
 import { checkConversations } from '../conversation.js';
 import { repositoryRoot } from '../paths.js';
 import type { Case, InteropRow } from '../suite.js';

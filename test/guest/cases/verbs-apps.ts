@@ -7,8 +7,7 @@ import type { Guest } from '../guest.js';
 import type { Lab } from '../lab.js';
 import { repositoryRoot } from '../paths.js';
 import type { Case, InteropRow } from '../suite.js';
-import { FAMILIES } from '../verbs/scene.js';
-import type { Family } from '../verbs/scene.js';
+import { FAMILIES, type Family } from '../verbs/scene.js';
 import { kernelPeer, type Peer, pingBetween, samplePeer } from './rping.js';
 
 const NODE = `'${process.execPath}'`;

@@ -5,10 +5,18 @@ import type { Case } from '../suite.js';
 import type { Family } from '../verbs/scene.js';
 import { COMPLAINT, MIX } from './dapltest.js';
 import { DEVICE, daplVersion } from './dapl.js';
-import { perftest } from './perftest.js';
-import type { PerftestLoad, Role } from './perftest.js';
-import { converse, listensByCm, listensByTcp, node, placesOf, sample } from './verbs-programs.js';
-import type { Places, Program, Server } from './verbs-programs.js';
+import { perftest, type PerftestLoad, type Role } from './perftest.js';
+import {
+  converse,
+  listensByCm,
+  listensByTcp,
+  node,
+  type Places,
+  placesOf,
+  type Program,
+  sample,
+  type Server,
+} from './verbs-programs.js';
 
 const MTU_BYTES = 4096;
 const CASE_TIMEOUT_MS = 600_000;

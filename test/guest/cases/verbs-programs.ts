@@ -7,8 +7,7 @@ import { becomesTrue } from '../machine-time.js';
 import type { Machine, RunResult } from '../command.js';
 import type { Lab } from '../lab.js';
 import { repositoryRoot } from '../paths.js';
-import { addressOf } from '../verbs/scene.js';
-import type { Family } from '../verbs/scene.js';
+import { addressOf, type Family } from '../verbs/scene.js';
 import { transcript } from './captured.js';
 import { udapl } from './dapl.js';
 

@@ -6,13 +6,11 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { PATH_MTUS } from '../lab.js';
-import type { Lab, PathMtu } from '../lab.js';
+import { type Lab, PATH_MTUS, type PathMtu } from '../lab.js';
 import type { Case } from '../suite.js';
 import { connectEnds, playOperations, wishesFor } from '../verbs/operations.js';
 import { RemoteEnd } from '../verbs/remote-end.js';
-import { addressOf, datEnd, FAMILIES } from '../verbs/scene.js';
-import type { Family } from '../verbs/scene.js';
+import { addressOf, datEnd, FAMILIES, type Family } from '../verbs/scene.js';
 import { converse, sample } from './verbs-programs.js';
 
 const PORT = 7601;

@@ -1,18 +1,22 @@
 // What needs queue pairs of our own making: violations, late receives, UC and UD, either asking.
 import assert from 'node:assert/strict';
 
-import { PATH_MTUS } from '../lab.js';
-import type { Lab, PathMtu } from '../lab.js';
-import { hexOf, isNak, isRnr, OPCODE, rocePackets } from '../roce.js';
-import type { RocePacket } from '../roce.js';
+import { type Lab, PATH_MTUS, type PathMtu } from '../lab.js';
+import { hexOf, isNak, isRnr, OPCODE, type RocePacket, rocePackets } from '../roce.js';
 import type { Case } from '../suite.js';
-import { ACK_TIMEOUT_US, openEnds } from '../verbs/manual-pair.js';
-import type { Ends } from '../verbs/manual-pair.js';
-import { playNotReady } from '../verbs/not-ready.js';
-import type { PlayedWait } from '../verbs/not-ready.js';
+import { ACK_TIMEOUT_US, type Ends, openEnds } from '../verbs/manual-pair.js';
+import { type PlayedWait, playNotReady } from '../verbs/not-ready.js';
 import { rnrWaits } from '../verbs/rnr-waits.js';
-import { addressOf, deviceEnd, FAMILIES, kernelEnd, REQUESTERS, withEnds } from '../verbs/scene.js';
-import type { Family, Requester } from '../verbs/scene.js';
+import {
+  addressOf,
+  deviceEnd,
+  FAMILIES,
+  type Family,
+  kernelEnd,
+  type Requester,
+  REQUESTERS,
+  withEnds,
+} from '../verbs/scene.js';
 import { playUc, playUd, UC_PREFIX } from '../verbs/unreliable.js';
 import { playViolations } from '../verbs/violations.js';
 import { capturedFile } from './captured.js';

@@ -5,8 +5,7 @@
 import { isNak, isRnr } from '../roce.js';
 import type { Completion } from '../verbs/end.js';
 import { REQUEST_PSN } from '../verbs/manual-pair.js';
-import { RNR_TIMER } from './play.js';
-import type { LifeRecord } from './play.js';
+import { type LifeRecord, RNR_TIMER } from './play.js';
 import type { Fault } from './script.js';
 
 /** An acknowledgement on the wire. */

@@ -2,11 +2,18 @@
 import { paused } from '../patience.js';
 import { Access, WrOpcode } from '../../../core/spi/index.js';
 import type { Completion, ManualEnd, Region, Request, Segment, Window } from '../verbs/end.js';
-import { connectPair, EVERYTHING } from '../verbs/manual-pair.js';
-import type { Connected, Ends } from '../verbs/manual-pair.js';
+import { type Connected, connectPair, type Ends, EVERYTHING } from '../verbs/manual-pair.js';
 import { split } from '../verbs/round.js';
-import { isAtomic, RESULT_BYTES, takesReceive, TARGET_BYTES, WINDOWS } from './script.js';
-import type { Life, Script, ScriptRequest } from './script.js';
+import {
+  isAtomic,
+  type Life,
+  RESULT_BYTES,
+  type Script,
+  type ScriptRequest,
+  takesReceive,
+  TARGET_BYTES,
+  WINDOWS,
+} from './script.js';
 
 const { LOCAL_WRITE, MW_BIND, REMOTE_WRITE } = Access;
 const { RDMA_READ, SEND_WITH_INV } = WrOpcode;

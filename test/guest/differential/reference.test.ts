@@ -5,8 +5,13 @@ import assert from 'node:assert/strict';
 import { WrFlags } from '../../../core/spi/index.js';
 import { differences } from './compare.js';
 import { playReference } from './reference.js';
-import { FAULTS, makeScript, scriptWithoutFences } from './script.js';
-import type { Script, ScriptRequest } from './script.js';
+import {
+  FAULTS,
+  makeScript,
+  type Script,
+  type ScriptRequest,
+  scriptWithoutFences,
+} from './script.js';
 
 describe('differential scripts', () => {
   it('are the same for the same seed, and each fault is in some', () => {

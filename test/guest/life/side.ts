@@ -1,7 +1,17 @@
 // One adapter over a device of the guest with one of everything, and bounds that suit emulation.
 import assert from 'node:assert/strict';
-import { type DatEvent, DatEventNumber, type Ep, type Evd, type Ia, type Lmr, nameOf } from 'dapl';
-import { MemPrivileges, openIa, RemoteSegment } from 'dapl';
+import {
+  type DatEvent,
+  DatEventNumber,
+  type Ep,
+  type Evd,
+  type Ia,
+  type Lmr,
+  MemPrivileges,
+  nameOf,
+  openIa,
+  RemoteSegment,
+} from 'dapl';
 import { verbs } from 'dapl/providers/verbs';
 
 import { patience } from '../patience.js';

@@ -3,8 +3,7 @@ import { runInNewContext } from 'node:vm';
 import { setTimeout as delay } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 
-import { DatEventNumber } from 'dapl';
-import type { ConnectionEvent, Ep, Evd, Ia } from 'dapl';
+import { type ConnectionEvent, DatEventNumber, type Ep, type Evd, type Ia } from 'dapl';
 
 import { patience } from '../patience.js';
 import { textOf } from './exchange.js';

@@ -1,8 +1,18 @@
 /**
  * Several connections on shared event dispatchers, with messages of one size: what ucmatose does.
  */
-import { DatDto, DatDtoStatus, DatEventNumber, nameOf } from 'dapl';
-import type { ConnectionEvent, Cr, Ep, Evd, Ia, LmrSegment } from 'dapl';
+import {
+  type ConnectionEvent,
+  type Cr,
+  DatDto,
+  DatDtoStatus,
+  DatEventNumber,
+  type Ep,
+  type Evd,
+  type Ia,
+  type LmrSegment,
+  nameOf,
+} from 'dapl';
 
 import { patience } from '../patience.js';
 

@@ -27,8 +27,7 @@
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 
-import { openIa } from 'dapl';
-import type { Cr, Ia } from 'dapl';
+import { type Cr, type Ia, openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import { verbs } from 'dapl/providers/verbs';
 
@@ -39,11 +38,9 @@ import { ConnectionEnded } from '../../../samples/rping/link.js';
 import type { Options } from '../../../samples/rping/options.js';
 import { RPING_PORT } from '../../../samples/rping/protocol.js';
 import { CORNER_CLIENTS, CORNER_SERVERS } from './corners.js';
-import { Exchange, textOf } from './exchange.js';
-import type { ExchangeOptions } from './exchange.js';
+import { Exchange, type ExchangeOptions, textOf } from './exchange.js';
 import { driveMemory, floodMemory, serveMemory } from './memory.js';
-import { driveTransfer, serveTransfer } from './transfer.js';
-import type { TransferOptions } from './transfer.js';
+import { driveTransfer, serveTransfer, type TransferOptions } from './transfer.js';
 
 const UCMATOSE_PORT = 7471;
 const MEMORY_PORT = 7500;

@@ -1,6 +1,15 @@
 /** Our end of memory-peer.c: RDMA reads and writes of any size, in single requests. */
-import { DatDtoStatus, DatEventNumber, MemPrivileges, nameOf } from 'dapl';
-import type { ConnectionEvent, Ep, Evd, Ia, Lmr } from 'dapl';
+import {
+  type ConnectionEvent,
+  DatDtoStatus,
+  DatEventNumber,
+  type Ep,
+  type Evd,
+  type Ia,
+  type Lmr,
+  MemPrivileges,
+  nameOf,
+} from 'dapl';
 
 import { patience } from '../patience.js';
 import { textOf } from './exchange.js';

@@ -3,8 +3,16 @@
  * a connection of its own. The client sends first, the server answers. Structures are those of
  * perftest on x86-64.
  */
-import { DatDtoStatus, DatEventNumber, nameOf } from 'dapl';
-import type { Cr, Ep, Evd, Ia, LmrSegment } from 'dapl';
+import {
+  type Cr,
+  DatDtoStatus,
+  DatEventNumber,
+  type Ep,
+  type Evd,
+  type Ia,
+  type LmrSegment,
+  nameOf,
+} from 'dapl';
 
 import { patience } from '../patience.js';
 import { textOf } from './exchange.js';

@@ -5,8 +5,17 @@
  */
 import { once } from 'node:events';
 
-import { DatDtoStatus, DatEventNumber, MemPrivileges, nameOf } from 'dapl';
-import type { ConnectionEvent, Ep, Evd, Ia, Lmr } from 'dapl';
+import {
+  type ConnectionEvent,
+  DatDtoStatus,
+  DatEventNumber,
+  type Ep,
+  type Evd,
+  type Ia,
+  type Lmr,
+  MemPrivileges,
+  nameOf,
+} from 'dapl';
 
 import { patience } from '../patience.js';
 import { textOf } from './exchange.js';

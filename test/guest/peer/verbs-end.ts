@@ -5,8 +5,7 @@
  *     verbs-end <control address> <control port> <own address>
  */
 import { once } from 'node:events';
-import { createServer } from 'node:net';
-import type { Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { openIa } from 'dapl';
 import { verbs } from 'dapl/providers/verbs';

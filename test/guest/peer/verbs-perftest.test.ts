@@ -1,8 +1,7 @@
 // Our client of perftest's programs against our server of them, over softroce: what both say of the
 // exchange is judged in the guest, by perftest itself.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 

@@ -8,19 +8,16 @@
  * server of bandwidth what the client has said.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openIa } from 'dapl';
-import type { Cr, Evd, Ia } from 'dapl';
+import { type Cr, type Evd, type Ia, openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import { verbs } from 'dapl/providers/verbs';
 
 import { patience } from '../patience.js';
 import { End } from '../../../bench/verbs/end.js';
 import { measure, serve, WARM_UP } from '../../../bench/verbs/loops.js';
-import { isLatency, TESTS, workOf } from '../../../bench/verbs/workload.js';
-import type { Target, Work } from '../../../bench/verbs/workload.js';
+import { isLatency, type Target, TESTS, type Work, workOf } from '../../../bench/verbs/workload.js';
 import { sourceAddressTowards } from '../../../samples/source-address.js';
-import { Control, PERFTEST_PORT } from './perftest-control.js';
-import type { Destination, Role } from './perftest-control.js';
+import { Control, type Destination, PERFTEST_PORT, type Role } from './perftest-control.js';
 
 const TIMEOUT_MS = patience(60_000);
 /** The server listens anew for the connection that is measured, after it has told the client. */

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CompletionQueue, QueuePair } from '../../../core/spi/device.js';
-import type { QpType } from '../../../core/spi/ib.js';
-import { Access, nameOf, WcOpcode, WcStatus } from '../../../core/spi/ib.js';
+import { Access, nameOf, type QpType, WcOpcode, WcStatus } from '../../../core/spi/ib.js';
 import { silentLogger } from '../../../core/spi/logger.js';
 import { VerbsDevice } from '../../../providers/verbs/device.js';
 import { loadVerbsAddon } from '../../../providers/verbs/addon/native-addon.js';

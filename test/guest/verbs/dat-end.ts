@@ -17,19 +17,19 @@ import { Access, WrFlags, WrOpcode } from '../../../core/spi/index.js';
 
 import { textOf } from '../peer/exchange.js';
 import { patience } from '../patience.js';
-import { POLL_TIMEOUT_MS } from './end.js';
-import type {
-  Bind,
-  Completion,
-  Completions,
-  ConnectionWishes,
-  Domain,
-  Pair,
-  Region,
-  Request,
-  Segment,
-  VerbsEnd,
-  Window,
+import {
+  type Bind,
+  type Completion,
+  type Completions,
+  type ConnectionWishes,
+  type Domain,
+  type Pair,
+  POLL_TIMEOUT_MS,
+  type Region,
+  type Request,
+  type Segment,
+  type VerbsEnd,
+  type Window,
 } from './end.js';
 import { digestOf, fillPattern } from './pattern.js';
 

@@ -1,11 +1,18 @@
 /** A device of ours as an end: over the SPI, so with everything that DAT has no calls for. */
 import {
+  type AddressHandle,
+  type CompletionQueue,
   CQE,
+  type Device,
   gidFromIp,
+  type MemoryRegion,
+  type MemoryWindow,
   nameOf,
   nextRkey,
+  type ProtectionDomain,
   QpState,
   QpType,
+  type QueuePair,
   SpiError,
   WcFlags,
   WcOpcode,
@@ -13,33 +20,28 @@ import {
   WrFlags,
   WrOpcode,
 } from '../../../core/spi/index.js';
-import type {
-  AddressHandle,
-  CompletionQueue,
-  Device,
-  MemoryRegion,
-  MemoryWindow,
-  ProtectionDomain,
-  QueuePair,
-} from '../../../core/spi/index.js';
-import { postReceive, postSend } from '../../support/hca-pair.js';
-import type { Memory, Segment as PostedSegment } from '../../support/hca-pair.js';
+import {
+  type Memory,
+  postReceive,
+  postSend,
+  type Segment as PostedSegment,
+} from '../../support/hca-pair.js';
 import { patience, paused } from '../patience.js';
-import { POLL_TIMEOUT_MS } from './end.js';
-import type {
-  Bind,
-  Completion,
-  Completions,
-  Domain,
-  Handle,
-  ManualConnection,
-  ManualEnd,
-  Pair,
-  QueuePairSizes,
-  Region,
-  Request,
-  Segment,
-  Window,
+import {
+  type Bind,
+  type Completion,
+  type Completions,
+  type Domain,
+  type Handle,
+  type ManualConnection,
+  type ManualEnd,
+  type Pair,
+  POLL_TIMEOUT_MS,
+  type QueuePairSizes,
+  type Region,
+  type Request,
+  type Segment,
+  type Window,
 } from './end.js';
 import { digestOf, fillPattern } from './pattern.js';
 

@@ -2,8 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
-import { connect } from 'node:net';
-import type { Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 
 import { nameOf, QpState, QpType, WcFlags, WcOpcode, WcStatus } from '../../../core/spi/index.js';
@@ -13,22 +12,22 @@ import { sourceDir } from '../paths.js';
 import { LineParser } from '../protocol.js';
 import { runDir } from '../sandbox.js';
 import { patience } from '../patience.js';
-import { POLL_TIMEOUT_MS } from './end.js';
-import type {
-  Bind,
-  Completion,
-  Completions,
-  ConnectionWishes,
-  Domain,
-  Handle,
-  ManualConnection,
-  ManualEnd,
-  Pair,
-  QueuePairSizes,
-  Region,
-  Request,
-  Segment,
-  Window,
+import {
+  type Bind,
+  type Completion,
+  type Completions,
+  type ConnectionWishes,
+  type Domain,
+  type Handle,
+  type ManualConnection,
+  type ManualEnd,
+  type Pair,
+  POLL_TIMEOUT_MS,
+  type QueuePairSizes,
+  type Region,
+  type Request,
+  type Segment,
+  type Window,
 } from './end.js';
 
 const CONTROL_PORT = 7700;

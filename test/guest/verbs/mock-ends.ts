@@ -1,6 +1,5 @@
 /** Two devices of ours on a simulated network whose time passes by itself. */
-import { Fabric, MockNode } from 'dapl/providers/mock';
-import type { FabricTap } from 'dapl/providers/mock';
+import { Fabric, type FabricTap, MockNode } from 'dapl/providers/mock';
 
 import { DeviceEnd } from './device-end.js';
 import type { ManualEnd } from './end.js';

@@ -4,8 +4,7 @@ import assert from 'node:assert/strict';
 import { paused } from '../patience.js';
 import { WrOpcode } from '../../../core/spi/index.js';
 import type { Region, Segment } from './end.js';
-import { connectPair, EVERYTHING } from './manual-pair.js';
-import type { Connected, Ends } from './manual-pair.js';
+import { type Connected, connectPair, type Ends, EVERYTHING } from './manual-pair.js';
 import { RNR_WAIT_US } from './rnr-waits.js';
 
 const { RDMA_READ, RDMA_WRITE, RDMA_WRITE_WITH_IMM, SEND } = WrOpcode;

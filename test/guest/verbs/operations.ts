@@ -5,8 +5,13 @@ import { Access, WrFlags, WrOpcode } from '../../../core/spi/index.js';
 import { OPCODE } from '../roce.js';
 import type { ConnectionWishes, Domain, Pair, VerbsEnd } from './end.js';
 import { withoutFences } from './fences.js';
-import { noPackets, playRound } from './round.js';
-import type { ExpectedPackets, Planned, RoundOptions } from './round.js';
+import {
+  type ExpectedPackets,
+  noPackets,
+  type Planned,
+  playRound,
+  type RoundOptions,
+} from './round.js';
 import type { Party } from './scene.js';
 
 const { LOCAL_WRITE, REMOTE_ATOMIC, REMOTE_WRITE, MW_BIND } = Access;

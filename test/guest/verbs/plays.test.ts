@@ -1,6 +1,5 @@
 // The plays of the guest cases against ourselves: what fails here is no matter of the kernel's.
-import { openEnds } from './manual-pair.js';
-import type { Ends } from './manual-pair.js';
+import { type Ends, openEnds } from './manual-pair.js';
 import { openMockEnds } from './mock-ends.js';
 import { playNotReady } from './not-ready.js';
 import { playUc, playUd } from './unreliable.js';

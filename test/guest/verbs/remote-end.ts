@@ -1,7 +1,6 @@
 /** A DAT end over the verbs provider in a guest (peer/verbs-end.ts), told what to do over TCP. */
 import { once } from 'node:events';
-import { connect } from 'node:net';
-import type { Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 
 import type { RunningCommand } from '../command.js';

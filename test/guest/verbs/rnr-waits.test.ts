@@ -2,8 +2,13 @@
 import assert from 'node:assert/strict';
 
 import { OPCODE } from '../roce.js';
-import { RNR_WAIT_US, rnrWaits } from './rnr-waits.js';
-import type { CapturedRequest, CapturedResponse, RnrWaits } from './rnr-waits.js';
+import {
+  type CapturedRequest,
+  type CapturedResponse,
+  RNR_WAIT_US,
+  rnrWaits,
+  type RnrWaits,
+} from './rnr-waits.js';
 
 const PSN = 0xffffff;
 const TIMER = 20;

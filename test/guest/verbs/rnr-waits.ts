@@ -13,8 +13,7 @@
  * - the time-out of the first packet that was repeated, the refused one or one before it;
  * - a READ before the refused PSN, whose responses did not reach the requester.
  */
-import { isRnr, OPCODE } from '../roce.js';
-import type { RocePacket } from '../roce.js';
+import { isRnr, OPCODE, type RocePacket } from '../roce.js';
 
 /** Timer codes and what they stand for, in microseconds. IBTA table 45. */
 export const RNR_WAIT_US = { 14: 1_280, 20: 10_240, 24: 40_960 } as const;

@@ -5,8 +5,7 @@
 import assert from 'node:assert/strict';
 
 import { Access, nameOf, WcOpcode, WrFlags, WrOpcode } from '../../../core/spi/index.js';
-import { OPCODE, opcodesOf, readResponseOpcodes } from '../roce.js';
-import type { Kind } from '../roce.js';
+import { type Kind, OPCODE, opcodesOf, readResponseOpcodes } from '../roce.js';
 import type { Completion, Domain, Region, Request, Segment } from './end.js';
 import { digestOf, fillPattern } from './pattern.js';
 import type { Party } from './scene.js';

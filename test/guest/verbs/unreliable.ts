@@ -3,11 +3,9 @@ import assert from 'node:assert/strict';
 
 import { Access, GRH_LENGTH, QpType, WrFlags, WrOpcode } from '../../../core/spi/index.js';
 import type { ManualEnd, Pair, Region } from './end.js';
-import { connectPair } from './manual-pair.js';
-import type { Ends } from './manual-pair.js';
+import { connectPair, type Ends } from './manual-pair.js';
 import { digestOf, fillPattern } from './pattern.js';
-import { noPackets, playRound } from './round.js';
-import type { ExpectedPackets, Planned } from './round.js';
+import { type ExpectedPackets, noPackets, type Planned, playRound } from './round.js';
 
 const { RDMA_WRITE, RDMA_WRITE_WITH_IMM, SEND, SEND_WITH_IMM } = WrOpcode;
 const { SIGNALED, SOLICITED } = WrFlags;

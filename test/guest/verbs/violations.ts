@@ -3,8 +3,7 @@ import assert from 'node:assert/strict';
 
 import { Access, WrOpcode } from '../../../core/spi/index.js';
 import type { Pair, Region, Request } from './end.js';
-import { connectPair, EVERYTHING } from './manual-pair.js';
-import type { Connected, Ends } from './manual-pair.js';
+import { type Connected, connectPair, type Ends, EVERYTHING } from './manual-pair.js';
 
 const { LOCAL_WRITE, MW_BIND, REMOTE_ATOMIC, REMOTE_READ, REMOTE_WRITE } = Access;
 const { ATOMIC_CMP_AND_SWP, ATOMIC_FETCH_AND_ADD, RDMA_READ, RDMA_WRITE } = WrOpcode;

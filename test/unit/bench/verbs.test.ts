@@ -1,15 +1,13 @@
 // What bench:verbs is made of, without a guest: its loops over softroce, and its report.
 import assert from 'node:assert/strict';
 
-import { openIa } from 'dapl';
-import type { Ia } from 'dapl';
+import { type Ia, openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 
 import { End } from '../../../bench/verbs/end.js';
 import { measure, serve } from '../../../bench/verbs/loops.js';
 import { ratiosOf, tables } from '../../../bench/verbs/report.js';
-import { TESTS, workOf } from '../../../bench/verbs/workload.js';
-import type { Result, Work } from '../../../bench/verbs/workload.js';
+import { type Result, TESTS, type Work, workOf } from '../../../bench/verbs/workload.js';
 import { lettersOf, resultOf } from '../../guest/bench/perftest.js';
 
 const PORT = 7500;

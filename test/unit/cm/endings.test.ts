@@ -1,7 +1,6 @@
 /** Crossing disconnects, peers that come back, messages for nobody, and closing the module. */
 import assert from 'node:assert/strict';
-import { QpState, gidFromIp } from '../../../core/spi/index.js';
-import type { CmEvent } from '../../../core/spi/index.js';
+import { type CmEvent, gidFromIp, QpState } from '../../../core/spi/index.js';
 import type { Connection } from '../../../plugins/cm/connection/connection.js';
 import { CM_ATTRIBUTE } from '../../../plugins/cm/wire/attribute-id.js';
 import { SeededRandom } from '../../../providers/mock/index.js';

@@ -1,7 +1,6 @@
 /** What established connections hold: there may be ten thousand. */
 import assert from 'node:assert/strict';
-import { gidFromIp } from '../../../core/spi/index.js';
-import type { CmConnection } from '../../../core/spi/index.js';
+import { type CmConnection, gidFromIp } from '../../../core/spi/index.js';
 import { CmPair } from '../../support/cm-pair.js';
 
 /** Names of the objects that a connection refers to itself, without what all share. */

@@ -1,8 +1,7 @@
 /** Each message of a connection lost, duplicated, or delayed past the next. */
 import assert from 'node:assert/strict';
 import { SeededRandom } from '../../../providers/mock/index.js';
-import { CmPair, messageOf, typesOf } from '../../support/cm-pair.js';
-import type { Side } from '../../support/cm-pair.js';
+import { CmPair, messageOf, type Side, typesOf } from '../../support/cm-pair.js';
 
 interface Outcome {
   readonly pair: CmPair;

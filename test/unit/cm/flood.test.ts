@@ -1,10 +1,8 @@
 /** One address floods; a client that has done nothing connects all the same. In virtual time. */
 import assert from 'node:assert/strict';
 import { gidFromIp } from '../../../core/spi/index.js';
-import { FLOOD_KINDS, floodMad } from '../../../bench/flood/datagrams.js';
-import type { FloodKind } from '../../../bench/flood/datagrams.js';
-import { CmPair, typesOf } from '../../support/cm-pair.js';
-import type { Side } from '../../support/cm-pair.js';
+import { FLOOD_KINDS, type FloodKind, floodMad } from '../../../bench/flood/datagrams.js';
+import { CmPair, type Side, typesOf } from '../../support/cm-pair.js';
 
 const FLOODER = gidFromIp('10.0.0.9');
 const SERVER = gidFromIp('10.0.0.2');

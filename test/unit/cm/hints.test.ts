@@ -5,8 +5,7 @@
 import assert from 'node:assert/strict';
 import type { NetworkReport } from '../../../core/spi/index.js';
 import { HINTS_SPAN_US, TURNS_PER_PEER } from '../../../plugins/cm/common/timing.js';
-import { CmPair, typesOf } from '../../support/cm-pair.js';
-import type { Side } from '../../support/cm-pair.js';
+import { CmPair, type Side, typesOf } from '../../support/cm-pair.js';
 import { SidrPair, withQpn } from '../../support/sidr-pair.js';
 
 const SECOND_US = 1_000_000;

@@ -1,7 +1,6 @@
 /** What is kept for the end of the process by a signal: the DREQ of each established connection. */
 import assert from 'node:assert/strict';
-import type { AddressVector } from '../../../core/spi/index.js';
-import { SpiError } from '../../../core/spi/index.js';
+import { type AddressVector, SpiError } from '../../../core/spi/index.js';
 import { parseCmMad } from '../../../plugins/cm/wire/message.js';
 import { CmPair } from '../../support/cm-pair.js';
 import type { FakeDevice } from '../../support/fake-gsi-device.js';

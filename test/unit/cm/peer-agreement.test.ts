@@ -5,25 +5,26 @@
 import assert from 'node:assert/strict';
 import {
   LOCAL_MTU_BYTES,
-  PEER_AGREEMENT,
-  QpType,
-  WrOpcode,
   offersOf,
+  PEER_AGREEMENT,
+  type PeerTerms,
+  QpType,
+  type QueuePair,
   softwareGuid,
+  WrOpcode,
 } from '../../../core/spi/index.js';
-import type { PeerTerms, QueuePair } from '../../../core/spi/index.js';
 import { agreementOf } from '../../../plugins/cm/messages/peer-agreement.js';
 import { parseCmMad } from '../../../plugins/cm/wire/message.js';
 import { CmHcaPair } from '../../support/cm-hca-pair.js';
 import {
-  HcaPair,
   connect,
   connectUc,
   drain,
+  HcaPair,
   postReceive,
   postSend,
+  type SideOptions,
 } from '../../support/hca-pair.js';
-import type { SideOptions } from '../../support/hca-pair.js';
 import { ROCE_PORT } from '../../support/memory-port.js';
 import { CmPair } from '../../support/cm-pair.js';
 

@@ -1,7 +1,15 @@
 /** Rejections of either side, and what the module refuses its consumers. */
 import assert from 'node:assert/strict';
-import { QpState, SpiError, gidFromIp, serviceIdOf, PortSpace } from '../../../core/spi/index.js';
-import type { CmConnectOptions, CmEvent, CmRequest } from '../../../core/spi/index.js';
+import {
+  type CmConnectOptions,
+  type CmEvent,
+  type CmRequest,
+  gidFromIp,
+  PortSpace,
+  QpState,
+  serviceIdOf,
+  SpiError,
+} from '../../../core/spi/index.js';
 import { CmPair, messageName, text, textOf, typesOf } from '../../support/cm-pair.js';
 
 const withCode = (code: string, message: RegExp) => (error: unknown) =>

@@ -1,9 +1,7 @@
 /** Copies of a REQ that has been rejected: the consumer has been asked once, and answered. */
 import assert from 'node:assert/strict';
-import { gidFromIp } from '../../../core/spi/index.js';
-import type { CmRequest } from '../../../core/spi/index.js';
-import { RejectedRequests } from '../../../plugins/cm/messages/rejected-requests.js';
-import type { Asker } from '../../../plugins/cm/messages/rejected-requests.js';
+import { type CmRequest, gidFromIp } from '../../../core/spi/index.js';
+import { type Asker, RejectedRequests } from '../../../plugins/cm/messages/rejected-requests.js';
 import { rejOf } from '../../../plugins/cm/messages/rej.js';
 import { emitCmMad, parseCmMad } from '../../../plugins/cm/wire/message.js';
 import { CmPair, messageName, text, textOf, typesOf } from '../../support/cm-pair.js';

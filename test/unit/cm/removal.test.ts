@@ -3,10 +3,17 @@
  * once, the CM lets go of everything in bounded time, and closing works as ever.
  */
 import assert from 'node:assert/strict';
-import { type DatEvent, DatEventNumber, type Ep, type Evd, type Ia } from '../../../core/index.js';
-import { MemPrivileges, openIa, type Pz } from '../../../core/index.js';
-import type { Cm } from '../../../plugins/cm/index.js';
-import { cm as cmPlugin } from '../../../plugins/cm/index.js';
+import {
+  type DatEvent,
+  DatEventNumber,
+  type Ep,
+  type Evd,
+  type Ia,
+  MemPrivileges,
+  openIa,
+  type Pz,
+} from '../../../core/index.js';
+import { type Cm, cm as cmPlugin } from '../../../plugins/cm/index.js';
 import { CM, definePlugin, nameOf } from '../../../core/spi/index.js';
 import { Fabric, mock } from '../../../providers/mock/index.js';
 import { settled } from '../../support/ud-pair.js';

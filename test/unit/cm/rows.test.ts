@@ -3,21 +3,21 @@
  * happens, and the state, the messages sent and the consumer's events are those of row-lines.ts.
  */
 import assert from 'node:assert/strict';
-import { AsyncEventType, QpState } from '../../../core/spi/index.js';
-import type { CmEvent, CmRequest } from '../../../core/spi/index.js';
+import { AsyncEventType, type CmEvent, type CmRequest, QpState } from '../../../core/spi/index.js';
 import {
   ACTIVE_TABLE,
   CM_INPUTS,
+  type CmInput,
+  type CmRole,
+  type CmState,
   PASSIVE_TABLE,
   transition,
 } from '../../../plugins/cm/connection/states.js';
-import type { CmInput, CmRole, CmState } from '../../../plugins/cm/connection/states.js';
 import type { Connection } from '../../../plugins/cm/connection/connection.js';
 import { HINTED_REPEAT_US, TURNS_PER_PEER } from '../../../plugins/cm/common/timing.js';
 import type { ConnectionTable } from '../../../plugins/cm/connection/table.js';
 import type { TurnTaker, Turns } from '../../../plugins/cm/connection/turns.js';
-import { CmPair } from '../../support/cm-pair.js';
-import type { Side } from '../../support/cm-pair.js';
+import { CmPair, type Side } from '../../support/cm-pair.js';
 import { LINES } from './row-lines.js';
 
 const NONE = new Uint8Array(0);
@@ -276,7 +276,7 @@ describe('CM: every row, lived', () => {
 
   for (const state of ['REP_SENT', 'MRA_REP_RCVD'] as const) {
     for (const input of ['RTU', 'commEst'] as const) {
-      it(`passive, ${state}: ${input} ends the wait though the queue pair cannot send`, async () => {
+      it(`passive, ${state}: ${input} ends the wait, though the QP cannot send`, async () => {
         const scene = new Scene('passive');
         await scene.reach(state);
         assert.ok(scene.side);
@@ -291,7 +291,7 @@ describe('CM: every row, lived', () => {
   }
 
   for (const state of ['REQ_SENT', 'MRA_REQ_RCVD'] as const) {
-    it(`active, ${state}: a REP of another connection's queue pair ends all but timewait`, async () => {
+    it(`active, ${state}: a REP of another connection's QP ends all but timewait`, async () => {
       const scene = new Scene('active');
       for (const next of ['ESTABLISHED', 'TIMEWAIT']) {
         await scene.reach(state);

@@ -1,11 +1,14 @@
 /** Every row of the SIDR tables as it is lived, and every pair without a row. */
 import assert from 'node:assert/strict';
-import { ASKED_TABLE, ASKING_TABLE } from '../../../plugins/cm/sidr/states.js';
-import type { SidrInput, SidrState } from '../../../plugins/cm/sidr/states.js';
+import {
+  ASKED_TABLE,
+  ASKING_TABLE,
+  type SidrInput,
+  type SidrState,
+} from '../../../plugins/cm/sidr/states.js';
 import type { SidrInquiry } from '../../../plugins/cm/sidr/inquiry.js';
 import type { SidrResolution } from '../../../plugins/cm/sidr/resolution.js';
-import { SidrPair, UDP_QKEY, withQpn } from '../../support/sidr-pair.js';
-import type { Asking } from '../../support/sidr-pair.js';
+import { type Asking, SidrPair, UDP_QKEY, withQpn } from '../../support/sidr-pair.js';
 
 const NONE = new Uint8Array(0);
 

@@ -1,7 +1,14 @@
 /** The state tables against the rows of the wire facts (4.4, 4.5), and against themselves. */
 import assert from 'node:assert/strict';
-import { ACTIVE_TABLE, PASSIVE_TABLE, transition } from '../../../plugins/cm/connection/states.js';
-import type { CmAction, CmInput, CmRole, CmState } from '../../../plugins/cm/connection/states.js';
+import {
+  ACTIVE_TABLE,
+  type CmAction,
+  type CmInput,
+  type CmRole,
+  type CmState,
+  PASSIVE_TABLE,
+  transition,
+} from '../../../plugins/cm/connection/states.js';
 
 type Row = readonly [CmState, CmInput, CmState, ...CmAction[]];
 

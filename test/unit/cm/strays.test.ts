@@ -1,7 +1,6 @@
 /** Messages that are late, or say that they answer something else: they end and extend nothing. */
 import assert from 'node:assert/strict';
-import { CmPair, typesOf } from '../../support/cm-pair.js';
-import type { Side } from '../../support/cm-pair.js';
+import { CmPair, type Side, typesOf } from '../../support/cm-pair.js';
 
 const NONE = new Uint8Array(0);
 const REJ = { rejectInfoLength: 0, additionalRejectInfo: NONE, privateData: NONE } as const;

@@ -1,8 +1,12 @@
 // The one runner of state tables: what a machine hears, and in which order.
 
 import assert from 'node:assert/strict';
-import { TableRunner, row } from '../../../plugins/cm/common/table-runner.js';
-import type { Machine, StateTable } from '../../../plugins/cm/common/table-runner.js';
+import {
+  type Machine,
+  row,
+  type StateTable,
+  TableRunner,
+} from '../../../plugins/cm/common/table-runner.js';
 
 type State = 'SHUT' | 'OPENING' | 'OPEN';
 type Input = 'open' | 'done' | 'close';

@@ -1,10 +1,8 @@
 // Many requests to one peer: as many as it can answer are under way, the others wait.
 import assert from 'node:assert/strict';
 import { ATTEMPTS_OF_A_TURN, TURNS_PER_PEER } from '../../../plugins/cm/common/timing.js';
-import { Turns } from '../../../plugins/cm/connection/turns.js';
-import type { TurnTaker } from '../../../plugins/cm/connection/turns.js';
-import { CmPair, typesOf } from '../../support/cm-pair.js';
-import type { Side } from '../../support/cm-pair.js';
+import { Turns, type TurnTaker } from '../../../plugins/cm/connection/turns.js';
+import { CmPair, type Side, typesOf } from '../../support/cm-pair.js';
 
 const [HERE, THERE] = [new Uint8Array(16).fill(1), new Uint8Array(16).fill(2)];
 

@@ -6,9 +6,13 @@ import {
   type DatEvent,
   DatEventNumber,
   type Ep,
+  type Evd,
+  EvdFlags,
+  EventBatch,
+  type Ia,
   MemPrivileges,
+  openIa,
 } from '../../../core/index.js';
-import { type Evd, EventBatch, EvdFlags, type Ia, openIa } from '../../../core/index.js';
 import { Fabric, mock, SeededRandom } from '../../../providers/mock/index.js';
 
 const [LEFT, RIGHT] = ['192.0.2.1', '192.0.2.2'] as const;

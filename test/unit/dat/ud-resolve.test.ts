@@ -1,7 +1,6 @@
 /** Datagram services: how a resolution can end, and what a service may answer. */
 import assert from 'node:assert/strict';
-import { DatError } from '../../../core/index.js';
-import type { ServiceRequest } from '../../../core/index.js';
+import { DatError, type ServiceRequest } from '../../../core/index.js';
 import {
   CLIENT,
   CONN_QUAL,

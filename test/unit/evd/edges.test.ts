@@ -1,7 +1,13 @@
 /** Edges of an EVD: what is gone when it is taken, what has been told before, what is seen late. */
 import assert from 'node:assert/strict';
-import { Cno, DatEventNumber, EventBatch, Evd, EvdFlags } from '../../../core/evd/index.js';
-import type { Upcall } from '../../../core/evd/index.js';
+import {
+  Cno,
+  DatEventNumber,
+  Evd,
+  EvdFlags,
+  EventBatch,
+  type Upcall,
+} from '../../../core/evd/index.js';
 import { WcStatus } from '../../../core/spi/index.js';
 import { unhandledErrors } from '../../support/unhandled-errors.js';
 import { scene, watch } from './cno-scene.js';

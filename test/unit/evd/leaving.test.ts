@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { concatMap, from, lastValueFrom, mergeAll, take, toArray } from 'rxjs';
-import type { Evd } from '../../../core/evd/index.js';
-import { type DatEvent, EventBatch } from '../../../core/evd/index.js';
-import type { FakeHost } from './fake-host.js';
-import { label, settle } from './fake-host.js';
+import { type DatEvent, type Evd, EventBatch } from '../../../core/evd/index.js';
+import { type FakeHost, label, settle } from './fake-host.js';
 import { ALL, drain, setUp } from './set-up.js';
 
 /** Takes `count` events, which wait, and leaves; answers with what it has taken. */

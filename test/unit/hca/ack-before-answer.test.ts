@@ -3,11 +3,16 @@
  * however the consumer learns of the message and whenever it answers.
  */
 import assert from 'node:assert/strict';
-import { WrOpcode } from '../../../core/spi/index.js';
-import type { PeerTerms, QueuePair } from '../../../core/spi/index.js';
+import { type PeerTerms, type QueuePair, WrOpcode } from '../../../core/spi/index.js';
 import { RC } from '../../../providers/hca/wire/opcode.js';
-import { HcaPair, connect, drain, postReceive, postSend } from '../../support/hca-pair.js';
-import type { Side } from '../../support/hca-pair.js';
+import {
+  connect,
+  drain,
+  HcaPair,
+  postReceive,
+  postSend,
+  type Side,
+} from '../../support/hca-pair.js';
 
 const BYTES = 8;
 const segment = { offset: 0, length: BYTES };

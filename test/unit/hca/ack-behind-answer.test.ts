@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { WcStatus, WrOpcode } from '../../../core/spi/index.js';
-import type { QueuePair } from '../../../core/spi/index.js';
+import { type QueuePair, WcStatus, WrOpcode } from '../../../core/spi/index.js';
 import { HcaPair, connect, drain, postReceive, postSend } from '../../support/hca-pair.js';
 
 const segment = { offset: 0, length: 8 };

@@ -1,8 +1,19 @@
 import assert from 'node:assert/strict';
-import { AsyncEventType, QpState, WcFlags, WrFlags, WrOpcode } from '../../../core/spi/index.js';
-import type { QueuePair } from '../../../core/spi/index.js';
-import type { HcaPair } from '../../support/hca-pair.js';
-import { connectedPair, drain, postReceive, postSend } from '../../support/hca-pair.js';
+import {
+  AsyncEventType,
+  QpState,
+  type QueuePair,
+  WcFlags,
+  WrFlags,
+  WrOpcode,
+} from '../../../core/spi/index.js';
+import {
+  connectedPair,
+  drain,
+  type HcaPair,
+  postReceive,
+  postSend,
+} from '../../support/hca-pair.js';
 
 const send = { opcode: WrOpcode.SEND, segments: [{ offset: 0, length: 8 }] };
 

@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict';
-import { Access, QpState, QpType, WrOpcode, nextRkey } from '../../../core/spi/index.js';
-import type { MemoryRegion, MemoryWindow, QueuePair } from '../../../core/spi/index.js';
+import {
+  Access,
+  type MemoryRegion,
+  type MemoryWindow,
+  nextRkey,
+  QpState,
+  QpType,
+  type QueuePair,
+  WrOpcode,
+} from '../../../core/spi/index.js';
 import { SeededRandom } from '../../../providers/mock/index.js';
 import {
   HcaPair,

@@ -3,17 +3,16 @@ import assert from 'node:assert/strict';
 import {
   Access,
   AsyncEventType,
+  type MemoryWindow,
+  nextRkey,
   QpState,
   QpType,
   WcOpcode,
   WcStatus,
   WrFlags,
   WrOpcode,
-  nextRkey,
 } from '../../../core/spi/index.js';
-import type { MemoryWindow } from '../../../core/spi/index.js';
-import { drain, postReceive, postSend } from '../../support/hca-pair.js';
-import type { Bind } from '../../support/hca-pair.js';
+import { type Bind, drain, postReceive, postSend } from '../../support/hca-pair.js';
 import { REMOTE, START, WindowWorld } from '../../support/window-world.js';
 
 const { SUCCESS, WR_FLUSH_ERR, REM_ACCESS_ERR, MW_BIND_ERR } = WcStatus;

@@ -1,7 +1,13 @@
 /** Taking a window’s key back: here and by the peer’s SEND. */
 import assert from 'node:assert/strict';
-import { QpState, WcFlags, WcOpcode, WcStatus, WrOpcode } from '../../../core/spi/index.js';
-import type { QueuePair } from '../../../core/spi/index.js';
+import {
+  QpState,
+  type QueuePair,
+  WcFlags,
+  WcOpcode,
+  WcStatus,
+  WrOpcode,
+} from '../../../core/spi/index.js';
 import { connect, drain, postReceive, postSend } from '../../support/hca-pair.js';
 import { START, WindowWorld } from '../../support/window-world.js';
 

@@ -1,7 +1,12 @@
 /** What network and system say of a connection's packets: no retry, but a record and a cause. */
 import assert from 'node:assert/strict';
-import { QpState, WcStatus, WrOpcode } from '../../../core/spi/index.js';
-import type { NetworkReport, QueuePair } from '../../../core/spi/index.js';
+import {
+  type NetworkReport,
+  QpState,
+  type QueuePair,
+  WcStatus,
+  WrOpcode,
+} from '../../../core/spi/index.js';
 import { HcaPair, connect, drain, postReceive, postSend } from '../../support/hca-pair.js';
 
 const SECOND_US = 1_000_000;

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { gidFromIp } from '../../../core/spi/index.js';
-import { NO_PATH, PeerPaths } from '../../../providers/hca/sending/peer-path.js';
-import type { PathPort, PeerPath } from '../../../providers/hca/sending/peer-path.js';
+import {
+  NO_PATH,
+  type PathPort,
+  type PeerPath,
+  PeerPaths,
+} from '../../../providers/hca/sending/peer-path.js';
 import type { ReceivedPacket } from '../../../providers/hca/common/received-packet.js';
 
 /** Counts its paths as ports do: the same peer has the same number while it is in use. */

@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict';
-import { QpType, Slab, WcStatus, WrFlags, WrOpcode } from '../../../core/spi/index.js';
-import type { QueuePair, QueuePairInit, Ring } from '../../../core/spi/index.js';
+import {
+  QpType,
+  type QueuePair,
+  type QueuePairInit,
+  type Ring,
+  Slab,
+  WcStatus,
+  WrFlags,
+  WrOpcode,
+} from '../../../core/spi/index.js';
 import {
   ATTRIBUTES,
   ConnectionMemory,

@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict';
-import { Access, QpState, WcStatus, WrOpcode, nextRkey } from '../../../core/spi/index.js';
-import type { QueuePair, QueuePairAttributes } from '../../../core/spi/index.js';
+import {
+  Access,
+  nextRkey,
+  QpState,
+  type QueuePair,
+  type QueuePairAttributes,
+  WcStatus,
+  WrOpcode,
+} from '../../../core/spi/index.js';
 import { HcaPair, connect, drain, postReceive, postSend } from '../../support/hca-pair.js';
 
 const MESSAGE = { opcode: WrOpcode.SEND, segments: [{ offset: 0, length: 8 }] };

@@ -1,7 +1,6 @@
 /** What an RC responder says to a request that it has had, or that it cannot have had. */
 import assert from 'node:assert/strict';
-import { AsyncEventType, QpState } from '../../../core/spi/index.js';
-import type { QueuePair } from '../../../core/spi/index.js';
+import { AsyncEventType, QpState, type QueuePair } from '../../../core/spi/index.js';
 import { HcaPair, connect, drain, postReceive } from '../../support/hca-pair.js';
 import { packet, reth } from '../../support/request-packets.js';
 

@@ -1,10 +1,22 @@
 import assert from 'node:assert/strict';
-import { AsyncEventType, QpState, WcStatus, WrFlags, WrOpcode } from '../../../core/spi/index.js';
-import type { QueuePair } from '../../../core/spi/index.js';
+import {
+  AsyncEventType,
+  QpState,
+  type QueuePair,
+  WcStatus,
+  WrFlags,
+  WrOpcode,
+} from '../../../core/spi/index.js';
 import type { SoftCompletionQueue } from '../../../providers/hca/completions/completion-queue.js';
-import { HcaPair, connect, connectedPair, drain } from '../../support/hca-pair.js';
-import { postReceive, postSend } from '../../support/hca-pair.js';
-import type { SendRequest } from '../../support/hca-pair.js';
+import {
+  connect,
+  connectedPair,
+  drain,
+  HcaPair,
+  postReceive,
+  postSend,
+  type SendRequest,
+} from '../../support/hca-pair.js';
 import { packet, reth } from '../../support/request-packets.js';
 
 const MTU = 1024;

@@ -1,8 +1,20 @@
 import assert from 'node:assert/strict';
-import { Access, AsyncEventType, QpState, WcStatus, WrOpcode } from '../../../core/spi/index.js';
-import type { QueuePair } from '../../../core/spi/index.js';
-import { HcaPair, connect, drain, postReceive, postSend } from '../../support/hca-pair.js';
-import type { SendRequest } from '../../support/hca-pair.js';
+import {
+  Access,
+  AsyncEventType,
+  QpState,
+  type QueuePair,
+  WcStatus,
+  WrOpcode,
+} from '../../../core/spi/index.js';
+import {
+  connect,
+  drain,
+  HcaPair,
+  postReceive,
+  postSend,
+  type SendRequest,
+} from '../../support/hca-pair.js';
 import { assertSameBytes } from '../../support/same-bytes.js';
 
 const MTU = 1024;

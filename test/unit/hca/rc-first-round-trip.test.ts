@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { WrOpcode } from '../../../core/spi/index.js';
-import type { QueuePair } from '../../../core/spi/index.js';
+import { type QueuePair, WrOpcode } from '../../../core/spi/index.js';
 import { HcaPair, connect, drain, postSend } from '../../support/hca-pair.js';
 
 const MTU = 1024;

@@ -1,7 +1,13 @@
 /** READ answers that stay in their memory until the peer takes them in: what becomes of them. */
 import assert from 'node:assert/strict';
-import { AsyncEventType, QpState, WcStatus, WrOpcode, nextRkey } from '../../../core/spi/index.js';
-import type { MemoryRegion } from '../../../core/spi/index.js';
+import {
+  AsyncEventType,
+  type MemoryRegion,
+  nextRkey,
+  QpState,
+  WcStatus,
+  WrOpcode,
+} from '../../../core/spi/index.js';
 import { MOST_KEPT_BYTES } from '../../../providers/hca/memory/kept-memory.js';
 import type { Region } from '../../../providers/hca/memory/region.js';
 import { drain, postSend } from '../../support/hca-pair.js';

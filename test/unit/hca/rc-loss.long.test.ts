@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
-import { QpState, WcOpcode, WcStatus, WrFlags, WrOpcode } from '../../../core/spi/index.js';
-import type { QueuePair } from '../../../core/spi/index.js';
+import {
+  QpState,
+  type QueuePair,
+  WcOpcode,
+  WcStatus,
+  WrFlags,
+  WrOpcode,
+} from '../../../core/spi/index.js';
 import { SeededRandom } from '../../../providers/mock/index.js';
 import { HcaPair, connect, drain, postReceive, postSend } from '../../support/hca-pair.js';
 import type { PacketFilter } from '../../support/memory-port.js';

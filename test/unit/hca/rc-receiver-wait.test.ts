@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
-import { QpState, WcStatus, WrOpcode } from '../../../core/spi/index.js';
-import type { QueuePair } from '../../../core/spi/index.js';
-import { HcaPair, connect, drain, postSend } from '../../support/hca-pair.js';
-import type { Completion } from '../../support/hca-pair.js';
+import { QpState, type QueuePair, WcStatus, WrOpcode } from '../../../core/spi/index.js';
+import { type Completion, connect, drain, HcaPair, postSend } from '../../support/hca-pair.js';
 
 const PSN = 0xfffffa;
 const ACK = 0x11;

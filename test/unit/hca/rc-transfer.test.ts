@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict';
-import type { QueuePair } from '../../../core/spi/index.js';
-import { WcFlags, WcOpcode, WcStatus, WrOpcode } from '../../../core/spi/index.js';
+import { type QueuePair, WcFlags, WcOpcode, WcStatus, WrOpcode } from '../../../core/spi/index.js';
 import { SeededRandom } from '../../../providers/mock/index.js';
-import { HcaPair, connect, drain, postReceive, postSend } from '../../support/hca-pair.js';
-import type { Segment } from '../../support/hca-pair.js';
+import {
+  connect,
+  drain,
+  HcaPair,
+  postReceive,
+  postSend,
+  type Segment,
+} from '../../support/hca-pair.js';
 import { assertSameBytes } from '../../support/same-bytes.js';
 
 const MTU = 1024;

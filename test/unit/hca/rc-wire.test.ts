@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
-import { QpState, WcStatus, WrOpcode } from '../../../core/spi/index.js';
-import type { QueuePair } from '../../../core/spi/index.js';
+import { QpState, type QueuePair, WcStatus, WrOpcode } from '../../../core/spi/index.js';
 import type { DropReason } from '../../../providers/hca/index.js';
-import { connectedPair, drain, postReceive, postSend } from '../../support/hca-pair.js';
-import type { HcaPair } from '../../support/hca-pair.js';
+import {
+  connectedPair,
+  drain,
+  type HcaPair,
+  postReceive,
+  postSend,
+} from '../../support/hca-pair.js';
 
 const A_PSN = 0xfffffa;
 

@@ -5,10 +5,10 @@ import {
   AsyncEventType,
   QpState,
   QpType,
+  type QueuePair,
   WcStatus,
   WrOpcode,
 } from '../../../core/spi/index.js';
-import type { QueuePair } from '../../../core/spi/index.js';
 import { HcaPair, connect, drain, postSend, postShared } from '../../support/hca-pair.js';
 import { SLOT_BYTES, buffer, send, shared, slots } from '../../support/shared-receives.js';
 

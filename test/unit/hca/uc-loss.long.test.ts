@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict';
-import { QpState, QpType, WcStatus, WrOpcode } from '../../../core/spi/index.js';
-import type { QueuePair } from '../../../core/spi/index.js';
+import { QpState, QpType, type QueuePair, WcStatus, WrOpcode } from '../../../core/spi/index.js';
 import { SeededRandom } from '../../../providers/mock/index.js';
 import {
-  HcaPair,
+  type Completion,
   connectUc,
   drain,
+  HcaPair,
   postReceive,
   postSend,
   postShared,
 } from '../../support/hca-pair.js';
-import type { Completion } from '../../support/hca-pair.js';
 
 const MTU = 256;
 const SLOT_BYTES = 2048;

@@ -11,14 +11,14 @@ import {
   WrOpcode,
 } from '../../../core/spi/index.js';
 import {
-  HcaPair,
   connectUc,
   drain,
+  HcaPair,
   postReceive,
   postSend,
   postShared,
+  type SendRequest,
 } from '../../support/hca-pair.js';
-import type { SendRequest } from '../../support/hca-pair.js';
 import { ALL, MTU, area, connected, copied, lose, send, write } from '../../support/uc-pair.js';
 
 const { SUCCESS } = WcStatus;

@@ -9,8 +9,13 @@ import {
   WrOpcode,
   nextRkey,
 } from '../../../core/spi/index.js';
-import { connectUc, drain, postReceive, postSend } from '../../support/hca-pair.js';
-import type { SendRequest } from '../../support/hca-pair.js';
+import {
+  connectUc,
+  drain,
+  postReceive,
+  postSend,
+  type SendRequest,
+} from '../../support/hca-pair.js';
 import { MTU, area, connected, copied, send, write } from '../../support/uc-pair.js';
 
 const { SUCCESS, WR_FLUSH_ERR } = WcStatus;

@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict';
-import { QpState, QpType, WcFlags, WcOpcode, WcStatus, WrOpcode } from '../../../core/spi/index.js';
-import type { QueuePair } from '../../../core/spi/index.js';
+import {
+  QpState,
+  QpType,
+  type QueuePair,
+  WcFlags,
+  WcOpcode,
+  WcStatus,
+  WrOpcode,
+} from '../../../core/spi/index.js';
 import { HcaPair, drain, postReceive, postSend } from '../../support/hca-pair.js';
 
 const send = { opcode: WrOpcode.SEND, segments: [{ offset: 0, length: 8 }] };

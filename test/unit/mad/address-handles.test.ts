@@ -1,7 +1,6 @@
 /** Address handles of QP1: shared by sends to one place, kept up to a bound, given back. */
 import assert from 'node:assert/strict';
-import { gidFromIp } from '../../../core/spi/index.js';
-import type { Gid } from '../../../core/spi/index.js';
+import { type Gid, gidFromIp } from '../../../core/spi/index.js';
 import { AddressHandles } from '../../../plugins/mad/address-handles.js';
 import { FakeDevice } from '../../support/fake-gsi-device.js';
 import { FakeNetwork } from '../../support/fake-network.js';

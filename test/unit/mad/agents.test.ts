@@ -1,8 +1,12 @@
 /** Registration, routing, and the two addresses families of the GRH area. */
 import assert from 'node:assert/strict';
-import { SpiError, ipFromGid } from '../../../core/spi/index.js';
-import type { MadAgentOptions, ReceivedMad } from '../../../core/spi/index.js';
-import { grhAddresses } from '../../../core/spi/index.js';
+import {
+  grhAddresses,
+  ipFromGid,
+  type MadAgentOptions,
+  type ReceivedMad,
+  SpiError,
+} from '../../../core/spi/index.js';
 import { MadPair, VENDOR_CLASS, answerTo, headerOf, madOf } from '../../support/mad-pair.js';
 
 const nothing = (): void => undefined;

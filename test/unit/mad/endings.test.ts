@@ -1,7 +1,6 @@
 /** Every way in which a send ends: what it held is given back, and unregistering ends with it. */
 import assert from 'node:assert/strict';
-import { AsyncEventType, WcStatus } from '../../../core/spi/index.js';
-import type { MadAgent, MadSend } from '../../../core/spi/index.js';
+import { AsyncEventType, type MadAgent, type MadSend, WcStatus } from '../../../core/spi/index.js';
 import { MadPair, VENDOR_CLASS, answerTo, headerOf, madOf } from '../../support/mad-pair.js';
 
 /** What a way of ending works with. */

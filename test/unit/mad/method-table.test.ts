@@ -1,7 +1,6 @@
 /** Who gets a request, and what an agent may register for. */
 import assert from 'node:assert/strict';
-import { SpiError } from '../../../core/spi/index.js';
-import type { MadAgentOptions } from '../../../core/spi/index.js';
+import { type MadAgentOptions, SpiError } from '../../../core/spi/index.js';
 import { MethodTable } from '../../../plugins/mad/index.js';
 import { VENDOR_CLASS } from '../../support/mad-pair.js';
 

@@ -1,9 +1,13 @@
 /** The module: ids of its agents, what it answers by itself, windows of transfers, its end. */
 import assert from 'node:assert/strict';
-import { QpState, SpiError, WcStatus, silentLogger } from '../../../core/spi/index.js';
-import type { MadAgentOptions } from '../../../core/spi/index.js';
-import { Mad } from '../../../plugins/mad/index.js';
-import type { MadOptions } from '../../../plugins/mad/index.js';
+import {
+  type MadAgentOptions,
+  QpState,
+  silentLogger,
+  SpiError,
+  WcStatus,
+} from '../../../core/spi/index.js';
+import { Mad, type MadOptions } from '../../../plugins/mad/index.js';
 import { SeededRandom } from '../../../providers/mock/index.js';
 import { MadPair, VENDOR_CLASS, answerTo, headerOf, madOf } from '../../support/mad-pair.js';
 import {

@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
-import { AsyncEventType, QpState, WcStatus, nameOf } from '../../../core/spi/index.js';
-import type { QueuePair } from '../../../core/spi/index.js';
+import {
+  AsyncEventType,
+  nameOf,
+  QpState,
+  type QueuePair,
+  WcStatus,
+} from '../../../core/spi/index.js';
 import { CmHcaPair } from '../../support/cm-hca-pair.js';
 import { MadPair, type MadNode } from '../../support/mad-pair.js';
 

@@ -3,8 +3,7 @@
  * by name, and that everything posted comes back once, before `unregister` resolves, never after.
  */
 import assert from 'node:assert/strict';
-import { AsyncEventType, QpState, WcStatus } from '../../../core/spi/index.js';
-import type { MadAgent } from '../../../core/spi/index.js';
+import { AsyncEventType, type MadAgent, QpState, WcStatus } from '../../../core/spi/index.js';
 import { MadPair, madOf } from '../../support/mad-pair.js';
 
 /** Unregisters and logs the end among the handlers' entries. */

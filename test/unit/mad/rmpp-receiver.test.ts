@@ -1,10 +1,14 @@
 /** What a receiver of transfers says, holds and remembers; and what belongs to which transfer. */
 import assert from 'node:assert/strict';
-import { SpiError, WcStatus, gidFromIp } from '../../../core/spi/index.js';
-import type { Gid, ReceivedMad } from '../../../core/spi/index.js';
+import {
+  type Gid,
+  gidFromIp,
+  type ReceivedMad,
+  SpiError,
+  WcStatus,
+} from '../../../core/spi/index.js';
 import type { MadOptions } from '../../../plugins/mad/index.js';
-import { RMPP_FLAG, RMPP_TYPE } from '../../../plugins/mad/wire/rmpp-header.js';
-import type { RmppHeader } from '../../../plugins/mad/wire/rmpp-header.js';
+import { RMPP_FLAG, RMPP_TYPE, type RmppHeader } from '../../../plugins/mad/wire/rmpp-header.js';
 import type { MadHeader } from '../../../core/spi/mad-header.js';
 import { headerOf, madOf } from '../../support/mad-pair.js';
 import {

@@ -1,7 +1,6 @@
 /** What goes out of a transfer and when: windows, probes, retries, and every way to end it. */
 import assert from 'node:assert/strict';
-import { WcStatus } from '../../../core/spi/index.js';
-import type { MadSendHandle } from '../../../core/spi/index.js';
+import { type MadSendHandle, WcStatus } from '../../../core/spi/index.js';
 import { RMPP_TYPE } from '../../../plugins/mad/wire/rmpp-header.js';
 import { madOf } from '../../support/mad-pair.js';
 import {

@@ -1,7 +1,6 @@
 /** The life of a send: responses, timeouts, retries, cancelling, overflow, failures. */
 import assert from 'node:assert/strict';
-import { SpiError, WcStatus } from '../../../core/spi/index.js';
-import type { MadSend } from '../../../core/spi/index.js';
+import { type MadSend, SpiError, WcStatus } from '../../../core/spi/index.js';
 import { MadPair, answerTo, madOf } from '../../support/mad-pair.js';
 
 describe('MAD: sends', () => {

@@ -1,8 +1,7 @@
 /** A mock device, opened without an interface adapter. */
 import { DeviceContainer } from '../../../core/di/index.js';
 import { DEVICE, silentLogger } from '../../../core/spi/index.js';
-import { mock } from '../../../providers/mock/index.js';
-import type { MockOptions } from '../../../providers/mock/index.js';
+import { mock, type MockOptions } from '../../../providers/mock/index.js';
 
 export type Container = Pick<DeviceContainer, 'has' | 'resolve'>;
 

@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict';
-import { Fabric, SeededRandom, VirtualClock, VirtualTimer } from '../../../providers/mock/index.js';
-import type { FabricOptions, LinkOptions, MemoryPort } from '../../../providers/mock/index.js';
+import {
+  Fabric,
+  type FabricOptions,
+  type LinkOptions,
+  type MemoryPort,
+  SeededRandom,
+  VirtualClock,
+  VirtualTimer,
+} from '../../../providers/mock/index.js';
 import { describePackets, header, psnOf, takeReceived } from '../../port/harness.js';
 
 const A = '10.0.0.1';

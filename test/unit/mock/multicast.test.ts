@@ -1,18 +1,16 @@
 import assert from 'node:assert/strict';
 import {
   Access,
+  type CompletionQueue,
+  gidFromIp,
+  type MemoryRegion,
+  type ProtectionDomain,
   QpState,
   QpType,
+  type QueuePair,
   WcFlags,
   WcStatus,
   WrOpcode,
-  gidFromIp,
-} from '../../../core/spi/index.js';
-import type {
-  CompletionQueue,
-  MemoryRegion,
-  ProtectionDomain,
-  QueuePair,
 } from '../../../core/spi/index.js';
 import { Fabric, MockNode } from '../../../providers/mock/index.js';
 import { drain, postReceive, postSend } from '../../support/hca-pair.js';

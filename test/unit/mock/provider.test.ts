@@ -3,17 +3,18 @@ import {
   Access,
   AsyncEventType,
   CM,
+  type CmConnection,
+  type CmEvent,
+  type CompletionQueue,
   DEVICE,
   MAD,
   QpState,
   QpType,
+  type QueuePair,
   WcStatus,
 } from '../../../core/spi/index.js';
-import type { CmConnection, CmEvent, CompletionQueue, QueuePair } from '../../../core/spi/index.js';
-import { Fabric } from '../../../providers/mock/index.js';
-import type { FabricOptions } from '../../../providers/mock/index.js';
-import type { Container } from './container.js';
-import { openMock } from './container.js';
+import { Fabric, type FabricOptions } from '../../../providers/mock/index.js';
+import { type Container, openMock } from './container.js';
 
 const SERVICE = 0x0106_1234n;
 const PARAMETERS = {

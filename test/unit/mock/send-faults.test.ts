@@ -5,13 +5,15 @@ import {
   GSI_QKEY,
   GSI_QPN,
   MAD,
+  type MadAddress,
+  type MadAgent,
+  type MadSend,
+  nameOf,
   QpState,
   QpType,
   WcStatus,
   WrOpcode,
-  nameOf,
 } from '../../../core/spi/index.js';
-import type { MadAddress, MadAgent, MadSend } from '../../../core/spi/index.js';
 import { DatDtoStatus, openIa } from '../../../core/index.js';
 import {
   HcaPair,

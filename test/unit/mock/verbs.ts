@@ -2,23 +2,20 @@
 import assert from 'node:assert/strict';
 import {
   Access,
+  type AsyncEventType,
+  type CompletionQueue,
   CQE,
+  type MemoryRegion,
   QpState,
   QpType,
+  type QueuePair,
   RQE,
   SGE,
   SQE,
   WrFlags,
   WrOpcode,
 } from '../../../core/spi/index.js';
-import type {
-  AsyncEventType,
-  CompletionQueue,
-  MemoryRegion,
-  QueuePair,
-} from '../../../core/spi/index.js';
-import { Fabric, MockNode } from '../../../providers/mock/index.js';
-import type { FabricOptions } from '../../../providers/mock/index.js';
+import { Fabric, type FabricOptions, MockNode } from '../../../providers/mock/index.js';
 
 const IOVA = 0x10000n;
 

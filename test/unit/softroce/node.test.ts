@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { WcOpcode, WrFlags, WrOpcode } from '../../../core/spi/index.js';
-import type { PollingMode } from '../../../core/spi/index.js';
+import { type PollingMode, WcOpcode, WrFlags, WrOpcode } from '../../../core/spi/index.js';
 import { drain, postReceive, postSend } from '../../support/hca-pair.js';
 import { WatchedNode } from '../../support/watched-node.js';
 

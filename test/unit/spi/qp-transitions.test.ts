@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import {
-  QpState,
-  QpType,
-  SpiError,
   checkQpTransition,
   gidFromIp,
   nameOf,
+  QpState,
   qpTransition,
+  QpType,
+  type QueuePairAttributes,
+  SpiError,
 } from '../../../core/spi/index.js';
-import type { QueuePairAttributes } from '../../../core/spi/index.js';
 
 const VALUES: Required<Omit<QueuePairAttributes, 'state' | 'currentState'>> = {
   enableSqdAsyncNotify: true,

@@ -1,12 +1,15 @@
 // The CM module over librdmacm: questions for datagram services (SIDR), without a kernel.
 
 import assert from 'node:assert/strict';
-import { gidFromIp, ipFromGid, PortSpace, serviceIdOf } from '../../../core/spi/index.js';
-import type {
-  CmResolution,
-  CmResolveOptions,
-  CmResolveRequest,
-  CmResolveResult,
+import {
+  type CmResolution,
+  type CmResolveOptions,
+  type CmResolveRequest,
+  type CmResolveResult,
+  gidFromIp,
+  ipFromGid,
+  PortSpace,
+  serviceIdOf,
 } from '../../../core/spi/index.js';
 import { CmHost, CmSwitch, PORT, turns, until } from '../../fake-verbs/cm-host.js';
 

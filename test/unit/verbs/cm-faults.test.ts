@@ -3,8 +3,13 @@
 
 import assert from 'node:assert/strict';
 import { constants } from 'node:os';
-import { gidFromIp, PortSpace, serviceIdOf, SpiError } from '../../../core/spi/index.js';
-import type { CmResolveResult } from '../../../core/spi/index.js';
+import {
+  type CmResolveResult,
+  gidFromIp,
+  PortSpace,
+  serviceIdOf,
+  SpiError,
+} from '../../../core/spi/index.js';
 import { CmEventType } from '../../../providers/verbs/addon/rdmacm.js';
 import { CmHost, CmSwitch, has, type Side, turns, until } from '../../fake-verbs/cm-host.js';
 

@@ -1,8 +1,15 @@
 // The CM module over librdmacm: listeners and requests, over a librdmacm without a kernel.
 
 import assert from 'node:assert/strict';
-import { gidFromIp, ipFromGid, PortSpace, QpState, serviceIdOf } from '../../../core/spi/index.js';
-import type { CmEvent, CmRequest } from '../../../core/spi/index.js';
+import {
+  type CmEvent,
+  type CmRequest,
+  gidFromIp,
+  ipFromGid,
+  PortSpace,
+  QpState,
+  serviceIdOf,
+} from '../../../core/spi/index.js';
 import {
   AccountQp,
   CmHost,

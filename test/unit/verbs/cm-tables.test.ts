@@ -1,9 +1,14 @@
 // The state tables of connections over librdmacm, searched to a fixpoint.
 
 import assert from 'node:assert/strict';
-import { ACTIVE_TABLE, PASSIVE_TABLE } from '../../../providers/verbs/cm/states.js';
+import {
+  ACTIVE_TABLE,
+  type CmAction,
+  type CmInput,
+  type CmState,
+  PASSIVE_TABLE,
+} from '../../../providers/verbs/cm/states.js';
 import { RESOLUTION_TABLE } from '../../../providers/verbs/cm/resolution-states.js';
-import type { CmAction, CmInput, CmState } from '../../../providers/verbs/cm/states.js';
 
 const TABLES = { active: ACTIVE_TABLE, passive: PASSIVE_TABLE } as const;
 const INITIAL = { active: 'IDLE', passive: 'REQ_RCVD' } as const;

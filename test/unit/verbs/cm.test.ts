@@ -1,8 +1,14 @@
 // The CM module over librdmacm: connections, over a librdmacm without a kernel.
 
 import assert from 'node:assert/strict';
-import { AsyncEventType, gidFromIp, ipFromGid, QpState } from '../../../core/spi/index.js';
-import type { CmEvent, CmRequest } from '../../../core/spi/index.js';
+import {
+  AsyncEventType,
+  type CmEvent,
+  type CmRequest,
+  gidFromIp,
+  ipFromGid,
+  QpState,
+} from '../../../core/spi/index.js';
 import {
   AccountQp,
   CmHost,

@@ -1,8 +1,7 @@
 // Which of a device's addresses is listened on, and which one asks whom.
 import assert from 'node:assert/strict';
 import type { networkInterfaces } from 'node:os';
-import { gidFromIp, gidFromWords } from '../../../core/spi/index.js';
-import type { Gid } from '../../../core/spi/index.js';
+import { type Gid, gidFromIp, gidFromWords } from '../../../core/spi/index.js';
 import { LocalAddresses } from '../../../providers/verbs/cm/local-addresses.js';
 
 const PORT = 7471;

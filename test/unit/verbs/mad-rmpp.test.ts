@@ -1,7 +1,11 @@
 /** Transfers over umad devices: the kernel's RMPP, and our own where the kernel's cannot work. */
 import assert from 'node:assert/strict';
-import { SpiError } from '../../../core/spi/index.js';
-import type { MadAgent, MadAgentOptions, MadSend } from '../../../core/spi/index.js';
+import {
+  type MadAgent,
+  type MadAgentOptions,
+  type MadSend,
+  SpiError,
+} from '../../../core/spi/index.js';
 import type { RmppBy } from '../../../providers/verbs/mad/mad.js';
 import { GET, UmadNode, fakeUmad, madOf, until } from '../../fake-umad/fake.js';
 

@@ -1,7 +1,6 @@
 /** MADs over umad devices: agents, sends and what comes back, over a fake kernel. */
 import assert from 'node:assert/strict';
-import { SpiError, ipFromGid } from '../../../core/spi/index.js';
-import type { MadAgent, MadSend } from '../../../core/spi/index.js';
+import { ipFromGid, type MadAgent, type MadSend, SpiError } from '../../../core/spi/index.js';
 import { GET, UmadNode, fakeUmad, madOf, until } from '../../fake-umad/fake.js';
 
 const [ONE, TWO] = ['fd00::1', 'fd00::2'] as const;

@@ -4,9 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import * as core from '../../../core/index.js';
-import type { AsyncEventType } from '../../../core/spi/index.js';
+import { type AsyncEventType, QpState, SpiError } from '../../../core/spi/index.js';
 import * as spi from '../../../core/spi/index.js';
-import { QpState, SpiError } from '../../../core/spi/index.js';
 import { targetAttributes } from '../../support/fake-xrc-device.js';
 import { FATAL, XrcWorld } from '../../support/xrc-world.js';
 

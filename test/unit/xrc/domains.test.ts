@@ -1,7 +1,11 @@
 /** Domains: opening by key, closing, and what is left when a consumer or the device ends. */
 import assert from 'node:assert/strict';
-import { type CompletionQueue, type ProtectionDomain, SpiError } from '../../../core/spi/index.js';
-import type { XrcDomain } from '../../../core/spi/index.js';
+import {
+  type CompletionQueue,
+  type ProtectionDomain,
+  SpiError,
+  type XrcDomain,
+} from '../../../core/spi/index.js';
 import { XrcWorld } from '../../support/xrc-world.js';
 
 const refused = (code: string, message?: RegExp) => (error: unknown) =>

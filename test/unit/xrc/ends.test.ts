@@ -1,7 +1,12 @@
 /** Holds that are given up, and ends that fail or are told to whoever prepared a target. */
 import assert from 'node:assert/strict';
-import { type CompletionQueue, type ProtectionDomain, SpiError } from '../../../core/spi/index.js';
-import type { XrcDomain, XrcTargetOwner } from '../../../core/spi/index.js';
+import {
+  type CompletionQueue,
+  type ProtectionDomain,
+  SpiError,
+  type XrcDomain,
+  type XrcTargetOwner,
+} from '../../../core/spi/index.js';
 import { targetAttributes } from '../../support/fake-xrc-device.js';
 import { XrcWorld } from '../../support/xrc-world.js';
 

@@ -3,8 +3,14 @@
  * hold. The EVD is the real one (or a copy with a planted bug); the model beside it keeps only what
  * the rules speak of. Each point where the outcome is open asks `choose`.
  */
-import type { DatEvent, Evd, Upcall, UpcallPolicy } from '../../../../core/evd/index.js';
-import { EvdFlags, UPCALL_SAME } from '../../../../core/evd/index.js';
+import {
+  type DatEvent,
+  type Evd,
+  EvdFlags,
+  type Upcall,
+  UPCALL_SAME,
+  type UpcallPolicy,
+} from '../../../../core/evd/index.js';
 import { WcStatus } from '../../../../core/spi/index.js';
 import type { FakeCq } from '../fake-cq.js';
 import { type FakeEndpoint, FakeHost, settle } from '../fake-host.js';

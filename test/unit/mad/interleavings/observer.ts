@@ -1,7 +1,6 @@
 /** What must be true of the handlers' calls, whatever happens when. */
 import assert from 'node:assert/strict';
-import { WcStatus } from '../../../../core/spi/index.js';
-import type { MadSendResult, ReceivedMad } from '../../../../core/spi/index.js';
+import { type MadSendResult, type ReceivedMad, WcStatus } from '../../../../core/spi/index.js';
 
 interface Sent {
   responses: number;

@@ -4,8 +4,7 @@ import { Agent } from '../../../../plugins/mad/agent.js';
 import { GsiPort } from '../../../../plugins/mad/gsi-port.js';
 import { MethodTable } from '../../../../plugins/mad/method-table.js';
 import { RMPP_SEND_TABLE } from '../../../../plugins/mad/rmpp-send-states.js';
-import { SEND_TABLE } from '../../../../plugins/mad/send-states.js';
-import type { SendRow } from '../../../../plugins/mad/send-states.js';
+import { SEND_TABLE, type SendRow } from '../../../../plugins/mad/send-states.js';
 import { SingleMad } from '../../../../plugins/mad/transmission.js';
 import type { Posted, Scenario } from './scenario.js';
 

@@ -5,8 +5,7 @@
  * unregistering ends, and no handler is called afterwards; nothing is left.
  */
 import assert from 'node:assert/strict';
-import { search } from '../../../support/interleaving-search.js';
-import type { SearchReport } from '../../../support/interleaving-search.js';
+import { search, type SearchReport } from '../../../support/interleaving-search.js';
 import { PLANTS } from './plants.js';
 import type { Habit, Posted, Scenario } from './scenario.js';
 import { MadSubject } from './subject.js';

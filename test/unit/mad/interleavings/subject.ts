@@ -2,21 +2,21 @@
 import assert from 'node:assert/strict';
 import {
   AsyncEventType,
+  gidFromIp,
   GSI_QKEY,
   GSI_QPN,
+  type MadAgent,
+  type MadSendHandle,
   QpState,
-  WcStatus,
-  gidFromIp,
   silentLogger,
+  WcStatus,
 } from '../../../../core/spi/index.js';
-import type { MadAgent, MadSendHandle } from '../../../../core/spi/index.js';
 import { Mad } from '../../../../plugins/mad/index.js';
 import { RMPP_TYPE } from '../../../../plugins/mad/wire/rmpp-header.js';
 import { SeededRandom } from '../../../../providers/mock/index.js';
 import { FakeNetwork } from '../../../support/fake-network.js';
 import { answerTo, headerOf } from '../../../support/mad-pair.js';
-import type { Subject } from '../../../support/interleaving-search.js';
-import { textOf } from '../../../support/interleaving-search.js';
+import { type Subject, textOf } from '../../../support/interleaving-search.js';
 
 import {
   RMPP_CLASS,
@@ -28,8 +28,7 @@ import {
 } from '../../../support/rmpp-pair.js';
 import { StepDevice, StepWorld } from '../../../support/step-device.js';
 import { Observer } from './observer.js';
-import { plainRequest } from './scenario.js';
-import type { Option, Posted, Scenario } from './scenario.js';
+import { type Option, plainRequest, type Posted, type Scenario } from './scenario.js';
 
 const PEER = gidFromIp('10.0.0.2');
 const OWN = gidFromIp('10.0.0.1');
