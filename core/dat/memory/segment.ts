@@ -4,6 +4,7 @@
  */
 import { DatError } from '../../errors/index.js';
 import { checkInteger, checkParameter, checkU64 } from '../../errors/guards.js';
+import { isInteger, isU64 } from '../../spi/checks/index.js';
 import type { Lmr } from './lmr.js';
 
 const U32 = 2 ** 32;
@@ -147,6 +148,8 @@ export function checkRemote(
   const isObject = typeof value === 'object' && value !== null;
   checkParameter(operation, position, name, value, isObject, expected);
   const { address, rmrContext } = value as Partial<RemoteAddress>;
-  checkU64(operation, position, `${name}.address`, address);
+  // Names are made of parts only where something is wrong: this is on the hot path.
+  if (!isU64(address)) checkU64(operation, position, `${name}.address`, address);
+  if (isInteger(rmrContext, 0, U32 - 1)) return;
   checkInteger(operation, position, `${name}.rmrContext`, rmrContext, 0, U32 - 1);
 }

@@ -2,6 +2,8 @@
  * The port's GIDs as the SPI counts them: the default source first, then the others that can be
  * used, in the order of the port's table.
  */
+import { checkInteger } from '../../../core/spi/checks/index.js';
+import { einval } from '../../../core/spi/einval.js';
 import { type Gid, SpiError, isIpv4Gid } from '../../../core/spi/index.js';
 import { errnoError } from '../system/errno.js';
 import { isLinkLocal } from '../system/link-local.js';
@@ -37,12 +39,8 @@ export class GidTable {
   }
 
   hardwareIndex(localIndex: number): number {
-    const entry = this.entries[localIndex];
-    if (entry) return entry.index;
-    throw new SpiError(
-      'EINVAL',
-      `localGidIndex ${localIndex}: port ${this.portNumber} has ${this.entries.length} GIDs`,
-    );
+    checkInteger('localGidIndex', localIndex, 0, this.entries.length - 1, einval);
+    return this.entries[localIndex]!.index;
   }
 
   localIndex(hardwareIndex: number): number {

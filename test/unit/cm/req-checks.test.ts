@@ -98,7 +98,7 @@ describe('CM: what is wrong with a REQ', () => {
     const reject = { reason: 28, privateData: new Uint8Array(0), info: new Uint8Array(73) };
     assert.throws(
       () => pair.requests[0]?.reject(reject),
-      withCode('EINVAL', /length of info is 73; it must be an integer from 0 to 72/),
+      withCode('EINVAL', /additional reject information is 73; it must be an integer from 0 to 72/),
     );
   });
 
