@@ -13,9 +13,9 @@ describe('an endpoint', () => {
     const { ia, pz, evd, device } = await unconnected();
     const evds = { recvEvd: evd, requestEvd: evd, connectEvd: evd };
     const attributes = { maxRequestDtos: 4, maxRecvDtos: 2, maxRequestIov: 1, maxRecvIov: 1 };
-    const whole = await heapBytes(COUNT, () => ia.createEndpoint({ pz, ...evds, attributes }));
+    const whole = heapBytes(COUNT, () => ia.createEndpoint({ pz, ...evds, attributes }));
     const { init } = device.qp;
-    const queuePair = await heapBytes(COUNT, () => {
+    const queuePair = heapBytes(COUNT, () => {
       const qp = device.createQueuePair({ ...init });
       qp.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber: 1, accessFlags: 0 });
       return qp;

@@ -101,7 +101,7 @@ export const PLANTS: readonly Plant[] = [
       spoilMethod(Agent.prototype, 'retain', () => {
         // Nobody is referred to.
       }),
-    finds: /after unregister has resolved|does not end/,
+    finds: /after unregister has resolved|does not end|is given back once/,
   },
   {
     name: 'followers are posted again although their agent leaves',
