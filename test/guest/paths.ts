@@ -11,7 +11,7 @@ export const sourceDir: string = join(repositoryRoot, 'test', 'guest');
 /** Downloads and what is built from them; safe to delete between runs. */
 export const cacheDir: string =
   process.env['DAPL_GUEST_CACHE'] ??
-  join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'dapl-guest');
+  join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'dapl-guest');
 
 /** Where a failed run leaves its captures and consoles. Ignored by git. */
 export const reportDir: string = join(repositoryRoot, '.cache', 'guest-report');
