@@ -30,6 +30,8 @@ export interface Server extends Program {
   readonly listening: RegExp;
   /** A shell condition that holds when it does listen; for programs that speak too early. */
   readonly until?: string;
+  /** Throws when what the two have printed does not agree. */
+  readonly agrees?: (served: string, asked: string) => void;
 }
 
 /** Runs a server and a client to their ends; each must say that all went well. */
@@ -43,7 +45,9 @@ export async function converse(server: Server, client: Program): Promise<void> {
       throw new Error(`${String(error)}; the server: ${serving.stdout}${serving.stderr}`);
     });
     assertPassed('client', client, asked, `${serving.stdout}${serving.stderr}`);
-    assertPassed('server', server, await serving.finish(RUN_TIMEOUT_MS), asked.stdout);
+    const served = await serving.finish(RUN_TIMEOUT_MS);
+    assertPassed('server', server, served, asked.stdout);
+    server.agrees?.(served.stdout, asked.stdout);
   } finally {
     serving.kill();
   }

@@ -114,7 +114,8 @@ class Session {
     await this.control.shakeHands();
     const report = await this.control.exchangeReports({ ...this.work, mibps: 0 });
     const { bytes, iterations, mibps } = report;
-    process.stdout.write(`it says ${iterations} of ${bytes} B, ${mibps > 0 ? 'fast' : 'no'}\n`);
+    const rate = `${mibps.toFixed(2)} MiB/s`;
+    process.stdout.write(`it says ${iterations} of ${bytes} B, on average ${rate}\n`);
     const isWritten = this.end.sink.bytes.some((byte) => byte !== 0);
     process.stdout.write(`our memory is ${isWritten ? '' : 'not '}written\n`);
   }
