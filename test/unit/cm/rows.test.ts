@@ -290,6 +290,15 @@ describe('CM: every row, lived', () => {
     }
   }
 
+  it('passive, REP_SENT: a hint brings the REP forward whose wait has grown', async () => {
+    const scene = new Scene('passive');
+    await scene.reach('REP_SENT');
+    // The first wait is as short as what a hint leaves of it; the second is twice as long.
+    await scene.pair.world.runFor(HINTED_REPEAT_US);
+    await scene.happen('hint');
+    await assertHastened(scene, 'REP_SENT');
+  });
+
   for (const state of ['REQ_SENT', 'MRA_REQ_RCVD'] as const) {
     it(`active, ${state}: a REP of another connection's QP ends all but timewait`, async () => {
       const scene = new Scene('active');
