@@ -72,7 +72,10 @@ describe('verbs: listening through librdmacm', () => {
 
   it('names a port that has a listener already: ours, another one, a wildcard', async () => {
     host.listen(keep);
-    assert.throws(() => host.listen(keep), spiError('EADDRINUSE', /0x1061c06 has a listener/));
+    assert.throws(
+      () => host.listen(keep),
+      spiError('EADDRINUSE', /^port 7174 \(service id 0x1061c06\) has a listener/),
+    );
     for (const options of [{}, { port: PORT + 1, errno: 98 }, { port: PORT + 2, errno: 99 }]) {
       const other = new CmHost({}, 'fake0', false);
       const { port = PORT, errno } = options;
