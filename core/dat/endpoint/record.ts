@@ -160,8 +160,13 @@ export class EpRecord
   }
 
   post(name: ConnectionEventName, details: ConnectionEventDetails, before: boolean): void {
-    if (name === 'BROKEN') this.counts.count('broken');
+    if (name === 'BROKEN') this.noteBroken(details);
     this.events.post(name, details, before);
+  }
+
+  private noteBroken({ cause, detail }: ConnectionEventDetails): void {
+    this.counts.count('broken');
+    this.core.context.logger.info(`ep ${this.ep.id}: BROKEN: ${detail}`, { cause });
   }
 
   takeInCompletions(): void {
