@@ -112,6 +112,23 @@ describe('the words of an error', () => {
     await ia.close();
   });
 
+  it('say which address the adapter lacks', async () => {
+    const ia = await openIa(mock({ fabric: new Fabric({ seed: 1 }), address: '192.0.2.1' }));
+    const ep = ia.createEndpoint({ pz: ia.createPz() });
+    assert.equal(
+      messageOf(() => ep.connect({ address: '::1', connQual: 7 })),
+      'ep.connect: the device has no IPv6 address to connect from ' +
+        '(open it with an IPv6 address too) [DAT_INVALID_ADDRESS_UNREACHABLE]',
+    );
+    const agent = ia.mad.registerAgent({ managementClass: 0x30, oui: 5 });
+    await assert.rejects(agent.request({ address: '::1', attributeId: 1 }), {
+      message:
+        'agent.request: the adapter has no IPv6 address to reach ::1 from (open it with an IPv6 ' +
+        'address too, or name an IPv4 address) [DAT_INVALID_ADDRESS_UNREACHABLE]',
+    });
+    await ia.close();
+  });
+
   it('are of one line, and short, whatever the caller has passed', async () => {
     const bench = await unconnected();
     const messages = ECHOES.map((call) => messageOf(() => call(bench)));

@@ -88,6 +88,15 @@ describe('verbs: listening through librdmacm', () => {
     }
   });
 
+  it('says what a privileged port needs', () => {
+    host.fake.inject('rdma_bind_addr', 1, 13);
+    assert.throws(() => host.listen(keep), {
+      code: 'EACCES',
+      message: 'port 7174 of fake0 is privileged',
+      hint: 'ports below 1024 need root or CAP_NET_BIND_SERVICE: take one from 1024 on',
+    });
+  });
+
   it('can listen again after a close, with connections of the first listener left', async () => {
     const { active, passive } = await host.pair();
     host.listen(keep).close();
