@@ -134,6 +134,25 @@ describe('the package', function () {
     });
   }
 
+  it('holds what the README points at, and what errors do', () => {
+    const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
+    const linked = [...readme.matchAll(/\]\((?!https?:)([^)#\s]+)/g)].map(([, path = '']) => path);
+    assert.ok(linked.length > 20);
+    const sources = ['core', 'plugins', 'providers'].flatMap((directory) =>
+      readdirSync(join(ROOT, directory), { recursive: true, encoding: 'utf8' })
+        .filter((name) => name.endsWith('.ts'))
+        .map((name) => readFileSync(join(ROOT, directory, name), 'utf8')),
+    );
+    const named = sources.flatMap(
+      (text) => text.match(/\b(?:docs|samples)\/[\w./-]+\.md\b/g) ?? [],
+    );
+    assert.ok(named.length > 5);
+    assert.deepEqual(
+      [...new Set([...linked, ...named])].filter((path) => !packed.has(path)),
+      [],
+    );
+  });
+
   it('holds the prebuilds', () => {
     const files = readdirSync(join(ROOT, PREBUILDS)).map((name) => `${PREBUILDS}/${name}`);
     assert.ok(files.includes(`${PREBUILDS}/verbs.node`), files.join());

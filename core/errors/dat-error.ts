@@ -1,6 +1,6 @@
 /** DatError: what every call of the consumer API throws, or rejects with. */
+import { oneLine } from '../spi/checks/index.js';
 import { type DatSubtype, type DatType, describeCode, returnCodeOf } from './codes.js';
-import { hintFor } from './hints.js';
 
 const BRAND = Symbol.for('dapl:DatError');
 
@@ -12,8 +12,8 @@ export interface DatErrorOptions {
   readonly message?: string;
   /** The offending value. */
   readonly value?: unknown;
-  /** What to do about it. Default: the usual advice for the code. */
-  readonly hint?: string;
+  /** What to do about it; left out where the message says all there is to say. */
+  readonly hint?: string | undefined;
   readonly cause?: unknown;
 }
 
@@ -31,13 +31,12 @@ export class DatError extends Error {
   readonly returnCode: number;
   readonly operation: string;
   readonly value: unknown;
-  /** What to do about it. */
-  readonly hint: string;
+  /** What to do about it, where the message leaves that open. */
+  readonly hint: string | undefined;
 
   constructor(code: DatType, options: DatErrorOptions) {
-    const hint = options.hint ?? hintFor(code, options.subtype);
     super(
-      textOf(code, hint, options),
+      textOf(code, options),
       options.cause === undefined ? undefined : { cause: options.cause },
     );
     this.code = code;
@@ -45,7 +44,7 @@ export class DatError extends Error {
     this.returnCode = returnCodeOf(code, options.subtype);
     this.operation = options.operation;
     this.value = options.value;
-    this.hint = hint;
+    this.hint = options.hint;
     Object.defineProperty(this, BRAND, { value: true });
   }
 
@@ -55,7 +54,8 @@ export class DatError extends Error {
   }
 }
 
-function textOf(code: DatType, hint: string, options: DatErrorOptions): string {
-  const what = options.message ?? describeCode(code, options.subtype);
-  return `${options.operation}: ${what} (${hint}) [${options.subtype ?? code}]`;
+function textOf(code: DatType, options: DatErrorOptions): string {
+  const { operation, subtype, message = describeCode(code, subtype), hint } = options;
+  const advice = hint === undefined ? '' : ` (${oneLine(hint)})`;
+  return `${oneLine(operation)}: ${oneLine(message)}${advice} [${subtype ?? code}]`;
 }

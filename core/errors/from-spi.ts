@@ -8,10 +8,13 @@ import { DAT_BY_ERRNO } from './errno.js';
 export interface SpiErrorContext {
   readonly operation: string;
   readonly value?: unknown;
-  readonly hint?: string;
+  /** What to do about these errno values, where the provider does not say it. */
+  readonly hints?: Partial<Record<SpiErrorCode, string>>;
   /** Replaces the table's type and subtype for these errno values. */
   readonly map?: Partial<Record<SpiErrorCode, readonly [DatType, DatSubtype?]>>;
 }
+
+const MISTAKE = 'a mistake in a provider, a module or dapl: `cause` has its stack';
 
 /**
  * The DatError for whatever an SPI call threw. A DatError passes through; what is neither becomes
@@ -23,10 +26,11 @@ export function toDatError(error: unknown, context: SpiErrorContext): DatError {
   const [code, subtype] = spi
     ? (context.map?.[spi.code] ?? DAT_BY_ERRNO[spi.code])
     : (['DAT_INTERNAL_ERROR'] as const);
+  const hint = spi ? (spi.hint ?? context.hints?.[spi.code]) : MISTAKE;
   return new DatError(code, {
     ...(subtype !== undefined && { subtype }),
     ...('value' in context && { value: context.value }),
-    ...(context.hint !== undefined && { hint: context.hint }),
+    hint,
     operation: context.operation,
     message: error instanceof Error ? error.message : String(error),
     cause: error,

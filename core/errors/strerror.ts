@@ -1,4 +1,5 @@
 /** Return codes in words (dat_strerror). */
+import { show } from '../spi/checks/index.js';
 import { type DatSubtype, type DatType, decodeReturnCode, describeCode } from './codes.js';
 import { DatError } from './dat-error.js';
 
@@ -27,8 +28,8 @@ export function datStrError(returnCode: number): DatErrorText {
     throw new DatError('DAT_INVALID_PARAMETER', {
       subtype: 'DAT_INVALID_ARG1',
       operation: 'datStrError',
-      message: `${String(returnCode)} is no return code of DAT`,
-      hint: 'a code is class | type << 16 | subtype, as DatError.returnCode has it',
+      message: `${show(returnCode)} is no return code of DAT`,
+      hint: 'pass a DatError.returnCode: class | type << 16 | subtype',
       value: returnCode,
     });
   }

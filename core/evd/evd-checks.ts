@@ -33,7 +33,6 @@ export function checkQlen(qlen: number, limit: number): void {
       operation: 'ia.createEvd',
       message: `qlen ${qlen}: the device has queues of ${limit} events`,
       value: qlen,
-      hint: 'the adapter attribute maxEvdQlen tells the limit',
     });
   }
   checkInteger('ia.createEvd', 2, 'qlen', qlen, 1, limit);
@@ -84,6 +83,7 @@ export function unwaitableError(operation: string): DatError {
   return new DatError('DAT_INVALID_STATE', {
     subtype: 'DAT_INVALID_STATE_EVD_UNWAITABLE',
     operation,
+    hint: 'evd.clearUnwaitable() makes it waitable again',
   });
 }
 

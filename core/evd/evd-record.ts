@@ -22,6 +22,7 @@ import type { DatEvent } from './events/event.js';
 import { ArmController, type ArmListener } from './queue/arm-controller.js';
 import { EventStore, type StoreListener } from './queue/event-store.js';
 import type { Notice } from './queue/notice.js';
+import { TracedEventStore } from './queue/traced-store.js';
 import type { Waiting } from './queue/waiter.js';
 import { type PendingChoice, UPCALL_POLICIES, type UpcallPolicy } from './upcall/policy.js';
 import { type UpcallListener, UpcallRunner } from './upcall/runner.js';
@@ -65,7 +66,10 @@ export class EvdRecord implements StoreListener, UpcallListener, ArmListener, Pu
     this.id = options.id;
     this.streams = streams;
     this.cq = (streams & COMPLETION_STREAMS) === 0 ? undefined : this.createCq(qlen);
-    this.store = new EventStore(qlen, this.cq, host.owners, reportsSolicited, this);
+    const store = [qlen, this.cq, host.owners, reportsSolicited, this] as const;
+    this.store = host.logger.isDebugEnabled()
+      ? new TracedEventStore((fields) => this.trace('event', fields), ...store)
+      : new EventStore(...store);
     this.upcalls = new UpcallRunner(evd, this.store, this);
     this.arm = this.cq && new ArmController(this.cq, this);
     this.dispatcher = new Dispatcher(this.store, this.upcalls, this.arm, host.scheduler, this);

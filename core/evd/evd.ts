@@ -397,12 +397,14 @@ export class Evd
         subtype: 'DAT_INVALID_ARG1',
         operation,
         message: 'the EVD was created without EvdFlags.SOFTWARE',
+        hint: 'create it with streams that have EvdFlags.SOFTWARE',
         value: streams,
       });
     }
     if (!store.post({ type: 'software', number: DatEventNumber.SOFTWARE, payload }, 'behind')) {
       const message = `all ${store.qlen} events of the queue wait`;
-      throw new DatError('DAT_QUEUE_FULL', { operation, message, value: store.qlen });
+      const hint = 'dequeue events, or resize the EVD';
+      throw new DatError('DAT_QUEUE_FULL', { operation, message, hint, value: store.qlen });
     }
   }
 

@@ -1,2 +1,3 @@
 /** Loggers. */
+export { defaultLogger } from './default-logger.js';
 export { createLogger, fromWinston, type LoggerOptions, type LogLevel } from './winston.js';

@@ -1,29 +1,42 @@
 /** winston behind the `Logger` interface. */
 import { createLogger as createWinston, format, type Logger as Winston, transports } from 'winston';
+import { oneLine } from '../spi/checks/index.js';
 import type { Logger } from '../spi/index.js';
 
-export type LogLevel = 'error' | 'warn' | 'info' | 'debug';
+/** The gravest first; each takes in those before it. */
+export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export interface LoggerOptions {
-  /** Default `info`; `debug` turns API tracing on, one line a call. */
+  /** Default `info`; `debug` turns the trace on: a line for each call, completion and event. */
   readonly level?: LogLevel;
 }
 
 /**
- * A logger that writes lines to standard error; give it to `openIa`. Without one, dapl is silent.
+ * A logger that writes lines to standard error; give it to `openIa`. Without one, the environment
+ * variable DAPL_LOG says what is written (docs/logging.md).
  */
 export function createLogger(options: LoggerOptions = {}): Logger {
-  const line = format.printf(({ timestamp, level, message, ...fields }) => {
-    const extra = Object.keys(fields).length === 0 ? '' : ` ${JSON.stringify(fields)}`;
-    return `${String(timestamp)} ${level} ${String(message)}${extra}`;
-  });
   return fromWinston(
     createWinston({
       level: options.level ?? 'info',
-      format: format.combine(format.timestamp(), line),
-      transports: [new transports.Console({ stderrLevels: ['error', 'warn', 'info', 'debug'] })],
+      format: format.combine(format.timestamp(), format.printf(lineOf)),
+      transports: [new transports.Console({ stderrLevels: [...LOG_LEVELS] })],
     }),
   );
+}
+
+/** `2006-01-02T03:04:05.678Z info message {"field":1}`, whatever the fields are. */
+export function lineOf(info: Readonly<Record<string, unknown>>): string {
+  const { timestamp, level, message, ...fields } = info;
+  const extra = Object.keys(fields).length === 0 ? '' : ` ${JSON.stringify(fields, inWords)}`;
+  return oneLine(`${String(timestamp)} ${String(level)} ${String(message)}${extra}`, Infinity);
+}
+
+/** JSON has no words for errors, whose properties it leaves out, and none for big integers. */
+function inWords(_name: string, value: unknown): unknown {
+  if (value instanceof Error) return `${value.name}: ${value.message}`;
+  return typeof value === 'bigint' ? `${value}n` : value;
 }
 
 /** A winston logger of the application's own, as dapl uses it. */

@@ -64,7 +64,7 @@ export function checkRequirements(operation: string, metas: readonly PluginMeta[
     const rest = others.length === 0 ? 'nothing else is there' : others.join('; ');
     throw new DatError('DAT_MODEL_NOT_SUPPORTED', {
       operation,
-      message: `${titleOf(meta)} requires "${missing}", which none provides: ${rest}`,
+      message: `${titleOf(meta)} requires ${show(missing)}, which none provides: ${rest}`,
       value: missing,
     });
   }
@@ -72,7 +72,7 @@ export function checkRequirements(operation: string, metas: readonly PluginMeta[
 
 /** `cm plugin "rdma-cm"`. */
 export function titleOf(meta: PluginMeta): string {
-  return `${meta.kind} plugin "${meta.name}"`;
+  return `${meta.kind} plugin ${show(meta.name)}`;
 }
 
 function offerOf(meta: PluginMeta): string {

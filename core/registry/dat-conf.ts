@@ -255,7 +255,7 @@ class LineError extends Error {
       subtype: 'DAT_INVALID_ARG1',
       operation,
       message: mustBe(this.field, this.value, this.expected),
-      hint: `a line has ${FIELDS.join(', ')}`,
+      hint: `write a line as ${FIELDS.join(' ')}`,
       value: this.value,
     });
   }

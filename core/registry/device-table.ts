@@ -2,6 +2,7 @@
  * Devices of the process. A device is opened once for its key and counted; opens of one key at the
  * same time share one opening; a failed one leaves nothing open.
  */
+import { show } from '../spi/checks/index.js';
 import {
   DeviceContainer,
   type DeviceServices,
@@ -223,7 +224,7 @@ function checkModules(
       subtype: 'DAT_INVALID_STATE_IA_IN_USE',
       operation: 'openIa',
       message:
-        `device "${provider.instance.deviceKey}" of ${titleOf(provider.meta)} is open with ` +
+        `device ${show(provider.instance.deviceKey)} of ${titleOf(provider.meta)} is open with ` +
         `${names(theirs) || 'its own module'} for ${kind}; it cannot take another ${names(mine)}`,
       hint: 'close its interface adapters first, or pass the same plugin object',
       value: mine.at(-1),

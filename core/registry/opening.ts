@@ -3,13 +3,13 @@ import type { DeviceLease } from '../dat/common/context.js';
 import { checkFields, checkOptions } from '../errors/guards.js';
 import { ANYTHING, integer, optional } from '../spi/checks/index.js';
 import { Ia } from '../dat/ia/ia.js';
+import { defaultLogger } from '../log/index.js';
 import { traceTo } from '../dat/common/trace.js';
 import {
   type ConfiguredModule,
   type ConfiguredProvider,
   type Logger,
   type ModuleKind,
-  silentLogger,
 } from '../spi/index.js';
 import { checkPlugin, checkRequirements } from './checks.js';
 import { DeviceTable, giveBack, MODULE_KINDS, type ModuleSet } from './device-table.js';
@@ -21,7 +21,7 @@ export interface OpenIaOptions {
    * registered ones.
    */
   readonly modules?: { readonly [K in ModuleKind]?: ConfiguredModule<K> | string };
-  /** Default: silent. */
+  /** Default: as the environment variable DAPL_LOG says; silent without it. */
   readonly logger?: Logger;
   /** Events that `ia.asyncEvd` holds; default 64. */
   readonly asyncEvdQlen?: number;
@@ -61,7 +61,7 @@ export function checkOpenOptions(options: OpenIaOptions): void {
 export async function open(opening: Opening): Promise<Ia> {
   const { provider, name, modules, options, onClosed } = opening;
   const {
-    logger = silentLogger,
+    logger = defaultLogger(),
     asyncEvdQlen = ASYNC_QLEN,
     closeTimeoutMs = CLOSE_TIMEOUT_MS,
   } = options;

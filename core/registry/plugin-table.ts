@@ -1,6 +1,6 @@
 /** The plugins of a registry: providers and modules by name, and what is open of each. */
 import { checkOneOf, checkParameter, checkValue } from '../errors/guards.js';
-import { BOOLEAN, TEXT } from '../spi/checks/index.js';
+import { BOOLEAN, TEXT, show } from '../spi/checks/index.js';
 import { DatError } from '../errors/index.js';
 import type { ConfiguredPlugin, PluginKind, PluginMeta } from '../spi/index.js';
 import { checkPlugin, titleOf } from './checks.js';
@@ -92,7 +92,7 @@ export class PluginTable {
       subtype: 'DAT_NAME_NOT_REGISTERED',
       operation,
       message:
-        `no ${kind} plugin is registered as "${name}"; ` +
+        `no ${kind} plugin is registered as ${show(name)}; ` +
         (known.length === 0 ? 'there is none' : `there are ${known.join(', ')}`),
       value: name,
     });
@@ -111,7 +111,7 @@ function same(a: ProviderInfo, b: ProviderInfo): boolean {
 function taken(operation: string, name: string, plugin: ConfiguredPlugin): DatError {
   return new DatError('DAT_PROVIDER_ALREADY_REGISTERED', {
     operation,
-    message: `the name "${name}" is taken by ${titleOf(plugin.meta)}`,
+    message: `the name ${show(name)} is taken by ${titleOf(plugin.meta)}`,
     hint: 'register it under another name',
     value: name,
   });

@@ -4,7 +4,7 @@
  * version as asked for or higher.
  */
 import { checkOptions, checkValue, invalid } from '../errors/guards.js';
-import { BOOLEAN, kindOf, optional } from '../spi/checks/index.js';
+import { BOOLEAN, kindOf, optional, show } from '../spi/checks/index.js';
 import { DatError, type DatSubtype } from '../errors/index.js';
 import { MAX_IA_NAME_LENGTH } from './dat-conf.js';
 
@@ -126,13 +126,13 @@ function notFound(
 ): DatError {
   const byName = subtype === 'DAT_NAME_NOT_REGISTERED';
   const known = near.map(({ info }) => (byName ? info.iaName : titleOfInfo(info)));
-  const wanted = byName ? `"${query.name}"` : titleOfQuery(query);
+  const wanted = byName ? show(query.name) : titleOfQuery(query);
   const rest = known.length === 0 ? 'there is none' : `there are ${[...new Set(known)].join(', ')}`;
   return new DatError('DAT_PROVIDER_NOT_FOUND', {
     subtype,
     operation,
     message: `no provider plugin is registered as ${wanted}; ${rest}`,
-    ...(byName && hint !== undefined && { hint }),
+    hint: byName ? hint : undefined,
     value: query.name,
   });
 }
@@ -140,10 +140,10 @@ function notFound(
 /** `"ib0" u2.0 nonthreadsafe`. */
 export function titleOfInfo(info: ProviderInfo): string {
   const safety = info.isThreadSafe ? 'threadsafe' : 'nonthreadsafe';
-  return `"${info.iaName}" u${info.versionMajor}.${info.versionMinor} ${safety}`;
+  return `${show(info.iaName)} u${info.versionMajor}.${info.versionMinor} ${safety}`;
 }
 
 function titleOfQuery({ name, major, minor, threadSafe }: ProviderQuery): string {
   const safety = threadSafe === undefined ? '' : threadSafe ? ' threadsafe' : ' nonthreadsafe';
-  return `"${name}" u${major}.${minor}${safety}`;
+  return `${show(name)} u${major}.${minor}${safety}`;
 }

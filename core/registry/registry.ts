@@ -3,6 +3,7 @@
  * (dat_registry, dat_ia_open). A registry is an object; what is of the process is only the table of
  * open devices, since a device can be opened once.
  */
+import { show } from '../spi/checks/index.js';
 import type { Ia } from '../dat/ia/ia.js';
 import type { IaQuery } from '../dat/ia/attributes.js';
 import { DatError } from '../errors/index.js';
@@ -93,7 +94,7 @@ export class Registry {
     if (openIas > 0) {
       throw new DatError('DAT_PROVIDER_IN_USE', {
         operation: 'registry.unregister',
-        message: `"${name}" has ${openIas} open interface adapters`,
+        message: `${show(name)} has ${openIas} open interface adapters`,
         hint: 'close them first',
         value: name,
       });
@@ -192,7 +193,7 @@ export class Registry {
       subtype: 'DAT_NAME_NOT_REGISTERED',
       operation,
       message:
-        `${failures.length} providers called "${query.name}" do not load: ` + texts(failures),
+        `${failures.length} providers called ${show(query.name)} do not load: ` + texts(failures),
       value: query.name,
       cause: new AggregateError(failures, 'providers do not load'),
     });

@@ -1,4 +1,5 @@
 /** A line of dat.conf as a provider: its module is loaded when it is first opened. */
+import { show } from '../spi/checks/index.js';
 import { DatError } from '../errors/index.js';
 import { type ConfiguredPlugin, type DatProviderInit } from '../spi/index.js';
 import { checkPlugin } from './checks.js';
@@ -42,7 +43,7 @@ export class StaticProvider {
     const module: unknown = await this.step(`cannot load ${libPath}`, () => this.load(libPath));
     const init = initOf(module);
     if (init === undefined) throw this.failed(`${libPath} exports no function datProviderInit`);
-    const problem = `${libPath} refuses its ia_params ${JSON.stringify(iaParams)}`;
+    const problem = `${libPath} refuses its ia_params ${show(iaParams)}`;
     const plugin: unknown = await this.step(problem, async () => init(this.entry, iaParams));
     checkPlugin('openIa', plugin, 'provider');
     return plugin;
@@ -60,7 +61,7 @@ export class StaticProvider {
     return new DatError('DAT_PROVIDER_NOT_FOUND', {
       subtype: 'DAT_NAME_NOT_REGISTERED',
       operation: 'openIa',
-      message: `"${this.entry.iaName}": ${message}`,
+      message: `${show(this.entry.iaName)}: ${message}`,
       value: this.entry.libPath,
       ...(cause !== undefined && { cause }),
     });

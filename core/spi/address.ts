@@ -3,6 +3,8 @@
  * (IBTA annex A17.4.5). Inside the SPI a GID is 16 bytes; on the packet path, four u32 in
  * big-endian reading.
  */
+import { show } from './checks/index.js';
+
 export type Gid = Uint8Array;
 
 /** The four words of a GID, word 0 from bytes 0 to 3. */
@@ -42,7 +44,7 @@ export function gidEquals(a: Gid, b: Gid): boolean {
  */
 export function gidFromIp(text: string): Gid {
   const gid = text.includes(':') ? parseIpv6(text) : mapIpv4(parseIpv4(text));
-  if (gid === undefined) throw new RangeError(`not an IP address: "${text}"`);
+  if (gid === undefined) throw new RangeError(`not an IP address: ${show(text)}`);
   return gid;
 }
 

@@ -10,6 +10,7 @@ import {
   mustBe,
   oneOf,
   type Refuse,
+  show,
 } from './checks/index.js';
 import type { CmModule } from './cm.js';
 import type { Device } from './device.js';
@@ -152,7 +153,7 @@ export function withModules(
 ): ConfiguredProvider {
   for (const module of modules as readonly unknown[]) {
     if (isConfiguredPlugin(module) && module.meta.kind !== 'provider') continue;
-    throw new TypeError(`withModules: ${String(module)} is not a configured module`);
+    throw new TypeError(`withModules: ${show(module)} is not a configured module`);
   }
   return Object.freeze({ ...provider, modules: [...provider.modules, ...modules] });
 }
@@ -203,7 +204,7 @@ function matching(pattern: RegExp, expected: string): Kind<string> {
 
 function checkMeta(meta: PluginMeta & { readonly inject?: unknown }): void {
   const refuse: Refuse = (name, value, expected) =>
-    new TypeError(`plugin ${JSON.stringify(meta.name)}: ${mustBe(name, value, expected)}`);
+    new TypeError(`plugin ${show(meta.name)}: ${mustBe(name, value, expected)}`);
   checkValues<PluginMeta>(meta, META, refuse);
   const { kind, inject } = meta;
   const expected: Kind = kind === 'provider' ? NO_INJECT : INJECT;
@@ -220,7 +221,7 @@ export function sdkMismatch(meta: PluginMeta): string | undefined {
   const [ourMajor = 0, ourMinor = 0] = SDK_VERSION.split('.').map(Number);
   if (major === ourMajor && minor <= ourMinor) return undefined;
   return (
-    `${meta.kind} plugin "${meta.name}" was written for SDK ${meta.sdkVersion}; ` +
+    `${meta.kind} plugin ${show(meta.name)} was written for SDK ${meta.sdkVersion}; ` +
     `this is ${SDK_VERSION}. Install a version of it for SDK ${ourMajor}.`
   );
 }

@@ -2,6 +2,7 @@
  * The ia_params field of dat.conf as our providers write it: words for the device and its port, as
  * OpenFabrics has them, then `name=value` options.
  */
+import { show } from './checks/index.js';
 import { SpiError } from './spi-error.js';
 
 export interface IaParams {
@@ -42,5 +43,5 @@ export function integerOption(params: IaParams, name: string): number | undefine
 }
 
 function refused(item: string, why: string): SpiError {
-  return new SpiError('EINVAL', `ia_params ${JSON.stringify(item)}: ${why}`);
+  return new SpiError('EINVAL', `ia_params ${show(item)}: ${why}`);
 }

@@ -1,3 +1,5 @@
+import { oneLine } from './checks/index.js';
+
 /**
  * What a provider or a module throws. `code` is the POSIX name that the verbs call would give; core
  * turns it into a DatError with the operation and the consumer's value.
@@ -27,13 +29,16 @@ export type SpiErrorCode =
 
 export class SpiError extends Error {
   override readonly name = 'SpiError';
+  /** What to do about it, where the message does not say that; the DatError has it too. */
+  readonly hint: string | undefined;
 
   /** @param message names the value and the limit, or the attribute and the transition */
   constructor(
     readonly code: SpiErrorCode,
     message: string,
-    options?: { cause?: unknown },
+    { hint, ...options }: { readonly cause?: unknown; readonly hint?: string } = {},
   ) {
-    super(message, options);
+    super(oneLine(message), options);
+    this.hint = hint;
   }
 }

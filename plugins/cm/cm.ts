@@ -264,7 +264,10 @@ export class Cm implements CmModule {
     const gid = gids[index];
     if (gid && isIpv4Gid(gid) === isIpv4) return { index, gid };
     const family = isIpv4 ? 'IPv4' : 'IPv6';
-    throw new SpiError('ENETUNREACH', `the device has no ${family} address to connect from`);
+    const hint = `open it with an ${family} address too`;
+    throw new SpiError('ENETUNREACH', `the device has no ${family} address to connect from`, {
+      hint,
+    });
   }
 
   /** It is a courtesy: what cannot be kept is not. */

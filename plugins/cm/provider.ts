@@ -19,4 +19,5 @@ export { QpControl } from './connection/qp-control.js';
 export type { CommEstListener, QpPlan } from './connection/qp-control.js';
 export { NO_DATA } from './wire/cm-codec.js';
 export { REJECT_REASON, rejectReasonName } from './wire/reject-reason.js';
+export { serviceName } from './wire/service-id.js';
 export { timeUsOfCode } from './wire/time-codes.js';

@@ -50,7 +50,7 @@ async function readIfThere(path: string, required: boolean): Promise<string | un
     throw new DatError('DAT_INTERNAL_ERROR', {
       operation: 'readDatConf',
       message: `the static registry cannot be read: ${message}`,
-      hint: required ? 'DAT_OVERRIDE, or the path given, names it' : 'set DAT_OVERRIDE to another',
+      hint: required ? 'correct DAT_OVERRIDE, or the path given' : 'set DAT_OVERRIDE to another',
       value: path,
       cause: error,
     });

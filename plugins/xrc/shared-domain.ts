@@ -3,6 +3,7 @@
  * need a protection domain and a completion queue only because every queue pair has them; the
  * domain has one of each, in which nothing ever appears.
  */
+import { show } from '../../core/spi/checks/index.js';
 import {
   Access,
   type AsyncEventType,
@@ -94,7 +95,7 @@ export class SharedDomain {
   target(qpn: number): Target {
     const target = this.targets.get(qpn);
     if (target) return target;
-    const key = this.key === undefined ? 'a private domain' : `domain "${this.key}"`;
+    const key = this.key === undefined ? 'a private domain' : `domain ${show(this.key)}`;
     throw new SpiError('EINVAL', `no target ${qpn} in ${key}`);
   }
 
@@ -183,5 +184,5 @@ export class SharedDomain {
 
 function checkOwner(owner: XrcTargetOwner): void {
   if (owner === 'consumer' || owner === 'domain') return;
-  throw new SpiError('EINVAL', `owner ${String(owner)}: 'consumer' or 'domain'`);
+  throw new SpiError('EINVAL', `owner ${show(owner)}: 'consumer' or 'domain'`);
 }

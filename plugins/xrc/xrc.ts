@@ -3,6 +3,7 @@
  * sharing are here, not in the provider. Everything that crosses from one consumer to another is a
  * key, a number or an event, so that a registry in another process could stand in this one's place.
  */
+import { show } from '../../core/spi/checks/index.js';
 import {
   type Device,
   type Logger,
@@ -36,7 +37,7 @@ export class Xrc implements XrcModule {
       throw new SpiError('EOPNOTSUPP', `device ${device.name} knows no XRC`);
     }
     if (!MODES.includes(mode)) {
-      throw new SpiError('EINVAL', `mode ${String(mode)}: ${MODES.join(', ')}`);
+      throw new SpiError('EINVAL', `mode ${show(mode)}: ${MODES.join(', ')}`);
     }
     const domain = this.find(key, mode) ?? this.create(key, mode);
     const own = this.holds.get(consumer) ?? new Set<DomainHold>();
@@ -71,11 +72,11 @@ export class Xrc implements XrcModule {
   private find(key: string | undefined, mode: XrcOpenMode): SharedDomain | undefined {
     const domain = key === undefined ? undefined : this.byKey.get(key);
     if (domain && mode === 'exclusive') {
-      throw new SpiError('EINVAL', `XRC domain "${domain.key ?? ''}" exists already`);
+      throw new SpiError('EINVAL', `XRC domain ${show(domain.key ?? '')} exists already`);
     }
     const elsewhere = this.dependencies.device.capabilities.has('xrc-between-processes');
     if (!domain && mode === 'existing' && (key === undefined || !elsewhere)) {
-      throw new SpiError('ENODEV', `there is no XRC domain "${key ?? ''}"`);
+      throw new SpiError('ENODEV', `there is no XRC domain ${show(key ?? '')}`);
     }
     return domain;
   }

@@ -1,5 +1,5 @@
 /** The software HCA as core sees it: makes the objects, and refuses what does not fit. */
-import { checkInteger } from '../../core/spi/checks/index.js';
+import { checkInteger, show } from '../../core/spi/checks/index.js';
 import { einval } from '../../core/spi/einval.js';
 import {
   type AddressHandle,
@@ -177,8 +177,7 @@ export class HcaDevice implements Device {
   createMemoryWindow(pd: ProtectionDomain, type: 1 | 2): MemoryWindow {
     this.checkOpen();
     checkParent('pd', Domain, pd, this.hca.memory);
-    if (type !== 1 && type !== 2)
-      throw new SpiError('EINVAL', `memory window type ${String(type)}`);
+    if (type !== 1 && type !== 2) throw new SpiError('EINVAL', `memory window type ${show(type)}`);
     const { windows } = this.hca.memory;
     const { maxMemoryWindows } = this.attributes;
     if (windows.size >= maxMemoryWindows) {

@@ -1,4 +1,5 @@
 /** Lines of dat.conf for mock: `"10.0.0.1"`, `"10.0.0.1 fabric=lab seed=42 mtuBytes=4096"`. */
+import { show } from '../../core/spi/checks/index.js';
 import { einval } from '../../core/spi/einval.js';
 import { integerOption, readIaParams, SpiError } from '../../core/spi/index.js';
 import { Fabric } from './fabric.js';
@@ -29,7 +30,7 @@ export function namedFabric(name: string, seed?: number): Fabric {
   if (seed === undefined || seed === present.seed) return present.fabric;
   throw new SpiError(
     'EINVAL',
-    `fabric ${JSON.stringify(name)} was made with seed ${present.seed}, not ${seed}`,
+    `fabric ${show(name)} was made with seed ${present.seed}, not ${seed}`,
   );
 }
 

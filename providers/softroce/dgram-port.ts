@@ -36,9 +36,13 @@ const ARENA_BYTES = 512 << 10;
 
 /**
  * Opens a port on every address, or on none, and says once what it cannot do.
+ * @param lacking why the native port is not used, where it would have been
  * @throws SpiError EADDRINUSE, EADDRNOTAVAIL, EACCES, EINVAL
  */
-export async function openDgramPort(options: SocketPortOptions): Promise<SocketPort> {
+export async function openDgramPort(
+  options: SocketPortOptions,
+  lacking?: string,
+): Promise<SocketPort> {
   const { gids, udpPort } = checkOptions(options);
   if (options.icrcCheck === 'exact') {
     throw new SpiError(
@@ -54,20 +58,25 @@ export async function openDgramPort(options: SocketPortOptions): Promise<SocketP
     throw error;
   }
   const logger = options.logger ?? silentLogger;
-  sayWhatIsLost(logger);
+  sayWhatIsLost(logger, lacking);
   return new DgramPort(sockets, gids, udpPort, options.mtuBytes, logger);
 }
 
-const informed = new WeakSet<Logger>();
+/** Of this process. */
+let hasBeenSaid = false;
 
-function sayWhatIsLost(logger: Logger): void {
-  if (informed.has(logger)) return;
-  informed.add(logger);
-  logger.warn(
-    'softroce works over node:dgram: slower, and of other RoCEv2 implementations it ' +
-      'reaches none over IPv4 (the identification of sent packets is unknown) and hears none ' +
-      'over IPv6 (datagrams without a UDP checksum are dropped)',
-  );
+/** Who has not chosen this port hears of it without a logger too: as a warning of the process. */
+function sayWhatIsLost(logger: Logger, lacking: string | undefined): void {
+  const hasNoLogger = logger === silentLogger;
+  if (hasBeenSaid || (hasNoLogger && lacking === undefined)) return;
+  hasBeenSaid = true;
+  const because = lacking === undefined ? '' : `, since the native port is not there (${lacking})`;
+  const text =
+    `softroce works over node:dgram${because}: slower, and of other RoCEv2 implementations it ` +
+    'reaches none over IPv4 (the identification of sent packets is unknown) and hears none ' +
+    'over IPv6 (datagrams without a UDP checksum are dropped)';
+  if (hasNoLogger) process.emitWarning(text, { type: 'DaplWarning', code: 'DAPL_DGRAM' });
+  else logger.warn(text);
 }
 
 class DgramPort implements SocketPort {

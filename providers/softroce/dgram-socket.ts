@@ -2,7 +2,7 @@
 import { createSocket, type Socket } from 'node:dgram';
 import { networkInterfaces } from 'node:os';
 import { type Gid, ipFromGid, isIpv4Gid } from '../../core/spi/index.js';
-import { bindError } from './port-options.js';
+import { bindError } from './bind-error.js';
 
 const BUFFER_BYTES = 4 << 20;
 

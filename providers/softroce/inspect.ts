@@ -4,7 +4,8 @@ import { once } from 'node:events';
 import { networkInterfaces } from 'node:os';
 import { type Gid, gidFromIp } from '../../core/spi/index.js';
 import { loadNativeAddon, nativeAddonProblem } from './native-addon.js';
-import { bindError, pathMtu, ROCE_UDP_PORT } from './port-options.js';
+import { bindError } from './bind-error.js';
+import { pathMtu, ROCE_UDP_PORT } from './port-options.js';
 
 export interface SoftroceAddress {
   readonly interface: string;

@@ -15,6 +15,7 @@ import {
   SpiError,
 } from '../../core/spi/index.js';
 import { PathTable, checkRegion, clockOffsetUs, mapFile } from '../host/index.js';
+import { bindError } from './bind-error.js';
 import { watchSignals } from './parting-signals.js';
 import {
   loadNativeAddon,
@@ -25,7 +26,6 @@ import {
 } from './native-addon.js';
 import {
   allocatePortArrays,
-  bindError,
   checkOptions,
   localMtu,
   MAX_LOCAL_PACKET_BYTES,
@@ -232,13 +232,15 @@ function isPermission(error: unknown): boolean {
   return (error as { code?: string }).code === 'EPERM';
 }
 
+const RAW_SOCKET_HINT =
+  'run as root, give the Node binary CAP_NET_RAW (setcap cap_net_raw+ep), ' +
+  "or choose icrcCheck: 'recovered'";
+
 function noRawSocket(cause: unknown, address: string): SpiError {
-  return new SpiError(
-    'EPERM',
-    `icrcCheck 'exact' on ${address} needs a raw socket: run as root, give the Node binary ` +
-      `CAP_NET_RAW (setcap cap_net_raw+ep), or choose 'recovered'`,
-    { cause },
-  );
+  return new SpiError('EPERM', `icrcCheck 'exact' on ${address} needs a raw socket`, {
+    cause,
+    hint: RAW_SOCKET_HINT,
+  });
 }
 
 /** Views on the words that the native side counts in (port_memory.h: Counter). */

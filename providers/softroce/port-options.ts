@@ -136,20 +136,3 @@ export function localMtu(
   const loopback = linkMtus.every((mtu) => mtu >= LOOPBACK_MTU_BYTES);
   return loopback && limitBytes === undefined ? LOCAL_MTU_BYTES : undefined;
 }
-
-/** @throws SpiError with the code of the system, where it is one of ours */
-export function bindError(error: unknown, address: string, udpPort: number): SpiError {
-  const { code, message } = error as { code?: string; message?: string };
-  const where = `${address}, UDP port ${String(udpPort)}`;
-  switch (code) {
-    case 'EADDRINUSE':
-      return new SpiError(code, `${where} is in use by another program`, { cause: error });
-    case 'EADDRNOTAVAIL':
-      return new SpiError(code, `${address} is not an address of this machine`, { cause: error });
-    case 'EACCES':
-    case 'EPERM':
-      return new SpiError(code, `not permitted to use ${where}`, { cause: error });
-    default:
-      return new SpiError('EIO', `cannot open ${where}: ${message ?? ''}`, { cause: error });
-  }
-}

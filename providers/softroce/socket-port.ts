@@ -1,5 +1,4 @@
 /** Chooses the packet port of this machine. */
-import { silentLogger } from '../../core/spi/index.js';
 import { openDgramPort } from './dgram-port.js';
 import { loadNativeAddon, nativeAddonProblem } from './native-addon.js';
 import { openNativePort } from './native-port.js';
@@ -15,9 +14,8 @@ export interface SocketPortChoice extends SocketPortOptions {
  * @throws SpiError EADDRINUSE, EADDRNOTAVAIL, EACCES, EINVAL; EOPNOTSUPP for `native` without addon
  */
 export async function openSocketPort(options: SocketPortChoice): Promise<SocketPort> {
-  const { port = 'auto', logger = silentLogger } = options;
+  const { port = 'auto' } = options;
   if (port === 'dgram') return openDgramPort(options);
   if (port === 'native' || loadNativeAddon()) return openNativePort(options);
-  logger.debug('the native port cannot be loaded', { reason: nativeAddonProblem() ?? '' });
-  return openDgramPort(options);
+  return openDgramPort(options, nativeAddonProblem());
 }

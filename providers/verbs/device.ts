@@ -1,4 +1,5 @@
 /** The verbs-level contract over one device of libibverbs. */
+import { show } from '../../core/spi/checks/index.js';
 import { constants } from 'node:os';
 import {
   type AddressHandle,
@@ -191,7 +192,7 @@ export class VerbsDevice implements Device, OpenDevice {
   createMemoryWindow(pd: ProtectionDomain, type: 1 | 2): MemoryWindow {
     this.checkOpen();
     if (type !== 1 && type !== 2) {
-      throw new SpiError('EINVAL', `memory window type ${String(type)}`);
+      throw new SpiError('EINVAL', `memory window type ${show(type)}`);
     }
     return new VerbsMemoryWindow(domainOf(this, pd), type);
   }

@@ -67,7 +67,7 @@ describe('rping', () => {
     try {
       await fails(
         ['-s', '-a', SERVER],
-        /^rping: .*UDP port 4791 is in use by another program \(use another address or port\)\n$/,
+        /^rping: .*UDP port 4791 is in use by another program \(take 127\.\d+\.\d+\.\d+ .*\)\n$/,
       );
     } finally {
       taken.close();

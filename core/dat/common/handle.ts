@@ -2,7 +2,7 @@
 import { DatError, type DatSubtypeKey } from '../../errors/index.js';
 import type { IaContext } from './context.js';
 import type { IaCore } from './core.js';
-import { show } from '../../spi/checks/index.js';
+import { mustBe } from '../../spi/checks/index.js';
 import type { TraceFields } from './trace.js';
 
 /** DAT_HANDLE_TYPE. */
@@ -131,6 +131,15 @@ export function endedError(handle: DatHandle, by: string, operation: string): Da
 /** An object of an interface adapter. */
 type Owned = DatHandle & { readonly core: IaCore };
 
+/** Objects as parameters, by DAT's name of their kind: what they must be, and their source. */
+const PARAMETERS = {
+  PZ: ['pz', 'a Pz', 'ia.createPz() makes them'],
+  LMR: ['lmr', 'an Lmr', 'ia.allocate() and ia.createLmr() make them'],
+  EP: ['ep', 'an Ep', 'ia.createEndpoint() makes them'],
+  SRQ: ['srq', 'an Srq', 'ia.createSrq() makes them'],
+  CR: ['cr', 'a Cr', 'they come as events of service points'],
+} as const;
+
 /**
  * A parameter that must be a live object of one class and of one IA.
  * @param kind what DAT calls the parameter's kind; also selects the subtype
@@ -138,29 +147,21 @@ type Owned = DatHandle & { readonly core: IaCore };
 export function checkHandle<T extends Owned>(
   operation: string,
   type: abstract new (...args: never[]) => T,
-  kind: HandleSubtypeName,
+  kind: keyof typeof PARAMETERS,
   value: unknown,
   owner: IaCore,
 ): asserts value is T {
-  const problem = problemOf(type, value, owner);
-  if (problem === undefined) return;
+  if (value instanceof type && !value.isFreed && value.core === owner) return;
+  const [name, expected, source] = PARAMETERS[kind];
+  const isOfKind = value instanceof type;
+  const why = isOfKind && value.isFreed ? 'has been freed' : 'belongs to another interface adapter';
   throw new DatError('DAT_INVALID_HANDLE', {
     subtype: `DAT_INVALID_HANDLE_${kind}`,
     operation,
-    message: problem,
+    message: isOfKind ? `${name} ${value.id} ${why}` : mustBe(name, value, expected),
+    hint: isOfKind ? undefined : source,
     value,
   });
-}
-
-function problemOf<T extends Owned>(
-  type: abstract new (...args: never[]) => T,
-  value: unknown,
-  owner: IaCore,
-): string | undefined {
-  if (!(value instanceof type)) return `${show(value)} is not a handle of kind ${type.name}`;
-  if (value.isFreed) return `${type.name} ${value.id} has been freed`;
-  if (value.core !== owner) return `${type.name} ${value.id} belongs to another interface adapter`;
-  return undefined;
 }
 
 type HandleSubtypeName = DatSubtypeKey extends infer K

@@ -1,6 +1,6 @@
 /** IP addresses as parameters, and which of our own reaches one. */
 import { checkFields, checkOptions, checkValue } from '../../errors/guards.js';
-import { type Kinds, kindOf } from '../../spi/checks/index.js';
+import { type Kinds, kindOf, show } from '../../spi/checks/index.js';
 import { DatError } from '../../errors/index.js';
 import { type Device, type Gid, gidFromIp, ipFromGid, isIpv4Gid } from '../../spi/index.js';
 
@@ -48,7 +48,7 @@ export function malformedAddress(
   return new DatError('DAT_INVALID_ADDRESS', {
     subtype: 'DAT_INVALID_ADDRESS_MALFORMED',
     operation,
-    message: `${JSON.stringify(address)} ${what}`,
+    message: `${show(address)} ${what}`,
     hint,
     value: address,
     cause,
@@ -64,10 +64,12 @@ export function sourceIndex(operation: string, { gids }: Device, remote: Gid): n
   const index = gids.findIndex((gid) => isIpv4Gid(gid) === isIpv4);
   if (index >= 0) return index;
   const address = ipFromGid(remote);
+  const [family, other] = isIpv4 ? ['IPv4', 'IPv6'] : ['IPv6', 'IPv4'];
   throw new DatError('DAT_INVALID_ADDRESS', {
     subtype: 'DAT_INVALID_ADDRESS_UNREACHABLE',
     operation,
-    message: `the adapter has no ${isIpv4 ? 'IPv4' : 'IPv6'} address to reach ${address} from`,
+    message: `the adapter has no ${family} address to reach ${address} from`,
+    hint: `open it with an ${family} address too, or name an ${other} address`,
     value: address,
   });
 }

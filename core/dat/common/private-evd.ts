@@ -29,15 +29,18 @@ export function checkEvd(
   ours: ReadonlySet<Evd>,
 ): asserts evd is Evd {
   const { stream, name, subtype } = USES[use];
-  const refuse = (message: string): DatError =>
-    new DatError('DAT_INVALID_HANDLE', { subtype, operation, message, value: evd });
-  if (!(evd instanceof Evd)) throw refuse(`${use}Evd is ${show(evd)}; it must be an Evd`);
+  const refuse = (message: string, hint?: string): DatError =>
+    new DatError('DAT_INVALID_HANDLE', { subtype, operation, message, hint, value: evd });
+  if (!(evd instanceof Evd)) {
+    throw refuse(`${use}Evd is ${show(evd)}; it must be an Evd`, 'ia.createEvd() makes them');
+  }
   if (evd.isFreed) throw refuse(`event dispatcher ${evd.id} has been freed`);
   if (!ours.has(evd)) {
     throw refuse(`event dispatcher ${evd.id} belongs to another interface adapter`);
   }
   if ((evd.streams & stream) === 0) {
-    throw refuse(`event dispatcher ${evd.id} was made without EvdFlags.${name}`);
+    const hint = `create it with streams that have EvdFlags.${name}`;
+    throw refuse(`event dispatcher ${evd.id} was made without EvdFlags.${name}`, hint);
   }
 }
 

@@ -4,11 +4,7 @@ import type { Device, DeviceCapability } from '../../spi/index.js';
 
 /** What a call throws that this provider, or any in user space, does not support. */
 export function notSupported(operation: string, message: string, hint?: string): DatError {
-  return new DatError('DAT_MODEL_NOT_SUPPORTED', {
-    operation,
-    message,
-    ...(hint !== undefined && { hint }),
-  });
+  return new DatError('DAT_MODEL_NOT_SUPPORTED', { operation, message, hint });
 }
 
 /**

@@ -10,7 +10,7 @@ import { accept } from '../endpoint/connecting.js';
 import { Ep } from '../endpoint/ep.js';
 import { checkConnQual } from '../endpoint/connect-options.js';
 import { isRequestGone } from '../endpoint/outcomes.js';
-import { EP_STATES } from '../endpoint/states.js';
+import { EP_STATES, stateAdvice } from '../endpoint/states.js';
 import { checkOptions, checkPrivateData } from '../../errors/guards.js';
 import { begin, checkHandle, Handle } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
@@ -148,7 +148,8 @@ export class Cr extends Handle {
       throw new DatError('DAT_INVALID_PARAMETER', {
         subtype: 'DAT_INVALID_ARG2',
         operation,
-        message: `nobody listens on connection qualifier ${connQual} of this device`,
+        message: `nothing listens on connection qualifier ${connQual} of this device`,
+        hint: `listen there first: ia.createPsp({ connQual: ${connQual} })`,
         value: connQual,
       });
     }
@@ -203,6 +204,7 @@ export class Cr extends Handle {
       operation,
       message: `endpoint ${id} is ${state}; only an unconnected one can accept`,
       value: state,
+      hint: stateAdvice(state, 'accept'),
     });
   }
 

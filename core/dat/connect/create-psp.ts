@@ -61,6 +61,7 @@ export function createPspAny(
   throw new DatError('DAT_CONN_QUAL_UNAVAILABLE', {
     operation,
     message: `all connection qualifiers from ${FIRST_ANY} to ${LAST_ANY} are taken`,
+    hint: 'free service points that are not needed',
     value: LAST_ANY,
   });
 }

@@ -73,7 +73,7 @@ export abstract class ServicePoint implements Callee {
     const { connQual, evd } = init;
     this.connQual = connQual;
     this.evd = evd;
-    this.listener = spiCall({ operation, value: connQual, hint: IN_USE_HINT }, () =>
+    this.listener = spiCall({ operation, value: connQual, hints: IN_USE }, () =>
       cm.listen({
         serviceId: serviceIdOf(PortSpace.TCP, connQual),
         backlog: evd.qlen,
@@ -280,4 +280,4 @@ export abstract class ServicePoint implements Callee {
   }
 }
 
-const IN_USE_HINT = 'one service point listens on a connection qualifier at a time';
+const IN_USE = { EADDRINUSE: 'take another connection qualifier, or free what listens on it' };

@@ -124,6 +124,7 @@ export function checkAddressHandle(
     throw new DatError('DAT_PROTECTION_VIOLATION', {
       operation,
       message: `address handle ${value.id} belongs to protection zone ${value.pz.id}`,
+      hint: 'take one of an endpoint of the same protection zone: ep.resolve() makes them',
       value,
     });
   }
@@ -132,7 +133,7 @@ export function checkAddressHandle(
     message: isHandle
       ? `address handle ${value.id} has been freed`
       : `${show(value)} is not an address handle`,
-    ...(!isHandle && { hint: 'ep.resolve() and ep.createAddressHandle() make them' }),
+    hint: isHandle ? undefined : 'ep.resolve() and ep.createAddressHandle() make them',
     value,
   });
 }

@@ -217,7 +217,7 @@ export class UdEp extends Handle {
       throw new DatError('DAT_LENGTH_ERROR', {
         operation,
         message: `the first segment has ${lengthBytes} bytes; the GRH area takes ${GRH_LENGTH}`,
-        hint: 'datagrams come behind a GRH area of 40 bytes',
+        hint: `let it begin with ${GRH_LENGTH} bytes for the GRH: the datagram comes behind them`,
         value: lengthBytes,
       });
     }

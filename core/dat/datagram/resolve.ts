@@ -125,6 +125,7 @@ const REFUSALS: Readonly<Record<number, string>> = {
   2: 'the service refused',
   3: 'the service has no queue pair left',
 };
+const NOT_SERVED = 1;
 
 function errorOf(result: CmResolveResult, options: CheckedResolveOptions): DatError {
   const { status, privateData } = result;
@@ -144,6 +145,8 @@ function errorOf(result: CmResolveResult, options: CheckedResolveOptions): DatEr
   const why = REFUSALS[status] ?? `the peer answered with SIDR status ${status}`;
   return failure('DAT_CONN_QUAL_UNAVAILABLE', {
     message: `${where}: ${why}`,
+    hint:
+      status === NOT_SERVED ? `the peer serves it by ep.serve({ connQual: ${port} })` : undefined,
     value: { status, privateData },
   });
 }

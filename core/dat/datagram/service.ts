@@ -80,7 +80,7 @@ export class UdService {
     if (cm.resolve === undefined) throw notSupported(OPERATION, NO_SIDR);
     const serviceId = serviceIdOf(PortSpace.UDP, connQual);
     const onResolve = (request: CmResolveRequest): void => this.onResolve(request);
-    this.listener = spiCall({ operation: OPERATION, value: connQual, hint: IN_USE_HINT }, () =>
+    this.listener = spiCall({ operation: OPERATION, value: connQual, hints: IN_USE }, () =>
       cm.listen({ serviceId, backlog, onResolve }),
     );
     processHold.retain();
@@ -132,4 +132,4 @@ export class UdService {
 }
 
 const REFUSAL = { accept: false, privateData: NONE } as const;
-const IN_USE_HINT = 'one service listens on a connection qualifier at a time';
+const IN_USE = { EADDRINUSE: 'take another connection qualifier, or free what serves it' };

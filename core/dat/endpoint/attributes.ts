@@ -6,7 +6,7 @@ import { type EpQueueAttributes, ownRequests } from '../work/attributes.js';
 import { checkCompletionFlags } from './completion-flags.js';
 import { WATERMARK } from './watermarks.js';
 import { checkInteger, checkOptions, checkValue, invalid } from '../../errors/guards.js';
-import { checkValues, integer, isInteger, kindOf, oneOf } from '../../spi/checks/index.js';
+import { checkValues, integer, isInteger, kindOf, oneOf, show } from '../../spi/checks/index.js';
 
 /**
  * What an endpoint is made with (DAT_EP_ATTR). Lengths are in bytes. `transport` is DAT's list of
@@ -148,7 +148,7 @@ function checkModel(operation: string, attributes: EpAttributes): void {
   const unsupported = (what: string, value: unknown): DatError =>
     new DatError('DAT_MODEL_NOT_SUPPORTED', {
       operation,
-      message: `${what} ${String(value)} is not supported`,
+      message: `${what} ${show(value)} is not supported`,
       value,
     });
   if (attributes.serviceType !== 'RC') {

@@ -4,7 +4,7 @@ import { CmPrivateData, type Gid } from '../../spi/index.js';
 import { checkIp, malformedAddress } from '../common/ip-address.js';
 import { ConnectFlags, Qos } from '../common/constants.js';
 import { checkOneOf, checkOptions, checkPrivateData, checkValue } from '../../errors/guards.js';
-import { POSITIVE, integer } from '../../spi/checks/index.js';
+import { POSITIVE, integer, show } from '../../spi/checks/index.js';
 
 /** What `ep.connect` takes. */
 export interface ConnectOptions {
@@ -113,7 +113,7 @@ function checkModel(
   if (value === known[0]) return;
   throw new DatError('DAT_MODEL_NOT_SUPPORTED', {
     operation,
-    message: `${name} ${String(value)} is not supported; only ${known[0]} is`,
+    message: `${name} ${show(value)} is not supported; only ${known[0]} is`,
     value,
   });
 }

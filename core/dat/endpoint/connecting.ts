@@ -55,6 +55,7 @@ export function connectLike(
       subtype: 'DAT_INVALID_STATE_EP_NOTREADY',
       operation,
       message: `endpoint ${ep.id}, to connect like, is ${state}`,
+      hint: 'connect that one first, or call ep.connect() with an address',
       value: state,
     });
   }

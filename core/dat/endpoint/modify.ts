@@ -110,6 +110,7 @@ function readOnly(operation: string, name: string): DatError {
     subtype: 'DAT_INVALID_ARG2',
     operation,
     message: `${name} of an endpoint cannot be changed`,
+    hint: 'give it to ia.createEndpoint()',
     value: name,
   });
 }

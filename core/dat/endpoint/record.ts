@@ -21,7 +21,7 @@ import { EpCounters } from '../work/counters.js';
 import { EpEvents, type EpEventsOwner } from './events.js';
 import { EpKeepAlive } from './keep-alive.js';
 import type { ConnectionEventName } from './outcomes.js';
-import { EP_STATES, type EpCall, type EpStateName, type Legality } from './states.js';
+import { EP_STATES, type EpCall, type EpStateName, type Legality, stateAdvice } from './states.js';
 import type { EpInit } from './types.js';
 import { EpWatermarks, type WatermarkActions } from './watermarks.js';
 
@@ -104,6 +104,7 @@ export class EpRecord
       operation,
       message: `endpoint ${this.ep.id} is ${this.knownState}`,
       value: this.knownState,
+      hint: stateAdvice(this.knownState, call),
     });
   }
 
@@ -159,8 +160,13 @@ export class EpRecord
   }
 
   post(name: ConnectionEventName, details: ConnectionEventDetails, before: boolean): void {
-    if (name === 'BROKEN') this.counts.count('broken');
+    if (name === 'BROKEN') this.noteBroken(details);
     this.events.post(name, details, before);
+  }
+
+  private noteBroken({ cause, detail }: ConnectionEventDetails): void {
+    this.counts.count('broken');
+    this.core.context.logger.info(`ep ${this.ep.id}: BROKEN: ${detail}`, { cause });
   }
 
   takeInCompletions(): void {

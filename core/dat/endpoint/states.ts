@@ -156,6 +156,28 @@ export const EP_STATES: Readonly<Record<EpStateName, EpStateRule>> = Object.from
   ]),
 ) as Record<EpStateName, EpStateRule>;
 
+const ANSWER_FIRST = 'answer its connection request first: cr.accept() or cr.reject()';
+const END_FIRST = 'end it first: ep.disconnect(), then ep.reset()';
+
+/** What to do where a call is illegal, state by state. */
+const ADVICE: Readonly<Record<EpStateName, string>> = {
+  UNCONNECTED: 'connect it first: ep.connect(), or cr.accept(ep)',
+  RESERVED: 'rsp.free() gives it back',
+  PASSIVE_CONNECTION_PENDING: ANSWER_FIRST,
+  TENTATIVE_CONNECTION_PENDING: ANSWER_FIRST,
+  ACTIVE_CONNECTION_PENDING: 'wait for its connection event, or end it: ep.disconnect()',
+  COMPLETION_PENDING: END_FIRST,
+  CONNECTED: END_FIRST,
+  DISCONNECT_PENDING: 'wait for its DISCONNECTED event, then call ep.reset()',
+  DISCONNECTED: 'call ep.reset() first',
+};
+
+/** The hint of the error of a call that is illegal in a state. */
+export function stateAdvice(state: EpStateName, call: EpCall): string | undefined {
+  const hasNothingToEnd = state === 'UNCONNECTED' && call.startsWith('disconnect');
+  return hasNothingToEnd ? undefined : ADVICE[state];
+}
+
 /** What moves an endpoint; calls of the consumer are in `EpCall`. */
 export type EpTrigger =
   | 'reserve'

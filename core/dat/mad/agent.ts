@@ -199,7 +199,7 @@ export class ManagementAgent {
         context.processHold.release();
         if (result.status === WcStatus.SUCCESS) resolve(response);
         else if (signal?.aborted === true) reject(interruptedError(operation, signal));
-        else reject(failureOf(operation, result));
+        else reject(failureOf(operation, { header, gid, timeoutUs, retries }, result));
       };
       this.pending.set(key, { settle, response: undefined });
       context.processHold.retain();

@@ -143,6 +143,6 @@ function fitting(operation: string, data: Uint8Array | undefined, format: MadFor
     operation,
     message: `data has ${data.length} bytes; at most ${most} fit`,
     value: data.length,
-    ...(format.rmpp ? {} : { hint: 'register the agent with rmpp: true' }),
+    hint: format.rmpp ? undefined : 'register the agent with rmpp: true',
   });
 }

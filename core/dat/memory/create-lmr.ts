@@ -95,6 +95,6 @@ function bindAccess({ context }: IaCore): number {
 function registerZeroBased(operation: string, region: MemoryRegion): MemoryRegion {
   if (region.iova === 0n) return region;
   region.destroy();
-  const hint = 'ia.query().ia.zbSupported tells';
+  const hint = 'register it without VaType.ZB, unless ia.query().ia.zbSupported';
   throw notSupported(operation, 'this provider has no zero-based regions', hint);
 }

@@ -36,7 +36,7 @@ export function checkMemory(operation: string, position: number, memory: unknown
     throw refuse('is resizable: its bytes may vanish while a peer writes', 'use a fixed length');
   }
   if (memory.byteLength === 0) {
-    throw refuse('has 0 bytes', 'a region has at least 1 byte', 'DAT_LENGTH_ERROR');
+    throw refuse('has 0 bytes', 'register 1 byte at least', 'DAT_LENGTH_ERROR');
   }
   if (isPooled(memory, buffer)) {
     throw refuse(

@@ -73,8 +73,8 @@ export function lostMemory(operation: string, segment: LmrSegment): DatError {
   return new DatError('DAT_INVALID_STATE', {
     subtype: 'DAT_INVALID_STATE_LMR_FREE',
     operation,
-    message: `memory region ${segment.lmr.id} has lost its memory`,
-    hint: 'its ArrayBuffer was transferred after registration',
+    message: `memory region ${segment.lmr.id} has lost its memory: its ArrayBuffer was transferred`,
+    hint: 'register the memory where it is now: ia.createLmr()',
     value: segment,
   });
 }

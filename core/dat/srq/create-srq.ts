@@ -15,7 +15,7 @@ export function createSrq(core: IaCore, options: SrqOptions): Srq {
   checkOptions(operation, 2, options, ['pz', 'maxRecvDtos', 'maxRecvIov', 'lowWatermark']);
   checkHandle(operation, Pz, 'PZ', options.pz, core);
   if (device.createSharedReceiveQueue === undefined) {
-    const hint = 'ia.query().provider.srqSupported tells';
+    const hint = 'give each endpoint receives of its own: ep.postRecv()';
     throw notSupported(operation, 'this provider has no shared receive queues', hint);
   }
   const attributes = srqAttributes(operation, options, device.attributes);

@@ -73,7 +73,7 @@ export class SrqSlots extends EntryRing {
       this.srq.ringDoorbell();
     } catch (error) {
       const value = this.withdraw();
-      throw toDatError(error, { operation, value, hint: 'what was refused is not posted' });
+      throw toDatError(error, { operation, value, hints: REFUSED });
     }
   }
 
@@ -118,3 +118,6 @@ export class SrqSlots extends EntryRing {
     this.ring.words[this.ring.wordOf(slot) + RQE.FLAGS] = flags;
   }
 }
+
+const POST_AGAIN = 'post those again that are not posted: `value` says how many of the last';
+const REFUSED = { EINVAL: POST_AGAIN, ENOMEM: POST_AGAIN };

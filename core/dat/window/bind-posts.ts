@@ -43,6 +43,7 @@ function checkBindEvd({ init }: EpRecord, operation: string): void {
     subtype: 'DAT_INVALID_STATE_EP_EVD_REQUEST',
     operation,
     message: `event dispatcher ${requestEvd.id} of the endpoint was made without EvdFlags.RMR_BIND`,
+    hint: 'give the endpoint a requestEvd whose streams have EvdFlags.RMR_BIND',
     value: requestEvd,
   });
 }

@@ -77,6 +77,7 @@ function checkBindSegment(operation: string, rmr: Rmr, segment: unknown, privile
       message:
         `${flagNames(MemPrivileges, remote)} needs ${flagNames(MemPrivileges, local)} ` +
         `of memory region ${lmr.id}`,
+      hint: 'register the memory with those privileges, or ask for fewer',
       value: privileges,
     });
   }
@@ -101,6 +102,7 @@ function checkZone(
     subtype: write ? 'DAT_PROTECTION_RDMA_WRITE' : 'DAT_PROTECTION_RDMA_READ',
     operation,
     message: `${what} belongs to protection zone ${other.pz.id}, the window to ${rmr.pz.id}`,
+    hint: 'make both in one protection zone',
     value: other,
   });
 }

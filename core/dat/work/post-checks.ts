@@ -70,11 +70,12 @@ function checkSegment(
 
 function refusal(operation: string, segment: LmrSegment, pz: Pz, privilege: number): DatError {
   const { lmr } = segment;
-  const error = (code: DatType, subtype: DatSubtype, why: string): DatError =>
+  const error = (code: DatType, subtype: DatSubtype, why: string, hint?: string): DatError =>
     new DatError(code, {
       subtype,
       operation,
       message: `memory region ${lmr.id} ${why}`,
+      hint,
       value: segment,
     });
   if (lmr.isFreed) return error('DAT_INVALID_HANDLE', 'DAT_INVALID_HANDLE_LMR', 'has been freed');
@@ -82,12 +83,13 @@ function refusal(operation: string, segment: LmrSegment, pz: Pz, privilege: numb
   if (lmr.pz !== pz) {
     const subtype = write ? 'DAT_PROTECTION_WRITE' : 'DAT_PROTECTION_READ';
     const message = `belongs to protection zone ${lmr.pz.id}, the queue to ${pz.id}`;
-    return error('DAT_PROTECTION_VIOLATION', subtype, message);
+    return error('DAT_PROTECTION_VIOLATION', subtype, message, 'make both in one protection zone');
   }
   if (hasLostMemory(segment)) return lostMemory(operation, segment);
   const subtype = write ? 'DAT_PRIVILEGES_WRITE' : 'DAT_PRIVILEGES_READ';
   const name = write ? 'LOCAL_WRITE' : 'LOCAL_READ';
-  return error('DAT_PRIVILEGES_VIOLATION', subtype, `was made without ${name}`);
+  const hint = `register the memory with MemPrivileges.${name}`;
+  return error('DAT_PRIVILEGES_VIOLATION', subtype, `was made without ${name}`, hint);
 }
 
 /** A cookie: any safe integer that is not negative. It comes back in the event. */

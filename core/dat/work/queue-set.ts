@@ -28,7 +28,7 @@ const RING_EVERY = 32;
 const NO_RECEIVES = Ring.allocate(1, rqeBytes(1));
 
 /** A doorbell throws when the device is gone for good. */
-const DOORBELL = { operation: 'ep.post', hint: 'the device is gone' };
+const DOORBELL = { operation: 'ep.post' };
 
 /** What a reclaim finds for an entry that is not outstanding. */
 export const UNKNOWN_SLOT = -1;

@@ -158,6 +158,7 @@ function noReads(operation: string): DatError {
   return new DatError('DAT_INVALID_STATE', {
     operation,
     message: 'the endpoint was made with maxRdmaReadOut 0: it may not issue reads or atomics',
+    hint: 'create it with another attributes.maxRdmaReadOut',
     value: 0,
   });
 }

@@ -225,7 +225,8 @@ export class XrcDomain extends Handle {
    */
   close(): void {
     begin(this, 'xrc.close');
-    spiCall({ operation: 'xrc.close', hint: 'free them first' }, () => this.hold.close());
+    const hints = { EBUSY: 'free them first' };
+    spiCall({ operation: 'xrc.close', hints }, () => this.hold.close());
     this.end('xrc.close');
   }
 

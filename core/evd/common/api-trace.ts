@@ -1,6 +1,6 @@
 /** API tracing: one line a call, written like the call, with symbolic values. */
 
-import { show } from '../../spi/checks/index.js';
+import { oneLine, show } from '../../spi/checks/index.js';
 import type { Logger } from '../../spi/index.js';
 
 /**
@@ -24,7 +24,7 @@ export function callLine(
   const list = Object.entries(parameters)
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `${name}=${textOf(value)}`);
-  return `${call}(${list.join(', ')})`;
+  return oneLine(`${call}(${list.join(', ')})`);
 }
 
 function textOf(value: unknown): string {

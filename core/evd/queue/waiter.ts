@@ -84,6 +84,7 @@ export function interruptedError(operation: string, signal: AbortSignal): DatErr
   return new DatError('DAT_INTERRUPTED_CALL', {
     subtype: 'DAT_SUB_INTERRUPTED',
     operation,
+    message: 'its AbortSignal was aborted',
     cause: signal.reason,
   });
 }

@@ -33,4 +33,4 @@ export {
   SIGNAL,
   TEXT,
 } from './kinds.js';
-export { show } from './show.js';
+export { oneLine, show } from './show.js';

@@ -1,8 +1,37 @@
-/** A value in a message: short, on one line, and never throwing. */
+/** Values and texts in messages: of bounded length, on one line, and never throwing. */
+
+const MOST_OF_A_VALUE = 60;
+const MOST_OF_A_MESSAGE = 2000;
+
+/** Control and format characters, line separators, halves of surrogate pairs. */
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
+
+/** A value as a message has it: what it is, and no more of it than is of use. */
 export function show(value: unknown): string {
+  if (typeof value === 'string') return oneLine(JSON.stringify(cut(value, MOST_OF_A_VALUE)));
+  return oneLine(describe(value), MOST_OF_A_VALUE);
+}
+
+/**
+ * A text whose parts may come from anywhere, such as a caller or a peer: characters that a terminal
+ * would act upon are escaped as JavaScript does it, and a long one is cut.
+ * @param most characters that stay
+ */
+export function oneLine(text: string, most = MOST_OF_A_MESSAGE): string {
+  return cut(text, most).replace(UNPRINTABLE, escaped);
+}
+
+function cut(text: string, most: number): string {
+  return text.length > most ? `${text.slice(0, most)}…` : text;
+}
+
+function escaped(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
+  return code > 0xffff ? `\\u{${code.toString(16)}}` : `\\u${code.toString(16).padStart(4, '0')}`;
+}
+
+function describe(value: unknown): string {
   switch (typeof value) {
-    case 'string':
-      return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
     case 'bigint':
       return `${value}n`;
     case 'function':
@@ -14,9 +43,15 @@ export function show(value: unknown): string {
   }
 }
 
+/** Of a class that may have been made to throw where it is looked at. */
 function describeObject(value: object): string {
-  if (Array.isArray(value)) return `an array of ${value.length}`;
-  const constructor: unknown = value.constructor;
-  const name = typeof constructor === 'function' ? constructor.name : 'Object';
-  return name === 'Object' ? 'an object' : `a ${String(name)}`;
+  try {
+    if (Array.isArray(value)) return `an array of ${value.length}`;
+    const constructor: unknown = value.constructor;
+    const name = typeof constructor === 'function' ? constructor.name : 'Object';
+    if (name === 'Object') return 'an object';
+    return `${/^[AEIO]/.test(String(name)) ? 'an' : 'a'} ${String(name)}`;
+  } catch {
+    return 'an object';
+  }
 }

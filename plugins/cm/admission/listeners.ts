@@ -1,6 +1,7 @@
 /** The listeners by service id, and the requests that each has not answered yet. */
 import { type CmListener, type CmListenOptions, SpiError } from '../../../core/spi/index.js';
 import { checkRange } from '../common/checks.js';
+import { serviceName } from '../wire/service-id.js';
 import { Backlog } from './shares.js';
 
 export class Listener implements CmListener {
@@ -25,7 +26,7 @@ export class Listeners {
   /** @throws SpiError('EADDRINUSE'), ('EINVAL') */
   add(options: CmListenOptions): Listener {
     const { serviceId, backlog } = options;
-    const name = `service id 0x${serviceId.toString(16)}`;
+    const name = serviceName(serviceId);
     if (serviceId < 0n || serviceId >= 1n << 64n) throw new SpiError('EINVAL', `${name}: 64 bits`);
     checkRange('backlog', backlog, 1, Infinity);
     if (this.byServiceId.has(serviceId)) {

@@ -14,7 +14,7 @@ import {
   SpiError,
   type Timers,
 } from '../../../core/spi/index.js';
-import { NO_DATA, deferring } from '../../../plugins/cm/provider.js';
+import { NO_DATA, deferring, serviceName } from '../../../plugins/cm/provider.js';
 import { ActiveConnection } from './active.js';
 import { CmCalls } from './calls.js';
 import { errnoName } from '../system/errno.js';
@@ -98,10 +98,7 @@ export class VerbsCm implements CmModule {
     this.checkOpen();
     const { serviceId } = options;
     if (this.listeners.has(serviceId)) {
-      throw new SpiError(
-        'EADDRINUSE',
-        `service id 0x${serviceId.toString(16)} has a listener already`,
-      );
+      throw new SpiError('EADDRINUSE', `${serviceName(serviceId)} has a listener already`);
     }
     const onClose = (): void => void this.listeners.delete(serviceId);
     const listener = new VerbsListener(this.services, options, onClose);

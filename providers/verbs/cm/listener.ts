@@ -85,10 +85,13 @@ export class VerbsListener implements CmListener {
     const { portSpace, port } = service;
     const { code } = error as Partial<SpiError>;
     if (code === 'ENOMEM') throw error;
+    const { name } = this.services.device;
+    if (code === 'EACCES') {
+      const hint = 'ports below 1024 need root or CAP_NET_BIND_SERVICE: take one from 1024 on';
+      throw new SpiError('EACCES', `port ${port} of ${name} is privileged`, { cause: error, hint });
+    }
     if (code === 'EADDRINUSE' || (code === 'EADDRNOTAVAIL' && this.canBind(portSpace, address))) {
-      throw new SpiError('EADDRINUSE', `port ${port} of ${this.services.device.name} is in use`, {
-        cause: error,
-      });
+      throw new SpiError('EADDRINUSE', `port ${port} of ${name} is in use`, { cause: error });
     }
   }
 

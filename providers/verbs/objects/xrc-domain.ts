@@ -2,6 +2,7 @@
  * XRC domains over ibv_open_xrcd. The kernel knows a domain that processes share by the inode of a
  * file, so each key has one, in a directory of the user's; what is in it means nothing.
  */
+import { show } from '../../../core/spi/checks/index.js';
 import { createHash } from 'node:crypto';
 import { closeSync, constants, lstatSync, mkdirSync, openSync } from 'node:fs';
 import { constants as system } from 'node:os';
@@ -62,12 +63,12 @@ function openShared({ addon, number, name }: OpenDevice, { key, mode }: XrcShari
   try {
     const opened = addon.openXrcd(number, file, FLAGS[mode]);
     if (opened === -EAGAIN && mode === 'existing') {
-      throw new SpiError('ENODEV', `there is no XRC domain "${key}" on ${name}`);
+      throw new SpiError('ENODEV', `there is no XRC domain ${show(key)} on ${name}`);
     }
     if (opened === -EINVAL && mode === 'exclusive') {
-      throw new SpiError('EINVAL', `XRC domain "${key}" exists already on ${name}`);
+      throw new SpiError('EINVAL', `XRC domain ${show(key)} exists already on ${name}`);
     }
-    return made('ibv_open_xrcd', opened, `${name}, key "${key}", ${path}`);
+    return made('ibv_open_xrcd', opened, `${name}, key ${show(key)}, ${path}`);
   } finally {
     closeSync(file);
   }

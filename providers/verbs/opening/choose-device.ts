@@ -2,6 +2,7 @@
  * Which device, port and GID an adapter stands on, and the reason in words: a pure function of what
  * the machine has and of what was asked for.
  */
+import { show } from '../../../core/spi/checks/index.js';
 import { type Gid, SpiError, gidEquals, gidFromIp, ipFromGid } from '../../../core/spi/index.js';
 import { noDevices } from '../system/errors.js';
 import { gidText, preferredGid } from './gid-rank.js';
@@ -66,12 +67,12 @@ export function chooseDevice(system: SystemSnapshot, request: DeviceRequest): De
   if (device !== undefined) return byName(system, device, request);
   const choice = byInterface(system, name, request);
   if (choice !== undefined) return choice;
-  throw new SpiError('ENODEV', `no RDMA device is called "${name}"; ${servedText(system)}`);
+  throw new SpiError('ENODEV', `no RDMA device is called ${show(name)}; ${servedText(system)}`);
 }
 
 function checkRequest({ device, address, port, gidIndex }: DeviceRequest): void {
   if (device !== undefined && address !== undefined) {
-    throw new SpiError('EINVAL', `device "${device}" or address "${address}", not both`);
+    throw new SpiError('EINVAL', `device ${show(device)} or address ${show(address)}, not both`);
   }
   const named = port !== undefined ? `port ${port}` : `gidIndex ${gidIndex}`;
   if (device === undefined && (port !== undefined || gidIndex !== undefined)) {
@@ -235,7 +236,7 @@ function gidOf(address: string): Gid {
   try {
     return gidFromIp(address);
   } catch (cause) {
-    throw new SpiError('EINVAL', `"${address}" is not an IP address`, { cause });
+    throw new SpiError('EINVAL', `${show(address)} is not an IP address`, { cause });
   }
 }
 

@@ -31,7 +31,7 @@ const ROWS: readonly BadInput[] = [
     'evd as pz',
     (b) => b.ia.createEndpoint({ pz: wrong(b.evd) }),
     'DAT_INVALID_HANDLE_PZ',
-    /a Evd is not a handle of kind Pz/,
+    /pz is an Evd; it must be a Pz \(ia\.createPz\(\) makes them\)/,
   ],
   [
     'endpoint option',

@@ -53,6 +53,11 @@ const rejects = (promise: Promise<unknown>, code: string, text: RegExp): Promise
     return true;
   });
 
+const NO_RESPONSE = new RegExp(
+  'GET of attribute 0x0020 \\(class 0x30\\) to 192\\.0\\.2\\.9: ' +
+    'no response within 10 ms, sent 2 times',
+);
+
 describe('ia.mad', () => {
   it('asks and answers; without RMPP data are padded', async () => {
     const pair = await open();
@@ -134,7 +139,13 @@ describe('ia.mad', () => {
       const { status } = await agent.request(ask);
       assert.equal(status, MadStatus.METHOD_ATTRIBUTE_UNSUPPORTED);
       const silent = agent.request({ ...ask, address: '192.0.2.9' });
-      await rejects(silent, 'DAT_TIMEOUT_EXPIRED', /RESP_TIMEOUT_ERR/);
+      await rejects(silent, 'DAT_TIMEOUT_EXPIRED', NO_RESPONSE);
+      if (agent === rmpp) {
+        const data = new Uint8Array(500);
+        const of = { address: '192.0.2.9', attributeId: ATTRIBUTE, retries: 0, data };
+        const unheard = /SEND of .* 192\.0\.2\.9: not acknowledged, sent once/;
+        await rejects(agent.send(of), 'DAT_TIMEOUT_EXPIRED', unheard);
+      }
       const set = agent.send({ ...ask, timeoutMs: undefined } as never);
       await rejects(set, 'DAT_INVALID_PARAMETER', /timeoutMs/);
     }
@@ -153,7 +164,7 @@ describe('ia.mad', () => {
     const agent = pair.client.mad.registerAgent({ ...VENDOR, rmpp: true });
     const data = new Uint8Array(5 << 20);
     const asked = agent.request({ address: SERVER, attributeId: ATTRIBUTE, data });
-    await rejects(asked, 'DAT_INTERNAL_ERROR', /RMPP status 1/);
+    await rejects(asked, 'DAT_INTERNAL_ERROR', /to 192\.0\.2\.1: .* RMPP status 1/);
     await pair.close();
   });
 
@@ -168,7 +179,7 @@ describe('ia.mad', () => {
       const asked = agent.request(ask);
       const transfer = big.request({ ...ask, data: new Uint8Array(100_000) });
       const ends = [
-        rejects(asked, 'DAT_ABORT', /WR_FLUSH_ERR/),
+        rejects(asked, 'DAT_ABORT', /0x0020 .* to 192\.0\.2\.1: WR_FLUSH_ERR/),
         rejects(transfer, 'DAT_ABORT', /WR_FLUSH_ERR/),
       ];
       await pair.fabric.run({ forUs: 30 });

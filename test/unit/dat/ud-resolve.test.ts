@@ -11,6 +11,12 @@ import {
   type UdPair,
 } from '../../support/ud-pair.js';
 
+/** With what to do, which is for the peer. */
+const NOT_SERVED = new RegExp(
+  `port ${CONN_QUAL} of ${SERVER}: nobody serves datagrams there ` +
+    `\\(the peer serves it by ep\\.serve\\({ connQual: ${CONN_QUAL} }\\)\\)`,
+);
+
 const code = (name: string, message?: RegExp) => (error: unknown) =>
   DatError.isDatError(error) && error.code === name && (message?.test(error.message) ?? true);
 
@@ -138,7 +144,7 @@ describe('Datagram service: serving', () => {
     assert.throws(again, code('DAT_CONN_QUAL_IN_USE'));
     service.free();
     service.free();
-    await assertRejects(pair, resolve(pair), 'DAT_CONN_QUAL_UNAVAILABLE', /nobody serves/);
+    await assertRejects(pair, resolve(pair), 'DAT_CONN_QUAL_UNAVAILABLE', NOT_SERVED);
     again();
     await settled(pair.fabric, resolve(pair));
     await pair.close();

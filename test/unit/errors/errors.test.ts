@@ -73,4 +73,28 @@ describe('DatError', () => {
     const mapped = toDatError(spi, { operation: 'x', map: { EADDRINUSE: ['DAT_PORT_IN_USE'] } });
     assert.equal(mapped.code, 'DAT_PORT_IN_USE');
   });
+
+  it('has the advice of the provider, or the caller’s for that errno, or none', () => {
+    const hints = { EADDRINUSE: 'take another' };
+    const of = (error: unknown) => toDatError(error, { operation: 'x', hints }).hint;
+    assert.equal(of(new SpiError('EADDRINUSE', 'taken')), 'take another');
+    assert.equal(
+      of(new SpiError('EADDRINUSE', 'taken', { hint: 'take 127.0.0.2' })),
+      'take 127.0.0.2',
+    );
+    for (const errno of ['EPERM', 'EACCES', 'EINVAL'] as const) {
+      assert.equal(of(new SpiError(errno, 'refused')), undefined);
+    }
+    assert.match(of(new TypeError('cm.listen is not a function')) ?? '', /`cause` has its stack/);
+  });
+
+  it('has one line, whatever its parts come from', () => {
+    const hostile = `a\r\n\x1b[2J${'x'.repeat(10_000)}`;
+    const hint = hostile;
+    const { message } = new DatError('DAT_ABORT', { operation: hostile, message: hostile, hint });
+    assert.match(message, /^a\\u000d\\u000a\\u001b\[2Jx+…: a.*x… \(a.*x…\) \[DAT_ABORT\]$/);
+    assert.ok(message.length < 6200);
+    const spi = new SpiError('EIO', hostile);
+    assert.match(spi.message, /^a\\u000d\\u000a\\u001b\[2Jx+…$/);
+  });
 });

@@ -398,6 +398,7 @@ describe('evd: traces', () => {
       'evd.setPolling(evd=7, mode=event)',
       'evd.enable(evd=7)',
       'evd.wait(evd=7, timeoutMs=5, threshold=1)',
+      'event(evd=7, number=SOFTWARE, payload=an object)',
       'cno.trigger(cno=3)',
       'cno.modifyAgent(cno=3, agent=null)',
       'cno.free(cno=3)',

@@ -20,6 +20,7 @@ import {
   LIST,
   numberFrom,
   OBJECT,
+  oneLine,
   oneOf,
   optional,
   outOfRange,
@@ -159,7 +160,26 @@ describe('a value in a message', () => {
       [Object.create(null), 'an object'],
       [new Map(), 'a Map'],
       [Symbol('s'), 'Symbol(s)'],
+      [new EventTarget(), 'an EventTarget'],
+      ['\x1b[31m\u202e\u2028\u{e0041}', '"\\u001b[31m\\u202e\\u2028\\u{e0041}"'],
+      [Symbol('\x07'), 'Symbol(\\u0007)'],
+      [10n ** 99n, `1${'0'.repeat(59)}…`],
+      [revoked(), 'an object'],
     ];
     for (const [value, text] of rows) assert.equal(show(value), text);
   });
+
+  it('are of one line, and of 2000 characters at most', () => {
+    assert.equal(oneLine('a\r\n\tb\x7f\x9b'), 'a\\u000d\\u000a\\u0009b\\u007f\\u009b');
+    assert.equal(oneLine('é “ü” 😀'), 'é “ü” 😀');
+    assert.equal(oneLine('x'.repeat(2001)), `${'x'.repeat(2000)}…`);
+    assert.equal(oneLine('xxx😀', 4), 'xxx\\ud83d…');
+  });
 });
+
+/** Whatever is asked of it throws. */
+function revoked(): object {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  return proxy;
+}

@@ -72,7 +72,10 @@ describe('verbs: listening through librdmacm', () => {
 
   it('names a port that has a listener already: ours, another one, a wildcard', async () => {
     host.listen(keep);
-    assert.throws(() => host.listen(keep), spiError('EADDRINUSE', /0x1061c06 has a listener/));
+    assert.throws(
+      () => host.listen(keep),
+      spiError('EADDRINUSE', /^port 7174 \(service id 0x1061c06\) has a listener/),
+    );
     for (const options of [{}, { port: PORT + 1, errno: 98 }, { port: PORT + 2, errno: 99 }]) {
       const other = new CmHost({}, 'fake0', false);
       const { port = PORT, errno } = options;
@@ -83,6 +86,15 @@ describe('verbs: listening through librdmacm', () => {
       );
       await other.cm.close();
     }
+  });
+
+  it('says what a privileged port needs', () => {
+    host.fake.inject('rdma_bind_addr', 1, 13);
+    assert.throws(() => host.listen(keep), {
+      code: 'EACCES',
+      message: 'port 7174 of fake0 is privileged',
+      hint: 'ports below 1024 need root or CAP_NET_BIND_SERVICE: take one from 1024 on',
+    });
   });
 
   it('can listen again after a close, with connections of the first listener left', async () => {

@@ -1,0 +1,28 @@
+/** The logger of adapters that are opened without one. */
+import { DatError } from '../errors/index.js';
+import { mustBe, oneOf } from '../spi/checks/index.js';
+import { type Logger, silentLogger } from '../spi/index.js';
+import { createLogger, LOG_LEVELS, type LogLevel } from './winston.js';
+
+const LEVEL = oneOf(LOG_LEVELS);
+const made = new Map<LogLevel, Logger>();
+
+/**
+ * Writes to standard error from the level on that the environment variable DAPL_LOG names; silent
+ * without it. One for each level: those of a process write by the same one.
+ * @param level value of DAPL_LOG
+ * @throws DatError DAT_INVALID_PARAMETER for what is no level
+ */
+export function defaultLogger(level: string | undefined = process.env['DAPL_LOG']): Logger {
+  if (level === undefined || level === '') return silentLogger;
+  if (!LEVEL.accepts(level)) {
+    throw new DatError('DAT_INVALID_PARAMETER', {
+      operation: 'openIa',
+      message: mustBe('the environment variable DAPL_LOG', level, LEVEL.expected),
+      value: level,
+    });
+  }
+  const logger = made.get(level) ?? createLogger({ level });
+  made.set(level, logger);
+  return logger;
+}
