@@ -180,14 +180,16 @@ export class UdEp extends Handle {
   }
 
   /**
-   * The same with immediate data: the peer's event is RECV_UD_IMMED.
+   * The same with immediate data: the peer's event is RECV_UD_IMMED. As in all three calls of the
+   * kind, the immediate follows what the plain call takes, and the flags follow it.
+   * @param cookie comes back in the event: an integer from 0 to 2^53 - 1
    * @param immediate u32, in wire order
    */
   postSendUdWithImmediate(
     segments: Segments,
     to: UdAddressHandle,
+    cookie: number,
     immediate: number,
-    cookie = 0,
     flags: number = DEFAULT,
   ): void {
     const operation = 'ep.postSendUdWithImmediate';
