@@ -1,6 +1,7 @@
 /** DatError: what every call of the consumer API throws, or rejects with. */
 import { type DatSubtype, type DatType, describeCode, returnCodeOf } from './codes.js';
 import { hintFor } from './hints.js';
+import { show } from '../spi/checks/index.js';
 
 const BRAND = Symbol.for('dapl:DatError');
 
@@ -47,6 +48,12 @@ export class DatError extends Error {
     this.value = options.value;
     this.hint = hint;
     Object.defineProperty(this, BRAND, { value: true });
+  }
+
+  /** For logs: what the error says, without its stack and cause; the value as messages show it. */
+  toJSON(): Readonly<Record<string, unknown>> {
+    const { name, code, subtype, returnCode, operation, message, hint, value } = this;
+    return { name, code, subtype, returnCode, operation, message, hint, value: show(value) };
   }
 
   /** True for a DatError of any copy of this package. */
