@@ -40,13 +40,13 @@ function collect(events: Map<string, DatEvent>, evd: Evd): void {
 }
 
 async function everything(): Promise<Scene> {
-  const fabric = new Fabric({ seed: 3, autoRun: true });
   const objects = new Map<string, object>();
   const events = new Map<string, DatEvent>();
   const add = <T extends object>(name: string, object: T): T => {
     objects.set(name, object);
     return object;
   };
+  const fabric = add('Fabric', new Fabric({ seed: 3, autoRun: true }));
   const client = add('Ia', await openIa(mock({ fabric, address: CLIENT })));
   const server = await openIa(mock({ fabric, address: SERVER }));
   const pz = add('Pz', client.createPz());
