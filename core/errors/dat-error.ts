@@ -1,5 +1,5 @@
 /** DatError: what every call of the consumer API throws, or rejects with. */
-import { oneLine } from '../spi/checks/index.js';
+import { oneLine, show } from '../spi/checks/index.js';
 import { type DatSubtype, type DatType, describeCode, returnCodeOf } from './codes.js';
 
 const BRAND = Symbol.for('dapl:DatError');
@@ -46,6 +46,12 @@ export class DatError extends Error {
     this.value = options.value;
     this.hint = options.hint;
     Object.defineProperty(this, BRAND, { value: true });
+  }
+
+  /** For logs: what the error says, without its stack and cause; the value as messages show it. */
+  toJSON(): Readonly<Record<string, unknown>> {
+    const { name, code, subtype, returnCode, operation, message, hint, value } = this;
+    return { name, code, subtype, returnCode, operation, message, hint, value: show(value) };
   }
 
   /** True for a DatError of any copy of this package. */

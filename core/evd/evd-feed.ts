@@ -10,6 +10,7 @@ import type { ErrorSource } from './error-sources.js';
 import { EVD_COUNTER } from './evd-counters.js';
 import { evdError } from './evd-errors.js';
 import type { EvdRecord, OverrunListener } from './evd-record.js';
+import { postedEvent } from './events/event-classes.js';
 import type { PostedEvent } from './events/event.js';
 import type { EventPlace } from './queue/event-store.js';
 
@@ -64,7 +65,7 @@ export class EvdFeed implements ErrorSource {
     if (!open) return false;
     counts.count('posted');
     if (event.type === 'connection') counts.count('connectionNotify');
-    const hasRoom = store.post(event, place);
+    const hasRoom = store.post(postedEvent(event), place);
     if (!hasRoom) this.overflowed(event);
     this.overflowing = !hasRoom;
     return hasRoom;
@@ -234,7 +235,7 @@ export class EvdFeed implements ErrorSource {
     counts.count('lost');
     const overflow = evdError(evd, 'overflow', { detail: store.qlen });
     host.logger.warn(overflow.message, { lost: event.type });
-    if (event.type === 'async-error') store.postLate(overflow);
+    if (event.type === 'async-error') store.postLate(postedEvent(overflow));
     else if (!this.overflowing) host.reportAsync(overflow);
   }
 }

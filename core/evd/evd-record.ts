@@ -4,6 +4,7 @@
  * that consumers see (evd.ts) work on it.
  */
 import { DatError, spiCall } from '../errors/index.js';
+import { changeHold, HOLD, hasRef } from '../spi/time/hold.js';
 import { AsyncEventType, type CompletionQueue, nameOf, type PollingMode } from '../spi/index.js';
 import type { Cno } from './cno/cno.js';
 import { traceCall } from './common/api-trace.js';
@@ -51,7 +52,8 @@ export class EvdRecord implements StoreListener, UpcallListener, ArmListener, Pu
   readonly overrunListeners = new Set<OverrunListener>();
   polling: PollingMode = 'event';
   open = true;
-  private engaged = false;
+  /** Bits of HOLD. */
+  private hold = 0;
 
   constructor(
     /** Named by what it tells. */
@@ -144,13 +146,18 @@ export class EvdRecord implements StoreListener, UpcallListener, ArmListener, Pu
   engage(): void {
     const { taker, cno } = this.dispatcher;
     const engaged = taker !== 'none';
-    if (engaged !== this.engaged) {
-      this.engaged = engaged;
-      if (engaged) this.host.processHold.retain();
-      else this.host.processHold.release();
-    }
+    this.hold = changeHold(this.host.processHold, this.hold, HOLD.ENGAGED, engaged);
     this.sources.watch(engaged || cno !== undefined);
     this.dispatcher.takerChanged();
+  }
+
+  get hasRef(): boolean {
+    return hasRef(this.hold);
+  }
+
+  /** Whether what takes its events keeps the process alive. */
+  keepProcess(wanted: boolean): void {
+    this.hold = changeHold(this.host.processHold, this.hold, HOLD.UNREF, !wanted);
   }
 
   dropWaiter(): Waiting | undefined {

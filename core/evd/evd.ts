@@ -1,4 +1,5 @@
 /** The event dispatcher: one queue fed by streams of events, consumed by pull, push or upcall. */
+import { showAs, Symbolic } from '../spi/checks/index.js';
 import { DatError, spiCall } from '../errors/index.js';
 import { eventStream, type EventStream } from '../stream/event-stream.js';
 import type { PollingMode } from '../spi/index.js';
@@ -26,7 +27,8 @@ import type {
 } from './evd-host.js';
 import { EvdPull } from './evd-pull.js';
 import { EvdRecord } from './evd-record.js';
-import { type DatEvent, DatEventNumber } from './events/event.js';
+import { SoftwarePost } from './events/event-classes.js';
+import type { DatEvent } from './events/event.js';
 import { BatchIterator } from './queue/batch-iterator.js';
 import type { EventBatch } from './queue/event-batch.js';
 import type { EventSink, EventSource } from './queue/event-sink.js';
@@ -75,6 +77,13 @@ type HandlerOrSame = Handler | typeof UPCALL_SAME | null;
 export class Evd
   implements EventSource, UpcallOwner, AsyncIterable<readonly DatEvent[]>, AsyncDisposable
 {
+  static {
+    showAs(this, 'Evd', ({ id, qlen, record, feed, isFreed: freed }) => {
+      const pending = new Symbolic(`${freed ? 0 : record.store.pending}/${qlen}`);
+      return { id, pending, taker: record.dispatcher.taker, users: feed.users, freed };
+    });
+  }
+
   readonly handleType = 'EVD';
   /** For the consumer's use (dat_set_consumer_context). */
   consumerContext: unknown = undefined;
@@ -127,6 +136,26 @@ export class Evd
 
   get isFreed(): boolean {
     return !this.record.open;
+  }
+
+  /**
+   * What takes its events (a waiter, an iteration, a subscription, upcalls) keeps the process
+   * alive: the default. @returns itself
+   */
+  ref(): this {
+    this.record.keepProcess(true);
+    return this;
+  }
+
+  /** What takes its events does not keep the process alive, as `unref` of node:net. */
+  unref(): this {
+    this.record.keepProcess(false);
+    return this;
+  }
+
+  /** Whether what takes its events keeps the process alive. */
+  hasRef(): boolean {
+    return this.record.hasRef;
   }
 
   // Pull
@@ -401,7 +430,7 @@ export class Evd
         value: streams,
       });
     }
-    if (!store.post({ type: 'software', number: DatEventNumber.SOFTWARE, payload }, 'behind')) {
+    if (!store.post(new SoftwarePost(payload), 'behind')) {
       const message = `all ${store.qlen} events of the queue wait`;
       const hint = 'dequeue events, or resize the EVD';
       throw new DatError('DAT_QUEUE_FULL', { operation, message, hint, value: store.qlen });

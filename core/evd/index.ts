@@ -10,6 +10,12 @@ export {
 export { CONNECTION_CAUSES, type ConnectionCause } from './events/connection-causes.js';
 export { Counters, readCounters } from './common/counters.js';
 export { DatDto, DatDtoStatus, dtoEventNumber, dtoOf, dtoStatusOf } from './events/dto-status.js';
+export {
+  BindCompletion,
+  DatagramCompletion,
+  DtoCompletion,
+  XrcReceive,
+} from './events/event-classes.js';
 export * from './events/event.js';
 export type {
   EventAdapter,

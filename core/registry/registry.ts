@@ -3,7 +3,7 @@
  * (dat_registry, dat_ia_open). A registry is an object; what is of the process is only the table of
  * open devices, since a device can be opened once.
  */
-import { show } from '../spi/checks/index.js';
+import { show, showAs } from '../spi/checks/index.js';
 import type { Ia } from '../dat/ia/ia.js';
 import type { IaQuery } from '../dat/ia/attributes.js';
 import { DatError } from '../errors/index.js';
@@ -45,6 +45,13 @@ interface Candidate {
 }
 
 export class Registry {
+  static {
+    showAs(this, 'Registry', ({ plugins, statics, datConfErrors }) => {
+      const skipped = datConfErrors.length;
+      return { plugins: plugins.metas.length, datConf: statics.length, skipped };
+    });
+  }
+
   private readonly plugins = new PluginTable();
   private readonly statics: readonly StaticProvider[];
   private readonly decorate: (

@@ -4,4 +4,5 @@
  */
 export * from '../../core/index.js';
 export { type DatConfFile, readDatConf } from './dat-conf-file.js';
+export { localAddressToward } from './local-address.js';
 export { loadRegistry, openIa, systemRegistry } from './system-registry.js';

@@ -3,7 +3,7 @@
  * and written once in a turn of the event loop, so that a reader of the growing file is not far
  * behind and a packet costs no system call.
  */
-import { closeSync, openSync, writeSync } from 'node:fs';
+import { closeSync, constants, fstatSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 import {
   type Direction,
   interfaceDescription,
@@ -12,14 +12,16 @@ import {
   packetBlockBytes,
   sectionHeader,
 } from './pcapng.js';
+import { resumeOf } from './resume.js';
 
 const BUFFER_BYTES = 1 << 18;
 
-/** Files by path: several devices of a process may share one. */
+const { O_APPEND, O_CREAT, O_WRONLY } = constants;
+
+/** By device and inode, so by whatever path: several devices of a process may share a file. */
 const open = new Map<string, CaptureFile>();
 
 export class CaptureFile {
-  private readonly fd: number;
   private readonly buffer = new Uint8Array(BUFFER_BYTES);
   private readonly view = new DataView(this.buffer.buffer);
   private readonly onExit = (): void => this.flush();
@@ -28,24 +30,35 @@ export class CaptureFile {
   private holders = 0;
   private flushing: NodeJS.Immediate | undefined;
 
-  private constructor(private readonly path: string) {
-    this.fd = openSync(path, 'w');
-    this.append(sectionHeader('dapl'));
+  private constructor(
+    private readonly fd: number,
+    private readonly key: string,
+    path: string,
+  ) {
+    const status = fstatSync(fd);
+    if (status.isFile() && status.size > 0) this.goOn(path, status.size);
+    else this.append(sectionHeader('dapl'));
     process.on('exit', this.onExit);
   }
 
   /**
-   * The file at a path, made anew unless a device of this process is writing it already.
-   * @throws Error as `fs.openSync`
+   * The file at a path: made if it is not there; a capture that is there goes on. Behind a writer
+   * that was killed, the part of a block that it has left is cut off.
+   * @throws Error as `fs.openSync`; for a file of another kind, which is left as it is
    */
   static hold(path: string): CaptureFile {
-    let file = open.get(path);
-    if (file === undefined) {
-      file = new CaptureFile(path);
-      open.set(path, file);
+    const fd = openSync(path, O_WRONLY | O_CREAT | O_APPEND);
+    let file: CaptureFile | undefined;
+    try {
+      const { dev, ino } = fstatSync(fd);
+      const key = `${dev}:${ino}`;
+      file = open.get(key) ?? new CaptureFile(fd, key, path);
+      open.set(key, file);
+      file.holders++;
+      return file;
+    } finally {
+      if (file?.fd !== fd) closeSync(fd);
     }
-    file.holders++;
-    return file;
   }
 
   /** @returns the number of the interface */
@@ -70,10 +83,16 @@ export class CaptureFile {
   /** The last holder's release writes the rest and closes the file. */
   release(): void {
     if (--this.holders > 0) return;
-    open.delete(this.path);
+    open.delete(this.key);
     this.flush();
     process.off('exit', this.onExit);
     closeSync(this.fd);
+  }
+
+  private goOn(path: string, sizeBytes: number): void {
+    const { interfaces, endBytes } = resumeOf(path, sizeBytes, BUFFER_BYTES);
+    if (endBytes < sizeBytes) ftruncateSync(this.fd, endBytes);
+    this.interfaces = interfaces;
   }
 
   private append(bytes: Uint8Array): void {

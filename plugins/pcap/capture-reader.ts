@@ -1,7 +1,9 @@
-/** Reads the blocks of a capture file of ours one by one, however long the file is. */
+/** Reads the blocks of a capture file one by one, however long the file is. */
 import { closeSync, openSync, readSync } from 'node:fs';
 
 const CHUNK_BYTES = 1 << 18;
+/** No block is larger, of whatever writer: a length beyond that is none. */
+const MOST_BYTES = 1 << 24;
 /** Type, length, and the length again at the end. */
 const LEAST_BYTES = 12;
 
@@ -12,6 +14,8 @@ export interface Block {
 }
 
 export class CaptureReader {
+  /** Bytes of the blocks that have been read: where the next one begins in the file. */
+  offset = 0;
   private readonly fd: number;
   private buffer = new Uint8Array(CHUNK_BYTES);
   private start = 0;
@@ -29,10 +33,12 @@ export class CaptureReader {
   next(): Block | undefined {
     if (!this.has(LEAST_BYTES)) return undefined;
     const length = this.view(8).getUint32(4, true);
-    if (length < LEAST_BYTES || length % 4 !== 0 || !this.has(length)) return undefined;
+    if (length < LEAST_BYTES || length > MOST_BYTES || length % 4 !== 0 || !this.has(length))
+      return undefined;
     const bytes = this.view(length);
     if (bytes.getUint32(length - 4, true) !== length) return undefined;
     this.start += length;
+    this.offset += length;
     return { type: bytes.getUint32(0, true), bytes };
   }
 

@@ -20,7 +20,10 @@ import { TappedPort } from './tapped-port.js';
 export { mergeCaptures } from './merge.js';
 
 export interface CaptureOptions {
-  /** Where the capture goes (pcapng); made anew. Devices that name one file share it. */
+  /**
+   * Where the capture goes (pcapng). Devices that name one file share it, and a capture that is
+   * there goes on; a file of another kind is refused.
+   */
   readonly file: string;
   /** UDP port of the packets, which the packet port does not tell; default 4791. */
   readonly udpPort?: number;
@@ -56,7 +59,8 @@ const tap = definePlugin(
  * A provider whose device writes down its packets, from its opening to its end: with IP and UDP
  * headers, inbound and outbound, each with its time (of mock: the virtual one). A device that is
  * open already is not listened to.
- * @throws SpiError('EINVAL') when there is no file name; at opening, when the file cannot be made
+ * @throws SpiError('EINVAL') when there is no file name; at opening SpiError('EIO'), when the file
+ * cannot be made, or is there and is no capture that can go on
  */
 export function capture(provider: ConfiguredProvider, options: CaptureOptions): ConfiguredProvider {
   const { file, udpPort = ROCE_UDP_PORT } = options;

@@ -29,6 +29,19 @@ export function sectionHeader(application: string): Uint8Array {
   return block(BlockType.SECTION_HEADER, body);
 }
 
+/**
+ * Whether a section header is of a section that more blocks may be appended to: of this version and
+ * byte order, and of no stated length.
+ */
+export function goesOn(header: DataView): boolean {
+  return (
+    header.byteLength >= 28 &&
+    header.getUint32(8, true) === BYTE_ORDER_MAGIC &&
+    header.getUint16(12, true) === 1 &&
+    header.getBigInt64(16, true) === -1n
+  );
+}
+
 /** An interface; packets name it by its place in the file. Times are in microseconds. */
 export function interfaceDescription(name: string): Uint8Array {
   const options = [...textOption(IF_NAME, name), OPTION_END, 0, 0, 0];

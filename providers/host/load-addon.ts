@@ -7,8 +7,11 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** The package, seen from dist/providers/host. */
-const PACKAGE = fileURLToPath(new URL('../../..', import.meta.url));
+/**
+ * This module, or the bundle that it has become a part of: in one of CommonJS there is no
+ * `import.meta.url`, but a file name.
+ */
+const SELF = isBundledAsCommonJs() ? __filename : fileURLToPath(import.meta.url);
 const PLATFORM = `${process.platform}-${process.arch}`;
 
 export type LoadedAddon =
@@ -16,10 +19,16 @@ export type LoadedAddon =
   /** Why neither of them could be loaded, in a sentence. */
   | { readonly problem: string };
 
-/** @param name of the file, such as `softroce-port.node` */
-export function loadAddon(name: string, root: string = PACKAGE): LoadedAddon {
-  const require = createRequire(import.meta.url);
-  const places = [join(root, 'build/native', name), join(root, 'prebuilds', PLATFORM, name)];
+/**
+ * @param name of the file, such as `softroce-port.node`
+ * @param roots folders that may hold it, the first that does counts
+ */
+export function loadAddon(name: string, ...roots: readonly string[]): LoadedAddon {
+  const require = createRequire(SELF);
+  const places = (roots.length > 0 ? roots : packageRoots(SELF)).flatMap((root) => [
+    join(root, 'build/native', name),
+    join(root, 'prebuilds', PLATFORM, name),
+  ]);
   const problems: string[] = [];
   for (const path of places.filter((each) => existsSync(each))) {
     try {
@@ -30,6 +39,26 @@ export function loadAddon(name: string, root: string = PACKAGE): LoadedAddon {
   }
   if (problems.length > 0) return { problem: problems.join('; ') };
   return { problem: `${name} was not built, and no prebuild for ${PLATFORM} is in the package` };
+}
+
+/**
+ * Where the package may be: around this module; for a bundle, where a program in its folder finds
+ * it installed, else in that folder itself, where its `prebuilds` may have been copied to.
+ */
+function packageRoots(self: string): readonly string[] {
+  const folder = dirname(self);
+  if (self.endsWith(join('dist', 'providers', 'host', 'load-addon.js'))) {
+    return [join(folder, '../../..')];
+  }
+  try {
+    return [dirname(createRequire(self).resolve('dapl/package.json')), folder];
+  } catch {
+    return [folder];
+  }
+}
+
+function isBundledAsCommonJs(): boolean {
+  return (import.meta as { readonly url?: string }).url === undefined;
 }
 
 /** The loader's first line, and what a prebuild needs if that is not here. */

@@ -1,4 +1,6 @@
 /** Files as memory, by the native code that all addons carry (native/file_mapping.cc). */
+import { constants } from 'node:buffer';
+import { fstatSync } from 'node:fs';
 import { type FileMapping, SpiError, type SpiErrorCode } from '../../core/spi/index.js';
 
 /** What an addon has of it. */
@@ -13,10 +15,29 @@ export interface FileMapper {
 /** @throws SpiError as `Device.mapFile` says */
 export function mapFile(mapper: FileMapper, file: FileMapping): Uint8Array {
   const { fd, offsetBytes, lengthBytes, shared } = file;
+  checkViewable(lengthBytes ?? bytesBehind(fd, offsetBytes));
   try {
     return mapper.mapFile(fd, offsetBytes, lengthBytes ?? 0, shared);
   } catch (cause) {
     const { code, message } = cause as { code: SpiErrorCode; message: string };
     throw new SpiError(code, message, { cause });
+  }
+}
+
+/** A view of more bytes than Node.js allows would end the process. */
+function checkViewable(bytes: number): void {
+  if (bytes <= constants.MAX_LENGTH) return;
+  throw new SpiError(
+    'EOVERFLOW',
+    `${bytes} bytes of the file; a region has at most ${constants.MAX_LENGTH}: map parts of it`,
+  );
+}
+
+/** Of what is no open file the mapper says why. */
+function bytesBehind(fd: number, offsetBytes: number): number {
+  try {
+    return fstatSync(fd).size - offsetBytes;
+  } catch {
+    return 0;
   }
 }

@@ -2,6 +2,7 @@
  * A network in one process: ports by address, a link for each direction between two of them, faults
  * by chance and by script, and virtual time. One seed decides everything that happens.
  */
+import { showAs } from '../../core/spi/checks/index.js';
 import { SpiError, ipFromGid } from '../../core/spi/index.js';
 import { Bottleneck, type BottleneckOptions } from './bottleneck.js';
 import { FaultScript } from './faults.js';
@@ -62,6 +63,12 @@ const UNREACHABLE_AFTER_US = 100;
 let fabricsMade = 0;
 
 export class Fabric {
+  static {
+    showAs(this, 'Fabric', ({ id, autoRun, ports, clock }) => {
+      return { id, autoRun, ports: ports.size, nowUs: clock.now() };
+    });
+  }
+
   /** Tells the fabrics of a process apart. */
   readonly id = ++fabricsMade;
   readonly clock: VirtualClock;

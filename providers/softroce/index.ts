@@ -21,6 +21,7 @@ import { xrc } from '../../plugins/xrc/index.js';
 import { PORT_OPTIONS } from '../hca/common/port-options.js';
 import type { HcaParameters } from '../hca/index.js';
 import { bindNode, monotonicClock } from '../host/index.js';
+import { localAddresses } from './local-addresses.js';
 import { SoftroceNode } from './node.js';
 import {
   ICRC_CHECK,
@@ -38,9 +39,10 @@ export { ROCE_UDP_PORT } from './port-options.js';
 
 export interface SoftroceOptions {
   /**
-   * 1 to 64 local IP addresses, in text; the first one is the default source. Addresses that no
-   * other program uses for RoCE: 127.0.0.1 and 127.0.0.2 can each be a device of a process of its
-   * own.
+   * 1 to 64 local IP addresses, in text, or names of network interfaces (`eth0`), which stand for
+   * the addresses that they have when this is called; the first one is the default source.
+   * Addresses that no other program uses for RoCE: 127.0.0.1 and 127.0.0.2 can each be a device of
+   * a process of its own.
    */
   readonly addresses: readonly string[];
   /** UDP port of both sides: 4791 (default) unless both ends are ours. */
@@ -79,7 +81,8 @@ export const softroce = definePlugin(
   },
   (options: SoftroceOptions): ProviderInstance => {
     checkOptions(options, OPTIONS, einval);
-    const { addresses, udpPort = ROCE_UDP_PORT, port = 'auto', parameters = {} } = options;
+    const { udpPort = ROCE_UDP_PORT, port = 'auto', parameters = {} } = options;
+    const addresses = localAddresses('one of addresses', options.addresses);
     const { mtuBytes, icrcCheck } = options;
     return {
       deviceKey: `softroce:${addresses.join(',')}:${udpPort}`,

@@ -3,10 +3,9 @@
  * `dapltest -T T -s 10.0.0.1 -D ofa-v2-rxe client SR 256 server SR 256` against
  * `node dist/samples/dapltest/main.js -T S -D 10.0.0.1`.
  */
-import type { Ia } from 'dapl';
+import { type Ia, localAddressToward } from 'dapl';
 
 import { runProgram } from '../program.js';
-import { sourceAddressTowards } from '../source-address.js';
 import { runPerformance, runQuit, runTransaction } from './client.js';
 import { runLimits } from './limit.js';
 import { parseTask, type Task } from './options.js';
@@ -18,7 +17,7 @@ function print(line: string): void {
 
 await runProgram('dapltest', async (open) => {
   const task = parseTask(process.argv.slice(2));
-  const device = task.device ?? (await sourceAddressTowards(serverOf(task)));
+  const device = task.device ?? (await localAddressToward(serverOf(task)));
   const openHere = (): Promise<Ia> => open(device, task.provider);
   switch (task.test) {
     case 'S':

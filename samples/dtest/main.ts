@@ -3,8 +3,9 @@
  * `dtest -h 10.0.0.1 -P ofa-v2-rxe -b 4096` against
  * `node dist/samples/dtest/main.js -I 10.0.0.1 -P ofa-v2-rxe -b 4096`.
  */
+import { localAddressToward } from 'dapl';
+
 import { runProgram } from '../program.js';
-import { sourceAddressTowards } from '../source-address.js';
 import { introduceServer, meetServer } from './introduction.js';
 import { parseOptions } from './options.js';
 import { runClient, runServer } from './test-run.js';
@@ -24,6 +25,6 @@ await runProgram('dtest', async (open) => {
     });
   }
   const { address = host } = await meetServer(host);
-  const ia = await open(options.source ?? (await sourceAddressTowards(address)), provider);
+  const ia = await open(options.source ?? (await localAddressToward(address)), provider);
   return runClient(ia, address, options, print);
 });

@@ -1,8 +1,8 @@
 import { openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 
-await using server = await openIa(softroce({ addresses: ['127.0.0.1'] }));
-await using client = await openIa(softroce({ addresses: ['127.0.0.2'] }));
+const server = await openIa(softroce({ addresses: ['127.0.0.1'] }));
+const client = await openIa(softroce({ addresses: ['127.0.0.2'] }));
 
 server.createPsp({ connQual: 7000 }).requests$.subscribe(({ cr }) => {
   const pz = server.createPz();
@@ -22,9 +22,7 @@ const ep = client.createEndpoint({ pz });
 const outbox = client.allocate(64, { pz });
 const { written } = new TextEncoder().encodeInto('hello over RDMA', outbox.bytes);
 ep.connect({ address: '127.0.0.1', connQual: 7000 });
-await new Promise<void>((ended) => {
-  ep.connection$.subscribe(() => {
-    if (ep.state === 'CONNECTED') ep.postSend(outbox.segment(0, written));
-    else ended();
-  });
+ep.connection$.subscribe(() => {
+  if (ep.state === 'CONNECTED') ep.postSend(outbox.segment(0, written));
+  else void client.close().then(() => server.close());
 });

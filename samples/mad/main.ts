@@ -3,11 +3,10 @@
  * answer may be longer than a datagram: RMPP carries it in segments.
  */
 import { Argument, Command } from 'commander';
-import { DatError } from 'dapl';
+import { DatError, localAddressToward } from 'dapl';
 
 import { integer } from '../integer-option.js';
 import { runProgram } from '../program.js';
-import { sourceAddressTowards } from '../source-address.js';
 import { MAX_TEXT_BYTES } from './protocol.js';
 import { query } from './query.js';
 import { serve } from './serve.js';
@@ -44,7 +43,7 @@ await runProgram('mad', async (open) => {
     .option('--timeout <ms>', 'for the answer', integer(1, 3_600_000), 1000)
     .action(async (what: 'summary' | 'listing' | 'text', given: QueryOptions) => {
       const { to, from, path, bytes, timeout } = given;
-      const ia = await open(from ?? (await sourceAddressTowards(to)));
+      const ia = await open(from ?? (await localAddressToward(to)));
       const question = { address: to, what, path, bytes, timeoutMs: timeout };
       console.log(await query(ia, question).catch(nameSilence));
     });

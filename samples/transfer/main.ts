@@ -4,6 +4,8 @@
  * subcommand both sides run on this machine.
  */
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { localAddressToward } from 'dapl';
+
 import { demo } from './demo.js';
 import { failureOf } from './failure.js';
 import { interruptedBySignals } from './interruption.js';
@@ -11,7 +13,6 @@ import { receiveFile } from './receiver.js';
 import { sendFile } from './sender.js';
 import { DEFAULT_PORT, SOCKET_KINDS, type SocketKind } from './session.js';
 import { providerOption, type ProviderName } from '../provider-option.js';
-import { sourceAddressTowards } from '../source-address.js';
 import { report, reportFailure } from './supervision.js';
 
 const RECEIVER = '127.0.0.1';
@@ -51,7 +52,7 @@ function port(text: string): number {
 
 /** The receiver's own address is taken when both are on this machine. */
 function sourceTowards(to: string): Promise<string> {
-  return to.startsWith('127.') ? Promise.resolve(SENDER) : sourceAddressTowards(to);
+  return to.startsWith('127.') ? Promise.resolve(SENDER) : localAddressToward(to);
 }
 
 /** The options that every command has. */

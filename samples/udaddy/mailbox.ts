@@ -82,7 +82,7 @@ export class Mailbox {
   /** Sends the same bytes `count` times; returns when all have left. */
   async send(bytes: LmrSegment, to: UdAddressHandle, count: number): Promise<void> {
     for (let index = 0; index < count; index++) {
-      this.ep.postSendUdWithImmediate(bytes, to, this.ep.qpn, index);
+      this.ep.postSendUdWithImmediate(bytes, to, index, this.ep.qpn);
     }
     for (let index = 0; index < count; index++) await next(this.requested, STEP_TIMEOUT_MS);
   }

@@ -68,7 +68,7 @@ export const EXTENSION_CALLS: RowCalls = {
       const handle = await from.resolve(whereTo(scene));
       from.postSendUd([], handle, 5, 0);
       to.postRecv(scene.pair.passive.allocate(40, { pz: to.pz }).segment(), 2);
-      from.postSendUdWithImmediate([], handle, 7);
+      from.postSendUdWithImmediate([], handle, 0, 7);
     }),
   dat_ib_post_recv_ud: async (scene) => {
     await sendOne(scene, async ({ from }) =>

@@ -75,7 +75,10 @@ describe('rping', () => {
   });
 
   it('says what is wrong with an option', async () => {
-    await fails(['-c', '-a', 'there'], /^rping: "there" is not an IP address\n$/);
+    await fails(
+      ['-c', '-a', 'there'],
+      /^rping: "there" is not an IP address \(names are not resolved: .*\)\n$/,
+    );
     await fails(['-c', '-a', SERVER, '-S', '5'], /an integer from 26 to 65535/);
     await fails(['-a', SERVER], /either --server or --client is needed/);
   });

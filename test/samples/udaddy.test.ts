@@ -51,7 +51,7 @@ describe('sample udaddy', () => {
     const failures: [string[], RegExp][] = [
       [[], /a client needs --server, a server --bind/],
       [['-b', SERVER, '-S', '4097'], /an integer from 1 to 4096/],
-      [['-s', 'there'], /^udaddy: "there" is not an IP address\n$/],
+      [['-s', 'there'], /^udaddy: "there" is not an IP address \(names are not resolved: .*\)\n$/],
     ];
     for (const [args, sentence] of failures) {
       const { code, stderr } = await runSample('udaddy', ...args);

@@ -192,7 +192,7 @@ async function datagrams(stage: Stage, active: Side, passive: Side): Promise<voi
   for (const bytes of [0, 3, 1024]) {
     for (let i = 0; i < 2; i++) to.postRecv(passive.lmr.segment(0, 2048), 1);
     from.postSendUd(active.lmr.segment(0, bytes), there, 2);
-    from.postSendUdWithImmediate(active.lmr.segment(0, bytes), there, 0xdeadbeef, 3);
+    from.postSendUdWithImmediate(active.lmr.segment(0, bytes), there, 3, 0xdeadbeef);
     for (let i = 0; i < 2; i++) await until(passive, DatEventNumber.IB_DTO);
   }
 }

@@ -3,6 +3,7 @@ import {
   DatDto,
   dtoEventNumber,
   dtoOf,
+  DtoCompletion,
   type DtoCompletionEvent,
   dtoStatusOf,
   type EventEndpoint,
@@ -21,16 +22,16 @@ export function dtoEvent(ep: EventEndpoint, words: Uint32Array, at: number): Dto
   const operation = dtoOf((control >>> 8) & 0xff, flags);
   const immediate = words[at + CQE.IMMEDIATE_OR_INVALIDATE] ?? 0;
   const arrived = status === WcStatus.SUCCESS && operation !== DatDto.RDMA_WRITE_IMMED;
-  return {
-    type: 'dto',
-    number: dtoEventNumber(operation),
+  const event = new DtoCompletion(
+    dtoEventNumber(operation),
     ep,
-    cookie: (words[at + CQE.COOKIE_LO] ?? 0) + (words[at + CQE.COOKIE_HI] ?? 0) * 2 ** 32,
-    status: dtoStatusOf(status),
-    transferredLength: status === WcStatus.SUCCESS ? (words[at + CQE.BYTE_LENGTH] ?? 0) : 0,
+    (words[at + CQE.COOKIE_LO] ?? 0) + (words[at + CQE.COOKIE_HI] ?? 0) * 2 ** 32,
+    dtoStatusOf(status),
+    status === WcStatus.SUCCESS ? (words[at + CQE.BYTE_LENGTH] ?? 0) : 0,
     operation,
-    ...(arrived && (flags & WcFlags.WITH_IMM) !== 0 && { immediate }),
-    ...(arrived && (flags & WcFlags.WITH_INV) !== 0 && { invalidatedRmrContext: immediate }),
-    ...(status !== WcStatus.SUCCESS && { vendorError: words[at + CQE.VENDOR_ERROR] ?? 0 }),
-  };
+  );
+  if (arrived && (flags & WcFlags.WITH_IMM) !== 0) event.immediate = immediate;
+  if (arrived && (flags & WcFlags.WITH_INV) !== 0) event.invalidatedRmrContext = immediate;
+  if (status !== WcStatus.SUCCESS) event.vendorError = words[at + CQE.VENDOR_ERROR] ?? 0;
+  return event;
 }

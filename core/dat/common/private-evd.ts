@@ -60,3 +60,9 @@ export function streamOf<E extends DatEvent>(
     value: evd,
   });
 }
+
+/** Whether what takes the events of a private EVD keeps the process alive: its owner's to say. */
+export function keepProcessFor(evd: Evd, wanted: boolean): void {
+  if (wanted) evd.ref();
+  else evd.unref();
+}

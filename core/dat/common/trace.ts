@@ -6,14 +6,11 @@
 import { callLine } from '../../evd/index.js';
 import type { Logger } from '../../spi/index.js';
 import { DatHandle } from './handle.js';
-import { show } from '../../spi/checks/index.js';
+import { show, Symbolic } from '../../spi/checks/index.js';
+
+export { Symbolic };
 
 export type TraceFields = Readonly<Record<string, unknown>>;
-
-/** Text that stands as it is in a trace: a symbolic value. */
-export class Symbolic {
-  constructor(readonly text: string) {}
-}
 
 export function traceTo(logger: Logger): ((call: string, fields: TraceFields) => void) | undefined {
   if (!logger.isDebugEnabled()) return undefined;

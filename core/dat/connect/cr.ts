@@ -2,7 +2,7 @@
  * Connection request (dat_cr): answered once, by accept, reject or handoff; the handle dies with
  * the answer.
  */
-import { inspect } from 'node:util';
+import { showAs } from '../../spi/checks/index.js';
 import { DatError, spiCall, toDatError } from '../../errors/index.js';
 import type { EventAdapter as Ia } from '../../evd/index.js';
 import { CmPrivateData, type CmRequest, ipFromGid } from '../../spi/index.js';
@@ -22,7 +22,9 @@ import { CR_TRANSITIONS, type CrStateName } from './sp-states.js';
 const REJECT_CONSUMER = 28;
 
 export interface AnswerOptions {
-  /** At most 196 bytes with accept, 148 with reject. */
+  /**
+   * At most 196 bytes with accept, 148 with reject; so many arrive, with zeros behind what is sent.
+   */
   readonly privateData?: Uint8Array;
 }
 
@@ -34,6 +36,7 @@ export interface CrParameters {
   readonly remotePort: number;
   readonly localAddress: string;
   readonly connQual: number;
+  /** As `cr.privateData`. */
   readonly privateData: Uint8Array;
   /** The endpoint that the request holds, if it holds one. */
   readonly localEp: Ep | undefined;
@@ -41,6 +44,10 @@ export interface CrParameters {
 
 /** Comes with a connection request event. */
 export class Cr extends Handle {
+  static {
+    showAs(this, 'Cr', ({ id, remoteAddress, state }) => ({ id, remoteAddress, state }));
+  }
+
   readonly handleType = 'CR';
   private current: CrStateName = 'PENDING';
 
@@ -73,7 +80,10 @@ export class Cr extends Handle {
     return this.current;
   }
 
-  /** What the peer sent along; rdma_cm pads it with zeros to 56 bytes. */
+  /**
+   * What the peer sent along. REQ of InfiniBand and RoCE does not tell its length: it comes as 56
+   * bytes, with zeros behind it. iWARP devices tell the length.
+   */
   get privateData(): Uint8Array {
     return this.request.privateData;
   }
@@ -168,11 +178,6 @@ export class Cr extends Handle {
   /** @internal there was no room for the request, or nothing is left to answer it */
   drop(reason: number): void {
     this.answerReject(this.sp.handleType.toLowerCase(), reason, new Uint8Array(0));
-  }
-
-  [inspect.custom](): string {
-    const { id, remoteAddress, state } = this;
-    return `Cr { id: ${id}, remoteAddress: '${remoteAddress}', state: '${state}' }`;
   }
 
   /** The endpoint that accepts: the request's own, or the one given. */

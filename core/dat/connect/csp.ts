@@ -42,7 +42,7 @@ export interface CspParameters {
   readonly evd: Evd;
 }
 
-/** Made by `ia.createCsp()`. Keeps the process alive until it is freed. */
+/** Made by `ia.createCsp()`. It keeps the process alive while it listens. */
 export class Csp extends ServicePoint {
   readonly handleType = 'CSP';
 

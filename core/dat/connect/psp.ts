@@ -38,7 +38,7 @@ export interface PspParameters {
   readonly flags: number;
 }
 
-/** Made by `ia.createPsp()` or `ia.createPspAny()`. Keeps the process alive until it is freed. */
+/** Made by `ia.createPsp()` or `ia.createPspAny()`. It keeps the process alive while it listens. */
 export class Psp extends ServicePoint {
   readonly handleType = 'PSP';
 

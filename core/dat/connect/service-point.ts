@@ -2,7 +2,8 @@
  * What service points have in common: a listener of the CM, an event dispatcher that takes the
  * requests, and the requests that are handed out and not answered.
  */
-import { inspect } from 'node:util';
+import { showAs } from '../../spi/checks/index.js';
+import { changeHold, HOLD, hasRef } from '../../spi/time/hold.js';
 import {
   type ConnectionRequestEvent,
   DatEventNumber,
@@ -31,7 +32,7 @@ import {
 } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
 import { listenersOf } from './listening.js';
-import { streamOf } from '../common/private-evd.js';
+import { keepProcessFor, streamOf } from '../common/private-evd.js';
 import { SP_TRANSITIONS, type SpStateName, type SpTrigger } from './sp-states.js';
 
 /** IBTA table 108. */
@@ -47,8 +48,14 @@ export interface ServicePointInit {
   readonly isPrivate: boolean;
 }
 
-/** Base of `Psp`, `Rsp` and `Csp`. Keeps the process alive until it is freed. */
+/** Base of `Psp`, `Rsp` and `Csp`. Keeps the process alive until it is freed, unless `unref()`. */
 export abstract class ServicePoint implements Callee {
+  static {
+    const kinds: Readonly<Record<string, string>> = { PSP: 'Psp', RSP: 'Rsp', CSP: 'Csp' };
+    const kindOf = ({ handleType }: ServicePoint): string => kinds[handleType] ?? 'ServicePoint';
+    showAs(this, kindOf, ({ id, connQual, state }) => ({ id, connQual, state }));
+  }
+
   abstract readonly handleType: 'PSP' | 'RSP' | 'CSP';
   readonly id = nextHandleId();
   consumerContext: unknown = undefined;
@@ -57,6 +64,8 @@ export abstract class ServicePoint implements Callee {
   /** @internal requests handed out and not answered */
   readonly unanswered = new Set<Cr>();
   private current: SpStateName = 'LISTENING';
+  /** Bits of HOLD. */
+  private hold = 0;
   /** @internal */
   freedBy: string | undefined = undefined;
   private readonly listener: CmListener;
@@ -81,7 +90,7 @@ export abstract class ServicePoint implements Callee {
       }),
     );
     this.detach = evd.feed.attach();
-    processHold.retain();
+    this.hold = changeHold(processHold, this.hold, HOLD.ENGAGED, true);
     listenersOf(cm).set(connQual, this);
   }
 
@@ -109,6 +118,24 @@ export abstract class ServicePoint implements Callee {
   get requests$(): Observable<ConnectionRequestEvent> {
     const name = `${this.handleType.toLowerCase()}.requests$`;
     return streamOf<ConnectionRequestEvent>(name, this.evd, this.init.isPrivate);
+  }
+
+  /** Listening, and a subscription to `requests$`, keep the process alive: the default. */
+  ref(): this {
+    return this.keepProcess(true);
+  }
+
+  /**
+   * Listening, and a subscription to `requests$`, do not keep the process alive, as `unref` of
+   * node:net. An EVD that was given has its own.
+   */
+  unref(): this {
+    return this.keepProcess(false);
+  }
+
+  /** Whether listening keeps the process alive. */
+  hasRef(): boolean {
+    return hasRef(this.hold);
   }
 
   /**
@@ -160,6 +187,13 @@ export abstract class ServicePoint implements Callee {
     this.handOut(request, held);
   }
 
+  private keepProcess(wanted: boolean): this {
+    const { evd, core, init } = this;
+    this.hold = changeHold(core.context.processHold, this.hold, HOLD.UNREF, !wanted);
+    if (init.isPrivate) keepProcessFor(evd, wanted);
+    return this;
+  }
+
   private takes(request: CmRequest): boolean {
     return this.current === 'LISTENING' && this.wants(request);
   }
@@ -204,11 +238,6 @@ export abstract class ServicePoint implements Callee {
     if (this.freedBy !== undefined) throw endedError(this, this.freedBy, operation);
   }
 
-  [inspect.custom](): string {
-    const kind = this.constructor.name;
-    return `${kind} { id: ${this.id}, connQual: ${this.connQual}, state: '${this.state}' }`;
-  }
-
   /** Whether a request that came to the port is for this service point. */
   protected wants(_request: CmRequest): boolean {
     return true;
@@ -244,7 +273,7 @@ export abstract class ServicePoint implements Callee {
     this.move(trigger);
     const { cm, processHold } = this.core.context;
     listenersOf(cm).delete(this.connQual);
-    processHold.release();
+    this.hold = changeHold(processHold, this.hold, HOLD.ENGAGED, false);
     this.detach();
     if (trigger === 'free') this.freePrivateEvd();
     if (this.current === 'FREE') this.end();

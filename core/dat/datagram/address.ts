@@ -1,6 +1,5 @@
 /** Address handles: where datagrams go. */
-import { ANYTHING, assert, integer, optional, show } from '../../spi/checks/index.js';
-import { inspect } from 'node:util';
+import { ANYTHING, assert, hex, integer, optional, show, showAs } from '../../spi/checks/index.js';
 import { DatError, spiCall } from '../../errors/index.js';
 import type { AddressHandle, Gid } from '../../spi/index.js';
 import { checkAddressed, sourceIndex } from '../common/ip-address.js';
@@ -43,6 +42,12 @@ export function checkUdAddress(
 
 /** Made by `ep.createAddressHandle()` and `ep.resolve()`; ends with its endpoint at the latest. */
 export class UdAddressHandle {
+  static {
+    showAs(this, 'UdAddressHandle', ({ id, address, qpn, ended: freed }) => {
+      return { id, address, qpn: hex(qpn), freed };
+    });
+  }
+
   readonly id = nextHandleId();
   /** What the service sent along when it was resolved; else empty. */
   readonly privateData: Uint8Array;
@@ -103,12 +108,6 @@ export class UdAddressHandle {
     assert(this.inFlight > 0, 'a datagram ends once', this);
     this.inFlight--;
     if (this.ended && this.inFlight === 0) this.handle.destroy();
-  }
-
-  [inspect.custom](): string {
-    const qpn = `0x${this.qpn.toString(16)}`;
-    const freed = this.ended ? ', freed' : '';
-    return `UdAddressHandle { id: ${this.id}, address: '${this.address}', qpn: ${qpn}${freed} }`;
   }
 }
 

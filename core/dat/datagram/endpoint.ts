@@ -3,7 +3,7 @@
  * address handle for, and receives from all that have its Q_Key. It has no connection and no
  * connection events; a datagram may be lost, and is whole if it comes.
  */
-import { inspect } from 'node:util';
+import { hex, showAs } from '../../spi/checks/index.js';
 import { DatError, spiCall } from '../../errors/index.js';
 import type { DatagramEvent, DatEvent, Evd, EventAdapter as Ia } from '../../evd/index.js';
 import { type AsyncEventType, type Gid, GRH_LENGTH, WrOpcode } from '../../spi/index.js';
@@ -40,6 +40,12 @@ const NONE = new Uint8Array(0);
 
 /** Made by `ia.createUdEndpoint()`. */
 export class UdEp extends Handle {
+  static {
+    showAs(this, 'UdEp', ({ id, state, qpn, queues, isFreed: freed }) => {
+      return { id, state, qpn: hex(qpn), ...queues.facts(), freed };
+    });
+  }
+
   /** Bytes in front of every datagram received: the GRH area (IBTA 11.4.1.2). */
   static readonly GRH_BYTES = GRH_LENGTH;
   /** Where datagrams to a multicast group go (IBTA 10.5). */
@@ -180,14 +186,16 @@ export class UdEp extends Handle {
   }
 
   /**
-   * The same with immediate data: the peer's event is RECV_UD_IMMED.
+   * The same with immediate data: the peer's event is RECV_UD_IMMED. As in all three calls of the
+   * kind, the immediate follows what the plain call takes, and the flags follow it.
+   * @param cookie comes back in the event: an integer from 0 to 2^53 - 1
    * @param immediate u32, in wire order
    */
   postSendUdWithImmediate(
     segments: Segments,
     to: UdAddressHandle,
+    cookie: number,
     immediate: number,
-    cookie = 0,
     flags: number = DEFAULT,
   ): void {
     const operation = 'ep.postSendUdWithImmediate';
@@ -282,13 +290,19 @@ export class UdEp extends Handle {
     return events$ as Observable<DatagramEvent>;
   }
 
-  [inspect.custom](): string {
-    const { sends, receives } = this.queues;
-    return (
-      `UdEp { id: ${this.id}, state: '${this.state}', qpn: 0x${this.qpn.toString(16)}, ` +
-      `requests: ${sends.outstanding}/${sends.limit}, ` +
-      `receives: ${receives.outstanding}/${receives.limit}${this.isFreed ? ', freed' : ''} }`
-    );
+  /** What takes events of its own EVD keeps the process alive: the default. @returns itself */
+  ref(): this {
+    for (const evd of this.init.privateEvds) evd.ref();
+    return this;
+  }
+
+  /**
+   * What takes events of its own EVD (`completions$`) does not keep the process alive, as `unref`
+   * of node:net. An EVD that was given has its own, and so have services.
+   */
+  unref(): this {
+    for (const evd of this.init.privateEvds) evd.unref();
+    return this;
   }
 
   private post(

@@ -4,9 +4,9 @@
  * behind the failed one have been flushed (IBTA 10.3.1.7).
  */
 import {
-  DatDto,
+  DatagramCompletion,
   type DatagramEvent,
-  DatEventNumber,
+  DatDto,
   dtoStatusOf,
   type EventDatagramEndpoint,
 } from '../../evd/index.js';
@@ -161,18 +161,17 @@ export class UdQueues extends QueueSet<EventDatagramEndpoint> {
     const withImmediate = success && received && ((control >>> 16) & WcFlags.WITH_IMM) !== 0;
     const source = success && received ? this.source(words[at + CQE.SOURCE_QPN] ?? 0) : undefined;
     const arrived = withImmediate ? DatDto.RECV_UD_IMMED : DatDto.RECV_UD;
-    return {
-      type: 'datagram',
-      number: DatEventNumber.IB_DTO,
-      ep: this.ep,
-      cookie: (words[at + CQE.COOKIE_LO] ?? 0) + (words[at + CQE.COOKIE_HI] ?? 0) * U32,
-      status: dtoStatusOf(status),
-      transferredLength: success ? (words[at + CQE.BYTE_LENGTH] ?? 0) : 0,
-      operation: received ? arrived : DatDto.SEND_UD,
-      ...(source && { source }),
-      ...(withImmediate && { immediate: words[at + CQE.IMMEDIATE_OR_INVALIDATE] ?? 0 }),
-      ...(!success && { vendorError: words[at + CQE.VENDOR_ERROR] ?? 0 }),
-    };
+    const event = new DatagramCompletion(
+      this.ep,
+      (words[at + CQE.COOKIE_LO] ?? 0) + (words[at + CQE.COOKIE_HI] ?? 0) * U32,
+      dtoStatusOf(status),
+      success ? (words[at + CQE.BYTE_LENGTH] ?? 0) : 0,
+      received ? arrived : DatDto.SEND_UD,
+    );
+    if (source !== undefined) event.source = source;
+    if (withImmediate) event.immediate = words[at + CQE.IMMEDIATE_OR_INVALIDATE] ?? 0;
+    if (!success) event.vendorError = words[at + CQE.VENDOR_ERROR] ?? 0;
+    return event;
   }
 
   private source(qpn: number): { address: string; qpn: number } | undefined {

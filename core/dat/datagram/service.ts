@@ -1,5 +1,4 @@
 /** A datagram service: a peer that asks is told the endpoint's queue pair and Q_Key (SIDR). */
-import { inspect } from 'node:util';
 import { spiCall } from '../../errors/index.js';
 import {
   type CmListener,
@@ -10,7 +9,8 @@ import {
   serviceIdOf,
 } from '../../spi/index.js';
 import { checkFields, checkPrivateData } from '../../errors/guards.js';
-import { FUNCTION, integer, optional } from '../../spi/checks/index.js';
+import { FUNCTION, integer, optional, showAs } from '../../spi/checks/index.js';
+import { changeHold, HOLD, hasRef } from '../../spi/time/hold.js';
 import { CONN_QUAL } from '../endpoint/connect-options.js';
 import type { UdEp } from './endpoint.js';
 import { nextHandleId } from '../common/handle.js';
@@ -57,12 +57,18 @@ const SERVE_OPTIONS = {
   backlog: optional(integer(1, 2 ** 20)),
 };
 
-/** Made by `ep.serve()`. Keeps the process alive until it is freed. */
+/** Made by `ep.serve()`. Keeps the process alive until it is freed, unless `unref()`. */
 export class UdService {
+  static {
+    showAs(this, 'UdService', ({ id, connQual, ended: freed }) => ({ id, connQual, freed }));
+  }
+
   readonly id = nextHandleId();
   readonly connQual: number;
   private readonly listener: CmListener;
   private ended = false;
+  /** Bits of HOLD. */
+  private hold = 0;
 
   /**
    * @internal
@@ -76,18 +82,33 @@ export class UdService {
     checkFields(OPERATION, 1, options, SERVE_OPTIONS);
     const { connQual, backlog = 128 } = options;
     this.connQual = connQual;
-    const { cm, processHold } = ep.core.context;
+    const { cm } = ep.core.context;
     if (cm.resolve === undefined) throw notSupported(OPERATION, NO_SIDR);
     const serviceId = serviceIdOf(PortSpace.UDP, connQual);
     const onResolve = (request: CmResolveRequest): void => this.onResolve(request);
     this.listener = spiCall({ operation: OPERATION, value: connQual, hints: IN_USE }, () =>
       cm.listen({ serviceId, backlog, onResolve }),
     );
-    processHold.retain();
+    this.change(HOLD.ENGAGED, true);
   }
 
   get isFreed(): boolean {
     return this.ended;
+  }
+
+  /** Serving keeps the process alive: the default. @returns itself */
+  ref(): this {
+    return this.change(HOLD.UNREF, false);
+  }
+
+  /** Serving does not keep the process alive, as `unref` of node:net. */
+  unref(): this {
+    return this.change(HOLD.UNREF, true);
+  }
+
+  /** Whether serving keeps the process alive. */
+  hasRef(): boolean {
+    return hasRef(this.hold);
   }
 
   /** Stops serving: later requests are refused; handles that peers have stay good. Again: no-op. */
@@ -96,12 +117,17 @@ export class UdService {
     this.ended = true;
     this.ep.core.context.trace?.('service.free', { service: this.id });
     this.listener.close();
-    this.ep.core.context.processHold.release();
+    this.change(HOLD.ENGAGED, false);
     this.onFreed(this);
   }
 
   [Symbol.dispose](): void {
     this.free();
+  }
+
+  private change(bit: number, on: boolean): this {
+    this.hold = changeHold(this.ep.core.context.processHold, this.hold, bit, on);
+    return this;
   }
 
   private onResolve(request: CmResolveRequest): void {
@@ -124,10 +150,6 @@ export class UdService {
       logger.error(`datagram service ${this.connQual}: its answer threw`, { error: String(error) });
       return REFUSAL;
     }
-  }
-
-  [inspect.custom](): string {
-    return `UdService { id: ${this.id}, connQual: ${this.connQual}${this.ended ? ', freed' : ''} }`;
   }
 }
 

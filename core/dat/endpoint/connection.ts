@@ -7,6 +7,7 @@
 import { toDatError } from '../../errors/index.js';
 import type { ConnectionCause } from '../../evd/index.js';
 import { type CmConnection, type CmEvent, NO_ROW } from '../../spi/index.js';
+import { changeHold, HOLD, hasRef } from '../../spi/time/hold.js';
 import {
   Attempt,
   type AttemptListener,
@@ -29,7 +30,8 @@ export class EpConnection implements AttemptListener {
   /** Graceful disconnect: requests up to this index finish first. */
   private drainTarget: number | undefined = undefined;
   private watching = false;
-  private retained = false;
+  /** Bits of HOLD. */
+  private processHold = 0;
   private lastTransition = NO_ROW;
 
   constructor(
@@ -344,18 +346,22 @@ export class EpConnection implements AttemptListener {
     const { flights, context } = this.ports.core;
     const nowUs = context.clock.now();
     this.lastTransition = noteTransition(flights, this.lastTransition, nowUs, before, state, why);
-    this.holdProcess();
+    this.changeHold(HOLD.ENGAGED, this.isPending);
     this.ports.onTransition(before, state);
   }
 
-  /** A connecting endpoint keeps the process alive. */
-  private holdProcess(): void {
-    const wanted = this.isPending;
-    if (wanted === this.retained) return;
-    this.retained = wanted;
+  get hasRef(): boolean {
+    return hasRef(this.processHold);
+  }
+
+  /** Whether connecting keeps the process alive. */
+  keepProcess(wanted: boolean): void {
+    this.changeHold(HOLD.UNREF, !wanted);
+  }
+
+  private changeHold(bit: number, on: boolean): void {
     const { processHold } = this.ports.core.context;
-    if (wanted) processHold.retain();
-    else processHold.release();
+    this.processHold = changeHold(processHold, this.processHold, bit, on);
   }
 
   /** While an end or a drain is under way, completions are taken in without the consumer. */

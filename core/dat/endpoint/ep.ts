@@ -3,12 +3,11 @@
  * complete as events; connecting and disconnecting is asynchronous, as in DAT: calls return at once
  * and events follow on the connect EVD.
  */
-import { inspect } from 'node:util';
 import type { ConnectionEvent, DatEvent, EventAdapter as Ia } from '../../evd/index.js';
 import type { Observable } from '../../stream/index.js';
 import { type CloseFlag, CompletionFlags } from '../common/constants.js';
 import { checkReset, checkValue } from '../../errors/guards.js';
-import { FUNCTION } from '../../spi/checks/index.js';
+import { FUNCTION, showAs } from '../../spi/checks/index.js';
 import { type Callee, checkHandle, HANDLE, nextHandleId } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
 import type { Pz } from '../memory/pz.js';
@@ -31,9 +30,9 @@ import {
 } from './connect-options.js';
 import { beginConnect, connect, connectLike, disconnect } from './connecting.js';
 import type { EpCounterValues } from '../work/counters.js';
-import { destroy, modify, reset } from './lives.js';
+import { destroy, keepProcess, modify, reset } from './lives.js';
 import type { ModifyOptions } from './modify.js';
-import { getStatus, inspectEp, query, recvQuery, setWatermark } from './observing.js';
+import { epFacts, getStatus, query, recvQuery, setWatermark } from './observing.js';
 import { EpRecord } from './record.js';
 import type { EpStateName } from './states.js';
 import type { EpInit, EpParameters, EpReceives, EpStatus } from './types.js';
@@ -42,6 +41,10 @@ const { DEFAULT } = CompletionFlags;
 
 /** Made by `ia.createEndpoint()`. */
 export class Ep implements Callee {
+  static {
+    showAs(this, 'Ep', ({ record }) => epFacts(record));
+  }
+
   readonly handleType = 'EP';
   readonly id = nextHandleId();
   consumerContext: unknown = undefined;
@@ -194,6 +197,26 @@ export class Ep implements Callee {
     this.shutdown();
     this.record.takeInCompletions();
     this.destroy('ep.free');
+  }
+
+  /** Connecting, and what takes events of its own EVDs, keep the process alive: the default. */
+  ref(): this {
+    keepProcess(this.record, true);
+    return this;
+  }
+
+  /**
+   * Connecting, and what takes events of its own EVDs (`connection$`, `completions$`), do not keep
+   * the process alive, as `unref` of node:net. An EVD that was given has its own.
+   */
+  unref(): this {
+    keepProcess(this.record, false);
+    return this;
+  }
+
+  /** Whether connecting, and what takes events of its own EVDs, keep the process alive. */
+  hasRef(): boolean {
+    return this.record.connection.hasRef;
   }
 
   [Symbol.dispose](): void {
@@ -467,10 +490,6 @@ export class Ep implements Callee {
    */
   get state$(): Observable<EpStateName> {
     return this.record.events.statesFrom(this.state);
-  }
-
-  [inspect.custom](): string {
-    return inspectEp(this.record);
   }
 
   /** @internal the device went away by force */

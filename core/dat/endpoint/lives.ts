@@ -1,5 +1,6 @@
 /** An endpoint begins another life, becomes another, or ends. */
 import { spiCall } from '../../errors/index.js';
+import { keepProcessFor } from '../common/private-evd.js';
 import { Symbolic } from '../common/trace.js';
 import { modifiedInit, type ModifyOptions } from './modify.js';
 import { setWatermark } from './observing.js';
@@ -55,4 +56,10 @@ export function destroy(record: EpRecord, by: string): void {
   init.pz.users--;
   if (init.srq !== undefined) init.srq.users--;
   core.forget(ep);
+}
+
+/** `ep.ref` and `ep.unref`. */
+export function keepProcess({ connection, init }: EpRecord, wanted: boolean): void {
+  connection.keepProcess(wanted);
+  for (const evd of init.privateEvds) keepProcessFor(evd, wanted);
 }

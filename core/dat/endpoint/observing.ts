@@ -1,5 +1,6 @@
 /** What can be asked of an endpoint: parameters, status, receives; and marks that tell. */
 import { ipFromGid } from '../../spi/index.js';
+import { type Facts, hex } from '../../spi/checks/index.js';
 import type { EpRecord } from './record.js';
 import { EpState } from './states.js';
 import type { EpParameters, EpReceives, EpStatus } from './types.js';
@@ -57,12 +58,8 @@ export function setWatermark(record: EpRecord, soft: number, hard: number): void
   record.watermarks?.look(record.receiveBuffers ?? 0);
 }
 
-export function inspectEp(record: EpRecord): string {
-  const { ep, knownState, freedBy } = record;
-  const { sends, receives, qp } = record.queues;
-  return (
-    `Ep { id: ${ep.id}, state: '${knownState}', qpn: 0x${qp.qpn.toString(16)}, ` +
-    `requests: ${sends.outstanding}/${sends.limit}, ` +
-    `receives: ${receives.outstanding}/${receives.limit}${freedBy === undefined ? '' : ', freed'} }`
-  );
+/** What an endpoint shows of itself. */
+export function epFacts({ ep, knownState: state, freedBy, queues }: EpRecord): Facts {
+  const qpn = hex(queues.qp.qpn);
+  return { id: ep.id, state, qpn, ...queues.facts(), freed: freedBy !== undefined };
 }

@@ -1,6 +1,7 @@
 /** Attributes of an interface adapter, under DAT's names (DAT facts 5.3). */
 import { type Device, ipFromGid } from '../../spi/index.js';
 import type { ProviderAttributes } from './provider-attributes.js';
+import { mostRegionBytes } from '../memory/view-limit.js';
 
 /** DAT_IA_ATTR; lengths are in bytes. A limit of 0 says that there is no such object. */
 export interface IaAttributes {
@@ -26,6 +27,7 @@ export interface IaAttributes {
   readonly maxEvdQlen: number;
   readonly maxIovSegmentsPerDto: number;
   readonly maxLmrs: number;
+  /** Bytes; also no more than one view of memory has in this version of Node.js. */
   readonly maxLmrBlockSize: number;
   readonly maxLmrVirtualAddress: bigint;
   readonly maxPzs: number;
@@ -87,7 +89,7 @@ export function iaAttributes(device: Device): IaAttributes {
     maxEvdQlen: a.maxCompletionQueueEntries,
     maxIovSegmentsPerDto: a.maxSge,
     maxLmrs: a.maxMemoryRegions,
-    maxLmrBlockSize: a.maxMemoryRegionBytes,
+    maxLmrBlockSize: mostRegionBytes(device),
     maxLmrVirtualAddress: BigInt(a.maxMemoryRegionBytes),
     maxPzs: a.maxProtectionDomains,
     maxMessageSize: a.maxMessageBytes,

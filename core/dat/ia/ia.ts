@@ -2,7 +2,6 @@
  * Interface adapter (dat_ia): one opening of a device. It makes all other objects, and its close
  * ends those that are left, in order.
  */
-import { inspect } from 'node:util';
 import {
   Cno,
   type CnoOptions,
@@ -18,7 +17,7 @@ import { reportDeviceEvent } from '../common/async-events.js';
 import type { CloseFlag } from '../common/constants.js';
 import type { DeviceLease, IaContext } from '../common/context.js';
 import { checkOneOf, checkOptions, checkReset, checkValue } from '../../errors/guards.js';
-import { instanceOf, optional } from '../../spi/checks/index.js';
+import { instanceOf, optional, showAs } from '../../spi/checks/index.js';
 import { Handle, nextHandleId } from '../common/handle.js';
 import { streamOf } from '../common/private-evd.js';
 import { Symbolic } from '../common/trace.js';
@@ -71,6 +70,19 @@ const OPTIONAL_UPCALL = optional(instanceOf(Upcall, 'an Upcall'));
 
 /** Opened by `openIa()`. */
 export class Ia extends Handle {
+  static {
+    showAs(this, 'Ia', ({ id, init, address, core, isFreed }) => {
+      const count = (type: abstract new (...args: never[]) => IaChild): number =>
+        [...core.children].filter((child) => child instanceof type).length;
+      return {
+        ...{ id, provider: init.providerName, address },
+        ...{ eps: count(Ep), psps: count(Psp), lmrs: count(Lmr), rmrs: count(Rmr) },
+        ...{ srqs: count(Srq), rsps: count(Rsp), csps: count(Csp), pzs: count(Pz) },
+        ...{ evds: core.evds.size, cnos: core.cnos.size, closed: isFreed },
+      };
+    });
+  }
+
   readonly handleType = 'IA';
   /** Address of the default source, as text. */
   readonly address: string;
@@ -183,7 +195,7 @@ export class Ia extends Handle {
 
   /**
    * Allocates memory that suits the device, zeroed, and registers it.
-   * @param lengthBytes 1 up to `maxLmrBlockSize`
+   * @param lengthBytes 1 up to `maxLmrBlockSize`: in Node 20 4 GiB at most, as one view holds
    * @throws DatError as `createLmr`
    */
   allocate(lengthBytes: number, options: LmrOptions): Lmr {
@@ -368,19 +380,6 @@ export class Ia extends Handle {
   /** Abrupt close. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
-  }
-
-  [inspect.custom](): string {
-    const { children, evds, cnos } = this.core;
-    const count = (type: abstract new (...args: never[]) => IaChild): number =>
-      [...children].filter((child) => child instanceof type).length;
-    const state = this.isFreed ? ', closed' : '';
-    return (
-      `Ia { id: ${this.id}, provider: '${this.init.providerName}', address: '${this.address}', ` +
-      `eps: ${count(Ep)}, psps: ${count(Psp)}, lmrs: ${count(Lmr)}, rmrs: ${count(Rmr)}, ` +
-      `srqs: ${count(Srq)}, rsps: ${count(Rsp)}, csps: ${count(Csp)}, pzs: ${count(Pz)}, ` +
-      `evds: ${evds.size}, cnos: ${cnos.size}${state} }`
-    );
   }
 
   /** Every connection of a device that has gone is broken, each told once (DAT facts 3.5). */

@@ -1,4 +1,6 @@
 /** An agent for management datagrams, as `ia.mad.registerAgent` makes it. */
+import { hex, showAs } from '../../spi/checks/index.js';
+import { changeHold, HOLD, hasRef } from '../../spi/time/hold.js';
 import { DatError, spiCall, toDatError } from '../../errors/index.js';
 import {
   GSI_QKEY,
@@ -53,8 +55,20 @@ interface Pending {
 const RESPONSE_BIT = 0x80;
 const RESPOND = 'request.respond';
 
-/** Made by `ia.mad.registerAgent()`. With methods, keeps the process alive until unregistered. */
+/**
+ * Made by `ia.mad.registerAgent()`. With methods, keeps the process alive until it is unregistered,
+ * unless `unref()`.
+ */
 export class ManagementAgent {
+  static {
+    showAs(this, 'ManagementAgent', ({ id, init, ended }) => ({
+      id,
+      managementClass: hex(init.format.managementClass),
+      methods: init.methods.length,
+      unregistered: ended !== undefined,
+    }));
+  }
+
   readonly id: number;
   /** Requests that found no room in the queue, or no consumer to take them. */
   droppedRequests = 0;
@@ -63,6 +77,8 @@ export class ManagementAgent {
   private readonly pending = new Map<number, Pending>();
   private nextTransaction: number;
   private ended: Promise<void> | undefined;
+  /** Bits of HOLD. */
+  private hold = 0;
 
   /** @internal */
   constructor(private readonly init: ManagementAgentInit) {
@@ -81,7 +97,25 @@ export class ManagementAgent {
         onSend: (result) => this.pending.get(result.handle.context as number)?.settle(result),
       }),
     );
-    if (methods.length > 0) context.processHold.retain();
+    this.change(HOLD.ENGAGED, methods.length > 0);
+  }
+
+  /** Waiting for requests keeps the process alive: the default. @returns itself */
+  ref(): this {
+    return this.change(HOLD.UNREF, false);
+  }
+
+  /**
+   * Waiting for requests does not keep the process alive, as `unref` of node:net; a request of its
+   * own that is under way does.
+   */
+  unref(): this {
+    return this.change(HOLD.UNREF, true);
+  }
+
+  /** Whether waiting for requests keeps the process alive. */
+  hasRef(): boolean {
+    return hasRef(this.hold);
   }
 
   /** Requests to this agent, if it was registered without `onRequest`. One subscriber. */
@@ -124,12 +158,12 @@ export class ManagementAgent {
    * Resolves when everything has been. Again is a no-op.
    */
   unregister(): Promise<void> {
-    const { context, methods, onUnregister } = this.init;
+    const { context, onUnregister } = this.init;
     if (this.ended === undefined) {
       context.trace?.('agent.unregister', { agent: this.id });
       this.ended = this.agent.unregister().then(() => this.inbox.complete());
       onUnregister(this);
-      if (methods.length > 0) context.processHold.release();
+      this.change(HOLD.ENGAGED, false);
     }
     return this.ended;
   }
@@ -137,6 +171,11 @@ export class ManagementAgent {
   /** Unregisters. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.unregister();
+  }
+
+  private change(bit: number, on: boolean): this {
+    this.hold = changeHold(this.init.context.processHold, this.hold, bit, on);
+    return this;
   }
 
   private begin(operation: string, options: Partial<MadSendOptions> | undefined): void {

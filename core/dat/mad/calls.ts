@@ -2,7 +2,7 @@
 import type { MadModule } from '../../spi/index.js';
 import type { IaContext } from '../common/context.js';
 import { checkFields, checkInteger } from '../../errors/guards.js';
-import { BOOLEAN, FUNCTION, LIST, integer, optional } from '../../spi/checks/index.js';
+import { BOOLEAN, FUNCTION, integer, LIST, optional, showAs } from '../../spi/checks/index.js';
 import { nextHandleId } from '../common/handle.js';
 import { notSupported } from '../common/support.js';
 import { ManagementAgent } from './agent.js';
@@ -31,6 +31,10 @@ const MAX_QUEUE_LENGTH = 65_536;
 
 /** The agents of one interface adapter. They end with it. */
 export class IaMad {
+  static {
+    showAs(this, 'IaMad', ({ agents }) => ({ agents: agents.size }));
+  }
+
   private readonly agents = new Set<ManagementAgent>();
 
   /** @internal */

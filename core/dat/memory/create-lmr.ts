@@ -21,6 +21,7 @@ import {
 } from './lmr-options.js';
 import { checkMemory } from './memory-source.js';
 import { shareMemory } from './shared-memory.js';
+import { mostRegionBytes } from './view-limit.js';
 
 /** Memory that `createLmr` takes. */
 export type LmrMemory = ArrayBufferLike | ArrayBufferView | Lmr;
@@ -47,8 +48,7 @@ export function createLmr(core: IaCore, memory: LmrMemory, options: CreateLmrOpt
 export function allocateLmr(core: IaCore, lengthBytes: number, options: LmrOptions): Lmr {
   const operation = core.begin('ia.allocate', { lengthBytes, privileges: privilegesText(options) });
   const { device } = core.context;
-  const most = device.attributes.maxMemoryRegionBytes;
-  checkInteger(operation, 1, 'lengthBytes', lengthBytes, 1, most);
+  checkInteger(operation, 1, 'lengthBytes', lengthBytes, 1, mostRegionBytes(device));
   const checked = checkLmrOptions(operation, core, options);
   const buffer = spiCall({ operation, value: lengthBytes }, () => device.allocate(lengthBytes));
   core.counts.allocated(lengthBytes);

@@ -13,6 +13,7 @@ import type { IaCore } from '../common/core.js';
 import { PRIVILEGE_MASK } from '../common/privileges.js';
 import { Pz } from './pz.js';
 import { checkSharedName } from './shared-memory.js';
+import { MOST_VIEW_BYTES } from './view-limit.js';
 import { Symbolic } from '../common/trace.js';
 
 /** What `ia.allocate` takes, and the base of the others. */
@@ -39,7 +40,7 @@ export interface CreateLmrOptions extends LmrOptions {
 export interface MapFileOptions extends LmrOptions {
   /** Default 0. */
   readonly offsetBytes?: number;
-  /** Default: up to the end of the file. */
+  /** 1 up to `buffer.constants.MAX_LENGTH`; default: up to the end of the file. */
   readonly lengthBytes?: number;
   /**
    * True (default): what is written goes to the file, which must be open for reading and writing.
@@ -90,7 +91,7 @@ export function checkFileOptions(
   checkInteger(operation, 2, 'fd', fd, 0, 2 ** 31 - 1);
   checkInteger(operation, 3, 'offsetBytes', offsetBytes, 0, Number.MAX_SAFE_INTEGER);
   if (lengthBytes !== undefined) {
-    checkInteger(operation, 4, 'lengthBytes', lengthBytes, 1, Number.MAX_SAFE_INTEGER);
+    checkInteger(operation, 4, 'lengthBytes', lengthBytes, 1, MOST_VIEW_BYTES);
   }
   checkValue(operation, 5, 'shared', shared, BOOLEAN);
   return { fd, offsetBytes, lengthBytes, shared };

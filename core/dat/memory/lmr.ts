@@ -1,7 +1,7 @@
 /**
  * Local memory region (dat_lmr): memory that requests use, and that peers reach by its rmrContext.
  */
-import { inspect } from 'node:util';
+import { hex, showAs, Symbolic } from '../../spi/checks/index.js';
 import { DatError, spiCall } from '../../errors/index.js';
 import type { EventAdapter as Ia } from '../../evd/index.js';
 import type { MemoryRegion } from '../../spi/index.js';
@@ -45,6 +45,13 @@ export interface LmrParameters {
 
 /** Made by `ia.createLmr()` (existing memory), `ia.allocate()` or `ia.mapFile()`. */
 export class Lmr extends Handle {
+  static {
+    showAs(this, 'Lmr', ({ id, lengthBytes, address, privileges, inFlight, isFreed: freed }) => {
+      const names = new Symbolic(flagNames(MemPrivileges, privileges));
+      return { id, lengthBytes, address: hex(address), privileges: names, inFlight, freed };
+    });
+  }
+
   readonly handleType = 'LMR';
   /** Address of the first byte as a peer sees it, in words of 32 bits. */
   readonly addressLo: number;
@@ -182,15 +189,6 @@ export class Lmr extends Handle {
 
   [Symbol.dispose](): void {
     if (!this.isFreed) this.free();
-  }
-
-  [inspect.custom](): string {
-    return (
-      `Lmr { id: ${this.id}, lengthBytes: ${this.lengthBytes}, ` +
-      `address: 0x${this.address.toString(16)}, ` +
-      `privileges: ${flagNames(MemPrivileges, this.privileges)}, inFlight: ${this.inFlight}` +
-      `${this.isFreed ? ', freed' : ''} }`
-    );
   }
 }
 

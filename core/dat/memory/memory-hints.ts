@@ -6,6 +6,7 @@ import type { IaCore } from '../common/core.js';
 import { notSupported } from '../common/support.js';
 import { Lmr } from './lmr.js';
 import { hasLostMemory, LmrSegment, lostMemory, type Segments } from './segment.js';
+import { mostRegionBytes } from './view-limit.js';
 
 /** What `ia.memTypeHint` says. */
 export interface MemTypeHint {
@@ -47,7 +48,7 @@ function checkLiveSegments(
 export function memTypeHint(core: IaCore, memType: number, lengthBytes: number): MemTypeHint {
   const operation = core.begin('ia.memTypeHint', { memType, lengthBytes });
   checkOneOf(operation, 2, 'memType', memType, Object.values(MemType));
-  const most = core.context.device.attributes.maxMemoryRegionBytes;
+  const most = mostRegionBytes(core.context.device);
   checkInteger(operation, 3, 'lengthBytes', lengthBytes, 1, most);
   if (!USER_TYPES.includes(memType)) throw kernelMemory(operation);
   const alignment = memType === MemType.FILE ? PAGE_BYTES : OPTIMAL_ALIGNMENT;

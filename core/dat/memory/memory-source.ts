@@ -4,6 +4,7 @@
  */
 import { DatError, type DatSubtype, type DatType } from '../../errors/index.js';
 import { invalid } from '../../errors/guards.js';
+import { checkViewable } from './view-limit.js';
 
 /**
  * The bytes of memory that is given to `createLmr`. A SharedArrayBuffer is welcome: other threads
@@ -11,6 +12,7 @@ import { invalid } from '../../errors/guards.js';
  */
 export function checkMemory(operation: string, position: number, memory: unknown): Uint8Array {
   if (memory instanceof ArrayBuffer || memory instanceof SharedArrayBuffer) {
+    checkViewable(operation, memory.byteLength);
     return checkMemory(operation, position, isDetached(memory) ? undefined : wrap(memory));
   }
   if (!ArrayBuffer.isView(memory)) {
@@ -18,6 +20,7 @@ export function checkMemory(operation: string, position: number, memory: unknown
       'an ArrayBuffer, a SharedArrayBuffer or a view of one (attached: not transferred away)';
     throw invalid(operation, position, 'memory', memory, why);
   }
+  checkViewable(operation, memory.byteLength);
   const refuse = (why: string, hint: string, code: DatType = 'DAT_INVALID_PARAMETER'): DatError =>
     new DatError(code, {
       ...(code === 'DAT_INVALID_PARAMETER' && {

@@ -1,5 +1,5 @@
 /** Protection zone (dat_pz): endpoints use the memory of their own zone only. */
-import { inspect } from 'node:util';
+import { showAs } from '../../spi/checks/index.js';
 import { DatError, spiCall } from '../../errors/index.js';
 import type { EventAdapter as Ia } from '../../evd/index.js';
 import type { ProtectionDomain } from '../../spi/index.js';
@@ -17,6 +17,10 @@ export interface PzParameters {
 
 /** Made by `ia.createPz()`. */
 export class Pz extends Handle {
+  static {
+    showAs(this, 'Pz', ({ id, users, isFreed: freed }) => ({ id, users, freed }));
+  }
+
   readonly handleType = 'PZ';
   /** @internal objects that refer to this zone */
   users = 0;
@@ -71,10 +75,6 @@ export class Pz extends Handle {
 
   [Symbol.dispose](): void {
     if (!this.isFreed) this.free();
-  }
-
-  [inspect.custom](): string {
-    return `Pz { id: ${this.id}, users: ${this.users}${this.isFreed ? ', freed' : ''} }`;
   }
 }
 

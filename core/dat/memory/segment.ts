@@ -4,13 +4,19 @@
  */
 import { DatError } from '../../errors/index.js';
 import { checkInteger, checkParameter, checkU64 } from '../../errors/guards.js';
-import { isInteger, isU64 } from '../../spi/checks/index.js';
+import { hex, isInteger, isU64, showAs } from '../../spi/checks/index.js';
 import type { Lmr } from './lmr.js';
 
 const U32 = 2 ** 32;
 
 /** DAT_LMR_TRIPLET: a part of a local region. Made by `lmr.segment()`. */
 export class LmrSegment {
+  static {
+    showAs(this, 'LmrSegment', ({ lmr, offsetBytes, lengthBytes }) => {
+      return { lmr, offsetBytes, lengthBytes };
+    });
+  }
+
   addressLo = 0;
   addressHi = 0;
   lengthBytes = 0;
@@ -92,6 +98,12 @@ export interface RemoteAddress {
  * base; a post copies its numbers.
  */
 export class RemoteSegment {
+  static {
+    showAs(this, 'RemoteSegment', ({ address, rmrContext }) => {
+      return { address: hex(address), rmrContext: hex(rmrContext) };
+    });
+  }
+
   addressLo: number;
   addressHi: number;
   readonly rmrContext: number;

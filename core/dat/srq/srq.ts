@@ -3,7 +3,6 @@
  * come on the receive EVD of the endpoint that took them. When an endpoint ends, what is posted
  * here stays for the others: receives of a shared queue are not flushed.
  */
-import { inspect } from 'node:util';
 import { DatError, spiCall, toDatError } from '../../errors/index.js';
 import {
   AsyncErrorReason,
@@ -14,7 +13,7 @@ import {
 import { AsyncEventType, CQE, nameOf, type SharedReceiveQueue } from '../../spi/index.js';
 import { MemPrivileges } from '../common/constants.js';
 import { checkInteger, checkValue } from '../../errors/guards.js';
-import { FUNCTION } from '../../spi/checks/index.js';
+import { type Facts, FUNCTION, showAs, Symbolic } from '../../spi/checks/index.js';
 import { begin, type Callee, endedError, HANDLE, nextHandleId } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
 import { OUT_OF } from '../common/support.js';
@@ -50,6 +49,10 @@ export type CreateSharedReceiveQueue = (
 
 /** Made by `ia.createSrq()`. */
 export class Srq implements Callee {
+  static {
+    showAs(this, 'Srq', (srq) => srq.facts());
+  }
+
   readonly handleType = 'SRQ';
   readonly id = nextHandleId();
   consumerContext: unknown = undefined;
@@ -101,6 +104,13 @@ export class Srq implements Callee {
 
   get ia(): Ia {
     return this.core.ia;
+  }
+
+  /** @internal what it shows of itself */
+  facts(): Facts {
+    const { id, state, slots, users: endpoints, isFreed: freed } = this;
+    const receives = new Symbolic(`${slots.outstanding}/${slots.limit}`);
+    return { id, state, receives, endpoints, freed };
   }
 
   /** DAT_SRQ_STATE. */
@@ -262,15 +272,6 @@ export class Srq implements Callee {
       hint: 'free it, and its endpoints',
       value: this.current,
     });
-  }
-
-  [inspect.custom](): string {
-    const { slots } = this;
-    return (
-      `Srq { id: ${this.id}, state: '${this.state}', ` +
-      `receives: ${slots.outstanding}/${slots.limit}, endpoints: ${this.users}` +
-      `${this.isFreed ? ', freed' : ''} }`
-    );
   }
 
   private onEvent(event: AsyncEventType): void {

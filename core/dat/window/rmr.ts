@@ -2,7 +2,7 @@
  * Remote memory region (dat_rmr): a window that grants peers a part of a region, given and taken
  * back in the order of an endpoint's requests.
  */
-import { inspect } from 'node:util';
+import { showAs } from '../../spi/checks/index.js';
 import { DatError, spiCall } from '../../errors/index.js';
 import type { EventAdapter as Ia } from '../../evd/index.js';
 import { type MemoryWindow, nextRkey, WrOpcode } from '../../spi/index.js';
@@ -40,6 +40,14 @@ export interface RmrParameters {
 
 /** Made by `ia.createRmr()` or `ia.createRmrForEp()`. */
 export class Rmr extends Handle {
+  static {
+    showAs(this, 'Rmr', ({ id, scope, newest: bound, isFreed: freed }) => {
+      if (bound === undefined) return { id, scope, unbound: true, freed };
+      const privileges = new Symbolic(flagNames(MemPrivileges, bound.privileges));
+      return { id, scope, lmr: bound.lmr, privileges, freed };
+    });
+  }
+
   readonly handleType = 'RMR';
   /** The newest bind that has succeeded. */
   private settled: RmrBinding | undefined = undefined;
@@ -198,16 +206,6 @@ export class Rmr extends Handle {
   /** @internal */
   get isOpen(): boolean {
     return this.settled !== undefined;
-  }
-
-  [inspect.custom](): string {
-    const { newest } = this;
-    const what =
-      newest === undefined
-        ? 'unbound'
-        : `lmr: ${newest.lmr.id}, ${flagNames(MemPrivileges, newest.privileges)}`;
-    const freed = this.isFreed ? ', freed' : '';
-    return `Rmr { id: ${this.id}, scope: '${this.scope}', ${what}${freed} }`;
   }
 
   /** The window has another key when the queue pair that it was bound through has gone. */

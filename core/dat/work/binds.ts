@@ -3,7 +3,7 @@
  * which window a completion speaks of.
  */
 import {
-  DatEventNumber,
+  BindCompletion,
   dtoStatusOf,
   type EventEndpoint,
   type EventMemoryWindow,
@@ -107,15 +107,10 @@ export class EpBinds {
     if (bind === undefined) return undefined;
     shown.delete(index);
     const status = (words[at + CQE.CONTROL] ?? 0) & 0xff;
-    return {
-      type: 'rmr-bind',
-      number: DatEventNumber.RMR_BIND_COMPLETION,
-      rmr: bind.rmr,
-      ep: this.ep,
-      cookie: (words[at + CQE.COOKIE_LO] ?? 0) + (words[at + CQE.COOKIE_HI] ?? 0) * U32,
-      // The failure of the invalidation is the failure of the bind that wanted it.
-      status: dtoStatusOf(isFailure(bind.closed) ? bind.closed : status),
-    };
+    const cookie = (words[at + CQE.COOKIE_LO] ?? 0) + (words[at + CQE.COOKIE_HI] ?? 0) * U32;
+    // The failure of the invalidation is the failure of the bind that wanted it.
+    const outcome = dtoStatusOf(isFailure(bind.closed) ? bind.closed : status);
+    return new BindCompletion(bind.rmr, this.ep, cookie, outcome);
   }
 
   /** The peer has invalidated a window (SEND_WITH_INV). */

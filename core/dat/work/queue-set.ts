@@ -12,6 +12,7 @@ import type {
   EventEndpoint,
 } from '../../evd/index.js';
 import { toDatError } from '../../errors/index.js';
+import { type Facts, Symbolic } from '../../spi/checks/index.js';
 import { QpState, type QueuePair, Ring, rqeBytes, SQE, WrFlags } from '../../spi/index.js';
 import { CompletionFlags } from '../common/constants.js';
 import type { Segments } from '../memory/segment.js';
@@ -75,6 +76,14 @@ export abstract class QueueSet<
         ? new WorkQueue(NO_RECEIVES, 0, 1, RECEIVE_ENTRY)
         : new WorkQueue(receiveRing, maxRecvDtos, maxRecvIov, RECEIVE_ENTRY);
     this.signalEvery = Math.max(1, maxRequestDtos >>> 1);
+  }
+
+  /** What an endpoint shows of its queues: how full they are. */
+  facts(): Facts {
+    const { sends, receives } = this;
+    const fill = ({ outstanding, limit }: WorkQueue): Symbolic =>
+      new Symbolic(`${outstanding}/${limit}`);
+    return { requests: fill(sends), receives: fill(receives) };
   }
 
   abstract onCompletion(words: Uint32Array, at: number): CompletionView;

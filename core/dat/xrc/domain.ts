@@ -3,7 +3,6 @@
  * receivers of all of them. Which target QP lives how long is the XRC module's business; this is
  * one adapter's hold on the domain, and its events come on the adapter's asynchronous EVD.
  */
-import { inspect } from 'node:util';
 import { DatError, spiCall } from '../../errors/index.js';
 import {
   DatEventNumber,
@@ -32,7 +31,7 @@ import {
   checkPrivateData,
   checkValue,
 } from '../../errors/guards.js';
-import { OBJECT } from '../../spi/checks/index.js';
+import { OBJECT, showAs } from '../../spi/checks/index.js';
 import { begin, checkHandle, Handle } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
 import { createXrcSrq } from './create-srq.js';
@@ -59,6 +58,12 @@ export interface XrcAcceptOptions extends XrcTargetOptions {
 
 /** Made by `ia.openXrcDomain()`. */
 export class XrcDomain extends Handle {
+  static {
+    showAs(this, 'XrcDomain', ({ id, key, targets, isFreed: closed }) => {
+      return { id, private: key === undefined, key, targets: targets.length, closed };
+    });
+  }
+
   readonly handleType = 'XRC_DOMAIN';
   /** @internal shared receive queues and initiators that this adapter has in it */
   users = 0;
@@ -238,12 +243,6 @@ export class XrcDomain extends Handle {
   destroy(by: string): void {
     spiCall({ operation: by }, () => this.core.context.xrc?.release(this.core));
     this.end(by);
-  }
-
-  [inspect.custom](): string {
-    const key = this.key === undefined ? 'private' : `key: '${this.key}'`;
-    const closed = this.isFreed ? ', closed' : '';
-    return `XrcDomain { id: ${this.id}, ${key}, targets: ${this.targets.length}${closed} }`;
   }
 
   /** A call on a target by its number. */

@@ -2,10 +2,12 @@
  * XRC initiator: an endpoint whose one connection reaches every shared receive queue in the domain
  * of the target at the other end. Each request names one; the rest is as with any endpoint.
  */
+import { showAs } from '../../spi/checks/index.js';
 import { spiCall } from '../../errors/index.js';
 import type { XrcDomain as XrcHold } from '../../spi/index.js';
 import { beginConnect } from '../endpoint/connecting.js';
 import { Ep } from '../endpoint/ep.js';
+import { epFacts } from '../endpoint/observing.js';
 import type { EndpointMaker } from '../endpoint/endpoint-maker.js';
 import type { EpInit } from '../endpoint/types.js';
 import { checkInteger, checkOptions } from '../../errors/guards.js';
@@ -18,6 +20,12 @@ export const MAX_SRQN = 0xffffff;
 
 /** Made by `domain.createInitiator()`. */
 export class XrcInitiator extends Ep {
+  static {
+    showAs(this, 'XrcInitiator', ({ record, domain, srqn }) => {
+      return { ...epFacts(record), domain, srqn };
+    });
+  }
+
   /** @internal */
   constructor(
     core: IaCore,

@@ -2,12 +2,13 @@
  * XRC shared receive queue: its number is what initiators elsewhere address, and its completions
  * come on its own EVD, since what takes them is a target that is no endpoint.
  */
+import { showAs } from '../../spi/checks/index.js';
 import {
   type CompletionOwner,
-  DatEventNumber,
   dtoOf,
   dtoStatusOf,
   type Evd,
+  XrcReceive,
   type XrcReceiveEvent,
 } from '../../evd/index.js';
 import { CQE, WcFlags, WcStatus } from '../../spi/index.js';
@@ -35,6 +36,10 @@ export interface XrcSrqEvd {
 
 /** Made by `domain.createSrq()`. */
 export class XrcSrq extends Srq {
+  static {
+    showAs(this, 'XrcSrq', (srq) => ({ ...srq.facts(), domain: srq.domain, srqn: srq.srqn }));
+  }
+
   /** @internal */
   constructor(
     readonly domain: XrcDomain,
@@ -63,6 +68,18 @@ export class XrcSrq extends Srq {
     return streamOf<XrcReceiveEvent>('srq.completions$', evd, isPrivate);
   }
 
+  /** What takes events of its own EVD keeps the process alive: the default. @returns itself */
+  ref(): this {
+    if (this.events.isPrivate) this.events.evd.ref();
+    return this;
+  }
+
+  /** A subscription to `completions$` does not keep the process alive, as `unref` of node:net. */
+  unref(): this {
+    if (this.events.isPrivate) this.events.evd.unref();
+    return this;
+  }
+
   /** @internal */
   override destroy(by: string): void {
     const { evd, isPrivate, uses } = this.events;
@@ -84,18 +101,17 @@ export class XrcSrq extends Srq {
     const flags = (control >>> 16) & 0xff;
     const arrived = status === WcStatus.SUCCESS;
     const immediate = words[at + CQE.IMMEDIATE_OR_INVALIDATE] ?? 0;
-    return {
-      type: 'xrc-receive',
-      number: DatEventNumber.XRC_RECEIVE,
-      srq: this,
-      targetQpn: words[at + CQE.QPN] ?? 0,
-      cookie: (words[at + CQE.COOKIE_LO] ?? 0) + (words[at + CQE.COOKIE_HI] ?? 0) * 2 ** 32,
-      status: dtoStatusOf(status),
-      transferredLength: arrived ? (words[at + CQE.BYTE_LENGTH] ?? 0) : 0,
-      operation: dtoOf((control >>> 8) & 0xff, flags),
-      ...(arrived && (flags & WcFlags.WITH_IMM) !== 0 && { immediate }),
-      ...(arrived && (flags & WcFlags.WITH_INV) !== 0 && { invalidatedRmrContext: immediate }),
-      ...(!arrived && { vendorError: words[at + CQE.VENDOR_ERROR] ?? 0 }),
-    };
+    const event = new XrcReceive(
+      this,
+      words[at + CQE.QPN] ?? 0,
+      (words[at + CQE.COOKIE_LO] ?? 0) + (words[at + CQE.COOKIE_HI] ?? 0) * 2 ** 32,
+      dtoStatusOf(status),
+      arrived ? (words[at + CQE.BYTE_LENGTH] ?? 0) : 0,
+      dtoOf((control >>> 8) & 0xff, flags),
+    );
+    if (arrived && (flags & WcFlags.WITH_IMM) !== 0) event.immediate = immediate;
+    if (arrived && (flags & WcFlags.WITH_INV) !== 0) event.invalidatedRmrContext = immediate;
+    if (!arrived) event.vendorError = words[at + CQE.VENDOR_ERROR] ?? 0;
+    return event;
   }
 }

@@ -3,6 +3,8 @@
  * and whose events nothing takes by itself, notifies its CNO of new events; which events, the
  * consumer finds by dequeueing from all EVDs of the CNO.
  */
+import { changeHold, HOLD, hasRef } from '../../spi/time/hold.js';
+import { showAs } from '../../spi/checks/index.js';
 import { eventStream, type NotificationStream } from '../../stream/event-stream.js';
 import { traceCall } from '../common/api-trace.js';
 import { agentFailed, checkAgent, cnoInUse, cnoTimeout, deadCno, freedCno } from './checks.js';
@@ -44,6 +46,12 @@ export interface CnoParam {
 
 /** Made by `ia.createCno()`. */
 export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | undefined> {
+  static {
+    showAs(this, 'Cno', ({ id, state, evds, waiters }) => {
+      return { id, state, evds: evds.size, waiters: waiters.length };
+    });
+  }
+
   readonly handleType = 'CNO';
   /** For the consumer's use (dat_set_consumer_context). */
   consumerContext: unknown = undefined;
@@ -56,6 +64,8 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
   private sink: EventSink<Evd | undefined> | undefined = undefined;
   private stream: NotificationStream | undefined = undefined;
   private watched: CnoHandle | undefined = undefined;
+  /** Bits of HOLD. */
+  private hold = 0;
 
   /** @internal */
   constructor(
@@ -66,7 +76,27 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
     checkAgent('ia.createCno', agent);
     this.id = options.id;
     this.agent = agent;
-    if (agent !== null) host.processHold.retain();
+    this.holdProcess();
+  }
+
+  /**
+   * What waits for its notifications (waiters, a subscription, the agent) keeps the process alive:
+   * the default. Its handle has a `ref` of its own. @returns itself
+   */
+  ref(): this {
+    this.hold = changeHold(this.host.processHold, this.hold, HOLD.UNREF, false);
+    return this;
+  }
+
+  /** What waits for its notifications does not keep the process alive, as `unref` of node:net. */
+  unref(): this {
+    this.hold = changeHold(this.host.processHold, this.hold, HOLD.UNREF, true);
+    return this;
+  }
+
+  /** Whether what waits for its notifications keeps the process alive. */
+  hasRef(): boolean {
+    return hasRef(this.hold);
   }
 
   /** True once the object is freed: any other call on it then throws DAT_INVALID_HANDLE. */
@@ -172,7 +202,7 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
     this.checkOpen(operation);
     checkSubscriber(operation, this.sink !== undefined);
     this.sink = sink;
-    this.host.processHold.retain();
+    this.holdProcess();
     this.host.scheduler.defer(() => this.serve());
     return () => this.detachSink(sink);
   }
@@ -238,6 +268,12 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
     if (agent !== null) this.callAgent(agent, evd);
   }
 
+  private holdProcess(): void {
+    const { agent, sink, waiters, host } = this;
+    const engaged = agent !== null || sink !== undefined || waiters.length > 0;
+    this.hold = changeHold(host.processHold, this.hold, HOLD.ENGAGED, engaged);
+  }
+
   private get triggered(): boolean {
     return CNO_STATES[this.state].take.answers === true;
   }
@@ -264,7 +300,7 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
     if (!this.triggered) return;
     const waiter = this.waiters.shift();
     if (waiter !== undefined) {
-      this.host.processHold.release();
+      this.holdProcess();
       waiter.satisfy();
     } else if (this.sink !== undefined) {
       this.sink.next(this.take());
@@ -282,7 +318,7 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
     signal: AbortSignal | undefined,
     onDead = (): void => reject(deadCno()),
   ): void {
-    const { timers, clock, processHold } = this.host;
+    const { timers, clock } = this.host;
     const satisfy = (): true => {
       resolve(this.take());
       return true;
@@ -291,7 +327,7 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
       const at = this.waiters.indexOf(waiter);
       if (at < 0) return false;
       this.waiters.splice(at, 1);
-      processHold.release();
+      this.holdProcess();
       return true;
     };
     const onTimeout = (): void => {
@@ -303,23 +339,21 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
     const init = { threshold: 1, satisfy, reject, onFree: onDead, signal, timeoutMs };
     const waiter = new Waiter(init, timers, clock, onTimeout, onAbort);
     this.waiters.push(waiter);
-    processHold.retain();
+    this.holdProcess();
   }
 
   private endWaiters(how: 'no EVD' | 'dead'): void {
-    for (const waiter of this.waiters.splice(0)) {
-      this.host.processHold.release();
+    const ended = this.waiters.splice(0);
+    this.holdProcess();
+    for (const waiter of ended) {
       if (how === 'dead') waiter.freed();
       else waiter.satisfy();
     }
   }
 
   private setAgent(agent: CnoAgent | null): void {
-    if ((this.agent === null) !== (agent === null)) {
-      if (agent === null) this.host.processHold.release();
-      else this.host.processHold.retain();
-    }
     this.agent = agent;
+    this.holdProcess();
   }
 
   private callAgent(agent: CnoAgent, evd: Evd | undefined): void {
@@ -333,7 +367,7 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
   private detachSink(sink: EventSink<Evd | undefined>): void {
     if (this.sink !== sink) return;
     this.sink = undefined;
-    this.host.processHold.release();
+    this.holdProcess();
   }
 
   private checkOpen(operation: string): void {

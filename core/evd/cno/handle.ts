@@ -2,8 +2,10 @@
  * A CNO as something that other event loops can watch, as they would a file descriptor: Node's own
  * by the event 'readable', the loop of a worker thread by a word of shared memory.
  */
+import { showAs } from '../../spi/checks/index.js';
 import { EventEmitter } from 'node:events';
 import type { ProcessHold } from '../../spi/index.js';
+import { changeHold, HOLD, hasRef } from '../../spi/time/hold.js';
 import type { EventNotifier as Evd } from '../events/event-objects.js';
 
 /** The CNO's side of its handle. */
@@ -29,13 +31,19 @@ interface HandleEvents {
  * unless `unref()` says otherwise.
  */
 export class CnoHandle extends EventEmitter<HandleEvents> {
+  static {
+    showAs(this, 'CnoHandle', ({ readable, hold, closed }) => {
+      return { readable, ref: hasRef(hold), closed };
+    });
+  }
+
   /**
    * One word of shared memory that counts the triggers (modulo 2^32), for a worker thread that
    * cannot listen: `Atomics.wait` or `Atomics.waitAsync` on index 0 wakes at each of them.
    */
   readonly word = new Int32Array(new SharedArrayBuffer(4));
-  private wanted = true;
-  private kept = false;
+  /** Bits of HOLD. */
+  private hold = 0;
   private closed = false;
 
   /** @internal */
@@ -63,20 +71,18 @@ export class CnoHandle extends EventEmitter<HandleEvents> {
 
   /** Listeners keep the process alive (the default). */
   ref(): this {
-    this.wanted = true;
-    this.update();
+    this.hold = changeHold(this.processHold, this.hold, HOLD.UNREF, false);
     return this;
   }
 
   /** Listeners do not keep the process alive. */
   unref(): this {
-    this.wanted = false;
-    this.update();
+    this.hold = changeHold(this.processHold, this.hold, HOLD.UNREF, true);
     return this;
   }
 
   hasRef(): boolean {
-    return this.wanted;
+    return hasRef(this.hold);
   }
 
   /** @internal the CNO has been triggered, whatever takes it */
@@ -96,10 +102,7 @@ export class CnoHandle extends EventEmitter<HandleEvents> {
 
   private update(coming = 0): void {
     const listeners = this.listenerCount('readable') + coming;
-    const keep = this.wanted && !this.closed && listeners > 0;
-    if (keep === this.kept) return;
-    this.kept = keep;
-    if (keep) this.processHold.retain();
-    else this.processHold.release();
+    const engaged = !this.closed && listeners > 0;
+    this.hold = changeHold(this.processHold, this.hold, HOLD.ENGAGED, engaged);
   }
 }

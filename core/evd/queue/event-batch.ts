@@ -2,6 +2,7 @@
  * A reusable batch for `Evd.dequeueInto`: columns of numbers, so that a completion costs no object.
  * Slot i of each column speaks of the i-th event taken.
  */
+import { showAs } from '../../spi/checks/index.js';
 import { CQE, WcFlags, WcStatus } from '../../spi/index.js';
 import { DatDto, dtoEventNumber, dtoOf, dtoStatusOf } from '../events/dto-status.js';
 import type { DatEvent } from '../events/event.js';
@@ -11,6 +12,10 @@ import { checkInteger } from '../../errors/guards.js';
 const MAX_CAPACITY = 2 ** 20;
 
 export class EventBatch {
+  static {
+    showAs(this, 'EventBatch', ({ count, capacity }) => ({ count, capacity }));
+  }
+
   /** Events of the last `dequeueInto`; slots from here on are stale. */
   count = 0;
   /** DatEventNumber. */

@@ -1,4 +1,5 @@
 /** The consumer's side of an upcall. */
+import { showAs } from '../../spi/checks/index.js';
 import type { DatEvent } from '../events/event.js';
 import type { UpcallToken } from './gate.js';
 import { UPCALL_SAME } from './policy.js';
@@ -20,6 +21,10 @@ export interface UpcallOwner {
  * for their own caller. In its synchronous part the handler need not.
  */
 export class Upcall implements UpcallToken {
+  static {
+    showAs(this, 'Upcall', ({ evd, moreEvents }) => ({ evd, moreEvents }));
+  }
+
   /** Calls that wait on behalf of this upcall. */
   waits = 0;
 

@@ -1,4 +1,6 @@
-/** Checks of parameters and options, and of invariants. Imports nothing, and does no I/O. */
+/**
+ * Checks of parameters and options, and of invariants; values and objects in messages. Does no I/O.
+ */
 export { assert, InvariantError } from './assert.js';
 export {
   checkInteger,
@@ -34,3 +36,4 @@ export {
   TEXT,
 } from './kinds.js';
 export { oneLine, show } from './show.js';
+export { type Facts, hex, showAs, Symbolic } from './shown.js';

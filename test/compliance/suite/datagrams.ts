@@ -95,7 +95,7 @@ export const datagrams = group('Datagrams', (claim) => {
 
       const back = server.ep.createAddressHandle(question.source);
       server.lmr.bytes.set(Buffer.from('answer'), 1000);
-      server.ep.postSendUdWithImmediate(server.lmr.segment(1000, 6), back, 0xdeadbeef, 4);
+      server.ep.postSendUdWithImmediate(server.lmr.segment(1000, 6), back, 4, 0xdeadbeef);
       await next(server);
       const answer = await next(client);
       assert.equal(answer.operation, DatDto.RECV_UD_IMMED);

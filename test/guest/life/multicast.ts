@@ -40,7 +40,7 @@ export async function tell(address: string, group: string, times: number): Promi
   const to = ep.createAddressHandle({ address: group, qpn: UdEp.MULTICAST_QPN, qkey: QKEY });
   side.lmr.bytes.fill(0xa5, 0, LENGTH_BYTES);
   for (let count = 0; count < times; count++) {
-    ep.postSendUdWithImmediate(side.lmr.segment(0, LENGTH_BYTES), to, ep.qpn, count);
+    ep.postSendUdWithImmediate(side.lmr.segment(0, LENGTH_BYTES), to, count, ep.qpn);
     const { event } = await side.evd.wait({ timeoutMs: WAIT_MS });
     assert.equal(event.type, 'datagram');
     assert.equal(nameOf(DatDtoStatus, event.status), 'SUCCESS');

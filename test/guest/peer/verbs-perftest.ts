@@ -8,7 +8,7 @@
  * server of bandwidth what the client has said.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Cr, type Evd, type Ia, openIa } from 'dapl';
+import { type Cr, type Evd, type Ia, localAddressToward, openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import { verbs } from 'dapl/providers/verbs';
 
@@ -16,7 +16,6 @@ import { patience } from '../patience.js';
 import { End } from '../../../bench/verbs/end.js';
 import { measure, serve, WARM_UP } from '../../../bench/verbs/loops.js';
 import { isLatency, type Target, TESTS, type Work, workOf } from '../../../bench/verbs/workload.js';
-import { sourceAddressTowards } from '../../../samples/source-address.js';
 import { Control, type Destination, PERFTEST_PORT, type Role } from './perftest-control.js';
 
 const TIMEOUT_MS = patience(60_000);
@@ -130,7 +129,7 @@ async function nextRequest(requests: Evd, timeoutMs: number): Promise<Cr> {
 const [provider, role, address = '', program, bytes, iterations, mtu, from] = process.argv.slice(2);
 const test = TESTS.find((name) => name === program);
 if (test === undefined) throw new Error(`no program ${program}`);
-const own = role === 'server' ? address : (from ?? (await sourceAddressTowards(address)));
+const own = role === 'server' ? address : (from ?? (await localAddressToward(address)));
 const ia = await openIa(
   provider === 'verbs' ? verbs({ address: own }) : softroce({ addresses: [own] }),
 );

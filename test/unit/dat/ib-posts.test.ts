@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { CompletionFlags, RemoteSegment } from '../../../core/index.js';
+import { CompletionFlags, Ep, RemoteSegment, UdEp } from '../../../core/index.js';
 import { type Logger, silentLogger, SQE, WrFlags, WrOpcode } from '../../../core/spi/index.js';
 import { type Bench, connected, drain } from '../../support/fake-endpoints.js';
 import { openFake } from '../../support/fake-provider.js';
@@ -25,7 +25,29 @@ function words({ device }: Bench, ...names: readonly (keyof typeof SQE)[]): numb
 const opcodeOf = (bench: Bench): number => (words(bench, 'CONTROL')[0] ?? 0) & 0xff;
 const flagsOf = (bench: Bench): number => ((words(bench, 'CONTROL')[0] ?? 0) >>> 8) & 0xff;
 
+/** Names of a method's parameters. */
+function parametersOf(type: typeof Ep | typeof UdEp, method: string): string[] {
+  const source = String((type.prototype as unknown as Record<string, unknown>)[method]);
+  const [, list = ''] = /^\w+\(([^)]*)\)/.exec(source) ?? [];
+  return list.split(',').map((each) => each.replace(/=.*/, '').trim());
+}
+
 describe('posting, IB extensions', () => {
+  it('has an immediate behind what the plain call takes, before the flags: all three', () => {
+    const calls = [
+      [Ep, 'postSend'],
+      [Ep, 'postRdmaWrite'],
+      [UdEp, 'postSendUd'],
+    ] as const;
+    for (const [type, plain] of calls) {
+      const own = parametersOf(type, plain);
+      assert.equal(own.pop(), 'flags');
+      assert.ok(own.includes('cookie'));
+      const more = [...own, 'immediate', 'flags'];
+      assert.deepEqual(parametersOf(type, `${plain}WithImmediate`), more);
+    }
+  });
+
   it('writes immediates and invalidates into their word, and clears it for others', async () => {
     const bench = await able();
     const { ep, lmr } = bench;

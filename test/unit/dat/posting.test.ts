@@ -128,15 +128,18 @@ describe('posting', () => {
     device.qp.completeReceive(77);
     device.qp.completeSend();
     const [receive, send] = drain(evd);
-    assert.deepEqual(receive, {
-      type: 'dto',
-      number: 1,
-      ep,
-      cookie: 11,
-      status: DatDtoStatus.SUCCESS,
-      transferredLength: 77,
-      operation: DatDto.RECEIVE,
-    });
+    assert.deepEqual(
+      { ...receive },
+      {
+        type: 'dto',
+        number: 1,
+        ep,
+        cookie: 11,
+        status: DatDtoStatus.SUCCESS,
+        transferredLength: 77,
+        operation: DatDto.RECEIVE,
+      },
+    );
     assert.equal(send?.type === 'dto' && send.operation, DatDto.SEND);
     assert.equal(send?.type === 'dto' && send.transferredLength, 5);
   });

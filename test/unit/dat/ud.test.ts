@@ -40,7 +40,7 @@ describe('Endpoint for datagrams: posting', () => {
     assert.throws(() => server.ep.completions$, code('DAT_INVALID_STATE'));
     own.postRecv(server.lmr.segment(0, 100), 7);
     const to = client.ep.createAddressHandle({ address: SERVER, qpn: own.qpn });
-    client.ep.postSendUdWithImmediate(client.lmr.segment(0, 5), to, 9, 8);
+    client.ep.postSendUdWithImmediate(client.lmr.segment(0, 5), to, 8, 9);
     await fabric.run({ forUs: 1_000 });
     assert.deepEqual(seen, ['15 7']);
     const batch = new EventBatch(4);
@@ -281,7 +281,7 @@ describe('Endpoint for datagrams: bad input', () => {
       [() => ep.postSendUd(foreign.segment(), to), 'DAT_PROTECTION_VIOLATION'],
       [() => ep.postSendUd(one, to, -1), 'DAT_INVALID_PARAMETER', /cookie/],
       [() => ep.postSendUd(one, to, 1, CompletionFlags.BARRIER_FENCE), 'DAT_INVALID_PARAMETER'],
-      [() => ep.postSendUdWithImmediate(one, to, 2 ** 32), 'DAT_INVALID_PARAMETER', /immediate/],
+      [() => ep.postSendUdWithImmediate(one, to, 1, 2 ** 32), 'DAT_INVALID_PARAMETER', /immediate/],
       [() => ep.postRecv(lmr.segment(0, 39)), 'DAT_LENGTH_ERROR', /39 bytes.*40/],
       [() => ep.postRecv([]), 'DAT_INVALID_PARAMETER', /segments/],
       [() => ep.postRecv(readOnly.segment()), 'DAT_PRIVILEGES_VIOLATION'],

@@ -1,0 +1,25 @@
+/** How large a region can be: as large as one view of memory, and as the device allows. */
+import { constants } from 'node:buffer';
+import { DatError } from '../../errors/index.js';
+import type { Device } from '../../spi/index.js';
+
+/** Bytes of the largest view of memory: 4 GiB in Node 20. */
+export const MOST_VIEW_BYTES = constants.MAX_LENGTH;
+
+/** Bytes of the largest region. */
+export function mostRegionBytes({ attributes }: Device): number {
+  return Math.min(attributes.maxMemoryRegionBytes, MOST_VIEW_BYTES);
+}
+
+/** @throws DatError DAT_LENGTH_ERROR for more bytes than one view has */
+export function checkViewable(operation: string, lengthBytes: number): void {
+  if (lengthBytes <= MOST_VIEW_BYTES) return;
+  throw new DatError('DAT_LENGTH_ERROR', {
+    operation,
+    message:
+      `memory has ${lengthBytes} bytes; a region has at most ${MOST_VIEW_BYTES}, ` +
+      'the longest view of memory in this version of Node.js',
+    hint: 'register parts of it: views of an ArrayBuffer, each a region of its own',
+    value: lengthBytes,
+  });
+}

@@ -1,0 +1,93 @@
+/**
+ * Objects in one line: what they say of themselves to `console.log`, `util.inspect`, `String()` and
+ * JSON. The line names the object and what it is in, and shows none of its parts: another object in
+ * it is a kind and a number.
+ */
+import { inspect } from 'node:util';
+import { show } from './show.js';
+
+/** What an object says of itself: undefined and false are left out, true is the name alone. */
+export type Facts = Readonly<Record<string, unknown>>;
+
+/** Text that stands as it is: a symbolic value, a number that people know in hexadecimal. */
+export class Symbolic {
+  constructor(readonly text: string) {}
+}
+
+/** A key or number of the wire, as people know it. */
+export function hex(value: number | bigint): Symbolic {
+  return new Symbolic(`0x${value.toString(16)}`);
+}
+
+const KIND = Symbol('kind');
+/** Characters of one fact; the rest of longer ones is left out. */
+const MOST_TEXT = 200;
+
+/**
+ * Makes the objects of a class show themselves in one line.
+ * @param kind of the object, or what says it
+ * @param facts in the order of the line; none but `id` is shown where another object names this one
+ */
+export function showAs<T extends object>(
+  type: { readonly prototype: T },
+  kind: string | ((object: T) => string),
+  facts: (object: T) => Facts,
+): void {
+  const kindOf = typeof kind === 'string' ? (): string => kind : kind;
+  const line = function (this: T): string {
+    return lineOf(kindOf(this), shownFacts(facts, this));
+  };
+  const json = function (this: T): Facts {
+    const entries = shownFacts(facts, this).map(([name, value]) => [name, jsonOf(value)]);
+    return { kind: kindOf(this), ...(Object.fromEntries(entries) as Facts) };
+  };
+  const own = { [KIND]: kindOf, [inspect.custom]: line, toString: line, toJSON: json };
+  for (const key of Reflect.ownKeys(own)) {
+    const value = own[key as keyof typeof own];
+    Object.defineProperty(type.prototype, key, { value, configurable: true, writable: true });
+  }
+}
+
+/** A prototype, and an object whose making has failed, have nothing to say. */
+function shownFacts<T>(facts: (object: T) => Facts, object: T): [string, unknown][] {
+  try {
+    return Object.entries(facts(object)).filter(
+      ([, value]) => value !== undefined && value !== false,
+    );
+  } catch {
+    return [];
+  }
+}
+
+function lineOf(kind: string, facts: readonly [string, unknown][]): string {
+  const texts = facts.map(([name, value]) => (value === true ? name : `${name}: ${textOf(value)}`));
+  return texts.length === 0 ? `${kind} {}` : `${kind} { ${texts.join(', ')} }`;
+}
+
+function textOf(value: unknown): string {
+  const text = symbolOf(value);
+  if (text !== undefined) return text;
+  try {
+    const plain = value instanceof Error ? String(value) : value;
+    const options = { depth: 1, maxArrayLength: 8, maxStringLength: MOST_TEXT, compact: true };
+    const all = inspect(plain, { ...options, breakLength: Infinity }).replace(/\s*\n\s*/g, ' ');
+    return all.length > MOST_TEXT + 2 ? `${all.slice(0, MOST_TEXT)}…` : all;
+  } catch {
+    return show(value);
+  }
+}
+
+function jsonOf(value: unknown): unknown {
+  if (typeof value === 'bigint' || value instanceof Error) return String(value);
+  return symbolOf(value) ?? value;
+}
+
+/** Of what is not shown with all that is in it. */
+function symbolOf(value: unknown): string | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  if (value instanceof Symbolic) return value.text;
+  if (value instanceof Uint8Array) return `${value.length} bytes`;
+  if (!(KIND in value)) return undefined;
+  const kind = (value[KIND] as (object: object) => string)(value);
+  return 'id' in value ? `${kind} ${String(value.id)}` : kind;
+}

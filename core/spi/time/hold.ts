@@ -1,0 +1,32 @@
+/**
+ * What keeps the process alive, and may be told not to: `ref()` and `unref()` as node:net has them.
+ * A number, so that objects of which there are thousands have it for nothing.
+ */
+import type { ProcessHold } from './clock.js';
+
+/** Bits: it has a reason to keep the process alive; it is not to. */
+export const HOLD = { ENGAGED: 1, UNREF: 2 } as const;
+
+/**
+ * Sets or clears a bit of a hold; the process hears of it where that makes a difference.
+ * @param hold bits of HOLD; 0 at first
+ * @returns the bits from now on
+ */
+export function changeHold(
+  processHold: ProcessHold,
+  hold: number,
+  bit: number,
+  on: boolean,
+): number {
+  const next = on ? hold | bit : hold & ~bit;
+  const held = hold === HOLD.ENGAGED;
+  const holds = next === HOLD.ENGAGED;
+  if (holds && !held) processHold.retain();
+  if (held && !holds) processHold.release();
+  return next;
+}
+
+/** Whether it keeps the process alive when it has a reason to. */
+export function hasRef(hold: number): boolean {
+  return (hold & HOLD.UNREF) === 0;
+}

@@ -1,0 +1,36 @@
+/** Which of this machine's addresses leads to a peer: the system's routing table knows. */
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { checkIp } from '../../core/dat/common/ip-address.js';
+import { DatError } from '../../core/index.js';
+
+const OPERATION = 'localAddressToward';
+
+/**
+ * The own address that the system would send from to reach a peer: what an adapter is opened on,
+ * where a machine has several. Nothing is sent to find out.
+ * @param peer IP address in text
+ * @throws DatError (rejects) DAT_INVALID_PARAMETER; DAT_INVALID_ADDRESS_MALFORMED for text that is
+ * no IP address, DAT_INVALID_ADDRESS_UNREACHABLE where no route leads there
+ */
+export async function localAddressToward(peer: string): Promise<string> {
+  checkIp(OPERATION, 1, peer);
+  const socket = createSocket(peer.includes(':') ? 'udp6' : 'udp4');
+  try {
+    socket.connect(1, peer);
+    await once(socket, 'connect');
+    return socket.address().address;
+  } catch (cause) {
+    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause);
+    throw new DatError('DAT_INVALID_ADDRESS', {
+      subtype: 'DAT_INVALID_ADDRESS_UNREACHABLE',
+      operation: OPERATION,
+      message: `${peer} cannot be reached: no way there (${code})`,
+      hint: 'the routing table of this machine has no route to it',
+      value: peer,
+      cause,
+    });
+  } finally {
+    socket.close();
+  }
+}

@@ -1,0 +1,50 @@
+// Names of network interfaces stand for their addresses, in code as in dat.conf.
+
+import assert from 'node:assert/strict';
+import { networkInterfaces } from 'node:os';
+import { openIa } from 'dapl';
+import { softroce } from 'dapl/providers/softroce';
+import { SpiError } from 'dapl/spi';
+import { localAddresses } from '../../../providers/softroce/local-addresses.js';
+import { optionsOf } from '../../../providers/softroce/provider-init.js';
+
+const [LOOPBACK = ''] = Object.entries(networkInterfaces())
+  .filter(([, list = []]) => list.some(({ address }) => address === '127.0.0.1'))
+  .map(([name]) => name);
+const OWN = (networkInterfaces()[LOOPBACK] ?? [])
+  .filter(({ address }) => !/^fe80:/i.test(address))
+  .map(({ address }) => address);
+
+describe('addresses of softroce', () => {
+  it('may be interfaces: all that they have, IPv4 first, each once', () => {
+    const found = localAddresses('addresses', [LOOPBACK]);
+    assert.deepEqual([...found].sort(), [...OWN].sort());
+    assert.equal(found[0], '127.0.0.1');
+    const mixed = localAddresses('addresses', ['127.0.0.9', LOOPBACK, '127.0.0.1']);
+    assert.deepEqual(mixed, ['127.0.0.9', ...found]);
+    assert.deepEqual(optionsOf(`127.0.0.9,${LOOPBACK}`).addresses, mixed);
+    assert.equal(
+      softroce({ addresses: [LOOPBACK] }).instance.deviceKey,
+      softroce({ addresses: found }).instance.deviceKey,
+    );
+  });
+
+  it('open by the name', async () => {
+    const udpPort = 20_000 + (process.pid % 20_000);
+    const ia = await openIa(softroce({ addresses: [LOOPBACK], udpPort, port: 'dgram' }));
+    assert.equal(ia.address, '127.0.0.1');
+    await ia.close();
+  });
+
+  it('of no interface that is here are refused with those that are', () => {
+    const refused = (error: unknown): boolean =>
+      error instanceof SpiError &&
+      error.code === 'EINVAL' &&
+      error.message.startsWith(
+        'one of addresses is "eht0"; it must be an address, or an interface: one of ',
+      ) &&
+      error.message.includes(LOOPBACK);
+    assert.throws(() => softroce({ addresses: ['eht0'] }), refused);
+    assert.throws(() => softroce({ addresses: ['toString'] }), SpiError);
+  });
+});
