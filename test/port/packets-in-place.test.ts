@@ -9,9 +9,10 @@ import type { SocketPort } from '../../providers/softroce/port-options.js';
 import { leaveOut } from '../support/left-out.js';
 import { nothing } from './bench-pair.js';
 import { header, pattern, sendAll } from './harness.js';
+import { loopback, testPort } from '../support/loopback.js';
 
-const UDP_PORT = 47946;
-const [LOCAL, REMOTE] = ['127.0.0.61', '127.0.0.62'];
+const UDP_PORT = testPort(36);
+const [LOCAL, REMOTE] = [loopback(0, 61), loopback(0, 62)];
 const READ_RESPONSE_MIDDLE = 0x0e;
 const SEND_MIDDLE = 0x01;
 const BTH_BYTES = 12;

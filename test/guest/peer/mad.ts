@@ -8,7 +8,7 @@
 import { DatError, type Ia, MadMethod, openIa } from 'dapl';
 import { verbs } from 'dapl/providers/verbs';
 
-import { patience } from '../patience.js';
+import { patience } from '../../support/patience.js';
 import { query } from '../../../samples/mad/query.js';
 import { serve } from '../../../samples/mad/serve.js';
 

@@ -5,9 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { mergeCaptures } from 'dapl/plugins/pcap';
+import { hello } from '../../support/printed-program.js';
 
 const main = fileURLToPath(import.meta.resolve('../../../plugins/cli/main.js'));
-const HELLO = fileURLToPath(import.meta.resolve('../../../samples/hello/main.js'));
+const HELLO = hello();
 
 interface Run {
   readonly status: number | null;
