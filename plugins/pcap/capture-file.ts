@@ -3,7 +3,7 @@
  * and written once in a turn of the event loop, so that a reader of the growing file is not far
  * behind and a packet costs no system call.
  */
-import { closeSync, openSync, writeSync } from 'node:fs';
+import { closeSync, constants, writeSync } from 'node:fs';
 import {
   type Direction,
   interfaceDescription,
@@ -12,6 +12,7 @@ import {
   packetBlockBytes,
   sectionHeader,
 } from './pcapng.js';
+import { openPrivate } from './private-file.js';
 
 const BUFFER_BYTES = 1 << 18;
 
@@ -29,14 +30,14 @@ export class CaptureFile {
   private flushing: NodeJS.Immediate | undefined;
 
   private constructor(private readonly path: string) {
-    this.fd = openSync(path, 'w');
+    this.fd = openPrivate(path, constants.O_TRUNC);
     this.append(sectionHeader('dapl'));
     process.on('exit', this.onExit);
   }
 
   /**
    * The file at a path, made anew unless a device of this process is writing it already.
-   * @throws Error as `fs.openSync`
+   * @throws Error as `openPrivate`
    */
   static hold(path: string): CaptureFile {
     let file = open.get(path);
