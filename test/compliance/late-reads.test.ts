@@ -8,6 +8,7 @@ import { type Lmr, MemPrivileges, openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import { GO, MAIN_SLEEPS, POSTED, type ReaderData, waitFor } from './late-reads-turns.js';
 import { CONN_QUAL, Peer, assertSameBytes, fillPattern } from './suite/peer.js';
+import { leaveOutUnnamedUser } from '../support/left-out.js';
 import { loopback } from '../support/loopback.js';
 
 /** As much as the first window of a connection takes. */
@@ -86,7 +87,8 @@ describe('softroce, READs whose memory goes before the peer takes the answer in'
     assertSameBytes(bytes, before);
   });
 
-  it('after the end of this side, its memory written to: flushed', async () => {
+  it('after the end of this side, its memory written to: flushed', async function () {
+    leaveOutUnnamedUser(this);
     const { result, bytes } = await read((lender, lent) => {
       const { bytes: memory } = lent;
       lender.ep.disconnect('abrupt');
