@@ -274,7 +274,8 @@ export class KillSoak {
       return lateMs < 0;
     };
     const open = (): Talker[] => talkers.filter(({ ended }) => ended === undefined);
-    const bound = (talker: Talker): number => (before.has(talker) ? boundMs : HANDSHAKE_MS);
+    const bound = (talker: Talker): number =>
+      before.has(talker) ? boundMs : patience(HANDSHAKE_MS);
     while (open().some((talker) => waits(bound(talker)))) await delay(5);
     const tookMs = performance.now() - startMs;
     for (const { ep } of open()) fail(`CONNECTED after ${Math.round(tookMs)} ms, as ${ep.state}`);
