@@ -1,5 +1,6 @@
 /** What a sample is around its work: its adapters, the signals, and one sentence for a failure. */
 import { DatError, type Ia, openIa } from 'dapl';
+import { printable } from './printable.js';
 import { providerAt, type ProviderName } from './provider-option.js';
 
 const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
@@ -35,7 +36,8 @@ export async function runProgram(
     });
   } catch (error) {
     const why = interruptedWith === undefined ? sentenceOf(error) : 'interrupted';
-    process.stderr.write(`${name}: ${why}\n`);
+    // It may have words of the peer's in it.
+    process.stderr.write(`${name}: ${printable(why)}\n`);
     process.exitCode = 1;
   } finally {
     await closeAll();

@@ -8,6 +8,8 @@ import { type Place, ping, pingByWrite, serve, serveWrites } from './ping.js';
 import { stream } from './stream.js';
 
 const CONN_QUAL = 7500;
+/** Longer than anything that works takes, however busy the machine. */
+const CONNECT_TIMEOUT_MS = 30_000;
 /** Connections asked for at a time. */
 const CONNECTING = 50;
 /** How long two ends that are to idle have been busy before. */
@@ -86,7 +88,12 @@ export class SoftroceEnd implements End {
     const { memory } = this.connection!;
     const privateData = writePlace(memory.address, memory.rmrContext ?? 0);
     const done = established(ep);
-    ep.connect({ address: this.remote, connQual: CONN_QUAL, timeoutMs: 3000, privateData });
+    ep.connect({
+      address: this.remote,
+      connQual: CONN_QUAL,
+      timeoutMs: CONNECT_TIMEOUT_MS,
+      privateData,
+    });
     return done;
   }
 }

@@ -12,6 +12,8 @@ import { softroce } from 'dapl/providers/softroce';
 import type { Job } from './job.js';
 
 const CONN_QUAL = 7600;
+/** Longer than anything that works takes, however busy the machine. */
+const CONNECT_TIMEOUT_MS = 30_000;
 const { SUCCESS } = DatDtoStatus;
 
 /** Gives so many more slots to the device, in their order. */
@@ -51,7 +53,7 @@ export async function openDevice(
     else if (role === 'client') throw new Error(`a SEND: ${nameOf(DatDtoStatus, failed)}`);
   });
   if (role === 'client') {
-    ep.connect({ address: remote, connQual: CONN_QUAL, timeoutMs: 3000 });
+    ep.connect({ address: remote, connQual: CONN_QUAL, timeoutMs: CONNECT_TIMEOUT_MS });
     await established(ep);
   } else {
     ia.createPsp({ connQual: CONN_QUAL }).requests$.subscribe(({ cr }) => cr?.accept(ep));

@@ -25,14 +25,18 @@ export interface LoopbackPoint extends RandomLoss {
   readonly lost: number;
 }
 
-/** @throws SpiError EADDRINUSE when another program uses RoCE at 127.0.9.1 or 127.0.9.2 */
+/**
+ * @param network first three numbers of the two addresses
+ * @throws SpiError EADDRINUSE when another program uses RoCE at one of them
+ */
 export async function loopbackLoss(
   lossPercent: number,
   seed: number,
   forMs: number,
+  network = '127.0.9',
 ): Promise<LoopbackPoint> {
   const nodes = await Promise.all(
-    ['127.0.9.1', '127.0.9.2'].map(async (address, i) => {
+    [`${network}.1`, `${network}.2`].map(async (address, i) => {
       const inner = await openSocketPort({ addresses: [address] });
       const port = new LossyPort(inner, SLOW_LINK, lossPercent, seed + i);
       return new SoftroceNode({ name: address, port, logger: silentLogger, parameters: {} });

@@ -1,12 +1,14 @@
 /** Provider packages by the lib_path of a line of dat.conf. */
+import { realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, isAbsolute, join, resolve } from 'node:path';
+import { dirname, isAbsolute, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 /**
  * Imports a provider: a package entry (`dapl/providers/softroce`, `@acme/dapl-provider`), which is
- * looked for from this package and then from the program's working directory, or a file, whose
- * relative path starts with a dot and is taken from the folder of dat.conf.
+ * looked for from this package and then from the program, or a file, whose relative path starts
+ * with a dot and is taken from the folder of dat.conf. The working directory has no say in it: a
+ * program that is started in somebody else's folder would run that one's code.
  * @throws Error that says why it cannot be loaded
  */
 export async function loadProvider(libPath: string, datConfPath: string): Promise<unknown> {
@@ -18,14 +20,30 @@ export async function loadProvider(libPath: string, datConfPath: string): Promis
   }
   const own = await importOrMiss(libPath);
   if (own.module !== undefined) return own.module;
-  const fromProgram = createRequire(pathToFileURL(join(process.cwd(), 'package.json')));
+  const program = programFile();
+  if (program === undefined) throw own.error;
   let path: string;
   try {
-    path = fromProgram.resolve(libPath);
+    path = createRequire(pathToFileURL(program)).resolve(libPath);
   } catch {
     throw own.error;
   }
   return import(pathToFileURL(path).href);
+}
+
+/** Options of Node with which the first argument is no program. */
+const CODE_AT_HAND = /^(?:-(?:e|p|pe)|--(?:eval|print)(?:=.*)?)$/s;
+
+/** The file that Node was started with, wherever a link to it stands. A REPL has none. */
+function programFile(): string | undefined {
+  const [, program] = process.argv;
+  if (program === undefined || !isAbsolute(program)) return undefined;
+  if (process.execArgv.some((option) => CODE_AT_HAND.test(option))) return undefined;
+  try {
+    return realpathSync(program);
+  } catch {
+    return undefined;
+  }
 }
 
 /** @throws what the module itself throws; that it is not there is an answer */

@@ -3,7 +3,7 @@
  * and written once in a turn of the event loop, so that a reader of the growing file is not far
  * behind and a packet costs no system call.
  */
-import { closeSync, constants, fstatSync, ftruncateSync, openSync, writeSync } from 'node:fs';
+import { closeSync, constants, fstatSync, ftruncateSync, writeSync } from 'node:fs';
 import {
   type Direction,
   interfaceDescription,
@@ -12,11 +12,10 @@ import {
   packetBlockBytes,
   sectionHeader,
 } from './pcapng.js';
+import { openPrivate } from './private-file.js';
 import { resumeOf } from './resume.js';
 
 const BUFFER_BYTES = 1 << 18;
-
-const { O_APPEND, O_CREAT, O_WRONLY } = constants;
 
 /** By device and inode, so by whatever path: several devices of a process may share a file. */
 const open = new Map<string, CaptureFile>();
@@ -44,10 +43,10 @@ export class CaptureFile {
   /**
    * The file at a path: made if it is not there; a capture that is there goes on. Behind a writer
    * that was killed, the part of a block that it has left is cut off.
-   * @throws Error as `fs.openSync`; for a file of another kind, which is left as it is
+   * @throws Error as `openPrivate`; for a file of another kind, which is left as it is
    */
   static hold(path: string): CaptureFile {
-    const fd = openSync(path, O_WRONLY | O_CREAT | O_APPEND);
+    const fd = openPrivate(path, constants.O_APPEND);
     let file: CaptureFile | undefined;
     try {
       const { dev, ino } = fstatSync(fd);

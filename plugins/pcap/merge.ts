@@ -1,7 +1,8 @@
 /** Captures of several processes as one, in the order of time. */
-import { closeSync, openSync, writeSync } from 'node:fs';
+import { closeSync, constants, writeSync } from 'node:fs';
 import { type Block, CaptureReader } from './capture-reader.js';
 import { BlockType, sectionHeader } from './pcapng.js';
+import { openPrivate } from './private-file.js';
 
 /** A file on the way: its next packet, and which interfaces of the result its own have become. */
 interface Source {
@@ -17,7 +18,7 @@ interface Source {
  * @param inputs what `capture` has written; what is cut short at the end is left out
  * @param output made anew
  * @returns how many packets and interfaces there are
- * @throws Error as `fs.openSync`
+ * @throws Error as `fs.openSync`, and where the output is a symbolic link
  */
 export function mergeCaptures(
   inputs: readonly string[],
@@ -27,7 +28,7 @@ export function mergeCaptures(
     return { reader: new CaptureReader(path), interfaces: [], packet: undefined, timeUs: 0 };
   });
   try {
-    const fd = openSync(output, 'w');
+    const fd = openPrivate(output, constants.O_TRUNC);
     try {
       return merge(sources, (bytes) => {
         for (let at = 0; at < bytes.length;) at += writeSync(fd, bytes, at);

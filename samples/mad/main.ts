@@ -2,10 +2,13 @@
  * Management datagrams of an application's own between two processes: one answers, one asks. The
  * answer may be longer than a datagram: RMPP carries it in segments.
  */
+import { readdir } from 'node:fs/promises';
+
 import { Argument, Command } from 'commander';
 import { DatError, localAddressToward } from 'dapl';
 
 import { integer } from '../integer-option.js';
+import { printableLines } from '../printable.js';
 import { runProgram } from '../program.js';
 import { MAX_TEXT_BYTES } from './protocol.js';
 import { query } from './query.js';
@@ -14,7 +17,6 @@ import { serve } from './serve.js';
 interface QueryOptions {
   readonly to: string;
   readonly from?: string;
-  readonly path: string;
   readonly bytes: number;
   readonly timeout: number;
 }
@@ -25,8 +27,11 @@ await runProgram('mad', async (open) => {
   program
     .command('serve')
     .requiredOption('--listen <ip>', 'the own address')
-    .action(async ({ listen }: { listen: string }) => {
-      await serve(await open(listen));
+    .option('--directory <path>', 'whose names any machine may ask for (default: of none)')
+    .action(async ({ listen, directory }: { listen: string; directory?: string }) => {
+      // A mistake in it is told here, not to those who ask.
+      if (directory !== undefined) await readdir(directory);
+      await serve(await open(listen), directory);
     });
 
   program
@@ -38,14 +43,13 @@ await runProgram('mad', async (open) => {
     )
     .requiredOption('--to <ip>', 'the address of the machine')
     .option('--from <ip>', 'the own address (default: the one that leads there)')
-    .option('--path <path>', 'of a listing', '/')
     .option('--bytes <count>', 'of a text', integer(0, MAX_TEXT_BYTES), 1000)
     .option('--timeout <ms>', 'for the answer', integer(1, 3_600_000), 1000)
     .action(async (what: 'summary' | 'listing' | 'text', given: QueryOptions) => {
-      const { to, from, path, bytes, timeout } = given;
+      const { to, from, bytes, timeout } = given;
       const ia = await open(from ?? (await localAddressToward(to)));
-      const question = { address: to, what, path, bytes, timeoutMs: timeout };
-      console.log(await query(ia, question).catch(nameSilence));
+      const question = { address: to, what, bytes, timeoutMs: timeout };
+      console.log(printableLines(await query(ia, question).catch(nameSilence)));
     });
   await program.parseAsync();
 });

@@ -12,7 +12,7 @@ export const DIRECTORY = {
 export const Attribute = {
   /** One line about the machine. */
   SUMMARY: 0x0010,
-  /** The names in a directory of the file system, one a line; the data is its path. */
+  /** The names in the one directory that the machine shows, if it shows any; one a line. */
   LISTING: 0x0011,
   /** A text of as many bytes as the attribute modifier says, to see a transfer of some length. */
   TEXT: 0x0012,

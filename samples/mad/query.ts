@@ -1,14 +1,12 @@
 /** Asks a machine about itself. */
 import { type Ia, MadStatus, nameOf } from 'dapl';
 
-import { Attribute, DIRECTORY, toBytes, toText } from './protocol.js';
+import { Attribute, DIRECTORY, toText } from './protocol.js';
 
 /** What to ask, of which machine. */
 export interface Query {
   readonly address: string;
   readonly what: 'summary' | 'listing' | 'text';
-  /** The path of a listing. */
-  readonly path: string;
   /** The length of a text. */
   readonly bytes: number;
   readonly timeoutMs: number;
@@ -26,12 +24,8 @@ export async function query(ia: Ia, asked: Query): Promise<string> {
   return toText(response.data);
 }
 
-function attributeOf({ what, path, bytes }: Query): {
-  attributeId: number;
-  attributeModifier?: number;
-  data?: Uint8Array;
-} {
+function attributeOf({ what, bytes }: Query): { attributeId: number; attributeModifier?: number } {
   if (what === 'summary') return { attributeId: Attribute.SUMMARY };
-  if (what === 'listing') return { attributeId: Attribute.LISTING, data: toBytes(path) };
+  if (what === 'listing') return { attributeId: Attribute.LISTING };
   return { attributeId: Attribute.TEXT, attributeModifier: bytes };
 }

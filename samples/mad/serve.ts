@@ -3,19 +3,25 @@ import { readdir } from 'node:fs/promises';
 import { arch, cpus, hostname, platform, totalmem } from 'node:os';
 import { type Ia, MadMethod, MadStatus, type ManagementRequest } from 'dapl';
 
-import { Attribute, DIRECTORY, MAX_TEXT_BYTES, toBytes, toText } from './protocol.js';
+import { Attribute, DIRECTORY, MAX_TEXT_BYTES, toBytes } from './protocol.js';
 
-/** Resolves when the adapter is closed. */
-export async function serve(ia: Ia): Promise<void> {
+/**
+ * Resolves when the adapter is closed.
+ * @param directory the one whose names are told: what may be seen is this side's choice
+ */
+export async function serve(ia: Ia, directory?: string): Promise<void> {
   const agent = ia.mad.registerAgent({ ...DIRECTORY, methods: [MadMethod.GET] });
   console.log(`serving on ${ia.address}`);
   await new Promise<void>((ended) => {
-    agent.requests$.subscribe({ next: (request) => void answer(request), complete: ended });
+    agent.requests$.subscribe({
+      next: (request) => void answer(request, directory),
+      complete: ended,
+    });
   });
 }
 
-async function answer(request: ManagementRequest): Promise<void> {
-  const text = await answerTo(request);
+async function answer(request: ManagementRequest, directory?: string): Promise<void> {
+  const text = await answerTo(request, directory);
   try {
     if (text === undefined) await request.respond({ status: MadStatus.INVALID_ATTRIBUTE_VALUE });
     else await request.respond({ data: toBytes(text) });
@@ -24,10 +30,13 @@ async function answer(request: ManagementRequest): Promise<void> {
   }
 }
 
-async function answerTo(request: ManagementRequest): Promise<string | undefined> {
-  const { attributeId, attributeModifier, data } = request;
+async function answerTo(
+  request: ManagementRequest,
+  directory: string | undefined,
+): Promise<string | undefined> {
+  const { attributeId, attributeModifier } = request;
   if (attributeId === Attribute.SUMMARY) return summary();
-  if (attributeId === Attribute.LISTING) return listing(toText(data));
+  if (attributeId === Attribute.LISTING && directory !== undefined) return listing(directory);
   if (attributeId === Attribute.TEXT && attributeModifier <= MAX_TEXT_BYTES) {
     return 'All that goes around comes around. '
       .repeat(Math.ceil(attributeModifier / 35))
@@ -41,9 +50,9 @@ function summary(): string {
   return `${hostname()}: ${platform()} on ${cpus().length} x ${arch()}, ${memory}`;
 }
 
-async function listing(path: string): Promise<string | undefined> {
+async function listing(directory: string): Promise<string | undefined> {
   try {
-    return (await readdir(path)).sort().join('\n');
+    return (await readdir(directory)).sort().join('\n');
   } catch {
     return undefined;
   }

@@ -1,6 +1,7 @@
 /** The active side: offers a source, then a sink, and compares what comes back. */
 import type { Ia } from 'dapl';
 
+import { printable } from '../printable.js';
 import { Link } from './link.js';
 import type { Options } from './options.js';
 import { fillPing, textOf } from './protocol.js';
@@ -17,7 +18,7 @@ export async function runClient(ia: Ia, options: Options): Promise<void> {
     if (options.validate && Buffer.compare(link.source.bytes, link.sink.bytes) !== 0) {
       throw new Error(`ping ${ping} came back changed`);
     }
-    if (options.verbose) process.stdout.write(`ping data: ${textOf(link.sink.bytes)}\n`);
+    if (options.verbose) process.stdout.write(`ping data: ${printable(textOf(link.sink.bytes))}\n`);
   }
   await link.disconnect();
 }

@@ -1,6 +1,7 @@
 /** The passive side: serves one client, and ends with it. */
 import type { Ia } from 'dapl';
 
+import { printable } from '../printable.js';
 import { Link } from './link.js';
 import type { Options } from './options.js';
 import { textLength, textOf } from './protocol.js';
@@ -18,7 +19,7 @@ export async function runServer(ia: Ia, options: Options): Promise<void> {
     const source = await link.receive();
     if (source === undefined) break;
     const data = await link.read(source);
-    if (options.verbose) process.stdout.write(`server ping data: ${textOf(data)}\n`);
+    if (options.verbose) process.stdout.write(`server ping data: ${printable(textOf(data))}\n`);
     await link.goAhead();
     const sink = await link.receive();
     if (sink === undefined) throw new Error('the client has left in the middle of a ping');

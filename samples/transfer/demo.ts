@@ -21,6 +21,8 @@ export interface DemoOptions {
   readonly path: string | undefined;
   /** Where the received file goes. */
   readonly directory: string | undefined;
+  /** Whether it replaces a file of that name. */
+  readonly force: boolean;
   /** Addresses of the sender and of the receiver. */
   readonly from: string;
   readonly to: string;
@@ -82,6 +84,7 @@ async function runBoth(
   try {
     signal.throwIfAborted();
     const receive = ['receive', '--listen', to, '--out', directory, ...common];
+    if (options.force) receive.push('--force');
     const receiver = new Side('receiver', receive, true);
     sides.push(receiver);
     await Promise.race([receiver.listening, receiver.ended]);

@@ -9,6 +9,7 @@ import { localAddressToward } from 'dapl';
 import { demo } from './demo.js';
 import { failureOf } from './failure.js';
 import { interruptedBySignals } from './interruption.js';
+import { printable } from '../printable.js';
 import { receiveFile } from './receiver.js';
 import { sendFile } from './sender.js';
 import { DEFAULT_PORT, SOCKET_KINDS, type SocketKind } from './session.js';
@@ -29,6 +30,19 @@ interface Common {
   readonly supervised?: boolean;
 }
 
+interface BothOptions extends Common {
+  readonly out?: string;
+  readonly from: string;
+  readonly to: string;
+  readonly force: boolean;
+}
+
+interface ReceivingOptions extends Common {
+  readonly listen: string;
+  readonly out: string;
+  readonly force: boolean;
+}
+
 /** Runs a command: a failure is one sentence, on stderr or to the supervising process. */
 async function run(
   supervised: boolean,
@@ -39,7 +53,7 @@ async function run(
   } catch (error) {
     const failure = failureOf(error);
     if (supervised) reportFailure(failure);
-    else stderr.write(`${failure.message}\n`);
+    else stderr.write(`${printable(failure.message)}\n`);
     process.exitCode = failure.exitCode;
   }
 }
@@ -68,6 +82,7 @@ function withCommonOptions(command: Command): Command {
 }
 
 const supervisedOption = (): Option => new Option('--supervised').hideHelp();
+const FORCE = ['--force', 'replace a file of that name that is there already', false] as const;
 
 const program = withCommonOptions(new Command('transfer'))
   .enablePositionalOptions()
@@ -76,17 +91,18 @@ const program = withCommonOptions(new Command('transfer'))
   .option('--out <directory>', 'where the file goes (default: "received", if a file is given)')
   .option('--from <address>', 'address of the sending process', SENDER)
   .option('--to <address>', 'address of the receiving process', RECEIVER)
-  .action(
-    (path: string | undefined, options: Common & { out?: string; from: string; to: string }) =>
-      run(false, (signal) => demo({ ...options, path, directory: options.out, signal, out })),
+  .option(...FORCE)
+  .action((path: string | undefined, options: BothOptions) =>
+    run(false, (signal) => demo({ ...options, path, directory: options.out, signal, out })),
   );
 
 withCommonOptions(program.command('receive'))
   .description('take one file')
   .option('--listen <address>', 'local address', RECEIVER)
   .option('--out <directory>', 'directory for the file', '.')
+  .option(...FORCE)
   .addOption(supervisedOption())
-  .action((options: Common & { listen: string; out: string }) => {
+  .action((options: ReceivingOptions) => {
     const { listen, port, supervised = false } = options;
     const onListening = (): void => {
       if (supervised) report({ type: 'listening' });

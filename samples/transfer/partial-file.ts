@@ -3,11 +3,12 @@
  * that was cut goes on where the part ends.
  */
 import { createHash, type Hash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
+import { constants, createReadStream, type Stats } from 'node:fs';
 import {
   access,
-  constants,
   type FileHandle,
+  link,
+  lstat,
   mkdir,
   open,
   rename,
@@ -17,10 +18,23 @@ import {
 import { basename, join } from 'node:path';
 import { TransferFailure } from './failure.js';
 
+/** Bytes are added at the end, and the part is a file of its own: no link leads elsewhere. */
+const PART_FLAGS =
+  constants.O_RDWR | constants.O_CREAT | constants.O_APPEND | (constants.O_NOFOLLOW ?? 0);
+
+export interface PartialFileOptions {
+  readonly directory: string;
+  /** Whether a file that has the name already is replaced. */
+  readonly force: boolean;
+  /** Aborted to interrupt. */
+  readonly signal: AbortSignal;
+}
+
 export class PartialFile {
   private constructor(
     readonly path: string,
     private readonly partPath: string,
+    private readonly replaces: boolean,
     private readonly file: FileHandle,
     private hash: Hash,
     /** Bytes stored and hashed. */
@@ -29,27 +43,28 @@ export class PartialFile {
 
   /**
    * Opens or continues the part of a file in a directory. A part longer than the file is dropped.
-   * @param name the sender's name for it; only its last component counts
-   * @throws TransferFailure for a name that no file can have
+   * @param offer the sender's name for the file, of which only the last component counts, and size
+   * @throws TransferFailure for a name that no file can have, one that is taken already, and a part
+   * that is no file of this user's own
    */
   static async open(
-    directory: string,
-    name: string,
-    sizeBytes: number,
-    signal: AbortSignal,
+    { name, sizeBytes }: { readonly name: string; readonly sizeBytes: number },
+    { directory, force, signal }: PartialFileOptions,
   ): Promise<PartialFile> {
     const path = join(directory, fileName(name));
-    const existing = await stat(path).catch(() => undefined);
-    if (existing?.isDirectory()) {
-      throw new TransferFailure(`${JSON.stringify(path)} is a directory, not a file`);
-    }
+    await refuseTaken(path, force);
     const partPath = `${path}.part`;
-    const file = await open(partPath, 'a+');
-    const { size } = await file.stat();
-    if (size > sizeBytes) await file.truncate(0);
-    const lengthBytes = size > sizeBytes ? 0 : size;
-    const hash = await hashOfPrefix(partPath, lengthBytes, signal);
-    return new PartialFile(path, partPath, file, hash, lengthBytes);
+    const file = await openPart(partPath);
+    try {
+      const { size } = await file.stat();
+      if (size > sizeBytes) await file.truncate(0);
+      const lengthBytes = size > sizeBytes ? 0 : size;
+      const hash = await hashOfPrefix(file, lengthBytes, signal);
+      return new PartialFile(path, partPath, force, file, hash, lengthBytes);
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
   }
 
   /** SHA-256 of what is stored. */
@@ -85,10 +100,14 @@ export class PartialFile {
     }
   }
 
-  /** The file is whole: it gets its name. */
+  /**
+   * The file is whole: it gets its name.
+   * @throws TransferFailure when another file has got it meanwhile; the part stays
+   */
   async finish(): Promise<void> {
     await this.file.close();
-    await rename(this.partPath, this.path);
+    if (this.replaces) await rename(this.partPath, this.path);
+    else await moveToFreeName(this.partPath, this.path);
   }
 
   /** The file is wrong: nothing of it stays. */
@@ -127,16 +146,71 @@ function fileName(name: string): string {
   );
 }
 
-/** A running SHA-256 that has taken in the first `lengthBytes` of a file. */
+/** A running SHA-256 that has taken in the first `lengthBytes` of an open file. */
 export async function hashOfPrefix(
-  path: string,
+  file: FileHandle,
   lengthBytes: number,
   signal: AbortSignal,
 ): Promise<Hash> {
   const hash = createHash('sha256');
   if (lengthBytes === 0) return hash;
-  for await (const piece of createReadStream(path, { end: lengthBytes - 1, signal })) {
-    hash.update(piece as Buffer);
-  }
+  const prefix = { fd: file, autoClose: false, start: 0, end: lengthBytes - 1, signal };
+  for await (const piece of createReadStream('', prefix)) hash.update(piece as Buffer);
   return hash;
+}
+
+/** What has the name: a link counts, wherever it leads. */
+async function refuseTaken(path: string, force: boolean): Promise<void> {
+  const existing = await lstat(path).catch(() => undefined);
+  if (existing?.isDirectory()) {
+    throw new TransferFailure(`${JSON.stringify(path)} is a directory, not a file`);
+  }
+  if (existing !== undefined && !force) throw takenName(path);
+}
+
+function takenName(path: string): TransferFailure {
+  return new TransferFailure(
+    `There is a file ${JSON.stringify(path)} already; --force at the receiver replaces it`,
+  );
+}
+
+/**
+ * Opens a part, or makes it. In a directory where others may write, one may have been put there for
+ * us: a link to a file that we would change, or a file whose owner may change it once we are done.
+ */
+async function openPart(partPath: string): Promise<FileHandle> {
+  const file = await open(partPath, PART_FLAGS).catch((error: NodeJS.ErrnoException) => {
+    throw error.code === 'ELOOP' ? strangePart(partPath, 'a symbolic link') : error;
+  });
+  const strange = strangenessOf(await file.stat());
+  if (strange === undefined) return file;
+  await file.close();
+  throw strangePart(partPath, strange);
+}
+
+function strangenessOf(part: Stats): string | undefined {
+  if (!part.isFile()) return 'no regular file';
+  if (part.nlink !== 1) return 'a file of several names';
+  const user = process.geteuid?.();
+  return user === undefined || part.uid === user ? undefined : 'a file of another user';
+}
+
+function strangePart(partPath: string, what: string): TransferFailure {
+  return new TransferFailure(`${JSON.stringify(partPath)} is ${what}: it is not written to`);
+}
+
+/** A file that has got the name meanwhile stays what it is. */
+async function moveToFreeName(from: string, to: string): Promise<void> {
+  try {
+    await link(from, to);
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST') throw takenName(to);
+    // File systems without links.
+    if (!['EPERM', 'ENOTSUP', 'ENOSYS'].includes(code)) throw error;
+    await refuseTaken(to, false);
+    await rename(from, to);
+    return;
+  }
+  await rm(from);
 }

@@ -5,6 +5,7 @@ import { failureOf, TransferFailure } from './failure.js';
 import { PartialFile, prepareDirectory } from './partial-file.js';
 import { type SocketKind, withIa } from './session.js';
 import type { ProviderName } from '../provider-option.js';
+import { printable } from '../printable.js';
 import { partText, rateText, sizeText } from './units.js';
 
 const SLOTS = 16;
@@ -13,6 +14,8 @@ const SLOT_BYTES = 2 ** 20;
 export interface ReceiveOptions {
   /** Directory that the file is stored in. */
   readonly directory: string;
+  /** Whether a file of that name is replaced; else it is a failure. */
+  readonly force: boolean;
   /** Local address and port to listen on. */
   readonly listen: string;
   readonly port: number;
@@ -100,8 +103,7 @@ class Receiver {
   private async take(channel: Channel, pz: ReturnType<Ia['createPz']>): Promise<void> {
     const offer = await channel.expect('offer');
     this.sizeBytes = offer.sizeBytes;
-    const { directory, signal } = this.options;
-    const file = await PartialFile.open(directory, offer.name, offer.sizeBytes, signal);
+    const file = await PartialFile.open(offer, this.options);
     this.file = file;
     const memory = this.ia.allocate(SLOTS * SLOT_BYTES, {
       pz,
@@ -154,7 +156,7 @@ class Receiver {
     const seconds = (performance.now() - this.startedMs) / 1000;
     const moved = this.sizeBytes - this.startedAtBytes;
     this.options.out.write(
-      `Received ${file.path}: ${sizeText(moved)} in ${seconds.toFixed(2)} s, ` +
+      `Received ${printable(file.path)}: ${sizeText(moved)} in ${seconds.toFixed(2)} s, ` +
         `${rateText(moved, seconds)}, SHA-256 verified.\n`,
     );
   }

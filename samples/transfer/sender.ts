@@ -116,10 +116,10 @@ class Sender {
     channel: Channel,
     grant: Extract<Message, { type: 'grant' }>,
   ): Promise<Hash> {
-    const { path, signal } = this.options;
-    let hash = await hashOfPrefix(path, 0, signal);
+    const { signal } = this.options;
+    let hash = await hashOfPrefix(this.file, 0, signal);
     if (grant.offsetBytes > 0 && grant.offsetBytes <= this.sizeBytes) {
-      const prefix = await hashOfPrefix(path, grant.offsetBytes, signal);
+      const prefix = await hashOfPrefix(this.file, grant.offsetBytes, signal);
       if (prefix.copy().digest().equals(grant.prefixDigest)) {
         hash = prefix;
         this.offsetBytes = grant.offsetBytes;

@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
 
 import { integer } from '../integer-option.js';
+import { printable } from '../printable.js';
 import { runReceivers } from './receivers.js';
 import { runSender } from './sender.js';
 
@@ -88,6 +89,7 @@ program
 try {
   await program.parseAsync();
 } catch (error) {
-  process.stderr.write(`xrc: ${error instanceof Error ? error.message : String(error)}\n`);
+  const why = error instanceof Error ? error.message : String(error);
+  process.stderr.write(`xrc: ${printable(why)}\n`);
   process.exitCode = 1;
 }

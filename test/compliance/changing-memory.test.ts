@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import { connected } from './suite/peer.js';
+import { loopback } from '../support/loopback.js';
 
 const BYTES = 1 << 20;
 const READS = 12;
@@ -13,7 +14,9 @@ const words = (bytes: Uint8Array): Uint32Array =>
 describe('softroce, memory that changes while it is read', () => {
   it('READs of it complete, with bytes that were there', async () => {
     const [active, passive] = await Promise.all(
-      ['127.0.2.61', '127.0.2.62'].map((address) => openIa(softroce({ addresses: [address] }))),
+      [loopback(2, 61), loopback(2, 62)].map((address) =>
+        openIa(softroce({ addresses: [address] })),
+      ),
     );
     assert.ok(active && passive);
     const close = async (): Promise<void> => {

@@ -6,8 +6,9 @@ import { Fabric, mock } from 'dapl/providers/mock';
 import { heldBytes } from '../support/heap.js';
 import type { CompliancePair } from './suite/fixture.js';
 import { connect, Peer } from './suite/peer.js';
+import { loopback } from '../support/loopback.js';
 
-const [FIRST, SECOND] = ['127.0.2.31', '127.0.2.32'] as const;
+const [FIRST, SECOND] = [loopback(2, 31), loopback(2, 32)] as const;
 
 interface Provider {
   /** Connections made one after another: fewer where the port adds nothing of its own to them. */

@@ -7,10 +7,12 @@ import { heldBytes } from '../support/heap.js';
 import { forge, isWriteOnly, nextWrite, qpnOf, withHeader } from './hostile-packets.js';
 import { assertAll, assertSameBytes, connect, fillPattern, Peer, textOf } from './suite/peer.js';
 import { tappedSoftroce, type Tap } from './tapped-softroce.js';
+import { loopback } from '../support/loopback.js';
+import { until } from '../port/harness.js';
 
-const ACTIVE = '127.0.2.11';
-const PASSIVE = '127.0.2.12';
-const STRANGER = '127.0.2.13';
+const ACTIVE = loopback(2, 11);
+const PASSIVE = loopback(2, 12);
+const STRANGER = loopback(2, 13);
 const UDP_PORT = 4791;
 const GUARD = 4096;
 const GRANTED = 8192;
@@ -215,7 +217,7 @@ for (const [port, total] of [
         };
         const before = count();
         for (let i = 0; i < 20; i++) await own.send(make(own));
-        await new Promise((resolve) => setTimeout(resolve, 20));
+        await until(() => count() - before >= 20, reason);
         assert.equal(count() - before, 20, reason);
       }
       await free();
@@ -233,7 +235,7 @@ for (const [port, total] of [
         const before = tap.device.counters.naksSent;
         const [, peer] = scene.strangers;
         await peer?.send(peer.seal(nextWrite(write, change)));
-        await new Promise((resolve) => setTimeout(resolve, 20));
+        await until(() => tap.device.counters.naksSent > before, 'the NAK');
         assert.equal(tap.device.counters.naksSent - before, 1);
         await free();
       });
@@ -248,7 +250,7 @@ for (const [port, total] of [
       const before = { naks: tap.device.counters.naksSent, wrongPort: drops.wrongPort };
       const [, peer] = scene.strangers;
       await peer?.send(peer.seal(nextWrite(write, { rkeyDelta: 1 })));
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await until(() => drops.wrongPort > before.wrongPort, 'the drop');
       assert.equal(drops.wrongPort - before.wrongPort, 1);
       assert.equal(tap.device.counters.naksSent, before.naks);
       await free();

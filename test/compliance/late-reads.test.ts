@@ -8,10 +8,12 @@ import { type Lmr, MemPrivileges, openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import { GO, MAIN_SLEEPS, POSTED, type ReaderData, waitFor } from './late-reads-turns.js';
 import { CONN_QUAL, Peer, assertSameBytes, fillPattern } from './suite/peer.js';
+import { leaveOutUnnamedUser } from '../support/left-out.js';
+import { loopback } from '../support/loopback.js';
 
 /** As much as the first window of a connection takes. */
 const BYTES = 3 * 57344;
-const [LENDER, READER] = ['127.0.2.63', '127.0.2.64'];
+const [LENDER, READER] = [loopback(2, 63), loopback(2, 64)];
 const LATER = 0x99;
 
 interface Found {
@@ -85,7 +87,8 @@ describe('softroce, READs whose memory goes before the peer takes the answer in'
     assertSameBytes(bytes, before);
   });
 
-  it('after the end of this side, its memory written to: flushed', async () => {
+  it('after the end of this side, its memory written to: flushed', async function () {
+    leaveOutUnnamedUser(this);
     const { result, bytes } = await read((lender, lent) => {
       const { bytes: memory } = lent;
       lender.ep.disconnect('abrupt');

@@ -16,6 +16,7 @@ import {
 import { CM_LIBRARY, loadCmFake } from '../fake-verbs/cm-host.js';
 import { FAKE_LIBIBVERBS, fakeVerbs, Mode } from '../fake-verbs/control.js';
 import { counting } from '../support/counting.js';
+import { loopback } from '../support/loopback.js';
 import { connected } from './suite/peer.js';
 
 type Open = (which: 0 | 1, options?: OpenIaOptions) => Promise<Ia>;
@@ -29,7 +30,7 @@ const OPENERS: Readonly<Record<string, (over?: Over) => Open>> = {
   softroce:
     (over = same) =>
     (which, options) =>
-      openIa(over(softroce({ addresses: [`127.0.2.${51 + which}`] })), options),
+      openIa(over(softroce({ addresses: [loopback(2, 51 + which)] })), options),
   'verbs without hardware': (over = same) => {
     const [fake, cmFake] = [fakeVerbs(), loadCmFake()];
     fake.restore();

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { loopback } from '../support/loopback.js';
 
-const [LISTENER, CONNECTOR] = ['127.0.2.41', '127.0.2.42'] as const;
+const [LISTENER, CONNECTOR] = [loopback(2, 41), loopback(2, 42)] as const;
 
 interface Program {
   readonly child: ChildProcess;

@@ -1,9 +1,10 @@
 import { openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import { describeProvider } from 'dapl/testing';
+import { loopback } from '../support/loopback.js';
 
-const ACTIVE = '127.0.2.1';
-const PASSIVE = '127.0.2.2';
+const ACTIVE = loopback(2, 1);
+const PASSIVE = loopback(2, 2);
 
 /** node:dgram hears nothing of ICMP errors on a socket that is not connected. */
 const PORTS = {
@@ -49,7 +50,7 @@ for (const port of ['native', 'dgram'] as const) {
         active,
         passive,
         passiveAddress: PASSIVE,
-        unreachableAddress: '127.0.2.99',
+        unreachableAddress: loopback(2, 99),
         openPassiveAgain: (options) => openIa(provider(PASSIVE), options),
         close: async () => {
           await Promise.all([active.close(), passive.close()]);

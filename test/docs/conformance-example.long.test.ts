@@ -14,6 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { patience } from '../support/patience.js';
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, '../../..');
@@ -48,7 +49,7 @@ describe('docs/conformance.md: the example', () => {
     try {
       writeFileSync(join(directory, 'conformance.mjs'), code);
       const mocha = join(directory, 'node_modules/mocha/bin/mocha.js');
-      const args = ['--no-config', '--timeout', '30000', 'conformance.mjs'];
+      const args = ['--no-config', '--timeout', String(patience(60_000)), 'conformance.mjs'];
       const { stdout } = await run(process.execPath, [mocha, ...args], {
         cwd: directory,
         maxBuffer: 1 << 24,

@@ -23,6 +23,7 @@ import { Umad, type UmadOptions } from '../../providers/verbs/mad/mad.js';
 import type { UmadNative } from '../../providers/verbs/addon/umad.js';
 import { loadVerbsAddon, type VerbsAddon } from '../../providers/verbs/addon/native-addon.js';
 import { VirtualWorld } from '../support/virtual-world.js';
+import { patience } from '../support/patience.js';
 
 /** The system calls; an ioctl by what it does. */
 export type UmadCall = 'open' | 'register' | 'unregister' | 'read' | 'write' | 'close';
@@ -162,7 +163,7 @@ let nextTransaction = 1;
 
 /** Turns the event loop until it is so. */
 export async function until(what: string, isSo: () => boolean): Promise<void> {
-  const deadline = Date.now() + 10_000;
+  const deadline = Date.now() + patience(30_000);
   while (!isSo()) {
     if (Date.now() > deadline) throw new Error(`never so: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 1));

@@ -28,6 +28,7 @@ import { VerbsCm } from '../../providers/verbs/cm/cm.js';
 import { LocalAddresses } from '../../providers/verbs/cm/local-addresses.js';
 import type { CmNative } from '../../providers/verbs/addon/rdmacm.js';
 import { loadVerbsAddon, type VerbsAddon } from '../../providers/verbs/addon/native-addon.js';
+import { patience } from '../support/patience.js';
 
 /** What the fake does wrong while it is not 0 (fake_rdmacm.h). */
 export const CmSwitch = {
@@ -251,14 +252,13 @@ export async function turns(count = 20): Promise<void> {
   for (let i = 0; i < count; i++) await new Promise((resolve) => setImmediate(resolve));
 }
 
-const PATIENCE_TURNS = 20_000;
+const PATIENCE_MS = 10_000;
 
 export async function until(condition: () => boolean): Promise<void> {
-  for (let i = 0; i < PATIENCE_TURNS; i++) {
-    if (condition()) return;
-    await turns(1);
+  for (const endMs = performance.now() + patience(PATIENCE_MS); !condition(); await turns(1)) {
+    if (performance.now() < endMs) continue;
+    throw new Error(`this never came true: ${condition.toString()}`);
   }
-  throw new Error(`this never came true: ${condition.toString()}`);
 }
 
 export { QpState, AsyncEventType };

@@ -19,13 +19,14 @@ import { CM_LIBRARY, loadCmFake } from './cm-host.js';
 import { FAKE_LIBIBVERBS, fakeVerbs } from './control.js';
 import { CONN_QUAL, LIFE_ADDRESSES, PASSIVE } from './life-addresses.js';
 import { earlyData, groups, regions, rejection, sleepingConsumer } from './scenes.js';
+import { patience } from '../support/patience.js';
 
 export { LIFE_ADDRESSES };
 const [ACTIVE] = LIFE_ADDRESSES;
 /** What comes at all comes long before. */
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = patience(60_000);
 const LOOK_MS = 200;
-const OTHER_SIDE_MS = 2000;
+const OTHER_SIDE_MS = patience(2000);
 
 /** How a life went: to its end, or up to an error, or an event that was not the one expected. */
 export interface Outcome {

@@ -3,9 +3,11 @@ import assert from 'node:assert/strict';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { type Ep, type Evd, type Ia, type Lmr, MemPrivileges, RemoteSegment } from 'dapl';
 import { leftovers, LIFE_ADDRESSES, live, openLifeDevice } from './life.js';
+import { patience } from '../support/patience.js';
 
 const CONN_QUAL = 7701;
 const PIECE = 4096;
+const PATIENCE_MS = patience(60_000);
 const collect = (): void => (globalThis as unknown as { gc(): void }).gc();
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
@@ -27,11 +29,11 @@ async function pair(): Promise<[Side, Side]> {
   const [here, there] = [await side('fake0'), await side('fake1')];
   const psp = there.ia.createPsp({ connQual: CONN_QUAL, evd: there.evd });
   here.ep.connect({ address: LIFE_ADDRESSES[1], connQual: CONN_QUAL });
-  const { event } = await there.evd.wait({ timeoutMs: 20_000 });
+  const { event } = await there.evd.wait({ timeoutMs: PATIENCE_MS });
   assert.ok(event.type === 'connection-request');
   event.cr.accept(there.ep);
-  await here.evd.wait({ timeoutMs: 20_000 });
-  await there.evd.wait({ timeoutMs: 20_000 });
+  await here.evd.wait({ timeoutMs: PATIENCE_MS });
+  await there.evd.wait({ timeoutMs: PATIENCE_MS });
   psp.free();
   return [here, there];
 }
@@ -54,7 +56,7 @@ async function writeAll([here, there]: readonly [Side, Side], rounds: number): P
     const garbage = Array.from({ length: 32 }, () => new Uint8Array(PIECE).fill(0xee));
     if (round % 4 === 0) collect();
     for (let i = 0; i < 16; i++) {
-      const { event } = await here.evd.wait({ timeoutMs: 20_000 });
+      const { event } = await here.evd.wait({ timeoutMs: PATIENCE_MS });
       assert.ok(event.type === 'dto' && event.status === 0);
       if (i % 4 === 0) collect();
     }
@@ -85,8 +87,8 @@ const CASES: Readonly<Record<string, () => Promise<void>>> = {
       collect();
       here.ep.postRdmaWrite(source.segment(), 1, remote);
       here.ep.postRdmaRead(back.segment(), 2, remote);
-      await here.evd.wait({ timeoutMs: 20_000 });
-      await here.evd.wait({ timeoutMs: 20_000 });
+      await here.evd.wait({ timeoutMs: PATIENCE_MS });
+      await here.evd.wait({ timeoutMs: PATIENCE_MS });
       assert.ok(back.bytes.every((byte) => byte === 7));
     }
     for (const { ia } of sides) await ia.close();

@@ -3,11 +3,10 @@
  * time that ours have had of the processors: what they waited for a processor, the kernel tells of
  * each thread (/proc/PID/task/TID/schedstat, see proc(5)), and how fast a processor is, a known job
  * tells. So a loaded machine makes no case fail, and what hangs ends as soon as on an idle one.
- *
  */
 import { readdirSync, readFileSync } from 'node:fs';
 
-import { knowSlowdown, paused, SLOWDOWN_VARIABLE } from './patience.js';
+import { MAX_SLOWDOWN, paused, SLOWDOWN_VARIABLE } from '../support/patience.js';
 
 /** Of one thread, since it began: on a processor, and ready for one that others had. */
 export interface ThreadTime {
@@ -30,8 +29,6 @@ export interface MachineTimeInit {
 
 /** What the known job takes on the machine that the bounds were chosen on. */
 export const REFERENCE_JOB_MS = 6;
-/** However slow the machine, a bound is never longer than so many times itself. */
-export const MAX_SLOWDOWN = 20;
 /** How long a bound goes without a look at the clock: threads that end take their times along. */
 const LOOK_MS = 1000;
 const SHORTEST_LOOK_MS = 20;
@@ -181,8 +178,6 @@ export const machineTime = new MachineTime({
     return () => clearTimeout(timer);
   },
 });
-
-knowSlowdown(() => machineTime.slowdown);
 
 /** From what a program prints before it listens until it does. */
 export const LISTENS_MS = 500;

@@ -4,6 +4,7 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'nod
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 
+import { knowSlowdown } from '../support/patience.js';
 import { bench } from './bench/main.js';
 import { SEED_VARIABLE } from './cases/differential.js';
 import { allCases } from './cases/index.js';
@@ -12,6 +13,7 @@ import { bootShell, type Guest } from './guest.js';
 import { interopPage, recordPieces } from './interop-table.js';
 import { ensureKernel, type Kernel } from './kernel.js';
 import { Lab } from './lab.js';
+import { machineTime } from './machine-time.js';
 import { ensurePackages } from './packages.js';
 import { reportDir, repositoryRoot } from './paths.js';
 import { enterSandbox, inSandbox, runDir, runInSandbox } from './sandbox.js';
@@ -40,6 +42,7 @@ async function outside(): Promise<number> {
 }
 
 async function inside(verb: Verb, args: readonly string[]): Promise<number> {
+  knowSlowdown(() => machineTime.slowdown);
   const kernel = ensureKernel(log);
   switch (verb) {
     case 'shell':

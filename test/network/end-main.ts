@@ -24,6 +24,7 @@ import {
   PspFlags,
 } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
+import { patience } from '../support/patience.js';
 
 const CONN_QUAL = 4321;
 const BYTES = 1 << 20;
@@ -142,7 +143,7 @@ async function serve(delayMs: number): Promise<void> {
 
 async function drive(peer: string): Promise<void> {
   const end = new End(ia, options);
-  end.ep.connect({ address: peer, connQual: CONN_QUAL, timeoutMs: 30_000 });
+  end.ep.connect({ address: peer, connQual: CONN_QUAL, timeoutMs: patience(30_000) });
   await end.established();
   if (end.ep.state !== 'CONNECTED') return;
   await end.offered();

@@ -5,6 +5,7 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { patience } from '../support/patience.js';
 
 /** Of the addresses: none of them is ever routed outside. */
 const NETS = { a: { ipv4: '10.213.1', ipv6: 'fd13:1:' }, b: { ipv4: '10.213.2', ipv6: 'fd13:2:' } };
@@ -118,7 +119,7 @@ export class NetworkProgram {
 
   /** Waits for output; what comes before the end of it is not looked at again. */
   async said(pattern: RegExp): Promise<RegExpExecArray> {
-    for (const until = Date.now() + SAY_MS; ;) {
+    for (const until = Date.now() + patience(SAY_MS); ;) {
       const match = pattern.exec(this.output);
       if (match) {
         this.output = this.output.slice(match.index + match[0].length);

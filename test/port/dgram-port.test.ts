@@ -1,16 +1,20 @@
 import { openDgramPort } from '../../providers/softroce/dgram-port.js';
 import { openNativePort } from '../../providers/softroce/native-port.js';
 import { describePacketPort } from './packet-port-suite.js';
+import { loopback, testPort } from '../support/loopback.js';
 
 describePacketPort('dgram port', {
   capabilities: { families: ['ipv4', 'ipv6'] },
   async createPair(family) {
     if (family === 'ipv6') {
-      const port = await openDgramPort({ addresses: ['::1'], udpPort: 47921 });
+      const port = await openDgramPort({ addresses: ['::1'], udpPort: testPort(11) });
       return { a: port, b: port };
     }
-    const a = await openDgramPort({ addresses: ['127.0.0.21'], udpPort: 47921 });
-    const b = await openDgramPort({ addresses: ['127.0.0.22', '127.0.0.23'], udpPort: 47921 });
+    const a = await openDgramPort({ addresses: [loopback(0, 21)], udpPort: testPort(11) });
+    const b = await openDgramPort({
+      addresses: [loopback(0, 22), loopback(0, 23)],
+      udpPort: testPort(11),
+    });
     return { a, b };
   },
 });
@@ -18,8 +22,11 @@ describePacketPort('dgram port', {
 describePacketPort('dgram port to native port', {
   capabilities: { families: ['ipv4'] },
   async createPair() {
-    const a = await openDgramPort({ addresses: ['127.0.0.24'], udpPort: 47922 });
-    const b = openNativePort({ addresses: ['127.0.0.25', '127.0.0.26'], udpPort: 47922 });
+    const a = await openDgramPort({ addresses: [loopback(0, 24)], udpPort: testPort(12) });
+    const b = openNativePort({
+      addresses: [loopback(0, 25), loopback(0, 26)],
+      udpPort: testPort(12),
+    });
     return { a, b };
   },
 });
@@ -27,8 +34,11 @@ describePacketPort('dgram port to native port', {
 describePacketPort('native port to dgram port', {
   capabilities: { families: ['ipv4'] },
   async createPair() {
-    const a = openNativePort({ addresses: ['127.0.0.27'], udpPort: 47923 });
-    const b = await openDgramPort({ addresses: ['127.0.0.28', '127.0.0.29'], udpPort: 47923 });
+    const a = openNativePort({ addresses: [loopback(0, 27)], udpPort: testPort(13) });
+    const b = await openDgramPort({
+      addresses: [loopback(0, 28), loopback(0, 29)],
+      udpPort: testPort(13),
+    });
     return { a, b };
   },
 });

@@ -10,8 +10,9 @@ import { nothing } from './bench-pair.js';
 import { header, until } from './harness.js';
 import { describePacketPort } from './packet-port-suite.js';
 import { Stranger } from './stranger.js';
+import { inBlock0, loopback, testPort } from '../support/loopback.js';
 
-const UDP_PORT = 47940;
+const UDP_PORT = testPort(30);
 const exact = { udpPort: UDP_PORT, icrcCheck: 'exact' } as const;
 const WITHOUT = 'the exact ICRC check needs CAP_NET_RAW, which this user has not';
 const AS_ROOT = 'as root: npx mocha dist/test/port/exact-icrc.test.js';
@@ -19,7 +20,7 @@ const modulePath = fileURLToPath(import.meta.resolve('../../providers/softroce/n
 
 function mayTap(): boolean {
   try {
-    void openNativePort({ ...exact, addresses: ['127.0.0.61'] }).close();
+    void openNativePort({ ...exact, addresses: [loopback(0, 61)] }).close();
     return true;
   } catch (error) {
     if ((error as { code?: string }).code !== 'EPERM') throw error;
@@ -31,14 +32,21 @@ describe('exact ICRC check', () => {
   it('is refused without CAP_NET_RAW, with what to do', function () {
     const { status, stdout } = openWithoutPrivileges();
     if (status !== 0) leaveOut(this, 'root may not become another user here', AS_ROOT);
-    assert.match(stdout, /^EPERM icrcCheck 'exact' on 127\.0\.0\.62 needs a raw socket .*setcap/);
+    assert.match(
+      inBlock0(stdout),
+      /^EPERM icrcCheck 'exact' on 127\.0\.0\.62 needs a raw socket .*setcap/,
+    );
   });
 
   it('is refused by the dgram port, and what is no check by both', async () => {
-    await assert.rejects(openDgramPort({ ...exact, addresses: ['127.0.0.62'] }), {
+    await assert.rejects(openDgramPort({ ...exact, addresses: [loopback(0, 62)] }), {
       code: 'EOPNOTSUPP',
     });
-    const wrong = { addresses: ['127.0.0.62'], udpPort: UDP_PORT, icrcCheck: 'precise' as 'exact' };
+    const wrong = {
+      addresses: [loopback(0, 62)],
+      udpPort: UDP_PORT,
+      icrcCheck: 'precise' as 'exact',
+    };
     assert.throws(() => openNativePort(wrong), {
       code: 'EINVAL',
       message: /it must be one of "recovered", "exact"/,
@@ -53,8 +61,8 @@ function openWithoutPrivileges(): { status: number | null; stdout: string } {
     if (process.getuid() === 0) process.setuid(65534);
     const { openNativePort } = await import(${JSON.stringify(modulePath)});
     try {
-      const port = { udpPort: 47941, icrcCheck: 'exact' };
-      await openNativePort({ addresses: ['127.0.0.62'], ...port }).close();
+      const port = { udpPort: ${testPort(31)}, icrcCheck: 'exact' };
+      await openNativePort({ addresses: ['${loopback(0, 62)}'], ...port }).close();
     } catch (error) {
       console.log(error.code, error.message, error.hint);
     }`;
@@ -65,14 +73,14 @@ function openWithoutPrivileges(): { status: number | null; stdout: string } {
 
 if (mayTap()) {
   describePacketPort('native port, exact ICRC check', {
-    capabilities: { families: ['ipv4', 'ipv6'], silentAddresses: { ipv4: '127.0.0.77' } },
+    capabilities: { families: ['ipv4', 'ipv6'], silentAddresses: { ipv4: loopback(0, 77) } },
     createPair(family) {
       if (family === 'ipv6') {
         const port = openNativePort({ ...exact, addresses: ['::1'] });
         return Promise.resolve({ a: port, b: port });
       }
-      const a = openNativePort({ ...exact, addresses: ['127.0.0.61'] });
-      const b = openNativePort({ ...exact, addresses: ['127.0.0.62', '127.0.0.63'] });
+      const a = openNativePort({ ...exact, addresses: [loopback(0, 61)] });
+      const b = openNativePort({ ...exact, addresses: [loopback(0, 62), loopback(0, 63)] });
       return Promise.resolve({ a, b });
     },
   });
@@ -87,8 +95,8 @@ if (mayTap()) {
 describe('exact ICRC check, a stranger whose identification is not what the ICRC says', () => {
   /** The system numbers the stranger's datagrams; the ICRC is made with another number. */
   async function accepted(icrcCheck: 'exact' | 'recovered'): Promise<number> {
-    const port = openNativePort({ addresses: ['127.0.0.61'], udpPort: UDP_PORT, icrcCheck });
-    const stranger = await Stranger.bind('127.0.0.64', gidFromIp('127.0.0.61'), UDP_PORT);
+    const port = openNativePort({ addresses: [loopback(0, 61)], udpPort: UDP_PORT, icrcCheck });
+    const stranger = await Stranger.bind(loopback(0, 64), gidFromIp(loopback(0, 61)), UDP_PORT);
     try {
       port.watch(nothing);
       for (let psn = 0; psn < 50; psn++) await stranger.send(stranger.seal(header(psn)));

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { ForwardingPort, type PacketPort, silentLogger } from '../../core/spi/index.js';
 import { Fabric } from '../../providers/mock/fabric.js';
 import { openSocketPort } from '../../providers/softroce/socket-port.js';
+import { loopback, testPort } from '../support/loopback.js';
 import { describePacketPort } from './packet-port-suite.js';
 
 describePacketPort('a port over the memory port', {
@@ -31,11 +32,11 @@ describe('a port over another one', () => {
   ] as const;
 
   it('can what that one can, and no more', async () => {
-    const options = { udpPort: 47_919, logger: silentLogger };
+    const options = { udpPort: testPort(9), logger: silentLogger };
     const ports: PacketPort[] = [new Fabric().openPort({ addresses: ['10.0.0.1'] })];
     for (const port of ['auto', 'dgram'] as const) {
       ports.push(
-        await openSocketPort({ ...options, addresses: [`127.0.2.6${ports.length}`], port }),
+        await openSocketPort({ ...options, addresses: [loopback(2, 60 + ports.length)], port }),
       );
     }
     for (const port of ports) {

@@ -10,6 +10,7 @@ import {
   TX,
   TX_SEGMENT,
 } from '../../core/spi/index.js';
+import { patience } from '../support/patience.js';
 
 export interface SegmentSpec {
   readonly region: number;
@@ -91,7 +92,7 @@ export function takeReceived(port: PacketPort): ReceivedPacket[] {
 export async function receiveSome(
   port: PacketPort,
   count: number,
-  timeoutMs = 2000,
+  timeoutMs = patience(2000),
 ): Promise<ReceivedPacket[]> {
   const packets: ReceivedPacket[] = [];
   for (const end = Date.now() + timeoutMs; packets.length < count && Date.now() < end;) {
@@ -102,11 +103,8 @@ export async function receiveSome(
   return packets;
 }
 
-/** Longer than anything that works takes, however slow the machine. */
-const PATIENCE_MS = 20_000;
-
 export async function until(condition: () => boolean, what: string): Promise<void> {
-  for (const end = Date.now() + PATIENCE_MS; !condition(); await delay(2)) {
+  for (const end = Date.now() + patience(30_000); !condition(); await delay(2)) {
     assert.ok(Date.now() < end, `waited in vain for ${what}`);
   }
 }

@@ -5,9 +5,10 @@ import type { SocketPort } from '../../providers/softroce/port-options.js';
 import type { Family } from './packet-port-suite.js';
 import { header, pattern, psnOf, receiveSome, takeReceived, until } from './harness.js';
 import { Stranger } from './stranger.js';
+import { loopback } from '../support/loopback.js';
 
 const addresses = {
-  ipv4: { port: '127.0.0.41', stranger: '127.0.0.42' },
+  ipv4: { port: loopback(0, 41), stranger: loopback(0, 42) },
   ipv6: { port: '::1', stranger: '::1' },
 } as const;
 

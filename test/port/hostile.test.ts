@@ -5,19 +5,20 @@ import { openNativePort } from '../../providers/softroce/native-port.js';
 import { describeHostileDatagrams } from './hostile-datagrams.js';
 import { header, psnOf, receiveSome, until } from './harness.js';
 import { Stranger } from './stranger.js';
+import { loopback, testPort } from '../support/loopback.js';
 
-describeHostileDatagrams('native port', 47930, (address, udpPort) =>
+describeHostileDatagrams('native port', testPort(20), (address, udpPort) =>
   // With a limit there are no longer packets between two of ours either.
   Promise.resolve(openNativePort({ addresses: [address], udpPort, mtuBytes: 4096 })),
 );
-describeHostileDatagrams('dgram port', 47931, (address, udpPort) =>
+describeHostileDatagrams('dgram port', testPort(21), (address, udpPort) =>
   openDgramPort({ addresses: [address], udpPort }),
 );
 
 describe('native port, identification window', () => {
   it('holds a peer to its way of numbering, until it is plainly another one', async () => {
-    const port = openNativePort({ addresses: ['127.0.0.43'], udpPort: 47932 });
-    const stranger = await Stranger.bind('127.0.0.44', gidFromIp('127.0.0.43'), 47932);
+    const port = openNativePort({ addresses: [loopback(0, 43)], udpPort: testPort(22) });
+    const stranger = await Stranger.bind(loopback(0, 44), gidFromIp(loopback(0, 43)), testPort(22));
     try {
       for (let psn = 0; psn < 20; psn++) await stranger.send(stranger.seal(header(psn)));
       assert.equal((await receiveSome(port, 20)).length, 20);

@@ -1,12 +1,13 @@
 /**
  * A program of its own for the tests of lifecycle.test.ts: opens a native port and does as told.
  *
- *   lifecycle-program.js <udpPort> close|idle|alive
+ *   lifecycle-program.js close|idle|alive
  */
 import { openNativePort } from '../../providers/softroce/native-port.js';
+import { loopback, testPort } from '../support/loopback.js';
 
-const [, , udpPort, mode] = process.argv;
-const port = openNativePort({ addresses: ['127.0.0.51'], udpPort: Number(udpPort) });
+const [, , mode] = process.argv;
+const port = openNativePort({ addresses: [loopback(0, 51)], udpPort: testPort(30) });
 port.watch({ onReadable() {}, onWritable() {}, onReport() {} });
 port.setProcessHold(mode !== 'idle');
 if (mode === 'close') setTimeout(() => void port.close(), 20);

@@ -3,9 +3,10 @@ import { parentPort } from 'node:worker_threads';
 import { gidFromIp } from '../../core/spi/index.js';
 import { openNativePort } from '../../providers/softroce/native-port.js';
 import { describePackets, header, psnOf, takeReceived } from './harness.js';
+import { loopback, testPort } from '../support/loopback.js';
 
-const port = openNativePort({ addresses: ['127.0.0.52'], udpPort: 47941 });
-const path = port.addPath(gidFromIp('127.0.0.53'), 0);
+const port = openNativePort({ addresses: [loopback(0, 52)], udpPort: testPort(31) });
+const path = port.addPath(gidFromIp(loopback(0, 53)), 0);
 port.watch({
   onReadable() {
     for (const received of takeReceived(port)) {

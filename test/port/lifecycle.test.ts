@@ -9,13 +9,14 @@ import { openDgramPort } from '../../providers/softroce/dgram-port.js';
 import { openNativePort } from '../../providers/softroce/native-port.js';
 import type { SocketPort, SocketPortOptions } from '../../providers/softroce/port-options.js';
 import { describePackets, header, pattern, psnOf, receiveSome, sendAll } from './harness.js';
+import { loopback, testPort } from '../support/loopback.js';
 
 const quiet = { onReadable() {}, onWritable() {}, onReport() {} };
 const sibling = (name: string): string => join(import.meta.dirname, name);
 
 describe('native port and the process', () => {
   const start = async (mode: string): Promise<ChildProcess> => {
-    const child = fork(sibling('lifecycle-program.js'), ['47940', mode], { silent: true });
+    const child = fork(sibling('lifecycle-program.js'), [mode], { silent: true });
     child.disconnect();
     assert.ok(child.stdout);
     await once(child.stdout, 'data');
@@ -42,9 +43,9 @@ describe('native port in a worker thread', () => {
   const exchange = async (): Promise<Worker> => {
     const worker = new Worker(sibling('lifecycle-worker.js'));
     await once(worker, 'message');
-    const port = openNativePort({ addresses: ['127.0.0.53'], udpPort: 47941 });
+    const port = openNativePort({ addresses: [loopback(0, 53)], udpPort: testPort(31) });
     try {
-      const path = port.addPath(gidFromIp('127.0.0.52'), 0);
+      const path = port.addPath(gidFromIp(loopback(0, 52)), 0);
       await sendAll(
         port,
         [1, 5, 9].map((psn) => ({ path, header: header(psn) })),
@@ -76,26 +77,26 @@ const kinds: readonly [string, (options: SocketPortOptions) => Promise<SocketPor
 for (const [kind, open] of kinds) {
   describe(`opening a ${kind} port`, () => {
     it('names a busy port', async () => {
-      const port = await open({ addresses: ['127.0.0.54'], udpPort: 47942 });
-      await assert.rejects(open({ addresses: ['127.0.0.54'], udpPort: 47942 }), {
+      const port = await open({ addresses: [loopback(0, 54)], udpPort: testPort(32) });
+      await assert.rejects(open({ addresses: [loopback(0, 54)], udpPort: testPort(32) }), {
         code: 'EADDRINUSE',
-        message: '127.0.0.54, UDP port 47942 is in use by another program',
+        message: `${loopback(0, 54)}, UDP port ${testPort(32)} is in use by another program`,
       });
       await port.close();
-      await (await open({ addresses: ['127.0.0.54'], udpPort: 47942 })).close();
+      await (await open({ addresses: [loopback(0, 54)], udpPort: testPort(32) })).close();
     });
 
     it('leaves nothing open when one of several addresses fails', async () => {
-      const addresses = ['127.0.0.55', '203.0.113.9'];
-      await assert.rejects(open({ addresses, udpPort: 47943 }), {
+      const addresses = [loopback(0, 55), '203.0.113.9'];
+      await assert.rejects(open({ addresses, udpPort: testPort(33) }), {
         code: 'EADDRNOTAVAIL',
         message: '203.0.113.9 is not an address of this machine',
       });
-      await (await open({ addresses: ['127.0.0.55'], udpPort: 47943 })).close();
+      await (await open({ addresses: [loopback(0, 55)], udpPort: testPort(33) })).close();
     });
 
     it('refuses options out of range', async () => {
-      const addresses = ['127.0.0.56'];
+      const addresses = [loopback(0, 56)];
       const bad: readonly SocketPortOptions[] = [
         { addresses: [] },
         { addresses: ['localhost'] },
@@ -111,20 +112,24 @@ for (const [kind, open] of kinds) {
     });
 
     it('keeps to the limit of the path MTU that was asked for', async () => {
-      const port = await open({ addresses: ['127.0.0.56'], udpPort: 47944, mtuBytes: 1024 });
+      const port = await open({
+        addresses: [loopback(0, 56)],
+        udpPort: testPort(34),
+        mtuBytes: 1024,
+      });
       assert.equal(port.mtuBytes, 1024);
       await port.close();
     });
 
     it('takes two ports in one process, independent of each other', async () => {
-      const one = await open({ addresses: ['127.0.0.57'], udpPort: 47945 });
-      const two = await open({ addresses: ['127.0.0.58'], udpPort: 47945 });
-      const path = one.addPath(gidFromIp('127.0.0.58'), 0);
+      const one = await open({ addresses: [loopback(0, 57)], udpPort: testPort(35) });
+      const two = await open({ addresses: [loopback(0, 58)], udpPort: testPort(35) });
+      const path = one.addPath(gidFromIp(loopback(0, 58)), 0);
       one.watch(quiet);
       two.watch(quiet);
       await one.close();
-      const again = await open({ addresses: ['127.0.0.57'], udpPort: 47945 });
-      again.addPath(gidFromIp('127.0.0.58'), 0);
+      const again = await open({ addresses: [loopback(0, 57)], udpPort: testPort(35) });
+      again.addPath(gidFromIp(loopback(0, 58)), 0);
       await sendAll(again, [{ path, header: header(3) }]);
       assert.deepEqual((await receiveSome(two, 1)).map(psnOf), [3]);
       await again.close();
@@ -135,11 +140,11 @@ for (const [kind, open] of kinds) {
 
 describe('native port under load', () => {
   it('counts what the full receive buffer made the system drop', async () => {
-    const a = openNativePort({ addresses: ['127.0.0.59'], udpPort: 47946 });
-    const b = openNativePort({ addresses: ['127.0.0.60'], udpPort: 47946 });
+    const a = openNativePort({ addresses: [loopback(0, 59)], udpPort: testPort(36) });
+    const b = openNativePort({ addresses: [loopback(0, 60)], udpPort: testPort(36) });
     const memory = pattern(4096);
     const region = a.addRegion(memory.buffer, 0, 4096);
-    const path = a.addPath(gidFromIp('127.0.0.60'), 0);
+    const path = a.addPath(gidFromIp(loopback(0, 60)), 0);
     const segments = [{ region, offset: 0, length: 4096 }];
     const burst = Array.from({ length: 150 }, (_, psn) => ({
       path,

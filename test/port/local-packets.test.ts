@@ -6,8 +6,9 @@ import { openNativePort } from '../../providers/softroce/native-port.js';
 import type { SocketPort } from '../../providers/softroce/port-options.js';
 import { type Bench, assertDelivered, gidOf, nothing } from './bench-pair.js';
 import { header, pattern, receiveSome, sendAll } from './harness.js';
+import { loopback, testPort } from '../support/loopback.js';
 
-const UDP_PORT = 47945;
+const UDP_PORT = testPort(35);
 const READ_RESPONSE_MIDDLE = 0x0e;
 
 async function withBench(ips: readonly [string, string], body: (bench: Bench) => Promise<void>) {
@@ -30,13 +31,13 @@ async function withBench(ips: readonly [string, string], body: (bench: Bench) =>
 
 describe('native port, packets on one host', () => {
   it('says that it takes longer ones, unless a limit was asked for', async () => {
-    const port = openNativePort({ addresses: ['127.0.0.46'], udpPort: UDP_PORT });
+    const port = openNativePort({ addresses: [loopback(0, 46)], udpPort: UDP_PORT });
     const limited = openNativePort({
-      addresses: ['127.0.0.47'],
+      addresses: [loopback(0, 47)],
       udpPort: UDP_PORT,
       mtuBytes: 4096,
     });
-    const dgram = await openDgramPort({ addresses: ['127.0.0.48'], udpPort: UDP_PORT });
+    const dgram = await openDgramPort({ addresses: [loopback(0, 48)], udpPort: UDP_PORT });
     assert.deepEqual([port.mtuBytes, port.localMtuBytes], [4096, LOCAL_MTU_BYTES]);
     assert.equal(limited.localMtuBytes, undefined);
     assert.equal(dgram.localMtuBytes, undefined);
@@ -45,7 +46,7 @@ describe('native port, packets on one host', () => {
 
   for (const first of [0x04, READ_RESPONSE_MIDDLE]) {
     it(`delivers them from any place, in any piece: opcode ${String(first)}`, () =>
-      withBench(['127.0.0.46', '127.0.0.47'], async (bench) => {
+      withBench([loopback(0, 46), loopback(0, 47)], async (bench) => {
         const { path, region } = bench;
         const spec = (psn: number, headerBytes: number, ...lengths: number[]) => {
           const total = lengths.reduce((sum, length) => sum + length, 0);
@@ -71,7 +72,7 @@ describe('native port, packets on one host', () => {
   }
 
   it('copies payload in two segments at once: what happens to it later is not sent', () =>
-    withBench(['127.0.0.46', '127.0.0.47'], async ({ a, b, path, region, memory }) => {
+    withBench([loopback(0, 46), loopback(0, 47)], async ({ a, b, path, region, memory }) => {
       const before = memory.slice(0, LOCAL_MTU_BYTES);
       const segments = [
         { region, offset: 0, length: 1 },
@@ -84,7 +85,7 @@ describe('native port, packets on one host', () => {
     }));
 
   it('delivers more than a ring of pages holds, in turns', () =>
-    withBench(['127.0.0.46', '127.0.0.47'], async (bench) => {
+    withBench([loopback(0, 46), loopback(0, 47)], async (bench) => {
       const { path, region } = bench;
       for (let turn = 0; turn < 12; turn++) {
         const specs = Array.from({ length: 120 }, (_, i) => {

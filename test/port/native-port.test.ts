@@ -2,27 +2,31 @@ import assert from 'node:assert/strict';
 import { gidFromIp } from '../../core/spi/index.js';
 import { openNativePort } from '../../providers/softroce/native-port.js';
 import { describePacketPort } from './packet-port-suite.js';
+import { loopback, testPort } from '../support/loopback.js';
 
 describePacketPort('native port', {
-  capabilities: { families: ['ipv4', 'ipv6'], silentAddresses: { ipv4: '127.0.0.77' } },
+  capabilities: { families: ['ipv4', 'ipv6'], silentAddresses: { ipv4: loopback(0, 77) } },
   createPair(family) {
     if (family === 'ipv6') {
-      const port = openNativePort({ addresses: ['::1'], udpPort: 47920 });
+      const port = openNativePort({ addresses: ['::1'], udpPort: testPort(10) });
       return Promise.resolve({ a: port, b: port });
     }
-    const a = openNativePort({ addresses: ['127.0.0.21'], udpPort: 47920 });
-    const b = openNativePort({ addresses: ['127.0.0.22', '127.0.0.23'], udpPort: 47920 });
+    const a = openNativePort({ addresses: [loopback(0, 21)], udpPort: testPort(10) });
+    const b = openNativePort({
+      addresses: [loopback(0, 22), loopback(0, 23)],
+      udpPort: testPort(10),
+    });
     return Promise.resolve({ a, b });
   },
 });
 
 describe('what a native port keeps for the end of the process', () => {
   it('is a packet to a path that there is, short but for zeros, until it is dropped', async () => {
-    const port = openNativePort({ addresses: ['127.0.0.24'], udpPort: 47920 });
+    const port = openNativePort({ addresses: [loopback(0, 24)], udpPort: testPort(10) });
     const keep = (path: number, packet: Uint8Array): number =>
       port.keepParting?.(path, packet) ?? -1;
     const short = new Uint8Array(276).fill(1, 0, 72);
-    const path = port.addPath(gidFromIp('127.0.0.25'), 0);
+    const path = port.addPath(gidFromIp(loopback(0, 25)), 0);
     try {
       const numbers = Array.from({ length: 200 }, () => keep(path, short));
       assert.equal(new Set(numbers).size, 200);

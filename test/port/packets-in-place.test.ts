@@ -6,12 +6,13 @@ import { createInterface } from 'node:readline';
 import { LOCAL_MTU_BYTES, gidFromIp } from '../../core/spi/index.js';
 import { openNativePort } from '../../providers/softroce/native-port.js';
 import type { SocketPort } from '../../providers/softroce/port-options.js';
-import { leaveOut } from '../support/left-out.js';
+import { leaveOut, leaveOutUnnamedUser } from '../support/left-out.js';
 import { nothing } from './bench-pair.js';
 import { header, pattern, sendAll } from './harness.js';
+import { loopback, testPort } from '../support/loopback.js';
 
-const UDP_PORT = 47946;
-const [LOCAL, REMOTE] = ['127.0.0.61', '127.0.0.62'];
+const UDP_PORT = testPort(36);
+const [LOCAL, REMOTE] = [loopback(0, 61), loopback(0, 62)];
 const READ_RESPONSE_MIDDLE = 0x0e;
 const SEND_MIDDLE = 0x01;
 const BTH_BYTES = 12;
@@ -116,12 +117,14 @@ function needsTwoUsers(test: Parameters<typeof leaveOut>[0]): void {
 
 describe('native port, payload in place', () => {
   for (const [name, opcode] of Object.entries({ SEND_MIDDLE, READ_RESPONSE_MIDDLE })) {
-    it(`is taken from its memory when the peer reads it: ${name}`, async () => {
+    it(`is taken from its memory when the peer reads it: ${name}`, async function () {
+      leaveOutUnnamedUser(this);
       assert.equal(await found(undefined, opcode), 'changed');
     });
   }
 
-  it('is so over IPv6, too', async () => {
+  it('is so over IPv6, too', async function () {
+    leaveOutUnnamedUser(this);
     const port = openNativePort({ addresses: ['::1'], udpPort: UDP_PORT });
     try {
       port.watch(nothing);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { openNativePort } from '../../providers/softroce/native-port.js';
 import type { SocketPort } from '../../providers/softroce/port-options.js';
+import { loopback, testPort } from '../support/loopback.js';
 
 const KIB = 1024;
 const HUGE_KIB = 2 * KIB;
@@ -28,7 +29,7 @@ const sum = (mappings: readonly Mapping[]): number =>
 
 describe('memory of the native port', () => {
   let port: SocketPort;
-  before(() => (port = openNativePort({ addresses: ['127.0.0.21'], udpPort: 47921 })));
+  before(() => (port = openNativePort({ addresses: [loopback(0, 21)], udpPort: testPort(11) })));
   after(() => port.close());
 
   const allocate = (bytes: number): Uint8Array => new Uint8Array(port.allocate!(bytes));

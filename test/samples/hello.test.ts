@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { Program } from './program.js';
+import { patience } from '../support/patience.js';
+import { fileOf, hello } from '../support/printed-program.js';
 
 const HELLO = 'hello over RDMA\n';
 
@@ -14,10 +14,12 @@ async function printed(): Promise<string> {
   return code;
 }
 
+const output = (path: string): Promise<object> =>
+  promisify(execFile)(process.execPath, [path], { timeout: patience(60_000) });
+
 describe('hello', () => {
   it('says what it was sent, and ends by itself', async () => {
-    const { code, stdout, stderr } = await new Program('hello').ended;
-    assert.deepEqual({ code, stdout, stderr }, { code: 0, stdout: HELLO, stderr: '' });
+    assert.deepEqual(await output(hello()), { stdout: HELLO, stderr: '' });
   });
 
   it('stands in the README as it is', async () => {
@@ -25,12 +27,7 @@ describe('hello', () => {
   });
 
   it('runs as the README prints it: plain JavaScript for every supported Node', async () => {
-    // Inside the package, where `dapl` means this one.
-    const path = join(import.meta.dirname, 'readme-hello.mjs');
-    await writeFile(path, await printed());
-    const { stdout, stderr } = await promisify(execFile)(process.execPath, [path], {
-      timeout: 15_000,
-    });
-    assert.deepEqual({ stdout, stderr }, { stdout: HELLO, stderr: '' });
+    const path = fileOf(await printed(), 'readme-hello');
+    assert.deepEqual(await output(path), { stdout: HELLO, stderr: '' });
   });
 });

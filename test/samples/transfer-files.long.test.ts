@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { readFile, readdir, writeFile } from 'node:fs/promises';
+import { readFile, readdir, symlink, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { TransferWorld } from './transfer-world.js';
 
@@ -37,9 +37,41 @@ describe('transfer: files arrive', () => {
   it('carries a name that looks like an option, over the sockets of Node', async () =>
     arrives(await world.file('--from', 2 * MIB - 1), '--socket', 'dgram'));
 
-  it('replaces what the destination held', async () => {
+  it('leaves what the destination holds, and replaces it with --force', async () => {
+    const path = await world.file('same', 20);
     await writeFile(join(world.out, 'same'), 'older and longer than what comes');
-    await arrives(await world.file('same', 20));
+    const { code, stderr } = await world.both(path).ended;
+    assert.equal(code, 1);
+    assert.match(
+      stderr,
+      /^There is a file ".*same" already; --force at the receiver replaces it\.$/m,
+    );
+    assert.deepEqual(await readdir(world.out), ['same']);
+    assert.match(await readFile(join(world.out, 'same'), 'utf8'), /^older/);
+    await arrives(path, '--force');
+  });
+
+  it('writes to no file that a planted part leads to', async () => {
+    const path = await world.file('file', 20);
+    const victim = join(world.directory, 'victim');
+    await writeFile(victim, 'stays');
+    await symlink(victim, join(world.out, 'file.part'));
+    const { code, stderr } = await world.both(path).ended;
+    assert.equal(code, 1);
+    assert.match(stderr, /^".*file\.part" is a symbolic link: it is not written to\.$/m);
+    assert.equal(await readFile(victim, 'utf8'), 'stays');
+  });
+
+  it("shows the sender's name, and reason, without what a terminal obeys", async () => {
+    const path = await world.file('\x1b]0;title\x07\rname', 20);
+    const { code, stdout } = await world.both(path).ended;
+    assert.equal(code, 0);
+    assert.ok(stdout.includes('Received '), stdout);
+    assert.ok(stdout.includes('\\u{1b}]0;title\\u{7}\\u{d}name: '), stdout);
+    const again = await world.both(path).ended;
+    for (const text of [stdout, again.stdout, again.stderr]) {
+      assert.doesNotMatch(text, /[^\P{Cc}\n]/u);
+    }
   });
 
   it('carries more slots than the window has', async () =>

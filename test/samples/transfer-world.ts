@@ -1,9 +1,10 @@
-/** A directory for one test of the transfer sample, and addresses that no other suite uses. */
+/** A directory for one test of the transfer sample, and addresses that nothing else uses. */
 import { randomFillSync } from 'node:crypto';
 import { watch } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { loopback } from '../support/loopback.js';
 import { Program } from './program.js';
 
 export class TransferWorld {
@@ -22,7 +23,7 @@ export class TransferWorld {
     const directory = await mkdtemp(join(tmpdir(), 'dapl-test-transfer-'));
     const out = join(directory, 'out');
     await mkdir(out);
-    return new TransferWorld(directory, out, `127.0.${net}.1`, `127.0.${net}.2`);
+    return new TransferWorld(directory, out, loopback(net, 1), loopback(net, 2));
   }
 
   /** Ends what a test has left running. */

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { Program, runSample } from './program.js';
+import { inBlock0, loopback } from '../support/loopback.js';
 
-const [SERVER, CLIENT] = ['127.0.75.1', '127.0.75.2'] as const;
+const [SERVER, CLIENT] = [loopback(75, 1), loopback(75, 2)] as const;
 
 describe('sample udaddy', () => {
   const programs: Program[] = [];
@@ -33,7 +34,10 @@ describe('sample udaddy', () => {
     const server = await serve('-p', '7999');
     const { code, stderr } = await runSample('udaddy', '-s', SERVER, '-b', CLIENT);
     assert.equal(code, 1);
-    assert.match(stderr, /^udaddy: port 7174 of 127\.0\.75\.1: nobody serves datagrams there.*\n$/);
+    assert.match(
+      inBlock0(stderr),
+      /^udaddy: port 7174 of 127\.0\.75\.1: nobody serves datagrams there.*\n$/,
+    );
     server.kill('SIGINT');
     const interrupted = await server.ended;
     assert.deepEqual([interrupted.code, interrupted.stderr], [130, 'udaddy: interrupted\n']);

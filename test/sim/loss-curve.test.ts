@@ -8,6 +8,7 @@ import {
   recoveryUs,
   sharedBottleneck,
 } from '../../bench/loss/scenarios.js';
+import { networkOf } from '../support/loopback.js';
 
 /** Virtual time: the same figures on every machine. The bounds are below what is measured. */
 describe('Goodput under loss, in virtual time', function () {
@@ -69,10 +70,10 @@ describe('Goodput under loss, in virtual time', function () {
 
 describe('The lossy port', () => {
   it('carries writes over real sockets, and loses what its seed says', async () => {
-    const whole = await loopbackLoss(0, 1, 300);
+    const whole = await loopbackLoss(0, 1, 300, networkOf(10));
     assert.ok(whole.goodput > 0);
     assert.equal(whole.lost, 0);
-    const lossy = await loopbackLoss(10, 1, 300);
+    const lossy = await loopbackLoss(10, 1, 300, networkOf(10));
     assert.ok(lossy.goodput > 0, 'losses are repaired');
     assert.ok(lossy.lost > 0, 'and there were some');
   });

@@ -9,6 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type EpAttributeOptions, type Ia, openIa } from '../../core/index.js';
 import { SeededRandom } from '../../providers/mock/seeded-random.js';
 import { softroce } from '../../providers/softroce/index.js';
+import { patience } from '../support/patience.js';
 import { isChurn, keepConnecting, type Phase, PHASES, Side, Talker } from './talker.js';
 import type { VictimPlan } from './victim.js';
 import { establish, startVictim, type Victim } from './victims.js';
@@ -123,7 +124,7 @@ class Bystander {
     const { talker } = this;
     if (talker === undefined) return 'the bystander has never started';
     const before = talker.moved;
-    const endMs = performance.now() + SLACK_MS;
+    const endMs = performance.now() + patience(SLACK_MS);
     while (talker.moved === before && performance.now() < endMs) await delay(1);
     if (talker.ended !== undefined) return `the bystander has ended: ${talker.ended}`;
     return talker.moved > before ? undefined : 'the bystander stands still';
@@ -237,7 +238,7 @@ export class KillSoak {
     }
     const before = talkers.map(({ moved }) => moved);
     const moving = kill.phase !== 'idle';
-    const endMs = performance.now() + SLACK_MS * 2;
+    const endMs = performance.now() + patience(SLACK_MS * 2);
     const resumed = (): boolean =>
       !moving || talkers.every((talker, i) => talker.moved > (before[i] ?? 0) || !this.sees(kill));
     while (!resumed() && performance.now() < endMs) await delay(2);
@@ -269,11 +270,12 @@ export class KillSoak {
     const boundMs = KEEP_ALIVE_MS + 4 * (RETRIES + 1) * this.ackTimeoutMs(kill);
     const before = new Set(talkers.filter(({ established }) => established));
     const waits = (limitMs: number): boolean => {
-      const lateMs = performance.now() - startMs - limitMs - SLACK_MS - this.lateMs;
+      const lateMs = performance.now() - startMs - limitMs - patience(SLACK_MS) - this.lateMs;
       return lateMs < 0;
     };
     const open = (): Talker[] => talkers.filter(({ ended }) => ended === undefined);
-    const bound = (talker: Talker): number => (before.has(talker) ? boundMs : HANDSHAKE_MS);
+    const bound = (talker: Talker): number =>
+      before.has(talker) ? boundMs : patience(HANDSHAKE_MS);
     while (open().some((talker) => waits(bound(talker)))) await delay(5);
     const tookMs = performance.now() - startMs;
     for (const { ep } of open()) fail(`CONNECTED after ${Math.round(tookMs)} ms, as ${ep.state}`);

@@ -2,6 +2,7 @@
 import '../support/asserting.js';
 import { Command } from 'commander';
 import { killCases, KillSoak } from './kill-soak.js';
+import { networkOf } from '../support/loopback.js';
 
 const program = new Command('soak:kill')
   .description('Kills and stops processes with connections open, and watches their peers.')
@@ -21,7 +22,7 @@ interface Arguments {
 const { seed, count, abreast, verbose } = program.opts<Arguments>();
 const log = verbose ? (line: string): void => console.log(line) : undefined;
 const startMs = performance.now();
-const report = await new KillSoak(killCases(seed, count), '127.0.45', log).run(abreast);
+const report = await new KillSoak(killCases(seed, count), networkOf(45), log).run(abreast);
 const { failures, ...rest } = report;
 console.log(`seed ${seed}, ${Math.round((performance.now() - startMs) / 1000)} s:`, rest);
 for (const failure of failures) console.error(failure);

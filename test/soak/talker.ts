@@ -14,6 +14,7 @@ import {
   type Pz,
   RemoteSegment,
 } from '../../core/index.js';
+import { patience } from '../support/patience.js';
 
 export const PHASES = ['connecting', 'idle', 'send', 'write', 'read', 'disconnecting'] as const;
 export type Phase = (typeof PHASES)[number];
@@ -75,7 +76,7 @@ export class Talker {
 
   connect(address: string, connQual: number): Promise<void> {
     const { privateData } = this.side;
-    this.ep.connect({ address, connQual, privateData, timeoutMs: 5000 });
+    this.ep.connect({ address, connQual, privateData, timeoutMs: patience(5000) });
     return this.live();
   }
 

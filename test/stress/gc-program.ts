@@ -16,9 +16,11 @@ import {
   RemoteSegment,
 } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
+import { loopback, testPort } from '../support/loopback.js';
+import { patience } from '../support/patience.js';
 
-const ADDRESSES = ['127.0.0.65', '127.0.0.66'] as const;
-const UDP_PORT = 47948;
+const ADDRESSES = [loopback(0, 65), loopback(0, 66)] as const;
+const UDP_PORT = testPort(38);
 const BYTES = 20_000;
 const ROUNDS = 10;
 const port = process.argv[2] === 'dgram' ? 'dgram' : 'native';
@@ -52,7 +54,7 @@ function litter(): void {
 }
 
 async function next(evd: Evd): Promise<DatEvent> {
-  return (await evd.wait({ timeoutMs: 20_000 })).event;
+  return (await evd.wait({ timeoutMs: patience(60_000) })).event;
 }
 
 async function completed(evd: Evd, ...cookies: number[]): Promise<void> {

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { patience } from '../support/patience.js';
 
 const root = join(import.meta.dirname, '../../..');
 const mocha = createRequire(import.meta.url).resolve('mocha/bin/mocha.js');
@@ -33,7 +34,7 @@ describe('garbage collection', () => {
   });
 
   it('at any time changes nothing for posts, events and regions', () => {
-    const out = run(mocha, '--no-config', '--timeout', '60000', ...TESTS);
+    const out = run(mocha, '--no-config', '--timeout', String(patience(120_000)), ...TESTS);
     assert.match(out, /^ {2}\d{2,} passing/m);
     assert.doesNotMatch(out, /^ {2}\d+ pending/m);
   });

@@ -4,6 +4,7 @@ import { DatDtoStatus, type DatEvent, EvdFlags, type Ia, openIa } from 'dapl';
 import { capture } from 'dapl/plugins/pcap';
 import { Fabric, mock } from 'dapl/providers/mock';
 import { type SoftroceOptions, softroce } from 'dapl/providers/softroce';
+import { loopback } from './loopback.js';
 
 /** Several packets, and a pad. */
 export const MESSAGE_BYTES = 9001;
@@ -27,7 +28,7 @@ export async function onSoftroce(
   file: string,
   options: Pick<SoftroceOptions, 'port' | 'mtuBytes'>,
 ): Promise<[Ia, Ia]> {
-  const [near, far] = [['127.7.4.1'], ['127.7.4.2']];
+  const [near, far] = [[loopback(74, 1)], [loopback(74, 2)]];
   const listened = capture(softroce({ addresses: near, ...options }), { file });
   return [await openIa(listened), await openIa(softroce({ addresses: far, ...options }))];
 }

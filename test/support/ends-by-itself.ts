@@ -4,6 +4,8 @@
  * what was covered; so what is open is named, and the run fails.
  */
 
+import { patience } from './patience.js';
+
 const PATIENCE_MS = 30_000;
 
 function fail(): void {
@@ -18,6 +20,6 @@ function fail(): void {
 
 export const mochaHooks = {
   afterAll(): void {
-    setTimeout(fail, PATIENCE_MS).unref();
+    setTimeout(fail, patience(PATIENCE_MS)).unref();
   },
 };

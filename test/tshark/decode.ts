@@ -1,11 +1,12 @@
 /** What Wireshark's dissector says of each packet of a capture. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
+import { patience } from '../support/patience.js';
 
 /** By the dissector's names of fields; absent fields are empty texts. */
 export type Decoded = Readonly<Record<string, string>>;
 
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = patience(60_000);
 /** Guesses at what messages carry; ours are bytes, and a wrong guess would be "malformed". */
 const PAYLOAD_PROTOCOLS = [
   ...['rpcordma', 'smc', 'smb_direct', 'nvme-rdma', 'lnet', 'iser', 'infiniband.eoib'],

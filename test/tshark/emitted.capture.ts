@@ -15,6 +15,7 @@ import { emitCmMad } from '../../plugins/cm/wire/message.js';
 import { Mad } from '../../plugins/mad/index.js';
 import { OPCODES } from '../../providers/hca/wire/opcode.js';
 import { readPcap, writePcap } from '../guest/pcap.js';
+import { loopback, networkOf } from '../support/loopback.js';
 import { complaintOf, type Decoded, decode } from './decode.js';
 import { frameOf } from './frames.js';
 import { LAP } from './lap.js';
@@ -109,7 +110,7 @@ describe('tshark reads what we send', function () {
   it('on a real socket: every operation, every CM message', async () => {
     const file = join(directory, 'softroce.pcap');
     const dumpcap = await startCapture(file);
-    const [active, passive] = ['127.0.3.1', '127.0.3.2'];
+    const [active, passive] = [loopback(3, 1), loopback(3, 2)];
     const ias = [
       await openIa(softroce({ addresses: [active], port: 'dgram' })),
       await openIa(softroce({ addresses: [passive], port: 'dgram' })),
@@ -208,9 +209,12 @@ async function askForPath(fabric: Fabric, address: string, to: string): Promise<
   await node.close();
 }
 
+/** Not what other programs send on loopback meanwhile. */
+const OURS = `udp port 4791 and net ${networkOf(3)}.0/24`;
+
 /** Resolves when packets are being taken down. */
 async function startCapture(file: string): Promise<ChildProcess> {
-  const child = spawn('dumpcap', ['-q', '-P', '-i', 'lo', '-f', 'udp port 4791', '-w', file], {
+  const child = spawn('dumpcap', ['-q', '-P', '-i', 'lo', '-f', OURS, '-w', file], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   let said = '';

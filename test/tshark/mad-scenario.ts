@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { MadMethod } from 'dapl';
 import type { Stage } from './scenario.js';
+import { patience } from '../support/patience.js';
 
 /** The dissector knows RMPP in the class of subnet administration only. */
 const CLASSES = [
@@ -11,7 +12,7 @@ const CLASSES = [
 type Class = (typeof CLASSES)[number];
 /** Of no record that the dissector would look into. */
 const ATTRIBUTE = 0x00f0;
-const TIMEOUT_MS = 5000;
+const TIMEOUT_MS = patience(20_000);
 /** One segment, two, and more than a window of 64. */
 export const MAD_BYTES = [30, 300, 20_020] as const;
 

@@ -15,8 +15,9 @@ import {
   type Pz,
   RemoteSegment,
 } from 'dapl';
+import { patience } from '../support/patience.js';
 
-const WAIT_MS = 10_000;
+const WAIT_MS = patience(30_000);
 const CONN_QUAL = 7471;
 const REGION_BYTES = 1 << 16;
 /** REQ is repeated before that, and answered by MRA. */

@@ -1,7 +1,7 @@
 // What is killed, cut off or hammered: the other side must notice in bounded time, and go on.
 import assert from 'node:assert/strict';
 
-import { paused } from '../patience.js';
+import { paused } from '../../support/patience.js';
 import type { Guest } from '../guest.js';
 import type { Lab } from '../lab.js';
 import type { Case, InteropRow } from '../suite.js';

@@ -1,7 +1,7 @@
 // A link that is gone for a while, or for good; and the ends of programs in mid-transfer.
 import assert from 'node:assert/strict';
 
-import { paused } from '../patience.js';
+import { paused } from '../../support/patience.js';
 import type { RunningCommand } from '../command.js';
 import { impair, repair } from '../impair.js';
 import type { Guest } from '../guest.js';

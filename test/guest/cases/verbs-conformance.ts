@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import type { Guest } from '../guest.js';
 import type { Lab } from '../lab.js';
-import { patience } from '../patience.js';
+import { patience } from '../../support/patience.js';
 import { repositoryRoot } from '../paths.js';
 import type { Case } from '../suite.js';
 import { transcript } from './captured.js';

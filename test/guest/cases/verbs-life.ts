@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 
-import { paused } from '../patience.js';
+import { paused } from '../../support/patience.js';
 import type { RunningCommand } from '../command.js';
 import type { Guest } from '../guest.js';
 import type { Lab } from '../lab.js';

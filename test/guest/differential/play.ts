@@ -1,5 +1,5 @@
 /** Plays a script to two ends and writes down what they say. */
-import { paused } from '../patience.js';
+import { paused } from '../../support/patience.js';
 import { Access, WrOpcode } from '../../../core/spi/index.js';
 import type { Completion, ManualEnd, Region, Request, Segment, Window } from '../verbs/end.js';
 import { type Connected, connectPair, type Ends, EVERYTHING } from '../verbs/manual-pair.js';

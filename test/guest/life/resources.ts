@@ -1,7 +1,7 @@
 // What this process holds in the kernel, and of memory.
 import { execFileSync } from 'node:child_process';
 
-import { paused } from '../patience.js';
+import { paused } from '../../support/patience.js';
 
 export interface Resources {
   /** By kind (pd, cq, qp, cm_id, mr, ctx, srq), of the whole guest. */

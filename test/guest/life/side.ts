@@ -14,7 +14,7 @@ import {
 } from 'dapl';
 import { verbs } from 'dapl/providers/verbs';
 
-import { patience } from '../patience.js';
+import { patience } from '../../support/patience.js';
 
 /** Longer than anything takes in an emulated guest. */
 export const WAIT_MS = patience(120_000);

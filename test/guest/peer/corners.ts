@@ -5,7 +5,7 @@ import { setFlagsFromString } from 'node:v8';
 
 import { type ConnectionEvent, DatEventNumber, type Ep, type Evd, type Ia } from 'dapl';
 
-import { patience } from '../patience.js';
+import { patience } from '../../support/patience.js';
 import { textOf } from './exchange.js';
 
 const CORNER_PORT = 7800;

@@ -14,7 +14,7 @@ import {
   nameOf,
 } from 'dapl';
 
-import { patience } from '../patience.js';
+import { patience } from '../../support/patience.js';
 
 const STEP_TIMEOUT_MS = patience(20_000);
 

@@ -8,7 +8,7 @@
 import { DatError, type Ia, MadMethod, openIa } from 'dapl';
 import { verbs } from 'dapl/providers/verbs';
 
-import { patience } from '../patience.js';
+import { patience } from '../../support/patience.js';
 import { query } from '../../../samples/mad/query.js';
 import { serve } from '../../../samples/mad/serve.js';
 
@@ -42,7 +42,7 @@ async function servePlain(ia: Ia): Promise<void> {
 }
 
 async function ask(ia: Ia, address: string, bytes: number): Promise<void> {
-  const question = { address, path: '/', bytes, timeoutMs: TIMEOUT_MS };
+  const question = { address, bytes, timeoutMs: TIMEOUT_MS };
   await outcome(
     'summary',
     query(ia, { ...question, what: 'summary' }).then((text) => text.split(':')[0] ?? ''),
@@ -53,7 +53,7 @@ async function ask(ia: Ia, address: string, bytes: number): Promise<void> {
   );
   await outcome(
     'listing',
-    query(ia, { ...question, what: 'listing', path: '/nowhere' }).catch((error: Error) =>
+    query(ia, { ...question, what: 'listing' }).catch((error: Error) =>
       error.message.replace(/^.*: /, ''),
     ),
   );

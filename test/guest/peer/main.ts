@@ -31,7 +31,7 @@ import { type Cr, type Ia, openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import { verbs } from 'dapl/providers/verbs';
 
-import { patience } from '../patience.js';
+import { patience } from '../../support/patience.js';
 import { SystemRandom } from '../../../providers/host/index.js';
 import { runClient } from '../../../samples/rping/client.js';
 import { ConnectionEnded } from '../../../samples/rping/link.js';

@@ -11,7 +11,7 @@ import {
   nameOf,
 } from 'dapl';
 
-import { patience } from '../patience.js';
+import { patience } from '../../support/patience.js';
 import { textOf } from './exchange.js';
 
 const STEP_TIMEOUT_MS = patience(20_000);

@@ -14,7 +14,7 @@ import {
   nameOf,
 } from 'dapl';
 
-import { patience } from '../patience.js';
+import { patience } from '../../support/patience.js';
 import { textOf } from './exchange.js';
 
 export const PERFTEST_PORT = 18515;

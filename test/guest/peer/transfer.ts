@@ -17,7 +17,7 @@ import {
   nameOf,
 } from 'dapl';
 
-import { patience } from '../patience.js';
+import { patience } from '../../support/patience.js';
 import { textOf } from './exchange.js';
 
 /** Seven retries that back off, several times, on a loaded machine. */

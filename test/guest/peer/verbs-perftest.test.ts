@@ -4,9 +4,10 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { loopback } from '../../support/loopback.js';
 
 const PROGRAM = fileURLToPath(new URL('verbs-perftest.js', import.meta.url));
-const [SERVER, CLIENT] = ['127.0.0.64', '127.0.0.65'];
+const [SERVER, CLIENT] = [loopback(0, 64), loopback(0, 65)];
 
 describe("guest: our side of perftest's programs", function () {
   this.timeout(60_000);

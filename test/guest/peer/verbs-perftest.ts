@@ -12,7 +12,7 @@ import { type Cr, type Evd, type Ia, localAddressToward, openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import { verbs } from 'dapl/providers/verbs';
 
-import { patience } from '../patience.js';
+import { patience } from '../../support/patience.js';
 import { End } from '../../../bench/verbs/end.js';
 import { measure, serve, WARM_UP } from '../../../bench/verbs/loops.js';
 import { isLatency, type Target, TESTS, type Work, workOf } from '../../../bench/verbs/workload.js';

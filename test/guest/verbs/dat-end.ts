@@ -16,7 +16,7 @@ import {
 import { Access, WrFlags, WrOpcode } from '../../../core/spi/index.js';
 
 import { textOf } from '../peer/exchange.js';
-import { patience } from '../patience.js';
+import { patience } from '../../support/patience.js';
 import {
   type Bind,
   type Completion,

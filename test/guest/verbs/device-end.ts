@@ -26,7 +26,7 @@ import {
   postSend,
   type Segment as PostedSegment,
 } from '../../support/hca-pair.js';
-import { patience, paused } from '../patience.js';
+import { patience, paused } from '../../support/patience.js';
 import {
   type Bind,
   type Completion,

@@ -11,7 +11,7 @@ import type { Guest } from '../guest.js';
 import { sourceDir } from '../paths.js';
 import { LineParser } from '../protocol.js';
 import { runDir } from '../sandbox.js';
-import { patience } from '../patience.js';
+import { patience } from '../../support/patience.js';
 import {
   type Bind,
   type Completion,

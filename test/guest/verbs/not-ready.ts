@@ -1,7 +1,7 @@
 /** Messages that find no receive: NAK and wait, for ever or only so often. IBTA 9.7.5.2.8. */
 import assert from 'node:assert/strict';
 
-import { paused } from '../patience.js';
+import { paused } from '../../support/patience.js';
 import { WrOpcode } from '../../../core/spi/index.js';
 import type { Region, Segment } from './end.js';
 import { type Connected, connectPair, type Ends, EVERYTHING } from './manual-pair.js';

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { measureAllocation } from '../../../bench/alloc.js';
 import { eventsTable, measureEvents } from '../../../bench/events/main.js';
 import { WAYS } from '../../../bench/events/ways.js';
+import { networkOf } from '../../support/loopback.js';
 
 describe('Benchmark of event delivery', function () {
   this.timeout(120_000);
@@ -30,7 +31,7 @@ describe('Benchmark of event delivery', function () {
   });
 
   it('counts what messages allocate at both ends of a connection', async () => {
-    const results = await measureAllocation(1000, 0.05, '127.0.76');
+    const results = await measureAllocation(1000, 0.05, networkOf(76));
     assert.equal(results.length, 4);
     for (const { way, messages, bytesPerMessage } of results) {
       assert.ok(messages > 0, way);

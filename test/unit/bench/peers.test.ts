@@ -5,6 +5,7 @@ import { CONTENDERS, PEERS } from '../../../bench/compare/contender.js';
 import { ROWS } from '../../../bench/compare/rows.js';
 import { type Open, runBench } from '../../../bench/compare/run.js';
 import { MissingPeer } from '../../../bench/peers/build.js';
+import { networkOf } from '../../support/loopback.js';
 
 const WORK: readonly (readonly [Workload, number])[] = [
   ['send', 65536],
@@ -40,7 +41,7 @@ describe('Peers of the benchmark in C', function () {
   for (const peer of PEERS.filter((name) => !name.startsWith('node-'))) {
     it(`${peer} is compiled and measures each workload, or says what to install`, async () => {
       try {
-        const values = await measure(peer, '127.0.75');
+        const values = await measure(peer, networkOf(75));
         assert.equal(values.length, worksOf(peer).length);
         assert.ok(values.every((value) => value > 0 && Number.isFinite(value)));
       } catch (error) {
@@ -58,7 +59,7 @@ describe('Peers of the benchmark in C', function () {
     const skipped: string[] = [];
     const onSkipped = (...said: readonly string[]): void => void skipped.push(...said);
     const rows = ROWS.filter(({ label }) => label === '8 B half RTT, SEND, event');
-    const options = { rounds: 1, seconds: 0.02, rows, network: '127.0.74', open, onSkipped };
+    const options = { rounds: 1, seconds: 0.02, rows, network: networkOf(74), open, onSkipped };
     const [summary] = await runBench(options);
     assert.deepEqual(skipped, ['node-tcp', 'needs apt install x']);
     assert.equal(summary!.measurements.length, 1);

@@ -9,10 +9,12 @@ import { measure, serve } from '../../../bench/verbs/loops.js';
 import { ratiosOf, tables } from '../../../bench/verbs/report.js';
 import { type Result, TESTS, type Work, workOf } from '../../../bench/verbs/workload.js';
 import { lettersOf, resultOf } from '../../guest/bench/perftest.js';
+import { loopback } from '../../support/loopback.js';
+import { patience } from '../../support/patience.js';
 
 const PORT = 7500;
-const CLIENT = '127.0.0.61';
-const SERVER = '127.0.0.62';
+const CLIENT = loopback(0, 61);
+const SERVER = loopback(0, 62);
 
 describe('bench:verbs: the loops', () => {
   let client: Ia;
@@ -35,7 +37,7 @@ describe('bench:verbs: the loops', () => {
     const psp = server.createPsp({ connQual: PORT });
     psp.requests$.subscribe(({ cr }) => cr?.accept(ends.server.ep));
     const established = ends.client.established();
-    ends.client.ep.connect({ address: SERVER, connQual: PORT, timeoutMs: 10_000 });
+    ends.client.ep.connect({ address: SERVER, connQual: PORT, timeoutMs: patience(30_000) });
     await established;
     const serving = serve(ends.server, ends.client.target(PORT));
     const result = await measure(ends.client, ends.server.target(PORT));

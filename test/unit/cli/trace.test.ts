@@ -5,9 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { mergeCaptures } from 'dapl/plugins/pcap';
+import { hello } from '../../support/printed-program.js';
 
 const main = fileURLToPath(import.meta.resolve('../../../plugins/cli/main.js'));
-const HELLO = fileURLToPath(import.meta.resolve('../../../samples/hello/main.js'));
+const HELLO = hello();
+/** Programs are looked for where every user may look. */
+const ENV = { ...process.env, PATH: '/usr/bin:/bin' };
 
 interface Run {
   readonly status: number | null;
@@ -44,7 +47,7 @@ describe('dapl trace', () => {
   afterEach(() => rmSync(folder, { recursive: true }));
 
   const dapl = (...args: string[]): Run =>
-    spawnSync(process.execPath, [main, ...args], { encoding: 'utf8', cwd: folder });
+    spawnSync(process.execPath, [main, ...args], { encoding: 'utf8', cwd: folder, env: ENV });
 
   it('captures all processes of a program into one file, in the order of time', () => {
     // Each of the three opens two devices; the addresses are those of the sample, so one by one.

@@ -11,6 +11,7 @@ import {
 } from '../../../core/index.js';
 import { Fabric, mock } from '../../../providers/mock/index.js';
 import { softroce } from '../../../providers/softroce/index.js';
+import { loopback, testPort } from '../../support/loopback.js';
 
 function refused(code: string): (error: unknown) => boolean {
   return (error) => DatError.isDatError(error) && (error.subtype ?? error.code) === code;
@@ -18,7 +19,7 @@ function refused(code: string): (error: unknown) => boolean {
 
 const PROVIDERS: Readonly<Record<string, () => Promise<Ia>>> = {
   mock: () => openIa(mock({ fabric: new Fabric({ autoRun: true }), address: '10.0.0.1' })),
-  softroce: () => openIa(softroce({ addresses: ['127.7.3.1'], udpPort: 15793 })),
+  softroce: () => openIa(softroce({ addresses: [loopback(73, 1)], udpPort: testPort(1) })),
 };
 
 for (const [name, open] of Object.entries(PROVIDERS)) {

@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { CNO_STATES, UpcallPolicy } from '../../../core/index.js';
+import { runExample } from '../../support/printed-program.js';
 
-const here = import.meta.dirname;
-const page = readFileSync(join(here, '../../../../docs/evd.md'), 'utf8');
+const page = readFileSync(join(import.meta.dirname, '../../../../docs/evd.md'), 'utf8');
 
 /** First cells of the table that begins with this head. */
 function firstCells(head: string): string[] {
@@ -18,12 +16,8 @@ function firstCells(head: string): string[] {
 
 describe('docs/evd.md', () => {
   it('has an example that runs', async () => {
-    const [, code] = /```ts\n(import [^]*?)```/.exec(page) ?? [];
-    assert.ok(code);
-    // Inside the package, where `dapl` means this one. The example has no types, so it is also JS.
-    const path = join(here, 'evd-example.mjs');
-    writeFileSync(path, code);
-    const { stdout } = await promisify(execFile)(process.execPath, [path], { timeout: 15_000 });
+    // It has no types, so it is also JavaScript.
+    const { stdout } = await runExample('evd', 'ts');
     assert.equal(stdout, 'true\nfirst\nsecond\n');
   });
 

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { runExample } from '../../support/docs-example.js';
+import { runExample } from '../../support/printed-program.js';
 
 describe('docs/mock.md', () => {
   it('has an example that runs', async () => {
-    assert.match(await runExample('mock'), /^\d+ packets were lost on purpose\n$/);
+    const { stdout } = await runExample('mock');
+    assert.match(stdout, /^\d+ packets were lost on purpose\n$/);
   });
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -20,15 +20,17 @@ import {
 import { Fabric, mock, namedFabric } from 'dapl/providers/mock';
 import { softroce } from 'dapl/providers/softroce';
 import { defaultPaths } from '../../../plugins/node/dat-conf-file.js';
+import { loopback, testPort } from '../../support/loopback.js';
 
-const UDP_PORT = 15791;
+const [NEAR, FAR] = [loopback(71, 1), loopback(71, 2)];
+const UDP_PORT = testPort(0);
 const line = (name: string, lib: string, params: string): string =>
   `${name} u2.0 nonthreadsafe default ${lib} dapl.2.0 "${params}" ""\n`;
 const SOFTROCE = 'dapl/providers/softroce';
 const MOCK = 'dapl/providers/mock';
 const CONF = [
-  line('soft-a', SOFTROCE, `127.7.1.1 0 udpPort=${UDP_PORT}`),
-  line('soft-b', SOFTROCE, `127.7.1.2 udpPort=${UDP_PORT}`),
+  line('soft-a', SOFTROCE, `${NEAR} 0 udpPort=${UDP_PORT}`),
+  line('soft-b', SOFTROCE, `${FAR} udpPort=${UDP_PORT}`),
   line('mock-a', MOCK, '10.0.0.1 fabric=conf seed=3'),
   line('mock-b', MOCK, '10.0.0.2 1 fabric=conf'),
   line('other', MOCK, '10.0.0.1 fabric=else'),
@@ -111,7 +113,7 @@ describe('registry of the machine', () => {
     const adapters = await Promise.all(names.map((name) => registry.openIa(name)));
     const [softA, softB, mockA, mockB] = adapters as [Ia, Ia, Ia, Ia];
     const texts = await Promise.all([sendOne(softA, softB, 7), sendOne(mockA, mockB, 7)]);
-    assert.deepEqual(texts, ['over 127.7.1.1', 'over 10.0.0.1']);
+    assert.deepEqual(texts, [`over ${NEAR}`, 'over 10.0.0.1']);
     assert.equal(softA.query().provider.providerName, 'soft-a');
     assert.ok(namedFabric('conf').counters.delivered > 0);
     await Promise.all(adapters.map((ia) => ia.close()));
@@ -186,9 +188,72 @@ describe('registry of the machine', () => {
     assert.equal(stdout, '10.0.0.1\n', stderr);
   });
 
+  describe('looks for packages', () => {
+    let program: string;
+    let strange: string;
+
+    /** A package of that name there, which says that it has been loaded, and by whom. */
+    async function install(home: string, name: string): Promise<void> {
+      const at = join(home, 'node_modules', name);
+      await mkdir(at, { recursive: true });
+      const manifest = { name, version: '1.0.0', type: 'module', exports: './index.js' };
+      await writeFile(join(at, 'package.json'), JSON.stringify(manifest));
+      const entry = import.meta.resolve('dapl/providers/mock');
+      const loaded = `console.log('loaded');`;
+      const source = `export { datProviderInit } from ${JSON.stringify(entry)};\n${loaded}\n`;
+      await writeFile(join(at, 'index.js'), source);
+    }
+
+    before(async () => {
+      program = join(folder, 'program');
+      strange = join(folder, 'strange');
+      await Promise.all([install(program, 'dapl-beside'), install(strange, 'dapl-planted')]);
+      const text = ['beside', 'planted'].map((name) =>
+        line(name, `dapl-${name}`, '10.0.0.1 fabric=p'),
+      );
+      await writeFile(join(folder, 'packages.conf'), text.join(''));
+      const source = `
+        import { loadRegistry } from ${JSON.stringify(import.meta.resolve('dapl'))};
+        const registry = await loadRegistry(${JSON.stringify(join(folder, 'packages.conf'))});
+        const name = process.argv.at(-1);
+        const ia = await registry.openIa(name).catch(({ message }) => console.log(message));
+        console.log(ia?.address);
+        await ia?.close();`;
+      await writeFile(join(program, 'main.mjs'), source);
+      await symlink(join(program, 'main.mjs'), join(strange, 'link.mjs'));
+    });
+
+    const run = (...args: readonly string[]): string => {
+      const options = { encoding: 'utf8', cwd: strange } as const;
+      const { stdout, stderr } = spawnSync(process.execPath, args, options);
+      assert.equal(stderr, '');
+      return stdout;
+    };
+
+    it('beside the program that Node was started with, by whatever link', () => {
+      for (const path of [join(program, 'main.mjs'), 'link.mjs']) {
+        assert.equal(run(path, 'beside'), 'loaded\n10.0.0.1\n', path);
+      }
+    });
+
+    it('not in the working directory', async () => {
+      const planted = /^[^\n]*cannot load dapl-planted: Cannot find package[^\n]*\nundefined\n$/;
+      assert.match(run(join(program, 'main.mjs'), 'planted'), planted);
+      const code = await readFile(join(program, 'main.mjs'), 'utf8');
+      // What follows is no program, though it looks like one.
+      const argument = join(strange, 'link.mjs');
+      for (const flag of ['-e', '--eval']) {
+        const args = ['--input-type=module', flag, code, argument];
+        assert.match(run(...args, 'planted'), planted);
+        assert.match(run(...args, 'beside'), /cannot load dapl-beside: Cannot find package/);
+      }
+      assert.match(run('--input-type=module', `--eval=${code}`, argument, 'beside'), /Cannot find/);
+    });
+  });
+
   it('needs no dat.conf for a provider at hand', async () => {
     process.env['DAT_OVERRIDE'] = join(folder, 'none');
-    const ia = await openIa(softroce({ addresses: ['127.7.1.3'], udpPort: UDP_PORT }));
+    const ia = await openIa(softroce({ addresses: [loopback(71, 3)], udpPort: UDP_PORT }));
     await ia.close();
     process.env['DAT_OVERRIDE'] = path;
   });

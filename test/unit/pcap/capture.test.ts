@@ -1,11 +1,19 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import {
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Ia, openIa } from 'dapl';
-import { capture } from 'dapl/plugins/pcap';
+import { capture, mergeCaptures } from 'dapl/plugins/pcap';
 import { Fabric, mock } from 'dapl/providers/mock';
-import { definePlugin, SpiError } from 'dapl/spi';
+import { type ConfiguredPlugin, definePlugin, SpiError } from 'dapl/spi';
 import { icrcFault } from '../../guest/icrc.js';
 import { FakeProvider } from '../../support/fake-provider.js';
 import { MESSAGE_BYTES, PAIRS, talk } from '../../support/captured-pairs.js';
@@ -64,6 +72,9 @@ function payloadBytes(packet: Packet): number {
   const pad = ((bytes[bth + 1] ?? 0) >> 4) & 3;
   return isSend ? bytes.length - bth - 12 - pad - 4 : 0;
 }
+
+const mockAlone = (): ConfiguredPlugin<'provider'> =>
+  mock({ fabric: new Fabric(), address: '10.0.0.1' });
 
 describe('capture', () => {
   let folder: string;
@@ -129,6 +140,37 @@ describe('capture', () => {
     const ia = await openIa(capture(new FakeProvider().plugin(), { file }));
     await ia.close();
     assert.equal(existsSync(file), false);
+  });
+
+  it('is for its owner alone, whatever the umask', async () => {
+    const before = process.umask(0);
+    try {
+      await (await openIa(capture(mockAlone(), { file }))).close();
+      mergeCaptures([file], join(folder, 'merged'));
+    } finally {
+      process.umask(before);
+    }
+    for (const path of [file, join(folder, 'merged')]) {
+      assert.equal((statSync(path).mode & 0o777).toString(8), '600', path);
+    }
+  });
+
+  it('is written to no file that a link in its place leads to', async () => {
+    const victim = join(folder, 'victim');
+    writeFileSync(victim, 'stays');
+    symlinkSync(victim, file);
+    const opening = openIa(capture(mockAlone(), { file }));
+    await assert.rejects(
+      opening,
+      /capture: .*out\.pcapng is a symbolic link, which is not followed/,
+    );
+    assert.throws(() => mergeCaptures([], file), /is a symbolic link, which is not followed/);
+    assert.equal(readFileSync(victim, 'utf8'), 'stays');
+    const nowhere = join(folder, 'nowhere');
+    rmSync(file);
+    symlinkSync(nowhere, file);
+    await assert.rejects(openIa(capture(mockAlone(), { file })), /is a symbolic link/);
+    assert.equal(existsSync(nowhere), false);
   });
 
   it('leaves a device as it is that is open already', async () => {

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { runFlood } from '../../../bench/flood/run.js';
 import type { FloodKind } from '../../../bench/flood/datagrams.js';
+import { networkOf } from '../../support/loopback.js';
 
 const PER_SECOND = 5000;
 
@@ -18,7 +19,7 @@ describe('softroce: floods of CM messages on loopback', function () {
   ];
   for (const [kind, seconds, answered] of floods) {
     it(`${PER_SECOND * seconds} REQs, ${kind}: a connection goes on, others are made`, async () => {
-      const network = '127.0.28';
+      const network = networkOf(28);
       const { flooded } = await runFlood({
         kind,
         perSecond: PER_SECOND,

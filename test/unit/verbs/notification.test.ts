@@ -9,6 +9,7 @@ import { CQE } from '../../../core/spi/layout/ring.js';
 import { Mode } from '../../fake-verbs/control.js';
 import { Pair, type PairOptions } from '../../fake-verbs/pair.js';
 import { addSend, drain, postReceives, postSends, type Send } from '../../fake-verbs/work.js';
+import { patience } from '../../support/patience.js';
 
 /** Long enough for a notification that is under way; none is, when a test expects none. */
 const settle = (): Promise<void> => sleep(20);
@@ -235,8 +236,8 @@ describe('verbs: notification', () => {
       cq.arm(false);
       postSends(pair.a, ...Array.from({ length: left }, write));
       // Seconds where a stall is a failure, so that a busy machine is not taken for one.
-      const patience = looksOnceMore ? 5000 : 500;
-      const late = sleep(patience, false, { ref: !looksOnceMore });
+      const waitMs = looksOnceMore ? patience(10_000) : 500;
+      const late = sleep(waitMs, false, { ref: !looksOnceMore });
       const inTime = await Promise.race([finished, late]);
       if (inTime) return true;
       const forgotten = drain(cq).length;

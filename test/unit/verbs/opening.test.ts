@@ -7,6 +7,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { leaveOut } from '../../support/left-out.js';
+import { loopback, testPort } from '../../support/loopback.js';
 
 const ROOT = join(import.meta.dirname, '../../../..');
 const HAS_RDMA = 'the kernel of this machine has RDMA devices';
@@ -81,7 +82,7 @@ describe('verbs: opening', () => {
         `${name} u2.0 nonthreadsafe default dapl/providers/${library} dapl.2.0 "${params}" ""\n`;
       writeFileSync(
         file,
-        line('soft', 'softroce', '127.0.0.1 udpPort=14791') +
+        line('soft', 'softroce', `${loopback(70, 1)} udpPort=${testPort(2)}`) +
           line('ofa-v2-rxe', 'verbs', 'eth0 0') +
           line('bad', 'verbs', 'eth0 0 gid=1'),
       );

@@ -21,6 +21,7 @@ import { CmEventType } from '../../../providers/verbs/addon/rdmacm.js';
 import { CM_LIBRARY, loadCmFake } from '../../fake-verbs/cm-host.js';
 import { FAKE_LIBIBVERBS, fakeVerbs, Mode } from '../../fake-verbs/control.js';
 import { leftovers } from '../../fake-verbs/life.js';
+import { patience } from '../../support/patience.js';
 
 const fake = fakeVerbs();
 const cm = loadCmFake();
@@ -110,7 +111,7 @@ class End {
 async function until(condition: () => boolean, what: () => string): Promise<void> {
   const since = performance.now();
   while (!condition()) {
-    assert.ok(performance.now() - since < 60_000, what());
+    assert.ok(performance.now() - since < patience(60_000), what());
     await new Promise((resolve) => setTimeout(resolve, 2));
   }
 }

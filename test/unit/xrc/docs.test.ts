@@ -1,23 +1,14 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { TARGET_ATTRIBUTES } from '../../../plugins/xrc/index.js';
+import { runExample } from '../../support/printed-program.js';
 
-const here = import.meta.dirname;
-const page = readFileSync(join(here, '../../../../docs/xrc.md'), 'utf8');
+const page = readFileSync(join(import.meta.dirname, '../../../../docs/xrc.md'), 'utf8');
 
 describe('docs/xrc.md', () => {
   it('has an example that runs', async () => {
-    const [, code] = /```js\n([^]*?)```/.exec(page) ?? [];
-    assert.ok(code);
-    // Inside the package, where `dapl` means this one.
-    const path = join(here, 'xrc-example.mjs');
-    writeFileSync(path, code);
-    const { stdout, stderr } = await promisify(execFile)(process.execPath, [path], {
-      timeout: 15_000,
-    });
+    const { stdout, stderr } = await runExample('xrc');
     assert.deepEqual([stdout, stderr], ['', '']);
   });
 

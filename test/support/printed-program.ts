@@ -1,0 +1,41 @@
+/**
+ * Programs that stand in README and docs, run as they are but for one thing: the addresses printed
+ * there, 127.0.0.x, are everybody's, and those that they are run with are this run's own.
+ */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pid } from 'node:process';
+import { promisify } from 'node:util';
+import { networkOf } from './loopback.js';
+import { patience } from './patience.js';
+
+/** Of the addresses that take the place of 127.0.0.x. */
+const NETWORK = 1;
+
+/** Makes it a file, until the tests are over. @returns where, inside the package that it names */
+export function fileOf(code: string, name: string): string {
+  const path = join(import.meta.dirname, `${name}-${pid}.mjs`);
+  writeFileSync(path, code.replaceAll('127.0.0.', `${networkOf(NETWORK)}.`));
+  process.once('exit', () => rmSync(path, { force: true }));
+  return path;
+}
+
+/** The sample `hello`, which is the README's first program. @returns the path of its file */
+export function hello(): string {
+  const path = join(import.meta.dirname, '../../samples/hello/main.js');
+  return fileOf(readFileSync(path, 'utf8'), 'hello');
+}
+
+/** Runs the first program in that language of a page of docs. */
+export async function runExample(
+  page: string,
+  language: 'js' | 'ts' = 'js',
+): Promise<{ readonly stdout: string; readonly stderr: string }> {
+  const text = readFileSync(join(import.meta.dirname, '../../../docs', `${page}.md`), 'utf8');
+  const [, code] = new RegExp(`\`\`\`${language}\n(import [^]*?)\`\`\``).exec(text) ?? [];
+  assert.ok(code, `docs/${page}.md has no example`);
+  const path = fileOf(code, `${page}-example`);
+  return promisify(execFile)(process.execPath, [path], { timeout: patience(60_000) });
+}
