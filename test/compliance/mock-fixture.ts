@@ -1,4 +1,4 @@
-/** The suite's fixture over the mock: two nodes of a fabric, of any size, with all that it asks for. */
+/** The suite's fixture over the mock: two nodes of a fabric, with all that behaviours ask for. */
 import { openIa } from 'dapl';
 import {
   Fabric,

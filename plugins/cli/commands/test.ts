@@ -2,8 +2,7 @@
 import { createRequire } from 'node:module';
 import { Command, Option } from 'commander';
 import type { ReportDocument } from '../report/document.js';
-import { PROVIDERS, type ProviderName } from '../report/subject.js';
-import { intoFile, testDevice } from '../report/test-device.js';
+import { PROVIDERS, type ProviderName } from '../report/providers.js';
 
 interface Given {
   readonly provider: ProviderName;
@@ -50,6 +49,8 @@ It ends with 1 when a behaviour fails. Nothing else should use the device meanwh
 
 /** @returns the exit code */
 async function test({ report, ...options }: Given): Promise<number> {
+  // The suite and the providers are loaded for this command alone.
+  const { intoFile, testDevice } = await import('../report/test-device.js');
   const { version } = createRequire(import.meta.url)('dapl/package.json') as { version: string };
   const print = (line: string): void => void process.stdout.write(`${line}\n`);
   const make = (): Promise<ReportDocument> => testDevice({ ...options, version, print });

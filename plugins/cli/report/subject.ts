@@ -4,9 +4,7 @@ import { Fabric, mock } from 'dapl/providers/mock';
 import { softroce } from 'dapl/providers/softroce';
 import { type InspectedDevice, inspectVerbs, verbs, type VerbsOptions } from 'dapl/providers/verbs';
 import type { Capability, CompliancePair, ProviderFixture } from 'dapl/testing';
-
-export const PROVIDERS = ['verbs', 'softroce', 'mock'] as const;
-export type ProviderName = (typeof PROVIDERS)[number];
+import type { ProviderName } from './providers.js';
 
 export interface SubjectOptions {
   readonly provider: ProviderName;

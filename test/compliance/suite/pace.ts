@@ -1,7 +1,7 @@
 /**
- * How long the suite lets happen what is under way and tells of no end. Where a fixture does not say,
- * that is twice what the slowest of the last connections took: a connection is three messages and the
- * work of both sides, so the wait is long on a slow or busy machine and short on a quick one.
+ * How long the suite waits for what is under way and tells of no end. Where a fixture does not say,
+ * that is twice what the slowest of the last connections took: a connection is three messages and
+ * the work of both sides, so the wait is long on a slow or busy machine and short on a quick one.
  */
 import type { CompliancePair } from './fixture.js';
 

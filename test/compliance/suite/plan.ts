@@ -1,4 +1,4 @@
-/** What of the suite a fixture can run, and how: the same for mocha and for the suite's own runner. */
+/** What of the suite a fixture can run, and how: for mocha and for the suite's own runner. */
 import type { Behaviour, BehaviourGroup } from './behaviour.js';
 import { type Capability, CAPABILITIES } from './capabilities.js';
 import { checkDeviations, deviates, keyOf } from './deviations.js';

@@ -1,5 +1,6 @@
-// Applications over the verbs provider in a guest, on its rxe0: what `dapl info` and `dapl test` say
-// of it, what a user without rights is told, and the samples against their like over softroce on the host.
+// Applications over the verbs provider in a guest, on its rxe0: what `dapl info` and `dapl test`
+// say of it, what a user without rights is told, and the samples against their like over softroce
+// on the host.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 

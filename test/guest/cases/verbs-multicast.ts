@@ -1,6 +1,6 @@
 // Datagrams to a group over the verbs provider in a guest, and mckey of rdmacm-utils: each hears
-// the other, on the rxe0 of one guest, where the kernel's network stack brings back what is sent, and
-// between two guests; and an IPv6 group, of which mckey cannot be.
+// the other, on the rxe0 of one guest, where the kernel's network stack brings back what is sent,
+// and between two guests; and an IPv6 group, which mckey cannot join.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 
@@ -43,6 +43,7 @@ interface Meeting {
 }
 
 const MCKEY = 'mckey (librdmacm)';
+const DEVICES = { one: 'on one rxe device', two: 'between two rxe devices' } as const;
 
 const MEETINGS: readonly Meeting[] = [
   ...[false, true].flatMap((apart): Meeting[] => {
@@ -70,7 +71,7 @@ export function verbsMulticastCases(lab: Lab, version: string): Case[] {
       counterpart,
       version,
       role: `our verbs provider, ${role}`,
-      transport: `UD, ${family}, to a group, ${apart ? 'between two rxe devices' : 'on one rxe device'}`,
+      transport: `UD, ${family}, to a group, ${DEVICES[apart ? 'two' : 'one']}`,
       mtuBytes: 1024,
     },
     full: apart,
