@@ -1,5 +1,5 @@
 /** What `dapl test` looks at: one device of a provider, or two that reach each other. */
-import { type Ia, openIa } from 'dapl';
+import { type Ia, openIa, type OpenIaOptions } from 'dapl';
 import { Fabric, mock } from 'dapl/providers/mock';
 import { softroce } from 'dapl/providers/softroce';
 import { type InspectedDevice, inspectVerbs, verbs, type VerbsOptions } from 'dapl/providers/verbs';
@@ -71,15 +71,11 @@ async function verbsSubject({ device, peer, libraries }: SubjectOptions): Promis
     device: name,
     ...(libraries && { libraries }),
   });
-  const openPassive = async (active: Ia): Promise<Ia> =>
-    openIa(
-      verbs(
-        // By its address the same device is opened once more, on its own.
-        other === found
-          ? { address: active.address, ...(libraries && { libraries }) }
-          : options(other.name),
-      ),
-    );
+  const openPassive = (active: Ia, more?: OpenIaOptions): Promise<Ia> => {
+    // By its address the same device is opened once more, on its own.
+    const given = other === found ? { address: active.address } : { device: other.name };
+    return openIa(verbs({ ...given, ...(libraries && { libraries }) }), more);
+  };
   const capable = new Set<string>(found.capabilities);
   const fixture = {
     capabilities: [
@@ -91,7 +87,7 @@ async function verbsSubject({ device, peer, libraries }: SubjectOptions): Promis
       const active = await openIa(verbs(options(found.name)));
       const passive = await openPassive(active);
       return {
-        ...pairOf(active, passive, () => openPassive(active)),
+        ...pairOf(active, passive, (more) => openPassive(active, more)),
         xrcByNumbers: true,
       };
     },
@@ -113,10 +109,11 @@ const of = (device: string | undefined): Pick<VerbsOptions, 'device'> =>
   device === undefined ? {} : { device };
 
 function softroceSubject({ device = '127.0.0.1', peer = '127.0.0.2' }: SubjectOptions): Subject {
-  const open = (address: string): Promise<Ia> => openIa(softroce({ addresses: [address] }));
+  const open = (address: string, more?: OpenIaOptions): Promise<Ia> =>
+    openIa(softroce({ addresses: [address] }), more);
   const openPair = async (): Promise<CompliancePair> => {
     const active = await open(device);
-    return pairOf(active, await open(peer), () => open(peer));
+    return pairOf(active, await open(peer), (more) => open(peer, more));
   };
   const fixture = { capabilities: SOFTWARE, openPair };
   return { provider: 'softroce', fixture, devices: [], isTimed: true };
@@ -125,16 +122,21 @@ function softroceSubject({ device = '127.0.0.1', peer = '127.0.0.2' }: SubjectOp
 function mockSubject({ device = '192.0.2.1', peer = '192.0.2.2' }: SubjectOptions): Subject {
   const openPair = async (): Promise<CompliancePair> => {
     const fabric = new Fabric({ seed: 1, autoRun: true });
-    const open = (address: string): Promise<Ia> => openIa(mock({ fabric, address }));
+    const open = (address: string, more?: OpenIaOptions): Promise<Ia> =>
+      openIa(mock({ fabric, address }), more);
     const active = await open(device);
-    const pair = pairOf(active, await open(peer), () => open(peer));
+    const pair = pairOf(active, await open(peer), (more) => open(peer, more));
     return { ...pair, settle: () => fabric.run({ forUs: 100_000 }) };
   };
   const fixture = { capabilities: SOFTWARE, openPair };
   return { provider: 'mock', fixture, devices: [], isTimed: false };
 }
 
-function pairOf(active: Ia, passive: Ia, openPassiveAgain: () => Promise<Ia>): CompliancePair {
+function pairOf(
+  active: Ia,
+  passive: Ia,
+  openPassiveAgain: NonNullable<CompliancePair['openPassiveAgain']>,
+): CompliancePair {
   return {
     active,
     passive,

@@ -48,6 +48,12 @@ describe('dapl test', () => {
     assertNothingPrivate(document, '192.0.2.1');
   });
 
+  it('opens a device again as behaviours ask for', async () => {
+    const [{ conformance }, lines] = await run({ only: 'Closing' });
+    assert.deepEqual(conformance.failed, [], lines.join('\n'));
+    assert.ok(conformance.passed > 10);
+  });
+
   it('measures softroce, with reads', async () => {
     const [second, third] = [process.pid & 63, (process.pid >> 6) & 255];
     const [device, peer] = [1, 2].map((last) => `127.${64 + second}.${third}.${last}`);
