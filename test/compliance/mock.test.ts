@@ -1,59 +1,50 @@
-import { openIa } from 'dapl';
-import { Fabric, type FaultAction, mock } from 'dapl/providers/mock';
-import { type PacketFault, describeProvider } from 'dapl/testing';
+import { describeProvider } from 'dapl/testing';
+import { registerBehaviours } from './suite/describe-provider.js';
+import { losing } from './suite/losing.js';
+import { datagrams } from './suite/datagrams.js';
+import { modifying } from './suite/modifying.js';
+import { transferring } from './suite/transferring.js';
+import { mockFixture } from './mock-fixture.js';
 
-const ACTIVE = '192.0.2.1';
-const PASSIVE = '192.0.2.2';
+describeProvider('mock', mockFixture());
 
-function actionOf(action: PacketFault['action']): FaultAction {
-  if (action === 'drop') return { type: 'drop' };
-  if (action === 'spoil') return { type: 'corrupt', byteOffset: 12 };
-  if ('delayUs' in action) return { type: 'delay', byUs: action.delayUs };
-  return { type: 'duplicate', afterUs: action.repeatAfterUs };
+describeProvider(
+  'mock with the limits of a small device',
+  mockFixture({
+    mtuBytes: 256,
+    parameters: {
+      maxSge: 8,
+      maxInlineBytes: 0,
+      maxResponderResources: 1,
+      maxInitiatorDepth: 1,
+      // As many as the MAD module's own queue pair has.
+      maxQueuePairWr: 512,
+      maxQueuePairs: 256,
+      windowPackets: 16,
+      burstPackets: 4,
+    },
+  }),
+);
+
+describeProvider(
+  'mock without RDMA reads',
+  mockFixture({
+    without: ['rdma-read', 'atomic'],
+    parameters: { maxResponderResources: 0, maxInitiatorDepth: 0 },
+  }),
+);
+
+for (const maxSge of [1, 2]) {
+  registerBehaviours(`mock with lists of ${maxSge}`, mockFixture({ parameters: { maxSge } }), [
+    transferring,
+    modifying,
+    datagrams,
+  ]);
 }
 
-describeProvider('mock', {
-  capabilities: [
-    'unreachable',
-    'cut',
-    'scripted-faults',
-    'latency',
-    'refusal-reasons',
-    'second-adapter',
-    'loopback',
-    'shared-receive-queue',
-    'atomic',
-    'send-with-invalidate',
-    'xrc',
-    'xrc-connections',
-    'memory-window',
-    'ud',
-  ],
-  async openPair() {
-    const fabric = new Fabric({ seed: 1, autoRun: true });
-    const active = await openIa(mock({ fabric, address: ACTIVE }));
-    const passive = await openIa(mock({ fabric, address: PASSIVE }));
-    return {
-      active,
-      passive,
-      passiveAddress: PASSIVE,
-      unreachableAddress: '192.0.2.99',
-      openPassiveAgain: (options) => openIa(mock({ fabric, address: PASSIVE }), options),
-      cut: () => fabric.partition([ACTIVE], [PASSIVE]),
-      addFault: ({ from, match, action, nth = 1, count = 1 }) =>
-        fabric.faults.add({
-          match: {
-            from: from === 'active' ? ACTIVE : PASSIVE,
-            where: (packet) => match(packet.bytes),
-          },
-          action: actionOf(action),
-          nth,
-          count,
-        }),
-      settle: () => fabric.run({ forUs: 100_000 }),
-      close: async () => {
-        await Promise.all([active.close(), passive.close()]);
-      },
-    };
-  },
-});
+// Answers take their time, and no two the same: requesters ask again before one is lost.
+registerBehaviours(
+  'mock over a slow, uneven network',
+  mockFixture({ link: { latencyMinUs: 1000, latencyMeanUs: 5000 } }),
+  [losing],
+);

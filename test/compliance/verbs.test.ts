@@ -12,6 +12,7 @@ const CAPABILITIES: readonly Capability[] = [
   'cut',
   'second-adapter',
   'loopback',
+  'rdma-read',
   'shared-receive-queue',
   'atomic',
   'send-with-invalidate',
@@ -19,6 +20,7 @@ const CAPABILITIES: readonly Capability[] = [
   'memory-window',
   'file-mapping',
   'ud',
+  'usage',
 ];
 
 /** Hardware that works once in every turn of the event loop; returns what stops it. */
@@ -37,6 +39,19 @@ function workByTurns(): () => void {
   return () => {
     clearImmediate(next);
   };
+}
+
+const KINDS_HELD = ['mr', 'qp', 'ah', 'mw', 'cq', 'srq', 'pd'] as const;
+
+/** Objects of libibverbs and identifiers of librdmacm, but for those that were there before. */
+function held(before: Readonly<Record<string, number>> = {}): Record<string, number> {
+  const counts = KINDS_HELD.map((kind) => [kind, fakeVerbs().objects(kind)] as const);
+  return Object.fromEntries(
+    [...counts, ['rdma_cm_id', loadCmFake().live()] as const].map(([kind, count]) => [
+      kind,
+      count - (before[kind] ?? 0),
+    ]),
+  );
 }
 
 const KINDS = [
@@ -59,6 +74,7 @@ for (const { how, mode, start, more } of KINDS) {
       cm.addAddress(ACTIVE, 'fake0');
       cm.addAddress(PASSIVE, 'fake1');
       const libraries = { verbs: FAKE_LIBIBVERBS, rdmacm: CM_LIBRARY };
+      const before = held();
       const active = await openIa(verbs({ device: 'fake0', libraries }));
       const passive = await openIa(verbs({ device: 'fake1', libraries }));
       const stop = start();
@@ -67,6 +83,7 @@ for (const { how, mode, start, more } of KINDS) {
         passive,
         passiveAddress: PASSIVE,
         xrcByNumbers: true,
+        usage: () => held(before),
         openPassiveAgain: (options) => openIa(verbs({ device: 'fake1', libraries }), options),
         cut: () => {
           fake.setLink('fake0', 1, 0);

@@ -146,7 +146,7 @@ function mergingTable(): ProviderAttributes['evdStreamMergingSupported'] {
 
 /** DAT facts 5.5: values are strings; what is not there has no name. */
 function providerSpecific(device: Device, providerName: string): Record<string, string> {
-  const { nodeGuid, activeMtuBytes, portNumber } = device.attributes;
+  const { nodeGuid, activeMtuBytes, portNumber, maxInitiatorDepth } = device.attributes;
   const [gid] = device.gids;
   const can = (capability: DeviceCapability): string =>
     device.capabilities.has(capability) ? 'TRUE' : 'FALSE';
@@ -154,7 +154,7 @@ function providerSpecific(device: Device, providerName: string): Record<string, 
     DAT_IB_PROVIDER_NAME: providerName,
     DAT_IB_DEVICE_NAME: device.name,
     DAT_IB_CONNECTIVITY_MODE: 'DIRECT',
-    DAT_IB_RDMA_READ: 'TRUE',
+    DAT_IB_RDMA_READ: maxInitiatorDepth > 0 ? 'TRUE' : 'FALSE',
     DAT_IB_NODE_GUID: nodeGuid.toString(16).padStart(16, '0'),
     DAT_IB_GID: gid === undefined ? '' : ipFromGid(gid),
     DAT_IB_TRANSPORT_MTU: String(activeMtuBytes),

@@ -1,6 +1,7 @@
 /** What `dapl` can do, in the order of its help: a file a command. */
 import type { Command } from 'commander';
 import { infoCommand } from './info.js';
+import { testCommand } from './test.js';
 import { traceCommand } from './trace.js';
 
-export const commands: readonly (() => Command)[] = [infoCommand, traceCommand];
+export const commands: readonly (() => Command)[] = [infoCommand, testCommand, traceCommand];

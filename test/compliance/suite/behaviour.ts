@@ -1,5 +1,6 @@
 /** Behaviours as data: a name, what it needs, and a function of an open pair. */
-import type { Capability, CompliancePair } from './fixture.js';
+import type { Capability } from './capabilities.js';
+import type { CompliancePair } from './fixture.js';
 
 /** One behaviour; the pair is fresh, and closed afterwards. */
 export interface Behaviour {

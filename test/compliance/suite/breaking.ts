@@ -1,7 +1,8 @@
 /** Every operation under every kind of end: each request completes once, and one event ends all. */
 import assert from 'node:assert/strict';
 import { MemPrivileges } from 'dapl';
-import type { Capability, CompliancePair } from './fixture.js';
+import type { Capability } from './capabilities.js';
+import type { CompliancePair } from './fixture.js';
 import { type Claim, group } from './behaviour.js';
 import {
   connected,
@@ -60,14 +61,14 @@ const OPERATIONS: readonly Operation[] = [
   },
   {
     name: 'RDMA read',
-    needs: [],
+    needs: ['rdma-read'],
     receives: false,
     reaches: true,
     post: (a, p, cookie) => a.ep.postRdmaRead(a.lmr.segment(0, 4000), cookie, p.remote()),
   },
   {
     name: 'RDMA read to an RMR',
-    needs: [],
+    needs: ['rdma-read'],
     receives: false,
     reaches: true,
     post: (a, p, cookie) => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { type Evd, EvdFlags } from 'dapl';
 import { type Claim, group } from './behaviour.js';
-import { connected, meet, ask, refuses, settle, textOf } from './peer.js';
+import { ask, connected, meet, refuses, settle, textOf, until, waiting } from './peer.js';
 import { PATIENCE_MS } from './patience.js';
 
 const SOFTWARE = EvdFlags.SOFTWARE;
@@ -77,7 +77,11 @@ function triggering(claim: Claim): void {
     const evd = active.createEvd({ qlen: 8, streams: SOFTWARE, cno });
     evd.postSe(1);
     const before = calls.length;
-    await settle(pair);
+    await until(
+      pair,
+      () => calls.length > 0,
+      () => 'the agent has not been called',
+    );
     evd.postSe(2);
     await settle(pair);
     assert.equal(before, 0);
@@ -103,13 +107,21 @@ function triggering(claim: Claim): void {
     let readable = 0;
     cno.handle.on('readable', () => readable++);
     evd.postSe(1);
-    await settle(pair);
+    await until(
+      pair,
+      () => readable > 0,
+      () => 'the handle has not told of the trigger',
+    );
     assert.deepEqual([readable, cno.handle.readable], [1, true]);
     assert.equal(cno.handle.take(), evd);
     const seen: unknown[] = [];
     const subscription = cno.notifications$.subscribe((hint) => seen.push(hint));
     evd.postSe(2);
-    await settle(pair);
+    await until(
+      pair,
+      () => seen.length > 0,
+      () => 'the stream has not told of the trigger',
+    );
     assert.deepEqual([seen.length, readable], [1, 1]);
     subscription.unsubscribe();
   });
@@ -131,14 +143,14 @@ function resizing(claim: Claim): void {
     'a dispatcher is resized while completions and a waiter wait: none is lost',
     async (pair) => {
       const { active, passive } = await connected(pair, { active: { attributes: {} } });
-      const waiting = active.evd.wait({ threshold: 30, timeoutMs: PATIENCE_MS });
+      const thirty = active.evd.wait({ threshold: 30, timeoutMs: PATIENCE_MS });
       for (let i = 0; i < 30; i++) {
         if (i === 10) active.evd.resize(active.evd.query().qlen * 2);
-        if (i === 20) await settle(pair);
+        if (i === 20) await waiting(pair, active, 20);
         if (i === 21) refuses(() => active.evd.resize(16), 'DAT_INVALID_STATE');
         active.ep.postRdmaWrite(active.lmr.segment(0, 8), i, passive.remote());
       }
-      const { event, nmore } = await waiting;
+      const { event, nmore } = await thirty;
       assert.equal(nmore, 29);
       const rest = Array.from({ length: 29 }, (_, i) => `dto ${i + 1} SUCCESS`);
       assert.deepEqual([textOf(event), ...drain(active.evd)], ['dto 0 SUCCESS', ...rest]);

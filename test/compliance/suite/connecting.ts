@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import type { ConnectionEvent, DatEvent } from 'dapl';
 import { type Claim, group } from './behaviour.js';
+import type { CompliancePair } from './fixture.js';
 import {
   ask,
   CONN_QUAL,
@@ -25,6 +26,19 @@ function bytesOf(length: number, seed: number): Uint8Array {
   const bytes = new Uint8Array(length);
   fillPattern(bytes, seed);
   return bytes;
+}
+
+const SHORT = Uint8Array.of(1, 2, 3);
+
+/** Padded with zeros to the length of its field, or as long as it was sent. */
+function assertArrives(
+  { privateData = 'padded' }: CompliancePair,
+  arrived: Uint8Array | undefined,
+  fieldBytes: number,
+): void {
+  const expected = new Uint8Array(privateData === 'padded' ? fieldBytes : SHORT.length);
+  expected.set(SHORT);
+  assert.deepEqual([...(arrived ?? [])], [...expected], `private data is to be ${privateData}`);
 }
 
 function connectionEvent(event: DatEvent | undefined): ConnectionEvent {
@@ -57,12 +71,21 @@ export const connecting = group('Connecting', (claim) => {
 });
 
 function privateData(claim: Claim): void {
-  claim('private data of the request arrives, padded with zeros to 56 bytes', async (pair) => {
-    const cr = await ask(meet(pair), { privateData: Uint8Array.of(1, 2, 3) });
-    const expected = new Uint8Array(REQUEST_BYTES);
-    expected.set([1, 2, 3]);
-    assert.deepEqual(new Uint8Array(cr.privateData), expected);
+  claim('private data of a request that is short arrives as the fixture states', async (pair) => {
+    const cr = await ask(meet(pair), { privateData: SHORT });
+    assertArrives(pair, cr.privateData, REQUEST_BYTES);
     cr.reject();
+  });
+
+  claim('private data of an answer that is short arrives as the fixture states', async (pair) => {
+    const accepted = meet(pair);
+    (await ask(accepted)).accept(accepted.passive.ep, { privateData: SHORT });
+    const [established] = await accepted.active.expect('ESTABLISHED');
+    assertArrives(pair, connectionEvent(established).privateData, ACCEPT_BYTES);
+    const refused = meet(pair);
+    (await ask(refused)).reject({ privateData: SHORT });
+    const [rejected] = await refused.active.expect('PEER_REJECTED');
+    assertArrives(pair, connectionEvent(rejected).privateData, REJECT_BYTES);
   });
 
   claim('private data of a request: all 56 bytes arrive', async (pair) => {

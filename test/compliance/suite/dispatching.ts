@@ -11,7 +11,7 @@ import {
 import { type Claim, group } from './behaviour.js';
 import type { CompliancePair } from './fixture.js';
 import { PATIENCE_MS } from './patience.js';
-import { ask, connected, meet, type Peer, refuses, settle, textOf } from './peer.js';
+import { ask, connected, meet, type Peer, refuses, settle, textOf, until } from './peer.js';
 
 const MESSAGES = 400;
 const EVENT_LOOP_TURN = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -262,6 +262,11 @@ function streams(claim: Claim): void {
     to.ep.postSend(to.lmr.segment(0, 8), 2, CompletionFlags.SUPPRESS);
     to.ep.disconnect('graceful');
     await to.expect('DISCONNECTED');
+    await until(
+      pair,
+      () => seen.length > 2,
+      () => `seen: ${seen.join()}`,
+    );
     await settle(pair);
     assert.deepEqual(seen.sort(), ['DISCONNECTED', 'ESTABLISHED', 'dto 1 SUCCESS']);
     assert.deepEqual(states.slice(-2), ['CONNECTED', 'DISCONNECTED']);

@@ -1,44 +1,6 @@
 /** What a provider's author supplies to run the suite. */
 import type { Ia, OpenIaOptions } from 'dapl';
-
-/** What a fixture, or the provider under it, can do beyond opening a pair of adapters. */
-export type Capability =
-  /** `CompliancePair.unreachableAddress`: an address where nobody is, and the network says so. */
-  | 'unreachable'
-  /** `CompliancePair.cut`: the peers lose sight of each other. */
-  | 'cut'
-  /** `CompliancePair.addFault`: packets are lost, late, repeated or spoilt as a behaviour says. */
-  | 'scripted-faults'
-  /** `CompliancePair.openPassiveAgain`: another adapter on a device that is open. */
-  | 'second-adapter'
-  /** An endpoint reaches a service point of its own adapter. */
-  | 'loopback'
-  /** The device has unreliable datagrams, the CM module resolves their services. */
-  | 'ud'
-  /**
-   * A request is still under way when the call that posted it returns, and until the event loop
-   * turns. Simulated and software devices can promise that; one of its own thread may be quicker.
-   */
-  | 'latency'
-  /**
-   * The peer learns whether the consumer refused it or the service was not there for it any more:
-   * with librdmacm all refusals of a request that has been handed over are the consumer's.
-   */
-  | 'refusal-reasons'
-  /** `ia.createSrq`: the provider attribute `srqSupported`. */
-  | 'shared-receive-queue'
-  /** Fetch-and-add, compare-and-swap: the provider attribute DAT_IB_FETCH_AND_ADD. */
-  | 'atomic'
-  /** `ep.postSendWithInvalidate`. */
-  | 'send-with-invalidate'
-  /** `ia.createRmr` and `ia.createRmrForEp`. */
-  | 'memory-window'
-  /** `ia.mapFile`. */
-  | 'file-mapping'
-  /** `ia.openXrcDomain`. */
-  | 'xrc'
-  /** XRC initiators and targets connect through the CM module; else they attach by numbers. */
-  | 'xrc-connections';
+import type { Capability } from './capabilities.js';
 
 /** What is to happen to packets of one side, on their way to the other. */
 export interface PacketFault {
@@ -74,10 +36,25 @@ export interface CompliancePair {
   cut?(): void;
   /** Has `xrc` without `xrc-connections`. */
   readonly xrcByNumbers?: boolean;
+  /**
+   * How private data arrives. `padded` (default): as long as the field of its message, 56 bytes in
+   * a request, 196 in an accept and 148 in a refusal, zeros behind what was sent; the messages of
+   * the InfiniBand CM do not carry its length. `exact`: as long as it was sent.
+   */
+  readonly privateData?: 'padded' | 'exact';
   /** For `scripted-faults`; of several, the first one that takes a packet decides. */
   addFault?(fault: PacketFault): ActivePacketFault;
-  /** Resolves when what was under way has happened; default: 20 ms. */
+  /**
+   * Resolves when what was under way has happened. Absent: the suite waits twice as long as the
+   * slowest of the last connections took, from 5 ms to 2 s of real time, which fits the machine.
+   */
   settle?(): Promise<void>;
+  /**
+   * For `usage`: how many things of each kind the devices of the pair hold at this moment: regions,
+   * paths to peers, queue pairs, descriptors, whatever a provider must give back. What is freed is
+   * gone from it while the adapters are open, and all of it is 0 after `close`.
+   */
+  usage?(): Readonly<Record<string, number>>;
   /** Closes both adapters. */
   close(): Promise<void>;
 }

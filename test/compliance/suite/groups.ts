@@ -12,6 +12,7 @@ import { datagramLosses } from './datagram-losses.js';
 import { disconnecting } from './disconnecting.js';
 import { dispatching } from './dispatching.js';
 import { flowControl } from './flow-control.js';
+import { givingBack } from './giving-back.js';
 import { immediates } from './immediates.js';
 import { keepAlive } from './keep-alive.js';
 import { lifetimes } from './lifetimes.js';
@@ -57,5 +58,6 @@ export const behaviourGroups: readonly BehaviourGroup[] = [
   losing,
   breaking,
   keepAlive,
+  givingBack,
   closing,
 ];

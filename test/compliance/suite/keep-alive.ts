@@ -1,6 +1,7 @@
 /** keepAliveMs: on an idle connection a peer that is gone is noticed, one that is there is not. */
 import assert from 'node:assert/strict';
 import { type Claim, group } from './behaviour.js';
+import { pass } from './pace.js';
 import { connected, expectQuiet, type Peers, settle } from './peer.js';
 
 const KEEP_ALIVE_MS = 20;
@@ -27,7 +28,8 @@ export const keepAlive = group('Keep-alive', (claim) => {
     async (pair) => {
       const peers = await connected(pair, { attributes: { transport } });
       pair.cut?.();
-      for (let i = 0; i < 5; i++) await expectQuiet(peers);
+      await pass(pair, 5 * KEEP_ALIVE_MS);
+      await expectQuiet(peers);
       assert.equal(peers.active.ep.state, 'CONNECTED');
     },
     ['cut'],
@@ -39,7 +41,8 @@ function unseen(claim: Claim): void {
     const peers = await connected(pair, { attributes });
     const { active } = peers;
     const before = active.ep.counters();
-    for (let i = 0; i < 10; i++) await expectQuiet(peers);
+    await pass(pair, 10 * KEEP_ALIVE_MS);
+    await expectQuiet(peers);
     assert.equal(active.ep.state, 'CONNECTED');
     assert.deepEqual(active.ep.counters(), before);
     await exchange(peers);

@@ -20,7 +20,10 @@ import {
   RemoteSegment,
 } from 'dapl';
 import type { CompliancePair } from './fixture.js';
+import { settle, timed } from './pace.js';
 import { PATIENCE_MS } from './patience.js';
+
+export { settle };
 
 export interface PeerOptions {
   /** Size of its memory region; default 64 KiB. */
@@ -154,25 +157,23 @@ export async function connected(pair: CompliancePair, options?: PeersOptions): P
 export async function join(peers: Peers, from: Ep, to: Ep): Promise<void> {
   const { pair, active, passive } = peers;
   const psp = passive.ia.createPsp({ connQual: CONN_QUAL, evd: passive.evd });
-  from.connect({ address: pair.passiveAddress, connQual: CONN_QUAL });
-  const cr = await passive.request();
-  psp.free();
-  cr.accept(to);
-  await active.expect('ESTABLISHED');
-  await passive.expect('ESTABLISHED');
+  await timed(async () => {
+    from.connect({ address: pair.passiveAddress, connQual: CONN_QUAL });
+    const cr = await passive.request();
+    psp.free();
+    cr.accept(to);
+    await active.expect('ESTABLISHED');
+    await passive.expect('ESTABLISHED');
+  });
 }
 
 export async function connect(peers: Peers): Promise<void> {
-  const cr = await ask(peers);
-  cr.accept(peers.passive.ep);
-  await peers.active.expect('ESTABLISHED');
-  await peers.passive.expect('ESTABLISHED');
-}
-
-/** Lets what is under way happen. */
-export async function settle(pair: CompliancePair): Promise<void> {
-  if (pair.settle !== undefined) await pair.settle();
-  else await new Promise((resolve) => setTimeout(resolve, 20));
+  await timed(async () => {
+    const cr = await ask(peers);
+    cr.accept(peers.passive.ep);
+    await peers.active.expect('ESTABLISHED');
+    await peers.passive.expect('ESTABLISHED');
+  });
 }
 
 /** What is under way comes about, however long a busy machine takes for it. */

@@ -59,8 +59,10 @@ async function scene(pair: CompliancePair): Promise<Peers> {
   return peers;
 }
 
-export const protecting = group('Protecting memory', (claim) => {
+export const protecting = group('Protecting memory', (plain) => {
+  const reading: Claim = (name, run) => plain(name, run, ['rdma-read']);
   for (const operation of OPERATIONS) {
+    const claim = operation === 'RDMA read' ? reading : plain;
     const needed = operation === 'RDMA write' ? REMOTE_WRITE : REMOTE_READ;
     const other = operation === 'RDMA write' ? REMOTE_READ : REMOTE_WRITE;
     const both = LOCAL_READ | LOCAL_WRITE | REMOTE_READ | REMOTE_WRITE;
@@ -122,8 +124,8 @@ export const protecting = group('Protecting memory', (claim) => {
     });
   }
 
-  afterwards(claim);
-  locally(claim);
+  afterwards(plain);
+  locally(plain);
 });
 
 function afterwards(claim: Claim): void {
@@ -135,7 +137,7 @@ function afterwards(claim: Claim): void {
     active.ep.postRdmaWrite(active.lmr.segment(0, 8), 1, passive.remote());
     active.ep.postRdmaWrite(active.lmr.segment(0, 8), 2, remote);
     active.ep.postSend(active.lmr.segment(0, 8), 3, CompletionFlags.SUPPRESS);
-    active.ep.postRdmaRead(active.lmr.segment(0, 8), 4, passive.remote());
+    active.ep.postRdmaWrite(active.lmr.segment(0, 8), 4, passive.remote());
     const seen = await active.until('BROKEN');
     assert.ok(seen.includes('dto 10 FLUSHED'), 'the receive is flushed before BROKEN');
     const requests = seen.filter((text) => text !== 'dto 10 FLUSHED');
@@ -189,11 +191,21 @@ function locally(claim: Claim): void {
     const { ia, pz, ep } = active;
     const readable = ia.allocate(64, { pz, privileges: LOCAL_READ }).segment();
     refuses(() => ep.postRecv(readable), 'DAT_PRIVILEGES_VIOLATION');
-    refuses(() => ep.postRdmaRead(readable, 1, passive.remote()), 'DAT_PRIVILEGES_VIOLATION');
     const writable = ia.allocate(64, { pz, privileges: LOCAL_WRITE }).segment();
     refuses(() => ep.postSend(writable), 'DAT_PRIVILEGES_VIOLATION');
     refuses(() => ep.postRdmaWrite(writable, 1, passive.remote()), 'DAT_PRIVILEGES_VIOLATION');
   });
+
+  claim(
+    'a sink of an RDMA read without the local privilege: DAT_PRIVILEGES_VIOLATION',
+    async (pair) => {
+      const { active, passive } = await connected(pair);
+      const { ia, pz, ep } = active;
+      const readable = ia.allocate(64, { pz, privileges: LOCAL_READ }).segment();
+      refuses(() => ep.postRdmaRead(readable, 1, passive.remote()), 'DAT_PRIVILEGES_VIOLATION');
+    },
+    ['rdma-read'],
+  );
 
   claim('a segment of a freed region: DAT_INVALID_HANDLE_LMR', async (pair) => {
     const { active } = await connected(pair);

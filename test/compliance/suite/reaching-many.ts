@@ -8,6 +8,7 @@ import {
   askReceiver,
   Initiator,
   leave,
+  pathMtuOf,
   reach,
   Receiver,
   textOfBytes,
@@ -15,12 +16,14 @@ import {
 } from './xrc-receiver.js';
 
 const NEEDS = ['xrc', 'second-adapter'] as const;
+const EVERY_OPERATION = [...NEEDS, 'rdma-read', 'atomic'] as const;
 const CONNECTED = [...NEEDS, 'xrc-connections'] as const;
 
 export const reachingMany = group('Reaching many receivers (XRC)', (claim) => {
   const xrc: Claim = (name, run) => claim(name, run, NEEDS);
   const connected: Claim = (name, run) => claim(name, run, CONNECTED);
   delivering(xrc);
+  operating((name, run) => claim(name, run, EVERY_OPERATION));
   living(connected);
   failing(xrc);
   refusing(xrc);
@@ -46,29 +49,6 @@ function delivering(claim: Claim): void {
         assert.match(textOfBytes(received.bytes), new RegExp(`^to ${who}:`));
       }
     }
-    await leave(scene);
-  });
-
-  claim('every operation works, in the memory of the receiver that is named', async (pair) => {
-    const scene = await reach(pair, 2);
-    const { initiator } = scene;
-    const receiver = scene.receivers[1]!;
-    const length = 20_000;
-    fillPattern(initiator.lmr.bytes.subarray(0, length), 7);
-    const { lmr, ep } = initiator;
-    ep.toSrq(receiver.srq.srqn);
-    ep.postRdmaWrite(lmr.segment(0, length), 1, receiver.remote());
-    await initiator.expect('dto 1 SUCCESS');
-    const sent = lmr.bytes.subarray(0, length);
-    assertSameBytes(receiver.lmr.bytes.subarray(0, length), sent);
-    ep.postRdmaRead(lmr.segment(30_000, length), 2, receiver.remote());
-    await initiator.expect('dto 2 SUCCESS');
-    assertSameBytes(lmr.bytes.subarray(30_000, 30_000 + length), sent);
-    const counter = new DataView(receiver.lmr.bytes.buffer, receiver.lmr.bytes.byteOffset);
-    counter.setBigUint64(0, 41n, true);
-    ep.postFetchAdd(lmr.segment(0, 8), 3, receiver.remote(), 1n);
-    await initiator.expect('dto 3 SUCCESS');
-    assert.equal(counter.getBigUint64(0, true), 42n);
     await leave(scene);
   });
 
@@ -120,6 +100,31 @@ function delivering(claim: Claim): void {
     assert.ok(event.type === 'xrc-receive' && event.cookie === 3);
     await initiator.expect('dto 9 SUCCESS');
     srq.free();
+  });
+}
+
+function operating(claim: Claim): void {
+  claim('every operation works, in the memory of the receiver that is named', async (pair) => {
+    const scene = await reach(pair, 2);
+    const { initiator } = scene;
+    const receiver = scene.receivers[1]!;
+    const length = 20_000;
+    fillPattern(initiator.lmr.bytes.subarray(0, length), 7);
+    const { lmr, ep } = initiator;
+    ep.toSrq(receiver.srq.srqn);
+    ep.postRdmaWrite(lmr.segment(0, length), 1, receiver.remote());
+    await initiator.expect('dto 1 SUCCESS');
+    const sent = lmr.bytes.subarray(0, length);
+    assertSameBytes(receiver.lmr.bytes.subarray(0, length), sent);
+    ep.postRdmaRead(lmr.segment(30_000, length), 2, receiver.remote());
+    await initiator.expect('dto 2 SUCCESS');
+    assertSameBytes(lmr.bytes.subarray(30_000, 30_000 + length), sent);
+    const counter = new DataView(receiver.lmr.bytes.buffer, receiver.lmr.bytes.byteOffset);
+    counter.setBigUint64(0, 41n, true);
+    ep.postFetchAdd(lmr.segment(0, 8), 3, receiver.remote(), 1n);
+    await initiator.expect('dto 3 SUCCESS');
+    assert.equal(counter.getBigUint64(0, true), 42n);
+    await leave(scene);
   });
 }
 
@@ -325,12 +330,13 @@ function refusing(claim: Claim): void {
     const receiver = new Receiver(pair.passive);
     const initiator = new Initiator(pair.active);
     const sendPsn = 0xabcdef;
+    const pathMtuBytes = pathMtuOf(pair);
     const target = receiver.domain.createTarget({
       accessFlags: 0,
       pkeyIndex: 0,
       portNumber: 1,
       addressVector: { gid: gidFromIp(pair.active.address), localGidIndex: 0 },
-      pathMtuBytes: 1024,
+      pathMtuBytes,
       destinationQpn: initiator.ep.qpn,
       receivePsn: sendPsn,
       minRnrTimer: 14,
@@ -342,7 +348,7 @@ function refusing(claim: Claim): void {
     const wrong = { address, targetQpn: target, sendPsn: 2 ** 24 };
     refuses(() => initiator.ep.attach(wrong), 'DAT_INVALID_PARAMETER');
     refuses(() => initiator.ep.attach({ ...wrong, address: 'x' }), 'DAT_INVALID_ADDRESS');
-    initiator.ep.attach({ address, targetQpn: target, sendPsn, pathMtuBytes: 1024 });
+    initiator.ep.attach({ address, targetQpn: target, sendPsn, pathMtuBytes });
     await initiator.expect('ESTABLISHED');
     receiver.post(1);
     initiator.send(receiver, 'by numbers alone', 3);

@@ -18,6 +18,7 @@ async function write({ active, passive }: Peers, lmr: Lmr, byte: number): Promis
 
 export const registering = group('Registering memory', (claim) => {
   kinds(claim);
+  again(claim);
   naming(claim);
   addressing(claim);
   syncing(claim);
@@ -34,23 +35,6 @@ function kinds(claim: Claim): void {
     assertAll(new Uint8Array(memory, 0, 64), 0x5a);
     assertAll(new Uint8Array(memory, 64, 64), 0);
     lmr.free();
-  });
-
-  claim('a region registered once more has a key, zone and privileges of its own', async (pair) => {
-    const peers = await connected(pair);
-    const { passive } = peers;
-    const readable = passive.ia.createLmr(passive.lmr, {
-      pz: passive.pz,
-      privileges: LOCAL_READ | REMOTE_READ,
-    });
-    assert.equal(readable.bytes.buffer, passive.lmr.bytes.buffer);
-    assert.notEqual(readable.rmrContext, passive.lmr.rmrContext);
-    assert.equal(readable.query().memType, 'LMR');
-    passive.lmr.free();
-    passive.lmr.bytes[0] = 9;
-    peers.active.ep.postRdmaRead(peers.active.lmr.segment(0, 1), 1, passive.remote(0, readable));
-    await peers.active.expect('dto 1 SUCCESS');
-    assert.equal(peers.active.lmr.bytes[0], 9);
   });
 
   claim('a region tells what it is', async (pair) => {
@@ -94,6 +78,29 @@ function kinds(claim: Claim): void {
     refuses(() => make(new ArrayBuffer(0)), 'DAT_LENGTH_ERROR');
     refuses(() => make(new SharedArrayBuffer(0)), 'DAT_LENGTH_ERROR');
   });
+}
+
+function again(claim: Claim): void {
+  claim(
+    'a region registered once more has a key, zone and privileges of its own',
+    async (pair) => {
+      const peers = await connected(pair);
+      const { passive } = peers;
+      const readable = passive.ia.createLmr(passive.lmr, {
+        pz: passive.pz,
+        privileges: LOCAL_READ | REMOTE_READ,
+      });
+      assert.equal(readable.bytes.buffer, passive.lmr.bytes.buffer);
+      assert.notEqual(readable.rmrContext, passive.lmr.rmrContext);
+      assert.equal(readable.query().memType, 'LMR');
+      passive.lmr.free();
+      passive.lmr.bytes[0] = 9;
+      peers.active.ep.postRdmaRead(peers.active.lmr.segment(0, 1), 1, passive.remote(0, readable));
+      await peers.active.expect('dto 1 SUCCESS');
+      assert.equal(peers.active.lmr.bytes[0], 9);
+    },
+    ['rdma-read'],
+  );
 }
 
 function naming(claim: Claim): void {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { AsyncErrorReason, type DatEvent, type Ep, MemPrivileges, type Srq } from 'dapl';
 import { type Claim, group } from './behaviour.js';
 import type { CompliancePair } from './fixture.js';
-import { join, meet, type Peers, refuses, settle, textOf, until } from './peer.js';
+import { join, meet, type Peers, refuses, settle, textOf, until, waiting } from './peer.js';
 import { PATIENCE_MS } from './patience.js';
 
 interface Scene extends Peers {
@@ -341,7 +341,7 @@ function refusing(claim: Claim): void {
     refuses(() => lmr.free(), 'DAT_INVALID_STATE_LMR_IN_USE');
     send(here, 0, 102);
     await here.active.expect('dto 101 SUCCESS', 'dto 102 SUCCESS');
-    await settle(pair);
+    await waiting(pair, passive, 1);
     lmr.free();
   });
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { CompletionFlags, VaType } from 'dapl';
 import { type Claim, group } from './behaviour.js';
-import { assertAll, expectQuiet, refuses, settle, textOf, until } from './peer.js';
+import { assertAll, expectQuiet, refuses, textOf, until } from './peer.js';
 import { assertRefused, at, BOTH, bound, type Make, scene, write } from './window-scene.js';
 import { refusingWindows, scopingWindows } from './window-scopes.js';
 
@@ -34,18 +34,22 @@ function granting(claim: Claim, make: Make, kind: string): void {
     await assertRefused(here);
   });
 
-  claim(`an RMR of the ${kind} grants reading without writing`, async (pair) => {
-    const here = await scene(pair, make);
-    const { active, passive, lmr, rmr } = here;
-    rmr.bind(lmr.segment(0, 64), passive.ep);
-    await bound(here);
-    active.ep.postRdmaRead(active.lmr.segment(0, 64), 1, at(rmr));
-    await active.expect('dto 1 SUCCESS');
-    assertAll(active.lmr.bytes.subarray(0, 64), 0xee);
-    active.lmr.bytes.fill(0x11);
-    write(here, at(rmr));
-    await assertRefused(here);
-  });
+  claim(
+    `an RMR of the ${kind} grants reading without writing`,
+    async (pair) => {
+      const here = await scene(pair, make);
+      const { active, passive, lmr, rmr } = here;
+      rmr.bind(lmr.segment(0, 64), passive.ep);
+      await bound(here);
+      active.ep.postRdmaRead(active.lmr.segment(0, 64), 1, at(rmr));
+      await active.expect('dto 1 SUCCESS');
+      assertAll(active.lmr.bytes.subarray(0, 64), 0xee);
+      active.lmr.bytes.fill(0x11);
+      write(here, at(rmr));
+      await assertRefused(here);
+    },
+    ['rdma-read'],
+  );
 
   claim(`a remote write through an unbound RMR of the ${kind} is refused`, async (pair) => {
     const here = await scene(pair, make);
@@ -118,7 +122,9 @@ function granting(claim: Claim, make: Make, kind: string): void {
     const { active, passive, lmr, rmr } = here;
     const flags = CompletionFlags.SUPPRESS;
     rmr.bind(lmr.segment(0, 64), passive.ep, { privileges: BOTH, flags });
-    await settle(pair);
+    // What is posted behind the bind ends behind it.
+    passive.ep.postRdmaWrite([], 7, active.remote());
+    await passive.expect('dto 7 SUCCESS');
     write(here, at(rmr));
     await active.expect('dto 1 SUCCESS');
     await expectQuiet(here);
@@ -203,27 +209,31 @@ function endingBinds(claim: Claim, make: Make, kind: string): void {
     lmr.free();
   });
 
-  claim(`when the peer dies, binds of the ${kind} end, each with one event`, async (pair) => {
-    const here = await scene(pair, make);
-    const { active, passive, lmr, rmr } = here;
-    const flags = CompletionFlags.BARRIER_FENCE;
-    for (let i = 0; i < 8; i++) {
-      passive.ep.postRdmaRead(passive.lmr.segment(0, 8), i, active.remote());
-      rmr.bind(lmr.segment(i * 64, 64), passive.ep, { cookie: 100 + i, flags });
-    }
-    active.ep.free();
-    const cookies: number[] = [];
-    let end = '';
-    while (end === '') {
-      const event = await passive.next();
-      if (event.type === 'rmr-bind') cookies.push(event.cookie);
-      if (event.type === 'connection') end = textOf(event);
-    }
-    assert.match(end, /^(BROKEN|DISCONNECTED)$/);
-    assert.deepEqual(cookies, [100, 101, 102, 103, 104, 105, 106, 107]);
-    rmr.free();
-    lmr.free();
-  });
+  claim(
+    `when the peer dies, binds of the ${kind} end, each with one event`,
+    async (pair) => {
+      const here = await scene(pair, make);
+      const { active, passive, lmr, rmr } = here;
+      const flags = CompletionFlags.BARRIER_FENCE;
+      for (let i = 0; i < 8; i++) {
+        passive.ep.postRdmaRead(passive.lmr.segment(0, 8), i, active.remote());
+        rmr.bind(lmr.segment(i * 64, 64), passive.ep, { cookie: 100 + i, flags });
+      }
+      active.ep.free();
+      const cookies: number[] = [];
+      let end = '';
+      while (end === '') {
+        const event = await passive.next();
+        if (event.type === 'rmr-bind') cookies.push(event.cookie);
+        if (event.type === 'connection') end = textOf(event);
+      }
+      assert.match(end, /^(BROKEN|DISCONNECTED)$/);
+      assert.deepEqual(cookies, [100, 101, 102, 103, 104, 105, 106, 107]);
+      rmr.free();
+      lmr.free();
+    },
+    ['rdma-read'],
+  );
 
   claim(`an adapter closes with an RMR of the ${kind} bound`, async (pair) => {
     const here = await scene(pair, make);

@@ -20,16 +20,22 @@ import {
 } from 'dapl';
 import { Access, gidFromIp } from 'dapl/spi';
 import type { CompliancePair } from './fixture.js';
-import { CONN_QUAL, textOf } from './peer.js';
+import { CONN_QUAL, mtuBytes, textOf } from './peer.js';
 import { PATIENCE_MS } from './patience.js';
 
 const SLOT_BYTES = 4096;
 /** 1.28 ms (IBTA table 45), so that waiting is short; requests end soon when nobody answers. */
-const ATTRIBUTES: EpAttributeOptions = {
-  maxRdmaReadIn: 4,
-  maxRdmaReadOut: 4,
-  transport: { minRnrTimer: 14, rnrRetryCount: 7, ackTimeout: 10, retryCount: 3 },
-};
+const TRANSPORT = { minRnrTimer: 14, rnrRetryCount: 7, ackTimeout: 10, retryCount: 3 };
+
+/** Four reads each way, or what the adapter has. */
+function attributesOf(ia: Ia): EpAttributeOptions & { readonly maxRdmaReadIn: number } {
+  const { maxRdmaReadPerEpIn, maxRdmaReadPerEpOut } = ia.query().ia;
+  return {
+    maxRdmaReadIn: Math.min(4, maxRdmaReadPerEpIn),
+    maxRdmaReadOut: Math.min(4, maxRdmaReadPerEpOut),
+    transport: TRANSPORT,
+  };
+}
 
 const { ALL, REMOTE_ATOMIC } = MemPrivileges;
 
@@ -113,7 +119,8 @@ export class Initiator extends Party {
   constructor(ia: Ia) {
     super(ia, undefined);
     const evds = { requestEvd: this.evd, connectEvd: this.evd };
-    this.ep = this.domain.createInitiator({ pz: this.pz, ...evds, attributes: ATTRIBUTES });
+    const attributes = attributesOf(ia);
+    this.ep = this.domain.createInitiator({ pz: this.pz, ...evds, attributes });
   }
 
   /** Writes the text, and sends it to a receiver. */
@@ -177,14 +184,19 @@ async function joinByRequest(
   options: XrcTargetOptions,
 ): Promise<number> {
   const cr = await askReceiver(pair, initiator, receiver);
-  return receiver.domain.accept(cr, { attributes: ATTRIBUTES, ...options });
+  return receiver.domain.accept(cr, { attributes: attributesOf(receiver.ia), ...options });
+}
+
+/** What both ports carry, or less. */
+export function pathMtuOf({ active, passive }: CompliancePair): number {
+  return Math.min(1024, mtuBytes(active), mtuBytes(passive));
 }
 
 /** Without a connection manager: both know each other's numbers. */
 async function joinByNumbers(
   pair: CompliancePair,
   { ep }: Initiator,
-  { domain }: Receiver,
+  { domain, ia }: Receiver,
   options: XrcTargetOptions,
 ): Promise<number> {
   const sendPsn = 0x123456;
@@ -194,15 +206,16 @@ async function joinByNumbers(
       pkeyIndex: 0,
       portNumber: 1,
       addressVector: { gid: gidFromIp(pair.active.address), localGidIndex: 0 },
-      pathMtuBytes: 1024,
+      pathMtuBytes: pathMtuOf(pair),
       destinationQpn: ep.qpn,
       receivePsn: sendPsn,
       minRnrTimer: 14,
-      maxDestRdAtomic: 4,
+      maxDestRdAtomic: attributesOf(ia).maxRdmaReadIn,
     },
     options,
   );
-  ep.attach({ address: pair.passiveAddress, targetQpn: target, sendPsn, pathMtuBytes: 1024 });
+  const pathMtuBytes = pathMtuOf(pair);
+  ep.attach({ address: pair.passiveAddress, targetQpn: target, sendPsn, pathMtuBytes });
   return target;
 }
 

@@ -1,5 +1,6 @@
-// Applications over the verbs provider in a guest, on its rxe0: what `dapl info` says of it, what a
-// user without rights is told, and the samples against their like over softroce on the host.
+// Applications over the verbs provider in a guest, on its rxe0: what `dapl info` and `dapl test`
+// say of it, what a user without rights is told, and the samples against their like over softroce
+// on the host.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 
@@ -33,6 +34,15 @@ interface Info {
   };
 }
 
+interface Report {
+  readonly devices: readonly {
+    readonly name: string;
+    readonly capabilities: readonly string[];
+    readonly limits: Readonly<Record<string, number>>;
+  }[];
+  readonly figures: readonly unknown[];
+}
+
 const OVER_SOFTROCE = 'over softroce';
 const OTHERS = [
   { what: OVER_SOFTROCE, counterpart: 'rping over softroce', open: samplePeer, guests: 1 },
@@ -47,6 +57,12 @@ export function verbsAppCases(lab: Lab, version: string): Case[] {
   const roles = ['server', 'client'] as const;
   return [
     { name: 'verbs: dapl info', timeoutMs: CASE_TIMEOUT_MS, run: () => info(lab) },
+    {
+      name: 'verbs: dapl test, and its report',
+      full: true,
+      timeoutMs: CASE_TIMEOUT_MS,
+      run: () => report(lab.guest(0)),
+    },
     { name: 'verbs: refusals', timeoutMs: CASE_TIMEOUT_MS, run: () => refusals(lab.guest(0)) },
     ...(['uverbs0', 'rdma_cm'] as const).map((file) => ({
       name: `verbs: refusals, no right to ${file}`,
@@ -106,6 +122,24 @@ async function info(lab: Lab): Promise<void> {
   assert.equal(choice.gid, guest.ipv4);
   const reason = `${lab.host.ipv4} is reached from ${guest.ipv4} on eth0: GID `;
   assert.ok(choice.reason.startsWith(reason), choice.reason);
+}
+
+/** A part of the suite over rxe0, and a report that does not say where it is from. */
+async function report(guest: Guest): Promise<void> {
+  const dapl = `${NODE} ${dist('plugins', 'cli', 'main.js')} test -d rxe0`;
+  const only = "--only 'Connecting: private data of'";
+  const said = await run(guest, `${dapl} ${only} --report /root/report.json`);
+  assert.match(said, /^\d+ passed, 0 failed$/m);
+  const text = await run(guest, 'cat /root/report.json');
+  const { devices, figures } = JSON.parse(text) as Report;
+  assert.equal(devices[0]?.name, 'rxe0');
+  assert.ok(devices[0].capabilities.includes('rc') && devices[0].limits['maxSge'], text);
+  // Two latencies, and writes and reads of two sizes.
+  assert.equal(figures.length, 6, text);
+  const { stdout } = await guest.run('hostname');
+  for (const own of [guest.ipv4, guest.ipv6, stdout.trim()]) {
+    assert.ok(!text.includes(own), `${own} in ${text}`);
+  }
 }
 
 /** As a user that has what the files' modes give everybody, and little memory to lock. */

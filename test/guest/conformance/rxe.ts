@@ -14,6 +14,7 @@ describeProvider('verbs over the rxe of the kernel', {
   capabilities: [
     'second-adapter',
     'loopback',
+    'rdma-read',
     'shared-receive-queue',
     'atomic',
     'send-with-invalidate',

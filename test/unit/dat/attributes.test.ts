@@ -22,6 +22,18 @@ const PROVIDERS: Readonly<Record<string, () => Promise<Ia>>> = {
   softroce: () => openIa(softroce({ addresses: [loopback(73, 1)], udpPort: testPort(1) })),
 };
 
+describe('attributes of a device without RDMA reads', () => {
+  it('say so', async () => {
+    const parameters = { maxResponderResources: 0, maxInitiatorDepth: 0 };
+    const fabric = new Fabric({ autoRun: true });
+    const ia = await openIa(mock({ fabric, address: '10.0.0.1', parameters }));
+    const { ia: limits, provider } = ia.query();
+    assert.equal(provider.providerSpecific['DAT_IB_RDMA_READ'], 'FALSE');
+    assert.deepEqual([limits.maxRdmaReadPerEpIn, limits.maxRdmaReadPerEpOut], [0, 0]);
+    await ia.close();
+  });
+});
+
 for (const [name, open] of Object.entries(PROVIDERS)) {
   describe(`attributes of ${name}`, () => {
     let ia: Ia;

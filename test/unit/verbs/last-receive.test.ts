@@ -17,7 +17,7 @@ const PASSIVE = '198.51.100.2';
 registerBehaviours(
   'verbs over a device that says nothing of its queue pairs',
   {
-    capabilities: ['shared-receive-queue'],
+    capabilities: ['shared-receive-queue', 'rdma-read'],
     async openPair() {
       const [fake, cm] = [fakeVerbs(), loadCmFake()];
       fake.restore();

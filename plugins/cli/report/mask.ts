@@ -1,0 +1,68 @@
+/** Takes out of a text what says whose machine it is of. */
+import { homedir, hostname, networkInterfaces, userInfo } from 'node:os';
+
+/** A word of this machine, and what stands in its place. */
+export interface Private {
+  readonly word: string;
+  readonly mask: string;
+}
+
+/** Shorter words would be found in others. */
+const SHORTEST = 3;
+
+/** Names and addresses of this machine and its user. */
+export function privateWords(): Private[] {
+  const host = hostname();
+  const interfaces = Object.entries(networkInterfaces());
+  return [
+    { word: homedir(), mask: '<home>' },
+    { word: host, mask: '<host>' },
+    { word: host.replace(/\..*/, ''), mask: '<host>' },
+    { word: userName(), mask: '<user>' },
+    ...interfaces.map(([word]) => ({ word, mask: '<interface>' })),
+    ...interfaces.flatMap(([, addresses = []]) =>
+      addresses.flatMap(({ address, mac }) => [
+        { word: address, mask: '<address>' },
+        { word: mac, mask: '<MAC>' },
+      ]),
+    ),
+  ];
+}
+
+/** A user without an entry in the system's list, as in a container, has no name. */
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return '';
+  }
+}
+
+/** What looks like an address or a number of a device, whoever has it; in this order. */
+const PATTERNS: readonly (readonly [RegExp, string])[] = [
+  [/\b[0-9a-f]{2}(?::[0-9a-f]{2}){5,19}\b/gi, '<MAC>'],
+  [/(?<![\w:])(?:[0-9a-f]{4}:){3}[0-9a-f]{4}(?![\w:])/gi, '<GUID>'],
+  [/(?<![\w:.])(?:[0-9a-f]{0,4}:){2,7}(?:\d+(?:\.\d+){3}|[0-9a-f]{0,4})(?:%\w+)?/gi, '<address>'],
+  [/\b(?:0x)?[0-9a-f]{16}\b/gi, '<GUID>'],
+  [/\b\d{1,3}(?:\.\d{1,3}){3}\b/g, '<address>'],
+  [/(?<![\w.>])\/(?:home|root|Users|tmp|var|mnt|srv)\/[^\s'",)]*/g, '<path>'],
+];
+
+/** The words, wherever they stand by themselves. */
+export function maskWords(text: string, words: readonly Private[]): string {
+  return [...words]
+    .filter(({ word }) => word.length >= SHORTEST)
+    .sort((a, b) => b.word.length - a.word.length)
+    .reduce((masked, { word, mask }) => {
+      const escaped = word.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
+      return masked.replace(new RegExp(`(?<![\\w-])${escaped}(?![\\w-])`, 'g'), mask);
+    }, text);
+}
+
+/** Free text: the words, and everything that looks like an address, a GUID or a path. */
+export function maskText(text: string, words: readonly Private[]): string {
+  return PATTERNS.reduce(
+    (masked, [pattern, mask]) => masked.replace(pattern, mask),
+    maskWords(text, words),
+  );
+}

@@ -1,0 +1,149 @@
+/** What `dapl test` looks at: one device of a provider, or two that reach each other. */
+import { type Ia, openIa, type OpenIaOptions } from 'dapl';
+import { Fabric, mock } from 'dapl/providers/mock';
+import { softroce } from 'dapl/providers/softroce';
+import { type InspectedDevice, inspectVerbs, verbs, type VerbsOptions } from 'dapl/providers/verbs';
+import type { Capability, CompliancePair, ProviderFixture } from 'dapl/testing';
+import type { ProviderName } from './providers.js';
+
+export interface SubjectOptions {
+  readonly provider: ProviderName;
+  /** verbs: an RDMA device or interface; softroce and mock: a local address. */
+  readonly device?: string;
+  /** The other end, named likewise; default: verbs the device itself, else another address. */
+  readonly peer?: string;
+  readonly libraries?: VerbsOptions['libraries'];
+}
+
+export interface Subject {
+  readonly provider: ProviderName;
+  readonly fixture: ProviderFixture;
+  /** Of verbs: what the library and sysfs say of the devices, the peer's second. */
+  readonly devices: readonly InspectedDevice[];
+  /** Real time passes, so that how long something takes says something. */
+  readonly isTimed: boolean;
+}
+
+/** What a device of software has; what the fixture alone could do is left out. */
+const SOFTWARE: readonly Capability[] = [
+  'latency',
+  'refusal-reasons',
+  'second-adapter',
+  'loopback',
+  'rdma-read',
+  'shared-receive-queue',
+  'atomic',
+  'send-with-invalidate',
+  'xrc',
+  'xrc-connections',
+  'memory-window',
+  'ud',
+];
+
+/** What every device of verbs has, and what it has if it says so. */
+const HARDWARE: readonly Capability[] = ['second-adapter', 'loopback', 'file-mapping'];
+const OPTIONAL: readonly Capability[] = [
+  'ud',
+  'atomic',
+  'send-with-invalidate',
+  'shared-receive-queue',
+  'memory-window',
+  'xrc',
+];
+
+/** @throws Error when a device of that name cannot be had, with the reason and what to do */
+export async function subjectOf(options: SubjectOptions): Promise<Subject> {
+  switch (options.provider) {
+    case 'verbs':
+      return verbsSubject(options);
+    case 'softroce':
+      return softroceSubject(options);
+    case 'mock':
+      return mockSubject(options);
+  }
+}
+
+async function verbsSubject({ device, peer, libraries }: SubjectOptions): Promise<Subject> {
+  const found = await inspected({ ...of(device), ...(libraries && { libraries }) });
+  const other =
+    peer === undefined ? found : await inspected({ device: peer, ...(libraries && { libraries }) });
+  const options = (name: string): VerbsOptions => ({
+    device: name,
+    ...(libraries && { libraries }),
+  });
+  const openPassive = (active: Ia, more?: OpenIaOptions): Promise<Ia> => {
+    // By its address the same device is opened once more, on its own.
+    const given = other === found ? { address: active.address } : { device: other.name };
+    return openIa(verbs({ ...given, ...(libraries && { libraries }) }), more);
+  };
+  const capable = new Set<string>(found.capabilities);
+  const fixture = {
+    capabilities: [
+      ...HARDWARE,
+      ...OPTIONAL.filter((capability) => capable.has(capability)),
+      ...((found.attributes?.maxInitiatorDepth ?? 0) > 0 ? (['rdma-read'] as const) : []),
+    ],
+    openPair: async (): Promise<CompliancePair> => {
+      const active = await openIa(verbs(options(found.name)));
+      const passive = await openPassive(active);
+      return {
+        ...pairOf(active, passive, (more) => openPassive(active, more)),
+        xrcByNumbers: true,
+      };
+    },
+  };
+  const devices = other === found ? [found] : [found, other];
+  return { provider: 'verbs', fixture, devices, isTimed: true };
+}
+
+/** @throws Error with the sentence that says why it cannot be opened */
+async function inspected(options: VerbsOptions): Promise<InspectedDevice> {
+  const { problem, choice, choiceProblem, devices } = await inspectVerbs(options);
+  const device = devices.find(({ name }) => name === choice?.device);
+  const trouble = problem ?? choiceProblem ?? device?.problem;
+  if (device === undefined || trouble !== undefined) throw new Error(trouble ?? 'no device');
+  return device;
+}
+
+const of = (device: string | undefined): Pick<VerbsOptions, 'device'> =>
+  device === undefined ? {} : { device };
+
+function softroceSubject({ device = '127.0.0.1', peer = '127.0.0.2' }: SubjectOptions): Subject {
+  const open = (address: string, more?: OpenIaOptions): Promise<Ia> =>
+    openIa(softroce({ addresses: [address] }), more);
+  const openPair = async (): Promise<CompliancePair> => {
+    const active = await open(device);
+    return pairOf(active, await open(peer), (more) => open(peer, more));
+  };
+  const fixture = { capabilities: SOFTWARE, openPair };
+  return { provider: 'softroce', fixture, devices: [], isTimed: true };
+}
+
+function mockSubject({ device = '192.0.2.1', peer = '192.0.2.2' }: SubjectOptions): Subject {
+  const openPair = async (): Promise<CompliancePair> => {
+    const fabric = new Fabric({ seed: 1, autoRun: true });
+    const open = (address: string, more?: OpenIaOptions): Promise<Ia> =>
+      openIa(mock({ fabric, address }), more);
+    const active = await open(device);
+    const pair = pairOf(active, await open(peer), (more) => open(peer, more));
+    return { ...pair, settle: () => fabric.run({ forUs: 100_000 }) };
+  };
+  const fixture = { capabilities: SOFTWARE, openPair };
+  return { provider: 'mock', fixture, devices: [], isTimed: false };
+}
+
+function pairOf(
+  active: Ia,
+  passive: Ia,
+  openPassiveAgain: NonNullable<CompliancePair['openPassiveAgain']>,
+): CompliancePair {
+  return {
+    active,
+    passive,
+    passiveAddress: passive.address,
+    openPassiveAgain,
+    close: async () => {
+      await Promise.all([active.close(), passive.close()]);
+    },
+  };
+}

@@ -1,0 +1,122 @@
+// The suite's own runner, what fixtures are checked for, and how long the suite waits.
+import assert from 'node:assert/strict';
+import type { Ia } from 'dapl';
+import { group } from './suite/behaviour.js';
+import type { Capability } from './suite/capabilities.js';
+import type { CompliancePair, ProviderFixture } from './suite/fixture.js';
+import { Pace } from './suite/pace.js';
+import { lackLine, planOf } from './suite/plan.js';
+import { runBehaviours } from './suite/run-behaviours.js';
+
+const none = {} as Ia;
+
+/** A fixture whose pairs have these parts, and no adapters. */
+function fixture(
+  capabilities: readonly Capability[],
+  parts: Partial<CompliancePair> = {},
+): ProviderFixture & { closed: number } {
+  const made = {
+    capabilities,
+    closed: 0,
+    openPair: () =>
+      Promise.resolve({
+        ...{ active: none, passive: none, passiveAddress: '' },
+        settle: () => Promise.resolve(),
+        ...parts,
+        close: () => {
+          made.closed++;
+          return Promise.resolve();
+        },
+      }),
+  };
+  return made;
+}
+
+const GROUPS = [
+  group('Sending', (claim) => {
+    claim('a send', () => Promise.resolve());
+    claim('a read', () => Promise.reject(new Error('no bytes')), ['rdma-read']);
+    claim('a wait', () => new Promise(() => undefined), ['latency']);
+  }),
+];
+
+describe('The runner of the conformance suite', () => {
+  it('tells of each behaviour how it ended, and closes every pair', async () => {
+    const over = fixture(['rdma-read']);
+    const seen: string[] = [];
+    const results = await runBehaviours(over, GROUPS, { onResult: ({ name }) => seen.push(name) });
+    assert.deepEqual(
+      results.map(({ name, outcome, message, lacks }) => [name, outcome, message, lacks]),
+      [
+        ['a send', 'passed', undefined, []],
+        ['a read', 'failed', 'no bytes', []],
+        ['a wait', 'not-applicable', undefined, ['latency']],
+      ],
+    );
+    assert.deepEqual(seen, ['a send', 'a read', 'a wait']);
+    assert.equal(over.closed, 2);
+  });
+
+  it('runs what a filter takes, and gives up what does not end', async () => {
+    const filter = (title: string): boolean => title === 'Sending: a wait';
+    const results = await runBehaviours(fixture(['latency']), GROUPS, { filter, timeoutMs: 5 });
+    assert.deepEqual(
+      results.map(({ outcome, message }) => [outcome, message]),
+      [['failed', 'it has not ended after 5 ms']],
+    );
+  });
+
+  it('tells deviations from failures', async () => {
+    const deviations = { 'Sending: a read': { why: 'the driver', failsWith: /no bytes/ } };
+    const over = { ...fixture(['rdma-read']), deviations };
+    const [, read] = await runBehaviours(over, GROUPS);
+    assert.deepEqual([read?.outcome, read?.message], ['deviates', 'the driver']);
+  });
+
+  it('says what a behaviour that is not applicable needs', () => {
+    const [, read] = planOf(fixture([]), GROUPS);
+    assert.equal(lackLine(read!), 'Sending: a read (needs rdma-read)');
+  });
+});
+
+describe('A fixture of the conformance suite', () => {
+  it('names capabilities that there are', () => {
+    const wrong = fixture(['rdma-raed' as Capability]);
+    assert.throws(() => planOf(wrong, GROUPS), /"rdma-raed": it is one of .*rdma-read/);
+  });
+
+  it('has what it claims', async () => {
+    const [first] = await runBehaviours(fixture(['cut']), GROUPS);
+    assert.match(first?.message ?? '', /claims "cut": its pairs have no cut/);
+    const [whole] = await runBehaviours(fixture(['cut'], { cut: () => undefined }), GROUPS);
+    assert.equal(whole?.outcome, 'passed');
+  });
+
+  it('gives everything back when its pair has closed, if not at once', async () => {
+    let paths = 3;
+    const usage = (): Record<string, number> => ({ paths, regions: 0 });
+    const leaking = fixture(['usage'], { usage });
+    const [leak] = await runBehaviours(leaking, GROUPS);
+    assert.match(leak?.message ?? '', /after both adapters have closed the provider holds paths 3/);
+    const settle = (): Promise<void> => Promise.resolve(void (paths -= 1));
+    const [slow] = await runBehaviours(fixture(['usage'], { usage, settle }), GROUPS);
+    assert.equal(slow?.outcome, 'passed');
+    assert.equal(paths, 0);
+  });
+});
+
+describe('The pace of the conformance suite', () => {
+  it('is twice that of the slowest connection lately, within bounds', () => {
+    const pace = new Pace();
+    assert.equal(pace.settleMs, 20);
+    pace.note(1);
+    assert.equal(pace.settleMs, 5, 'a quick machine does not wait');
+    pace.note(150);
+    pace.note(3);
+    assert.equal(pace.settleMs, 300, 'a slow one gets time');
+    pace.note(60_000);
+    assert.equal(pace.settleMs, 2000);
+    for (let i = 0; i < 16; i++) pace.note(4);
+    assert.equal(pace.settleMs, 8, 'what was slow once is forgotten');
+  });
+});

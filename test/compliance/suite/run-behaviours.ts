@@ -1,0 +1,75 @@
+/** Runs behaviours one after the other, without a test runner. */
+import type { BehaviourGroup } from './behaviour.js';
+import type { Capability } from './capabilities.js';
+import type { ProviderFixture } from './fixture.js';
+import { PATIENCE_MS } from './patience.js';
+import { type PlannedBehaviour, planOf } from './plan.js';
+
+/** How a behaviour has ended. */
+export interface BehaviourResult {
+  readonly group: string;
+  readonly name: string;
+  /** `deviates`: fails as the fixture's `deviations` say. */
+  readonly outcome: 'passed' | 'failed' | 'deviates' | 'not-applicable';
+  /** Of a failure: its message. Of a deviation: why. */
+  readonly message?: string;
+  /** What a behaviour that is not applicable needs. */
+  readonly lacks: readonly Capability[];
+  readonly durationMs: number;
+}
+
+export interface RunOptions {
+  /** Takes a behaviour by `Group: behaviour`; default: all. */
+  readonly filter?: (title: string) => boolean;
+  /** Told of each result as it comes. */
+  readonly onResult?: (result: BehaviourResult) => void;
+  /** When a behaviour that has not ended has failed, in ms; default: three times the patience. */
+  readonly timeoutMs?: number;
+}
+
+/** @throws Error for a fixture that names a capability or a deviation which there is not */
+export async function runBehaviours(
+  fixture: ProviderFixture,
+  groups: readonly BehaviourGroup[],
+  { filter = () => true, onResult, timeoutMs = 3 * PATIENCE_MS }: RunOptions = {},
+): Promise<BehaviourResult[]> {
+  const results: BehaviourResult[] = [];
+  for (const behaviour of planOf(fixture, groups)) {
+    if (!filter(`${behaviour.group}: ${behaviour.name}`)) continue;
+    const result = await resultOf(behaviour, timeoutMs);
+    results.push(result);
+    onResult?.(result);
+  }
+  return results;
+}
+
+async function resultOf(behaviour: PlannedBehaviour, timeoutMs: number): Promise<BehaviourResult> {
+  const { group, name, lacks, deviation } = behaviour;
+  const before = performance.now();
+  const end = (outcome: BehaviourResult['outcome'], message?: string): BehaviourResult => {
+    const durationMs = performance.now() - before;
+    return { group, name, outcome, lacks, durationMs, ...(message !== undefined && { message }) };
+  };
+  if (lacks.length > 0) return end('not-applicable');
+  try {
+    await within(behaviour.run(), timeoutMs);
+    return deviation === undefined ? end('passed') : end('deviates', deviation.why);
+  } catch (error) {
+    return end('failed', error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** @throws Error when the work has not ended in time; it is left to itself then */
+async function within(work: Promise<void>, timeoutMs: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      reject(new Error(`it has not ended after ${timeoutMs} ms`));
+    }, timeoutMs);
+  });
+  try {
+    await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
