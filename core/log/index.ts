@@ -1,2 +1,3 @@
 /** Loggers. */
+export { LOGGER_KIND, loggerOf, type LogMethods } from './any-logger.js';
 export { createLogger, fromWinston, type LoggerOptions, type LogLevel } from './winston.js';

@@ -1,18 +1,25 @@
 /** winston behind the `Logger` interface. */
 import { createLogger as createWinston, format, type Logger as Winston, transports } from 'winston';
+import { checkFields } from '../errors/guards.js';
+import { type Kinds, oneOf, optional } from '../spi/checks/index.js';
 import type { Logger } from '../spi/index.js';
 
-export type LogLevel = 'error' | 'warn' | 'info' | 'debug';
+const LEVELS = ['error', 'warn', 'info', 'debug'] as const;
+export type LogLevel = (typeof LEVELS)[number];
 
 export interface LoggerOptions {
   /** Default `info`; `debug` turns API tracing on, one line a call. */
   readonly level?: LogLevel;
 }
 
+const OPTIONS: Kinds<LoggerOptions> = { level: optional(oneOf(LEVELS)) };
+
 /**
  * A logger that writes lines to standard error; give it to `openIa`. Without one, dapl is silent.
+ * @throws DatError DAT_INVALID_PARAMETER
  */
 export function createLogger(options: LoggerOptions = {}): Logger {
+  checkFields('createLogger', 1, options, OPTIONS);
   const line = format.printf(({ timestamp, level, message, ...fields }) => {
     const extra = Object.keys(fields).length === 0 ? '' : ` ${JSON.stringify(fields)}`;
     return `${String(timestamp)} ${level} ${String(message)}${extra}`;
@@ -21,7 +28,7 @@ export function createLogger(options: LoggerOptions = {}): Logger {
     createWinston({
       level: options.level ?? 'info',
       format: format.combine(format.timestamp(), line),
-      transports: [new transports.Console({ stderrLevels: ['error', 'warn', 'info', 'debug'] })],
+      transports: [new transports.Console({ stderrLevels: [...LEVELS] })],
     }),
   );
 }

@@ -1,11 +1,11 @@
 import { openIa } from 'dapl';
-import { Fabric, type FaultAction, mock } from 'dapl/providers/mock';
+import { Fabric, mock, type PacketAction } from 'dapl/providers/mock';
 import { type PacketFault, describeProvider } from 'dapl/testing';
 
 const ACTIVE = '192.0.2.1';
 const PASSIVE = '192.0.2.2';
 
-function actionOf(action: PacketFault['action']): FaultAction {
+function actionOf(action: PacketFault['action']): PacketAction {
   if (action === 'drop') return { type: 'drop' };
   if (action === 'spoil') return { type: 'corrupt', byteOffset: 12 };
   if ('delayUs' in action) return { type: 'delay', byUs: action.delayUs };
@@ -45,10 +45,10 @@ describeProvider('mock', {
           match: {
             from: from === 'active' ? ACTIVE : PASSIVE,
             where: (packet) => match(packet.bytes),
+            nth,
+            count,
           },
           action: actionOf(action),
-          nth,
-          count,
         }),
       settle: () => fabric.run({ forUs: 100_000 }),
       close: async () => {

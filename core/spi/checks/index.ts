@@ -10,11 +10,13 @@ export {
   mustBe,
   outOfRange,
   type Refuse,
+  within,
 } from './checks.js';
 export {
   ANYTHING,
   BOOLEAN,
   BYTES,
+  expectedOf,
   FUNCTION,
   instanceOf,
   integer,
@@ -30,7 +32,10 @@ export {
   oneOf,
   optional,
   POSITIVE,
+  record,
   SIGNAL,
   TEXT,
+  withNearest,
 } from './kinds.js';
+export { nearest } from './nearest.js';
 export { show } from './show.js';
