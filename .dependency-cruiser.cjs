@@ -22,9 +22,15 @@ module.exports = {
     ),
     forbid(
       'spi-knows-only-the-spi',
-      'core/spi is what everybody else stands on',
+      'core/spi is what everybody else stands on; it throws what consumers are thrown',
       { path: '^core/spi/' },
-      { path: `${ours}|node_modules/`, pathNot: '^core/spi/' },
+      { path: `${ours}|node_modules/`, pathNot: '^core/(spi|errors/dat)/' },
+    ),
+    forbid(
+      'dat-error-knows-nothing',
+      'DatError and its codes are below all else',
+      { path: '^core/errors/dat/' },
+      { path: `${ours}|node_modules/`, pathNot: '^core/errors/dat/' },
     ),
     forbid(
       'events-know-no-objects',

@@ -133,7 +133,13 @@ export {
   returnCodeOf,
 } from './errors/index.js';
 export * from './evd/public.js';
-export { createLogger, fromWinston, type LoggerOptions, type LogLevel } from './log/index.js';
+export {
+  createLogger,
+  fromWinston,
+  type LoggerOptions,
+  type LogLevel,
+  type LogMethods,
+} from './log/index.js';
 export {
   createRegistry,
   type DatConf,

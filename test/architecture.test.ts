@@ -53,6 +53,7 @@ const dependencyPlants: readonly Plant[] = [
   plant('core-knows-only-core', 'core/planted-2.ts', '../providers/mock/planted-target.js'),
   plant('spi-knows-only-the-spi', 'core/spi/planted-1.ts', '../planted-target.js'),
   plant('spi-knows-only-the-spi', 'core/spi/planted-2.ts', 'rxjs'),
+  plant('dat-error-knows-nothing', 'core/errors/dat/planted-1.ts', '../../spi/planted-target.js'),
   plant('events-know-no-objects', 'core/evd/planted-1.ts', '../dat/planted-target.js'),
   plant('module-knows-only-the-spi', 'plugins/cm/planted-1.ts', '../mad/planted-target.js'),
   plant('module-knows-only-the-spi', 'plugins/xrc/planted-1.ts', '../../core/planted-target.js'),

@@ -4,7 +4,7 @@
  * DAT_INTERNAL_ERROR) are below the line.
  */
 import type { SpiErrorCode } from '../spi/index.js';
-import type { DatSubtype, DatType } from './codes.js';
+import type { DatSubtype, DatType } from './dat/codes.js';
 
 export const DAT_BY_ERRNO: Readonly<Record<SpiErrorCode, readonly [DatType, DatSubtype?]>> = {
   EOVERFLOW: ['DAT_LENGTH_ERROR'],

@@ -1,7 +1,8 @@
 /** SpiError → DatError, by the table of errno.ts. */
-import { SpiError, type SpiErrorCode } from '../spi/index.js';
-import type { DatSubtype, DatType } from './codes.js';
-import { DatError } from './dat-error.js';
+import { isSpiError } from '../spi/consumer-errors.js';
+import type { SpiErrorCode } from '../spi/index.js';
+import type { DatSubtype, DatType } from './dat/codes.js';
+import { DatError } from './dat/dat-error.js';
 import { DAT_BY_ERRNO } from './errno.js';
 
 /** What the caller knows better than the errno does. */
@@ -22,7 +23,7 @@ const MISTAKE = 'a mistake in a provider, a module or dapl: `cause` has its stac
  */
 export function toDatError(error: unknown, context: SpiErrorContext): DatError {
   if (DatError.isDatError(error)) return error;
-  const spi = isSpiError(error) ? error : undefined;
+  const spi = isSpiError(error) && error.code in DAT_BY_ERRNO ? error : undefined;
   const [code, subtype] = spi
     ? (context.map?.[spi.code] ?? DAT_BY_ERRNO[spi.code])
     : (['DAT_INTERNAL_ERROR'] as const);
@@ -44,16 +45,4 @@ export function spiCall<T>(context: SpiErrorContext, call: () => T): T {
   } catch (error) {
     throw toDatError(error, context);
   }
-}
-
-/** By name and code, so that a plugin may carry its own copy of the SDK. */
-function isSpiError(error: unknown): error is SpiError {
-  if (error instanceof SpiError) return true;
-  return (
-    error instanceof Error &&
-    error.name === 'SpiError' &&
-    'code' in error &&
-    typeof error.code === 'string' &&
-    error.code in DAT_BY_ERRNO
-  );
 }

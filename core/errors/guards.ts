@@ -4,6 +4,7 @@ import {
   BYTES,
   checkNames,
   checkOptions as checkTable,
+  expectedOf,
   integerText,
   isBitSet,
   isInteger,
@@ -14,8 +15,8 @@ import {
   oneOf,
   type Refuse,
 } from '../spi/checks/index.js';
-import type { DatSubtype } from './codes.js';
-import { DatError } from './dat-error.js';
+import type { DatSubtype } from './dat/codes.js';
+import { DatError } from './dat/dat-error.js';
 
 /** Which parameter of which call: the n-th, as DAT counts arguments. */
 export function invalid(
@@ -51,7 +52,8 @@ export function checkValue<T>(
   value: unknown,
   kind: Kind<T>,
 ): asserts value is T {
-  if (!kind.accepts(value)) throw invalid(operation, position, name, value, kind.expected);
+  if (kind.accepts(value)) return;
+  throw invalid(operation, position, name, value, expectedOf(kind, value));
 }
 
 /** What only the caller can tell of the value. */
@@ -99,7 +101,7 @@ export function checkOneOf(
   allowed: readonly unknown[],
 ): void {
   if (allowed.includes(value)) return;
-  throw invalid(operation, position, name, value, oneOf(allowed).expected);
+  throw invalid(operation, position, name, value, expectedOf(oneOf(allowed), value));
 }
 
 /** A bit set without bits outside `mask`. */

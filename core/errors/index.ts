@@ -9,7 +9,7 @@ export {
   decodeReturnCode,
   describeCode,
   returnCodeOf,
-} from './codes.js';
-export { DatError, type DatErrorOptions } from './dat-error.js';
+} from './dat/codes.js';
+export { DatError, type DatErrorOptions } from './dat/dat-error.js';
 export { spiCall, toDatError } from './from-spi.js';
 export { type DatErrorText, datStrError } from './strerror.js';

@@ -1,7 +1,7 @@
 /** Return codes in words (dat_strerror). */
 import { show } from '../spi/checks/index.js';
-import { type DatSubtype, type DatType, decodeReturnCode, describeCode } from './codes.js';
-import { DatError } from './dat-error.js';
+import { type DatSubtype, type DatType, decodeReturnCode, describeCode } from './dat/codes.js';
+import { DatError } from './dat/dat-error.js';
 
 export interface DatErrorText {
   /** Name of the type: `DAT_INVALID_STATE`. */

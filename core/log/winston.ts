@@ -1,6 +1,7 @@
 /** winston behind the `Logger` interface. */
 import { createLogger as createWinston, format, type Logger as Winston, transports } from 'winston';
-import { oneLine } from '../spi/checks/index.js';
+import { checkFields } from '../errors/guards.js';
+import { type Kinds, oneLine, oneOf, optional } from '../spi/checks/index.js';
 import type { Logger } from '../spi/index.js';
 
 /** The gravest first; each takes in those before it. */
@@ -12,11 +13,15 @@ export interface LoggerOptions {
   readonly level?: LogLevel;
 }
 
+const OPTIONS: Kinds<LoggerOptions> = { level: optional(oneOf(LOG_LEVELS)) };
+
 /**
  * A logger that writes lines to standard error; give it to `openIa`. Without one, the environment
  * variable DAPL_LOG says what is written (docs/logging.md).
+ * @throws DatError DAT_INVALID_PARAMETER
  */
 export function createLogger(options: LoggerOptions = {}): Logger {
+  checkFields('createLogger', 1, options, OPTIONS);
   return fromWinston(
     createWinston({
       level: options.level ?? 'info',

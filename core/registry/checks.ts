@@ -8,6 +8,7 @@ import {
   type PluginKind,
   type PluginMeta,
   sdkMismatch,
+  titleOf,
 } from '../spi/index.js';
 
 /**
@@ -45,7 +46,7 @@ export function checkPlugin<K extends PluginKind>(
   throw new DatError('DAT_PROVIDER_NOT_FOUND', {
     subtype: sameMajor === undefined ? 'DAT_MINOR_NOT_FOUND' : 'DAT_MAJOR_NOT_FOUND',
     operation,
-    message: mismatch,
+    ...mismatch,
     value: plugin.meta.sdkVersion,
   });
 }
@@ -68,11 +69,6 @@ export function checkRequirements(operation: string, metas: readonly PluginMeta[
       value: missing,
     });
   }
-}
-
-/** `cm plugin "rdma-cm"`. */
-export function titleOf(meta: PluginMeta): string {
-  return `${meta.kind} plugin ${show(meta.name)}`;
 }
 
 function offerOf(meta: PluginMeta): string {

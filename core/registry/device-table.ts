@@ -11,6 +11,7 @@ import {
 } from '../di/index.js';
 import type { DeviceLease, DeviceRelease } from '../dat/common/context.js';
 import { DatError, toDatError } from '../errors/index.js';
+import { isSpiError } from '../spi/consumer-errors.js';
 import {
   type AsyncEventType,
   CM,
@@ -22,10 +23,10 @@ import {
   MODULE_TOKENS,
   type ModuleKind,
   PACKET_PORT,
+  titleOf,
   type Token,
   XRC,
 } from '../spi/index.js';
-import { titleOf } from './checks.js';
 
 /** Modules of the application's own, by what they are. */
 export type ModuleSet = Readonly<{ [K in ModuleKind]?: ConfiguredModule<K> }>;
@@ -87,7 +88,7 @@ export class DeviceTable {
     };
     const opened = open(container, provider, logger, onEvent).catch((error: unknown) => {
       this.entries.delete(key);
-      throw toDatError(error, {
+      throw toDatError(named(error, provider), {
         operation: 'openIa',
         value: provider.instance.deviceKey,
         map: { EADDRINUSE: ['DAT_PORT_IN_USE'] },
@@ -144,6 +145,13 @@ export class DeviceTable {
       done,
     };
   }
+}
+
+/** What the provider did not mean to throw says nothing of it: it is named. */
+function named(error: unknown, provider: ConfiguredProvider): unknown {
+  if (DatError.isDatError(error) || isSpiError(error)) return error;
+  const text = error instanceof Error ? error.message : String(error);
+  return new Error(`${titleOf(provider.meta)} failed: ${text}`, { cause: error });
 }
 
 /** Ends a lease outside of an interface adapter: none came about. */

@@ -1,14 +1,13 @@
 /** Opening an interface adapter of a provider (dat_ia_open): options, modules, device. */
 import type { DeviceLease } from '../dat/common/context.js';
 import { checkFields, checkOptions } from '../errors/guards.js';
-import { ANYTHING, integer, optional } from '../spi/checks/index.js';
+import { integer, OBJECT, optional } from '../spi/checks/index.js';
+import { defaultLogger, LOGGER_KIND, loggerOf, type LogMethods } from '../log/index.js';
 import { Ia } from '../dat/ia/ia.js';
-import { defaultLogger } from '../log/index.js';
 import { traceTo } from '../dat/common/trace.js';
 import {
   type ConfiguredModule,
   type ConfiguredProvider,
-  type Logger,
   type ModuleKind,
 } from '../spi/index.js';
 import { checkPlugin, checkRequirements } from './checks.js';
@@ -21,11 +20,15 @@ export interface OpenIaOptions {
    * registered ones.
    */
   readonly modules?: { readonly [K in ModuleKind]?: ConfiguredModule<K> | string };
-  /** Default: as the environment variable DAPL_LOG says; silent without it. */
-  readonly logger?: Logger;
-  /** Events that `ia.asyncEvd` holds; default 64. */
+  /**
+   * Default: as the environment variable DAPL_LOG says; silent without it. One of `createLogger` or
+   * `fromWinston`, or any object with `debug`, `info`, `warn` and `error`, such as `console`; it logs
+   * at debug only if its `isDebugEnabled` says so.
+   */
+  readonly logger?: LogMethods;
+  /** Events that `ia.asyncEvd` holds, 1 to 1,048,576; default 64. */
   readonly asyncEvdQlen?: number;
-  /** Bound of `ia.close()` in milliseconds; default 5000. */
+  /** Bound of `ia.close()` in milliseconds, 1 to 3,600,000; default 5000. */
   readonly closeTimeoutMs?: number;
 }
 
@@ -33,8 +36,8 @@ const ASYNC_QLEN = 64;
 const CLOSE_TIMEOUT_MS = 5000;
 const HOUR_MS = 3_600_000;
 const OPEN_OPTIONS = {
-  modules: ANYTHING,
-  logger: ANYTHING,
+  modules: optional(OBJECT),
+  logger: optional(LOGGER_KIND),
   asyncEvdQlen: optional(integer(1, 2 ** 20)),
   closeTimeoutMs: optional(integer(1, HOUR_MS)),
 };
@@ -61,10 +64,11 @@ export function checkOpenOptions(options: OpenIaOptions): void {
 export async function open(opening: Opening): Promise<Ia> {
   const { provider, name, modules, options, onClosed } = opening;
   const {
-    logger = defaultLogger(),
+    logger: given = defaultLogger(),
     asyncEvdQlen = ASYNC_QLEN,
     closeTimeoutMs = CLOSE_TIMEOUT_MS,
   } = options;
+  const logger = loggerOf(given);
   for (const module of provider.modules) checkPlugin('openIa', module);
   const used = [...provider.modules, ...MODULE_KINDS.flatMap((kind) => modules[kind] ?? [])];
   checkRequirements('openIa', [provider.meta, ...used.map(({ meta }) => meta)]);

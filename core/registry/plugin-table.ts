@@ -1,9 +1,9 @@
 /** The plugins of a registry: providers and modules by name, and what is open of each. */
-import { checkOneOf, checkParameter, checkValue } from '../errors/guards.js';
-import { BOOLEAN, TEXT, show } from '../spi/checks/index.js';
+import { checkFields, checkOneOf, checkParameter } from '../errors/guards.js';
+import { ANYTHING, BOOLEAN, type Kinds, optional, TEXT } from '../spi/checks/index.js';
 import { DatError } from '../errors/index.js';
-import type { ConfiguredPlugin, PluginKind, PluginMeta } from '../spi/index.js';
-import { checkPlugin, titleOf } from './checks.js';
+import { type ConfiguredPlugin, type PluginKind, type PluginMeta, titleOf } from '../spi/index.js';
+import { checkPlugin } from './checks.js';
 import { MODULE_KINDS } from './device-table.js';
 import { parseVersion, type ProviderInfo } from './provider-info.js';
 
@@ -16,6 +16,13 @@ export interface Registration {
   /** Default false. */
   readonly threadSafe?: boolean;
 }
+
+const REGISTRATION: Kinds<Registration> = {
+  name: optional(TEXT),
+  // Looked at by itself.
+  version: ANYTHING,
+  threadSafe: optional(BOOLEAN),
+};
 
 /** Open adapters by the plugin objects that they were opened with, in every registry. */
 const openByObject = new WeakMap<ConfiguredPlugin, number>();
@@ -59,9 +66,8 @@ export class PluginTable {
   add(operation: string, plugin: unknown, registration: string | Registration = {}): PluginEntry {
     checkPlugin(operation, plugin);
     const options = typeof registration === 'string' ? { name: registration } : registration;
+    checkFields(operation, 2, options, REGISTRATION);
     const { name = plugin.meta.name, version, threadSafe = false } = options;
-    checkValue(operation, 2, 'name', name, TEXT);
-    checkValue(operation, 2, 'threadSafe', threadSafe, BOOLEAN);
     const { major, minor } = parseVersion(operation, version);
     const info: ProviderInfo = {
       iaName: name,

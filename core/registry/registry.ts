@@ -6,7 +6,9 @@
 import { show, showAs } from '../spi/checks/index.js';
 import type { Ia } from '../dat/ia/ia.js';
 import type { IaQuery } from '../dat/ia/attributes.js';
+import { checkFields } from '../errors/guards.js';
 import { DatError } from '../errors/index.js';
+import { FUNCTION, type Kinds, kindOf, LIST, optional } from '../spi/checks/index.js';
 import {
   type ConfiguredPlugin,
   isConfiguredPlugin,
@@ -33,6 +35,17 @@ export interface RegistryOptions {
   /** Every provider that is opened goes through it: for what listens in, such as a capture. */
   readonly decorate?: (provider: ConfiguredPlugin<'provider'>) => ConfiguredPlugin<'provider'>;
 }
+
+const DAT_CONF = kindOf<DatConf>('what parseDatConf or readDatConf gives', (value) => {
+  const { entries, errors } = (value ?? {}) as Partial<DatConf>;
+  return Array.isArray(entries) && Array.isArray(errors);
+});
+const REGISTRY_OPTIONS: Kinds<RegistryOptions> = {
+  plugins: optional(LIST),
+  datConf: optional(DAT_CONF),
+  load: optional(FUNCTION),
+  decorate: optional(FUNCTION),
+};
 
 /** What `openIa` opens: a name, or a provider at hand. */
 export type OpenTarget = string | IaName | ConfiguredPlugin<'provider'>;
@@ -62,6 +75,7 @@ export class Registry {
 
   /** @internal use `createRegistry` */
   constructor(options: RegistryOptions) {
+    checkFields('createRegistry', 1, options, REGISTRY_OPTIONS);
     const { plugins = [], datConf = { entries: [], errors: [] }, load = loadNothing } = options;
     for (const plugin of plugins) this.plugins.add('createRegistry', plugin);
     checkRequirements('createRegistry', this.plugins.metas);

@@ -2,22 +2,29 @@
  * Plugins: providers and modules say what they are, which SDK they were written for, what they need
  * and what they give. All of it is checked when they are registered, before anything opens.
  */
+import { DatError } from '../errors/dat/dat-error.js';
 import {
+  checkOptions,
   checkValue,
   checkValues,
+  FUNCTION,
   type Kind,
+  type Kinds,
   kindOf,
   mustBe,
+  OBJECT,
   oneOf,
   type Refuse,
   show,
 } from './checks/index.js';
 import type { CmModule } from './cm.js';
+import { consumerCall, isSpiError, refusing } from './consumer-errors.js';
 import type { Device } from './device.js';
 import { type Inject, type Injected, needOf, type Part, type Registrar } from './injection.js';
 import type { Logger } from './logger.js';
 import type { MadModule } from './mad.js';
 import type { PacketPort } from './packet-port.js';
+import { SpiError } from './spi-error.js';
 import { CM, DEVICE, MAD, PACKET_PORT, type Token, XRC } from './tokens.js';
 import type { XrcModule } from './xrc.js';
 
@@ -56,12 +63,30 @@ export interface PluginMeta<K extends PluginKind = PluginKind> {
   /** The SDK it needs at least, as `major.minor`: the same major, a minor not above ours. */
   readonly sdkVersion: string;
   /**
-   * Capabilities that another plugin or the provider must give. The protocol modules that it
-   * injects need not be named again: they are added.
+   * Capabilities that another plugin or the provider must give: those of `CAPABILITIES`, or of the
+   * author's own, with a prefix: "acme:trace". The protocol modules that it injects need not be
+   * named again: they are added.
    */
   readonly requires: readonly string[];
   readonly provides: readonly string[];
 }
+
+/** Capabilities that plugins may require and provide; docs/spi.md says what each is. */
+export const CAPABILITIES = [
+  'rc',
+  'uc',
+  'ud',
+  'atomic',
+  'send-with-invalidate',
+  'shared-receive-queue',
+  'memory-window',
+  'multicast',
+  'mad',
+  'cm',
+  'xrc',
+  'device',
+  'port',
+] as const;
 
 /** What a module says of itself. */
 export interface ModuleMeta<K extends ModuleKind, I extends Inject> extends PluginMeta<K> {
@@ -92,8 +117,19 @@ export interface ProviderInstance {
 
 /** A plugin is called with its options and gives what is registered or opened. */
 export interface Plugin<K extends PluginKind = PluginKind, Options = unknown> {
-  (options: Options): ConfiguredPlugin<K>;
+  /**
+   * @throws DatError DAT_INVALID_PARAMETER, which names the plugin, the option, its value and what
+   * it may be
+   */
+  (
+    ...options: undefined extends Options ? [options?: Options] : [options: Options]
+  ): ConfiguredPlugin<K>;
   readonly meta: PluginMeta<K>;
+}
+
+/** What its options may be: those of other names, and other values, are refused before all else. */
+interface WithOptions<Options> {
+  readonly options?: NoInfer<Kinds<NonNullable<Options>>>;
 }
 
 export interface ConfiguredProvider {
@@ -113,48 +149,120 @@ export type ConfiguredPlugin<K extends PluginKind = PluginKind> = K extends Modu
 
 /**
  * A provider is made of its options. A module is made of what it injects and its options, once for
- * each device.
+ * each device. What `create` returns is looked at at once: a provider's instance when the plugin is
+ * called, a module when its device opens.
  * @throws TypeError when the metadata is malformed: the message names the field and its value
  */
 export function definePlugin<Options>(
-  meta: PluginMeta<'provider'>,
+  meta: PluginMeta<'provider'> & WithOptions<Options>,
   create: (options: Options) => ProviderInstance,
 ): Plugin<'provider', Options>;
 export function definePlugin<K extends ModuleKind, const I extends Inject, Options>(
-  meta: ModuleMeta<K, I>,
+  meta: ModuleMeta<K, I> & WithOptions<Options>,
   create: (deps: Injected<I>, options: Options) => ModuleTypes[K],
 ): Plugin<K, Options>;
 export function definePlugin(
-  given: PluginMeta & { readonly inject?: Inject },
+  given: PluginMeta & WithOptions<object> & { readonly inject?: Inject },
   create: (...values: never[]) => unknown,
 ): (options: unknown) => unknown {
+  checkValue('meta', given, OBJECT, ofDefinition);
   checkMeta(given);
-  const { inject, ...rest } = given;
+  checkValue('create', create, FUNCTION, ofDefinition);
+  const { inject, options: table, ...rest } = given;
   const meta = Object.freeze({ ...rest, requires: requirementsOf(given) });
   const call = create as (...values: unknown[]) => unknown;
   const configure = (options: unknown): unknown => {
+    // Without any, the first that is needed is asked for.
+    if (table !== undefined)
+      checkOptions(options === undefined ? {} : (options as object), table, refusing(meta.name));
     const what =
       inject === undefined
-        ? { instance: call(options), modules: [] }
-        : { inject, make: (deps: unknown) => call(deps, options) };
+        ? { instance: configured(meta, () => call(options)), modules: [] }
+        : { inject, make: (deps: unknown) => made(meta, () => call(deps, options)) };
     return Object.freeze({ [BRAND]: true, meta, ...what });
   };
   return Object.assign(configure, { meta });
 }
 
+/** What a provider's function has made of its options. */
+function configured(meta: PluginMeta, run: () => unknown): unknown {
+  let instance: unknown;
+  try {
+    instance = consumerCall(meta.name, run);
+  } catch (error) {
+    if (DatError.isDatError(error)) throw error;
+    throw failed(meta, meta.name, error);
+  }
+  const { deviceKey, open } = (instance ?? {}) as Partial<ProviderInstance>;
+  const isInstance =
+    typeof deviceKey === 'string' && deviceKey !== '' && typeof open === 'function';
+  if (!isInstance) throw nothingOf(meta, meta.name, instance, INSTANCE_TEXT);
+  return instance;
+}
+
+/** What a module's function has made for a device. */
+function made(meta: PluginMeta, run: () => unknown): unknown {
+  let module: unknown;
+  try {
+    module = run();
+  } catch (error) {
+    if (DatError.isDatError(error)) throw error;
+    if (!isSpiError(error)) throw failed(meta, OPENING, error);
+    throw new SpiError(error.code, `${titleOf(meta)}: ${error.message}`, { cause: error });
+  }
+  const members = MEMBERS[meta.kind as ModuleKind];
+  const has = (name: string): boolean =>
+    typeof (module as Readonly<Record<string, unknown>>)[name] === 'function';
+  const isModule = typeof module === 'object' && module !== null && members.every(has);
+  if (!isModule) throw nothingOf(meta, OPENING, module, `an object with ${members.join(', ')}`);
+  return module;
+}
+
+const OPENING = 'openIa';
+const INSTANCE_TEXT = 'an object with deviceKey (a string that is not empty) and open';
+/** What shows that something is a module of its kind. */
+const MEMBERS: Readonly<Record<ModuleKind, readonly string[]>> = {
+  cm: ['connect', 'listen', 'close'],
+  mad: ['registerAgent', 'close'],
+  xrc: ['openDomain', 'release', 'close'],
+  device: ['createQueuePair', 'createCompletionQueue', 'close'],
+  port: ['receive', 'place', 'send', 'close'],
+};
+
+function nothingOf(
+  meta: PluginMeta,
+  operation: string,
+  value: unknown,
+  expected: string,
+): DatError {
+  const message = `${titleOf(meta)} made ${show(value)}; it must make ${expected}`;
+  const hint = 'its author must mend it: the function given to definePlugin returns it';
+  return new DatError('DAT_INTERNAL_ERROR', { operation, message, hint, value });
+}
+
+function failed(meta: PluginMeta, operation: string, cause: unknown): DatError {
+  const text = cause instanceof Error ? cause.message : String(cause);
+  const message = `${titleOf(meta)} failed: ${text}`;
+  return new DatError('DAT_INTERNAL_ERROR', { operation, message, cause });
+}
+
+/** `cm plugin "rdma-cm"`. */
+export function titleOf(meta: PluginMeta): string {
+  return `${meta.kind} plugin "${meta.name}"`;
+}
+
 /**
  * The provider with modules of its devices replaced or wrapped, one over the other from below.
  * Modules given to `openIa` stand over them.
- * @throws TypeError for what is no configured module
+ * @throws DatError DAT_INVALID_PARAMETER for what is no configured provider, or module
  */
 export function withModules(
   provider: ConfiguredProvider,
   ...modules: readonly ConfiguredModule[]
 ): ConfiguredProvider {
-  for (const module of modules as readonly unknown[]) {
-    if (isConfiguredPlugin(module) && module.meta.kind !== 'provider') continue;
-    throw new TypeError(`withModules: ${show(module)} is not a configured module`);
-  }
+  const refuse = refusing('withModules');
+  checkValue('the provider', provider, PROVIDER, refuse);
+  for (const module of modules) checkValue('one of the modules', module, MODULE, refuse);
   return Object.freeze({ ...provider, modules: [...provider.modules, ...modules] });
 }
 
@@ -163,20 +271,37 @@ export function isConfiguredPlugin(value: unknown): value is ConfiguredPlugin {
   return typeof value === 'object' && value !== null && BRAND in value;
 }
 
+/** A provider that its plugin has made of its options. */
+export const PROVIDER = kindOf<ConfiguredProvider>(
+  'a configured provider, as mock({ fabric, address }) is',
+  (value) => isConfiguredPlugin(value) && value.meta.kind === 'provider',
+);
+const MODULE = kindOf<ConfiguredModule>(
+  'a configured module, as cm({}) is',
+  (value) => isConfiguredPlugin(value) && value.meta.kind !== 'provider',
+);
+
 const KINDS: readonly string[] = ['provider', ...Object.keys(MODULE_TOKENS)];
 
 /** Modules whose kinds are capabilities; a device there always is, and a port is a provider's. */
-const CAPABILITIES = ['cm', 'mad', 'xrc'] as const;
+const PROTOCOLS = ['cm', 'mad', 'xrc'] as const;
 
 function requirementsOf(meta: PluginMeta & { readonly inject?: Inject }): readonly string[] {
   const injected = Object.values(meta.inject ?? {})
     .map(needOf)
     .filter(({ isRequired }) => isRequired)
-    .map(({ token }) => CAPABILITIES.find((kind) => MODULE_TOKENS[kind] === token))
+    .map(({ token }) => PROTOCOLS.find((kind) => MODULE_TOKENS[kind] === token))
     .filter((kind) => kind !== undefined && kind !== meta.kind);
   return [...new Set([...meta.requires, ...(injected as string[])])];
 }
 
+const CAPABILITY: Kind<string> = {
+  ...oneOf<string>(CAPABILITIES),
+  expected: `one of ${CAPABILITIES.join(', ')}, or one of your own with a prefix, as "acme:trace"`,
+  accepts: (name): name is string =>
+    (CAPABILITIES as readonly unknown[]).includes(name) ||
+    (typeof name === 'string' && /^[a-z][a-z0-9-]*:[a-z][a-z0-9-]*$/.test(name)),
+};
 const CAPABILITY_NAMES = kindOf<readonly string[]>(
   'a list of capability names',
   (list) => Array.isArray(list) && list.every((item) => typeof item === 'string' && item !== ''),
@@ -202,10 +327,16 @@ function matching(pattern: RegExp, expected: string): Kind<string> {
   return kindOf(expected, (text) => typeof text === 'string' && pattern.test(text));
 }
 
+const ofDefinition: Refuse = (name, value, expected) =>
+  new TypeError(`definePlugin: ${mustBe(name, value, expected)}`);
+
 function checkMeta(meta: PluginMeta & { readonly inject?: unknown }): void {
   const refuse: Refuse = (name, value, expected) =>
     new TypeError(`plugin ${show(meta.name)}: ${mustBe(name, value, expected)}`);
   checkValues<PluginMeta>(meta, META, refuse);
+  for (const capability of [...meta.requires, ...meta.provides]) {
+    checkValue('a capability', capability, CAPABILITY, refuse);
+  }
   const { kind, inject } = meta;
   const expected: Kind = kind === 'provider' ? NO_INJECT : INJECT;
   checkValue('inject', inject, expected, refuse);
@@ -215,13 +346,24 @@ function checkMeta(meta: PluginMeta & { readonly inject?: unknown }): void {
   }
 }
 
-/** Why this SDK cannot take the plugin, or undefined if it can. */
-export function sdkMismatch(meta: PluginMeta): string | undefined {
+/** Why this SDK cannot take the plugin, and what helps; or undefined if it can. */
+export function sdkMismatch(
+  meta: PluginMeta,
+): { readonly message: string; readonly hint: string } | undefined {
   const [major = 0, minor = 0] = meta.sdkVersion.split('.').map(Number);
   const [ourMajor = 0, ourMinor = 0] = SDK_VERSION.split('.').map(Number);
   if (major === ourMajor && minor <= ourMinor) return undefined;
-  return (
-    `${meta.kind} plugin ${show(meta.name)} was written for SDK ${meta.sdkVersion}; ` +
-    `this is ${SDK_VERSION}. Install a version of it for SDK ${ourMajor}.`
-  );
+  const ours = `this is SDK ${ourMajor}.${ourMinor}`;
+  const title = `${titleOf(meta)} was written for SDK ${meta.sdkVersion}`;
+  if (major === ourMajor) {
+    const most = `SDK ${ourMajor}.${ourMinor}`;
+    return {
+      message: `${title}, and ${ours}, which lacks what it may use of ${meta.sdkVersion}`,
+      hint: `update dapl, or install a version of the plugin for ${most} or lower`,
+    };
+  }
+  return {
+    message: `${title}, and ${ours}: other majors do not fit`,
+    hint: `install a version of the plugin for SDK ${ourMajor}, or a dapl with SDK ${major}`,
+  };
 }

@@ -2,8 +2,11 @@
  * The ia_params field of dat.conf as our providers write it: words for the device and its port, as
  * OpenFabrics has them, then `name=value` options.
  */
-import { show } from './checks/index.js';
+import { checkValue, kindOf, withNearest } from './checks/index.js';
+import { einval } from './einval.js';
 import { SpiError } from './spi-error.js';
+
+const STRING = kindOf<string>('a string', (value) => typeof value === 'string');
 
 export interface IaParams {
   /** The words before the first option: `["eth0", "0"]`. */
@@ -17,6 +20,7 @@ export interface IaParams {
  * a word that follows an option
  */
 export function readIaParams(iaParams: string, known: readonly string[]): IaParams {
+  checkValue('ia_params', iaParams, STRING, einval);
   const words: string[] = [];
   const options = new Map<string, string>();
   for (const item of iaParams.split(/\s+/).filter(Boolean)) {
@@ -26,7 +30,9 @@ export function readIaParams(iaParams: string, known: readonly string[]): IaPara
       words.push(item);
       continue;
     }
-    if (!known.includes(name)) throw refused(item, `options are ${known.join(', ')}`);
+    if (!known.includes(name)) {
+      throw refused(item, withNearest(`options are ${known.join(', ')}`, name, known));
+    }
     if (options.has(name)) throw refused(item, `${name} is given twice`);
     if (value === '') throw refused(item, `${name} has no value`);
     options.set(name, value);

@@ -94,14 +94,22 @@ export interface PacketPort {
   readonly localMtuBytes?: number;
   readonly counters: PacketPortCounters;
 
-  /** Bytes of received packets; valid from `receive` until the next one. */
+  /**
+   * Bytes of received packets; valid from `receive` until the next one. At least 48 of headers and
+   * the longest payload: `mtuBytes`, or `localMtuBytes`. A port with less than the least of any of
+   * these arrays is refused when its device opens.
+   */
   readonly rxArena: Uint8Array;
-  /** `RX.WORDS` words per packet of the last `receive`. */
+  /** `RX.WORDS` words per packet of the last `receive`: 1 packet at least. */
   readonly rxPackets: Uint32Array;
-  /** `PLACE.WORDS` words per placement; filled by the HCA before `place`. */
+  /** `PLACE.WORDS` words per placement, 1 at least; filled by the HCA before `place`. */
   readonly placements: Uint32Array;
-  /** `TX.WORDS` words per packet; filled by the HCA before `send`. */
+  /** `TX.WORDS` words per packet, 1 at least; filled by the HCA before `send`. */
   readonly txPackets: Uint32Array;
+  /**
+   * `TX_SEGMENT.WORDS` words per segment: one more than a request may have (`maxSge` of the HCA),
+   * and 2 at least.
+   */
   readonly txSegments: Uint32Array;
 
   /**

@@ -2,7 +2,8 @@
  * The CM module: connections over the MAD module of one device (IBTA 12, rdma_cm's conventions).
  * What the consumer asks for is here; what arrives is in cm-receiver.ts.
  */
-import { assert } from '../../core/spi/checks/index.js';
+import { assert, checkOptions, integer, optional } from '../../core/spi/checks/index.js';
+import { einval } from '../../core/spi/einval.js';
 import {
   type Clock,
   type CmConnection,
@@ -72,21 +73,36 @@ export interface CmOptions {
   /**
    * Requests that may be between REQ and RTU at a time, and service id resolutions that may wait
    * for their listeners; further ones are dropped. An address may have as many as are left, so one
-   * alone half of them (plugins/cm/admission/shares.ts). Default 1024.
+   * alone half of them (plugins/cm/admission/shares.ts). 2 to 65,536, default 1024.
    */
   readonly maxHalfOpen?: number;
   /**
    * Messages a second, and at once, that are looked at although they bring no connection on; the
-   * rest is dropped unread (admission/admission.ts). Default 4,000 and 8,000. What one address
-   * costs that sends 5,000 a second, at its own limit below, is a third of a core at most
-   * (`npm run bench:flood`).
+   * rest is dropped unread (admission/admission.ts). 1 to 1,000,000 and 2 to 1,000,000, default
+   * 4,000 and 8,000. What one address costs that sends 5,000 a second, at its own limit below, is a
+   * third of a core at most (`npm run bench:flood`).
    */
   readonly requestsPerSecond?: number;
   readonly requestBurst?: number;
-  /** The same of one address; default 1,000 and 2,000. */
+  /** The same of one address, within the same limits; default 1,000 and 2,000. */
   readonly peerRequestsPerSecond?: number;
   readonly peerRequestBurst?: number;
 }
+
+const MAX_HALF_OPEN = 65_536;
+const MAX_RATE = 1_000_000;
+const RATE = optional(integer(1, MAX_RATE));
+/** Of 1, half is none. */
+const BURST = optional(integer(2, MAX_RATE));
+
+/** What each may be. */
+export const CM_OPTIONS = {
+  maxHalfOpen: optional(integer(2, MAX_HALF_OPEN)),
+  requestsPerSecond: RATE,
+  requestBurst: BURST,
+  peerRequestsPerSecond: RATE,
+  peerRequestBurst: BURST,
+};
 
 /** `close` waits that long for its last messages to leave, and again for its agent to end. */
 const CLOSE_STEP_US = 500_000;
@@ -105,11 +121,12 @@ export class Cm implements CmModule {
   private onAllSent: () => void = () => undefined;
   private closed: Promise<void> | undefined;
 
-  /** @throws SpiError('EINVAL') when the MAD module has a CM already */
+  /** @throws SpiError('EINVAL') for an option, or when the MAD module has a CM already */
   constructor(
     private readonly dependencies: CmDependencies,
     options: CmOptions = {},
   ) {
+    checkOptions(options, CM_OPTIONS, einval);
     const { mad, device, clock, timers, random } = dependencies;
     this.nextTransaction = random.u32();
     this.services = {

@@ -9,7 +9,7 @@ import {
   TIMERS,
   definePlugin,
 } from '../../core/spi/index.js';
-import { Cm, type CmOptions } from './cm.js';
+import { Cm, CM_OPTIONS, type CmOptions } from './cm.js';
 
 export { Cm } from './cm.js';
 export type { CmDependencies, CmOptions } from './cm.js';
@@ -31,7 +31,8 @@ export const cm = definePlugin(
       scheduler: SCHEDULER,
       logger: LOGGER,
     },
+    options: CM_OPTIONS,
   },
-  ({ logger, ...deps }, options: CmOptions = {}) =>
+  ({ logger, ...deps }, options: CmOptions | undefined) =>
     new Cm({ ...deps, logger: logger.child({ module: 'cm' }) }, options),
 );

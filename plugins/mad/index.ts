@@ -8,7 +8,7 @@ import {
   TIMERS,
   definePlugin,
 } from '../../core/spi/index.js';
-import { Mad, type MadOptions } from './mad.js';
+import { Mad, MAD_OPTIONS, type MadOptions } from './mad.js';
 
 export { Mad } from './mad.js';
 export type { MadDependencies, MadOptions } from './mad.js';
@@ -37,7 +37,8 @@ export const mad = definePlugin(
       scheduler: SCHEDULER,
       logger: LOGGER,
     },
+    options: MAD_OPTIONS,
   },
-  ({ logger, ...deps }, options: MadOptions = {}) =>
+  ({ logger, ...deps }, options: MadOptions | undefined) =>
     new Mad({ ...deps, logger: logger.child({ module: 'mad' }) }, options),
 );

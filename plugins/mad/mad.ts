@@ -2,6 +2,8 @@
  * The MAD module: agents over QP1 of one device (IBTA 13; ib_mad's agent model). Received MADs are
  * routed here: responses by transaction id, requests by class and method.
  */
+import { checkOptions, integer, optional, record } from '../../core/spi/checks/index.js';
+import { einval } from '../../core/spi/einval.js';
 import {
   type Clock,
   type Device,
@@ -20,7 +22,7 @@ import { Agent, type AgentServices } from './agent.js';
 import { GsiPort } from './gsi-port.js';
 import { MethodTable } from './method-table.js';
 import { newRmppCounters, type RmppCounters } from './rmpp-counters.js';
-import { DEFAULT_RMPP_LIMITS, RmppAllowance, type RmppLimits } from './rmpp-limits.js';
+import { DEFAULT_RMPP_LIMITS, RMPP_LIMITS, RmppAllowance, type RmppLimits } from './rmpp-limits.js';
 import { isAcceptable, wantsAnswer } from './routing.js';
 import { postAnswer, type TransmissionOwner } from './transmission.js';
 import {
@@ -44,15 +46,26 @@ export interface MadDependencies {
 }
 
 export interface MadOptions {
-  /** Sends on QP1 at a time; default 128. */
+  /** Sends on QP1 at a time, 1 to 32,768; default 128. */
   readonly sendDepth?: number;
-  /** Receives posted on QP1; default 512. */
+  /** Receives posted on QP1, 1 to 32,768; default 512. */
   readonly receiveDepth?: number;
-  /** Address handles kept for later sends; default 256. */
+  /** Address handles kept for later sends, 0 to 65,536; default 256. */
   readonly maxIdleAddresses?: number;
   /** What RMPP transfers to this node may hold, in all. */
   readonly rmpp?: Partial<RmppLimits>;
 }
+
+const DEPTH = optional(integer(1, 32_768));
+const MAX_IDLE_ADDRESSES = 65_536;
+
+/** What each may be. */
+export const MAD_OPTIONS = {
+  sendDepth: DEPTH,
+  receiveDepth: DEPTH,
+  maxIdleAddresses: optional(integer(0, MAX_IDLE_ADDRESSES)),
+  rmpp: optional(record(RMPP_LIMITS)),
+};
 
 const DEFAULT_SEND_DEPTH = 128;
 const DEFAULT_RECEIVE_DEPTH = 512;
@@ -93,11 +106,12 @@ export class Mad implements MadModule {
   private nextHiTid: number;
   private closed: Promise<void> | undefined;
 
-  /** @throws SpiError when the device has no QP1 for us */
+  /** @throws SpiError('EINVAL') for an option, or when the device has no QP1 for us */
   constructor(
     private readonly dependencies: MadDependencies,
     options: MadOptions = {},
   ) {
+    checkOptions(options, MAD_OPTIONS, einval);
     const { device, scheduler, timers, clock, logger, random } = dependencies;
     const receiveDepth = options.receiveDepth ?? DEFAULT_RECEIVE_DEPTH;
     this.nextHiTid = random.u32() & 0xffffff;

@@ -2,19 +2,34 @@
  * What strangers may have us hold: anybody can send first segments, and never the rest. Shared by
  * all agents of a module.
  */
-import { assert } from '../../core/spi/checks/index.js';
+import { assert, integer, optional } from '../../core/spi/checks/index.js';
 
+/** Integers from 1 on. */
 export interface RmppLimits {
-  /** Longest transfer that is received, in bytes of memory; default 4 MiB. */
+  /** Longest transfer that is received, in bytes of memory, up to 2^31 - 1; default 4 MiB. */
   readonly maxTransferBytes: number;
-  /** Bytes of memory for all transfers that are being received; default 32 MiB. */
+  /** Bytes of memory for all transfers being received, up to 2^53 - 1; default 32 MiB. */
   readonly maxTotalBytes: number;
-  /** Transfers that are being received at a time, in all and from one address; default 256, 32. */
+  /**
+   * Transfers that are being received at a time, in all and from one address, up to 65,536; default
+   * 256 and 32.
+   */
   readonly maxTransfers: number;
   readonly maxTransfersPerPeer: number;
-  /** Complete transfers remembered for ten seconds, the oldest go first; default 1024. */
+  /** Complete ones remembered for ten seconds, up to 2^20, the oldest go first; default 1024. */
   readonly maxRemembered: number;
 }
+
+const MAX_TRANSFERS = 65_536;
+
+/** What each may be. */
+export const RMPP_LIMITS = {
+  maxTransferBytes: optional(integer(1, 2 ** 31 - 1)),
+  maxTotalBytes: optional(integer(1, Number.MAX_SAFE_INTEGER)),
+  maxTransfers: optional(integer(1, MAX_TRANSFERS)),
+  maxTransfersPerPeer: optional(integer(1, MAX_TRANSFERS)),
+  maxRemembered: optional(integer(1, 2 ** 20)),
+};
 
 export const DEFAULT_RMPP_LIMITS: RmppLimits = {
   maxTransferBytes: 4 << 20,

@@ -3,14 +3,15 @@
  * file })` in place of the provider, or the environment variable DAPL_PCAP for all devices that the
  * process opens.
  */
-import { checkOptions, integer, optional, TEXT } from '../../core/spi/checks/index.js';
-import { einval } from '../../core/spi/einval.js';
+import { checkOptions, checkValue, integer, optional, TEXT } from '../../core/spi/checks/index.js';
+import { refusing } from '../../core/spi/consumer-errors.js';
 import {
   CLOCK,
   type Clock,
   type ConfiguredProvider,
   definePlugin,
   PACKET_PORT,
+  PROVIDER,
   SpiError,
   withModules,
 } from '../../core/spi/index.js';
@@ -59,12 +60,14 @@ const tap = definePlugin(
  * A provider whose device writes down its packets, from its opening to its end: with IP and UDP
  * headers, inbound and outbound, each with its time (of mock: the virtual one). A device that is
  * open already is not listened to.
- * @throws SpiError('EINVAL') when there is no file name; at opening SpiError('EIO'), when the file
+ * @throws DatError DAT_INVALID_PARAMETER for options that are none; at opening, when the file
  * cannot be made, or is there and is no capture that can go on
  */
 export function capture(provider: ConfiguredProvider, options: CaptureOptions): ConfiguredProvider {
+  const refuse = refusing('capture');
+  checkValue('the provider', provider, PROVIDER, refuse);
+  checkOptions(options, CAPTURE_OPTIONS, refuse);
   const { file, udpPort = ROCE_UDP_PORT } = options;
-  checkOptions(options, CAPTURE_OPTIONS, einval);
   const name = provider.instance.deviceKey;
   return withModules(provider, tap({ file, udpPort, name }));
 }

@@ -14,7 +14,8 @@ export const xrc = definePlugin(
     requires: [],
     provides: ['xrc'],
     inject: { device: DEVICE, logger: LOGGER },
+    options: {},
   },
-  ({ device, logger }, _options: Readonly<Record<string, never>> = {}) =>
+  ({ device, logger }, _options: Readonly<Record<string, never>> | undefined) =>
     new Xrc({ device, logger: logger.child({ module: 'xrc' }) }),
 );

@@ -4,8 +4,6 @@
  * `pump` when the port is readable, the deadline has come or `requestPump` asks, and arms one real
  * timer for `nextDeadlineUs`.
  */
-import { checkNames } from '../../core/spi/checks/index.js';
-import { einval } from '../../core/spi/einval.js';
 import {
   type Clock,
   GSI_QPN,
@@ -21,7 +19,8 @@ import {
 import { type DeviceHooks, HcaDevice } from './device.js';
 import { Hca } from './hca.js';
 import type { SendFault } from './queue-pair/engine.js';
-import { defaultParameters, type HcaParameters } from './common/parameters.js';
+import { type HcaParameters, parametersOf } from './common/parameters.js';
+import { checkPort } from './common/port-arrays.js';
 
 /** Bursts taken in per pump, so that handlers and the event loop get their turn under load. */
 const MAX_ROUNDS = 16;
@@ -85,8 +84,9 @@ export class HcaDriver implements Scheduler {
   private readonly logger: Logger;
 
   constructor(private readonly options: HcaDriverOptions) {
-    const { name, port, clock, random, logger, parameters = {} } = options;
-    checkNames(parameters, Object.keys(defaultParameters), einval);
+    const { name, port, clock, random, logger } = options;
+    const parameters = parametersOf(options.parameters);
+    checkPort(port, parameters);
     this.logger = logger;
     this.timers = new DriverTimers(clock.now(), () => this.hca.requestPump());
     this.hca = new Hca({
@@ -94,7 +94,7 @@ export class HcaDriver implements Scheduler {
       random,
       timers: this.timers,
       now: () => clock.now(),
-      parameters: { ...defaultParameters, ...parameters },
+      parameters,
       requestPump: options.requestPump,
       onCqGone: (cq) => this.device.onCqGone(cq),
       ...(options.sendFault && { sendFault: options.sendFault }),

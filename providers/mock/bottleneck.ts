@@ -3,14 +3,16 @@
  * its bandwidth, and what does not fit into its queue is dropped (drop-tail).
  */
 import { checkOptions, outOfRange, POSITIVE } from '../../core/spi/checks/index.js';
+import { BANDWIDTH } from './link.js';
+
 export interface BottleneckOptions {
-  /** Bits a second. */
+  /** Bits a second, from 1 on. */
   readonly bandwidth: number;
-  /** Bytes that may wait, the packet being sent included. */
+  /** Bytes that may wait, the packet being sent included: above 0. */
   readonly queueBytes: number;
 }
 
-const BOTTLENECK = { bandwidth: POSITIVE, queueBytes: POSITIVE };
+const BOTTLENECK = { bandwidth: BANDWIDTH, queueBytes: POSITIVE };
 
 export class Bottleneck {
   /** Packets dropped for want of room. */

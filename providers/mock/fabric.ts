@@ -2,17 +2,39 @@
  * A network in one process: ports by address, a link for each direction between two of them, faults
  * by chance and by script, and virtual time. One seed decides everything that happens.
  */
-import { showAs } from '../../core/spi/checks/index.js';
+import {
+  ANYTHING,
+  checkOptions,
+  checkValue,
+  integer,
+  kindOf,
+  LIST,
+  numberFrom,
+  OBJECT,
+  oneOf,
+  optional,
+  outOfRange,
+  showAs,
+  within,
+} from '../../core/spi/checks/index.js';
 import { SpiError, ipFromGid } from '../../core/spi/index.js';
+import { FaultScript, refuseUnhit } from '../hca/faults/fault-script.js';
+import {
+  ADDRESS,
+  PACKET_FAULTS,
+  type PacketAction,
+  type PacketMatch,
+  type PacketView,
+} from '../hca/faults/packet-faults.js';
+import { PORT_OPTIONS } from '../hca/common/port-options.js';
 import { Bottleneck, type BottleneckOptions } from './bottleneck.js';
-import { FaultScript } from './faults.js';
 import { checkLink, defaultLink, Link, type LinkOptions, OVERHEAD_BYTES } from './link.js';
-import { checkPortOptions, MemoryPort, type MemoryPortOptions } from './memory-port.js';
+import { MemoryPort, type MemoryPortOptions } from './memory-port.js';
 import type { MockNode } from './node.js';
 import { SeededRandom } from './seeded-random.js';
 import { Runner, type RunOptions } from './runner.js';
 import { VirtualClock } from './virtual-clock.js';
-import { PacketPool, type WirePacket } from './wire-packet.js';
+import { PacketPool, viewOf, type WirePacket } from './wire-packet.js';
 
 export interface FabricOptions {
   /** An integer from 0 to 2^53 - 1; default 1. */
@@ -26,15 +48,31 @@ export interface FabricOptions {
    * Without it time stands still until `run` is called.
    */
   readonly autoRun?: boolean | 'paced';
-  /** The clock's first reading in microseconds. */
+  /** The clock's first reading in microseconds, 0 (default) to 2^53 - 1. */
   readonly startUs?: number;
 }
+
+const OPTIONS = {
+  seed: optional(integer(0, Number.MAX_SAFE_INTEGER)),
+  // `setLink` looks at it.
+  link: ANYTHING,
+  mtuBytes: PORT_OPTIONS.mtuBytes,
+  autoRun: optional(oneOf([true, false, 'paced'] as const)),
+  startUs: optional(numberFrom(0, Number.MAX_SAFE_INTEGER)),
+};
 
 /** Addresses in text; what is left out means all. */
 export interface LinkSelection {
   readonly from?: string;
   readonly to?: string;
 }
+
+const SELECTION = { from: optional(ADDRESS), to: optional(ADDRESS) };
+const ADDRESSES = kindOf<readonly string[]>(
+  'a list of IP addresses in their usual text',
+  (list) => LIST.accepts(list) && list.every((each) => ADDRESS.accepts(each)),
+);
+const DIRECTION = oneOf(['both', 'out'] as const);
 
 /** What became of packets. Each packet sent is delivered or counted under one of the losses. */
 export interface FabricCounters {
@@ -73,7 +111,8 @@ export class Fabric {
   readonly id = ++fabricsMade;
   readonly clock: VirtualClock;
   readonly random: SeededRandom;
-  readonly faults = new FaultScript();
+  /** Of packets, where they enter the wire. */
+  readonly faults: FaultScript<PacketView, PacketMatch, PacketAction>;
   readonly counters: FabricCounters = {
     sent: 0,
     delivered: 0,
@@ -105,11 +144,13 @@ export class Fabric {
   private readonly unreachable = new Set<string>();
   private readonly runner: Runner;
 
+  /** @throws RangeError for an option that there is not, or a value out of its limits */
   constructor(options: FabricOptions = {}) {
+    checkOptions(options, OPTIONS, outOfRange);
     const { seed = 1, link = {}, mtuBytes = 1024, autoRun = false, startUs = 0 } = options;
-    checkPortOptions({ addresses: ['::1'], mtuBytes });
     this.clock = new VirtualClock(startUs, () => this.runner.schedule());
     this.random = new SeededRandom(seed);
+    this.faults = new FaultScript(PACKET_FAULTS, seed, newRandom);
     this.mtuBytes = mtuBytes;
     this.setLink({}, link);
     this.runner = new Runner(this.clock, autoRun);
@@ -122,7 +163,8 @@ export class Fabric {
 
   /**
    * Lets time pass, with microtasks drained between its steps.
-   * @throws Error when `until` has not come true and nothing more can happen, or in time
+   * @throws Error when `until` has not come true and nothing more can happen, or in time;
+   * RangeError for options that are none
    */
   run(options: RunOptions): Promise<void> {
     return this.runner.run(options);
@@ -155,6 +197,21 @@ export class Fabric {
     return this.nodes.get(address);
   }
 
+  /**
+   * For the end of a test: every fault of the fabric, of its ports and of its nodes' sends that is
+   * still at work has hit something.
+   * @throws Error that names those that have not
+   */
+  assertFaultsHit(): void {
+    const of = (where: string, unhit: readonly string[]): string[] =>
+      unhit.map((fault) => `${where}: ${fault}`);
+    const ofNodes = [...this.nodes].flatMap(([address, { port, sendFaults }]) => [
+      ...of(`port of ${address}`, port.faults.unhit),
+      ...of(`sends of ${address}`, sendFaults.unhit),
+    ]);
+    refuseUnhit([...of('packets', this.faults.unhit), ...ofNodes]);
+  }
+
   /** For the port itself, when it closes. */
   removePort(port: MemoryPort): void {
     for (const address of port.gids.map(ipFromGid)) {
@@ -169,6 +226,8 @@ export class Fabric {
 
   /** Changes links, present and future. @throws RangeError for an option out of its limits */
   setLink(where: LinkSelection, link: Partial<LinkOptions>): void {
+    checkSelection('setLink', where);
+    checkValue('link', link, OBJECT, outOfRange);
     const known = this.settings.filter((setting) => covers(where, setting.where));
     for (const setting of known) checkLink({ ...defaultLink, ...setting.link, ...link });
     checkLink({ ...defaultLink, ...link });
@@ -180,6 +239,7 @@ export class Fabric {
 
   /** All packets to this address go through one port of a switch from now on. */
   setBottleneck(to: string, options: BottleneckOptions): Bottleneck {
+    checkValue('to', to, ADDRESS, outOfRange);
     const bottleneck = new Bottleneck(options);
     this.bottlenecks.set(to, bottleneck);
     return bottleneck;
@@ -191,6 +251,9 @@ export class Fabric {
     otherSide: readonly string[],
     direction: 'both' | 'out' = 'both',
   ): void {
+    checkValue('side', side, ADDRESSES, outOfRange);
+    checkValue('otherSide', otherSide, ADDRESSES, outOfRange);
+    checkValue('direction', direction, DIRECTION, outOfRange);
     for (const from of side) {
       for (const to of otherSide) {
         this.link(from, to).partitioned = true;
@@ -201,6 +264,7 @@ export class Fabric {
 
   /** Ends partitions and clogs of these links, or all. */
   heal(where: LinkSelection = {}): void {
+    checkSelection('heal', where);
     for (const link of this.select(where)) {
       link.partitioned = false;
       this.unclogLink(link);
@@ -209,12 +273,14 @@ export class Fabric {
 
   /** Packets of these links, between the addresses there are, wait until they are unclogged. */
   clog(where: LinkSelection): void {
+    checkSelection('clog', where);
     const addresses = [...this.ports.keys()];
     for (const from of addresses) for (const to of addresses) this.link(from, to);
     for (const link of this.select(where)) link.clogged = true;
   }
 
   unclog(where: LinkSelection = {}): void {
+    checkSelection('unclog', where);
     for (const link of this.select(where)) this.unclogLink(link);
   }
 
@@ -261,12 +327,12 @@ export class Fabric {
     const nowUs = this.clock.now();
     this.tap?.('sent', packet, nowUs);
     const arrivalUs = link.deliveryUs(nowUs, packet.length, this.random);
-    const action = this.faults.decide(packet);
-    if (action !== undefined) {
-      if (action.type === 'drop') return this.drop(packet, 'faulted');
-      if (action.type === 'delay') return this.arriveAt(arrivalUs + action.byUs, packet, link);
-      if (action.type === 'corrupt') this.flip(packet, action.byteOffset, action.mask ?? 1);
-      if (action.type === 'duplicate') {
+    if (this.faults.any) {
+      const action = this.faults.decide(viewOf(packet));
+      if (action?.type === 'drop') return this.drop(packet, 'faulted');
+      if (action?.type === 'delay') return this.arriveAt(arrivalUs + action.byUs, packet, link);
+      if (action?.type === 'corrupt') this.flip(packet, action.byteOffset, action.mask ?? 1);
+      if (action?.type === 'duplicate') {
         for (const afterUs of action.afterUs) this.duplicate(packet, arrivalUs + afterUs, link);
       }
     }
@@ -357,6 +423,12 @@ export class Fabric {
     const all = [...this.links.values()].flatMap((links) => [...links.values()]);
     return all.filter((link) => covers(where, link));
   }
+}
+
+const newRandom = (seed: number): SeededRandom => new SeededRandom(seed);
+
+function checkSelection(call: string, where: LinkSelection): void {
+  checkOptions(where, SELECTION, within(call, outOfRange));
 }
 
 function covers(where: LinkSelection, link: LinkSelection): boolean {

@@ -2,8 +2,7 @@
  * The mock provider (`dapl/providers/mock`): the software HCA, MAD and CM of softroce over a
  * simulated network with virtual time, for tests of protocols and applications. See docs/mock.md.
  */
-import { checkOptions, OBJECT, optional, TEXT } from '../../core/spi/checks/index.js';
-import { einval } from '../../core/spi/einval.js';
+import { instanceOf, TEXT } from '../../core/spi/checks/index.js';
 import { mad } from '../../plugins/mad/index.js';
 import { xrc } from '../../plugins/xrc/index.js';
 import { cm } from '../../plugins/cm/index.js';
@@ -20,20 +19,30 @@ import {
 } from '../../core/spi/index.js';
 import type { HcaParameters } from '../hca/index.js';
 import { bindNode } from '../host/index.js';
-import { PORT_OPTIONS } from '../hca/common/port-options.js';
-import type { Fabric } from './fabric.js';
+import { PARAMETERS, parametersOf } from '../hca/common/parameters.js';
+import { gidsOf, PORT_OPTIONS } from '../hca/common/port-options.js';
+import { Fabric } from './fabric.js';
 import { MockNode } from './node.js';
 import { optionsOf } from './provider-init.js';
 
 export { Fabric } from './fabric.js';
 export type { FabricCounters, FabricOptions, FabricTap, LinkSelection } from './fabric.js';
-export type { Fault, FaultAction, FaultRule, PacketMatch, PacketView } from './faults.js';
+export type { Fault, FaultRule, Occurrence } from '../hca/faults/fault-script.js';
+export { OPCODE_NAMES } from '../hca/faults/packet-faults.js';
+export type {
+  PacketAction,
+  PacketFaultRule,
+  PacketMatch,
+  PacketView,
+} from '../hca/faults/packet-faults.js';
+export type { SendAction, SendFaultRule, SendMatch } from '../hca/faults/send-faults.js';
 export { defaultLink } from './link.js';
 export type { LinkOptions } from './link.js';
 export { MemoryPort } from './memory-port.js';
 export type { MemoryPortOptions } from './memory-port.js';
 export { MockNode } from './node.js';
-export type { MockNodeOptions, SendFaultRule } from './node.js';
+export type { MockNodeOptions } from './node.js';
+export type { IcmpReport, PortAction, PortFaultRule, PortMatch } from './port-faults.js';
 export { namedFabric } from './provider-init.js';
 export type { RunOptions } from './runner.js';
 export { SeededRandom } from './seeded-random.js';
@@ -43,7 +52,9 @@ export interface MockOptions {
   readonly fabric: Fabric;
   /** IP address in text: a device of that fabric, which the first opening makes. */
   readonly address: string;
+  /** Upper bound of the path MTU: 256, 512, 1024, 2048 or 4096; default the fabric's. */
   readonly mtuBytes?: number;
+  /** Limits and timers of the software HCA; docs/softroce.md has their ranges. */
   readonly parameters?: Partial<HcaParameters>;
 }
 
@@ -52,10 +63,10 @@ interface MockInstance extends ProviderInstance {
 }
 
 const OPTIONS = {
-  fabric: OBJECT,
+  fabric: instanceOf(Fabric, 'a Fabric: new Fabric({ seed, autoRun: true })'),
   address: TEXT,
   mtuBytes: PORT_OPTIONS.mtuBytes,
-  parameters: optional(OBJECT),
+  parameters: PARAMETERS,
 };
 const NODE = token<MockNode>('mock/node');
 
@@ -67,17 +78,18 @@ export const mock = definePlugin(
     sdkVersion: '1.0',
     requires: [],
     provides: ['rc', 'ud', 'atomic', 'mad', 'cm', 'xrc'],
+    options: OPTIONS,
   },
-  (options: MockOptions): MockInstance => {
-    checkOptions(options, OPTIONS, einval);
+  ({ fabric, address, mtuBytes, parameters: given }: MockOptions): MockInstance => {
+    const addresses = [address];
+    gidsOf(addresses);
+    const parameters = parametersOf(given);
     return {
-      deviceKey: `mock:${options.fabric.id}:${options.address}`,
-      fabric: options.fabric,
+      deviceKey: `mock:${fabric.id}:${address}`,
+      fabric,
       // All nodes of a fabric reach the same peers.
-      relatedTo: (other) => (other as Partial<MockInstance>).fabric === options.fabric,
+      relatedTo: (other) => (other as Partial<MockInstance>).fabric === fabric,
       async open(registrar, logger): Promise<void> {
-        const { fabric, address, mtuBytes, parameters = {} } = options;
-        const addresses = [address];
         const port = fabric.openPort({ addresses, ...(mtuBytes !== undefined && { mtuBytes }) });
         registrar.bind(PACKET_PORT, () => port);
         registrar.bind(

@@ -1,13 +1,13 @@
 /**
  * One direction between two addresses: bandwidth, latency and what goes wrong. Probabilities are
- * percent of packets, as in TigerBeetle's packet simulator.
+ * percent of packets, 0 to 100, as in TigerBeetle's packet simulator; times are up to an hour.
  */
-import { checkOptions, outOfRange, numberFrom, POSITIVE } from '../../core/spi/checks/index.js';
+import { checkOptions, outOfRange, numberFrom } from '../../core/spi/checks/index.js';
 import type { SeededRandom } from './seeded-random.js';
 import type { WirePacket } from './wire-packet.js';
 
 export interface LinkOptions {
-  /** Bits a second; Infinity for a link that takes no time to send. */
+  /** Bits a second, from 1 on; Infinity for a link that takes no time to send. */
   readonly bandwidth: number;
   /** Latency in microseconds: at least `latencyMinUs`, on average `latencyMeanUs`. */
   readonly latencyMinUs: number;
@@ -39,10 +39,12 @@ export const defaultLink: LinkOptions = {
   maxBacklogUs: 2000,
 };
 
-const MICROSECONDS = numberFrom(0, Infinity);
+const HOUR_US = 3_600_000_000;
+const MICROSECONDS = numberFrom(0, HOUR_US);
 const PERCENT = numberFrom(0, 100);
+export const BANDWIDTH = numberFrom(1, Infinity);
 const LINK = {
-  bandwidth: POSITIVE,
+  bandwidth: BANDWIDTH,
   latencyMinUs: MICROSECONDS,
   latencyMeanUs: MICROSECONDS,
   lossPercent: PERCENT,
@@ -51,7 +53,7 @@ const LINK = {
   reorderDelayUs: MICROSECONDS,
   corruptPercent: PERCENT,
   duplicateDelayUs: MICROSECONDS,
-  maxBacklogUs: MICROSECONDS,
+  maxBacklogUs: numberFrom(0, Infinity),
 };
 
 /** @throws RangeError that names the option, its value and its limits */

@@ -11,6 +11,7 @@ import {
   GROUP_BIT,
   ipFromGid,
   isIpv4Gid,
+  type NetworkReport,
   type PacketPort,
   type PacketPortHandlers,
   PLACE,
@@ -57,7 +58,7 @@ interface Membership {
 }
 
 /** @throws SpiError('EINVAL') naming the option, its value and its limits */
-export function checkPortOptions(options: MemoryPortOptions): Gid[] {
+function checkPortOptions(options: MemoryPortOptions): Gid[] {
   checkOptions(options, PORT_OPTIONS, einval);
   return gidsOf(options.addresses);
 }
@@ -118,9 +119,10 @@ export class MemoryPort implements PacketPort {
     this.gids = checkPortOptions(options);
     this.mtuBytes = Math.min(options.mtuBytes ?? 4096, fabric.mtuBytes);
     this.paths = new PathTable(this.gids);
-    this.faults = new PortFaults(fabric.clock, this.counters, (report) => {
+    const onReport = (report: NetworkReport): void => {
       if (!this.closed) this.handlers?.onReport(report);
-    });
+    };
+    this.faults = new PortFaults(fabric.clock, this.counters, onReport, fabric.random.seed);
   }
 
   /** What is registered with the port: both zero when its user has cleaned up. */

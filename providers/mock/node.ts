@@ -2,14 +2,8 @@
  * A node of a fabric: the software HCA on a memory port, driven by virtual time. The provider opens
  * one for each device; tests of the verbs level use it as it is.
  */
-import {
-  ANYTHING,
-  checkOptions,
-  integer,
-  kindOf,
-  optional,
-  outOfRange,
-} from '../../core/spi/checks/index.js';
+import { checkOptions, instanceOf, OBJECT, optional, TEXT } from '../../core/spi/checks/index.js';
+import { einval } from '../../core/spi/einval.js';
 import {
   AsyncEventType,
   type Logger,
@@ -21,14 +15,21 @@ import {
   silentLogger,
   type TimerEntry,
   type Timers,
-  WcStatus,
-  type WrOpcode,
 } from '../../core/spi/index.js';
 import { type HcaDevice, HcaDriver, type HcaParameters } from '../hca/index.js';
 import { type HostNode, ProcessHoldCounter } from '../host/index.js';
 import type { Fabric } from './fabric.js';
-import { NTH } from './faults.js';
-import { MEMORY_PORT_COUNTERS, type MemoryPort } from './memory-port.js';
+import { FaultScript } from '../hca/faults/fault-script.js';
+import {
+  SEND_FAULTS,
+  type SendAction,
+  type SendMatch,
+  type SendView,
+} from '../hca/faults/send-faults.js';
+import { PARAMETERS } from '../hca/common/parameters.js';
+import { PORT_OPTIONS } from '../hca/common/port-options.js';
+import { MEMORY_PORT_COUNTERS, MemoryPort } from './memory-port.js';
+import { SeededRandom } from './seeded-random.js';
 import { VirtualTimer } from './virtual-clock.js';
 
 export interface MockNodeOptions {
@@ -45,26 +46,15 @@ export interface MockNodeOptions {
   readonly through?: PacketPort;
 }
 
-/** Which send work requests are to fail, and how. */
-export interface SendFaultRule {
-  readonly status: WcStatus;
-  readonly qpn?: number;
-  /** A number of `WrOpcode`. */
-  readonly opcode?: WrOpcode;
-  /** The first match that fails, from 1 (default). */
-  readonly nth?: number;
-}
-
-const SEND_FAULT = {
-  status: kindOf<WcStatus>('that of a failure', (status) => status !== WcStatus.SUCCESS),
-  qpn: optional(integer(0, 0xffffff)),
-  opcode: ANYTHING,
-  nth: NTH,
+const NODE_OPTIONS = {
+  addresses: PORT_OPTIONS.addresses,
+  name: optional(TEXT),
+  mtuBytes: PORT_OPTIONS.mtuBytes,
+  parameters: PARAMETERS,
+  logger: optional(OBJECT),
+  port: optional(instanceOf(MemoryPort, 'a MemoryPort of the fabric')),
+  through: optional(OBJECT),
 };
-
-interface SendFault extends SendFaultRule {
-  left: number;
-}
 
 export class MockNode implements HostNode {
   readonly port: MemoryPort;
@@ -74,22 +64,29 @@ export class MockNode implements HostNode {
   readonly timers: Timers;
   readonly processHold: ProcessHold;
   readonly random: Random;
+  /**
+   * Of send requests: those hit fail, unsent, on a queue pair of any type, and their queue pair
+   * with them: RC goes to ERR, UC and UD (QP1 too, where MADs go out) to SQE.
+   */
+  readonly sendFaults: FaultScript<SendView, SendMatch, SendAction>;
   private readonly timer: VirtualTimer;
-  private readonly sendFaults: SendFault[] = [];
   private wakePending = false;
   private removed = false;
 
-  /** @throws SpiError('EADDRINUSE') as `Fabric.openPort` */
+  /** @throws SpiError('EADDRINUSE') as `Fabric.openPort`; ('EINVAL') for an option */
   constructor(
     readonly fabric: Fabric,
     options: MockNodeOptions,
   ) {
+    checkOptions(options, NODE_OPTIONS, einval);
     const { addresses, mtuBytes, logger = silentLogger, parameters = {} } = options;
     this.port =
       options.port ??
       fabric.openPort({ addresses, ...(mtuBytes === undefined ? {} : { mtuBytes }) });
     const port = options.through ?? this.port;
     this.random = fabric.random.fork();
+    const { seed } = fabric.random;
+    this.sendFaults = new FaultScript(SEND_FAULTS, seed, (each) => new SeededRandom(each));
     this.driver = new HcaDriver({
       name: options.name ?? `mock ${addresses[0] ?? ''}`,
       port,
@@ -99,7 +96,8 @@ export class MockNode implements HostNode {
       parameters,
       requestPump: () => this.wake(),
       hooks: { portCounters: MEMORY_PORT_COUNTERS, onClosed: () => this.timer.close() },
-      sendFault: (qp, opcode) => this.sendFault(qp.qpn, opcode),
+      sendFault: ({ qpn }, opcode) =>
+        this.sendFaults.any ? this.sendFaults.decide({ qpn, opcode })?.status : undefined,
     });
     this.device = this.driver.device;
     this.timer = new VirtualTimer(fabric.clock, () => this.pump());
@@ -117,16 +115,6 @@ export class MockNode implements HostNode {
 
   get scheduler(): Scheduler {
     return this.driver;
-  }
-
-  /**
-   * The n-th send request that matches fails with this status, unsent, on a queue pair of any type,
-   * and its queue pair with it: RC goes to ERR, UC and UD (QP1 too, where MADs go out) to SQE.
-   * @throws RangeError for a status that is no failure, and an `nth` that does not count from 1
-   */
-  failSend(rule: SendFaultRule): void {
-    checkOptions(rule, SEND_FAULT, outOfRange);
-    this.sendFaults.push({ ...rule, left: rule.nth ?? 1 });
   }
 
   /**
@@ -166,16 +154,5 @@ export class MockNode implements HostNode {
 
   private arm(): void {
     this.timer.arm(this.driver.nextDeadlineUs());
-  }
-
-  private sendFault(qpn: number, opcode: number): WcStatus | undefined {
-    for (const fault of this.sendFaults) {
-      if (fault.qpn !== undefined && fault.qpn !== qpn) continue;
-      if (fault.opcode !== undefined && fault.opcode !== opcode) continue;
-      if (--fault.left > 0) continue;
-      this.sendFaults.splice(this.sendFaults.indexOf(fault), 1);
-      return fault.status;
-    }
-    return undefined;
   }
 }

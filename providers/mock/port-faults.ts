@@ -1,83 +1,114 @@
 /**
  * What goes wrong between a port and the network, where a fabric's links do not reach: the own
  * system refuses packets, a link or router carries less than they have, ICMP comes that is true,
- * or that is forged. Each is a plain value, so that a seed, or a script, can make it.
+ * or that is forged. The faults are rules as those of packets are (docs/mock.md).
  */
 import {
+  BOOLEAN,
+  checkOptions,
+  integer,
+  kindOf,
+  oneOf,
+  optional,
+  outOfRange,
+  TEXT,
+} from '../../core/spi/checks/index.js';
+import {
+  type Gid,
   gidFromIp,
   ipFromGid,
   isIpv4Gid,
   type NetworkReport,
   type PacketPortCounters,
 } from '../../core/spi/index.js';
+import { type FaultGrammar, type FaultRule, FaultScript } from '../hca/faults/fault-script.js';
+import { ADDRESS } from '../hca/faults/packet-faults.js';
+import { SeededRandom } from './seeded-random.js';
 import type { VirtualClock } from './virtual-clock.js';
 import type { WirePacket } from './wire-packet.js';
 
-/** Packets to one address, or to all. */
-interface Where {
+/** An IP packet on its way to the network. */
+interface Leaving {
+  /** IP address in text. */
+  readonly to: string;
+  readonly packetBytes: number;
+}
+
+/** Which packets: those to one address, or all. */
+export interface PortMatch {
   readonly to?: string;
 }
 
-export type PortFault =
+export type PortAction =
   /** The own system refuses every packet: its link is down, a filter, no memory. */
-  | ({ readonly type: 'refuse'; readonly code: string } & Where)
+  | { readonly type: 'refuse'; readonly code: string }
   /** The own link carries IP packets up to `mtuBytes`; longer ones are refused (EMSGSIZE). */
-  | ({ readonly type: 'own-mtu'; readonly mtuBytes: number } & Where)
+  | { readonly type: 'own-mtu'; readonly mtuBytes: number }
   /** A router on the way does, and drops longer ones: with ICMP, or silently. */
-  | ({ readonly type: 'path-mtu'; readonly mtuBytes: number; readonly silent: boolean } & Where)
-  /** ICMP, forged: once, as the fault is added, however often. Its destination is in the report. */
-  | { readonly type: 'icmp'; readonly report: NetworkReport };
+  | { readonly type: 'path-mtu'; readonly mtuBytes: number; readonly silent: boolean };
 
-type LastingFault = Exclude<PortFault, { type: 'icmp' }>;
+export type PortFaultRule = FaultRule<PortMatch, PortAction>;
+
+/** The least that IPv4 has; and no IP packet is longer than this. */
+const MTU = integer(68, 65_535);
+
+const PORT_FAULTS: FaultGrammar<Leaving, PortMatch, PortAction> = {
+  match: { to: { kind: ADDRESS, agrees: (packet, to) => packet.to === to } },
+  actions: {
+    refuse: { code: TEXT },
+    'own-mtu': { mtuBytes: MTU },
+    'path-mtu': { mtuBytes: MTU, silent: BOOLEAN },
+  },
+  concerns: (action, { packetBytes }) => action.type === 'refuse' || packetBytes > action.mtuBytes,
+};
+
+export type IcmpReport = Extract<
+  NetworkReport,
+  { readonly type: 'port-unreachable' | 'unreachable' | 'too-big' }
+>;
+const REPORT = {
+  type: oneOf(['port-unreachable', 'unreachable', 'too-big'] as const),
+  gid: kindOf<Gid>('a GID of 16 bytes', (gid) => gid instanceof Uint8Array && gid.length === 16),
+  mtuBytes: optional(integer(0, 65_535)),
+};
 
 /** How long after a packet its ICMP comes back. */
 const ICMP_AFTER_US = 100;
 /** A port tells the same of one destination that often at most. */
 const QUIET_US = 100_000;
 
-export class PortFaults {
-  private readonly faults = new Set<LastingFault>();
+export class PortFaults extends FaultScript<Leaving, PortMatch, PortAction> {
   private readonly toldAtUs = new Map<string, number>();
 
   constructor(
     private readonly clock: VirtualClock,
     private readonly counters: PacketPortCounters,
     private readonly handler: (report: NetworkReport) => void,
-  ) {}
-
-  get any(): boolean {
-    return this.faults.size > 0;
+    seed: number,
+  ) {
+    super(PORT_FAULTS, seed, (ofRule) => new SeededRandom(ofRule));
   }
 
-  /** @returns what ends it */
-  add(fault: PortFault): () => void {
-    if (fault.type === 'icmp') {
-      this.count(fault.report);
-      this.clock.at(this.clock.now(), () => this.handler(fault.report));
-      return () => undefined;
-    }
-    this.faults.add(fault);
-    return () => void this.faults.delete(fault);
-  }
-
-  clear(): void {
-    this.faults.clear();
+  /**
+   * ICMP comes in that is forged, now, however often.
+   * @throws RangeError for what is no report of ICMP
+   */
+  forge(report: IcmpReport): void {
+    checkOptions<object>(report, REPORT, outOfRange);
+    this.count(report);
+    this.clock.at(this.clock.now(), () => this.handler(report));
   }
 
   /** Whether a packet is sent: if not, it has been counted, and is the caller's to release. */
   lets(packet: WirePacket): boolean {
     const { to, destination: gid } = packet.flow;
     const packetBytes = packet.length + 8 + (isIpv4Gid(gid) ? 20 : 40);
-    for (const fault of this.faults) {
-      const others = fault.to !== undefined && fault.to !== to;
-      if (others || (fault.type !== 'refuse' && packetBytes <= fault.mtuBytes)) continue;
-      this.meet(fault, packetBytes, to);
-      return false;
-    }
-    return true;
+    const action = this.decide({ to, packetBytes });
+    if (action !== undefined) this.meet(action, packetBytes, to);
+    return action === undefined;
   }
 
-  private meet(fault: LastingFault, packetBytes: number, to: string): void {
+  private meet(fault: PortAction, packetBytes: number, to: string): void {
     const { counters } = this;
     const gid = gidFromIp(to);
     if (fault.type === 'path-mtu') {

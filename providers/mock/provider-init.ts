@@ -1,11 +1,12 @@
 /** Lines of dat.conf for mock: `"10.0.0.1"`, `"10.0.0.1 fabric=lab seed=42 mtuBytes=4096"`. */
-import { show } from '../../core/spi/checks/index.js';
+import { checkValue, integer, optional, TEXT } from '../../core/spi/checks/index.js';
 import { einval } from '../../core/spi/einval.js';
 import { integerOption, readIaParams, SpiError } from '../../core/spi/index.js';
 import { Fabric } from './fabric.js';
 import type { MockOptions } from './index.js';
 
 const OPTIONS = ['fabric', 'seed', 'mtuBytes'];
+const SEED = optional(integer(0, Number.MAX_SAFE_INTEGER));
 const DEFAULT_FABRIC = 'default';
 
 interface NamedFabric {
@@ -18,9 +19,11 @@ const fabrics = new Map<string, NamedFabric>();
  * The fabric of this process that lines of dat.conf call by a name. It runs by itself
  * (`autoRun: true`) and is made by the first line that asks.
  * @param seed of its making; default 1
- * @throws SpiError('EINVAL') when it has been made with another seed
+ * @throws SpiError('EINVAL') for a seed that is none, and when it has been made with another seed
  */
 export function namedFabric(name: string, seed?: number): Fabric {
+  checkValue('name', name, TEXT, einval);
+  checkValue('seed', seed, SEED, einval);
   const present = fabrics.get(name);
   if (present === undefined) {
     const made = { fabric: new Fabric({ seed: seed ?? 1, autoRun: true }), seed: seed ?? 1 };

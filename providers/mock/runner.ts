@@ -2,6 +2,16 @@
  * Lets virtual time pass: in steps that a test asks for, or by itself. Between two steps one turn
  * of the event loop goes by, so that all microtasks of a step have ended before the next one.
  */
+import {
+  checkNames,
+  checkOptions,
+  FUNCTION,
+  type Kind,
+  numberFrom,
+  oneOf,
+  optional,
+  outOfRange,
+} from '../../core/spi/checks/index.js';
 import type { VirtualClock } from './virtual-clock.js';
 
 export type RunOptions =
@@ -11,6 +21,24 @@ export type RunOptions =
   | { readonly forUs: number }
   /** Until the condition holds, within so many microseconds; default Infinity. */
   | { readonly until: () => boolean; readonly withinUs?: number };
+
+/** The ways to run: by the option that each needs. */
+const WAYS: readonly Readonly<Record<string, Kind>>[] = [
+  { untilIdle: oneOf([true]) },
+  { forUs: numberFrom(0, Number.MAX_SAFE_INTEGER) },
+  { until: FUNCTION, withinUs: optional(numberFrom(0, Infinity)) },
+];
+const NEEDED = WAYS.map((way) => Object.keys(way)[0]!);
+
+/** @throws RangeError */
+function checkRun(options: object): void {
+  checkNames(options, WAYS.flatMap(Object.keys), outOfRange);
+  const ways = WAYS.filter((way) => Object.keys(way)[0]! in options);
+  const [way] = ways;
+  const expected = `an object with one of ${NEEDED.join(', ')}`;
+  if (way === undefined || ways.length > 1) throw outOfRange('options', options, expected);
+  checkOptions<object>(options, way, outOfRange);
+}
 
 /** A turn of the event loop: promises settle and their reactions run. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -37,6 +65,7 @@ export class Runner {
   }
 
   async run(options: RunOptions): Promise<void> {
+    checkRun(options);
     this.running++;
     try {
       await turn();

@@ -2,8 +2,10 @@
  * Virtual time: a heap of what is to happen. Time stands still while something happens and then
  * jumps to the earliest thing left. Things of one time happen in the order they were asked for.
  */
-import { outOfRange } from '../../core/spi/checks/index.js';
+import { checkValue, numberFrom, outOfRange } from '../../core/spi/checks/index.js';
 import type { Clock } from '../../core/spi/index.js';
+
+const START = numberFrom(0, Number.MAX_SAFE_INTEGER);
 
 /** Something that is to happen, once. */
 export interface VirtualEvent {
@@ -22,11 +24,16 @@ export class VirtualClock implements Clock {
   private live = 0;
   private stepping = false;
 
-  /** @param onScheduled called from `at` whenever something new is to happen */
+  /**
+   * @param startUs 0 to 2^53 - 1
+   * @param onScheduled called from `at` whenever something new is to happen
+   * @throws RangeError
+   */
   constructor(
     startUs = 0,
     private readonly onScheduled: () => void = () => undefined,
   ) {
+    checkValue('startUs', startUs, START, outOfRange);
     this.nowUs = startUs;
   }
 

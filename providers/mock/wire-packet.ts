@@ -1,5 +1,6 @@
 /** Packets on the simulated wire: the bytes of a UDP payload, and the flow they belong to. */
 import { type Gid, ipFromGid, isMulticastGid } from '../../core/spi/index.js';
+import { type PacketView, packetView } from '../hca/faults/packet-faults.js';
 import { PseudoHeader } from '../hca/wire/icrc.js';
 
 /** The longest headers of the port contract, the largest path MTU, and the ICRC. */
@@ -35,6 +36,11 @@ export interface WirePacket {
   readonly view: DataView;
   length: number;
   flow: Flow;
+}
+
+/** What fault rules and traces see of it. */
+export function viewOf({ view, buffer, length, flow }: WirePacket): PacketView {
+  return packetView(view, buffer.subarray(0, length), flow.from, flow.to);
 }
 
 /** Keeps buffers of delivered packets for the next ones. */

@@ -2,8 +2,6 @@
  * The softroce provider (`dapl/providers/softroce`): RoCEv2 in user space over UDP 4791, wire
  * compatible with Linux rdma_rxe and with RoCE adapters, without privileges.
  */
-import { checkOptions, OBJECT, optional } from '../../core/spi/checks/index.js';
-import { einval } from '../../core/spi/einval.js';
 import {
   CM,
   type DatProviderInit,
@@ -18,7 +16,8 @@ import {
 import { cm } from '../../plugins/cm/index.js';
 import { mad } from '../../plugins/mad/index.js';
 import { xrc } from '../../plugins/xrc/index.js';
-import { PORT_OPTIONS } from '../hca/common/port-options.js';
+import { PARAMETERS, parametersOf } from '../hca/common/parameters.js';
+import { gidsOf, PORT_OPTIONS } from '../hca/common/port-options.js';
 import type { HcaParameters } from '../hca/index.js';
 import { bindNode, monotonicClock } from '../host/index.js';
 import { localAddresses } from './local-addresses.js';
@@ -58,6 +57,7 @@ export interface SoftroceOptions {
    * IPv4 packets is checked (docs/softroce.md).
    */
   readonly icrcCheck?: IcrcCheck;
+  /** Limits and timers of the software HCA; docs/softroce.md has their ranges. */
   readonly parameters?: Partial<HcaParameters>;
 }
 
@@ -66,11 +66,15 @@ const OPTIONS = {
   udpPort: UDP_PORT,
   port: SOCKET_PORT,
   icrcCheck: ICRC_CHECK,
-  parameters: optional(OBJECT),
+  parameters: PARAMETERS,
 };
 const NODE = token<SoftroceNode>('softroce/node');
 
-/** Opens with SpiError EADDRINUSE, EADDRNOTAVAIL, EACCES or EINVAL, which name the address. */
+/**
+ * Options that it does not take are refused when it is called. Opening fails with DatError, which
+ * names the address: DAT_PORT_IN_USE, DAT_INVALID_ADDRESS (not of this machine) or
+ * DAT_PRIVILEGES_VIOLATION.
+ */
 export const softroce = definePlugin(
   {
     name: 'softroce',
@@ -78,12 +82,13 @@ export const softroce = definePlugin(
     sdkVersion: '1.0',
     requires: ['mad', 'cm', 'xrc'],
     provides: ['rc', 'ud', 'atomic', 'mad', 'cm', 'xrc'],
+    options: OPTIONS,
   },
   (options: SoftroceOptions): ProviderInstance => {
-    checkOptions(options, OPTIONS, einval);
-    const { udpPort = ROCE_UDP_PORT, port = 'auto', parameters = {} } = options;
+    const { udpPort = ROCE_UDP_PORT, port = 'auto', mtuBytes, icrcCheck } = options;
     const addresses = localAddresses('one of addresses', options.addresses);
-    const { mtuBytes, icrcCheck } = options;
+    gidsOf(addresses);
+    const parameters = parametersOf(options.parameters);
     return {
       deviceKey: `softroce:${addresses.join(',')}:${udpPort}`,
       async open(registrar, deviceLogger): Promise<void> {

@@ -2,10 +2,12 @@
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { networkInterfaces } from 'node:os';
+import { checkValue } from '../../core/spi/checks/index.js';
+import { refusing } from '../../core/spi/consumer-errors.js';
 import { type Gid, gidFromIp } from '../../core/spi/index.js';
 import { loadNativeAddon, nativeAddonProblem } from './native-addon.js';
 import { bindError } from './bind-error.js';
-import { pathMtu, ROCE_UDP_PORT } from './port-options.js';
+import { pathMtu, ROCE_UDP_PORT, UDP_PORT } from './port-options.js';
 
 export interface SoftroceAddress {
   readonly interface: string;
@@ -31,8 +33,12 @@ export interface SoftroceInspection {
   readonly preferred?: string;
 }
 
-/** @param udpPort default 4791 */
+/**
+ * @param udpPort 1 to 65535; default 4791
+ * @throws DatError DAT_INVALID_PARAMETER
+ */
 export async function inspectSoftroce(udpPort = ROCE_UDP_PORT): Promise<SoftroceInspection> {
+  checkValue('udpPort', udpPort, UDP_PORT, refusing('inspectSoftroce'));
   const addon = loadNativeAddon();
   const portProblem = nativeAddonProblem();
   const found = Object.entries(networkInterfaces()).flatMap(([name, list = []]) =>

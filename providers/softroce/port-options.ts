@@ -97,7 +97,11 @@ export function allocatePortArrays(arenaBytes: number): {
 /** What the options may be, of the provider, too. */
 export const UDP_PORT = optional(integer(1, 65535));
 export const ICRC_CHECK = optional(oneOf(ICRC_CHECKS));
-export const SOCKET_PORT = optional(oneOf(['auto', 'native', 'dgram'] as const));
+const SOCKET_PORTS = oneOf(['auto', 'native', 'dgram'] as const);
+export const SOCKET_PORT = optional({
+  ...SOCKET_PORTS,
+  expected: `${SOCKET_PORTS.expected} (the number of a UDP port is udpPort)`,
+});
 const OPTIONS = { ...PORT_OPTIONS, udpPort: UDP_PORT, icrcCheck: ICRC_CHECK };
 
 /** @throws SpiError('EINVAL') naming the option, its value and its limits */

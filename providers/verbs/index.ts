@@ -5,11 +5,9 @@
  */
 import {
   CM,
-  type ConfiguredPlugin,
   type DatProviderInit,
   definePlugin,
   MAD,
-  type Plugin,
   type ProviderInstance,
   token,
   XRC,
@@ -19,7 +17,7 @@ import { bindNode } from '../host/index.js';
 import { makeCm, makeMad } from './modules.js';
 import type { VerbsNode } from './node.js';
 import { openNode } from './open.js';
-import { checkOptions, type VerbsOptions } from './opening/options.js';
+import { checkOptions, OPTIONS, type VerbsOptions } from './opening/options.js';
 import { optionsOf } from './opening/provider-init.js';
 
 export type { DeviceChoice } from './opening/choose-device.js';
@@ -35,27 +33,25 @@ export type {
   RdmaPort,
 } from './system/system.js';
 
-/** Without options: the first device that can be used. */
-export interface VerbsPlugin extends Plugin<'provider', VerbsOptions> {
-  (options?: VerbsOptions): ConfiguredPlugin<'provider'>;
-}
-
 const NODE = token<VerbsNode>('verbs/node');
 
 /**
- * Opens with SpiError: ENODEV (no library, no device), EACCES (files of /dev/infiniband),
- * EADDRNOTAVAIL (an address that no device serves), ENETUNREACH (no route, port down) or EINVAL,
+ * Without options: the first device that can be used. Options that it does not take are refused
+ * when it is called. Opening fails with DatError: DAT_PROVIDER_NOT_FOUND (no library, no device),
+ * DAT_PRIVILEGES_VIOLATION (files of /dev/infiniband), DAT_INVALID_ADDRESS (an address that no
+ * device serves, no route, port down) or DAT_INVALID_PARAMETER (a port or GID that is not there),
  * each in a sentence that names the remedy (docs/verbs.md).
  */
-export const verbs: VerbsPlugin = definePlugin(
+export const verbs = definePlugin(
   {
     name: 'verbs',
     kind: 'provider',
     sdkVersion: '1.0',
     requires: ['mad', 'cm', 'xrc'],
     provides: ['rc', 'ud', 'mad', 'cm', 'xrc'],
+    options: OPTIONS,
   },
-  (given: VerbsOptions = {}): ProviderInstance => {
+  (given: VerbsOptions | undefined): ProviderInstance => {
     const options = checkOptions(given);
     return {
       deviceKey: deviceKeyOf(options),

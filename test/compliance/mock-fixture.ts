@@ -2,10 +2,10 @@
 import { openIa } from 'dapl';
 import {
   Fabric,
-  type FaultAction,
   type LinkOptions,
   mock,
   type MockOptions,
+  type PacketAction,
 } from 'dapl/providers/mock';
 import type { Capability, CompliancePair, PacketFault, ProviderFixture } from 'dapl/testing';
 
@@ -76,11 +76,11 @@ function addFault(
   { from, match, action, nth = 1, count = 1 }: PacketFault,
 ): ReturnType<Fabric['faults']['add']> {
   const where = (packet: { readonly bytes: Uint8Array }): boolean => match(packet.bytes);
-  const rule = { from: from === 'active' ? ACTIVE : PASSIVE, where };
-  return fabric.faults.add({ match: rule, action: actionOf(action), nth, count });
+  const rule = { from: from === 'active' ? ACTIVE : PASSIVE, where, nth, count };
+  return fabric.faults.add({ match: rule, action: actionOf(action) });
 }
 
-function actionOf(action: PacketFault['action']): FaultAction {
+function actionOf(action: PacketFault['action']): PacketAction {
   if (action === 'drop') return { type: 'drop' };
   if (action === 'spoil') return { type: 'corrupt', byteOffset: 12 };
   if ('delayUs' in action) return { type: 'delay', byUs: action.delayUs };

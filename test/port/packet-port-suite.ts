@@ -1,9 +1,13 @@
 /** What every PacketPort must do, whatever carries its packets. */
+import { checkPort } from '../../providers/hca/common/port-arrays.js';
 import { type Bench, gidOf, nothing, type PortPair } from './bench-pair.js';
 import { pattern } from './harness.js';
 import { describeDelivery } from './suite-delivery.js';
 import { describeClosing, describeHandlers, describePaths } from './suite-lifecycle.js';
 import { describeMemory } from './suite-memory.js';
+
+/** The most that its parameter may be. */
+const MAX_SGE = 255;
 
 export type Family = 'ipv4' | 'ipv6';
 
@@ -37,6 +41,10 @@ export function describePacketPort(name: string, suite: PortSuite): void {
         await bench.a.close();
         await bench.b.close();
         await suite.teardown?.(bench);
+      });
+
+      it('has arrays that hold what the software HCA needs, of whatever parameters', () => {
+        for (const port of [bench.a, bench.b]) checkPort(port, { maxSge: MAX_SGE });
       });
 
       describeDelivery(() => bench);

@@ -155,8 +155,8 @@ export class FaultSchedule {
       match: {
         where: ({ opcode }) =>
           REPLAYED.has(OPCODES[opcode]?.name ?? '') && this.random.percent(0.5),
+        count: Infinity,
       },
-      count: Infinity,
       action: { type: 'duplicate', afterUs: [300, 4000, 30_000] },
     });
   }

@@ -2,9 +2,12 @@
  * Faults between ports and the fabric over time: refused packets, links and routers that carry
  * less, ICMP that is forged. What is forged costs no packet: no request may fail by it.
  */
-import type { NetworkReport } from '../../core/spi/index.js';
-import type { PortFault } from '../../providers/mock/port-faults.js';
-import type { SeededRandom } from '../../providers/mock/index.js';
+import type {
+  IcmpReport,
+  PortAction,
+  PortFaultRule,
+  SeededRandom,
+} from '../../providers/mock/index.js';
 import type { FaultSchedule } from './fault-schedule.js';
 import type { SimNode } from './sim-node.js';
 import type { Trace } from './trace.js';
@@ -58,17 +61,17 @@ export class PortFaultSchedule {
     const { random } = this;
     const [gid] = peer.node.port.gids;
     if (!gid) return;
-    const report: NetworkReport = random.pick([
+    const report: IcmpReport = random.pick<IcmpReport>([
       { type: 'port-unreachable', gid },
       { type: 'unreachable', gid },
       { type: 'too-big', gid, mtuBytes: random.pick(MTUS) },
     ]);
-    this.note(node, { type: 'icmp', report }, `icmp ${report.type}`);
+    this.note(node, report, `icmp ${report.type}`);
     const count = random.between(1, MOST_FORGED);
     const gapUs = random.pick([1, 10, 1000, 120_000]);
     for (let i = 0; i < count; i++) {
       this.after(i * gapUs, () => {
-        if (!this.stopped) node.node.port.faults.add({ type: 'icmp', report });
+        if (!this.stopped) node.node.port.faults.forge(report);
       });
     }
   }
@@ -78,22 +81,23 @@ export class PortFaultSchedule {
     const { random } = this;
     const where = random.percent(50) ? {} : { to: peer.address };
     const mtuBytes = random.pick(MTUS);
-    const fault: PortFault = random.pick([
-      { type: 'refuse', code: random.pick(CODES), ...where },
-      { type: 'own-mtu', mtuBytes, ...where },
-      { type: 'path-mtu', mtuBytes, silent: random.percent(50), ...where },
+    const action: PortAction = random.pick([
+      { type: 'refuse', code: random.pick(CODES) },
+      { type: 'own-mtu', mtuBytes },
+      { type: 'path-mtu', mtuBytes, silent: random.percent(50) },
     ]);
+    const rule: PortFaultRule = { match: { ...where, count: Infinity }, action };
     const forUs = random.percent(70) ? random.between(100, 3000) : random.between(60_000, 200_000);
-    this.note(node, fault, fault.type);
+    this.note(node, rule, action.type);
     this.losses.beginLoss();
-    const end = node.node.port.faults.add(fault);
+    const fault = node.node.port.faults.add(rule);
     this.after(forUs, () => {
-      end();
+      fault.remove();
       if (!this.stopped) this.losses.endLoss();
     });
   }
 
-  private note(node: SimNode, fault: PortFault, kind: string): void {
+  private note(node: SimNode, fault: PortFaultRule | IcmpReport, kind: string): void {
     this.counts.set(kind, (this.counts.get(kind) ?? 0) + 1);
     this.trace.note(`port of ${node.address}: ${JSON.stringify(fault)}`);
   }

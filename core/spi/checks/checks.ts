@@ -2,7 +2,7 @@
  * Checks of values and of options: the one place that compares them with what they may be, and the
  * one wording. What is thrown, the caller says: a `Refuse` makes the error.
  */
-import { integerText, isInteger, type Kind, OBJECT } from './kinds.js';
+import { expectedOf, integerText, isInteger, type Kind, OBJECT, withNearest } from './kinds.js';
 import { show } from './show.js';
 
 /** Makes the error of a check that has failed. */
@@ -27,7 +27,9 @@ export function checkValue<T>(
   kind: Kind<T>,
   refuse: Refuse,
 ): asserts value is T {
-  if (!kind.accepts(value)) throw refuse(name, value, kind.expected);
+  if (!kind.accepts(value)) throw refuse(name, value, expectedOf(kind, value));
+  if (kind.fields === undefined || value === undefined) return;
+  checkOptions(value as Readonly<Record<string, unknown>>, kind.fields, within(name, refuse));
 }
 
 /** As `checkValue` of an `integer`, without making one: for limits that are known only then. */
@@ -45,8 +47,18 @@ export function checkInteger(
 export function checkNames(options: unknown, known: readonly string[], refuse: Refuse): void {
   checkValue('options', options, OBJECT, refuse);
   for (const name of Object.keys(options)) {
-    if (!known.includes(name)) throw refuse('an option', name, `one of ${known.join(', ')}`);
+    if (!known.includes(name)) throw refuse('an option', name, namesText(name, known));
   }
+}
+
+function namesText(name: string, known: readonly string[]): string {
+  if (known.length === 0) return 'left out: there are none';
+  return withNearest(`one of ${known.join(', ')}`, name, known);
+}
+
+/** For options within an option: errors name both, as "parameters: maxSge". */
+export function within(outer: string, refuse: Refuse): Refuse {
+  return (name, value, expected) => refuse(`${outer}: ${name}`, value, expected);
 }
 
 /** The values that a table names, in its order; an object may have others besides. */

@@ -12,11 +12,13 @@ export {
   mustBe,
   outOfRange,
   type Refuse,
+  within,
 } from './checks.js';
 export {
   ANYTHING,
   BOOLEAN,
   BYTES,
+  expectedOf,
   FUNCTION,
   instanceOf,
   integer,
@@ -32,8 +34,11 @@ export {
   oneOf,
   optional,
   POSITIVE,
+  record,
   SIGNAL,
   TEXT,
+  withNearest,
 } from './kinds.js';
+export { nearest } from './nearest.js';
 export { oneLine, show } from './show.js';
 export { type Facts, hex, showAs, Symbolic } from './shown.js';

@@ -1,10 +1,26 @@
 /** What a value may be, as data: a test, and the words for it. */
+import { nearest } from './nearest.js';
 import { show } from './show.js';
 
 export interface Kind<T = unknown> {
   /** Follows "it must be" in a message. */
   readonly expected: string;
   readonly accepts: (value: unknown) => value is T;
+  /** The words that it accepts, where it accepts some: a word that is near one may mean it. */
+  readonly words?: readonly string[];
+  /** Of an object: what each of its fields may be, and it has no others. */
+  readonly fields?: Readonly<Record<string, Kind>>;
+}
+
+/** What a message says of a value that is not accepted: what it must be, and perhaps was to be. */
+export function expectedOf({ expected, words = [] }: Kind, value: unknown): string {
+  return typeof value === 'string' ? withNearest(expected, value, words) : expected;
+}
+
+/** Adds the known word that is nearest, if one is near. */
+export function withNearest(expected: string, word: string, known: readonly string[]): string {
+  const meant = nearest(word, known);
+  return meant === undefined ? expected : `${expected}: did you mean ${show(meant)}?`;
 }
 
 const MAX_U64 = 2n ** 64n - 1n;
@@ -45,7 +61,8 @@ export function numberFrom(min: number, max: number): Kind<number> {
 
 export function oneOf<T>(values: readonly T[]): Kind<T> {
   const expected = `one of ${values.map(show).join(', ')}`;
-  return kindOf(expected, (value) => values.includes(value as T));
+  const words = values.filter((value) => typeof value === 'string');
+  return { ...kindOf<T>(expected, (value) => values.includes(value as T)), words };
 }
 
 /** An object of a class. @param expected with its article: `an Upcall` */
@@ -57,8 +74,9 @@ export function instanceOf<T>(
 }
 
 /** Of an option that may be left out. */
-export function optional<T>({ expected, accepts }: Kind<T>): Kind<T | undefined> {
-  return kindOf(expected, (value) => value === undefined || accepts(value));
+export function optional<T>(kind: Kind<T>): Kind<T | undefined> {
+  const { expected, accepts } = kind;
+  return { ...kind, ...kindOf(expected, (value) => value === undefined || accepts(value)) };
 }
 
 /** Judged elsewhere. */
@@ -76,6 +94,11 @@ export const OBJECT: Kind<object> = kindOf(
   'an object',
   (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
 );
+/** Options within options: errors name both, as "parameters: maxSge". */
+export function record(fields: Readonly<Record<string, Kind>>): Kind<object> {
+  return { ...OBJECT, fields };
+}
+
 export const SIGNAL: Kind<AbortSignal> = instanceOf(AbortSignal, 'an AbortSignal');
 export const TEXT: Kind<string> = kindOf(
   'a string that is not empty',

@@ -1,26 +1,46 @@
-/** What can be tuned in the software HCA; every default says why it is what it is. */
+/** What can be tuned in the software HCA, and how far. */
+import {
+  BOOLEAN,
+  checkValue,
+  integer,
+  type Kinds,
+  optional,
+  record,
+} from '../../../core/spi/checks/index.js';
+import { einval } from '../../../core/spi/einval.js';
+
+/** All are integers, but for `agreements`; every default says why it is what it is. */
 export interface HcaParameters {
   /**
-   * PSNs that a queue pair may have outstanding at most; losses make it fewer for a while. 512
-   * packets of 4 KiB are 2 MiB: a full pump of both sides takes 75 us, which is 0.5 MiB at 7 GB/s,
-   * and the rest bridges the times that the system runs something else. Half of a 4 MiB socket
-   * buffer.
+   * PSNs that a queue pair may have outstanding at most, 2 to 1,048,576; losses make it fewer for a
+   * while. 512 packets of 4 KiB are 2 MiB: a full pump of both sides takes 75 us, which is 0.5 MiB
+   * at 7 GB/s, and the rest bridges the times that the system runs something else. Half of a 4 MiB
+   * socket buffer.
    */
   readonly windowPackets: number;
-  /** Packets that one queue pair may put out before the next one has its turn. */
+  /** Packets that one queue pair may put out before the next one has its turn, 1 to 1024. */
   readonly burstPackets: number;
-  /** The local ACK timer is at least this long: a garbage collection must not look like a loss. */
+  /**
+   * The local ACK timer is at least this long, 0 to 60,000,000 us: a garbage collection must not
+   * look like a loss.
+   */
   readonly minAckTimeoutUs: number;
   /**
-   * Least time between two retries that hints (ICMP port unreachable) bring forward. With seven
-   * retries a dead peer is known after 7 * 120 ms and one ACK timeout.
+   * Least time between two retries that hints (ICMP port unreachable) bring forward, 0 to
+   * 60,000,000 us. With seven retries a dead peer is known after 7 * 120 ms and one ACK timeout.
    */
   readonly unreachableRetryUs: number;
+  /** Segments of a request or receive, 1 to 255. */
   readonly maxSge: number;
+  /** Inline payload of a request, 0 to 4096 bytes. */
   readonly maxInlineBytes: number;
+  /** READs and atomics that a queue pair answers at a time, 0 to 255. */
   readonly maxResponderResources: number;
+  /** READs and atomics that a queue pair may have outstanding, 0 to 255. */
   readonly maxInitiatorDepth: number;
+  /** Entries of a send, receive or shared receive queue, 512 (those of QP1) to 1,048,576. */
   readonly maxQueuePairWr: number;
+  /** Queue pairs, of which QP1 is one, 2 to 1,048,576. */
   readonly maxQueuePairs: number;
   /**
    * What two of ours may do that no standard asks of a peer (core/spi/peer-agreement.ts) is offered
@@ -42,6 +62,44 @@ export const defaultParameters: HcaParameters = {
   maxQueuePairs: 1 << 20,
   agreements: true,
 };
+
+const MINUTE_US = 60_000_000;
+/** A field of eight bits, as the number of segments of a ring's entry and the depths of REQ are. */
+const MAX_U8 = 255;
+
+/** What each may be: docs/softroce.md says so too. */
+export const PARAMETER_KINDS: Kinds<HcaParameters> = {
+  // One packet that may be lost, and one behind it that tells.
+  windowPackets: integer(2, 1 << 20),
+  burstPackets: integer(1, 1024),
+  minAckTimeoutUs: integer(0, MINUTE_US),
+  unreachableRetryUs: integer(0, MINUTE_US),
+  maxSge: integer(1, MAX_U8),
+  maxInlineBytes: integer(0, 4096),
+  maxResponderResources: integer(0, MAX_U8),
+  maxInitiatorDepth: integer(0, MAX_U8),
+  maxQueuePairWr: integer(512, 1 << 20),
+  maxQueuePairs: integer(2, 1 << 20),
+  agreements: BOOLEAN,
+};
+/** Of an option that has some of them. */
+export const PARAMETERS = optional(
+  record(
+    Object.fromEntries(
+      Object.entries(PARAMETER_KINDS).map(([name, kind]) => [name, optional(kind)]),
+    ),
+  ),
+);
+
+/**
+ * The parameters with their defaults; what is undefined is left out.
+ * @throws SpiError('EINVAL') naming the parameter, its value and its limits
+ */
+export function parametersOf(given: Partial<HcaParameters> = {}): HcaParameters {
+  checkValue('parameters', given, PARAMETERS, einval);
+  const set = Object.entries(given).filter(([, value]) => value !== undefined);
+  return { ...defaultParameters, ...(Object.fromEntries(set) as Partial<HcaParameters>) };
+}
 
 /** The largest message (IBTA 9.7.1). */
 export const MAX_MESSAGE_BYTES = 0x80000000;

@@ -1,7 +1,14 @@
 /** Options that the packet ports under the software HCA have in common. */
 import { kindOf, oneOf, optional } from '../../../core/spi/checks/index.js';
 import { einval } from '../../../core/spi/einval.js';
-import { type Gid, gidFromIp, PATH_MTU_BYTES } from '../../../core/spi/index.js';
+import {
+  type Gid,
+  gidFromIp,
+  ipFromGid,
+  isMulticastGid,
+  PATH_MTU_BYTES,
+  type SpiError,
+} from '../../../core/spi/index.js';
 
 const MAX_ADDRESSES = 64;
 export const PATH_MTUS = PATH_MTU_BYTES.slice(1);
@@ -14,13 +21,36 @@ export const PORT_OPTIONS = {
   mtuBytes: optional(oneOf(PATH_MTUS)),
 };
 
-/** @throws SpiError('EINVAL') for what is neither the text of an IP address nor a GID */
+/** @throws SpiError('EINVAL') for what cannot be an address of a device, with the reason */
 export function gidsOf(addresses: readonly (string | Gid)[]): Gid[] {
+  const seen = new Set<string>();
   return addresses.map((address) => {
-    const gid = typeof address === 'string' ? gidOf(address) : Uint8Array.from(address);
-    if (gid?.length === 16) return gid;
-    throw einval('one of addresses', address, 'an IP address, or a GID of 16 bytes');
+    const gid = typeof address === 'string' ? gidOf(address) : gidOfBytes(address);
+    if (gid === undefined) throw refused(address, 'an IP address, or a GID of 16 bytes');
+    const text = ipFromGid(gid);
+    const reason = whyNoneOfADevice(gid);
+    if (reason !== undefined) throw refused(text, `the address of one interface: ${reason}`);
+    if (seen.has(text)) throw refused(text, 'given once');
+    seen.add(text);
+    return gid;
   });
+}
+
+function refused(address: unknown, expected: string): SpiError {
+  return einval('one of addresses', address, expected);
+}
+
+/** Why packets cannot come from this address. */
+function whyNoneOfADevice(gid: Gid): string | undefined {
+  if (isMulticastGid(gid)) return 'this one is of a group';
+  const text = ipFromGid(gid);
+  if (text === '255.255.255.255') return 'this one is of all hosts (broadcast)';
+  if (text !== '0.0.0.0' && text !== '::') return undefined;
+  return 'this one stands for all of them, and peers are told one';
+}
+
+function gidOfBytes(bytes: unknown): Gid | undefined {
+  return bytes instanceof Uint8Array && bytes.length === 16 ? Uint8Array.from(bytes) : undefined;
 }
 
 function gidOf(address: string): Gid | undefined {

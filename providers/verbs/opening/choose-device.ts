@@ -70,7 +70,8 @@ export function chooseDevice(system: SystemSnapshot, request: DeviceRequest): De
   throw new SpiError('ENODEV', `no RDMA device is called ${show(name)}; ${servedText(system)}`);
 }
 
-function checkRequest({ device, address, port, gidIndex }: DeviceRequest): void {
+/** @throws SpiError('EINVAL') for what does not go together */
+export function checkRequest({ device, address, port, gidIndex }: DeviceRequest): void {
   if (device !== undefined && address !== undefined) {
     throw new SpiError('EINVAL', `device ${show(device)} or address ${show(address)}, not both`);
   }

@@ -2,6 +2,7 @@
  * What verbs has to stand on here: for `dapl info`, and for programs that choose. Nothing stays
  * open.
  */
+import { consumerCall } from '../../../core/spi/consumer-errors.js';
 import { type DeviceAttributes, type DeviceCapability, SpiError } from '../../../core/spi/index.js';
 import { chooseDevice, type DeviceChoice } from './choose-device.js';
 import { capabilitiesOf, deviceAttributesOf } from '../objects/device-attributes.js';
@@ -39,10 +40,10 @@ export interface VerbsInspection {
 
 /**
  * @param options as `verbs` takes them
- * @throws SpiError('EINVAL') for options that are none
+ * @throws DatError DAT_INVALID_PARAMETER for options that are none
  */
 export async function inspectVerbs(options: VerbsOptions = {}): Promise<VerbsInspection> {
-  checkOptions(options);
+  consumerCall('inspectVerbs', () => checkOptions(options));
   const opened = attempt(() => openLibraries(options.libraries));
   const addon = 'problem' in opened ? undefined : opened.value;
   const system = await systemOf(options, addon);

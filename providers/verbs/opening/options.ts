@@ -2,13 +2,16 @@
 import {
   checkOptions as checkTable,
   integer,
-  OBJECT,
+  kindOf,
   oneOf,
   optional,
+  record,
   TEXT,
 } from '../../../core/spi/checks/index.js';
 import { einval } from '../../../core/spi/einval.js';
-import type { PollingMode } from '../../../core/spi/index.js';
+import { gidFromIp, ipFromGid, isMulticastGid, type PollingMode } from '../../../core/spi/index.js';
+
+import { checkRequest } from './choose-device.js';
 
 /** Paths of shared libraries, where they are not to be found by name. */
 export interface LibraryPaths {
@@ -43,25 +46,42 @@ export interface VerbsOptions {
   readonly libraries?: LibraryPaths;
 }
 
+/** These stand for all addresses. */
+const UNSPECIFIED = ['0.0.0.0', '::'];
 const OPTIONAL_TEXT = optional(TEXT);
+const ADDRESS = kindOf<string>(
+  'an IP address of one host, in text',
+  (address) => typeof address === 'string' && isHostAddress(address),
+);
 /** `port_num` and the GID index are a byte each in verbs. */
 const MAX_BYTE = 255;
-const OPTIONS = {
+/** What each may be: the plugin's table. */
+export const OPTIONS = {
   device: OPTIONAL_TEXT,
-  address: OPTIONAL_TEXT,
+  address: optional(ADDRESS),
   port: optional(integer(1, MAX_BYTE)),
   gidIndex: optional(integer(0, MAX_BYTE)),
   polling: optional(oneOf<PollingMode>(['event', 'adaptive'])),
-  libraries: optional(OBJECT),
+  libraries: optional(record({ verbs: OPTIONAL_TEXT, rdmacm: OPTIONAL_TEXT, umad: OPTIONAL_TEXT })),
 };
-const LIBRARIES = { verbs: OPTIONAL_TEXT, rdmacm: OPTIONAL_TEXT, umad: OPTIONAL_TEXT };
 
-/** @throws SpiError('EINVAL') naming the option, its value, and what it may be */
+/**
+ * @throws SpiError('EINVAL') naming the option, its value, and what it may be; or the two that are
+ * not for each other
+ */
 export function checkOptions(given: unknown = {}): VerbsOptions {
   const options = given as VerbsOptions;
   checkTable(options, OPTIONS, einval);
-  checkTable(options.libraries ?? {}, LIBRARIES, (name, value, expected) =>
-    einval(`libraries: ${name}`, value, expected),
-  );
+  checkRequest(options);
   return options;
+}
+
+/** A zone (`%eth0`) may follow. */
+function isHostAddress(address: string): boolean {
+  try {
+    const gid = gidFromIp(address.replace(/%[^%]+$/, ''));
+    return !isMulticastGid(gid) && !UNSPECIFIED.includes(ipFromGid(gid));
+  } catch {
+    return false;
+  }
 }

@@ -54,7 +54,7 @@ describe('Datagram service: resolving', () => {
     const pair = await udPair();
     const { fabric, client } = pair;
     const silent = { type: 'drop' } as const;
-    fabric.faults.add({ match: { to: SERVER }, action: silent, count: Infinity });
+    fabric.faults.add({ match: { to: SERVER, count: Infinity }, action: silent });
     const timed = resolve(pair, { timeoutMs: 1500 });
     await assertRejects(pair, timed, 'DAT_TIMEOUT_EXPIRED', /after 1500 ms/);
     const controller = new AbortController();

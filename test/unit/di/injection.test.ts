@@ -244,14 +244,37 @@ describe('injection', () => {
     const broken = module('cm', 'broken', { own: CM }, () => {
       throw new SpiError('EIO', 'no trace today');
     });
-    await assert.rejects(open({ cm: broken }), /no trace today/);
+    const text = /^DatError: openIa: cm plugin "broken": no trace today .* \[DAT_INTERNAL_ERROR\]$/;
+    await assert.rejects(open({ cm: broken }), text);
     assert.deepEqual(fake.device.ended, ['cm', 'mad', 'device']);
+  });
+
+  it('refuses what a module makes that is none, and names it', async () => {
+    const rows: readonly (readonly [unknown, RegExp])[] = [
+      [undefined, /cm plugin "odd" made undefined; it must make an object with connect, listen,/],
+      [Promise.resolve(fake.cm), /cm plugin "odd" made a Promise; it must make an object with/],
+      [{ connect: () => undefined }, /cm plugin "odd" made an object;/],
+    ];
+    for (const [result, text] of rows) {
+      await assert.rejects(open({ cm: module('cm', 'odd', {}, () => result as CmModule) }), text);
+    }
+    const throwing = module('mad', 'odd', {}, () => {
+      throw new TypeError('x is not a function');
+    });
+    const text = /openIa: mad plugin "odd" failed: x is not a function .*DAT_INTERNAL_ERROR/;
+    await assert.rejects(open({ mad: throwing }), text);
+    assert.equal(fake.device.closed, 4);
   });
 
   describe('of a provider with a packet port', () => {
     let closedPorts: string[];
     const port = (name: string): PacketPort =>
-      ({ close: async () => void closedPorts.push(name) }) as PacketPort;
+      ({
+        receive: () => 0,
+        place: () => undefined,
+        send: (_from, to) => to,
+        close: async () => void closedPorts.push(name),
+      }) as Partial<PacketPort> as PacketPort;
     const withPort = (make: (port: PacketPort) => void): ConfiguredProvider => {
       const open = async (registrar: Registrar): Promise<void> => {
         await fake.open(registrar);
@@ -319,8 +342,11 @@ describe('injection', () => {
   it('refuses what is no module where modules belong', () => {
     for (const value of [provider, {}, undefined, wrapper]) {
       const given = value as unknown as ConfiguredModule;
-      assert.throws(() => withModules(provider, given), TypeError);
+      const text = /^DatError: withModules: one of the modules is .*; it must be a configured mod/;
+      assert.throws(() => withModules(provider, given), text);
     }
+    const noProvider = wrapper('cm', calls) as never;
+    assert.throws(() => withModules(noProvider), /^DatError: withModules: the provider is an obj/);
     const fails = (inject: unknown, kind: string, text: RegExp): void => {
       const meta = { name: 'x', sdkVersion: '1.0', requires: [], provides: [], kind, inject };
       assert.throws(() => definePlugin(meta as never, () => fake.cm), text);

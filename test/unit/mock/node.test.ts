@@ -16,15 +16,20 @@ describe('mock node', () => {
   it('fails the n-th send with the status asked for, and flushes what follows', async () => {
     const { fabric, a, b } = connectedPair();
     const status = WcStatus.REM_OP_ERR;
-    a.node.failSend({ status, opcode: WrOpcode.SEND, qpn: a.qp.qpn, nth: 2 });
-    a.node.failSend({ status, opcode: WrOpcode.RDMA_READ });
-    a.node.failSend({ status, qpn: a.qp.qpn + 1 });
+    const action = { type: 'fail', status } as const;
+    const { sendFaults } = a.node;
+    const second = { opcode: WrOpcode.SEND, qpn: a.qp.qpn, nth: 2 };
+    const fault = sendFaults.add({ match: second, action });
+    sendFaults.add({ match: { opcode: WrOpcode.RDMA_READ }, action });
+    sendFaults.add({ match: { qpn: a.qp.qpn + 1 }, action });
     for (let i = 0; i < 3; i++) b.postReceive(64);
     for (let i = 0; i < 3; i++) a.postSend(10);
     await fabric.run({ untilIdle: true });
     assert.deepEqual(a.statuses(), [WcStatus.SUCCESS, status, WcStatus.WR_FLUSH_ERR]);
     assert.deepEqual(b.statuses(), [WcStatus.SUCCESS]);
     assert.equal(a.qp.state, QpState.ERR);
+    assert.deepEqual([fault.matched, fault.hits], [2, 1]);
+    assert.throws(() => fabric.assertFaultsHit(), /: sends of 10\.0\.0\.1: fail of opcode 4 \(0 m/);
   });
 
   it('goes on after a spinning consumer has taken in a "receiver not ready"', async () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { DatEventNumber, openIa } from 'dapl';
 import { Fabric, mock } from 'dapl/providers/mock';
-import { packetView } from '../../../providers/mock/faults.js';
+import { viewOf } from '../../../providers/mock/wire-packet.js';
 import { connected } from '../../compliance/suite/peer.js';
 
 const ACTIVE = '192.0.2.1';
@@ -36,7 +36,7 @@ describe('order on a link of the fabric', () => {
       const fabric = new Fabric({ seed, autoRun: true });
       const left: string[] = [];
       fabric.tap = (event, packet) => {
-        const { from, opcodeName, mad } = packetView(packet);
+        const { from, opcodeName, mad } = viewOf(packet);
         if (event !== 'sent' || from !== PASSIVE) return;
         if (opcodeName === 'RC_ACKNOWLEDGE') left.push('NAK');
         if (mad?.attributeId === 0x15) left.push('DREQ');

@@ -1,4 +1,4 @@
-/** `failSend` on every type of queue pair, and what MAD and CM over the real HCA make of it. */
+/** Faults of sends on every type of queue pair, and what MAD and CM over the HCA make of them. */
 import assert from 'node:assert/strict';
 import {
   DEVICE,
@@ -61,14 +61,19 @@ describe('mock: sends that fail', () => {
 
   it('refuse a status that is no failure, and an n-th that does not count from 1', () => {
     const node = new MockNode(new Fabric(), { addresses: [A] });
-    assert.throws(() => node.failSend({ status: SUCCESS }), RangeError);
-    assert.throws(() => node.failSend({ status: LOC_LEN_ERR, nth: 0 }), RangeError);
-    assert.throws(() => node.failSend({ status: LOC_LEN_ERR, nth: 1.5 }), RangeError);
+    const fail = (status: WcStatus, nth: number) => () =>
+      node.sendFaults.add({ match: { nth }, action: { type: 'fail', status } });
+    assert.throws(fail(SUCCESS, 1), /^RangeError: action: status is 0; .* that is no success$/);
+    assert.throws(fail(LOC_LEN_ERR, 0), /^RangeError: match: nth is 0; .* from 1 on$/);
+    assert.throws(fail(LOC_LEN_ERR, 1.5), /^RangeError: match: nth is 1\.5;/);
   });
 
   it('on QP1: the MAD that failed comes back so, those behind it are sent', async () => {
     const { fabric, agent, to, log, arrived } = await agents();
-    fabric.node(A)?.failSend({ status: LOC_QP_OP_ERR, qpn: GSI_QPN, nth: 2 });
+    fabric.node(A)?.sendFaults.add({
+      match: { qpn: GSI_QPN, nth: 2 },
+      action: { type: 'fail', status: LOC_QP_OP_ERR },
+    });
     for (const name of ['one', 'two', 'three', 'four']) agent.send(to(name));
     await fabric.run({ untilIdle: true });
     assert.deepEqual(log.slice().sort(), [
@@ -79,7 +84,9 @@ describe('mock: sends that fail', () => {
     ]);
     assert.equal(arrived.count, 3);
     // The port lives on, and fails again when it is told to.
-    fabric.node(A)?.failSend({ status: LOC_LEN_ERR, qpn: GSI_QPN });
+    fabric
+      .node(A)
+      ?.sendFaults.add({ match: { qpn: GSI_QPN }, action: { type: 'fail', status: LOC_LEN_ERR } });
     agent.send(to('five'));
     agent.send(to('six'));
     await fabric.run({ untilIdle: true });
@@ -90,7 +97,10 @@ describe('mock: sends that fail', () => {
   it('on QP1, one after the other: each comes back once, unregistering waits', async () => {
     const { fabric, agent, to, log, arrived } = await agents();
     for (const nth of [1, 2, 3, 4]) {
-      fabric.node(A)?.failSend({ status: LOC_QP_OP_ERR, qpn: GSI_QPN, nth });
+      fabric.node(A)?.sendFaults.add({
+        match: { qpn: GSI_QPN, nth },
+        action: { type: 'fail', status: LOC_QP_OP_ERR },
+      });
     }
     const names = Array.from({ length: 12 }, (_, i) => `mad${i}`);
     for (const name of names) agent.send(to(name));
@@ -109,7 +119,10 @@ describe('mock: sends that fail', () => {
       const fabric = new Fabric({ seed: 3, autoRun: true });
       const active = await openIa(mock({ fabric, address: A }));
       const passive = await openIa(mock({ fabric, address: B }));
-      fabric.node(nth === 1 ? A : B)?.failSend({ status: LOC_QP_OP_ERR, qpn: GSI_QPN });
+      fabric.node(nth === 1 ? A : B)?.sendFaults.add({
+        match: { qpn: GSI_QPN },
+        action: { type: 'fail', status: LOC_QP_OP_ERR },
+      });
       const close = async (): Promise<void> => {
         await Promise.all([active.close(), passive.close()]);
       };

@@ -185,7 +185,9 @@ describe('capture', () => {
 
   it('says why it cannot begin, and leaves nothing open', async () => {
     const provider = mock({ fabric: new Fabric(), address: '10.0.0.1' });
-    assert.throws(() => capture(provider, { file: '' }), SpiError);
+    assert.throws(() => capture(provider, { file: '' }), /^DatError: capture: file is "";/);
+    const none = {} as never;
+    assert.throws(() => capture(none, { file: 'x' }), /^DatError: capture: the provider is an obj/);
     const nowhere = capture(provider, { file: join(folder, 'no', 'such', 'folder') });
     await assert.rejects(openIa(nowhere), /capture: ENOENT/);
     const failing = definePlugin(

@@ -117,7 +117,8 @@ describe('options', () => {
     checkOptions<Options>({ port: 1 }, KINDS_OF_OPTIONS, refused);
     checkOptions<Options>({ port: 9, name: 'x' }, KINDS_OF_OPTIONS, refused);
     for (const none of [undefined, null, 'port', [], 7]) fails(none, /options\|.*\|an object$/);
-    fails({ port: 1, nmae: 'x' }, /an option\|nmae\|one of port, name$/);
+    fails({ port: 1, nmae: 'x' }, /an option\|nmae\|one of port, name: did you mean "name"\?$/);
+    fails({ port: 1, other: 'x' }, /an option\|other\|one of port, name$/);
     fails({}, /port\|undefined\|an integer from 1 to 9$/);
     fails({ port: 0 }, /port\|0\|an integer from 1 to 9$/);
     fails({ port: 1, name: '' }, /name\|\|a string that is not empty$/);

@@ -1,0 +1,42 @@
+/** Faults of send work requests: which are to fail, unsent, and how. */
+import { integer, type Kind, kindOf } from '../../../core/spi/checks/index.js';
+import { WcStatus, WrOpcode } from '../../../core/spi/index.js';
+import type { FaultGrammar, FaultRule } from './fault-script.js';
+
+/** A send request that its queue pair is about to begin. */
+export interface SendView {
+  readonly qpn: number;
+  readonly opcode: number;
+}
+
+export interface SendMatch {
+  /** 0 to 2^24 - 1; 1 is QP1, where MADs go out. */
+  readonly qpn?: number;
+  /** A number of `WrOpcode`. */
+  readonly opcode?: WrOpcode;
+}
+
+/** Completes with this status, which is none of success, and its queue pair goes to error. */
+export interface SendAction {
+  readonly type: 'fail';
+  readonly status: WcStatus;
+}
+
+export type SendFaultRule = FaultRule<SendMatch, SendAction>;
+
+const MAX_QPN = 0xffffff;
+const OPCODE: Kind = kindOf('a number of WrOpcode', (opcode) =>
+  Object.values<unknown>(WrOpcode).includes(opcode),
+);
+const FAILURE: Kind = kindOf(
+  'a number of WcStatus that is no success',
+  (status) => status !== WcStatus.SUCCESS && Object.values<unknown>(WcStatus).includes(status),
+);
+
+export const SEND_FAULTS: FaultGrammar<SendView, SendMatch, SendAction> = {
+  match: {
+    qpn: { kind: integer(0, MAX_QPN), agrees: (send, qpn) => send.qpn === qpn },
+    opcode: { kind: OPCODE, agrees: (send, opcode) => send.opcode === opcode },
+  },
+  actions: { fail: { status: FAILURE } },
+};
