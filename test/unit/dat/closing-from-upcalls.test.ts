@@ -23,7 +23,7 @@ async function closeFrom(upcalls: number, close: Body): Promise<string[]> {
     },
   });
   for (let i = 0; i < upcalls; i++) evd.postSe(i);
-  await fabric.run({ forUs: 1000, until: () => ended === upcalls });
+  await fabric.run({ forUs: 1000 });
   assert.equal(ended, upcalls, 'a close waits for its own upcall');
   assert.ok(ia.isFreed);
   return log;
@@ -59,7 +59,7 @@ describe('closing an adapter from upcalls', () => {
     await fabric.run({ forUs: 100 });
     assert.equal(closed, false);
     open();
-    await fabric.run({ forUs: 100, until: () => closed });
+    await fabric.run({ forUs: 100 });
     await closing;
   });
 

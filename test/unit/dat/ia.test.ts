@@ -102,10 +102,13 @@ describe('opening', () => {
 
   it('refuses a module that requires what the provider lacks', async () => {
     const fake = new FakeProvider();
-    const needy = cmPlugin(() => fake.cm, ['teleport']);
+    const needy = cmPlugin(() => fake.cm, ['acme:teleport']);
     await assert.rejects(
       openIa(fake.plugin(), { modules: { cm: needy } }),
-      has('DAT_MODEL_NOT_SUPPORTED', /"my-cm" requires "teleport".*"fake" provides rc, mad, cm/),
+      has(
+        'DAT_MODEL_NOT_SUPPORTED',
+        /"my-cm" requires "acme:teleport".*"fake" provides rc, mad, cm/,
+      ),
     );
     assert.equal(fake.opened, 0);
   });
