@@ -1,6 +1,6 @@
 /** The plugins of a registry: providers and modules by name, and what is open of each. */
 import { checkFields, checkOneOf, checkParameter } from '../errors/guards.js';
-import { ANYTHING, BOOLEAN, type Kinds, optional, TEXT } from '../spi/checks/index.js';
+import { ANYTHING, BOOLEAN, type Kinds, optional, show, TEXT } from '../spi/checks/index.js';
 import { DatError } from '../errors/index.js';
 import { type ConfiguredPlugin, type PluginKind, type PluginMeta, titleOf } from '../spi/index.js';
 import { checkPlugin } from './checks.js';

@@ -2,7 +2,7 @@
  * The ia_params field of dat.conf as our providers write it: words for the device and its port, as
  * OpenFabrics has them, then `name=value` options.
  */
-import { checkValue, kindOf, withNearest } from './checks/index.js';
+import { checkValue, kindOf, show, withNearest } from './checks/index.js';
 import { einval } from './einval.js';
 import { SpiError } from './spi-error.js';
 

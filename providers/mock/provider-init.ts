@@ -1,5 +1,5 @@
 /** Lines of dat.conf for mock: `"10.0.0.1"`, `"10.0.0.1 fabric=lab seed=42 mtuBytes=4096"`. */
-import { checkValue, integer, optional, TEXT } from '../../core/spi/checks/index.js';
+import { checkValue, integer, optional, show, TEXT } from '../../core/spi/checks/index.js';
 import { einval } from '../../core/spi/einval.js';
 import { integerOption, readIaParams, SpiError } from '../../core/spi/index.js';
 import { Fabric } from './fabric.js';

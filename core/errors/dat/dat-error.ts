@@ -1,5 +1,5 @@
 /** DatError: what every call of the consumer API throws, or rejects with. */
-import { oneLine, show } from '../spi/checks/index.js';
+import { oneLine, show } from '../../spi/checks/index.js';
 import { type DatSubtype, type DatType, describeCode, returnCodeOf } from './codes.js';
 
 const BRAND = Symbol.for('dapl:DatError');
