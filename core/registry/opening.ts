@@ -5,11 +5,7 @@ import { integer, OBJECT, optional } from '../spi/checks/index.js';
 import { defaultLogger, LOGGER_KIND, loggerOf, type LogMethods } from '../log/index.js';
 import { Ia } from '../dat/ia/ia.js';
 import { traceTo } from '../dat/common/trace.js';
-import {
-  type ConfiguredModule,
-  type ConfiguredProvider,
-  type ModuleKind,
-} from '../spi/index.js';
+import { type ConfiguredModule, type ConfiguredProvider, type ModuleKind } from '../spi/index.js';
 import { checkPlugin, checkRequirements } from './checks.js';
 import { DeviceTable, giveBack, MODULE_KINDS, type ModuleSet } from './device-table.js';
 
