@@ -17,9 +17,9 @@ export interface OpenIaOptions {
    */
   readonly modules?: { readonly [K in ModuleKind]?: ConfiguredModule<K> | string };
   /**
-   * Default: as the environment variable DAPL_LOG says; silent without it. One of `createLogger` or
-   * `fromWinston`, or any object with `debug`, `info`, `warn` and `error`, such as `console`; it logs
-   * at debug only if its `isDebugEnabled` says so.
+   * Default: as the environment variable DAPL_LOG says; silent without it. One of `createLogger`
+   * or `fromWinston`, or any object with `debug`, `info`, `warn` and `error`, such as `console`; it
+   * logs at debug only if its `isDebugEnabled` says so.
    */
   readonly logger?: LogMethods;
   /** Events that `ia.asyncEvd` holds, 1 to 1,048,576; default 64. */

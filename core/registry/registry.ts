@@ -3,12 +3,11 @@
  * (dat_registry, dat_ia_open). A registry is an object; what is of the process is only the table of
  * open devices, since a device can be opened once.
  */
-import { show, showAs } from '../spi/checks/index.js';
 import type { Ia } from '../dat/ia/ia.js';
 import type { IaQuery } from '../dat/ia/attributes.js';
 import { checkFields } from '../errors/guards.js';
 import { DatError } from '../errors/index.js';
-import { FUNCTION, type Kinds, kindOf, LIST, optional } from '../spi/checks/index.js';
+import { FUNCTION, type Kinds, kindOf, LIST, optional, show, showAs } from '../spi/checks/index.js';
 import {
   type ConfiguredPlugin,
   isConfiguredPlugin,

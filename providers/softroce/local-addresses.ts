@@ -13,6 +13,8 @@ import { PORT_OPTIONS } from '../hca/common/port-options.js';
  */
 export function localAddresses(option: string, addresses: readonly string[]): string[] {
   const interfaces = networkInterfaces();
+  const twice = addresses.find((where, i) => addresses.indexOf(where) !== i);
+  if (twice !== undefined) throw einval(option, twice, 'given once');
   const found = addresses.flatMap((where) => {
     const present = Object.hasOwn(interfaces, where) ? interfaces[where] : undefined;
     if (present === undefined) {

@@ -94,6 +94,8 @@ describe('loopback addresses of a run', () => {
     // Where they are text, or addresses of machines that are made up.
     const TEXT = [
       ...['unit/verbs/', 'unit/cli/info', 'unit/providers/options', 'unit/dat/mad-agents'],
+      ...['bundle', 'unit/dat/words', 'unit/node/local-address', 'unit/softroce/bind-error'],
+      ...['unit/softroce/local-addresses'],
       ...['port/lifecycle.test', 'port/suite-lifecycle', 'support/loopback', 'support/printed'],
     ];
     const found = readdirSync(root, { recursive: true, encoding: 'utf8' })

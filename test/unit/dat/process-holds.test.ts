@@ -7,9 +7,9 @@ import type { ProcessHold } from '../../../core/spi/index.js';
 import { changeHold, HOLD, hasRef } from '../../../core/spi/time/hold.js';
 import { type Ia, openIa } from '../../../core/index.js';
 import { Fabric, mock } from '../../../providers/mock/index.js';
+import { loopback } from '../../support/loopback.js';
 
 const run = promisify(execFile);
-const UDP_PORT = 20_000 + (process.pid % 20_000);
 
 describe('a hold', () => {
   it('keeps the process while it is engaged, unless told not to: every order', () => {
@@ -129,7 +129,7 @@ describe('the process', () => {
     const program = (unref: string): string => `
       import { openIa } from 'dapl';
       import { softroce } from 'dapl/providers/softroce';
-      const ia = await openIa(softroce({ addresses: ['127.0.0.1'], udpPort: ${UDP_PORT} }));
+      const ia = await openIa(softroce({ addresses: ['${loopback(76, 1)}'] }));
       const psp = ia.createPsp({ connQual: 7 });
       psp.requests$.subscribe();
       const ep = ia.createUdEndpoint({ pz: ia.createPz() });

@@ -244,7 +244,7 @@ describe('injection', () => {
     const broken = module('cm', 'broken', { own: CM }, () => {
       throw new SpiError('EIO', 'no trace today');
     });
-    const text = /^DatError: openIa: cm plugin "broken": no trace today .* \[DAT_INTERNAL_ERROR\]$/;
+    const text = /^DatError: openIa: cm plugin "broken": no trace today \[DAT_INTERNAL_ERROR\]$/;
     await assert.rejects(open({ cm: broken }), text);
     assert.deepEqual(fake.device.ended, ['cm', 'mad', 'device']);
   });

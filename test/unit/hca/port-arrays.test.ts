@@ -93,7 +93,7 @@ describe('arrays of a packet port', () => {
     refused({ localMtuBytes: 57344, rxArena }, /rxArena .* is 57391; it must be 57392 at least$/);
     refused(
       { rxArena: new ArrayBuffer(9) },
-      /^rxArena of the packet port is a ArrayBuffer; .* Uint/,
+      /^rxArena of the packet port is an ArrayBuffer; .* Uint/,
     );
     refused(
       { txSegments: undefined },

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
+import { loopback } from '../../support/loopback.js';
 
 const dist = join(import.meta.dirname, '../../..');
 const at = (path: string): string => JSON.stringify(join(dist, path));
@@ -12,7 +13,7 @@ function run(port: string, env: Readonly<Record<string, string>> = {}): string {
     process.dlopen = () => { throw new Error('no addons here'); };
     const { openIa } = await import(${at('core/index.js')});
     const { softroce } = await import(${at('providers/softroce/index.js')});
-    for (const address of ['127.71.5.1', '127.71.5.2']) {
+    for (const address of ['${loopback(75, 1)}', '${loopback(75, 2)}']) {
       await (await openIa(softroce({ addresses: [address], port: '${port}' }))).close();
     }`;
   const { stderr, status } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {

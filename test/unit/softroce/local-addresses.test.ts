@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { networkInterfaces } from 'node:os';
-import { openIa } from 'dapl';
+import { DatError, openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
-import { SpiError } from 'dapl/spi';
+import { testPort } from '../../support/loopback.js';
 import { localAddresses } from '../../../providers/softroce/local-addresses.js';
 import { optionsOf } from '../../../providers/softroce/provider-init.js';
 
@@ -30,21 +30,20 @@ describe('addresses of softroce', () => {
   });
 
   it('open by the name', async () => {
-    const udpPort = 20_000 + (process.pid % 20_000);
+    const udpPort = testPort(33);
     const ia = await openIa(softroce({ addresses: [LOOPBACK], udpPort, port: 'dgram' }));
     assert.equal(ia.address, '127.0.0.1');
     await ia.close();
   });
 
   it('of no interface that is here are refused with those that are', () => {
+    const text = 'is "eht0"; it must be an address, or an interface: one of ';
     const refused = (error: unknown): boolean =>
-      error instanceof SpiError &&
-      error.code === 'EINVAL' &&
-      error.message.startsWith(
-        'one of addresses is "eht0"; it must be an address, or an interface: one of ',
-      ) &&
+      DatError.isDatError(error) &&
+      error.code === 'DAT_INVALID_PARAMETER' &&
+      error.message.startsWith(`softroce: one of addresses ${text}`) &&
       error.message.includes(LOOPBACK);
     assert.throws(() => softroce({ addresses: ['eht0'] }), refused);
-    assert.throws(() => softroce({ addresses: ['toString'] }), SpiError);
+    assert.throws(() => softroce({ addresses: ['toString'] }), DatError);
   });
 });
