@@ -24,6 +24,9 @@ function elsewhere(env: NodeJS.ProcessEnv, uid?: number): string {
 function others(): NodeJS.ProcessEnv {
   const env = { ...process.env };
   delete env['DAPL_TEST_BLOCK'];
+  // Another user may not write where the coverage of this one's programs is noted. A variable that
+  // is left out would be handed on.
+  env['NODE_V8_COVERAGE'] = '';
   return env;
 }
 
