@@ -33,6 +33,10 @@ const read = (pair: HcaPair, cookie: number, length = 8): SendRequest => ({
 const ACK = 0x11;
 const READ_REQUEST = 0x0c;
 const FETCH_ADD = 0x14;
+const WRITE_FIRST = 0x06;
+const WRITE_LAST_WITH_IMMEDIATE = 0x09;
+/** Syndrome of a NAK. */
+const REMOTE_ACCESS_ERROR = 0x62;
 const syndrome = (value: number): number[] => [value, 0, 0, 1];
 
 function statuses(pair: HcaPair): [number, number][] {
@@ -118,6 +122,31 @@ describe('RC requester edges', () => {
 });
 
 describe('RC responder edges', () => {
+  it('a WRITE whose region goes between its packets completes no receive', () => {
+    const { pair, qpB } = connectedPair(5);
+    const sent: Uint8Array[] = [];
+    pair.b.port.filter = (packetOfB) => {
+      sent.push(packetOfB);
+      return [];
+    };
+    const { base, region } = pair.b;
+    postReceive(pair.b, qpB, [{ offset: 0, length: 8 }], 7);
+    const first = [...reth(base, region.rkey, MTU + 4), ...new Array<number>(MTU).fill(1)];
+    pair.b.port.inject(packet(WRITE_FIRST, qpB.qpn, A_PSN, first));
+    pair.settle();
+    region.destroy();
+    const last = [0, 0, 0, 9, ...new Array<number>(4).fill(1)];
+    pair.b.port.inject(packet(WRITE_LAST_WITH_IMMEDIATE, qpB.qpn, A_PSN + 1, last, true));
+    pair.settle();
+    assert.equal(qpB.state, QpState.ERR);
+    const [received] = drain(pair.b.receiveCq);
+    assert.deepEqual([received?.cookie, received?.status], [7, WcStatus.WR_FLUSH_ERR]);
+    assert.deepEqual(
+      sent.map((answer) => [answer[0], answer[12]]),
+      [[ACK, REMOTE_ACCESS_ERROR]],
+    );
+  });
+
   it('answers a repeated atomic with its own result after the PSNs have gone round', () => {
     const { pair, qpB } = connectedPair(5);
     const results: number[] = [];
