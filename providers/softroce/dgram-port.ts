@@ -65,7 +65,7 @@ export async function openDgramPort(
 /** Of this process. */
 let hasBeenSaid = false;
 
-/** Who has not chosen this port hears of it without a logger too: as a warning of the process. */
+/** Where this port was not chosen, a warning of the process says so, even without a logger. */
 function sayWhatIsLost(logger: Logger, lacking: string | undefined): void {
   const hasNoLogger = logger === silentLogger;
   if (hasBeenSaid || (hasNoLogger && lacking === undefined)) return;

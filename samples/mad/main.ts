@@ -29,7 +29,7 @@ await runProgram('mad', async (open) => {
     .requiredOption('--listen <ip>', 'the own address')
     .option('--directory <path>', 'whose names any machine may ask for (default: of none)')
     .action(async ({ listen, directory }: { listen: string; directory?: string }) => {
-      // A mistake in it is told here, not to those who ask.
+      // A mistake in the directory is reported here, not to the peers that ask.
       if (directory !== undefined) await readdir(directory);
       await serve(await open(listen), directory);
     });
