@@ -38,7 +38,7 @@ function userName(): string {
   }
 }
 
-/** What looks like an address or a number of a device, of this machine or another; in this order. */
+/** What looks like an address or a number of a device, here or elsewhere; tried in this order. */
 const PATTERNS: readonly (readonly [RegExp, string])[] = [
   [/\b[0-9a-f]{2}(?::[0-9a-f]{2}){5,19}\b/gi, '<MAC>'],
   [/(?<![\w:])(?:[0-9a-f]{4}:){3}[0-9a-f]{4}(?![\w:])/gi, '<GUID>'],
