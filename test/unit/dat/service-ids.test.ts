@@ -1,4 +1,4 @@
-// Service ids of no port, on the wire: which bytes leave, and what peers of the other kind are told.
+// Service ids of no port, on the wire: which bytes leave, and what peers of the other kind hear.
 
 import assert from 'node:assert/strict';
 import { inspect } from 'node:util';

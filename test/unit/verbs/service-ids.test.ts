@@ -1,4 +1,4 @@
-// Service ids of no port over librdmacm, which offers its port spaces only: said by the calls of DAT.
+// Service ids of no port over librdmacm, which offers its port spaces only: what DAT's calls say.
 
 import assert from 'node:assert/strict';
 import { type Ia, openIa } from 'dapl';
