@@ -24,7 +24,7 @@ import {
   showAs,
 } from '../spi/checks/index.js';
 import { closedHere, type End, endOf, errorOfEnd } from './ends.js';
-import { FlowError, flowCall, refusalOf, toFlowError } from './flow-error.js';
+import { FlowError, flowCall, refusalOf, rejection, toFlowError } from './flow-error.js';
 import { Grant, GRANT_ACCESS, type GrantAccess } from './grant.js';
 import { Inbox, iterate } from './inbox.js';
 import { Message } from './message.js';
@@ -199,7 +199,7 @@ export class Connection implements AsyncIterable<Message> {
       };
       return this.requests.post(operation, post, options);
     } catch (error) {
-      return Promise.reject(error as Error);
+      return rejection(operation, error);
     }
   }
 
@@ -216,7 +216,7 @@ export class Connection implements AsyncIterable<Message> {
       if (this.area.isExhausted && this.inbox.size === 0) this.warnOfHeld();
       return this.inbox.take(operation, options);
     } catch (error) {
-      return Promise.reject(error as Error);
+      return rejection(operation, error);
     }
   }
 
@@ -278,7 +278,7 @@ export class Connection implements AsyncIterable<Message> {
       };
       return this.requests.post(operation, post, options);
     } catch (error) {
-      return Promise.reject(error as Error);
+      return rejection(operation, error);
     }
   }
 
@@ -308,7 +308,7 @@ export class Connection implements AsyncIterable<Message> {
       };
       return this.requests.post(operation, post, options);
     } catch (error) {
-      return Promise.reject(error as Error);
+      return rejection(operation, error);
     }
   }
 
@@ -436,8 +436,8 @@ export class Connection implements AsyncIterable<Message> {
   /** All that has come: the handler of its event dispatcher. */
   private drain(): void {
     const { batch } = this.space;
-    while (this.state !== 'ended' && this.evd.dequeueInto(batch, batch.capacity) > 0) {
-      for (let i = 0; i < batch.count && this.state !== 'ended'; i++) {
+    while (!this.isOver && this.evd.dequeueInto(batch, batch.capacity) > 0) {
+      for (let i = 0; i < batch.count && !this.isOver; i++) {
         const event = batch.events[i];
         if (event?.type === 'connection') this.onConnectionEvent(event);
         else this.onCompletion(i);
@@ -525,6 +525,10 @@ export class Connection implements AsyncIterable<Message> {
     if (this.state !== 'ended') this.finish(closedHere(this.ep, how));
   }
 
+  private get isOver(): boolean {
+    return this.state === 'ended';
+  }
+
   private dropMessages(): void {
     for (const message of this.inbox.drop()) message.drop();
   }
@@ -577,7 +581,7 @@ export class Connection implements AsyncIterable<Message> {
       const old = (): bigint => new BigUint64Array(result.buffer)[0] as bigint;
       return this.requests.post(operation, begin, options).then(old);
     } catch (error) {
-      return Promise.reject(error as Error);
+      return rejection(operation, error);
     }
   }
 

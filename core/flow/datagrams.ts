@@ -24,7 +24,7 @@ import {
   showAs,
 } from '../spi/checks/index.js';
 import { checkData, type Data, type SendOptions, sizeOf } from './connection.js';
-import { FlowError, flowCall, refusalOf, toFlowError } from './flow-error.js';
+import { FlowError, flowCall, refusalOf, rejection, toFlowError } from './flow-error.js';
 import { Inbox, iterate } from './inbox.js';
 import { Message } from './message.js';
 import { PORT } from './options.js';
@@ -215,7 +215,7 @@ export class Datagrams implements AsyncIterable<Datagram> {
         options,
       );
     } catch (error) {
-      return Promise.reject(error as Error);
+      return rejection(operation, error);
     }
   }
 
@@ -230,7 +230,7 @@ export class Datagrams implements AsyncIterable<Datagram> {
       checkWait(operation, options);
       return this.inbox.take(operation, options);
     } catch (error) {
-      return Promise.reject(error as Error);
+      return rejection(operation, error);
     }
   }
 
@@ -314,7 +314,7 @@ export class Datagrams implements AsyncIterable<Datagram> {
   private onDatagram(event: DatagramEvent): void {
     const { cookie, operation, status, source, immediate } = event;
     const succeeded = status === DatDtoStatus.SUCCESS;
-    if (!succeeded && this.ep.state === 'ERROR') {
+    if (status === DatDtoStatus.FLUSHED) {
       this.end('DAT_CONN_BROKEN', 'the endpoint has failed, or its device');
     } else if (operation === DatDto.SEND_UD) {
       if (succeeded) this.requests.complete(cookie, undefined);

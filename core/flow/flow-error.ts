@@ -117,3 +117,8 @@ export function flowCall<T>(operation: string, call: () => T): T {
     throw toFlowError(operation, error);
   }
 }
+
+/** What a call has thrown, as the rejection of its promise. */
+export function rejection(operation: string, error: unknown): Promise<never> {
+  return Promise.reject(toFlowError(operation, error));
+}

@@ -31,7 +31,10 @@ export class Grant implements GrantJson {
       return { address, length, revoked };
     });
     // What people see in logs is the line above; what the peer is told is JSON of its own.
-    Object.defineProperty(this.prototype, 'toJSON', { value: this.prototype.toGrantJson });
+    const toJSON = function (this: Grant): GrantJson {
+      return this.told();
+    };
+    Object.defineProperty(this.prototype, 'toJSON', { value: toJSON });
   }
 
   /** As text, because JSON has no bigint: `0x7f0000001000`. */
@@ -82,7 +85,7 @@ export class Grant implements GrantJson {
   }
 
   /** @internal */
-  toGrantJson(): GrantJson {
+  told(): GrantJson {
     const { address, rmrContext, length } = this;
     return { address, rmrContext, length };
   }

@@ -6,7 +6,7 @@ import type { Evd } from '../evd/index.js';
 import { checkValue, instanceOf, showAs } from '../spi/checks/index.js';
 import { CmPrivateData } from '../spi/index.js';
 import { Connection } from './connection.js';
-import { FlowError, flowCall, refusalOf, toFlowError } from './flow-error.js';
+import { FlowError, flowCall, refusalOf, rejection, toFlowError } from './flow-error.js';
 import { Inbox, iterate } from './inbox.js';
 import {
   checkListen,
@@ -91,7 +91,7 @@ export class Listener implements AsyncIterable<Connection> {
       checkWait(operation, options);
       return this.ready.take(operation, options);
     } catch (error) {
-      return Promise.reject(error as Error);
+      return rejection(operation, error);
     }
   }
 

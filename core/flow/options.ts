@@ -2,7 +2,6 @@
 import type { Ia } from '../dat/ia/ia.js';
 import { Pz } from '../dat/memory/pz.js';
 import type { EpAttributeOptions } from '../dat/endpoint/attributes.js';
-import type { PollingMode } from '../spi/index.js';
 import {
   ANYTHING,
   BOOLEAN,
@@ -21,7 +20,7 @@ import {
   optional,
   record,
 } from '../spi/checks/index.js';
-import { CmPrivateData } from '../spi/index.js';
+import { CmPrivateData, type PollingMode } from '../spi/index.js';
 import { FlowError, refusalOf } from './flow-error.js';
 import { checkWait, WAIT_KINDS, type WaitOptions } from './wait.js';
 
@@ -188,7 +187,7 @@ export interface ListenRequest {
    * The request is rejected: the peer gets DAT_CONN_REJECTED.
    * @param privateData at most 148 bytes, which the peer is shown
    */
-  refuse(privateData?: Uint8Array): undefined;
+  readonly refuse: (privateData?: Uint8Array) => undefined;
 }
 
 type Answer = Uint8Array | undefined | void;

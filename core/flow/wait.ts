@@ -3,8 +3,7 @@
  * A wait ends once: served, timed out, interrupted, or with its object. One that ends early leaves;
  * what it waited for is not lost with it.
  */
-import type { Clock, Timers } from '../spi/index.js';
-import { TimerEntry } from '../spi/index.js';
+import { type Clock, TimerEntry, type Timers } from '../spi/index.js';
 import { checkNames, checkValues, numberFrom, optional, SIGNAL } from '../spi/checks/index.js';
 import { FlowError, refusalOf } from './flow-error.js';
 

@@ -89,10 +89,10 @@ describe('flow: connections', () => {
     const { near, far, fabric } = await pairOf({ receives: { buffers: 2 }, requests: 3 });
     const before = fabric.clock.now();
     const sent = Promise.all(Array.from({ length: 9 }, (_, i) => near.send(Uint8Array.of(i))));
-    const late = await failureOf(near.send(Uint8Array.of(9), { timeoutMs: 60_000 }));
+    const late = await failureOf(near.send(Uint8Array.of(9), { timeoutMs: 3000 }));
     assert.equal(late.code, 'DAT_TIMEOUT_EXPIRED');
     assert.match(late.message, /it has not been posted, and has no effect/);
-    assert.ok(fabric.clock.now() - before >= 60_000_000);
+    assert.ok(fabric.clock.now() - before >= 3_000_000);
     const values = [];
     for (let i = 0; i < 9; i++) values.push((await far.receive()).bytes[0]);
     await sent;
