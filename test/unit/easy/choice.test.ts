@@ -85,6 +85,19 @@ describe('easy: which adapter', () => {
     await server.close();
   });
 
+  it('softroce and verbs by name are opened on the address, whatever else has a name', async () => {
+    const address = loopback(NETWORK, 2);
+    await register(place(address).provider, NAME);
+    process.env['DAPL_PROVIDER'] = 'softroce';
+    const server = await listen({ address, port: PORT });
+    assert.equal(server.ia.query().provider.providerName, 'softroce');
+    await server.close();
+    await assert.rejects(
+      listen({ address: ADDRESS, port: PORT, provider: 'verbs' }),
+      (error) => FlowError.isFlowError(error) && /the option provider chooses/.test(error.message),
+    );
+  });
+
   it('names the place that has chosen what fails', async () => {
     const wanted = { address: ADDRESS, port: PORT };
     await assert.rejects(
@@ -124,28 +137,26 @@ describe('easy: which adapter', () => {
         line('elsewhere', 'dapl/providers/softroce', '192.0.2.200') +
         line('here', 'dapl/providers/softroce', `${own} mtuBytes=1024`),
     );
-    const outcome = (address: string): string => {
-      const program = `
-        import { listen } from 'dapl/easy';
+    const addresses = [own, '192.0.2.200', loopback(NETWORK, 4)];
+    const program = `
+      import { listen } from 'dapl/easy';
+      for (const address of ${JSON.stringify(addresses)}) {
         try {
-          const server = await listen({ address: '${address}', port: 7 });
-          console.log(server.ia.query().provider.providerName ?? '', server.address);
+          const server = await listen({ address, port: 7 });
+          console.log(server.ia.query().provider.providerName, server.address);
           await server.close();
         } catch ({ code, message }) {
           console.log(code, message);
-        }`;
-      const env = { ...process.env, DAT_OVERRIDE: path };
-      const args = ['--input-type=module', '-e', program];
-      const done = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8', env });
-      assert.equal(done.status, 0, done.stderr);
-      return done.stdout;
-    };
-    try {
-      assert.match(outcome(own), new RegExp(`here ${own}`));
-      assert.match(outcome('192.0.2.200'), /DAT_INVALID_ADDRESS .*that dat\.conf chooses/);
-      assert.match(outcome(loopback(NETWORK, 4)), new RegExp(`softroce ${loopback(NETWORK, 4)}`));
-    } finally {
-      rmSync(directory, { recursive: true });
-    }
+        }
+      }`;
+    const env = { ...process.env, DAT_OVERRIDE: path };
+    const args = ['--input-type=module', '-e', program];
+    const done = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8', env });
+    rmSync(directory, { recursive: true });
+    assert.equal(done.status, 0, done.stderr);
+    const [found, failed, passedOver] = done.stdout.split('\n');
+    assert.equal(found, `here ${own}`);
+    assert.match(failed ?? '', /^DAT_INVALID_ADDRESS .*that dat\.conf chooses/);
+    assert.equal(passedOver, `softroce ${loopback(NETWORK, 4)}`);
   });
 });
