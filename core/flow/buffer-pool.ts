@@ -56,7 +56,7 @@ export class BufferPool {
   private made = 0;
   private ended: EndError | undefined = undefined;
 
-  /** @throws FlowError DAT_INVALID_PARAMETER. Nothing is registered before the first buffer is taken */
+  /** Registers nothing before the first buffer is taken. @throws FlowError DAT_INVALID_PARAMETER */
   constructor(options: BufferPoolOptions) {
     checkOptions(options, OPTIONS, refusalOf('BufferPool'));
     const { pz, bufferBytes, maxBuffers = MOST_BUFFERS } = options;
@@ -80,7 +80,8 @@ export class BufferPool {
 
   /**
    * Takes a buffer if there is one and nothing waits before; the pool grows for it up to its bound.
-   * @throws FlowError DAT_INSUFFICIENT_RESOURCES when no memory can be registered; what `close` says
+   * @throws FlowError DAT_INSUFFICIENT_RESOURCES when no memory can be registered; DAT_ABORT once
+   * the pool is closed
    */
   tryTake(): Lease | undefined {
     if (this.ended !== undefined) throw this.ended('pool.take');

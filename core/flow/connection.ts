@@ -13,16 +13,7 @@ import {
   DatEventNumber,
   type Evd,
 } from '../evd/index.js';
-import {
-  checkInteger,
-  checkValue,
-  integer,
-  isU64,
-  kindOf,
-  oneOf,
-  optional,
-  showAs,
-} from '../spi/checks/index.js';
+import { checkValue, isU64, kindOf, oneOf, showAs } from '../spi/checks/index.js';
 import { closedHere, type End, endOf, errorOfEnd } from './ends.js';
 import { FlowError, flowCall, refusalOf, rejection, toFlowError } from './flow-error.js';
 import { Grant, GRANT_ACCESS, type GrantAccess } from './grant.js';
@@ -34,43 +25,31 @@ import { type Remote, targetOf } from './remote.js';
 import { Requests } from './requests.js';
 import { Space } from './space.js';
 import { CopyBack, type OwnMemory, ownMemory } from './staging.js';
+import {
+  checkTransfer,
+  type Data,
+  SEND_NAMES,
+  type SendOptions,
+  sizeOf,
+  TRANSFER_NAMES,
+  type TransferOptions,
+  WRITE_NAMES,
+  type WriteOptions,
+} from './transfer.js';
 import { checkWait, type EndError, NO_OPTIONS, type WaitOptions, Waits } from './wait.js';
 
 /** Events of one connection that may wait: it is established, and it ends. */
 const CONNECTION_EVENTS = 4;
 const CLOSE_TIMEOUT_MS = 5000;
-const IMMEDIATE = optional(integer(0, 2 ** 32 - 1));
 const ACCESS = oneOf(Object.keys(GRANT_ACCESS));
 const U64 = kindOf<bigint>('a bigint from 0 to 2^64 - 1', isU64);
 const ATOMIC_BYTES = 8;
 const NOTHING: readonly LmrSegment[] = [];
 const NO_PRIVATE_DATA = new Uint8Array(0);
 
-/** What is sent or written: bytes, which are copied, or memory of `conn.ep.pz`, which is not. */
-export type Data = Uint8Array | LmrSegment;
-
-export interface SendOptions extends WaitOptions {
-  /** u32 that goes along: `message.immediate` at the peer. */
-  readonly immediate?: number | undefined;
-}
-
-export interface TransferOptions extends WaitOptions {
-  /** Bytes from the beginning of the peer's memory on; default 0. */
-  readonly offset?: number | undefined;
-}
-
-export interface WriteOptions extends TransferOptions {
-  /** u32 that the peer is told behind the bytes, as a message of 0 bytes. */
-  readonly immediate?: number | undefined;
-}
-
-const SEND_NAMES = ['immediate'];
-const TRANSFER_NAMES = ['offset'];
-const WRITE_NAMES = [...SEND_NAMES, ...TRANSFER_NAMES];
-
 type State = 'opening' | 'open' | 'closing' | 'ended';
 
-/** Made by `connect` and by listeners. While it lasts it keeps the process alive, unless `unref()`. */
+/** Made by `connect` and by listeners. It keeps the process alive until it ends, or `unref()`. */
 export class Connection implements AsyncIterable<Message> {
   static {
     showAs(this, 'Connection', ({ ep, state, requests, inbox }) => {
@@ -145,7 +124,7 @@ export class Connection implements AsyncIterable<Message> {
     ia.core.closers.add(this.onIaClosing);
   }
 
-  /** What the peer sent along when the connection was made; zeros follow it, its length is not told. */
+  /** What the peer sent along when the connection was made, and zeros: its length is not told. */
   get peerPrivateData(): Uint8Array {
     return this.privateData;
   }
@@ -255,8 +234,9 @@ export class Connection implements AsyncIterable<Message> {
    * Writes into memory that the peer has exposed; resolves when it is there. The peer is told
    * nothing, unless by `immediate`.
    * @param remote the peer's grant, or a RemoteSegment
-   * @throws FlowError, as a rejection: DAT_LENGTH_ERROR beyond the end of the grant, before anything
-   * is sent; as `send`. A peer that has not granted it breaks the connection: REMOTE_ACCESS
+   * @throws FlowError, as a rejection: DAT_LENGTH_ERROR beyond the end of the grant, before
+   * anything is sent; as `send`. A peer that has not granted it breaks the connection:
+   * REMOTE_ACCESS
    */
   write(
     data: Data,
@@ -592,12 +572,7 @@ export class Connection implements AsyncIterable<Message> {
     names: readonly string[],
   ): void {
     this.checkOpen(operation);
-    checkData(operation, data);
-    if (options === NO_OPTIONS) return;
-    checkWait(operation, options, names);
-    checkValue('immediate', options.immediate, IMMEDIATE, refusalOf(operation));
-    const { offset = 0 } = options;
-    checkInteger('offset', offset, 0, Number.MAX_SAFE_INTEGER, refusalOf(operation));
+    checkTransfer(operation, data, options, names);
   }
 
   private checkLength(operation: string, lengthBytes: number): void {
@@ -632,14 +607,3 @@ const RECEIVES: ReadonlySet<number> = new Set([
   DatDto.RECV_MSG_IMMED,
 ]);
 const WITH_IMMEDIATE: ReadonlySet<number> = new Set([DatDto.RECV_IMMED, DatDto.RECV_MSG_IMMED]);
-
-/** @throws FlowError DAT_INVALID_PARAMETER */
-export function checkData(operation: string, data: unknown): void {
-  if (data instanceof LmrSegment || data instanceof Uint8Array) return;
-  throw refusalOf(operation)('data', data, 'a Uint8Array, or an LmrSegment');
-}
-
-/** Its bytes. */
-export function sizeOf(data: Data): number {
-  return data instanceof LmrSegment ? data.lengthBytes : data.length;
-}

@@ -23,7 +23,6 @@ import {
   record,
   showAs,
 } from '../spi/checks/index.js';
-import { checkData, type Data, type SendOptions, sizeOf } from './connection.js';
 import { FlowError, flowCall, refusalOf, rejection, toFlowError } from './flow-error.js';
 import { Inbox, iterate } from './inbox.js';
 import { Message } from './message.js';
@@ -32,6 +31,7 @@ import { areaBytes, areaOf, ReceiveArea } from './receive-area.js';
 import { Requests } from './requests.js';
 import { Space } from './space.js';
 import { type OwnMemory, ownMemory } from './staging.js';
+import { checkTransfer, type Data, SEND_NAMES, type SendOptions, sizeOf } from './transfer.js';
 import { checkWait, type EndError, NO_OPTIONS, type WaitOptions, WAIT_KINDS } from './wait.js';
 
 /** What `datagrams` takes. */
@@ -70,8 +70,6 @@ export type ServeDatagramOptions = Omit<ServeOptions, 'connQual'> & { readonly p
 const IA = instanceOf(Ia, 'an Ia, from openIa()');
 const QUEUE = integer(1, 65535);
 const DEFAULTS = { buffers: 64, requests: 32 } as const;
-const SEND_NAMES = ['immediate'];
-const IMMEDIATE = optional(integer(0, 2 ** 32 - 1));
 /** Address handles that are kept for peers that are sent to again. */
 const MOST_HANDLES = 256;
 const RESOLVE: Kinds<ResolveDatagramOptions> = {
@@ -203,10 +201,8 @@ export class Datagrams implements AsyncIterable<Datagram> {
     const operation = 'datagrams.send';
     try {
       this.checkOpen(operation);
-      checkData(operation, data);
-      checkWait(operation, options, SEND_NAMES);
+      checkTransfer(operation, data, options, SEND_NAMES);
       const { immediate } = options;
-      checkValue('immediate', immediate, IMMEDIATE, refusalOf(operation));
       this.checkLength(operation, sizeOf(data));
       const handle = to instanceof UdAddressHandle ? to : this.handleOf(operation, to);
       return this.requests.post(

@@ -1,4 +1,4 @@
-/** FlowError: what every call of `dapl/flow` throws, or rejects with. One class, decided by `code`. */
+/** FlowError: what every call of `dapl/flow` throws, or rejects with. */
 import { DatError, type DatType } from '../errors/index.js';
 import type { ConnectionCause } from '../evd/index.js';
 import { mustBe, oneLine, type Refuse, show } from '../spi/checks/index.js';

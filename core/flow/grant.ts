@@ -70,7 +70,7 @@ export class Grant implements GrantJson {
   }
 
   /**
-   * The peer reaches the memory no more, from now on: a peer that tries breaks the connection. Again:
+   * The peer reaches the memory no more, from now on: one that tries breaks the connection. Again:
    * no-op.
    * @throws FlowError DAT_INVALID_STATE while requests of this side use it
    */

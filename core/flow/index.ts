@@ -4,13 +4,7 @@
  */
 export { BufferPool, type BufferPoolOptions, Lease } from './buffer-pool.js';
 export { connect } from './connect.js';
-export {
-  Connection,
-  type Data,
-  type SendOptions,
-  type TransferOptions,
-  type WriteOptions,
-} from './connection.js';
+export { Connection } from './connection.js';
 export { Credits } from './credits.js';
 export {
   Datagram,
@@ -41,6 +35,7 @@ export {
 } from './options.js';
 export type { Remote } from './remote.js';
 export { type Held, type Post, Requests } from './requests.js';
+export type { Data, SendOptions, TransferOptions, WriteOptions } from './transfer.js';
 export {
   checkWait,
   type EndError,

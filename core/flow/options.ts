@@ -39,7 +39,7 @@ export interface ReceiveOptions {
 
 /** What both sides of a connection may say of it. */
 export interface ConnectionOptions {
-  /** The zone of its endpoint and buffers; default one that all connections of the adapter share. */
+  /** The zone of its endpoint and buffers; default one that all of the adapter share. */
   readonly pz?: Pz;
   readonly receives?: ReceiveOptions;
   /** Requests posted at a time, 1 to 65535; more wait for their turn. Default 32. */
@@ -164,7 +164,7 @@ export function checkConnect(operation: string, options: ConnectOptions): void {
 export interface ListenOptions extends ConnectionOptions {
   /** Port of rdma_cm's TCP port space, 1 to 65535; default one of the adapter's choice. */
   readonly port?: number;
-  /** Connections that are there, or being made, and that nothing has taken: 1 to 4096, default 128. */
+  /** Connections that are being made, or that nothing has taken: 1 to 4096, default 128. */
   readonly backlog?: number;
   /**
    * Decides on each request: what it returns, at most 196 bytes, is the private data of the answer.

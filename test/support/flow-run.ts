@@ -14,7 +14,7 @@ import { Fabric, mock } from '../../providers/mock/index.js';
 import { CLIENT, leftOf, NOTHING_LEFT, PORT, SERVER } from './flow-scene.js';
 
 /** How long everything may take to end once both sides have closed: of virtual time. */
-const PATIENCE_US = 120_000_000;
+const PATIENCE_US = 30_000_000;
 const STEPS = 24;
 const EXPECTED: readonly string[] = [
   'DAT_TIMEOUT_EXPIRED',
@@ -215,7 +215,7 @@ export class FlowRun {
     into.isDropping = ending !== 'is cut off';
     // A peer that holds every buffer would keep the close from what it is to send.
     for (const message of this.held.splice(0)) message[Symbol.dispose]();
-    if (ending === 'closes') await this.watched('close', conn.close({ timeoutMs: 60_000 }));
+    if (ending === 'closes') await this.watched('close', conn.close({ timeoutMs: 20_000 }));
     if (ending === 'closes at once') await this.watched('close', conn.close({ timeoutMs: 0 }));
     if (ending === 'adapter closes') await this.watched('ia.close', ia.close());
     if (ending === 'is cut off') await this.takeRest(conn, into);
