@@ -192,6 +192,11 @@ export class Lease {
     return place.segment.set(place.offsetBytes + offsetBytes, lengthBytes);
   }
 
+  /** @internal the segment, where the last call of `segment` has left it */
+  get segments(): LmrSegment {
+    return this.lentPlace('lease.segment').segment;
+  }
+
   /**
    * The buffer goes back to the pool. What is posted must have completed.
    * @throws FlowError DAT_INVALID_STATE when it has been released before

@@ -167,15 +167,10 @@ export class Connection implements AsyncIterable<Message> {
     const operation = 'conn.send';
     try {
       this.checkTransfer(operation, data, options, SEND_NAMES);
-      const { immediate } = options;
       this.checkLength(operation, sizeOf(data));
-      const post = (cookie: number): OwnMemory | undefined => {
-        const memory = ownMemory(operation, this.space, this.plan.bufferBytes, data, true);
-        return this.posting(cookie, memory, sizeOf(data), (segments) => {
-          if (immediate === undefined) this.ep.postSend(segments, cookie);
-          else this.ep.postSendWithImmediate(segments, cookie, immediate);
-        });
-      };
+      const { immediate } = options;
+      const post = (cookie: number): OwnMemory | undefined =>
+        this.postSend(operation, cookie, data, immediate);
       return this.requests.post(operation, post, options);
     } catch (error) {
       return rejection(operation, error);
@@ -519,6 +514,26 @@ export class Connection implements AsyncIterable<Message> {
 
   private postReceive(segment: LmrSegment, slot: number): void {
     if (this.state !== 'ended') this.ep.postRecv(segment, slot);
+  }
+
+  /** As `posting`, but on the way of every message: no function is made for it. */
+  private postSend(
+    operation: string,
+    cookie: number,
+    data: Data,
+    immediate: number | undefined,
+  ): OwnMemory | undefined {
+    const memory = ownMemory(operation, this.space, this.plan.bufferBytes, data, true);
+    const segments = memory === undefined ? NOTHING : memory.segments;
+    this.sizes[cookie] = sizeOf(data);
+    try {
+      if (immediate === undefined) this.ep.postSend(segments, cookie);
+      else this.ep.postSendWithImmediate(segments, cookie, immediate);
+    } catch (error) {
+      memory?.release(false);
+      throw error;
+    }
+    return memory;
   }
 
   /** Posts, and remembers what an error may have to tell. What throws gives the memory back. */

@@ -13,22 +13,6 @@ export interface OwnMemory extends Held {
   readonly bytes: Uint8Array;
 }
 
-/** A buffer of the pool. */
-class Pooled implements OwnMemory {
-  constructor(
-    private readonly lease: Lease,
-    readonly segments: LmrSegment,
-  ) {}
-
-  get bytes(): Uint8Array {
-    return this.lease.bytes;
-  }
-
-  release(): void {
-    this.lease.release();
-  }
-}
-
 /** More than a buffer of the pool has: a region for this request alone. */
 class Region implements OwnMemory {
   readonly segments: LmrSegment;
@@ -97,14 +81,19 @@ export function ownMemory(
   if (data instanceof LmrSegment) return new Given(data);
   const { length } = data;
   if (length === 0) return undefined;
-  const memory = length <= bufferBytes ? pooled(space, bufferBytes, length) : undefined;
-  const own =
-    memory ?? new Region(flowCall(operation, () => space.pz.ia.allocate(length, { pz: space.pz })));
-  if (copies) own.bytes.set(data);
-  return own;
+  const own = length <= bufferBytes ? pooled(space, bufferBytes, length) : undefined;
+  const memory = own ?? new Region(allocated(operation, space, length));
+  if (copies) memory.bytes.set(data);
+  return memory;
 }
 
-function pooled(space: Space, bufferBytes: number, lengthBytes: number): OwnMemory | undefined {
+/** A buffer of the pool, cut to length: there is one segment of it. */
+function pooled(space: Space, bufferBytes: number, lengthBytes: number): Lease | undefined {
   const lease = space.pool(bufferBytes).tryTake();
-  return lease === undefined ? undefined : new Pooled(lease, lease.segment(lengthBytes));
+  lease?.segment(lengthBytes);
+  return lease;
+}
+
+function allocated(operation: string, { pz }: Space, lengthBytes: number): Lmr {
+  return flowCall(operation, () => pz.ia.allocate(lengthBytes, { pz }));
 }
