@@ -5,6 +5,7 @@ const ours = '^(core|plugins|providers|samples|bench|test)/';
 const sansIo = '^(core|plugins/(mad|cm|xrc)|providers/hca)/';
 const shipped = '^(core|plugins|providers)/';
 const cli = '^plugins/cli/';
+const selfReferring = '^plugins/(cli|easy)/';
 
 /** Built-in modules without I/O, clock or randomness. */
 const pureBuiltins = '^(assert|async_hooks|buffer|diagnostics_channel|events|stream|util)(/|$)';
@@ -37,6 +38,18 @@ module.exports = {
       'DAT objects stand above the event dispatchers, also in types',
       { path: '^core/(errors|evd|stream)/' },
       { path: '^core/(dat|registry)/' },
+    ),
+    forbid(
+      'core-knows-no-flow',
+      'the front stands above DAT, and nothing of core on it',
+      { path: '^core/', pathNot: '^core/flow/' },
+      { path: '^core/flow/' },
+    ),
+    forbid(
+      'flow-takes-an-open-adapter',
+      'which adapter, and how it is opened, is for those above',
+      { path: '^core/flow/' },
+      { path: '^core/(di|log|registry|rx|stream)/' },
     ),
     forbid(
       'module-knows-only-the-spi',
@@ -82,14 +95,14 @@ module.exports = {
     ),
     forbid(
       'samples-are-strangers',
-      'samples and the CLI use the public entries, as any other package would',
-      { path: '^(samples|plugins/cli)/' },
+      'samples, the CLI and dapl/easy use the public entries, as any other package would',
+      { path: '^(samples|plugins/cli|plugins/easy)/' },
       { path: ours, pathNot: '^$1/' },
     ),
     forbid(
       'no-self-reference-inside',
       'a self-reference would get round the rules above',
-      { path: shipped, pathNot: cli },
+      { path: shipped, pathNot: selfReferring },
       { path: '^(dist/|dapl(/|$))' },
     ),
     forbid(

@@ -40,6 +40,8 @@ const plant = (rule: string, file: string, ...imports: string[]): Plant => ({
 const targets = [
   'core/planted-target.ts',
   'core/dat/planted-target.ts',
+  'core/flow/planted-target.ts',
+  'core/registry/planted-target.ts',
   'core/spi/planted-target.ts',
   'plugins/cm/planted-target.ts',
   'plugins/mad/planted-target.ts',
@@ -55,6 +57,8 @@ const dependencyPlants: readonly Plant[] = [
   plant('spi-knows-only-the-spi', 'core/spi/planted-2.ts', 'rxjs'),
   plant('dat-error-knows-nothing', 'core/errors/dat/planted-1.ts', '../../spi/planted-target.js'),
   plant('events-know-no-objects', 'core/evd/planted-1.ts', '../dat/planted-target.js'),
+  plant('core-knows-no-flow', 'core/dat/planted-1.ts', '../flow/planted-target.js'),
+  plant('flow-takes-an-open-adapter', 'core/flow/planted-1.ts', '../registry/planted-target.js'),
   plant('module-knows-only-the-spi', 'plugins/cm/planted-1.ts', '../mad/planted-target.js'),
   plant('module-knows-only-the-spi', 'plugins/xrc/planted-1.ts', '../../core/planted-target.js'),
   plant(
@@ -86,6 +90,7 @@ const dependencyPlants: readonly Plant[] = [
   ),
   plant('samples-are-strangers', 'samples/planted-1.ts', '../core/planted-target.js'),
   plant('samples-are-strangers', 'plugins/cli/planted-1.ts', '../cm/planted-target.js'),
+  plant('samples-are-strangers', 'plugins/easy/planted-1.ts', '../../core/planted-target.js'),
   plant('no-self-reference-inside', 'providers/softroce/planted-3.ts', 'dapl'),
   plant('nothing-depends-on-tests', 'samples/planted-2.ts', '../test/planted-target.js'),
   plant('rxjs-only-in-core-stream', 'core/planted-3.ts', 'rxjs'),

@@ -18,13 +18,19 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { leaveOut } from './support/left-out.js';
+import { loopback } from './support/loopback.js';
 
 const root = join(import.meta.dirname, '../..');
 const PLATFORM = `${process.platform}-${process.arch}`;
 const ADDON = join(root, 'build/native/softroce-port.node');
 
+const LISTENS = loopback(24, 1);
+/** That a device is on node:dgram is warned of. */
+const QUIET = '--disable-warning=DAPL_DGRAM';
+
 const PROGRAM = `
   import { localAddressToward, openIa } from 'dapl';
+  import { listen } from 'dapl/easy';
   import { capture } from 'dapl/plugins/pcap';
   import { Fabric, mock } from 'dapl/providers/mock';
   import { inspectSoftroce, softroce } from 'dapl/providers/softroce';
@@ -35,7 +41,10 @@ const PROGRAM = `
     const ia = await openIa(mock({ fabric, address: '192.0.2.1' }));
     const { port, portProblem } = await inspectSoftroce(1);
     const own = await localAddressToward('127.0.0.1');
-    console.log(JSON.stringify({ address: ia.address, own, port, portProblem }));
+    const server = await listen({ address: '${LISTENS}' });
+    const listens = server.address;
+    await server.close();
+    console.log(JSON.stringify({ address: ia.address, own, port, portProblem, listens }));
     await ia.close();
     if ([capture, softroce, verbs].some((each) => typeof each !== 'function')) throw new Error();
   }
@@ -44,6 +53,7 @@ const PROGRAM = `
 interface Outcome {
   readonly address: string;
   readonly own: string;
+  readonly listens: string;
   readonly port: string;
   readonly portProblem?: string;
 }
@@ -69,13 +79,14 @@ describe('a CommonJS bundle', function () {
   after(() => rmSync(folder, { recursive: true }));
 
   async function run(): Promise<Outcome> {
-    const { stdout, stderr } = await promisify(execFile)(process.execPath, [bundle], {
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, [QUIET, bundle], {
       cwd: tmpdir(),
       timeout: 30_000,
     });
     assert.equal(stderr, '');
     const outcome = JSON.parse(stdout) as Outcome;
     assert.deepEqual([outcome.address, outcome.own], ['192.0.2.1', '127.0.0.1']);
+    assert.equal(outcome.listens, LISTENS);
     return outcome;
   }
 

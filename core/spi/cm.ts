@@ -9,6 +9,9 @@ import type { QueuePair } from './device.js';
 /** Private data limits in bytes, as consumers see them with rdma_cm's header in place. */
 export const CmPrivateData = { REQ: 56, REP: 196, REJ: 148, SIDR_REQ: 180, SIDR_REP: 136 } as const;
 
+/** The same with a service id of no port: rdma_cm's header is not there, the whole field is. */
+export const CmRawPrivateData = { REQ: 92, REP: 196, REJ: 148 } as const;
+
 /** Port spaces of rdma_cm; a service id is (space << 16) | port. */
 export const PortSpace = { TCP: 0x0106n, UDP: 0x0111n, IB: 0x013fn } as const;
 
@@ -17,13 +20,28 @@ export function serviceIdOf(space: bigint, port: number): bigint {
   return (space << 16n) | BigInt(port);
 }
 
+/** IP over InfiniBand's: nothing listens on it here, but requests for it have the header. */
+const IPOIB_PORT_SPACE = 0x0002n;
+const HEADED_SPACES: readonly bigint[] = [...Object.values(PortSpace), IPOIB_PORT_SPACE];
+
+/**
+ * Whether a service id is that of a port of rdma_cm, whose requests carry its header: a known port
+ * space, and nothing above it.
+ */
+export function isPortServiceId(serviceId: bigint): boolean {
+  return HEADED_SPACES.includes(serviceId >> 16n);
+}
+
 export interface CmModule {
-  /** @throws SpiError('EADDRINUSE') when something listens on that service id */
+  /**
+   * @throws SpiError('EADDRINUSE') when something listens on that service id; ('EOPNOTSUPP') when
+   * it is that of no port (`isPortServiceId`), and the module knows ports only
+   */
   listen(options: CmListenOptions): CmListener;
   /**
    * Starts to connect; the outcome is an event.
    * @throws SpiError('EINVAL') private data too long, QP not in INIT; ('ENETUNREACH') no local
-   * address of that family
+   * address of that family; ('EOPNOTSUPP') as `listen`
    */
   connect(options: CmConnectOptions): CmConnection;
   /** Present when the module resolves service ids for datagrams (SIDR). */
@@ -72,6 +90,7 @@ export interface CmConnectOptions extends CmParameters {
   readonly remoteGid: Gid;
   readonly localGidIndex?: number;
   readonly serviceId: bigint;
+  /** At most 56 bytes; 92 with a service id of no port. */
   readonly privateData: Uint8Array;
   /**
    * Overall limit until the peer has answered, in microseconds; Infinity leaves it to CM retries.

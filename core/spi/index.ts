@@ -1,7 +1,7 @@
 /** The plugin SDK (`dapl/spi`): contracts of providers and modules, and what they share. */
 export * from './address.js';
 export * as kinds from './checks/kinds.js';
-export type { Kind, Kinds } from './checks/index.js';
+export { checkOptions, type Kind, type Kinds, mustBe, type Refuse } from './checks/index.js';
 export * from './time/clock.js';
 export * from './cm.js';
 export * from './define-plugin.js';

@@ -18,6 +18,7 @@ export const MOCK_CAPABILITIES: readonly Capability[] = [
   'scripted-faults',
   'latency',
   'refusal-reasons',
+  'service-id',
   'second-adapter',
   'loopback',
   'rdma-read',

@@ -12,6 +12,7 @@ const PORTS = {
     'unreachable',
     'latency',
     'refusal-reasons',
+    'service-id',
     'second-adapter',
     'loopback',
     'rdma-read',
@@ -27,6 +28,7 @@ const PORTS = {
   dgram: [
     'latency',
     'refusal-reasons',
+    'service-id',
     'second-adapter',
     'loopback',
     'rdma-read',

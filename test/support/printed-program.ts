@@ -22,7 +22,7 @@ export function fileOf(code: string, name: string): string {
   return path;
 }
 
-/** The sample `hello`, which is the README's first program. @returns the path of its file */
+/** The sample `hello`, which is README's program beneath `Hello`. @returns the path of its file */
 export function hello(): string {
   const path = join(import.meta.dirname, '../../samples/hello/main.js');
   return fileOf(readFileSync(path, 'utf8'), 'hello');

@@ -41,6 +41,8 @@ export class IaCore {
   readonly evdHost: EvdHost;
   /** Takes asynchronous errors, of all objects of this adapter. */
   readonly asyncEvd: Evd;
+  /** Run when a close begins, before anything is ended. */
+  readonly closers = new Set<() => void>();
   /** A close has begun: no call makes anything any more. */
   isClosing = false;
 

@@ -8,8 +8,8 @@ import type { EventAdapter as Ia } from '../../evd/index.js';
 import { CmPrivateData, type CmRequest, ipFromGid } from '../../spi/index.js';
 import { accept } from '../endpoint/connecting.js';
 import { Ep } from '../endpoint/ep.js';
-import { checkConnQual } from '../endpoint/connect-options.js';
 import { isRequestGone } from '../endpoint/outcomes.js';
+import { checkService, serviceText } from '../endpoint/service.js';
 import { EP_STATES, stateAdvice } from '../endpoint/states.js';
 import { checkOptions, checkPrivateData } from '../../errors/guards.js';
 import { begin, checkHandle, Handle } from '../common/handle.js';
@@ -35,7 +35,9 @@ export interface CrParameters {
   /** Source port in rdma_cm's header; 0 if the request has none. */
   readonly remotePort: number;
   readonly localAddress: string;
+  /** 0 for a service id of no port. */
   readonly connQual: number;
+  readonly serviceId: bigint;
   /** As `cr.privateData`. */
   readonly privateData: Uint8Array;
   /** The endpoint that the request holds, if it holds one. */
@@ -82,7 +84,7 @@ export class Cr extends Handle {
 
   /**
    * What the peer sent along. REQ of InfiniBand and RoCE does not tell its length: it comes as 56
-   * bytes, with zeros behind it. iWARP devices tell the length.
+   * bytes, to a service id of no port as 92, with zeros behind it. iWARP devices tell the length.
    */
   get privateData(): Uint8Array {
     return this.request.privateData;
@@ -107,6 +109,7 @@ export class Cr extends Handle {
       remotePort: request.remotePort,
       localAddress: ipFromGid(request.localGid),
       connQual: sp.connQual,
+      serviceId: sp.serviceId,
       privateData,
       localEp,
     };
@@ -146,21 +149,26 @@ export class Cr extends Handle {
    * Hands the request to the listener on another connection qualifier of the device
    * (dat_cr_handoff), which gets it as if it had come there. The endpoint that the request holds is
    * let go as by `reject`; the peer notices nothing.
+   * @param connQual a port; as a bigint, a service id
    * @throws DatError DAT_INVALID_PARAMETER when nothing listens there, or not for such a request;
    * DAT_INSUFFICIENT_RESOURCES when it has no room for it (DAT_RESOURCE_TEVD) or can make no
    * endpoint (DAT_RESOURCE_TEP): the request is as it was then; DAT_INVALID_HANDLE
    */
-  handoff(connQual: number): void {
+  handoff(connQual: number | bigint): void {
     const operation = begin(this, 'cr.handoff', { connQual });
-    checkConnQual(operation, 2, connQual);
-    const target = listenersOf(this.core.context.cm).get(connQual);
+    const service = checkService(
+      operation,
+      2,
+      typeof connQual === 'bigint' ? { serviceId: connQual } : { connQual },
+    );
+    const target = listenersOf(this.core.context.cm).get(service);
     if (target === undefined) {
       throw new DatError('DAT_INVALID_PARAMETER', {
         subtype: 'DAT_INVALID_ARG2',
         operation,
-        message: `nothing listens on connection qualifier ${connQual} of this device`,
-        hint: `listen there first: ia.createPsp({ connQual: ${connQual} })`,
-        value: connQual,
+        message: `nothing listens on ${serviceText(service)} of this device`,
+        hint: 'listen there first: ia.createPsp()',
+        value: service,
       });
     }
     target.onHandoff(operation, this.request);

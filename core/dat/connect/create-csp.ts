@@ -8,7 +8,12 @@ export function createCsp(core: IaCore, options: CspOptions): Csp {
   const operation = core.begin('ia.createCsp', { address: options?.address });
   checkOptions(operation, 2, options, ['address', 'comm', 'evd']);
   const { gids } = core.context.device;
-  const { remoteGid, port, comm } = checkCspAddress(operation, options, gids);
+  const { remoteGid, service, comm } = checkCspAddress(operation, options, gids);
   core.checkEvdOption(operation, 'cr', options.evd);
-  return listen(core, port, options.evd, (init) => new Csp(core, operation, init, remoteGid, comm));
+  return listen(
+    core,
+    service,
+    options.evd,
+    (init) => new Csp(core, operation, init, remoteGid, comm),
+  );
 }

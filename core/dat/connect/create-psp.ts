@@ -3,7 +3,7 @@ import { DatError } from '../../errors/index.js';
 import { PspFlags } from '../common/constants.js';
 import { checkOneOf, checkOptions, invalid } from '../../errors/guards.js';
 import { listenersOf } from './listening.js';
-import { checkConnQual } from '../endpoint/connect-options.js';
+import { checkService } from '../endpoint/service.js';
 import type { EndpointMaker } from '../endpoint/endpoint-maker.js';
 import type { Ep } from '../endpoint/ep.js';
 import type { IaCore } from '../common/core.js';
@@ -28,12 +28,15 @@ export class AnyConnQual {
 }
 
 export function createPsp(core: IaCore, endpoints: EndpointMaker, options: PspOptions): Psp {
-  const operation = core.begin('ia.createPsp', { connQual: options?.connQual });
-  checkOptions(operation, 2, options, ['connQual', ...PSP_ANY]);
-  checkConnQual(operation, 2, options.connQual);
+  const operation = core.begin('ia.createPsp', {
+    connQual: options?.connQual,
+    serviceId: options?.serviceId,
+  });
+  checkOptions(operation, 2, options, ['connQual', 'serviceId', ...PSP_ANY]);
+  const service = checkService(operation, 2, options);
   const makeEndpoint = checkPspOptions(core, endpoints, operation, options);
   const { evd }: PspAnyOptions = options;
-  return listen(core, options.connQual, evd, (init) => {
+  return listen(core, service, evd, (init) => {
     return new Psp(core, operation, init, makeEndpoint);
   });
 }

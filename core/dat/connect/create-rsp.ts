@@ -1,16 +1,20 @@
 /** Making reserved service points. */
 import { checkOptions } from '../../errors/guards.js';
 import { checkHandle } from '../common/handle.js';
-import { checkConnQual } from '../endpoint/connect-options.js';
+import { checkService } from '../endpoint/service.js';
 import { Ep } from '../endpoint/ep.js';
 import type { IaCore } from '../common/core.js';
 import { listen } from './listen.js';
 import { Rsp, type RspOptions } from './rsp.js';
 
 export function createRsp(core: IaCore, options: RspOptions): Rsp {
-  const operation = core.begin('ia.createRsp', { connQual: options?.connQual, ep: options?.ep });
-  checkOptions(operation, 2, options, ['connQual', 'ep', 'evd']);
-  checkConnQual(operation, 2, options.connQual);
+  const operation = core.begin('ia.createRsp', {
+    connQual: options?.connQual,
+    serviceId: options?.serviceId,
+    ep: options?.ep,
+  });
+  checkOptions(operation, 2, options, ['connQual', 'serviceId', 'ep', 'evd']);
+  const service = checkService(operation, 2, options);
   const { ep, evd } = options;
   checkHandle(operation, Ep, 'EP', ep, core);
   core.checkEvdOption(operation, 'cr', evd);
@@ -18,7 +22,7 @@ export function createRsp(core: IaCore, options: RspOptions): Rsp {
   record.checkLegal(operation, 'reserve');
   record.connection.hold('reserve');
   try {
-    return listen(core, options.connQual, evd, (init) => new Rsp(core, operation, init, ep));
+    return listen(core, service, evd, (init) => new Rsp(core, operation, init, ep));
   } catch (error) {
     record.connection.hold('unreserve');
     throw error;

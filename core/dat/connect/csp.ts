@@ -5,11 +5,7 @@
 import type { Evd, EventAdapter as Ia } from '../../evd/index.js';
 import { DatError } from '../../errors/index.js';
 import { type CmRequest, type Gid, gidEquals, ipFromGid, isIpv4Gid } from '../../spi/index.js';
-import {
-  type CommonAddress,
-  type ConnectTarget,
-  checkCommonAddress,
-} from '../endpoint/connect-options.js';
+import { type CommonAddress, checkCommonAddress } from '../endpoint/connect-options.js';
 import type { IaCore } from '../common/core.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
 
@@ -84,7 +80,7 @@ export function checkCspAddress(
   operation: string,
   options: CspOptions,
   ours: readonly Gid[],
-): ConnectTarget & { readonly comm: Comm } {
+): ReturnType<typeof checkCommonAddress> & { readonly comm: Comm } {
   const target = checkCommonAddress(operation, options.address);
   const { remoteGid: gid } = target;
   if (!isWildcard(gid) && !ours.some((own) => gidEquals(own, gid))) {

@@ -1,20 +1,21 @@
 /** A service point on an event dispatcher that is given, or private to it. */
 import { type Evd, EvdFlags } from '../../evd/index.js';
 import type { IaCore } from '../common/core.js';
+import type { Service } from '../endpoint/service.js';
 import type { ServicePoint, ServicePointInit } from './service-point.js';
 
 const REQUESTS_QLEN = 64;
 
 export function listen<T extends ServicePoint>(
   core: IaCore,
-  connQual: number,
+  service: Service,
   given: Evd | undefined,
   make: (init: ServicePointInit) => T,
 ): T {
   const isPrivate = given === undefined;
   const evd = given ?? core.newEvd(REQUESTS_QLEN, EvdFlags.CR);
   try {
-    return core.adopt(make({ connQual, evd, isPrivate }));
+    return core.adopt(make({ service, evd, isPrivate }));
   } catch (error) {
     if (isPrivate) core.freePrivateEvd(evd);
     throw error;

@@ -3,13 +3,14 @@
  * service point to another by this.
  */
 import type { CmModule } from '../../spi/index.js';
+import type { Service } from '../endpoint/service.js';
 import type { ServicePoint } from './service-point.js';
 
-const byModule = new WeakMap<CmModule, Map<number, ServicePoint>>();
+const byModule = new WeakMap<CmModule, Map<Service, ServicePoint>>();
 
-/** By connection qualifier. */
-export function listenersOf(cm: CmModule): Map<number, ServicePoint> {
-  const listeners = byModule.get(cm) ?? new Map<number, ServicePoint>();
+/** By connection qualifier, or service id. */
+export function listenersOf(cm: CmModule): Map<Service, ServicePoint> {
+  const listeners = byModule.get(cm) ?? new Map<Service, ServicePoint>();
   byModule.set(cm, listeners);
   return listeners;
 }

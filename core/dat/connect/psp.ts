@@ -5,6 +5,7 @@ import { PspFlags } from '../common/constants.js';
 import type { Ep } from '../endpoint/ep.js';
 import type { IaCore } from '../common/core.js';
 import type { EndpointOptions } from '../endpoint/endpoint-maker.js';
+import type { ServiceOptions } from '../endpoint/service.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
 
 /** What `ia.createPspAny` takes. */
@@ -24,15 +25,14 @@ export interface PspAnyOptions {
 }
 
 /** What `ia.createPsp` takes. */
-export interface PspOptions extends PspAnyOptions {
-  /** Connection qualifier: a port of rdma_cm's TCP port space, 1 to 65535. */
-  readonly connQual: number;
-}
+export type PspOptions = PspAnyOptions & ServiceOptions;
 
 /** What `psp.query()` tells. */
 export interface PspParameters {
   readonly ia: Ia;
+  /** 0 for a service id of no port. */
   readonly connQual: number;
+  readonly serviceId: bigint;
   readonly evd: Evd;
   /** A number of PspFlags. */
   readonly flags: number;
@@ -58,6 +58,7 @@ export class Psp extends ServicePoint {
     return {
       ia: this.ia,
       connQual: this.connQual,
+      serviceId: this.serviceId,
       evd: this.evd,
       flags: this.makeEndpoint === undefined ? PspFlags.CONSUMER : PspFlags.PROVIDER,
     };

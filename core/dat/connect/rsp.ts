@@ -3,22 +3,23 @@ import type { Evd, EventAdapter as Ia } from '../../evd/index.js';
 import type { CmRequest } from '../../spi/index.js';
 import type { Ep } from '../endpoint/ep.js';
 import type { IaCore } from '../common/core.js';
+import type { ServiceOptions } from '../endpoint/service.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
 
 /** What `ia.createRsp` takes. */
-export interface RspOptions {
-  /** Connection qualifier: a port of rdma_cm's TCP port space, 1 to 65535. */
-  readonly connQual: number;
+export type RspOptions = ServiceOptions & {
   /** UNCONNECTED; RESERVED from then on. */
   readonly ep: Ep;
   /** Takes the request; without one, it is offered as `rsp.requests$`. */
   readonly evd?: Evd;
-}
+};
 
 /** What `rsp.query()` tells. */
 export interface RspParameters {
   readonly ia: Ia;
+  /** 0 for a service id of no port. */
   readonly connQual: number;
+  readonly serviceId: bigint;
   readonly ep: Ep;
   readonly evd: Evd;
 }
@@ -44,7 +45,8 @@ export class Rsp extends ServicePoint {
   /** dat_rsp_query. */
   query(): RspParameters {
     this.assertLive('rsp.query');
-    return { ia: this.ia, connQual: this.connQual, ep: this.ep, evd: this.evd };
+    const { ia, connQual, serviceId, ep, evd } = this;
+    return { ia, connQual, serviceId, ep, evd };
   }
 
   /**

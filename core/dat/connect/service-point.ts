@@ -2,7 +2,7 @@
  * What service points have in common: a listener of the CM, an event dispatcher that takes the
  * requests, and the requests that are handed out and not answered.
  */
-import { showAs } from '../../spi/checks/index.js';
+import { hex, showAs } from '../../spi/checks/index.js';
 import { changeHold, HOLD, hasRef } from '../../spi/time/hold.js';
 import {
   type ConnectionRequestEvent,
@@ -11,16 +11,11 @@ import {
   type EventAdapter as Ia,
 } from '../../evd/index.js';
 import { DatError, type DatSubtype, spiCall } from '../../errors/index.js';
-import {
-  type CmListener,
-  type CmRequest,
-  ipFromGid,
-  PortSpace,
-  serviceIdOf,
-} from '../../spi/index.js';
+import { type CmListener, type CmRequest, ipFromGid } from '../../spi/index.js';
 import type { Observable } from '../../stream/index.js';
 import { Cr } from './cr.js';
 import type { Ep } from '../endpoint/ep.js';
+import { connQualOf, type Service, serviceIdFor, serviceText } from '../endpoint/service.js';
 import { invalid } from '../../errors/guards.js';
 import {
   begin,
@@ -42,7 +37,7 @@ const REJECT_INVALID_SERVICE_ID = 8;
 
 /** @internal how a service point is made */
 export interface ServicePointInit {
-  readonly connQual: number;
+  readonly service: Service;
   readonly evd: Evd;
   /** The EVD is offered as `requests$`, and freed with the service point. */
   readonly isPrivate: boolean;
@@ -53,13 +48,18 @@ export abstract class ServicePoint implements Callee {
   static {
     const kinds: Readonly<Record<string, string>> = { PSP: 'Psp', RSP: 'Rsp', CSP: 'Csp' };
     const kindOf = ({ handleType }: ServicePoint): string => kinds[handleType] ?? 'ServicePoint';
-    showAs(this, kindOf, ({ id, connQual, state }) => ({ id, connQual, state }));
+    showAs(this, kindOf, ({ id, service, state }) => ({
+      id,
+      ...(typeof service === 'bigint' ? { serviceId: hex(service) } : { connQual: service }),
+      state,
+    }));
   }
 
   abstract readonly handleType: 'PSP' | 'RSP' | 'CSP';
   readonly id = nextHandleId();
   consumerContext: unknown = undefined;
-  readonly connQual: number;
+  /** @internal */
+  readonly service: Service;
   readonly evd: Evd;
   /** @internal requests handed out and not answered */
   readonly unanswered = new Set<Cr>();
@@ -79,19 +79,19 @@ export abstract class ServicePoint implements Callee {
     private readonly init: ServicePointInit,
   ) {
     const { cm, processHold } = core.context;
-    const { connQual, evd } = init;
-    this.connQual = connQual;
+    const { service, evd } = init;
+    this.service = service;
     this.evd = evd;
-    this.listener = spiCall({ operation, value: connQual, hints: IN_USE }, () =>
+    this.listener = spiCall({ operation, value: service, hints: inUse(service) }, () =>
       cm.listen({
-        serviceId: serviceIdOf(PortSpace.TCP, connQual),
+        serviceId: this.serviceId,
         backlog: evd.qlen,
         onRequest: (request) => this.onRequest(request),
       }),
     );
     this.detach = evd.feed.attach();
     this.hold = changeHold(processHold, this.hold, HOLD.ENGAGED, true);
-    listenersOf(cm).set(connQual, this);
+    listenersOf(cm).set(service, this);
   }
 
   get [HANDLE](): HandleType {
@@ -100,6 +100,16 @@ export abstract class ServicePoint implements Callee {
 
   get isFreed(): boolean {
     return this.freedBy !== undefined;
+  }
+
+  /** A port of rdma_cm's TCP port space; 0 where it listens on a service id of no port. */
+  get connQual(): number {
+    return connQualOf(this.service);
+  }
+
+  /** What requests for it ask for (IBTA 12.7.3): that of its port, or what it was made with. */
+  get serviceId(): bigint {
+    return serviceIdFor(this.service);
   }
 
   get ia(): Ia {
@@ -176,7 +186,7 @@ export abstract class ServicePoint implements Callee {
   onHandoff(operation: string, request: CmRequest): void {
     if (!this.takes(request)) {
       const expected = 'that of a service point which takes such requests';
-      throw invalid(operation, 2, 'connQual', this.connQual, expected);
+      throw invalid(operation, 2, 'connQual', this.service, expected);
     }
     if (this.evd.feed.isFull)
       throw this.exhausted(operation, 'DAT_RESOURCE_TEVD', 'its EVD is full');
@@ -203,9 +213,9 @@ export abstract class ServicePoint implements Callee {
     return new DatError('DAT_INSUFFICIENT_RESOURCES', {
       subtype,
       operation,
-      message: `${kind} ${this.id} on connection qualifier ${this.connQual}: ${why}`,
+      message: `${kind} ${this.id} on ${serviceText(this.service)}: ${why}`,
       hint: 'the request is still there: answer it, or hand it off later',
-      value: this.connQual,
+      value: this.service,
     });
   }
 
@@ -238,7 +248,7 @@ export abstract class ServicePoint implements Callee {
     if (this.freedBy !== undefined) throw endedError(this, this.freedBy, operation);
   }
 
-  /** Whether a request that came to the port is for this service point. */
+  /** Whether a request that came to it is for this service point. */
   protected wants(_request: CmRequest): boolean {
     return true;
   }
@@ -272,7 +282,7 @@ export abstract class ServicePoint implements Callee {
     this.freedBy = by;
     this.move(trigger);
     const { cm, processHold } = this.core.context;
-    listenersOf(cm).delete(this.connQual);
+    listenersOf(cm).delete(this.service);
     this.hold = changeHold(processHold, this.hold, HOLD.ENGAGED, false);
     this.detach();
     if (trigger === 'free') this.freePrivateEvd();
@@ -309,4 +319,7 @@ export abstract class ServicePoint implements Callee {
   }
 }
 
-const IN_USE = { EADDRINUSE: 'take another connection qualifier, or free what listens on it' };
+function inUse(service: Service): { readonly EADDRINUSE: string } {
+  const what = typeof service === 'bigint' ? 'service id' : 'connection qualifier';
+  return { EADDRINUSE: `take another ${what}, or free what listens on it` };
+}

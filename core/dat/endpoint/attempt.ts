@@ -7,6 +7,7 @@ import type { ConnectTarget } from './connect-options.js';
 import type { EpEvents } from './events.js';
 import type { ConnectionEventName } from './outcomes.js';
 import type { EpQueues } from '../work/queues.js';
+import type { Service } from './service.js';
 import type { EpStateName } from './states.js';
 
 /** What an event of the connection carries. */
@@ -57,21 +58,21 @@ export interface AttemptListener {
 export class Attempt {
   connection: CmConnection | undefined = undefined;
 
-  /** @param port that it asks for; an attempt without one has accepted */
+  /** @param service that it asks for; an attempt without one has accepted */
   constructor(
     private readonly listener: AttemptListener,
-    private readonly port: number | undefined,
+    private readonly service: Service | undefined,
   ) {}
 
   get active(): boolean {
-    return this.port !== undefined;
+    return this.service !== undefined;
   }
 
   /** Where to; undefined when it has accepted. */
   get target(): ConnectTarget | undefined {
-    const { connection, port } = this;
-    if (connection === undefined || port === undefined) return undefined;
-    return { remoteGid: connection.remoteGid, port };
+    const { connection, service } = this;
+    if (connection === undefined || service === undefined) return undefined;
+    return { remoteGid: connection.remoteGid, service };
   }
 
   /** For the CM. */

@@ -1,20 +1,20 @@
 /** Parameters of connect and accept. */
 import { DatError } from '../../errors/index.js';
-import { CmPrivateData, type Gid } from '../../spi/index.js';
+import { CmPrivateData, CmRawPrivateData, type Gid } from '../../spi/index.js';
 import { checkIp, malformedAddress } from '../common/ip-address.js';
 import { ConnectFlags, Qos } from '../common/constants.js';
 import { checkOneOf, checkOptions, checkPrivateData, checkValue } from '../../errors/guards.js';
-import { POSITIVE, integer, show } from '../../spi/checks/index.js';
+import { POSITIVE, show } from '../../spi/checks/index.js';
+import { checkService, CONN_QUAL, type Service, type ServiceOptions } from './service.js';
 
-/** What `ep.connect` takes. */
-export interface ConnectOptions {
-  /** IP address of the peer, as text. */
-  readonly address: string;
-  /** Connection qualifier: a port of rdma_cm's TCP port space, 1 to 65535. */
-  readonly connQual: number;
+/** What `ep.dupConnect` and `ep.commonConnect` take besides where to. */
+export interface DupConnectOptions {
   /** Until the peer has answered; default Infinity: as long as the CM retries. */
   readonly timeoutMs?: number;
-  /** At most 56 bytes; the peer sees them, padded with zeros to 56. */
+  /**
+   * At most 56 bytes; the peer sees them, padded with zeros to 56. To a service id 92, all that a
+   * request has.
+   */
   readonly privateData?: Uint8Array;
   /** Qos.BEST_EFFORT is all there is. */
   readonly qos?: number;
@@ -22,8 +22,12 @@ export interface ConnectOptions {
   readonly flags?: number;
 }
 
-/** What `ep.dupConnect` and `ep.commonConnect` take besides where to. */
-export type DupConnectOptions = Omit<ConnectOptions, 'address' | 'connQual'>;
+/** What `ep.connect` takes. */
+export type ConnectOptions = DupConnectOptions &
+  ServiceOptions & {
+    /** IP address of the peer, as text. */
+    readonly address: string;
+  };
 
 /** Address and port in one: `192.0.2.2:7471`, `[2001:db8::2]:7471`, or an object of both. */
 export type CommonAddress = string | { readonly address: string; readonly port: number };
@@ -31,7 +35,7 @@ export type CommonAddress = string | { readonly address: string; readonly port: 
 /** Where a connect goes. */
 export interface ConnectTarget {
   readonly remoteGid: Gid;
-  readonly port: number;
+  readonly service: Service;
 }
 
 interface CheckedOptions {
@@ -43,7 +47,7 @@ interface CheckedOptions {
 export type CheckedConnectOptions = ConnectTarget & CheckedOptions;
 
 const DUP_KNOWN = ['timeoutMs', 'privateData', 'qos', 'flags'];
-const KNOWN = ['address', 'connQual', ...DUP_KNOWN];
+const KNOWN = ['address', 'connQual', 'serviceId', ...DUP_KNOWN];
 
 /** @throws DatError */
 export function checkConnectOptions(
@@ -52,22 +56,29 @@ export function checkConnectOptions(
 ): CheckedConnectOptions {
   checkOptions(operation, 2, options, KNOWN);
   const remoteGid = checkIp(operation, 2, options.address);
-  checkConnQual(operation, 3, options.connQual);
-  return { remoteGid, port: options.connQual, ...checkRest(operation, 4, options) };
+  const service = checkService(operation, 3, options);
+  return { remoteGid, service, ...checkRest(operation, 4, options, service) };
 }
 
 /** @throws DatError */
-export function checkDupOptions(operation: string, options: DupConnectOptions): CheckedOptions {
+export function checkDupOptions(
+  operation: string,
+  options: DupConnectOptions,
+  service: Service,
+): CheckedOptions {
   checkOptions(operation, 3, options, DUP_KNOWN);
-  return checkRest(operation, 3, options);
+  return checkRest(operation, 3, options, service);
 }
 
 /** @throws DatError DAT_INVALID_ADDRESS, DAT_INVALID_PARAMETER */
-export function checkCommonAddress(operation: string, value: unknown): ConnectTarget {
+export function checkCommonAddress(
+  operation: string,
+  value: unknown,
+): { readonly remoteGid: Gid; readonly service: number } {
   const { address, port } = typeof value === 'string' ? split(operation, value) : fields(value);
   const remoteGid = checkIp(operation, 2, address);
   checkValue(operation, 2, 'the port of address', port, CONN_QUAL);
-  return { remoteGid, port };
+  return { remoteGid, service: port };
 }
 
 /** The last colon ends the address; brackets keep those of IPv6 apart. */
@@ -84,21 +95,20 @@ function fields(value: unknown): { address: unknown; port: unknown } {
 }
 
 /** @param at where DAT has the timeout; size and bytes of the private data, QoS, flags follow */
-function checkRest(operation: string, at: number, options: DupConnectOptions): CheckedOptions {
+function checkRest(
+  operation: string,
+  at: number,
+  options: DupConnectOptions,
+  service: Service,
+): CheckedOptions {
   const timeoutMs = options.timeoutMs ?? Infinity;
   checkValue(operation, at, 'timeoutMs', timeoutMs, POSITIVE);
-  const privateData = checkPrivateData(operation, at + 2, options.privateData, CmPrivateData.REQ);
+  const { REQ: maxBytes } = typeof service === 'bigint' ? CmRawPrivateData : CmPrivateData;
+  const privateData = checkPrivateData(operation, at + 2, options.privateData, maxBytes);
   checkModel(operation, options.qos ?? Qos.BEST_EFFORT, Object.values(Qos), at + 3, 'qos');
   const flags = options.flags ?? ConnectFlags.DEFAULT;
   checkModel(operation, flags, Object.values(ConnectFlags), at + 4, 'flags');
   return { timeoutUs: timeoutMs * 1000, privateData };
-}
-
-/** A port: where rdma_cm listens and connects. */
-export const CONN_QUAL = integer(1, 65535);
-
-export function checkConnQual(operation: string, position: number, connQual: unknown): void {
-  checkValue(operation, position, 'connQual', connQual, CONN_QUAL);
 }
 
 /** The first of the values is what we support. */

@@ -1,6 +1,6 @@
 /** How the connection of an endpoint begins and ends, as far as calls of this side say. */
 import { DatError, spiCall } from '../../errors/index.js';
-import { type CmRequest, ipFromGid, PortSpace, serviceIdOf } from '../../spi/index.js';
+import { type CmRequest, ipFromGid } from '../../spi/index.js';
 import type { CloseFlag } from '../common/constants.js';
 import { checkOneOf } from '../../errors/guards.js';
 import { Symbolic, type TraceFields } from '../common/trace.js';
@@ -12,6 +12,7 @@ import {
 } from './connect-options.js';
 import { isRequestGone } from './outcomes.js';
 import type { EpRecord } from './record.js';
+import { serviceIdFor } from './service.js';
 
 /** A call that connects begins. @throws DatError DAT_INVALID_STATE unless UNCONNECTED */
 export function beginConnect(record: EpRecord, operation: string, fields: TraceFields): string {
@@ -21,16 +22,16 @@ export function beginConnect(record: EpRecord, operation: string, fields: TraceF
 }
 
 export function connect(record: EpRecord, operation: string, options: CheckedConnectOptions): void {
-  const { remoteGid, port, privateData, timeoutUs } = options;
+  const { remoteGid, service, privateData, timeoutUs } = options;
   const { ackTimeout, pathMtuBytes } = record.attributes.transport;
   const { cm } = record.core.context;
   spiCall({ operation, value: ipFromGid(remoteGid) }, () =>
-    record.connection.connect(port, (onEvent) =>
+    record.connection.connect(service, (onEvent) =>
       cm.connect({
         ...cmParameters(record),
         qp: record.queues.qp,
         remoteGid,
-        serviceId: serviceIdOf(PortSpace.TCP, port),
+        serviceId: serviceIdFor(service),
         privateData,
         timeoutUs,
         ackTimeout,
@@ -69,7 +70,8 @@ export function connectLike(
       value: ep,
     });
   }
-  connect(record, operation, { ...target, ...checkDupOptions(operation, options) });
+  const rest = checkDupOptions(operation, options, target.service);
+  connect(record, operation, { ...target, ...rest });
 }
 
 /** `cr.accept`. */

@@ -18,6 +18,7 @@ import {
 import { type BreakReason, breakReason } from '../work/break-causes.js';
 import type { ConnectTarget } from './connect-options.js';
 import { type ConnectionEventName, detailOf, refusalOf } from './outcomes.js';
+import type { Service } from './service.js';
 import { EP_TRANSITIONS, type EpInitialState, type EpStateName, type EpTrigger } from './states.js';
 import { noteTransition, transitionLines, type TransitionReason } from './transitions.js';
 
@@ -56,11 +57,11 @@ export class EpConnection implements AttemptListener {
 
   /**
    * Starts an attempt; the outcome is an event.
-   * @param port that `begin` asks for
+   * @param service that `begin` asks for
    * @param begin the CM's call; what it throws leaves the endpoint as it was
    */
-  connect(port: number, begin: (onEvent: (event: CmEvent) => void) => CmConnection): void {
-    this.start('connect', new Attempt(this, port), begin);
+  connect(service: Service, begin: (onEvent: (event: CmEvent) => void) => CmConnection): void {
+    this.start('connect', new Attempt(this, service), begin);
   }
 
   accept(begin: (onEvent: (event: CmEvent) => void) => CmConnection): void {

@@ -115,12 +115,14 @@ export class Ep implements Callee {
    * Starts to connect (dat_ep_connect). The outcome is an event on the connect EVD: ESTABLISHED,
    * PEER_REJECTED, NON_PEER_REJECTED, UNREACHABLE, TIMED_OUT.
    * @throws DatError DAT_INVALID_STATE unless UNCONNECTED; DAT_INVALID_ADDRESS;
-   * DAT_INVALID_PARAMETER; DAT_MODEL_NOT_SUPPORTED (QoS, multipath)
+   * DAT_INVALID_PARAMETER; DAT_MODEL_NOT_SUPPORTED (QoS, multipath; `serviceId` where the CM knows
+   * ports only)
    */
   connect(options: ConnectOptions): void {
     beginConnect(this.record, 'ep.connect', {
       address: options?.address,
       connQual: options?.connQual,
+      serviceId: options?.serviceId,
       timeoutMs: options?.timeoutMs,
     });
     connect(this.record, 'ep.connect', checkConnectOptions('ep.connect', options));
@@ -150,7 +152,8 @@ export class Ep implements Callee {
     const fields = { address, timeoutMs: options?.timeoutMs };
     const operation = beginConnect(this.record, 'ep.commonConnect', fields);
     const target = checkCommonAddress(operation, address);
-    connect(this.record, operation, { ...target, ...checkDupOptions(operation, options) });
+    const rest = checkDupOptions(operation, options, target.service);
+    connect(this.record, operation, { ...target, ...rest });
   }
 
   /**

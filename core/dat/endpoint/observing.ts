@@ -2,6 +2,7 @@
 import { ipFromGid } from '../../spi/index.js';
 import { type Facts, hex } from '../../spi/checks/index.js';
 import type { EpRecord } from './record.js';
+import { connQualOf, serviceIdFor } from './service.js';
 import { EpState } from './states.js';
 import type { EpParameters, EpReceives, EpStatus } from './types.js';
 import { WATERMARK } from './watermarks.js';
@@ -25,7 +26,8 @@ export function query(record: EpRecord): EpParameters {
     attributes,
     localAddress: record.core.ia.address,
     remoteAddress: remoteGid && ipFromGid(remoteGid),
-    remoteConnQual: target?.port,
+    remoteConnQual: target && connQualOf(target.service),
+    remoteServiceId: target && serviceIdFor(target.service),
     softWatermark: watermarks?.soft ?? Infinity,
     hardWatermark: watermarks?.hard ?? Infinity,
     qpn: queues.qp.qpn,

@@ -38,8 +38,10 @@ export interface EpParameters {
   readonly localAddress: string;
   /** Of the present or last connection. */
   readonly remoteAddress: string | undefined;
-  /** What it connected to; undefined when it has accepted. */
+  /** What it connected to, 0 for a service id of no port; undefined when it has accepted. */
   readonly remoteConnQual: number | undefined;
+  /** The same as the CM has it, a port's too (IBTA 12.7.3). */
+  readonly remoteServiceId: bigint | undefined;
   /** As armed with `setWatermark`; Infinity when not. */
   readonly softWatermark: number;
   readonly hardWatermark: number;

@@ -40,6 +40,7 @@ export class IaClosing {
     if (upcall !== undefined) this.closedFrom(upcall);
     if (this.closed !== undefined) return this.closed;
     this.core.isClosing = true;
+    for (const end of [...this.core.closers]) end();
     this.closed = this.run();
     return this.closed;
   }

@@ -308,9 +308,10 @@ export class Ia extends Handle {
   }
 
   /**
-   * Listens on a connection qualifier (dat_psp_create).
-   * @throws DatError DAT_CONN_QUAL_IN_USE; DAT_INVALID_PARAMETER; DAT_INVALID_HANDLE; with
-   * PspFlags.PROVIDER also what `createEndpoint` throws
+   * Listens on a connection qualifier, or on a service id (dat_psp_create): one of both.
+   * @throws DatError DAT_CONN_QUAL_IN_USE; DAT_INVALID_PARAMETER; DAT_INVALID_HANDLE;
+   * DAT_MODEL_NOT_SUPPORTED (`serviceId` where the CM knows ports only); with PspFlags.PROVIDER
+   * also what `createEndpoint` throws
    */
   createPsp(options: PspOptions): Psp {
     return createPsp(this.core, this.endpoints, options);
@@ -329,7 +330,7 @@ export class Ia extends Handle {
    * Listens for one request, for an endpoint that is kept for it (dat_rsp_create): the endpoint is
    * RESERVED, and PASSIVE_CONNECTION_PENDING when the request comes; `cr.accept()` needs no other.
    * @throws DatError DAT_INVALID_STATE unless the endpoint is UNCONNECTED; DAT_CONN_QUAL_IN_USE;
-   * DAT_INVALID_HANDLE, DAT_INVALID_PARAMETER
+   * DAT_INVALID_HANDLE, DAT_INVALID_PARAMETER, DAT_MODEL_NOT_SUPPORTED as `createPsp`
    */
   createRsp(options: RspOptions): Rsp {
     return createRsp(this.core, options);

@@ -125,7 +125,7 @@ export interface ConnectionRequestEvent {
   /** The service point that the request came to. */
   readonly sp: EventServicePoint;
   readonly cr: EventConnectionRequest;
-  /** Port of rdma_cm's TCP port space. */
+  /** Port of rdma_cm's TCP port space; 0 where `sp.serviceId` is that of no port. */
   readonly connQual: number;
   /** Address of the interface adapter that the request came to. */
   readonly localAddress?: string;

@@ -28,6 +28,7 @@ export interface Subject {
 const SOFTWARE: readonly Capability[] = [
   'latency',
   'refusal-reasons',
+  'service-id',
   'second-adapter',
   'loopback',
   'rdma-read',

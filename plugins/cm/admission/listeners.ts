@@ -1,6 +1,6 @@
 /** The listeners by service id, and the requests that each has not answered yet. */
 import { type CmListener, type CmListenOptions, SpiError } from '../../../core/spi/index.js';
-import { checkRange } from '../common/checks.js';
+import { checkRange, checkServiceId } from '../common/checks.js';
 import { serviceName } from '../wire/service-id.js';
 import { Backlog } from './shares.js';
 
@@ -26,8 +26,8 @@ export class Listeners {
   /** @throws SpiError('EADDRINUSE'), ('EINVAL') */
   add(options: CmListenOptions): Listener {
     const { serviceId, backlog } = options;
+    checkServiceId(serviceId);
     const name = serviceName(serviceId);
-    if (serviceId < 0n || serviceId >= 1n << 64n) throw new SpiError('EINVAL', `${name}: 64 bits`);
     checkRange('backlog', backlog, 1, Infinity);
     if (this.byServiceId.has(serviceId)) {
       throw new SpiError('EADDRINUSE', `${name} has a listener already`);

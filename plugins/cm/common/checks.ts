@@ -4,6 +4,7 @@ import {
   checkValue,
   checkValues,
   integer,
+  isU64,
   oneOf,
   optional,
   POSITIVE,
@@ -38,8 +39,10 @@ export function checkParameters(parameters: CmParameters): void {
   checkValues(parameters, PARAMETERS, einval);
 }
 
-/** Which peer to ask, and for how long at most. */
-export function checkPeer({ remoteGid, timeoutUs }: CmConnectOptions | CmResolveOptions): void {
+/** What to ask for, which peer, and for how long at most. */
+export function checkPeer(options: CmConnectOptions | CmResolveOptions): void {
+  const { remoteGid, serviceId, timeoutUs } = options;
+  checkServiceId(serviceId);
   if (remoteGid.length !== 16) throw einval('the length of remoteGid', remoteGid.length, '16');
   checkValue('timeoutUs', timeoutUs, POSITIVE, einval);
 }
@@ -47,6 +50,11 @@ export function checkPeer({ remoteGid, timeoutUs }: CmConnectOptions | CmResolve
 export function checkConnectOptions(options: CmConnectOptions): void {
   checkPeer(options);
   checkValues(options, CONNECT_OPTIONS, einval);
+}
+
+/** Before its private data: how much of that fits depends on it. */
+export function checkServiceId(serviceId: bigint): void {
+  if (!isU64(serviceId)) throw einval('serviceId', serviceId, 'a bigint from 0 to 2^64 - 1');
 }
 
 export function checkRange(name: string, value: number, min: number, max: number): void {

@@ -1,12 +1,11 @@
 /** rdma_cm's part of a request's private data, checked; REQ and SIDR_REQ alike (wire facts 4.8). */
-import { type Gid, gidEquals, isIpv4Gid } from '../../../core/spi/index.js';
+import { type Gid, gidEquals, isIpv4Gid, isPortServiceId } from '../../../core/spi/index.js';
 import {
   cmaAddressOfGid,
   type CmaHeader,
   gidOfCmaAddress,
   splitCmaPrivateData,
 } from '../wire/cma-header.js';
-import { isCmaServiceId } from '../wire/service-id.js';
 
 export interface CmaContents {
   /** Of rdma_cm's header, 0 without one. */
@@ -24,7 +23,7 @@ export function cmaContentsOf(
   privateData: Uint8Array,
   destination: Gid,
 ): CmaContents | undefined {
-  if (!isCmaServiceId(serviceId)) return { remotePort: 0, privateData };
+  if (!isPortServiceId(serviceId)) return { remotePort: 0, privateData };
   const split = splitCmaPrivateData(privateData);
   if (!split || !isHeaderFor(split.header, destination)) return undefined;
   return { remotePort: split.header.sourcePort, privateData: split.consumerData };

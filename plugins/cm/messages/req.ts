@@ -5,6 +5,7 @@ import {
   DEFAULT_PKEY,
   type DeviceAttributes,
   type Gid,
+  isPortServiceId,
   PATH_MTU_BYTES,
 } from '../../../core/spi/index.js';
 import { checkPrivateData } from '../common/checks.js';
@@ -18,7 +19,6 @@ import {
 import { joinCmaPrivateData } from '../wire/cma-header.js';
 import { transportFields, transportOfAsker } from '../common/transport.js';
 import { type CmReq, NO_ALTERNATE_PATH, reqCodec, ROCE_LID } from '../wire/req.js';
-import { isCmaServiceId } from '../wire/service-id.js';
 
 const HOP_LIMIT = 64;
 const REQ_PRIVATE_DATA_BYTES = reqCodec.layout.privateData.length;
@@ -87,7 +87,7 @@ function pathMtuCode({ pathMtuBytes }: CmConnectOptions, device: DeviceAttribute
 
 function privateDataOf(options: CmConnectOptions, identity: ReqIdentity): Uint8Array {
   const { serviceId, privateData, remoteGid } = options;
-  if (!isCmaServiceId(serviceId)) {
+  if (!isPortServiceId(serviceId)) {
     checkPrivateData('REQ', privateData, REQ_PRIVATE_DATA_BYTES);
     return privateData.slice();
   }

@@ -6,6 +6,7 @@ import {
   DEFAULT_PKEY,
   type Gid,
   gidEquals,
+  isPortServiceId,
   Timer,
 } from '../../../core/spi/index.js';
 import { checkPrivateData } from '../common/checks.js';
@@ -19,7 +20,6 @@ import { ASKING_TABLE, type SidrAction, type SidrInput, type SidrState } from '.
 import { REQ_RETRIES } from '../common/timing.js';
 import { NO_DATA } from '../wire/cm-codec.js';
 import { joinCmaPrivateData } from '../wire/cma-header.js';
-import { isCmaServiceId } from '../wire/service-id.js';
 import { type CmSidrRep, SIDR_STATUS } from '../wire/sidr-rep.js';
 import { type CmSidrReq, sidrReqCodec } from '../wire/sidr-req.js';
 
@@ -158,7 +158,7 @@ export interface SidrIdentity {
 /** @throws SpiError('EINVAL') when the private data is too long */
 export function sidrReqOf(options: CmResolveOptions, identity: SidrIdentity): CmSidrReq {
   const { serviceId, privateData, remoteGid } = options;
-  const isCma = isCmaServiceId(serviceId);
+  const isCma = isPortServiceId(serviceId);
   const limitBytes = isCma ? CmPrivateData.SIDR_REQ : SIDR_REQ_PRIVATE_DATA_BYTES;
   checkPrivateData('SIDR_REQ', privateData, limitBytes);
   const { requestId, localGid, sourcePort } = identity;

@@ -19,7 +19,7 @@ import {
   TableRunner,
   timeUsOfCode,
 } from '../../../plugins/cm/provider.js';
-import { peerText } from './address.js';
+import { peerText, serviceOf } from './address.js';
 import type { CmNativeEvent } from './channel.js';
 import { type CmServices, VerbsConnection } from './connection.js';
 import { checkDevice, idTowards } from './identifier.js';
@@ -50,6 +50,8 @@ export class ActiveConnection extends VerbsConnection {
   /** @throws SpiError as CmModule.connect; also what rdma_cm refuses at once */
   static begin(services: CmServices, given: CmConnectOptions): ActiveConnection {
     checkConnectOptions(given);
+    // Before the private data: more of it would fit to what librdmacm cannot ask for.
+    serviceOf(given.serviceId);
     checkPrivateData('REQ', given.privateData, CmPrivateData.REQ);
     checkTransport(given);
     checkConnectable(given.qp);

@@ -4,6 +4,7 @@ import {
   gidFromWords,
   ipFromGid,
   isIpv4Gid,
+  isPortServiceId,
   PortSpace,
   SpiError,
 } from '../../../core/spi/index.js';
@@ -67,14 +68,14 @@ const SPACES: readonly bigint[] = Object.values(PortSpace);
 
 /**
  * Port space and port of a service id; librdmacm knows those of rdma_cm only.
- * @throws SpiError('EINVAL') for any other
+ * @throws SpiError('EOPNOTSUPP') for that of no port; ('EINVAL') for port 0
  */
 export function serviceOf(serviceId: bigint): CmService {
   const space = serviceId >> 16n;
   const port = Number(serviceId & 0xffffn);
   if (SPACES.includes(space) && port > 0) return { portSpace: Number(space), port };
   throw new SpiError(
-    'EINVAL',
+    isPortServiceId(serviceId) ? 'EINVAL' : 'EOPNOTSUPP',
     `service id 0x${serviceId.toString(16)}: librdmacm takes port 1 to 65535 of a port space ` +
       '(0x0106 TCP, 0x0111 UDP, 0x013f IB) only',
   );

@@ -24,6 +24,8 @@ export const CAPABILITIES = [
    * with librdmacm all refusals of a request that has been handed over are the consumer's.
    */
   'refusal-reasons',
+  /** Connecting and listening by service ids of no port: librdmacm knows its ports only. */
+  'service-id',
   /** `ia.createSrq`: the provider attribute `srqSupported`. */
   'shared-receive-queue',
   /** Fetch-and-add, compare-and-swap: the provider attribute DAT_IB_FETCH_AND_ADD. */

@@ -24,6 +24,7 @@ import { observing } from './observing.js';
 import { protecting } from './protecting.js';
 import { reachingMany } from './reaching-many.js';
 import { registering } from './registering.js';
+import { serviceIds } from './service-ids.js';
 import { sharingLimits } from './sharing-limits.js';
 import { sharingReceives } from './sharing-receives.js';
 import { states } from './states.js';
@@ -35,6 +36,7 @@ export const behaviourGroups: readonly BehaviourGroup[] = [
   listening,
   answering,
   connectVariants,
+  serviceIds,
   states,
   transferring,
   immediates,

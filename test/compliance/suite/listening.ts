@@ -84,7 +84,8 @@ function reserved(claim: Claim): void {
     const { ia, ep, evd } = passive;
     const rsp = ia.createRsp({ connQual: CONN_QUAL, ep, evd });
     assert.equal(ep.state, 'RESERVED');
-    assert.deepEqual({ ...rsp.query() }, { ia, connQual: CONN_QUAL, ep, evd });
+    const { serviceId } = rsp;
+    assert.deepEqual({ ...rsp.query() }, { ia, connQual: CONN_QUAL, serviceId, ep, evd });
     refuses(() => ep.free(), 'DAT_INVALID_STATE_EP_RESERVED');
     refuses(() => ep.connect({ address: '192.0.2.9', connQual: 1 }), 'DAT_INVALID_STATE');
     ask(peers, CONN_QUAL);

@@ -3,11 +3,11 @@
  */
 import assert from 'node:assert/strict';
 import {
-  type ConnectOptions,
   type Cr,
   DatDtoStatus,
   type DatEvent,
   DatEventNumber,
+  type DupConnectOptions,
   type EndpointOptions,
   type EpAttributeOptions,
   type Ep,
@@ -137,7 +137,7 @@ export function meet(pair: CompliancePair, options: PeersOptions = {}): Peers {
 }
 
 /** The active side has asked, the passive one has been told. */
-export async function ask(peers: Peers, options: Partial<ConnectOptions> = {}): Promise<Cr> {
+export async function ask(peers: Peers, options: DupConnectOptions = {}): Promise<Cr> {
   const { pair, active, passive } = peers;
   const psp = passive.ia.createPsp({ connQual: CONN_QUAL, evd: passive.evd });
   active.ep.connect({ address: pair.passiveAddress, connQual: CONN_QUAL, ...options });

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 
 import { gidFromIp } from '../../../core/spi/address.js';
-import { PortSpace, serviceIdOf } from '../../../core/spi/cm.js';
+import { isPortServiceId, PortSpace, serviceIdOf } from '../../../core/spi/cm.js';
 import { CM_ATTRIBUTE } from '../../../plugins/cm/wire/attribute-id.js';
 import * as cma from '../../../plugins/cm/wire/cma-header.js';
 import { REJECT_REASON, rejectReasonName } from '../../../plugins/cm/wire/reject-reason.js';
-import * as serviceId from '../../../plugins/cm/wire/service-id.js';
+import { serviceName } from '../../../plugins/cm/wire/service-id.js';
 import * as time from '../../../plugins/cm/wire/time-codes.js';
 
 describe('CM numbers', () => {
@@ -29,9 +29,16 @@ describe('CM numbers', () => {
   it('service ids of rdma_cm are known', () => {
     const id = serviceIdOf(PortSpace.TCP, 7174);
     assert.equal(id, 0x0000000001061c06n);
-    assert.equal(serviceId.isCmaServiceId(id), true);
-    assert.equal(serviceId.isCmaServiceId(0x1_0000_0000_0000_0000n >> 8n), false);
-    assert.equal(serviceId.isCmaServiceId(0x01071c06n), false);
+    for (const space of [0x0002n, 0x0106n, 0x0111n, 0x013fn]) {
+      assert.equal(isPortServiceId(space << 16n), true);
+      assert.equal(isPortServiceId((space << 16n) | 0xffffn), true);
+      assert.equal(isPortServiceId((space << 16n) | (1n << 32n)), false);
+    }
+    for (const other of [0n, 0x1ffffn, 0x01071c06n, 1n << 56n, (1n << 64n) - 1n]) {
+      assert.equal(isPortServiceId(other), false);
+    }
+    assert.equal(serviceName(id), 'port 7174 (service id 0x1061c06)');
+    assert.equal(serviceName(0x01071c06n), 'service id 0x1071c06');
   });
 
   it('time codes are 4.096 us * 2^code', () => {

@@ -114,9 +114,15 @@ describe('verbs: listening through librdmacm', () => {
   });
 
   it('refuses service ids that rdma_cm does not know', () => {
-    for (const serviceId of [7n, serviceIdOf(PortSpace.TCP, 0), 1n << 48n]) {
-      assert.throws(() => host.listen(keep, { serviceId }), spiError('EINVAL', /port space/));
-      assert.throws(() => host.connect({ serviceId }), spiError('EINVAL', /port space/));
+    for (const [serviceId, code] of [
+      [7n, 'EOPNOTSUPP'],
+      [serviceIdOf(PortSpace.TCP, 0), 'EINVAL'],
+      [1n << 48n, 'EOPNOTSUPP'],
+    ] as const) {
+      const privateData = new Uint8Array(code === 'EOPNOTSUPP' ? 92 : 0);
+      assert.throws(() => host.listen(keep, { serviceId }), spiError(code, /port space/));
+      const connect = (): unknown => host.connect({ serviceId, privateData });
+      assert.throws(connect, spiError(code, /port space/));
     }
     assert.throws(() => host.listen(keep, { backlog: 0 }), spiError('EINVAL', /backlog is 0;/));
   });

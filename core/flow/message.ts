@@ -1,0 +1,94 @@
+/** A message, or datagram, that has come. */
+import { showAs } from '../spi/checks/index.js';
+import { invalidState } from './flow-error.js';
+
+/** Where the buffer of a message belongs. */
+export interface MessageHome {
+  /** Bytes of a receive buffer: a view of them. */
+  view(slot: number, lengthBytes: number): Uint8Array;
+  /** The message has no use for its buffer any more. */
+  giveBack(slot: number): void;
+}
+
+const NO_BYTES = new Uint8Array(0);
+
+/** One send of the peer. Its bytes are a copy, or the receive buffer itself (`lend`). */
+export class Message {
+  static {
+    showAs(this, 'Message', ({ lengthBytes, immediate, isReleased: released }) => {
+      return { lengthBytes, immediate, released };
+    });
+  }
+
+  private content: Uint8Array | undefined = undefined;
+  private home: MessageHome | undefined;
+  private released = false;
+
+  /** @internal */
+  constructor(
+    home: MessageHome,
+    private readonly slot: number,
+    /** Bytes of the message. */
+    readonly lengthBytes: number,
+    /** u32 that the peer has sent along, or undefined. */
+    readonly immediate: number | undefined,
+    /** Of an RDMA write with immediate: bytes that the peer has written elsewhere. */
+    readonly writtenBytes: number | undefined,
+    /** The remote context of ours that the peer has invalidated, or undefined. */
+    readonly invalidatedRmrContext: number | undefined,
+  ) {
+    this.home = home;
+  }
+
+  /**
+   * What has come.
+   * @throws FlowError DAT_INVALID_STATE where the buffer was lent, and has been released
+   */
+  get bytes(): Uint8Array {
+    if (this.content !== undefined) return this.content;
+    throw invalidState('message.bytes', 'the message has been released');
+  }
+
+  get isReleased(): boolean {
+    return this.released;
+  }
+
+  /**
+   * The receive buffer is posted again. Of a copy, this does nothing.
+   * @throws FlowError DAT_INVALID_STATE where the buffer was lent, and has been released before
+   */
+  release(): void {
+    const { home } = this;
+    if (this.released && this.content === undefined) {
+      throw invalidState('message.release', 'the message has been released');
+    }
+    this.released = true;
+    if (home === undefined) return;
+    this.home = undefined;
+    this.content = undefined;
+    home.giveBack(this.slot);
+  }
+
+  [Symbol.dispose](): void {
+    if (!this.released) this.release();
+  }
+
+  /** @internal it is handed to its taker. @param lend the buffer goes along; else a copy is made */
+  handOver(lend: boolean): void {
+    const { home, slot, lengthBytes } = this;
+    if (home === undefined) return;
+    if (lend) {
+      this.content = home.view(slot, lengthBytes);
+      return;
+    }
+    this.content = lengthBytes === 0 ? NO_BYTES : home.view(slot, lengthBytes).slice();
+    this.home = undefined;
+    home.giveBack(slot);
+  }
+
+  /** @internal nothing is going to take it */
+  drop(): void {
+    this.content = undefined;
+    this.release();
+  }
+}

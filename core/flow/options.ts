@@ -1,0 +1,221 @@
+/** What connections and listeners are made with: kinds, limits, defaults. */
+import type { Ia } from '../dat/ia/ia.js';
+import { Pz } from '../dat/memory/pz.js';
+import type { EpAttributeOptions } from '../dat/endpoint/attributes.js';
+import {
+  ANYTHING,
+  BOOLEAN,
+  BYTES,
+  checkNames,
+  checkValue,
+  checkValues,
+  FUNCTION,
+  instanceOf,
+  integer,
+  type Kinds,
+  kindOf,
+  isInteger,
+  OBJECT,
+  oneOf,
+  optional,
+  record,
+} from '../spi/checks/index.js';
+import { CmPrivateData, type PollingMode } from '../spi/index.js';
+import { FlowError, refusalOf } from './flow-error.js';
+import { checkWait, WAIT_KINDS, type WaitOptions } from './wait.js';
+
+/** Receives that are posted, and what becomes of messages in them. */
+export interface ReceiveOptions {
+  /** Receives posted at a time, 1 to 65535: messages that may wait for this side. Default 16. */
+  readonly buffers?: number;
+  /** The longest message that can come, 1 to 2^30 bytes. Default 16384. */
+  readonly bufferBytes?: number;
+  /**
+   * True: `message.bytes` is the receive buffer itself, and `message.release()` posts it again.
+   * False (default): it is a copy.
+   */
+  readonly lend?: boolean;
+}
+
+/** What both sides of a connection may say of it. */
+export interface ConnectionOptions {
+  /** The zone of its endpoint and buffers; default one that all of the adapter share. */
+  readonly pz?: Pz;
+  readonly receives?: ReceiveOptions;
+  /** Requests posted at a time, 1 to 65535; more wait for their turn. Default 32. */
+  readonly requests?: number;
+  /** The longest message that is sent; default `receives.bufferBytes`: the peer's is not known. */
+  readonly maxMessageBytes?: number;
+  /**
+   * A silent peer is asked for a sign of life after so many milliseconds: 0 (never) or 10 to
+   * 86400000. Default 5000.
+   */
+  readonly keepAliveMs?: number;
+  /** How completions are waited for, as of `ia.createEvd`. Default 'event'. */
+  readonly polling?: Exclude<PollingMode, 'spin'>;
+  /** Attributes of the endpoint beneath, in place of those that follow from the rest. */
+  readonly attributes?: EpAttributeOptions;
+}
+
+/** What `connect` takes. `signal` and `timeoutMs` are for the making of the connection alone. */
+export interface ConnectOptions extends ConnectionOptions, WaitOptions {
+  /** IP address of the peer, as text. */
+  readonly address: string;
+  /** Port of rdma_cm's TCP port space, 1 to 65535. */
+  readonly port: number;
+  /** At most 56 bytes, which the listener is shown. */
+  readonly privateData?: Uint8Array;
+}
+
+/** Checked, with defaults filled in. */
+export interface ConnectionPlan {
+  readonly pz: Pz | undefined;
+  readonly buffers: number;
+  readonly bufferBytes: number;
+  readonly lend: boolean;
+  readonly requests: number;
+  readonly maxMessageBytes: number;
+  readonly polling: Exclude<PollingMode, 'spin'>;
+  readonly attributes: EpAttributeOptions;
+}
+
+const LONGEST = 2 ** 30;
+const QUEUE = integer(1, 65535);
+/** A port. */
+export const PORT = integer(1, 65535);
+const RECEIVES: Kinds<ReceiveOptions> = {
+  buffers: optional(QUEUE),
+  bufferBytes: optional(integer(1, LONGEST)),
+  lend: optional(BOOLEAN),
+};
+const CONNECTION: Kinds<ConnectionOptions> = {
+  pz: optional(instanceOf(Pz, 'a Pz')),
+  receives: optional(record(RECEIVES)),
+  requests: optional(QUEUE),
+  maxMessageBytes: optional(integer(1, LONGEST)),
+  keepAliveMs: optional(
+    kindOf<number>(
+      '0 (off), or an integer from 10 to 86400000',
+      (value) => value === 0 || isInteger(value, 10, 86_400_000),
+    ),
+  ),
+  polling: optional(oneOf(['event', 'adaptive'])),
+  attributes: optional(OBJECT),
+};
+const CONNECT: Kinds<ConnectOptions> = {
+  ...CONNECTION,
+  ...WAIT_KINDS,
+  address: ANYTHING,
+  port: PORT,
+  privateData: optional(BYTES),
+};
+const DEFAULTS = { buffers: 16, bufferBytes: 16_384, requests: 32, keepAliveMs: 5000 } as const;
+
+/**
+ * The peer waits for a receive without end: that is the backpressure. It asks again after 1.28 ms
+ * (IBTA table 45): often enough that a consumer who comes late is not waited for much longer.
+ */
+const FOR_EVER = 7;
+const RNR_1_28_MS = 14;
+
+/**
+ * The options of a connection, of those of a call.
+ * @throws FlowError DAT_INVALID_PARAMETER
+ */
+export function planOf(operation: string, ia: Ia, options: ConnectionOptions): ConnectionPlan {
+  const refuse = refusalOf(operation);
+  checkValues(options, CONNECTION, refuse);
+  const { pz, receives = {}, requests = DEFAULTS.requests, keepAliveMs, attributes } = options;
+  const { buffers = DEFAULTS.buffers, bufferBytes = DEFAULTS.bufferBytes, lend = false } = receives;
+  if (pz !== undefined && pz.ia !== ia) {
+    throw refuse('pz', pz, 'a zone of the adapter that the connection is made with');
+  }
+  return {
+    pz,
+    buffers,
+    bufferBytes,
+    lend,
+    requests,
+    maxMessageBytes: options.maxMessageBytes ?? bufferBytes,
+    polling: options.polling ?? 'event',
+    attributes: {
+      keepAliveMs: keepAliveMs ?? DEFAULTS.keepAliveMs,
+      maxRecvDtos: buffers,
+      maxRequestDtos: requests,
+      ...attributes,
+      transport: {
+        rnrRetryCount: FOR_EVER,
+        minRnrTimer: RNR_1_28_MS,
+        ...attributes?.transport,
+      },
+    },
+  };
+}
+
+/** @throws FlowError DAT_INVALID_PARAMETER, DAT_INTERRUPTED_CALL */
+export function checkConnect(operation: string, options: ConnectOptions): void {
+  checkNames(options, Object.keys(CONNECT), refusalOf(operation));
+  checkWait(operation, options, Object.keys(CONNECT));
+  checkValues(options, CONNECT, refusalOf(operation));
+  checkPrivateData(operation, options.privateData, CmPrivateData.REQ);
+}
+
+/** A request that a listener has been asked with. */
+export interface ListenOptions extends ConnectionOptions {
+  /** Port of rdma_cm's TCP port space, 1 to 65535; default one of the adapter's choice. */
+  readonly port?: number;
+  /** Connections that are being made, or that nothing has taken: 1 to 4096, default 128. */
+  readonly backlog?: number;
+  /**
+   * Decides on each request: what it returns, at most 196 bytes, is the private data of the answer.
+   * It refuses by `request.refuse()`. What it throws refuses, too, and is logged.
+   */
+  readonly answer?: ListenAnswer;
+  /** Closes the listener when it fires. */
+  readonly signal?: AbortSignal;
+}
+
+/** A peer that asks for a connection. */
+export interface ListenRequest {
+  /** IP address, as text. */
+  readonly address: string;
+  /** Source port in rdma_cm's header; 0 if the request has none. */
+  readonly port: number;
+  /** 56 bytes: what the peer sent, and zeros behind it. */
+  readonly privateData: Uint8Array;
+  /**
+   * The request is rejected: the peer gets DAT_CONN_REJECTED.
+   * @param privateData at most 148 bytes, which the peer is shown
+   */
+  readonly refuse: (privateData?: Uint8Array) => undefined;
+}
+
+type Answer = Uint8Array | undefined | void;
+export type ListenAnswer = (request: ListenRequest) => Answer | PromiseLike<Answer>;
+
+const LISTEN: Kinds<ListenOptions> = {
+  ...CONNECTION,
+  port: optional(PORT),
+  backlog: optional(integer(1, 4096)),
+  answer: optional(FUNCTION),
+  signal: WAIT_KINDS.signal,
+};
+
+/** @throws FlowError DAT_INVALID_PARAMETER */
+export function checkListen(operation: string, options: ListenOptions): void {
+  const refuse = refusalOf(operation);
+  checkNames(options, Object.keys(LISTEN), refuse);
+  checkValues(options, LISTEN, refuse);
+}
+
+/** @throws FlowError DAT_INVALID_PARAMETER, DAT_LENGTH_ERROR */
+export function checkPrivateData(operation: string, value: unknown, mostBytes: number): void {
+  if (value === undefined) return;
+  checkValue('privateData', value, BYTES, refusalOf(operation));
+  if (value.length <= mostBytes) return;
+  throw new FlowError('DAT_LENGTH_ERROR', {
+    operation,
+    message: `privateData has ${value.length} bytes; at most ${mostBytes} fit`,
+    value: value.length,
+  });
+}

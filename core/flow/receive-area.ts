@@ -1,0 +1,100 @@
+/**
+ * The receive buffers of one connection: one part of a slab, which all connections of a zone share,
+ * and one segment that walks over it. So a connection costs no registration, and few objects.
+ */
+import { assert } from '../spi/checks/index.js';
+import type { LmrSegment } from '../dat/memory/segment.js';
+import type { Lease } from './buffer-pool.js';
+import { invalidState } from './flow-error.js';
+import type { MessageHome } from './message.js';
+import type { Space } from './space.js';
+
+const ALIGNMENT = 64;
+
+/** Bytes of one buffer with what keeps it apart from the next. */
+function strideOf(bufferBytes: number): number {
+  return Math.ceil(bufferBytes / ALIGNMENT) * ALIGNMENT;
+}
+
+/** Bytes of all buffers of a connection. */
+export function areaBytes(buffers: number, bufferBytes: number): number {
+  return buffers * strideOf(bufferBytes);
+}
+
+export interface ReceiveAreaInit {
+  readonly buffers: number;
+  readonly bufferBytes: number;
+  /** Bytes of each buffer in front of what is received. */
+  readonly skipBytes: number;
+  /** Posts a receive, with its number as the cookie. */
+  readonly post: (segment: LmrSegment, slot: number) => void;
+  /** It has been closed, and no message has a buffer of it any more. */
+  readonly onEmpty: () => void;
+}
+
+export class ReceiveArea implements MessageHome {
+  /** Messages that have the buffer they came in. */
+  private outside = 0;
+  private closed = false;
+  private readonly memory: Uint8Array;
+  private readonly stride: number;
+
+  constructor(
+    private readonly lease: Lease,
+    private readonly init: ReceiveAreaInit,
+  ) {
+    this.memory = lease.bytes;
+    this.stride = strideOf(init.bufferBytes);
+  }
+
+  /** All buffers are in messages: none is posted. */
+  get isExhausted(): boolean {
+    return this.outside === this.init.buffers;
+  }
+
+  postAll(): void {
+    for (let slot = 0; slot < this.init.buffers; slot++) this.postOne(slot);
+  }
+
+  /** A message has come in this buffer. */
+  take(): void {
+    this.outside++;
+    assert(this.outside <= this.init.buffers, 'a buffer is in one message', this.outside);
+  }
+
+  view(slot: number, lengthBytes: number): Uint8Array {
+    const start = slot * this.stride + this.init.skipBytes;
+    return this.memory.subarray(start, start + lengthBytes);
+  }
+
+  giveBack(slot: number): void {
+    assert(this.outside > 0, 'a buffer comes back once', slot);
+    this.outside--;
+    if (!this.closed) this.postOne(slot);
+    else if (this.outside === 0) this.empty();
+  }
+
+  /** Nothing is posted any more; the memory goes back with the last message. */
+  close(): void {
+    if (this.closed) return;
+    this.closed = true;
+    if (this.outside === 0) this.empty();
+  }
+
+  private postOne(slot: number): void {
+    const { post, bufferBytes } = this.init;
+    post(this.lease.segment(bufferBytes, slot * this.stride), slot);
+  }
+
+  private empty(): void {
+    this.lease.release();
+    this.init.onEmpty();
+  }
+}
+
+/** Memory for an area, from the buffers of that size. @throws FlowError */
+export function areaOf(operation: string, space: Space, lengthBytes: number): Lease {
+  const lease = space.pool(lengthBytes).tryTake();
+  if (lease === undefined) throw invalidState(operation, 'every receive area is lent', lengthBytes);
+  return lease;
+}

@@ -1,0 +1,64 @@
+/**
+ * What the connections of one protection zone have in common: their buffers, and the batch that
+ * their completions are read with. It goes when the last of them has gone.
+ */
+import type { Ia } from '../dat/ia/ia.js';
+import type { Pz } from '../dat/memory/pz.js';
+import { EventBatch } from '../evd/index.js';
+import { BufferPool } from './buffer-pool.js';
+import { flowCall } from './flow-error.js';
+
+const BATCH = 64;
+
+/** By zone, and by adapter where the zone is of our own making. */
+const spaces = new WeakMap<object, Space>();
+
+export class Space {
+  readonly batch = new EventBatch(BATCH);
+  private readonly pools = new Map<number, BufferPool>();
+  private users = 0;
+
+  private constructor(
+    readonly pz: Pz,
+    private readonly key: object,
+  ) {}
+
+  /**
+   * That of a zone, or one of the adapter's own. Each user gives it back by `leave`.
+   * @throws FlowError as `ia.createPz`
+   */
+  static join(operation: string, ia: Ia, pz: Pz | undefined): Space {
+    const key = pz ?? ia;
+    let space = spaces.get(key);
+    if (space === undefined || space.pz.isFreed) {
+      space = new Space(pz ?? flowCall(operation, () => ia.createPz()), key);
+      spaces.set(key, space);
+    }
+    space.users++;
+    return space;
+  }
+
+  /** Buffers of that size. */
+  pool(bufferBytes: number): BufferPool {
+    let pool = this.pools.get(bufferBytes);
+    if (pool === undefined) {
+      pool = new BufferPool({ pz: this.pz, bufferBytes });
+      this.pools.set(bufferBytes, pool);
+    }
+    return pool;
+  }
+
+  leave(): void {
+    if (--this.users > 0) return;
+    const { pz, key } = this;
+    // The adapter frees its objects itself when it is closed.
+    if (pz.ia.isFreed || pz.core.isClosing) return;
+    for (const pool of this.pools.values()) pool.close();
+    this.pools.clear();
+    this.batch.clear();
+    // A zone of ours that the consumer has put something into stays, for the next connection.
+    if (key === pz || pz.users > 0) return;
+    spaces.delete(key);
+    pz.free();
+  }
+}

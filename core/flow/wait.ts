@@ -1,0 +1,225 @@
+/**
+ * The one place that joins `signal`, `timeoutMs` and the end of an object to one end of a promise.
+ * A wait ends once: served, timed out, interrupted, or with its object. One that ends early leaves;
+ * what it waited for is not lost with it.
+ */
+import { type Clock, TimerEntry, type Timers } from '../spi/index.js';
+import { checkNames, checkValues, numberFrom, optional, SIGNAL } from '../spi/checks/index.js';
+import { FlowError, refusalOf } from './flow-error.js';
+
+/** What everything that waits takes. */
+export interface WaitOptions {
+  /** The wait ends when it fires: DAT_INTERRUPTED_CALL, with the signal's reason as the cause. */
+  readonly signal?: AbortSignal | undefined;
+  /** Milliseconds, 0 on, fractions too: DAT_TIMEOUT_EXPIRED. Default Infinity. */
+  readonly timeoutMs?: number | undefined;
+}
+
+/** Time, as the adapter has it. */
+export interface WaitHost {
+  readonly clock: Clock;
+  readonly timers: Timers;
+}
+
+/** What a wait belongs to. */
+export interface WaitOwner<T> {
+  /** It ends early: it has no place any more. */
+  leave(wait: Wait<T>): void;
+  /** What is to be said of an early end besides; empty when there is nothing. */
+  explain(wait: Wait<T>): string;
+}
+
+export const NO_OPTIONS: WaitOptions = Object.freeze({});
+/** What `signal` and `timeoutMs` may be. */
+export const WAIT_KINDS = {
+  signal: optional(SIGNAL),
+  timeoutMs: optional(numberFrom(0, Infinity)),
+};
+const WAIT_NAMES = Object.keys(WAIT_KINDS);
+
+/**
+ * @param more names that the call takes besides `signal` and `timeoutMs`, checked by the caller
+ * @throws FlowError DAT_INVALID_PARAMETER; DAT_INTERRUPTED_CALL when the signal has fired before
+ */
+export function checkWait(
+  operation: string,
+  options: WaitOptions,
+  more: readonly string[] = [],
+): void {
+  if (options === NO_OPTIONS) return;
+  const refuse = refusalOf(operation);
+  checkNames(options, [...WAIT_NAMES, ...more], refuse);
+  checkValues(options, WAIT_KINDS, refuse);
+  if (options.signal?.aborted === true)
+    throw interrupted(operation, options.signal, 'nothing was done');
+}
+
+function interrupted(operation: string, signal: AbortSignal, explanation: string): FlowError {
+  return new FlowError('DAT_INTERRUPTED_CALL', {
+    operation,
+    message: `its AbortSignal was aborted${withComma(explanation)}`,
+    cause: signal.reason,
+  });
+}
+
+function timedOut(operation: string, timeoutMs: number, explanation: string): FlowError {
+  return new FlowError('DAT_TIMEOUT_EXPIRED', {
+    operation,
+    message: `not done within ${timeoutMs} ms${withComma(explanation)}`,
+    value: timeoutMs,
+  });
+}
+
+function withComma(explanation: string): string {
+  return explanation === '' ? '' : `: ${explanation}`;
+}
+
+type Resolve<T> = (value: T) => void;
+type Reject = (error: Error) => void;
+
+// The executor of a promise runs within its constructor: one function serves all of them.
+let lastResolve: Resolve<never> | undefined;
+let lastReject: Reject | undefined;
+const capture = (resolve: Resolve<never>, reject: Reject): void => {
+  lastResolve = resolve;
+  lastReject = reject;
+};
+
+/** A promise that has not ended. */
+export class Wait<T> {
+  readonly promise: Promise<T>;
+  /** Links of the list that it is in. */
+  next: Wait<T> | undefined = undefined;
+  previous: Wait<T> | undefined = undefined;
+  /** Its place at the owner's, as the owner counts. */
+  place = -1;
+  private readonly fulfil: Resolve<T>;
+  private readonly refuse: Reject;
+  private limits: Limits<T> | undefined = undefined;
+
+  constructor(
+    readonly owner: WaitOwner<T>,
+    /** The call that waits. */
+    readonly operation: string,
+  ) {
+    this.promise = new Promise<T>(capture as (resolve: Resolve<T>, reject: Reject) => void);
+    this.fulfil = lastResolve as Resolve<T>;
+    this.refuse = lastReject as Reject;
+    lastResolve = undefined;
+    lastReject = undefined;
+  }
+
+  /** From now on it may end early. @param options checked by `checkWait` */
+  limit(host: WaitHost, options: WaitOptions): this {
+    const { signal, timeoutMs = Infinity } = options;
+    if (signal === undefined && timeoutMs === Infinity) return this;
+    this.limits = new Limits(this, host, signal, timeoutMs);
+    return this;
+  }
+
+  resolve(value: T): void {
+    this.limits?.stop();
+    this.fulfil(value);
+  }
+
+  reject(error: Error): void {
+    this.limits?.stop();
+    this.refuse(error);
+  }
+}
+
+/** The timer and the signal of a wait that has any. */
+class Limits<T> extends TimerEntry {
+  private readonly onAbort: (() => void) | undefined;
+
+  constructor(
+    private readonly wait: Wait<T>,
+    private readonly host: WaitHost,
+    private readonly signal: AbortSignal | undefined,
+    private readonly timeoutMs: number,
+  ) {
+    super();
+    if (signal !== undefined) {
+      this.onAbort = () =>
+        this.leave((explanation) => interrupted(wait.operation, signal, explanation));
+      signal.addEventListener('abort', this.onAbort, { once: true });
+    }
+    if (timeoutMs !== Infinity) host.timers.start(this, host.clock.now() + timeoutMs * 1000);
+  }
+
+  override expire(): void {
+    this.leave((explanation) => timedOut(this.wait.operation, this.timeoutMs, explanation));
+  }
+
+  stop(): void {
+    this.host.timers.stop(this);
+    if (this.onAbort !== undefined) this.signal?.removeEventListener('abort', this.onAbort);
+  }
+
+  private leave(errorOf: (explanation: string) => FlowError): void {
+    const { wait } = this;
+    const explanation = wait.owner.explain(wait);
+    wait.owner.leave(wait);
+    wait.reject(errorOf(explanation));
+  }
+}
+
+/** Makes the error of a wait that ends with its object: one for each call. */
+export type EndError = (operation: string) => FlowError;
+
+/** Waits in the order in which they came. */
+export class Waits<T> implements WaitOwner<T> {
+  private first: Wait<T> | undefined = undefined;
+  private last: Wait<T> | undefined = undefined;
+
+  /** @param explanation what is to be said of a wait that ends early */
+  constructor(
+    private readonly host: WaitHost,
+    private readonly explanation: () => string = () => '',
+  ) {}
+
+  get isEmpty(): boolean {
+    return this.first === undefined;
+  }
+
+  /** @param options checked by `checkWait` */
+  add(operation: string, options: WaitOptions): Promise<T> {
+    const wait = new Wait<T>(this, operation);
+    wait.previous = this.last;
+    if (this.last === undefined) this.first = wait;
+    else this.last.next = wait;
+    this.last = wait;
+    return wait.limit(this.host, options).promise;
+  }
+
+  /** The oldest gets it; false when there is none. */
+  serve(value: T): boolean {
+    const { first } = this;
+    if (first === undefined) return false;
+    this.leave(first);
+    first.resolve(value);
+    return true;
+  }
+
+  /** Their object has ended. */
+  end(errorOf: EndError): void {
+    for (let wait = this.first; wait !== undefined; wait = this.first) {
+      this.leave(wait);
+      wait.reject(errorOf(wait.operation));
+    }
+  }
+
+  leave(wait: Wait<T>): void {
+    const { previous, next } = wait;
+    if (previous === undefined) this.first = next;
+    else previous.next = next;
+    if (next === undefined) this.last = previous;
+    else next.previous = previous;
+    wait.next = undefined;
+    wait.previous = undefined;
+  }
+
+  explain(): string {
+    return this.explanation();
+  }
+}

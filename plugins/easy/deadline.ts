@@ -1,0 +1,68 @@
+/** How long a call may take that has several steps, some of which know nothing of time. */
+import { FlowError, type WaitOptions } from 'dapl/flow';
+
+export class Deadline {
+  private readonly endsAtMs: number;
+
+  /** @param limits checked */
+  constructor(
+    private readonly operation: string,
+    private readonly limits: WaitOptions,
+  ) {
+    this.endsAtMs = performance.now() + (limits.timeoutMs ?? Infinity);
+  }
+
+  /** For the step that takes limits itself. */
+  get left(): WaitOptions {
+    const { signal } = this.limits;
+    const timeoutMs = Math.max(0, this.endsAtMs - performance.now());
+    return signal === undefined ? { timeoutMs } : { timeoutMs, signal };
+  }
+
+  /**
+   * What a step gives, if it does so in time.
+   * @param undo what is done with what comes too late
+   * @throws FlowError DAT_TIMEOUT_EXPIRED, DAT_INTERRUPTED_CALL; what the step throws
+   */
+  async during<T>(step: Promise<T>, undo: (late: T) => void): Promise<T> {
+    const { timeoutMs, signal } = this.left;
+    if (timeoutMs === Infinity && signal === undefined) return step;
+    let stop = (): void => undefined;
+    const limit = new Promise<never>((_, reject) => {
+      const onAbort = (): void => reject(this.interrupted(signal?.reason));
+      if (signal?.aborted === true) onAbort();
+      signal?.addEventListener('abort', onAbort, { once: true });
+      const timer =
+        timeoutMs === undefined || timeoutMs > LONGEST_TIMER_MS
+          ? undefined
+          : setTimeout(() => reject(this.timedOut()), timeoutMs);
+      stop = () => {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', onAbort);
+      };
+    });
+    try {
+      return await Promise.race([step, limit]);
+    } catch (error) {
+      step.then(undo, () => undefined);
+      throw error;
+    } finally {
+      stop();
+    }
+  }
+
+  private timedOut(): FlowError {
+    const { timeoutMs } = this.limits;
+    const message = `not done within ${timeoutMs} ms: no adapter is open yet`;
+    const { operation } = this;
+    return new FlowError('DAT_TIMEOUT_EXPIRED', { operation, message, value: timeoutMs });
+  }
+
+  private interrupted(cause: unknown): FlowError {
+    const message = 'its AbortSignal was aborted: no adapter is open yet';
+    return new FlowError('DAT_INTERRUPTED_CALL', { operation: this.operation, message, cause });
+  }
+}
+
+/** That of Node; a longer one would fire at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;

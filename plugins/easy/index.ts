@@ -1,0 +1,95 @@
+/**
+ * Connections by name and port (`dapl/easy`): what `dapl/flow` does over an adapter, with the
+ * adapter found, opened, shared and closed.
+ */
+import {
+  type Connection,
+  connect as flowConnect,
+  type ConnectOptions as FlowConnectOptions,
+  listen as flowListen,
+  type ListenOptions as FlowListenOptions,
+} from 'dapl/flow';
+import { borrowed, type Lease } from './adapters.js';
+import { Deadline } from './deadline.js';
+import { endsWith, Listener } from './listener.js';
+import { addressOf } from './names.js';
+import { checkConnect, checkListen, type ConnectOptions, type ListenOptions } from './options.js';
+import { chosenAdapter, isSoftroceOn } from './provider-choice.js';
+import { type Route, routeOn, routeToward } from './route.js';
+
+export { Connection, FlowError, Message } from 'dapl/flow';
+export type { Listener } from './listener.js';
+export type { AdapterOptions, ConnectOptions, ListenOptions } from './options.js';
+export type { ProviderChoice } from './provider-choice.js';
+
+/**
+ * Connects to a port of a host. The connection is that of `dapl/flow`; its adapter is shared with
+ * all others of this process on that device, and closed with the last of them.
+ * @throws FlowError, as a rejection: DAT_INVALID_PARAMETER; DAT_INVALID_ADDRESS (no such host, no
+ * way there); what opening the adapter gives, with where the choice came from; DAT_CONN_REFUSED,
+ * DAT_CONN_REJECTED, DAT_CONN_UNREACHABLE, DAT_CONN_TIMED_OUT; DAT_TIMEOUT_EXPIRED,
+ * DAT_INTERRUPTED_CALL
+ */
+export async function connect(options: ConnectOptions): Promise<Connection> {
+  checkConnect(options);
+  const operation = 'connect';
+  const { ia, provider, family, address, localAddress, timeoutMs, signal, ...rest } = options;
+  const deadline = new Deadline(operation, { timeoutMs, signal });
+  const peer = await deadline.during(addressOf(operation, address, family), nothing);
+  const route = async (): Promise<Route> => {
+    if (localAddress !== undefined)
+      return routeOn(await addressOf(operation, localAddress, family));
+    return routeToward(peer, isSoftroceOn);
+  };
+  const lease = await deadline.during(
+    ia === undefined
+      ? chosenAdapter(operation, { provider, route, isAddressed: localAddress !== undefined })
+      : ownAdapter(ia),
+    release,
+  );
+  try {
+    const given: FlowConnectOptions = { ...rest, address: peer, ...deadline.left };
+    const conn = await flowConnect(lease.ia, given);
+    endsWith(conn, lease);
+    return conn;
+  } catch (error) {
+    await lease.release();
+    throw error;
+  }
+}
+
+/**
+ * Listens on a port of an address of this machine.
+ * @throws FlowError, as a rejection: DAT_INVALID_PARAMETER; DAT_INVALID_ADDRESS (no such host);
+ * DAT_CONN_QUAL_IN_USE (the port is taken); what opening the adapter gives, with where the choice
+ * came from; DAT_INTERRUPTED_CALL
+ */
+export async function listen(options: ListenOptions): Promise<Listener> {
+  checkListen(options);
+  const operation = 'listen';
+  const { ia, provider, family, address, signal, ...rest } = options;
+  const deadline = new Deadline(operation, { signal });
+  const route = async (): Promise<Route> => {
+    return routeOn(await addressOf(operation, address ?? '', family));
+  };
+  const lease = await deadline.during(
+    ia === undefined
+      ? chosenAdapter(operation, { provider, route, isAddressed: address !== undefined })
+      : ownAdapter(ia),
+    release,
+  );
+  try {
+    const given: FlowListenOptions = signal === undefined ? rest : { ...rest, signal };
+    return new Listener(await flowListen(lease.ia, given), lease, signal);
+  } catch (error) {
+    await lease.release();
+    throw error;
+  }
+}
+
+const nothing = (): void => undefined;
+const release = (lease: Lease): void => void lease.release();
+
+async function ownAdapter(ia: NonNullable<ConnectOptions['ia']>): Promise<Lease> {
+  return borrowed(ia);
+}

@@ -1,0 +1,115 @@
+/** A listener whose adapter stays open for as long as it, and the connections that it gave. */
+import type { Ia, ServicePoint } from 'dapl';
+import {
+  type Connection,
+  iterate,
+  type Listener as FlowListener,
+  type WaitOptions,
+} from 'dapl/flow';
+import type { Lease } from './adapters.js';
+
+/** Made by `listen`. It keeps the process alive until it is closed, unless `unref()`. */
+export class Listener implements AsyncIterable<Connection> {
+  private closed: Promise<void> | undefined = undefined;
+  private readonly onAbort = (): void => void this.close();
+
+  /** @internal @param signal closes it */
+  constructor(
+    private readonly listener: FlowListener,
+    private readonly lease: Lease,
+    private readonly signal: AbortSignal | undefined,
+  ) {
+    signal?.addEventListener('abort', this.onAbort, { once: true });
+  }
+
+  /** The adapter: DAT beneath. */
+  get ia(): Ia {
+    return this.listener.ia;
+  }
+
+  /** What requests come to: DAT beneath. */
+  get psp(): ServicePoint {
+    return this.listener.psp;
+  }
+
+  /** IP address that peers connect to: the adapter's first. */
+  get address(): string {
+    return this.listener.ia.address;
+  }
+
+  /** What peers connect to. */
+  get port(): number {
+    return this.listener.port;
+  }
+
+  get isClosed(): boolean {
+    return this.listener.isClosed;
+  }
+
+  /**
+   * The oldest connection that has not been taken, or the next.
+   * @throws FlowError, as a rejection: DAT_CONN_CLOSED when it is closed; DAT_TIMEOUT_EXPIRED,
+   * DAT_INTERRUPTED_CALL, without losing a connection
+   */
+  async accept(options?: WaitOptions): Promise<Connection> {
+    // Held from now on: the listener may be closed between its giving and our taking.
+    const lease = this.lease.share();
+    try {
+      const conn = await this.listener.accept(options);
+      endsWith(conn, lease);
+      return conn;
+    } catch (error) {
+      void lease.release();
+      throw error;
+    }
+  }
+
+  /** Connections, until it is closed. */
+  [Symbol.asyncIterator](): AsyncIterableIterator<Connection> {
+    return iterate(
+      () => this.accept(),
+      () => this.isClosed,
+    );
+  }
+
+  /**
+   * Listens no more: requests that have not been answered are refused, connections that nothing has
+   * taken are closed, iterations end. Connections that have been taken live on, and their adapter
+   * with them. Again: the same promise.
+   */
+  close(): Promise<void> {
+    this.closed ??= this.end();
+    return this.closed;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  /** Listening keeps the process alive: the default. */
+  ref(): this {
+    this.listener.ref();
+    return this;
+  }
+
+  /** Listening does not keep the process alive, as `unref` of node:net. */
+  unref(): this {
+    this.listener.unref();
+    return this;
+  }
+
+  private async end(): Promise<void> {
+    this.signal?.removeEventListener('abort', this.onAbort);
+    try {
+      await this.listener.close();
+    } finally {
+      await this.lease.release();
+    }
+  }
+}
+
+/** The use of an adapter ends with the connection, in whichever way that ends. */
+export function endsWith(conn: Connection, lease: Lease): void {
+  const release = (): void => void lease.release();
+  conn.closed.then(release, release);
+}

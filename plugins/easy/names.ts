@@ -1,0 +1,33 @@
+/** Host names to addresses, as the system resolves them. */
+import { lookup } from 'node:dns/promises';
+import { isIP } from 'node:net';
+import { FlowError } from 'dapl/flow';
+
+/**
+ * The address of a host: of several, the first that the system gives, IPv4 before IPv6.
+ * @param host an address in text, which is taken as it is, or a name
+ * @param family 4 or 6; undefined for either
+ * @throws FlowError DAT_INVALID_ADDRESS
+ */
+export async function addressOf(
+  operation: string,
+  host: string,
+  family: 4 | 6 | undefined,
+): Promise<string> {
+  const version = isIP(host);
+  if (version !== 0 && (family === undefined || family === version)) return host;
+  try {
+    if (version !== 0) throw new Error(`it is an IPv${version} address`);
+    const { address } = await lookup(host, { family: family ?? 0, order: 'ipv4first' });
+    return address;
+  } catch (cause) {
+    const wanted = family === undefined ? 'an address' : `an IPv${family} address`;
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new FlowError('DAT_INVALID_ADDRESS', {
+      operation,
+      message: `${JSON.stringify(host)} has not ${wanted}: ${why}`,
+      value: host,
+      cause,
+    });
+  }
+}

@@ -1,0 +1,135 @@
+/** What `connect` and `listen` take besides what `dapl/flow` does. */
+import { Ia } from 'dapl';
+import {
+  type ConnectOptions as FlowConnectOptions,
+  FlowError,
+  type ListenOptions as FlowListenOptions,
+} from 'dapl/flow';
+import { checkOptions, type Kinds, kinds, mustBe, type Refuse } from 'dapl/spi';
+import type { ProviderChoice } from './provider-choice.js';
+
+/** Which adapter: one of these, or none. */
+export interface AdapterOptions {
+  /** An adapter of your own. It stays open. */
+  readonly ia?: Ia;
+  /**
+   * What an adapter is opened of: a provider (`mock({ fabric, address })`), `softroce` or `verbs`,
+   * or the name of an adapter that dat.conf or `systemRegistry().register` knows. Default: what the
+   * environment variable DAPL_PROVIDER names so; else the first adapter of dat.conf that leads
+   * there; else softroce.
+   */
+  readonly provider?: ProviderChoice;
+  /** Of the addresses that a name has, 4 or 6. Default: the first IPv4 one, or else IPv6. */
+  readonly family?: 4 | 6;
+}
+
+/** What `connect` takes. `timeoutMs` and `signal` are for all of it, names included. */
+export interface ConnectOptions extends Omit<FlowConnectOptions, 'address'>, AdapterOptions {
+  /** The peer: an IP address in text, or the name of a host. */
+  readonly address: string;
+  /**
+   * The own address to connect from, or the name of a host. Default: the one that the routing table
+   * says; to 127.x.y.z another one of 127.x.0.0/16, unless that address is this process's own.
+   */
+  readonly localAddress?: string;
+}
+
+/** What `listen` takes. */
+export interface ListenOptions extends FlowListenOptions, AdapterOptions {
+  /**
+   * The own address to listen on: an IP address in text, or the name of a host. It may be left out
+   * where `ia` is given, or where `provider` says which.
+   */
+  readonly address?: string;
+}
+
+const HOST = kinds.kindOf<string>(
+  'an IP address in text, or the name of a host: 1 to 253 characters',
+  (value) => typeof value === 'string' && value.length >= 1 && value.length <= 253,
+);
+const CHOICE = kinds.kindOf<ProviderChoice>(
+  'a provider, as mock({ fabric, address }) is; softroce or verbs; or the name of an adapter',
+  (value) =>
+    (typeof value === 'string' && value !== '') ||
+    (typeof value === 'object' && value !== null && 'instance' in value && 'meta' in value),
+);
+const { ANYTHING, instanceOf, numberFrom, oneOf, optional, SIGNAL } = kinds;
+
+const ADAPTER: Kinds<AdapterOptions> = {
+  ia: optional(instanceOf(Ia, 'an Ia, from openIa()')),
+  provider: optional(CHOICE),
+  family: optional(oneOf([4, 6])),
+};
+/** `dapl/flow` looks at these. */
+const CONNECTION = {
+  port: ANYTHING,
+  pz: ANYTHING,
+  receives: ANYTHING,
+  requests: ANYTHING,
+  maxMessageBytes: ANYTHING,
+  keepAliveMs: ANYTHING,
+  polling: ANYTHING,
+  attributes: ANYTHING,
+};
+const CONNECT: Kinds<ConnectOptions> = {
+  address: HOST,
+  localAddress: optional(HOST),
+  ...CONNECTION,
+  ...ADAPTER,
+  privateData: ANYTHING,
+  timeoutMs: optional(numberFrom(0, Infinity)),
+  signal: optional(SIGNAL),
+};
+const LISTEN: Kinds<ListenOptions> = {
+  address: optional(HOST),
+  ...CONNECTION,
+  ...ADAPTER,
+  backlog: ANYTHING,
+  answer: ANYTHING,
+  signal: optional(SIGNAL),
+};
+
+/** @throws FlowError DAT_INVALID_PARAMETER, DAT_INTERRUPTED_CALL */
+export function checkConnect(options: ConnectOptions): void {
+  checkOptions(options, CONNECT, refusalOf('connect'));
+  checkOneAdapter('connect', options);
+  const { ia, localAddress } = options;
+  if (ia !== undefined && localAddress !== undefined) {
+    throw refusalOf('connect')('localAddress', localAddress, LEFT_OUT);
+  }
+  checkSignal('connect', options.signal);
+}
+
+/** @throws FlowError DAT_INVALID_PARAMETER, DAT_INTERRUPTED_CALL */
+export function checkListen(options: ListenOptions): void {
+  checkOptions(options, LISTEN, refusalOf('listen'));
+  checkOneAdapter('listen', options);
+  const { ia, provider, address } = options;
+  if (address !== undefined && ia !== undefined) {
+    throw refusalOf('listen')('address', address, LEFT_OUT);
+  }
+  if (address === undefined && ia === undefined && provider === undefined) {
+    throw refusalOf('listen')('address', address, 'given, or `ia`, or `provider`');
+  }
+  checkSignal('listen', options.signal);
+}
+
+const LEFT_OUT = 'left out where `ia` is given, which has its own';
+
+function checkOneAdapter(operation: string, { ia, provider }: AdapterOptions): void {
+  if (ia === undefined || provider === undefined) return;
+  throw refusalOf(operation)('provider', provider, 'left out where `ia` is given');
+}
+
+function checkSignal(operation: string, signal: AbortSignal | undefined): void {
+  if (signal?.aborted !== true) return;
+  const message = 'its AbortSignal was aborted: nothing was done';
+  throw new FlowError('DAT_INTERRUPTED_CALL', { operation, message, cause: signal.reason });
+}
+
+function refusalOf(operation: string): Refuse {
+  return (name, value, expected) => {
+    const message = mustBe(name, value, expected);
+    return new FlowError('DAT_INVALID_PARAMETER', { operation, message, value });
+  };
+}

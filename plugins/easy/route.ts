@@ -1,0 +1,51 @@
+/** Which addresses of this machine lead to a peer, or are listened on. */
+import { localAddressToward } from 'dapl';
+
+export interface Route {
+  /** The own addresses to open an adapter on: the first that no other program has. */
+  readonly own: readonly string[];
+  /** Whether an adapter that is on that address will do. */
+  readonly suits: (address: string) => boolean;
+}
+
+/** Loopback addresses that are tried, where other programs have the first ones. */
+const TRIES = 8;
+/** Of the last two numbers of a loopback address; 0, 1 and 255 are left to others. */
+const HOSTS = 253;
+const STEP = 7919;
+
+/** One address, and no other. */
+export function routeOn(address: string): Route {
+  return { own: [address], suits: (other) => other === address };
+}
+
+/**
+ * The way to a peer, by the routing table. Of loopback (127.0.0.0/8) every address leads there, and
+ * that of the peer belongs to the peer: another one is taken.
+ * @param isOurs whether an adapter of this process is on that address
+ * @throws DatError DAT_INVALID_ADDRESS where no route leads there
+ */
+export async function routeToward(
+  peer: string,
+  isOurs: (address: string) => Promise<boolean>,
+): Promise<Route> {
+  if (!isLoopback(peer)) return routeOn(await localAddressToward(peer));
+  if (await isOurs(peer)) return routeOn(peer);
+  return {
+    own: loopbackAddresses(peer, process.pid),
+    suits: (address) => isLoopback(address) && address !== peer,
+  };
+}
+
+/** In the same 127.x.0.0/16 as the peer; another process begins with another one. */
+function loopbackAddresses(peer: string, seed: number): string[] {
+  const network = peer.split('.').slice(0, 2).join('.');
+  return Array.from({ length: TRIES }, (_, n) => {
+    const host = (seed + n * STEP) % (HOSTS * HOSTS);
+    return `${network}.${2 + Math.floor(host / HOSTS)}.${2 + (host % HOSTS)}`;
+  }).filter((address) => address !== peer);
+}
+
+function isLoopback(address: string): boolean {
+  return /^127\.\d+\.\d+\.\d+$/.test(address);
+}

@@ -1,0 +1,26 @@
+// docs/easy.md: its program runs as it stands, and its table of options is that of the calls.
+
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import ts from 'typescript';
+import { patience } from '../../support/patience.js';
+import { fileOf } from '../../support/printed-program.js';
+
+const page = readFileSync(join(import.meta.dirname, '../../../../docs/easy.md'), 'utf8');
+
+describe('docs/easy.md', () => {
+  it('has a program in TypeScript, with `await using`, that runs', async () => {
+    const [, code = ''] = /```ts\n([^]*?)```/.exec(page) ?? [];
+    assert.match(code, /await using/);
+    const { outputText } = ts.transpileModule(code, {
+      compilerOptions: { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext },
+    });
+    const path = fileOf(outputText, 'easy-example');
+    const timeout = patience(60_000);
+    const done = await promisify(execFile)(process.execPath, [path], { timeout });
+    assert.deepEqual(done, { stdout: 'RDMA\n', stderr: '' });
+  });
+});
