@@ -40,6 +40,7 @@ const plant = (rule: string, file: string, ...imports: string[]): Plant => ({
 const targets = [
   'core/planted-target.ts',
   'core/dat/planted-target.ts',
+  'core/rx/planted-target.ts',
   'core/spi/planted-target.ts',
   'plugins/cm/planted-target.ts',
   'plugins/mad/planted-target.ts',
@@ -88,7 +89,9 @@ const dependencyPlants: readonly Plant[] = [
   plant('samples-are-strangers', 'plugins/cli/planted-1.ts', '../cm/planted-target.js'),
   plant('no-self-reference-inside', 'providers/softroce/planted-3.ts', 'dapl'),
   plant('nothing-depends-on-tests', 'samples/planted-2.ts', '../test/planted-target.js'),
-  plant('rxjs-only-in-core-stream', 'core/planted-3.ts', 'rxjs'),
+  plant('rxjs-only-in-core-stream-and-rx', 'core/planted-3.ts', 'rxjs'),
+  plant('rxjs-only-in-core-stream-and-rx', 'core/dat/planted-1.ts', 'rxjs'),
+  plant('nothing-stands-on-rx', 'core/dat/planted-2.ts', '../rx/planted-target.js'),
   plant('tsyringe-only-in-composition-roots', 'core/planted-4.ts', 'tsyringe'),
   plant('tsyringe-only-in-composition-roots', 'providers/mock/planted-1.ts', 'tsyringe'),
   plant('winston-only-in-core-log', 'providers/mock/planted-2.ts', 'winston'),
