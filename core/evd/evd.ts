@@ -313,8 +313,8 @@ export class Evd
   }
 
   /**
-   * @internal a stream takes the upcalls for itself, until `giveUpcalls` or until it is told that it
-   * has lost them
+   * @internal a stream takes the upcalls for itself, until `giveUpcalls`, or until it is told that
+   * it has lost them
    * @throws DatError as `modifyUpcall`; DAT_INVALID_STATE while other upcalls are enabled, or
    * another stream has them
    */

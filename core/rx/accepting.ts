@@ -23,8 +23,8 @@ export interface AcceptingOptions {
   readonly endpoint?: EndpointOptions;
   /**
    * Looks at a request before it is accepted, and readies its endpoint: here subscribe to
-   * `receives(ep)`, or post receives. It may answer the request itself: `cr.reject()`, `cr.handoff()`,
-   * `cr.accept()`. Where it throws, the request is rejected.
+   * `receives(ep)`, or post receives. It may answer the request itself: `cr.reject()`,
+   * `cr.handoff()`, `cr.accept()`. Where it throws, the request is rejected.
    */
   readonly prepare?: (ep: Ep, cr: Cr) => void;
   /** Goes with each acceptance: at most 196 bytes. */
@@ -56,8 +56,8 @@ const OPTIONS = {
  * Observable with one subscriber. The endpoints are the subscriber's; one whose handshake fails, or
  * ends after the subscriber has left, is freed. Requests that have not been taken wait in the
  * dispatcher, whose `qlen` is the backlog; those of XRC initiators are rejected: take
- * `psp.requests$` for them. Leaving does not end the service point: that is `psp.free()`, with which
- * the stream completes when the handshakes under way have ended. Errors as `upcalls`.
+ * `psp.requests$` for them. Leaving does not end the service point: that is `psp.free()`, with
+ * which the stream completes when the handshakes under way have ended. Errors as `upcalls`.
  * @param psp made without an EVD
  * @throws DatError DAT_INVALID_PARAMETER; DAT_INVALID_STATE when the requests go to an EVD of yours
  */

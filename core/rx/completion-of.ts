@@ -22,10 +22,10 @@ const CODES: Readonly<Partial<Record<DatDtoStatus, DatType>>> = {
  * in the order of subscribing.
  *
  * Errors with DatError when the request has failed (its `value` is the event, whose `status` says
- * why): DAT_LENGTH_ERROR, DAT_PROTECTION_VIOLATION, DAT_PRIVILEGES_VIOLATION, or else DAT_ABORT; that
- * too when the endpoint is freed before. A request that was posted with SUPPRESS, and succeeds, has
- * no completion. DAT_INVALID_STATE when the endpoint was made with a `requestEvd`, or when something
- * else takes its completions (`ep.completions$`).
+ * why): DAT_LENGTH_ERROR, DAT_PROTECTION_VIOLATION, DAT_PRIVILEGES_VIOLATION, or else DAT_ABORT;
+ * that too when the endpoint is freed before. A request that was posted with SUPPRESS, and
+ * succeeds, has no completion. DAT_INVALID_STATE when the endpoint was made with a `requestEvd`, or
+ * when something else takes its completions (`ep.completions$`).
  * @param ep made without a `requestEvd`
  * @param cookie that the request was posted with
  * @throws DatError DAT_INVALID_PARAMETER

@@ -21,10 +21,11 @@ export function states(ep: Ep): Observable<EpStateName> {
 }
 
 /**
- * Emits the endpoint when it is CONNECTED, and completes. Cold, any number of subscribers; it may be
- * subscribed to before the connection is asked for, and takes no event. Errors with DatError:
- * DAT_INVALID_STATE when the attempt comes to nothing, or the connection is over (its `value` is the
- * flight record; the reason in full is the connection event), DAT_ABORT when the endpoint is freed.
+ * Emits the endpoint when it is CONNECTED, and completes. Cold, any number of subscribers; it may
+ * be subscribed to before the connection is asked for, and takes no event. Errors with DatError:
+ * DAT_INVALID_STATE when the attempt comes to nothing, or the connection is over (its `value` is
+ * the flight record; the reason in full is the connection event), DAT_ABORT when the endpoint is
+ * freed.
  * @throws DatError DAT_INVALID_PARAMETER unless an Ep
  */
 export function connected(ep: Ep): Observable<Ep> {
@@ -55,7 +56,7 @@ function notConnected(ep: Ep, state: EpStateName): DatError {
   return new DatError('DAT_INVALID_STATE', {
     subtype: EP_STATES[state].subtype,
     operation: 'connected',
-    message: `endpoint ${ep.id} is ${state}${last === undefined ? '' : `; its last line is "${last}"`}`,
+    message: `endpoint ${ep.id} is ${state}${last === undefined ? '' : ` (${last})`}`,
     hint: 'the connection event says why',
     value,
   });

@@ -1,6 +1,6 @@
 /**
- * The receive buffers of an endpoint: parts of one region, each posted as a receive, or in the hands
- * of the consumer, or neither (the queue pair that it was posted to is no more).
+ * The receive buffers of an endpoint: parts of one region, each posted as a receive, or in the
+ * hands of the consumer, or neither (the queue pair that it was posted to is no more).
  */
 import type { DatEvent, DtoCompletionEvent } from '../evd/index.js';
 import type { Ep } from '../dat/endpoint/ep.js';

@@ -11,14 +11,19 @@ import { Received } from './received.js';
 
 /** The buffers, and whose they are. */
 export interface ReceivesOptions {
-  /** Receives that are posted: 1 to the endpoint's `maxRecvDtos`; default 16, or that if it is less. */
+  /**
+   * Receives that are posted: 1 to the endpoint's `maxRecvDtos`; default 16, or that if it is less.
+   */
   readonly buffers?: number;
-  /** Bytes of each, 1 to 2^30: the longest message; default 4096. A longer one breaks the connection. */
+  /**
+   * Bytes of each, 1 to 2^30: the longest message; default 4096. A longer one breaks the
+   * connection.
+   */
   readonly bufferBytes?: number;
   /**
-   * false (default): each message is copied, and its buffer posted again before it is emitted. true:
-   * the message is lent: `bytes` is the registered memory, and `release()` posts the buffer again;
-   * while all are lent the peer waits (RNR).
+   * false (default): each message is copied, and its buffer posted again before it is emitted.
+   * true: the message is lent: `bytes` is the registered memory, and `release()` posts the buffer
+   * again; while all are lent the peer waits (RNR).
    */
   readonly lent?: boolean;
 }
@@ -29,20 +34,21 @@ const MAX_BUFFER_BYTES = 2 ** 30;
 
 /**
  * The messages that come to an endpoint, in order, as a cold Observable with one subscriber. The
- * first subscription takes memory and posts the receives: subscribe before `connect` or `accept`, or
- * the peer's first message waits for it. Memory and receives stay when the subscriber leaves, and
- * messages that come then wait for the next; the memory goes with the endpoint. After `ep.reset()`
- * subscribing posts the receives anew.
+ * first subscription takes memory and posts the receives: subscribe before `connect` or `accept`,
+ * or the peer's first message waits for it. Memory and receives stay when the subscriber leaves,
+ * and messages that come then wait for the next; the memory goes with the endpoint. After
+ * `ep.reset()` subscribing posts the receives anew.
  *
  * With copies (the default) operators may hold messages as long as they like: `bufferTime`, and
  * `concatMap` when it falls behind, hold them without a bound. Lent messages bound them by the
  * buffers.
  *
  * Completes when the connection ends, after its last message; errors with DatError when a receive
- * fails, as `completionOf` does (DAT_LENGTH_ERROR: a message was longer than `bufferBytes`), and with
- * DAT_INVALID_STATE when the endpoint has a shared receive queue or was made with a `recvEvd`, or
- * when something else takes its completions (another subscriber: use `share()`; `ep.completions$`).
- * Completions of requests that share the dispatcher go by unless `completionOf` waits for them.
+ * fails, as `completionOf` does (DAT_LENGTH_ERROR: a message was longer than `bufferBytes`), and
+ * with DAT_INVALID_STATE when the endpoint has a shared receive queue or was made with a `recvEvd`,
+ * or when something else takes its completions (another subscriber: use `share()`;
+ * `ep.completions$`). Completions of requests that share the dispatcher go by unless `completionOf`
+ * waits for them.
  * @param ep made without a `recvEvd`
  * @throws DatError DAT_INVALID_PARAMETER
  */

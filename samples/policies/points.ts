@@ -156,8 +156,8 @@ export const POINTS: readonly Point[] = [
     questions: ['2.10', '2.11'],
     title: 'Notifications that nothing wants',
     then:
-      'pay for an interrupt with each completion, also while polling; and drop by hand the upcall ' +
-      'of a queue that was armed before upcalls were disabled.',
+      'pay for an interrupt with each completion, also while polling; and drop by hand the ' +
+      'upcall of a queue that was armed before upcalls were disabled.',
     now: async (world: World): Promise<string> => {
       const paused$ = new BehaviorSubject(false);
       const taken: number[] = [];
@@ -190,8 +190,8 @@ export const POINTS: readonly Point[] = [
     questions: ['2.13'],
     title: 'What fails where no call of the consumer would hear of it',
     then:
-      'create an asynchronous dispatcher, and a handler for it, and find the object of each error ' +
-      'in a table of handles.',
+      'create an asynchronous dispatcher, and a handler for it, and find the object of each ' +
+      'error in a table of handles.',
     now: async (world: World): Promise<string> => {
       const { receiver } = world.adapters;
       const errors$ = receiver.async$.pipe(filter((event) => event.type === 'async-error'));
@@ -227,8 +227,8 @@ export const POINTS: readonly Point[] = [
     questions: ['2.18', '2.19', '2.20', '2.21'],
     title: 'Enabling while events wait (what iSER needed)',
     then:
-      'disable upcalls in the upcall, drain in a thread of your own, enable again; and begin anew ' +
-      'when that failed since events waited: if the count did not miss some, as it did.',
+      'disable upcalls in the upcall, drain in a thread of your own, enable again; and begin ' +
+      'anew when that failed since events waited: if the count did not miss some, as it did.',
     now: async (world: World): Promise<string> => {
       const paused$ = new BehaviorSubject(false);
       const numbers: number[] = [];

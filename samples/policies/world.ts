@@ -1,4 +1,4 @@
-/** A connection whose messages complete on an event dispatcher that a point of the review is about. */
+/** A connection whose messages complete on the event dispatcher that a point is about. */
 import { type DatEvent, type Ep, type Evd, EvdFlags, type Ia, type Lmr } from 'dapl';
 import { accepting, completionOf, connected } from 'dapl/rx';
 import { firstValueFrom } from 'rxjs';

@@ -241,7 +241,7 @@ describe('rx: connections', () => {
   });
 
   describe('connected and states', () => {
-    it('tell of a connection to any number, before it and after it, and take no event', async () => {
+    it('tell any number of a connection, before it and after it, and take no event', async () => {
       const pair = scene.pair();
       const early = [watch(connected(pair.client)), watch(connected(pair.client))];
       const all = watch(states(pair.client));
@@ -283,7 +283,7 @@ describe('rx: connections', () => {
       assert.deepEqual(seen, ['DAT_ABORT']);
     });
 
-    it('have no time limit of their own: timeout() is one, and the endpoint is as it was', async () => {
+    it('have no time limit of their own: timeout() is one, and touches nothing', async () => {
       const ep = scene.endpoint(scene.client);
       await assert.rejects(firstValueFrom(connected(ep).pipe(timeout(1))), {
         name: 'TimeoutError',

@@ -1,4 +1,4 @@
-/** Messages as a stream: copies that anything may hold, and lent buffers that bound what is held. */
+/** Messages as a stream: copies that anything may hold, and lent buffers, a bounded number. */
 import assert from 'node:assert/strict';
 import {
   bufferTime,

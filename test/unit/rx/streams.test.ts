@@ -248,7 +248,7 @@ describe('rx: the table of streams', () => {
       /** How often it can be made to emit. */
       const most = name === 'ep.connection$' ? 1 : 3;
 
-      it('is cold: takes nothing before it is subscribed to; a late one gets what waits', async () => {
+      it('is cold: it takes nothing unsubscribed, and a late one gets what waits', async () => {
         await produce(most);
         const { seen } = watch(source.stream());
         await until(() => emitted(seen) >= row.late);
