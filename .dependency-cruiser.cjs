@@ -112,10 +112,16 @@ module.exports = {
       { path: '^(test|bench)/' },
     ),
     forbid(
-      'rxjs-only-in-core-stream',
+      'rxjs-only-in-core-stream-and-rx',
       'streams are one view of an EVD, not the way core works',
-      { path: shipped, pathNot: ['^core/stream/', cli] },
+      { path: shipped, pathNot: ['^core/(stream|rx)/', cli] },
       npm('rxjs'),
+    ),
+    forbid(
+      'nothing-stands-on-rx',
+      'dapl/rx stands above the DAT objects: what is below works without it',
+      { path: shipped, pathNot: ['^core/rx/', cli] },
+      { path: '^core/rx/' },
     ),
     forbid(
       'tsyringe-only-in-composition-roots',

@@ -114,10 +114,18 @@ export class EvdRecord implements StoreListener, UpcallListener, ArmListener, Pu
       // What is in the queue by now is what `keep` keeps; anything found later is new.
       this.store.scan();
     }
+    if (handler !== this.upcalls.handler || policy === 'TEARDOWN') this.endLease();
     this.upcalls.handler = handler;
     gate.setPolicy(policy, limit, pending !== 'keep' && this.store.pending > 0);
     this.engage();
     if (gate.enabled) this.lookAndKick();
+  }
+
+  /** A stream that has the upcalls hears that it has lost them: soon, never inside a call. */
+  private endLease(): void {
+    const { lessee } = this.upcalls;
+    this.upcalls.lessee = undefined;
+    if (lessee !== undefined) this.host.scheduler.defer(() => lessee.upcallsLost());
   }
 
   /** Looks for what has come, and has it handed over. */
@@ -176,6 +184,7 @@ export class EvdRecord implements StoreListener, UpcallListener, ArmListener, Pu
     this.open = false;
     dispatcher.close();
     this.upcalls.gate.setPolicy('TEARDOWN', 0, false);
+    this.endLease();
     this.store.clear();
     this.dropWaiter()?.freed();
     const { sink } = dispatcher;

@@ -6,7 +6,7 @@ import type { PollingMode } from '../spi/index.js';
 import type { Cno } from './cno/cno.js';
 import { checkCno } from './cno/parameter.js';
 import { checkInteger, checkOptions, checkParameter, checkReset } from '../errors/guards.js';
-import { checkTaker } from './common/checks.js';
+import { checkSubscriber, checkTaker } from './common/checks.js';
 import { EVD_CONFIGURATIONS, EVD_SUBSTATES, EvdFlags, type EvdTaker } from './common/evd-states.js';
 import {
   checkEvdOptions,
@@ -33,6 +33,7 @@ import { BatchIterator } from './queue/batch-iterator.js';
 import type { EventBatch } from './queue/event-batch.js';
 import type { EventSink, EventSource } from './queue/event-sink.js';
 import { DEFAULT_UPCALL_LIMIT, UPCALL_SAME, type UpcallPolicy } from './upcall/policy.js';
+import type { UpcallLessee } from './upcall/runner.js';
 import {
   type NotifyHandler,
   Upcall,
@@ -309,6 +310,48 @@ export class Evd
       this.checkOutside('evd.drainUpcalls', upcall);
       this.record.upcalls.gate.drain(upcall, resolve);
     });
+  }
+
+  /**
+   * @internal a stream takes the upcalls for itself, until `giveUpcalls`, or until it is told that
+   * it has lost them
+   * @throws DatError as `modifyUpcall`; DAT_INVALID_STATE while other upcalls are enabled, or
+   * another stream has them
+   */
+  leaseUpcalls(
+    lessee: UpcallLessee,
+    policy: 'DISABLE' | 'ONE' | 'MANY' | 'NOTIFY',
+    handler: UpcallHandler,
+    options: ModifyUpcallOptions,
+  ): void {
+    const { upcalls, dispatcher } = this.record;
+    this.record.checkOpen('upcalls');
+    checkSubscriber('upcalls', upcalls.lessee !== undefined);
+    if (dispatcher.taker === 'upcall') {
+      const message = 'upcalls of another handler are enabled';
+      const hint = "evd.modifyUpcall('DISABLE') first";
+      throw new DatError('DAT_INVALID_STATE', { operation: 'upcalls', message, hint });
+    }
+    this.modifyUpcall(policy as 'ONE', handler, options);
+    upcalls.lessee = lessee;
+  }
+
+  /** @internal the stream has the upcalls still */
+  hasLeased(lessee: UpcallLessee): boolean {
+    return this.record.upcalls.lessee === lessee;
+  }
+
+  /** @internal the stream has been left: TEARDOWN, and the handler is forgotten */
+  giveUpcalls(lessee: UpcallLessee): void {
+    if (!this.hasLeased(lessee)) return;
+    this.record.trace('evd.modifyUpcall', { policy: 'TEARDOWN' });
+    this.record.upcalls.lessee = undefined;
+    this.record.setPolicy('TEARDOWN', undefined, 0, 'deliver');
+  }
+
+  /** @internal events that have been taken, and not handed on, come back in front of all others */
+  putBack(events: readonly DatEvent[]): void {
+    this.pull.putBack(events);
   }
 
   /**

@@ -23,6 +23,7 @@ export type {
   EventEndpoint,
   EventMemoryWindow,
 } from './events/event-objects.js';
+export type { EventSink } from './queue/event-sink.js';
 export { EventBatch } from './queue/event-batch.js';
 export { Evd } from './evd.js';
 export type { OverrunListener } from './evd-record.js';
@@ -33,6 +34,14 @@ export {
   EvdFlags,
   EvdState,
 } from './common/evd-states.js';
-export { Upcall, currentUpcall } from './upcall/upcall.js';
-export { UPCALL_SAME, UpcallPolicy } from './upcall/policy.js';
+export { Upcall, type UpcallHandler, currentUpcall } from './upcall/upcall.js';
+export {
+  DEFAULT_UPCALL_LIMIT,
+  type PendingChoice,
+  UPCALL_SAME,
+  UpcallPolicy,
+} from './upcall/policy.js';
+export { checkUpcall } from './evd-checks.js';
+export { checkSubscriber } from './common/checks.js';
+export { isPromiseLike, type UpcallLessee } from './upcall/runner.js';
 export { unhandled } from './common/unhandled.js';

@@ -2,8 +2,12 @@
 import { readdir } from 'node:fs/promises';
 import { arch, cpus, hostname, platform, totalmem } from 'node:os';
 import { type Ia, MadMethod, MadStatus, type ManagementRequest } from 'dapl';
+import { lastValueFrom, mergeMap } from 'rxjs';
 
 import { Attribute, DIRECTORY, MAX_TEXT_BYTES, toBytes } from './protocol.js';
+
+/** Others wait: an answer may be a megabyte. */
+const ANSWERS_AT_A_TIME = 16;
 
 /**
  * Resolves when the adapter is closed.
@@ -12,12 +16,10 @@ import { Attribute, DIRECTORY, MAX_TEXT_BYTES, toBytes } from './protocol.js';
 export async function serve(ia: Ia, directory?: string): Promise<void> {
   const agent = ia.mad.registerAgent({ ...DIRECTORY, methods: [MadMethod.GET] });
   console.log(`serving on ${ia.address}`);
-  await new Promise<void>((ended) => {
-    agent.requests$.subscribe({
-      next: (request) => void answer(request, directory),
-      complete: ended,
-    });
-  });
+  const answers$ = agent.requests$.pipe(
+    mergeMap((request) => answer(request, directory), ANSWERS_AT_A_TIME),
+  );
+  await lastValueFrom(answers$, { defaultValue: undefined });
 }
 
 async function answer(request: ManagementRequest, directory?: string): Promise<void> {

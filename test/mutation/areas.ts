@@ -29,7 +29,10 @@ const RC_TESTS = [
 ];
 
 export const AREAS: Readonly<Record<string, Area>> = {
-  'core/evd': { files: ['core/evd'], tests: ['evd'] },
+  'core/evd': {
+    files: ['core/evd'],
+    tests: ['evd', 'rx/upcalls', 'rx/upcall-pauses', 'rx/upcalls-torndown'],
+  },
   'plugins/mad': { files: ['plugins/mad'], tests: ['mad'] },
   'plugins/xrc': { files: ['plugins/xrc'], tests: ['xrc', 'dat/xrc-requests'] },
   'providers/hca/rc': {

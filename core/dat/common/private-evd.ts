@@ -50,13 +50,19 @@ export function streamOf<E extends DatEvent>(
   evd: Evd,
   isPrivate: boolean,
 ): Observable<E> {
+  checkPrivate(operation, evd, isPrivate);
   // A private EVD is fed by one kind of stream only.
-  if (isPrivate) return evd.events$ as Observable<E>;
+  return evd.events$ as Observable<E>;
+}
+
+/** @throws DatError DAT_INVALID_STATE when the EVD is the consumer's own */
+export function checkPrivate(operation: string, evd: Evd, isPrivate: boolean): void {
+  if (isPrivate) return;
   throw new DatError('DAT_INVALID_STATE', {
     subtype: 'DAT_INVALID_STATE_EVD_IN_USE',
     operation,
     message: `these events go to event dispatcher ${evd.id}`,
-    hint: 'subscribe to its events$',
+    hint: 'subscribe to its events$, or use upcalls(evd, …) of dapl/rx',
     value: evd,
   });
 }

@@ -27,7 +27,7 @@ import {
 } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
 import { listenersOf } from './listening.js';
-import { keepProcessFor, streamOf } from '../common/private-evd.js';
+import { checkPrivate, keepProcessFor, streamOf } from '../common/private-evd.js';
 import { SP_TRANSITIONS, type SpStateName, type SpTrigger } from './sp-states.js';
 
 /** IBTA table 108. */
@@ -128,6 +128,12 @@ export abstract class ServicePoint implements Callee {
   get requests$(): Observable<ConnectionRequestEvent> {
     const name = `${this.handleType.toLowerCase()}.requests$`;
     return streamOf<ConnectionRequestEvent>(name, this.evd, this.init.isPrivate);
+  }
+
+  /** @internal its EVD, as `requests$` */
+  privateEvd(operation: string): Evd {
+    checkPrivate(operation, this.evd, this.init.isPrivate);
+    return this.evd;
   }
 
   /** Listening, and a subscription to `requests$`, keep the process alive: the default. */

@@ -19,9 +19,16 @@ export interface UpcallListener {
   upcallEnded(): void;
 }
 
+/** What has the upcalls of an EVD to itself: a stream of them. */
+export interface UpcallLessee {
+  /** It has them no more: another handler, TEARDOWN by the consumer, or the end of the EVD. */
+  upcallsLost(): void;
+}
+
 export class UpcallRunner {
   readonly gate = new UpcallGate();
   handler: UpcallHandler | NotifyHandler | undefined;
+  lessee: UpcallLessee | undefined = undefined;
   /** Of upcalls that have outlived their call, and of those that have ended. */
   private readonly busy = new Set<UpcallFrame>();
   private readonly idle: UpcallFrame[] = [];
@@ -108,6 +115,8 @@ export class UpcallRunner {
   }
 }
 
-function isPromiseLike(value: void | PromiseLike<void>): value is PromiseLike<void> {
-  return typeof value === 'object' && value !== null && typeof value.then === 'function';
+/** As the language sees it: an object with a method `then`. */
+export function isPromiseLike<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+  if (typeof value !== 'object' || value === null) return false;
+  return typeof (value as Partial<PromiseLike<T>>).then === 'function';
 }

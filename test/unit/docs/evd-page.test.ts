@@ -14,6 +14,13 @@ function firstCells(head: string): string[] {
   return rows.map((row) => row.split('|')[1]?.trim().split(' ')[0] ?? '');
 }
 
+describe('docs/rx.md', () => {
+  it('has an example that runs', async () => {
+    const { stdout } = await runExample('rx', 'js');
+    assert.equal(stdout, 'in operators\n');
+  });
+});
+
 describe('docs/evd.md', () => {
   it('has an example that runs', async () => {
     // It has no types, so it is also JavaScript.

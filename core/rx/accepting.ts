@@ -1,0 +1,152 @@
+/** Connections that come to a service point, accepted, as a stream of endpoints. */
+import { firstValueFrom, isObservable, Observable } from 'rxjs';
+import type { Cr } from '../dat/connect/cr.js';
+import { Psp } from '../dat/connect/psp.js';
+import { Rsp } from '../dat/connect/rsp.js';
+import { ServicePoint } from '../dat/connect/service-point.js';
+import { PspFlags } from '../dat/common/constants.js';
+import type { EndpointOptions } from '../dat/endpoint/endpoint-maker.js';
+import type { Ep } from '../dat/endpoint/ep.js';
+import { checkFields, checkParameter, checkPrivateData } from '../errors/guards.js';
+import { ANYTHING, FUNCTION, integer, kindOf, OBJECT, optional } from '../spi/checks/index.js';
+import { CmPrivateData } from '../spi/index.js';
+import { apart } from './apart.js';
+import { connected } from './connected.js';
+import { upcalls } from './upcalls.js';
+
+/** How requests are accepted. */
+export interface AcceptingOptions {
+  /**
+   * What the endpoint of each request is made with; needed unless the requests come with one
+   * (PspFlags.PROVIDER, a reserved service point).
+   */
+  readonly endpoint?: EndpointOptions;
+  /**
+   * Looks at a request before it is accepted, and readies its endpoint: here subscribe to
+   * `receives(ep)`, or post receives. It may answer the request itself: `cr.reject()`,
+   * `cr.handoff()`, `cr.accept()`. Where it throws, the request is rejected.
+   */
+  readonly prepare?: (ep: Ep, cr: Cr) => void;
+  /** Goes with each acceptance: at most 196 bytes. */
+  readonly privateData?: Uint8Array;
+  /** Handshakes at a time, 1 to 65536; default 16. Other requests wait in the dispatcher. */
+  readonly limit?: number;
+  /** true: no request is taken until it says false; they wait in the dispatcher. See `upcalls`. */
+  readonly paused$?: Observable<boolean>;
+  /**
+   * Told of each request that has not become a connection: what making the endpoint, `prepare` or
+   * accepting has thrown, or why the handshake failed. Without it what our own side throws goes to
+   * `ia.async$`, and a peer that goes away is no event.
+   */
+  readonly failed?: (error: unknown, cr: Cr) => void;
+}
+
+const OPTIONS = {
+  endpoint: optional(OBJECT),
+  prepare: optional(FUNCTION),
+  /** Checked for its length, too. */
+  privateData: ANYTHING,
+  limit: optional(integer(1, 65536)),
+  paused$: optional(kindOf<Observable<boolean>>('an Observable', isObservable)),
+  failed: optional(FUNCTION),
+};
+
+/**
+ * Accepts the requests of a service point, and emits each endpoint when it is CONNECTED. A cold
+ * Observable with one subscriber. The endpoints are the subscriber's; one whose handshake fails, or
+ * ends after the subscriber has left, is freed. Requests that have not been taken wait in the
+ * dispatcher, whose `qlen` is the backlog; those of XRC initiators are rejected: take
+ * `psp.requests$` for them. Leaving does not end the service point: that is `psp.free()`, with
+ * which the stream completes when the handshakes under way have ended. Errors as `upcalls`.
+ * @param psp made without an EVD
+ * @throws DatError DAT_INVALID_PARAMETER; DAT_INVALID_STATE when the requests go to an EVD of yours
+ */
+export function accepting(psp: ServicePoint, options: AcceptingOptions = {}): Observable<Ep> {
+  const operation = 'accepting';
+  checkParameter(operation, 1, 'psp', psp, psp instanceof ServicePoint, 'a ServicePoint');
+  checkFields(operation, 2, options, OPTIONS);
+  const { endpoint, privateData, limit, paused$ } = options;
+  checkPrivateData(operation, 3, privateData, CmPrivateData.REP);
+  const isNeeded = endpoint === undefined && !bringsEndpoints(psp);
+  checkParameter(operation, 2, 'endpoint', endpoint, !isNeeded, 'what endpoints are made with');
+  const evd = psp.privateEvd(operation);
+  const how = {
+    policy: 'MANY' as const,
+    ...(limit !== undefined && { limit }),
+    ...(paused$ !== undefined && { paused$ }),
+  };
+  return new Observable<Ep>((subscriber) => {
+    const handshakes = upcalls(evd, how, async (event) => {
+      if (event.type !== 'connection-request') return;
+      const ep = await accept(psp, event.cr, options);
+      if (ep === undefined) return;
+      await apart(() => {
+        if (subscriber.closed) discard(psp, event.cr, ep);
+        else subscriber.next(ep);
+      });
+    });
+    return handshakes.subscribe({
+      error: (error: unknown) => subscriber.error(error),
+      complete: () => subscriber.complete(),
+    });
+  });
+}
+
+function bringsEndpoints(psp: ServicePoint): boolean {
+  if (psp instanceof Rsp) return true;
+  return psp instanceof Psp && psp.query().flags === PspFlags.PROVIDER;
+}
+
+/** Undefined when the request has not become a connection. */
+async function accept(
+  psp: ServicePoint,
+  cr: Cr,
+  options: AcceptingOptions,
+): Promise<Ep | undefined> {
+  const { failed } = options;
+  let ep: Ep | undefined;
+  try {
+    ep = begin(psp, cr, options);
+  } catch (error) {
+    if (cr.state === 'PENDING') cr.reject();
+    if (failed === undefined) throw error;
+    failed(error, cr);
+  }
+  if (ep === undefined) return undefined;
+  try {
+    return await firstValueFrom(connected(ep));
+  } catch (error) {
+    discard(psp, cr, ep);
+    failed?.(error, cr);
+    return undefined;
+  }
+}
+
+/** Undefined when `prepare` has answered the request otherwise than by accepting it. */
+function begin(psp: ServicePoint, cr: Cr, options: AcceptingOptions): Ep | undefined {
+  const { endpoint, prepare, privateData } = options;
+  if (cr.transport === 'xrc') {
+    cr.reject();
+    return undefined;
+  }
+  const ep = cr.ep ?? psp.ia.createEndpoint(endpoint!);
+  try {
+    prepare?.(ep, cr);
+    if (cr.state !== 'PENDING') {
+      if (cr.state === 'ACCEPTED') return ep;
+      discard(psp, cr, ep);
+      return undefined;
+    }
+    cr.accept(ep, privateData === undefined ? {} : { privateData });
+    return ep;
+  } catch (error) {
+    if (cr.ep === undefined) discard(psp, cr, ep);
+    throw error;
+  }
+}
+
+/** What a reserved service point has lent goes back to its owner, who has it already. */
+function discard(psp: ServicePoint, cr: Cr, ep: Ep): void {
+  const isReserved = cr.ep !== undefined && psp instanceof Rsp;
+  if (!isReserved && !ep.isFreed) ep.free();
+}

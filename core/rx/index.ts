@@ -1,0 +1,8 @@
+/** dapl/rx: the DAT API in operators. Streams over objects of an open adapter, made of rxjs. */
+export { accepting, type AcceptingOptions } from './accepting.js';
+export { completionOf } from './completion-of.js';
+export type { RequestCompletion } from './completions.js';
+export { connected, states } from './connected.js';
+export type { Received } from './received.js';
+export { receives, type ReceivesOptions } from './receives.js';
+export { type Upcalls, upcalls, type UpcallsOptions } from './upcalls.js';

@@ -1,0 +1,64 @@
+/** One message that has been received. */
+import type { DtoCompletionEvent } from '../evd/index.js';
+import { DatError } from '../errors/index.js';
+import { showAs, Symbolic } from '../spi/checks/index.js';
+
+/** Where a message has been placed. */
+export interface ReceiveBuffer {
+  /** All of it, however long the message. */
+  readonly bytes: Uint8Array;
+  /** Posts it again. @throws DatError as `ep.postRecv` */
+  release(): void;
+}
+
+/** What `receives` emits. */
+export class Received implements Disposable {
+  static {
+    showAs(this, 'Received', ({ event, content }) => {
+      return { ep: event.ep, bytes: content?.length ?? new Symbolic('released') };
+    });
+  }
+
+  private content: Uint8Array | undefined;
+
+  /** @internal @param buffer undefined when the bytes are a copy */
+  constructor(
+    /** Its completion: immediate data, an invalidated context. */
+    readonly event: DtoCompletionEvent,
+    bytes: Uint8Array,
+    private buffer: ReceiveBuffer | undefined,
+  ) {
+    this.content = bytes;
+  }
+
+  /**
+   * The message: a copy, or where it is lent the registered memory itself.
+   * @throws DatError DAT_INVALID_STATE when the buffer was lent and has been released: it may hold
+   * another message by now
+   */
+  get bytes(): Uint8Array {
+    if (this.content !== undefined) return this.content;
+    throw new DatError('DAT_INVALID_STATE', {
+      operation: 'received.bytes',
+      message: 'the message has been released',
+      hint: 'take what you need before release()',
+    });
+  }
+
+  /**
+   * The buffer is posted again for the next message; once, however often this is called. Of a copy
+   * that has been done, and nothing happens.
+   * @throws DatError as `ep.postRecv`; the buffer can be released again then
+   */
+  release(): void {
+    const { buffer } = this;
+    if (buffer === undefined) return;
+    buffer.release();
+    this.buffer = undefined;
+    this.content = undefined;
+  }
+
+  [Symbol.dispose](): void {
+    this.release();
+  }
+}

@@ -1,0 +1,130 @@
+/** The messages that an endpoint receives, as a stream. */
+import { Observable, type Subscriber } from 'rxjs';
+import { type DatEvent, DatDto, DatDtoStatus, type DtoCompletionEvent } from '../evd/index.js';
+import { Ep } from '../dat/endpoint/ep.js';
+import { checkFields, checkParameter } from '../errors/guards.js';
+import { BOOLEAN, integer, optional } from '../spi/checks/index.js';
+import { failure } from './completion-of.js';
+import { completionsOf, type Receiver } from './completions.js';
+import { ReceiveBuffers } from './receive-buffers.js';
+import { Received } from './received.js';
+
+/** The buffers, and whose they are. */
+export interface ReceivesOptions {
+  /**
+   * Receives that are posted: 1 to the endpoint's `maxRecvDtos`; default 16, or that if it is less.
+   */
+  readonly buffers?: number;
+  /**
+   * Bytes of each, 1 to 2^30: the longest message; default 4096. A longer one breaks the
+   * connection.
+   */
+  readonly bufferBytes?: number;
+  /**
+   * false (default): each message is copied, and its buffer posted again before it is emitted.
+   * true: the message is lent: `bytes` is the registered memory, and `release()` posts the buffer
+   * again; while all are lent the peer waits (RNR).
+   */
+  readonly lent?: boolean;
+}
+
+const DEFAULT_BUFFERS = 16;
+const DEFAULT_BUFFER_BYTES = 4096;
+const MAX_BUFFER_BYTES = 2 ** 30;
+
+/**
+ * The messages that come to an endpoint, in order, as a cold Observable with one subscriber. The
+ * first subscription takes memory and posts the receives: subscribe before `connect` or `accept`,
+ * or the peer's first message waits for it. Memory and receives stay when the subscriber leaves,
+ * and messages that come then wait for the next; the memory goes with the endpoint. After
+ * `ep.reset()` subscribing posts the receives anew.
+ *
+ * With copies (the default) operators may hold messages as long as they like: `bufferTime`, and
+ * `concatMap` when it falls behind, hold them without a bound. Lent messages bound them by the
+ * buffers.
+ *
+ * Completes when the connection ends, after its last message; errors with DatError when a receive
+ * fails, as `completionOf` does (DAT_LENGTH_ERROR: a message was longer than `bufferBytes`), and
+ * with DAT_INVALID_STATE when the endpoint has a shared receive queue or was made with a `recvEvd`,
+ * or when something else takes its completions (another subscriber: use `share()`;
+ * `ep.completions$`). Completions of requests that share the dispatcher go by unless `completionOf`
+ * waits for them.
+ * @param ep made without a `recvEvd`
+ * @throws DatError DAT_INVALID_PARAMETER
+ */
+export function receives(ep: Ep, options: ReceivesOptions = {}): Observable<Received> {
+  checkParameter(OPERATION, 1, 'ep', ep, ep instanceof Ep, 'an Ep');
+  const { maxRecvDtos } = ep.attributes;
+  checkFields(OPERATION, 2, options, {
+    buffers: optional(integer(1, maxRecvDtos)),
+    bufferBytes: optional(integer(1, MAX_BUFFER_BYTES)),
+    lent: optional(BOOLEAN),
+  });
+  const { buffers: count = Math.min(DEFAULT_BUFFERS, maxRecvDtos), lent = false } = options;
+  const { bufferBytes = DEFAULT_BUFFER_BYTES } = options;
+  let subscription: Subscription | undefined;
+  const buffers = new ReceiveBuffers(ep, count, bufferBytes, () => subscription?.ended());
+  return new Observable<Received>((subscriber) => {
+    const completions = completionsOf(OPERATION, ep, 'recvEvd');
+    const mine = new Subscription(subscriber, buffers, lent);
+    const leave = completions.receive(mine);
+    subscription = mine;
+    subscriber.add(leave);
+    buffers.post();
+    completions.catchUp(mine);
+  });
+}
+
+const OPERATION = 'receives';
+
+class Subscription implements Receiver {
+  constructor(
+    private readonly subscriber: Subscriber<Received>,
+    private readonly buffers: ReceiveBuffers,
+    private readonly lent: boolean,
+  ) {}
+
+  takes(event: DatEvent): event is DtoCompletionEvent {
+    return this.buffers.has(event);
+  }
+
+  received(event: DtoCompletionEvent): void {
+    const { subscriber, lent } = this;
+    const succeeded = event.status === DatDtoStatus.SUCCESS;
+    const buffer = this.buffers.take(event, succeeded);
+    if (buffer === undefined) return;
+    if (!succeeded) {
+      this.failed(event);
+      return;
+    }
+    // An RDMA write that tells of itself has its bytes elsewhere.
+    const length = event.operation === DatDto.RECV_IMMED ? 0 : event.transferredLength;
+    if (lent) {
+      subscriber.next(new Received(event, buffer.bytes.subarray(0, length), buffer));
+      return;
+    }
+    const copy = buffer.bytes.slice(0, length);
+    try {
+      buffer.release();
+    } catch (error) {
+      subscriber.error(error);
+      return;
+    }
+    subscriber.next(new Received(event, copy, undefined));
+  }
+
+  ended(): void {
+    this.subscriber.complete();
+  }
+
+  private failed(event: DtoCompletionEvent): void {
+    const { subscriber, buffers } = this;
+    if (event.status === DatDtoStatus.FLUSHED) {
+      subscriber.complete();
+      return;
+    }
+    const isTooLong = event.status === DatDtoStatus.LOCAL_LENGTH;
+    const hint = `messages of the peer must fit into bufferBytes, ${buffers.bufferBytes}`;
+    subscriber.error(failure(OPERATION, event, isTooLong ? hint : undefined));
+  }
+}

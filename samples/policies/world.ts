@@ -1,0 +1,85 @@
+/** A connection whose messages complete on the event dispatcher that a point is about. */
+import { type DatEvent, type Ep, type Evd, EvdFlags, type Ia, type Lmr } from 'dapl';
+import { accepting, completionOf, connected } from 'dapl/rx';
+import { firstValueFrom } from 'rxjs';
+
+/** More than any point needs. */
+const RECEIVES = 32;
+const MESSAGE_BYTES = 64;
+
+/** The two adapters, and what the receiving one has traced. */
+export interface Adapters {
+  readonly sender: Ia;
+  readonly receiver: Ia;
+  readonly trace: readonly string[];
+}
+
+export class World {
+  private sent = 0;
+
+  private constructor(
+    readonly adapters: Adapters,
+    /** Completions of what `receiver` receives: the cookies are 0, 1, 2 and so on. */
+    readonly evd: Evd,
+    readonly sender: Ep,
+    readonly receiver: Ep,
+    private readonly outbox: Lmr,
+  ) {}
+
+  static async open(adapters: Adapters, connQual: number): Promise<World> {
+    const { sender: from, receiver: to } = adapters;
+    const evd = to.createEvd({ qlen: 2 * RECEIVES, streams: EvdFlags.DTO });
+    const pz = to.createPz();
+    const inbox = to.allocate(RECEIVES * MESSAGE_BYTES, { pz });
+    const prepare = (ep: Ep): void => {
+      for (let i = 0; i < RECEIVES; i++) {
+        ep.postRecv(inbox.segment(i * MESSAGE_BYTES, MESSAGE_BYTES), i);
+      }
+    };
+    using psp = to.createPsp({ connQual });
+    const accepted = firstValueFrom(accepting(psp, { endpoint: { pz, recvEvd: evd }, prepare }));
+    const sender = from.createEndpoint({ pz: from.createPz() });
+    sender.connect({ address: to.address, connQual });
+    await firstValueFrom(connected(sender));
+    const outbox = from.allocate(MESSAGE_BYTES, { pz: sender.pz });
+    return new World(adapters, evd, sender, await accepted, outbox);
+  }
+
+  /** So many messages come; resolves when the peer's device has them. */
+  async arrive(count: number): Promise<void> {
+    const cookies = Array.from({ length: count }, () => this.sent++);
+    for (const cookie of cookies) this.sender.postSend(this.outbox.segment(), cookie);
+    const { sender } = this;
+    await Promise.all(cookies.map((cookie) => firstValueFrom(completionOf(sender, cookie))));
+  }
+
+  /** Events that wait in the dispatcher. */
+  get waiting(): number {
+    return this.evd.query().pending;
+  }
+
+  /** What a consumer does in a context of its own: everything that waits, by asking. */
+  drain(): number[] {
+    const numbers: number[] = [];
+    for (let event = this.evd.dequeue(); event; event = this.evd.dequeue()) {
+      numbers.push(numberOf(event));
+    }
+    return numbers;
+  }
+
+  async close(): Promise<void> {
+    this.sender.free();
+    this.receiver.free();
+    await this.evd.free();
+  }
+}
+
+/** Which message it was. */
+export function numberOf(event: DatEvent): number {
+  return event.type === 'dto' ? event.cookie : NaN;
+}
+
+/** A turn of the event loop, and another: work that takes a while. */
+export async function aWhile(): Promise<void> {
+  for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve));
+}
