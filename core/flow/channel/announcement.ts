@@ -3,7 +3,7 @@
  * Each side says which versions it speaks and what it has posted for the other one to fill.
  */
 import { checkInteger } from '../../spi/checks/index.js';
-import { emit, layout, parse, uint, type Values } from './field-table.js';
+import { emit, layout, parse, uint } from './field-table.js';
 import { breach } from './protocol-error.js';
 
 /** The versions of the protocol that are spoken here: the lowest, and the highest. */
@@ -44,8 +44,6 @@ export interface ChannelLimits {
   /** The longest message that it takes, in bytes: 1 to 2^32 - 1. */
   readonly maxMessageBytes: number;
 }
-
-export type AnnouncementFields = Values<keyof typeof ANNOUNCEMENT.fields>;
 
 /** @throws RangeError naming field, value and limit */
 export function announcementOf(limits: ChannelLimits): Uint8Array {
