@@ -1,0 +1,99 @@
+/**
+ * Credits: a frame is sent only into a receive that the peer is known to have posted, so that it
+ * never meets an RNR NAK. Of the receives that a side posts, all but one are for messages; the last
+ * one is reserved for a CREDIT frame of the peer.
+ *
+ * | frame                | takes                 | may be sent while                             |
+ * | -------------------- | --------------------- | --------------------------------------------- |
+ * | MESSAGE ABANDON END  | a credit for messages | there is one                                  |
+ * | CREDIT               | the reserved credit   | it is here, and credits are due to the peer   |
+ *
+ * Every frame carries the credits that have become free since the one before. A CREDIT frame goes
+ * only where no other frame takes them along. It is never sent merely because a CREDIT frame has
+ * come: that one is told of (`updates`) by the next frame, whichever it is, and the reserved credit
+ * is back with that. So two sides that are idle stay idle, and two sides that are full never wait
+ * for each other: a peer without credits has spent those of the last CREDIT frame, and told of it.
+ */
+import { assert, checkInteger } from '../../spi/checks/index.js';
+import { FRAME_KINDS, type FrameFields, type FrameKind } from './frame.js';
+import { breach } from './protocol-error.js';
+
+/** Receives of a side that no message may use. */
+export const RESERVED_BUFFERS = 1;
+
+export class Credits {
+  /** Receives of the peer that a message may go into. */
+  available: number;
+  /** The receive that the peer has reserved is free, as far as is known. */
+  reservedIsHere = true;
+  /** Receives posted again that the peer has not been told of. */
+  owed = 0;
+  /** A CREDIT frame has come that the peer has not been told of. */
+  private peerReservedIsOut = false;
+  /** And the receive that it was in has been posted again: the next frame tells. */
+  private updateIsOwed = false;
+  /** What the peer has in hand: what it was granted, without what has come. */
+  private peerAvailable: number;
+  private readonly limit: number;
+  private readonly dueAt: number;
+
+  /** @param ownBuffers, peerBuffers that each side has posted, the reserved one included */
+  constructor(ownBuffers: number, peerBuffers: number) {
+    this.limit = peerBuffers - RESERVED_BUFFERS;
+    this.available = this.limit;
+    this.peerAvailable = ownBuffers - RESERVED_BUFFERS;
+    this.dueAt = Math.max(1, this.peerAvailable >>> 1);
+  }
+
+  /** Half of the receives wait to be told of; or the peer can send nothing until it is told. */
+  get areDue(): boolean {
+    return this.owed >= this.dueAt || (this.owed > 0 && this.peerAvailable === 0);
+  }
+
+  maySend(kind: FrameKind): boolean {
+    return FRAME_KINDS[kind].takes === 'message'
+      ? this.available > 0
+      : this.reservedIsHere && this.areDue;
+  }
+
+  /** A frame leaves: it takes a credit, and all that is owed along. */
+  spend(kind: FrameKind): Pick<FrameFields, 'updates' | 'credits'> {
+    assert(this.maySend(kind), 'a frame is sent with a credit', kind);
+    if (FRAME_KINDS[kind].takes === 'message') this.available--;
+    else this.reservedIsHere = false;
+    const { owed: credits } = this;
+    const updates = this.updateIsOwed ? 1 : 0;
+    this.peerAvailable += credits;
+    this.owed = 0;
+    if (this.updateIsOwed) this.peerReservedIsOut = false;
+    this.updateIsOwed = false;
+    return { updates, credits };
+  }
+
+  /**
+   * A frame has come.
+   * @throws ChannelProtocolError when the peer had no credit for it, or grants what cannot be
+   */
+  arrived(kind: FrameKind, { updates, credits }: FrameFields): void {
+    const takesMessage = FRAME_KINDS[kind].takes === 'message';
+    if (takesMessage && this.peerAvailable === 0) {
+      throw breach('the credit of the peer', 0, `at least 1 for ${kind}`);
+    }
+    if (!takesMessage && this.peerReservedIsOut) {
+      throw breach('the number of CREDIT frames not told of', 2, 'at most 1');
+    }
+    const least = takesMessage ? 0 : 1;
+    checkInteger('frame.credits', credits, least, this.limit - this.available, breach);
+    checkInteger('frame.updates', updates, 0, this.reservedIsHere ? 0 : 1, breach);
+    if (takesMessage) this.peerAvailable--;
+    else this.peerReservedIsOut = true;
+    this.available += credits;
+    if (updates > 0) this.reservedIsHere = true;
+  }
+
+  /** The receive that a frame of the peer was in has been posted again. */
+  posted(kind: FrameKind): void {
+    if (FRAME_KINDS[kind].takes === 'message') this.owed++;
+    else this.updateIsOwed = true;
+  }
+}

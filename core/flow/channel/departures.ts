@@ -1,0 +1,115 @@
+/** Messages on their way out, in order, and how each is cut into frames. */
+import { assert } from '../../spi/checks/index.js';
+import { Fifo } from './fifo.js';
+import { FRAME_HEADER_BYTES, type FrameKind } from './frame.js';
+
+/** A message that leaves; its bytes are its maker's business. */
+export interface Departing {
+  readonly lengthBytes: number;
+  /** Bytes of it that are in frames that have left. */
+  sentBytes: number;
+  stage: DepartingStage;
+}
+
+/**
+ * | stage     | is                               | when it is given up          |
+ * | --------- | -------------------------------- | ---------------------------- |
+ * | WAITING   | no frame of it has left          | it is taken out: VOID        |
+ * | BEGUN     | some frames have left            | an ABANDON frame follows     |
+ * | ABANDONED | given up, ABANDON is due         | it is already                |
+ * | GONE      | all frames have left             | it will arrive all the same  |
+ * | VOID      | nothing of it arrives            | it is already                |
+ */
+export type DepartingStage = 'WAITING' | 'BEGUN' | 'ABANDONED' | 'GONE' | 'VOID';
+
+/** The next stage of a message that is given up. */
+const GIVEN_UP: Readonly<Record<DepartingStage, DepartingStage>> = {
+  WAITING: 'VOID',
+  BEGUN: 'ABANDONED',
+  ABANDONED: 'ABANDONED',
+  GONE: 'GONE',
+  VOID: 'VOID',
+};
+
+/** A frame that may leave when there is a credit for it. */
+export interface NextFrame<M> {
+  readonly kind: Exclude<FrameKind, 'CREDIT'>;
+  /** The message that it is of; of an END frame none. */
+  readonly message: M | undefined;
+  /** Where the payload begins in the message, and its length. */
+  readonly offsetBytes: number;
+  readonly payloadBytes: number;
+}
+
+export class Departures<M extends Departing> {
+  private readonly messages = new Fifo<M>();
+  /** END: not asked for, asked for, sent. */
+  private end: 'OPEN' | 'ENDING' | 'ENDED' = 'OPEN';
+  private readonly payloadBytes: number;
+
+  /** @param frameBytes of the longest frame that the peer takes */
+  constructor(frameBytes: number) {
+    this.payloadBytes = frameBytes - FRAME_HEADER_BYTES;
+  }
+
+  get isOpen(): boolean {
+    return this.end === 'OPEN';
+  }
+
+  get hasEnded(): boolean {
+    return this.end === 'ENDED';
+  }
+
+  /** A new message, behind the others. */
+  add(message: M): void {
+    assert(this.isOpen, 'no message follows the end');
+    this.messages.push(message);
+  }
+
+  giveUp(message: M): void {
+    message.stage = GIVEN_UP[message.stage];
+  }
+
+  /** END follows the last message. */
+  finish(): void {
+    if (this.end === 'OPEN') this.end = 'ENDING';
+  }
+
+  /** What leaves next; undefined when nothing is to be sent. */
+  next(): NextFrame<M> | undefined {
+    const message = this.head();
+    if (message === undefined) {
+      if (this.end !== 'ENDING') return undefined;
+      return { kind: 'END', message: undefined, offsetBytes: 0, payloadBytes: 0 };
+    }
+    const offsetBytes = message.sentBytes;
+    if (message.stage === 'ABANDONED') {
+      return { kind: 'ABANDON', message, offsetBytes, payloadBytes: 0 };
+    }
+    const payloadBytes = Math.min(this.payloadBytes, message.lengthBytes - offsetBytes);
+    return { kind: 'MESSAGE', message, offsetBytes, payloadBytes };
+  }
+
+  /** That has left. */
+  left({ kind, message, payloadBytes }: NextFrame<M>): void {
+    if (message === undefined) {
+      this.end = 'ENDED';
+      return;
+    }
+    message.sentBytes += payloadBytes;
+    if (kind === 'ABANDON') message.stage = 'VOID';
+    else message.stage = message.sentBytes === message.lengthBytes ? 'GONE' : 'BEGUN';
+    if (message.stage !== 'BEGUN') this.messages.shift();
+  }
+
+  /** Takes out what has not left: the connection has ended. */
+  drain(): M[] {
+    return this.messages.drain();
+  }
+
+  /** The oldest message; those that are void are gone. */
+  private head(): M | undefined {
+    while (this.messages.first?.stage === 'VOID') this.messages.shift();
+    return this.messages.first;
+  }
+}

@@ -1,0 +1,99 @@
+/** What a side of a channel offers: its options, and how they go with making a connection. */
+import { CmPrivateData } from '../../spi/index.js';
+import { BYTES, checkOptions, integer, type Kinds, optional } from '../../spi/checks/index.js';
+import { refusalOf } from '../flow-error.js';
+import type { ListenRequest } from '../options.js';
+import {
+  ANNOUNCEMENT_BYTES,
+  announcementOf,
+  type ChannelLimits,
+  MAX_BUFFER_BYTES,
+  MAX_BUFFERS,
+  MAX_MESSAGE_BYTES,
+  MIN_BUFFER_BYTES,
+  MIN_BUFFERS,
+  readAnnouncement,
+} from './announcement.js';
+
+export type ChannelOptions = Partial<ChannelLimits>;
+
+const KINDS: Kinds<ChannelLimits> = {
+  buffers: optional(integer(MIN_BUFFERS, MAX_BUFFERS)),
+  bufferBytes: optional(integer(MIN_BUFFER_BYTES, MAX_BUFFER_BYTES)),
+  maxMessageBytes: optional(integer(1, MAX_MESSAGE_BYTES)),
+};
+const DEFAULTS: ChannelLimits = { buffers: 32, bufferBytes: 16_384, maxMessageBytes: 16 << 20 };
+const NO_PRIVATE_DATA = new Uint8Array(0);
+/** What a peer that is refused reads in the private data: `channel: …`. */
+const REFUSAL_PREFIX = 'channel: ';
+
+/** @throws FlowError DAT_INVALID_PARAMETER */
+export function limitsOf(operation: string, options: ChannelOptions): ChannelLimits {
+  checkOptions(options, KINDS, refusalOf(operation));
+  return { ...DEFAULTS, ...options };
+}
+
+/** Options for `connect` or `listen`. */
+interface ChannelReceives {
+  readonly receives: {
+    readonly buffers: number;
+    readonly bufferBytes: number;
+    readonly lend: true;
+  };
+  readonly maxMessageBytes: number;
+}
+
+function receivesOf({ buffers, bufferBytes }: ChannelLimits): ChannelReceives {
+  return { receives: { buffers, bufferBytes, lend: true }, maxMessageBytes: MAX_BUFFER_BYTES };
+}
+
+/**
+ * What `connect` is to be given for a channel: `connect(ia, { address, port, ...offerChannel() })`.
+ * @param options the same as for `channel` afterwards
+ * @param privateData the consumer's own, behind the announcement: at most 36 bytes
+ * @throws FlowError DAT_INVALID_PARAMETER
+ */
+export function offerChannel(
+  options: ChannelOptions = {},
+  privateData: Uint8Array = NO_PRIVATE_DATA,
+): ChannelReceives & { readonly privateData: Uint8Array } {
+  const operation = 'offerChannel';
+  const limits = limitsOf(operation, options);
+  checkOptions({ privateData }, { privateData: BYTES }, refusalOf(operation));
+  const most = CmPrivateData.REQ - ANNOUNCEMENT_BYTES;
+  if (privateData.length > most) {
+    throw refusalOf(operation)('privateData.length', privateData.length, `at most ${most}`);
+  }
+  return { ...receivesOf(limits), privateData: joined(announcementOf(limits), privateData) };
+}
+
+/**
+ * What `listen` is to be given for channels: `listen(ia, { port, ...acceptChannel() })`. A request
+ * that announces no channel, or no version that is spoken here, is refused with the reason as text.
+ * @param options the same as for `channel` afterwards
+ * @throws FlowError DAT_INVALID_PARAMETER
+ */
+export function acceptChannel(
+  options: ChannelOptions = {},
+): ChannelReceives & { readonly answer: (request: ListenRequest) => Uint8Array | undefined } {
+  const limits = limitsOf('acceptChannel', options);
+  const announcement = announcementOf(limits);
+  const answer = (request: ListenRequest): Uint8Array | undefined => {
+    try {
+      readAnnouncement(request.privateData);
+      return announcement;
+    } catch (error) {
+      const reason = `${REFUSAL_PREFIX}${(error as Error).message}`;
+      const text = new TextEncoder().encode(reason).subarray(0, CmPrivateData.REJ);
+      return request.refuse(text);
+    }
+  };
+  return { ...receivesOf(limits), answer };
+}
+
+function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
+  const both = new Uint8Array(first.length + second.length);
+  both.set(first);
+  both.set(second, first.length);
+  return both;
+}

@@ -1,0 +1,71 @@
+/**
+ * One side of a channel, without a connection: it says which frame leaves next and judges those
+ * that come. It has no bytes of messages, no promises, no time: what holds them drives it so.
+ *
+ *     send, giveUp, finish      the consumer's
+ *     next                      while the connection has room: the frame to post, if any
+ *     arrived                   of each frame, in order; then, when the frame's receive has been
+ *     posted                    posted again
+ */
+import type { ChannelLimits } from './announcement.js';
+import { Arrivals } from './arrivals.js';
+import { Credits } from './credits.js';
+import { type Departing, Departures, type NextFrame } from './departures.js';
+import { FRAME_HEADER_BYTES, type FrameHeader, type FrameKind, parseFrame } from './frame.js';
+
+/** A frame to be posted: its header, and where its payload is. */
+export interface DepartingFrame<M> extends FrameHeader, Omit<NextFrame<M>, 'kind'> {
+  readonly kind: FrameKind;
+}
+
+const NO_MESSAGE = { message: undefined, offsetBytes: 0, payloadBytes: 0 } as const;
+
+export class ChannelSession<M extends Departing = Departing> {
+  readonly credits: Credits;
+  readonly departures: Departures<M>;
+  readonly arrivals: Arrivals;
+
+  /**
+   * @param own what this side has announced
+   * @param peer what the peer has announced
+   */
+  constructor(own: ChannelLimits, peer: ChannelLimits) {
+    this.credits = new Credits(own.buffers, peer.buffers);
+    this.departures = new Departures(peer.bufferBytes);
+    this.arrivals = new Arrivals(own.maxMessageBytes);
+  }
+
+  /**
+   * The frame to post next, in this order: what the consumer sends, and, where nothing of that can
+   * leave, credits that are due. It counts as sent. Undefined: nothing may leave now.
+   */
+  next(): DepartingFrame<M> | undefined {
+    const { credits, departures } = this;
+    const frame = departures.next();
+    if (frame !== undefined && credits.maySend(frame.kind)) {
+      const { message, kind } = frame;
+      const lengthBytes = kind === 'MESSAGE' ? (message?.lengthBytes ?? 0) : frame.offsetBytes;
+      departures.left(frame);
+      const remainingBytes = lengthBytes - frame.offsetBytes;
+      return { ...frame, ...credits.spend(kind), remainingBytes };
+    }
+    if (!credits.maySend('CREDIT')) return undefined;
+    return { kind: 'CREDIT', ...NO_MESSAGE, ...credits.spend('CREDIT'), remainingBytes: 0 };
+  }
+
+  /**
+   * A frame has come.
+   * @throws ChannelProtocolError when the peer breaks the protocol: the connection is to end
+   */
+  arrived(data: Uint8Array): FrameHeader {
+    const header = parseFrame(data);
+    this.arrivals.arrived(header, data.length - FRAME_HEADER_BYTES);
+    this.credits.arrived(header.kind, header);
+    return header;
+  }
+
+  /** The receive that a frame of this kind was in has been posted again. */
+  posted(kind: FrameKind): void {
+    this.credits.posted(kind);
+  }
+}

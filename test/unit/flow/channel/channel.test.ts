@@ -1,0 +1,351 @@
+// Channels over connections of mock: what a consumer sees, that no RNR NAK is ever sent, and
+// interleavings by seed in which each promise ends once and nothing comes twice or is lost.
+import assert from 'node:assert/strict';
+import {
+  acceptChannel,
+  type Channel,
+  channel,
+  type ChannelOptions,
+  offerChannel,
+  peerPrivateDataOf,
+  toDuplex,
+  toWebStreams,
+} from '../../../../core/flow/channel/index.js';
+import { Departures } from '../../../../core/flow/channel/departures.js';
+import { Receiver } from '../../../../core/flow/channel/receiver.js';
+import { connect, type Connection, FlowError, listen } from '../../../../core/flow/index.js';
+import type { FabricOptions } from '../../../../providers/mock/index.js';
+import { SeededRandom } from '../../../../providers/mock/seeded-random.js';
+import {
+  type FlowWorld,
+  flowWorld,
+  failureOf,
+  leftOf,
+  PORT,
+  SERVER,
+} from '../../../support/flow-scene.js';
+
+const open: FlowWorld[] = [];
+const SMALL: ChannelOptions = { buffers: 3, bufferBytes: 64, maxMessageBytes: 5000 };
+
+interface Pair {
+  readonly world: FlowWorld;
+  readonly near: Channel;
+  readonly far: Channel;
+  readonly nearConn: Connection;
+  readonly farConn: Connection;
+}
+
+async function connsOf(
+  options: ChannelOptions,
+  fabric: FabricOptions,
+): Promise<[FlowWorld, Connection, Connection]> {
+  const world = await flowWorld(fabric);
+  open.push(world);
+  const listener = await listen(world.server, { port: PORT, ...acceptChannel(options) });
+  const offer = offerChannel(options, Uint8Array.of(1, 2, 3));
+  const [near, far] = await Promise.all([
+    connect(world.client, { address: SERVER, port: PORT, ...offer }),
+    listener.accept(),
+  ]);
+  return [world, near, far];
+}
+
+async function pairOf(options = SMALL, fabric: FabricOptions = {}): Promise<Pair> {
+  const [world, nearConn, farConn] = await connsOf(options, fabric);
+  const [near, far] = [channel(nearConn, options), channel(farConn, options)];
+  return { world, near, far, nearConn, farConn };
+}
+
+const pattern = (length: number, seed: number): Uint8Array =>
+  Uint8Array.from({ length }, (_, i) => (i * 7 + seed) & 0xff);
+const lengthsOf = (messages: readonly Uint8Array[]): number[] => messages.map((m) => m.length);
+
+async function all(from: AsyncIterable<Uint8Array>): Promise<Uint8Array[]> {
+  const messages: Uint8Array[] = [];
+  for await (const message of from) messages.push(message);
+  return messages;
+}
+
+describe('channel over a connection', () => {
+  afterEach(async () => {
+    for (const world of open.splice(0)) await world.close();
+  });
+
+  it('carries messages of any length, whole and in order, both ways', async () => {
+    const { near, far, farConn } = await pairOf();
+    assert.deepEqual([...peerPrivateDataOf(farConn).subarray(0, 4)], [1, 2, 3, 0]);
+    const lengths = [0, 1, 56, 57, 112, 5000, 3];
+    const sending = Promise.all(lengths.map((length, i) => near.send(pattern(length, i))));
+    for (const [i, length] of lengths.entries()) {
+      assert.deepEqual(await far.receive(), pattern(length, i));
+    }
+    await sending;
+    await far.send([pattern(50, 1), new Uint8Array(0), pattern(50, 2)]);
+    const joined = Uint8Array.from([...pattern(50, 1), ...pattern(50, 2)]);
+    assert.deepEqual(await near.receive(), joined);
+  });
+
+  it('never meets an RNR NAK, however slow the consumer is', async () => {
+    const { near, far, nearConn, farConn } = await pairOf();
+    const flood = Promise.all(Array.from({ length: 200 }, (_, i) => near.send(pattern(100, i))));
+    const back = Promise.all(Array.from({ length: 200 }, (_, i) => far.send(pattern(90, i))));
+    for (let i = 0; i < 200; i++) assert.deepEqual(await far.receive(), pattern(100, i));
+    for (let i = 0; i < 200; i++) assert.deepEqual(await near.receive(), pattern(90, i));
+    await Promise.all([flood, back]);
+    assert.deepEqual(
+      [nearConn, farConn].map((conn) => rnrNaks(conn)),
+      [0, 0],
+    );
+  });
+
+  it('the same flood without a channel does meet RNR NAKs', async () => {
+    const [, near, far] = await connsOf(SMALL, {});
+    const flood = Promise.all(Array.from({ length: 20 }, () => near.send(pattern(50, 1))));
+    for (let i = 0; i < 20; i++) {
+      const message = await far.receive();
+      await new Promise((resolve) => setImmediate(resolve));
+      message.release();
+    }
+    await flood;
+    assert.ok(rnrNaks(far) > 0);
+  });
+
+  it('names both lengths of a message that is too long, and sends nothing', async () => {
+    const { near, far } = await pairOf();
+    const error = await failureOf(near.send(pattern(5001, 0)));
+    assert.equal(error.code, 'DAT_LENGTH_ERROR');
+    assert.match(error.message, /5001 bytes: the peer takes at most 5000/);
+    await near.send(pattern(1, 1));
+    assert.equal((await far.receive()).length, 1);
+  });
+
+  it('a send that is given up half way does not arrive; what follows does', async () => {
+    const { near, far } = await pairOf();
+    const stop = new AbortController();
+    const half = failureOf(near.send(pattern(4000, 0), { signal: stop.signal }));
+    const waiting = failureOf(near.send(pattern(9, 0), { signal: stop.signal }));
+    const last = near.send(pattern(5, 5));
+    stop.abort();
+    assert.equal((await half).code, 'DAT_INTERRUPTED_CALL');
+    assert.match((await half).message, /a part of it has been sent, and it does not arrive/);
+    assert.match((await waiting).message, /nothing of it has been sent/);
+    assert.deepEqual(await far.receive(), pattern(5, 5));
+    await last;
+  });
+
+  it('a receive that is given up loses nothing', async () => {
+    const { near, far } = await pairOf();
+    const late = await failureOf(far.receive({ timeoutMs: 1 }));
+    assert.equal(late.code, 'DAT_TIMEOUT_EXPIRED');
+    await Promise.all([near.send(pattern(300, 3)), far.receive()]).then(([, message]) =>
+      assert.deepEqual(message, pattern(300, 3)),
+    );
+  });
+
+  it('end: the peer takes what has come, then its iteration ends; it can still send', async () => {
+    const { near, far } = await pairOf();
+    const sent = [1, 200, 0].map((length) => near.send(pattern(length, 0)));
+    const ended = near.end();
+    assert.deepEqual(lengthsOf(await all(far)), [1, 200, 0]);
+    await Promise.all([...sent, ended]);
+    assert.equal((await failureOf(near.send(pattern(1, 0)))).code, 'DAT_INVALID_STATE');
+    assert.equal((await failureOf(far.receive())).code, 'DAT_CONN_ENDED');
+    await far.send(pattern(9, 9));
+    assert.deepEqual(await near.receive(), pattern(9, 9));
+  });
+
+  it('close: what has been sent arrives, receives here end, the peer is told', async () => {
+    const { near, far } = await pairOf();
+    const receiving = failureOf(near.receive());
+    const sent = near.send(pattern(150, 1));
+    const closed = near.close();
+    assert.deepEqual(lengthsOf(await all(far)), [150]);
+    await Promise.all([sent, closed]);
+    assert.equal((await receiving).code, 'DAT_CONN_CLOSED');
+    assert.equal((await failureOf(near.send(pattern(1, 1)))).code, 'DAT_CONN_CLOSED');
+    assert.ok((await failureOf(far.receive())).code.startsWith('DAT_CONN_'));
+  });
+
+  it('a peer that breaks the protocol is told apart, and others go on', async () => {
+    const [world, nearConn, farConn] = await connsOf(SMALL, {});
+    const far = channel(farConn, SMALL);
+    const receiving = failureOf(far.receive());
+    await nearConn.send(Uint8Array.of(9, 0, 0, 0, 0, 0, 0, 0)).catch(() => undefined);
+    const error = await receiving;
+    assert.equal(error.code, 'DAT_CONN_BROKEN');
+    assert.equal(error.reason, 'PEER_PROTOCOL');
+    assert.match(error.message, /frame.kind is 9; it must be an integer from 1 to 4/);
+    assert.ok(!nearConn.isOpen || (await nearConn.closed, true));
+    const listener = await listen(world.server, { port: PORT + 1, ...acceptChannel(SMALL) });
+    const offer = offerChannel(SMALL);
+    const [one, other] = await Promise.all([
+      connect(world.client, { address: SERVER, port: PORT + 1, ...offer }),
+      listener.accept(),
+    ]);
+    await channel(one, SMALL).send(pattern(3, 3));
+    assert.deepEqual(await channel(other, SMALL).receive(), pattern(3, 3));
+  });
+
+  it('a peer that announces no channel is refused, with the reason', async () => {
+    const world = await flowWorld();
+    open.push(world);
+    await listen(world.server, { port: PORT, ...acceptChannel() });
+    const error = await failureOf(connect(world.client, { address: SERVER, port: PORT }));
+    assert.equal(error.code, 'DAT_CONN_REJECTED');
+    const text = new TextDecoder().decode(error.peerPrivateData);
+    assert.match(text, /^channel: announcement.magic is 0; it must be/);
+  });
+
+  it('channel() of a connection without an announcement fails, and closes it', async () => {
+    const world = await flowWorld();
+    open.push(world);
+    const listener = await listen(world.server, { port: PORT });
+    const [near] = await Promise.all([
+      connect(world.client, { address: SERVER, port: PORT, ...offerChannel() }),
+      listener.accept(),
+    ]);
+    assert.throws(
+      () => channel(near),
+      (error: unknown) => {
+        assert.ok(FlowError.isFlowError(error));
+        return error.code === 'DAT_CONN_BROKEN' && /announced no channel/.test(error.message);
+      },
+    );
+    await near.closed;
+  });
+
+  for (const [name, call, says] of [
+    ['buffers', () => offerChannel({ buffers: 1 }), /buffers is 1; it must be an integer from 2/],
+    ['bufferBytes', () => acceptChannel({ bufferBytes: 8 }), /bufferBytes is 8; .* from 16/],
+    ['private data', () => offerChannel({}, new Uint8Array(37)), /length is 37; .* at most 36/],
+    ['no connection', () => channel({} as Connection), /conn is .*; it must be a Connection/],
+  ] as const) {
+    it(`checks ${name}`, () => {
+      assert.throws(call, { name: 'FlowError', code: 'DAT_INVALID_PARAMETER', message: says });
+    });
+  }
+
+  it('is a Duplex: bytes arrive in order, and the end of the stream with them', async () => {
+    const { near, far } = await pairOf();
+    const [one, other] = [toDuplex(near), toDuplex(far)];
+    const bytes = Buffer.from(pattern(12_000, 5));
+    one.end(bytes);
+    const came: Buffer[] = [];
+    for await (const chunk of other) came.push(chunk as Buffer);
+    assert.ok(Buffer.concat(came).equals(bytes));
+    one.destroy();
+    other.destroy();
+  });
+
+  it('is web streams: a chunk is a message', async () => {
+    const { near, far } = await pairOf();
+    const writer = toWebStreams(near).writable.getWriter();
+    const { readable } = toWebStreams(far);
+    const written = [writer.write(pattern(1, 1)), writer.write(pattern(300, 2)), writer.close()];
+    assert.deepEqual(lengthsOf(await all(readable)), [1, 300]);
+    await Promise.all(written);
+  });
+
+  it('ends every promise once, and loses nothing, by seed', async () => {
+    for (let seed = 1; seed <= 25; seed++) await scramble(seed);
+  });
+
+  for (const [name, owner, method, bug, finds] of [
+    ['a message given up goes on', Departures, 'giveUp', () => undefined, /was given up|twice/],
+    ['messages are taken and lost', Receiver, 'assemble', () => undefined, /is lost/],
+  ] as const) {
+    it(`finds a planted bug: ${name}`, async () => {
+      const prototype = owner.prototype as unknown as Record<string, unknown>;
+      const whole = prototype[method];
+      prototype[method] = bug;
+      try {
+        const seeds = async (): Promise<void> => {
+          for (let seed = 1; seed <= 25; seed++) await scramble(seed);
+        };
+        await assert.rejects(seeds, finds);
+      } finally {
+        prototype[method] = whole;
+      }
+    });
+  }
+});
+
+/** Counted by the device of that side. */
+const rnrNaks = ({ ia }: Connection): number => {
+  const device = ia.deviceCounters();
+  return (device['rnrNaksSent'] ?? NaN) + (device['rnrNaksReceived'] ?? NaN);
+};
+
+/** Sends, receives, cancels and losses in an order of chance; then a close, or an abrupt end. */
+async function scramble(seed: number): Promise<void> {
+  const random = new SeededRandom(seed);
+  const { world, near, far, nearConn, farConn } = await pairOf(SMALL, {
+    seed,
+    link: { lossPercent: seed % 3 },
+  });
+  const sides = [near, far] as const;
+  const sent: { from: number; index: number; arrives: 'yes' | 'no' | 'maybe' }[] = [];
+  const settled: Promise<void>[] = [];
+  const received: [number[], number[]] = [[], []];
+  let indices = 0;
+  for (let step = 0; step < 60; step++) {
+    const from = random.below(2);
+    const stop = new AbortController();
+    const options = random.percent(30) ? { signal: stop.signal } : {};
+    if (random.percent(50)) {
+      const record = { from, index: indices++, arrives: 'maybe' as 'yes' | 'no' | 'maybe' };
+      sent.push(record);
+      const message = pattern(2 + random.below(200), 0);
+      new DataView(message.buffer).setUint16(0, record.index);
+      const sending = sides[from]!.send(message, options);
+      settled.push(
+        sending.then(
+          () => void (record.arrives = 'yes'),
+          (error: Error) => {
+            if (/does not arrive/.test(error.message)) record.arrives = 'no';
+          },
+        ),
+      );
+    } else {
+      const taking = sides[from]!.receive(options);
+      settled.push(
+        taking.then(
+          (message) => {
+            const { buffer, byteOffset } = message;
+            received[from]!.push(new DataView(buffer, byteOffset).getUint16(0));
+          },
+          () => undefined,
+        ),
+      );
+    }
+    if (random.percent(40)) await new Promise((resolve) => setImmediate(resolve));
+    if (random.percent(20)) stop.abort();
+  }
+  if (random.percent(30)) await nearConn.close({ timeoutMs: 0 });
+  const rests = sides.map(async (side, at) => {
+    for await (const message of side) {
+      received[at]!.push(new DataView(message.buffer, message.byteOffset).getUint16(0));
+    }
+  });
+  const ends = Promise.allSettled([near.end(), far.end()]);
+  await Promise.allSettled(rests);
+  await Promise.all([...settled, ends]);
+  for (const at of [0, 1] as const) {
+    const came = received[at];
+    const label = `seed ${seed}, side ${at}`;
+    assert.equal(new Set(came).size, came.length, `${label}: twice`);
+    const known = sent.filter(({ from }) => from !== at);
+    const order = known.map(({ index }) => index).filter((index) => came.includes(index));
+    assert.deepEqual(came, order, `${label}: order`);
+    for (const { index, arrives } of known) {
+      if (arrives === 'no') assert.ok(!came.includes(index), `${label}: ${index} was given up`);
+      if (arrives === 'yes') assert.ok(came.includes(index), `${label}: ${index} is lost`);
+    }
+  }
+  assert.deepEqual([rnrNaks(nearConn), rnrNaks(farConn)], [0, 0], `seed ${seed}`);
+  await Promise.all(sides.map((side) => side.close()));
+  assert.match(leftOf(world.client), /^eps 0 lmrs 0 /, `seed ${seed}: memory is left`);
+  await world.close();
+  open.splice(open.indexOf(world), 1);
+}
