@@ -14,11 +14,16 @@ import { patience } from './patience.js';
 /** Of the addresses that take the place of 127.0.0.x. */
 const NETWORK = 1;
 
+const written = new Set<string>();
+process.once('exit', () => {
+  for (const path of written) rmSync(path, { force: true });
+});
+
 /** Makes it a file, until the tests are over. @returns where, inside the package that it names */
 export function fileOf(code: string, name: string): string {
   const path = join(import.meta.dirname, `${name}-${pid}.mjs`);
   writeFileSync(path, code.replaceAll('127.0.0.', `${networkOf(NETWORK)}.`));
-  process.once('exit', () => rmSync(path, { force: true }));
+  written.add(path);
   return path;
 }
 
@@ -28,14 +33,16 @@ export function hello(): string {
   return fileOf(readFileSync(path, 'utf8'), 'hello');
 }
 
-/** Runs the first program in that language of a page of docs. */
+/** Runs a program of a page of docs: of those in that language, the first is 0. */
 export async function runExample(
   page: string,
   language: 'js' | 'ts' = 'js',
+  index = 0,
 ): Promise<{ readonly stdout: string; readonly stderr: string }> {
   const text = readFileSync(join(import.meta.dirname, '../../../docs', `${page}.md`), 'utf8');
-  const [, code] = new RegExp(`\`\`\`${language}\n(import [^]*?)\`\`\``).exec(text) ?? [];
-  assert.ok(code, `docs/${page}.md has no example`);
-  const path = fileOf(code, `${page}-example`);
+  const programs = text.matchAll(new RegExp(`\`\`\`${language}\n(import [^]*?)\`\`\``, 'g'));
+  const code = [...programs][index]?.[1];
+  assert.ok(code, `docs/${page}.md has no example ${index}`);
+  const path = fileOf(code, `${page}-example-${index}`);
   return promisify(execFile)(process.execPath, [path], { timeout: patience(60_000) });
 }

@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict';
+
+import { runExample } from '../../support/printed-program.js';
+
+describe('the guides of connections and channels', () => {
+  it('docs/flow.md has an echo that runs', async () => {
+    assert.deepEqual(await runExample('flow'), { stdout: 'hello\n', stderr: '' });
+  });
+
+  it('docs/channel.md has a message longer than all buffers that comes back', async () => {
+    const { stdout } = await runExample('channel');
+    assert.equal(stdout, '5000000 bytes came back\n');
+  });
+
+  it('docs/channel.md has a hundred requests in flight', async () => {
+    assert.equal((await runExample('channel', 'js', 1)).stdout, 'true\n');
+  });
+});
