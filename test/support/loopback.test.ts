@@ -98,7 +98,7 @@ describe('loopback addresses of a run', () => {
     const TEXT = [
       ...['unit/verbs/', 'unit/cli/info', 'unit/providers/options', 'unit/dat/mad-agents'],
       ...['bundle', 'unit/dat/words', 'unit/node/local-address', 'unit/softroce/bind-error'],
-      ...['unit/softroce/local-addresses'],
+      ...['unit/softroce/local-addresses', 'unit/easy/calls'],
       ...['port/lifecycle.test', 'port/suite-lifecycle', 'support/loopback', 'support/printed'],
     ];
     const found = readdirSync(root, { recursive: true, encoding: 'utf8' })
