@@ -23,7 +23,8 @@ export interface ReceivesOptions {
   /**
    * false (default): each message is copied, and its buffer posted again before it is emitted.
    * true: the message is lent: `bytes` is the registered memory, and `release()` posts the buffer
-   * again; while all are lent the peer waits (RNR).
+   * again; while all are lent the peer waits (RNR), as often as its `rnrRetryCount` says (7: for
+   * ever).
    */
   readonly lent?: boolean;
 }
