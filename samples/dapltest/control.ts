@@ -1,5 +1,5 @@
 /** The control connection of a client: what both sides give it, and what comes on it. */
-import { type Connection, type ConnectionOptions } from 'dapl/flow';
+import type { Connection, ConnectionOptions } from 'dapl/flow';
 
 import { sentenceOf } from '../program.js';
 import { CONTROL_BYTES } from './messages.js';

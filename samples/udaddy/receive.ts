@@ -1,7 +1,7 @@
 /** The next datagram, which must be one of udaddy's. */
 import { type Datagram, type Datagrams, FlowError } from 'dapl/flow';
 
-export const STEP_TIMEOUT_MS = 10_000;
+const STEP_TIMEOUT_MS = 10_000;
 
 /**
  * @param sizeBytes of every message

@@ -24,7 +24,10 @@ describe('transfer: a receiver in one process with its senders', () => {
     const { signal } = new AbortController();
     const received = receiveOver(there, {
       ...{ directory: '/nowhere', force: false, listen: TO.address, port: TO.port },
-      ...{ socket: 'auto', provider: 'softroce', signal, out: process.stdout },
+      socket: 'auto',
+      provider: 'softroce',
+      signal,
+      out: process.stdout,
       onListening: () => undefined,
     });
     const senders = await Promise.all(here.map((ia) => connect(ia, { ...TO, ...CONNECTION })));
