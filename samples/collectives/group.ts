@@ -65,8 +65,8 @@ export async function joinGroup(options: GroupOptions): Promise<Group> {
 }
 
 /** Leaves the group: others learn of it when they want something of this rank. */
-export async function leaveGroup({ channels }: Group): Promise<void> {
-  await Promise.all(channels.map((each) => each?.close()));
+export async function leaveGroup(group: Group): Promise<void> {
+  await Promise.all(group.channels.map((each) => each?.close()));
 }
 
 /** Resolves when the bytes are at the other rank. */
