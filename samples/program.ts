@@ -1,5 +1,6 @@
 /** What a sample is around its work: its adapters, the signals, and one sentence for a failure. */
 import { DatError, type Ia, openIa } from 'dapl';
+import { FlowError } from 'dapl/flow';
 import { printable } from './printable.js';
 import { providerAt, type ProviderName } from './provider-option.js';
 
@@ -48,6 +49,13 @@ export async function runProgram(
 /** What people need of an error: not the call and not the code. */
 export function sentenceOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  if (!DatError.isDatError(error)) return error.message;
-  return error.message.replace(`${error.operation}: `, '').replace(/ \[[A-Z_0-9]+\]$/, '');
+  if (FlowError.isFlowError(error)) {
+    const { cause } = error;
+    return DatError.isDatError(cause) ? sentenceOf(cause) : bare(error);
+  }
+  return DatError.isDatError(error) ? bare(error) : error.message;
+}
+
+function bare({ message, operation }: DatError | FlowError): string {
+  return message.replace(`${operation}: `, '').replace(/ \[[A-Z_0-9]+\]$/, '');
 }

@@ -1,30 +1,35 @@
 /**
  * Collective operations over a group. Every rank calls the same ones in the same order, with arrays
- * of one type and length from `group.array()`; a call resolves when this rank's part is done.
+ * of one type and length; a call resolves when this rank's part is done.
  */
-import type { Group } from './group.js';
+import { exchange, type Group, neighbour, receive, send } from './group.js';
 import { combine, copy, type Numbers, type Reduction } from './numbers.js';
+
+const NOTHING = new Uint8Array(0);
 
 /** Resolves when every rank has called it: log2(size) rounds of empty messages. */
 export async function barrier(group: Group): Promise<void> {
-  const nothing = group.scratch('barrier', new Uint8Array(0));
   for (let distance = 1; distance < group.size; distance *= 2) {
-    await group.exchange(group.neighbour(distance), nothing, group.neighbour(-distance), nothing);
+    await exchange(
+      group,
+      [neighbour(group, distance), NOTHING],
+      [neighbour(group, -distance), NOTHING],
+    );
   }
 }
 
 /** The root's array comes to all, down a binomial tree. */
 export async function broadcast(group: Group, data: Numbers, root = 0): Promise<void> {
   const { size } = group;
-  const place = group.neighbour(-root);
+  const place = neighbour(group, -root);
   let mask = 1;
   for (; mask < size; mask *= 2) {
     if ((place & mask) === 0) continue;
-    await group.receive(group.neighbour(-mask), data);
+    await receive(group, neighbour(group, -mask), data);
     break;
   }
   for (mask /= 2; mask >= 1; mask /= 2) {
-    if (place + mask < size) await group.send(group.neighbour(mask), data);
+    if (place + mask < size) await send(group, neighbour(group, mask), data);
   }
 }
 
@@ -38,17 +43,17 @@ export async function reduce(
 ): Promise<void> {
   checkSame(data, result.length);
   const { size } = group;
-  const place = group.neighbour(-root);
-  const sum = group.rank === root ? result : group.scratch('reduce', data);
-  const other = group.scratch('reduce other', data);
+  const place = neighbour(group, -root);
+  const sum = group.rank === root ? result : data.slice();
+  const other = data.slice();
   copy(sum, data);
   for (let mask = 1; mask < size; mask *= 2) {
     if ((place & mask) !== 0) {
-      await group.send(group.neighbour(-mask), sum);
+      await send(group, neighbour(group, -mask), sum);
       return;
     }
     if (place + mask >= size) continue;
-    await group.receive(group.neighbour(mask), other);
+    await receive(group, neighbour(group, mask), other);
     combine(reduction, sum, other);
   }
 }
@@ -71,11 +76,11 @@ export async function gather(
   result: Numbers,
   root = 0,
 ): Promise<void> {
-  if (group.rank !== root) return group.send(root, block);
+  if (group.rank !== root) return send(group, root, block);
   checkSame(result, block.length * group.size);
   copy(part(result, root, block.length), block);
   const others = otherRanks(group);
-  await Promise.all(others.map((rank) => group.receive(rank, part(result, rank, block.length))));
+  await Promise.all(others.map((rank) => receive(group, rank, part(result, rank, block.length))));
 }
 
 /** The root's blocks go out, to each rank its own. */
@@ -85,11 +90,11 @@ export async function scatter(
   block: Numbers,
   root = 0,
 ): Promise<void> {
-  if (group.rank !== root) return group.receive(root, block);
+  if (group.rank !== root) return receive(group, root, block);
   checkSame(data, block.length * group.size);
   copy(block, part(data, root, block.length));
   const others = otherRanks(group);
-  await Promise.all(others.map((rank) => group.send(rank, part(data, rank, block.length))));
+  await Promise.all(others.map((rank) => send(group, rank, part(data, rank, block.length))));
 }
 
 /** As `gather`, and the result is everywhere: each block goes once around the ring. */
@@ -97,11 +102,11 @@ export async function allgather(group: Group, block: Numbers, result: Numbers): 
   const { length } = block;
   checkSame(result, length * group.size);
   copy(part(result, group.rank, length), block);
-  const [left, right] = [group.neighbour(-1), group.neighbour(1)];
+  const [left, right] = [neighbour(group, -1), neighbour(group, 1)];
   for (let step = 0; step < group.size - 1; step++) {
-    const out = part(result, group.neighbour(-step), length);
-    const into = part(result, group.neighbour(-step - 1), length);
-    await group.exchange(right, out, left, into);
+    const out = part(result, neighbour(group, -step), length);
+    const into = part(result, neighbour(group, -step - 1), length);
+    await exchange(group, [right, out], [left, into]);
   }
 }
 
@@ -112,8 +117,8 @@ export async function alltoall(group: Group, data: Numbers, result: Numbers): Pr
   if (!Number.isInteger(length)) throw new RangeError(`${data.length} is not ${group.size} blocks`);
   copy(part(result, group.rank, length), part(data, group.rank, length));
   for (let distance = 1; distance < group.size; distance++) {
-    const [to, from] = [group.neighbour(distance), group.neighbour(-distance)];
-    await group.exchange(to, part(data, to, length), from, part(result, from, length));
+    const [to, from] = [neighbour(group, distance), neighbour(group, -distance)];
+    await exchange(group, [to, part(data, to, length)], [from, part(result, from, length)]);
   }
 }
 
@@ -127,11 +132,11 @@ export async function scan(
   checkSame(result, data.length);
   copy(result, data);
   if (group.rank > 0) {
-    const before = group.scratch('scan', data);
-    await group.receive(group.rank - 1, before);
+    const before = data.slice();
+    await receive(group, group.rank - 1, before);
     combine(reduction, result, before);
   }
-  if (group.rank < group.size - 1) await group.send(group.rank + 1, result);
+  if (group.rank < group.size - 1) await send(group, group.rank + 1, result);
 }
 
 /** All arrays combined; each rank gets the block of its number. */
@@ -142,7 +147,7 @@ export async function reduceScatter(
   reduction: Reduction,
 ): Promise<void> {
   checkSame(data, block.length * group.size);
-  const whole = group.scratch('reduce-scatter', data);
+  const whole = data.slice();
   await reduce(group, data, whole, reduction, 0);
   await scatter(group, whole, block, 0);
 }

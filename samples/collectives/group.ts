@@ -1,25 +1,25 @@
 /**
- * A group of ranks, each connected to each: what the collectives stand on. Every pair has one
- * reliable connection, so messages between two ranks arrive in the order in which they were sent,
- * and each goes straight into the memory that its receiver has named.
+ * A group of ranks, each connected to each by a channel (`dapl/flow/channel`): what the collectives
+ * stand on. Messages between two ranks arrive in the order in which they were sent, and a rank that
+ * is late holds up those that send to it.
  *
  * Collectives are a library here and not calls of `dapl`: DAT knows them as an extension that
  * hands them to a switch or a special device (dat_ib_collective_*), which RoCE has not. What is
  * left is an algorithm over connected endpoints; which one is best depends on the application, so
  * it belongs where it can be changed.
  */
+import { setTimeout } from 'node:timers/promises';
+
+import type { Ia } from 'dapl';
+import { connect, type Connection, FlowError, listen, type Listener } from 'dapl/flow';
 import {
-  DatDtoStatus,
-  type DatEvent,
-  DatEventNumber,
-  type Ep,
-  type Evd,
-  type Ia,
-  type Lmr,
-  nameOf,
-  type Pz,
-} from 'dapl';
-import type { Numbers, NumbersType } from './numbers.js';
+  acceptChannel,
+  type Channel,
+  channel,
+  offerChannel,
+  peerPrivateDataOf,
+} from 'dapl/flow/channel';
+import { bytesOf, type Numbers } from './numbers.js';
 
 export interface GroupOptions {
   readonly ia: Ia;
@@ -28,184 +28,124 @@ export interface GroupOptions {
   /** Where each rank listens, by rank: an IP address in text. */
   readonly addresses: readonly string[];
   /** The same for all; default 7600. */
-  readonly connQual?: number;
+  readonly port?: number;
 }
-
-interface Waiting {
-  readonly rank: number;
-  readonly resolve: () => void;
-  readonly reject: (error: Error) => void;
-}
-
-/** A receiver that is late costs its sender waits of 1.28 ms (code 14), as many as it takes. */
-const transport = { rnrRetryCount: 7, minRnrTimer: 14 };
-const attributes = { maxRecvDtos: 64, maxRequestDtos: 64, transport };
 
 /** One rank's part of the group. Made by `joinGroup`. */
-export class Group {
-  private readonly waiting = new Map<number, Waiting>();
-  private readonly regions = new Map<ArrayBufferLike, Lmr>();
-  private readonly scratches = new Map<string, Lmr>();
-  private cookie = 0;
-  /** By rank, why nothing can be exchanged with it any more. */
-  private readonly failures: (Error | undefined)[] = [];
-
-  constructor(
-    readonly ia: Ia,
-    readonly rank: number,
-    readonly size: number,
-    private readonly pz: Pz,
-    private readonly evd: Evd,
-    /** By rank; none at the own. */
-    private readonly eps: readonly (Ep | undefined)[],
-  ) {
-    evd.events$.subscribe((event) => this.onEvent(event));
-  }
-
-  /** An array in registered memory: what the collectives take. */
-  array<T extends Numbers>(type: NumbersType<T>, length: number): T {
-    const lmr = this.ia.allocate(Math.max(1, length * type.BYTES_PER_ELEMENT), { pz: this.pz });
-    const { buffer, byteOffset } = lmr.bytes;
-    this.regions.set(buffer, lmr);
-    return new type(buffer as ArrayBuffer, byteOffset, length);
-  }
-
-  /** Registered memory of the same type and length, used again by the next call of that name. */
-  scratch<T extends Numbers>(name: string, like: T): T {
-    const type = like.constructor as NumbersType<T>;
-    const known = this.scratches.get(name);
-    if (known !== undefined && known.lengthBytes >= like.byteLength) {
-      return new type(known.bytes.buffer as ArrayBuffer, known.bytes.byteOffset, like.length);
-    }
-    const made = this.array(type, like.length);
-    this.scratches.set(name, this.regionOf(made));
-    return made;
-  }
-
-  /** Resolves when the bytes are at the other rank. */
-  async send(to: number, data: Numbers): Promise<void> {
-    const segment = this.segmentOf(data);
-    return this.start(to, (cookie) => this.epOf(to).postSend(segment, cookie));
-  }
-
-  /** Resolves when the next message of that rank is here. */
-  async receive(from: number, into: Numbers): Promise<void> {
-    const segment = this.segmentOf(into);
-    return this.start(from, (cookie) => this.epOf(from).postRecv(segment, cookie));
-  }
-
-  /** Both at once; the receive is posted first, so that ranks that do the same never wait. */
-  async exchange(to: number, data: Numbers, from: number, into: Numbers): Promise<void> {
-    const received = this.receive(from, into);
-    await Promise.all([received, this.send(to, data)]);
-  }
-
-  /** The rank at a distance, around the ring. */
-  neighbour(distance: number): number {
-    return (((this.rank + distance) % this.size) + this.size) % this.size;
-  }
-
-  /** Leaves the group: others learn of it by the failure of what they do next. */
-  close(): void {
-    for (const rank of this.eps.keys()) this.fail(rank, new Error('the group has been left'));
-    for (const ep of this.eps) ep?.free();
-    for (const lmr of this.regions.values()) lmr.free();
-    this.regions.clear();
-    this.scratches.clear();
-  }
-
-  private start(rank: number, post: (cookie: number) => void): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const failure = this.failures[rank];
-      if (failure !== undefined) throw failure;
-      const cookie = this.cookie++;
-      post(cookie);
-      this.waiting.set(cookie, { rank, resolve, reject });
-    });
-  }
-
-  private onEvent(event: DatEvent): void {
-    if (event.type === 'connection') {
-      const rank = this.eps.indexOf(event.ep);
-      const what = nameOf(DatEventNumber, event.number);
-      this.fail(rank, new Error(`rank ${rank} is gone: ${what}`));
-    }
-    if (event.type !== 'dto') return;
-    const waiting = this.waiting.get(event.cookie);
-    this.waiting.delete(event.cookie);
-    if (event.status === DatDtoStatus.SUCCESS) waiting?.resolve();
-    else waiting?.reject(new Error(`a transfer failed: ${nameOf(DatDtoStatus, event.status)}`));
-  }
-
-  /** A rank may leave when its own part is done; only what is to be exchanged with it fails. */
-  private fail(gone: number, error: Error): void {
-    this.failures[gone] ??= error;
-    for (const [cookie, { rank, reject }] of this.waiting) {
-      if (rank !== gone) continue;
-      this.waiting.delete(cookie);
-      reject(error);
-    }
-  }
-
-  private epOf(rank: number): Ep {
-    const ep = this.eps[rank];
-    if (ep === undefined) throw new RangeError(`rank ${rank} of ${this.size} is not another one`);
-    return ep;
-  }
-
-  private segmentOf(data: Numbers): ReturnType<Lmr['segment']> {
-    const lmr = this.regionOf(data);
-    return lmr.segment(data.byteOffset - lmr.bytes.byteOffset, data.byteLength);
-  }
-
-  private regionOf(data: Numbers): Lmr {
-    const lmr = this.regions.get(data.buffer);
-    if (lmr === undefined) throw new TypeError('the array is not one of group.array()');
-    return lmr;
-  }
+export interface Group {
+  readonly rank: number;
+  readonly size: number;
+  /** By rank; none at the own. */
+  readonly channels: readonly (Channel | undefined)[];
 }
+
+/** There are as many channels as pairs: each has little memory, and messages of any length. */
+const LIMITS = { buffers: 16, bufferBytes: 4096, maxMessageBytes: 2 ** 30 };
+const RANK_BYTES = 4;
+/** A rank that does not listen yet. */
+const NOT_YET: ReadonlySet<string> = new Set(['DAT_CONN_REFUSED', 'DAT_CONN_UNREACHABLE']);
+const DIAL_AGAIN_MS = 50;
 
 /** Connects this rank with all others; resolves when every connection is there. */
 export async function joinGroup(options: GroupOptions): Promise<Group> {
-  const { ia, rank, addresses, connQual = 7600 } = options;
-  const size = addresses.length;
-  const pz = ia.createPz();
-  const evd = ia.createEvd({ qlen: 256 * size });
-  const evds = { recvEvd: evd, requestEvd: evd, connectEvd: evd };
-  const make = (): Ep => ia.createEndpoint({ pz, ...evds, attributes });
-  const eps: (Ep | undefined)[] = addresses.map((_, other) => (other < rank ? make() : undefined));
-  const psp = ia.createPsp({ connQual, evd });
-  const dial = (other: number): void =>
-    eps[other]?.connect({
-      address: addresses[other] ?? '',
-      connQual,
-      privateData: new Uint8Array(Uint32Array.of(rank).buffer),
-    });
-  for (let other = 0; other < rank; other++) dial(other);
-  let connected = 0;
-  while (connected < size - 1) {
-    const { event } = await evd.wait();
-    if (event.type === 'connection-request') {
-      const { cr } = event;
-      const ep = make();
-      eps[new DataView(cr.privateData.buffer, cr.privateData.byteOffset).getUint32(0, true)] = ep;
-      cr.accept(ep);
-    } else if (event.type === 'connection') {
-      if (event.number === DatEventNumber.ESTABLISHED) connected++;
-      else dialAgain(event.ep, event.number);
-    }
+  const { ia, rank, addresses, port = 7600 } = options;
+  const channels: (Channel | undefined)[] = addresses.map(() => undefined);
+  const group = { rank, size: addresses.length, channels };
+  await using listener = await listen(ia, { port, ...acceptChannel(LIMITS) });
+  const lower = addresses.slice(0, rank).map(async (address, other) => {
+    channels[other] = channel(await dial(ia, address, port, rank), LIMITS);
+  });
+  try {
+    await Promise.all([...lower, meetHigher(listener, rank, channels)]);
+    return group;
+  } catch (error) {
+    await leaveGroup(group);
+    throw error;
   }
-  psp.free();
-  return new Group(ia, rank, size, pz, evd, eps);
+}
 
-  /** Ranks start in any order: one that does not listen yet refuses. */
-  function dialAgain(ep: Ep, number: DatEventNumber): void {
-    if (number !== DatEventNumber.NON_PEER_REJECTED && number !== DatEventNumber.UNREACHABLE) {
-      throw new Error(`rank ${eps.indexOf(ep)}: ${nameOf(DatEventNumber, number)}`);
-    }
-    setTimeout(() => {
-      ep.reset();
-      dial(eps.indexOf(ep));
-    }, 50);
+/** Leaves the group: others learn of it when they want something of this rank. */
+export async function leaveGroup(group: Group): Promise<void> {
+  await Promise.all(group.channels.map((each) => each?.close()));
+}
+
+/** Resolves when the bytes are at the other rank. */
+export async function send(group: Group, to: number, data: Numbers): Promise<void> {
+  const peer = channelOf(group, to);
+  await about(to, peer.send(bytesOf(data)));
+}
+
+/** Resolves when the next message of that rank is here. It is as long as the array. */
+export async function receive(group: Group, from: number, into: Numbers): Promise<void> {
+  const message = await about(from, channelOf(group, from).receive());
+  const bytes = bytesOf(into);
+  if (message.length !== bytes.length) {
+    throw new RangeError(`${message.length} bytes of rank ${from}: the array has ${bytes.length}`);
   }
+  bytes.set(message);
+}
+
+/** Both at once, so that ranks that do the same never wait for each other. */
+export async function exchange(
+  group: Group,
+  [to, data]: readonly [number, Numbers],
+  [from, into]: readonly [number, Numbers],
+): Promise<void> {
+  await Promise.all([receive(group, from, into), send(group, to, data)]);
+}
+
+/** The rank at a distance, around the ring. */
+export function neighbour({ rank, size }: Group, distance: number): number {
+  return (((rank + distance) % size) + size) % size;
+}
+
+/** Ranks start in any order. */
+async function dial(ia: Ia, address: string, port: number, rank: number): Promise<Connection> {
+  const introduction = new Uint8Array(RANK_BYTES);
+  viewOf(introduction).setUint32(0, rank);
+  for (;;) {
+    try {
+      return await connect(ia, { address, port, ...offerChannel(LIMITS, introduction) });
+    } catch (error) {
+      if (!FlowError.isFlowError(error) || !NOT_YET.has(error.code)) throw error;
+    }
+    await setTimeout(DIAL_AGAIN_MS);
+  }
+}
+
+/** Each of the ranks above this one, once; what says that it is another one is sent away. */
+async function meetHigher(
+  listener: Listener,
+  rank: number,
+  channels: (Channel | undefined)[],
+): Promise<void> {
+  for (let missing = channels.length - 1 - rank; missing > 0;) {
+    const conn = await listener.accept();
+    const other = viewOf(peerPrivateDataOf(conn)).getUint32(0);
+    if (other <= rank || other >= channels.length || channels[other] !== undefined) {
+      await conn.close();
+      continue;
+    }
+    channels[other] = channel(conn, LIMITS);
+    missing--;
+  }
+}
+
+function channelOf({ channels, size }: Group, rank: number): Channel {
+  const found = channels[rank];
+  if (found === undefined) throw new RangeError(`rank ${rank} of ${size} is not another one`);
+  return found;
+}
+
+/** What fails says with whom. */
+async function about<T>(rank: number, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (cause) {
+    throw new Error(`rank ${rank}: ${(cause as Error).message}`, { cause });
+  }
+}
+
+function viewOf({ buffer, byteOffset, byteLength }: Uint8Array): DataView {
+  return new DataView(buffer, byteOffset, byteLength);
 }

@@ -5,7 +5,7 @@
 import { openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import { allreduce, barrier } from './collectives.js';
-import { joinGroup } from './group.js';
+import { joinGroup, leaveGroup } from './group.js';
 
 const STEPS = 1_000_000;
 const ranks = Number(process.argv[2] ?? 4);
@@ -18,7 +18,7 @@ const addresses = Array.from({ length: ranks }, (_, rank) => `127.0.3.${rank + 1
 async function run(rank: number): Promise<number> {
   await using ia = await openIa(softroce({ addresses: [addresses[rank] ?? ''] }));
   const group = await joinGroup({ ia, rank, addresses });
-  const [mine, total] = [group.array(Float64Array, 1), group.array(Float64Array, 1)];
+  const [mine, total] = [new Float64Array(1), new Float64Array(1)];
   for (let i = rank; i < STEPS; i += ranks) {
     const x = (i + 0.5) / STEPS;
     mine[0] = (mine[0] ?? 0) + 4 / (1 + x * x) / STEPS;
@@ -26,7 +26,7 @@ async function run(rank: number): Promise<number> {
   await allreduce(group, mine, total, 'SUM');
   await barrier(group);
   const result = total[0] ?? NaN;
-  group.close();
+  await leaveGroup(group);
   return result;
 }
 

@@ -12,11 +12,6 @@ export type Numbers =
   | BigInt64Array
   | BigUint64Array;
 
-export interface NumbersType<T extends Numbers> {
-  readonly BYTES_PER_ELEMENT: number;
-  new (buffer: ArrayBuffer, byteOffset: number, length: number): T;
-}
-
 /** DAT_COLL_OP; the bitwise ones are for integers. */
 export type Reduction = 'MAX' | 'MIN' | 'SUM' | 'PROD' | 'BAND' | 'BOR' | 'BXOR';
 
@@ -60,6 +55,7 @@ export function copy(into: Numbers, from: Numbers): void {
   bytesOf(into).set(bytesOf(from));
 }
 
-function bytesOf({ buffer, byteOffset, byteLength }: Numbers): Uint8Array {
+/** Its memory, as bytes. */
+export function bytesOf({ buffer, byteOffset, byteLength }: Numbers): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }

@@ -1,10 +1,11 @@
 /** The client: says on the control connection what it wants, and does its part of the test. */
 import { setTimeout } from 'node:timers/promises';
 
-import { DatEventNumber, type Ia } from 'dapl';
+import type { Ia } from 'dapl';
+import { connect, type Connection, FlowError } from 'dapl/flow';
 
-import { allocateMessage, type Message } from '../message.js';
-import { Channel, ConnectionEnded } from '../channel.js';
+import { sentenceOf } from '../program.js';
+import { CONTROL, nextControl } from './control.js';
 import {
   CONTROL_BYTES,
   type Names,
@@ -29,6 +30,7 @@ export interface ServerAddress {
   readonly port: number;
 }
 
+const CONNECT_TIMEOUT_MS = 20_000;
 /** A server that is busy rejects. */
 const ATTEMPTS = 8;
 const PAUSE_MS = 1000;
@@ -39,11 +41,11 @@ export async function runTransaction(
   command: TransactionCommand,
   print: Print,
 ): Promise<void> {
-  const control = new Control(ia);
-  writeTransaction(control.command.bytes, command, control.namesOf(server));
-  const info = await control.ask(server, TestType.TRANSACTION, command.threads);
+  const message = Buffer.alloc(CONTROL_BYTES);
+  writeTransaction(message, command, namesOf(ia, server));
+  await using conn = await connected(ia, server);
+  const info = await ask(conn, TestType.TRANSACTION, command.threads, message);
   await transactionClient(ia, { ...info, address: server.address }, command, print);
-  await control.end();
 }
 
 export async function runPerformance(
@@ -52,81 +54,49 @@ export async function runPerformance(
   command: PerformanceCommand,
   print: Print,
 ): Promise<void> {
-  const control = new Control(ia);
-  writePerformance(control.command.bytes, command, control.namesOf(server));
-  const info = await control.ask(server, TestType.PERFORMANCE, 1);
+  const message = Buffer.alloc(CONTROL_BYTES);
+  writePerformance(message, command, namesOf(ia, server));
+  await using conn = await connected(ia, server);
+  const info = await ask(conn, TestType.PERFORMANCE, 1, message);
   await performanceClient(ia, { ...info, address: server.address }, command, print);
-  await control.end();
 }
 
 /** Ends the server, when the tests that it serves are done. */
 export async function runQuit(ia: Ia, server: ServerAddress): Promise<void> {
-  const control = new Control(ia);
-  writeQuit(control.command.bytes, control.namesOf(server));
-  await control.ask(server, TestType.QUIT, 0);
-  await control.end();
+  const message = Buffer.alloc(CONTROL_BYTES);
+  writeQuit(message, namesOf(ia, server));
+  await using conn = await connected(ia, server);
+  await ask(conn, TestType.QUIT, 0, message);
 }
 
-/** The client's end of the control connection. */
-class Control {
-  readonly command: Message;
-  private readonly clientInfo: Message;
-  private readonly serverInfo: Message;
-  private channel: Channel | undefined;
+function namesOf(ia: Ia, { address, port }: ServerAddress): Names {
+  return { server: address, device: ia.query().ia.adapterName, port };
+}
 
-  constructor(private readonly ia: Ia) {
-    const pz = ia.createPz();
-    this.command = allocateMessage(ia, pz, CONTROL_BYTES);
-    this.clientInfo = allocateMessage(ia, pz, CONTROL_BYTES);
-    this.serverInfo = allocateMessage(ia, pz, CONTROL_BYTES);
-  }
-
-  namesOf({ address, port }: ServerAddress): Names {
-    return { server: address, device: this.ia.query().ia.adapterName, port };
-  }
-
-  /** @throws Error when there is no answer, or one of another version */
-  async ask(server: ServerAddress, testType: TestType, totalThreads: number): Promise<ServerInfo> {
-    const channel = await this.connect(server);
-    writeClientInfo(this.clientInfo.bytes, {
-      version: VERSION,
-      littleEndian: true,
-      testType,
-      totalThreads,
-    });
-    channel.post(this.clientInfo.segment);
-    channel.post(this.command.segment);
-    await channel.receive(0, CONTROL_BYTES, "the server's answer");
-    const info = readServerInfo(this.serverInfo.bytes);
-    if (info.version !== VERSION) {
-      throw new Error(`the server speaks version ${info.version}, and this is ${VERSION}`);
+async function connected(ia: Ia, { address, port }: ServerAddress): Promise<Connection> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await connect(ia, { address, port, timeoutMs: CONNECT_TIMEOUT_MS, ...CONTROL });
+    } catch (cause) {
+      const isBusy = FlowError.isFlowError(cause) && cause.code === 'DAT_CONN_REJECTED';
+      if (attempt < ATTEMPTS && isBusy) await setTimeout(PAUSE_MS);
+      else throw new Error(`port ${port} of ${address}: ${sentenceOf(cause)}`, { cause });
     }
-    return info;
-  }
-
-  private async connect({ address, port }: ServerAddress): Promise<Channel> {
-    for (let attempt = 1; ; attempt++) {
-      const { pz } = this.command.segment.lmr;
-      const channel = new Channel(this.ia, pz, { receives: 1, requests: 2 });
-      channel.postReceive(this.serverInfo.segment, 0);
-      try {
-        await channel.connect(address, port);
-        this.channel = channel;
-        return channel;
-      } catch (error) {
-        channel.free();
-        if (attempt === ATTEMPTS || !isRejection(error)) throw error;
-        await setTimeout(PAUSE_MS);
-      }
-    }
-  }
-
-  async end(): Promise<void> {
-    await this.channel?.leave();
   }
 }
 
-function isRejection(error: unknown): boolean {
-  if (!(error instanceof ConnectionEnded)) return false;
-  return error.event.number === DatEventNumber.PEER_REJECTED;
+/** @throws Error when there is no answer, or one of another version */
+async function ask(
+  conn: Connection,
+  testType: TestType,
+  totalThreads: number,
+  command: Buffer,
+): Promise<ServerInfo> {
+  const client = Buffer.alloc(CONTROL_BYTES);
+  writeClientInfo(client, { version: VERSION, littleEndian: true, testType, totalThreads });
+  // The answer tells that they have come; that they have not, it tells as well.
+  for (const message of [client, command]) conn.send(message).catch(() => undefined);
+  const info = readServerInfo(await nextControl(conn, "the server's answer"));
+  if (info.version === VERSION) return info;
+  throw new Error(`the server speaks version ${info.version}, and this is ${VERSION}`);
 }

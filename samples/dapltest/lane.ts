@@ -3,7 +3,16 @@ import { type Cr, type Ia, MemPrivileges, type Pz, RemoteSegment } from 'dapl';
 
 import { allocateMessage, type Message } from '../message.js';
 import { OperationBuffer } from './buffers.js';
-import { Channel } from '../channel.js';
+import {
+  accept,
+  completed,
+  connect,
+  createEndpoint,
+  type Endpoint,
+  leave,
+  received,
+  tell,
+} from '../endpoint.js';
 import { MEMORY_INFO_BYTES, readMemoryInfo, writeMemoryInfo } from './memory-info.js';
 import type { TransactionCommand } from './messages.js';
 import { MAX_OPERATIONS, type Operation, type Role } from './operations.js';
@@ -24,7 +33,7 @@ export interface Peer {
 }
 
 export class Lane {
-  readonly channel: Channel;
+  readonly endpoint: Endpoint;
   private readonly buffers: readonly OperationBuffer[];
   private readonly ownMemory: Message;
   private readonly peerMemory: Message;
@@ -43,13 +52,14 @@ export class Lane {
     const { operations, poll } = command;
     const depth = operations.length + OTHER_MESSAGES;
     const segments = Math.max(...operations.map((op) => op.segments));
-    this.channel = new Channel(ia, pz, { receives: depth, requests: depth, segments, polls: poll });
+    const queues = { receives: depth, requests: depth, segments };
+    this.endpoint = createEndpoint(ia, pz, { ...queues, polls: poll });
     this.buffers = operations.map((op) => this.bufferFor(ia, pz, op));
     this.ownMemory = allocateMessage(ia, pz, ALL_MEMORY_BYTES);
     this.peerMemory = allocateMessage(ia, pz, ALL_MEMORY_BYTES);
     this.syncOut = allocateMessage(ia, pz, SYNC_BYTES);
     this.syncIn = allocateMessage(ia, pz, SYNC_BYTES);
-    this.channel.postReceive(this.peerMemory.segment, MEMORY);
+    this.endpoint.ep.postRecv(this.peerMemory.segment, MEMORY);
     this.expectSync();
   }
 
@@ -70,7 +80,7 @@ export class Lane {
 
   /** As a client: connects, and tells where its memory is before it is told. */
   async connect(address: string, connQual: number, peer: Peer): Promise<void> {
-    await this.channel.connect(address, connQual, GREETING);
+    await connect(this.endpoint, address, connQual, GREETING);
     await this.tellMemory(peer);
     await this.learnMemory();
   }
@@ -78,7 +88,7 @@ export class Lane {
   /** As a server. @returns whether the greeting was the one that is usual */
   async accept(request: Cr, peer: Peer): Promise<boolean> {
     const greeting = Buffer.from(request.privateData.subarray(0, GREETING.length));
-    await this.channel.accept(request);
+    await accept(this.endpoint, request);
     await this.learnMemory();
     await this.tellMemory(peer);
     return GREETING.equals(greeting);
@@ -92,11 +102,12 @@ export class Lane {
       const entry = this.ownMemory.bytes.subarray(index * MEMORY_INFO_BYTES);
       writeMemoryInfo(entry, { address, rmrContext }, littleEndian);
     }
-    await this.channel.send(this.ownMemory.segment, 'memory information');
+    this.endpoint.ep.postSend(this.ownMemory.segment);
+    await completed(this.endpoint, 0, ALL_MEMORY_BYTES, 'memory information');
   }
 
   private async learnMemory(): Promise<void> {
-    await this.channel.receive(MEMORY, ALL_MEMORY_BYTES, "the peer's memory information");
+    await received(this.endpoint, MEMORY, ALL_MEMORY_BYTES, "the peer's memory information");
     for (const [index, op] of this.command.operations.entries()) {
       if (op.transfer === 'SR' || !this.isOurs(op)) continue;
       // In our order: the peer has turned it.
@@ -106,32 +117,32 @@ export class Lane {
   }
 
   expectSync(): void {
-    this.channel.postReceive(this.syncIn.segment, SYNC);
+    this.endpoint.ep.postRecv(this.syncIn.segment, SYNC);
   }
 
   /** The peer answers with the same, with messages, or by leaving. */
   sendSync(): void {
-    this.channel.post(this.syncOut.segment);
+    tell(this.endpoint, this.syncOut.segment);
   }
 
   /** As a client: the last "go", and the end. */
   async leave(): Promise<void> {
-    await this.channel.leave(this.syncOut.segment);
+    await leave(this.endpoint, this.syncOut.segment);
   }
 
   awaitSync(): Promise<void> {
-    return this.channel.receive(SYNC, SYNC_BYTES, "the peer's synchronization");
+    return received(this.endpoint, SYNC, SYNC_BYTES, "the peer's synchronization");
   }
 
   postReceive(index: number): void {
-    this.channel.postReceive(this.buffer(index).segments, index);
+    this.endpoint.ep.postRecv(this.buffer(index).segments, index);
   }
 
   /** Posts an operation of ours. */
   post(index: number): void {
     const { transfer } = this.operation(index);
     const { segments } = this.buffer(index);
-    const { ep } = this.channel;
+    const { ep } = this.endpoint;
     const remote = this.remotes[index];
     if (transfer === 'SR') ep.postSend(segments, index);
     else if (remote === undefined) throw new Error(`operation ${index + 1}: no memory of the peer`);
@@ -142,13 +153,13 @@ export class Lane {
   /** Waits until the operation of ours is done. */
   complete(index: number): Promise<void> {
     const { lengthBytes } = this.buffer(index);
-    return this.channel.complete(index, lengthBytes, this.nameOf(index));
+    return completed(this.endpoint, index, lengthBytes, this.nameOf(index));
   }
 
   /** Waits for the peer's message. */
   receive(index: number): Promise<void> {
     const { lengthBytes } = this.buffer(index);
-    return this.channel.receive(index, lengthBytes, this.nameOf(index));
+    return received(this.endpoint, index, lengthBytes, this.nameOf(index));
   }
 
   fill(index: number, value: number): void {

@@ -6,7 +6,16 @@ import { type Ia, MemPrivileges, RemoteSegment } from 'dapl';
 
 import { allocateMessage, type Message } from '../message.js';
 import { OperationBuffer } from './buffers.js';
-import { Channel } from '../channel.js';
+import {
+  accept,
+  completed,
+  connect,
+  createEndpoint,
+  type Endpoint,
+  ended,
+  leave,
+  received,
+} from '../endpoint.js';
 import type { Peer } from './lane.js';
 import { MEMORY_INFO_BYTES, readMemoryInfo, writeMemoryInfo } from './memory-info.js';
 import type { PerformanceCommand } from './messages.js';
@@ -18,7 +27,7 @@ const LOCAL = LOCAL_READ | LOCAL_WRITE;
 
 /** One connection, and the message that each side sends on it. */
 class PerformanceLane {
-  readonly channel: Channel;
+  readonly endpoint: Endpoint;
   readonly out: Message;
   readonly in: Message;
   readonly buffer: OperationBuffer;
@@ -26,7 +35,7 @@ class PerformanceLane {
   constructor(ia: Ia, command: PerformanceCommand, requests: number, lends: boolean) {
     const pz = ia.createPz();
     const { segments, mode } = command;
-    this.channel = new Channel(ia, pz, {
+    this.endpoint = createEndpoint(ia, pz, {
       receives: 1,
       requests,
       segments: lends ? 1 : segments,
@@ -37,11 +46,11 @@ class PerformanceLane {
     this.buffer = lends
       ? new OperationBuffer(ia, pz, command, LOCAL | REMOTE_READ | REMOTE_WRITE, 'run')
       : new OperationBuffer(ia, pz, command, LOCAL, 'segments');
-    this.channel.postReceive(this.in.segment, 0);
+    this.endpoint.ep.postRecv(this.in.segment, 0);
   }
 
   receive(): Promise<void> {
-    return this.channel.receive(0, MEMORY_INFO_BYTES, "the peer's synchronization");
+    return received(this.endpoint, 0, MEMORY_INFO_BYTES, "the peer's synchronization");
   }
 }
 
@@ -57,17 +66,18 @@ export class PerformanceServer {
     private readonly print: Print,
   ) {
     this.lane = new PerformanceLane(ia, command, 1, true);
-    this.service = new Service(ia, this.lane.channel, port);
+    this.service = new Service(ia, this.lane.endpoint, port);
   }
 
   async run({ littleEndian }: Peer): Promise<void> {
-    const { channel, buffer, out } = this.lane;
-    await channel.accept(await this.service.request());
+    const { endpoint, buffer, out } = this.lane;
+    await accept(endpoint, await this.service.request());
     const { address, rmrContext = 0 } = buffer.lmr;
     writeMemoryInfo(out.bytes, { address, rmrContext }, littleEndian);
-    await channel.send(out.segment, 'memory information');
+    endpoint.ep.postSend(out.segment);
+    await completed(endpoint, 0, MEMORY_INFO_BYTES, 'memory information');
     await this.lane.receive();
-    await channel.ended();
+    await ended(endpoint);
     this.print('Server: Finished performance test.');
   }
 }
@@ -80,12 +90,12 @@ export async function performanceClient(
 ): Promise<void> {
   const pipeline = pipelineOn(ia, command);
   const lane = new PerformanceLane(ia, command, pipeline, false);
-  await lane.channel.connect(server.address, server.firstPort);
+  await connect(lane.endpoint, server.address, server.firstPort);
   await lane.receive();
   const remote = new RemoteSegment(readMemoryInfo(lane.in.bytes, server.littleEndian));
   const seconds = await measureBandwidth(lane, remote, command, pipeline);
   const latency = await measureLatency(lane, remote, command);
-  await lane.channel.leave(lane.out.segment);
+  await leave(lane.endpoint, lane.out.segment);
   reportPerformance(print, { ...command, pipeline }, seconds, latency);
 }
 
@@ -105,7 +115,7 @@ async function measureBandwidth(
 ): Promise<number> {
   const start = performance.now();
   let posted = 0;
-  lane.channel.ep.burst(() => {
+  lane.endpoint.ep.burst(() => {
     for (; posted < pipeline; posted++) post(lane, remote, command);
   });
   for (let done = 0; done < command.iterations; done++) {
@@ -133,17 +143,17 @@ async function measureLatency(
 }
 
 function post(
-  { channel, buffer }: PerformanceLane,
+  { endpoint, buffer }: PerformanceLane,
   remote: RemoteSegment,
   { transfer }: PerformanceCommand,
 ): void {
-  if (transfer === 'RR') channel.ep.postRdmaRead(buffer.segments, 0, remote);
-  else channel.ep.postRdmaWrite(buffer.segments, 0, remote);
+  if (transfer === 'RR') endpoint.ep.postRdmaRead(buffer.segments, 0, remote);
+  else endpoint.ep.postRdmaWrite(buffer.segments, 0, remote);
 }
 
 function complete(
-  { channel, buffer }: PerformanceLane,
+  { endpoint, buffer }: PerformanceLane,
   command: PerformanceCommand,
 ): Promise<void> {
-  return channel.complete(0, buffer.lengthBytes, command.transfer);
+  return completed(endpoint, 0, buffer.lengthBytes, command.transfer);
 }

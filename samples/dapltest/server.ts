@@ -1,9 +1,9 @@
 /** The server: a control connection for each client, then the test that it asks for. */
-import type { Cr, Evd, Ia, Psp, Pz } from 'dapl';
+import type { Ia } from 'dapl';
+import { type Connection, listen, type Listener } from 'dapl/flow';
 
 import { sentenceOf } from '../program.js';
-import { allocateMessage, type Message } from '../message.js';
-import { Channel } from '../channel.js';
+import { CONTROL, nextControl } from './control.js';
 import {
   type ClientInfo,
   CONTROL_BYTES,
@@ -24,8 +24,8 @@ import { TransactionServer } from './transaction.js';
 const TEST_PORTS = 1000;
 const MAX_TEST_BYTES = 2 ** 32;
 const MAX_CLIENTS = 64;
-const CLIENT_INFO = 0;
-const COMMAND = 1;
+/** A client ends its control connection by itself. */
+const FAREWELL_TIMEOUT_MS = 5000;
 
 export interface ServerOptions {
   readonly port: number;
@@ -46,63 +46,55 @@ interface Test {
 
 /** Serves until a client asks it to quit (`-T Q`), or its adapter is closed. */
 export async function runServer(open: Open, options: ServerOptions, print: Print): Promise<void> {
-  const server = new Server(await open(), open, options.port, print);
+  const { port } = options;
+  const listener = await listen(await open(), { port, backlog: MAX_CLIENTS, ...CONTROL });
+  const server = new Server(listener, open, print);
   print(`Dapltest: Service Point Ready - ${options.name}`);
   await server.run();
 }
 
 class Server {
-  private readonly requests: Evd;
-  private readonly psp: Psp;
-  private readonly pz: Pz;
   private readonly ports: Ports;
   private readonly sessions = new Set<Promise<void>>();
 
   constructor(
-    private readonly ia: Ia,
+    private readonly listener: Listener,
     private readonly open: Open,
-    port: number,
     private readonly print: Print,
   ) {
-    this.pz = ia.createPz();
-    this.ports = new Ports(port + 1, TEST_PORTS);
-    this.requests = ia.createEvd({ qlen: MAX_CLIENTS });
-    this.psp = ia.createPsp({ connQual: port, evd: this.requests });
+    this.ports = new Ports(listener.port + 1, TEST_PORTS);
   }
 
   async run(): Promise<void> {
-    for await (const batch of this.requests) {
-      for (const event of batch) if (event.type === 'connection-request') this.begin(event.cr);
-    }
+    for await (const conn of this.listener) this.begin(conn);
     await Promise.all(this.sessions);
   }
 
-  private begin(request: Cr): void {
-    const session = this.serve(request).catch((error: unknown) => {
+  private begin(conn: Connection): void {
+    const session = this.serve(conn).catch((error: unknown) => {
       this.print(`Server: a client's test has failed: ${sentenceOf(error)}`);
     });
     this.sessions.add(session);
     void session.then(() => this.sessions.delete(session));
   }
 
-  private async serve(request: Cr): Promise<void> {
-    const control = new ControlConnection(this.ia, this.pz);
+  private async serve(conn: Connection): Promise<void> {
     let test: Test | undefined;
     try {
-      const client = await control.accept(request);
+      const client = await clientOf(conn);
+      const command = await nextControl(conn, 'the command');
       if (client.testType === TestType.QUIT) {
-        control.answer(this.ports.next);
-        this.quit();
-        await control.ended();
-        return;
+        answer(conn, this.ports.next);
+        void this.listener.close();
+      } else {
+        test = await this.prepare(client, command);
+        answer(conn, test.firstPort);
+        await test.server.run(client);
       }
-      test = await this.prepare(client, control.command.bytes);
-      control.answer(test.firstPort);
-      await test.server.run(client);
-      await control.ended();
+      await conn.receive({ timeoutMs: FAREWELL_TIMEOUT_MS }).catch(() => undefined);
     } finally {
-      control.free();
       if (test !== undefined) await this.finish(test);
+      await conn.close();
     }
   }
 
@@ -135,56 +127,20 @@ class Server {
     await ia.close('abrupt');
     this.ports.giveBack(firstPort, portCount);
   }
-
-  private quit(): void {
-    this.psp.free();
-    void this.requests.free();
-  }
 }
 
-/** The server's end of a control connection. */
-class ControlConnection {
-  readonly command: Message;
-  private readonly clientInfo: Message;
-  private readonly answerMessage: Message;
-  private readonly channel: Channel;
+/** @throws Error for another version */
+async function clientOf(conn: Connection): Promise<ClientInfo> {
+  const client = readClientInfo(await nextControl(conn, 'client information'));
+  if (client.version === VERSION) return client;
+  throw new Error(`the client speaks version ${client.version}, and this is ${VERSION}`);
+}
 
-  constructor(ia: Ia, pz: Pz) {
-    this.channel = new Channel(ia, pz, { receives: 2, requests: 1 });
-    this.clientInfo = allocateMessage(ia, pz, CONTROL_BYTES);
-    this.command = allocateMessage(ia, pz, CONTROL_BYTES);
-    this.answerMessage = allocateMessage(ia, pz, CONTROL_BYTES);
-    this.channel.postReceive(this.clientInfo.segment, CLIENT_INFO);
-    this.channel.postReceive(this.command.segment, COMMAND);
-  }
-
-  /** Returns when the command is there. @throws Error for another version */
-  async accept(request: Cr): Promise<ClientInfo> {
-    await this.channel.accept(request);
-    await this.channel.receive(CLIENT_INFO, CONTROL_BYTES, 'client information');
-    const client = readClientInfo(this.clientInfo.bytes);
-    await this.channel.receive(COMMAND, CONTROL_BYTES, 'the command');
-    if (client.version === VERSION) return client;
-    throw new Error(`the client speaks version ${client.version}, and this is ${VERSION}`);
-  }
-
-  /** Tells where to connect to. */
-  answer(firstPort: number): void {
-    const info = { version: VERSION, littleEndian: true, firstPort };
-    writeServerInfo(this.answerMessage.bytes, info);
-    this.channel.post(this.answerMessage.segment);
-  }
-
-  ended(): Promise<void> {
-    return this.channel.ended();
-  }
-
-  free(): void {
-    this.channel.free();
-    for (const { segment } of [this.clientInfo, this.command, this.answerMessage]) {
-      segment.lmr.free();
-    }
-  }
+/** Tells where to connect to. That it has come, the client shows: it may leave before we know. */
+function answer(conn: Connection, firstPort: number): void {
+  const message = Buffer.alloc(CONTROL_BYTES);
+  writeServerInfo(message, { version: VERSION, littleEndian: true, firstPort });
+  conn.send(message).catch(() => undefined);
 }
 
 /** A stranger does not take all the memory of the machine. */

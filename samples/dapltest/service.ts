@@ -1,7 +1,7 @@
 /** Where a test's connections arrive: a service point for each endpoint. */
 import type { Cr, Evd, Ia, Psp, Rsp } from 'dapl';
 
-import type { Channel } from '../channel.js';
+import type { Endpoint } from '../endpoint.js';
 
 /** From being told the port until connecting; the client may be busy with its other endpoints. */
 const REQUEST_TIMEOUT_MS = 60_000;
@@ -11,13 +11,11 @@ export class Service {
   private readonly requests: Evd;
   private readonly point: Psp | Rsp;
 
-  /** @param useRsp reserve the channel's endpoint for the one that comes */
-  constructor(ia: Ia, channel: Channel, connQual: number, useRsp = false) {
+  /** @param useRsp reserve the endpoint for the one that comes */
+  constructor(ia: Ia, { ep }: Endpoint, connQual: number, useRsp = false) {
     const evd = ia.createEvd({ qlen: 4 });
     this.requests = evd;
-    this.point = useRsp
-      ? ia.createRsp({ connQual, ep: channel.ep, evd })
-      : ia.createPsp({ connQual, evd });
+    this.point = useRsp ? ia.createRsp({ connQual, ep, evd }) : ia.createPsp({ connQual, evd });
   }
 
   async request(): Promise<Cr> {

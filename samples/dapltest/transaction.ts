@@ -1,6 +1,7 @@
 /** The transaction test: threads (tasks, here) of endpoints that do the same operations. */
 import type { Ia } from 'dapl';
 
+import { ended } from '../endpoint.js';
 import { Iterations } from './iterations.js';
 import { Lane, type Peer } from './lane.js';
 import type { TransactionCommand } from './messages.js';
@@ -56,7 +57,7 @@ export class TransactionServer {
       const port = firstPort + thread * endpointsPerThread;
       return makeLanes(ia, 'server', command).map((lane, index) => ({
         lane,
-        service: new Service(ia, lane.channel, port + index, command.useRsp),
+        service: new Service(ia, lane.endpoint, port + index, command.useRsp),
       }));
     });
   }
@@ -79,7 +80,7 @@ export class TransactionServer {
     await work.run();
     for (const lane of lanes) lane.sendSync();
     await all(lanes, (lane) => lane.awaitSync());
-    await all(lanes, (lane) => lane.channel.ended());
+    await all(lanes, (lane) => ended(lane.endpoint));
   }
 }
 

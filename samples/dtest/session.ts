@@ -1,7 +1,18 @@
 /** One connection of dtest with its memory, and what every step of the test is made of. */
 import { type Cr, DatEventNumber, type Ia, type Lmr, MemPrivileges, RemoteSegment } from 'dapl';
 
-import { Channel, ConnectionEnded } from '../channel.js';
+import {
+  accept,
+  completed,
+  connect,
+  ConnectionEnded,
+  createEndpoint,
+  type Endpoint,
+  free,
+  nextReceived,
+  received,
+  tell,
+} from '../endpoint.js';
 import { allocateMessage, type Message } from '../message.js';
 import type { Steps } from './options.js';
 import {
@@ -19,7 +30,7 @@ import {
 export type Role = 'client' | 'server';
 
 export class Session {
-  readonly channel: Channel;
+  readonly endpoint: Endpoint;
   /** Where the peer writes, what it reads, and where its messages go. */
   readonly inbox: Lmr;
   /** What we write and send, and where our reads go. */
@@ -39,7 +50,7 @@ export class Session {
     const pz = ia.createPz();
     const { mode, lengthBytes, lengths, signalRate, poll } = steps;
     const rounds = mode === 'all' ? MESSAGE_ROUNDS : 0;
-    this.channel = new Channel(ia, pz, {
+    this.endpoint = createEndpoint(ia, pz, {
       receives: PLACE_RECEIVES + rounds,
       requests: PLACE_RECEIVES + READS + Math.max(rounds, signalRate),
       polls: poll,
@@ -55,12 +66,12 @@ export class Session {
       allocateMessage(ia, pz, PLACE_BYTES),
     );
     for (const [index, { segment }] of this.places.entries()) {
-      this.channel.postReceive(segment, index);
+      this.endpoint.ep.postRecv(segment, index);
     }
   }
 
   async connect(address: string): Promise<void> {
-    const answer = await this.channel.connect(address, CONN_QUAL, greeting(1));
+    const answer = await connect(this.endpoint, address, CONN_QUAL, greeting(1));
     if (!isGreeting(answer, 2)) throw new Error("the server's answer is not dtest's");
     await this.exchangePlaces();
   }
@@ -70,7 +81,7 @@ export class Session {
       request.reject();
       throw new Error(`${request.remoteAddress} has asked for a connection, and is no dtest`);
     }
-    await this.channel.accept(request, greeting(2));
+    await accept(this.endpoint, request, greeting(2));
     await this.exchangePlaces();
   }
 
@@ -78,7 +89,8 @@ export class Session {
     const { address, rmrContext = 0 } = this.inbox;
     const { lengthBytes } = this.steps;
     writePlace(this.place.bytes, { address, rmrContext, lengthBytes });
-    await this.channel.send(this.place.segment, 'our place');
+    this.endpoint.ep.postSend(this.place.segment);
+    await completed(this.endpoint, 0, PLACE_BYTES, 'our place');
     const peer = await this.takePlace();
     if (peer.lengthBytes !== lengthBytes) {
       throw new Error(`the peer has ${peer.lengthBytes} bytes, and this ${lengthBytes}: use -b`);
@@ -88,7 +100,7 @@ export class Session {
 
   /** Tells the peer that a step is done: what it says is known already. */
   tellDone(): void {
-    this.channel.post(this.place.segment);
+    tell(this.endpoint, this.place.segment);
   }
 
   /** Waits until the peer tells the same. */
@@ -98,7 +110,7 @@ export class Session {
 
   private async takePlace(): Promise<ReturnType<typeof readPlace>> {
     const index = this.placesTaken++;
-    await this.channel.receive(index, PLACE_BYTES, "the peer's place");
+    await received(this.endpoint, index, PLACE_BYTES, "the peer's place");
     const message = this.places[index];
     if (message === undefined) throw new Error(`the peer's message ${index} is one too many`);
     return readPlace(message.bytes);
@@ -107,13 +119,13 @@ export class Session {
   /** Waits for the peer's write with an immediate, which takes a receive. @returns the immediate */
   async takeImmediate(): Promise<number | undefined> {
     const index = this.placesTaken++;
-    const event = await this.channel.nextReceived("the peer's last write");
+    const event = await nextReceived(this.endpoint, "the peer's last write");
     if (event.cookie !== index) throw new Error(`receive ${event.cookie} has come, not ${index}`);
     return event.immediate;
   }
 
   free(): void {
-    this.channel.free();
+    free(this.endpoint);
     for (const { segment } of [this.place, ...this.places]) segment.lmr.free();
     this.inbox.free();
     this.outbox.free();

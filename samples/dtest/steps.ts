@@ -3,6 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 
 import { CompletionFlags, type LmrSegment } from 'dapl';
 
+import { completed, received } from '../endpoint.js';
 import { type Print, reportRounds, reportWrites } from './report.js';
 import { LAST_WRITE_IMMEDIATE, MESSAGE_MARK, MESSAGE_ROUNDS, PATTERNS, READS } from './protocol.js';
 import type { Session } from './session.js';
@@ -50,7 +51,7 @@ async function writesWithImmediate(session: Session, print: Print): Promise<void
 }
 
 async function writeBurst(session: Session, withImmediate: boolean): Promise<void> {
-  const { channel, steps, outbox } = session;
+  const { endpoint, steps, outbox } = session;
   const { burst, signalRate, lengthBytes } = steps;
   const segment = outbox.segment(0, lengthBytes);
   const remote = session.theRemote();
@@ -60,22 +61,22 @@ async function writeBurst(session: Session, withImmediate: boolean): Promise<voi
     if (withImmediate) outbox.bytes[lengthBytes - 1] = index;
     if (withImmediate && index === burst - 1) {
       const immediate = LAST_WRITE_IMMEDIATE;
-      channel.ep.postRdmaWriteWithImmediate(segment, index, remote, immediate, flags);
+      endpoint.ep.postRdmaWriteWithImmediate(segment, index, remote, immediate, flags);
     } else {
-      channel.ep.postRdmaWrite(segment, index, remote, flags);
+      endpoint.ep.postRdmaWrite(segment, index, remote, flags);
     }
-    if (isSignalled) await channel.complete(index, lengthBytes, 'RDMA write');
+    if (isSignalled) await completed(endpoint, index, lengthBytes, 'RDMA write');
   }
 }
 
 /** Four reads of the peer's memory, one after the other. */
 async function reads(session: Session, print: Print): Promise<void> {
-  const { channel, role, steps, outbox, inbox } = session;
+  const { endpoint, role, steps, outbox, inbox } = session;
   writeText(inbox.bytes, `${role} RDMA read data...`);
   const segment = outbox.segment(0, steps.lengthBytes);
   for (let index = 0; index < READS; index++) {
-    channel.ep.postRdmaRead(segment, index, session.theRemote());
-    await channel.complete(index, steps.lengthBytes, 'RDMA read');
+    endpoint.ep.postRdmaRead(segment, index, session.theRemote());
+    await completed(endpoint, index, steps.lengthBytes, 'RDMA read');
   }
   session.tellDone();
   await session.awaitDone();
@@ -84,23 +85,23 @@ async function reads(session: Session, print: Print): Promise<void> {
 
 /** A hundred messages there and back, each in a place of its own. */
 async function messages(session: Session, print: Print): Promise<void> {
-  const { channel, role, steps, inbox, outbox } = session;
+  const { endpoint, role, steps, inbox, outbox } = session;
   const { lengthBytes } = steps;
   const place = (lmr: typeof inbox, round: number): LmrSegment =>
     lmr.segment(round * lengthBytes, lengthBytes);
   for (let round = 0; round < MESSAGE_ROUNDS; round++) {
-    channel.postReceive(place(inbox, round), round);
+    endpoint.ep.postRecv(place(inbox, round), round);
   }
   const send = (round: number): void => {
     const segment = place(outbox, round);
     segment.bytes[0] = MESSAGE_MARK[role];
-    channel.ep.postSend(segment, round, CompletionFlags.SUPPRESS);
+    endpoint.ep.postSend(segment, round, CompletionFlags.SUPPRESS);
   };
   const peer = role === 'client' ? 'server' : 'client';
   const start = performance.now();
   for (let round = 0; round < MESSAGE_ROUNDS; round++) {
     if (role === 'client') send(round);
-    await channel.receive(round, lengthBytes, `message ${round}`);
+    await received(endpoint, round, lengthBytes, `message ${round}`);
     const mark = place(inbox, round).bytes[0];
     if (mark !== MESSAGE_MARK[peer]) throw new Error(`message ${round} begins with ${mark}`);
     if (role === 'server') send(round);
@@ -113,7 +114,7 @@ async function messages(session: Session, print: Print): Promise<void> {
  * the round.
  */
 async function writePingPong(session: Session, length: number, print: Print): Promise<void> {
-  const { channel, role, steps, outbox } = session;
+  const { endpoint, role, steps, outbox } = session;
   const segment = outbox.segment(0, length);
   const remote = session.theRemote();
   const start = performance.now();
@@ -125,17 +126,17 @@ async function writePingPong(session: Session, length: number, print: Print): Pr
     const isLast = role === 'server' && round + 1 === steps.burst;
     const isSignalled = (round + 1) % steps.signalRate === 0 && !isLast;
     const flags = isSignalled ? CompletionFlags.DEFAULT : CompletionFlags.SUPPRESS;
-    channel.ep.postRdmaWrite(segment, round, remote, flags);
-    if (isSignalled) await channel.complete(round, length, 'RDMA write');
+    endpoint.ep.postRdmaWrite(segment, round, remote, flags);
+    if (isSignalled) await completed(endpoint, round, length, 'RDMA write');
     if (role === 'client') await awaitRound(session, length, round);
   }
   reportRounds(print, 'RDMA write', steps.burst, length, performance.now() - start);
 }
 
 async function awaitRound(session: Session, length: number, round: number): Promise<void> {
-  const { channel, role, steps, inbox, outbox } = session;
+  const { endpoint, role, steps, inbox, outbox } = session;
   while (inbox.bytes[length - 1] !== ((round + 1) & 0xff)) {
-    if (channel.ep.state !== 'CONNECTED') throw new Error(`the peer has left in round ${round}`);
+    if (endpoint.ep.state !== 'CONNECTED') throw new Error(`the peer has left in round ${round}`);
     await setImmediate();
   }
   if (!steps.checkData || length === 1) return;

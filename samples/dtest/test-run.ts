@@ -3,6 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 
 import type { Ia } from 'dapl';
 
+import { ended, leave } from '../endpoint.js';
 import type { Steps } from './options.js';
 import { CONN_QUAL } from './protocol.js';
 import type { Print } from './report.js';
@@ -29,7 +30,7 @@ export async function runServer(
   await session.accept(event.cr);
   psp.free();
   await runSteps(session, print);
-  await session.channel.ended();
+  await ended(session.endpoint);
   print('DAPL Test Complete. PASSED');
 }
 
@@ -41,7 +42,7 @@ export async function runClient(
 ): Promise<void> {
   const session = await connected(ia, address, steps);
   await runSteps(session, print);
-  await session.channel.leave();
+  await leave(session.endpoint);
   print('DAPL Test Complete. PASSED');
 }
 

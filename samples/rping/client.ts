@@ -1,24 +1,32 @@
 /** The active side: offers a source, then a sink, and compares what comes back. */
 import type { Ia } from 'dapl';
+import { connect } from 'dapl/flow';
 
 import { printable } from '../printable.js';
-import { Link } from './link.js';
 import type { Options } from './options.js';
-import { fillPing, textOf } from './protocol.js';
+import { fillPing, placeMessage, textOf } from './protocol.js';
+import { RECEIVES, STEP } from './steps.js';
+
+const CONNECT_TIMEOUT_MS = 2000;
 
 export async function runClient(ia: Ia, options: Options): Promise<void> {
-  const link = new Link(ia, options.sizeBytes);
-  await link.connect(options.address, options.port);
-  for (let ping = 0; options.count === 0 || ping < options.count; ping++) {
-    fillPing(link.source.bytes, ping);
-    await link.offer(link.source);
-    await link.answer();
-    await link.offer(link.sink);
-    await link.answer();
-    if (options.validate && Buffer.compare(link.source.bytes, link.sink.bytes) !== 0) {
+  const { address, port, sizeBytes, count } = options;
+  await using conn = await connect(ia, {
+    ...{ address, port, timeoutMs: CONNECT_TIMEOUT_MS },
+    ...RECEIVES,
+  });
+  const source = conn.expose(sizeBytes, 'read');
+  const sink = conn.expose(sizeBytes, 'write');
+  for (let ping = 0; count === 0 || ping < count; ping++) {
+    fillPing(source.bytes, ping);
+    for (const buffer of [source, sink]) {
+      await conn.send(placeMessage(buffer), STEP);
+      // The answer says "go ahead", whatever its bytes are.
+      await conn.receive(STEP);
+    }
+    if (options.validate && Buffer.compare(source.bytes, sink.bytes) !== 0) {
       throw new Error(`ping ${ping} came back changed`);
     }
-    if (options.verbose) process.stdout.write(`ping data: ${printable(textOf(link.sink.bytes))}\n`);
+    if (options.verbose) process.stdout.write(`ping data: ${printable(textOf(sink.bytes))}\n`);
   }
-  await link.disconnect();
 }

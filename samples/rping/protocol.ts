@@ -10,33 +10,37 @@
  * Every message is 16 bytes: address u64, rkey u32, length u32, big-endian. What a "go ahead" says
  * has no meaning. The text ends with a zero byte, and the server writes no further than that.
  */
+import type { Remote } from 'dapl/flow';
 
 export const RPING_PORT = 7174;
 export const MESSAGE_BYTES = 16;
+
+/** What a "go ahead" says has no meaning. */
+export const GO_AHEAD = new Uint8Array(MESSAGE_BYTES);
 
 /** What rping itself accepts. */
 export const SIZE_BYTES = { min: 26, max: 65_535, default: 64 } as const;
 
 /** A buffer that the peer may read or write. */
-export interface BufferPlace {
-  readonly address: bigint;
-  readonly rkey: number;
-  readonly lengthBytes: number;
-}
+export type BufferPlace = Required<Remote>;
 
-export function writePlace(message: Uint8Array, place: BufferPlace): void {
+/** The message that tells where a buffer is. */
+export function placeMessage({ address, rmrContext, length }: BufferPlace): Uint8Array {
+  const message = new Uint8Array(MESSAGE_BYTES);
   const view = viewOf(message);
-  view.setBigUint64(0, place.address);
-  view.setUint32(8, place.rkey);
-  view.setUint32(12, place.lengthBytes);
+  view.setBigUint64(0, BigInt(address));
+  view.setUint32(8, rmrContext);
+  view.setUint32(12, length);
+  return message;
 }
 
-export function readPlace(message: Uint8Array): BufferPlace {
+/** @throws RangeError for a message that has not 16 bytes */
+export function placeOf(message: Uint8Array): BufferPlace {
   const view = viewOf(message);
   return {
     address: view.getBigUint64(0),
-    rkey: view.getUint32(8),
-    lengthBytes: view.getUint32(12),
+    rmrContext: view.getUint32(8),
+    length: view.getUint32(12),
   };
 }
 

@@ -1,30 +1,38 @@
 /** The passive side: serves one client, and ends with it. */
 import type { Ia } from 'dapl';
+import { type Connection, listen } from 'dapl/flow';
 
 import { printable } from '../printable.js';
-import { Link } from './link.js';
 import type { Options } from './options.js';
-import { textLength, textOf } from './protocol.js';
+import { type BufferPlace, GO_AHEAD, placeOf, textLength, textOf } from './protocol.js';
+import { RECEIVES, STEP } from './steps.js';
 
 export async function runServer(ia: Ia, options: Options): Promise<void> {
-  const requests = ia.createEvd({ qlen: 4 });
-  const psp = ia.createPsp({ connQual: options.port, evd: requests });
-  process.stdout.write(`listening on ${options.address}, port ${options.port}\n`);
-  const { event } = await requests.wait();
-  if (event.type !== 'connection-request') throw new Error(`a ${event.type} event at the psp`);
-  psp.free();
-  const link = new Link(ia, options.sizeBytes);
-  await link.accept(event.cr);
-  for (;;) {
-    const source = await link.receive();
-    if (source === undefined) break;
-    const data = await link.read(source);
-    if (options.verbose) process.stdout.write(`server ping data: ${printable(textOf(data))}\n`);
-    await link.goAhead();
-    const sink = await link.receive();
-    if (sink === undefined) throw new Error('the client has left in the middle of a ping');
-    await link.write(sink, textLength(data));
-    await link.goAhead();
+  await using conn = await oneClient(ia, options);
+  const lmr = ia.allocate(options.sizeBytes, { pz: conn.ep.pz });
+  for await (const offer of conn) {
+    const source = placeOf(offer.bytes);
+    checkFits(source, options);
+    const data = lmr.segment(0, source.length);
+    await conn.read(data, source, STEP);
+    if (options.verbose) {
+      process.stdout.write(`server ping data: ${printable(textOf(data.bytes))}\n`);
+    }
+    await conn.send(GO_AHEAD, STEP);
+    const sink = placeOf((await conn.receive(STEP)).bytes);
+    await conn.write(lmr.segment(0, textLength(data.bytes)), sink, STEP);
+    await conn.send(GO_AHEAD, STEP);
   }
-  await link.disconnect();
+}
+
+/** The first client that comes; later ones are told that nothing listens. */
+async function oneClient(ia: Ia, { address, port }: Options): Promise<Connection> {
+  await using listener = await listen(ia, { port, ...RECEIVES });
+  process.stdout.write(`listening on ${address}, port ${port}\n`);
+  return await listener.accept();
+}
+
+function checkFits({ length }: BufferPlace, { sizeBytes }: Options): void {
+  if (length <= sizeBytes) return;
+  throw new Error(`the peer's buffer has ${length} bytes, ours ${sizeBytes}: use -S`);
 }

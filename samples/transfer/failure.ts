@@ -1,5 +1,6 @@
 /** What ends a transfer before it is done: one clear sentence and an exit code. */
 import { DatError } from 'dapl';
+import { FlowError } from 'dapl/flow';
 
 import { sentenceOf } from '../program.js';
 
@@ -51,7 +52,7 @@ export function failureOf(error: unknown): TransferFailure {
 
 function whatOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  if (DatError.isDatError(error)) {
+  if (DatError.isDatError(error) || FlowError.isFlowError(error)) {
     const text = sentenceOf(error);
     return text.slice(0, 1).toUpperCase() + text.slice(1);
   }

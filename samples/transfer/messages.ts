@@ -36,9 +36,15 @@ export type Message =
 
 const TYPES = ['offer', 'grant', 'start', 'chunk', 'credit', 'done', 'result', 'stop'] as const;
 
-/** Writes a message into `bytes` (MESSAGE_BYTES long) and returns its length. */
-export function encode(message: Message, bytes: Uint8Array): number {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, MESSAGE_BYTES);
+/** A message as it is sent: at most MESSAGE_BYTES. */
+export function encode(message: Message): Uint8Array {
+  const bytes = new Uint8Array(MESSAGE_BYTES);
+  return bytes.subarray(0, write(message, bytes));
+}
+
+/** @returns how long it is */
+function write(message: Message, bytes: Uint8Array): number {
+  const view = new DataView(bytes.buffer);
   view.setUint8(0, TYPES.indexOf(message.type));
   switch (message.type) {
     case 'offer':

@@ -1,6 +1,7 @@
 /** The receiving side: listens, grants slots of registered memory, stores and verifies the file. */
-import { type ConnectionRequestEvent, type Cr, type Ia, MemPrivileges } from 'dapl';
-import { Channel, EP_ATTRIBUTES } from './channel.js';
+import type { Ia } from 'dapl';
+import { type Connection, listen, type Listener, type ListenRequest } from 'dapl/flow';
+import { CONNECTION, type Control, expect, hear, leave, say } from './control.js';
 import { failureOf, TransferFailure } from './failure.js';
 import { PartialFile, prepareDirectory } from './partial-file.js';
 import { type SocketKind, withIa } from './session.js';
@@ -31,38 +32,40 @@ export interface ReceiveOptions {
 /** Takes one file. @throws TransferFailure, or what the file system says */
 export async function receiveFile(options: ReceiveOptions): Promise<void> {
   await prepareDirectory(options.directory);
-  await withIa(options.listen, options, async (ia) => {
-    const cr = await nextRequest(ia, options);
-    await new Receiver(ia, options).run(cr);
-  });
+  await withIa(options.listen, options, (ia) => receiveOver(ia, options));
 }
 
-function nextRequest(ia: Ia, options: ReceiveOptions): Promise<Cr> {
-  const psp = ia.createPsp({ connQual: options.port });
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => {
-      psp.free();
-      const { what, exitCode } = failureOf(options.signal.reason);
-      reject(new TransferFailure(`${what} before a sender came`, { exitCode }));
-    };
-    if (options.signal.aborted) {
-      onAbort();
-      return;
-    }
-    options.signal.addEventListener('abort', onAbort, { once: true });
-    let taken = false;
-    psp.requests$.subscribe((event: ConnectionRequestEvent) => {
-      const cr = event.cr;
-      if (taken) {
-        cr.reject({ privateData: new TextEncoder().encode('busy with another sender') });
-        return;
-      }
-      taken = true;
-      options.signal.removeEventListener('abort', onAbort);
-      resolve(cr);
-    });
-    options.onListening();
-  });
+const BUSY = 'busy with another sender';
+
+/** Takes one file over an adapter. @throws as `receiveFile` */
+export async function receiveOver(ia: Ia, options: ReceiveOptions): Promise<void> {
+  let isTaken = false;
+  const answer = ({ refuse }: ListenRequest): undefined =>
+    isTaken ? refuse(new TextEncoder().encode(BUSY)) : undefined;
+  await using listener = await listen(ia, { port: options.port, answer, ...CONNECTION });
+  options.onListening();
+  const conn = await firstSender(listener, options);
+  isTaken = true;
+  void turnAway(listener);
+  await new Receiver(conn, options).run();
+}
+
+async function firstSender(listener: Listener, { signal }: ReceiveOptions): Promise<Connection> {
+  try {
+    return await listener.accept({ signal });
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    const { what, exitCode } = failureOf(signal.reason);
+    throw new TransferFailure(`${what} before a sender came`, { exitCode });
+  }
+}
+
+/** Those that asked at the same time as the first. */
+async function turnAway(listener: Listener): Promise<void> {
+  for await (const conn of listener) {
+    say({ conn }, { type: 'stop', reason: BUSY });
+    await leave({ conn });
+  }
 }
 
 class Receiver {
@@ -72,85 +75,77 @@ class Receiver {
   private sizeBytes = 0;
 
   constructor(
-    private readonly ia: Ia,
+    private readonly conn: Connection,
     private readonly options: ReceiveOptions,
   ) {}
 
-  async run(cr: Cr): Promise<void> {
-    const { ia, options } = this;
-    const pz = ia.createPz();
-    const ep = ia.createEndpoint({ pz, attributes: EP_ATTRIBUTES });
-    const channel = new Channel(ia, pz, ep, cr.remoteAddress);
-    const onAbort = (): void => channel.stop(failureOf(options.signal.reason));
-    options.signal.addEventListener('abort', onAbort);
+  async run(): Promise<void> {
+    const { conn, options } = this;
+    const { signal } = options;
+    const control = { conn, peer: conn.ep.query().remoteAddress ?? 'The sender', signal };
     try {
-      options.signal.throwIfAborted();
-      cr.accept(ep);
-      await channel.established();
-      await this.take(channel, pz);
-      await channel.ended();
+      signal.throwIfAborted();
+      await this.take(control);
+      // Nothing comes but the end, and however it comes: the file is here.
+      await hear(control).catch(() => undefined);
     } catch (error) {
-      const failure = failureOf(options.signal.aborted ? options.signal.reason : error);
-      channel.stop(failure);
+      const failure = failureOf(signal.aborted ? signal.reason : error);
+      say(control, { type: 'stop', reason: failure.what });
       await this.file?.keep();
       throw failure.after(this.figures(), 'what came is kept');
     } finally {
-      options.signal.removeEventListener('abort', onAbort);
-      await channel.close();
+      await leave(control);
     }
   }
 
-  private async take(channel: Channel, pz: ReturnType<Ia['createPz']>): Promise<void> {
-    const offer = await channel.expect('offer');
+  private async take(control: Control): Promise<void> {
+    const offer = await expect(control, 'offer');
     this.sizeBytes = offer.sizeBytes;
     const file = await PartialFile.open(offer, this.options);
     this.file = file;
-    const memory = this.ia.allocate(SLOTS * SLOT_BYTES, {
-      pz,
-      privileges: MemPrivileges.LOCAL_READ | MemPrivileges.LOCAL_WRITE | MemPrivileges.REMOTE_WRITE,
-    });
-    channel.send({
+    const slots = this.conn.expose(SLOTS * SLOT_BYTES, 'write');
+    say(control, {
       type: 'grant',
       offsetBytes: file.lengthBytes,
       prefixDigest: file.digest(),
-      address: memory.address,
-      rmrContext: memory.rmrContext!,
+      address: BigInt(slots.address),
+      rmrContext: slots.rmrContext,
       slotBytes: SLOT_BYTES,
       slots: SLOTS,
     });
-    const start = await channel.expect('start');
+    const start = await expect(control, 'start');
     if (start.offsetBytes !== file.lengthBytes) {
       if (start.offsetBytes !== 0) throw protocolFailure();
       await file.restart();
     }
     this.startedAtBytes = file.lengthBytes;
     this.startedMs = performance.now();
-    const digest = await this.store(channel, memory.bytes);
-    await this.verify(channel, digest);
+    const digest = await this.store(control, slots.bytes);
+    await this.verify(control, digest);
   }
 
   /** Stores chunks until the sender has said the digest. */
-  private async store(channel: Channel, slots: Uint8Array): Promise<Uint8Array> {
+  private async store(control: Control, slots: Uint8Array): Promise<Uint8Array> {
     for (;;) {
-      const message = await channel.receive();
+      const message = await hear(control);
       if (message.type === 'done') return message.digest;
       if (message.type !== 'chunk' || message.slot >= SLOTS) throw protocolFailure();
       const roomBytes = Math.min(SLOT_BYTES, this.sizeBytes - this.file!.lengthBytes);
       if (message.lengthBytes > roomBytes) throw protocolFailure();
       const at = message.slot * SLOT_BYTES;
       await this.file!.append(slots.subarray(at, at + message.lengthBytes));
-      channel.send({ type: 'credit', slot: message.slot });
+      say(control, { type: 'credit', slot: message.slot });
     }
   }
 
-  private async verify(channel: Channel, theirs: Uint8Array): Promise<void> {
+  private async verify(control: Control, theirs: Uint8Array): Promise<void> {
     const file = this.file!;
     const ours = file.digest();
     const verified = Buffer.from(ours).equals(theirs) && file.lengthBytes === this.sizeBytes;
     if (verified) await file.finish();
     else await file.discard();
     this.file = undefined;
-    channel.send({ type: 'result', verified, digest: ours });
+    say(control, { type: 'result', verified, digest: ours });
     const digest = Buffer.from(ours).toString('hex');
     if (!verified) throw new TransferFailure(`The file is dropped: its SHA-256 became ${digest}`);
     const seconds = (performance.now() - this.startedMs) / 1000;

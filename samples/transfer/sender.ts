@@ -3,7 +3,8 @@ import type { Hash } from 'node:crypto';
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { type Ia, type LmrSegment, RemoteSegment } from 'dapl';
-import { Channel, EP_ATTRIBUTES } from './channel.js';
+import { connect, type Connection } from 'dapl/flow';
+import { CONNECTION, type Control, expect, failureAt, leave, say } from './control.js';
 import { failureOf, TransferFailure } from './failure.js';
 import type { Message } from './messages.js';
 import { hashOfPrefix } from './partial-file.js';
@@ -66,45 +67,51 @@ class Sender {
   ) {}
 
   async run(): Promise<void> {
-    const { options, ia } = this;
-    const pz = ia.createPz();
-    const ep = ia.createEndpoint({ pz, attributes: EP_ATTRIBUTES });
-    const channel = new Channel(ia, pz, ep, `${options.to} port ${options.port}`);
-    const onAbort = (): void => channel.stop(failureOf(options.signal.reason));
-    options.signal.addEventListener('abort', onAbort);
+    const { signal, to, port } = this.options;
+    const peer = `${to} port ${port}`;
+    let control: Control | undefined;
     try {
-      options.signal.throwIfAborted();
-      ep.connect({ address: options.to, connQual: options.port, timeoutMs: CONNECT_TIMEOUT_MS });
-      await channel.established();
-      await this.transfer(channel, pz);
-      await channel.finish();
+      signal.throwIfAborted();
+      control = { conn: await this.connect(peer), peer, signal };
+      await this.transfer(control);
+      await control.conn.close();
     } catch (error) {
-      const failure = failureOf(options.signal.aborted ? options.signal.reason : error);
-      channel.stop(failure);
+      const failure = failureOf(signal.aborted ? signal.reason : error);
+      if (control !== undefined) say(control, { type: 'stop', reason: failure.what });
       throw failure.after(this.figures(), 'the same command resumes it');
     } finally {
       this.progress?.stop();
-      options.signal.removeEventListener('abort', onAbort);
-      await channel.close();
+      if (control !== undefined) await leave(control);
     }
   }
 
-  private async transfer(channel: Channel, pz: ReturnType<Ia['createPz']>): Promise<void> {
+  private async connect(peer: string): Promise<Connection> {
+    const { to: address, port, signal } = this.options;
+    const to = { address, port, signal, timeoutMs: CONNECT_TIMEOUT_MS };
+    try {
+      return await connect(this.ia, { ...to, ...CONNECTION });
+    } catch (error) {
+      throw failureAt(peer, error);
+    }
+  }
+
+  private async transfer(control: Control): Promise<void> {
     const { options, sizeBytes } = this;
-    channel.send({ type: 'offer', sizeBytes, name: basename(options.path) });
-    const grant = await channel.expect('grant');
+    say(control, { type: 'offer', sizeBytes, name: basename(options.path) });
+    const grant = await expect(control, 'grant');
     if (grant.slots * grant.slotBytes > MAX_WINDOW_BYTES || grant.slots * grant.slotBytes === 0) {
       throw protocolFailure();
     }
-    const hash = await this.agreeOnStart(channel, grant);
+    const hash = await this.agreeOnStart(control, grant);
+    const { pz } = control.conn.ep;
     const memory = this.ia.allocate(grant.slots * grant.slotBytes, { pz });
     const slots = Array.from({ length: grant.slots }, (_, i) =>
       memory.segment(i * grant.slotBytes, grant.slotBytes),
     );
     this.progress = startProgress(sizeBytes, this.offsetBytes, options.out);
-    await this.pump(channel, grant, slots, hash);
-    channel.send({ type: 'done', digest: hash.digest() });
-    const result = await channel.expect('result');
+    await this.pump(control, grant, slots, hash);
+    say(control, { type: 'done', digest: hash.digest() });
+    const result = await expect(control, 'result');
     this.progress.update(sizeBytes);
     this.progress.stop();
     this.progress = undefined;
@@ -113,7 +120,7 @@ class Sender {
 
   /** Goes on where the receiver stopped, if what it has is a prefix of this file. */
   private async agreeOnStart(
-    channel: Channel,
+    control: Control,
     grant: Extract<Message, { type: 'grant' }>,
   ): Promise<Hash> {
     const { signal } = this.options;
@@ -128,23 +135,24 @@ class Sender {
     }
     this.startedAtBytes = this.storedBytes = this.offsetBytes;
     this.startedMs = performance.now();
-    channel.send({ type: 'start', offsetBytes: this.offsetBytes });
+    say(control, { type: 'start', offsetBytes: this.offsetBytes });
     return hash;
   }
 
   /** Keeps every free slot filled; a credit frees one. */
   private async pump(
-    channel: Channel,
+    control: Control,
     grant: Extract<Message, { type: 'grant' }>,
     slots: readonly LmrSegment[],
     hash: Hash,
   ): Promise<void> {
+    const { conn } = control;
     const remote = new RemoteSegment(grant);
     const free = slots.map((_, i) => i);
     while (this.offsetBytes < this.sizeBytes || free.length < slots.length) {
       const slot = this.offsetBytes < this.sizeBytes ? free.shift() : undefined;
       if (slot === undefined) {
-        const credit = await channel.expect('credit');
+        const credit = await expect(control, 'credit');
         if (credit.slot >= slots.length || free.includes(credit.slot)) throw protocolFailure();
         free.push(credit.slot);
         this.storedBytes = Math.min(this.storedBytes + grant.slotBytes, this.sizeBytes);
@@ -156,8 +164,9 @@ class Sender {
       segment.set(slot * grant.slotBytes, lengthBytes);
       await this.read(segment.bytes);
       hash.update(segment.bytes);
-      channel.write(segment, remote.seek(slot * grant.slotBytes));
-      channel.send({ type: 'chunk', slot, lengthBytes });
+      // It is ahead of every later message; that it cannot be sent any more, the next credit tells.
+      conn.write(segment, remote.seek(slot * grant.slotBytes)).catch(() => undefined);
+      say(control, { type: 'chunk', slot, lengthBytes });
       this.offsetBytes += lengthBytes;
     }
   }

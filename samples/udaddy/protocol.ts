@@ -6,7 +6,7 @@
  * 3. when all messages of all endpoints have come, the server sends as many replies to each.
  *
  * A reply is the server's receive buffer from its beginning, as long as a message: so the GRH area
- * comes first, then the message without its last 40 bytes.
+ * comes first, which says nothing to the client, then the message without its last 40 bytes.
  */
 import { UdEp } from 'dapl';
 
@@ -14,9 +14,17 @@ export const UDADDY_PORT = 7174;
 /** A datagram is one packet. */
 export const SIZE_BYTES = { min: 1, max: 4096, default: 100 } as const;
 
-/** Fills a message of one of the client's endpoints. */
-export function fillMessage(message: Uint8Array, endpoint: number): void {
-  for (let at = 0; at < message.length; at++) message[at] = 31 * endpoint + at;
+/** The message of one of the client's endpoints. */
+export function messageOf(endpoint: number, sizeBytes: number): Uint8Array {
+  return Uint8Array.from({ length: sizeBytes }, (_, at) => 31 * endpoint + at);
+}
+
+/** The server's reply to a message, as long as that. */
+export function replyTo(message: Uint8Array): Uint8Array {
+  const reply = new Uint8Array(message.length);
+  const { GRH_BYTES } = UdEp;
+  if (message.length > GRH_BYTES) reply.set(message.subarray(0, -GRH_BYTES), GRH_BYTES);
+  return reply;
 }
 
 /** Whether a reply is an answer to this message. */

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createRegistry, type Evd, type Ia, openIa, type UdEp } from 'dapl';
 import { mock } from 'dapl/providers/mock';
 import * as collectives from '../../samples/collectives/collectives.js';
-import { type Group, joinGroup } from '../../samples/collectives/group.js';
+import { type Group, joinGroup, leaveGroup } from '../../samples/collectives/group.js';
 import { CONN_QUAL } from '../compliance/suite/peer.js';
 import type { DatScene, RowCalls } from './dat-scene.js';
 
@@ -49,13 +49,13 @@ async function together(
   const groups = await Promise.all(ias.map((ia, rank) => joinGroup({ ia, rank, addresses })));
   const results = await Promise.all(
     groups.map(async (group) => {
-      const data = group.array(Float64Array, 2 * SIZE).fill(group.rank + 1);
-      const result = group.array(Float64Array, 2 * SIZE);
+      const data = new Float64Array(2 * SIZE).fill(group.rank + 1);
+      const result = new Float64Array(2 * SIZE);
       await work(group, data, result);
       return result.slice();
     }),
   );
-  for (const group of groups) group.close();
+  await Promise.all(groups.map(leaveGroup));
   await Promise.all(ias.map((ia) => ia.close()));
   return results;
 }
@@ -114,15 +114,15 @@ export const EXTENSION_CALLS: RowCalls = {
   },
   dat_ib_collective_free_member: async ({ ia }) => {
     const group = await joinGroup({ ia, rank: 0, addresses: [ia.address] });
-    group.close();
+    await leaveGroup(group);
     await ia.close();
   },
   dat_ib_collective_free_group: async ({ pair: { active, passive } }) => {
     const addresses = [active.address, passive.address];
     const join = (ia: Ia, rank: number): Promise<Group> => joinGroup({ ia, rank, addresses });
     const [one, other] = await Promise.all([join(active, 0), join(passive, 1)]);
-    const memory = other.array(Float64Array, 1);
-    one.close();
+    const memory = new Float64Array(1);
+    await leaveGroup(one);
     await assert.rejects(collectives.broadcast(other, memory, 0));
   },
   dat_ib_collective_scatter: async (scene) => {

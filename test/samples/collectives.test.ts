@@ -1,8 +1,16 @@
 import assert from 'node:assert/strict';
 import { type Ia, openIa } from 'dapl';
+import { connect } from 'dapl/flow';
+import { offerChannel } from 'dapl/flow/channel';
 import { Fabric, mock } from 'dapl/providers/mock';
 import * as collectives from '../../samples/collectives/collectives.js';
-import { type Group, joinGroup } from '../../samples/collectives/group.js';
+import {
+  type Group,
+  joinGroup,
+  leaveGroup,
+  receive,
+  send,
+} from '../../samples/collectives/group.js';
 
 const SIZES = [1, 2, 3, 5, 8];
 
@@ -24,7 +32,7 @@ async function world(size: number): Promise<World> {
 const opened: Ia[] = [];
 
 async function close({ ias, groups }: World): Promise<void> {
-  for (const group of groups) group.close();
+  await Promise.all(groups.map(leaveGroup));
   await Promise.all(ias.map((ia) => ia.close()));
 }
 
@@ -35,7 +43,7 @@ function each<T>({ groups }: World, run: (group: Group) => Promise<T>): Promise<
 
 /** An array that says whose it is. */
 function own(group: Group, length: number): Float64Array {
-  const data = group.array(Float64Array, length);
+  const data = new Float64Array(length);
   for (let i = 0; i < length; i++) data[i] = 1000 * group.rank + i;
   return data;
 }
@@ -61,7 +69,7 @@ describe('collectives over connected endpoints', () => {
             range(LENGTH).map((i) => 1000 * root + i),
           );
         const sums = await each(here, async (group) => {
-          const result = group.array(Float64Array, LENGTH);
+          const result = new Float64Array(LENGTH);
           await collectives.reduce(group, own(group, LENGTH), result, 'SUM', root);
           return [...result];
         });
@@ -73,7 +81,7 @@ describe('collectives over connected endpoints', () => {
         }
       }
       const all = await each(here, async (group) => {
-        const [most, before] = [group.array(Float64Array, 7), group.array(Float64Array, 7)];
+        const [most, before] = [new Float64Array(7), new Float64Array(7)];
         await collectives.allreduce(group, own(group, 7), most, 'MAX');
         await collectives.scan(group, own(group, 7), before, 'SUM');
         return [most[3], before[3]];
@@ -91,7 +99,7 @@ describe('collectives over connected endpoints', () => {
       const got = await each(here, async (group) => {
         const block = own(group, 3);
         const whole = own(group, 3 * size);
-        const make = (length: number): Float64Array => group.array(Float64Array, length);
+        const make = (length: number): Float64Array => new Float64Array(length);
         const [gathered, part, everywhere] = [make(3 * size), make(3), make(3 * size)];
         const [turned, shares] = [make(3 * size), make(3)];
         await collectives.gather(group, block, gathered, root);
@@ -136,9 +144,9 @@ describe('collectives over connected endpoints', () => {
     const here = await world(3);
     const results = await each(here, async (group) => {
       const { rank } = group;
-      const wide = group.array(BigUint64Array, 1);
-      const narrow = group.array(Uint8Array, 1);
-      const [wideSum, narrowSum] = [group.array(BigUint64Array, 1), group.array(Uint8Array, 1)];
+      const wide = new BigUint64Array(1);
+      const narrow = new Uint8Array(1);
+      const [wideSum, narrowSum] = [new BigUint64Array(1), new Uint8Array(1)];
       wide[0] = 2n ** 63n + BigInt(rank);
       narrow[0] = 100 + rank;
       const seen: unknown[] = [];
@@ -162,24 +170,86 @@ describe('collectives over connected endpoints', () => {
     const here = await world(3);
     const [first, second, third] = here.groups as [Group, Group, Group];
     const ending = Promise.allSettled([first, second].map((group) => collectives.barrier(group)));
-    third.close();
+    await leaveGroup(third);
     for (const end of await ending) {
       assert.equal(end.status, 'rejected');
-      assert.match(String(end.reason), /is gone|failed/);
+      assert.match(String(end.reason), /rank 2: .*DAT_CONN_ENDED/);
     }
-    await assert.rejects(collectives.barrier(third), /has been left/);
-    await assert.rejects(first.send(1, new Uint8Array(1)), TypeError);
+    await assert.rejects(collectives.barrier(third), /rank [01]: .*DAT_CONN_CLOSED/);
     await close({ ...here, groups: [first, second] });
+  });
+
+  it('what a rank has sent is there when it has left', async () => {
+    const here = await world(2);
+    const [first, second] = here.groups as [Group, Group];
+    await send(second, 0, Int16Array.of(5, -6));
+    await leaveGroup(second);
+    const got = new Int16Array(2);
+    await receive(first, 1, got);
+    assert.deepEqual([...got], [5, -6]);
+    await close({ ...here, groups: [first] });
+  });
+
+  it('arrays longer than all receive buffers of a rank', async () => {
+    const here = await world(2);
+    const sums = await each(here, async (group) => {
+      const sum = new Float64Array(100_000);
+      await collectives.allreduce(group, own(group, 100_000), sum, 'SUM');
+      return [sum[0], sum[99_999]];
+    });
+    assert.deepEqual(sums, [
+      [1000, 1000 + 2 * 99_999],
+      [1000, 1000 + 2 * 99_999],
+    ]);
+    await close(here);
+  });
+
+  it('refuses to send to itself, and to a rank that is none', async () => {
+    const here = await world(2);
+    const [first] = here.groups as [Group];
+    for (const rank of [0, 2, -1]) {
+      const notAnother = { name: 'RangeError', message: `rank ${rank} of 2 is not another one` };
+      await assert.rejects(send(first, rank, new Uint8Array(1)), notAnother);
+      await assert.rejects(receive(first, rank, new Uint8Array(1)), notAnother);
+    }
+    await close(here);
+  });
+
+  it('sends a peer away that says it is a rank which it cannot be', async () => {
+    const fabric = new Fabric({ seed: 9, autoRun: true });
+    const addresses = ['192.0.2.1', '192.0.2.2'];
+    const open = (address: string): Promise<Ia> => openIa(mock({ fabric, address }));
+    const [one, two, stranger] = await Promise.all([...addresses, '192.0.2.9'].map(open));
+    opened.push(one!, two!, stranger!);
+    const joined = joinGroup({ ia: one!, rank: 0, addresses });
+    for (const rank of [0, 2]) {
+      const introduction = Uint8Array.of(0, 0, 0, rank);
+      const to = { address: '192.0.2.1', port: 7600 };
+      const conn = await connect(stranger!, { ...to, ...offerChannel({}, introduction) });
+      await conn.closed;
+    }
+    const groups = await Promise.all([joined, joinGroup({ ia: two!, rank: 1, addresses })]);
+    assert.deepEqual(
+      groups.map(({ rank, size }) => [rank, size]),
+      [
+        [0, 2],
+        [1, 2],
+      ],
+    );
+    await Promise.all(groups.map(leaveGroup));
   });
 
   it('arrays of wrong sizes are refused', async () => {
     const here = await world(2);
     await each(here, async (group) => {
-      const [two, three] = [group.array(Int32Array, 2), group.array(Int32Array, 3)];
+      const [two, three] = [new Int32Array(2), new Int32Array(3)];
       await assert.rejects(collectives.allgather(group, two, three), RangeError);
       await assert.rejects(collectives.alltoall(group, three, three), RangeError);
       await assert.rejects(collectives.reduce(group, two, three, 'SUM'), RangeError);
     });
+    const [first, second] = here.groups as [Group, Group];
+    await send(first, 1, new Int32Array(2));
+    await assert.rejects(receive(second, 0, new Int32Array(3)), /8 bytes of rank 0: .* has 12/);
     await close(here);
   });
 });

@@ -46,7 +46,7 @@ describe('sample dapltest', () => {
     assert.equal(nobody.code, 1);
     assert.match(
       inBlock0(nobody.stderr),
-      /^dapltest: port 62000 of 127\.0\.76\.1: NON_PEER_REJECTED .*\n$/,
+      /^dapltest: port 62000 of 127\.0\.76\.1: nothing listens there.*\n$/,
     );
   });
 

@@ -7,7 +7,7 @@
  *     ucmatose-server <ip> <connections> <messages> <bytes>
  *     ucmatose-client <ip> <connections> <messages> <bytes>
  *     rping-in-sequence <ip> <count>   one connection after the other, one ping on each
- *     rping-until-end <ip> <bytes>     pings until the connection ends, and prints its last event
+ *     rping-until-end <ip> <bytes>     pings until the connection ends, and prints how it did
  *     memory-client <ip> <bytes>...    reads and writes the memory that memory-peer serves
  *     memory-server <ip> <bytes>       serves memory to memory-peer
  *     transfer-client <ip> <bytes> <rounds> <ack timeout> <retry count>
@@ -28,13 +28,13 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 
 import { type Cr, type Ia, openIa } from 'dapl';
+import { FlowError } from 'dapl/flow';
 import { softroce } from 'dapl/providers/softroce';
 import { verbs } from 'dapl/providers/verbs';
 
 import { patience } from '../../support/patience.js';
 import { SystemRandom } from '../../../providers/host/index.js';
 import { runClient } from '../../../samples/rping/client.js';
-import { ConnectionEnded } from '../../../samples/rping/link.js';
 import type { Options } from '../../../samples/rping/options.js';
 import { RPING_PORT } from '../../../samples/rping/protocol.js';
 import { CORNER_CLIENTS, CORNER_SERVERS } from './corners.js';
@@ -138,8 +138,10 @@ async function rpingUntilEnd(ia: Ia, address: string, args: readonly string[]): 
   try {
     await runClient(ia, pings(address, 0, Number(args[0])));
   } catch (error) {
-    if (!(error instanceof ConnectionEnded)) throw error;
-    print(`after ${(performance.now() - start).toFixed(0)} ms: ${textOf(error.event)}`);
+    if (!FlowError.isFlowError(error)) throw error;
+    const { message, flightRecord } = error;
+    const afterMs = (performance.now() - start).toFixed(0);
+    print([`after ${afterMs} ms: ${message}`, ...flightRecord].join('\n  '));
   }
 }
 

@@ -2,26 +2,26 @@ import assert from 'node:assert/strict';
 
 import {
   fillPing,
-  readPlace,
+  placeMessage,
+  placeOf,
   textLength,
   textOf,
-  writePlace,
 } from '../../../../samples/rping/protocol.js';
 
 describe('rping protocol', () => {
   // The first SEND of an rping client, captured (wire facts 1.10).
   const captured = Buffer.from('00005557ebdf75f0000005b400000064', 'hex');
-  const place = { address: 0x5557ebdf75f0n, rkey: 0x5b4, lengthBytes: 100 };
+  const place = { address: 0x5557ebdf75f0n, rmrContext: 0x5b4, length: 100 };
 
   it('reads and writes what rping sends', () => {
-    assert.deepEqual(readPlace(captured), place);
-    const message = Buffer.alloc(16);
-    writePlace(message, place);
-    assert.deepEqual(message, captured);
+    assert.deepEqual(placeOf(captured), place);
+    assert.deepEqual(Buffer.from(placeMessage(place)), captured);
+    const told = { ...place, address: '0x5557ebdf75f0' };
+    assert.deepEqual(Buffer.from(placeMessage(told)), captured);
   });
 
   it('refuses a message of another length', () => {
-    assert.throws(() => readPlace(Buffer.alloc(15)), /16 bytes, not 15/);
+    assert.throws(() => placeOf(Buffer.alloc(15)), /16 bytes, not 15/);
   });
 
   it('fills a ping as rping does', () => {

@@ -1,0 +1,33 @@
+/** The next datagram, which must be one of udaddy's. */
+import { type Datagram, type Datagrams, FlowError } from 'dapl/flow';
+
+const STEP_TIMEOUT_MS = 10_000;
+
+/**
+ * @param sizeBytes of every message
+ * @param timeoutMs there is no limit to the wait for the first one of a service
+ * @throws Error when none comes, or one that is no message of udaddy
+ */
+export async function receiveOne(
+  box: Datagrams,
+  sizeBytes: number,
+  timeoutMs = STEP_TIMEOUT_MS,
+): Promise<Datagram> {
+  const datagram = await nextOf(box, timeoutMs);
+  if (datagram.immediate === undefined) {
+    throw new Error('not a message of udaddy: it has no immediate data');
+  }
+  if (datagram.lengthBytes === sizeBytes) return datagram;
+  throw new Error(`a message of ${datagram.lengthBytes} bytes, not ${sizeBytes}: use -S`);
+}
+
+async function nextOf(box: Datagrams, timeoutMs: number): Promise<Datagram> {
+  try {
+    return await box.receive({ timeoutMs });
+  } catch (error) {
+    if (!FlowError.isFlowError(error) || error.code !== 'DAT_TIMEOUT_EXPIRED') throw error;
+    throw new Error('no datagram comes any more: some are lost, as datagrams may be', {
+      cause: error,
+    });
+  }
+}
