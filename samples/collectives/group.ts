@@ -66,7 +66,7 @@ export async function joinGroup(options: GroupOptions): Promise<Group> {
 
 /** Leaves the group: others learn of it when they want something of this rank. */
 export async function leaveGroup(group: Group): Promise<void> {
-  await Promise.all(group.channels.map((each) => each?.close()));
+  await Promise.all(group.channels.map(async (each) => each?.close()));
 }
 
 /** Resolves when the bytes are at the other rank. */

@@ -9,9 +9,9 @@ const BUFFERS = 64;
 const GOODBYE_MS = 1500;
 
 /**
- * A silent peer is asked for a sign of life twice a second, and shows within three seconds: 4.096 us
- * * 2^13 = 34 ms for an ACK at the accepting side, 134 ms at the connecting one (which adds the
- * peer's ACK delay), and five retries that back off to four times that. A killed process shows
+ * A silent peer is asked for a sign of life twice a second, and shows within three seconds: an ACK
+ * is waited for 34 ms (4.096 us * 2^13) at the accepting side, 134 ms at the connecting one, which
+ * adds the peer's ACK delay, and five retries back off to four times that. A killed process shows
  * sooner, by ICMP. A peer without a posted receive is waited for six times 82 ms.
  */
 export const CONNECTION: ConnectionOptions = {

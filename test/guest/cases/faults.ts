@@ -91,7 +91,8 @@ async function kernelServerKilled(lab: Lab): Promise<void> {
       await paused(TRAFFIC_MS);
       await serving.stop('SIGKILL');
       const result = await client.finish(BROKEN_TIMEOUT_MS);
-      assert.match(result.stdout, /^after \d+ ms: .* \[DAT_CONN_(ENDED|BROKEN)\]$/m, transcript(result));
+      const over = /^after \d+ ms: .* \[DAT_CONN_(ENDED|BROKEN)\]$/m;
+      assert.match(result.stdout, over, transcript(result));
     } finally {
       serving.kill();
     }
