@@ -59,7 +59,6 @@ describe('Benchmark against the sockets of Node', function () {
       '8 B half RTT, conn.send and receive, copied, event',
       '64 B conn.send and receive, lent, 64 in flight, adaptive',
       '64 B half RTT, request and answer, conn, event',
-      '64 B half RTT, request and answer, channel, adaptive',
       '64 B requests and answers, channel, 64 in flight, adaptive',
     );
     const summaries = await runBench({ rounds: 1, seconds: 0.02, rows, network: networkOf(80) });
