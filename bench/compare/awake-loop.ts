@@ -4,12 +4,15 @@ import type { Cell } from './cells.js';
 export class AwakeLoop {
   private awake = false;
 
+  /** @param inNextTurn runs a function in the next turn of the event loop */
+  constructor(private readonly inNextTurn: (work: () => void) => unknown = setImmediate) {}
+
   /** It sleeps as ever where the cell's polling is not 'spin'. */
   begin({ polling }: Cell): void {
     if (polling !== 'spin' || this.awake) return;
     this.awake = true;
     const turn = (): void => {
-      if (this.awake) setImmediate(turn);
+      if (this.awake) this.inNextTurn(turn);
     };
     turn();
   }
