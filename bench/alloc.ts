@@ -1,6 +1,7 @@
 /**
- * What a message allocates on the whole path, at both ends: 64 B SENDs over softroce between two
- * processes, 64 in flight, each completion consumed in one way of delivery after another.
+ * What a message allocates on the whole path, at both ends: 64 B messages between two processes, 64
+ * in flight. SENDs over softroce, each completion consumed in one way of delivery after another;
+ * messages of dapl/flow and its channels; requests and answers over these, and over peers of Node.
  *
  *   npm run bench:alloc -- [--messages N]
  *
@@ -9,7 +10,8 @@
  */
 import { pathToFileURL } from 'node:url';
 import { Command, InvalidArgumentError } from 'commander';
-import { type CellOptions, cell } from './compare/cells.js';
+import { type Cell, type CellOptions, cell, type Workload } from './compare/cells.js';
+import { CONTENDERS } from './compare/contender.js';
 import type { Count, Target } from './compare/end.js';
 import { figure, layOut } from './compare/report.js';
 import { WorkerProcess } from './compare/worker-process.js';
@@ -20,59 +22,83 @@ interface Allocation {
   readonly bytesPerMessage: { readonly sender: number; readonly receiver: number };
 }
 
-const WAYS: Readonly<Record<string, CellOptions>> = {
-  'dequeueInto, spin': { polling: 'spin' },
-  'upcall NOTIFY + dequeueInto, event': { polling: 'event' },
-  'events$, adaptive': { polling: 'adaptive', delivery: 'events$' },
-  'for await, adaptive': { polling: 'adaptive', delivery: 'for-await' },
+const ADAPTIVE: CellOptions = { polling: 'adaptive' };
+const way = (contender: string, workload: Workload, options: CellOptions): Cell =>
+  cell(contender, workload, 64, options);
+
+/** Those of one contender stand together: they have its processes one after the other. */
+export const WAYS: Readonly<Record<string, Cell>> = {
+  'dequeueInto, spin': way('softroce', 'send', { polling: 'spin' }),
+  'upcall NOTIFY + dequeueInto, event': way('softroce', 'send', { polling: 'event' }),
+  'events$, adaptive': way('softroce', 'send', { ...ADAPTIVE, delivery: 'events$' }),
+  'for await, adaptive': way('softroce', 'send', { ...ADAPTIVE, delivery: 'for-await' }),
+  'conn.send and receive, copied': way('flow', 'send', ADAPTIVE),
+  'request and answer, conn': way('flow', 'calls', ADAPTIVE),
+  'conn.send and receive, lent': way('flow-lend', 'send', ADAPTIVE),
+  'channel.send and receive': way('channel', 'send', ADAPTIVE),
+  'request and answer, channel': way('channel', 'calls', ADAPTIVE),
+  'request and answer, Node TCP, framed': way('node-framed', 'calls', {}),
+  'request and answer, ws': way('node-ws', 'calls', {}),
 };
 
 /** To warm up, and to learn how long so many messages take. */
 const TRIAL_SECONDS = 1;
 
-export async function measureAllocation(
-  messages: number,
-  trialSeconds = TRIAL_SECONDS,
-  network = '127.0.0',
-): Promise<Allocation[]> {
-  const [left, right] = [`${network}.1`, `${network}.2`];
-  const pair = new Pair(
-    new WorkerProcess('native', left, right, 0),
-    new WorkerProcess('native', right, left, 1),
-  );
-  try {
-    await pair.ready();
-    const results: Allocation[] = [];
-    for (const [way, options] of Object.entries(WAYS)) {
-      const trial = await pair.run(options, trialSeconds);
-      await pair.countAllocation();
-      const run = await pair.run(options, (messages * trial.seconds) / trial.messages);
-      const [sender, receiver] = await pair.allocated();
-      const bytesPerMessage = {
-        sender: sender / run.messages,
-        receiver: receiver / run.messages,
-      };
-      results.push({ way, messages: run.messages, bytesPerMessage });
+interface AllocationOptions {
+  /** Of each way. */
+  readonly messages: number;
+  readonly ways?: Readonly<Record<string, Cell>>;
+  readonly trialSeconds?: number;
+  /** The first three numbers of the local addresses; default 127.0.0. */
+  readonly network?: string;
+}
+
+export async function measureAllocation(options: AllocationOptions): Promise<Allocation[]> {
+  const { ways = WAYS, network = '127.0.0' } = options;
+  const results: Allocation[] = [];
+  for (const contender of new Set(Object.values(ways).map((each) => each.contender))) {
+    const own = Object.entries(ways).filter(([, work]) => work.contender === contender);
+    const pair = new Pair(CONTENDERS[contender]!.kind!, [`${network}.1`, `${network}.2`]);
+    try {
+      await pair.ready();
+      for (const [name, work] of own) results.push(await measureWay(pair, name, work, options));
+      await pair.close();
+    } finally {
+      pair.kill();
     }
-    await pair.close();
-    return results;
-  } finally {
-    pair.kill();
   }
+  return results;
+}
+
+async function measureWay(
+  pair: Pair,
+  name: string,
+  work: Cell,
+  { messages, trialSeconds = TRIAL_SECONDS }: AllocationOptions,
+): Promise<Allocation> {
+  const trial = await pair.run(work, trialSeconds);
+  await pair.countAllocation();
+  const run = await pair.run(work, (messages * trial.seconds) / trial.messages);
+  const [sender, receiver] = await pair.allocated();
+  const bytesPerMessage = { sender: sender / run.messages, receiver: receiver / run.messages };
+  return { way: name, messages: run.messages, bytesPerMessage };
 }
 
 class Pair {
-  constructor(
-    private readonly client: WorkerProcess,
-    private readonly server: WorkerProcess,
-  ) {}
+  private readonly client: WorkerProcess;
+  private readonly server: WorkerProcess;
+
+  /** @param kind that the worker knows */
+  constructor(kind: string, [left, right]: readonly [string, string]) {
+    this.client = new WorkerProcess(kind, left, right, 0);
+    this.server = new WorkerProcess(kind, right, left, 1);
+  }
 
   async ready(): Promise<void> {
     await Promise.all([this.client.answer(), this.server.answer()]);
   }
 
-  async run(options: CellOptions, seconds: number): Promise<Count> {
-    const work = cell('softroce', 'send', 64, options);
+  async run(work: Cell, seconds: number): Promise<Count> {
     const target = (await this.server.ask({ call: 'listen', cell: work })).value as Target;
     const call = { call: 'run', cell: work, target, seconds } as const;
     const count = (await this.client.ask(call, seconds * 1000 + 30_000)).value as Count;
@@ -86,7 +112,7 @@ class Pair {
     await this.server.ask({ call: 'count-allocation' });
   }
 
-  /** Bytes at the sender and at the receiver. */
+  /** Bytes at the sender and at the receiver: of requests, at the client and at the server. */
   async allocated(): Promise<[number, number]> {
     const sender = await this.client.ask({ call: 'allocated' });
     const receiver = await this.server.ask({ call: 'allocated' });
@@ -111,16 +137,16 @@ function positive(text: string): number {
 
 async function main(): Promise<void> {
   const program = new Command('bench:alloc')
-    .description('bytes that a message allocates, for each way of delivery')
+    .description('bytes that a message allocates, for each way of sending and receiving')
     .option('--messages <n>', 'of each way', positive, 10_000_000)
     .option('--markdown', 'prints the table as Markdown')
     .parse();
   const { messages, markdown } = program.opts<{ messages: number; markdown?: true }>();
-  const results = await measureAllocation(messages);
+  const results = await measureAllocation({ messages });
   const headings = ['way', 'messages', 'bytes a message, sender', 'receiver'];
-  const lines = results.map(({ way, messages: count, bytesPerMessage }) => {
+  const lines = results.map(({ way: name, messages: count, bytesPerMessage }) => {
     const { sender, receiver } = bytesPerMessage;
-    return [way, String(count), figure(sender), figure(receiver)];
+    return [name, String(count), figure(sender), figure(receiver)];
   });
   process.stdout.write(`${layOut(headings, lines, markdown ? 'markdown' : 'text')}\n`);
 }

@@ -3,7 +3,7 @@
  * and CPU time between two processes on loopback, in interleaved rounds. What counts is the ratio
  * of one round: the machine's own speed comes and goes. docs/performance.md explains each peer.
  *
- *   npm run bench -- [--rounds N] [--seconds S] [--only TEXT] [--peers LIST] [--json FILE]
+ *   npm run bench -- [--rounds N] [--seconds S] [--only TEXT ...] [--peers LIST] [--json FILE]
  *                    [--markdown] [--counters] [--against REV] [--compare BEFORE AFTER]
  */
 import { writeFile } from 'node:fs/promises';
@@ -16,7 +16,7 @@ import { countersTable } from './compare/counted.js';
 import { describeRun } from './compare/describe-run.js';
 import { matrix } from './compare/matrix.js';
 import { nameOf, table } from './compare/report.js';
-import { ROWS, type Row } from './compare/rows.js';
+import { type Row, rowsNamed } from './compare/rows.js';
 import { runBench } from './compare/run.js';
 
 /** Without a say: enough for a look; enough for the sign test to tell a change from noise. */
@@ -26,7 +26,7 @@ const AGAINST_ROUNDS = 8;
 interface Arguments {
   readonly rounds?: number;
   readonly seconds: number;
-  readonly only: string;
+  readonly only?: readonly string[];
   readonly peers: readonly string[];
   readonly json?: string;
   readonly markdown?: true;
@@ -60,7 +60,7 @@ function parse(): { options: Arguments; rows: readonly Row[] } {
       positive,
     )
     .option('--seconds <s>', 'of each measurement', positive, 0.5)
-    .option('--only <text>', 'rows whose name contains the text, whatever its case', '')
+    .option('--only <text...>', 'rows whose name contains one of the texts, whatever its case')
     .option('--peers <list>', `all, none or a list of ${PEERS.join(',')}`, peerList, PEERS)
     .option('--json <file>', 'writes all measurements')
     .option('--markdown', 'prints the table as Markdown')
@@ -74,12 +74,13 @@ function parse(): { options: Arguments; rows: readonly Row[] } {
     .option('--compare <file...>', 'compares two files of --json instead of measuring')
     .parse();
   const options = program.opts<Arguments>();
-  const wanted = options.only.toLowerCase();
   const files = options.compare?.length ?? 2;
   if (files !== 2) program.error(`--compare takes two files, not ${files}`);
-  const rows = ROWS.filter(({ label }) => label.toLowerCase().includes(wanted));
-  if (rows.length === 0) program.error(`no row is called "${options.only}"`);
-  return { options, rows };
+  const texts = options.only ?? [''];
+  for (const text of texts) {
+    if (rowsNamed([text]).length === 0) program.error(`no row is called "${text}"`);
+  }
+  return { options, rows: rowsNamed(texts) };
 }
 
 /** The rows with those rivals only. */
@@ -105,18 +106,19 @@ async function main(): Promise<void> {
     process.stdout.write(`${compareResults(before!, after!, style)}\n`);
     return;
   }
-  if (revision !== undefined) {
-    const result = await measureAgainst(revision, { rounds, seconds, rows, onRound }, style);
-    process.stderr.write('\n');
-    process.stdout.write(`${result.report}\n`);
-    if (json !== undefined) await save(json, rounds, seconds, result.data);
-    return;
-  }
   const skipped: Record<string, string> = {};
   const onSkipped = (contender: string, why: string): void => {
     skipped[contender] = why;
     process.stderr.write(`SKIPPED: ${nameOf(contender)} ${why}\n`);
   };
+  if (revision !== undefined) {
+    const run = { rounds, seconds, rows, onRound, onSkipped };
+    const result = await measureAgainst(revision, run, style);
+    process.stderr.write('\n');
+    process.stdout.write(`${result.report}\n`);
+    if (json !== undefined) await save(json, rounds, seconds, result.data);
+    return;
+  }
   const chosen = against(rows, peers);
   const summaries = await runBench({ rounds, seconds, rows: chosen, onRound, onSkipped });
   process.stderr.write('\n');

@@ -23,10 +23,11 @@ export interface Change {
   readonly verdict: 'better' | 'worse' | 'noise';
 }
 
-/** Up to three a row: its figure, its p99, its CPU time. */
+/** Up to three a row that both have: its figure, its p99, its CPU time. */
 export function changesOf(summaries: readonly Summary[]): Change[] {
   return summaries.flatMap(({ label, unit, measurements, rivals }) => {
-    const before = rivals[0]?.measurements ?? [];
+    const before = rivals[0]?.measurements;
+    if (before === undefined) return [];
     const isRate = unit === 'GB/s' || unit === 'M/s';
     const of = (what: string, value: (m: Measurement) => number, upIsBetter: boolean): Change =>
       change(label, what, before.map(value), measurements.map(value), upIsBetter);

@@ -5,6 +5,7 @@ import { NodeJobs } from '../compare/node-jobs.js';
 import type { Style } from '../compare/report.js';
 import type { Row } from '../compare/rows.js';
 import { type Open, type RunOptions, runBench } from '../compare/run.js';
+import { MissingPeer } from '../peers/build.js';
 import { type Change, changeTable, changesOf, conclusion } from './changes.js';
 import { type Worktree, buildWorktree } from './worktree.js';
 
@@ -40,12 +41,19 @@ function againstBefore({ label, unit, ours }: Row): Row {
   return { label, unit, ours, rivals: [{ cell }] };
 }
 
-/** Processes of the other commit run this benchmark's worker over that commit's library. */
-function opener({ worker }: Worktree): Open {
-  return (contender, local, remote) => {
+/**
+ * Processes of the other commit run this benchmark's worker over that commit's library; one that
+ * has not the entry which a contender is written with leaves it out.
+ */
+export function opener({ worker, commit, entries }: Omit<Worktree, 'remove'>): Open {
+  return async (contender, local, remote) => {
     const id = contender.replace(BEFORE, '');
     if (!contender.startsWith(BEFORE)) return CONTENDERS[id]!.open(local, remote);
-    if (!OURS.includes(id)) throw new Error(`${id} has no former build`);
-    return NodeJobs.open(id === 'softroce' ? 'native' : id, local, remote, worker);
+    const { kind, entry } = CONTENDERS[id]!;
+    if (!OURS.includes(id) || kind === undefined) throw new Error(`${id} has no former build`);
+    if (entry !== undefined && !entries.includes(entry)) {
+      throw new MissingPeer(`${commit} has no ${entry}`);
+    }
+    return NodeJobs.open(kind, local, remote, worker);
   };
 }

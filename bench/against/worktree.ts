@@ -11,6 +11,8 @@ export interface Worktree {
   /** The benchmark's worker, this very one, that imports the other commit's library. */
   readonly worker: string;
   readonly commit: string;
+  /** What that commit's package can be imported by: `dapl`, `dapl/spi`, ... */
+  readonly entries: readonly string[];
   remove(): void;
 }
 
@@ -48,7 +50,13 @@ export function buildWorktree(revision: string): Worktree {
   cpSync(join(root, 'dist/bench'), bench, { recursive: true });
   const worker = join(bench, 'compare/worker.js');
   if (!existsSync(worker)) throw new Error(`${revision}: no worker at ${worker}`);
-  return { worker, commit, remove };
+  return { worker, commit, entries: entriesOf(dir), remove };
+}
+
+function entriesOf(dir: string): string[] {
+  const text = readFileSync(join(dir, 'package.json'), 'utf8');
+  const { name, exports } = JSON.parse(text) as { name: string; exports: Record<string, unknown> };
+  return Object.keys(exports).map((entry) => join(name, entry));
 }
 
 /** Ours, where that commit has the same; its own otherwise. */

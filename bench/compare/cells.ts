@@ -1,7 +1,10 @@
 /** A cell: one workload on one contender. */
 
-/** Streams: so many messages in flight, each completion consumed. Pings: one to and fro. */
-export type Workload = 'send' | 'write' | 'read' | 'ping' | 'ping-write' | 'idle';
+/**
+ * Streams: so many messages in flight, each completion consumed. Pings: one to and fro. Calls: so
+ * many requests in flight, each answered.
+ */
+export type Workload = 'send' | 'write' | 'read' | 'ping' | 'ping-write' | 'calls' | 'idle';
 
 /** How our two ends learn of completions. */
 export type Delivery = 'dequeue' | 'upcall' | 'events$' | 'for-await';

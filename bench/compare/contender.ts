@@ -14,6 +14,10 @@ export interface Pair {
 
 interface Contender {
   readonly label: string;
+  /** What the worker knows it by; absent of programs in C. */
+  readonly kind?: string;
+  /** The entry of this package that it is written with, where that is not `dapl` itself. */
+  readonly entry?: string;
   /** What a reader of the report may want to know. */
   readonly about: string;
   /** @throws MissingPeer when something that it needs is not installed */
@@ -21,7 +25,12 @@ interface Contender {
 }
 
 function inNode(label: string, kind: string, about: string): Contender {
-  return { label, about, open: (local, remote) => NodeJobs.open(kind, local, remote) };
+  return { label, kind, about, open: (local, remote) => NodeJobs.open(kind, local, remote) };
+}
+
+function inPromises(kind: string, entry: string, about: string): Contender {
+  const label = kind === 'flow-lend' ? `${entry}, lent` : entry;
+  return { ...inNode(label, kind, about), entry };
 }
 
 function program(label: string, name: string, variant: string, about: string): Contender {
@@ -35,8 +44,13 @@ export const CONTENDERS: Readonly<Record<string, Contender>> = {
   dgram: inNode('softroce (dgram port)', 'dgram', 'this project without its native addon'),
   'mtu-4096': inNode('softroce (MTU 4096)', 'mtu-4096', 'this project, packets as IBTA has them'),
   kernel: inNode('softroce (as to a kernel)', 'kernel', 'this project with agreements: false'),
+  flow: inPromises('flow', 'dapl/flow', 'conn.send and conn.receive, bytes copied'),
+  'flow-lend': inPromises('flow-lend', 'dapl/flow', 'the same; segments sent, buffers lent'),
+  channel: inPromises('channel', 'dapl/flow/channel', 'messages with credits over a connection'),
   'node-tcp': inNode('Node TCP', 'tcp', 'net.Socket, a write each message'),
   'node-uds': inNode('Node Unix socket', 'unix', 'the same over a Unix socket'),
+  'node-framed': inNode('Node TCP, framed', 'framed', 'net.Socket, a length before each message'),
+  'node-ws': inNode('ws', 'ws', 'messages of WebSocket, without compression'),
   'fabric-net': program('libfabric net', 'fabric', 'net', 'RDM over TCP, no CRC'),
   'fabric-rxm': program('libfabric tcp;ofi_rxm', 'fabric', 'tcp;ofi_rxm', 'RDM over TCP, no CRC'),
   'fabric-rxd': program('libfabric udp;ofi_rxd', 'fabric', 'udp;ofi_rxd', 'reliable RMA over UDP'),
@@ -45,5 +59,8 @@ export const CONTENDERS: Readonly<Record<string, Contender>> = {
 };
 
 /** Contenders that are ours: never left out. */
-export const OURS: readonly string[] = ['softroce', 'dgram', 'mtu-4096', 'kernel'];
+export const OURS: readonly string[] = [
+  ...['softroce', 'dgram', 'mtu-4096', 'kernel'],
+  ...['flow', 'flow-lend', 'channel'],
+];
 export const PEERS: readonly string[] = Object.keys(CONTENDERS).filter((id) => !OURS.includes(id));

@@ -46,7 +46,9 @@ function rivalCell(rival: RivalSummary | undefined): string {
   if (rival === undefined) return '';
   const verdict = rival.verdicts.find(({ what }) => what === 'ratio');
   const ratio = verdict === undefined ? figure(median(rival.ratios)) : judged(verdict);
-  return `${ratio} (${figure(median(rival.measurements.map((m) => m.value)))})`;
+  const more = rival.verdicts.find(({ what }) => what === 'more us');
+  const difference = more === undefined ? '' : `; ${judged(more)} us more`;
+  return `${ratio} (${figure(median(rival.measurements.map((m) => m.value)))})${difference}`;
 }
 
 /** The value and its goal, with the sign that holds between them. */

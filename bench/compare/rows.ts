@@ -8,6 +8,8 @@ export interface Rival {
   readonly cell: Cell;
   /** Ours divided by theirs is to be at least (of a rate) or at most (of a time) this. */
   readonly goal?: number;
+  /** Of times and rates of messages: microseconds a message that ours may take longer, at most. */
+  readonly moreUsGoal?: number;
   /** CPU seconds per GiB, ours divided by theirs, at most. */
   readonly cpuGoal?: number;
 }
@@ -114,6 +116,61 @@ const asToKernels: readonly Row[] = [
   throughput('send', MIB, 'event'),
 ].map(asToKernel);
 
+/** Ways of sending by a connection of dapl/flow. */
+const FLOW_WAYS = { copied: 'flow', lent: 'flow-lend' } as const;
+/** Modes that such connections have. */
+const FLOW_POLLING = ['event', 'adaptive'] as const;
+/** What promises may cost a message. */
+const MOST_OVER_DAT_US = 1.5;
+
+/** A connection of dapl/flow beside endpoints whose completions are told in the same way. */
+function besideDat(label: string, unit: Unit, ours: Cell): Row {
+  const dat = cell('softroce', ours.workload, ours.bytes, ours);
+  return { label, unit, ours, rivals: [{ cell: dat, moreUsGoal: MOST_OVER_DAT_US }] };
+}
+
+const flowRows: readonly Row[] = Object.entries(FLOW_WAYS).flatMap(([way, contender]) => [
+  ...FLOW_POLLING.map((polling) => {
+    const label = `8 B half RTT, conn.send and receive, ${way}, ${polling}`;
+    return besideDat(label, 'us', cell(contender, 'ping', 8, { polling }));
+  }),
+  besideDat(
+    `64 B conn.send and receive, ${way}, 64 in flight, adaptive`,
+    'M/s',
+    cell(contender, 'send', 64, { polling: 'adaptive' }),
+  ),
+]);
+
+/** What carries requests and answers in promises, and the rivals that cut messages out of TCP. */
+const CALLERS = { conn: 'flow', channel: 'channel' } as const;
+const MESSENGERS = ['node-framed', 'node-ws'];
+
+/** @param goal beside TCP with a length before each message */
+function calls(label: string, unit: Unit, ours: Cell, goal: number): Row {
+  const { workload, bytes, depth, polling } = ours;
+  const rivals = MESSENGERS.map((contender): Rival => {
+    // A socket that is polled is so by an event loop that does not sleep.
+    const theirs = { depth, polling: polling === 'event' ? polling : 'spin' } as const;
+    const each = cell(contender, workload, bytes, theirs);
+    return { cell: each, ...(contender === 'node-framed' && { goal }) };
+  });
+  return { label, unit, ours, rivals };
+}
+
+const callRows: readonly Row[] = Object.entries(CALLERS).flatMap(([who, contender]) => [
+  ...FLOW_POLLING.map((polling) => {
+    const label = `64 B half RTT, request and answer, ${who}, ${polling}`;
+    const ours = cell(contender, 'ping', 64, { polling, depth: 1 });
+    return calls(label, 'us', ours, polling === 'event' ? 0.5 : 1);
+  }),
+  calls(
+    `64 B requests and answers, ${who}, 64 in flight, adaptive`,
+    'M/s',
+    cell(contender, 'calls', 64, { polling: 'adaptive' }),
+    1,
+  ),
+]);
+
 export const ROWS: readonly Row[] = [
   throughput('send', MIB, 'event'),
   throughput('write', MIB, 'event'),
@@ -162,6 +219,8 @@ export const ROWS: readonly Row[] = [
     ours: cell('softroce', 'send', 4096, { depth: 64 }),
     rivals: [{ cell: throughput('send', KIB64, 'spin').ours }],
   },
+  ...flowRows,
+  ...callRows,
   ...asToKernels,
   variant('write', 'MTU 4096', 'mtu-4096', {}),
   variant('read', 'MTU 4096', 'mtu-4096', {}),
@@ -188,3 +247,9 @@ export const ROWS: readonly Row[] = [
     goal: 0.5,
   },
 ];
+
+/** Rows whose label contains one of the texts, whatever its case; in the order of the report. */
+export function rowsNamed(texts: readonly string[]): Row[] {
+  const wanted = texts.map((text) => text.toLowerCase());
+  return ROWS.filter(({ label }) => wanted.some((text) => label.toLowerCase().includes(text)));
+}

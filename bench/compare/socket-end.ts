@@ -9,6 +9,7 @@ import {
 } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { AwakeLoop } from './awake-loop.js';
 import type { Cell } from './cells.js';
 import type { Count, End, Target } from './end.js';
 import { HalfRoundTrips } from './half-round-trips.js';
@@ -19,7 +20,7 @@ const READ_BYTES = 1 << 20;
 
 export class SocketEnd implements End {
   private server: Server | undefined;
-  private spinning = false;
+  private readonly awake = new AwakeLoop();
 
   constructor(
     private readonly kind: 'tcp' | 'unix',
@@ -28,7 +29,7 @@ export class SocketEnd implements End {
   ) {}
 
   async listen(cell: Cell): Promise<Target> {
-    this.spin(cell);
+    this.awake.begin(cell);
     const server = createServer({ allowHalfOpen: true, noDelay: true });
     this.server = server;
     server.on('connection', (socket) => {
@@ -39,14 +40,14 @@ export class SocketEnd implements End {
   }
 
   run(cell: Cell, target: Target, seconds: number): Promise<Count> {
-    this.spin(cell);
+    this.awake.begin(cell);
     return cell.workload === 'ping'
       ? this.ping(target, seconds)
       : this.stream(cell, target, seconds);
   }
 
   stop(): Promise<void> {
-    this.spinning = false;
+    this.awake.end();
     this.server?.close();
     this.server = undefined;
     return Promise.resolve();
@@ -54,16 +55,6 @@ export class SocketEnd implements End {
 
   close(): Promise<void> {
     return this.stop();
-  }
-
-  /** Keeps the event loop from sleeping. */
-  private spin(cell: Cell): void {
-    if (cell.polling !== 'spin') return;
-    this.spinning = true;
-    const turn = (): void => {
-      if (this.spinning) setImmediate(turn);
-    };
-    turn();
   }
 
   /** The port; of a Unix socket the process that its path is named after. */

@@ -2,6 +2,9 @@
 import { performance } from 'node:perf_hooks';
 import { type Count, LEAD_IN } from './end.js';
 
+/** Small messages between two looks at the clock. */
+export const LOOKS = 64;
+
 export class StreamClock {
   private readonly startMs = performance.now();
   private sinceMs = this.startMs;

@@ -3,10 +3,7 @@ import { RemoteSegment } from 'dapl';
 import { serverSlots } from './cells.js';
 import type { Connection } from './connection.js';
 import type { Count, Target } from './end.js';
-import { StreamClock } from './stream-clock.js';
-
-/** Small messages between two looks at the clock. */
-const LOOKS = 64;
+import { LOOKS, StreamClock } from './stream-clock.js';
 
 export async function stream(
   connection: Connection,

@@ -17,6 +17,8 @@ export interface RivalSummary {
   readonly measurements: readonly Measurement[];
   /** Ours divided by theirs, of the same round. */
   readonly ratios: readonly number[];
+  /** Of times and rates of messages: microseconds a message, ours less theirs, by round. */
+  readonly moreUs: readonly number[];
   /** CPU seconds per GiB, ours divided by theirs, of the same round. */
   readonly cpuRatios: readonly number[];
   readonly verdicts: readonly Verdict[];
@@ -49,18 +51,26 @@ export function summarize(row: Row, measured: (name: string) => readonly Measure
 
 function summarizeRival(
   { unit }: Row,
-  { cell, goal, cpuGoal }: Rival,
+  { cell, goal, moreUsGoal, cpuGoal }: Rival,
   ours: readonly Measurement[],
   theirs: readonly Measurement[],
 ): RivalSummary {
   const pairs = ours.slice(0, theirs.length).map((mine, i) => [mine, theirs[i]!] as const);
   const ratios = pairs.map(([mine, other]) => mine.value / other.value);
+  const moreUs = pairs.map(([mine, other]) => usOf(unit, mine) - usOf(unit, other));
   const cpuRatios = pairs.map(([mine, other]) => cpuPerGib(mine) / cpuPerGib(other));
   const verdicts = [
     ...(goal === undefined ? [] : [judge('ratio', unit, goal, median(ratios))]),
+    ...(moreUsGoal === undefined ? [] : [judge('more us', 'us', moreUsGoal, median(moreUs))]),
     ...(cpuGoal === undefined ? [] : [judge('CPU', 'us', cpuGoal, median(cpuRatios))]),
   ];
-  return { contender: cell.contender, cell, measurements: theirs, ratios, cpuRatios, verdicts };
+  const { contender } = cell;
+  return { contender, cell, measurements: theirs, ratios, moreUs, cpuRatios, verdicts };
+}
+
+/** From one message to the next, or of half a round trip. */
+function usOf(unit: Unit, { value }: Measurement): number {
+  return unit === 'M/s' ? 1 / value : value;
 }
 
 function ownVerdicts({ unit, goal, tailGoal }: Row, all: readonly Measurement[]): Verdict[] {

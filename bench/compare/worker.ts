@@ -1,6 +1,7 @@
 /** A process of the benchmark: one side of every cell of a contender that runs in Node. */
 import { AllocationCount } from '../allocation.js';
 import type { Answer, Call, End } from './end.js';
+import { MessengerEnd } from '../front/messenger-end.js';
 import { SocketEnd } from './socket-end.js';
 import { SoftroceEnd } from './softroce-end.js';
 
@@ -16,8 +17,34 @@ const CHOICES: Readonly<Record<string, Parameters<typeof SoftroceEnd.open>[0]>> 
 
 let allocation: AllocationCount | undefined;
 
+/**
+ * By kind. What a commit of before may lack, which `--against` measures by this code, is loaded
+ * where it is wanted: entries of the package, and packages.
+ */
+const OPENERS: Readonly<Record<string, () => Promise<End> | End>> = {
+  tcp: () => new SocketEnd('tcp', local, remote),
+  unix: () => new SocketEnd('unix', local, remote),
+  framed: async () => {
+    const { FramedSockets } = await import('../front/framed.js');
+    return new MessengerEnd(new FramedSockets(), local, remote);
+  },
+  ws: async () => {
+    const { WebSockets } = await import('../front/web-socket.js');
+    return new MessengerEnd(new WebSockets(), local, remote);
+  },
+  flow: openFront,
+  'flow-lend': openFront,
+  channel: openFront,
+};
+
+async function openFront(): Promise<End> {
+  const { FrontEnd } = await import('../front/front-end.js');
+  return FrontEnd.open(kind, local, remote);
+}
+
 function open(): Promise<End> | End {
-  if (kind === 'tcp' || kind === 'unix') return new SocketEnd(kind, local, remote);
+  const opener = OPENERS[kind];
+  if (opener !== undefined) return opener();
   return SoftroceEnd.open({ port: 'native', ...CHOICES[kind] }, local, remote);
 }
 

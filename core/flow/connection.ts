@@ -168,10 +168,10 @@ export class Connection implements AsyncIterable<Message> {
     try {
       this.checkTransfer(operation, data, options, SEND_NAMES);
       this.checkLength(operation, sizeOf(data));
-      const { immediate } = options;
-      const post = (cookie: number): OwnMemory | undefined =>
-        this.postSend(operation, cookie, data, immediate);
-      return this.requests.post(operation, post, options);
+      const { nextCookie } = this.requests;
+      if (nextCookie === undefined) return this.sendLater(operation, data, options);
+      const memory = this.postSend(operation, nextCookie, data, options.immediate);
+      return this.requests.track(operation, memory, options);
     } catch (error) {
       return rejection(operation, error);
     }
@@ -514,6 +514,14 @@ export class Connection implements AsyncIterable<Message> {
 
   private postReceive(segment: LmrSegment, slot: number): void {
     if (this.state !== 'ended') this.ep.postRecv(segment, slot);
+  }
+
+  /** Where all requests are posted: it waits for its turn. */
+  private sendLater(operation: string, data: Data, options: SendOptions): Promise<void> {
+    const { immediate } = options;
+    const post = (cookie: number): OwnMemory | undefined =>
+      this.postSend(operation, cookie, data, immediate);
+    return this.requests.post(operation, post, options);
   }
 
   /** As `posting`, but on the way of every message: no function is made for it. */

@@ -6,6 +6,8 @@ import { invalidState } from './flow-error.js';
 export interface MessageHome {
   /** Bytes of a receive buffer: a view of them. */
   view(slot: number, lengthBytes: number): Uint8Array;
+  /** The same, as bytes of their own. */
+  copy(slot: number, lengthBytes: number): Uint8Array;
   /** The message has no use for its buffer any more. */
   giveBack(slot: number): void;
 }
@@ -81,7 +83,7 @@ export class Message {
       this.content = home.view(slot, lengthBytes);
       return;
     }
-    this.content = lengthBytes === 0 ? NO_BYTES : home.view(slot, lengthBytes).slice();
+    this.content = lengthBytes === 0 ? NO_BYTES : home.copy(slot, lengthBytes);
     this.home = undefined;
     home.giveBack(slot);
   }

@@ -63,8 +63,13 @@ export class ReceiveArea implements MessageHome {
   }
 
   view(slot: number, lengthBytes: number): Uint8Array {
-    const start = slot * this.stride + this.init.skipBytes;
+    const start = this.startOf(slot);
     return this.memory.subarray(start, start + lengthBytes);
+  }
+
+  copy(slot: number, lengthBytes: number): Uint8Array {
+    const start = this.startOf(slot);
+    return this.memory.slice(start, start + lengthBytes);
   }
 
   giveBack(slot: number): void {
@@ -79,6 +84,10 @@ export class ReceiveArea implements MessageHome {
     if (this.closed) return;
     this.closed = true;
     if (this.outside === 0) this.empty();
+  }
+
+  private startOf(slot: number): number {
+    return slot * this.stride + this.init.skipBytes;
   }
 
   private postOne(slot: number): void {

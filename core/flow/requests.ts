@@ -89,6 +89,25 @@ export class Requests<T> implements WaitOwner<T> {
   }
 
   /**
+   * @internal the cookie of a request that is posted now; undefined where it has to wait for its
+   * turn, or none is posted any more: `post` sees to that
+   */
+  get nextCookie(): number | undefined {
+    if (this.ended !== undefined || this.queue.length > 0) return undefined;
+    return this.freeCookies[this.freeCookies.length - 1];
+  }
+
+  /**
+   * @internal a request has been posted under `nextCookie`: as `post`, without a function for it
+   * @param options checked by `checkWait`
+   */
+  track(operation: string, held: Held | undefined, options: WaitOptions): Promise<T> {
+    const wait = new Wait<T>(this, operation);
+    this.note(wait, this.freeCookies.pop() as number, held);
+    return wait.limit(this.host, options).promise;
+  }
+
+  /**
    * The request has succeeded. Requests that wait for a slot may be posted before this returns.
    * @throws InvariantError for a cookie that is not posted
    */
@@ -140,15 +159,21 @@ export class Requests<T> implements WaitOwner<T> {
 
   private begin(wait: Wait<T>, post: Post): void {
     const cookie = this.freeCookies.pop() as number;
-    wait.place = cookie;
+    let held: Held | undefined;
     try {
-      this.held[cookie] = post(cookie);
+      held = post(cookie);
     } catch (error) {
       this.freeCookies.push(cookie);
       wait.reject(toFlowError(wait.operation, error));
       return;
     }
+    this.note(wait, cookie, held);
+  }
+
+  private note(wait: Wait<T>, cookie: number, held: Held | undefined): void {
+    wait.place = cookie;
     this.waiting[cookie] = wait;
+    this.held[cookie] = held;
     this.isPosted[cookie] = true;
   }
 

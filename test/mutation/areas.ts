@@ -3,6 +3,8 @@
 export interface Area {
   /** Folder, or file without its extension; below the root, as tests and sources lie in `dist`. */
   readonly files: readonly string[];
+  /** Folders below those, which are areas of their own. */
+  readonly except?: readonly string[];
   /** Below test/unit; a folder stands for all of its quick tests. */
   readonly tests: readonly string[];
 }
@@ -33,6 +35,10 @@ export const AREAS: Readonly<Record<string, Area>> = {
     files: ['core/evd'],
     tests: ['evd', 'rx/upcalls', 'rx/upcall-pauses', 'rx/upcalls-torndown'],
   },
+  'core/flow': { files: ['core/flow'], except: ['core/flow/channel'], tests: ['flow'] },
+  'core/flow/channel': { files: ['core/flow/channel'], tests: ['flow/channel'] },
+  'core/rx': { files: ['core/rx'], tests: ['rx'] },
+  'plugins/easy': { files: ['plugins/easy'], tests: ['easy'] },
   'plugins/mad': { files: ['plugins/mad'], tests: ['mad'] },
   'plugins/xrc': { files: ['plugins/xrc'], tests: ['xrc', 'dat/xrc-requests'] },
   'providers/hca/rc': {

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { runInThisContext } from 'node:vm';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { basename, dirname, join } from 'node:path';
+import { runInNewContext, runInThisContext } from 'node:vm';
 import { AREAS } from './areas.js';
 import { rowNames } from './rows.js';
 import { Instrumented } from './operators.js';
-import { sourcesOf } from './program.js';
+import { makePackage, sourcesOf } from './program.js';
 
 const DIST = join(import.meta.dirname, '../..');
 const JUDGED = join(DIST, '../test/mutation/survivors.json');
@@ -56,6 +57,9 @@ describe('mutants of a program', () => {
     const { mutants } = new Instrumented('x.js', source, 0);
     const missed = mutants.filter(({ id }) => !hits.has(id)).map(({ name }) => name);
     assert.deepEqual(missed, ['f: a = 5; ⇒ nothing']);
+    // A program that a test starts is told of none.
+    const { text } = new Instrumented('x.js', source, 0);
+    assert.equal(runInNewContext(`(() => { ${text}\nreturn f(); })()`), 3);
   });
 
   it('spare what is told to people, and a constructor’s parameters', () => {
@@ -80,6 +84,35 @@ describe('mutants of a program', () => {
   });
 });
 
+describe('areas of mutants', () => {
+  it('have no file of a folder that is an area of its own', () => {
+    const [whole, part] = [AREAS['core/flow']!, AREAS['core/flow/channel']!];
+    const files = sourcesOf(DIST, whole);
+    assert.ok(files.includes('core/flow/connection.js'));
+    const parts = sourcesOf(DIST, part);
+    assert.ok(parts.includes('core/flow/channel/sender.js'));
+    assert.deepEqual(
+      files.filter((file) => parts.includes(file)),
+      [],
+    );
+  });
+
+  it('are reached by the name of the package, and find the documents', () => {
+    const copy = mkdtempSync(join(DIST, 'mutants-'));
+    try {
+      const easy = join(copy, 'dist/plugins/easy/index.js');
+      mkdirSync(dirname(easy), { recursive: true });
+      writeFileSync(easy, '');
+      makePackage(copy);
+      const from = createRequire(join(copy, 'dist/test/some.js'));
+      assert.equal(from.resolve('dapl/easy'), easy);
+      assert.equal(basename(from.resolve('../../docs/evd.md')), 'evd.md');
+    } finally {
+      rmSync(copy, { recursive: true });
+    }
+  });
+});
+
 describe('survivors that have been judged', () => {
   it('are mutants of the program as it is, each with one of three verdicts', () => {
     const judged = JSON.parse(readFileSync(JUDGED, 'utf8')) as Record<
@@ -87,8 +120,8 @@ describe('survivors that have been judged', () => {
       Record<string, string>
     >;
     const names = new Map([['plugins/cm', new Set(rowNames())]]);
-    for (const { files } of Object.values(AREAS)) {
-      for (const file of files.flatMap((place) => sourcesOf(DIST, place))) {
+    for (const area of Object.values(AREAS)) {
+      for (const file of sourcesOf(DIST, area)) {
         const { mutants } = new Instrumented(file, readFileSync(join(DIST, file), 'utf8'), 0);
         names.set(file.replace(/\.js$/, '.ts'), new Set(mutants.map(({ name }) => name)));
       }

@@ -36,10 +36,10 @@ const EQUALITIES = [
 const TELLS = /^(this\.)?(\w+\.)*(logger\.\w+|trace|debug|assert|note|notes\.\w+)\??\.?\($/;
 const SNIPPET = 60;
 
-/** Defined in each changed file: is this the change that holds? */
+/** Defined in each changed file: is this the change that holds? None does in programs of a test. */
 const PRELUDE =
-  'function __mutated(id) { const s = globalThis.__mutation; s.hits?.add(id);' +
-  ' return s.active === id; }\n';
+  'function __mutated(id) { const s = globalThis.__mutation; s?.hits?.add(id);' +
+  ' return s?.active === id; }\n';
 
 export class Instrumented {
   readonly mutants: Mutant[] = [];

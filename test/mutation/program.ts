@@ -10,6 +10,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -38,19 +39,30 @@ export interface Outcome {
 
 const DIST = join(import.meta.dirname, '../..');
 const PARTS = ['bench', 'core', 'plugins', 'providers', 'samples', 'test'];
+const LINKED = ['package.json', 'build', 'docs'];
 const BATCH = 24;
 /** Of one mutant: longer is a loop without an end. */
 const HANG_MS = 30_000;
 const HEAP_MB = 768;
 
 export async function tryArea(area: Area, options: Options): Promise<Outcome> {
-  const root = mkdtempSync(join(DIST, 'mutants-'));
+  const copy = mkdtempSync(join(DIST, 'mutants-'));
   try {
+    const root = join(copy, 'dist');
     for (const part of PARTS) cpSync(join(DIST, part), join(root, part), { recursive: true });
+    makePackage(copy);
     return await new Trial(root, area, options).run();
   } finally {
-    rmSync(root, { recursive: true, force: true });
+    rmSync(copy, { recursive: true, force: true });
   }
+}
+
+/**
+ * Makes a folder a package of its own around its `dist`: what is imported there by the package's
+ * name is the copy's, mutants and all. Documents, and what was built for this machine, are linked.
+ */
+export function makePackage(copy: string): void {
+  for (const part of LINKED) symlinkSync(join(DIST, '..', part), join(copy, part));
 }
 
 class Trial {
@@ -66,7 +78,7 @@ class Trial {
     area: Area,
     private readonly options: Options,
   ) {
-    for (const file of area.files.flatMap((one) => sourcesOf(root, one))) this.plant(file);
+    for (const file of sourcesOf(root, area)) this.plant(file);
     this.specs = area.tests.flatMap((test) => testsOf(join(root, 'test/unit', test)));
   }
 
@@ -187,6 +199,7 @@ interface Running {
 function start(specs: readonly string[]): Running {
   const child = fork(join(import.meta.dirname, 'worker.js'), [...specs], {
     execArgv: [`--max-old-space-size=${HEAP_MB}`],
+    env: { ...process.env, DAPL_ASSERT: '1' },
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
   });
   const reports: Report[] = [];
@@ -226,7 +239,12 @@ function start(specs: readonly string[]): Running {
 const send = (child: ChildProcess, order: Order): void => void child.send(order);
 
 /** Compiled files of an area, from the root. */
-export function sourcesOf(root: string, place: string): string[] {
+export function sourcesOf(root: string, { files, except = [] }: Area): string[] {
+  const isExcept = (file: string): boolean => except.some((one) => file.startsWith(`${one}/`));
+  return files.flatMap((place) => sourcesAt(root, place)).filter((file) => !isExcept(file));
+}
+
+function sourcesAt(root: string, place: string): string[] {
   const path = join(root, place);
   if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) return [`${place}.js`];
   const files = readdirSync(path, { recursive: true, encoding: 'utf8' });

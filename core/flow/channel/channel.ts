@@ -6,7 +6,7 @@ import { BYTES, checkValue, instanceOf, kindOf, showAs } from '../../spi/checks/
 import { BufferPool } from '../buffer-pool.js';
 import { Connection } from '../connection.js';
 import { FlowError, refusalOf, toFlowError } from '../flow-error.js';
-import { checkWait, type EndError, type WaitHost, type WaitOptions } from '../wait.js';
+import { checkWait, type EndError, NO_OPTIONS, type WaitHost, type WaitOptions } from '../wait.js';
 import {
   ANNOUNCEMENT_BYTES,
   type Announced,
@@ -23,7 +23,6 @@ import { ChannelSession } from './session.js';
 /** Frames posted at a time; what follows waits for a completion. */
 const MOST_IN_FLIGHT = 32;
 const CLOSE_TIMEOUT_MS = 5000;
-const NO_OPTIONS: WaitOptions = Object.freeze({});
 
 const CONNECTION = instanceOf(Connection, 'a Connection');
 const PARTS = kindOf<Uint8Array | readonly Uint8Array[]>(
@@ -34,6 +33,10 @@ const PARTS = kindOf<Uint8Array | readonly Uint8Array[]>(
 
 /** A message to send: bytes, or pieces of it in order. */
 export type ChannelData = Uint8Array | readonly Uint8Array[];
+
+const SEND = 'channel.send';
+const refuseToSend = refusalOf(SEND);
+const addLength = (sum: number, { length }: Uint8Array): number => sum + length;
 
 /** What a channel stands on: a connection, as far as it needs one. */
 export interface ChannelPort extends FramePort {
@@ -112,12 +115,12 @@ export class Channel implements AsyncIterable<Uint8Array> {
    * DAT_INVALID_STATE after `end`; the end of the connection
    */
   send(data: ChannelData, options: WaitOptions = NO_OPTIONS): Promise<void> {
-    const operation = 'channel.send';
+    const operation = SEND;
     try {
-      checkValue('data', data, PARTS, refusalOf(operation));
+      checkValue('data', data, PARTS, refuseToSend);
       checkWait(operation, options);
       const parts = data instanceof Uint8Array ? [data] : data;
-      const lengthBytes = parts.reduce((sum, part) => sum + part.length, 0);
+      const lengthBytes = parts.reduce(addLength, 0);
       this.checkSendable(operation, lengthBytes);
       return this.sender.send(operation, parts, lengthBytes, options);
     } catch (error) {

@@ -14,11 +14,18 @@ export interface Field {
   readonly max: number;
 }
 
+/** A field of a layout. */
+interface Named<K extends string> extends Field {
+  readonly key: K;
+  /** In errors: `frame.kind`. */
+  readonly label: string;
+}
+
 export interface Layout<K extends string> {
   /** In messages: `frame`. */
   readonly name: string;
   readonly lengthBytes: number;
-  readonly fields: Readonly<Record<K, Field>>;
+  readonly fields: readonly Named<K>[];
 }
 
 export type Values<K extends string> = { readonly [N in K]: number };
@@ -33,7 +40,10 @@ export function layout<K extends string>(
   lengthBytes: number,
   fields: Readonly<Record<K, Field>>,
 ): Layout<K> {
-  return { name, lengthBytes, fields };
+  const named = (Object.keys(fields) as K[]).map((key) => {
+    return { ...fields[key], key, label: `${name}.${key}` };
+  });
+  return { name, lengthBytes, fields: named };
 }
 
 /**
@@ -41,17 +51,15 @@ export function layout<K extends string>(
  * @throws RangeError naming field, value and limit; `data` is untouched then
  */
 export function emit<K extends string>(
-  { name, lengthBytes, fields }: Layout<K>,
+  { lengthBytes, fields }: Layout<K>,
   values: Values<K>,
   data: Uint8Array,
 ): void {
-  for (const key in fields) {
-    const { min, max } = fields[key];
-    checkInteger(`${name}.${key}`, values[key], min, max, outOfRange);
+  for (const { key, label, min, max } of fields) {
+    checkInteger(label, values[key], min, max, outOfRange);
   }
   data.fill(0, 0, lengthBytes);
-  const view = viewOf(data);
-  for (const key in fields) write(view, fields[key], values[key]);
+  for (const field of fields) write(data, field, values[field.key]);
 }
 
 /** @throws ChannelProtocolError naming field, value and limit */
@@ -62,28 +70,22 @@ export function parse<K extends string>(
   if (data.length < lengthBytes) {
     throw breach(`the length of a ${name}`, data.length, `at least ${lengthBytes}`);
   }
-  const view = viewOf(data);
   const values = {} as Record<K, number>;
-  for (const key in fields) {
-    const field = fields[key];
-    const value = read(view, field);
-    checkInteger(`${name}.${key}`, value, field.min, field.max, breach);
-    values[key] = value;
+  for (const field of fields) {
+    const value = read(data, field);
+    checkInteger(field.label, value, field.min, field.max, breach);
+    values[field.key] = value;
   }
   return values;
 }
 
-function viewOf(data: Uint8Array): DataView {
-  return new DataView(data.buffer, data.byteOffset, data.byteLength);
+// By bytes: a DataView for each frame would be most of what a frame costs the heap.
+function read(data: Uint8Array, { at, bytes }: Field): number {
+  let value = 0;
+  for (let i = 0; i < bytes; i++) value = value * 256 + (data[at + i] as number);
+  return value;
 }
 
-function read(view: DataView, { at, bytes }: Field): number {
-  if (bytes === 4) return view.getUint32(at);
-  return bytes === 2 ? view.getUint16(at) : view.getUint8(at);
-}
-
-function write(view: DataView, { at, bytes }: Field, value: number): void {
-  if (bytes === 4) view.setUint32(at, value);
-  else if (bytes === 2) view.setUint16(at, value);
-  else view.setUint8(at, value);
+function write(data: Uint8Array, { at, bytes }: Field, value: number): void {
+  for (let i = 0; i < bytes; i++) data[at + i] = value >>> (8 * (bytes - 1 - i));
 }

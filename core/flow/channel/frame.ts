@@ -36,7 +36,7 @@ const FRAME = layout('frame', FRAME_HEADER_BYTES, {
   remainingBytes: uint(4, 4),
 });
 
-export type FrameFields = Values<Exclude<keyof typeof FRAME.fields, 'kind'>>;
+export type FrameFields = Values<'updates' | 'credits' | 'remainingBytes'>;
 
 export interface FrameHeader extends FrameFields {
   readonly kind: FrameKind;

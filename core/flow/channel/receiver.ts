@@ -127,10 +127,10 @@ export class Receiver {
     { remainingBytes }: FrameHeader,
     { bytes }: FrameBuffer,
   ): Uint8Array | undefined {
-    const payload = bytes.subarray(FRAME_HEADER_BYTES);
-    if (this.assembly === undefined && payload.length === remainingBytes) {
-      return new Uint8Array(payload);
+    if (this.assembly === undefined && bytes.length - FRAME_HEADER_BYTES === remainingBytes) {
+      return bytes.slice(FRAME_HEADER_BYTES);
     }
+    const payload = bytes.subarray(FRAME_HEADER_BYTES);
     this.assembly ??= { bytes: new Uint8Array(remainingBytes), filledBytes: 0 };
     const { assembly } = this;
     assembly.bytes.set(payload, assembly.filledBytes);

@@ -66,19 +66,21 @@ export class OutgoingMessage implements Departing, WaitOwner<void> {
     else this.wait.reject(error);
   }
 
-  /** Copies a piece of it. */
-  copy(offsetBytes: number, target: Uint8Array): void {
-    let [skip, at] = [offsetBytes, 0];
+  /** Copies so many bytes of it, from an offset on, to a place in `target`. */
+  copy(offsetBytes: number, lengthBytes: number, target: Uint8Array, start: number): void {
+    let [skip, at] = [offsetBytes, start];
+    const end = start + lengthBytes;
     for (const part of this.parts) {
+      if (at === end) return;
       if (skip >= part.length) {
         skip -= part.length;
         continue;
       }
-      const piece = part.subarray(skip, skip + target.length - at);
+      const isWhole = skip === 0 && part.length <= end - at;
+      const piece = isWhole ? part : part.subarray(skip, skip + end - at);
       target.set(piece, at);
       at += piece.length;
       skip = 0;
-      if (at === target.length) return;
     }
   }
 }
@@ -182,12 +184,11 @@ export class Sender {
     const { message, offsetBytes, payloadBytes } = frame;
     const { bytes } = lease;
     emitFrame(frame, bytes);
-    const end = FRAME_HEADER_BYTES + payloadBytes;
-    if (payloadBytes > 0) message?.copy(offsetBytes, bytes.subarray(FRAME_HEADER_BYTES, end));
+    message?.copy(offsetBytes, payloadBytes, bytes, FRAME_HEADER_BYTES);
     this.inFlight++;
     if (message !== undefined) message.inFlight++;
     const isEnd = frame.kind === 'END';
-    this.port.send(lease.segment(end)).then(
+    this.port.send(lease.segment(FRAME_HEADER_BYTES + payloadBytes)).then(
       () => this.completed(lease, message, isEnd),
       (error: unknown) => this.completed(lease, message, isEnd, toFlowError('channel.send', error)),
     );

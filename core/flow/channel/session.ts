@@ -43,11 +43,21 @@ export class ChannelSession<M extends Departing = Departing> {
     const { credits, departures } = this;
     const frame = departures.next();
     if (frame !== undefined && credits.maySend(frame.kind)) {
-      const { message, kind } = frame;
-      const lengthBytes = kind === 'MESSAGE' ? (message?.lengthBytes ?? 0) : frame.offsetBytes;
+      const { message, kind, offsetBytes, payloadBytes } = frame;
+      const lengthBytes = kind === 'MESSAGE' ? (message?.lengthBytes ?? 0) : offsetBytes;
       departures.left(frame);
-      const remainingBytes = lengthBytes - frame.offsetBytes;
-      return { ...frame, ...credits.spend(kind), remainingBytes };
+      const remainingBytes = lengthBytes - offsetBytes;
+      const { updates, credits: granted } = credits.spend(kind);
+      // Without a spread, which costs several times as much.
+      return {
+        kind,
+        message,
+        offsetBytes,
+        payloadBytes,
+        updates,
+        credits: granted,
+        remainingBytes,
+      };
     }
     if (!credits.maySend('CREDIT')) return undefined;
     return { kind: 'CREDIT', ...NO_MESSAGE, ...credits.spend('CREDIT'), remainingBytes: 0 };

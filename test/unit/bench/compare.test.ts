@@ -10,7 +10,7 @@ const NETWORK = networkOf(77);
 function rowsOf(...labels: readonly string[]): Row[] {
   const rows = ROWS.filter(({ label }) => labels.includes(label));
   assert.equal(rows.length, labels.length);
-  const isHere = /^(softroce|dgram|node-tcp|node-uds)$/;
+  const isHere = /^(softroce|dgram|node-)/;
   return rows.map((row) => {
     return { ...row, rivals: row.rivals.filter(({ cell }) => isHere.test(cell.contender)) };
   });
@@ -51,6 +51,28 @@ describe('Benchmark against the sockets of Node', function () {
       assert.ok(sentPackets > 0 && receivedPackets > 0, label);
       const [rival] = rivals;
       assert.equal(rival!.ratios[0], measurements[0]!.value / rival!.measurements[0]!.value);
+    }
+  });
+
+  it('measures messages in promises beside DAT, and requests beside peers of Node', async () => {
+    const rows = rowsOf(
+      '8 B half RTT, conn.send and receive, copied, event',
+      '64 B conn.send and receive, lent, 64 in flight, adaptive',
+      '64 B half RTT, request and answer, conn, event',
+      '64 B requests and answers, channel, 64 in flight, adaptive',
+    );
+    const summaries = await runBench({ rounds: 1, seconds: 0.02, rows, network: networkOf(80) });
+    assert.deepEqual(
+      summaries.map(({ rivals }) => rivals.map(({ contender }) => contender)),
+      [['softroce'], ['softroce'], ...rows.slice(2).map(() => ['node-framed', 'node-ws'])],
+    );
+    for (const { label, unit, measurements, rivals } of summaries) {
+      for (const all of [measurements, ...rivals.map((rival) => rival.measurements)]) {
+        const [{ value, bytes, p99 }] = all as [(typeof measurements)[number]];
+        assert.ok(value > 0 && Number.isFinite(value) && bytes > 0, label);
+        assert.equal(p99 !== undefined, unit === 'us', label);
+      }
+      assert.ok((measurements[0]!.counters?.['sentPackets'] ?? 0) > 0, label);
     }
   });
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { compareResults, verdictOf } from '../../../bench/against/files.js';
 import { changesOf, conclusion } from '../../../bench/against/changes.js';
+import { opener } from '../../../bench/against/measure.js';
 import { type Measurement, cell } from '../../../bench/compare/cells.js';
 import { countersTable } from '../../../bench/compare/counted.js';
 import { matrix } from '../../../bench/compare/matrix.js';
@@ -8,6 +9,7 @@ import { table } from '../../../bench/compare/report.js';
 import type { Row } from '../../../bench/compare/rows.js';
 import { median, signTest } from '../../../bench/compare/statistics.js';
 import { type Summary, summarize } from '../../../bench/compare/summary.js';
+import { MissingPeer } from '../../../bench/peers/build.js';
 
 const ours = cell('softroce', 'ping', 8);
 const theirs = cell('node-tcp', 'ping', 8);
@@ -53,6 +55,30 @@ describe('Report of the benchmark', () => {
     const row: Row = { ...PING, unit: 'M/s', rivals: [{ cell: theirs, goal: 1 }], goal: 2 };
     const [verdict] = summaryOf(row, [3, 3], [6, 6]).rivals[0]!.verdicts;
     assert.deepEqual([verdict!.goal, verdict!.met], ['≥ 1', false]);
+  });
+
+  it('judges what a message takes longer, of times and of rates', () => {
+    const more = (unit: Row['unit'], mine: readonly number[], other: readonly number[]) => {
+      const row: Row = { ...PING, unit, rivals: [{ cell: theirs, moreUsGoal: 1.5 }] };
+      const summary = summaryOf(row, mine, other);
+      const [{ moreUs, verdicts }] = summary.rivals as [(typeof summary.rivals)[number]];
+      const [{ what, goal, value, met }] = verdicts as [(typeof verdicts)[number]];
+      return { summary, moreUs, verdict: [what, goal, value, met] };
+    };
+    const time = more('us', [5, 6, 9], [4, 4, 4]);
+    assert.deepEqual(time.moreUs, [1, 2, 5]);
+    assert.deepEqual(time.verdict, ['more us', '≤ 1.5', 2, false]);
+    assert.match(table([time.summary]), /Node TCP .* more us ≤ 1\.5 \(2\.00\) NOT met$/);
+    assert.match(matrix([time.summary]), /\| 1\.50 \(4\.00\); \*\*2\.00 > 1\.5\*\* us more \|/);
+    // 0.5 M/s is a message each 2 us, 2 M/s one each 0.5.
+    const rate = more('M/s', [0.5], [2]);
+    assert.deepEqual(rate.verdict, ['more us', '≤ 1.5', 1.5, true]);
+  });
+
+  it('calls DAT by its name beside a connection in promises', () => {
+    const flow = cell('flow', 'ping', 8);
+    const summary = summaryOf({ ...PING, ours: flow, rivals: [{ cell: ours }] }, [3], [2]);
+    assert.match(table([summary]), /a ping +dapl\/flow .*\n +softroce, DAT /);
   });
 
   it('leaves a rival out that was not measured', () => {
@@ -121,6 +147,17 @@ describe('What changed beyond noise', () => {
     assert.equal(verdict([1.1, 1.2, 1.1, 1.3, 1.1]), 'noise');
     assert.equal(verdict([1.1, 1.2, 1.1, 0.9, 1.1, 1.1]), 'noise');
     assert.equal(verdict([1.01, 1.01, 1.01, 1.01, 1.01, 1.01]), 'noise');
+  });
+
+  it('leaves out what the other commit has not', async () => {
+    assert.deepEqual(changesOf([summaryOf(PING, [3], [])]), []);
+    const open = opener({ worker: 'none', commit: 'abc123', entries: ['dapl', 'dapl/spi'] });
+    await assert.rejects(open('before:channel', '127.0.0.1', '127.0.0.2'), (error) => {
+      assert.ok(error instanceof MissingPeer);
+      assert.equal(error.message, 'abc123 has no dapl/flow/channel');
+      return true;
+    });
+    await assert.rejects(open('before:node-tcp', '127.0.0.1', '127.0.0.2'), /no former build/);
   });
 
   it('knows that less time is better, and says what changed', () => {

@@ -48,6 +48,34 @@ describe('flow: requests by cookie', () => {
     assert.deepEqual(order, ['a', 'b', 'c']);
   });
 
+  it('are tracked under the next cookie, which there is for one that need not wait', async () => {
+    const { requests, post, posted, released } = new Scene(2);
+    const cookie = requests.nextCookie as number;
+    const held: Held = { release: (isWanted) => void released.push(isWanted) };
+    const tracked = requests.track('a', held, {});
+    assert.notEqual(requests.nextCookie, cookie);
+    const queued = [requests.post('b', post), requests.post('c', post)];
+    assert.deepEqual([requests.posted, requests.queued, requests.nextCookie], [2, 1, undefined]);
+    requests.complete(cookie, 1);
+    assert.deepEqual([requests.queued, posted.at(-1), released], [0, cookie, [true]]);
+    for (const each of posted.splice(0)) requests.complete(each, 2);
+    assert.deepEqual(await Promise.all([tracked, ...queued]), [1, 2, 2]);
+    requests.end(ended);
+    assert.equal(requests.nextCookie, undefined);
+  });
+
+  it('of which one is tracked may end early, and keep their slot', async () => {
+    const { world, requests, released } = new Scene(1);
+    const cookie = requests.nextCookie as number;
+    const held: Held = { release: (isWanted) => void released.push(isWanted) };
+    const late = failureOf(requests.track('send', held, { timeoutMs: 1 }));
+    await world.run();
+    assert.equal((await late).code, 'DAT_TIMEOUT_EXPIRED');
+    assert.deepEqual([requests.posted, released], [1, []]);
+    requests.complete(cookie, 0);
+    assert.deepEqual([requests.posted, released], [0, [false]]);
+  });
+
   it('keep their slot and memory until they complete, when the wait has left', async () => {
     const { world, requests, post, posted, released } = new Scene(1);
     const late = failureOf(requests.post('write', post, { timeoutMs: 1 }));
