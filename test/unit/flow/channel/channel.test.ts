@@ -12,11 +12,14 @@ import {
   toWebStreams,
 } from '../../../../core/flow/channel/index.js';
 import { Departures } from '../../../../core/flow/channel/departures.js';
+import { Credits } from '../../../../core/flow/channel/credits.js';
 import { Receiver } from '../../../../core/flow/channel/receiver.js';
+import { Sender } from '../../../../core/flow/channel/sender.js';
 import { connect, type Connection, FlowError, listen } from '../../../../core/flow/index.js';
 import type { FabricOptions } from '../../../../providers/mock/index.js';
 import { SeededRandom } from '../../../../providers/mock/seeded-random.js';
 import {
+  CLIENT,
   type FlowWorld,
   flowWorld,
   failureOf,
@@ -27,6 +30,39 @@ import {
 
 const open: FlowWorld[] = [];
 const SMALL: ChannelOptions = { buffers: 3, bufferBytes: 64, maxMessageBytes: 5000 };
+
+const SEEDS = 32;
+/** How long everything may take to end, of virtual time. */
+const PATIENCE_US = 300_000_000;
+const TROUBLES = [
+  'close at once',
+  'killed peer',
+  'partition that heals',
+  'partition for ever',
+] as const;
+
+type Method = (this: unknown, ...args: unknown[]) => unknown;
+const nothing = (): Method => () => undefined;
+const PLANTS = [
+  ['a message given up goes on', Departures, 'giveUp', nothing, /was given up|twice|order/],
+  ['messages are taken and lost', Receiver, 'assemble', nothing, /is lost/],
+  ['sends of a channel that has ended are forgotten', Sender, 'end', nothing, /has not ended/],
+  ['frames that have failed count as sent', Sender, 'completed', withoutError, /is lost/],
+  ['frames are sent without credits', Credits, 'maySend', ofAnyMessage, /credits are -/],
+  ['the buffers of a channel are kept', Sender, 'closePool', nothing, /memory is left/],
+] as const;
+
+function ofAnyMessage(maySend: Method): Method {
+  return function (kind) {
+    return kind !== 'CREDIT' || maySend.call(this, kind);
+  };
+}
+
+function withoutError(completed: Method): Method {
+  return function (...args) {
+    return completed.apply(this, args.slice(0, 3));
+  };
+}
 
 interface Pair {
   readonly world: FlowWorld;
@@ -248,20 +284,20 @@ describe('channel over a connection', () => {
   });
 
   it('ends every promise once, and loses nothing, by seed', async () => {
-    for (let seed = 1; seed <= 25; seed++) await scramble(seed);
+    const met = new Set<string>();
+    for (let seed = 1; seed <= SEEDS; seed++) met.add(await scramble(seed));
+    for (const trouble of TROUBLES) assert.ok(met.has(`${trouble}: over`), trouble);
+    assert.ok(met.has('partition that heals: goes on'), 'no partition was survived');
   });
 
-  for (const [name, owner, method, bug, finds] of [
-    ['a message given up goes on', Departures, 'giveUp', () => undefined, /was given up|twice/],
-    ['messages are taken and lost', Receiver, 'assemble', () => undefined, /is lost/],
-  ] as const) {
+  for (const [name, owner, method, bug, finds] of PLANTS) {
     it(`finds a planted bug: ${name}`, async () => {
       const prototype = owner.prototype as unknown as Record<string, unknown>;
-      const whole = prototype[method];
-      prototype[method] = bug;
+      const whole = prototype[method] as Method;
+      prototype[method] = bug(whole);
       try {
         const seeds = async (): Promise<void> => {
-          for (let seed = 1; seed <= 25; seed++) await scramble(seed);
+          for (let seed = 1; seed <= SEEDS; seed++) await scramble(seed);
         };
         await assert.rejects(seeds, finds);
       } finally {
@@ -277,22 +313,33 @@ const rnrNaks = ({ ia }: Connection): number => {
   return (device['rnrNaksSent'] ?? NaN) + (device['rnrNaksReceived'] ?? NaN);
 };
 
-/** Sends, receives, cancels and losses in an order of chance; then a close, or an abrupt end. */
-async function scramble(seed: number): Promise<void> {
+/**
+ * Sends, receives, signals, timeouts and losses in an order of chance; in the midst of it one of
+ * the troubles, and at last the end of both sides.
+ * @returns the trouble, and whether the connection has outlived it
+ */
+async function scramble(seed: number): Promise<string> {
   const random = new SeededRandom(seed);
+  const trouble = TROUBLES[seed % TROUBLES.length]!;
   const { world, near, far, nearConn, farConn } = await pairOf(SMALL, {
     seed,
     link: { lossPercent: seed % 3 },
   });
+  const { fabric } = world;
   const sides = [near, far] as const;
+  const sleep = (us: number): Promise<void> =>
+    new Promise((resolve) => fabric.clock.at(fabric.clock.now() + us, resolve));
   const sent: { from: number; index: number; arrives: 'yes' | 'no' | 'maybe' }[] = [];
   const settled: Promise<void>[] = [];
   const received: [number[], number[]] = [[], []];
   let indices = 0;
+  const troubleAt = 20 + random.below(30);
   for (let step = 0; step < 60; step++) {
     const from = random.below(2);
     const stop = new AbortController();
-    const options = random.percent(30) ? { signal: stop.signal } : {};
+    const bound = random.below(10);
+    const options =
+      bound < 3 ? { signal: stop.signal } : bound < 5 ? { timeoutMs: random.below(30) / 10 } : {};
     if (random.percent(50)) {
       const record = { from, index: indices++, arrives: 'maybe' as 'yes' | 'no' | 'maybe' };
       sent.push(record);
@@ -320,17 +367,26 @@ async function scramble(seed: number): Promise<void> {
       );
     }
     if (random.percent(40)) await new Promise((resolve) => setImmediate(resolve));
+    if (random.percent(10)) await sleep(random.below(2000));
     if (random.percent(20)) stop.abort();
+    if (step === troubleAt && trouble !== 'close at once') {
+      fabric.partition([CLIENT], [SERVER]);
+      // A process that is gone: what it would still say is lost.
+      if (trouble === 'killed peer') await world.server.close();
+      if (trouble === 'partition that heals')
+        void sleep(random.below(3000)).then(() => fabric.heal());
+    }
+    for (const side of sides) checkCredits(side, `seed ${seed}, step ${step}`);
   }
-  if (random.percent(30)) await nearConn.close({ timeoutMs: 0 });
+  if (trouble === 'close at once') await nearConn.close({ timeoutMs: 0 });
+  if (trouble === 'partition that heals' && random.percent(30)) await nearConn.close();
   const rests = sides.map(async (side, at) => {
     for await (const message of side) {
       received[at]!.push(new DataView(message.buffer, message.byteOffset).getUint16(0));
     }
   });
-  const ends = Promise.allSettled([near.end(), far.end()]);
-  await Promise.allSettled(rests);
-  await Promise.all([...settled, ends]);
+  const ends = await ended(sleep, seed, [near.end(), far.end(), ...rests, ...settled]);
+  const goesOn = ends.every(({ status }) => status === 'fulfilled');
   for (const at of [0, 1] as const) {
     const came = received[at];
     const label = `seed ${seed}, side ${at}`;
@@ -338,14 +394,46 @@ async function scramble(seed: number): Promise<void> {
     const known = sent.filter(({ from }) => from !== at);
     const order = known.map(({ index }) => index).filter((index) => came.includes(index));
     assert.deepEqual(came, order, `${label}: order`);
+    // What the device of a process has taken is gone with the process.
+    const isGone = at === 1 && trouble === 'killed peer';
     for (const { index, arrives } of known) {
       if (arrives === 'no') assert.ok(!came.includes(index), `${label}: ${index} was given up`);
-      if (arrives === 'yes') assert.ok(came.includes(index), `${label}: ${index} is lost`);
+      if (arrives === 'yes' && !isGone) {
+        assert.ok(came.includes(index), `${label}: ${index} is lost`);
+      }
     }
   }
-  assert.deepEqual([rnrNaks(nearConn), rnrNaks(farConn)], [0, 0], `seed ${seed}`);
-  await Promise.all(sides.map((side) => side.close()));
-  assert.match(leftOf(world.client), /^eps 0 lmrs 0 /, `seed ${seed}: memory is left`);
+  if (trouble !== 'killed peer') {
+    assert.deepEqual([rnrNaks(nearConn), rnrNaks(farConn)], [0, 0], `seed ${seed}`);
+  }
+  await ended(
+    sleep,
+    seed,
+    sides.map((side) => side.close()),
+  );
+  const survivors = trouble === 'killed peer' ? [world.client] : [world.client, world.server];
+  for (const ia of survivors) {
+    assert.match(leftOf(ia), /^eps 0 lmrs 0 /, `seed ${seed}: memory is left`);
+  }
   await world.close();
   open.splice(open.indexOf(world), 1);
+  return `${trouble}: ${goesOn ? 'goes on' : 'over'}`;
+}
+
+function checkCredits(side: Channel, label: string): void {
+  const { credits, owed } = JSON.parse(JSON.stringify(side)) as Record<string, number>;
+  assert.ok(credits! >= 0 && credits! <= 2, `${label}: credits are ${credits}`);
+  assert.ok(owed! >= 0 && owed! <= 2, `${label}: owed are ${owed}`);
+}
+
+/** How each of them ends, which takes no longer than a keep-alive and all retries. */
+async function ended(
+  sleep: (us: number) => Promise<void>,
+  seed: number,
+  promises: readonly Promise<unknown>[],
+): Promise<PromiseSettledResult<unknown>[]> {
+  const late = sleep(PATIENCE_US).then(() => undefined);
+  const results = await Promise.race([Promise.allSettled(promises), late]);
+  assert.ok(results !== undefined, `seed ${seed}: a promise has not ended`);
+  return results;
 }
