@@ -95,8 +95,8 @@ describe('tidy', () => {
     );
   });
 
-  it('ends lines with LF and files with a newline', () => {
-    const bad = files.filter(({ text }) => text.includes('\r') || !/(?:^|\n)$/.test(text));
+  it('ends lines with LF and files with a newline, and has no file without a line', () => {
+    const bad = files.filter(({ text }) => text.includes('\r') || !text.endsWith('\n'));
     assert.deepEqual(
       bad.map(({ path }) => path),
       [],
