@@ -152,12 +152,12 @@ describe('What changed beyond noise', () => {
   it('leaves out what the other commit has not', async () => {
     assert.deepEqual(changesOf([summaryOf(PING, [3], [])]), []);
     const open = opener({ worker: 'none', commit: 'abc123', entries: ['dapl', 'dapl/spi'] });
-    await assert.rejects(open('before:channel', '127.0.0.1', '127.0.0.2'), (error) => {
+    await assert.rejects(open('before:channel', '192.0.2.1', '192.0.2.2'), (error) => {
       assert.ok(error instanceof MissingPeer);
       assert.equal(error.message, 'abc123 has no dapl/flow/channel');
       return true;
     });
-    await assert.rejects(open('before:node-tcp', '127.0.0.1', '127.0.0.2'), /no former build/);
+    await assert.rejects(open('before:node-tcp', '192.0.2.1', '192.0.2.2'), /no former build/);
   });
 
   it('knows that less time is better, and says what changed', () => {
