@@ -233,6 +233,15 @@ export abstract class VerbsConnection
     this.dispatch('callFailed');
   }
 
+  /** The request may have come just before the port went down. */
+  private sendDrep(): void {
+    const { gate, calls } = this.services;
+    const send = (): void => this.courtesy(() => calls.disconnect(this.id));
+    if (gate.isOpen) return send();
+    this.note('the port is down: DREP waits');
+    gate.wait(send);
+  }
+
   /** By the kernel's event, or by our clock when there will be none. */
   private startTimewait(): void {
     const { timers, clock } = this.services;
@@ -247,7 +256,7 @@ export abstract class VerbsConnection
     failQp: (c) => c.qpControl?.toError(),
     notify: (c) => c.courtesy(() => c.services.calls.notify(c.id, COMM_EST)),
     sendDreq: (c) => c.sendDreq(),
-    sendDrep: (c) => c.courtesy(() => c.services.calls.disconnect(c.id)),
+    sendDrep: (c) => c.sendDrep(),
     destroyId: (c) => c.destroyId(),
     mute: (c) => (c.muted = true),
     reportAcceptFailed: (c) => {

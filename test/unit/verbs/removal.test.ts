@@ -282,6 +282,28 @@ describe('verbs: a device that goes, under load', function () {
     assert.deepEqual(leftovers(), before);
   });
 
+  it('a link that is down gets no answer to a request to disconnect until it is back', async () => {
+    const [here, there] = [await open('fake0'), await open('fake1')];
+    const ends = await connect(here, there);
+    const [mine, theirs] = ends;
+    fake.setLink('fake0', 1, 0);
+    // The request comes before the many repetitions that say that the link is down.
+    theirs.ep.disconnect();
+    await until(
+      () => ends.every(({ connection }) => connection.length > 1),
+      () => ends.map(({ connection }) => connection.join()).join(' / '),
+    );
+    assert.deepEqual(mine.connection, ['ESTABLISHED', 'DISCONNECTED']);
+    assert.equal(cm.calls('rdma_disconnect'), 1);
+    fake.setLink('fake0', 1, 1);
+    await until(
+      () => cm.calls('rdma_disconnect') >= 2,
+      () => 'no answer is sent though the link is up',
+    );
+    for (const { ia } of [here, there]) await ia.close();
+    assert.deepEqual(leftovers(), before);
+  });
+
   it('a link that stays down breaks what is under way, once, and closing works', async () => {
     const [here, there, other] = [await open('fake0'), await open('fake1'), await open('fake2')];
     const ends = await connect(here, there);
