@@ -67,7 +67,7 @@ const CHANNEL: Way = {
   offer: (cell) => offerChannel(channelOptions(cell)),
   accept: (cell) => acceptChannel(channelOptions(cell)),
   talk: (conn, cell) =>
-    new Talk<ChannelData, Uint8Array>(channel(conn, channelOptions(cell)), cell, payloads(cell), {
+    new Talk<ChannelData, Uint8Array>(channel(conn), cell, payloads(cell), {
       answer: (message) => message,
       done: () => undefined,
       free: () => undefined,

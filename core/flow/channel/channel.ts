@@ -14,7 +14,7 @@ import {
   readAnnouncement,
 } from './announcement.js';
 import { FRAME_HEADER_BYTES } from './frame.js';
-import { type ChannelOptions, limitsOf } from './limits.js';
+import { announcedLimits, type ChannelOptions } from './limits.js';
 import { ChannelProtocolError } from './protocol-error.js';
 import { type FrameBuffer, Receiver } from './receiver.js';
 import { type FramePort, type OutgoingMessage, Sender } from './sender.js';
@@ -265,15 +265,16 @@ function ended(operation: string, cause: Error): FlowError {
 
 /**
  * A channel over a connection that was made for one: `offerChannel` at the side that connects,
- * `acceptChannel` at the side that listens.
- * @param options the same as there
- * @throws FlowError DAT_INVALID_PARAMETER; DAT_CONN_BROKEN when the peer has announced no channel,
- * or none that can be spoken with: then the connection is closed
+ * `acceptChannel` at the side that listens. Its limits are those that were announced there.
+ * @param options not needed; limits that are given must be those
+ * @throws FlowError DAT_INVALID_PARAMETER for other limits; DAT_INVALID_STATE when this side has
+ * announced no channel; DAT_CONN_BROKEN when the peer has not, or none that can be spoken with: then
+ * the connection is closed
  */
 export function channel(conn: Connection, options: ChannelOptions = {}): Channel {
   const operation = 'channel';
   checkValue('conn', conn, CONNECTION, refusalOf(operation));
-  const own = limitsOf(operation, options);
+  const own = announcedLimits(operation, conn, options);
   const announced = announcedBy(operation, conn);
   const frameBytes = Math.min(announced.bufferBytes, conn.maxMessageBytes);
   const peer = { ...announced, bufferBytes: frameBytes };
