@@ -5,7 +5,7 @@
 import { BYTES, checkValue, instanceOf, kindOf, showAs } from '../../spi/checks/index.js';
 import { BufferPool } from '../buffer-pool.js';
 import { Connection } from '../connection.js';
-import { FlowError, refusalOf, toFlowError } from '../flow-error.js';
+import { explanationOf, FlowError, refusalOf, toFlowError } from '../flow-error.js';
 import { checkWait, type EndError, NO_OPTIONS, type WaitHost, type WaitOptions } from '../wait.js';
 import {
   ANNOUNCEMENT_BYTES,
@@ -257,9 +257,11 @@ function peerEnded(operation: string): FlowError {
   return new FlowError('DAT_CONN_ENDED', { operation, message: 'the peer sends no more' });
 }
 
-/** What a call is told of the end of the connection: an error of its own. */
-function ended(operation: string, cause: Error): FlowError {
-  const { code, message, reason, flightRecord } = toFlowError(operation, cause);
+/** What a call is told of the end of the connection: an error of its own, as `conn` makes them. */
+function ended(operation: string, end: Error): FlowError {
+  const error = toFlowError(operation, end);
+  const { code, reason, flightRecord, cause } = error;
+  const message = explanationOf(error);
   return new FlowError(code, { operation, message, reason, flightRecord, cause });
 }
 

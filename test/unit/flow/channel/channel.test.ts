@@ -200,7 +200,19 @@ describe('channel over a connection', () => {
     await Promise.all([sent, closed]);
     assert.equal((await receiving).code, 'DAT_CONN_CLOSED');
     assert.equal((await failureOf(near.send(pattern(1, 1)))).code, 'DAT_CONN_CLOSED');
-    assert.ok((await failureOf(far.receive())).code.startsWith('DAT_CONN_'));
+    assert.equal((await failureOf(far.receive())).code, 'DAT_CONN_ENDED');
+  });
+
+  it('tells the end of its connection in the words of that, with the same cause', async () => {
+    const { far, nearConn } = await pairOf();
+    const receiving = failureOf(far.receive());
+    await nearConn.close();
+    const { message, cause, flightRecord } = await receiving;
+    const says = 'the peer has ended the connection: the peer disconnected [DAT_CONN_ENDED]';
+    assert.equal(message, `channel.receive: ${says}`);
+    assert.equal(String(cause), `FlowError: conn: ${says}`);
+    assert.ok(flightRecord.length > 0);
+    assert.deepEqual((cause as FlowError).flightRecord, [], 'a log of both has it once');
   });
 
   it('a peer that breaks the protocol is told apart, and others go on', async () => {
