@@ -24,6 +24,11 @@ describe('docs/easy.md', () => {
     assert.deepEqual(done, { stdout: 'RDMA\n', stderr: '' });
   });
 
+  it('has a server that sends to all, and clients that come back', async () => {
+    const { stdout, stderr } = await runExample('easy', 'js', 1);
+    assert.deepEqual([stdout, stderr], ['first, second\n'.repeat(3), '']);
+  });
+
   it('has datagrams that are answered', async () => {
     assert.deepEqual(await runExample('easy'), { stdout: 'yes\n', stderr: '' });
   });
