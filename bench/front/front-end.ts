@@ -25,6 +25,8 @@ import { Talk, type TalkRole } from './talk.js';
 
 /** Longer than anything that works takes, however busy the machine. */
 const CONNECT_TIMEOUT_MS = 30_000;
+/** Receives of a channel by default. */
+const CHANNEL_BUFFERS = 32;
 
 /** A way of sending messages: what a connection is made with, and what it is used by. */
 interface Way {
@@ -65,7 +67,7 @@ const CHANNEL: Way = {
   offer: (cell) => offerChannel(channelOptions(cell)),
   accept: (cell) => acceptChannel(channelOptions(cell)),
   talk: (conn, cell) =>
-    new Talk<ChannelData, Uint8Array>(channel(conn, channelOptions(cell)), cell, payloads(cell), {
+    new Talk<ChannelData, Uint8Array>(channel(conn), cell, payloads(cell), {
       answer: (message) => message,
       done: () => undefined,
       free: () => undefined,
@@ -80,9 +82,10 @@ function rawOptions(cell: Cell, lend: boolean): ConnectionOptions {
   return { requests: buffers, receives: { buffers, bufferBytes: cell.bytes, lend } };
 }
 
-/** All but the number of buffers is as a channel has it without a word. */
+/** As a channel is without a word, unless more messages are in flight than that has room for. */
 function channelOptions(cell: Cell): ChannelOptions {
-  return { buffers: serverSlots(cell) };
+  const buffers = serverSlots(cell);
+  return buffers > CHANNEL_BUFFERS ? { buffers } : {};
 }
 
 function payloads({ bytes, depth }: Cell): Uint8Array[] {

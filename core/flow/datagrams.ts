@@ -126,6 +126,8 @@ export class Datagrams implements AsyncIterable<Datagram> {
   private readonly bufferBytes: number;
   private readonly handles = new Map<string, UdAddressHandle>();
   private errorOf: EndError | undefined = undefined;
+  private closedPromise: Promise<void> | undefined = undefined;
+  private settleClosed: (() => void) | undefined = undefined;
 
   /** @internal @throws FlowError */
   constructor(
@@ -178,6 +180,23 @@ export class Datagrams implements AsyncIterable<Datagram> {
   /** Queue pair number: with the address of the adapter, where datagrams for this side go. */
   get qpn(): number {
     return this.ep.qpn;
+  }
+
+  /**
+   * Ends with it: resolves when this side has closed it, or its adapter; rejects with DAT_CONN_BROKEN
+   * when the endpoint has failed.
+   */
+  get closed(): Promise<void> {
+    this.closedPromise ??= new Promise((resolve, reject) => {
+      const settle = (): void => {
+        const error = this.errorOf?.('datagrams.closed');
+        if (error === undefined || error.code === 'DAT_CONN_CLOSED') resolve();
+        else reject(error);
+      };
+      if (this.errorOf === undefined) this.settleClosed = settle;
+      else settle();
+    });
+    return this.closedPromise;
   }
 
   /** Bytes of the longest datagram that can be sent: the MTU of the device. */
@@ -334,6 +353,8 @@ export class Datagrams implements AsyncIterable<Datagram> {
     this.inbox.end(errorOf);
     this.handles.clear();
     this.area.close();
+    this.settleClosed?.();
+    this.settleClosed = undefined;
   }
 
   private postReceive(segment: LmrSegment, slot: number): void {

@@ -48,8 +48,12 @@ export function closedHere(ep: Ep, how: string = CONNECTION_CODES.DAT_CONN_CLOSE
   return { code: 'DAT_CONN_CLOSED', about, isOrderly: true };
 }
 
-/** What each call is told of an end: an error of its own, with the connection's as its cause. */
+/**
+ * What each call is told of an end: an error of its own, with the connection's as its cause. Of the
+ * two, that of the call has the flight record: a log that shows both has it once.
+ */
 export function errorOfEnd({ code, about }: End): EndError {
-  const cause = new FlowError(code, { operation: 'conn', ...about });
+  const { message, reason } = about;
+  const cause = new FlowError(code, { operation: 'conn', message, reason });
   return (operation) => new FlowError(code, { operation, ...about, cause });
 }

@@ -83,6 +83,11 @@ export class FlowError extends Error {
   }
 }
 
+/** What an error says, without its call and its code: for the message of another one. */
+export function explanationOf({ message, operation, code }: FlowError): string {
+  return message.slice(`${oneLine(operation)}: `.length, -` [${code}]`.length);
+}
+
 /** Makes the error of an option or argument that is not what it must be. */
 export function refusalOf(operation: string): Refuse {
   return (name, value, expected) =>

@@ -4,10 +4,14 @@ import { FlowError, type WaitOptions } from 'dapl/flow';
 export class Deadline {
   private readonly endsAtMs: number;
 
-  /** @param limits checked */
+  /**
+   * @param limits checked
+   * @param soFar what is to be said of what has been done when the time is up
+   */
   constructor(
-    private readonly operation: string,
+    readonly operation: string,
     private readonly limits: WaitOptions,
+    private readonly soFar = 'no adapter is open yet',
   ) {
     this.endsAtMs = performance.now() + (limits.timeoutMs ?? Infinity);
   }
@@ -53,13 +57,13 @@ export class Deadline {
 
   private timedOut(): FlowError {
     const { timeoutMs } = this.limits;
-    const message = `not done within ${timeoutMs} ms: no adapter is open yet`;
+    const message = `not done within ${timeoutMs} ms: ${this.soFar}`;
     const { operation } = this;
     return new FlowError('DAT_TIMEOUT_EXPIRED', { operation, message, value: timeoutMs });
   }
 
   private interrupted(cause: unknown): FlowError {
-    const message = 'its AbortSignal was aborted: no adapter is open yet';
+    const message = `its AbortSignal was aborted: ${this.soFar}`;
     return new FlowError('DAT_INTERRUPTED_CALL', { operation: this.operation, message, cause });
   }
 }

@@ -1,25 +1,41 @@
 /**
- * Connections by name and port (`dapl/easy`): what `dapl/flow` does over an adapter, with the
- * adapter found, opened, shared and closed.
+ * Connections and datagrams by name and port (`dapl/easy`): what `dapl/flow` does over an adapter,
+ * with the adapter found, opened, shared and closed.
  */
 import {
   type Connection,
   connect as flowConnect,
   type ConnectOptions as FlowConnectOptions,
+  datagrams as flowDatagrams,
   listen as flowListen,
   type ListenOptions as FlowListenOptions,
 } from 'dapl/flow';
 import { borrowed, type Lease } from './adapters.js';
+import { Datagrams } from './datagrams.js';
 import { Deadline } from './deadline.js';
 import { endsWith, Listener } from './listener.js';
 import { addressOf } from './names.js';
-import { checkConnect, checkListen, type ConnectOptions, type ListenOptions } from './options.js';
+import {
+  checkConnect,
+  checkDatagrams,
+  checkListen,
+  type ConnectOptions,
+  type DatagramOptions,
+  type ListenOptions,
+} from './options.js';
 import { chosenAdapter, isSoftroceOn } from './provider-choice.js';
 import { type Route, routeOn, routeToward } from './route.js';
 
-export { Connection, FlowError, Message } from 'dapl/flow';
+export { Connection, Datagram, FlowError, Message } from 'dapl/flow';
+export type { Datagrams } from './datagrams.js';
 export type { Listener } from './listener.js';
-export type { AdapterOptions, ConnectOptions, ListenOptions } from './options.js';
+export type {
+  AdapterOptions,
+  ConnectOptions,
+  DatagramOptions,
+  ListenOptions,
+  ResolveOptions,
+} from './options.js';
 export type { ProviderChoice } from './provider-choice.js';
 
 /**
@@ -41,12 +57,7 @@ export async function connect(options: ConnectOptions): Promise<Connection> {
       return routeOn(await addressOf(operation, localAddress, family));
     return routeToward(peer, isSoftroceOn);
   };
-  const lease = await deadline.during(
-    ia === undefined
-      ? chosenAdapter(operation, { provider, route, isAddressed: localAddress !== undefined })
-      : ownAdapter(ia),
-    release,
-  );
+  const lease = await leaseFor(deadline, { ia, provider }, route, localAddress !== undefined);
   try {
     const given: FlowConnectOptions = { ...rest, address: peer, ...deadline.left };
     const conn = await flowConnect(lease.ia, given);
@@ -72,12 +83,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const route = async (): Promise<Route> => {
     return routeOn(await addressOf(operation, address ?? '', family));
   };
-  const lease = await deadline.during(
-    ia === undefined
-      ? chosenAdapter(operation, { provider, route, isAddressed: address !== undefined })
-      : ownAdapter(ia),
-    release,
-  );
+  const lease = await leaseFor(deadline, { ia, provider }, route, address !== undefined);
   try {
     const given: FlowListenOptions = signal === undefined ? rest : { ...rest, signal };
     return new Listener(await flowListen(lease.ia, given), lease, signal);
@@ -87,8 +93,55 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   }
 }
 
+/**
+ * Opens an endpoint for datagrams, on an address of this machine. It is that of `dapl/flow`, with
+ * names of hosts; its adapter is shared with all others of this process on that device.
+ * @throws FlowError, as a rejection: DAT_INVALID_PARAMETER; DAT_INVALID_ADDRESS (no such host, no
+ * way there); DAT_MODEL_NOT_SUPPORTED where the device has none; what opening the adapter gives,
+ * with where the choice came from; DAT_TIMEOUT_EXPIRED, DAT_INTERRUPTED_CALL
+ */
+export async function datagrams(options: DatagramOptions): Promise<Datagrams> {
+  checkDatagrams(options);
+  const operation = 'datagrams';
+  const { ia, provider, family, address, peer, timeoutMs, signal, ...rest } = options;
+  const deadline = new Deadline(operation, { timeoutMs, signal });
+  const route = async (): Promise<Route> => {
+    const place = await addressOf(operation, peer ?? address ?? '', family);
+    return peer === undefined ? routeOn(place) : routeToward(place, isSoftroceOn);
+  };
+  const lease = await leaseFor(deadline, { ia, provider }, route, address !== undefined);
+  try {
+    const made = await flowDatagrams(lease.ia, rest);
+    endsWith(made, lease);
+    return new Datagrams(made);
+  } catch (error) {
+    await lease.release();
+    throw error;
+  }
+}
+
+interface Chosen {
+  readonly ia: ConnectOptions['ia'] | undefined;
+  readonly provider: ConnectOptions['provider'] | undefined;
+}
+
+/**
+ * The adapter that was given, or one that leads where it has to.
+ * @param isAddressed the caller has said which own address
+ */
+function leaseFor(
+  deadline: Deadline,
+  { ia, provider }: Chosen,
+  route: () => Promise<Route>,
+  isAddressed: boolean,
+): Promise<Lease> {
+  const { operation } = deadline;
+  const wanted = { provider, route, isAddressed };
+  const lease = ia === undefined ? chosenAdapter(operation, wanted) : ownAdapter(ia);
+  return deadline.during(lease, (late) => void late.release());
+}
+
 const nothing = (): void => undefined;
-const release = (lease: Lease): void => void lease.release();
 
 async function ownAdapter(ia: NonNullable<ConnectOptions['ia']>): Promise<Lease> {
   return borrowed(ia);

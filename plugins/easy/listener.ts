@@ -108,8 +108,8 @@ export class Listener implements AsyncIterable<Connection> {
   }
 }
 
-/** The use of an adapter ends with the connection, in whichever way that ends. */
-export function endsWith(conn: Connection, lease: Lease): void {
+/** The use of an adapter ends with what was made of it, in whichever way that ends. */
+export function endsWith({ closed }: Pick<Connection, 'closed'>, lease: Lease): void {
   const release = (): void => void lease.release();
-  conn.closed.then(release, release);
+  closed.then(release, release);
 }

@@ -1,9 +1,12 @@
-/** What `connect` and `listen` take besides what `dapl/flow` does. */
+/** What `connect`, `listen` and `datagrams` take besides what `dapl/flow` does. */
 import { Ia } from 'dapl';
 import {
   type ConnectOptions as FlowConnectOptions,
+  type DatagramOptions as FlowDatagramOptions,
   FlowError,
   type ListenOptions as FlowListenOptions,
+  type ResolveDatagramOptions as FlowResolveOptions,
+  type WaitOptions,
 } from 'dapl/flow';
 import { checkOptions, type Kinds, kinds, mustBe, type Refuse } from 'dapl/spi';
 import type { ProviderChoice } from './provider-choice.js';
@@ -43,6 +46,20 @@ export interface ListenOptions extends FlowListenOptions, AdapterOptions {
   readonly address?: string;
 }
 
+/** What `datagrams` takes. `timeoutMs` and `signal` are for names and the adapter. */
+export interface DatagramOptions extends FlowDatagramOptions, AdapterOptions, WaitOptions {
+  /** The own address to be on, or the name of a host: where peers find it. */
+  readonly address?: string;
+  /** In place of that, a peer: the own address is one that leads there, as of `connect`. */
+  readonly peer?: string;
+}
+
+/** What `resolve` takes. `timeoutMs` and `signal` are for the name, too. */
+export interface ResolveOptions extends FlowResolveOptions {
+  /** Of the addresses that a name has, 4 or 6. Default: the first IPv4 one, or else IPv6. */
+  readonly family?: 4 | 6;
+}
+
 const HOST = kinds.kindOf<string>(
   'an IP address in text, or the name of a host: 1 to 253 characters',
   (value) => typeof value === 'string' && value.length >= 1 && value.length <= 253,
@@ -61,15 +78,22 @@ const ADAPTER: Kinds<AdapterOptions> = {
   family: optional(oneOf([4, 6])),
 };
 /** `dapl/flow` looks at these. */
-const CONNECTION = {
-  port: ANYTHING,
+const ENDPOINT = {
   pz: ANYTHING,
   receives: ANYTHING,
   requests: ANYTHING,
-  maxMessageBytes: ANYTHING,
-  keepAliveMs: ANYTHING,
   polling: ANYTHING,
   attributes: ANYTHING,
+};
+const CONNECTION = {
+  ...ENDPOINT,
+  port: ANYTHING,
+  maxMessageBytes: ANYTHING,
+  keepAliveMs: ANYTHING,
+};
+const WAIT: Kinds<WaitOptions> = {
+  timeoutMs: optional(numberFrom(0, Infinity)),
+  signal: optional(SIGNAL),
 };
 const CONNECT: Kinds<ConnectOptions> = {
   address: HOST,
@@ -77,8 +101,21 @@ const CONNECT: Kinds<ConnectOptions> = {
   ...CONNECTION,
   ...ADAPTER,
   privateData: ANYTHING,
-  timeoutMs: optional(numberFrom(0, Infinity)),
-  signal: optional(SIGNAL),
+  ...WAIT,
+};
+const DATAGRAMS: Kinds<DatagramOptions> = {
+  address: optional(HOST),
+  peer: optional(HOST),
+  ...ENDPOINT,
+  ...ADAPTER,
+  ...WAIT,
+};
+const RESOLVE: Kinds<ResolveOptions> = {
+  address: HOST,
+  family: ADAPTER.family,
+  port: ANYTHING,
+  privateData: ANYTHING,
+  ...WAIT,
 };
 const LISTEN: Kinds<ListenOptions> = {
   address: optional(HOST),
@@ -102,19 +139,46 @@ export function checkConnect(options: ConnectOptions): void {
 
 /** @throws FlowError DAT_INVALID_PARAMETER, DAT_INTERRUPTED_CALL */
 export function checkListen(options: ListenOptions): void {
-  checkOptions(options, LISTEN, refusalOf('listen'));
-  checkOneAdapter('listen', options);
-  const { ia, provider, address } = options;
-  if (address !== undefined && ia !== undefined) {
-    throw refusalOf('listen')('address', address, LEFT_OUT);
+  const operation = 'listen';
+  checkOptions(options, LISTEN, refusalOf(operation));
+  checkOneAdapter(operation, options);
+  checkPlace(operation, options, { address: options.address });
+  checkSignal(operation, options.signal);
+}
+
+/** @throws FlowError DAT_INVALID_PARAMETER, DAT_INTERRUPTED_CALL */
+export function checkDatagrams(options: DatagramOptions): void {
+  const operation = 'datagrams';
+  checkOptions(options, DATAGRAMS, refusalOf(operation));
+  checkOneAdapter(operation, options);
+  const { address, peer } = options;
+  if (address !== undefined && peer !== undefined) {
+    throw refusalOf(operation)('peer', peer, 'left out where `address` is given');
   }
-  if (address === undefined && ia === undefined && provider === undefined) {
-    throw refusalOf('listen')('address', address, 'given, or `ia`, or `provider`');
-  }
-  checkSignal('listen', options.signal);
+  checkPlace(operation, options, peer === undefined ? { address } : { peer });
+  checkSignal(operation, options.signal);
+}
+
+/** @throws FlowError DAT_INVALID_PARAMETER, DAT_INTERRUPTED_CALL */
+export function checkResolve(operation: string, options: ResolveOptions): void {
+  checkOptions(options, RESOLVE, refusalOf(operation));
+  checkSignal(operation, options.signal);
 }
 
 const LEFT_OUT = 'left out where `ia` is given, which has its own';
+
+/** An adapter that is given has its address; without any, one has to be named. */
+function checkPlace(
+  operation: string,
+  { ia, provider }: AdapterOptions,
+  place: Readonly<Record<string, string | undefined>>,
+): void {
+  const [[name = '', value] = []] = Object.entries(place);
+  if (value !== undefined && ia !== undefined) throw refusalOf(operation)(name, value, LEFT_OUT);
+  if (value === undefined && ia === undefined && provider === undefined) {
+    throw refusalOf(operation)(name, value, 'given, or `ia`, or `provider`');
+  }
+}
 
 function checkOneAdapter(operation: string, { ia, provider }: AdapterOptions): void {
   if (ia === undefined || provider === undefined) return;

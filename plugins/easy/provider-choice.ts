@@ -47,6 +47,8 @@ export async function chosenAdapter(operation: string, wanted: Wanted): Promise<
       const lease = await find(wanted);
       if (lease !== undefined) return lease;
     } catch (cause) {
+      // A host without an address is no matter of adapters.
+      if (FlowError.isFlowError(cause)) throw cause;
       const message = cause instanceof Error ? cause.message : String(cause);
       throw new FlowError(DatError.isDatError(cause) ? cause.code : 'DAT_INTERNAL_ERROR', {
         operation,

@@ -53,7 +53,7 @@ export async function joinGroup(options: GroupOptions): Promise<Group> {
   const group = { rank, size: addresses.length, channels };
   await using listener = await listen(ia, { port, ...acceptChannel(LIMITS) });
   const lower = addresses.slice(0, rank).map(async (address, other) => {
-    channels[other] = channel(await dial(ia, address, port, rank), LIMITS);
+    channels[other] = channel(await dial(ia, address, port, rank));
   });
   try {
     await Promise.all([...lower, meetHigher(listener, rank, channels)]);
@@ -126,7 +126,7 @@ async function meetHigher(
       await conn.close();
       continue;
     }
-    channels[other] = channel(conn, LIMITS);
+    channels[other] = channel(conn);
     missing--;
   }
 }

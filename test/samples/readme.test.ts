@@ -46,7 +46,7 @@ describe('README', () => {
   });
 
   for (const [name, output, most] of [
-    ['echo', 'hello over RDMA\n', 10],
+    ['echo', 'hello over RDMA\n', 11],
     ['rpc', `${4 << 20} bytes, all x: true\n`, 30],
   ] as const) {
     it(`has ${name} in ${most} lines, which runs as printed`, async () => {

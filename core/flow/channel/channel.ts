@@ -5,7 +5,7 @@
 import { BYTES, checkValue, instanceOf, kindOf, showAs } from '../../spi/checks/index.js';
 import { BufferPool } from '../buffer-pool.js';
 import { Connection } from '../connection.js';
-import { FlowError, refusalOf, toFlowError } from '../flow-error.js';
+import { explanationOf, FlowError, refusalOf, toFlowError } from '../flow-error.js';
 import { checkWait, type EndError, NO_OPTIONS, type WaitHost, type WaitOptions } from '../wait.js';
 import {
   ANNOUNCEMENT_BYTES,
@@ -14,7 +14,7 @@ import {
   readAnnouncement,
 } from './announcement.js';
 import { FRAME_HEADER_BYTES } from './frame.js';
-import { type ChannelOptions, limitsOf } from './limits.js';
+import { announcedLimits, type ChannelOptions } from './limits.js';
 import { ChannelProtocolError } from './protocol-error.js';
 import { type FrameBuffer, Receiver } from './receiver.js';
 import { type FramePort, type OutgoingMessage, Sender } from './sender.js';
@@ -257,23 +257,26 @@ function peerEnded(operation: string): FlowError {
   return new FlowError('DAT_CONN_ENDED', { operation, message: 'the peer sends no more' });
 }
 
-/** What a call is told of the end of the connection: an error of its own. */
-function ended(operation: string, cause: Error): FlowError {
-  const { code, message, reason, flightRecord } = toFlowError(operation, cause);
+/** What a call is told of the end of the connection: an error of its own, as `conn` makes them. */
+function ended(operation: string, end: Error): FlowError {
+  const error = toFlowError(operation, end);
+  const { code, reason, flightRecord, cause } = error;
+  const message = explanationOf(error);
   return new FlowError(code, { operation, message, reason, flightRecord, cause });
 }
 
 /**
  * A channel over a connection that was made for one: `offerChannel` at the side that connects,
- * `acceptChannel` at the side that listens.
- * @param options the same as there
- * @throws FlowError DAT_INVALID_PARAMETER; DAT_CONN_BROKEN when the peer has announced no channel,
- * or none that can be spoken with: then the connection is closed
+ * `acceptChannel` at the side that listens. Its limits are those that were announced there.
+ * @param options not needed; limits that are given must be those
+ * @throws FlowError DAT_INVALID_PARAMETER for other limits; DAT_INVALID_STATE when this side has
+ * announced no channel; DAT_CONN_BROKEN when the peer has not, or none that can be spoken with: then
+ * the connection is closed
  */
 export function channel(conn: Connection, options: ChannelOptions = {}): Channel {
   const operation = 'channel';
   checkValue('conn', conn, CONNECTION, refusalOf(operation));
-  const own = limitsOf(operation, options);
+  const own = announcedLimits(operation, conn, options);
   const announced = announcedBy(operation, conn);
   const frameBytes = Math.min(announced.bufferBytes, conn.maxMessageBytes);
   const peer = { ...announced, bufferBytes: frameBytes };

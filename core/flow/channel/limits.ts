@@ -1,7 +1,15 @@
 /** What a side of a channel offers: its options, and how they go with making a connection. */
 import { CmPrivateData } from '../../spi/index.js';
-import { BYTES, checkOptions, integer, type Kinds, optional } from '../../spi/checks/index.js';
-import { refusalOf } from '../flow-error.js';
+import {
+  BYTES,
+  checkOptions,
+  integer,
+  type Kinds,
+  optional,
+  type Refuse,
+} from '../../spi/checks/index.js';
+import type { Connection } from '../connection.js';
+import { invalidState, refusalOf } from '../flow-error.js';
 import type { ListenRequest } from '../options.js';
 import {
   ANNOUNCEMENT_BYTES,
@@ -49,7 +57,6 @@ function receivesOf({ buffers, bufferBytes }: ChannelLimits): ChannelReceives {
 
 /**
  * What `connect` is to be given for a channel: `connect(ia, { address, port, ...offerChannel() })`.
- * @param options the same as for `channel` afterwards
  * @param privateData the consumer's own, behind the announcement: at most 36 bytes
  * @throws FlowError DAT_INVALID_PARAMETER
  */
@@ -70,7 +77,6 @@ export function offerChannel(
 /**
  * What `listen` is to be given for channels: `listen(ia, { port, ...acceptChannel() })`. A request
  * that announces no channel, or no version that is spoken here, is refused with the reason as text.
- * @param options the same as for `channel` afterwards
  * @throws FlowError DAT_INVALID_PARAMETER
  */
 export function acceptChannel(
@@ -89,6 +95,45 @@ export function acceptChannel(
     }
   };
   return { ...receivesOf(limits), answer };
+}
+
+/**
+ * What this side has announced on a connection: the peer counts on that.
+ * @param options limits that the consumer counts on
+ * @throws FlowError DAT_INVALID_STATE without an announcement; DAT_INVALID_PARAMETER for limits, or
+ * receives of the connection, that are not those
+ */
+export function announcedLimits(
+  operation: string,
+  { sentPrivateData, receives }: Connection,
+  options: ChannelOptions,
+): ChannelLimits {
+  const refuse = refusalOf(operation);
+  checkOptions(options, KINDS, refuse);
+  const announced = ownAnnouncement(operation, sentPrivateData);
+  const { buffers, bufferBytes } = announced;
+  checkSame(options, announced, (...about) => refuse(...about));
+  const posted = { buffers, bufferBytes, lend: true };
+  checkSame(receives, posted, (name, ...about) => refuse(`conn.receives.${name}`, ...about));
+  return announced;
+}
+
+function ownAnnouncement(operation: string, sent: Uint8Array): ChannelLimits {
+  try {
+    const { buffers, bufferBytes, maxMessageBytes } = readAnnouncement(sent);
+    return { buffers, bufferBytes, maxMessageBytes };
+  } catch {
+    throw invalidState(operation, 'the connection was made without offerChannel or acceptChannel');
+  }
+}
+
+function checkSame<T extends object>(given: Partial<T>, announced: T, refuse: Refuse): void {
+  for (const [name, value] of Object.entries(given)) {
+    const wanted = (announced as Readonly<Record<string, unknown>>)[name];
+    if (value !== undefined && value !== wanted) {
+      throw refuse(name, value, `${String(wanted)}, as was announced to the peer`);
+    }
+  }
 }
 
 function joined(first: Uint8Array, second: Uint8Array): Uint8Array {

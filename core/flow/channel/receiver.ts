@@ -58,7 +58,7 @@ export class Receiver {
 
   /** @throws ChannelProtocolError when the peer breaks the protocol */
   arrived(buffer: FrameBuffer): void {
-    const header = this.session.arrived(buffer.bytes);
+    const header = this.headerOf(buffer);
     if (header.kind === 'CREDIT') {
       buffer.release();
       this.session.posted('CREDIT');
@@ -88,6 +88,16 @@ export class Receiver {
     this.isDropping = true;
     this.last ??= errorOf;
     this.deliver();
+  }
+
+  /** A frame that is refused leaves its receive to the connection, whose memory goes back whole. */
+  private headerOf(buffer: FrameBuffer): FrameHeader {
+    try {
+      return this.session.arrived(buffer.bytes);
+    } catch (error) {
+      buffer.release();
+      throw error;
+    }
   }
 
   /** Takes frames out of their receives, as far as something waits for a message. */

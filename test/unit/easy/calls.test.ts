@@ -39,6 +39,14 @@ describe('easy: calls', () => {
       connect({ address: 'host.invalid', port: 7 }),
       refusal('DAT_INVALID_ADDRESS', /^connect: "host\.invalid" has not an address: .*host\.inv/),
     );
+    await assert.rejects(
+      listen({ address: 'host.invalid', port: 7 }),
+      refusal('DAT_INVALID_ADDRESS', /^listen: "host\.invalid" has not an address/),
+    );
+    await assert.rejects(
+      connect({ address: ADDRESS, localAddress: 'host.invalid', port: 7 }),
+      refusal('DAT_INVALID_ADDRESS', /^connect: "host\.invalid" has not an address/),
+    );
   });
 
   it('find a way to loopback that is not the peer itself, unless that is ours', async () => {

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import ts from 'typescript';
 import { patience } from '../../support/patience.js';
-import { fileOf } from '../../support/printed-program.js';
+import { fileOf, runExample } from '../../support/printed-program.js';
 
 const page = readFileSync(join(import.meta.dirname, '../../../../docs/easy.md'), 'utf8');
 
@@ -22,5 +22,14 @@ describe('docs/easy.md', () => {
     const timeout = patience(60_000);
     const done = await promisify(execFile)(process.execPath, [path], { timeout });
     assert.deepEqual(done, { stdout: 'RDMA\n', stderr: '' });
+  });
+
+  it('has a server that sends to all, and clients that come back', async () => {
+    const { stdout, stderr } = await runExample('easy', 'js', 1);
+    assert.deepEqual([stdout, stderr], ['first, second\n'.repeat(3), '']);
+  });
+
+  it('has datagrams that are answered', async () => {
+    assert.deepEqual(await runExample('easy'), { stdout: 'yes\n', stderr: '' });
   });
 });

@@ -100,10 +100,16 @@ describe('flow: datagrams', () => {
 
   it('end with their adapter, or its device', async () => {
     const waiting = [failureOf(far.receive()), failureOf(near.receive())];
+    const broken = failureOf(near.closed);
+    const { closed } = far;
     await world.server.close();
     world.fabric.node(CLIENT)?.remove();
     const codes = (await Promise.all(waiting)).map(({ code }) => code);
     assert.deepEqual(codes, ['DAT_CONN_CLOSED', 'DAT_CONN_BROKEN']);
+    await closed;
+    await far.closed;
+    assert.equal((await broken).code, 'DAT_CONN_BROKEN');
+    assert.equal((await failureOf(near.closed)).operation, 'datagrams.closed');
   });
 
   it('say why a service is not there', async () => {

@@ -83,6 +83,30 @@ describe('flow: listeners', () => {
     assert.ok((await third).isOpen);
   });
 
+  it('answers no more than twice its backlog; peers beyond that give up after a minute', async () => {
+    const backlog = 2;
+    const listener = await listen(world.server, { port: PORT, backlog });
+    await Promise.all(Array.from({ length: backlog }, () => dial()));
+    const { clock } = world.fabric;
+    const startUs = clock.now();
+    const waiting: Promise<Connection>[] = [];
+    const gaveUp: string[] = [];
+    for (let i = 0; i < 3 * backlog; i++) {
+      const asked = dial();
+      waiting.push(asked);
+      asked.catch((error: unknown) => gaveUp.push(String(error)));
+    }
+    const impatient = connect(world.client, { address: SERVER, port: PORT, timeoutMs: 1000 });
+    assert.equal((await failureOf(impatient)).code, 'DAT_TIMEOUT_EXPIRED');
+    await new Promise<void>((resolve) => clock.at(startUs + 60_000_000, resolve));
+    assert.equal(gaveUp.length, 2 * backlog, 'as many as the backlog wait on, without end');
+    for (const error of gaveUp) assert.match(error, /no answer to 16 requests \[DAT_CONN_UNREACH/);
+    for (let i = 0; i < 2 * backlog; i++) assert.ok((await listener.accept()).isOpen);
+    const ends = await Promise.allSettled(waiting);
+    assert.equal(ends.filter(({ status }) => status === 'fulfilled').length, backlog);
+    assert.ok((await dial()).isOpen, 'there is room again');
+  });
+
   it('asks its function, which may take its time, and answers what it says', async () => {
     const seen: unknown[] = [];
     const listener = await listen(world.server, {

@@ -83,6 +83,35 @@ class Conversation extends WatchedNode {
     this.node.processHold.release();
   }
 
+  /** Takes one burst, and answers each message after an await; how often the port has sent. */
+  async answerOneByOne(burst: number, next: () => Promise<void>): Promise<number> {
+    const { port, peer } = this;
+    port.peerWorks = () => undefined;
+    this.node.processHold.retain();
+    for (let i = 0; i < burst; i++) postSend(peer, this.peerQp, REPLY);
+    const told = next();
+    peer.driver.pump();
+    port.handlers!.onReadable();
+    await told;
+    let calls = 0;
+    const send = port.send.bind(port);
+    port.send = (from, to) => {
+      calls += 1;
+      return send(from, to);
+    };
+    const came = drain(this.cq).length;
+    for (let i = 0; i < came; i++) {
+      // What a loop of `await receive()` comes to.
+      for (let hop = 0; hop < 4; hop++) await Promise.resolve();
+      postSend(this.memory, this.qp, REPLY);
+    }
+    await new Promise(setImmediate);
+    peer.driver.pump();
+    assert.equal(drain(peer.receiveCq).length, burst);
+    this.node.processHold.release();
+    return calls;
+  }
+
   private stream(burst: number): void {
     const { peer } = this;
     peer.driver.pump();
@@ -147,6 +176,14 @@ describe('a softroce node whose consumer awaits', () => {
       const conversation = new Conversation(polling, 0);
       const turns = await conversation.run(notified(conversation));
       assert.ok(turns > MESSAGES / 80, `${turns} turns for ${MESSAGES} messages`);
+    });
+  }
+
+  for (const polling of ['event', 'adaptive'] as const) {
+    it(`sends answers to one burst together, each posted in its own task (${polling})`, async () => {
+      const burst = 8;
+      const conversation = new Conversation(polling, 0, burst);
+      assert.equal(await conversation.answerOneByOne(burst, notified(conversation)), 1);
     });
   }
 

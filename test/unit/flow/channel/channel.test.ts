@@ -200,7 +200,19 @@ describe('channel over a connection', () => {
     await Promise.all([sent, closed]);
     assert.equal((await receiving).code, 'DAT_CONN_CLOSED');
     assert.equal((await failureOf(near.send(pattern(1, 1)))).code, 'DAT_CONN_CLOSED');
-    assert.ok((await failureOf(far.receive())).code.startsWith('DAT_CONN_'));
+    assert.equal((await failureOf(far.receive())).code, 'DAT_CONN_ENDED');
+  });
+
+  it('tells the end of its connection in the words of that, with the same cause', async () => {
+    const { far, nearConn } = await pairOf();
+    const receiving = failureOf(far.receive());
+    await nearConn.close();
+    const { message, cause, flightRecord } = await receiving;
+    const says = 'the peer has ended the connection: the peer disconnected [DAT_CONN_ENDED]';
+    assert.equal(message, `channel.receive: ${says}`);
+    assert.equal(String(cause), `FlowError: conn: ${says}`);
+    assert.ok(flightRecord.length > 0);
+    assert.deepEqual((cause as FlowError).flightRecord, [], 'a log of both has it once');
   });
 
   it('a peer that breaks the protocol is told apart, and others go on', async () => {
@@ -249,6 +261,56 @@ describe('channel over a connection', () => {
       },
     );
     await near.closed;
+  });
+
+  it('channel() has the limits that were announced, and refuses others', async () => {
+    const [, near, far] = await connsOf(SMALL, {});
+    for (const [options, says] of [
+      [{ buffers: 16 }, /^channel: buffers is 16; it must be 3, as was announced to the peer/],
+      [{ ...SMALL, bufferBytes: 128 }, /bufferBytes is 128; it must be 64, as was announced/],
+      [{ maxMessageBytes: 5001 }, /maxMessageBytes is 5001; it must be 5000, as was announced/],
+      [{ buffers: 1 }, /buffers is 1; it must be an integer from 2/],
+    ] as const) {
+      assert.throws(() => channel(near, options), {
+        code: 'DAT_INVALID_PARAMETER',
+        message: says,
+      });
+    }
+    assert.ok(near.isOpen, 'a mistake of the caller is no end of the connection');
+    const [one, other] = [channel(near), channel(far, { maxMessageBytes: 5000 })];
+    const sent = one.send(pattern(5000, 1));
+    assert.deepEqual(await other.receive(), pattern(5000, 1));
+    await sent;
+    assert.equal((await failureOf(one.send(pattern(5001, 1)))).code, 'DAT_LENGTH_ERROR');
+  });
+
+  it('channel() refuses a connection with other receives, or that announced none here', async () => {
+    const world = await flowWorld();
+    open.push(world);
+    const receives = { buffers: 8, bufferBytes: 64, lend: true };
+    const listener = await listen(world.server, {
+      ...acceptChannel(SMALL),
+      ...{ port: PORT, receives },
+    });
+    const { privateData } = offerChannel(SMALL);
+    const [near, far] = await Promise.all([
+      connect(world.client, { address: SERVER, port: PORT, privateData }),
+      listener.accept(),
+    ]);
+    assert.throws(() => channel(far), {
+      code: 'DAT_INVALID_PARAMETER',
+      message: /conn\.receives\.buffers is 8; it must be 3, as was announced to the peer/,
+    });
+    assert.throws(() => channel(near), { message: /conn\.receives\.buffers is 16; it must be 3/ });
+    const plain = await listen(world.server, { port: PORT + 1 });
+    const [other] = await Promise.all([
+      connect(world.client, { address: SERVER, port: PORT + 1 }),
+      plain.accept(),
+    ]);
+    assert.throws(() => channel(other), {
+      code: 'DAT_INVALID_STATE',
+      message: /made without offerChannel or acceptChannel/,
+    });
   });
 
   for (const [name, call, says] of [

@@ -1,0 +1,104 @@
+/** Datagrams whose peers have names: those of `dapl/flow`, with the adapter found and closed. */
+import type { Ia, UdAddress, UdAddressHandle, UdEp, UdService } from 'dapl';
+import type {
+  Data,
+  Datagram,
+  Datagrams as FlowDatagrams,
+  SendOptions,
+  ServeDatagramOptions,
+  WaitOptions,
+} from 'dapl/flow';
+import { Deadline } from './deadline.js';
+import { addressOf } from './names.js';
+import { checkResolve, type ResolveOptions } from './options.js';
+
+/** Made by `datagrams`. It keeps the process alive until it is closed, unless `unref()`. */
+export class Datagrams implements AsyncIterable<Datagram> {
+  /** @internal */
+  constructor(private readonly inner: FlowDatagrams) {}
+
+  /** The adapter: DAT beneath. */
+  get ia(): Ia {
+    return this.inner.ia;
+  }
+
+  /** The endpoint: DAT beneath. Post nothing by it. */
+  get ep(): UdEp {
+    return this.inner.ep;
+  }
+
+  /** IP address of this side: the adapter's first. */
+  get address(): string {
+    return this.inner.ia.address;
+  }
+
+  /** Queue pair number: with the address, where datagrams for this side go. */
+  get qpn(): number {
+    return this.inner.qpn;
+  }
+
+  /** Bytes of the longest datagram that can be sent: the MTU of the device. */
+  get maxDatagramBytes(): number {
+    return this.inner.maxDatagramBytes;
+  }
+
+  /** As of `dapl/flow`: resolves when this side has closed it, rejects when it has failed. */
+  get closed(): Promise<void> {
+    return this.inner.closed;
+  }
+
+  /** As of `dapl/flow`: resolves when the datagram has left. */
+  send(data: Data, to: UdAddressHandle | UdAddress, options?: SendOptions): Promise<void> {
+    return this.inner.send(data, to, options);
+  }
+
+  /** As of `dapl/flow`: the oldest datagram that has not been taken, or the next. */
+  receive(options?: WaitOptions): Promise<Datagram> {
+    return this.inner.receive(options);
+  }
+
+  /** Datagrams, until this side closes. */
+  [Symbol.asyncIterator](): AsyncIterableIterator<Datagram> {
+    return this.inner[Symbol.asyncIterator]();
+  }
+
+  /**
+   * Asks a host where the service on a port is.
+   * @throws FlowError, as a rejection: DAT_INVALID_ADDRESS for a host that has no address, or does
+   * not answer; DAT_CONN_QUAL_UNAVAILABLE when it refuses; as `datagrams.resolve` of `dapl/flow`
+   */
+  async resolve(options: ResolveOptions): Promise<UdAddressHandle> {
+    const operation = 'datagrams.resolve';
+    checkResolve(operation, options);
+    const { address, family, timeoutMs, signal, ...rest } = options;
+    const deadline = new Deadline(operation, { timeoutMs, signal }, 'its name has no address yet');
+    const peer = await deadline.during(addressOf(operation, address, family), () => undefined);
+    return this.inner.resolve({ ...rest, address: peer, ...deadline.left });
+  }
+
+  /** As of `dapl/flow`: peers that resolve the port are told of this endpoint. */
+  serve(options: ServeDatagramOptions): UdService {
+    return this.inner.serve(options);
+  }
+
+  /** Ends it at once: what waits ends with DAT_CONN_CLOSED. Again: no-op. */
+  close(): Promise<void> {
+    return this.inner.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  /** While it lasts, it keeps the process alive: the default. */
+  ref(): this {
+    this.inner.ref();
+    return this;
+  }
+
+  /** It does not keep the process alive, as `unref` of node:net. */
+  unref(): this {
+    this.inner.unref();
+    return this;
+  }
+}
