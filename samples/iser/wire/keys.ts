@@ -122,7 +122,7 @@ export function readKey(key: KeyName, value: string): boolean | number | string 
  * What both sides end with for a key that both name.
  * @param own what this side wants; of a list the values that it takes, separated by commas
  * @param peers what the peer has sent
- * @returns the outcome as text, to be sent as the answer; `Reject` for a list without a common value
+ * @returns the outcome as text, to be sent as the answer; `Reject` for lists with none in common
  * @throws WireError for a value that the key cannot have, RangeError for a key that is declared
  */
 export function agree(key: KeyName, own: string, peers: string): string {

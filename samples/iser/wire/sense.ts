@@ -162,7 +162,7 @@ function padded(bytes: Uint8Array, lengthBytes: number): Uint8Array {
   return whole;
 }
 
-/** The data segment of a SCSI Response: a length of 2 bytes, then the sense (RFC 7143, 11.4.7.2). */
+/** The data segment of a SCSI Response: a 2-byte length, then the sense (RFC 7143, 11.4.7.2). */
 export function emitSenseSegment(sense: Uint8Array): Uint8Array {
   const bytes = new Uint8Array(2 + sense.length);
   bytes[0] = sense.length >>> 8;

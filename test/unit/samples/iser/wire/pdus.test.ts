@@ -205,8 +205,7 @@ const FROM_TARGET: readonly Golden[] = [
       bufferOffset: 0x2000,
       desiredDataTransferLength: 0x1000,
     }),
-    bytes:
-      '31800000 00000000 00*8 00000003 00000011 b62ed241 00000001 00000040 00000001 00002000 00001000',
+    bytes: '31800000 00*12 00000003 00000011 b62ed241 00000001 00000040 00000001 00002000 00001000',
   },
   {
     what: 'Asynchronous Message',
