@@ -14,7 +14,7 @@ export interface Field<V> {
   readonly end: number;
 }
 
-// eslint-disable-next-line @typescript-eslint/no-explicit-any -- fields of any value stand in a table
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- fields of any value
 type Table = Readonly<Record<string, Field<any>>>;
 type ValueOf<F> = F extends Field<infer V> ? V : never;
 export type Values<T extends Table> = { -readonly [K in keyof T]: ValueOf<T[K]> };
