@@ -131,7 +131,7 @@ export class TargetConnection {
   }
 
   /** What came is no PDU, or breaks a rule of the transport. */
-  receiveFault(error: WireError, bytes: Uint8Array): void {
+  receiveFault(error: WireError | ProtocolFault, bytes: Uint8Array): void {
     this.onFault(error, bytes);
   }
 
@@ -223,7 +223,9 @@ export class TargetConnection {
     this.parts.mover.enable(identity.negotiated, this.responder);
     this.answerLogin(fields, reply, tsih);
     this.responder.open(session.window);
-    if (identity.sessionType === 'Normal') session.keepAlive.start();
+    if (identity.sessionType !== 'Normal') return;
+    this.parts.target.options.device.nexusOpened(session.initiatorPort);
+    session.keepAlive.start();
   }
 
   private answerLogin(fields: LoginFields, reply: LoginReply, tsih: number): void {
@@ -469,7 +471,7 @@ export class TargetConnection {
     const { target } = this.parts;
     await session?.tasks.close(new Error(end.reason));
     if (session?.identity.sessionType === 'Normal') {
-      target.options.device.nexusLost(session.initiatorPort);
+      await target.options.device.nexusLost(session.initiatorPort);
     }
     this.step('cleaned up');
     target.leave(this);

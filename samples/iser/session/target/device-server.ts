@@ -1,5 +1,4 @@
 /** What a session asks of SCSI: the device server and task manager of SAM-5. */
-import type { TASK_RESPONSE } from '../../wire/index.js';
 
 /** A command, with what moves its data. */
 export interface DeviceCommand {
@@ -15,8 +14,8 @@ export interface DeviceCommand {
   readonly dataInBytes: number;
   pull(offset: number, into: Uint8Array): Promise<void>;
   push(offset: number, from: Uint8Array): Promise<void>;
-  /** Fires when the command is to end without an answer. */
-  readonly signal: AbortSignal;
+  /** Of this command alone: the session aborts it, or the device server for another function. */
+  readonly abort: AbortController;
 }
 
 export interface DeviceResult {
@@ -39,15 +38,20 @@ export type ManagementFunction =
   | 'TARGET WARM RESET'
   | 'TARGET COLD RESET';
 
+export type ManagementAnswer =
+  'FUNCTION COMPLETE' | 'INCORRECT LOGICAL UNIT NUMBER' | 'FUNCTION NOT SUPPORTED';
+
 export interface DeviceServer {
   /** Never rejects for what a command asks; that is a status. */
   execute(command: DeviceCommand): Promise<DeviceResult>;
-  /** Resolves when the tasks that it concerns have ended, to a value of `TASK_RESPONSE`. */
+  /** Resolves when the commands that it concerns have ended. */
   manage(
-    func: ManagementFunction,
+    what: ManagementFunction,
     initiatorPort: string,
     lun: Uint8Array,
-  ): Promise<(typeof TASK_RESPONSE)[keyof typeof TASK_RESPONSE]>;
-  /** The I_T nexus is lost (SAM-5 6.3.4): its session has ended, and all of its tasks. */
-  nexusLost(initiatorPort: string): void;
+  ): Promise<ManagementAnswer>;
+  /** A session begins: a nexus without tasks. */
+  nexusOpened(initiatorPort: string): void;
+  /** The session has ended (SAM-5 6.3.4). Resolves when none of its commands is in progress. */
+  nexusLost(initiatorPort: string): Promise<void>;
 }

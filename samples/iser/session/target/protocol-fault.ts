@@ -1,5 +1,5 @@
 /** What an initiator has done wrong in full feature phase, and what becomes of its session. */
-import { REJECT_REASON, WireError } from '../../wire/index.js';
+import { REJECT_REASON, type WireError } from '../../wire/index.js';
 
 export type RejectReason = (typeof REJECT_REASON)[keyof typeof REJECT_REASON];
 

@@ -1,6 +1,6 @@
 /** Task management of a session (RFC 7143, 11.5): each function, as a table. */
 import { TASK_FUNCTION, TASK_RESPONSE, type TaskManagementRequest } from '../../wire/index.js';
-import type { DeviceServer, ManagementFunction } from './device-server.js';
+import type { DeviceServer, ManagementAnswer, ManagementFunction } from './device-server.js';
 import type { TaskSet } from './task-set.js';
 
 export type TaskResponse = (typeof TASK_RESPONSE)[keyof typeof TASK_RESPONSE];
@@ -16,6 +16,12 @@ const FUNCTIONS: Readonly<Record<number, ManagementFunction | 'ABORT TASK' | Tas
   [TASK_FUNCTION.TARGET_COLD_RESET]: 'TARGET COLD RESET',
   // Reassignment is for error recovery level 2.
   [TASK_FUNCTION.TASK_REASSIGN]: TASK_RESPONSE.REASSIGN_NOT_SUPPORTED,
+};
+
+const RESPONSES: Readonly<Record<ManagementAnswer, TaskResponse>> = {
+  'FUNCTION COMPLETE': TASK_RESPONSE.COMPLETE,
+  'INCORRECT LOGICAL UNIT NUMBER': TASK_RESPONSE.LUN_DOES_NOT_EXIST,
+  'FUNCTION NOT SUPPORTED': TASK_RESPONSE.NOT_SUPPORTED,
 };
 
 export interface ManagementParts {
@@ -36,7 +42,9 @@ export async function manage(
 ): Promise<TaskResponse> {
   const func = FUNCTIONS[request.function] ?? TASK_RESPONSE.NOT_SUPPORTED;
   if (typeof func === 'number') return func;
-  if (func !== 'ABORT TASK') return parts.device.manage(func, parts.initiatorPort, request.lun);
+  if (func !== 'ABORT TASK') {
+    return RESPONSES[await parts.device.manage(func, parts.initiatorPort, request.lun)];
+  }
   const task = parts.tasks.find(request.referencedTaskTag);
   if (task === undefined) {
     // One that has not come never will: its CmdSN must not be waited for (RFC 7143, 11.6.1).

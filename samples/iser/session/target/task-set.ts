@@ -69,7 +69,7 @@ export class TaskSet {
 
   /** Ends one without an answer; resolves when nothing of it is under way. */
   async abort(task: Task, why: Error): Promise<void> {
-    task.abort(why);
+    task.abort.abort(why);
     await task.ended;
   }
 
@@ -89,9 +89,8 @@ export class TaskSet {
     this.tasks.delete(task.initiatorTaskTag);
     if (task.takesCmdSn) this.parts.onAnswered();
     else this.immediate--;
-    if (!this.isClosed && !task.signal.aborted && result?.isAborted !== true) {
-      this.respond(task, result);
-    }
+    const isAborted = result === undefined ? task.signal.aborted : result.isAborted;
+    if (!this.isClosed && !isAborted) this.respond(task, result);
     task.end();
   }
 

@@ -29,10 +29,10 @@ export class Task implements TransferTask, DeviceCommand {
   readonly advertised: AdvertisedBuffers | undefined;
   /** It has a place in the command window. */
   readonly takesCmdSn: boolean;
+  readonly abort = new AbortController();
   /** Resolves when it has ended in any way. */
   readonly ended: Promise<void>;
   private readonly immediateData: Uint8Array;
-  private readonly controller = new AbortController();
   private resolveEnded: () => void = () => undefined;
 
   constructor(
@@ -53,7 +53,7 @@ export class Task implements TransferTask, DeviceCommand {
   }
 
   get signal(): AbortSignal {
-    return this.controller.signal;
+    return this.abort.signal;
   }
 
   get unsolicitedBytes(): number {
@@ -69,11 +69,6 @@ export class Task implements TransferTask, DeviceCommand {
 
   push(offset: number, from: Uint8Array): Promise<void> {
     return this.mover.putData(this, offset, from);
-  }
-
-  /** It is to end without an answer. */
-  abort(why: Error): void {
-    this.controller.abort(why);
   }
 
   /** It has ended. */
