@@ -1,5 +1,5 @@
 /** What a transport hands to the device server, and what it gets back (SAM-5 5.4.1). */
-import type { BufferPool } from '../../block/index.js';
+import type { BufferPool } from '../../../block/index.js';
 
 /** SAM-5 8.6; untagged commands of iSCSI are `SIMPLE`. */
 export type TaskAttribute = 'SIMPLE' | 'ORDERED' | 'HEAD OF QUEUE' | 'ACA';
@@ -44,8 +44,11 @@ export interface ScsiCommand {
   push(offset: number, from: Uint8Array): Promise<void>;
   /** Where the bytes of the command are meanwhile; the mover registers it. */
   readonly pool: BufferPool;
-  /** Aborted when the command is to end without an answer, as ABORT TASK and a lost nexus do. */
-  readonly signal: AbortSignal;
+  /**
+   * Of this command alone. The transport aborts it for ABORT TASK, the device for the functions of
+   * `manage` and a lost nexus; `pull` and `push` should reject then.
+   */
+  readonly abort: AbortController;
 }
 
 /** Bytes of the command's own length beside what the initiator expected (RFC 7143 11.4.5). */
@@ -73,9 +76,7 @@ export type TaskManagementFunction =
   | 'TARGET COLD RESET';
 
 export type TaskManagementAnswer =
-  | 'FUNCTION COMPLETE'
-  | 'INCORRECT LOGICAL UNIT NUMBER'
-  | 'FUNCTION NOT SUPPORTED';
+  'FUNCTION COMPLETE' | 'INCORRECT LOGICAL UNIT NUMBER' | 'FUNCTION NOT SUPPORTED';
 
 /** The SCSI target device as a transport sees it: `ScsiTarget`. */
 export interface ScsiDevice {
@@ -83,7 +84,7 @@ export interface ScsiDevice {
   execute(command: ScsiCommand): Promise<ScsiResult>;
   /**
    * Resolves when the commands concerned have ended. ABORT TASK is the transport's: it aborts the
-   * signal of the one command and waits for its result.
+   * one command and waits for its result.
    */
   manage(
     what: TaskManagementFunction,
