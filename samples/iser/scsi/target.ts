@@ -1,5 +1,5 @@
 /** The SCSI target device: finds the unit and the command, and makes an answer of what comes of it. */
-import { BlockError } from '../../block/index.js';
+import { BlockError, type BufferPool } from '../../block/index.js';
 import {
   emitDescriptorSense,
   emitFixedSense,
@@ -30,27 +30,31 @@ export interface ScsiTargetOptions {
   readonly name: string;
   /** By LUN, 0 to 16383. */
   readonly units: ReadonlyMap<number, LogicalUnit>;
+  /** Where the bytes of commands are on their way; a data mover of RDMA registers its memory. */
+  readonly pool: BufferPool;
 }
 
 const NO_SENSE: Uint8Array = new Uint8Array();
 
 export class ScsiTarget implements ScsiDevice {
   private readonly units: ReadonlyMap<number, LogicalUnit>;
+  private readonly pool: BufferPool;
   private readonly view: TargetView;
 
   /** @throws RangeError for a LUN that does not exist */
-  constructor({ name, units }: ScsiTargetOptions) {
+  constructor({ name, units, pool }: ScsiTargetOptions) {
     const luns = [...units.keys()].sort((a, b) => a - b);
     // Throws for a number that has no LUN.
     luns.forEach(emitLun);
     this.units = units;
+    this.pool = pool;
     this.view = { name, luns, commands: COMMANDS };
   }
 
   async execute(command: ScsiCommand): Promise<ScsiResult> {
     const unit = this.unitAt(command.lun);
     if (unit === undefined) return this.executeAbsent(command);
-    const task = new Task(unit, command);
+    const task = new Task(unit, command, this.pool);
     let entry: TaskEntry | undefined;
     try {
       await unit.tasks.run(command, (entered) => {
@@ -89,7 +93,7 @@ export class ScsiTarget implements ScsiDevice {
   }
 
   private async executeAbsent(command: ScsiCommand): Promise<ScsiResult> {
-    const exchange = new Exchange(command);
+    const exchange = new Exchange(command, this.pool);
     try {
       await performAbsent(exchange, this.view);
       return answer(exchange, ScsiStatus.GOOD);

@@ -1,6 +1,4 @@
 /** What a transport hands to the device server, and what it gets back (SAM-5 5.4.1). */
-import type { BufferPool } from '../../../block/index.js';
-
 /** SAM-5 8.6; untagged commands of iSCSI are `SIMPLE`. */
 export type TaskAttribute = 'SIMPLE' | 'ORDERED' | 'HEAD OF QUEUE' | 'ACA';
 
@@ -42,8 +40,6 @@ export interface ScsiCommand {
    * caller's again when the promise resolves.
    */
   push(offset: number, from: Uint8Array): Promise<void>;
-  /** Where the bytes of the command are meanwhile; the mover registers it. */
-  readonly pool: BufferPool;
   /**
    * Of this command alone. The transport aborts it for ABORT TASK, the device for the functions of
    * `manage` and a lost nexus; `pull` and `push` should reject then.

@@ -16,17 +16,17 @@ export class Exchange {
   /** Bytes that the command itself is about, in the direction that it has. */
   private scsiBytes = 0;
 
-  constructor(readonly command: ScsiCommand) {
+  /** @param pool where the bytes are meanwhile */
+  constructor(
+    readonly command: ScsiCommand,
+    private readonly pool: BufferPool,
+  ) {
     const { buffer, byteOffset, byteLength } = command.cdb;
     this.cdb = new DataView(buffer, byteOffset, byteLength);
   }
 
   get nexus(): string {
     return this.command.initiatorPort;
-  }
-
-  private get pool(): BufferPool {
-    return this.command.pool;
   }
 
   private get signal(): AbortSignal {

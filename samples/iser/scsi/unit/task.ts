@@ -1,5 +1,5 @@
 /** A command in progress at a logical unit: blocks to and from the initiator. */
-import type { ChunkWork } from '../../../block/index.js';
+import type { BufferPool, ChunkWork } from '../../../block/index.js';
 import type { ScsiCommand } from '../common/command.js';
 import { Exchange } from './exchange.js';
 import type { LogicalUnit } from './logical-unit.js';
@@ -8,8 +8,9 @@ export class Task extends Exchange {
   constructor(
     readonly unit: LogicalUnit,
     command: ScsiCommand,
+    pool: BufferPool,
   ) {
-    super(command);
+    super(command, pool);
   }
 
   /** Do, then push: blocks of the medium to the initiator, the last one perhaps in part. */

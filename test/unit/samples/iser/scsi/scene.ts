@@ -67,8 +67,9 @@ export class Scene {
       identity: { vendor: 'DAPL', product: 'disk', revision: '1', serial: 'disk-0' },
       onFault: (error) => this.faults.push(error),
     });
-    this.target = new ScsiTarget({ name: TARGET_NAME, units: new Map([[0, this.unit]]) });
     this.pool = new BufferPool({ memory: new Uint8Array(chunks * chunkBytes), chunkBytes });
+    const units = new Map([[0, this.unit]]);
+    this.target = new ScsiTarget({ name: TARGET_NAME, units, pool: this.pool });
     this.target.nexusOpened(INITIATOR);
     this.target.nexusOpened(OTHER);
   }
@@ -90,7 +91,6 @@ export class Scene {
       attribute,
       dataOutBytes: out?.length ?? 0,
       dataInBytes: inBytes,
-      pool: this.pool,
       abort,
       pull: async (offset, into) => {
         await options.meanwhile?.();
