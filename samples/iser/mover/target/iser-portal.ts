@@ -59,9 +59,10 @@ export class IserPortal {
     await this.evd.free();
   }
 
-  /** Resolves when all connections have gone. */
-  async whenIdle(): Promise<void> {
+  /** Resolves when all connections have gone, and gives the memory back. */
+  async free(): Promise<void> {
     await Promise.all([...this.movers].map((mover) => mover.freed));
+    this.memory.free();
   }
 
   private take(event: DatEvent): void {

@@ -32,4 +32,11 @@ export class RegisteredMemory {
       bytes.buffer === memory.buffer && offset >= 0 && offset + bytes.length <= memory.length;
     return isInside ? region.segment(offset, bytes.length) : undefined;
   }
+
+  /** Gives all of it back; what was posted must have completed. */
+  free(): void {
+    for (const pool of [this.sends, this.copies]) pool.close();
+    this.region.free();
+    this.pz.free();
+  }
 }

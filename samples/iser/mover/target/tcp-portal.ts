@@ -19,7 +19,8 @@ export class TcpPortal {
     });
     const bound = server.address() as AddressInfo;
     const name = `${bracketed(bound.address)}:${bound.port}`;
-    target.addPortal(name, false);
+    // An initiator cannot connect to "any address": it is told the one that it has found.
+    if (!WILDCARDS.has(bound.address)) target.addPortal(name, false);
     return new TcpPortal(name, server);
   }
 
@@ -27,18 +28,9 @@ export class TcpPortal {
   async closeListener(): Promise<void> {
     this.server.close();
   }
-
-  /** Resolves when all connections have gone. */
-  async whenIdle(): Promise<void> {
-    await new Promise<void>((resolve) => {
-      if (this.server.listening) resolve();
-      else
-        this.server.getConnections((_error, count) =>
-          count === 0 ? resolve() : this.server.once('close', resolve),
-        );
-    });
-  }
 }
+
+const WILDCARDS: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
 
 function meet(target: TargetNode, socket: Socket): void {
   const portal = `${bracketed(socket.localAddress ?? '')}:${socket.localPort ?? 0}`;
