@@ -3,17 +3,7 @@
 import assert from 'node:assert/strict';
 import { PowerLossBackend, type PowerLossOptions } from '../../../../samples/block/index.js';
 import { behavesAsBackend, pattern } from './backend-suite.js';
-
-/** mulberry32: numbers of a seed. */
-export function randomOf(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
+import { randomOf } from './random.js';
 
 const make = (options: Partial<PowerLossOptions> = {}): PowerLossBackend =>
   new PowerLossBackend({ sizeBytes: 4 << 20, random: randomOf(1), ...options });
