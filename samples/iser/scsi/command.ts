@@ -73,9 +73,7 @@ export type TaskManagementFunction =
   | 'TARGET COLD RESET';
 
 export type TaskManagementAnswer =
-  | 'FUNCTION COMPLETE'
-  | 'INCORRECT LOGICAL UNIT NUMBER'
-  | 'FUNCTION NOT SUPPORTED';
+  'FUNCTION COMPLETE' | 'INCORRECT LOGICAL UNIT NUMBER' | 'FUNCTION NOT SUPPORTED';
 
 /** The SCSI target device as a transport sees it: `ScsiTarget`. */
 export interface ScsiDevice {

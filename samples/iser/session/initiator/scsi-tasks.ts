@@ -204,7 +204,9 @@ export class ScsiTasks {
       throw protocolError(`the residual is ${missing}, must be at most ${expected}`);
     }
     const sense = readSenseSegment(data);
-    const transferredBytes = expected - missing;
+    // Over TCP what has come is known; over iSER the target has put it there, and tells.
+    const isCounted = dataIn !== undefined && !this.host.parameters.isIser;
+    const transferredBytes = isCounted ? task.receivedBytes : expected - missing;
     this.finish(task, { kind: 'answered', status, sense, transferredBytes });
   }
 

@@ -32,7 +32,7 @@ import {
   type TextPair,
   textRequest,
 } from '../../wire/index.js';
-import { CommandWindow, type TargetNumbers } from './command-window.js';
+import { CommandWindow } from './command-window.js';
 import { asIscsiError, IscsiError, protocolError } from './iscsi-error.js';
 import { InitiatorLogin, isLoggedIn, type LoginOptions, type LoginStep } from './login.js';
 import type { SessionParameters } from './parameters.js';
