@@ -12,7 +12,7 @@ export interface Lease {
 export interface BufferPoolOptions {
   /** The memory that is lent; a data mover registers it once, as a whole. */
   readonly memory: Uint8Array;
-  /** Bytes of a chunk: a multiple of 4096, at most the memory. */
+  /** Bytes of a chunk: a multiple of 4096, at least 8192, at most the memory. */
   readonly chunkBytes: number;
 }
 
@@ -29,8 +29,8 @@ export class BufferPool {
 
   /** @throws RangeError for memory that holds no chunk, and for chunks of no whole pages */
   constructor({ memory, chunkBytes }: BufferPoolOptions) {
-    if (!Number.isSafeInteger(chunkBytes) || chunkBytes < 4096 || chunkBytes % 4096 !== 0) {
-      throw new RangeError(`A chunk is a positive multiple of 4096 bytes, not ${chunkBytes}`);
+    if (!Number.isSafeInteger(chunkBytes) || chunkBytes < 8192 || chunkBytes % 4096 !== 0) {
+      throw new RangeError(`A chunk is a multiple of 4096 bytes, at least 8192, not ${chunkBytes}`);
     }
     this.memory = memory;
     this.chunkBytes = chunkBytes;

@@ -19,6 +19,14 @@ export const SENSE_KEY = {
   MISCOMPARE: 0xe,
 } as const;
 
+/** The field that is at fault (SPC-4 4.5.2.4.2). */
+export interface FieldPointer {
+  /** Of the CDB, else of the parameter list. */
+  readonly inCdb: boolean;
+  /** Its first byte, 0 to 65,535. */
+  readonly byte: number;
+}
+
 /** Sense data of either format. */
 export interface Sense {
   /** `SENSE_KEY`. */
@@ -30,6 +38,8 @@ export interface Sense {
   readonly information?: bigint;
   /** Of an earlier command. */
   readonly isDeferred?: boolean;
+  /** Of an illegal request. */
+  readonly field?: FieldPointer;
 }
 
 const FIXED = 0x70;
@@ -50,6 +60,10 @@ const fixedSense = format(
     additionalLength: uint(7, 1),
     asc: uint(12, 1),
     ascq: uint(13, 1),
+    /** `fieldPointer` means something. */
+    fieldValid: flag(15, 0x80),
+    fieldInCdb: flag(15, 0x40),
+    fieldPointer: uint(16, 2),
   },
   { responseCode: FIXED, additionalLength: FIXED_BYTES - 8 },
 );
@@ -80,9 +94,24 @@ const informationDescriptor = format(
   { additionalLength: 0x0a, valid: true },
 );
 
+const FIELD_TYPE = 2;
+/** Sense key specific: for an illegal request, a field pointer. */
+const fieldDescriptor = format(
+  'sense key specific descriptor',
+  8,
+  {
+    type: uint(0, 1),
+    additionalLength: uint(1, 1),
+    valid: flag(4, 0x80),
+    inCdb: flag(4, 0x40),
+    fieldPointer: uint(5, 2),
+  },
+  { type: FIELD_TYPE, additionalLength: 6, valid: true },
+);
+
 /** In 18 bytes; information that does not fit into 32 bits is left out, as SPC-4 4.5.3 says. */
 export function emitFixedSense(sense: Sense): Uint8Array {
-  const { key, asc, ascq, information, isDeferred } = sense;
+  const { key, asc, ascq, information, isDeferred, field } = sense;
   const fits = information !== undefined && information <= 0xffff_ffffn;
   return fixedSense.make({
     responseCode: isDeferred ? FIXED + 1 : FIXED,
@@ -91,18 +120,28 @@ export function emitFixedSense(sense: Sense): Uint8Array {
     ascq,
     valid: fits,
     information: fits ? Number(information) : 0,
+    ...(field !== undefined && {
+      fieldValid: true,
+      fieldInCdb: field.inCdb,
+      fieldPointer: field.byte,
+    }),
   }).bytes;
 }
 
-/** In 8 bytes, and 12 more with information. */
+/** In 8 bytes, 12 more with information, and 8 more with a field. */
 export function emitDescriptorSense(sense: Sense): Uint8Array {
-  const { key, asc, ascq, information, isDeferred } = sense;
-  const additionalLength = information === undefined ? 0 : informationDescriptor.lengthBytes;
+  const { key, asc, ascq, information, isDeferred, field } = sense;
+  const informationBytes = information === undefined ? 0 : informationDescriptor.lengthBytes;
+  const fieldBytes = field === undefined ? 0 : fieldDescriptor.lengthBytes;
+  const additionalLength = informationBytes + fieldBytes;
   const bytes = new Uint8Array(descriptorSense.lengthBytes + additionalLength);
   const response = isDeferred ? DESCRIPTOR + 1 : DESCRIPTOR;
   descriptorSense.emit({ responseCode: response, key, asc, ascq, additionalLength }, bytes);
-  if (information !== undefined) {
-    informationDescriptor.emit({ information }, bytes, descriptorSense.lengthBytes);
+  const at = descriptorSense.lengthBytes;
+  if (information !== undefined) informationDescriptor.emit({ information }, bytes, at);
+  if (field !== undefined) {
+    const { inCdb, byte } = field;
+    fieldDescriptor.emit({ inCdb, fieldPointer: byte }, bytes, at + informationBytes);
   }
   return bytes;
 }
@@ -124,18 +163,24 @@ export function readSense(bytes: Uint8Array): Sense {
         ascq: fields.ascq,
         ...(fields.valid && { information: BigInt(fields.information) }),
         ...(code === FIXED + 1 && { isDeferred: true }),
+        ...(fields.fieldValid &&
+          fields.key === SENSE_KEY.ILLEGAL_REQUEST && {
+            field: { inCdb: fields.fieldInCdb, byte: fields.fieldPointer },
+          }),
       };
     }
     case DESCRIPTOR:
     case DESCRIPTOR + 1: {
       const fields = descriptorSense.view(padded(bytes, descriptorSense.lengthBytes));
       const information = findInformation(bytes);
+      const field = fields.key === SENSE_KEY.ILLEGAL_REQUEST ? findField(bytes) : undefined;
       return {
         key: fields.key,
         asc: fields.asc,
         ascq: fields.ascq,
         ...(information !== undefined && { information }),
         ...(code === DESCRIPTOR + 1 && { isDeferred: true }),
+        ...(field !== undefined && { field }),
       };
     }
     default:
@@ -144,12 +189,24 @@ export function readSense(bytes: Uint8Array): Sense {
 }
 
 function findInformation(bytes: Uint8Array): bigint | undefined {
-  const { lengthBytes } = informationDescriptor;
-  for (let at = descriptorSense.lengthBytes; at + lengthBytes <= bytes.length;) {
-    if (bytes[at] === INFORMATION_TYPE) {
-      const descriptor = informationDescriptor.view(bytes, at);
-      return descriptor.valid ? descriptor.information : undefined;
-    }
+  const at = findDescriptor(bytes, INFORMATION_TYPE, informationDescriptor.lengthBytes);
+  if (at === undefined) return undefined;
+  const descriptor = informationDescriptor.view(bytes, at);
+  return descriptor.valid ? descriptor.information : undefined;
+}
+
+function findField(bytes: Uint8Array): FieldPointer | undefined {
+  const at = findDescriptor(bytes, FIELD_TYPE, fieldDescriptor.lengthBytes);
+  if (at === undefined) return undefined;
+  const descriptor = fieldDescriptor.view(bytes, at);
+  if (!descriptor.valid) return undefined;
+  return { inCdb: descriptor.inCdb, byte: descriptor.fieldPointer };
+}
+
+/** Where the first descriptor of the type is, if it is there as a whole. */
+function findDescriptor(bytes: Uint8Array, type: number, lengthBytes: number): number | undefined {
+  for (let at = descriptorSense.lengthBytes; at + 2 <= bytes.length;) {
+    if (bytes[at] === type && at + lengthBytes <= bytes.length) return at;
     at += 2 + bytes[at + 1]!;
   }
   return undefined;

@@ -1,6 +1,4 @@
 /** What a transport hands to the device server, and what it gets back (SAM-5 5.4.1). */
-import type { BufferPool } from '../../block/index.js';
-
 /** SAM-5 8.6; untagged commands of iSCSI are `SIMPLE`. */
 export type TaskAttribute = 'SIMPLE' | 'ORDERED' | 'HEAD OF QUEUE' | 'ACA';
 
@@ -42,10 +40,11 @@ export interface ScsiCommand {
    * caller's again when the promise resolves.
    */
   push(offset: number, from: Uint8Array): Promise<void>;
-  /** Where the bytes of the command are meanwhile; the mover registers it. */
-  readonly pool: BufferPool;
-  /** Aborted when the command is to end without an answer, as ABORT TASK and a lost nexus do. */
-  readonly signal: AbortSignal;
+  /**
+   * Of this command alone. The transport aborts it for ABORT TASK, the device for the functions of
+   * `manage` and a lost nexus; `pull` and `push` should reject then.
+   */
+  readonly abort: AbortController;
 }
 
 /** Bytes of the command's own length beside what the initiator expected (RFC 7143 11.4.5). */
@@ -81,7 +80,7 @@ export interface ScsiDevice {
   execute(command: ScsiCommand): Promise<ScsiResult>;
   /**
    * Resolves when the commands concerned have ended. ABORT TASK is the transport's: it aborts the
-   * signal of the one command and waits for its result.
+   * one command and waits for its result.
    */
   manage(
     what: TaskManagementFunction,
