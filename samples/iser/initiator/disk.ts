@@ -225,27 +225,23 @@ export class Disk {
   }
 
   /** One command for each part that one can move; all of them at a time. */
-  private transfer(
+  private async transfer(
     lba: bigint | number,
     bytes: Uint8Array,
     make: (lba: bigint, blocks: number, part: Uint8Array) => commands.DiskCommand,
   ): Promise<void> {
-    try {
-      const blocks = this.blocksOf(bytes);
-      const first = this.checkExtent(BigInt(lba), BigInt(blocks));
-      const { maxTransferBytes } = this.description;
-      if (bytes.length === 0) return Promise.resolve();
-      if (bytes.length <= maxTransferBytes) return this.move(make(first, blocks, bytes));
-      const parts: Promise<void>[] = [];
-      for (let at = 0; at < bytes.length; at += maxTransferBytes) {
-        const part = bytes.subarray(at, Math.min(bytes.length, at + maxTransferBytes));
-        const partLba = first + BigInt(at / this.blockBytes);
-        parts.push(this.move(make(partLba, part.length / this.blockBytes, part)));
-      }
-      return allSettled(parts);
-    } catch (error) {
-      return Promise.reject(error);
+    const blocks = this.blocksOf(bytes);
+    const first = this.checkExtent(BigInt(lba), BigInt(blocks));
+    const { maxTransferBytes } = this.description;
+    if (bytes.length === 0) return;
+    if (bytes.length <= maxTransferBytes) return this.move(make(first, blocks, bytes));
+    const parts: Promise<void>[] = [];
+    for (let at = 0; at < bytes.length; at += maxTransferBytes) {
+      const part = bytes.subarray(at, Math.min(bytes.length, at + maxTransferBytes));
+      const partLba = first + BigInt(at / this.blockBytes);
+      parts.push(this.move(make(partLba, part.length / this.blockBytes, part)));
     }
+    return allSettled(parts);
   }
 
   private async move(command: commands.DiskCommand): Promise<void> {

@@ -43,7 +43,7 @@ export interface PortalOptions {
   readonly transport?: TransportName;
   /** Over iSER: an open adapter; default one of softroce on the address that leads to the target. */
   readonly ia?: Ia;
-  /** Default `iqn.2024-01.io.dapl:` and the name of this machine. */
+  /** Default `iqn.2026-01.io.dapl:` and the name of this machine. */
   readonly initiatorName?: string;
   readonly chap?: ChapSecrets;
   /** Ends the opening. */
@@ -159,7 +159,7 @@ function ownName(): string {
   const host = hostname()
     .toLowerCase()
     .replace(/[^a-z0-9.-]/g, '-');
-  return `iqn.2024-01.io.dapl:${host}`;
+  return `iqn.2026-01.io.dapl:${host}`;
 }
 
 function chapOf({ name: own, secret, target }: ChapSecrets): ChapOptions {
