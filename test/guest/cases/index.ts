@@ -8,6 +8,7 @@ import { dapltestCases } from './dapltest.js';
 import { differentialCases } from './differential.js';
 import { dtestCases } from './dtest.js';
 import { faultCases } from './faults.js';
+import { iserTargetCases } from './iser-target.js';
 import { labCases } from './lab.js';
 import { leftoverCases } from './leftovers.js';
 import { lostMessageCases } from './lost-messages.js';
@@ -45,6 +46,7 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...dtestCases(lab, version),
     ...perftestCases(lab, version),
     ...daplFaultCases(lab, version),
+    ...iserTargetCases(lab, version),
     ...refusalCases(lab, version),
     ...operationsCases(lab, version),
     ...verbsCases(lab, version),

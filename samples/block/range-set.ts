@@ -1,0 +1,64 @@
+/** A set of block numbers, kept as ranges: of the blocks that a backend knows to take no space. */
+
+/** Blocks from `first` up to, not including, `end`. */
+interface Range {
+  readonly first: bigint;
+  readonly end: bigint;
+}
+
+export class RangeSet {
+  /** Ascending; neither overlapping nor touching. */
+  private ranges: Range[] = [];
+
+  /** Ranges that are kept apart, for bounds of memory. */
+  get rangeCount(): number {
+    return this.ranges.length;
+  }
+
+  add(first: bigint, count: bigint): void {
+    if (count <= 0n) return;
+    let end = first + count;
+    const from = this.firstThatIsNot((range) => range.end < first);
+    let to = from;
+    for (; to < this.ranges.length && this.ranges[to]!.first <= end; to++) {
+      const touched = this.ranges[to]!;
+      if (touched.first < first) first = touched.first;
+      if (touched.end > end) end = touched.end;
+    }
+    this.ranges.splice(from, to - from, { first, end });
+  }
+
+  remove(first: bigint, count: bigint): void {
+    if (count <= 0n || this.ranges.length === 0) return;
+    const end = first + count;
+    const from = this.firstThatIsNot((range) => range.end <= first);
+    const left: Range[] = [];
+    let to = from;
+    for (; to < this.ranges.length && this.ranges[to]!.first < end; to++) {
+      const cut = this.ranges[to]!;
+      if (cut.first < first) left.push({ first: cut.first, end: first });
+      if (cut.end > end) left.push({ first: end, end: cut.end });
+    }
+    if (to > from) this.ranges.splice(from, to - from, ...left);
+  }
+
+  /** Whether the block is in the set, and for how many blocks that is so: at most up to `end`. */
+  runAt(at: bigint, end: bigint): { readonly isIn: boolean; readonly blocks: bigint } {
+    const next = this.ranges[this.firstThatIsNot((range) => range.end <= at)];
+    const isIn = next !== undefined && next.first <= at;
+    const until = next === undefined ? end : isIn ? next.end : next.first;
+    return { isIn, blocks: (until < end ? until : end) - at };
+  }
+
+  /** By bisection. */
+  private firstThatIsNot(isBefore: (range: Range) => boolean): number {
+    let low = 0;
+    let high = this.ranges.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (isBefore(this.ranges[middle]!)) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}

@@ -1,0 +1,94 @@
+/** What a transport hands to the device server, and what it gets back (SAM-5 5.4.1). */
+/** SAM-5 8.6; untagged commands of iSCSI are `SIMPLE`. */
+export type TaskAttribute = 'SIMPLE' | 'ORDERED' | 'HEAD OF QUEUE' | 'ACA';
+
+/** SAM-5 5.3.1. */
+export const ScsiStatus = {
+  GOOD: 0x00,
+  CHECK_CONDITION: 0x02,
+  CONDITION_MET: 0x04,
+  BUSY: 0x08,
+  RESERVATION_CONFLICT: 0x18,
+  TASK_SET_FULL: 0x28,
+  ACA_ACTIVE: 0x30,
+  TASK_ABORTED: 0x40,
+} as const;
+export type ScsiStatus = (typeof ScsiStatus)[keyof typeof ScsiStatus];
+
+export interface ScsiCommand {
+  /**
+   * The initiator port, as its name is in SCSI: `iqn.example,i,0x00023d000001` (RFC 7143 4.4.1).
+   * With the one port that this target has, it is the I_T nexus.
+   */
+  readonly initiatorPort: string;
+  /** Eight bytes, SAM-5 4.7. */
+  readonly lun: Uint8Array;
+  /** As it came: 16 bytes in iSCSI, also for shorter ones; longer with an AHS. */
+  readonly cdb: Uint8Array;
+  readonly attribute: TaskAttribute;
+  /** Bytes that the initiator is ready to send; 0 without data-out. */
+  readonly dataOutBytes: number;
+  /** Bytes that the initiator has room for; 0 without data-in. */
+  readonly dataInBytes: number;
+  /**
+   * Fetches data-out: `into` is filled from `offset` on, within `dataOutBytes`. Called with
+   * ascending offsets, one at a time. Rejects if the connection or the command ends.
+   */
+  pull(offset: number, into: Uint8Array): Promise<void>;
+  /**
+   * Hands over data-in, within `dataInBytes`, with ascending offsets, one at a time. `from` is the
+   * caller's again when the promise resolves.
+   */
+  push(offset: number, from: Uint8Array): Promise<void>;
+  /**
+   * Of this command alone. The transport aborts it for ABORT TASK, the device for the functions of
+   * `manage` and a lost nexus; `pull` and `push` should reject then.
+   */
+  readonly abort: AbortController;
+}
+
+/** Bytes of the command's own length beside what the initiator expected (RFC 7143 11.4.5). */
+export interface Residual {
+  readonly kind: 'none' | 'overflow' | 'underflow';
+  readonly bytes: number;
+}
+
+export interface ScsiResult {
+  readonly status: ScsiStatus;
+  /** Sense data without iSCSI's length in front; empty unless CHECK CONDITION. */
+  readonly sense: Uint8Array;
+  readonly residual: Residual;
+  /** The task was aborted by a management function or its signal: no response may be sent. */
+  readonly isAborted: boolean;
+}
+
+/** Of RFC 7143 11.5.1, without reassignment, which needs error recovery level 2. */
+export type TaskManagementFunction =
+  | 'ABORT TASK SET'
+  | 'CLEAR ACA'
+  | 'CLEAR TASK SET'
+  | 'LOGICAL UNIT RESET'
+  | 'TARGET WARM RESET'
+  | 'TARGET COLD RESET';
+
+export type TaskManagementAnswer =
+  'FUNCTION COMPLETE' | 'INCORRECT LOGICAL UNIT NUMBER' | 'FUNCTION NOT SUPPORTED';
+
+/** The SCSI target device as a transport sees it: `ScsiTarget`. */
+export interface ScsiDevice {
+  /** Runs a command to its end. Never rejects: what goes wrong is in status and sense. */
+  execute(command: ScsiCommand): Promise<ScsiResult>;
+  /**
+   * Resolves when the commands concerned have ended. ABORT TASK is the transport's: it aborts the
+   * one command and waits for its result.
+   */
+  manage(
+    what: TaskManagementFunction,
+    initiatorPort: string,
+    lun: Uint8Array,
+  ): Promise<TaskManagementAnswer>;
+  /** A session began: its nexus has no unit attentions and no tasks. */
+  nexusOpened(initiatorPort: string): void;
+  /** The session ended, by logout or otherwise: its tasks are aborted, its RESERVE(6) released. */
+  nexusLost(initiatorPort: string): Promise<void>;
+}

@@ -1,0 +1,59 @@
+/** Types of persistent reservations, and what each lets other nexuses do (SPC-4 5.13.7, table 66). */
+
+/** Codes of the TYPE field. */
+export const ReservationType = {
+  WRITE_EXCLUSIVE: 0x1,
+  EXCLUSIVE_ACCESS: 0x3,
+  WRITE_EXCLUSIVE_REGISTRANTS_ONLY: 0x5,
+  EXCLUSIVE_ACCESS_REGISTRANTS_ONLY: 0x6,
+  WRITE_EXCLUSIVE_ALL_REGISTRANTS: 0x7,
+  EXCLUSIVE_ACCESS_ALL_REGISTRANTS: 0x8,
+} as const;
+export type ReservationType = (typeof ReservationType)[keyof typeof ReservationType];
+
+/**
+ * What a command does, as far as reservations care:
+ * - `exempt`: runs whatever is reserved;
+ * - `inspect`: runs under any persistent reservation, not under RESERVE(6) of another nexus;
+ * - `read`: also runs under a persistent reservation that excludes writes alone;
+ * - `write`: runs for holders and, where the type says so, for registrants.
+ */
+export type Access = 'exempt' | 'inspect' | 'read' | 'write';
+
+interface Rules {
+  readonly excludes: 'writes' | 'all';
+  /** Registered nexuses may do what the holder may. */
+  readonly registrantsMay: boolean;
+  /** Every registered nexus is a holder. */
+  readonly registrantsHold: boolean;
+}
+
+const RULES: Readonly<Record<ReservationType, Rules>> = {
+  0x1: { excludes: 'writes', registrantsMay: false, registrantsHold: false },
+  0x3: { excludes: 'all', registrantsMay: false, registrantsHold: false },
+  0x5: { excludes: 'writes', registrantsMay: true, registrantsHold: false },
+  0x6: { excludes: 'all', registrantsMay: true, registrantsHold: false },
+  0x7: { excludes: 'writes', registrantsMay: true, registrantsHold: true },
+  0x8: { excludes: 'all', registrantsMay: true, registrantsHold: true },
+};
+
+export function isReservationType(type: number): type is ReservationType {
+  return type in RULES;
+}
+
+export function registrantsHold(type: ReservationType): boolean {
+  return RULES[type].registrantsHold;
+}
+
+/** Registrants lose something when the reservation goes, and are told. */
+export function concernsRegistrants(type: ReservationType): boolean {
+  return RULES[type].registrantsMay;
+}
+
+/** Whether a nexus that does not hold the reservation may do this. */
+export function isAllowed(type: ReservationType, access: Access, isRegistered: boolean): boolean {
+  const { excludes, registrantsMay } = RULES[type];
+  if (access === 'exempt' || access === 'inspect') return true;
+  if (registrantsMay && isRegistered) return true;
+  return access === 'read' && excludes === 'writes';
+}

@@ -1,0 +1,186 @@
+/** The SCSI target device: finds the unit and the command, and makes an answer of what comes of it. */
+import { BlockError, type BufferPool } from '../../block/index.js';
+import {
+  emitDescriptorSense,
+  emitFixedSense,
+  emitLun,
+  readLun,
+  type Sense,
+} from '../wire/index.js';
+import { performAbsent } from './commands/absent.js';
+import type { CommandRow, TargetView } from './commands/row.js';
+import { commandOf, COMMANDS } from './commands/table.js';
+import {
+  type ScsiCommand,
+  type ScsiDevice,
+  type ScsiResult,
+  ScsiStatus,
+  type TaskManagementAnswer,
+  type TaskManagementFunction,
+} from './common/command.js';
+import { CONDITION } from './common/conditions.js';
+import { fromBlockError, ScsiError } from './common/scsi-error.js';
+import type { LogicalUnit } from './unit/logical-unit.js';
+import { Exchange, TaskAborted } from './unit/exchange.js';
+import { Task } from './unit/task.js';
+import type { TaskEntry } from './unit/task-set.js';
+
+export interface ScsiTargetOptions {
+  /** The iSCSI name. */
+  readonly name: string;
+  /** By LUN, 0 to 16383. */
+  readonly units: ReadonlyMap<number, LogicalUnit>;
+  /** Where the bytes of commands are on their way; a data mover of RDMA registers its memory. */
+  readonly pool: BufferPool;
+}
+
+const NO_SENSE: Uint8Array = new Uint8Array();
+
+export class ScsiTarget implements ScsiDevice {
+  private readonly units: ReadonlyMap<number, LogicalUnit>;
+  private readonly pool: BufferPool;
+  private readonly view: TargetView;
+
+  /** @throws RangeError for a LUN that does not exist */
+  constructor({ name, units, pool }: ScsiTargetOptions) {
+    const luns = [...units.keys()].sort((a, b) => a - b);
+    // Throws for a number that has no LUN.
+    luns.forEach(emitLun);
+    this.units = units;
+    this.pool = pool;
+    this.view = { name, luns, commands: COMMANDS };
+  }
+
+  async execute(command: ScsiCommand): Promise<ScsiResult> {
+    const unit = this.unitAt(command.lun);
+    if (unit === undefined) return this.executeAbsent(command);
+    const task = new Task(unit, command, this.pool);
+    let entry: TaskEntry | undefined;
+    try {
+      await unit.tasks.run(command, (entered) => {
+        entry = entered;
+        return this.perform(task);
+      });
+      return answer(task, ScsiStatus.GOOD);
+    } catch (error) {
+      const isAnswered = entry?.isAbortedByOther === true && unit.modePages.answersAborted;
+      return failure(task, error, unit, isAnswered);
+    }
+  }
+
+  async manage(
+    what: TaskManagementFunction,
+    initiatorPort: string,
+    lun: Uint8Array,
+  ): Promise<TaskManagementAnswer> {
+    if (what === 'CLEAR ACA') return 'FUNCTION NOT SUPPORTED';
+    if (what === 'TARGET WARM RESET' || what === 'TARGET COLD RESET') {
+      for (const each of this.units.values()) await each.reset(initiatorPort);
+      return 'FUNCTION COMPLETE';
+    }
+    const unit = this.unitAt(lun);
+    if (unit === undefined) return 'INCORRECT LOGICAL UNIT NUMBER';
+    await manageUnit(unit, what, initiatorPort);
+    return 'FUNCTION COMPLETE';
+  }
+
+  nexusOpened(initiatorPort: string): void {
+    for (const unit of this.units.values()) unit.nexusOpened(initiatorPort);
+  }
+
+  async nexusLost(initiatorPort: string): Promise<void> {
+    await Promise.all([...this.units.values()].map((unit) => unit.nexusLost(initiatorPort)));
+  }
+
+  private async executeAbsent(command: ScsiCommand): Promise<ScsiResult> {
+    const exchange = new Exchange(command, this.pool);
+    try {
+      await performAbsent(exchange, this.view);
+      return answer(exchange, ScsiStatus.GOOD);
+    } catch (error) {
+      return failure(exchange, error);
+    }
+  }
+
+  private unitAt(lun: Uint8Array): LogicalUnit | undefined {
+    const number = readLun(lun);
+    return number === undefined ? undefined : this.units.get(number);
+  }
+
+  /** The order of the checks is that of SAM-5 5.3.3 and SPC-4 5.13: first what concerns the CDB. */
+  private async perform(task: Task): Promise<void> {
+    const { unit, command, nexus } = task;
+    task.checkAborted();
+    if (command.attribute === 'ACA') throw ScsiError.check('INVALID_MESSAGE_ERROR');
+    const row = commandOf(command.cdb);
+    reportAttention(task, row);
+    if (!unit.allows(nexus, row.access)) {
+      throw ScsiError.withStatus(ScsiStatus.RESERVATION_CONFLICT);
+    }
+    if (!unit.isStarted && row.runsWhileStopped !== true) {
+      throw ScsiError.check('INITIALIZING_COMMAND_REQUIRED');
+    }
+    await row.run(task, this.view);
+    task.checkAborted();
+  }
+}
+
+function reportAttention({ unit, nexus }: Task, row: CommandRow): void {
+  if (row.runsBeforeAttention === true) return;
+  const condition = unit.attentions.take(nexus);
+  if (condition !== undefined) throw ScsiError.check(condition);
+}
+
+async function manageUnit(
+  unit: LogicalUnit,
+  what: 'ABORT TASK SET' | 'CLEAR TASK SET' | 'LOGICAL UNIT RESET',
+  by: string,
+): Promise<void> {
+  switch (what) {
+    case 'ABORT TASK SET':
+      await unit.tasks.abort(by, (nexus) => nexus === by);
+      return;
+    case 'CLEAR TASK SET': {
+      const nexuses = await unit.tasks.abort(by, () => true);
+      for (const nexus of nexuses) {
+        if (nexus !== by) unit.attentions.raise(nexus, 'COMMANDS_CLEARED_BY_ANOTHER_INITIATOR');
+      }
+      return;
+    }
+    case 'LOGICAL UNIT RESET':
+      await unit.reset(by);
+  }
+}
+
+function answer(exchange: Exchange, status: ScsiStatus, sense = NO_SENSE): ScsiResult {
+  return { status, sense, residual: exchange.residual, isAborted: false };
+}
+
+/** @param answersAborted whether the initiator is told that its task was aborted */
+function failure(
+  exchange: Exchange,
+  error: unknown,
+  unit?: LogicalUnit,
+  answersAborted = false,
+): ScsiResult {
+  if (error instanceof TaskAborted) {
+    return { ...answer(exchange, ScsiStatus.TASK_ABORTED), isAborted: !answersAborted };
+  }
+  const known = error instanceof BlockError ? fromBlockError(error) : error;
+  if (known instanceof ScsiError) return answer(exchange, known.status, senseOf(known, unit));
+  // A mistake of this program, or a transport that failed without ending the command.
+  unit?.onFault(error);
+  const fault = ScsiError.check('INTERNAL_TARGET_FAILURE');
+  return answer(exchange, fault.status, senseOf(fault, unit));
+}
+
+function senseOf({ condition, information, field }: ScsiError, unit?: LogicalUnit): Uint8Array {
+  if (condition === undefined) return NO_SENSE;
+  const sense: Sense = {
+    ...CONDITION[condition],
+    ...(information !== undefined && { information }),
+    ...(field !== undefined && { field }),
+  };
+  const isDescriptor = unit?.modePages.hasDescriptorSense === true;
+  return isDescriptor ? emitDescriptorSense(sense) : emitFixedSense(sense);
+}

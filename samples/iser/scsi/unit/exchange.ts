@@ -1,0 +1,107 @@
+/**
+ * A command in progress: the bytes that go out and come in, never more than the initiator expects,
+ * with what they come to for the residual.
+ */
+import { type BufferPool, type ChunkWork, inChunks } from '../../../block/index.js';
+import type { Residual, ScsiCommand } from '../common/command.js';
+import { ScsiError } from '../common/scsi-error.js';
+
+/** The command was aborted, or its connection has ended: there is nothing to answer. */
+export class TaskAborted extends Error {
+  override readonly name = 'TaskAborted';
+}
+
+export class Exchange {
+  readonly cdb: DataView;
+  /** Bytes that the command itself is about, in the direction that it has. */
+  private scsiBytes = 0;
+
+  /** @param pool where the bytes are meanwhile */
+  constructor(
+    readonly command: ScsiCommand,
+    private readonly pool: BufferPool,
+  ) {
+    const { buffer, byteOffset, byteLength } = command.cdb;
+    this.cdb = new DataView(buffer, byteOffset, byteLength);
+  }
+
+  get nexus(): string {
+    return this.command.initiatorPort;
+  }
+
+  private get signal(): AbortSignal {
+    return this.command.abort.signal;
+  }
+
+  get residual(): Residual {
+    const expected = this.command.dataOutBytes + this.command.dataInBytes;
+    if (this.scsiBytes > expected) return { kind: 'overflow', bytes: this.scsiBytes - expected };
+    if (this.scsiBytes < expected) return { kind: 'underflow', bytes: expected - this.scsiBytes };
+    return { kind: 'none', bytes: 0 };
+  }
+
+  /** @throws TaskAborted */
+  checkAborted(): void {
+    if (this.signal.aborted) throw new TaskAborted();
+  }
+
+  /** Parameter data for the initiator, cut off at the allocation length. */
+  async respond(data: Uint8Array, allocationLength: number): Promise<void> {
+    this.scsiBytes = Math.min(data.length, allocationLength);
+    const bytes = Math.min(this.scsiBytes, this.command.dataInBytes);
+    await this.chunks(
+      bytes,
+      1,
+      async (offset, chunk) => chunk.set(data.subarray(offset, offset + chunk.length)),
+      (offset, chunk) => this.command.push(offset, chunk),
+    );
+  }
+
+  /**
+   * A parameter list, or other data-out that is small enough for memory of its own.
+   * @throws ScsiError for less than `bytes` from the initiator
+   */
+  async gather(bytes: number): Promise<Uint8Array> {
+    this.expect(bytes);
+    if (this.command.dataOutBytes < bytes) {
+      throw ScsiError.check('INVALID_FIELD_IN_INFORMATION_UNIT');
+    }
+    const list = new Uint8Array(bytes);
+    await this.chunks(
+      bytes,
+      1,
+      (offset, chunk) => this.command.pull(offset, chunk),
+      async (offset, chunk) => list.set(chunk, offset),
+    );
+    return list;
+  }
+
+  /** Bytes that the command itself is about; for the residual. */
+  expect(bytes: number): void {
+    this.scsiBytes = bytes;
+  }
+
+  protected async chunks(
+    bytes: number,
+    unitBytes: number,
+    first: ChunkWork,
+    second: ChunkWork,
+    scratch = false,
+  ): Promise<void> {
+    this.checkAborted();
+    const { pool, signal } = this;
+    const looking =
+      (work: ChunkWork): ChunkWork =>
+      (...chunk) => {
+        this.checkAborted();
+        return work(...chunk);
+      };
+    try {
+      await inChunks({ pool, bytes, unitBytes, signal, scratch }, looking(first), looking(second));
+    } catch (error) {
+      // Whatever failed because of the abort.
+      this.checkAborted();
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,37 @@
+/** Names of a logical unit and its target (SPC-4 7.8.6). */
+
+export interface Identity {
+  /** T10 vendor identification: at most 8 characters of ASCII. */
+  readonly vendor: string;
+  /** At most 16. */
+  readonly product: string;
+  /** At most 4. */
+  readonly revision: string;
+  /** Tells this unit from all others; at most 36 characters of ASCII. */
+  readonly serial: string;
+}
+
+const LIMITS = { vendor: 8, product: 16, revision: 4, serial: 36 } as const;
+
+/** @throws RangeError for a name that is empty, too long or not of ASCII */
+export function checkIdentity(identity: Identity): Identity {
+  for (const [name, limit] of Object.entries(LIMITS)) {
+    const text = identity[name as keyof Identity];
+    if (text.length > 0 && text.length <= limit && /^[\x20-\x7e]*$/.test(text)) continue;
+    const shown = JSON.stringify(text);
+    throw new RangeError(`${name} is ${shown}, must be 1 to ${limit} characters of ASCII`);
+  }
+  return identity;
+}
+
+/**
+ * An NAA identifier of the locally assigned form: 3, and 60 bits that the serial number and the
+ * target decide (FNV-1a), so that a restart gives the same.
+ */
+export function naaOf(targetName: string, { serial }: Identity): bigint {
+  let hash = 0xcbf29ce484222325n;
+  for (const byte of new TextEncoder().encode(`${targetName},${serial}`)) {
+    hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);
+  }
+  return (3n << 60n) | (hash & ((1n << 60n) - 1n));
+}

@@ -1,0 +1,114 @@
+/** Operational negotiation by a target: what each key comes to, and the answer to it. */
+import {
+  agree,
+  ANSWER,
+  isKeyName,
+  type KeyName,
+  KEYS,
+  readKey,
+  ruleOf,
+  WireError,
+} from '../../../wire/index.js';
+import type { SessionType } from '../states.js';
+
+/** What a target wants, by key; a list is of the values that it takes. */
+export type Wishes = Readonly<Partial<Record<KeyName, string>>>;
+
+/** Values of a session once its login has ended. */
+export interface Negotiated {
+  /** A command may bring data along. */
+  readonly immediateData: boolean;
+  /** Bytes of it at most. */
+  readonly firstBurstLength: number;
+  /** Bytes of one solicited burst at most. */
+  readonly maxBurstLength: number;
+  /** Data bytes in one PDU toward the initiator at most. */
+  readonly sendDataSegmentLength: number;
+  /** Data bytes in one PDU toward the target at most. */
+  readonly recvDataSegmentLength: number;
+  /** iSER is in force. */
+  readonly rdmaExtensions: boolean;
+}
+
+/** Keys without a meaning in a discovery session (RFC 7143, section 13): "Irrelevant" there. */
+const FOR_NORMAL_SESSIONS: ReadonlySet<string> = new Set<KeyName>([
+  'MaxConnections',
+  'InitialR2T',
+  'ImmediateData',
+  'MaxBurstLength',
+  'FirstBurstLength',
+  'MaxOutstandingR2T',
+  'DataPDUInOrder',
+  'DataSequenceInOrder',
+  'RDMAExtensions',
+  'TaskReporting',
+]);
+
+/** The operational keys of one login. */
+export class OperationalKeys {
+  private readonly values = new Map<KeyName, string>();
+
+  constructor(private readonly wishes: Wishes) {}
+
+  /**
+   * @returns the answer, or undefined for what the initiator declares of itself
+   * @throws WireError for a value that the key cannot have, and for a list without a common value
+   */
+  answer(key: string, value: string, sessionType: SessionType): string | undefined {
+    if (!isKeyName(key)) return ANSWER.NOT_UNDERSTOOD;
+    if (sessionType === 'Discovery' && FOR_NORMAL_SESSIONS.has(key)) return ANSWER.IRRELEVANT;
+    const rule = ruleOf(key);
+    if (rule.kind.startsWith('declared')) {
+      this.values.set(key, String(readKey(key, value)));
+      return undefined;
+    }
+    const outcome = agree(key, this.wishOf(key), value);
+    if (outcome === ANSWER.REJECT) throw new WireError('text', key, value, this.wishOf(key));
+    this.values.set(key, outcome);
+    return outcome;
+  }
+
+  /** The initiator has spoken of it. */
+  has(key: KeyName): boolean {
+    return this.values.has(key);
+  }
+
+  /** @param declared what the target has declared as its MaxRecvDataSegmentLength */
+  result(declared: number): Negotiated {
+    const rdmaExtensions = this.isYes('RDMAExtensions');
+    const maxBurstLength = this.number('MaxBurstLength');
+    return {
+      immediateData: this.isYes('ImmediateData'),
+      firstBurstLength: Math.min(this.number('FirstBurstLength'), maxBurstLength),
+      maxBurstLength,
+      sendDataSegmentLength: rdmaExtensions
+        ? this.number('InitiatorRecvDataSegmentLength')
+        : Number(this.values.get('MaxRecvDataSegmentLength') ?? UNSPOKEN_SEGMENT_BYTES),
+      recvDataSegmentLength: rdmaExtensions ? this.number('TargetRecvDataSegmentLength') : declared,
+      rdmaExtensions,
+    };
+  }
+
+  private wishOf(key: KeyName): string {
+    return this.wishes[key] ?? unspoken(key);
+  }
+
+  private number(key: KeyName): number {
+    return Number(this.values.get(key) ?? unspoken(key));
+  }
+
+  private isYes(key: KeyName): boolean {
+    return (this.values.get(key) ?? unspoken(key)) === 'Yes';
+  }
+}
+
+/** MaxRecvDataSegmentLength of a side that does not declare it (RFC 7143, 13.12). */
+export const UNSPOKEN_SEGMENT_BYTES = 8192;
+
+/** What holds for a key that is not spoken of. */
+function unspoken(key: KeyName): string {
+  const rule = KEYS[key];
+  if (!('initial' in rule)) return '';
+  const { initial } = rule;
+  return typeof initial === 'boolean' ? (initial ? 'Yes' : 'No') : String(initial);
+}

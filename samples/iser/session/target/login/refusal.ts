@@ -1,0 +1,16 @@
+/** Why a login is refused. */
+import type { LOGIN_STATUS } from '../../../wire/index.js';
+
+export type LoginStatus = (typeof LOGIN_STATUS)[keyof typeof LOGIN_STATUS];
+
+/** The login ends with this status; the sentence is for people. */
+export class LoginRefusal extends Error {
+  override readonly name = 'LoginRefusal';
+
+  constructor(
+    readonly status: LoginStatus,
+    message: string,
+  ) {
+    super(message);
+  }
+}

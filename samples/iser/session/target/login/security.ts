@@ -1,0 +1,146 @@
+/**
+ * The security stage by the side that is logged in to: CHAP as a table of steps (RFC 7143, 12.1).
+ * The initiator proves that it knows a secret, and may ask the target for the same.
+ */
+import {
+  CHAP_CHALLENGE_BYTES,
+  CHAP_MD5,
+  type ChapChallenge,
+  type ChapCredentials,
+  chapResponse,
+  checkAlgorithm,
+  emitBinary,
+  emitChallenge,
+  LOGIN_STATUS,
+  type Md5,
+  readChallenge,
+  readList,
+  readResponse,
+  sameResponse,
+  type TextPair,
+} from '../../../wire/index.js';
+import { LoginRefusal } from './refusal.js';
+
+export interface Authentication {
+  /** What an initiator has to prove. */
+  readonly initiator: ChapCredentials;
+  /** What the target proves when it is asked to. */
+  readonly target?: ChapCredentials;
+}
+
+/** What CHAP needs and has not by itself. */
+export interface Secrets {
+  readonly md5: Md5;
+  /** So many random bytes, of a source that cannot be foretold. */
+  readonly random: (bytes: number) => Uint8Array;
+}
+
+/** What is waited for. */
+type Step = 'METHOD' | 'ALGORITHM' | 'RESPONSE' | 'DONE';
+
+/** The keys that make a step; others of CHAP are out of order. */
+const KEYS_OF: Readonly<Record<Step, readonly string[]>> = {
+  METHOD: ['AuthMethod'],
+  ALGORITHM: ['CHAP_A'],
+  RESPONSE: ['CHAP_N', 'CHAP_R', 'CHAP_I', 'CHAP_C'],
+  DONE: [],
+};
+
+/** All keys of the stage. */
+const SECURITY_KEYS: ReadonlySet<string> = new Set(Object.values(KEYS_OF).flat());
+
+export function isSecurityKey(key: string): boolean {
+  return SECURITY_KEYS.has(key);
+}
+
+/** The authentication of one login. */
+export class Security {
+  private step: Step = 'METHOD';
+  private challenge: ChapChallenge | undefined;
+
+  /** @param authentication undefined where every initiator is welcome */
+  constructor(
+    private readonly authentication: Authentication | undefined,
+    private readonly secrets: Secrets,
+  ) {}
+
+  /** Nothing has to be proven, or it has been. */
+  get isPassed(): boolean {
+    return this.step === 'DONE' || this.authentication === undefined;
+  }
+
+  /** In the middle of CHAP: the initiator may not leave the stage. */
+  get isUnderWay(): boolean {
+    return this.step === 'ALGORITHM' || this.step === 'RESPONSE';
+  }
+
+  /**
+   * @param keys the keys of this stage in a request
+   * @throws LoginRefusal; WireError for a value that its key cannot have
+   */
+  answer(keys: ReadonlyMap<string, string>): TextPair[] {
+    for (const key of keys.keys()) {
+      if (!KEYS_OF[this.step].includes(key)) {
+        throw new LoginRefusal(LOGIN_STATUS.INITIATOR_ERROR, `${key} is out of order`);
+      }
+    }
+    if (keys.size === 0) return [];
+    switch (this.step) {
+      case 'METHOD':
+        return this.chooseMethod(keys.get('AuthMethod') ?? '');
+      case 'ALGORITHM':
+        return this.ask(keys.get('CHAP_A') ?? '');
+      case 'RESPONSE':
+        return this.verify(keys);
+      case 'DONE':
+        return [];
+    }
+  }
+
+  private chooseMethod(offered: string): TextPair[] {
+    const method = this.authentication === undefined ? 'None' : 'CHAP';
+    if (!readList(offered).includes(method)) {
+      throw failed(`AuthMethod is ${offered}, must have ${method} in it`);
+    }
+    this.step = this.authentication === undefined ? 'DONE' : 'ALGORITHM';
+    return [['AuthMethod', method]];
+  }
+
+  private ask(algorithms: string): TextPair[] {
+    checkAlgorithm(algorithms);
+    const [identifier = 0, ...challenge] = this.secrets.random(1 + CHAP_CHALLENGE_BYTES);
+    this.challenge = { identifier, challenge: Uint8Array.from(challenge) };
+    this.step = 'RESPONSE';
+    return [['CHAP_A', String(CHAP_MD5)], ...emitChallenge(this.challenge)];
+  }
+
+  private verify(keys: ReadonlyMap<string, string>): TextPair[] {
+    const { initiator, target } = this.authentication as Authentication;
+    const asked = this.challenge as ChapChallenge;
+    const expected = chapResponse(this.secrets.md5, asked, initiator.secret);
+    const proves = sameResponse(readResponse(keys.get('CHAP_R') ?? ''), expected);
+    // Both are looked at in any case: the time does not tell which was wrong.
+    if (keys.get('CHAP_N') !== initiator.name || !proves) {
+      throw failed('the name or the secret of the initiator is wrong');
+    }
+    const [identifier, challenge] = [keys.get('CHAP_I'), keys.get('CHAP_C')];
+    if (identifier === undefined && challenge === undefined) {
+      this.step = 'DONE';
+      return [];
+    }
+    const theirs = readChallenge(identifier ?? '', challenge ?? '');
+    // One that sends our own challenge back wants the answer to it (RFC 7143, 9.2.1).
+    if (sameResponse(theirs.challenge, asked.challenge)) throw failed('a challenge sent back');
+    if (target === undefined) throw failed('the target has no secret to prove itself by');
+    this.step = 'DONE';
+    const response = chapResponse(this.secrets.md5, theirs, target.secret);
+    return [
+      ['CHAP_N', target.name],
+      ['CHAP_R', emitBinary(response)],
+    ];
+  }
+}
+
+function failed(why: string): LoginRefusal {
+  return new LoginRefusal(LOGIN_STATUS.AUTHENTICATION_FAILURE, why);
+}

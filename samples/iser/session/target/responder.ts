@@ -1,0 +1,95 @@
+/** Sends a target's PDUs, each with the numbers that it has to carry (RFC 7143, 4.2.2). */
+import {
+  asyncMessage,
+  BHS_BYTES,
+  type Format,
+  loginResponse,
+  logoutResponse,
+  nopIn,
+  reject,
+  scsiResponse,
+  serialAdd,
+  taskManagementResponse,
+  textResponse,
+} from '../../wire/index.js';
+import type { CommandWindow } from './command-window.js';
+import type { Datamover, SequenceNumbers, TransferTask } from './datamover.js';
+
+const NO_DATA = new Uint8Array(0);
+/** PDUs of a status, by the format of their header. */
+const FORMATS = {
+  asyncMessage,
+  loginResponse,
+  logoutResponse,
+  nopIn,
+  reject,
+  scsiResponse,
+  taskManagementResponse,
+  textResponse,
+} as const;
+type Formats = typeof FORMATS;
+type ValuesOf<F> = F extends Format<infer T> ? Parameters<Format<T>['make']>[0] : never;
+
+/** StatSN of the first response: any number will do. */
+const FIRST_STAT_SN = 1;
+
+export class Responder implements SequenceNumbers {
+  private nextStatSn = FIRST_STAT_SN;
+  /** Login has no window: what it answers is in `cmdSn`. */
+  private window: CommandWindow<unknown> | undefined = undefined;
+  private loginCmdSn = 0;
+
+  constructor(private readonly mover: Datamover) {}
+
+  get statSn(): number {
+    return this.nextStatSn;
+  }
+
+  get expCmdSn(): number {
+    return this.window?.expCmdSn ?? this.loginCmdSn;
+  }
+
+  get maxCmdSn(): number {
+    return this.window?.maxCmdSn ?? this.loginCmdSn;
+  }
+
+  /** A login request with this CmdSN is answered. */
+  startLogin(cmdSn: number): void {
+    this.loginCmdSn = cmdSn;
+  }
+
+  /** Commands are counted from now on. */
+  open(window: CommandWindow<unknown>): void {
+    this.window = window;
+  }
+
+  /** A PDU that takes a StatSN. @param task the one that it answers */
+  send<K extends keyof Formats>(
+    type: K,
+    values: ValuesOf<Formats[K]>,
+    data: Uint8Array = NO_DATA,
+    task?: TransferTask,
+  ): void {
+    this.emit(type, values, data, task);
+    this.nextStatSn = serialAdd(this.nextStatSn, 1);
+  }
+
+  /** A NOP-In that asks for an answer: it shows the next StatSN, and leaves it. */
+  ping(values: ValuesOf<typeof nopIn>): void {
+    this.emit('nopIn', values, NO_DATA, undefined);
+  }
+
+  private emit<K extends keyof Formats>(
+    type: K,
+    values: ValuesOf<Formats[K]>,
+    data: Uint8Array,
+    task: TransferTask | undefined,
+  ): void {
+    const { statSn, expCmdSn, maxCmdSn } = this;
+    const header = new Uint8Array(BHS_BYTES);
+    const numbers = { statSn, expCmdSn, maxCmdSn, dataSegmentLength: data.length };
+    // The formats differ in their fields, and share these.
+    (FORMATS[type] as Format<never>).emit({ ...values, ...numbers } as never, header);
+    this.mover.sendControl(header, data, task);
+  }
+}

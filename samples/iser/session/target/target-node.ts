@@ -1,0 +1,145 @@
+/**
+ * A target: its name, its portals and its sessions. Two sessions of one initiator port cannot be:
+ * the younger takes the place of the older (RFC 7143, 6.3.5), which has ended before it begins.
+ */
+import type { Wishes } from './login/operational.js';
+import type { TargetConnection } from './connection.js';
+import type { DeviceServer } from './device-server.js';
+import type { LoginIdentity, LoginRules } from './login/login.js';
+import type { LoginRefusal } from './login/refusal.js';
+import type { Authentication, Secrets } from './login/security.js';
+import type { ProtocolFault } from './protocol-fault.js';
+
+export interface TargetNodeOptions {
+  /** `iqn.`, `eui.` or `naa.` name. */
+  readonly name: string;
+  readonly alias?: string;
+  readonly device: DeviceServer;
+  readonly authentication?: Authentication;
+  readonly secrets: Secrets;
+  /** Commands of a session that may be under way: 1 to 65535. */
+  readonly commandDepth: number;
+  /** Sessions at a time. */
+  readonly maxSessions: number;
+  /** An initiator that is silent for so many milliseconds is asked; 0 never asks. */
+  readonly keepAliveMs: number;
+  readonly wishes: { readonly rdma: Wishes; readonly tcp: Wishes };
+  /** An initiator has done what it must not. */
+  readonly onFault: (connection: TargetConnection, fault: LoginRefusal | ProtocolFault) => void;
+  /** The device server has failed: a mistake of this program. */
+  readonly onFailure: (error: unknown) => void;
+}
+
+/** The one portal group. */
+export const PORTAL_GROUP_TAG = 1;
+const HIGHEST_TSIH = 0xffff;
+
+export class TargetNode {
+  /** Sessions that have logged in, by initiator port and session type. */
+  private readonly sessions = new Map<string, TargetConnection>();
+  private readonly connections = new Set<TargetConnection>();
+  private readonly addresses = { rdma: new Set<string>(), tcp: new Set<string>() };
+  private lastTsih = 0;
+  private isClosed = false;
+
+  constructor(readonly options: TargetNodeOptions) {}
+
+  /** Connections that are there, in any state. */
+  get connectionCount(): number {
+    return this.connections.size;
+  }
+
+  /** Sessions that have logged in. */
+  get sessionCount(): number {
+    return this.sessions.size;
+  }
+
+  /** @param portal `address:port`, an IPv6 address in brackets */
+  addPortal(portal: string, isRdma: boolean): void {
+    this.addresses[isRdma ? 'rdma' : 'tcp'].add(portal);
+  }
+
+  /**
+   * What SendTargets tells: portals of the same transport, that of the asking session first, since
+   * an initiator takes them in order, and this one is known to work.
+   */
+  portals(own: string, isRdma: boolean): string[] {
+    const others = [...this.addresses[isRdma ? 'rdma' : 'tcp']].filter((each) => each !== own);
+    return [own, ...others].map((portal) => `${portal},${PORTAL_GROUP_TAG}`);
+  }
+
+  loginRules(isRdma: boolean): LoginRules {
+    const { name, alias, authentication, secrets, wishes } = this.options;
+    return {
+      targetName: name,
+      ...(alias !== undefined && { targetAlias: alias }),
+      portalGroupTag: PORTAL_GROUP_TAG,
+      ...(authentication !== undefined && { authentication }),
+      secrets,
+      wishes: isRdma ? wishes.rdma : wishes.tcp,
+      isRdma,
+      hasSession: (tsih) => [...this.sessions.values()].some((each) => each.tsih === tsih),
+    };
+  }
+
+  /** The name of an initiator port in SCSI (RFC 7143, 4.4.1). */
+  portOf({ initiatorName, isid }: LoginIdentity): string {
+    const hex = Array.from(isid, (byte) => byte.toString(16).padStart(2, '0')).join('');
+    return `${initiatorName},i,0x${hex}`;
+  }
+
+  /** A connection has been made. */
+  enter(connection: TargetConnection): void {
+    this.connections.add(connection);
+    if (this.isClosed) connection.close('the target is closed');
+  }
+
+  /**
+   * A login has succeeded. The session whose place it takes has ended when this resolves: no task
+   * of it writes any more.
+   * @returns the handle, 1 to 65535; undefined when there are as many sessions as there may be
+   */
+  async admit(connection: TargetConnection, identity: LoginIdentity): Promise<number | undefined> {
+    const key = `${identity.sessionType} ${this.portOf(identity)}`;
+    for (;;) {
+      const older = this.sessions.get(key);
+      if (older === undefined) break;
+      older.close('another session of the same initiator port has taken its place');
+      await older.ended;
+    }
+    if (this.sessions.size >= this.options.maxSessions || this.isClosed) return undefined;
+    if (connection.state !== 'IN_LOGIN') return undefined;
+    this.sessions.set(key, connection);
+    return this.nextTsih();
+  }
+
+  /** Nothing of it is left. */
+  leave(connection: TargetConnection): void {
+    this.connections.delete(connection);
+    for (const [key, each] of this.sessions) if (each === connection) this.sessions.delete(key);
+  }
+
+  /**
+   * Asks every initiator to log out, and ends what has not logged out in time; resolves when nothing
+   * is left. New connections are closed from now on.
+   */
+  async close(timeoutSeconds: number): Promise<void> {
+    this.isClosed = true;
+    const all = [...this.connections];
+    for (const connection of all) connection.requestLogout(timeoutSeconds);
+    if (timeoutSeconds === 0) this.drop();
+    await Promise.all(all.map((connection) => connection.ended));
+  }
+
+  /** Ends all sessions at once. */
+  drop(): void {
+    for (const connection of [...this.connections]) connection.close('the target is closed');
+  }
+
+  private nextTsih(): number {
+    const used = new Set([...this.sessions.values()].map(({ tsih }) => tsih));
+    do this.lastTsih = (this.lastTsih % HIGHEST_TSIH) + 1;
+    while (used.has(this.lastTsih));
+    return this.lastTsih;
+  }
+}
