@@ -44,12 +44,12 @@ export class FaultyBackend implements BlockBackend {
   }
 
   async read(lba: bigint, into: Uint8Array): Promise<void> {
-    await this.meet('read', lba, BigInt(into.length / this.blockBytes));
+    await this.meet('read', lba, this.blocksOf(into));
     await this.below.read(lba, into);
   }
 
   async write(lba: bigint, from: Uint8Array, options?: WriteOptions): Promise<void> {
-    await this.meet('write', lba, BigInt(from.length / this.blockBytes));
+    await this.meet('write', lba, this.blocksOf(from));
     await this.below.write(lba, from, options);
   }
 
@@ -74,6 +74,11 @@ export class FaultyBackend implements BlockBackend {
 
   close(): Promise<void> {
     return this.below.close();
+  }
+
+  /** What is no whole block the backend below refuses. */
+  private blocksOf({ length }: Uint8Array): bigint {
+    return BigInt(Math.ceil(length / this.blockBytes));
   }
 
   private async meet(call: BlockCall, lba?: bigint, blocks = 0n): Promise<void> {

@@ -39,6 +39,8 @@ export class FileBackend implements BlockBackend {
   /** Blocks known to take no space. */
   private readonly holes = new RangeSet();
   private closing: Promise<void> | undefined;
+  /** A flush has failed: the system may have dropped what it could not write. */
+  private lost: BlockError | undefined;
 
   private constructor(
     readonly path: string,
@@ -93,9 +95,16 @@ export class FileBackend implements BlockBackend {
     if (fua) await this.flush();
   }
 
+  /** A flush that has failed fails for ever: no later one can tell what was lost meanwhile. */
   async flush(): Promise<void> {
     if (this.isReadOnly) return;
-    await this.attempt('medium-write', undefined, () => this.file.datasync());
+    if (this.lost !== undefined) throw this.lost;
+    try {
+      await this.attempt('medium-write', undefined, () => this.file.datasync());
+    } catch (error) {
+      this.lost = error as BlockError;
+      throw error;
+    }
   }
 
   async discard(lba: bigint, blocks: bigint): Promise<void> {

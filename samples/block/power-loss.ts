@@ -26,6 +26,8 @@ export interface PowerLossOptions extends MemoryBackendOptions {
    * blocks, which drives promise not to do.
    */
   readonly atomicBytes?: number;
+  /** Power goes at this step, counted from 1: each block that is written or settled is one. */
+  readonly lostAtStep?: number;
   readonly plantedBug?: PlantedBug;
 }
 
@@ -37,6 +39,7 @@ export class PowerLossBackend implements BlockBackend {
   /** Contents of blocks that are newer than the durable ones, oldest first. */
   private volatile = new Map<bigint, Uint8Array[]>();
   private isPowered = true;
+  private steps = 0;
 
   constructor(private readonly options: PowerLossOptions) {
     const { sizeBytes, blockBytes = 512 } = options;
@@ -49,6 +52,11 @@ export class PowerLossBackend implements BlockBackend {
   /** Blocks that a loss of power may change. */
   get volatileBlocks(): number {
     return this.volatile.size;
+  }
+
+  /** Steps so far: crash points, each of which `lostAtStep` may name. */
+  get stepCount(): number {
+    return this.steps;
   }
 
   async read(lba: bigint, into: Uint8Array): Promise<void> {
@@ -67,17 +75,18 @@ export class PowerLossBackend implements BlockBackend {
     const blocks = BigInt(from.length / this.blockBytes);
     for (let i = 0n; i < blocks; i++) {
       const at = Number(i) * this.blockBytes;
+      this.step();
       this.keep(lba + i, from.slice(at, at + this.blockBytes));
     }
     if (!fua || this.options.plantedBug === 'fua is ignored') return;
-    await this.settle([...range(lba, blocks)]);
+    this.settle([...range(lba, blocks)]);
   }
 
   async flush(): Promise<void> {
     this.check();
     const all = [...this.volatile.keys()];
     if (this.options.plantedBug === 'flush forgets the last write') all.pop();
-    await this.settle(all);
+    this.settle(all);
   }
 
   async discard(lba: bigint, blocks: bigint): Promise<void> {
@@ -100,16 +109,22 @@ export class PowerLossBackend implements BlockBackend {
     this.isPowered = false;
   }
 
-  /** Every call from now on fails, until `restorePower`. */
-  async losePower(): Promise<void> {
+  /** Every call from now on fails, and those in progress do, until `restorePower`. */
+  losePower(): void {
     this.isPowered = false;
     const lost = this.volatile;
     this.volatile = new Map();
-    for (const [lba, versions] of lost) await this.settleByChance(lba, versions);
+    for (const [lba, versions] of lost) this.settleByChance(lba, versions);
   }
 
   restorePower(): void {
     this.isPowered = true;
+  }
+
+  private step(): void {
+    this.steps++;
+    if (this.steps === this.options.lostAtStep) this.losePower();
+    this.check();
   }
 
   private check(): void {
@@ -123,24 +138,30 @@ export class PowerLossBackend implements BlockBackend {
     this.volatile.set(lba, [...versions, block]);
   }
 
-  private async settle(lbas: readonly bigint[]): Promise<void> {
+  private settle(lbas: readonly bigint[]): void {
     for (const lba of lbas) {
+      this.step();
       const newest = this.volatile.get(lba)?.at(-1);
       this.volatile.delete(lba);
-      if (newest !== undefined) await this.durable.write(lba, newest);
+      if (newest !== undefined) this.store(lba, newest);
     }
   }
 
+  /** Memory answers at once: no call of another finds blocks that are half settled. */
+  private store(lba: bigint, block: Uint8Array): void {
+    void this.durable.write(lba, block);
+  }
+
   /** Each part of the block that is written as a whole has one of the versions, or stays as it was. */
-  private async settleByChance(lba: bigint, versions: readonly Uint8Array[]): Promise<void> {
+  private settleByChance(lba: bigint, versions: readonly Uint8Array[]): void {
     const { random, atomicBytes = this.blockBytes } = this.options;
     const block = new Uint8Array(this.blockBytes);
-    await this.durable.read(lba, block);
+    void this.durable.read(lba, block);
     for (let at = 0; at < block.length; at += atomicBytes) {
       const version = versions[Math.floor(random() * (versions.length + 1))];
       if (version !== undefined) block.set(version.subarray(at, at + atomicBytes), at);
     }
-    await this.durable.write(lba, block);
+    this.store(lba, block);
   }
 }
 

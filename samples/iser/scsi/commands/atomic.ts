@@ -12,13 +12,12 @@ async function compareAndWrite(task: Task): Promise<void> {
   const count = cdb.getUint8(13);
   checkRange(unit, lba, BigInt(count));
   if (count > limits.maxCompareAndWriteBlocks) throw ScsiError.cdbField(13);
+  const half = count * backend.blockBytes;
+  // Which blocks are compared and which are written depends on it.
+  if (task.command.dataOutBytes !== 2 * half) throw ScsiError.cdbField(13);
   checkWritable(unit);
   if (count === 0) return;
-  const half = count * backend.blockBytes;
   const data = await task.gather(2 * half);
-  if (task.command.dataOutBytes > 2 * half) {
-    throw ScsiError.check('INVALID_FIELD_IN_INFORMATION_UNIT');
-  }
   const found = new Uint8Array(half);
   await unit.lock.alone(async () => {
     task.checkAborted();

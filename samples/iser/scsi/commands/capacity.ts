@@ -19,10 +19,12 @@ async function readCapacity10(task: Task): Promise<void> {
 }
 
 async function readCapacity16(task: Task): Promise<void> {
-  const { blockBytes, blockCount } = task.unit.backend;
+  const { backend, limits } = task.unit;
+  const { blockBytes, blockCount } = backend;
   const data = capacity16Data.make({
     lastLba: blockCount - 1n,
     blockBytes,
+    logicalPerPhysicalExponent: Math.log2(limits.physicalBlocks),
     provisioned: true,
     readsZeros: true,
   });

@@ -104,12 +104,13 @@ function scsiName(name: string): Uint8Array {
   return bytes;
 }
 
-function blockLimits(unit: LogicalUnit): Uint8Array {
+function blockLimits({ limits }: LogicalUnit): Uint8Array {
+  const { maxWriteSameBlocks, physicalBlocks, ...others } = limits;
   return blockLimitsPage
     .make({
-      ...unit.limits,
-      unmapGranularity: 1,
-      maxWriteSameBlocks: BigInt(unit.limits.maxWriteSameBlocks),
+      ...others,
+      unmapGranularity: physicalBlocks,
+      maxWriteSameBlocks: BigInt(maxWriteSameBlocks),
     })
     .bytes.subarray(4);
 }

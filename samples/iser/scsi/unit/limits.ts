@@ -8,17 +8,21 @@ export interface Limits {
   readonly maxUnmapBlocks: number;
   readonly maxUnmapDescriptors: number;
   readonly maxWriteSameBlocks: number;
+  /** Logical blocks of a physical one: writes and discards of whole ones are cheaper. */
+  readonly physicalBlocks: number;
 }
 
 const KIB = 1024;
 const MIB = KIB * KIB;
 
 /** READ, WRITE and VERIFY go through the buffer pool chunk by chunk: this only bounds their time. */
-const MAX_TRANSFER_BYTES = 4 * MIB;
+const MAX_TRANSFER_BYTES = 32 * MIB;
 const OPTIMAL_TRANSFER_BYTES = 256 * KIB;
 /** Both halves of the data are kept in memory of the command's own. */
 const MAX_COMPARE_AND_WRITE_BYTES = 64 * KIB;
 const MAX_WRITE_SAME_BYTES = 64 * MIB;
+/** File systems and flash have blocks of this size; holes in files are of whole ones. */
+const PHYSICAL_BLOCK_BYTES = 4096;
 const MAX_UNMAP_BLOCKS = 1 << 20;
 const MAX_UNMAP_DESCRIPTORS = 256;
 
@@ -30,5 +34,6 @@ export function limitsOf({ blockBytes }: BlockGeometry): Limits {
     maxUnmapBlocks: MAX_UNMAP_BLOCKS,
     maxUnmapDescriptors: MAX_UNMAP_DESCRIPTORS,
     maxWriteSameBlocks: MAX_WRITE_SAME_BYTES / blockBytes,
+    physicalBlocks: PHYSICAL_BLOCK_BYTES / blockBytes,
   };
 }
