@@ -48,6 +48,9 @@ export interface ByteStream {
    */
   write(chunks: readonly Uint8Array[], done: WriteDone): void;
 
+  /** Bytes of all writes that have been taken so far, those of a write under way too. */
+  readonly takenBytes: number;
+
   /**
    * The oldest bytes that have come and were not consumed, in registered memory: a view that stays
    * as it is until `consume`, `close` or `abort`. Undefined when there are none. What has come before
