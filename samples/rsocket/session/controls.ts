@@ -12,11 +12,6 @@ export class ControlSlots {
     return this.posted < CONTROL_SLOTS;
   }
 
-  /** None is under way. */
-  get isIdle(): boolean {
-    return this.posted === 0;
-  }
-
   /** Takes a slot: 0 to 3. Of four in a row none is the same. */
   take(): number {
     this.posted++;

@@ -1,5 +1,5 @@
 /** Areas that the two sides have published to each other (riomap, riowrite of librdmacm). */
-import { type IomapEntry, RsocketProtocolError } from '../wire/index.js';
+import { checkEnd, type IomapEntry, RsocketProtocolError } from '../wire/index.js';
 
 /** What the peer has published, by slot. */
 export class PeerIomaps {
@@ -14,10 +14,16 @@ export class PeerIomaps {
   checkSlot(slot: number): void {
     const { length } = this.entries;
     if (slot < length) return;
-    throw new RsocketProtocolError('iomap slot', slot, length === 0 ? 'none' : `0 to ${length - 1}`);
+    throw new RsocketProtocolError(
+      'iomap slot',
+      slot,
+      length === 0 ? 'none' : `0 to ${length - 1}`,
+    );
   }
 
+  /** @throws RsocketProtocolError for an area that passes the end of all addresses */
   set(slot: number, entry: IomapEntry): void {
+    checkEnd('iomap', entry.region);
     this.entries[slot] = entry;
   }
 

@@ -3,8 +3,13 @@
  * has two halves, filled in turn: a message never straddles them, and the next half is begun when
  * the present one is full.
  */
-import { type ConnectionData, LIST_ENTRIES, type RemoteRegion } from '../wire/index.js';
-import { RsocketProtocolError } from '../wire/index.js';
+import {
+  checkEnd,
+  type ConnectionData,
+  LIST_ENTRIES,
+  type RemoteRegion,
+  RsocketProtocolError,
+} from '../wire/index.js';
 import { distance, next16, SEQUENCE_MASK } from './sequence.js';
 
 export class SendWindow {
@@ -70,11 +75,13 @@ export class SendWindow {
 
   /**
    * A target entry has come.
-   * @throws RsocketProtocolError for one of no bytes, or in place of one that is not full
+   * @throws RsocketProtocolError for one of no bytes, that passes the end of all addresses, or that
+   * comes in place of one that is not full
    */
   grant(entry: RemoteRegion): void {
     const slot = this.arriving;
     if (entry.length === 0) throw new RsocketProtocolError('entry length', 0, '1 to 4294967295');
+    checkEnd('entry', entry);
     if (this.entries[slot] !== undefined) {
       throw new RsocketProtocolError('entry', `in slot ${slot}`, 'in a slot that is used up');
     }

@@ -131,12 +131,27 @@ export class Session {
     return immediateOf(Operation.DATA, bytes);
   }
 
-  /** The next message that is to be sent before any data; each is to be sent. */
-  next(): Outgoing | undefined {
-    return this.nextEnding() ?? this.nextTarget() ?? this.nextIomap();
+  /**
+   * The next message that is to be sent before any data; each is to be sent.
+   * @param hasRoom whether an iomap entry could be sent
+   */
+  next(hasRoom: boolean): Outgoing | undefined {
+    return this.nextEnding() ?? this.nextTarget() ?? (hasRoom ? this.nextIomap() : undefined);
   }
 
-  /** A message of type `target` or `control` has left. */
+  /** A half or credits are due: `next` has something to send. */
+  get isGrantDue(): boolean {
+    return mayRead(this.current) && this.receiving.due !== undefined;
+  }
+
+  /** Takes a slot for a write of no bytes, which asks for a sign of life. @returns whether it may */
+  probe(): boolean {
+    if (this.current === 'OVER' || !this.controls.isFree) return false;
+    this.controls.take();
+    return true;
+  }
+
+  /** A message of type `target` or `control`, or a probe, has been acknowledged. */
   controlSent(): void {
     this.controls.giveBack();
   }

@@ -4,6 +4,10 @@
  */
 import { RsocketProtocolError } from './protocol-error.js';
 
+/** Bytes of an entry of the target list, and of an iomap entry. */
+export const TARGET_BYTES = 16;
+export const IOMAP_BYTES = 24;
+
 /** Offsets of the fields, and the length of all. */
 export const CONNECTION_DATA = {
   VERSION: 0,
@@ -57,6 +61,7 @@ export interface ConnectionData {
 const SCALED = 0x80;
 const SCALE = 256;
 const MOST_SLOTS = 0x7f * SCALE;
+const END_OF_ADDRESSES = 2n ** 64n;
 
 /** The number of slots that is announced where at least so many are wanted: 0 to 32512. */
 export function announcedSlots(wanted: number): number {
@@ -68,8 +73,7 @@ export function encodeConnectionData(data: ConnectionData): Uint8Array {
   const view = new DataView(bytes.buffer);
   const { isBigEndian, credits, iomapSlots, targetList, buffer } = data;
   bytes[CONNECTION_DATA.VERSION] = VERSION;
-  bytes[CONNECTION_DATA.FLAGS] =
-    ConnectionFlags.IOMAP | (isBigEndian ? ConnectionFlags.NET : 0);
+  bytes[CONNECTION_DATA.FLAGS] = ConnectionFlags.IOMAP | (isBigEndian ? ConnectionFlags.NET : 0);
   view.setUint16(CONNECTION_DATA.CREDITS, credits);
   bytes[CONNECTION_DATA.IOMAP_SIZE] =
     iomapSlots < SCALED ? iomapSlots : SCALED | (iomapSlots / SCALE);
@@ -98,8 +102,12 @@ export function decodeConnectionData(bytes: Uint8Array): ConnectionData {
   }
   const buffer = readRegion(view, CONNECTION_DATA.BUFFER);
   if (buffer.length === 0) throw new RsocketProtocolError('buffer length', 0, '1 to 4294967295');
+  checkEnd('buffer', buffer);
   const slots = view.getUint8(CONNECTION_DATA.IOMAP_SIZE);
   const scaled = (slots & SCALED) === 0 ? slots : (slots & 0x7f) * SCALE;
+  // The list itself and what is behind it.
+  const listBytes = LIST_ENTRIES * TARGET_BYTES + scaled * IOMAP_BYTES;
+  checkEnd('target list', { ...targetList, length: listBytes });
   return {
     isBigEndian: (flags & ConnectionFlags.NET) !== 0,
     credits,
@@ -107,6 +115,13 @@ export function decodeConnectionData(bytes: Uint8Array): ConnectionData {
     targetList,
     buffer,
   };
+}
+
+/** @throws RsocketProtocolError for a region that passes the end of all addresses, 2^64 */
+export function checkEnd(name: string, { address, length }: RemoteRegion): void {
+  if (address + BigInt(length) <= END_OF_ADDRESSES) return;
+  const most = `at most ${END_OF_ADDRESSES - address} bytes from there on`;
+  throw new RsocketProtocolError(`${name} length`, length, most);
 }
 
 function writeRegion(view: DataView, at: number, { address, key, length }: RemoteRegion): void {

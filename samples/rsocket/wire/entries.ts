@@ -2,13 +2,10 @@
  * Entries that are written into the peer's memory, in the byte order of the machine that reads them:
  * target entries (where bytes of the stream go next) and iomap entries (areas that are published).
  */
-import type { RemoteRegion } from './connection-data.js';
+import { IOMAP_BYTES, type RemoteRegion, TARGET_BYTES } from './connection-data.js';
 
 const TARGET = { ADDRESS: 0, KEY: 8, LENGTH: 12 } as const;
 const IOMAP = { OFFSET: 0, TARGET: 8 } as const;
-
-export const TARGET_BYTES = 16;
-export const IOMAP_BYTES = 24;
 
 /** An area that its owner has published: `offset` names its first byte. */
 export interface IomapEntry {
