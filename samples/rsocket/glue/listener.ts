@@ -11,6 +11,11 @@ import { Adapter } from './adapter.js';
 import type { RsocketPlan } from './options.js';
 import { RsocketStream } from './stream.js';
 
+/** As of any byte-stream protocol, and the streams are those of this one. */
+export interface RsocketListenOptions extends StreamListenOptions {
+  onStream(stream: RsocketStream): void;
+}
+
 export class RsocketListener implements ByteStreamListener {
   readonly local: StreamAddress;
   private readonly psp: Psp;
@@ -21,7 +26,7 @@ export class RsocketListener implements ByteStreamListener {
   constructor(
     private readonly adapter: Adapter,
     private readonly plan: RsocketPlan,
-    private readonly options: StreamListenOptions,
+    private readonly options: RsocketListenOptions,
   ) {
     const { ia } = adapter;
     const { port, address } = options;

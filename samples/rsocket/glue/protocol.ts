@@ -5,11 +5,10 @@ import {
   type ByteStreamProtocol,
   type StreamConnectOptions,
   StreamError,
-  type StreamListenOptions,
 } from '../../socket/index.js';
 import { Adapter } from './adapter.js';
 import { errorOf } from './errors.js';
-import { RsocketListener } from './listener.js';
+import { RsocketListener, type RsocketListenOptions } from './listener.js';
 import { planOf, type RsocketOptions, type RsocketPlan } from './options.js';
 import { RsocketStream } from './stream.js';
 
@@ -50,7 +49,7 @@ export class RsocketProtocol implements ByteStreamProtocol {
     }
   }
 
-  async listen(options: StreamListenOptions): Promise<ByteStreamListener> {
+  async listen(options: RsocketListenOptions): Promise<ByteStreamListener> {
     const { address, port } = options;
     try {
       const ia = await this.source.on(address);

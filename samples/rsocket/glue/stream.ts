@@ -60,6 +60,7 @@ export class RsocketStream implements ByteStream, LinkEvents {
   private cancelClose: (() => void) | undefined = undefined;
   private cancelKeepAlive: (() => void) | undefined = undefined;
   private keepAliveMs = 0;
+  private readonly iomaps: Iomap[] = [];
 
   /** @internal @throws DatError where memory or an endpoint cannot be had; nothing is left then */
   constructor(
@@ -175,7 +176,8 @@ export class RsocketStream implements ByteStream, LinkEvents {
   }
 
   /**
-   * Publishes memory to the peer (riomap): it may write there, and is not told when it has.
+   * Publishes memory to the peer (riomap), until `unmap()` or the end of the connection: the peer may
+   * write there, and nothing tells when it has.
    * @throws RangeError where the peer takes no more areas; StreamError ENOMEM, EPIPE
    */
   iomap(options: IomapOptions): Iomap {
@@ -183,6 +185,7 @@ export class RsocketStream implements ByteStream, LinkEvents {
     if (session === undefined || !session.isWritable) throw this.errorFor('EPIPE', 'iomap');
     const { ia, pz } = this.adapter;
     const iomap = Iomap.publish(ia, pz, session, options);
+    this.iomaps.push(iomap);
     this.post();
     return iomap;
   }
@@ -362,6 +365,7 @@ export class RsocketStream implements ByteStream, LinkEvents {
     this.cancelClose?.();
     this.cancelKeepAlive?.();
     this.link.free();
+    for (const iomap of this.iomaps) iomap.unmap();
     this.memory.free();
     this.adapter.leave();
     this.opening = undefined;
