@@ -19,7 +19,11 @@ import type { Readable } from 'node:stream';
 import { openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 
-import { rsocket, type RsocketProtocol, type RsocketStream } from '../../../samples/rsocket/index.js';
+import {
+  rsocket,
+  type RsocketProtocol,
+  type RsocketStream,
+} from '../../../samples/rsocket/index.js';
 import {
   createConnection,
   createServer,

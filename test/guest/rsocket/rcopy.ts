@@ -84,10 +84,7 @@ export async function copyTo(socket: RdmaSocket, file: Buffer, path: string): Pr
   await writeAll(socket, size);
   await writeAll(socket, file);
   await expect(socket, Command.WRITE);
-  await writeAll(
-    socket,
-    encode({ command: Command.CLOSE, length: HEADER_BYTES, data: 0, id: 0n }),
-  );
+  await writeAll(socket, encode({ command: Command.CLOSE, length: HEADER_BYTES, data: 0, id: 0n }));
   await expect(socket, Command.CLOSE);
   await leave(socket);
 }

@@ -100,7 +100,8 @@ class Areas {
     const area = this.own.bytes;
     while (area[this.sizeBytes - 1] !== marker) await this.bytes.turn(`marker ${marker}`);
     for (let i = 0; i < this.sizeBytes - 1; i++, this.received++) {
-      if (area[i] !== (this.received & 0xff)) throw new Error(`byte ${this.received} is ${area[i]}`);
+      if (area[i] !== (this.received & 0xff))
+        throw new Error(`byte ${this.received} is ${area[i]}`);
     }
   }
 }
