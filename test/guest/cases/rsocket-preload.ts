@@ -73,7 +73,7 @@ export function rsocketPreloadCases(lab: Lab, version: string): Case[] {
     },
     ...(['server', 'client'] as const).flatMap((role): Case[] => [
       {
-        name: `rsocket: nc.traditional preloaded, our ${role}, half closed`,
+        name: `rsocket: nc.traditional preloaded, our ${role}`,
         row: rowOf(version, 'nc.traditional, preloaded', role, 'ipv4'),
         full: role === 'client',
         run: () => (role === 'server' ? netcatToUs(lab) : netcatFromUs(lab)),
@@ -237,8 +237,8 @@ async function fetchFromGuest(lab: Lab): Promise<void> {
 async function netcatToUs(lab: Lab): Promise<void> {
   await lab.setPathMtu(4096);
   const guest = lab.guest(0);
-  const ours = await listening(startOurs(lab, `sink ${lab.host.ipv4} ${PORT}`));
-  const send = `head -c 1000000 /dev/urandom | tee /tmp/sent | ${PRELOAD} nc.traditional -q 5`;
+  const ours = await listening(startOurs(lab, `sink ${lab.host.ipv4} ${PORT} 1000000`));
+  const send = `head -c 1000000 /dev/urandom | tee /tmp/sent | ${PRELOAD} nc.traditional`;
   const result = await guest.run(`${send} ${lab.host.ipv4} ${PORT}; sha256sum /tmp/sent`, {
     timeoutMs: TRANSFER_TIMEOUT_MS,
   });
@@ -252,7 +252,9 @@ async function netcatFromUs(lab: Lab): Promise<void> {
   await lab.setPathMtu(4096);
   const guest = lab.guest(0);
   const bytes = 1_000_000;
-  const netcat = guest.spawn(`${PRELOAD} nc.traditional -q 1 -l -p ${PORT} < /dev/null | sha256sum`);
+  const netcat = guest.spawn(
+    `${PRELOAD} nc.traditional -q 1 -l -p ${PORT} < /dev/null | sha256sum`,
+  );
   await kernelListens(guest, PORT);
   const command = `source ${lab.host.ipv4} ${guest.ipv4} ${PORT} ${bytes}`;
   const ours = await startOurs(lab, command).finish(TRANSFER_TIMEOUT_MS);
