@@ -23,7 +23,6 @@ const PACKAGES = [
   'rdmacm-utils',
   'tcpdump',
   'tshark',
-  'webfs',
   'wget',
   'xz-utils',
 ] as const;

@@ -65,8 +65,8 @@ export function rsocketPreloadCases(lab: Lab, version: string): Case[] {
       };
     }),
     {
-      name: 'rsocket: webfsd preloaded, our HTTP client, 10 times 2 MB',
-      row: rowOf(version, 'webfsd, preloaded', 'HTTP client, 10 times 2 MB', 'ipv4'),
+      name: 'rsocket: nc.traditional preloaded serves HTTP, our HTTP client, 20 MB',
+      row: rowOf(version, 'nc.traditional, preloaded', 'HTTP client, 20 MB', 'ipv4'),
       full: true,
       timeoutMs: TRANSFER_TIMEOUT_MS,
       run: () => fetchFromGuest(lab),
@@ -214,23 +214,24 @@ async function halfway(guest: Guest): Promise<void> {
   await guest.holds('[ -s /tmp/downloaded ]', 'nothing is downloaded');
 }
 
+/** A server of one answer. After its end nc waits for ours, which comes with the last byte. */
 async function fetchFromGuest(lab: Lab): Promise<void> {
-  const bytes = 2_000_000;
-  const parallel = 10;
+  const bytes = 20_000_000;
   await lab.setPathMtu(4096);
   const guest = lab.guest(0);
-  await guest.run(`mkdir -p /tmp/web; head -c ${bytes} /dev/urandom > /tmp/web/file`);
-  const { stdout } = await guest.run('sha256sum /tmp/web/file');
-  const webfsd = guest.spawn(`${PRELOAD} exec webfsd -F -4 -p ${PORT} -r /tmp/web -u root -g root`);
+  await guest.run(`head -c ${bytes} /dev/urandom > /tmp/served`);
+  const { stdout } = await guest.run('sha256sum /tmp/served');
+  const head = `HTTP/1.1 200 OK\\r\\nContent-Length: ${bytes}\\r\\nConnection: close\\r\\n\\r\\n`;
+  const answer = `{ printf '${head}'; cat /tmp/served; }`;
+  const netcat = guest.spawn(`${answer} | ${PRELOAD} nc.traditional -l -p ${PORT} -q 60`);
   try {
     await kernelListens(guest, PORT);
-    const command = `http-client ${lab.host.ipv4} ${guest.ipv4} ${PORT} /file ${parallel}`;
+    const command = `http-client ${lab.host.ipv4} ${guest.ipv4} ${PORT} / 1`;
     const ours = await startOurs(lab, command).finish(TRANSFER_TIMEOUT_MS);
-    const line = `200 ${bytes} bytes, ${stdout.slice(0, 64)}\n`;
-    assert.equal(ours.stdout, line.repeat(parallel), transcript(ours));
+    assert.equal(ours.stdout, `200 ${bytes} bytes, ${stdout.slice(0, 64)}\n`, transcript(ours));
   } finally {
-    webfsd.kill();
-    await guest.run('rm -rf /tmp/web');
+    netcat.kill();
+    await guest.run('rm -f /tmp/served');
   }
 }
 
@@ -258,7 +259,8 @@ async function netcatFromUs(lab: Lab): Promise<void> {
   await kernelListens(guest, PORT);
   const command = `source ${lab.host.ipv4} ${guest.ipv4} ${PORT} ${bytes}`;
   const ours = await startOurs(lab, command).finish(TRANSFER_TIMEOUT_MS);
-  assertEnded('ours', ours);
+  // It leaves without closing, which is how a program looks that has crashed.
+  assert.match(ours.stdout, /^(done|read ECONNRESET)/, transcript(ours));
   const { stdout } = await netcat.finish(TRANSFER_TIMEOUT_MS);
   assert.equal(stdout.slice(0, 64), digestOf(bytes));
 }

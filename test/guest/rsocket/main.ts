@@ -9,7 +9,7 @@
  *     http-server <ip> <port>                GET /<bytes>, POST
  *     http-client <ip> <peer> <port> <path> <parallel>   prints the SHA-256 of each body
  *     sink <ip> <port> [bytes]               prints how many came, and their SHA-256: so many, or all
- *     source <ip> <peer> <port> <bytes>      sends, and waits until the peer ends
+ *     source <ip> <peer> <port> <bytes>      sends, waits for the peer's end, and prints how it was
  */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -87,9 +87,13 @@ const VERBS: Readonly<Record<string, Verb>> = {
     const [peer, port, bytes] = end.args;
     const socket = await dial(end, peer, Number(port));
     socket.end(patternOf(Number(bytes)));
-    await digestOf(socket);
-    if (!socket.closed) await once(socket, 'close');
-    print('done');
+    try {
+      await digestOf(socket);
+      if (!socket.closed) await once(socket, 'close');
+      print('done');
+    } catch (error) {
+      print((error as Error).message);
+    }
   },
 };
 
