@@ -1,5 +1,6 @@
 /** What `dapl` can do, in the order of its help: a file a command. */
 import type { Command } from 'commander';
+import { forwardCommand } from './forward.js';
 import { infoCommand } from './info.js';
 import { iserTargetCommand } from './iser-target.js';
 import { testCommand } from './test.js';
@@ -10,4 +11,5 @@ export const commands: readonly (() => Command)[] = [
   testCommand,
   traceCommand,
   iserTargetCommand,
+  forwardCommand,
 ];

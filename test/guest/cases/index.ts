@@ -18,6 +18,8 @@ import { outageCases } from './outages.js';
 import { packetPortCases } from './packet-port.js';
 import { perftestCases } from './perftest.js';
 import { refusalCases } from './refusals.js';
+import { rsocketPreloadCases } from './rsocket-preload.js';
+import { rsocketProgramCases } from './rsocket-programs.js';
 import { endedBySignalCase, kernelToKernelCases, lossyCases, rpingCases } from './rping.js';
 import { ucmatoseCases } from './ucmatose.js';
 import { udaddyCases } from './udaddy.js';
@@ -48,6 +50,8 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...daplFaultCases(lab, version),
     ...iserTargetCases(lab, version),
     ...refusalCases(lab, version),
+    ...rsocketProgramCases(lab, version),
+    ...rsocketPreloadCases(lab, version),
     ...operationsCases(lab, version),
     ...verbsCases(lab, version),
     ...verbsDeviceCases(lab, version),
