@@ -40,7 +40,7 @@ export default defineConfig(
         { selector: 'PrivateIdentifier', message: 'Use `private`.' },
         {
           selector:
-            ':matches(PropertyDefinition, MethodDefinition)[key.name=/^_/], ' +
+            ':matches(PropertyDefinition, MethodDefinition)[key.name=/^_/]:not([override=true]), ' +
             'TSParameterProperty > Identifier[name=/^_/]',
           message: 'Members have no leading underscore.',
         },

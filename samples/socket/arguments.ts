@@ -1,0 +1,143 @@
+/** What callers of sockets and servers give: the forms that node:net has, as options. */
+import { type LookupFunction, type NetConnectOpts, type ListenOptions } from 'node:net';
+import { type Kind, kinds, mustBe } from 'dapl/spi';
+
+/** The longest that a timer of Node can be, in milliseconds. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+/** As node:net has it. */
+const DEFAULT_BACKLOG = 511;
+
+/** What `socket.connect` does. */
+export interface ConnectTarget {
+  /** A name, or a numeric address. */
+  readonly host: string;
+  readonly port: number;
+  readonly family: 0 | 4 | 6;
+  readonly hints: number | undefined;
+  readonly lookup: LookupFunction | undefined;
+  readonly localAddress: string | undefined;
+  readonly localPort: number | undefined;
+}
+
+/** What `server.listen` does. */
+export interface ListenTarget {
+  /** Undefined for the protocol's own choice. */
+  readonly host: string | undefined;
+  readonly port: number;
+  readonly backlog: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** An argument or option that is not what it must be; `code` is one of Node's. */
+function argumentError(code: string, message: string): Error {
+  const made = code === 'ERR_INVALID_ARG_TYPE' ? new TypeError(message) : new RangeError(message);
+  return Object.assign(made, { code });
+}
+
+function check<T>(name: string, value: unknown, kind: Kind<T>, code: string): T {
+  if (kind.accepts(value)) return value;
+  throw argumentError(code, mustBe(name, value, kind.expected));
+}
+
+/**
+ * @param min 0 where the other side may choose
+ * @throws RangeError ERR_SOCKET_BAD_PORT
+ */
+export function portOf(name: string, value: unknown, min: 0 | 1): number {
+  const port = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
+  return check(name, port, kinds.integer(min, 65535), 'ERR_SOCKET_BAD_PORT');
+}
+
+/** @throws RangeError ERR_OUT_OF_RANGE */
+export function timeoutOf(value: unknown): number {
+  const kind = kinds.numberFrom(0, LONGEST_TIMER_MS);
+  return Math.ceil(check('timeout', value, kind, 'ERR_OUT_OF_RANGE'));
+}
+
+/** @throws TypeError ERR_INVALID_ARG_TYPE for what an RDMA connection cannot be made of */
+export function refuseUnsupported(options: object, names: readonly string[]): void {
+  const given = names.find((name) => (options as Record<string, unknown>)[name] !== undefined);
+  if (given === undefined) return;
+  const message = `${given} is given; sockets over RDMA have host and port`;
+  throw argumentError('ERR_INVALID_ARG_TYPE', message);
+}
+
+type Callback = () => void;
+
+function callbackOf(args: readonly unknown[]): Callback | undefined {
+  const last = args.at(-1);
+  return typeof last === 'function' ? (last as Callback) : undefined;
+}
+
+function isOptions(value: unknown): value is Readonly<Record<string, unknown>> {
+  return kinds.OBJECT.accepts(value);
+}
+
+/**
+ * `(options[, cb])`, `(port[, host][, cb])`.
+ * @throws TypeError ERR_INVALID_ARG_TYPE, RangeError ERR_SOCKET_BAD_PORT
+ */
+export function connectArguments(args: readonly unknown[]): {
+  readonly target: ConnectTarget;
+  readonly callback: Callback | undefined;
+} {
+  const [first, second] = args;
+  const options = isOptions(first)
+    ? first
+    : { port: first, host: typeof second === 'function' ? undefined : second };
+  return { target: connectTarget(options), callback: callbackOf(args) };
+}
+
+function connectTarget(options: Partial<NetConnectOpts> | Record<string, unknown>): ConnectTarget {
+  const given = options as Readonly<Record<string, unknown>>;
+  refuseUnsupported(given, ['path', 'fd', 'handle']);
+  const type = 'ERR_INVALID_ARG_TYPE';
+  const { localPort } = given;
+  return {
+    host: check('host', given['host'] ?? 'localhost', kinds.TEXT, type),
+    port: portOf('port', given['port'], 1),
+    family: check('family', familyOf(given['family']), kinds.oneOf([0, 4, 6] as const), type),
+    hints: check('hints', given['hints'], kinds.optional(kinds.integer(0, 2 ** 31)), type),
+    lookup: check('lookup', given['lookup'], kinds.optional(kinds.FUNCTION), type) as
+      LookupFunction | undefined,
+    localAddress: check('localAddress', given['localAddress'], kinds.optional(kinds.TEXT), type),
+    localPort: localPort === undefined ? undefined : portOf('localPort', localPort, 0) || undefined,
+  };
+}
+
+/** node:dns takes `IPv4`, too; http gives undefined or null for either. */
+function familyOf(value: unknown): unknown {
+  if (value === 'IPv4') return 4;
+  if (value === 'IPv6') return 6;
+  return value ?? 0;
+}
+
+/**
+ * `(options[, cb])`, `([port[, host[, backlog]]][, cb])`, `(port, backlog[, cb])`.
+ * @throws TypeError ERR_INVALID_ARG_TYPE, RangeError ERR_SOCKET_BAD_PORT
+ */
+export function listenArguments(args: readonly unknown[]): {
+  readonly target: ListenTarget;
+  readonly callback: Callback | undefined;
+} {
+  const [first] = args;
+  const [port, host, backlog] = args.filter((each) => typeof each !== 'function');
+  const options = isOptions(first)
+    ? first
+    : typeof host === 'number'
+      ? { port, backlog: host }
+      : { port, host, backlog };
+  return { target: listenTarget(options), callback: callbackOf(args) };
+}
+
+function listenTarget(options: ListenOptions | Record<string, unknown>): ListenTarget {
+  const given = options as Readonly<Record<string, unknown>>;
+  refuseUnsupported(given, ['path', 'fd', 'handle', '_handle']);
+  const type = 'ERR_INVALID_ARG_TYPE';
+  return {
+    host: check('host', given['host'] ?? undefined, kinds.optional(kinds.TEXT), type),
+    port: portOf('port', given['port'] ?? 0, 0),
+    backlog: check('backlog', given['backlog'] || DEFAULT_BACKLOG, kinds.integer(1, 65535), type),
+    signal: check('signal', given['signal'], kinds.optional(kinds.SIGNAL), type),
+  };
+}

@@ -1,0 +1,42 @@
+/** The functions of node:net: a socket that connects, a server. */
+import type { NetConnectOpts } from 'node:net';
+import { RdmaServer, type RdmaServerOptions } from './rdma-server.js';
+import { RdmaSocket, type RdmaSocketOptions } from './rdma-socket.js';
+
+/** What `socket.connect` takes, and what a socket is made with. */
+export interface CreateConnectionOptions
+  extends
+    RdmaSocketOptions,
+    Pick<
+      Extract<NetConnectOpts, { port: number }>,
+      'family' | 'hints' | 'host' | 'localAddress' | 'localPort' | 'lookup'
+    > {
+  /** 1 to 65535. */
+  readonly port: number | string;
+  /** Milliseconds; as `socket.setTimeout`. */
+  readonly timeout?: number | undefined;
+  readonly keepAlive?: boolean | undefined;
+  readonly keepAliveInitialDelay?: number | undefined;
+}
+
+/**
+ * A socket that is connecting; `connect` or `error` says how that went.
+ * @throws as `socket.connect`
+ */
+export function createConnection(
+  options: CreateConnectionOptions,
+  onConnect?: () => void,
+): RdmaSocket {
+  const socket = new RdmaSocket(options);
+  const { timeout, keepAlive = false, keepAliveInitialDelay } = options;
+  if (timeout !== undefined) socket.setTimeout(timeout);
+  if (keepAlive) socket.setKeepAlive(true, keepAliveInitialDelay);
+  return onConnect === undefined ? socket.connect(options) : socket.connect(options, onConnect);
+}
+
+export function createServer(
+  options: RdmaServerOptions,
+  onConnection?: (socket: RdmaSocket) => void,
+): RdmaServer {
+  return new RdmaServer(options, onConnection);
+}

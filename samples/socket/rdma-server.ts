@@ -1,0 +1,251 @@
+/** RdmaServer: a server of node:net over a byte-stream protocol on RDMA. */
+import { EventEmitter } from 'node:events';
+import {
+  addressesOf,
+  addressInfo,
+  familyOfAddress,
+  isWildcard,
+  type SocketAddressInfo,
+} from './addresses.js';
+import { listenArguments, type ListenTarget } from './arguments.js';
+import { RdmaSocket, type RdmaSocketOptions } from './rdma-socket.js';
+import { calling } from './socket-events.js';
+import type {
+  ByteStream,
+  ByteStreamListener,
+  ByteStreamProtocol,
+  StreamAddress,
+} from './stream-transport.js';
+
+export interface RdmaServerOptions extends Omit<RdmaSocketOptions, 'signal'> {
+  readonly protocol: ByteStreamProtocol;
+  /** Connections come without being read: `socket.resume()` begins. */
+  readonly pauseOnConnect?: boolean | undefined;
+  /** `setKeepAlive` of each connection. */
+  readonly keepAlive?: boolean | undefined;
+  readonly keepAliveInitialDelay?: number | undefined;
+  /** As of node:net: sends at once in any case. */
+  readonly noDelay?: boolean | undefined;
+}
+
+/** A connection that was refused, as the `drop` event has it. */
+export interface DropArgument {
+  readonly localAddress: string;
+  readonly localPort: number;
+  readonly localFamily: 'IPv4' | 'IPv6';
+  readonly remoteAddress: string;
+  readonly remotePort: number;
+  readonly remoteFamily: 'IPv4' | 'IPv6';
+}
+
+/** What one `listen` has begun, until `close`. */
+interface Listening {
+  /** Undefined until it is there. */
+  listener: ByteStreamListener | undefined;
+}
+
+/**
+ * Stands in for `net.Server`. Events: `listening`, `connection`, `close`, `error`, `drop`. A
+ * connection beyond `maxConnections` is refused before it is made: ECONNREFUSED at the peer.
+ */
+export class RdmaServer extends EventEmitter {
+  /** Undefined for no limit. */
+  maxConnections: number | undefined = undefined;
+  private connections = 0;
+  private current: Listening | undefined = undefined;
+  /** Those whose end is awaited. */
+  private ending = 0;
+  private holdsProcess = true;
+
+  /** @param onConnection a listener of `connection` */
+  constructor(
+    private readonly options: RdmaServerOptions,
+    onConnection?: (socket: RdmaSocket) => void,
+  ) {
+    super();
+    if (onConnection !== undefined) this.on('connection', onConnection);
+  }
+
+  get listening(): boolean {
+    return this.current?.listener !== undefined;
+  }
+
+  /** What peers connect to; null when not listening. */
+  address(): SocketAddressInfo | null {
+    const listener = this.current?.listener;
+    return listener === undefined ? null : addressInfo(listener.local);
+  }
+
+  /**
+   * `([port[, host[, backlog]]][, cb])` or `(options[, cb])`, options: `port`, `host`, `backlog`,
+   * `signal`. Events: `listening`, or `error` with EADDRINUSE, EADDRNOTAVAIL.
+   * @throws TypeError ERR_INVALID_ARG_TYPE, RangeError ERR_SOCKET_BAD_PORT; Error
+   * ERR_SERVER_ALREADY_LISTEN
+   */
+  listen(...args: readonly unknown[]): this {
+    const { target, callback } = listenArguments(args);
+    if (this.current !== undefined) throw alreadyListening();
+    if (callback !== undefined) this.once('listening', callback);
+    const listening: Listening = { listener: undefined };
+    this.current = listening;
+    this.open(target, listening).then(
+      // Off the promise: what a listener throws is an exception, and not a rejection.
+      (listener) => process.nextTick(() => this.opened(listening, listener)),
+      (error: Error) => process.nextTick(() => this.failed(listening, error)),
+    );
+    if (target.signal !== undefined) this.closeWith(target.signal);
+    return this;
+  }
+
+  private closeWith(signal: AbortSignal): void {
+    const onAbort = (): void => void this.close();
+    if (signal.aborted) process.nextTick(onAbort);
+    signal.addEventListener('abort', onAbort, { once: true });
+    this.once('close', () => signal.removeEventListener('abort', onAbort));
+  }
+
+  private async open(target: ListenTarget, listening: Listening): Promise<ByteStreamListener> {
+    const { host, port, backlog } = target;
+    return this.options.protocol.listen({
+      address: host === undefined || isWildcard(host) ? undefined : await firstAddressOf(host),
+      port,
+      backlog,
+      admit: (remote, local) => this.admits(remote, local),
+      onStream: (stream) => calling(() => this.accept(stream)),
+      onError: (error) => calling(() => this.failed(listening, error)),
+    });
+  }
+
+  private opened(listening: Listening, listener: ByteStreamListener): void {
+    if (this.current !== listening) {
+      void this.end(listener);
+      return;
+    }
+    listening.listener = listener;
+    if (!this.holdsProcess) listener.unref();
+    this.emit('listening');
+  }
+
+  private failed(listening: Listening, error: Error): void {
+    if (this.current === listening) {
+      this.current = undefined;
+      this.emit('error', error);
+    } else if (listening.listener === undefined) {
+      // Closed before it was there, and now it never will be.
+      this.ending--;
+      this.emitCloseIfDone();
+    }
+  }
+
+  private get isFull(): boolean {
+    return this.maxConnections !== undefined && this.connections >= this.maxConnections;
+  }
+
+  private admits(remote: StreamAddress, local: StreamAddress): boolean {
+    if (!this.isFull) return true;
+    calling(() => this.emit('drop', dropArgument(remote, local)));
+    return false;
+  }
+
+  private accept(stream: ByteStream): void {
+    // Several may have been admitted while the last place was free.
+    if (this.isFull) {
+      stream.start({ onReadable: () => undefined, onClose: () => undefined });
+      stream.abort();
+      this.emit('drop', dropArgument(stream.remote, stream.local));
+      return;
+    }
+    const { pauseOnConnect = false, keepAlive = false, keepAliveInitialDelay } = this.options;
+    const socket = new RdmaSocket(this.options);
+    this.connections++;
+    socket.once('close', () => {
+      this.connections--;
+      if (this.current === undefined) this.emitCloseIfDone();
+    });
+    if (keepAlive) socket.setKeepAlive(true, keepAliveInitialDelay);
+    if (pauseOnConnect) socket.pause();
+    socket.adopt(stream);
+    this.emit('connection', socket);
+  }
+
+  /**
+   * Takes no more connections. `close` comes when those that are there have ended, too.
+   * @param callback a listener of `close`; given ERR_SERVER_NOT_RUNNING where nothing was listening
+   */
+  close(callback?: (error?: Error) => void): this {
+    const { current } = this;
+    if (callback !== undefined) {
+      const error = current === undefined ? notRunning() : undefined;
+      this.once('close', () => callback(error));
+    }
+    this.current = undefined;
+    if (current === undefined) {
+      this.emitCloseIfDone();
+      return this;
+    }
+    this.ending++;
+    if (current.listener !== undefined) void this.end(current.listener);
+    return this;
+  }
+
+  private async end(listener: ByteStreamListener): Promise<void> {
+    await listener.close().catch(() => undefined);
+    this.ending--;
+    this.emitCloseIfDone();
+  }
+
+  private emitCloseIfDone(): void {
+    if (this.current !== undefined || this.ending > 0 || this.connections > 0) return;
+    process.nextTick(() => this.emit('close'));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.current === undefined) return;
+    await new Promise<void>((resolve) => this.close(() => resolve()));
+  }
+
+  /** Calls back with the connections that are there. */
+  getConnections(callback: (error: Error | null, count: number) => void): this {
+    process.nextTick(callback, null, this.connections);
+    return this;
+  }
+
+  /** Listening keeps the process alive: the default. */
+  ref(): this {
+    this.holdsProcess = true;
+    this.current?.listener?.ref();
+    return this;
+  }
+
+  unref(): this {
+    this.holdsProcess = false;
+    this.current?.listener?.unref();
+    return this;
+  }
+}
+
+async function firstAddressOf(host: string): Promise<string> {
+  const asked = { host, family: 0, hints: undefined, lookup: undefined } as const;
+  const [address = host] = await addressesOf(asked, () => undefined);
+  return address;
+}
+
+function dropArgument(remote: StreamAddress, local: StreamAddress): DropArgument {
+  return {
+    localAddress: local.address,
+    localPort: local.port,
+    localFamily: familyOfAddress(local.address),
+    remoteAddress: remote.address,
+    remotePort: remote.port,
+    remoteFamily: familyOfAddress(remote.address),
+  };
+}
+
+function alreadyListening(): Error {
+  const message = 'Listen method has been called more than once without closing.';
+  return Object.assign(new Error(message), { code: 'ERR_SERVER_ALREADY_LISTEN' });
+}
+
+function notRunning(): Error {
+  return Object.assign(new Error('Server is not running.'), { code: 'ERR_SERVER_NOT_RUNNING' });
+}

@@ -1,0 +1,380 @@
+/** RdmaSocket: a socket of node:net over a byte-stream protocol on RDMA. */
+import { Duplex } from 'node:stream';
+import { addressInfo, familyOfAddress, type SocketAddressInfo } from './addresses.js';
+import { connectArguments, refuseUnsupported, timeoutOf } from './arguments.js';
+import { connectTo } from './connecting.js';
+import { IdleTimer } from './idle-timer.js';
+import { calling, closedBeforeConnection, endedByPeer, socketClosed } from './socket-events.js';
+import type { StreamError } from './stream-error.js';
+import type { ByteStream, ByteStreamProtocol } from './stream-transport.js';
+
+export interface RdmaSocketOptions {
+  readonly protocol: ByteStreamProtocol;
+  /** Whether this side goes on sending when the peer has ended. Default false, as in node:net. */
+  readonly allowHalfOpen?: boolean | undefined;
+  /** Destroys the socket when it fires: ABORT_ERR. */
+  readonly signal?: AbortSignal | undefined;
+  /** Bytes that wait here for their reader before the peer is held back. Default 65536. */
+  readonly readableHighWaterMark?: number | undefined;
+  /** Bytes that wait to be taken by the protocol before `write` says false. Default 65536. */
+  readonly writableHighWaterMark?: number | undefined;
+}
+
+/** That of node:stream starves a fabric: a write of its size waits for its credits each time. */
+const HIGH_WATER_MARK = 64 * 1024;
+/** Longer views are handed over in pieces, so that the peer has memory again meanwhile. */
+const LONGEST_CHUNK = 64 * 1024;
+/** Where Linux begins to ask, when a socket has keep-alive and says nothing of the delay. */
+const DEFAULT_KEEP_ALIVE_MS = 7_200_000;
+
+/** As node:stream has it. */
+type Done = (error?: Error | null) => void;
+
+/** A write that waits for the connection. */
+interface HeldWrite {
+  readonly chunks: readonly Uint8Array[];
+  readonly done: Done;
+}
+
+/**
+ * Stands in for `net.Socket`: same methods, events and error codes; see docs/rsocket.md for what
+ * differs. `close` comes when the protocol is done with the connection: what had been written is
+ * with the peer's device, or the connection was lost.
+ */
+export class RdmaSocket extends Duplex {
+  /** Milliseconds after which `timeout` comes; undefined without `setTimeout`. */
+  timeout: number | undefined = undefined;
+  private readonly protocol: ByteStreamProtocol;
+  private stream: ByteStream | undefined = undefined;
+  private attempt: AbortController | undefined = undefined;
+  private held: HeldWrite | undefined = undefined;
+  private writeDone: Done | undefined = undefined;
+  private sendingBytes = 0;
+  private sentBytes = 0;
+  private readBytes = 0;
+  /** The reader has room: `_read` was called, and no `push` has said no since. */
+  private hasRoom = false;
+  private isPulling = false;
+  private isReset = false;
+  /** The stream has ended by itself, or was never there. */
+  private isOver = false;
+  private hadError = false;
+  private holdsProcess = true;
+  private keepAliveMs = 0;
+  private readonly idle = new IdleTimer(
+    () => this.stream?.takenBytes ?? 0,
+    () => this.emit('timeout'),
+  );
+  /** One function for all writes: there is one at a time. */
+  private readonly onWritten = (error?: StreamError): void => {
+    const done = this.writeDone!;
+    this.writeDone = undefined;
+    if (error === undefined) this.sentBytes += this.sendingBytes;
+    this.idle.touch();
+    calling(done, error);
+  };
+
+  /** Not connected yet. */
+  constructor(options: RdmaSocketOptions) {
+    const { protocol, allowHalfOpen = false, signal } = options;
+    refuseUnsupported(options, ['fd', 'handle', 'onread']);
+    super({
+      allowHalfOpen,
+      emitClose: false,
+      readableHighWaterMark: options.readableHighWaterMark ?? HIGH_WATER_MARK,
+      writableHighWaterMark: options.writableHighWaterMark ?? HIGH_WATER_MARK,
+      ...(signal === undefined ? {} : { signal }),
+    });
+    this.protocol = protocol;
+    this.on('end', refuseWritesAfterEnd);
+  }
+
+  /**
+   * `(port[, host][, cb])` or `(options[, cb])`, options: `port`, `host`, `family`, `hints`, `lookup`,
+   * `localAddress`, `localPort`. Events: `lookup`, `connect`, `ready`; or `error` with ECONNREFUSED,
+   * ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, EADDRNOTAVAIL, EPROTONOSUPPORT, or that of the resolver. A
+   * socket connects once.
+   * @throws TypeError ERR_INVALID_ARG_TYPE, RangeError ERR_SOCKET_BAD_PORT; Error EISCONN
+   */
+  connect(...args: readonly unknown[]): this {
+    const { target, callback } = connectArguments(args);
+    if (this.attempt !== undefined || this.stream !== undefined || this.destroyed) {
+      throw Object.assign(new Error('connect EISCONN: a socket connects once'), {
+        code: 'EISCONN',
+        syscall: 'connect',
+      });
+    }
+    if (callback !== undefined) this.once('connect', callback);
+    this.attempt = new AbortController();
+    this.idle.touch();
+    connectTo(this.protocol, target, this.attempt.signal, (...of) =>
+      this.emit('lookup', ...of),
+    ).then(
+      // Off the promise: what a listener throws is an exception, and not a rejection.
+      (stream) => process.nextTick(() => this.adopt(stream)),
+      (error: Error) => this.destroy(error),
+    );
+    return this;
+  }
+
+  /** @internal The connection is there. */
+  adopt(stream: ByteStream): void {
+    this.attempt = undefined;
+    if (this.destroyed) {
+      stream.start({ onReadable: () => undefined, onClose: () => undefined });
+      stream.abort();
+      return;
+    }
+    this.stream = stream;
+    if (!this.holdsProcess) stream.unref();
+    if (this.keepAliveMs !== 0) stream.setKeepAlive(this.keepAliveMs);
+    stream.start({
+      onReadable: () => calling(() => this.pull()),
+      onClose: (error) => this.onStreamClose(error),
+    });
+    this.emit('connect');
+    this.emit('ready');
+    if (this.readable && !this.isPaused()) this.read(0);
+    const { held } = this;
+    this.held = undefined;
+    if (held !== undefined) this.send(held.chunks, held.done);
+  }
+
+  /** Undefined until connected, as all of the addresses. */
+  get localAddress(): string | undefined {
+    return this.stream?.local.address;
+  }
+
+  get localPort(): number | undefined {
+    return this.stream?.local.port;
+  }
+
+  get localFamily(): 'IPv4' | 'IPv6' | undefined {
+    return this.stream && familyOfAddress(this.stream.local.address);
+  }
+
+  get remoteAddress(): string | undefined {
+    return this.stream?.remote.address;
+  }
+
+  get remotePort(): number | undefined {
+    return this.stream?.remote.port;
+  }
+
+  get remoteFamily(): 'IPv4' | 'IPv6' | undefined {
+    return this.stream && familyOfAddress(this.stream.remote.address);
+  }
+
+  /** The own end; empty until connected. */
+  address(): SocketAddressInfo | Record<string, never> {
+    return this.stream === undefined ? {} : addressInfo(this.stream.local);
+  }
+
+  /** Bytes that have been handed to the reader. */
+  get bytesRead(): number {
+    return this.readBytes;
+  }
+
+  /** Bytes given to `write`, those that still wait here too. */
+  get bytesWritten(): number {
+    return this.sentBytes + this.writableLength;
+  }
+
+  /** `connect` was called, and there is no connection yet. */
+  get connecting(): boolean {
+    return this.attempt !== undefined && !this.destroyed;
+  }
+
+  /** Not connected yet. */
+  get pending(): boolean {
+    return this.stream === undefined || this.connecting;
+  }
+
+  get readyState(): 'opening' | 'open' | 'readOnly' | 'writeOnly' | 'closed' {
+    if (this.connecting) return 'opening';
+    if (this.readable) return this.writable ? 'open' : 'readOnly';
+    return this.writable ? 'writeOnly' : 'closed';
+  }
+
+  /**
+   * `timeout` comes when nothing has come or gone for that long; the socket stays as it is.
+   * @param timeoutMs 0 for never, up to 2^31 - 1; counted from the last byte
+   * @throws RangeError ERR_OUT_OF_RANGE
+   */
+  setTimeout(timeoutMs: number, callback?: () => void): this {
+    if (this.destroyed) return this;
+    this.timeout = timeoutOf(timeoutMs);
+    this.idle.start(this.timeout);
+    if (callback === undefined) return this;
+    if (this.timeout === 0) this.off('timeout', callback);
+    else this.once('timeout', callback);
+    return this;
+  }
+
+  /** Nothing waits here for more to be written: accepted, and without effect. */
+  setNoDelay(_noDelay?: boolean): this {
+    return this;
+  }
+
+  /**
+   * Asks an idle peer for a sign of life.
+   * @param initialDelayMs how long the peer may be silent; 0 leaves it as it was, at first 2 hours
+   */
+  setKeepAlive(enable = false, initialDelayMs = 0): this {
+    const delayMs = Math.floor(initialDelayMs) || this.keepAliveMs || DEFAULT_KEEP_ALIVE_MS;
+    this.keepAliveMs = enable ? delayMs : 0;
+    this.stream?.setKeepAlive(this.keepAliveMs);
+    return this;
+  }
+
+  /** The connection keeps the process alive: the default. */
+  ref(): this {
+    this.holdsProcess = true;
+    this.stream?.ref();
+    return this;
+  }
+
+  unref(): this {
+    this.holdsProcess = false;
+    this.stream?.unref();
+    return this;
+  }
+
+  /** Destroys the socket when all that was written is on its way. */
+  destroySoon(): void {
+    if (this.writable) this.end();
+    if (this.writableFinished) this.destroy();
+    else this.once('finish', () => this.destroy());
+  }
+
+  /**
+   * Ends the connection at once, as RST does: the peer reads ECONNRESET where the protocol can say
+   * so. What was written and not sent is dropped. While connecting, the attempt ends.
+   */
+  resetAndDestroy(): this {
+    this.isReset = true;
+    const never = this.stream === undefined && !this.connecting;
+    return this.destroy(never ? socketClosed() : undefined);
+  }
+
+  override _read(): void {
+    this.hasRoom = true;
+    this.pull();
+  }
+
+  /** Hands over what has come for as long as the reader has room. */
+  private pull(): void {
+    const { stream } = this;
+    if (stream === undefined || this.isPulling) return;
+    this.isPulling = true;
+    try {
+      while (this.hasRoom && !this.destroyed) {
+        const view = stream.peek();
+        if (view === undefined) break;
+        this.hasRoom = this.handOver(stream, view);
+      }
+    } finally {
+      this.isPulling = false;
+    }
+    if (!this.hasRoom || this.destroyed || !stream.hasEnded) return;
+    this.hasRoom = false;
+    this.push(null);
+    // Nothing may be reading: the end is told all the same.
+    this.read(0);
+  }
+
+  /** @returns whether the reader has room for more */
+  private handOver(stream: ByteStream, view: Uint8Array): boolean {
+    const size = Math.min(view.length, LONGEST_CHUNK);
+    const chunk = Buffer.allocUnsafe(size);
+    chunk.set(size === view.length ? view : view.subarray(0, size));
+    stream.consume(size);
+    this.readBytes += size;
+    this.idle.touch();
+    return this.push(chunk);
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: Done): void {
+    this.send([chunk], done);
+  }
+
+  override _writev(items: readonly { readonly chunk: Buffer }[], done: Done): void {
+    this.send(
+      items.map(({ chunk }) => chunk),
+      done,
+    );
+  }
+
+  private send(chunks: readonly Uint8Array[], done: Done): void {
+    const { stream } = this;
+    if (stream === undefined) {
+      if (this.connecting) this.held = { chunks, done };
+      else done(socketClosed());
+      return;
+    }
+    const bytes = chunks.reduce((sum, { length }) => sum + length, 0);
+    if (bytes === 0) {
+      done();
+      return;
+    }
+    this.idle.touch();
+    this.writeDone = done;
+    this.sendingBytes = bytes;
+    stream.write(chunks, this.onWritten);
+  }
+
+  override _final(done: Done): void {
+    const { stream } = this;
+    if (stream === undefined && this.connecting) {
+      this.once('connect', () => this._final(done));
+      return;
+    }
+    if (stream === undefined || this.isOver) {
+      done();
+      return;
+    }
+    // A peer that has gone meanwhile needs no end: node:net passes over ENOTCONN likewise.
+    stream.shutdown((error) => calling(done, error?.code === 'EPIPE' ? undefined : error));
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    this.idle.stop();
+    this.hadError = error !== null;
+    const { stream, held, attempt } = this;
+    this.held = undefined;
+    attempt?.abort(error);
+    held?.done(error ?? closedBeforeConnection());
+    done(error);
+    if (stream === undefined || this.isOver) this.emitClose();
+    if (this.isReset) stream?.abort();
+    else stream?.close();
+  }
+
+  private onStreamClose(error?: StreamError): void {
+    this.isOver = true;
+    if (this.destroyed) {
+      this.emitClose();
+      return;
+    }
+    // What came before is handed over first, to a reader that reads.
+    calling(() => this.pull());
+    if (error !== undefined) this.destroy(error);
+  }
+
+  /** Behind `error`, which node:stream emits in a tick of its own. */
+  private emitClose(): void {
+    process.nextTick(() => this.emit('close', this.hadError));
+  }
+}
+
+/** As node:net does where the peer's end ends the socket: EPIPE, and not a complaint of streams. */
+function refuseWritesAfterEnd(this: RdmaSocket): void {
+  if (this.allowHalfOpen) return;
+  this.write = (_chunk: unknown, ...rest: readonly unknown[]): boolean => {
+    const callback = rest.at(-1);
+    const error = endedByPeer();
+    if (typeof callback === 'function') process.nextTick(callback, error);
+    this.destroy(error);
+    return false;
+  };
+}
