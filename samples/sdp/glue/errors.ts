@@ -18,7 +18,8 @@ const EVENT_CODES: Readonly<Record<number, StreamErrorCode>> = {
 const CAUSE_CODES: Partial<Record<ConnectionCause, StreamErrorCode>> = {
   LOCAL_LENGTH: 'EPROTO',
   LOCAL_ACCESS: 'EPROTO',
-  REMOTE_ACCESS: 'EPROTO',
+  // The peer has aborted while this side read what it had offered.
+  REMOTE_ACCESS: 'ECONNRESET',
   REMOTE_REQUEST: 'EPROTO',
   PEER_PROTOCOL: 'EPROTO',
   NO_RECEIVE_POSTED: 'EPROTO',

@@ -273,7 +273,7 @@ export class Sink {
   }
 
   private arrive(arrived: Arrived): void {
-    if (this.isDiscarding) arrived.release();
+    if (this.isDiscarding || arrived.bytes.length === 0) arrived.release();
     else this.ready.push(arrived);
   }
 

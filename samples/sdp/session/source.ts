@@ -261,7 +261,8 @@ export class Source {
     if (this.isBig(together)) {
       const [sink] = this.sinks;
       if (sink !== undefined && this.offered.length === 0) return this.writeInto(job, sink);
-      if (this.sinks.length === 0 && this.mayOffer) return this.offer(job);
+      // A peer that has offered memory does so again: what is under way is waited for first.
+      if (this.sinks.length === 0 && job.writes === 0 && this.mayOffer) return this.offer(job);
     }
     return this.offered.length === 0 && this.copy(job);
   }
