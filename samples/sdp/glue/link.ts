@@ -153,6 +153,11 @@ export class Link {
     if (!this.isOver && this.ep.state === 'CONNECTED') this.ep.disconnect('graceful');
   }
 
+  /** What is posted is not sent any more; `onEnd` follows. */
+  cut(): void {
+    if (!this.isOver && this.ep.state !== 'DISCONNECTED') this.ep.disconnect('abrupt');
+  }
+
   /** Frees it at once: nothing is told any more, and nothing reaches its memory. */
   free(): void {
     this.isOver = true;

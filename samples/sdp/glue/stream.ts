@@ -65,6 +65,7 @@ export class SdpStream implements ByteStream, SessionHost, LinkEvents {
   private events: ByteStreamEvents | undefined = undefined;
   private opening: Opening | undefined;
   private isClosed = false;
+  private isCut = false;
   private isToldClose = false;
   /** Why it broke. */
   private broken: StreamError | undefined = undefined;
@@ -354,6 +355,12 @@ export class SdpStream implements ByteStream, SessionHost, LinkEvents {
   }
 
   /** @internal */
+  cut(): void {
+    this.isCut = true;
+    this.link.cut();
+  }
+
+  /** @internal */
   onReadable(): void {
     this.hasNews = true;
     if (this.events === undefined || this.isClosed) return;
@@ -372,7 +379,7 @@ export class SdpStream implements ByteStream, SessionHost, LinkEvents {
     if (failure !== undefined) this.broken ??= why;
     if (this.state === 'open' || this.state === 'opening') this.state = 'over';
     this.keepRest();
-    this.setTimer(this.now() + this.plan.closeTimeoutMs);
+    this.setTimer(this.isCut ? this.now() : this.now() + this.plan.closeTimeoutMs);
     this.tellClose();
   }
 

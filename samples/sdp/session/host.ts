@@ -53,6 +53,8 @@ export interface SessionHost {
   probe(): void;
   /** Ends the connection of the CM when what has been posted is done. */
   disconnect(): void;
+  /** Ends it at once: what has been posted is not sent any more. */
+  cut(): void;
   /** Bytes can be read, or the end of them is known. */
   onReadable(): void;
   /** A byte that the peer sent as urgent. */

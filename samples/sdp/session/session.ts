@@ -25,6 +25,7 @@ export class Session {
   private current: StateName = 'ESTABLISHED';
   private isClosing = false;
   private isLeaving = false;
+  private isLinkGone = false;
   private isOver = false;
   private finAt = Infinity;
   private keepAliveMs = 0;
@@ -193,6 +194,11 @@ export class Session {
   /** The connection of the CM has ended, or broken. */
   onDisconnected(detail = 'the peer ended the connection without DisConn'): void {
     if (this.isOver) return;
+    this.isLinkGone = true;
+    this.onReset(detail);
+  }
+
+  private onReset(detail: string): void {
     if (STATES[this.current].isOver || this.isClosing) this.finish();
     else this.finish({ code: 'ECONNRESET', detail });
   }
@@ -226,7 +232,7 @@ export class Session {
         return false;
       case 'ABORT_CONN':
         this.host.disconnect();
-        this.onDisconnected('the peer aborted the connection');
+        this.onReset('the peer aborted the connection');
         return false;
       case 'SEND_SM':
         source.onRefused();
@@ -358,6 +364,8 @@ export class Session {
   private finish(failure?: Failure): void {
     if (this.isOver) return;
     this.isOver = true;
+    // The memory of a write goes back to the consumer now: the device must not read it any more.
+    if (this.source.hasWritesPosted && !this.isLinkGone) this.host.cut();
     this.enter('CLOSED');
     this.sink.end();
     this.source.end(failure ?? { code: 'ECONNRESET', detail: 'the connection is closed' });

@@ -84,8 +84,9 @@ export class Source {
     return this.offered.length;
   }
 
-  get isWriting(): boolean {
-    return this.job !== undefined;
+  /** Memory of the consumer is being read by this side's device. */
+  get hasWritesPosted(): boolean {
+    return (this.job?.writes ?? 0) > 0;
   }
 
   /** DisConn has been sent, or will be. */

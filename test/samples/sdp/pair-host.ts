@@ -151,6 +151,13 @@ export class PairHost implements SessionHost {
     this.flights.push({ kind: 'disconnect' });
   }
 
+  cut(): void {
+    this.isLinkOver = true;
+    this.flights.length = 0;
+    this.completions.length = 0;
+    this.peer.endLink('killed');
+  }
+
   onReadable(): void {
     this.onReadableTest();
   }
