@@ -145,7 +145,7 @@ export class SdpStream implements ByteStream, SessionHost, LinkEvents {
 
   write(chunks: readonly Uint8Array[], done: WriteDone): void {
     const { session } = this;
-    if (this.state !== 'open' || session === undefined) {
+    if (this.state !== 'open' || session === undefined || session.source.isEnding) {
       done(this.broken ?? this.error('EPIPE', 'write'));
       return;
     }
