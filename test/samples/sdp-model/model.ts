@@ -290,7 +290,7 @@ const RULES: Readonly<Record<number, (sent: Case, note: Note) => void>> = {
     from.streamBytes += frame.payloadBytes;
     from.sources.push(advertOf(frame, frame.payloadBytes));
   },
-  [MID.RDMA_RD_COMPL]: ({ from, to, frame }, note) => {
+  [MID.RDMA_RD_COMPL]: ({ to, frame }, note) => {
     const advert = to.sources.shift();
     if (advert === undefined) {
       note('RdmaRdCompl for no SrcAvail');
