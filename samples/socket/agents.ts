@@ -14,12 +14,12 @@ function socketFor(protocol: ByteStreamProtocol, wanted: Wanted): RdmaSocket {
   return createConnection({
     protocol,
     port: port ?? wanted.defaultPort ?? 80,
-    ...(typeof host === 'string' ? { host } : {}),
-    ...(family === undefined ? {} : { family }),
-    ...(hints === undefined ? {} : { hints }),
-    ...(lookup === undefined ? {} : { lookup }),
-    ...(localAddress === undefined ? {} : { localAddress }),
-    ...(timeout === undefined ? {} : { timeout }),
+    host: host ?? undefined,
+    family: family as 0 | 4 | 6 | undefined,
+    hints,
+    lookup,
+    localAddress,
+    timeout,
   });
 }
 

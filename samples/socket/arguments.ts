@@ -1,11 +1,40 @@
 /** What callers of sockets and servers give: the forms that node:net has, as options. */
-import { type LookupFunction, type NetConnectOpts, type ListenOptions } from 'node:net';
+import type { LookupFunction } from 'node:net';
 import { type Kind, kinds, mustBe } from 'dapl/spi';
 
 /** The longest that a timer of Node can be, in milliseconds. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 /** As node:net has it. */
 const DEFAULT_BACKLOG = 511;
+
+/** What `socket.connect` takes; other options of node:net are passed over. */
+export interface ConnectOptions {
+  /** 1 to 65535. */
+  readonly port: number | string;
+  /** A name, or a numeric address. Default `localhost`. */
+  readonly host?: string | undefined;
+  /** IP version; 0, the default, for either. */
+  readonly family?: 0 | 4 | 6 | undefined;
+  /** Of `lookup`: flags of node:dns. */
+  readonly hints?: number | undefined;
+  /** Default `dns.lookup`. */
+  readonly lookup?: LookupFunction | undefined;
+  /** Own address and port. Default: of the protocol's choice. */
+  readonly localAddress?: string | undefined;
+  readonly localPort?: number | undefined;
+}
+
+/** What `server.listen` takes; other options of node:net are passed over. */
+export interface ListenOptions {
+  /** 0 to 65535; 0, the default, for one of the protocol's choice. */
+  readonly port?: number | undefined;
+  /** Default, and for `0.0.0.0` and `::`: that of the protocol's adapter. */
+  readonly host?: string | undefined;
+  /** Connections that may be in the making at a time, 1 to 65535. Default 511. */
+  readonly backlog?: number | undefined;
+  /** Closes the server when it fires. */
+  readonly signal?: AbortSignal | undefined;
+}
 
 /** What `socket.connect` does. */
 export interface ConnectTarget {
@@ -63,13 +92,14 @@ export function refuseUnsupported(options: object, names: readonly string[]): vo
 }
 
 type Callback = () => void;
+type Given = Readonly<Record<string, unknown>>;
 
 function callbackOf(args: readonly unknown[]): Callback | undefined {
   const last = args.at(-1);
   return typeof last === 'function' ? (last as Callback) : undefined;
 }
 
-function isOptions(value: unknown): value is Readonly<Record<string, unknown>> {
+function isOptions(value: unknown): value is Given {
   return kinds.OBJECT.accepts(value);
 }
 
@@ -88,8 +118,7 @@ export function connectArguments(args: readonly unknown[]): {
   return { target: connectTarget(options), callback: callbackOf(args) };
 }
 
-function connectTarget(options: Partial<NetConnectOpts> | Record<string, unknown>): ConnectTarget {
-  const given = options as Readonly<Record<string, unknown>>;
+function connectTarget(given: Given): ConnectTarget {
   refuseUnsupported(given, ['path', 'fd', 'handle']);
   const type = 'ERR_INVALID_ARG_TYPE';
   const { localPort } = given;
@@ -130,8 +159,7 @@ export function listenArguments(args: readonly unknown[]): {
   return { target: listenTarget(options), callback: callbackOf(args) };
 }
 
-function listenTarget(options: ListenOptions | Record<string, unknown>): ListenTarget {
-  const given = options as Readonly<Record<string, unknown>>;
+function listenTarget(given: Given): ListenTarget {
   refuseUnsupported(given, ['path', 'fd', 'handle', '_handle']);
   const type = 'ERR_INVALID_ARG_TYPE';
   return {

@@ -1,18 +1,10 @@
 /** The functions of node:net: a socket that connects, a server. */
-import type { NetConnectOpts } from 'node:net';
+import type { ConnectOptions } from './arguments.js';
 import { RdmaServer, type RdmaServerOptions } from './rdma-server.js';
 import { RdmaSocket, type RdmaSocketOptions } from './rdma-socket.js';
 
 /** What `socket.connect` takes, and what a socket is made with. */
-export interface CreateConnectionOptions
-  extends
-    RdmaSocketOptions,
-    Pick<
-      Extract<NetConnectOpts, { port: number }>,
-      'family' | 'hints' | 'host' | 'localAddress' | 'localPort' | 'lookup'
-    > {
-  /** 1 to 65535. */
-  readonly port: number | string;
+export interface CreateConnectionOptions extends RdmaSocketOptions, ConnectOptions {
   /** Milliseconds; as `socket.setTimeout`. */
   readonly timeout?: number | undefined;
   readonly keepAlive?: boolean | undefined;

@@ -3,6 +3,7 @@
  */
 export type { SocketAddressInfo } from './addresses.js';
 export { RdmaAgent, RdmaSecureAgent } from './agents.js';
+export type { ConnectOptions, ListenOptions } from './arguments.js';
 export { createConnection, type CreateConnectionOptions, createServer } from './create.js';
 export { type DropArgument, RdmaServer, type RdmaServerOptions } from './rdma-server.js';
 export { RdmaSocket, type RdmaSocketOptions } from './rdma-socket.js';

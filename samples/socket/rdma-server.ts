@@ -7,7 +7,7 @@ import {
   isWildcard,
   type SocketAddressInfo,
 } from './addresses.js';
-import { listenArguments, type ListenTarget } from './arguments.js';
+import { listenArguments, type ListenOptions, type ListenTarget } from './arguments.js';
 import { RdmaSocket, type RdmaSocketOptions } from './rdma-socket.js';
 import { calling } from './socket-events.js';
 import type {
@@ -82,6 +82,12 @@ export class RdmaServer extends EventEmitter {
    * @throws TypeError ERR_INVALID_ARG_TYPE, RangeError ERR_SOCKET_BAD_PORT; Error
    * ERR_SERVER_ALREADY_LISTEN
    */
+  listen(options: ListenOptions, onListening?: () => void): this;
+  listen(port: number, host: string, backlog?: number, onListening?: () => void): this;
+  listen(port: number, host: string, onListening?: () => void): this;
+  listen(port: number, backlog: number, onListening?: () => void): this;
+  listen(port: number, onListening?: () => void): this;
+  listen(onListening?: () => void): this;
   listen(...args: readonly unknown[]): this {
     const { target, callback } = listenArguments(args);
     if (this.current !== undefined) throw alreadyListening();

@@ -1,7 +1,12 @@
 /** RdmaSocket: a socket of node:net over a byte-stream protocol on RDMA. */
-import { Duplex } from 'node:stream';
+import { addAbortSignal, Duplex } from 'node:stream';
 import { addressInfo, familyOfAddress, type SocketAddressInfo } from './addresses.js';
-import { connectArguments, refuseUnsupported, timeoutOf } from './arguments.js';
+import {
+  connectArguments,
+  type ConnectOptions,
+  refuseUnsupported,
+  timeoutOf,
+} from './arguments.js';
 import { connectTo } from './connecting.js';
 import { IdleTimer } from './idle-timer.js';
 import { calling, closedBeforeConnection, endedByPeer, socketClosed } from './socket-events.js';
@@ -83,22 +88,28 @@ export class RdmaSocket extends Duplex {
       emitClose: false,
       readableHighWaterMark: options.readableHighWaterMark ?? HIGH_WATER_MARK,
       writableHighWaterMark: options.writableHighWaterMark ?? HIGH_WATER_MARK,
-      ...(signal === undefined ? {} : { signal }),
     });
     this.protocol = protocol;
     this.on('end', refuseWritesAfterEnd);
+    // By now all fields are there: one that has fired destroys at once.
+    if (signal !== undefined) addAbortSignal(signal, this);
   }
 
   /**
    * `(port[, host][, cb])` or `(options[, cb])`, options: `port`, `host`, `family`, `hints`, `lookup`,
    * `localAddress`, `localPort`. Events: `lookup`, `connect`, `ready`; or `error` with ECONNREFUSED,
    * ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, EADDRNOTAVAIL, EPROTONOSUPPORT, or that of the resolver. A
-   * socket connects once.
+   * socket connects once; one that was destroyed does nothing.
    * @throws TypeError ERR_INVALID_ARG_TYPE, RangeError ERR_SOCKET_BAD_PORT; Error EISCONN
    */
+  connect(options: ConnectOptions, onConnect?: () => void): this;
+  connect(port: number | string, host: string, onConnect?: () => void): this;
+  connect(port: number | string, onConnect?: () => void): this;
   connect(...args: readonly unknown[]): this {
     const { target, callback } = connectArguments(args);
-    if (this.attempt !== undefined || this.stream !== undefined || this.destroyed) {
+    // Its signal had fired: the error is on its way.
+    if (this.destroyed) return this;
+    if (this.attempt !== undefined || this.stream !== undefined) {
       throw Object.assign(new Error('connect EISCONN: a socket connects once'), {
         code: 'EISCONN',
         syscall: 'connect',

@@ -17,6 +17,7 @@ import { outageCases } from './outages.js';
 import { packetPortCases } from './packet-port.js';
 import { perftestCases } from './perftest.js';
 import { refusalCases } from './refusals.js';
+import { rsocketProgramCases } from './rsocket-programs.js';
 import { endedBySignalCase, kernelToKernelCases, lossyCases, rpingCases } from './rping.js';
 import { ucmatoseCases } from './ucmatose.js';
 import { udaddyCases } from './udaddy.js';
@@ -46,6 +47,7 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...perftestCases(lab, version),
     ...daplFaultCases(lab, version),
     ...refusalCases(lab, version),
+    ...rsocketProgramCases(lab, version),
     ...operationsCases(lab, version),
     ...verbsCases(lab, version),
     ...verbsDeviceCases(lab, version),

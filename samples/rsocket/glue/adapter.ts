@@ -1,0 +1,33 @@
+/** What the connections of one adapter share: a zone, and the batch that completions are read with. */
+import { EventBatch, type Ia, type Pz } from 'dapl';
+
+const BATCH = 64;
+const adapters = new WeakMap<Ia, Adapter>();
+
+export class Adapter {
+  readonly pz: Pz;
+  readonly batch = new EventBatch(BATCH);
+  private users = 0;
+
+  private constructor(readonly ia: Ia) {
+    this.pz = ia.createPz();
+  }
+
+  /** Each user gives it back by `leave`. @throws DatError as `ia.createPz` */
+  static join(ia: Ia): Adapter {
+    let adapter = adapters.get(ia);
+    if (adapter === undefined) {
+      adapter = new Adapter(ia);
+      adapters.set(ia, adapter);
+    }
+    adapter.users++;
+    return adapter;
+  }
+
+  leave(): void {
+    if (--this.users > 0) return;
+    adapters.delete(this.ia);
+    // An adapter that is closed has freed its zones itself.
+    if (!this.pz.isFreed) this.pz.free();
+  }
+}

@@ -1,0 +1,114 @@
+/** Registered memory of one connection: what the peer writes, and what is sent from. */
+import { endianness } from 'node:os';
+
+import { type Ia, type Lmr, type LmrSegment, MemPrivileges, type Pz } from 'dapl';
+import { CONTROL_SLOTS, type TargetList } from '../session/index.js';
+import {
+  type ConnectionData,
+  IOMAP_BYTES,
+  iomapAt,
+  type IomapEntry,
+  LIST_ENTRIES,
+  readIomap,
+  readTarget,
+  type RemoteRegion,
+  TARGET_BYTES,
+  targetAt,
+  writeTarget,
+} from '../wire/index.js';
+import type { RsocketPlan } from './options.js';
+import { StagingRing } from './staging-ring.js';
+
+const IS_LITTLE = endianness() === 'LE';
+const PEER_WRITES =
+  MemPrivileges.LOCAL_READ | MemPrivileges.LOCAL_WRITE | MemPrivileges.REMOTE_WRITE;
+
+export class ConnectionMemory implements TargetList {
+  /** What the peer sends is written here. */
+  readonly buffer: Lmr;
+  /** The peer's entries: where this side writes. */
+  private readonly list: Lmr;
+  private readonly own: Lmr;
+  private readonly listView: DataView;
+  private readonly ownView: DataView;
+  private readonly controls: readonly LmrSegment[];
+  readonly staging: StagingRing;
+  private readonly halfBytes: number;
+
+  /** @throws DatError as `ia.allocate`; nothing is left then */
+  constructor(
+    ia: Ia,
+    pz: Pz,
+    private readonly plan: RsocketPlan,
+  ) {
+    const { receiveBytes, sendBytes, iomapSlots } = plan;
+    const made: Lmr[] = [];
+    const allocate = (bytes: number, privileges: number): Lmr => {
+      const lmr = ia.allocate(bytes, { pz, privileges });
+      made.push(lmr);
+      return lmr;
+    };
+    try {
+      this.buffer = allocate(receiveBytes, PEER_WRITES);
+      this.list = allocate(LIST_ENTRIES * TARGET_BYTES + iomapSlots * IOMAP_BYTES, PEER_WRITES);
+      const { LOCAL_READ, LOCAL_WRITE } = MemPrivileges;
+      this.own = allocate(sendBytes + CONTROL_SLOTS * TARGET_BYTES, LOCAL_READ | LOCAL_WRITE);
+    } catch (error) {
+      for (const lmr of made) lmr.free();
+      throw error;
+    }
+    this.halfBytes = receiveBytes / 2;
+    this.listView = viewOf(this.list);
+    this.ownView = viewOf(this.own);
+    this.staging = new StagingRing(this.own, sendBytes, plan.sends);
+    this.controls = Array.from({ length: CONTROL_SLOTS }, (_, slot) =>
+      this.own.segment(sendBytes + slot * TARGET_BYTES, TARGET_BYTES),
+    );
+  }
+
+  /** What the peer is told of it. */
+  get data(): ConnectionData {
+    const { credits, iomapSlots } = this.plan;
+    return {
+      isBigEndian: !IS_LITTLE,
+      credits,
+      iomapSlots,
+      targetList: regionOf(this.list, 0, LIST_ENTRIES),
+      buffer: this.half(0),
+    };
+  }
+
+  /** The half of the receive buffer that begins there. */
+  half(offset: number): RemoteRegion {
+    return regionOf(this.buffer, offset, this.halfBytes);
+  }
+
+  target(slot: number): RemoteRegion {
+    return readTarget(this.listView, targetAt(slot), IS_LITTLE);
+  }
+
+  iomap(slot: number): IomapEntry {
+    return readIomap(this.listView, iomapAt(slot, LIST_ENTRIES), IS_LITTLE);
+  }
+
+  /** An entry for the peer, in its byte order. */
+  targetFor(controlSlot: number, entry: RemoteRegion, isLittle: boolean): LmrSegment {
+    const segment = this.controls[controlSlot] as LmrSegment;
+    writeTarget(this.ownView, segment.offsetBytes, entry, isLittle);
+    return segment;
+  }
+
+  free(): void {
+    for (const lmr of [this.buffer, this.list, this.own]) if (!lmr.isFreed) lmr.free();
+  }
+}
+
+/** A part of a region that the peer may write, as the peer is told of it. */
+export function regionOf(lmr: Lmr, offset: number, length: number): RemoteRegion {
+  return { address: lmr.address + BigInt(offset), key: lmr.rmrContext as number, length };
+}
+
+function viewOf(lmr: Lmr): DataView {
+  const { buffer, byteOffset, byteLength } = lmr.bytes;
+  return new DataView(buffer, byteOffset, byteLength);
+}

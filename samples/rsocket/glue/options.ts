@@ -1,0 +1,69 @@
+/** Sizes of a connection, and what it is given of the machine. */
+import { announcedSlots } from '../wire/index.js';
+
+export interface RsocketOptions {
+  /** Bytes of the receive buffer: an even number from 2 to 2^30; default 262144. */
+  readonly receiveBytes?: number;
+  /** Bytes that are copied and not acknowledged: 2048 to 2^30; default 262144. */
+  readonly sendBytes?: number;
+  /** Messages that may wait to be read: 16 to 32768; default 384, as librdmacm. */
+  readonly credits?: number;
+  /** Messages sent and not acknowledged: 16 to 32768; default 256. */
+  readonly sends?: number;
+  /** The longest message: 1 to 2^29 - 1 bytes; default 65536. */
+  readonly messageBytes?: number;
+  /** Areas that the peer may publish (riomap): 0 to 32512; default 0. */
+  readonly iomapSlots?: number;
+  /** How completions are waited for; default `event`. */
+  readonly polling?: 'event' | 'adaptive';
+  /** How long `close` waits for the peer: milliseconds, 1 on; default 5000. */
+  readonly closeTimeoutMs?: number;
+  /** The real time, unless a test has another one. */
+  readonly after?: After;
+}
+
+/** Runs `task` once, in so many milliseconds, unless it is cancelled by what it returns. */
+export type After = (ms: number, task: () => void) => () => void;
+
+export type RsocketPlan = Required<RsocketOptions>;
+
+const DEFAULTS = {
+  receiveBytes: 256 * 1024,
+  sendBytes: 256 * 1024,
+  credits: 384,
+  sends: 256,
+  messageBytes: 64 * 1024,
+  iomapSlots: 0,
+  closeTimeoutMs: 5000,
+} as const;
+
+const RANGES: Readonly<Record<keyof typeof DEFAULTS, readonly [number, number]>> = {
+  receiveBytes: [2, 2 ** 30],
+  sendBytes: [2048, 2 ** 30],
+  credits: [16, 32_768],
+  sends: [16, 32_768],
+  messageBytes: [1, 2 ** 29 - 1],
+  iomapSlots: [0, 32_512],
+  closeTimeoutMs: [1, 2 ** 31 - 1],
+};
+
+/** It does not keep the process alive: what waits for the network does. */
+const realTime: After = (ms, task) => {
+  const timer = setTimeout(task, ms).unref();
+  return () => clearTimeout(timer);
+};
+
+/** @throws RangeError naming option, value and limits */
+export function planOf(options: RsocketOptions): RsocketPlan {
+  const { polling = 'event', after = realTime } = options;
+  const plan = { ...DEFAULTS, ...options, polling, after };
+  for (const [name, [least, most]] of Object.entries(RANGES)) {
+    const value = plan[name as keyof typeof DEFAULTS];
+    if (Number.isInteger(value) && value >= least && value <= most) continue;
+    throw new RangeError(`${name} is ${String(value)}, must be an integer ${least} to ${most}`);
+  }
+  if (plan.receiveBytes % 2 !== 0) {
+    throw new RangeError(`receiveBytes is ${plan.receiveBytes}, must be even: it has two halves`);
+  }
+  return { ...plan, iomapSlots: announcedSlots(plan.iomapSlots) };
+}

@@ -1,0 +1,150 @@
+/** Posts what the session says may be sent: entries, controls, and bytes of pending writes. */
+import { RemoteSegment } from 'dapl';
+import { StreamError } from '../../socket/index.js';
+import type { Outgoing, Session } from '../session/index.js';
+import {
+  type ConnectionData,
+  IOMAP_BYTES,
+  iomapAt,
+  LIST_ENTRIES,
+  type RemoteRegion,
+  targetAt,
+  writeIomap,
+} from '../wire/index.js';
+import { type Link, Sent } from './link.js';
+import type { ConnectionMemory } from './memory.js';
+import type { RsocketPlan } from './options.js';
+import type { PendingWrite } from './pending-write.js';
+
+export class Sender {
+  /** Bytes of the stream that have been posted. */
+  takenBytes = 0;
+  private readonly queue: PendingWrite[] = [];
+  private readonly list: RemoteSegment;
+  private readonly isLittle: boolean;
+  /** Less room than this is waited for: else a full ring would make for short messages. */
+  private readonly lowWater: number;
+  private readonly iomapEntry = new Uint8Array(IOMAP_BYTES);
+  /** The region that bytes went to last, and its address parsed. */
+  private region: RemoteRegion | undefined = undefined;
+  private remote: RemoteSegment | undefined = undefined;
+
+  constructor(
+    private readonly session: Session,
+    private readonly link: Link,
+    private readonly memory: ConnectionMemory,
+    private readonly plan: RsocketPlan,
+    peer: ConnectionData,
+  ) {
+    this.list = parsed(peer.targetList);
+    this.isLittle = !peer.isBigEndian;
+    this.lowWater = plan.sendBytes / 4;
+  }
+
+  /** It is posted by the next `post`, behind those before it. */
+  add(write: PendingWrite): void {
+    this.queue.push(write);
+  }
+
+  /** Posts as much as may be sent now. Writes that have been taken end, and may add others. */
+  readonly post = (): void => {
+    const { session, queue } = this;
+    for (let out = this.next(); out !== undefined; out = this.next()) this.postOut(out);
+    for (let write = queue[0]; write !== undefined && this.advance(write); write = queue[0]) {
+      queue.shift();
+      write.end();
+      if (session.isEnding) break;
+    }
+  };
+
+  /** Writes that have not been taken never will be. */
+  end(error: StreamError): void {
+    for (const write of this.queue.splice(0)) write.end(error);
+  }
+
+  private next(): Outgoing | undefined {
+    return this.session.next(this.memory.staging.room >= IOMAP_BYTES);
+  }
+
+  private postOut(out: Outgoing): void {
+    const { link, list, memory } = this;
+    switch (out.type) {
+      case 'control':
+        link.tell(out.immediate);
+        return;
+      case 'target': {
+        const entry = memory.half(out.offset);
+        const segment = memory.targetFor(out.controlSlot, entry, this.isLittle);
+        link.write(segment, Sent.CONTROL, list.seek(targetAt(out.slot)), out.immediate);
+        return;
+      }
+      case 'iomap': {
+        const { staging } = memory;
+        writeIomap(new DataView(this.iomapEntry.buffer), 0, out.entry, this.isLittle);
+        staging.copy(this.iomapEntry, 0);
+        const remote = list.seek(iomapAt(out.slot, LIST_ENTRIES));
+        link.write(staging.take(IOMAP_BYTES), Sent.DATA, remote, out.immediate);
+      }
+    }
+  }
+
+  /** @returns whether all of it has been taken */
+  private advance(write: PendingWrite): boolean {
+    while (write.left > 0) {
+      const sent = write.areaOffset === undefined ? this.sendData(write) : this.writeArea(write);
+      if (!sent) return false;
+    }
+    return true;
+  }
+
+  private sendData(write: PendingWrite): boolean {
+    const { session, link, memory, plan } = this;
+    const bytes = this.fitting(Math.min(write.left, session.sendable, plan.messageBytes));
+    if (bytes === 0) return false;
+    const remote = this.remoteAt(session.target, session.targetOffset);
+    write.copyTo(memory.staging, bytes);
+    this.takenBytes += bytes;
+    const segments = memory.staging.take(bytes);
+    link.write(segments, Sent.DATA, remote, session.sendData(bytes));
+    return true;
+  }
+
+  /** Into an area of the peer, which is told nothing. */
+  private writeArea(write: PendingWrite): boolean {
+    const { session, link, memory, plan } = this;
+    const at = write.areaOffset as bigint;
+    const area = session.findIomap(at);
+    if (area === undefined) {
+      const detail = `the peer has not published offset ${at}`;
+      write.end(new StreamError('EIO', { syscall: 'iowrite', detail }));
+      write.left = 0;
+      return true;
+    }
+    const inArea = Number(at - area.offset);
+    const most = Math.min(write.left, area.region.length - inArea, plan.messageBytes);
+    const bytes = session.isWritable ? this.fitting(most) : 0;
+    if (bytes === 0) return false;
+    const remote = this.remoteAt(area.region, inArea);
+    write.copyTo(memory.staging, bytes);
+    link.writeSilently(memory.staging.take(bytes), remote);
+    return true;
+  }
+
+  /** Of those bytes, as many as are sent now; 0 where more room is worth waiting for. */
+  private fitting(wanted: number): number {
+    const { room } = this.memory.staging;
+    return room >= Math.min(wanted, this.lowWater) ? Math.min(wanted, room) : 0;
+  }
+
+  private remoteAt(region: RemoteRegion, offset: number): RemoteSegment {
+    if (region !== this.region || this.remote === undefined) {
+      this.region = region;
+      this.remote = parsed(region);
+    }
+    return this.remote.seek(offset);
+  }
+}
+
+function parsed({ address, key }: RemoteRegion): RemoteSegment {
+  return new RemoteSegment({ address, rmrContext: key });
+}

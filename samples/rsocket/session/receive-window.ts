@@ -1,0 +1,135 @@
+/**
+ * What the peer has written into the receive buffer, what of it has been read, and which halves and
+ * credits the peer is given again.
+ */
+import { RsocketProtocolError } from '../wire/index.js';
+import { next16 } from './sequence.js';
+
+const HALVES = 2;
+
+export class ReceiveWindow {
+  /** Lengths of messages that have not been read to their end, oldest first: a ring. */
+  private readonly lengths: Uint32Array;
+  private head = 0;
+  private count = 0;
+  /** Bytes of the oldest message that have been read. */
+  private readOfHead = 0;
+  /** Bytes that wait to be read, and where they begin in the buffer. */
+  private unreadBytes = 0;
+  private readAt = 0;
+  /** Bytes that the peer may still write: of the half it fills, and of halves that it was given. */
+  private grantedBytes: number;
+  /** Bytes that the peer has not been given: they have been read, or were never given. */
+  private freeBytes: number;
+  /** The half that is given next. */
+  private nextHalf = 1;
+  /** Messages read to their end, and IOMAP messages, modulo 2^16. */
+  private consumed = 0;
+  /** Messages to be consumed until credits are given without a half. */
+  private untilCredits: number;
+  /** Messages that the peer may still send. */
+  private creditsOut: number;
+
+  /**
+   * @param halfBytes of each half of the buffer
+   * @param credits messages that may wait here: 1 to 65535
+   */
+  constructor(
+    readonly halfBytes: number,
+    readonly credits: number,
+  ) {
+    this.lengths = new Uint32Array(credits);
+    this.grantedBytes = halfBytes;
+    this.freeBytes = halfBytes;
+    this.creditsOut = credits;
+    this.untilCredits = Math.max(1, credits >> 1);
+  }
+
+  /** Bytes that wait to be read. */
+  get unread(): number {
+    return this.unreadBytes;
+  }
+
+  /** Where the first of them is in the buffer. */
+  get readOffset(): number {
+    return this.readAt;
+  }
+
+  /** Of them those that lie in one piece. */
+  get readable(): number {
+    return Math.min(this.unreadBytes, HALVES * this.halfBytes - this.readAt);
+  }
+
+  /** @throws RsocketProtocolError for what the peer has no credit, or no room for */
+  receiveData(bytes: number): void {
+    this.useCredit();
+    const { halfBytes } = this;
+    const room = Math.min(this.grantedBytes, halfBytes - this.writeOffset);
+    if (bytes === 0 || bytes > room) {
+      throw new RsocketProtocolError('data bytes', bytes, room === 0 ? 'none' : `1 to ${room}`);
+    }
+    this.grantedBytes -= bytes;
+    this.unreadBytes += bytes;
+    this.lengths[(this.head + this.count) % this.credits] = bytes;
+    this.count++;
+  }
+
+  /** An IOMAP message takes a credit, and gives it back at once: nothing reads it. */
+  receiveIomap(): void {
+    this.useCredit();
+    this.consume();
+  }
+
+  /** The first bytes, at most `readable`, have been read. */
+  read(bytes: number): void {
+    this.unreadBytes -= bytes;
+    this.freeBytes += bytes;
+    this.readAt = (this.readAt + bytes) % (HALVES * this.halfBytes);
+    this.readOfHead += bytes;
+    while (this.count > 0 && this.readOfHead >= (this.lengths[this.head] as number)) {
+      this.readOfHead -= this.lengths[this.head] as number;
+      this.head = (this.head + 1) % this.credits;
+      this.count--;
+      this.consume();
+    }
+  }
+
+  /** What the peer is to be given: a half and credits, or credits alone. */
+  get due(): 'half' | 'credits' | undefined {
+    if (this.freeBytes >= this.halfBytes) return 'half';
+    return this.untilCredits <= 0 ? 'credits' : undefined;
+  }
+
+  /** Gives a half: where it begins in the buffer. */
+  giveHalf(): number {
+    const { halfBytes, nextHalf } = this;
+    this.freeBytes -= halfBytes;
+    this.grantedBytes += halfBytes;
+    this.nextHalf = (nextHalf + 1) % HALVES;
+    return nextHalf * halfBytes;
+  }
+
+  /** Gives credits: the limit of the sequence that the peer is told. */
+  giveCredits(): number {
+    this.creditsOut = this.credits - this.count;
+    this.untilCredits = Math.max(1, this.credits >> 1);
+    return next16(this.consumed, this.credits);
+  }
+
+  /** Within the half that the peer fills. */
+  private get writeOffset(): number {
+    return (this.readAt + this.unreadBytes) % this.halfBytes;
+  }
+
+  private useCredit(): void {
+    if (this.creditsOut === 0) {
+      throw new RsocketProtocolError('messages', 'one more', `${this.credits} that wait`);
+    }
+    this.creditsOut--;
+  }
+
+  private consume(): void {
+    this.consumed = next16(this.consumed, 1);
+    this.untilCredits--;
+  }
+}

@@ -1,0 +1,107 @@
+/**
+ * Where the next bytes go in the peer's receive buffer, and how many messages it takes. The buffer
+ * has two halves, filled in turn: a message never straddles them, and the next half is begun when
+ * the present one is full.
+ */
+import {
+  checkEnd,
+  type ConnectionData,
+  LIST_ENTRIES,
+  type RemoteRegion,
+  RsocketProtocolError,
+} from '../wire/index.js';
+import { distance, next16, SEQUENCE_MASK } from './sequence.js';
+
+export class SendWindow {
+  /** The entry that is being filled, of the two. */
+  private current = 0;
+  private readonly entries: (RemoteRegion | undefined)[];
+  /** Bytes of the present entry that are filled. */
+  private used = 0;
+  /** DATA and IOMAP messages sent, modulo 2^16. */
+  private sent = 0;
+  /** Messages may be sent up to this one, modulo 2^16. */
+  private limit: number;
+  /** The slot that the peer writes next. */
+  private arriving = 1;
+  private readonly credits: number;
+
+  constructor({ buffer, credits }: ConnectionData) {
+    this.entries = new Array<RemoteRegion | undefined>(LIST_ENTRIES).fill(undefined);
+    this.entries[0] = buffer;
+    this.limit = credits;
+    this.credits = credits;
+  }
+
+  /** Messages that may still be sent: 0 to the credits that the peer has announced. */
+  get messages(): number {
+    return distance(this.sent, this.limit);
+  }
+
+  /** Bytes that one message may have now. */
+  get bytes(): number {
+    const entry = this.entries[this.current];
+    return entry === undefined || this.messages === 0 ? 0 : entry.length - this.used;
+  }
+
+  /** The entry that the next bytes go to, from `offset` on. Only where `bytes` is not 0. */
+  get entry(): RemoteRegion {
+    return this.entries[this.current] as RemoteRegion;
+  }
+
+  get offset(): number {
+    return this.used;
+  }
+
+  /** A DATA message of that many bytes, at most `bytes`, has been sent. */
+  fill(bytes: number): void {
+    this.spend();
+    this.used += bytes;
+    if (this.used < this.entry.length) return;
+    this.entries[this.current] = undefined;
+    this.current = (this.current + 1) % LIST_ENTRIES;
+    this.used = 0;
+  }
+
+  /** A message that takes a credit has been sent. */
+  spend(): void {
+    this.sent = next16(this.sent, 1);
+  }
+
+  /** The slot of the target list that the peer has written with a message that has come. */
+  get arrivingSlot(): number {
+    return this.arriving;
+  }
+
+  /**
+   * A target entry has come.
+   * @throws RsocketProtocolError for one of no bytes, that passes the end of all addresses, or that
+   * comes in place of one that is not full
+   */
+  grant(entry: RemoteRegion): void {
+    const slot = this.arriving;
+    if (entry.length === 0) throw new RsocketProtocolError('entry length', 0, '1 to 4294967295');
+    checkEnd('entry', entry);
+    if (this.entries[slot] !== undefined) {
+      throw new RsocketProtocolError('entry', `in slot ${slot}`, 'in a slot that is used up');
+    }
+    this.entries[slot] = entry;
+    this.arriving = (slot + 1) % LIST_ENTRIES;
+  }
+
+  /**
+   * The peer has told how far messages may go.
+   * @param argument its low 16 bits count
+   * @throws RsocketProtocolError for a limit behind the last one, or beyond the announced credits
+   */
+  extend(argument: number): void {
+    const limit = argument & SEQUENCE_MASK;
+    const { sent, credits } = this;
+    if (distance(sent, limit) > credits || distance(sent, limit) < this.messages) {
+      const least = next16(sent, this.messages);
+      const most = next16(sent, credits);
+      throw new RsocketProtocolError('sequence limit', limit, `${least} to ${most}`);
+    }
+    this.limit = limit;
+  }
+}

@@ -1,0 +1,291 @@
+/**
+ * One side of a connection, sans-IO: it is told what has come, read, and left, and says what may be
+ * sent. It holds no bytes.
+ */
+import {
+  argumentOf,
+  type ConnectionData,
+  Control,
+  immediateOf,
+  IOMAP_BYTES,
+  type IomapEntry,
+  Operation,
+  operationOf,
+  type RemoteRegion,
+  RsocketProtocolError,
+  TARGET_BYTES,
+} from '../wire/index.js';
+import { ControlSlots } from './controls.js';
+import { OwnIomaps, PeerIomaps } from './iomaps.js';
+import { ReceiveWindow } from './receive-window.js';
+import { SendWindow } from './send-window.js';
+import {
+  mayRead,
+  mayWrite,
+  SESSION_TRANSITIONS,
+  type SessionInput,
+  type SessionState,
+} from './states.js';
+
+export interface SessionOptions {
+  /** Bytes of each half of the receive buffer. */
+  readonly halfBytes: number;
+  /** Messages that may wait here: 1 to 65535. */
+  readonly credits: number;
+  /** Areas that the peer may publish: as announced. */
+  readonly iomapSlots: number;
+}
+
+/** The target list, which the peer writes. It is read when the message behind an entry has come. */
+export interface TargetList {
+  target(slot: number): RemoteRegion;
+  iomap(slot: number): IomapEntry;
+}
+
+/** A message without data of the stream, to be sent now. */
+export type Outgoing =
+  | {
+      readonly type: 'target';
+      readonly immediate: number;
+      /** The peer's slot. */
+      readonly slot: number;
+      /** Where the half begins in the receive buffer. */
+      readonly offset: number;
+      readonly controlSlot: number;
+    }
+  | { readonly type: 'control'; readonly immediate: number; readonly controlSlot: number }
+  | {
+      readonly type: 'iomap';
+      readonly immediate: number;
+      readonly slot: number;
+      readonly entry: IomapEntry;
+    };
+
+const CONTROL_OF = { SHUTDOWN: Control.SHUTDOWN, DISCONNECT: Control.DISCONNECT } as const;
+const TARGET_SLOTS = 2;
+
+export class Session {
+  private current: SessionState = 'OPEN';
+  private ending: keyof typeof CONTROL_OF | undefined = undefined;
+  private readonly sending: SendWindow;
+  private readonly receiving: ReceiveWindow;
+  private readonly controls = new ControlSlots();
+  private readonly own: OwnIomaps;
+  private readonly peers: PeerIomaps;
+  /** The peer's slot that the next half is written to. */
+  private granting = 1;
+
+  constructor(options: SessionOptions, peer: ConnectionData) {
+    const { halfBytes, credits, iomapSlots } = options;
+    this.sending = new SendWindow(peer);
+    this.receiving = new ReceiveWindow(halfBytes, credits);
+    this.own = new OwnIomaps(peer.iomapSlots);
+    this.peers = new PeerIomaps(iomapSlots);
+  }
+
+  get state(): SessionState {
+    return this.current;
+  }
+
+  /** The consumer may write. */
+  get isWritable(): boolean {
+    return mayWrite(this.current);
+  }
+
+  /** Nothing is to be read, now or later. */
+  get hasEnded(): boolean {
+    return !mayRead(this.current) && this.receiving.unread === 0;
+  }
+
+  /** Bytes that have come and were not read: how many in one piece, and where. */
+  get readable(): number {
+    return this.receiving.readable;
+  }
+
+  get readOffset(): number {
+    return this.receiving.readOffset;
+  }
+
+  /** Bytes that have come and were not read. */
+  get unread(): number {
+    return this.receiving.unread;
+  }
+
+  /** Bytes that a DATA message may have now; 0 when it has to wait. */
+  get sendable(): number {
+    return this.isWritable && !this.own.hasWaiting ? this.sending.bytes : 0;
+  }
+
+  /** Where those bytes go: from `targetOffset` on. Only where `sendable` is not 0. */
+  get target(): RemoteRegion {
+    return this.sending.entry;
+  }
+
+  get targetOffset(): number {
+    return this.sending.offset;
+  }
+
+  /** A DATA message of that many bytes, at most `sendable`, is sent. @returns its immediate data */
+  sendData(bytes: number): number {
+    this.sending.fill(bytes);
+    return immediateOf(Operation.DATA, bytes);
+  }
+
+  /**
+   * The next message that is to be sent before any data; each is to be sent.
+   * @param hasRoom whether an iomap entry could be sent
+   */
+  next(hasRoom: boolean): Outgoing | undefined {
+    return this.nextEnding() ?? this.nextTarget() ?? (hasRoom ? this.nextIomap() : undefined);
+  }
+
+  /** A half or credits are due: `next` has something to send. */
+  get isGrantDue(): boolean {
+    return mayRead(this.current) && this.receiving.due !== undefined;
+  }
+
+  /** Takes a slot for a write of no bytes, which asks for a sign of life. @returns whether it may */
+  probe(): boolean {
+    if (this.current === 'OVER' || !this.controls.isFree) return false;
+    this.controls.take();
+    return true;
+  }
+
+  /** A message of type `target` or `control`, or a probe, has been acknowledged. */
+  controlSent(): void {
+    this.controls.giveBack();
+  }
+
+  /** SHUTDOWN or DISCONNECT waits for a slot. */
+  get isEnding(): boolean {
+    return this.ending !== undefined;
+  }
+
+  /** The consumer has read bytes, at most `readable`. */
+  read(bytes: number): void {
+    this.receiving.read(bytes);
+  }
+
+  shutdown(): void {
+    this.step('shutdown');
+  }
+
+  close(): void {
+    this.step('close');
+  }
+
+  /**
+   * A message has come.
+   * @param writtenBytes that came with it
+   * @throws RsocketProtocolError: the connection is to be ended
+   */
+  receive(immediate: number, writtenBytes: number, list: TargetList): void {
+    if (this.current === 'OVER') return;
+    const argument = argumentOf(immediate);
+    const operation = operationOf(immediate);
+    switch (operation) {
+      case Operation.DATA:
+        if (!mayRead(this.current)) {
+          throw new RsocketProtocolError('data bytes', argument, 'none behind SHUTDOWN');
+        }
+        checkWritten(writtenBytes, argument);
+        this.receiving.receiveData(argument);
+        return;
+      case Operation.TARGET:
+        if (writtenBytes !== 0) {
+          checkWritten(writtenBytes, TARGET_BYTES);
+          this.sending.grant(list.target(this.sending.arrivingSlot));
+        }
+        this.sending.extend(argument);
+        return;
+      case Operation.IOMAP:
+        this.peers.checkSlot(argument);
+        checkWritten(writtenBytes, IOMAP_BYTES);
+        this.receiving.receiveIomap();
+        this.peers.set(argument, list.iomap(argument));
+        return;
+      case Operation.CONTROL:
+        checkWritten(writtenBytes, 0);
+        this.receiveControl(argument);
+        return;
+      default:
+        throw new RsocketProtocolError('operation', operation, '0, 4, 6 or 7');
+    }
+  }
+
+  /** Publishes an area. @returns its slot; undefined where the peer has announced no more */
+  publish(entry: IomapEntry): number | undefined {
+    return this.own.publish(entry);
+  }
+
+  withdraw(slot: number): void {
+    this.own.withdraw(slot);
+  }
+
+  /** Areas that the peer takes. */
+  get iomapSlots(): number {
+    return this.own.slots;
+  }
+
+  /** The peer's area that has this offset in it. */
+  findIomap(offset: bigint): IomapEntry | undefined {
+    return this.peers.find(offset);
+  }
+
+  private receiveControl(argument: number): void {
+    switch (argument) {
+      case Control.DISCONNECT:
+        this.step('peer DISCONNECT');
+        return;
+      case Control.SHUTDOWN:
+        this.step('peer SHUTDOWN');
+        return;
+      case Control.KEEPALIVE:
+        return;
+      default:
+        throw new RsocketProtocolError('control', argument, '0, 1 or 2');
+    }
+  }
+
+  private step(input: SessionInput): void {
+    const { next, send } = SESSION_TRANSITIONS[this.current][input];
+    this.current = next;
+    if (send !== undefined) this.ending = send;
+    else if (next === 'OVER' && input.startsWith('peer')) this.ending = undefined;
+  }
+
+  private nextEnding(): Outgoing | undefined {
+    const { ending } = this;
+    if (ending === undefined || !this.controls.isFree) return undefined;
+    this.ending = undefined;
+    const immediate = immediateOf(Operation.CONTROL, CONTROL_OF[ending]);
+    return { type: 'control', immediate, controlSlot: this.controls.take() };
+  }
+
+  /** A half or credits, as long as the peer may use them. */
+  private nextTarget(): Outgoing | undefined {
+    if (!mayRead(this.current) || !this.controls.isFree) return undefined;
+    const { due } = this.receiving;
+    if (due === undefined) return undefined;
+    const offset = due === 'half' ? this.receiving.giveHalf() : undefined;
+    const immediate = immediateOf(Operation.TARGET, this.receiving.giveCredits());
+    const controlSlot = this.controls.take();
+    if (offset === undefined) return { type: 'control', immediate, controlSlot };
+    const slot = this.granting;
+    this.granting = (slot + 1) % TARGET_SLOTS;
+    return { type: 'target', immediate, slot, offset, controlSlot };
+  }
+
+  private nextIomap(): Outgoing | undefined {
+    if (!this.isWritable || this.sending.messages === 0) return undefined;
+    const own = this.own.take();
+    if (own === undefined) return undefined;
+    this.sending.spend();
+    return { type: 'iomap', immediate: immediateOf(Operation.IOMAP, own.slot), ...own };
+  }
+}
+
+function checkWritten(writtenBytes: number, expected: number): void {
+  if (writtenBytes === expected) return;
+  throw new RsocketProtocolError('written bytes', writtenBytes, `${expected}`);
+}

@@ -1,0 +1,65 @@
+/** Which halves of a connection are open, and what ends them, as a table. */
+
+export type SessionState =
+  /** Both sides send. */
+  | 'OPEN'
+  /** This side sends no more; the peer may. */
+  | 'WRITE_ENDED'
+  /** The peer sends no more; this side may. */
+  | 'READ_ENDED'
+  /** Neither does, and what still comes is ignored. */
+  | 'OVER';
+
+export type SessionInput =
+  /** The consumer writes no more. */
+  | 'shutdown'
+  /** The consumer neither writes nor reads any more. */
+  | 'close'
+  | 'peer SHUTDOWN'
+  | 'peer DISCONNECT';
+
+export interface Transition {
+  readonly next: SessionState;
+  /** What is told to the peer. */
+  readonly send?: 'SHUTDOWN' | 'DISCONNECT';
+}
+
+/** librdmacm sends SHUTDOWN again where its consumer shuts down again: that changes nothing. */
+export const SESSION_TRANSITIONS: Readonly<
+  Record<SessionState, Readonly<Record<SessionInput, Transition>>>
+> = {
+  OPEN: {
+    shutdown: { next: 'WRITE_ENDED', send: 'SHUTDOWN' },
+    close: { next: 'OVER', send: 'DISCONNECT' },
+    'peer SHUTDOWN': { next: 'READ_ENDED' },
+    'peer DISCONNECT': { next: 'OVER' },
+  },
+  WRITE_ENDED: {
+    shutdown: { next: 'WRITE_ENDED' },
+    close: { next: 'OVER', send: 'DISCONNECT' },
+    'peer SHUTDOWN': { next: 'OVER' },
+    'peer DISCONNECT': { next: 'OVER' },
+  },
+  READ_ENDED: {
+    shutdown: { next: 'OVER', send: 'DISCONNECT' },
+    close: { next: 'OVER', send: 'DISCONNECT' },
+    'peer SHUTDOWN': { next: 'READ_ENDED' },
+    'peer DISCONNECT': { next: 'OVER' },
+  },
+  OVER: {
+    shutdown: { next: 'OVER' },
+    close: { next: 'OVER' },
+    'peer SHUTDOWN': { next: 'OVER' },
+    'peer DISCONNECT': { next: 'OVER' },
+  },
+};
+
+/** This side may send data. */
+export function mayWrite(state: SessionState): boolean {
+  return state === 'OPEN' || state === 'READ_ENDED';
+}
+
+/** The peer may send data. */
+export function mayRead(state: SessionState): boolean {
+  return state === 'OPEN' || state === 'WRITE_ENDED';
+}
