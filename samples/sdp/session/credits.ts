@@ -6,14 +6,17 @@ import type { Sequence } from '../wire/index.js';
 import { expect } from './protocol-error.js';
 
 /** What a message is to the credits. */
-export type CreditClass = 'data' | 'control';
+export type CreditClass = 'data' | 'control' | 'update';
 
 /**
- * Credits that must be there. With the last one goes only what has no payload and gives the peer
- * credits: so two sides never wait for each other.
+ * Credits that must be there. With the last one goes only a Data message of no bytes that gives the
+ * peer credits: so two sides never wait for each other.
  */
-export const CREDITS_NEEDED: Readonly<Record<CreditClass, number>> = { data: 3, control: 2 };
-const LAST_CREDIT = 1;
+export const CREDITS_NEEDED: Readonly<Record<CreditClass, number>> = {
+  data: 3,
+  control: 2,
+  update: 1,
+};
 /** Told when what is posted is more than so many times what the peer knows of. */
 const UPDATE_RATIO = 1.5;
 
@@ -75,15 +78,13 @@ export class Credits {
   }
 
   allows(kind: CreditClass): boolean {
-    const { available } = this;
-    if (available >= CREDITS_NEEDED[kind]) return true;
-    return kind === 'control' && available === LAST_CREDIT && this.gives;
+    return this.available >= CREDITS_NEEDED[kind] && (kind !== 'update' || this.gives);
   }
 
   /** The peer should be told: of many receives, or of some when it cannot send data. */
   get owesUpdate(): boolean {
     const { postedCount, peerKnows } = this;
-    if (postedCount <= peerKnows) return false;
+    if (!this.gives) return false;
     const isStarving = peerKnows < CREDITS_NEEDED.data && postedCount >= CREDITS_NEEDED.data;
     return isStarving || peerKnows * UPDATE_RATIO < postedCount;
   }

@@ -46,7 +46,9 @@ export class Outbox {
 
   /** Tells the peer of receives, if a message can leave now. */
   update(): boolean {
-    return this.credits.owesUpdate && this.control({ mid: 'DATA' });
+    if (!this.credits.owesUpdate || !this.may('update')) return false;
+    this.send({ mid: 'DATA' }, NOTHING, 0);
+    return true;
   }
 }
 

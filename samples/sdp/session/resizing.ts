@@ -9,14 +9,23 @@ export class Resizing {
   private smaller = 0;
   private isPending = false;
 
+  private answerBytes: number;
+
   constructor(
     private currentBytes: number,
     private readonly maxBytes: number,
-  ) {}
+  ) {
+    this.answerBytes = currentBytes;
+  }
 
   /** Bytes of a receive that is posted now. */
   get bytes(): number {
     return this.currentBytes;
+  }
+
+  /** What every receive that is posted has. */
+  get answer(): number {
+    return this.answerBytes;
   }
 
   /** The answer can be given. */
@@ -36,7 +45,14 @@ export class Resizing {
 
   /** A message has taken a receive: the oldest. */
   onReceived(): void {
-    if (this.smaller > 0) this.smaller--;
+    if (this.smaller === 0) return;
+    this.smaller--;
+    if (this.smaller === 0) this.answerBytes = this.currentBytes;
+  }
+
+  /** The peer sends no more: the smaller receives stay posted, and the answer says so. */
+  onEnded(): void {
+    this.smaller = 0;
   }
 
   onAnswered(): void {

@@ -48,7 +48,8 @@ export class Session {
     this.outbox = outbox;
     this.heardAt = host.now();
     this.resizing = new Resizing(config.receiveBytes, config.maxReceiveBytes);
-    this.sink = new Sink({ host, outbox, config });
+    const isEnding = (): boolean => this.source.isEnding;
+    this.sink = new Sink({ host, outbox, config, isEnding });
     this.source = new Source({
       ...{ host, outbox, config },
       covers: (mseq) => credits.isAcknowledged(mseq, this.ack),
@@ -205,7 +206,7 @@ export class Session {
 
   private step(): boolean {
     if (this.resizing.isDue) {
-      const body = { mid: 'CH_RCV_BUF_ACK', bytes: this.resizing.bytes } as const;
+      const body = { mid: 'CH_RCV_BUF_ACK', bytes: this.resizing.answer } as const;
       if (!this.outbox.control(body)) return false;
       this.resizing.onAnswered();
       return true;
@@ -223,10 +224,11 @@ export class Session {
       case 'DATA':
       case 'SRC_AVAIL':
       case 'SINK_AVAIL':
-        if (body.mid === 'SINK_AVAIL') source.onSinkAvail(body, body.nonDiscard);
+        if (body.mid === 'SINK_AVAIL') source.onSinkAvail(body);
         return this.onPayload(body, header.flags, slot, bytes.subarray(payloadAt));
       case 'DIS_CONN':
         sink.onEnded();
+        this.resizing.onEnded();
         this.tellsReadable = true;
         this.enter('DIS_CONN_RECEIVED');
         return false;
@@ -334,7 +336,7 @@ export class Session {
   /** Both sides have said all: the first to do so ends the connection of the CM. */
   private leaveWhenDone(): void {
     if (this.current !== 'TIME_WAIT' || this.isLeaving || this.isOver) return;
-    if (!this.sink.isSettled) return;
+    if (!this.sink.isSettled || !this.source.isSettled || this.resizing.isDue) return;
     this.isLeaving = true;
     this.host.disconnect();
   }

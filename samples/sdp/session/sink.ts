@@ -26,6 +26,8 @@ export interface Arrived {
 
 /** A SrcAvail that has come. */
 interface Incoming {
+  /** It is not read: the source is to send copies. */
+  readonly isRefused: boolean;
   readonly rkey: number;
   /** Of the first byte that no read has been posted for. */
   address: bigint;
@@ -51,6 +53,8 @@ export interface SinkLink {
   readonly host: SessionHost;
   readonly outbox: Outbox;
   readonly config: SessionConfig;
+  /** This side sends no more, or will not: what it offers then might not be answered. */
+  isEnding(): boolean;
 }
 
 export class Sink {
@@ -64,12 +68,11 @@ export class Sink {
   private readonly replies: Body[] = [];
   /** The source has asked for what is outstanding to be given up. */
   private isCancelled = false;
-  /** SendSm was sent: what was offered before it was read is void, until data comes. */
-  private hasRefused = false;
   private offerCancel: 'none' | 'wanted' | 'sent' = 'none';
-  /** SinkAvail are of use: much comes at a time. */
-  private isOfferWorth = false;
-  private nonDiscard = 0;
+  /** Its memory cannot be opened to the peer. */
+  private cannotOffer = false;
+  /** Messages with data, modulo 2^32: older stacks tell by it which SinkAvail has crossed data. */
+  private dataMessages = 0;
   private advertsSeen = 0;
   private fullCopies = 0;
   private isDiscarding = false;
@@ -94,9 +97,10 @@ export class Sink {
     return this.offers.length;
   }
 
-  /** Nothing of the peer's is outstanding. */
+  /** Nothing is outstanding. */
   get isSettled(): boolean {
-    return this.incoming.length === 0 && this.replies.length === 0;
+    const { incoming, replies, offers, offerCancel } = this;
+    return incoming.length + replies.length + offers.length === 0 && offerCancel === 'none';
   }
 
   peek(): Uint8Array | undefined {
@@ -113,13 +117,11 @@ export class Sink {
     head.release();
   }
 
-  /** What has come and what will come is dropped. */
+  /** What has come and what will come is dropped; what has begun to be read is read to its end. */
   discard(): void {
     this.isDiscarding = true;
     this.dropReady();
-    if (this.incoming.length > 0) this.isCancelled = true;
-    if (this.offers.length > 0 && this.offerCancel === 'none') this.offerCancel = 'wanted';
-    this.settle();
+    this.cancelOffers();
   }
 
   dropReady(): void {
@@ -162,13 +164,8 @@ export class Sink {
   /** Payload of Data, of a SrcAvail or beside a SinkAvail. */
   onData(arrived: Arrived): void {
     expect(this.incoming.length === 0, () => 'Data, and a SrcAvail before it is outstanding');
-    const { length } = arrived.bytes;
-    this.hasRefused = false;
-    const offer = this.offers.shift();
-    if (offer === undefined) this.nonDiscard = (this.nonDiscard + 1) >>> 0;
-    else this.takeBack(offer);
-    const isFull = length >= this.link.config.receiveBytes / 2;
-    this.isOfferWorth = isFull;
+    this.dataMessages = (this.dataMessages + 1) >>> 0;
+    const isFull = arrived.bytes.length >= this.link.config.receiveBytes / 2;
     if (isFull && this.mode === 'BUFFERED') this.fullCopies++;
     this.arrive(arrived);
   }
@@ -189,20 +186,15 @@ export class Sink {
       carried >= least && (least === 1 || carried === 0) && carried < advert.lengthBytes,
       () => `SrcAvail of ${advert.lengthBytes} bytes carries ${carried} in ${this.mode} mode`,
     );
-    const isVoid = this.offers.length > 0 || (this.hasRefused && carried === 0);
     if (inline !== undefined) this.onData(inline);
     this.advertsSeen++;
-    if (isVoid) return;
-    this.isOfferWorth = true;
-    if (zeroCopy.most === 'BUFFERED' || this.isDiscarding) {
-      this.refuse();
-      return;
-    }
     const { rkey, lengthBytes, address } = advert;
+    const isRefused = zeroCopy.most === 'BUFFERED' || this.isDiscarding;
     this.incoming.push({
-      ...{ rkey, read: 0, address: address + BigInt(carried) },
-      unposted: lengthBytes - carried,
+      ...{ isRefused, rkey, read: 0, address: address + BigInt(carried) },
+      unposted: isRefused ? 0 : lengthBytes - carried,
     });
+    this.answer();
   }
 
   /** SrcAvailCancel. */
@@ -219,10 +211,7 @@ export class Sink {
     if (reading === undefined) return;
     const { area, from, bytes } = reading;
     from.read += bytes;
-    if (from.unposted === 0 && !this.readings.some((one) => one.from === from)) {
-      this.replies.push({ mid: 'RDMA_RD_COMPL', bytes: from.read });
-      this.incoming.shift();
-    }
+    this.answer();
     this.arrive({ bytes: area.bytes.subarray(0, bytes), release: () => area.release() });
     this.settle();
   }
@@ -236,8 +225,9 @@ export class Sink {
     const most = area.bytes.length;
     if (bytes === 0 || bytes > most) area.release();
     expect(bytes > 0 && bytes <= most, () => `RdmaWrCompl of ${bytes} bytes: 1 to ${most}`);
-    this.hasRefused = false;
     this.arrive({ bytes: area.bytes.subarray(0, bytes), release: () => area.release() });
+    // The peer has nothing left to cancel, and does not answer.
+    if (this.offers.length === 0) this.offerCancel = 'none';
   }
 
   /** SinkCancelAck. */
@@ -259,9 +249,7 @@ export class Sink {
     this.mode = mode;
     this.advertsSeen = 0;
     this.fullCopies = 0;
-    this.hasRefused = false;
-    if (!MODE_RULES[mode].sinkAvails) this.takeOffersBack();
-    else this.isOfferWorth = true;
+    if (!MODE_RULES[mode].sinkAvails) this.cancelOffers();
   }
 
   /** DisConn. */
@@ -269,7 +257,7 @@ export class Sink {
     const left = this.incoming.length;
     expect(left === 0, () => `DisConn, and ${left} SrcAvail are outstanding`);
     this.hasEnded = true;
-    this.takeOffersBack();
+    this.cancelOffers();
   }
 
   private arrive(arrived: Arrived): void {
@@ -313,38 +301,50 @@ export class Sink {
     const exposed = area.expose();
     if (exposed === undefined) {
       area.release();
-      this.isOfferWorth = false;
+      this.cannotOffer = true;
       return false;
     }
     this.offers.push({ area, exposed });
     const { rkey, address } = exposed;
-    const { nonDiscard } = this;
+    const { dataMessages: nonDiscard } = this;
     const lengthBytes = area.bytes.length;
     outbox.send({ mid: 'SINK_AVAIL', lengthBytes, rkey, address, nonDiscard }, [], 0);
     return true;
   }
 
   private get mayOffer(): boolean {
-    if (!MODE_RULES[this.mode].sinkAvails || !this.isOfferWorth) return false;
-    if (this.hasEnded || this.isDiscarding || this.offerCancel !== 'none') return false;
+    if (!MODE_RULES[this.mode].sinkAvails || this.cannotOffer) return false;
+    if (this.hasEnded || this.isDiscarding || this.link.isEnding()) return false;
+    if (this.offerCancel !== 'none') return false;
     const most = Math.min(MOST_OFFERS, this.link.config.peer.maxAdverts);
     return this.incoming.length === 0 && this.offers.length < most;
   }
 
-  /** What was cancelled is given up when nothing of it is under way any more. */
+  /** Each SrcAvail has one answer, in their order. */
+  private answer(): void {
+    for (let [head] = this.incoming; head !== undefined; [head] = this.incoming) {
+      const { isRefused, unposted, read } = head;
+      if (unposted > 0 || this.readings.some(({ from }) => from === head)) return;
+      this.replies.push(isRefused ? { mid: 'SEND_SM' } : { mid: 'RDMA_RD_COMPL', bytes: read });
+      this.incoming.shift();
+    }
+  }
+
+  /**
+   * What was cancelled is given up when nothing of it is under way any more. Each SrcAvail has its
+   * own answer: what has been read of it, or SendSm.
+   */
   private settle(): void {
     if (!this.isCancelled || this.readings.length > 0) return;
     this.isCancelled = false;
-    const [head] = this.incoming;
-    if (head === undefined) return;
-    if (head.read > 0) this.replies.push({ mid: 'RDMA_RD_COMPL', bytes: head.read });
-    this.incoming.length = 0;
-    this.refuse();
+    for (const { read } of this.incoming.splice(0)) {
+      this.replies.push(read > 0 ? { mid: 'RDMA_RD_COMPL', bytes: read } : { mid: 'SEND_SM' });
+    }
   }
 
-  private refuse(): void {
-    this.replies.push({ mid: 'SEND_SM' });
-    this.hasRefused = true;
+  /** The peer writes to them until it has said that it will not. */
+  private cancelOffers(): void {
+    if (this.offers.length > 0 && this.offerCancel === 'none') this.offerCancel = 'wanted';
   }
 
   private takeBack({ area, exposed }: Offer): void {

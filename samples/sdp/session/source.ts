@@ -24,13 +24,19 @@ const STOPPED: Failure = { code: 'EPIPE', detail: 'closed here before all was se
 /** A SrcAvail that is outstanding. */
 interface Offered {
   readonly exposed: Exposed;
-  /** Of the first byte that has not been read. */
-  place: Place;
-  /** Bytes that have not been read. */
-  left: number;
+  /** Of the first byte that is to be read. */
+  readonly place: Place;
+  /** Bytes that are to be read. */
+  readonly left: number;
 }
 
-/** A cancel of what is outstanding: it settles by completions, by SendSm, or by a SinkAvail. */
+/** What the peer has not read, and will not: it is copied when nothing is outstanding any more. */
+interface Unread {
+  readonly place: Place;
+  readonly bytes: number;
+}
+
+/** A cancel of what is outstanding: it settles when each SrcAvail has been answered. */
 type Cancel = 'none' | 'wanted' | 'sent';
 
 /** What the source needs of its session. */
@@ -58,13 +64,10 @@ export class Source {
   /** When something was last heard of what is outstanding. */
   private progressAt = 0;
   private owesCancelAck = false;
-  /** Cancels that were settled by something else than SendSm: one may come yet. */
-  private lateAnswers = 0;
+  private unread: Unread | undefined = undefined;
   private pipeWanted = false;
   private refusals = 0;
   private copiesInRow = 0;
-  /** Messages with data that voided no SinkAvail, modulo 2^32. */
-  private nonDiscard = 0;
   /** Sequence number of the ModeChange that left PIPELINED. */
   private leftPipelined = -1;
   private shutdownDone: JobDone | undefined = undefined;
@@ -75,9 +78,9 @@ export class Source {
     this.peerBytes = link.config.peer.receiveBytes;
   }
 
-  /** Nothing is outstanding with the peer. */
+  /** Nothing of the peer's waits for an answer. */
   get isSettled(): boolean {
-    return this.offered.length === 0 && this.cancel === 'none';
+    return !this.owesCancelAck && this.sinks.length === 0;
   }
 
   get outstanding(): number {
@@ -155,6 +158,7 @@ export class Source {
     if (this.hasEnded) return false;
     if (this.cancel === 'wanted') return this.sendCancel();
     if (this.cancel === 'sent') return false;
+    if (this.unread !== undefined) return false;
     const mode = this.offered.length === 0 ? this.wantedMode() : this.mode;
     if (mode !== this.mode) return this.changeMode(mode);
     if (this.job !== undefined) return this.stepJob(this.job);
@@ -163,63 +167,49 @@ export class Source {
     return this.shutdownDone !== undefined && this.sendDisConn(this.shutdownDone);
   }
 
-  /** RdmaRdCompl. */
+  /** RdmaRdCompl: the oldest SrcAvail has been read, or a part of one that is cancelled. */
   onRead(bytes: number): void {
-    expect(bytes > 0, () => 'RdmaRdCompl of 0 bytes');
     const [head] = this.offered;
     expect(head !== undefined, () => 'RdmaRdCompl, and no SrcAvail is outstanding');
-    expect(bytes <= head.left, () => `RdmaRdCompl of ${bytes} bytes: ${head.left} are offered`);
-    this.progressAt = this.link.host.now();
+    const least = this.cancel === 'sent' ? 1 : head.left;
+    expect(
+      bytes >= least && bytes <= head.left && this.unread === undefined,
+      () => `RdmaRdCompl of ${bytes} bytes: ${head.left} are offered`,
+    );
+    const { index, offset } = head.place;
+    const left = head.left - bytes;
+    if (left > 0) this.unread = { place: { index, offset: offset + bytes }, bytes: left };
+    else this.refusals = 0;
     this.link.onTaken(bytes);
-    head.left -= bytes;
-    head.place = { index: head.place.index, offset: head.place.offset + bytes };
-    if (head.left > 0) return;
-    head.exposed.release();
-    this.offered.shift();
-    this.refusals = 0;
-    if (this.offered.length === 0) this.settleCancel();
+    this.onAnswered(head);
   }
 
-  /** SendSm: all that is outstanding is to be copied. */
+  /** SendSm: the oldest SrcAvail is to be copied, and so are those behind it. */
   onRefused(): void {
-    if (this.offered.length === 0) {
-      expect(this.lateAnswers > 0, () => 'SendSm, and no SrcAvail is outstanding');
-      this.lateAnswers--;
-      return;
-    }
-    if (this.cancel === 'none') this.refusals++;
-    this.cancel = 'none';
-    this.takeBack('all');
+    const [head] = this.offered;
+    expect(head !== undefined, () => 'SendSm, and no SrcAvail is outstanding');
+    const { place, bytes } = this.unread ?? { place: head.place, bytes: 0 };
+    this.unread = { place, bytes: bytes + head.left };
+    if (this.cancel !== 'sent') this.refusals++;
+    this.onAnswered(head);
   }
 
-  /** @param nonDiscard messages with data that the peer has counted */
-  onSinkAvail(advert: Advert, nonDiscard: number): void {
+  onSinkAvail(advert: Advert): void {
     const rules = MODE_RULES[this.mode];
-    const crosses = !rules.sinkAvails && this.leftPipelined >= 0 && !this.link.covers(this.leftPipelined);
+    const { leftPipelined } = this;
+    const crosses = !rules.sinkAvails && leftPipelined >= 0 && !this.link.covers(leftPipelined);
     expect(rules.sinkAvails || crosses, () => `SinkAvail in ${this.mode} mode`);
-    if (this.hasEnded) return;
-    if (nonDiscard !== this.nonDiscard) {
-      // Data that is on its way to the peer voids it there, too.
-      this.nonDiscard = (this.nonDiscard - 1) >>> 0;
-      return;
-    }
-    if (crosses) return;
     const { maxAdverts } = this.link.config;
     expect(this.sinks.length < maxAdverts, () => `more than ${maxAdverts} SinkAvail outstanding`);
     this.sinks.push(advert);
-    // What is outstanding has crossed it: the peer reads nothing of that.
-    if (this.offered.length > 0) {
-      this.takeBack('none');
-      this.settleCancel();
-    }
-    if (this.cancel === 'wanted') this.cancel = 'none';
   }
 
   /** SinkAvailCancel. */
   onSinkCancel(): void {
     expect(!this.owesCancelAck, () => 'SinkAvailCancel, and one has not been answered');
+    // With none left, it has crossed the RdmaWrCompl of the last one.
+    this.owesCancelAck = this.sinks.length > 0;
     this.sinks.length = 0;
-    this.owesCancelAck = true;
   }
 
   /** The peer, which takes the data, changes the mode. */
@@ -260,10 +250,10 @@ export class Source {
     if (this.wantsLarger(job)) return this.enlarge();
     const { together } = job;
     if (this.isBig(together)) {
-      const [sink] = this.sinks;
+      const sink = MODE_RULES[this.mode].sinkAvails ? this.sinks[0] : undefined;
       if (sink !== undefined && this.offered.length === 0) return this.writeInto(job, sink);
       // A peer that has offered memory does so again: what is under way is waited for first.
-      if (this.sinks.length === 0 && job.writes === 0 && this.mayOffer) return this.offer(job);
+      if (sink === undefined && job.writes === 0 && this.mayOffer) return this.offer(job);
     }
     return this.offered.length === 0 && this.copy(job);
   }
@@ -298,7 +288,6 @@ export class Source {
     const { rkey, address } = exposed;
     const body = { mid: 'SRC_AVAIL', lengthBytes, rkey, address } as const;
     outbox.send(body, payload, inline);
-    if (inline > 0) this.countData();
     job.advance(inline);
     if (this.offered.length === 0) this.progressAt = host.now();
     this.offered.push({ exposed, place: job.place, left: lengthBytes - inline });
@@ -330,7 +319,6 @@ export class Source {
     const room = roomFor('DATA', this.messageBytes);
     const { pieces, bytes } = job.gather(room, (length) => this.isBig(length));
     outbox.send({ mid: 'DATA' }, pieces, bytes);
-    this.countData();
     job.advance(bytes);
     this.copiesInRow++;
     this.link.onTaken(bytes);
@@ -344,13 +332,7 @@ export class Source {
     const flags = Flags.OOB_PRES | Flags.OOB_PEND;
     outbox.raise(Flags.OOB_PEND, this.urgent.length > 0);
     outbox.send({ mid: 'DATA' }, [Uint8Array.of(byte)], 1, flags, true);
-    this.countData();
     return true;
-  }
-
-  /** A message with data voids the oldest SinkAvail, where there is one: here and at the peer. */
-  private countData(): void {
-    if (this.sinks.shift() === undefined) this.nonDiscard = (this.nonDiscard + 1) >>> 0;
   }
 
   private get messageBytes(): number {
@@ -370,11 +352,7 @@ export class Source {
     const { outbox } = this.link;
     if (!outbox.may('control')) return false;
     const mseq = outbox.send({ mid: 'MODE_CHANGE', mode, half: HALF_OF.source }, [], 0);
-    if (this.mode === 'PIPELINED') {
-      this.leftPipelined = mseq;
-      // The peer takes them back when it reads of the change.
-      this.sinks.length = 0;
-    }
+    if (this.mode === 'PIPELINED') this.leftPipelined = mseq;
     this.mode = mode;
     this.pipeWanted = false;
     this.refusals = 0;
@@ -397,23 +375,15 @@ export class Source {
     return true;
   }
 
-  private settleCancel(): void {
-    if (this.cancel === 'sent') this.lateAnswers++;
+  private onAnswered({ exposed }: Offered): void {
+    exposed.release();
+    this.offered.shift();
+    this.progressAt = this.link.host.now();
+    if (this.offered.length > 0) return;
     this.cancel = 'none';
-  }
-
-  /** Nothing is outstanding any more: what has not been read is sent again, as copies or as it may. */
-  private takeBack(copied: 'all' | 'none'): void {
-    const [head] = this.offered;
-    if (head === undefined) return;
-    let bytes = 0;
-    for (const { exposed, left } of this.offered.splice(0)) {
-      exposed.release();
-      bytes += left;
-    }
-    const { job } = this;
-    if (job === undefined || job.isStopped) return;
-    job.rewind(head.place, copied === 'all' ? bytes : 0);
+    const { unread, job } = this;
+    this.unread = undefined;
+    if (unread !== undefined && job?.isStopped === false) job.rewind(unread.place, unread.bytes);
   }
 
   private sendCancelAck(): boolean {
@@ -426,7 +396,6 @@ export class Source {
     if (!this.link.outbox.control({ mid: 'DIS_CONN' })) return false;
     this.hasEnded = true;
     this.shutdownDone = undefined;
-    this.sinks.length = 0;
     this.link.onDisConnSent();
     done();
     return true;

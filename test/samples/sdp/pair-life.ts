@@ -5,7 +5,14 @@
 import { SeededRandom } from '../../../providers/mock/index.js';
 import type { SessionConfig } from '../../../samples/sdp/session/index.js';
 import type { TapEvent } from '../../../samples/sdp/index.js';
-import { type Mode, MODES } from '../../../samples/sdp/wire/index.js';
+import {
+  emitHello,
+  emitHelloAck,
+  type Mode,
+  MODES,
+  VERSION,
+} from '../../../samples/sdp/wire/index.js';
+import { Judge } from './judge.js';
 import { PairHost } from './pair-host.js';
 
 const STEPS = 400;
@@ -27,7 +34,6 @@ class Direction {
 }
 
 export interface LifeOptions {
-  readonly tap?: (side: Name, phase: 'sent' | 'arrived', event: TapEvent) => void;
   /** May break a session before it begins: a planted bug. */
   readonly plant?: (hosts: readonly PairHost[]) => void;
   /** Nothing is aborted, killed or closed before all is read. */
@@ -44,6 +50,7 @@ export class PairLife {
   private readonly clock = { now: 1 };
   private readonly directions: readonly [Direction, Direction] = [new Direction(), new Direction()];
   private readonly closed = [false, false];
+  private readonly judge = new Judge();
 
   constructor(
     seed: number,
@@ -73,12 +80,13 @@ export class PairLife {
           const mid = event.bytes[0] as number;
           this.kindsSeen.set(mid, (this.kindsSeen.get(mid) ?? 0) + 1);
         }
-        options.tap?.(host.side.name, phase, event);
+        this.judge.observe(host.side.name, phase, event);
       };
       host.onReadableTest = () => {
         if (this.below(3) > 0) this.readSome(i);
       };
     });
+    this.greet(sizes);
     options.plant?.(this.hosts);
   }
 
@@ -92,7 +100,30 @@ export class PairLife {
     }
     for (const host of this.hosts) this.faults.push(...host.faults);
     this.check();
+    if (this.options.isGentle === true) this.faults.push(...this.judge.verdict());
+    else this.faults.push(...this.judge.model.violations);
     return this.faults;
+  }
+
+  /** The messages of the CM that have brought these two together. */
+  private greet([a, b]: readonly [Sizes, Sizes]): void {
+    const common = { version: VERSION, isIpv6: false };
+    const hello = emitHello({
+      ...{ ...common, bufs: a.receives, maxAdverts: a.maxAdverts, localBytes: a.receiveBytes },
+      ...{ desiredRemoteBytes: a.wantedPeerBytes, localPort: 1 },
+      ...{ source: new Uint8Array(16), destination: new Uint8Array(16) },
+    });
+    const ack = emitHelloAck({
+      ...{ ...common, bufs: b.receives, maxAdverts: b.maxAdverts, actualBytes: b.receiveBytes },
+    });
+    const tell = (name: Name, phase: 'sent' | 'arrived', event: TapEvent): void =>
+      this.judge.observe(name, phase, event);
+    tell('A', 'sent', { kind: 'receivesPosted', count: a.receives });
+    tell('B', 'sent', { kind: 'receivesPosted', count: b.receives });
+    tell('A', 'sent', { kind: 'message', bytes: hello });
+    tell('B', 'arrived', { kind: 'message', bytes: hello });
+    tell('B', 'sent', { kind: 'message', bytes: ack });
+    tell('A', 'arrived', { kind: 'message', bytes: ack });
   }
 
   private step(): void {
