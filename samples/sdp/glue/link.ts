@@ -1,0 +1,237 @@
+/**
+ * The DAT endpoint of a connection: its receives, its requests, which complete in their order, and
+ * its end, which is told once.
+ */
+import {
+  CompletionFlags,
+  type ConnectionEvent,
+  type Cr,
+  DatDto,
+  DatDtoStatus,
+  DatEventNumber,
+  type Ep,
+  type Evd,
+  type Lmr,
+  type LmrSegment,
+  type RemoteAddress,
+} from 'dapl';
+import type { Lease } from 'dapl/flow';
+import type { Adapter } from './adapter.js';
+import type { Piece } from './areas.js';
+import type { SdpPlan } from './options.js';
+import { Receives } from './receives.js';
+
+export interface LinkEvents {
+  onEstablished(privateData: Uint8Array): void;
+  /** A message has come in that receive. */
+  onMessage(slot: number, bytes: Uint8Array): void;
+  /** The oldest RDMA Read has come. */
+  onRead(): void;
+  /** The oldest RDMA Write of data is there. */
+  onWritten(bytes: number): void;
+  onProbed(): void;
+  /** All that has come has been told. */
+  onDrained(): void;
+  /** It is over; undefined when its adapter has been closed. */
+  onEnd(event: ConnectionEvent | undefined): void;
+}
+
+/** What a request that is posted holds, and what it was. */
+type Posted =
+  | { readonly kind: 'send'; readonly lease: Lease }
+  | { readonly kind: 'read'; readonly piece: Piece }
+  | { readonly kind: 'write'; readonly lmr: Lmr; readonly bytes: number }
+  | { readonly kind: 'probe' };
+
+/** Messages, reads and writes that are posted at a time. */
+const REQUESTS = 96;
+const CONNECTION_EVENTS = 4;
+/** Reads that are served, and asked for, at a time: as OFED. */
+const READS = 4;
+const FOR_EVER = 7;
+/** IBTA table 45, 1.28 ms: how long a peer waits that finds no receive. */
+const RNR_1_28_MS = 14;
+const NOTHING: readonly LmrSegment[] = [];
+const NOWHERE: RemoteAddress = { address: 0n, rmrContext: 0 };
+const NO_FLAGS = CompletionFlags.DEFAULT;
+
+export class Link {
+  readonly ep: Ep;
+  private readonly evd: Evd;
+  private readonly receives: Receives;
+  private readonly posted: Posted[] = [];
+  private isOver = false;
+
+  /** @throws DatError, FlowError; nothing is left then */
+  constructor(
+    private readonly adapter: Adapter,
+    { receives, polling }: SdpPlan,
+    receiveBytes: number,
+    private readonly events: LinkEvents,
+  ) {
+    const { ia, pz } = adapter;
+    const qlen = receives + REQUESTS + CONNECTION_EVENTS;
+    this.receives = new Receives(adapter, receives, receiveBytes);
+    const undo = [() => this.receives.free()];
+    try {
+      const handler = (): void => this.drain();
+      const evd = ia.createEvd({ qlen, polling, policy: 'NOTIFY', handler });
+      this.evd = evd;
+      undo.unshift(() => void evd.free());
+      const evds = { recvEvd: evd, requestEvd: evd, connectEvd: evd };
+      this.ep = ia.createEndpoint({
+        ...{ pz, ...evds },
+        attributes: {
+          ...{ maxRecvDtos: receives, maxRequestDtos: REQUESTS },
+          ...{ maxRdmaReadIn: READS, maxRdmaReadOut: READS },
+          transport: { rnrRetryCount: FOR_EVER, minRnrTimer: RNR_1_28_MS },
+        },
+      });
+      undo.unshift(() => this.ep.free());
+      this.ep.burst(() => {
+        for (let slot = 0; slot < receives; slot++) this.receives.post(this.ep, slot, receiveBytes);
+      });
+    } catch (error) {
+      for (const step of undo) step();
+      throw error;
+    }
+    this.ep.state$.subscribe({ complete: () => this.end(undefined) });
+  }
+
+  get requestsFree(): number {
+    return this.isOver ? 0 : REQUESTS - this.posted.length;
+  }
+
+  connect(address: string, serviceId: bigint, privateData: Uint8Array): void {
+    this.ep.connect({ address, serviceId, privateData });
+  }
+
+  accept(cr: Cr, privateData: Uint8Array): void {
+    cr.accept(this.ep, { privateData });
+  }
+
+  postReceive(slot: number, bytes: number): void {
+    this.receives.post(this.ep, slot, bytes);
+  }
+
+  /** Sends the first bytes of a buffer, which goes back to its pool when they are there. */
+  send(lease: Lease, bytes: number, isSolicited: boolean): void {
+    const flags = isSolicited ? CompletionFlags.SOLICITED_WAIT : NO_FLAGS;
+    try {
+      this.ep.postSend(lease.segment(bytes), 0, flags);
+    } catch (error) {
+      lease.release();
+      throw error;
+    }
+    this.posted.push({ kind: 'send', lease });
+  }
+
+  read(piece: Piece, bytes: number, remote: RemoteAddress): void {
+    this.ep.postRdmaRead(piece.segment(bytes), 0, remote);
+    this.posted.push({ kind: 'read', piece });
+  }
+
+  write(lmr: Lmr, remote: RemoteAddress): void {
+    this.ep.postRdmaWrite(lmr.segment(), 0, remote);
+    this.posted.push({ kind: 'write', lmr, bytes: lmr.lengthBytes });
+  }
+
+  /** A write of no bytes, which the peer's device acknowledges. */
+  probe(): void {
+    this.ep.postRdmaWrite(NOTHING, 0, NOWHERE);
+    this.posted.push({ kind: 'probe' });
+  }
+
+  /** What is posted leaves with one doorbell. */
+  burst(work: () => void): void {
+    if (this.isOver) work();
+    else this.ep.burst(work);
+  }
+
+  /** What is posted is sent first; `onEnd` follows, unless the peer does not answer. */
+  disconnect(): void {
+    if (!this.isOver && this.ep.state === 'CONNECTED') this.ep.disconnect('graceful');
+  }
+
+  /** What is posted is not sent any more; `onEnd` follows. */
+  cut(): void {
+    if (!this.isOver && this.ep.state !== 'DISCONNECTED') this.ep.disconnect('abrupt');
+  }
+
+  /** Frees it at once: nothing is told any more, and nothing reaches its memory. */
+  free(): void {
+    this.isOver = true;
+    if (!this.ep.isFreed) this.ep.free();
+    void this.evd.free();
+    for (const posted of this.posted.splice(0)) this.settle(posted);
+    this.receives.free();
+  }
+
+  ref(): void {
+    if (this.isOver) return;
+    this.ep.ref();
+    this.evd.ref();
+  }
+
+  unref(): void {
+    if (this.isOver) return;
+    this.ep.unref();
+    this.evd.unref();
+  }
+
+  private settle(posted: Posted): void {
+    if (posted.kind === 'send') posted.lease.release();
+    else if (posted.kind === 'read') posted.piece.settle();
+    else if (posted.kind === 'write' && !posted.lmr.isFreed) posted.lmr.free();
+  }
+
+  private drain(): void {
+    const { batch } = this.adapter;
+    while (!this.isOver && this.evd.dequeueInto(batch, batch.capacity) > 0) {
+      const { count } = batch;
+      this.burst(() => {
+        for (let i = 0; i < count && !this.isOver; i++) {
+          const event = batch.events[i];
+          if (event?.type === 'connection') this.onConnection(event);
+          else this.onCompletion(i);
+        }
+        if (!this.isOver) this.events.onDrained();
+      });
+    }
+  }
+
+  private onCompletion(at: number): void {
+    const { cookies, operations, statuses, lengths } = this.adapter.batch;
+    // What has failed or was flushed is followed by the event of the end.
+    if (statuses[at] !== DatDtoStatus.SUCCESS) return;
+    const operation = operations[at] as number;
+    if (operation === DatDto.RECEIVE) {
+      const slot = cookies[at] as number;
+      this.events.onMessage(slot, this.receives.view(slot, lengths[at] as number));
+      return;
+    }
+    if (operation === DatDto.RECV_MSG_IMMED || operation === DatDto.RECV_IMMED) {
+      this.events.onMessage(cookies[at] as number, EMPTY);
+      return;
+    }
+    const posted = this.posted.shift();
+    if (posted === undefined) return;
+    this.settle(posted);
+    if (posted.kind === 'read') this.events.onRead();
+    else if (posted.kind === 'write') this.events.onWritten(posted.bytes);
+    else if (posted.kind === 'probe') this.events.onProbed();
+  }
+
+  private onConnection(event: ConnectionEvent): void {
+    if (event.number === DatEventNumber.ESTABLISHED) this.events.onEstablished(event.privateData);
+    else this.end(event);
+  }
+
+  private end(event: ConnectionEvent | undefined): void {
+    if (this.isOver) return;
+    this.events.onEnd(event);
+  }
+}
+
+/** Immediate data is no message of SDP: it is looked at as one of no bytes, and refused. */
+const EMPTY = new Uint8Array(0);

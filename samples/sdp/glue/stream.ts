@@ -1,0 +1,487 @@
+/** A connection of SDP as a byte stream: session, endpoint and memory put together. */
+import type { ConnectionEvent, Cr } from 'dapl';
+import {
+  type ByteStream,
+  type ByteStreamEvents,
+  type StreamAddress,
+  StreamError,
+  type StreamErrorCode,
+  type WriteDone,
+} from '../../socket/index.js';
+import {
+  type Area,
+  configOf,
+  type Exposed,
+  type Failure,
+  type Outgoing,
+  Session,
+  type SessionConfig,
+  type SessionHost,
+} from '../session/index.js';
+import { type Advert, emitHead, headBytes, type Hello, type HelloAck, type Mode } from '../wire/index.js';
+import type { Adapter } from './adapter.js';
+import { Areas, type Piece } from './areas.js';
+import { errorOf, errorOfEnd } from './errors.js';
+import { expose, register } from './exposed.js';
+import { Link, type LinkEvents } from './link.js';
+import { limitsOf, type SdpPlan, sendBytesOf } from './options.js';
+import { agreeTo, refusalIn } from './hellos.js';
+import type { TapEvent } from './tap.js';
+
+/** What happens to a connection that is being made: one of the two, once. */
+export interface Opening {
+  onOpen(): void;
+  onFailure(error: StreamError): void;
+}
+
+type State =
+  /** The peer has not answered. */
+  | 'opening'
+  | 'open'
+  /** The session is over; the endpoint may still have to say so to the peer. */
+  | 'over'
+  | 'ended';
+
+/** Messages without a payload are sent from buffers of so many bytes. */
+const HEAD_BYTES = 64;
+
+/** Modes that the two halves of a connection are in. */
+export interface SdpModes {
+  readonly sending: Mode;
+  readonly receiving: Mode;
+}
+
+/** Made by `sdp(...)`: `connect`, and `onStream` of a listener. */
+export class SdpStream implements ByteStream, SessionHost, LinkEvents {
+  /** Is told of each byte that the peer sends as urgent, when it comes; it is not in the stream. */
+  urgent: ((byte: number) => void) | undefined = undefined;
+  /** @internal its endpoint has gone */
+  onEnded: (() => void) | undefined = undefined;
+  private state: State = 'opening';
+  private readonly link: Link;
+  private readonly areas: Areas;
+  private session: Session | undefined = undefined;
+  private sendBytes = 0;
+  private events: ByteStreamEvents | undefined = undefined;
+  private opening: Opening | undefined;
+  private isClosed = false;
+  private isCut = false;
+  private isToldClose = false;
+  /** Why it broke. */
+  private broken: StreamError | undefined = undefined;
+  /** How the endpoint says that the connection ended. */
+  private ending: StreamError | undefined = undefined;
+  /** What had come and was not read when the memory was given back. */
+  private readonly rest: Uint8Array[] = [];
+  private hasNews = false;
+  private cancelTimer: (() => void) | undefined = undefined;
+  private timerAt = Infinity;
+
+  /** @internal @throws DatError, FlowError where memory or an endpoint cannot be had */
+  constructor(
+    private readonly adapter: Adapter,
+    private readonly plan: SdpPlan,
+    readonly local: StreamAddress,
+    readonly remote: StreamAddress,
+    private readonly receiveBytes: number,
+    opening: Opening,
+  ) {
+    this.opening = opening;
+    this.areas = new Areas(adapter, plan.areas, plan.areaBytes);
+    this.link = new Link(adapter, plan, receiveBytes, this);
+    this.tell('sent', { kind: 'receivesPosted', count: plan.receives });
+  }
+
+  /** @internal asks the peer */
+  dial(serviceId: bigint, hello: Uint8Array): void {
+    this.tell('sent', { kind: 'message', bytes: hello });
+    this.attempt(() => this.link.connect(this.remote.address, serviceId, hello));
+  }
+
+  /** @internal takes a peer that has asked with this */
+  answer(cr: Cr, bytes: Uint8Array, hello: Hello, ack: Uint8Array): void {
+    this.tell('arrived', { kind: 'message', bytes });
+    this.tell('sent', { kind: 'message', bytes: ack });
+    this.attempt(() => this.link.accept(cr, ack));
+    if (this.state !== 'opening') return;
+    // Messages that are sent now wait for the connection; those that come are answered in RTR.
+    this.begin({ ...hello, receiveBytes: hello.localBytes });
+  }
+
+  /** @internal gives up before it is open: nothing is told any more */
+  giveUp(): void {
+    this.opening = undefined;
+    this.finish();
+  }
+
+  /** @internal the peer's answer is no HelloAck that this side can live with */
+  refuse(error: StreamError): void {
+    this.broken = error;
+    this.link.disconnect();
+    this.finish();
+  }
+
+  get takenBytes(): number {
+    return this.session?.takenBytes ?? 0;
+  }
+
+  get hasEnded(): boolean {
+    if (this.rest.length > 0 || this.broken !== undefined) return false;
+    const { session } = this;
+    return session !== undefined && session.sink.isEnded && !session.sink.hasBytes;
+  }
+
+  /** How bytes travel at the moment. */
+  get modes(): SdpModes | undefined {
+    const { session } = this;
+    return session && { sending: session.source.mode, receiving: session.sink.mode };
+  }
+
+  start(events: ByteStreamEvents): void {
+    this.events = events;
+    if (this.hasNews) this.onReadable();
+    this.tellClose();
+  }
+
+  write(chunks: readonly Uint8Array[], done: WriteDone): void {
+    const { session } = this;
+    if (this.state !== 'open' || session === undefined || session.source.isEnding) {
+      done(this.broken ?? this.error('EPIPE', 'write'));
+      return;
+    }
+    this.run(() => session.write(chunks, (failure) => done(this.errorFor(failure, 'write'))));
+  }
+
+  /**
+   * Sends a byte that the peer is told of out of band, in its place behind what has been written
+   * (TCP's urgent data). No write may be under way.
+   * @param byte 0 to 255
+   * @throws RangeError for another value; StreamError EPIPE when nothing can be sent any more
+   */
+  sendUrgent(byte: number): void {
+    if (!Number.isInteger(byte) || byte < 0 || byte > 255) {
+      throw new RangeError(`byte is ${String(byte)}, must be an integer 0 to 255`);
+    }
+    const { session } = this;
+    if (this.state !== 'open' || session === undefined || session.source.isEnding) {
+      throw this.broken ?? this.error('EPIPE', 'write');
+    }
+    this.run(() => session.sendUrgent(byte));
+  }
+
+  peek(): Uint8Array | undefined {
+    if (this.isClosed) return undefined;
+    return this.rest[0] ?? this.session?.sink.peek();
+  }
+
+  consume(bytes: number): void {
+    const [first] = this.rest;
+    if (first !== undefined) {
+      if (bytes < first.length) this.rest[0] = first.subarray(bytes);
+      else this.rest.shift();
+      return;
+    }
+    const { session } = this;
+    if (session !== undefined) this.run(() => session.consume(bytes));
+  }
+
+  shutdown(done: WriteDone): void {
+    const { session } = this;
+    if (this.state !== 'open' || session === undefined) {
+      done(this.broken);
+      return;
+    }
+    this.run(() => session.shutdown((failure) => done(this.errorFor(failure, 'shutdown'))));
+  }
+
+  close(): void {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    this.rest.length = 0;
+    const { session } = this;
+    if (this.state === 'open' && session !== undefined) this.run(() => session.close());
+    this.tellClose();
+  }
+
+  abort(): void {
+    this.isClosed = true;
+    this.rest.length = 0;
+    const { session } = this;
+    if (this.state === 'open' && session !== undefined) this.run(() => session.abort());
+    this.tellClose();
+  }
+
+  setKeepAlive(intervalMs: number): void {
+    this.session?.setKeepAlive(intervalMs);
+    this.arm();
+  }
+
+  ref(): void {
+    this.link.ref();
+  }
+
+  unref(): void {
+    this.link.unref();
+  }
+
+  // What the endpoint tells.
+
+  /** @internal */
+  onEstablished(privateData: Uint8Array): void {
+    const { opening } = this;
+    if (this.session === undefined) {
+      try {
+        this.tell('arrived', { kind: 'message', bytes: privateData });
+        const ack = agreeTo(privateData);
+        this.begin({ ...ack, receiveBytes: ack.actualBytes });
+      } catch (error) {
+        this.refuse(errorOf(error, { syscall: 'connect', ...this.remote }));
+        return;
+      }
+    }
+    if (this.state === 'opening') this.state = 'open';
+    this.opening = undefined;
+    opening?.onOpen();
+    this.arm();
+  }
+
+  /** @internal */
+  onMessage(slot: number, bytes: Uint8Array): void {
+    this.tell('arrived', { kind: 'message', bytes });
+    this.session?.receive(slot, bytes);
+  }
+
+  /** @internal */
+  onRead(): void {
+    this.session?.onReadDone();
+  }
+
+  /** @internal */
+  onWritten(bytes: number): void {
+    this.session?.onWriteDone(bytes);
+  }
+
+  /** @internal */
+  onProbed(): void {
+    this.session?.onProbeDone();
+  }
+
+  /** @internal */
+  onDrained(): void {
+    this.session?.pump();
+    this.arm();
+  }
+
+  /** @internal */
+  onEnd(event: ConnectionEvent | undefined): void {
+    const isOrderly = event !== undefined && event.cause === undefined;
+    this.tell('arrived', { kind: isOrderly ? 'disconnected' : 'killed' });
+    const syscall = this.state === 'opening' ? 'connect' : 'read';
+    const error = errorOfEnd(event, { syscall, ...this.remote });
+    if (this.state === 'opening') {
+      this.broken = refusalIn(event, this.remote) ?? error;
+    } else if (this.state === 'open') {
+      this.ending = error;
+      this.session?.onDisconnected(error.message);
+    }
+    this.finish();
+  }
+
+  // What the session tells.
+
+  /** @internal */
+  now(): number {
+    return this.plan.time.now();
+  }
+
+  /** @internal */
+  get requestsFree(): number {
+    return this.link.requestsFree;
+  }
+
+  /** @internal */
+  post({ body, sequence, payload, payloadBytes, isSolicited }: Outgoing): void {
+    const total = headBytes(body.mid) + payloadBytes;
+    const lease = this.adapter.take(total <= HEAD_BYTES ? HEAD_BYTES : this.sendBytes);
+    const { bytes } = lease;
+    let at = emitHead(bytes, body, sequence, payloadBytes);
+    for (const piece of payload) {
+      bytes.set(piece, at);
+      at += piece.length;
+    }
+    this.tell('sent', { kind: 'message', bytes: bytes.subarray(0, total) });
+    this.link.send(lease, total, isSolicited);
+  }
+
+  /** @internal */
+  repost(slot: number, bytes: number): void {
+    this.link.postReceive(slot, bytes);
+    this.tell('sent', { kind: 'receivesPosted', count: 1 });
+  }
+
+  /** @internal */
+  exposeSource(bytes: Uint8Array): Exposed | undefined {
+    return expose(this.adapter, bytes, 'source');
+  }
+
+  /** @internal */
+  takeArea(): Area | undefined {
+    return this.areas.take();
+  }
+
+  /** @internal */
+  rdmaRead(area: Area, length: number, { address, rkey }: Pick<Advert, 'rkey' | 'address'>): void {
+    this.tell('sent', { kind: 'rdmaRead', length, remoteAddress: address, rkey });
+    this.link.read(area as Piece, length, { address, rmrContext: rkey });
+  }
+
+  /** @internal */
+  rdmaWrite(bytes: Uint8Array, { address, rkey }: Pick<Advert, 'rkey' | 'address'>): boolean {
+    const lmr = register(this.adapter, bytes, 'own');
+    if (lmr === undefined) return false;
+    this.tell('sent', { kind: 'rdmaWrite', length: bytes.length, remoteAddress: address, rkey });
+    this.link.write(lmr, { address, rmrContext: rkey });
+    return true;
+  }
+
+  /** @internal */
+  probe(): void {
+    this.link.probe();
+  }
+
+  /** @internal */
+  disconnect(): void {
+    this.link.disconnect();
+  }
+
+  /** @internal */
+  cut(): void {
+    this.isCut = true;
+    this.link.cut();
+  }
+
+  /** @internal */
+  onReadable(): void {
+    this.hasNews = true;
+    if (this.events === undefined || this.isClosed) return;
+    this.hasNews = false;
+    this.events.onReadable();
+  }
+
+  /** @internal */
+  onUrgent(byte: number): void {
+    this.urgent?.(byte);
+  }
+
+  /** @internal the session is over: the endpoint says so to the peer, for a bounded time */
+  onOver(failure?: Failure): void {
+    const why = this.ending ?? this.errorFor(failure, 'read');
+    if (failure !== undefined) this.broken ??= why;
+    if (this.state === 'open' || this.state === 'opening') this.state = 'over';
+    this.keepRest();
+    this.setTimer(this.isCut ? this.now() : this.now() + this.plan.closeTimeoutMs);
+    this.tellClose();
+  }
+
+  private begin(peer: Pick<Hello | HelloAck, 'bufs' | 'maxAdverts'> & { receiveBytes: number }): void {
+    const config: SessionConfig = configOf(limitsOf(this.plan), this.receiveBytes, peer);
+    this.sendBytes = sendBytesOf(this.plan, peer.receiveBytes);
+    const session = new Session(this, config);
+    this.session = session;
+    if (this.state === 'opening') this.run(() => session.pump());
+  }
+
+  private tell(phase: 'sent' | 'arrived', event: TapEvent): void {
+    const { tap } = this.plan;
+    if (tap === undefined) return;
+    const copy = event.kind === 'message' ? { ...event, bytes: event.bytes.slice() } : event;
+    tap(phase, copy, `${this.local.address}:${this.local.port}`);
+  }
+
+  private attempt(call: () => void): void {
+    try {
+      call();
+    } catch (error) {
+      this.broken = errorOf(error, { syscall: 'connect', ...this.remote });
+      this.finish();
+    }
+  }
+
+  /** What a call makes the session post leaves with one doorbell. */
+  private run(work: () => void): void {
+    try {
+      this.link.burst(work);
+    } catch (error) {
+      // Where the connection has ended, the event of that is on its way.
+      if (this.link.ep.isFreed || this.link.ep.state !== 'CONNECTED') return;
+      throw error;
+    }
+    this.arm();
+  }
+
+  private arm(): void {
+    const at = this.session?.deadline ?? Infinity;
+    if (this.state === 'open' && at < this.timerAt) this.setTimer(at);
+  }
+
+  /** A timer may come early: what is due then is looked at. */
+  private setTimer(at: number): void {
+    this.cancelTimer?.();
+    this.timerAt = at;
+    const { time } = this.plan;
+    this.cancelTimer = time.after(Math.max(1, Math.ceil(at - time.now())), () => {
+      this.cancelTimer = undefined;
+      this.timerAt = Infinity;
+      if (this.state === 'over') this.finish();
+      const { session } = this;
+      if (this.state === 'open' && session !== undefined) this.run(() => session.tick());
+    });
+  }
+
+  private error(code: StreamErrorCode, syscall: string, detail?: string): StreamError {
+    return new StreamError(code, { syscall, detail, ...this.remote });
+  }
+
+  private errorFor(failure: Failure | undefined, syscall: string): StreamError | undefined {
+    if (failure === undefined) return undefined;
+    return this.broken ?? this.error(failure.code, syscall, failure.detail);
+  }
+
+  private tellClose(): void {
+    if (this.events === undefined || this.isToldClose) return;
+    const isOver = this.state === 'over' || this.state === 'ended';
+    // What both sides have said to be over is told when the consumer has closed it, too.
+    if (!isOver || !(this.isClosed || this.broken !== undefined)) return;
+    this.isToldClose = true;
+    this.events.onClose(this.isClosed ? undefined : this.broken);
+  }
+
+  /** The end of the endpoint, once: what it held goes back. */
+  private finish(): void {
+    if (this.state === 'ended') return;
+    const { opening, broken, state } = this;
+    this.keepRest();
+    this.state = 'ended';
+    this.cancelTimer?.();
+    this.cancelTimer = undefined;
+    this.link.free();
+    this.adapter.leave();
+    this.onEnded?.();
+    this.opening = undefined;
+    if (state === 'opening') {
+      if (broken !== undefined) opening?.onFailure(broken);
+      return;
+    }
+    this.tellClose();
+  }
+
+  /** What has come can be read, though its memory goes. */
+  private keepRest(): void {
+    const sink = this.session?.sink;
+    if (sink === undefined) return;
+    for (let bytes = sink.peek(); bytes !== undefined; bytes = sink.peek()) {
+      if (!this.isClosed) this.rest.push(bytes.slice());
+      sink.consume(bytes.length);
+    }
+  }
+}

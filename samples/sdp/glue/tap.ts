@@ -1,0 +1,22 @@
+/** What is told of a connection to who looks on: a capture, or a checker of the protocol. */
+
+export type TapEvent =
+  /** A whole message, Hello and HelloAck too. */
+  | { readonly kind: 'message'; readonly bytes: Uint8Array }
+  | {
+      readonly kind: 'rdmaRead' | 'rdmaWrite';
+      readonly length: number;
+      readonly remoteAddress: bigint;
+      readonly rkey: number;
+    }
+  /** So many receives more are posted. */
+  | { readonly kind: 'receivesPosted'; readonly count: number }
+  /** The connection of the CM ended in order, or broke. */
+  | { readonly kind: 'disconnected' | 'killed' };
+
+/**
+ * @param phase `sent` when this side posts it, in the order of the wire; `arrived` when what the
+ * peer sent is looked at
+ * @param local address and port of this side, as `192.0.2.1:7000`
+ */
+export type Tap = (phase: 'sent' | 'arrived', event: TapEvent, local: string) => void;

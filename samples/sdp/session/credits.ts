@@ -1,0 +1,125 @@
+/**
+ * Credits: every message takes a receive of the peer's. `bufs` and `mseqAck` of each message say how
+ * many it had posted when it had received so many of ours (IBTA annex A4; CA4-82 is the last credit).
+ */
+import type { Sequence } from '../wire/index.js';
+import { expect } from './protocol-error.js';
+
+/** What a message is to the credits. */
+export type CreditClass = 'data' | 'control' | 'update';
+
+/**
+ * Credits that must be there. With the last one goes only a Data message of no bytes that gives the
+ * peer credits: so two sides never wait for each other.
+ */
+export const CREDITS_NEEDED: Readonly<Record<CreditClass, number>> = {
+  data: 3,
+  control: 2,
+  update: 1,
+};
+/** Told when what is posted is more than so many times what the peer knows of. */
+const UPDATE_RATIO = 1.5;
+
+const since = (later: number, earlier: number): number => (later - earlier) >>> 0;
+
+export class Credits {
+  /** Sequence number of the next message. */
+  private next = 1;
+  private peerBufs: number;
+  private peerAck = 0;
+  private received = 0;
+  private postedCount: number;
+  private toldBufs: number;
+  private toldAck = 0;
+
+  /**
+   * @param posted receives of this side, as its Hello has said
+   * @param peerBufs those of the peer, as its own has
+   */
+  constructor(posted: number, peerBufs: number) {
+    this.postedCount = posted;
+    this.toldBufs = posted;
+    this.peerBufs = peerBufs;
+  }
+
+  /** Messages that the peer has room for. */
+  get available(): number {
+    return this.peerBufs - since(this.next, this.peerAck) + 1;
+  }
+
+  /** Receives that are posted here. */
+  get posted(): number {
+    return this.postedCount;
+  }
+
+  /** Messages of this side that the peer has not said to have received. */
+  get unacknowledged(): number {
+    return since(this.next, this.peerAck) - 1;
+  }
+
+  /** Sequence number of the last message that was sent. */
+  get lastSent(): number {
+    return (this.next - 1) >>> 0;
+  }
+
+  /** The peer says by `ack` that it had received what was sent as `mseq`. */
+  isAcknowledged(mseq: number, ack: number): boolean {
+    return since(ack, mseq) < 0x8000_0000;
+  }
+
+  /** What the peer takes its credits for. */
+  private get peerKnows(): number {
+    return this.toldBufs - since(this.received, this.toldAck);
+  }
+
+  /** The next message tells the peer of receives that it does not know of. */
+  private get gives(): boolean {
+    return this.postedCount > this.peerKnows;
+  }
+
+  allows(kind: CreditClass): boolean {
+    return this.available >= CREDITS_NEEDED[kind] && (kind !== 'update' || this.gives);
+  }
+
+  /** The peer should be told: of many receives, or of some when it cannot send data. */
+  get owesUpdate(): boolean {
+    const { postedCount, peerKnows } = this;
+    if (!this.gives) return false;
+    const isStarving = peerKnows < CREDITS_NEEDED.data && postedCount >= CREDITS_NEEDED.data;
+    return isStarving || peerKnows * UPDATE_RATIO < postedCount;
+  }
+
+  onPosted(): void {
+    this.postedCount++;
+  }
+
+  /** Numbers a message that is being sent. */
+  take(flags: number): Sequence {
+    const mseq = this.next;
+    this.next = (this.next + 1) >>> 0;
+    this.toldBufs = this.postedCount;
+    this.toldAck = this.received;
+    return { flags, bufs: this.postedCount, mseq, mseqAck: this.received };
+  }
+
+  /** @throws SdpProtocolError for numbers that cannot be */
+  onReceived({ bufs, mseq, mseqAck }: Sequence): void {
+    const expected = (this.received + 1) >>> 0;
+    expect(mseq === expected, () => `mseq is ${mseq}: ${expected} is next`);
+    const progress = since(mseqAck, this.peerAck);
+    const most = this.unacknowledged;
+    expect(
+      progress <= most,
+      () => `mseqAck is ${mseqAck}: it may be ${this.peerAck} to ${this.lastSent}`,
+    );
+    const underWay = most - progress;
+    expect(
+      bufs >= underWay,
+      () => `bufs is ${bufs}: ${underWay} messages are on their way to receives that were promised`,
+    );
+    this.received = mseq;
+    this.postedCount--;
+    this.peerAck = mseqAck;
+    this.peerBufs = bufs;
+  }
+}

@@ -1,0 +1,112 @@
+/** What a session tells its host to do, and what it is configured with. It does nothing by itself. */
+import type { Advert, Body, Mode, Sequence } from '../wire/index.js';
+
+/** Memory that the peer may reach, until `release`. */
+export interface Exposed {
+  readonly rkey: number;
+  readonly address: bigint;
+  /** Nothing reaches it any more. */
+  release(): void;
+}
+
+/** Registered memory that bytes of the peer's come to. */
+export interface Area {
+  readonly bytes: Uint8Array;
+  /** Opens it to writes of the peer; undefined where no memory can be registered. */
+  expose(): Exposed | undefined;
+  /** The host may use it for something else. */
+  release(): void;
+}
+
+/** A message that is to be sent. */
+export interface Outgoing {
+  readonly body: Body;
+  readonly sequence: Sequence;
+  /** Copied by the host before `post` returns. */
+  readonly payload: readonly Uint8Array[];
+  readonly payloadBytes: number;
+  /** The peer's handler is to be woken at once (IBTA: solicited event). */
+  readonly isSolicited: boolean;
+}
+
+export interface SessionHost {
+  /** Milliseconds, of a clock that never goes back. */
+  now(): number;
+  /** Requests that can be posted now. */
+  readonly requestsFree: number;
+  /** Posts a send. */
+  post(message: Outgoing): void;
+  /** Posts the receive `slot` again. @param bytes its size, at most what `maxReceiveBytes` says */
+  repost(slot: number, bytes: number): void;
+  /** Opens bytes of the consumer's to reads of the peer; undefined where they cannot be registered. */
+  exposeSource(bytes: Uint8Array): Exposed | undefined;
+  /** Memory for what a peer offers; undefined when all is in use. */
+  takeArea(): Area | undefined;
+  /** Posts an RDMA Read; `onReadDone` of the session follows, in order. */
+  rdmaRead(area: Area, lengthBytes: number, from: Pick<Advert, 'rkey' | 'address'>): void;
+  /**
+   * Posts an RDMA Write of bytes of the consumer's; `onWriteDone` of the session follows, in order.
+   * @returns false where they cannot be registered: nothing is posted then
+   */
+  rdmaWrite(bytes: Uint8Array, to: Pick<Advert, 'rkey' | 'address'>): boolean;
+  /** Posts an RDMA Write of no bytes: a sign of life is wanted. */
+  probe(): void;
+  /** Ends the connection of the CM when what has been posted is done. */
+  disconnect(): void;
+  /** Ends it at once: what has been posted is not sent any more. */
+  cut(): void;
+  /** Bytes can be read, or the end of them is known. */
+  onReadable(): void;
+  /** A byte that the peer sent as urgent. */
+  onUrgent(byte: number): void;
+  /** The session is over, once. */
+  onOver(failure?: Failure): void;
+}
+
+/** Why a session is over before its time; codes of POSIX. */
+export interface Failure {
+  readonly code: 'ECONNRESET' | 'EPIPE' | 'EPROTO' | 'ETIMEDOUT';
+  readonly detail: string;
+}
+
+/** What two sides have agreed on, and what this one likes. */
+export interface SessionConfig {
+  /** Receives that are posted here, as the Hello has said. */
+  readonly receives: number;
+  /** Bytes of each. */
+  readonly receiveBytes: number;
+  /** What a peer may have them enlarged to. */
+  readonly maxReceiveBytes: number;
+  readonly peer: {
+    readonly bufs: number;
+    readonly receiveBytes: number;
+    readonly maxAdverts: number;
+  };
+  /** SrcAvail, and SinkAvail, that the peer may have outstanding. */
+  readonly maxAdverts: number;
+  /** Bytes of a receive of the peer's that this side asks for where it has much to copy. */
+  readonly wantedPeerBytes: number;
+  readonly zeroCopy: ZeroCopyConfig;
+  readonly times: SessionTimes;
+}
+
+export interface ZeroCopyConfig {
+  /** Which modes this side uses as a source, and asks for as a sink; BUFFERED copies everything. */
+  readonly most: Mode;
+  /** As a sink, this side offers its own memory (SinkAvail) in pipelined mode. */
+  readonly offersSink: boolean;
+  /** Bytes that lie together, from which on they are not copied. */
+  readonly thresholdBytes: number;
+  /** Bytes of one SrcAvail at most. */
+  readonly advertBytes: number;
+}
+
+/** Milliseconds, each 1 on. */
+export interface SessionTimes {
+  /** A SrcAvail that is not answered is cancelled. */
+  readonly advertMs: number;
+  /** A cancel that is not answered ends the connection. */
+  readonly cancelMs: number;
+  /** Wait for the peer's DisConn after `close`, and for the end of the CM's connection. */
+  readonly finMs: number;
+}

@@ -1,0 +1,34 @@
+/** What a peer sent is no message of SDP. */
+
+export interface SdpWireErrorOptions {
+  /** The field, as the tables name it: `bsdh.len`. */
+  readonly field: string;
+  readonly value: number | bigint;
+  /** What it may be. */
+  readonly limit: string;
+}
+
+/** Names the field, its value and what it may be. */
+export class SdpWireError extends Error {
+  readonly field: string;
+  readonly value: number | bigint;
+  readonly limit: string;
+
+  constructor({ field, value, limit }: SdpWireErrorOptions) {
+    super(`${field} is ${value}: it must be ${limit}`);
+    this.name = 'SdpWireError';
+    this.field = field;
+    this.value = value;
+    this.limit = limit;
+  }
+}
+
+/** @throws SdpWireError unless `holds` */
+export function demand(
+  holds: boolean,
+  field: string,
+  value: number | bigint,
+  limit: string,
+): asserts holds {
+  if (!holds) throw new SdpWireError({ field, value, limit });
+}
