@@ -113,7 +113,7 @@ export class Sender {
     return this.underWay.size;
   }
 
-  /** Bytes are copied frame by frame, as they leave. */
+  /** Bytes are copied frame by frame, as they leave. Not to be called after `end`. */
   send(
     operation: string,
     parts: readonly Uint8Array[],
@@ -122,10 +122,6 @@ export class Sender {
   ): Promise<void> {
     const message = new OutgoingMessage(operation, lengthBytes, parts, this.onLeaving);
     const { wait } = message;
-    if (this.ended !== undefined) {
-      message.settle(this.ended(operation));
-      return wait.promise;
-    }
     wait.limit(this.host, options);
     this.underWay.add(message);
     this.session.departures.add(message);

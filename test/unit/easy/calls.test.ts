@@ -138,6 +138,7 @@ describe('easy: calls', () => {
     const listens: [unknown, RegExp][] = [
       [{ port: 7 }, /address is undefined; it must be given, or `ia`, or `provider`/],
       [{ ...to, ia }, /address is .*; it must be left out where `ia` is given/],
+      [{ port: 7, ia, provider }, /provider is .*; it must be left out where `ia` is given/],
       [{ ...to, localAddress: ADDRESS }, /an option is "localAddress"/],
       [{ ...to, address: 7 }, /address is 7/],
     ];

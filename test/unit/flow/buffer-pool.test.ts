@@ -66,6 +66,8 @@ describe('flow: pool of registered buffers', () => {
       code: 'DAT_INVALID_PARAMETER',
       message: /60 bytes from 50 on: the buffer has 100/,
     });
+    assert.throws(() => lease.segment(-1, 50), { message: /-1 bytes from 50 on/ });
+    assert.throws(() => lease.segment(1, -1), { message: /1 bytes from -1 on/ });
   });
 
   it('is closed when nothing is lent, and frees its memory', async () => {
@@ -80,6 +82,7 @@ describe('flow: pool of registered buffers', () => {
     some.close();
     some.close();
     assert.match(leftOf(world.client), /lmrs 0/);
+    assert.deepEqual([some.size, some.lent], [0, 0]);
     assert.equal((await failureOf(some.take())).code, 'DAT_ABORT');
     assert.throws(() => some.tryTake(), { code: 'DAT_ABORT' });
   });

@@ -215,6 +215,57 @@ describe('channel over a connection', () => {
     assert.deepEqual((cause as FlowError).flightRecord, [], 'a log of both has it once');
   });
 
+  it('is not open, and its iteration throws, when the connection has broken', async () => {
+    const { world, near, far } = await pairOf();
+    assert.ok(near.isOpen && far.isOpen);
+    const iterated = failureOf(all(far));
+    const sent = failureOf(far.send(pattern(3000, 1)));
+    world.fabric.partition([CLIENT], [SERVER]);
+    assert.equal((await sent).code, 'DAT_CONN_BROKEN');
+    assert.deepEqual([(await iterated).code, far.isOpen], ['DAT_CONN_BROKEN', false]);
+    assert.equal((await failureOf(far.send(pattern(1, 1)))).code, 'DAT_CONN_BROKEN');
+  });
+
+  for (const [name, options] of [
+    ['without time', { timeoutMs: 0 }],
+    ['by a signal that has fired', { signal: AbortSignal.abort() }],
+  ] as const) {
+    it(`close ${name} drops what has come, and tells the peer nothing but its end`, async () => {
+      const { near, far } = await pairOf();
+      await far.send(pattern(2, 1));
+      const receiving = failureOf(far.receive());
+      await near.close(options);
+      assert.match((await receiving).message, /the peer has ended the connection/);
+      assert.equal((await failureOf(near.receive())).code, 'DAT_CONN_CLOSED');
+      assert.equal(near.isOpen, false);
+    });
+  }
+
+  it('drops what nothing has taken, at once', async () => {
+    const { near, far } = await pairOf();
+    await far.send(pattern(2, 1));
+    const closed = near.close();
+    assert.equal((await failureOf(near.receive())).code, 'DAT_CONN_CLOSED');
+    await closed;
+  });
+
+  it('refuses what is no message, and options that cannot be', async () => {
+    const { near } = await pairOf();
+    for (const data of ['text', ['text'], {}, [new Uint8Array(1), 7]] as never[]) {
+      const error = await failureOf(near.send(data));
+      assert.equal(error.code, 'DAT_INVALID_PARAMETER');
+      assert.match(
+        error.message,
+        /^channel\.send: data is .*; it must be a Uint8Array, or an array/,
+      );
+    }
+    const late = { timeoutMs: -1 };
+    for (const wrong of [near.send(pattern(1, 1), late), near.receive(late), near.end(late)]) {
+      assert.match((await failureOf(wrong)).message, /timeoutMs is -1/);
+    }
+    assert.ok(near.isOpen);
+  });
+
   it('a peer that breaks the protocol is told apart, and others go on', async () => {
     const [world, nearConn, farConn] = await connsOf(SMALL, {});
     const far = channel(farConn, SMALL);
@@ -343,6 +394,14 @@ describe('channel over a connection', () => {
     const written = [writer.write(pattern(1, 1)), writer.write(pattern(300, 2)), writer.close()];
     assert.deepEqual(lengthsOf(await all(readable)), [1, 300]);
     await Promise.all(written);
+  });
+
+  it('an abort of the web stream ends the channel at once', async () => {
+    const { near, far } = await pairOf();
+    const receiving = failureOf(far.receive());
+    await toWebStreams(near).writable.abort(new Error('enough'));
+    assert.match((await receiving).message, /the peer has ended the connection/);
+    assert.equal(near.isOpen, false);
   });
 
   it('ends every promise once, and loses nothing, by seed', async () => {

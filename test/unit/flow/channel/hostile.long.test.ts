@@ -108,10 +108,10 @@ class Attack {
       this.ended++;
       return;
     }
-    assert.ok(FlowError.isFlowError(error), String(error));
+    assert.ok(FlowError.isFlowError(error));
     assert.deepEqual([error.code, error.reason], ['DAT_CONN_BROKEN', 'PEER_PROTOCOL']);
     const { cause } = error;
-    assert.ok(cause instanceof ChannelProtocolError, String(cause));
+    assert.ok(cause instanceof ChannelProtocolError);
     assert.match(cause.message, / is .*; it must be /);
     this.fields.add(String(cause.field));
     this.breaches++;

@@ -2,6 +2,7 @@
 // frames. Each is either a frame that may come now, or an error with the value and the limit.
 import assert from 'node:assert/strict';
 import { announcementOf, readAnnouncement } from '../../../../core/flow/channel/announcement.js';
+import { Credits } from '../../../../core/flow/channel/credits.js';
 import { FRAME_HEADER_BYTES } from '../../../../core/flow/channel/frame.js';
 import { ChannelProtocolError } from '../../../../core/flow/channel/protocol-error.js';
 import { ChannelSession } from '../../../../core/flow/channel/session.js';
@@ -27,6 +28,7 @@ const frame = (
   view.setUint32(4, remaining);
   return data;
 };
+const REST = { remainingBytes: 0 };
 const [MESSAGE, ABANDON, END, CREDIT] = [1, 2, 3, 4];
 
 describe('channel, a hostile peer', () => {
@@ -100,6 +102,33 @@ describe('channel, a hostile peer', () => {
     for (let i = 0; i < 3; i++) full.arrived(frame(MESSAGE, 0, 0, 0, 0));
     const spent = /the credit of the peer is 0; it must be at least 1 for MESSAGE/;
     assert.throws(() => full.arrived(frame(MESSAGE, 0, 0, 0, 0)), spent);
+  });
+
+  it('grants credits when half are owed, or when the peer has none left, and not before', () => {
+    const credits = new Credits(9, 9);
+    const arrive = (): void => credits.arrived('MESSAGE', { updates: 0, credits: 0, ...REST });
+    arrive();
+    credits.posted('MESSAGE');
+    assert.equal(credits.areDue, false);
+    for (let i = 0; i < 7; i++) arrive();
+    assert.equal(credits.areDue, true, 'the peer can send nothing until it is told');
+    assert.deepEqual(credits.spend('MESSAGE'), { updates: 0, credits: 1 });
+    for (let i = 0; i < 3; i++) credits.posted('MESSAGE');
+    assert.equal(credits.areDue, false);
+    credits.posted('MESSAGE');
+    assert.equal(credits.areDue, true, 'half of eight');
+  });
+
+  it('tells of a CREDIT frame when its receive is posted again, and not before', () => {
+    const credits = new Credits(4, 4);
+    for (let i = 0; i < 2; i++) credits.spend('MESSAGE');
+    credits.arrived('CREDIT', { updates: 0, credits: 1, ...REST });
+    assert.equal(credits.spend('MESSAGE').updates, 0);
+    const second = (): void => credits.arrived('CREDIT', { updates: 0, credits: 1, ...REST });
+    assert.throws(second, /CREDIT frames not told of is 2/);
+    credits.posted('CREDIT');
+    assert.equal(credits.spend('MESSAGE').updates, 1);
+    second();
   });
 
   it('refuses a second CREDIT frame before the first is told of', () => {
