@@ -1,6 +1,7 @@
 /** What `dapl` can do, in the order of its help: a file a command. */
 import type { Command } from 'commander';
 import { infoCommand } from './info.js';
+import { iserInitiatorCommand } from './iser-initiator.js';
 import { iserTargetCommand } from './iser-target.js';
 import { testCommand } from './test.js';
 import { traceCommand } from './trace.js';
@@ -10,4 +11,5 @@ export const commands: readonly (() => Command)[] = [
   testCommand,
   traceCommand,
   iserTargetCommand,
+  iserInitiatorCommand,
 ];
