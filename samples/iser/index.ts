@@ -7,3 +7,4 @@ export {
   type Portal,
 } from './target.js';
 export * from '../block/index.js';
+export * from './initiator/index.js';

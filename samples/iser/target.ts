@@ -149,11 +149,12 @@ export class IscsiTarget {
 
   /**
    * Asks every initiator to log out (an asynchronous message), ends what has not logged out in
-   * time, and makes what was written durable. Resolves when nothing is under way; again, with the
-   * first.
-   * @param timeoutSeconds 0 to 65535: 0 ends all sessions at once
+   * time. Resolves when nothing is under way; again, with the first. Backends are flushed by their
+   * own `close`.
+   * @param timeoutSeconds 0 to 65535: 0 ends all sessions at once, also those that were asked before
    */
   close(timeoutSeconds = 10): Promise<void> {
+    if (this.closing !== undefined && timeoutSeconds === 0) this.node.drop();
     this.closing ??= this.end(timeoutSeconds);
     return this.closing;
   }

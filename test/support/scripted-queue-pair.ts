@@ -141,7 +141,13 @@ export class ScriptedQueuePair implements QueuePair {
     if (status !== WcStatus.SUCCESS && status !== WcStatus.WR_FLUSH_ERR) this.fail();
   }
 
-  completeReceive(lengthBytes: number, status: number = WcStatus.SUCCESS, wcFlags = 0): void {
+  /** @param immediateOrKey what `wcFlags` speak of */
+  completeReceive(
+    lengthBytes: number,
+    status: number = WcStatus.SUCCESS,
+    wcFlags = 0,
+    immediateOrKey = 0,
+  ): void {
     const index = this.receivesEnded;
     if (index === this.ownReceives.producer) throw new Error('no receive is posted');
     this.receivesEnded = (index + 1) >>> 0;
@@ -152,6 +158,7 @@ export class ScriptedQueuePair implements QueuePair {
       [CQE.COOKIE_LO]: this.ownReceives.words[at + RQE.COOKIE_LO] ?? 0,
       [CQE.COOKIE_HI]: this.ownReceives.words[at + RQE.COOKIE_HI] ?? 0,
       [CQE.BYTE_LENGTH]: lengthBytes,
+      [CQE.IMMEDIATE_OR_INVALIDATE]: immediateOrKey,
       [CQE.WQE_INDEX]: index,
       [CQE.QP_CONTEXT]: this.init.context,
     });

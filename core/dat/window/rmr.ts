@@ -183,7 +183,7 @@ export class Rmr extends Handle {
     if (at >= 0) this.pending.splice(at, 1);
     if (done) {
       this.settled?.end();
-      this.settled = binding;
+      this.settled = binding?.isInvalidated === true ? undefined : binding;
     } else {
       binding?.end();
     }
@@ -198,6 +198,12 @@ export class Rmr extends Handle {
 
   /** @internal the peer has invalidated a key: false when it is not this window's */
   closeIf(rkey: number): boolean {
+    const early = this.pending.find((binding) => binding?.rmrContext === rkey);
+    if (early !== undefined) {
+      early.isInvalidated = true;
+      early.end();
+      return true;
+    }
     if (this.settled?.rmrContext !== rkey) return false;
     this.onClosed();
     return true;
@@ -215,7 +221,8 @@ export class Rmr extends Handle {
 
   /** What it is bound to when all that is posted has been done. */
   private get newest(): RmrBinding | undefined {
-    return this.pending.length > 0 ? this.pending.at(-1) : this.settled;
+    const newest = this.pending.length > 0 ? this.pending.at(-1) : this.settled;
+    return newest?.isInvalidated === true ? undefined : newest;
   }
 
   private postUnbind(operation: string, ep: Ep, cookie: number, flags: number): void {

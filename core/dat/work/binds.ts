@@ -113,9 +113,17 @@ export class EpBinds {
     return new BindCompletion(bind.rmr, this.ep, cookie, outcome);
   }
 
-  /** The peer has invalidated a window (SEND_WITH_INV). */
+  /**
+   * The peer has invalidated a window (SEND_WITH_INV). A bind completes behind all requests before
+   * it, so the message of a peer that has the key already may come first.
+   */
   onInvalidated(rkey: number): void {
-    for (const rmr of this.own ?? []) if (rmr.closeIf(rkey)) this.own?.delete(rmr);
+    if (this.pending.some(({ rmr }) => rmr.scope === 'EP' && rmr.closeIf(rkey))) return;
+    for (const rmr of this.own ?? []) {
+      if (!rmr.closeIf(rkey)) continue;
+      this.own?.delete(rmr);
+      return;
+    }
   }
 
   /**

@@ -1,7 +1,15 @@
 /** What `dapl` can do, in the order of its help: a file a command. */
 import type { Command } from 'commander';
 import { infoCommand } from './info.js';
+import { iserInitiatorCommand } from './iser-initiator.js';
+import { iserTargetCommand } from './iser-target.js';
 import { testCommand } from './test.js';
 import { traceCommand } from './trace.js';
 
-export const commands: readonly (() => Command)[] = [infoCommand, testCommand, traceCommand];
+export const commands: readonly (() => Command)[] = [
+  infoCommand,
+  testCommand,
+  traceCommand,
+  iserTargetCommand,
+  iserInitiatorCommand,
+];

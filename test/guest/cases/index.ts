@@ -8,6 +8,8 @@ import { dapltestCases } from './dapltest.js';
 import { differentialCases } from './differential.js';
 import { dtestCases } from './dtest.js';
 import { faultCases } from './faults.js';
+import { iserInitiatorCases } from './iser-initiator.js';
+import { iserTargetCases } from './iser-target.js';
 import { labCases } from './lab.js';
 import { leftoverCases } from './leftovers.js';
 import { lostMessageCases } from './lost-messages.js';
@@ -45,6 +47,8 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...dtestCases(lab, version),
     ...perftestCases(lab, version),
     ...daplFaultCases(lab, version),
+    ...iserTargetCases(lab, version),
+    ...iserInitiatorCases(lab, version),
     ...refusalCases(lab, version),
     ...operationsCases(lab, version),
     ...verbsCases(lab, version),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { DatDtoStatus, type DatEvent, MemPrivileges, type Rmr } from '../../../core/index.js';
-import { Access, SQE, WcStatus, WrFlags, WrOpcode } from '../../../core/spi/index.js';
+import { Access, SQE, WcFlags, WcStatus, WrFlags, WrOpcode } from '../../../core/spi/index.js';
 import { type Bench, connected, drain, texts } from '../../support/fake-endpoints.js';
 
 const { REMOTE_READ, REMOTE_WRITE } = MemPrivileges;
@@ -120,6 +120,29 @@ describe('remote memory region', () => {
     assert.deepEqual(outcomes(drain(evd)), [done(2, 'RMR_OPERATION_FAILED'), 'BROKEN']);
     assert.equal(rmr.query().lmr, undefined);
     assert.equal(lmr.query().boundRmrs, 0);
+  });
+
+  it('of an endpoint is closed by a peer that is quicker than the completion of its bind', async () => {
+    const bench = await connected();
+    const { ia, pz, lmr, ep, evd, device } = bench;
+    const rmr = ia.createRmrForEp(pz);
+    ep.postRecv(lmr.segment(), 9);
+    const key = rmr.bind(lmr.segment(0, 64), ep, { cookie: 1 });
+    device.qp.completeReceive(4, WcStatus.SUCCESS, WcFlags.WITH_INV, key);
+    assert.deepEqual(outcomes(drain(evd)), ['dto 9 SUCCESS']);
+    assert.equal(rmr.rmrContext, undefined);
+    assert.equal(lmr.query().boundRmrs, 0);
+    // Nothing is left to be closed, so the next bind is one request.
+    const next = rmr.bind(lmr.segment(64, 64), ep, { cookie: 2 });
+    assert.notEqual(next, key);
+    assert.equal(device.qp.work.length, 2);
+    device.qp.completeSend();
+    assert.deepEqual(outcomes(drain(evd)), [done(1, 'SUCCESS')]);
+    assert.equal(rmr.rmrContext, next);
+    device.qp.completeSend();
+    assert.deepEqual(outcomes(drain(evd)), [done(2, 'SUCCESS')]);
+    assert.equal(rmr.rmrContext, next);
+    assert.equal(lmr.query().boundRmrs, 1);
   });
 
   it('is closed by a reset, if of an endpoint; binds that are flushed are told', async () => {

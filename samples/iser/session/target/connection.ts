@@ -329,7 +329,7 @@ export class TargetConnection {
         case 'taskManagementRequest':
           return void this.onTaskManagement(pdu);
         case 'logoutRequest':
-          return void this.onLogout(pdu);
+          return this.onLogout(pdu);
       }
     } catch (error) {
       // It has had its turn, and is not answered but by a Reject.
@@ -393,18 +393,20 @@ export class TargetConnection {
     }
   }
 
-  private async onLogout({ header }: PduOf<'logoutRequest'>): Promise<void> {
-    const { identity, tasks } = this.session as Session;
+  private onLogout({ header }: PduOf<'logoutRequest'>): void {
+    const { identity, window } = this.session as Session;
     const { initiatorTaskTag, reason, cid } = header;
     const refusal = logoutRefusal(reason, cid, identity);
-    if (refusal !== undefined) {
-      if (!header.immediate) (this.session as Session).window.open();
-      this.responder.send('logoutResponse', { initiatorTaskTag, response: refusal });
-      return;
-    }
+    if (refusal === undefined) return void this.leave(initiatorTaskTag);
+    if (!header.immediate) window.open();
+    this.responder.send('logoutResponse', { initiatorTaskTag, response: refusal });
+  }
+
+  /** Answers a logout, when nothing of the session is under way. */
+  private async leave(initiatorTaskTag: number): Promise<void> {
     this.step('logout begins');
     this.setTimeout(FAREWELL_TIMEOUT_MS, 'logged out', true);
-    await tasks.close(new Error('logout'));
+    await (this.session as Session).tasks.close(new Error('logout'));
     if (this.state !== 'IN_LOGOUT') return;
     const response = LOGOUT_RESPONSE.CLOSED;
     this.responder.send('logoutResponse', { initiatorTaskTag, response, time2Wait: TIME2WAIT });

@@ -127,7 +127,13 @@ export class TargetNode {
     this.isClosed = true;
     const all = [...this.connections];
     for (const connection of all) connection.requestLogout(timeoutSeconds);
+    if (timeoutSeconds === 0) this.drop();
     await Promise.all(all.map((connection) => connection.ended));
+  }
+
+  /** Ends all sessions at once. */
+  drop(): void {
+    for (const connection of [...this.connections]) connection.close('the target is closed');
   }
 
   private nextTsih(): number {

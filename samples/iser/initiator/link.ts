@@ -1,0 +1,103 @@
+/** One session with its connection, from the request for a connection to the end of both. */
+import type { InitiatorMover, MakeMover, Portal } from '../mover/initiator/index.js';
+import {
+  InitiatorSession,
+  type IscsiError,
+  type LoginOptions,
+  type ScsiCommandRequest,
+  type ScsiTask,
+  type SessionParameters,
+  type SessionTimes,
+} from '../session/initiator/index.js';
+import type { Timing } from './timing.js';
+
+export interface LinkHost {
+  onUp(parameters: SessionParameters): void;
+  /** The target wants the end of the session, in so many milliseconds. */
+  onLogoutAsked(withinMs: number): void;
+  /** Commands that were under way have been told before. */
+  onEnd(error: IscsiError): void;
+}
+
+export interface LinkOptions {
+  readonly makeMover: MakeMover;
+  readonly portal: Portal;
+  readonly login: Omit<LoginOptions, 'initiatorTaskTag'>;
+  readonly times: SessionTimes;
+  readonly timing: Timing;
+  readonly maxTasks: number;
+}
+
+export class Link {
+  readonly session: InitiatorSession;
+  readonly mover: InitiatorMover;
+  private cancel: (() => void) | undefined;
+  private armedMs = Infinity;
+
+  /** @throws what the mover throws where no connection can be asked for */
+  constructor(
+    private readonly options: LinkOptions,
+    host: LinkHost,
+  ) {
+    const { makeMover, portal, login, times, timing, maxTasks } = options;
+    const session = new InitiatorSession(
+      {
+        now: () => timing.nowMs(),
+        send: (pdu) => this.mover.send(pdu),
+        prepare: () => this.mover.prepare(),
+        release: (task, bytes) => this.mover.release(task, bytes),
+        onLoggedIn: (parameters) => {
+          this.arm();
+          host.onUp(parameters);
+        },
+        onLogoutAsked: (withinMs) => host.onLogoutAsked(withinMs),
+        onEnd: (error) => {
+          this.disarm();
+          this.mover.close('graceful');
+          host.onEnd(error);
+        },
+      },
+      login,
+      times,
+      maxTasks,
+    );
+    this.session = session;
+    session.connecting();
+    this.mover = makeMover(portal, {
+      onConnected: () => {
+        session.connected();
+        this.arm();
+      },
+      onPdu: (pdu) => session.receive(pdu),
+      onLost: (error) => session.lost(error),
+    });
+  }
+
+  submit(request: ScsiCommandRequest): ScsiTask {
+    const { timing } = this.options;
+    const task = this.session.submit(request);
+    if (timing.nowMs() + (request.timeoutMs ?? Infinity) < this.armedMs) this.arm();
+    return task;
+  }
+
+  /** Looks at the time when the session wants it; what comes meanwhile only makes that later. */
+  arm(): void {
+    this.disarm();
+    const { timing } = this.options;
+    const { deadlineMs } = this.session;
+    if (deadlineMs === Infinity) return;
+    this.armedMs = deadlineMs;
+    this.cancel = timing.after(Math.max(1, deadlineMs - timing.nowMs()), () => {
+      this.cancel = undefined;
+      this.armedMs = Infinity;
+      this.session.tick(timing.nowMs());
+      this.arm();
+    });
+  }
+
+  private disarm(): void {
+    this.cancel?.();
+    this.cancel = undefined;
+    this.armedMs = Infinity;
+  }
+}
