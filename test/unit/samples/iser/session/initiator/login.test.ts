@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 
 import * as wire from '../../../../../../samples/iser/wire/index.js';
-import { LUN, md5, Scene, type SceneOptions, type Sent } from './scene.js';
+import { type LoginFields, LUN, md5, Scene, type SceneOptions, type Sent } from './scene.js';
 
 const textOf = ({ data }: Sent): Map<string, string> => wire.uniqueKeys(wire.parseText(data));
 const SECRET = new TextEncoder().encode('a secret of the initiator');
@@ -21,7 +21,7 @@ function upToProof(scene: Scene, change: (response: Uint8Array) => void): void {
   const first = scene.connect();
   assert(first.type === 'loginRequest' && first.header.currentStage === 0);
   assert.equal(textOf(first).get('AuthMethod'), 'CHAP');
-  scene.answerLogin([['AuthMethod', 'CHAP']], false, SECURITY as object);
+  scene.answerLogin([['AuthMethod', 'CHAP']], false, SECURITY);
   assert.equal(textOf(scene.one()).get('CHAP_A'), '5');
   const challenge = Uint8Array.of(1, 2, 3, 4);
   scene.answerLogin(
@@ -31,7 +31,7 @@ function upToProof(scene: Scene, change: (response: Uint8Array) => void): void {
       ['CHAP_C', wire.emitBinary(challenge)],
     ],
     false,
-    SECURITY as object,
+    SECURITY,
   );
   const proof = scene.one();
   assert(proof.type === 'loginRequest' && proof.header.transit && proof.header.nextStage === 1);
@@ -47,7 +47,7 @@ function upToProof(scene: Scene, change: (response: Uint8Array) => void): void {
       ['CHAP_R', wire.emitBinary(response)],
     ],
     true,
-    { ...SECURITY, nextStage: 1, tsih: 0 } as object,
+    { ...SECURITY, nextStage: 1, tsih: 0 },
   );
 }
 
@@ -122,7 +122,7 @@ describe('login of an initiator', () => {
   it('a text in several parts is asked for', () => {
     const scene = new Scene();
     scene.connect();
-    scene.answerLogin([['TargetAlias', 'one']], false, { continue: true } as object);
+    scene.answerLogin([['TargetAlias', 'one']], false, { continue: true });
     const empty = scene.one();
     assert(empty.type === 'loginRequest' && !empty.header.transit && empty.data.length === 0);
     scene.answerLogin([['InitialR2T', 'Yes']], false);
@@ -151,7 +151,7 @@ describe('login of an initiator', () => {
   it('a target that wants no proof is not trusted', () => {
     const scene = new Scene(CHAP);
     scene.connect();
-    scene.answerLogin([['AuthMethod', 'None']], false, SECURITY as object);
+    scene.answerLogin([['AuthMethod', 'None']], false, SECURITY);
     assert.equal(scene.ends[0]?.code, 'ISCSI_LOGIN_FAILED');
   });
 
@@ -174,11 +174,11 @@ describe('login of an initiator', () => {
     ['a session without a handle', [], { tsih: 0 }],
     ['another task tag', [], { initiatorTaskTag: 9 }],
     ['another version', [], { versionActive: 1 }],
-  ] as const) {
+  ] as readonly (readonly [string, readonly wire.TextPair[], LoginFields])[]) {
     it(`${what} ends the session`, () => {
       const scene = new Scene();
       scene.connect();
-      scene.answerLogin(pairs, true, fields as object);
+      scene.answerLogin(pairs, true, fields);
       assert.equal(scene.ends.length, 1);
       assert.equal(scene.ends[0]?.code, 'ISCSI_PROTOCOL');
       assert.equal(scene.session.state, 'FREE');

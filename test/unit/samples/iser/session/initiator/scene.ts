@@ -26,6 +26,9 @@ export interface SceneOptions {
   readonly transport?: 'iser' | 'tcp';
 }
 
+export type LoginFields = Parameters<typeof wire.loginResponse.make>[0];
+type ResponseFields = Parameters<typeof wire.scsiResponse.make>[0];
+
 /** A PDU that the initiator has sent. */
 export type Sent = wire.InitiatorPdu & { readonly outgoing: OutgoingPdu };
 
@@ -94,11 +97,7 @@ export class Scene {
     this.answerLogin([['TargetPortalGroupTag', '1'], ...pairs], true);
   }
 
-  answerLogin(
-    pairs: readonly wire.TextPair[],
-    transit: boolean,
-    fields: Partial<wire.Values<typeof LOGIN_TABLE>> = {},
-  ): void {
+  answerLogin(pairs: readonly wire.TextPair[], transit: boolean, fields: LoginFields = {}): void {
     const stage = wire.LOGIN_STAGE;
     const data = wire.emitText(pairs);
     this.answer(
@@ -131,11 +130,7 @@ export class Scene {
   }
 
   /** A SCSI Response for a command that has been sent. */
-  respond(
-    tag: number,
-    fields: Partial<ReturnType<typeof scsiFields>> = {},
-    data?: Uint8Array,
-  ): void {
+  respond(tag: number, fields: ResponseFields = {}, data?: Uint8Array): void {
     this.expCmdSn = (this.expCmdSn + 1) >>> 0;
     const made = wire.scsiResponse.make({
       initiatorTaskTag: tag,
@@ -164,16 +159,4 @@ export class Scene {
     whole.set(data, header.length);
     this.sent.push({ ...wire.readInitiatorPdu(whole), outgoing });
   }
-}
-
-const LOGIN_TABLE = { status: wire.uint(36, 2), tsih: wire.uint(14, 2), statSn: wire.uint(24, 4) };
-
-function scsiFields(): {
-  status: number;
-  response: number;
-  underflow: boolean;
-  residualCount: number;
-  statSn: number;
-} {
-  return { status: 0, response: 0, underflow: false, residualCount: 0, statSn: 0 };
 }

@@ -51,7 +51,7 @@ describe('full feature phase of an initiator', () => {
     const scene = new Scene({ login: { initialCmdSn: 0xffff_fffe } });
     scene.expCmdSn = 0xffff_fffe;
     scene.connect();
-    scene.answerLogin([], true, { maxCmdSn: 1 } as object);
+    scene.answerLogin([], true, { maxCmdSn: 1 });
     for (let i = 0; i < 5; i++) scene.submit();
     const numbers = scene.takeSent().map((pdu) => pdu.type === 'scsiCommand' && pdu.header.cmdSn);
     assert.deepEqual(numbers, [0xffff_fffe, 0xffff_ffff, 0, 1]);
