@@ -16,7 +16,11 @@ import { BlockError } from './block-error.js';
 import { MemoryBackend, type MemoryBackendOptions } from './memory-backend.js';
 
 /** Mistakes that a test plants to see that it finds them. */
-export type PlantedBug = 'fua is ignored' | 'flush forgets the last write';
+export type PlantedBug =
+  | 'fua is ignored'
+  | 'flush forgets the last write'
+  /** It is done before the next call. */
+  | 'flush is acknowledged early';
 
 export interface PowerLossOptions extends MemoryBackendOptions {
   /** Below 1, from 0 on: decides what becomes of each block that was not durable. */
@@ -40,6 +44,8 @@ export class PowerLossBackend implements BlockBackend {
   private volatile = new Map<bigint, Uint8Array[]>();
   private isPowered = true;
   private steps = 0;
+  /** Of a flush that was acknowledged early. */
+  private owed: readonly bigint[] = [];
 
   constructor(private readonly options: PowerLossOptions) {
     const { sizeBytes, blockBytes = 512 } = options;
@@ -84,9 +90,11 @@ export class PowerLossBackend implements BlockBackend {
 
   async flush(): Promise<void> {
     this.check();
+    const { plantedBug } = this.options;
     const all = [...this.volatile.keys()];
-    if (this.options.plantedBug === 'flush forgets the last write') all.pop();
-    this.settle(all);
+    if (plantedBug === 'flush forgets the last write') all.pop();
+    if (plantedBug === 'flush is acknowledged early') this.owed = all;
+    else this.settle(all);
   }
 
   async discard(lba: bigint, blocks: bigint): Promise<void> {
@@ -122,6 +130,9 @@ export class PowerLossBackend implements BlockBackend {
   }
 
   private step(): void {
+    const { owed } = this;
+    this.owed = [];
+    this.settle(owed);
     this.steps++;
     if (this.steps === this.options.lostAtStep) this.losePower();
     this.check();

@@ -13,7 +13,7 @@ interface Given {
 
 interface DiskGiven extends Given {
   readonly lun: number;
-  readonly lba: bigint;
+  readonly lba?: bigint;
   readonly blocks?: bigint;
 }
 
@@ -44,10 +44,10 @@ export function iserInitiatorCommand(): Command {
       .argument('<target>', "the target's iSCSI name")
       .argument('<file>', 'where the blocks go, or come from')
       .option('-l, --lun <number>', 'which disk of the target', number, 0)
-      .option('--lba <number>', 'the first block', big, 0n)
+      .option('--lba <number>', 'the first block, default 0', big)
       .option('--blocks <number>', 'how many; default all', big)
       .action(async (portal: string, target: string, file: string, given: DiskGiven) => {
-        const { lun, lba, blocks } = given;
+        const { lun, lba = 0n, blocks } = given;
         const use = await import('../storage/use-disk.js');
         const settings: DiskSettings = {
           ...settingsOf(portal, given),
