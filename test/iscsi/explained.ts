@@ -1,18 +1,19 @@
 /**
- * Tests of iscsi-test-cu 1.19 (230 of them) that are not passed over TCP, and why. docs/iser.md has
- * the counts; a test that fails or is skipped without a line here fails the run.
+ * Tests of iscsi-test-cu 1.19 (230 of them) that are not passed over TCP, and why. A test that fails
+ * or is skipped without a line here fails the run.
  */
 
 /** By name; every failure has to be here. */
 export const FAILURES: Readonly<Record<string, string>> = {
   'WriteSame10.UnmapUntilEnd':
-    'it asks for blocks of FFh to be unmapped and expects zeroes; a disk whose unmapped blocks read ' +
-    'as zeroes has to write those of another content (SBC-3 5.40), as the twin of WRITE SAME(16) has it',
+    'it asks for blocks of FFh to be unmapped, and expects zeroes: a disk whose unmapped blocks ' +
+    'read as zeroes has to write any other content (SBC-3 5.40); the same test of WRITE SAME(16) ' +
+    'sends zeroes, and is passed',
   'iSCSITMF.LUNResetSimpleAsync':
-    'no target can pass it: it asserts that the answer has come before it reads from the connection',
+    'no target can pass it: it asserts that the answer has come before it reads the connection',
   'iSCSIdatasn.iSCSIDataSnInvalid':
-    'the first wrong DataSN ends the session (error recovery level 0), the program logs in again, and ' +
-    'then sends its third write as immediate data, which has no DataSN, and is right to succeed',
+    'the first wrong DataSN ends the session (error recovery level 0); the program logs in again, ' +
+    'sends its third write as immediate data, which has no DataSN, and expects that to fail',
 };
 
 /** By suite or test: commands and properties that the target does not have. */
