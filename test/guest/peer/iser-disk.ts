@@ -1,6 +1,7 @@
 // Our initiator at work on a disk of another target: a program of the guest's cases.
 // Arguments: address, target name, how many commands. It ends with 1 at the first thing that is wrong.
 import assert from 'node:assert/strict';
+import { inspect } from 'node:util';
 
 import { discover, IscsiError, openDisk } from '../../../samples/iser/index.js';
 
@@ -20,7 +21,7 @@ say('discovered');
 
 const notices: string[] = [];
 const disk = await openDisk({ address, target, notice: (what) => notices.push(what) });
-say(`logged in: ${disk.description.product}, ${disk.blockCount} blocks of ${disk.blockBytes}`);
+say(`logged in: ${inspect(disk.description, { breakLength: Infinity })}`);
 
 try {
   await work();
@@ -52,12 +53,8 @@ async function work(): Promise<void> {
 
   if (disk.description.maxUnmapBlocks > 0) {
     await disk.unmap(0, 2048n);
-    const zeroes = new Uint8Array(4096).fill(1);
-    await disk.read(0, zeroes);
-    assert(
-      zeroes.every((byte) => byte === 0),
-      'what was unmapped reads as zeroes',
-    );
+    // What it holds now, the disk does not promise (LBPRZ 0).
+    await disk.read(0, new Uint8Array(4096));
     say('unmapped');
   }
 
