@@ -14,6 +14,7 @@ const PACKAGES = [
   'kmod',
   'libc6-dev',
   'libibverbs-dev',
+  'libiscsi-bin',
   'librdmacm-dev',
   'open-iscsi',
   'perftest',

@@ -9,6 +9,7 @@ import { differentialCases } from './differential.js';
 import { dtestCases } from './dtest.js';
 import { faultCases } from './faults.js';
 import { iserInitiatorCases } from './iser-initiator.js';
+import { iserSuiteCases } from './iser-suite.js';
 import { iserTargetCases } from './iser-target.js';
 import { labCases } from './lab.js';
 import { leftoverCases } from './leftovers.js';
@@ -49,6 +50,7 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...daplFaultCases(lab, version),
     ...iserTargetCases(lab, version),
     ...iserInitiatorCases(lab, version),
+    ...iserSuiteCases(lab, version),
     ...refusalCases(lab, version),
     ...operationsCases(lab, version),
     ...verbsCases(lab, version),
