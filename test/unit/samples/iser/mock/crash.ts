@@ -23,6 +23,8 @@ export interface CrashOptions {
   readonly lostAtStep?: number;
   readonly plantedBug?: PlantedBug;
   readonly lossPercent?: number;
+  /** Requests under way at a time; default 3. */
+  readonly lanes?: number;
 }
 
 class RemoteDisk implements DiskUnderTest {
@@ -104,14 +106,14 @@ class World {
 
 /** @returns the steps of the disk: points at which its power may go */
 export async function crash(seed: number, options: CrashOptions = {}): Promise<number> {
-  const { lossPercent = 0, ...loss } = options;
+  const { lossPercent = 0, lanes = 3, ...loss } = options;
   const random = randomOf(seed + 1_000_000);
   const backend = new PowerLossBackend({ sizeBytes: BLOCKS * BLOCK_BYTES, random, ...loss });
   const world = new World(seed, lossPercent);
   const ias = [await world.open(TARGET), await world.open(INITIATOR)] as const;
   const model = new DurabilityModel(BLOCKS);
   await world.withDisk(backend, ias, (disk) => {
-    const mix = { random: randomOf(seed), blocks: BLOCKS, requests: 8, lanes: 3 };
+    const mix = { random: randomOf(seed), blocks: BLOCKS, requests: 24 / lanes, lanes };
     return runMix(new RemoteDisk(disk), model, mix);
   });
   const steps = backend.stepCount;
