@@ -51,7 +51,6 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...iserTargetCases(lab, version),
     ...iserSuiteCases(lab, version),
     ...iserInitiatorCases(lab, version),
-    ...iserSuiteCases(lab, version),
     ...refusalCases(lab, version),
     ...operationsCases(lab, version),
     ...verbsCases(lab, version),
