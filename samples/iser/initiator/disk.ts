@@ -122,7 +122,7 @@ export class Disk {
   }
 
   /**
-   * Memory of this size, of whole transfers that need no copy on this side. It is the disk's: `close`
+   * Memory of this size: its bytes are moved without a copy on this side. It is the disk's: `close`
    * ends it.
    */
   allocate(lengthBytes: number): Uint8Array {

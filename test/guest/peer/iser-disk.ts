@@ -1,5 +1,5 @@
 // Our initiator at work on a disk of another target: a program of the guest's cases.
-// Arguments: address, target name, how many commands. It ends with 1 at the first thing that is wrong.
+// Arguments: address, target name, how many commands. The first thing that is wrong ends it with 1.
 import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
 

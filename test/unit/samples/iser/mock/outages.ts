@@ -1,7 +1,7 @@
 /**
  * Initiator and target over iSER on a simulated fabric, in virtual time: packets are lost, the
- * network is cut, the target is killed and started again over the same disk. The initiator makes its
- * session anew and sends again what was not answered.
+ * network is cut, the target is killed and started again over the same disk. The initiator makes
+ * its session anew and sends again what was not answered.
  */
 import assert from 'node:assert/strict';
 import { type Ia, openIa } from 'dapl';
