@@ -1,4 +1,4 @@
-/** What a block backend throws, and nothing else: those above turn it into their protocol's error. */
+/** What a block backend throws, and nothing else; protocols have errors of their own for it. */
 
 export type BlockFailure =
   /** Blocks that are not there; the command is at fault. */

@@ -6,6 +6,5 @@ export * from './faults.js';
 export * from './file-backend.js';
 export * from './memory-backend.js';
 export * from './power-loss.js';
-export type { HolePuncher } from './punch-hole.js';
 export * from './read-only.js';
 export * from './transfer.js';

@@ -163,7 +163,7 @@ export class PowerLossBackend implements BlockBackend {
     void this.durable.write(lba, block);
   }
 
-  /** Each part of the block that is written as a whole has one of the versions, or stays as it was. */
+  /** Each part that is written as a whole gets one of the versions, or stays as it was. */
   private settleByChance(lba: bigint, versions: readonly Uint8Array[]): void {
     const { random, atomicBytes = this.blockBytes } = this.options;
     const block = new Uint8Array(this.blockBytes);

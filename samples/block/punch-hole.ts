@@ -1,6 +1,6 @@
 /** Holes in files: fallocate(2) with FALLOC_FL_PUNCH_HOLE, which Node does not have. */
 
-/** Bytes of a file read as zeroes and, where they are whole blocks of the file system, take none. */
+/** Bytes of a file read as zeroes; whole blocks of the file system then take no space. */
 export type HolePuncher = (fd: number, offset: number, bytes: number) => Promise<void>;
 
 /**

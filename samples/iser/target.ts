@@ -30,7 +30,7 @@ export interface IscsiTargetOptions {
   readonly name: string;
   /** For people; at most 255 bytes. */
   readonly alias?: string;
-  /** Disks by LUN, 0 to 16383. They are the target's until it is closed, and are not closed by it. */
+  /** Disks by LUN, 0 to 16383: the target's until it is closed, and not closed by it. */
   readonly luns: ReadonlyMap<number, BlockBackend>;
   /** What an initiator must prove (CHAP). Default: every initiator is welcome. */
   readonly chap?: ChapAccount;
@@ -44,7 +44,7 @@ export interface IscsiTargetOptions {
   readonly memoryBytes?: number;
   /** A command may bring its data along. Default true. */
   readonly immediateData?: boolean;
-  /** An initiator that is silent for so many milliseconds is asked; 0 never asks. Default 15000. */
+  /** An initiator that is silent so many milliseconds is asked; 0 never asks. Default 15000. */
   readonly keepAliveMs?: number;
   /** What happens to sessions, in sentences for people. */
   readonly onNote?: (note: string) => void;
@@ -151,7 +151,7 @@ export class IscsiTarget {
    * Asks every initiator to log out (an asynchronous message), ends what has not logged out in
    * time. Resolves when nothing is under way; again, with the first. Backends are flushed by their
    * own `close`.
-   * @param timeoutSeconds 0 to 65535: 0 ends all sessions at once, also those that were asked before
+   * @param timeoutSeconds 0 to 65535: 0 ends all sessions at once, also those asked before
    */
   close(timeoutSeconds = 10): Promise<void> {
     if (this.closing !== undefined && timeoutSeconds === 0) this.node.drop();

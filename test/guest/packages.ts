@@ -16,6 +16,7 @@ const PACKAGES = [
   'kmod',
   'libc6-dev',
   'libibverbs-dev',
+  'libiscsi-bin',
   'librdmacm-dev',
   'open-iscsi',
   'netcat-traditional',

@@ -4,7 +4,7 @@
  * below what it says.
  */
 import { Command } from 'commander';
-import { FAILURES, MAX_SKIPPED, MIN_PASSED_OR_SKIPPED, SKIPS } from './explained.js';
+import { explanation, FAILURES, MAX_SKIPPED, MIN_PASSED_OR_SKIPPED, SKIPS } from './explained.js';
 import { listTests, missingProgram, runTest, type TestResult } from './suite.js';
 
 interface Options {
@@ -67,10 +67,6 @@ function tell({ name, verdict, reasons, elapsedMs, output, notes }: TestResult):
   if (options.verbose === true && verdict === 'failed') {
     console.log([...output.split('\n'), ...notes].map((line) => `    ${line}`).join('\n'));
   }
-}
-
-function explanation(table: Readonly<Record<string, string>>, name: string): string | undefined {
-  return table[name] ?? table[name.split('.')[0]!];
 }
 
 function summary(results: readonly TestResult[], isWhole: boolean): number {

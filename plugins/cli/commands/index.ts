@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { forwardCommand } from './forward.js';
 import { infoCommand } from './info.js';
+import { iserInitiatorCommand } from './iser-initiator.js';
 import { iserTargetCommand } from './iser-target.js';
 import { testCommand } from './test.js';
 import { traceCommand } from './trace.js';
@@ -10,6 +11,7 @@ export const commands: readonly (() => Command)[] = [
   infoCommand,
   testCommand,
   traceCommand,
-  iserTargetCommand,
   forwardCommand,
+  iserTargetCommand,
+  iserInitiatorCommand,
 ];

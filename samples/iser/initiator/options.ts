@@ -1,7 +1,7 @@
 /** What a target is reached by, and the connections that follow from it. */
 import { createHash, randomBytes, randomInt } from 'node:crypto';
 import { hostname } from 'node:os';
-import { type Ia, localAddressToward, openIa } from 'dapl';
+import { DatError, type Ia, localAddressToward, openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import {
   InitiatorMemory,
@@ -41,8 +41,10 @@ export interface PortalOptions {
   readonly port?: number;
   /** Default `iser`. */
   readonly transport?: TransportName;
-  /** Over iSER: an open adapter; default one of softroce on the address that leads to the target. */
+  /** Over iSER: an open adapter; default one of softroce, on the address that leads there. */
   readonly ia?: Ia;
+  /** Over iSER without `ia`: the own address; default the one that leads to the target. */
+  readonly localAddress?: string;
   /** Default `iqn.2026-01.io.dapl:` and the name of this machine. */
   readonly initiatorName?: string;
   readonly chap?: ChapSecrets;
@@ -128,10 +130,10 @@ function overTcp(wishes: Wishes): Transport {
 }
 
 async function overIser(
-  { address, ia: given }: PortalOptions,
+  { address, localAddress, ia: given }: PortalOptions,
   { wishes, tasks, times }: { wishes: Wishes; tasks: number; times: SessionTimes },
 ): Promise<Transport> {
-  const ia = given ?? (await openIa(softroce({ addresses: [await localAddressToward(address)] })));
+  const ia = given ?? (await openAdapter(address, localAddress));
   const memory = new InitiatorMemory(ia);
   const limits = {
     tasks,
@@ -146,6 +148,28 @@ async function overIser(
       if (given === undefined) await ia.close();
     },
   };
+}
+
+/** Attempts at an own address of loopback that no other program has. */
+const LOOPBACK_ATTEMPTS = 8;
+
+/**
+ * An address of softroce belongs to one program, so towards loopback one of those that are free is
+ * taken, near the target's own.
+ */
+async function openAdapter(address: string, localAddress: string | undefined): Promise<Ia> {
+  const open = (local: string): Promise<Ia> => openIa(softroce({ addresses: [local] }));
+  if (localAddress !== undefined) return open(localAddress);
+  const [, block] = /^127\.(\d+)\./.exec(address) ?? [];
+  if (block === undefined) return open(await localAddressToward(address));
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await open(`127.${block}.${randomInt(1, 255)}.${randomInt(1, 255)}`);
+    } catch (error) {
+      const isTaken = DatError.isDatError(error) && error.code === 'DAT_PORT_IN_USE';
+      if (!isTaken || attempt === LOOPBACK_ATTEMPTS) throw error;
+    }
+  }
 }
 
 /** Type "random" of RFC 7143, 11.12.5: so that sessions of this machine do not end each other. */

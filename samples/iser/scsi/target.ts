@@ -1,4 +1,4 @@
-/** The SCSI target device: finds the unit and the command, and makes an answer of what comes of it. */
+/** The SCSI target device: finds unit and command, and makes an answer of what comes of it. */
 import { BlockError, type BufferPool } from '../../block/index.js';
 import {
   emitDescriptorSense,

@@ -8,6 +8,8 @@ import { dapltestCases } from './dapltest.js';
 import { differentialCases } from './differential.js';
 import { dtestCases } from './dtest.js';
 import { faultCases } from './faults.js';
+import { iserInitiatorCases } from './iser-initiator.js';
+import { iserSuiteCases } from './iser-suite.js';
 import { iserTargetCases } from './iser-target.js';
 import { labCases } from './lab.js';
 import { leftoverCases } from './leftovers.js';
@@ -49,6 +51,8 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...perftestCases(lab, version),
     ...daplFaultCases(lab, version),
     ...iserTargetCases(lab, version),
+    ...iserSuiteCases(lab, version),
+    ...iserInitiatorCases(lab, version),
     ...refusalCases(lab, version),
     ...rsocketProgramCases(lab, version),
     ...rsocketPreloadCases(lab, version),

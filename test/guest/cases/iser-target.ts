@@ -1,5 +1,5 @@
-// Linux's initiator (open-iscsi over ib_iser) in a guest, our target on the host: a file system on a
-// disk that a Node process serves.
+// Linux's initiator (open-iscsi over ib_iser) in a guest, our target on the host: a file system on
+// a disk that a Node process serves.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -102,9 +102,10 @@ async function authentication(lab: Lab): Promise<void> {
   const guest = lab.guest(0);
   const { chap, mutualChap } = SECRETS;
   const portal = `[${lab.host.ipv6}]`;
+  const accounts = `--chap '${chap}' --mutual-chap '${mutualChap}'`;
   const target = await startTarget(
     lab,
-    `--memory 16M --block-bytes 4096 --listen ${portal} --chap '${chap}' --mutual-chap '${mutualChap}'`,
+    `--memory 16M --block-bytes 4096 --listen ${portal} ${accounts}`,
   );
   try {
     await startInitiator(guest);

@@ -4,7 +4,7 @@ import { BufferPool } from 'dapl/flow';
 
 /** iSER header, basic header and the longest data segment of a control PDU. */
 export const SEND_BYTES = 28 + 48 + 8192;
-/** Bytes that are copied rather than waited for: the initiator's answer comes a round trip sooner. */
+/** Bytes that are copied, not waited for: the initiator's answer comes a round trip sooner. */
 export const COPIED_BYTES = 16_384;
 
 export class RegisteredMemory {

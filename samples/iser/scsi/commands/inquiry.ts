@@ -6,7 +6,7 @@ import type { LogicalUnit } from '../unit/logical-unit.js';
 import type { Task } from '../unit/task.js';
 import { type CommandRow, type TargetView, usage } from './row.js';
 
-/** Peripheral qualifier and device type: a disk that is there, and no device that could be there. */
+/** Peripheral qualifier and device type: a disk; nothing, where nothing can be. */
 export const Peripheral = { DISK: 0x00, ABSENT: 0x7f } as const;
 
 /** Version descriptors (SPC-4 table 143): SAM-5, iSCSI, SPC-4, SBC-3, each without a version. */

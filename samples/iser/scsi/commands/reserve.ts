@@ -1,4 +1,4 @@
-/** PERSISTENT RESERVE IN and OUT, RESERVE(6) and RELEASE(6) (SPC-4 6.15, 6.16; SPC-2 7.16, 7.21). */
+/** PERSISTENT RESERVE IN and OUT (SPC-4 6.15, 6.16), RESERVE(6) and RELEASE(6) (SPC-2). */
 import { ScsiStatus } from '../common/command.js';
 import { ScsiError } from '../common/scsi-error.js';
 import type { Consequences } from '../reservations/persistent.js';

@@ -1,4 +1,4 @@
-/** Types of persistent reservations, and what each lets other nexuses do (SPC-4 5.13.7, table 66). */
+/** Types of persistent reservations, and what each lets others do (SPC-4 5.13.7, table 66). */
 
 /** Codes of the TYPE field. */
 export const ReservationType = {

@@ -15,7 +15,7 @@ export interface Limits {
 const KIB = 1024;
 const MIB = KIB * KIB;
 
-/** READ, WRITE and VERIFY go through the buffer pool chunk by chunk: this only bounds their time. */
+/** READ, WRITE and VERIFY go through the buffer pool chunk by chunk: this bounds their time. */
 const MAX_TRANSFER_BYTES = 32 * MIB;
 const OPTIMAL_TRANSFER_BYTES = 256 * KIB;
 /** Both halves of the data are kept in memory of the command's own. */

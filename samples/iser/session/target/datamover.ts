@@ -1,6 +1,7 @@
 /**
- * What a target's session asks of the transport beneath: the operational primitives of the Datamover
- * Architecture (RFC 5047, section 6), whose names they have. One mover serves iSER, another TCP.
+ * What a target's session asks of the transport beneath: the operational primitives of the
+ * Datamover Architecture (RFC 5047, section 6), whose names they have. One mover serves iSER,
+ * another TCP.
  */
 import type { Negotiated } from './login/operational.js';
 

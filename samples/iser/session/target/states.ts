@@ -3,6 +3,7 @@
  * (RFC 7143, 8.1.2) and what its session type admits (RFC 7143, 4.3), as tables.
  */
 import type { InitiatorPdu } from '../../wire/index.js';
+import type { SessionType } from './login/operational.js';
 
 /** States of a connection, named as in RFC 7143, 8.1.1. */
 export type ConnectionState =
@@ -91,8 +92,6 @@ const DISCOVERY: Verdicts = {
   loginRequest: 'end',
   dataOut: 'end',
 };
-
-export type SessionType = 'Normal' | 'Discovery';
 
 /** What becomes of each PDU. Before the end of login both types are alike. */
 export const VERDICTS: Readonly<Record<ConnectionState, Readonly<Record<SessionType, Verdicts>>>> =

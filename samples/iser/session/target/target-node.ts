@@ -120,8 +120,8 @@ export class TargetNode {
   }
 
   /**
-   * Asks every initiator to log out, and ends what has not logged out in time; resolves when nothing
-   * is left. New connections are closed from now on.
+   * Asks every initiator to log out, and ends what has not logged out in time; resolves when
+   * nothing is left. New connections are closed from now on.
    */
   async close(timeoutSeconds: number): Promise<void> {
     this.isClosed = true;

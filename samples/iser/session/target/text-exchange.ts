@@ -1,4 +1,4 @@
-/** Text requests in full feature phase (RFC 7143, 11.10): SendTargets, and long answers in parts. */
+/** Text requests in full feature phase (RFC 7143, 11.10): SendTargets, long answers in parts. */
 import {
   ANSWER,
   emitText,
@@ -13,7 +13,7 @@ import {
   uniqueKeys,
   WireError,
 } from '../../wire/index.js';
-import type { SessionType } from './states.js';
+import type { SessionType } from './login/operational.js';
 
 export interface TextReply {
   readonly data: Uint8Array;

@@ -1,12 +1,8 @@
 /** Numbers that a seed decides. */
+import { SeededRandom } from '../../../../providers/mock/seeded-random.js';
 
-/** mulberry32: numbers of a seed. */
+/** @returns what gives one after the other, from 0 on, below 1 */
 export function randomOf(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
+  const random = new SeededRandom(seed);
+  return () => random.unit();
 }

@@ -11,10 +11,10 @@ import {
   uniqueKeys,
   WireError,
 } from '../../../wire/index.js';
-import type { SessionType } from '../states.js';
 import {
   type Negotiated,
   OperationalKeys,
+  type SessionType,
   UNSPOKEN_SEGMENT_BYTES,
   type Wishes,
 } from './operational.js';

@@ -9,7 +9,8 @@ import {
   ruleOf,
   WireError,
 } from '../../../wire/index.js';
-import type { SessionType } from '../states.js';
+
+export type SessionType = 'Normal' | 'Discovery';
 
 /** What a target wants, by key; a list is of the values that it takes. */
 export type Wishes = Readonly<Partial<Record<KeyName, string>>>;

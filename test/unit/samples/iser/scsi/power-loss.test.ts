@@ -64,7 +64,7 @@ interface Run extends Partial<MixOptions> {
 async function run(seed: number, { lostAtStep, plantedBug, ...mix }: Run): Promise<number> {
   const options: PowerLossOptions = {
     sizeBytes: BLOCKS * BLOCK_BYTES,
-    random: randomOf(seed ^ 0x5bd1e995),
+    random: randomOf(seed + 1_000_000),
     ...(lostAtStep !== undefined && { lostAtStep }),
     ...(plantedBug !== undefined && { plantedBug }),
   };

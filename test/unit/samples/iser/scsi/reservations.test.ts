@@ -220,7 +220,7 @@ describe('SCSI: persistent reservations, service actions', () => {
     assert.equal(await scene.attention(OTHER), '06/2a/05');
   });
 
-  it('preempt all registrants with a key of 0, and tell those who keep theirs of a new type', async () => {
+  it('preempt all registrants with a key of 0, and tell who remains of a new type', async () => {
     const scene = await reserved(7);
     await scene.do(OTHER, OUT.PREEMPT, { key: 2n, actionKey: 0n, type: 3 });
     assert.deepEqual(await scene.keys(), [2n]);

@@ -74,7 +74,7 @@ export class Scene {
     this.target.nexusOpened(OTHER);
   }
 
-  /** As a transport does it: 16 bytes of CDB, data in order, and nothing beyond what is expected. */
+  /** As a transport does it: 16 bytes of CDB, data in order, nothing beyond what is expected. */
   async run(bytes: Uint8Array | string, options: CommandOptions = {}): Promise<Outcome> {
     const { from = INITIATOR, lun = 0, attribute = 'SIMPLE', out } = options;
     const { inBytes = out === undefined ? 65536 : 0, abort = new AbortController() } = options;

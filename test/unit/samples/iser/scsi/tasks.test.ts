@@ -220,7 +220,7 @@ describe('SCSI: task management', () => {
     await scene.good(READY);
   });
 
-  it('unit attentions come in their order, each once, and not to those who ask who is there', async () => {
+  it('unit attentions come in their order, each once, and not for INQUIRY', async () => {
     const scene = new Scene();
     const { attentions } = scene.unit;
     attentions.raise(OTHER, 'MODE_PARAMETERS_CHANGED');

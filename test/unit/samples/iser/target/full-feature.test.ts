@@ -255,7 +255,7 @@ describe('iSER target: what else comes', () => {
       return peer.last('taskManagementResponse').header.response;
     };
 
-    it('aborts a task: it has no answer, and has ended before the function is answered', async () => {
+    it('aborts a task, which has ended before the function is answered', async () => {
       const peer = await loggedIn();
       peer.command(1);
       peer.command(2);
@@ -384,7 +384,7 @@ describe('iSER target: what else comes', () => {
 describe('iSER target: the end of a session', () => {
   const logout = { immediate: true, initiatorTaskTag: 4, cmdSn: 7 };
 
-  it('answers a logout when no command is in progress any more, and waits for the peer', async () => {
+  it('answers a logout when no command is in progress, and waits for the peer', async () => {
     const peer = await loggedIn();
     peer.command(1);
     peer.scene.disk.endsAborted = false;

@@ -329,7 +329,7 @@ describe('iSER target: login', () => {
     assert.equal((await peer.connection.ended).reason, 'login takes too long');
   });
 
-  it('a younger session of the same port takes the place of the older, which has ended', async () => {
+  it('a younger session of a port takes the place of the older, which has ended', async () => {
     const scene = new Scene();
     const older = new Peer(scene);
     await older.logIn();

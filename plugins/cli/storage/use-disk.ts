@@ -1,0 +1,228 @@
+/** What `dapl iser-initiator` does with a disk: tells what is there, copies, compares. */
+import { type FileHandle, open } from 'node:fs/promises';
+import { type Ia, openIa } from 'dapl';
+import { verbs } from 'dapl/providers/verbs';
+import { type Disk, discover, listLuns, openDisk, type PortalOptions } from 'dapl/ulp/iser';
+import { startProgress } from './progress.js';
+
+export interface InitiatorSettings {
+  readonly portal: PortalOptions;
+  /** An RDMA device or interface; without one softroce is taken. */
+  readonly device?: string;
+  readonly print: (line: string) => void;
+}
+
+export interface DiskSettings extends InitiatorSettings {
+  readonly target: string;
+  readonly lun: number;
+  readonly file: string;
+  /** The first block. */
+  readonly lba: bigint;
+  /** Default: to the end of the disk, or of the file. */
+  readonly blocks?: bigint;
+}
+
+/** Bytes of one command, and commands at a time. */
+const CHUNK_BYTES = 1 << 20;
+const DEPTH = 8;
+
+/** Targets, their portals, and the disks of those that let this initiator in. */
+export async function list(settings: InitiatorSettings): Promise<void> {
+  const { print } = settings;
+  await withAdapter(settings, async (portal) => {
+    for (const { name, portals } of await discover(portal)) {
+      const where = portals.map(({ address, port }) => `${address} port ${port}`).join(', ');
+      print(`${name}${where === '' ? '' : `  at ${where}`}`);
+      for (const lun of await listLuns({ ...portal, target: name })) {
+        const disk = await openDisk({ ...portal, target: name, lun });
+        print(`  LUN ${lun}: ${describe(disk)}`);
+        await disk.close();
+      }
+    }
+  });
+}
+
+/** The disk, or a part of it, into a file. */
+export async function read(settings: DiskSettings): Promise<void> {
+  await withDisk(settings, async (disk) => {
+    const blocks = settings.blocks ?? disk.blockCount - settings.lba;
+    await withFile(settings.file, 'w', async (file) => {
+      await copy('read', disk, settings.lba, bytesOf(disk, blocks), async (lba, buffer, at) => {
+        await disk.read(lba, buffer);
+        await writeAll(file, buffer, at);
+      });
+      await file.sync();
+    });
+    settings.print(`read ${blocks} blocks from LBA ${settings.lba}`);
+  });
+}
+
+/** A file into the disk; durable when it says so. */
+export async function write(settings: DiskSettings): Promise<void> {
+  await withDisk(settings, async (disk) => {
+    await withFile(settings.file, 'r', async (file) => {
+      const blocks = await blocksOf(disk, file, settings);
+      await copy('write', disk, settings.lba, bytesOf(disk, blocks), async (lba, buffer, at) => {
+        await readAll(file, buffer, at);
+        await disk.write(lba, buffer);
+      });
+      await disk.flush();
+      settings.print(`wrote ${blocks} blocks from LBA ${settings.lba}, and flushed them`);
+    });
+  });
+}
+
+/**
+ * Compares a file with the disk.
+ * @throws Error with the first block that differs
+ */
+export async function verify(settings: DiskSettings): Promise<void> {
+  await withDisk(settings, async (disk) => {
+    await withFile(settings.file, 'r', async (file) => {
+      const blocks = await blocksOf(disk, file, settings);
+      let first: bigint | undefined;
+      await copy('verify', disk, settings.lba, bytesOf(disk, blocks), async (lba, buffer, at) => {
+        const expected = new Uint8Array(buffer.length);
+        await Promise.all([readAll(file, expected, at), disk.read(lba, buffer)]);
+        const differing = firstDifference(expected, buffer, disk.blockBytes);
+        if (differing === undefined) return;
+        const block = lba + BigInt(differing);
+        if (first === undefined || block < first) first = block;
+      });
+      if (first !== undefined) throw new Error(`LBA ${first} differs from ${settings.file}`);
+      settings.print(`${blocks} blocks from LBA ${settings.lba} are as in ${settings.file}`);
+    });
+  });
+}
+
+function describe({ description, capacity }: Disk): string {
+  const { vendor, product, blockBytes, blockCount, isReadOnly, isThin } = description;
+  const kinds = [isReadOnly ? 'read-only' : '', isThin ? 'thin' : ''].filter((kind) => kind !== '');
+  const size = `${blockCount} blocks of ${blockBytes} bytes (${Number(capacity / 2n ** 20n)} MiB)`;
+  return [`${vendor} ${product}, ${size}`, ...kinds].join(', ');
+}
+
+/** `move` is called for each chunk, several at a time, each with a buffer of its own. */
+async function copy(
+  what: string,
+  disk: Disk,
+  lba: bigint,
+  totalBytes: number,
+  move: (lba: bigint, buffer: Uint8Array, offsetBytes: number) => Promise<void>,
+): Promise<void> {
+  const progress = startProgress(what, totalBytes, process.stderr);
+  const chunkBytes = Math.min(disk.description.maxTransferBytes, CHUNK_BYTES);
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    const buffer = disk.allocate(chunkBytes);
+    while (next < totalBytes) {
+      const at = next;
+      next += chunkBytes;
+      const part = buffer.subarray(0, Math.min(chunkBytes, totalBytes - at));
+      await move(lba + BigInt(at / disk.blockBytes), part, at);
+      progress.add(part.length);
+    }
+  };
+  try {
+    const lanes = Math.min(DEPTH, Math.ceil(totalBytes / chunkBytes));
+    await Promise.all(Array.from({ length: lanes }, lane));
+  } finally {
+    progress.stop();
+  }
+}
+
+async function withAdapter(
+  { portal, device }: InitiatorSettings,
+  work: (portal: PortalOptions) => Promise<void>,
+): Promise<void> {
+  if (device === undefined) return work(portal);
+  const ia: Ia = await openIa(verbs({ device }));
+  try {
+    await work({ ...portal, ia });
+  } finally {
+    await ia.close();
+  }
+}
+
+async function withDisk(
+  settings: DiskSettings,
+  work: (disk: Disk) => Promise<void>,
+): Promise<void> {
+  const { target, lun } = settings;
+  await withAdapter(settings, async (portal) => {
+    const notice = (what: string): void => void process.stderr.write(`${what}\n`);
+    const disk = await openDisk({ ...portal, target, lun, notice });
+    try {
+      await work(disk);
+    } finally {
+      await disk.close();
+    }
+  });
+}
+
+async function withFile(
+  path: string,
+  flags: string,
+  work: (file: FileHandle) => Promise<void>,
+): Promise<void> {
+  const file = await open(path, flags);
+  try {
+    await work(file);
+  } finally {
+    await file.close();
+  }
+}
+
+/** @throws Error where the file has more than fits, or no whole number of blocks */
+async function blocksOf(
+  disk: Disk,
+  file: FileHandle,
+  { blocks, lba, file: path }: DiskSettings,
+): Promise<bigint> {
+  const { size } = await file.stat();
+  if (size % disk.blockBytes !== 0) {
+    throw new Error(`${path} has ${size} bytes, must have a multiple of ${disk.blockBytes}`);
+  }
+  const inFile = BigInt(size / disk.blockBytes);
+  const wanted = blocks ?? inFile;
+  if (wanted > inFile) throw new Error(`${path} has ${inFile} blocks, and ${wanted} are asked for`);
+  if (lba + wanted > disk.blockCount) {
+    const room = `the disk has ${disk.blockCount}`;
+    throw new Error(`${wanted} blocks from LBA ${lba} do not fit: ${room}`);
+  }
+  return wanted;
+}
+
+function bytesOf(disk: Disk, blocks: bigint): number {
+  return Number(blocks * BigInt(disk.blockBytes));
+}
+
+async function readAll(file: FileHandle, into: Uint8Array, position: number): Promise<void> {
+  for (let at = 0; at < into.length;) {
+    const { bytesRead } = await file.read(into, at, into.length - at, position + at);
+    if (bytesRead === 0) throw new Error(`the file ends at ${position + at}: it has been cut`);
+    at += bytesRead;
+  }
+}
+
+async function writeAll(file: FileHandle, from: Uint8Array, position: number): Promise<void> {
+  for (let at = 0; at < from.length;) {
+    const { bytesWritten } = await file.write(from, at, from.length - at, position + at);
+    at += bytesWritten;
+  }
+}
+
+/** The first block of two that are not alike. */
+function firstDifference(
+  one: Uint8Array,
+  other: Uint8Array,
+  blockBytes: number,
+): number | undefined {
+  for (let at = 0; at < one.length; at += blockBytes) {
+    const end = at + blockBytes;
+    if (Buffer.compare(one.subarray(at, end), other.subarray(at, end)) !== 0) {
+      return at / blockBytes;
+    }
+  }
+  return undefined;
+}
