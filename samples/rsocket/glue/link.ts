@@ -127,11 +127,11 @@ export class Link {
     if (this.ep.state === 'CONNECTED') this.ep.disconnect('graceful');
   }
 
-  /** Frees it at once: nothing is told any more. */
+  /** Frees it at once: nothing is told any more. Again: no-op. */
   free(): void {
     this.isOver = true;
     if (!this.ep.isFreed) this.ep.free();
-    void this.evd.free();
+    if (!this.evd.isFreed) void this.evd.free();
   }
 
   ref(): void {
