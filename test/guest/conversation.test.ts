@@ -84,6 +84,26 @@ describe('guest: conversations of a capture', () => {
     assert.deepEqual(conversations.map(sequenceOf), ['REQ REP RTU DREQ DREP']);
   });
 
+  it('an end by the passive side crosses what the active side sends meanwhile', () => {
+    const [req, rep, rtu, , , dreq, drep] = life();
+    assert.ok(req && rep && rtu && dreq && drep);
+    const ids = { rejCommId: '0x2', rejRemoteCommId: '0x1', transactionId: '0x7' };
+    const rej = message('REJ', SERVER, ids);
+    const orders = [
+      [req, rep, rej, rtu],
+      [req, rep, rtu, rej],
+      [req, rep, rej, rtu, dreq, drep],
+      [req, rep, rtu, rej, dreq, drep],
+      [req, rep, rtu, dreq, rej, drep],
+    ];
+    for (const packets of orders) {
+      const [conversation] = checkConversations(packets);
+      assert.equal(conversation?.messages.length, packets.length);
+    }
+    const late = [req, rep, rtu, dreq, drep, rej];
+    assert.throws(() => checkConversations(late), /REQ REP RTU DREQ DREP REJ is no conversation/);
+  });
+
   const WRONG: readonly (readonly [string, Dissection[], RegExp])[] = [
     ['a GID that is not the source', life({ REQ: { reqLocalGidIpv4: '10.0.0.9' } }), /LocalGid/],
     ['a header of another IP version', life({ REQ: { reqIpVersion: '0x6' } }), /reqIpVersion/],

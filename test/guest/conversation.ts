@@ -19,9 +19,11 @@ const TITLES: Readonly<Record<CmName, string>> = {
 };
 /**
  * First occurrences only. Either side may end what it has answered, with or without the RTU; its
- * REJ may cross the RTU.
+ * REJ may cross the RTU, and a DREQ of the other side too, which then is answered for an id that
+ * is no more.
  */
-const LEGAL = /^REQ( MRA)?( REJ| REP( MRA)?( REJ RTU|( RTU)?( REJ)?( DREQ( DREP)?)?))?$/;
+const LEGAL =
+  /^REQ( MRA)?( REJ| REP( MRA)?( REJ RTU( DREQ( DREP)?)?|( RTU)?( REJ)?( DREQ( REJ)?( DREP)?)?))?$/;
 
 const PATH_MTU_CODES = [3, 5];
 const NO_LID = 0xffff;
