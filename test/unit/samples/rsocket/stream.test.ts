@@ -260,6 +260,7 @@ describe('rsocket: connecting', () => {
     [{ credits: 15 }, /credits is 15, must be an integer 16 to 32768/],
     [{ sends: 1.5 }, /sends is 1.5, must be an integer 16 to 32768/],
     [{ messageBytes: 2 ** 29 }, /messageBytes is 536870912, must be an integer 1 to 536870911/],
+    [{ keepAliveMs: 9 }, /keepAliveMs is 9, must be 0, or 10 on/],
     [{ iomapSlots: -1 }, /iomapSlots is -1, must be an integer 0 to 32512/],
   ];
   for (const [options, message] of REFUSED) {
