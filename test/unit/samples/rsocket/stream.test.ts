@@ -18,14 +18,15 @@ import {
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-async function leave({ near, far, listener, client, server, close }: Pair): Promise<void> {
+async function leave(pair: Pair): Promise<void> {
+  const { near, far, listener, client, server } = pair;
   near.stream.close();
   far.stream.close();
   await Promise.all([near.end(), far.end()]);
   await listener.close();
   assert.equal(leftOf(client), NOTHING_LEFT);
   assert.equal(leftOf(server), NOTHING_LEFT);
-  await close();
+  await pair.close();
 }
 
 describe('rsocket: a stream', () => {
