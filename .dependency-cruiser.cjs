@@ -2,7 +2,7 @@
 // plants one violation of each and expects it to be reported under its name.
 
 const ours = '^(core|plugins|providers|samples|bench|test)/';
-const sansIo = '^(core|plugins/(mad|cm|xrc)|providers/hca)/';
+const sansIo = '^(core|plugins/(mad|cm|xrc)|providers/hca|samples/[^/]+/(wire|session))/';
 const shipped = '^(core|plugins|providers)/';
 const cli = '^plugins/cli/';
 const selfReferring = '^plugins/(cli|easy)/';
@@ -98,6 +98,18 @@ module.exports = {
       'samples, the CLI and dapl/easy use the public entries, as any other package would',
       { path: '^(samples|plugins/cli|plugins/easy)/' },
       { path: ours, pathNot: '^$1/' },
+    ),
+    forbid(
+      'ulp-wire-knows-only-the-wire',
+      'codecs of an upper-layer protocol are of use without its sessions and its glue',
+      { path: '^samples/([^/]+)/wire/' },
+      { path: `${ours}|^dist/(plugins|providers)/`, pathNot: '^samples/$1/wire/' },
+    ),
+    forbid(
+      'ulp-session-knows-no-glue',
+      'the session of an upper-layer protocol is handed what comes, and says what is to be done',
+      { path: '^samples/([^/]+)/session/' },
+      { path: `${ours}|^dist/(plugins|providers)/`, pathNot: '^samples/$1/(wire|session)/' },
     ),
     forbid(
       'no-self-reference-inside',

@@ -47,6 +47,8 @@ const targets = [
   'plugins/cm/planted-target.ts',
   'plugins/mad/planted-target.ts',
   'providers/mock/planted-target.ts',
+  'samples/ulp/glue/planted-target.ts',
+  'samples/ulp/session/planted-target.ts',
   'test/planted-target.ts',
   'dist/core/planted-target.js',
 ];
@@ -92,6 +94,18 @@ const dependencyPlants: readonly Plant[] = [
   plant('samples-are-strangers', 'samples/planted-1.ts', '../core/planted-target.js'),
   plant('samples-are-strangers', 'plugins/cli/planted-1.ts', '../cm/planted-target.js'),
   plant('samples-are-strangers', 'plugins/easy/planted-1.ts', '../../core/planted-target.js'),
+  plant(
+    'ulp-wire-knows-only-the-wire',
+    'samples/ulp/wire/planted-1.ts',
+    '../session/planted-target.js',
+  ),
+  plant('ulp-wire-knows-only-the-wire', 'samples/ulp/wire/planted-2.ts', 'dapl'),
+  plant(
+    'ulp-session-knows-no-glue',
+    'samples/ulp/session/planted-1.ts',
+    '../glue/planted-target.js',
+  ),
+  plant('ulp-session-knows-no-glue', 'samples/ulp/session/planted-2.ts', 'dapl'),
   plant('no-self-reference-inside', 'providers/softroce/planted-3.ts', 'dapl'),
   plant('nothing-depends-on-tests', 'samples/planted-2.ts', '../test/planted-target.js'),
   plant('rxjs-only-in-core-stream-and-rx', 'core/planted-3.ts', 'rxjs'),
@@ -107,6 +121,8 @@ const dependencyPlants: readonly Plant[] = [
   plant('sans-io-imports-no-io', 'plugins/cm/planted-2.ts', 'node:dgram'),
   plant('sans-io-imports-no-io', 'plugins/xrc/planted-2.ts', 'node:net'),
   plant('sans-io-imports-no-io', 'providers/hca/planted-2.ts', 'node:fs'),
+  plant('sans-io-imports-no-io', 'samples/ulp/wire/planted-3.ts', 'node:net'),
+  plant('sans-io-imports-no-io', 'samples/ulp/session/deep/planted-3.ts', 'node:timers'),
   plant('no-dev-dependency-shipped', 'samples/planted-3.ts', 'fast-check'),
   plant('no-import-of-outputs', 'samples/planted-4.ts', '../dist/core/planted-target.js'),
   plant('no-unresolvable', 'samples/planted-5.ts', 'dapl/core/registry.js'),
@@ -124,6 +140,11 @@ const lintPlants: readonly Plant[] = [
     rule: 'no-restricted-globals',
     file: `plugins/cm/planted-timer-${i}.ts`,
     source: `export const planted: unknown = ${code};\n`,
+  })),
+  ...['wire', 'session'].map((layer) => ({
+    rule: 'no-restricted-globals',
+    file: `samples/ulp/${layer}/planted-clock.ts`,
+    source: 'export const planted: unknown = Date.now();\n',
   })),
   ...['Math.random()', 'process.hrtime()', 'process.nextTick'].map((code, i) => ({
     rule: 'no-restricted-properties',
@@ -198,7 +219,10 @@ function makeTree(plants: readonly Plant[]): string {
   for (const file of [...configs, ...compilerConfigs]) cpSync(join(root, file), join(dir, file));
   symlinkSync(join(root, 'node_modules'), join(dir, 'node_modules'));
   for (const file of targets) write(dir, file, 'export const target = 1;\n');
-  for (const name of ['index.js', 'index.d.ts']) write(dir, `dist/core/${name}`, 'export {};\n');
+  for (const folder of ['core', 'plugins/node']) {
+    for (const name of ['index.js', 'index.d.ts'])
+      write(dir, `dist/${folder}/${name}`, 'export {};\n');
+  }
   for (const { file, source } of plants) write(dir, file, source);
   return dir;
 }
