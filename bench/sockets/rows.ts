@@ -30,7 +30,8 @@ function requests(bytes: number): Row {
 
 function stream(bytes: number, endpoints: number): Row {
   const ours = cell('rsocket', 'send', bytes, { polling: 'event', endpoints, depth: 1 });
-  const label = `${sizeText(bytes)} writes, ${endpoints === 1 ? 'a' : endpoints} connection${endpoints === 1 ? '' : 's'}`;
+  const where = endpoints === 1 ? 'a connection' : `${endpoints} connections`;
+  const label = `${sizeText(bytes)} writes, ${where}`;
   return { label, unit: 'GB/s', ours, rivals: against(ours, { goal: 1, cpuGoal: 1 }) };
 }
 
