@@ -17,8 +17,7 @@ const ALL_SIZES_BYTES = Array.from({ length: 17 }, (_, n) => [2 ** (6 + n), 3 * 
   .filter((size) => size !== 96);
 const ROLES = ['server', 'client'] as const;
 type Role = (typeof ROLES)[number];
-const FAMILIES = ['ipv4', 'ipv6'] as const;
-export type Family = (typeof FAMILIES)[number];
+export type Family = 'ipv4' | 'ipv6';
 
 interface Streaming {
   readonly program: 'rstream' | 'riostream';
@@ -104,7 +103,9 @@ export async function listening(ours: RunningCommand): Promise<RunningCommand> {
   return ours;
 }
 
-/** A program of librdmacm listens: it does not say so, and rsockets are in no list of the kernel. */
+/**
+ * A program of librdmacm listens: it does not say so, and rsockets are in no list of the kernel.
+ */
 export async function kernelListens(guest: Guest, port: number): Promise<void> {
   const listed = `rdma resource show cm_id | grep -q 'LISTEN.*:${port}'`;
   await guest.holds(listed, `nothing listens on ${port}`);
