@@ -68,6 +68,8 @@ export class PairHost implements SessionHost {
   isLinkOver = false;
   overs: (Failure | undefined)[] = [];
   onReadableTest: () => void = () => undefined;
+  /** What comes of a message on its way to this side: a peer that is hostile. */
+  mutate: ((bytes: Uint8Array) => Uint8Array) | undefined = undefined;
   tap: (phase: 'sent' | 'arrived', event: TapEvent) => void = () => undefined;
   private readonly keys = new Map<number, { bytes: Uint8Array; address: bigint }>();
   private nextKey: number;
@@ -240,17 +242,25 @@ export class PairHost implements SessionHost {
   private arrive(bytes: Uint8Array): void {
     const slot = this.posted.shift();
     if (slot === undefined) {
-      this.faults.push(`${this.side.name} has no receive for a message`);
+      this.breach(`${this.side.name} has no receive for a message`);
       return;
     }
     const buffer = this.slots[slot] as Uint8Array;
-    if (bytes.length > buffer.length) {
-      this.faults.push(`${bytes.length} bytes for a receive of ${buffer.length}`);
+    const came = this.mutate?.(bytes) ?? bytes;
+    if (came.length > buffer.length) {
+      this.breach(`${came.length} bytes for a receive of ${buffer.length}`);
       return;
     }
-    buffer.set(bytes);
-    this.tap('arrived', { kind: 'message', bytes });
-    this.session.receive(slot, buffer.subarray(0, bytes.length));
+    buffer.set(came);
+    this.tap('arrived', { kind: 'message', bytes: came });
+    this.session.receive(slot, buffer.subarray(0, came.length));
+  }
+
+  /** The device ends the connection of a peer that does so; between honest ones it is a fault. */
+  private breach(what: string): void {
+    if (this.mutate === undefined && this.peer.mutate === undefined) this.faults.push(what);
+    this.peer.endLink('killed');
+    this.endLink('killed');
   }
 
   private reach(rkey: number, at: bigint, length: number): Uint8Array | undefined {
@@ -263,7 +273,7 @@ export class PairHost implements SessionHost {
     }
     const offset = region === undefined ? -1 : Number(at - region.address);
     if (region === undefined || offset < 0 || offset + length > region.bytes.length) {
-      this.faults.push(`${this.side.name}: ${length} bytes by key ${rkey.toString(16)}: not open`);
+      this.breach(`${this.side.name}: ${length} bytes by key ${rkey.toString(16)}: not open`);
       return undefined;
     }
     return region.bytes.subarray(offset, offset + length);
