@@ -165,7 +165,7 @@ describe('sockets: what the protocol tells', () => {
     client.setTimeout(60, () => (isIdle = true));
     served.pause();
     client.write(Buffer.alloc(400_000));
-    const slow = setInterval(() => served.read(), 5);
+    const slow = setInterval(() => void served.read(), 5);
     await once(client, 'drain');
     clearInterval(slow);
     assert.equal(isIdle, false);

@@ -21,6 +21,9 @@ export interface SocketWorld {
 /** Makes the two ends of a test. */
 export type OpenWorld = () => Promise<SocketWorld>;
 
+/** What has been dialled in a world: the adapters stay open until it has ended. */
+const dialled = new WeakMap<SocketWorld, Promise<unknown>[]>();
+
 /** Calls the test with a world, which is closed behind it. */
 export function inWorld(
   open: OpenWorld,
@@ -30,6 +33,7 @@ export function inWorld(
     const world = await open();
     try {
       await test(world);
+      await Promise.all(dialled.get(world) ?? []);
     } finally {
       await world.close();
     }
@@ -53,7 +57,11 @@ export function dial(
   port: number,
   options: Partial<RdmaSocketOptions> = {},
 ): RdmaSocket {
-  return createConnection({ protocol: world.client, host: world.address, port, ...options });
+  const of = { protocol: world.client, host: world.address, port, ...options };
+  const socket = createConnection(of);
+  const end = new Promise((resolve) => socket.once('close', resolve));
+  dialled.set(world, [...(dialled.get(world) ?? []), end]);
+  return socket;
 }
 
 /** Two ends of a connection, and what closes the server. */

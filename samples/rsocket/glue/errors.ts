@@ -1,5 +1,5 @@
 /** How a connection comes to nothing, or ends, in the codes of Node: as tables. */
-import { type ConnectionCause, type ConnectionEvent, DatError, DatEventNumber } from 'dapl';
+import { type ConnectionCause, type ConnectionEvent, DatError, DatEventNumber, nameOf } from 'dapl';
 import { StreamError, type StreamErrorCode, type StreamErrorOptions } from '../../socket/index.js';
 import { RsocketProtocolError } from '../wire/index.js';
 
@@ -45,7 +45,9 @@ export function errorOfEnd(event: ConnectionEvent | undefined, where: Where): St
   }
   const code =
     (event.cause && CAUSE_CODES[event.cause]) ?? EVENT_CODES[event.number] ?? 'ECONNRESET';
-  return new StreamError(code, { ...where, detail: event.reason || undefined, cause: event });
+  const { number, reason, cause, flightRecord = [] } = event;
+  const what = { event: nameOf(DatEventNumber, number), reason, cause, flightRecord };
+  return new StreamError(code, { ...where, detail: reason || undefined, cause: what });
 }
 
 /** What a call has thrown. */

@@ -56,7 +56,7 @@ export class Link {
   /** @throws DatError as `ia.createEvd` and `ia.createEndpoint`; nothing is left then */
   constructor(
     private readonly adapter: Adapter,
-    { credits, sends, polling }: RsocketPlan,
+    { credits, sends, polling, keepAliveMs }: RsocketPlan,
     private readonly events: LinkEvents,
   ) {
     const { ia, pz } = adapter;
@@ -71,7 +71,7 @@ export class Link {
         ...{ pz, ...evds },
         attributes: {
           ...{ maxRecvDtos: receives, maxRequestDtos: requests },
-          ...{ maxRdmaReadIn: 0, maxRdmaReadOut: 0 },
+          ...{ maxRdmaReadIn: 0, maxRdmaReadOut: 0, keepAliveMs },
           transport: { rnrRetryCount: FOR_EVER, minRnrTimer: RNR_1_28_MS },
         },
       });
@@ -127,11 +127,12 @@ export class Link {
     if (this.ep.state === 'CONNECTED') this.ep.disconnect('graceful');
   }
 
-  /** Frees it at once: nothing is told any more. */
+  /** Frees it at once: nothing is told any more. Again: no-op. */
   free(): void {
     this.isOver = true;
+    // Where the adapter has been closed, it has freed them.
     if (!this.ep.isFreed) this.ep.free();
-    void this.evd.free();
+    if (!this.evd.isFreed) void this.evd.free();
   }
 
   ref(): void {

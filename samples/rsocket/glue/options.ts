@@ -14,6 +14,11 @@ export interface RsocketOptions {
   readonly messageBytes?: number;
   /** Areas that the peer may publish (riomap): 0 to 32512; default 0. */
   readonly iomapSlots?: number;
+  /**
+   * How long a peer may be silent before it is asked for a sign of life: milliseconds, 10 on; 0 for
+   * never; default 5000. So a peer that is gone is noticed also by a side that waits for its credits.
+   */
+  readonly keepAliveMs?: number;
   /** How completions are waited for; default `event`. */
   readonly polling?: 'event' | 'adaptive';
   /** How long `close` waits for the peer: milliseconds, 1 on; default 5000. */
@@ -34,6 +39,7 @@ const DEFAULTS = {
   sends: 256,
   messageBytes: 64 * 1024,
   iomapSlots: 0,
+  keepAliveMs: 5000,
   closeTimeoutMs: 5000,
 } as const;
 
@@ -44,6 +50,7 @@ const RANGES: Readonly<Record<keyof typeof DEFAULTS, readonly [number, number]>>
   sends: [16, 32_768],
   messageBytes: [1, 2 ** 29 - 1],
   iomapSlots: [0, 32_512],
+  keepAliveMs: [0, 86_400_000],
   closeTimeoutMs: [1, 2 ** 31 - 1],
 };
 

@@ -251,7 +251,8 @@ export class Session {
     const { next, send } = SESSION_TRANSITIONS[this.current][input];
     this.current = next;
     if (send !== undefined) this.ending = send;
-    else if (next === 'OVER' && input.startsWith('peer')) this.ending = undefined;
+    // The peer takes in nothing more. After its SHUTDOWN it still waits for this side's.
+    else if (input === 'peer DISCONNECT') this.ending = undefined;
   }
 
   private nextEnding(): Outgoing | undefined {

@@ -49,7 +49,7 @@ export interface ConnectionData {
   readonly isBigEndian: boolean;
   /** DATA and IOMAP messages that the sender can take before it gives further credits: 1 to 65535. */
   readonly credits: number;
-  /** Areas that the peer may publish to the sender: 0 to 128, or a multiple of 256 up to 32512. */
+  /** Areas that the peer may publish to the sender: 0 to 127, or a multiple of 256 up to 32512. */
   readonly iomapSlots: number;
   /** Where the peer writes entries; the iomap entries follow behind them. */
   readonly targetList: RemoteRegion;
@@ -57,7 +57,7 @@ export interface ConnectionData {
   readonly buffer: RemoteRegion;
 }
 
-/** Slots as one byte: up to 128 as they are, more in units of 256. */
+/** Slots as one byte: up to 127 as they are, more in units of 256. (128 would read as 0.) */
 const SCALED = 0x80;
 const SCALE = 256;
 const MOST_SLOTS = 0x7f * SCALE;
@@ -65,7 +65,7 @@ const END_OF_ADDRESSES = 2n ** 64n;
 
 /** The number of slots that is announced where at least so many are wanted: 0 to 32512. */
 export function announcedSlots(wanted: number): number {
-  return wanted <= SCALED ? wanted : Math.min(Math.ceil(wanted / SCALE) * SCALE, MOST_SLOTS);
+  return wanted < SCALED ? wanted : Math.min(Math.ceil(wanted / SCALE) * SCALE, MOST_SLOTS);
 }
 
 export function encodeConnectionData(data: ConnectionData): Uint8Array {

@@ -17,6 +17,7 @@ import { outageCases } from './outages.js';
 import { packetPortCases } from './packet-port.js';
 import { perftestCases } from './perftest.js';
 import { refusalCases } from './refusals.js';
+import { rsocketPreloadCases } from './rsocket-preload.js';
 import { rsocketProgramCases } from './rsocket-programs.js';
 import { endedBySignalCase, kernelToKernelCases, lossyCases, rpingCases } from './rping.js';
 import { ucmatoseCases } from './ucmatose.js';
@@ -48,6 +49,7 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...daplFaultCases(lab, version),
     ...refusalCases(lab, version),
     ...rsocketProgramCases(lab, version),
+    ...rsocketPreloadCases(lab, version),
     ...operationsCases(lab, version),
     ...verbsCases(lab, version),
     ...verbsDeviceCases(lab, version),

@@ -8,13 +8,12 @@
  *     rcopy-client <ip> <peer> <bytes> <path>   prints the SHA-256 of what it copied
  *     http-server <ip> <port>                GET /<bytes>, POST
  *     http-client <ip> <peer> <port> <path> <parallel>   prints the SHA-256 of each body
- *     sink <ip> <port>                       prints how many bytes came, and their SHA-256
- *     source <ip> <peer> <port> <bytes>      sends, and waits until the peer ends
+ *     sink <ip> <port> [bytes]               prints how many came, and their SHA-256: so many, or all
+ *     source <ip> <peer> <port> <bytes>      sends, waits for the peer's end, and prints how it was
  */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import * as http from 'node:http';
-import type { Readable } from 'node:stream';
 
 import { openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
@@ -32,7 +31,7 @@ import {
 } from '../../../samples/socket/index.js';
 import { patternOf } from './pattern.js';
 import { copyTo, RCOPY_PORT, serveRcopy } from './rcopy.js';
-import { leave } from './reader.js';
+import { leave, readBytes } from './reader.js';
 import { runRiostream } from './riostream.js';
 import { RSTREAM_PORT, runRstream } from './rstream.js';
 
@@ -77,8 +76,10 @@ const VERBS: Readonly<Record<string, Verb>> = {
   'http-server': serveHttp,
   'http-client': fetchAll,
   sink: async (end) => {
-    const socket = await acceptOne(end, Number(end.args[0]));
-    const { bytes, digest } = await digestOf(socket);
+    const [port, count] = end.args;
+    const socket = await acceptOne(end, Number(port));
+    const source = count === undefined ? socket : [await readBytes(socket, Number(count))];
+    const { bytes, digest } = await digestOf(source);
     await leave(socket);
     print(`${bytes} bytes, ${digest}`);
   },
@@ -86,9 +87,13 @@ const VERBS: Readonly<Record<string, Verb>> = {
     const [peer, port, bytes] = end.args;
     const socket = await dial(end, peer, Number(port));
     socket.end(patternOf(Number(bytes)));
-    await digestOf(socket);
-    if (!socket.closed) await once(socket, 'close');
-    print('done');
+    try {
+      await digestOf(socket);
+      if (!socket.closed) await once(socket, 'close');
+      print('done');
+    } catch (error) {
+      print((error as Error).message);
+    }
   },
 };
 
@@ -136,10 +141,12 @@ async function dial({ protocol }: End, host = '', port: number): Promise<RdmaSoc
   return socket;
 }
 
-async function digestOf(stream: Readable): Promise<{ bytes: number; digest: string }> {
+async function digestOf(
+  stream: AsyncIterable<Buffer> | Iterable<Buffer>,
+): Promise<{ bytes: number; digest: string }> {
   const hash = createHash('sha256');
   let bytes = 0;
-  for await (const piece of stream as AsyncIterable<Buffer>) {
+  for await (const piece of stream) {
     hash.update(piece);
     bytes += piece.length;
   }

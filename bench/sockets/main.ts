@@ -1,0 +1,58 @@
+/**
+ * Sockets over RDMA beside those of Node: the same program over rsockets on softroce, TCP and Unix
+ * sockets, two processes each on loopback, in interleaved rounds. docs/performance.md has results.
+ *
+ *   npm run bench:sockets -- [--rounds N] [--seconds S] [--only TEXT ...] [--markdown] [--json FILE]
+ */
+import { writeFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { Command, InvalidArgumentError } from 'commander';
+import { describeRun } from '../compare/describe-run.js';
+import { matrix } from '../compare/matrix.js';
+import { NodeJobs } from '../compare/node-jobs.js';
+import { table } from '../compare/report.js';
+import { runBench } from '../compare/run.js';
+import { ROWS } from './rows.js';
+
+const WORKER = fileURLToPath(new URL('worker.js', import.meta.url));
+
+interface Arguments {
+  readonly rounds: number;
+  readonly seconds: number;
+  readonly only: readonly string[];
+  readonly markdown?: true;
+  readonly json?: string;
+}
+
+function positive(text: string): number {
+  const value = Number(text);
+  if (value > 0 && Number.isFinite(value)) return value;
+  throw new InvalidArgumentError('a positive number is due.');
+}
+
+const program = new Command('bench:sockets')
+  .description('rsockets over softroce beside sockets of Node, between two processes on loopback')
+  .option('--rounds <n>', 'interleaved rounds', positive, 5)
+  .option('--seconds <s>', 'of each measurement', positive, 0.5)
+  .option('--only <text...>', 'rows whose name contains one of the texts, whatever its case', [''])
+  .option('--markdown', 'prints the table as Markdown')
+  .option('--json <file>', 'writes all measurements')
+  .parse();
+const { rounds, seconds, only, markdown, json } = program.opts<Arguments>();
+const rows = ROWS.filter(({ label }) =>
+  only.some((text) => label.toLowerCase().includes(text.toLowerCase())),
+);
+if (rows.length === 0) program.error(`no row is called "${only.join('" or "')}"`);
+const summaries = await runBench({
+  rounds: Math.ceil(rounds),
+  seconds,
+  rows,
+  open: (contender, local, remote) => NodeJobs.open(contender, local, remote, WORKER),
+  onRound: (round) => process.stderr.write(round === 0 ? 'warm-up' : ` ${round}/${rounds}`),
+});
+process.stderr.write('\n');
+process.stdout.write(`${markdown ? matrix(summaries) : table(summaries)}\n`);
+if (json !== undefined) {
+  const result = { ...describeRun(), rounds, seconds, rows: summaries };
+  await writeFile(json, `${JSON.stringify(result, null, 2)}\n`);
+}

@@ -1,0 +1,134 @@
+/** `dapl forward`: TCP and Unix sockets to rsockets and back, for programs of today. */
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { Adapters, type ProviderName, PROVIDERS } from '../forward/adapters.js';
+import { type Endpoint, endpointOf, endpointText } from '../forward/endpoint.js';
+import { Forwarder } from '../forward/forwarder.js';
+import { type Status, startStatus } from '../forward/status.js';
+
+interface Given {
+  readonly listen: Endpoint;
+  readonly to: Endpoint;
+  readonly from?: string;
+  readonly provider: ProviderName;
+  readonly drain: number;
+  readonly counters: number;
+}
+
+const DRAIN_SECONDS = 30;
+/** A day: what no one waits for. */
+const MOST_SECONDS = 86_400;
+
+export function forwardCommand(): Command {
+  return new Command('forward')
+    .summary('carry TCP or Unix sockets over RDMA, and back')
+    .description(
+      'Takes connections at one end and makes one to the other end for each, with bytes both ways. ' +
+        'An end is tcp:HOST:PORT, unix:PATH or rsocket:HOST:PORT (the sockets of librdmacm over ' +
+        'RDMA). The peer of rsocket may be another dapl forward, or any program with rsockets.',
+    )
+    .requiredOption(
+      '--listen <end>',
+      'where connections come from; port 0: one that is free',
+      end(0),
+    )
+    .requiredOption('--to <end>', 'where they go', end(1))
+    .option('--from <ip>', 'own address for --to rsocket; default: the one that leads there')
+    .addOption(
+      new Option('-P, --provider <name>', 'what rsockets stand on')
+        .choices(PROVIDERS)
+        .default('softroce'),
+    )
+    .option('--drain <s>', 'wait for open connections after SIGTERM', seconds, DRAIN_SECONDS)
+    .option(
+      '--counters <s>',
+      'a line every so many seconds, off a terminal; 0: at the end',
+      seconds,
+      0,
+    )
+    .addHelpText('after', EXAMPLES)
+    .action(async (given: Given) => {
+      process.exitCode = await forward(given);
+    });
+}
+
+const EXAMPLES = `
+Examples:
+  dapl forward --listen tcp:127.0.0.1:8080 --to rsocket:10.0.0.2:8080     on the client's machine
+  dapl forward --listen rsocket:10.0.0.2:8080 --to tcp:127.0.0.1:80       on the server's
+  dapl forward --listen unix:/run/db.sock --to rsocket:10.0.0.2:5432
+
+SIGTERM or SIGINT: no more connections, and those that are open go on to their end; a second signal,
+or the time of --drain, resets them. It ends with 1 when something was reset so, or nothing could be
+listened on.`;
+
+function end(leastPort: 0 | 1): (text: string) => Endpoint {
+  return (text) => {
+    try {
+      return endpointOf(text, leastPort);
+    } catch (error) {
+      throw new InvalidArgumentError((error as Error).message);
+    }
+  };
+}
+
+function seconds(text: string): number {
+  const value = Number(text);
+  if (/^\d+(?:\.\d+)?$/.test(text) && value <= MOST_SECONDS) return value;
+  throw new InvalidArgumentError(`It is a number of seconds from 0 to ${MOST_SECONDS}.`);
+}
+
+/** @returns the exit code */
+async function forward({ listen, to, from, provider, drain, counters }: Given): Promise<number> {
+  const adapters = new Adapters(provider, from);
+  const failed = new AbortController();
+  let status: Status | undefined;
+  const say = (sentence: string): void => {
+    if (status === undefined) process.stderr.write(`${sentence}\n`);
+    else status.say(sentence);
+  };
+  try {
+    const forwarder = await Forwarder.start({
+      listen,
+      to,
+      adapters,
+      onTrouble: (peer, error) => say(`${peer}: ${printable(error.message)}`),
+      onError: (error) => failed.abort(error),
+    });
+    const ends = [await forwarder.endpoint(), to].map(endpointText);
+    say(`listening on ${ends[0]!}, forwarding to ${ends[1]!}`);
+    status = startStatus(() => forwarder.counters.text, counters * 1000, process.stderr);
+    await stopped(failed.signal);
+    say(`no more connections; those that are open have ${drain} s to end`);
+    const cutOff = await drained(forwarder, drain);
+    status.stop();
+    failed.signal.throwIfAborted();
+    return cutOff === 0 ? 0 : 1;
+  } finally {
+    await adapters.close();
+  }
+}
+
+const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
+
+/** Resolves with the first signal, or when nothing can be listened on any more. */
+async function stopped(failed: AbortSignal): Promise<void> {
+  await new Promise<void>((resolve) => {
+    for (const signal of SIGNALS) process.once(signal, () => resolve());
+    failed.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
+/** @returns how many connections were cut off, by time or a second signal */
+async function drained(forwarder: Forwarder, seconds: number): Promise<number> {
+  const cut = new AbortController();
+  const timer = setTimeout(() => cut.abort(), seconds * 1000);
+  for (const signal of SIGNALS) process.on(signal, () => cut.abort());
+  const cutOff = await forwarder.drain(cut.signal);
+  clearTimeout(timer);
+  return cutOff;
+}
+
+/** It may have words of another machine in it. */
+function printable(text: string): string {
+  return text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?');
+}

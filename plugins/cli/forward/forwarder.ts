@@ -1,0 +1,93 @@
+/** A forwarder: what comes to one end goes to the other, until it is drained. */
+import type { Adapters } from './adapters.js';
+import { Counters } from './counters.js';
+import type { Endpoint } from './endpoint.js';
+import { Forwarding } from './forwarding.js';
+import { type AnySocket, type Dial, diallerOf, type Listening, listenOn } from './sockets.js';
+
+export interface ForwarderOptions {
+  readonly listen: Endpoint;
+  readonly to: Endpoint;
+  readonly adapters: Adapters;
+  /** A connection has ended with an error. @param peer of the one that has come */
+  readonly onTrouble: (peer: string, error: Error) => void;
+  /** It listens no more, by itself. */
+  readonly onError: (error: Error) => void;
+}
+
+export class Forwarder {
+  readonly counters: Counters;
+  private readonly open = new Set<Forwarding>();
+  private readonly listening: Promise<Listening>;
+  private onDrained: () => void = () => undefined;
+
+  private constructor(
+    private readonly options: ForwarderOptions,
+    private readonly dial: Dial,
+  ) {
+    this.counters = new Counters(this.open);
+    const onSocket = (socket: AnySocket): void => this.forward(socket);
+    this.listening = listenOn(options.listen, options.adapters, onSocket, options.onError);
+  }
+
+  /**
+   * Listens.
+   * @throws what opening an adapter gives; an error of `listen`
+   */
+  static async start(options: ForwarderOptions): Promise<Forwarder> {
+    const forwarder = new Forwarder(options, await diallerOf(options.to, options.adapters));
+    await forwarder.listening;
+    return forwarder;
+  }
+
+  /** Where it listens, with the port that was chosen. */
+  async endpoint(): Promise<Endpoint> {
+    return (await this.listening).endpoint;
+  }
+
+  /**
+   * Takes no more connections, and waits for those that are there.
+   * @param signal cuts off what is left when it fires
+   * @returns how many were cut off
+   */
+  async drain(signal: AbortSignal): Promise<number> {
+    (await this.listening).close();
+    let cutOff = 0;
+    const cut = (): void => {
+      cutOff = this.open.size;
+      for (const forwarding of this.open) forwarding.reset();
+    };
+    if (this.open.size > 0) {
+      const drained = new Promise<void>((resolve) => (this.onDrained = resolve));
+      if (signal.aborted) cut();
+      else signal.addEventListener('abort', cut, { once: true });
+      await drained;
+    }
+    return cutOff;
+  }
+
+  private forward(accepted: AnySocket): void {
+    const peer = peerText(accepted);
+    this.counters.accepted++;
+    let isJoined = false;
+    const forwarding: Forwarding = new Forwarding(accepted, this.dial(), {
+      onJoined: () => (isJoined = true),
+      onEnd: (error) => {
+        this.open.delete(forwarding);
+        this.counters.keep(forwarding);
+        if (error !== undefined) {
+          if (isJoined) this.counters.broken++;
+          else this.counters.refused++;
+          this.options.onTrouble(peer, error);
+        }
+        if (this.open.size === 0) this.onDrained();
+      },
+    });
+    this.open.add(forwarding);
+  }
+}
+
+function peerText({ remoteAddress, remotePort }: AnySocket): string {
+  if (remoteAddress === undefined) return 'a local peer';
+  return `${remoteAddress.includes(':') ? `[${remoteAddress}]` : remoteAddress}:${remotePort}`;
+}

@@ -1,0 +1,60 @@
+/** A connection that is forwarded: two sockets, and bytes both ways. */
+import { type AnySocket, reset } from './sockets.js';
+
+export interface ForwardingEvents {
+  /** The other end has been reached. */
+  onJoined(): void;
+  /** Both sockets are closed; an error where not all bytes have gone through. */
+  onEnd(error: Error | undefined): void;
+}
+
+/**
+ * Joins a socket that has come to one that is being connected. The end of a direction is passed on
+ * as it is; what breaks one socket resets the other, so that no peer takes a part for the whole.
+ */
+export class Forwarding {
+  private open = 2;
+  private error: Error | undefined = undefined;
+
+  constructor(
+    private readonly accepted: AnySocket,
+    private readonly dialled: AnySocket,
+    private readonly events: ForwardingEvents,
+  ) {
+    dialled.once('connect', () => events.onJoined());
+    this.watch(accepted, dialled);
+    this.watch(dialled, accepted);
+    accepted.pipe(dialled);
+    dialled.pipe(accepted);
+  }
+
+  /** Bytes from the one that has come. */
+  get forthBytes(): number {
+    return this.accepted.bytesRead;
+  }
+
+  /** Bytes to it. */
+  get backBytes(): number {
+    return this.dialled.bytesRead;
+  }
+
+  /** Ends it at once: both peers read a reset. */
+  reset(): void {
+    this.error ??= new Error('it was cut off');
+    reset(this.accepted);
+    reset(this.dialled);
+  }
+
+  private watch(socket: AnySocket, other: AnySocket): void {
+    socket.on('error', (error) => (this.error ??= error));
+    socket.once('close', () => {
+      const isWhole = socket.readableEnded && socket.writableFinished;
+      if (!isWhole) {
+        this.error ??= new Error('the peer has gone before all bytes had');
+        reset(other);
+      }
+      this.open--;
+      if (this.open === 0) this.events.onEnd(this.error);
+    });
+  }
+}

@@ -1,0 +1,126 @@
+// Connections by seed, over loss, cut links and deaths at any step; and planted bugs that it finds.
+import assert from 'node:assert/strict';
+import { ConnectionMemory } from '../../../../samples/rsocket/glue/memory.js';
+import { Link } from '../../../../samples/rsocket/glue/link.js';
+import { PendingWrite } from '../../../../samples/rsocket/glue/pending-write.js';
+import { StagingRing } from '../../../../samples/rsocket/glue/staging-ring.js';
+import { ReceiveWindow } from '../../../../samples/rsocket/session/receive-window.js';
+import { Session } from '../../../../samples/rsocket/session/index.js';
+import { simulate } from './simulation.js';
+
+const SEEDS = 40;
+
+/** Puts another method in place of one. @returns what puts it back */
+function planted<T extends object, K extends keyof T>(
+  owner: T,
+  name: K,
+  make: (whole: T[K]) => T[K],
+): () => void {
+  const whole = Object.getOwnPropertyDescriptor(owner, name)!;
+  const value = make(whole.value as T[K]);
+  Object.defineProperty(owner, name, { configurable: true, writable: true, value });
+  return () => Object.defineProperty(owner, name, whole);
+}
+
+const PLANTS: Readonly<Record<string, () => () => void>> = {
+  'halves are given too early': () =>
+    planted(
+      ReceiveWindow.prototype,
+      'receiveData',
+      (whole) =>
+        function (this: ReceiveWindow, bytes) {
+          whole.call(this, bytes);
+          this['freeBytes'] += bytes;
+          this['grantedBytes'] += bytes;
+        },
+    ),
+  'credits are never given': () =>
+    planted(
+      ReceiveWindow.prototype,
+      'giveCredits',
+      (whole) =>
+        function (this: ReceiveWindow) {
+          whole.call(this);
+          return this.credits;
+        },
+    ),
+  'an end overtakes what was written': () =>
+    planted(
+      Session.prototype,
+      'shutdown',
+      (whole) =>
+        function (this: Session) {
+          whole.call(this);
+          this['ending'] = 'DISCONNECT';
+        },
+    ),
+  'parts of the ring come back too early': () =>
+    planted(
+      StagingRing.prototype,
+      'take',
+      (whole) =>
+        function (this: StagingRing, bytes) {
+          const segments = whole.call(this, bytes);
+          this['usedBytes'] = 0;
+          return segments;
+        },
+    ),
+  'what passes the end of the ring is copied to its beginning alone': () =>
+    planted(
+      StagingRing.prototype,
+      'copy',
+      (whole) =>
+        function (this: StagingRing, bytes, offset) {
+          const room = this['sizeBytes'] - ((this['at'] + offset) % this['sizeBytes']);
+          whole.call(this, bytes.subarray(0, Math.min(bytes.length, room)), offset);
+        },
+    ),
+  'a write ends twice': () =>
+    planted(
+      PendingWrite.prototype,
+      'end',
+      (whole) =>
+        function (this: PendingWrite, error) {
+          whole.call(this, error);
+          if (error !== undefined) this['done'](error);
+        },
+    ),
+  'receives are not posted again': () =>
+    planted(
+      Link.prototype,
+      'onCompletion' as never,
+      (whole: (this: Link, at: number) => void) =>
+        function (this: Link, at: number) {
+          whole.call(this, at);
+          if (this['spent'] > 0) this['spent']--;
+        } as never,
+    ),
+  'memory is not given back': () =>
+    planted(ConnectionMemory.prototype, 'free', () => () => undefined),
+};
+
+describe('rsocket: simulation', () => {
+  for (let seed = 1; seed <= SEEDS; seed++) {
+    it(`seed ${seed}`, async () => {
+      assert.deepEqual((await simulate(seed)).faults, []);
+    });
+  }
+
+  for (const [name, plant] of Object.entries(PLANTS)) {
+    it(`finds: ${name}`, async () => {
+      const restore = plant();
+      try {
+        for (let seed = 1; seed <= SEEDS; seed++) {
+          const found = await simulate(seed).then(
+            ({ faults }) => faults.length > 0,
+            () => true,
+          );
+          if (found) return;
+        }
+        assert.fail('no seed has found it');
+      } finally {
+        restore();
+      }
+    });
+  }
+});
