@@ -8,7 +8,7 @@ import { Fabric, mock } from 'dapl/providers/mock';
 import { sdp, type SdpOptions, type TapEvent } from '../../samples/sdp/index.js';
 import { ipBytes } from '../../samples/sdp/glue/ip-bytes.js';
 import { emitHello, emitHelloAck } from '../../samples/sdp/wire/index.js';
-import { End, pattern, timeOf } from '../samples/sdp/scene.js';
+import { End, pattern, timeOf } from '../unit/samples/sdp/scene.js';
 import { writePcap } from '../guest/pcap.js';
 import { complaintOf, decode, type Decoded } from './decode.js';
 import { frameOf } from './frames.js';

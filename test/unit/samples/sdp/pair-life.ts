@@ -2,16 +2,16 @@
  * One random life of two sessions, by seed: writes, reads, urgent bytes, half closes, closes, aborts,
  * passing time, kills, in any order and in all modes. What it finds wrong is returned, in words.
  */
-import { SeededRandom } from '../../../providers/mock/index.js';
-import type { SessionConfig } from '../../../samples/sdp/session/index.js';
-import type { TapEvent } from '../../../samples/sdp/index.js';
+import { SeededRandom } from '../../../../providers/mock/index.js';
+import type { SessionConfig } from '../../../../samples/sdp/session/index.js';
+import type { TapEvent } from '../../../../samples/sdp/index.js';
 import {
   emitHello,
   emitHelloAck,
   type Mode,
   MODES,
   VERSION,
-} from '../../../samples/sdp/wire/index.js';
+} from '../../../../samples/sdp/wire/index.js';
 import { Judge } from './judge.js';
 import { PairHost } from './pair-host.js';
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { SeededRandom } from '../../../providers/mock/index.js';
+import { SeededRandom } from '../../../../providers/mock/index.js';
 import {
   type Body,
   emitHead,
@@ -10,7 +10,7 @@ import {
   parseHelloAck,
   parseMessage,
   SdpWireError,
-} from '../../../samples/sdp/wire/index.js';
+} from '../../../../samples/sdp/wire/index.js';
 
 const SEQUENCE = { flags: 0, bufs: 0x3f, mseq: 0x01020304, mseqAck: 0xfffffffe };
 const TAIL = '003f'; // bufs

@@ -1,8 +1,8 @@
 /** Two adapters of mock that speak SDP, and streams between them in promises. */
-import { type Ia, openIa } from '../../../core/index.js';
-import { Fabric, type FabricOptions, mock } from '../../../providers/mock/index.js';
-import { sdp, type SdpOptions, type SdpProtocol, type SdpStream, type Time } from '../../../samples/sdp/index.js';
-import type { ByteStreamListener, StreamError } from '../../../samples/socket/index.js';
+import { type Ia, openIa } from '../../../../core/index.js';
+import { Fabric, type FabricOptions, mock } from '../../../../providers/mock/index.js';
+import { sdp, type SdpOptions, type SdpProtocol, type SdpStream, type Time } from '../../../../samples/sdp/index.js';
+import type { ByteStreamListener, StreamError } from '../../../../samples/socket/index.js';
 
 export const CLIENT = '192.0.2.2';
 export const SERVER = '192.0.2.1';

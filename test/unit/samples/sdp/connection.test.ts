@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import type { SdpOptions, TapEvent } from '../../../samples/sdp/index.js';
-import type { Ia } from '../../../core/index.js';
-import { emitHello, emitHelloAck, VERSION } from '../../../samples/sdp/wire/index.js';
-import { StreamError } from '../../../samples/socket/index.js';
+import type { SdpOptions, TapEvent } from '../../../../samples/sdp/index.js';
+import type { Ia } from '../../../../core/index.js';
+import { emitHello, emitHelloAck, VERSION } from '../../../../samples/sdp/wire/index.js';
+import { StreamError } from '../../../../samples/socket/index.js';
 import { type End, NOTHING_LEFT, pattern, PORT, Scene, SERVER, timeOf } from './scene.js';
 
 async function failureOf(promise: Promise<unknown>): Promise<StreamError> {

@@ -9,10 +9,10 @@ import type {
   Failure,
   Outgoing,
   SessionHost,
-} from '../../../samples/sdp/session/index.js';
-import { Session, type SessionConfig } from '../../../samples/sdp/session/index.js';
-import { emitHead, headBytes } from '../../../samples/sdp/wire/index.js';
-import type { TapEvent } from '../../../samples/sdp/index.js';
+} from '../../../../samples/sdp/session/index.js';
+import { Session, type SessionConfig } from '../../../../samples/sdp/session/index.js';
+import { emitHead, headBytes } from '../../../../samples/sdp/wire/index.js';
+import type { TapEvent } from '../../../../samples/sdp/index.js';
 
 /** Something on its way to the peer. */
 type Flight =

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { SeededRandom } from '../../../providers/mock/index.js';
+import { SeededRandom } from '../../../../providers/mock/index.js';
 import { PairLife } from './pair-life.js';
 
 /** Messages that are changed on their way, one in so many. */

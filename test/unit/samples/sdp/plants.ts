@@ -1,6 +1,6 @@
 /** Bugs to be found: what a careless implementation might do. */
-import type { Outgoing } from '../../../samples/sdp/session/index.js';
-import type { Body, Sequence } from '../../../samples/sdp/wire/index.js';
+import type { Outgoing } from '../../../../samples/sdp/session/index.js';
+import type { Body, Sequence } from '../../../../samples/sdp/wire/index.js';
 import type { PairHost } from './pair-host.js';
 
 interface Plant {
