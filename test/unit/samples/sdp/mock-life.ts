@@ -77,14 +77,15 @@ export async function liveOnMock(options: MockLifeOptions): Promise<MockLife> {
     until.add(settled);
   };
   await scene.listen();
-  let far: End | undefined;
-  const open = Promise.all([scene.connect(), scene.accept()]);
+  const dialling = new AbortController();
+  const connecting = scene.connect(true, dialling.signal).then((end) => (near = end));
+  const open = Promise.all([connecting, scene.accept()]);
   const opened = await within(scene, open.then(() => true, () => false));
   if (opened === true) {
-    [near, far] = await open;
+    const [one, far] = await open;
     const sides = [
-      [near, far, pattern(30_000 + random.below(5000))],
-      [far, near, pattern(20_000 + random.below(5000), 50)],
+      [one, far, pattern(30_000 + random.below(5000))],
+      [far, one, pattern(20_000 + random.below(5000), 50)],
     ] as const;
     for (const [end] of sides) end.stream.setKeepAlive(KEEP_ALIVE_MS);
     for (const [end, , bytes] of sides) follow('a write', writeAll(end, bytes, random.fork()));
@@ -99,6 +100,9 @@ export async function liveOnMock(options: MockLifeOptions): Promise<MockLife> {
     if ((await within(scene, closed)) === undefined) faults.push('onClose does not come');
     for (const [, reader, bytes] of sides) checkBytes(reader, bytes, cut === undefined, faults);
   } else if (cut === undefined && lossPercent === 0) faults.push('does not connect');
+  dialling.abort();
+  // It may be open here, and not there.
+  near?.stream.abort();
   await scene.listener.close();
   await scene.pass(20_000);
   // An adapter whose device has gone is closed by its consumer.
