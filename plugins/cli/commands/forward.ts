@@ -97,9 +97,13 @@ async function forward({ listen, to, from, provider, drain, counters }: Given): 
     const ends = [await forwarder.endpoint(), to].map(endpointText);
     say(`listening on ${ends[0]!}, forwarding to ${ends[1]!}`);
     status = startStatus(() => forwarder.counters.text, counters * 1000, process.stderr);
-    await stopped(failed.signal);
+    const cut = new AbortController();
+    await stopped(failed.signal, cut);
+    await forwarder.unlisten();
     say(`no more connections; those that are open have ${drain} s to end`);
-    const cutOff = await drained(forwarder, drain);
+    const timer = setTimeout(() => cut.abort(), drain * 1000);
+    const cutOff = await forwarder.drain(cut.signal);
+    clearTimeout(timer);
     status.stop();
     failed.signal.throwIfAborted();
     return cutOff === 0 ? 0 : 1;
@@ -110,22 +114,21 @@ async function forward({ listen, to, from, provider, drain, counters }: Given): 
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 
-/** Resolves with the first signal, or when nothing can be listened on any more. */
-async function stopped(failed: AbortSignal): Promise<void> {
-  await new Promise<void>((resolve) => {
-    for (const signal of SIGNALS) process.once(signal, () => resolve());
+/**
+ * Resolves with the first signal, or when nothing can be listened on any more.
+ * @param cut aborted by the signals behind the first
+ */
+function stopped(failed: AbortSignal, cut: AbortController): Promise<void> {
+  return new Promise((resolve) => {
+    let isAsked = false;
+    const onSignal = (): void => {
+      if (isAsked) cut.abort();
+      isAsked = true;
+      resolve();
+    };
+    for (const signal of SIGNALS) process.on(signal, onSignal);
     failed.addEventListener('abort', () => resolve(), { once: true });
   });
-}
-
-/** @returns how many connections were cut off, by time or a second signal */
-async function drained(forwarder: Forwarder, seconds: number): Promise<number> {
-  const cut = new AbortController();
-  const timer = setTimeout(() => cut.abort(), seconds * 1000);
-  for (const signal of SIGNALS) process.on(signal, () => cut.abort());
-  const cutOff = await forwarder.drain(cut.signal);
-  clearTimeout(timer);
-  return cutOff;
 }
 
 /** It may have words of another machine in it. */

@@ -45,13 +45,17 @@ export class Forwarder {
     return (await this.listening).endpoint;
   }
 
+  /** Takes no more connections. */
+  async unlisten(): Promise<void> {
+    (await this.listening).close();
+  }
+
   /**
-   * Takes no more connections, and waits for those that are there.
+   * Waits for the connections that are there.
    * @param signal cuts off what is left when it fires
    * @returns how many were cut off
    */
   async drain(signal: AbortSignal): Promise<number> {
-    (await this.listening).close();
     let cutOff = 0;
     const cut = (): void => {
       cutOff = this.open.size;

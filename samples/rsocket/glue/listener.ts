@@ -75,8 +75,12 @@ export class RsocketListener implements ByteStreamListener {
     const { remoteAddress, remotePort } = cr.query();
     const remote = { address: remoteAddress, port: remotePort };
     const peer = dataOf(cr);
-    const { backlog, admit } = this.options;
-    if (peer === undefined || this.young.size >= backlog || !admit(remote, this.local)) {
+    const { options } = this;
+    if (
+      peer === undefined ||
+      this.young.size >= options.backlog ||
+      !options.admit(remote, this.local)
+    ) {
       cr.reject();
       return;
     }
@@ -85,7 +89,7 @@ export class RsocketListener implements ByteStreamListener {
     const opening = {
       onOpen: (): void => {
         this.young.delete(stream);
-        this.options.onStream(stream);
+        options.onStream(stream);
       },
       // The peer has gone meanwhile: that is its own affair.
       onFailure: (): void => void this.young.delete(stream),

@@ -236,9 +236,10 @@ export class RsocketStream implements ByteStream, LinkEvents {
 
   /** @internal */
   onSent(kind: number): void {
-    this.isActive = true;
-    if (kind === Sent.DATA) this.memory.staging.giveBack();
-    else this.session?.controlSent();
+    if (kind === Sent.DATA) {
+      this.isActive = true;
+      this.memory.staging.giveBack();
+    } else this.session?.controlSent();
   }
 
   /** @internal */

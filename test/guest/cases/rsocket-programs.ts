@@ -17,8 +17,7 @@ const ALL_SIZES_BYTES = Array.from({ length: 17 }, (_, n) => [2 ** (6 + n), 3 * 
   .filter((size) => size !== 96);
 const ROLES = ['server', 'client'] as const;
 type Role = (typeof ROLES)[number];
-const FAMILIES = ['ipv4', 'ipv6'] as const;
-export type Family = (typeof FAMILIES)[number];
+export type Family = 'ipv4' | 'ipv6';
 
 interface Streaming {
   readonly program: 'rstream' | 'riostream';

@@ -7,7 +7,7 @@ import {
   type RsocketOptions,
   type RsocketStream,
 } from '../../../../samples/rsocket/index.js';
-import { StreamError } from '../../../../samples/socket/index.js';
+import type { StreamError } from '../../../../samples/socket/index.js';
 import {
   CLIENT,
   leftOf,
