@@ -121,7 +121,10 @@ describe('tshark reads SDP as we meant it', function () {
 
   it('between them: every message that is sent at all', () => {
     const sent = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0xa, 0xb, 0xc, 0xfd, 0xfe, 0xff];
-    assert.deepEqual(sent.filter((kind) => !kinds.has(kind)), []);
+    assert.deepEqual(
+      sent.filter((kind) => !kinds.has(kind)),
+      [],
+    );
   });
 });
 
@@ -145,7 +148,9 @@ async function sendRaw(fabric: Fabric, bytes: Uint8Array): Promise<void> {
     ...{ bufs: 1, version: 0x22, isIpv6: false, maxAdverts: 1, actualBytes: 256 },
   });
   const serviceId = 0x1_0000n + BigInt(PORT);
-  there.createPsp({ serviceId }).requests$.subscribe(({ cr }) => cr.accept(far, { privateData: ack }));
+  there
+    .createPsp({ serviceId })
+    .requests$.subscribe(({ cr }) => cr.accept(far, { privateData: ack }));
   const open = new Promise((resolve) => ep.connection$.subscribe(resolve));
   ep.connect({ address: '192.0.2.2', serviceId, privateData: bytes });
   await open;
@@ -169,7 +174,14 @@ function compare(packet: Decoded, bytes: Uint8Array): void {
   const field = (name: string): number => Number(packet[BSDH + name]);
   assert.deepEqual(
     ['mid', 'flags', 'bufs', 'len', 'mseq', 'mseqack'].map(field),
-    [mid, view.getUint8(1), view.getUint16(2), view.getUint32(4), view.getUint32(8), view.getUint32(12)],
+    [
+      mid,
+      view.getUint8(1),
+      view.getUint16(2),
+      view.getUint32(4),
+      view.getUint32(8),
+      view.getUint32(12),
+    ],
     at,
   );
   for (const [kind, header] of Object.entries(HEADERS)) {
@@ -196,7 +208,9 @@ async function live(options: SdpOptions, meant: Meant[]): Promise<Buffer[]> {
     await openIa(mock({ fabric, address: '192.0.2.1' })),
     await openIa(mock({ fabric, address: '192.0.2.2' })),
   ];
-  const [client, server] = [here, there].map((ia) => sdp(ia, { ...options, tap, time: timeOf(fabric) }));
+  const [client, server] = [here, there].map((ia) =>
+    sdp(ia, { ...options, tap, time: timeOf(fabric) }),
+  );
   const ends: End[] = [];
   const listener = await server?.listen({
     ...{ port: PORT, backlog: 4, admit: () => true, onError: () => undefined },

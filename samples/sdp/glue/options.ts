@@ -1,9 +1,5 @@
 /** Sizes and ways of a connection, and what it is given of the machine. */
-import {
-  LEAST_RECEIVE_BYTES,
-  type LocalLimits,
-  MOST_MESSAGE_BYTES,
-} from '../session/index.js';
+import { LEAST_RECEIVE_BYTES, type LocalLimits, MOST_MESSAGE_BYTES } from '../session/index.js';
 import type { Mode } from '../wire/index.js';
 import type { Tap } from './tap.js';
 

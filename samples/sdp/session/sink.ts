@@ -126,7 +126,7 @@ export class Sink {
 
   dropReady(): void {
     this.consumed = 0;
-    for (const { release } of this.ready.splice(0)) release();
+    for (const arrived of this.ready.splice(0)) arrived.release();
   }
 
   /** The session is over: what has come stays. */

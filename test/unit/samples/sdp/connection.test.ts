@@ -18,7 +18,13 @@ const MODES: readonly SdpOptions[] = [
   { zeroCopy: 'BUFFERED' },
   { zeroCopy: 'COMBINED', zeroCopyBytes: 1000, areaBytes: 4096 },
   { zeroCopy: 'PIPELINED', zeroCopyBytes: 1000, areaBytes: 4096, advertBytes: 4096 },
-  { zeroCopy: 'PIPELINED', zeroCopyBytes: 1000, areaBytes: 4096, advertBytes: 4096, offersSink: true },
+  {
+    zeroCopy: 'PIPELINED',
+    zeroCopyBytes: 1000,
+    areaBytes: 4096,
+    advertBytes: 4096,
+    offersSink: true,
+  },
 ];
 const MEGABYTE = 2 ** 20;
 
@@ -279,7 +285,10 @@ describe('sdp: a connection', () => {
 
   it('options that cannot be are refused with value and limits', async () => {
     scene = await Scene.make();
-    await assert.rejects(Scene.make({ receives: 3 }), /receives is 3, must be an integer 4 to 1024/);
+    await assert.rejects(
+      Scene.make({ receives: 3 }),
+      /receives is 3, must be an integer 4 to 1024/,
+    );
     await assert.rejects(Scene.make({ zeroCopy: 'NONE' as never }), /zeroCopy is NONE, must be/);
     assert.ok(timeOf(scene.fabric).now() >= 0);
   });

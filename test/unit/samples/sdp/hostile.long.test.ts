@@ -14,7 +14,8 @@ const CHANGES: readonly ((bytes: Uint8Array, random: SeededRandom) => Uint8Array
   (bytes, random) => set(bytes, random.pick([7, 11, 15]), random.below(256)),
   (bytes, random) => set(bytes, 0, random.pick(KINDS)),
   // That of an extension.
-  (bytes, random) => set(bytes, Math.min(bytes.length - 1, 16 + random.below(20)), random.below(256)),
+  (bytes, random) =>
+    set(bytes, Math.min(bytes.length - 1, 16 + random.below(20)), random.below(256)),
   // Less than it says, more than it says, nothing.
   (bytes, random) => bytes.slice(0, random.below(bytes.length)),
   (bytes, random) => Uint8Array.of(...bytes, ...random.bytes(1 + random.below(8))),

@@ -80,7 +80,13 @@ export async function liveOnMock(options: MockLifeOptions): Promise<MockLife> {
   const dialling = new AbortController();
   const connecting = scene.connect(true, dialling.signal).then((end) => (near = end));
   const open = Promise.all([connecting, scene.accept()]);
-  const opened = await within(scene, open.then(() => true, () => false));
+  const opened = await within(
+    scene,
+    open.then(
+      () => true,
+      () => false,
+    ),
+  );
   if (opened === true) {
     const [one, far] = await open;
     const sides = [

@@ -3,14 +3,15 @@
  * It holds what a real one would: receives and their sizes, keys of memory, requests under way. What
  * an honest session never does (a message without a receive, a key that is not valid) is a fault.
  */
-import type {
-  Area,
-  Exposed,
-  Failure,
-  Outgoing,
-  SessionHost,
+import {
+  type Area,
+  type Exposed,
+  type Failure,
+  type Outgoing,
+  Session,
+  type SessionConfig,
+  type SessionHost,
 } from '../../../../samples/sdp/session/index.js';
-import { Session, type SessionConfig } from '../../../../samples/sdp/session/index.js';
 import { emitHead, headBytes } from '../../../../samples/sdp/wire/index.js';
 import type { TapEvent } from '../../../../samples/sdp/index.js';
 
@@ -18,7 +19,13 @@ import type { TapEvent } from '../../../../samples/sdp/index.js';
 type Flight =
   | { readonly kind: 'message'; readonly bytes: Uint8Array }
   | { readonly kind: 'write'; readonly bytes: Uint8Array; readonly rkey: number; at: bigint }
-  | { readonly kind: 'read'; readonly area: PairArea; readonly length: number; rkey: number; at: bigint }
+  | {
+      readonly kind: 'read';
+      readonly area: PairArea;
+      readonly length: number;
+      rkey: number;
+      at: bigint;
+    }
   | { readonly kind: 'probe' }
   | { readonly kind: 'disconnect' };
 

@@ -6,7 +6,7 @@ import type { PairHost } from './pair-host.js';
 interface Plant {
   /** The second model sees it on the wire, whatever becomes of the bytes. */
   readonly isAgainstTheRules: boolean;
-  plant(host: PairHost): void;
+  readonly plant: (host: PairHost) => void;
 }
 
 /** Changes what is sent. */

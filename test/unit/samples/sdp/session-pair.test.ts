@@ -20,7 +20,10 @@ describe('sdp: two sessions by seed', () => {
       // Of those that a session sends, every one came about.
       const sent = [2, 4, 5, 6, 7, 8, 0xb, 0xc, 0xfd, 0xfe, 0xff];
       if (!isGentle) sent.push(3, 9, 0xa);
-      assert.deepEqual(sent.filter((kind) => !kinds.has(kind)), []);
+      assert.deepEqual(
+        sent.filter((kind) => !kinds.has(kind)),
+        [],
+      );
     });
   }
 

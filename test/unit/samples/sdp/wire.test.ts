@@ -25,7 +25,10 @@ const GOLDEN: readonly (readonly [Body, string])[] = [
   [{ mid: 'SEND_SM' }, `0400${TAIL}00000010${NUMBERS}`],
   [{ mid: 'RDMA_WR_COMPL', bytes: 65_535 }, `0500${TAIL}00000014${NUMBERS}0000ffff`],
   [{ mid: 'RDMA_RD_COMPL', bytes: 1 }, `0600${TAIL}00000014${NUMBERS}00000001`],
-  [{ mid: 'MODE_CHANGE', mode: 'PIPELINED', half: 'RECV' }, `0700${TAIL}00000014${NUMBERS}20000000`],
+  [
+    { mid: 'MODE_CHANGE', mode: 'PIPELINED', half: 'RECV' },
+    `0700${TAIL}00000014${NUMBERS}20000000`,
+  ],
   [{ mid: 'MODE_CHANGE', mode: 'COMBINED', half: 'SEND' }, `0700${TAIL}00000014${NUMBERS}90000000`],
   [{ mid: 'MODE_CHANGE', mode: 'BUFFERED', half: 'RECV' }, `0700${TAIL}00000014${NUMBERS}00000000`],
   [{ mid: 'SRC_AVAIL_CANCEL' }, `0800${TAIL}00000010${NUMBERS}`],
@@ -35,7 +38,10 @@ const GOLDEN: readonly (readonly [Body, string])[] = [
   [{ mid: 'CH_RCV_BUF_ACK', bytes: 0x4000 }, `0c00${TAIL}00000014${NUMBERS}00004000`],
   [{ mid: 'SUSP_COMM', serviceId: 0x11d2fn }, `0d00${TAIL}00000018${NUMBERS}0000000000011d2f`],
   [{ mid: 'SUSP_COMM_ACK' }, `0e00${TAIL}00000010${NUMBERS}`],
-  [{ mid: 'SINK_AVAIL', ...ADVERT, nonDiscard: 7 }, `fd00${TAIL}00000024${NUMBERS}${ADVERT_BYTES}00000007`],
+  [
+    { mid: 'SINK_AVAIL', ...ADVERT, nonDiscard: 7 },
+    `fd00${TAIL}00000024${NUMBERS}${ADVERT_BYTES}00000007`,
+  ],
   [{ mid: 'SRC_AVAIL', ...ADVERT }, `fe00${TAIL}00000020${NUMBERS}${ADVERT_BYTES}`],
   [{ mid: 'DATA' }, `ff00${TAIL}00000010${NUMBERS}`],
 ];
@@ -127,7 +133,8 @@ describe('sdp: the wire', () => {
     let parsed = 0;
     for (let i = 0; i < 20_000; i++) {
       const bytes = bytesOf(random.pick(GOLDEN)[1]);
-      for (let n = random.below(3); n >= 0; n--) bytes[random.below(bytes.length)] = random.below(256);
+      for (let n = random.below(3); n >= 0; n--)
+        bytes[random.below(bytes.length)] = random.below(256);
       const cut = random.below(4) === 0 ? bytes.subarray(0, random.below(bytes.length)) : bytes;
       try {
         const { header, body, payloadAt } = parseMessage(cut);
