@@ -67,7 +67,9 @@ function pathOf(pid: number): string {
 
 type Polling = 'event' | 'adaptive';
 
-/** Protocols over softroce: SDP as it is, copying everything, and copying nothing that it need not. */
+/**
+ * Protocols over softroce: SDP as it is, copying everything, and copying nothing that it need not.
+ */
 const PROTOCOLS = {
   rsocket: (ia: Ia, polling: Polling) => rsocket(ia, { polling }),
   sdp: (ia: Ia, polling: Polling) => sdp(ia, { polling }),

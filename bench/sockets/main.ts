@@ -2,7 +2,8 @@
  * Sockets over RDMA beside those of Node: the same program over rsockets on softroce, TCP and Unix
  * sockets, two processes each on loopback, in interleaved rounds. docs/performance.md has results.
  *
- *   npm run bench:sockets -- [--rounds N] [--seconds S] [--only TEXT ...] [--markdown] [--json FILE]
+ *   npm run bench:sockets -- [--rounds N] [--seconds S] [--only TEXT ...] [--markdown]
+ *                            [--json FILE]
  */
 import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';

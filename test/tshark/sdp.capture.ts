@@ -39,8 +39,8 @@ const HELLO_FIELDS = {
   localport: (hello: DataView) => hello.getUint16(28),
 };
 /**
- * The three flags are compared as one byte: what the dissector (4.0.17) shows as each of them is read
- * from somewhere else.
+ * The three flags are compared as one byte: what the dissector (4.0.17) shows as each of them is
+ * read from somewhere else.
  */
 const FIELDS = [
   'ip.src',
@@ -162,7 +162,9 @@ async function sendRaw(fabric: Fabric, bytes: Uint8Array): Promise<void> {
   await Promise.all([here.close(), there.close()]);
 }
 
-/** The dissector wants a byte behind the header of Data, and calls a mere credit update malformed. */
+/**
+ * The dissector wants a byte behind the header of Data, and calls a mere credit update malformed.
+ */
 function isEmptyData(packet: Decoded): boolean {
   return Number(packet[`${BSDH}mid`]) === 0xff && Number(packet[`${BSDH}len`]) === 16;
 }

@@ -1,6 +1,6 @@
 /**
- * The half of a connection that this side receives on: what has come and was not consumed, memory of
- * the peer's that is read (SrcAvail), and own memory that the peer writes to (SinkAvail).
+ * The half of a connection that this side receives on: what has come and was not consumed, memory
+ * of the peer's that is read (SrcAvail), and own memory that the peer writes to (SinkAvail).
  */
 import type { Advert, Body, Mode } from '../wire/index.js';
 import type { Area, Exposed, SessionConfig, SessionHost } from './host.js';

@@ -1,7 +1,8 @@
 /**
  * The half of a connection that this side sends on: copies (Data), memory that the peer reads
- * (SrcAvail), memory of the peer's that is written (SinkAvail), urgent bytes, and the end (DisConn).
- * While a SrcAvail is outstanding no Data is sent: so the order of the bytes is that of the messages.
+ * (SrcAvail), memory of the peer's that is written (SinkAvail), urgent bytes, and the end
+ * (DisConn). While a SrcAvail is outstanding no Data is sent: so the order of the bytes is that of
+ * the messages.
  */
 import { type Advert, Flags, type Mode } from '../wire/index.js';
 import type { Exposed, Failure, SessionConfig, SessionHost } from './host.js';

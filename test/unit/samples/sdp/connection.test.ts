@@ -43,7 +43,7 @@ describe('sdp: a connection', () => {
 
   for (const options of MODES) {
     const { zeroCopy, offersSink = false } = options;
-    it(`carries bytes both ways at once: ${zeroCopy}${offersSink ? ', SinkAvail' : ''}`, async () => {
+    it(`carries bytes both ways: ${zeroCopy}${offersSink ? ', SinkAvail' : ''}`, async () => {
       scene = await Scene.make(options);
       const [near, far] = await scene.pair();
       await exchange(near, far, MEGABYTE / 4);
@@ -100,7 +100,7 @@ describe('sdp: a connection', () => {
     assert.equal((await failureOf(far.write(pattern(1)))).code, 'ECONNRESET');
   });
 
-  it('closed by one side: what it has taken is sent; what the other one writes then resets it', async () => {
+  it('closed by one side: what it took is sent; what the other writes then resets it', async () => {
     scene = await Scene.make({ zeroCopy: 'BUFFERED' });
     const [near, far] = await scene.pair();
     await near.write(pattern(50_000));
@@ -179,7 +179,7 @@ describe('sdp: a connection', () => {
       if (event.bytes[0] === 0xff) lengths.push(event.bytes.length);
       if (event.bytes[0] === 0x0b) asked.push(local);
     };
-    // What the side that connects wants is in its Hello; the other one asks when it has much to say.
+    // What the side that connects wants is in its Hello; the other asks when it has much to say.
     const bytes = { receiveBytes: 2048, desiredPeerBytes: 8192, maxReceiveBytes: 8192 };
     scene = await Scene.make({ ...bytes, tap, zeroCopy: 'BUFFERED', receives: 8 });
     const [near, far] = await scene.pair();

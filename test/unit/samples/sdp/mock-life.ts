@@ -14,8 +14,8 @@ const KEEP_ALIVE_MS = 500;
 
 /** What becomes of the network or a node at a step. */
 export const CUTS = {
-  'the server is gone': (scene: Scene) => scene.fabric.node(SERVER).remove(),
-  'the client is gone': (scene: Scene) => scene.fabric.node(CLIENT).remove(),
+  'the server is gone': (scene: Scene) => scene.fabric.node(SERVER)?.remove(),
+  'the client is gone': (scene: Scene) => scene.fabric.node(CLIENT)?.remove(),
   'a partition': (scene: Scene) => scene.fabric.partition([SERVER], [CLIENT]),
   'a partition that heals': (scene: Scene) => {
     scene.fabric.partition([SERVER], [CLIENT]);

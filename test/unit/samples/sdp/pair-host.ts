@@ -1,7 +1,8 @@
 /**
- * A host of a session without a network: what one side posts is a queue that the test delivers from.
- * It holds what a real one would: receives and their sizes, keys of memory, requests under way. What
- * an honest session never does (a message without a receive, a key that is not valid) is a fault.
+ * A host of a session without a network: what one side posts is a queue that the test delivers
+ * from. It holds what a real one would: receives and their sizes, keys of memory, requests under
+ * way. What an honest session never does (a message without a receive, a key that is not valid) is
+ * a fault.
  */
 import {
   type Area,

@@ -1,6 +1,7 @@
 /**
- * One random life of two sessions, by seed: writes, reads, urgent bytes, half closes, closes, aborts,
- * passing time, kills, in any order and in all modes. What it finds wrong is returned, in words.
+ * One random life of two sessions, by seed: writes, reads, urgent bytes, half closes, closes,
+ * aborts, passing time, kills, in any order and in all modes. What it finds wrong is returned, in
+ * words.
  */
 import { SeededRandom } from '../../../../providers/mock/index.js';
 import type { SessionConfig } from '../../../../samples/sdp/session/index.js';
@@ -39,7 +40,9 @@ export interface LifeOptions {
   readonly plant?: (hosts: readonly PairHost[]) => void;
   /** Nothing is aborted, killed or closed before all is read. */
   readonly isGentle?: boolean;
-  /** A side says what it likes: what must hold is that the other one ends once, and leaves nothing. */
+  /**
+   * A side says what it likes: what must hold is that the other one ends once, and leaves nothing.
+   */
   readonly isHostile?: boolean;
 }
 
