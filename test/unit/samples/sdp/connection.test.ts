@@ -163,7 +163,7 @@ describe('sdp: a connection', () => {
     const written = near.write(pattern(MEGABYTE));
     await scene.pass(5000);
     assert.ok(mids.has(0x08), 'SrcAvailCancel');
-    assert.ok(mids.has(0x04), 'SendSm');
+    assert.ok(mids.has(0x06), 'RdmaRdCompl of what was read');
     far.isReading = true;
     far.read();
     await written;
