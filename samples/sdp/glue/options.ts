@@ -25,7 +25,7 @@ export interface SdpOptions {
    * In PIPELINED, memory of this side is offered to the peer's writes (SinkAvail). Default false.
    */
   readonly offersSink?: boolean;
-  /** Bytes that lie together, from which on they are not copied: 2 to 2^30. */
+  /** Bytes that lie together, from which on they are not copied: 2 to 2^30; default 1 MiB. */
   readonly zeroCopyBytes?: number;
   /** Bytes of one SrcAvail at most: 4096 to 2^30; default 4 MiB. */
   readonly advertBytes?: number;
@@ -62,7 +62,7 @@ export type SdpPlan = Required<SdpOptions>;
 /**
  * From this size on bytes are not copied: where bench:sockets has the two ways cross (docs/sdp.md).
  */
-const CROSSING_BYTES = 128 * 1024;
+const CROSSING_BYTES = 1024 * 1024;
 
 const DEFAULTS = {
   receives: 64,
