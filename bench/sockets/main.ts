@@ -33,7 +33,9 @@ function positive(text: string): number {
 }
 
 const program = new Command('bench:sockets')
-  .description('rsockets and SDP over softroce beside sockets of Node, between two processes on loopback')
+  .description(
+    'rsockets and SDP over softroce beside sockets of Node, between two processes on loopback',
+  )
   .option('--rounds <n>', 'interleaved rounds', positive, 5)
   .option('--seconds <s>', 'of each measurement', positive, 0.5)
   .option('--only <text...>', 'rows whose name contains one of the texts, whatever its case', [''])
