@@ -3,8 +3,8 @@
  * and Unix sockets, two processes each on loopback, in interleaved rounds. docs/performance.md has
  * results.
  *
- *   npm run bench:sockets -- [--rounds N] [--seconds S] [--only TEXT ...] [--markdown]
- *                            [--json FILE]
+ *   npm run bench:sockets -- [--rounds N] [--seconds S] [--only TEXT ...] [--json FILE]
+ *                            [--markdown]
  */
 import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';

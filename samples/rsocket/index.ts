@@ -1,6 +1,6 @@
 /**
- * `dapl/ulp/rsocket`: byte streams over RDMA as librdmacm's rsockets have them, so that its programs
- * are peers. See docs/rsocket.md.
+ * `dapl/ulp/rsocket`: byte streams over RDMA as librdmacm's rsockets have them, so that its
+ * programs are peers. See docs/rsocket.md.
  */
 export { Iomap, type IomapOptions } from './glue/iomap.js';
 export type { RsocketListenOptions } from './glue/listener.js';

@@ -96,10 +96,10 @@ export class RdmaSocket extends Duplex {
   }
 
   /**
-   * `(port[, host][, cb])` or `(options[, cb])`, options: `port`, `host`, `family`, `hints`, `lookup`,
-   * `localAddress`, `localPort`. Events: `lookup`, `connect`, `ready`; or `error` with ECONNREFUSED,
-   * ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, EADDRNOTAVAIL, EPROTONOSUPPORT, or that of the resolver. A
-   * socket connects once; one that was destroyed does nothing.
+   * `(port[, host][, cb])` or `(options[, cb])`, options: `port`, `host`, `family`, `hints`,
+   * `lookup`, `localAddress`, `localPort`. Events: `lookup`, `connect`, `ready`; or `error` with
+   * ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, EADDRNOTAVAIL, EPROTONOSUPPORT, or that of
+   * the resolver. A socket connects once; one that was destroyed does nothing.
    * @throws TypeError ERR_INVALID_ARG_TYPE, RangeError ERR_SOCKET_BAD_PORT; Error EISCONN
    */
   connect(options: ConnectOptions, onConnect?: () => void): this;

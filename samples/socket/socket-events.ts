@@ -1,4 +1,4 @@
-/** What sockets and servers share: calling the consumer from within a protocol, and Node's errors. */
+/** What sockets and servers share: calls of the consumer from within a protocol, Node's errors. */
 import { StreamError } from './stream-error.js';
 
 /**

@@ -1,7 +1,7 @@
 /**
  * What a byte-stream protocol over RDMA (rsockets, SDP) gives to the socket class, and what it is
- * told. The protocol has the credits, the registered memory and the connection; the socket class has
- * Node's streams, events and error codes, and knows no protocol.
+ * told. The protocol has the credits, the registered memory and the connection; the socket class
+ * has Node's streams, events and error codes, and knows no protocol.
  *
  * Calls may be made from within any callback, and callbacks may come from within any call but
  * `peek`, `connect` and `listen`.
@@ -42,8 +42,8 @@ export interface ByteStream {
    * Takes bytes, in order, as fast as credits of the peer and room in registered memory allow: each
    * is copied once, or read by the peer from where it is. `done` is called once: when all have been
    * taken, and the memory of `chunks` may be used for other things; or with EPIPE (this side or the
-   * peer takes no more), ECONNRESET and so on. It may be called from within. One write at a time: the
-   * next is made when this one is done, or from within `done`.
+   * peer takes no more), ECONNRESET and so on. It may be called from within. One write at a time:
+   * the next is made when this one is done, or from within `done`.
    * @param chunks not empty in all; stay as they are until `done`
    */
   write(chunks: readonly Uint8Array[], done: WriteDone): void;
@@ -53,8 +53,8 @@ export interface ByteStream {
 
   /**
    * The oldest bytes that have come and were not consumed, in registered memory: a view that stays
-   * as it is until `consume`, `close` or `abort`. Undefined when there are none. What has come before
-   * the peer's end, or before the connection broke, is there to be read after it.
+   * as it is until `consume`, `close` or `abort`. Undefined when there are none. What has come
+   * before the peer's end, or before the connection broke, is there to be read after it.
    */
   peek(): Uint8Array | undefined;
 

@@ -1,4 +1,4 @@
-// Sockets and programs over the loopback protocol of test/support, and faults that it has on demand.
+// Sockets and programs over the loopback protocol of test/support, and its faults on demand.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -117,7 +117,7 @@ describe('sockets: what the protocol tells', () => {
     await closed(server);
   });
 
-  it('a broken connection is an error; what came before is handed over to one that reads', async () => {
+  it('a broken connection is an error; what came before goes to one that reads', async () => {
     const here = world();
     const { client, served, server } = await connected(here);
     let text = '';
@@ -198,7 +198,7 @@ describe('sockets: what the protocol tells', () => {
     await closed(server);
   });
 
-  it('an error that a listener throws is an uncaught exception, and the stream goes on', async () => {
+  it('what a listener throws is an uncaught exception, and the stream goes on', async () => {
     const here = world();
     const { client, served, server } = await connected(here);
     const listeners = process.listeners('uncaughtException');

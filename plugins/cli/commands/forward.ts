@@ -22,7 +22,7 @@ export function forwardCommand(): Command {
   return new Command('forward')
     .summary('carry TCP or Unix sockets over RDMA, and back')
     .description(
-      'Takes connections at one end and makes one to the other end for each, with bytes both ways. ' +
+      'Takes connections at one end and makes one to the other for each, with bytes both ways. ' +
         'An end is tcp:HOST:PORT, unix:PATH or rsocket:HOST:PORT (the sockets of librdmacm over ' +
         'RDMA). The peer of rsocket may be another dapl forward, or any program with rsockets.',
     )

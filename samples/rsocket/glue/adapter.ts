@@ -1,4 +1,6 @@
-/** What the connections of one adapter share: a zone, and the batch that completions are read with. */
+/**
+ * What the connections of one adapter share: a zone, and the batch that completions are read with.
+ */
 import { EventBatch, type Ia, type Pz } from 'dapl';
 
 const BATCH = 64;

@@ -42,7 +42,10 @@ export class Iomap {
     return this.lmr.bytes;
   }
 
-  /** The peer writes there no more (riounmap): a write that comes breaks the connection. Again: no-op. */
+  /**
+   * The peer writes there no more (riounmap): a write that comes breaks the connection. Again:
+   * no-op.
+   */
   unmap(): void {
     if (this.lmr.isFreed) return;
     this.session.withdraw(this.slot);

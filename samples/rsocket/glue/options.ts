@@ -16,7 +16,8 @@ export interface RsocketOptions {
   readonly iomapSlots?: number;
   /**
    * How long a peer may be silent before it is asked for a sign of life: milliseconds, 10 on; 0 for
-   * never; default 5000. So a peer that is gone is noticed also by a side that waits for its credits.
+   * never; default 5000. So a peer that is gone is noticed also by a side that waits for its
+   * credits.
    */
   readonly keepAliveMs?: number;
   /** How completions are waited for; default `event`. */
@@ -54,6 +55,9 @@ const RANGES: Readonly<Record<keyof typeof DEFAULTS, readonly [number, number]>>
   closeTimeoutMs: [1, 2 ** 31 - 1],
 };
 
+/** As endpoints have it. */
+const LEAST_KEEP_ALIVE_MS = 10;
+
 /** It does not keep the process alive: what waits for the network does. */
 const realTime: After = (ms, task) => {
   const timer = setTimeout(task, ms).unref();
@@ -68,6 +72,11 @@ export function planOf(options: RsocketOptions): RsocketPlan {
     const value = plan[name as keyof typeof DEFAULTS];
     if (Number.isInteger(value) && value >= least && value <= most) continue;
     throw new RangeError(`${name} is ${String(value)}, must be an integer ${least} to ${most}`);
+  }
+  if (plan.keepAliveMs > 0 && plan.keepAliveMs < LEAST_KEEP_ALIVE_MS) {
+    throw new RangeError(
+      `keepAliveMs is ${plan.keepAliveMs}, must be 0, or ${LEAST_KEEP_ALIVE_MS} on`,
+    );
   }
   if (plan.receiveBytes % 2 !== 0) {
     throw new RangeError(`receiveBytes is ${plan.receiveBytes}, must be even: it has two halves`);

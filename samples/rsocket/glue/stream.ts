@@ -176,8 +176,8 @@ export class RsocketStream implements ByteStream, LinkEvents {
   }
 
   /**
-   * Publishes memory to the peer (riomap), until `unmap()` or the end of the connection: the peer may
-   * write there, and nothing tells when it has.
+   * Publishes memory to the peer (riomap), until `unmap()` or the end of the connection: the peer
+   * may write there, and nothing tells when it has.
    * @throws RangeError where the peer takes no more areas; StreamError ENOMEM, EPIPE
    */
   iomap(options: IomapOptions): Iomap {
@@ -358,7 +358,9 @@ export class RsocketStream implements ByteStream, LinkEvents {
     this.finish();
   }
 
-  /** The end, once: what is under way is told, what it held goes back, what has come can be read. */
+  /**
+   * The end, once: what is under way is told, what it held goes back, what has come can be read.
+   */
   private finish(): void {
     const { state, session, opening, broken } = this;
     this.state = 'ended';

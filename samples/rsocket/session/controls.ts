@@ -1,6 +1,6 @@
 /**
- * Send slots that are kept for messages without a credit: TARGET and CONTROL. The peer keeps as many
- * receives for them as this side has slots.
+ * Send slots that are kept for messages without a credit: TARGET and CONTROL. The peer keeps as
+ * many receives for them as this side has slots.
  */
 export const CONTROL_SLOTS = 4;
 

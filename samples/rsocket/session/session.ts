@@ -144,7 +144,9 @@ export class Session {
     return mayRead(this.current) && this.receiving.due !== undefined;
   }
 
-  /** Takes a slot for a write of no bytes, which asks for a sign of life. @returns whether it may */
+  /**
+   * Takes a slot for a write of no bytes, which asks for a sign of life. @returns whether it may
+   */
   probe(): boolean {
     if (this.current === 'OVER' || !this.controls.isFree) return false;
     this.controls.take();

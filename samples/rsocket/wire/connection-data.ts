@@ -47,7 +47,9 @@ export interface RemoteRegion {
 
 export interface ConnectionData {
   readonly isBigEndian: boolean;
-  /** DATA and IOMAP messages that the sender can take before it gives further credits: 1 to 65535. */
+  /**
+   * DATA and IOMAP messages that the sender can take before it gives further credits: 1 to 65535.
+   */
   readonly credits: number;
   /** Areas that the peer may publish to the sender: 0 to 127, or a multiple of 256 up to 32512. */
   readonly iomapSlots: number;

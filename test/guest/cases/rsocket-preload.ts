@@ -1,5 +1,5 @@
-// Unmodified programs whose sockets are rsockets by librspreload.so. Nothing of ours listens on TCP,
-// so one that fell back to TCP would get nowhere.
+// Unmodified programs whose sockets are rsockets by librspreload.so. Nothing of ours listens on
+// TCP, so one that fell back to TCP would get nowhere.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 

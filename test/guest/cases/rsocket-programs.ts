@@ -103,7 +103,9 @@ export async function listening(ours: RunningCommand): Promise<RunningCommand> {
   return ours;
 }
 
-/** A program of librdmacm listens: it does not say so, and rsockets are in no list of the kernel. */
+/**
+ * A program of librdmacm listens: it does not say so, and rsockets are in no list of the kernel.
+ */
 export async function kernelListens(guest: Guest, port: number): Promise<void> {
   const listed = `rdma resource show cm_id | grep -q 'LISTEN.*:${port}'`;
   await guest.holds(listed, `nothing listens on ${port}`);

@@ -8,7 +8,8 @@
  *     rcopy-client <ip> <peer> <bytes> <path>   prints the SHA-256 of what it copied
  *     http-server <ip> <port>                GET /<bytes>, POST
  *     http-client <ip> <peer> <port> <path> <parallel>   prints the SHA-256 of each body
- *     sink <ip> <port> [bytes]               prints how many came, and their SHA-256: so many, or all
+ *     sink <ip> <port> [bytes]               prints how many came, and their SHA-256: so many, or
+ * all
  *     source <ip> <peer> <port> <bytes>      sends, waits for the peer's end, and prints how it was
  */
 import { createHash } from 'node:crypto';

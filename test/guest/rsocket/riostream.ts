@@ -1,6 +1,7 @@
 /**
  * riostream of librdmacm: each side publishes an area, and the other writes into it; the last byte
- * of an area is looked at until it is the next marker. With `-T v` the bytes before it are looked at.
+ * of an area is looked at until it is the next marker. With `-T v` the bytes before it are looked
+ * at.
  */
 import { setImmediate } from 'node:timers/promises';
 

@@ -1,6 +1,6 @@
 /**
- * rstream of librdmacm: 16 bytes each way, then in each round so many transfers of the client and as
- * many of the server. With `-T v` byte n of a direction is n modulo 256, and each side looks.
+ * rstream of librdmacm: 16 bytes each way, then in each round so many transfers of the client and
+ * as many of the server. With `-T v` byte n of a direction is n modulo 256, and each side looks.
  */
 import type { RdmaSocket } from '../../../samples/socket/index.js';
 import { leave, readBytes, writeAll } from './reader.js';

@@ -158,7 +158,7 @@ describe('dapl forward', () => {
     assert.equal(await near.ended, 0);
   });
 
-  it('cuts off what is open with a second signal, or when the time is up, and ends with 1', async () => {
+  it('cuts off what is open at a second signal, or in time, and ends with 1', async () => {
     upstream = await serve((socket) => socket.pipe(socket), { port: 0, host: '127.0.0.1' });
     const to = `tcp:127.0.0.1:${portOf(upstream)}`;
     const impatient = start('--listen', 'tcp:127.0.0.1:0', '--to', to, '--drain', '0.05');

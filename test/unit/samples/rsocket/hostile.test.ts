@@ -1,5 +1,5 @@
-// A peer that breaks the protocol at every message: its connection ends with EPROTO, which names what
-// was wrong, and nothing else does.
+// A peer that breaks the protocol at every message: its connection ends with EPROTO, which names
+// what was wrong, and nothing else does.
 import assert from 'node:assert/strict';
 import { setImmediate } from 'node:timers/promises';
 import { rsocket, type RsocketStream } from '../../../../samples/rsocket/index.js';

@@ -1,5 +1,5 @@
-// Every interleaving of two sessions, to a fixpoint: bytes in order, none lost or written over before
-// it was read, no credit below 0, no standstill; and planted bugs that the search finds.
+// Every interleaving of two sessions, to a fixpoint: bytes in order, none lost or written over
+// before it was read, no credit below 0, no standstill; and planted bugs that the search finds.
 import assert from 'node:assert/strict';
 import { ReceiveWindow } from '../../../../samples/rsocket/session/receive-window.js';
 import { SendWindow } from '../../../../samples/rsocket/session/send-window.js';

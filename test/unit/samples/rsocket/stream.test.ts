@@ -18,14 +18,15 @@ import {
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-async function leave({ near, far, listener, client, server, close }: Pair): Promise<void> {
+async function leave(pair: Pair): Promise<void> {
+  const { near, far, listener, client, server } = pair;
   near.stream.close();
   far.stream.close();
   await Promise.all([near.end(), far.end()]);
   await listener.close();
   assert.equal(leftOf(client), NOTHING_LEFT);
   assert.equal(leftOf(server), NOTHING_LEFT);
-  await close();
+  await pair.close();
 }
 
 describe('rsocket: a stream', () => {
@@ -260,6 +261,7 @@ describe('rsocket: connecting', () => {
     [{ credits: 15 }, /credits is 15, must be an integer 16 to 32768/],
     [{ sends: 1.5 }, /sends is 1.5, must be an integer 16 to 32768/],
     [{ messageBytes: 2 ** 29 }, /messageBytes is 536870912, must be an integer 1 to 536870911/],
+    [{ keepAliveMs: 9 }, /keepAliveMs is 9, must be 0, or 10 on/],
     [{ iomapSlots: -1 }, /iomapSlots is -1, must be an integer 0 to 32512/],
   ];
   for (const [options, message] of REFUSED) {
