@@ -6,7 +6,13 @@ import type { Duplex } from 'node:stream';
 import { type Ia, openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import { rsocket } from '../../samples/rsocket/index.js';
-import { createConnection, createServer, type RdmaServer } from '../../samples/socket/index.js';
+import { sdp } from '../../samples/sdp/index.js';
+import {
+  type ByteStreamProtocol,
+  createConnection,
+  createServer,
+  type RdmaServer,
+} from '../../samples/socket/index.js';
 import type { Cell } from '../compare/cells.js';
 
 /** A server of any kind. */
@@ -59,19 +65,41 @@ function pathOf(pid: number): string {
   return join(tmpdir(), `dapl-bench-sockets-${pid}.sock`);
 }
 
-/** rsockets over softroce. */
+type Polling = 'event' | 'adaptive';
+
+/**
+ * Protocols over softroce: SDP as it is, copying everything, and copying nothing that it need not.
+ */
+const PROTOCOLS = {
+  rsocket: (ia: Ia, polling: Polling) => rsocket(ia, { polling }),
+  sdp: (ia: Ia, polling: Polling) => sdp(ia, { polling }),
+  'sdp-copy': (ia: Ia, polling: Polling) => sdp(ia, { polling, zeroCopy: 'BUFFERED' }),
+  'sdp-zero': (ia: Ia, polling: Polling) => sdp(ia, { polling, zeroCopyBytes: 2 }),
+  'sdp-sink': (ia: Ia, polling: Polling) =>
+    sdp(ia, { polling, zeroCopyBytes: 2, offersSink: true }),
+} as const satisfies Readonly<Record<string, (ia: Ia, polling: Polling) => ByteStreamProtocol>>;
+
+export type RdmaKind = keyof typeof PROTOCOLS;
+
+export function isRdmaKind(kind: string): kind is RdmaKind {
+  return Object.hasOwn(PROTOCOLS, kind);
+}
+
+/** Byte streams over softroce. */
 export class RdmaSockets implements SocketKind {
-  static async open(local: string, remote: string): Promise<RdmaSockets> {
-    return new RdmaSockets(await openIa(softroce({ addresses: [local] })), remote);
+  static async open(kind: RdmaKind, local: string, remote: string): Promise<RdmaSockets> {
+    const ia = await openIa(softroce({ addresses: [local] }));
+    return new RdmaSockets(kind, ia, remote);
   }
 
   private constructor(
+    private readonly kind: RdmaKind,
     private readonly ia: Ia,
     private readonly remote: string,
   ) {}
 
   async listen({ polling }: Cell, take: (socket: Duplex) => void): Promise<Listening> {
-    const protocol = rsocket(this.ia, { polling: polling === 'event' ? 'event' : 'adaptive' });
+    const protocol = this.protocol(polling);
     const server: RdmaServer = createServer({ protocol, allowHalfOpen: true }, take);
     await new Promise<void>((resolve, reject) => {
       server.on('error', reject).listen(0, resolve);
@@ -80,11 +108,15 @@ export class RdmaSockets implements SocketKind {
   }
 
   connect({ polling }: Cell, port: number): Duplex {
-    const protocol = rsocket(this.ia, { polling: polling === 'event' ? 'event' : 'adaptive' });
+    const protocol = this.protocol(polling);
     return createConnection({ protocol, host: this.remote, port, allowHalfOpen: true });
   }
 
   close(): Promise<void> {
     return this.ia.close('abrupt');
+  }
+
+  private protocol(polling: Cell['polling']): ByteStreamProtocol {
+    return PROTOCOLS[this.kind](this.ia, polling === 'event' ? 'event' : 'adaptive');
   }
 }

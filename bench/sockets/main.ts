@@ -1,6 +1,7 @@
 /**
- * Sockets over RDMA beside those of Node: the same program over rsockets on softroce, TCP and Unix
- * sockets, two processes each on loopback, in interleaved rounds. docs/performance.md has results.
+ * Sockets over RDMA beside those of Node: the same program over rsockets and SDP on softroce, TCP
+ * and Unix sockets, two processes each on loopback, in interleaved rounds. docs/performance.md has
+ * results.
  *
  *   npm run bench:sockets -- [--rounds N] [--seconds S] [--only TEXT ...] [--json FILE]
  *                            [--markdown]
@@ -32,7 +33,9 @@ function positive(text: string): number {
 }
 
 const program = new Command('bench:sockets')
-  .description('rsockets over softroce beside sockets of Node, between two processes on loopback')
+  .description(
+    'rsockets and SDP over softroce beside sockets of Node, between two processes on loopback',
+  )
   .option('--rounds <n>', 'interleaved rounds', positive, 5)
   .option('--seconds <s>', 'of each measurement', positive, 0.5)
   .option('--only <text...>', 'rows whose name contains one of the texts, whatever its case', [''])

@@ -1,12 +1,12 @@
 /** A process of the benchmark of sockets: one side of every cell of a kind. */
 import type { Answer, Call } from '../compare/end.js';
-import { NodeSockets, RdmaSockets, type SocketKind } from './kinds.js';
+import { isRdmaKind, NodeSockets, RdmaSockets, type SocketKind } from './kinds.js';
 import { SocketsEnd } from './sockets-end.js';
 
 const [kind = '', local = '', remote = ''] = process.argv.slice(2);
 
 function open(): Promise<SocketKind> | SocketKind {
-  if (kind === 'rsocket') return RdmaSockets.open(local, remote);
+  if (isRdmaKind(kind)) return RdmaSockets.open(kind, local, remote);
   return new NodeSockets(kind === 'node-tcp' ? 'tcp' : 'unix', local, remote);
 }
 

@@ -25,12 +25,22 @@ const ALWAYS = [
 /** PI_NOTE: what is above it is a complaint. */
 const NOTE = 0x400000;
 
-/** Every packet of a capture file, with these fields besides those that every check reads. */
-export async function decode(file: string, fields: readonly string[] = []): Promise<Decoded[]> {
+/**
+ * Every packet of a capture file, with these fields besides those that every check reads.
+ * @param carried what messages do carry, of the protocols that are not guessed at else
+ */
+export async function decode(
+  file: string,
+  fields: readonly string[] = [],
+  carried: readonly string[] = [],
+): Promise<Decoded[]> {
   const names = [...ALWAYS, ...fields];
   const args = [
     ...['-n', '-r', file],
-    ...PAYLOAD_PROTOCOLS.flatMap((protocol) => ['--disable-protocol', protocol]),
+    ...PAYLOAD_PROTOCOLS.filter((protocol) => !carried.includes(protocol)).flatMap((protocol) => [
+      '--disable-protocol',
+      protocol,
+    ]),
     ...['-T', 'fields', '-E', 'separator=/t', '-E', 'occurrence=f'],
     ...names.flatMap((name) => ['-e', name]),
   ];

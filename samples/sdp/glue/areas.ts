@@ -1,4 +1,7 @@
-/** Memory that data of SrcAvail and SinkAvail comes to: so many pieces for a connection, and no more. */
+/**
+ * Memory that data of SrcAvail and SinkAvail comes to: so many pieces for a connection, and no
+ * more.
+ */
 import type { LmrSegment } from 'dapl';
 import type { Lease } from 'dapl/flow';
 import type { Area, Exposed } from '../session/index.js';

@@ -1,4 +1,6 @@
-/** Memory that is opened to the peer for as long as one advertisement lasts, with a key of its own. */
+/**
+ * Memory that is opened to the peer for as long as one advertisement lasts, with a key of its own.
+ */
 import { DatError, type Lmr, MemPrivileges } from 'dapl';
 import type { Exposed } from '../session/index.js';
 import type { Adapter } from './adapter.js';

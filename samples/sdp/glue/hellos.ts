@@ -45,7 +45,8 @@ export function agreeTo(privateData: Uint8Array): HelloAck {
   const { version, bufs, actualBytes } = ack;
   if (!isVersionKnown(version)) throw otherVersion(version, {});
   const refusal = refusalOf(bufs, actualBytes);
-  if (refusal !== undefined) throw new StreamError('EPROTO', { syscall: 'connect', detail: refusal });
+  if (refusal !== undefined)
+    throw new StreamError('EPROTO', { syscall: 'connect', detail: refusal });
   return ack;
 }
 

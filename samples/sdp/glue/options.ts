@@ -1,9 +1,5 @@
 /** Sizes and ways of a connection, and what it is given of the machine. */
-import {
-  LEAST_RECEIVE_BYTES,
-  type LocalLimits,
-  MOST_MESSAGE_BYTES,
-} from '../session/index.js';
+import { LEAST_RECEIVE_BYTES, type LocalLimits, MOST_MESSAGE_BYTES } from '../session/index.js';
 import type { Mode } from '../wire/index.js';
 import type { Tap } from './tap.js';
 
@@ -12,7 +8,9 @@ export interface SdpOptions {
   readonly receives?: number;
   /** Bytes of each: 128 to 1048576; default 32768. */
   readonly receiveBytes?: number;
-  /** What a peer may have them enlarged to: up to 1048576, default 65536; not below `receiveBytes`. */
+  /**
+   * What a peer may have them enlarged to: up to 1048576, default 65536; not below `receiveBytes`.
+   */
   readonly maxReceiveBytes?: number;
   /** Bytes that receives of the peer should have: 128 to 1048576; default 32768. */
   readonly desiredPeerBytes?: number;
@@ -23,15 +21,20 @@ export interface SdpOptions {
    * COMBINED reads of one SrcAvail at a time, PIPELINED of several. Default PIPELINED.
    */
   readonly zeroCopy?: Mode;
-  /** In PIPELINED, memory of this side is offered to the peer's writes (SinkAvail). Default false. */
+  /**
+   * In PIPELINED, memory of this side is offered to the peer's writes (SinkAvail). Default false.
+   */
   readonly offersSink?: boolean;
-  /** Bytes that lie together, from which on they are not copied: 2 to 2^30. */
+  /** Bytes that lie together, from which on they are not copied: 2 to 2^30; default 1 MiB. */
   readonly zeroCopyBytes?: number;
-  /** Bytes of one SrcAvail at most: 4096 to 2^30; default 1048576. */
+  /** Bytes of one SrcAvail at most: 4096 to 2^30; default 4 MiB. */
   readonly advertBytes?: number;
-  /** Bytes of one piece of memory that data of SrcAvail and SinkAvail comes to: 4096 to 2^24. */
+  /**
+   * Bytes of one piece of memory that data of SrcAvail and SinkAvail comes to: 4096 to 2^24;
+   * default 1 MiB.
+   */
   readonly areaBytes?: number;
-  /** Such pieces of a connection: 1 to 1024; default 8. */
+  /** Such pieces of a connection: 1 to 1024; default 4. */
   readonly areas?: number;
   /** A SrcAvail is cancelled after so many milliseconds without progress: 1 on; default 1000. */
   readonly advertMs?: number;
@@ -59,7 +62,7 @@ export type SdpPlan = Required<SdpOptions>;
 /**
  * From this size on bytes are not copied: where bench:sockets has the two ways cross (docs/sdp.md).
  */
-const CROSSING_BYTES = 128 * 1024;
+const CROSSING_BYTES = 1024 * 1024;
 
 const DEFAULTS = {
   receives: 64,
@@ -68,9 +71,9 @@ const DEFAULTS = {
   desiredPeerBytes: 32 * 1024,
   maxAdverts: 4,
   zeroCopyBytes: CROSSING_BYTES,
-  advertBytes: 1024 * 1024,
-  areaBytes: 256 * 1024,
-  areas: 8,
+  advertBytes: 4 * 1024 * 1024,
+  areaBytes: 1024 * 1024,
+  areas: 4,
   advertMs: 1000,
   cancelMs: 60_000,
   closeTimeoutMs: 5000,

@@ -18,7 +18,14 @@ import {
   type SessionConfig,
   type SessionHost,
 } from '../session/index.js';
-import { type Advert, emitHead, headBytes, type Hello, type HelloAck, type Mode } from '../wire/index.js';
+import {
+  type Advert,
+  emitHead,
+  headBytes,
+  type Hello,
+  type HelloAck,
+  type Mode,
+} from '../wire/index.js';
 import type { Adapter } from './adapter.js';
 import { Areas, type Piece } from './areas.js';
 import { errorOf, errorOfEnd } from './errors.js';
@@ -383,7 +390,9 @@ export class SdpStream implements ByteStream, SessionHost, LinkEvents {
     this.tellClose();
   }
 
-  private begin(peer: Pick<Hello | HelloAck, 'bufs' | 'maxAdverts'> & { receiveBytes: number }): void {
+  private begin(
+    peer: Pick<Hello | HelloAck, 'bufs' | 'maxAdverts'> & { receiveBytes: number },
+  ): void {
     const config: SessionConfig = configOf(limitsOf(this.plan), this.receiveBytes, peer);
     this.sendBytes = sendBytesOf(this.plan, peer.receiveBytes);
     const session = new Session(this, config);

@@ -1,6 +1,7 @@
 /**
- * Credits: every message takes a receive of the peer's. `bufs` and `mseqAck` of each message say how
- * many it had posted when it had received so many of ours (IBTA annex A4; CA4-82 is the last credit).
+ * Credits: every message takes a receive of the peer's. `bufs` and `mseqAck` of each message say
+ * how many it had posted when it had received so many of ours (IBTA annex A4; CA4-82 is the last
+ * credit).
  */
 import type { Sequence } from '../wire/index.js';
 import { expect } from './protocol-error.js';

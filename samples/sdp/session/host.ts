@@ -1,4 +1,6 @@
-/** What a session tells its host to do, and what it is configured with. It does nothing by itself. */
+/**
+ * What a session tells its host to do, and what it is configured with. It does nothing by itself.
+ */
 import type { Advert, Body, Mode, Sequence } from '../wire/index.js';
 
 /** Memory that the peer may reach, until `release`. */
@@ -38,7 +40,9 @@ export interface SessionHost {
   post(message: Outgoing): void;
   /** Posts the receive `slot` again. @param bytes its size, at most what `maxReceiveBytes` says */
   repost(slot: number, bytes: number): void;
-  /** Opens bytes of the consumer's to reads of the peer; undefined where they cannot be registered. */
+  /**
+   * Opens bytes of the consumer's to reads of the peer; undefined where they cannot be registered.
+   */
   exposeSource(bytes: Uint8Array): Exposed | undefined;
   /** Memory for what a peer offers; undefined when all is in use. */
   takeArea(): Area | undefined;

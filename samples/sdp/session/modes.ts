@@ -48,8 +48,12 @@ export function isModeChange(by: ModeChangeRule['by'], from: Mode, to: Mode): bo
 export const MODE_POLICY = {
   /** SrcAvails refused one after the other, after which the source is done with them. */
   refusalsToBuffered: 4,
-  /** Messages of the source without a SinkAvail or a SrcAvail, after which it is in COMBINED again. */
+  /**
+   * Messages of the source without a SinkAvail or a SrcAvail, after which it is in COMBINED again.
+   */
   copiesToCombined: 256,
-  /** Full messages that have been consumed in BUFFERED, after which the sink wants COMBINED again. */
+  /**
+   * Full messages that have been consumed in BUFFERED, after which the sink wants COMBINED again.
+   */
   copiesFromBuffered: 256,
 } as const;

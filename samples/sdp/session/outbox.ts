@@ -5,7 +5,6 @@ import type { SessionHost } from './host.js';
 
 const NOTHING: readonly Uint8Array[] = [];
 
-
 export class Outbox {
   /** Flags that every message carries for now. */
   private standing = 0;
@@ -56,5 +55,3 @@ export class Outbox {
 export function roomFor(mid: Body['mid'], receiveBytes: number): number {
   return Math.max(0, receiveBytes - headBytes(mid));
 }
-
-

@@ -1,7 +1,7 @@
 /**
  * Receives of this side are enlarged when the peer asks (ChRcvBuf). The answer says that every
- * receive that is posted has the new size, so it waits until those that were posted before have been
- * used. They are not made smaller: messages for the old size may be on their way.
+ * receive that is posted has the new size, so it waits until those that were posted before have
+ * been used. They are not made smaller: messages for the old size may be on their way.
  */
 import { expect } from './protocol-error.js';
 

@@ -1,6 +1,6 @@
 /**
- * The half of a connection that this side receives on: what has come and was not consumed, memory of
- * the peer's that is read (SrcAvail), and own memory that the peer writes to (SinkAvail).
+ * The half of a connection that this side receives on: what has come and was not consumed, memory
+ * of the peer's that is read (SrcAvail), and own memory that the peer writes to (SinkAvail).
  */
 import type { Advert, Body, Mode } from '../wire/index.js';
 import type { Area, Exposed, SessionConfig, SessionHost } from './host.js';
@@ -126,7 +126,7 @@ export class Sink {
 
   dropReady(): void {
     this.consumed = 0;
-    for (const { release } of this.ready.splice(0)) release();
+    for (const arrived of this.ready.splice(0)) arrived.release();
   }
 
   /** The session is over: what has come stays. */

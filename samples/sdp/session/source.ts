@@ -1,7 +1,8 @@
 /**
  * The half of a connection that this side sends on: copies (Data), memory that the peer reads
- * (SrcAvail), memory of the peer's that is written (SinkAvail), urgent bytes, and the end (DisConn).
- * While a SrcAvail is outstanding no Data is sent: so the order of the bytes is that of the messages.
+ * (SrcAvail), memory of the peer's that is written (SinkAvail), urgent bytes, and the end
+ * (DisConn). While a SrcAvail is outstanding no Data is sent: so the order of the bytes is that of
+ * the messages.
  */
 import { type Advert, Flags, type Mode } from '../wire/index.js';
 import type { Exposed, Failure, SessionConfig, SessionHost } from './host.js';
@@ -105,7 +106,9 @@ export class Source {
   get deadline(): number {
     const { advertMs, cancelMs } = this.link.config.times;
     if (this.cancel === 'sent') return this.cancelAt + cancelMs;
-    return this.offered.length > 0 && this.cancel === 'none' ? this.progressAt + advertMs : Infinity;
+    return this.offered.length > 0 && this.cancel === 'none'
+      ? this.progressAt + advertMs
+      : Infinity;
   }
 
   /** @returns why the session must end */
@@ -215,7 +218,10 @@ export class Source {
   /** The peer, which takes the data, changes the mode. */
   onModeChange(mode: Mode): void {
     const from = this.mode;
-    expect(isModeChange('sink', from, mode), () => `ModeChange of the sink from ${from} to ${mode}`);
+    expect(
+      isModeChange('sink', from, mode),
+      () => `ModeChange of the sink from ${from} to ${mode}`,
+    );
     this.mode = mode;
     this.refusals = 0;
   }
@@ -233,7 +239,10 @@ export class Source {
   /** ChRcvBufAck. */
   onEnlarged(bytes: number): void {
     expect(this.enlarging === 'asked', () => 'ChRcvBufAck, and nothing was asked for');
-    expect(bytes >= LEAST_RECEIVE_BYTES, () => `ChRcvBufAck of ${bytes} bytes: at least ${LEAST_RECEIVE_BYTES}`);
+    expect(
+      bytes >= LEAST_RECEIVE_BYTES,
+      () => `ChRcvBufAck of ${bytes} bytes: at least ${LEAST_RECEIVE_BYTES}`,
+    );
     this.enlarging = 'done';
     this.peerBytes = bytes;
   }

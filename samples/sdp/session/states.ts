@@ -1,12 +1,7 @@
 /** The states of a connection, as of TCP: which half is open, and what comes next. */
 
 export type StateName =
-  | 'ESTABLISHED'
-  | 'FIN_WAIT'
-  | 'CLOSE_WAIT'
-  | 'LAST_ACK'
-  | 'TIME_WAIT'
-  | 'CLOSED';
+  'ESTABLISHED' | 'FIN_WAIT' | 'CLOSE_WAIT' | 'LAST_ACK' | 'TIME_WAIT' | 'CLOSED';
 
 export type StateEvent = 'DIS_CONN_SENT' | 'DIS_CONN_RECEIVED' | 'CLOSED';
 

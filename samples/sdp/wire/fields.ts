@@ -1,6 +1,6 @@
 /**
- * Layouts as tables: where each field is, and how wide. All fields are unsigned and big-endian. What
- * a table does not name is reserved: zero when it is sent, ignored when it arrives.
+ * Layouts as tables: where each field is, and how wide. All fields are unsigned and big-endian.
+ * What a table does not name is reserved: zero when it is sent, ignored when it arrives.
  */
 
 export interface Field {

@@ -114,10 +114,13 @@ export function parseHelloAck(data: Uint8Array): HelloAck {
   };
 }
 
-function numbers({ version, maxAdverts, desiredRemoteBytes, localBytes, localPort }: Hello): Omit<
-  Values<keyof typeof HELLO>,
-  'ip' | 'extendedMaxAdverts'
-> {
+function numbers({
+  version,
+  maxAdverts,
+  desiredRemoteBytes,
+  localBytes,
+  localPort,
+}: Hello): Omit<Values<keyof typeof HELLO>, 'ip' | 'extendedMaxAdverts'> {
   return { version, maxAdverts, desiredRemoteBytes, localBytes, localPort };
 }
 

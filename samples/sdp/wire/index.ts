@@ -1,11 +1,10 @@
 /** The wire of SDP: codecs and field tables, which know no session. */
-export { type Bsdh, BSDH_BYTES, Flags, MIDS, type MidName } from './bsdh.js';
+export { Flags, MIDS } from './bsdh.js';
 export {
   emitHello,
   emitHelloAck,
   type Hello,
   HELLO_ACK_BYTES,
-  HELLO_BYTES,
   type HelloAck,
   type IpBytes,
   parseHello,
@@ -24,4 +23,4 @@ export {
   parseMessage,
   type Sequence,
 } from './message.js';
-export { SdpWireError, type SdpWireErrorOptions } from './wire-error.js';
+export { SdpWireError } from './wire-error.js';

@@ -1,6 +1,14 @@
 /** Messages on a connection: a BSDH, the extension of its kind, and a payload (IBTA annex A4). */
 import { type Bsdh, BSDH_BYTES, emitBsdh, MIDS, parseBsdh } from './bsdh.js';
-import { readField, readLayout, readU64, uint, writeField, writeLayout, writeU64 } from './fields.js';
+import {
+  readField,
+  readLayout,
+  readU64,
+  uint,
+  writeField,
+  writeLayout,
+  writeU64,
+} from './fields.js';
 import { demand } from './wire-error.js';
 
 /** How the bytes of one direction travel; by the number on the wire. */
@@ -83,7 +91,11 @@ export function emitHead(
       writeField(data, BYTES, body.bytes);
       break;
     case 'MODE_CHANGE':
-      writeField(data, MODE, (MODES.indexOf(body.mode) << 4) | (body.half === 'SEND' ? SEND_HALF : 0));
+      writeField(
+        data,
+        MODE,
+        (MODES.indexOf(body.mode) << 4) | (body.half === 'SEND' ? SEND_HALF : 0),
+      );
       break;
     case 'SUSP_COMM':
       writeU64(data, BSDH_BYTES, body.serviceId);

@@ -154,7 +154,9 @@ export class SdpModel {
     from.nextMseq += 1;
   }
 
-  /** Each message has the next number, and acknowledges what has arrived, never less than before. */
+  /**
+   * Each message has the next number, and acknowledges what has arrived, never less than before.
+   */
   private checkNumbers({ from, frame }: Case): void {
     const { name, mseq, mseqAck, bufs } = frame;
     if (mseq !== from.nextMseq) {

@@ -1,23 +1,25 @@
 /**
- * One random life of two sessions, by seed: writes, reads, urgent bytes, half closes, closes, aborts,
- * passing time, kills, in any order and in all modes. What it finds wrong is returned, in words.
+ * One random life of two sessions, by seed: writes, reads, urgent bytes, half closes, closes,
+ * aborts, passing time, kills, in any order and in all modes. What it finds wrong is returned, in
+ * words.
  */
-import { SeededRandom } from '../../../providers/mock/index.js';
-import type { SessionConfig } from '../../../samples/sdp/session/index.js';
-import type { TapEvent } from '../../../samples/sdp/index.js';
+import { SeededRandom } from '../../../../providers/mock/index.js';
+import type { SessionConfig } from '../../../../samples/sdp/session/index.js';
+import type { TapEvent } from '../../../../samples/sdp/index.js';
 import {
   emitHello,
   emitHelloAck,
   type Mode,
   MODES,
   VERSION,
-} from '../../../samples/sdp/wire/index.js';
+} from '../../../../samples/sdp/wire/index.js';
 import { Judge } from './judge.js';
 import { PairHost } from './pair-host.js';
 
 const STEPS = 400;
 /** Steps until everything must have settled once nothing new begins. */
 const PATIENCE = 200_000;
+const HOSTILE_PATIENCE = 3000;
 
 type Name = 'A' | 'B';
 
@@ -38,6 +40,10 @@ export interface LifeOptions {
   readonly plant?: (hosts: readonly PairHost[]) => void;
   /** Nothing is aborted, killed or closed before all is read. */
   readonly isGentle?: boolean;
+  /**
+   * A side says what it likes: what must hold is that the other one ends once, and leaves nothing.
+   */
+  readonly isHostile?: boolean;
 }
 
 export class PairLife {
@@ -90,6 +96,11 @@ export class PairLife {
     options.plant?.(this.hosts);
   }
 
+  /** What the second model has found. */
+  get judged(): readonly string[] {
+    return this.judge.model.violations;
+  }
+
   /** @returns what is wrong */
   run(): string[] {
     try {
@@ -100,7 +111,9 @@ export class PairLife {
     }
     for (const host of this.hosts) this.faults.push(...host.faults);
     this.check();
-    if (this.options.isGentle === true) this.faults.push(...this.judge.verdict());
+    const { isGentle, isHostile } = this.options;
+    if (isHostile === true) return this.faults;
+    if (isGentle === true) this.faults.push(...this.judge.verdict());
     else this.faults.push(...this.judge.model.violations);
     return this.faults;
   }
@@ -182,7 +195,7 @@ export class PairLife {
       if (length === 0) return;
       for (let at = 0; at < length; at++) {
         const place = direction.read + at;
-        if (bytes[at] === direction.written[place]) continue;
+        if (bytes[at] === direction.written[place] || this.options.isHostile === true) continue;
         this.faults.push(`${side.name}: byte ${place} is not what was written`);
         return;
       }
@@ -244,6 +257,10 @@ export class PairLife {
         return;
       }
       if (this.isIdle()) this.pass();
+      // A peer that has lied about its receives may keep this side waiting; closing ends that.
+      if (this.options.isHostile === true && i === HOSTILE_PATIENCE) {
+        for (const { session } of this.hosts) session.close();
+      }
     }
     const states = this.hosts.map(({ session, side, flights }) => {
       const { state, source, sink, credits } = session;
@@ -268,16 +285,26 @@ export class PairLife {
   }
 
   private check(): void {
+    if (this.options.isHostile !== true) this.checkBytes();
+    this.checkLeft();
+  }
+
+  private checkBytes(): void {
     this.directions.forEach((direction, i) => {
-      const { written, read, isTorn, begun, wasDone, urgentSent } = direction;
+      const { written, read, isTorn, urgentSent } = direction;
       const receiver = this.hosts[1 - i] as PairHost;
-      const { failure } = { failure: receiver.overs[0] };
-      if (begun !== wasDone) this.faults.push(`${begun - wasDone} writes did not end`);
+      const [failure] = receiver.overs;
       if (isTorn || this.closed[0] || this.closed[1]) return;
       if (failure !== undefined) this.faults.push(`ended by ${failure.code}: ${failure.detail}`);
       if (read !== written.length) this.faults.push(`${read} of ${written.length} bytes came`);
       if (String(urgentSent) !== String(receiver.urgent)) this.faults.push('urgent bytes differ');
     });
+  }
+
+  private checkLeft(): void {
+    for (const { begun, wasDone } of this.directions) {
+      if (begun !== wasDone) this.faults.push(`${begun - wasDone} writes did not end`);
+    }
     for (const { keysOpen, side, areasTaken, session } of this.hosts) {
       if (keysOpen > 0) this.faults.push(`${side.name} leaves ${keysOpen} keys open`);
       if (session.source.outstanding > 0) this.faults.push(`${side.name} leaves a SrcAvail`);

@@ -1,7 +1,7 @@
 /** Lets the second model of the rules judge what a tap is told of two sides. */
-import type { TapEvent } from '../../../samples/sdp/index.js';
-import { MIDS } from '../../../samples/sdp/wire/index.js';
-import { type Name, SdpModel } from '../sdp-model/model.js';
+import type { TapEvent } from '../../../../samples/sdp/index.js';
+import { MIDS } from '../../../../samples/sdp/wire/index.js';
+import { type Name, SdpModel } from '../../../samples/sdp-model/model.js';
 
 export class Judge {
   readonly model = new SdpModel();

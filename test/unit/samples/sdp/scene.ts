@@ -1,8 +1,14 @@
 /** Two adapters of mock that speak SDP, and streams between them in promises. */
-import { type Ia, openIa } from '../../../core/index.js';
-import { Fabric, type FabricOptions, mock } from '../../../providers/mock/index.js';
-import { sdp, type SdpOptions, type SdpProtocol, type SdpStream, type Time } from '../../../samples/sdp/index.js';
-import type { ByteStreamListener, StreamError } from '../../../samples/socket/index.js';
+import { type Ia, openIa } from '../../../../core/index.js';
+import { Fabric, type FabricOptions, mock } from '../../../../providers/mock/index.js';
+import {
+  sdp,
+  type SdpOptions,
+  type SdpProtocol,
+  type SdpStream,
+  type Time,
+} from '../../../../samples/sdp/index.js';
+import type { ByteStreamListener, StreamError } from '../../../../samples/socket/index.js';
 
 export const CLIENT = '192.0.2.2';
 export const SERVER = '192.0.2.1';
@@ -107,7 +113,9 @@ export class Scene {
     return new Scene(fabric, here, there, client, server);
   }
 
-  async listen(more: { backlog?: number; admit?: () => boolean; isReading?: boolean } = {}): Promise<void> {
+  async listen(
+    more: { backlog?: number; admit?: () => boolean; isReading?: boolean } = {},
+  ): Promise<void> {
     const { backlog = 16, admit = () => true, isReading = true } = more;
     this.listener = await this.server.listen({
       ...{ port: PORT, backlog, admit },

@@ -1,24 +1,32 @@
 /**
- * A host of a session without a network: what one side posts is a queue that the test delivers from.
- * It holds what a real one would: receives and their sizes, keys of memory, requests under way. What
- * an honest session never does (a message without a receive, a key that is not valid) is a fault.
+ * A host of a session without a network: what one side posts is a queue that the test delivers
+ * from. It holds what a real one would: receives and their sizes, keys of memory, requests under
+ * way. What an honest session never does (a message without a receive, a key that is not valid) is
+ * a fault.
  */
-import type {
-  Area,
-  Exposed,
-  Failure,
-  Outgoing,
-  SessionHost,
-} from '../../../samples/sdp/session/index.js';
-import { Session, type SessionConfig } from '../../../samples/sdp/session/index.js';
-import { emitHead, headBytes } from '../../../samples/sdp/wire/index.js';
-import type { TapEvent } from '../../../samples/sdp/index.js';
+import {
+  type Area,
+  type Exposed,
+  type Failure,
+  type Outgoing,
+  Session,
+  type SessionConfig,
+  type SessionHost,
+} from '../../../../samples/sdp/session/index.js';
+import { emitHead, headBytes } from '../../../../samples/sdp/wire/index.js';
+import type { TapEvent } from '../../../../samples/sdp/index.js';
 
 /** Something on its way to the peer. */
 type Flight =
   | { readonly kind: 'message'; readonly bytes: Uint8Array }
   | { readonly kind: 'write'; readonly bytes: Uint8Array; readonly rkey: number; at: bigint }
-  | { readonly kind: 'read'; readonly area: PairArea; readonly length: number; rkey: number; at: bigint }
+  | {
+      readonly kind: 'read';
+      readonly area: PairArea;
+      readonly length: number;
+      rkey: number;
+      at: bigint;
+    }
   | { readonly kind: 'probe' }
   | { readonly kind: 'disconnect' };
 
@@ -68,6 +76,8 @@ export class PairHost implements SessionHost {
   isLinkOver = false;
   overs: (Failure | undefined)[] = [];
   onReadableTest: () => void = () => undefined;
+  /** What comes of a message on its way to this side: a peer that is hostile. */
+  mutate: ((bytes: Uint8Array) => Uint8Array) | undefined = undefined;
   tap: (phase: 'sent' | 'arrived', event: TapEvent) => void = () => undefined;
   private readonly keys = new Map<number, { bytes: Uint8Array; address: bigint }>();
   private nextKey: number;
@@ -240,17 +250,25 @@ export class PairHost implements SessionHost {
   private arrive(bytes: Uint8Array): void {
     const slot = this.posted.shift();
     if (slot === undefined) {
-      this.faults.push(`${this.side.name} has no receive for a message`);
+      this.breach(`${this.side.name} has no receive for a message`);
       return;
     }
     const buffer = this.slots[slot] as Uint8Array;
-    if (bytes.length > buffer.length) {
-      this.faults.push(`${bytes.length} bytes for a receive of ${buffer.length}`);
+    const came = this.mutate?.(bytes) ?? bytes;
+    if (came.length > buffer.length) {
+      this.breach(`${came.length} bytes for a receive of ${buffer.length}`);
       return;
     }
-    buffer.set(bytes);
-    this.tap('arrived', { kind: 'message', bytes });
-    this.session.receive(slot, buffer.subarray(0, bytes.length));
+    buffer.set(came);
+    this.tap('arrived', { kind: 'message', bytes: came });
+    this.session.receive(slot, buffer.subarray(0, came.length));
+  }
+
+  /** The device ends the connection of a peer that does so; between honest ones it is a fault. */
+  private breach(what: string): void {
+    if (this.mutate === undefined && this.peer.mutate === undefined) this.faults.push(what);
+    this.peer.endLink('killed');
+    this.endLink('killed');
   }
 
   private reach(rkey: number, at: bigint, length: number): Uint8Array | undefined {
@@ -263,7 +281,7 @@ export class PairHost implements SessionHost {
     }
     const offset = region === undefined ? -1 : Number(at - region.address);
     if (region === undefined || offset < 0 || offset + length > region.bytes.length) {
-      this.faults.push(`${this.side.name}: ${length} bytes by key ${rkey.toString(16)}: not open`);
+      this.breach(`${this.side.name}: ${length} bytes by key ${rkey.toString(16)}: not open`);
       return undefined;
     }
     return region.bytes.subarray(offset, offset + length);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { PairLife } from './pair-life.js';
+import { PLANTS } from './plants.js';
 
 /** Lives of each kind: gentle ones end in order, all bytes read. */
 const LIVES = 150;
@@ -19,7 +20,24 @@ describe('sdp: two sessions by seed', () => {
       // Of those that a session sends, every one came about.
       const sent = [2, 4, 5, 6, 7, 8, 0xb, 0xc, 0xfd, 0xfe, 0xff];
       if (!isGentle) sent.push(3, 9, 0xa);
-      assert.deepEqual(sent.filter((kind) => !kinds.has(kind)), []);
+      assert.deepEqual(
+        sent.filter((kind) => !kinds.has(kind)),
+        [],
+      );
+    });
+  }
+
+  for (const [name, { isAgainstTheRules, plant }] of Object.entries(PLANTS)) {
+    it(`notices a planted bug: ${name}`, () => {
+      let isFound = false;
+      let isJudged = false;
+      for (let seed = 1; seed <= LIVES && !(isFound && isJudged); seed++) {
+        const life = new PairLife(seed, { isGentle: true, plant: ([host]) => host && plant(host) });
+        isFound ||= life.run().length > 0;
+        isJudged ||= !isAgainstTheRules || life.judged.length > 0;
+      }
+      assert.ok(isFound, 'by the lives');
+      assert.ok(isJudged, 'by the second model');
     });
   }
 });

@@ -1,0 +1,34 @@
+/** Worlds of protocols over RDMA: on the simulated fabric, and on softroce. */
+import { type Ia, openIa } from 'dapl';
+import { Fabric, mock } from 'dapl/providers/mock';
+import { softroce } from 'dapl/providers/softroce';
+import type { ByteStreamProtocol } from '../../samples/socket/index.js';
+import { loopback } from '../support/loopback.js';
+import type { OpenWorld, SocketWorld } from './world.js';
+
+type Over = (ia: Ia) => ByteStreamProtocol;
+
+function worldOf(over: Over, here: Ia, there: Ia): SocketWorld {
+  return {
+    client: over(here),
+    server: over(there),
+    address: there.address,
+    close: async () => void (await Promise.all([here.close(), there.close()])),
+  };
+}
+
+/** @param network third number of the addresses of softroce */
+export function worldsOf(over: Over, network: number): Record<'mock' | 'softroce', OpenWorld> {
+  return {
+    mock: async () => {
+      const fabric = new Fabric({ seed: 1, autoRun: true });
+      const here = await openIa(mock({ fabric, address: '192.0.2.2' }));
+      return worldOf(over, here, await openIa(mock({ fabric, address: '192.0.2.1' })));
+    },
+    softroce: async () => {
+      const here = await openIa(softroce({ addresses: [loopback(network, 2)] }));
+      const there = await openIa(softroce({ addresses: [loopback(network, 1)] }));
+      return worldOf(over, here, there);
+    },
+  };
+}
