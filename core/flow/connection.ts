@@ -19,7 +19,12 @@ import { FlowError, flowCall, refusalOf, rejection, toFlowError } from './flow-e
 import { Grant, GRANT_ACCESS, type GrantAccess } from './grant.js';
 import { Inbox, iterate } from './inbox.js';
 import { Message } from './message.js';
-import type { ConnectionPlan, ConnectOptions, ReceiveOptions } from './options.js';
+import {
+  type ConnectionPlan,
+  type ConnectOptions,
+  type ReceiveOptions,
+  receivesOf,
+} from './options.js';
 import { areaBytes, areaOf, ReceiveArea } from './receive-area.js';
 import { type Remote, targetOf } from './remote.js';
 import { Requests } from './requests.js';
@@ -61,7 +66,8 @@ export class Connection implements AsyncIterable<Message> {
   readonly ep: Ep;
   private state: State = 'opening';
   private privateData: Uint8Array = NO_PRIVATE_DATA;
-  private ownPrivateData: Uint8Array = NO_PRIVATE_DATA;
+  /** @internal what this side has sent along when the connection was made */
+  sentPrivateData: Uint8Array = NO_PRIVATE_DATA;
   private readonly evd: Evd;
   private readonly space: Space;
   private readonly area: ReceiveArea;
@@ -130,15 +136,9 @@ export class Connection implements AsyncIterable<Message> {
     return this.privateData;
   }
 
-  /** @internal what this side has sent along then */
-  get sentPrivateData(): Uint8Array {
-    return this.ownPrivateData;
-  }
-
   /** @internal the receives that it has posted */
   get receives(): Required<ReceiveOptions> {
-    const { buffers, bufferBytes, lend } = this.plan;
-    return { buffers, bufferBytes, lend };
+    return receivesOf(this.plan);
   }
 
   /** Neither closed nor ended: messages can be sent. */
@@ -389,7 +389,7 @@ export class Connection implements AsyncIterable<Message> {
   async dial(options: ConnectOptions): Promise<this> {
     const { address, port: connQual, privateData } = options;
     const operation = 'connect';
-    this.ownPrivateData = privateData ?? NO_PRIVATE_DATA;
+    this.sentPrivateData = privateData ?? NO_PRIVATE_DATA;
     try {
       flowCall(operation, () =>
         this.ep.connect({ address, connQual, ...(privateData !== undefined && { privateData }) }),
@@ -405,7 +405,7 @@ export class Connection implements AsyncIterable<Message> {
   /** @internal accepts a request; resolves when the connection is there */
   async answer(cr: Cr, privateData: Uint8Array): Promise<this> {
     this.privateData = cr.privateData;
-    this.ownPrivateData = privateData;
+    this.sentPrivateData = privateData;
     const operation = 'listen';
     try {
       flowCall(operation, () => cr.accept(this.ep, { privateData }));

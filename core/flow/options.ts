@@ -79,6 +79,15 @@ export interface ConnectionPlan {
   readonly attributes: EpAttributeOptions;
 }
 
+/** The receives of a connection that is made so. */
+export function receivesOf({
+  buffers,
+  bufferBytes,
+  lend,
+}: ConnectionPlan): Required<ReceiveOptions> {
+  return { buffers, bufferBytes, lend };
+}
+
 const LONGEST = 2 ** 30;
 const QUEUE = integer(1, 65535);
 /** A port. */

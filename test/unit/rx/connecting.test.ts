@@ -1,6 +1,6 @@
 /** Connections and completions of requests as streams. */
 import assert from 'node:assert/strict';
-import { BehaviorSubject, firstValueFrom, timeout } from 'rxjs';
+import { BehaviorSubject, firstValueFrom, map, timeout } from 'rxjs';
 import {
   type Cr,
   type DatError,
@@ -314,6 +314,30 @@ describe('rx: connections', () => {
         event?.type === 'dto' ? event.cookie : event,
       );
       assert.deepEqual(left, [1, 4]);
+    });
+
+    it('emits one that came while another was waited for, and lets the next be waited for', async () => {
+      const pair = scene.pair();
+      await scene.connect(pair);
+      const inbox = pair.server.ia.allocate(64, { pz: pair.server.pz });
+      for (let i = 0; i < 3; i++) pair.server.postRecv(inbox.segment(), i);
+      const { client } = pair;
+      const outbox = client.ia.allocate(8, { pz: client.pz });
+      const later = watch(completionOf(client, 2).pipe(map(({ cookie }) => cookie)));
+      client.postSend(outbox.segment(), 1);
+      await turns();
+      const early = watch(completionOf(client, 1).pipe(map(({ cookie }) => cookie)));
+      assert.deepEqual(early.seen, [1, 'complete']);
+      client.postSend(outbox.segment(), 2);
+      await until(() => later.seen.length > 0);
+      assert.deepEqual(later.seen, [2, 'complete']);
+      const again = watch(completionOf(client, 2).pipe(map(({ cookie }) => cookie)));
+      client.postSend(outbox.segment(), 2);
+      await until(() => again.seen.length > 0);
+      assert.deepEqual([again.seen, later.seen.length], [[2, 'complete'], 2]);
+      const free = watch(client.completions$);
+      assert.deepEqual(free.seen, [], 'nothing takes the completions any more');
+      free.subscription.unsubscribe();
     });
 
     it('leaves receives of the consumer’s own alone', async () => {
