@@ -18,7 +18,7 @@ import { closedHere, type End, endOf, errorOfEnd } from './ends.js';
 import { FlowError, flowCall, refusalOf, rejection, toFlowError } from './flow-error.js';
 import { Grant, GRANT_ACCESS, type GrantAccess } from './grant.js';
 import { Inbox, iterate } from './inbox.js';
-import { Message } from './message.js';
+import { Message, RECEIVES, WITH_IMMEDIATE } from './message.js';
 import {
   type ConnectionPlan,
   type ConnectOptions,
@@ -27,6 +27,7 @@ import {
 } from './options.js';
 import { areaBytes, areaOf, ReceiveArea } from './receive-area.js';
 import { type Remote, targetOf } from './remote.js';
+import { RequestSizes } from './request-sizes.js';
 import { Requests } from './requests.js';
 import { Space } from './space.js';
 import { CopyBack, type OwnMemory, ownMemory } from './staging.js';
@@ -80,9 +81,7 @@ export class Connection implements AsyncIterable<Message> {
   private errorOf: EndError | undefined = undefined;
   private closedPromise: Promise<void> | undefined = undefined;
   private settleClosed: ((end: End) => void) | undefined = undefined;
-  /** Bytes of the requests that are posted, by cookie: what an error can tell of their lengths. */
-  private readonly sizes: Float64Array;
-  private failedBytes = -1;
+  private readonly sizes: RequestSizes;
   private hasWarned = false;
 
   /** @internal @throws FlowError as `ia.createEndpoint` and `ia.allocate` */
@@ -96,7 +95,7 @@ export class Connection implements AsyncIterable<Message> {
     this.opening = new Waits(host);
     this.closing = new Waits(host);
     this.requests = new Requests(host, requests);
-    this.sizes = new Float64Array(requests);
+    this.sizes = new RequestSizes(requests);
     this.inbox = new Inbox<Message>(
       host,
       (message) => message.handOver(lend),
@@ -445,8 +444,7 @@ export class Connection implements AsyncIterable<Message> {
       this.requests.complete(cookie, undefined);
       if (this.state === 'closing') this.leaveWhenSent();
     } else if (batch.statuses[at] !== DatDtoStatus.FLUSHED) {
-      // Its promise ends with the connection, whose last event says why.
-      this.failedBytes = this.sizes[cookie] as number;
+      this.sizes.onFailed(cookie);
     }
   }
 
@@ -477,15 +475,8 @@ export class Connection implements AsyncIterable<Message> {
       return;
     }
     const isOurs = this.state === 'closing' && event.number === DatEventNumber.DISCONNECTED;
-    this.finish(isOurs ? closedHere(this.ep) : endOf(event, this.ep, this.lengthsInvolved(event)));
-  }
-
-  /** Where a length has ended it: both lengths, as far as they are known here. */
-  private lengthsInvolved({ cause }: ConnectionEvent): string {
-    const { bufferBytes } = this.plan;
-    if (cause === 'LOCAL_LENGTH') return `: receives.bufferBytes is ${bufferBytes} here`;
-    if (cause !== 'REMOTE_LENGTH' || this.failedBytes < 0) return '';
-    return `: the message had ${this.failedBytes} bytes, and only the peer knows its own limit`;
+    const lengths = this.sizes.involved(event, this.plan.bufferBytes);
+    this.finish(isOurs ? closedHere(this.ep) : endOf(event, this.ep, lengths));
   }
 
   /** The end, once: everything that waits is told, everything that it held goes back. */
@@ -547,7 +538,7 @@ export class Connection implements AsyncIterable<Message> {
   ): OwnMemory | undefined {
     const memory = ownMemory(operation, this.space, this.plan.bufferBytes, data, true);
     const segments = memory === undefined ? NOTHING : memory.segments;
-    this.sizes[cookie] = sizeOf(data);
+    this.sizes.set(cookie, sizeOf(data));
     try {
       if (immediate === undefined) this.ep.postSend(segments, cookie);
       else this.ep.postSendWithImmediate(segments, cookie, immediate);
@@ -565,7 +556,7 @@ export class Connection implements AsyncIterable<Message> {
     lengthBytes: number,
     post: (segments: LmrSegment | readonly LmrSegment[]) => void,
   ): OwnMemory | undefined {
-    this.sizes[cookie] = lengthBytes;
+    this.sizes.set(cookie, lengthBytes);
     try {
       post(memory === undefined ? NOTHING : memory.segments);
     } catch (error) {
@@ -637,10 +628,3 @@ export class Connection implements AsyncIterable<Message> {
 }
 
 const HELD = 'every receive buffer is in a message that has not been released: message.release()';
-const RECEIVES: ReadonlySet<number> = new Set([
-  DatDto.RECEIVE,
-  DatDto.RECEIVE_WITH_INVALIDATE,
-  DatDto.RECV_IMMED,
-  DatDto.RECV_MSG_IMMED,
-]);
-const WITH_IMMEDIATE: ReadonlySet<number> = new Set([DatDto.RECV_IMMED, DatDto.RECV_MSG_IMMED]);

@@ -183,8 +183,8 @@ export class Datagrams implements AsyncIterable<Datagram> {
   }
 
   /**
-   * Ends with it: resolves when this side has closed it, or its adapter; rejects with DAT_CONN_BROKEN
-   * when the endpoint has failed.
+   * Ends with it: resolves when this side has closed it, or its adapter; rejects with
+   * DAT_CONN_BROKEN when the endpoint has failed.
    */
   get closed(): Promise<void> {
     this.closedPromise ??= new Promise((resolve, reject) => {

@@ -1,4 +1,5 @@
 /** A message, or datagram, that has come. */
+import { DatDto } from '../evd/index.js';
 import { showAs } from '../spi/checks/index.js';
 import { invalidState } from './flow-error.js';
 
@@ -11,6 +12,18 @@ export interface MessageHome {
   /** The message has no use for its buffer any more. */
   giveBack(slot: number): void;
 }
+
+/** Completions that bring a message, and those of them that have an immediate. */
+export const RECEIVES: ReadonlySet<number> = new Set([
+  DatDto.RECEIVE,
+  DatDto.RECEIVE_WITH_INVALIDATE,
+  DatDto.RECV_IMMED,
+  DatDto.RECV_MSG_IMMED,
+]);
+export const WITH_IMMEDIATE: ReadonlySet<number> = new Set([
+  DatDto.RECV_IMMED,
+  DatDto.RECV_MSG_IMMED,
+]);
 
 const NO_BYTES = new Uint8Array(0);
 

@@ -270,8 +270,8 @@ function ended(operation: string, end: Error): FlowError {
  * `acceptChannel` at the side that listens. Its limits are those that were announced there.
  * @param options not needed; limits that are given must be those
  * @throws FlowError DAT_INVALID_PARAMETER for other limits; DAT_INVALID_STATE when this side has
- * announced no channel; DAT_CONN_BROKEN when the peer has not, or none that can be spoken with: then
- * the connection is closed
+ * announced no channel; DAT_CONN_BROKEN when the peer has not, or none that can be spoken with:
+ * then the connection is closed
  */
 export function channel(conn: Connection, options: ChannelOptions = {}): Channel {
   const operation = 'channel';

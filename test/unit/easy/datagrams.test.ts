@@ -59,7 +59,7 @@ describe('easy: datagrams', () => {
     while (!server.ia.isFreed) await new Promise((resolve) => setImmediate(resolve));
   });
 
-  it('share the adapter of connections, and take a provider or an adapter of your own', async () => {
+  it('share the adapter of connections, and take a provider or an adapter as given', async () => {
     const fabric = new Fabric({ seed: 6, autoRun: true });
     const listener = await listen({ provider: provider(fabric, 2), port: PORT });
     const far = await datagrams({ provider: provider(fabric, 2), receives: { buffers: 2 } });

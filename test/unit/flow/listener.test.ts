@@ -83,7 +83,7 @@ describe('flow: listeners', () => {
     assert.ok((await third).isOpen);
   });
 
-  it('answers no more than twice its backlog; peers beyond that give up after a minute', async () => {
+  it('answers no more than twice its backlog; peers beyond give up after a minute', async () => {
     const backlog = 2;
     const listener = await listen(world.server, { port: PORT, backlog });
     await Promise.all(Array.from({ length: backlog }, () => dial()));

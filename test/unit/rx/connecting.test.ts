@@ -316,7 +316,7 @@ describe('rx: connections', () => {
       assert.deepEqual(left, [1, 4]);
     });
 
-    it('emits one that came while another was waited for, and lets the next be waited for', async () => {
+    it('emits one that came while another was waited for; the next can be waited for', async () => {
       const pair = scene.pair();
       await scene.connect(pair);
       const inbox = pair.server.ia.allocate(64, { pz: pair.server.pz });

@@ -180,7 +180,7 @@ describe('a softroce node whose consumer awaits', () => {
   }
 
   for (const polling of ['event', 'adaptive'] as const) {
-    it(`sends answers to one burst together, each posted in its own task (${polling})`, async () => {
+    it(`sends answers to a burst together, each posted in its own task (${polling})`, async () => {
       const burst = 8;
       const conversation = new Conversation(polling, 0, burst);
       assert.equal(await conversation.answerOneByOne(burst, notified(conversation)), 1);

@@ -15,7 +15,8 @@ import { Departures } from '../../../../core/flow/channel/departures.js';
 import { Credits } from '../../../../core/flow/channel/credits.js';
 import { Receiver } from '../../../../core/flow/channel/receiver.js';
 import { Sender } from '../../../../core/flow/channel/sender.js';
-import { connect, type Connection, FlowError, listen } from '../../../../core/flow/index.js';
+import type { FlowError} from '../../../../core/flow/index.js';
+import { connect, type Connection, listen } from '../../../../core/flow/index.js';
 import type { FabricOptions } from '../../../../providers/mock/index.js';
 import { SeededRandom } from '../../../../providers/mock/seeded-random.js';
 import {
@@ -27,6 +28,7 @@ import {
   PORT,
   SERVER,
 } from '../../../support/flow-scene.js';
+import { channelConns } from '../../../support/channel-scene.js';
 
 const open: FlowWorld[] = [];
 const SMALL: ChannelOptions = { buffers: 3, bufferBytes: 64, maxMessageBytes: 5000 };
@@ -72,23 +74,10 @@ interface Pair {
   readonly farConn: Connection;
 }
 
-async function connsOf(
-  options: ChannelOptions,
-  fabric: FabricOptions,
-): Promise<[FlowWorld, Connection, Connection]> {
+async function pairOf(options = SMALL, fabric: FabricOptions = {}): Promise<Pair> {
   const world = await flowWorld(fabric);
   open.push(world);
-  const listener = await listen(world.server, { port: PORT, ...acceptChannel(options) });
-  const offer = offerChannel(options, Uint8Array.of(1, 2, 3));
-  const [near, far] = await Promise.all([
-    connect(world.client, { address: SERVER, port: PORT, ...offer }),
-    listener.accept(),
-  ]);
-  return [world, near, far];
-}
-
-async function pairOf(options = SMALL, fabric: FabricOptions = {}): Promise<Pair> {
-  const [world, nearConn, farConn] = await connsOf(options, fabric);
+  const [nearConn, farConn] = await channelConns(world, options, Uint8Array.of(1, 2, 3));
   const [near, far] = [channel(nearConn, options), channel(farConn, options)];
   return { world, near, far, nearConn, farConn };
 }
@@ -136,7 +125,9 @@ describe('channel over a connection', () => {
   });
 
   it('the same flood without a channel does meet RNR NAKs', async () => {
-    const [, near, far] = await connsOf(SMALL, {});
+    const world = await flowWorld();
+    open.push(world);
+    const [near, far] = await channelConns(world, SMALL);
     const flood = Promise.all(Array.from({ length: 20 }, () => near.send(pattern(50, 1))));
     for (let i = 0; i < 20; i++) {
       const message = await far.receive();
@@ -267,7 +258,9 @@ describe('channel over a connection', () => {
   });
 
   it('a peer that breaks the protocol is told apart, and others go on', async () => {
-    const [world, nearConn, farConn] = await connsOf(SMALL, {});
+    const world = await flowWorld();
+    open.push(world);
+    const [nearConn, farConn] = await channelConns(world, SMALL);
     const far = channel(farConn, SMALL);
     const receiving = failureOf(far.receive());
     await nearConn.send(Uint8Array.of(9, 0, 0, 0, 0, 0, 0, 0)).catch(() => undefined);
@@ -285,95 +278,6 @@ describe('channel over a connection', () => {
     await channel(one, SMALL).send(pattern(3, 3));
     assert.deepEqual(await channel(other, SMALL).receive(), pattern(3, 3));
   });
-
-  it('a peer that announces no channel is refused, with the reason', async () => {
-    const world = await flowWorld();
-    open.push(world);
-    await listen(world.server, { port: PORT, ...acceptChannel() });
-    const error = await failureOf(connect(world.client, { address: SERVER, port: PORT }));
-    assert.equal(error.code, 'DAT_CONN_REJECTED');
-    const text = new TextDecoder().decode(error.peerPrivateData);
-    assert.match(text, /^channel: announcement.magic is 0; it must be/);
-  });
-
-  it('channel() of a connection without an announcement fails, and closes it', async () => {
-    const world = await flowWorld();
-    open.push(world);
-    const listener = await listen(world.server, { port: PORT });
-    const [near] = await Promise.all([
-      connect(world.client, { address: SERVER, port: PORT, ...offerChannel() }),
-      listener.accept(),
-    ]);
-    assert.throws(
-      () => channel(near),
-      (error: unknown) => {
-        assert.ok(FlowError.isFlowError(error));
-        return error.code === 'DAT_CONN_BROKEN' && /announced no channel/.test(error.message);
-      },
-    );
-    await near.closed;
-  });
-
-  it('channel() has the limits that were announced, and refuses others', async () => {
-    const [, near, far] = await connsOf(SMALL, {});
-    for (const [options, says] of [
-      [{ buffers: 16 }, /^channel: buffers is 16; it must be 3, as was announced to the peer/],
-      [{ ...SMALL, bufferBytes: 128 }, /bufferBytes is 128; it must be 64, as was announced/],
-      [{ maxMessageBytes: 5001 }, /maxMessageBytes is 5001; it must be 5000, as was announced/],
-      [{ buffers: 1 }, /buffers is 1; it must be an integer from 2/],
-    ] as const) {
-      assert.throws(() => channel(near, options), {
-        code: 'DAT_INVALID_PARAMETER',
-        message: says,
-      });
-    }
-    assert.ok(near.isOpen, 'a mistake of the caller is no end of the connection');
-    const [one, other] = [channel(near), channel(far, { maxMessageBytes: 5000 })];
-    const sent = one.send(pattern(5000, 1));
-    assert.deepEqual(await other.receive(), pattern(5000, 1));
-    await sent;
-    assert.equal((await failureOf(one.send(pattern(5001, 1)))).code, 'DAT_LENGTH_ERROR');
-  });
-
-  it('channel() refuses a connection with other receives, or that announced none here', async () => {
-    const world = await flowWorld();
-    open.push(world);
-    const receives = { buffers: 8, bufferBytes: 64, lend: true };
-    const listener = await listen(world.server, {
-      ...acceptChannel(SMALL),
-      ...{ port: PORT, receives },
-    });
-    const { privateData } = offerChannel(SMALL);
-    const [near, far] = await Promise.all([
-      connect(world.client, { address: SERVER, port: PORT, privateData }),
-      listener.accept(),
-    ]);
-    assert.throws(() => channel(far), {
-      code: 'DAT_INVALID_PARAMETER',
-      message: /conn\.receives\.buffers is 8; it must be 3, as was announced to the peer/,
-    });
-    assert.throws(() => channel(near), { message: /conn\.receives\.buffers is 16; it must be 3/ });
-    const plain = await listen(world.server, { port: PORT + 1 });
-    const [other] = await Promise.all([
-      connect(world.client, { address: SERVER, port: PORT + 1 }),
-      plain.accept(),
-    ]);
-    assert.throws(() => channel(other), {
-      code: 'DAT_INVALID_STATE',
-      message: /made without offerChannel or acceptChannel/,
-    });
-  });
-
-  for (const [name, call, says] of [
-    ['buffers', () => offerChannel({ buffers: 1 }), /buffers is 1; it must be an integer from 2/],
-    ['bufferBytes', () => acceptChannel({ bufferBytes: 8 }), /bufferBytes is 8; .* from 16/],
-    ['private data', () => offerChannel({}, new Uint8Array(37)), /length is 37; .* at most 36/],
-    ['no connection', () => channel({} as Connection), /conn is .*; it must be a Connection/],
-  ] as const) {
-    it(`checks ${name}`, () => {
-      assert.throws(call, { name: 'FlowError', code: 'DAT_INVALID_PARAMETER', message: says });
-    });
-  }
 
   it('is a Duplex: bytes arrive in order, and the end of the stream with them', async () => {
     const { near, far } = await pairOf();
