@@ -31,7 +31,11 @@ static void *take(size_t bytes, size_t alignment)
 
 void *malloc(size_t bytes) { return take(bytes, 16); }
 void *calloc(size_t count, size_t bytes) { return take(count * bytes, 16); }
-void *memalign(size_t alignment, size_t bytes) { return take(bytes, alignment < 16 ? 16 : alignment); }
+void *memalign(size_t alignment, size_t bytes)
+{
+	return take(bytes, alignment < 16 ? 16 : alignment);
+}
+
 void *aligned_alloc(size_t alignment, size_t bytes) { return memalign(alignment, bytes); }
 void free(void *memory) { (void)memory; }
 
