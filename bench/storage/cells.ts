@@ -34,7 +34,7 @@ export interface Sample {
   readonly cpuUs: number;
 }
 
-/** Buffers of the disk's own memory, one for each command at a time, as programs would have them. */
+/** Buffers of the disk's own memory, one for each command at a time. */
 export function buffersOf(disk: Disk, { bytes, depth }: Cell): Uint8Array[] {
   return Array.from({ length: depth }, () => disk.allocate(bytes).fill(0x5a));
 }

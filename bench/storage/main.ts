@@ -5,8 +5,8 @@
  *   npm run bench:storage -- [--rounds N] [--seconds S] [--only TEXT] [--peer URL] [--json FILE]
  *
  * A round measures each cell with all contenders, one right after the other; ratios are of the same
- * round. `--peer iser://ADDRESS[:PORT]/TARGET` (or `tcp://`) adds a target that is there already, as
- * LIO in the guest; again for more. `--no-own` leaves ours out.
+ * round. `--peer iser://ADDRESS[:PORT]/TARGET` (or `tcp://`) adds a target that is there already,
+ * as LIO in the guest; again for more. `--no-own` leaves ours out.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';

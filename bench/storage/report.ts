@@ -15,7 +15,7 @@ export function rate({ bytes }: Cell, { commands, seconds }: Sample): number {
   return bytes < MEBI ? commands / seconds : (commands * bytes) / seconds / 1e6;
 }
 
-/** The ratio of the first contender to the second, by rounds: each compares what ran side by side. */
+/** The first contender beside the second, round by round: what ran side by side. */
 export function ratios({ cell, samples }: Row, one: string, other: string): number[] {
   const ones = samples.get(one) ?? [];
   const others = samples.get(other) ?? [];
@@ -37,7 +37,7 @@ export function table(rows: readonly Row[], contenders: readonly Contender[]): s
     const middle = (name: string, value: (sample: Sample) => number): string =>
       Math.round(median((row.samples.get(name) ?? []).map(value))).toString();
     return [
-      `${operation} ${bytes < MEBI ? `${bytes / 1024} KiB` : `${bytes / MEBI} MiB`}, depth ${depth}, ${unit}`,
+      `${operation} ${bytes / 1024} KiB, depth ${depth}, ${unit}`,
       ...names.map((name) => middle(name, (sample) => rate(row.cell, sample))),
       ...rest.map((name) => median(ratios(row, first!, name)).toFixed(2)),
       ...names.map((name) => middle(name, ({ cpuUs }) => cpuUs)),

@@ -10,7 +10,7 @@ export class RmrBinding {
   readonly lmr: Lmr;
   readonly offsetBytes: number;
   readonly lengthBytes: number;
-  /** The peer has invalidated the key, and may have been quicker than the completion of the bind. */
+  /** The peer has invalidated the key, perhaps before the completion of the bind. */
   isInvalidated = false;
 
   /** @param queues that the bind was posted on: an endpoint's window ends with them */

@@ -26,7 +26,7 @@ export interface OpenDiskOptions extends PortalOptions {
 
 export interface IoOptions {
   /** Aborts the command: it may have been done, in part. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface DiskWriteOptions extends IoOptions {
@@ -42,6 +42,8 @@ export interface DiskDescription {
   readonly blockBytes: number;
   readonly blockCount: bigint;
   readonly isReadOnly: boolean;
+  /** A write may ask for force unit access; else a flush follows it. */
+  readonly hasFua: boolean;
   /** Blocks may be unmapped. */
   readonly isThin: boolean;
   /** Bytes of the longest transfer of one command. */
@@ -92,8 +94,8 @@ export class Disk {
     await run(commands.ready(lun, { timeoutMs }));
     const size = await readCapacity(run, lun, timeoutMs);
     const limits = await readLimits(run, lun, size.blockBytes, timeoutMs);
-    const isReadOnly = await readProtection(run, lun, timeoutMs);
-    const description: DiskDescription = { ...names, ...size, ...limits, isReadOnly };
+    const modes = await readModes(run, lun, timeoutMs);
+    const description: DiskDescription = { ...names, ...size, ...limits, ...modes };
     return new Disk(keeper, lun, timeoutMs, free, description);
   }
 
@@ -120,7 +122,7 @@ export class Disk {
   }
 
   /**
-   * Memory of this size, of whole transfers that need no copy on this side. It is the disk's: `close`
+   * Memory of this size: its bytes are moved without a copy on this side. It is the disk's: `close`
    * ends it.
    */
   allocate(lengthBytes: number): Uint8Array {
@@ -151,9 +153,11 @@ export class Disk {
     { signal, fua = false }: DiskWriteOptions = {},
   ): Promise<void> {
     const { lun, timeoutMs } = this;
-    return this.transfer(lba, from, (at, blocks, part) =>
-      commands.write(lun, at, blocks, part, fua, { signal, timeoutMs }),
+    const isForced = fua && this.description.hasFua;
+    const written = this.transfer(lba, from, (at, blocks, part) =>
+      commands.write(lun, at, blocks, part, isForced, { signal, timeoutMs }),
     );
+    return fua && !isForced ? written.then(() => this.flush({ signal })) : written;
   }
 
   /** What was written before this call is durable. @throws IscsiError, as a rejection */
@@ -342,13 +346,18 @@ async function readLimits(
   };
 }
 
-async function readProtection(run: Run, lun: Uint8Array, timeoutMs: number): Promise<boolean> {
+async function readModes(
+  run: Run,
+  lun: Uint8Array,
+  timeoutMs: number,
+): Promise<Pick<DiskDescription, 'isReadOnly' | 'hasFua'>> {
   const data = new Uint8Array(192);
   try {
     await run(commands.modes(lun, data, { timeoutMs }));
-    return modeHeader6.view(data).writeProtected;
+    const { writeProtected, dpoFua } = modeHeader6.view(data);
+    return { isReadOnly: writeProtected, hasFua: dpoFua };
   } catch (error) {
-    if (isIllegalRequest(error)) return false;
+    if (isIllegalRequest(error)) return { isReadOnly: false, hasFua: false };
     throw error;
   }
 }

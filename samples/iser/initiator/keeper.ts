@@ -1,6 +1,6 @@
 /**
  * Keeps a session with a target: makes it anew when it is lost, and sends again what was not
- * answered and may be sent twice. What becomes of a command is decided in session/initiator/retry.ts.
+ * answered and may be sent twice. What becomes of a command is a table: session/initiator/retry.ts.
  */
 import {
   type Backoff,
@@ -132,7 +132,8 @@ export class SessionKeeper {
         if (result instanceof IscsiError) reject(result);
         else if (result === TASK_RESPONSE.COMPLETE) resolve();
         else {
-          const message = `the target answers task management with ${nameOf(TASK_RESPONSE, result)}`;
+          const name = nameOf(TASK_RESPONSE, result);
+          const message = `the target answers task management with ${name}`;
           reject(new IscsiError('ISCSI_TASK_MANAGEMENT', message, { status: result }));
         }
       });
@@ -217,7 +218,7 @@ export class SessionKeeper {
     this.cancelWait = timing.after(waitMs, () => this.connect());
   }
 
-  /** What is under way is waited for half of the time; then the session ends, and a new one is made. */
+  /** What is under way has half of the time; then the session ends, and a new one is made. */
   private onLogoutAsked(link: Link, withinMs: number): void {
     const { timing } = this.options;
     const until = timing.nowMs() + withinMs / 2;

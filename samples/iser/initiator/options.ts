@@ -41,7 +41,7 @@ export interface PortalOptions {
   readonly port?: number;
   /** Default `iser`. */
   readonly transport?: TransportName;
-  /** Over iSER: an open adapter; default one of softroce on the address that leads to the target. */
+  /** Over iSER: an open adapter; default one of softroce, on the address that leads there. */
   readonly ia?: Ia;
   /** Over iSER without `ia`: the own address; default the one that leads to the target. */
   readonly localAddress?: string;

@@ -76,10 +76,24 @@ export function format<T extends Table>(
     }
     return new FieldsView(bytes, at) as unknown as View<T>;
   };
+  const write = (values: Partial<Values<T>>, into: Uint8Array, at: number): void => {
+    for (const key in values) {
+      table[key]!.write(into, at, values[key], key);
+    }
+  };
+  // Zeros and constants are copied at once: formats are written for every command.
+  const blank = new Uint8Array(lengthBytes);
+  write(constants, blank, 0);
   const emit = (values: Partial<Values<T>>, into: Uint8Array, at = 0): View<T> => {
     const written = view(into, at);
-    into.fill(0, at, at + lengthBytes);
-    return Object.assign(written, constants, values);
+    into.set(blank, at);
+    try {
+      write(values, into, at);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      throw new RangeError(`${name}.${error.message}`, { cause: error });
+    }
+    return written;
   };
   return {
     name,

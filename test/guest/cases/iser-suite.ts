@@ -1,19 +1,24 @@
 // iscsi-test-cu of libiscsi over iSER in a guest, our target on the host: one process a test.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 
 import { explanation, FAILURES, NOT_OVER_ISER, SKIPS } from '../../iscsi/explained.js';
 import { type Outcome, outcomeOf } from '../../iscsi/outcome.js';
 import { listTests } from '../../iscsi/suite.js';
 import type { Lab } from '../lab.js';
-import { repositoryRoot } from '../paths.js';
+import { repositoryRoot, sourceDir } from '../paths.js';
 import { runDir } from '../sandbox.js';
 import type { Case } from '../suite.js';
 
 const NAME = 'iqn.2026-01.io.dapl:suite';
 const START_TIMEOUT_MS = 60_000;
 const TEST_TIMEOUT_S = 60;
+/**
+ * What the client says when an answer took more than a second, and it has given up. On a busy
+ * machine that is the machine's doing: such a test is run again, so many times in all.
+ */
+const LATE = /revents is not POLLIN/;
+const MOST_RUNS = 3;
 /** Cases of the suite, so that each is as long as others. */
 const PARTS = 8;
 /** Of all 230, as many in each part. */
@@ -40,11 +45,13 @@ export function iserSuiteCases(lab: Lab, version: string): Case[] {
 async function runPart(lab: Lab, part: number): Promise<void> {
   const all = await listTests();
   const names = all.filter((_, i) => i % PARTS === part);
-  const shim = zeroedMalloc();
+  const shim = await zeroedMemory(lab);
   const outcomes = new Map<string, Outcome>();
   for (const name of names) {
     if (explanation(NOT_OVER_ISER, name) === undefined) {
-      outcomes.set(name, await runTest(lab, name, shim));
+      const outcome = await runPatiently(lab, name, shim);
+      console.log(`    ${outcome.verdict} ${name} ${outcome.reasons.join(' / ')}`.trimEnd());
+      outcomes.set(name, outcome);
     }
   }
   const of = (verdict: string): string[] =>
@@ -63,8 +70,20 @@ async function runPart(lab: Lab, part: number): Promise<void> {
   assert.ok(skipped.length <= Math.ceil(MAX_SKIPPED / PARTS), counts);
 }
 
+async function runPatiently(lab: Lab, name: string, shim: string): Promise<Outcome> {
+  for (let run = 1; ; run++) {
+    const { outcome, isLate } = await runTest(lab, name, shim);
+    if (outcome.verdict !== 'failed' || !isLate || run === MOST_RUNS) return outcome;
+  }
+}
+
+interface TestRun {
+  readonly outcome: Outcome;
+  readonly isLate: boolean;
+}
+
 /** A target of its own, so that none finds what another left. */
-async function runTest(lab: Lab, name: string, shim: string): Promise<Outcome> {
+async function runTest(lab: Lab, name: string, shim: string): Promise<TestRun> {
   const program = join(repositoryRoot, 'dist/plugins/cli/main.js');
   // libiscsi declares data that it does not send along, unless it is told to send none.
   const how = `--memory 64M --listen ${lab.host.ipv4} --no-immediate-data`;
@@ -82,16 +101,19 @@ async function runTest(lab: Lab, name: string, shim: string): Promise<Outcome> {
           `iscsi-test-cu -d -n -V -t ALL.${name} ${urls.join(' ')} 2>&1`,
         { timeoutMs: 2000 * TEST_TIMEOUT_S },
       );
-    return outcomeOf({ output: stdout + stderr, exitCode: code ?? undefined, signal: undefined });
+    const output = stdout + stderr;
+    const outcome = outcomeOf({ output, exitCode: code ?? undefined, signal: undefined });
+    return { outcome, isLate: LATE.test(output) };
   } finally {
     target.kill('SIGKILL');
     await target.exited;
   }
 }
 
-function zeroedMalloc(): string {
-  const library = join(runDir, 'zeroed-malloc.so');
-  const source = join(repositoryRoot, 'test/guest/zeroed-malloc.c');
-  execFileSync('gcc', ['-O1', '-shared', '-fPIC', '-fno-builtin', '-o', library, source]);
-  return library;
+async function zeroedMemory(lab: Lab): Promise<string> {
+  const library = join(runDir, 'zeroed-memory.so');
+  const source = join(sourceDir, 'zeroed-memory.c');
+  const built = await lab.host.run(`gcc -O2 -shared -fPIC -fno-builtin -o ${library} ${source}`);
+  assert.equal(built.code, 0, built.stderr);
+  return lab.guest(0).put(library);
 }

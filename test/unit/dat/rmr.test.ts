@@ -122,7 +122,7 @@ describe('remote memory region', () => {
     assert.equal(lmr.query().boundRmrs, 0);
   });
 
-  it('of an endpoint is closed by a peer that is quicker than the completion of its bind', async () => {
+  it('of an endpoint is closed by a peer that is quicker than its completion', async () => {
     const bench = await connected();
     const { ia, pz, lmr, ep, evd, device } = bench;
     const rmr = ia.createRmrForEp(pz);

@@ -1,6 +1,6 @@
 /**
- * Registered memory of an initiator: the consumer's own, which moves without a copy, and buffers for
- * commands whose memory is not registered. It outlives connections.
+ * Registered memory of an initiator: the consumer's own, which moves without a copy, and buffers
+ * for commands whose memory is not registered. It outlives connections.
  */
 import { type Ia, type Lmr, MemPrivileges, type Pz } from 'dapl';
 

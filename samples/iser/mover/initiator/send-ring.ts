@@ -12,7 +12,7 @@ export class SendRing {
   private taken = 0;
   private done = 0;
 
-  /** @param slotCount at least 16, so that one with a completion is always under way when it fills */
+  /** @param slotCount at least 16: when it fills, one with a completion is under way */
   constructor(
     memory: Lmr,
     slotCount: number,

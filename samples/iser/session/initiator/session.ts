@@ -380,7 +380,8 @@ export class InitiatorSession {
     const reason = nameOf(REJECT_REASON, header.reason);
     if (data.length < BHS_BYTES) throw protocolError(`a Reject (${reason}) has no header in it`);
     const rejected: BasicHeader = basicHeader.view(data);
-    const message = `the target rejects a PDU of opcode 0x${rejected.opcode.toString(16)}: ${reason}`;
+    const opcode = `0x${rejected.opcode.toString(16)}`;
+    const message = `the target rejects a PDU of opcode ${opcode}: ${reason}`;
     const error = new IscsiError('ISCSI_REJECTED', message, { status: header.reason });
     const task = this.tags.get(rejected.initiatorTaskTag);
     if (task === undefined) return;

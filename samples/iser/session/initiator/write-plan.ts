@@ -1,4 +1,4 @@
-/** How the data of a write travels, by what was agreed at login (RFC 7143, 4.2.5; RFC 7145, 7.3). */
+/** How data of a write travels, by what was agreed at login (RFC 7143, 4.2.5; RFC 7145, 7.3). */
 import type { SessionParameters } from './parameters.js';
 
 export interface WritePlan {
