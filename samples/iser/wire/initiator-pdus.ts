@@ -31,7 +31,6 @@ export const nopOut = format(
   { ...COMMON, ...FINAL, ...LUN, targetTransferTag: uint(20, 4), ...NUMBERS },
   { opcode: INITIATOR_OPCODE.NOP_OUT, final: true, targetTransferTag: RESERVED_TAG },
 );
-export type NopOut = ViewOf<typeof nopOut>;
 
 export const scsiCommand = format(
   'SCSI Command',
@@ -137,7 +136,6 @@ export const dataOut = format(
   },
   { opcode: INITIATOR_OPCODE.DATA_OUT, targetTransferTag: RESERVED_TAG },
 );
-export type DataOut = ViewOf<typeof dataOut>;
 
 export const logoutRequest = format(
   'Logout Request',
@@ -152,7 +150,6 @@ export const logoutRequest = format(
   },
   { opcode: INITIATOR_OPCODE.LOGOUT_REQUEST, final: true },
 );
-export type LogoutRequest = ViewOf<typeof logoutRequest>;
 
 /** Asks for PDUs again; error recovery level 0 has none, and rejects it. */
 export const snackRequest = format(
@@ -170,4 +167,3 @@ export const snackRequest = format(
   },
   { opcode: INITIATOR_OPCODE.SNACK_REQUEST, final: true },
 );
-export type SnackRequest = ViewOf<typeof snackRequest>;

@@ -102,7 +102,6 @@ export const iserCmHeader = format('iSER CM header', 4, {
   /** The sender does not send, or does not take, SEND with invalidate. */
   sendWithInvalidateNotSupported: flag(0, 0x40),
 });
-export type IserCmHeader = ViewOf<typeof iserCmHeader>;
 
 /**
  * Whether a peer takes SEND with invalidate. Both flags are negative, so a peer without private

@@ -66,7 +66,6 @@ export const taskManagementResponse = format(
   },
   { opcode: TARGET_OPCODE.TASK_MANAGEMENT_RESPONSE, final: true },
 );
-export type TaskManagementResponse = ViewOf<typeof taskManagementResponse>;
 
 export const loginResponse = format(
   'Login Response',
@@ -97,7 +96,6 @@ export const textResponse = format(
   },
   { opcode: TARGET_OPCODE.TEXT_RESPONSE, targetTransferTag: RESERVED_TAG },
 );
-export type TextResponse = ViewOf<typeof textResponse>;
 
 export const dataIn = format(
   'Data-In',
@@ -177,7 +175,6 @@ export const logoutResponse = format(
   },
   { opcode: TARGET_OPCODE.LOGOUT_RESPONSE, final: true },
 );
-export type LogoutResponse = ViewOf<typeof logoutResponse>;
 
 /** Its data segment is the header that is rejected. */
 export const reject = format(

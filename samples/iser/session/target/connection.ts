@@ -78,6 +78,8 @@ export class TargetConnection {
   private readonly responder: Responder;
   private readonly login: Login;
   private session: Session | undefined = undefined;
+  /** The I_T nexus is going, or gone. */
+  private nexusEnd: Promise<void> | undefined = undefined;
   private isAdmitting = false;
   private cancelTimeout: () => void;
   private end: SessionEnd | undefined = undefined;
@@ -406,7 +408,9 @@ export class TargetConnection {
   private async leave(initiatorTaskTag: number): Promise<void> {
     this.step('logout begins');
     this.setTimeout(FAREWELL_TIMEOUT_MS, 'logged out', true);
-    await (this.session as Session).tasks.close(new Error('logout'));
+    const session = this.session as Session;
+    await session.tasks.close(new Error('logout'));
+    await this.endNexus(session);
     if (this.state !== 'IN_LOGOUT') return;
     const response = LOGOUT_RESPONSE.CLOSED;
     this.responder.send('logoutResponse', { initiatorTaskTag, response, time2Wait: TIME2WAIT });
@@ -472,12 +476,17 @@ export class TargetConnection {
     const { session } = this;
     const { target } = this.parts;
     await session?.tasks.close(new Error(end.reason));
-    if (session?.identity.sessionType === 'Normal') {
-      await target.options.device.nexusLost(session.initiatorPort);
-    }
+    if (session !== undefined) await this.endNexus(session);
     this.step('cleaned up');
     target.leave(this);
     this.resolveEnded(end);
+  }
+
+  /** Once: at logout, however long the connection lives on, or else when that has ended. */
+  private endNexus({ identity, initiatorPort }: Session): Promise<void> {
+    if (identity.sessionType !== 'Normal') return Promise.resolve();
+    this.nexusEnd ??= this.parts.target.options.device.nexusLost(initiatorPort);
+    return this.nexusEnd;
   }
 }
 
